@@ -1,0 +1,10 @@
+# SPDX-License-Identifier: Apache-2.0
+# Everything from outside, each a Debian package named in `dev`.
+find_package(Threads REQUIRED)
+find_package(fmt REQUIRED)
+find_package(spdlog REQUIRED)
+find_package(nlohmann_json REQUIRED)
+find_package(CLI11 REQUIRED)
+find_package(tl-expected REQUIRED)
+find_package(GTest REQUIRED)
+include(GoogleTest)

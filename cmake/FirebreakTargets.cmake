@@ -1,0 +1,31 @@
+# SPDX-License-Identifier: Apache-2.0
+# One folder is one target: these functions keep every folder's CMakeLists to a few lines.
+
+# firebreak_library(NAME SOURCES ... [DEPENDS folder ...] [LINK target ...])
+# Without SOURCES the library is headers only. DEPENDS names other folders of src/ or softgpu/.
+function(firebreak_library name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;DEPENDS;LINK" ${ARGN})
+  list(TRANSFORM ARG_DEPENDS PREPEND firebreak_)
+  if(ARG_SOURCES)
+    add_library(firebreak_${name} STATIC ${ARG_SOURCES})
+    set(scope PUBLIC)
+  else()
+    add_library(firebreak_${name} INTERFACE)
+    set(scope INTERFACE)
+  endif()
+  target_include_directories(firebreak_${name} ${scope} ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}
+                                                        ${PROJECT_SOURCE_DIR}/include)
+  target_link_libraries(firebreak_${name} ${scope} ${ARG_DEPENDS} ${ARG_LINK})
+endfunction()
+
+# firebreak_test(NAME SOURCES ... [DEPENDS folder ...] [LINK target ...])
+# One test program, NAME_test; every case in it becomes a ctest test.
+function(firebreak_test name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;DEPENDS;LINK" ${ARGN})
+  list(TRANSFORM ARG_DEPENDS PREPEND firebreak_)
+  add_executable(${name}_test ${ARG_SOURCES})
+  target_include_directories(${name}_test PRIVATE ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}
+                                                  ${PROJECT_SOURCE_DIR}/include)
+  target_link_libraries(${name}_test PRIVATE ${ARG_DEPENDS} ${ARG_LINK} GTest::gmock GTest::gtest_main)
+  gtest_discover_tests(${name}_test DISCOVERY_MODE PRE_TEST TEST_PREFIX "${name}." PROPERTIES TIMEOUT 120)
+endfunction()
