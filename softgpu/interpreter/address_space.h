@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+/// The software GPU's page tables: GPU virtual addresses to host memory, with access rights.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <shared_mutex>
+
+namespace firebreak::softgpu {
+
+enum class PageAccess { None, ReadOnly, ReadWrite };
+
+/// One mapped range. `keep_alive` owns the host memory: a kernel that holds a Translation may still touch it
+/// after an unmap, as hardware may until the TLB invalidate, so the memory goes only with the last reference.
+struct Translation {
+  std::uint64_t begin = 0;  ///< GPU virtual address
+  std::uint64_t end = 0;    ///< one past the last byte
+  std::byte* host = nullptr;
+  PageAccess access = PageAccess::None;
+  std::shared_ptr<void> keep_alive;
+};
+
+/// Thread safe. Readers cache Translations and drop them when `generation()` changes (the TLB invalidate).
+class AddressSpace {
+ public:
+  /// False when the range overlaps a mapped one.
+  bool map(Translation range);
+  /// Removes the mappings that lie wholly inside [begin, begin + size); false when one straddles its edge.
+  bool unmap(std::uint64_t begin, std::uint64_t size);
+  /// Changes the rights of the mappings inside the range; false when part of it is not mapped.
+  bool protect(std::uint64_t begin, std::uint64_t size, PageAccess access);
+  /// The mapping that holds `address`, with access None treated as absent.
+  std::optional<Translation> find(std::uint64_t address) const;
+  std::uint64_t generation() const { return generation_.load(std::memory_order_acquire); }
+
+ private:
+  mutable std::shared_mutex mutex_;
+  std::map<std::uint64_t, Translation> ranges_;  // by begin
+  std::atomic<std::uint64_t> generation_{1};
+};
+
+}  // namespace firebreak::softgpu

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+/// Runs PTX kernels on the CPU: a loaded module, a launch, and the fault or stop that ended it.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "base/result.h"
+#include "ptx/ir.h"
+#include "softgpu/interpreter/address_space.h"
+#include "softgpu/interpreter/gpu_fault.h"
+
+namespace firebreak::softgpu {
+
+/// One parameter of an entry function: where it lies in the packed parameter block.
+struct KernelParameter {
+  std::uint32_t offset_bytes = 0;
+  std::uint32_t size_bytes = 0;
+};
+
+/// A kernel, decoded for execution. Immutable; shared by threads.
+class Kernel {
+ public:
+  virtual ~Kernel() = default;
+  virtual const std::string& name() const = 0;
+  virtual std::span<const KernelParameter> parameters() const = 0;
+  virtual std::uint32_t static_shared_bytes() const = 0;
+  virtual std::uint32_t local_bytes() const = 0;
+  virtual std::uint32_t register_count() const = 0;
+  virtual std::uint32_t max_threads_per_block() const = 0;
+};
+
+/// A PTX module whose .global and .const variables have addresses. Immutable after creation; shared by threads.
+class LoadedModule {
+ public:
+  /// Where module variables go: returns the GPU address of `size` zeroed, mapped bytes, or an error.
+  using AllocateGlobal = std::function<Result<std::uint64_t>(std::uint64_t size_bytes, std::uint64_t alignment_bytes)>;
+  /// Copies initial values to a GPU address that AllocateGlobal returned.
+  using WriteGlobal = std::function<Status(std::uint64_t address, std::span<const std::byte> bytes)>;
+
+  /// Decodes every function. InvalidArgument names the instruction (with its line) that is not supported.
+  static Result<std::shared_ptr<const LoadedModule>> load(ptx::Module module, const AllocateGlobal& allocate,
+                                                          const WriteGlobal& write);
+  virtual ~LoadedModule() = default;
+  /// Null when there is no such entry function.
+  virtual const Kernel* find_kernel(std::string_view name) const = 0;
+  struct Variable {
+    std::uint64_t address = 0;
+    std::uint64_t size_bytes = 0;
+  };
+  virtual std::optional<Variable> find_variable(std::string_view name) const = 0;
+};
+
+struct Dimensions {
+  std::uint32_t x = 1, y = 1, z = 1;
+};
+
+struct Launch {
+  std::shared_ptr<const LoadedModule> module;  ///< kept alive for the launch
+  const Kernel* kernel = nullptr;              ///< of `module`
+  Dimensions grid;
+  Dimensions block;
+  std::uint32_t dynamic_shared_bytes = 0;
+  std::vector<std::byte> parameters;  ///< packed as `Kernel::parameters` says
+  std::uint64_t stack_limit_bytes = 1024;  ///< local memory for call frames per thread, beyond the entry's own
+};
+
+/// Polled by running kernels, at least once every few thousand instructions of a thread.
+class ExecutionControl {
+ public:
+  virtual ~ExecutionControl() = default;
+  /// Called when `attention` is non-zero. Blocks while the GPU is stalled; true: stop the kernel where it is.
+  virtual bool should_stop() = 0;
+  std::atomic<std::uint32_t> attention{0};
+};
+
+struct Completed {
+  std::uint64_t instructions = 0;  ///< PTX instructions executed, summed over threads
+};
+struct Stopped {};
+using LaunchOutcome = std::variant<Completed, Stopped, GpuFault>;
+
+/// Runs one launch to its end on the calling thread. A fault stops the kernel where it is: what other threads of
+/// the grid have written by then stays written.
+LaunchOutcome run_launch(const Launch& launch, const AddressSpace& memory, ExecutionControl& control);
+
+}  // namespace firebreak::softgpu

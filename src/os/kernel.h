@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+/// What Firebreak asks of the Linux kernel and of NVIDIA's device nodes, behind one interface: the real one
+/// (real_kernel.h), a fake for tests (fake_kernel.h), and the software GPU's, which stands in for the device nodes
+/// (softgpu/devices). Sockets, memory and futexes have no fake and live in headers of their own.
+#pragma once
+
+#include <sys/types.h>
+
+#include <chrono>
+#include <cstddef>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/result.h"
+#include "os/fd.h"
+
+namespace firebreak::os {
+
+/// How a process ended.
+struct ExitStatus {
+  int exit_code = 0;       ///< valid when `signal` is 0
+  int signal = 0;          ///< the signal that ended it, or 0
+  bool clean() const { return signal == 0 && exit_code == 0; }
+};
+
+/// A process to start. `environment` holds NAME=VALUE additions to this process's own environment.
+struct SpawnRequest {
+  std::vector<std::string> command;                  ///< program (looked up in PATH) and its arguments
+  std::vector<std::pair<std::string, std::string>> environment;
+  int standard_input = -1;                           ///< descriptor to use, or -1: /dev/null
+  int standard_output = -1;                          ///< descriptor to use, or -1: inherited
+  int standard_error = -1;                           ///< descriptor to use, or -1: inherited
+  std::vector<std::pair<int, int>> inherited;        ///< (ours, theirs): further descriptors
+  bool new_session = false;                          ///< setsid(): signals of our terminal do not reach it
+  bool die_with_parent = true;                       ///< PR_SET_PDEATHSIG(SIGKILL): nothing is left behind if we are killed
+};
+
+/// Thread safe. Every call fails with the errno's text as message; EACCES and EPERM become PermissionDenied,
+/// ENOENT and ESRCH NotFound, ENOSPC, ENOMEM, EMFILE ResourceExhausted, the rest Internal.
+class Kernel {
+ public:
+  virtual ~Kernel() = default;
+
+  // Files and device nodes.
+  virtual Result<Fd> open(const std::string& path, int flags) = 0;
+  /// Bytes read; 0 at the end; Unavailable when a non-blocking descriptor has nothing (EAGAIN).
+  virtual Result<std::size_t> read(const Fd& fd, std::span<std::byte> into) = 0;
+  virtual Result<std::string> read_link(const std::string& path) = 0;
+  /// Names in a directory, without "." and "..".
+  virtual Result<std::vector<std::string>> list_directory(const std::string& path) = 0;
+  /// The whole of a small file (procfs, a pid file).
+  virtual Result<std::string> read_file(const std::string& path) = 0;
+  virtual Status ioctl(const Fd& fd, unsigned long request, void* argument) = 0;
+  /// The path that /proc/PID/fd shows for a process's UVM descriptor: "/dev/nvidia-uvm" on a real machine.
+  virtual std::string uvm_link_target() const { return "/dev/nvidia-uvm"; }
+
+  // Processes.
+  virtual Result<pid_t> spawn(const SpawnRequest& request) = 0;
+  virtual Result<Fd> pidfd_open(pid_t pid) = 0;
+  /// A duplicate of another process's descriptor.
+  virtual Result<Fd> pidfd_getfd(const Fd& pidfd, int remote_number) = 0;
+  virtual Status send_signal(const Fd& pidfd, int signal) = 0;
+  /// Reaps a child; empty while it runs.
+  virtual Result<std::optional<ExitStatus>> try_wait(pid_t pid) = 0;
+
+  // Waiting.
+  /// Indices of the descriptors that are readable or hung up; empty after `timeout` (negative: for ever).
+  virtual Result<std::vector<std::size_t>> poll(std::span<const int> fds, std::chrono::milliseconds timeout) = 0;
+};
+
+}  // namespace firebreak::os
