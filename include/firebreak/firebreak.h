@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * libfirebreak: what a tenant of a shared GPU calls so that a standby can go on where it stopped.
+ *
+ *   fb_session* session;
+ *   fb_join(NULL, &session);                          as active or standby, as `firebreak run` placed us
+ *   fb_alloc(session, "state", bytes, &address);      GPU memory that outlives this process
+ *   if (fb_session_role(session) == FB_ROLE_STANDBY)
+ *     fb_wait_promotion(session, -1, &resume);        returns when this process is the active one
+ *   for (step = resume.next_step; step < n; step++) {
+ *     ... launch the step's kernels on `stream` ...
+ *     fb_commit(session, stream, step, &host_state, sizeof host_state);
+ *   }
+ *   fb_leave(session);
+ *
+ * Every function returns an fb_status and none ends the process or throws. A session may be used by one thread at a
+ * time, unless a function says otherwise. Pointers given out stay valid until fb_leave. A CUDA context must be current
+ * in the calling thread for the functions that take a stream or return an address.
+ */
+#ifndef FIREBREAK_FIREBREAK_H
+#define FIREBREAK_FIREBREAK_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#if defined(__GNUC__)
+#define FB_API __attribute__((visibility("default")))
+#else
+#define FB_API
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* What a call came to. Values are part of the ABI and never change their meaning. */
+typedef enum fb_status {
+  FB_OK = 0,
+  FB_ERROR_INVALID_ARGUMENT = 1, /* a null pointer, a size of 0, a name that is too long, a call in the wrong role */
+  FB_ERROR_NO_AGENT = 2,         /* no agent at the socket, or it went away */
+  FB_ERROR_REFUSED = 3,          /* the agent said no: fb_last_error says why */
+  FB_ERROR_FENCED = 4,           /* another process is the active one now; nothing that we write counts any more */
+  FB_ERROR_TIMEOUT = 5,          /* it did not happen in the given time */
+  FB_ERROR_CUDA = 6,             /* the driver failed: fb_last_error has its error */
+  FB_ERROR_NO_MEMORY = 7,        /* GPU or host memory, or the tenant's quota */
+  FB_ERROR_CORRUPT = 8           /* shared state that is torn or of another version; never used */
+} fb_status;
+
+typedef enum fb_role { FB_ROLE_ACTIVE = 1, FB_ROLE_STANDBY = 2 } fb_role;
+
+typedef struct fb_session fb_session;
+
+/* How to join. A null pointer or a null field means: from the environment, as `firebreak run` set it
+ * (FIREBREAK_SOCKET, FIREBREAK_TENANT, FIREBREAK_ROLE). `size_bytes` is sizeof(fb_join_options): it tells versions apart. */
+typedef struct fb_join_options {
+  size_t size_bytes;
+  const char* socket_path;
+  const char* tenant; /* at most 63 bytes */
+  fb_role role;       /* 0: from the environment */
+} fb_join_options;
+
+/* Where to go on, for an active that starts (epoch 0, next_step 0, no state) and for a promoted standby. */
+typedef struct fb_resume {
+  uint64_t epoch;         /* promotions so far */
+  uint64_t next_step;     /* the first step that is not committed */
+  const void* state;      /* forward state of step next_step - 1; null when nothing was committed */
+  size_t state_bytes;
+  int64_t promoted_at_ns; /* CLOCK_MONOTONIC, when the agent decided; 0 without a promotion */
+} fb_resume;
+
+/* The most bytes of forward state that one commit can carry. */
+#define FB_STATE_BYTES_MAX 4096
+
+/* Joins the agent. Fails with FB_ERROR_NO_AGENT when there is none: the tenant may then go on unprotected. */
+FB_API fb_status fb_join(const fb_join_options* options, fb_session** session);
+
+/* FB_ROLE_STANDBY turns into FB_ROLE_ACTIVE by promotion. 0 for a null session. */
+FB_API fb_role fb_session_role(const fb_session* session);
+
+/* GPU memory under `name` (at most 63 bytes), at the same address in the active and in its standby. The active creates
+ * it, zeroed; the standby gets the active's, waiting for it at most `timeout_ms` (-1: for ever). Sizes are rounded up
+ * to the driver's granularity (2 MiB). The memory goes back when the tenant's last process has left. */
+FB_API fb_status fb_alloc(fb_session* session, const char* name, uint64_t size_bytes, int64_t timeout_ms,
+                          uint64_t* device_address);
+
+/* Tells the agent that this standby has done its warm-up and could take over at once. Standby only. */
+FB_API fb_status fb_ready(fb_session* session);
+
+/* Blocks until this standby is promoted or `timeout_ms` has passed (-1: for ever); spinning is not needed, the wake-up
+ * takes microseconds. FB_ERROR_NO_AGENT when the agent is gone, FB_ERROR_REFUSED when the tenant has finished and nobody
+ * is needed any more. */
+FB_API fb_status fb_wait_promotion(fb_session* session, int64_t timeout_ms, fb_resume* resume);
+
+/* Publishes that `step` is done: `state` is copied at once, and becomes valid on the GPU's own time line, when all work
+ * queued on `stream` (a CUstream) before this call has ended. Does not wait for the GPU unless more than a few commits are
+ * queued. Steps count up by one from next_step. Active only; FB_ERROR_FENCED when another process took over. */
+FB_API fb_status fb_commit(fb_session* session, void* stream, uint64_t step, const void* state, size_t state_bytes);
+
+/* The last step whose commit has taken effect, plus one; 0 when none has. */
+FB_API fb_status fb_committed(fb_session* session, uint64_t* next_step);
+
+/* Says that the first kernel after a promotion has completed (for the recovery time in reports). */
+FB_API fb_status fb_resumed(fb_session* session);
+
+/* Leaves in good order: the tenant is done, its standby is told so. Frees the session in every case. */
+FB_API fb_status fb_leave(fb_session* session);
+
+/* One line about the last failure of this session (or, for null, of this thread's fb_join). Valid until the next call. */
+FB_API const char* fb_last_error(const fb_session* session);
+
+/* "FB_OK", "FB_ERROR_FENCED", ... ; never null. */
+FB_API const char* fb_status_name(fb_status status);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
