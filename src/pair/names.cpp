@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pair/pair.h"
+
+namespace firebreak::pair {
+
+const char* to_string(Phase phase) {
+  switch (phase) {
+    case Phase::Empty:
+      return "empty";
+    case Phase::Serving:
+      return "serving";
+    case Phase::Suspecting:
+      return "suspecting";
+    case Phase::Orphaned:
+      return "orphaned";
+    case Phase::Promoting:
+      return "promoting";
+    case Phase::Lost:
+      return "lost";
+    case Phase::Finished:
+      return "finished";
+  }
+  return "?";
+}
+
+const char* to_string(Standby standby) {
+  switch (standby) {
+    case Standby::None:
+      return "none";
+    case Standby::Joined:
+      return "joined";
+    case Standby::Ready:
+      return "ready";
+  }
+  return "?";
+}
+
+const char* to_string(EventType event) {
+  switch (event) {
+    case EventType::ActiveJoined:
+      return "active joined";
+    case EventType::StandbyJoined:
+      return "standby joined";
+    case EventType::StandbyReady:
+      return "standby ready";
+    case EventType::StandbyExited:
+      return "standby exited";
+    case EventType::ActiveExited:
+      return "active exited";
+    case EventType::ActiveFinished:
+      return "active finished";
+    case EventType::FaultSeen:
+      return "fault seen";
+    case EventType::NeighbourDied:
+      return "neighbour died";
+    case EventType::FenceSeen:
+      return "fence seen";
+    case EventType::Resumed:
+      return "resumed";
+    case EventType::DeadlinePassed:
+      return "deadline passed";
+  }
+  return "?";
+}
+
+const char* to_string(ActionType action) {
+  switch (action) {
+    case ActionType::StartDeadline:
+      return "start deadline";
+    case ActionType::EndActive:
+      return "end active";
+    case ActionType::Promote:
+      return "promote";
+    case ActionType::EndOldActive:
+      return "end old active";
+    case ActionType::TellUnprotected:
+      return "tell unprotected";
+    case ActionType::TellLost:
+      return "tell lost";
+    case ActionType::DismissStandby:
+      return "dismiss standby";
+  }
+  return "?";
+}
+
+}  // namespace firebreak::pair

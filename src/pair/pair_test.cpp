@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+/// The stories of a pair, one after another, as an operator would tell them.
+#include "pair/pair.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <initializer_list>
+
+namespace firebreak::pair {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+/// Plays events from the start and keeps every action type.
+struct Story {
+  State state;
+  std::vector<ActionType> actions;
+  std::string reason;
+
+  Story(std::initializer_list<EventType> events) {
+    for (EventType event : events) then(event);
+  }
+  Story& then(EventType event) {
+    Step step = advance(state, event);
+    state = step.state;
+    for (const Action& action : step.actions) {
+      actions.push_back(action.type);
+      if (!action.reason.empty()) reason = action.reason;
+    }
+    return *this;
+  }
+};
+
+using enum EventType;
+
+TEST(Pair, ASmFaultPromotesAReadyStandbyAtTheXidLine) {
+  Story story{ActiveJoined, StandbyJoined, StandbyReady, FenceSeen};
+  EXPECT_EQ(story.state.phase, Phase::Promoting);
+  EXPECT_EQ(story.state.epoch, 1u);
+  EXPECT_THAT(story.actions, ElementsAre(ActionType::Promote, ActionType::StartDeadline));
+}
+
+TEST(Pair, AUvmEventAloneIsNoFence) {
+  Story story{ActiveJoined, StandbyJoined, StandbyReady, FaultSeen};
+  EXPECT_EQ(story.state.phase, Phase::Suspecting);
+  EXPECT_THAT(story.actions, ElementsAre(ActionType::StartDeadline));
+  story.then(FenceSeen);
+  EXPECT_EQ(story.state.phase, Phase::Promoting);
+}
+
+TEST(Pair, ADoomedActiveThatStaysIsEndedAndItsExitIsTheFence) {
+  Story story{ActiveJoined, StandbyJoined, StandbyReady, FaultSeen, DeadlinePassed};
+  EXPECT_THAT(story.actions, ElementsAre(ActionType::StartDeadline, ActionType::EndActive));
+  EXPECT_EQ(story.state.epoch, 0u);
+  story.then(ActiveExited);
+  EXPECT_EQ(story.state.epoch, 1u);
+}
+
+TEST(Pair, ANeighbourThatDiesWithoutHarmChangesNothing) {
+  Story story{ActiveJoined, StandbyJoined, StandbyReady, NeighbourDied, DeadlinePassed};
+  EXPECT_EQ(story.state.phase, Phase::Serving);
+  EXPECT_EQ(story.state.epoch, 0u);
+  EXPECT_EQ(story.state.standby, Standby::Ready);
+}
+
+TEST(Pair, ANeighbourThatTakesTheDomainAlongLeadsToAPromotion) {
+  Story story{ActiveJoined, StandbyJoined, StandbyReady, NeighbourDied, ActiveExited};
+  EXPECT_EQ(story.state.phase, Phase::Promoting);
+}
+
+TEST(Pair, AFaultSeenTwicePromotesOnce) {
+  Story story{ActiveJoined, StandbyJoined, StandbyReady, FenceSeen};
+  story.then(Resumed).then(DeadlinePassed);
+  EXPECT_EQ(story.state.epoch, 1u);
+  EXPECT_EQ(story.state.phase, Phase::Serving);
+  EXPECT_THAT(story.actions, ElementsAre(ActionType::Promote, ActionType::StartDeadline,
+                                         ActionType::EndOldActive, ActionType::TellUnprotected));
+}
+
+TEST(Pair, ASlowSuccessorDoesNotKeepTheOldActiveAlive) {
+  Story story{ActiveJoined, StandbyJoined, StandbyReady, FenceSeen, DeadlinePassed};
+  EXPECT_EQ(story.actions.back(), ActionType::EndOldActive);
+  EXPECT_EQ(story.state.phase, Phase::Promoting);
+}
+
+TEST(Pair, AStandbyThatIsStillStartingTakesOverWhenItIsReady) {
+  Story story{ActiveJoined, StandbyJoined, FenceSeen};
+  EXPECT_EQ(story.state.phase, Phase::Orphaned);
+  story.then(StandbyReady);
+  EXPECT_EQ(story.state.phase, Phase::Promoting);
+  EXPECT_EQ(story.state.epoch, 1u);
+}
+
+TEST(Pair, AFaultWithoutAStandbyIsSaidAtOnceWithTheReason) {
+  Story story{ActiveJoined, FenceSeen};
+  EXPECT_EQ(story.state.phase, Phase::Lost);
+  EXPECT_EQ(story.reason, "the active ended and it had no standby");
+}
+
+TEST(Pair, BothDyingIsALossWithItsReason) {
+  Story story{ActiveJoined, StandbyJoined, ActiveExited, StandbyExited};
+  EXPECT_EQ(story.state.phase, Phase::Lost);
+  EXPECT_EQ(story.reason, "the standby ended before it was ready to take over");
+}
+
+TEST(Pair, AStandbyThatDiesLeavesTheTenantUnprotectedAndCanBeReplaced) {
+  Story story{ActiveJoined, StandbyJoined, StandbyReady, StandbyExited};
+  EXPECT_THAT(story.actions, ElementsAre(ActionType::TellUnprotected));
+  story.then(StandbyJoined).then(StandbyReady).then(FenceSeen);
+  EXPECT_EQ(story.state.phase, Phase::Promoting);
+}
+
+TEST(Pair, APromotedStandbyThatDiesHandsOverToTheNextOne) {
+  Story story{ActiveJoined,  StandbyJoined, StandbyReady, FenceSeen,
+              StandbyJoined, StandbyReady,  ActiveExited};
+  EXPECT_EQ(story.state.phase, Phase::Promoting);
+  EXPECT_EQ(story.state.epoch, 2u);
+}
+
+TEST(Pair, ATenantThatFinishesDismissesItsStandby) {
+  Story story{ActiveJoined, StandbyJoined, StandbyReady, ActiveFinished};
+  EXPECT_EQ(story.state.phase, Phase::Finished);
+  EXPECT_THAT(story.actions, ElementsAre(ActionType::DismissStandby));
+  EXPECT_THAT(advance(story.state, FenceSeen).actions, IsEmpty());
+}
+
+TEST(Pair, XidLinesAreFencesAndOtherSourcesAreNot) {
+  fault::Fault fault;
+  fault.source = fault::FaultSource::Xid;
+  EXPECT_EQ(event_of(fault), FenceSeen);
+  fault.source = fault::FaultSource::UvmEvent;
+  fault.fault_class = fault::FaultClass::MmuReplayable;
+  EXPECT_EQ(event_of(fault), FaultSeen);
+  fault.source = fault::FaultSource::ProcessExit;
+  fault.fault_class = fault::FaultClass::Termination;
+  EXPECT_EQ(event_of(fault), NeighbourDied);
+}
+
+}  // namespace
+}  // namespace firebreak::pair
