@@ -287,6 +287,11 @@ union CUlaunchAttributeValue {
     unsigned int z;
   } clusterDim;
   int programmaticStreamSerializationAllowed;
+  struct {
+    CUevent event;
+    int flags;
+    int triggerAtBlockStart;
+  } programmaticEvent;
   int priority;
   unsigned int sharedMemCarveout;
 };
