@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "abi/wire.h"
+
+#include <array>
+#include <nlohmann/json.hpp>
+
+namespace firebreak::abi {
+
+using nlohmann::json;
+
+void to_json(json& out, Role role) { out = to_string(role); }
+
+void from_json(const json& in, Role& role) {
+  const auto known = role_from(in.get<std::string>());
+  if (!known) throw json::other_error::create(501, known.error().message, &in);
+  role = *known;
+}
+
+namespace {
+
+/// One entry a message: its name on the wire, and how its fields go in and out.
+template <class T>
+struct Form;
+
+template <class T>
+struct EmptyForm {
+  static void write(json&, const T&) {}
+  static void read(const json&, T&) {}
+};
+
+template <class T>
+struct TenantRoleForm {
+  static void write(json& out, const T& m) { out.update({{"tenant", m.tenant}, {"role", m.role}}); }
+  static void read(const json& in, T& m) {
+    in.at("tenant").get_to(m.tenant);
+    in.at("role").get_to(m.role);
+  }
+};
+
+template <class T>
+struct AllocationForm {
+  static void write(json& out, const T& m) {
+    out.update({{"name", m.name}, {"address", m.address}, {"size_bytes", m.size_bytes}});
+  }
+  static void read(const json& in, T& m) {
+    in.at("name").get_to(m.name);
+    in.at("address").get_to(m.address);
+    in.at("size_bytes").get_to(m.size_bytes);
+  }
+};
+
+template <>
+struct Form<Join> : TenantRoleForm<Join> {
+  static constexpr const char* name = "join";
+};
+template <>
+struct Form<Place> : TenantRoleForm<Place> {
+  static constexpr const char* name = "place";
+};
+template <>
+struct Form<Publish> : AllocationForm<Publish> {
+  static constexpr const char* name = "publish";
+};
+template <>
+struct Form<Allocation> : AllocationForm<Allocation> {
+  static constexpr const char* name = "allocation";
+};
+template <>
+struct Form<Ready> : EmptyForm<Ready> {
+  static constexpr const char* name = "ready";
+};
+template <>
+struct Form<Resumed> : EmptyForm<Resumed> {
+  static constexpr const char* name = "resumed";
+};
+template <>
+struct Form<Finish> : EmptyForm<Finish> {
+  static constexpr const char* name = "finish";
+};
+template <>
+struct Form<StatusRequest> : EmptyForm<StatusRequest> {
+  static constexpr const char* name = "status";
+};
+template <>
+struct Form<Subscribe> : EmptyForm<Subscribe> {
+  static constexpr const char* name = "subscribe";
+};
+template <>
+struct Form<Stop> : EmptyForm<Stop> {
+  static constexpr const char* name = "stop";
+};
+template <>
+struct Form<Done> : EmptyForm<Done> {
+  static constexpr const char* name = "done";
+};
+
+template <>
+struct Form<Adopt> : TenantRoleForm<Adopt> {
+  static constexpr const char* name = "adopt";
+  static void write(json& out, const Adopt& m) {
+    TenantRoleForm<Adopt>::write(out, m);
+    out["pid"] = m.pid;
+  }
+  static void read(const json& in, Adopt& m) {
+    TenantRoleForm<Adopt>::read(in, m);
+    in.at("pid").get_to(m.pid);
+  }
+};
+
+template <>
+struct Form<Joined> {
+  static constexpr const char* name = "joined";
+  static void write(json& out, const Joined& m) {
+    out.update({{"epoch", m.epoch}, {"arena_base", m.arena_base}});
+  }
+  static void read(const json& in, Joined& m) {
+    in.at("epoch").get_to(m.epoch);
+    in.at("arena_base").get_to(m.arena_base);
+  }
+};
+
+template <>
+struct Form<Placed> {
+  static constexpr const char* name = "placed";
+  static void write(json& out, const Placed& m) { out["environment"] = m.environment; }
+  static void read(const json& in, Placed& m) { in.at("environment").get_to(m.environment); }
+};
+
+template <>
+struct Form<Refused> {
+  static constexpr const char* name = "refused";
+  static void write(json& out, const Refused& m) { out["reason"] = m.reason; }
+  static void read(const json& in, Refused& m) { in.at("reason").get_to(m.reason); }
+};
+
+template <>
+struct Form<Report> {
+  static constexpr const char* name = "report";
+  static void write(json& out, const Report& m) { out["json"] = m.json; }
+  static void read(const json& in, Report& m) { in.at("json").get_to(m.json); }
+};
+
+template <>
+struct Form<Event> {
+  static constexpr const char* name = "event";
+  static void write(json& out, const Event& m) {
+    out.update({{"at_ns", m.at_ns},
+                {"what", m.what},
+                {"tenant", m.tenant},
+                {"domain", m.domain},
+                {"pid", m.pid},
+                {"source", m.source},
+                {"epoch", m.epoch},
+                {"step", m.step},
+                {"text", m.text}});
+  }
+  static void read(const json& in, Event& m) {
+    in.at("at_ns").get_to(m.at_ns);
+    in.at("what").get_to(m.what);
+    in.at("tenant").get_to(m.tenant);
+    in.at("domain").get_to(m.domain);
+    in.at("pid").get_to(m.pid);
+    in.at("source").get_to(m.source);
+    in.at("epoch").get_to(m.epoch);
+    in.at("step").get_to(m.step);
+    in.at("text").get_to(m.text);
+  }
+};
+
+template <class T>
+bool read_as(const json& in, const std::string& type, Message& message) {
+  if (type != Form<T>::name) return false;
+  T value;
+  Form<T>::read(in, value);
+  message = std::move(value);
+  return true;
+}
+
+template <class... T>
+bool read_any(const json& in, const std::string& type, Message& message, std::variant<T...>*) {
+  return (read_as<T>(in, type, message) || ...);
+}
+
+}  // namespace
+
+std::string encode(const Message& message) {
+  json out = json::object();
+  std::visit(
+      [&out]<class T>(const T& value) {
+        out["type"] = Form<T>::name;
+        Form<T>::write(out, value);
+      },
+      message);
+  return out.dump(-1, ' ', false, json::error_handler_t::replace);
+}
+
+Result<Message> decode(std::string_view text) {
+  if (text.size() > wire_bytes_max) return fail(ErrorCode::Protocol, "a message of more than 64 KiB");
+  const json in = json::parse(text, nullptr, false);
+  if (!in.is_object()) return fail(ErrorCode::Protocol, "a message that is not a JSON object");
+  try {
+    const std::string type = in.at("type").get<std::string>();
+    Message message;
+    if (!read_any(in, type, message, static_cast<Message*>(nullptr))) {
+      return fail(ErrorCode::Protocol, "a message of unknown type '" + type.substr(0, name_bytes_max) + "'");
+    }
+    return message;
+  } catch (const json::exception& wrong) {
+    return fail(ErrorCode::Protocol, std::string("a malformed message: ") + wrong.what());
+  }
+}
+
+const char* to_string(Role role) { return role == Role::Active ? "active" : "standby"; }
+
+Result<Role> role_from(std::string_view text) {
+  if (text == "active") return Role::Active;
+  if (text == "standby") return Role::Standby;
+  return fail(ErrorCode::InvalidArgument, "a role is 'active' or 'standby', not '" + std::string(text) + "'");
+}
+
+Status check_name(std::string_view name) {
+  if (name.empty() || name.size() > name_bytes_max) {
+    return fail(ErrorCode::InvalidArgument,
+                "a name has 1 to 63 characters, this one has " + std::to_string(name.size()));
+  }
+  for (char c : name) {
+    const bool good = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+                      c == '.' || c == '_' || c == '-';
+    if (!good) return fail(ErrorCode::InvalidArgument, "a name is made of letters, digits, '.', '_' and '-'");
+  }
+  return {};
+}
+
+}  // namespace firebreak::abi

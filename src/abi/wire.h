@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+/// What tenants, the firebreak command and the agent say to each other: one JSON object a message, over a
+/// SOCK_SEQPACKET socket, with descriptors attached where noted. Never on the path of a promotion.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "base/result.h"
+
+namespace firebreak::abi {
+
+/// The most bytes of one message, both ways.
+inline constexpr std::size_t wire_bytes_max = 64 * 1024;
+/// The longest tenant or allocation name.
+inline constexpr std::size_t name_bytes_max = 63;
+
+enum class Role { Active, Standby };
+
+// --- from tenants
+// -----------------------------------------------------------------------------------------------
+
+/// Wants to be the tenant's active or its standby. Answered by Joined or Refused.
+struct Join {
+  std::string tenant;
+  Role role = Role::Active;
+};
+/// An allocation of the active; its exported descriptor is attached. Answered by Done or Refused.
+struct Publish {
+  std::string name;
+  std::uint64_t address = 0;
+  std::uint64_t size_bytes = 0;
+};
+/// The standby has warmed up. Answered by Done or Refused.
+struct Ready {};
+/// The promoted standby's first kernel has completed. Answered by Done.
+struct Resumed {};
+/// The active leaves in good order. Answered by Done.
+struct Finish {};
+
+// --- from the firebreak command
+// ---------------------------------------------------------------------------------
+
+/// Where would this tenant run? Answered by Placed or Refused.
+struct Place {
+  std::string tenant;
+  Role role = Role::Active;
+};
+/// `pid` was started with what Placed said. Answered by Done or Refused.
+struct Adopt {
+  std::string tenant;
+  Role role = Role::Active;
+  std::int64_t pid = 0;
+};
+/// Answered by Report.
+struct StatusRequest {};
+/// From now on every Event is sent to this connection too. Answered by Done.
+struct Subscribe {};
+/// The agent ends in good order. Answered by Done.
+struct Stop {};
+
+// --- from the agent
+// ---------------------------------------------------------------------------------------------
+
+/// The shared page's descriptor is attached.
+struct Joined {
+  std::uint32_t epoch = 0;
+  std::uint64_t arena_base =
+      0;  ///< first GPU address for the tenant's allocations, the same in each of its processes
+};
+/// To standbys, unasked, for each allocation that the tenant has or gets; its descriptor is attached.
+struct Allocation {
+  std::string name;
+  std::uint64_t address = 0;
+  std::uint64_t size_bytes = 0;
+};
+struct Placed {
+  std::vector<std::pair<std::string, std::string>> environment;
+};
+struct Done {};
+struct Refused {
+  std::string reason;
+};
+/// `json` is a document for people and scripts; its form is in docs of `firebreak status`.
+struct Report {
+  std::string json;
+};
+/// Something happened. Empty strings and zeros: does not apply.
+struct Event {
+  std::int64_t at_ns = 0;  ///< CLOCK_MONOTONIC
+  std::string
+      what;  ///< joined, ready, adopted, fault, phase, promote, resumed, exited, unprotected, lost, finished
+  std::string tenant;
+  std::string domain;
+  std::int64_t pid = 0;
+  std::string source;  ///< of a fault
+  std::uint32_t epoch = 0;
+  std::uint64_t step = 0;
+  std::string text;  ///< one line for a person
+};
+
+using Message = std::variant<Join, Publish, Ready, Resumed, Finish, Place, Adopt, StatusRequest, Subscribe,
+                             Stop, Joined, Allocation, Placed, Done, Refused, Report, Event>;
+
+std::string encode(const Message& message);
+/// Protocol, with what is wrong, for anything that is not one of the messages above. Never throws.
+Result<Message> decode(std::string_view text);
+
+/// "active" or "standby".
+const char* to_string(Role role);
+Result<Role> role_from(std::string_view text);
+/// InvalidArgument unless 1 to name_bytes_max of letters, digits, '.', '_' and '-'.
+Status check_name(std::string_view name);
+
+}  // namespace firebreak::abi

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "abi/wire.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <iostream>
+#include <random>
+
+namespace firebreak::abi {
+namespace {
+
+template <class T>
+T round_trip(const T& value) {
+  auto decoded = decode(encode(value));
+  EXPECT_TRUE(decoded.has_value()) << (decoded ? "" : decoded.error().message);
+  return std::get<T>(*decoded);
+}
+
+TEST(Wire, EveryFieldOfAnAllocationSurvives) {
+  const Allocation got = round_trip(Allocation{"latents", 0x500000200000u, 4u << 20});
+  EXPECT_EQ(got.name, "latents");
+  EXPECT_EQ(got.address, 0x500000200000u);
+  EXPECT_EQ(got.size_bytes, 4u << 20);
+}
+
+TEST(Wire, EveryFieldOfAnEventSurvives) {
+  const Event got = round_trip(Event{7, "fault", "rogue", "a", 4711, "Xid", 3, 12, "one \"line\""});
+  EXPECT_EQ(got.at_ns, 7);
+  EXPECT_EQ(got.what, "fault");
+  EXPECT_EQ(got.tenant, "rogue");
+  EXPECT_EQ(got.domain, "a");
+  EXPECT_EQ(got.pid, 4711);
+  EXPECT_EQ(got.source, "Xid");
+  EXPECT_EQ(got.epoch, 3u);
+  EXPECT_EQ(got.step, 12u);
+  EXPECT_EQ(got.text, "one \"line\"");
+}
+
+TEST(Wire, RolesAndEnvironmentsSurvive) {
+  EXPECT_EQ(round_trip(Join{"decode", Role::Standby}).role, Role::Standby);
+  EXPECT_EQ(round_trip(Adopt{"rogue", Role::Active, 99}).pid, 99);
+  EXPECT_EQ(round_trip(Placed{{{"A", "1"}, {"B", "x=y"}}}).environment[1].second, "x=y");
+}
+
+TEST(Wire, WhatIsNoMessageIsRefusedWithTheReason) {
+  EXPECT_EQ(decode("{").error().code, ErrorCode::Protocol);
+  EXPECT_EQ(decode("[]").error().message, "a message that is not a JSON object");
+  EXPECT_EQ(decode(R"({"type":"dance"})").error().message, "a message of unknown type 'dance'");
+  EXPECT_NE(decode(R"({"type":"join"})").error().message.find("tenant"), std::string::npos);
+  EXPECT_EQ(decode(R"({"type":"adopt","tenant":"x","role":"active","pid":"many"})").error().code,
+            ErrorCode::Protocol);
+  EXPECT_NE(decode(R"({"type":"join","tenant":"x","role":"boss"})").error().message.find("'boss'"),
+            std::string::npos);
+  EXPECT_EQ(decode(std::string(wire_bytes_max + 1, ' ')).error().message, "a message of more than 64 KiB");
+}
+
+TEST(Wire, MutatedMessagesAreDecodedOrRefused) {
+  const char* given = std::getenv("FIREBREAK_TEST_SEED");
+  const std::uint64_t seed = given != nullptr ? std::strtoull(given, nullptr, 10) : std::random_device{}();
+  std::cout << "seed " << seed << " (replay: FIREBREAK_TEST_SEED=" << seed << ")\n";
+  std::mt19937_64 random(seed);
+  const std::string original = encode(Publish{"weights", 0x500000000000u, 1u << 21});
+  int refused = 0;
+  for (int run = 0; run < 10000; ++run) {
+    std::string text = original;
+    for (std::uint64_t edit = 0; edit <= random() % 3; ++edit)
+      text[random() % text.size()] = static_cast<char>(random());
+    if (random() % 4 == 0) text.resize(random() % text.size());
+    const auto decoded = decode(text);
+    if (decoded) {
+      EXPECT_TRUE(decode(encode(*decoded)).has_value()) << text;
+    } else {
+      ++refused;
+      EXPECT_FALSE(decoded.error().message.empty()) << text;
+    }
+  }
+  EXPECT_GT(refused, 1000);
+}
+
+TEST(Wire, NamesAreShortAndPlain) {
+  EXPECT_TRUE(check_name("llm-7b_v1.0").has_value());
+  EXPECT_FALSE(check_name("").has_value());
+  EXPECT_FALSE(check_name(std::string(64, 'a')).has_value());
+  EXPECT_FALSE(check_name("a/b").has_value());
+}
+
+}  // namespace
+}  // namespace firebreak::abi
