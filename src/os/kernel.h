@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// What Firebreak asks of the Linux kernel and of NVIDIA's device nodes, behind one interface: the real one
-/// (real_kernel.h), a fake for tests (fake_kernel.h), and the software GPU's, which stands in for the device nodes
-/// (softgpu/devices). Sockets, memory and futexes have no fake and live in headers of their own.
+/// (real_kernel.h), a fake for tests (fake_kernel.h), and the software GPU's, which stands in for the device
+/// nodes (softgpu/devices). Sockets, memory and futexes have no fake and live in headers of their own.
 #pragma once
 
 #include <sys/types.h>
@@ -21,21 +21,21 @@ namespace firebreak::os {
 
 /// How a process ended.
 struct ExitStatus {
-  int exit_code = 0;       ///< valid when `signal` is 0
-  int signal = 0;          ///< the signal that ended it, or 0
+  int exit_code = 0;  ///< valid when `signal` is 0
+  int signal = 0;     ///< the signal that ended it, or 0
   bool clean() const { return signal == 0 && exit_code == 0; }
 };
 
 /// A process to start. `environment` holds NAME=VALUE additions to this process's own environment.
 struct SpawnRequest {
-  std::vector<std::string> command;                  ///< program (looked up in PATH) and its arguments
+  std::vector<std::string> command;  ///< program (looked up in PATH) and its arguments
   std::vector<std::pair<std::string, std::string>> environment;
-  int standard_input = -1;                           ///< descriptor to use, or -1: /dev/null
-  int standard_output = -1;                          ///< descriptor to use, or -1: inherited
-  int standard_error = -1;                           ///< descriptor to use, or -1: inherited
-  std::vector<std::pair<int, int>> inherited;        ///< (ours, theirs): further descriptors
-  bool new_session = false;                          ///< setsid(): signals of our terminal do not reach it
-  bool die_with_parent = true;                       ///< PR_SET_PDEATHSIG(SIGKILL): nothing is left behind if we are killed
+  int standard_input = -1;                     ///< descriptor to use, or -1: /dev/null
+  int standard_output = -1;                    ///< descriptor to use, or -1: inherited
+  int standard_error = -1;                     ///< descriptor to use, or -1: inherited
+  std::vector<std::pair<int, int>> inherited;  ///< (ours, theirs): further descriptors
+  bool new_session = false;                    ///< setsid(): signals of our terminal do not reach it
+  bool die_with_parent = true;  ///< PR_SET_PDEATHSIG(SIGKILL): nothing is left behind if we are killed
 };
 
 /// Thread safe. Every call fails with the errno's text as message; EACCES and EPERM become PermissionDenied,
@@ -68,7 +68,8 @@ class Kernel {
 
   // Waiting.
   /// Indices of the descriptors that are readable or hung up; empty after `timeout` (negative: for ever).
-  virtual Result<std::vector<std::size_t>> poll(std::span<const int> fds, std::chrono::milliseconds timeout) = 0;
+  virtual Result<std::vector<std::size_t>> poll(std::span<const int> fds,
+                                                std::chrono::milliseconds timeout) = 0;
 };
 
 }  // namespace firebreak::os

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+/// One thread's event loop: readable descriptors, timers, signals, and work posted by other threads.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/result.h"
+#include "os/fd.h"
+
+namespace firebreak::os {
+
+class EventLoop;
+
+/// One registration; ends with the object. Must not outlive its loop, and is destroyed on the loop's thread
+/// (also from inside its own callback) or while the loop does not run.
+class Watch {
+ public:
+  Watch() = default;
+  Watch(Watch&& other) noexcept : loop_(std::exchange(other.loop_, nullptr)), id_(other.id_) {}
+  Watch& operator=(Watch&& other) noexcept;
+  Watch(const Watch&) = delete;
+  Watch& operator=(const Watch&) = delete;
+  ~Watch() { cancel(); }
+
+  void cancel();
+  explicit operator bool() const { return loop_ != nullptr; }
+
+ private:
+  friend class EventLoop;
+  Watch(EventLoop* loop, std::uint64_t id) : loop_(loop), id_(id) {}
+
+  EventLoop* loop_ = nullptr;
+  std::uint64_t id_ = 0;
+};
+
+/// post() and stop() may be called from any thread; everything else on the loop's thread, or before it runs.
+class EventLoop {
+ public:
+  using Callback = std::function<void()>;
+
+  static Result<std::unique_ptr<EventLoop>> create();
+  EventLoop(const EventLoop&) = delete;
+  EventLoop& operator=(const EventLoop&) = delete;
+  ~EventLoop() = default;
+
+  /// Calls back as long as `fd` is readable or hung up. `fd` stays the caller's, and must outlive the Watch.
+  /// Unsupported when the descriptor cannot be waited for (a plain file).
+  Result<Watch> watch_readable(int fd, Callback callback);
+  /// Calls back once, after `delay`.
+  Result<Watch> after(Nanoseconds delay, Callback callback);
+  /// Calls back every `period`; periods that passed while the loop was busy are made up for by one call.
+  Result<Watch> every(Nanoseconds period, Callback callback);
+  /// Takes the signals from the whole process's usual handling (they are blocked in this thread, so call it
+  /// before other threads start) and calls back with the number.
+  Result<Watch> on_signals(const std::vector<int>& signals, std::function<void(int)> callback);
+
+  /// Runs `callback` on the loop's thread, in the order of posting.
+  void post(Callback callback);
+  /// Makes run() return after the callback that is being called; a stop before run() makes it return at once.
+  void stop() noexcept;
+
+  /// Serves until stop().
+  void run();
+  /// Waits at most `timeout` (empty: for ever) for something to serve, serves it; returns whether anything
+  /// was.
+  bool run_once(std::optional<Milliseconds> timeout);
+
+ private:
+  friend class Watch;
+  struct Entry {
+    int fd = -1;
+    Fd owned;  ///< timers and signals have a descriptor of their own
+    bool once = false;
+    bool drain_counter = false;  ///< timers: read the expirations before calling back
+    Callback callback;
+  };
+
+  EventLoop(Fd epoll, Fd wake) : epoll_(std::move(epoll)), wake_(std::move(wake)) {}
+  Result<Watch> add(Entry entry);
+  Result<Watch> add_timer(Nanoseconds first, Nanoseconds period, Callback callback);
+  void remove(std::uint64_t id);
+  void dispatch(std::uint64_t id);
+  void run_posted();
+
+  Fd epoll_;
+  Fd wake_;
+  std::uint64_t next_id_ = 1;
+  std::map<std::uint64_t, std::shared_ptr<Entry>> entries_;
+
+  std::mutex mutex_;  ///< guards posted_ and stopping_
+  std::vector<Callback> posted_;
+  bool stopping_ = false;
+};
+
+}  // namespace firebreak::os

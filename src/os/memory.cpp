@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "os/memory.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <utility>
+
+#include "os/errno_error.h"
+
+namespace firebreak::os {
+
+std::size_t page_size() { return static_cast<std::size_t>(::sysconf(_SC_PAGESIZE)); }
+
+Result<Fd> create_memory_file(const std::string& name, std::size_t size_bytes, MemorySeal seal) {
+  Fd fd(::memfd_create(name.c_str(), MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  if (!fd) return fail_errno("create a memory file", errno);
+  if (::ftruncate(fd.get(), static_cast<off_t>(size_bytes)) != 0) {
+    return fail_errno("give a memory file " + std::to_string(size_bytes) + " bytes", errno);
+  }
+  const int seals = seal == MemorySeal::Size ? F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL : 0;
+  if (seals != 0 && ::fcntl(fd.get(), F_ADD_SEALS, seals) != 0)
+    return fail_errno("seal a memory file", errno);
+  return fd;
+}
+
+Result<std::size_t> file_size(int fd) {
+  struct stat info {};
+  if (::fstat(fd, &info) != 0) return fail_errno("ask for a file's size", errno);
+  return static_cast<std::size_t>(info.st_size);
+}
+
+bool has_fixed_size(int fd) {
+  const int seals = ::fcntl(fd, F_GET_SEALS);
+  return seals >= 0 && (seals & F_SEAL_SHRINK) != 0;
+}
+
+Result<Mapping> Mapping::of_file(int fd, std::size_t size_bytes, Protection protection, std::size_t offset) {
+  const int flags = protection == Protection::Read ? PROT_READ : PROT_READ | PROT_WRITE;
+  void* address = ::mmap(nullptr, size_bytes, flags, MAP_SHARED, fd, static_cast<off_t>(offset));
+  if (address == MAP_FAILED) return fail_errno("map " + std::to_string(size_bytes) + " bytes", errno);
+  return Mapping(address, size_bytes);
+}
+
+Result<Mapping> Mapping::anonymous(std::size_t size_bytes) {
+  void* address = ::mmap(nullptr, size_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  if (address == MAP_FAILED) return fail_errno("map " + std::to_string(size_bytes) + " bytes", errno);
+  return Mapping(address, size_bytes);
+}
+
+Mapping::Mapping(Mapping&& other) noexcept
+    : address_(std::exchange(other.address_, nullptr)), size_bytes_(std::exchange(other.size_bytes_, 0)) {}
+
+Mapping& Mapping::operator=(Mapping&& other) noexcept {
+  if (this != &other) {
+    reset();
+    address_ = std::exchange(other.address_, nullptr);
+    size_bytes_ = std::exchange(other.size_bytes_, 0);
+  }
+  return *this;
+}
+
+void Mapping::reset() {
+  if (address_ != nullptr) ::munmap(std::exchange(address_, nullptr), std::exchange(size_bytes_, 0));
+}
+
+}  // namespace firebreak::os

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+/// Shared memory: memory files (memfd) and the mappings of them.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <string>
+
+#include "base/result.h"
+#include "os/fd.h"
+
+namespace firebreak::os {
+
+/// Bytes in a page of this machine.
+std::size_t page_size();
+
+enum class MemorySeal {
+  None,  ///< whoever has the descriptor may resize it
+  Size,  ///< the size is fixed for good: no peer can shrink it under our mapping (that would be a SIGBUS for
+         ///< us)
+};
+
+/// An anonymous memory file, close-on-exec. `name` shows in /proc/PID/fd only.
+Result<Fd> create_memory_file(const std::string& name, std::size_t size_bytes,
+                              MemorySeal seal = MemorySeal::Size);
+
+/// The size of the file behind a descriptor.
+Result<std::size_t> file_size(int fd);
+
+/// Whether a peer can no longer shrink the memory file; ask before mapping a descriptor that somebody sent.
+bool has_fixed_size(int fd);
+
+enum class Protection { Read, ReadWrite };
+
+/// Owns one mapping; unmaps it at the end. Movable, not copyable.
+class Mapping {
+ public:
+  /// Shared mapping of `size_bytes` of a file; the descriptor may be closed afterwards.
+  static Result<Mapping> of_file(int fd, std::size_t size_bytes, Protection protection,
+                                 std::size_t offset = 0);
+  /// Zeroed memory of our own that children of fork and the kernel see as well; page aligned.
+  static Result<Mapping> anonymous(std::size_t size_bytes);
+
+  Mapping() = default;
+  Mapping(Mapping&& other) noexcept;
+  Mapping& operator=(Mapping&& other) noexcept;
+  Mapping(const Mapping&) = delete;
+  Mapping& operator=(const Mapping&) = delete;
+  ~Mapping() { reset(); }
+
+  void reset();
+  explicit operator bool() const { return address_ != nullptr; }
+  void* data() const { return address_; }
+  std::size_t size_bytes() const { return size_bytes_; }
+  std::span<std::byte> bytes() const { return {static_cast<std::byte*>(address_), size_bytes_}; }
+  /// The mapping seen as a T, which must fit and must be made of plain memory or lock-free atomics.
+  template <class T>
+  T* as() const {
+    return sizeof(T) <= size_bytes_ ? static_cast<T*>(address_) : nullptr;
+  }
+
+ private:
+  Mapping(void* address, std::size_t size_bytes) : address_(address), size_bytes_(size_bytes) {}
+
+  void* address_ = nullptr;
+  std::size_t size_bytes_ = 0;
+};
+
+}  // namespace firebreak::os

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "os/kernel.h"
+
+namespace firebreak::os {
+
+/// This machine's Linux kernel and NVIDIA driver. Has no state of its own; other kernels may derive from it
+/// to stand in for single device nodes.
+class RealKernel : public Kernel {
+ public:
+  /// Always close-on-exec.
+  Result<Fd> open(const std::string& path, int flags) override;
+  Result<std::size_t> read(const Fd& fd, std::span<std::byte> into) override;
+  Result<std::string> read_link(const std::string& path) override;
+  Result<std::vector<std::string>> list_directory(const std::string& path) override;
+  Result<std::string> read_file(const std::string& path) override;
+  Status ioctl(const Fd& fd, unsigned long request, void* argument) override;
+
+  /// A child that is to die with its parent dies with the *thread* that called this: call it from one that
+  /// stays.
+  Result<pid_t> spawn(const SpawnRequest& request) override;
+  Result<Fd> pidfd_open(pid_t pid) override;
+  Result<Fd> pidfd_getfd(const Fd& pidfd, int remote_number) override;
+  Status send_signal(const Fd& pidfd, int signal) override;
+  Result<std::optional<ExitStatus>> try_wait(pid_t pid) override;
+
+  Result<std::vector<std::size_t>> poll(std::span<const int> fds, std::chrono::milliseconds timeout) override;
+};
+
+}  // namespace firebreak::os

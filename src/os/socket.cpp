@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "os/socket.h"
+
+#include <fcntl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+
+#include "os/errno_error.h"
+#include "os/wait.h"
+
+namespace firebreak::os {
+namespace {
+
+constexpr int listen_backlog = 64;
+
+sockaddr_un address_of(const std::string& path) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  std::memcpy(address.sun_path, path.c_str(), path.size() + 1);
+  return address;
+}
+
+int bind_to(const Fd& fd, const std::string& path) {
+  const sockaddr_un address = address_of(path);
+  return ::bind(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address));
+}
+
+int connect_to(const Fd& fd, const std::string& path) {
+  const sockaddr_un address = address_of(path);
+  return ::connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address));
+}
+
+Result<Fd> new_socket(int flags) {
+  Fd fd(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | flags, 0));
+  if (!fd) return fail_errno("make a socket", errno);
+  return fd;
+}
+
+/// Takes a socket away that nobody listens on; anything else at that path stays and is an error.
+Status remove_stale(const std::string& path) {
+  struct stat info {};
+  if (::lstat(path.c_str(), &info) != 0) return fail_errno("look at " + path, errno);
+  if (!S_ISSOCK(info.st_mode)) {
+    return fail(ErrorCode::InvalidArgument, path + " is there and is not a socket", "choose another path");
+  }
+  Result<Fd> probe = new_socket(SOCK_NONBLOCK);
+  if (!probe) return propagate(probe);
+  if (connect_to(*probe, path) == 0 || errno != ECONNREFUSED) {
+    return fail(ErrorCode::InvalidArgument, "somebody already listens on " + path,
+                "stop the other one or choose another path");
+  }
+  if (::unlink(path.c_str()) != 0) return fail_errno("remove the stale socket " + path, errno);
+  return {};
+}
+
+Status bind_replacing_stale(const Fd& fd, const std::string& path) {
+  if (bind_to(fd, path) == 0) return {};
+  if (errno != EADDRINUSE) return fail_errno("make the socket " + path, errno);
+  if (Status removed = remove_stale(path); !removed) return removed;
+  if (bind_to(fd, path) != 0) return fail_errno("make the socket " + path, errno);
+  return {};
+}
+
+/// Room for the largest number of descriptors, aligned as control messages must be.
+struct alignas(cmsghdr) ControlBuffer {
+  std::array<std::byte, CMSG_SPACE(sizeof(int) * most_descriptors_in_a_message)> bytes{};
+};
+
+void attach(msghdr& header, ControlBuffer& control, std::span<const int> descriptors) {
+  if (descriptors.empty()) return;
+  header.msg_control = control.bytes.data();
+  header.msg_controllen = CMSG_SPACE(descriptors.size_bytes());
+  cmsghdr* item = CMSG_FIRSTHDR(&header);
+  item->cmsg_level = SOL_SOCKET;
+  item->cmsg_type = SCM_RIGHTS;
+  item->cmsg_len = CMSG_LEN(descriptors.size_bytes());
+  std::memcpy(CMSG_DATA(item), descriptors.data(), descriptors.size_bytes());
+}
+
+/// Owns every descriptor that arrived before anything else is looked at, so that none leaks.
+std::vector<Fd> take_descriptors(msghdr& header) {
+  std::vector<Fd> descriptors;
+  for (cmsghdr* item = CMSG_FIRSTHDR(&header); item != nullptr; item = CMSG_NXTHDR(&header, item)) {
+    if (item->cmsg_level != SOL_SOCKET || item->cmsg_type != SCM_RIGHTS) continue;
+    const std::size_t count = (item->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+    for (std::size_t i = 0; i < count; ++i) {
+      int number = -1;
+      std::memcpy(&number, CMSG_DATA(item) + i * sizeof(int), sizeof(int));
+      descriptors.emplace_back(number);
+    }
+  }
+  return descriptors;
+}
+
+tl::unexpected<Error> peer_is_gone() {
+  return fail(ErrorCode::Unavailable, "the other end closed the connection");
+}
+
+}  // namespace
+
+Status check_socket_path(const std::string& path) {
+  const std::size_t most = sizeof(sockaddr_un{}.sun_path) - 1;
+  if (path.empty()) return fail(ErrorCode::InvalidArgument, "the socket path is empty");
+  if (path.size() > most) {
+    return fail(ErrorCode::InvalidArgument,
+                "the socket path " + path + " has " + std::to_string(path.size()) + " bytes, " +
+                    std::to_string(most) + " is the limit",
+                "choose a shorter directory");
+  }
+  return {};
+}
+
+Status Socket::send(std::span<const std::byte> bytes, std::span<const int> descriptors,
+                    Milliseconds timeout) {
+  if (bytes.empty() || bytes.size() > most_bytes_in_a_message) {
+    return fail(ErrorCode::InvalidArgument, "a message of " + std::to_string(bytes.size()) + " bytes");
+  }
+  if (descriptors.size() > most_descriptors_in_a_message) {
+    return fail(ErrorCode::InvalidArgument,
+                "a message with " + std::to_string(descriptors.size()) + " descriptors");
+  }
+  iovec part{const_cast<std::byte*>(bytes.data()), bytes.size()};
+  msghdr header{};
+  header.msg_iov = &part;
+  header.msg_iovlen = 1;
+  ControlBuffer control;
+  attach(header, control, descriptors);
+  while (true) {
+    if (::sendmsg(fd_.get(), &header, MSG_NOSIGNAL | MSG_DONTWAIT) >= 0) return {};
+    if (errno == EINTR) continue;
+    if (errno == EPIPE || errno == ECONNRESET || errno == ENOTCONN) return peer_is_gone();
+    if (errno != EAGAIN) return fail_errno("send a message", errno);
+    const Result<bool> writable = poll_writable(fd_.get(), timeout);
+    if (!writable) return propagate(writable);
+    if (!*writable) return fail(ErrorCode::Timeout, "the other end does not read its messages");
+  }
+}
+
+Result<Message> Socket::receive(Milliseconds timeout) {
+  const int number = fd_.get();
+  const auto ready = poll_readable(std::span(&number, 1), timeout);
+  if (!ready) return propagate(ready);
+  if (ready->empty()) return fail(ErrorCode::Timeout, "no message came in time");
+
+  Message message;
+  message.bytes.resize(most_bytes_in_a_message);
+  iovec part{message.bytes.data(), message.bytes.size()};
+  ControlBuffer control;
+  msghdr header{};
+  header.msg_iov = &part;
+  header.msg_iovlen = 1;
+  header.msg_control = control.bytes.data();
+  header.msg_controllen = control.bytes.size();
+  ssize_t size = -1;
+  do {
+    size = ::recvmsg(number, &header, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
+  } while (size < 0 && errno == EINTR);
+  if (size < 0 && errno == ECONNRESET) return peer_is_gone();
+  if (size < 0 && errno == EAGAIN) return fail(ErrorCode::Timeout, "no message came in time");
+  if (size < 0) return fail_errno("receive a message", errno);
+
+  message.descriptors = take_descriptors(header);
+  if (size == 0) return peer_is_gone();
+  if ((header.msg_flags & MSG_TRUNC) != 0)
+    return fail(ErrorCode::Protocol, "a message is longer than allowed");
+  if ((header.msg_flags & MSG_CTRUNC) != 0)
+    return fail(ErrorCode::Protocol, "a message lost its descriptors");
+  message.bytes.resize(static_cast<std::size_t>(size));
+  return message;
+}
+
+Result<PeerCredentials> Socket::peer_credentials() const {
+  ucred credentials{};
+  socklen_t size = sizeof(credentials);
+  if (::getsockopt(fd_.get(), SOL_SOCKET, SO_PEERCRED, &credentials, &size) != 0) {
+    return fail_errno("ask who is at the other end", errno);
+  }
+  return PeerCredentials{credentials.pid, credentials.uid, credentials.gid};
+}
+
+Result<Listener> Listener::listen(const std::string& path, SocketAccess access) {
+  if (Status fits = check_socket_path(path); !fits) return propagate(fits);
+  Result<Fd> fd = new_socket(SOCK_NONBLOCK);
+  if (!fd) return propagate(fd);
+  if (Status bound = bind_replacing_stale(*fd, path); !bound) return propagate(bound);
+  struct stat info {};
+  // Nobody can connect before listen(), so the mode is right from the first connection on.
+  if (::lstat(path.c_str(), &info) != 0 ||
+      ::chmod(path.c_str(), access == SocketAccess::Owner ? 0600 : 0660) != 0) {
+    return fail_errno("set the mode of " + path, errno);
+  }
+  Listener listener(std::move(*fd), path, info.st_dev, info.st_ino);
+  if (::listen(listener.fd_.get(), listen_backlog) != 0) return fail_errno("listen on " + path, errno);
+  return listener;
+}
+
+Listener::Listener(Listener&& other) noexcept
+    : fd_(std::move(other.fd_)),
+      path_(std::exchange(other.path_, {})),
+      device_(other.device_),
+      inode_(other.inode_) {}
+
+Listener& Listener::operator=(Listener&& other) noexcept {
+  if (this != &other) {
+    close();
+    fd_ = std::move(other.fd_);
+    path_ = std::exchange(other.path_, {});
+    device_ = other.device_;
+    inode_ = other.inode_;
+  }
+  return *this;
+}
+
+void Listener::close() {
+  fd_.reset();
+  if (path_.empty()) return;
+  struct stat info {};
+  const bool ours = ::lstat(path_.c_str(), &info) == 0 && info.st_dev == device_ && info.st_ino == inode_;
+  if (ours) ::unlink(path_.c_str());
+  path_.clear();
+}
+
+Result<Socket> Listener::accept(Milliseconds timeout) {
+  const int number = fd_.get();
+  const auto ready = poll_readable(std::span(&number, 1), timeout);
+  if (!ready) return propagate(ready);
+  Fd connection(ready->empty() ? -1 : ::accept4(number, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+  if (connection) return Socket(std::move(connection));
+  // A peer may have gone between poll and accept.
+  const bool nobody = ready->empty() || errno == EAGAIN || errno == ECONNABORTED || errno == EINTR;
+  if (nobody) return fail(ErrorCode::Timeout, "nobody connected in time");
+  return fail_errno("accept a connection on " + path_, errno);
+}
+
+Result<Socket> connect(const std::string& path, Milliseconds timeout) {
+  if (Status fits = check_socket_path(path); !fits) return propagate(fits);
+  Result<Fd> fd = new_socket(0);
+  if (!fd) return propagate(fd);
+  // For a full backlog the kernel waits as long as the send timeout says; a zero would mean for ever.
+  const std::int64_t limit_ms = std::max<std::int64_t>(timeout.count(), 1);
+  const timeval limit{static_cast<time_t>(limit_ms / 1000), static_cast<suseconds_t>(limit_ms % 1000 * 1000)};
+  ::setsockopt(fd->get(), SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit));
+  if (connect_to(*fd, path) != 0) {
+    if (errno == EAGAIN) return fail(ErrorCode::Timeout, "nobody accepts connections on " + path);
+    if (errno == ECONNREFUSED) return fail(ErrorCode::Unavailable, "nobody listens on " + path);
+    return fail_errno("connect to " + path, errno);
+  }
+  if (::fcntl(fd->get(), F_SETFL, O_NONBLOCK) != 0) return fail_errno("set up a connection", errno);
+  return Socket(std::move(*fd));
+}
+
+Result<std::pair<Socket, Socket>> socket_pair() {
+  std::array<int, 2> ends{};
+  if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends.data()) != 0) {
+    return fail_errno("make a pair of sockets", errno);
+  }
+  return std::pair(Socket(Fd(ends[0])), Socket(Fd(ends[1])));
+}
+
+}  // namespace firebreak::os
