@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+/// The environment variables that the software GPU reads. It reads them once a process, at cuInit (driver) or
+/// at start (MPS stand-in, devices).
+#pragma once
+
+namespace firebreak::softgpu::environment {
+
+/// Folder of the state that all processes of one software GPU share; default /tmp/firebreak-softgpu-UID.
+inline constexpr const char* directory = "FIREBREAK_SOFTGPU_DIR";
+/// How many times faster than measured on hardware everything is delayed: 10 is ten times faster; default 1.
+inline constexpr const char* speed = "FIREBREAK_SOFTGPU_SPEED";
+/// Device memory in MiB; default 8192. Every process of one software GPU should see the same value.
+inline constexpr const char* memory_mib = "FIREBREAK_SOFTGPU_MEMORY_MIB";
+/// NVIDIA's own: where the MPS control daemon listens; default /tmp/nvidia-mps.
+inline constexpr const char* mps_pipe_directory = "CUDA_MPS_PIPE_DIRECTORY";
+/// NVIDIA's own: where the MPS daemon writes control.log and server.log; default /var/log/nvidia-mps.
+inline constexpr const char* mps_log_directory = "CUDA_MPS_LOG_DIRECTORY";
+
+}  // namespace firebreak::softgpu::environment

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "softgpu/machine/domain.h"
+
+#include <utility>
+
+namespace firebreak::softgpu {
+
+namespace {
+constexpr std::uint32_t domain_magic = 0x464d4f44;  // "DOMF"
+}
+
+Domain::Domain(os::Fd fd, os::Mapping mapping)
+    : fd_(std::move(fd)), mapping_(std::move(mapping)), page_(mapping_.as<DomainPage>()) {}
+
+Result<std::shared_ptr<Domain>> Domain::create(pid_t server_pid) {
+  auto fd = os::create_memory_file("firebreak-softgpu-domain", sizeof(DomainPage));
+  if (!fd) return propagate(fd);
+  auto mapping = os::Mapping::of_file(fd->get(), sizeof(DomainPage), os::Protection::ReadWrite);
+  if (!mapping) return propagate(mapping);
+  std::shared_ptr<Domain> domain(new Domain(std::move(*fd), std::move(*mapping)));
+  domain->page_->server_pid.store(server_pid);
+  domain->page_->magic.store(domain_magic);
+  return domain;
+}
+
+Result<std::shared_ptr<Domain>> Domain::from(os::Fd fd) {
+  const auto size_bytes = os::file_size(fd.get());
+  if (!size_bytes || *size_bytes != sizeof(DomainPage) || !os::has_fixed_size(fd.get())) {
+    return fail(ErrorCode::Protocol, "the MPS server sent something that is not a domain");
+  }
+  auto mapping = os::Mapping::of_file(fd.get(), sizeof(DomainPage), os::Protection::ReadWrite);
+  if (!mapping) return propagate(mapping);
+  std::shared_ptr<Domain> domain(new Domain(std::move(fd), std::move(*mapping)));
+  if (domain->page_->magic.load() != domain_magic) {
+    return fail(ErrorCode::Protocol, "the MPS server sent something that is not a domain");
+  }
+  return domain;
+}
+
+std::optional<std::uint32_t> Domain::join(pid_t pid) {
+  for (std::uint32_t index = 0; index < DomainPage::client_count_max; ++index) {
+    std::int32_t nobody = 0;
+    if (page_->clients[index].pid.compare_exchange_strong(nobody, pid)) return index;
+  }
+  return std::nullopt;
+}
+
+void Domain::leave(std::uint32_t slot) {
+  DomainPage::ClientSlot& client = page_->clients[slot];
+  client.in_flight.store(0);
+  client.terminated.store(0);
+  client.terminate_acknowledged.store(0);
+  client.pid.store(0);
+}
+
+bool Domain::raise(const DomainFault& fault) {
+  if (!healthy()) return false;
+  DomainPage::ClientSlot& client = page_->clients[fault.faulter_slot];
+  client.error.store(static_cast<std::uint32_t>(fault.error));
+  client.when_ns.store(fault.when_ns);
+  client.faulter_error_due_ns.store(fault.faulter_error_due_ns);
+  client.co_client_error_due_ns.store(fault.co_client_error_due_ns);
+  std::uint32_t none = 0;
+  return page_->fault.compare_exchange_strong(none, fault.faulter_slot + 1);
+}
+
+std::optional<DomainFault> Domain::fault() const {
+  const std::uint32_t raised = page_->fault.load(std::memory_order_acquire);
+  if (raised == 0 || raised > DomainPage::client_count_max) return std::nullopt;
+  const DomainPage::ClientSlot& client = page_->clients[raised - 1];
+  DomainFault fault;
+  fault.error = static_cast<CUresult>(client.error.load());
+  fault.faulter_slot = raised - 1;
+  fault.when_ns = client.when_ns.load();
+  fault.faulter_error_due_ns = client.faulter_error_due_ns.load();
+  fault.co_client_error_due_ns = client.co_client_error_due_ns.load();
+  return fault;
+}
+
+}  // namespace firebreak::softgpu

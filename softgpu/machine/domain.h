@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+/// A fault domain: the processes that die together. One memfd; the MPS server hands it to its clients, a
+/// process without MPS has one of its own. A domain faults once; after that the server makes a new one.
+#pragma once
+
+#include <sys/types.h>
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+
+#include "abi/cuda_result.h"
+#include "base/result.h"
+#include "os/fd.h"
+#include "os/memory.h"
+
+namespace firebreak::softgpu {
+
+/// The fault that ended a domain, as its processes need to know it. Times are CLOCK_MONOTONIC.
+struct DomainFault {
+  CUresult error = CUDA_SUCCESS;
+  std::uint32_t faulter_slot = 0;
+  std::int64_t when_ns = 0;
+  std::int64_t faulter_error_due_ns = 0;    ///< API calls of the faulter answer `error` from here on
+  std::int64_t co_client_error_due_ns = 0;  ///< and those of the others from here on
+};
+
+struct DomainPage {
+  static constexpr std::size_t client_count_max = 60;
+  struct ClientSlot {
+    std::atomic<std::int32_t> pid;  ///< 0: free
+    std::atomic<std::int32_t> in_flight;
+    std::atomic<std::uint32_t> terminated;
+    std::atomic<std::uint32_t> terminate_acknowledged;
+    // The fault this client (or the server, for a dead one) proposes; valid once `fault` names the slot.
+    std::atomic<std::uint32_t> error;
+    std::atomic<std::int64_t> when_ns;
+    std::atomic<std::int64_t> faulter_error_due_ns;
+    std::atomic<std::int64_t> co_client_error_due_ns;
+  };
+  std::atomic<std::uint32_t> magic;
+  std::atomic<std::int32_t> server_pid;  ///< 0: a domain without MPS
+  std::atomic<std::uint32_t> server_gone;
+  std::atomic<std::uint32_t> fault;  ///< slot + 1 of the first fault; 0: healthy
+  std::array<ClientSlot, client_count_max> clients;
+};
+
+/// One mapped domain. Thread safe; robust against processes that die at any point: a fault becomes visible by
+/// one store, after its details.
+class Domain {
+ public:
+  /// `server_pid` 0: the domain of a process without MPS.
+  static Result<std::shared_ptr<Domain>> create(pid_t server_pid);
+  /// Maps the domain that an MPS server sent; Protocol when it is none.
+  static Result<std::shared_ptr<Domain>> from(os::Fd fd);
+
+  int fd() const { return fd_.get(); }
+  pid_t server_pid() const { return page_->server_pid.load(); }
+
+  /// A slot for the process; empty when all are taken.
+  std::optional<std::uint32_t> join(pid_t pid);
+  void leave(std::uint32_t slot);
+  pid_t client_pid(std::uint32_t slot) const { return page_->clients[slot].pid.load(); }
+
+  /// Counts the work that a client has on the GPU. Survives the client's death: that is how it is noticed.
+  void begin_work(std::uint32_t slot) { page_->clients[slot].in_flight.fetch_add(1); }
+  void end_work(std::uint32_t slot) { page_->clients[slot].in_flight.fetch_sub(1); }
+  bool has_work_in_flight(std::uint32_t slot) const { return page_->clients[slot].in_flight.load() > 0; }
+
+  /// False when the domain had faulted before; the first fault stays.
+  bool raise(const DomainFault& fault);
+  std::optional<DomainFault> fault() const;
+  bool healthy() const { return page_->fault.load(std::memory_order_acquire) == 0; }
+
+  void terminate(std::uint32_t slot) { page_->clients[slot].terminated.store(1); }
+  bool is_terminated(std::uint32_t slot) const { return page_->clients[slot].terminated.load() != 0; }
+  void acknowledge_termination(std::uint32_t slot) { page_->clients[slot].terminate_acknowledged.store(1); }
+  bool termination_acknowledged(std::uint32_t slot) const {
+    return page_->clients[slot].terminate_acknowledged.load() != 0;
+  }
+
+  void mark_server_gone() { page_->server_gone.store(1); }
+  bool server_gone() const { return page_->server_gone.load() != 0; }
+
+ private:
+  Domain(os::Fd fd, os::Mapping mapping);
+  os::Fd fd_;
+  os::Mapping mapping_;
+  DomainPage* page_;
+};
+
+}  // namespace firebreak::softgpu

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+/// Makes a fault happen to the machine: the domain is condemned, the GPU stands still, log lines and UVM
+/// events are posted with the times at which they show. Everything is a timestamp in shared memory, so
+/// nothing of it depends on the faulter's living on.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <string>
+
+#include "softgpu/machine/domain.h"
+#include "softgpu/machine/fault_table.h"
+#include "softgpu/machine/shared_gpu.h"
+#include "softgpu/machine/uvm_ring.h"
+
+namespace firebreak::softgpu {
+
+struct FaultReport {
+  FaultCause cause = FaultCause::UnmappedAccess;
+  GpuAccess access = GpuAccess::None;
+  std::uint64_t address = 0;
+  std::uint32_t slot = 0;  ///< the faulter's, in its domain
+  pid_t pid = 0;
+  std::string process_name;
+};
+
+/// False: the domain had faulted before, nothing was done. `events` is the faulter's UVM descriptor or null.
+/// `speed` divides every delay.
+bool deliver_fault(SharedGpu& gpu, Domain& domain, UvmDescriptor* events, const FaultReport& report,
+                   double speed);
+
+/// A delay of the table as a duration at that speed.
+std::int64_t delay_ns(double milliseconds, double speed);
+
+/// The name of a process as the kernel log shows it: the file name of its program.
+std::string process_name(pid_t pid);
+
+}  // namespace firebreak::softgpu

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+/// The one table of what becomes of a fault: which CUDA error, which Xid lines, whether UVM tells, who stands
+/// still how long, and when each of it shows. The figures were measured on one H100 (driver 580.159.04); the
+/// source of each row stands beside it.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "abi/cuda_result.h"
+#include "softgpu/interpreter/gpu_fault.h"
+
+namespace firebreak::softgpu {
+
+/// What went wrong, as far as the consequences differ.
+enum class FaultCause {
+  UnmappedAccess,
+  ReadOnlyViolation,
+  InstructionFetch,
+  CopyEngine,  ///< a copy or fill whose address was unmapped by the time it ran
+  HostEngine,  ///< a stream memory operation (PBDMA) on an unmapped address
+  ClientDied,  ///< a client of an MPS server ended with work in flight
+  MisalignedAddress,
+  OutOfRangeAddress,
+  SharedOutOfBounds,
+  LocalOutOfBounds,
+  StackOverflow,
+  IllegalInstruction,
+  Trap,
+  Breakpoint,
+};
+
+/// One row. Delays count from the faulting access, in milliseconds; negative: never happens.
+struct FaultProfile {
+  FaultCause cause;
+  CUresult error;             ///< in the faulter and in its co-clients
+  int xid;                    ///< of the first kernel log line; 0: none but the channel's Xid 43
+  const char* text;           ///< the fault's name in that line
+  double uvm_event_ms;        ///< fatal-fault event of the faulting process
+  double xid_ms;              ///< the first line
+  double channel_xid_ms;      ///< the Xid 43 that follows
+  double gpu_stall_ms;        ///< every context of the GPU stands still
+  double faulter_error_ms;    ///< the CUDA error in the faulting process
+  double co_client_error_ms;  ///< and in its co-clients
+};
+
+std::span<const FaultProfile> fault_table();
+const FaultProfile& profile_of(FaultCause cause);
+FaultCause cause_of(GpuFaultKind kind);
+/// The kind that stands for the cause where only the hardware's terms fit (UVM events).
+GpuFaultKind kind_of(FaultCause cause);
+/// How long every client of the GPU stands still when MPS ends one of them; measured: 7.5 ms at worst.
+inline constexpr double terminate_stall_ms = 7.5;
+
+/// Who and what, for the text of the log lines.
+struct FaultContext {
+  pid_t client_pid = 0;
+  std::string client_name;
+  pid_t server_pid = 0;  ///< 0: without MPS
+  std::uint64_t channel = 8;
+  GpuAccess access = GpuAccess::None;
+  std::uint64_t address = 0;
+};
+
+struct DelayedLine {
+  double delay_ms = 0;
+  std::string text;
+};
+
+/// The kernel log lines of a fault, in NVIDIA's format.
+std::vector<DelayedLine> xid_lines(const FaultProfile& profile, const FaultContext& context);
+
+}  // namespace firebreak::softgpu
