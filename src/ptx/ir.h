@@ -114,12 +114,15 @@ struct VectorElement {
   OperandKind kind = OperandKind::None;
   std::uint32_t register_index = no_index;
   std::uint64_t bits = 0;
+  bool is_float_literal = false;
+  bool is_single_literal = false;
 };
 
 struct Operand {
   OperandKind kind = OperandKind::None;
   bool negated = false;
-  bool is_float_literal = false;  ///< Immediate: how it was written
+  bool is_float_literal = false;   ///< Immediate: how it was written, 1.5, 0f3fc00000 or 0d3ff8000000000000
+  bool is_single_literal = false;  ///< Immediate: 0f3fc00000
   SpecialRegister special = SpecialRegister::None;
   std::uint32_t register_index = no_index;
   std::uint32_t second_register_index = no_index;

@@ -120,12 +120,16 @@ enum class Opcode : std::uint8_t {
   Movmatrix,
   Stmatrix,
   // Miscellaneous
+  Alloca,  ///< d, size{, alignment}
   Brkpt,
   Discard,
   Griddepcontrol,
   Nanosleep,
   Pmevent,
+  Stackrestore,
+  Stacksave,
   Trap,
+  Vabsdiff4,  ///< d, a, b, c: four bytes at a time
 };
 
 enum class Rounding : std::uint8_t { None, Rn, Rna, Rz, Rm, Rp, Rni, Rzi, Rmi, Rpi };
@@ -217,6 +221,10 @@ struct Modifiers {
   bool aligned = false;       ///< barrier, mma, ldmatrix: all threads of the warp execute it together
   bool transposed = false;    ///< ldmatrix, stmatrix
   bool cache_hint = false;    ///< .L2::cache_hint: one more operand, the last, a .b64 policy to ignore
+  bool parity = false;        ///< mbarrier.test_wait.parity, .try_wait.parity
+  bool expect_tx = false;     ///< mbarrier.arrive.expect_tx
+  bool drop = false;          ///< mbarrier.arrive_drop
+  bool accumulate = false;    ///< vabsdiff4.add: adds the four results to c
   bool no_complete = false;   ///< mbarrier.arrive.noComplete
 };
 
