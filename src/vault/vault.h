@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+/// Who keeps a tenant's GPU memory alive. A vault holds the exported descriptors of the tenant's allocations
+/// and no CUDA context: while a descriptor is open the memory behind it stays, whatever becomes of the
+/// processes that mapped it.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "os/fd.h"
+
+namespace firebreak::vault {
+
+/// One allocation: `size_bytes` of GPU memory that every process of the tenant maps at `address`.
+struct Entry {
+  std::string name;
+  std::uint64_t address = 0;
+  std::uint64_t size_bytes = 0;
+  os::Fd descriptor;
+};
+
+/// The allocations of one tenant. Owned by the agent's thread; not thread safe.
+class Vault {
+ public:
+  /// At most this many allocations a tenant: one descriptor each is held.
+  static constexpr std::size_t entries_max = 1024;
+
+  /// Takes an allocation in. InvalidArgument when it has no descriptor, no size, an address that is not a
+  /// multiple of 2 MiB, or overlaps another; when the name is taken; ResourceExhausted beyond entries_max.
+  Status add(Entry entry);
+  std::span<const Entry> entries() const { return entries_; }
+  std::uint64_t total_bytes() const;
+
+ private:
+  std::vector<Entry> entries_;
+};
+
+}  // namespace firebreak::vault
