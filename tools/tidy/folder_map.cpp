@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/tidy/folder_map.h"
+
+#include <algorithm>
+#include <array>
+#include <vector>
+
+namespace firebreak::tidy {
+namespace {
+
+template <std::size_t N>
+using Names = std::array<std::string_view, N>;
+
+// One line a folder, as ARCHITECTURE.md draws it. "*" means every folder of the map.
+constexpr Names<2> os_knows{"src/base", "src/abi"};
+constexpr Names<1> fault_knows{"src/base"};
+constexpr Names<1> ptx_knows{"src/base"};
+constexpr Names<2> cuda_knows{"src/base", "src/abi"};
+constexpr Names<2> inject_knows{"src/cuda", "src/fault"};
+constexpr Names<3> watch_knows{"src/os", "src/abi", "src/fault"};
+constexpr Names<1> mps_knows{"src/os"};
+constexpr Names<3> guard_knows{"src/os", "src/abi", "src/cuda"};
+constexpr Names<3> park_knows{"src/os", "src/abi", "src/fault"};
+constexpr Names<2> vault_knows{"src/os", "src/abi"};
+constexpr Names<2> pair_knows{"src/base", "src/fault"};
+constexpr Names<4> client_knows{"src/abi", "src/os", "src/cuda", "include/firebreak"};
+constexpr Names<5> platform_knows{"src/base", "src/os", "src/cuda", "src/mps", "softgpu/devices"};
+constexpr Names<10> agent_knows{"src/watch",  "src/mps",   "src/vault", "src/pair",     "src/client",
+                                "src/inject", "src/guard", "src/park",  "src/platform", "src/ptx"};
+constexpr Names<1> cli_knows{"src/agent"};
+constexpr Names<5> softgpu_knows{"src/ptx", "src/base", "src/fault", "src/abi", "src/os"};
+constexpr Names<2> softgpu_driver_knows{"softgpu/interpreter", "softgpu/devices"};
+constexpr Names<1> softgpu_mps_knows{"softgpu/devices"};
+constexpr Names<3> workloads_know{"src/cuda", "src/base", "include/firebreak"};
+constexpr Names<1> everything{"*"};
+
+constexpr std::array<FolderRow, 26> rows{{
+    {"include/firebreak", {}},
+    {"src/base", {}},
+    {"src/abi", {}},
+    {"src/os", os_knows},
+    {"src/fault", fault_knows},
+    {"src/ptx", ptx_knows},
+    {"src/cuda", cuda_knows},
+    {"src/inject", inject_knows},
+    {"src/watch", watch_knows},
+    {"src/mps", mps_knows},
+    {"src/guard", guard_knows},
+    {"src/park", park_knows},
+    {"src/vault", vault_knows},
+    {"src/pair", pair_knows},
+    {"src/client", client_knows},
+    {"src/platform", platform_knows},
+    {"src/agent", agent_knows},
+    {"src/cli", cli_knows},
+    {"softgpu/interpreter", softgpu_knows},
+    {"softgpu/devices", softgpu_knows},
+    {"softgpu/driver", softgpu_driver_knows},
+    {"softgpu/mps", softgpu_mps_knows},
+    {"workloads", workloads_know},
+    {"tools/tidy", {}},
+    {"tests", everything},
+    {"bench", everything},
+}};
+
+const FolderRow* find_row(std::string_view folder) {
+  const auto found =
+      std::find_if(rows.begin(), rows.end(), [&](const auto& row) { return row.folder == folder; });
+  return found == rows.end() ? nullptr : &*found;
+}
+
+}  // namespace
+
+std::span<const FolderRow> folder_map() { return rows; }
+
+std::string_view mapped_folder(std::string_view path) {
+  std::string_view best;
+  for (const auto& row : rows) {
+    const bool inside = path.starts_with(row.folder) && path.substr(row.folder.size()).starts_with("/");
+    if (inside && row.folder.size() > best.size()) best = row.folder;
+  }
+  return best;
+}
+
+bool may_know(std::string_view from, std::string_view to) {
+  std::vector<std::string_view> reached{from};
+  for (std::size_t i = 0; i < reached.size(); ++i) {
+    if (reached[i] == to) return true;
+    const FolderRow* row = find_row(reached[i]);
+    if (row == nullptr) continue;
+    for (const auto next : row->knows) {
+      if (next == "*") return true;
+      if (std::find(reached.begin(), reached.end(), next) == reached.end()) reached.push_back(next);
+    }
+  }
+  return false;
+}
+
+}  // namespace firebreak::tidy

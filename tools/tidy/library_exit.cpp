@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/tidy/rule.h"
+#include "tools/tidy/words.h"
+
+namespace firebreak::tidy {
+
+std::vector<Finding> check_library_exit(const SourceTree& tree) {
+  static const std::vector<std::string_view> endings{"exit",       "_exit", "_Exit",
+                                                     "quick_exit", "abort", "terminate"};
+  std::vector<Finding> findings;
+  for (const SourceFile& file : tree.files()) {
+    const bool library =
+        file.path().starts_with("src/") && !file.path().starts_with("src/cli/") && !file.is_test();
+    if (!file.is_cpp() || !library) continue;
+    for (const Word& call : find_calls(file.views().code, tree.companion_code(file), endings)) {
+      findings.push_back({file.path(), file.line_of(call.offset), "library-exit",
+                          std::string(call.text) + "() ends the process; a library returns an error"});
+    }
+  }
+  return findings;
+}
+
+}  // namespace firebreak::tidy

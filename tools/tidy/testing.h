@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+/// What the rules' tests share: a tree made of strings.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tools/tidy/rule.h"
+
+namespace firebreak::tidy {
+
+/// A checkout that exists only here: pairs of path and text.
+inline SourceTree tree_of(const std::vector<std::pair<std::string, std::string>>& files) {
+  std::vector<SourceFile> read;
+  for (const auto& [path, text] : files) read.emplace_back(path, text);
+  return SourceTree(std::move(read));
+}
+
+/// Findings as "path:line", in order.
+inline std::vector<std::string> places(const std::vector<Finding>& findings) {
+  std::vector<std::string> result;
+  for (const auto& finding : findings) result.push_back(finding.path + ":" + std::to_string(finding.line));
+  return result;
+}
+
+}  // namespace firebreak::tidy
