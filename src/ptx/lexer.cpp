@@ -99,7 +99,8 @@ class Lexer {
   Token dotted() {
     ++position_;
     if (!is_word(at(0))) return error("a name must follow '.'");
-    while (is_word(at(0)) || (at(0) == ':' && at(1) == ':' && is_word(at(2)))) position_ += at(0) == ':' ? 2 : 1;
+    while (is_word(at(0)) || (at(0) == ':' && at(1) == ':' && is_word(at(2))))
+      position_ += at(0) == ':' ? 2 : 1;
     Token result = make(TokenKind::Dotted);
     result.text.remove_prefix(1);
     return result;
@@ -126,8 +127,8 @@ class Lexer {
     if (at(0) == '0' && (marker == 'b' || marker == 'B')) return integer(2, 2);
     std::size_t ahead = 0;
     while (is_digit(at(ahead))) ++ahead;
-    const bool is_float = (at(ahead) == '.' && is_digit(at(ahead + 1))) || at(ahead) == 'e' || at(ahead) == 'E' ||
-                          (at(ahead) == '.' && !is_word(at(ahead + 1)));
+    const bool is_float = (at(ahead) == '.' && is_digit(at(ahead + 1))) || at(ahead) == 'e' ||
+                          at(ahead) == 'E' || (at(ahead) == '.' && !is_word(at(ahead + 1)));
     if (is_float) return decimal_float();
     return at(0) == '0' && ahead > 1 ? integer(8, 1) : integer(10, 0);
   }

@@ -223,7 +223,6 @@ struct Modifiers {
   bool cache_hint = false;    ///< .L2::cache_hint: one more operand, the last, a .b64 policy to ignore
   bool parity = false;        ///< mbarrier.test_wait.parity, .try_wait.parity
   bool expect_tx = false;     ///< mbarrier.arrive.expect_tx
-  bool drop = false;          ///< mbarrier.arrive_drop
   bool accumulate = false;    ///< vabsdiff4.add: adds the four results to c
   bool no_complete = false;   ///< mbarrier.arrive.noComplete
 };

@@ -62,7 +62,8 @@ void TokenStream::fail_expected(std::string_view what) {
   if (token.kind == TokenKind::Error) return fail(token.location, std::string(token.message));
   const bool ended = token.kind == TokenKind::End;
   const std::string text = (token.kind == TokenKind::Dotted ? "." : "") + std::string(token.text);
-  fail(token.location, "expected " + std::string(what) + " before " + (ended ? "the end of the file" : quoted(text)));
+  fail(token.location,
+       "expected " + std::string(what) + " before " + (ended ? "the end of the file" : quoted(text)));
 }
 
 }  // namespace firebreak::ptx

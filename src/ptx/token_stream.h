@@ -12,8 +12,8 @@
 
 namespace firebreak::ptx {
 
-/// After the first fail() every token is End, so that every loop of the parser comes to its end; later failures are
-/// consequences and are dropped.
+/// After the first fail() every token is End, so that every loop of the parser comes to its end; later
+/// failures are consequences and are dropped.
 class TokenStream {
  public:
   explicit TokenStream(std::vector<Token> tokens);
