@@ -12,6 +12,7 @@ template <std::size_t N>
 using Names = std::array<std::string_view, N>;
 
 // One line a folder, as ARCHITECTURE.md draws it. "*" means every folder of the map.
+constexpr Names<1> abi_knows{"src/base"};
 constexpr Names<2> os_knows{"src/base", "src/abi"};
 constexpr Names<1> fault_knows{"src/base"};
 constexpr Names<1> ptx_knows{"src/base"};
@@ -29,15 +30,18 @@ constexpr Names<10> agent_knows{"src/watch",  "src/mps",   "src/vault", "src/pai
                                 "src/inject", "src/guard", "src/park",  "src/platform", "src/ptx"};
 constexpr Names<1> cli_knows{"src/agent"};
 constexpr Names<5> softgpu_knows{"src/ptx", "src/base", "src/fault", "src/abi", "src/os"};
-constexpr Names<2> softgpu_driver_knows{"softgpu/interpreter", "softgpu/devices"};
-constexpr Names<1> softgpu_mps_knows{"softgpu/devices"};
+constexpr Names<1> softgpu_part_knows{"softgpu"};
+constexpr Names<1> softgpu_machine_knows{"softgpu/interpreter"};
+constexpr Names<1> softgpu_mps_knows{"softgpu/machine"};
+constexpr Names<1> softgpu_devices_knows{"softgpu/machine"};
+constexpr Names<3> softgpu_driver_knows{"softgpu/interpreter", "softgpu/machine", "softgpu/devices"};
 constexpr Names<3> workloads_know{"src/cuda", "src/base", "include/firebreak"};
 constexpr Names<1> everything{"*"};
 
-constexpr std::array<FolderRow, 26> rows{{
+constexpr std::array<FolderRow, 28> rows{{
     {"include/firebreak", {}},
     {"src/base", {}},
-    {"src/abi", {}},
+    {"src/abi", abi_knows},
     {"src/os", os_knows},
     {"src/fault", fault_knows},
     {"src/ptx", ptx_knows},
@@ -53,10 +57,12 @@ constexpr std::array<FolderRow, 26> rows{{
     {"src/platform", platform_knows},
     {"src/agent", agent_knows},
     {"src/cli", cli_knows},
-    {"softgpu/interpreter", softgpu_knows},
-    {"softgpu/devices", softgpu_knows},
-    {"softgpu/driver", softgpu_driver_knows},
+    {"softgpu", softgpu_knows},
+    {"softgpu/interpreter", softgpu_part_knows},
+    {"softgpu/machine", softgpu_machine_knows},
     {"softgpu/mps", softgpu_mps_knows},
+    {"softgpu/devices", softgpu_devices_knows},
+    {"softgpu/driver", softgpu_driver_knows},
     {"workloads", workloads_know},
     {"tools/tidy", {}},
     {"tests", everything},

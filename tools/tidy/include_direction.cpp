@@ -59,8 +59,11 @@ std::vector<Finding> check_include_direction(const SourceTree& tree) {
         continue;
       }
       const std::string_view to = mapped_folder(path);
-      if (from.empty() || from == to || (!to.empty() && may_know(from, to))) continue;
-      report(std::string(from) + " must not know " + (to.empty() ? path : std::string(to)));
+      if (from.empty()) {
+        report(file.path() + " stands in no folder of the map (tools/tidy/folder_map.cpp)");
+      } else if (from != to && (to.empty() || !may_know(from, to))) {
+        report(std::string(from) + " must not know " + (to.empty() ? path : std::string(to)));
+      }
     }
   }
   return findings;

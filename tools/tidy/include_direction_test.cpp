@@ -41,6 +41,10 @@ TEST(IncludeDirection, AnUnrootedIncludeFails) {
   EXPECT_THAT(check("src/os/real.cpp", "#include \"../base/result.h\"\n"), ElementsAre("src/os/real.cpp:1"));
 }
 
+TEST(IncludeDirection, AFolderOutsideTheMapFails) {
+  EXPECT_THAT(check("src/novelty/a.cpp", "#include \"os/fd.h\"\n"), ElementsAre("src/novelty/a.cpp:1"));
+}
+
 TEST(IncludeDirection, CommentsAndStringsAreNoIncludes) {
   EXPECT_THAT(
       check("src/base/log.cpp", "// #include \"os/fd.h\"\nauto x = R\"(\n#include \"os/fd.h\"\n)\";\n"),
