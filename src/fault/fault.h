@@ -28,11 +28,11 @@ enum class FaultSource { UvmEvent, ProcessExit, Xid, MpsLog, Nvml, CudaError, Op
 /// One fault as one source saw it. Fields that the source cannot know are empty, never guessed.
 struct Fault {
   FaultClass fault_class = FaultClass::Unknown;
-  std::string kind;                      ///< the source's own word, e.g. "Xid 31" or "fatal fault: store, invalid PDE"
-  std::uint32_t gpu = 0;                 ///< index of the GPU
-  std::string domain;                    ///< name of the MPS domain; empty: not known
-  std::optional<std::string> tenant;     ///< the culprit's name, where known for certain
-  std::optional<pid_t> pid;              ///< the process that the source named; under MPS it may be the server
+  std::string kind;       ///< the source's own word, e.g. "Xid 31" or "fatal fault: store, invalid PDE"
+  std::uint32_t gpu = 0;  ///< index of the GPU
+  std::string domain;     ///< name of the MPS domain; empty: not known
+  std::optional<std::string> tenant;  ///< the culprit's name, where known for certain
+  std::optional<pid_t> pid;           ///< the process that the source named; under MPS it may be the server
   std::optional<std::uint64_t> address;  ///< the GPU virtual address that faulted
   std::optional<int> xid;                ///< NVIDIA's Xid code, where there is one
   Monotonic when{};                      ///< when the detector had it in hand

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "fault/fault.h"
+
+#include <array>
+#include <charconv>
+
+namespace firebreak::fault {
+namespace {
+
+std::string hexadecimal(std::uint64_t value) {
+  std::array<char, 16> digits{};
+  const auto end = std::to_chars(digits.data(), digits.data() + digits.size(), value, 16).ptr;
+  return "0x" + std::string(digits.data(), end);
+}
+
+}  // namespace
+
+const char* to_string(FaultClass fault_class) {
+  switch (fault_class) {
+    case FaultClass::MmuReplayable:
+      return "MMU (replayable)";
+    case FaultClass::MmuNonReplayable:
+      return "MMU (non-replayable)";
+    case FaultClass::Sm:
+      return "SM";
+    case FaultClass::Termination:
+      return "termination";
+    case FaultClass::Device:
+      return "device";
+    case FaultClass::Unknown:
+      return "unknown class";
+  }
+  return "unknown class";
+}
+
+const char* to_string(FaultSource source) {
+  switch (source) {
+    case FaultSource::UvmEvent:
+      return "UVM event";
+    case FaultSource::ProcessExit:
+      return "process exit";
+    case FaultSource::Xid:
+      return "kmsg";
+    case FaultSource::MpsLog:
+      return "MPS log";
+    case FaultSource::Nvml:
+      return "NVML";
+    case FaultSource::CudaError:
+      return "CUDA error";
+    case FaultSource::Operator:
+      return "operator";
+  }
+  return "unknown source";
+}
+
+std::string describe(const Fault& fault) {
+  std::string text = fault.kind.empty() ? "fault" : fault.kind;
+  text += std::string(", ") + to_string(fault.fault_class);
+  if (fault.address) text += ", address " + hexadecimal(*fault.address);
+  if (fault.tenant) text += ", tenant " + *fault.tenant;
+  if (fault.pid) text += ", process " + std::to_string(*fault.pid);
+  if (!fault.domain.empty()) text += ", domain " + fault.domain;
+  return text + ", from " + to_string(fault.source);
+}
+
+}  // namespace firebreak::fault

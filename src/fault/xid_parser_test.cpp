@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cstdlib>
+#include <random>
+
+#include "fault/xid.h"
+
+namespace firebreak::fault {
+namespace {
+
+constexpr std::string_view memory_fault =
+    "NVRM: Xid (PCI:0000:00:05): 31, pid=4711, name=python3, Ch 00000008, intr 00000000. MMU Fault: ENGINE "
+    "GRAPHICS GPC2 "
+    "GPCCLIENT_T1_3 faulted @ 0x7000_dead0000. Fault is of type FAULT_PDE ACCESS_TYPE_VIRT_WRITE";
+constexpr std::string_view sm_fault =
+    "NVRM: Xid (PCI:0000:00:05): 13, pid='<unknown>', name=<unknown>, Graphics SM Warp Exception on (GPC 2, "
+    "TPC 0, SM "
+    "0): Misaligned Address";
+constexpr std::string_view server_fault =
+    "NVRM: Xid (PCI:0000:00:05): 43, pid=123, name=nvidia-cuda-mps-server, Ch 00000008";
+constexpr std::string_view copy_fault =
+    "NVRM: Xid (PCI:0000:00:05): 31, pid=77, name=copier, Ch 00000010, intr 00000000. MMU Fault: ENGINE CE3 "
+    "HUBCLIENT_CE0 faulted @ 0x1_00000000. Fault is of type FAULT_PTE ACCESS_TYPE_VIRT_READ";
+
+TEST(ParseXid, ReadsEveryFieldOfAMemoryFault) {
+  const auto line = parse_xid(memory_fault);
+  ASSERT_TRUE(line);
+  EXPECT_EQ(line->code, 31);
+  EXPECT_EQ(line->pci, "0000:00:05");
+  EXPECT_EQ(line->pid, 4711);
+  EXPECT_EQ(line->process, "python3");
+  EXPECT_EQ(line->channel, 8u);
+  EXPECT_EQ(line->engine, "GRAPHICS GPC2");
+  EXPECT_EQ(line->client, "GPCCLIENT_T1_3");
+  EXPECT_EQ(line->address, 0x7000dead0000u);
+  EXPECT_EQ(line->fault_type, "FAULT_PDE");
+  EXPECT_EQ(line->access_type, "ACCESS_TYPE_VIRT_WRITE");
+}
+
+TEST(ParseXid, LeavesEmptyWhatTheDriverDoesNotKnow) {
+  const auto line = parse_xid(sm_fault);
+  ASSERT_TRUE(line);
+  EXPECT_EQ(line->code, 13);
+  EXPECT_FALSE(line->pid);
+  EXPECT_FALSE(line->process);
+  EXPECT_FALSE(line->channel);
+  EXPECT_FALSE(line->address);
+  EXPECT_EQ(line->detail, "Graphics SM Warp Exception on (GPC 2, TPC 0, SM 0): Misaligned Address");
+}
+
+TEST(ParseXid, ReadsALineThatEndsAfterTheChannel) {
+  const auto line = parse_xid(server_fault);
+  ASSERT_TRUE(line);
+  EXPECT_EQ(line->code, 43);
+  EXPECT_EQ(line->pid, 123);
+  EXPECT_EQ(line->process, "nvidia-cuda-mps-server");
+  EXPECT_EQ(line->channel, 8u);
+  EXPECT_EQ(line->detail, "");
+}
+
+TEST(ParseXid, ReadsALineOfNothingButACode) {
+  const auto line = parse_xid("Xid (PCI:0000:3b:00): 79, GPU has fallen off the bus.");
+  ASSERT_TRUE(line);
+  EXPECT_EQ(line->code, 79);
+  EXPECT_EQ(line->pci, "0000:3b:00");
+  EXPECT_TRUE(parse_xid("NVRM: Xid (0000:01:00): 8"));
+}
+
+TEST(ParseXid, AcceptsTheTimeThatDmesgPutsInFront) {
+  const auto line = parse_xid("[  966.503025] NVRM: Xid (PCI:0000:06:00): 62, 1 2 3");
+  ASSERT_TRUE(line);
+  EXPECT_EQ(line->code, 62);
+}
+
+TEST(ParseXid, LooksAtTheFirstLineOnly) {
+  const auto line = parse_xid("NVRM: Xid (PCI:0000:00:05): 43\n SUBSYSTEM=pci");
+  ASSERT_TRUE(line);
+  EXPECT_EQ(line->code, 43);
+  EXPECT_FALSE(parse_xid("nothing\nNVRM: Xid (PCI:0000:00:05): 43"));
+}
+
+TEST(ParseXid, RefusesWhatOnlyQuotesAnXid) {
+  EXPECT_FALSE(parse_xid("a.out[12]: segfault, Xid (PCI:0000:00:05): 31, pid=1"));
+  EXPECT_FALSE(parse_xid("NVRM: GPU at PCI:0000:00:05: GPU-0"));
+  EXPECT_FALSE(parse_xid(""));
+  EXPECT_FALSE(parse_xid("NVRM: Xid (PCI:0000:00:05"));
+  EXPECT_FALSE(parse_xid("NVRM: Xid (PCI:0000:00:05): "));
+  EXPECT_FALSE(parse_xid("NVRM: Xid (PCI:0000:00:05): 99999999999999999999, x"));
+  EXPECT_FALSE(parse_xid("NVRM: Xid (PCI:0000:00:05): -31, x"));
+}
+
+TEST(ParseXid, DropsANumberThatDoesNotFit) {
+  const auto line =
+      parse_xid("NVRM: Xid (PCI:0000:00:05): 31, pid=99999999999, name=x, Ch 123456789a, faulted @ 0x_");
+  ASSERT_TRUE(line);
+  EXPECT_FALSE(line->pid);
+  EXPECT_FALSE(line->channel);
+  EXPECT_FALSE(line->address);
+  EXPECT_EQ(line->process, "x");
+}
+
+TEST(FromXid, TellsReplayableFromNonReplayableByTheMmuClient) {
+  EXPECT_EQ(from_xid(*parse_xid(memory_fault), from_ns(5), 1).fault_class, FaultClass::MmuReplayable);
+  EXPECT_EQ(from_xid(*parse_xid(copy_fault), from_ns(5), 1).fault_class, FaultClass::MmuNonReplayable);
+}
+
+TEST(FromXid, KeepsWhatTheLineSays) {
+  const Fault fault = from_xid(*parse_xid(memory_fault), from_ns(5), 1);
+  EXPECT_EQ(fault.kind, "Xid 31");
+  EXPECT_EQ(fault.xid, 31);
+  EXPECT_EQ(fault.pid, 4711);
+  EXPECT_EQ(fault.address, 0x7000dead0000u);
+  EXPECT_EQ(fault.gpu, 1u);
+  EXPECT_EQ(fault.when, from_ns(5));
+  EXPECT_EQ(fault.source, FaultSource::Xid);
+  EXPECT_FALSE(fault.tenant);
+}
+
+TEST(FromXid, AnUnknownCodeIsStillAFault) {
+  const Fault fault = from_xid(*parse_xid("NVRM: Xid (PCI:0000:00:05): 4242, news"), from_ns(0), 0);
+  EXPECT_EQ(fault.fault_class, FaultClass::Unknown);
+  EXPECT_EQ(fault.xid, 4242);
+}
+
+unsigned seed_of_this_run() {
+  const char* given = std::getenv("FIREBREAK_TEST_SEED");
+  return given != nullptr ? static_cast<unsigned>(std::strtoul(given, nullptr, 10)) : std::random_device{}();
+}
+
+/// One of: a byte changed, a piece cut out, a piece doubled, two lines spliced.
+std::string mutate(std::string text, std::string_view other, std::mt19937& random) {
+  const auto position = [&](std::size_t size) {
+    return std::uniform_int_distribution<std::size_t>(0, size)(random);
+  };
+  switch (random() % 4) {
+    case 0:
+      if (!text.empty()) text[position(text.size() - 1)] = static_cast<char>(random());
+      return text;
+    case 1: {
+      const std::size_t from = position(text.size());
+      return text.erase(from, position(text.size() - from));
+    }
+    case 2: {
+      const std::size_t from = position(text.size());
+      return text.insert(from, text.substr(position(text.size()), 40));
+    }
+    default:
+      return text.substr(0, position(text.size())) + std::string(other.substr(position(other.size())));
+  }
+}
+
+TEST(ParseXid, SurvivesMutatedLines) {
+  const unsigned seed = seed_of_this_run();
+  RecordProperty("seed", static_cast<int>(seed));
+  SCOPED_TRACE("FIREBREAK_TEST_SEED=" + std::to_string(seed));
+  std::mt19937 random(seed);
+  const std::array lines{memory_fault, sm_fault, server_fault, copy_fault};
+  int parsed = 0;
+  for (int round = 0; round < 10'000; ++round) {
+    std::string text(lines[random() % lines.size()]);
+    const unsigned mutations = 1 + random() % 4;
+    for (unsigned i = 0; i < mutations; ++i) text = mutate(text, lines[random() % lines.size()], random);
+    const auto line = parse_xid(text);
+    if (!line) continue;
+    ++parsed;
+    ASSERT_GE(line->code, 0) << text;
+    ASSERT_LE(line->detail.size(), text.size()) << text;
+    ASSERT_TRUE(!line->pid || *line->pid > 0) << text;
+    ASSERT_FALSE(describe(from_xid(*line, from_ns(0), 0)).empty());
+  }
+  // Both ways must be exercised, or the mutations are too wild or too tame.
+  EXPECT_GT(parsed, 1000);
+  EXPECT_LT(parsed, 9999);
+}
+
+}  // namespace
+}  // namespace firebreak::fault
