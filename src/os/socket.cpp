@@ -176,6 +176,8 @@ Result<Message> Socket::receive(Milliseconds timeout) {
   return message;
 }
 
+void Socket::hang_up() { ::shutdown(fd_.get(), SHUT_RDWR); }
+
 Result<PeerCredentials> Socket::peer_credentials() const {
   ucred credentials{};
   socklen_t size = sizeof(credentials);

@@ -44,6 +44,9 @@ class Socket {
   /// ever), Unavailable when the peer is gone, Protocol when the message was too large or lost a descriptor.
   Result<Message> receive(Milliseconds timeout);
 
+  /// Ends the connection both ways; a receive() that another thread waits in returns Unavailable.
+  void hang_up();
+
   Result<PeerCredentials> peer_credentials() const;
   const Fd& fd() const { return fd_; }
   Fd release() { return std::move(fd_); }

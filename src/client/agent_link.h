@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+/// A tenant's connection to the agent: questions and their answers, and the allocations that the agent sends
+/// unasked.
+#pragma once
+
+#include <condition_variable>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "abi/wire.h"
+#include "base/clock.h"
+#include "os/socket.h"
+
+namespace firebreak::client {
+
+/// What the agent answered, and the descriptors that came along.
+struct Answer {
+  abi::Message message;
+  std::vector<os::Fd> descriptors;
+};
+
+/// Reads on a thread of its own, so that nothing the agent sends waits for the tenant. Thread safe.
+class AgentLink {
+ public:
+  /// How long an answer may take; the agent answers from memory.
+  static constexpr Milliseconds answer_timeout{5000};
+
+  /// Unavailable, with what to do, when nobody listens there.
+  static Result<std::unique_ptr<AgentLink>> connect(const std::string& socket_path);
+  ~AgentLink();
+
+  /// Called once, on the reading thread, when the agent is gone.
+  void on_lost(std::function<void()> callback);
+  bool lost() const;
+
+  /// Sends and waits for the answer. PermissionDenied with the agent's reason when it refuses; Unavailable
+  /// when it is gone; Timeout when it does not answer.
+  Result<Answer> ask(const abi::Message& message, int descriptor = -1);
+
+  struct SharedAllocation {
+    std::uint64_t address = 0;
+    std::uint64_t size_bytes = 0;
+    os::Fd descriptor;
+  };
+  /// Takes the allocation `name` out of what has arrived, waiting for it (negative timeout: for ever).
+  /// NotFound when the time is up, Unavailable when the agent is gone.
+  Result<SharedAllocation> take_allocation(const std::string& name, Milliseconds timeout);
+
+ private:
+  explicit AgentLink(os::Socket socket) : socket_(std::move(socket)) {}
+  void read_until_lost();
+  void handle(os::Message received);
+
+  os::Socket socket_;  ///< written by askers (one at a time), read by the thread
+  std::mutex asking_;
+  mutable std::mutex mutex_;  ///< guards all below
+  std::condition_variable changed_;
+  bool lost_ = false;
+  std::optional<Answer> answer_;
+  std::map<std::string, SharedAllocation> allocations_;
+  std::function<void()> on_lost_;
+  std::thread reader_;
+};
+
+}  // namespace firebreak::client

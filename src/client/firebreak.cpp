@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+/// The C ABI: arguments checked, nothing thrown, the last failure kept for fb_last_error.
+#include <firebreak/firebreak.h>
+
+#include <exception>
+
+#include "client/session.h"
+
+using firebreak::Milliseconds;
+using firebreak::client::Failure;
+using firebreak::client::JoinOptions;
+using firebreak::client::Outcome;
+using firebreak::client::Session;
+
+/// The opaque handle is the session itself.
+struct fb_session {
+  std::unique_ptr<Session> session;
+};
+
+namespace {
+
+/// Of this thread's fb_join, which has no session to keep it in.
+thread_local std::string join_error;
+
+template <class Call>
+auto without_exceptions(Call call) -> decltype(call()) {
+  try {
+    return call();
+  } catch (const std::bad_alloc&) {
+    return tl::unexpected(Failure{FB_ERROR_NO_MEMORY, "out of host memory"});
+  } catch (const std::exception& unexpected) {
+    return tl::unexpected(Failure{FB_ERROR_REFUSED, unexpected.what()});
+  }
+}
+
+template <class T>
+fb_status keep(std::string& last_error, const Outcome<T>& outcome) {
+  last_error = outcome ? std::string() : outcome.error().message;
+  return outcome ? FB_OK : outcome.error().status;
+}
+
+fb_status bad_argument(fb_session* session, const char* what) {
+  (session != nullptr ? session->session->last_error : join_error) = what;
+  return FB_ERROR_INVALID_ARGUMENT;
+}
+
+JoinOptions read_options(const fb_join_options* options) {
+  JoinOptions read;
+  if (options == nullptr) return read;
+  if (options->socket_path != nullptr) read.socket_path = options->socket_path;
+  if (options->tenant != nullptr) read.tenant = options->tenant;
+  read.role = options->role;
+  return read;
+}
+
+}  // namespace
+
+fb_status fb_join(const fb_join_options* options, fb_session** session) {
+  if (session == nullptr) return bad_argument(nullptr, "fb_join: session is null");
+  *session = nullptr;
+  if (options != nullptr && options->size_bytes < sizeof(fb_join_options)) {
+    return bad_argument(nullptr, "fb_join: options->size_bytes is not sizeof(fb_join_options)");
+  }
+  auto joined = without_exceptions([&] { return Session::join(read_options(options)); });
+  if (joined) *session = new fb_session{std::move(*joined)};
+  return keep(join_error, joined);
+}
+
+fb_role fb_session_role(const fb_session* session) {
+  return session == nullptr ? fb_role{} : session->session->role();
+}
+
+fb_status fb_alloc(fb_session* session, const char* name, uint64_t size_bytes, int64_t timeout_ms,
+                   uint64_t* device_address) {
+  if (session == nullptr || name == nullptr || device_address == nullptr)
+    return bad_argument(session, "fb_alloc: null");
+  const auto address = without_exceptions(
+      [&] { return session->session->allocate(name, size_bytes, Milliseconds(timeout_ms)); });
+  if (address) *device_address = *address;
+  return keep(session->session->last_error, address);
+}
+
+fb_status fb_ready(fb_session* session) {
+  if (session == nullptr) return bad_argument(session, "fb_ready: session is null");
+  return keep(session->session->last_error, without_exceptions([&] { return session->session->ready(); }));
+}
+
+fb_status fb_wait_promotion(fb_session* session, int64_t timeout_ms, fb_resume* resume) {
+  if (session == nullptr || resume == nullptr) return bad_argument(session, "fb_wait_promotion: null");
+  const auto promoted =
+      without_exceptions([&] { return session->session->wait_promotion(Milliseconds(timeout_ms)); });
+  if (promoted) *resume = *promoted;
+  return keep(session->session->last_error, promoted);
+}
+
+fb_status fb_commit(fb_session* session, void* stream, uint64_t step, const void* state, size_t state_bytes) {
+  if (session == nullptr || (state == nullptr && state_bytes > 0))
+    return bad_argument(session, "fb_commit: null");
+  const auto bytes = std::span(static_cast<const std::byte*>(state), state_bytes);
+  const auto done = without_exceptions(
+      [&] { return session->session->commit(static_cast<CUstream>(stream), step, bytes); });
+  return keep(session->session->last_error, done);
+}
+
+fb_status fb_committed(fb_session* session, uint64_t* next_step) {
+  if (session == nullptr || next_step == nullptr) return bad_argument(session, "fb_committed: null");
+  *next_step = session->session->committed();
+  return FB_OK;
+}
+
+fb_status fb_resumed(fb_session* session) {
+  if (session == nullptr) return bad_argument(session, "fb_resumed: session is null");
+  return keep(session->session->last_error, without_exceptions([&] { return session->session->resumed(); }));
+}
+
+fb_status fb_leave(fb_session* session) {
+  if (session == nullptr) return bad_argument(session, "fb_leave: session is null");
+  const auto left = without_exceptions([&] { return session->session->leave(); });
+  delete session;
+  return keep(join_error, left);
+}
+
+const char* fb_last_error(const fb_session* session) {
+  return session == nullptr ? join_error.c_str() : session->session->last_error.c_str();
+}
+
+const char* fb_status_name(fb_status status) {
+  switch (status) {
+    case FB_OK:
+      return "FB_OK";
+    case FB_ERROR_INVALID_ARGUMENT:
+      return "FB_ERROR_INVALID_ARGUMENT";
+    case FB_ERROR_NO_AGENT:
+      return "FB_ERROR_NO_AGENT";
+    case FB_ERROR_REFUSED:
+      return "FB_ERROR_REFUSED";
+    case FB_ERROR_FENCED:
+      return "FB_ERROR_FENCED";
+    case FB_ERROR_TIMEOUT:
+      return "FB_ERROR_TIMEOUT";
+    case FB_ERROR_CUDA:
+      return "FB_ERROR_CUDA";
+    case FB_ERROR_NO_MEMORY:
+      return "FB_ERROR_NO_MEMORY";
+    case FB_ERROR_CORRUPT:
+      return "FB_ERROR_CORRUPT";
+  }
+  return "FB_ERROR_UNKNOWN";
+}

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+/// GPU memory at an address that every process of a tenant shares: made and exported by one, imported by the
+/// others.
+#pragma once
+
+#include <cstdint>
+
+#include "cuda/address_reservation.h"
+#include "cuda/mapping.h"
+#include "os/fd.h"
+
+namespace firebreak::client {
+
+/// One allocation, mapped in this process. Unmapped, then its addresses freed, at the end; the memory itself
+/// lives on in the vault.
+class GpuMemory {
+ public:
+  /// New, zeroed memory at `address`, and the descriptor to share it by. `size_bytes` is a multiple of
+  /// granularity_bytes.
+  struct Created;
+  static Result<Created> create(const cuda::Device& device, std::uint64_t address, std::uint64_t size_bytes);
+  /// Memory that another process made.
+  static Result<GpuMemory> import_at(const cuda::Device& device, std::uint64_t address,
+                                     std::uint64_t size_bytes, int descriptor);
+
+  std::uint64_t address() const { return mapping_.address(); }
+  std::uint64_t size_bytes() const { return mapping_.size_bytes(); }
+
+ private:
+  GpuMemory(cuda::AddressReservation reservation, cuda::Mapping mapping)
+      : reservation_(std::move(reservation)), mapping_(std::move(mapping)) {}
+  static Result<GpuMemory> map(const cuda::Device& device, std::uint64_t address,
+                               const cuda::PhysicalAllocation& physical);
+
+  cuda::AddressReservation reservation_;
+  cuda::Mapping mapping_;  ///< after the reservation, so that it goes first
+};
+
+struct GpuMemory::Created {
+  GpuMemory memory;
+  os::Fd descriptor;
+};
+
+}  // namespace firebreak::client

@@ -1,0 +1,289 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client/session.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <thread>
+
+#include "base/units.h"
+#include "cuda/context.h"
+#include "os/futex.h"
+#include "os/self.h"
+
+namespace firebreak::client {
+namespace {
+
+/// The driver's granularity for memory that can be exported.
+constexpr std::uint64_t granularity_bytes = 2 * mib;
+/// A lost agent wakes sleepers by hand; this only bounds how long a missed wake-up lasts.
+constexpr Milliseconds sleep_slice{200};
+
+tl::unexpected<Failure> failure(fb_status status, std::string message) {
+  return tl::unexpected<Failure>(Failure{status, std::move(message)});
+}
+
+/// What the agent, or the way to it, said.
+tl::unexpected<Failure> agent_failure(const Error& error) {
+  switch (error.code) {
+    case ErrorCode::PermissionDenied:
+      return failure(FB_ERROR_REFUSED, to_string(error));
+    case ErrorCode::NotFound:
+    case ErrorCode::Timeout:
+      return failure(FB_ERROR_TIMEOUT, to_string(error));
+    case ErrorCode::InvalidArgument:
+      return failure(FB_ERROR_INVALID_ARGUMENT, to_string(error));
+    case ErrorCode::Protocol:
+      return failure(FB_ERROR_CORRUPT, to_string(error));
+    default:
+      return failure(FB_ERROR_NO_AGENT, to_string(error));
+  }
+}
+
+tl::unexpected<Failure> cuda_failure(const Error& error) {
+  const bool no_memory = error.code == ErrorCode::ResourceExhausted;
+  return failure(no_memory ? FB_ERROR_NO_MEMORY : FB_ERROR_CUDA, to_string(error));
+}
+
+std::string or_environment(const std::string& given, const char* variable) {
+  return given.empty() ? os::environment_variable(variable).value_or("") : given;
+}
+
+Outcome<fb_role> role_from(fb_role given) {
+  if (given == FB_ROLE_ACTIVE || given == FB_ROLE_STANDBY) return given;
+  const auto role = abi::role_from(os::environment_variable("FIREBREAK_ROLE").value_or(""));
+  if (!role) return failure(FB_ERROR_INVALID_ARGUMENT, "FIREBREAK_ROLE: " + role.error().message);
+  return *role == abi::Role::Active ? FB_ROLE_ACTIVE : FB_ROLE_STANDBY;
+}
+
+Outcome<os::Mapping> map_page(const Answer& answer) {
+  if (answer.descriptors.size() != 1 || !os::has_fixed_size(answer.descriptors[0].get())) {
+    return failure(FB_ERROR_CORRUPT, "the agent sent no shared page");
+  }
+  auto page =
+      os::Mapping::of_file(answer.descriptors[0].get(), sizeof(abi::SharedPage), os::Protection::ReadWrite);
+  if (!page) return failure(FB_ERROR_NO_MEMORY, to_string(page.error()));
+  const auto* shared = page->as<abi::SharedPage>();
+  if (shared->magic != abi::shared_page_magic || shared->version != abi::shared_page_version) {
+    return failure(FB_ERROR_CORRUPT,
+                   fmt::format("the agent's shared page has version {}, this library knows {}",
+                               shared->version, abi::shared_page_version));
+  }
+  return std::move(*page);
+}
+
+}  // namespace
+
+Outcome<std::unique_ptr<Session>> Session::join(const JoinOptions& options) {
+  const std::string socket_path = or_environment(options.socket_path, "FIREBREAK_SOCKET");
+  const std::string tenant = or_environment(options.tenant, "FIREBREAK_TENANT");
+  if (socket_path.empty()) {
+    return failure(FB_ERROR_NO_AGENT,
+                   "no agent: FIREBREAK_SOCKET is not set (start the program with `firebreak run`)");
+  }
+  if (auto good = abi::check_name(tenant); !good) {
+    return failure(FB_ERROR_INVALID_ARGUMENT, "FIREBREAK_TENANT: " + to_string(good.error()));
+  }
+  const auto role = role_from(options.role);
+  if (!role) return tl::unexpected(role.error());
+  auto link = AgentLink::connect(socket_path);
+  if (!link) return agent_failure(link.error());
+  auto answer =
+      (*link)->ask(abi::Join{tenant, *role == FB_ROLE_ACTIVE ? abi::Role::Active : abi::Role::Standby});
+  if (!answer) return agent_failure(answer.error());
+  const auto* joined = std::get_if<abi::Joined>(&answer->message);
+  if (joined == nullptr) return failure(FB_ERROR_CORRUPT, "the agent answered a join with something else");
+  auto page = map_page(*answer);
+  if (!page) return tl::unexpected(page.error());
+  return std::unique_ptr<Session>(new Session(std::move(*link), std::move(*page), *role, *joined));
+}
+
+Session::Session(std::unique_ptr<AgentLink> link, os::Mapping page, fb_role role, const abi::Joined& joined)
+    : link_(std::move(link)),
+      page_(std::move(page)),
+      role_(role),
+      epoch_(joined.epoch),
+      next_address_(joined.arena_base) {
+  auto* word = &page_.as<abi::SharedPage>()->promotion;
+  link_->on_lost([word] { os::futex_wake(*word); });
+}
+
+Outcome<cuda::Device> Session::current_device() {
+  if (!driver_) {
+    auto driver = cuda::Driver::load();
+    if (!driver) return cuda_failure(driver.error());
+    driver_ = std::move(*driver);
+  }
+  auto context = cuda::ContextView::current(*driver_);
+  if (!context) return cuda_failure(context.error());
+  auto device = context->device();
+  if (!device) return cuda_failure(device.error());
+  return *device;
+}
+
+// --- memory
+// -------------------------------------------------------------------------------------------------------
+
+Outcome<std::uint64_t> Session::allocate(const std::string& name, std::uint64_t size_bytes,
+                                         Milliseconds timeout) {
+  if (auto good = abi::check_name(name); !good)
+    return failure(FB_ERROR_INVALID_ARGUMENT, to_string(good.error()));
+  if (size_bytes == 0) return failure(FB_ERROR_INVALID_ARGUMENT, "an allocation of 0 bytes");
+  const auto known = allocations_.find(name);
+  if (known != allocations_.end()) return known->second.address();
+  if (fenced()) return failure(FB_ERROR_FENCED, "another process is active now");
+  if (role_ == FB_ROLE_STANDBY) return import(name, timeout);
+  // A promoted process may ask for what its predecessor made, or for something new.
+  auto inherited = import(name, Milliseconds(0));
+  if (inherited || inherited.error().status != FB_ERROR_TIMEOUT) return inherited;
+  return create(name, round_up(size_bytes, granularity_bytes));
+}
+
+Outcome<std::uint64_t> Session::create(const std::string& name, std::uint64_t size_bytes) {
+  const auto device = current_device();
+  if (!device) return tl::unexpected(device.error());
+  auto created = GpuMemory::create(*device, next_address_, size_bytes);
+  if (!created) return cuda_failure(created.error());
+  const auto answer = link_->ask(abi::Publish{name, next_address_, size_bytes}, created->descriptor.get());
+  if (!answer) return agent_failure(answer.error());
+  next_address_ += size_bytes;
+  return allocations_.emplace(name, std::move(created->memory)).first->second.address();
+}
+
+Outcome<std::uint64_t> Session::import(const std::string& name, Milliseconds timeout) {
+  auto shared = link_->take_allocation(name, timeout);
+  if (!shared) return agent_failure(shared.error());
+  const auto device = current_device();
+  if (!device) return tl::unexpected(device.error());
+  auto memory = GpuMemory::import_at(*device, shared->address, shared->size_bytes, shared->descriptor.get());
+  if (!memory) return cuda_failure(memory.error());
+  next_address_ = std::max(next_address_, shared->address + shared->size_bytes);
+  return allocations_.emplace(name, std::move(*memory)).first->second.address();
+}
+
+Outcome<void> Session::register_page() {
+  if (registration_) return {};
+  const auto device = current_device();
+  if (!device) return tl::unexpected(device.error());
+  auto registration = cuda::HostRegistration::create(*driver_, page_.bytes());
+  if (!registration) return cuda_failure(registration.error());
+  registration_.emplace(std::move(*registration));
+  return {};
+}
+
+// --- promotion
+// ----------------------------------------------------------------------------------------------------
+
+Outcome<void> Session::ready() {
+  if (role_ != FB_ROLE_STANDBY) return failure(FB_ERROR_INVALID_ARGUMENT, "only a standby gets ready");
+  // What a promotion would otherwise wait for: the first commit needs the page on the GPU.
+  if (auto registered = register_page(); !registered) return registered;
+  const auto answer = link_->ask(abi::Ready{});
+  if (!answer) return agent_failure(answer.error());
+  return {};
+}
+
+Outcome<fb_resume> Session::wait_promotion(Milliseconds timeout) {
+  if (role_ == FB_ROLE_ACTIVE) return resume_point();
+  const auto deadline = std::chrono::steady_clock::now() + timeout;
+  for (;;) {
+    const std::uint32_t seen = page().promotion.load(std::memory_order_acquire);
+    const auto word = abi::PromotionWord::from(seen);
+    if (word.epoch != epoch_) {
+      page().woken_at_ns.store(to_ns(std::chrono::steady_clock::now()), std::memory_order_relaxed);
+      if (auto taken = take_office(word.epoch); !taken) return tl::unexpected(taken.error());
+      return resume_point();
+    }
+    if (word.finished) return failure(FB_ERROR_REFUSED, "the tenant has finished");
+    if (link_->lost()) return failure(FB_ERROR_NO_AGENT, "the firebreak agent is gone");
+    const auto left = deadline - std::chrono::steady_clock::now();
+    if (timeout >= Milliseconds(0) && left <= Nanoseconds(0))
+      return failure(FB_ERROR_TIMEOUT, "no promotion in the given time");
+    os::futex_wait(
+        page().promotion, seen,
+        timeout < Milliseconds(0) ? Nanoseconds(sleep_slice) : std::min<Nanoseconds>(left, sleep_slice));
+  }
+}
+
+Outcome<void> Session::take_office(std::uint32_t epoch) {
+  auto recovered = recover(page(), epoch);
+  if (!recovered) return agent_failure(recovered.error());
+  recovered_ = std::move(*recovered);
+  adopt(page(), epoch, recovered_);
+  epoch_ = epoch;
+  next_step_ = recovered_.next_step;
+  promoted_at_ns_ = page().decided_at_ns.load(std::memory_order_relaxed);
+  role_ = FB_ROLE_ACTIVE;
+  return {};
+}
+
+fb_resume Session::resume_point() const {
+  const bool has_state = recovered_.next_step > 0;
+  return {epoch_, recovered_.next_step, has_state ? recovered_.state.data() : nullptr,
+          recovered_.state.size(), promoted_at_ns_};
+}
+
+Outcome<void> Session::resumed() {
+  if (role_ != FB_ROLE_ACTIVE || epoch_ == 0)
+    return failure(FB_ERROR_INVALID_ARGUMENT, "there was no promotion");
+  page().resumed_at_ns.store(to_ns(std::chrono::steady_clock::now()), std::memory_order_relaxed);
+  const auto answer = link_->ask(abi::Resumed{});
+  if (!answer) return agent_failure(answer.error());
+  return {};
+}
+
+// --- commits
+// ------------------------------------------------------------------------------------------------------
+
+Outcome<void> Session::commit(CUstream stream, std::uint64_t step, std::span<const std::byte> state) {
+  if (role_ != FB_ROLE_ACTIVE) return failure(FB_ERROR_INVALID_ARGUMENT, "a standby does not commit");
+  if (fenced()) return failure(FB_ERROR_FENCED, "another process is active now");
+  if (state.size() > abi::commit_state_bytes_max) {
+    return failure(FB_ERROR_INVALID_ARGUMENT, fmt::format("{} bytes of forward state; {} is the most",
+                                                          state.size(), abi::commit_state_bytes_max));
+  }
+  if (step != next_step_) {
+    return failure(FB_ERROR_INVALID_ARGUMENT,
+                   fmt::format("step {} out of order; {} is next", step, next_step_));
+  }
+  if (auto registered = register_page(); !registered) return registered;
+  if (auto free = wait_for_slot(stream, step); !free) return free;
+  abi::CommitArea& area = area_of(page(), epoch_);
+  abi::write_commit(area.slots[step % abi::commit_slots], epoch_, step, state);
+  const auto offset = reinterpret_cast<std::byte*>(&area.next_step) - page_.bytes().data();
+  const CUdeviceptr word = registration_->device_address() + static_cast<CUdeviceptr>(offset);
+  const auto queued =
+      driver_->check((*driver_)->cuStreamWriteValue64(stream, word, step + 1, 0), "cuStreamWriteValue64");
+  if (!queued) return cuda_failure(queued.error());
+  next_step_ = step + 1;
+  return {};
+}
+
+/// The ring has room once the GPU has published the step that used this slot before.
+Outcome<void> Session::wait_for_slot(CUstream stream, std::uint64_t step) {
+  const abi::CommitArea& area = area_of(page(), epoch_);
+  while (area.next_step.load(std::memory_order_acquire) + abi::commit_slots <= step) {
+    const CUresult state = (*driver_)->cuStreamQuery(stream);
+    if (state != CUDA_SUCCESS && state != CUDA_ERROR_NOT_READY) {
+      return cuda_failure(driver_->check(state, "cuStreamQuery").error());
+    }
+    if (fenced()) return failure(FB_ERROR_FENCED, "another process is active now");
+    std::this_thread::sleep_for(std::chrono::microseconds(20));
+  }
+  return {};
+}
+
+std::uint64_t Session::committed() {
+  return area_of(page(), epoch_).next_step.load(std::memory_order_acquire);
+}
+
+Outcome<void> Session::leave() {
+  if (role_ != FB_ROLE_ACTIVE) return {};
+  if (fenced()) return failure(FB_ERROR_FENCED, "another process is active now");
+  const auto answer = link_->ask(abi::Finish{});
+  if (!answer) return agent_failure(answer.error());
+  return {};
+}
+
+}  // namespace firebreak::client

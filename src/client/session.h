@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+/// What stands behind an fb_session: one process's membership in its tenant.
+#pragma once
+
+#include <firebreak/firebreak.h>
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "client/agent_link.h"
+#include "client/commit_log.h"
+#include "client/gpu_memory.h"
+#include "cuda/host_registration.h"
+#include "os/memory.h"
+
+namespace firebreak::client {
+
+/// How to join; empty strings come from the environment.
+struct JoinOptions {
+  std::string socket_path;
+  std::string tenant;
+  fb_role role{};
+};
+
+/// A failure in the terms of the C ABI.
+struct Failure {
+  fb_status status = FB_ERROR_INVALID_ARGUMENT;
+  std::string message;
+};
+template <class T>
+using Outcome = tl::expected<T, Failure>;
+
+/// For one thread at a time, as firebreak.h says.
+class Session {
+ public:
+  static Outcome<std::unique_ptr<Session>> join(const JoinOptions& options);
+
+  fb_role role() const { return role_; }
+  Outcome<std::uint64_t> allocate(const std::string& name, std::uint64_t size_bytes, Milliseconds timeout);
+  Outcome<void> ready();
+  Outcome<fb_resume> wait_promotion(Milliseconds timeout);
+  Outcome<void> commit(CUstream stream, std::uint64_t step, std::span<const std::byte> state);
+  std::uint64_t committed();
+  Outcome<void> resumed();
+  Outcome<void> leave();
+
+  std::string last_error;  ///< what fb_last_error shows
+
+ private:
+  Session(std::unique_ptr<AgentLink> link, os::Mapping page, fb_role role, const abi::Joined& joined);
+
+  abi::SharedPage& page() { return *page_.as<abi::SharedPage>(); }
+  abi::PromotionWord promotion() {
+    return abi::PromotionWord::from(page().promotion.load(std::memory_order_acquire));
+  }
+  bool fenced() { return role_ == FB_ROLE_ACTIVE && promotion().epoch != epoch_; }
+  /// Loads the driver where that has not happened, and says which device is current.
+  Outcome<cuda::Device> current_device();
+  Outcome<void> register_page();
+  Outcome<std::uint64_t> create(const std::string& name, std::uint64_t size_bytes);
+  Outcome<std::uint64_t> import(const std::string& name, Milliseconds timeout);
+  Outcome<void> take_office(std::uint32_t epoch);
+  Outcome<void> wait_for_slot(CUstream stream, std::uint64_t step);
+  fb_resume resume_point() const;
+
+  std::unique_ptr<AgentLink> link_;
+  os::Mapping page_;
+  fb_role role_;
+  std::uint32_t epoch_;
+  std::uint64_t next_address_;
+  std::uint64_t next_step_ = 0;
+  Recovered recovered_;
+  std::int64_t promoted_at_ns_ = 0;
+  std::unique_ptr<const cuda::Driver> driver_;  ///< before all that is made with it
+  std::optional<cuda::HostRegistration> registration_;
+  std::map<std::string, GpuMemory> allocations_;
+};
+
+}  // namespace firebreak::client
