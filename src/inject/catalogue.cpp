@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "inject/catalogue.h"
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <numeric>
+#include <vector>
+
+#include "inject/kinds.h"
+
+namespace firebreak::inject {
+namespace {
+
+constexpr std::array<const Kind*, 16> kinds{
+    &unmapped_store,       &unmapped_load,         &unmapped_atomic, &read_only_store,
+    &read_only_atomic,     &use_after_unmap,       &host_pointer,    &bad_program_counter,
+    &copy_engine_unmap,    &write_value_unmap,     &misaligned_load, &trap,
+    &shared_out_of_bounds, &non_canonical_address, &stack_overflow,  &sigkill,
+};
+
+/// Levenshtein's: how many characters to insert, remove or change to get from one to the other.
+std::size_t edit_distance(std::string_view from, std::string_view to) {
+  std::vector<std::size_t> row(to.size() + 1);
+  std::iota(row.begin(), row.end(), std::size_t{0});
+  for (std::size_t i = 1; i <= from.size(); ++i) {
+    std::size_t diagonal = row[0];
+    row[0] = i;
+    for (std::size_t j = 1; j <= to.size(); ++j) {
+      const std::size_t changed = diagonal + (from[i - 1] == to[j - 1] ? 0 : 1);
+      diagonal = row[j];
+      row[j] = std::min({row[j] + 1, row[j - 1] + 1, changed});
+    }
+  }
+  return row.back();
+}
+
+}  // namespace
+
+std::span<const Kind* const> catalogue() { return kinds; }
+
+const Kind* find(std::string_view name) {
+  const auto found = std::ranges::find(kinds, name, [](const Kind* kind) { return kind->name; });
+  return found == kinds.end() ? nullptr : *found;
+}
+
+const Kind* closest(std::string_view name) {
+  const auto distance = [name](const Kind* kind) { return edit_distance(name, kind->name); };
+  const Kind* best = *std::ranges::min_element(kinds, {}, distance);
+  // More than a third of the name wrong is no slip of the hand.
+  return distance(best) * 3 <= best->name.size() ? best : nullptr;
+}
+
+}  // namespace firebreak::inject

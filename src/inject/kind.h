@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+/// Faults on purpose: what a kind of fault is, and a prepared one that is raised when told.
+///
+/// Every kind ends the process that raises it, at most also the other clients of its MPS server; none touches
+/// the device itself. What each is expected to do was measured on one H100 (driver 580.159.04).
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "abi/cuda_driver.h"
+#include "base/result.h"
+#include "cuda/context.h"
+#include "fault/fault.h"
+
+namespace firebreak::inject {
+
+/// What raising a fault came to, in the process that raised it.
+struct Report {
+  std::int64_t launched_at_ns = 0;   ///< CLOCK_MONOTONIC, just before the faulting work was let go
+  std::int64_t answered_at_ns = 0;   ///< CLOCK_MONOTONIC, when the driver answered
+  CUresult answered = CUDA_SUCCESS;  ///< what it answered
+  std::string error_name;            ///< its name, "CUDA_ERROR_ILLEGAL_ADDRESS"
+};
+
+/// Everything allocated and loaded, nothing faulted yet. Use it on the thread that prepared it, with its
+/// context current. Destroying it without raising it is harmless.
+class Injection {
+ public:
+  virtual ~Injection() = default;
+  /// Raises the fault and waits for the driver's answer; once. Later calls of the process answer the same
+  /// error.
+  virtual Report raise() = 0;
+};
+
+/// What the caller may or must add.
+struct Options {
+  /// Where stray accesses go; default_stray_address when empty.
+  std::optional<CUdeviceptr> stray_address;
+  /// Kills the calling process with SIGKILL; only `sigkill` wants it.
+  std::function<void()> kill_self;
+};
+
+/// No allocator of the driver or of Linux hands this out by itself.
+inline constexpr CUdeviceptr default_stray_address = 0x7000'dead'0000;
+
+/// What the stock driver does about a fault of a kind.
+struct Expectation {
+  /// The CUDA error in the faulter; CUDA_SUCCESS where it does not live to see one.
+  CUresult faulter = CUDA_SUCCESS;
+  /// The CUDA error in the other clients of its MPS server.
+  CUresult co_client = CUDA_SUCCESS;
+  /// The Xid lines in the kernel log, in order.
+  std::span<const int> xids;
+  /// Who knows first.
+  fault::FaultSource first_seen_by = fault::FaultSource::Xid;
+};
+
+/// One kind of fault; all are constants in files of their own.
+struct Kind {
+  std::string_view name;     ///< "unmapped-store"
+  std::string_view summary;  ///< one line, for a list
+  fault::FaultClass fault_class = fault::FaultClass::Unknown;
+  Expectation expectation;
+  std::string_view ptx;  ///< of its kernel; empty where the fault needs none
+  /// Makes `context` current and prepares the fault there. Unsupported: this device cannot have this fault.
+  Result<std::unique_ptr<Injection>> (*prepare)(const cuda::Driver& driver, const cuda::ContextView& context,
+                                                const Options& options) = nullptr;
+};
+
+/// Xid lines that recur.
+inline constexpr int mmu_xids[] = {31};
+inline constexpr int sm_xids[] = {13, 43};
+inline constexpr int trap_xids[] = {43};
+
+}  // namespace firebreak::inject

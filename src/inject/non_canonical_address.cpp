@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <utility>
+
+#include "inject/kernel_fault.h"
+#include "inject/kinds.h"
+
+namespace firebreak::inject {
+namespace {
+
+constexpr std::string_view ptx = R"(.version 7.0
+.target sm_70
+.address_size 64
+
+.visible .entry non_canonical_address(.param .u64 target, .param .u64 sink)
+{
+  .reg .u64 %address, %sink;
+  .reg .u32 %value;
+  ld.param.u64 %address, [target];
+  ld.param.u64 %sink, [sink];
+  ld.volatile.u32 %value, [%address];
+  st.u32 [%sink], %value;
+  ret;
+}
+)";
+
+constexpr CUdeviceptr not_canonical = 0xdead'7000'dead'0000;
+
+Result<std::unique_ptr<Injection>> prepare(const cuda::Driver& driver, const cuda::ContextView& context,
+                                           const Options&) {
+  const auto current = context.make_current();
+  if (!current) return propagate(current);
+  KernelFault fault;
+  fault.ptx = ptx;
+  fault.kernel = "non_canonical_address";
+  fault.target = not_canonical;
+  return prepare_kernel(driver, std::move(fault));
+}
+
+}  // namespace
+
+constinit const Kind non_canonical_address{
+    .name = "non-canonical-address",
+    .summary = "a kernel loads from an address with more bits than the GPU has",
+    .fault_class = fault::FaultClass::Sm,
+    .expectation = {.faulter = CUDA_ERROR_ILLEGAL_ADDRESS,
+                    .co_client = CUDA_ERROR_ILLEGAL_ADDRESS,
+                    .xids = sm_xids,
+                    .first_seen_by = fault::FaultSource::Xid},
+    .ptx = ptx,
+    .prepare = &prepare,
+};
+
+}  // namespace firebreak::inject

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "inject/waiting_fault.h"
+
+#include <utility>
+
+#include "inject/held_stream.h"
+#include "inject/mapped_target.h"
+#include "inject/report.h"
+
+namespace firebreak::inject {
+namespace {
+
+class WaitingInjection final : public Injection {
+ public:
+  WaitingInjection(HeldStream held, std::shared_ptr<MappedTarget> target, QueueWork queue_work)
+      : held_(std::move(held)), target_(std::move(target)), queue_work_(queue_work) {}
+
+  Report raise() override {
+    const cuda::Stream& stream = held_.stream();
+    CUresult queued = held_.hold();
+    if (queued == CUDA_SUCCESS) queued = queue_work_(stream.driver(), stream.handle(), target_->address());
+    target_->mapping.reset();
+    const std::int64_t launched_at_ns = now_ns();
+    held_.release();
+    return wait_and_report(stream, launched_at_ns, queued);
+  }
+
+ private:
+  HeldStream held_;
+  std::shared_ptr<MappedTarget> target_;
+  QueueWork queue_work_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<Injection>> prepare_waiting(const cuda::Driver& driver,
+                                                   const cuda::ContextView& context, QueueWork queue_work) {
+  const auto current = context.make_current();
+  if (!current) return propagate(current);
+  auto target = map_target(context, cuda::Access::ReadWrite);
+  if (!target) return propagate(target);
+  auto held = HeldStream::create(driver);
+  if (!held) return propagate(held);
+  return std::make_unique<WaitingInjection>(std::move(*held), std::move(*target), queue_work);
+}
+
+}  // namespace firebreak::inject
