@@ -127,6 +127,14 @@ void FakeKernel::remove(const std::string& path) {
   refused_.erase(path);
 }
 
+void FakeKernel::wake(const std::string& path) {
+  const std::lock_guard lock(mutex_);
+  const std::uint64_t one = 1;
+  for (const Fd& fd : wakeable_[path]) {
+    [[maybe_unused]] const ssize_t size = ::write(fd.get(), &one, sizeof(one));
+  }
+}
+
 void FakeKernel::set_uvm_link_target(const std::string& target) {
   const std::lock_guard lock(mutex_);
   uvm_link_target_ = target;
@@ -211,6 +219,10 @@ Result<Fd> FakeKernel::open(const std::string& path, int flags) {
   if (!fd) return fd;
   const std::lock_guard lock(mutex_);
   path_of_fd_[fd->get()] = path;
+  const auto device = devices_.find(path);
+  if (device != devices_.end() && !device->second.open) {
+    if (Result<Fd> copy = duplicate(*fd)) wakeable_[path].push_back(std::move(*copy));
+  }
   return fd;
 }
 

@@ -54,6 +54,8 @@ class FakeKernel final : public Kernel {
   /// Every access by `path` fails with `error` from now on.
   void refuse(const std::string& path, Error error);
   void remove(const std::string& path);
+  /// Descriptors that the default open of a device gave out become readable until they are read.
+  void wake(const std::string& path);
   void set_uvm_link_target(const std::string& target);
 
   // Scripting: processes.
@@ -108,6 +110,7 @@ class FakeKernel final : public Kernel {
   std::map<std::string, FakeDevice> devices_;
   std::map<std::string, Error> refused_;
   std::map<std::string, int> opened_;
+  std::map<std::string, std::vector<Fd>> wakeable_;
   std::map<int, std::string> path_of_fd_;
   std::map<int, pid_t> pid_of_pidfd_;
   std::map<pid_t, Process> processes_;

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+/// What all detectors share. Every detector lives on one EventLoop's thread: it is made, started, called back
+/// and destroyed there. Its callbacks run there too, as soon as the signal is in hand; they must not destroy
+/// the detector.
+#pragma once
+
+#include <sys/types.h>
+
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "base/result.h"
+#include "fault/fault.h"
+
+namespace firebreak::watch {
+
+/// The process that a detector watches, and what its faults are to say about it.
+struct Target {
+  pid_t pid = 0;
+  std::uint32_t gpu = 0;
+  std::string domain;
+  std::optional<std::string> tenant;
+};
+
+using FaultCallback = std::function<void(const fault::Fault&)>;
+
+/// A detector that was started and cannot go on: NotFound when its target is gone, else what went wrong.
+using EndCallback = std::function<void(const Error&)>;
+
+}  // namespace firebreak::watch

@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "watch/uvm_detector.h"
+
+#include <gmock/gmock.h>
+
+#include "watch/detector_test_support.h"
+
+namespace firebreak::watch {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr pid_t target_pid = 4711;
+constexpr const char* uvm_path = "/dev/nvidia-uvm";
+
+abi::UvmEvent fatal_fault(std::uint64_t address) {
+  abi::UvmFatalFault info{};
+  info.event_type = abi::UvmEventType::FatalFault;
+  info.fault_type = abi::UvmFaultType::InvalidPde;
+  info.access_type = abi::UvmAccessType::Write;
+  info.reason = abi::UvmFatalReason::InvalidAddress;
+  info.address = address;
+  return abi::UvmEvent::of(info);
+}
+
+abi::UvmEvent page_fault(std::uint64_t address, abi::UvmClientType client) {
+  abi::UvmGpuFault info{};
+  info.event_type = abi::UvmEventType::GpuFault;
+  info.client_type = client;
+  info.address = address;
+  return abi::UvmEvent::of(info);
+}
+
+class UvmDetectorTest : public DetectorTest {
+ protected:
+  UvmDetectorTest() : tools_(kernel_) { kernel_.add_process(target_pid); }
+
+  UvmDetector detector(UvmDetectorOptions options = {}) {
+    const Target target{.pid = target_pid, .gpu = 2, .domain = "a", .tenant = "decode"};
+    return UvmDetector(*loop_, kernel_, clock_, target, options, note_fault(), note_end());
+  }
+  void target_opens_a_va_space() {
+    kernel_.give_descriptor(target_pid, 11, uvm_path, FakeUvmTools::va_space());
+  }
+
+  FakeUvmTools tools_;
+};
+
+TEST_F(UvmDetectorTest, ReportsAFatalFaultWithAddressAndProcess) {
+  target_opens_a_va_space();
+  UvmDetector watcher = detector();
+  ASSERT_TRUE(watcher.start());
+  ASSERT_TRUE(watcher.attached());
+  tools_.post(fatal_fault(0x7000dead0000));
+  ASSERT_TRUE(run_until([&] { return faults_.size() == 1; }));
+  EXPECT_EQ(faults_[0].fault_class, fault::FaultClass::MmuReplayable);
+  EXPECT_EQ(faults_[0].kind, "fatal fault: store, invalid PDE");
+  EXPECT_EQ(faults_[0].address, 0x7000dead0000u);
+  EXPECT_EQ(faults_[0].pid, target_pid);
+  EXPECT_EQ(faults_[0].gpu, 2u);
+  EXPECT_EQ(faults_[0].domain, "a");
+  EXPECT_EQ(faults_[0].tenant, "decode");
+  EXPECT_EQ(faults_[0].source, fault::FaultSource::UvmEvent);
+  EXPECT_EQ(faults_[0].when, clock_.now());
+}
+
+TEST_F(UvmDetectorTest, AsksForOneFatalFaultAtATime) {
+  target_opens_a_va_space();
+  UvmDetector watcher = detector();
+  ASSERT_TRUE(watcher.start());
+  EXPECT_EQ(tools_.threshold, 1u);
+  EXPECT_EQ(tools_.enabled, 1u << 6);
+}
+
+TEST_F(UvmDetectorTest, TriesTheNextDescriptorWhenOneIsNoVaSpace) {
+  kernel_.give_descriptor(target_pid, 3, "/dev/null", FakeUvmTools::va_space());
+  kernel_.give_descriptor(target_pid, 10, uvm_path, FakeUvmTools::no_va_space());
+  target_opens_a_va_space();
+  UvmDetector watcher = detector();
+  ASSERT_TRUE(watcher.start());
+  EXPECT_TRUE(watcher.attached());
+  EXPECT_EQ(tools_.refused, 1);
+  EXPECT_EQ(tools_.trackers, 1);
+}
+
+TEST_F(UvmDetectorTest, FollowsTheLinkTargetThatTheKernelNames) {
+  kernel_.set_uvm_link_target("/memfd:nvidia-uvm (deleted)");
+  kernel_.give_descriptor(target_pid, 7, "/memfd:nvidia-uvm (deleted)", FakeUvmTools::va_space());
+  UvmDetector watcher = detector();
+  ASSERT_TRUE(watcher.start());
+  EXPECT_TRUE(watcher.attached());
+}
+
+TEST_F(UvmDetectorTest, WaitsUntilTheTargetHasItsDescriptors) {
+  UvmDetector watcher = detector();
+  ASSERT_TRUE(watcher.start());
+  EXPECT_FALSE(watcher.attached());
+  kernel_.give_descriptor(target_pid, 10, uvm_path, FakeUvmTools::no_va_space());
+  ASSERT_TRUE(run_until([&] { return tools_.refused > 0; }));
+  EXPECT_FALSE(watcher.attached());
+  target_opens_a_va_space();
+  ASSERT_TRUE(run_until([&] { return watcher.attached(); }));
+  tools_.post(fatal_fault(64));
+  EXPECT_TRUE(run_until([&] { return faults_.size() == 1; }));
+}
+
+TEST_F(UvmDetectorTest, ReadsMoreEventsThanTheQueueHolds) {
+  target_opens_a_va_space();
+  UvmDetector watcher = detector();
+  ASSERT_TRUE(watcher.start());
+  std::size_t posted = 0;
+  for (int round = 0; round < 5; ++round) {
+    for (int i = 0; i < 40; ++i) tools_.post(fatal_fault(++posted));
+    ASSERT_TRUE(run_until([&] { return faults_.size() == posted; }));
+  }
+  for (std::size_t i = 0; i < faults_.size(); ++i) EXPECT_EQ(faults_[i].address, i + 1);
+  EXPECT_EQ(tools_.get_index(), posted % UvmQueue::entries);
+}
+
+TEST_F(UvmDetectorTest, CountsEventsThatMakeNoSense) {
+  target_opens_a_va_space();
+  UvmDetector watcher = detector();
+  ASSERT_TRUE(watcher.start());
+  abi::UvmEvent garbage;
+  garbage.bytes.fill(std::byte{0xee});
+  tools_.post(garbage);
+  abi::UvmEvent odd = fatal_fault(5);
+  odd.bytes[1] = std::byte{99};
+  odd.bytes[2] = std::byte{77};
+  tools_.post(odd);
+  ASSERT_TRUE(run_until([&] { return faults_.size() == 1; }));
+  EXPECT_EQ(faults_[0].kind, "fatal fault: access type 77, fault type 99");
+  EXPECT_EQ(watcher.counters().other, 1u);
+}
+
+TEST_F(UvmDetectorTest, TellsACopyEngineFromAnSmWhenItListensToPageFaults) {
+  target_opens_a_va_space();
+  UvmDetector watcher = detector({.page_faults = true});
+  ASSERT_TRUE(watcher.start());
+  EXPECT_EQ(tools_.enabled, (1u << 6) | (1u << 3));
+  tools_.post(page_fault(0x1000, abi::UvmClientType::Gpc));
+  tools_.post(page_fault(0x2000, abi::UvmClientType::Hub));
+  tools_.post(fatal_fault(0x1000));
+  tools_.post(fatal_fault(0x2000));
+  ASSERT_TRUE(run_until([&] { return faults_.size() == 2; }));
+  EXPECT_EQ(faults_[0].fault_class, fault::FaultClass::MmuReplayable);
+  EXPECT_EQ(faults_[1].fault_class, fault::FaultClass::MmuNonReplayable);
+  EXPECT_EQ(watcher.counters().page_faults, 2u);
+}
+
+TEST_F(UvmDetectorTest, EndsWithTheTargetButReportsItsFaultFirst) {
+  target_opens_a_va_space();
+  UvmDetector watcher = detector();
+  ASSERT_TRUE(watcher.start());
+  tools_.post(fatal_fault(0x40));
+  kernel_.exit_process(target_pid, {0, 9});
+  ASSERT_TRUE(run_until([&] { return ends_.size() == 1; }));
+  EXPECT_EQ(faults_.size(), 1u);
+  EXPECT_EQ(ends_[0].code, ErrorCode::NotFound);
+  EXPECT_FALSE(watcher.attached());
+}
+
+TEST_F(UvmDetectorTest, EndsWhenTheTargetDiesBeforeItEverUsedTheGpu) {
+  UvmDetector watcher = detector();
+  ASSERT_TRUE(watcher.start());
+  kernel_.exit_process(target_pid, {0, 0});
+  ASSERT_TRUE(run_until([&] { return ends_.size() == 1; }));
+  settle();
+  EXPECT_EQ(ends_.size(), 1u);
+}
+
+TEST_F(UvmDetectorTest, AProcessThatIsNotThereIsAnErrorAtOnce) {
+  UvmDetector watcher(*loop_, kernel_, clock_, Target{.pid = 1, .gpu = 0, .domain = {}, .tenant = {}}, {},
+                      note_fault(), note_end());
+  const Status started = watcher.start();
+  ASSERT_FALSE(started);
+  EXPECT_EQ(started.error().code, ErrorCode::NotFound);
+}
+
+TEST_F(UvmDetectorTest, SaysWhichRightIsMissingForTheDescriptor) {
+  target_opens_a_va_space();
+  kernel_.refuse_pidfd_getfd(Error{ErrorCode::PermissionDenied, "Operation not permitted", {}});
+  UvmDetector watcher = detector();
+  const Status started = watcher.start();
+  ASSERT_FALSE(started);
+  EXPECT_EQ(started.error().code, ErrorCode::PermissionDenied);
+  EXPECT_THAT(to_string(started.error()), HasSubstr("CAP_SYS_PTRACE"));
+  kernel_.exit_process(target_pid, {0, 0});
+  settle();
+  EXPECT_TRUE(ends_.empty());
+}
+
+TEST_F(UvmDetectorTest, SaysWhichRightIsMissingForTheNode) {
+  target_opens_a_va_space();
+  kernel_.refuse(abi::uvm_tools_path, Error{ErrorCode::PermissionDenied, "open: Permission denied", {}});
+  UvmDetector watcher = detector();
+  const Status started = watcher.start();
+  ASSERT_FALSE(started);
+  EXPECT_THAT(to_string(started.error()), HasSubstr("/dev/nvidia-uvm-tools"));
+}
+
+TEST_F(UvmDetectorTest, SaysWhatToDoWithoutTheNode) {
+  target_opens_a_va_space();
+  kernel_.remove(abi::uvm_tools_path);
+  UvmDetector watcher = detector();
+  const Status started = watcher.start();
+  ASSERT_FALSE(started);
+  EXPECT_EQ(started.error().code, ErrorCode::NotFound);
+  EXPECT_THAT(to_string(started.error()), HasSubstr("nvidia-modprobe"));
+}
+
+TEST_F(UvmDetectorTest, AnotherStatusOfTheDriverIsAnError) {
+  target_opens_a_va_space();
+  tools_.init_status = 59;
+  UvmDetector watcher = detector();
+  const Status started = watcher.start();
+  ASSERT_FALSE(started);
+  EXPECT_EQ(started.error().code, ErrorCode::Device);
+  EXPECT_THAT(started.error().message, HasSubstr("59"));
+}
+
+}  // namespace
+}  // namespace firebreak::watch
