@@ -27,6 +27,25 @@ Result<Fd> create_memory_file(const std::string& name, std::size_t size_bytes, M
   return fd;
 }
 
+Result<Fd> memory_file_with(std::string_view content) {
+  Result<Fd> fd = create_memory_file("content", 0, MemorySeal::None);
+  if (!fd) return fd;
+  const ssize_t size = ::pwrite(fd->get(), content.data(), content.size(), 0);
+  if (size != static_cast<ssize_t>(content.size()))
+    return fail_errno("fill a memory file", size < 0 ? errno : ENOSPC);
+  return fd;
+}
+
+Result<std::string> content_of(int fd) {
+  const Result<std::size_t> size = file_size(fd);
+  if (!size) return propagate(size);
+  std::string content(*size, '\0');
+  const ssize_t got = ::pread(fd, content.data(), content.size(), 0);
+  if (got < 0) return fail_errno("read a file", errno);
+  content.resize(static_cast<std::size_t>(got));
+  return content;
+}
+
 Result<std::size_t> file_size(int fd) {
   struct stat info {};
   if (::fstat(fd, &info) != 0) return fail_errno("ask for a file's size", errno);

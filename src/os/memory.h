@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <span>
 #include <string>
+#include <string_view>
 
 #include "base/result.h"
 #include "os/fd.h"
@@ -23,6 +24,12 @@ enum class MemorySeal {
 /// An anonymous memory file, close-on-exec. `name` shows in /proc/PID/fd only.
 Result<Fd> create_memory_file(const std::string& name, std::size_t size_bytes,
                               MemorySeal seal = MemorySeal::Size);
+
+/// A memory file that holds `content`, to be read from its beginning: standard input for a program.
+Result<Fd> memory_file_with(std::string_view content);
+
+/// The whole of a file that can be read at any place, wherever its descriptor stands.
+Result<std::string> content_of(int fd);
 
 /// The size of the file behind a descriptor.
 Result<std::size_t> file_size(int fd);

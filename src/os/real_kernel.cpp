@@ -4,7 +4,7 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <sys/ioctl.h>
-#include <sys/pidfd.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -32,6 +32,15 @@ ExitStatus from_wait(int status) {
     result.exit_code = WEXITSTATUS(status);
   }
   return result;
+}
+
+// By number, because the C library's header for these does not link from C++ in the oldest supported release.
+int call_pidfd_open(pid_t pid) { return static_cast<int>(::syscall(SYS_pidfd_open, pid, 0U)); }
+int call_pidfd_getfd(int pidfd, int number) {
+  return static_cast<int>(::syscall(SYS_pidfd_getfd, pidfd, number, 0U));
+}
+long call_pidfd_send_signal(int pidfd, int signal) {
+  return ::syscall(SYS_pidfd_send_signal, pidfd, signal, nullptr, 0U);
 }
 
 }  // namespace
@@ -103,20 +112,20 @@ Status RealKernel::ioctl(const Fd& fd, unsigned long request, void* argument) {
 Result<pid_t> RealKernel::spawn(const SpawnRequest& request) { return spawn_process(request); }
 
 Result<Fd> RealKernel::pidfd_open(pid_t pid) {
-  Fd fd(::pidfd_open(pid, 0));
+  Fd fd(call_pidfd_open(pid));
   if (!fd) return fail_errno("open process " + std::to_string(pid), errno);
   return fd;
 }
 
 Result<Fd> RealKernel::pidfd_getfd(const Fd& pidfd, int remote_number) {
-  Fd fd(::pidfd_getfd(pidfd.get(), remote_number, 0));
+  Fd fd(call_pidfd_getfd(pidfd.get(), remote_number));
   if (!fd)
     return fail_errno("duplicate descriptor " + std::to_string(remote_number) + " of a process", errno);
   return fd;
 }
 
 Status RealKernel::send_signal(const Fd& pidfd, int signal) {
-  if (::pidfd_send_signal(pidfd.get(), signal, nullptr, 0) != 0) {
+  if (call_pidfd_send_signal(pidfd.get(), signal) != 0) {
     return fail_errno("send signal " + std::to_string(signal), errno);
   }
   return {};

@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "mps/domain.h"
+
+#include <fcntl.h>
+
+#include <algorithm>
+#include <csignal>
+
+#include "mps/control_output.h"
+#include "os/program.h"
+#include "os/self.h"
+#include "os/socket.h"
+#include "os/temporary_directory.h"
+
+namespace firebreak::mps {
+namespace {
+
+constexpr Milliseconds between_questions{10};
+constexpr Milliseconds one_question{1'000};
+
+Monotonic now() { return SystemClock().now(); }
+
+Milliseconds left_until(Monotonic deadline) {
+  return std::max(std::chrono::ceil<Milliseconds>(deadline - now()), Milliseconds(0));
+}
+
+/// No daemon answered the command. A failing exit status alone does not say so: it may come with an answer.
+bool means_no_daemon(const os::ProgramResult& result) {
+  const bool said_nothing = result.output.find_first_not_of(" \r\n") == std::string::npos;
+  return result.status.signal != 0 || (result.status.exit_code != 0 && said_nothing) ||
+         result.output.find("Cannot find MPS control daemon") != std::string::npos;
+}
+
+}  // namespace
+
+Domain::Domain(os::Kernel& kernel, DomainOptions options)
+    : kernel_(kernel),
+      options_(std::move(options)),
+      pipe_directory_(options_.directory + "/pipe"),
+      log_directory_(options_.directory + "/log"),
+      output_path_(log_directory_ + "/output.log") {}
+
+Domain::~Domain() { static_cast<void>(quit(options_.quit_timeout)); }
+
+Result<std::unique_ptr<Domain>> Domain::start(os::Kernel& kernel, DomainOptions options) {
+  std::unique_ptr<Domain> domain(new Domain(kernel, std::move(options)));
+  if (Status made = domain->make_directories(); !made) return propagate(made);
+  if (Status launched = domain->launch(); !launched) return propagate(launched);
+  if (Status answers = domain->wait_until_it_answers(); !answers) return propagate(answers);
+  return domain;
+}
+
+Status Domain::make_directories() {
+  // The longest name that NVIDIA's daemon makes a socket of.
+  if (Status fits = os::check_socket_path(pipe_directory_ + "/control_privileged"); !fits) return fits;
+  for (const std::string& path : {pipe_directory_, log_directory_}) {
+    if (Status made = os::make_directories(path); !made) return made;
+  }
+  return {};
+}
+
+Status Domain::launch() {
+  const auto program = os::find_program(options_.control_program);
+  if (!program) {
+    return fail(ErrorCode::NotFound, "no MPS: " + options_.control_program + " is not in PATH",
+                "install the driver's compute utilities, or use the software GPU (FIREBREAK_GPU=soft)");
+  }
+  options_.control_program = *program;
+  const Result<os::Fd> output = kernel_.open(output_path_, O_WRONLY | O_CREAT | O_APPEND);
+  if (!output) return propagate(output);
+
+  os::SpawnRequest request;
+  request.command = {options_.control_program, "-f"};
+  request.environment = options_.environment;
+  const Environment own = client_environment();
+  request.environment.insert(request.environment.end(), own.begin(), own.end());
+  request.standard_output = output->get();
+  request.standard_error = output->get();
+  request.new_session = true;
+  const Result<pid_t> pid = kernel_.spawn(request);
+  if (!pid) return propagate(pid, "start MPS domain " + options_.name);
+  Result<os::Fd> pidfd = kernel_.pidfd_open(*pid);
+  if (!pidfd) return propagate(pidfd, "start MPS domain " + options_.name);
+  daemon_pid_ = *pid;
+  daemon_ = std::move(*pidfd);
+  return {};
+}
+
+Status Domain::wait_until_it_answers() {
+  const Monotonic deadline = now() + options_.start_timeout;
+  const int daemon = daemon_.get();
+  while (now() < deadline) {
+    const auto ended = kernel_.poll(std::span(&daemon, 1), between_questions);
+    if (!ended) return propagate(ended);
+    if (!ended->empty()) {
+      return fail(ErrorCode::Unavailable, "MPS domain " + options_.name + " ended at once: " + last_words(),
+                  "is another MPS daemon using " + pipe_directory_ + ", or the driver not loaded?");
+    }
+    if (list_servers(std::min(one_question, left_until(deadline)))) return {};
+  }
+  return fail(ErrorCode::Timeout, "MPS domain " + options_.name + " does not answer after " +
+                                      std::to_string(options_.start_timeout.count()) +
+                                      " ms: " + last_words());
+}
+
+Result<std::string> Domain::control(const std::string& command, Milliseconds timeout) {
+  os::SpawnRequest request;
+  request.command = {options_.control_program};
+  request.environment = options_.environment;
+  const Environment own = client_environment();
+  request.environment.insert(request.environment.end(), own.begin(), own.end());
+  Result<os::ProgramResult> result = os::run_program(kernel_, request, command + "\n", timeout);
+  if (!result) return propagate(result, "MPS command \"" + command + "\"");
+  if (means_no_daemon(*result)) {
+    return fail(ErrorCode::Unavailable, "MPS domain " + options_.name + " does not take commands");
+  }
+  return std::move(result->output);
+}
+
+/// The last line that the daemon printed, for the message about its end.
+std::string Domain::last_words() {
+  const Result<std::string> output = kernel_.read_file(output_path_);
+  if (!output) return "it printed nothing";
+  const std::size_t end = output->find_last_not_of("\n ");
+  if (end == std::string::npos) return "it printed nothing";
+  const std::size_t before = output->rfind('\n', end);
+  const std::size_t begin = before == std::string::npos ? 0 : before + 1;
+  return output->substr(begin, end + 1 - begin);
+}
+
+Environment Domain::client_environment() const {
+  return {{"CUDA_MPS_PIPE_DIRECTORY", pipe_directory_}, {"CUDA_MPS_LOG_DIRECTORY", log_directory_}};
+}
+
+Result<std::vector<pid_t>> Domain::server_pids() { return list_servers(options_.command_timeout); }
+
+Result<std::vector<pid_t>> Domain::list_servers(Milliseconds timeout) {
+  const Result<std::string> output = control("get_server_list", timeout);
+  if (!output) return propagate(output);
+  Result<std::vector<pid_t>> pids = parse_process_ids(*output);
+  if (pids) remember_servers(*pids);
+  return pids;
+}
+
+void Domain::remember_servers(const std::vector<pid_t>& pids) {
+  for (const pid_t pid : pids) {
+    if (servers_.contains(pid)) continue;
+    if (Result<os::Fd> pidfd = kernel_.pidfd_open(pid)) servers_[pid] = std::move(*pidfd);
+  }
+}
+
+Result<std::vector<pid_t>> Domain::clients(pid_t server) {
+  const Result<std::string> output =
+      control("get_client_list " + std::to_string(server), options_.command_timeout);
+  if (!output) return propagate(output);
+  return parse_process_ids(*output);
+}
+
+Status Domain::terminate_client(pid_t server, pid_t client, Milliseconds timeout) {
+  const Result<std::string> output =
+      control("terminate_client " + std::to_string(server) + " " + std::to_string(client), timeout);
+  if (!output) return propagate(output);
+  return parse_terminate_answer(*output);
+}
+
+bool Domain::running() {
+  if (daemon_pid_ == 0) return false;
+  const int daemon = daemon_.get();
+  const auto ended = kernel_.poll(std::span(&daemon, 1), Milliseconds(0));
+  return ended && ended->empty();
+}
+
+Status Domain::quit(Milliseconds timeout) {
+  if (daemon_pid_ == 0) return {};
+  const Monotonic deadline = now() + timeout;
+  if (running()) {
+    // Servers that outlive their daemon can only be found while it can still be asked. What goes wrong here
+    // ends in a kill.
+    static_cast<void>(list_servers(left_until(deadline) / 2));
+    static_cast<void>(control("quit", left_until(deadline)));
+  }
+  Status ended = end_daemon(deadline);
+  end_servers(deadline);
+  return ended;
+}
+
+Status Domain::end_daemon(Monotonic deadline) {
+  const auto status = os::wait_for_child(kernel_, daemon_pid_, daemon_, left_until(deadline));
+  Status ended;
+  if (!status || !*status) ended = os::kill_child(kernel_, daemon_pid_, daemon_);
+  daemon_pid_ = 0;
+  daemon_.reset();
+  return ended;
+}
+
+void Domain::end_servers(Monotonic deadline) {
+  for (const auto& [pid, pidfd] : servers_) {
+    const int number = pidfd.get();
+    const auto gone = kernel_.poll(std::span(&number, 1), left_until(deadline));
+    if (gone && gone->empty()) static_cast<void>(kernel_.send_signal(pidfd, SIGKILL));
+  }
+  servers_.clear();
+}
+
+}  // namespace firebreak::mps

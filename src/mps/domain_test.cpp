@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "mps/domain.h"
+
+#include <gmock/gmock.h>
+
+#include "os/program.h"
+#include "os/real_kernel.h"
+#include "os/self.h"
+#include "os/temporary_directory.h"
+
+namespace firebreak::mps {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+/// A real daemon process, played by the program beside this test.
+class DomainTest : public testing::Test {
+ protected:
+  DomainTest() : directory_(os::TemporaryDirectory::create().value()) {}
+
+  DomainOptions options(const std::string& mode = "") const {
+    DomainOptions options;
+    options.name = "a";
+    options.directory = directory_.path();
+    const std::string here = os::executable_path().value();
+    options.control_program = here.substr(0, here.rfind('/')) + "/mps_fake_control";
+    options.environment = {{"FAKE_MPS_MODE", mode}};
+    options.start_timeout = Milliseconds(20'000);
+    return options;
+  }
+  std::unique_ptr<Domain> started(DomainOptions with) {
+    auto domain = Domain::start(kernel_, std::move(with));
+    EXPECT_TRUE(domain) << to_string(domain.error());
+    return domain ? std::move(*domain) : nullptr;
+  }
+  bool exists(pid_t pid) { return kernel_.pidfd_open(pid).has_value(); }
+
+  os::RealKernel kernel_;
+  os::TemporaryDirectory directory_;
+};
+
+TEST_F(DomainTest, StartsAnswersAndEnds) {
+  const auto domain = started(options());
+  ASSERT_TRUE(domain);
+  const pid_t daemon = domain->daemon_pid();
+  EXPECT_TRUE(domain->running());
+  EXPECT_THAT(domain->server_pids().value(), IsEmpty());
+  EXPECT_TRUE(domain->quit(Milliseconds(20'000)));
+  EXPECT_FALSE(domain->running());
+  EXPECT_FALSE(exists(daemon));
+  EXPECT_TRUE(domain->quit(Milliseconds(20'000)));
+}
+
+TEST_F(DomainTest, TellsClientsWhereItIs) {
+  const auto domain = started(options());
+  ASSERT_TRUE(domain);
+  const auto environment = domain->client_environment();
+  EXPECT_THAT(
+      environment,
+      ElementsAre(std::pair<std::string, std::string>("CUDA_MPS_PIPE_DIRECTORY", directory_.path() + "/pipe"),
+                  std::pair<std::string, std::string>("CUDA_MPS_LOG_DIRECTORY", directory_.path() + "/log")));
+}
+
+TEST_F(DomainTest, ListsClientsAndTerminatesOne) {
+  const auto domain = started(options());
+  ASSERT_TRUE(domain);
+  EXPECT_THAT(domain->clients(500).value(), ElementsAre(601, 602));
+  EXPECT_EQ(domain->clients(501).error().code, ErrorCode::NotFound);
+  EXPECT_TRUE(domain->terminate_client(500, 601, Milliseconds(20'000)));
+  EXPECT_EQ(domain->terminate_client(500, 777, Milliseconds(20'000)).error().code, ErrorCode::NotFound);
+}
+
+TEST_F(DomainTest, TheDestructorEndsTheDaemon) {
+  auto domain = started(options());
+  ASSERT_TRUE(domain);
+  const pid_t daemon = domain->daemon_pid();
+  domain.reset();
+  EXPECT_FALSE(exists(daemon));
+}
+
+TEST_F(DomainTest, KillsADaemonThatIgnoresQuit) {
+  const auto domain = started(options("ignores-quit"));
+  ASSERT_TRUE(domain);
+  const pid_t daemon = domain->daemon_pid();
+  EXPECT_TRUE(domain->quit(Milliseconds(100)));
+  EXPECT_FALSE(exists(daemon));
+}
+
+TEST_F(DomainTest, KillsAServerThatOutlivesItsDaemon) {
+  os::SpawnRequest server;
+  server.command = {options().control_program, "-f"};
+  server.environment = {{"FAKE_MPS_MODE", "silent"}};
+  const pid_t pid = kernel_.spawn(server).value();
+  const os::Fd pidfd = kernel_.pidfd_open(pid).value();
+  DomainOptions with = options();
+  with.environment.emplace_back("FAKE_MPS_SERVERS", std::to_string(pid));
+  const auto domain = started(with);
+  ASSERT_TRUE(domain);
+  EXPECT_THAT(domain->server_pids().value(), ElementsAre(pid));
+  EXPECT_TRUE(domain->quit(Milliseconds(200)));
+  const auto status = os::wait_for_child(kernel_, pid, pidfd, Milliseconds(20'000));
+  ASSERT_TRUE(status && *status);
+  EXPECT_EQ((*status)->signal, 9);
+}
+
+TEST_F(DomainTest, ATerminateThatHangsIsBounded) {
+  DomainOptions with = options("hangs-on-terminate");
+  with.quit_timeout = Milliseconds(200);
+  const auto domain = started(with);
+  ASSERT_TRUE(domain);
+  const Status ended = domain->terminate_client(500, 601, Milliseconds(100));
+  ASSERT_FALSE(ended);
+  EXPECT_EQ(ended.error().code, ErrorCode::Timeout);
+}
+
+TEST_F(DomainTest, ADaemonThatDiesIsReportedWithItsLastWords) {
+  const auto domain = Domain::start(kernel_, options("dies"));
+  ASSERT_FALSE(domain);
+  EXPECT_EQ(domain.error().code, ErrorCode::Unavailable);
+  EXPECT_THAT(domain.error().message, HasSubstr("the GPU is not there"));
+}
+
+TEST_F(DomainTest, ADaemonThatNeverAnswersIsATimeoutAndIsEnded) {
+  DomainOptions with = options("silent");
+  with.start_timeout = Milliseconds(200);
+  with.quit_timeout = Milliseconds(100);
+  const auto domain = Domain::start(kernel_, with);
+  ASSERT_FALSE(domain);
+  EXPECT_EQ(domain.error().code, ErrorCode::Timeout);
+}
+
+TEST_F(DomainTest, NoProgramIsOneLineWithWhatToDo) {
+  DomainOptions with = options();
+  with.control_program = "no-such-mps-control";
+  const auto domain = Domain::start(kernel_, with);
+  ASSERT_FALSE(domain);
+  EXPECT_EQ(domain.error().code, ErrorCode::NotFound);
+  EXPECT_THAT(to_string(domain.error()), HasSubstr("FIREBREAK_GPU=soft"));
+  EXPECT_THAT(to_string(domain.error()), testing::Not(HasSubstr("\n")));
+}
+
+TEST_F(DomainTest, APathThatIsTooLongIsRefusedBeforeAnythingIsStarted) {
+  DomainOptions with = options();
+  with.directory += "/" + std::string(100, 'x');
+  const auto domain = Domain::start(kernel_, with);
+  ASSERT_FALSE(domain);
+  EXPECT_EQ(domain.error().code, ErrorCode::InvalidArgument);
+  EXPECT_THAT(to_string(domain.error()), HasSubstr("shorter"));
+}
+
+TEST_F(DomainTest, CommandsAfterTheEndSaySo) {
+  const auto domain = started(options());
+  ASSERT_TRUE(domain);
+  ASSERT_TRUE(domain->quit(Milliseconds(20'000)));
+  EXPECT_EQ(domain->server_pids().error().code, ErrorCode::Unavailable);
+}
+
+}  // namespace
+}  // namespace firebreak::mps
