@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "workloads/common/options.h"
+
+#include <CLI/CLI.hpp>
+#include <map>
+
+namespace firebreak::workloads {
+
+const char* to_string(Size size) { return size == Size::Small ? "small" : "medium"; }
+
+std::variant<Options, ExitStatus> parse_options(const std::string& description, int argument_count,
+                                                const char* const* arguments) {
+  Options options;
+  CLI::App app(description);
+  const std::map<std::string, Size> sizes = {{"small", Size::Small}, {"medium", Size::Medium}};
+  app.add_option("--size", options.size, "small (software GPU) or medium (real GPU)")
+      ->transform(CLI::CheckedTransformer(sizes));
+  app.add_option("--steps", options.steps, "Number of steps; default: what the size suggests")
+      ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{100000}));
+  app.add_option("--seed", options.seed, "Everything random comes from it; default 1");
+  app.add_option("--output", options.output, "File for the result");
+  app.add_option("--pace-ms", options.pace_ms, "Minimum duration of a step, in milliseconds; default 0")
+      ->check(CLI::Range(0u, 60000u));
+  app.add_flag("--standalone", options.standalone, "Join no agent: plain device memory");
+  try {
+    app.parse(argument_count, arguments);
+  } catch (const CLI::ParseError& error) {
+    return ExitStatus{app.exit(error)};
+  }
+  return options;
+}
+
+}  // namespace firebreak::workloads

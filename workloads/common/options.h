@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+/// What both sample tenants can be told on their command line.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <variant>
+
+namespace firebreak::workloads {
+
+enum class Size {
+  Small,   ///< for the software GPU: a step of some milliseconds
+  Medium,  ///< for a real GPU
+};
+
+const char* to_string(Size size);
+
+struct Options {
+  Size size = Size::Small;
+  std::uint64_t steps = 0;  ///< 0: as many as the size suggests
+  std::uint64_t seed = 1;
+  std::string output;         ///< file; empty: none
+  std::uint32_t pace_ms = 0;  ///< a step takes at least this long
+  bool standalone = false;    ///< joins no agent, whatever the environment says
+};
+
+/// The program is over with this status; everything has been said.
+struct ExitStatus {
+  int value = 0;
+};
+
+std::variant<Options, ExitStatus> parse_options(const std::string& description, int argument_count,
+                                                const char* const* arguments);
+
+}  // namespace firebreak::workloads

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "workloads/common/program.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <cstdio>
+#include <cstdlib>
+#include <optional>
+#include <thread>
+
+#include "workloads/common/digest.h"
+#include "workloads/common/output_file.h"
+#include "workloads/common/pacer.h"
+#include "workloads/common/session.h"
+
+namespace firebreak::workloads {
+namespace {
+
+/// Lets the host run a few steps ahead of the GPU, and no more.
+class Throttle {
+ public:
+  /// Waits for the step that was queued `depth` steps ago.
+  Status wait(std::uint64_t step) {
+    const auto& mark = marks_[step % depth];
+    return mark ? mark->synchronize() : Status{};
+  }
+  Status mark(const Gpu& gpu, std::uint64_t step) {
+    auto& mark = marks_[step % depth];
+    if (!mark) {
+      auto made = cuda::Event::create(gpu.driver());
+      if (!made) return propagate(made);
+      mark = std::move(*made);
+    }
+    return mark->record(gpu.stream().handle());
+  }
+
+ private:
+  static constexpr std::uint64_t depth = 3;
+  std::array<std::optional<cuda::Event>, depth> marks_;
+};
+
+/// One run of a workload. Errors carry what was being done.
+class Run {
+ public:
+  Run(const Program& program, const Options& options, Gpu gpu, std::optional<Session> session)
+      : program_(program),
+        options_(options),
+        gpu_(std::move(gpu)),
+        own_memory_(gpu_.driver()),
+        session_(std::move(session)) {}
+
+  Status prepare();
+  /// False: the tenant has finished, there is nothing to do.
+  Result<bool> stand_by();
+  Status run_steps();
+  Status finish();
+
+  bool is_standby() const { return session_ && session_->is_standby(); }
+
+ private:
+  Status run_step(std::uint64_t step);
+
+  const Program& program_;
+  const Options& options_;
+  Gpu gpu_;
+  PrivateMemory own_memory_;
+  std::optional<Session> session_;
+  std::unique_ptr<Workload> workload_;
+  Throttle throttle_;
+  std::uint64_t next_step_ = 0;
+};
+
+Status Run::prepare() {
+  auto workload = program_.create(gpu_, options_);
+  if (!workload) return propagate(workload);
+  workload_ = std::move(*workload);
+  Memory& kept = session_ ? static_cast<Memory&>(*session_) : own_memory_;
+  return workload_->allocate(kept, own_memory_);
+}
+
+Result<bool> Run::stand_by() {
+  if (const Status warm = workload_->warm_up(gpu_); !warm) return propagate(warm, "warm-up");
+  if (const Status ready = session_->ready(); !ready) return propagate(ready);
+  const auto resume = session_->wait_for_promotion();
+  if (!resume && resume.error().code == ErrorCode::PermissionDenied) return false;
+  if (!resume) return propagate(resume);
+  next_step_ = resume->next_step;
+  const std::span state(static_cast<const std::byte*>(resume->state), resume->state_bytes);
+  Status restored = workload_->take_over(gpu_, next_step_, state);
+  if (restored) restored = gpu_.stream().synchronize();
+  if (restored) restored = session_->resumed();
+  if (!restored) return propagate(restored, fmt::format("taking over at step {}", next_step_));
+  return true;
+}
+
+Status Run::run_steps() {
+  const SystemClock clock;
+  Pacer pacer(Milliseconds(options_.pace_ms));
+  for (std::uint64_t step = next_step_; step <= workload_->last_step(); ++step) {
+    std::this_thread::sleep_until(pacer.next_begin(clock.now()));
+    if (const Status done = run_step(step); !done) return propagate(done, fmt::format("step {}", step));
+  }
+  return {};
+}
+
+Status Run::run_step(std::uint64_t step) {
+  if (const Status waited = throttle_.wait(step); !waited) return waited;
+  if (const Status queued = workload_->queue_step(gpu_, step); !queued) return queued;
+  if (session_) {
+    const Status committed = session_->commit(gpu_.stream().handle(), step, workload_->state());
+    if (!committed) return committed;
+  }
+  return throttle_.mark(gpu_, step);
+}
+
+Status Run::finish() {
+  const auto output = workload_->output(gpu_);
+  if (!output) return propagate(output, "output");
+  if (!options_.output.empty()) {
+    if (const Status written = write_whole_file(options_.output, *output); !written) return written;
+  }
+  fmt::print("{}: {} steps, output {}\n", program_.name, workload_->last_step(),
+             hexadecimal(digest(*output)));
+  std::fflush(stdout);
+  return session_ ? session_->leave() : Status{};
+}
+
+Result<Run> open_run(const Program& program, const Options& options) {
+  auto gpu = Gpu::open(program.ptx);
+  if (!gpu) return propagate(gpu);
+  std::optional<Session> session;
+  if (!options.standalone && std::getenv("FIREBREAK_SOCKET") != nullptr) {
+    auto joined = Session::join();
+    if (!joined) return propagate(joined);
+    session = std::move(*joined);
+  }
+  return Run(program, options, std::move(*gpu), std::move(session));
+}
+
+Status run(const Program& program, const Options& options) {
+  auto run = open_run(program, options);
+  if (!run) return propagate(run);
+  if (const Status prepared = run->prepare(); !prepared) return prepared;
+  if (run->is_standby()) {
+    const auto needed = run->stand_by();
+    if (!needed) return propagate(needed);
+    if (!*needed) return {};
+  }
+  if (const Status done = run->run_steps(); !done) return done;
+  return run->finish();
+}
+
+Failure failure_of(ErrorCode code) {
+  if (code == ErrorCode::Device) return Failure::Gpu;
+  return code == ErrorCode::PermissionDenied ? Failure::Fenced : Failure::Other;
+}
+
+}  // namespace
+
+int run_program(const Program& program, int argument_count, const char* const* arguments) {
+  const auto parsed = parse_options(program.description, argument_count, arguments);
+  if (const auto* over = std::get_if<ExitStatus>(&parsed)) return over->value;
+  const Status status = run(program, std::get<Options>(parsed));
+  if (status) return 0;
+  fmt::print(stderr, "{}: {}\n", program.name, to_string(status.error()));
+  return static_cast<int>(failure_of(status.error().code));
+}
+
+}  // namespace firebreak::workloads

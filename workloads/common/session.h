@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+/// One membership in libfirebreak, with its statuses as Results.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "base/result.h"
+#include "firebreak/firebreak.h"
+#include "workloads/common/memory.h"
+
+namespace firebreak::workloads {
+
+/// Owned by one thread. Going out of scope says nothing to the agent: only leave() means that the tenant is
+/// done, and whoever ends without it is taken for dead.
+class Session final : public Memory {
+ public:
+  /// Socket, tenant and role come from the environment.
+  static Result<Session> join();
+
+  bool is_standby() const { return fb_session_role(session_) == FB_ROLE_STANDBY; }
+  /// Memory that outlives this process.
+  Result<CUdeviceptr> allocate(const std::string& name, std::uint64_t size_bytes) override;
+  Status ready();
+  /// PermissionDenied: the tenant has finished, nobody is needed any more.
+  Result<fb_resume> wait_for_promotion();
+  Status resumed();
+  /// PermissionDenied: another process is the active one now.
+  Status commit(CUstream stream, std::uint64_t step, std::span<const std::byte> state);
+  /// The tenant is done. Nothing else may follow.
+  Status leave();
+
+ private:
+  explicit Session(fb_session* session) : session_(session) {}
+  Status status_of(fb_status status, const char* call) const;
+
+  fb_session* session_;
+};
+
+}  // namespace firebreak::workloads
