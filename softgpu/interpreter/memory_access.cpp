@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "softgpu/interpreter/memory_access.h"
+
+namespace firebreak::softgpu {
+
+namespace {
+
+/// What the address is in: a generic one is resolved, and `address` becomes the offset in its window.
+Space resolve(Space space, std::uint64_t& address) {
+  if (space != Space::Generic) return space;
+  if (in_window(address, shared_window_base)) {
+    address -= shared_window_base;
+    return Space::Shared;
+  }
+  if (in_window(address, local_window_base)) {
+    address -= local_window_base;
+    return Space::Local;
+  }
+  return Space::Global;
+}
+
+GpuFaultKind reason(const Warp& warp, Space space, std::uint64_t address, std::uint64_t size, GpuAccess access) {
+  if ((address & (size - 1)) != 0) return GpuFaultKind::MisalignedAddress;
+  switch (space) {
+    case Space::Shared: return GpuFaultKind::SharedOutOfBounds;
+    case Space::Local: return GpuFaultKind::LocalOutOfBounds;
+    case Space::EntryParameter:
+    case Space::FrameParameter:
+      return access == GpuAccess::Load ? GpuFaultKind::UnmappedAccess : GpuFaultKind::ReadOnlyViolation;
+    default: break;
+  }
+  if (in_window(address, parameter_window_base) && access != GpuAccess::Load) return GpuFaultKind::ReadOnlyViolation;
+  return warp.launch->memory.reason(address, size);
+}
+
+}  // namespace
+
+std::byte* find_in_windows(Warp& warp, int lane, std::uint64_t address, std::uint64_t size, bool write) {
+  if (in_window(address, shared_window_base)) {
+    return find_host<Space::Shared>(warp, lane, address - shared_window_base, size, write);
+  }
+  if (in_window(address, local_window_base)) return find_local(warp, lane, address - local_window_base, size);
+  if (in_window(address, parameter_window_base)) {
+    return find_host<Space::EntryParameter>(warp, lane, address - parameter_window_base, size, write);
+  }
+  return nullptr;
+}
+
+void raise_access(Warp& warp, const MicroOp* op, Space space, std::uint64_t address, std::uint64_t size,
+                  GpuAccess access) {
+  space = resolve(space, address);
+  warp.raise(op, reason(warp, space, address, size, access), access, address);
+}
+
+}  // namespace firebreak::softgpu
