@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every kind of fault, raised in a process of its own, is answered as expected.
+#include <signal.h>
+#include <sys/wait.h>
+
+#include <stdexcept>
+#include <string>
+
+#include "inject/catalogue.h"
+#include "os/spawn.h"
+#include "tests/softgpu/gpu_test.h"
+
+namespace firebreak::test {
+namespace {
+
+int run_and_wait(const std::string& argument) {
+  choose_driver();
+  os::SpawnRequest request;
+  request.command = {FIREBREAK_RAISE_FAULT, argument};
+  const pid_t child = must(os::spawn_process(request));
+  int status = 0;
+  if (waitpid(child, &status, 0) != child) throw std::runtime_error("waitpid");
+  return status;
+}
+
+std::string name_of(const ::testing::TestParamInfo<const inject::Kind*>& info) {
+  std::string name;
+  bool capital = true;
+  for (const char c : info.param->name) {
+    if (c != '-') name += capital ? static_cast<char>(c - 'a' + 'A') : c;
+    capital = c == '-';
+  }
+  return name;
+}
+
+class FaultKinds : public ::testing::TestWithParam<const inject::Kind*> {};
+INSTANTIATE_TEST_SUITE_P(Catalogue, FaultKinds,
+                         ::testing::ValuesIn(inject::catalogue().begin(), inject::catalogue().end()),
+                         name_of);
+
+TEST_P(FaultKinds, IsAnsweredAsExpected) {
+  const int status = run_and_wait(std::string(GetParam()->name));
+  if (GetParam()->fault_class == fault::FaultClass::Termination) {
+    ASSERT_TRUE(WIFSIGNALED(status));
+    EXPECT_EQ(WTERMSIG(status), SIGKILL);
+  } else {
+    ASSERT_TRUE(WIFEXITED(status)) << "signal " << WTERMSIG(status);
+    EXPECT_EQ(WEXITSTATUS(status), 0);
+  }
+}
+
+TEST(FaultKindsAlone, UnknownKindIsRefused) {
+  const int status = run_and_wait("no-such-kind");
+  ASSERT_TRUE(WIFEXITED(status));
+  EXPECT_EQ(WEXITSTATUS(status), 2);
+}
+
+}  // namespace
+}  // namespace firebreak::test

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cstdint>
+#include <optional>
+
+#include "cuda/address_reservation.h"
+#include "cuda/copy.h"
+#include "cuda/mapping.h"
+#include "cuda/physical_allocation.h"
+#include "os/fd.h"
+#include "tests/softgpu/gpu_test.h"
+
+namespace firebreak::test {
+namespace {
+
+using cuda::Access;
+using cuda::AddressReservation;
+using cuda::Mapping;
+using cuda::PhysicalAllocation;
+
+class VirtualMemoryOnDriver : public GpuTest {
+ protected:
+  std::uint32_t word_at(CUdeviceptr address) const {
+    std::uint32_t word = 0;
+    must(cuda::copy_to_host(driver(), std::as_writable_bytes(std::span(&word, 1)), address));
+    return word;
+  }
+  void write(CUdeviceptr address, std::uint32_t word) const {
+    must(cuda::fill_words(driver(), address, word, 1));
+    must(context()->synchronize());
+  }
+  AddressReservation reserve() const { return must(AddressReservation::reserve(driver(), granule_)); }
+  PhysicalAllocation create() const { return must(PhysicalAllocation::create(device(), granule_)); }
+  Mapping map(CUdeviceptr address, const PhysicalAllocation& memory,
+              Access access = Access::ReadWrite) const {
+    return must(Mapping::map(device(), address, memory, access));
+  }
+
+  std::size_t granule_ = must(PhysicalAllocation::granularity_bytes(device()));
+};
+
+TEST_F(VirtualMemoryOnDriver, GranularityIsAPowerOfTwo) {
+  EXPECT_GT(granule_, 0U);
+  EXPECT_EQ(granule_ & (granule_ - 1), 0U);
+}
+
+TEST_F(VirtualMemoryOnDriver, ContentBelongsToTheMemoryAndNotToTheAddress) {
+  const auto reservation = must(AddressReservation::reserve(driver(), 2 * granule_));
+  const auto memory = create();
+  auto mapping = std::optional(map(reservation.address(), memory));
+  write(mapping->address() + 4, 77);
+  mapping.reset();
+  mapping.emplace(map(reservation.address() + granule_, memory));
+  EXPECT_EQ(word_at(reservation.address() + granule_ + 4), 77U);
+}
+
+TEST_F(VirtualMemoryOnDriver, OneMemoryAtTwoAddresses) {
+  const auto reservation = must(AddressReservation::reserve(driver(), 2 * granule_));
+  const auto memory = create();
+  const auto low = map(reservation.address(), memory);
+  const auto high = map(reservation.address() + granule_, memory, Access::ReadOnly);
+  write(low.address(), 5);
+  EXPECT_EQ(word_at(high.address()), 5U);
+}
+
+TEST_F(VirtualMemoryOnDriver, MappingKeepsTheMemory) {
+  const auto reservation = reserve();
+  auto memory = std::optional(create());
+  const auto mapping = map(reservation.address(), *memory);
+  memory.reset();
+  write(mapping.address(), 6);
+  EXPECT_EQ(word_at(mapping.address()), 6U);
+}
+
+TEST_F(VirtualMemoryOnDriver, RightsCanBeGivenLater) {
+  const auto reservation = reserve();
+  const auto memory = create();
+  const auto mapping = map(reservation.address(), memory, Access::ReadOnly);
+  must(mapping.set_access(device(), Access::ReadWrite));
+  write(mapping.address(), 8);
+  EXPECT_EQ(word_at(mapping.address()), 8U);
+}
+
+TEST_F(VirtualMemoryOnDriver, AFixedAddressIsExact) {
+  CUdeviceptr address = 0;
+  {
+    const auto reservation = reserve();
+    address = reservation.address();
+  }
+  const auto again = must(AddressReservation::reserve_at(driver(), address, granule_));
+  EXPECT_EQ(again.address(), address);
+}
+
+TEST_F(VirtualMemoryOnDriver, AFixedAddressInUseIsAnErrorAndNotElsewhere) {
+  const auto reservation = reserve();
+  const auto taken = AddressReservation::reserve_at(driver(), reservation.address(), granule_);
+  ASSERT_FALSE(taken);
+}
+
+TEST_F(VirtualMemoryOnDriver, DescriptorGivesTheSameMemory) {
+  const auto reservation = must(AddressReservation::reserve(driver(), 2 * granule_));
+  const auto memory = create();
+  const auto mapping = map(reservation.address(), memory);
+  const os::Fd descriptor(must(memory.export_descriptor()));
+  const auto imported = must(PhysicalAllocation::import_descriptor(driver(), descriptor.get(), granule_));
+  const auto second = map(reservation.address() + granule_, imported);
+  write(mapping.address(), 9);
+  EXPECT_EQ(word_at(second.address()), 9U);
+}
+
+TEST_F(VirtualMemoryOnDriver, DescriptorAloneKeepsTheContent) {
+  const auto reservation = reserve();
+  os::Fd descriptor;
+  {
+    const auto memory = create();
+    const auto mapping = map(reservation.address(), memory);
+    write(mapping.address(), 10);
+    descriptor = os::Fd(must(memory.export_descriptor()));
+  }
+  const auto imported = must(PhysicalAllocation::import_descriptor(driver(), descriptor.get(), granule_));
+  const auto mapping = map(reservation.address(), imported);
+  EXPECT_EQ(word_at(mapping.address()), 10U);
+}
+
+TEST_F(VirtualMemoryOnDriver, ImportOfSomethingElseFails) {
+  EXPECT_FALSE(PhysicalAllocation::import_descriptor(driver(), -1, granule_));
+}
+
+}  // namespace
+}  // namespace firebreak::test
