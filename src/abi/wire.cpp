@@ -70,8 +70,10 @@ struct Form<Ready> : EmptyForm<Ready> {
   static constexpr const char* name = "ready";
 };
 template <>
-struct Form<Resumed> : EmptyForm<Resumed> {
+struct Form<Resumed> {
   static constexpr const char* name = "resumed";
+  static void write(json& out, const Resumed& m) { out["next_step"] = m.next_step; }
+  static void read(const json& in, Resumed& m) { in.at("next_step").get_to(m.next_step); }
 };
 template <>
 struct Form<Finish> : EmptyForm<Finish> {

@@ -37,8 +37,10 @@ struct Publish {
 };
 /// The standby has warmed up. Answered by Done or Refused.
 struct Ready {};
-/// The promoted standby's first kernel has completed. Answered by Done.
-struct Resumed {};
+/// The promoted standby's first kernel has completed; it went on from `next_step`. Answered by Done.
+struct Resumed {
+  std::uint64_t next_step = 0;
+};
 /// The active leaves in good order. Answered by Done.
 struct Finish {};
 

@@ -228,7 +228,7 @@ Outcome<void> Session::resumed() {
   if (role_ != FB_ROLE_ACTIVE || epoch_ == 0)
     return failure(FB_ERROR_INVALID_ARGUMENT, "there was no promotion");
   page().resumed_at_ns.store(to_ns(std::chrono::steady_clock::now()), std::memory_order_relaxed);
-  const auto answer = link_->ask(abi::Resumed{});
+  const auto answer = link_->ask(abi::Resumed{recovered_.next_step});
   if (!answer) return agent_failure(answer.error());
   return {};
 }

@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/agent.h"
+
+#include <fmt/format.h>
+#include <signal.h>
+#include <spdlog/spdlog.h>
+
+namespace firebreak::agent {
+
+Result<std::unique_ptr<Agent>> Agent::start(const AgentOptions& options, os::EventLoop& loop,
+                                            os::Kernel& kernel, const Clock& clock, Domains& domains,
+                                            Detectors& detectors) {
+  std::unique_ptr<Agent> agent(new Agent(options, loop, kernel, clock, domains, detectors));
+  Agent* raw = agent.get();
+  if (auto started = domains.start(); !started) return propagate(started);
+  const auto missing = detectors.start([raw](fault::Fault fault) { raw->on_fault(std::move(fault)); },
+                                       [raw](pid_t pid) { raw->on_exit(pid); });
+  for (const std::string& line : missing) spdlog::warn("{}", line);
+  auto server = Server::start(loop, options.socket_path, *agent);
+  if (!server) return propagate(server);
+  agent->server_ = std::move(*server);
+  return agent;
+}
+
+// --- faults and ends
+// ----------------------------------------------------------------------------------------------
+
+void Agent::on_fault(fault::Fault fault) {
+  complete(fault);
+  abi::Event event;
+  event.at_ns = to_ns(fault.when);
+  event.what = "fault";
+  event.tenant = fault.tenant.value_or("");
+  event.domain = fault.domain;
+  event.pid = fault.pid.value_or(0);
+  event.source = to_string(fault.source);
+  event.text = describe(fault);
+  // Promotions first: telling people costs microseconds that a tenant is waiting for.
+  if (!fault.domain.empty()) {
+    for (auto& [name, tenant] : tenants_) {
+      if (tenant->active.domain == fault.domain) advance(*tenant, pair::event_of(fault));
+    }
+  }
+  tell(std::move(event));
+}
+
+/// Names the domain by the process that the source named: one of ours, or one of our domains' MPS servers.
+void Agent::complete(fault::Fault& fault) {
+  if (!fault.pid) return;
+  const auto found = processes_.find(*fault.pid);
+  if (found != processes_.end()) {
+    fault.domain = found->second.domain;
+    fault.tenant = found->second.tenant;
+    return;
+  }
+  if (auto domain = domains_.domain_of_server(*fault.pid)) fault.domain = *domain;
+}
+
+void Agent::on_exit(pid_t pid) {
+  const auto found = processes_.find(pid);
+  if (found == processes_.end()) return;
+  const Process process = std::move(found->second);
+  processes_.erase(found);
+
+  abi::Event event;
+  event.what = "exited";
+  event.tenant = process.tenant;
+  event.domain = process.domain;
+  event.pid = pid;
+  tell(std::move(event));
+
+  const auto tenant = tenants_.find(process.tenant);
+  if (tenant != tenants_.end()) on_tenant_exit(*tenant->second, pid, process.domain);
+}
+
+void Agent::on_tenant_exit(Tenant& tenant, pid_t pid, const std::string& domain) {
+  const bool finished = tenant.pair.phase == pair::Phase::Finished;
+  if (tenant.active.pid == pid) {
+    tenant.active.pid = 0;
+    advance(tenant, pair::EventType::ActiveExited);
+  } else if (tenant.standby.pid == pid) {
+    tenant.standby = {};
+    advance(tenant, pair::EventType::StandbyExited);
+  } else if (tenant.old_active.pid == pid) {
+    tenant.old_active = {};
+  }
+  forget_if_empty(tenant.name());
+  if (finished) return;
+  // Whoever ends without a word may have had work in flight, and then takes the domain along.
+  for (auto& [name, other] : tenants_) {
+    if (other->active.domain == domain && other->active.pid != 0)
+      advance(*other, pair::EventType::NeighbourDied);
+  }
+}
+
+void Agent::forget_if_empty(std::string name) {
+  const auto found = tenants_.find(name);
+  if (found == tenants_.end() || !found->second->empty()) return;
+  spdlog::info("tenant {} has no process left: {} bytes of GPU memory released", name,
+               found->second->vault.total_bytes());
+  tenants_.erase(found);
+}
+
+// --- pairs
+// --------------------------------------------------------------------------------------------------------
+
+void Agent::advance(Tenant& tenant, pair::EventType event) {
+  const pair::Phase before = tenant.pair.phase;
+  pair::Step step = pair::advance(tenant.pair, event);
+  tenant.pair = step.state;
+  for (const pair::Action& action : step.actions) act(tenant, action);
+  if (before == tenant.pair.phase) return;
+  abi::Event told;
+  told.what = "phase";
+  told.tenant = tenant.name();
+  told.domain = tenant.active.domain;
+  told.epoch = tenant.pair.epoch;
+  told.text = fmt::format("{}: {} -> {}", pair::to_string(event), pair::to_string(before),
+                          pair::to_string(tenant.pair.phase));
+  tell(std::move(told));
+}
+
+void Agent::act(Tenant& tenant, const pair::Action& action) {
+  abi::Event told;
+  told.tenant = tenant.name();
+  switch (action.type) {
+    case pair::ActionType::Promote:
+      told.step = tenant.committed();
+      told.at_ns = to_ns(clock_.now());
+      tenant.promote(action.epoch, told.at_ns);
+      told.what = "promote";
+      told.pid = tenant.active.pid;
+      told.epoch = action.epoch;
+      told.domain = tenant.active.domain;
+      break;
+    case pair::ActionType::StartDeadline: {
+      auto timer = loop_.after(Milliseconds(action.deadline_ms), [this, name = tenant.name()] {
+        const auto found = tenants_.find(name);
+        if (found != tenants_.end()) advance(*found->second, pair::EventType::DeadlinePassed);
+      });
+      if (timer) {
+        tenant.deadline = std::move(*timer);
+      } else {
+        spdlog::error("no timer for {}: {}", tenant.name(), timer.error().message);
+      }
+      return;
+    }
+    case pair::ActionType::EndActive:
+      return end(tenant.active, "it is doomed and does not end by itself");
+    case pair::ActionType::EndOldActive:
+      return end(tenant.old_active, "it is fenced");
+    case pair::ActionType::DismissStandby:
+      return tenant.dismiss_standby();
+    case pair::ActionType::TellUnprotected:
+      told.what = "unprotected";
+      told.text = "no standby";
+      break;
+    case pair::ActionType::TellLost:
+      told.what = "lost";
+      told.text = action.reason;
+      break;
+  }
+  tell(std::move(told));
+}
+
+void Agent::end(const Member& member, const char* why) {
+  const auto found = processes_.find(member.pid);
+  if (found == processes_.end()) return;
+  spdlog::info("ending process {} of {}: {}", member.pid, found->second.tenant, why);
+  if (auto sent = kernel_.send_signal(found->second.pidfd, SIGKILL); !sent) {
+    spdlog::warn("process {} could not be ended: {}", member.pid, sent.error().message);
+  }
+}
+
+// --- who is who
+// ---------------------------------------------------------------------------------------------------
+
+Result<Tenant*> Agent::tenant_named(const std::string& name) {
+  const auto found = tenants_.find(name);
+  if (found != tenants_.end()) return found->second.get();
+  auto created = Tenant::create(name);
+  if (!created) return propagate(created);
+  return tenants_.emplace(name, std::move(*created)).first->second.get();
+}
+
+Tenant* Agent::tenant_of(const Connection& connection, Member Tenant::*member) {
+  for (auto& [name, tenant] : tenants_) {
+    if (((*tenant).*member).connection == connection.id()) return tenant.get();
+  }
+  return nullptr;
+}
+
+/// Actives share the first domain; a standby is never in its active's domain.
+std::string Agent::domain_for(const std::string& tenant, abi::Role role) const {
+  const auto names = domains_.names();
+  if (role == abi::Role::Active) return names.front();
+  const auto found = tenants_.find(tenant);
+  const bool has_active = found != tenants_.end() && found->second->active.pid != 0;
+  const std::string taken = has_active ? found->second->active.domain : names.front();
+  for (const std::string& name : names) {
+    if (name != taken) return name;
+  }
+  return names.back();
+}
+
+Status Agent::follow(pid_t pid, const std::string& tenant, const std::string& domain) {
+  auto pidfd = kernel_.pidfd_open(pid);
+  if (!pidfd) return propagate(pidfd, fmt::format("process {}", pid));
+  if (auto followed = detectors_.follow(pid); !followed) return followed;
+  processes_[pid] = Process{tenant, domain, std::move(*pidfd)};
+  return {};
+}
+
+void Agent::tell(abi::Event event) {
+  if (event.at_ns == 0) event.at_ns = to_ns(clock_.now());
+  spdlog::info("{} tenant={} domain={} pid={} source={} epoch={} step={} {}", event.what, event.tenant,
+               event.domain, event.pid, event.source, event.epoch, event.step, event.text);
+  for (std::uint64_t id : subscribers_) {
+    if (Connection* connection = server_->find(id)) connection->send(event);
+  }
+}
+
+}  // namespace firebreak::agent

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+/// The agent: turns what tenants say and what detectors see into events of pairs, and carries out what pairs
+/// decide. One thread, one loop; nothing here waits for a tenant.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+
+#include "agent/server.h"
+#include "agent/surroundings.h"
+#include "agent/tenant.h"
+#include "base/clock.h"
+#include "os/kernel.h"
+
+namespace firebreak::agent {
+
+struct AgentOptions {
+  std::string socket_path;
+  Environment tenant_environment;  ///< what every tenant needs besides its domain's, e.g. the driver to load
+};
+
+/// Belongs to the loop's thread.
+class Agent final : private ServerHandler {
+ public:
+  /// Starts domains and detectors, then listens. `kernel`, `clock`, `domains` and `detectors` outlive the
+  /// agent.
+  static Result<std::unique_ptr<Agent>> start(const AgentOptions& options, os::EventLoop& loop,
+                                              os::Kernel& kernel, const Clock& clock, Domains& domains,
+                                              Detectors& detectors);
+
+  /// The document that `firebreak status` prints.
+  std::string status_json() const;
+
+ private:
+  /// A process that runs in one of our domains, whether or not it has joined.
+  struct Process {
+    std::string tenant;
+    std::string domain;
+    os::Fd pidfd;
+  };
+
+  Agent(AgentOptions options, os::EventLoop& loop, os::Kernel& kernel, const Clock& clock, Domains& domains,
+        Detectors& detectors)
+      : options_(std::move(options)),
+        loop_(loop),
+        kernel_(kernel),
+        clock_(clock),
+        domains_(domains),
+        detectors_(detectors) {}
+
+  // Messages: one function each, in agent_messages.cpp.
+  void on_message(Connection& connection, abi::Message message, std::vector<os::Fd> descriptors) override;
+  void on_closed(Connection& connection) override;
+  void answer(Connection& connection, const Status& status);
+  Result<abi::Placed> place(const abi::Place& request);
+  Status adopt(const abi::Adopt& request);
+  void join(Connection& connection, const abi::Join& request);
+  Status publish(Connection& connection, const abi::Publish& request, std::vector<os::Fd> descriptors);
+  Status ready(Connection& connection);
+  Status resumed(Connection& connection, const abi::Resumed& request);
+  Status finish(Connection& connection);
+  Status may_join(const Tenant& tenant, const abi::Join& request) const;
+  void send_allocations(Connection& connection, const Tenant& tenant);
+
+  // What happens, in agent.cpp.
+  void on_fault(fault::Fault fault);
+  void on_exit(pid_t pid);
+  void on_tenant_exit(Tenant& tenant, pid_t pid, const std::string& domain);
+  void advance(Tenant& tenant, pair::EventType event);
+  void act(Tenant& tenant, const pair::Action& action);
+  void end(const Member& member, const char* why);
+  void forget_if_empty(std::string name);
+
+  // Who is who.
+  Result<Tenant*> tenant_named(const std::string& name);  ///< made where it is new
+  Tenant* tenant_of(const Connection& connection, Member Tenant::*member);
+  std::string domain_for(const std::string& tenant, abi::Role role) const;
+  Status follow(pid_t pid, const std::string& tenant, const std::string& domain);
+  void complete(fault::Fault& fault);
+  std::string tenant_of_process(pid_t pid) const;
+
+  /// Tells subscribers and the log. Fields that `event` leaves open are filled in.
+  void tell(abi::Event event);
+
+  AgentOptions options_;
+  os::EventLoop& loop_;
+  os::Kernel& kernel_;
+  const Clock& clock_;
+  Domains& domains_;
+  Detectors& detectors_;
+  std::unique_ptr<Server> server_;
+  std::map<std::string, std::unique_ptr<Tenant>> tenants_;
+  std::map<pid_t, Process> processes_;
+  std::set<std::uint64_t> subscribers_;
+};
+
+}  // namespace firebreak::agent

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+/// firebreakd: the agent as a program.
+#include <fmt/format.h>
+#include <signal.h>
+#include <spdlog/spdlog.h>
+#include <CLI/CLI.hpp>
+
+#include <cstdio>
+
+#include "agent/agent.h"
+#include "agent/gpu_detectors.h"
+#include "agent/mps_domains.h"
+#include "base/log.h"
+#include "os/self.h"
+#include "os/temporary_directory.h"
+#include "platform/platform.h"
+
+namespace firebreak::agent {
+namespace {
+
+struct Options {
+  std::string directory = "/run/firebreak";
+  std::string socket_path;
+};
+
+Status serve(const Options& options) {
+  if (auto made = os::make_directories(options.directory); !made) return propagate(made, options.directory);
+  auto platform = platform::choose(options.directory + "/softgpu");
+  if (!platform) return propagate(platform);
+  auto loop = os::EventLoop::create();
+  if (!loop) return propagate(loop);
+  auto signals = (*loop)->on_signals({SIGTERM, SIGINT, SIGHUP}, [raw = loop->get()](int) { raw->stop(); });
+  if (!signals) return propagate(signals);
+
+  const SystemClock clock;
+  MpsDomains domains(*platform->kernel,
+                     {options.directory, platform->control_program, platform->environment});
+  GpuDetectors detectors(**loop, *platform->kernel, clock);
+  const AgentOptions agent_options{options.socket_path, platform->environment};
+  auto agent = Agent::start(agent_options, **loop, *platform->kernel, clock, domains, detectors);
+  if (!agent) return propagate(agent);
+  fmt::print("firebreakd: {} GPU, listening at {}\n", platform::to_string(platform->gpu),
+             options.socket_path);
+  std::fflush(stdout);
+  (*loop)->run();
+  return {};
+}
+
+}  // namespace
+}  // namespace firebreak::agent
+
+int main(int argument_count, char** arguments) {
+  using namespace firebreak;
+  agent::Options options;
+  CLI::App app{"The Firebreak agent: keeps the other tenants of a shared GPU alive when one faults."};
+  app.add_option("--directory", options.directory,
+                 "For MPS directories and the default socket; short, private to us")
+      ->capture_default_str();
+  app.add_option("--socket", options.socket_path,
+                 "Where tenants reach the agent (default: DIRECTORY/agent.sock)");
+  CLI11_PARSE(app, argument_count, arguments);
+  if (options.socket_path.empty()) options.socket_path = options.directory + "/agent.sock";
+
+  set_up_logging("firebreakd", "warn");
+  const Status served = agent::serve(options);
+  if (served) return 0;
+  fmt::print(stderr, "firebreakd: {}\n", to_string(served.error()));
+  return 1;
+}

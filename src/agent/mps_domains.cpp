@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/mps_domains.h"
+
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+
+namespace firebreak::agent {
+namespace {
+
+constexpr const char* domain_names[] = {"a", "b"};
+
+}  // namespace
+
+MpsDomains::~MpsDomains() {
+  if (looking_.joinable()) {
+    {
+      const std::lock_guard lock(mutex_);
+      ending_ = true;
+    }
+    wanted_changed_.notify_all();
+    looking_.join();
+  }
+}
+
+Status MpsDomains::start() {
+  for (const char* name : domain_names) {
+    mps::DomainOptions options;
+    options.name = name;
+    options.directory = fmt::format("{}/{}", options_.directory, name);
+    options.control_program = options_.control_program;
+    options.environment = options_.environment;
+    auto domain = mps::Domain::start(kernel_, options);
+    if (!domain) return propagate(domain, fmt::format("MPS domain {}", name));
+    environments_[name] = (*domain)->client_environment();
+    domains_.push_back(std::move(*domain));
+  }
+  looking_ = std::thread([this] { look_for_servers(); });
+  return {};
+}
+
+std::vector<std::string> MpsDomains::names() const {
+  return {std::begin(domain_names), std::end(domain_names)};
+}
+
+Environment MpsDomains::environment(const std::string& domain) const {
+  const auto found = environments_.find(domain);
+  return found == environments_.end() ? Environment{} : found->second;
+}
+
+void MpsDomains::refresh_servers() {
+  {
+    const std::lock_guard lock(mutex_);
+    wanted_ = true;
+  }
+  wanted_changed_.notify_all();
+}
+
+/// The looking thread. A server starts with its first client, so it is asked for when clients have come up.
+void MpsDomains::look_for_servers() {
+  std::unique_lock lock(mutex_);
+  while (!ending_) {
+    wanted_changed_.wait(lock, [this] { return wanted_ || ending_; });
+    if (ending_) return;
+    wanted_ = false;
+    lock.unlock();
+    std::map<pid_t, std::string> found;
+    for (const auto& domain : domains_) {
+      const auto pids = domain->server_pids();
+      if (!pids) {
+        spdlog::debug("servers of domain {}: {}", domain->name(), pids.error().message);
+        continue;
+      }
+      for (pid_t pid : *pids) found[pid] = domain->name();
+    }
+    lock.lock();
+    servers_.merge(found);
+  }
+}
+
+std::optional<std::string> MpsDomains::domain_of_server(pid_t pid) {
+  {
+    const std::lock_guard lock(mutex_);
+    const auto found = servers_.find(pid);
+    if (found != servers_.end()) return found->second;
+  }
+  return domain_in_environment_of(pid);
+}
+
+/// A server inherits its daemon's environment, and its pipe directory names the domain: known without asking
+/// anybody.
+std::optional<std::string> MpsDomains::domain_in_environment_of(pid_t pid) {
+  const auto environment = kernel_.read_file(fmt::format("/proc/{}/environ", pid));
+  if (!environment) return std::nullopt;
+  for (const auto& [name, variables] : environments_) {
+    for (const auto& [variable, value] : variables) {
+      if (variable != "CUDA_MPS_PIPE_DIRECTORY") continue;
+      // Entries end with a NUL, so that "/run/a" is not found in "/run/ab".
+      const std::string entry = fmt::format("{}={}", variable, value) + '\0';
+      if (environment->find(entry) != std::string::npos) return name;
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace firebreak::agent

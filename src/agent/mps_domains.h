@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <condition_variable>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "agent/surroundings.h"
+#include "mps/domain.h"
+#include "os/kernel.h"
+
+namespace firebreak::agent {
+
+/// Two MPS domains, "a" and "b", each with directories under the agent's own. Control commands can take
+/// seconds, so a thread of its own asks for the servers; the loop only reads what it found.
+class MpsDomains final : public Domains {
+ public:
+  struct Options {
+    std::string directory;
+    std::string control_program;
+    Environment environment;  ///< for daemons and servers
+  };
+
+  MpsDomains(os::Kernel& kernel, Options options) : kernel_(kernel), options_(std::move(options)) {}
+  ~MpsDomains() override;
+
+  Status start() override;
+  std::vector<std::string> names() const override;
+  Environment environment(const std::string& domain) const override;
+  std::optional<std::string> domain_of_server(pid_t pid) override;
+  void refresh_servers() override;
+
+ private:
+  void look_for_servers();
+  std::optional<std::string> domain_in_environment_of(pid_t pid);
+
+  os::Kernel& kernel_;
+  Options options_;
+  std::vector<std::unique_ptr<mps::Domain>>
+      domains_;  ///< used by the looking thread alone between start and end
+
+  std::mutex mutex_;  ///< guards all below
+  std::condition_variable wanted_changed_;
+  bool wanted_ = false;
+  bool ending_ = false;
+  std::map<pid_t, std::string> servers_;
+  std::map<std::string, Environment> environments_;
+  std::thread looking_;
+};
+
+}  // namespace firebreak::agent

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+/// What the agent needs of the machine around it: detectors that follow processes, and the MPS domains. Two
+/// interfaces, so that the agent's own decisions are tested without a GPU, without MPS and without waiting.
+#pragma once
+
+#include <sys/types.h>
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/result.h"
+#include "fault/fault.h"
+
+namespace firebreak::agent {
+
+using Environment = std::vector<std::pair<std::string, std::string>>;
+
+/// Detectors for the whole GPU and for single processes. Calls back on the loop's thread.
+class Detectors {
+ public:
+  using OnFault = std::function<void(fault::Fault)>;
+  using OnExit = std::function<void(pid_t)>;
+
+  virtual ~Detectors() = default;
+  /// Starts what watches the whole GPU. Returns one line for each detector that this machine does not offer.
+  virtual std::vector<std::string> start(OnFault on_fault, OnExit on_exit) = 0;
+  /// From now on this process's end, and its faults where its memory manager tells them, are reported.
+  virtual Status follow(pid_t pid) = 0;
+};
+
+/// The MPS domains of one GPU.
+class Domains {
+ public:
+  virtual ~Domains() = default;
+  /// Starts them all; bounded in time.
+  virtual Status start() = 0;
+  virtual std::vector<std::string> names() const = 0;
+  /// What a client needs in its environment to run there.
+  virtual Environment environment(const std::string& domain) const = 0;
+  /// The domain whose MPS server this process is.
+  virtual std::optional<std::string> domain_of_server(pid_t pid) = 0;
+  /// A client has come up: servers may have started since.
+  virtual void refresh_servers() = 0;
+};
+
+}  // namespace firebreak::agent

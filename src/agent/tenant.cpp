@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/tenant.h"
+
+#include "os/futex.h"
+
+namespace firebreak::agent {
+
+Result<std::unique_ptr<Tenant>> Tenant::create(const std::string& name) {
+  if (auto good = abi::check_name(name); !good) return propagate(good);
+  auto fd = os::create_memory_file("firebreak-" + name, sizeof(abi::SharedPage));
+  if (!fd) return propagate(fd, "shared page");
+  auto mapping = os::Mapping::of_file(fd->get(), sizeof(abi::SharedPage), os::Protection::ReadWrite);
+  if (!mapping) return propagate(mapping, "shared page");
+  auto* page = mapping->as<abi::SharedPage>();
+  page->magic = abi::shared_page_magic;
+  page->version = abi::shared_page_version;
+  return std::unique_ptr<Tenant>(new Tenant(name, std::move(*fd), std::move(*mapping)));
+}
+
+std::uint64_t Tenant::committed() const {
+  return mapping_.as<abi::SharedPage>()->areas[pair.epoch % 2].next_step.load(std::memory_order_acquire);
+}
+
+void Tenant::promote(std::uint32_t epoch, std::int64_t now_ns) {
+  page().decided_at_ns.store(now_ns, std::memory_order_relaxed);
+  page().promotion.store(abi::PromotionWord{epoch, false}.raw(), std::memory_order_release);
+  os::futex_wake(page().promotion);
+  old_active = active;
+  active = standby;
+  standby = {};
+}
+
+void Tenant::dismiss_standby() {
+  page().promotion.store(abi::PromotionWord{pair.epoch, true}.raw(), std::memory_order_release);
+  os::futex_wake(page().promotion);
+}
+
+}  // namespace firebreak::agent

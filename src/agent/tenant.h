@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+/// One tenant as the agent knows it: its processes, its vault, its shared page and where its pair stands.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "abi/shared_page.h"
+#include "abi/wire.h"
+#include "base/result.h"
+#include "os/event_loop.h"
+#include "os/memory.h"
+#include "pair/pair.h"
+#include "vault/vault.h"
+
+namespace firebreak::agent {
+
+/// A tenant's process in one of its two roles; `pid` 0: nobody.
+struct Member {
+  pid_t pid = 0;
+  std::uint64_t connection = 0;  ///< 0: has not joined, or hung up
+  std::string domain;            ///< the MPS domain that it was placed in
+};
+
+/// Belongs to the loop's thread. What is in the shared page was written by the tenant as well: it is shown to
+/// people, and nothing is decided by it.
+class Tenant {
+ public:
+  /// Where a tenant's allocations begin, in every process of it: free on every machine seen so far, and CUDA
+  /// grants it.
+  static constexpr std::uint64_t arena_base = 0x500000000000;
+
+  static Result<std::unique_ptr<Tenant>> create(const std::string& name);
+
+  const std::string& name() const { return name_; }
+  int page_descriptor() const { return page_fd_.get(); }
+  abi::SharedPage& page() { return *mapping_.as<abi::SharedPage>(); }
+  /// The last committed step of the current epoch, plus one.
+  std::uint64_t committed() const;
+
+  /// Hands over: the standby becomes the active one, and is woken. One store, one wake.
+  void promote(std::uint32_t epoch, std::int64_t now_ns);
+  /// Wakes the standby for good: the tenant is done.
+  void dismiss_standby();
+
+  bool empty() const { return active.pid == 0 && standby.pid == 0 && old_active.pid == 0; }
+
+  Member active;
+  Member standby;
+  Member old_active;  ///< fenced, and not yet seen to end
+  vault::Vault vault;
+  pair::State pair;
+  os::Watch deadline;  ///< the pair's timer
+
+ private:
+  Tenant(std::string name, os::Fd page_fd, os::Mapping mapping)
+      : name_(std::move(name)), page_fd_(std::move(page_fd)), mapping_(std::move(mapping)) {}
+
+  std::string name_;
+  os::Fd page_fd_;
+  os::Mapping mapping_;
+};
+
+}  // namespace firebreak::agent

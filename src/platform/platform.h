@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+/// Which GPU: the real one or the software one. The only place that asks; everybody else is given the answer.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/result.h"
+#include "os/kernel.h"
+
+namespace firebreak::platform {
+
+enum class Gpu { Real, Soft };
+
+/// How to reach the chosen GPU. `kernel` answers for its device nodes.
+struct Platform {
+  Gpu gpu = Gpu::Real;
+  std::unique_ptr<os::Kernel> kernel;
+  std::string cuda_library;     ///< what to load as libcuda.so.1
+  std::string control_program;  ///< nvidia-cuda-mps-control
+  /// What programs need in their environment to use this GPU.
+  std::vector<std::pair<std::string, std::string>> environment;
+};
+
+/// FIREBREAK_GPU says: "real", "soft", or "auto" (the default: the real one where its driver is loaded and
+/// MPS is installed). NotFound when the wanted one is not there, with what to do. The software GPU's state
+/// goes to `state_directory` unless FIREBREAK_SOFTGPU_DIR names another.
+Result<Platform> choose(const std::string& state_directory = {});
+
+/// Whether the machine has a real GPU that can be shared; if not, why, in one line.
+Status real_gpu_is_there(os::Kernel& kernel);
+
+/// "real" or "soft".
+const char* to_string(Gpu gpu);
+
+}  // namespace firebreak::platform
