@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: Apache-2.0
+/// Entry points: modules, functions and their attributes, occupancy.
+#include <algorithm>
+#include <cstring>
+#include <fstream>
+#include <iterator>
+#include <string>
+
+#include "softgpu/driver/device_attributes.h"
+#include "softgpu/driver/entry.h"
+#include "softgpu/driver/jit_options.h"
+#include "softgpu/driver/launch.h"
+
+using namespace firebreak::softgpu::driver;
+
+namespace {
+
+CUresult load(CUmodule* answer, std::string_view image, const JitOptions& options) {
+  return with_context([&](Process& process, Context& context) {
+    if (answer == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (!is_ptx(image)) return CUDA_ERROR_NO_BINARY_FOR_GPU;
+    std::string log;
+    const auto module = Module::load(process, image, context.handle(), log);
+    options.write_error_log(log);
+    options.write_info_log("");
+    if (!module) return module.error();
+    *answer = reinterpret_cast<CUmodule>(process.modules().add(*module));
+    return CUDA_SUCCESS;
+  });
+}
+
+template <class Action>
+CUresult with_function(CUfunction function, Action&& action) {
+  return with_live_process([&](Process& process) {
+    const auto found = process.functions().find(function);
+    return found ? std::forward<Action>(action)(*found) : CUDA_ERROR_INVALID_HANDLE;
+  });
+}
+
+Answer<int> function_attribute(const Function& function, CUfunction_attribute attribute) {
+  const auto& kernel = function.kernel;
+  switch (attribute) {
+    case CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK:
+      return static_cast<int>(kernel.max_threads_per_block());
+    case CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES:
+      return static_cast<int>(kernel.static_shared_bytes());
+    case CU_FUNC_ATTRIBUTE_CONST_SIZE_BYTES:
+      return 0;
+    case CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES:
+      return static_cast<int>(kernel.local_bytes());
+    case CU_FUNC_ATTRIBUTE_NUM_REGS:
+      return static_cast<int>(std::min<std::uint32_t>(kernel.register_count(), 255));
+    case CU_FUNC_ATTRIBUTE_PTX_VERSION:
+    case CU_FUNC_ATTRIBUTE_BINARY_VERSION:
+      return compute_capability_major * 10 + compute_capability_minor;
+    case CU_FUNC_ATTRIBUTE_CACHE_MODE_CA:
+      return 0;
+    case CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES:
+      return function.max_dynamic_shared_bytes.load();
+    case CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT:
+      return function.preferred_carveout.load();
+    case CU_FUNC_ATTRIBUTE_CLUSTER_SIZE_MUST_BE_SET:
+    case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH:
+    case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_HEIGHT:
+    case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_DEPTH:
+    case CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED:
+    case CU_FUNC_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE:
+      return 0;
+  }
+  return refuse(CUDA_ERROR_INVALID_VALUE);
+}
+
+CUresult set_function_attribute(Function& function, CUfunction_attribute attribute, int value) {
+  if (attribute == CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES) {
+    const int room_bytes =
+        shared_bytes_per_block_optin - static_cast<int>(function.kernel.static_shared_bytes());
+    if (value < 0 || value > room_bytes) return CUDA_ERROR_INVALID_VALUE;
+    function.max_dynamic_shared_bytes.store(value);
+    return CUDA_SUCCESS;
+  }
+  if (attribute == CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT) {
+    if (value < -1 || value > 100) return CUDA_ERROR_INVALID_VALUE;
+    function.preferred_carveout.store(value);
+    return CUDA_SUCCESS;
+  }
+  return CUDA_ERROR_NOT_SUPPORTED;
+}
+
+}  // namespace
+
+extern "C" {
+
+CUresult cuModuleLoadDataEx(CUmodule* module, const void* image, unsigned int option_count,
+                            CUjit_option* options, void** option_values) {
+  if (image == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  if (!begins_like_text(image)) return CUDA_ERROR_NO_BINARY_FOR_GPU;
+  return load(module, static_cast<const char*>(image), JitOptions(option_count, options, option_values));
+}
+
+CUresult cuModuleLoadData(CUmodule* module, const void* image) {
+  return cuModuleLoadDataEx(module, image, 0, nullptr, nullptr);
+}
+
+CUresult cuModuleLoad(CUmodule* module, const char* file_name) {
+  if (file_name == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  std::ifstream file(file_name, std::ios::binary);
+  if (!file) return CUDA_ERROR_FILE_NOT_FOUND;
+  std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+  if (const std::size_t end = text.find('\0'); end != std::string::npos) text.resize(end);
+  return load(module, text, JitOptions(0, nullptr, nullptr));
+}
+
+CUresult cuModuleUnload(CUmodule handle) {
+  return with_context([&](Process& process, Context& context) {
+    if (!process.modules().find(handle)) return CUDA_ERROR_INVALID_HANDLE;
+    const CUresult result = context.synchronize();  // its kernels use its variables
+    if (const auto module = process.modules().remove(handle)) module->forget_functions();
+    return result;
+  });
+}
+
+CUresult cuModuleGetFunction(CUfunction* function, CUmodule handle, const char* name) {
+  return with_context([&](Process& process, Context&) {
+    const auto module = process.modules().find(handle);
+    if (!module) return CUDA_ERROR_INVALID_HANDLE;
+    if (function == nullptr || name == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    const auto found = module->function(name);
+    if (!found) return found.error();
+    *function = *found;
+    return CUDA_SUCCESS;
+  });
+}
+
+CUresult cuModuleGetGlobal_v2(CUdeviceptr* pointer, std::size_t* size_bytes, CUmodule handle,
+                              const char* name) {
+  return with_context([&](Process& process, Context&) {
+    const auto module = process.modules().find(handle);
+    if (!module) return CUDA_ERROR_INVALID_HANDLE;
+    if (name == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    const auto variable = module->loaded().find_variable(name);
+    if (!variable) return CUDA_ERROR_NOT_FOUND;
+    if (pointer != nullptr) *pointer = variable->address;
+    if (size_bytes != nullptr) *size_bytes = variable->size_bytes;
+    return CUDA_SUCCESS;
+  });
+}
+
+CUresult cuModuleGetLoadingMode(CUmoduleLoadingMode* mode) {
+  if (mode == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  *mode = CU_MODULE_EAGER_LOADING;
+  return CUDA_SUCCESS;
+}
+
+CUresult cuFuncGetAttribute(int* value, CUfunction_attribute attribute, CUfunction function) {
+  return with_function(function,
+                       [&](Function& found) { return store(value, function_attribute(found, attribute)); });
+}
+
+CUresult cuFuncSetAttribute(CUfunction function, CUfunction_attribute attribute, int value) {
+  return with_function(function,
+                       [&](Function& found) { return set_function_attribute(found, attribute, value); });
+}
+
+CUresult cuFuncSetCacheConfig(CUfunction function, CUfunc_cache config) {
+  return with_function(function, [&](Function&) {
+    return config <= CU_FUNC_CACHE_PREFER_EQUAL ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+  });
+}
+
+CUresult cuFuncGetModule(CUmodule* module, CUfunction function) {
+  return with_function(function, [&](Function& found) {
+    if (module == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    *module = found.module_handle;
+    return CUDA_SUCCESS;
+  });
+}
+
+CUresult cuFuncGetName(const char** name, CUfunction function) {
+  return with_function(function, [&](Function& found) {
+    if (name == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    *name = found.kernel.name().c_str();
+    return CUDA_SUCCESS;
+  });
+}
+
+CUresult cuFuncGetParamInfo(CUfunction function, std::size_t index, std::size_t* offset_bytes,
+                            std::size_t* size_bytes) {
+  return with_function(function, [&](Function& found) {
+    const auto parameters = found.kernel.parameters();
+    if (offset_bytes == nullptr || index >= parameters.size()) return CUDA_ERROR_INVALID_VALUE;
+    *offset_bytes = parameters[index].offset_bytes;
+    if (size_bytes != nullptr) *size_bytes = parameters[index].size_bytes;
+    return CUDA_SUCCESS;
+  });
+}
+
+CUresult cuOccupancyMaxActiveBlocksPerMultiprocessor(int* block_count, CUfunction function, int block_size,
+                                                     std::size_t shared_bytes) {
+  return with_function(function, [&](Function& found) {
+    if (block_count == nullptr || block_size <= 0) return CUDA_ERROR_INVALID_VALUE;
+    *block_count = active_blocks(found, block_size, shared_bytes);
+    return CUDA_SUCCESS;
+  });
+}
+
+CUresult cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int* block_count, CUfunction function,
+                                                              int block_size, std::size_t shared_bytes,
+                                                              unsigned int flags) {
+  if (flags > 1) return CUDA_ERROR_INVALID_VALUE;
+  return cuOccupancyMaxActiveBlocksPerMultiprocessor(block_count, function, block_size, shared_bytes);
+}
+
+CUresult cuOccupancyMaxPotentialBlockSize(int* min_grid_size, int* block_size, CUfunction function,
+                                          CUoccupancyB2DSize shared_bytes_of, std::size_t shared_bytes,
+                                          int block_size_limit) {
+  return with_function(function, [&](Function& found) {
+    if (min_grid_size == nullptr || block_size == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    const BestBlock best = best_block(found, shared_bytes_of, shared_bytes, block_size_limit);
+    *min_grid_size = best.blocks_per_multiprocessor * multiprocessor_count;
+    *block_size = best.threads;
+    return CUDA_SUCCESS;
+  });
+}
+
+}  // extern "C"

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+/// Entry points: streams, host functions.
+#include <algorithm>
+
+#include "softgpu/driver/entry.h"
+
+using namespace firebreak::softgpu::driver;
+
+namespace {
+
+CUresult launch_host(CUstream stream, std::function<WorkOutcome()> run) {
+  return with_stream(stream, [&](Process&, Context& context, const std::shared_ptr<Stream>& target) {
+    Work work;
+    work.on_gpu = false;
+    work.run = std::move(run);
+    context.submit(target, std::move(work));
+    return CUDA_SUCCESS;
+  });
+}
+
+}  // namespace
+
+extern "C" {
+
+using CUstreamCallback = void (*)(CUstream stream, CUresult status, void* user_data);
+
+CUresult cuStreamCreateWithPriority(CUstream* stream, unsigned int flags, int priority) {
+  return with_context([&](Process&, Context& context) {
+    if (stream == nullptr || flags > CU_STREAM_NON_BLOCKING) return CUDA_ERROR_INVALID_VALUE;
+    const int clamped = std::clamp(priority, greatest_stream_priority, least_stream_priority);
+    *stream = context.create_stream({flags, clamped, flags != CU_STREAM_NON_BLOCKING});
+    return CUDA_SUCCESS;
+  });
+}
+
+CUresult cuStreamCreate(CUstream* stream, unsigned int flags) {
+  return cuStreamCreateWithPriority(stream, flags, least_stream_priority);
+}
+
+CUresult cuStreamDestroy_v2(CUstream stream) {
+  return with_live_process([&](Process& process) {
+    for (const auto& context : process.contexts().all()) {
+      if (context->destroy_stream(stream)) return CUDA_SUCCESS;
+    }
+    return CUDA_ERROR_INVALID_HANDLE;
+  });
+}
+
+CUresult cuStreamQuery(CUstream stream) {
+  return with_stream(stream, [](Process&, Context&, const std::shared_ptr<Stream>& target) {
+    const CompletionPointer last = target->last();
+    return !last || last->done() ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
+  });
+}
+
+CUresult cuStreamSynchronize(CUstream stream) {
+  return with_stream(stream, [](Process& process, Context&, const std::shared_ptr<Stream>& target) {
+    const CompletionPointer last = target->last();
+    return last ? process.completions().wait(*last) : CUDA_SUCCESS;
+  });
+}
+
+CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned int) {
+  return with_stream(stream, [&](Process& process, Context& context, const std::shared_ptr<Stream>& target) {
+    const auto found = process.events().find(event);
+    if (!found) return CUDA_ERROR_INVALID_HANDLE;
+    Work work;
+    work.on_gpu = false;
+    if (CompletionPointer recorded = found->recorded()) work.dependencies.push_back(std::move(recorded));
+    context.submit(target, std::move(work));
+    return CUDA_SUCCESS;
+  });
+}
+
+CUresult cuStreamGetFlags(CUstream stream, unsigned int* flags) {
+  return with_stream(stream, [&](Process&, Context&, const std::shared_ptr<Stream>& target) {
+    if (flags == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    *flags = target->options().flags;
+    return CUDA_SUCCESS;
+  });
+}
+
+CUresult cuStreamGetPriority(CUstream stream, int* priority) {
+  return with_stream(stream, [&](Process&, Context&, const std::shared_ptr<Stream>& target) {
+    if (priority == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    *priority = target->options().priority;
+    return CUDA_SUCCESS;
+  });
+}
+
+CUresult cuStreamGetCtx(CUstream stream, CUcontext* answer) {
+  return with_stream(stream, [&](Process&, Context& context, const std::shared_ptr<Stream>&) {
+    if (answer == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    *answer = context.handle();
+    return CUDA_SUCCESS;
+  });
+}
+
+CUresult cuStreamIsCapturing(CUstream stream, CUstreamCaptureStatus* status) {
+  return with_stream(stream, [&](Process&, Context&, const std::shared_ptr<Stream>&) {
+    if (status == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    *status = CU_STREAM_CAPTURE_STATUS_NONE;
+    return CUDA_SUCCESS;
+  });
+}
+
+CUresult cuLaunchHostFunc(CUstream stream, CUhostFn function, void* user_data) {
+  if (function == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  return launch_host(stream, [=]() -> WorkOutcome {
+    function(user_data);
+    return WorkDone{};
+  });
+}
+
+CUresult cuStreamAddCallback(CUstream stream, CUstreamCallback callback, void* user_data,
+                             unsigned int flags) {
+  if (callback == nullptr || flags != 0) return CUDA_ERROR_INVALID_VALUE;
+  return launch_host(stream, [=]() -> WorkOutcome {
+    callback(stream, CUDA_SUCCESS, user_data);
+    return WorkDone{};
+  });
+}
+
+}  // extern "C"

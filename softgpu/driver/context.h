@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+/// One CUDA context: its streams and limits. All contexts of a process share one GPU address space and one
+/// fate.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "abi/cuda_driver.h"
+#include "softgpu/driver/answer.h"
+#include "softgpu/driver/handle_table.h"
+#include "softgpu/driver/stream.h"
+
+namespace firebreak::softgpu::driver {
+
+struct ContextLimits {
+  std::size_t stack_bytes = 1024;
+  std::size_t printf_fifo_bytes = std::size_t{1} << 20;
+  std::size_t malloc_heap_bytes = std::size_t{8} << 20;
+};
+
+/// Thread safe.
+class Context {
+ public:
+  Context(std::shared_ptr<const StreamHost> host, unsigned int flags, unsigned int api_version,
+          std::uint64_t id);
+  Context(const Context&) = delete;
+  Context& operator=(const Context&) = delete;
+  ~Context();
+
+  CUcontext handle() { return reinterpret_cast<CUcontext>(this); }
+  unsigned int flags() const { return flags_; }
+  void set_flags(unsigned int flags) { flags_ = flags; }
+  unsigned int api_version() const { return api_version_; }
+  std::uint64_t id() const { return id_; }
+
+  CUstream create_stream(const StreamOptions& options);
+  /// The stream behind a handle, also behind the two default streams' handles; null when there is none.
+  std::shared_ptr<Stream> find_stream(CUstream handle);
+  /// Closes it; what was submitted still runs. False when there is none.
+  bool destroy_stream(CUstream handle);
+
+  /// Queues work behind everything that CUDA orders it after.
+  CompletionPointer submit(const std::shared_ptr<Stream>& stream, Work work);
+  CUresult synchronize();
+
+  CUresult set_limit(CUlimit limit, std::size_t value);
+  Answer<std::size_t> limit(CUlimit limit) const;
+
+ private:
+  std::shared_ptr<Stream> default_stream();
+  std::shared_ptr<Stream> per_thread_stream();
+  std::vector<std::shared_ptr<Stream>> all_streams() const;
+
+  std::shared_ptr<const StreamHost> host_;
+  unsigned int flags_;
+  unsigned int api_version_;
+  std::uint64_t id_;
+  HandleTable<Stream> streams_;
+  mutable std::mutex mutex_;  ///< guards what follows; held while work is queued, so that its order is one
+  std::shared_ptr<Stream> default_stream_;
+  std::map<std::thread::id, std::shared_ptr<Stream>> per_thread_streams_;
+  ContextLimits limits_;
+};
+
+}  // namespace firebreak::softgpu::driver

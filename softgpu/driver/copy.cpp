@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "softgpu/driver/copy.h"
+
+#include <array>
+#include <cstring>
+#include <functional>
+#include <utility>
+#include <vector>
+
+namespace firebreak::softgpu::driver {
+
+namespace {
+
+struct ResolvedSide {
+  MemorySide side;
+  bool pageable = false;  ///< plain host memory: the GPU reads and writes it through a staging buffer
+};
+
+std::uint64_t span_bytes(const CopyShape& shape, std::uint64_t pitch_bytes) {
+  return (shape.height - 1) * pitch_bytes + shape.width_bytes;
+}
+
+bool is_gpu_address(Process& process, std::uint64_t address) {
+  return process.space().find(address).has_value() || process.virtual_memory().is_reserved(address) ||
+         (address >= AddressRanges::arena_begin && address < AddressRanges::arena_end);
+}
+
+Answer<ResolvedSide> resolve(Process& process, const CopyPointer& pointer, std::uint64_t size_bytes) {
+  if (pointer.address == 0) return refuse(CUDA_ERROR_INVALID_VALUE);
+  const bool mapped = process.space().find(pointer.address).has_value();
+  const bool on_gpu = pointer.role == PointerRole::Gpu ||
+                      (pointer.role == PointerRole::Either && is_gpu_address(process, pointer.address)) ||
+                      mapped;
+  if (!on_gpu) return ResolvedSide{{pointer.address, false, nullptr}, true};
+  if (is_accessible(process.space(), pointer.address, size_bytes)) {
+    return ResolvedSide{{pointer.address, true, nullptr}, false};
+  }
+  // A host range that was registered in part is still host memory.
+  if (pointer.role == PointerRole::Host) return ResolvedSide{{pointer.address, false, nullptr}, true};
+  return refuse(CUDA_ERROR_INVALID_VALUE);
+}
+
+/// Reads pageable memory now: the program may change it as soon as the call returns.
+void stage(ResolvedSide& source, std::uint64_t size_bytes) {
+  auto buffer = std::make_shared<std::vector<std::byte>>(size_bytes);
+  std::memcpy(buffer->data(), reinterpret_cast<const void*>(source.side.address), size_bytes);
+  source.side.address = reinterpret_cast<std::uint64_t>(buffer->data());
+  source.side.staging = std::move(buffer);
+}
+
+MemorySide row_of(MemorySide side, std::uint64_t row, std::uint64_t pitch_bytes) {
+  side.address += row * pitch_bytes;
+  return side;
+}
+
+CUresult run(Process& process, Context& context, const std::shared_ptr<Stream>& stream,
+             std::function<WorkOutcome()> action, bool wait) {
+  Work work;
+  work.run = std::move(action);
+  const CompletionPointer completion = context.submit(stream, std::move(work));
+  return wait ? process.completions().wait(*completion) : CUDA_SUCCESS;
+}
+
+}  // namespace
+
+CUresult submit_copy(Process& process, Context& context, const std::shared_ptr<Stream>& stream,
+                     const CopyRequest& request) {
+  const CopyShape shape = request.shape;
+  if (shape.width_bytes == 0 || shape.height == 0) return CUDA_SUCCESS;
+  const std::uint64_t source_bytes = span_bytes(shape, shape.source_pitch_bytes);
+  auto source = resolve(process, request.source, source_bytes);
+  auto destination = resolve(process, request.destination, span_bytes(shape, shape.destination_pitch_bytes));
+  if (!source) return source.error();
+  if (!destination) return destination.error();
+  const bool wait = request.wait || destination->pageable;
+  if (source->pageable && !wait) stage(*source, source_bytes);
+  return run(
+      process, context, stream,
+      [&process, shape, from = source->side, to = destination->side]() -> WorkOutcome {
+        for (std::uint64_t row = 0; row < shape.height; ++row) {
+          const WorkOutcome outcome =
+              copy_bytes(process.space(), process.control(), row_of(to, row, shape.destination_pitch_bytes),
+                         row_of(from, row, shape.source_pitch_bytes), shape.width_bytes);
+          if (!std::holds_alternative<WorkDone>(outcome)) return outcome;
+        }
+        return WorkDone{};
+      },
+      wait);
+}
+
+CUresult submit_fill(Process& process, Context& context, const std::shared_ptr<Stream>& stream,
+                     const FillRequest& request) {
+  if (request.width == 0 || request.height == 0) return CUDA_SUCCESS;
+  const std::uint64_t row_bytes = request.width * request.pattern_bytes;
+  const std::uint64_t all_bytes = (request.height - 1) * request.pitch_bytes + row_bytes;
+  if (request.address % request.pattern_bytes != 0 ||
+      !is_accessible(process.space(), request.address, all_bytes)) {
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+  return run(
+      process, context, stream,
+      [&process, request, row_bytes]() -> WorkOutcome {
+        std::array<std::byte, sizeof(request.pattern)> pattern;
+        std::memcpy(pattern.data(), &request.pattern, sizeof(request.pattern));
+        for (std::uint64_t row = 0; row < request.height; ++row) {
+          const WorkOutcome outcome =
+              fill_bytes(process.space(), process.control(), request.address + row * request.pitch_bytes,
+                         std::span(pattern).first(request.pattern_bytes), row_bytes);
+          if (!std::holds_alternative<WorkDone>(outcome)) return outcome;
+        }
+        return WorkDone{};
+      },
+      request.wait);
+}
+
+}  // namespace firebreak::softgpu::driver

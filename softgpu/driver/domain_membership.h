@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+/// Which fault domain this process belongs to: an MPS server's, or one of its own.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+
+#include "os/socket.h"
+#include "softgpu/driver/answer.h"
+#include "softgpu/machine/domain.h"
+
+namespace firebreak::softgpu::driver {
+
+struct DomainMembership {
+  std::shared_ptr<Domain> domain;
+  std::uint32_t slot = 0;
+  std::optional<os::Socket> server;  ///< held open as long as the process is a client
+};
+
+/// Asks the MPS daemon that CUDA_MPS_PIPE_DIRECTORY names, if there is one. MPS_CONNECTION_FAILED when its
+/// socket is there but nobody answers or the path is too long, MPS_SERVER_NOT_READY when it is ending,
+/// MPS_MAX_CLIENTS_REACHED when the server is full.
+Answer<DomainMembership> join_domain();
+
+}  // namespace firebreak::softgpu::driver

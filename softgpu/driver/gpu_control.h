@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+/// Whether this process's GPU work may go on: the GPU may stand still, the domain may have faulted, MPS may
+/// have ended this client. One object a process; running kernels poll it.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+
+#include "abi/cuda_result.h"
+#include "softgpu/interpreter/interpreter.h"
+#include "softgpu/machine/domain.h"
+#include "softgpu/machine/shared_gpu.h"
+
+namespace firebreak::softgpu::driver {
+
+/// Thread safe.
+class GpuControl final : public ExecutionControl {
+ public:
+  GpuControl(std::shared_ptr<SharedGpu> gpu, std::shared_ptr<Domain> domain, std::uint32_t slot);
+
+  /// For kernels: blocks while the GPU stands still.
+  bool should_stop() override;
+  /// Nothing of this process runs on the GPU any more.
+  bool stopped() const;
+  /// The error that ended this process's GPU work, once it shows; CUDA_SUCCESS before.
+  CUresult sticky_error() const;
+  /// When sticky_error() will change; empty: nothing is known to be due.
+  std::optional<std::int64_t> error_due_ns() const;
+  /// Makes running kernels look, where there is a reason to.
+  void refresh();
+
+ private:
+  bool stalled() const;
+
+  std::shared_ptr<SharedGpu> gpu_;
+  std::shared_ptr<Domain> domain_;
+  std::uint32_t slot_;
+};
+
+}  // namespace firebreak::softgpu::driver

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "softgpu/driver/memory_pieces.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/units.h"
+
+namespace firebreak::softgpu::driver {
+
+namespace {
+
+// How much is moved between two looks at whether the GPU goes on.
+constexpr std::uint64_t step_bytes = mib;
+
+WorkFault copy_fault(std::uint64_t address, GpuAccess access) {
+  return {FaultCause::CopyEngine, access, address};
+}
+
+}  // namespace
+
+std::optional<MemoryPiece> find_piece(const AddressSpace& space, const MemorySide& side,
+                                      std::uint64_t offset_bytes, std::uint64_t size_bytes,
+                                      bool for_writing) {
+  const std::uint64_t address = side.address + offset_bytes;
+  if (!side.on_gpu) return MemoryPiece{{reinterpret_cast<std::byte*>(address), size_bytes}, side.staging};
+  const auto translation = space.find(address);
+  if (!translation || (for_writing && translation->access != PageAccess::ReadWrite)) return std::nullopt;
+  const std::uint64_t available_bytes = translation->end - address;
+  return MemoryPiece{
+      {translation->host + (address - translation->begin), std::min(size_bytes, available_bytes)},
+      translation->keep_alive};
+}
+
+bool is_accessible(const AddressSpace& space, std::uint64_t address, std::uint64_t size_bytes) {
+  std::uint64_t next = address;
+  while (next < address + size_bytes) {
+    const auto translation = space.find(next);
+    if (!translation) return false;
+    next = translation->end;
+  }
+  return true;
+}
+
+WorkOutcome copy_bytes(const AddressSpace& space, GpuControl& control, const MemorySide& destination,
+                       const MemorySide& source, std::uint64_t size_bytes) {
+  for (std::uint64_t offset = 0; offset < size_bytes;) {
+    if (control.attention.load() != 0 && control.should_stop()) return WorkStopped{};
+    const std::uint64_t wanted_bytes = std::min(step_bytes, size_bytes - offset);
+    const auto from = find_piece(space, source, offset, wanted_bytes, false);
+    if (!from) return copy_fault(source.address + offset, GpuAccess::Load);
+    const auto to = find_piece(space, destination, offset, from->bytes.size(), true);
+    if (!to) return copy_fault(destination.address + offset, GpuAccess::Store);
+    std::memmove(to->bytes.data(), from->bytes.data(), to->bytes.size());
+    offset += to->bytes.size();
+  }
+  return WorkDone{};
+}
+
+WorkOutcome fill_bytes(const AddressSpace& space, GpuControl& control, std::uint64_t address,
+                       std::span<const std::byte> pattern, std::uint64_t size_bytes) {
+  for (std::uint64_t offset = 0; offset < size_bytes;) {
+    if (control.attention.load() != 0 && control.should_stop()) return WorkStopped{};
+    const auto to =
+        find_piece(space, {address, true, nullptr}, offset, std::min(step_bytes, size_bytes - offset), true);
+    if (!to) return copy_fault(address + offset, GpuAccess::Store);
+    // Pieces begin and end at multiples of the pattern: mappings are whole pages.
+    for (std::size_t at = 0; at < to->bytes.size(); at += pattern.size()) {
+      std::memcpy(to->bytes.data() + at, pattern.data(), pattern.size());
+    }
+    offset += to->bytes.size();
+  }
+  return WorkDone{};
+}
+
+}  // namespace firebreak::softgpu::driver

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+/// What cuPointerGetAttribute knows.
+#pragma once
+
+#include <cstdint>
+
+#include "abi/cuda_driver.h"
+#include "softgpu/driver/process.h"
+
+namespace firebreak::softgpu::driver {
+
+/// The allocation or mapping around an address.
+struct PointerInfo {
+  bool known = false;
+  std::uint64_t begin = 0;
+  std::uint64_t size_bytes = 0;
+  bool on_host = false;
+  bool managed = false;
+  bool exportable = false;
+  std::uint64_t id = 0;
+  CUcontext context = nullptr;
+};
+
+PointerInfo pointer_info(const Process& process, std::uint64_t address);
+
+/// Writes the attribute, of the size that the manual says, or zero bytes of it. INVALID_VALUE for an address
+/// that nothing is known of, NOT_SUPPORTED for an attribute that the software GPU has not.
+CUresult write_pointer_attribute(const PointerInfo& info, CUpointer_attribute attribute,
+                                 std::uint64_t address, void* data);
+
+}  // namespace firebreak::softgpu::driver

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "softgpu/driver/process.h"
+
+#include <pthread.h>
+
+#include <chrono>
+#include <thread>
+#include <utility>
+
+#include "os/self.h"
+#include "softgpu/machine/fault_delivery.h"
+
+namespace firebreak::softgpu::driver {
+
+namespace {
+
+/// The one object, and whether this process is a child of one that had it.
+struct Instance {
+  std::mutex mutex;
+  std::atomic<Process*> process{nullptr};
+  std::atomic<bool> forked{false};
+};
+
+Instance& instance() {
+  static Instance* only = new Instance;  // outlives static destructors: threads may still run then
+  return *only;
+}
+
+void disable_in_child() {
+  instance().process.store(nullptr);
+  instance().forked.store(true);
+}
+
+}  // namespace
+
+Process* Process::current() { return instance().process.load(std::memory_order_acquire); }
+
+CUresult Process::initialise() {
+  if (current() != nullptr) return CUDA_SUCCESS;
+  if (instance().forked.load()) return CUDA_ERROR_NOT_INITIALIZED;
+  const std::lock_guard lock(instance().mutex);
+  if (current() != nullptr) return CUDA_SUCCESS;
+  const auto process = create();
+  if (!process) return process.error();
+  if (pthread_atfork(nullptr, nullptr, &disable_in_child) != 0) return CUDA_ERROR_OPERATING_SYSTEM;
+  std::thread(&Process::watch_machine, *process).detach();
+  instance().process.store(*process, std::memory_order_release);
+  return CUDA_SUCCESS;
+}
+
+Answer<Process*> Process::create() {
+  auto gpu = SharedGpu::open();
+  if (!gpu) return refuse(CUDA_ERROR_SYSTEM_NOT_READY);
+  auto va_space = UvmDescriptor::create(UvmDescriptorKind::VaSpace);
+  auto memory_manager = UvmDescriptor::create(UvmDescriptorKind::MemoryManager);
+  if (!va_space || !memory_manager) return refuse(CUDA_ERROR_OPERATING_SYSTEM);
+  auto membership = join_domain();
+  if (!membership) return refuse(membership.error());
+  return new Process(std::move(*gpu), std::move(*membership), std::move(*va_space),
+                     std::move(*memory_manager));
+}
+
+Process::Process(std::shared_ptr<SharedGpu> gpu, DomainMembership membership, UvmDescriptor va_space,
+                 UvmDescriptor memory_manager)
+    : gpu_(std::move(gpu)),
+      membership_(std::move(membership)),
+      uvm_va_space_(std::move(va_space)),
+      uvm_memory_manager_(std::move(memory_manager)),
+      speed_(speed_from_environment()),
+      control_(gpu_, membership_.domain, membership_.slot),
+      completions_(control_),
+      memory_(gpu_, space_, addresses_),
+      virtual_memory_(gpu_, space_, addresses_),
+      stream_host_(std::make_shared<StreamHost>()) {
+  stream_host_->control = &control_;
+  stream_host_->completions = &completions_;
+  stream_host_->count_work = [this](bool begins) {
+    begins ? domain().begin_work(membership_.slot) : domain().end_work(membership_.slot);
+  };
+  stream_host_->deliver_fault = [this](const WorkFault& fault) { deliver(fault); };
+}
+
+void Process::deliver(const WorkFault& fault) {
+  const pid_t pid = os::own_pid();
+  deliver_fault(*gpu_, domain(), &uvm_va_space_,
+                {fault.cause, fault.access, fault.address, membership_.slot, pid, process_name(pid)}, speed_);
+}
+
+void Process::watch_machine() {
+  constexpr std::chrono::seconds look_again(1);
+  while (true) {
+    const std::uint32_t seen = gpu_->wake().value();
+    control_.refresh();
+    if (domain().is_terminated(membership_.slot)) domain().acknowledge_termination(membership_.slot);
+    completions_.notify();
+    gpu_->wake().wait(seen, look_again);
+  }
+}
+
+std::shared_ptr<Context> Process::create_context(unsigned int flags, unsigned int api_version) {
+  auto context = std::make_shared<Context>(stream_host_, flags, api_version, next_context_id_.fetch_add(1));
+  contexts_.add(context);
+  return context;
+}
+
+CUresult Process::destroy_context(CUcontext handle) {
+  const std::shared_ptr<Context> context = contexts_.remove(handle);
+  if (!context) return CUDA_ERROR_INVALID_CONTEXT;
+  context->synchronize();
+  return CUDA_SUCCESS;
+}
+
+}  // namespace firebreak::softgpu::driver

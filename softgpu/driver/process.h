@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+/// Everything that the driver knows in one process. Made by cuInit, never destroyed: a process may exit while
+/// endless kernels run.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+
+#include "softgpu/driver/address_ranges.h"
+#include "softgpu/driver/completion.h"
+#include "softgpu/driver/context.h"
+#include "softgpu/driver/device_memory.h"
+#include "softgpu/driver/domain_membership.h"
+#include "softgpu/driver/event.h"
+#include "softgpu/driver/gpu_control.h"
+#include "softgpu/driver/handle_table.h"
+#include "softgpu/driver/module.h"
+#include "softgpu/driver/virtual_memory.h"
+#include "softgpu/machine/uvm_ring.h"
+
+namespace firebreak::softgpu::driver {
+
+/// The primary context: one a process, counted by those who retain it.
+struct PrimaryContext {
+  std::mutex mutex;
+  std::shared_ptr<Context> context;
+  std::uint32_t references = 0;
+  unsigned int flags = 0;
+};
+
+/// Thread safe.
+class Process {
+ public:
+  /// Makes the one object of this process; again and again is fine. NOT_INITIALIZED in a child of fork().
+  static CUresult initialise();
+  /// Null before cuInit and in a child of fork().
+  static Process* current();
+
+  SharedGpu& gpu() { return *gpu_; }
+  Domain& domain() { return *membership_.domain; }
+  bool is_mps_client() const { return membership_.server.has_value(); }
+  GpuControl& control() { return control_; }
+  CompletionHub& completions() { return completions_; }
+  AddressSpace& space() { return space_; }
+  DeviceMemory& memory() { return memory_; }
+  const DeviceMemory& memory() const { return memory_; }
+  VirtualMemory& virtual_memory() { return virtual_memory_; }
+  const VirtualMemory& virtual_memory() const { return virtual_memory_; }
+
+  HandleTable<Context>& contexts() { return contexts_; }
+  HandleTable<Module>& modules() { return modules_; }
+  HandleTable<Function>& functions() { return functions_; }
+  HandleTable<Event>& events() { return events_; }
+  PrimaryContext& primary() { return primary_; }
+
+  std::shared_ptr<Context> create_context(unsigned int flags, unsigned int api_version);
+  /// Ends a context and whatever is current on it; INVALID_CONTEXT when there is none.
+  CUresult destroy_context(CUcontext handle);
+
+ private:
+  Process(std::shared_ptr<SharedGpu> gpu, DomainMembership membership, UvmDescriptor va_space,
+          UvmDescriptor memory_manager);
+  static Answer<Process*> create();
+  void watch_machine();
+  void deliver(const WorkFault& fault);
+
+  std::shared_ptr<SharedGpu> gpu_;
+  DomainMembership membership_;
+  UvmDescriptor uvm_va_space_;
+  UvmDescriptor uvm_memory_manager_;
+  double speed_;
+  GpuControl control_;
+  CompletionHub completions_;
+  AddressSpace space_;
+  AddressRanges addresses_;
+  DeviceMemory memory_;
+  VirtualMemory virtual_memory_;
+  std::shared_ptr<StreamHost> stream_host_;
+  HandleTable<Context> contexts_;
+  HandleTable<Module> modules_;
+  HandleTable<Function> functions_;
+  HandleTable<Event> events_;
+  PrimaryContext primary_;
+  std::atomic<std::uint64_t> next_context_id_{1};
+};
+
+}  // namespace firebreak::softgpu::driver

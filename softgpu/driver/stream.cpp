@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "softgpu/driver/stream.h"
+
+#include <thread>
+#include <utility>
+
+namespace firebreak::softgpu::driver {
+
+namespace {
+
+/// Work counts as in flight from here to the end of the scope.
+class InFlight {
+ public:
+  InFlight(const StreamHost& host, bool counts) : host_(host), counts_(counts) {
+    if (counts_) host_.count_work(true);
+  }
+  InFlight(const InFlight&) = delete;
+  InFlight& operator=(const InFlight&) = delete;
+  ~InFlight() {
+    if (counts_) host_.count_work(false);
+  }
+
+ private:
+  const StreamHost& host_;
+  bool counts_;
+};
+
+}  // namespace
+
+Stream::Stream(std::shared_ptr<const StreamHost> host, Context* context, StreamOptions options)
+    : host_(std::move(host)), context_(context), options_(options) {}
+
+void Stream::push(Work work) {
+  const std::lock_guard lock(mutex_);
+  last_ = work.completion;
+  queue_.push_back(std::move(work));
+  if (running_) {
+    changed_.notify_one();
+    return;
+  }
+  running_ = true;
+  std::thread(&Stream::work_off, shared_from_this()).detach();
+}
+
+CompletionPointer Stream::last() const {
+  const std::lock_guard lock(mutex_);
+  return last_;
+}
+
+void Stream::close() {
+  const std::lock_guard lock(mutex_);
+  closed_ = true;
+  changed_.notify_one();
+}
+
+void Stream::work_off(const std::shared_ptr<Stream>& stream) {
+  Work work;
+  while (stream->next(work)) {
+    if (!stream->execute(work)) return;
+    stream->host_->completions->complete(*work.completion);
+    work = {};
+  }
+}
+
+bool Stream::next(Work& work) {
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [&] { return !queue_.empty() || closed_; });
+  if (queue_.empty()) return false;
+  work = std::move(queue_.front());
+  queue_.pop_front();
+  return true;
+}
+
+bool Stream::execute(const Work& work) {
+  for (const CompletionPointer& dependency : work.dependencies) {
+    if (!host_->completions->wait_unless_stopped(*dependency)) return false;
+  }
+  if (host_->control->should_stop()) return false;
+  if (!work.run) return true;
+  const InFlight in_flight(*host_, work.on_gpu);
+  const WorkOutcome outcome = work.run();
+  if (const auto* fault = std::get_if<WorkFault>(&outcome)) host_->deliver_fault(*fault);
+  return std::holds_alternative<WorkDone>(outcome);
+}
+
+}  // namespace firebreak::softgpu::driver

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+/// One CUDA stream: a queue, and a thread that works it off in order.
+#pragma once
+
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+
+#include "softgpu/driver/completion.h"
+#include "softgpu/driver/work.h"
+
+namespace firebreak::softgpu::driver {
+
+class Context;
+
+/// What a worker needs of its process.
+struct StreamHost {
+  GpuControl* control = nullptr;
+  CompletionHub* completions = nullptr;
+  std::function<void(bool begins)> count_work;          ///< work of this process on the GPU, for its domain
+  std::function<void(const WorkFault&)> deliver_fault;  ///< makes the fault happen
+};
+
+/// The range on the hardware; lower numbers are more urgent. The software GPU does not schedule by them.
+inline constexpr int least_stream_priority = 0;
+inline constexpr int greatest_stream_priority = -5;
+
+struct StreamOptions {
+  unsigned int flags = 0;
+  int priority = 0;
+  bool blocking = true;  ///< ordered with the legacy default stream
+};
+
+/// Thread safe. The thread starts with the first work and ends after the last, once the stream is closed; it
+/// is detached, since a process may exit with endless kernels on it.
+class Stream : public std::enable_shared_from_this<Stream> {
+ public:
+  Stream(std::shared_ptr<const StreamHost> host, Context* context, StreamOptions options);
+
+  /// Only through Context::submit, which adds the dependencies on other streams.
+  void push(Work work);
+  /// The end of what was submitted last; null when there was nothing yet.
+  CompletionPointer last() const;
+  void close();
+
+  const StreamOptions& options() const { return options_; }
+  Context* context() const { return context_; }
+
+ private:
+  static void work_off(const std::shared_ptr<Stream>& stream);
+  bool next(Work& work);
+  bool execute(const Work& work);
+
+  std::shared_ptr<const StreamHost> host_;
+  Context* context_;
+  StreamOptions options_;
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<Work> queue_;
+  CompletionPointer last_;
+  bool running_ = false;
+  bool closed_ = false;
+};
+
+}  // namespace firebreak::softgpu::driver
