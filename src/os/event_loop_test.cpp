@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "os/event_loop.h"
+
+#include <gtest/gtest.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <fstream>
+#include <thread>
+
+#include "os/memory.h"
+#include "os/socket.h"
+#include "os/temporary_directory.h"
+
+namespace firebreak::os {
+namespace {
+
+class EventLoopTest : public testing::Test {
+ protected:
+  EventLoopTest()
+      : loop_(std::move(EventLoop::create().value())), event_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
+
+  void raise() { ASSERT_EQ(::eventfd_write(event_.get(), 1), 0); }
+  void lower() {
+    eventfd_t value = 0;
+    ASSERT_EQ(::eventfd_read(event_.get(), &value), 0);
+  }
+  void settle() {
+    while (loop_->run_once(Milliseconds(0))) {
+    }
+  }
+
+  std::unique_ptr<EventLoop> loop_;
+  Fd event_;
+};
+
+TEST_F(EventLoopTest, CallsBackWhileADescriptorIsReadable) {
+  int calls = 0;
+  const Watch watch = loop_->watch_readable(event_.get(), [&] { ++calls; }).value();
+  EXPECT_FALSE(loop_->run_once(Milliseconds(0)));
+  raise();
+  EXPECT_TRUE(loop_->run_once(std::nullopt));
+  EXPECT_TRUE(loop_->run_once(std::nullopt));
+  EXPECT_EQ(calls, 2);
+  lower();
+  EXPECT_FALSE(loop_->run_once(Milliseconds(0)));
+}
+
+TEST_F(EventLoopTest, SeesAHangUp) {
+  auto [left, right] = socket_pair().value();
+  int calls = 0;
+  const Watch watch = loop_->watch_readable(right.fd().get(), [&] { ++calls; }).value();
+  left.release().reset();
+  EXPECT_TRUE(loop_->run_once(std::nullopt));
+  EXPECT_EQ(calls, 1);
+}
+
+TEST_F(EventLoopTest, AWatchEndsWithItsObjectEvenInsideItsOwnCallback) {
+  int calls = 0;
+  Watch watch;
+  watch = loop_
+              ->watch_readable(event_.get(),
+                               [&] {
+                                 ++calls;
+                                 watch.cancel();
+                               })
+              .value();
+  raise();
+  settle();
+  EXPECT_EQ(calls, 1);
+  EXPECT_FALSE(watch);
+}
+
+TEST_F(EventLoopTest, ACallbackMayCancelAnotherOneOfTheSameRound) {
+  const Fd other(::eventfd(1, EFD_CLOEXEC));
+  raise();
+  int calls = 0;
+  Watch first;
+  Watch second;
+  first = loop_->watch_readable(event_.get(), [&] { ++calls, first.cancel(), second.cancel(); }).value();
+  second = loop_->watch_readable(other.get(), [&] { ++calls, first.cancel(), second.cancel(); }).value();
+  settle();
+  EXPECT_EQ(calls, 1);
+}
+
+TEST_F(EventLoopTest, ATimerFiresOnce) {
+  int calls = 0;
+  const Watch watch = loop_
+                          ->after(Nanoseconds(0),
+                                  [&] {
+                                    ++calls;
+                                    loop_->stop();
+                                  })
+                          .value();
+  loop_->run();
+  settle();
+  EXPECT_EQ(calls, 1);
+}
+
+TEST_F(EventLoopTest, TimersFireInTheOrderOfTheirTimes) {
+  std::string order;
+  const Watch late = loop_
+                         ->after(Milliseconds(20),
+                                 [&] {
+                                   order += "b";
+                                   loop_->stop();
+                                 })
+                         .value();
+  const Watch early = loop_->after(Milliseconds(1), [&] { order += "a"; }).value();
+  loop_->run();
+  EXPECT_EQ(order, "ab");
+}
+
+TEST_F(EventLoopTest, APeriodicTimerGoesOnUntilItIsCancelled) {
+  int calls = 0;
+  Watch watch;
+  watch = loop_
+              ->every(std::chrono::microseconds(100),
+                      [&] {
+                        if (++calls == 5) loop_->stop();
+                      })
+              .value();
+  loop_->run();
+  EXPECT_EQ(calls, 5);
+  watch.cancel();
+  settle();
+  EXPECT_EQ(calls, 5);
+}
+
+TEST_F(EventLoopTest, ACancelledTimerNeverFires) {
+  bool fired = false;
+  Watch watch = loop_->after(Milliseconds(1), [&] { fired = true; }).value();
+  watch.cancel();
+  const Watch later = loop_->after(Milliseconds(10), [&] { loop_->stop(); }).value();
+  loop_->run();
+  EXPECT_FALSE(fired);
+}
+
+TEST_F(EventLoopTest, RunsWhatOtherThreadsPostInOrder) {
+  std::vector<int> seen;
+  std::thread poster([&] {
+    for (int i = 0; i < 100; ++i) loop_->post([&seen, i] { seen.push_back(i); });
+    loop_->post([&] { loop_->stop(); });
+  });
+  loop_->run();
+  poster.join();
+  ASSERT_EQ(seen.size(), 100u);
+  for (int i = 0; i < 100; ++i) EXPECT_EQ(seen[static_cast<std::size_t>(i)], i);
+}
+
+TEST_F(EventLoopTest, AStopBeforeTheRunMakesItReturn) {
+  loop_->stop();
+  loop_->run();
+  EXPECT_FALSE(loop_->run_once(Milliseconds(0)) && loop_->run_once(Milliseconds(0)));
+}
+
+TEST_F(EventLoopTest, APostedCallbackMayPostAgain) {
+  int calls = 0;
+  loop_->post([&] {
+    ++calls;
+    loop_->post([&] { ++calls, loop_->stop(); });
+  });
+  loop_->run();
+  EXPECT_EQ(calls, 2);
+}
+
+TEST_F(EventLoopTest, TakesSignals) {
+  sigset_t before;
+  ASSERT_EQ(::pthread_sigmask(SIG_SETMASK, nullptr, &before), 0);
+  int seen = 0;
+  {
+    const Watch watch = loop_
+                            ->on_signals({SIGUSR1, SIGUSR2},
+                                         [&](int signal) {
+                                           seen = signal;
+                                           loop_->stop();
+                                         })
+                            .value();
+    ASSERT_EQ(::raise(SIGUSR2), 0);
+    loop_->run();
+  }
+  ASSERT_EQ(::pthread_sigmask(SIG_SETMASK, &before, nullptr), 0);
+  EXPECT_EQ(seen, SIGUSR2);
+}
+
+TEST_F(EventLoopTest, APlainFileCannotBeWatched) {
+  const Fd file = memory_file_with("x").value();
+  EXPECT_FALSE(loop_->watch_readable(-1, [] {}));
+  const auto watch = loop_->watch_readable(file.get(), [] {});
+  ASSERT_FALSE(watch);
+  EXPECT_EQ(watch.error().code, ErrorCode::Unsupported);
+}
+
+TEST_F(EventLoopTest, MovesAWatch) {
+  int calls = 0;
+  Watch first = loop_->watch_readable(event_.get(), [&] { ++calls; }).value();
+  Watch second = std::move(first);
+  EXPECT_FALSE(first);
+  raise();
+  EXPECT_TRUE(loop_->run_once(Milliseconds(0)));
+  second = Watch();
+  EXPECT_FALSE(loop_->run_once(Milliseconds(0)));
+  EXPECT_EQ(calls, 1);
+}
+
+}  // namespace
+}  // namespace firebreak::os

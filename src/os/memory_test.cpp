@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "os/memory.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstdint>
+
+namespace firebreak::os {
+namespace {
+
+TEST(MemoryFile, TwoMappingsShareTheirBytes) {
+  const Fd fd = create_memory_file("shared", 8192).value();
+  const Mapping writer = Mapping::of_file(fd.get(), 8192, Protection::ReadWrite).value();
+  const Mapping reader = Mapping::of_file(fd.get(), 4096, Protection::Read, 4096).value();
+  writer.bytes()[4096] = std::byte{42};
+  EXPECT_EQ(reader.bytes()[0], std::byte{42});
+  EXPECT_EQ(reader.size_bytes(), 4096u);
+}
+
+TEST(MemoryFile, ASealedOneKeepsItsSize) {
+  const Fd sealed = create_memory_file("sealed", 4096).value();
+  EXPECT_TRUE(has_fixed_size(sealed.get()));
+  EXPECT_NE(::ftruncate(sealed.get(), 0), 0);
+  EXPECT_EQ(file_size(sealed.get()).value(), 4096u);
+  const Fd open = create_memory_file("open", 4096, MemorySeal::None).value();
+  EXPECT_FALSE(has_fixed_size(open.get()));
+  EXPECT_EQ(::ftruncate(open.get(), 0), 0);
+}
+
+TEST(MemoryFile, HoldsTextToBeReadFromTheBeginning) {
+  const Fd fd = memory_file_with("one\ntwo\n").value();
+  char first[4] = {};
+  ASSERT_EQ(::read(fd.get(), first, 4), 4);
+  EXPECT_EQ(std::string(first, 4), "one\n");
+  EXPECT_EQ(content_of(fd.get()).value(), "one\ntwo\n");
+}
+
+TEST(MappingTest, AnonymousMemoryIsZeroAndPageAligned) {
+  const Mapping mapping = Mapping::anonymous(page_size()).value();
+  EXPECT_EQ(reinterpret_cast<std::uintptr_t>(mapping.data()) % page_size(), 0u);
+  EXPECT_EQ(mapping.bytes()[page_size() - 1], std::byte{0});
+  EXPECT_NE(mapping.as<std::uint64_t>(), nullptr);
+}
+
+TEST(MappingTest, MovesItsMemory) {
+  Mapping first = Mapping::anonymous(4096).value();
+  void* address = first.data();
+  Mapping second = std::move(first);
+  EXPECT_EQ(second.data(), address);
+  EXPECT_FALSE(first);
+  first = std::move(second);
+  EXPECT_EQ(first.data(), address);
+  first.reset();
+  EXPECT_FALSE(first);
+}
+
+TEST(MappingTest, RefusesWhatDoesNotFit) {
+  const Mapping mapping = Mapping::anonymous(4096).value();
+  struct Large {
+    std::byte bytes[8192];
+  };
+  EXPECT_EQ(mapping.as<Large>(), nullptr);
+  EXPECT_FALSE(Mapping::of_file(-1, 4096, Protection::Read));
+  EXPECT_FALSE(Mapping::anonymous(0));
+}
+
+}  // namespace
+}  // namespace firebreak::os

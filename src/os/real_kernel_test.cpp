@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "os/real_kernel.h"
+
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <csignal>
+
+#include "os/memory.h"
+#include "os/program.h"
+#include "os/self.h"
+#include "os/socket.h"
+#include "os/temporary_directory.h"
+
+namespace firebreak::os {
+namespace {
+
+using testing::Contains;
+using testing::HasSubstr;
+using testing::Not;
+
+constexpr Milliseconds long_enough{30'000};
+
+class RealKernelTest : public testing::Test {
+ protected:
+  ProgramResult run(std::vector<std::string> command, std::string_view input = "") {
+    SpawnRequest request;
+    request.command = std::move(command);
+    auto result = run_program(kernel_, request, input, long_enough);
+    EXPECT_TRUE(result) << to_string(result.error());
+    return result.value_or(ProgramResult{});
+  }
+  RealKernel kernel_;
+};
+
+TEST_F(RealKernelTest, ReadsFilesLinksAndDirectories) {
+  const TemporaryDirectory directory = TemporaryDirectory::create().value();
+  Fd file = kernel_.open(directory.path() + "/file", O_CREAT | O_RDWR).value();
+  EXPECT_NE(::fcntl(file.get(), F_GETFD) & FD_CLOEXEC, 0);
+  ASSERT_EQ(::write(file.get(), "abc", 3), 3);
+  EXPECT_EQ(kernel_.read_file(directory.path() + "/file").value(), "abc");
+  EXPECT_EQ(kernel_.read_link("/proc/self/fd/" + std::to_string(file.get())).value(),
+            directory.path() + "/file");
+  EXPECT_THAT(kernel_.list_directory(directory.path()).value(), testing::ElementsAre("file"));
+  std::array<std::byte, 8> buffer{};
+  EXPECT_EQ(kernel_.read(file, buffer).value(), 0u);
+  EXPECT_GT(kernel_.read_file("/proc/self/status").value().size(), 0u);
+}
+
+TEST_F(RealKernelTest, SaysWhatWentWrong) {
+  EXPECT_EQ(kernel_.open("/no/such/file", O_RDONLY).error().code, ErrorCode::NotFound);
+  EXPECT_EQ(kernel_.read_link("/no/such/file").error().code, ErrorCode::NotFound);
+  EXPECT_EQ(kernel_.list_directory("/no/such").error().code, ErrorCode::NotFound);
+  EXPECT_THAT(kernel_.read_file("/no/such/file").error().message, HasSubstr("/no/such/file: No such file"));
+  EXPECT_EQ(kernel_.pidfd_open(0x3fffffff).error().code, ErrorCode::NotFound);
+  EXPECT_EQ(kernel_.try_wait(1).error().code, ErrorCode::NotFound);
+  const Fd file = memory_file_with("").value();
+  EXPECT_FALSE(kernel_.ioctl(file, TIOCGWINSZ, nullptr));
+}
+
+TEST_F(RealKernelTest, ANonBlockingReadWithoutDataIsUnavailable) {
+  auto [left, right] = socket_pair().value();
+  std::array<std::byte, 8> buffer{};
+  EXPECT_EQ(kernel_.read(right.fd(), buffer).error().code, ErrorCode::Unavailable);
+}
+
+TEST_F(RealKernelTest, PollTellsWhichIsReadable) {
+  auto [left, right] = socket_pair().value();
+  const std::array fds{left.fd().get(), right.fd().get()};
+  EXPECT_TRUE(kernel_.poll(fds, Milliseconds(0)).value().empty());
+  ASSERT_TRUE(left.send(std::as_bytes(std::span("x", 1)), {}, Milliseconds(0)));
+  EXPECT_THAT(kernel_.poll(fds, long_enough).value(), testing::ElementsAre(1u));
+}
+
+TEST_F(RealKernelTest, RunsAProgramWithInputAndOutput) {
+  const ProgramResult result = run({"cat"}, "hello");
+  EXPECT_TRUE(result.status.clean());
+  EXPECT_EQ(result.output, "hello");
+}
+
+TEST_F(RealKernelTest, TellsHowAProgramEnded) {
+  EXPECT_EQ(run({"false"}).status.exit_code, 1);
+  SpawnRequest request;
+  request.command = {"sleep", "1000"};
+  const pid_t pid = kernel_.spawn(request).value();
+  const Fd pidfd = kernel_.pidfd_open(pid).value();
+  EXPECT_FALSE(kernel_.try_wait(pid).value());
+  ASSERT_TRUE(kernel_.send_signal(pidfd, SIGTERM));
+  const auto status = wait_for_child(kernel_, pid, pidfd, long_enough).value();
+  ASSERT_TRUE(status);
+  EXPECT_EQ(status->signal, SIGTERM);
+  EXPECT_FALSE(kernel_.try_wait(pid));
+}
+
+TEST_F(RealKernelTest, AProgramThatDoesNotEndIsKilled) {
+  SpawnRequest request;
+  request.command = {"sleep", "1000"};
+  const auto result = run_program(kernel_, request, "", Milliseconds(20));
+  ASSERT_FALSE(result);
+  EXPECT_EQ(result.error().code, ErrorCode::Timeout);
+  EXPECT_EQ(kernel_.try_wait(-1).error().code, ErrorCode::NotFound) << "a child is left behind";
+}
+
+TEST_F(RealKernelTest, AddsToTheEnvironmentAndReplaces) {
+  SpawnRequest request;
+  request.command = {"env"};
+  request.environment = {{"HOME", "/elsewhere"}, {"FIREBREAK_TEST_VALUE", "a=b"}};
+  const std::string output = run_program(kernel_, request, "", long_enough).value().output;
+  EXPECT_THAT(output, HasSubstr("FIREBREAK_TEST_VALUE=a=b\n"));
+  EXPECT_THAT(output, HasSubstr("HOME=/elsewhere\n"));
+  EXPECT_THAT(output, HasSubstr("PATH="));
+  EXPECT_EQ(("\n" + output).find("\nHOME="), ("\n" + output).rfind("\nHOME="));
+}
+
+TEST_F(RealKernelTest, AProgramThatIsNotThereIsNotFound) {
+  SpawnRequest request;
+  request.command = {"no-such-program-anywhere"};
+  EXPECT_EQ(kernel_.spawn(request).error().code, ErrorCode::NotFound);
+  request.command = {};
+  EXPECT_EQ(kernel_.spawn(request).error().code, ErrorCode::InvalidArgument);
+}
+
+TEST_F(RealKernelTest, AProgramThatCannotRunIsAnErrorWithItsReason) {
+  const TemporaryDirectory directory = TemporaryDirectory::create().value();
+  const std::string path = directory.path() + "/broken";
+  {
+    const Fd file = kernel_.open(path, O_CREAT | O_WRONLY).value();
+    ASSERT_EQ(::write(file.get(),
+                      "\x7f"
+                      "ELF",
+                      4),
+              4);
+    ASSERT_EQ(::fchmod(file.get(), 0700), 0);
+  }
+  SpawnRequest request;
+  request.command = {path};
+  const auto pid = kernel_.spawn(request);
+  ASSERT_FALSE(pid);
+  EXPECT_THAT(pid.error().message, HasSubstr("broken"));
+}
+
+TEST_F(RealKernelTest, PassesOnOnlyTheDescriptorsThatWereAsked) {
+  const Fd low(::memfd_create("secret", 0));
+  const Fd secret(::fcntl(low.get(), F_DUPFD, 300));
+  const Fd gift = memory_file_with("gift").value();
+  const Fd other = memory_file_with("other").value();
+  SpawnRequest request;
+  // The targets overlap the sources, as they may.
+  request.inherited = {{gift.get(), other.get()}, {other.get(), gift.get()}};
+  request.command = {"cat", "/proc/self/fd/" + std::to_string(gift.get()),
+                     "/proc/self/fd/" + std::to_string(other.get())};
+  const auto result = run_program(kernel_, request, "", long_enough);
+  ASSERT_TRUE(result);
+  EXPECT_EQ(result->output, "othergift");
+  request.command = {"ls", "/proc/self/fd"};
+  const auto listing = run_program(kernel_, request, "", long_enough);
+  ASSERT_TRUE(listing);
+  EXPECT_THAT("\n" + listing->output, Not(HasSubstr("\n" + std::to_string(secret.get()) + "\n")));
+  EXPECT_THAT("\n" + listing->output, HasSubstr("\n" + std::to_string(gift.get()) + "\n"));
+}
+
+TEST_F(RealKernelTest, AChildStartsWithoutOurBlockedSignals) {
+  sigset_t blocked;
+  sigset_t before;
+  sigemptyset(&blocked);
+  sigaddset(&blocked, SIGTERM);
+  ASSERT_EQ(::pthread_sigmask(SIG_BLOCK, &blocked, &before), 0);
+  const std::string status = run({"cat", "/proc/self/status"}).output;
+  ASSERT_EQ(::pthread_sigmask(SIG_SETMASK, &before, nullptr), 0);
+  EXPECT_THAT(status, HasSubstr("SigBlk:\t0000000000000000"));
+}
+
+TEST_F(RealKernelTest, DuplicatesAnotherProcessesDescriptor) {
+  const Fd file = memory_file_with("shared").value();
+  SpawnRequest request;
+  request.command = {"sleep", "1000"};
+  request.inherited = {{file.get(), 77}};
+  const pid_t pid = kernel_.spawn(request).value();
+  const Fd pidfd = kernel_.pidfd_open(pid).value();
+  const auto copy = kernel_.pidfd_getfd(pidfd, 77);
+  EXPECT_TRUE(kill_child(kernel_, pid, pidfd));
+  if (!copy && copy.error().code == ErrorCode::PermissionDenied) GTEST_SKIP() << to_string(copy.error());
+  ASSERT_TRUE(copy) << to_string(copy.error());
+  EXPECT_EQ(content_of(copy->get()).value(), "shared");
+}
+
+}  // namespace
+}  // namespace firebreak::os

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "os/self.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+namespace firebreak::os {
+namespace {
+
+TEST(Self, KnowsItsOwnProgram) {
+  EXPECT_EQ(own_pid(), ::getpid());
+  const std::string path = executable_path().value();
+  EXPECT_TRUE(path.ends_with("/os_test")) << path;
+}
+
+TEST(Self, FindsProgramsAsAShellWould) {
+  EXPECT_TRUE(find_program("true")->ends_with("/true"));
+  EXPECT_FALSE(find_program("no-such-program-anywhere"));
+  EXPECT_FALSE(find_program(""));
+  EXPECT_FALSE(find_program("/tmp"));
+  EXPECT_EQ(find_program(executable_path().value()), executable_path().value());
+}
+
+TEST(Self, ReadsTheEnvironment) {
+  EXPECT_TRUE(environment_variable("PATH"));
+  EXPECT_FALSE(environment_variable("FIREBREAK_NO_SUCH_VARIABLE"));
+}
+
+}  // namespace
+}  // namespace firebreak::os

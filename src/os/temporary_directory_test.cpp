@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "os/temporary_directory.h"
+
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "os/socket.h"
+
+namespace firebreak::os {
+namespace {
+
+TEST(TemporaryDirectoryTest, IsPrivateAndGoneAtTheEndWithAllItHolds) {
+  std::string path;
+  {
+    const TemporaryDirectory directory = TemporaryDirectory::create().value();
+    path = directory.path();
+    struct stat info {};
+    ASSERT_EQ(::stat(path.c_str(), &info), 0);
+    EXPECT_EQ(info.st_mode & 0777, 0700u);
+    ASSERT_TRUE(make_directories(path + "/a/b"));
+    std::ofstream(path + "/a/b/file") << "x";
+    EXPECT_TRUE(std::filesystem::exists(path + "/a/b/file"));
+  }
+  EXPECT_FALSE(std::filesystem::exists(path));
+}
+
+TEST(TemporaryDirectoryTest, LeavesRoomForASocket) {
+  const TemporaryDirectory directory = TemporaryDirectory::create().value();
+  EXPECT_TRUE(check_socket_path(directory.path() + "/a/pipe/control_privileged"));
+}
+
+TEST(TemporaryDirectoryTest, OnlyTheLastOwnerRemovesIt) {
+  TemporaryDirectory first = TemporaryDirectory::create().value();
+  const std::string path = first.path();
+  TemporaryDirectory second = std::move(first);
+  first.remove();
+  EXPECT_TRUE(std::filesystem::exists(path));
+  second = TemporaryDirectory::create(path).value_or(std::move(second));
+  EXPECT_FALSE(std::filesystem::exists(path));
+}
+
+TEST(TemporaryDirectoryTest, AParentThatIsNotThereIsAnError) {
+  EXPECT_EQ(TemporaryDirectory::create("/no/such/place").error().code, ErrorCode::NotFound);
+}
+
+TEST(MakeDirectories, IsFineTwiceAndFailsBelowAFile) {
+  const TemporaryDirectory directory = TemporaryDirectory::create().value();
+  EXPECT_TRUE(make_directories(directory.path() + "/a/b"));
+  EXPECT_TRUE(make_directories(directory.path() + "/a/b"));
+  std::ofstream(directory.path() + "/file") << "x";
+  EXPECT_FALSE(make_directories(directory.path() + "/file/c"));
+}
+
+}  // namespace
+}  // namespace firebreak::os
