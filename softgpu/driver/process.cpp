@@ -86,10 +86,17 @@ void Process::deliver(const WorkFault& fault) {
                 {fault.cause, fault.access, fault.address, membership_.slot, pid, process_name(pid)}, speed_);
 }
 
+bool Process::server_is_gone() {
+  if (!membership_.server) return false;
+  const auto received = membership_.server->receive(Milliseconds(0));
+  return !received && received.error().code != ErrorCode::Timeout;
+}
+
 void Process::watch_machine() {
   constexpr std::chrono::seconds look_again(1);
   while (true) {
     const std::uint32_t seen = gpu_->wake().value();
+    if (server_is_gone()) domain().mark_server_gone();
     control_.refresh();
     if (domain().is_terminated(membership_.slot)) domain().acknowledge_termination(membership_.slot);
     completions_.notify();

@@ -63,7 +63,9 @@ class Process {
   Process(std::shared_ptr<SharedGpu> gpu, DomainMembership membership, UvmDescriptor va_space,
           UvmDescriptor memory_manager);
   static Answer<Process*> create();
+  /// The process's one background thread: looks at the domain and the GPU whenever anything has changed.
   void watch_machine();
+  bool server_is_gone();
   void deliver(const WorkFault& fault);
 
   std::shared_ptr<SharedGpu> gpu_;

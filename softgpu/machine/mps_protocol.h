@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+/// What clients, the command line and the daemon of the MPS stand-in say to each other on the daemon's
+/// socket, and the daemon to its server. Messages are whole (SOCK_SEQPACKET).
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "abi/cuda_result.h"
+#include "base/clock.h"
+#include "base/result.h"
+#include "os/socket.h"
+
+namespace firebreak::softgpu::mps {
+
+inline constexpr const char* default_pipe_directory = "/tmp/nvidia-mps";
+/// The daemon's socket, in the pipe directory.
+inline constexpr const char* control_socket_name = "/control";
+
+enum class RequestKind : std::uint32_t {
+  Attach = 1,   ///< a client joins; the connection then stays open as long as it lives
+  Command = 2,  ///< a line of text; the answer is text
+};
+
+struct Request {
+  RequestKind kind = RequestKind::Command;
+  std::string text;
+};
+
+/// The answer to Attach; with CUDA_SUCCESS comes the domain's descriptor.
+struct AttachAnswer {
+  CUresult result = CUDA_SUCCESS;
+  std::uint32_t slot = 0;
+};
+
+Status send_request(os::Socket& socket, const Request& request, Milliseconds timeout);
+/// A client's connection may come along (`fd`), from the daemon to its server.
+Status send_request_with(os::Socket& socket, const Request& request, int fd, Milliseconds timeout);
+struct ReceivedRequest {
+  Request request;
+  os::Fd descriptor;  ///< empty: none came along
+};
+Result<ReceivedRequest> receive_request(os::Socket& socket, Milliseconds timeout);
+
+Status send_attach_answer(os::Socket& socket, const AttachAnswer& answer, int domain_fd,
+                          Milliseconds timeout);
+struct ReceivedAttachAnswer {
+  AttachAnswer answer;
+  os::Fd domain;
+};
+Result<ReceivedAttachAnswer> receive_attach_answer(os::Socket& socket, Milliseconds timeout);
+
+Status send_text(os::Socket& socket, std::string_view text, Milliseconds timeout);
+Result<std::string> receive_text(os::Socket& socket, Milliseconds timeout);
+
+/// CUDA_MPS_PIPE_DIRECTORY or NVIDIA's default, and the daemon's socket in it.
+std::string pipe_directory();
+std::string control_socket_path();
+
+}  // namespace firebreak::softgpu::mps

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+/// The MPS control daemon: listens in the pipe directory, starts the server for the first client, answers
+/// commands. One thread.
+#pragma once
+
+#include <sys/types.h>
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "os/event_loop.h"
+#include "os/real_kernel.h"
+#include "os/socket.h"
+#include "softgpu/machine/mps_protocol.h"
+#include "softgpu/mps/mps_log.h"
+
+namespace firebreak::softgpu::mps {
+
+/// The argument that makes this program a server, and the descriptor on which it then finds its daemon.
+inline constexpr const char* server_argument = "--software-gpu-server";
+inline constexpr int server_descriptor = 3;
+
+class Daemon {
+ public:
+  /// Unavailable when another daemon listens in the directory.
+  static Result<std::unique_ptr<Daemon>> create();
+  ~Daemon();
+  Daemon(const Daemon&) = delete;
+  Daemon& operator=(const Daemon&) = delete;
+  /// Serves until "quit", SIGTERM or SIGINT; the server has ended when this returns.
+  void run();
+
+ private:
+  struct ServerProcess {
+    pid_t pid = 0;
+    os::Fd pidfd;
+    os::Socket channel;
+    os::Watch watch;
+  };
+  struct Visitor {
+    os::Socket socket;
+    os::Watch watch;
+  };
+
+  Daemon(std::unique_ptr<os::EventLoop> loop, os::Listener listener);
+  Status watch_everything();
+  void accept();
+  void serve(int visitor);
+  void attach(os::Socket client);
+  Status ensure_server();
+  void server_ended();
+  void answer(os::Socket visitor, const std::string& command);
+  std::string answer_text(const std::string& verb, std::istream& arguments);
+  /// Sends a command on to the server that `arguments` names first.
+  std::string ask_server(const std::string& verb, std::istream& arguments);
+  std::string list_processes();
+  void quit(std::optional<os::Socket> visitor, double wait_seconds);
+  void kill_server();
+
+  std::unique_ptr<os::EventLoop> loop_;
+  os::Listener listener_;
+  os::RealKernel kernel_;
+  MpsLog log_;
+  std::string pid_file_;
+  os::Watch listener_watch_;
+  os::Watch signal_watch_;
+  os::Watch quit_timer_;
+  std::map<int, Visitor> visitors_;
+  std::optional<ServerProcess> server_;
+  bool quitting_ = false;
+  std::vector<os::Socket> quit_visitors_;  ///< they are answered when everything has ended
+};
+
+}  // namespace firebreak::softgpu::mps

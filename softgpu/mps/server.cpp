@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "softgpu/mps/server.h"
+
+#include <chrono>
+#include <cstdlib>
+#include <sstream>
+#include <thread>
+#include <utility>
+
+#include "os/self.h"
+#include "softgpu/machine/fault_delivery.h"
+
+namespace firebreak::softgpu::mps {
+
+namespace {
+
+constexpr Milliseconds io_timeout(1'000);
+// NVIDIA's waits for ever for a client that does not answer; everything here is bounded.
+constexpr Milliseconds terminate_timeout(2'000);
+
+}  // namespace
+
+Result<std::unique_ptr<Server>> Server::create(os::Socket daemon) {
+  auto loop = os::EventLoop::create();
+  if (!loop) return propagate(loop);
+  auto gpu = SharedGpu::open();
+  if (!gpu) return propagate(gpu);
+  std::unique_ptr<Server> server(new Server(std::move(*loop), std::move(*gpu), std::move(daemon)));
+  auto watch = server->loop_->watch_readable(server->daemon_.fd().get(),
+                                             [raw = server.get()] { raw->serve_daemon(); });
+  if (!watch) return propagate(watch);
+  server->daemon_watch_ = std::move(*watch);
+  return server;
+}
+
+Server::Server(std::unique_ptr<os::EventLoop> loop, std::shared_ptr<SharedGpu> gpu, os::Socket daemon)
+    : loop_(std::move(loop)),
+      gpu_(std::move(gpu)),
+      daemon_(std::move(daemon)),
+      log_("server.log", "Server"),
+      speed_(speed_from_environment()) {}
+
+void Server::run() {
+  log_.write("Started");
+  loop_->run();
+  log_.write("Exit");
+}
+
+void Server::serve_daemon() {
+  auto received = receive_request(daemon_, Milliseconds(0));
+  if (!received) return end();  // the daemon is gone
+  if (received->request.kind == RequestKind::Attach) {
+    attach(os::Socket(std::move(received->descriptor)));
+    return;
+  }
+  static_cast<void>(send_text(daemon_, answer(received->request.text), io_timeout));
+}
+
+void Server::attach(os::Socket connection) {
+  const auto admitted = admit(connection);
+  const AttachAnswer reply = admitted.value_or(AttachAnswer{CUDA_ERROR_MPS_SERVER_NOT_READY, 0});
+  const int domain_fd = reply.result == CUDA_SUCCESS ? domain_->fd() : -1;
+  const auto peer = connection.peer_credentials();
+  static_cast<void>(send_attach_answer(connection, reply, domain_fd, io_timeout));
+  if (reply.result != CUDA_SUCCESS || !peer) return;
+  const pid_t pid = peer->pid;
+  auto pidfd = kernel_.pidfd_open(pid);
+  if (!pidfd) {
+    domain_->leave(reply.slot);
+    return;
+  }
+  auto watch = loop_->watch_readable(pidfd->get(), [this, pid] { client_died(pid); });
+  if (!watch) return;
+  log_.write("New client " + std::to_string(pid) + " connected");
+  clients_.insert_or_assign(
+      pid, Client{domain_, reply.slot, std::move(connection), std::move(*pidfd), std::move(*watch), false});
+}
+
+Result<AttachAnswer> Server::admit(const os::Socket& connection) {
+  const auto peer = connection.peer_credentials();
+  if (!peer) return propagate(peer);
+  if (quitting_) return AttachAnswer{CUDA_ERROR_MPS_SERVER_NOT_READY, 0};
+  if (!domain_ || !domain_->healthy()) {
+    auto next = Domain::create(os::own_pid());
+    if (!next) return propagate(next);
+    domain_ = std::move(*next);
+  }
+  const auto slot = domain_->join(peer->pid);
+  if (!slot) return AttachAnswer{CUDA_ERROR_MPS_MAX_CLIENTS_REACHED, 0};
+  return AttachAnswer{CUDA_SUCCESS, *slot};
+}
+
+void Server::client_died(pid_t pid) {
+  const auto found = clients_.find(pid);
+  if (found == clients_.end()) return;
+  const Client client = std::move(found->second);
+  clients_.erase(found);
+  if (client.domain->has_work_in_flight(client.slot) && client.domain->healthy()) {
+    log_.write("Client " + std::to_string(pid) + " exited with work on the GPU");
+    FaultReport report;
+    report.cause = FaultCause::ClientDied;
+    report.slot = client.slot;
+    report.pid = pid;
+    report.process_name = "<unknown>";
+    deliver_fault(*gpu_, *client.domain, nullptr, report, speed_);
+  }
+  client.domain->leave(client.slot);
+  log_.write("Client " + std::to_string(pid) + " disconnected");
+  end_when_idle();
+}
+
+std::string Server::answer(const std::string& command) {
+  std::istringstream words(command);
+  std::string verb;
+  words >> verb;
+  if (verb == "get_client_list") return client_list();
+  if (verb == "terminate_client") {
+    pid_t pid = 0;
+    words >> pid;
+    return terminate_client(pid);
+  }
+  if (verb == "quit") {
+    double seconds = 0;
+    words >> seconds;
+    begin_quit(seconds);
+    return {};
+  }
+  return "Unknown command: " + command;
+}
+
+std::string Server::client_list() const {
+  std::string list;
+  for (const auto& [pid, client] : clients_) {
+    if (!client.terminated) list += std::to_string(pid) + "\n";
+  }
+  return list;
+}
+
+std::string Server::terminate_client(pid_t pid) {
+  const auto found = clients_.find(pid);
+  if (found == clients_.end() || found->second.terminated) return "Invalid process\n";
+  Client& client = found->second;
+  client.domain->terminate(client.slot);
+  gpu_->stall_until(now_ns() + delay_ns(terminate_stall_ms, speed_));
+  const auto deadline = std::chrono::steady_clock::now() + terminate_timeout;
+  while (!client.domain->termination_acknowledged(client.slot)) {
+    if (std::chrono::steady_clock::now() > deadline) return "Error: the client does not answer\n";
+    std::this_thread::sleep_for(std::chrono::microseconds(200));
+  }
+  client.terminated = true;
+  log_.write("Client " + std::to_string(pid) + " terminated on request");
+  return {};
+}
+
+void Server::begin_quit(double wait_seconds) {
+  quitting_ = true;
+  auto timer =
+      loop_->after(std::chrono::duration_cast<Nanoseconds>(std::chrono::duration<double>(wait_seconds)),
+                   [this] { end(); });
+  if (timer) {
+    quit_timer_ = std::move(*timer);
+  } else {
+    end();
+  }
+  // Through the loop, so that the answer to this command goes out first.
+  loop_->post([this] { end_when_idle(); });
+}
+
+void Server::end_when_idle() {
+  if (quitting_ && clients_.empty()) end();
+}
+
+void Server::end() {
+  for (const auto& [pid, client] : clients_) client.domain->mark_server_gone();
+  gpu_->wake_everybody();
+  loop_->stop();
+}
+
+}  // namespace firebreak::softgpu::mps

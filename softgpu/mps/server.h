@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+/// The MPS server: hands the fault domain to clients, notices their deaths, ends one on request. One process
+/// a daemon, one thread.
+#pragma once
+
+#include <sys/types.h>
+
+#include <map>
+#include <memory>
+#include <string>
+
+#include "base/result.h"
+#include "os/event_loop.h"
+#include "os/real_kernel.h"
+#include "os/socket.h"
+#include "softgpu/machine/domain.h"
+#include "softgpu/machine/mps_protocol.h"
+#include "softgpu/machine/shared_gpu.h"
+#include "softgpu/mps/mps_log.h"
+
+namespace firebreak::softgpu::mps {
+
+class Server {
+ public:
+  /// `daemon` is the daemon's end of everything: requests come from it, and the server ends when it is gone.
+  static Result<std::unique_ptr<Server>> create(os::Socket daemon);
+  void run();
+
+ private:
+  struct Client {
+    std::shared_ptr<Domain> domain;
+    std::uint32_t slot = 0;
+    os::Socket connection;
+    os::Fd pidfd;
+    os::Watch watch;
+    bool terminated = false;
+  };
+
+  Server(std::unique_ptr<os::EventLoop> loop, std::shared_ptr<SharedGpu> gpu, os::Socket daemon);
+  void serve_daemon();
+  void attach(os::Socket connection);
+  Result<AttachAnswer> admit(const os::Socket& connection);
+  void client_died(pid_t pid);
+  std::string answer(const std::string& command);
+  std::string client_list() const;
+  std::string terminate_client(pid_t pid);
+  void begin_quit(double wait_seconds);
+  void end_when_idle();
+  void end();
+
+  std::unique_ptr<os::EventLoop> loop_;
+  std::shared_ptr<SharedGpu> gpu_;
+  os::Socket daemon_;
+  os::Watch daemon_watch_;
+  os::Watch quit_timer_;
+  os::RealKernel kernel_;
+  MpsLog log_;
+  double speed_;
+  std::shared_ptr<Domain> domain_;
+  std::map<pid_t, Client> clients_;
+  bool quitting_ = false;
+};
+
+}  // namespace firebreak::softgpu::mps
