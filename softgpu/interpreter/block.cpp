@@ -119,6 +119,10 @@ bool Block::finished() const {
   return std::all_of(warps.begin(), warps.end(), [](const auto& warp) { return warp->finished(); });
 }
 
+bool Block::can_run() const {
+  return std::any_of(warps.begin(), warps.end(), [](const auto& warp) { return warp->can_run(); });
+}
+
 std::uint32_t Block::live_threads() const {
   std::uint32_t count = 0;
   for (const auto& warp : warps) count += static_cast<std::uint32_t>(std::popcount(warp->live));
@@ -131,7 +135,7 @@ bool Block::run_slice() {
     const std::uint64_t before = launch.instructions;
     if (!warp->finished()) warp->run(quantum);
     progress = progress || launch.instructions != before;
-    if (launch.fault) return true;
+    if (launch.fault || launch.attention->load(std::memory_order_relaxed) != 0) return true;
   }
   for (std::uint32_t barrier = 0; barrier < barrier_count; ++barrier) release_if_complete(barrier);
   return progress;

@@ -34,7 +34,8 @@ struct Block {
   /// Puts all threads at the entry, as block (x, y, z) of the grid.
   void start(Dimensions index);
   bool finished() const;
-  /// Lets every warp that can run do so for a while; false when none could.
+  bool can_run() const;
+  /// Lets every warp that can run do so for a while, less if the launch needs attention; false when none could.
   bool run_slice();
   /// Lets the waiting threads go if all who are expected have arrived.
   void release_if_complete(std::uint32_t barrier);

@@ -112,7 +112,7 @@ Transfer select_store(ptx::Type type, std::uint32_t register_bits) {
 const MicroOp* execute_copy_async(Warp& warp, const MicroOp* op) {
   const LaneMask mask = warp.lanes(*op);
   const std::size_t size = std::size_t{1} << op->access_log2;
-  LaneHosts to;
+  LaneHosts to{};
   LaneHosts from{};
   MicroOp source = *op;  // its offset and address width are the second address's
   source.immediate = *warp.pointer<const std::uint64_t>(op->operands[6]);

@@ -96,7 +96,7 @@ bool find_lanes(Warp& warp, const MicroOp* op, LaneMask mask, const LaneAddresse
 template <Space space, GpuAccess access>
 const MicroOp* execute_access(Warp& warp, const MicroOp* op) {
   const LaneMask mask = warp.lanes(*op);
-  LaneHosts hosts;
+  LaneHosts hosts{};
   const std::uint64_t size = std::uint64_t{1} << op->access_log2;
   if (!find_lanes<space>(warp, op, mask, LaneAddresses(warp, *op), size, access, hosts)) return nullptr;
   op->transfer(warp, *op, mask, hosts);

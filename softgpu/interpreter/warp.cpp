@@ -130,7 +130,7 @@ const MicroOp* Warp::stop_at() const {
   return nearest;
 }
 
-void Warp::run_group(std::uint32_t quantum) {
+std::uint32_t Warp::run_group(std::uint32_t quantum) {
   select(groups[current]);
   const auto width = static_cast<std::uint64_t>(std::popcount(active));
   const MicroOp* const meeting = diverged ? stop_at() : nullptr;
@@ -141,19 +141,18 @@ void Warp::run_group(std::uint32_t quantum) {
     ++steps;
   } while (op != meeting && op != nullptr && steps < quantum);
   launch->instructions += steps * width;
-  if (op == nullptr) return;
+  if (op == nullptr) return steps;
   groups[current].next = op;
   rotate = op != meeting;
+  return steps;
 }
 
 void Warp::run(std::uint32_t quantum) {
-  constexpr std::uint32_t most_turns = 64;
   constexpr std::uint32_t diverged_share = 8;
-  for (std::uint32_t turn = 0; turn < most_turns && live != 0 && !launch->fault; ++turn) {
+  for (std::uint32_t steps = 0; steps < quantum && live != 0 && !launch->fault;) {
     if (!can_run() && !release_sync(*this)) return;
     pick();
-    run_group(diverged ? quantum / diverged_share : quantum);
-    if (rotate && !diverged) return;
+    steps += run_group(diverged ? quantum / diverged_share : quantum);
   }
 }
 

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <bit>
 #include <cstddef>
 #include <cstdint>
@@ -59,14 +60,18 @@ struct Exchange {
 
 /// What all warps of a launch share.
 struct LaunchState {
-  const ModuleCode* module = nullptr;
-  const FunctionCode* entry = nullptr;
+  LaunchState(const ModuleCode& code, const FunctionCode& function, const AddressSpace& space)
+      : module(&code), entry(&function), memory(space) {}
+
+  const ModuleCode* module;
+  const FunctionCode* entry;
   MemoryPort memory;
   std::vector<std::byte> parameters;       ///< the entry's, packed
   std::uint32_t local_bytes = 0;           ///< local memory of one thread
   std::uint64_t instructions = 0;  ///< executed by all threads so far
   std::uint64_t fence = 0;         ///< what fences write
   std::optional<GpuFault> fault;
+  const std::atomic<std::uint32_t>* attention = nullptr;  ///< not zero: come back soon
 };
 
 struct Warp {
@@ -134,7 +139,7 @@ struct Warp {
   void merge_groups();
   void pick();
   const MicroOp* stop_at() const;
-  void run_group(std::uint32_t quantum);
+  std::uint32_t run_group(std::uint32_t quantum);
 };
 
 
