@@ -277,6 +277,12 @@ enum class SpecialRegister : std::uint8_t {
   DynamicSmemSize,
   TotalSmemSize,
   AggrSmemSize,
+  ReservedSmemOffsetBegin,
+  ReservedSmemOffsetEnd,
+  ReservedSmemOffsetCap,
+  ReservedSmemOffset0,
+  ReservedSmemOffset1,
+  Envreg,  ///< %envreg0 to %envreg31: set by drivers for themselves; ours sets none, so one stands for all
   CurrentGraphExec,
 };
 

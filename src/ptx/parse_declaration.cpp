@@ -41,6 +41,16 @@ Qualifiers parse_qualifiers(Parser& parser) {
   return qualifiers;
 }
 
+// A plain number, for in an expression the '>' after it would be an operator.
+std::uint32_t parse_range_size(Parser& parser) {
+  const Token token = parser.tokens.next();
+  if (token.kind == TokenKind::Integer && token.bits >= 1 && token.bits <= max_registers_per_range)
+    return static_cast<std::uint32_t>(token.bits);
+  parser.tokens.fail(token.location, "the size of a register range must be a number from 1 to " +
+                                         std::to_string(max_registers_per_range));
+  return 1;
+}
+
 void place_in_function(Function& function, Variable& variable) {
   const bool is_local = variable.space == StateSpace::Local;
   if (!is_local && variable.space != StateSpace::Param) return;
@@ -176,10 +186,9 @@ void parse_registers(Parser& parser) {
     if (tokens.failed()) return;
     bool is_new = false;
     if (tokens.accept("<")) {
-      const std::uint64_t count =
-          parse_integer(parser, 1, max_registers_per_range, "the size of a register range");
+      const std::uint32_t count = parse_range_size(parser);
       tokens.expect(">");
-      is_new = parser.names.declare_range(name.text, static_cast<std::uint32_t>(count), qualifiers.type);
+      is_new = parser.names.declare_range(name.text, count, qualifiers.type);
     } else {
       is_new = parser.names.declare(name.text, {NameKind::Register, qualifiers.type, {}, no_index});
     }
