@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+#include <signal.h>
+#include <CLI/CLI.hpp>
+
+#include "cli/agent_socket.h"
+#include "cli/commands.h"
+#include "client/agent_link.h"
+#include "os/event_loop.h"
+#include "os/real_kernel.h"
+
+namespace firebreak::cli {
+namespace {
+
+struct Options {
+  std::string socket_path;
+  std::string name;
+  bool standby = false;
+  std::vector<std::string> command;
+};
+
+/// What shells say of a process that a signal ended.
+int status_of(const os::ExitStatus& exit) { return exit.signal != 0 ? 128 + exit.signal : exit.exit_code; }
+
+/// The tenant's process, from its start to its end; signals that are meant for it are passed on.
+class Attendant {
+ public:
+  /// Before any other thread starts: the signals are then nobody else's.
+  static Result<std::unique_ptr<Attendant>> create() {
+    auto loop = os::EventLoop::create();
+    if (!loop) return propagate(loop);
+    std::unique_ptr<Attendant> attendant(new Attendant(std::move(*loop)));
+    auto signals = attendant->loop_->on_signals({SIGTERM, SIGINT, SIGHUP},
+                                                [raw = attendant.get()](int number) { raw->signal(number); });
+    if (!signals) return propagate(signals);
+    attendant->signals_ = std::move(*signals);
+    return attendant;
+  }
+
+  Result<pid_t> start(const Options& options, const abi::Placed& placed) {
+    os::SpawnRequest request;
+    request.command = options.command;
+    request.environment = placed.environment;
+    request.standard_input = 0;
+    const auto pid = kernel_.spawn(request);
+    if (!pid) return pid;
+    auto pidfd = kernel_.pidfd_open(*pid);
+    if (!pidfd) return propagate(pidfd);
+    pid_ = *pid;
+    pidfd_ = std::move(*pidfd);
+    return pid;
+  }
+
+  void signal(int number) {
+    if (pidfd_) (void)kernel_.send_signal(pidfd_, number);
+  }
+
+  Result<os::ExitStatus> wait() {
+    auto watch = loop_->watch_readable(pidfd_.get(), [this] {
+      const auto reaped = kernel_.try_wait(pid_);
+      if (reaped && *reaped) exit_ = **reaped;
+      loop_->stop();
+    });
+    if (!watch) return propagate(watch);
+    loop_->run();
+    if (!exit_) return fail(ErrorCode::Internal, fmt::format("process {} ended unseen", pid_));
+    return *exit_;
+  }
+
+ private:
+  explicit Attendant(std::unique_ptr<os::EventLoop> loop) : loop_(std::move(loop)) {}
+
+  os::RealKernel kernel_;
+  std::unique_ptr<os::EventLoop> loop_;
+  os::Watch signals_;
+  pid_t pid_ = 0;
+  os::Fd pidfd_;
+  std::optional<os::ExitStatus> exit_;
+};
+
+Result<int> run(const Options& options) {
+  auto attendant = Attendant::create();
+  if (!attendant) return propagate(attendant);
+  auto link = client::AgentLink::connect(options.socket_path);
+  if (!link) return propagate(link);
+  const abi::Role role = options.standby ? abi::Role::Standby : abi::Role::Active;
+  auto answer = (*link)->ask(abi::Place{options.name, role});
+  if (!answer) return propagate(answer);
+  const auto* placed = std::get_if<abi::Placed>(&answer->message);
+  if (placed == nullptr) return fail(ErrorCode::Protocol, "the agent did not say where to run");
+  const auto pid = (*attendant)->start(options, *placed);
+  if (!pid) return propagate(pid);
+  const auto adopted = (*link)->ask(abi::Adopt{options.name, role, *pid});
+  if (!adopted) (*attendant)->signal(SIGKILL);
+  const auto exit = (*attendant)->wait();
+  if (!adopted) return propagate(adopted);
+  if (!exit) return propagate(exit);
+  return status_of(*exit);
+}
+
+}  // namespace
+
+void add_run(CLI::App& app, Action& action) {
+  auto options = std::make_shared<Options>();
+  CLI::App* command = app.add_subcommand(
+      "run", "Starts a tenant under the agent: firebreak run --name NAME [--standby] -- COMMAND...");
+  command->add_option("--name", options->name, "The tenant's name")->required();
+  command->add_flag("--standby", options->standby, "Start the tenant's standby, in the other MPS domain");
+  add_socket_option(*command, options->socket_path);
+  command->add_option("COMMAND", options->command, "The program and its arguments")->required();
+  command->positionals_at_end();
+  command->callback([options, &action] {
+    action = [options] {
+      const auto status = run(*options);
+      return status ? *status : complain(to_string(status.error()));
+    };
+  });
+}
+
+}  // namespace firebreak::cli

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+#include <CLI/CLI.hpp>
+
+#include "cli/agent_socket.h"
+#include "cli/commands.h"
+#include "client/agent_link.h"
+
+namespace firebreak::cli {
+namespace {
+
+int run(const std::string& socket_path) {
+  auto link = client::AgentLink::connect(socket_path);
+  if (!link) return complain(to_string(link.error()));
+  const auto answer = (*link)->ask(abi::StatusRequest{});
+  if (!answer) return complain(to_string(answer.error()));
+  const auto* report = std::get_if<abi::Report>(&answer->message);
+  if (report == nullptr) return complain("the agent answered something else");
+  fmt::print("{}\n", report->json);
+  return 0;
+}
+
+}  // namespace
+
+void add_status(CLI::App& app, Action& action) {
+  auto socket_path = std::make_shared<std::string>();
+  CLI::App* command = app.add_subcommand("status", "Shows the agent's tenants and domains as JSON");
+  add_socket_option(*command, *socket_path);
+  command->callback([socket_path, &action] { action = [socket_path] { return run(*socket_path); }; });
+}
+
+}  // namespace firebreak::cli

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+/// Whether the play showed what it claims. Pure.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "demo/play.h"
+
+namespace firebreak::demo {
+
+/// One claim of the demo, and whether it was observed.
+struct Check {
+  bool observed = false;
+  std::string claim;
+  std::string instead;  ///< what was observed, where the claim does not hold
+};
+
+/// Every claim, in the order of the acts.
+std::vector<Check> judge(const Play& play);
+
+bool all_observed(const std::vector<Check>& checks);
+
+}  // namespace firebreak::demo
