@@ -41,6 +41,17 @@ std::string rooted(const SourceTree& tree, const std::string& name) {
   return {};
 }
 
+/// What is wrong with one include of a file in the folder `from`; empty when nothing is.
+std::string objection(const SourceTree& tree, std::string_view from, const Include& include) {
+  const std::string path = rooted(tree, include.name);
+  if (path.empty() && !include.quoted) return {};
+  if (path.empty())
+    return "\"" + include.name + "\" is not a path from src/, include/ or the repository's root";
+  const std::string_view to = mapped_folder(path);
+  if (from == to || (!to.empty() && may_know(from, to))) return {};
+  return std::string(from) + " must not know " + (to.empty() ? path : std::string(to));
+}
+
 }  // namespace
 
 std::vector<Finding> check_include_direction(const SourceTree& tree) {
@@ -48,22 +59,16 @@ std::vector<Finding> check_include_direction(const SourceTree& tree) {
   for (const SourceFile& file : tree.files()) {
     if (!file.is_cpp()) continue;
     const std::string_view from = mapped_folder(file.path());
+    const auto report = [&](int line, std::string message) {
+      findings.push_back({file.path(), line, "include-direction", std::move(message)});
+    };
+    if (from.empty()) {
+      report(1, "the file stands in no folder of the map (tools/tidy/folder_map.cpp)");
+      continue;
+    }
     for (const Include& include : includes_of(file)) {
-      const std::string path = rooted(tree, include.name);
-      const auto report = [&](std::string message) {
-        findings.push_back({file.path(), include.line, "include-direction", std::move(message)});
-      };
-      if (path.empty()) {
-        if (include.quoted)
-          report("\"" + include.name + "\" is not a path from src/, include/ or the repository's root");
-        continue;
-      }
-      const std::string_view to = mapped_folder(path);
-      if (from.empty()) {
-        report(file.path() + " stands in no folder of the map (tools/tidy/folder_map.cpp)");
-      } else if (from != to && (to.empty() || !may_know(from, to))) {
-        report(std::string(from) + " must not know " + (to.empty() ? path : std::string(to)));
-      }
+      std::string message = objection(tree, from, include);
+      if (!message.empty()) report(include.line, std::move(message));
     }
   }
   return findings;
