@@ -68,9 +68,9 @@ Result<std::unique_ptr<const Driver>> Driver::load(const std::string& path) {
   const std::string library = choose_library(path);
   void* handle = dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (handle == nullptr) {
-    const char* why = dlerror();
+    const char* why = dlerror();  // begins with the library's name
     return fail(ErrorCode::NotFound,
-                "cannot load the CUDA driver " + library + ": " + (why ? why : "unknown"),
+                std::string("cannot load the CUDA driver ") + (why ? why : library.c_str()),
                 std::string("install the NVIDIA driver, or set ") + library_variable +
                     " to a libcuda.so.1, for example the software driver");
   }

@@ -53,9 +53,9 @@ inline constexpr CUdeviceptr default_stray_address = 0x7000'dead'0000;
 struct Expectation {
   /// The CUDA error in the faulter; CUDA_SUCCESS where it does not live to see one.
   CUresult faulter = CUDA_SUCCESS;
-  /// The CUDA error in the other clients of its MPS server.
+  /// The CUDA error in the other clients of its MPS server; CUDA_SUCCESS where they live.
   CUresult co_client = CUDA_SUCCESS;
-  /// The Xid lines in the kernel log, in order.
+  /// The Xids in the kernel log, in the order in which each first shows.
   std::span<const int> xids;
   /// Who knows first.
   fault::FaultSource first_seen_by = fault::FaultSource::Xid;
@@ -73,7 +73,7 @@ struct Kind {
                                                 const Options& options) = nullptr;
 };
 
-/// Xid lines that recur.
+/// Sets of Xids that recur.
 inline constexpr int mmu_xids[] = {31};
 inline constexpr int sm_xids[] = {13, 43};
 inline constexpr int trap_xids[] = {43};

@@ -3,6 +3,8 @@
 
 #include <utility>
 
+#include "base/units.h"
+#include "cuda/pinned_buffer.h"
 #include "inject/held_stream.h"
 #include "inject/mapped_target.h"
 #include "inject/report.h"
@@ -10,15 +12,24 @@
 namespace firebreak::inject {
 namespace {
 
+// Enough for a copy to be the copy engine's work, and no more than the smallest granule of GPU memory.
+constexpr std::size_t staging_bytes = mib;
+
 class WaitingInjection final : public Injection {
  public:
-  WaitingInjection(HeldStream held, std::shared_ptr<MappedTarget> target, QueueWork queue_work)
-      : held_(std::move(held)), target_(std::move(target)), queue_work_(queue_work) {}
+  WaitingInjection(HeldStream held, std::shared_ptr<MappedTarget> target, cuda::PinnedBuffer staging,
+                   QueueWork queue_work)
+      : held_(std::move(held)),
+        target_(std::move(target)),
+        staging_(std::move(staging)),
+        queue_work_(queue_work) {}
 
   Report raise() override {
     const cuda::Stream& stream = held_.stream();
     CUresult queued = held_.hold();
-    if (queued == CUDA_SUCCESS) queued = queue_work_(stream.driver(), stream.handle(), target_->address());
+    if (queued == CUDA_SUCCESS) {
+      queued = queue_work_(stream.driver(), stream.handle(), target_->address(), staging_.bytes());
+    }
     target_->mapping.reset();
     const std::int64_t launched_at_ns = now_ns();
     held_.release();
@@ -28,6 +39,7 @@ class WaitingInjection final : public Injection {
  private:
   HeldStream held_;
   std::shared_ptr<MappedTarget> target_;
+  cuda::PinnedBuffer staging_;
   QueueWork queue_work_;
 };
 
@@ -41,7 +53,10 @@ Result<std::unique_ptr<Injection>> prepare_waiting(const cuda::Driver& driver,
   if (!target) return propagate(target);
   auto held = HeldStream::create(driver);
   if (!held) return propagate(held);
-  return std::make_unique<WaitingInjection>(std::move(*held), std::move(*target), queue_work);
+  auto staging = cuda::PinnedBuffer::allocate(driver, staging_bytes);
+  if (!staging) return propagate(staging);
+  return std::make_unique<WaitingInjection>(std::move(*held), std::move(*target), std::move(*staging),
+                                            queue_work);
 }
 
 }  // namespace firebreak::inject

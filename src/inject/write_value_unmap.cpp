@@ -5,7 +5,8 @@
 namespace firebreak::inject {
 namespace {
 
-CUresult queue_write(const cuda::Driver& driver, CUstream stream, CUdeviceptr target) {
+CUresult queue_write(const cuda::Driver& driver, CUstream stream, CUdeviceptr target,
+                     std::span<const std::byte>) {
   return driver->cuStreamWriteValue32(stream, target, 5, CU_STREAM_WRITE_VALUE_DEFAULT);
 }
 
