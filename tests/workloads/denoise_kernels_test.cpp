@@ -156,8 +156,8 @@ TEST_P(DenoiseKernels, SnapshotsTakeTurnsAndComeBackWhole) {
   sampler.queue_step(queue, seed, 1, 5);
   sampler.queue_snapshot(queue, 5);
   const auto fifth = download<float>(gpu, memory.region("latents"));
-  EXPECT_EQ(download<float>(gpu, memory.region("snapshot 0")), fourth);
-  EXPECT_EQ(download<float>(gpu, memory.region("snapshot 1")), fifth);
+  EXPECT_EQ(download<float>(gpu, memory.region("snapshot-0")), fourth);
+  EXPECT_EQ(download<float>(gpu, memory.region("snapshot-1")), fifth);
   EXPECT_NE(fourth, fifth);
   sampler.queue_restore(queue, 4);
   EXPECT_EQ(download<float>(gpu, memory.region("latents")), fourth);

@@ -39,7 +39,7 @@ std::string uninterrupted_output(const Gpu& gpu) {
   return process.workload->output(gpu).value();
 }
 
-std::string snapshot_name(std::uint64_t step) { return "snapshot " + std::to_string(step % 2); }
+std::string snapshot_name(std::uint64_t step) { return "snapshot-" + std::to_string(step % 2); }
 
 class DenoiseResume : public ::testing::Test {
  protected:

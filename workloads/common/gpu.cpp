@@ -10,6 +10,9 @@ Result<Gpu> Gpu::open(std::string_view ptx, const std::string& library) {
   if (!device) return propagate(device);
   auto context = cuda::Context::create(*device);
   if (!context) return propagate(context);
+  // No kernel of ours has a stack, and the driver sets aside a quarter of a gibibyte for the default one.
+  if (const Status limited = context->view().set_limit(CU_LIMIT_STACK_SIZE, 0); !limited)
+    return propagate(limited);
   auto stream = cuda::Stream::create(**driver);
   if (!stream) return propagate(stream);
   auto module = cuda::Module::load_ptx(**driver, ptx);

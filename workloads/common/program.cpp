@@ -59,7 +59,9 @@ class Run {
   bool is_standby() const { return session_ && session_->is_standby(); }
 
  private:
+  Status take_over(const fb_resume& resume);
   Status run_step(std::uint64_t step);
+  void warn(const Error& error) const { fmt::print(stderr, "{}: {}\n", program_.name, to_string(error)); }
 
   const Program& program_;
   const Options& options_;
@@ -82,16 +84,23 @@ Status Run::prepare() {
 Result<bool> Run::stand_by() {
   if (const Status warm = workload_->warm_up(gpu_); !warm) return propagate(warm, "warm-up");
   if (const Status ready = session_->ready(); !ready) return propagate(ready);
-  const auto resume = session_->wait_for_promotion();
-  if (!resume && resume.error().code == ErrorCode::PermissionDenied) return false;
-  if (!resume) return propagate(resume);
-  next_step_ = resume->next_step;
-  const std::span state(static_cast<const std::byte*>(resume->state), resume->state_bytes);
-  Status restored = workload_->take_over(gpu_, next_step_, state);
-  if (restored) restored = gpu_.stream().synchronize();
-  if (restored) restored = session_->resumed();
-  if (!restored) return propagate(restored, fmt::format("taking over at step {}", next_step_));
+  const auto promotion = session_->wait_for_promotion();
+  if (!promotion) return propagate(promotion);
+  if (!*promotion) return false;
+  const Status taken = take_over(**promotion);
+  if (!taken) return propagate(taken, fmt::format("taking over at step {}", (*promotion)->next_step));
   return true;
+}
+
+Status Run::take_over(const fb_resume& resume) {
+  next_step_ = resume.next_step;
+  const std::span state(static_cast<const std::byte*>(resume.state), resume.state_bytes);
+  const Status restored = workload_->take_over(gpu_, next_step_, state);
+  if (!restored) return restored;
+  if (const Status first_kernel = gpu_.stream().synchronize(); !first_kernel) return first_kernel;
+  // Only reports need this: without an agent the work goes on all the same.
+  if (const Status told = session_->resumed(); !told) warn(told.error());
+  return {};
 }
 
 Status Run::run_steps() {

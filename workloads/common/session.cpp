@@ -17,8 +17,8 @@ ErrorCode code_of(fb_status status) {
     case FB_ERROR_INVALID_ARGUMENT:
       return ErrorCode::InvalidArgument;
     case FB_ERROR_NO_AGENT:
-      return ErrorCode::Unavailable;
     case FB_ERROR_REFUSED:
+      return ErrorCode::Unavailable;
     case FB_ERROR_FENCED:
       return ErrorCode::PermissionDenied;
     case FB_ERROR_TIMEOUT:
@@ -62,9 +62,11 @@ Result<CUdeviceptr> Session::allocate(const std::string& name, std::uint64_t siz
 
 Status Session::ready() { return status_of(fb_ready(session_), "fb_ready"); }
 
-Result<fb_resume> Session::wait_for_promotion() {
+Result<std::optional<fb_resume>> Session::wait_for_promotion() {
   fb_resume resume{};
-  const Status promoted = status_of(fb_wait_promotion(session_, -1, &resume), "fb_wait_promotion");
+  const fb_status status = fb_wait_promotion(session_, -1, &resume);
+  if (status == FB_ERROR_REFUSED) return std::nullopt;
+  const Status promoted = status_of(status, "fb_wait_promotion");
   if (!promoted) return propagate(promoted);
   return resume;
 }

@@ -3,7 +3,7 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -24,8 +24,8 @@ class Session final : public Memory {
   /// Memory that outlives this process.
   Result<CUdeviceptr> allocate(const std::string& name, std::uint64_t size_bytes) override;
   Status ready();
-  /// PermissionDenied: the tenant has finished, nobody is needed any more.
-  Result<fb_resume> wait_for_promotion();
+  /// Nothing: the tenant has finished and nobody is needed any more.
+  Result<std::optional<fb_resume>> wait_for_promotion();
   Status resumed();
   /// PermissionDenied: another process is the active one now.
   Status commit(CUstream stream, std::uint64_t step, std::span<const std::byte> state);

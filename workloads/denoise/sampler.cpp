@@ -66,8 +66,8 @@ Result<Sampler> Sampler::create(const Shape& shape, Memory& kept, Memory& scratc
   const std::vector<Allocation> allocations = {
       {kept, "weights", sampler.layout_.floats * sizeof(float), sampler.weights_},
       {kept, "latents", picture_floats(latent_channels), sampler.latents_},
-      {kept, "snapshot 0", picture_floats(latent_channels), sampler.snapshots_[0]},
-      {kept, "snapshot 1", picture_floats(latent_channels), sampler.snapshots_[1]},
+      {kept, "snapshot-0", picture_floats(latent_channels), sampler.snapshots_[0]},
+      {kept, "snapshot-1", picture_floats(latent_channels), sampler.snapshots_[1]},
       {scratch, "biases", sampler.layout_.biases * sizeof(float), sampler.biases_},
       {scratch, "features", picture_floats(feature_channels), sampler.features_},
       {scratch, "hidden", picture_floats(shape.channels), sampler.hidden_},

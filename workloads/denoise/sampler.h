@@ -38,7 +38,7 @@ NetworkLayout lay_out(const Shape& shape);
 
 class Sampler {
  public:
-  /// From `kept`: "weights", "latents", "snapshot 0", "snapshot 1". From `scratch`: activations, and the
+  /// From `kept`: "weights", "latents", "snapshot-0", "snapshot-1". From `scratch`: activations, and the
   /// picture, which are written before they are read.
   static Result<Sampler> create(const Shape& shape, Memory& kept, Memory& scratch);
 
