@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/doctor.h"
+
+#include <gmock/gmock.h>
+
+#include "os/fake_kernel.h"
+
+namespace firebreak::cli {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+constexpr const char* open_version =
+    "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  580.159.04  Release Build  (someone)\nGCC "
+    "version: 12.2.0";
+constexpr const char* closed_version =
+    "NVRM version: NVIDIA UNIX x86_64 Kernel Module  535.104.05  Sat Aug 19\n";
+
+class DoctorTest : public testing::Test {
+ protected:
+  DoctorTest() {
+    options_.find_program = [this](const std::string& name) -> std::optional<std::string> {
+      return has_mps_ ? std::optional("/usr/bin/" + name) : std::nullopt;
+    };
+    options_.library_folders = {"/nowhere", "/usr/lib"};
+    options_.software_gpu_library = "/firebreak/libcuda.so.1";
+  }
+
+  /// A machine that has everything.
+  void equip() {
+    kernel_.set_file("/proc/driver/nvidia/version", open_version);
+    kernel_.set_file("/proc/modules", "nvidia_uvm 1 2 - Live\nnvidia 3 4 nvidia_uvm, Live\n");
+    for (const char* node : {"nvidia0", "nvidia1", "nvidiactl", "nvidia-uvm", "nvidia-uvm-tools", "kmsg"}) {
+      kernel_.set_device(std::string("/dev/") + node, {});
+    }
+    kernel_.set_file("/proc/self/status", "Name:\tx\nCapEff:\t000001ffffffffff\n");
+    kernel_.set_file("/usr/lib/libcuda.so.1", "");
+    kernel_.set_file("/firebreak/libcuda.so.1", "");
+    has_mps_ = true;
+  }
+
+  Finding finding(const std::string& name) {
+    for (const Finding& found : examine(kernel_, options_)) {
+      if (found.name.starts_with(name)) return found;
+    }
+    ADD_FAILURE() << "nothing about " << name;
+    return {};
+  }
+
+  os::FakeKernel kernel_;
+  ExamineOptions options_;
+  bool has_mps_ = false;
+};
+
+TEST_F(DoctorTest, FindsNothingWrongWithAMachineThatHasEverything) {
+  equip();
+  for (const Finding& found : examine(kernel_, options_)) {
+    EXPECT_EQ(found.verdict, Verdict::Good) << found.name << ": " << found.detail;
+    EXPECT_TRUE(found.remedy.empty()) << found.name;
+  }
+  EXPECT_EQ(finding("NVIDIA driver").detail, "580.159.04, open kernel modules");
+  EXPECT_EQ(finding("libcuda").detail, "/usr/lib/libcuda.so.1");
+  EXPECT_EQ(finding("/dev/nvidia1").verdict, Verdict::Good);
+}
+
+TEST_F(DoctorTest, SaysForEverythingThatIsMissingWhatItIsForAndWhatToDo) {
+  for (const Finding& found : examine(kernel_, options_)) {
+    if (found.verdict == Verdict::Good) continue;
+    EXPECT_FALSE(found.needed_for.empty()) << found.name;
+    EXPECT_FALSE(found.remedy.empty()) << found.name;
+  }
+  EXPECT_EQ(finding("NVIDIA driver").verdict, Verdict::Missing);
+  EXPECT_EQ(finding("/dev/nvidia0").verdict, Verdict::Missing);
+  EXPECT_EQ(finding("software GPU").verdict, Verdict::Missing);
+}
+
+TEST_F(DoctorTest, TellsClosedModulesFromOpenOnes) {
+  equip();
+  kernel_.set_file("/proc/driver/nvidia/version", closed_version);
+  EXPECT_EQ(finding("NVIDIA driver").verdict, Verdict::Limited);
+  EXPECT_EQ(finding("NVIDIA driver").detail, "535.104.05, closed kernel modules");
+}
+
+TEST_F(DoctorTest, TellsANodeThatIsNotThereFromOneThatIsRefused) {
+  equip();
+  kernel_.remove("/dev/nvidia-uvm-tools");
+  EXPECT_THAT(finding("/dev/nvidia-uvm-tools").remedy, HasSubstr("nvidia-modprobe"));
+  kernel_.refuse("/dev/nvidia-uvm-tools", Error{ErrorCode::PermissionDenied, "Permission denied", {}});
+  EXPECT_THAT(finding("/dev/nvidia-uvm-tools").remedy, HasSubstr("access"));
+  kernel_.refuse("/dev/kmsg", Error{ErrorCode::PermissionDenied, "Operation not permitted", {}});
+  EXPECT_THAT(finding("/dev/kmsg").remedy, HasSubstr("CAP_SYSLOG"));
+}
+
+TEST_F(DoctorTest, OneModuleDoesNotPassForAnother) {
+  equip();
+  kernel_.set_file("/proc/modules", "nvidia_uvm 1 2 - Live\n");
+  EXPECT_EQ(finding("module nvidia_uvm").verdict, Verdict::Good);
+  EXPECT_EQ(finding("module nvidia").verdict, Verdict::Missing);
+}
+
+TEST_F(DoctorTest, KnowsWhoseDescriptorsItMayDuplicate) {
+  equip();
+  EXPECT_EQ(finding("another process").verdict, Verdict::Good);
+  kernel_.set_file("/proc/self/status", "CapEff:\t0000000000000000\n");
+  EXPECT_EQ(finding("another process").verdict, Verdict::Limited);
+  kernel_.set_file("/proc/sys/kernel/yama/ptrace_scope", "0\n");
+  EXPECT_EQ(finding("another process").verdict, Verdict::Limited);
+  kernel_.set_file("/proc/sys/kernel/yama/ptrace_scope", "1\n");
+  EXPECT_EQ(finding("another process").verdict, Verdict::Missing);
+  EXPECT_THAT(finding("another process").remedy, HasSubstr("ptrace_scope=0"));
+}
+
+TEST_F(DoctorTest, PrintsWhatIsMissingInWordsAndTheRestInOneLine) {
+  equip();
+  EXPECT_THAT(to_text(examine(kernel_, options_)), Not(HasSubstr("to do")));
+  has_mps_ = false;
+  const std::string text = to_text(examine(kernel_, options_));
+  EXPECT_THAT(text, HasSubstr("missing nvidia-cuda-mps-control: not in PATH\n        needed for sharing"));
+  EXPECT_THAT(text, HasSubstr("ok      NVIDIA driver: 580.159.04"));
+}
+
+TEST(DriverVersionTest, NeedsANumber) {
+  EXPECT_FALSE(parse_driver_version(""));
+  EXPECT_FALSE(parse_driver_version("NVRM version: unknown\n580.1"));
+  EXPECT_EQ(parse_driver_version(open_version)->number, "580.159.04");
+}
+
+}  // namespace
+}  // namespace firebreak::cli
