@@ -48,6 +48,7 @@ class SharedGpu {
   /// Posts a kernel log line that appears at `due_ns`.
   void post_kmsg(std::int64_t due_ns, const std::string& text);
   const KmsgRing& kmsg() const { return page_->kmsg; }
+  void wake_kmsg_readers() { page_->kmsg_wake.wake_all(); }
   const WakeWord& kmsg_wake() const { return page_->kmsg_wake; }
 
   /// Every context of the GPU stands still until then.

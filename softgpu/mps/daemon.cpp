@@ -122,7 +122,7 @@ Status Daemon::ensure_server() {
   auto watch = loop_->watch_readable(pidfd->get(), [this] { server_ended(); });
   if (!watch) return propagate(watch);
   server_ = ServerProcess{*pid, std::move(*pidfd), std::move(channel->first), std::move(*watch)};
-  log_.write(fmt::format("Starting new server {} for user {}", *pid, "of this daemon"));
+  log_.write(fmt::format("Starting new server {}", *pid));
   return {};
 }
 

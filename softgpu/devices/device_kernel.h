@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+/// An os::Kernel in which the software GPU's device nodes exist: /dev/kmsg with its Xid lines and
+/// /dev/nvidia-uvm-tools with the fatal faults of its processes. Everything else goes to the kernel that it
+/// wraps.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "os/kernel.h"
+#include "softgpu/devices/kmsg_feed.h"
+#include "softgpu/devices/uvm_tools_node.h"
+#include "softgpu/machine/shared_gpu.h"
+
+namespace firebreak::softgpu {
+
+/// Thread safe. Descriptors of its nodes are closed like any other; they end with the kernel at the latest.
+class DeviceKernel final : public os::Kernel {
+ public:
+  /// `state_directory` is the software GPU's (FIREBREAK_SOFTGPU_DIR); empty: what the environment says.
+  explicit DeviceKernel(std::unique_ptr<os::Kernel> wrapped, std::string state_directory = {});
+  ~DeviceKernel() override;
+
+  Result<os::Fd> open(const std::string& path, int flags) override;
+  Result<std::size_t> read(const os::Fd& fd, std::span<std::byte> into) override;
+  Result<std::string> read_link(const std::string& path) override;
+  Result<std::vector<std::string>> list_directory(const std::string& path) override;
+  Result<std::string> read_file(const std::string& path) override;
+  Status ioctl(const os::Fd& fd, unsigned long request, void* argument) override;
+  std::string uvm_link_target() const override;
+  Result<pid_t> spawn(const os::SpawnRequest& request) override;
+  Result<os::Fd> pidfd_open(pid_t pid) override;
+  Result<os::Fd> pidfd_getfd(const os::Fd& pidfd, int remote_number) override;
+  Status send_signal(const os::Fd& pidfd, int signal) override;
+  Result<std::optional<os::ExitStatus>> try_wait(pid_t pid) override;
+  Result<std::vector<std::size_t>> poll(std::span<const int> fds, std::chrono::milliseconds timeout) override;
+
+ private:
+  Result<std::shared_ptr<SharedGpu>> gpu();
+  Result<os::Fd> open_kmsg(int flags);
+  Result<os::Fd> open_uvm_tools(int flags);
+  /// The node behind a descriptor; null when it is none of ours.
+  std::shared_ptr<UvmToolsNode> find_node(const os::Fd& fd);
+
+  std::unique_ptr<os::Kernel> wrapped_;
+  std::string state_directory_;
+  std::mutex mutex_;
+  std::shared_ptr<SharedGpu> gpu_;
+  std::vector<std::unique_ptr<KmsgFeed>> feeds_;
+  std::map<int, std::shared_ptr<UvmToolsNode>> nodes_;  // by descriptor number
+};
+
+}  // namespace firebreak::softgpu
