@@ -22,6 +22,10 @@ std::variant<Options, ExitStatus> parse_options(const std::string& description, 
   app.add_option("--pace-ms", options.pace_ms, "Minimum duration of a step, in milliseconds; default 0")
       ->check(CLI::Range(0u, 60000u));
   app.add_flag("--standalone", options.standalone, "Join no agent: plain device memory");
+  app.add_flag("--progress", options.progress,
+               "Print a line for each step that is done: step N CLOCK_MONOTONIC_NS");
+  app.add_flag("--start-on-input", options.start_on_input,
+               "The first step waits for a line on standard input");
   try {
     app.parse(argument_count, arguments);
   } catch (const CLI::ParseError& error) {

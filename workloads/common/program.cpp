@@ -17,9 +17,31 @@
 namespace firebreak::workloads {
 namespace {
 
+/// Tells whoever reads standard output which steps are done.
+class Progress {
+ public:
+  explicit Progress(bool wanted) : wanted_(wanted) {}
+  void done(std::uint64_t step) const {
+    if (!wanted_) return;
+    fmt::print("step {} {}\n", step, to_ns(SystemClock().now()));
+    std::fflush(stdout);
+  }
+
+ private:
+  bool wanted_;
+};
+
+/// Waits until whoever plays with us says so; the end of the input counts as well.
+void wait_for_input() {
+  for (int c = std::getchar(); c != '\n' && c != EOF; c = std::getchar()) {
+  }
+}
+
 /// Lets the host run a few steps ahead of the GPU, and no more.
 class Throttle {
  public:
+  static constexpr std::uint64_t depth = 3;
+
   /// Waits for the step that was queued `depth` steps ago.
   Status wait(std::uint64_t step) {
     const auto& mark = marks_[step % depth];
@@ -36,7 +58,6 @@ class Throttle {
   }
 
  private:
-  static constexpr std::uint64_t depth = 3;
   std::array<std::optional<cuda::Event>, depth> marks_;
 };
 
@@ -48,7 +69,8 @@ class Run {
         options_(options),
         gpu_(std::move(gpu)),
         own_memory_(gpu_.driver()),
-        session_(std::move(session)) {}
+        session_(std::move(session)),
+        progress_(options.progress) {}
 
   Status prepare();
   /// False: the tenant has finished, there is nothing to do.
@@ -57,6 +79,7 @@ class Run {
   Status finish();
 
   bool is_standby() const { return session_ && session_->is_standby(); }
+  bool took_over() const { return took_over_; }
 
  private:
   Status take_over(const fb_resume& resume);
@@ -70,7 +93,9 @@ class Run {
   std::optional<Session> session_;
   std::unique_ptr<Workload> workload_;
   Throttle throttle_;
+  Progress progress_;
   std::uint64_t next_step_ = 0;
+  bool took_over_ = false;
 };
 
 Status Run::prepare() {
@@ -115,6 +140,7 @@ Status Run::run_steps() {
 
 Status Run::run_step(std::uint64_t step) {
   if (const Status waited = throttle_.wait(step); !waited) return waited;
+  if (step >= next_step_ + Throttle::depth) progress_.done(step - Throttle::depth);
   if (const Status queued = workload_->queue_step(gpu_, step); !queued) return queued;
   if (session_) {
     const Status committed = session_->commit(gpu_.stream().handle(), step, workload_->state());
@@ -126,6 +152,7 @@ Status Run::run_step(std::uint64_t step) {
 Status Run::finish() {
   const auto output = workload_->output(gpu_);
   if (!output) return propagate(output, "output");
+  progress_.done(workload_->last_step());
   if (!options_.output.empty()) {
     if (const Status written = write_whole_file(options_.output, *output); !written) return written;
   }
@@ -156,6 +183,7 @@ Status run(const Program& program, const Options& options) {
     if (!needed) return propagate(needed);
     if (!*needed) return {};
   }
+  if (options.start_on_input && !run->took_over()) wait_for_input();
   if (const Status done = run->run_steps(); !done) return done;
   return run->finish();
 }
