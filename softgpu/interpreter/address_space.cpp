@@ -19,7 +19,8 @@ bool AddressSpace::map(Translation range) {
 
 bool AddressSpace::unmap(std::uint64_t begin, std::uint64_t size) {
   const std::uint64_t end = begin + size;
-  std::map<std::uint64_t, Translation> removed;  // destroyed after the lock: the owner's deleter may take its time
+  std::map<std::uint64_t, Translation>
+      removed;  // destroyed after the lock: the owner's deleter may take its time
   const std::unique_lock lock(mutex_);
   auto first = ranges_.lower_bound(begin);
   if (first != ranges_.begin() && std::prev(first)->second.end > begin) return false;

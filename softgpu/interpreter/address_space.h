@@ -31,8 +31,8 @@ class AddressSpace {
   bool map(Translation range);
   /// Removes the mappings that lie wholly inside [begin, begin + size); false when one straddles its edge.
   bool unmap(std::uint64_t begin, std::uint64_t size);
-  /// Changes the rights of the mappings that make up the range; false (and nothing changed) when part of it is not
-  /// mapped or a mapping straddles its edge.
+  /// Changes the rights of the mappings that make up the range; false (and nothing changed) when part of it
+  /// is not mapped or a mapping straddles its edge.
   bool protect(std::uint64_t begin, std::uint64_t size, PageAccess access);
   /// The mapping that holds `address`, with access None treated as absent.
   std::optional<Translation> find(std::uint64_t address) const;

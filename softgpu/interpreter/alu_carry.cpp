@@ -99,13 +99,20 @@ Selected select_multiply(Half half, bool reads_carry) {
 template <class T, class S>
 Selected select_width(const ptx::Instruction& i) {
   switch (i.opcode) {
-    case Opcode::Add: return carry_operation<T, AddCarry<T>>(false);
-    case Opcode::Addc: return carry_operation<T, AddCarry<T>>(true);
-    case Opcode::Sub: return carry_operation<T, SubtractBorrow<T>>(false);
-    case Opcode::Subc: return carry_operation<T, SubtractBorrow<T>>(true);
-    case Opcode::Mad: return select_multiply<T, S>(i.modifiers.half, false);
-    case Opcode::Madc: return select_multiply<T, S>(i.modifiers.half, true);
-    default: return {};
+    case Opcode::Add:
+      return carry_operation<T, AddCarry<T>>(false);
+    case Opcode::Addc:
+      return carry_operation<T, AddCarry<T>>(true);
+    case Opcode::Sub:
+      return carry_operation<T, SubtractBorrow<T>>(false);
+    case Opcode::Subc:
+      return carry_operation<T, SubtractBorrow<T>>(true);
+    case Opcode::Mad:
+      return select_multiply<T, S>(i.modifiers.half, false);
+    case Opcode::Madc:
+      return select_multiply<T, S>(i.modifiers.half, true);
+    default:
+      return {};
   }
 }
 
@@ -116,12 +123,17 @@ Selected select_carry(const ptx::Instruction& i) {
   if (!reads && !i.modifiers.carry_out) return {};
   switch (i.type) {
     case ptx::Type::U32:
-    case ptx::Type::B32: return select_width<std::uint32_t, std::uint32_t>(i);
-    case ptx::Type::S32: return select_width<std::uint32_t, std::int32_t>(i);
+    case ptx::Type::B32:
+      return select_width<std::uint32_t, std::uint32_t>(i);
+    case ptx::Type::S32:
+      return select_width<std::uint32_t, std::int32_t>(i);
     case ptx::Type::U64:
-    case ptx::Type::B64: return select_width<std::uint64_t, std::uint64_t>(i);
-    case ptx::Type::S64: return select_width<std::uint64_t, std::int64_t>(i);
-    default: return {};
+    case ptx::Type::B64:
+      return select_width<std::uint64_t, std::uint64_t>(i);
+    case ptx::Type::S64:
+      return select_width<std::uint64_t, std::int64_t>(i);
+    default:
+      return {};
   }
 }
 

@@ -21,27 +21,67 @@ constexpr Wrapping<T> wrap(T value) {
 
 template <std::size_t size, bool is_signed>
 struct Doubled;
-template <> struct Doubled<2, false> { using Type = std::uint32_t; };
-template <> struct Doubled<2, true> { using Type = std::int32_t; };
-template <> struct Doubled<4, false> { using Type = std::uint64_t; };
-template <> struct Doubled<4, true> { using Type = std::int64_t; };
+template <>
+struct Doubled<2, false> {
+  using Type = std::uint32_t;
+};
+template <>
+struct Doubled<2, true> {
+  using Type = std::int32_t;
+};
+template <>
+struct Doubled<4, false> {
+  using Type = std::uint64_t;
+};
+template <>
+struct Doubled<4, true> {
+  using Type = std::int64_t;
+};
 __extension__ typedef unsigned __int128 Unsigned128;
 __extension__ typedef __int128 Signed128;
-template <> struct Doubled<8, false> { using Type = Unsigned128; };
-template <> struct Doubled<8, true> { using Type = Signed128; };
+template <>
+struct Doubled<8, false> {
+  using Type = Unsigned128;
+};
+template <>
+struct Doubled<8, true> {
+  using Type = Signed128;
+};
 template <class T>
 using Wide = typename Doubled<sizeof(T), std::is_signed_v<T>>::Type;
 
-template <class T> T add(T a, T b) { return static_cast<T>(wrap(a) + wrap(b)); }
-template <class T> T sub(T a, T b) { return static_cast<T>(wrap(a) - wrap(b)); }
-template <class T> T mul_lo(T a, T b) { return static_cast<T>(wrap(a) * wrap(b)); }
-template <class T> T mul_hi(T a, T b) {
+template <class T>
+T add(T a, T b) {
+  return static_cast<T>(wrap(a) + wrap(b));
+}
+template <class T>
+T sub(T a, T b) {
+  return static_cast<T>(wrap(a) - wrap(b));
+}
+template <class T>
+T mul_lo(T a, T b) {
+  return static_cast<T>(wrap(a) * wrap(b));
+}
+template <class T>
+T mul_hi(T a, T b) {
   return static_cast<T>((static_cast<Wide<T>>(a) * static_cast<Wide<T>>(b)) >> (sizeof(T) * 8));
 }
-template <class T> Wide<T> mul_wide(T a, T b) { return static_cast<Wide<T>>(static_cast<Wide<T>>(a) * b); }
-template <class T> T mad_lo(T a, T b, T c) { return static_cast<T>(wrap(a) * wrap(b) + wrap(c)); }
-template <class T> T mad_hi(T a, T b, T c) { return add(mul_hi(a, b), c); }
-template <class T> Wide<T> mad_wide(T a, T b, Wide<T> c) { return add<Wide<T>>(mul_wide(a, b), c); }
+template <class T>
+Wide<T> mul_wide(T a, T b) {
+  return static_cast<Wide<T>>(static_cast<Wide<T>>(a) * b);
+}
+template <class T>
+T mad_lo(T a, T b, T c) {
+  return static_cast<T>(wrap(a) * wrap(b) + wrap(c));
+}
+template <class T>
+T mad_hi(T a, T b, T c) {
+  return add(mul_hi(a, b), c);
+}
+template <class T>
+Wide<T> mad_wide(T a, T b, Wide<T> c) {
+  return add<Wide<T>>(mul_wide(a, b), c);
+}
 
 std::int32_t clamp_s32(std::int64_t value) {
   if (value > std::numeric_limits<std::int32_t>::max()) return std::numeric_limits<std::int32_t>::max();
@@ -54,37 +94,67 @@ std::int32_t mad_hi_sat(std::int32_t a, std::int32_t b, std::int32_t c) {
   return clamp_s32(std::int64_t{mul_hi(a, b)} + c);
 }
 
-template <class T> std::int64_t low_24(T value) {
+template <class T>
+std::int64_t low_24(T value) {
   const auto shifted = static_cast<std::uint32_t>(value) << 8;
   return std::int64_t{static_cast<T>(shifted) >> 8};
 }
-template <class T> T mul24_lo(T a, T b) { return static_cast<T>(low_24(a) * low_24(b)); }
-template <class T> T mul24_hi(T a, T b) { return static_cast<T>((low_24(a) * low_24(b)) >> 16); }
-template <class T> T mad24_lo(T a, T b, T c) { return add(mul24_lo(a, b), c); }
-template <class T> T mad24_hi(T a, T b, T c) { return add(mul24_hi(a, b), c); }
+template <class T>
+T mul24_lo(T a, T b) {
+  return static_cast<T>(low_24(a) * low_24(b));
+}
+template <class T>
+T mul24_hi(T a, T b) {
+  return static_cast<T>((low_24(a) * low_24(b)) >> 16);
+}
+template <class T>
+T mad24_lo(T a, T b, T c) {
+  return add(mul24_lo(a, b), c);
+}
+template <class T>
+T mad24_hi(T a, T b, T c) {
+  return add(mul24_hi(a, b), c);
+}
 std::int32_t mad24_hi_sat(std::int32_t a, std::int32_t b, std::int32_t c) {
   return clamp_s32(std::int64_t{mul24_hi(a, b)} + c);
 }
 
-template <class T> T divide(T a, T b) {
+template <class T>
+T divide(T a, T b) {
   if (b == 0) return static_cast<T>(~T{0});
   if constexpr (std::is_signed_v<T>) {
     if (b == -1) return sub(T{0}, a);
   }
   return static_cast<T>(a / b);
 }
-template <class T> T remainder(T a, T b) {
+template <class T>
+T remainder(T a, T b) {
   if (b == 0) return a;
   if constexpr (std::is_signed_v<T>) {
     if (b == -1) return 0;
   }
   return static_cast<T>(a % b);
 }
-template <class T> T negate(T a) { return sub(T{0}, a); }
-template <class T> T absolute(T a) { return a < 0 ? negate(a) : a; }
-template <class T> T minimum(T a, T b) { return b < a ? b : a; }
-template <class T> T maximum(T a, T b) { return a < b ? b : a; }
-template <class T> T sum_of_differences(T a, T b, T c) { return add(c, a < b ? sub(b, a) : sub(a, b)); }
+template <class T>
+T negate(T a) {
+  return sub(T{0}, a);
+}
+template <class T>
+T absolute(T a) {
+  return a < 0 ? negate(a) : a;
+}
+template <class T>
+T minimum(T a, T b) {
+  return b < a ? b : a;
+}
+template <class T>
+T maximum(T a, T b) {
+  return a < b ? b : a;
+}
+template <class T>
+T sum_of_differences(T a, T b, T c) {
+  return add(c, a < b ? sub(b, a) : sub(a, b));
+}
 
 std::int32_t minimum_relu(std::int32_t a, std::int32_t b) { return maximum(minimum(a, b), 0); }
 std::int32_t maximum_relu(std::int32_t a, std::int32_t b) { return maximum(maximum(a, b), 0); }
@@ -179,23 +249,38 @@ Selected select_max(const ptx::Instruction& i) {
 
 Selected select_integer(const ptx::Instruction& i) {
   switch (i.opcode) {
-    case Opcode::Add: return select_add(i);
-    case Opcode::Sub: return select_sub(i);
-    case Opcode::Mul: return select_mul(i);
-    case Opcode::Mad: return select_mad(i);
-    case Opcode::Mul24: return select_mul24(i);
-    case Opcode::Mad24: return select_mad24(i);
-    case Opcode::Min: return select_min(i);
-    case Opcode::Max: return select_max(i);
-    case Opcode::Div: return with_integer(i.type, []<class T>(T) { return lane_operation<&divide<T>>(); });
-    case Opcode::Rem: return with_integer(i.type, []<class T>(T) { return lane_operation<&remainder<T>>(); });
-    case Opcode::Neg: return with_integer(i.type, []<class T>(T) { return lane_operation<&negate<T>>(); });
-    case Opcode::Abs: return with_integer(i.type, []<class T>(T) { return lane_operation<&absolute<T>>(); });
+    case Opcode::Add:
+      return select_add(i);
+    case Opcode::Sub:
+      return select_sub(i);
+    case Opcode::Mul:
+      return select_mul(i);
+    case Opcode::Mad:
+      return select_mad(i);
+    case Opcode::Mul24:
+      return select_mul24(i);
+    case Opcode::Mad24:
+      return select_mad24(i);
+    case Opcode::Min:
+      return select_min(i);
+    case Opcode::Max:
+      return select_max(i);
+    case Opcode::Div:
+      return with_integer(i.type, []<class T>(T) { return lane_operation<&divide<T>>(); });
+    case Opcode::Rem:
+      return with_integer(i.type, []<class T>(T) { return lane_operation<&remainder<T>>(); });
+    case Opcode::Neg:
+      return with_integer(i.type, []<class T>(T) { return lane_operation<&negate<T>>(); });
+    case Opcode::Abs:
+      return with_integer(i.type, []<class T>(T) { return lane_operation<&absolute<T>>(); });
     case Opcode::Sad:
       return with_integer(i.type, []<class T>(T) { return lane_operation<&sum_of_differences<T>>(); });
-    case Opcode::Dp4a: return lane_operation<&dp4a>();
-    case Opcode::Dp2a: return lane_operation<&dp2a>();
-    default: return {};
+    case Opcode::Dp4a:
+      return lane_operation<&dp4a>();
+    case Opcode::Dp2a:
+      return lane_operation<&dp2a>();
+    default:
+      return {};
   }
 }
 

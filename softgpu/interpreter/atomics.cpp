@@ -10,19 +10,52 @@ namespace {
 using ptx::AtomicOp;
 using ptx::Type;
 
-template <class T> T add(T a, T b) { return static_cast<T>(a + b); }
-template <class T> T bit_and(T a, T b) { return static_cast<T>(a & b); }
-template <class T> T bit_or(T a, T b) { return static_cast<T>(a | b); }
-template <class T> T bit_xor(T a, T b) { return static_cast<T>(a ^ b); }
-template <class T> T exchange(T, T b) { return b; }
-template <class T> T minimum(T a, T b) { return b < a ? b : a; }
-template <class T> T maximum(T a, T b) { return a < b ? b : a; }
+template <class T>
+T add(T a, T b) {
+  return static_cast<T>(a + b);
+}
+template <class T>
+T bit_and(T a, T b) {
+  return static_cast<T>(a & b);
+}
+template <class T>
+T bit_or(T a, T b) {
+  return static_cast<T>(a | b);
+}
+template <class T>
+T bit_xor(T a, T b) {
+  return static_cast<T>(a ^ b);
+}
+template <class T>
+T exchange(T, T b) {
+  return b;
+}
+template <class T>
+T minimum(T a, T b) {
+  return b < a ? b : a;
+}
+template <class T>
+T maximum(T a, T b) {
+  return a < b ? b : a;
+}
 std::uint32_t increment(std::uint32_t a, std::uint32_t b) { return a >= b ? 0 : a + 1; }
 std::uint32_t decrement(std::uint32_t a, std::uint32_t b) { return a == 0 || a > b ? b : a - 1; }
-template <> Half add(Half a, Half b) { return to_half(to_float(a) + to_float(b)); }
-template <> Bfloat add(Bfloat a, Bfloat b) { return to_bfloat(add_to_odd(to_float(a), to_float(b))); }
-template <> Half2 add(Half2 a, Half2 b) { return {add(a.low, b.low), add(a.high, b.high)}; }
-template <> Bfloat2 add(Bfloat2 a, Bfloat2 b) { return {add(a.low, b.low), add(a.high, b.high)}; }
+template <>
+Half add(Half a, Half b) {
+  return to_half(to_float(a) + to_float(b));
+}
+template <>
+Bfloat add(Bfloat a, Bfloat b) {
+  return to_bfloat(add_to_odd(to_float(a), to_float(b)));
+}
+template <>
+Half2 add(Half2 a, Half2 b) {
+  return {add(a.low, b.low), add(a.high, b.high)};
+}
+template <>
+Bfloat2 add(Bfloat2 a, Bfloat2 b) {
+  return {add(a.low, b.low), add(a.high, b.high)};
+}
 
 template <class T, T (*function)(T, T)>
 void update(Warp& warp, const MicroOp& op, LaneMask mask, const LaneHosts& hosts) {
@@ -50,8 +83,8 @@ void compare_and_swap(Warp& warp, const MicroOp& op, LaneMask mask, const LaneHo
   for (LaneMask left = mask; left != 0; left &= left - 1) {
     const auto lane = static_cast<std::size_t>(std::countr_zero(left));
     Bits old = expected[lane];
-    __atomic_compare_exchange_n(reinterpret_cast<Bits*>(hosts[lane]), &old, desired[lane], false, __ATOMIC_SEQ_CST,
-                                __ATOMIC_SEQ_CST);
+    __atomic_compare_exchange_n(reinterpret_cast<Bits*>(hosts[lane]), &old, desired[lane], false,
+                                __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
     destination[lane] = old;
   }
 }
@@ -59,28 +92,43 @@ void compare_and_swap(Warp& warp, const MicroOp& op, LaneMask mask, const LaneHo
 Transfer select_add(Type type) {
   switch (type) {
     case Type::U32:
-    case Type::S32: return &update<std::uint32_t, &add>;
+    case Type::S32:
+      return &update<std::uint32_t, &add>;
     case Type::U64:
-    case Type::S64: return &update<std::uint64_t, &add>;
-    case Type::F32: return &update<float, &add>;
-    case Type::F64: return &update<double, &add>;
-    case Type::F16: return &update<Half, &add>;
-    case Type::Bf16: return &update<Bfloat, &add>;
-    case Type::F16x2: return &update<Half2, &add>;
-    case Type::Bf16x2: return &update<Bfloat2, &add>;
-    default: return nullptr;
+    case Type::S64:
+      return &update<std::uint64_t, &add>;
+    case Type::F32:
+      return &update<float, &add>;
+    case Type::F64:
+      return &update<double, &add>;
+    case Type::F16:
+      return &update<Half, &add>;
+    case Type::Bf16:
+      return &update<Bfloat, &add>;
+    case Type::F16x2:
+      return &update<Half2, &add>;
+    case Type::Bf16x2:
+      return &update<Bfloat2, &add>;
+    default:
+      return nullptr;
   }
 }
 
 template <class T>
 Transfer select_bitwise(AtomicOp operation) {
   switch (operation) {
-    case AtomicOp::And: return &update<T, &bit_and>;
-    case AtomicOp::Or: return &update<T, &bit_or>;
-    case AtomicOp::Xor: return &update<T, &bit_xor>;
-    case AtomicOp::Exch: return &update<T, &exchange>;
-    case AtomicOp::Cas: return &compare_and_swap<T>;
-    default: return nullptr;
+    case AtomicOp::And:
+      return &update<T, &bit_and>;
+    case AtomicOp::Or:
+      return &update<T, &bit_or>;
+    case AtomicOp::Xor:
+      return &update<T, &bit_xor>;
+    case AtomicOp::Exch:
+      return &update<T, &exchange>;
+    case AtomicOp::Cas:
+      return &compare_and_swap<T>;
+    default:
+      return nullptr;
   }
 }
 
@@ -91,11 +139,16 @@ Transfer select_extreme(AtomicOp operation) {
 
 Transfer select_min_max(AtomicOp operation, Type type) {
   switch (type) {
-    case Type::U32: return select_extreme<std::uint32_t>(operation);
-    case Type::S32: return select_extreme<std::int32_t>(operation);
-    case Type::U64: return select_extreme<std::uint64_t>(operation);
-    case Type::S64: return select_extreme<std::int64_t>(operation);
-    default: return nullptr;
+    case Type::U32:
+      return select_extreme<std::uint32_t>(operation);
+    case Type::S32:
+      return select_extreme<std::int32_t>(operation);
+    case Type::U64:
+      return select_extreme<std::uint64_t>(operation);
+    case Type::S64:
+      return select_extreme<std::int64_t>(operation);
+    default:
+      return nullptr;
   }
 }
 
@@ -103,18 +156,27 @@ Transfer select_min_max(AtomicOp operation, Type type) {
 
 Transfer select_atomic(AtomicOp operation, Type type) {
   switch (operation) {
-    case AtomicOp::Add: return select_add(type);
+    case AtomicOp::Add:
+      return select_add(type);
     case AtomicOp::Min:
-    case AtomicOp::Max: return select_min_max(operation, type);
-    case AtomicOp::Inc: return type == Type::U32 ? &update<std::uint32_t, &increment> : nullptr;
-    case AtomicOp::Dec: return type == Type::U32 ? &update<std::uint32_t, &decrement> : nullptr;
-    default: break;
+    case AtomicOp::Max:
+      return select_min_max(operation, type);
+    case AtomicOp::Inc:
+      return type == Type::U32 ? &update<std::uint32_t, &increment> : nullptr;
+    case AtomicOp::Dec:
+      return type == Type::U32 ? &update<std::uint32_t, &decrement> : nullptr;
+    default:
+      break;
   }
   switch (ptx::size_bytes(type)) {
-    case 2: return operation == AtomicOp::Cas ? &compare_and_swap<std::uint16_t> : nullptr;
-    case 4: return select_bitwise<std::uint32_t>(operation);
-    case 8: return select_bitwise<std::uint64_t>(operation);
-    default: return nullptr;
+    case 2:
+      return operation == AtomicOp::Cas ? &compare_and_swap<std::uint16_t> : nullptr;
+    case 4:
+      return select_bitwise<std::uint32_t>(operation);
+    case 8:
+      return select_bitwise<std::uint64_t>(operation);
+    default:
+      return nullptr;
   }
 }
 

@@ -7,8 +7,8 @@
 
 namespace firebreak::softgpu {
 
-/// Operand 0 takes the old value (red: a scratch register), 1 is the operand, 2 the second one of cas. Null: there is
-/// no such atomic.
+/// Operand 0 takes the old value (red: a scratch register), 1 is the operand, 2 the second one of cas. Null:
+/// there is no such atomic.
 Transfer select_atomic(ptx::AtomicOp operation, ptx::Type type);
 
 }  // namespace firebreak::softgpu

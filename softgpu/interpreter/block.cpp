@@ -76,7 +76,8 @@ Block::Block(LaunchState& launch_state, const Launch& request, std::uint32_t sha
       size(request.block),
       thread_count(request.block.x * request.block.y * request.block.z),
       shared(shared_size_bytes),
-      local(zeroed(std::size_t{(thread_count + warp_lanes - 1) / warp_lanes} * warp_lanes * launch.local_bytes)) {
+      local(zeroed(std::size_t{(thread_count + warp_lanes - 1) / warp_lanes} * warp_lanes *
+                   launch.local_bytes)) {
   const std::uint32_t total = (thread_count + warp_lanes - 1) / warp_lanes;
   assert(total >= 1 && total <= most_warps);
   for (std::uint32_t index = 0; index < total; ++index) make_warp(index, request);
@@ -99,7 +100,8 @@ void Block::make_warp(std::uint32_t index, const Launch& request) {
   const std::uint64_t* const constants = launch.module->constants.data();
   warp->bases[static_cast<std::size_t>(OperandBase::Constants)] =
       reinterpret_cast<std::byte*>(const_cast<std::uint64_t*>(constants));
-  warp->bases[static_cast<std::size_t>(OperandBase::Specials)] = reinterpret_cast<std::byte*>(warp->specials.get());
+  warp->bases[static_cast<std::size_t>(OperandBase::Specials)] =
+      reinterpret_cast<std::byte*>(warp->specials.get());
   warps.push_back(std::move(warp));
 }
 

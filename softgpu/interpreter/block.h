@@ -16,8 +16,9 @@ namespace firebreak::softgpu {
 inline constexpr std::uint32_t barrier_count = 16;
 inline constexpr std::uint32_t most_warps = 32;
 
-/// One of a block's numbered barriers. It counts threads; when the instruction names a count, a warp's threads that
-/// do not exist or have exited count as arrived with the warp's first ones, as the hardware counts whole warps.
+/// One of a block's numbered barriers. It counts threads; when the instruction names a count, a warp's
+/// threads that do not exist or have exited count as arrived with the warp's first ones, as the hardware
+/// counts whole warps.
 struct Barrier {
   std::uint32_t expected = 0;  ///< threads; 0: all that have not exited
   std::uint32_t arrived = 0;
@@ -35,7 +36,8 @@ struct Block {
   void start(Dimensions index);
   bool finished() const;
   bool can_run() const;
-  /// Lets every warp that can run do so for a while, less if the launch needs attention; false when none could.
+  /// Lets every warp that can run do so for a while, less if the launch needs attention; false when none
+  /// could.
   bool run_slice();
   /// Lets the waiting threads go if all who are expected have arrived.
   void release_if_complete(std::uint32_t barrier);
@@ -56,7 +58,8 @@ struct Block {
 /// What a barrier instruction does, in MicroOp::detail.
 enum class BarrierAction : std::int32_t { Sync, Arrive, Population, And, Or };
 
-/// Operand 0: the result of a reduction, 1: which barrier, 2: how many threads (arity 2: it is there), 3: predicate.
+/// Operand 0: the result of a reduction, 1: which barrier, 2: how many threads (arity 2: it is there), 3:
+/// predicate.
 const MicroOp* execute_barrier(Warp& warp, const MicroOp* op);
 
 }  // namespace firebreak::softgpu

@@ -12,8 +12,8 @@ namespace firebreak::softgpu {
 
 namespace {
 
-/// True when `op` acts on the whole running group. Else the group was split (or no lane is concerned), and `next` is
-/// what to return.
+/// True when `op` acts on the whole running group. Else the group was split (or no lane is concerned), and
+/// `next` is what to return.
 bool whole_group(Warp& warp, const MicroOp* op, const MicroOp*& next) {
   const LaneMask lanes = warp.lanes(*op);
   if (lanes == warp.active) return true;
@@ -73,7 +73,11 @@ const MicroOp* execute_indirect_call(Warp& warp, const MicroOp* op) {
   const CallSite& site = warp.frame->function->call_sites[static_cast<std::size_t>(op->jump)];
   const auto* const targets = warp.pointer<const std::uint64_t>(site.target);
   const LaneMask same = agreeing(targets, warp.active);
-  if (same != warp.active) return warp.split(same, op, op);
+  if (same != warp.active) {
+    warp.split(same, op, op);  // the others call on their own turn
+    warp.select(warp.groups[warp.current]);
+    warp.diverged = true;
+  }
   const std::uint64_t target = targets[std::countr_zero(same)];
   const std::vector<FunctionCode>& functions = warp.launch->module->functions;
   const std::uint64_t index = (target - code_base) / code_address_step;
@@ -106,7 +110,8 @@ const MicroOp* execute_yield(Warp& warp, const MicroOp* op) {
 }
 
 const MicroOp* execute_fence(Warp& warp, const MicroOp* op) {
-  // A locked read-modify-write orders earlier stores before later loads; thread sanitizer knows it, unlike a fence.
+  // A locked read-modify-write orders earlier stores before later loads; thread sanitizer knows it, unlike a
+  // fence.
   std::atomic_ref<std::uint64_t>(warp.launch->fence).fetch_add(1, std::memory_order_seq_cst);
   return op + 1;
 }
@@ -134,12 +139,16 @@ const MicroOp* read_clock(Warp& warp, const MicroOp* op) {
 ClockOperation select_clock(ptx::SpecialRegister which) {
   switch (which) {
     case ptx::SpecialRegister::Clock:
-    case ptx::SpecialRegister::GlobaltimerLo: return {&read_clock<std::uint32_t, 0>, 32};
+    case ptx::SpecialRegister::GlobaltimerLo:
+      return {&read_clock<std::uint32_t, 0>, 32};
     case ptx::SpecialRegister::ClockHi:
-    case ptx::SpecialRegister::GlobaltimerHi: return {&read_clock<std::uint32_t, 32>, 32};
+    case ptx::SpecialRegister::GlobaltimerHi:
+      return {&read_clock<std::uint32_t, 32>, 32};
     case ptx::SpecialRegister::Clock64:
-    case ptx::SpecialRegister::Globaltimer: return {&read_clock<std::uint64_t, 0>, 64};
-    default: return {};
+    case ptx::SpecialRegister::Globaltimer:
+      return {&read_clock<std::uint64_t, 0>, 64};
+    default:
+      return {};
   }
 }
 

@@ -19,8 +19,12 @@ struct Tensor32 {
 };
 
 // Integer to integer.
-template <class D, class S> D truncate(S value) { return static_cast<D>(value); }
-template <class D, class S> D clamp(S value) {
+template <class D, class S>
+D truncate(S value) {
+  return static_cast<D>(value);
+}
+template <class D, class S>
+D clamp(S value) {
   using Limits = std::numeric_limits<D>;
   if (std::cmp_less(value, Limits::min())) return Limits::min();
   if (std::cmp_greater(value, Limits::max())) return Limits::max();
@@ -30,21 +34,28 @@ template <class D, class S> D clamp(S value) {
 // Float to integer: rounded, then clamped to what the type can hold.
 double round_to_whole(double value, Rounding rounding) {
   switch (rounding) {
-    case Rounding::Rni: return std::nearbyint(value);
-    case Rounding::Rmi: return std::floor(value);
-    case Rounding::Rpi: return std::ceil(value);
-    case Rounding::Rzi: return std::trunc(value);
-    default: return value;
+    case Rounding::Rni:
+      return std::nearbyint(value);
+    case Rounding::Rmi:
+      return std::floor(value);
+    case Rounding::Rpi:
+      return std::ceil(value);
+    case Rounding::Rzi:
+      return std::trunc(value);
+    default:
+      return value;
   }
 }
-template <class S> double widened(S value) {
+template <class S>
+double widened(S value) {
   if constexpr (std::is_floating_point_v<S>) {
     return static_cast<double>(value);
   } else {
     return static_cast<double>(to_float(value));
   }
 }
-template <class D, class S> D to_integer(const MicroOp& op, S source) {
+template <class D, class S>
+D to_integer(const MicroOp& op, S source) {
   using Limits = std::numeric_limits<D>;
   double value = widened(source);
   if (op.has(flush_subnormals) && std::fabs(value) < 0x1p-126) value = 0;
@@ -61,23 +72,30 @@ template <class D, class S> D to_integer(const MicroOp& op, S source) {
 }
 
 // Integer to float.
-template <class D, class S> D convert_number(S value) { return static_cast<D>(value); }
-template <class D, class S> D from_integer(const MicroOp& op, S value) {
+template <class D, class S>
+D convert_number(S value) {
+  return static_cast<D>(value);
+}
+template <class D, class S>
+D from_integer(const MicroOp& op, S value) {
   D result = in_rounding<&convert_number<D, S>>(op.rounding, value);
   return op.has(saturate) ? saturated(result) : result;
 }
 /// A 64-bit integer as a double whose last bit says whether something was lost.
-template <class S> double to_odd_double(S value) {
+template <class S>
+double to_odd_double(S value) {
   const bool negative = value < 0;
   auto magnitude = static_cast<std::uint64_t>(value);
   if (negative) magnitude = 0 - magnitude;
-  if (magnitude >> 53 != 0) magnitude = (magnitude & ~std::uint64_t{0x7FF}) | ((magnitude & 0x7FF) != 0 ? 0x800 : 0);
+  if (magnitude >> 53 != 0)
+    magnitude = (magnitude & ~std::uint64_t{0x7FF}) | ((magnitude & 0x7FF) != 0 ? 0x800 : 0);
   const auto result = static_cast<double>(magnitude);
   return negative ? -result : result;
 }
 
 // To a float, from a double that holds the value exactly or rounded to odd.
-template <class D> D encode(double value, Rounding rounding) {
+template <class D>
+D encode(double value, Rounding rounding) {
   if constexpr (std::is_same_v<D, Half>) {
     return to_half(value, rounding);
   } else if constexpr (std::is_same_v<D, Bfloat>) {
@@ -88,14 +106,16 @@ template <class D> D encode(double value, Rounding rounding) {
     return canonical(in_rounding<&convert_number<D, double>>(rounding, value));
   }
 }
-template <class D> constexpr double largest_finite() {
+template <class D>
+constexpr double largest_finite() {
   if constexpr (std::is_same_v<D, Half>) return 65504.0;
   if constexpr (std::is_same_v<D, Bfloat>) return 0x1.FEp127;
   if constexpr (std::is_same_v<D, Tensor32>) return 0x1.FFCp127;
   return static_cast<double>(std::numeric_limits<float>::max());
 }
 
-template <class D> D finish(const MicroOp& op, double value) {
+template <class D>
+D finish(const MicroOp& op, double value) {
   value = round_to_whole(value, op.rounding);
   if (op.has(relu) && value < 0) value = 0;
   if (op.has(saturate)) value = saturated(value);
@@ -108,14 +128,19 @@ template <class D> D finish(const MicroOp& op, double value) {
   }
   return result;
 }
-template <class S> double read(const MicroOp& op, S source) {
+template <class S>
+double read(const MicroOp& op, S source) {
   if constexpr (std::is_same_v<S, float>) {
     if (op.has(flush_subnormals)) return static_cast<double>(flushed(source));
   }
   return widened(source);
 }
-template <class D, class S> D convert_float(const MicroOp& op, S source) { return finish<D>(op, read(op, source)); }
-template <class D, class S> D small_from_integer(const MicroOp& op, S value) {
+template <class D, class S>
+D convert_float(const MicroOp& op, S source) {
+  return finish<D>(op, read(op, source));
+}
+template <class D, class S>
+D small_from_integer(const MicroOp& op, S value) {
   return finish<D>(op, to_odd_double(value));
 }
 
@@ -135,32 +160,45 @@ Bfloat float_to_bfloat(float value) { return to_bfloat(value); }
 double float_to_double(float value) { return static_cast<double>(value); }
 float double_to_float(double value) { return canonical(static_cast<float>(value)); }
 
-template <class D> std::uint32_t saturated_bits(std::int32_t value) {
+template <class D>
+std::uint32_t saturated_bits(std::int32_t value) {
   return static_cast<std::make_unsigned_t<D>>(clamp<D>(value));
 }
-template <class D> std::uint32_t pack_16(std::int32_t a, std::int32_t b) {
+template <class D>
+std::uint32_t pack_16(std::int32_t a, std::int32_t b) {
   return (saturated_bits<D>(a) << 16) | saturated_bits<D>(b);
 }
-template <class D> std::uint32_t pack_8(std::int32_t a, std::int32_t b, std::uint32_t c) {
+template <class D>
+std::uint32_t pack_8(std::int32_t a, std::int32_t b, std::uint32_t c) {
   return (c << 16) | (saturated_bits<D>(a) << 8) | saturated_bits<D>(b);
 }
 
 /// Like with_integer, with 8 bits too.
-template <class F> Selected with_any_integer(Type type, F f) {
+template <class F>
+Selected with_any_integer(Type type, F f) {
   switch (type) {
     case Type::B8:
-    case Type::U8: return f(std::uint8_t{});
-    case Type::S8: return f(std::int8_t{});
-    default: return with_integer(type, f);
+    case Type::U8:
+      return f(std::uint8_t{});
+    case Type::S8:
+      return f(std::int8_t{});
+    default:
+      return with_integer(type, f);
   }
 }
-template <class F> Selected with_float(Type type, F f) {
+template <class F>
+Selected with_float(Type type, F f) {
   switch (type) {
-    case Type::F16: return f(Half{});
-    case Type::Bf16: return f(Bfloat{});
-    case Type::F32: return f(float{});
-    case Type::F64: return f(double{});
-    default: return {};
+    case Type::F16:
+      return f(Half{});
+    case Type::Bf16:
+      return f(Bfloat{});
+    case Type::F32:
+      return f(float{});
+    case Type::F64:
+      return f(double{});
+    default:
+      return {};
   }
 }
 
@@ -215,11 +253,16 @@ Selected float_to_float(const ptx::Instruction& i) {
 
 Selected select_pack(const ptx::Instruction& i) {
   switch (i.type) {
-    case Type::U16: return lane_operation<&pack_16<std::uint16_t>>();
-    case Type::S16: return lane_operation<&pack_16<std::int16_t>>();
-    case Type::U8: return lane_operation<&pack_8<std::uint8_t>>();
-    case Type::S8: return lane_operation<&pack_8<std::int8_t>>();
-    default: return {};
+    case Type::U16:
+      return lane_operation<&pack_16<std::uint16_t>>();
+    case Type::S16:
+      return lane_operation<&pack_16<std::int16_t>>();
+    case Type::U8:
+      return lane_operation<&pack_8<std::uint8_t>>();
+    case Type::S8:
+      return lane_operation<&pack_8<std::int8_t>>();
+    default:
+      return {};
   }
 }
 

@@ -30,10 +30,14 @@ constexpr std::uint64_t low_bits(std::uint64_t value, std::uint32_t width_bits) 
 
 ptx::Type integer_type(std::uint32_t width_bits, bool is_signed) {
   switch (width_bits) {
-    case 8: return is_signed ? ptx::Type::S8 : ptx::Type::U8;
-    case 16: return is_signed ? ptx::Type::S16 : ptx::Type::U16;
-    case 32: return is_signed ? ptx::Type::S32 : ptx::Type::U32;
-    default: return is_signed ? ptx::Type::S64 : ptx::Type::U64;
+    case 8:
+      return is_signed ? ptx::Type::S8 : ptx::Type::U8;
+    case 16:
+      return is_signed ? ptx::Type::S16 : ptx::Type::U16;
+    case 32:
+      return is_signed ? ptx::Type::S32 : ptx::Type::U32;
+    default:
+      return is_signed ? ptx::Type::S64 : ptx::Type::U64;
   }
 }
 
@@ -47,7 +51,8 @@ OperandReference ConstantPool::add(std::uint32_t width_bits, std::uint64_t value
     value = value != 0 ? all_lanes : 0;
   }
   value = low_bits(value, width_bits);
-  const auto [entry, is_new] = offsets_.try_emplace({width_bits, value}, static_cast<std::uint32_t>(words_.size() * 8));
+  const auto [entry, is_new] =
+      offsets_.try_emplace({width_bits, value}, static_cast<std::uint32_t>(words_.size() * 8));
   if (is_new) {
     std::uint64_t word = value;
     for (std::uint32_t bits = width_bits; bits < 64; bits *= 2) word |= word << bits;
@@ -77,8 +82,8 @@ FrameLayout::FrameLayout(const ptx::Function& function) : registers(function.reg
   parameter_stride = argument_offset + align_up(function.argument_area_bytes, 16);
 }
 
-FunctionDecoder::FunctionDecoder(const ptx::Module& module, std::uint32_t function, const AddressLayout& addresses,
-                                 ConstantPool& constants)
+FunctionDecoder::FunctionDecoder(const ptx::Module& module, std::uint32_t function,
+                                 const AddressLayout& addresses, ConstantPool& constants)
     : module_(module),
       function_index_(function),
       function_(module.functions[function]),
@@ -87,13 +92,15 @@ FunctionDecoder::FunctionDecoder(const ptx::Module& module, std::uint32_t functi
       frame_(function_),
       registers_end_(frame_.registers_end) {}
 
-tl::unexpected<Error> FunctionDecoder::unsupported(const Instruction& instruction, const std::string& why) const {
+tl::unexpected<Error> FunctionDecoder::unsupported(const Instruction& instruction,
+                                                   const std::string& why) const {
   const auto variants = ptx::variants_of(instruction.opcode);
   const std::string_view name = variants.empty() ? std::string_view("?") : variants.front().name;
   const char* const type = ptx::name_of(instruction.type);
-  return fail(ErrorCode::InvalidArgument,
-              fmt::format("line {}: {}{}{} in {} is not supported by the software GPU{}{}", instruction.location.line,
-                          name, *type != '\0' ? "." : "", type, function_.name, why.empty() ? "" : ": ", why));
+  return fail(
+      ErrorCode::InvalidArgument,
+      fmt::format("line {}: {}{}{} in {} is not supported by the software GPU{}{}", instruction.location.line,
+                  name, *type != '\0' ? "." : "", type, function_.name, why.empty() ? "" : ": ", why));
 }
 
 MicroOp& FunctionDecoder::emit(Execute execute, const Instruction& instruction) {
@@ -162,9 +169,12 @@ Result<std::uint64_t> FunctionDecoder::address_of(const Instruction& instruction
                                                   bool& relative) {
   relative = false;
   switch (symbol.kind) {
-    case SymbolKind::ModuleVariable: return addresses_.module_variables[symbol.index];
-    case SymbolKind::Function: return code_base + symbol.index * code_address_step;
-    case SymbolKind::Parameter: return function_.parameters[symbol.index].offset_bytes;
+    case SymbolKind::ModuleVariable:
+      return addresses_.module_variables[symbol.index];
+    case SymbolKind::Function:
+      return code_base + symbol.index * code_address_step;
+    case SymbolKind::Parameter:
+      return function_.parameters[symbol.index].offset_bytes;
     case SymbolKind::ReturnParameter:
       return frame_.return_offset + function_.return_parameters[symbol.index].offset_bytes;
     case SymbolKind::FunctionVariable: {
@@ -173,13 +183,14 @@ Result<std::uint64_t> FunctionDecoder::address_of(const Instruction& instruction
       relative = variable.space == ptx::StateSpace::Local;
       return relative ? variable.offset_bytes : addresses_.function_variables[function_index_][symbol.index];
     }
-    case SymbolKind::None: break;
+    case SymbolKind::None:
+      break;
   }
   return unsupported(instruction, "a symbol of no kind");
 }
 
-Result<OperandReference> FunctionDecoder::symbol_source(const Instruction& instruction, const Operand& operand,
-                                                        std::uint32_t width_bits) {
+Result<OperandReference> FunctionDecoder::symbol_source(const Instruction& instruction,
+                                                        const Operand& operand, std::uint32_t width_bits) {
   bool relative = false;
   const auto address = address_of(instruction, operand.symbol, relative);
   if (!address) return propagate(address);
@@ -199,19 +210,25 @@ Result<OperandReference> FunctionDecoder::source(const Instruction& instruction,
       const std::uint32_t width = register_width(operand.register_index);
       const OperandReference place = register_place(operand.register_index);
       if (width == width_bits) return place;
-      if (width < width_bits || width_bits == 1) return unsupported(instruction, "a register of the wrong width");
+      if (width < width_bits || width_bits == 1)
+        return unsupported(instruction, "a register of the wrong width");
       const OperandReference narrowed = temporary(width_bits);
       resize(instruction, {place, narrowed, width, width_bits, false});
       return narrowed;
     }
-    case OperandKind::Immediate: return constant(width_bits, operand.bits);
-    case OperandKind::SpecialRegister: return special(instruction, operand.special, width_bits);
-    case OperandKind::Symbol: return symbol_source(instruction, operand, width_bits);
-    default: return unsupported(instruction, "an operand of this kind");
+    case OperandKind::Immediate:
+      return constant(width_bits, operand.bits);
+    case OperandKind::SpecialRegister:
+      return special(instruction, operand.special, width_bits);
+    case OperandKind::Symbol:
+      return symbol_source(instruction, operand, width_bits);
+    default:
+      return unsupported(instruction, "an operand of this kind");
   }
 }
 
-Result<OperandReference> FunctionDecoder::element_source(const ptx::VectorElement& element, std::uint32_t width_bits) {
+Result<OperandReference> FunctionDecoder::element_source(const ptx::VectorElement& element,
+                                                         std::uint32_t width_bits) {
   if (element.kind == OperandKind::Register) return register_place(element.register_index);
   if (element.kind == OperandKind::Sink) return temporary(width_bits);
   return constant(width_bits, element.bits);
@@ -220,7 +237,8 @@ Result<OperandReference> FunctionDecoder::element_source(const ptx::VectorElemen
 Result<OperandReference> FunctionDecoder::destination(const Instruction& instruction, const Operand& operand,
                                                       std::uint32_t width_bits, bool is_signed) {
   if (operand.kind == OperandKind::Sink) return temporary(width_bits);
-  const bool is_register = operand.kind == OperandKind::Register || operand.kind == OperandKind::PredicatePair;
+  const bool is_register =
+      operand.kind == OperandKind::Register || operand.kind == OperandKind::PredicatePair;
   if (!is_register) return unsupported(instruction, "a destination of this kind");
   if (operand.register_index == ptx::no_index) return temporary(width_bits);
   const std::uint32_t width = register_width(operand.register_index);
@@ -273,7 +291,8 @@ void FunctionDecoder::patch_jumps(const std::vector<std::uint32_t>& starts) {
   }
   for (const ptx::BranchTable& table : function_.branch_tables) {
     std::vector<std::int32_t>& targets = code_.branch_tables.emplace_back();
-    for (const std::uint32_t target : table.targets) targets.push_back(static_cast<std::int32_t>(starts[target]));
+    for (const std::uint32_t target : table.targets)
+      targets.push_back(static_cast<std::int32_t>(starts[target]));
   }
 }
 
@@ -288,7 +307,8 @@ Result<FunctionCode> FunctionDecoder::decode() {
   starts.push_back(static_cast<std::uint32_t>(code_.code.size()));
   emit(&execute_return, Instruction{});
   patch_jumps(starts);
-  for (const ptx::Register& each : function_.registers) code_.register_count += width_of(each.type) == 64 ? 2 : 1;
+  for (const ptx::Register& each : function_.registers)
+    code_.register_count += width_of(each.type) == 64 ? 2 : 1;
   code_.local_bytes = align_up(function_.local_frame_bytes, 16);
   code_.return_offset = frame_.return_offset;
   code_.parameter_base = align_up(registers_end_, 64);

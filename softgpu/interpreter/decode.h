@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/// From PTX instructions to micro-ops: registers get their places, constants and special registers become operands,
-/// symbols become addresses.
+/// From PTX instructions to micro-ops: registers get their places, constants and special registers become
+/// operands, symbols become addresses.
 #pragma once
 
 #include <cstdint>
@@ -61,13 +61,18 @@ class FunctionDecoder {
   const FrameLayout& frame() const { return frame_; }
   FunctionCode& code() { return code_; }
 
-  /// Appends a micro-op with the guard and flags of the instruction. The reference is good until the next emit.
+  /// Appends a micro-op with the guard and flags of the instruction. The reference is good until the next
+  /// emit.
   MicroOp& emit(Execute execute, const ptx::Instruction& instruction);
   /// A register for one instruction's intermediate value.
   OperandReference temporary(std::uint32_t width_bits);
-  OperandReference constant(std::uint32_t width_bits, std::uint64_t value) { return constants_.add(width_bits, value); }
+  OperandReference constant(std::uint32_t width_bits, std::uint64_t value) {
+    return constants_.add(width_bits, value);
+  }
   OperandReference register_place(std::uint32_t index) const { return frame_.registers[index]; }
-  std::uint32_t register_width(std::uint32_t index) const { return width_of(function_.registers[index].type); }
+  std::uint32_t register_width(std::uint32_t index) const {
+    return width_of(function_.registers[index].type);
+  }
 
   /// An operand to read, `width_bits` wide; may emit micro-ops that bring it there.
   Result<OperandReference> source(const ptx::Instruction& instruction, const ptx::Operand& operand,
@@ -78,11 +83,14 @@ class FunctionDecoder {
                                        std::uint32_t width_bits, bool is_signed);
   void finish(const ptx::Instruction& instruction);
   /// The address of a symbol as a number; false for `relative` when it does not depend on the frame.
-  Result<std::uint64_t> address_of(const ptx::Instruction& instruction, const ptx::Symbol& symbol, bool& relative);
+  Result<std::uint64_t> address_of(const ptx::Instruction& instruction, const ptx::Symbol& symbol,
+                                   bool& relative);
 
   /// One micro-op of a lane operation, operands in order.
   Status emit_selected(const ptx::Instruction& instruction, const Selected& selected);
-  void jump_to(std::uint32_t instruction_index) { jumps_.emplace_back(code_.code.size() - 1, instruction_index); }
+  void jump_to(std::uint32_t instruction_index) {
+    jumps_.emplace_back(code_.code.size() - 1, instruction_index);
+  }
   tl::unexpected<Error> unsupported(const ptx::Instruction& instruction, const std::string& why = {}) const;
 
  private:

@@ -48,7 +48,8 @@ Result<Formal> formal_side(const FunctionDecoder& decoder, const Instruction& i,
     const ptx::Prototype& prototype = caller.prototypes[call.prototype_index];
     return Formal{&prototype.parameters, &prototype.return_parameters, nullptr};
   }
-  if (call.targets_index != ptx::no_index && !caller.call_targets[call.targets_index].function_indices.empty()) {
+  if (call.targets_index != ptx::no_index &&
+      !caller.call_targets[call.targets_index].function_indices.empty()) {
     const std::uint32_t first = caller.call_targets[call.targets_index].function_indices.front();
     const ptx::Function& callee = decoder.module().functions[first];
     return Formal{&callee.parameters, &callee.return_parameters, nullptr};
@@ -77,7 +78,8 @@ Status place_formal(const FunctionDecoder& decoder, const Instruction& i, const 
 Result<CallValue> call_value(FunctionDecoder& decoder, const Instruction& i, const Operand& actual,
                              const ptx::Parameter& formal, const Formal& side, bool is_return) {
   CallValue value;
-  if (Status status = place_formal(decoder, i, formal, side, value); !status) return tl::unexpected(status.error());
+  if (Status status = place_formal(decoder, i, formal, side, value); !status)
+    return tl::unexpected(status.error());
   const std::uint32_t width = value.size_bytes * 8;
   if (actual.kind == OperandKind::Symbol) {
     if (decoder.function().is_entry && actual.symbol.kind == SymbolKind::Parameter) {
@@ -90,8 +92,10 @@ Result<CallValue> call_value(FunctionDecoder& decoder, const Instruction& i, con
     value.caller_offset = static_cast<std::uint32_t>(*offset);
     return value;
   }
-  if (width != 8 && width != 16 && width != 32 && width != 64) return decoder.unsupported(i, "a register argument");
-  const auto place = is_return ? decoder.destination(i, actual, width, false) : decoder.source(i, actual, width);
+  if (width != 8 && width != 16 && width != 32 && width != 64)
+    return decoder.unsupported(i, "a register argument");
+  const auto place =
+      is_return ? decoder.destination(i, actual, width, false) : decoder.source(i, actual, width);
   if (!place) return propagate(place);
   value.caller = CallValue::Place::Register;
   value.caller_register = *place;
@@ -123,14 +127,16 @@ Status decode_call(FunctionDecoder& decoder, const Instruction& i) {
   const bool direct = call.function_index != ptx::no_index;
   if (direct && !side->function->has_body) {
     // A failed assertion ends the kernel; anything else that is not there is an error, as it is for a linker.
-    if (side->function->name != "__assertfail") return decoder.unsupported(i, side->function->name + " has no body");
+    if (side->function->name != "__assertfail")
+      return decoder.unsupported(i, side->function->name + " has no body");
     decoder.emit(&execute_trap, i).detail = static_cast<std::int32_t>(GpuFaultKind::Trap);
     return {};
   }
   CallSite site;
   site.function_index = call.function_index;
   if (!direct) {
-    if (decoder.register_width(call.target_register_index) != 64) return decoder.unsupported(i, "a 32-bit target");
+    if (decoder.register_width(call.target_register_index) != 64)
+      return decoder.unsupported(i, "a 32-bit target");
     site.target = decoder.register_place(call.target_register_index);
   }
   if (Status status = place_values(decoder, i, call, *side, site); !status) return status;

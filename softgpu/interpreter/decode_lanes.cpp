@@ -21,10 +21,13 @@ Selected select_arithmetic(const Instruction& i) {
     case Type::F16:
     case Type::F16x2:
     case Type::Bf16:
-    case Type::Bf16x2: return select_half(i);
+    case Type::Bf16x2:
+      return select_half(i);
     case Type::F32:
-    case Type::F64: return select_float(i);
-    default: return select_integer(i);
+    case Type::F64:
+      return select_float(i);
+    default:
+      return select_integer(i);
   }
 }
 
@@ -60,7 +63,8 @@ Status decode_choice(FunctionDecoder& decoder, const Instruction& i) {
 }
 
 /// p = a cmp b into `to`.
-Status emit_comparison(FunctionDecoder& decoder, const Instruction& i, Type type, int half, OperandReference to) {
+Status emit_comparison(FunctionDecoder& decoder, const Instruction& i, Type type, int half,
+                       OperandReference to) {
   const Selected selected = select_comparison(i, type, half);
   if (!selected) return decoder.unsupported(i);
   std::array<OperandReference, 3> places;
@@ -76,8 +80,8 @@ Status emit_comparison(FunctionDecoder& decoder, const Instruction& i, Type type
 }
 
 /// to = (a, perhaps inverted) op c.
-Status emit_combination(FunctionDecoder& decoder, const Instruction& i, OperandReference to, OperandReference a,
-                        bool inverted) {
+Status emit_combination(FunctionDecoder& decoder, const Instruction& i, OperandReference to,
+                        OperandReference a, bool inverted) {
   const ptx::Operand& third = i.operands[3];
   const auto c = decoder.source(i, third, 1);
   if (!c) return tl::unexpected(c.error());
@@ -89,7 +93,8 @@ Status emit_combination(FunctionDecoder& decoder, const Instruction& i, OperandR
   return {};
 }
 
-void emit_inversion(FunctionDecoder& decoder, const Instruction& i, OperandReference to, OperandReference from) {
+void emit_inversion(FunctionDecoder& decoder, const Instruction& i, OperandReference to,
+                    OperandReference from) {
   MicroOp& op = decoder.emit(select_predicate_combination(ptx::BoolOp::And).execute, i);
   op.operands = {to, from, from};
   op.negated = 6;
@@ -100,7 +105,8 @@ OperandReference predicate_place(FunctionDecoder& decoder, std::uint32_t index) 
 }
 
 /// p|q of packed types: the low halves' result and the high halves'.
-Status decode_packed_setp(FunctionDecoder& decoder, const Instruction& i, OperandReference p, OperandReference q) {
+Status decode_packed_setp(FunctionDecoder& decoder, const Instruction& i, OperandReference p,
+                          OperandReference q) {
   const std::array<OperandReference, 2> to = {p, q};
   for (int half = 0; half < 2; ++half) {
     const bool combined = i.modifiers.bool_op != ptx::BoolOp::None;
@@ -119,7 +125,8 @@ Status decode_setp(FunctionDecoder& decoder, const Instruction& i) {
   const std::uint32_t first = to.kind == OperandKind::Sink ? ptx::no_index : to.register_index;
   const OperandReference p = predicate_place(decoder, first);
   if (i.type == Type::F16x2 || i.type == Type::Bf16x2) {
-    return decode_packed_setp(decoder, i, p, predicate_place(decoder, is_pair ? to.second_register_index : ptx::no_index));
+    return decode_packed_setp(decoder, i, p,
+                              predicate_place(decoder, is_pair ? to.second_register_index : ptx::no_index));
   }
   const bool combined = i.modifiers.bool_op != ptx::BoolOp::None;
   const bool second = is_pair && to.second_register_index != ptx::no_index;
@@ -147,12 +154,16 @@ Status decode_setp(FunctionDecoder& decoder, const Instruction& i) {
 
 std::uint64_t true_value(Type type) {
   switch (type) {
-    case Type::F32: return std::bit_cast<std::uint32_t>(1.0F);
+    case Type::F32:
+      return std::bit_cast<std::uint32_t>(1.0F);
     case Type::F16:
-    case Type::F16x2: return 0x3C00;
+    case Type::F16x2:
+      return 0x3C00;
     case Type::Bf16:
-    case Type::Bf16x2: return 0x3F80;
-    default: return ~std::uint64_t{0};
+    case Type::Bf16x2:
+      return 0x3F80;
+    default:
+      return ~std::uint64_t{0};
   }
 }
 
@@ -190,14 +201,14 @@ struct Entry {
 };
 const std::array<Entry, 6> entries = {{
     {&decode_arithmetic,
-     {Opcode::Abs,  Opcode::Add, Opcode::Addc, Opcode::Copysign, Opcode::Cos,  Opcode::Div,   Opcode::Dp2a,
-      Opcode::Dp4a, Opcode::Ex2, Opcode::Fma,  Opcode::Lg2,      Opcode::Mad,  Opcode::Mad24, Opcode::Madc,
-      Opcode::Max,  Opcode::Min, Opcode::Mul,  Opcode::Mul24,    Opcode::Neg,  Opcode::Rcp,   Opcode::Rem,
-      Opcode::Rsqrt, Opcode::Sad, Opcode::Sin, Opcode::Sqrt,     Opcode::Sub,  Opcode::Subc,  Opcode::Tanh}},
+     {Opcode::Abs,   Opcode::Add, Opcode::Addc, Opcode::Copysign, Opcode::Cos, Opcode::Div,   Opcode::Dp2a,
+      Opcode::Dp4a,  Opcode::Ex2, Opcode::Fma,  Opcode::Lg2,      Opcode::Mad, Opcode::Mad24, Opcode::Madc,
+      Opcode::Max,   Opcode::Min, Opcode::Mul,  Opcode::Mul24,    Opcode::Neg, Opcode::Rcp,   Opcode::Rem,
+      Opcode::Rsqrt, Opcode::Sad, Opcode::Sin,  Opcode::Sqrt,     Opcode::Sub, Opcode::Subc,  Opcode::Tanh}},
     {&decode_bits,
-     {Opcode::And, Opcode::Bfe, Opcode::Bfi, Opcode::Bfind, Opcode::Bmsk, Opcode::Brev, Opcode::Clz, Opcode::Cnot,
-      Opcode::Fns, Opcode::Lop3, Opcode::Not, Opcode::Or, Opcode::Popc, Opcode::Prmt, Opcode::Shf, Opcode::Shl,
-      Opcode::Shr, Opcode::Szext, Opcode::Xor}},
+     {Opcode::And, Opcode::Bfe, Opcode::Bfi, Opcode::Bfind, Opcode::Bmsk, Opcode::Brev, Opcode::Clz,
+      Opcode::Cnot, Opcode::Fns, Opcode::Lop3, Opcode::Not, Opcode::Or, Opcode::Popc, Opcode::Prmt,
+      Opcode::Shf, Opcode::Shl, Opcode::Shr, Opcode::Szext, Opcode::Xor}},
     {&decode_choice, {Opcode::Selp, Opcode::Slct, Opcode::Testp}},
     {&decode_convert, {Opcode::Cvt, Opcode::CvtPack}},
     {&decode_setp, {Opcode::Setp}},
@@ -208,7 +219,8 @@ const std::array<Entry, 6> entries = {{
 
 DecodeFunction find_lane_decoder(Opcode opcode) {
   for (const Entry& entry : entries) {
-    if (std::find(entry.opcodes.begin(), entry.opcodes.end(), opcode) != entry.opcodes.end()) return entry.decode;
+    if (std::find(entry.opcodes.begin(), entry.opcodes.end(), opcode) != entry.opcodes.end())
+      return entry.decode;
   }
   return nullptr;
 }

@@ -43,8 +43,10 @@ Result<Address> decode_address(FunctionDecoder& decoder, const Instruction& i, c
       address.offset += *base;
       break;
     }
-    case OperandKind::AbsoluteAddress: break;
-    default: return decoder.unsupported(i, "this kind of address");
+    case OperandKind::AbsoluteAddress:
+      break;
+    default:
+      return decoder.unsupported(i, "this kind of address");
   }
   address.place = decoder.constant(64, 0);
   return address;
@@ -67,12 +69,17 @@ Space parameter_space(const FunctionDecoder& decoder, const Operand& address) {
 Space space_of(const FunctionDecoder& decoder, const Instruction& i, const Operand& address) {
   switch (i.modifiers.space) {
     case StateSpace::Global:
-    case StateSpace::Const: return Space::Global;
+    case StateSpace::Const:
+      return Space::Global;
     case StateSpace::Shared:
-    case StateSpace::SharedCluster: return Space::Shared;
-    case StateSpace::Local: return Space::Local;
-    case StateSpace::Param: return parameter_space(decoder, address);
-    default: break;
+    case StateSpace::SharedCluster:
+      return Space::Shared;
+    case StateSpace::Local:
+      return Space::Local;
+    case StateSpace::Param:
+      return parameter_space(decoder, address);
+    default:
+      break;
   }
   return i.opcode == Opcode::Ldu ? Space::Global : Space::Generic;
 }
@@ -84,7 +91,8 @@ struct Elements {
   std::size_t count = 0;
 };
 
-std::uint32_t element_width(const FunctionDecoder& decoder, const Operand& operand, std::uint32_t memory_bits) {
+std::uint32_t element_width(const FunctionDecoder& decoder, const Operand& operand,
+                            std::uint32_t memory_bits) {
   if (operand.kind == OperandKind::Register) return decoder.register_width(operand.register_index);
   for (const ptx::VectorElement& element : operand.elements) {
     if (element.kind == OperandKind::Register) return decoder.register_width(element.register_index);
@@ -96,7 +104,8 @@ Result<Elements> decode_elements(FunctionDecoder& decoder, const Instruction& i,
   Elements elements;
   elements.width_bits = element_width(decoder, operand, ptx::size_bytes(i.type) * 8);
   if (operand.kind == OperandKind::Vector) {
-    if (operand.elements.size() > elements.places.size()) return decoder.unsupported(i, "more than four elements");
+    if (operand.elements.size() > elements.places.size())
+      return decoder.unsupported(i, "more than four elements");
     for (const ptx::VectorElement& element : operand.elements) {
       const bool is_register = element.kind == OperandKind::Register;
       if (is_register && decoder.register_width(element.register_index) != elements.width_bits) {
@@ -108,16 +117,17 @@ Result<Elements> decode_elements(FunctionDecoder& decoder, const Instruction& i,
     }
     return elements;
   }
-  const auto place = operand.kind == OperandKind::Sink ? Result<OperandReference>(decoder.temporary(elements.width_bits))
-                                                       : decoder.source(i, operand, elements.width_bits);
+  const auto place = operand.kind == OperandKind::Sink
+                         ? Result<OperandReference>(decoder.temporary(elements.width_bits))
+                         : decoder.source(i, operand, elements.width_bits);
   if (!place) return propagate(place);
   elements.places[0] = *place;
   elements.count = 1;
   return elements;
 }
 
-Status emit_access(FunctionDecoder& decoder, const Instruction& i, const Operand& where, const Elements& elements,
-                   Transfer transfer, bool is_store) {
+Status emit_access(FunctionDecoder& decoder, const Instruction& i, const Operand& where,
+                   const Elements& elements, Transfer transfer, bool is_store) {
   const std::uint32_t total = ptx::size_bytes(i.type) * static_cast<std::uint32_t>(elements.count);
   if (transfer == nullptr || !std::has_single_bit(total)) return decoder.unsupported(i);
   const auto address = decode_address(decoder, i, where);
@@ -232,10 +242,14 @@ Status decode_nothing(FunctionDecoder& decoder, const Instruction& i) {
 std::uint64_t window_of(StateSpace space) {
   switch (space) {
     case StateSpace::Shared:
-    case StateSpace::SharedCluster: return shared_window_base;
-    case StateSpace::Local: return local_window_base;
-    case StateSpace::Param: return parameter_window_base;
-    default: return 0;
+    case StateSpace::SharedCluster:
+      return shared_window_base;
+    case StateSpace::Local:
+      return local_window_base;
+    case StateSpace::Param:
+      return parameter_window_base;
+    default:
+      return 0;
   }
 }
 

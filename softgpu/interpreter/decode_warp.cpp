@@ -52,9 +52,12 @@ BarrierAction action_of(const Instruction& i) {
   if (i.opcode == Opcode::BarSync) return BarrierAction::Sync;
   if (i.opcode == Opcode::BarArrive) return BarrierAction::Arrive;
   switch (i.modifiers.bool_op) {
-    case ptx::BoolOp::Popc: return BarrierAction::Population;
-    case ptx::BoolOp::And: return BarrierAction::And;
-    default: return BarrierAction::Or;
+    case ptx::BoolOp::Popc:
+      return BarrierAction::Population;
+    case ptx::BoolOp::And:
+      return BarrierAction::And;
+    default:
+      return BarrierAction::Or;
   }
 }
 
@@ -105,13 +108,13 @@ struct Entry {
   DecodeFunction decode;
 };
 constexpr std::array entries = {
-    Entry{Opcode::Shfl, &decode_sync},         Entry{Opcode::ShflSync, &decode_sync},
-    Entry{Opcode::Vote, &decode_sync},         Entry{Opcode::VoteSync, &decode_sync},
-    Entry{Opcode::MatchAny, &decode_sync},     Entry{Opcode::MatchAll, &decode_sync},
-    Entry{Opcode::ReduxSync, &decode_sync},    Entry{Opcode::ElectSync, &decode_sync},
-    Entry{Opcode::BarWarpSync, &decode_sync},  Entry{Opcode::Activemask, &decode_active_mask},
-    Entry{Opcode::BarSync, &decode_barrier},   Entry{Opcode::BarArrive, &decode_barrier},
-    Entry{Opcode::BarRed, &decode_barrier},    Entry{Opcode::Membar, &decode_fence},
+    Entry{Opcode::Shfl, &decode_sync},        Entry{Opcode::ShflSync, &decode_sync},
+    Entry{Opcode::Vote, &decode_sync},        Entry{Opcode::VoteSync, &decode_sync},
+    Entry{Opcode::MatchAny, &decode_sync},    Entry{Opcode::MatchAll, &decode_sync},
+    Entry{Opcode::ReduxSync, &decode_sync},   Entry{Opcode::ElectSync, &decode_sync},
+    Entry{Opcode::BarWarpSync, &decode_sync}, Entry{Opcode::Activemask, &decode_active_mask},
+    Entry{Opcode::BarSync, &decode_barrier},  Entry{Opcode::BarArrive, &decode_barrier},
+    Entry{Opcode::BarRed, &decode_barrier},   Entry{Opcode::Membar, &decode_fence},
     Entry{Opcode::Fence, &decode_fence},
 };
 

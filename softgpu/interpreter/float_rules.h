@@ -33,15 +33,19 @@ T saturated(T value) {
 
 inline int host_rounding(ptx::Rounding rounding) {
   switch (rounding) {
-    case ptx::Rounding::Rz: return FE_TOWARDZERO;
-    case ptx::Rounding::Rm: return FE_DOWNWARD;
-    case ptx::Rounding::Rp: return FE_UPWARD;
-    default: return FE_TONEAREST;
+    case ptx::Rounding::Rz:
+      return FE_TOWARDZERO;
+    case ptx::Rounding::Rm:
+      return FE_DOWNWARD;
+    case ptx::Rounding::Rp:
+      return FE_UPWARD;
+    default:
+      return FE_TONEAREST;
   }
 }
 
-/// function(values...) computed under that rounding. The call goes through a volatile pointer so that the compiler
-/// cannot move the arithmetic across the change of mode.
+/// function(values...) computed under that rounding. The call goes through a volatile pointer so that the
+/// compiler cannot move the arithmetic across the change of mode.
 template <auto function, class... T>
 auto in_rounding(ptx::Rounding rounding, T... values) {
   auto* volatile opaque = function;

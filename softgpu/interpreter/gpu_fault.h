@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What the software GPU's execution units raise, in the hardware's terms. What becomes of it (CUDA error, Xid,
-/// UVM event, delays) is the driver's business, in softgpu/driver.
+/// What the software GPU's execution units raise, in the hardware's terms. What becomes of it (CUDA error,
+/// Xid, UVM event, delays) is the driver's business, in softgpu/driver.
 #pragma once
 
 #include <cstdint>

@@ -17,11 +17,16 @@ Float make_odd(Float rounded, bool error_is_outward) {
 
 bool rounds_up(double rest, bool last_bit, bool negative, ptx::Rounding rounding) {
   switch (rounding) {
-    case ptx::Rounding::Rz: return false;
-    case ptx::Rounding::Rm: return negative && rest > 0;
-    case ptx::Rounding::Rp: return !negative && rest > 0;
-    case ptx::Rounding::Rna: return rest >= 0.5;
-    default: return rest > 0.5 || (rest == 0.5 && last_bit);
+    case ptx::Rounding::Rz:
+      return false;
+    case ptx::Rounding::Rm:
+      return negative && rest > 0;
+    case ptx::Rounding::Rp:
+      return !negative && rest > 0;
+    case ptx::Rounding::Rna:
+      return rest >= 0.5;
+    default:
+      return rest > 0.5 || (rest == 0.5 && last_bit);
   }
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/// The 16-bit float formats: conversions to and from float and double, bit exact (IEEE 754 binary16 and bfloat16).
+/// The 16-bit float formats: conversions to and from float and double, bit exact (IEEE 754 binary16 and
+/// bfloat16).
 #pragma once
 
 #include <bit>
@@ -26,7 +27,9 @@ struct Bfloat2 {
 
 inline constexpr std::uint16_t canonical_nan_16 = 0x7FFF;
 
-inline float to_float(Bfloat value) { return std::bit_cast<float>(static_cast<std::uint32_t>(value.bits) << 16); }
+inline float to_float(Bfloat value) {
+  return std::bit_cast<float>(static_cast<std::uint32_t>(value.bits) << 16);
+}
 inline float to_float(Half value) {
   const std::uint32_t sign = static_cast<std::uint32_t>(value.bits & 0x8000U) << 16;
   const std::uint32_t magnitude = static_cast<std::uint32_t>(value.bits & 0x7FFFU) << 13;

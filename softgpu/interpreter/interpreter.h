@@ -40,11 +40,13 @@ class Kernel {
   virtual std::uint32_t max_threads_per_block() const = 0;
 };
 
-/// A PTX module whose .global and .const variables have addresses. Immutable after creation; shared by threads.
+/// A PTX module whose .global and .const variables have addresses. Immutable after creation; shared by
+/// threads.
 class LoadedModule {
  public:
   /// Where module variables go: returns the GPU address of `size` zeroed, mapped bytes, or an error.
-  using AllocateGlobal = std::function<Result<std::uint64_t>(std::uint64_t size_bytes, std::uint64_t alignment_bytes)>;
+  using AllocateGlobal =
+      std::function<Result<std::uint64_t>(std::uint64_t size_bytes, std::uint64_t alignment_bytes)>;
   /// Copies initial values to a GPU address that AllocateGlobal returned.
   using WriteGlobal = std::function<Status(std::uint64_t address, std::span<const std::byte> bytes)>;
 
@@ -72,7 +74,8 @@ struct Launch {
   Dimensions block;
   std::uint32_t dynamic_shared_bytes = 0;
   std::vector<std::byte> parameters;  ///< packed as `Kernel::parameters` says
-  std::uint64_t stack_limit_bytes = 1024;  ///< local memory for call frames per thread, beyond the entry's own
+  std::uint64_t stack_limit_bytes =
+      1024;  ///< local memory for call frames per thread, beyond the entry's own
 };
 
 /// Polled by running kernels, at least once every few thousand instructions of a thread.
@@ -90,8 +93,8 @@ struct Completed {
 struct Stopped {};
 using LaunchOutcome = std::variant<Completed, Stopped, GpuFault>;
 
-/// Runs one launch to its end on the calling thread. A fault stops the kernel where it is: what other threads of
-/// the grid have written by then stays written.
+/// Runs one launch to its end on the calling thread. A fault stops the kernel where it is: what other threads
+/// of the grid have written by then stays written.
 LaunchOutcome run_launch(const Launch& launch, const AddressSpace& memory, ExecutionControl& control);
 
 }  // namespace firebreak::softgpu

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Makes handlers out of functions of one lane: `lane_operation<&add<float>>()`. The types in the function's signature
-/// are the widths of the operands; `bool` is a predicate. A first parameter `const MicroOp&` gets the micro-op.
+/// Makes handlers out of functions of one lane: `lane_operation<&add<float>>()`. The types in the function's
+/// signature are the widths of the operands; `bool` is a predicate. A first parameter `const MicroOp&` gets
+/// the micro-op.
 #pragma once
 
 #include <array>
@@ -16,13 +17,21 @@ namespace firebreak::softgpu {
 template <std::size_t size>
 struct StorageOfSize;
 template <>
-struct StorageOfSize<1> { using Type = std::uint8_t; };
+struct StorageOfSize<1> {
+  using Type = std::uint8_t;
+};
 template <>
-struct StorageOfSize<2> { using Type = std::uint16_t; };
+struct StorageOfSize<2> {
+  using Type = std::uint16_t;
+};
 template <>
-struct StorageOfSize<4> { using Type = std::uint32_t; };
+struct StorageOfSize<4> {
+  using Type = std::uint32_t;
+};
 template <>
-struct StorageOfSize<8> { using Type = std::uint64_t; };
+struct StorageOfSize<8> {
+  using Type = std::uint64_t;
+};
 /// Registers are read and written as unsigned integers only, whatever they hold.
 template <class T>
 using Storage = typename StorageOfSize<sizeof(T)>::Type;
@@ -131,7 +140,8 @@ struct Handler<function, D (*)(const MicroOp&, S...)> {
   }
   template <class... Source>
   static void run_on(Warp& warp, const MicroOp& op, Source... source) {
-    store_lanes<D>(warp, op, warp.lanes(op), [&op, source...](int lane) { return function(op, source[lane]...); });
+    store_lanes<D>(warp, op, warp.lanes(op),
+                   [&op, source...](int lane) { return function(op, source[lane]...); });
   }
   static constexpr Selected selected{&execute, {lane_width<D>, lane_width<S>...}, 1 + sizeof...(S)};
 };
@@ -149,15 +159,22 @@ template <class F>
 Selected with_integer(ptx::Type type, F f) {
   switch (type) {
     case ptx::Type::B16:
-    case ptx::Type::U16: return f(std::uint16_t{});
-    case ptx::Type::S16: return f(std::int16_t{});
+    case ptx::Type::U16:
+      return f(std::uint16_t{});
+    case ptx::Type::S16:
+      return f(std::int16_t{});
     case ptx::Type::B32:
-    case ptx::Type::U32: return f(std::uint32_t{});
-    case ptx::Type::S32: return f(std::int32_t{});
+    case ptx::Type::U32:
+      return f(std::uint32_t{});
+    case ptx::Type::S32:
+      return f(std::int32_t{});
     case ptx::Type::B64:
-    case ptx::Type::U64: return f(std::uint64_t{});
-    case ptx::Type::S64: return f(std::int64_t{});
-    default: return {};
+    case ptx::Type::U64:
+      return f(std::uint64_t{});
+    case ptx::Type::S64:
+      return f(std::int64_t{});
+    default:
+      return {};
   }
 }
 
@@ -165,10 +182,14 @@ Selected with_integer(ptx::Type type, F f) {
 template <class F>
 Selected with_bits(ptx::Type type, F f) {
   switch (ptx::size_bytes(type)) {
-    case 2: return f(std::uint16_t{});
-    case 4: return f(std::uint32_t{});
-    case 8: return f(std::uint64_t{});
-    default: return {};
+    case 2:
+      return f(std::uint16_t{});
+    case 4:
+      return f(std::uint32_t{});
+    case 8:
+      return f(std::uint64_t{});
+    default:
+      return {};
   }
 }
 

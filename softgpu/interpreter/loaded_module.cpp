@@ -60,7 +60,9 @@ class DecodedModule final : public LoadedModule {
 
 }  // namespace
 
-std::uint32_t DecodedKernel::register_count() const { return std::min(entry().register_count, most_registers); }
+std::uint32_t DecodedKernel::register_count() const {
+  return std::min(entry().register_count, most_registers);
+}
 
 Result<std::unique_ptr<DecodedKernel>> DecodedKernel::decode(const ptx::Module& module, std::uint32_t entry,
                                                              const AddressLayout& addresses) {
@@ -88,7 +90,8 @@ Result<std::unique_ptr<DecodedKernel>> DecodedKernel::decode(const ptx::Module& 
   return kernel;
 }
 
-Result<std::shared_ptr<const LoadedModule>> LoadedModule::load(ptx::Module module, const AllocateGlobal& allocate,
+Result<std::shared_ptr<const LoadedModule>> LoadedModule::load(ptx::Module module,
+                                                               const AllocateGlobal& allocate,
                                                                const WriteGlobal& write) {
   const auto addresses = place_variables(module, allocate, write);
   if (!addresses) return tl::unexpected(addresses.error());

@@ -49,10 +49,14 @@ template <class T>
 Transfer store_from(std::uint32_t register_bits) {
   if (register_bits < sizeof(T) * 8) return nullptr;
   switch (register_bits) {
-    case 8: return &store<T, std::uint8_t>;
-    case 16: return &store<T, std::uint16_t>;
-    case 32: return &store<T, std::uint32_t>;
-    default: return &store<T, std::uint64_t>;
+    case 8:
+      return &store<T, std::uint8_t>;
+    case 16:
+      return &store<T, std::uint16_t>;
+    case 32:
+      return &store<T, std::uint32_t>;
+    default:
+      return &store<T, std::uint64_t>;
   }
 }
 
@@ -85,27 +89,41 @@ void copy_lane(std::byte* to, const std::byte* from, std::size_t size, std::size
 
 Transfer select_load(ptx::Type type, std::uint32_t register_bits) {
   switch (type) {
-    case ptx::Type::S8: return load_into<std::int8_t>(register_bits);
-    case ptx::Type::S16: return load_into<std::int16_t>(register_bits);
-    case ptx::Type::S32: return load_into<std::int32_t>(register_bits);
-    default: break;
+    case ptx::Type::S8:
+      return load_into<std::int8_t>(register_bits);
+    case ptx::Type::S16:
+      return load_into<std::int16_t>(register_bits);
+    case ptx::Type::S32:
+      return load_into<std::int32_t>(register_bits);
+    default:
+      break;
   }
   switch (ptx::size_bytes(type)) {
-    case 1: return load_into<std::uint8_t>(register_bits);
-    case 2: return load_into<std::uint16_t>(register_bits);
-    case 4: return load_into<std::uint32_t>(register_bits);
-    case 8: return load_into<std::uint64_t>(register_bits);
-    default: return nullptr;
+    case 1:
+      return load_into<std::uint8_t>(register_bits);
+    case 2:
+      return load_into<std::uint16_t>(register_bits);
+    case 4:
+      return load_into<std::uint32_t>(register_bits);
+    case 8:
+      return load_into<std::uint64_t>(register_bits);
+    default:
+      return nullptr;
   }
 }
 
 Transfer select_store(ptx::Type type, std::uint32_t register_bits) {
   switch (ptx::size_bytes(type)) {
-    case 1: return store_from<std::uint8_t>(register_bits);
-    case 2: return store_from<std::uint16_t>(register_bits);
-    case 4: return store_from<std::uint32_t>(register_bits);
-    case 8: return store_from<std::uint64_t>(register_bits);
-    default: return nullptr;
+    case 1:
+      return store_from<std::uint8_t>(register_bits);
+    case 2:
+      return store_from<std::uint16_t>(register_bits);
+    case 4:
+      return store_from<std::uint32_t>(register_bits);
+    case 8:
+      return store_from<std::uint64_t>(register_bits);
+    default:
+      return nullptr;
   }
 }
 
@@ -127,7 +145,8 @@ const MicroOp* execute_copy_async(Warp& warp, const MicroOp* op) {
       if (sizes[lane] == 0) reading &= ~(LaneMask{1} << lane);
     }
   }
-  if (!find_lanes<Space::Shared>(warp, op, mask, LaneAddresses(warp, *op), size, GpuAccess::Store, to)) return nullptr;
+  if (!find_lanes<Space::Shared>(warp, op, mask, LaneAddresses(warp, *op), size, GpuAccess::Store, to))
+    return nullptr;
   const LaneAddresses sources(warp, source, 5);
   warp.launch->memory.refresh();
   if (!find_lanes<Space::Global>(warp, op, reading, sources, size, GpuAccess::Load, from)) return nullptr;

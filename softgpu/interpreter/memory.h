@@ -7,7 +7,8 @@
 
 namespace firebreak::softgpu {
 
-/// Moves elements of `type` between memory and registers of that many bits, at least as wide. Null: there is none.
+/// Moves elements of `type` between memory and registers of that many bits, at least as wide. Null: there is
+/// none.
 Transfer select_load(ptx::Type type, std::uint32_t register_bits);
 Transfer select_store(ptx::Type type, std::uint32_t register_bits);
 

@@ -19,17 +19,22 @@ Space resolve(Space space, std::uint64_t& address) {
   return Space::Global;
 }
 
-GpuFaultKind reason(const Warp& warp, Space space, std::uint64_t address, std::uint64_t size, GpuAccess access) {
+GpuFaultKind reason(const Warp& warp, Space space, std::uint64_t address, std::uint64_t size,
+                    GpuAccess access) {
   if ((address & (size - 1)) != 0) return GpuFaultKind::MisalignedAddress;
   switch (space) {
-    case Space::Shared: return GpuFaultKind::SharedOutOfBounds;
-    case Space::Local: return GpuFaultKind::LocalOutOfBounds;
+    case Space::Shared:
+      return GpuFaultKind::SharedOutOfBounds;
+    case Space::Local:
+      return GpuFaultKind::LocalOutOfBounds;
     case Space::EntryParameter:
     case Space::FrameParameter:
       return access == GpuAccess::Load ? GpuFaultKind::UnmappedAccess : GpuFaultKind::ReadOnlyViolation;
-    default: break;
+    default:
+      break;
   }
-  if (in_window(address, parameter_window_base) && access != GpuAccess::Load) return GpuFaultKind::ReadOnlyViolation;
+  if (in_window(address, parameter_window_base) && access != GpuAccess::Load)
+    return GpuFaultKind::ReadOnlyViolation;
   return warp.launch->memory.reason(address, size);
 }
 

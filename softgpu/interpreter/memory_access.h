@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /// From the addresses of a warp's lanes to host memory, every one checked.
 ///
-/// Order of the checks, as in the hardware: alignment, then the window or the canonical form, then the page tables.
+/// Order of the checks, as in the hardware: alignment, then the window or the canonical form, then the page
+/// tables.
 #pragma once
 
 #include <bit>
@@ -30,7 +31,9 @@ class LaneAddresses {
       wide_ = warp.pointer<const std::uint64_t>(op.operands[operand]);
     }
   }
-  std::uint64_t operator[](int lane) const { return (narrow_ != nullptr ? narrow_[lane] : wide_[lane]) + offset_; }
+  std::uint64_t operator[](int lane) const {
+    return (narrow_ != nullptr ? narrow_[lane] : wide_[lane]) + offset_;
+  }
 
  private:
   const std::uint64_t* wide_ = nullptr;
@@ -38,7 +41,8 @@ class LaneAddresses {
   std::uint64_t offset_;
 };
 
-inline std::byte* find_offset(std::byte* base, std::uint64_t limit, std::uint64_t address, std::uint64_t size) {
+inline std::byte* find_offset(std::byte* base, std::uint64_t limit, std::uint64_t address,
+                              std::uint64_t size) {
   return address < limit && size <= limit - address ? base + address : nullptr;
 }
 inline std::byte* find_local(const Warp& warp, int lane, std::uint64_t address, std::uint64_t size) {
@@ -59,8 +63,8 @@ std::byte* find_host(Warp& warp, int lane, std::uint64_t address, std::uint64_t 
   if constexpr (space == Space::FrameParameter) {
     const FunctionCode& function = *warp.frame->function;
     std::byte* const base = warp.frame->memory + function.parameter_base;
-    return find_offset(base + static_cast<std::uint64_t>(lane) * function.parameter_stride, function.parameter_stride,
-                       address, size);
+    return find_offset(base + static_cast<std::uint64_t>(lane) * function.parameter_stride,
+                       function.parameter_stride, address, size);
   }
   if constexpr (space == Space::Generic) {
     if (address >> 63 != 0) return find_in_windows(warp, lane, address, size, write);
@@ -74,8 +78,8 @@ void raise_access(Warp& warp, const MicroOp* op, Space space, std::uint64_t addr
 
 /// Fills `hosts` for every lane of the mask; false after a fault.
 template <Space space>
-bool find_lanes(Warp& warp, const MicroOp* op, LaneMask mask, const LaneAddresses& addresses, std::uint64_t size,
-                GpuAccess access, LaneHosts& hosts) {
+bool find_lanes(Warp& warp, const MicroOp* op, LaneMask mask, const LaneAddresses& addresses,
+                std::uint64_t size, GpuAccess access, LaneHosts& hosts) {
   const bool write = access != GpuAccess::Load;
   if constexpr (space == Space::Global || space == Space::Generic) warp.launch->memory.refresh();
   for (LaneMask left = mask; left != 0; left &= left - 1) {
@@ -106,12 +110,18 @@ const MicroOp* execute_access(Warp& warp, const MicroOp* op) {
 template <GpuAccess access>
 Execute select_access(Space space) {
   switch (space) {
-    case Space::Global: return &execute_access<Space::Global, access>;
-    case Space::Shared: return &execute_access<Space::Shared, access>;
-    case Space::Local: return &execute_access<Space::Local, access>;
-    case Space::EntryParameter: return &execute_access<Space::EntryParameter, access>;
-    case Space::FrameParameter: return &execute_access<Space::FrameParameter, access>;
-    case Space::Generic: return &execute_access<Space::Generic, access>;
+    case Space::Global:
+      return &execute_access<Space::Global, access>;
+    case Space::Shared:
+      return &execute_access<Space::Shared, access>;
+    case Space::Local:
+      return &execute_access<Space::Local, access>;
+    case Space::EntryParameter:
+      return &execute_access<Space::EntryParameter, access>;
+    case Space::FrameParameter:
+      return &execute_access<Space::FrameParameter, access>;
+    case Space::Generic:
+      return &execute_access<Space::Generic, access>;
   }
   return nullptr;
 }

@@ -24,7 +24,9 @@ std::byte* MemoryPort::find_slow(std::uint64_t address, std::uint64_t size, bool
   const auto fits = [&](const Translation& entry) {
     return address >= entry.begin && address < entry.end && size <= entry.end - address;
   };
-  const auto allows = [&](const Translation& entry) { return !write || entry.access == PageAccess::ReadWrite; };
+  const auto allows = [&](const Translation& entry) {
+    return !write || entry.access == PageAccess::ReadWrite;
+  };
   for (const Translation& entry : cache_) {
     if (!fits(entry) || !allows(entry)) continue;
     use(entry);

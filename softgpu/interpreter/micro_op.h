@@ -20,8 +20,8 @@ using LaneMask = std::uint32_t;
 inline constexpr int warp_lanes = 32;
 inline constexpr LaneMask all_lanes = 0xFFFF'FFFF;
 
-/// Runs one micro-op for the active lanes; returns the next one, or null to hand control to the warp scheduler,
-/// which then looks at the warp's `leave` reason.
+/// Runs one micro-op for the active lanes; returns the next one, or null to hand control to the warp
+/// scheduler, which then looks at the warp's `leave` reason.
 using Execute = const MicroOp* (*)(Warp&, const MicroOp*);
 
 /// The host memory of a memory instruction's lanes.
@@ -32,13 +32,14 @@ using Transfer = void (*)(Warp&, const MicroOp&, LaneMask, const LaneHosts&);
 /// The memory an operand's lanes lie in.
 enum class OperandBase : std::uint32_t { Frame, Constants, Specials };
 
-/// Where an operand's 32 lanes lie: a base and a byte offset, a multiple of 4. A register of n bits is 32 consecutive
-/// values of n bits; a predicate is one LaneMask.
+/// Where an operand's 32 lanes lie: a base and a byte offset, a multiple of 4. A register of n bits is 32
+/// consecutive values of n bits; a predicate is one LaneMask.
 struct OperandReference {
   std::uint32_t packed = 0;
 
   OperandReference() = default;
-  OperandReference(OperandBase base, std::uint32_t offset) : packed(offset | static_cast<std::uint32_t>(base)) {}
+  OperandReference(OperandBase base, std::uint32_t offset)
+      : packed(offset | static_cast<std::uint32_t>(base)) {}
   std::uint32_t base() const { return packed & 3U; }
   std::uint32_t offset() const { return packed & ~3U; }
 };
@@ -52,8 +53,8 @@ enum MicroOpFlag : std::uint16_t {
   propagate_nan = 1U << 4,
   xor_sign = 1U << 5,
   carry_out = 1U << 6,
-  narrow_address = 1U << 7,   ///< the address register has 32 bits
-  frame_relative = 1U << 8,   ///< the address is relative to the frame's part of local memory
+  narrow_address = 1U << 7,        ///< the address register has 32 bits
+  frame_relative = 1U << 8,        ///< the address is relative to the frame's part of local memory
   second_narrow_address = 1U << 9  ///< cp.async: the same, of the source
 };
 
@@ -68,10 +69,10 @@ struct MicroOp {
   bool guarded = false;
   std::uint8_t negated = 0;  ///< bit i: predicate operand i is read inverted
   ptx::Rounding rounding = ptx::Rounding::None;
-  std::uint8_t arity = 1;       ///< vector elements of a memory access
+  std::uint8_t arity = 1;        ///< vector elements of a memory access
   std::uint8_t access_log2 = 0;  ///< memory access: log2 of its bytes, all elements together
-  std::int32_t detail = 0;  ///< for the handler
-  std::int32_t jump = 0;    ///< branch: distance in micro-ops; call: index of the call site
+  std::int32_t detail = 0;       ///< for the handler
+  std::int32_t jump = 0;         ///< branch: distance in micro-ops; call: index of the call site
 
   bool has(MicroOpFlag flag) const { return (flags & flag) != 0; }
 };

@@ -22,11 +22,13 @@ bool in_global_memory(const Variable& variable) {
 
 Result<std::uint64_t> place_variable(const Variable& variable, const LoadedModule::AllocateGlobal& allocate) {
   if (variable.linkage == ptx::Linkage::Extern) {
-    return fail(ErrorCode::InvalidArgument,
-                fmt::format("line {}: {} is defined in another module", variable.location.line, variable.name),
-                "link the modules before loading them");
+    return fail(
+        ErrorCode::InvalidArgument,
+        fmt::format("line {}: {} is defined in another module", variable.location.line, variable.name),
+        "link the modules before loading them");
   }
-  return allocate(std::max<std::uint64_t>(variable.size_bytes, 1), std::max<std::uint32_t>(variable.alignment_bytes, 1));
+  return allocate(std::max<std::uint64_t>(variable.size_bytes, 1),
+                  std::max<std::uint32_t>(variable.alignment_bytes, 1));
 }
 
 std::uint64_t relocated_value(const ptx::Relocation& relocation, const AddressLayout& addresses) {
@@ -43,7 +45,8 @@ Status write_initial(const Variable& variable, std::uint64_t address, const Addr
     const std::size_t end = relocation.offset_bytes + relocation.size_bytes;
     if (bytes.size() < end) bytes.resize(end);
     const std::uint64_t value = relocated_value(relocation, addresses);
-    std::memcpy(bytes.data() + relocation.offset_bytes, &value, std::min<std::size_t>(relocation.size_bytes, 8));
+    std::memcpy(bytes.data() + relocation.offset_bytes, &value,
+                std::min<std::size_t>(relocation.size_bytes, 8));
   }
   return bytes.empty() ? Status{} : write(address, bytes);
 }
@@ -104,7 +107,8 @@ Result<AddressLayout> place_variables(const ptx::Module& module, const LoadedMod
     std::uint64_t address;
   };
   std::vector<Placed> placed;
-  const auto place_all = [&](const std::vector<Variable>& variables, std::vector<std::uint64_t>& into) -> Status {
+  const auto place_all = [&](const std::vector<Variable>& variables,
+                             std::vector<std::uint64_t>& into) -> Status {
     into.resize(variables.size());
     for (std::size_t i = 0; i < variables.size(); ++i) {
       if (!in_global_memory(variables[i])) continue;
@@ -151,7 +155,8 @@ std::vector<bool> reachable_functions(const ptx::Module& module, std::uint32_t e
   return reached;
 }
 
-SharedLayout place_shared(const ptx::Module& module, const std::vector<bool>& reachable, AddressLayout& addresses) {
+SharedLayout place_shared(const ptx::Module& module, const std::vector<bool>& reachable,
+                          AddressLayout& addresses) {
   std::vector<bool> used(module.variables.size());
   for (std::size_t i = 0; i < module.functions.size(); ++i) {
     if (!reachable[i]) continue;
@@ -173,7 +178,8 @@ SharedLayout place_shared(const ptx::Module& module, const std::vector<bool>& re
   for (std::size_t i = 0; i < module.functions.size(); ++i) {
     if (!reachable[i]) continue;
     const std::vector<Variable>& variables = module.functions[i].variables;
-    for (std::size_t k = 0; k < variables.size(); ++k) place(variables[k], addresses.function_variables[i][k]);
+    for (std::size_t k = 0; k < variables.size(); ++k)
+      place(variables[k], addresses.function_variables[i][k]);
   }
   placer.close();
   for (std::uint64_t* const address : dynamic) *address = layout.dynamic_offset;

@@ -16,15 +16,17 @@ namespace firebreak::softgpu {
 Result<AddressLayout> place_variables(const ptx::Module& module, const LoadedModule::AllocateGlobal& allocate,
                                       const LoadedModule::WriteGlobal& write);
 
-/// Functions with a body that `entry` may call, itself included; by an indirect call any whose address is taken.
+/// Functions with a body that `entry` may call, itself included; by an indirect call any whose address is
+/// taken.
 std::vector<bool> reachable_functions(const ptx::Module& module, std::uint32_t entry);
 
 /// Shared memory of one kernel.
 struct SharedLayout {
-  std::uint32_t static_bytes = 0;   ///< of variables with a size
+  std::uint32_t static_bytes = 0;    ///< of variables with a size
   std::uint32_t dynamic_offset = 0;  ///< where dynamic shared memory starts
 };
 /// Gives the shared variables that those functions use their addresses.
-SharedLayout place_shared(const ptx::Module& module, const std::vector<bool>& reachable, AddressLayout& addresses);
+SharedLayout place_shared(const ptx::Module& module, const std::vector<bool>& reachable,
+                          AddressLayout& addresses);
 
 }  // namespace firebreak::softgpu

@@ -5,7 +5,10 @@ namespace firebreak::softgpu {
 
 namespace {
 
-template <class T> T same(T a) { return a; }
+template <class T>
+T same(T a) {
+  return a;
+}
 
 const MicroOp* move_predicate(Warp& warp, const MicroOp* op) {
   const LaneMask mask = warp.lanes(*op);
@@ -35,7 +38,8 @@ const MicroOp* unpack(Warp& warp, const MicroOp* op) {
   each_lane(warp.lanes(*op), [&](int lane) {
     const std::uint64_t whole = source[lane];
     for (std::size_t part = 0; part < op->arity; ++part) {
-      warp.pointer<Part>(op->operands[part + 1])[lane] = static_cast<Part>(whole >> (part * sizeof(Part) * 8));
+      warp.pointer<Part>(op->operands[part + 1])[lane] =
+          static_cast<Part>(whole >> (part * sizeof(Part) * 8));
     }
   });
   return op + 1;
@@ -50,20 +54,27 @@ struct Widths {
 template <class Whole, class Part>
 constexpr Widths widths{sizeof(Whole) * 8, sizeof(Part) * 8, &pack<Whole, Part>, &unpack<Whole, Part>};
 constexpr std::array all_widths = {
-    widths<std::uint64_t, std::uint32_t>, widths<std::uint64_t, std::uint16_t>, widths<std::uint32_t, std::uint16_t>,
-    widths<std::uint64_t, std::uint8_t>,  widths<std::uint32_t, std::uint8_t>,  widths<std::uint16_t, std::uint8_t>,
+    widths<std::uint64_t, std::uint32_t>, widths<std::uint64_t, std::uint16_t>,
+    widths<std::uint32_t, std::uint16_t>, widths<std::uint64_t, std::uint8_t>,
+    widths<std::uint32_t, std::uint8_t>,  widths<std::uint16_t, std::uint8_t>,
 };
 
 }  // namespace
 
 Selected select_move(std::uint32_t width_bits) {
   switch (width_bits) {
-    case 1: return {&move_predicate, {1, 1}, 2};
-    case 8: return lane_operation<&same<std::uint8_t>>();
-    case 16: return lane_operation<&same<std::uint16_t>>();
-    case 32: return lane_operation<&same<std::uint32_t>>();
-    case 64: return lane_operation<&same<std::uint64_t>>();
-    default: return {};
+    case 1:
+      return {&move_predicate, {1, 1}, 2};
+    case 8:
+      return lane_operation<&same<std::uint8_t>>();
+    case 16:
+      return lane_operation<&same<std::uint16_t>>();
+    case 32:
+      return lane_operation<&same<std::uint32_t>>();
+    case 64:
+      return lane_operation<&same<std::uint64_t>>();
+    default:
+      return {};
   }
 }
 

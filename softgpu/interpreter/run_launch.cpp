@@ -11,7 +11,8 @@ namespace firebreak::softgpu {
 
 namespace {
 
-/// How long to wait when no thread can go on: a barrier nobody will complete. Such a kernel hangs until it is stopped.
+/// How long to wait when no thread can go on: a barrier nobody will complete. Such a kernel hangs until it is
+/// stopped.
 constexpr auto hang_poll = std::chrono::milliseconds(1);
 
 enum class BlockEnd { Finished, Stopped, Faulted };

@@ -90,8 +90,9 @@ void Warp::merge_groups() {
   }
 }
 
-/// Chooses the group to run: in the deepest frame, then at the smallest address, so that the others are caught up
-/// with; after a used-up quantum the next one in turn, so that a spinning group cannot starve the one it waits for.
+/// Chooses the group to run: in the deepest frame, then at the smallest address, so that the others are
+/// caught up with; after a used-up quantum the next one in turn, so that a spinning group cannot starve the
+/// one it waits for.
 void Warp::pick() {
   if (group_count > 1) merge_groups();
   diverged = group_count > 1;
@@ -110,7 +111,8 @@ void Warp::pick() {
     const Group& group = groups[i];
     if (group.wait != Wait::None) continue;
     const bool deeper = best != nullptr && group.frame->depth > best->frame->depth;
-    const bool earlier = best != nullptr && group.frame->depth == best->frame->depth && group.next < best->next;
+    const bool earlier =
+        best != nullptr && group.frame->depth == best->frame->depth && group.next < best->next;
     if (best == nullptr || deeper || earlier) {
       best = &group;
       current = i;
@@ -229,8 +231,8 @@ std::byte* lane_place(const Warp& warp, const Frame& frame, const ValuePlace& va
   return base + value.reference.offset() + index * size_bytes;
 }
 
-void hand_over(const Warp& warp, const CallValue& value, LaneMask lanes, const Frame& caller, const Frame& callee,
-               bool to_callee) {
+void hand_over(const Warp& warp, const CallValue& value, LaneMask lanes, const Frame& caller,
+               const Frame& callee, bool to_callee) {
   const bool of_returns = !to_callee && value.callee == CallValue::Place::Parameter;
   const std::uint32_t callee_offset = value.callee_offset + (of_returns ? callee.function->return_offset : 0);
   const ValuePlace outer{value.caller, value.caller_register, value.caller_offset};
@@ -268,7 +270,8 @@ const MicroOp* Warp::call(const MicroOp* op, const CallSite& site, const Functio
 const MicroOp* Warp::return_group() {
   Frame* const inner = frame;
   if (inner->parent == nullptr) return exit_group();
-  for (const CallValue& value : inner->site->returns) hand_over(*this, value, active, *inner->parent, *inner, false);
+  for (const CallValue& value : inner->site->returns)
+    hand_over(*this, value, active, *inner->parent, *inner, false);
   const MicroOp* const next = inner->return_to;
   groups[current].frame = inner->parent;
   groups[current].next = next;

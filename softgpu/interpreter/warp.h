@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /// The state of one warp: call frames, groups of converged lanes, and what handlers may do to them.
 ///
-/// A warp is a set of groups. A group is a set of lanes at one micro-op of one call frame. One group runs until it
-/// diverges, waits or has used its quantum; groups at the same place merge. Lanes that have exited are in no group.
+/// A warp is a set of groups. A group is a set of lanes at one micro-op of one call frame. One group runs
+/// until it diverges, waits or has used its quantum; groups at the same place merge. Lanes that have exited
+/// are in no group.
 #pragma once
 
 #include <array>
@@ -66,10 +67,10 @@ struct LaunchState {
   const ModuleCode* module;
   const FunctionCode* entry;
   MemoryPort memory;
-  std::vector<std::byte> parameters;       ///< the entry's, packed
-  std::uint32_t local_bytes = 0;           ///< local memory of one thread
-  std::uint64_t instructions = 0;  ///< executed by all threads so far
-  std::uint64_t fence = 0;         ///< what fences write
+  std::vector<std::byte> parameters;  ///< the entry's, packed
+  std::uint32_t local_bytes = 0;      ///< local memory of one thread
+  std::uint64_t instructions = 0;     ///< executed by all threads so far
+  std::uint64_t fence = 0;            ///< what fences write
   std::optional<GpuFault> fault;
   const std::atomic<std::uint32_t>* attention = nullptr;  ///< not zero: come back soon
 };
@@ -141,6 +142,5 @@ struct Warp {
   const MicroOp* stop_at() const;
   std::uint32_t run_group(std::uint32_t quantum);
 };
-
 
 }  // namespace firebreak::softgpu

@@ -38,8 +38,9 @@ void gather(const Warp& warp, const MicroOp& op, LaneMask lanes, Exchange& excha
   const LaneMask inverted = ((op.negated >> value) & 1U) != 0 ? all_lanes : 0;
   for (LaneMask left = lanes; left != 0; left &= left - 1) {
     const auto lane = static_cast<std::size_t>(std::countr_zero(left));
-    exchange.members[lane] =
-        detail_has(op, implicit_members) ? lanes : warp.pointer<const std::uint32_t>(op.operands[members])[lane];
+    exchange.members[lane] = detail_has(op, implicit_members)
+                                 ? lanes
+                                 : warp.pointer<const std::uint32_t>(op.operands[members])[lane];
     if (detail_has(op, predicate_value)) {
       exchange.value[lane] = ((warp.predicate(op.operands[value]) ^ inverted) >> lane) & 1U;
     } else if (detail_has(op, wide_value)) {
@@ -103,21 +104,26 @@ struct Shuffle {
 };
 
 struct Vote {
-  static void finish(const Warp& warp, const MicroOp& op, int lane, const Exchange& exchange, LaneMask present) {
+  static void finish(const Warp& warp, const MicroOp& op, int lane, const Exchange& exchange,
+                     LaneMask present) {
     LaneMask yes = 0;
     each_member(present, [&](std::size_t i) { yes |= exchange.value[i] != 0 ? LaneMask{1} << i : 0; });
     switch (static_cast<VoteMode>(op.detail & 0xFF)) {
-      case VoteMode::All: return write_predicate(warp, op.operands[destination], lane, yes == present);
-      case VoteMode::Any: return write_predicate(warp, op.operands[destination], lane, yes != 0);
+      case VoteMode::All:
+        return write_predicate(warp, op.operands[destination], lane, yes == present);
+      case VoteMode::Any:
+        return write_predicate(warp, op.operands[destination], lane, yes != 0);
       case VoteMode::Uni:
         return write_predicate(warp, op.operands[destination], lane, yes == 0 || yes == present);
-      default: warp.pointer<std::uint32_t>(op.operands[destination])[lane] = yes;
+      default:
+        warp.pointer<std::uint32_t>(op.operands[destination])[lane] = yes;
     }
   }
 };
 
 struct MatchAny {
-  static void finish(const Warp& warp, const MicroOp& op, int lane, const Exchange& exchange, LaneMask present) {
+  static void finish(const Warp& warp, const MicroOp& op, int lane, const Exchange& exchange,
+                     LaneMask present) {
     LaneMask same = 0;
     const std::uint64_t mine = exchange.value[static_cast<std::size_t>(lane)];
     each_member(present, [&](std::size_t i) { same |= exchange.value[i] == mine ? LaneMask{1} << i : 0; });
@@ -126,7 +132,8 @@ struct MatchAny {
 };
 
 struct MatchAll {
-  static void finish(const Warp& warp, const MicroOp& op, int lane, const Exchange& exchange, LaneMask present) {
+  static void finish(const Warp& warp, const MicroOp& op, int lane, const Exchange& exchange,
+                     LaneMask present) {
     bool same = true;
     const std::uint64_t mine = exchange.value[static_cast<std::size_t>(lane)];
     each_member(present, [&](std::size_t i) { same = same && exchange.value[i] == mine; });
@@ -140,21 +147,29 @@ struct Reduce {
   template <class T>
   static T combine(T a, T b) {
     switch (operation) {
-      case AtomicOp::Add: return static_cast<T>(static_cast<std::uint32_t>(a) + static_cast<std::uint32_t>(b));
-      case AtomicOp::Min: return std::min(a, b);
-      case AtomicOp::Max: return std::max(a, b);
-      case AtomicOp::And: return a & b;
-      case AtomicOp::Or: return a | b;
-      default: return a ^ b;
+      case AtomicOp::Add:
+        return static_cast<T>(static_cast<std::uint32_t>(a) + static_cast<std::uint32_t>(b));
+      case AtomicOp::Min:
+        return std::min(a, b);
+      case AtomicOp::Max:
+        return std::max(a, b);
+      case AtomicOp::And:
+        return a & b;
+      case AtomicOp::Or:
+        return a | b;
+      default:
+        return a ^ b;
     }
   }
   template <class T>
   static std::uint32_t all(const Exchange& exchange, LaneMask present) {
     T result = static_cast<T>(exchange.value[static_cast<std::size_t>(std::countr_zero(present))]);
-    each_member(present & (present - 1), [&](std::size_t i) { result = combine(result, static_cast<T>(exchange.value[i])); });
+    each_member(present & (present - 1),
+                [&](std::size_t i) { result = combine(result, static_cast<T>(exchange.value[i])); });
     return static_cast<std::uint32_t>(result);
   }
-  static void finish(const Warp& warp, const MicroOp& op, int lane, const Exchange& exchange, LaneMask present) {
+  static void finish(const Warp& warp, const MicroOp& op, int lane, const Exchange& exchange,
+                     LaneMask present) {
     const bool is_signed = (op.detail & 0xFF) != 0;
     const std::uint32_t result =
         is_signed ? all<std::int32_t>(exchange, present) : all<std::uint32_t>(exchange, present);
@@ -166,7 +181,8 @@ struct Elect {
   static void finish(const Warp& warp, const MicroOp& op, int lane, const Exchange&, LaneMask present) {
     const int leader = std::countr_zero(present);
     warp.pointer<std::uint32_t>(op.operands[destination])[lane] = static_cast<std::uint32_t>(leader);
-    if (detail_has(op, has_second)) write_predicate(warp, op.operands[second_destination], lane, lane == leader);
+    if (detail_has(op, has_second))
+      write_predicate(warp, op.operands[second_destination], lane, lane == leader);
   }
 };
 
@@ -247,8 +263,8 @@ const MicroOp* execute_sync(Warp& warp, const MicroOp* op) {
   return nullptr;
 }
 
-/// The waiting lanes that can be served now: closed under membership. A lane whose members are not all here drops
-/// out; since it was counted as a member of others, until nothing changes.
+/// The waiting lanes that can be served now: closed under membership. A lane whose members are not all here
+/// drops out; since it was counted as a member of others, until nothing changes.
 LaneMask complete_lanes(const Warp& warp) {
   LaneMask candidates = 0;
   for (std::uint32_t i = 0; i < warp.group_count; ++i) {
@@ -275,7 +291,7 @@ bool release_sync(Warp& warp) {
     if (group.wait != Wait::Sync || lanes == 0) continue;
     warp.select(group);
     warp.exchange.arrived = served;
-    finish_of(*group.next)(warp, *group.next, lanes);
+    finish_of (*group.next)(warp, *group.next, lanes);
     const LaneMask others = group.lanes & ~served;
     warp.groups[i] = {group.frame, group.next + 1, lanes, Wait::None, 0};
     if (others != 0) warp.add_group({group.frame, group.next, others, Wait::Sync, 0});
@@ -294,13 +310,20 @@ SyncOperation operation(std::array<std::uint8_t, 6> widths) {
 SyncOperation select_redux(AtomicOp how) {
   constexpr std::array<std::uint8_t, 6> widths = {32, 0, 32, 0, 0, 32};
   switch (how) {
-    case AtomicOp::Add: return operation<Reduce<AtomicOp::Add>>(widths);
-    case AtomicOp::Min: return operation<Reduce<AtomicOp::Min>>(widths);
-    case AtomicOp::Max: return operation<Reduce<AtomicOp::Max>>(widths);
-    case AtomicOp::And: return operation<Reduce<AtomicOp::And>>(widths);
-    case AtomicOp::Or: return operation<Reduce<AtomicOp::Or>>(widths);
-    case AtomicOp::Xor: return operation<Reduce<AtomicOp::Xor>>(widths);
-    default: return {};
+    case AtomicOp::Add:
+      return operation<Reduce<AtomicOp::Add>>(widths);
+    case AtomicOp::Min:
+      return operation<Reduce<AtomicOp::Min>>(widths);
+    case AtomicOp::Max:
+      return operation<Reduce<AtomicOp::Max>>(widths);
+    case AtomicOp::And:
+      return operation<Reduce<AtomicOp::And>>(widths);
+    case AtomicOp::Or:
+      return operation<Reduce<AtomicOp::Or>>(widths);
+    case AtomicOp::Xor:
+      return operation<Reduce<AtomicOp::Xor>>(widths);
+    default:
+      return {};
   }
 }
 
@@ -310,16 +333,26 @@ SyncOperation select_sync(const ptx::Instruction& i) {
   const auto width = static_cast<std::uint8_t>(ptx::size_bytes(i.type) * 8);
   const std::uint8_t result = i.modifiers.vote_mode == VoteMode::Ballot ? 32 : 1;
   switch (i.opcode) {
-    case Opcode::Shfl: return operation<Shuffle>({32, 1, 32, 32, 32, 0});
-    case Opcode::ShflSync: return operation<Shuffle>({32, 1, 32, 32, 32, 32});
-    case Opcode::Vote: return operation<Vote>({result, 0, 1, 0, 0, 0});
-    case Opcode::VoteSync: return operation<Vote>({result, 0, 1, 0, 0, 32});
-    case Opcode::MatchAny: return operation<MatchAny>({32, 0, width, 0, 0, 32});
-    case Opcode::MatchAll: return operation<MatchAll>({32, 1, width, 0, 0, 32});
-    case Opcode::ReduxSync: return select_redux(i.modifiers.atomic_op);
-    case Opcode::ElectSync: return operation<Elect>({32, 1, 0, 0, 0, 32});
-    case Opcode::BarWarpSync: return operation<Nothing>({0, 0, 0, 0, 0, 32});
-    default: return {};
+    case Opcode::Shfl:
+      return operation<Shuffle>({32, 1, 32, 32, 32, 0});
+    case Opcode::ShflSync:
+      return operation<Shuffle>({32, 1, 32, 32, 32, 32});
+    case Opcode::Vote:
+      return operation<Vote>({result, 0, 1, 0, 0, 0});
+    case Opcode::VoteSync:
+      return operation<Vote>({result, 0, 1, 0, 0, 32});
+    case Opcode::MatchAny:
+      return operation<MatchAny>({32, 0, width, 0, 0, 32});
+    case Opcode::MatchAll:
+      return operation<MatchAll>({32, 1, width, 0, 0, 32});
+    case Opcode::ReduxSync:
+      return select_redux(i.modifiers.atomic_op);
+    case Opcode::ElectSync:
+      return operation<Elect>({32, 1, 0, 0, 0, 32});
+    case Opcode::BarWarpSync:
+      return operation<Nothing>({0, 0, 0, 0, 0, 32});
+    default:
+      return {};
   }
 }
 
