@@ -39,7 +39,8 @@ struct SpawnRequest {
 };
 
 /// Thread safe. Every call fails with the errno's text as message; EACCES and EPERM become PermissionDenied,
-/// ENOENT and ESRCH NotFound, ENOSPC, ENOMEM, EMFILE ResourceExhausted, the rest Internal.
+/// ENOENT and ESRCH NotFound, ENOSPC, ENOMEM, EMFILE ResourceExhausted, EAGAIN Unavailable, EPIPE Protocol (for
+/// /dev/kmsg: records were overwritten before they were read), ETIMEDOUT Timeout, the rest Internal.
 class Kernel {
  public:
   virtual ~Kernel() = default;
