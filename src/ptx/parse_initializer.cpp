@@ -28,7 +28,7 @@ class InitializerParser {
   void braces(std::size_t level, std::uint64_t offset) {
     TokenStream& tokens = parser_.tokens;
     const SourceLocation location = tokens.peek().location;
-    if (level > variable_.dimensions.size()) return tokens.fail(location, "more braces than dimensions");
+    if (level >= deepest_braces()) return tokens.fail(location, "more braces than dimensions");
     const std::uint64_t inner_bytes = bytes_of_element(level);
     tokens.expect("{");
     std::uint64_t position = offset;
@@ -47,6 +47,10 @@ class InitializerParser {
     end_ = std::max(end_, position);
   }
 
+  std::size_t deepest_braces() const {
+    return std::max<std::size_t>(1, variable_.dimensions.size() + (variable_.vector_arity > 1 ? 1 : 0));
+  }
+
   // Of what stands directly in the braces at this level; at the last level a vector's component.
   std::uint64_t bytes_of_element(std::size_t level) const {
     std::uint64_t bytes = element_bytes_ * (level < variable_.dimensions.size() ? variable_.vector_arity : 1);
@@ -60,7 +64,7 @@ class InitializerParser {
     end_ = std::max(end_, offset + element_bytes_);
     if (!unsized_ && offset + element_bytes_ > variable_.size_bytes)
       return tokens.fail(location, quoted(variable_.name) + " has more initial values than elements");
-    if (tokens.at_word() && tokens.peek().text != "WARP_SZ") return address(offset, 0);
+    if (tokens.at_word() && tokens.peek().text != "WARP_SZ") return address(offset, std::nullopt);
     const Constant constant = parse_constant(parser_);
     if (tokens.at("(")) return masked_address(offset, constant);
     const std::optional<std::uint64_t> bits =
@@ -97,12 +101,12 @@ class InitializerParser {
   }
 
   // symbol, symbol+4, generic(symbol), generic(symbol)+4
-  void address(std::uint64_t offset, std::uint32_t shift_bits) {
+  void address(std::uint64_t offset, std::optional<std::uint32_t> shift_bits) {
     TokenStream& tokens = parser_.tokens;
     Token name = tokens.next();
     const bool generic = name.text == "generic" && tokens.accept("(");
     if (generic) name = tokens.expect_word("the name of a variable or function");
-    Relocation relocation{offset, element_bytes_, shift_bits, generic, {}, 0};
+    Relocation relocation{offset, element_bytes_, shift_bits.value_or(0), generic, {}, 0};
     const NameEntry* entry = tokens.failed() ? nullptr : parser_.names.find(name.text);
     if (entry == nullptr || entry->kind != NameKind::Symbol) {
       tokens.fail(name.location, quoted(name.text) + " is not a variable or function declared before");
@@ -112,7 +116,7 @@ class InitializerParser {
     if (tokens.accept("+")) relocation.addend = static_cast<std::int64_t>(parse_constant(parser_).bits);
     if (generic) tokens.expect(")");
     if (tokens.accept("+")) relocation.addend += static_cast<std::int64_t>(parse_constant(parser_).bits);
-    if (shift_bits == 0 && element_bytes_ < 4)
+    if (!shift_bits && element_bytes_ < 4)
       tokens.fail(name.location, "an address does not fit in a ." + std::string(name_of(variable_.type)));
     store(offset, 0, name.location);
     variable_.relocations.push_back(relocation);
