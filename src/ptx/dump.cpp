@@ -22,7 +22,7 @@ std::string extent(const std::vector<std::uint64_t>& dimensions) {
 }
 
 std::string initial_bytes(const std::vector<std::byte>& bytes) {
-  constexpr std::size_t longest = 64;
+  constexpr std::size_t longest = 128;
   std::string text;
   for (std::size_t i = 0; i < bytes.size() && i < longest; ++i) {
     std::array<char, 4> pair{};
@@ -83,7 +83,8 @@ std::string bound_lines(const LaunchBounds& bounds) {
   return bound("maxntid", bounds.maxntid) + bound("reqntid", bounds.reqntid) +
          bound("reqnctapercluster", bounds.reqnctapercluster) + bound("minnctapersm", bounds.minnctapersm) +
          bound("maxnctapersm", bounds.maxnctapersm) + bound("maxnreg", bounds.maxnreg) +
-         bound("maxclusterrank", bounds.maxclusterrank);
+         bound("maxclusterrank", bounds.maxclusterrank) +
+         bound("explicitcluster", bounds.explicitcluster ? 1U : 0U);
 }
 
 std::string body_lines(const Module& module, const Function& function) {

@@ -147,7 +147,8 @@ class OperandMatcher {
     if (operand.kind == OperandKind::SpecialRegister) return a(type, spec);
     if (operand.kind != OperandKind::Vector) return value(type, element_spec, operand);
     for (const VectorElement& element : operand.elements)
-      if (!element_fits(element, type, element_spec)) return "a vector of ." + std::string(name_of(type));
+      if (!element_fits(element, type, element_spec))
+        return "a vector whose elements are ." + std::string(name_of(type));
     return {};
   }
 
@@ -181,8 +182,8 @@ class OperandMatcher {
       case OperandKind::Vector:
         return packed(spec, operand);
       case OperandKind::Symbol:
-        return require(!spec.destination && whole && size_bytes(type) >= 4,
-                       "a register wide enough for an address");
+        if (spec.destination) return a(type, spec);
+        return require(whole && size_bytes(type) >= 4, "something else, for an address needs 32 or 64 bits");
       case OperandKind::SpecialRegister: {
         const bool is_predicate = operand.special == SpecialRegister::IsExplicitCluster;
         return require(!spec.destination && is_predicate == (type == Type::Pred) && (whole || is_predicate),
@@ -223,9 +224,13 @@ std::string describe(const Function& function, const Operand& operand) {
     case OperandKind::Immediate:
       return operand.is_float_literal ? "a floating-point number" : "an integer";
     case OperandKind::Vector:
-      return "a vector";
+      return "this vector";
     case OperandKind::Symbol:
       return "a symbol";
+    case OperandKind::Label:
+      return "a label";
+    case OperandKind::BranchTable:
+      return "a list of branch targets";
     case OperandKind::SpecialRegister:
       return "a special register";
     case OperandKind::Sink:
@@ -233,7 +238,7 @@ std::string describe(const Function& function, const Operand& operand) {
     case OperandKind::PredicatePair:
       return "a pair";
     default:
-      return "this";
+      return "an address";
   }
 }
 

@@ -47,6 +47,7 @@ OpcodeWords read_words(Parser& parser) {
     words.text += '.';
     words.text += words.rest.back().text;
   }
+  if (parser.tokens.peek().kind == TokenKind::Error) parser.tokens.next();  // which complains
   return words;
 }
 

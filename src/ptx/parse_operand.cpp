@@ -102,7 +102,10 @@ Operand parse_special(Parser& parser, const Token& name) {
   Operand operand;
   operand.kind = OperandKind::SpecialRegister;
   operand.special = special_register_from_name(name.text, component.text);
-  if (operand.special == SpecialRegister::None) undeclared(parser, name);
+  const std::string written =
+      std::string(name.text) + (component.text.empty() ? "" : "." + std::string(component.text));
+  if (operand.special == SpecialRegister::None)
+    tokens.fail(name.location, quoted(written) + " is not declared");
   return operand;
 }
 
