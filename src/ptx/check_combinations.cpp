@@ -226,11 +226,12 @@ Problem check_membar(const Instruction& instruction) {
 
 Problem check_fence(const Instruction& instruction) {
   const Modifiers& modifiers = instruction.modifiers;
-  const bool proxy = modifiers.order == MemoryOrder::None;
   if (modifiers.order == MemoryOrder::Weak || modifiers.order == MemoryOrder::Relaxed ||
       modifiers.order == MemoryOrder::Volatile || modifiers.order == MemoryOrder::Mmio)
     return "does not have this memory order";
-  return unless(proxy == (modifiers.scope == Scope::None), "takes a memory order with a scope, or a proxy");
+  // A scope alone means .acq_rel; neither is a proxy fence.
+  return unless(modifiers.order == MemoryOrder::None || modifiers.scope != Scope::None,
+                "takes a scope with a memory order");
 }
 
 Problem check_cp_async(const Instruction& instruction) {

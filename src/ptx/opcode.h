@@ -95,7 +95,7 @@ enum class Opcode : std::uint8_t {
   BarrierClusterArrive,
   BarrierClusterWait,
   ElectSync,
-  Fence,
+  Fence,     ///< without an order: .acq_rel if there is a scope, else a proxy fence
   MatchAll,  ///< match.all.sync
   MatchAny,  ///< match.any.sync
   Membar,
