@@ -5,6 +5,8 @@
 
 #include <cstdlib>
 #include <filesystem>
+#include <string>
+#include <string_view>
 #include <system_error>
 
 #include "softgpu/environment.h"
@@ -34,9 +36,10 @@ class StateFolder {
 
 }  // namespace
 
-void choose_driver() {
+bool choose_driver() {
   static const StateFolder folder;
   setenv("FIREBREAK_CUDA_LIBRARY", FIREBREAK_SOFTGPU_LIBRARY, 0);
+  return std::string_view(std::getenv("FIREBREAK_CUDA_LIBRARY")) == FIREBREAK_SOFTGPU_LIBRARY;
 }
 
 }  // namespace firebreak::test

@@ -19,8 +19,8 @@
 namespace firebreak::test {
 
 /// Sets FIREBREAK_CUDA_LIBRARY where it is not set yet, and gives the software GPU a state folder of this
-/// process's own and short delays. Children inherit it.
-void choose_driver();
+/// process's own and short delays. Children inherit it. True: the software GPU.
+bool choose_driver();
 
 /// The value, or a failed test that says why there is none.
 template <class T>
