@@ -16,7 +16,7 @@ namespace {
 constexpr std::uint64_t weights_purpose = 1;
 constexpr std::uint32_t project_threads = 128;
 
-bool is_possible(const Shape& shape) {
+[[maybe_unused]] bool is_possible(const Shape& shape) {
   const std::uint32_t query_size = shape.heads * shape.head_size;
   return shape.hidden % 8 == 0 && query_size % 8 == 0 && shape.intermediate % 8 == 0 &&
          shape.streams % 2 == 0 && shape.streams <= max_streams && std::has_single_bit(shape.head_size) &&

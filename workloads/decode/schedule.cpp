@@ -28,7 +28,7 @@ std::uint64_t fingerprint_of(const Shape& shape, const Traffic& traffic, std::ui
 Schedule::Schedule(const Shape& shape, const Traffic& traffic, std::uint64_t seed)
     : shape_(shape), traffic_(traffic), seed_(seed) {
   const std::uint32_t longest = traffic.prompt_tokens_max + traffic.answer_tokens_max;
-  const std::uint32_t longest_pages = (longest + shape.page_tokens - 1) / shape.page_tokens;
+  [[maybe_unused]] const std::uint32_t longest_pages = (longest + shape.page_tokens - 1) / shape.page_tokens;
   assert(longest_pages <= max_pages_per_stream && longest_pages * shape.streams <= shape.pages);
   assert(shape.streams <= max_streams && shape.pages <= 0xffff);
   state_.fingerprint = fingerprint_of(shape, traffic, seed);
