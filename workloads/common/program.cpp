@@ -118,6 +118,7 @@ Result<bool> Run::stand_by() {
 }
 
 Status Run::take_over(const fb_resume& resume) {
+  took_over_ = true;
   next_step_ = resume.next_step;
   const std::span state(static_cast<const std::byte*>(resume.state), resume.state_bytes);
   const Status restored = workload_->take_over(gpu_, next_step_, state);
