@@ -243,7 +243,12 @@ const InstructionVariant* find_variant(Opcode opcode, const std::array<Type, 4>&
 }
 
 const InstructionVariant* find_by_prefix(std::string_view text, std::size_t& name_length) {
+  constexpr int most_words = 4;  // no name has more: what follows need not be looked at
   static const NameIndex index = build_name_index();
+  std::size_t end = 0;
+  for (int word = 0; word < most_words && end < text.size(); ++word)
+    end = std::min(text.find('.', end + 1), text.size());
+  text = text.substr(0, end);
   while (true) {
     if (const auto found = index.find(text); found != index.end()) {
       name_length = text.size();

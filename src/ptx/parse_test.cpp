@@ -108,5 +108,24 @@ TEST(Parse, ManyErrorsInOneSourceGiveTheFirst) {
   EXPECT_THAT(module.error().message, HasSubstr("ptx:3:14: "));
 }
 
+TEST(Parse, LongInputsOfEveryKindEndInOneError) {
+  constexpr std::size_t length = 200'000;
+  const std::string header = ".version 8.0\n.target sm_80\n.address_size 64\n";
+  const auto repeated = [](std::string_view part) {
+    std::string text;
+    while (text.size() < length) text += part;
+    return text;
+  };
+  for (const std::string_view part :
+       {".a", "(", "{", "[", "-", "!", "a ", "1,", "1?", ".align 4 ", "\"", "|a", "<", "a:"}) {
+    for (const std::string_view start :
+         {".entry k () { add", ".entry k () { ", ".global .b8 x[] = {", ".global .b8 x[", ".func (", ""}) {
+      const Result<Module> module = parse(header + std::string(start) + repeated(part));
+      ASSERT_FALSE(module) << start << part;
+      EXPECT_LT(module.error().message.size(), 300U);
+    }
+  }
+}
+
 }  // namespace
 }  // namespace firebreak::ptx
