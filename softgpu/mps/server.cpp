@@ -57,35 +57,31 @@ void Server::serve_daemon() {
 }
 
 void Server::attach(os::Socket connection) {
-  const auto admitted = admit(connection);
-  const AttachAnswer reply = admitted.value_or(AttachAnswer{CUDA_ERROR_MPS_SERVER_NOT_READY, 0});
-  const int domain_fd = reply.result == CUDA_SUCCESS ? domain_->fd() : -1;
   const auto peer = connection.peer_credentials();
-  static_cast<void>(send_attach_answer(connection, reply, domain_fd, io_timeout));
-  if (reply.result != CUDA_SUCCESS || !peer) return;
+  if (!peer) return;
   const pid_t pid = peer->pid;
+  // Before the answer: once it has that, a client may work and die, and its death must not be missed.
   auto pidfd = kernel_.pidfd_open(pid);
-  if (!pidfd) {
-    domain_->leave(reply.slot);
-    return;
-  }
+  if (!pidfd) return;
   auto watch = loop_->watch_readable(pidfd->get(), [this, pid] { client_died(pid); });
   if (!watch) return;
+  const AttachAnswer reply = admit(pid).value_or(AttachAnswer{CUDA_ERROR_MPS_SERVER_NOT_READY, 0});
+  const bool admitted = reply.result == CUDA_SUCCESS;
+  static_cast<void>(send_attach_answer(connection, reply, admitted ? domain_->fd() : -1, io_timeout));
+  if (!admitted) return;
   log_.write("New client " + std::to_string(pid) + " connected");
   clients_.insert_or_assign(
       pid, Client{domain_, reply.slot, std::move(connection), std::move(*pidfd), std::move(*watch), false});
 }
 
-Result<AttachAnswer> Server::admit(const os::Socket& connection) {
-  const auto peer = connection.peer_credentials();
-  if (!peer) return propagate(peer);
+Result<AttachAnswer> Server::admit(pid_t pid) {
   if (quitting_) return AttachAnswer{CUDA_ERROR_MPS_SERVER_NOT_READY, 0};
   if (!domain_ || !domain_->healthy()) {
     auto next = Domain::create(os::own_pid());
     if (!next) return propagate(next);
     domain_ = std::move(*next);
   }
-  const auto slot = domain_->join(peer->pid);
+  const auto slot = domain_->join(pid);
   if (!slot) return AttachAnswer{CUDA_ERROR_MPS_MAX_CLIENTS_REACHED, 0};
   return AttachAnswer{CUDA_SUCCESS, *slot};
 }

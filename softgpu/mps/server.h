@@ -39,7 +39,7 @@ class Server {
   Server(std::unique_ptr<os::EventLoop> loop, std::shared_ptr<SharedGpu> gpu, os::Socket daemon);
   void serve_daemon();
   void attach(os::Socket connection);
-  Result<AttachAnswer> admit(const os::Socket& connection);
+  Result<AttachAnswer> admit(pid_t pid);
   void client_died(pid_t pid);
   std::string answer(const std::string& command);
   std::string client_list() const;

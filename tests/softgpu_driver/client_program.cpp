@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+/// A plain driver-API program that does what the test at the other end of descriptor 3 tells it: one command
+/// a message, one answer "RESULT [VALUE]" each.
+#include <dlfcn.h>
+
+#include <cstdint>
+#include <cstdlib>
+#include <span>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "abi/cuda_driver_functions.h"
+#include "os/socket.h"
+#include "tests/softgpu_driver/kernels.h"
+
+namespace {
+
+using namespace firebreak;
+
+constexpr CUdeviceptr buffer_address = 0x500000000000;
+constexpr std::size_t buffer_bytes = std::size_t{4} << 20;
+
+template <class Pointer>
+Pointer entry(void* library, const char* name) {
+  return reinterpret_cast<Pointer>(::dlsym(library, name));
+}
+
+struct Answer {
+  CUresult result = CUDA_SUCCESS;
+  unsigned long long value = 0;
+  int descriptor = -1;
+};
+
+class Client {
+ public:
+  explicit Client(void* library) : library_(library) {}
+
+  Answer run(const std::string& verb, std::istream& words, std::vector<os::Fd>& descriptors) {
+    if (verb == "init") return {init()};
+    if (verb == "buffer") return {create_buffer()};
+    if (verb == "import") return {import_buffer(descriptors)};
+    if (verb == "export") return export_buffer();
+    if (verb == "launch") return {launch(words)};
+    if (verb == "sync") return {entry<PFN_cuCtxSynchronize>(library_, "cuCtxSynchronize")()};
+    if (verb == "read") return read(words);
+    if (verb == "context") return {entry<PFN_cuCtxCreate_v2>(library_, "cuCtxCreate_v2")(&context_, 0, 0)};
+    if (verb == "exit") std::exit(0);
+    return {CUDA_ERROR_UNKNOWN};
+  }
+
+ private:
+  CUresult init() {
+    const CUresult initialised = entry<PFN_cuInit>(library_, "cuInit")(0);
+    if (initialised != CUDA_SUCCESS) return initialised;
+    const CUresult created = entry<PFN_cuCtxCreate_v2>(library_, "cuCtxCreate_v2")(&context_, 0, 0);
+    if (created != CUDA_SUCCESS) return created;
+    return entry<PFN_cuModuleLoadData>(library_, "cuModuleLoadData")(&module_, test::kernels);
+  }
+
+  CUresult create_buffer() {
+    CUmemAllocationProp properties{};
+    properties.type = CU_MEM_ALLOCATION_TYPE_PINNED;
+    properties.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+    properties.location = {CU_MEM_LOCATION_TYPE_DEVICE, 0};
+    const CUresult created =
+        entry<PFN_cuMemCreate>(library_, "cuMemCreate")(&handle_, buffer_bytes, &properties, 0);
+    return created == CUDA_SUCCESS ? map_buffer() : created;
+  }
+
+  CUresult map_buffer() {
+    CUdeviceptr address = 0;
+    const CUmemAccessDesc access{{CU_MEM_LOCATION_TYPE_DEVICE, 0}, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+    CUresult result = entry<PFN_cuMemAddressReserve>(library_, "cuMemAddressReserve")(&address, buffer_bytes,
+                                                                                      0, buffer_address, 0);
+    if (result == CUDA_SUCCESS) {
+      result = entry<PFN_cuMemMap>(library_, "cuMemMap")(address, buffer_bytes, 0, handle_, 0);
+    }
+    if (result != CUDA_SUCCESS) return result;
+    return entry<PFN_cuMemSetAccess>(library_, "cuMemSetAccess")(address, buffer_bytes, &access, 1);
+  }
+
+  CUresult import_buffer(std::vector<os::Fd>& descriptors) {
+    if (descriptors.empty()) return CUDA_ERROR_UNKNOWN;
+    auto* number = reinterpret_cast<void*>(static_cast<std::intptr_t>(descriptors.front().get()));
+    const CUresult imported =
+        entry<PFN_cuMemImportFromShareableHandle>(library_, "cuMemImportFromShareableHandle")(
+            &handle_, number, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
+    return imported == CUDA_SUCCESS ? map_buffer() : imported;
+  }
+
+  Answer export_buffer() {
+    Answer answer;
+    answer.result = entry<PFN_cuMemExportToShareableHandle>(library_, "cuMemExportToShareableHandle")(
+        &answer.descriptor, handle_, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);
+    return answer;
+  }
+
+  CUresult launch(std::istream& words) {
+    std::string kernel;
+    CUdeviceptr argument = buffer_address;
+    words >> kernel >> argument;
+    CUfunction function = nullptr;
+    const CUresult found =
+        entry<PFN_cuModuleGetFunction>(library_, "cuModuleGetFunction")(&function, module_, kernel.c_str());
+    if (found != CUDA_SUCCESS) return found;
+    if (words.fail()) argument = buffer_address;
+    void* arguments[] = {&argument};
+    return entry<PFN_cuLaunchKernel>(library_, "cuLaunchKernel")(function, 1, 1, 1, 1, 1, 1, 0, nullptr,
+                                                                 arguments, nullptr);
+  }
+
+  Answer read(std::istream& words) {
+    CUdeviceptr index = 0;
+    words >> index;
+    unsigned int word = 0;
+    const CUresult result = entry<PFN_cuMemcpyDtoH_v2>(library_, "cuMemcpyDtoH_v2")(
+        &word, buffer_address + index * sizeof(word), sizeof(word));
+    return {result, word};
+  }
+
+  void* library_;
+  CUcontext context_ = nullptr;
+  CUmodule module_ = nullptr;
+  CUmemGenericAllocationHandle handle_ = 0;
+};
+
+}  // namespace
+
+int main(int argument_count, char** arguments) {
+  void* library = argument_count > 1 ? ::dlopen(arguments[1], RTLD_NOW) : nullptr;
+  if (library == nullptr) return 1;
+  Client client(library);
+  os::Socket test(os::Fd(3));
+  while (auto message = test.receive(Milliseconds(-1))) {
+    std::istringstream words(
+        std::string(reinterpret_cast<const char*>(message->bytes.data()), message->bytes.size()));
+    std::string verb;
+    words >> verb;
+    const Answer answer = client.run(verb, words, message->descriptors);
+    const std::string text =
+        std::to_string(static_cast<int>(answer.result)) + " " + std::to_string(answer.value);
+    const std::span<const int> descriptors(&answer.descriptor, answer.descriptor < 0 ? 0 : 1);
+    if (!test.send(std::as_bytes(std::span(text)), descriptors, Milliseconds(-1))) return 1;
+  }
+  return 0;
+}

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+/// Fate sharing under the stand-in for MPS, with real processes.
+#include <gmock/gmock.h>
+
+#include <csignal>
+#include <fstream>
+
+#include "os/program.h"
+#include "tests/softgpu_driver/machine_test.h"
+
+namespace firebreak::test {
+namespace {
+
+using Mps = MachineTest;
+
+std::string words(std::initializer_list<pid_t> pids) {
+  std::string text;
+  for (const pid_t pid : pids) text += std::to_string(pid) + "\n";
+  return text;
+}
+
+TEST_F(Mps, ClientsOfOneServerDieTogetherAndTheOthersLive) {
+  start_mps("b");
+  const auto elsewhere = start_working_client();
+  start_mps("a");
+  const auto faulter = start_working_client();
+  const Sweeper co_client = start_sweeper();
+
+  ASSERT_EQ(faulter->tell("launch misaligned"), CUDA_SUCCESS);
+  EXPECT_EQ(faulter->tell("sync"), CUDA_ERROR_MISALIGNED_ADDRESS);
+  EXPECT_EQ(co_client.client->tell("sync"), CUDA_ERROR_MISALIGNED_ADDRESS);
+  EXPECT_EQ(co_client.client->tell("sync"), CUDA_ERROR_MISALIGNED_ADDRESS);
+
+  // Its kernel stopped where it was: what was written stays, half of a sweep.
+  const std::uint32_t first = co_client.word(0);
+  const std::uint32_t last = co_client.word((1 << 18) - 1);
+  EXPECT_EQ(co_client.word(0), first);
+  EXPECT_TRUE(first == last || first == last + 1) << first << " " << last;
+
+  ASSERT_EQ(elsewhere->tell("launch add_one"), CUDA_SUCCESS);
+  EXPECT_EQ(elsewhere->tell("sync"), CUDA_SUCCESS);
+  EXPECT_EQ(elsewhere->ask("read 0").value, 1u);
+
+  // The same server takes the next client at once.
+  const pid_t server = mps_server();
+  const auto next = start_working_client();
+  EXPECT_EQ(next->tell("launch add_one"), CUDA_SUCCESS);
+  EXPECT_EQ(next->tell("sync"), CUDA_SUCCESS);
+  EXPECT_EQ(mps_server(), server);
+}
+
+TEST_F(Mps, ClientKilledInMidKernelTakesItsDomainAlong) {
+  start_mps();
+  const auto co_client = start_working_client();
+  const Sweeper victim = start_sweeper();
+  victim.client->kill();
+  EXPECT_TRUE(eventually([&] { return co_client->tell("sync") == CUDA_ERROR_ILLEGAL_ADDRESS; }));
+  EXPECT_EQ(start_working_client()->tell("sync"), CUDA_SUCCESS);
+}
+
+TEST_F(Mps, ClientKilledWithoutWorkHarmsNobody) {
+  start_mps();
+  const auto co_client = start_working_client();
+  const auto victim = start_working_client();
+  ASSERT_EQ(victim->tell("launch add_one"), CUDA_SUCCESS);
+  ASSERT_EQ(victim->tell("sync"), CUDA_SUCCESS);
+  const std::string server = std::to_string(mps_server());
+  victim->kill();
+  EXPECT_TRUE(
+      eventually([&] { return mps_command("get_client_list " + server) == words({co_client->pid()}); }));
+  EXPECT_EQ(co_client->tell("launch add_one"), CUDA_SUCCESS);
+  EXPECT_EQ(co_client->tell("sync"), CUDA_SUCCESS);
+}
+
+TEST_F(Mps, TerminatedClientEndsAloneEvenInAnEndlessKernel) {
+  start_mps();
+  const auto co_client = start_working_client();
+  const Sweeper victim = start_sweeper();
+  const std::string server = std::to_string(mps_server());
+  const std::string terminate = "terminate_client " + server + " " + std::to_string(victim.client->pid());
+  EXPECT_EQ(mps_command(terminate), "");
+  EXPECT_EQ(victim.client->tell("sync"), CUDA_ERROR_MPS_CLIENT_TERMINATED);
+  EXPECT_EQ(victim.client->tell("context"), CUDA_ERROR_MPS_CLIENT_TERMINATED);
+  EXPECT_EQ(mps_command(terminate), "Invalid process\n");
+  EXPECT_TRUE(eventually([&] {
+    const std::uint32_t before = victim.word(0);
+    return before == victim.word(0);
+  }));
+  victim.client->kill();
+  EXPECT_EQ(co_client->tell("launch add_one"), CUDA_SUCCESS);
+  EXPECT_EQ(co_client->tell("sync"), CUDA_SUCCESS);
+}
+
+TEST_F(Mps, ListsItsServerAndItsClients) {
+  start_mps();
+  EXPECT_EQ(mps_command("get_server_list"), "");
+  const auto one = start_working_client();
+  const std::string server = std::to_string(mps_server());
+  EXPECT_EQ(mps_command("get_client_list " + server), words({one->pid()}));
+  EXPECT_THAT(mps_command("ps"), ::testing::HasSubstr("softgpu_driver_"));
+  EXPECT_THAT(mps_command("get_client_list 1"), ::testing::HasSubstr("not found"));
+  EXPECT_THAT(mps_command("make_coffee"), ::testing::HasSubstr("Unknown command"));
+}
+
+TEST_F(Mps, QuitEndsServerAndDaemonAndTellsTheClients) {
+  start_mps();
+  const auto client = start_working_client();
+  const auto server = kernel_.pidfd_open(mps_server());
+  ASSERT_TRUE(server);
+  std::ifstream pid_file(directory() + "/a/nvidia-cuda-mps-control.pid");
+  pid_t daemon_pid = 0;
+  pid_file >> daemon_pid;
+  const auto daemon = kernel_.pidfd_open(daemon_pid);
+  ASSERT_TRUE(daemon);
+  EXPECT_EQ(mps_command("quit -t 0"), "");
+  for (const os::Fd* process : {&*server, &*daemon}) {
+    const int number = process->get();
+    const auto ended = kernel_.poll(std::span(&number, 1), std::chrono::seconds(30));
+    EXPECT_TRUE(ended && !ended->empty());
+  }
+  EXPECT_TRUE(eventually([&] { return client->tell("sync") == CUDA_ERROR_MPS_RPC_FAILURE; }));
+  EXPECT_FALSE(kernel_.read_file(directory() + "/a/nvidia-cuda-mps-control.pid"));
+}
+
+TEST_F(Mps, SecondDaemonInTheSameFolderIsRefused) {
+  start_mps();
+  os::SpawnRequest request;
+  request.command = {FIREBREAK_MPS_CONTROL, "-f"};
+  request.environment = environment();
+  const auto second = os::run_program(kernel_, request, "", Milliseconds(30'000));
+  ASSERT_TRUE(second);
+  EXPECT_EQ(second->status.exit_code, 1);
+  EXPECT_THAT(second->output, ::testing::HasSubstr("already running"));
+}
+
+TEST_F(Mps, SocketOfADeadDaemonIsAConnectionFailure) {
+  start_mps();
+  std::ifstream pid_file(directory() + "/a/nvidia-cuda-mps-control.pid");
+  pid_t daemon_pid = 0;
+  pid_file >> daemon_pid;
+  const auto daemon = kernel_.pidfd_open(daemon_pid);
+  ASSERT_TRUE(daemon);
+  ASSERT_TRUE(kernel_.send_signal(*daemon, SIGKILL));
+  const int number = daemon->get();
+  ASSERT_TRUE(kernel_.poll(std::span(&number, 1), std::chrono::seconds(30)));
+  EXPECT_EQ(start_client()->tell("init"), CUDA_ERROR_MPS_CONNECTION_FAILED);
+}
+
+TEST_F(Mps, CommandWithoutADaemonSaysSo) {
+  EXPECT_EQ(mps_command("ps"), "Cannot find MPS control daemon process\n");
+}
+
+}  // namespace
+}  // namespace firebreak::test
