@@ -36,8 +36,10 @@ void expect_ok(const Status& status) {
 
 }  // namespace
 
+void use_own_soft_gpu() { static const SoftGpuFolder folder; }
+
 Gpu open_soft_gpu(std::string_view ptx) {
-  static const SoftGpuFolder folder;
+  use_own_soft_gpu();
   auto gpu = Gpu::open(ptx, FIREBREAK_SOFTGPU_LIBRARY);
   if (!gpu) {
     ADD_FAILURE() << to_string(gpu.error());

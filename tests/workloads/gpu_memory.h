@@ -13,7 +13,10 @@
 
 namespace firebreak::workloads::testing {
 
-/// The software GPU, with state of its own: nothing of the machine's software GPU is seen or touched.
+/// From here on this process sees a software GPU of its own: nothing of the machine's one is seen or touched.
+void use_own_soft_gpu();
+
+/// That software GPU, opened.
 Gpu open_soft_gpu(std::string_view ptx);
 
 struct Region {

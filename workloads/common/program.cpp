@@ -77,6 +77,8 @@ class Run {
   Result<bool> stand_by();
   Status run_steps();
   Status finish();
+  /// In good order: the tenant is done, or this standby of it.
+  Status leave() { return session_ ? session_->leave() : Status{}; }
 
   bool is_standby() const { return session_ && session_->is_standby(); }
   bool took_over() const { return took_over_; }
@@ -160,7 +162,7 @@ Status Run::finish() {
   fmt::print("{}: {} steps, output {}\n", program_.name, workload_->last_step(),
              hexadecimal(digest(*output)));
   std::fflush(stdout);
-  return session_ ? session_->leave() : Status{};
+  return leave();
 }
 
 Result<Run> open_run(const Program& program, const Options& options) {
@@ -182,7 +184,7 @@ Status run(const Program& program, const Options& options) {
   if (run->is_standby()) {
     const auto needed = run->stand_by();
     if (!needed) return propagate(needed);
-    if (!*needed) return {};
+    if (!*needed) return run->leave();
   }
   if (options.start_on_input && !run->took_over()) wait_for_input();
   if (const Status done = run->run_steps(); !done) return done;

@@ -29,7 +29,7 @@ class Session final : public Memory {
   Status resumed();
   /// PermissionDenied: another process is the active one now.
   Status commit(CUstream stream, std::uint64_t step, std::span<const std::byte> state);
-  /// The tenant is done. Nothing else may follow.
+  /// The tenant is done; of a standby it says nothing. Nothing else may follow.
   Status leave();
 
  private:
