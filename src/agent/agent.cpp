@@ -125,7 +125,7 @@ void Agent::act(Tenant& tenant, const pair::Action& action) {
   told.tenant = tenant.name();
   switch (action.type) {
     case pair::ActionType::Promote:
-      told.step = tenant.committed();
+      told.step = tenant.committed(action.epoch - 1);
       told.at_ns = to_ns(clock_.now());
       tenant.promote(action.epoch, told.at_ns);
       told.what = "promote";

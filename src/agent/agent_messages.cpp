@@ -219,7 +219,7 @@ Status Agent::finish(Connection& connection) {
   event.tenant = tenant->name();
   event.pid = tenant->active.pid;
   event.epoch = tenant->pair.epoch;
-  event.step = tenant->committed();
+  event.step = tenant->committed(tenant->pair.epoch);
   tell(std::move(event));
   advance(*tenant, pair::EventType::ActiveFinished);
   return {};

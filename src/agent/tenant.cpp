@@ -17,8 +17,8 @@ Result<std::unique_ptr<Tenant>> Tenant::create(const std::string& name) {
   return std::unique_ptr<Tenant>(new Tenant(name, std::move(*fd), std::move(*mapping)));
 }
 
-std::uint64_t Tenant::committed() const {
-  return mapping_.as<abi::SharedPage>()->areas[pair.epoch % 2].next_step.load(std::memory_order_acquire);
+std::uint64_t Tenant::committed(std::uint32_t epoch) const {
+  return mapping_.as<abi::SharedPage>()->areas[epoch % 2].next_step.load(std::memory_order_acquire);
 }
 
 void Tenant::promote(std::uint32_t epoch, std::int64_t now_ns) {

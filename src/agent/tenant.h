@@ -36,8 +36,8 @@ class Tenant {
   const std::string& name() const { return name_; }
   int page_descriptor() const { return page_fd_.get(); }
   abi::SharedPage& page() { return *mapping_.as<abi::SharedPage>(); }
-  /// The last committed step of the current epoch, plus one.
-  std::uint64_t committed() const;
+  /// The last committed step of that epoch, plus one.
+  std::uint64_t committed(std::uint32_t epoch) const;
 
   /// Hands over: the standby becomes the active one, and is woken. One store, one wake.
   void promote(std::uint32_t epoch, std::int64_t now_ns);

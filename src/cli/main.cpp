@@ -27,6 +27,7 @@ int main(int argument_count, char** arguments) {
   app.footer("FIREBREAK_GPU=auto|real|soft chooses the GPU; without a real one the software GPU is used.");
   cli::Action action;
   cli::add_demo(app, action);
+  cli::add_doctor(app, action);
   cli::add_inject(app, action);
   cli::add_run(app, action);
   cli::add_status(app, action);

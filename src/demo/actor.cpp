@@ -26,9 +26,9 @@ Result<std::unique_ptr<Actor>> Actor::start(os::EventLoop& loop, os::Kernel& ker
                                             const Casting& casting, OnLine on_line) {
   std::unique_ptr<Actor> actor(new Actor(kernel, clock, std::move(on_line)));
   Actor* raw = actor.get();
-  auto input = os::socket_pair();
-  auto output = os::socket_pair();
-  auto errors = os::socket_pair();
+  auto input = os::child_stream();
+  auto output = os::child_stream();
+  auto errors = os::child_stream();
   if (!input) return propagate(input);
   if (!output) return propagate(output);
   if (!errors) return propagate(errors);
@@ -36,9 +36,9 @@ Result<std::unique_ptr<Actor>> Actor::start(os::EventLoop& loop, os::Kernel& ker
   os::SpawnRequest request;
   request.command = casting.command;
   request.environment = casting.environment;
-  request.standard_input = input->second.fd().get();
-  request.standard_output = output->second.fd().get();
-  request.standard_error = errors->second.fd().get();
+  request.standard_input = input->second.get();
+  request.standard_output = output->second.get();
+  request.standard_error = errors->second.get();
   actor->record_ = {casting.tenant, casting.role, 0, to_ns(clock.now()), 0, {}, {}, {}};
   auto pid = kernel.spawn(request);
   if (!pid) return propagate(pid, casting.command.front());

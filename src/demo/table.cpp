@@ -28,6 +28,8 @@ std::string fate(const ActRecord& act, const std::string& tenant, const std::str
   if (found->exit->clean())
     return role == "standby" && !found->steps.empty() ? "took over, finished" : "finished";
   if (found->exit->signal != 0) return fmt::format("killed (signal {})", found->exit->signal);
+  // `firebreak run` passes a signal on as shells do.
+  if (found->exit->exit_code > 128) return fmt::format("killed (signal {})", found->exit->exit_code - 128);
   const std::size_t error = found->last_words.find("CUDA_ERROR_");
   if (error == std::string::npos) return fmt::format("died (status {})", found->exit->exit_code);
   const std::size_t end = found->last_words.find_first_not_of("ABCDEFGHIJKLMNOPQRSTUVWXYZ_", error);

@@ -266,4 +266,12 @@ Result<std::pair<Socket, Socket>> socket_pair() {
   return std::pair(Socket(Fd(ends[0])), Socket(Fd(ends[1])));
 }
 
+Result<std::pair<Socket, Fd>> child_stream() {
+  auto ends = socket_pair();
+  if (!ends) return propagate(ends);
+  Fd theirs = ends->second.release();
+  if (::fcntl(theirs.get(), F_SETFL, 0) != 0) return fail_errno("set up a child's stream", errno);
+  return std::pair(std::move(ends->first), std::move(theirs));
+}
+
 }  // namespace firebreak::os

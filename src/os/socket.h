@@ -96,6 +96,10 @@ Result<Socket> connect(const std::string& path, Milliseconds timeout);
 /// Two sockets connected to each other.
 Result<std::pair<Socket, Socket>> socket_pair();
 
+/// A socket for us and the other end for a child's standard streams: there reads and writes wait, as programs
+/// expect.
+Result<std::pair<Socket, Fd>> child_stream();
+
 /// InvalidArgument, in one line with what to do, when `path` does not fit into a socket address.
 Status check_socket_path(const std::string& path);
 
