@@ -31,8 +31,10 @@ demo::Settings settings_for(const Options& options, platform::Gpu gpu, const std
   settings.fault = options.fault;
   settings.programs = program_folder();
   settings.directory = directory;
-  settings.size = options.size.empty() ? (gpu == platform::Gpu::Real ? "medium" : "small") : options.size;
-  settings.steps = options.steps != 0 ? options.steps : (gpu == platform::Gpu::Real ? 600 : 60);
+  const bool real = gpu == platform::Gpu::Real;
+  settings.size = !options.size.empty() ? options.size : real ? "medium" : "small";
+  settings.steps = options.steps != 0 ? options.steps : real ? 400 : 80;
+  settings.pace = Milliseconds(real ? 5 : 10);
   settings.seed = options.seed;
   return settings;
 }

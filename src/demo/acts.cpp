@@ -37,6 +37,8 @@ struct Theatre {
             std::to_string(settings.seed),
             "--output",
             output_path(act, tenant),
+            "--pace-ms",
+            std::to_string(settings.pace.count()),
             "--progress",
             "--start-on-input"};
   }
@@ -77,10 +79,11 @@ bool all_ended(const std::vector<Actor*>& actors) {
   return std::ranges::all_of(actors, [](const Actor* actor) { return actor->ended(); });
 }
 
-/// A third of the way: late enough to have committed, early enough to have much to lose.
+/// A tenth of the way: late enough to have committed, early enough that nobody has finished when the fault
+/// strikes, however unequal their speeds.
 bool under_way(const std::vector<Actor*>& actors, std::uint64_t steps) {
   return std::ranges::all_of(actors,
-                             [steps](const Actor* actor) { return actor->steps_done() >= steps / 3; });
+                             [steps](const Actor* actor) { return actor->steps_done() >= steps / 10; });
 }
 
 /// Without Firebreak: everybody in one MPS domain. Fires the rogue where the act wants it.
