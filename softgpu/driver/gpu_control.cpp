@@ -12,7 +12,7 @@ GpuControl::GpuControl(std::shared_ptr<SharedGpu> gpu, std::shared_ptr<Domain> d
 bool GpuControl::stalled() const { return gpu_->stalled_until_ns() > now_ns(); }
 
 bool GpuControl::stopped() const {
-  return !domain_->healthy() || domain_->is_terminated(slot_) || domain_->server_gone();
+  return domain_->is_faulted(slot_) || domain_->is_terminated(slot_) || domain_->server_gone();
 }
 
 bool GpuControl::should_stop() {
@@ -33,18 +33,19 @@ void GpuControl::refresh() {
 }
 
 CUresult GpuControl::sticky_error() const {
-  if (const auto fault = domain_->fault()) {
+  const auto fault = domain_->fault_of(slot_);
+  if (fault) {
     const bool faulter = fault->faulter_slot == slot_;
     const std::int64_t due_ns = faulter ? fault->faulter_error_due_ns : fault->co_client_error_due_ns;
     if (now_ns() >= due_ns) return fault->error;
   }
   if (domain_->is_terminated(slot_)) return CUDA_ERROR_MPS_CLIENT_TERMINATED;
-  if (domain_->healthy() && domain_->server_gone()) return CUDA_ERROR_MPS_RPC_FAILURE;
+  if (!fault && domain_->server_gone()) return CUDA_ERROR_MPS_RPC_FAILURE;
   return CUDA_SUCCESS;
 }
 
 std::optional<std::int64_t> GpuControl::error_due_ns() const {
-  const auto fault = domain_->fault();
+  const auto fault = domain_->fault_of(slot_);
   if (!fault) return std::nullopt;
   return fault->faulter_slot == slot_ ? fault->faulter_error_due_ns : fault->co_client_error_due_ns;
 }

@@ -50,22 +50,35 @@ void Domain::leave(std::uint32_t slot) {
   client.in_flight.store(0);
   client.terminated.store(0);
   client.terminate_acknowledged.store(0);
+  client.faulted_alone.store(0);
   client.pid.store(0);
 }
 
-bool Domain::raise(const DomainFault& fault) {
-  if (!healthy()) return false;
+void Domain::write_record(const DomainFault& fault) {
   DomainPage::ClientSlot& client = page_->clients[fault.faulter_slot];
   client.error.store(static_cast<std::uint32_t>(fault.error));
   client.when_ns.store(fault.when_ns);
   client.faulter_error_due_ns.store(fault.faulter_error_due_ns);
   client.co_client_error_due_ns.store(fault.co_client_error_due_ns);
+}
+
+bool Domain::raise(const DomainFault& fault) {
+  if (is_faulted(fault.faulter_slot)) return false;
+  write_record(fault);
   std::uint32_t none = 0;
   return page_->fault.compare_exchange_strong(none, fault.faulter_slot + 1);
 }
 
-std::optional<DomainFault> Domain::fault() const {
-  const std::uint32_t raised = page_->fault.load(std::memory_order_acquire);
+bool Domain::raise_alone(const DomainFault& fault) {
+  if (is_faulted(fault.faulter_slot)) return false;
+  write_record(fault);
+  page_->clients[fault.faulter_slot].faulted_alone.store(1);
+  return true;
+}
+
+std::optional<DomainFault> Domain::fault_of(std::uint32_t slot) const {
+  const bool alone = page_->clients[slot].faulted_alone.load() != 0;
+  const std::uint32_t raised = alone ? slot + 1 : page_->fault.load(std::memory_order_acquire);
   if (raised == 0 || raised > DomainPage::client_count_max) return std::nullopt;
   const DomainPage::ClientSlot& client = page_->clients[raised - 1];
   DomainFault fault;

@@ -35,7 +35,9 @@ struct DomainPage {
     std::atomic<std::int32_t> in_flight;
     std::atomic<std::uint32_t> terminated;
     std::atomic<std::uint32_t> terminate_acknowledged;
-    // The fault this client (or the server, for a dead one) proposes; valid once `fault` names the slot.
+    std::atomic<std::uint32_t> faulted_alone;
+    // The fault this client (or the server, for a dead one) proposes; valid once `fault` names the slot, or
+    // `faulted_alone` says so.
     std::atomic<std::uint32_t> error;
     std::atomic<std::int64_t> when_ns;
     std::atomic<std::int64_t> faulter_error_due_ns;
@@ -72,7 +74,13 @@ class Domain {
 
   /// False when the domain had faulted before; the first fault stays.
   bool raise(const DomainFault& fault);
-  std::optional<DomainFault> fault() const;
+  /// The same for a fault that ends its client only.
+  bool raise_alone(const DomainFault& fault);
+  /// What ended the client: its own fault, or the domain's.
+  std::optional<DomainFault> fault_of(std::uint32_t slot) const;
+  bool is_faulted(std::uint32_t slot) const {
+    return !healthy() || page_->clients[slot].faulted_alone.load() != 0;
+  }
   bool healthy() const { return page_->fault.load(std::memory_order_acquire) == 0; }
 
   void terminate(std::uint32_t slot) { page_->clients[slot].terminated.store(1); }
@@ -87,6 +95,7 @@ class Domain {
 
  private:
   Domain(os::Fd fd, os::Mapping mapping);
+  void write_record(const DomainFault& fault);
   os::Fd fd_;
   os::Mapping mapping_;
   DomainPage* page_;

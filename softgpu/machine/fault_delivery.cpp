@@ -22,7 +22,8 @@ bool deliver_fault(SharedGpu& gpu, Domain& domain, UvmDescriptor* events, const 
   const std::int64_t now = now_ns();
   const DomainFault fault{profile.error, report.slot, now, now + delay_ns(profile.faulter_error_ms, speed),
                           now + delay_ns(profile.co_client_error_ms, speed)};
-  if (!domain.raise(fault)) return false;
+  const bool others_live = profile.co_client_error_ms < 0;
+  if (!(others_live ? domain.raise_alone(fault) : domain.raise(fault))) return false;
   gpu.stall_until(now + delay_ns(profile.gpu_stall_ms, speed));
   if (events != nullptr && profile.uvm_event_ms >= 0) {
     const bool replayable = report.cause != FaultCause::CopyEngine && report.cause != FaultCause::HostEngine;

@@ -31,9 +31,9 @@ constexpr std::array<FaultProfile, 14> table{{
      118, 120, 150},
     {FaultCause::InstructionFetch, CUDA_ERROR_ILLEGAL_ADDRESS, 31, "FAULT_PDE", 0.3, 110, never, 118, 120,
      150},
-    // A copy from the host on an H100 answered 719 after 42 and 90 ms (the rest assumed); unlike here,
-    // co-clients that ran kernels lived.
-    {FaultCause::CopyEngine, CUDA_ERROR_LAUNCH_FAILED, 31, "FAULT_PDE", 0.5, 40, never, 42, 60, 150},
+    // A copy from the host on an H100 answered 719 after 42 and 90 ms (the rest assumed), and co-clients that
+    // ran kernels lived.
+    {FaultCause::CopyEngine, CUDA_ERROR_LAUNCH_FAILED, 31, "FAULT_PDE", 0.5, 40, never, 42, 60, never},
     {FaultCause::HostEngine, CUDA_ERROR_LAUNCH_FAILED, 31, "FAULT_PDE", 0.5, 110, never, 118, 300, 310},
     {FaultCause::ClientDied, CUDA_ERROR_ILLEGAL_ADDRESS, 31, "FAULT_PDE", never, 110, never, 150, 150, 150},
     {FaultCause::MisalignedAddress, CUDA_ERROR_MISALIGNED_ADDRESS, 13, "Misaligned Address", never, 7, 8, 9,

@@ -35,7 +35,7 @@ enum class FaultCause {
 /// One row. Delays count from the faulting access, in milliseconds; negative: never happens.
 struct FaultProfile {
   FaultCause cause;
-  CUresult error;             ///< in the faulter and in its co-clients
+  CUresult error;             ///< in the faulter and in its co-clients; negative: they live on
   int xid;                    ///< of the first kernel log line; 0: none but the channel's Xid 43
   const char* text;           ///< the fault's name in that line
   double uvm_event_ms;        ///< fatal-fault event of the faulting process
@@ -43,7 +43,7 @@ struct FaultProfile {
   double channel_xid_ms;      ///< the Xid 43 that follows
   double gpu_stall_ms;        ///< every context of the GPU stands still
   double faulter_error_ms;    ///< the CUDA error in the faulting process
-  double co_client_error_ms;  ///< and in its co-clients
+  double co_client_error_ms;  ///< and in its co-clients; negative: they live on
 };
 
 std::span<const FaultProfile> fault_table();

@@ -3,6 +3,7 @@
 /// a message, one answer "RESULT [VALUE]" each.
 #include <dlfcn.h>
 
+#include <atomic>
 #include <cstdint>
 #include <cstdlib>
 #include <span>
@@ -42,6 +43,7 @@ class Client {
     if (verb == "import") return {import_buffer(descriptors)};
     if (verb == "export") return export_buffer();
     if (verb == "launch") return {launch(words)};
+    if (verb == "copy_into_hole") return {copy_into_hole()};
     if (verb == "sync") return {entry<PFN_cuCtxSynchronize>(library_, "cuCtxSynchronize")()};
     if (verb == "read") return read(words);
     if (verb == "context") return {entry<PFN_cuCtxCreate_v2>(library_, "cuCtxCreate_v2")(&context_, 0, 0)};
@@ -108,6 +110,28 @@ class Client {
     void* arguments[] = {&argument};
     return entry<PFN_cuLaunchKernel>(library_, "cuLaunchKernel")(function, 1, 1, 1, 1, 1, 1, 0, nullptr,
                                                                  arguments, nullptr);
+  }
+
+  /// A copy that waits until its destination is unmapped.
+  CUresult copy_into_hole() {
+    CUdeviceptr source = 0;
+    void* host = nullptr;
+    CUstream stream = nullptr;
+    CUresult result = entry<PFN_cuMemAlloc_v2>(library_, "cuMemAlloc_v2")(&source, 4096);
+    if (result == CUDA_SUCCESS)
+      result = entry<PFN_cuMemAllocHost_v2>(library_, "cuMemAllocHost_v2")(&host, 4096);
+    if (result == CUDA_SUCCESS) result = entry<PFN_cuStreamCreate>(library_, "cuStreamCreate")(&stream, 0);
+    if (result != CUDA_SUCCESS) return result;
+    const auto gate = reinterpret_cast<CUdeviceptr>(host);
+    auto* word = static_cast<std::uint32_t*>(host);
+    entry<PFN_cuStreamWaitValue32_v2>(library_, "cuStreamWaitValue32_v2")(stream, gate, 1,
+                                                                          CU_STREAM_WAIT_VALUE_EQ);
+    result = entry<PFN_cuMemcpyDtoDAsync_v2>(library_, "cuMemcpyDtoDAsync_v2")(buffer_address, source, 4096,
+                                                                               stream);
+    if (result != CUDA_SUCCESS) return result;
+    result = entry<PFN_cuMemUnmap>(library_, "cuMemUnmap")(buffer_address, buffer_bytes);
+    std::atomic_ref(*word).store(1);
+    return result;
   }
 
   Answer read(std::istream& words) {

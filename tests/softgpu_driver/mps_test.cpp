@@ -91,6 +91,18 @@ TEST_F(Mps, TerminatedClientEndsAloneEvenInAnEndlessKernel) {
   EXPECT_EQ(co_client->tell("sync"), CUDA_SUCCESS);
 }
 
+TEST_F(Mps, CopyEngineFaultEndsItsClientAlone) {
+  start_mps();
+  const auto co_client = start_working_client();
+  const auto faulter = start_working_client();
+  ASSERT_EQ(faulter->tell("copy_into_hole"), CUDA_SUCCESS);
+  EXPECT_EQ(faulter->tell("sync"), CUDA_ERROR_LAUNCH_FAILED);
+  EXPECT_EQ(faulter->tell("context"), CUDA_ERROR_LAUNCH_FAILED);
+  faulter->kill();
+  EXPECT_EQ(co_client->tell("launch add_one"), CUDA_SUCCESS);
+  EXPECT_EQ(co_client->tell("sync"), CUDA_SUCCESS);
+}
+
 TEST_F(Mps, ListsItsServerAndItsClients) {
   start_mps();
   EXPECT_EQ(mps_command("get_server_list"), "");
