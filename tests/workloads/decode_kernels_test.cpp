@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <ostream>
 
 #include "tests/workloads/decode_reference.h"
 #include "tests/workloads/gpu_memory.h"
@@ -21,6 +22,8 @@ struct Case {
   const char* name;
   Shape shape;
 };
+
+void PrintTo(const Case& shape_case, std::ostream* out) { *out << shape_case.name; }
 
 class DecodeKernels : public ::testing::TestWithParam<Case> {
  protected:

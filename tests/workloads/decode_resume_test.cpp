@@ -35,7 +35,7 @@ constexpr Preset preset{.shape = {.layers = 2,
 /// One process of the tenant: its own scratch memory over the tenant's kept memory.
 struct Process {
   Process(const Gpu& on, SharedMemory& kept) : gpu(on), scratch(on.driver()) {
-    workload = std::move(*DecodeWorkload::create(gpu, preset, steps, seed));
+    workload = DecodeWorkload::create(gpu, preset, steps, seed).value();
     EXPECT_TRUE(workload->allocate(kept, scratch));
   }
   void run(std::uint64_t first, std::uint64_t last) {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numbers>
+#include <ostream>
 
 #include "tests/workloads/gpu_memory.h"
 #include "workloads/common/counter_random.h"
@@ -13,6 +14,11 @@
 #include "workloads/denoise/sampler.h"
 
 namespace firebreak::workloads::denoise {
+
+static void PrintTo(const Shape& shape, std::ostream* out) {
+  *out << shape.width << "x" << shape.height << "x" << shape.channels;
+}
+
 namespace {
 
 using workloads::testing::download;

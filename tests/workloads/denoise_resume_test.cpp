@@ -18,7 +18,7 @@ constexpr Preset preset{.shape = {.width = 12, .height = 7, .channels = 8, .bloc
 /// One process of the tenant: its own scratch memory over the tenant's kept memory.
 struct Process {
   Process(const Gpu& on, SharedMemory& kept) : gpu(on), scratch(on.driver()) {
-    workload = std::move(*DenoiseWorkload::create(gpu, preset, steps, seed));
+    workload = DenoiseWorkload::create(gpu, preset, steps, seed).value();
     EXPECT_TRUE(workload->allocate(kept, scratch));
   }
   void run(std::uint64_t first, std::uint64_t last) {
@@ -114,7 +114,7 @@ TEST_F(DenoiseResume, AStateThatDoesNotFitIsRefused) {
   active.run(0, 3);
   EXPECT_FALSE(active.workload->take_over(gpu, 6, active.state()));
   EXPECT_FALSE(active.workload->take_over(gpu, 4, {}));
-  auto other = std::move(*DenoiseWorkload::create(gpu, preset, steps, seed + 1));
+  auto other = DenoiseWorkload::create(gpu, preset, steps, seed + 1).value();
   ASSERT_TRUE(other->allocate(kept, active.scratch));
   EXPECT_FALSE(other->take_over(gpu, 4, active.state()));
 }
