@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <limits>
 
 #include "softgpu/interpreter/operations.h"
 
@@ -123,10 +124,12 @@ T extract_field(T a, std::uint32_t position, std::uint32_t length) {
   const auto bits = static_cast<Bits>(a);
   const std::uint32_t sign_at = std::min(position + length - 1, last);
   const bool fill = std::is_signed_v<T> && ((bits >> sign_at) & 1U) != 0;
-  const Bits kept = length > last ? ~Bits{0} : static_cast<Bits>((Bits{1} << length) - 1U);
+  const Bits kept =
+      length > last ? std::numeric_limits<Bits>::max() : static_cast<Bits>((Bits{1} << length) - 1U);
   const Bits shifted = position > last ? Bits{0} : static_cast<Bits>(bits >> position);
   const std::uint32_t present = position > last ? 0 : last + 1 - position;
-  const Bits have = present > last ? ~Bits{0} : static_cast<Bits>((Bits{1} << present) - 1U);
+  const Bits have =
+      present > last ? std::numeric_limits<Bits>::max() : static_cast<Bits>((Bits{1} << present) - 1U);
   const Bits field = shifted & kept;
   return static_cast<T>(fill ? static_cast<Bits>(field | ~(kept & have)) : field);
 }
@@ -137,7 +140,7 @@ T insert_field(T field, T into, std::uint32_t position, std::uint32_t length) {
   position &= 0xFFU;
   length &= 0xFFU;
   if (position >= width || length == 0) return into;
-  const T ones = length >= width ? ~T{0} : static_cast<T>((T{1} << length) - 1U);
+  const T ones = length >= width ? std::numeric_limits<T>::max() : static_cast<T>((T{1} << length) - 1U);
   const T mask = static_cast<T>(ones << position);
   return static_cast<T>((into & ~mask) | ((field << position) & mask));
 }
