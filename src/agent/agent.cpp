@@ -89,7 +89,7 @@ void Agent::on_tenant_exit(Tenant& tenant, pid_t pid, const std::string& domain)
   // Whoever ends without a word may have had work in flight, and then takes the domain along.
   for (auto& [name, other] : tenants_) {
     if (other->active.domain == domain && other->active.pid != 0)
-      advance(*other, pair::EventType::NeighbourDied);
+      advance(*other, pair::EventType::DangerSeen);
   }
 }
 
@@ -145,8 +145,6 @@ void Agent::act(Tenant& tenant, const pair::Action& action) {
       }
       return;
     }
-    case pair::ActionType::EndActive:
-      return end(tenant.active, "it is doomed and does not end by itself");
     case pair::ActionType::EndOldActive:
       return end(tenant.old_active, "it is fenced");
     case pair::ActionType::DismissStandby:

@@ -55,6 +55,7 @@ class Peer {
     pid_ = kernel.spawn(request).value();
     control_.emplace(std::move(ours));
     socket_.emplace(std::move(control_->receive(Milliseconds(5000)).value().descriptors.at(0)));
+    EXPECT_TRUE(control_->receive(Milliseconds(5000)).has_value());
   }
 
   pid_t pid() const { return pid_; }

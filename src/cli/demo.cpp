@@ -5,6 +5,7 @@
 #include <fstream>
 
 #include "cli/commands.h"
+#include "cli/kinds.h"
 #include "demo/acts.h"
 #include "demo/judge.h"
 #include "demo/report.h"
@@ -23,12 +24,14 @@ struct Options {
   std::string size;
   std::uint64_t steps = 0;
   std::uint64_t seed = 1;
+  int repeat = 1;
 };
 
 /// A size for which the acts take seconds and a fault finds the tenants at work.
 demo::Settings settings_for(const Options& options, platform::Gpu gpu, const std::string& directory) {
   demo::Settings settings;
   settings.fault = options.fault;
+  settings.spares_co_clients = inject::find(options.fault)->expectation.co_client == CUDA_SUCCESS;
   settings.programs = program_folder();
   settings.directory = directory;
   const bool real = gpu == platform::Gpu::Real;
@@ -48,33 +51,64 @@ Status write_file(const std::string& path, const std::string& text) {
   return {};
 }
 
-Result<demo::Play> play(const Options& options) {
+void tell(const std::string& line) { fmt::print(stderr, "{}\n", line); }
+
+/// One play in a directory of its own, which is gone afterwards.
+Result<demo::Play> play(const Options& options, const std::string& fault) {
   auto directory = os::TemporaryDirectory::create();
   if (!directory) return propagate(directory);
   auto platform = platform::choose(directory->path() + "/gpu");
   if (!platform) return propagate(platform);
   const SystemClock clock;
-  return demo::play(settings_for(options, platform->gpu, directory->path()), *platform, clock,
-                    [](const std::string& line) { fmt::print(stderr, "{}\n", line); });
+  Options one = options;
+  one.fault = fault;
+  return demo::play(settings_for(one, platform->gpu, directory->path()), *platform, clock, tell);
 }
 
-int run(const Options& options) {
-  if (inject::find(options.fault) == nullptr) {
-    const inject::Kind* close = inject::closest(options.fault);
-    const std::string meant = close == nullptr ? "" : fmt::format("did you mean '{}'? ", close->name);
-    return complain(
-        fmt::format("no fault kind '{}' ({}`firebreak inject --list` shows all)", options.fault, meant));
-  }
-  const auto played = play(options);
-  if (!played) return complain(to_string(played.error()));
-  const auto checks = demo::judge(*played);
-  fmt::print("{}\n{}\n{}", demo::render_table(*played), demo::render_timeline(*played),
+int show(const Options& options, const demo::Play& play) {
+  const auto checks = demo::judge(play);
+  fmt::print("{}\n{}\n{}", demo::render_table(play), demo::render_timeline(play),
              demo::render_verdict(checks));
-  for (const auto& [path, text] : {std::pair(options.json_path, demo::to_json(*played, checks)),
-                                   std::pair(options.html_path, demo::to_html(*played, checks))}) {
+  for (const auto& [path, text] : {std::pair(options.json_path, demo::to_json(play, checks)),
+                                   std::pair(options.html_path, demo::to_html(play, checks))}) {
     if (const Status written = write_file(path, text); !written) return complain(to_string(written.error()));
   }
   return demo::all_observed(checks) ? 0 : 1;
+}
+
+/// A line a play; the figures of all of them in one file.
+int play_all(const Options& options) {
+  std::vector<demo::Play> plays;
+  bool all_observed = true;
+  for (const inject::Kind* kind : inject::catalogue()) {
+    for (int i = 0; i < options.repeat; ++i) {
+      auto played = play(options, std::string(kind->name));
+      if (!played) return complain(to_string(played.error()));
+      const auto checks = demo::judge(*played);
+      all_observed = all_observed && demo::all_observed(checks);
+      fmt::print("{:<24} {}", kind->name, demo::render_verdict(checks));
+      for (const demo::Recovery& recovery : played->recoveries) {
+        fmt::print("{:<24}   {}: seen {:.2f} ms, promoted {:.2f} ms, first kernel {:.2f} ms\n", "",
+                   recovery.tenant, recovery.detected_ms, recovery.promoted_ms, recovery.resumed_ms);
+      }
+      std::fflush(stdout);
+      plays.push_back(std::move(*played));
+    }
+  }
+  const auto platform = platform::choose();
+  if (!platform) return complain(to_string(platform.error()));
+  const std::string command = fmt::format("firebreak demo --fault all --repeat {}", options.repeat);
+  const auto text = demo::to_json(plays, platform::describe_machine(*platform), command);
+  if (const Status written = write_file(options.json_path, text); !written)
+    return complain(to_string(written.error()));
+  return all_observed ? 0 : 1;
+}
+
+int run(const Options& options) {
+  if (options.fault == "all") return play_all(options);
+  if (inject::find(options.fault) == nullptr) return complain(no_such_kind(options.fault));
+  const auto played = play(options, options.fault);
+  return played ? show(options, *played) : complain(to_string(played.error()));
 }
 
 }  // namespace
@@ -84,7 +118,9 @@ void add_demo(CLI::App& app, Action& action) {
   CLI::App* command = app.add_subcommand("demo",
                                          "Three acts: no fault; a fault under stock MPS, everybody dies; the "
                                          "same with Firebreak, only the rogue does");
-  command->add_option("--fault", options->fault, "What the rogue does, a kind of `firebreak inject --list`")
+  command
+      ->add_option("--fault", options->fault,
+                   "What the rogue does, a kind of `firebreak inject --list`, or all")
       ->capture_default_str();
   command->add_option("--json", options->json_path, "Write the figures to this file");
   command->add_option("--html", options->html_path, "Write a page with the timeline drawn to this file");
@@ -92,6 +128,8 @@ void add_demo(CLI::App& app, Action& action) {
       ->check(CLI::IsMember({"small", "medium"}));
   command->add_option("--steps", options->steps, "Steps that each tenant takes (default: by the GPU)");
   command->add_option("--seed", options->seed, "Of the tenants' weights and inputs")->capture_default_str();
+  command->add_option("--repeat", options->repeat, "With --fault all: plays of each kind")
+      ->check(CLI::Range(1, 1000));
   command->callback([options, &action] { action = [options] { return run(*options); }; });
 }
 

@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "cli/commands.h"
+#include "cli/kinds.h"
 #include "cuda/context.h"
 #include "inject/catalogue.h"
 #include "os/self.h"
@@ -83,12 +84,7 @@ Result<int> inject_into_self(const inject::Kind& kind, bool wait) {
 int run(const Options& options) {
   if (options.list) return list();
   const inject::Kind* kind = inject::find(options.kind);
-  if (kind == nullptr) {
-    const inject::Kind* close = inject::closest(options.kind);
-    const std::string meant = close == nullptr ? "" : fmt::format("did you mean '{}'? ", close->name);
-    return complain(
-        fmt::format("no fault kind '{}' ({}`firebreak inject --list` shows all)", options.kind, meant));
-  }
+  if (kind == nullptr) return complain(no_such_kind(options.kind));
   const auto status = inject_into_self(*kind, options.wait);
   return status ? *status : complain(to_string(status.error()));
 }

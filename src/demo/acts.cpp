@@ -251,6 +251,7 @@ Play play(const Settings& settings, platform::Platform& platform, const Clock& c
   Play play;
   play.gpu = platform::to_string(platform.gpu);
   play.fault = settings.fault;
+  play.spares_co_clients = settings.spares_co_clients;
   play.date = fmt::format("{:%Y-%m-%d}", fmt::gmtime(std::time(nullptr)));
   std::vector<Output> reference;
   for (Act act : {Act::Reference, Act::StockMps, Act::Firebreak}) {

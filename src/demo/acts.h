@@ -12,13 +12,14 @@
 namespace firebreak::demo {
 
 struct Settings {
-  std::string fault;        ///< a kind of `firebreak inject --list`
-  std::string programs;     ///< the folder of firebreak, firebreakd and the tenants
-  std::string directory;    ///< private, short; outputs, sockets and MPS directories go there
-  std::string size;         ///< of the tenants: "small" or "medium"
-  std::uint64_t steps = 0;  ///< each tenant takes
-  Milliseconds pace{0};     ///< a step takes at least this long, so that fast tenants are not done too soon
-  std::uint64_t seed = 1;   ///< of the tenants' weights and inputs
+  std::string fault;               ///< a kind of `firebreak inject --list`
+  bool spares_co_clients = false;  ///< the kind is known to end the faulter alone
+  std::string programs;            ///< the folder of firebreak, firebreakd and the tenants
+  std::string directory;           ///< private, short; outputs, sockets and MPS directories go there
+  std::string size;                ///< of the tenants: "small" or "medium"
+  std::uint64_t steps = 0;         ///< each tenant takes
+  Milliseconds pace{0};    ///< a step takes at least this long, so that fast tenants are not done too soon
+  std::uint64_t seed = 1;  ///< of the tenants' weights and inputs
   Milliseconds patience{60'000};  ///< for each thing that is waited for
 };
 

@@ -40,7 +40,7 @@ abi::Event event(const char* what, const char* tenant, std::int64_t at_ns, std::
 
 /// A play in which everything went as claimed.
 Play perfect() {
-  Play play{"soft", "trap", "2026-01-01", {}, {}};
+  Play play{"soft", "trap", false, "2026-01-01", {}, {}};
   ActRecord reference{Act::Reference,
                       0,
                       3000 * ms,
@@ -155,6 +155,17 @@ TEST(DemoReport, TheJsonHasTheFigures) {
   const std::string json = to_json(perfect(), judge(perfect()));
   EXPECT_THAT(json, HasSubstr("\"fault_to_first_kernel_ms\": 15.0"));
   EXPECT_THAT(json, HasSubstr("\"all_observed\": true"));
+}
+
+TEST(DemoJudge, AKindThatSparesOthersIsExpectedToDoSo) {
+  Play play = perfect();
+  play.spares_co_clients = true;
+  EXPECT_THAT(verdict(play), HasSubstr("NOT OBSERVED: decode's active process finishes"));
+  for (std::size_t act : {1u, 2u}) {
+    play.acts[act].processes[0].exit = good;
+    play.acts[act].outcomes[0] = {"decode", 7, 10, true};
+  }
+  EXPECT_TRUE(all_observed(judge(play))) << verdict(play);
 }
 
 TEST(DemoJudge, AKilledRogueCountsAsDead) {

@@ -56,26 +56,34 @@ void judge_reference(const ActRecord& act, std::vector<Check>& checks) {
   }
 }
 
-void judge_stock(const ActRecord& act, std::vector<Check>& checks) {
+void judge_stock(const Play& play, const ActRecord& act, std::vector<Check>& checks) {
   checks.push_back(died(act, "rogue", "rogue"));
   for (const TenantOutcome& outcome : act.outcomes) {
-    checks.push_back(died(act, outcome.tenant, "active"));
-    checks.push_back(output(outcome, false));
+    checks.push_back(play.spares_co_clients ? finished(act, outcome.tenant, "active")
+                                            : died(act, outcome.tenant, "active"));
+    checks.push_back(output(outcome, play.spares_co_clients));
   }
+}
+
+void judge_takeover(const Play& play, const ActRecord& act, const std::string& tenant,
+                    std::vector<Check>& checks) {
+  checks.push_back(finished(act, tenant, "standby"));
+  const auto recovery = std::ranges::find(play.recoveries, tenant, &Recovery::tenant);
+  const bool known = recovery != play.recoveries.end();
+  checks.push_back({known, fmt::format("{} is taken over by its standby", tenant), "it was not promoted"});
+  checks.push_back({known && recovery->steps_lost == 0, fmt::format("{} loses no committed step", tenant),
+                    known ? fmt::format("{} lost", recovery->steps_lost) : "not known"});
 }
 
 void judge_firebreak(const Play& play, const ActRecord& act, std::vector<Check>& checks) {
   checks.push_back(died(act, "rogue", "rogue"));
   for (const TenantOutcome& outcome : act.outcomes) {
-    checks.push_back(finished(act, outcome.tenant, "standby"));
+    if (play.spares_co_clients) {
+      checks.push_back(finished(act, outcome.tenant, "active"));
+    } else {
+      judge_takeover(play, act, outcome.tenant, checks);
+    }
     checks.push_back(output(outcome, true));
-    const auto recovery = std::ranges::find(play.recoveries, outcome.tenant, &Recovery::tenant);
-    const bool known = recovery != play.recoveries.end();
-    checks.push_back(
-        {known, fmt::format("{} is taken over by its standby", outcome.tenant), "it was not promoted"});
-    checks.push_back({known && recovery->steps_lost == 0,
-                      fmt::format("{} loses no committed step", outcome.tenant),
-                      known ? fmt::format("{} lost", recovery->steps_lost) : "not known"});
   }
 }
 
@@ -92,7 +100,7 @@ std::vector<Check> judge(const Play& play) {
         judge_reference(act, checks);
         break;
       case Act::StockMps:
-        judge_stock(act, checks);
+        judge_stock(play, act, checks);
         break;
       case Act::Firebreak:
         judge_firebreak(play, act, checks);

@@ -71,8 +71,9 @@ struct Recovery {
 };
 
 struct Play {
-  std::string gpu;    ///< "real" or "soft"
-  std::string fault;  ///< the kind
+  std::string gpu;                 ///< "real" or "soft"
+  std::string fault;               ///< the kind
+  bool spares_co_clients = false;  ///< a kind that was measured to end nobody but the faulter under stock MPS
   std::string date;
   std::vector<ActRecord> acts;
   std::vector<Recovery> recoveries;

@@ -59,9 +59,7 @@ json act_json(const ActRecord& act) {
   return out;
 }
 
-}  // namespace
-
-std::string to_json(const Play& play, const std::vector<Check>& checks) {
+json play_json(const Play& play, const std::vector<Check>& checks) {
   json out = {
       {"fault", play.fault}, {"gpu", play.gpu}, {"date", play.date}, {"all_observed", all_observed(checks)}};
   for (const Check& check : checks) {
@@ -79,7 +77,31 @@ std::string to_json(const Play& play, const std::vector<Check>& checks) {
                                  {"steps_lost", recovery.steps_lost}});
   }
   for (const ActRecord& act : play.acts) out["acts"].push_back(act_json(act));
-  return out.dump(1, ' ', false, json::error_handler_t::replace) + "\n";
+  return out;
+}
+
+std::string text_of(const json& document) {
+  return document.dump(1, ' ', false, json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace
+
+std::string to_json(const Play& play, const std::vector<Check>& checks) {
+  return text_of(play_json(play, checks));
+}
+
+std::string to_json(const std::vector<Play>& plays, const platform::Machine& machine,
+                    const std::string& command) {
+  json out = {{"device", machine.gpu},    {"driver", machine.driver}, {"linux", machine.linux_release},
+              {"commit", machine.commit}, {"date", machine.date},     {"command", command}};
+  for (const Play& play : plays) {
+    json one = play_json(play, judge(play));
+    for (json& act : one["acts"]) {
+      for (json& process : act["processes"]) process.erase("steps");
+    }
+    out["plays"].push_back(std::move(one));
+  }
+  return text_of(out);
 }
 
 }  // namespace firebreak::demo

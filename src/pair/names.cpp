@@ -49,10 +49,8 @@ const char* to_string(EventType event) {
       return "active exited";
     case EventType::ActiveFinished:
       return "active finished";
-    case EventType::FaultSeen:
-      return "fault seen";
-    case EventType::NeighbourDied:
-      return "neighbour died";
+    case EventType::DangerSeen:
+      return "danger seen";
     case EventType::FenceSeen:
       return "fence seen";
     case EventType::Resumed:
@@ -67,8 +65,6 @@ const char* to_string(ActionType action) {
   switch (action) {
     case ActionType::StartDeadline:
       return "start deadline";
-    case ActionType::EndActive:
-      return "end active";
     case ActionType::Promote:
       return "promote";
     case ActionType::EndOldActive:

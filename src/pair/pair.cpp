@@ -15,7 +15,6 @@ Action lost(const char* reason) { return {ActionType::TellLost, 0, 0, reason}; }
 
 /// The active can write no more: hand over to whoever is there.
 Step take_over(State state) {
-  state.certain = false;
   switch (state.standby) {
     case Standby::Ready:
       state.phase = Phase::Promoting;
@@ -50,9 +49,8 @@ Step finish(const State& state) {
   return with_phase(state, Phase::Finished, {{ActionType::DismissStandby, 0, 0, {}}});
 }
 
-Step suspect(State state, bool certain) {
+Step suspect(State state) {
   state.phase = Phase::Suspecting;
-  state.certain = certain;
   return {state, {{ActionType::StartDeadline, 0, suspicion_ms, {}}}};
 }
 
@@ -63,10 +61,8 @@ Step empty(const State& state, EventType event) {
 
 Step serving(const State& state, EventType event) {
   switch (event) {
-    case EventType::FaultSeen:
-      return suspect(state, true);
-    case EventType::NeighbourDied:
-      return suspect(state, false);
+    case EventType::DangerSeen:
+      return suspect(state);
     case EventType::FenceSeen:
     case EventType::ActiveExited:
       return take_over(state);
@@ -77,20 +73,14 @@ Step serving(const State& state, EventType event) {
   }
 }
 
-Step suspecting(State state, EventType event) {
+Step suspecting(const State& state, EventType event) {
   switch (event) {
-    case EventType::FaultSeen:
-      state.certain = true;
-      return unchanged(state);
     case EventType::FenceSeen:
     case EventType::ActiveExited:
       return take_over(state);
     case EventType::ActiveFinished:
       return finish(state);
     case EventType::DeadlinePassed:
-      // A doomed active that is still there is ended by us, and its exit is the fence. One that was only in
-      // danger is well.
-      if (state.certain) return {state, {{ActionType::EndActive, 0, 0, {}}}};
       return with_phase(state, Phase::Serving);
     default:
       return unchanged(state);
@@ -156,9 +146,11 @@ Step advance(const State& state, EventType event) {
 }
 
 EventType event_of(const fault::Fault& fault) {
-  if (fault.source == fault::FaultSource::Xid) return EventType::FenceSeen;
-  if (fault.fault_class == fault::FaultClass::Termination) return EventType::NeighbourDied;
-  return EventType::FaultSeen;
+  using fault::FaultClass;
+  const bool whole_group =
+      fault.fault_class == FaultClass::MmuReplayable || fault.fault_class == FaultClass::Sm;
+  return fault.source == fault::FaultSource::Xid && whole_group ? EventType::FenceSeen
+                                                                : EventType::DangerSeen;
 }
 
 }  // namespace firebreak::pair

@@ -16,9 +16,9 @@ namespace firebreak::pair {
 namespace {
 
 constexpr std::array all_events = {
-    EventType::ActiveJoined, EventType::StandbyJoined,  EventType::StandbyReady,  EventType::StandbyExited,
-    EventType::ActiveExited, EventType::ActiveFinished, EventType::FaultSeen,     EventType::NeighbourDied,
-    EventType::FenceSeen,    EventType::Resumed,        EventType::DeadlinePassed};
+    EventType::ActiveJoined, EventType::StandbyJoined,  EventType::StandbyReady, EventType::StandbyExited,
+    EventType::ActiveExited, EventType::ActiveFinished, EventType::DangerSeen,   EventType::FenceSeen,
+    EventType::Resumed,      EventType::DeadlinePassed};
 
 /// What has truly happened, whatever the pair believes.
 struct Ghost {
@@ -71,8 +71,6 @@ std::string broken_rule(Ghost& ghost, const State& before, EventType event, cons
       if (action.reason.empty()) return "a loss without a reason";
       if (ghost.standby_ready) return "a loss though a standby was ready";
     }
-    if (action.type == ActionType::EndActive && !before.certain)
-      return "ending an active that was only in danger";
   }
   if (step.state.epoch != before.epoch + promotions) return "an epoch without its promotion";
   if ((step.state.phase == Phase::Lost) != (before.phase == Phase::Lost || told_lost)) return "a silent loss";

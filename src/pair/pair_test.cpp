@@ -43,34 +43,26 @@ TEST(Pair, ASmFaultPromotesAReadyStandbyAtTheXidLine) {
 }
 
 TEST(Pair, AUvmEventAloneIsNoFence) {
-  Story story{ActiveJoined, StandbyJoined, StandbyReady, FaultSeen};
+  Story story{ActiveJoined, StandbyJoined, StandbyReady, DangerSeen};
   EXPECT_EQ(story.state.phase, Phase::Suspecting);
   EXPECT_THAT(story.actions, ElementsAre(ActionType::StartDeadline));
   story.then(FenceSeen);
   EXPECT_EQ(story.state.phase, Phase::Promoting);
 }
 
-TEST(Pair, ADoomedActiveThatStaysIsEndedAndItsExitIsTheFence) {
-  Story story{ActiveJoined, StandbyJoined, StandbyReady, FaultSeen, DeadlinePassed};
-  EXPECT_THAT(story.actions, ElementsAre(ActionType::StartDeadline, ActionType::EndActive));
-  EXPECT_EQ(story.state.epoch, 0u);
-  story.then(ActiveExited);
-  EXPECT_EQ(story.state.epoch, 1u);
-}
-
 TEST(Pair, ANeighbourThatDiesWithoutHarmChangesNothing) {
-  Story story{ActiveJoined, StandbyJoined, StandbyReady, NeighbourDied, DeadlinePassed};
+  Story story{ActiveJoined, StandbyJoined, StandbyReady, DangerSeen, DeadlinePassed};
   EXPECT_EQ(story.state.phase, Phase::Serving);
   EXPECT_EQ(story.state.epoch, 0u);
   EXPECT_EQ(story.state.standby, Standby::Ready);
 }
 
 TEST(Pair, ANeighbourThatTakesTheDomainAlongLeadsToAPromotion) {
-  Story story{ActiveJoined, StandbyJoined, StandbyReady, NeighbourDied, ActiveExited};
+  Story story{ActiveJoined, StandbyJoined, StandbyReady, DangerSeen, ActiveExited};
   EXPECT_EQ(story.state.phase, Phase::Promoting);
 }
 
-TEST(Pair, AFaultSeenTwicePromotesOnce) {
+TEST(Pair, ADangerSeenTwicePromotesOnce) {
   Story story{ActiveJoined, StandbyJoined, StandbyReady, FenceSeen};
   story.then(Resumed).then(DeadlinePassed);
   EXPECT_EQ(story.state.epoch, 1u);
@@ -126,16 +118,22 @@ TEST(Pair, ATenantThatFinishesDismissesItsStandby) {
   EXPECT_THAT(advance(story.state, FenceSeen).actions, IsEmpty());
 }
 
-TEST(Pair, XidLinesAreFencesAndOtherSourcesAreNot) {
-  fault::Fault fault;
-  fault.source = fault::FaultSource::Xid;
-  EXPECT_EQ(event_of(fault), FenceSeen);
-  fault.source = fault::FaultSource::UvmEvent;
-  fault.fault_class = fault::FaultClass::MmuReplayable;
-  EXPECT_EQ(event_of(fault), FaultSeen);
-  fault.source = fault::FaultSource::ProcessExit;
-  fault.fault_class = fault::FaultClass::Termination;
-  EXPECT_EQ(event_of(fault), NeighbourDied);
+TEST(Pair, OnlyAnXidOfTheWholeGroupIsAFence) {
+  using fault::FaultClass;
+  using fault::FaultSource;
+  auto event = [](FaultSource source, FaultClass fault_class) {
+    fault::Fault fault;
+    fault.source = source;
+    fault.fault_class = fault_class;
+    return event_of(fault);
+  };
+  EXPECT_EQ(event(FaultSource::Xid, FaultClass::Sm), FenceSeen);
+  EXPECT_EQ(event(FaultSource::Xid, FaultClass::MmuReplayable), FenceSeen);
+  // A copy engine's fault was seen to end its own client alone.
+  EXPECT_EQ(event(FaultSource::Xid, FaultClass::MmuNonReplayable), DangerSeen);
+  EXPECT_EQ(event(FaultSource::Xid, FaultClass::Termination), DangerSeen);
+  EXPECT_EQ(event(FaultSource::UvmEvent, FaultClass::MmuReplayable), DangerSeen);
+  EXPECT_EQ(event(FaultSource::ProcessExit, FaultClass::Termination), DangerSeen);
 }
 
 }  // namespace
