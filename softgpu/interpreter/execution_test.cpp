@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 
 #include <numeric>
+#include <thread>
 
 #include "softgpu/interpreter/test_gpu.h"
 
@@ -472,6 +473,33 @@ TEST(Memory, ModuleVariablesHaveInitialValues) {
                                variables),
                        1);
   EXPECT_EQ(out[0], 90U);
+}
+
+TEST(Concurrency, LaunchesShareMemoryAndModules) {
+  TestGpu gpu;
+  gpu.use(ptx_header + R"(.visible .entry test(.param .u64 cell)
+{
+  .reg .b64 %rd; .reg .b32 %r<4>; .reg .pred %p;
+  ld.param.u64 %rd, [cell];
+  mov.u32 %r0, 1000;
+again:
+  atom.global.add.u32 %r1, [%rd], 1;
+  ld.global.u32 %r2, [%rd+4];
+  st.global.u32 [%rd+4], %r1;
+  sub.u32 %r0, %r0, 1;
+  setp.ne.u32 %p, %r0, 0;
+  @%p bra again;
+  membar.gl;
+  ret;
+}
+)");
+  const std::uint64_t cell = gpu.allocate(8);
+  const Launch launch = gpu.prepare("test", {2}, {32}, cell);
+  testing::QuietControl other_control;
+  std::thread other([&] { TestGpu::expect_completed(run_launch(launch, gpu.memory, other_control)); });
+  TestGpu::expect_completed(run_launch(launch, gpu.memory, gpu.control));
+  other.join();
+  EXPECT_EQ(gpu.download<std::uint32_t>(cell, 1)[0], 2U * 2 * 32 * 1000);
 }
 
 }  // namespace
