@@ -23,6 +23,7 @@ std::optional<AddressRange> AddressRanges::take(std::uint64_t size_bytes, std::u
     taken_.emplace(hint, size_bytes);
     return AddressRange{hint, size_bytes};
   }
+  if (size_bytes > arena_end - arena_begin) return std::nullopt;
   std::uint64_t begin = round_up(arena_begin, alignment_bytes);
   auto next = taken_.lower_bound(arena_begin);
   if (next != taken_.begin()) --next;  // may reach into the arena from below
@@ -31,7 +32,7 @@ std::optional<AddressRange> AddressRanges::take(std::uint64_t size_bytes, std::u
     if (begin + size_bytes <= next->first) break;
     begin = round_up(next->first + next->second, alignment_bytes);
   }
-  if (size_bytes > arena_end || begin > arena_end - size_bytes) return std::nullopt;
+  if (begin > arena_end - size_bytes) return std::nullopt;
   taken_.emplace(begin, size_bytes);
   return AddressRange{begin, size_bytes};
 }

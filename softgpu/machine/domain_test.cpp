@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "softgpu/machine/domain.h"
+
+#include <gtest/gtest.h>
+
+#include "os/memory.h"
+
+namespace firebreak::softgpu {
+namespace {
+
+DomainFault fault_of_slot(std::uint32_t slot, CUresult error) { return {error, slot, 1, 2, 3}; }
+
+TEST(Domain, FirstFaultStays) {
+  const auto domain = Domain::create(0).value();
+  const auto one = domain->join(11).value();
+  const auto two = domain->join(22).value();
+  EXPECT_TRUE(domain->healthy());
+  EXPECT_TRUE(domain->raise(fault_of_slot(one, CUDA_ERROR_ILLEGAL_ADDRESS)));
+  EXPECT_FALSE(domain->raise(fault_of_slot(two, CUDA_ERROR_LAUNCH_FAILED)));
+  for (const std::uint32_t slot : {one, two}) {
+    ASSERT_TRUE(domain->fault_of(slot));
+    EXPECT_EQ(domain->fault_of(slot)->error, CUDA_ERROR_ILLEGAL_ADDRESS);
+    EXPECT_EQ(domain->fault_of(slot)->faulter_slot, one);
+  }
+}
+
+TEST(Domain, FaultOfOneAloneLeavesTheOthers) {
+  const auto domain = Domain::create(0).value();
+  const auto one = domain->join(11).value();
+  const auto two = domain->join(22).value();
+  EXPECT_TRUE(domain->raise_alone(fault_of_slot(one, CUDA_ERROR_LAUNCH_FAILED)));
+  EXPECT_TRUE(domain->is_faulted(one));
+  EXPECT_FALSE(domain->is_faulted(two));
+  EXPECT_FALSE(domain->fault_of(two));
+  domain->leave(one);
+  EXPECT_FALSE(domain->is_faulted(domain->join(33).value()));
+}
+
+TEST(Domain, IsFullAtTheLimitAndSeenThroughItsDescriptor) {
+  const auto domain = Domain::create(99).value();
+  for (std::size_t i = 0; i < DomainPage::client_count_max; ++i) ASSERT_TRUE(domain->join(1000));
+  EXPECT_FALSE(domain->join(1));
+  auto copy = os::create_memory_file("other", sizeof(DomainPage));
+  ASSERT_TRUE(copy);
+  const auto other = Domain::from(std::move(*copy));  // of the right size, but no domain
+  ASSERT_FALSE(other);
+  EXPECT_EQ(other.error().code, ErrorCode::Protocol);
+}
+
+TEST(Domain, WorkIsCountedForEachClient) {
+  const auto domain = Domain::create(0).value();
+  const auto one = domain->join(11).value();
+  const auto two = domain->join(22).value();
+  domain->begin_work(one);
+  EXPECT_TRUE(domain->has_work_in_flight(one));
+  EXPECT_FALSE(domain->has_work_in_flight(two));
+  domain->end_work(one);
+  EXPECT_FALSE(domain->has_work_in_flight(one));
+}
+
+}  // namespace
+}  // namespace firebreak::softgpu
