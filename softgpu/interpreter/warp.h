@@ -56,6 +56,7 @@ struct Exchange {
   std::array<std::uint64_t, warp_lanes> value{};
   std::array<std::uint32_t, warp_lanes> source{};  ///< shfl: lane or delta
   std::array<std::uint32_t, warp_lanes> clamp{};   ///< shfl: segment mask and clamp
+  LaneMask yes = 0;                                ///< vote: the predicates
   LaneMask arrived = 0;                            ///< lanes whose values are there
 };
 

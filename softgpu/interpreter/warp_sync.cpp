@@ -41,9 +41,7 @@ void gather(const Warp& warp, const MicroOp& op, LaneMask lanes, Exchange& excha
     exchange.members[lane] = detail_has(op, implicit_members)
                                  ? lanes
                                  : warp.pointer<const std::uint32_t>(op.operands[members])[lane];
-    if (detail_has(op, predicate_value)) {
-      exchange.value[lane] = ((warp.predicate(op.operands[value]) ^ inverted) >> lane) & 1U;
-    } else if (detail_has(op, wide_value)) {
+    if (detail_has(op, wide_value)) {
       exchange.value[lane] = warp.pointer<const std::uint64_t>(op.operands[value])[lane];
     } else if (detail_has(op, has_value)) {
       exchange.value[lane] = warp.pointer<const std::uint32_t>(op.operands[value])[lane];
@@ -51,6 +49,9 @@ void gather(const Warp& warp, const MicroOp& op, LaneMask lanes, Exchange& excha
     if (!detail_has(op, has_source)) continue;
     exchange.source[lane] = warp.pointer<const std::uint32_t>(op.operands[source_lane])[lane];
     exchange.clamp[lane] = warp.pointer<const std::uint32_t>(op.operands[clamp])[lane];
+  }
+  if (detail_has(op, predicate_value)) {
+    exchange.yes = (exchange.yes & ~lanes) | ((warp.predicate(op.operands[value]) ^ inverted) & lanes);
   }
   exchange.arrived |= lanes;
 }
@@ -106,8 +107,7 @@ struct Shuffle {
 struct Vote {
   static void finish(const Warp& warp, const MicroOp& op, int lane, const Exchange& exchange,
                      LaneMask present) {
-    LaneMask yes = 0;
-    each_member(present, [&](std::size_t i) { yes |= exchange.value[i] != 0 ? LaneMask{1} << i : 0; });
+    const LaneMask yes = exchange.yes & present;
     switch (static_cast<VoteMode>(op.detail & 0xFF)) {
       case VoteMode::All:
         return write_predicate(warp, op.operands[destination], lane, yes == present);
