@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+/// Entry points that no program of the project uses, and what must hold between streams.
+#include <dlfcn.h>
+#include <gmock/gmock.h>
+
+#include <atomic>
+#include <cstdint>
+#include <cstdlib>
+#include <string>
+#include <utility>
+
+#include "abi/cuda_driver_functions.h"
+#include "os/temporary_directory.h"
+#include "tests/softgpu_driver/kernels.h"
+
+namespace firebreak::test {
+namespace {
+
+class Api : public ::testing::Test {
+ protected:
+  Api() {
+    setenv("FIREBREAK_SOFTGPU_DIR", (directory_.path() + "/gpu").c_str(), 1);
+    setenv("CUDA_MPS_PIPE_DIRECTORY", (directory_.path() + "/none").c_str(), 1);
+    EXPECT_EQ(entry<PFN_cuInit>("cuInit")(0), CUDA_SUCCESS);
+    EXPECT_EQ(entry<PFN_cuCtxCreate_v2>("cuCtxCreate_v2")(&context_, 0, 0), CUDA_SUCCESS);
+  }
+  ~Api() override { EXPECT_EQ(entry<PFN_cuCtxDestroy_v2>("cuCtxDestroy_v2")(context_), CUDA_SUCCESS); }
+
+  template <class Pointer>
+  Pointer entry(const char* name) {
+    return reinterpret_cast<Pointer>(::dlsym(library_, name));
+  }
+  CUstream stream(unsigned int flags) {
+    CUstream created = nullptr;
+    EXPECT_EQ(entry<PFN_cuStreamCreate>("cuStreamCreate")(&created, flags), CUDA_SUCCESS);
+    return created;
+  }
+  std::uint32_t* pinned_words() {
+    void* host = nullptr;
+    EXPECT_EQ(entry<PFN_cuMemAllocHost_v2>("cuMemAllocHost_v2")(&host, 4096), CUDA_SUCCESS);
+    return static_cast<std::uint32_t*>(host);
+  }
+  CUresult wait_for_one(CUstream on, std::uint32_t* word) {
+    return entry<PFN_cuStreamWaitValue32_v2>("cuStreamWaitValue32_v2")(
+        on, reinterpret_cast<CUdeviceptr>(word), 1, CU_STREAM_WAIT_VALUE_EQ);
+  }
+  CUresult query(CUstream of) { return entry<PFN_cuStreamQuery>("cuStreamQuery")(of); }
+  CUresult synchronize(CUstream with) { return entry<PFN_cuStreamSynchronize>("cuStreamSynchronize")(with); }
+  CUresult fill(CUdeviceptr words, unsigned int value, CUstream on) {
+    return entry<PFN_cuMemsetD32Async>("cuMemsetD32Async")(words, value, 1, on);
+  }
+
+  os::TemporaryDirectory directory_ = std::move(os::TemporaryDirectory::create().value());
+  void* library_ = ::dlopen(FIREBREAK_SOFTGPU_LIBRARY, RTLD_NOW);
+  CUcontext context_ = nullptr;
+};
+
+TEST_F(Api, LegacyStreamWaitsForBlockingStreamsAndTheyForIt) {
+  std::uint32_t* words = pinned_words();
+  const auto second_word = reinterpret_cast<CUdeviceptr>(words + 1);
+  const CUstream blocking = stream(CU_STREAM_DEFAULT);
+  const CUstream free = stream(CU_STREAM_NON_BLOCKING);
+  ASSERT_EQ(wait_for_one(blocking, words), CUDA_SUCCESS);
+  ASSERT_EQ(fill(second_word, 5, nullptr), CUDA_SUCCESS);
+  const CUstream later = stream(CU_STREAM_DEFAULT);
+  ASSERT_EQ(fill(second_word + 4, 6, later), CUDA_SUCCESS);
+  ASSERT_EQ(fill(second_word + 8, 7, free), CUDA_SUCCESS);
+  EXPECT_EQ(synchronize(free), CUDA_SUCCESS);
+  EXPECT_EQ(query(nullptr), CUDA_ERROR_NOT_READY);
+  EXPECT_EQ(query(later), CUDA_ERROR_NOT_READY);
+  EXPECT_EQ(words[3], 7u);
+  EXPECT_EQ(words[1], 0u);
+  std::atomic_ref(words[0]).store(1);
+  EXPECT_EQ(synchronize(later), CUDA_SUCCESS);
+  EXPECT_EQ(words[1], 5u);
+  EXPECT_EQ(words[2], 6u);
+}
+
+TEST_F(Api, PageableMemoryMayChangeAfterAnAsynchronousCopy) {
+  CUdeviceptr device = 0;
+  ASSERT_EQ(entry<PFN_cuMemAlloc_v2>("cuMemAlloc_v2")(&device, 4), CUDA_SUCCESS);
+  std::uint32_t* gate = pinned_words();
+  const CUstream on = stream(CU_STREAM_NON_BLOCKING);
+  ASSERT_EQ(wait_for_one(on, gate), CUDA_SUCCESS);
+  std::uint32_t value = 11;
+  ASSERT_EQ(entry<PFN_cuMemcpyHtoDAsync_v2>("cuMemcpyHtoDAsync_v2")(device, &value, 4, on), CUDA_SUCCESS);
+  value = 12;
+  std::atomic_ref(*gate).store(1);
+  std::uint32_t back = 0;
+  ASSERT_EQ(entry<PFN_cuMemcpyDtoHAsync_v2>("cuMemcpyDtoHAsync_v2")(&back, device, 4, on), CUDA_SUCCESS);
+  EXPECT_EQ(back, 11u);
+}
+
+TEST_F(Api, ParametersMayComeInOneBuffer) {
+  CUmodule module = nullptr;
+  CUfunction function = nullptr;
+  std::uint32_t* words = pinned_words();
+  ASSERT_EQ(entry<PFN_cuModuleLoadData>("cuModuleLoadData")(&module, kernels), CUDA_SUCCESS);
+  ASSERT_EQ(entry<PFN_cuModuleGetFunction>("cuModuleGetFunction")(&function, module, "add_one"),
+            CUDA_SUCCESS);
+  auto address = reinterpret_cast<CUdeviceptr>(words);
+  std::size_t size_bytes = sizeof(address);
+  void* extra[] = {reinterpret_cast<void*>(CU_LAUNCH_PARAM_BUFFER_POINTER_AS_INT), &address,
+                   reinterpret_cast<void*>(CU_LAUNCH_PARAM_BUFFER_SIZE_AS_INT), &size_bytes,
+                   reinterpret_cast<void*>(CU_LAUNCH_PARAM_END_AS_INT)};
+  const auto launch = entry<PFN_cuLaunchKernel>("cuLaunchKernel");
+  EXPECT_EQ(launch(function, 3, 1, 1, 2, 1, 1, 0, nullptr, nullptr, extra), CUDA_SUCCESS);
+  EXPECT_EQ(synchronize(nullptr), CUDA_SUCCESS);
+  EXPECT_EQ(words[0], 6u);
+  EXPECT_EQ(launch(function, 0, 1, 1, 2, 1, 1, 0, nullptr, nullptr, extra), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(launch(function, 1, 1, 1, 2048, 1, 1, 0, nullptr, nullptr, extra), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(launch(nullptr, 1, 1, 1, 1, 1, 1, 0, nullptr, nullptr, extra), CUDA_ERROR_INVALID_HANDLE);
+}
+
+TEST_F(Api, NamesAreFoundInTheVersionThatWasAskedFor) {
+  const auto find = entry<PFN_cuGetProcAddress_v2>("cuGetProcAddress_v2");
+  CUdriverProcAddressQueryResult found{};
+  auto symbol = [&](const char* name, int version) {
+    void* function = nullptr;
+    EXPECT_EQ(find(name, &function, version, 0, &found), CUDA_SUCCESS);
+    return function;
+  };
+  EXPECT_EQ(symbol("cuMemAlloc", 12000), ::dlsym(library_, "cuMemAlloc_v2"));
+  EXPECT_EQ(symbol("cuMemAlloc_v2", 12000), ::dlsym(library_, "cuMemAlloc_v2"));
+  EXPECT_EQ(symbol("cuCtxCreate", 12000), ::dlsym(library_, "cuCtxCreate_v3"));
+  EXPECT_EQ(symbol("cuCtxCreate", 13000), ::dlsym(library_, "cuCtxCreate_v4"));
+  EXPECT_EQ(symbol("cuMakeCoffee", 13000), nullptr);
+  EXPECT_EQ(found, CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND);
+  EXPECT_EQ(symbol("cuCtxCreate", 3000), nullptr);
+  EXPECT_EQ(found, CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT);
+}
+
+TEST_F(Api, WrongHandlesAndPointersAreRefused) {
+  EXPECT_EQ(synchronize(reinterpret_cast<CUstream>(0x1234)), CUDA_ERROR_INVALID_HANDLE);
+  EXPECT_EQ(entry<PFN_cuMemFree_v2>("cuMemFree_v2")(0x1234), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(entry<PFN_cuMemsetD32_v2>("cuMemsetD32_v2")(0x2ffff0000000, 1, 1), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(entry<PFN_cuModuleUnload>("cuModuleUnload")(nullptr), CUDA_ERROR_INVALID_HANDLE);
+  EXPECT_EQ(entry<PFN_cuMemRelease>("cuMemRelease")(7), CUDA_ERROR_INVALID_VALUE);
+}
+
+}  // namespace
+}  // namespace firebreak::test
