@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+/// Bad input and bad luck: one clear line with what to do, a non-zero exit status, nothing left behind.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <fstream>
+
+#include "tests/demo/firebreak_program.h"
+
+namespace firebreak::tests {
+namespace {
+
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+struct BadLuck : testing::Test {
+  Sandbox sandbox;
+
+  void expect_complaint(const os::ProgramResult& result, const std::string& words) {
+    EXPECT_EQ(result.status.exit_code, 1) << result.output;
+    EXPECT_THAT(result.output, HasSubstr(words));
+    EXPECT_EQ(std::ranges::count(result.output, '\n'), 1) << result.output;
+    EXPECT_THAT(sandbox.left_behind(), IsEmpty());
+  }
+};
+
+TEST_F(BadLuck, AnUnknownFaultKindNamesTheOneThatWasMeant) {
+  expect_complaint(sandbox.run("firebreak", {"demo", "--fault", "misaligned-laod"}),
+                   "did you mean 'misaligned-load'?");
+  expect_complaint(sandbox.run("firebreak", {"inject", "trep"}), "did you mean 'trap'?");
+}
+
+TEST_F(BadLuck, AnUnknownOptionIsRefused) {
+  const auto result = sandbox.run("firebreak", {"demo", "--falt", "trap"});
+  EXPECT_NE(result.status.exit_code, 0);
+  EXPECT_THAT(result.output, HasSubstr("--falt"));
+}
+
+TEST_F(BadLuck, AnUnknownGpuIsRefused) {
+  expect_complaint(sandbox.run("firebreak", {"inject", "trap"}, {{"FIREBREAK_GPU", "quantum"}}),
+                   "use auto, real or soft");
+}
+
+TEST_F(BadLuck, ARealGpuThatIsNotThereIsSaid) {
+  if (std::ifstream("/proc/driver/nvidia/version")) GTEST_SKIP() << "this machine has a real GPU";
+  expect_complaint(sandbox.run("firebreak", {"demo"}, {{"FIREBREAK_GPU", "real"}}),
+                   "no real GPU: NVIDIA's driver is not loaded");
+}
+
+TEST_F(BadLuck, AnAgentThatIsNotRunningIsSaid) {
+  const std::string socket = sandbox.file("nobody.sock");
+  expect_complaint(sandbox.run("firebreak", {"status", "--socket", socket}), "start firebreakd");
+  expect_complaint(sandbox.run("firebreak", {"run", "--socket", socket, "--name", "x", "--", "true"}),
+                   "start firebreakd");
+}
+
+TEST_F(BadLuck, ASocketPathThatIsTooLongIsSaid) {
+  const std::string socket = sandbox.file(std::string(120, 's'));
+  expect_complaint(sandbox.run("firebreakd", {"--directory", sandbox.file("d"), "--socket", socket}),
+                   "too long");
+}
+
+TEST_F(BadLuck, ADirectoryThatIsTooLongForMpsIsSaid) {
+  const auto result = sandbox.run(
+      "firebreakd", {"--directory", sandbox.file(std::string(100, 'd')), "--socket", sandbox.file("s")});
+  expect_complaint(result, "MPS domain a");
+}
+
+TEST_F(BadLuck, ATenantOfAStrangeNameIsRefused) {
+  const pid_t agent = sandbox.start("firebreakd", {"--directory", sandbox.file("d")});
+  const std::string socket = sandbox.file("d/agent.sock");
+  os::ProgramResult result;
+  do {
+    result = sandbox.run("firebreak", {"run", "--socket", socket, "--name", "a/b", "--", "true"});
+  } while (result.output.find("start firebreakd") != std::string::npos);
+  EXPECT_EQ(result.status.exit_code, 1);
+  EXPECT_THAT(result.output, HasSubstr("letters, digits"));
+  sandbox.signal(agent, SIGTERM);
+  EXPECT_TRUE(sandbox.wait(agent).clean());
+  EXPECT_THAT(sandbox.left_behind(), IsEmpty());
+}
+
+TEST_F(BadLuck, ASecondAgentOnTheSameSocketIsRefused) {
+  const pid_t first = sandbox.start("firebreakd", {"--directory", sandbox.file("d")});
+  const std::string socket = sandbox.file("d/agent.sock");
+  while (!sandbox.run("firebreak", {"status", "--socket", socket}).status.clean()) {
+  }
+  const auto second = sandbox.run("firebreakd", {"--directory", sandbox.file("e"), "--socket", socket});
+  EXPECT_EQ(second.status.exit_code, 1) << second.output;
+  EXPECT_TRUE(sandbox.run("firebreak", {"status", "--socket", socket}).status.clean());
+  sandbox.signal(first, SIGTERM);
+  EXPECT_TRUE(sandbox.wait(first).clean());
+  EXPECT_THAT(sandbox.left_behind(), IsEmpty());
+}
+
+TEST_F(BadLuck, AnAgentThatIsKilledLeavesNoDaemonsBehind) {
+  const pid_t agent = sandbox.start("firebreakd", {"--directory", sandbox.file("d")});
+  const std::string socket = sandbox.file("d/agent.sock");
+  while (!sandbox.run("firebreak", {"status", "--socket", socket}).status.clean()) {
+  }
+  sandbox.signal(agent, SIGKILL);
+  EXPECT_EQ(sandbox.wait(agent).signal, SIGKILL);
+  // The daemons get their parent's death signal at its end; each takes a moment to be gone.
+  while (!sandbox.left_behind().empty()) {
+  }
+}
+
+TEST_F(BadLuck, AResultThatCannotBeWrittenIsSaid) {
+  const auto result = sandbox.run("firebreak", {"demo", "--steps", "60", "--json", "/nonexistent/demo.json"});
+  EXPECT_EQ(result.status.exit_code, 1);
+  EXPECT_THAT(result.output, HasSubstr("cannot write /nonexistent/demo.json"));
+}
+
+}  // namespace
+}  // namespace firebreak::tests

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+/// The main job for every kind of fault that `inject --list` shows: three acts, all claims observed, nothing
+/// left behind.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "inject/catalogue.h"
+#include "tests/demo/firebreak_program.h"
+
+namespace firebreak::tests {
+namespace {
+
+struct DemoKinds : testing::TestWithParam<const inject::Kind*> {};
+
+TEST_P(DemoKinds, OnlyTheRogueDies) {
+  Sandbox sandbox;
+  const std::string json_path = sandbox.file("demo.json");
+  const auto result =
+      sandbox.run("firebreak", {"demo", "--fault", std::string(GetParam()->name), "--steps", "60", "--json",
+                                json_path, "--html", sandbox.file("demo.html")});
+  EXPECT_TRUE(result.status.clean()) << result.output;
+  EXPECT_THAT(sandbox.left_behind(), testing::IsEmpty());
+
+  std::ifstream file(json_path);
+  const auto json = nlohmann::json::parse(file, nullptr, false);
+  ASSERT_TRUE(json.is_object()) << result.output;
+  EXPECT_EQ(json["fault"], GetParam()->name);
+  EXPECT_EQ(json["acts"].size(), 3u);
+  for (const auto& outcome : json["acts"][2]["outcomes"]) {
+    EXPECT_EQ(outcome["same_as_reference"], true);
+    EXPECT_GT(outcome["output_bytes"], 0);
+  }
+  const bool spares_others = GetParam()->expectation.co_client == CUDA_SUCCESS;
+  if (!spares_others) EXPECT_EQ(json["recoveries"].size(), 2u);
+}
+
+std::string name_of(const testing::TestParamInfo<const inject::Kind*>& info) {
+  std::string name(info.param->name);
+  std::ranges::replace(name, '-', '_');
+  return name;
+}
+
+INSTANTIATE_TEST_SUITE_P(Every, DemoKinds,
+                         testing::ValuesIn(inject::catalogue().begin(), inject::catalogue().end()), name_of);
+
+}  // namespace
+}  // namespace firebreak::tests

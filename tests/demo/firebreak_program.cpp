@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/demo/firebreak_program.h"
+
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <algorithm>
+
+#include "os/self.h"
+
+namespace firebreak::tests {
+
+Sandbox::Sandbox()
+    : files_(std::move(os::TemporaryDirectory::create().value())),
+      temporary_(std::move(os::TemporaryDirectory::create().value())),
+      shared_memory_before_(shared_memory()) {}
+
+Sandbox::~Sandbox() {
+  for (const auto& [pid, pidfd] : started_) (void)os::kill_child(kernel_, pid, pidfd);
+}
+
+os::SpawnRequest Sandbox::request(const std::string& program, std::vector<std::string> arguments,
+                                  Environment extra) const {
+  os::SpawnRequest request;
+  request.command = {std::string(FIREBREAK_PROGRAMS) + "/" + program};
+  request.command.insert(request.command.end(), arguments.begin(), arguments.end());
+  request.environment = {{"FIREBREAK_GPU", "soft"},
+                         {"FIREBREAK_SOFTGPU_SPEED", "4"},
+                         {"TMPDIR", temporary_.path()},
+                         {"FIREBREAK_TEST_MARK", temporary_.path()}};
+  request.environment.insert(request.environment.end(), extra.begin(), extra.end());
+  return request;
+}
+
+os::ProgramResult Sandbox::run(const std::string& program, std::vector<std::string> arguments,
+                               Environment extra, Milliseconds timeout) {
+  auto result =
+      os::run_program(kernel_, request(program, std::move(arguments), std::move(extra)), "", timeout);
+  if (!result) {
+    ADD_FAILURE() << program << ": " << to_string(result.error());
+    return {};
+  }
+  return std::move(*result);
+}
+
+pid_t Sandbox::start(const std::string& program, std::vector<std::string> arguments, Environment extra) {
+  const pid_t pid = kernel_.spawn(request(program, std::move(arguments), std::move(extra))).value();
+  started_.emplace_back(pid, std::move(kernel_.pidfd_open(pid).value()));
+  return pid;
+}
+
+void Sandbox::signal(pid_t pid, int number) {
+  const auto found = std::ranges::find(started_, pid, &std::pair<pid_t, os::Fd>::first);
+  ASSERT_NE(found, started_.end());
+  ASSERT_TRUE(kernel_.send_signal(found->second, number).has_value());
+}
+
+os::ExitStatus Sandbox::wait(pid_t pid) {
+  const auto found = std::ranges::find(started_, pid, &std::pair<pid_t, os::Fd>::first);
+  const auto exit = os::wait_for_child(kernel_, pid, found->second, Milliseconds(60'000)).value();
+  EXPECT_TRUE(exit.has_value()) << "process " << pid << " does not end";
+  if (exit) started_.erase(found);
+  return exit.value_or(os::ExitStatus{});
+}
+
+std::vector<std::string> Sandbox::shared_memory() {
+  auto names = kernel_.list_directory("/dev/shm").value_or(std::vector<std::string>{});
+  std::ranges::sort(names);
+  return names;
+}
+
+/// Every descendant inherited the mark in its environment, wherever it moved since.
+std::vector<std::string> Sandbox::marked_processes() {
+  std::vector<std::string> found;
+  for (const std::string& name : kernel_.list_directory("/proc").value_or(std::vector<std::string>{})) {
+    if (name.find_first_not_of("0123456789") != std::string::npos) continue;
+    const auto environment = kernel_.read_file("/proc/" + name + "/environ");
+    if (!environment || environment->find("FIREBREAK_TEST_MARK=" + temporary_.path()) == std::string::npos)
+      continue;
+    found.push_back("process " + name + " (" + kernel_.read_file("/proc/" + name + "/comm").value_or("?") +
+                    ")");
+  }
+  return found;
+}
+
+std::vector<std::string> Sandbox::left_behind() {
+  std::vector<std::string> left = marked_processes();
+  for (const std::string& name : kernel_.list_directory(temporary_.path()).value())
+    left.push_back("TMPDIR/" + name);
+  std::vector<std::string> added;
+  std::ranges::set_difference(shared_memory(), shared_memory_before_, std::back_inserter(added));
+  for (const std::string& name : added) {
+    if (name.find("firebreak") != std::string::npos) left.push_back("/dev/shm/" + name);
+  }
+  return left;
+}
+
+}  // namespace firebreak::tests
