@@ -5,7 +5,6 @@
 
 #include <cstdint>
 
-#include "cuda/address_reservation.h"
 #include "cuda/mapping.h"
 #include "os/fd.h"
 
@@ -27,13 +26,9 @@ class GpuMemory {
   std::uint64_t size_bytes() const { return mapping_.size_bytes(); }
 
  private:
-  GpuMemory(cuda::AddressReservation reservation, cuda::Mapping mapping)
-      : reservation_(std::move(reservation)), mapping_(std::move(mapping)) {}
-  static Result<GpuMemory> map(const cuda::Device& device, std::uint64_t address,
-                               const cuda::PhysicalAllocation& physical);
+  explicit GpuMemory(cuda::Mapping mapping) : mapping_(std::move(mapping)) {}
 
-  cuda::AddressReservation reservation_;
-  cuda::Mapping mapping_;  ///< after the reservation, so that it goes first
+  cuda::Mapping mapping_;
 };
 
 struct GpuMemory::Created {

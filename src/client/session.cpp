@@ -17,6 +17,9 @@ namespace {
 
 /// The driver's granularity for memory that can be exported.
 constexpr std::uint64_t granularity_bytes = 2 * mib;
+/// Addresses that each process of a tenant sets aside for shared allocations; they cost nothing until memory
+/// is mapped.
+constexpr std::uint64_t arena_bytes = 256 * gib;
 /// A lost agent wakes sleepers by hand; this only bounds how long a missed wake-up lasts.
 constexpr Milliseconds sleep_slice{200};
 
@@ -104,6 +107,7 @@ Session::Session(std::unique_ptr<AgentLink> link, os::Mapping page, fb_role role
       page_(std::move(page)),
       role_(role),
       epoch_(joined.epoch),
+      arena_base_(joined.arena_base),
       next_address_(joined.arena_base) {
   auto* word = &page_.as<abi::SharedPage>()->promotion;
   link_->on_lost([word] { os::futex_wake(*word); });
@@ -143,6 +147,10 @@ Outcome<std::uint64_t> Session::allocate(const std::string& name, std::uint64_t 
 Outcome<std::uint64_t> Session::create(const std::string& name, std::uint64_t size_bytes) {
   const auto device = current_device();
   if (!device) return tl::unexpected(device.error());
+  if (auto reserved = reserve_arena(); !reserved) return tl::unexpected(reserved.error());
+  if (next_address_ + size_bytes > arena_base_ + arena_bytes) {
+    return failure(FB_ERROR_NO_MEMORY, "the tenant's addresses are used up");
+  }
   auto created = GpuMemory::create(*device, next_address_, size_bytes);
   if (!created) return cuda_failure(created.error());
   const auto answer = link_->ask(abi::Publish{name, next_address_, size_bytes}, created->descriptor.get());
@@ -156,10 +164,19 @@ Outcome<std::uint64_t> Session::import(const std::string& name, Milliseconds tim
   if (!shared) return agent_failure(shared.error());
   const auto device = current_device();
   if (!device) return tl::unexpected(device.error());
+  if (auto reserved = reserve_arena(); !reserved) return tl::unexpected(reserved.error());
   auto memory = GpuMemory::import_at(*device, shared->address, shared->size_bytes, shared->descriptor.get());
   if (!memory) return cuda_failure(memory.error());
   next_address_ = std::max(next_address_, shared->address + shared->size_bytes);
   return allocations_.emplace(name, std::move(*memory)).first->second.address();
+}
+
+Outcome<void> Session::reserve_arena() {
+  if (arena_) return {};
+  auto arena = cuda::AddressReservation::reserve_at(*driver_, arena_base_, arena_bytes);
+  if (!arena) return cuda_failure(arena.error());
+  arena_.emplace(std::move(*arena));
+  return {};
 }
 
 Outcome<void> Session::register_page() {

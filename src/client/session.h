@@ -14,6 +14,7 @@
 #include "client/agent_link.h"
 #include "client/commit_log.h"
 #include "client/gpu_memory.h"
+#include "cuda/address_reservation.h"
 #include "cuda/host_registration.h"
 #include "os/memory.h"
 
@@ -61,6 +62,7 @@ class Session {
   /// Loads the driver where that has not happened, and says which device is current.
   Outcome<cuda::Device> current_device();
   Outcome<void> register_page();
+  Outcome<void> reserve_arena();
   Outcome<std::uint64_t> create(const std::string& name, std::uint64_t size_bytes);
   Outcome<std::uint64_t> import(const std::string& name, Milliseconds timeout);
   Outcome<void> take_office(std::uint32_t epoch);
@@ -71,12 +73,14 @@ class Session {
   os::Mapping page_;
   fb_role role_;
   std::uint32_t epoch_;
+  std::uint64_t arena_base_;
   std::uint64_t next_address_;
   std::uint64_t next_step_ = 0;
   Recovered recovered_;
   std::int64_t promoted_at_ns_ = 0;
   std::unique_ptr<const cuda::Driver> driver_;  ///< before all that is made with it
   std::optional<cuda::HostRegistration> registration_;
+  std::optional<cuda::AddressReservation> arena_;
   std::map<std::string, GpuMemory> allocations_;
 };
 
