@@ -13,7 +13,7 @@ namespace firebreak::tests {
 Sandbox::Sandbox()
     : files_(std::move(os::TemporaryDirectory::create().value())),
       temporary_(std::move(os::TemporaryDirectory::create().value())),
-      shared_memory_before_(shared_memory()) {}
+      shared_memory_before_(names_in("/dev/shm")) {}
 
 Sandbox::~Sandbox() {
   for (const auto& [pid, pidfd] : started_) (void)os::kill_child(kernel_, pid, pidfd);
@@ -63,8 +63,9 @@ os::ExitStatus Sandbox::wait(pid_t pid) {
   return exit.value_or(os::ExitStatus{});
 }
 
-std::vector<std::string> Sandbox::shared_memory() {
-  auto names = kernel_.list_directory("/dev/shm").value_or(std::vector<std::string>{});
+std::vector<std::string> Sandbox::names_in(const std::string& folder) {
+  std::vector<std::string> names;
+  if (auto listed = kernel_.list_directory(folder)) names = std::move(*listed);
   std::ranges::sort(names);
   return names;
 }
@@ -72,7 +73,7 @@ std::vector<std::string> Sandbox::shared_memory() {
 /// Every descendant inherited the mark in its environment, wherever it moved since.
 std::vector<std::string> Sandbox::marked_processes() {
   std::vector<std::string> found;
-  for (const std::string& name : kernel_.list_directory("/proc").value_or(std::vector<std::string>{})) {
+  for (const std::string& name : names_in("/proc")) {
     if (name.find_first_not_of("0123456789") != std::string::npos) continue;
     const auto environment = kernel_.read_file("/proc/" + name + "/environ");
     if (!environment || environment->find("FIREBREAK_TEST_MARK=" + temporary_.path()) == std::string::npos)
@@ -85,12 +86,10 @@ std::vector<std::string> Sandbox::marked_processes() {
 
 std::vector<std::string> Sandbox::left_behind() {
   std::vector<std::string> left = marked_processes();
-  for (const std::string& name : kernel_.list_directory(temporary_.path()).value())
-    left.push_back("TMPDIR/" + name);
-  std::vector<std::string> added;
-  std::ranges::set_difference(shared_memory(), shared_memory_before_, std::back_inserter(added));
-  for (const std::string& name : added) {
-    if (name.find("firebreak") != std::string::npos) left.push_back("/dev/shm/" + name);
+  for (const std::string& name : names_in(temporary_.path())) left.push_back("TMPDIR/" + name);
+  for (const std::string& name : names_in("/dev/shm")) {
+    const bool ours = name.find("firebreak") != std::string::npos;
+    if (ours && !std::ranges::binary_search(shared_memory_before_, name)) left.push_back("/dev/shm/" + name);
   }
   return left;
 }

@@ -36,7 +36,7 @@ class Sandbox {
  private:
   os::SpawnRequest request(const std::string& program, std::vector<std::string> arguments,
                            Environment extra) const;
-  std::vector<std::string> shared_memory();
+  std::vector<std::string> names_in(const std::string& folder);  ///< sorted; none where it cannot be read
   std::vector<std::string> marked_processes();
 
   os::RealKernel kernel_;
