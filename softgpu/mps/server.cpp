@@ -91,7 +91,8 @@ void Server::client_died(pid_t pid) {
   if (found == clients_.end()) return;
   const Client client = std::move(found->second);
   clients_.erase(found);
-  if (client.domain->has_work_in_flight(client.slot) && client.domain->healthy()) {
+  // A terminated client's channels were taken off the GPU, whatever its streams still count as queued.
+  if (!client.terminated && client.domain->has_work_in_flight(client.slot) && client.domain->healthy()) {
     log_.write("Client " + std::to_string(pid) + " exited with work on the GPU");
     FaultReport report;
     report.cause = FaultCause::ClientDied;

@@ -58,7 +58,7 @@ TEST_F(BadLuck, AnAgentThatIsNotRunningIsSaid) {
 TEST_F(BadLuck, ASocketPathThatIsTooLongIsSaid) {
   const std::string socket = sandbox.file(std::string(120, 's'));
   expect_complaint(sandbox.run("firebreakd", {"--directory", sandbox.file("d"), "--socket", socket}),
-                   "too long");
+                   "107 is the limit (choose a shorter directory)");
 }
 
 TEST_F(BadLuck, ADirectoryThatIsTooLongForMpsIsSaid) {

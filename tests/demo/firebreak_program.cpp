@@ -28,7 +28,10 @@ os::SpawnRequest Sandbox::request(const std::string& program, std::vector<std::s
                          {"FIREBREAK_SOFTGPU_SPEED", "4"},
                          {"TMPDIR", temporary_.path()},
                          {"FIREBREAK_TEST_MARK", temporary_.path()}};
-  request.environment.insert(request.environment.end(), extra.begin(), extra.end());
+  for (auto& [name, value] : extra) {
+    std::erase_if(request.environment, [&name](const auto& variable) { return variable.first == name; });
+    request.environment.emplace_back(name, value);
+  }
   return request;
 }
 

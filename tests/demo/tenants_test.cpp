@@ -44,7 +44,8 @@ struct Tenants : testing::Test {
   /// Asks until the tenant is as wanted; the test's own time limit bounds it.
   void wait_until(const std::string& tenant, const std::function<bool(const nlohmann::json&)>& wanted) {
     for (;;) {
-      for (const auto& entry : status()["tenants"]) {
+      const nlohmann::json now = status();
+      for (const auto& entry : now["tenants"]) {
         if (entry["name"] == tenant && wanted(entry)) return;
       }
     }
