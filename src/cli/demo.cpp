@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
+#include <signal.h>
 #include <CLI/CLI.hpp>
 
 #include <fstream>
@@ -11,6 +12,7 @@
 #include "demo/report.h"
 #include "demo/table.h"
 #include "inject/catalogue.h"
+#include "os/event_loop.h"
 #include "os/temporary_directory.h"
 #include "platform/platform.h"
 
@@ -55,6 +57,9 @@ void tell(const std::string& line) { fmt::print(stderr, "{}\n", line); }
 
 /// One play in a directory of its own, which is gone afterwards.
 Result<demo::Play> play(const Options& options, const std::string& fault) {
+  // What is made from here on is also taken away when somebody interrupts us: the acts listen to these
+  // signals.
+  if (auto held = os::hold_signals({SIGINT, SIGTERM, SIGHUP}); !held) return propagate(held);
   auto directory = os::TemporaryDirectory::create();
   if (!directory) return propagate(directory);
   auto platform = platform::choose(directory->path() + "/gpu");

@@ -57,8 +57,8 @@ class AgentLink {
   void read_until_lost();
   void handle(os::Message received);
 
-  os::Socket socket_;  ///< written by askers (one at a time), read by the thread
-  std::mutex asking_;
+  os::Socket socket_;         ///< written by askers (one at a time), read by the thread
+  std::mutex asking_;         ///< one question at a time; taken before mutex_
   mutable std::mutex mutex_;  ///< guards all below
   std::condition_variable changed_;
   bool lost_ = false;

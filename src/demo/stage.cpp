@@ -2,6 +2,7 @@
 #include "demo/stage.h"
 
 #include <fmt/format.h>
+#include <signal.h>
 
 #include <algorithm>
 
@@ -10,7 +11,13 @@ namespace firebreak::demo {
 Result<std::unique_ptr<Stage>> Stage::create(os::Kernel& kernel, const Clock& clock) {
   auto loop = os::EventLoop::create();
   if (!loop) return propagate(loop);
-  return std::unique_ptr<Stage>(new Stage(kernel, clock, std::move(*loop)));
+  std::unique_ptr<Stage> stage(new Stage(kernel, clock, std::move(*loop)));
+  // So that whoever ends us in the middle of an act finds nothing left behind.
+  auto signals = stage->loop_->on_signals({SIGINT, SIGTERM, SIGHUP},
+                                          [raw = stage.get()](int) { raw->interrupted_ = true; });
+  if (!signals) return propagate(signals);
+  stage->signals_ = std::move(*signals);
+  return stage;
 }
 
 Stage::~Stage() {
@@ -52,6 +59,7 @@ void Stage::read_event() {
 Status Stage::wait(const std::string& what, Milliseconds timeout, const std::function<bool()>& done) {
   const Monotonic deadline = clock_.now() + timeout;
   while (!done()) {
+    if (interrupted_) return fail(ErrorCode::Unavailable, "interrupted");
     const auto left = std::chrono::ceil<Milliseconds>(deadline - clock_.now());
     if (left <= Milliseconds(0)) {
       std::string ended;

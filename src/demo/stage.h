@@ -40,6 +40,8 @@ class Stage {
   os::Kernel& kernel_;
   const Clock& clock_;
   std::unique_ptr<os::EventLoop> loop_;
+  os::Watch signals_;
+  bool interrupted_ = false;
   std::vector<std::unique_ptr<Actor>> actors_;
   std::unique_ptr<os::Socket> agent_;
   os::Watch agent_watch_;

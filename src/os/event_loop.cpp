@@ -117,13 +117,26 @@ Result<Watch> EventLoop::every(Nanoseconds period, Callback callback) {
   return add_timer(at_least_one, at_least_one, std::move(callback));
 }
 
-Result<Watch> EventLoop::on_signals(const std::vector<int>& signals, std::function<void(int)> callback) {
+namespace {
+
+sigset_t set_of(const std::vector<int>& signals) {
   sigset_t set;
   sigemptyset(&set);
   for (const int signal : signals) sigaddset(&set, signal);
-  if (const int error = ::pthread_sigmask(SIG_BLOCK, &set, nullptr); error != 0) {
-    return fail_errno("block signals", error);
-  }
+  return set;
+}
+
+}  // namespace
+
+Status hold_signals(const std::vector<int>& signals) {
+  const sigset_t set = set_of(signals);
+  const int error = ::pthread_sigmask(SIG_BLOCK, &set, nullptr);
+  return error == 0 ? Status{} : fail_errno("block signals", error);
+}
+
+Result<Watch> EventLoop::on_signals(const std::vector<int>& signals, std::function<void(int)> callback) {
+  if (auto held = hold_signals(signals); !held) return propagate(held);
+  const sigset_t set = set_of(signals);
   Entry entry;
   entry.owned = Fd(::signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
   if (!entry.owned) return fail_errno("wait for signals", errno);

@@ -100,4 +100,8 @@ class EventLoop {
   bool stopping_ = false;
 };
 
+/// From now on these signals do not end this process: they stay pending until a loop that asked for them
+/// runs. Before other threads start.
+Status hold_signals(const std::vector<int>& signals);
+
 }  // namespace firebreak::os

@@ -106,6 +106,17 @@ TEST_F(BadLuck, AnAgentThatIsKilledLeavesNoDaemonsBehind) {
   }
 }
 
+TEST_F(BadLuck, ADemoThatIsInterruptedLeavesNothingBehind) {
+  const pid_t demo = sandbox.start("firebreak", {"demo", "--steps", "60"});
+  // It is at work once it has something that could be left behind.
+  while (sandbox.left_behind().size() < 4) {
+  }
+  sandbox.signal(demo, SIGTERM);
+  EXPECT_EQ(sandbox.wait(demo).exit_code, 1);
+  while (!sandbox.left_behind().empty()) {
+  }
+}
+
 TEST_F(BadLuck, AResultThatCannotBeWrittenIsSaid) {
   const auto result = sandbox.run("firebreak", {"demo", "--steps", "60", "--json", "/nonexistent/demo.json"});
   EXPECT_EQ(result.status.exit_code, 1);
