@@ -45,6 +45,10 @@ const char* to_string(FaultSource source) {
       return "MPS log";
     case FaultSource::Nvml:
       return "NVML";
+    case FaultSource::CoreDump:
+      return "core dump";
+    case FaultSource::Progress:
+      return "progress";
     case FaultSource::CudaError:
       return "CUDA error";
     case FaultSource::Operator:

@@ -23,7 +23,7 @@ enum class FaultClass {
 };
 
 /// Who said so. Ordered from the earliest to the latest on a real GPU (results/h100/, measurements).
-enum class FaultSource { UvmEvent, ProcessExit, Xid, MpsLog, Nvml, CudaError, Operator };
+enum class FaultSource { UvmEvent, ProcessExit, Xid, MpsLog, Nvml, CoreDump, Progress, CudaError, Operator };
 
 /// One fault as one source saw it. Fields that the source cannot know are empty, never guessed.
 struct Fault {

@@ -55,10 +55,13 @@ struct Expectation {
   CUresult faulter = CUDA_SUCCESS;
   /// The CUDA error in the other clients of its MPS server; CUDA_SUCCESS where they live.
   CUresult co_client = CUDA_SUCCESS;
+  /// The CUDA error in everybody else on the GPU; CUDA_SUCCESS where they live: always, but for device
+  /// faults.
+  CUresult outsider = CUDA_SUCCESS;
   /// The Xids in the kernel log, in the order in which each first shows.
   std::span<const int> xids;
-  /// Who knows first.
-  fault::FaultSource first_seen_by = fault::FaultSource::Xid;
+  /// Who knows first; empty where nobody does, because the hardware lets it pass.
+  std::optional<fault::FaultSource> first_seen_by = fault::FaultSource::Xid;
 };
 
 /// One kind of fault; all are constants in files of their own.

@@ -95,21 +95,13 @@ class BlastRadius : public ::testing::TestWithParam<const inject::Kind*> {
   std::unique_ptr<mps::Domain> domain_;
 };
 
-std::vector<const inject::Kind*> kinds_that_the_software_gpu_models() {
-  std::vector<const inject::Kind*> kinds(inject::catalogue().begin(), inject::catalogue().end());
-  // It does not model that co-clients survive a copy engine's fault.
-  std::erase_if(kinds, [](const inject::Kind* kind) { return kind->expectation.co_client == CUDA_SUCCESS; });
-  return kinds;
-}
-
 std::string name_of(const ::testing::TestParamInfo<const inject::Kind*>& info) {
   std::string name(info.param->name);
   std::ranges::replace(name, '-', '_');
   return name;
 }
 
-INSTANTIATE_TEST_SUITE_P(Catalogue, BlastRadius, ::testing::ValuesIn(kinds_that_the_software_gpu_models()),
-                         name_of);
+INSTANTIATE_TEST_SUITE_P(Catalogue, BlastRadius, ::testing::ValuesIn(inject::catalogue()), name_of);
 
 TEST_P(BlastRadius, CoClientEndsAsExpected) {
   const inject::Kind& kind = *GetParam();

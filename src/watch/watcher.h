@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+/// All detectors of one GPU host behind one face: signals as they come, and incidents that are made of them.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "fault/incident.h"
+#include "os/event_loop.h"
+#include "os/kernel.h"
+#include "watch/exit_detector.h"
+#include "watch/target.h"
+
+namespace firebreak::watch {
+
+struct WatcherOptions {
+  bool xid = true;
+  bool uvm = true;
+  /// Serviced page faults too, which tell a copy engine's access from an SM's and show contained strays.
+  bool uvm_page_faults = false;
+  /// What to load for NVML events; empty: none.
+  std::string nvml_library = "libnvidia-ml.so.1";
+  /// Directories with an MPS server's server.log.
+  std::vector<std::string> mps_log_directories;
+  /// An incident takes in no signal later than this after its last one.
+  Nanoseconds merge_window = std::chrono::milliseconds(1000);
+  /// The MPS domain whose server a process is; SM faults name the server only.
+  std::function<std::optional<std::string>(pid_t)> domain_of_server;
+};
+
+struct WatcherCallbacks {
+  /// Each signal, at once; what decides in microseconds listens here.
+  std::function<void(const fault::Fault&)> on_signal;
+  /// An incident that is new, has changed or is closed now. Valid during the call.
+  std::function<void(const fault::Incident&)> on_incident;
+  /// A followed process ended.
+  std::function<void(const ProcessExit&)> on_exit;
+};
+
+/// Lives on the loop's thread. Callbacks must not destroy it.
+class Watcher {
+ public:
+  Watcher(os::EventLoop& loop, os::Kernel& kernel, const Clock& clock, WatcherOptions options,
+          WatcherCallbacks callbacks);
+  Watcher(const Watcher&) = delete;
+  Watcher& operator=(const Watcher&) = delete;
+  ~Watcher();
+
+  /// Starts what watches the whole GPU. One line for each detector that this machine does not offer, with why
+  /// and what to do about it.
+  std::vector<std::string> start();
+  /// Watches a process: its end, and its UVM events as soon as it has a VA space. NotFound when there is none
+  /// such.
+  Status follow(const Target& target, Parentage parentage = Parentage::Stranger);
+  /// From now on the end of that process is no fault.
+  void expect_exit(pid_t pid);
+  /// Whether UVM events of the process are heard from here on.
+  bool hears_uvm_of(pid_t pid) const;
+  /// Closes what is open, so that on_incident has told everything.
+  void finish();
+
+ private:
+  struct Parts;
+  std::unique_ptr<Parts> parts_;
+};
+
+}  // namespace firebreak::watch
