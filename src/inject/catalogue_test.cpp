@@ -32,10 +32,11 @@ TEST_P(EveryKind, EndsAProcessAndNeverTheDevice) {
   const Kind& kind = *GetParam();
   EXPECT_NE(kind.fault_class, fault::FaultClass::Device);
   EXPECT_NE(kind.fault_class, fault::FaultClass::Unknown);
-  const auto& [faulter, co_client, xids, first_seen_by] = kind.expectation;
+  const auto& [faulter, co_client, outsider, xids, first_seen_by] = kind.expectation;
   const bool dies = kind.fault_class == fault::FaultClass::Termination;
   EXPECT_EQ(cuda::is_fatal(faulter), !dies);
   EXPECT_EQ(faulter == CUDA_SUCCESS, dies);
+  EXPECT_EQ(outsider, CUDA_SUCCESS);
   EXPECT_TRUE(dies || co_client == faulter || co_client == CUDA_SUCCESS);
 }
 
