@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 /// NVIDIA's UVM tools interface, /dev/nvidia-uvm-tools, in our own declarations: another process's page
 /// faults, told through a queue in our memory. Where each fact is from:
-///   - names, field order and enum values: kernel-open/nvidia-uvm/uvm_types.h, uvm_ioctl.h and uvm_tools.c of
-///   NVIDIA's
-///     open kernel modules (read at the stored versions before and after the second event layout came in; the
-///     first layout, used here, is the same in both);
-///   - that driver 580.159.04 answers these ioctl numbers with these structures, wants page aligned buffers
-///   and
-///     answers status 22 for a descriptor that is not a VA space: seen on an H100.
+///   - names, field order, sizes and enum values of both event layouts: kernel-open/nvidia-uvm/uvm_types.h,
+///     uvm_ioctl.h and uvm_tools.c of NVIDIA's open kernel modules, read at 560.35.03 (which has the first
+///     layout alone), 565.57.01 (which brings the second) and 595.45.04;
+///   - that driver 580.159.04 answers the ioctl numbers of the first layout with these structures, wants page
+///     aligned buffers and answers status 22 for a descriptor that is not a VA space: seen on an H100.
+/// The interface has no version field. Which layouts a driver has is asked by the ioctl that makes a queue;
+/// the size of an entry can be measured, since the driver pins exactly entries * size bytes
+/// (watch/uvm_layout.h).
 #pragma once
 
 #include <array>
@@ -24,15 +25,20 @@ inline constexpr unsigned long uvm_tools_init_event_tracker = 56;
 inline constexpr unsigned long uvm_tools_set_notification_threshold = 57;
 inline constexpr unsigned long uvm_tools_event_queue_enable_events = 58;
 inline constexpr unsigned long uvm_tools_event_queue_disable_events = 59;
+/// The same argument as 56, and a queue of entries in the second layout. Drivers before 565 answer EINVAL.
+inline constexpr unsigned long uvm_tools_init_event_tracker_v2 = 76;
 
 /// NV_STATUS values that the detectors tell apart.
 inline constexpr std::uint32_t nv_ok = 0;
 inline constexpr std::uint32_t nv_err_illegal_action = 22;  ///< the descriptor is not a VA space
 inline constexpr std::uint32_t nv_err_insufficient_permissions = 27;
+inline constexpr std::uint32_t nv_err_invalid_address = 30;   ///< a buffer that is not mapped for writing
+inline constexpr std::uint32_t nv_err_invalid_argument = 31;  ///< the same, on some kernels
 
-/// Argument of uvm_tools_init_event_tracker. Buffers are page aligned; `queue_entries` is a power of two.
+/// Argument of uvm_tools_init_event_tracker and of its second version. Buffers are page aligned;
+/// `queue_entries` is a power of two.
 struct UvmToolsInitEventTracker {
-  std::uint64_t queue_buffer;  ///< address of queue_entries * sizeof(UvmEvent) bytes
+  std::uint64_t queue_buffer;  ///< address of queue_entries entries: UvmEvent or UvmEventV2
   std::uint64_t
       queue_entries;  ///< "queueBufferSize": a count, not bytes; 0 asks for counters instead of events
   std::uint64_t control_buffer;  ///< address of a UvmToolsControl
@@ -108,6 +114,7 @@ enum class UvmFaultType : std::uint8_t {
   UnsupportedKind = 13,
   RegionViolation = 14,
   Poison = 15,
+  ConfidentialComputing = 16,
 };
 
 enum class UvmAccessType : std::uint8_t { Invalid = 0, Read = 1, Write = 2, Atomic = 3, Prefetch = 4 };
@@ -128,6 +135,9 @@ enum class UvmClientType : std::uint8_t {
   Hub = 2,  ///< behind the hub (copy engine, host): a non-replayable fault
 };
 
+/// Index of the CPU among processors; GPUs follow it.
+inline constexpr std::uint16_t uvm_cpu_index = 0;
+
 /// A fault that ends its channel. It does not say whether it was replayable.
 struct UvmFatalFault {
   UvmEventType event_type;
@@ -143,6 +153,21 @@ struct UvmFatalFault {
 static_assert(sizeof(UvmFatalFault) == 24);
 static_assert(offsetof(UvmFatalFault, reason) == 4);
 static_assert(offsetof(UvmFatalFault, address) == 8);
+
+/// The same in the second layout, where an index counts the instances of a divided GPU one by one.
+struct UvmFatalFaultV2 {
+  UvmEventType event_type;
+  UvmFaultType fault_type;
+  UvmAccessType access_type;
+  UvmFatalReason reason;
+  std::uint16_t processor_index;
+  std::uint16_t padding16;
+  std::uint64_t address;
+  std::uint64_t timestamp_ns;
+};
+static_assert(sizeof(UvmFatalFaultV2) == 24);
+static_assert(offsetof(UvmFatalFaultV2, processor_index) == 4);
+static_assert(offsetof(UvmFatalFaultV2, address) == 8);
 
 /// A GPU page fault that UVM looks into; most are then serviced.
 struct UvmGpuFault {
@@ -164,7 +189,26 @@ static_assert(sizeof(UvmGpuFault) == 40);
 static_assert(offsetof(UvmGpuFault, address) == 8);
 static_assert(offsetof(UvmGpuFault, client_type) == 36);
 
-/// A CPU access to managed memory that faulted.
+/// The same in the second layout.
+struct UvmGpuFaultV2 {
+  UvmEventType event_type;
+  UvmFaultType fault_type;
+  std::uint16_t gpu_index;
+  std::uint16_t gpc_or_channel;
+  std::uint16_t client_id;
+  std::uint64_t address;
+  std::uint64_t timestamp_ns;
+  std::uint64_t timestamp_gpu_ns;
+  std::uint32_t batch_id;
+  UvmClientType client_type;
+  UvmAccessType access_type;
+  std::uint16_t padding16;
+};
+static_assert(sizeof(UvmGpuFaultV2) == 40);
+static_assert(offsetof(UvmGpuFaultV2, address) == 8);
+static_assert(offsetof(UvmGpuFaultV2, access_type) == 37);
+
+/// A CPU access to managed memory that faulted; the same in both layouts.
 struct UvmCpuFault {
   UvmEventType event_type;
   UvmAccessType access_type;
@@ -178,26 +222,32 @@ struct UvmCpuFault {
 };
 static_assert(sizeof(UvmCpuFault) == 40);
 
-/// One entry of the queue, in the first ("V1") layout. The first byte says which of the above it holds.
-struct alignas(8) UvmEvent {
-  std::array<std::byte, 64> bytes{};
+/// One entry of the queue: the first byte says which of the above it holds.
+template <std::size_t size_bytes>
+struct alignas(8) UvmEntry {
+  std::array<std::byte, size_bytes> bytes{};
 
   UvmEventType type() const { return static_cast<UvmEventType>(bytes[0]); }
   template <class T>
   T as() const {
-    static_assert(sizeof(T) <= 64);
+    static_assert(sizeof(T) <= size_bytes);
     T result;
     std::memcpy(&result, bytes.data(), sizeof(T));
     return result;
   }
   template <class T>
-  static UvmEvent of(const T& info) {
-    static_assert(sizeof(T) <= 64);
-    UvmEvent event;
+  static UvmEntry of(const T& info) {
+    static_assert(sizeof(T) <= size_bytes);
+    UvmEntry event;
     std::memcpy(event.bytes.data(), &info, sizeof(T));
     return event;
   }
 };
-static_assert(sizeof(UvmEvent) == 64);
+
+/// In the first layout ("V1"); the longest event, a migration, fills it.
+using UvmEvent = UvmEntry<64>;
+/// In the second ("V2"), which makes room for wider indices and processor masks.
+using UvmEventV2 = UvmEntry<72>;
+static_assert(sizeof(UvmEvent) == 64 && sizeof(UvmEventV2) == 72);
 
 }  // namespace firebreak::abi
