@@ -109,7 +109,6 @@ void resolve_copies_and_fills(Resolver& resolve, EntryPoints& table) {
   resolve("cuMemcpyDtoHAsync", table.cuMemcpyDtoHAsync);
   resolve("cuMemcpyDtoDAsync", table.cuMemcpyDtoDAsync);
   resolve("cuMemcpy2DAsync", table.cuMemcpy2DAsync);
-  resolve("cuMemcpy2DAsync", table.cuMemcpy2DAsync);
   resolve("cuMemsetD8", table.cuMemsetD8);
   resolve("cuMemsetD32", table.cuMemsetD32);
   resolve("cuMemsetD8Async", table.cuMemsetD8Async);

@@ -84,7 +84,6 @@ struct EntryPoints {
   PFN_cuMemcpyDtoHAsync_v2 cuMemcpyDtoHAsync = nullptr;
   PFN_cuMemcpyDtoDAsync_v2 cuMemcpyDtoDAsync = nullptr;
   PFN_cuMemcpy2DAsync_v2 cuMemcpy2DAsync = nullptr;
-  PFN_cuMemcpy2DAsync_v2 cuMemcpy2DAsync = nullptr;
   PFN_cuMemsetD8_v2 cuMemsetD8 = nullptr;
   PFN_cuMemsetD32_v2 cuMemsetD32 = nullptr;
   PFN_cuMemsetD8Async cuMemsetD8Async = nullptr;
