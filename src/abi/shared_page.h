@@ -44,9 +44,28 @@ struct CommitSlot {
 struct alignas(64) CommitArea {
   /// Last step that is done, plus one. Written by the GPU (cuStreamWriteValue64) in stream order.
   std::atomic<std::uint64_t> next_step;
-  std::uint64_t reserved[7];
+  std::atomic<std::uint64_t>
+      queued_step;  ///< last step whose commit is queued, plus one; written by the host
+  std::atomic<std::uint64_t> beats_queued;  ///< heartbeats, by the host
+  std::atomic<std::uint64_t> beats_done;    ///< and by the GPU, in stream order
+  std::uint64_t reserved[4];
   CommitSlot slots[commit_slots];
 };
+
+/// How far the GPU has come with what the host gave it. While something is in flight and `done` stands still,
+/// the tenant hangs. A tenant may write nonsense here; it concerns itself alone.
+struct Progress {
+  std::uint64_t done = 0;
+  bool in_flight = false;
+};
+
+inline Progress progress_of(const CommitArea& area) {
+  const std::uint64_t steps = area.next_step.load(std::memory_order_acquire);
+  const std::uint64_t beats = area.beats_done.load(std::memory_order_acquire);
+  const bool in_flight = area.queued_step.load(std::memory_order_relaxed) > steps ||
+                         area.beats_queued.load(std::memory_order_relaxed) > beats;
+  return {steps + beats, in_flight};
+}
 
 struct alignas(4096) SharedPage {
   std::uint32_t magic;
@@ -61,6 +80,7 @@ struct alignas(4096) SharedPage {
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free && sizeof(std::atomic<std::uint64_t>) == 8);
 static_assert(offsetof(SharedPage, promotion) == 64);
 static_assert(offsetof(SharedPage, decided_at_ns) == 128);
+static_assert(offsetof(CommitArea, slots) == 64);
 static_assert(sizeof(SharedPage) % 4096 == 0);
 
 /// FNV-1a over the slot's header and its state. `size_bytes` beyond the slot gives 0, which never matches.

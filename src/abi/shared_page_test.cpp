@@ -42,6 +42,30 @@ TEST_F(SharedPageTest, ASizeBeyondTheSlotIsNeverRead) {
   EXPECT_FALSE(commit_is_valid(*slot, 0, 1));
 }
 
+TEST(Progress, IsInFlightUntilTheGpuHasDoneAllThatWasQueued) {
+  const auto area = std::make_unique<CommitArea>();
+  EXPECT_FALSE(progress_of(*area).in_flight);
+  area->queued_step = 3;
+  area->next_step = 2;
+  EXPECT_TRUE(progress_of(*area).in_flight);
+  area->next_step = 3;
+  EXPECT_FALSE(progress_of(*area).in_flight);
+  area->beats_queued = 5;
+  EXPECT_TRUE(progress_of(*area).in_flight);
+  area->beats_done = 5;
+  EXPECT_FALSE(progress_of(*area).in_flight);
+}
+
+TEST(Progress, BothStepsAndHeartbeatsMoveIt) {
+  const auto area = std::make_unique<CommitArea>();
+  const std::uint64_t before = progress_of(*area).done;
+  area->next_step = 1;
+  const std::uint64_t after_a_step = progress_of(*area).done;
+  area->beats_done = 1;
+  EXPECT_LT(before, after_a_step);
+  EXPECT_LT(after_a_step, progress_of(*area).done);
+}
+
 TEST_F(SharedPageTest, ACommitWithoutStateIsValid) {
   write_commit(*slot, 0, 0, {});
   EXPECT_TRUE(commit_is_valid(*slot, 0, 0));

@@ -37,6 +37,9 @@ void adopt(abi::SharedPage& page, std::uint32_t epoch, const Recovered& recovere
     const std::uint64_t step = recovered.next_step - 1;
     abi::write_commit(area.slots[step % abi::commit_slots], epoch, step, recovered.state);
   }
+  area.queued_step.store(recovered.next_step, std::memory_order_relaxed);
+  area.beats_queued.store(0, std::memory_order_relaxed);
+  area.beats_done.store(0, std::memory_order_relaxed);
   area.next_step.store(recovered.next_step, std::memory_order_release);
 }
 

@@ -33,6 +33,16 @@ TEST_F(CommitLogTest, FindsThePredecessorsLastCommit) {
   EXPECT_EQ(text(found), "state 19");
 }
 
+TEST_F(CommitLogTest, AnAdoptedAreaHasNothingInFlight) {
+  commit(0, 0, "state");
+  abi::CommitArea& reused = area_of(*page, 2);
+  reused.queued_step = 9;
+  reused.beats_queued = 9;
+  adopt(*page, 2, recover(*page, 1).value());
+  EXPECT_FALSE(abi::progress_of(reused).in_flight);
+  EXPECT_EQ(abi::progress_of(reused).done, 1u);
+}
+
 TEST_F(CommitLogTest, ACommitThatTheGpuHasNotPublishedIsNotFound) {
   commit(0, 0, "published");
   abi::write_commit(area_of(*page, 0).slots[1], 0, 1, {});

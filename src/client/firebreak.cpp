@@ -108,6 +108,13 @@ fb_status fb_committed(fb_session* session, uint64_t* next_step) {
   return FB_OK;
 }
 
+fb_status fb_heartbeat(fb_session* session, void* stream) {
+  if (session == nullptr) return bad_argument(session, "fb_heartbeat: session is null");
+  const auto done =
+      without_exceptions([&] { return session->session->heartbeat(static_cast<CUstream>(stream)); });
+  return keep(session->session->last_error, done);
+}
+
 fb_status fb_resumed(fb_session* session) {
   if (session == nullptr) return bad_argument(session, "fb_resumed: session is null");
   return keep(session->session->last_error, without_exceptions([&] { return session->session->resumed(); }));

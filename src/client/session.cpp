@@ -268,12 +268,29 @@ Outcome<void> Session::commit(CUstream stream, std::uint64_t step, std::span<con
   if (auto free = wait_for_slot(stream, step); !free) return free;
   abi::CommitArea& area = area_of(page(), epoch_);
   abi::write_commit(area.slots[step % abi::commit_slots], epoch_, step, state);
-  const auto offset = reinterpret_cast<std::byte*>(&area.next_step) - page_.bytes().data();
-  const CUdeviceptr word = registration_->device_address() + static_cast<CUdeviceptr>(offset);
-  const auto queued =
-      driver_->check((*driver_)->cuStreamWriteValue64(stream, word, step + 1, 0), "cuStreamWriteValue64");
-  if (!queued) return cuda_failure(queued.error());
+  if (auto queued = publish(stream, area.next_step, step + 1); !queued) return queued;
+  area.queued_step.store(step + 1, std::memory_order_relaxed);
   next_step_ = step + 1;
+  return {};
+}
+
+Outcome<void> Session::publish(CUstream stream, std::atomic<std::uint64_t>& word, std::uint64_t value) {
+  const auto offset = reinterpret_cast<std::byte*>(&word) - page_.bytes().data();
+  const CUdeviceptr address = registration_->device_address() + static_cast<CUdeviceptr>(offset);
+  const auto queued =
+      driver_->check((*driver_)->cuStreamWriteValue64(stream, address, value, 0), "cuStreamWriteValue64");
+  if (!queued) return cuda_failure(queued.error());
+  return {};
+}
+
+Outcome<void> Session::heartbeat(CUstream stream) {
+  if (role_ != FB_ROLE_ACTIVE) return failure(FB_ERROR_INVALID_ARGUMENT, "a standby has no heartbeat");
+  if (fenced()) return failure(FB_ERROR_FENCED, "another process is active now");
+  if (auto registered = register_page(); !registered) return registered;
+  abi::CommitArea& area = area_of(page(), epoch_);
+  const std::uint64_t beat = area.beats_queued.load(std::memory_order_relaxed) + 1;
+  if (auto queued = publish(stream, area.beats_done, beat); !queued) return queued;
+  area.beats_queued.store(beat, std::memory_order_relaxed);
   return {};
 }
 

@@ -46,6 +46,7 @@ class Session {
   Outcome<fb_resume> wait_promotion(Milliseconds timeout);
   Outcome<void> commit(CUstream stream, std::uint64_t step, std::span<const std::byte> state);
   std::uint64_t committed();
+  Outcome<void> heartbeat(CUstream stream);
   Outcome<void> resumed();
   Outcome<void> leave();
 
@@ -66,6 +67,8 @@ class Session {
   Outcome<std::uint64_t> create(const std::string& name, std::uint64_t size_bytes);
   Outcome<std::uint64_t> import(const std::string& name, Milliseconds timeout);
   Outcome<void> take_office(std::uint32_t epoch);
+  /// The GPU writes `value` there once all that was queued before has ended. `word` lies in the shared page.
+  Outcome<void> publish(CUstream stream, std::atomic<std::uint64_t>& word, std::uint64_t value);
   Outcome<void> wait_for_slot(CUstream stream, std::uint64_t step);
   fb_resume resume_point() const;
 
