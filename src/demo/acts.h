@@ -20,7 +20,7 @@ struct Settings {
   std::uint64_t steps = 0;         ///< each tenant takes
   Milliseconds pace{0};    ///< a step takes at least this long, so that fast tenants are not done too soon
   std::uint64_t seed = 1;  ///< of the tenants' weights and inputs
-  Milliseconds patience{60'000};  ///< for each thing that is waited for
+  Milliseconds patience{150'000};  ///< for each thing that is waited for; sanitizers are slow
 };
 
 /// Plays all three. An act that cannot be played to its end says so in its `problem`, and is the last one.
