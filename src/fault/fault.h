@@ -35,7 +35,9 @@ struct Fault {
   std::optional<pid_t> pid;           ///< the process that the source named; under MPS it may be the server
   std::optional<std::uint64_t> address;  ///< the GPU virtual address that faulted
   std::optional<int> xid;                ///< NVIDIA's Xid code, where there is one
-  Monotonic when{};                      ///< when the detector had it in hand
+  std::string place;       ///< where in the GPU, in the driver's words: "CE2 HUBCLIENT_CE0"; empty: not told
+  bool conclusive = true;  ///< false: alone no fault, as the end of a process of which no more is known
+  Monotonic when{};        ///< when the detector had it in hand
   FaultSource source = FaultSource::Xid;
 };
 

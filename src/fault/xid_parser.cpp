@@ -169,6 +169,8 @@ Fault from_xid(const XidLine& line, Monotonic when, std::uint32_t gpu) {
   fault.pid = line.pid;
   fault.address = line.address;
   fault.xid = line.code;
+  if (line.engine) fault.place = *line.engine;
+  if (line.client) fault.place += " " + *line.client;
   fault.when = when;
   fault.source = FaultSource::Xid;
   return fault;

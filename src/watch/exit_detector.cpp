@@ -48,6 +48,7 @@ void ExitDetector::ended() {
     fault::Fault fault;
     fault.fault_class = fault::FaultClass::Termination;
     fault.kind = in_words(exit.status);
+    fault.conclusive = exit.status && !exit.status->clean();
     fault.gpu = target_.gpu;
     fault.domain = target_.domain;
     fault.tenant = target_.tenant;

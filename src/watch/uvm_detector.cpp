@@ -157,11 +157,15 @@ void UvmDetector::retry() {
   if (!done) end(done.error());
 }
 
-void UvmDetector::target_is_gone() {
-  // The driver may have told of the fault that ended the target just before: that comes first.
+void UvmDetector::read_now() {
   for (Attachment& attachment : attachments_) {
     attachment.queue.drain(kernel_, [this](const abi::UvmEvent& event) { handle(event); });
   }
+}
+
+void UvmDetector::target_is_gone() {
+  // The driver may have told of the fault that ended the target just before: that comes first.
+  read_now();
   end(Error{ErrorCode::NotFound, "process " + std::to_string(target_.pid) + " is gone", {}});
 }
 

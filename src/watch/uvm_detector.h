@@ -42,6 +42,8 @@ class UvmDetector {
   Status start();
   /// Whether a queue is tied to the target, so that from here on no fault is missed.
   bool attached() const { return !attachments_.empty(); }
+  /// Reports what waits in the queue, ahead of the loop.
+  void read_now();
   const Counters& counters() const { return counters_; }
 
  private:

@@ -1,0 +1,270 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "fault/attribution.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "fault/xid.h"
+
+namespace firebreak::fault {
+namespace {
+
+/// How long before an Xid 31 a death may have caused it: 91-135 ms were measured.
+constexpr Nanoseconds death_to_xid = std::chrono::milliseconds(500);
+
+constexpr int xid_channel_reset = 43;
+
+/// One thing that is known. A clue that names nobody is told as evidence and decides nothing.
+struct Clue {
+  Confidence confidence = Confidence::Unknown;
+  std::optional<pid_t> pid;
+  std::string text;
+};
+
+std::string process(pid_t pid) { return "process " + std::to_string(pid); }
+
+bool is_mmu(const Fault& fault) {
+  return fault.fault_class == FaultClass::MmuReplayable || fault.fault_class == FaultClass::MmuNonReplayable;
+}
+bool is_mmu_xid(const Fault& fault) { return fault.xid && is_mmu(fault); }
+bool is_exit(const Fault& fault) { return fault.source == FaultSource::ProcessExit; }
+
+/// Reads the signals of one incident and collects what they say.
+class Judge {
+ public:
+  Judge(const Incident& incident, const WatchedProcesses& processes)
+      : incident_(incident), processes_(processes) {
+    for (const Fault& signal : incident.signals) uvm_spoke_ |= signal.source == FaultSource::UvmEvent;
+  }
+
+  std::vector<Clue> clues() {
+    clear_words();
+    deaths();
+    for (const Fault& signal : incident_.signals) {
+      if (is_mmu_xid(signal)) memory_fault(signal);
+      if (signal.xid == xid_channel_reset) channel_reset(signal);
+    }
+    progress();
+    the_only_process();
+    mps_log();
+    return std::move(clues_);
+  }
+
+ private:
+  const WatchedProcess* watched(std::optional<pid_t> pid) const {
+    const auto found = pid ? processes_.find(*pid) : processes_.end();
+    return found == processes_.end() ? nullptr : &found->second;
+  }
+  bool lived(const WatchedProcess& process) const {
+    return !process.ended || *process.ended >= incident_.first_seen();
+  }
+  /// Its UVM events are heard, and there was none: its kernels did not fault.
+  bool is_cleared(const WatchedProcess& process) const { return process.uvm_heard && !uvm_spoke_; }
+  void add(Confidence confidence, std::optional<pid_t> pid, std::string text) {
+    for (const Clue& clue : clues_) {
+      if (clue.text == text) return;
+    }
+    clues_.push_back({confidence, pid, std::move(text)});
+  }
+
+  /// Sources that name the faulting process itself.
+  void clear_words() {
+    for (const Fault& signal : incident_.signals) {
+      if (!signal.pid) continue;
+      if (signal.source == FaultSource::UvmEvent) {
+        add(Confidence::Certain, signal.pid,
+            "UVM's queue of " + process(*signal.pid) + " says " + signal.kind);
+      }
+      if (signal.source == FaultSource::CoreDump) {
+        add(Confidence::Certain, signal.pid,
+            "the core dump of " + process(*signal.pid) + " says " + signal.kind);
+      }
+    }
+  }
+
+  void deaths();
+  Confidence confidence_of_death(const Fault& exit, bool alone) const;
+  void memory_fault(const Fault& xid);
+  void channel_reset(const Fault& xid);
+  void progress();
+  void the_only_process();
+  void mps_log();
+
+  const Incident& incident_;
+  const WatchedProcesses& processes_;
+  bool uvm_spoke_ = false;
+  std::vector<Clue> clues_;
+};
+
+/// The ends of processes before anything else showed.
+std::vector<const Fault*> first_exits(const Incident& incident) {
+  std::vector<const Fault*> exits;
+  for (const Fault& signal : incident.signals) {
+    if (!is_exit(signal)) break;
+    exits.push_back(&signal);
+  }
+  return exits;
+}
+
+void Judge::deaths() {
+  if (uvm_spoke_ || incident_.fault_class != FaultClass::Termination) return;
+  const std::vector<const Fault*> exits = first_exits(incident_);
+  for (const Fault* exit : exits) {
+    if (!exit->pid) continue;
+    add(confidence_of_death(*exit, exits.size() == 1), exit->pid,
+        process(*exit->pid) + " ended (" + exit->kind + ") before anything else was seen");
+  }
+}
+
+Confidence Judge::confidence_of_death(const Fault& exit, bool alone) const {
+  if (!alone) return Confidence::Unknown;
+  if (is_only_exits(incident_)) return Confidence::Certain;
+  bool others_cleared = true;
+  for (const auto& [pid, other] : processes_) {
+    const bool same_domain = other.domain == exit.domain || other.domain.empty() || exit.domain.empty();
+    if (pid == exit.pid || other.gpu != exit.gpu || !same_domain || !lived(other)) continue;
+    others_cleared = others_cleared && is_cleared(other);
+  }
+  bool names_another = false;
+  for (const Fault& signal : incident_.signals) {
+    if (!signal.xid || !watched(signal.pid)) continue;
+    if (signal.pid == exit.pid) return Confidence::Certain;
+    names_another = names_another || signal.place.find("GPCCLIENT_GCC") == std::string::npos;
+  }
+  if (others_cleared) return Confidence::Certain;
+  // Killed, and the Xid names nobody who lives (or only as the fetch fault does, which picks anybody).
+  return exit.conclusive && !names_another ? Confidence::Certain : Confidence::Unknown;
+}
+
+void Judge::memory_fault(const Fault& xid) {
+  const WatchedProcess* named = watched(xid.pid);
+  if (!named) {
+    if (xid.pid)
+      add(Confidence::Unknown, {}, xid.kind + " names " + process(*xid.pid) + ", which is not watched");
+    return;
+  }
+  const std::string says =
+      xid.kind + (xid.place.empty() ? "" : " of " + xid.place) + " names " + process(named->pid);
+  if (names_its_client(xid)) return add(Confidence::Certain, xid.pid, says);
+  if (uvm_spoke_) return add(Confidence::Probable, xid.pid, says);
+  if (is_cleared(*named)) return add(Confidence::Unknown, {}, says + ", but UVM told of no fault of it");
+  if (xid.place.find("GPCCLIENT_GCC") != std::string::npos && !named->domain.empty()) {
+    return add(Confidence::Unknown, {}, says + ", which for a fetch fault may be an innocent client");
+  }
+  add(Confidence::Probable, xid.pid,
+      says + "; under MPS the graphics engine's Xid was seen to name an innocent");
+}
+
+/// Under MPS this names the server, so a watched process that is named had a channel of its own.
+void Judge::channel_reset(const Fault& xid) {
+  const WatchedProcess* named = watched(xid.pid);
+  if (!named || incident_.fault_class != FaultClass::Sm) return;
+  add(named->domain.empty() ? Confidence::Certain : Confidence::Probable, xid.pid,
+      "Xid 43 names " + process(named->pid) + " as the owner of the channel that was reset");
+}
+
+void Judge::progress() {
+  std::optional<pid_t> first;
+  bool several = false;
+  for (const Fault& signal : incident_.signals) {
+    if (signal.source != FaultSource::Progress) {
+      if (first) break;
+      return;
+    }
+    several = several || (first && signal.pid != first);
+    first = signal.pid;
+  }
+  if (!first) return;
+  add(several ? Confidence::Unknown : Confidence::Probable, first,
+      "the progress of " + process(*first) + " stopped before any other sign");
+}
+
+void Judge::the_only_process() {
+  const bool fits =
+      incident_.fault_class == FaultClass::Sm || incident_.fault_class == FaultClass::MmuReplayable;
+  if (!fits || incident_.domain.empty()) return;
+  const WatchedProcess* only = nullptr;
+  for (const auto& [pid, candidate] : processes_) {
+    if (candidate.gpu != incident_.gpu || candidate.domain != incident_.domain || !lived(candidate)) continue;
+    if (only) return;
+    only = &candidate;
+  }
+  if (!only || (incident_.fault_class != FaultClass::Sm && is_cleared(*only))) return;
+  add(Confidence::Probable, only->pid,
+      process(only->pid) + " is the only watched process of domain " + incident_.domain);
+}
+
+void Judge::mps_log() {
+  for (const Fault& signal : incident_.signals) {
+    if (signal.source != FaultSource::MpsLog || !signal.pid) continue;
+    add(Confidence::Unknown, {},
+        "the MPS log names " + process(*signal.pid) + "; it was seen to name the wrong client");
+  }
+}
+
+/// The process that all clues of the best confidence name; empty where they differ.
+std::optional<pid_t> agreed(const std::vector<Clue>& clues, Confidence best) {
+  std::optional<pid_t> pid;
+  for (const Clue& clue : clues) {
+    if (clue.confidence != best) continue;
+    if (pid && clue.pid != pid) return std::nullopt;
+    pid = clue.pid;
+  }
+  return pid;
+}
+
+}  // namespace
+
+bool names_its_client(const Fault& fault) {
+  if (fault.source != FaultSource::Xid || !is_mmu_xid(fault)) return false;
+  const std::string engine = fault.place.substr(0, fault.place.find(' '));
+  return engine.starts_with("CE") || engine.find("PBDMA") != std::string::npos || engine.starts_with("HOST");
+}
+
+bool is_only_exits(const Incident& incident) { return std::ranges::all_of(incident.signals, is_exit); }
+
+FaultClass classify(const Incident& incident) {
+  const auto has = [&](FaultClass wanted) {
+    return std::ranges::any_of(incident.signals,
+                               [&](const Fault& signal) { return signal.fault_class == wanted; });
+  };
+  const bool uvm = std::ranges::any_of(
+      incident.signals, [](const Fault& signal) { return signal.source == FaultSource::UvmEvent; });
+  if (has(FaultClass::Device)) return FaultClass::Device;
+  if (!uvm && !incident.signals.empty() && is_exit(incident.signals.front())) {
+    const auto next = std::ranges::find_if_not(incident.signals, is_exit);
+    if (next == incident.signals.end() || next->when - incident.first_seen() <= death_to_xid) {
+      return FaultClass::Termination;
+    }
+  }
+  for (const FaultClass candidate :
+       {FaultClass::MmuNonReplayable, FaultClass::MmuReplayable, FaultClass::Sm}) {
+    if (has(candidate)) return candidate;
+  }
+  return has(FaultClass::Termination) ? FaultClass::Termination : FaultClass::Unknown;
+}
+
+Culprit attribute(const Incident& incident, const WatchedProcesses& processes) {
+  Culprit culprit;
+  if (incident.fault_class == FaultClass::Device) {
+    culprit.evidence.push_back("a fault of the GPU itself has no culprit");
+    return culprit;
+  }
+  std::vector<Clue> clues = Judge(incident, processes).clues();
+  Confidence best = Confidence::Unknown;
+  for (const Clue& clue : clues) best = std::max(best, clue.confidence);
+  if (best != Confidence::Unknown) culprit.pid = agreed(clues, best);
+  if (culprit.pid) {
+    culprit.confidence = best;
+    const auto found = processes.find(*culprit.pid);
+    if (found != processes.end()) culprit.tenant = found->second.tenant;
+  }
+  std::ranges::stable_sort(clues, std::ranges::greater{}, &Clue::confidence);
+  for (Clue& clue : clues) culprit.evidence.push_back(std::move(clue.text));
+  if (best != Confidence::Unknown && !culprit.pid)
+    culprit.evidence.push_back("these name different processes");
+  if (culprit.evidence.empty()) culprit.evidence.push_back("no signal names a client");
+  return culprit;
+}
+
+}  // namespace firebreak::fault

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+/// Who caused a fault, from all signals of it. Pure.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+
+#include "base/clock.h"
+#include "fault/incident.h"
+
+namespace firebreak::fault {
+
+/// A process that is watched, as far as it matters for who is to blame.
+struct WatchedProcess {
+  pid_t pid = 0;
+  std::uint32_t gpu = 0;
+  std::string domain;  ///< empty: not known, or no MPS domain
+  std::optional<std::string> tenant;
+  bool uvm_heard = false;          ///< its UVM events are listened to, so that silence means something
+  std::optional<Monotonic> ended;  ///< when its end was seen
+};
+
+using WatchedProcesses = std::map<pid_t, WatchedProcess>;
+
+/// The culprit of `incident`, judged anew from its signals:
+///   - a device fault has none;
+///   - certain: a UVM event's process and a core dump's (they were never seen to be wrong), a watched process
+///     that an Xid 31 of a copy engine or PBDMA names, and a process that died before the Xid 31 which its
+///     death left behind;
+///   - at most probable: the process that an Xid 31 of the graphics engine names (under MPS it was seen to
+///   name
+///     an innocent), the only watched process of the domain, the first whose progress stopped;
+///   - else unknown. Every line of evidence is kept, also where it was not enough.
+Culprit attribute(const Incident& incident, const WatchedProcesses& processes);
+
+/// What happened: the class, as the signals and the culprit's death make it.
+FaultClass classify(const Incident& incident);
+
+/// Whether `incident` began with the end of a process and nothing but ends has followed.
+bool is_only_exits(const Incident& incident);
+
+/// An Xid 31 of an engine that has its own channel per client: copy engine, PBDMA.
+bool names_its_client(const Fault& fault);
+
+}  // namespace firebreak::fault

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "fault/attribution.h"
+
+#include <gmock/gmock.h>
+
+#include "fault/merger.h"
+#include "fault/signal_test_support.h"
+
+namespace firebreak::fault {
+namespace {
+
+using testing::Contains;
+using testing::HasSubstr;
+
+constexpr pid_t rogue = 100;
+constexpr pid_t victim = 200;
+constexpr pid_t server = 999;
+constexpr std::uint64_t address = 0x7000dead0000;
+
+/// The culprit after `signals`, with two watched clients in domain a.
+Culprit judge(const std::vector<Fault>& signals, bool uvm_heard = true) {
+  Merger merger;
+  merger.watch(watched(rogue, "a", uvm_heard));
+  merger.watch(watched(victim, "a", uvm_heard));
+  for (const Fault& signal : signals) merger.take(signal);
+  const auto incidents = merger.finish();
+  EXPECT_EQ(incidents.size(), 1u);
+  return incidents.empty() ? Culprit{} : incidents.front().culprit;
+}
+
+void expect(const Culprit& culprit, Confidence confidence, std::optional<pid_t> pid) {
+  EXPECT_EQ(culprit.confidence, confidence) << testing::PrintToString(culprit.evidence);
+  EXPECT_EQ(culprit.pid, pid) << testing::PrintToString(culprit.evidence);
+  EXPECT_FALSE(culprit.evidence.empty());
+}
+
+TEST(Attribution, UvmIsRightEvenAgainstTheXid) {
+  expect(judge({uvm_event(1, rogue, address), xid_31(110, victim, address)}), Confidence::Certain, rogue);
+}
+
+TEST(Attribution, AnXidOfACopyEngineOrPbdmaNamesItsClient) {
+  expect(judge({xid_31(40, rogue, address, "a", "CE2 HUBCLIENT_CE0")}), Confidence::Certain, rogue);
+  expect(judge({xid_31(40, rogue, address, "a", "GR0_PBDMA1 HUBCLIENT_ESC")}), Confidence::Certain, rogue);
+}
+
+TEST(Attribution, AProcessThatNobodyWatchesIsNotNamed) {
+  expect(judge({xid_31(40, server, address, "a", "CE2 HUBCLIENT_CE0")}), Confidence::Unknown, {});
+}
+
+TEST(Attribution, AnXidOfTheGraphicsEngineIsProbableAtMost) {
+  expect(judge({xid_31(110, rogue, address)}, false), Confidence::Probable, rogue);
+}
+
+TEST(Attribution, AFetchFaultsXidMayNameAnInnocent) {
+  expect(judge({xid_31(110, victim, address, "a", "GRAPHICS GPC0 GPCCLIENT_GCC")}, false),
+         Confidence::Unknown, {});
+}
+
+TEST(Attribution, WhoseUvmQueueIsSilentDidNotFault) {
+  const Culprit culprit = judge({xid_31(110, victim, address)});
+  expect(culprit, Confidence::Unknown, {});
+  EXPECT_THAT(culprit.evidence, Contains(HasSubstr("UVM told of no fault")));
+}
+
+TEST(Attribution, WhoDiedBeforeTheXidIsTheCulprit) {
+  expect(judge({killed(0, rogue), xid_31(110, server, address)}, false), Confidence::Certain, rogue);
+  expect(judge({killed(0, rogue), xid_31(110, victim, address, "a", "GRAPHICS GPC0 GPCCLIENT_GCC")}, false),
+         Confidence::Certain, rogue);
+}
+
+TEST(Attribution, ADeathBesideANamedSurvivorProvesNothing) {
+  expect(judge({killed(0, rogue), xid_31(110, victim, address)}, false), Confidence::Probable, victim);
+}
+
+TEST(Attribution, ADeathAfterTheFaultIsNoCause) {
+  expect(judge({xid_31(110, server, address), killed(120, victim)}), Confidence::Unknown, {});
+}
+
+TEST(Attribution, OfAnSmFaultWithTwoClientsNobodyIsNamed) {
+  const Culprit culprit = judge({xid(7, 13), xid(8, 43, server, "a")});
+  expect(culprit, Confidence::Unknown, {});
+}
+
+TEST(Attribution, TheOnlyClientOfTheDomainIsProbable) {
+  Merger merger;
+  merger.watch(watched(rogue));
+  merger.watch(watched(victim, "b"));
+  merger.take(xid(7, 13));
+  merger.take(xid(8, 43, server, "a"));
+  expect(merger.finish().front().culprit, Confidence::Probable, rogue);
+}
+
+TEST(Attribution, WhoEndedBeforeAnSmFaultIsNotInItsWay) {
+  Merger merger;
+  merger.watch(watched(rogue));
+  merger.watch(watched(victim));
+  merger.set_ended(victim, at_ms(3));
+  merger.take(xid(7, 43, server, "a"));
+  expect(merger.finish().front().culprit, Confidence::Probable, rogue);
+}
+
+TEST(Attribution, ACoreDumpNamesTheCulpritOfAnSmFault) {
+  const Fault dump =
+      signal_of(FaultSource::CoreDump, FaultClass::Sm, 9, "a", victim, "Warp Misaligned Address, kernel k");
+  expect(judge({xid(7, 13), xid(8, 43, server, "a"), dump}), Confidence::Certain, victim);
+}
+
+TEST(Attribution, WithoutMpsTheChannelsOwnerIsNamed) {
+  Merger merger;
+  merger.watch(watched(rogue, ""));
+  merger.watch(watched(victim, ""));
+  merger.take(xid(7, 13));
+  merger.take(xid(8, 43, rogue, ""));
+  expect(merger.finish().front().culprit, Confidence::Certain, rogue);
+}
+
+TEST(Attribution, WhoseProgressAloneStoppedFirstIsProbable) {
+  const auto stop = [](double ms, pid_t pid) {
+    return signal_of(FaultSource::Progress, FaultClass::Unknown, ms, "a", pid, "no progress for 100 ms");
+  };
+  expect(judge({stop(1, rogue), xid(7, 13), xid(8, 43, server, "a")}), Confidence::Probable, rogue);
+  expect(judge({stop(1, rogue), stop(2, victim), xid(8, 43, server, "a")}), Confidence::Unknown, {});
+  expect(judge({xid(8, 43, server, "a"), stop(9, rogue)}), Confidence::Unknown, {});
+}
+
+TEST(Attribution, TheMpsLogIsEvidenceAndNoProof) {
+  const Fault log = signal_of(FaultSource::MpsLog, FaultClass::Unknown, 12, "a", victim, "client fault");
+  const Culprit culprit = judge({xid(8, 43, server, "a"), log});
+  expect(culprit, Confidence::Unknown, {});
+  EXPECT_THAT(culprit.evidence, Contains(HasSubstr("MPS log names process 200")));
+}
+
+}  // namespace
+}  // namespace firebreak::fault

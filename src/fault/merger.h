@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+/// Signals in, incidents out: which signals are of one fault.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "base/clock.h"
+#include "fault/attribution.h"
+#include "fault/incident.h"
+
+namespace firebreak::fault {
+
+struct MergerOptions {
+  /// An incident takes in no signal later than this after its last one. The slowest follower that was
+  /// measured is the CUDA error of a PBDMA fault's co-client, 467 ms after the fault.
+  Nanoseconds window = std::chrono::milliseconds(1000);
+};
+
+/// No clock and no I/O: the times are those of the signals, and of advance(). The signals of one source are
+/// to come in the order of their times.
+class Merger {
+ public:
+  explicit Merger(MergerOptions options = {}) : options_(options) {}
+
+  void watch(const WatchedProcess& process);
+  void set_uvm_heard(pid_t pid, bool heard);
+  /// A process ended, also where that is no fault; its exit as a signal says the same.
+  void set_ended(pid_t pid, Monotonic when);
+  const WatchedProcesses& processes() const { return processes_; }
+
+  /// The incident that the signal belongs to, new or changed; null when it says nothing alone (yet). Valid
+  /// until the next call.
+  const Incident* take(const Fault& signal);
+  /// Closes what `now` has put behind its window; returns what was closed and had been told of.
+  std::vector<Incident> advance(Monotonic now);
+  /// When advance() has something to do next; empty: nothing is open.
+  std::optional<Monotonic> next_closing() const;
+  /// Closes everything.
+  std::vector<Incident> finish();
+
+ private:
+  struct Open {
+    Incident incident;
+    Monotonic last{};
+    bool told = false;  ///< it was conclusive at some time, so that somebody knows of it
+  };
+
+  Open* find(const Fault& signal);
+  std::optional<int> fit(const Open& open, const Fault& signal) const;
+  void add(Open& open, const Fault& signal);
+  void gather_exits(Open& into, const Fault& signal);
+
+  MergerOptions options_;
+  WatchedProcesses processes_;
+  std::vector<Open> open_;
+  std::uint64_t next_id_ = 1;
+};
+
+}  // namespace firebreak::fault

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "fault/merger.h"
+
+#include <gtest/gtest.h>
+
+#include "fault/signal_test_support.h"
+
+namespace firebreak::fault {
+namespace {
+
+constexpr pid_t rogue = 100;
+constexpr pid_t victim = 200;
+constexpr pid_t stranger = 300;  // in another domain
+constexpr pid_t server = 999;
+constexpr std::uint64_t address = 0x7000dead0000;
+
+struct MergerTest : testing::Test {
+  Merger merger;
+
+  MergerTest() {
+    merger.watch(watched(rogue));
+    merger.watch(watched(victim));
+    merger.watch(watched(stranger, "b"));
+  }
+
+  Incident take(const Fault& signal) {
+    const Incident* incident = merger.take(signal);
+    EXPECT_NE(incident, nullptr) << describe(signal);
+    return incident ? *incident : Incident{};
+  }
+};
+
+TEST_F(MergerTest, AUvmEventAndTheLaterXidOfItsPageAreOne) {
+  const Incident first = take(uvm_event(1, rogue, address));
+  EXPECT_EQ(first.id, 1u);
+  EXPECT_EQ(first.fault_class, FaultClass::MmuReplayable);
+  const Incident second = take(xid_31(110, victim, address + 0x40));
+  EXPECT_EQ(second.id, 1u);
+  EXPECT_EQ(second.signals.size(), 2u);
+  EXPECT_EQ(second.culprit.pid, rogue);
+  EXPECT_EQ(second.culprit.confidence, Confidence::Certain);
+  EXPECT_EQ(second.culprit.tenant, "tenant-100");
+}
+
+TEST_F(MergerTest, AnSmExceptionWithItsChannelResetsIsOne) {
+  EXPECT_EQ(take(xid(7, 13)).domain, "");
+  take(xid(7, 13));
+  const Incident incident = take(xid(8, 43, server, "a"));
+  EXPECT_EQ(incident.id, 1u);
+  EXPECT_EQ(incident.domain, "a");
+  EXPECT_EQ(incident.fault_class, FaultClass::Sm);
+  EXPECT_EQ(incident.xids, (std::vector{13, 43}));
+  EXPECT_EQ(take(xid(9, 45, server, "a")).id, 1u);
+  EXPECT_EQ(take(xid(9, 45, server, "a")).xids, (std::vector{13, 43, 45}));
+}
+
+TEST_F(MergerTest, SmExceptionsOfTwoDomainsAreTwo) {
+  EXPECT_EQ(take(xid(7, 13)).id, 1u);
+  EXPECT_EQ(take(xid(7, 13)).id, 1u);
+  EXPECT_EQ(take(xid(8, 43, server, "a")).id, 1u);
+  EXPECT_EQ(take(xid(8, 43, server + 1, "b")).id, 2u);
+}
+
+TEST_F(MergerTest, EndsOfCoClientsAfterAFaultArePartOfIt) {
+  take(xid(7, 13));
+  take(xid(8, 43, server, "a"));
+  EXPECT_EQ(take(killed(60, rogue)).id, 1u);
+  EXPECT_EQ(take(ended(150, victim)).id, 1u);
+  EXPECT_EQ(take(killed(151, stranger, "b")).id, 2u);
+}
+
+TEST_F(MergerTest, AKilledClientAndTheXidItLeavesBehindAreOneTermination) {
+  const Incident death = take(killed(0, rogue));
+  EXPECT_EQ(death.fault_class, FaultClass::Termination);
+  EXPECT_EQ(death.culprit.pid, rogue);
+  const Incident incident = take(xid_31(110, server, 0x1000, "a", "GRAPHICS GPC0 GPCCLIENT_GCC"));
+  EXPECT_EQ(incident.id, death.id);
+  EXPECT_EQ(incident.fault_class, FaultClass::Termination);
+  EXPECT_EQ(incident.kind, "killed by signal 9");
+  EXPECT_EQ(incident.culprit.pid, rogue);
+  EXPECT_EQ(take(ended(160, victim)).culprit.pid, rogue);
+}
+
+TEST_F(MergerTest, AnEndAloneOfWhichNoMoreIsKnownIsNoIncident) {
+  EXPECT_EQ(merger.take(ended(0, rogue)), nullptr);
+  EXPECT_TRUE(merger.finish().empty());
+}
+
+TEST_F(MergerTest, AnEndOfWhichNoMoreIsKnownIsTheCulpritOnceAnXidFollows) {
+  EXPECT_EQ(merger.take(ended(0, rogue)), nullptr);
+  const Incident incident = take(xid_31(110, server, 0x1000));
+  EXPECT_EQ(incident.id, 1u);
+  EXPECT_EQ(incident.culprit.pid, rogue);
+  EXPECT_EQ(incident.culprit.confidence, Confidence::Certain);
+}
+
+TEST_F(MergerTest, OfTwoEndsBeforeAnXidNobodyIsPicked) {
+  EXPECT_EQ(merger.take(ended(0, rogue)), nullptr);
+  EXPECT_EQ(merger.take(ended(5, victim)), nullptr);
+  const Incident incident = take(xid_31(110, server, 0x1000));
+  EXPECT_EQ(incident.signals.size(), 3u);
+  EXPECT_EQ(incident.culprit.confidence, Confidence::Unknown);
+  EXPECT_FALSE(incident.culprit.pid);
+  EXPECT_EQ(merger.finish().size(), 1u);
+}
+
+TEST_F(MergerTest, MemoryFaultsOfTwoProcessesAreTwoAndEachXidFindsItsOwn) {
+  take(uvm_event(1, rogue, address));
+  take(uvm_event(2, stranger, address * 2, "b"));
+  EXPECT_EQ(take(xid_31(110, stranger, address * 2, "b")).id, 2u);
+  EXPECT_EQ(take(xid_31(111, rogue, address)).id, 1u);
+}
+
+TEST_F(MergerTest, FurtherEventsOfOneProcessAreTheSameFault) {
+  take(uvm_event(1, rogue, address));
+  EXPECT_EQ(take(uvm_event(1.2, rogue, address + 0x100000)).id, 1u);
+}
+
+TEST_F(MergerTest, NvmlsEchoJoinsTheXidOfItsCode) {
+  take(uvm_event(1, rogue, address));
+  take(xid(7, 13));
+  take(xid(8, 43, server, "b"));
+  EXPECT_EQ(take(nvml_xid(10, 43)).id, 2u);
+  take(xid_31(110, rogue, address));
+  EXPECT_EQ(take(nvml_xid(130, 31)).id, 1u);
+}
+
+TEST_F(MergerTest, AfterTheWindowItIsAnotherIncident) {
+  take(xid(0, 43, server, "a"));
+  EXPECT_EQ(take(xid(999, 43, server, "a")).id, 1u);
+  EXPECT_EQ(take(xid(2000, 43, server, "a")).id, 2u);
+}
+
+TEST_F(MergerTest, AdvanceClosesWhatIsDueAndSaysWhenToComeBack) {
+  take(xid(0, 43, server, "a"));
+  take(xid(500, 43, server, "b"));
+  ASSERT_TRUE(merger.next_closing());
+  const std::vector<Incident> closed = merger.advance(*merger.next_closing());
+  ASSERT_EQ(closed.size(), 1u);
+  EXPECT_EQ(closed[0].domain, "a");
+  EXPECT_TRUE(closed[0].closed);
+  EXPECT_EQ(merger.finish().size(), 1u);
+  EXPECT_FALSE(merger.next_closing());
+}
+
+TEST_F(MergerTest, AnotherGpuIsAnotherIncident) {
+  take(xid(0, 43, server, "a"));
+  Fault other = xid(1, 43, server, "a");
+  other.gpu = 1;
+  EXPECT_EQ(take(other).id, 2u);
+}
+
+TEST_F(MergerTest, WhatFollowsABrokenGpuIsPartOfItAndHasNoCulprit) {
+  take(xid(0, 48));
+  EXPECT_EQ(take(xid(1, 95)).id, 1u);
+  const Incident incident = take(killed(50, stranger, "b"));
+  EXPECT_EQ(incident.id, 1u);
+  EXPECT_EQ(incident.fault_class, FaultClass::Device);
+  EXPECT_EQ(incident.culprit.confidence, Confidence::Unknown);
+}
+
+TEST_F(MergerTest, ANoticeOfTheGpuTakesInNothing) {
+  take(xid(0, 63));
+  EXPECT_EQ(take(killed(50, stranger, "b")).id, 2u);
+}
+
+TEST_F(MergerTest, SignalsStandInTheOrderOfTheirTimes) {
+  take(xid_31(110, rogue, address));
+  const Incident incident = take(uvm_event(1, rogue, address));
+  ASSERT_EQ(incident.signals.size(), 2u);
+  EXPECT_EQ(incident.signals[0].source, FaultSource::UvmEvent);
+  EXPECT_EQ(incident.first_seen(), at_ms(1));
+}
+
+}  // namespace
+}  // namespace firebreak::fault

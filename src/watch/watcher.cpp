@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "watch/watcher.h"
+
+#include <spdlog/spdlog.h>
+
+#include <map>
+#include <utility>
+
+#include "fault/merger.h"
+#include "watch/uvm_detector.h"
+#include "watch/xid_detector.h"
+
+namespace firebreak::watch {
+
+namespace {
+
+/// Closing an incident a little late harms nobody; timers that are due at once would.
+constexpr Nanoseconds shortest_wait = std::chrono::milliseconds(1);
+
+}  // namespace
+
+struct Watcher::Parts {
+  struct Followed {
+    Target target;
+    std::unique_ptr<UvmDetector> uvm;
+    std::unique_ptr<ExitDetector> exit;
+  };
+
+  Parts(os::EventLoop& its_loop, os::Kernel& its_kernel, const Clock& its_clock, WatcherOptions its_options,
+        WatcherCallbacks its_callbacks)
+      : loop(its_loop),
+        kernel(its_kernel),
+        clock(its_clock),
+        options(std::move(its_options)),
+        callbacks(std::move(its_callbacks)),
+        merger({.window = options.merge_window}) {}
+
+  Status start_xid();
+  Status follow(const Target& target, Parentage parentage);
+  void follow_uvm(Followed& followed);
+  void ended(const ProcessExit& exit);
+  void note_xid(const fault::Fault& fault);
+  void note(const fault::Fault& fault);
+  void merge(const fault::Fault& fault);
+  void close_due();
+  void wait_for_closing();
+  void tell(const fault::Incident& incident) {
+    if (callbacks.on_incident) callbacks.on_incident(incident);
+  }
+
+  os::EventLoop& loop;
+  os::Kernel& kernel;
+  const Clock& clock;
+  WatcherOptions options;
+  WatcherCallbacks callbacks;
+  fault::Merger merger;
+  bool uvm_works = true;
+  os::Watch closing;
+  std::unique_ptr<XidDetector> xid;
+  std::map<pid_t, Followed> followed;
+  std::vector<Followed> ending;  ///< detectors that are destroyed outside of their callbacks
+};
+
+Status Watcher::Parts::start_xid() {
+  xid = std::make_unique<XidDetector>(
+      loop, kernel, clock, XidDetectorOptions{}, [this](const fault::Fault& fault) { note_xid(fault); },
+      [](const Error& error) { spdlog::error("no Xid lines any more: {}", to_string(error)); });
+  return xid->start();
+}
+
+Status Watcher::Parts::follow(const Target& target, Parentage parentage) {
+  Followed started;
+  started.target = target;
+  const pid_t pid = target.pid;
+  started.exit = std::make_unique<ExitDetector>(
+      loop, kernel, clock, target, parentage,
+      [this, pid](const fault::Fault& fault) {
+        // The queue may hold the fault that ended the process: that comes first.
+        if (const auto found = followed.find(pid); found != followed.end() && found->second.uvm) {
+          found->second.uvm->read_now();
+        }
+        note(fault);
+      },
+      [this](const ProcessExit& exit) { ended(exit); });
+  if (Status done = started.exit->start(); !done) return done;
+  fault::WatchedProcess process;
+  process.pid = pid;
+  process.gpu = target.gpu;
+  process.domain = target.domain;
+  process.tenant = target.tenant;
+  merger.watch(process);
+  Followed& kept = followed[pid] = std::move(started);
+  if (options.uvm && uvm_works) follow_uvm(kept);
+  return {};
+}
+
+void Watcher::Parts::follow_uvm(Followed& of) {
+  const pid_t pid = of.target.pid;
+  UvmDetectorOptions uvm;
+  uvm.page_faults = options.uvm_page_faults;
+  of.uvm = std::make_unique<UvmDetector>(
+      loop, kernel, clock, of.target, uvm, [this](const fault::Fault& fault) { note(fault); },
+      [pid](const Error& error) { spdlog::debug("UVM events of process {} end: {}", pid, error.message); });
+  if (const Status done = of.uvm->start(); !done) {
+    // What a process lacks may be there for the next; what the machine lacks is said once.
+    uvm_works = done.error().code == ErrorCode::NotFound;
+    spdlog::warn("{}", to_string(done.error()));
+    of.uvm.reset();
+  }
+}
+
+void Watcher::Parts::ended(const ProcessExit& exit) {
+  merger.set_ended(exit.pid, exit.when);
+  if (callbacks.on_exit) callbacks.on_exit(exit);
+  const auto found = followed.find(exit.pid);
+  if (found == followed.end()) return;
+  ending.push_back(std::move(found->second));
+  followed.erase(found);
+  loop.post([this] { ending.clear(); });
+}
+
+/// A server's name in an Xid says which domain it is.
+void Watcher::Parts::note_xid(const fault::Fault& fault) {
+  if (!fault.pid || !fault.domain.empty()) return note(fault);
+  fault::Fault placed = fault;
+  if (const auto found = followed.find(*fault.pid); found != followed.end()) {
+    placed.domain = found->second.target.domain;
+  } else if (options.domain_of_server) {
+    placed.domain = options.domain_of_server(*fault.pid).value_or("");
+  }
+  note(placed);
+}
+
+void Watcher::Parts::note(const fault::Fault& fault) {
+  if (callbacks.on_signal) callbacks.on_signal(fault);
+  merge(fault);
+}
+
+void Watcher::Parts::merge(const fault::Fault& fault) {
+  for (auto& [pid, process] : followed) {
+    merger.set_uvm_heard(pid, process.uvm && process.uvm->attached());
+  }
+  if (const fault::Incident* incident = merger.take(fault)) tell(*incident);
+  if (!closing) wait_for_closing();
+}
+
+void Watcher::Parts::close_due() {
+  closing.cancel();
+  for (const fault::Incident& incident : merger.advance(clock.now())) tell(incident);
+  wait_for_closing();
+}
+
+void Watcher::Parts::wait_for_closing() {
+  const auto next = merger.next_closing();
+  if (!next) return;
+  auto timer = loop.after(std::max(*next - clock.now(), shortest_wait), [this] { close_due(); });
+  if (!timer) return spdlog::error("incidents stay open: {}", to_string(timer.error()));
+  closing = std::move(*timer);
+}
+
+Watcher::Watcher(os::EventLoop& loop, os::Kernel& kernel, const Clock& clock, WatcherOptions options,
+                 WatcherCallbacks callbacks)
+    : parts_(std::make_unique<Parts>(loop, kernel, clock, std::move(options), std::move(callbacks))) {}
+
+Watcher::~Watcher() = default;
+
+std::vector<std::string> Watcher::start() {
+  std::vector<std::string> missing;
+  if (parts_->options.xid) {
+    if (const Status done = parts_->start_xid(); !done) missing.push_back(to_string(done.error()));
+  }
+  return missing;
+}
+
+Status Watcher::follow(const Target& target, Parentage parentage) {
+  return parts_->follow(target, parentage);
+}
+
+void Watcher::expect_exit(pid_t pid) {
+  const auto found = parts_->followed.find(pid);
+  if (found != parts_->followed.end()) found->second.exit->expect_exit();
+}
+
+bool Watcher::hears_uvm_of(pid_t pid) const {
+  const auto found = parts_->followed.find(pid);
+  return found != parts_->followed.end() && found->second.uvm && found->second.uvm->attached();
+}
+
+void Watcher::finish() {
+  parts_->closing.cancel();
+  for (const fault::Incident& incident : parts_->merger.finish()) parts_->tell(incident);
+}
+
+}  // namespace firebreak::watch

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "watch/watcher.h"
+
+#include <gmock/gmock.h>
+
+#include "watch/detector_test_support.h"
+
+namespace firebreak::watch {
+namespace {
+
+constexpr pid_t rogue = 4711;
+constexpr pid_t server = 99;
+
+class WatcherTest : public DetectorTest {
+ protected:
+  WatcherTest() : tools_(kernel_) {
+    kernel_.set_device("/dev/kmsg", feed_.device());
+    kernel_.add_process(rogue);
+    kernel_.give_descriptor(rogue, 11, "/dev/nvidia-uvm", FakeUvmTools::va_space());
+    WatcherOptions options;
+    options.nvml_library.clear();
+    options.domain_of_server = [](pid_t pid) {
+      return pid == server ? std::optional<std::string>("a") : std::nullopt;
+    };
+    WatcherCallbacks callbacks;
+    callbacks.on_signal = note_fault();
+    callbacks.on_incident = [this](const fault::Incident& incident) { incidents_.push_back(incident); };
+    callbacks.on_exit = [this](const ProcessExit& exit) { exits_.push_back(exit); };
+    watcher_ = std::make_unique<Watcher>(*loop_, kernel_, clock_, options, callbacks);
+  }
+
+  void follow_rogue() {
+    EXPECT_TRUE(watcher_->start().empty());
+    ASSERT_TRUE(watcher_->follow({.pid = rogue, .gpu = 0, .domain = "a", .tenant = "rogue"}));
+  }
+  void post_fatal_fault() {
+    abi::UvmFatalFault info{};
+    info.event_type = abi::UvmEventType::FatalFault;
+    info.fault_type = abi::UvmFaultType::InvalidPde;
+    info.access_type = abi::UvmAccessType::Write;
+    info.address = 0x7000dead0000;
+    info.timestamp_ns = static_cast<std::uint64_t>(to_ns(clock_.now()));
+    tools_.post(abi::UvmEvent::of(info));
+  }
+
+  FakeUvmTools tools_;
+  os::FakeRecordFeed feed_;
+  std::unique_ptr<Watcher> watcher_;
+  std::vector<fault::Incident> incidents_;
+  std::vector<ProcessExit> exits_;
+};
+
+TEST_F(WatcherTest, AMemoryFaultsSignalsAreOneIncidentWithItsCulprit) {
+  follow_rogue();
+  EXPECT_TRUE(watcher_->hears_uvm_of(rogue));
+  post_fatal_fault();
+  ASSERT_TRUE(run_until([&] { return incidents_.size() == 1; }));
+  feed_.push(
+      "4,1,1,-;NVRM: Xid (PCI:0000:00:05): 31, pid=5, name=x, channel 0x00000008, intr 00000000. MMU Fault: "
+      "ENGINE "
+      "GRAPHICS GPC2 GPCCLIENT_T1_3 faulted @ 0x7000_dead0000. Fault is of type FAULT_PDE "
+      "ACCESS_TYPE_VIRT_WRITE\n");
+  ASSERT_TRUE(run_until([&] { return incidents_.size() == 2; }));
+  watcher_->finish();
+  ASSERT_EQ(incidents_.size(), 3u);
+  EXPECT_EQ(faults_.size(), 2u);
+  EXPECT_EQ(incidents_[2].id, 1u);
+  EXPECT_TRUE(incidents_[2].closed);
+  EXPECT_EQ(incidents_[2].culprit.tenant, "rogue");
+}
+
+TEST_F(WatcherTest, AServersXidGetsItsDomain) {
+  follow_rogue();
+  feed_.push("4,1,1,-;NVRM: Xid (PCI:0000:00:05): 43, pid=99, name=nvidia-cuda-mps, channel 0x0000000a\n");
+  ASSERT_TRUE(run_until([&] { return faults_.size() == 1; }));
+  EXPECT_EQ(faults_[0].domain, "a");
+}
+
+TEST_F(WatcherTest, TheFaultThatEndedAProcessComesBeforeItsEnd) {
+  follow_rogue();
+  post_fatal_fault();
+  kernel_.exit_process(rogue, {0, 9});
+  ASSERT_TRUE(run_until([&] { return exits_.size() == 1; }));
+  ASSERT_FALSE(faults_.empty());
+  EXPECT_EQ(faults_[0].source, fault::FaultSource::UvmEvent);
+  settle();
+  EXPECT_FALSE(watcher_->hears_uvm_of(rogue));
+}
+
+TEST_F(WatcherTest, AnExpectedEndIsNoFault) {
+  follow_rogue();
+  watcher_->expect_exit(rogue);
+  kernel_.exit_process(rogue, {0, 0});
+  ASSERT_TRUE(run_until([&] { return exits_.size() == 1; }));
+  EXPECT_TRUE(exits_[0].expected);
+  EXPECT_TRUE(faults_.empty());
+}
+
+TEST_F(WatcherTest, WithoutTheKernelLogTheRestStillWorks) {
+  kernel_.refuse("/dev/kmsg", Error{ErrorCode::PermissionDenied, "open /dev/kmsg: Permission denied", {}});
+  const std::vector<std::string> missing = watcher_->start();
+  ASSERT_EQ(missing.size(), 1u);
+  EXPECT_THAT(missing[0], testing::HasSubstr("dmesg_restrict"));
+  ASSERT_TRUE(watcher_->follow({.pid = rogue, .gpu = 0, .domain = {}, .tenant = {}}));
+  post_fatal_fault();
+  EXPECT_TRUE(run_until([&] { return incidents_.size() == 1; }));
+}
+
+TEST_F(WatcherTest, IncidentsCloseByThemselves) {
+  follow_rogue();
+  post_fatal_fault();
+  ASSERT_TRUE(run_until([&] { return incidents_.size() == 1; }));
+  clock_.advance(std::chrono::seconds(3));
+  ASSERT_TRUE(run_until([&] { return incidents_.size() == 2; }));
+  EXPECT_TRUE(incidents_[1].closed);
+}
+
+TEST_F(WatcherTest, AProcessThatIsNotThereIsAnError) {
+  const Status followed = watcher_->follow({.pid = 1, .gpu = 0, .domain = {}, .tenant = {}});
+  ASSERT_FALSE(followed);
+  EXPECT_EQ(followed.error().code, ErrorCode::NotFound);
+}
+
+}  // namespace
+}  // namespace firebreak::watch
