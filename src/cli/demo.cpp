@@ -86,6 +86,10 @@ int play_all(const Options& options) {
   std::vector<demo::Play> plays;
   bool all_observed = true;
   for (const inject::Kind* kind : inject::catalogue()) {
+    if (!inject::is_demonstrable(*kind)) {
+      fmt::print("{:<24} left out: {}\n", kind->name, inject::why_not_demonstrable(*kind));
+      continue;
+    }
     for (int i = 0; i < options.repeat; ++i) {
       auto played = play(options, std::string(kind->name));
       if (!played) return complain(to_string(played.error()));
@@ -111,7 +115,10 @@ int play_all(const Options& options) {
 
 int run(const Options& options) {
   if (options.fault == "all") return play_all(options);
-  if (inject::find(options.fault) == nullptr) return complain(no_such_kind(options.fault));
+  const inject::Kind* kind = inject::find(options.fault);
+  if (kind == nullptr) return complain(no_such_kind(options.fault));
+  if (!inject::is_demonstrable(*kind))
+    return complain(fmt::format("no play with '{}': {}", kind->name, inject::why_not_demonstrable(*kind)));
   const auto played = play(options, options.fault);
   return played ? show(options, *played) : complain(to_string(played.error()));
 }

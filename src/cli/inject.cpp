@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
-#include <signal.h>
 #include <CLI/CLI.hpp>
 
 #include <cstdio>
@@ -9,9 +8,9 @@
 #include "base/clock.h"
 #include "cli/commands.h"
 #include "cli/kinds.h"
+#include "client/process_end.h"
 #include "cuda/context.h"
 #include "inject/catalogue.h"
-#include "os/self.h"
 #include "platform/platform.h"
 
 namespace firebreak::cli {
@@ -42,11 +41,10 @@ void say(const std::string& line) {
   std::fflush(stdout);
 }
 
-/// Says that the fault is being raised (there is no later), then ends this process with SIGKILL.
-void kill_self(os::Kernel& kernel) {
+/// Says that the fault is being raised (there is no later), then ends this process.
+void end_self(os::Kernel& kernel, inject::Ending ending) {
   say(fmt::format("raised {}", to_ns(SystemClock().now())));
-  const auto self = kernel.pidfd_open(os::own_pid());
-  if (self) (void)kernel.send_signal(*self, SIGKILL);
+  client::end_process(kernel, ending);
 }
 
 /// One line on standard input lets the fault go; its end means that none is wanted.
@@ -66,7 +64,7 @@ Result<int> inject_into_self(const inject::Kind& kind, bool wait) {
   const auto context = cuda::Context::create(*device);
   if (!context) return propagate(context);
   inject::Options options;
-  options.kill_self = [&] { kill_self(*platform->kernel); };
+  options.end_process = [&](inject::Ending ending) { end_self(*platform->kernel, ending); };
   auto injection = kind.prepare(**driver, context->view(), options);
   if (!injection) return propagate(injection);
   if (wait && !told_to_go()) return 0;
@@ -74,6 +72,7 @@ Result<int> inject_into_self(const inject::Kind& kind, bool wait) {
   say(fmt::format("raised {}", report.launched_at_ns));
   say(fmt::format("answered {} {}", report.answered_at_ns, report.error_name));
   if (report.answered == CUDA_SUCCESS) {
+    if (!is_fault(kind)) return 0;
     return fail(ErrorCode::Device, fmt::format("{} was raised and nothing came of it", kind.name));
   }
   fmt::print(stderr, "{}: {} after {:.2f} ms\n", kind.name, report.error_name,

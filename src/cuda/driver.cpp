@@ -81,7 +81,7 @@ Result<std::unique_ptr<const Driver>> Driver::load(const std::string& path) {
   }
   auto table = resolve_entry_points(reinterpret_cast<PFN_cuGetProcAddress_v2>(resolver));
   if (!table) return propagate(table, library);
-  return std::unique_ptr<const Driver>(new Driver(library, *table));
+  return std::unique_ptr<const Driver>(new Driver(library, handle, *table));
 }
 
 Result<std::unique_ptr<const Driver>> Driver::open(const std::string& path) {
@@ -91,6 +91,8 @@ Result<std::unique_ptr<const Driver>> Driver::open(const std::string& path) {
   if (!initialized) return propagate(initialized);
   return driver;
 }
+
+void* Driver::symbol(const char* name) const { return dlsym(library_, name); }
 
 Result<int> Driver::version() const {
   int version = 0;

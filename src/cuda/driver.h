@@ -34,6 +34,10 @@ class Driver {
   /// The library as it was asked for.
   const std::string& path() const { return path_; }
 
+  /// A function of the library by its exported name, beyond NVIDIA's own; null where it has none of that
+  /// name.
+  void* symbol(const char* name) const;
+
   /// The newest CUDA version that the driver knows: 13000 for 13.0.
   Result<int> version() const;
 
@@ -44,9 +48,11 @@ class Driver {
   std::string error_name(CUresult result) const;
 
  private:
-  Driver(std::string path, const EntryPoints& table) : path_(std::move(path)), table_(table) {}
+  Driver(std::string path, void* library, const EntryPoints& table)
+      : path_(std::move(path)), library_(library), table_(table) {}
 
   std::string path_;
+  void* library_;  ///< never closed
   EntryPoints table_;
 };
 

@@ -4,13 +4,14 @@
 namespace firebreak::cuda {
 
 Result<Mapping> Mapping::map(const Device& device, CUdeviceptr address, const PhysicalAllocation& memory,
-                             Access access) {
+                             std::optional<Access> access) {
   const Driver& driver = device.driver();
   const auto mapped =
       driver.check(driver->cuMemMap(address, memory.size_bytes(), 0, memory.handle(), 0), "cuMemMap");
   if (!mapped) return propagate(mapped);
   Mapping mapping(driver, Range{address, memory.size_bytes()});
-  const auto accessible = mapping.set_access(device, access);
+  if (!access) return mapping;
+  const auto accessible = mapping.set_access(device, *access);
   if (!accessible) return propagate(accessible);
   return mapping;
 }

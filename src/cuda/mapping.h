@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 
 #include "cuda/device.h"
 #include "cuda/physical_allocation.h"
@@ -14,9 +15,9 @@ enum class Access { ReadOnly, ReadWrite };
 /// earlier: a mapping keeps the memory.
 class Mapping {
  public:
-  /// All of `memory` at `address`, with rights for `device`.
+  /// All of `memory` at `address`, with rights for `device`; empty `access`: nobody may touch it yet.
   static Result<Mapping> map(const Device& device, CUdeviceptr address, const PhysicalAllocation& memory,
-                             Access access);
+                             std::optional<Access> access);
 
   /// Changes the rights.
   Status set_access(const Device& device, Access access) const;

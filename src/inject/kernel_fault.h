@@ -1,26 +1,39 @@
 // SPDX-License-Identifier: Apache-2.0
-/// A fault that one kernel launch raises; most kinds are this.
+/// A fault that one kernel launch raises; most kinds are this: a kernel, and what it is told to touch.
 #pragma once
 
 #include <memory>
-#include <string>
 #include <string_view>
 
 #include "inject/kind.h"
 
 namespace firebreak::inject {
 
-/// The kernel takes two .u64 parameters: `target` and `sink`, the address of 4096 writable bytes.
-struct KernelFault {
+/// It takes two .u64 parameters: `target` and `sink`, the address of 4096 writable bytes.
+struct Kernel {
   std::string_view ptx;
-  std::string kernel;
-  CUdeviceptr target = 0;
+  const char* name = nullptr;
   unsigned int threads = 1;
   unsigned int shared_bytes = 0;
-  std::shared_ptr<const void> keep_alive;  ///< what `target` needs until the fault
 };
 
-/// Loads the module and allocates the rest, in the current context.
-Result<std::unique_ptr<Injection>> prepare_kernel(const cuda::Driver& driver, KernelFault fault);
+/// What a kernel gets as its first parameter.
+struct Target {
+  CUdeviceptr address = 0;
+  std::shared_ptr<const void> keep_alive;  ///< what `address` needs until the fault
+};
+
+/// Finds or makes the target in the current context, which `context` is.
+using FindTarget = Result<Target> (*)(const cuda::ContextView& context, const Options& options);
+
+/// Makes `context` current, finds the target, loads the kernel and allocates the rest.
+Prepared prepare_kernel(const cuda::ContextView& context, const Options& options, const Kernel& kernel,
+                        FindTarget find_target);
+
+/// The same as a Kind's `prepare`.
+template <const Kernel& kernel, FindTarget find_target>
+Prepared prepare_kernel(const cuda::Driver&, const cuda::ContextView& context, const Options& options) {
+  return prepare_kernel(context, options, kernel, find_target);
+}
 
 }  // namespace firebreak::inject

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /// Faults on purpose: what a kind of fault is, and a prepared one that is raised when told.
 ///
-/// Every kind ends the process that raises it, at most also the other clients of its MPS server; none touches
-/// the device itself. What each is expected to do was measured on one H100 (driver 580.159.04).
+/// Most kinds end the process that raises them, at most also the other clients of its MPS server. Faults of
+/// the device itself exist on the software GPU alone and are refused elsewhere. What a kind is expected to do
+/// was measured on one H100 (driver 580.159.04), or stands in for a measurement where it says so.
 #pragma once
 
 #include <cstdint>
@@ -38,12 +39,23 @@ class Injection {
   virtual Report raise() = 0;
 };
 
+using Prepared = Result<std::unique_ptr<Injection>>;
+
+/// How a process ends while its kernel runs.
+enum class Ending {
+  Kill,               ///< SIGKILL
+  Terminate,          ///< SIGTERM, not handled
+  SegmentationFault,  ///< SIGSEGV, not handled
+  Exit,               ///< exit(), which also runs what libraries left for it
+  Exec,               ///< the process goes on as another program, for a few seconds
+};
+
 /// What the caller may or must add.
 struct Options {
   /// Where stray accesses go; default_stray_address when empty.
   std::optional<CUdeviceptr> stray_address;
-  /// Kills the calling process with SIGKILL; only `sigkill` wants it.
-  std::function<void()> kill_self;
+  /// Ends the calling process, and returns only where that failed. Only termination kinds want it.
+  std::function<void(Ending)> end_process;
 };
 
 /// No allocator of the driver or of Linux hands this out by itself.
@@ -62,6 +74,8 @@ struct Expectation {
   std::span<const int> xids;
   /// Who knows first; empty where nobody does, because the hardware lets it pass.
   std::optional<fault::FaultSource> first_seen_by = fault::FaultSource::Xid;
+  /// False: nobody looked yet, and this is what the nearest kind does that was measured.
+  bool measured = true;
 };
 
 /// One kind of fault; all are constants in files of their own.
@@ -72,9 +86,16 @@ struct Kind {
   Expectation expectation;
   std::string_view ptx;  ///< of its kernel; empty where the fault needs none
   /// Makes `context` current and prepares the fault there. Unsupported: this device cannot have this fault.
-  Result<std::unique_ptr<Injection>> (*prepare)(const cuda::Driver& driver, const cuda::ContextView& context,
-                                                const Options& options) = nullptr;
+  Prepared (*prepare)(const cuda::Driver& driver, const cuda::ContextView& context,
+                      const Options& options) = nullptr;
 };
+
+/// False where the hardware is expected to let it pass.
+constexpr bool is_fault(const Kind& kind) { return kind.expectation.first_seen_by.has_value(); }
+
+/// Why a play that shows one rogue and those who survive it cannot have this kind; empty where it can.
+std::string_view why_not_demonstrable(const Kind& kind);
+inline bool is_demonstrable(const Kind& kind) { return why_not_demonstrable(kind).empty(); }
 
 /// Sets of Xids that recur.
 inline constexpr int mmu_xids[] = {31};

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
 #include <memory>
 #include <optional>
 
@@ -20,7 +21,10 @@ struct MappedTarget {
   CUdeviceptr address() const { return reservation.address(); }
 };
 
-/// In the current context, which `context` is.
-Result<std::shared_ptr<MappedTarget>> map_target(const cuda::ContextView& context, cuda::Access access);
+/// In the current context, which `context` is. Empty `access`: mapped, and nobody has rights to it. At least
+/// `beyond_bytes` behind its address, and the page there, are nobody's: reserved with nothing mapped.
+Result<std::shared_ptr<MappedTarget>> map_target(const cuda::ContextView& context,
+                                                 std::optional<cuda::Access> access,
+                                                 std::size_t beyond_bytes = 0);
 
 }  // namespace firebreak::inject

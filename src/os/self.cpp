@@ -54,4 +54,14 @@ std::optional<std::string> find_program(const std::string& program) {
   return std::nullopt;
 }
 
+Status become_program(const std::vector<std::string>& command) {
+  std::vector<char*> arguments;
+  for (const std::string& word : command) arguments.push_back(const_cast<char*>(word.c_str()));
+  arguments.push_back(nullptr);
+  ::execvp(arguments.front(), arguments.data());
+  return fail_errno("start " + command.front(), errno);
+}
+
+void leave_process(int status) { std::exit(status); }
+
 }  // namespace firebreak::os

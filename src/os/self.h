@@ -6,6 +6,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "base/result.h"
 
@@ -21,5 +22,11 @@ std::optional<std::string> environment_variable(const std::string& name);
 
 /// Where PATH finds an executable `program`; a name with a slash is only checked. Empty when there is none.
 std::optional<std::string> find_program(const std::string& program);
+
+/// This process becomes another program (looked up in PATH); returns only where that failed.
+Status become_program(const std::vector<std::string>& command);
+
+/// exit(): also runs what libraries left to be done at the end. For faults on purpose alone.
+[[noreturn]] void leave_process(int status);
 
 }  // namespace firebreak::os

@@ -16,7 +16,7 @@ using PreparedFault = GpuTest;
 TEST_F(PreparedFault, HarmsNobodyUntilItIsRaised) {
   inject::Options options;
   int kills = 0;
-  options.kill_self = [&kills] { ++kills; };
+  options.end_process = [&kills](inject::Ending) { ++kills; };
   for (const inject::Kind* kind : inject::catalogue()) {
     SCOPED_TRACE(kind->name);
     const auto injection = kind->prepare(driver(), context().view(), options);

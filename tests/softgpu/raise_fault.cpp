@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Raises one kind of fault in this process and says whether the driver answered as the kind expects:
 // 0 it did, 1 it did not, 2 the fault could not be prepared.
-#include <signal.h>
-#include <unistd.h>
-
 #include <cstdio>
 #include <string>
 
+#include "client/process_end.h"
 #include "cuda/context.h"
 #include "inject/catalogue.h"
+#include "os/real_kernel.h"
 
 namespace firebreak {
 namespace {
@@ -36,7 +35,8 @@ int raise_fault(const inject::Kind& kind) {
   const auto context = cuda::Context::create(*device);
   if (!context) return not_prepared(context.error());
   inject::Options options;
-  options.kill_self = [] { kill(getpid(), SIGKILL); };
+  os::RealKernel kernel;
+  options.end_process = [&kernel](inject::Ending ending) { client::end_process(kernel, ending); };
   const auto injection = kind.prepare(**driver, context->view(), options);
   if (!injection) return not_prepared(injection.error());
   return answers_as_expected(**driver, kind, (*injection)->raise()) ? 0 : 1;

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client/process_end.h"
+
+#include <signal.h>
+
+#include "os/self.h"
+
+namespace firebreak::client {
+namespace {
+
+/// A signal's action may be delayed until the sender sleeps; this is how long it gets.
+constexpr std::chrono::milliseconds signal_limit{1000};
+
+void signal_self(os::Kernel& kernel, int signal) {
+  const auto self = kernel.pidfd_open(os::own_pid());
+  if (self && kernel.send_signal(*self, signal)) (void)kernel.poll({}, signal_limit);
+}
+
+}  // namespace
+
+void end_process(os::Kernel& kernel, inject::Ending ending) {
+  switch (ending) {
+    case inject::Ending::Kill:
+      return signal_self(kernel, SIGKILL);
+    case inject::Ending::Terminate:
+      return signal_self(kernel, SIGTERM);
+    case inject::Ending::SegmentationFault:
+      return signal_self(kernel, SIGSEGV);
+    case inject::Ending::Exit:
+      return os::leave_process(0);
+    case inject::Ending::Exec:
+      // Long enough to see what becomes of the kernel before the process is gone.
+      (void)os::become_program({"sleep", "3"});
+      return;
+  }
+}
+
+}  // namespace firebreak::client

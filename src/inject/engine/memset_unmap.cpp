@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "inject/engine/waiting_fault.h"
+#include "inject/kinds.h"
+
+namespace firebreak::inject {
+namespace {
+
+CUresult queue(const cuda::Driver& driver, CUstream stream, CUdeviceptr target,
+               std::span<std::byte> staging) {
+  return driver->cuMemsetD8Async(target, 5, staging.size(), stream);
+}
+
+}  // namespace
+
+constinit const Kind memset_unmap{
+    .name = "memset-unmap",
+    .summary = "a fill's memory is unmapped while the fill waits for its turn",
+    .fault_class = fault::FaultClass::MmuNonReplayable,
+    .expectation = {.faulter = CUDA_ERROR_LAUNCH_FAILED,
+                    .co_client = CUDA_SUCCESS,
+                    .xids = mmu_xids,
+                    .first_seen_by = fault::FaultSource::UvmEvent,
+                    .measured = false},
+    .ptx = {},
+    .prepare = &prepare_waiting<&queue>,
+};
+
+}  // namespace firebreak::inject

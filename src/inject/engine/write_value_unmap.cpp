@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "inject/engine/waiting_fault.h"
+#include "inject/kinds.h"
+
+namespace firebreak::inject {
+namespace {
+
+CUresult queue(const cuda::Driver& driver, CUstream stream, CUdeviceptr target, std::span<std::byte>) {
+  return driver->cuStreamWriteValue32(stream, target, 5, CU_STREAM_WRITE_VALUE_DEFAULT);
+}
+
+}  // namespace
+
+constinit const Kind write_value_unmap{
+    .name = "write-value-unmap",
+    .summary = "a stream's memory write (PBDMA) finds its page unmapped when its turn comes",
+    .fault_class = fault::FaultClass::MmuNonReplayable,
+    .expectation = {.faulter = CUDA_ERROR_LAUNCH_FAILED,
+                    .co_client = CUDA_ERROR_LAUNCH_FAILED,
+                    .xids = mmu_xids,
+                    .first_seen_by = fault::FaultSource::UvmEvent},
+    .ptx = {},
+    .prepare = &prepare_waiting<&queue>,
+};
+
+}  // namespace firebreak::inject

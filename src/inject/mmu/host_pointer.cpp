@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "inject/accesses.h"
+#include "inject/kinds.h"
+#include "inject/targets.h"
+
+namespace firebreak::inject {
+
+constinit const Kind host_pointer{
+    .name = "host-pointer",
+    .summary = "a kernel loads through a pointer to ordinary host memory",
+    .fault_class = fault::FaultClass::MmuReplayable,
+    .expectation = {.faulter = CUDA_ERROR_ILLEGAL_ADDRESS,
+                    .co_client = CUDA_ERROR_ILLEGAL_ADDRESS,
+                    .xids = mmu_xids,
+                    .first_seen_by = fault::FaultSource::UvmEvent},
+    .ptx = load_word.ptx,
+    .prepare = &prepare_kernel<load_word, &host_memory>,
+};
+
+}  // namespace firebreak::inject

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "inject/accesses.h"
+#include "inject/kinds.h"
+#include "inject/targets.h"
+
+namespace firebreak::inject {
+
+constinit const Kind unmapped_atomic{
+    .name = "unmapped-atomic",
+    .summary = "a kernel adds atomically where nothing is mapped",
+    .fault_class = fault::FaultClass::MmuReplayable,
+    .expectation = {.faulter = CUDA_ERROR_ILLEGAL_ADDRESS,
+                    .co_client = CUDA_ERROR_ILLEGAL_ADDRESS,
+                    .xids = mmu_xids,
+                    .first_seen_by = fault::FaultSource::UvmEvent},
+    .ptx = add_atomically.ptx,
+    .prepare = &prepare_kernel<add_atomically, &unmapped_address>,
+};
+
+}  // namespace firebreak::inject

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "inject/kinds.h"
+#include "inject/termination/ending_process.h"
+
+namespace firebreak::inject {
+
+constinit const Kind sigkill_endless{
+    .name = "sigkill-endless",
+    .summary = "the process is killed while a kernel runs that waits for a word of the host",
+    .fault_class = fault::FaultClass::Termination,
+    .expectation = {.faulter = CUDA_SUCCESS,
+                    .co_client = CUDA_ERROR_ILLEGAL_ADDRESS,
+                    .xids = mmu_xids,
+                    .first_seen_by = fault::FaultSource::ProcessExit,
+                    .measured = false},
+    .ptx = working_kernel_ptx,
+    .prepare = &prepare_ending<waiting_kernel, Ending::Kill>,
+};
+
+}  // namespace firebreak::inject

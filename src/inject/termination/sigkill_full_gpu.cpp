@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "inject/kinds.h"
+#include "inject/termination/ending_process.h"
+
+namespace firebreak::inject {
+
+constinit const Kind sigkill_full_gpu{
+    .name = "sigkill-full-gpu",
+    .summary = "the process is killed while its kernel fills the GPU",
+    .fault_class = fault::FaultClass::Termination,
+    .expectation = {.faulter = CUDA_SUCCESS,
+                    .co_client = CUDA_ERROR_ILLEGAL_ADDRESS,
+                    .xids = mmu_xids,
+                    .first_seen_by = fault::FaultSource::ProcessExit,
+                    .measured = false},
+    .ptx = working_kernel_ptx,
+    .prepare = &prepare_ending<full_gpu, Ending::Kill>,
+};
+
+}  // namespace firebreak::inject
