@@ -81,9 +81,9 @@ bool all_ended(const std::vector<Actor*>& actors) {
 
 /// A tenth of the way: late enough to have committed, early enough that nobody has finished when the fault
 /// strikes, however unequal their speeds.
-bool under_way(const std::vector<Actor*>& actors, std::uint64_t steps) {
+bool under_way(const Stage& stage, const std::vector<Actor*>& actors, std::uint64_t steps) {
   return std::ranges::all_of(actors,
-                             [steps](const Actor* actor) { return actor->steps_done() >= steps / 10; });
+                             [&](const Actor* actor) { return stage.steps_done(*actor) >= steps / 10; });
 }
 
 /// Without Firebreak: everybody in one MPS domain. Fires the rogue where the act wants it.
@@ -115,8 +115,9 @@ Status play_in_one_domain(const Theatre& theatre, Act act, ActRecord& record) {
   Status status = (*stage)->wait("the rogue's preparation", patience, [&] { return rogue.prepared; });
   for (Actor* active : actives) active->tell("start");
   if (status && act == Act::StockMps) {
-    status = (*stage)->wait("the tenants' progress", patience,
-                            [&] { return under_way(actives, theatre.settings.steps) || all_ended(actives); });
+    status = (*stage)->wait("the tenants' progress", patience, [&] {
+      return under_way(**stage, actives, theatre.settings.steps) || all_ended(actives);
+    });
     if (status) rogue.actor->tell("go");
   }
   if (status) status = (*stage)->wait("the tenants' end", patience, [&] { return all_ended(actives); });
@@ -195,7 +196,7 @@ Status play_the_fault(const Theatre& theatre, Company& company) {
   if (!status) return status;
   for (Actor* active : company.actives) active->tell("start");
   status = company.stage->wait("the tenants' progress", patience, [&] {
-    return under_way(company.actives, theatre.settings.steps) || all_ended(company.actives);
+    return under_way(*company.stage, company.actives, theatre.settings.steps) || all_ended(company.actives);
   });
   if (!status) return status;
   company.rogue.actor->tell("go");

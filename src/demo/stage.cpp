@@ -1,34 +1,41 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "demo/stage.h"
 
-#include <fmt/format.h>
-#include <signal.h>
-
 #include <algorithm>
+#include <charconv>
 
 namespace firebreak::demo {
+namespace {
 
-Result<std::unique_ptr<Stage>> Stage::create(os::Kernel& kernel, const Clock& clock) {
-  auto loop = os::EventLoop::create();
-  if (!loop) return propagate(loop);
-  std::unique_ptr<Stage> stage(new Stage(kernel, clock, std::move(*loop)));
-  // So that whoever ends us in the middle of an act finds nothing left behind.
-  auto signals = stage->loop_->on_signals({SIGINT, SIGTERM, SIGHUP},
-                                          [raw = stage.get()](int) { raw->interrupted_ = true; });
-  if (!signals) return propagate(signals);
-  stage->signals_ = std::move(*signals);
-  return stage;
+/// "step 12 123456789": step 12 was seen done at that time.
+std::optional<StepMark> parse_mark(const std::string& line) {
+  constexpr std::string_view word = "step ";
+  if (!line.starts_with(word)) return std::nullopt;
+  StepMark mark;
+  const char* end = line.data() + line.size();
+  const auto step = std::from_chars(line.data() + word.size(), end, mark.step);
+  if (step.ec != std::errc() || step.ptr == end) return std::nullopt;
+  const auto at = std::from_chars(step.ptr + 1, end, mark.at_ns);
+  return at.ec == std::errc() && at.ptr == end ? std::optional(mark) : std::nullopt;
 }
 
-Stage::~Stage() {
-  while (!actors_.empty()) actors_.pop_back();
+}  // namespace
+
+Result<std::unique_ptr<Stage>> Stage::create(os::Kernel& kernel, const Clock& clock) {
+  auto processes = stage::Stage::create(kernel, clock);
+  if (!processes) return propagate(processes);
+  return std::unique_ptr<Stage>(new Stage(std::move(*processes)));
 }
 
 Result<Actor*> Stage::enter(const Casting& casting, Actor::OnLine on_line) {
-  auto actor = Actor::start(*loop_, kernel_, clock_, casting, std::move(on_line));
-  if (!actor) return propagate(actor);
-  actors_.push_back(std::move(*actor));
-  return actors_.back().get();
+  std::vector<StepMark>& steps = steps_[processes_->actors().size()];
+  return processes_->enter(casting, [&steps, on_line = std::move(on_line)](const std::string& line) {
+    if (const auto mark = parse_mark(line)) {
+      steps.push_back(*mark);
+    } else {
+      on_line(line);
+    }
+  });
 }
 
 Status Stage::listen_to_agent(const std::string& socket_path) {
@@ -38,7 +45,7 @@ Status Stage::listen_to_agent(const std::string& socket_path) {
   const std::string subscribe = abi::encode(abi::Subscribe{});
   if (auto sent = agent_->send(std::as_bytes(std::span(subscribe)), {}, Milliseconds(2000)); !sent)
     return sent;
-  auto watch = loop_->watch_readable(agent_->fd().get(), [this] { read_event(); });
+  auto watch = processes_->loop().watch_readable(agent_->fd().get(), [this] { read_event(); });
   if (!watch) return propagate(watch);
   agent_watch_ = std::move(*watch);
   return {};
@@ -56,37 +63,26 @@ void Stage::read_event() {
   if (const auto* event = std::get_if<abi::Event>(&*message)) events_.push_back(*event);
 }
 
-Status Stage::wait(const std::string& what, Milliseconds timeout, const std::function<bool()>& done) {
-  const Monotonic deadline = clock_.now() + timeout;
-  while (!done()) {
-    if (interrupted_) return fail(ErrorCode::Unavailable, "interrupted");
-    const auto left = std::chrono::ceil<Milliseconds>(deadline - clock_.now());
-    if (left <= Milliseconds(0)) {
-      std::string ended;
-      for (const auto& actor : actors_) {
-        const ProcessRecord& record = actor->record();
-        if (!record.exit || record.exit->clean()) continue;
-        ended += fmt::format("; {} ({}) has ended: {}", record.tenant, record.role, record.last_words);
-      }
-      return fail(ErrorCode::Timeout,
-                  fmt::format("{} did not happen within {} s{}", what, timeout.count() / 1000, ended));
-    }
-    loop_->run_once(left);
-  }
-  // What was written before the condition came true may still be on its way.
-  while (loop_->run_once(Milliseconds(0))) {
-  }
-  return {};
-}
-
 std::size_t Stage::count(const std::string& what, const std::string& tenant) const {
   return static_cast<std::size_t>(std::ranges::count_if(
       events_, [&](const abi::Event& event) { return event.what == what && event.tenant == tenant; }));
 }
 
+std::uint64_t Stage::steps_done(const Actor& actor) const {
+  const auto& actors = processes_->actors();
+  for (const auto& [place, steps] : steps_) {
+    if (place < actors.size() && actors[place].get() == &actor) return steps.empty() ? 0 : steps.back().step;
+  }
+  return 0;
+}
+
 void Stage::report(ActRecord& act, const Actor* except) const {
-  for (const auto& actor : actors_) {
-    if (actor.get() != except) act.processes.push_back(actor->record());
+  for (std::size_t place = 0; place < processes_->actors().size(); ++place) {
+    const Actor& actor = *processes_->actors()[place];
+    if (&actor == except) continue;
+    const stage::ActorRecord& seen = actor.record();
+    act.processes.push_back({seen.name, seen.role, seen.pid, seen.started_at_ns, seen.ended_at_ns, seen.exit,
+                             steps_.at(place), seen.last_words});
   }
   act.events = events_;
 }

@@ -24,11 +24,12 @@ constexpr Names<3> guard_knows{"src/os", "src/abi", "src/cuda"};
 constexpr Names<3> park_knows{"src/os", "src/abi", "src/fault"};
 constexpr Names<2> vault_knows{"src/os", "src/abi"};
 constexpr Names<2> pair_knows{"src/base", "src/fault"};
-constexpr Names<4> client_knows{"src/abi", "src/os", "src/cuda", "include/firebreak"};
+constexpr Names<5> client_knows{"src/abi", "src/os", "src/cuda", "src/inject", "include/firebreak"};
 constexpr Names<5> platform_knows{"src/base", "src/os", "src/cuda", "src/mps", "softgpu/devices"};
 constexpr Names<10> agent_knows{"src/watch",  "src/mps",   "src/vault", "src/pair",     "src/client",
                                 "src/inject", "src/guard", "src/park",  "src/platform", "src/ptx"};
-constexpr Names<4> demo_knows{"src/abi", "src/os", "src/mps", "src/platform"};
+constexpr Names<1> stage_knows{"src/os"};
+constexpr Names<5> demo_knows{"src/abi", "src/os", "src/mps", "src/platform", "src/stage"};
 constexpr Names<2> cli_knows{"src/agent", "src/demo"};
 constexpr Names<5> softgpu_knows{"src/ptx", "src/base", "src/fault", "src/abi", "src/os"};
 constexpr Names<1> softgpu_part_knows{"softgpu"};
@@ -39,7 +40,7 @@ constexpr Names<3> softgpu_driver_knows{"softgpu/interpreter", "softgpu/machine"
 constexpr Names<3> workloads_know{"src/cuda", "src/base", "include/firebreak"};
 constexpr Names<1> everything{"*"};
 
-constexpr std::array<FolderRow, 29> rows{{
+constexpr std::array<FolderRow, 30> rows{{
     {"include/firebreak", {}},
     {"src/base", {}},
     {"src/abi", abi_knows},
@@ -57,6 +58,7 @@ constexpr std::array<FolderRow, 29> rows{{
     {"src/client", client_knows},
     {"src/platform", platform_knows},
     {"src/agent", agent_knows},
+    {"src/stage", stage_knows},
     {"src/demo", demo_knows},
     {"src/cli", cli_knows},
     {"softgpu", softgpu_knows},

@@ -1,30 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "demo/actor.h"
+#include "stage/actor.h"
 
 #include <signal.h>
 
-#include <charconv>
+#include <span>
 
-namespace firebreak::demo {
-namespace {
-
-/// "step 12 123456789": step 12 was seen done at that time.
-std::optional<StepMark> parse_mark(const std::string& line) {
-  constexpr std::string_view word = "step ";
-  if (!line.starts_with(word)) return std::nullopt;
-  StepMark mark;
-  const char* end = line.data() + line.size();
-  const auto step = std::from_chars(line.data() + word.size(), end, mark.step);
-  if (step.ec != std::errc() || step.ptr == end) return std::nullopt;
-  const auto at = std::from_chars(step.ptr + 1, end, mark.at_ns);
-  return at.ec == std::errc() && at.ptr == end ? std::optional(mark) : std::nullopt;
-}
-
-}  // namespace
-
+namespace firebreak::stage {
 Result<std::unique_ptr<Actor>> Actor::start(os::EventLoop& loop, os::Kernel& kernel, const Clock& clock,
                                             const Casting& casting, OnLine on_line) {
-  std::unique_ptr<Actor> actor(new Actor(kernel, clock, std::move(on_line)));
+  std::unique_ptr<Actor> actor(new Actor(kernel, clock));
   Actor* raw = actor.get();
   auto input = os::child_stream();
   auto output = os::child_stream();
@@ -39,7 +23,7 @@ Result<std::unique_ptr<Actor>> Actor::start(os::EventLoop& loop, os::Kernel& ker
   request.standard_input = input->second.get();
   request.standard_output = output->second.get();
   request.standard_error = errors->second.get();
-  actor->record_ = {casting.tenant, casting.role, 0, to_ns(clock.now()), 0, {}, {}, {}};
+  actor->record_ = {casting.name, casting.role, 0, to_ns(clock.now()), 0, {}, {}};
   auto pid = kernel.spawn(request);
   if (!pid) return propagate(pid, casting.command.front());
   actor->record_.pid = *pid;
@@ -51,8 +35,7 @@ Result<std::unique_ptr<Actor>> Actor::start(os::EventLoop& loop, os::Kernel& ker
   auto watch = loop.watch_readable(actor->pidfd_.get(), [raw] { raw->try_reap(); });
   if (!watch) return propagate(watch);
   actor->exit_watch_ = std::move(*watch);
-  auto heard = actor->listen(loop, actor->output_, std::move(output->first),
-                             [raw](const std::string& line) { raw->on_output_line(line); });
+  auto heard = actor->listen(loop, actor->output_, std::move(output->first), std::move(on_line));
   if (heard) {
     heard = actor->listen(loop, actor->errors_, std::move(errors->first),
                           [raw](const std::string& line) { raw->record_.last_words = line; });
@@ -69,17 +52,16 @@ Actor::~Actor() {
   (void)kernel_.try_wait(record_.pid);
 }
 
-Status Actor::listen(os::EventLoop& loop, Output& output, os::Socket socket,
-                     std::function<void(const std::string&)> line) {
+Status Actor::listen(os::EventLoop& loop, Output& output, os::Socket socket, OnLine on_line) {
   output.socket = std::make_unique<os::Socket>(std::move(socket));
   auto watch = loop.watch_readable(output.socket->fd().get(),
-                                   [&output, line = std::move(line)] { read(output, line); });
+                                   [&output, on_line = std::move(on_line)] { read(output, on_line); });
   if (!watch) return propagate(watch);
   output.watch = std::move(*watch);
   return {};
 }
 
-void Actor::read(Output& output, const std::function<void(const std::string&)>& line) {
+void Actor::read(Output& output, const OnLine& on_line) {
   const auto received = output.socket->receive(Milliseconds(0));
   if (!received) {
     if (received.error().code != ErrorCode::Timeout) output.watch.cancel();
@@ -90,16 +72,8 @@ void Actor::read(Output& output, const std::function<void(const std::string&)>& 
        end = output.pending.find('\n')) {
     const std::string text = output.pending.substr(0, end);
     output.pending.erase(0, end + 1);
-    if (!text.empty()) line(text);
+    if (!text.empty()) on_line(text);
   }
-}
-
-void Actor::on_output_line(const std::string& line) {
-  if (const auto mark = parse_mark(line)) {
-    record_.steps.push_back(*mark);
-    return;
-  }
-  on_line_(line);
 }
 
 void Actor::try_reap() {
@@ -120,4 +94,4 @@ void Actor::signal(int number) {
   if (!ended()) (void)kernel_.send_signal(pidfd_, number);
 }
 
-}  // namespace firebreak::demo
+}  // namespace firebreak::stage

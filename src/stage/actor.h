@@ -1,26 +1,41 @@
 // SPDX-License-Identifier: Apache-2.0
-/// One process of the play: started, listened to, told when to begin, and seen to end.
+/// One process that somebody directs: started, listened to, told when to begin, and seen to end.
 #pragma once
 
+#include <sys/types.h>
+
+#include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/clock.h"
-#include "demo/play.h"
-#include "mps/domain.h"
 #include "os/event_loop.h"
 #include "os/kernel.h"
 #include "os/socket.h"
 
-namespace firebreak::demo {
+namespace firebreak::stage {
 
+/// Whom to start.
 struct Casting {
-  std::string tenant;
+  std::string name;
   std::string role;
   std::vector<std::string> command;
-  mps::Environment environment;
+  std::vector<std::pair<std::string, std::string>> environment;  ///< besides our own
+};
+
+/// One process from its start to its end. Times are CLOCK_MONOTONIC.
+struct ActorRecord {
+  std::string name;
+  std::string role;
+  pid_t pid = 0;
+  std::int64_t started_at_ns = 0;
+  std::int64_t ended_at_ns = 0;  ///< 0: is still there
+  std::optional<os::ExitStatus> exit;
+  std::string last_words;  ///< the last line on its standard error
 };
 
 /// Owned by the loop's thread. A process that still runs when its actor goes is killed.
@@ -28,7 +43,7 @@ class Actor {
  public:
   using OnLine = std::function<void(const std::string& line)>;
 
-  /// `on_line` gets every line of standard output that is not a progress mark.
+  /// `on_line` gets every line of standard output.
   static Result<std::unique_ptr<Actor>> start(os::EventLoop& loop, os::Kernel& kernel, const Clock& clock,
                                               const Casting& casting, OnLine on_line);
   ~Actor();
@@ -39,9 +54,7 @@ class Actor {
   void close_input() { input_.reset(); }
   void signal(int number);
   bool ended() const { return record_.exit.has_value(); }
-  const ProcessRecord& record() const { return record_; }
-  /// Steps seen to be done, from the start.
-  std::uint64_t steps_done() const { return record_.steps.empty() ? 0 : record_.steps.back().step; }
+  const ActorRecord& record() const { return record_; }
 
  private:
   /// A stream of lines from the process.
@@ -51,18 +64,14 @@ class Actor {
     std::string pending;
   };
 
-  Actor(os::Kernel& kernel, const Clock& clock, OnLine on_line)
-      : kernel_(kernel), clock_(clock), on_line_(std::move(on_line)) {}
-  Status listen(os::EventLoop& loop, Output& output, os::Socket socket,
-                std::function<void(const std::string&)> line);
-  static void read(Output& output, const std::function<void(const std::string&)>& line);
-  void on_output_line(const std::string& line);
+  Actor(os::Kernel& kernel, const Clock& clock) : kernel_(kernel), clock_(clock) {}
+  Status listen(os::EventLoop& loop, Output& output, os::Socket socket, OnLine on_line);
+  static void read(Output& output, const OnLine& on_line);
   void try_reap();
 
   os::Kernel& kernel_;
   const Clock& clock_;
-  OnLine on_line_;
-  ProcessRecord record_;
+  ActorRecord record_;
   std::unique_ptr<os::Socket> input_;
   Output output_;
   Output errors_;
@@ -70,4 +79,4 @@ class Actor {
   os::Watch exit_watch_;
 };
 
-}  // namespace firebreak::demo
+}  // namespace firebreak::stage
