@@ -6,12 +6,12 @@
 #include <signal.h>
 
 #include <algorithm>
-#include <charconv>
 #include <ctime>
 
 #include "demo/output.h"
 #include "demo/stage.h"
 #include "mps/domain.h"
+#include "stage/fault_report.h"
 
 namespace firebreak::demo {
 namespace {
@@ -50,27 +50,11 @@ struct Theatre {
 /// The rogue, and what it has said.
 struct Rogue {
   Actor* actor = nullptr;
-  bool prepared = false;
-  std::optional<RogueReport> report;
-
-  /// "prepared", then "raised LAUNCHED_AT_NS", then "answered AT_NS ERROR_NAME" if it lives to see one.
-  void hear(const std::string& line) {
-    const std::size_t space = line.find(' ');
-    const std::string word = line.substr(0, space);
-    std::int64_t at_ns = 0;
-    if (space != std::string::npos)
-      std::from_chars(line.data() + space + 1, line.data() + line.size(), at_ns);
-    if (word == "prepared") prepared = true;
-    if (word == "raised") report = RogueReport{at_ns, 0, {}};
-    if (word == "answered" && report) {
-      report->answered_at_ns = at_ns;
-      report->error_name = line.substr(line.rfind(' ') + 1);
-    }
-  }
+  stage::FaultListener told;
 };
 
 Result<Actor*> enter_rogue(Stage& stage, Rogue& rogue, const Casting& casting) {
-  auto entered = stage.enter(casting, [&rogue](const std::string& line) { rogue.hear(line); });
+  auto entered = stage.enter(casting, [&rogue](const std::string& line) { rogue.told.hear(line); });
   if (entered) rogue.actor = *entered;
   return entered;
 }
@@ -112,7 +96,7 @@ Status play_in_one_domain(const Theatre& theatre, Act act, ActRecord& record) {
   }
   auto entered = enter_rogue(**stage, rogue, {"rogue", "rogue", theatre.rogue_command(), environment});
   if (!entered) return propagate(entered);
-  Status status = (*stage)->wait("the rogue's preparation", patience, [&] { return rogue.prepared; });
+  Status status = (*stage)->wait("the rogue's preparation", patience, [&] { return rogue.told.prepared; });
   for (Actor* active : actives) active->tell("start");
   if (status && act == Act::StockMps) {
     status = (*stage)->wait("the tenants' progress", patience, [&] {
@@ -123,7 +107,7 @@ Status play_in_one_domain(const Theatre& theatre, Act act, ActRecord& record) {
   if (status) status = (*stage)->wait("the tenants' end", patience, [&] { return all_ended(actives); });
   rogue.actor->close_input();
   if (status) status = (*stage)->wait("the rogue's end", patience, [&] { return rogue.actor->ended(); });
-  record.rogue = rogue.report;
+  record.rogue = rogue.told.report;
   (*stage)->report(record);
   return status;
 }
@@ -192,7 +176,7 @@ Status play_the_fault(const Theatre& theatre, Company& company) {
   auto entered = enter_rogue(*company.stage, company.rogue, {"rogue", "rogue", command, {}});
   if (!entered) return propagate(entered);
   Status status =
-      company.stage->wait("the rogue's preparation", patience, [&] { return company.rogue.prepared; });
+      company.stage->wait("the rogue's preparation", patience, [&] { return company.rogue.told.prepared; });
   if (!status) return status;
   for (Actor* active : company.actives) active->tell("start");
   status = company.stage->wait("the tenants' progress", patience, [&] {
@@ -221,7 +205,7 @@ Status play_with_firebreak(const Theatre& theatre, ActRecord& record) {
                                              [&] { return company.agent->ended(); });
     if (status) status = ended;
   }
-  record.rogue = company.rogue.report;
+  record.rogue = company.rogue.told.report;
   company.stage->report(record, company.agent);
   return status;
 }

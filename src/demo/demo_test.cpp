@@ -54,7 +54,7 @@ Play perfect() {
                   3000 * ms,
                   {process("decode", "active", gpu_error), process("rogue", "rogue", gpu_error)},
                   {},
-                  RogueReport{1000 * ms, 1100 * ms, "CUDA_ERROR_LAUNCH_FAILED"},
+                  stage::FaultReport{1000 * ms, 1100 * ms, "CUDA_ERROR_LAUNCH_FAILED"},
                   {{"decode", {}, 0, false}},
                   ""};
   ActRecord ours = stock;

@@ -11,6 +11,7 @@
 
 #include "abi/wire.h"
 #include "os/kernel.h"
+#include "stage/fault_report.h"
 
 namespace firebreak::demo {
 
@@ -32,13 +33,6 @@ struct ProcessRecord {
   std::string last_words;  ///< the last line on its standard error
 };
 
-/// What the rogue said about its fault.
-struct RogueReport {
-  std::int64_t launched_at_ns = 0;
-  std::int64_t answered_at_ns = 0;  ///< 0: it did not live to see an answer
-  std::string error_name;
-};
-
 /// What became of one tenant's work.
 struct TenantOutcome {
   std::string tenant;
@@ -55,7 +49,7 @@ struct ActRecord {
   std::int64_t ended_at_ns = 0;
   std::vector<ProcessRecord> processes;
   std::vector<abi::Event> events;  ///< the agent's, in act 3
-  std::optional<RogueReport> rogue;
+  std::optional<stage::FaultReport> rogue;
   std::vector<TenantOutcome> outcomes;
   std::string problem;  ///< what kept the act from being played to its end; empty: nothing
 };
