@@ -12,7 +12,8 @@ GpuControl::GpuControl(std::shared_ptr<SharedGpu> gpu, std::shared_ptr<Domain> d
 bool GpuControl::stalled() const { return gpu_->stalled_until_ns() > now_ns(); }
 
 bool GpuControl::stopped() const {
-  return domain_->is_faulted(slot_) || domain_->is_terminated(slot_) || domain_->server_gone();
+  return domain_->is_faulted(slot_) || domain_->is_terminated(slot_) || domain_->server_gone() ||
+         gpu_->device_fault().has_value();
 }
 
 bool GpuControl::should_stop() {
@@ -32,22 +33,26 @@ void GpuControl::refresh() {
   if (stopped() || stalled()) attention.store(1);
 }
 
-CUresult GpuControl::sticky_error() const {
-  const auto fault = domain_->fault_of(slot_);
-  if (fault) {
+std::optional<GpuControl::DueError> GpuControl::fault_error() const {
+  if (const auto fault = domain_->fault_of(slot_)) {
     const bool faulter = fault->faulter_slot == slot_;
-    const std::int64_t due_ns = faulter ? fault->faulter_error_due_ns : fault->co_client_error_due_ns;
-    if (now_ns() >= due_ns) return fault->error;
+    return DueError{fault->error, faulter ? fault->faulter_error_due_ns : fault->co_client_error_due_ns};
   }
+  if (const auto fault = gpu_->device_fault()) return DueError{fault->error, fault->error_due_ns};
+  return std::nullopt;
+}
+
+CUresult GpuControl::sticky_error() const {
+  const auto fault = fault_error();
+  if (fault && now_ns() >= fault->due_ns) return fault->error;
   if (domain_->is_terminated(slot_)) return CUDA_ERROR_MPS_CLIENT_TERMINATED;
   if (!fault && domain_->server_gone()) return CUDA_ERROR_MPS_RPC_FAILURE;
   return CUDA_SUCCESS;
 }
 
 std::optional<std::int64_t> GpuControl::error_due_ns() const {
-  const auto fault = domain_->fault_of(slot_);
-  if (!fault) return std::nullopt;
-  return fault->faulter_slot == slot_ ? fault->faulter_error_due_ns : fault->co_client_error_due_ns;
+  const auto fault = fault_error();
+  return fault ? std::optional(fault->due_ns) : std::nullopt;
 }
 
 }  // namespace firebreak::softgpu::driver

@@ -31,6 +31,12 @@ class GpuControl final : public ExecutionControl {
   void refresh();
 
  private:
+  struct DueError {
+    CUresult error = CUDA_SUCCESS;
+    std::int64_t due_ns = 0;
+  };
+  /// The fault that ended this process's work, of its domain or of the device.
+  std::optional<DueError> fault_error() const;
   bool stalled() const;
 
   std::shared_ptr<SharedGpu> gpu_;

@@ -7,6 +7,7 @@
 #include <thread>
 #include <utility>
 
+#include "base/clock.h"
 #include "os/self.h"
 #include "softgpu/machine/fault_delivery.h"
 
@@ -50,7 +51,7 @@ CUresult Process::initialise() {
 
 Answer<Process*> Process::create() {
   auto gpu = SharedGpu::open();
-  if (!gpu) return refuse(CUDA_ERROR_SYSTEM_NOT_READY);
+  if (!gpu || !(*gpu)->enter()) return refuse(CUDA_ERROR_SYSTEM_NOT_READY);
   auto va_space = UvmDescriptor::create(UvmDescriptorKind::VaSpace);
   auto memory_manager = UvmDescriptor::create(UvmDescriptorKind::MemoryManager);
   if (!va_space || !memory_manager) return refuse(CUDA_ERROR_OPERATING_SYSTEM);
@@ -84,6 +85,18 @@ void Process::deliver(const WorkFault& fault) {
   const pid_t pid = os::own_pid();
   deliver_fault(*gpu_, domain(), &uvm_va_space_,
                 {fault.cause, fault.access, fault.address, membership_.slot, pid, process_name(pid)}, speed_);
+}
+
+CUresult Process::raise_device_fault(int xid) {
+  if (find_device_fault(xid) == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  const pid_t pid = os::own_pid();
+  FaultReport report;
+  report.slot = membership_.slot;
+  report.pid = pid;
+  report.process_name = process_name(pid);
+  deliver_device_fault(*gpu_, domain(), xid, report, speed_);
+  if (const auto due_ns = control_.error_due_ns()) std::this_thread::sleep_until(from_ns(*due_ns));
+  return CUDA_SUCCESS;
 }
 
 bool Process::server_is_gone() {

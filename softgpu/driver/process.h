@@ -56,6 +56,9 @@ class Process {
   PrimaryContext& primary() { return primary_; }
 
   std::shared_ptr<Context> create_context(unsigned int flags, unsigned int api_version);
+  /// Makes the device itself fail, noticed in this process; and waits until that shows;
+  /// INVALID_VALUE when the table has no such Xid.
+  CUresult raise_device_fault(int xid);
   /// Ends a context and whatever is current on it; INVALID_CONTEXT when there is none.
   CUresult destroy_context(CUcontext handle);
 

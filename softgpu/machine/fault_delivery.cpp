@@ -3,6 +3,8 @@
 
 #include <fstream>
 
+#include "abi/nvml.h"
+
 namespace firebreak::softgpu {
 
 std::int64_t delay_ns(double milliseconds, double speed) {
@@ -16,25 +18,67 @@ std::string process_name(pid_t pid) {
   return name.empty() ? "<unknown>" : name;
 }
 
+namespace {
+
+FaultContext context_of(const Domain& domain, const FaultReport& report) {
+  return {report.pid,          report.process_name, domain.server_pid(),
+          8 + report.slot * 8, report.access,       report.address};
+}
+
+/// An instruction fetch under MPS was seen to be blamed on a client that had nothing to do with it.
+void blame_somebody_else(const Domain& domain, const FaultReport& report, FaultContext& context) {
+  for (std::uint32_t slot = 0; slot < DomainPage::client_count_max; ++slot) {
+    const pid_t pid = domain.client_pid(slot);
+    if (slot == report.slot || pid == 0) continue;
+    context.client_pid = pid;
+    context.client_name = process_name(pid);
+    return;
+  }
+}
+
+}  // namespace
+
 bool deliver_fault(SharedGpu& gpu, Domain& domain, UvmDescriptor* events, const FaultReport& report,
                    double speed) {
   const FaultProfile& profile = profile_of(report.cause);
   const std::int64_t now = now_ns();
-  const DomainFault fault{profile.error, report.slot, now, now + delay_ns(profile.faulter_error_ms, speed),
-                          now + delay_ns(profile.co_client_error_ms, speed)};
+  const auto due = [&](double delay_ms) { return now + delay_ns(delay_ms, speed); };
+  const DomainFault fault{profile.error, report.slot, now, due(profile.faulter_error_ms),
+                          due(profile.co_client_error_ms)};
   const bool others_live = profile.co_client_error_ms < 0;
   if (!(others_live ? domain.raise_alone(fault) : domain.raise(fault))) return false;
-  gpu.stall_until(now + delay_ns(profile.gpu_stall_ms, speed));
+  gpu.stall_until(due(profile.gpu_stall_ms));
   if (events != nullptr && profile.uvm_event_ms >= 0) {
     const bool replayable = report.cause != FaultCause::CopyEngine && report.cause != FaultCause::HostEngine;
-    events->post({now + delay_ns(profile.uvm_event_ms, speed), now, report.address, kind_of(report.cause),
-                  report.access, replayable});
+    events->post(
+        {due(profile.uvm_event_ms), now, report.address, kind_of(report.cause), report.access, replayable});
   }
-  const FaultContext context{report.pid,          report.process_name, domain.server_pid(),
-                             8 + report.slot * 8, report.access,       report.address};
+  FaultContext context = context_of(domain, report);
+  if (report.cause == FaultCause::InstructionFetch) blame_somebody_else(domain, report, context);
   for (const DelayedLine& line : xid_lines(profile, context)) {
-    gpu.post_kmsg(now + delay_ns(line.delay_ms, speed), line.text);
+    gpu.post_kmsg(due(line.delay_ms), line.text);
   }
+  gpu.post_nvml({due(profile.nvml_ms), abi::nvmlEventTypeXidCriticalError,
+                 static_cast<std::uint64_t>(nvml_xid(profile))});
+  return true;
+}
+
+bool deliver_device_fault(SharedGpu& gpu, Domain& domain, int xid, const FaultReport& report, double speed) {
+  const DeviceFaultProfile* const profile = find_device_fault(xid);
+  if (profile == nullptr || gpu.device_fault()) return false;
+  const std::int64_t now = now_ns();
+  const auto due = [&](double delay_ms) { return now + delay_ns(delay_ms, speed); };
+  const std::int64_t error_due_ns = due(profile->error_ms);
+  if (profile->reach == DeviceFaultReach::Gpu) {
+    gpu.raise_device_fault(xid, error_due_ns);
+  } else if (!domain.raise({profile->error, report.slot, now, error_due_ns, error_due_ns})) {
+    return false;
+  }
+  gpu.wake_everybody();
+  const DelayedLine line = xid_line(*profile, context_of(domain, report));
+  gpu.post_kmsg(due(line.delay_ms), line.text);
+  if (profile->is_ecc) gpu.post_nvml({due(profile->nvml_ms), abi::nvmlEventTypeDoubleBitEccError, 0});
+  gpu.post_nvml({due(profile->nvml_ms), abi::nvmlEventTypeXidCriticalError, static_cast<std::uint64_t>(xid)});
   return true;
 }
 

@@ -30,6 +30,10 @@ struct FaultReport {
 bool deliver_fault(SharedGpu& gpu, Domain& domain, UvmDescriptor* events, const FaultReport& report,
                    double speed);
 
+/// The same for a fault of the device itself, noticed in the process that `report` names; its cause, access
+/// and address do not matter. False: there is no such fault, or the domain or the device had faulted before.
+bool deliver_device_fault(SharedGpu& gpu, Domain& domain, int xid, const FaultReport& report, double speed);
+
 /// A delay of the table as a duration at that speed.
 std::int64_t delay_ns(double milliseconds, double speed);
 

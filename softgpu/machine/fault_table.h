@@ -41,6 +41,7 @@ struct FaultProfile {
   double uvm_event_ms;        ///< fatal-fault event of the faulting process
   double xid_ms;              ///< the first line
   double channel_xid_ms;      ///< the Xid 43 that follows
+  double nvml_ms;             ///< NVML's event, of nvml_xid()
   double gpu_stall_ms;        ///< every context of the GPU stands still
   double faulter_error_ms;    ///< the CUDA error in the faulting process
   double co_client_error_ms;  ///< and in its co-clients; negative: they live on
@@ -49,6 +50,8 @@ struct FaultProfile {
 std::span<const FaultProfile> fault_table();
 const FaultProfile& profile_of(FaultCause cause);
 FaultCause cause_of(GpuFaultKind kind);
+/// The Xid that NVML tells of: of an SM exception the channel's, not the first.
+int nvml_xid(const FaultProfile& profile);
 /// The kind that stands for the cause where only the hardware's terms fit (UVM events).
 GpuFaultKind kind_of(FaultCause cause);
 /// How long every client of the GPU stands still when MPS ends one of them; measured: 7.5 ms at worst.
@@ -71,5 +74,31 @@ struct DelayedLine {
 
 /// The kernel log lines of a fault, in NVIDIA's format.
 std::vector<DelayedLine> xid_lines(const FaultProfile& profile, const FaultContext& context);
+
+/// Whom a fault of the device takes along.
+enum class DeviceFaultReach {
+  Domain,  ///< the processes of one fault domain
+  Gpu,     ///< every process of the GPU, and all that come until it is reset
+};
+
+/// One fault of the device itself. None of it was measured: it is what NVIDIA documents, and the delays are
+/// assumed.
+struct DeviceFaultProfile {
+  int xid;
+  CUresult error;  ///< in every process that it reaches
+  DeviceFaultReach reach;
+  const char* text;     ///< the log line behind pid and name
+  bool names_client;    ///< whether that line names the process
+  bool is_ecc;          ///< NVML tells of a double-bit error too
+  bool takes_gpu_away;  ///< NVML answers that the GPU is lost
+  double xid_ms;
+  double nvml_ms;
+  double error_ms;
+};
+
+std::span<const DeviceFaultProfile> device_fault_table();
+/// Null: there is no such fault.
+const DeviceFaultProfile* find_device_fault(int xid);
+DelayedLine xid_line(const DeviceFaultProfile& profile, const FaultContext& context);
 
 }  // namespace firebreak::softgpu

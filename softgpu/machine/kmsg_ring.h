@@ -4,12 +4,13 @@
 #pragma once
 
 #include <array>
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
+
+#include "softgpu/machine/record_ring.h"
 
 namespace firebreak::softgpu {
 
@@ -18,8 +19,7 @@ struct KmsgLine {
   std::string text;         ///< without the record prefix and the newline
 };
 
-/// Lives in shared memory; all zero is the valid empty state. Any number of writers and readers; a writer
-/// that dies half way leaves a hole that readers skip.
+/// Lives in shared memory; all zero is the valid empty state. Any number of writers and readers.
 class KmsgRing {
  public:
   static constexpr std::size_t capacity = 128;
@@ -27,22 +27,18 @@ class KmsgRing {
 
   /// Longer text is cut.
   void post(std::int64_t due_ns, std::string_view text);
-  /// The number that the next line will get.
-  std::uint64_t next_sequence() const { return next_sequence_.load(std::memory_order_acquire); }
-  /// The oldest number that may still be in the ring.
-  std::uint64_t oldest_sequence() const;
+  std::uint64_t next_sequence() const { return ring_.next_sequence(); }
+  std::uint64_t oldest_sequence() const { return ring_.oldest_sequence(); }
   /// Empty: not written (yet), or already overwritten.
   std::optional<KmsgLine> read(std::uint64_t sequence) const;
 
  private:
-  struct Slot {
-    std::atomic<std::uint64_t> published;  ///< sequence + 1 of the line that is whole in here
-    std::atomic<std::int64_t> due_ns;
-    std::atomic<std::uint64_t> length_bytes;
-    std::array<std::atomic<std::uint64_t>, text_bytes_max / sizeof(std::uint64_t)> words;
+  struct Record {
+    std::int64_t due_ns = 0;
+    std::uint64_t length_bytes = 0;
+    std::array<char, text_bytes_max> text{};
   };
-  std::atomic<std::uint64_t> next_sequence_;
-  std::array<Slot, capacity> slots_;
+  RecordRing<Record, capacity> ring_;
 };
 
 }  // namespace firebreak::softgpu

@@ -9,37 +9,18 @@
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
-#include <fstream>
-#include <sstream>
+#include <utility>
 
 #include "base/units.h"
 #include "softgpu/environment.h"
+#include "softgpu/machine/fault_table.h"
 
 namespace firebreak::softgpu {
 
 namespace {
 
-constexpr std::uint32_t page_version = 1;
+constexpr std::uint32_t page_version = 2;
 constexpr std::uint64_t default_memory_mib = 8192;
-
-/// Field 22 of /proc/PID/stat; 0 when there is no such process. Together with the pid it names a process for
-/// ever.
-std::uint64_t process_start_time(pid_t pid) {
-  std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
-  std::string text;
-  if (!std::getline(file, text)) return 0;
-  const std::size_t name_end = text.rfind(')');
-  if (name_end == std::string::npos) return 0;
-  std::istringstream fields(text.substr(name_end + 1));
-  std::string field;
-  for (int number = 3; number <= 22; ++number) fields >> field;
-  return std::strtoull(field.c_str(), nullptr, 10);
-}
-
-std::uint64_t identity_of(pid_t pid) {
-  const std::uint64_t start = process_start_time(pid);
-  return start == 0 ? 0 : (start << 32) | static_cast<std::uint32_t>(pid);
-}
 
 std::uint64_t total_bytes_from_environment() {
   const char* text = std::getenv(environment::memory_mib);
@@ -86,7 +67,8 @@ Result<std::shared_ptr<SharedGpu>> SharedGpu::open(const std::string& directory)
   }
   auto mapping = os::Mapping::of_file(fd.get(), sizeof(SharedGpuPage), os::Protection::ReadWrite);
   if (!mapping) return propagate(mapping);
-  std::shared_ptr<SharedGpu> gpu(new SharedGpu(std::move(*mapping), total_bytes_from_environment()));
+  std::shared_ptr<SharedGpu> gpu(
+      new SharedGpu(std::move(fd), std::move(*mapping), total_bytes_from_environment()));
   std::uint32_t version = 0;
   if (!gpu->page_->version.compare_exchange_strong(version, page_version) && version != page_version) {
     return fail(ErrorCode::Protocol, path + " was made by another version", "remove " + directory);
@@ -94,17 +76,20 @@ Result<std::shared_ptr<SharedGpu>> SharedGpu::open(const std::string& directory)
   return gpu;
 }
 
-SharedGpu::SharedGpu(os::Mapping mapping, std::uint64_t total_bytes)
-    : mapping_(std::move(mapping)),
+SharedGpu::SharedGpu(os::Fd fd, os::Mapping mapping, std::uint64_t total_bytes)
+    : fd_(std::move(fd)),
+      mapping_(std::move(mapping)),
       page_(mapping_.as<SharedGpuPage>()),
       total_bytes_(total_bytes),
-      identity_(identity_of(::getpid())) {}
+      processes_(fd_.get(), page_->processes) {}
 
-SharedGpu::~SharedGpu() {
-  if (SharedGpuPage::ProcessSlot* slot = own_slot_.load(); slot != nullptr) {
-    slot->used_bytes.store(0);
-    slot->identity.store(0);
-  }
+Status SharedGpu::enter() {
+  return processes_.enter([this] { reset(); });
+}
+
+void SharedGpu::reset() {
+  page_->device_fault_xid.store(0);
+  page_->stalled_until_ns.store(0);
 }
 
 void SharedGpu::post_kmsg(std::int64_t due_ns, const std::string& text) {
@@ -119,53 +104,23 @@ void SharedGpu::stall_until(std::int64_t until_ns) {
   wake_everybody();
 }
 
-SharedGpuPage::ProcessSlot* SharedGpu::own_slot() {
-  if (auto* slot = own_slot_.load(); slot != nullptr) return slot;
-  for (int attempt = 0; attempt < 2; ++attempt) {
-    for (auto& slot : page_->processes) {
-      std::uint64_t free_slot = 0;
-      if (!slot.identity.compare_exchange_strong(free_slot, identity_)) continue;
-      slot.used_bytes.store(0);
-      SharedGpuPage::ProcessSlot* none = nullptr;
-      if (own_slot_.compare_exchange_strong(none, &slot)) return &slot;
-      slot.identity.store(0);
-      return none;
-    }
-    forget_dead_processes();
-  }
-  return nullptr;
+void SharedGpu::raise_device_fault(int xid, std::int64_t error_due_ns) {
+  if (page_->device_fault_xid.load() != 0) return;
+  page_->device_fault_due_ns.store(error_due_ns);
+  page_->device_fault_xid.store(static_cast<std::uint32_t>(xid));
+  wake_everybody();
 }
 
-bool SharedGpu::take_memory(std::uint64_t size_bytes) {
-  SharedGpuPage::ProcessSlot* slot = own_slot();
-  if (slot == nullptr || size_bytes > total_bytes_) return false;
-  slot->used_bytes.fetch_add(size_bytes);
-  if (used_bytes() <= total_bytes_) return true;
-  forget_dead_processes();
-  if (used_bytes() <= total_bytes_) return true;
-  slot->used_bytes.fetch_sub(size_bytes);
-  return false;
+std::optional<DeviceFault> SharedGpu::device_fault() const {
+  const auto xid = static_cast<int>(page_->device_fault_xid.load());
+  const DeviceFaultProfile* const profile = find_device_fault(xid);
+  if (profile == nullptr) return std::nullopt;
+  return DeviceFault{xid, profile->error, page_->device_fault_due_ns.load()};
 }
 
-void SharedGpu::give_memory(std::uint64_t size_bytes) {
-  if (auto* slot = own_slot_.load(); slot != nullptr) slot->used_bytes.fetch_sub(size_bytes);
-}
-
-std::uint64_t SharedGpu::used_bytes() const {
-  std::uint64_t sum = 0;
-  for (const auto& slot : page_->processes) {
-    if (slot.identity.load() != 0) sum += slot.used_bytes.load();
-  }
-  return sum;
-}
-
-void SharedGpu::forget_dead_processes() {
-  for (auto& slot : page_->processes) {
-    std::uint64_t identity = slot.identity.load();
-    if (identity == 0 || identity == identity_) continue;
-    if (identity_of(static_cast<pid_t>(identity & 0xffffffff)) == identity) continue;
-    slot.identity.compare_exchange_strong(identity, 0);
-  }
+void SharedGpu::post_nvml(const NvmlEvent& event) {
+  page_->nvml.post(event);
+  page_->nvml_wake.wake_all();
 }
 
 }  // namespace firebreak::softgpu

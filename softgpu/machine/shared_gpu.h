@@ -3,31 +3,48 @@
 /// when the whole GPU stands still. One small file under FIREBREAK_SOFTGPU_DIR, mapped by everybody.
 #pragma once
 
-#include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 
+#include "abi/cuda_result.h"
 #include "base/result.h"
+#include "os/fd.h"
 #include "os/memory.h"
+#include "softgpu/machine/gpu_processes.h"
 #include "softgpu/machine/kmsg_ring.h"
+#include "softgpu/machine/record_ring.h"
 #include "softgpu/machine/wake_word.h"
 
 namespace firebreak::softgpu {
 
+/// What NVML tells, at its time.
+struct NvmlEvent {
+  std::int64_t due_ns = 0;
+  std::uint64_t type = 0;  ///< one of NVML's event types
+  std::uint64_t data = 0;  ///< the Xid, where the type is that
+};
+
+/// A fault of the device itself that reaches every process.
+struct DeviceFault {
+  int xid = 0;
+  CUresult error = CUDA_SUCCESS;
+  std::int64_t error_due_ns = 0;  ///< API calls answer `error` from here on
+};
+
 /// The file's layout. All zero but for the version is the valid start, so creating it takes no lock.
 struct SharedGpuPage {
-  struct ProcessSlot {
-    std::atomic<std::uint64_t> identity;  ///< pid and start time; 0: free
-    std::atomic<std::uint64_t> used_bytes;
-  };
   std::atomic<std::uint32_t> version;
   WakeWord wake;  ///< bumped whenever anything that stops kernels has changed, in any domain
   std::atomic<std::int64_t> stalled_until_ns;
-  std::atomic<std::uint64_t> next_channel;
-  std::array<ProcessSlot, 256> processes;
+  std::atomic<std::int64_t> device_fault_due_ns;
+  std::atomic<std::uint32_t> device_fault_xid;  ///< 0: the device is well
+  WakeWord nvml_wake;
+  RecordRing<NvmlEvent, 128> nvml;
+  GpuProcessTable processes;
   KmsgRing kmsg;
   WakeWord kmsg_wake;
 };
@@ -43,7 +60,10 @@ class SharedGpu {
   /// Creates the folder (0700) and the file where they are missing. PermissionDenied when the folder belongs
   /// to somebody else.
   static Result<std::shared_ptr<SharedGpu>> open(const std::string& directory = directory_from_environment());
-  ~SharedGpu();
+
+  /// Registers this process as one that uses the GPU: before it makes a context or serves those who do. The
+  /// first one finds the GPU reset: a fault of the device is over once all processes that used it are gone.
+  Status enter();
 
   /// Posts a kernel log line that appears at `due_ns`.
   void post_kmsg(std::int64_t due_ns, const std::string& text);
@@ -55,26 +75,34 @@ class SharedGpu {
   void stall_until(std::int64_t until_ns);
   std::int64_t stalled_until_ns() const { return page_->stalled_until_ns.load(std::memory_order_acquire); }
 
+  /// Every process that uses the GPU answers errors from its time on. The first such fault stays.
+  void raise_device_fault(int xid, std::int64_t error_due_ns);
+  std::optional<DeviceFault> device_fault() const;
+
+  void post_nvml(const NvmlEvent& event);
+  const RecordRing<NvmlEvent, 128>& nvml() const { return page_->nvml; }
+  const WakeWord& nvml_wake() const { return page_->nvml_wake; }
+
   /// Tells every process that kernels may have to stop.
   void wake_everybody() { page_->wake.wake_all(); }
   const WakeWord& wake() const { return page_->wake; }
 
-  /// Device memory, accounted to this process until it is given back or the process is gone.
-  bool take_memory(std::uint64_t size_bytes);
-  void give_memory(std::uint64_t size_bytes);
-  std::uint64_t used_bytes() const;
+  /// Device memory, accounted to this process until it is given back or the process is gone; false
+  /// when there is not as much left, or before enter().
+  bool take_memory(std::uint64_t size_bytes) { return processes_.take_memory(size_bytes, total_bytes_); }
+  void give_memory(std::uint64_t size_bytes) { processes_.give_memory(size_bytes); }
+  std::uint64_t used_bytes() const { return processes_.used_bytes(); }
   std::uint64_t total_bytes() const { return total_bytes_; }
 
  private:
-  SharedGpu(os::Mapping mapping, std::uint64_t total_bytes);
-  void forget_dead_processes();
-  SharedGpuPage::ProcessSlot* own_slot();
+  SharedGpu(os::Fd fd, os::Mapping mapping, std::uint64_t total_bytes);
+  void reset();
 
+  os::Fd fd_;
   os::Mapping mapping_;
   SharedGpuPage* page_;
   std::uint64_t total_bytes_;
-  std::uint64_t identity_;
-  std::atomic<SharedGpuPage::ProcessSlot*> own_slot_{nullptr};
+  GpuProcesses processes_;
 };
 
 /// FIREBREAK_SOFTGPU_SPEED; 1 where unset or not a positive number.

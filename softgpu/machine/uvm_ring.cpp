@@ -40,34 +40,9 @@ UvmDescriptorKind UvmDescriptor::kind() const {
   return static_cast<UvmDescriptorKind>(page_->descriptor_kind.load());
 }
 
-std::uint64_t UvmDescriptor::posted() const { return page_->next.load(std::memory_order_acquire); }
-
 void UvmDescriptor::post(const UvmFatalFault& event) {
-  const std::uint64_t sequence = page_->next.fetch_add(1);
-  UvmPage::Slot& slot = page_->slots[sequence % UvmPage::capacity];
-  slot.published.store(0);
-  slot.due_ns.store(event.due_ns);
-  slot.when_ns.store(event.when_ns);
-  slot.address.store(event.address);
-  slot.kind.store(static_cast<std::uint32_t>(event.kind));
-  slot.access.store(static_cast<std::uint32_t>(event.access));
-  slot.replayable.store(event.replayable ? 1 : 0);
-  slot.published.store(sequence + 1);
+  page_->ring.post(event);
   page_->wake.wake_all();
-}
-
-std::optional<UvmFatalFault> UvmDescriptor::read(std::uint64_t sequence) const {
-  const UvmPage::Slot& slot = page_->slots[sequence % UvmPage::capacity];
-  if (slot.published.load() != sequence + 1) return std::nullopt;
-  UvmFatalFault event;
-  event.due_ns = slot.due_ns.load();
-  event.when_ns = slot.when_ns.load();
-  event.address = slot.address.load();
-  event.kind = static_cast<GpuFaultKind>(slot.kind.load());
-  event.access = static_cast<GpuAccess>(slot.access.load());
-  event.replayable = slot.replayable.load() != 0;
-  if (slot.published.load() != sequence + 1) return std::nullopt;
-  return event;
 }
 
 }  // namespace firebreak::softgpu

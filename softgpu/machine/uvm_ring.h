@@ -3,7 +3,6 @@
 /// Another process that got the descriptor (pidfd_getfd) maps it and reads along.
 #pragma once
 
-#include <array>
 #include <atomic>
 #include <cstdint>
 #include <optional>
@@ -12,6 +11,7 @@
 #include "os/fd.h"
 #include "os/memory.h"
 #include "softgpu/interpreter/gpu_fault.h"
+#include "softgpu/machine/record_ring.h"
 #include "softgpu/machine/wake_word.h"
 
 namespace firebreak::softgpu {
@@ -30,21 +30,10 @@ struct UvmFatalFault {
 enum class UvmDescriptorKind : std::uint32_t { VaSpace = 1, MemoryManager = 2 };
 
 struct UvmPage {
-  static constexpr std::size_t capacity = 64;
-  struct Slot {
-    std::atomic<std::uint64_t> published;
-    std::atomic<std::int64_t> due_ns;
-    std::atomic<std::int64_t> when_ns;
-    std::atomic<std::uint64_t> address;
-    std::atomic<std::uint32_t> kind;
-    std::atomic<std::uint32_t> access;
-    std::atomic<std::uint32_t> replayable;
-  };
   std::atomic<std::uint32_t> magic;
   std::atomic<std::uint32_t> descriptor_kind;
   WakeWord wake;
-  std::atomic<std::uint64_t> next;
-  std::array<Slot, capacity> slots;
+  RecordRing<UvmFatalFault, 64> ring;
 };
 
 /// One mapped UVM descriptor. Thread safe; one process writes, any number read.
@@ -58,9 +47,9 @@ class UvmDescriptor {
   UvmDescriptorKind kind() const;
   void post(const UvmFatalFault& event);
   /// How many events were ever posted.
-  std::uint64_t posted() const;
+  std::uint64_t posted() const { return page_->ring.next_sequence(); }
   /// Event number `sequence`; empty: not there (yet) or overwritten.
-  std::optional<UvmFatalFault> read(std::uint64_t sequence) const;
+  std::optional<UvmFatalFault> read(std::uint64_t sequence) const { return page_->ring.read(sequence); }
   WakeWord& wake() { return page_->wake; }
 
  private:

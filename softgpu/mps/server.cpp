@@ -25,6 +25,7 @@ Result<std::unique_ptr<Server>> Server::create(os::Socket daemon) {
   if (!loop) return propagate(loop);
   auto gpu = SharedGpu::open();
   if (!gpu) return propagate(gpu);
+  if (Status entered = (*gpu)->enter(); !entered) return propagate(entered);
   std::unique_ptr<Server> server(new Server(std::move(*loop), std::move(*gpu), std::move(daemon)));
   auto watch = server->loop_->watch_readable(server->daemon_.fd().get(),
                                              [raw = server.get()] { raw->serve_daemon(); });

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+/// Which processes have the software GPU open, and how much of its memory each holds.
+///
+/// A process's place is a lock on one byte of the machine's file. Linux gives the lock back when the process
+/// ends or becomes another program (exec), however that came about: nothing is left behind for others to
+/// clear away.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+
+#include "base/result.h"
+
+namespace firebreak::softgpu {
+
+/// In shared memory; all zero is the valid start.
+struct GpuProcessTable {
+  static constexpr std::size_t capacity = 256;
+  std::array<std::atomic<std::uint64_t>, capacity> used_bytes;
+};
+
+/// This process's view. Thread safe, but for enter().
+class GpuProcesses {
+ public:
+  /// `fd` is the machine's file, opened by this process for itself and kept open while this object lives.
+  GpuProcesses(int fd, GpuProcessTable& table) : fd_(fd), table_(table) {}
+
+  /// Takes a place. `when_first` runs before anybody else can enter, if no process has one. Again is fine.
+  template <class Action>
+  Status enter(Action&& when_first) {
+    if (Status locked = lock_entry(); !locked) return locked;
+    const bool first = !own_place_.load() && !somebody_else();
+    const Status taken = take_place();
+    if (taken && first) std::forward<Action>(when_first)();
+    unlock_entry();
+    return taken;
+  }
+
+  /// False before enter().
+  bool take_memory(std::uint64_t size_bytes, std::uint64_t limit_bytes);
+  void give_memory(std::uint64_t size_bytes);
+  /// Of all processes that are there.
+  std::uint64_t used_bytes() const;
+
+ private:
+  Status lock_entry();
+  void unlock_entry();
+  bool somebody_else() const;
+  Status take_place();
+  bool is_there(std::size_t place) const;
+
+  int fd_;
+  GpuProcessTable& table_;
+  std::atomic<std::atomic<std::uint64_t>*> own_place_{nullptr};
+};
+
+}  // namespace firebreak::softgpu
