@@ -282,6 +282,17 @@ Status FakeKernel::ioctl(const Fd& fd, unsigned long request, void* argument) {
   return device.ioctl(fd, request, argument);
 }
 
+void FakeKernel::set_kernel_log_bell(Fd fd) {
+  const std::lock_guard lock(mutex_);
+  kernel_log_bell_ = std::move(fd);
+}
+
+Result<KernelLogBell> FakeKernel::kernel_log_bell() {
+  const std::lock_guard lock(mutex_);
+  if (!kernel_log_bell_) return Kernel::kernel_log_bell();
+  return KernelLogBell(std::move(kernel_log_bell_));
+}
+
 std::string FakeKernel::uvm_link_target() const {
   const std::lock_guard lock(mutex_);
   return uvm_link_target_;

@@ -57,6 +57,8 @@ class FakeKernel final : public Kernel {
   /// Descriptors that the default open of a device gave out become readable until they are read.
   void wake(const std::string& path);
   void set_uvm_link_target(const std::string& target);
+  /// The kernel log has a bell from now on, once; it rings while `fd` is readable.
+  void set_kernel_log_bell(Fd fd);
 
   // Scripting: processes.
   /// A process that runs; it has /proc/PID/fd, empty at first.
@@ -85,6 +87,7 @@ class FakeKernel final : public Kernel {
   Result<std::string> read_file(const std::string& path) override;
   Status ioctl(const Fd& fd, unsigned long request, void* argument) override;
   std::string uvm_link_target() const override;
+  Result<KernelLogBell> kernel_log_bell() override;
   Result<pid_t> spawn(const SpawnRequest& request) override;
   Result<Fd> pidfd_open(pid_t pid) override;
   Result<Fd> pidfd_getfd(const Fd& pidfd, int remote_number) override;
@@ -119,6 +122,7 @@ class FakeKernel final : public Kernel {
   std::optional<Error> getfd_error_;
   std::function<Result<pid_t>(const SpawnRequest&)> spawn_handler_;
   std::string uvm_link_target_ = "/dev/nvidia-uvm";
+  Fd kernel_log_bell_;
   pid_t next_pid_ = 100'000;
 };
 

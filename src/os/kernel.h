@@ -16,6 +16,7 @@
 
 #include "base/result.h"
 #include "os/fd.h"
+#include "os/kernel_log_bell.h"
 
 namespace firebreak::os {
 
@@ -39,8 +40,8 @@ struct SpawnRequest {
 };
 
 /// Thread safe. Every call fails with the errno's text as message; EACCES and EPERM become PermissionDenied,
-/// ENOENT and ESRCH NotFound, ENOSPC, ENOMEM, EMFILE ResourceExhausted, EAGAIN Unavailable, EPIPE Protocol (for
-/// /dev/kmsg: records were overwritten before they were read), ETIMEDOUT Timeout, the rest Internal.
+/// ENOENT and ESRCH NotFound, ENOSPC, ENOMEM, EMFILE ResourceExhausted, EAGAIN Unavailable, EPIPE Protocol
+/// (for /dev/kmsg: records were overwritten before they were read), ETIMEDOUT Timeout, the rest Internal.
 class Kernel {
  public:
   virtual ~Kernel() = default;
@@ -57,6 +58,11 @@ class Kernel {
   virtual Status ioctl(const Fd& fd, unsigned long request, void* argument) = 0;
   /// The path that /proc/PID/fd shows for a process's UVM descriptor: "/dev/nvidia-uvm" on a real machine.
   virtual std::string uvm_link_target() const { return "/dev/nvidia-uvm"; }
+  /// What says at once that /dev/kmsg has something. Unsupported where its poll() is prompt, as a stand-in's
+  /// is.
+  virtual Result<KernelLogBell> kernel_log_bell() {
+    return fail(ErrorCode::Unsupported, "this kernel log has no bell");
+  }
 
   // Processes.
   virtual Result<pid_t> spawn(const SpawnRequest& request) = 0;

@@ -16,6 +16,7 @@ class RealKernel : public Kernel {
   Result<std::vector<std::string>> list_directory(const std::string& path) override;
   Result<std::string> read_file(const std::string& path) override;
   Status ioctl(const Fd& fd, unsigned long request, void* argument) override;
+  Result<KernelLogBell> kernel_log_bell() override { return KernelLogBell::open(); }
 
   /// A child that is to die with its parent dies with the *thread* that called this: call it from one that
   /// stays.

@@ -62,10 +62,18 @@ struct Watcher::Parts {
 };
 
 Status Watcher::Parts::start_xid() {
+  XidDetectorOptions log;
+  log.reading.idle_period = options.xid_sweep_without_bell;
   xid = std::make_unique<XidDetector>(
-      loop, kernel, clock, XidDetectorOptions{}, [this](const fault::Fault& fault) { note_xid(fault); },
+      loop, kernel, clock, log, [this](const fault::Fault& fault) { note_xid(fault); },
       [](const Error& error) { spdlog::error("no Xid lines any more: {}", to_string(error)); });
-  return xid->start();
+  Status started = xid->start();
+  if (!started) {
+    xid.reset();
+  } else if (const auto& why = xid->late_because()) {
+    spdlog::info("Xid lines may come up to 4 ms late: {}", to_string(*why));
+  }
+  return started;
 }
 
 Status Watcher::Parts::follow(const Target& target, Parentage parentage) {
@@ -133,6 +141,8 @@ void Watcher::Parts::note_xid(const fault::Fault& fault) {
 
 void Watcher::Parts::note(const fault::Fault& fault) {
   if (callbacks.on_signal) callbacks.on_signal(fault);
+  // Its lines follow; one that came from the log has told the detector itself.
+  if (xid && fault.source != fault::FaultSource::Xid) xid->suspect();
   merge(fault);
 }
 
@@ -184,6 +194,10 @@ void Watcher::expect_exit(pid_t pid) {
 bool Watcher::hears_uvm_of(pid_t pid) const {
   const auto found = parts_->followed.find(pid);
   return found != parts_->followed.end() && found->second.uvm && found->second.uvm->attached();
+}
+
+void Watcher::suspect() {
+  if (parts_->xid) parts_->xid->suspect();
 }
 
 void Watcher::finish() {

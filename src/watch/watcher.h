@@ -19,6 +19,9 @@ namespace firebreak::watch {
 
 struct WatcherOptions {
   bool xid = true;
+  /// Where the kernel log has no bell (rights are missing), read it this often all the time; 0: wait for
+  /// poll(), up to 4 ms longer. What it costs: watch/reading_plan.h.
+  Nanoseconds xid_sweep_without_bell{0};
   bool uvm = true;
   /// Serviced page faults too, which tell a copy engine's access from an SM's and show contained strays.
   bool uvm_page_faults = false;
@@ -60,6 +63,9 @@ class Watcher {
   void expect_exit(pid_t pid);
   /// Whether UVM events of the process are heard from here on.
   bool hears_uvm_of(pid_t pid) const;
+  /// Somebody else knows that a fault is under way: its Xid lines are looked for more closely for a while.
+  /// Never necessary.
+  void suspect();
   /// Closes what is open, so that on_incident has told everything.
   void finish();
 

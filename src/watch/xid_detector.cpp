@@ -55,7 +55,8 @@ XidDetector::XidDetector(os::EventLoop& loop, os::Kernel& kernel, const Clock& c
       clock_(clock),
       options_(std::move(options)),
       on_fault_(std::move(on_fault)),
-      on_end_(std::move(on_end)) {}
+      on_end_(std::move(on_end)),
+      plan_(options_.reading) {}
 
 Status XidDetector::start() {
   Result<os::Fd> log = kernel_.open(log_path, O_RDONLY | O_NONBLOCK);
@@ -66,11 +67,51 @@ Status XidDetector::start() {
   Result<os::Watch> readable = loop_.watch_readable(log_.get(), [this] { read_log(); });
   if (!readable) return explain(readable.error());
   readable_ = std::move(*readable);
-  if (options_.sweep_period.count() == 0) return {};
-  Result<os::Watch> sweep = loop_.every(options_.sweep_period, [this] { read_log(); });
-  if (!sweep) return explain(sweep.error());
-  sweep_ = std::move(*sweep);
+  listen_to_bell();
+  keep_pace();
   return {};
+}
+
+void XidDetector::listen_to_bell() {
+  options_.reading.bell = false;
+  Result<os::KernelLogBell> bell = kernel_.kernel_log_bell();
+  if (bell) {
+    bell_ = std::move(*bell);
+    for (const os::Fd* fd : bell_->fds()) {
+      Result<os::Watch> rings = loop_.watch_readable(fd->get(), [this, fd] { ring(*fd); });
+      if (rings) rings_.push_back(std::move(*rings));
+    }
+    options_.reading.bell = rings_.size() == bell_->fds().size();
+  } else if (bell.error().code != ErrorCode::Unsupported) {
+    late_because_ = bell.error();
+  }
+  plan_ = ReadingPlan(options_.reading);
+}
+
+void XidDetector::ring(const os::Fd& fd) {
+  std::array<std::byte, 8> count{};
+  // What it counts does not matter; a stand-in stays readable until it is read.
+  static_cast<void>(kernel_.read(fd, count));
+  plan_.message(clock_.now());
+  read_log();
+}
+
+void XidDetector::suspect() {
+  if (!log_) return;
+  plan_.suspicion(clock_.now());
+  keep_pace();
+}
+
+/// Starts, changes or ends the timer when the plan has another period now.
+void XidDetector::keep_pace() {
+  const std::optional<Nanoseconds> period = plan_.period(clock_.now());
+  if (period == period_) return;
+  period_ = period;
+  sweep_.cancel();
+  if (!period) return;
+  Result<os::Watch> sweep = loop_.every(*period, [this] { read_log(); });
+  // Without a timer poll() still wakes us, later.
+  if (sweep) sweep_ = std::move(*sweep);
 }
 
 Status XidDetector::skip_backlog() {
@@ -95,15 +136,17 @@ void XidDetector::read_log() {
     } else if (is_overrun(size.error())) {
       ++counters_.overruns;
     } else if (is_empty(size.error())) {
-      return;
+      return keep_pace();
     } else {
       return end(size.error());
     }
   }
+  keep_pace();
 }
 
 void XidDetector::handle(std::string_view record) {
   ++counters_.records;
+  plan_.message(clock_.now());
   bool malformed = false;
   const std::optional<std::string_view> message = kernel_message(record, malformed);
   if (malformed) ++counters_.malformed;
@@ -117,6 +160,7 @@ void XidDetector::handle(std::string_view record) {
 
 void XidDetector::end(const Error& error) {
   readable_.cancel();
+  rings_.clear();
   sweep_.cancel();
   log_.reset();
   on_end_(error);

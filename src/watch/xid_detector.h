@@ -3,11 +3,14 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string_view>
+#include <vector>
 
 #include "base/clock.h"
 #include "os/event_loop.h"
 #include "os/kernel.h"
+#include "watch/reading_plan.h"
 #include "watch/target.h"
 
 namespace firebreak::watch {
@@ -15,9 +18,8 @@ namespace firebreak::watch {
 struct XidDetectorOptions {
   /// PCI address as the driver prints it ("0000:00:05") to the GPU's index; any other address is GPU 0.
   std::map<std::string, std::uint32_t> gpu_of_pci;
-  /// The log is also read this often, because its poll() wakes only with the kernel's timer tick: up to 4 ms
-  /// later than the record can be read (measured). Zero: poll() alone.
-  Nanoseconds sweep_period = std::chrono::microseconds(250);
+  /// Its `bell` is found out, and so ignored.
+  ReadingRules reading;
 };
 
 /// Turns the Xid messages of the kernel log into faults.
@@ -36,10 +38,17 @@ class XidDetector {
   /// From now on; what the log already holds is skipped. PermissionDenied says in one line what right is
   /// missing.
   Status start();
+  /// Why lines may come as late as the kernel's timer tick, where it is so; after start().
+  const std::optional<Error>& late_because() const { return late_because_; }
+  /// Something else says that a fault is under way: its lines are looked for from now on.
+  void suspect();
   const Counters& counters() const { return counters_; }
 
  private:
   Status skip_backlog();
+  void listen_to_bell();
+  void ring(const os::Fd& fd);
+  void keep_pace();
   void read_log();
   void handle(std::string_view record);
   void end(const Error& error);
@@ -51,8 +60,13 @@ class XidDetector {
   FaultCallback on_fault_;
   EndCallback on_end_;
   Counters counters_;
+  ReadingPlan plan_;
+  std::optional<Error> late_because_;
+  std::optional<os::KernelLogBell> bell_;
+  std::vector<os::Watch> rings_;
   os::Fd log_;
   os::Watch readable_;
+  std::optional<Nanoseconds> period_;
   os::Watch sweep_;
 };
 

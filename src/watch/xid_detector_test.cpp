@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "watch/xid_detector.h"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
+#include <unistd.h>
+
+#include <array>
 
 #include "watch/detector_test_support.h"
 
@@ -22,8 +26,7 @@ class XidDetectorTest : public DetectorTest {
  protected:
   XidDetectorTest() { kernel_.set_device("/dev/kmsg", feed_.device()); }
 
-  /// Without the sweep, so that only what wakes the loop is served.
-  XidDetector detector(XidDetectorOptions options = {.gpu_of_pci = {}, .sweep_period = Nanoseconds(0)}) {
+  XidDetector detector(XidDetectorOptions options = {}) {
     return XidDetector(*loop_, kernel_, clock_, std::move(options), note_fault(), note_end());
   }
 
@@ -56,7 +59,7 @@ TEST_F(XidDetectorTest, SkipsWhatTheLogAlreadyHolds) {
 }
 
 TEST_F(XidDetectorTest, NamesTheGpuByItsAddress) {
-  XidDetector watcher = detector({.gpu_of_pci = {{"0000:00:06", 1}}, .sweep_period = Nanoseconds(0)});
+  XidDetector watcher = detector({.gpu_of_pci = {{"0000:00:06", 1}}, .reading = {}});
   ASSERT_TRUE(watcher.start());
   feed_.push(memory_fault);
   feed_.push(trap);
@@ -112,19 +115,66 @@ TEST_F(XidDetectorTest, SurvivesAnOverrunOfTheBacklog) {
   EXPECT_EQ(faults_[0].xid, 43);
 }
 
-TEST_F(XidDetectorTest, TheSweepReadsWithoutAWakeUp) {
-  // A feed whose descriptor never becomes readable, as the log's does not before the next timer tick.
-  bool record_waits = false;
-  os::FakeDevice silent;
-  silent.read = [&](const os::Fd&, std::span<std::byte> into) -> Result<std::size_t> {
-    if (!std::exchange(record_waits, false)) return fail(ErrorCode::Unavailable, "nothing");
-    std::memcpy(into.data(), trap.data(), trap.size());
-    return trap.size();
-  };
-  kernel_.set_device("/dev/kmsg", silent);
-  XidDetector watcher = detector({.gpu_of_pci = {}, .sweep_period = std::chrono::microseconds(100)});
+/// A log that wakes nobody, as the real one until the next timer tick.
+class SilentLogTest : public XidDetectorTest {
+ protected:
+  SilentLogTest() {
+    os::FakeDevice silent;
+    silent.read = [this](const os::Fd&, std::span<std::byte> into) -> Result<std::size_t> {
+      ++reads_;
+      if (!std::exchange(record_waits_, false)) return fail(ErrorCode::Unavailable, "nothing");
+      std::memcpy(into.data(), trap.data(), trap.size());
+      return trap.size();
+    };
+    kernel_.set_device("/dev/kmsg", silent);
+  }
+
+  bool record_waits_ = false;
+  int reads_ = 0;
+};
+
+TEST_F(SilentLogTest, IsReadAheadOfItsWakeUpWhenAskedTo) {
+  XidDetector watcher =
+      detector({.gpu_of_pci = {}, .reading = {.idle_period = std::chrono::microseconds(100)}});
   ASSERT_TRUE(watcher.start());
-  record_waits = true;
+  record_waits_ = true;
+  EXPECT_TRUE(run_until([&] { return faults_.size() == 1; }));
+}
+
+TEST_F(SilentLogTest, IsLeftAloneWhileNothingHappens) {
+  XidDetector watcher = detector();
+  ASSERT_TRUE(watcher.start());
+  const int before = reads_;
+  EXPECT_FALSE(loop_->run_once(Milliseconds(20)));
+  EXPECT_EQ(reads_, before);
+}
+
+TEST_F(SilentLogTest, IsReadOnceSomethingIsSuspected) {
+  XidDetector watcher = detector();
+  ASSERT_TRUE(watcher.start());
+  watcher.suspect();
+  record_waits_ = true;
+  EXPECT_TRUE(run_until([&] { return faults_.size() == 1; }));
+  clock_.advance(std::chrono::seconds(1));
+  const int last_but_one = reads_;
+  ASSERT_TRUE(run_until([&] { return reads_ > last_but_one; }));
+  const int before = reads_;
+  EXPECT_FALSE(loop_->run_once(Milliseconds(20)));
+  EXPECT_EQ(reads_, before);
+}
+
+TEST_F(SilentLogTest, IsReadWhenTheBellRingsUntilTheMessageIsThere) {
+  std::array<int, 2> ends{};
+  ASSERT_EQ(::pipe2(ends.data(), O_NONBLOCK | O_CLOEXEC), 0);
+  const os::Fd hammer(ends[1]);
+  kernel_.set_kernel_log_bell(os::Fd(ends[0]));
+  XidDetector watcher = detector();
+  ASSERT_TRUE(watcher.start());
+  EXPECT_FALSE(watcher.late_because());
+  const int before = reads_;
+  ASSERT_EQ(::write(hammer.get(), "ding", 4), 4);
+  ASSERT_TRUE(run_until([&] { return reads_ > before + 3; }));
+  record_waits_ = true;
   EXPECT_TRUE(run_until([&] { return faults_.size() == 1; }));
 }
 
@@ -142,7 +192,8 @@ TEST_F(XidDetectorTest, AFloodDoesNotStarveTheLoop) {
     return trap.size();
   };
   kernel_.set_device("/dev/kmsg", flood);
-  XidDetector watcher = detector({.gpu_of_pci = {}, .sweep_period = std::chrono::microseconds(100)});
+  XidDetector watcher =
+      detector({.gpu_of_pci = {}, .reading = {.idle_period = std::chrono::microseconds(100)}});
   ASSERT_TRUE(watcher.start());
   ASSERT_TRUE(loop_->run_once(Milliseconds(10'000)));
   EXPECT_LT(faults_.size(), 999u);
