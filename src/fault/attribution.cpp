@@ -27,6 +27,9 @@ bool is_mmu(const Fault& fault) {
   return fault.fault_class == FaultClass::MmuReplayable || fault.fault_class == FaultClass::MmuNonReplayable;
 }
 bool is_mmu_xid(const Fault& fault) { return fault.xid && is_mmu(fault); }
+bool tells_of_a_fault(const Fault& fault) {
+  return fault.source == FaultSource::UvmEvent && fault.conclusive;
+}
 bool is_exit(const Fault& fault) { return fault.source == FaultSource::ProcessExit; }
 
 /// Reads the signals of one incident and collects what they say.
@@ -34,7 +37,7 @@ class Judge {
  public:
   Judge(const Incident& incident, const WatchedProcesses& processes)
       : incident_(incident), processes_(processes) {
-    for (const Fault& signal : incident.signals) uvm_spoke_ |= signal.source == FaultSource::UvmEvent;
+    uvm_spoke_ = std::ranges::any_of(incident.signals, tells_of_a_fault);
   }
 
   std::vector<Clue> clues() {
@@ -71,7 +74,7 @@ class Judge {
   void clear_words() {
     for (const Fault& signal : incident_.signals) {
       if (!signal.pid) continue;
-      if (signal.source == FaultSource::UvmEvent) {
+      if (tells_of_a_fault(signal)) {
         add(Confidence::Certain, signal.pid,
             "UVM's queue of " + process(*signal.pid) + " says " + signal.kind);
       }
@@ -228,8 +231,7 @@ FaultClass classify(const Incident& incident) {
     return std::ranges::any_of(incident.signals,
                                [&](const Fault& signal) { return signal.fault_class == wanted; });
   };
-  const bool uvm = std::ranges::any_of(
-      incident.signals, [](const Fault& signal) { return signal.source == FaultSource::UvmEvent; });
+  const bool uvm = std::ranges::any_of(incident.signals, tells_of_a_fault);
   if (has(FaultClass::Device)) return FaultClass::Device;
   if (!uvm && !incident.signals.empty() && is_exit(incident.signals.front())) {
     const auto next = std::ranges::find_if_not(incident.signals, is_exit);

@@ -163,7 +163,15 @@ Score fit_device(const Relation& of) {
   return score_if(!own_fault && !is_notice(of.incident), nothing_against);
 }
 
+bool is_overflow(const Fault& signal) { return signal.source == FaultSource::UvmEvent && !signal.conclusive; }
+
+/// A lost page fault may have been of any fault that is under way.
+Score fit_overflow(const Relation& of) {
+  return score_if(of.domains_fit && !is_only_exits(of.incident), of.ties());
+}
+
 Score fit_by_source(const Relation& of) {
+  if (is_overflow(of.signal)) return fit_overflow(of);
   switch (of.signal.source) {
     case FaultSource::UvmEvent:
       return fit_uvm(of);
@@ -273,14 +281,15 @@ void Merger::gather_exits(Open& into, const Fault& signal) {
 const Incident* Merger::take(const Fault& signal) {
   if (signal.source == FaultSource::ProcessExit && signal.pid) set_ended(*signal.pid, signal.when);
   Open* open = find(signal);
+  // An end may prove to be a cause later, a full fault buffer never.
+  if (!open && is_overflow(signal)) return nullptr;
   if (open) gather_exits(*open, signal);
   if (!open) {
     open = &open_.emplace_back();
     open->incident.gpu = signal.gpu;
   }
   add(*open, signal);
-  const bool says_something = !is_only_exits(open->incident) ||
-                              any_signal(open->incident, [](const Fault& s) { return s.conclusive; });
+  const bool says_something = any_signal(open->incident, [](const Fault& s) { return s.conclusive; });
   if (!says_something) return nullptr;
   if (!std::exchange(open->told, true)) open->incident.id = next_id_++;
   const std::uint64_t id = open->incident.id;

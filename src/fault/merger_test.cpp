@@ -172,5 +172,16 @@ TEST_F(MergerTest, SignalsStandInTheOrderOfTheirTimes) {
   EXPECT_EQ(incident.first_seen(), at_ms(1));
 }
 
+TEST_F(MergerTest, AnOverflowOfTheFaultBufferIsNoFaultAndNamesNobody) {
+  Fault overflow = uvm_event(1, rogue, 0);
+  overflow.conclusive = false;
+  overflow.fault_class = FaultClass::Unknown;
+  overflow.address.reset();
+  EXPECT_EQ(merger.take(overflow), nullptr);
+  take(uvm_event(2, victim, address));
+  overflow.when = at_ms(3);
+  EXPECT_EQ(take(overflow).culprit.pid, victim);
+}
+
 }  // namespace
 }  // namespace firebreak::fault

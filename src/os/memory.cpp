@@ -70,6 +70,14 @@ Result<Mapping> Mapping::anonymous(std::size_t size_bytes) {
   return Mapping(address, size_bytes);
 }
 
+Status Mapping::forbid_tail(std::size_t size_bytes) {
+  if (size_bytes > size_bytes_)
+    return fail(ErrorCode::InvalidArgument, "the mapping is smaller than its tail");
+  std::byte* tail = static_cast<std::byte*>(address_) + (size_bytes_ - size_bytes);
+  if (::mprotect(tail, size_bytes, PROT_NONE) == 0) return {};
+  return fail_errno("forbid the end of a mapping", errno);
+}
+
 Mapping::Mapping(Mapping&& other) noexcept
     : address_(std::exchange(other.address_, nullptr)), size_bytes_(std::exchange(other.size_bytes_, 0)) {}
 

@@ -47,6 +47,8 @@ class Mapping {
                                  std::size_t offset = 0);
   /// Zeroed memory of our own that children of fork and the kernel see as well; page aligned.
   static Result<Mapping> anonymous(std::size_t size_bytes);
+  /// From now on nobody can read or write the last `size_bytes`, whole pages: who runs past the end fails.
+  Status forbid_tail(std::size_t size_bytes);
 
   Mapping() = default;
   Mapping(Mapping&& other) noexcept;

@@ -65,5 +65,15 @@ TEST(MappingTest, RefusesWhatDoesNotFit) {
   EXPECT_FALSE(Mapping::anonymous(0));
 }
 
+TEST(Mapping, AForbiddenTailCannotBeRead) {
+  Mapping mapping = Mapping::anonymous(2 * page_size()).value();
+  ASSERT_TRUE(mapping.forbid_tail(page_size()));
+  const Fd sink = create_memory_file("sink", page_size(), MemorySeal::None).value();
+  const auto* bytes = static_cast<const std::byte*>(mapping.data());
+  EXPECT_EQ(::write(sink.get(), bytes + page_size() - 1, 1), 1);
+  EXPECT_EQ(::write(sink.get(), bytes + page_size(), 1), -1);
+  EXPECT_FALSE(mapping.forbid_tail(3 * page_size()));
+}
+
 }  // namespace
 }  // namespace firebreak::os

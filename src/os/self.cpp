@@ -64,4 +64,6 @@ Status become_program(const std::vector<std::string>& command) {
 
 void leave_process(int status) { std::exit(status); }
 
+bool is_terminal(int number) { return ::isatty(number) == 1; }
+
 }  // namespace firebreak::os

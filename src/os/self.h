@@ -29,4 +29,7 @@ Status become_program(const std::vector<std::string>& command);
 /// exit(): also runs what libraries left to be done at the end. For faults on purpose alone.
 [[noreturn]] void leave_process(int status);
 
+/// Whether somebody looks at what is written to descriptor `number`.
+bool is_terminal(int number);
+
 }  // namespace firebreak::os

@@ -11,47 +11,9 @@ namespace {
 /// A process has two or three; a target that opens thousands must not keep us busy.
 constexpr std::size_t most_candidates = 16;
 
-std::string word(abi::UvmAccessType access) {
-  switch (access) {
-    case abi::UvmAccessType::Read:
-      return "load";
-    case abi::UvmAccessType::Write:
-      return "store";
-    case abi::UvmAccessType::Atomic:
-      return "atomic";
-    case abi::UvmAccessType::Prefetch:
-      return "prefetch";
-    case abi::UvmAccessType::Invalid:
-      break;
-  }
-  return "access type " + std::to_string(static_cast<unsigned>(access));
-}
-
-std::string word(abi::UvmFaultType type) {
-  switch (type) {
-    case abi::UvmFaultType::InvalidPde:
-      return "invalid PDE";
-    case abi::UvmFaultType::InvalidPte:
-      return "invalid PTE";
-    case abi::UvmFaultType::Write:
-      return "write to read-only";
-    case abi::UvmFaultType::Atomic:
-      return "atomic not allowed";
-    case abi::UvmFaultType::LimitViolation:
-      return "address limit";
-    case abi::UvmFaultType::PrivilegeViolation:
-      return "privilege";
-    case abi::UvmFaultType::RegionViolation:
-      return "region";
-    case abi::UvmFaultType::Poison:
-      return "poisoned memory";
-    default:
-      return "fault type " + std::to_string(static_cast<unsigned>(type));
-  }
-}
-
 std::uint64_t wanted_events(const UvmDetectorOptions& options) {
-  std::uint64_t mask = abi::uvm_event_mask(abi::UvmEventType::FatalFault);
+  std::uint64_t mask = abi::uvm_event_mask(abi::UvmEventType::FatalFault) |
+                       abi::uvm_event_mask(abi::UvmEventType::FaultBufferOverflow);
   if (options.page_faults) mask |= abi::uvm_event_mask(abi::UvmEventType::GpuFault);
   return mask;
 }
@@ -73,7 +35,7 @@ UvmDetector::UvmDetector(os::EventLoop& loop, os::Kernel& kernel, const Clock& c
       kernel_(kernel),
       clock_(clock),
       target_(std::move(target)),
-      options_(options),
+      options_(std::move(options)),
       on_fault_(std::move(on_fault)),
       on_end_(std::move(on_end)),
       next_retry_(options.first_retry) {}
@@ -131,9 +93,10 @@ Status UvmDetector::attach(int remote_number) {
   Result<UvmQueue> queue = UvmQueue::open(kernel_, *uvm_fd, wanted_events(options_));
   if (!queue && queue.error().code == ErrorCode::Unsupported) return {};
   if (!queue) return propagate(queue);
-  Attachment& attachment = attachments_.emplace_back(Attachment{std::move(*queue), {}});
+  Attachment& attachment = attachments_.emplace_back(Attachment{std::move(*queue), 0, {}});
   Result<os::Watch> readable = loop_.watch_readable(attachment.queue.fd().get(), [this, &attachment] {
-    attachment.queue.drain(kernel_, [this](const abi::UvmEvent& event) { handle(event); });
+    drain(attachment);
+    if (distrust_) end(*distrust_);
   });
   if (!readable) {
     attachments_.pop_back();
@@ -158,41 +121,94 @@ void UvmDetector::retry() {
 }
 
 void UvmDetector::read_now() {
-  for (Attachment& attachment : attachments_) {
-    attachment.queue.drain(kernel_, [this](const abi::UvmEvent& event) { handle(event); });
-  }
+  for (Attachment& attachment : attachments_) drain(attachment);
 }
 
 void UvmDetector::target_is_gone() {
   // The driver may have told of the fault that ended the target just before: that comes first.
   read_now();
+  if (distrust_) return end(*distrust_);
   end(Error{ErrorCode::NotFound, "process " + std::to_string(target_.pid) + " is gone", {}});
 }
 
-void UvmDetector::handle(const abi::UvmEvent& event) {
-  if (event.type() == abi::UvmEventType::FatalFault) return report(event.as<abi::UvmFatalFault>());
-  if (event.type() != abi::UvmEventType::GpuFault) {
+std::optional<UvmLayout> UvmDetector::layout() const {
+  if (!attached()) return std::nullopt;
+  return attachments_.front().queue.layout();
+}
+
+void UvmDetector::drain(Attachment& attachment) {
+  if (distrust_) return;
+  const UvmLayout layout = attachment.queue.layout();
+  const auto drained = attachment.queue.drain(
+      kernel_, [this, layout](std::span<const std::byte> entry) { handle(layout, entry); });
+  if (!drained) distrust_ = drained.error();
+  const std::uint64_t dropped = attachment.queue.dropped();
+  counters_.dropped += dropped - std::exchange(attachment.dropped, dropped);
+}
+
+void UvmDetector::handle(UvmLayout layout, std::span<const std::byte> entry) {
+  if (distrust_) return;
+  const std::optional<UvmRecord> record = decode(layout, entry);
+  if (!record) {
     ++counters_.other;
     return;
   }
-  ++counters_.page_faults;
-  const auto info = event.as<abi::UvmGpuFault>();
-  if (info.client_type == abi::UvmClientType::Hub) hub_fault_address_ = info.address;
+  if (const std::string why = implausible(*record, clock_.now()); !why.empty()) {
+    distrust_ =
+        Error{ErrorCode::Protocol,
+              "no UVM events of process " + std::to_string(target_.pid) + " any more: an event of layout " +
+                  to_string(layout) + " makes no sense (" + why + ")",
+              "this driver's events look otherwise; its faults are still seen in the kernel log, later"};
+    return;
+  }
+  if (record->type == abi::UvmEventType::FatalFault) return report(*record);
+  if (record->type == abi::UvmEventType::GpuFault) return note_page_fault(*record);
+  note_overflow();
 }
 
-void UvmDetector::report(const abi::UvmFatalFault& info) {
-  ++counters_.fatal_faults;
+fault::Fault UvmDetector::fault_of(const UvmRecord& record) const {
   fault::Fault fault;
   fault.when = clock_.now();
-  const bool from_the_hub = hub_fault_address_ == info.address;
-  fault.fault_class = from_the_hub ? fault::FaultClass::MmuNonReplayable : fault::FaultClass::MmuReplayable;
-  fault.kind = "fatal fault: " + word(info.access_type) + ", " + word(info.fault_type);
   fault.gpu = target_.gpu;
   fault.domain = target_.domain;
   fault.tenant = target_.tenant;
   fault.pid = target_.pid;
-  fault.address = info.address;
+  fault.address = record.address;
   fault.source = fault::FaultSource::UvmEvent;
+  return fault;
+}
+
+void UvmDetector::report(const UvmRecord& record) {
+  if (record.of_the_cpu) {
+    ++counters_.cpu_faults;
+    return;
+  }
+  ++counters_.fatal_faults;
+  fault::Fault fault = fault_of(record);
+  const bool from_the_hub = hub_fault_address_ == record.address;
+  fault.fault_class = from_the_hub ? fault::FaultClass::MmuNonReplayable : fault::FaultClass::MmuReplayable;
+  fault.kind = "fatal fault: " + describe(record);
+  on_fault_(fault);
+}
+
+void UvmDetector::note_page_fault(const UvmRecord& record) {
+  ++counters_.page_faults;
+  const bool from_the_hub = record.client_type == abi::UvmClientType::Hub;
+  if (from_the_hub) hub_fault_address_ = record.address;
+  if (!options_.on_page_fault) return;
+  fault::Fault fault = fault_of(record);
+  fault.fault_class = from_the_hub ? fault::FaultClass::MmuNonReplayable : fault::FaultClass::MmuReplayable;
+  fault.kind = "page fault: " + describe(record);
+  fault.conclusive = false;
+  options_.on_page_fault(fault);
+}
+
+void UvmDetector::note_overflow() {
+  ++counters_.overflows;
+  fault::Fault fault = fault_of({});
+  fault.address.reset();
+  fault.kind = "the GPU's fault buffer overflowed";
+  fault.conclusive = false;
   on_fault_(fault);
 }
 

@@ -13,9 +13,11 @@
 namespace firebreak::watch {
 
 struct UvmDetectorOptions {
-  /// Also listen to serviced page faults, which alone tell a copy engine's access from an SM's. Off, every
-  /// fatal fault counts as replayable; on, each page fault of the target's managed memory wakes us.
+  /// Also listen to page faults, which tell a copy engine's access from an SM's. Off, every fatal fault
+  /// counts as replayable; on, each page fault of the target's managed memory wakes us.
   bool page_faults = false;
+  /// Where they are to be told; most are serviced, and a fatal one is told again as such.
+  FaultCallback on_page_fault;
   /// The target opens its descriptors when it likes: look again after this, twice as long each time, up to
   /// the longest.
   Nanoseconds first_retry = std::chrono::milliseconds(1);
@@ -28,8 +30,11 @@ class UvmDetector {
  public:
   struct Counters {
     std::uint64_t fatal_faults = 0;
-    std::uint64_t page_faults = 0;  ///< serviced ones, when they are listened to
-    std::uint64_t other = 0;        ///< events that were not asked for or make no sense
+    std::uint64_t page_faults = 0;  ///< when they are listened to
+    std::uint64_t overflows = 0;    ///< the GPU's fault buffer was full: faults may have gone unseen
+    std::uint64_t cpu_faults = 0;   ///< fatal ones, which are no GPU's
+    std::uint64_t dropped = 0;      ///< by the driver, since we were slower than it
+    std::uint64_t other = 0;        ///< events that were not asked for
   };
 
   UvmDetector(os::EventLoop& loop, os::Kernel& kernel, const Clock& clock, Target target,
@@ -42,6 +47,8 @@ class UvmDetector {
   Status start();
   /// Whether a queue is tied to the target, so that from here on no fault is missed.
   bool attached() const { return !attachments_.empty(); }
+  /// The layout of the events; after attached().
+  std::optional<UvmLayout> layout() const;
   /// Reports what waits in the queue, ahead of the loop.
   void read_now();
   const Counters& counters() const { return counters_; }
@@ -49,6 +56,7 @@ class UvmDetector {
  private:
   struct Attachment {
     UvmQueue queue;
+    std::uint64_t dropped = 0;  ///< as counted so far
     os::Watch readable;
   };
 
@@ -58,8 +66,12 @@ class UvmDetector {
   Status retry_later();
   void retry();
   void target_is_gone();
-  void handle(const abi::UvmEvent& event);
-  void report(const abi::UvmFatalFault& info);
+  void drain(Attachment& attachment);
+  void handle(UvmLayout layout, std::span<const std::byte> entry);
+  void report(const UvmRecord& record);
+  void note_page_fault(const UvmRecord& record);
+  void note_overflow();
+  fault::Fault fault_of(const UvmRecord& record) const;
   void let_go();
   void end(const Error& error);
 
@@ -73,6 +85,7 @@ class UvmDetector {
   Counters counters_;
   Nanoseconds next_retry_{};
   std::optional<std::uint64_t> hub_fault_address_;  ///< the latest page fault from behind the hub
+  std::optional<Error> distrust_;                   ///< why the events cannot be what we take them for
   os::Fd process_;
   os::Watch gone_;
   os::Watch retry_;

@@ -64,12 +64,12 @@ TEST_F(UvmDetectorTest, ReportsAFatalFaultWithAddressAndProcess) {
   EXPECT_EQ(faults_[0].when, clock_.now());
 }
 
-TEST_F(UvmDetectorTest, AsksForOneFatalFaultAtATime) {
+TEST_F(UvmDetectorTest, AsksForOneEventAtATime) {
   target_opens_a_va_space();
   UvmDetector watcher = detector();
   ASSERT_TRUE(watcher.start());
   EXPECT_EQ(tools_.threshold, 1u);
-  EXPECT_EQ(tools_.enabled, 1u << 6);
+  EXPECT_EQ(tools_.enabled, (1u << 6) | (1u << 5));
 }
 
 TEST_F(UvmDetectorTest, TriesTheNextDescriptorWhenOneIsNoVaSpace) {
@@ -110,7 +110,7 @@ TEST_F(UvmDetectorTest, ReadsMoreEventsThanTheQueueHolds) {
   ASSERT_TRUE(watcher.start());
   std::size_t posted = 0;
   for (int round = 0; round < 5; ++round) {
-    for (int i = 0; i < 40; ++i) tools_.post(fatal_fault(++posted));
+    for (int i = 0; i < 400; ++i) tools_.post(fatal_fault(++posted));
     ASSERT_TRUE(run_until([&] { return faults_.size() == posted; }));
   }
   for (std::size_t i = 0; i < faults_.size(); ++i) EXPECT_EQ(faults_[i].address, i + 1);
@@ -135,9 +135,9 @@ TEST_F(UvmDetectorTest, CountsEventsThatMakeNoSense) {
 
 TEST_F(UvmDetectorTest, TellsACopyEngineFromAnSmWhenItListensToPageFaults) {
   target_opens_a_va_space();
-  UvmDetector watcher = detector({.page_faults = true});
+  UvmDetector watcher = detector({.page_faults = true, .on_page_fault = {}});
   ASSERT_TRUE(watcher.start());
-  EXPECT_EQ(tools_.enabled, (1u << 6) | (1u << 3));
+  EXPECT_EQ(tools_.enabled, (1u << 6) | (1u << 5) | (1u << 3));
   tools_.post(page_fault(0x1000, abi::UvmClientType::Gpc));
   tools_.post(page_fault(0x2000, abi::UvmClientType::Hub));
   tools_.post(fatal_fault(0x1000));
@@ -217,6 +217,129 @@ TEST_F(UvmDetectorTest, AnotherStatusOfTheDriverIsAnError) {
   ASSERT_FALSE(started);
   EXPECT_EQ(started.error().code, ErrorCode::Device);
   EXPECT_THAT(started.error().message, HasSubstr("59"));
+}
+
+TEST_F(UvmDetectorTest, CountsWhatTheDriverDropped) {
+  target_opens_a_va_space();
+  UvmDetector watcher = detector();
+  ASSERT_TRUE(watcher.start());
+  for (unsigned i = 0; i < UvmQueue::entries + 9; ++i) tools_.post(fatal_fault(64 * i));
+  ASSERT_TRUE(run_until([&] { return faults_.size() == UvmQueue::entries - 1; }));
+  settle();
+  EXPECT_EQ(watcher.counters().dropped, 10u);
+}
+
+TEST_F(UvmDetectorTest, ReadsTheSecondLayoutWhereTheDriverHasIt) {
+  tools_.knows_v2 = true;
+  target_opens_a_va_space();
+  UvmDetector watcher = detector({.page_faults = true, .on_page_fault = note_fault()});
+  ASSERT_TRUE(watcher.start());
+  EXPECT_EQ(watcher.layout(), UvmLayout::V2);
+  abi::UvmGpuFaultV2 page{};
+  page.event_type = abi::UvmEventType::GpuFault;
+  page.fault_type = abi::UvmFaultType::InvalidPte;
+  page.access_type = abi::UvmAccessType::Read;
+  page.client_type = abi::UvmClientType::Hub;
+  page.gpu_index = 1;
+  page.address = 0x5000;
+  tools_.post(abi::UvmEventV2::of(page));
+  abi::UvmFatalFaultV2 fatal{};
+  fatal.event_type = abi::UvmEventType::FatalFault;
+  fatal.fault_type = abi::UvmFaultType::InvalidPte;
+  fatal.access_type = abi::UvmAccessType::Read;
+  fatal.reason = abi::UvmFatalReason::InvalidAddress;
+  fatal.processor_index = 1;
+  fatal.address = 0x5000;
+  tools_.post(abi::UvmEventV2::of(fatal));
+  ASSERT_TRUE(run_until([&] { return faults_.size() == 2; }));
+  EXPECT_EQ(faults_[0].kind, "page fault: load, invalid PTE");
+  EXPECT_FALSE(faults_[0].conclusive);
+  EXPECT_EQ(faults_[1].kind, "fatal fault: load, invalid PTE");
+  EXPECT_EQ(faults_[1].fault_class, fault::FaultClass::MmuNonReplayable);
+  EXPECT_EQ(faults_[1].address, 0x5000u);
+}
+
+TEST_F(UvmDetectorTest, AFatalFaultOfTheCpuIsNoGpuFault) {
+  target_opens_a_va_space();
+  UvmDetector watcher = detector();
+  ASSERT_TRUE(watcher.start());
+  abi::UvmEvent of_the_cpu = fatal_fault(64);
+  of_the_cpu.bytes[1] = std::byte{0};
+  tools_.post(of_the_cpu);
+  tools_.post(fatal_fault(128));
+  ASSERT_TRUE(run_until([&] { return !faults_.empty(); }));
+  EXPECT_EQ(faults_[0].address, 128u);
+  EXPECT_EQ(watcher.counters().cpu_faults, 1u);
+}
+
+TEST_F(UvmDetectorTest, AnOverflowIsTold) {
+  target_opens_a_va_space();
+  UvmDetector watcher = detector();
+  ASSERT_TRUE(watcher.start());
+  abi::UvmEvent overflow;
+  overflow.bytes[0] = std::byte{5};
+  tools_.post(overflow);
+  ASSERT_TRUE(run_until([&] { return faults_.size() == 1; }));
+  EXPECT_FALSE(faults_[0].conclusive);
+  EXPECT_FALSE(faults_[0].address);
+  EXPECT_EQ(watcher.counters().overflows, 1u);
+}
+
+/// What a driver does that is none of those we know.
+class UnknownDriverTest : public UvmDetectorTest {
+ protected:
+  UnknownDriverTest() { target_opens_a_va_space(); }
+
+  void expect_refusal(const std::string& words) {
+    UvmDetector watcher = detector();
+    const Status started = watcher.start();
+    ASSERT_FALSE(started);
+    EXPECT_EQ(started.error().code, ErrorCode::Protocol);
+    EXPECT_THAT(started.error().message, HasSubstr(words));
+    EXPECT_FALSE(watcher.attached());
+  }
+};
+
+TEST_F(UnknownDriverTest, LongerEventsAreRefused) {
+  tools_.entry_bytes_v1 = 72;
+  expect_refusal("longer than those of layout V1");
+}
+
+TEST_F(UnknownDriverTest, ShorterEventsAreRefused) {
+  tools_.entry_bytes_v1 = 56;
+  expect_refusal("shorter than those of layout V1");
+}
+
+TEST_F(UnknownDriverTest, AnotherSizeOfTheSecondLayoutIsRefused) {
+  tools_.knows_v2 = true;
+  tools_.entry_bytes_v2 = 80;
+  expect_refusal("longer than those of layout V2");
+}
+
+TEST_F(UnknownDriverTest, NeitherLayoutIsRefused) {
+  tools_.knows_v1 = false;
+  expect_refusal("neither layout");
+}
+
+TEST_F(UnknownDriverTest, AnIndexOutOfRangeEndsTheDetector) {
+  UvmDetector watcher = detector();
+  ASSERT_TRUE(watcher.start());
+  tools_.corrupt_put_index();
+  ASSERT_TRUE(run_until([&] { return ends_.size() == 1; }));
+  EXPECT_EQ(ends_[0].code, ErrorCode::Protocol);
+  EXPECT_TRUE(faults_.empty());
+  EXPECT_FALSE(watcher.attached());
+}
+
+TEST_F(UnknownDriverTest, ATimeThatCannotBeEndsTheDetector) {
+  UvmDetector watcher = detector();
+  ASSERT_TRUE(watcher.start());
+  abi::UvmFatalFault info = fatal_fault(64).as<abi::UvmFatalFault>();
+  info.timestamp_ns = 0x7000dead0000;
+  tools_.post(abi::UvmEvent::of(info));
+  ASSERT_TRUE(run_until([&] { return ends_.size() == 1; }));
+  EXPECT_THAT(to_string(ends_[0]), HasSubstr("makes no sense"));
+  EXPECT_TRUE(faults_.empty());
 }
 
 }  // namespace

@@ -106,12 +106,17 @@ void Watcher::Parts::follow_uvm(Followed& of) {
   const pid_t pid = of.target.pid;
   UvmDetectorOptions uvm;
   uvm.page_faults = options.uvm_page_faults;
+  uvm.on_page_fault = callbacks.on_page_fault;
   of.uvm = std::make_unique<UvmDetector>(
       loop, kernel, clock, of.target, uvm, [this](const fault::Fault& fault) { note(fault); },
-      [pid](const Error& error) { spdlog::debug("UVM events of process {} end: {}", pid, error.message); });
+      [pid](const Error& error) {
+        const bool gone = error.code == ErrorCode::NotFound;
+        spdlog::log(gone ? spdlog::level::debug : spdlog::level::warn, "UVM events of process {} end: {}",
+                    pid, to_string(error));
+      });
   if (const Status done = of.uvm->start(); !done) {
-    // What a process lacks may be there for the next; what the machine lacks is said once.
-    uvm_works = done.error().code == ErrorCode::NotFound;
+    // What a process lacks may be there for the next; a driver of another kind is said once.
+    uvm_works = done.error().code != ErrorCode::Protocol;
     spdlog::warn("{}", to_string(done.error()));
     of.uvm.reset();
   }

@@ -38,6 +38,9 @@ struct WatcherOptions {
 struct WatcherCallbacks {
   /// Each signal, at once; what decides in microseconds listens here.
   std::function<void(const fault::Fault&)> on_signal;
+  /// Each page fault of a followed process, where uvm_page_faults asks for them. Most are serviced and no
+  /// fault; a fatal one is a signal as well.
+  std::function<void(const fault::Fault&)> on_page_fault;
   /// An incident that is new, has changed or is closed now. Valid during the call.
   std::function<void(const fault::Incident&)> on_incident;
   /// A followed process ended.
