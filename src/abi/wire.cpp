@@ -129,6 +129,31 @@ struct Form<Placed> {
 };
 
 template <>
+struct Form<Inject> {
+  static constexpr const char* name = "inject";
+  static void write(json& out, const Inject& m) {
+    out.update({{"tenant", m.tenant}, {"kind", m.kind}, {"commits", m.commits}});
+  }
+  static void read(const json& in, Inject& m) {
+    in.at("tenant").get_to(m.tenant);
+    in.at("kind").get_to(m.kind);
+    in.at("commits").get_to(m.commits);
+  }
+};
+
+template <>
+struct Form<Injected> {
+  static constexpr const char* name = "injected";
+  static void write(json& out, const Injected& m) {
+    out.update({{"raised_at_ns", m.raised_at_ns}, {"refusal", m.refusal}});
+  }
+  static void read(const json& in, Injected& m) {
+    in.at("raised_at_ns").get_to(m.raised_at_ns);
+    in.at("refusal").get_to(m.refusal);
+  }
+};
+
+template <>
 struct Form<Refused> {
   static constexpr const char* name = "refused";
   static void write(json& out, const Refused& m) { out["reason"] = m.reason; }

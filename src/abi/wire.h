@@ -43,6 +43,11 @@ struct Resumed {
 };
 /// The active leaves in good order. Answered by Done.
 struct Finish {};
+/// What became of an Inject: raised at `raised_at_ns` (CLOCK_MONOTONIC), or not, for a reason. Not answered.
+struct Injected {
+  std::int64_t raised_at_ns = 0;
+  std::string refusal;  ///< empty: it is raised right after this
+};
 
 // --- from the firebreak command
 // ---------------------------------------------------------------------------------
@@ -62,6 +67,13 @@ struct Adopt {
 struct StatusRequest {};
 /// From now on every Event is sent to this connection too. Answered by Done.
 struct Subscribe {};
+/// A fault on purpose inside the tenant's active process, at its `commits`-th commit from now. The agent
+/// passes it on to the tenant, and answers with the tenant's Injected, or Refused.
+struct Inject {
+  std::string tenant;
+  std::string kind;
+  std::uint32_t commits = 1;
+};
 /// The agent ends in good order. Answered by Done.
 struct Stop {};
 
@@ -94,8 +106,8 @@ struct Report {
 /// Something happened. Empty strings and zeros: does not apply.
 struct Event {
   std::int64_t at_ns = 0;  ///< CLOCK_MONOTONIC
-  std::string
-      what;  ///< joined, ready, adopted, fault, phase, promote, resumed, exited, unprotected, lost, finished
+  std::string what;  ///< joined, ready, adopted, fault, phase, promote, resumed, exited, unprotected, lost,
+                     ///< finished, injected
   std::string tenant;
   std::string domain;
   std::int64_t pid = 0;
@@ -105,8 +117,9 @@ struct Event {
   std::string text;  ///< one line for a person
 };
 
-using Message = std::variant<Join, Publish, Ready, Resumed, Finish, Place, Adopt, StatusRequest, Subscribe,
-                             Stop, Joined, Allocation, Placed, Done, Refused, Report, Event>;
+using Message =
+    std::variant<Join, Publish, Ready, Resumed, Finish, Injected, Inject, Place, Adopt, StatusRequest,
+                 Subscribe, Stop, Joined, Allocation, Placed, Done, Refused, Report, Event>;
 
 std::string encode(const Message& message);
 /// Protocol, with what is wrong, for anything that is not one of the messages above. Never throws.

@@ -43,6 +43,16 @@ TEST(Wire, RolesAndEnvironmentsSurvive) {
   EXPECT_EQ(round_trip(Placed{{{"A", "1"}, {"B", "x=y"}}}).environment[1].second, "x=y");
 }
 
+TEST(Wire, EveryFieldOfAFaultOnPurposeSurvives) {
+  const Inject asked = round_trip(Inject{"decode", "trap", 3});
+  EXPECT_EQ(asked.tenant, "decode");
+  EXPECT_EQ(asked.kind, "trap");
+  EXPECT_EQ(asked.commits, 3u);
+  const Injected answered = round_trip(Injected{17, "no"});
+  EXPECT_EQ(answered.raised_at_ns, 17);
+  EXPECT_EQ(answered.refusal, "no");
+}
+
 TEST(Wire, WhatIsNoMessageIsRefusedWithTheReason) {
   EXPECT_EQ(decode("{").error().code, ErrorCode::Protocol);
   EXPECT_EQ(decode("[]").error().message, "a message that is not a JSON object");

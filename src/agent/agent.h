@@ -61,6 +61,9 @@ class Agent final : private ServerHandler {
   Status ready(Connection& connection);
   Status resumed(Connection& connection, const abi::Resumed& request);
   Status finish(Connection& connection);
+  void inject(Connection& connection, const abi::Inject& request);
+  void injected(Connection& connection, const abi::Injected& report);
+  void end_injection(std::uint64_t tenant_connection, const abi::Message& answer);
   Status may_join(const Tenant& tenant, const abi::Join& request) const;
   void send_allocations(Connection& connection, const Tenant& tenant);
 
@@ -94,6 +97,8 @@ class Agent final : private ServerHandler {
   std::map<std::string, std::unique_ptr<Tenant>> tenants_;
   std::map<pid_t, Process> processes_;
   std::set<std::uint64_t> subscribers_;
+  /// The tenant's connection that a fault on purpose is asked of, to the one that asked, and its kind.
+  std::map<std::uint64_t, std::pair<std::uint64_t, std::string>> injections_;
 };
 
 }  // namespace firebreak::agent

@@ -29,6 +29,8 @@ void Agent::on_message(Connection& connection, abi::Message message, std::vector
                  [&](const abi::Ready&) { answer(connection, ready(connection)); },
                  [&](const abi::Resumed& request) { answer(connection, resumed(connection, request)); },
                  [&](const abi::Finish&) { answer(connection, finish(connection)); },
+                 [&](const abi::Inject& request) { inject(connection, request); },
+                 [&](const abi::Injected& report) { injected(connection, report); },
                  [&](const abi::Place& request) {
                    if (auto placed = place(request)) {
                      connection.send(*placed);
@@ -61,6 +63,7 @@ void Agent::answer(Connection& connection, const Status& status) {
 
 void Agent::on_closed(Connection& connection) {
   subscribers_.erase(connection.id());
+  end_injection(connection.id(), abi::Refused{"the tenant ended first"});
   for (auto& [name, tenant] : tenants_) {
     // An active without its connection still serves; its end is seen by its pidfd. A standby without one
     // cannot take over.

@@ -37,6 +37,11 @@ void AgentLink::on_lost(std::function<void()> callback) {
   if (already) callback();
 }
 
+void AgentLink::on_inject(std::function<void(const abi::Inject&)> callback) {
+  const std::lock_guard lock(mutex_);
+  on_inject_ = std::move(callback);
+}
+
 bool AgentLink::lost() const {
   const std::lock_guard lock(mutex_);
   return lost_;
@@ -61,6 +66,8 @@ void AgentLink::read_until_lost() {
 void AgentLink::handle(os::Message received) {
   const auto* text = reinterpret_cast<const char*>(received.bytes.data());
   auto message = abi::decode(std::string_view(text, received.bytes.size()));
+  if (message && std::holds_alternative<abi::Inject>(*message))
+    return inject(std::get<abi::Inject>(*message));
   const std::lock_guard lock(mutex_);
   if (!message) {
     answer_ = Answer{abi::Refused{message.error().message}, {}};
@@ -74,7 +81,25 @@ void AgentLink::handle(os::Message received) {
   changed_.notify_all();
 }
 
-Result<Answer> AgentLink::ask(const abi::Message& message, int descriptor) {
+void AgentLink::inject(const abi::Inject& wanted) {
+  std::function<void(const abi::Inject&)> callback;
+  {
+    const std::lock_guard lock(mutex_);
+    callback = on_inject_;
+  }
+  if (callback) {
+    callback(wanted);
+  } else {
+    (void)tell(abi::Injected{0, "that process is no tenant"});
+  }
+}
+
+Status AgentLink::tell(const abi::Message& message) {
+  const std::string text = abi::encode(message);
+  return socket_.send(std::as_bytes(std::span(text)), {}, answer_timeout);
+}
+
+Result<Answer> AgentLink::ask(const abi::Message& message, int descriptor, Milliseconds timeout) {
   const std::lock_guard one_at_a_time(asking_);
   {
     const std::lock_guard lock(mutex_);
@@ -87,7 +112,7 @@ Result<Answer> AgentLink::ask(const abi::Message& message, int descriptor) {
     return propagate(sent, "agent");
   }
   std::unique_lock lock(mutex_);
-  changed_.wait_for(lock, answer_timeout, [this] { return answer_.has_value() || lost_; });
+  changed_.wait_for(lock, timeout, [this] { return answer_.has_value() || lost_; });
   if (!answer_)
     return lost_ ? agent_is_gone() : fail(ErrorCode::Timeout, "the firebreak agent did not answer");
   Answer answer = std::move(*answer_);

@@ -40,8 +40,15 @@ class AgentLink {
   bool lost() const;
 
   /// Sends and waits for the answer. PermissionDenied with the agent's reason when it refuses; Unavailable
-  /// when it is gone; Timeout when it does not answer.
-  Result<Answer> ask(const abi::Message& message, int descriptor = -1);
+  /// when it is gone; Timeout when it does not answer within `timeout`.
+  Result<Answer> ask(const abi::Message& message, int descriptor = -1, Milliseconds timeout = answer_timeout);
+
+  /// Sends what is not answered; also for the reading thread.
+  Status tell(const abi::Message& message);
+
+  /// Called on the reading thread for every fault that the agent wants in this process. Without one, such
+  /// requests are refused.
+  void on_inject(std::function<void(const abi::Inject&)> callback);
 
   struct SharedAllocation {
     std::uint64_t address = 0;
@@ -56,8 +63,9 @@ class AgentLink {
   explicit AgentLink(os::Socket socket) : socket_(std::move(socket)) {}
   void read_until_lost();
   void handle(os::Message received);
+  void inject(const abi::Inject& wanted);
 
-  os::Socket socket_;         ///< written by askers (one at a time), read by the thread
+  os::Socket socket_;         ///< written a whole message at a time, read by the thread
   std::mutex asking_;         ///< one question at a time; taken before mutex_
   mutable std::mutex mutex_;  ///< guards all below
   std::condition_variable changed_;
@@ -65,6 +73,7 @@ class AgentLink {
   std::optional<Answer> answer_;
   std::map<std::string, SharedAllocation> allocations_;
   std::function<void()> on_lost_;
+  std::function<void(const abi::Inject&)> on_inject_;
   std::thread reader_;
 };
 

@@ -103,7 +103,8 @@ Outcome<std::unique_ptr<Session>> Session::join(const JoinOptions& options) {
 }
 
 Session::Session(std::unique_ptr<AgentLink> link, os::Mapping page, fb_role role, const abi::Joined& joined)
-    : link_(std::move(link)),
+    : injections_(std::make_unique<InjectionHook>(*link)),
+      link_(std::move(link)),
       page_(std::move(page)),
       role_(role),
       epoch_(joined.epoch),
@@ -111,6 +112,7 @@ Session::Session(std::unique_ptr<AgentLink> link, os::Mapping page, fb_role role
       next_address_(joined.arena_base) {
   auto* word = &page_.as<abi::SharedPage>()->promotion;
   link_->on_lost([word] { os::futex_wake(*word); });
+  link_->on_inject([hook = injections_.get()](const abi::Inject& wanted) { hook->request(wanted); });
 }
 
 Outcome<cuda::Device> Session::current_device() {
@@ -265,6 +267,7 @@ Outcome<void> Session::commit(CUstream stream, std::uint64_t step, std::span<con
                    fmt::format("step {} out of order; {} is next", step, next_step_));
   }
   if (auto registered = register_page(); !registered) return registered;
+  injections_->at_commit();
   if (auto free = wait_for_slot(stream, step); !free) return free;
   abi::CommitArea& area = area_of(page(), epoch_);
   abi::write_commit(area.slots[step % abi::commit_slots], epoch_, step, state);

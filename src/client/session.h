@@ -14,6 +14,7 @@
 #include "client/agent_link.h"
 #include "client/commit_log.h"
 #include "client/gpu_memory.h"
+#include "client/injection_hook.h"
 #include "cuda/address_reservation.h"
 #include "cuda/host_registration.h"
 #include "os/memory.h"
@@ -72,6 +73,7 @@ class Session {
   Outcome<void> wait_for_slot(CUstream stream, std::uint64_t step);
   fb_resume resume_point() const;
 
+  std::unique_ptr<InjectionHook> injections_;  ///< before link_, whose thread calls it
   std::unique_ptr<AgentLink> link_;
   os::Mapping page_;
   fb_role role_;

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+/// Faults on purpose inside a tenant: passed on to it, and its word passed back. The tenant decides.
+#include <fmt/format.h>
+
+#include "agent/agent.h"
+
+namespace firebreak::agent {
+
+void Agent::inject(Connection& connection, const abi::Inject& request) {
+  const auto found = tenants_.find(request.tenant);
+  Connection* active = found == tenants_.end() ? nullptr : server_->find(found->second->active.connection);
+  if (active == nullptr) {
+    return answer(connection, fail(ErrorCode::NotFound,
+                                   fmt::format("no tenant '{}' has an active process", request.tenant)));
+  }
+  if (injections_.contains(active->id())) {
+    return answer(connection,
+                  fail(ErrorCode::Unavailable,
+                       fmt::format("tenant '{}' already waits for the commit of a fault", request.tenant)));
+  }
+  injections_[active->id()] = {connection.id(), request.kind};
+  active->send(request);
+}
+
+void Agent::injected(Connection& connection, const abi::Injected& report) {
+  const auto pending = injections_.find(connection.id());
+  if (pending == injections_.end()) return;
+  const std::string kind = pending->second.second;
+  if (!report.refusal.empty()) return end_injection(connection.id(), abi::Refused{report.refusal});
+  end_injection(connection.id(), report);
+  abi::Event event;
+  event.what = "injected";
+  event.at_ns = report.raised_at_ns;
+  if (const Tenant* tenant = tenant_of(connection, &Tenant::active)) {
+    event.tenant = tenant->name();
+    event.domain = tenant->active.domain;
+    event.pid = tenant->active.pid;
+  }
+  event.text = kind;
+  tell(std::move(event));
+}
+
+void Agent::end_injection(std::uint64_t tenant_connection, const abi::Message& answer) {
+  const auto pending = injections_.extract(tenant_connection);
+  if (!pending) return;
+  if (Connection* asker = server_->find(pending.mapped().first)) asker->send(answer);
+}
+
+}  // namespace firebreak::agent
