@@ -60,7 +60,7 @@ void Sandbox::signal(pid_t pid, int number) {
 
 os::ExitStatus Sandbox::wait(pid_t pid) {
   const auto found = std::ranges::find(started_, pid, &std::pair<pid_t, os::Fd>::first);
-  const auto exit = os::wait_for_child(kernel_, pid, found->second, Milliseconds(60'000)).value();
+  const auto exit = os::wait_for_child(kernel_, pid, found->second, Milliseconds(240'000)).value();
   EXPECT_TRUE(exit.has_value()) << "process " << pid << " does not end";
   if (exit) started_.erase(found);
   return exit.value_or(os::ExitStatus{});
