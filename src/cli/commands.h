@@ -15,11 +15,13 @@ namespace firebreak::cli {
 using Action = std::function<int()>;
 
 // Each adds its subcommand to `app` and, when the user chose it, puts what to do into `action`.
+void add_characterize(CLI::App& app, Action& action);
 void add_demo(CLI::App& app, Action& action);
 void add_doctor(CLI::App& app, Action& action);
 void add_inject(CLI::App& app, Action& action);
 void add_run(CLI::App& app, Action& action);
 void add_status(CLI::App& app, Action& action);
+void add_victim(CLI::App& app, Action& action);
 
 /// Prints "firebreak: MESSAGE (HINT)" on standard error; returns 1.
 int complain(const std::string& message);

@@ -26,11 +26,13 @@ int main(int argument_count, char** arguments) {
   app.require_subcommand(1);
   app.footer("FIREBREAK_GPU=auto|real|soft chooses the GPU; without a real one the software GPU is used.");
   cli::Action action;
+  cli::add_characterize(app, action);
   cli::add_demo(app, action);
   cli::add_doctor(app, action);
   cli::add_inject(app, action);
   cli::add_run(app, action);
   cli::add_status(app, action);
+  cli::add_victim(app, action);
   CLI11_PARSE(app, argument_count, arguments);
 
   set_up_logging("firebreak");

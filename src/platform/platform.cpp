@@ -27,6 +27,7 @@ Platform real() {
   platform.kernel = std::make_unique<os::RealKernel>();
   platform.cuda_library = "libcuda.so.1";
   platform.control_program = control_program;
+  platform.environment.emplace_back("FIREBREAK_GPU", "real");
   return platform;
 }
 
@@ -63,8 +64,9 @@ Status real_gpu_is_there(os::Kernel& kernel) {
   return {};
 }
 
-Result<Platform> choose(const std::string& state_directory) {
-  const std::string wanted = os::environment_variable("FIREBREAK_GPU").value_or("auto");
+Result<Platform> choose(const std::string& state_directory, const std::string& asked_for) {
+  const std::string wanted =
+      !asked_for.empty() ? asked_for : os::environment_variable("FIREBREAK_GPU").value_or("auto");
   if (wanted == "soft") return soft(state_directory);
   if (wanted != "auto" && wanted != "real") {
     return fail(ErrorCode::InvalidArgument, "FIREBREAK_GPU is '" + wanted + "'", "use auto, real or soft");

@@ -26,8 +26,9 @@ struct Platform {
 
 /// FIREBREAK_GPU says: "real", "soft", or "auto" (the default: the real one where its driver is loaded and
 /// MPS is installed). NotFound when the wanted one is not there, with what to do. The software GPU's state
-/// goes to `state_directory` unless FIREBREAK_SOFTGPU_DIR names another.
-Result<Platform> choose(const std::string& state_directory = {});
+/// goes to `state_directory` unless FIREBREAK_SOFTGPU_DIR names another. `wanted`, where not empty, says
+/// instead of FIREBREAK_GPU.
+Result<Platform> choose(const std::string& state_directory = {}, const std::string& wanted = {});
 
 /// Whether the machine has a real GPU that can be shared; if not, why, in one line.
 Status real_gpu_is_there(os::Kernel& kernel);

@@ -30,7 +30,9 @@ constexpr Names<10> agent_knows{"src/watch",  "src/mps",   "src/vault", "src/pai
                                 "src/inject", "src/guard", "src/park",  "src/platform", "src/ptx"};
 constexpr Names<1> stage_knows{"src/os"};
 constexpr Names<5> demo_knows{"src/abi", "src/os", "src/mps", "src/platform", "src/stage"};
-constexpr Names<2> cli_knows{"src/agent", "src/demo"};
+constexpr Names<7> characterize_knows{"src/os",  "src/fault",    "src/inject", "src/watch",
+                                      "src/mps", "src/platform", "src/stage"};
+constexpr Names<3> cli_knows{"src/agent", "src/demo", "src/characterize"};
 constexpr Names<5> softgpu_knows{"src/ptx", "src/base", "src/fault", "src/abi", "src/os"};
 constexpr Names<1> softgpu_part_knows{"softgpu"};
 constexpr Names<1> softgpu_machine_knows{"softgpu/interpreter"};
@@ -40,7 +42,7 @@ constexpr Names<3> softgpu_driver_knows{"softgpu/interpreter", "softgpu/machine"
 constexpr Names<3> workloads_know{"src/cuda", "src/base", "include/firebreak"};
 constexpr Names<1> everything{"*"};
 
-constexpr std::array<FolderRow, 30> rows{{
+constexpr std::array<FolderRow, 31> rows{{
     {"include/firebreak", {}},
     {"src/base", {}},
     {"src/abi", abi_knows},
@@ -60,6 +62,7 @@ constexpr std::array<FolderRow, 30> rows{{
     {"src/agent", agent_knows},
     {"src/stage", stage_knows},
     {"src/demo", demo_knows},
+    {"src/characterize", characterize_knows},
     {"src/cli", cli_knows},
     {"softgpu", softgpu_knows},
     {"softgpu/interpreter", softgpu_part_knows},

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+/// All runs of one machine, and the file that keeps them.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "characterize/judgement.h"
+#include "characterize/record.h"
+#include "platform/machine.h"
+
+namespace firebreak::characterize {
+
+struct Results {
+  platform::Machine machine;  ///< its date is the day of the first run
+  std::string command;
+  std::uint64_t seed = 1;
+  int repeat = 1;                  ///< how often each kind was to run
+  double softgpu_speed = 1;        ///< the software GPU's delays were divided by this; 1 on a real GPU
+  bool finished = false;           ///< every kind has run as often as it was to
+  std::vector<Expected> expected;  ///< of the kinds that were asked for, in the catalogue's order
+  std::vector<Run> runs;           ///< in the order in which they ran
+};
+
+/// With a `summary` of the runs beside them (see summary.h).
+std::string to_json(const Results& results);
+/// Protocol when the text is no such result.
+Result<Results> parse_results(const std::string& text);
+
+/// Whether runs of both may be mixed: the same machine, driver, build, seed and speed. InvalidArgument says
+/// in one line what differs.
+Status same_origin(const Results& before, const Results& now);
+
+/// Replaces the file as a whole, so that a reader, or a power cut, never meets half of it.
+Status write_file(const std::string& path, const std::string& text);
+/// NotFound when there is none.
+Result<std::string> read_file(const std::string& path);
+
+}  // namespace firebreak::characterize

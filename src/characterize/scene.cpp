@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "characterize/scene.h"
+
+#include <fmt/format.h>
+#include <signal.h>
+
+#include <algorithm>
+#include <charconv>
+
+namespace firebreak::characterize {
+namespace {
+
+constexpr Milliseconds hearing_patience{1'000};
+
+/// The time in "ready 123456789"; 0 where there is none.
+std::int64_t time_in(const std::string& line) {
+  std::int64_t at_ns = 0;
+  const std::size_t space = line.find(' ');
+  if (space != std::string::npos) std::from_chars(line.data() + space + 1, line.data() + line.size(), at_ns);
+  return at_ns;
+}
+
+bool in_domain_a(Role role) { return role == Role::Faulter || role == Role::CoClient; }
+
+std::string domain_name_of(Role role) {
+  if (role == Role::Outside) return {};
+  return in_domain_a(role) ? "a" : "b";
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Scene>> Scene::create(const Settings& settings, const Clock& clock) {
+  auto directory = os::TemporaryDirectory::create();
+  if (!directory) return propagate(directory);
+  std::unique_ptr<Scene> scene(new Scene(settings, clock, std::move(*directory)));
+  auto platform = platform::choose(scene->directory_.path() + "/gpu", settings.gpu);
+  if (!platform) return propagate(platform);
+  scene->platform_.emplace(std::move(*platform));
+  auto stage = stage::Stage::create(*scene->platform_->kernel, clock);
+  if (!stage) return propagate(stage);
+  scene->stage_ = std::move(*stage);
+  if (Status started = scene->start_domains(); !started) return propagate(started);
+  scene->start_watcher();
+  return scene;
+}
+
+Scene::~Scene() {
+  watcher_.reset();
+  stage_.reset();
+}
+
+Status Scene::start_domains() {
+  for (auto [name, domain] : {std::pair("a", &domain_a_), std::pair("b", &domain_b_)}) {
+    mps::DomainOptions options;
+    options.name = name;
+    options.directory = fmt::format("{}/{}", directory_.path(), name);
+    options.control_program = platform_->control_program;
+    options.environment = platform_->environment;
+    auto started = mps::Domain::start(*platform_->kernel, options);
+    if (!started) return propagate(started);
+    *domain = std::move(*started);
+  }
+  return {};
+}
+
+void Scene::start_watcher() {
+  watch::WatcherOptions options;
+  options.mps_log_directories = {directory_.path() + "/a/log", directory_.path() + "/b/log"};
+  options.domain_of_server = [this](pid_t pid) {
+    const auto found = servers_.find(pid);
+    return found == servers_.end() ? std::nullopt : std::optional(found->second);
+  };
+  watch::WatcherCallbacks callbacks;
+  callbacks.on_signal = [this](const fault::Fault& fault) {
+    signals_.push_back(fault);
+    last_event_ = clock_.now();
+  };
+  callbacks.on_incident = [this](const fault::Incident& incident) { incidents_[incident.id] = incident; };
+  watcher_ = std::make_unique<watch::Watcher>(stage_->loop(), *platform_->kernel, clock_, std::move(options),
+                                              std::move(callbacks));
+  for (std::string& note : watcher_->start()) notes_.push_back(std::move(note));
+}
+
+mps::Environment Scene::environment_of(Role role) const {
+  mps::Environment environment = platform_->environment;
+  if (role == Role::Outside) return environment;
+  const mps::Domain& domain = in_domain_a(role) ? *domain_a_ : *domain_b_;
+  for (auto& variable : domain.client_environment()) environment.push_back(std::move(variable));
+  return environment;
+}
+
+std::vector<std::string> Scene::victim_command(const char* how) const {
+  return {settings_.programs + "/firebreak", "victim", how, std::to_string(settings_.pace.count())};
+}
+
+void Scene::hear(Player& player, const std::string& line) {
+  last_event_ = clock_.now();
+  player.fault.hear(line);
+  if (line.starts_with("ready ")) player.ready_at_ns = time_in(line);
+  if (line == "prepared") player.ready_at_ns = to_ns(last_event_);
+  if (line == "begun") player.begun = true;
+  if (!line.starts_with('{')) return;
+  if (auto record = parse_victim_record(line)) player.record = std::move(*record);
+}
+
+Status Scene::start(Role role, const std::string& kind) {
+  Player& player = players_[role];
+  stage::Casting casting{key_of(role), key_of(role), victim_command("--pace-ms"), environment_of(role)};
+  if (role == Role::Faulter) casting.command = {settings_.programs + "/firebreak", "inject", kind, "--wait"};
+  auto entered = stage_->enter(casting, [this, &player](const std::string& line) { hear(player, line); });
+  if (!entered) return propagate(entered);
+  player.actor = *entered;
+  const pid_t pid = player.actor->record().pid;
+  const Status followed = watcher_->follow({pid, 0, domain_name_of(role), key_of(role)});
+  if (!followed) notes_.push_back(fmt::format("{}: {}", key_of(role), to_string(followed.error())));
+  return {};
+}
+
+Status Scene::enter(const std::string& kind) {
+  for (const Role role : roles) {
+    if (Status started = start(role, kind); !started) return started;
+  }
+  return wait_until_ready();
+}
+
+Status Scene::wait_until_ready() {
+  const auto ready = [this](Role role) { return of(role).ready_at_ns != 0; };
+  const auto nobody_ended = [this] {
+    return std::ranges::none_of(roles, [this](Role role) { return of(role).actor->ended(); });
+  };
+  Status up = stage_->wait("the processes' readiness", settings_.start_patience,
+                           [&] { return std::ranges::all_of(roles, ready) || !nobody_ended(); });
+  if (!up) return up;
+  if (!std::ranges::all_of(roles, ready)) {
+    const auto gone = std::ranges::find_if(roles, [this](Role role) { return of(role).actor->ended(); });
+    const std::string words = of(*gone).actor->record().last_words;
+    return fail(*gone == Role::Faulter ? ErrorCode::Unsupported : ErrorCode::Unavailable,
+                fmt::format("{} did not start: {}", key_of(*gone), words));
+  }
+  remember_servers();
+  const auto heard = [this](Role role) { return watcher_->hears_uvm_of(of(role).actor->record().pid); };
+  const Status hearing = stage_->wait("hearing everybody's UVM events", hearing_patience,
+                                      [&] { return std::ranges::all_of(roles, heard); });
+  if (stage_->interrupted()) return hearing;
+  for (const Role role : roles) {
+    if (!heard(role)) notes_.push_back(fmt::format("UVM events of {} are not heard", key_of(role)));
+  }
+  return {};
+}
+
+void Scene::remember_servers() {
+  for (auto [name, domain] : {std::pair("a", domain_a_.get()), std::pair("b", domain_b_.get())}) {
+    const auto pids = domain->server_pids();
+    if (!pids) continue;
+    for (const pid_t pid : *pids) servers_[pid] = name;
+  }
+}
+
+Status Scene::begin_records() {
+  for (const Role role : victim_roles) of(role).actor->tell("begin");
+  return stage_->wait("the victims' records", settings_.start_patience, [this] {
+    return std::ranges::all_of(victim_roles,
+                               [this](Role role) { return of(role).begun || of(role).actor->ended(); });
+  });
+}
+
+Result<Player*> Scene::enter_new_client() {
+  new_clients_.push_back(std::make_unique<Player>());
+  Player& player = *new_clients_.back();
+  stage::Casting casting{"new client", "new client", victim_command("--pace-ms"),
+                         environment_of(Role::CoClient)};
+  casting.command.push_back("--once");
+  auto entered = stage_->enter(casting, [this, &player](const std::string& line) { hear(player, line); });
+  if (!entered) return propagate(entered);
+  player.actor = *entered;
+  return &player;
+}
+
+Status Scene::end() {
+  for (auto& [role, player] : players_) {
+    if (player.actor == nullptr) continue;
+    watcher_->expect_exit(player.actor->record().pid);
+    player.actor->tell("end");
+    player.actor->close_input();
+    if (role == Role::Faulter) player.actor->signal(SIGKILL);
+  }
+  const auto over = [](const auto& entry) {
+    return entry.second.actor == nullptr || entry.second.actor->ended();
+  };
+  return stage_->wait("everybody's end", settings_.end_patience,
+                      [&] { return std::ranges::all_of(players_, over); });
+}
+
+std::string Scene::name_of(pid_t pid) const {
+  for (const auto& [role, player] : players_) {
+    if (player.actor != nullptr && player.actor->record().pid == pid) return key_of(role);
+  }
+  const auto server = servers_.find(pid);
+  return server == servers_.end() ? "other" : "server_" + server->second;
+}
+
+}  // namespace firebreak::characterize

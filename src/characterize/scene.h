@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+/// One run's surroundings: two fresh MPS domains, the four processes, and whoever watches them.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "characterize/record.h"
+#include "characterize/victim_log.h"
+#include "mps/domain.h"
+#include "os/temporary_directory.h"
+#include "platform/platform.h"
+#include "stage/fault_report.h"
+#include "stage/stage.h"
+#include "watch/watcher.h"
+
+namespace firebreak::characterize {
+
+/// What all runs share.
+struct Settings {
+  std::string programs;  ///< the folder with firebreak
+  std::string gpu;       ///< "auto", "real", "soft", or empty: FIREBREAK_GPU decides
+  Milliseconds pace{0};  ///< between two kernels of a victim; a GPU that computes on our cores needs some
+  Milliseconds start_patience{20'000};
+  /// Without a signal for this long, what is expected and was not seen is taken for missing.
+  Milliseconds quiet{600};
+  Milliseconds settle_patience{10'000};
+  Milliseconds restart_patience{5'000};
+  Milliseconds end_patience{3'000};
+};
+
+/// What one process has said.
+struct Player {
+  stage::Actor* actor = nullptr;
+  std::int64_t ready_at_ns = 0;  ///< 0: not yet
+  bool begun = false;            ///< a victim whose record started anew
+  std::optional<VictimRecord> record;
+  stage::FaultListener fault;  ///< of the faulter
+};
+
+/// One thread's. At its end all processes and daemons are gone, and the directory too.
+class Scene {
+ public:
+  /// Starts the domains and the watcher, and nobody yet.
+  static Result<std::unique_ptr<Scene>> create(const Settings& settings, const Clock& clock);
+  Scene(const Scene&) = delete;
+  Scene& operator=(const Scene&) = delete;
+  ~Scene();
+
+  /// Starts all four at once; Unsupported when this device cannot have this fault.
+  Status enter(const std::string& kind);
+  /// The victims' records start anew.
+  Status begin_records();
+  /// Starts one more client in the faulter's domain, which ends after its first kernel.
+  Result<Player*> enter_new_client();
+  /// Tells everybody to end and waits for it; who does not end is killed with the scene.
+  Status end();
+
+  Player& of(Role role) { return players_.at(role); }
+  const Player& of(Role role) const { return players_.at(role); }
+  stage::Stage& stage() { return *stage_; }
+  watch::Watcher& watcher() { return *watcher_; }
+  platform::Platform& platform() { return *platform_; }
+
+  /// In the order in which they came.
+  const std::vector<fault::Fault>& signals() const { return signals_; }
+  const std::map<std::uint64_t, fault::Incident>& incidents() const { return incidents_; }
+  /// When something was last heard or seen.
+  Monotonic last_event() const { return last_event_; }
+  /// Detectors that are not there, and processes whose events are not heard.
+  const std::vector<std::string>& notes() const { return notes_; }
+  /// "faulter", "server_a", …; "other" for a process that is not of the scene.
+  std::string name_of(pid_t pid) const;
+
+ private:
+  Scene(const Settings& settings, const Clock& clock, os::TemporaryDirectory directory)
+      : settings_(settings), clock_(clock), directory_(std::move(directory)) {}
+  Status start_domains();
+  void start_watcher();
+  Status start(Role role, const std::string& kind);
+  Status wait_until_ready();
+  void remember_servers();
+  mps::Environment environment_of(Role role) const;
+  void hear(Player& player, const std::string& line);
+  std::vector<std::string> victim_command(const char* how) const;
+
+  const Settings& settings_;
+  const Clock& clock_;
+  os::TemporaryDirectory directory_;
+  std::optional<platform::Platform> platform_;
+  std::unique_ptr<mps::Domain> domain_a_;
+  std::unique_ptr<mps::Domain> domain_b_;
+  std::map<pid_t, std::string> servers_;  ///< to the domain's name
+  std::map<Role, Player> players_;
+  std::vector<std::unique_ptr<Player>> new_clients_;
+  std::unique_ptr<stage::Stage> stage_;
+  std::unique_ptr<watch::Watcher> watcher_;
+  std::vector<fault::Fault> signals_;
+  std::map<std::uint64_t, fault::Incident> incidents_;
+  Monotonic last_event_{};
+  std::vector<std::string> notes_;
+};
+
+}  // namespace firebreak::characterize

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+/// Many runs in few figures.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "characterize/result.h"
+
+namespace firebreak::characterize {
+
+/// Of one figure over many runs. Percentiles are values that occurred (nearest rank), nothing in between.
+struct Spread {
+  std::size_t count = 0;
+  double min = 0;
+  double p50 = 0;
+  double p99 = 0;
+  double max = 0;
+  std::vector<double> values;  ///< sorted
+};
+Spread spread_of(std::vector<double> values);
+
+/// How often something occurred, by its name.
+using Counts = std::map<std::string, int>;
+/// The name that occurred most often; the first of several; empty where there is none.
+std::string most_frequent(const Counts& counts);
+
+/// What became of one role over the runs of a kind: "lives" or the error or the end that it died of.
+struct KindSummary {
+  Expected expected;
+  int runs = 0;      ///< that count
+  int problems = 0;  ///< runs that did not get to their end
+  std::string refused;
+  std::map<std::string, Counts> fates;        ///< by role's key
+  Counts xids;                                ///< of a run, "13, 43"
+  Counts first_seen_by;                       ///< source's key
+  std::map<std::string, Spread> signal_ms;    ///< by source's key: launch to first signal
+  std::map<std::string, Spread> stall_ms;     ///< by role's key, survivors only
+  std::optional<Spread> served_ms;            ///< launch to a new client's first kernel
+  int not_served = 0;                         ///< runs after which no new client was served
+  std::optional<Spread> new_client_start_ms;  ///< of that, the new client's own start
+  std::optional<Spread> memory_left_bytes;
+  Counts attribution;  ///< verdict's key
+  Counts mismatches;   ///< line to runs
+
+  bool as_expected() const { return mismatches.empty() && problems == 0; }
+};
+
+struct Summary {
+  std::vector<KindSummary> kinds;  ///< in the catalogue's order
+  /// By class: the place of a typical run of it, for drawing its life.
+  std::map<std::string, std::size_t> typical_runs;
+};
+
+Summary summarize(const Results& results);
+
+/// "lives", the name of its CUDA error, or how its process ended.
+std::string fate_of(const Participant& participant);
+
+}  // namespace firebreak::characterize

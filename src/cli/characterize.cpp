@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+#include <signal.h>
+#include <CLI/CLI.hpp>
+
+#include <cstdio>
+#include <cstdlib>
+
+#include "characterize/campaign.h"
+#include "characterize/plan.h"
+#include "characterize/text.h"
+#include "cli/commands.h"
+#include "cuda/driver.h"
+#include "os/event_loop.h"
+#include "os/self.h"
+#include "softgpu/environment.h"
+
+namespace firebreak::cli {
+namespace {
+
+namespace chz = firebreak::characterize;
+
+/// The plan was not carried out to its end; what there is agrees with what is expected.
+constexpr int unfinished_status = 2;
+
+struct Options {
+  std::string gpu;
+  std::vector<std::string> kinds;
+  int repeat = 3;
+  std::uint64_t seed = 1;
+  std::string json_path;
+  bool resume = false;
+  double budget_s = 0;
+};
+
+/// One line that is rewritten where somebody looks; lines otherwise.
+class ProgressLine {
+ public:
+  ProgressLine() : rewrites_(os::is_terminal(2)) {}
+  void show(const std::string& line) {
+    fmt::print(stderr, "{}{}{}", rewrites_ ? clear_line : "", line, rewrites_ ? "" : "\n");
+    std::fflush(stderr);
+  }
+  void clear() {
+    if (rewrites_) fmt::print(stderr, clear_line);
+  }
+
+ private:
+  static constexpr const char* clear_line = "\r\033[K";
+  bool rewrites_;
+};
+
+double softgpu_speed(const platform::Platform& platform) {
+  const auto value = os::environment_variable(softgpu::environment::speed);
+  return platform.gpu == platform::Gpu::Soft && value ? std::strtod(value->c_str(), nullptr) : 1.0;
+}
+
+std::string command_of(const Options& options) {
+  std::string command = "firebreak characterize";
+  if (!options.gpu.empty()) command += " --gpu " + options.gpu;
+  for (std::size_t i = 0; i < options.kinds.size(); ++i)
+    command += (i == 0 ? " --kinds " : ",") + options.kinds[i];
+  return command + fmt::format(" --repeat {} --seed {}", options.repeat, options.seed);
+}
+
+/// What is to be found out, and nothing found out yet.
+Result<chz::Results> empty_results(const Options& options, const platform::Platform& platform) {
+  const auto kinds = chz::choose_kinds(options.kinds);
+  if (!kinds) return propagate(kinds);
+  const auto driver = cuda::Driver::load(platform.cuda_library);
+  if (!driver) return propagate(driver);
+  chz::Results results;
+  results.machine = platform::describe_machine(platform);
+  results.command = command_of(options);
+  results.seed = options.seed;
+  results.repeat = options.repeat;
+  results.softgpu_speed = softgpu_speed(platform);
+  for (const inject::Kind* kind : *kinds)
+    results.expected.push_back(
+        chz::expected_of(*kind, [&](CUresult error) { return (*driver)->error_name(error); }));
+  return results;
+}
+
+/// The runs that the file holds already.
+Status take_up(const Options& options, chz::Results& results) {
+  const auto text = chz::read_file(options.json_path);
+  if (!text) return text.error().code == ErrorCode::NotFound ? Status() : Status(propagate(text));
+  auto before = chz::parse_results(*text);
+  if (!before) return propagate(before, options.json_path);
+  if (Status same = chz::same_origin(*before, results); !same) return propagate(same, options.json_path);
+  results.machine.date = before->machine.date;
+  results.runs = std::move(before->runs);
+  return {};
+}
+
+chz::Settings settings_for(const Options& options, const platform::Platform& platform) {
+  chz::Settings settings;
+  settings.programs = program_folder();
+  settings.gpu = options.gpu;
+  if (platform.gpu == platform::Gpu::Soft) settings.pace = Milliseconds(2);
+  return settings;
+}
+
+Status keep(const Options& options, const chz::Results& results) {
+  return options.json_path.empty() ? Status() : chz::write_file(options.json_path, chz::to_json(results));
+}
+
+/// The line about how it ended, and the exit status.
+int conclude(chz::Ending ending, const Options& options, const chz::Results& results,
+             const chz::Summary& summary) {
+  fmt::print("{}", chz::render(summary));
+  if (!results.finished) {
+    const char* why = ending == chz::Ending::Interrupted ? "interrupted" : "the time is up";
+    const std::string on = options.json_path.empty() ? "" : "; the same command with --resume goes on";
+    fmt::print(stderr, "firebreak: unfinished ({}), {} runs are there{}\n", why, results.runs.size(), on);
+  }
+  for (const chz::KindSummary& kind : summary.kinds) {
+    if (!kind.as_expected()) return 1;
+  }
+  return results.finished ? 0 : unfinished_status;
+}
+
+int run(const Options& options) {
+  // What is made from here on is also taken away when somebody interrupts us: the runs listen to these.
+  if (auto held = os::hold_signals({SIGINT, SIGTERM, SIGHUP}); !held)
+    return complain(to_string(held.error()));
+  const auto platform = platform::choose({}, options.gpu);
+  if (!platform) return complain(to_string(platform.error()));
+  auto results = empty_results(options, *platform);
+  if (!results) return complain(to_string(results.error()));
+  if (options.resume) {
+    if (Status taken = take_up(options, *results); !taken) return complain(to_string(taken.error()));
+  }
+  ProgressLine line;
+  chz::Campaign campaign;
+  campaign.settings = settings_for(options, *platform);
+  if (options.budget_s > 0)
+    campaign.budget =
+        std::chrono::duration_cast<Nanoseconds>(std::chrono::duration<double>(options.budget_s));
+  campaign.on_progress = [&line](const std::string& text) { line.show(text); };
+  campaign.on_run = [&](const chz::Results& so_far) { return keep(options, so_far); };
+  const auto ending = chz::carry_out(campaign, SystemClock(), *results);
+  line.clear();
+  if (!ending) return complain(to_string(ending.error()));
+  return conclude(*ending, options, *results, chz::summarize(*results));
+}
+
+}  // namespace
+
+void add_characterize(CLI::App& app, Action& action) {
+  auto options = std::make_shared<Options>();
+  CLI::App* command = app.add_subcommand(
+      "characterize",
+      "Raises every kind of fault in fresh MPS domains and tells who dies of it, who says so and when");
+  command->footer("Exit status: 0 all as expected, 1 something was not, 2 unfinished.");
+  command->add_option("--gpu", options->gpu, "auto, real or soft (default: FIREBREAK_GPU, else auto)")
+      ->check(CLI::IsMember({"auto", "real", "soft"}));
+  command->add_option("--kinds", options->kinds, "Kinds and classes of faults, by commas (default: all)")
+      ->delimiter(',');
+  command->add_option("--repeat", options->repeat, "How often each kind is raised")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 10000));
+  command->add_option("--seed", options->seed, "Of the order of the runs")->capture_default_str();
+  CLI::Option* json = command->add_option("--json", options->json_path,
+                                          "Write all results to this file, anew after each run");
+  command->add_flag("--resume", options->resume, "Go on with the runs that this file holds")->needs(json);
+  command->add_option("--budget-s", options->budget_s, "Stop after that many seconds")
+      ->check(CLI::PositiveNumber);
+  command->callback([options, &action] { action = [options] { return run(*options); }; });
+}
+
+}  // namespace firebreak::cli
