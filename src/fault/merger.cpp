@@ -50,10 +50,12 @@ bool has_page_of(const Incident& incident, const Fault& signal) {
          });
 }
 
-/// For information only: nothing follows from it.
+/// For information only, as far as is known: nothing follows from it.
 bool is_notice(const Incident& incident) {
-  return std::ranges::all_of(incident.xids,
-                             [](int code) { return find_xid(code).action == XidAction::Ignore; });
+  return std::ranges::all_of(incident.xids, [](int code) {
+    const XidAction action = find_xid(code).action;
+    return action == XidAction::Ignore || action == XidAction::Unspecified;
+  });
 }
 
 /// What two signals say about each other; the rules below decide by it.

@@ -12,19 +12,22 @@ namespace firebreak::fault {
 
 /// What NVIDIA says to do first; its own words, so that operators find them in its documentation.
 enum class XidAction {
-  Ignore,            ///< IGNORE: for information
-  RestartApp,        ///< RESTART_APP
-  ResetGpu,          ///< RESET_GPU
-  RestartMachine,    ///< RESTART_BM
-  ContactSupport,    ///< CONTACT_SUPPORT
-  CheckMechanicals,  ///< CHECK_MECHANICALS: seating, power, cooling
-  UpdateSoftware,    ///< UPDATE_SWFW
-  WorkflowXid45,     ///< WORKFLOW_XID_45: look for the error before it
-  WorkflowXid48,     ///< WORKFLOW_XID_48: depends on the row remapping that follows
-  WorkflowNvlink,    ///< WORKFLOW_NVLINK_ERR
-  WorkflowNvlink5,   ///< WORKFLOW_NVLINK5_ERR
-  EvaluateXid154,    ///< XID_154_EVAL: the message names the recovery
-  Unknown,
+  Ignore,                 ///< IGNORE: for information
+  RestartApp,             ///< RESTART_APP
+  ResetGpu,               ///< RESET_GPU
+  RestartMachine,         ///< RESTART_BM
+  ContactSupport,         ///< CONTACT_SUPPORT
+  CheckMechanicals,       ///< CHECK_MECHANICALS: seating, power, cooling
+  UpdateSoftware,         ///< UPDATE_SWFW
+  WorkflowXid45,          ///< WORKFLOW_XID_45: look for the error before it
+  WorkflowXid48,          ///< WORKFLOW_XID_48: depends on the row remapping that follows
+  WorkflowNvlink,         ///< WORKFLOW_NVLINK_ERR
+  WorkflowNvlink5,        ///< WORKFLOW_NVLINK5_ERR
+  SeeXid154,              ///< XID_154: the message names the recovery
+  CheckUvm,               ///< CHECK_UVM
+  RestartVirtualMachine,  ///< RESTART_VM
+  Unspecified,            ///< its documentation names none (yet)
+  Unknown,                ///< the code itself is not known here
 };
 
 /// One code of the catalogue.

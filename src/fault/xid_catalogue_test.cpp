@@ -21,6 +21,18 @@ TEST(XidCatalogue, EveryEntryHasAMeaningAndAnAction) {
   }
 }
 
+// NVIDIA numbers them without gaps; the last is that of the header that the catalogue was checked against.
+TEST(XidCatalogue, HasEveryCodeOfTheDriversHeader) {
+  int expected = 1;
+  for (const XidEntry& entry : xid_catalogue()) EXPECT_EQ(entry.code, expected++);
+  EXPECT_EQ(expected, 177);
+}
+
+TEST(XidCatalogue, EveryActionHasNvidiasWord) {
+  for (const XidEntry& entry : xid_catalogue())
+    EXPECT_STRNE(to_string(entry.action), "UNKNOWN") << entry.code;
+}
+
 TEST(XidCatalogue, KnowsTheCodesThatDecisionsAreMadeOn) {
   EXPECT_EQ(find_xid(13).fault_class, FaultClass::Sm);
   EXPECT_EQ(find_xid(31).fault_class, FaultClass::MmuReplayable);
