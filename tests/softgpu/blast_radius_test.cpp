@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Whom a fault takes along: co-clients of the faulter's MPS server end as the kind expects, others live.
 #include <fcntl.h>
+#include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -21,19 +22,43 @@
 namespace firebreak::test {
 namespace {
 
-/// A program that was started, and its standard output.
+/// Both ends of a pipe: what is read, what is written.
+struct Pipe {
+  os::Fd read_end;
+  os::Fd write_end;
+};
+
+Pipe make_pipe() {
+  int ends[2] = {-1, -1};
+  if (pipe2(ends, O_CLOEXEC) != 0) throw std::runtime_error("pipe2");
+  return {os::Fd(ends[0]), os::Fd(ends[1])};
+}
+
+/// A program that was started, and its standard output. Killed at the end.
 class Program {
  public:
   Program(os::Kernel& kernel, std::vector<std::string> command, const mps::Environment& environment) {
-    int ends[2] = {-1, -1};
-    if (pipe2(ends, O_CLOEXEC) != 0) throw std::runtime_error("pipe2");
-    output_ = os::Fd(ends[0]);
-    const os::Fd input(ends[1]);
+    Pipe output = make_pipe();
+    Pipe input = make_pipe();
     os::SpawnRequest request;
     request.command = std::move(command);
     request.environment = environment;
-    request.standard_output = input.get();
+    request.standard_input = input.read_end.get();
+    request.standard_output = output.write_end.get();
     pid_ = must(kernel.spawn(request));
+    output_ = std::move(output.read_end);
+    input_ = std::move(input.write_end);
+  }
+  Program(Program&& other) noexcept
+      : output_(std::move(other.output_)),
+        input_(std::move(other.input_)),
+        pid_(std::exchange(other.pid_, -1)),
+        text_(std::move(other.text_)) {}
+  Program& operator=(Program&&) = delete;
+  ~Program() {
+    if (pid_ == -1) return;
+    kill(pid_, SIGKILL);
+    waitpid(pid_, nullptr, 0);
   }
 
   /// Reads until the program has written `word`, or closed its output: false.
@@ -47,6 +72,8 @@ class Program {
     return true;
   }
 
+  /// Tells a bystander that it may end.
+  void let_end() { input_.reset(); }
   /// Its exit code; throws when a signal ended it.
   int exit_code() {
     const int status = wait();
@@ -56,11 +83,13 @@ class Program {
   int wait() {
     int status = 0;
     if (waitpid(pid_, &status, 0) != pid_) throw std::runtime_error("waitpid");
+    pid_ = -1;
     return status;
   }
 
  private:
   os::Fd output_;
+  os::Fd input_;
   pid_t pid_ = -1;
   std::string text_;
 };
@@ -90,6 +119,10 @@ class BlastRadius : public ::testing::TestWithParam<const inject::Kind*> {
     return Program(kernel_, std::move(command), {{"CUDA_MPS_PIPE_DIRECTORY", folder_ + "/none"}});
   }
 
+  static std::vector<std::string> bystander(CUresult expected) {
+    return {FIREBREAK_BYSTANDER, "60", std::to_string(static_cast<int>(expected))};
+  }
+
   os::RealKernel kernel_;
   std::string folder_ = "/tmp/firebreak-blast-" + std::to_string(getpid());
   std::unique_ptr<mps::Domain> domain_;
@@ -103,13 +136,24 @@ std::string name_of(const ::testing::TestParamInfo<const inject::Kind*>& info) {
 
 INSTANTIATE_TEST_SUITE_P(Catalogue, BlastRadius, ::testing::ValuesIn(inject::catalogue()), name_of);
 
-TEST_P(BlastRadius, CoClientEndsAsExpected) {
+/// Ends a bystander that is to live, and says how it was.
+int outcome(Program& bystander, CUresult expected) {
+  if (expected == CUDA_SUCCESS) bystander.let_end();
+  return bystander.exit_code();
+}
+
+TEST_P(BlastRadius, CoClientAndOutsiderEndAsExpected) {
   const inject::Kind& kind = *GetParam();
-  const auto expected = std::to_string(static_cast<int>(kind.expectation.co_client));
-  auto co_client = start({FIREBREAK_BYSTANDER, "60", expected});
+  const inject::Expectation& expected = kind.expectation;
+  auto co_client = start(bystander(expected.co_client));
+  auto outsider = start_outside(bystander(expected.outsider));
   ASSERT_TRUE(co_client.wait_for("running"));
-  start({FIREBREAK_RAISE_FAULT, std::string(kind.name)}).wait();
-  EXPECT_EQ(co_client.exit_code(), 0);
+  ASSERT_TRUE(outsider.wait_for("running"));
+  auto rogue = start({FIREBREAK_RAISE_FAULT, std::string(kind.name)});
+  // Who is expected to fall may do so while the rogue lives on, as another program for example.
+  if (expected.co_client == CUDA_SUCCESS) rogue.wait();
+  EXPECT_EQ(outcome(co_client, expected.co_client), 0);
+  EXPECT_EQ(outcome(outsider, expected.outsider), 0);
 }
 
 class BlastRadiusOfOneKind : public BlastRadius {};
@@ -117,13 +161,31 @@ INSTANTIATE_TEST_SUITE_P(Catalogue, BlastRadiusOfOneKind, ::testing::Values(inje
                          name_of);
 
 TEST_P(BlastRadiusOfOneKind, ClientWithoutMpsLivesAndTheNextOneStarts) {
-  auto outside = start_outside({FIREBREAK_BYSTANDER, "2"});
+  auto outside = start_outside(bystander(CUDA_SUCCESS));
   ASSERT_TRUE(outside.wait_for("running"));
   EXPECT_EQ(start({FIREBREAK_RAISE_FAULT, std::string(GetParam()->name)}).exit_code(), 0);
-  auto next = start({FIREBREAK_BYSTANDER, "1"});
+  auto next = start(bystander(CUDA_SUCCESS));
   EXPECT_TRUE(next.wait_for("running"));
-  EXPECT_EQ(next.exit_code(), 0);
-  EXPECT_EQ(outside.exit_code(), 0);
+  EXPECT_EQ(outcome(next, CUDA_SUCCESS), 0);
+  EXPECT_EQ(outcome(outside, CUDA_SUCCESS), 0);
+}
+
+class BlastRadiusOfTheDevice : public BlastRadius {};
+INSTANTIATE_TEST_SUITE_P(Catalogue, BlastRadiusOfTheDevice,
+                         ::testing::Values(inject::find("fallen-off-the-bus")), name_of);
+
+TEST_P(BlastRadiusOfTheDevice, NobodyStartsUntilAllAreGone) {
+  const CUresult lost = GetParam()->expectation.outsider;
+  auto outside = start_outside(bystander(lost));
+  ASSERT_TRUE(outside.wait_for("running"));
+  // Stays, with its context, until it has seen the error; the server of the domain stays longer.
+  EXPECT_EQ(start({FIREBREAK_RAISE_FAULT, std::string(GetParam()->name)}).exit_code(), 0);
+  EXPECT_EQ(outcome(outside, lost), 0);
+  EXPECT_EQ(start_outside(bystander(CUDA_SUCCESS)).exit_code(), 2);
+  domain_.reset();
+  auto next = start_outside(bystander(CUDA_SUCCESS));
+  EXPECT_TRUE(next.wait_for("running"));
+  EXPECT_EQ(outcome(next, CUDA_SUCCESS), 0);
 }
 
 }  // namespace

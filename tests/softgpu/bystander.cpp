@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // A tenant that does no wrong: launches a small kernel over and over and checks its counter.
-// bystander LIMIT_S [EXPECTED_ERROR]: prints "running" when its first kernel is done, then how it ended.
-// 0: it ended as expected (with that CUDA error, or unharmed at the limit); 1: otherwise; 2: it could not
-// start.
+// bystander LIMIT_S [EXPECTED_ERROR]: prints "running" when its first kernel is done, then how it ended. It
+// works until the limit, or until its standard input has ended.
+// 0: it ended as expected (with that CUDA error, or unharmed); 1: otherwise; 2: it could not start.
+#include <poll.h>
+#include <unistd.h>
+
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
@@ -37,7 +40,12 @@ constexpr std::string_view ptx = R"(.version 7.0
 
 using Seconds = std::chrono::seconds;
 
-/// What the driver answered in the end; CUDA_SUCCESS when `limit` passed unharmed.
+bool told_to_end() {
+  pollfd entry{STDIN_FILENO, POLLIN, 0};
+  return poll(&entry, 1, 0) > 0;
+}
+
+/// What the driver answered in the end; CUDA_SUCCESS when it ended unharmed.
 Result<CUresult> work(const cuda::Driver& driver, Seconds limit) {
   const auto module = cuda::Module::load_ptx(driver, ptx);
   if (!module) return propagate(module);
@@ -52,6 +60,7 @@ Result<CUresult> work(const cuda::Driver& driver, Seconds limit) {
 
   const auto end = std::chrono::steady_clock::now() + limit;
   for (std::uint32_t turn = 1; std::chrono::steady_clock::now() < end; ++turn) {
+    const bool last = told_to_end();
     CUdeviceptr address = counter->address();
     void* arguments[] = {&address};
     CUresult result = count->launch_packed(stream->handle(), cuda::LaunchShape{}, arguments);
@@ -64,6 +73,7 @@ Result<CUresult> work(const cuda::Driver& driver, Seconds limit) {
       std::puts("running");
       std::fflush(stdout);
     }
+    if (last) break;
   }
   return CUDA_SUCCESS;
 }

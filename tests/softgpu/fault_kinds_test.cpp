@@ -3,20 +3,27 @@
 #include <signal.h>
 #include <sys/wait.h>
 
+#include <algorithm>
+#include <cstdlib>
 #include <stdexcept>
 #include <string>
 
 #include "inject/catalogue.h"
 #include "os/spawn.h"
+#include "softgpu/environment.h"
 #include "tests/softgpu/gpu_test.h"
 
 namespace firebreak::test {
 namespace {
 
 int run_and_wait(const std::string& argument) {
-  choose_driver();
   os::SpawnRequest request;
   request.command = {FIREBREAK_RAISE_FAULT, argument};
+  if (choose_driver()) {
+    // A software GPU of its own: a fault of the device lasts as long as another process has the device open.
+    const std::string folder = std::getenv(softgpu::environment::directory);
+    request.environment = {{softgpu::environment::directory, folder + "/" + argument}};
+  }
   const pid_t child = must(os::spawn_process(request));
   int status = 0;
   if (waitpid(child, &status, 0) != child) throw std::runtime_error("waitpid");
@@ -24,12 +31,8 @@ int run_and_wait(const std::string& argument) {
 }
 
 std::string name_of(const ::testing::TestParamInfo<const inject::Kind*>& info) {
-  std::string name;
-  bool capital = true;
-  for (const char c : info.param->name) {
-    if (c != '-') name += capital ? static_cast<char>(c - 'a' + 'A') : c;
-    capital = c == '-';
-  }
+  std::string name(info.param->name);
+  std::ranges::replace(name, '-', '_');
   return name;
 }
 
