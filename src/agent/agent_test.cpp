@@ -275,5 +275,55 @@ TEST_F(AgentTest, NonsenseEndsTheConnectionAndNotTheAgent) {
   join(next, "llm", abi::Role::Active);
 }
 
+TEST_F(AgentTest, AFaultOnPurposeIsTheTenantsToTakeOrRefuse) {
+  Peer active = peer(), operator_ = peer(), watcher = peer();
+  join(active, "llm", abi::Role::Active);
+  ask(watcher, abi::Subscribe{});
+  operator_.send(abi::Inject{"llm", "trap", 3});
+  settle();
+  EXPECT_FALSE(operator_.receive().has_value());
+  const auto forwarded = std::get<abi::Inject>(active.receive().value().message);
+  EXPECT_EQ(forwarded.kind, "trap");
+  EXPECT_EQ(forwarded.commits, 3u);
+  active.send(abi::Injected{17, ""});
+  settle();
+  EXPECT_EQ(std::get<abi::Injected>(operator_.receive().value().message).raised_at_ns, 17);
+  const auto event = std::get<abi::Event>(watcher.receive().value().message);
+  EXPECT_EQ(event.what, "injected");
+  EXPECT_EQ(event.tenant, "llm");
+  EXPECT_EQ(event.pid, active.pid());
+  EXPECT_EQ(event.at_ns, 17);
+  EXPECT_EQ(event.text, "trap");
+
+  operator_.send(abi::Inject{"llm", "trap", 1});
+  settle();
+  active.send(abi::Injected{0, "not today"});
+  settle();
+  EXPECT_EQ(std::get<abi::Refused>(operator_.receive().value().message).reason, "not today");
+  EXPECT_FALSE(watcher.receive().has_value());
+}
+
+TEST_F(AgentTest, AFaultOnPurposeNeedsATenantThatIsThereAndFree) {
+  Peer active = peer(), operator_ = peer(), other = peer();
+  EXPECT_THAT(refusal(operator_, abi::Inject{"llm", "trap", 1}), HasSubstr("no tenant 'llm'"));
+  join(active, "llm", abi::Role::Active);
+  operator_.send(abi::Inject{"llm", "trap", 1});
+  settle();
+  EXPECT_THAT(refusal(other, abi::Inject{"llm", "trap", 1}), HasSubstr("already waits"));
+  active.hang_up();
+  settle();
+  EXPECT_EQ(std::get<abi::Refused>(operator_.receive().value().message).reason, "the tenant ended first");
+}
+
+TEST_F(AgentTest, AnAnswerToAFaultThatNobodyAskedForIsNothing) {
+  Peer active = peer(), watcher = peer();
+  join(active, "llm", abi::Role::Active);
+  ask(watcher, abi::Subscribe{});
+  active.send(abi::Injected{17, ""});
+  settle();
+  EXPECT_FALSE(watcher.receive().has_value());
+  EXPECT_FALSE(active.receive().has_value());
+}
+
 }  // namespace
 }  // namespace firebreak::agent
