@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+/// The lines that CUDA prints in its core dump mode (CUDA_ENABLE_COREDUMP_ON_EXCEPTION=1) with
+/// CUDA_COREDUMP_SHOW_PROGRESS=1, to the standard error of the process whose kernel raised the exception, and
+/// of no other (measured on an H100 under MPS). They come about 3 ms after the dump has begun.
+#pragma once
+
+#include <sys/types.h>
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "fault/fault.h"
+
+namespace firebreak::fault {
+
+/// What the lines of one exception say.
+struct CoreDumpException {
+  std::string type;  ///< as NVIDIA names it: "CUDBG_EXCEPTION_WARP_MISALIGNED_ADDRESS"
+  std::optional<std::uint32_t> device;
+  std::optional<std::uint32_t> sm;
+  std::optional<std::uint32_t> warp;  ///< empty also when the warp had left
+  std::optional<std::uint64_t> program_counter;
+  std::string kernel;  ///< mangled, as it is printed; empty: not told (yet)
+};
+
+/// Reads the lines of one process, one at a time.
+class CoreDumpReader {
+ public:
+  /// The exception, once its program counter is told and again once its kernel is; the lines between them are
+  /// a fraction of a millisecond apart, but the second does not always come.
+  std::optional<CoreDumpException> read(std::string_view line);
+
+ private:
+  CoreDumpException exception_;
+  bool in_exception_ = false;
+};
+
+/// The fault that an exception of `pid` is.
+Fault from_core_dump(const CoreDumpException& exception, pid_t pid, Monotonic when);
+
+}  // namespace firebreak::fault

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "fault/mps_log.h"
+
+#include <algorithm>
+#include <cctype>
+#include <charconv>
+
+namespace firebreak::fault {
+namespace {
+
+constexpr std::size_t longest_text = 300;
+
+/// In lower case. NVIDIA documents no texts, and they change between drivers, so these are the words that a
+/// line about a fault cannot do without.
+constexpr std::string_view fault_words[] = {"fatal", "fault", "exception", "uncontained",
+                                            "with work on the gpu"};
+/// What stands in front of a client's number.
+constexpr std::string_view client_words[] = {
+    "client pid ", "client process ", "client ", "pid ", "pid=", "pid: "};
+
+std::string lower(std::string_view text) {
+  std::string result(text);
+  std::ranges::transform(result, result.begin(),
+                         [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return result;
+}
+
+/// What follows "[DATE TIME WRITER PID] "; empty when the line begins otherwise.
+std::string_view after_prefix(std::string_view line) {
+  if (!line.starts_with('[')) return {};
+  const std::size_t end = line.find("] ");
+  if (end == std::string_view::npos || end > 80) return {};
+  return line.substr(end + 2);
+}
+
+std::optional<pid_t> client_of(std::string_view text) {
+  for (const std::string_view word : client_words) {
+    const std::size_t found = text.find(word);
+    if (found == std::string_view::npos) continue;
+    const std::string_view number = text.substr(found + word.size());
+    pid_t pid = 0;
+    const auto parsed = std::from_chars(number.data(), number.data() + number.size(), pid);
+    if (parsed.ec == std::errc{} && pid > 0) return pid;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::optional<MpsLogLine> parse_mps_log(std::string_view line) {
+  std::string_view text = after_prefix(line);
+  while (text.ends_with('\n') || text.ends_with('\r')) text.remove_suffix(1);
+  if (text.empty()) return std::nullopt;
+  text = text.substr(0, longest_text);
+  const std::string words = lower(text);
+  const bool tells = std::ranges::any_of(
+      fault_words, [&](std::string_view word) { return words.find(word) != std::string::npos; });
+  if (!tells) return std::nullopt;
+  return MpsLogLine{std::string(text), client_of(words)};
+}
+
+}  // namespace firebreak::fault

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cstdlib>
+#include <random>
+
+#include "fault/core_dump.h"
+#include "fault/mps_log.h"
+
+namespace firebreak::fault {
+namespace {
+
+constexpr std::array dump_lines{
+    "[00:40:46.606419] coredump: SM 124/132 has finished state collection\n",
+    "[06:43:15.209195] coredump: Detected an exception of type CUDBG_EXCEPTION_WARP_MISALIGNED_ADDRESS (6)\n",
+    "[06:43:15.209202] coredump:   - Device: 0\n",
+    "[06:43:15.209206] coredump:   - SM: 124\n",
+    "[06:43:15.209208] coredump:   - Warp: 3\n",
+    "[06:43:15.209210] coredump:   - PC 0x7462c3bac310\n",
+    "[06:43:15.209477] coredump: Stack trace (lane masks: active 0xFFFFFFFF, valid 0xFFFFFFFF):\n",
+    "[06:43:15.209486] coredump:   #0\t0x7462c3bac620\t_Z6roguePi\n",
+};
+
+TEST(CoreDumpReader, NamesTheExceptionThenTheKernel) {
+  CoreDumpReader reader;
+  std::vector<CoreDumpException> seen;
+  for (const char* line : dump_lines) {
+    if (const auto exception = reader.read(line)) seen.push_back(*exception);
+  }
+  ASSERT_EQ(seen.size(), 2u);
+  EXPECT_EQ(seen[0].type, "CUDBG_EXCEPTION_WARP_MISALIGNED_ADDRESS");
+  EXPECT_EQ(seen[0].device, 0u);
+  EXPECT_EQ(seen[0].sm, 124u);
+  EXPECT_EQ(seen[0].warp, 3u);
+  EXPECT_EQ(seen[0].program_counter, 0x7462c3bac310u);
+  EXPECT_EQ(seen[0].kernel, "");
+  EXPECT_EQ(seen[1].kernel, "_Z6roguePi");
+  const Fault fault = from_core_dump(seen[1], 77, from_ns(5));
+  EXPECT_EQ(fault.kind, "WARP_MISALIGNED_ADDRESS, SM 124, warp 3, PC 0x7462c3bac310, kernel _Z6roguePi");
+  EXPECT_EQ(fault.fault_class, FaultClass::Sm);
+  EXPECT_EQ(fault.pid, 77);
+  EXPECT_EQ(fault.source, FaultSource::CoreDump);
+}
+
+TEST(CoreDumpReader, AWarpThatHasLeftIsLeftEmpty) {
+  CoreDumpReader reader;
+  reader.read(
+      "[00:40:46.611453] coredump: Detected an exception of type CUDBG_EXCEPTION_WARP_ILLEGAL_ADDRESS (14)");
+  reader.read("[00:40:46.611462] coredump:   - Warp: exception was detected after the warp has exited");
+  const auto exception = reader.read("[00:40:46.611465] coredump:   - PC 0x7f31abb9f6d0");
+  ASSERT_TRUE(exception);
+  EXPECT_FALSE(exception->warp);
+  EXPECT_EQ(from_core_dump(*exception, 1, from_ns(0)).fault_class, FaultClass::MmuReplayable);
+}
+
+TEST(CoreDumpReader, LeavesOtherOutputAlone) {
+  CoreDumpReader reader;
+  EXPECT_FALSE(reader.read("step 5 of 9"));
+  EXPECT_FALSE(reader.read("[06:43:15.209210] coredump:   - PC 0x7462c3bac310"));
+  EXPECT_FALSE(
+      reader.read("I saw: [06:43:15] coredump: Detected an exception of type CUDBG_EXCEPTION_X (6)"));
+  reader.read("[06:43:15.209195] coredump: Detected an exception of type nonsense");
+  EXPECT_FALSE(reader.read("[06:43:15.209210] coredump:   - PC 0x7462c3bac310"));
+  EXPECT_FALSE(reader.read(""));
+}
+
+TEST(MpsLog, ALineOfAFaultNamesItsClient) {
+  const auto line =
+      parse_mps_log("[2026-11-21 14:39:55.123 Server  4711] Client 815 encountered a fatal exception\n");
+  ASSERT_TRUE(line);
+  EXPECT_EQ(line->text, "Client 815 encountered a fatal exception");
+  EXPECT_EQ(line->client, 815);
+}
+
+TEST(MpsLog, AFaultWithoutAClientIsStillOne) {
+  const auto line = parse_mps_log("[2026-11-21 14:39:55.123 Other  4711] Server status change to FAULT");
+  ASSERT_TRUE(line);
+  EXPECT_FALSE(line->client);
+}
+
+TEST(MpsLog, WhatIsNoFaultOrNotOfTheServerIsNothing) {
+  EXPECT_FALSE(parse_mps_log("[2026-11-21 14:39:55.123 Server  4711] New client 815 connected"));
+  EXPECT_FALSE(parse_mps_log("Segmentation fault"));
+  EXPECT_FALSE(parse_mps_log("[fault"));
+  EXPECT_FALSE(parse_mps_log(""));
+}
+
+TEST(TextSources, SurviveMutatedLines) {
+  const char* given = std::getenv("FIREBREAK_TEST_SEED");
+  const unsigned seed =
+      given != nullptr ? static_cast<unsigned>(std::strtoul(given, nullptr, 10)) : std::random_device{}();
+  SCOPED_TRACE("FIREBREAK_TEST_SEED=" + std::to_string(seed));
+  std::mt19937 random(seed);
+  CoreDumpReader reader;
+  int told = 0;
+  for (int round = 0; round < 10'000; ++round) {
+    std::string line = round % 5 == 0 ? "[2026-11-21 14:39:55.123 Server  4711] Client 815 had a fatal fault"
+                                      : dump_lines[random() % dump_lines.size()];
+    for (auto i = random() % 3; i > 0 && !line.empty(); --i) {
+      const std::size_t at = random() % line.size();
+      if (random() % 2 == 0) {
+        line[at] = static_cast<char>(random());
+      } else {
+        line.erase(at, random() % 20);
+      }
+    }
+    if (const auto exception = reader.read(line)) {
+      ++told;
+      ASSERT_FALSE(from_core_dump(*exception, 1, from_ns(0)).kind.empty()) << line;
+    }
+    if (const auto log = parse_mps_log(line)) {
+      ASSERT_TRUE(!log->client || *log->client > 0) << line;
+    }
+  }
+  EXPECT_GT(told, 100);
+}
+
+}  // namespace
+}  // namespace firebreak::fault
