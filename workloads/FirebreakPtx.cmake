@@ -26,8 +26,8 @@ function(firebreak_ptx name)
   endif()
   set(embedded ${CMAKE_CURRENT_BINARY_DIR}/${name}_ptx.cpp)
   add_custom_command(OUTPUT ${embedded}
-    COMMAND ${CMAKE_COMMAND} -D PTX=${ptx} -D NAME=${name} -D OUT=${embedded}
-            -P ${PROJECT_SOURCE_DIR}/workloads/embed_ptx.cmake
-    DEPENDS ${ptx} ${PROJECT_SOURCE_DIR}/workloads/embed_ptx.cmake VERBATIM)
+    COMMAND ${CMAKE_COMMAND} -D IN=${ptx} -D NAMESPACE=firebreak::workloads::${name} -D FUNCTION=ptx
+            -D OUT=${embedded} -P ${PROJECT_SOURCE_DIR}/cmake/embed_text.cmake
+    DEPENDS ${ptx} ${PROJECT_SOURCE_DIR}/cmake/embed_text.cmake VERBATIM)
   set(${name}_PTX_SOURCE ${embedded} PARENT_SCOPE)
 endfunction()

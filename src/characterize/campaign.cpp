@@ -33,7 +33,7 @@ Result<Ending> carry_out(const Campaign& campaign, const Clock& clock, Results& 
   while (!left.empty()) {
     const Step step = left.front();
     left.erase(left.begin());
-    progress.kind = step.kind;
+    progress.place = step.place;
     progress.repeat = step.repeat;
     progress.steps_left = left.size() + 1;
     progress.spent = clock.now() - began;

@@ -46,10 +46,11 @@ std::vector<Step> plan(std::size_t kinds, int repeat, std::uint64_t seed) {
   std::mt19937_64 random(seed);
   for (int i = 1; i <= repeat; ++i) {
     std::vector<Step> round;
-    for (std::size_t kind = 0; kind < kinds; ++kind) round.push_back({kind, i});
+    for (std::size_t kind = 0; kind < kinds; ++kind) round.push_back({kind, i, 0});
     // Not std::shuffle: what it draws is the library's choice, and a seed has to mean the same everywhere.
     for (std::size_t left = round.size(); left > 1; --left)
       std::swap(round[left - 1], round[random() % left]);
+    for (std::size_t place = 0; place < round.size(); ++place) round[place].place = place;
     steps.insert(steps.end(), round.begin(), round.end());
   }
   return steps;
@@ -76,7 +77,7 @@ std::string duration_words(Nanoseconds duration) {
 }
 
 std::string to_line(const Progress& progress) {
-  std::string line = fmt::format("kind {} of {}, repeat {} of {}", progress.kind + 1, progress.kinds,
+  std::string line = fmt::format("kind {} of {}, repeat {} of {}", progress.place + 1, progress.kinds,
                                  progress.repeat, progress.repeats);
   if (progress.steps_done == 0) return line;
   const auto each = progress.spent / static_cast<std::int64_t>(progress.steps_done);

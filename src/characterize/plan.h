@@ -17,6 +17,7 @@ namespace firebreak::characterize {
 struct Step {
   std::size_t kind = 0;  ///< its place among the kinds that were asked for
   int repeat = 1;
+  std::size_t place = 0;  ///< in the order of its repeat, from 0
 };
 
 /// The kinds that a list names: kinds by their names, classes by their keys ("sm", "mmu_replayable"; dashes
@@ -35,7 +36,7 @@ std::vector<Step> left_of(const std::vector<Step>& steps, const std::vector<std:
 
 /// "kind 12 of 41, repeat 3 of 10, about 4 min 10 s left"; without the time while nothing is known of it.
 struct Progress {
-  std::size_t kind = 0;  ///< place from 0
+  std::size_t place = 0;  ///< of this kind in the order of this repeat, from 0
   std::size_t kinds = 0;
   int repeat = 1;
   int repeats = 1;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "characterize/result_json.h"
+
 #include <nlohmann/json.hpp>
 
-#include "characterize/result.h"
 #include "characterize/summary_json.h"
 
 namespace firebreak::characterize {
@@ -27,14 +28,6 @@ void read(const json& from, const char* key, std::optional<T>& into) {
   if (!value.is_null()) into = value.get<T>();
 }
 
-json machine_json(const platform::Machine& machine) {
-  return {{"gpu", machine.gpu},
-          {"driver", machine.driver},
-          {"linux", machine.linux_release},
-          {"commit", machine.commit},
-          {"date", machine.date}};
-}
-
 platform::Machine machine_from(const json& from) {
   platform::Machine machine;
   read(from, "gpu", machine.gpu);
@@ -43,14 +36,6 @@ platform::Machine machine_from(const json& from) {
   read(from, "commit", machine.commit);
   read(from, "date", machine.date);
   return machine;
-}
-
-json expected_json(const Expected& expected) {
-  return {{"kind", expected.kind},           {"summary", expected.summary},
-          {"class", expected.fault_class},   {"faulter", expected.faulter},
-          {"co_client", expected.co_client}, {"outsider", expected.outsider},
-          {"xids", expected.xids},           {"first_seen_by", expected.first_seen_by},
-          {"measured", expected.measured}};
 }
 
 Expected expected_from(const json& from) {
@@ -146,26 +131,6 @@ Restart restart_from(const json& from) {
   return restart;
 }
 
-json run_json(const Run& run) {
-  json out{{"kind", run.kind},
-           {"repeat", run.repeat},
-           {"date", run.date},
-           {"refused", run.refused},
-           {"problem", run.problem},
-           {"took_ms", run.took_ms},
-           {"participants", json::object()},
-           {"signals", json::array()}};
-  for (const auto& [role, participant] : run.participants)
-    out["participants"][role] = participant_json(participant);
-  for (const Signal& signal : run.signals) out["signals"].push_back(signal_json(signal));
-  out["attribution"] = attribution_json(run.attribution);
-  out["restart"] = restart_json(run.restart);
-  out["memory_left_bytes"] = optional_json(run.memory_left_bytes);
-  out["notes"] = run.notes;
-  out["mismatches"] = run.mismatches;
-  return out;
-}
-
 Run run_from(const json& from) {
   Run run;
   read(from, "kind", run.kind);
@@ -199,6 +164,42 @@ Results results_from(const json& from) {
 }
 
 }  // namespace
+
+json machine_json(const platform::Machine& machine) {
+  return {{"gpu", machine.gpu},
+          {"driver", machine.driver},
+          {"linux", machine.linux_release},
+          {"commit", machine.commit},
+          {"date", machine.date}};
+}
+
+json expected_json(const Expected& expected) {
+  return {{"kind", expected.kind},           {"summary", expected.summary},
+          {"class", expected.fault_class},   {"faulter", expected.faulter},
+          {"co_client", expected.co_client}, {"outsider", expected.outsider},
+          {"xids", expected.xids},           {"first_seen_by", expected.first_seen_by},
+          {"measured", expected.measured}};
+}
+
+json run_json(const Run& run) {
+  json out{{"kind", run.kind},
+           {"repeat", run.repeat},
+           {"date", run.date},
+           {"refused", run.refused},
+           {"problem", run.problem},
+           {"took_ms", run.took_ms},
+           {"participants", json::object()},
+           {"signals", json::array()}};
+  for (const auto& [role, participant] : run.participants)
+    out["participants"][role] = participant_json(participant);
+  for (const Signal& signal : run.signals) out["signals"].push_back(signal_json(signal));
+  out["attribution"] = attribution_json(run.attribution);
+  out["restart"] = restart_json(run.restart);
+  out["memory_left_bytes"] = optional_json(run.memory_left_bytes);
+  out["notes"] = run.notes;
+  out["mismatches"] = run.mismatches;
+  return out;
+}
 
 std::string to_json(const Results& results) {
   json out{{"what", "firebreak characterize"},

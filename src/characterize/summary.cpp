@@ -103,7 +103,9 @@ Spread spread_of(std::vector<double> values) {
   std::ranges::sort(values);
   spread.count = values.size();
   spread.min = values.front();
+  spread.p25 = nearest_rank(values, 0.25);
   spread.p50 = nearest_rank(values, 0.50);
+  spread.p75 = nearest_rank(values, 0.75);
   spread.p99 = nearest_rank(values, 0.99);
   spread.max = values.back();
   spread.values = std::move(values);

@@ -15,7 +15,9 @@ namespace firebreak::characterize {
 struct Spread {
   std::size_t count = 0;
   double min = 0;
+  double p25 = 0;
   double p50 = 0;
+  double p75 = 0;
   double p99 = 0;
   double max = 0;
   std::vector<double> values;  ///< sorted

@@ -8,25 +8,27 @@ namespace {
 
 using json = nlohmann::ordered_json;
 
-json spread_json(const Spread& spread) {
-  return {{"count", spread.count},
-          {"p50", spread.p50},
-          {"p99", spread.p99},
-          {"min", spread.min},
-          {"max", spread.max}};
-}
-
-json optional_spread_json(const std::optional<Spread>& spread) {
-  return spread ? spread_json(*spread) : json();
-}
-
-json spreads_json(const std::map<std::string, Spread>& spreads) {
-  json out = json::object();
-  for (const auto& [name, spread] : spreads) out[name] = spread_json(spread);
+json spread_json(const Spread& spread, Values values) {
+  json out{{"count", spread.count},
+           {"p50", spread.p50},
+           {"p99", spread.p99},
+           {"min", spread.min},
+           {"max", spread.max}};
+  if (values == Values::All) out["values"] = spread.values;
   return out;
 }
 
-json kind_json(const KindSummary& kind) {
+json optional_spread_json(const std::optional<Spread>& spread, Values values) {
+  return spread ? spread_json(*spread, values) : json();
+}
+
+json spreads_json(const std::map<std::string, Spread>& spreads, Values values) {
+  json out = json::object();
+  for (const auto& [name, spread] : spreads) out[name] = spread_json(spread, values);
+  return out;
+}
+
+json kind_json(const KindSummary& kind, Values values) {
   return {{"kind", kind.expected.kind},
           {"class", kind.expected.fault_class},
           {"runs", kind.runs},
@@ -36,21 +38,21 @@ json kind_json(const KindSummary& kind) {
           {"fates", kind.fates},
           {"xids", kind.xids},
           {"first_seen_by", kind.first_seen_by},
-          {"signal_ms", spreads_json(kind.signal_ms)},
-          {"stall_ms", spreads_json(kind.stall_ms)},
-          {"served_ms", optional_spread_json(kind.served_ms)},
+          {"signal_ms", spreads_json(kind.signal_ms, values)},
+          {"stall_ms", spreads_json(kind.stall_ms, values)},
+          {"served_ms", optional_spread_json(kind.served_ms, values)},
           {"not_served", kind.not_served},
-          {"new_client_start_ms", optional_spread_json(kind.new_client_start_ms)},
-          {"memory_left_bytes", optional_spread_json(kind.memory_left_bytes)},
+          {"new_client_start_ms", optional_spread_json(kind.new_client_start_ms, values)},
+          {"memory_left_bytes", optional_spread_json(kind.memory_left_bytes, values)},
           {"attribution", kind.attribution},
           {"mismatches", kind.mismatches}};
 }
 
 }  // namespace
 
-json summary_json(const Summary& summary) {
+json summary_json(const Summary& summary, Values values) {
   json out{{"typical_runs", summary.typical_runs}, {"kinds", json::array()}};
-  for (const KindSummary& kind : summary.kinds) out["kinds"].push_back(kind_json(kind));
+  for (const KindSummary& kind : summary.kinds) out["kinds"].push_back(kind_json(kind, values));
   return out;
 }
 

@@ -7,6 +7,9 @@
 
 namespace firebreak::characterize {
 
-nlohmann::ordered_json summary_json(const Summary& summary);
+/// Whether every single value goes along with the percentiles.
+enum class Values { None, All };
+
+nlohmann::ordered_json summary_json(const Summary& summary, Values values = Values::None);
 
 }  // namespace firebreak::characterize

@@ -7,6 +7,7 @@
 #include <cstdlib>
 
 #include "characterize/campaign.h"
+#include "characterize/page.h"
 #include "characterize/plan.h"
 #include "characterize/text.h"
 #include "cli/commands.h"
@@ -29,6 +30,8 @@ struct Options {
   int repeat = 3;
   std::uint64_t seed = 1;
   std::string json_path;
+  std::string html_path;
+  std::string against_path;
   bool resume = false;
   double budget_s = 0;
 };
@@ -93,6 +96,15 @@ Status take_up(const Options& options, chz::Results& results) {
   return {};
 }
 
+Result<std::optional<chz::Results>> read_against(const Options& options) {
+  if (options.against_path.empty()) return std::nullopt;
+  const auto text = chz::read_file(options.against_path);
+  if (!text) return propagate(text);
+  auto against = chz::parse_results(*text);
+  if (!against) return propagate(against, options.against_path);
+  return std::move(*against);
+}
+
 chz::Settings settings_for(const Options& options, const platform::Platform& platform) {
   chz::Settings settings;
   settings.programs = program_folder();
@@ -105,10 +117,20 @@ Status keep(const Options& options, const chz::Results& results) {
   return options.json_path.empty() ? Status() : chz::write_file(options.json_path, chz::to_json(results));
 }
 
+/// What the command line wants to see of it.
+Status show(const Options& options, const chz::Results& results, const chz::Summary& summary,
+            const std::optional<chz::Results>& against) {
+  fmt::print("{}", chz::render(summary));
+  std::optional<chz::Comparison> comparison;
+  if (against) comparison = chz::compare(*against, results);
+  if (comparison) fmt::print("\n{}", chz::render(*comparison));
+  if (options.html_path.empty()) return {};
+  return chz::write_file(options.html_path, chz::to_html(results, comparison ? &*comparison : nullptr));
+}
+
 /// The line about how it ended, and the exit status.
 int conclude(chz::Ending ending, const Options& options, const chz::Results& results,
              const chz::Summary& summary) {
-  fmt::print("{}", chz::render(summary));
   if (!results.finished) {
     const char* why = ending == chz::Ending::Interrupted ? "interrupted" : "the time is up";
     const std::string on = options.json_path.empty() ? "" : "; the same command with --resume goes on";
@@ -131,6 +153,8 @@ int run(const Options& options) {
   if (options.resume) {
     if (Status taken = take_up(options, *results); !taken) return complain(to_string(taken.error()));
   }
+  const auto against = read_against(options);
+  if (!against) return complain(to_string(against.error()));
   ProgressLine line;
   chz::Campaign campaign;
   campaign.settings = settings_for(options, *platform);
@@ -142,7 +166,11 @@ int run(const Options& options) {
   const auto ending = chz::carry_out(campaign, SystemClock(), *results);
   line.clear();
   if (!ending) return complain(to_string(ending.error()));
-  return conclude(*ending, options, *results, chz::summarize(*results));
+  const chz::Summary summary = chz::summarize(*results);
+  if (Status kept = keep(options, *results); !kept) return complain(to_string(kept.error()));
+  if (Status shown = show(options, *results, summary, *against); !shown)
+    return complain(to_string(shown.error()));
+  return conclude(*ending, options, *results, summary);
 }
 
 }  // namespace
@@ -163,6 +191,9 @@ void add_characterize(CLI::App& app, Action& action) {
   command->add_option("--seed", options->seed, "Of the order of the runs")->capture_default_str();
   CLI::Option* json = command->add_option("--json", options->json_path,
                                           "Write all results to this file, anew after each run");
+  command->add_option("--html", options->html_path, "Write a page with tables and charts to this file");
+  command->add_option("--against", options->against_path,
+                      "Say what changed since the results in this file, made by --json before");
   command->add_flag("--resume", options->resume, "Go on with the runs that this file holds")->needs(json);
   command->add_option("--budget-s", options->budget_s, "Stop after that many seconds")
       ->check(CLI::PositiveNumber);

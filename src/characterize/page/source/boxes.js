@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+// Box plots: how long after the launch each source spoke, how long survivors stood still, when a new client was served.
+import * as Plot from "@observablehq/plot";
+import { figure, legend, section } from "./dom.js";
+import { afterwards, classes, kindsByClass, sources } from "./words.js";
+
+/// A logarithmic axis has no zero; nothing here is that quick.
+const least = 0.01;
+
+function drawing(kinds, values, styles, { domain, title }) {
+  const used = Object.keys(styles).filter((key) => values.some((value) => value.key === key));
+  const rowHeight = 9;
+  const height = kinds.length * (used.length * rowHeight + 7) + 52;
+  return Plot.plot({
+    width: 860,
+    height,
+    marginLeft: 190,
+    marginRight: 14,
+    marginTop: 6,
+    marginBottom: 38,
+    x: { type: "log", domain, label: title, labelAnchor: "center", labelArrow: "none", grid: true, tickFormat: (d) => `${d}` },
+    y: { domain: used, axis: null, padding: 0.12 },
+    fy: { domain: kinds.map(({ kind }) => kind), label: null, axis: "left", padding: 0.16, tickSize: 0 },
+    style: { fontSize: "12px" },
+    marks: [
+      Plot.frame({ stroke: "#e4e4e4" }),
+      Plot.boxX(values, {
+        x: "ms", y: "key", fy: "kind", r: 1.5,
+        fill: ({ key }) => styles[key].color, stroke: ({ key }) => styles[key].color, fillOpacity: 0.45,
+      }),
+    ],
+  });
+}
+
+/// [{kind, key, ms}] of what `pick` finds in a kind: {key: {values}}.
+function valuesOf(kinds, pick) {
+  return kinds.flatMap((kind) =>
+    Object.entries(pick(kind)).flatMap(([key, spread]) =>
+      (spread?.values ?? []).map((value) => ({ kind: kind.kind, key, ms: Math.max(value, least) }))));
+}
+
+const signalTimes = (kind) => kind.signal_ms;
+const timesAfterwards = (kind) => ({ ...kind.stall_ms, ...(kind.served_ms ? { served: kind.served_ms } : {}) });
+
+function domainOf(values) {
+  const all = values.map(({ ms }) => ms);
+  return [10 ** Math.floor(Math.log10(Math.min(...all))), 10 ** Math.ceil(Math.log10(Math.max(...all) * 1.02))];
+}
+
+function boxes(report, pick, styles, title, tag) {
+  const groups = kindsByClass(report);
+  const everything = valuesOf(groups.flatMap(([, kinds]) => kinds), pick).filter(({ key }) => styles[key]);
+  if (everything.length === 0) return [];
+  const domain = domainOf(everything);
+  const used = Object.keys(styles).filter((key) => everything.some((value) => value.key === key));
+  const figures = groups.flatMap(([key, kinds]) => {
+    const values = valuesOf(kinds, pick).filter((value) => styles[value.key]);
+    const shown = kinds.filter(({ kind }) => values.some((value) => value.kind === kind));
+    return shown.length === 0 ? [] : [figure(classes[key] ?? key, drawing(shown, values, styles, { domain, title }), { [`data-${tag}`]: key })];
+  });
+  return [legend(used.map((key) => styles[key])), ...figures];
+}
+
+export function signalBoxes(report) {
+  return section(
+    "When each source says so",
+    "From the faulting launch to the first word of each source. A box holds the middle half of the runs, its line is the median, the whiskers reach to the last value within one and a half box lengths; what lies beyond is a dot.",
+    ...boxes(report, signalTimes, sources, "milliseconds from the launch (logarithmic)", "signals"),
+  );
+}
+
+export function afterwardsBoxes(report) {
+  return section(
+    "What survivors feel, and when the domain is of use again",
+    "The longest time without a finished kernel around the fault, for each victim that lived; and the first kernel of a new client in the faulter's domain, after the launch of the fault, its own start included.",
+    ...boxes(report, timesAfterwards, afterwards, "milliseconds (logarithmic)", "afterwards"),
+  );
+}

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// An element with attributes and children; text is never read as markup.
+export function element(name, attributes = {}, ...children) {
+  const made = document.createElement(name);
+  for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
+  made.append(...children.flat());
+  return made;
+}
+
+export function table(heads, rows, attributes = {}) {
+  const head = element("thead", {}, element("tr", {}, heads.map((text) => element("th", { scope: "col" }, text))));
+  return element("table", attributes, head, element("tbody", {}, rows));
+}
+
+export const row = (cells, attributes = {}) =>
+  element("tr", attributes, cells.map((cell) => (cell instanceof Element && cell.matches("th, td") ? cell : element("td", {}, cell))));
+
+export const section = (title, explanation, ...children) =>
+  element("section", {}, element("h2", {}, title), element("p", { class: "explanation" }, explanation), ...children);
+
+/// A drawing with its title; kept on one page of paper.
+export const figure = (title, drawing, attributes = {}) =>
+  element("figure", { ...attributes }, element("figcaption", {}, title), drawing);
+
+/// A legend of coloured squares: [{label, color}, …].
+export const legend = (entries) =>
+  element("p", { class: "legend" }, entries.map(({ label, color }) =>
+    element("span", {}, element("i", { style: `background:${color}` }), label)));

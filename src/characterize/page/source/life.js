@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+// The life of one fault of each class: launch, who detects it, who is told, who stands still, and the new start.
+import * as Plot from "@observablehq/plot";
+import { figure, legend, section } from "./dom.js";
+import { classes, ms, roles, shortFate, sourceLabel, sources } from "./words.js";
+
+const colors = { running: "#cfe3d4", stalled: "#f2b866", starting: "#bcd3ec" };
+const newClient = "new client, same domain";
+
+/// One mark a source: its first signal with a label, the later ones without.
+function signalRows(run) {
+  const first = new Map();
+  const later = [];
+  for (const signal of run.signals) {
+    const at = { row: sourceLabel(signal.source), ms: signal.after_ms, color: sources[signal.source]?.color ?? "#000" };
+    if (first.has(at.row)) later.push(at);
+    else first.set(at.row, { ...at, label: `${ms(at.ms)} ms  ${signal.kind}` });
+  }
+  return { first: [...first.values()], later };
+}
+
+/// What a process did until it died or the drawing ends.
+function processParts(role, participant, end) {
+  const row = roles[role];
+  const died = participant.error_ms ?? participant.end_ms;
+  const until = died ?? end;
+  const stall = died === null ? participant.longest_stall : null;
+  if (!stall) return [{ row, from: null, to: until, state: "running" }];
+  return [
+    { row, from: null, to: stall.from_ms, state: "running" },
+    { row, from: stall.from_ms, to: stall.to_ms, state: "stalled" },
+    { row, from: stall.to_ms, to: until, state: "running" },
+  ];
+}
+
+function deaths(run) {
+  return Object.entries(run.participants).flatMap(([role, participant]) => {
+    const at = participant.error_ms ?? participant.end_ms;
+    if (at === null || at === undefined) return [];
+    return [{ row: roles[role], ms: at, label: `${ms(at)} ms  ${shortFate(participant.error || participant.end)}` }];
+  });
+}
+
+/// A stall worth a label stands beside its own bar.
+const stallLabels = (run) =>
+  Object.entries(run.participants).flatMap(([role, { longest_stall: stall, error, end }]) =>
+    stall && !error && !end ? [{ row: roles[role], ms: stall.to_ms, label: `stood still for ${ms(stall.to_ms - stall.from_ms)} ms` }] : []);
+
+function drawing(run) {
+  const { first, later } = signalRows(run);
+  const restart = run.restart.served_ms === null ? [] : [{ row: newClient, from: run.restart.asked_ms, to: run.restart.served_ms, state: "starting" }];
+  const dead = deaths(run);
+  const stalls = stallLabels(run);
+  const times = [...first, ...later, ...dead, ...stalls].map(({ ms: at }) => at).concat(restart.map(({ to }) => to));
+  const end = Math.max(...times, 1) * 1.06;
+  const begin = -end * 0.03;
+  const bars = Object.keys(roles)
+    .filter((role) => run.participants[role])
+    .flatMap((role) => processParts(role, run.participants[role], end))
+    .concat(restart)
+    .map((part) => ({ ...part, from: Math.max(part.from ?? begin, begin) }));
+  const rows = [...first.map(({ row }) => row), ...Object.values(roles), newClient];
+  const label = { x: "ms", y: "row", text: "label", dx: 9, textAnchor: "start", fill: "#222", stroke: "white", strokeWidth: 4 };
+  return Plot.plot({
+    width: 860,
+    height: rows.length * 23 + 42,
+    marginLeft: 170,
+    marginRight: 190,
+    marginBottom: 34,
+    x: { domain: [begin, end], label: "milliseconds after the faulting launch", labelAnchor: "center", labelArrow: "none", grid: true, ticks: 8 },
+    y: { domain: rows, label: null, tickSize: 0, padding: 0.35 },
+    style: { fontSize: "12px" },
+    marks: [
+      Plot.barX(bars, { x1: "from", x2: "to", y: "row", fill: ({ state }) => colors[state] }),
+      Plot.ruleX([0], { stroke: "#222", strokeDasharray: "3 2" }),
+      Plot.dot(later, { x: "ms", y: "row", r: 3.5, stroke: "color", fill: "white" }),
+      Plot.dot(first, { x: "ms", y: "row", r: 5, fill: "color" }),
+      Plot.dot(dead, { x: "ms", y: "row", r: 5, symbol: "times", stroke: "#b3402e", strokeWidth: 2.5 }),
+      Plot.text([...first, ...dead, ...stalls], label),
+      Plot.text(restart, { ...label, x: "to", text: ({ to }) => `served after ${ms(to)} ms` }),
+    ],
+  });
+}
+
+export function lives(report) {
+  const figures = Object.keys(classes)
+    .filter((key) => report.lives[key])
+    .map((key) => figure(`${classes[key]}: ${report.lives[key].kind}, one typical run`, drawing(report.lives[key]), { "data-life": key }));
+  return section(
+    "The life of one fault",
+    "One typical run of each class. A filled dot is the first word of a source, an empty one a later word of the same; a cross is the end of a process. " +
+      "The new client is started when the fault has done its work, and its bar is mostly its own start.",
+    legend([
+      { label: "its kernels run", color: colors.running },
+      { label: "its GPU stands still", color: colors.stalled },
+      { label: "a new client starts", color: colors.starting },
+    ]),
+    ...figures,
+  );
+}
