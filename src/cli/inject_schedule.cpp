@@ -48,10 +48,10 @@ std::string outcome_of(const os::ProgramResult& ended) {
   const auto begin = end == std::string::npos ? end : ended.output.rfind('\n', end);
   const std::string last = ended.output.substr(begin == std::string::npos ? 0 : begin + 1);
   const auto line = Json::parse(last, nullptr, false);
-  if (line.is_object() && line.contains("answered") && line["answered"].is_string()) return line["answered"];
+  if (!line.is_object() || !line.contains("answered")) return last.substr(0, last.find('\n'));
+  if (line["answered"].is_string()) return line["answered"];
   if (ended.status.signal != 0) return fmt::format("ended by signal {}", ended.status.signal);
-  if (ended.status.exit_code == 0) return "exited";
-  return last.substr(0, last.find('\n'));
+  return fmt::format("exited with status {}", ended.status.exit_code);
 }
 
 class Run {

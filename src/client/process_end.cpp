@@ -3,6 +3,8 @@
 
 #include <signal.h>
 
+#include <string>
+
 #include "os/self.h"
 
 namespace firebreak::client {
@@ -10,6 +12,9 @@ namespace {
 
 /// A signal's action may be delayed until the sender sleeps; this is how long it gets.
 constexpr std::chrono::milliseconds signal_limit{1000};
+
+/// Of a process that leaves by itself: nobody takes it for one that did its work.
+constexpr int left_status = 3;
 
 void signal_self(os::Kernel& kernel, int signal) {
   const auto self = kernel.pidfd_open(os::own_pid());
@@ -27,10 +32,10 @@ void end_process(os::Kernel& kernel, inject::Ending ending) {
     case inject::Ending::SegmentationFault:
       return signal_self(kernel, SIGSEGV);
     case inject::Ending::Exit:
-      return os::leave_process(0);
+      return os::leave_process(left_status);
     case inject::Ending::Exec:
-      // Long enough to see what becomes of the kernel before the process is gone.
-      (void)os::become_program({"sleep", "3"});
+      // A second, to see what becomes of the kernel before the process is gone.
+      (void)os::become_program({"sh", "-c", "sleep 1; exit " + std::to_string(left_status)});
       return;
   }
 }

@@ -47,7 +47,7 @@ enum class Ending {
   Terminate,          ///< SIGTERM, not handled
   SegmentationFault,  ///< SIGSEGV, not handled
   Exit,               ///< exit(), which also runs what libraries left for it
-  Exec,               ///< the process goes on as another program, for a few seconds
+  Exec,               ///< the process goes on as another program, for a second
 };
 
 /// What the caller may or must add.

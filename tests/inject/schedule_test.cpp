@@ -55,7 +55,7 @@ TEST_F(InjectSchedule, EveryEventSaysWhatCameOfIt) {
       "{\"seed\":1,\"faults\":3}\n"
       "{\"event\":1,\"at_ms\":0,\"kind\":\"trap\",\"into\":\"\",\"outcome\":\"CUDA_ERROR_LAUNCH_FAILED\"}\n"
       "{\"event\":2,\"at_ms\":1,\"kind\":\"sigkill\",\"into\":\"\",\"outcome\":\"ended by signal 9\"}\n"
-      "{\"event\":3,\"at_ms\":2,\"kind\":\"exit\",\"into\":\"\",\"outcome\":\"exited\"}\n");
+      "{\"event\":3,\"at_ms\":2,\"kind\":\"exit\",\"into\":\"\",\"outcome\":\"exited with status 3\"}\n");
 }
 
 TEST_F(InjectSchedule, AFaultThatCannotBeRaisedIsSaidAndTheNextGoesOn) {
