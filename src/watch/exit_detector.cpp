@@ -3,6 +3,8 @@
 
 #include <utility>
 
+#include "watch/stranger_exit.h"
+
 namespace firebreak::watch {
 namespace {
 
@@ -38,12 +40,14 @@ void ExitDetector::ended() {
   ProcessExit exit;
   exit.when = clock_.now();
   gone_.cancel();
-  process_.reset();
   exit.pid = target_.pid;
   exit.expected = expected_;
   if (parentage_ == Parentage::OurChild) {
     if (const auto status = kernel_.try_wait(target_.pid)) exit.status = *status;
+  } else {
+    exit.status = exit_of_stranger(kernel_, process_, target_.pid);
   }
+  process_.reset();
   if (!expected_) {
     fault::Fault fault;
     fault.fault_class = fault::FaultClass::Termination;

