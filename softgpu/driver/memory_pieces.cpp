@@ -17,6 +17,11 @@ WorkFault copy_fault(std::uint64_t address, GpuAccess access) {
   return {FaultCause::CopyEngine, access, address};
 }
 
+/// The driver fills with a kernel of its own (seen on an H100), which faults as any kernel does.
+WorkFault fill_fault(std::uint64_t address) {
+  return {FaultCause::UnmappedAccess, GpuAccess::Store, address};
+}
+
 }  // namespace
 
 std::optional<MemoryPiece> find_piece(const AddressSpace& space, const MemorySide& side,
@@ -63,7 +68,7 @@ WorkOutcome fill_bytes(const AddressSpace& space, GpuControl& control, std::uint
     if (control.attention.load() != 0 && control.should_stop()) return WorkStopped{};
     const auto to =
         find_piece(space, {address, true, nullptr}, offset, std::min(step_bytes, size_bytes - offset), true);
-    if (!to) return copy_fault(address + offset, GpuAccess::Store);
+    if (!to) return fill_fault(address + offset);
     // Pieces begin and end at multiples of the pattern: mappings are whole pages.
     for (std::size_t at = 0; at < to->bytes.size(); at += pattern.size()) {
       std::memcpy(to->bytes.data() + at, pattern.data(), pattern.size());

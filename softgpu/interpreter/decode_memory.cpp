@@ -69,8 +69,9 @@ Space parameter_space(const FunctionDecoder& decoder, const Operand& address) {
 Space space_of(const FunctionDecoder& decoder, const Instruction& i, const Operand& address) {
   switch (i.modifiers.space) {
     case StateSpace::Global:
-    case StateSpace::Const:
       return Space::Global;
+    case StateSpace::Const:
+      return Space::Constant;
     case StateSpace::Shared:
     case StateSpace::SharedCluster:
       return Space::Shared;

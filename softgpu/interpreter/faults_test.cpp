@@ -66,7 +66,7 @@ INSTANTIATE_TEST_SUITE_P(Global, Faults, ::testing::Values(
     FaultCase{"ld.u32 %r1, [%rd0];", 0, Kind::UnmappedAccess, GpuAccess::Load},
     FaultCase{"atom.global.add.u32 %r1, [%rd0], 1;", unmapped, Kind::UnmappedAccess, GpuAccess::Atomic},
     FaultCase{"red.global.add.u32 [%rd0], 1;", unmapped, Kind::UnmappedAccess, GpuAccess::Atomic},
-    FaultCase{"ld.const.u32 %r1, [%rd0];", unmapped, Kind::UnmappedAccess, GpuAccess::Load},
+    FaultCase{"ld.const.u32 %r1, [%rd0];", unmapped + 1, Kind::MisalignedAddress, GpuAccess::Load},
     FaultCase{"ld.global.u32 %r1, [%rd0];", TestGpu::first_address + 4096, Kind::UnmappedAccess, GpuAccess::Load},
     FaultCase{"ld.global.u32 %r1, [%rd0+4];", TestGpu::first_address + 4092, Kind::UnmappedAccess, GpuAccess::Load, TestGpu::first_address + 4096},
     FaultCase{"st.global.v4.u32 [%rd0], {%r1, %r1, %r1, %r1};", TestGpu::first_address + 4096, Kind::UnmappedAccess, GpuAccess::Store},
@@ -101,6 +101,16 @@ INSTANTIATE_TEST_SUITE_P(Control, Faults, ::testing::Values(
     FaultCase{"{ proto: .callprototype _ (); call %rd0, (), proto; }", code_base + 7 * code_address_step, Kind::InstructionFetch, GpuAccess::Fetch},
     FaultCase{"{ ts: .branchtargets here; brx.idx %r0, ts; here: }", 5, Kind::InstructionFetch, GpuAccess::Fetch}));
 // clang-format on
+
+// As an H100 does.
+TEST(Constants, AreZeroBeyondTheirBank) {
+  TestGpu gpu;
+  const std::uint64_t out = gpu.upload(std::vector<std::uint32_t>{7});
+  gpu.use(one_line("ld.const.u32 %r1, [%rd0]; mov.b64 %rd1, " + std::to_string(out) +
+                   "; st.global.u32 [%rd1], %r1;"));
+  gpu.complete("test", {1}, {1}, unmapped);
+  EXPECT_EQ(gpu.download<std::uint32_t>(out, 1).at(0), 0U);
+}
 
 const std::string recursion = ptx_header + R"(
 .func down(.param .b32 depth)

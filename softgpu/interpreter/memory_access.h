@@ -5,7 +5,9 @@
 /// tables.
 #pragma once
 
+#include <array>
 #include <bit>
+#include <cstddef>
 #include <cstdint>
 
 #include "softgpu/interpreter/generic_windows.h"
@@ -14,8 +16,9 @@
 
 namespace firebreak::softgpu {
 
-/// Where a memory instruction looks. Constant memory is global memory that the module filled.
-enum class Space : std::uint8_t { Global, Shared, Local, EntryParameter, FrameParameter, Generic };
+/// Where a memory instruction looks. Constant memory is global memory that the module filled; an H100 lets a
+/// load from beyond it pass without a word.
+enum class Space : std::uint8_t { Global, Constant, Shared, Local, EntryParameter, FrameParameter, Generic };
 
 /// Memory instructions keep values in operands 0 to 3 and the address here.
 inline constexpr std::size_t address_operand = 4;
@@ -49,11 +52,18 @@ inline std::byte* find_local(const Warp& warp, int lane, std::uint64_t address, 
   const std::uint64_t each = warp.launch->local_bytes;
   return find_offset(warp.local + static_cast<std::uint64_t>(lane) * each, each, address, size);
 }
+/// What is read where no constant is: zeros. Only loads get there.
+inline std::byte* find_constant(const Warp& warp, std::uint64_t address, std::uint64_t size) {
+  alignas(64) static constexpr std::array<std::byte, 64> nothing{};
+  std::byte* const found = warp.launch->memory.find(address, size, false);
+  return found != nullptr ? found : const_cast<std::byte*>(nothing.data());
+}
 std::byte* find_in_windows(Warp& warp, int lane, std::uint64_t address, std::uint64_t size, bool write);
 
 template <Space space>
 std::byte* find_host(Warp& warp, int lane, std::uint64_t address, std::uint64_t size, bool write) {
   if constexpr (space == Space::Global) return warp.launch->memory.find(address, size, write);
+  if constexpr (space == Space::Constant) return write ? nullptr : find_constant(warp, address, size);
   if constexpr (space == Space::Shared) return find_offset(warp.shared, warp.shared_bytes, address, size);
   if constexpr (space == Space::Local) return find_local(warp, lane, address, size);
   if constexpr (space == Space::EntryParameter) {
@@ -81,7 +91,8 @@ template <Space space>
 bool find_lanes(Warp& warp, const MicroOp* op, LaneMask mask, const LaneAddresses& addresses,
                 std::uint64_t size, GpuAccess access, LaneHosts& hosts) {
   const bool write = access != GpuAccess::Load;
-  if constexpr (space == Space::Global || space == Space::Generic) warp.launch->memory.refresh();
+  if constexpr (space == Space::Global || space == Space::Constant || space == Space::Generic)
+    warp.launch->memory.refresh();
   for (LaneMask left = mask; left != 0; left &= left - 1) {
     const int lane = std::countr_zero(left);
     const std::uint64_t address = addresses[lane];
@@ -112,6 +123,8 @@ Execute select_access(Space space) {
   switch (space) {
     case Space::Global:
       return &execute_access<Space::Global, access>;
+    case Space::Constant:
+      return &execute_access<Space::Constant, access>;
     case Space::Shared:
       return &execute_access<Space::Shared, access>;
     case Space::Local:

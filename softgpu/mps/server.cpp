@@ -61,18 +61,21 @@ void Server::attach(os::Socket connection) {
   const auto peer = connection.peer_credentials();
   if (!peer) return;
   const pid_t pid = peer->pid;
+  client_left(pid);  // what the same process was as another program
   // Before the answer: once it has that, a client may work and die, and its death must not be missed.
   auto pidfd = kernel_.pidfd_open(pid);
   if (!pidfd) return;
-  auto watch = loop_->watch_readable(pidfd->get(), [this, pid] { client_died(pid); });
-  if (!watch) return;
+  auto exit_watch = loop_->watch_readable(pidfd->get(), [this, pid] { client_left(pid); });
+  // A process that becomes another program (exec) lives on, but no longer as a client.
+  auto hang_up_watch = loop_->watch_readable(connection.fd().get(), [this, pid] { client_left(pid); });
+  if (!exit_watch || !hang_up_watch) return;
   const AttachAnswer reply = admit(pid).value_or(AttachAnswer{CUDA_ERROR_MPS_SERVER_NOT_READY, 0});
   const bool admitted = reply.result == CUDA_SUCCESS;
   static_cast<void>(send_attach_answer(connection, reply, admitted ? domain_->fd() : -1, io_timeout));
   if (!admitted) return;
   log_.write("New client " + std::to_string(pid) + " connected");
-  clients_.insert_or_assign(
-      pid, Client{domain_, reply.slot, std::move(connection), std::move(*pidfd), std::move(*watch), false});
+  clients_.insert_or_assign(pid, Client{domain_, reply.slot, std::move(connection), std::move(*pidfd),
+                                        std::move(*exit_watch), std::move(*hang_up_watch), false});
 }
 
 Result<AttachAnswer> Server::admit(pid_t pid) {
@@ -87,13 +90,14 @@ Result<AttachAnswer> Server::admit(pid_t pid) {
   return AttachAnswer{CUDA_SUCCESS, *slot};
 }
 
-void Server::client_died(pid_t pid) {
+void Server::client_left(pid_t pid) {
   const auto found = clients_.find(pid);
   if (found == clients_.end()) return;
   const Client client = std::move(found->second);
   clients_.erase(found);
   // A terminated client's channels were taken off the GPU, whatever its streams still count as queued.
-  if (!client.terminated && client.domain->has_work_in_flight(client.slot) && client.domain->healthy()) {
+  if (!client.terminated && client.domain->has_work_in_flight(client.slot) && client.domain->healthy() &&
+      !gpu_->device_fault()) {
     log_.write("Client " + std::to_string(pid) + " exited with work on the GPU");
     FaultReport report;
     report.cause = FaultCause::ClientDied;

@@ -32,7 +32,8 @@ class Server {
     std::uint32_t slot = 0;
     os::Socket connection;
     os::Fd pidfd;
-    os::Watch watch;
+    os::Watch exit_watch;
+    os::Watch hang_up_watch;
     bool terminated = false;
   };
 
@@ -40,7 +41,7 @@ class Server {
   void serve_daemon();
   void attach(os::Socket connection);
   Result<AttachAnswer> admit(pid_t pid);
-  void client_died(pid_t pid);
+  void client_left(pid_t pid);
   std::string answer(const std::string& command);
   std::string client_list() const;
   std::string terminate_client(pid_t pid);
