@@ -50,6 +50,14 @@ Result<Module> Module::load_ptx(const Driver& driver, std::string_view ptx) {
   return Module(driver, module);
 }
 
+Result<Module> Module::load_binary(const Driver& driver, std::span<const std::byte> binary) {
+  CUmodule module = nullptr;
+  const auto status = driver.check(driver->cuModuleLoadDataEx(&module, binary.data(), 0, nullptr, nullptr),
+                                   "cuModuleLoadDataEx");
+  if (!status) return propagate(status);
+  return Module(driver, module);
+}
+
 Result<Function> Module::function(const std::string& name) const {
   const Driver& driver = module_.driver();
   CUfunction function = nullptr;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -21,6 +22,9 @@ class Module {
  public:
   /// Compiles and loads. On failure the message ends with the compiler's log, its lines joined by "; ".
   static Result<Module> load_ptx(const Driver& driver, std::string_view ptx);
+
+  /// Loads what a compiler made for this very GPU.
+  static Result<Module> load_binary(const Driver& driver, std::span<const std::byte> binary);
 
   /// NotFound when the module has no kernel of that name.
   Result<Function> function(const std::string& name) const;

@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "cuda/device_buffer.h"
-#include "cuda/module.h"
 #include "cuda/stream.h"
 #include "inject/report.h"
 
@@ -52,10 +51,15 @@ Prepared prepare_kernel(const cuda::ContextView& context, const Options& options
                         FindTarget find_target) {
   const auto current = context.make_current();
   if (!current) return propagate(current);
-  const cuda::Driver& driver = context.driver();
-  auto module = cuda::Module::load_ptx(driver, kernel.ptx);
+  auto module = cuda::Module::load_ptx(context.driver(), kernel.ptx);
   if (!module) return propagate(module, kernel.name);
-  auto function = module->function(kernel.name);
+  return prepare_loaded(context, options, kernel, std::move(*module), find_target);
+}
+
+Prepared prepare_loaded(const cuda::ContextView& context, const Options& options, const Kernel& kernel,
+                        cuda::Module module, FindTarget find_target) {
+  const cuda::Driver& driver = context.driver();
+  auto function = module.function(kernel.name);
   if (!function) return propagate(function);
   auto sink = cuda::DeviceBuffer::allocate(driver, sink_bytes);
   if (!sink) return propagate(sink);
@@ -64,7 +68,7 @@ Prepared prepare_kernel(const cuda::ContextView& context, const Options& options
   // Last, so that nothing else is allocated where a target was just freed.
   auto target = find_target(context, options);
   if (!target) return propagate(target);
-  return std::make_unique<KernelInjection>(kernel, std::move(*target), std::move(*module), *function,
+  return std::make_unique<KernelInjection>(kernel, std::move(*target), std::move(module), *function,
                                            std::move(*sink), std::move(*stream));
 }
 

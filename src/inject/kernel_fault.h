@@ -5,6 +5,7 @@
 #include <memory>
 #include <string_view>
 
+#include "cuda/module.h"
 #include "inject/kind.h"
 
 namespace firebreak::inject {
@@ -29,6 +30,10 @@ using FindTarget = Result<Target> (*)(const cuda::ContextView& context, const Op
 /// Makes `context` current, finds the target, loads the kernel and allocates the rest.
 Prepared prepare_kernel(const cuda::ContextView& context, const Options& options, const Kernel& kernel,
                         FindTarget find_target);
+
+/// The same for a kernel that is loaded already, into the current context.
+Prepared prepare_loaded(const cuda::ContextView& context, const Options& options, const Kernel& kernel,
+                        cuda::Module module, FindTarget find_target);
 
 /// The same as a Kind's `prepare`.
 template <const Kernel& kernel, FindTarget find_target>

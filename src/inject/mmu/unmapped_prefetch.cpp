@@ -29,8 +29,7 @@ constinit const Kind unmapped_prefetch{
     .expectation = {.faulter = CUDA_SUCCESS,
                     .co_client = CUDA_SUCCESS,
                     .xids = {},
-                    .first_seen_by = std::nullopt,
-                    .measured = false},
+                    .first_seen_by = std::nullopt},
     .ptx = kernel.ptx,
     .prepare = &prepare_kernel<kernel, &unmapped_address>,
 };

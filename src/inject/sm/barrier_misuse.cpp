@@ -31,12 +31,11 @@ constinit const Kind barrier_misuse{
     .name = "barrier-misuse",
     .summary = "a kernel waits at a barrier whose number does not exist",
     .fault_class = fault::FaultClass::Sm,
-    // The hardware may take the number modulo what it has.
+    // An H100 says nothing and goes on; it may take the number modulo what it has.
     .expectation = {.faulter = CUDA_SUCCESS,
                     .co_client = CUDA_SUCCESS,
                     .xids = {},
-                    .first_seen_by = std::nullopt,
-                    .measured = false},
+                    .first_seen_by = std::nullopt},
     .ptx = kernel.ptx,
     .prepare = &prepare_kernel<kernel, &the_number<barrier>>,
 };

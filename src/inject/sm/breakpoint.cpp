@@ -26,8 +26,7 @@ constinit const Kind breakpoint{
     .expectation = {.faulter = CUDA_ERROR_LAUNCH_FAILED,
                     .co_client = CUDA_ERROR_LAUNCH_FAILED,
                     .xids = trap_xids,
-                    .first_seen_by = fault::FaultSource::Xid,
-                    .measured = false},
+                    .first_seen_by = fault::FaultSource::Xid},
     .ptx = kernel.ptx,
     .prepare = &prepare_kernel<kernel, &the_number<0>>,
 };

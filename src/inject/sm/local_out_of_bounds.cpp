@@ -20,7 +20,7 @@ constexpr Kernel kernel{.ptx = R"(.version 7.0
   ld.param.u64 %sink, [sink];
   mov.u64 %address, frame;
   add.u64 %address, %address, %offset;
-  ld.volatile.local.u32 %value, [%address];
+  ld.local.u32 %value, [%address];
   st.u32 [%sink], %value;
   ret;
 }

@@ -12,8 +12,7 @@ constinit const Kind misaligned_atomic{
     .expectation = {.faulter = CUDA_ERROR_MISALIGNED_ADDRESS,
                     .co_client = CUDA_ERROR_MISALIGNED_ADDRESS,
                     .xids = sm_xids,
-                    .first_seen_by = fault::FaultSource::Xid,
-                    .measured = false},
+                    .first_seen_by = fault::FaultSource::Xid},
     .ptx = add_atomically.ptx,
     .prepare = &prepare_kernel<add_atomically, &odd_address>,
 };

@@ -15,12 +15,12 @@ CUresult queue(const cuda::Driver& driver, CUstream stream, CUdeviceptr target,
 constinit const Kind memset_unmap{
     .name = "memset-unmap",
     .summary = "a fill's memory is unmapped while the fill waits for its turn",
-    .fault_class = fault::FaultClass::MmuNonReplayable,
-    .expectation = {.faulter = CUDA_ERROR_LAUNCH_FAILED,
-                    .co_client = CUDA_SUCCESS,
+    // The driver fills with a kernel of its own, which faults as a kernel does.
+    .fault_class = fault::FaultClass::MmuReplayable,
+    .expectation = {.faulter = CUDA_ERROR_ILLEGAL_ADDRESS,
+                    .co_client = CUDA_ERROR_ILLEGAL_ADDRESS,
                     .xids = mmu_xids,
-                    .first_seen_by = fault::FaultSource::UvmEvent,
-                    .measured = false},
+                    .first_seen_by = fault::FaultSource::UvmEvent},
     .ptx = {},
     .prepare = &prepare_waiting<&queue>,
 };
