@@ -44,6 +44,12 @@ Result<Ending> carry_out(const Campaign& campaign, const Clock& clock, Results& 
 
     bool interrupted = false;
     Run run = run_once(campaign.settings, results.expected[step.kind], step.repeat, clock, interrupted);
+    // A machine that was busy for a moment deserves a second try, the GPU's own behaviour does not.
+    if (!run.problem.empty() && !interrupted) {
+      const std::string first = run.problem;
+      run = run_once(campaign.settings, results.expected[step.kind], step.repeat, clock, interrupted);
+      run.notes.push_back("second try, after: " + first);
+    }
     if (interrupted) return Ending::Interrupted;
     if (!run.refused.empty()) std::erase_if(left, [&](const Step& other) { return other.kind == step.kind; });
     add(std::move(run), results.runs);

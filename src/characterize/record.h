@@ -51,7 +51,7 @@ struct Participant {
   std::string end;                 ///< "exit 3", "signal 9"; empty: lived until it was told to end
   std::optional<double> end_ms;
   std::uint64_t kernels = 0;           ///< completed since shortly before the fault
-  std::optional<Stall> longest_stall;  ///< of a survivor, around the fault
+  std::optional<Stall> longest_stall;  ///< of a victim, around the fault; its end may be the error
 
   bool died() const { return !error.empty() || !end.empty(); }
 };

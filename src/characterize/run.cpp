@@ -51,9 +51,12 @@ Participant participant(const Player& player, const Times& times) {
     made.kernels = player.record->kernels;
     made.error = player.record->error;
     if (!made.error.empty()) made.error_ms = times.after_launch_ms(player.record->error_at_ns);
-    if (made.error.empty()) made.longest_stall = longest_stall(*player.record, times);
+    made.longest_stall = longest_stall(*player.record, times);
   }
-  const bool by_itself = process.exit && (times.closing_ns == 0 || process.ended_at_ns < times.closing_ns);
+  // Who was answered without an error had nothing left to do.
+  const bool let_pass = player.fault.report && player.fault.report->answered_at_ns != 0 && made.error.empty();
+  const bool by_itself =
+      process.exit && !let_pass && (times.closing_ns == 0 || process.ended_at_ns < times.closing_ns);
   if (by_itself) {
     made.end = end_words(*process.exit);
     made.end_ms = times.after_launch_ms(process.ended_at_ns);
@@ -103,6 +106,16 @@ void observe(const Scene& scene, Times& times, Run& run) {
   run.signals = signals_of(scene, times);
 }
 
+/// How long it has been quiet after one more look. A machine that stood still is not taken for silence: no
+/// look counts for more than it was to take.
+Nanoseconds look_once(Scene& scene, const Clock& clock, Nanoseconds quiet) {
+  const Monotonic before = clock.now();
+  const Monotonic last_event = scene.last_event();
+  scene.stage().loop().run_once(look);
+  if (scene.last_event() != last_event) return {};
+  return quiet + std::min<Nanoseconds>(clock.now() - before, look);
+}
+
 /// Lets the fault go and waits until it has done what it does.
 Status raise(Scene& scene, const Settings& settings, const Expected& expected, const Clock& clock,
              Times& times, Run& run) {
@@ -111,16 +124,14 @@ Status raise(Scene& scene, const Settings& settings, const Expected& expected, c
   // What the hardware lets pass ends in an orderly way.
   if (!expected.is_fault()) scene.watcher().expect_exit(faulter.actor->record().pid);
   faulter.actor->tell("go");
-  const auto settled = [&] {
-    observe(scene, times, run);
-    if (seen_all(run, expected)) return true;
-    const bool faulter_is_done = run.of(Role::Faulter).died() || faulter.fault.report;
-    return faulter_is_done && clock.now() - scene.last_event() > settings.quiet;
-  };
   const Monotonic deadline = clock.now() + settings.settle_patience;
-  while (!settled() && clock.now() < deadline) {
+  Nanoseconds quiet{};
+  while (clock.now() < deadline) {
+    observe(scene, times, run);
+    const bool faulter_is_done = run.of(Role::Faulter).died() || faulter.fault.report;
+    if (seen_all(run, expected) || (faulter_is_done && quiet > settings.quiet)) break;
     if (scene.stage().interrupted()) return fail(ErrorCode::Unavailable, "interrupted");
-    scene.stage().loop().run_once(look);
+    quiet = look_once(scene, clock, quiet);
   }
   times.settled_ns = to_ns(clock.now());
   return {};

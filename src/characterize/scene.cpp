@@ -133,9 +133,10 @@ Status Scene::wait_until_ready() {
   if (!up) return up;
   if (!std::ranges::all_of(roles, ready)) {
     const auto gone = std::ranges::find_if(roles, [this](Role role) { return of(role).actor->ended(); });
-    const std::string words = of(*gone).actor->record().last_words;
-    return fail(*gone == Role::Faulter ? ErrorCode::Unsupported : ErrorCode::Unavailable,
-                fmt::format("{} did not start: {}", key_of(*gone), words));
+    const stage::ActorRecord& process = of(*gone).actor->record();
+    const bool refused = *gone == Role::Faulter && process.exit->exit_code == refused_status;
+    return fail(refused ? ErrorCode::Unsupported : ErrorCode::Unavailable,
+                fmt::format("{} did not start: {}", key_of(*gone), process.last_words));
   }
   remember_servers();
   const auto heard = [this](Role role) { return watcher_->hears_uvm_of(of(role).actor->record().pid); };

@@ -18,6 +18,9 @@
 
 namespace firebreak::characterize {
 
+/// The exit status of `firebreak inject` when this device cannot have the fault.
+inline constexpr int refused_status = 4;
+
 /// What all runs share.
 struct Settings {
   std::string programs;  ///< the folder with firebreak

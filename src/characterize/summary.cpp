@@ -31,7 +31,8 @@ std::optional<Spread> spread_if_any(std::vector<double> values) {
 void collect_times(const Run& run, Collected& figures) {
   for (const auto& [source, at_ms] : first_by_source(run)) figures.signal_ms[source].push_back(at_ms);
   for (const auto& [role, participant] : run.participants) {
-    if (participant.longest_stall) figures.stall_ms[role].push_back(participant.longest_stall->length_ms());
+    if (participant.longest_stall && !participant.died())
+      figures.stall_ms[role].push_back(participant.longest_stall->length_ms());
   }
   if (run.restart.served_ms && run.restart.asked_ms) {
     figures.served_ms.push_back(*run.restart.served_ms);
@@ -59,7 +60,10 @@ KindSummary summarize_kind(const Expected& expected, const std::vector<Run>& run
   for (const Run& run : runs) {
     if (run.kind != expected.kind) continue;
     if (!run.refused.empty()) kind.refused = run.refused;
-    if (!run.problem.empty()) ++kind.problems;
+    if (!run.problem.empty()) {
+      ++kind.problems;
+      kind.last_problem = run.problem;
+    }
     if (!run.counts()) continue;
     count_run(run, kind);
     collect_times(run, figures);

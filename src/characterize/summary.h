@@ -34,6 +34,7 @@ struct KindSummary {
   Expected expected;
   int runs = 0;      ///< that count
   int problems = 0;  ///< runs that did not get to their end
+  std::string last_problem;
   std::string refused;
   std::map<std::string, Counts> fates;        ///< by role's key
   Counts xids;                                ///< of a run, "13, 43"

@@ -33,6 +33,7 @@ json kind_json(const KindSummary& kind, Values values) {
           {"class", kind.expected.fault_class},
           {"runs", kind.runs},
           {"problems", kind.problems},
+          {"last_problem", kind.last_problem},
           {"refused", kind.refused},
           {"as_expected", kind.as_expected()},
           {"fates", kind.fates},

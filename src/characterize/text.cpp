@@ -58,7 +58,8 @@ std::string render(const Summary& summary) {
     for (const auto& [line, count] : kind.mismatches)
       text += fmt::format("  {}: {} ({} of {} runs)\n", kind.expected.kind, line, count, kind.runs);
     if (kind.problems > 0)
-      text += fmt::format("  {}: {} runs did not get to their end\n", kind.expected.kind, kind.problems);
+      text += fmt::format("  {}: {} runs did not get to their end: {}\n", kind.expected.kind, kind.problems,
+                          kind.last_problem);
   }
   return text;
 }

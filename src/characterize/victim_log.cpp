@@ -17,6 +17,10 @@ void VictimLog::begin(std::int64_t now_ns) {
 
 void VictimLog::kernel_done(std::int64_t now_ns) {
   ++record_.kernels;
+  keep(now_ns);
+}
+
+void VictimLog::keep(std::int64_t now_ns) {
   const Gap gap{std::exchange(last_ns_, now_ns), now_ns};
   auto& gaps = record_.gaps;
   if (gaps.size() == most_gaps && gap.length_ns() <= gaps.back().length_ns()) return;
@@ -26,6 +30,7 @@ void VictimLog::kernel_done(std::int64_t now_ns) {
 }
 
 void VictimLog::failed(std::int64_t now_ns, std::string error) {
+  keep(now_ns);
   record_.error = std::move(error);
   record_.error_at_ns = now_ns;
 }

@@ -34,11 +34,14 @@ class VictimLog {
   /// Forgets what was; the first gap begins now.
   void begin(std::int64_t now_ns);
   void kernel_done(std::int64_t now_ns);
+  /// The last gap ends with the error instead of a kernel.
   void failed(std::int64_t now_ns, std::string error);
 
   const VictimRecord& record() const { return record_; }
 
  private:
+  void keep(std::int64_t now_ns);
+
   VictimRecord record_;
   std::int64_t last_ns_ = 0;
 };

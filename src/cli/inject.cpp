@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/clock.h"
+#include "characterize/scene.h"
 #include "cli/agent_socket.h"
 #include "cli/commands.h"
 #include "cli/inject_into.h"
@@ -150,7 +151,9 @@ int run(const Options& options) {
       options.schedule_path.empty()
           ? run_one(options)
           : run_schedule({options.schedule_path, options.seed, options.socket_path, options.json});
-  return status ? *status : complain(to_string(status.error()));
+  if (status) return *status;
+  const int failed = complain(to_string(status.error()));
+  return status.error().code == ErrorCode::Unsupported ? characterize::refused_status : failed;
 }
 
 void add_options(CLI::App& command, Options& options) {

@@ -15,10 +15,10 @@ function drawing(kinds, values, styles, { domain, title }) {
     width: 860,
     height,
     marginLeft: 190,
-    marginRight: 14,
+    marginRight: 24,
     marginTop: 6,
     marginBottom: 38,
-    x: { type: "log", domain, label: title, labelAnchor: "center", labelArrow: "none", grid: true, tickFormat: (d) => `${d}` },
+    x: { type: "log", domain, label: title, labelAnchor: "center", labelArrow: "none", grid: true, ticks: powers(domain), tickFormat: (d) => `${d}` },
     y: { domain: used, axis: null, padding: 0.12 },
     fy: { domain: kinds.map(({ kind }) => kind), label: null, axis: "left", padding: 0.16, tickSize: 0 },
     style: { fontSize: "12px" },
@@ -30,6 +30,13 @@ function drawing(kinds, values, styles, { domain, title }) {
       }),
     ],
   });
+}
+
+/// 1, 10, 100, … within the domain.
+function powers([from, to]) {
+  const ticks = [];
+  for (let power = Math.round(Math.log10(from)); power <= Math.round(Math.log10(to)); power += 1) ticks.push(Number(`1e${power}`));
+  return ticks;
 }
 
 /// [{kind, key, ms}] of what `pick` finds in a kind: {key: {values}}.
@@ -44,7 +51,8 @@ const timesAfterwards = (kind) => ({ ...kind.stall_ms, ...(kind.served_ms ? { se
 
 function domainOf(values) {
   const all = values.map(({ ms }) => ms);
-  return [10 ** Math.floor(Math.log10(Math.min(...all))), 10 ** Math.ceil(Math.log10(Math.max(...all) * 1.02))];
+  const power = (exponent) => Number(`1e${exponent}`);
+  return [power(Math.floor(Math.log10(Math.min(...all)))), power(Math.ceil(Math.log10(Math.max(...all) * 1.02)))];
 }
 
 function boxes(report, pick, styles, title, tag) {

@@ -4,7 +4,7 @@ import * as Plot from "@observablehq/plot";
 import { figure, legend, section } from "./dom.js";
 import { classes, ms, roles, shortFate, sourceLabel, sources } from "./words.js";
 
-const colors = { running: "#cfe3d4", stalled: "#f2b866", starting: "#bcd3ec" };
+const colors = { running: "#cfe3d4", stalled: "#f2b866", waiting: "#dcd3cd", starting: "#bcd3ec" };
 const newClient = "new client, same domain";
 
 /// One mark a source: its first signal with a label, the later ones without.
@@ -24,12 +24,18 @@ function processParts(role, participant, end) {
   const row = roles[role];
   const died = participant.error_ms ?? participant.end_ms;
   const until = died ?? end;
-  const stall = died === null ? participant.longest_stall : null;
+  const stall = participant.longest_stall;
+  if (role === "faulter") {
+    return [
+      { row, from: null, to: 0, state: "running" },
+      { row, from: 0, to: until, state: "waiting" },
+    ];
+  }
   if (!stall) return [{ row, from: null, to: until, state: "running" }];
   return [
     { row, from: null, to: stall.from_ms, state: "running" },
     { row, from: stall.from_ms, to: stall.to_ms, state: "stalled" },
-    { row, from: stall.to_ms, to: until, state: "running" },
+    { row, from: stall.to_ms, to: Math.max(until, stall.to_ms), state: "running" },
   ];
 }
 
@@ -93,6 +99,7 @@ export function lives(report) {
     legend([
       { label: "its kernels run", color: colors.running },
       { label: "its GPU stands still", color: colors.stalled },
+      { label: "the faulter waits for an answer", color: colors.waiting },
       { label: "a new client starts", color: colors.starting },
     ]),
     ...figures,

@@ -43,12 +43,13 @@ function origin(report) {
 function surprises(report) {
   const lines = report.summary.kinds.flatMap((kind) => [
     ...Object.entries(kind.mismatches).map(([line, count]) => [kind.kind, line, `${count} of ${kind.runs}`]),
-    ...(kind.problems > 0 ? [[kind.kind, "did not get to the end", String(kind.problems)]] : []),
+    ...(kind.problems > 0 ? [[kind.kind, `did not get to the end: ${kind.last_problem}`, String(kind.problems)]] : []),
     ...(kind.refused ? [[kind.kind, `refused: ${kind.refused}`, "–"]] : []),
   ]);
   if (lines.length === 0) return section("Otherwise than expected", "Nothing: every kind did what the catalogue expects of it.");
   return section("Otherwise than expected", "Where runs differ from the catalogue's expectation, and what did not run.",
-    table(["kind", "what", "runs"], lines.map((cells) => row(cells))));
+    table(["kind", "what", "runs"], lines.map(([kind, what, runs]) =>
+      row([element("td", { class: "source" }, element("strong", {}, kind)), what, element("td", { class: "source" }, runs)]))));
 }
 
 const report = JSON.parse(document.getElementById("results").textContent);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The table of all kinds: what each is, what it does, and who says so first.
 import { element, row, section, table } from "./dom.js";
-import { byFrequency, classes, countedWords, kindsByClass, ms, shortFate, sourceLabel } from "./words.js";
+import { byFrequency, classes, countedWords, kindsByClass, ms, shortFate, sourceLabel, verdicts } from "./words.js";
 
 const heads = ["kind", "faulter sees", "co-client", "elsewhere", "Xids", "first seen by", "after, ms", "culprit", ""];
 
@@ -19,8 +19,7 @@ function firstSight(kind) {
   return times ? ms(times.p50) : "–";
 }
 
-const culprit = (kind) =>
-  byFrequency(kind.attribution).map(([verdict, count]) => `${verdict} ${count}/${kind.runs}`).join(", ");
+const culprit = (kind) => countedWords(kind.attribution, (verdict) => verdicts[verdict]?.label ?? verdict);
 
 function kindRow(kind, summary) {
   const name = element("td", { class: "kind" }, element("strong", {}, kind.kind), element("small", {}, summary));
@@ -28,11 +27,11 @@ function kindRow(kind, summary) {
   return row(
     [
       name,
-      countedWords(kind.fates.faulter, shortFate),
+      countedWords(kind.fates.faulter, (fate) => (fate === "lives" ? "no error" : shortFate(fate))),
       countedWords(kind.fates.co_client, shortFate),
       elsewhere(kind),
       countedWords(kind.xids),
-      countedWords(kind.first_seen_by, sourceLabel),
+      element("td", { class: "source" }, countedWords(kind.first_seen_by, sourceLabel)),
       element("td", { class: "number" }, firstSight(kind)),
       culprit(kind),
       element("td", { class: kind.as_expected ? "as-expected" : "otherwise" }, mark),
