@@ -60,7 +60,8 @@ std::string SharedGpu::directory_from_environment() {
 
 Result<std::shared_ptr<SharedGpu>> SharedGpu::open(const std::string& directory) {
   if (Status made = make_private_directory(directory); !made) return propagate(made);
-  const std::string path = directory + "/gpu0";
+  // Programs of another version have a GPU of their own: nothing that they left stands in the way.
+  const std::string path = directory + "/gpu0-v" + std::to_string(page_version);
   os::Fd fd(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
   if (!fd || ::ftruncate(fd.get(), sizeof(SharedGpuPage)) != 0) {
     return fail(ErrorCode::Unavailable, "cannot open " + path + ": " + std::strerror(errno));

@@ -77,8 +77,8 @@ TEST_F(Tenants, SigtermToRunEndsTheTenant) {
 TEST_F(Tenants, AStandbyThatNeverComesUpLeavesTheActiveServing) {
   const std::string output = sandbox.file("tokens");
   const pid_t active =
-      sandbox.start("firebreak", run_arguments("llm", {program("firebreak-decode"), "--steps", "200",
-                                                       "--pace-ms", "5", "--output", output}));
+      sandbox.start("firebreak", run_arguments("llm", {program("firebreak-decode"), "--steps", "100",
+                                                       "--pace-ms", "50", "--output", output}));
   wait_until("llm", [](const auto& tenant) { return tenant["phase"] == "serving"; });
   const auto standby = sandbox.run("firebreak", run_arguments("llm", {"false"}, true));
   EXPECT_EQ(standby.status.exit_code, 1);
@@ -90,7 +90,7 @@ TEST_F(Tenants, AStandbyThatNeverComesUpLeavesTheActiveServing) {
 TEST_F(Tenants, ATenantThatFinishesDismissesItsStandby) {
   const std::string output = sandbox.file("tokens");
   const std::vector<std::string> command = {
-      program("firebreak-decode"), "--steps", "150", "--pace-ms", "10", "--output", output};
+      program("firebreak-decode"), "--steps", "100", "--pace-ms", "80", "--output", output};
   const pid_t active = sandbox.start("firebreak", run_arguments("llm", command));
   wait_until("llm", [](const auto& tenant) { return tenant["phase"] == "serving"; });
   const pid_t standby = sandbox.start("firebreak", run_arguments("llm", command, true));
@@ -101,16 +101,14 @@ TEST_F(Tenants, ATenantThatFinishesDismissesItsStandby) {
 
 TEST_F(Tenants, AKilledActiveIsTakenOverAndItsOutputIsTheSame) {
   const std::string alone = sandbox.file("alone"), output = sandbox.file("tokens");
-  const std::vector<std::string> command = {
-      program("firebreak-decode"), "--steps", "150", "--pace-ms", "10", "--output"};
-  auto with_output = [&command](const std::string& path) {
-    auto whole = command;
-    whole.push_back(path);
-    return whole;
+  // The active is slow, so that however busy the machine is the standby is up long before the end.
+  const auto decode = [](const std::string& pace_ms, const std::string& path) {
+    return std::vector<std::string>{
+        program("firebreak-decode"), "--steps", "150", "--pace-ms", pace_ms, "--output", path};
   };
-  const pid_t active = sandbox.start("firebreak", run_arguments("llm", with_output(output)));
+  const pid_t active = sandbox.start("firebreak", run_arguments("llm", decode("400", output)));
   wait_until("llm", [](const auto& tenant) { return tenant["phase"] == "serving"; });
-  const pid_t standby = sandbox.start("firebreak", run_arguments("llm", with_output(output), true));
+  const pid_t standby = sandbox.start("firebreak", run_arguments("llm", decode("0", output), true));
   pid_t tenant_pid = 0;
   wait_until("llm", [&tenant_pid](const auto& tenant) {
     if (tenant["standby_state"] != "ready" || tenant["committed_steps"] < 5) return false;
@@ -126,7 +124,8 @@ TEST_F(Tenants, AKilledActiveIsTakenOverAndItsOutputIsTheSame) {
   Sandbox other;
   ASSERT_TRUE(other
                   .run("firebreak-decode", {"--standalone", "--steps", "150", "--output", alone},
-                       {{"LD_LIBRARY_PATH", std::string(FIREBREAK_PROGRAMS) + "/../lib/softgpu"}})
+                       {{"LD_LIBRARY_PATH", std::string(FIREBREAK_PROGRAMS) + "/../lib/softgpu"},
+                        {"FIREBREAK_SOFTGPU_DIR", other.file("gpu")}})
                   .status.clean());
   EXPECT_EQ(kernel.read_file(output).value(), kernel.read_file(alone).value());
 }
