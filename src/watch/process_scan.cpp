@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "watch/process_scan.h"
+
+#include <algorithm>
+#include <charconv>
+#include <optional>
+#include <string_view>
+#include <utility>
+
+#include "abi/uvm_tools.h"
+
+namespace firebreak::watch {
+namespace {
+
+constexpr const char* default_pipe_directory = "/tmp/nvidia-mps";
+constexpr const char* default_log_directory = "/var/log/nvidia-mps";
+
+std::string proc(pid_t pid, const char* file) { return "/proc/" + std::to_string(pid) + "/" + file; }
+
+/// Calls back with each of the texts that end with a 0.
+template <class Callback>
+void for_each_text(std::string_view texts, Callback callback) {
+  while (!texts.empty()) {
+    const std::size_t end = std::min(texts.find('\0'), texts.size());
+    callback(texts.substr(0, end));
+    texts.remove_prefix(std::min(end + 1, texts.size()));
+  }
+}
+
+std::optional<std::string> variable(std::string_view environment, std::string_view name) {
+  std::optional<std::string> value;
+  for_each_text(environment, [&](std::string_view text) {
+    if (text.starts_with(name) && text.substr(name.size()).starts_with('=')) {
+      value = std::string(text.substr(name.size() + 1));
+    }
+  });
+  return value;
+}
+
+std::optional<pid_t> pid_in(std::string_view name) {
+  pid_t pid = 0;
+  const auto parsed = std::from_chars(name.data(), name.data() + name.size(), pid);
+  return parsed.ec == std::errc{} && parsed.ptr == name.data() + name.size() ? std::optional(pid)
+                                                                             : std::nullopt;
+}
+
+std::string without_line_end(std::string text) {
+  while (text.ends_with('\n')) text.pop_back();
+  return text;
+}
+
+}  // namespace
+
+ProcessScan::Found ProcessScan::look() {
+  ++round_;
+  Found found;
+  for (const pid_t pid : candidates()) {
+    Known& known = known_[pid];
+    ++known.looks;
+    known.last_look = round_;
+    if (known.started.empty()) known.started = start_of(pid);
+    known.told = look_at(pid, known, found);
+  }
+  return found;
+}
+
+void ProcessScan::note_who_is_there() {
+  const Result<std::vector<std::string>> names = kernel_.list_directory("/proc");
+  if (!names) return;
+  std::map<pid_t, Known> before = std::exchange(known_, {});
+  for (const std::string& name : *names) {
+    const auto pid = pid_in(name);
+    if (!pid || *pid == options_.ignored_pid) continue;
+    Known& known = known_[*pid];
+    if (const auto was = before.find(*pid); was != before.end()) known = std::move(was->second);
+    // The others are looked at again anyway.
+    if (known.told && start_of(*pid) != known.started) known = {};
+  }
+}
+
+/// Whom to look at in this round: those that were looked at least often, and a share for the old ones in
+/// turn.
+std::vector<pid_t> ProcessScan::candidates() {
+  note_who_is_there();
+  using Waiting = std::pair<std::uint64_t, pid_t>;
+  std::vector<Waiting> young;
+  std::vector<Waiting> old;
+  for (const auto& [pid, known] : known_) {
+    if (known.told) continue;
+    // Negated: of two the later one, which most likely just started.
+    if (known.looks < options_.young_looks) young.emplace_back(known.looks, -pid);
+    if (known.looks >= options_.young_looks) old.emplace_back(known.last_look, -pid);
+  }
+  std::ranges::sort(young);
+  std::ranges::sort(old);
+  const std::size_t most = round_ == 1 ? young.size() : options_.most_looks;
+  const std::size_t turns = std::min(old.size(), std::max<std::size_t>(1, most / 4));
+  old.resize(turns);
+  young.resize(std::min(young.size(), most - std::min(most, turns)));
+  std::vector<pid_t> chosen;
+  for (const auto* waiting : {&young, &old}) {
+    for (const auto& [key, negated] : *waiting) chosen.push_back(-negated);
+  }
+  return chosen;
+}
+
+/// In the kernel's ticks since the boot; the 22nd field, and the name in the 2nd may hold anything.
+std::string ProcessScan::start_of(pid_t pid) {
+  const std::string fields = kernel_.read_file(proc(pid, "stat")).value_or("");
+  std::size_t at = fields.rfind(')');
+  for (int field = 2; field < 22 && at != std::string::npos; ++field) at = fields.find(' ', at + 1);
+  return at == std::string::npos ? "" : fields.substr(at + 1, fields.find(' ', at + 1) - at - 1);
+}
+
+/// Whether it was told of.
+bool ProcessScan::look_at(pid_t pid, Known& known, Found& found) {
+  if (is_server(pid)) {
+    MpsServer server;
+    server.pid = pid;
+    const std::string environment = kernel_.read_file(proc(pid, "environ")).value_or("");
+    server.domain = variable(environment, "CUDA_MPS_PIPE_DIRECTORY").value_or(default_pipe_directory);
+    server.log_directory = variable(environment, "CUDA_MPS_LOG_DIRECTORY").value_or(default_log_directory);
+    found.servers.push_back(std::move(server));
+    return true;
+  }
+  const Holds holds = descriptors_of(pid);
+  known.refused = holds == Holds::Refused;
+  if (holds != Holds::Uvm) return false;
+  GpuProcess process;
+  process.pid = pid;
+  process.name = without_line_end(kernel_.read_file(proc(pid, "comm")).value_or(""));
+  if (std::ranges::count(options_.ignored_names, process.name) > 0) return true;
+  process.domain = domain_of(pid);
+  found.processes.push_back(std::move(process));
+  return true;
+}
+
+bool ProcessScan::is_server(pid_t pid) {
+  const Result<std::string> command = kernel_.read_file(proc(pid, "cmdline"));
+  if (!command) return false;
+  bool server = false;
+  int words = 0;
+  for_each_text(*command, [&](std::string_view word) {
+    const std::size_t slash = word.rfind('/');
+    if (slash != std::string_view::npos) word.remove_prefix(slash + 1);
+    // The program or its first argument: somebody else may well have the name further back.
+    if (words++ < 2) server = server || std::ranges::count(options_.server_words, word) > 0;
+  });
+  return server;
+}
+
+ProcessScan::Holds ProcessScan::descriptors_of(pid_t pid) {
+  const std::string directory = proc(pid, "fd");
+  const Result<std::vector<std::string>> numbers = kernel_.list_directory(directory);
+  if (!numbers) {
+    return numbers.error().code == ErrorCode::PermissionDenied ? Holds::Refused : Holds::Nothing;
+  }
+  const std::string wanted = kernel_.uvm_link_target();
+  Holds holds = Holds::Nothing;
+  for (const std::string& number : *numbers) {
+    const Result<std::string> link = kernel_.read_link(directory + "/" + number);
+    if (!link) continue;
+    // It watches others, by duplicates of their descriptors.
+    if (*link == abi::uvm_tools_path) return Holds::Nothing;
+    if (*link == wanted) holds = Holds::Uvm;
+  }
+  return holds;
+}
+
+std::string ProcessScan::domain_of(pid_t pid) {
+  const std::string environment = kernel_.read_file(proc(pid, "environ")).value_or("");
+  if (const auto directory = variable(environment, "CUDA_MPS_PIPE_DIRECTORY")) return *directory;
+  // Without the variable a client asks the daemon in the usual place, if one is there.
+  const auto daemon = kernel_.list_directory(default_pipe_directory);
+  return daemon && !daemon->empty() ? default_pipe_directory : "";
+}
+
+std::size_t ProcessScan::refused() const {
+  return static_cast<std::size_t>(
+      std::ranges::count_if(known_, [](const auto& entry) { return entry.second.refused; }));
+}
+
+}  // namespace firebreak::watch
