@@ -39,6 +39,11 @@ tl::unexpected<Error> explain_open(const Error& error) {
 
 }  // namespace
 
+Status UvmQueue::offered(os::Kernel& kernel) {
+  const Result<os::Fd> fd = kernel.open(abi::uvm_tools_path, O_RDWR | O_NONBLOCK);
+  return fd ? Status() : Status(explain_open(fd.error()));
+}
+
 Result<UvmQueue> UvmQueue::open(os::Kernel& kernel, const os::Fd& uvm_fd, std::uint64_t event_types) {
   Result<os::Fd> fd = kernel.open(abi::uvm_tools_path, O_RDWR | O_NONBLOCK);
   if (!fd) return explain_open(fd.error());

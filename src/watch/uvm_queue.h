@@ -25,6 +25,9 @@ class UvmQueue {
   /// size than either layout.
   static Result<UvmQueue> open(os::Kernel& kernel, const os::Fd& uvm_fd, std::uint64_t event_types);
 
+  /// Whether this machine has queues for us at all; why not, in one line with what to do.
+  static Status offered(os::Kernel& kernel);
+
   UvmLayout layout() const { return layout_; }
   /// Readable while events wait.
   const os::Fd& fd() const { return fd_; }

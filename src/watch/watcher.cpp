@@ -44,7 +44,8 @@ struct Watcher::Parts {
 
   Status start_xid();
   Status start_nvml();
-  Status start_mps_log(const std::string& directory);
+  Status start_mps_log(const std::string& directory, const std::string& domain);
+  void start_all();
   Status follow(const Target& target, Parentage parentage);
   void follow_uvm(Followed& followed);
   void read_output(Followed& of, std::string_view text);
@@ -64,6 +65,7 @@ struct Watcher::Parts {
   WatcherOptions options;
   WatcherCallbacks callbacks;
   fault::Merger merger;
+  std::vector<SourceState> sources;
   bool uvm_works = true;
   os::Watch closing;
   std::uint64_t dropped_before = 0;  ///< UVM events, of processes that are gone
@@ -100,16 +102,35 @@ Status Watcher::Parts::start_nvml() {
   return {};
 }
 
-Status Watcher::Parts::start_mps_log(const std::string& directory) {
+Status Watcher::Parts::start_mps_log(const std::string& directory, const std::string& domain) {
   MpsLogDetector::Options log;
   log.directory = directory;
-  const auto domain = options.domain_of_log_directory.find(directory);
-  if (domain != options.domain_of_log_directory.end()) log.domain = domain->second;
+  log.domain = domain;
   auto detector = std::make_unique<MpsLogDetector>(loop, kernel, clock, log,
                                                    [this](const fault::Fault& fault) { note(fault); });
   if (Status started = detector->start(); !started) return started;
   mps_logs.push_back(std::move(detector));
   return {};
+}
+
+void Watcher::Parts::start_all() {
+  const auto note = [this](fault::FaultSource source, const Status& started, std::string remark) {
+    sources.push_back({source, started ? std::nullopt : std::optional(started.error()), std::move(remark)});
+  };
+  if (options.xid) {
+    const Status started = start_xid();
+    const bool late = xid && xid->late_because();
+    note(fault::FaultSource::Xid, started,
+         late ? "up to 4 ms late: " + to_string(*xid->late_because()) : std::string());
+  }
+  if (options.uvm) note(fault::FaultSource::UvmEvent, UvmQueue::offered(kernel), {});
+  if (!options.nvml_library.empty()) note(fault::FaultSource::Nvml, start_nvml(), {});
+  for (const std::string& directory : options.mps_log_directories) {
+    const auto domain = options.domain_of_log_directory.find(directory);
+    const bool named = domain != options.domain_of_log_directory.end();
+    note(fault::FaultSource::MpsLog, start_mps_log(directory, named ? domain->second : std::string()),
+         directory);
+  }
 }
 
 Status Watcher::Parts::follow(const Target& target, Parentage parentage) {
@@ -235,16 +256,18 @@ Watcher::Watcher(os::EventLoop& loop, os::Kernel& kernel, const Clock& clock, Wa
 Watcher::~Watcher() = default;
 
 std::vector<std::string> Watcher::start() {
+  parts_->start_all();
   std::vector<std::string> missing;
-  const auto note = [&](const Status& started) {
-    if (!started) missing.push_back(to_string(started.error()));
-  };
-  if (parts_->options.xid) note(parts_->start_xid());
-  if (!parts_->options.nvml_library.empty()) note(parts_->start_nvml());
-  for (const std::string& directory : parts_->options.mps_log_directories) {
-    note(parts_->start_mps_log(directory));
+  for (const SourceState& source : parts_->sources) {
+    if (source.missing) missing.push_back(to_string(*source.missing));
   }
   return missing;
+}
+
+const std::vector<SourceState>& Watcher::sources() const { return parts_->sources; }
+
+Status Watcher::add_mps_log_directory(const std::string& directory, const std::string& domain) {
+  return parts_->start_mps_log(directory, domain);
 }
 
 Status Watcher::follow(const Target& target, Parentage parentage) {

@@ -53,6 +53,13 @@ struct WatcherCallbacks {
   std::function<void(const ProcessExit&)> on_exit;
 };
 
+/// Whether a source that serves the whole machine is heard.
+struct SourceState {
+  fault::FaultSource source = fault::FaultSource::Xid;
+  std::optional<Error> missing;  ///< why it is not heard
+  std::string remark;            ///< about one that is: a directory, a delay
+};
+
 /// Lives on the loop's thread. Callbacks must not destroy it.
 class Watcher {
  public:
@@ -65,6 +72,10 @@ class Watcher {
   /// Starts what watches the whole GPU. One line for each detector that this machine does not offer, with why
   /// and what to do about it.
   std::vector<std::string> start();
+  /// What start() found, in one order.
+  const std::vector<SourceState>& sources() const;
+  /// Listens to one more MPS server's log. NotFound: no such directory.
+  Status add_mps_log_directory(const std::string& directory, const std::string& domain);
   /// Watches a process: its end, and its UVM events as soon as it has a VA space. NotFound when there is none
   /// such.
   Status follow(const Target& target, Parentage parentage = Parentage::Stranger);

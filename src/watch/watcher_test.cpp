@@ -3,6 +3,10 @@
 
 #include <gmock/gmock.h>
 
+#include <fstream>
+
+#include "os/real_kernel.h"
+#include "os/temporary_directory.h"
 #include "watch/detector_test_support.h"
 
 namespace firebreak::watch {
@@ -157,6 +161,36 @@ TEST_F(WatcherTest, DetectorsThatAreNotThereAreOneLineEach) {
   ASSERT_EQ(missing.size(), 2u);
   EXPECT_THAT(missing[0], testing::HasSubstr("no NVML events"));
   EXPECT_THAT(missing[1], testing::HasSubstr("no MPS server log"));
+}
+
+TEST_F(WatcherTest, SaysOfEachSourceWhetherItIsHeard) {
+  kernel_.remove("/dev/nvidia-uvm-tools");
+  EXPECT_EQ(watcher_->start().size(), 1u);
+  const std::vector<SourceState>& sources = watcher_->sources();
+  ASSERT_EQ(sources.size(), 2u);
+  EXPECT_EQ(sources[0].source, fault::FaultSource::Xid);
+  EXPECT_FALSE(sources[0].missing);
+  EXPECT_EQ(sources[1].source, fault::FaultSource::UvmEvent);
+  ASSERT_TRUE(sources[1].missing);
+  EXPECT_THAT(to_string(*sources[1].missing), testing::HasSubstr("nvidia-modprobe"));
+}
+
+TEST_F(WatcherTest, ALogThatIsAddedLaterSpeaksForItsDomain) {
+  const auto directory = std::move(os::TemporaryDirectory::create().value());
+  os::RealKernel real;
+  WatcherOptions options;
+  options.xid = options.uvm = false;
+  options.nvml_library.clear();
+  WatcherCallbacks callbacks;
+  callbacks.on_signal = note_fault();
+  Watcher watcher(*loop_, real, clock_, options, callbacks);
+  EXPECT_TRUE(watcher.start().empty());
+  ASSERT_TRUE(watcher.add_mps_log_directory(directory.path(), "a"));
+  EXPECT_FALSE(watcher.add_mps_log_directory("/nowhere/at/all", "a"));
+  std::ofstream(directory.path() + "/server.log")
+      << "[2026-11-21 14:39:55.123 Server  4711] Client 815 encountered a fatal exception\n";
+  ASSERT_TRUE(run_until([&] { return !faults_.empty(); }));
+  EXPECT_EQ(faults_[0].domain, "a");
 }
 
 }  // namespace
