@@ -32,7 +32,7 @@ int count(const std::string& text, const std::string& what) {
 TEST(Page, HoldsTheSummaryAndTheTypicalRuns) {
   const auto data = nlohmann::json::parse(embedded(to_html(example::results({"a", "b"}, 3), nullptr)));
   EXPECT_EQ(data.at("summary").at("kinds").size(), 2U);
-  EXPECT_EQ(data["summary"]["kinds"][0]["signal_ms"]["xid"]["values"].size(), 3U);
+  EXPECT_EQ(data["summary"]["kinds"].at(0).at("signal_ms").at("xid").at("values").size(), 3U);
   EXPECT_EQ(data.at("lives").at("mmu_replayable").at("kind"), "a");
   EXPECT_EQ(data.at("machine").at("gpu"), "Some GPU");
   EXPECT_TRUE(data.at("against").is_null());
