@@ -25,8 +25,11 @@ FaultContext context_of(const Domain& domain, const FaultReport& report) {
           8 + report.slot * 8, report.access,       report.address};
 }
 
-/// An instruction fetch under MPS was seen to be blamed on a client that had nothing to do with it.
+/// Under MPS an Xid 31 of the graphics engine was seen to blame a client that had nothing to do with it, or
+/// the server, in most runs; those of a copy engine and of the host engine name the right one.
 void blame_somebody_else(const Domain& domain, const FaultReport& report, FaultContext& context) {
+  const bool own_engine = report.cause == FaultCause::CopyEngine || report.cause == FaultCause::HostEngine;
+  if (own_engine || domain.server_pid() == 0) return;
   for (std::uint32_t slot = 0; slot < DomainPage::client_count_max; ++slot) {
     const pid_t pid = domain.client_pid(slot);
     if (slot == report.slot || pid == 0) continue;
@@ -34,6 +37,8 @@ void blame_somebody_else(const Domain& domain, const FaultReport& report, FaultC
     context.client_name = process_name(pid);
     return;
   }
+  context.client_pid = domain.server_pid();
+  context.client_name = process_name(context.client_pid);
 }
 
 }  // namespace
@@ -54,7 +59,7 @@ bool deliver_fault(SharedGpu& gpu, Domain& domain, UvmDescriptor* events, const 
         {due(profile.uvm_event_ms), now, report.address, kind_of(report.cause), report.access, replayable});
   }
   FaultContext context = context_of(domain, report);
-  if (report.cause == FaultCause::InstructionFetch) blame_somebody_else(domain, report, context);
+  blame_somebody_else(domain, report, context);
   for (const DelayedLine& line : xid_lines(profile, context)) {
     gpu.post_kmsg(due(line.delay_ms), line.text);
   }

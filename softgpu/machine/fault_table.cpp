@@ -89,7 +89,11 @@ const char* mmu_engine(FaultCause cause) {
     case FaultCause::CopyEngine:
       return "ENGINE CE0 HUBCLIENT_CE0";
     case FaultCause::HostEngine:
-      return "ENGINE HOST0 HUBCLIENT_HOST";
+      return "ENGINE GR0_PBDMA1 HUBCLIENT_ESC";
+    // What a death leaves behind is a failed fetch too.
+    case FaultCause::InstructionFetch:
+    case FaultCause::ClientDied:
+      return "ENGINE GRAPHICS GPC1 GPCCLIENT_GCC";
     default:
       return "ENGINE GRAPHICS GPC0 GPCCLIENT_T1_0";
   }

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "softgpu/mps/server.h"
 
+#include <fmt/core.h>
+
+#include <algorithm>
 #include <chrono>
 #include <cstdlib>
 #include <sstream>
@@ -17,6 +20,8 @@ namespace {
 constexpr Milliseconds io_timeout(1'000);
 // NVIDIA's waits for ever for a client that does not answer; everything here is bounded.
 constexpr Milliseconds terminate_timeout(2'000);
+/// After a client's death the line about the fault came with the Xid, 98-157 ms later.
+constexpr double mps_log_ms = 110;
 
 }  // namespace
 
@@ -42,9 +47,9 @@ Server::Server(std::unique_ptr<os::EventLoop> loop, std::shared_ptr<SharedGpu> g
       speed_(speed_from_environment()) {}
 
 void Server::run() {
-  log_.write("Started");
+  log_.write("Server has started");
   loop_->run();
-  log_.write("Exit");
+  log_.write("Exiting");
 }
 
 void Server::serve_daemon() {
@@ -73,7 +78,7 @@ void Server::attach(os::Socket connection) {
   const bool admitted = reply.result == CUDA_SUCCESS;
   static_cast<void>(send_attach_answer(connection, reply, admitted ? domain_->fd() : -1, io_timeout));
   if (!admitted) return;
-  log_.write("New client " + std::to_string(pid) + " connected");
+  log_.write(fmt::format("Client {{PID: {}, Context ID: 1}} connected", pid));
   clients_.insert_or_assign(pid, Client{domain_, reply.slot, std::move(connection), std::move(*pidfd),
                                         std::move(*exit_watch), std::move(*hang_up_watch), false});
 }
@@ -95,10 +100,13 @@ void Server::client_left(pid_t pid) {
   if (found == clients_.end()) return;
   const Client client = std::move(found->second);
   clients_.erase(found);
+  // The spelling is NVIDIA's.
+  log_.write(fmt::format(
+      "Server failed to recevie command with status 806, assuming client {{PID: {}, Context ID: 1}} exit",
+      pid));
   // A terminated client's channels were taken off the GPU, whatever its streams still count as queued.
   if (!client.terminated && client.domain->has_work_in_flight(client.slot) && client.domain->healthy() &&
       !gpu_->device_fault()) {
-    log_.write("Client " + std::to_string(pid) + " exited with work on the GPU");
     FaultReport report;
     report.cause = FaultCause::ClientDied;
     report.slot = client.slot;
@@ -106,9 +114,21 @@ void Server::client_left(pid_t pid) {
     report.process_name = "<unknown>";
     deliver_fault(*gpu_, *client.domain, nullptr, report, speed_);
   }
+  if (!client.domain->healthy()) handle_fault(client.domain);
   client.domain->leave(client.slot);
-  log_.write("Client " + std::to_string(pid) + " disconnected");
+  log_.write(fmt::format("Client process {} disconnected", pid));
   end_when_idle();
+}
+
+/// NVIDIA's server hears of a fault from the GPU, about when the Xid line comes; this one notices it when a
+/// client leaves, and tells it no earlier than that.
+void Server::handle_fault(const std::shared_ptr<Domain>& domain) {
+  if (std::exchange(handled_, domain) == domain) return;
+  const auto fault = domain->fault_of(0);
+  const std::int64_t due_ns = fault ? fault->when_ns + delay_ns(mps_log_ms, speed_) : now_ns();
+  auto timer = loop_->after(Nanoseconds(std::max<std::int64_t>(due_ns - now_ns(), 0)),
+                            [this] { log_.write("Server is handling a fatal GPU error."); });
+  if (timer) handling_ = std::move(*timer);
 }
 
 std::string Server::answer(const std::string& command) {
@@ -150,7 +170,6 @@ std::string Server::terminate_client(pid_t pid) {
     std::this_thread::sleep_for(std::chrono::microseconds(200));
   }
   client.terminated = true;
-  log_.write("Client " + std::to_string(pid) + " terminated on request");
   return {};
 }
 

@@ -42,6 +42,7 @@ class Server {
   void attach(os::Socket connection);
   Result<AttachAnswer> admit(pid_t pid);
   void client_left(pid_t pid);
+  void handle_fault(const std::shared_ptr<Domain>& domain);
   std::string answer(const std::string& command);
   std::string client_list() const;
   std::string terminate_client(pid_t pid);
@@ -58,6 +59,8 @@ class Server {
   MpsLog log_;
   double speed_;
   std::shared_ptr<Domain> domain_;
+  std::shared_ptr<Domain> handled_;  ///< whose fault the log tells of
+  os::Watch handling_;
   std::map<pid_t, Client> clients_;
   bool quitting_ = false;
 };

@@ -2,6 +2,8 @@
 #include "fault/attribution.h"
 
 #include <algorithm>
+#include <map>
+#include <string_view>
 #include <vector>
 
 #include "fault/xid.h"
@@ -13,6 +15,10 @@ namespace {
 constexpr Nanoseconds death_to_xid = std::chrono::milliseconds(500);
 
 constexpr int xid_channel_reset = 43;
+
+/// What a death leaves behind is a fault of the instruction fetch: its Xid 31 says so, and picks any client
+/// of the domain for its pid (all eight termination kinds, results/h100/characterization.json).
+constexpr std::string_view fetch_client = "GPCCLIENT_GCC";
 
 /// One thing that is known. A clue that names nobody is told as evidence and decides nothing.
 struct Clue {
@@ -30,7 +36,6 @@ bool is_mmu_xid(const Fault& fault) { return fault.xid && is_mmu(fault); }
 bool tells_of_a_fault(const Fault& fault) {
   return fault.source == FaultSource::UvmEvent && fault.conclusive;
 }
-bool is_exit(const Fault& fault) { return fault.source == FaultSource::ProcessExit; }
 
 /// Reads the signals of one incident and collects what they say.
 class Judge {
@@ -99,23 +104,24 @@ class Judge {
   std::vector<Clue> clues_;
 };
 
-/// The ends of processes before anything else showed.
-std::vector<const Fault*> first_exits(const Incident& incident) {
-  std::vector<const Fault*> exits;
+/// Who left the GPU before anything else showed: of each process the word that says most.
+std::map<pid_t, const Fault*> first_to_leave(const Incident& incident) {
+  std::map<pid_t, const Fault*> leavers;
   for (const Fault& signal : incident.signals) {
-    if (!is_exit(signal)) break;
-    exits.push_back(&signal);
+    if (!is_departure(signal)) break;
+    if (!signal.pid) continue;
+    const Fault*& known = leavers[*signal.pid];
+    if (!known || (signal.conclusive && !known->conclusive)) known = &signal;
   }
-  return exits;
+  return leavers;
 }
 
 void Judge::deaths() {
   if (uvm_spoke_ || incident_.fault_class != FaultClass::Termination) return;
-  const std::vector<const Fault*> exits = first_exits(incident_);
-  for (const Fault* exit : exits) {
-    if (!exit->pid) continue;
-    add(confidence_of_death(*exit, exits.size() == 1), exit->pid,
-        process(*exit->pid) + " ended (" + exit->kind + ") before anything else was seen");
+  const std::map<pid_t, const Fault*> leavers = first_to_leave(incident_);
+  for (const auto& [pid, leaver] : leavers) {
+    add(confidence_of_death(*leaver, leavers.size() == 1), pid,
+        process(pid) + " left the GPU (" + leaver->kind + ") before anything else was seen");
   }
 }
 
@@ -129,12 +135,17 @@ Confidence Judge::confidence_of_death(const Fault& exit, bool alone) const {
     others_cleared = others_cleared && is_cleared(other);
   }
   bool names_another = false;
+  bool is_fetch = true;
   for (const Fault& signal : incident_.signals) {
-    if (!signal.xid || !watched(signal.pid)) continue;
-    if (signal.pid == exit.pid) return Confidence::Certain;
-    names_another = names_another || signal.place.find("GPCCLIENT_GCC") == std::string::npos;
+    if (!signal.xid) continue;
+    const bool watched_one = watched(signal.pid) != nullptr;
+    if (watched_one && signal.pid == exit.pid) return Confidence::Certain;
+    // NVML's echo of an Xid tells no place.
+    const bool elsewhere = !signal.place.empty() && signal.place.find(fetch_client) == std::string::npos;
+    is_fetch = is_fetch && !elsewhere;
+    names_another = names_another || (watched_one && elsewhere);
   }
-  if (others_cleared) return Confidence::Certain;
+  if (others_cleared && (exit.conclusive || is_fetch)) return Confidence::Certain;
   // Killed, and the Xid names nobody who lives (or only as the fetch fault does, which picks anybody).
   return exit.conclusive && !names_another ? Confidence::Certain : Confidence::Unknown;
 }
@@ -151,11 +162,11 @@ void Judge::memory_fault(const Fault& xid) {
   if (names_its_client(xid)) return add(Confidence::Certain, xid.pid, says);
   if (uvm_spoke_) return add(Confidence::Probable, xid.pid, says);
   if (is_cleared(*named)) return add(Confidence::Unknown, {}, says + ", but UVM told of no fault of it");
-  if (xid.place.find("GPCCLIENT_GCC") != std::string::npos && !named->domain.empty()) {
-    return add(Confidence::Unknown, {}, says + ", which for a fetch fault may be an innocent client");
+  if (!named->domain.empty()) {
+    return add(Confidence::Unknown, {},
+               says + "; under MPS the graphics engine's Xid was seen to name an innocent");
   }
-  add(Confidence::Probable, xid.pid,
-      says + "; under MPS the graphics engine's Xid was seen to name an innocent");
+  add(Confidence::Probable, xid.pid, says);
 }
 
 /// Under MPS this names the server, so a watched process that is named had a channel of its own.
@@ -224,7 +235,7 @@ bool names_its_client(const Fault& fault) {
   return engine.starts_with("CE") || engine.find("PBDMA") != std::string::npos || engine.starts_with("HOST");
 }
 
-bool is_only_exits(const Incident& incident) { return std::ranges::all_of(incident.signals, is_exit); }
+bool is_only_exits(const Incident& incident) { return std::ranges::all_of(incident.signals, is_departure); }
 
 FaultClass classify(const Incident& incident) {
   const auto has = [&](FaultClass wanted) {
@@ -233,8 +244,8 @@ FaultClass classify(const Incident& incident) {
   };
   const bool uvm = std::ranges::any_of(incident.signals, tells_of_a_fault);
   if (has(FaultClass::Device)) return FaultClass::Device;
-  if (!uvm && !incident.signals.empty() && is_exit(incident.signals.front())) {
-    const auto next = std::ranges::find_if_not(incident.signals, is_exit);
+  if (!uvm && !incident.signals.empty() && is_departure(incident.signals.front())) {
+    const auto next = std::ranges::find_if_not(incident.signals, is_departure);
     if (next == incident.signals.end() || next->when - incident.first_seen() <= death_to_xid) {
       return FaultClass::Termination;
     }

@@ -29,18 +29,18 @@ using WatchedProcesses = std::map<pid_t, WatchedProcess>;
 /// The culprit of `incident`, judged anew from its signals:
 ///   - a device fault has none;
 ///   - certain: a UVM event's process and a core dump's (they were never seen to be wrong), a watched process
-///     that an Xid 31 of a copy engine or PBDMA names, and a process that died before the Xid 31 which its
-///     death left behind;
-///   - at most probable: the process that an Xid 31 of the graphics engine names (under MPS it was seen to
-///   name
-///     an innocent), the only watched process of the domain, the first whose progress stopped;
+///     that an Xid 31 of a copy engine or PBDMA names, and the one process that left the GPU before the Xid
+///     31 which its death left behind;
+///   - at most probable: without MPS the process that an Xid 31 of the graphics engine names (under MPS it
+///     names an innocent in most runs), the only watched process of the domain, the first whose progress
+///     stopped;
 ///   - else unknown. Every line of evidence is kept, also where it was not enough.
 Culprit attribute(const Incident& incident, const WatchedProcesses& processes);
 
 /// What happened: the class, as the signals and the culprit's death make it.
 FaultClass classify(const Incident& incident);
 
-/// Whether `incident` began with the end of a process and nothing but ends has followed.
+/// Whether `incident` consists of processes that left the GPU and nothing else.
 bool is_only_exits(const Incident& incident);
 
 /// An Xid 31 of an engine that has its own channel per client: copy engine, PBDMA.

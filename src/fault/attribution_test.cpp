@@ -16,6 +16,7 @@ constexpr pid_t rogue = 100;
 constexpr pid_t victim = 200;
 constexpr pid_t server = 999;
 constexpr std::uint64_t address = 0x7000dead0000;
+constexpr const char* fetch_place = "GRAPHICS GPC0 GPCCLIENT_GCC";
 
 /// The culprit after `signals`, with two watched clients in domain a.
 Culprit judge(const std::vector<Fault>& signals, bool uvm_heard = true) {
@@ -47,13 +48,20 @@ TEST(Attribution, AProcessThatNobodyWatchesIsNotNamed) {
   expect(judge({xid_31(40, server, address, "a", "CE2 HUBCLIENT_CE0")}), Confidence::Unknown, {});
 }
 
-TEST(Attribution, AnXidOfTheGraphicsEngineIsProbableAtMost) {
-  expect(judge({xid_31(110, rogue, address)}, false), Confidence::Probable, rogue);
+TEST(Attribution, AnXidOfTheGraphicsEngineProvesNothingUnderMps) {
+  expect(judge({xid_31(110, rogue, address)}, false), Confidence::Unknown, {});
+}
+
+TEST(Attribution, AnXidOfTheGraphicsEngineIsProbableWithoutMps) {
+  Merger merger;
+  merger.watch(watched(rogue, "", false));
+  merger.watch(watched(victim, "", false));
+  merger.take(xid_31(110, rogue, address, ""));
+  expect(merger.finish().front().culprit, Confidence::Probable, rogue);
 }
 
 TEST(Attribution, AFetchFaultsXidMayNameAnInnocent) {
-  expect(judge({xid_31(110, victim, address, "a", "GRAPHICS GPC0 GPCCLIENT_GCC")}, false),
-         Confidence::Unknown, {});
+  expect(judge({xid_31(110, victim, address, "a", fetch_place)}, false), Confidence::Unknown, {});
 }
 
 TEST(Attribution, WhoseUvmQueueIsSilentDidNotFault) {
@@ -64,12 +72,29 @@ TEST(Attribution, WhoseUvmQueueIsSilentDidNotFault) {
 
 TEST(Attribution, WhoDiedBeforeTheXidIsTheCulprit) {
   expect(judge({killed(0, rogue), xid_31(110, server, address)}, false), Confidence::Certain, rogue);
-  expect(judge({killed(0, rogue), xid_31(110, victim, address, "a", "GRAPHICS GPC0 GPCCLIENT_GCC")}, false),
+  expect(judge({killed(0, rogue), xid_31(110, victim, address, "a", fetch_place)}, false),
          Confidence::Certain, rogue);
 }
 
 TEST(Attribution, ADeathBesideANamedSurvivorProvesNothing) {
-  expect(judge({killed(0, rogue), xid_31(110, victim, address)}, false), Confidence::Probable, victim);
+  expect(judge({killed(0, rogue), xid_31(110, victim, address)}, false), Confidence::Unknown, {});
+}
+
+TEST(Attribution, WhomTheServerLostBeforeTheXidIsTheCulprit) {
+  const Fault xid = xid_31(110, victim, address, "a", fetch_place);
+  expect(judge({lost(0, rogue), xid, killed(160, rogue), lost(300, victim)}), Confidence::Certain, rogue);
+  expect(judge({killed(0, rogue), lost(1, rogue), xid}), Confidence::Certain, rogue);
+}
+
+TEST(Attribution, WhomTheServerLostMayHaveLeftInOrder) {
+  expect(judge({lost(0, rogue), xid_31(110, victim, address, "a", fetch_place)}, false), Confidence::Unknown,
+         {});
+  expect(judge({lost(0, rogue), xid_31(110, server, address)}), Confidence::Unknown, {});
+}
+
+TEST(Attribution, OfTwoWhomTheServerLostNobodyIsNamed) {
+  expect(judge({lost(0, rogue), lost(1, victim), xid_31(110, server, address, "a", fetch_place)}),
+         Confidence::Unknown, {});
 }
 
 TEST(Attribution, ADeathAfterTheFaultIsNoCause) {

@@ -57,6 +57,11 @@ const char* to_string(FaultSource source) {
   return "unknown source";
 }
 
+bool is_departure(const Fault& fault) {
+  return fault.source == FaultSource::ProcessExit ||
+         (fault.source == FaultSource::MpsLog && fault.fault_class == FaultClass::Termination);
+}
+
 std::string describe(const Fault& fault) {
   std::string text = fault.kind.empty() ? "fault" : fault.kind;
   text += std::string(", ") + to_string(fault.fault_class);

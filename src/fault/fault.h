@@ -44,6 +44,10 @@ struct Fault {
 const char* to_string(FaultClass fault_class);
 const char* to_string(FaultSource source);
 
+/// Whether it says that a process has left the GPU: it ended, is ending, or its MPS server lost it. Alone
+/// that is a fault only where it was no orderly end.
+bool is_departure(const Fault& fault);
+
 /// "Xid 31, MMU (replayable), address 0x7000dead0000, process 4711, from kmsg": one line for logs.
 std::string describe(const Fault& fault);
 

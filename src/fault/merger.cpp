@@ -183,6 +183,7 @@ Score fit_by_source(const Relation& of) {
     case FaultSource::CoreDump:
       return fit_core_dump(of);
     case FaultSource::MpsLog:
+      if (is_departure(of.signal)) return fit_consequence(of);
       return score_if(of.domains_fit && !is_only_exits(of.incident), nothing_against + of.ties());
     case FaultSource::ProcessExit:
     case FaultSource::Progress:
@@ -203,6 +204,8 @@ int says(const Fault& signal, FaultClass fault_class) {
       return fault_class == FaultClass::Termination ? 7 : 0;
     case FaultSource::UvmEvent:
       return 6;
+    case FaultSource::MpsLog:
+      return is_departure(signal) && fault_class == FaultClass::Termination ? 6 : 2;
     case FaultSource::Xid:
       return signal.fault_class == fault_class && signal.xid != xid_channel_reset ? 5 : 4;
     case FaultSource::Nvml:
@@ -270,7 +273,7 @@ void Merger::add(Open& open, const Fault& signal) {
   summarize(open.incident, processes_);
 }
 
-/// Ends of processes that alone said nothing, any of which may be what an Xid tells of: they become one
+/// Departures of processes that alone said nothing, any of which may be what an Xid tells of: they become one
 /// incident with it, so that nobody is picked at random.
 void Merger::gather_exits(Open& into, const Fault& signal) {
   if (!signal.xid || !is_only_exits(into.incident)) return;

@@ -88,10 +88,24 @@ TEST_F(MergerTest, AnEndAloneOfWhichNoMoreIsKnownIsNoIncident) {
 
 TEST_F(MergerTest, AnEndOfWhichNoMoreIsKnownIsTheCulpritOnceAnXidFollows) {
   EXPECT_EQ(merger.take(ended(0, rogue)), nullptr);
-  const Incident incident = take(xid_31(110, server, 0x1000));
+  const Incident incident = take(xid_31(110, server, 0x1000, "a", "GRAPHICS GPC1 GPCCLIENT_GCC"));
   EXPECT_EQ(incident.id, 1u);
   EXPECT_EQ(incident.culprit.pid, rogue);
   EXPECT_EQ(incident.culprit.confidence, Confidence::Certain);
+}
+
+TEST_F(MergerTest, WhomTheServerLostAndItsEndAreOneIncident) {
+  EXPECT_EQ(merger.take(lost(0, rogue)), nullptr);
+  take(xid_31(110, victim, 0x1000, "a", "GRAPHICS GPC1 GPCCLIENT_GCC"));
+  const Incident incident = take(killed(160, rogue));
+  EXPECT_EQ(incident.id, 1u);
+  EXPECT_EQ(incident.signals.size(), 3u);
+  EXPECT_EQ(incident.fault_class, FaultClass::Termination);
+}
+
+TEST_F(MergerTest, WhoLeavesInOrderIsNoIncident) {
+  EXPECT_EQ(merger.take(lost(0, rogue)), nullptr);
+  EXPECT_TRUE(merger.finish().empty());
 }
 
 TEST_F(MergerTest, OfTwoEndsBeforeAnXidNobodyIsPicked) {

@@ -12,8 +12,10 @@ constexpr std::size_t longest_text = 300;
 
 /// In lower case. NVIDIA documents no texts, and they change between drivers, so these are the words that a
 /// line about a fault cannot do without.
-constexpr std::string_view fault_words[] = {"fatal", "fault", "exception", "uncontained",
-                                            "with work on the gpu"};
+constexpr std::string_view fault_words[] = {"fatal", "fault", "exception", "uncontained"};
+/// The end of the line about a client whose connection broke. What stands before it names the cause as the
+/// status of a call; its spelling changed between drivers.
+constexpr std::string_view left_words[] = {"assuming client", "exit"};
 /// What stands in front of a client's number.
 constexpr std::string_view client_words[] = {
     "client pid ", "client process ", "client ", "pid ", "pid=", "pid: "};
@@ -53,10 +55,10 @@ std::optional<MpsLogLine> parse_mps_log(std::string_view line) {
   if (text.empty()) return std::nullopt;
   text = text.substr(0, longest_text);
   const std::string words = lower(text);
-  const bool tells = std::ranges::any_of(
-      fault_words, [&](std::string_view word) { return words.find(word) != std::string::npos; });
-  if (!tells) return std::nullopt;
-  return MpsLogLine{std::string(text), client_of(words)};
+  const auto has = [&words](std::string_view word) { return words.find(word) != std::string::npos; };
+  const bool left = std::ranges::all_of(left_words, has);
+  if (!left && !std::ranges::any_of(fault_words, has)) return std::nullopt;
+  return MpsLogLine{left ? MpsLogEvent::ClientLeft : MpsLogEvent::Fault, std::string(text), client_of(words)};
 }
 
 }  // namespace firebreak::fault

@@ -43,6 +43,14 @@ inline Fault ended(double ms, pid_t pid, std::string domain = "a") {
   return fault;
 }
 
+/// The MPS server's connection to its client broke.
+inline Fault lost(double ms, pid_t pid, std::string domain = "a") {
+  Fault fault = ended(ms, pid, std::move(domain));
+  fault.source = FaultSource::MpsLog;
+  fault.kind = "MPS log: client left";
+  return fault;
+}
+
 /// Any Xid, its class after the catalogue; `domain` is what is known from the process that it names.
 inline Fault xid(double ms, int code, std::optional<pid_t> pid = {}, std::string domain = {},
                  std::string place = {}) {

@@ -66,21 +66,38 @@ TEST(CoreDumpReader, LeavesOtherOutputAlone) {
 }
 
 TEST(MpsLog, ALineOfAFaultNamesItsClient) {
-  const auto line =
-      parse_mps_log("[2026-11-21 14:39:55.123 Server  4711] Client 815 encountered a fatal exception\n");
+  const auto line = parse_mps_log(
+      "[2026-11-21 15:21:19.154 Server  1729] Client {PID: 1726, Context: 1} encountered a fatal GPU "
+      "error.\n");
   ASSERT_TRUE(line);
-  EXPECT_EQ(line->text, "Client 815 encountered a fatal exception");
-  EXPECT_EQ(line->client, 815);
+  EXPECT_EQ(line->event, MpsLogEvent::Fault);
+  EXPECT_EQ(line->text, "Client {PID: 1726, Context: 1} encountered a fatal GPU error.");
+  EXPECT_EQ(line->client, 1726);
+}
+
+TEST(MpsLog, AClientWhoseConnectionBrokeHasLeft) {
+  const auto line = parse_mps_log(
+      "[2026-11-21 15:21:19.019 Server  1729] Server failed to recevie command with status 806, assuming "
+      "client {PID: 1727, Context ID: 1} exit");
+  ASSERT_TRUE(line);
+  EXPECT_EQ(line->event, MpsLogEvent::ClientLeft);
+  EXPECT_EQ(line->client, 1727);
 }
 
 TEST(MpsLog, AFaultWithoutAClientIsStillOne) {
-  const auto line = parse_mps_log("[2026-11-21 14:39:55.123 Other  4711] Server status change to FAULT");
+  const auto line =
+      parse_mps_log("[2026-11-21 15:21:19.154 Server  1729] Server is handling a fatal GPU error.");
   ASSERT_TRUE(line);
   EXPECT_FALSE(line->client);
 }
 
 TEST(MpsLog, WhatIsNoFaultOrNotOfTheServerIsNothing) {
-  EXPECT_FALSE(parse_mps_log("[2026-11-21 14:39:55.123 Server  4711] New client 815 connected"));
+  EXPECT_FALSE(
+      parse_mps_log("[2026-11-21 15:21:19.019 Server  1729] Client {PID: 1727, Context ID: 1} exiting. "
+                    "Number of active client "
+                    "contexts is 2."));
+  EXPECT_FALSE(
+      parse_mps_log("[2026-11-21 15:21:18.122 Server  1729] Client {PID: 1727, Context ID: 1} connected"));
   EXPECT_FALSE(parse_mps_log("Segmentation fault"));
   EXPECT_FALSE(parse_mps_log("[fault"));
   EXPECT_FALSE(parse_mps_log(""));

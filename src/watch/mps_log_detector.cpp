@@ -84,6 +84,10 @@ void MpsLogDetector::take_lines() {
     if (!line) continue;
     fault::Fault fault;
     fault.kind = "MPS log: " + line->text;
+    if (line->event == fault::MpsLogEvent::ClientLeft) {
+      fault.fault_class = fault::FaultClass::Termination;
+      fault.conclusive = false;
+    }
     fault.gpu = options_.gpu;
     fault.domain = options_.domain;
     fault.pid = line->client;

@@ -8,6 +8,7 @@
 
 #include "fault/core_dump.h"
 #include "fault/merger.h"
+#include "watch/departure.h"
 #include "watch/mps_log_detector.h"
 #include "watch/nvml_detector.h"
 #include "watch/uvm_detector.h"
@@ -51,6 +52,7 @@ struct Watcher::Parts {
   void read_output(Followed& of, std::string_view text);
   void ended(const ProcessExit& exit);
   void note_xid(const fault::Fault& fault);
+  void merge_departures(const fault::Fault& memory_fault);
   void note(const fault::Fault& fault);
   void merge(const fault::Fault& fault);
   void close_due();
@@ -210,20 +212,46 @@ void Watcher::Parts::read_output(Followed& of, std::string_view text) {
 
 /// A server's name in an Xid says which domain it is.
 void Watcher::Parts::note_xid(const fault::Fault& fault) {
-  if (!fault.pid || !fault.domain.empty()) return note(fault);
   fault::Fault placed = fault;
-  if (const auto found = followed.find(*fault.pid); found != followed.end()) {
-    placed.domain = found->second.target.domain;
-  } else if (options.domain_of_server) {
-    placed.domain = options.domain_of_server(*fault.pid).value_or("");
+  if (fault.pid && fault.domain.empty()) {
+    if (const auto found = followed.find(*fault.pid); found != followed.end()) {
+      placed.domain = found->second.target.domain;
+    } else if (options.domain_of_server) {
+      placed.domain = options.domain_of_server(*fault.pid).value_or("");
+    }
   }
-  note(placed);
+  // First those who act on it; who caused it may take some more microseconds.
+  if (callbacks.on_signal) callbacks.on_signal(placed);
+  if (placed.fault_class == fault::FaultClass::MmuReplayable) merge_departures(placed);
+  merge(placed);
+}
+
+/// What a dying process leaves behind is a memory fault; who is dying when one shows came first.
+void Watcher::Parts::merge_departures(const fault::Fault& memory_fault) {
+  std::vector<fault::Fault> departures;
+  for (const auto& [pid, process] : followed) {
+    // Without this we do not know that it ever held the GPU.
+    if (!process.uvm || !process.uvm->attached()) continue;
+    const std::optional<std::string> words = departure_of(kernel, pid);
+    if (!words) continue;
+    fault::Fault& departure = departures.emplace_back();
+    departure.fault_class = fault::FaultClass::Termination;
+    departure.kind = *words;
+    departure.conclusive = false;
+    departure.gpu = process.target.gpu;
+    departure.domain = process.target.domain;
+    departure.tenant = process.target.tenant;
+    departure.pid = pid;
+    departure.when = memory_fault.when;
+    departure.source = fault::FaultSource::ProcessExit;
+  }
+  for (const fault::Fault& departure : departures) merge(departure);
 }
 
 void Watcher::Parts::note(const fault::Fault& fault) {
   if (callbacks.on_signal) callbacks.on_signal(fault);
-  // Its lines follow; one that came from the log has told the detector itself.
-  if (xid && fault.source != fault::FaultSource::Xid) xid->suspect();
+  // Its lines follow.
+  if (xid) xid->suspect();
   merge(fault);
 }
 

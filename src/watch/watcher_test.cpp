@@ -54,6 +54,23 @@ class WatcherTest : public DetectorTest {
   std::vector<ProcessExit> exits_;
 };
 
+TEST_F(WatcherTest, WhoIsBeingEndedWhenAnXidComesCausedIt) {
+  follow_rogue();
+  ASSERT_TRUE(run_until([&] { return watcher_->hears_uvm_of(rogue); }));
+  kernel_.set_file("/proc/4711/stat", "4711 (rogue) D 1 1 1 0 -1 4194564 0 0 0");
+  feed_.push(
+      "4,1,1,-;NVRM: Xid (PCI:0000:00:05): 31, pid=99, name=nvidia-cuda-mps, channel 0x0000000a, intr "
+      "00000000. "
+      "MMU Fault: ENGINE GRAPHICS GPC1 GPCCLIENT_GCC faulted @ 0x7fe3_8f760000. Fault is of type FAULT_PDE "
+      "ACCESS_TYPE_VIRT_READ\n");
+  ASSERT_TRUE(run_until([&] { return incidents_.size() == 1; }));
+  EXPECT_EQ(incidents_[0].fault_class, fault::FaultClass::Termination);
+  EXPECT_EQ(incidents_[0].culprit.pid, rogue);
+  EXPECT_EQ(incidents_[0].culprit.confidence, fault::Confidence::Certain);
+  // What is concluded is no signal of its own.
+  EXPECT_EQ(faults_.size(), 1u);
+}
+
 TEST_F(WatcherTest, AMemoryFaultsSignalsAreOneIncidentWithItsCulprit) {
   follow_rogue();
   EXPECT_TRUE(watcher_->hears_uvm_of(rogue));
