@@ -18,6 +18,9 @@ inline constexpr const char* default_pipe_directory = "/tmp/nvidia-mps";
 /// The daemon's socket, in the pipe directory.
 inline constexpr const char* control_socket_name = "/control";
 
+/// The argument that makes the control program a server.
+inline constexpr const char* server_argument = "--software-gpu-server";
+
 enum class RequestKind : std::uint32_t {
   Attach = 1,   ///< a client joins; the connection then stays open as long as it lives
   Command = 2,  ///< a line of text; the answer is text

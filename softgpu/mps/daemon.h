@@ -20,8 +20,7 @@
 
 namespace firebreak::softgpu::mps {
 
-/// The argument that makes this program a server, and the descriptor on which it then finds its daemon.
-inline constexpr const char* server_argument = "--software-gpu-server";
+/// The descriptor on which a server finds its daemon.
 inline constexpr int server_descriptor = 3;
 
 class Daemon {

@@ -22,6 +22,7 @@ void add_inject(CLI::App& app, Action& action);
 void add_run(CLI::App& app, Action& action);
 void add_status(CLI::App& app, Action& action);
 void add_victim(CLI::App& app, Action& action);
+void add_watch(CLI::App& app, Action& action);
 
 /// Prints "firebreak: MESSAGE (HINT)" on standard error; returns 1.
 int complain(const std::string& message);

@@ -64,17 +64,24 @@ ProcessScan::Found ProcessScan::look() {
   return found;
 }
 
-void ProcessScan::note_who_is_there() {
+std::vector<pid_t> ProcessScan::everybody() {
+  std::vector<pid_t> pids;
   const Result<std::vector<std::string>> names = kernel_.list_directory("/proc");
-  if (!names) return;
-  std::map<pid_t, Known> before = std::exchange(known_, {});
+  if (!names) return pids;
   for (const std::string& name : *names) {
     const auto pid = pid_in(name);
-    if (!pid || *pid == options_.ignored_pid) continue;
-    Known& known = known_[*pid];
-    if (const auto was = before.find(*pid); was != before.end()) known = std::move(was->second);
+    if (pid && *pid != options_.ignored_pid) pids.push_back(*pid);
+  }
+  return pids;
+}
+
+void ProcessScan::note_who_is_there() {
+  std::map<pid_t, Known> before = std::exchange(known_, {});
+  for (const pid_t pid : everybody()) {
+    Known& known = known_[pid];
+    if (const auto was = before.find(pid); was != before.end()) known = std::move(was->second);
     // The others are looked at again anyway.
-    if (known.told && start_of(*pid) != known.started) known = {};
+    if (known.told && start_of(pid) != known.started) known = {};
   }
 }
 
@@ -114,25 +121,37 @@ std::string ProcessScan::start_of(pid_t pid) {
 
 /// Whether it was told of.
 bool ProcessScan::look_at(pid_t pid, Known& known, Found& found) {
-  if (is_server(pid)) {
-    MpsServer server;
-    server.pid = pid;
-    const std::string environment = kernel_.read_file(proc(pid, "environ")).value_or("");
-    server.domain = variable(environment, "CUDA_MPS_PIPE_DIRECTORY").value_or(default_pipe_directory);
-    server.log_directory = variable(environment, "CUDA_MPS_LOG_DIRECTORY").value_or(default_log_directory);
-    found.servers.push_back(std::move(server));
+  if (auto its = server(pid)) {
+    found.servers.push_back(std::move(*its));
     return true;
   }
   const Holds holds = descriptors_of(pid);
   known.refused = holds == Holds::Refused;
   if (holds != Holds::Uvm) return false;
-  GpuProcess process;
-  process.pid = pid;
-  process.name = without_line_end(kernel_.read_file(proc(pid, "comm")).value_or(""));
-  if (std::ranges::count(options_.ignored_names, process.name) > 0) return true;
-  process.domain = domain_of(pid);
-  found.processes.push_back(std::move(process));
+  GpuProcess process = describe(pid);
+  if (std::ranges::count(options_.ignored_names, process.name) == 0) {
+    found.processes.push_back(std::move(process));
+  }
   return true;
+}
+
+GpuProcess ProcessScan::describe(pid_t pid) {
+  return {pid, without_line_end(kernel_.read_file(proc(pid, "comm")).value_or("")), domain_of(pid)};
+}
+
+std::optional<MpsServer> ProcessScan::server(pid_t pid) {
+  if (!is_server(pid)) return std::nullopt;
+  const std::string environment = kernel_.read_file(proc(pid, "environ")).value_or("");
+  return MpsServer{pid, variable(environment, "CUDA_MPS_PIPE_DIRECTORY").value_or(default_pipe_directory),
+                   variable(environment, "CUDA_MPS_LOG_DIRECTORY").value_or(default_log_directory)};
+}
+
+std::vector<MpsServer> ProcessScan::servers() {
+  std::vector<MpsServer> found;
+  for (const pid_t pid : everybody()) {
+    if (auto its = server(pid)) found.push_back(std::move(*its));
+  }
+  return found;
 }
 
 bool ProcessScan::is_server(pid_t pid) {

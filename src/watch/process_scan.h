@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -52,8 +53,12 @@ class ProcessScan {
 
   /// One round: what was found for the first time. Whatever cannot be read is passed over.
   Found look();
-  /// The MPS domain that a process's environment names, "" where none.
-  std::string domain_of(pid_t pid);
+  /// What is known of a process, whether or not it uses the GPU (yet).
+  GpuProcess describe(pid_t pid);
+  /// Empty: that process is no MPS server.
+  std::optional<MpsServer> server(pid_t pid);
+  /// All that run now.
+  std::vector<MpsServer> servers();
   /// Processes of other users that we are not allowed to look into, at the last round's end.
   std::size_t refused() const;
 
@@ -71,6 +76,8 @@ class ProcessScan {
   void note_who_is_there();
   bool look_at(pid_t pid, Known& known, Found& found);
   bool is_server(pid_t pid);
+  std::vector<pid_t> everybody();
+  std::string domain_of(pid_t pid);
   std::string start_of(pid_t pid);
   Holds descriptors_of(pid_t pid);
 

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+#include <signal.h>
+#include <CLI/CLI.hpp>
+
+#include <chrono>
+#include <cstdio>
+#include <ctime>
+
+#include "cli/commands.h"
+#include "os/event_loop.h"
+#include "os/self.h"
+#include "platform/platform.h"
+#include "softgpu/machine/mps_protocol.h"
+#include "watch/lookout.h"
+#include "watch/report.h"
+
+namespace firebreak::cli {
+namespace {
+
+struct Options {
+  bool json = false;
+  bool everybody = false;
+  std::vector<pid_t> pids;
+  std::string gpu;
+  std::vector<std::string> mps_logs;
+};
+
+/// What we say at the start goes to standard error, so that standard output holds incidents alone; as JSON
+/// everything goes to standard output.
+class Printer {
+ public:
+  explicit Printer(bool json) : json_(json) {}
+
+  template <class... What>
+  void aside(const What&... what) const {
+    if (json_) return print(stdout, watch::json_of(what...));
+    print(stderr, watch::text_of(what...));
+  }
+  void incident(const fault::Incident& incident) {
+    const auto change = news_.of(incident);
+    if (!change) return;
+    print(stdout,
+          json_ ? watch::json_of(incident, *change) : now() + " " + watch::text_of(incident, *change));
+  }
+
+ private:
+  static void print(std::FILE* to, const std::string& line) {
+    fmt::print(to, "{}\n", line);
+    std::fflush(to);
+  }
+  static std::string now() {
+    const auto time = std::chrono::system_clock::now();
+    const auto ms = std::chrono::duration_cast<Milliseconds>(time.time_since_epoch()).count() % 1000;
+    return fmt::format("{:%H:%M:%S}.{:03}", fmt::localtime(std::chrono::system_clock::to_time_t(time)), ms);
+  }
+
+  bool json_;
+  watch::IncidentNews news_;
+};
+
+watch::LookoutOptions lookout_options(const platform::Platform& platform) {
+  watch::LookoutOptions options;
+  options.scan.ignored_pid = os::own_pid();
+  if (platform.gpu == platform::Gpu::Soft) options.scan.server_words.push_back(softgpu::mps::server_argument);
+  return options;
+}
+
+watch::LookoutCallbacks lookout_callbacks(const Printer& printer) {
+  watch::LookoutCallbacks callbacks;
+  callbacks.on_process = [&printer](const watch::GpuProcess& process, const Status& followed) {
+    printer.aside(process, followed);
+  };
+  callbacks.on_server = [&printer](const watch::MpsServer& server, const Status& log) {
+    printer.aside(server, log);
+  };
+  return callbacks;
+}
+
+/// Whom to watch, as the command line says.
+Status follow(const Options& options, watch::Lookout& lookout) {
+  for (const pid_t pid : options.pids) {
+    if (Status followed = lookout.follow(pid); !followed) return followed;
+  }
+  if (!options.everybody) return {};
+  if (Status followed = lookout.follow_everybody(); !followed) return followed;
+  if (const std::size_t refused = lookout.refused(); refused > 0) {
+    fmt::print(stderr, "{} processes of other users cannot be looked into (run as root to watch them too)\n",
+               refused);
+  }
+  return {};
+}
+
+Status keep_watch(const Options& options) {
+  const auto platform = platform::choose({}, options.gpu);
+  if (!platform) return propagate(platform);
+  const auto loop = os::EventLoop::create();
+  if (!loop) return propagate(loop);
+  const auto signals =
+      (*loop)->on_signals({SIGINT, SIGTERM, SIGHUP}, [raw = loop->get()](int) { raw->stop(); });
+  if (!signals) return propagate(signals);
+
+  const SystemClock clock;
+  Printer printer(options.json);
+  watch::WatcherOptions watcher;
+  watcher.mps_log_directories = options.mps_logs;
+  watch::WatcherCallbacks callbacks;
+  callbacks.on_incident = [&printer](const fault::Incident& incident) { printer.incident(incident); };
+  watch::Lookout lookout(**loop, *platform->kernel, clock, lookout_options(*platform),
+                         lookout_callbacks(printer), std::move(watcher), std::move(callbacks));
+  lookout.watcher().start();
+  for (const watch::SourceState& source : lookout.watcher().sources()) printer.aside(source);
+  if (Status followed = follow(options, lookout); !followed) return followed;
+  (*loop)->run();
+  lookout.watcher().finish();
+  return {};
+}
+
+int run(const Options& options) {
+  if (auto held = os::hold_signals({SIGINT, SIGTERM, SIGHUP}); !held)
+    return complain(to_string(held.error()));
+  const Status kept = keep_watch(options);
+  return kept ? 0 : complain(to_string(kept.error()));
+}
+
+}  // namespace
+
+void add_watch(CLI::App& app, Action& action) {
+  auto options = std::make_shared<Options>();
+  CLI::App* command = app.add_subcommand(
+      "watch", "Prints each fault as it happens, with the process that caused it; touches nobody");
+  command->footer(
+      "Without --pid and --all: what the GPU itself tells. Ends on SIGINT and SIGTERM with exit status 0.");
+  command->add_flag("--json", options->json, "One JSON object a line");
+  command->add_option("--pid", options->pids, "Watch this process; may be given several times")
+      ->check(CLI::PositiveNumber);
+  command->add_flag("--all", options->everybody, "Watch every process that uses the GPU, and will");
+  command->add_option("--gpu", options->gpu, "auto, real or soft (default: FIREBREAK_GPU, else auto)")
+      ->check(CLI::IsMember({"auto", "real", "soft"}));
+  command->add_option("--mps-log", options->mps_logs,
+                      "Listen to the MPS server log in this directory; --all finds those of running servers");
+  command->callback([options, &action] { action = [options] { return run(*options); }; });
+}
+
+}  // namespace firebreak::cli
