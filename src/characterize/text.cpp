@@ -46,14 +46,31 @@ std::string kind_line(const KindSummary& kind) {
                      first_sight(kind), counts(kind.attribution));
 }
 
+/// "39 of 41 kinds as expected, 6 refused, 2 have not run".
+std::string totals(const Summary& summary) {
+  int ran = 0;
+  int as_expected = 0;
+  int refused = 0;
+  for (const KindSummary& kind : summary.kinds) {
+    if (!kind.refused.empty()) ++refused;
+    if (kind.runs == 0 && kind.problems == 0) continue;
+    ++ran;
+    if (kind.as_expected()) ++as_expected;
+  }
+  const auto not_yet = static_cast<int>(summary.kinds.size()) - ran - refused;
+  std::string text = fmt::format("{} of {} kinds as expected", as_expected, ran);
+  if (refused > 0) text += fmt::format(", {} refused", refused);
+  if (not_yet > 0) text += fmt::format(", {} not run", not_yet);
+  return text;
+}
+
 }  // namespace
 
 std::string render(const Summary& summary) {
   std::string text = fmt::format("{:<24} {:>4}  {:<20} {:<20} {:<8} {:<24} {}\n", "kind", "runs", "faulter",
                                  "co-client", "Xids", "first seen by, ms", "culprit");
   for (const KindSummary& kind : summary.kinds) text += kind_line(kind);
-  const auto as_expected = std::ranges::count_if(summary.kinds, &KindSummary::as_expected);
-  text += fmt::format("\n{} of {} kinds as expected\n", as_expected, summary.kinds.size());
+  text += "\n" + totals(summary) + "\n";
   for (const KindSummary& kind : summary.kinds) {
     for (const auto& [line, count] : kind.mismatches)
       text += fmt::format("  {}: {} ({} of {} runs)\n", kind.expected.kind, line, count, kind.runs);

@@ -43,6 +43,7 @@ TEST(Text, TellsWhatWasRefusedAndWhatHasNotRun) {
   EXPECT_THAT(text, ContainsRegex("\na +refused: not on this device\n"));
   EXPECT_THAT(text, ContainsRegex("\nb +has not run\n"));
   EXPECT_THAT(text, Not(HasSubstr("uvm_event")));
+  EXPECT_THAT(text, HasSubstr("\n0 of 0 kinds as expected, 1 refused, 1 not run\n"));
 }
 
 }  // namespace

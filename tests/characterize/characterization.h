@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+/// `firebreak characterize` on the software GPU, as a user runs it.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "tests/demo/firebreak_program.h"
+
+namespace firebreak::tests {
+
+struct Characterization : testing::Test {
+  Sandbox sandbox;
+  std::string json_path = sandbox.file("results.json");
+
+  /// The software GPU runs at half its speed: what comes first on it also comes first on a busy machine.
+  os::ProgramResult characterize(std::vector<std::string> arguments) {
+    return sandbox.run("firebreak", with_command(std::move(arguments)), slow);
+  }
+  pid_t start(std::vector<std::string> arguments) {
+    return sandbox.start("firebreak", with_command(std::move(arguments)), slow);
+  }
+
+  nlohmann::json results() const;
+  void write_results(const nlohmann::json& results) const;
+
+ private:
+  static std::vector<std::string> with_command(std::vector<std::string> arguments) {
+    arguments.insert(arguments.begin(), "characterize");
+    return arguments;
+  }
+  Sandbox::Environment slow = {{"FIREBREAK_SOFTGPU_SPEED", "0.5"}};
+};
+
+}  // namespace firebreak::tests
