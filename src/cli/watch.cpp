@@ -83,8 +83,9 @@ Status follow(const Options& options, watch::Lookout& lookout) {
   for (const pid_t pid : options.pids) {
     if (Status followed = lookout.follow(pid); !followed) return followed;
   }
+  const auto whom = options.everybody ? watch::Whom::Everybody : watch::Whom::SameDomains;
+  if (Status looking = lookout.look_around(whom); !looking) return looking;
   if (!options.everybody) return {};
-  if (Status followed = lookout.follow_everybody(); !followed) return followed;
   if (const std::size_t refused = lookout.refused(); refused > 0) {
     fmt::print(stderr, "{} processes of other users cannot be looked into (run as root to watch them too)\n",
                refused);
@@ -133,7 +134,10 @@ void add_watch(CLI::App& app, Action& action) {
   command->footer(
       "Without --pid and --all: what the GPU itself tells. Ends on SIGINT and SIGTERM with exit status 0.");
   command->add_flag("--json", options->json, "One JSON object a line");
-  command->add_option("--pid", options->pids, "Watch this process; may be given several times")
+  command
+      ->add_option("--pid", options->pids,
+                   "Watch this process and those of its MPS domain, which share its faults; may be given "
+                   "several times")
       ->check(CLI::PositiveNumber);
   command->add_flag("--all", options->everybody, "Watch every process that uses the GPU, and will");
   command->add_option("--gpu", options->gpu, "auto, real or soft (default: FIREBREAK_GPU, else auto)")

@@ -4,10 +4,17 @@
 #include <utility>
 
 namespace firebreak::watch {
+namespace {
+
+/// The lines of one fault come within milliseconds: one look serves them all.
+constexpr Nanoseconds fresh_enough = std::chrono::milliseconds(10);
+
+}  // namespace
 
 Lookout::Lookout(os::EventLoop& loop, os::Kernel& kernel, const Clock& clock, LookoutOptions options,
                  LookoutCallbacks callbacks, WatcherOptions watcher, WatcherCallbacks watcher_callbacks)
     : loop_(loop),
+      clock_(clock),
       options_(std::move(options)),
       callbacks_(std::move(callbacks)),
       scan_(kernel, options_.scan),
@@ -28,15 +35,19 @@ WatcherCallbacks Lookout::ours(WatcherCallbacks callbacks) {
 
 Status Lookout::follow(pid_t pid) {
   const GpuProcess process = scan_.describe(pid);
-  if (Status followed = follow(process); !followed) return followed;
-  if (process.domain.empty()) return {};
-  for (const MpsServer& server : scan_.servers()) {
-    if (server.domain == process.domain) note_server(server);
+  const Status followed = follow(process);
+  if (!followed && followed.error().code == ErrorCode::NotFound) {
+    return fail(ErrorCode::NotFound, "there is no process " + std::to_string(pid));
   }
+  if (!followed) return followed;
+  if (!process.domain.empty()) domains_.insert(process.domain);
+  if (callbacks_.on_process) callbacks_.on_process(process, {});
   return {};
 }
 
-Status Lookout::follow_everybody() {
+Status Lookout::look_around(Whom whom) {
+  whom_ = whom;
+  if (whom == Whom::SameDomains && domains_.empty()) return {};
   look();
   auto timer = loop_.every(options_.period, [this] { look(); });
   if (!timer) return propagate(timer);
@@ -44,18 +55,26 @@ Status Lookout::follow_everybody() {
   return {};
 }
 
+bool Lookout::is_wanted(const std::string& domain) const {
+  return whom_ == Whom::Everybody || domains_.contains(domain);
+}
+
 void Lookout::look() {
+  last_look_ = clock_.now();
   const ProcessScan::Found found = scan_.look();
-  for (const MpsServer& server : found.servers) note_server(server);
-  // One that is gone again is told of like one that may not be followed.
-  for (const GpuProcess& process : found.processes) (void)follow(process);
+  for (const MpsServer& server : found.servers) {
+    if (is_wanted(server.domain)) note_server(server);
+  }
+  for (const GpuProcess& process : found.processes) {
+    if (!is_wanted(process.domain) || followed_.contains(process.pid)) continue;
+    const Status followed = follow(process);
+    if (callbacks_.on_process) callbacks_.on_process(process, followed);
+  }
 }
 
 Status Lookout::follow(const GpuProcess& process) {
-  if (followed_.contains(process.pid)) return {};
   Status followed = watcher_.follow({process.pid, 0, process.domain, process.name});
   if (followed) followed_.insert(process.pid);
-  if (callbacks_.on_process) callbacks_.on_process(process, followed);
   return followed;
 }
 
@@ -69,9 +88,11 @@ void Lookout::note_server(const MpsServer& server) {
   if (callbacks_.on_server) callbacks_.on_server(server, log->second);
 }
 
+/// Asked when a fault is told of a process that is not followed.
 std::optional<std::string> Lookout::domain_of_server(pid_t pid) {
+  // Somebody who came up since the last look may be the culprit: without him another would look like it.
+  if (next_look_ && clock_.now() - last_look_ > fresh_enough) look();
   if (const auto known = servers_.find(pid); known != servers_.end()) return known->second;
-  // It may have come up since the last look.
   const auto server = scan_.server(pid);
   return server ? std::optional(server->domain) : std::nullopt;
 }

@@ -27,6 +27,11 @@ struct LookoutCallbacks {
   std::function<void(const MpsServer&, const Status&)> on_server;
 };
 
+enum class Whom {
+  Everybody,    ///< all that use the GPU
+  SameDomains,  ///< who shares an MPS domain, and with it its faults, with a process that is followed
+};
+
 /// Lives on the loop's thread. Callbacks must not destroy it.
 class Lookout {
  public:
@@ -37,10 +42,10 @@ class Lookout {
   Lookout& operator=(const Lookout&) = delete;
 
   Watcher& watcher() { return watcher_; }
-  /// Follows one process and listens to the log of its MPS domain. NotFound: there is no such process.
+  /// Follows one process. Before look_around(). NotFound: there is no such process.
   Status follow(pid_t pid);
-  /// Follows all that use the GPU, also those that will.
-  Status follow_everybody();
+  /// Finds MPS servers, listens to their logs, and follows whom else it takes: now, and from now on.
+  Status look_around(Whom whom);
   /// Processes that may use the GPU and that we may not look into.
   std::size_t refused() const { return scan_.refused(); }
 
@@ -49,13 +54,18 @@ class Lookout {
   WatcherCallbacks ours(WatcherCallbacks callbacks);
   void look();
   Status follow(const GpuProcess& process);
+  bool is_wanted(const std::string& domain) const;
   void note_server(const MpsServer& server);
   std::optional<std::string> domain_of_server(pid_t pid);
 
   os::EventLoop& loop_;
+  const Clock& clock_;
   LookoutOptions options_;
   LookoutCallbacks callbacks_;
   ProcessScan scan_;
+  std::optional<Whom> whom_;       ///< empty until look_around()
+  std::set<std::string> domains_;  ///< of the processes that were asked for
+  Monotonic last_look_{};
   std::set<pid_t> followed_;
   std::map<pid_t, std::string> servers_;  ///< also those that ended: their faults may still be told
   std::map<std::string, Status> logs_;    ///< by directory

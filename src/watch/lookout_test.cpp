@@ -10,10 +10,10 @@ using namespace std::string_literals;
 
 class LookoutTest : public DetectorTest {
  protected:
-  LookoutTest() : tools_(kernel_) {
+  explicit LookoutTest(Nanoseconds period = Milliseconds(1)) : tools_(kernel_) {
     kernel_.set_device("/dev/kmsg", feed_.device());
     LookoutOptions options;
-    options.period = Milliseconds(1);
+    options.period = period;
     LookoutCallbacks callbacks;
     callbacks.on_process = [this](const GpuProcess& process, const Status& followed) {
       if (followed) followed_.push_back(process.pid);
@@ -23,23 +23,34 @@ class LookoutTest : public DetectorTest {
     watcher.nvml_library.clear();
     WatcherCallbacks watcher_callbacks;
     watcher_callbacks.on_signal = note_fault();
+    watcher_callbacks.on_incident = [this](const fault::Incident& incident) {
+      incidents_.push_back(incident);
+    };
     watcher_callbacks.on_exit = [this](const ProcessExit& exit) { ended_.push_back(exit.pid); };
     lookout_ =
         std::make_unique<Lookout>(*loop_, kernel_, clock_, options, callbacks, watcher, watcher_callbacks);
     EXPECT_TRUE(lookout_->watcher().start().empty());
   }
 
-  void add(pid_t pid, const std::string& command) {
+  void add(pid_t pid, const std::string& command, const std::string& domain) {
     kernel_.add_process(pid);
     const std::string folder = "/proc/" + std::to_string(pid);
     kernel_.set_file(folder + "/comm", "name\n");
     kernel_.set_file(folder + "/cmdline", command + "\0"s);
     kernel_.set_file(folder + "/environ",
-                     "CUDA_MPS_PIPE_DIRECTORY=/run/a\0CUDA_MPS_LOG_DIRECTORY=/run/log\0"s);
+                     "CUDA_MPS_PIPE_DIRECTORY=" + domain + "\0CUDA_MPS_LOG_DIRECTORY=/run/log\0"s);
   }
-  void add_tenant(pid_t pid) {
-    add(pid, "tenant");
+  void add_server(pid_t pid, const std::string& domain = "/run/a") {
+    add(pid, "nvidia-cuda-mps-server", domain);
+  }
+  void add_tenant(pid_t pid, const std::string& domain = "/run/a") {
+    add(pid, "tenant", domain);
     kernel_.give_descriptor(pid, 9, "/dev/nvidia-uvm", FakeUvmTools::va_space());
+  }
+
+  void push_xid_of(pid_t pid) {
+    feed_.push("4,1,1,-;NVRM: Xid (PCI:0000:00:05): 43, pid=" + std::to_string(pid) +
+               ", name=nvidia-cuda-mps, channel 0x0000000a\n");
   }
 
   FakeUvmTools tools_;
@@ -48,11 +59,12 @@ class LookoutTest : public DetectorTest {
   std::vector<pid_t> followed_;
   std::vector<pid_t> servers_;
   std::vector<pid_t> ended_;
+  std::vector<fault::Incident> incidents_;
 };
 
 TEST_F(LookoutTest, FollowsWhoIsThereAndWhoComesLater) {
   add_tenant(10);
-  ASSERT_TRUE(lookout_->follow_everybody());
+  ASSERT_TRUE(lookout_->look_around(Whom::Everybody));
   EXPECT_EQ(followed_, std::vector<pid_t>({10}));
   EXPECT_TRUE(lookout_->watcher().hears_uvm_of(10));
   add_tenant(11);
@@ -63,32 +75,56 @@ TEST_F(LookoutTest, FollowsWhoIsThereAndWhoComesLater) {
 }
 
 TEST_F(LookoutTest, AServersXidGetsTheDomainOfItsEnvironment) {
-  add(20, "nvidia-cuda-mps-server");
-  ASSERT_TRUE(lookout_->follow_everybody());
+  add_server(20);
+  ASSERT_TRUE(lookout_->look_around(Whom::Everybody));
   EXPECT_EQ(servers_, std::vector<pid_t>({20}));
-  feed_.push("4,1,1,-;NVRM: Xid (PCI:0000:00:05): 43, pid=20, name=nvidia-cuda-mps, channel 0x0000000a\n");
+  push_xid_of(20);
   ASSERT_TRUE(run_until([&] { return faults_.size() == 1; }));
   EXPECT_EQ(faults_[0].domain, "/run/a");
 }
 
 TEST_F(LookoutTest, AServerThatNobodyHasSeenYetIsAskedFor) {
-  add(20, "nvidia-cuda-mps-server");
-  feed_.push("4,1,1,-;NVRM: Xid (PCI:0000:00:05): 43, pid=20, name=nvidia-cuda-mps, channel 0x0000000a\n");
+  add_server(20);
+  push_xid_of(20);
   ASSERT_TRUE(run_until([&] { return faults_.size() == 1; }));
   EXPECT_EQ(faults_[0].domain, "/run/a");
 }
 
-TEST_F(LookoutTest, OneProcessBringsTheServerOfItsDomain) {
+TEST_F(LookoutTest, OneProcessBringsItsDomainAndNobodyElse) {
   add_tenant(10);
   add_tenant(11);
-  add(20, "nvidia-cuda-mps-server");
-  ASSERT_TRUE(lookout_->follow(10));
+  add_tenant(12, "/run/b");
+  add_server(20);
+  add_server(21, "/run/b");
   ASSERT_TRUE(lookout_->follow(10));
   EXPECT_EQ(followed_, std::vector<pid_t>({10}));
+  ASSERT_TRUE(lookout_->look_around(Whom::SameDomains));
+  EXPECT_EQ(followed_, std::vector<pid_t>({10, 11}));
   EXPECT_EQ(servers_, std::vector<pid_t>({20}));
+}
+
+TEST_F(LookoutTest, AProcessThatIsNotThereIsSaid) {
   const Status absent = lookout_->follow(12);
   ASSERT_FALSE(absent);
   EXPECT_EQ(absent.error().code, ErrorCode::NotFound);
+  EXPECT_EQ(absent.error().message, "there is no process 12");
+}
+
+class RareLookoutTest : public LookoutTest {
+ protected:
+  RareLookoutTest() : LookoutTest(std::chrono::hours(1)) {}
+};
+
+TEST_F(RareLookoutTest, WhoCameUpSinceTheLastLookIsNotOverlookedAsACulprit) {
+  add_server(20);
+  add_tenant(10);
+  ASSERT_TRUE(lookout_->look_around(Whom::Everybody));
+  add_tenant(11);
+  clock_.advance(std::chrono::seconds(1));
+  push_xid_of(20);
+  ASSERT_TRUE(run_until([&] { return !incidents_.empty(); }));
+  EXPECT_EQ(followed_, std::vector<pid_t>({10, 11}));
+  EXPECT_EQ(incidents_[0].culprit.confidence, fault::Confidence::Unknown);
 }
 
 }  // namespace

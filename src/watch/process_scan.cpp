@@ -64,24 +64,17 @@ ProcessScan::Found ProcessScan::look() {
   return found;
 }
 
-std::vector<pid_t> ProcessScan::everybody() {
-  std::vector<pid_t> pids;
+void ProcessScan::note_who_is_there() {
   const Result<std::vector<std::string>> names = kernel_.list_directory("/proc");
-  if (!names) return pids;
+  if (!names) return;
+  std::map<pid_t, Known> before = std::exchange(known_, {});
   for (const std::string& name : *names) {
     const auto pid = pid_in(name);
-    if (pid && *pid != options_.ignored_pid) pids.push_back(*pid);
-  }
-  return pids;
-}
-
-void ProcessScan::note_who_is_there() {
-  std::map<pid_t, Known> before = std::exchange(known_, {});
-  for (const pid_t pid : everybody()) {
-    Known& known = known_[pid];
-    if (const auto was = before.find(pid); was != before.end()) known = std::move(was->second);
+    if (!pid || *pid == options_.ignored_pid) continue;
+    Known& known = known_[*pid];
+    if (const auto was = before.find(*pid); was != before.end()) known = std::move(was->second);
     // The others are looked at again anyway.
-    if (known.told && start_of(pid) != known.started) known = {};
+    if (known.told && start_of(*pid) != known.started) known = {};
   }
 }
 
@@ -144,14 +137,6 @@ std::optional<MpsServer> ProcessScan::server(pid_t pid) {
   const std::string environment = kernel_.read_file(proc(pid, "environ")).value_or("");
   return MpsServer{pid, variable(environment, "CUDA_MPS_PIPE_DIRECTORY").value_or(default_pipe_directory),
                    variable(environment, "CUDA_MPS_LOG_DIRECTORY").value_or(default_log_directory)};
-}
-
-std::vector<MpsServer> ProcessScan::servers() {
-  std::vector<MpsServer> found;
-  for (const pid_t pid : everybody()) {
-    if (auto its = server(pid)) found.push_back(std::move(*its));
-  }
-  return found;
 }
 
 bool ProcessScan::is_server(pid_t pid) {

@@ -57,8 +57,6 @@ class ProcessScan {
   GpuProcess describe(pid_t pid);
   /// Empty: that process is no MPS server.
   std::optional<MpsServer> server(pid_t pid);
-  /// All that run now.
-  std::vector<MpsServer> servers();
   /// Processes of other users that we are not allowed to look into, at the last round's end.
   std::size_t refused() const;
 
@@ -76,7 +74,6 @@ class ProcessScan {
   void note_who_is_there();
   bool look_at(pid_t pid, Known& known, Found& found);
   bool is_server(pid_t pid);
-  std::vector<pid_t> everybody();
   std::string domain_of(pid_t pid);
   std::string start_of(pid_t pid);
   Holds descriptors_of(pid_t pid);
