@@ -65,7 +65,11 @@ Status Scene::start_domains() {
 
 void Scene::start_watcher() {
   watch::WatcherOptions options;
-  options.mps_log_directories = {directory_.path() + "/a/log", directory_.path() + "/b/log"};
+  for (const std::string domain : {"a", "b"}) {
+    const std::string& directory =
+        options.mps_log_directories.emplace_back(directory_.path() + "/" + domain + "/log");
+    options.domain_of_log_directory[directory] = domain;
+  }
   options.domain_of_server = [this](pid_t pid) {
     const auto found = servers_.find(pid);
     return found == servers_.end() ? std::nullopt : std::optional(found->second);

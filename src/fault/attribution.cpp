@@ -135,15 +135,14 @@ Confidence Judge::confidence_of_death(const Fault& exit, bool alone) const {
     others_cleared = others_cleared && is_cleared(other);
   }
   bool names_another = false;
-  bool is_fetch = true;
+  bool is_fetch = false;
   for (const Fault& signal : incident_.signals) {
     if (!signal.xid) continue;
     const bool watched_one = watched(signal.pid) != nullptr;
     if (watched_one && signal.pid == exit.pid) return Confidence::Certain;
-    // NVML's echo of an Xid tells no place.
-    const bool elsewhere = !signal.place.empty() && signal.place.find(fetch_client) == std::string::npos;
-    is_fetch = is_fetch && !elsewhere;
-    names_another = names_another || (watched_one && elsewhere);
+    const bool fetch = signal.place.find(fetch_client) != std::string::npos;
+    is_fetch = is_fetch || fetch;
+    names_another = names_another || (watched_one && !fetch);
   }
   if (others_cleared && (exit.conclusive || is_fetch)) return Confidence::Certain;
   // Killed, and the Xid names nobody who lives (or only as the fetch fault does, which picks anybody).
@@ -210,7 +209,7 @@ void Judge::the_only_process() {
 
 void Judge::mps_log() {
   for (const Fault& signal : incident_.signals) {
-    if (signal.source != FaultSource::MpsLog || !signal.pid) continue;
+    if (signal.source != FaultSource::MpsLog || is_departure(signal) || !signal.pid) continue;
     add(Confidence::Unknown, {},
         "the MPS log names " + process(*signal.pid) + "; it was seen to name the wrong client");
   }
@@ -244,7 +243,7 @@ FaultClass classify(const Incident& incident) {
   };
   const bool uvm = std::ranges::any_of(incident.signals, tells_of_a_fault);
   if (has(FaultClass::Device)) return FaultClass::Device;
-  if (!uvm && !incident.signals.empty() && is_departure(incident.signals.front())) {
+  if (!uvm && !has(FaultClass::Sm) && !incident.signals.empty() && is_departure(incident.signals.front())) {
     const auto next = std::ranges::find_if_not(incident.signals, is_departure);
     if (next == incident.signals.end() || next->when - incident.first_seen() <= death_to_xid) {
       return FaultClass::Termination;

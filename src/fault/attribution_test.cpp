@@ -92,6 +92,20 @@ TEST(Attribution, WhomTheServerLostMayHaveLeftInOrder) {
   expect(judge({lost(0, rogue), xid_31(110, server, address)}), Confidence::Unknown, {});
 }
 
+TEST(Attribution, WhoLeftBeforeSomebodyElsesSmFaultIsNotBlamed) {
+  const Fault log =
+      signal_of(FaultSource::MpsLog, FaultClass::Unknown, 20, "a", {}, "handling a fatal error");
+  const Culprit culprit = judge({lost(0, rogue), log, xid(21, 13), xid(22, 43, server, "a")});
+  expect(culprit, Confidence::Unknown, {});
+}
+
+TEST(Attribution, TheServersOwnWordBetweenADepartureAndItsXidChangesNothing) {
+  const Fault log =
+      signal_of(FaultSource::MpsLog, FaultClass::Unknown, 109, "a", {}, "handling a fatal error");
+  expect(judge({lost(0, rogue), log, xid_31(110, victim, address, "a", fetch_place)}), Confidence::Certain,
+         rogue);
+}
+
 TEST(Attribution, OfTwoWhomTheServerLostNobodyIsNamed) {
   expect(judge({lost(0, rogue), lost(1, victim), xid_31(110, server, address, "a", fetch_place)}),
          Confidence::Unknown, {});

@@ -122,6 +122,9 @@ Score fit_sm_xid(const Relation& of) {
   if (!of.domains_fit) return std::nullopt;
   if (incident.fault_class == FaultClass::Sm) return same_kind + of.ties();
   if (incident.fault_class == FaultClass::Unknown) return nothing_against + of.ties();
+  if (incident.fault_class == FaultClass::Termination && incident.xids.empty() && !is_only_exits(incident)) {
+    return of.ties();  // a departure and the server's word: what it handles may well be this
+  }
   const bool follows = of.signal.xid == xid_channel_reset && !is_only_exits(incident);
   return score_if((follows && of.domain_equal) || of.process, of.ties());
 }
@@ -184,7 +187,9 @@ Score fit_by_source(const Relation& of) {
       return fit_core_dump(of);
     case FaultSource::MpsLog:
       if (is_departure(of.signal)) return fit_consequence(of);
-      return score_if(of.domains_fit && !is_only_exits(of.incident), nothing_against + of.ties());
+      // What the server handles may be what a departure left behind.
+      if (is_only_exits(of.incident)) return score_if(of.domain_equal, of.ties());
+      return score_if(of.domains_fit, nothing_against + of.ties());
     case FaultSource::ProcessExit:
     case FaultSource::Progress:
     case FaultSource::CudaError:

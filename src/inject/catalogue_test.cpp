@@ -61,8 +61,7 @@ TEST_P(EveryKind, IsSeenWhereItsClassIsSeen) {
       EXPECT_THAT(expected.xids, ::testing::SizeIs(1));
       break;
     default:
-      EXPECT_THAT(expected.first_seen_by,
-                  ::testing::AnyOf(fault::FaultSource::ProcessExit, fault::FaultSource::Xid));
+      EXPECT_EQ(expected.first_seen_by, fault::FaultSource::MpsLog);
   }
 }
 

@@ -4,6 +4,7 @@
 #include <spdlog/spdlog.h>
 
 #include <map>
+#include <set>
 #include <utility>
 
 #include "fault/core_dump.h"
@@ -75,6 +76,7 @@ struct Watcher::Parts {
   std::unique_ptr<NvmlDetector> nvml;
   std::vector<std::unique_ptr<MpsLogDetector>> mps_logs;
   std::map<pid_t, Followed> followed;
+  std::set<pid_t> orderly;       ///< whose end was announced
   std::vector<Followed> ending;  ///< detectors that are destroyed outside of their callbacks
 };
 
@@ -150,6 +152,7 @@ Status Watcher::Parts::follow(const Target& target, Parentage parentage) {
       },
       [this](const ProcessExit& exit) { ended(exit); });
   if (Status done = started.exit->start(); !done) return done;
+  orderly.erase(pid);  // of one that had the number before
   fault::WatchedProcess process;
   process.pid = pid;
   process.gpu = target.gpu;
@@ -249,6 +252,8 @@ void Watcher::Parts::merge_departures(const fault::Fault& memory_fault) {
 }
 
 void Watcher::Parts::note(const fault::Fault& fault) {
+  // The server's log cannot tell an orderly end from another.
+  if (fault::is_departure(fault) && !fault.conclusive && fault.pid && orderly.contains(*fault.pid)) return;
   if (callbacks.on_signal) callbacks.on_signal(fault);
   // Its lines follow.
   if (xid) xid->suspect();
@@ -330,7 +335,9 @@ std::uint64_t Watcher::dropped_uvm_events() const {
 
 void Watcher::expect_exit(pid_t pid) {
   const auto found = parts_->followed.find(pid);
-  if (found != parts_->followed.end()) found->second.exit->expect_exit();
+  if (found == parts_->followed.end()) return;
+  found->second.exit->expect_exit();
+  parts_->orderly.insert(pid);
 }
 
 bool Watcher::hears_uvm_of(pid_t pid) const {

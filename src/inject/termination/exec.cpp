@@ -12,7 +12,7 @@ constinit const Kind exec{
     .expectation = {.faulter = CUDA_SUCCESS,
                     .co_client = CUDA_ERROR_ILLEGAL_ADDRESS,
                     .xids = mmu_xids,
-                    .first_seen_by = fault::FaultSource::Xid},
+                    .first_seen_by = fault::FaultSource::MpsLog},
     .ptx = working_kernel_ptx,
     .prepare = &prepare_ending<one_block, Ending::Exec>,
 };

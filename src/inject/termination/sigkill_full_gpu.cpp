@@ -11,7 +11,7 @@ constinit const Kind sigkill_full_gpu{
     .expectation = {.faulter = CUDA_SUCCESS,
                     .co_client = CUDA_ERROR_ILLEGAL_ADDRESS,
                     .xids = mmu_xids,
-                    .first_seen_by = fault::FaultSource::ProcessExit},
+                    .first_seen_by = fault::FaultSource::MpsLog},
     .ptx = working_kernel_ptx,
     .prepare = &prepare_ending<full_gpu, Ending::Kill>,
 };
