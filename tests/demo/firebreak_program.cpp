@@ -19,15 +19,19 @@ Sandbox::~Sandbox() {
   for (const auto& [pid, pidfd] : started_) (void)os::kill_child(kernel_, pid, pidfd);
 }
 
+Sandbox::Environment Sandbox::environment() const {
+  return {{"FIREBREAK_GPU", "soft"},
+          {"FIREBREAK_SOFTGPU_SPEED", "4"},
+          {"TMPDIR", temporary_.path()},
+          {"FIREBREAK_TEST_MARK", temporary_.path()}};
+}
+
 os::SpawnRequest Sandbox::request(const std::string& program, std::vector<std::string> arguments,
                                   Environment extra) const {
   os::SpawnRequest request;
   request.command = {std::string(FIREBREAK_PROGRAMS) + "/" + program};
   request.command.insert(request.command.end(), arguments.begin(), arguments.end());
-  request.environment = {{"FIREBREAK_GPU", "soft"},
-                         {"FIREBREAK_SOFTGPU_SPEED", "4"},
-                         {"TMPDIR", temporary_.path()},
-                         {"FIREBREAK_TEST_MARK", temporary_.path()}};
+  request.environment = environment();
   for (auto& [name, value] : extra) {
     std::erase_if(request.environment, [&name](const auto& variable) { return variable.first == name; });
     request.environment.emplace_back(name, value);

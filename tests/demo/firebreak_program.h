@@ -18,6 +18,8 @@ class Sandbox {
   Sandbox();
 
   using Environment = std::vector<std::pair<std::string, std::string>>;
+  /// What the programs run with, besides our own: the software GPU, and the sandbox's mark.
+  Environment environment() const;
   /// Runs bin/PROGRAM on the software GPU to its end. Fails the test when it takes longer than `timeout`.
   os::ProgramResult run(const std::string& program, std::vector<std::string> arguments,
                         Environment extra = {}, Milliseconds timeout = Milliseconds(240'000));
