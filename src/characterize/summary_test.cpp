@@ -116,9 +116,21 @@ TEST(TypicalRuns, AreTheMedianOfTheRunsAsExpected) {
   EXPECT_THAT(summarize(results).typical_runs, ElementsAre(Pair("mmu_replayable", 0)));
 }
 
-TEST(TypicalRuns, AreNoneWhereNothingWasAsExpected) {
-  Results results = example::results({"stray-store"}, 1);
+TEST(TypicalRuns, AreOfTheFirstKindThatBehavedAsExpected) {
+  Results results = example::results({"a", "b", "c"}, 1);
   results.runs[0].mismatches = {"something"};
+  EXPECT_THAT(summarize(results).typical_runs, ElementsAre(Pair("mmu_replayable", 1)));
+}
+
+TEST(TypicalRuns, AreOfTheFirstKindWhereNoneBehavedAsExpected) {
+  Results results = example::results({"a", "b"}, 1);
+  for (auto& run : results.runs) run.mismatches = {"something"};
+  EXPECT_THAT(summarize(results).typical_runs, ElementsAre(Pair("mmu_replayable", 0)));
+}
+
+TEST(TypicalRuns, AreNoneWhereNothingCounts) {
+  Results results = example::results({"a"}, 1);
+  results.runs[0].problem = "no domain";
   EXPECT_THAT(summarize(results).typical_runs, IsEmpty());
 }
 

@@ -2,7 +2,7 @@
 // Two results side by side.
 import * as Plot from "@observablehq/plot";
 import { element, figure, legend, row, section, table } from "./dom.js";
-import { shortFate } from "./words.js";
+import { ms, shortFate } from "./words.js";
 
 const before = { label: "before", color: "#8a8a8a" };
 const after = { label: "after", color: "#b3402e" };
@@ -44,6 +44,9 @@ function changesTable({ changes, only_before: gone, only_after: added }) {
   return table(["kind", "what", "before", "after"], [...rows, ...only], { class: "changes" });
 }
 
+const reading = ({ kind, figure: name, before_ms: then, after_ms: now }) =>
+  `First row, which moved most: ${name.replaceAll("_", " ")} of ${kind} went from ${ms(then)} to ${ms(now)} ms.`;
+
 /// Those whose ratio moved most.
 function mostMoved(medians) {
   const moved = ({ before_ms: then, after_ms: now }) => Math.abs(Math.log(now / then));
@@ -57,7 +60,7 @@ export function comparison(report) {
   if (!report.against) return [];
   const against = report.against;
   const moved = mostMoved(against.medians);
-  const drawn = moved.length === 0 ? [] : [legend([before, after]), figure("Medians that moved by more than they spread", drawing(moved), { "data-against": "" })];
+  const drawn = moved.length === 0 ? [] : [legend([before, after]), figure("Medians that moved by more than they spread", drawing(moved), reading(moved[0]), { "data-against": "" })];
   return [
     section(
       "Compared with another result",

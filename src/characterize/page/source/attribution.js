@@ -34,6 +34,11 @@ function drawing(groups) {
   });
 }
 
+function reading(groups) {
+  const { right, unknown, wrong } = countsOf(groups.flatMap(([, kinds]) => kinds));
+  return `The longer the green, the more runs named the process that raised the fault: ${right} of ${right + unknown + wrong} with an incident; ${wrong} named somebody else, and red should not be there at all.`;
+}
+
 export function attribution(report) {
   const groups = kindsByClass(report);
   const rows = groups.map(([key, kinds]) => {
@@ -47,6 +52,6 @@ export function attribution(report) {
     "The signals of a fault are merged into one incident, which names a process only where the evidence is good enough. Its answer, held against the process that did raise the fault.",
     table(heads, rows, { class: "counts" }),
     legend(Object.values(verdicts)),
-    figure("By class", drawing(groups), { "data-attribution": "" }),
+    figure("By class", drawing(groups), reading(groups), { "data-attribution": "" }),
   );
 }

@@ -2,7 +2,7 @@
 // The blast radius: whom a fault of each kind takes along.
 import * as Plot from "@observablehq/plot";
 import { figure, legend, section } from "./dom.js";
-import { byFrequency, classes, kindsByClass, roles, shortFate } from "./words.js";
+import { byFrequency, classes, kindsByClass, listed, roles, shortFate } from "./words.js";
 
 const colors = { lives: "#dcebdf", sometimes: "#f6d08f", dies: "#dd8a78" };
 
@@ -15,23 +15,30 @@ function cell(kind, role) {
   return { kind: kind.kind, role: roles[role], state, text: share + shortFate(fate) };
 }
 
-function drawing(kinds, isFirst) {
+function drawing(kinds) {
   const cells = kinds.flatMap((kind) => Object.keys(roles).map((role) => cell(kind, role)));
   return Plot.plot({
     width: 860,
-    height: kinds.length * 21 + (isFirst ? 26 : 4),
+    height: kinds.length * 21 + 26,
     marginLeft: 190,
     marginRight: 4,
-    marginTop: isFirst ? 24 : 2,
+    marginTop: 24,
     marginBottom: 2,
-    x: { domain: Object.values(roles), axis: isFirst ? "top" : null, label: null, tickSize: 0 },
-    y: { domain: kinds.map(({ kind }) => kind), label: null, tickSize: 0 },
+    x: { domain: Object.values(roles), axis: "top", label: null, tickSize: 0 },
+    y: { domain: kinds.map(({ kind }) => kind), label: null, tickSize: 0, round: false },
     style: { fontSize: "12px" },
     marks: [
       Plot.cell(cells, { x: "role", y: "kind", fill: ({ state }) => colors[state], inset: 1 }),
       Plot.text(cells, { x: "role", y: "kind", text: "text", fill: "#222" }),
     ],
   });
+}
+
+/// Whom how many kinds of a class take along.
+function reading(kinds) {
+  const reaches = (role) => kinds.filter((kind) => cell(kind, role).state !== "lives").length;
+  const all = kinds.length === 1 ? "The one kind" : `Of ${kinds.length} kinds`;
+  return `${all} here, ${listed(Object.keys(roles).map((role) => `${reaches(role) || "none"} ended the ${roles[role].split(",")[0]}`))}.`;
 }
 
 export function blastRadius(report) {
@@ -43,6 +50,6 @@ export function blastRadius(report) {
       { label: "dies in some runs", color: colors.sometimes },
       { label: "dies", color: colors.dies },
     ]),
-    ...kindsByClass(report).map(([key, kinds], index) => figure(classes[key] ?? key, drawing(kinds, index === 0), { "data-blast": key })),
+    ...kindsByClass(report).map(([key, kinds]) => figure(classes[key] ?? key, drawing(kinds), reading(kinds), { "data-blast": key })),
   );
 }

@@ -17,11 +17,11 @@ export const row = (cells, attributes = {}) =>
   element("tr", attributes, cells.map((cell) => (cell instanceof Element && cell.matches("th, td") ? cell : element("td", {}, cell))));
 
 export const section = (title, explanation, ...children) =>
-  element("section", {}, element("h2", {}, title), element("p", { class: "explanation" }, explanation), ...children);
+  element("section", {}, element("div", { class: "head" }, element("h2", {}, title), element("p", { class: "explanation" }, explanation)), ...children);
 
-/// A drawing with its title; kept on one page of paper.
-export const figure = (title, drawing, attributes = {}) =>
-  element("figure", { ...attributes }, element("figcaption", {}, title), drawing);
+/// A drawing with its title, and below it a sentence that reads one thing out of it; kept on one page of paper.
+export const figure = (title, drawing, reading, attributes) =>
+  element("figure", attributes, element("figcaption", {}, title), drawing, element("p", { class: "reading" }, reading));
 
 /// A legend of coloured squares: [{label, color}, …].
 export const legend = (entries) =>

@@ -2,22 +2,11 @@
 // The life of one fault of each class: launch, who detects it, who is told, who stands still, and the new start.
 import * as Plot from "@observablehq/plot";
 import { figure, legend, section } from "./dom.js";
-import { classes, ms, roles, shortFate, sourceLabel, sources } from "./words.js";
+import { deaths, placed, reading, restartLabel, signalRows, stallLabels } from "./life_labels.js";
+import { classes, roles } from "./words.js";
 
 const colors = { running: "#cfe3d4", stalled: "#f2b866", waiting: "#dcd3cd", starting: "#bcd3ec" };
 const newClient = "new client, same domain";
-
-/// One mark a source: its first signal with a label, the later ones without.
-function signalRows(run) {
-  const first = new Map();
-  const later = [];
-  for (const signal of run.signals) {
-    const at = { row: sourceLabel(signal.source), ms: signal.after_ms, color: sources[signal.source]?.color ?? "#000" };
-    if (first.has(at.row)) later.push(at);
-    else first.set(at.row, { ...at, label: `${ms(at.ms)} ms  ${signal.kind}` });
-  }
-  return { first: [...first.values()], later };
-}
 
 /// What a process did until it died or the drawing ends.
 function processParts(role, participant, end) {
@@ -39,25 +28,16 @@ function processParts(role, participant, end) {
   ];
 }
 
-function deaths(run) {
-  return Object.entries(run.participants).flatMap(([role, participant]) => {
-    const at = participant.error_ms ?? participant.end_ms;
-    if (at === null || at === undefined) return [];
-    return [{ row: roles[role], ms: at, label: `${ms(at)} ms  ${shortFate(participant.error || participant.end)}` }];
-  });
-}
-
-/// A stall worth a label stands beside its own bar.
-const stallLabels = (run) =>
-  Object.entries(run.participants).flatMap(([role, { longest_stall: stall, error, end }]) =>
-    stall && !error && !end ? [{ row: roles[role], ms: stall.to_ms, label: `stood still for ${ms(stall.to_ms - stall.from_ms)} ms` }] : []);
+/// Past the bars and their labels, in pixels.
+const size = { width: 860, left: 170, right: 190 };
 
 function drawing(run) {
   const { first, later } = signalRows(run);
   const restart = run.restart.served_ms === null ? [] : [{ row: newClient, from: run.restart.asked_ms, to: run.restart.served_ms, state: "starting" }];
   const dead = deaths(run);
   const stalls = stallLabels(run);
-  const times = [...first, ...later, ...dead, ...stalls].map(({ ms: at }) => at).concat(restart.map(({ to }) => to));
+  const served = restartLabel(run, newClient);
+  const times = [...first, ...later, ...dead, ...stalls, served].map(({ ms: at }) => at);
   const end = Math.max(...times, 1) * 1.06;
   const begin = -end * 0.03;
   const bars = Object.keys(roles)
@@ -66,12 +46,15 @@ function drawing(run) {
     .concat(restart)
     .map((part) => ({ ...part, from: Math.max(part.from ?? begin, begin) }));
   const rows = [...first.map(({ row }) => row), ...Object.values(roles), newClient];
-  const label = { x: "ms", y: "row", text: "label", dx: 9, textAnchor: "start", fill: "#222", stroke: "white", strokeWidth: 4 };
+  const pixels = (at) => ((at - begin) / (end - begin)) * (size.width - size.left - size.right);
+  const labels = [...first.map((one) => placed(one, later, pixels, size)), ...dead, ...stalls, served];
+  const label = { x: "ms", y: "row", text: "label", fill: "#222" };
   return Plot.plot({
-    width: 860,
+    width: size.width,
     height: rows.length * 23 + 42,
-    marginLeft: 170,
-    marginRight: 190,
+    marginLeft: size.left,
+    marginRight: size.right,
+    marginTop: 8,
     marginBottom: 34,
     x: { domain: [begin, end], label: "milliseconds after the faulting launch", labelAnchor: "center", labelArrow: "none", grid: true, ticks: 8 },
     y: { domain: rows, label: null, tickSize: 0, padding: 0.35 },
@@ -82,8 +65,8 @@ function drawing(run) {
       Plot.dot(later, { x: "ms", y: "row", r: 3.5, stroke: "color", fill: "white" }),
       Plot.dot(first, { x: "ms", y: "row", r: 5, fill: "color" }),
       Plot.dot(dead, { x: "ms", y: "row", r: 5, symbol: "times", stroke: "#b3402e", strokeWidth: 2.5 }),
-      Plot.text([...first, ...dead, ...stalls], label),
-      Plot.text(restart, { ...label, x: "to", text: ({ to }) => `served after ${ms(to)} ms` }),
+      Plot.text(labels.filter(({ side }) => side !== "left"), { ...label, dx: 9, textAnchor: "start" }),
+      Plot.text(labels.filter(({ side }) => side === "left"), { ...label, dx: -9, textAnchor: "end" }),
     ],
   });
 }
@@ -91,10 +74,10 @@ function drawing(run) {
 export function lives(report) {
   const figures = Object.keys(classes)
     .filter((key) => report.lives[key])
-    .map((key) => figure(`${classes[key]}: ${report.lives[key].kind}, one typical run`, drawing(report.lives[key]), { "data-life": key }));
+    .map((key) => figure(`${classes[key]}: ${report.lives[key].kind}, one typical run`, drawing(report.lives[key]), reading(report.lives[key]), { "data-life": key }));
   return section(
     "The life of one fault",
-    "One typical run of each class. A filled dot is the first word of a source, an empty one a later word of the same; a cross is the end of a process. " +
+    "One typical run of each class, the one of median length. A filled dot is the first word of a source, an empty one a later word of the same; a cross is the end of a process. " +
       "The new client is started when the fault has done its work, and its bar is mostly its own start.",
     legend([
       { label: "its kernels run", color: colors.running },

@@ -31,7 +31,7 @@ function kindRow(kind, summary) {
       countedWords(kind.fates.co_client, shortFate),
       elsewhere(kind),
       countedWords(kind.xids),
-      element("td", { class: "source" }, countedWords(kind.first_seen_by, sourceLabel)),
+      countedWords(kind.first_seen_by, sourceLabel),
       element("td", { class: "number" }, firstSight(kind)),
       culprit(kind),
       element("td", { class: kind.as_expected ? "as-expected" : "otherwise" }, mark),

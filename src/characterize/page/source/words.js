@@ -60,6 +60,9 @@ export function ms(value) {
   return value.toFixed(digits);
 }
 
+/// "a", "a and b", "a, b and c".
+export const listed = (parts) => (parts.length < 2 ? parts.join("") : `${parts.slice(0, -1).join(", ")} and ${parts.at(-1)}`);
+
 /// [["illegal address", 9], ["lives", 1]], the most frequent first.
 export function byFrequency(counts) {
   return Object.entries(counts ?? {}).sort((a, b) => b[1] - a[1]);
