@@ -112,17 +112,17 @@ std::string ProcessScan::start_of(pid_t pid) {
   return at == std::string::npos ? "" : fields.substr(at + 1, fields.find(' ', at + 1) - at - 1);
 }
 
-/// Whether it was told of.
+/// Whether it was told of, or never will be.
 bool ProcessScan::look_at(pid_t pid, Known& known, Found& found) {
   if (auto its = server(pid)) {
-    found.servers.push_back(std::move(*its));
+    if (is_on_this_gpu(pid)) found.servers.push_back(std::move(*its));
     return true;
   }
   const Holds holds = descriptors_of(pid);
   known.refused = holds == Holds::Refused;
   if (holds != Holds::Uvm) return false;
   GpuProcess process = describe(pid);
-  if (std::ranges::count(options_.ignored_names, process.name) == 0) {
+  if (std::ranges::count(options_.ignored_names, process.name) == 0 && is_on_this_gpu(pid)) {
     found.processes.push_back(std::move(process));
   }
   return true;
@@ -151,6 +151,12 @@ bool ProcessScan::is_server(pid_t pid) {
     if (words++ < 2) server = server || std::ranges::count(options_.server_words, word) > 0;
   });
   return server;
+}
+
+bool ProcessScan::is_on_this_gpu(pid_t pid) {
+  if (options_.gpu_variable.empty()) return true;
+  const Result<std::string> environment = kernel_.read_file(proc(pid, "environ"));
+  return environment && variable(*environment, options_.gpu_variable) == options_.gpu_value;
 }
 
 ProcessScan::Holds ProcessScan::descriptors_of(pid_t pid) {

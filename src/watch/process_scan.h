@@ -34,6 +34,10 @@ struct ScanOptions {
   /// Programs that hold other processes' descriptors and use no GPU themselves.
   std::vector<std::string> ignored_names = {"firebreakd"};
   pid_t ignored_pid = 0;  ///< ourselves
+  /// A variable that says which GPU a process uses, where several software ones share the machine; empty: all
+  /// use this one.
+  std::string gpu_variable;
+  std::optional<std::string> gpu_value;  ///< of those on this GPU; empty: they do not have the variable
   /// A look at one process costs 20-100 us: the first round looks at everybody, a later one at this many, the
   /// new ones first.
   std::size_t most_looks = 32;
@@ -74,6 +78,7 @@ class ProcessScan {
   void note_who_is_there();
   bool look_at(pid_t pid, Known& known, Found& found);
   bool is_server(pid_t pid);
+  bool is_on_this_gpu(pid_t pid);
   std::string domain_of(pid_t pid);
   std::string start_of(pid_t pid);
   Holds descriptors_of(pid_t pid);

@@ -94,6 +94,22 @@ TEST_F(ProcessScanTest, WhoWatchesOthersIsNoTenant) {
   EXPECT_TRUE(scan.look().processes.empty());
 }
 
+TEST_F(ProcessScanTest, WhoUsesAnotherGpuIsNotOurs) {
+  add(10, "p", "p\0"s, "GPU=/b\0"s);
+  add(11, "p", "p\0"s, "GPU=/a\0"s);
+  add(12, "p", "p\0"s);
+  for (const pid_t pid : {10, 11, 12}) give_uvm(pid);
+  ScanOptions options;
+  options.gpu_variable = "GPU";
+  const auto only = [&](const ScanOptions& wanted) {
+    const auto found = ProcessScan(kernel, wanted).look().processes;
+    return found.size() == 1 ? found[0].pid : 0;
+  };
+  EXPECT_EQ(only(options), 12);
+  options.gpu_value = "/a";
+  EXPECT_EQ(only(options), 11);
+}
+
 TEST_F(ProcessScanTest, TheFirstRoundLooksAtEverybody) {
   for (pid_t pid = 100; pid < 200; ++pid) {
     add(pid, "p", "p\0"s);
