@@ -12,6 +12,7 @@
 #include "os/event_loop.h"
 #include "os/self.h"
 #include "platform/platform.h"
+#include "softgpu/environment.h"
 #include "softgpu/machine/mps_protocol.h"
 #include "watch/lookout.h"
 #include "watch/report.h"
@@ -63,7 +64,11 @@ class Printer {
 watch::LookoutOptions lookout_options(const platform::Platform& platform) {
   watch::LookoutOptions options;
   options.scan.ignored_pid = os::own_pid();
-  if (platform.gpu == platform::Gpu::Soft) options.scan.server_words.push_back(softgpu::mps::server_argument);
+  if (platform.gpu == platform::Gpu::Soft) {
+    options.scan.server_words.push_back(softgpu::mps::server_argument);
+    options.scan.gpu_variable = softgpu::environment::directory;
+    options.scan.gpu_value = os::environment_variable(softgpu::environment::directory);
+  }
   return options;
 }
 

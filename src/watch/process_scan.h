@@ -36,8 +36,8 @@ struct ScanOptions {
   pid_t ignored_pid = 0;  ///< ourselves
   /// A variable that says which GPU a process uses, where several software ones share the machine; empty: all
   /// use this one.
-  std::string gpu_variable;
-  std::optional<std::string> gpu_value;  ///< of those on this GPU; empty: they do not have the variable
+  std::string gpu_variable = {};
+  std::optional<std::string> gpu_value = {};  ///< of those on this GPU; empty: they do not have the variable
   /// A look at one process costs 20-100 us: the first round looks at everybody, a later one at this many, the
   /// new ones first.
   std::size_t most_looks = 32;
