@@ -97,7 +97,9 @@ std::string first_source(const Run& run) {
   std::string earliest;
   double earliest_ms = 0;
   for (const auto& [source, at_ms] : first_by_source(run)) {
-    if (source == co_client_error_source || (!earliest.empty() && at_ms >= earliest_ms)) continue;
+    const bool from_outside =
+        source != co_client_error_source && source != key_of(fault::FaultSource::CudaError);
+    if (!from_outside || (!earliest.empty() && at_ms >= earliest_ms)) continue;
     earliest = source;
     earliest_ms = at_ms;
   }

@@ -67,7 +67,10 @@ class Judge {
     return !process.ended || *process.ended >= incident_.first_seen();
   }
   /// Its UVM events are heard, and there was none: its kernels did not fault.
-  bool is_cleared(const WatchedProcess& process) const { return process.uvm_heard && !uvm_spoke_; }
+  bool is_cleared(const WatchedProcess& process) const {
+    const bool heard_then = process.uvm_heard_until && *process.uvm_heard_until > incident_.first_seen();
+    return (process.uvm_heard || heard_then) && !uvm_spoke_;
+  }
   void add(Confidence confidence, std::optional<pid_t> pid, std::string text) {
     for (const Clue& clue : clues_) {
       if (clue.text == text) return;

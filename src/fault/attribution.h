@@ -20,8 +20,9 @@ struct WatchedProcess {
   std::uint32_t gpu = 0;
   std::string domain;  ///< empty: not known, or no MPS domain
   std::optional<std::string> tenant;
-  bool uvm_heard = false;          ///< its UVM events are listened to, so that silence means something
-  std::optional<Monotonic> ended;  ///< when its end was seen
+  bool uvm_heard = false;  ///< its UVM events are listened to, so that silence means something
+  std::optional<Monotonic> uvm_heard_until;  ///< when that was over: it ended, or its queue did
+  std::optional<Monotonic> ended;            ///< when its end was seen
 };
 
 using WatchedProcesses = std::map<pid_t, WatchedProcess>;

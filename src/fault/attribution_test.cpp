@@ -106,6 +106,27 @@ TEST(Attribution, TheServersOwnWordBetweenADepartureAndItsXidChangesNothing) {
          rogue);
 }
 
+TEST(Attribution, WhoWasHeardWhenItBeganIsClearedAlsoOnceItsQueueIsGone) {
+  Merger merger;
+  merger.watch(watched(rogue));
+  merger.watch(watched(victim));
+  merger.take(lost(0, rogue));
+  merger.take(xid_31(110, victim, address, "a", fetch_place));
+  merger.set_uvm_heard(victim, false, at_ms(200));
+  merger.take(killed(230, victim));
+  expect(merger.finish().front().culprit, Confidence::Certain, rogue);
+}
+
+TEST(Attribution, WhoWasNotHeardAnyMoreWhenItBeganIsNotCleared) {
+  Merger merger;
+  merger.watch(watched(rogue));
+  merger.watch(watched(victim));
+  merger.set_uvm_heard(victim, false, at_ms(-50));
+  merger.take(lost(0, rogue));
+  merger.take(xid_31(110, victim, address, "a", fetch_place));
+  expect(merger.finish().front().culprit, Confidence::Unknown, {});
+}
+
 TEST(Attribution, OfTwoWhomTheServerLostNobodyIsNamed) {
   expect(judge({lost(0, rogue), lost(1, victim), xid_31(110, server, address, "a", fetch_place)}),
          Confidence::Unknown, {});

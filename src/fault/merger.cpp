@@ -239,8 +239,10 @@ void summarize(Incident& incident, const WatchedProcesses& processes) {
 
 void Merger::watch(const WatchedProcess& process) { processes_[process.pid] = process; }
 
-void Merger::set_uvm_heard(pid_t pid, bool heard) {
-  if (const auto found = processes_.find(pid); found != processes_.end()) found->second.uvm_heard = heard;
+void Merger::set_uvm_heard(pid_t pid, bool heard, Monotonic now) {
+  const auto found = processes_.find(pid);
+  if (found == processes_.end()) return;
+  if (std::exchange(found->second.uvm_heard, heard) && !heard) found->second.uvm_heard_until = now;
 }
 
 void Merger::set_ended(pid_t pid, Monotonic when) {

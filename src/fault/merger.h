@@ -24,7 +24,7 @@ class Merger {
   explicit Merger(MergerOptions options = {}) : options_(options) {}
 
   void watch(const WatchedProcess& process);
-  void set_uvm_heard(pid_t pid, bool heard);
+  void set_uvm_heard(pid_t pid, bool heard, Monotonic now);
   /// A process ended, also where that is no fault; its exit as a signal says the same.
   void set_ended(pid_t pid, Monotonic when);
   const WatchedProcesses& processes() const { return processes_; }

@@ -72,7 +72,8 @@ struct Expectation {
   CUresult outsider = CUDA_SUCCESS;
   /// The Xids in the kernel log, in the order in which each first shows.
   std::span<const int> xids;
-  /// Who knows first; empty where nobody does, because the hardware lets it pass.
+  /// Who of those outside of the process knows first; empty where nobody does, because the hardware lets it
+  /// pass.
   std::optional<fault::FaultSource> first_seen_by = fault::FaultSource::Xid;
   /// False: nobody looked yet, and this is what the nearest kind does that was measured.
   bool measured = true;

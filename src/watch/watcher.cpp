@@ -262,7 +262,7 @@ void Watcher::Parts::note(const fault::Fault& fault) {
 
 void Watcher::Parts::merge(const fault::Fault& fault) {
   for (auto& [pid, process] : followed) {
-    merger.set_uvm_heard(pid, process.uvm && process.uvm->attached());
+    merger.set_uvm_heard(pid, process.uvm && process.uvm->attached(), clock.now());
   }
   if (const fault::Incident* incident = merger.take(fault)) tell(*incident);
   if (!closing) wait_for_closing();
