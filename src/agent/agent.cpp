@@ -53,6 +53,7 @@ void Agent::complete(fault::Fault& fault) {
     fault.tenant = found->second.tenant;
     return;
   }
+  if (!fault.domain.empty()) return;
   if (auto domain = domains_.domain_of_server(*fault.pid)) fault.domain = *domain;
 }
 
@@ -165,6 +166,7 @@ void Agent::end(const Member& member, const char* why) {
   const auto found = processes_.find(member.pid);
   if (found == processes_.end()) return;
   spdlog::info("ending process {} of {}: {}", member.pid, found->second.tenant, why);
+  detectors_.expect_exit(member.pid);
   if (auto sent = kernel_.send_signal(found->second.pidfd, SIGKILL); !sent) {
     spdlog::warn("process {} could not be ended: {}", member.pid, sent.error().message);
   }
@@ -204,9 +206,20 @@ std::string Agent::domain_for(const std::string& tenant, abi::Role role) const {
 Status Agent::follow(pid_t pid, const std::string& tenant, const std::string& domain) {
   auto pidfd = kernel_.pidfd_open(pid);
   if (!pidfd) return propagate(pidfd, fmt::format("process {}", pid));
-  if (auto followed = detectors_.follow(pid); !followed) return followed;
+  if (auto followed = detectors_.follow({pid, 0, domain, tenant}); !followed) return followed;
   processes_[pid] = Process{tenant, domain, std::move(*pidfd)};
   return {};
+}
+
+/// Its heartbeats, where it has any: without them a long step cannot be told from a hang.
+void Agent::follow_progress(const Tenant& tenant) {
+  auto read = [this, name = tenant.name(), pid = tenant.active.pid]() -> std::optional<std::uint64_t> {
+    const auto found = tenants_.find(name);
+    if (found == tenants_.end() || found->second->active.pid != pid) return std::nullopt;
+    return found->second->progress();
+  };
+  if (auto followed = detectors_.follow_progress(tenant.active.pid, std::move(read)); !followed)
+    spdlog::warn("a hang of {} would not be seen: {}", tenant.name(), to_string(followed.error()));
 }
 
 void Agent::tell(abi::Event event) {

@@ -81,6 +81,7 @@ class Agent final : private ServerHandler {
   Tenant* tenant_of(const Connection& connection, Member Tenant::*member);
   std::string domain_for(const std::string& tenant, abi::Role role) const;
   Status follow(pid_t pid, const std::string& tenant, const std::string& domain);
+  void follow_progress(const Tenant& tenant);
   void complete(fault::Fault& fault);
   std::string tenant_of_process(pid_t pid) const;
 

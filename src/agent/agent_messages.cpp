@@ -151,6 +151,7 @@ void Agent::join(Connection& connection, const abi::Join& request) {
   if (member.pid != pid) return answer(connection, not_in_that_role("join"));
   member.connection = connection.id();
   connection.send(abi::Joined{(*tenant)->pair.epoch, Tenant::arena_base}, (*tenant)->page_descriptor());
+  if (active) follow_progress(**tenant);
   if (!active) send_allocations(connection, **tenant);
   abi::Event event;
   event.what = "joined";
@@ -211,6 +212,7 @@ Status Agent::resumed(Connection& connection, const abi::Resumed& request) {
   event.epoch = tenant->pair.epoch;
   tell(std::move(event));
   advance(*tenant, pair::EventType::Resumed);
+  follow_progress(*tenant);
   return {};
 }
 

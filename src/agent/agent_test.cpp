@@ -18,16 +18,23 @@ struct FakeDetectors final : Detectors {
   OnFault on_fault;
   OnExit on_exit;
   std::vector<pid_t> followed;
+  std::map<pid_t, watch::ReadProgress> progress;
+  std::vector<pid_t> expected;  ///< to end
 
   std::vector<std::string> start(OnFault fault, OnExit exit) override {
     on_fault = std::move(fault);
     on_exit = std::move(exit);
     return {};
   }
-  Status follow(pid_t pid) override {
-    followed.push_back(pid);
+  Status follow(const watch::Target& target) override {
+    followed.push_back(target.pid);
     return {};
   }
+  Status follow_progress(pid_t pid, watch::ReadProgress read) override {
+    progress[pid] = std::move(read);
+    return {};
+  }
+  void expect_exit(pid_t pid) override { expected.push_back(pid); }
 };
 
 struct FakeDomains final : Domains {
@@ -38,6 +45,7 @@ struct FakeDomains final : Domains {
   Environment environment(const std::string& domain) const override {
     return {{"CUDA_MPS_PIPE_DIRECTORY", "/mps/" + domain}};
   }
+  std::string log_directory(const std::string& domain) const override { return "/mps-log/" + domain; }
   std::optional<std::string> domain_of_server(pid_t pid) override {
     return pid == server_of_a ? std::optional<std::string>("a") : std::nullopt;
   }
@@ -230,6 +238,31 @@ TEST_F(AgentTest, TheStandbyGetsEveryAllocationOldAndNew) {
   EXPECT_EQ(std::get<abi::Allocation>(old_one->message).name, "weights");
   EXPECT_EQ(std::get<abi::Allocation>(new_one->message).address, 0x500000200000u);
   EXPECT_EQ(new_one->descriptors.size(), 1u);
+}
+
+TEST_F(AgentTest, HeartbeatsOfTheActiveAreWatchedForHangs) {
+  Peer active = peer(), standby = peer();
+  const os::Mapping page = join(active, "llm", abi::Role::Active);
+  join(standby, "llm", abi::Role::Standby);
+  ask(standby, abi::Ready{});
+  abi::CommitArea& area = page.as<abi::SharedPage>()->areas[0];
+  const auto progress = detectors.progress.at(active.pid());
+  area.queued_step = 1;
+  EXPECT_EQ(progress(), std::nullopt);  // a long step, and nothing else is known
+  area.beats_queued = 2;
+  area.beats_done = 1;
+  EXPECT_EQ(progress(), 1u);
+  area.next_step = 1;
+  area.beats_done = 2;
+  EXPECT_EQ(progress(), std::nullopt);
+
+  xid(FakeDomains::server_of_a);
+  ask(standby, abi::Resumed{1});
+  EXPECT_THAT(detectors.expected, testing::ElementsAre(active.pid()));
+  area.beats_queued = 3;
+  EXPECT_EQ(progress(), std::nullopt);  // it is no active any more
+  page.as<abi::SharedPage>()->areas[1].beats_queued = 5;
+  EXPECT_EQ(detectors.progress.at(standby.pid())(), 0u);
 }
 
 TEST_F(AgentTest, FinishingDismissesTheStandby) {

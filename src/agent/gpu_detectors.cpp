@@ -3,50 +3,61 @@
 
 #include <spdlog/spdlog.h>
 
+#include <utility>
+
 namespace firebreak::agent {
+namespace {
+
+/// What the agent decides on. An exit is told as such, and whether it was a fault is for the agent to say,
+/// who knows who has finished; the others come later than these two, or are hints.
+bool is_acted_on(fault::FaultSource source) {
+  return source == fault::FaultSource::Xid || source == fault::FaultSource::UvmEvent;
+}
+
+}  // namespace
+
+watch::WatcherOptions GpuDetectors::options() const {
+  watch::WatcherOptions options;
+  for (const std::string& domain : domains_.names()) {
+    const std::string directory = domains_.log_directory(domain);
+    options.mps_log_directories.push_back(directory);
+    options.domain_of_log_directory[directory] = domain;
+  }
+  options.domain_of_server = [this](pid_t pid) { return domains_.domain_of_server(pid); };
+  return options;
+}
 
 std::vector<std::string> GpuDetectors::start(OnFault on_fault, OnExit on_exit) {
-  on_fault_ = std::move(on_fault);
-  on_exit_ = std::move(on_exit);
+  watch::WatcherCallbacks callbacks;
+  callbacks.on_signal = [tell = std::move(on_fault)](const fault::Fault& fault) {
+    if (is_acted_on(fault.source)) tell(fault);
+  };
+  callbacks.on_incident = [this](const fault::Incident& incident) { log(incident); };
+  callbacks.on_exit = [tell = std::move(on_exit)](const watch::ProcessExit& exit) { tell(exit.pid); };
+  watcher_ = std::make_unique<watch::Watcher>(loop_, kernel_, clock_, options(), std::move(callbacks));
+  watcher_->start();
   std::vector<std::string> missing;
-  xid_ = std::make_unique<watch::XidDetector>(
-      loop_, kernel_, clock_, watch::XidDetectorOptions{},
-      [this](const fault::Fault& fault) { on_fault_(fault); },
-      [](const Error& error) { spdlog::error("no Xid lines any more: {}", to_string(error)); });
-  if (auto started = xid_->start(); !started)
-    missing.push_back("no Xid lines: " + to_string(started.error()));
+  for (const watch::SourceState& source : watcher_->sources()) {
+    const std::string line = watch::text_of(source);
+    if (source.missing && is_acted_on(source.source)) missing.push_back(line);
+    spdlog::info("{}", line);
+  }
   return missing;
 }
 
-Status GpuDetectors::follow(pid_t pid) {
-  watch::Target target;
-  target.pid = pid;
-  auto report = [this](const fault::Fault& fault) { on_fault_(fault); };
-  Followed followed;
-  // The exit is told as such; whether it was a fault is for the agent to say, who knows who has finished.
-  followed.exit = std::make_unique<watch::ExitDetector>(
-      loop_, kernel_, clock_, target, watch::Parentage::Stranger, [](const fault::Fault&) {},
-      [this](const watch::ProcessExit& exit) { ended(exit.pid); });
-  if (auto started = followed.exit->start(); !started) return started;
-  if (uvm_works_) {
-    followed.uvm = std::make_unique<watch::UvmDetector>(
-        loop_, kernel_, clock_, target, watch::UvmDetectorOptions{}, report,
-        [pid](const Error& error) { spdlog::debug("UVM events of process {} end: {}", pid, error.message); });
-    if (auto started = followed.uvm->start(); !started) {
-      uvm_works_ = started.error().code == ErrorCode::NotFound;
-      spdlog::warn("no UVM events of process {}: {}", pid, to_string(started.error()));
-      followed.uvm.reset();
-    }
-  }
-  followed_[pid] = std::move(followed);
-  return {};
+void GpuDetectors::log(const fault::Incident& incident) {
+  const auto change = news_.of(incident);
+  if (!change) return;
+  const auto level = *change == watch::Change::Closed ? spdlog::level::info : spdlog::level::warn;
+  spdlog::log(level, "{}", watch::text_of(incident, *change));
 }
 
-/// The UVM detector holds the dead process's address space: it goes at once, but not from inside its own
-/// callback.
-void GpuDetectors::ended(pid_t pid) {
-  on_exit_(pid);
-  loop_.post([this, pid] { followed_.erase(pid); });
+Status GpuDetectors::follow(const watch::Target& target) { return watcher_->follow(target); }
+
+Status GpuDetectors::follow_progress(pid_t pid, watch::ReadProgress read) {
+  return watcher_->follow_progress(pid, std::move(read));
 }
+
+void GpuDetectors::expect_exit(pid_t pid) { watcher_->expect_exit(pid); }
 
 }  // namespace firebreak::agent

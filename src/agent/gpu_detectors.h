@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <map>
 #include <memory>
 #include <string>
 
@@ -9,36 +8,34 @@
 #include "base/clock.h"
 #include "os/event_loop.h"
 #include "os/kernel.h"
-#include "watch/exit_detector.h"
-#include "watch/uvm_detector.h"
-#include "watch/xid_detector.h"
+#include "watch/report.h"
+#include "watch/watcher.h"
 
 namespace firebreak::agent {
 
-/// The detectors of src/watch: the kernel log for the GPU, UVM events and the end for each process.
+/// All detectors of src/watch. The agent decides on single signals, the earliest first; what they make
+/// together, and who caused it, goes to the log.
 class GpuDetectors final : public Detectors {
  public:
-  GpuDetectors(os::EventLoop& loop, os::Kernel& kernel, const Clock& clock)
-      : loop_(loop), kernel_(kernel), clock_(clock) {}
+  /// All four outlive it. Of `domains`, the servers' logs are listened to.
+  GpuDetectors(os::EventLoop& loop, os::Kernel& kernel, const Clock& clock, Domains& domains)
+      : loop_(loop), kernel_(kernel), clock_(clock), domains_(domains) {}
 
   std::vector<std::string> start(OnFault on_fault, OnExit on_exit) override;
-  Status follow(pid_t pid) override;
+  Status follow(const watch::Target& target) override;
+  Status follow_progress(pid_t pid, watch::ReadProgress read) override;
+  void expect_exit(pid_t pid) override;
 
  private:
-  struct Followed {
-    std::unique_ptr<watch::ExitDetector> exit;
-    std::unique_ptr<watch::UvmDetector> uvm;
-  };
-  void ended(pid_t pid);
+  watch::WatcherOptions options() const;
+  void log(const fault::Incident& incident);
 
   os::EventLoop& loop_;
   os::Kernel& kernel_;
   const Clock& clock_;
-  OnFault on_fault_;
-  OnExit on_exit_;
-  std::unique_ptr<watch::XidDetector> xid_;
-  std::map<pid_t, Followed> followed_;
-  bool uvm_works_ = true;
+  Domains& domains_;
+  watch::IncidentNews news_;
+  std::unique_ptr<watch::Watcher> watcher_;
 };
 
 }  // namespace firebreak::agent

@@ -26,7 +26,7 @@ Status MpsDomains::start() {
   for (const char* name : domain_names) {
     mps::DomainOptions options;
     options.name = name;
-    options.directory = fmt::format("{}/{}", options_.directory, name);
+    options.directory = directory_of(name);
     options.control_program = options_.control_program;
     options.environment = options_.environment;
     auto domain = mps::Domain::start(kernel_, options);
@@ -45,6 +45,14 @@ std::vector<std::string> MpsDomains::names() const {
 Environment MpsDomains::environment(const std::string& domain) const {
   const auto found = environments_.find(domain);
   return found == environments_.end() ? Environment{} : found->second;
+}
+
+std::string MpsDomains::directory_of(const std::string& domain) const {
+  return fmt::format("{}/{}", options_.directory, domain);
+}
+
+std::string MpsDomains::log_directory(const std::string& domain) const {
+  return directory_of(domain) + "/log";
 }
 
 void MpsDomains::refresh_servers() {

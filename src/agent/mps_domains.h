@@ -31,10 +31,12 @@ class MpsDomains final : public Domains {
   Status start() override;
   std::vector<std::string> names() const override;
   Environment environment(const std::string& domain) const override;
+  std::string log_directory(const std::string& domain) const override;
   std::optional<std::string> domain_of_server(pid_t pid) override;
   void refresh_servers() override;
 
  private:
+  std::string directory_of(const std::string& domain) const;
   void look_for_servers();
   std::optional<std::string> domain_in_environment_of(pid_t pid);
 

@@ -13,6 +13,8 @@
 
 #include "base/result.h"
 #include "fault/fault.h"
+#include "watch/progress_detector.h"
+#include "watch/target.h"
 
 namespace firebreak::agent {
 
@@ -28,7 +30,12 @@ class Detectors {
   /// Starts what watches the whole GPU. Returns one line for each detector that this machine does not offer.
   virtual std::vector<std::string> start(OnFault on_fault, OnExit on_exit) = 0;
   /// From now on this process's end, and its faults where its memory manager tells them, are reported.
-  virtual Status follow(pid_t pid) = 0;
+  virtual Status follow(const watch::Target& target) = 0;
+  /// And from now on, whether a followed process's work goes on. A hang is said, and nothing is decided by
+  /// it.
+  virtual Status follow_progress(pid_t pid, watch::ReadProgress read) = 0;
+  /// From now on the end of that process is no fault: we bring it about.
+  virtual void expect_exit(pid_t pid) = 0;
 };
 
 /// The MPS domains of one GPU.
@@ -40,6 +47,8 @@ class Domains {
   virtual std::vector<std::string> names() const = 0;
   /// What a client needs in its environment to run there.
   virtual Environment environment(const std::string& domain) const = 0;
+  /// Where its server writes its server.log.
+  virtual std::string log_directory(const std::string& domain) const = 0;
   /// The domain whose MPS server this process is.
   virtual std::optional<std::string> domain_of_server(pid_t pid) = 0;
   /// A client has come up: servers may have started since.

@@ -21,6 +21,13 @@ std::uint64_t Tenant::committed(std::uint32_t epoch) const {
   return mapping_.as<abi::SharedPage>()->areas[epoch % 2].next_step.load(std::memory_order_acquire);
 }
 
+std::optional<std::uint64_t> Tenant::progress() const {
+  const abi::CommitArea& area = mapping_.as<abi::SharedPage>()->areas[pair.epoch % 2];
+  const abi::Progress progress = abi::progress_of(area);
+  const bool has_heartbeats = area.beats_queued.load(std::memory_order_relaxed) > 0;
+  return has_heartbeats && progress.in_flight ? std::optional(progress.done) : std::nullopt;
+}
+
 void Tenant::promote(std::uint32_t epoch, std::int64_t now_ns) {
   page().decided_at_ns.store(now_ns, std::memory_order_relaxed);
   page().promotion.store(abi::PromotionWord{epoch, false}.raw(), std::memory_order_release);

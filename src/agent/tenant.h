@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "abi/shared_page.h"
@@ -38,6 +39,10 @@ class Tenant {
   abi::SharedPage& page() { return *mapping_.as<abi::SharedPage>(); }
   /// The last committed step of that epoch, plus one.
   std::uint64_t committed(std::uint32_t epoch) const;
+
+  /// How many pieces of work the active one's GPU has done; empty while it has none to do, and for one
+  /// without heartbeats.
+  std::optional<std::uint64_t> progress() const;
 
   /// Hands over: the standby becomes the active one, and is woken. One store, one wake.
   void promote(std::uint32_t epoch, std::int64_t now_ns);
