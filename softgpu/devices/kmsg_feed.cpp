@@ -14,8 +14,6 @@ namespace {
 
 // How often a feed looks whether it is still wanted, and retries what did not go out.
 constexpr std::int64_t look_again_ns = 20'000'000;
-// A line that is not whole after that long had a writer that died.
-constexpr std::int64_t hole_patience_ns = 20'000'000;
 constexpr int priority_error = 3;
 
 }  // namespace
@@ -32,7 +30,7 @@ Result<KmsgFeed::Opened> KmsgFeed::open(std::shared_ptr<SharedGpu> gpu, int flag
 }
 
 KmsgFeed::KmsgFeed(std::shared_ptr<SharedGpu> gpu, NodeSocket socket)
-    : gpu_(std::move(gpu)), socket_(std::move(socket)), next_sequence_(gpu_->kmsg().oldest_sequence()) {}
+    : gpu_(std::move(gpu)), socket_(std::move(socket)), follower_(gpu_->kmsg().oldest_sequence()) {}
 
 KmsgFeed::~KmsgFeed() {
   stopping_.store(true);
@@ -56,20 +54,8 @@ void KmsgFeed::run() {
 }
 
 void KmsgFeed::collect() {
-  const KmsgRing& ring = gpu_->kmsg();
-  while (next_sequence_ < ring.next_sequence()) {
-    next_sequence_ = std::max(next_sequence_, ring.oldest_sequence());
-    if (auto line = ring.read(next_sequence_)) {
-      waiting_.add(line->due_ns, std::move(line->text));
-    } else if (hole_since_ns_ == 0) {
-      hole_since_ns_ = now_ns();
-      return;
-    } else if (now_ns() - hole_since_ns_ < hole_patience_ns) {
-      return;
-    }
-    hole_since_ns_ = 0;
-    ++next_sequence_;
-  }
+  follower_.collect(gpu_->kmsg(), now_ns(),
+                    [this](KmsgLine line) { waiting_.add(line.due_ns, std::move(line.text)); });
 }
 
 bool KmsgFeed::deliver() {

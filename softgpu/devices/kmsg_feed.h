@@ -12,6 +12,7 @@
 #include "os/fd.h"
 #include "softgpu/devices/due_queue.h"
 #include "softgpu/devices/node_socket.h"
+#include "softgpu/machine/ring_follower.h"
 #include "softgpu/machine/shared_gpu.h"
 
 namespace firebreak::softgpu {
@@ -36,8 +37,7 @@ class KmsgFeed {
 
   std::shared_ptr<SharedGpu> gpu_;
   NodeSocket socket_;
-  std::uint64_t next_sequence_;
-  std::int64_t hole_since_ns_ = 0;  ///< a line that was begun and is not whole
+  RingFollower follower_;
   std::uint64_t next_record_ = 0;
   DueQueue<std::string> waiting_;
   std::atomic<bool> stopping_{false};

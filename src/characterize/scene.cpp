@@ -36,6 +36,7 @@ Result<std::unique_ptr<Scene>> Scene::create(const Settings& settings, const Clo
   auto platform = platform::choose(scene->directory_.path() + "/gpu", settings.gpu);
   if (!platform) return propagate(platform);
   scene->platform_.emplace(std::move(*platform));
+  scene->environment_.emplace(scene->platform_->environment);
   auto stage = stage::Stage::create(*scene->platform_->kernel, clock);
   if (!stage) return propagate(stage);
   scene->stage_ = std::move(*stage);
@@ -65,6 +66,7 @@ Status Scene::start_domains() {
 
 void Scene::start_watcher() {
   watch::WatcherOptions options;
+  options.nvml_library = platform_->nvml_library;
   for (const std::string domain : {"a", "b"}) {
     const std::string& directory =
         options.mps_log_directories.emplace_back(directory_.path() + "/" + domain + "/log");

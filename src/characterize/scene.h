@@ -10,6 +10,7 @@
 #include "characterize/record.h"
 #include "characterize/victim_log.h"
 #include "mps/domain.h"
+#include "os/self.h"
 #include "os/temporary_directory.h"
 #include "platform/platform.h"
 #include "stage/fault_report.h"
@@ -93,6 +94,7 @@ class Scene {
   const Clock& clock_;
   os::TemporaryDirectory directory_;
   std::optional<platform::Platform> platform_;
+  std::optional<os::EnvironmentScope> environment_;  ///< for NVML, which is loaded into this process
   std::unique_ptr<mps::Domain> domain_a_;
   std::unique_ptr<mps::Domain> domain_b_;
   std::map<pid_t, std::string> servers_;  ///< to the domain's name

@@ -37,6 +37,21 @@ std::optional<std::string> environment_variable(const std::string& name) {
   return std::string(value);
 }
 
+EnvironmentScope::EnvironmentScope(const Variables& variables) {
+  for (const auto& [name, value] : variables) {
+    before_.emplace_back(name, environment_variable(name));
+    ::setenv(name.c_str(), value.c_str(), 1);
+  }
+}
+
+EnvironmentScope::~EnvironmentScope() {
+  // Backwards: a name may have been given twice.
+  for (auto variable = before_.rbegin(); variable != before_.rend(); ++variable) {
+    const auto& [name, value] = *variable;
+    value ? ::setenv(name.c_str(), value->c_str(), 1) : ::unsetenv(name.c_str());
+  }
+}
+
 std::optional<std::string> find_program(const std::string& program) {
   if (program.empty()) return std::nullopt;
   if (program.find('/') != std::string::npos) {

@@ -6,6 +6,7 @@
 
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/result.h"
@@ -19,6 +20,20 @@ Result<std::string> executable_path();
 
 /// The value of an environment variable, or empty. Not safe beside setenv() in another thread.
 std::optional<std::string> environment_variable(const std::string& name);
+
+/// Variables of our own environment for as long as the object lives; then they are as they were before. For
+/// libraries that read them in this process. Not safe while another thread reads or sets any.
+class EnvironmentScope {
+ public:
+  using Variables = std::vector<std::pair<std::string, std::string>>;
+  explicit EnvironmentScope(const Variables& variables);
+  EnvironmentScope(const EnvironmentScope&) = delete;
+  EnvironmentScope& operator=(const EnvironmentScope&) = delete;
+  ~EnvironmentScope();
+
+ private:
+  std::vector<std::pair<std::string, std::optional<std::string>>> before_;
+};
 
 /// Where PATH finds an executable `program`; a name with a slash is only checked. Empty when there is none.
 std::optional<std::string> find_program(const std::string& program);

@@ -26,5 +26,18 @@ TEST(Self, ReadsTheEnvironment) {
   EXPECT_FALSE(environment_variable("FIREBREAK_NO_SUCH_VARIABLE"));
 }
 
+TEST(Self, PutsTheEnvironmentBackAsItWas) {
+  const char* fresh = "FIREBREAK_TEST_FRESH";
+  const char* there = "FIREBREAK_TEST_THERE";
+  const EnvironmentScope outer(EnvironmentScope::Variables{{there, "before"}});
+  {
+    const EnvironmentScope inner(EnvironmentScope::Variables{{fresh, "1"}, {there, "2"}, {there, "3"}});
+    EXPECT_EQ(environment_variable(fresh), "1");
+    EXPECT_EQ(environment_variable(there), "3");
+  }
+  EXPECT_FALSE(environment_variable(fresh));
+  EXPECT_EQ(environment_variable(there), "before");
+}
+
 }  // namespace
 }  // namespace firebreak::os

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "platform/platform.h"
 
+#include "abi/nvml.h"
 #include "os/real_kernel.h"
 #include "os/self.h"
 #include "softgpu/devices/device_kernel.h"
@@ -26,6 +27,7 @@ Platform real() {
   platform.gpu = Gpu::Real;
   platform.kernel = std::make_unique<os::RealKernel>();
   platform.cuda_library = "libcuda.so.1";
+  platform.nvml_library = abi::nvml_library_name;
   platform.control_program = control_program;
   platform.environment.emplace_back("FIREBREAK_GPU", "real");
   return platform;
@@ -38,6 +40,7 @@ Result<Platform> soft(const std::string& state_directory) {
   platform.gpu = Gpu::Soft;
   const std::string library_folder = *root + "/lib/softgpu";
   platform.cuda_library = library_folder + "/libcuda.so.1";
+  platform.nvml_library = library_folder + "/" + abi::nvml_library_name;
   platform.control_program = *root + "/bin/softgpu/" + control_program;
   if (!os::find_program(platform.control_program)) {
     return fail(ErrorCode::NotFound, "the software GPU is not installed: no " + platform.control_program,

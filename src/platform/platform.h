@@ -19,6 +19,7 @@ struct Platform {
   Gpu gpu = Gpu::Real;
   std::unique_ptr<os::Kernel> kernel;
   std::string cuda_library;     ///< what to load as libcuda.so.1
+  std::string nvml_library;     ///< what to load as libnvidia-ml.so.1; it reads `environment` in this process
   std::string control_program;  ///< nvidia-cuda-mps-control
   /// What programs need in their environment to use this GPU.
   std::vector<std::pair<std::string, std::string>> environment;

@@ -14,6 +14,12 @@ namespace {
 using testing::HasSubstr;
 using testing::IsEmpty;
 
+std::set<std::string> sources_of(const nlohmann::json& run) {
+  std::set<std::string> sources;
+  for (const auto& signal : run.at("signals")) sources.insert(signal.at("source").get<std::string>());
+  return sources;
+}
+
 /// (kind, repeat) of every run, each of which may be there once.
 std::set<std::pair<std::string, int>> runs_in(const nlohmann::json& results) {
   std::set<std::pair<std::string, int>> runs;
@@ -34,7 +40,11 @@ TEST_F(Characterization, TellsWhoDiesOfEachKindAndWhoSawItFirst) {
   for (const auto& run : told.at("runs")) {
     EXPECT_EQ(run.at("problem"), "") << run.dump();
     EXPECT_EQ(run.at("participants").size(), 4U) << run.dump();
-    EXPECT_FALSE(run.at("restart").at("tries") == 0) << run.dump();
+    EXPECT_NE(run.at("restart").at("tries"), 0) << run.dump();
+    EXPECT_THAT(run.at("notes").get<std::vector<std::string>>(), IsEmpty()) << "every detector listened";
+    if (run.at("kind") == "unmapped-store")
+      EXPECT_THAT(sources_of(run),
+                  testing::IsSupersetOf({"uvm_event", "xid", "mps_log", "nvml", "process_exit"}));
   }
   EXPECT_THAT(sandbox.left_behind(), IsEmpty());
 }

@@ -39,10 +39,11 @@ constexpr Names<1> softgpu_machine_knows{"softgpu/interpreter"};
 constexpr Names<1> softgpu_mps_knows{"softgpu/machine"};
 constexpr Names<1> softgpu_devices_knows{"softgpu/machine"};
 constexpr Names<3> softgpu_driver_knows{"softgpu/interpreter", "softgpu/machine", "softgpu/devices"};
+constexpr Names<2> softgpu_nvml_knows{"softgpu/machine", "softgpu/devices"};
 constexpr Names<3> workloads_know{"src/cuda", "src/base", "include/firebreak"};
 constexpr Names<1> everything{"*"};
 
-constexpr std::array<FolderRow, 31> rows{{
+constexpr std::array<FolderRow, 32> rows{{
     {"include/firebreak", {}},
     {"src/base", {}},
     {"src/abi", abi_knows},
@@ -70,6 +71,7 @@ constexpr std::array<FolderRow, 31> rows{{
     {"softgpu/mps", softgpu_mps_knows},
     {"softgpu/devices", softgpu_devices_knows},
     {"softgpu/driver", softgpu_driver_knows},
+    {"softgpu/nvml", softgpu_nvml_knows},
     {"workloads", workloads_know},
     {"tools/tidy", {}},
     {"tests", everything},

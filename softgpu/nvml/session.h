@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+/// What lies between nvmlInit and nvmlShutdown: the software GPU that the environment names.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <set>
+
+#include "abi/nvml.h"
+#include "softgpu/nvml/event_set.h"
+
+namespace firebreak::softgpu {
+
+/// Thread safe, and counted as NVML's is: as many shutdowns as inits end it.
+class NvmlSession {
+ public:
+  /// The process's one: NVML's functions have no argument that could carry it.
+  static NvmlSession& of_process();
+
+  abi::nvmlReturn_t init();
+  abi::nvmlReturn_t shutdown();
+
+  /// Null before init().
+  std::shared_ptr<SharedGpu> gpu();
+
+  abi::nvmlReturn_t create_set(abi::nvmlEventSet_t* handle);
+  abi::nvmlReturn_t free_set(abi::nvmlEventSet_t handle);
+  /// Null when it is none of ours. Who waits in it may go on after it was freed.
+  std::shared_ptr<EventSet> set(abi::nvmlEventSet_t handle);
+
+ private:
+  std::mutex mutex_;  ///< guards everything below
+  int inits_ = 0;
+  std::shared_ptr<SharedGpu> gpu_;
+  std::set<std::shared_ptr<EventSet>> sets_;
+};
+
+}  // namespace firebreak::softgpu
