@@ -38,7 +38,9 @@ Domain::Domain(os::Kernel& kernel, DomainOptions options)
       options_(std::move(options)),
       pipe_directory_(options_.directory + "/pipe"),
       log_directory_(options_.directory + "/log"),
-      output_path_(log_directory_ + "/output.log") {}
+      // In the foreground the daemon and its server print what otherwise goes to control.log and server.log
+      // (seen with 580); whoever looks for the server's log finds it under its usual name.
+      output_path_(log_directory_ + "/server.log") {}
 
 Domain::~Domain() { static_cast<void>(quit(options_.quit_timeout)); }
 
