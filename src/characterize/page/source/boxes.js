@@ -11,7 +11,7 @@ const manyKinds = 8;
 
 function drawing(kinds, values, styles, { domain, title }) {
   const used = Object.keys(styles).filter((key) => values.some((value) => value.key === key));
-  const rowHeight = 9;
+  const rowHeight = 7;
   const axes = kinds.length > manyKinds ? ["top", "bottom"] : ["bottom"];
   const height = kinds.length * (used.length * rowHeight + 7) + 38 + (axes.length > 1 ? 24 : 6);
   return Plot.plot({
@@ -31,7 +31,7 @@ function drawing(kinds, values, styles, { domain, title }) {
       })),
       Plot.frame({ stroke: "#e4e4e4" }),
       Plot.boxX(values, {
-        x: "ms", y: "key", fy: "kind", r: 1.5,
+        x: "ms", y: "key", fy: "kind", r: 1.5, strokeWidth: 2,
         fill: ({ key }) => styles[key].color, stroke: ({ key }) => styles[key].color, fillOpacity: 0.45,
       }),
     ],
