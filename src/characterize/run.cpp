@@ -193,6 +193,7 @@ Run run_once(const Settings& settings, const Expected& expected, int repeat, con
     const Status played = scene ? play(**scene, settings, expected, clock, run) : propagate(scene);
     if (scene) {
       interrupted = (*scene)->stage().interrupted();
+      run.memory_left_bytes = (*scene)->close();
       const auto& notes = (*scene)->notes();
       run.notes.insert(run.notes.begin(), notes.begin(), notes.end());
     }

@@ -40,14 +40,32 @@ Result<std::unique_ptr<Scene>> Scene::create(const Settings& settings, const Clo
   auto stage = stage::Stage::create(*scene->platform_->kernel, clock);
   if (!stage) return propagate(stage);
   scene->stage_ = std::move(*stage);
+  scene->look_at_memory();
   if (Status started = scene->start_domains(); !started) return propagate(started);
   scene->start_watcher();
   return scene;
 }
 
-Scene::~Scene() {
+Scene::~Scene() { close(); }
+
+void Scene::look_at_memory() {
+  auto memory = GpuMemory::open(platform_->nvml_library);
+  const auto used = memory ? memory->used_bytes() : propagate(memory);
+  if (!used) return notes_.push_back("memory left behind is not known: " + to_string(used.error()));
+  memory_.emplace(std::move(*memory));
+  used_before_bytes_ = *used;
+}
+
+std::optional<std::int64_t> Scene::close() {
   watcher_.reset();
   stage_.reset();
+  domain_b_.reset();
+  domain_a_.reset();
+  if (!memory_) return std::nullopt;
+  const auto used = memory_->used_bytes();
+  memory_.reset();
+  if (!used) return std::nullopt;
+  return *used - used_before_bytes_;
 }
 
 Status Scene::start_domains() {

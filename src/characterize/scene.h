@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "characterize/gpu_memory.h"
 #include "characterize/record.h"
 #include "characterize/victim_log.h"
 #include "mps/domain.h"
@@ -62,6 +63,10 @@ class Scene {
   /// Tells everybody to end and waits for it; who does not end is killed with the scene.
   Status end();
 
+  /// Ends all processes and daemons; nothing but the signals, the players and the notes may be asked for
+  /// afterwards. The GPU memory that is in use more than before, empty where NVML does not tell.
+  std::optional<std::int64_t> close();
+
   Player& of(Role role) { return players_.at(role); }
   const Player& of(Role role) const { return players_.at(role); }
   stage::Stage& stage() { return *stage_; }
@@ -81,6 +86,7 @@ class Scene {
  private:
   Scene(const Settings& settings, const Clock& clock, os::TemporaryDirectory directory)
       : settings_(settings), clock_(clock), directory_(std::move(directory)) {}
+  void look_at_memory();
   Status start_domains();
   void start_watcher();
   Status start(Role role, const std::string& kind);
@@ -95,6 +101,8 @@ class Scene {
   os::TemporaryDirectory directory_;
   std::optional<platform::Platform> platform_;
   std::optional<os::EnvironmentScope> environment_;  ///< for NVML, which is loaded into this process
+  std::optional<GpuMemory> memory_;
+  std::int64_t used_before_bytes_ = 0;
   std::unique_ptr<mps::Domain> domain_a_;
   std::unique_ptr<mps::Domain> domain_b_;
   std::map<pid_t, std::string> servers_;  ///< to the domain's name

@@ -16,8 +16,12 @@ export function table(heads, rows, attributes = {}) {
 export const row = (cells, attributes = {}) =>
   element("tr", attributes, cells.map((cell) => (cell instanceof Element && cell.matches("th, td") ? cell : element("td", {}, cell))));
 
-export const section = (title, explanation, ...children) =>
-  element("section", {}, element("div", { class: "head" }, element("h2", {}, title), element("p", { class: "explanation" }, explanation)), ...children);
+/// The head stays with what leads to the first figure, and with that.
+export function section(title, explanation, ...children) {
+  const opening = children.findIndex((child) => child.matches("figure")) + 1;
+  const head = [element("h2", {}, title), element("p", { class: "explanation" }, explanation)];
+  return element("section", {}, element("div", { class: "head" }, head, children.slice(0, opening)), ...children.slice(opening));
+}
 
 /// A drawing with its title, and below it a sentence that reads one thing out of it; kept on one page of paper.
 export const figure = (title, drawing, reading, attributes) =>
