@@ -43,7 +43,7 @@ TEST(Compare, NamesOtherSourcesAndXids) {
   after.runs[0].signals.clear();
   const std::string text = render(compare(example::results({"a"}, 1), after));
   EXPECT_THAT(text, HasSubstr("a: xids: 31 -> none"));
-  EXPECT_THAT(text, HasSubstr("a: first_seen_by: uvm_event -> cuda_error"));
+  EXPECT_THAT(text, HasSubstr("a: first_seen_by: uvm_event -> nobody"));
   EXPECT_THAT(text, HasSubstr("uvm_event, xid -> cuda_error, cuda_error_co_client"));
 }
 

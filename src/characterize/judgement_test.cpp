@@ -50,8 +50,7 @@ TEST(Mismatches, NameOtherXids) {
 TEST(Mismatches, NameAnotherFirstSource) {
   auto run = example::run();
   run.signals.erase(run.signals.begin());
-  EXPECT_THAT(mismatches(run, example::expected()),
-              ElementsAre("first seen by cuda_error, expected uvm_event"));
+  EXPECT_THAT(mismatches(run, example::expected()), ElementsAre("first seen by xid, expected uvm_event"));
 }
 
 TEST(Mismatches, NameAWrongCulprit) {
@@ -68,8 +67,9 @@ TEST(Mismatches, AreNotLookedForInARunThatDoesNotCount) {
   EXPECT_THAT(mismatches(run, example::expected()), IsEmpty());
 }
 
-TEST(FirstSource, IgnoresTheCoClientsError) {
+TEST(FirstSource, IgnoresTheErrorsInsideTheDomain) {
   auto run = example::run();
+  run.participants["faulter"].error_ms = 0.2;
   run.participants["co_client"].error_ms = 0.1;
   EXPECT_EQ(first_source(run), "uvm_event");
   EXPECT_EQ(first_by_source(run).at(co_client_error_source), 0.1);
