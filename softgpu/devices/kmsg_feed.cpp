@@ -12,8 +12,10 @@ namespace firebreak::softgpu {
 
 namespace {
 
-// How often a feed looks whether it is still wanted, and retries what did not go out.
-constexpr std::int64_t look_again_ns = 20'000'000;
+// How often a feed looks whether it is still wanted. Rarely: on real machines no thread of ours is needed.
+constexpr std::int64_t look_again_ns = 250'000'000;
+// How often what did not go out is tried again.
+constexpr std::int64_t try_again_ns = 2'000'000;
 constexpr int priority_error = 3;
 
 }  // namespace
@@ -44,10 +46,10 @@ void KmsgFeed::run() {
     collect();
     if (!deliver()) break;
     const std::int64_t now = now_ns();
-    const std::int64_t next =
-        std::min(waiting_.next_due_ns().value_or(now + look_again_ns), now + look_again_ns);
+    const std::int64_t patience_ns = follower_.sleep_ns(look_again_ns);
+    const std::int64_t next = std::min(waiting_.next_due_ns().value_or(now + patience_ns), now + patience_ns);
     // A line that is due and did not go out waits for the reader.
-    const std::int64_t pause_ns = next <= now ? look_again_ns / 10 : next - now;
+    const std::int64_t pause_ns = next <= now ? try_again_ns : next - now;
     if (!stopping_.load()) gpu_->kmsg_wake().wait(seen, std::chrono::nanoseconds(pause_ns));
   }
   ended_.store(true);

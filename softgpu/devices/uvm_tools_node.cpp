@@ -12,7 +12,8 @@ namespace firebreak::softgpu {
 
 namespace {
 
-constexpr std::int64_t look_again_ns = 20'000'000;
+// How often it is looked whether the program still has its end: rarely, since a real driver needs no thread.
+constexpr std::int64_t look_again_ns = 250'000'000;
 constexpr std::uint32_t nv_err_invalid_argument = 31;
 constexpr std::uint32_t nv_err_in_use = 20;
 

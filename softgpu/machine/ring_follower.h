@@ -34,6 +34,11 @@ class RingFollower {
     }
   }
 
+  /// How long to sleep at most unless somebody wakes us: not longer than `otherwise`.
+  std::int64_t sleep_ns(std::int64_t otherwise) const {
+    return hole_since_ns_ == 0 ? otherwise : std::min(otherwise, hole_patience_ns);
+  }
+
  private:
   std::uint64_t next_sequence_;
   std::int64_t hole_since_ns_ = 0;  ///< a record that was begun and is not whole

@@ -62,7 +62,9 @@ TEST(RingFollower, PassesAHoleWhoseWriterDied) {
   RingFollower follower(0);
   EXPECT_THAT(collected(follower, ring, 1), IsEmpty());
   EXPECT_THAT(collected(follower, ring, RingFollower::hole_patience_ns), IsEmpty());
+  EXPECT_EQ(follower.sleep_ns(1'000'000'000), RingFollower::hole_patience_ns);
   EXPECT_THAT(collected(follower, ring, 1 + RingFollower::hole_patience_ns), ElementsAre(11));
+  EXPECT_EQ(follower.sleep_ns(1'000'000'000), 1'000'000'000);
 }
 
 }  // namespace

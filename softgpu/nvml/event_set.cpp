@@ -7,7 +7,7 @@ namespace firebreak::softgpu {
 namespace {
 
 /// A writer that died between its record and its wake-up call delays it by this much at most.
-constexpr std::int64_t longest_sleep_ns = 20'000'000;
+constexpr std::int64_t longest_sleep_ns = 250'000'000;
 
 }  // namespace
 
@@ -29,6 +29,7 @@ std::optional<NvmlEvent> EventSet::take(std::int64_t now_ns, std::int64_t& look_
     waiting_.remove_first();
     return event;
   }
+  if (follower_) look_again_ns = std::min(look_again_ns, now_ns + follower_->sleep_ns(longest_sleep_ns));
   look_again_ns = std::min(waiting_.next_due_ns().value_or(look_again_ns), look_again_ns);
   return std::nullopt;
 }
