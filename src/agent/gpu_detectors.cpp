@@ -18,6 +18,7 @@ bool is_acted_on(fault::FaultSource source) {
 
 watch::WatcherOptions GpuDetectors::options() const {
   watch::WatcherOptions options;
+  options.nvml_library = nvml_library_;
   for (const std::string& domain : domains_.names()) {
     const std::string directory = domains_.log_directory(domain);
     options.mps_log_directories.push_back(directory);

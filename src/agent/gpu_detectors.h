@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "agent/surroundings.h"
 #include "base/clock.h"
@@ -17,9 +18,15 @@ namespace firebreak::agent {
 /// together, and who caused it, goes to the log.
 class GpuDetectors final : public Detectors {
  public:
-  /// All four outlive it. Of `domains`, the servers' logs are listened to.
-  GpuDetectors(os::EventLoop& loop, os::Kernel& kernel, const Clock& clock, Domains& domains)
-      : loop_(loop), kernel_(kernel), clock_(clock), domains_(domains) {}
+  /// The four references outlive it. Of `domains`, the servers' logs are listened to. `nvml_library`: what to
+  /// load for NVML's events.
+  GpuDetectors(os::EventLoop& loop, os::Kernel& kernel, const Clock& clock, Domains& domains,
+               std::string nvml_library)
+      : loop_(loop),
+        kernel_(kernel),
+        clock_(clock),
+        domains_(domains),
+        nvml_library_(std::move(nvml_library)) {}
 
   std::vector<std::string> start(OnFault on_fault, OnExit on_exit) override;
   Status follow(const watch::Target& target) override;
@@ -34,6 +41,7 @@ class GpuDetectors final : public Detectors {
   os::Kernel& kernel_;
   const Clock& clock_;
   Domains& domains_;
+  std::string nvml_library_;
   watch::IncidentNews news_;
   std::unique_ptr<watch::Watcher> watcher_;
 };

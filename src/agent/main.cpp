@@ -35,7 +35,7 @@ Status serve(const Options& options) {
   const SystemClock clock;
   MpsDomains domains(*platform->kernel,
                      {options.directory, platform->control_program, platform->environment});
-  GpuDetectors detectors(**loop, *platform->kernel, clock, domains);
+  GpuDetectors detectors(**loop, *platform->kernel, clock, domains, platform->nvml_library);
   const AgentOptions agent_options{options.socket_path, platform->environment};
   auto agent = Agent::start(agent_options, **loop, *platform->kernel, clock, domains, detectors);
   if (!agent) return propagate(agent);

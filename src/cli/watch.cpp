@@ -110,6 +110,7 @@ Status keep_watch(const Options& options) {
   const SystemClock clock;
   Printer printer(options.json);
   watch::WatcherOptions watcher;
+  watcher.nvml_library = platform->nvml_library;
   watcher.mps_log_directories = options.mps_logs;
   watch::WatcherCallbacks callbacks;
   callbacks.on_incident = [&printer](const fault::Incident& incident) { printer.incident(incident); };

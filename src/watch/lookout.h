@@ -16,8 +16,8 @@ namespace firebreak::watch {
 
 struct LookoutOptions {
   ScanOptions scan;
-  /// Between two looks at /proc. A look costs up to 1 ms of a core (measured with 70 processes: 0.3 ms).
-  Nanoseconds period = std::chrono::milliseconds(250);
+  /// Between two looks at /proc; what they cost: bench/watch_idle_benchmark.cpp.
+  Nanoseconds period = std::chrono::milliseconds(500);
 };
 
 struct LookoutCallbacks {

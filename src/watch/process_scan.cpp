@@ -15,6 +15,10 @@ namespace {
 constexpr const char* default_pipe_directory = "/tmp/nvidia-mps";
 constexpr const char* default_log_directory = "/var/log/nvidia-mps";
 
+/// A pid that comes back while nobody looks is rare.
+constexpr std::uint64_t rounds_until_checked = 64;
+constexpr std::uint64_t kernel_thread_flag = 0x0020'0000;  // PF_KTHREAD of Linux
+
 std::string proc(pid_t pid, const char* file) { return "/proc/" + std::to_string(pid) + "/" + file; }
 
 /// Calls back with each of the texts that end with a 0.
@@ -44,6 +48,14 @@ std::optional<pid_t> pid_in(std::string_view name) {
                                                                              : std::nullopt;
 }
 
+/// Field `number`, at least 3, of a process's stat: the 2nd is its name and may hold anything.
+std::string_view field(std::string_view stat, int number) {
+  std::size_t at = stat.rfind(')');
+  for (int i = 2; i < number && at != std::string_view::npos; ++i) at = stat.find(' ', at + 1);
+  if (at == std::string_view::npos) return {};
+  return stat.substr(at + 1, stat.find(' ', at + 1) - at - 1);
+}
+
 std::string without_line_end(std::string text) {
   while (text.ends_with('\n')) text.pop_back();
   return text;
@@ -56,9 +68,12 @@ ProcessScan::Found ProcessScan::look() {
   Found found;
   for (const pid_t pid : candidates()) {
     Known& known = known_[pid];
-    ++known.looks;
+    const Origin origin = origin_of(pid);
+    if (known.started != origin.started) known = {.started = origin.started, .told = origin.is_kernel_thread};
     known.last_look = round_;
-    if (known.started.empty()) known.started = start_of(pid);
+    if (known.told) continue;
+    // Who was there before us is not new.
+    known.looks = round_ == 1 ? options_.young_looks : known.looks + 1;
     known.told = look_at(pid, known, found);
   }
   return found;
@@ -73,8 +88,6 @@ void ProcessScan::note_who_is_there() {
     if (!pid || *pid == options_.ignored_pid) continue;
     Known& known = known_[*pid];
     if (const auto was = before.find(*pid); was != before.end()) known = std::move(was->second);
-    // The others are looked at again anyway.
-    if (known.told && start_of(*pid) != known.started) known = {};
   }
 }
 
@@ -86,10 +99,12 @@ std::vector<pid_t> ProcessScan::candidates() {
   std::vector<Waiting> young;
   std::vector<Waiting> old;
   for (const auto& [pid, known] : known_) {
-    if (known.told) continue;
+    // Whether it is still the same process.
+    if (known.told && round_ - known.last_look < rounds_until_checked) continue;
+    const bool is_young = !known.told && known.looks < options_.young_looks;
     // Negated: of two the later one, which most likely just started.
-    if (known.looks < options_.young_looks) young.emplace_back(known.looks, -pid);
-    if (known.looks >= options_.young_looks) old.emplace_back(known.last_look, -pid);
+    if (is_young) young.emplace_back(known.looks, -pid);
+    if (!is_young) old.emplace_back(known.last_look, -pid);
   }
   std::ranges::sort(young);
   std::ranges::sort(old);
@@ -104,17 +119,18 @@ std::vector<pid_t> ProcessScan::candidates() {
   return chosen;
 }
 
-/// In the kernel's ticks since the boot; the 22nd field, and the name in the 2nd may hold anything.
-std::string ProcessScan::start_of(pid_t pid) {
+ProcessScan::Origin ProcessScan::origin_of(pid_t pid) {
   const std::string fields = kernel_.read_file(proc(pid, "stat")).value_or("");
-  std::size_t at = fields.rfind(')');
-  for (int field = 2; field < 22 && at != std::string::npos; ++field) at = fields.find(' ', at + 1);
-  return at == std::string::npos ? "" : fields.substr(at + 1, fields.find(' ', at + 1) - at - 1);
+  std::uint64_t flags = 0;
+  const std::string_view text = field(fields, 9);
+  std::from_chars(text.data(), text.data() + text.size(), flags);
+  return {std::string(field(fields, 22)), (flags & kernel_thread_flag) != 0};
 }
 
 /// Whether it was told of, or never will be.
 bool ProcessScan::look_at(pid_t pid, Known& known, Found& found) {
-  if (auto its = server(pid)) {
+  // No old process becomes a server.
+  if (auto its = known.looks <= options_.young_looks ? server(pid) : std::nullopt) {
     if (is_on_this_gpu(pid)) found.servers.push_back(std::move(*its));
     return true;
   }

@@ -69,8 +69,12 @@ class ProcessScan {
     std::string started;  ///< a pid with another start is another process
     std::uint64_t looks = 0;
     std::uint64_t last_look = 0;  ///< in which round
-    bool told = false;            ///< as a process or a server
+    bool told = false;            ///< as a process or a server; or never to be
     bool refused = false;
+  };
+  struct Origin {
+    std::string started;  ///< in the kernel's ticks since the boot
+    bool is_kernel_thread = false;
   };
   enum class Holds { Nothing, Uvm, Refused };
 
@@ -80,7 +84,7 @@ class ProcessScan {
   bool is_server(pid_t pid);
   bool is_on_this_gpu(pid_t pid);
   std::string domain_of(pid_t pid);
-  std::string start_of(pid_t pid);
+  Origin origin_of(pid_t pid);
   Holds descriptors_of(pid_t pid);
 
   os::Kernel& kernel_;
