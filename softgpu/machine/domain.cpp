@@ -6,7 +6,7 @@
 namespace firebreak::softgpu {
 
 namespace {
-constexpr std::uint32_t domain_magic = 0x464d4f44;  // "DOMF"
+constexpr std::uint32_t domain_magic = 0x474d4f44;  // "DOMG"
 }
 
 Domain::Domain(os::Fd fd, os::Mapping mapping)
@@ -60,6 +60,7 @@ void Domain::write_record(const DomainFault& fault) {
   client.when_ns.store(fault.when_ns);
   client.faulter_error_due_ns.store(fault.faulter_error_due_ns);
   client.co_client_error_due_ns.store(fault.co_client_error_due_ns);
+  client.mps_log_due_ns.store(fault.mps_log_due_ns);
 }
 
 bool Domain::raise(const DomainFault& fault) {
@@ -87,6 +88,7 @@ std::optional<DomainFault> Domain::fault_of(std::uint32_t slot) const {
   fault.when_ns = client.when_ns.load();
   fault.faulter_error_due_ns = client.faulter_error_due_ns.load();
   fault.co_client_error_due_ns = client.co_client_error_due_ns.load();
+  fault.mps_log_due_ns = client.mps_log_due_ns.load();
   return fault;
 }
 

@@ -26,6 +26,7 @@ struct DomainFault {
   std::int64_t when_ns = 0;
   std::int64_t faulter_error_due_ns = 0;    ///< API calls of the faulter answer `error` from here on
   std::int64_t co_client_error_due_ns = 0;  ///< and those of the others from here on
+  std::int64_t mps_log_due_ns = 0;          ///< the MPS server's log tells of it
 };
 
 struct DomainPage {
@@ -42,6 +43,7 @@ struct DomainPage {
     std::atomic<std::int64_t> when_ns;
     std::atomic<std::int64_t> faulter_error_due_ns;
     std::atomic<std::int64_t> co_client_error_due_ns;
+    std::atomic<std::int64_t> mps_log_due_ns;
   };
   std::atomic<std::uint32_t> magic;
   std::atomic<std::int32_t> server_pid;  ///< 0: a domain without MPS

@@ -48,8 +48,12 @@ bool deliver_fault(SharedGpu& gpu, Domain& domain, UvmDescriptor* events, const 
   const FaultProfile& profile = profile_of(report.cause);
   const std::int64_t now = now_ns();
   const auto due = [&](double delay_ms) { return now + delay_ns(delay_ms, speed); };
-  const DomainFault fault{profile.error, report.slot, now, due(profile.faulter_error_ms),
-                          due(profile.co_client_error_ms)};
+  const DomainFault fault{profile.error,
+                          report.slot,
+                          now,
+                          due(profile.faulter_error_ms),
+                          due(profile.co_client_error_ms),
+                          due(mps_log_ms(profile))};
   const bool others_live = profile.co_client_error_ms < 0;
   if (!(others_live ? domain.raise_alone(fault) : domain.raise(fault))) return false;
   gpu.stall_until(due(profile.gpu_stall_ms));
@@ -76,7 +80,7 @@ bool deliver_device_fault(SharedGpu& gpu, Domain& domain, int xid, const FaultRe
   const std::int64_t error_due_ns = due(profile->error_ms);
   if (profile->reach == DeviceFaultReach::Gpu) {
     gpu.raise_device_fault(xid, error_due_ns);
-  } else if (!domain.raise({profile->error, report.slot, now, error_due_ns, error_due_ns})) {
+  } else if (!domain.raise({profile->error, report.slot, now, error_due_ns, error_due_ns, error_due_ns})) {
     return false;
   }
   gpu.wake_everybody();

@@ -186,6 +186,12 @@ GpuFaultKind kind_of(FaultCause cause) {
   }
 }
 
+double mps_log_ms(const FaultProfile& profile) {
+  constexpr double after_xid = 0.5;
+  constexpr double before_channel_xid = 2;
+  return profile.xid_ms >= 0 ? profile.xid_ms + after_xid : profile.channel_xid_ms - before_channel_xid;
+}
+
 int nvml_xid(const FaultProfile& profile) { return profile.channel_xid_ms >= 0 ? 43 : profile.xid; }
 
 std::vector<DelayedLine> xid_lines(const FaultProfile& profile, const FaultContext& context) {

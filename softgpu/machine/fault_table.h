@@ -52,6 +52,9 @@ const FaultProfile& profile_of(FaultCause cause);
 FaultCause cause_of(GpuFaultKind kind);
 /// The Xid that NVML tells of: of an SM exception the channel's, not the first.
 int nvml_xid(const FaultProfile& profile);
+/// When the MPS server's log tells of a fault that ends its domain: with the Xid; of a trap 2 ms before it,
+/// as an H100 did (results/h100/characterization.json).
+double mps_log_ms(const FaultProfile& profile);
 /// The kind that stands for the cause where only the hardware's terms fit (UVM events).
 GpuFaultKind kind_of(FaultCause cause);
 /// How long every client of the GPU stands still when MPS ends one of them; measured: 7.5 ms at worst.

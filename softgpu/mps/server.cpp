@@ -20,8 +20,7 @@ namespace {
 constexpr Milliseconds io_timeout(1'000);
 // NVIDIA's waits for ever for a client that does not answer; everything here is bounded.
 constexpr Milliseconds terminate_timeout(2'000);
-/// After a client's death the line about the fault came with the Xid, 98-157 ms later.
-constexpr double mps_log_ms = 110;
+constexpr Milliseconds between_looks(5);
 
 }  // namespace
 
@@ -79,6 +78,7 @@ void Server::attach(os::Socket connection) {
   static_cast<void>(send_attach_answer(connection, reply, admitted ? domain_->fd() : -1, io_timeout));
   if (!admitted) return;
   log_.write(fmt::format("Client {{PID: {}, Context ID: 1}} connected", pid));
+  if (clients_.empty()) start_looking();
   clients_.insert_or_assign(pid, Client{domain_, reply.slot, std::move(connection), std::move(*pidfd),
                                         std::move(*exit_watch), std::move(*hang_up_watch), false});
 }
@@ -100,6 +100,7 @@ void Server::client_left(pid_t pid) {
   if (found == clients_.end()) return;
   const Client client = std::move(found->second);
   clients_.erase(found);
+  if (clients_.empty()) looking_.cancel();
   // The spelling is NVIDIA's.
   log_.write(fmt::format(
       "Server failed to recevie command with status 806, assuming client {{PID: {}, Context ID: 1}} exit",
@@ -114,19 +115,23 @@ void Server::client_left(pid_t pid) {
     report.process_name = "<unknown>";
     deliver_fault(*gpu_, *client.domain, nullptr, report, speed_);
   }
-  if (!client.domain->healthy()) handle_fault(client.domain);
+  look_for_fault();
   client.domain->leave(client.slot);
   log_.write(fmt::format("Client process {} disconnected", pid));
   end_when_idle();
 }
 
-/// NVIDIA's server hears of a fault from the GPU, about when the Xid line comes; this one notices it when a
-/// client leaves, and tells it no earlier than that.
-void Server::handle_fault(const std::shared_ptr<Domain>& domain) {
-  if (std::exchange(handled_, domain) == domain) return;
-  const auto fault = domain->fault_of(0);
-  const std::int64_t due_ns = fault ? fault->when_ns + delay_ns(mps_log_ms, speed_) : now_ns();
-  auto timer = loop_->after(Nanoseconds(std::max<std::int64_t>(due_ns - now_ns(), 0)),
+void Server::start_looking() {
+  auto timer = loop_->every(between_looks, [this] { look_for_fault(); });
+  if (timer) looking_ = std::move(*timer);
+}
+
+/// NVIDIA's server hears of a fault from the GPU, this one looks for it.
+void Server::look_for_fault() {
+  if (!domain_ || domain_->healthy() || std::exchange(handled_, domain_) == domain_) return;
+  const auto fault = domain_->fault_of(0);
+  const std::int64_t left_ns = fault ? fault->mps_log_due_ns - now_ns() : 0;
+  auto timer = loop_->after(Nanoseconds(std::max<std::int64_t>(left_ns, 0)),
                             [this] { log_.write("Server is handling a fatal GPU error."); });
   if (timer) handling_ = std::move(*timer);
 }

@@ -42,7 +42,8 @@ class Server {
   void attach(os::Socket connection);
   Result<AttachAnswer> admit(pid_t pid);
   void client_left(pid_t pid);
-  void handle_fault(const std::shared_ptr<Domain>& domain);
+  void start_looking();
+  void look_for_fault();
   std::string answer(const std::string& command);
   std::string client_list() const;
   std::string terminate_client(pid_t pid);
@@ -61,6 +62,7 @@ class Server {
   std::shared_ptr<Domain> domain_;
   std::shared_ptr<Domain> handled_;  ///< whose fault the log tells of
   os::Watch handling_;
+  os::Watch looking_;  ///< as long as there are clients
   std::map<pid_t, Client> clients_;
   bool quitting_ = false;
 };

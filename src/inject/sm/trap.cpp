@@ -26,7 +26,7 @@ constinit const Kind trap{
     .expectation = {.faulter = CUDA_ERROR_LAUNCH_FAILED,
                     .co_client = CUDA_ERROR_LAUNCH_FAILED,
                     .xids = trap_xids,
-                    .first_seen_by = fault::FaultSource::Xid},
+                    .first_seen_by = fault::FaultSource::MpsLog},
     .ptx = kernel.ptx,
     .prepare = &prepare_kernel<kernel, &the_number<0>>,
 };
