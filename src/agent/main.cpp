@@ -27,6 +27,7 @@ Status serve(const Options& options) {
   if (auto made = os::make_directories(options.directory); !made) return propagate(made, options.directory);
   auto platform = platform::choose(options.directory + "/softgpu");
   if (!platform) return propagate(platform);
+  platform::hear_promptly(*platform);
   auto loop = os::EventLoop::create();
   if (!loop) return propagate(loop);
   auto signals = (*loop)->on_signals({SIGTERM, SIGINT, SIGHUP}, [raw = loop->get()](int) { raw->stop(); });

@@ -64,6 +64,7 @@ Expected expected_of(const inject::Kind& kind, const ErrorName& error_name) {
   expected.faulter = name(expectation.faulter);
   expected.co_client = name(expectation.co_client);
   expected.outsider = name(expectation.outsider);
+  expected.sometimes = name(expectation.sometimes);
   expected.xids.assign(expectation.xids.begin(), expectation.xids.end());
   if (expectation.first_seen_by) expected.first_seen_by = key_of(*expectation.first_seen_by);
   expected.measured = expectation.measured;
@@ -74,14 +75,14 @@ std::vector<std::string> mismatches(const Run& run, const Expected& expected) {
   std::vector<std::string> found;
   if (!run.counts()) return found;
   const Participant& faulter = run.of(Role::Faulter);
-  if (faulter.error != expected.faulter) {
+  if (!expected.fits(faulter.error, expected.faulter)) {
     found.push_back(
         fmt::format("the faulter saw {}, expected {}", words(faulter.error), words(expected.faulter)));
   }
   for (const Role role : victim_roles) {
     const Participant& victim = run.of(role);
     const std::string& error = expected.victim(role);
-    const bool as_expected = error.empty() ? !victim.died() : victim.error == error;
+    const bool as_expected = error.empty() ? !victim.died() : expected.fits(victim.error, error);
     if (!as_expected)
       found.push_back(fmt::format("{} {}, {}", name_of(role), end_of(victim), expected_end(error)));
   }

@@ -19,6 +19,7 @@ struct Expected {
   std::string faulter;      ///< the name of the CUDA error; empty: it sees none
   std::string co_client;    ///< the same; empty: it lives
   std::string outsider;
+  std::string sometimes;  ///< what some runs show in place of either error; empty: nothing
   std::vector<int> xids;
   std::string first_seen_by;  ///< a source's key; empty: nobody sees it, because the hardware lets it pass
   bool measured = true;       ///< false: nobody has looked yet
@@ -26,6 +27,10 @@ struct Expected {
   bool is_fault() const { return !first_seen_by.empty(); }
   /// The error that a victim is expected to see; empty: it lives.
   const std::string& victim(Role role) const { return role == Role::CoClient ? co_client : outsider; }
+  /// Whether `seen` is `error`, or what comes in its place at times.
+  bool fits(const std::string& seen, const std::string& error) const {
+    return seen == error || (!error.empty() && !sometimes.empty() && seen == sometimes);
+  }
 };
 
 using ErrorName = std::function<std::string(CUresult)>;

@@ -10,7 +10,6 @@
 namespace firebreak::characterize {
 namespace {
 
-constexpr int most_new_clients = 4;
 /// How often to look whether it has been quiet for long enough.
 constexpr Milliseconds look{20};
 
@@ -141,7 +140,7 @@ Status raise(Scene& scene, const Settings& settings, const Expected& expected, c
 Status restart(Scene& scene, const Settings& settings, const Clock& clock, const Times& times,
                Restart& restart) {
   const Monotonic deadline = clock.now() + settings.restart_patience;
-  while (restart.tries < most_new_clients && clock.now() < deadline) {
+  while (clock.now() < deadline) {
     ++restart.tries;
     const std::int64_t asked_ns = to_ns(clock.now());
     auto client = scene.enter_new_client();

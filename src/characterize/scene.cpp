@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <thread>
 
 namespace firebreak::characterize {
 namespace {
@@ -59,8 +60,10 @@ void Scene::look_at_memory() {
 std::optional<std::int64_t> Scene::close() {
   watcher_.reset();
   stage_.reset();
-  domain_b_.reset();
+  // A server takes a while to let its GPU context go.
+  std::thread other([this] { domain_b_.reset(); });
   domain_a_.reset();
+  other.join();
   if (!memory_) return std::nullopt;
   const auto used = memory_->used_bytes();
   memory_.reset();

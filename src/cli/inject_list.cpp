@@ -34,6 +34,7 @@ Json to_json(const inject::Kind& kind) {
   json["class"] = fault::to_string(kind.fault_class);
   json["expectation"] = {{"faulter", static_cast<int>(expected.faulter)},
                          {"co_client", static_cast<int>(expected.co_client)},
+                         {"sometimes", static_cast<int>(expected.sometimes)},
                          {"outsider", static_cast<int>(expected.outsider)},
                          {"xids", std::vector<int>(expected.xids.begin(), expected.xids.end())},
                          {"first_seen_by", nullptr},

@@ -101,6 +101,7 @@ Status follow(const Options& options, watch::Lookout& lookout) {
 Status keep_watch(const Options& options) {
   const auto platform = platform::choose({}, options.gpu);
   if (!platform) return propagate(platform);
+  platform::hear_promptly(*platform);
   const auto loop = os::EventLoop::create();
   if (!loop) return propagate(loop);
   const auto signals =

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "platform/platform.h"
 
+#include <spdlog/spdlog.h>
+
 #include "abi/nvml.h"
 #include "os/real_kernel.h"
+#include "os/scheduling.h"
 #include "os/self.h"
 #include "softgpu/devices/device_kernel.h"
 #include "softgpu/environment.h"
@@ -79,6 +82,13 @@ Result<Platform> choose(const std::string& state_directory, const std::string& a
   if (there) return real();
   if (wanted == "auto") return soft(state_directory);
   return fail(ErrorCode::NotFound, "no real GPU: " + to_string(there.error()), "or set FIREBREAK_GPU=soft");
+}
+
+void hear_promptly(const Platform& platform) {
+  if (platform.gpu == Gpu::Soft) return;
+  if (const Status first = os::go_before_ordinary_threads(); !first) {
+    spdlog::warn("signals may come up to 4 ms late: {}", firebreak::to_string(first.error()));
+  }
 }
 
 const char* to_string(Gpu gpu) { return gpu == Gpu::Real ? "real" : "soft"; }

@@ -54,6 +54,7 @@ constinit const Kind illegal_instruction{
     .fault_class = fault::FaultClass::Sm,
     .expectation = {.faulter = CUDA_ERROR_ILLEGAL_INSTRUCTION,
                     .co_client = CUDA_ERROR_ILLEGAL_INSTRUCTION,
+                    .sometimes = CUDA_ERROR_LAUNCH_FAILED,
                     .xids = sm_xids,
                     .first_seen_by = fault::FaultSource::Xid,
                     .measured = false},

@@ -35,6 +35,7 @@ constinit const Kind local_out_of_bounds{
     .fault_class = fault::FaultClass::Sm,
     .expectation = {.faulter = CUDA_ERROR_ILLEGAL_ADDRESS,
                     .co_client = CUDA_ERROR_ILLEGAL_ADDRESS,
+                    .sometimes = CUDA_ERROR_LAUNCH_FAILED,
                     .xids = sm_xids,
                     .first_seen_by = fault::FaultSource::Xid,
                     .measured = false},

@@ -41,6 +41,7 @@ constinit const Kind misaligned_store{
     .fault_class = fault::FaultClass::Sm,
     .expectation = {.faulter = CUDA_ERROR_MISALIGNED_ADDRESS,
                     .co_client = CUDA_ERROR_MISALIGNED_ADDRESS,
+                    .sometimes = CUDA_ERROR_LAUNCH_FAILED,
                     .xids = sm_xids,
                     .first_seen_by = fault::FaultSource::Xid,
                     .measured = false},

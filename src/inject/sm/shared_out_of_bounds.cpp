@@ -38,6 +38,7 @@ constinit const Kind shared_out_of_bounds{
     .fault_class = fault::FaultClass::Sm,
     .expectation = {.faulter = CUDA_ERROR_ILLEGAL_INSTRUCTION,
                     .co_client = CUDA_ERROR_ILLEGAL_INSTRUCTION,
+                    .sometimes = CUDA_ERROR_LAUNCH_FAILED,
                     .xids = sm_xids,
                     .first_seen_by = fault::FaultSource::Xid},
     .ptx = kernel.ptx,

@@ -70,6 +70,7 @@ constinit const Kind stack_overflow{
     .fault_class = fault::FaultClass::Sm,
     .expectation = {.faulter = CUDA_ERROR_ILLEGAL_ADDRESS,
                     .co_client = CUDA_ERROR_ILLEGAL_ADDRESS,
+                    .sometimes = CUDA_ERROR_LAUNCH_FAILED,
                     .xids = sm_xids,
                     .first_seen_by = fault::FaultSource::Xid},
     .ptx = kernel.ptx,
