@@ -6,7 +6,7 @@
 
 #include <algorithm>
 #include <charconv>
-#include <thread>
+#include <future>
 
 namespace firebreak::characterize {
 namespace {
@@ -61,9 +61,9 @@ std::optional<std::int64_t> Scene::close() {
   watcher_.reset();
   stage_.reset();
   // A server takes a while to let its GPU context go.
-  std::thread other([this] { domain_b_.reset(); });
+  auto other = std::async(std::launch::async, [this] { domain_b_.reset(); });
   domain_a_.reset();
-  other.join();
+  other.get();
   if (!memory_) return std::nullopt;
   const auto used = memory_->used_bytes();
   memory_.reset();
@@ -72,16 +72,21 @@ std::optional<std::int64_t> Scene::close() {
 }
 
 Status Scene::start_domains() {
-  for (auto [name, domain] : {std::pair("a", &domain_a_), std::pair("b", &domain_b_)}) {
+  const auto start = [this](const std::string& name) {
     mps::DomainOptions options;
     options.name = name;
     options.directory = fmt::format("{}/{}", directory_.path(), name);
     options.control_program = platform_->control_program;
     options.environment = platform_->environment;
-    auto started = mps::Domain::start(*platform_->kernel, options);
-    if (!started) return propagate(started);
-    *domain = std::move(*started);
-  }
+    return mps::Domain::start(*platform_->kernel, options);
+  };
+  auto other = std::async(std::launch::async, start, "b");
+  auto first = start("a");
+  auto second = other.get();
+  if (!first) return propagate(first);
+  if (!second) return propagate(second);
+  domain_a_ = std::move(*first);
+  domain_b_ = std::move(*second);
   return {};
 }
 

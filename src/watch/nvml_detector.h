@@ -17,7 +17,7 @@ namespace firebreak::watch {
 class NvmlDetector {
  public:
   /// How long destruction may take.
-  static constexpr Milliseconds longest_wait{50};
+  static constexpr Milliseconds longest_wait{20};
 
   NvmlDetector(os::EventLoop& loop, const Clock& clock, std::unique_ptr<NvmlLibrary> library,
                FaultCallback on_fault, EndCallback on_end);
