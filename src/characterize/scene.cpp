@@ -72,21 +72,17 @@ std::optional<std::int64_t> Scene::close() {
 }
 
 Status Scene::start_domains() {
-  const auto start = [this](const std::string& name) {
+  // One after the other: a daemon ends with the thread that started it.
+  for (auto [name, domain] : {std::pair("a", &domain_a_), std::pair("b", &domain_b_)}) {
     mps::DomainOptions options;
     options.name = name;
     options.directory = fmt::format("{}/{}", directory_.path(), name);
     options.control_program = platform_->control_program;
     options.environment = platform_->environment;
-    return mps::Domain::start(*platform_->kernel, options);
-  };
-  auto other = std::async(std::launch::async, start, "b");
-  auto first = start("a");
-  auto second = other.get();
-  if (!first) return propagate(first);
-  if (!second) return propagate(second);
-  domain_a_ = std::move(*first);
-  domain_b_ = std::move(*second);
+    auto started = mps::Domain::start(*platform_->kernel, options);
+    if (!started) return propagate(started);
+    *domain = std::move(*started);
+  }
   return {};
 }
 

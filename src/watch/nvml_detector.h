@@ -13,11 +13,11 @@
 namespace firebreak::watch {
 
 /// Turns NVML's Xid and ECC events of every GPU into faults. They come later than the kernel log and name no
-/// process, but need no right. A thread of its own waits for them; its wake-ups cost 0.02 % of a core.
+/// process, but need no right. A thread of its own waits for them; its wake-ups cost 0.1 % of a core.
 class NvmlDetector {
  public:
   /// How long destruction may take.
-  static constexpr Milliseconds longest_wait{20};
+  static constexpr Milliseconds longest_wait{50};
 
   NvmlDetector(os::EventLoop& loop, const Clock& clock, std::unique_ptr<NvmlLibrary> library,
                FaultCallback on_fault, EndCallback on_end);
