@@ -86,7 +86,7 @@ Result<Platform> choose(const std::string& state_directory, const std::string& a
 
 void hear_promptly(const Platform& platform) {
   if (platform.gpu == Gpu::Soft) return;
-  if (const Status first = os::go_before_ordinary_threads(); !first) {
+  if (const Status first = os::run_as_soon_as_woken(); !first) {
     spdlog::warn("signals may come up to 4 ms late: {}", firebreak::to_string(first.error()));
   }
 }

@@ -34,9 +34,9 @@ Result<Platform> choose(const std::string& state_directory = {}, const std::stri
 /// Whether the machine has a real GPU that can be shared; if not, why, in one line.
 Status real_gpu_is_there(os::Kernel& kernel);
 
-/// Lets the calling thread, which listens for faults, go before all that spin for a real GPU; what computes
-/// as the software GPU keeps its turn. What is not allowed is said in the log: then signals may come 4 ms
-/// late.
+/// Lets the calling thread, which listens for faults, run as soon as it is woken, beside all that spin for a
+/// real GPU; what computes as the software GPU keeps its turn. Where that cannot be had the log says so: then
+/// some signals come up to 4 ms late.
 void hear_promptly(const Platform& platform);
 
 /// "real" or "soft".
