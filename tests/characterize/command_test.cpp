@@ -43,8 +43,7 @@ TEST_F(Characterization, TellsWhoDiesOfEachKindAndWhoSawItFirst) {
     EXPECT_NE(run.at("restart").at("tries"), 0) << run.dump();
     EXPECT_THAT(run.at("notes").get<std::vector<std::string>>(), IsEmpty()) << "every detector listened";
     if (run.at("kind") != "unmapped-store") continue;
-    EXPECT_THAT(sources_of(run),
-                testing::IsSupersetOf({"uvm_event", "xid", "mps_log", "nvml", "process_exit"}));
+    EXPECT_THAT(sources_of(run), testing::IsSupersetOf({"uvm_event", "xid", "mps_log", "nvml"}));
   }
   EXPECT_THAT(sandbox.left_behind(), IsEmpty());
 }
