@@ -45,7 +45,7 @@ void InjectionHook::count_down() {
 }
 
 void InjectionHook::raise(const std::string& kind) {
-  const auto symbol = os::load_symbol(injection_library, injection_symbol);
+  const auto symbol = os::load_symbol(os::beside_this_library(injection_library), injection_symbol);
   if (!symbol) return refuse(to_string(symbol.error()));
   std::array<char, 512> why{};
   auto* raise_fault = reinterpret_cast<RaiseFault*>(*symbol);

@@ -17,6 +17,7 @@ constexpr std::chrono::milliseconds signal_limit{1000};
 constexpr int left_status = 3;
 
 void signal_self(os::Kernel& kernel, int signal) {
+  os::forget_signal_handler(signal);
   const auto self = kernel.pidfd_open(os::own_pid());
   if (self && kernel.send_signal(*self, signal)) (void)kernel.poll({}, signal_limit);
 }

@@ -16,4 +16,13 @@ Result<void*> load_symbol(const std::string& library, const char* symbol) {
   return address;
 }
 
+std::string beside_this_library(const std::string& name) {
+  Dl_info ours{};
+  if (::dladdr(reinterpret_cast<const void*>(&beside_this_library), &ours) == 0 || !ours.dli_fname)
+    return name;
+  const std::string path = ours.dli_fname;
+  const std::size_t slash = path.rfind('/');
+  return slash == std::string::npos ? name : path.substr(0, slash + 1) + name;
+}
+
 }  // namespace firebreak::os

@@ -12,4 +12,9 @@ namespace firebreak::os {
 /// such symbol.
 Result<void*> load_symbol(const std::string& library, const char* symbol);
 
+/// The path, in the folder of the shared library or program that this code is part of, of its neighbour
+/// `name`. A run path would do where nobody stands between us and dlopen(); the sanitizers do. Just the name
+/// where our own path is not known.
+std::string beside_this_library(const std::string& name);
+
 }  // namespace firebreak::os

@@ -3,6 +3,10 @@
 
 #include <gmock/gmock.h>
 
+#include <filesystem>
+
+#include "os/self.h"
+
 namespace firebreak::os {
 namespace {
 
@@ -10,6 +14,12 @@ TEST(Library, SymbolOfALibraryIsCallable) {
   const auto symbol = load_symbol("libm.so.6", "floor");
   ASSERT_TRUE(symbol) << to_string(symbol.error());
   EXPECT_EQ(reinterpret_cast<double (*)(double)>(*symbol)(2.5), 2.0);
+}
+
+TEST(Library, ANeighbourLiesInTheSameFolder) {
+  namespace fs = std::filesystem;
+  const fs::path neighbour = fs::canonical(fs::path(beside_this_library("x")).parent_path());
+  EXPECT_EQ(neighbour, fs::path(executable_path().value()).parent_path());
 }
 
 TEST(Library, WhatIsMissingIsNamed) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "os/self.h"
 
+#include <signal.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -78,6 +79,8 @@ Status become_program(const std::vector<std::string>& command) {
 }
 
 void leave_process(int status) { std::exit(status); }
+
+void forget_signal_handler(int signal) { ::signal(signal, SIG_DFL); }
 
 bool is_terminal(int number) { return ::isatty(number) == 1; }
 

@@ -44,6 +44,10 @@ Status become_program(const std::vector<std::string>& command);
 /// exit(): also runs what libraries left to be done at the end. For faults on purpose alone.
 [[noreturn]] void leave_process(int status);
 
+/// From now on the signal does what Linux does of itself, whoever in this process had other plans. For faults
+/// on purpose alone.
+void forget_signal_handler(int signal);
+
 /// Whether somebody looks at what is written to descriptor `number`.
 bool is_terminal(int number);
 
