@@ -23,6 +23,7 @@ struct WatchedProcess {
   bool uvm_heard = false;  ///< its UVM events are listened to, so that silence means something
   std::optional<Monotonic> uvm_heard_until;  ///< when that was over: it ended, or its queue did
   std::optional<Monotonic> ended;            ///< when its end was seen
+  bool struck = false;                       ///< a fault reached it, so that its end is no news of its own
 };
 
 using WatchedProcesses = std::map<pid_t, WatchedProcess>;

@@ -290,8 +290,27 @@ void Merger::gather_exits(Open& into, const Fault& signal) {
   }
 }
 
-const Incident* Merger::take(const Fault& signal) {
+/// Whom the fault reaches.
+void Merger::strike(const Incident& incident) {
+  const bool broken_gpu = incident.fault_class == FaultClass::Device;
+  if (is_only_exits(incident) || (broken_gpu && is_notice(incident))) return;
+  for (auto& [pid, process] : processes_) {
+    const bool same_domain = !incident.domain.empty() && process.domain == incident.domain;
+    const bool reached = broken_gpu || same_domain || involves(incident, pid);
+    if (process.gpu == incident.gpu && reached) process.struck = true;
+  }
+}
+
+bool Merger::is_struck(const Fault& signal) const {
+  const auto found = signal.pid ? processes_.find(*signal.pid) : processes_.end();
+  return found != processes_.end() && found->second.struck;
+}
+
+const Incident* Merger::take(const Fault& told) {
+  Fault signal = told;
   if (signal.source == FaultSource::ProcessExit && signal.pid) set_ended(*signal.pid, signal.when);
+  // However late it ends: alone that says nothing new. Together with an Xid it may.
+  if (is_departure(signal) && is_struck(signal)) signal.conclusive = false;
   Open* open = find(signal);
   // An end may prove to be a cause later, a full fault buffer never.
   if (!open && is_overflow(signal)) return nullptr;
@@ -304,6 +323,7 @@ const Incident* Merger::take(const Fault& signal) {
   const bool says_something = any_signal(open->incident, [](const Fault& s) { return s.conclusive; });
   if (!says_something) return nullptr;
   if (!std::exchange(open->told, true)) open->incident.id = next_id_++;
+  strike(open->incident);
   const std::uint64_t id = open->incident.id;
   std::erase_if(open_, [](const Open& other) { return other.incident.signals.empty(); });
   return &std::ranges::find(open_, id, [](const Open& other) { return other.incident.id; })->incident;

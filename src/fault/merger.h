@@ -31,7 +31,7 @@ class Merger {
 
   /// The incident that the signal belongs to, new or changed; null when it says nothing alone (yet). Valid
   /// until the next call.
-  const Incident* take(const Fault& signal);
+  const Incident* take(const Fault& told);
   /// Closes what `now` has put behind its window; returns what was closed and had been told of.
   std::vector<Incident> advance(Monotonic now);
   /// When advance() has something to do next; empty: nothing is open.
@@ -49,6 +49,8 @@ class Merger {
   Open* find(const Fault& signal);
   std::optional<int> fit(const Open& open, const Fault& signal) const;
   void add(Open& open, const Fault& signal);
+  void strike(const Incident& incident);
+  bool is_struck(const Fault& signal) const;
   void gather_exits(Open& into, const Fault& signal);
 
   MergerOptions options_;

@@ -103,6 +103,26 @@ TEST_F(MergerTest, WhomTheServerLostAndItsEndAreOneIncident) {
   EXPECT_EQ(incident.fault_class, FaultClass::Termination);
 }
 
+TEST_F(MergerTest, WhomAFaultReachedMayEndLateWithoutBeingNews) {
+  take(uvm_event(0, rogue, 0x1000));
+  take(xid_31(110, victim, 0x1000));
+  EXPECT_EQ(merger.advance(at_ms(2000)).size(), 1u);
+  EXPECT_EQ(merger.take(killed(2500, victim)), nullptr);
+  EXPECT_TRUE(merger.finish().empty());
+}
+
+TEST_F(MergerTest, WhomAFaultDidNotReachIsNewsWhenItEnds) {
+  take(uvm_event(0, rogue, 0x1000));
+  EXPECT_EQ(merger.advance(at_ms(2000)).size(), 1u);
+  EXPECT_EQ(take(killed(2500, stranger, "b")).culprit.pid, stranger);
+}
+
+TEST_F(MergerTest, ABrokenGpuReachesEverybody) {
+  take(xid(0, 79));
+  EXPECT_EQ(merger.advance(at_ms(2000)).size(), 1u);
+  EXPECT_EQ(merger.take(killed(2500, stranger, "b")), nullptr);
+}
+
 TEST_F(MergerTest, WhoLeavesInOrderIsNoIncident) {
   EXPECT_EQ(merger.take(lost(0, rogue)), nullptr);
   EXPECT_TRUE(merger.finish().empty());
