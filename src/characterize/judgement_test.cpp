@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "characterize/example_results.h"
 #include "inject/catalogue.h"
 
@@ -50,6 +52,15 @@ TEST(Mismatches, NameOtherXids) {
 TEST(Mismatches, NameAnotherFirstSource) {
   auto run = example::run();
   run.signals.erase(run.signals.begin());
+  EXPECT_THAT(mismatches(run, example::expected()), ElementsAre("first seen by xid, expected uvm_event"));
+}
+
+TEST(Mismatches, TakeWhatComesAlmostAtTheSameTimeForEquallyEarly) {
+  auto run = example::run();
+  const auto uvm = std::ranges::find(run.signals, "uvm_event", &Signal::source);
+  uvm->after_ms = 7;  // the Xid came after 3
+  EXPECT_THAT(mismatches(run, example::expected()), IsEmpty());
+  uvm->after_ms = 9;
   EXPECT_THAT(mismatches(run, example::expected()), ElementsAre("first seen by xid, expected uvm_event"));
 }
 
