@@ -7,8 +7,6 @@
 #include <algorithm>
 #include <ctime>
 
-#include "fault/attribution.h"
-
 namespace firebreak::characterize {
 namespace {
 
@@ -79,21 +77,11 @@ std::vector<Signal> signals_of(const Scene& scene, const Times& times) {
   return told;
 }
 
-/// The incidents of the fault. Of a victim that ends long after all else its end is an incident of its own,
-/// and no word about the fault.
-std::vector<fault::Incident> incidents_of(const Scene& scene, const Times& times) {
-  std::vector<fault::Incident> told;
-  for (const auto& [id, incident] : scene.incidents()) {
-    const std::int64_t first_ns = to_ns(incident.first_seen());
-    if (first_ns >= times.told_ns && first_ns < times.closing_ns) told.push_back(incident);
-  }
-  if (!std::ranges::all_of(told, fault::is_only_exits)) std::erase_if(told, fault::is_only_exits);
-  return told;
-}
-
 Attribution attribution_of(const Scene& scene, const Times& times) {
   Attribution made;
-  for (const fault::Incident& incident : incidents_of(scene, times)) {
+  for (const auto& [id, incident] : scene.incidents()) {
+    const std::int64_t first_ns = to_ns(incident.first_seen());
+    if (first_ns < times.told_ns || first_ns >= times.closing_ns) continue;
     ++made.incidents;
     const fault::Culprit& culprit = incident.culprit;
     const std::string names = culprit.pid ? scene.name_of(*culprit.pid) : "";

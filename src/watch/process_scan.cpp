@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "abi/uvm_tools.h"
+#include "watch/process_stat.h"
 
 namespace firebreak::watch {
 namespace {
@@ -17,7 +18,6 @@ constexpr const char* default_log_directory = "/var/log/nvidia-mps";
 
 /// A pid that comes back while nobody looks is rare.
 constexpr std::uint64_t rounds_until_checked = 64;
-constexpr std::uint64_t kernel_thread_flag = 0x0020'0000;  // PF_KTHREAD of Linux
 
 std::string proc(pid_t pid, const char* file) { return "/proc/" + std::to_string(pid) + "/" + file; }
 
@@ -46,14 +46,6 @@ std::optional<pid_t> pid_in(std::string_view name) {
   const auto parsed = std::from_chars(name.data(), name.data() + name.size(), pid);
   return parsed.ec == std::errc{} && parsed.ptr == name.data() + name.size() ? std::optional(pid)
                                                                              : std::nullopt;
-}
-
-/// Field `number`, at least 3, of a process's stat: the 2nd is its name and may hold anything.
-std::string_view field(std::string_view stat, int number) {
-  std::size_t at = stat.rfind(')');
-  for (int i = 2; i < number && at != std::string_view::npos; ++i) at = stat.find(' ', at + 1);
-  if (at == std::string_view::npos) return {};
-  return stat.substr(at + 1, stat.find(' ', at + 1) - at - 1);
 }
 
 std::string without_line_end(std::string text) {
@@ -121,10 +113,7 @@ std::vector<pid_t> ProcessScan::candidates() {
 
 ProcessScan::Origin ProcessScan::origin_of(pid_t pid) {
   const std::string fields = kernel_.read_file(proc(pid, "stat")).value_or("");
-  std::uint64_t flags = 0;
-  const std::string_view text = field(fields, 9);
-  std::from_chars(text.data(), text.data() + text.size(), flags);
-  return {std::string(field(fields, 22)), (flags & kernel_thread_flag) != 0};
+  return {std::string(stat_field(fields, 22)), (stat_flags(fields) & flag_kernel_thread) != 0};
 }
 
 /// Whether it was told of, or never will be.

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "watch/process_stat.h"
+
+#include <charconv>
+
+namespace firebreak::watch {
+
+std::string_view stat_field(std::string_view stat, int number) {
+  std::size_t at = stat.rfind(')');
+  for (int i = 2; i < number && at != std::string_view::npos; ++i) at = stat.find(' ', at + 1);
+  if (at == std::string_view::npos) return {};
+  return stat.substr(at + 1, stat.find(' ', at + 1) - at - 1);
+}
+
+std::uint64_t stat_flags(std::string_view stat) {
+  const std::string_view text = stat_field(stat, 9);
+  std::uint64_t flags = 0;
+  std::from_chars(text.data(), text.data() + text.size(), flags);
+  return flags;
+}
+
+}  // namespace firebreak::watch

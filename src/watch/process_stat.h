@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+/// What stands in /proc/PID/stat. Pure.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+namespace firebreak::watch {
+
+/// Linux's PF_EXITING and PF_KTHREAD.
+inline constexpr std::uint64_t flag_exiting = 0x4;
+inline constexpr std::uint64_t flag_kernel_thread = 0x200000;
+
+/// Field `number`, at least 3, as proc(5) counts: the second is the name and may hold anything. Empty: it is
+/// not there.
+std::string_view stat_field(std::string_view stat, int number);
+
+/// The process's flags; none where they cannot be read.
+std::uint64_t stat_flags(std::string_view stat);
+
+}  // namespace firebreak::watch
