@@ -56,8 +56,7 @@ constinit const Kind illegal_instruction{
                     .co_client = CUDA_ERROR_ILLEGAL_INSTRUCTION,
                     .sometimes = CUDA_ERROR_LAUNCH_FAILED,
                     .xids = sm_xids,
-                    .first_seen_by = fault::FaultSource::Xid,
-                    .measured = false},
+                    .first_seen_by = fault::FaultSource::Xid},
     .ptx = call_target.ptx,
     .prepare = &prepare,
 };

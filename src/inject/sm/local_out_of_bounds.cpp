@@ -37,8 +37,7 @@ constinit const Kind local_out_of_bounds{
                     .co_client = CUDA_ERROR_ILLEGAL_ADDRESS,
                     .sometimes = CUDA_ERROR_LAUNCH_FAILED,
                     .xids = sm_xids,
-                    .first_seen_by = fault::FaultSource::Xid,
-                    .measured = false},
+                    .first_seen_by = fault::FaultSource::Xid},
     .ptx = kernel.ptx,
     .prepare = &prepare_kernel<kernel, &the_number<far_offset_bytes>>,
 };

@@ -43,8 +43,7 @@ constinit const Kind misaligned_store{
                     .co_client = CUDA_ERROR_MISALIGNED_ADDRESS,
                     .sometimes = CUDA_ERROR_LAUNCH_FAILED,
                     .xids = sm_xids,
-                    .first_seen_by = fault::FaultSource::Xid,
-                    .measured = false},
+                    .first_seen_by = fault::FaultSource::Xid},
     .ptx = kernel.ptx,
     .prepare = &prepare_kernel<kernel, &odd_address>,
 };
