@@ -53,10 +53,7 @@ void ExitDetector::ended() {
     fault.fault_class = fault::FaultClass::Termination;
     fault.kind = in_words(exit.status);
     fault.conclusive = exit.status && !exit.status->clean();
-    fault.gpu = target_.gpu;
-    fault.domain = target_.domain;
-    fault.tenant = target_.tenant;
-    fault.pid = target_.pid;
+    set_subject(fault, target_);
     fault.when = exit.when;
     fault.source = fault::FaultSource::ProcessExit;
     on_fault_(fault);

@@ -43,10 +43,7 @@ void ProgressDetector::look() {
   fault.when = now;
   fault.kind = "no progress for " +
                std::to_string(std::chrono::duration_cast<Milliseconds>(options_.patience).count()) + " ms";
-  fault.gpu = target_.gpu;
-  fault.domain = target_.domain;
-  fault.tenant = target_.tenant;
-  fault.pid = target_.pid;
+  set_subject(fault, target_);
   fault.source = fault::FaultSource::Progress;
   on_fault_(fault);
 }

@@ -23,6 +23,14 @@ struct Target {
   std::optional<std::string> tenant;
 };
 
+/// Says in `fault` whose it is.
+inline void set_subject(fault::Fault& fault, const Target& target) {
+  fault.pid = target.pid;
+  fault.gpu = target.gpu;
+  fault.domain = target.domain;
+  fault.tenant = target.tenant;
+}
+
 using FaultCallback = std::function<void(const fault::Fault&)>;
 
 /// A detector that was started and cannot go on: NotFound when its target is gone, else what went wrong.

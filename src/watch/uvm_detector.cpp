@@ -169,10 +169,7 @@ void UvmDetector::handle(UvmLayout layout, std::span<const std::byte> entry) {
 fault::Fault UvmDetector::fault_of(const UvmRecord& record) const {
   fault::Fault fault;
   fault.when = clock_.now();
-  fault.gpu = target_.gpu;
-  fault.domain = target_.domain;
-  fault.tenant = target_.tenant;
-  fault.pid = target_.pid;
+  set_subject(fault, target_);
   fault.address = record.address;
   fault.source = fault::FaultSource::UvmEvent;
   return fault;

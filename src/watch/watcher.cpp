@@ -204,9 +204,7 @@ void Watcher::Parts::read_output(Followed& of, std::string_view text) {
     begin = end + 1;
     if (!exception) continue;
     fault::Fault fault = fault::from_core_dump(*exception, of.target.pid, clock.now());
-    fault.gpu = of.target.gpu;
-    fault.domain = of.target.domain;
-    fault.tenant = of.target.tenant;
+    set_subject(fault, of.target);
     note(fault);
   }
   of.unfinished_line.erase(0, begin);
@@ -241,10 +239,7 @@ void Watcher::Parts::merge_departures(const fault::Fault& memory_fault) {
     departure.fault_class = fault::FaultClass::Termination;
     departure.kind = *words;
     departure.conclusive = false;
-    departure.gpu = process.target.gpu;
-    departure.domain = process.target.domain;
-    departure.tenant = process.target.tenant;
-    departure.pid = pid;
+    set_subject(departure, process.target);
     departure.when = memory_fault.when;
     departure.source = fault::FaultSource::ProcessExit;
   }
