@@ -16,4 +16,8 @@ inline constexpr const char* mps_pipe_directory = "CUDA_MPS_PIPE_DIRECTORY";
 /// NVIDIA's own: where the MPS daemon writes control.log and server.log; default /var/log/nvidia-mps.
 inline constexpr const char* mps_log_directory = "CUDA_MPS_LOG_DIRECTORY";
 
+/// NVIDIA's own, both 1: a kernel's exception is named on standard error.
+inline constexpr const char* core_dump_on_exception = "CUDA_ENABLE_COREDUMP_ON_EXCEPTION";
+inline constexpr const char* core_dump_progress = "CUDA_COREDUMP_SHOW_PROGRESS";
+
 }  // namespace firebreak::softgpu::environment

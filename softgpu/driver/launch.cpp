@@ -2,10 +2,12 @@
 #include "softgpu/driver/launch.h"
 
 #include <algorithm>
+#include <cstdio>
 #include <cstring>
 #include <utility>
 
 #include "base/units.h"
+#include "softgpu/driver/core_dump_lines.h"
 #include "softgpu/driver/device_attributes.h"
 
 namespace firebreak::softgpu::driver {
@@ -100,7 +102,11 @@ void submit_launch(Process& process, Context& context, const std::shared_ptr<Str
   launch.stack_limit_bytes = context.limit(CU_LIMIT_STACK_SIZE).value_or(launch.stack_limit_bytes);
   Work work;
   work.run = [&process, launch = std::move(launch)] {
-    return to_work_outcome(run_launch(launch, process.space(), process.control()));
+    const LaunchOutcome outcome = run_launch(launch, process.space(), process.control());
+    const auto* fault = std::get_if<GpuFault>(&outcome);
+    // At once, so that nobody's words come between.
+    if (fault != nullptr && process.shows_core_dumps()) std::fputs(core_dump_lines(*fault).c_str(), stderr);
+    return to_work_outcome(outcome);
   };
   context.submit(stream, std::move(work));
 }

@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "os/self.h"
+#include "softgpu/driver/core_dump_lines.h"
 #include "softgpu/machine/fault_delivery.h"
 
 namespace firebreak::softgpu::driver {
@@ -68,6 +69,7 @@ Process::Process(std::shared_ptr<SharedGpu> gpu, DomainMembership membership, Uv
       uvm_va_space_(std::move(va_space)),
       uvm_memory_manager_(std::move(memory_manager)),
       speed_(speed_from_environment()),
+      shows_core_dumps_(core_dump_lines_wanted()),
       control_(gpu_, membership_.domain, membership_.slot),
       completions_(control_),
       memory_(gpu_, space_, addresses_),

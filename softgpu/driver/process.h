@@ -41,6 +41,8 @@ class Process {
   SharedGpu& gpu() { return *gpu_; }
   Domain& domain() { return *membership_.domain; }
   bool is_mps_client() const { return membership_.server.has_value(); }
+  /// Whether its kernels' exceptions are named on standard error.
+  bool shows_core_dumps() const { return shows_core_dumps_; }
   GpuControl& control() { return control_; }
   CompletionHub& completions() { return completions_; }
   AddressSpace& space() { return space_; }
@@ -76,6 +78,7 @@ class Process {
   UvmDescriptor uvm_va_space_;
   UvmDescriptor uvm_memory_manager_;
   double speed_;
+  bool shows_core_dumps_;
   GpuControl control_;
   CompletionHub completions_;
   AddressSpace space_;

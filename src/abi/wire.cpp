@@ -110,6 +110,16 @@ struct Form<Adopt> : TenantRoleForm<Adopt> {
 };
 
 template <>
+struct Form<Output> {
+  static constexpr const char* name = "output";
+  static void write(json& out, const Output& m) { out.update({{"pid", m.pid}, {"text", m.text}}); }
+  static void read(const json& in, Output& m) {
+    in.at("pid").get_to(m.pid);
+    in.at("text").get_to(m.text);
+  }
+};
+
+template <>
 struct Form<Joined> {
   static constexpr const char* name = "joined";
   static void write(json& out, const Joined& m) {

@@ -63,6 +63,11 @@ struct Adopt {
   Role role = Role::Active;
   std::int64_t pid = 0;
 };
+/// Whole lines that an adopted process wrote to its standard error: those that name a fault. Not answered.
+struct Output {
+  std::int64_t pid = 0;
+  std::string text;
+};
 /// Answered by Report.
 struct StatusRequest {};
 /// From now on every Event is sent to this connection too. Answered by Done.
@@ -118,7 +123,7 @@ struct Event {
 };
 
 using Message =
-    std::variant<Join, Publish, Ready, Resumed, Finish, Injected, Inject, Place, Adopt, StatusRequest,
+    std::variant<Join, Publish, Ready, Resumed, Finish, Injected, Inject, Place, Adopt, Output, StatusRequest,
                  Subscribe, Stop, Joined, Allocation, Placed, Done, Refused, Report, Event>;
 
 std::string encode(const Message& message);

@@ -53,6 +53,16 @@ TEST(Wire, EveryFieldOfAFaultOnPurposeSurvives) {
   EXPECT_EQ(answered.refusal, "no");
 }
 
+TEST(Wire, AnOutputOfAnyBytesFitsAndItsLinesSurvive) {
+  const Output got = round_trip(Output{4711, "one\ntwo \"2\"\t\n"});
+  EXPECT_EQ(got.pid, 4711);
+  EXPECT_EQ(got.text, "one\ntwo \"2\"\t\n");
+  for (const char worst : {'\x01', '\xff'}) {
+    EXPECT_LE(encode(Output{4711, std::string(4097, worst)}).size(), wire_bytes_max);
+    round_trip(Output{4711, std::string(4097, worst)});
+  }
+}
+
 TEST(Wire, WhatIsNoMessageIsRefusedWithTheReason) {
   EXPECT_EQ(decode("{").error().code, ErrorCode::Protocol);
   EXPECT_EQ(decode("[]").error().message, "a message that is not a JSON object");

@@ -39,6 +39,9 @@ void Agent::on_message(Connection& connection, abi::Message message, std::vector
                    }
                  },
                  [&](const abi::Adopt& request) { answer(connection, adopt(request)); },
+                 [&](const abi::Output& output) {
+                   detectors_.note_output(static_cast<pid_t>(output.pid), output.text);
+                 },
                  [&](const abi::StatusRequest&) { connection.send(abi::Report{status_json()}); },
                  [&](const abi::Subscribe&) {
                    subscribers_.insert(connection.id());

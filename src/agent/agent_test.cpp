@@ -20,6 +20,7 @@ struct FakeDetectors final : Detectors {
   std::vector<pid_t> followed;
   std::map<pid_t, watch::ReadProgress> progress;
   std::vector<pid_t> expected;  ///< to end
+  std::map<pid_t, std::string> output;
 
   std::vector<std::string> start(OnFault fault, OnExit exit) override {
     on_fault = std::move(fault);
@@ -34,6 +35,7 @@ struct FakeDetectors final : Detectors {
     progress[pid] = std::move(read);
     return {};
   }
+  void note_output(pid_t pid, std::string_view text) override { output[pid] += text; }
   void expect_exit(pid_t pid) override { expected.push_back(pid); }
 };
 
@@ -165,6 +167,16 @@ TEST_F(AgentTest, AFaultThatNamesTheServerPromotesTheReadyStandby) {
   EXPECT_TRUE(std::holds_alternative<abi::Done>(ask(standby, abi::Ready{})));
   xid(FakeDomains::server_of_a);
   EXPECT_EQ(word(page).epoch, 1u);
+}
+
+TEST_F(AgentTest, WhatATenantWroteToItsStandardErrorIsEvidence) {
+  Peer tenant = peer(), command = peer();
+  ask(command, abi::Adopt{"llm", abi::Role::Active, tenant.pid()});
+  command.send(abi::Output{tenant.pid(), "one\n"});
+  command.send(abi::Output{tenant.pid(), "two\n"});
+  settle();
+  EXPECT_EQ(detectors.output[tenant.pid()], "one\ntwo\n");
+  EXPECT_FALSE(command.receive().has_value());
 }
 
 TEST_F(AgentTest, AFaultOfANeighbourInTheSameDomainPromotesAndNamesIt) {

@@ -59,6 +59,8 @@ Status GpuDetectors::follow_progress(pid_t pid, watch::ReadProgress read) {
   return watcher_->follow_progress(pid, std::move(read));
 }
 
+void GpuDetectors::note_output(pid_t pid, std::string_view text) { watcher_->note_output(pid, text); }
+
 void GpuDetectors::expect_exit(pid_t pid) { watcher_->expect_exit(pid); }
 
 }  // namespace firebreak::agent

@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "agent/surroundings.h"
@@ -31,6 +32,7 @@ class GpuDetectors final : public Detectors {
   std::vector<std::string> start(OnFault on_fault, OnExit on_exit) override;
   Status follow(const watch::Target& target) override;
   Status follow_progress(pid_t pid, watch::ReadProgress read) override;
+  void note_output(pid_t pid, std::string_view text) override;
   void expect_exit(pid_t pid) override;
 
  private:

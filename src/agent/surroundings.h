@@ -8,6 +8,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -34,6 +35,8 @@ class Detectors {
   /// And from now on, whether a followed process's work goes on. A hang is said, and nothing is decided by
   /// it.
   virtual Status follow_progress(pid_t pid, watch::ReadProgress read) = 0;
+  /// What a followed process wrote to its standard error; it may name a fault.
+  virtual void note_output(pid_t pid, std::string_view text) = 0;
   /// From now on the end of that process is no fault: we bring it about.
   virtual void expect_exit(pid_t pid) = 0;
 };

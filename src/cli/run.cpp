@@ -5,12 +5,18 @@
 
 #include "cli/agent_socket.h"
 #include "cli/commands.h"
+#include "cli/error_relay.h"
 #include "client/agent_link.h"
+#include "fault/core_dump.h"
 #include "os/event_loop.h"
 #include "os/real_kernel.h"
+#include "os/self.h"
 
 namespace firebreak::cli {
 namespace {
+
+/// A kernel's mangled name may be long; what it begins with is enough, and fits into a message.
+constexpr std::size_t longest_line_told = 4096;
 
 struct Options {
   std::string socket_path;
@@ -21,6 +27,29 @@ struct Options {
 
 /// What shells say of a process that a signal ended.
 int status_of(const os::ExitStatus& exit) { return exit.signal != 0 ? 128 + exit.signal : exit.exit_code; }
+
+/// What the tenant's environment will have: what the agent says goes before our own.
+std::optional<std::string> tenant_variable(const abi::Placed& placed, const std::string& name) {
+  for (const auto& [its_name, value] : placed.environment) {
+    if (its_name == name) return value;
+  }
+  return os::environment_variable(name);
+}
+
+/// Null: CUDA will print nothing about faults there, and the tenant's standard error is ours.
+Result<std::unique_ptr<ErrorRelay>> relay_for(const abi::Placed& placed) {
+  if (tenant_variable(placed, fault::core_dump_progress_variable) != "1") return nullptr;
+  return ErrorRelay::create();
+}
+
+/// Tells the agent of the lines that name who faulted, and stops where it does not listen any more.
+ErrorRelay::OnLine core_dump_teller(client::AgentLink& link, pid_t pid) {
+  return [&link, pid, listens = true](std::string_view line) mutable {
+    if (!listens || !fault::is_about_exception(line)) return;
+    const std::string text(line.substr(0, longest_line_told));
+    listens = link.tell(abi::Output{pid, text + "\n"}).has_value();
+  };
+}
 
 /// The tenant's process, from its start to its end; signals that are meant for it are passed on.
 class Attendant {
@@ -37,11 +66,13 @@ class Attendant {
     return attendant;
   }
 
-  Result<pid_t> start(const Options& options, const abi::Placed& placed) {
+  /// `standard_error`: the tenant's, or -1: ours.
+  Result<pid_t> start(const Options& options, const abi::Placed& placed, int standard_error) {
     os::SpawnRequest request;
     request.command = options.command;
     request.environment = placed.environment;
     request.standard_input = 0;
+    request.standard_error = standard_error;
     const auto pid = kernel_.spawn(request);
     if (!pid) return pid;
     auto pidfd = kernel_.pidfd_open(*pid);
@@ -88,12 +119,16 @@ Result<int> run(const Options& options) {
   if (!answer) return propagate(answer);
   const auto* placed = std::get_if<abi::Placed>(&answer->message);
   if (placed == nullptr) return fail(ErrorCode::Protocol, "the agent did not say where to run");
-  const auto pid = (*attendant)->start(options, *placed);
+  const auto relay = relay_for(*placed);
+  if (!relay) return propagate(relay);
+  const auto pid = (*attendant)->start(options, *placed, *relay ? (*relay)->tenant_end() : -1);
   if (!pid) return propagate(pid);
   const auto adopted = (*link)->ask(abi::Adopt{options.name, role, *pid});
-  if (!adopted) (*attendant)->signal(SIGKILL);
+  const Status relayed = *relay ? (*relay)->start(core_dump_teller(**link, *pid)) : Status{};
+  if (!adopted || !relayed) (*attendant)->signal(SIGKILL);
   const auto exit = (*attendant)->wait();
   if (!adopted) return propagate(adopted);
+  if (!relayed) return propagate(relayed);
   if (!exit) return propagate(exit);
   return status_of(*exit);
 }

@@ -50,6 +50,12 @@ std::string kernel_of(std::string_view frame) {
 
 }  // namespace
 
+bool is_about_exception(std::string_view line) {
+  std::string_view text = text_of(line);
+  skip_blanks(text);
+  return text.starts_with(detected) || text.starts_with("- ") || text.starts_with("#0");
+}
+
 std::optional<CoreDumpException> CoreDumpReader::read(std::string_view line) {
   std::string_view text = text_of(line);
   if (text.empty()) return std::nullopt;

@@ -54,6 +54,21 @@ TEST(CoreDumpReader, AWarpThatHasLeftIsLeftEmpty) {
   EXPECT_EQ(from_core_dump(*exception, 1, from_ns(0)).fault_class, FaultClass::MmuReplayable);
 }
 
+TEST(CoreDumpReader, NeedsNothingButTheLinesAboutTheException) {
+  CoreDumpReader reader;
+  std::vector<CoreDumpException> seen;
+  int needed = 0;
+  for (const char* line : dump_lines) {
+    if (!is_about_exception(line)) continue;
+    ++needed;
+    if (const auto exception = reader.read(line)) seen.push_back(*exception);
+  }
+  EXPECT_EQ(needed, 6);
+  ASSERT_EQ(seen.size(), 2u);
+  EXPECT_EQ(seen[1].kernel, "_Z6roguePi");
+  EXPECT_FALSE(is_about_exception("- SM: 124"));
+}
+
 TEST(CoreDumpReader, LeavesOtherOutputAlone) {
   CoreDumpReader reader;
   EXPECT_FALSE(reader.read("step 5 of 9"));

@@ -12,14 +12,27 @@
 #include "os/errno_error.h"
 
 namespace firebreak::os {
+namespace {
+
+Result<Fd> watch(const std::string& path, std::uint32_t events) {
+  Fd fd(::inotify_init1(IN_CLOEXEC | IN_NONBLOCK));
+  if (!fd) return fail_errno("watch " + path, errno);
+  if (::inotify_add_watch(fd.get(), path.c_str(), events) < 0) return fail_errno("watch " + path, errno);
+  return fd;
+}
+
+}  // namespace
 
 Result<FileWatch> FileWatch::of(const std::string& directory, const std::string& name) {
-  Fd fd(::inotify_init1(IN_CLOEXEC | IN_NONBLOCK));
-  if (!fd) return fail_errno("watch " + directory, errno);
-  if (::inotify_add_watch(fd.get(), directory.c_str(), IN_MODIFY | IN_CREATE | IN_MOVED_TO) < 0) {
-    return fail_errno("watch " + directory, errno);
-  }
-  return FileWatch(std::move(fd), name);
+  auto fd = watch(directory, IN_MODIFY | IN_CREATE | IN_MOVED_TO);
+  if (!fd) return propagate(fd);
+  return FileWatch(std::move(*fd), name);
+}
+
+Result<FileWatch> FileWatch::of(const Fd& file) {
+  auto fd = watch("/proc/self/fd/" + std::to_string(file.get()), IN_MODIFY);
+  if (!fd) return propagate(fd);
+  return FileWatch(std::move(*fd), {});
 }
 
 FileWatch::Changes FileWatch::read() {
@@ -34,6 +47,7 @@ FileWatch::Changes FileWatch::read() {
       const char* name = buffer.data() + at + sizeof(event);
       // Where events were lost, the file may have been written as well.
       if ((event.mask & IN_Q_OVERFLOW) != 0) changes.written = true;
+      if (name_.empty() && (event.mask & IN_MODIFY) != 0) changes.written = true;
       if (event.len > 0 && name_ == name) {
         changes.written = true;
         changes.replaced |= (event.mask & (IN_CREATE | IN_MOVED_TO)) != 0;

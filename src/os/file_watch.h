@@ -8,8 +8,7 @@
 
 namespace firebreak::os {
 
-/// Says when one file of a directory is written, appears or is replaced (inotify). The file need not be there
-/// yet, the directory must.
+/// Says when a file is written (inotify).
 class FileWatch {
  public:
   struct Changes {
@@ -17,9 +16,13 @@ class FileWatch {
     bool replaced = false;  ///< another file has the name now
   };
 
+  /// The file of a directory that has this name, also when it appears or is replaced. It need not be there
+  /// yet, the directory must.
   static Result<FileWatch> of(const std::string& directory, const std::string& name);
+  /// This very file, whatever its name becomes. `file` may be closed afterwards.
+  static Result<FileWatch> of(const Fd& file);
 
-  /// Readable when something happened in the directory.
+  /// Readable when something happened.
   const Fd& fd() const { return fd_; }
   /// What happened since the last call.
   Changes read();
@@ -28,7 +31,7 @@ class FileWatch {
   FileWatch(Fd fd, std::string name) : fd_(std::move(fd)), name_(std::move(name)) {}
 
   Fd fd_;
-  std::string name_;
+  std::string name_;  ///< empty: the file itself is watched
 };
 
 }  // namespace firebreak::os

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "os/file_watch.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <poll.h>
 
 #include <filesystem>
 #include <fstream>
 
+#include "os/real_kernel.h"
 #include "os/temporary_directory.h"
 
 namespace firebreak::os {
@@ -47,6 +49,21 @@ TEST_F(FileWatchTest, AnotherFileUnderTheNameIsAReplacement) {
   watch.read();
   std::filesystem::rename(directory.path() + "/next", directory.path() + "/log");
   EXPECT_TRUE(watch.read().replaced);
+}
+
+TEST_F(FileWatchTest, AFileKeepsItsWatchUnderAnotherName) {
+  write("log");
+  const std::string path = directory.path() + "/log";
+  RealKernel kernel;
+  FileWatch its = FileWatch::of(kernel.open(path, O_RDONLY).value()).value();
+  EXPECT_FALSE(its.read().written);
+  std::filesystem::rename(path, directory.path() + "/old");
+  write("log");
+  EXPECT_FALSE(its.read().written);
+  write("old");
+  const FileWatch::Changes changes = its.read();
+  EXPECT_TRUE(changes.written);
+  EXPECT_FALSE(changes.replaced);
 }
 
 TEST(FileWatch, WithoutTheDirectoryThereIsNone) {

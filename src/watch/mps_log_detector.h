@@ -2,13 +2,13 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <string>
+#include <string_view>
 
 #include "base/clock.h"
 #include "os/event_loop.h"
-#include "os/file_watch.h"
 #include "os/kernel.h"
+#include "watch/line_tail.h"
 #include "watch/target.h"
 
 namespace firebreak::watch {
@@ -30,21 +30,12 @@ class MpsLogDetector {
   Status start();
 
  private:
-  void changed();
-  void open_log(bool from_its_end);
-  void read_log();
-  void take_lines();
+  void take_line(std::string_view text);
 
-  os::EventLoop& loop_;
-  os::Kernel& kernel_;
   const Clock& clock_;
   Options options_;
   FaultCallback on_fault_;
-  std::optional<os::FileWatch> changes_;
-  os::Watch readable_;
-  os::Fd log_;
-  std::uint64_t position_ = 0;  ///< bytes of `log_` that were read
-  std::string unfinished_;      ///< a line whose end is not written yet
+  LineTail tail_;
 };
 
 }  // namespace firebreak::watch

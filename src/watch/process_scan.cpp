@@ -31,7 +31,7 @@ void for_each_text(std::string_view texts, Callback callback) {
   }
 }
 
-std::optional<std::string> variable(std::string_view environment, std::string_view name) {
+std::optional<std::string> variable_in(std::string_view environment, std::string_view name) {
   std::optional<std::string> value;
   for_each_text(environment, [&](std::string_view text) {
     if (text.starts_with(name) && text.substr(name.size()).starts_with('=')) {
@@ -53,7 +53,41 @@ std::string without_line_end(std::string text) {
   return text;
 }
 
+enum class Holds { Nothing, Uvm, Refused };
+
+Holds descriptors_of(os::Kernel& kernel, pid_t pid) {
+  const std::string directory = proc(pid, "fd");
+  const Result<std::vector<std::string>> numbers = kernel.list_directory(directory);
+  if (!numbers) {
+    return numbers.error().code == ErrorCode::PermissionDenied ? Holds::Refused : Holds::Nothing;
+  }
+  const std::string wanted = kernel.uvm_link_target();
+  Holds holds = Holds::Nothing;
+  for (const std::string& number : *numbers) {
+    const Result<std::string> link = kernel.read_link(directory + "/" + number);
+    if (!link) continue;
+    // It watches others, by duplicates of their descriptors.
+    if (*link == abi::uvm_tools_path) return Holds::Nothing;
+    if (*link == wanted) holds = Holds::Uvm;
+  }
+  return holds;
+}
+
 }  // namespace
+
+std::optional<std::string> environment_variable_of(os::Kernel& kernel, pid_t pid, std::string_view name) {
+  return variable_in(kernel.read_file(proc(pid, "environ")).value_or(""), name);
+}
+
+bool uses_gpu(os::Kernel& kernel, pid_t pid) { return descriptors_of(kernel, pid) == Holds::Uvm; }
+
+std::vector<pid_t> all_processes(os::Kernel& kernel) {
+  std::vector<pid_t> pids;
+  for (const std::string& name : kernel.list_directory("/proc").value_or(std::vector<std::string>())) {
+    if (const auto pid = pid_in(name)) pids.push_back(*pid);
+  }
+  return pids;
+}
 
 ProcessScan::Found ProcessScan::look() {
   ++round_;
@@ -72,14 +106,13 @@ ProcessScan::Found ProcessScan::look() {
 }
 
 void ProcessScan::note_who_is_there() {
-  const Result<std::vector<std::string>> names = kernel_.list_directory("/proc");
-  if (!names) return;
+  const std::vector<pid_t> pids = all_processes(kernel_);
+  if (pids.empty()) return;
   std::map<pid_t, Known> before = std::exchange(known_, {});
-  for (const std::string& name : *names) {
-    const auto pid = pid_in(name);
-    if (!pid || *pid == options_.ignored_pid) continue;
-    Known& known = known_[*pid];
-    if (const auto was = before.find(*pid); was != before.end()) known = std::move(was->second);
+  for (const pid_t pid : pids) {
+    if (pid == options_.ignored_pid) continue;
+    Known& known = known_[pid];
+    if (const auto was = before.find(pid); was != before.end()) known = std::move(was->second);
   }
 }
 
@@ -123,7 +156,7 @@ bool ProcessScan::look_at(pid_t pid, Known& known, Found& found) {
     if (is_on_this_gpu(pid)) found.servers.push_back(std::move(*its));
     return true;
   }
-  const Holds holds = descriptors_of(pid);
+  const Holds holds = descriptors_of(kernel_, pid);
   known.refused = holds == Holds::Refused;
   if (holds != Holds::Uvm) return false;
   GpuProcess process = describe(pid);
@@ -140,8 +173,8 @@ GpuProcess ProcessScan::describe(pid_t pid) {
 std::optional<MpsServer> ProcessScan::server(pid_t pid) {
   if (!is_server(pid)) return std::nullopt;
   const std::string environment = kernel_.read_file(proc(pid, "environ")).value_or("");
-  return MpsServer{pid, variable(environment, "CUDA_MPS_PIPE_DIRECTORY").value_or(default_pipe_directory),
-                   variable(environment, "CUDA_MPS_LOG_DIRECTORY").value_or(default_log_directory)};
+  return MpsServer{pid, variable_in(environment, "CUDA_MPS_PIPE_DIRECTORY").value_or(default_pipe_directory),
+                   variable_in(environment, "CUDA_MPS_LOG_DIRECTORY").value_or(default_log_directory)};
 }
 
 bool ProcessScan::is_server(pid_t pid) {
@@ -161,30 +194,12 @@ bool ProcessScan::is_server(pid_t pid) {
 bool ProcessScan::is_on_this_gpu(pid_t pid) {
   if (options_.gpu_variable.empty()) return true;
   const Result<std::string> environment = kernel_.read_file(proc(pid, "environ"));
-  return environment && variable(*environment, options_.gpu_variable) == options_.gpu_value;
-}
-
-ProcessScan::Holds ProcessScan::descriptors_of(pid_t pid) {
-  const std::string directory = proc(pid, "fd");
-  const Result<std::vector<std::string>> numbers = kernel_.list_directory(directory);
-  if (!numbers) {
-    return numbers.error().code == ErrorCode::PermissionDenied ? Holds::Refused : Holds::Nothing;
-  }
-  const std::string wanted = kernel_.uvm_link_target();
-  Holds holds = Holds::Nothing;
-  for (const std::string& number : *numbers) {
-    const Result<std::string> link = kernel_.read_link(directory + "/" + number);
-    if (!link) continue;
-    // It watches others, by duplicates of their descriptors.
-    if (*link == abi::uvm_tools_path) return Holds::Nothing;
-    if (*link == wanted) holds = Holds::Uvm;
-  }
-  return holds;
+  return environment && variable_in(*environment, options_.gpu_variable) == options_.gpu_value;
 }
 
 std::string ProcessScan::domain_of(pid_t pid) {
   const std::string environment = kernel_.read_file(proc(pid, "environ")).value_or("");
-  if (const auto directory = variable(environment, "CUDA_MPS_PIPE_DIRECTORY")) return *directory;
+  if (const auto directory = variable_in(environment, "CUDA_MPS_PIPE_DIRECTORY")) return *directory;
   // Without the variable a client asks the daemon in the usual place, if one is there.
   const auto daemon = kernel_.list_directory(default_pipe_directory);
   return daemon && !daemon->empty() ? default_pipe_directory : "";

@@ -9,6 +9,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "os/kernel.h"
@@ -45,6 +46,13 @@ struct ScanOptions {
   std::uint64_t young_looks = 20;
 };
 
+/// What a process was started with; empty also where that is not for us to see.
+std::optional<std::string> environment_variable_of(os::Kernel& kernel, pid_t pid, std::string_view name);
+/// Whether it has a descriptor of UVM, and is none that watches others.
+bool uses_gpu(os::Kernel& kernel, pid_t pid);
+/// Of this machine, in no order.
+std::vector<pid_t> all_processes(os::Kernel& kernel);
+
 /// Stateful, since every process is told of once.
 class ProcessScan {
  public:
@@ -76,7 +84,6 @@ class ProcessScan {
     std::string started;  ///< in the kernel's ticks since the boot
     bool is_kernel_thread = false;
   };
-  enum class Holds { Nothing, Uvm, Refused };
 
   std::vector<pid_t> candidates();
   void note_who_is_there();
@@ -85,7 +92,6 @@ class ProcessScan {
   bool is_on_this_gpu(pid_t pid);
   std::string domain_of(pid_t pid);
   Origin origin_of(pid_t pid);
-  Holds descriptors_of(pid_t pid);
 
   os::Kernel& kernel_;
   ScanOptions options_;

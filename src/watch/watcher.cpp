@@ -7,11 +7,14 @@
 #include <set>
 #include <utility>
 
+#include "base/line_splitter.h"
 #include "fault/core_dump.h"
 #include "fault/merger.h"
 #include "watch/departure.h"
+#include "watch/error_file.h"
 #include "watch/mps_log_detector.h"
 #include "watch/nvml_detector.h"
+#include "watch/process_scan.h"
 #include "watch/uvm_detector.h"
 #include "watch/xid_detector.h"
 
@@ -21,7 +24,6 @@ namespace {
 
 /// Closing an incident a little late harms nobody; timers that are due at once would.
 constexpr Nanoseconds shortest_wait = std::chrono::milliseconds(1);
-constexpr std::size_t longest_output_line = 16 * 1024;
 
 }  // namespace
 
@@ -31,7 +33,8 @@ struct Watcher::Parts {
     std::unique_ptr<UvmDetector> uvm;
     std::unique_ptr<ProgressDetector> progress;
     fault::CoreDumpReader core_dump;
-    std::string unfinished_line;  ///< of its output
+    LineSplitter output;
+    std::unique_ptr<ErrorFile> error_file;
     std::unique_ptr<ExitDetector> exit;
   };
 
@@ -50,7 +53,9 @@ struct Watcher::Parts {
   void start_all();
   Status follow(const Target& target, Parentage parentage);
   void follow_uvm(Followed& followed);
-  void read_output(Followed& of, std::string_view text);
+  void follow_error_file(Followed& of);
+  void read_output_line(Followed& of, std::string_view line);
+  void hear_last_words(pid_t pid);
   void ended(const ProcessExit& exit);
   void note_xid(const fault::Fault& fault);
   void merge_departures(const fault::Fault& memory_fault);
@@ -144,10 +149,7 @@ Status Watcher::Parts::follow(const Target& target, Parentage parentage) {
   started.exit = std::make_unique<ExitDetector>(
       loop, kernel, clock, target, parentage,
       [this, pid](const fault::Fault& fault) {
-        // The queue may hold the fault that ended the process: that comes first.
-        if (const auto found = followed.find(pid); found != followed.end() && found->second.uvm) {
-          found->second.uvm->read_now();
-        }
+        hear_last_words(pid);
         note(fault);
       },
       [this](const ProcessExit& exit) { ended(exit); });
@@ -161,7 +163,31 @@ Status Watcher::Parts::follow(const Target& target, Parentage parentage) {
   merger.watch(process);
   Followed& kept = followed[pid] = std::move(started);
   if (options.uvm && uvm_works) follow_uvm(kept);
+  follow_error_file(kept);
   return {};
+}
+
+/// What is waiting to be read may be the fault that ended the process: that comes first.
+void Watcher::Parts::hear_last_words(pid_t pid) {
+  const auto found = followed.find(pid);
+  if (found == followed.end()) return;
+  if (found->second.uvm) found->second.uvm->read_now();
+  if (found->second.error_file) found->second.error_file->read_now();
+}
+
+/// Where CUDA will tell of faults there.
+void Watcher::Parts::follow_error_file(Followed& of) {
+  const pid_t pid = of.target.pid;
+  if (environment_variable_of(kernel, pid, fault::core_dump_progress_variable) != "1") return;
+  auto file = std::make_unique<ErrorFile>(loop, kernel, pid, [this, pid](std::string_view line) {
+    const auto found = followed.find(pid);
+    if (found != followed.end()) read_output_line(found->second, line);
+  });
+  if (const Status started = file->start(); !started) {
+    return spdlog::info("what process {} says of its faults is not heard: {}", pid,
+                        to_string(started.error()));
+  }
+  of.error_file = std::move(file);
 }
 
 void Watcher::Parts::follow_uvm(Followed& of) {
@@ -195,20 +221,15 @@ void Watcher::Parts::ended(const ProcessExit& exit) {
   loop.post([this] { ending.clear(); });
 }
 
-void Watcher::Parts::read_output(Followed& of, std::string_view text) {
-  of.unfinished_line += text;
-  std::size_t begin = 0;
-  for (std::size_t end = of.unfinished_line.find('\n'); end != std::string::npos;
-       end = of.unfinished_line.find('\n', begin)) {
-    const auto exception = of.core_dump.read(std::string_view(of.unfinished_line).substr(begin, end - begin));
-    begin = end + 1;
-    if (!exception) continue;
-    fault::Fault fault = fault::from_core_dump(*exception, of.target.pid, clock.now());
-    set_subject(fault, of.target);
-    note(fault);
+void Watcher::Parts::read_output_line(Followed& of, std::string_view line) {
+  const auto exception = of.core_dump.read(line);
+  if (!exception) return;
+  if (const auto other = of.error_file ? of.error_file->shared_with() : std::nullopt) {
+    return spdlog::info("process {} or {} tells of a fault; they write to one file", of.target.pid, *other);
   }
-  of.unfinished_line.erase(0, begin);
-  if (of.unfinished_line.size() > longest_output_line) of.unfinished_line.clear();
+  fault::Fault fault = fault::from_core_dump(*exception, of.target.pid, clock.now());
+  set_subject(fault, of.target);
+  note(fault);
 }
 
 /// A server's name in an Xid says which domain it is.
@@ -317,7 +338,9 @@ Status Watcher::follow_progress(pid_t pid, ReadProgress read, ProgressDetector::
 
 void Watcher::note_output(pid_t pid, std::string_view text) {
   const auto found = parts_->followed.find(pid);
-  if (found != parts_->followed.end()) parts_->read_output(found->second, text);
+  if (found == parts_->followed.end()) return;
+  Parts::Followed& of = found->second;
+  of.output.take(text, [this, &of](std::string_view line) { parts_->read_output_line(of, line); });
 }
 
 std::uint64_t Watcher::dropped_uvm_events() const {

@@ -82,7 +82,7 @@ class Watcher {
   /// Watches a followed process's progress as well, for hangs. NotFound: it is not followed.
   Status follow_progress(pid_t pid, ReadProgress read, ProgressDetector::Options options = {});
   /// What a followed process wrote to its standard error, in pieces of any size: in CUDA's core dump mode it
-  /// names the exception, and with it the culprit.
+  /// names the exception, and with it the culprit. Where that is a regular file, nobody has to say it.
   void note_output(pid_t pid, std::string_view text);
   /// From now on the end of that process is no fault.
   void expect_exit(pid_t pid);

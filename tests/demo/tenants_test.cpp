@@ -5,6 +5,7 @@
 #include <signal.h>
 
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "tests/demo/firebreak_program.h"
 
@@ -56,6 +57,24 @@ TEST_F(Tenants, RunPassesOnTheProgramsStatusAndOutput) {
   const auto result = sandbox.run("firebreak", run_arguments("shell", {"sh", "-c", "echo hello; exit 7"}));
   EXPECT_EQ(result.status.exit_code, 7);
   EXPECT_EQ(result.output, "hello\n");
+  end_agent();
+}
+
+TEST_F(Tenants, WhatIsReadOfATenantsStandardErrorIsPassedOn) {
+  // Who is left behind with the same standard error keeps nobody waiting.
+  const std::string script = "seq 200000 >&2; sleep 1000 & echo $! >> " + sandbox.file("left") +
+                             "; printf 'no line end' >&2; exit 7";
+  const auto arguments = run_arguments("shell", {"sh", "-c", script});
+  const auto untouched = sandbox.run("firebreak", arguments);
+  const auto read = sandbox.run("firebreak", arguments, {{"CUDA_COREDUMP_SHOW_PROGRESS", "1"}});
+  EXPECT_EQ(read.status.exit_code, 7);
+  EXPECT_EQ(read.output.size(), untouched.output.size());
+  EXPECT_TRUE(read.output == untouched.output);
+  os::RealKernel kernel;
+  std::istringstream left(kernel.read_file(sandbox.file("left")).value());
+  for (pid_t pid = 0; left >> pid;) {
+    EXPECT_TRUE(kernel.send_signal(kernel.pidfd_open(pid).value(), SIGKILL));
+  }
   end_agent();
 }
 

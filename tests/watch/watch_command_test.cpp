@@ -69,10 +69,21 @@ class WatchCommand : public testing::Test {
     return domains_.back()->client_environment();
   }
   Player& start(std::vector<std::string> arguments, const Sandbox::Environment& domain = {}) {
+    std::vector<std::string> command{std::string(FIREBREAK_PROGRAMS) + "/firebreak"};
+    command.insert(command.end(), arguments.begin(), arguments.end());
+    return start_program(std::move(command), domain);
+  }
+  /// With a file for its standard error.
+  Player& start_with(const std::string& errors, std::vector<std::string> arguments,
+                     const Sandbox::Environment& domain) {
+    std::vector<std::string> command{"sh", "-c", R"(exec "$@" 2>>")" + errors + R"(")", "sh",
+                                     std::string(FIREBREAK_PROGRAMS) + "/firebreak"};
+    command.insert(command.end(), arguments.begin(), arguments.end());
+    return start_program(std::move(command), domain);
+  }
+  Player& start_program(std::vector<std::string> command, const Sandbox::Environment& domain) {
     auto& player = *players_.emplace_back(std::make_unique<Player>());
-    stage::Casting casting{
-        arguments.front(), "", {std::string(FIREBREAK_PROGRAMS) + "/firebreak"}, environment_};
-    casting.command.insert(casting.command.end(), arguments.begin(), arguments.end());
+    stage::Casting casting{command.back(), "", std::move(command), environment_};
     casting.environment.insert(casting.environment.end(), domain.begin(), domain.end());
     player.actor =
         stage_->enter(casting, [&player](const std::string& line) { player.lines.push_back(line); }).value();
@@ -123,6 +134,76 @@ class WatchCommand : public testing::Test {
   std::vector<std::unique_ptr<Player>> players_;
   std::unique_ptr<stage::Stage> stage_;
 };
+
+const Sandbox::Environment core_dump_mode{{"CUDA_ENABLE_COREDUMP_ON_EXCEPTION", "1"},
+                                          {"CUDA_COREDUMP_SHOW_PROGRESS", "1"}};
+
+/// Clients that were started in CUDA's core dump mode, with files for their standard error.
+class WatchCoreDumps : public WatchCommand {
+ protected:
+  WatchCoreDumps() { environment_.insert(environment_.end(), core_dump_mode.begin(), core_dump_mode.end()); }
+  const Player& start_rogue_with(const std::string& errors, const Sandbox::Environment& domain) {
+    Player& rogue = start_with(errors, {"inject", "misaligned-load", "--wait"}, domain);
+    wait("a rogue", [&] { return rogue.said("prepared"); });
+    return rogue;
+  }
+  json incident_of(const Player& rogue, const Player& tenant) {
+    Player& watch = start({"watch", "--json", "--all"});
+    wait_for_following(watch, {&tenant, &rogue});
+    rogue.actor->tell("go");
+    wait_for_change(watch, "closed");
+    end(watch, SIGTERM);
+    return last_incident(watch);
+  }
+};
+
+TEST_F(WatchCoreDumps, NameTheCulpritOfAnSmFault) {
+  const auto domain = new_domain("a");
+  const Player& tenant = start_tenant(domain);
+  const Player& rogue = start_rogue_with(sandbox_.file("errors"), domain);
+  const json incident = incident_of(rogue, tenant);
+  EXPECT_EQ(incident["class"], "SM") << incident;
+  EXPECT_EQ(incident["culprit"]["confidence"], "certain") << incident;
+  EXPECT_EQ(incident["culprit"]["pid"], rogue.pid()) << incident;
+  EXPECT_THAT(incident["culprit"]["evidence"].dump(), HasSubstr("the core dump of process")) << incident;
+  EXPECT_THAT(incident["kind"].get<std::string>(), HasSubstr("WARP_MISALIGNED_ADDRESS, SM 0"));
+}
+
+TEST_F(WatchCoreDumps, InAFileOfSeveralNameNobody) {
+  const auto domain = new_domain("a");
+  const std::string errors = sandbox_.file("errors");
+  Player& tenant = start_with(errors, {"victim", "--pace-ms", "5"}, domain);
+  wait("a tenant", [&] { return tenant.said("ready"); });
+  const json incident = incident_of(start_rogue_with(errors, domain), tenant);
+  EXPECT_EQ(incident["class"], "SM") << incident;
+  EXPECT_EQ(incident["culprit"]["confidence"], "unknown") << incident;
+  EXPECT_THAT(kernel_.read_file(errors).value(), HasSubstr("CUDBG_EXCEPTION_WARP_MISALIGNED_ADDRESS"));
+}
+
+TEST_F(WatchCommand, TheAgentHearsTheCoreDumpOfATenantThatItsCommandStarted) {
+  const std::string directory = sandbox_.file("d");
+  const std::vector<std::string> run = {"run",    "--socket", directory + "/agent.sock",
+                                        "--name", "rogue",    "--"};
+  Player& agent = start_program({"sh", "-c", R"(exec "$0" --directory "$1" 2>&1)",
+                                 std::string(FIREBREAK_PROGRAMS) + "/firebreakd", directory},
+                                {});
+  wait("the agent", [&] { return agent.said("firebreakd: "); });
+  auto arguments = run;
+  for (const std::string& word : {std::string(FIREBREAK_PROGRAMS) + "/firebreak", std::string("inject"),
+                                  std::string("misaligned-load")}) {
+    arguments.push_back(word);
+  }
+  Player& rogue = start(arguments, core_dump_mode);
+  wait("the rogue's end", [&] { return rogue.actor->ended(); });
+  const auto names_it = [](const std::string& line) {
+    return line.find("WARP_MISALIGNED_ADDRESS, SM 0") != std::string::npos &&
+           line.find("(certain)") != std::string::npos;
+  };
+  wait("the culprit", [&] { return std::ranges::any_of(agent.lines, names_it); });
+  // What the agent heard was passed on as well.
+  EXPECT_THAT(rogue.actor->record().last_words, HasSubstr("coredump:   #0"));
+  end(agent, SIGTERM);
+}
 
 struct SeenFault {
   const char* kind;

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "watch/error_file.h"
+
+#include <string>
+#include <utility>
+
+#include "watch/process_scan.h"
+
+namespace firebreak::watch {
+namespace {
+
+std::string error_path_of(pid_t pid) { return "/proc/" + std::to_string(pid) + "/fd/2"; }
+
+}  // namespace
+
+ErrorFile::ErrorFile(os::EventLoop& loop, os::Kernel& kernel, pid_t pid, LineTail::OnLine on_line)
+    : kernel_(kernel), pid_(pid), tail_(loop, kernel, std::move(on_line)) {}
+
+Status ErrorFile::start() {
+  const auto identity = os::regular_file_at(kernel_, error_path_of(pid_));
+  if (!identity) return propagate(identity);
+  identity_ = *identity;
+  return tail_.follow_file(error_path_of(pid_));
+}
+
+std::optional<pid_t> ErrorFile::shared_with() {
+  for (const pid_t pid : all_processes(kernel_)) {
+    if (pid == pid_) continue;
+    const auto identity = os::regular_file_at(kernel_, error_path_of(pid));
+    if (identity && *identity == identity_ && uses_gpu(kernel_, pid)) return pid;
+  }
+  return std::nullopt;
+}
+
+}  // namespace firebreak::watch
