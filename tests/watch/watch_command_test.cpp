@@ -16,6 +16,7 @@ namespace {
 using nlohmann::json;
 using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::Not;
 
 constexpr Milliseconds patience{120'000};
 
@@ -181,27 +182,34 @@ TEST_F(WatchCoreDumps, InAFileOfSeveralNameNobody) {
 }
 
 TEST_F(WatchCommand, TheAgentHearsTheCoreDumpOfATenantThatItsCommandStarted) {
-  const std::string directory = sandbox_.file("d");
-  const std::vector<std::string> run = {"run",    "--socket", directory + "/agent.sock",
-                                        "--name", "rogue",    "--"};
-  Player& agent = start_program({"sh", "-c", R"(exec "$0" --directory "$1" 2>&1)",
-                                 std::string(FIREBREAK_PROGRAMS) + "/firebreakd", directory},
-                                {});
-  wait("the agent", [&] { return agent.said("firebreakd: "); });
-  auto arguments = run;
-  for (const std::string& word : {std::string(FIREBREAK_PROGRAMS) + "/firebreak", std::string("inject"),
-                                  std::string("misaligned-load")}) {
-    arguments.push_back(word);
+  const std::string programs = FIREBREAK_PROGRAMS;
+  const std::string socket = sandbox_.file("d/agent.sock");
+  const std::vector<std::string> as_one_output = {"sh", "-c", R"(exec "$@" 2>&1)", "sh"};
+  auto command = as_one_output;
+  for (const std::string& word : {programs + "/firebreakd", std::string("--directory"), sandbox_.file("d")}) {
+    command.push_back(word);
   }
-  Player& rogue = start(arguments, core_dump_mode);
-  wait("the rogue's end", [&] { return rogue.actor->ended(); });
-  const auto names_it = [](const std::string& line) {
-    return line.find("WARP_MISALIGNED_ADDRESS, SM 0") != std::string::npos &&
-           line.find("(certain)") != std::string::npos;
+  Player& agent = start_program(command, {});
+  wait("the agent", [&] { return agent.said("firebreakd: "); });
+  command = as_one_output;
+  for (const std::string& word :
+       {programs + "/firebreak", std::string("run"), std::string("--socket"), socket, std::string("--name"),
+        std::string("rogue"), std::string("--"), programs + "/firebreak", std::string("inject"),
+        std::string("misaligned-load")}) {
+    command.push_back(word);
+  }
+  const Player& rogue = start_program(command, core_dump_mode);
+  const auto has = [](const Player& player, const std::string& words) {
+    return std::ranges::any_of(
+        player.lines, [&](const std::string& line) { return line.find(words) != std::string::npos; });
   };
-  wait("the culprit", [&] { return std::ranges::any_of(agent.lines, names_it); });
-  // What the agent heard was passed on as well.
-  EXPECT_THAT(rogue.actor->record().last_words, HasSubstr("coredump:   #0"));
+  wait("the culprit", [&] { return has(agent, "(rogue), certain: the core dump of process "); });
+  EXPECT_TRUE(has(agent, "WARP_MISALIGNED_ADDRESS, SM 0"));
+  wait("the rogue's end", [&] { return rogue.actor->ended(); });
+  // What the agent heard was passed on as well, and before what came later.
+  wait("its last line", [&] { return has(rogue, "misaligned-load: CUDA_ERROR_MISALIGNED_ADDRESS"); });
+  EXPECT_TRUE(has(rogue, "coredump:   - SM: 0"));
+  EXPECT_THAT(rogue.lines.back(), Not(HasSubstr("coredump: ")));
   end(agent, SIGTERM);
 }
 
