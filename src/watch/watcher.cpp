@@ -32,10 +32,16 @@ struct Watcher::Parts {
     Target target;
     std::unique_ptr<UvmDetector> uvm;
     std::unique_ptr<ProgressDetector> progress;
-    fault::CoreDumpReader core_dump;
-    LineSplitter output;
     std::unique_ptr<ErrorFile> error_file;
     std::unique_ptr<ExitDetector> exit;
+  };
+
+  /// What a process says; its last words may come after the news of its end.
+  struct Speaker {
+    Target target;
+    fault::CoreDumpReader core_dump;
+    LineSplitter output;
+    os::Watch forgetting;  ///< after its end
   };
 
   Parts(os::EventLoop& its_loop, os::Kernel& its_kernel, const Clock& its_clock, WatcherOptions its_options,
@@ -54,7 +60,8 @@ struct Watcher::Parts {
   Status follow(const Target& target, Parentage parentage);
   void follow_uvm(Followed& followed);
   void follow_error_file(Followed& of);
-  void read_output_line(Followed& of, std::string_view line);
+  void read_output_line(pid_t pid, std::string_view line);
+  void forget_in_a_while(pid_t pid);
   void hear_last_words(pid_t pid);
   void ended(const ProcessExit& exit);
   void note_xid(const fault::Fault& fault);
@@ -81,6 +88,7 @@ struct Watcher::Parts {
   std::unique_ptr<NvmlDetector> nvml;
   std::vector<std::unique_ptr<MpsLogDetector>> mps_logs;
   std::map<pid_t, Followed> followed;
+  std::map<pid_t, Speaker> speakers;
   std::set<pid_t> orderly;       ///< whose end was announced
   std::vector<Followed> ending;  ///< detectors that are destroyed outside of their callbacks
 };
@@ -162,6 +170,7 @@ Status Watcher::Parts::follow(const Target& target, Parentage parentage) {
   process.tenant = target.tenant;
   merger.watch(process);
   Followed& kept = followed[pid] = std::move(started);
+  speakers[pid] = Speaker{target, {}, {}, {}};
   if (options.uvm && uvm_works) follow_uvm(kept);
   follow_error_file(kept);
   return {};
@@ -179,10 +188,8 @@ void Watcher::Parts::hear_last_words(pid_t pid) {
 void Watcher::Parts::follow_error_file(Followed& of) {
   const pid_t pid = of.target.pid;
   if (environment_variable_of(kernel, pid, fault::core_dump_progress_variable) != "1") return;
-  auto file = std::make_unique<ErrorFile>(loop, kernel, pid, [this, pid](std::string_view line) {
-    const auto found = followed.find(pid);
-    if (found != followed.end()) read_output_line(found->second, line);
-  });
+  auto file = std::make_unique<ErrorFile>(
+      loop, kernel, pid, [this, pid](std::string_view line) { read_output_line(pid, line); });
   if (const Status started = file->start(); !started) {
     return spdlog::info("what process {} says of its faults is not heard: {}", pid,
                         to_string(started.error()));
@@ -218,18 +225,32 @@ void Watcher::Parts::ended(const ProcessExit& exit) {
   if (found->second.uvm) dropped_before += found->second.uvm->counters().dropped;
   ending.push_back(std::move(found->second));
   followed.erase(found);
+  forget_in_a_while(exit.pid);
   loop.post([this] { ending.clear(); });
 }
 
-void Watcher::Parts::read_output_line(Followed& of, std::string_view line) {
-  const auto exception = of.core_dump.read(line);
+void Watcher::Parts::read_output_line(pid_t pid, std::string_view line) {
+  const auto speaker = speakers.find(pid);
+  if (speaker == speakers.end()) return;
+  const auto exception = speaker->second.core_dump.read(line);
   if (!exception) return;
-  if (const auto other = of.error_file ? of.error_file->shared_with() : std::nullopt) {
-    return spdlog::info("process {} or {} tells of a fault; they write to one file", of.target.pid, *other);
+  const auto found = followed.find(pid);
+  ErrorFile* const file = found != followed.end() ? found->second.error_file.get() : nullptr;
+  if (const auto other = file != nullptr ? file->shared_with() : std::nullopt) {
+    return spdlog::info("process {} or {} tells of a fault; they write to one file", pid, *other);
   }
-  fault::Fault fault = fault::from_core_dump(*exception, of.target.pid, clock.now());
-  set_subject(fault, of.target);
+  fault::Fault fault = fault::from_core_dump(*exception, pid, clock.now());
+  set_subject(fault, speaker->second.target);
   note(fault);
+}
+
+void Watcher::Parts::forget_in_a_while(pid_t pid) {
+  auto timer = loop.after(options.merge_window, [this, pid] { speakers.erase(pid); });
+  if (!timer) {
+    speakers.erase(pid);
+    return;
+  }
+  speakers[pid].forgetting = std::move(*timer);
 }
 
 /// A server's name in an Xid says which domain it is.
@@ -337,10 +358,10 @@ Status Watcher::follow_progress(pid_t pid, ReadProgress read, ProgressDetector::
 }
 
 void Watcher::note_output(pid_t pid, std::string_view text) {
-  const auto found = parts_->followed.find(pid);
-  if (found == parts_->followed.end()) return;
-  Parts::Followed& of = found->second;
-  of.output.take(text, [this, &of](std::string_view line) { parts_->read_output_line(of, line); });
+  const auto speaker = parts_->speakers.find(pid);
+  if (speaker == parts_->speakers.end()) return;
+  speaker->second.output.take(text,
+                              [this, pid](std::string_view line) { parts_->read_output_line(pid, line); });
 }
 
 std::uint64_t Watcher::dropped_uvm_events() const {

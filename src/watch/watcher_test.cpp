@@ -156,6 +156,20 @@ TEST_F(WatcherTest, ACoreDumpsLinesNameTheCulpritOfAnSmFault) {
   EXPECT_EQ(incidents_[1].kind, "WARP_MISALIGNED_ADDRESS, SM 124, PC 0x7462c3bac310");
 }
 
+TEST_F(WatcherTest, LastWordsThatComeAfterTheEndCount) {
+  follow_rogue();
+  feed_.push("4,1,1,-;NVRM: Xid (PCI:0000:00:05): 43, pid=99, name=nvidia-cuda-mps, channel 0x0000000a\n");
+  ASSERT_TRUE(run_until([&] { return incidents_.size() == 1; }));
+  kernel_.exit_process(rogue, {.exit_code = 3, .signal = 0});
+  ASSERT_TRUE(run_until([&] { return exits_.size() == 1; }));
+  watcher_->note_output(rogue,
+                        "[06:43:15.2] coredump: Detected an exception of type "
+                        "CUDBG_EXCEPTION_WARP_MISALIGNED_ADDRESS (6)\n[06:43:15.2] coredump:   - PC 0x10\n");
+  EXPECT_EQ(incidents_.back().id, 1u);
+  EXPECT_EQ(incidents_.back().culprit.pid, rogue);
+  EXPECT_EQ(incidents_.back().kind, "WARP_MISALIGNED_ADDRESS, PC 0x10");
+}
+
 TEST_F(WatcherTest, AHangIsAnIncidentOfItsProcess) {
   follow_rogue();
   const auto stands_still = [this]() -> std::optional<std::uint64_t> {
