@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+/// The page in which a guarded tenant says what its blanket covers and what it has allocated, so that
+/// somebody outside can tell what a stray access came from. A memory file of the tenant's own; whoever may
+/// duplicate the tenant's descriptors (pidfd_getfd) finds it by its name and maps it. Written by the tenant
+/// alone, and hearsay to everybody else: nothing in it is trusted beyond the tenant itself.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+namespace firebreak::abi {
+
+inline constexpr const char* guard_page_name = "firebreak-guard";
+inline constexpr std::uint32_t guard_page_magic = 0x46424744;  // "FBGD"
+inline constexpr std::uint32_t guard_page_version = 1;
+inline constexpr std::size_t guard_ranges_max = 512;
+inline constexpr std::size_t guard_allocations_max = 32768;
+inline constexpr std::size_t guard_note_bytes = 192;
+
+enum class GuardState : std::uint32_t { Starting = 0, On = 1, Off = 2 };
+
+/// Addresses [begin, end) where a stray access is serviced; end 0: none. What is allocated inside is not cut
+/// out.
+struct GuardRange {
+  std::atomic<std::uint64_t> begin;
+  std::atomic<std::uint64_t> end;
+};
+
+/// The call that made an allocation. Numbers are part of the layout.
+enum class GuardFunction : std::uint32_t {
+  MemAlloc = 1,
+  MemAllocPitch = 2,
+  MemMap = 3,
+  MemAllocAsync = 4,
+  MemAllocManaged = 5,
+  MemHostAlloc = 6,
+};
+
+/// One allocation, alive or freed. `version` is odd while it is being written.
+struct GuardAllocation {
+  std::atomic<std::uint32_t> version;
+  std::atomic<std::uint32_t> function;  ///< a GuardFunction; 0: this slot was never used
+  std::atomic<std::uint64_t> address;
+  std::atomic<std::uint64_t> size_bytes;  ///< as it was asked for
+  std::atomic<std::uint64_t> call;        ///< which allocating call of the process it was, from 1
+  std::atomic<std::uint64_t> freed_call;  ///< which freeing call, from 1; 0: alive
+};
+static_assert(sizeof(GuardAllocation) == 40);
+
+struct alignas(4096) GuardPage {
+  std::uint32_t magic;
+  std::uint32_t version;
+  std::atomic<std::uint32_t> state;   ///< a GuardState
+  std::atomic<std::uint32_t> ranges;  ///< how many of `range` were ever used
+  std::atomic<std::uint64_t> blanket_bytes;
+  std::atomic<std::uint64_t> allocating_calls;
+  std::atomic<std::uint64_t> freeing_calls;
+  std::atomic<std::uint64_t> forgotten;   ///< allocations for which there was no slot
+  std::atomic<std::uint64_t> slots_used;  ///< of `allocation`, from its beginning
+  char note[guard_note_bytes];  ///< why the guard is off, or what it could not cover; set before `state`
+  GuardRange range[guard_ranges_max];
+  GuardAllocation allocation[guard_allocations_max];
+};
+static_assert(offsetof(GuardPage, note) == 56);
+static_assert(offsetof(GuardPage, range) == 56 + guard_note_bytes);
+static_assert(sizeof(GuardPage) % 4096 == 0);
+static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
+
+}  // namespace firebreak::abi

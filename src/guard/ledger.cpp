@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "guard/ledger.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+namespace firebreak::guard {
+namespace {
+
+/// Runs `change` while readers see that the slot is being written.
+template <class Change>
+void write(abi::GuardAllocation& slot, const Change& change) {
+  const std::uint32_t version = slot.version.load(std::memory_order_relaxed);
+  slot.version.store(version + 1, std::memory_order_relaxed);
+  std::atomic_thread_fence(std::memory_order_release);
+  change(slot);
+  slot.version.store(version + 2, std::memory_order_release);
+}
+
+}  // namespace
+
+Result<Ledger> Ledger::create() {
+  auto descriptor = os::create_memory_file(abi::guard_page_name, sizeof(abi::GuardPage));
+  if (!descriptor) return propagate(descriptor);
+  auto mapping = os::Mapping::of_file(descriptor->get(), sizeof(abi::GuardPage), os::Protection::ReadWrite);
+  if (!mapping) return propagate(mapping);
+  Ledger ledger(std::move(*descriptor), std::move(*mapping));
+  ledger.page().version = abi::guard_page_version;
+  ledger.page().magic = abi::guard_page_magic;
+  return ledger;
+}
+
+void Ledger::set_state(abi::GuardState state, const std::string& note) {
+  const std::lock_guard lock(books_->mutex);
+  const std::size_t length = std::min(note.size(), abi::guard_note_bytes - 1);
+  std::memcpy(page().note, note.data(), length);
+  page().note[length] = '\0';
+  page().state.store(static_cast<std::uint32_t>(state), std::memory_order_release);
+}
+
+std::optional<std::size_t> Ledger::choose_slot() {
+  const std::uint64_t used = page().slots_used.load();
+  if (used < abi::guard_allocations_max) {
+    page().slots_used.store(used + 1);
+    return used;
+  }
+  if (books_->freed.empty()) return {};
+  const std::size_t slot = books_->freed.front();
+  books_->freed.pop_front();
+  return slot;
+}
+
+std::uint64_t Ledger::allocated(abi::GuardFunction function, std::uint64_t address,
+                                std::uint64_t size_bytes) {
+  const std::lock_guard lock(books_->mutex);
+  const std::uint64_t call = page().allocating_calls.fetch_add(1) + 1;
+  const auto slot = choose_slot();
+  if (!slot) {
+    page().forgotten.fetch_add(1);
+    return call;
+  }
+  write(page().allocation[*slot], [&](abi::GuardAllocation& allocation) {
+    allocation.function.store(static_cast<std::uint32_t>(function));
+    allocation.address.store(address);
+    allocation.size_bytes.store(size_bytes);
+    allocation.call.store(call);
+    allocation.freed_call.store(0);
+  });
+  books_->slots[address] = *slot;
+  return call;
+}
+
+std::optional<std::uint64_t> Ledger::freed(std::uint64_t address) {
+  const std::lock_guard lock(books_->mutex);
+  const std::uint64_t call = page().freeing_calls.fetch_add(1) + 1;
+  const auto found = books_->slots.find(address);
+  if (found == books_->slots.end()) return {};
+  const std::size_t slot = found->second;
+  write(page().allocation[slot],
+        [call](abi::GuardAllocation& allocation) { allocation.freed_call.store(call); });
+  books_->freed.push_back(slot);
+  books_->slots.erase(found);
+  return page().allocation[slot].size_bytes.load();
+}
+
+std::optional<std::uint64_t> Ledger::size_at(std::uint64_t address) const {
+  const std::lock_guard lock(books_->mutex);
+  const auto found = books_->slots.find(address);
+  if (found == books_->slots.end()) return {};
+  return page().allocation[found->second].size_bytes.load();
+}
+
+bool Ledger::covered(std::uint64_t begin, std::uint64_t end, std::uint64_t blanket_bytes) {
+  const std::lock_guard lock(books_->mutex);
+  page().blanket_bytes.store(blanket_bytes);
+  const std::uint32_t used = page().ranges.load();
+  if (used == abi::guard_ranges_max) return false;
+  page().range[used].begin.store(begin);
+  page().range[used].end.store(end);
+  page().ranges.store(used + 1, std::memory_order_release);
+  return true;
+}
+
+void Ledger::set_blanket_bytes(std::uint64_t bytes) { page().blanket_bytes.store(bytes); }
+
+}  // namespace firebreak::guard

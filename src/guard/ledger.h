@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+/// The writer of a guard page (abi/guard_page.h): what the blanket covers, what was allocated and freed.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <unordered_map>
+
+#include "abi/guard_page.h"
+#include "base/result.h"
+#include "os/fd.h"
+#include "os/memory.h"
+
+namespace firebreak::guard {
+
+/// Thread safe. Keeps the page's descriptor open: that is where the outside finds it.
+class Ledger {
+ public:
+  static Result<Ledger> create();
+
+  void set_state(abi::GuardState state, const std::string& note);
+
+  /// Which allocating call of this process it was, from 1.
+  std::uint64_t allocated(abi::GuardFunction function, std::uint64_t address, std::uint64_t size_bytes);
+  /// The size as it was asked for; empty: nobody allocated anything there.
+  std::optional<std::uint64_t> freed(std::uint64_t address);
+  /// The size of the allocation that begins there, as it was asked for.
+  std::optional<std::uint64_t> size_at(std::uint64_t address) const;
+
+  /// The blanket covers [begin, end) from now on, and in sum `blanket_bytes`. False: the page has no room for
+  /// another range.
+  bool covered(std::uint64_t begin, std::uint64_t end, std::uint64_t blanket_bytes);
+  void set_blanket_bytes(std::uint64_t bytes);
+
+  int descriptor() const { return descriptor_.get(); }
+
+ private:
+  Ledger(os::Fd descriptor, os::Mapping mapping)
+      : descriptor_(std::move(descriptor)), mapping_(std::move(mapping)) {}
+  abi::GuardPage& page() const { return *mapping_.as<abi::GuardPage>(); }
+  /// A slot that was never used, else the one whose allocation was freed first; empty: all are alive.
+  std::optional<std::size_t> choose_slot();
+
+  os::Fd descriptor_;
+  os::Mapping mapping_;
+  struct Books {
+    std::mutex mutex;
+    std::unordered_map<std::uint64_t, std::size_t> slots;  ///< of what is alive, by address
+    std::deque<std::size_t> freed;                         ///< in the order of their freeing
+  };
+  std::unique_ptr<Books> books_ = std::make_unique<Books>();
+};
+
+}  // namespace firebreak::guard
