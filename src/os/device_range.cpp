@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "os/device_range.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <charconv>
+#include <fstream>
+#include <string>
+
+#include "os/errno_error.h"
+
+namespace firebreak::os {
+namespace {
+
+void* pointer_to(std::uint64_t address) { return reinterpret_cast<void*>(address); }
+
+/// "7f12a000-7f12b000 r--p ...": the two numbers; empty where the line is none of these.
+AddressRange parse(const std::string& line) {
+  AddressRange range;
+  const char* end = line.data() + line.size();
+  const auto begin = std::from_chars(line.data(), end, range.begin, 16);
+  if (begin.ec != std::errc() || begin.ptr == end || *begin.ptr != '-') return {};
+  if (std::from_chars(begin.ptr + 1, end, range.end, 16).ec != std::errc()) return {};
+  return range;
+}
+
+}  // namespace
+
+Status map_device_range(int device, AddressRange range) {
+  void* wanted = pointer_to(range.begin);
+  void* mapped = mmap(wanted, range.size_bytes(), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED_NOREPLACE,
+                      device, static_cast<off_t>(range.begin));
+  if (mapped == MAP_FAILED && errno == EEXIST) {
+    return fail(ErrorCode::Unavailable, "something is mapped at these addresses");
+  }
+  if (mapped == MAP_FAILED) return fail_errno("mmap of a device's addresses", errno);
+  if (mapped != wanted) {  // a kernel older than MAP_FIXED_NOREPLACE takes the address for a wish
+    munmap(mapped, range.size_bytes());
+    return fail(ErrorCode::Unavailable, "something is mapped at these addresses");
+  }
+  if (mprotect(mapped, range.size_bytes(), PROT_NONE) == 0) return {};
+  const auto failed = fail_errno("mprotect of a device's addresses", errno);
+  munmap(mapped, range.size_bytes());
+  return failed;
+}
+
+Status unmap_range(AddressRange range) {
+  if (munmap(pointer_to(range.begin), range.size_bytes()) != 0) return fail_errno("munmap", errno);
+  return {};
+}
+
+Result<std::vector<AddressRange>> mapped_ranges() {
+  std::ifstream maps("/proc/self/maps");
+  if (!maps) return fail(ErrorCode::NotFound, "cannot read /proc/self/maps");
+  std::vector<AddressRange> ranges;
+  for (std::string line; std::getline(maps, line);) {
+    const AddressRange range = parse(line);
+    if (range.end <= range.begin) continue;
+    if (!ranges.empty() && ranges.back().end == range.begin) {
+      ranges.back().end = range.end;
+    } else {
+      ranges.push_back(range);
+    }
+  }
+  return ranges;
+}
+
+std::uint64_t lowest_mappable_address() {
+  std::ifstream file("/proc/sys/vm/mmap_min_addr");
+  std::uint64_t lowest = 0;
+  return file >> lowest && lowest > 0 ? lowest : 0x10000;
+}
+
+}  // namespace firebreak::os

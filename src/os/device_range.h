@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+/// Ranges of this process's own addresses that a device driver serves: no memory of the CPU's.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "base/result.h"
+
+namespace firebreak::os {
+
+/// Addresses [begin, end).
+struct AddressRange {
+  std::uint64_t begin = 0;
+  std::uint64_t end = 0;
+  std::uint64_t size_bytes() const { return end - begin; }
+  bool operator==(const AddressRange&) const = default;
+};
+
+/// Maps a device at exactly `range`, the offset in the device being the address, and takes the CPU every
+/// right to it: a stray access of the CPU's stays the SIGSEGV that it was. Whole pages. Unavailable:
+/// something is mapped there.
+Status map_device_range(int device, AddressRange range);
+
+/// What was mapped in the range, wholly or in part, is no more; no failure where nothing was.
+Status unmap_range(AddressRange range);
+
+/// What this process has mapped, in order, neighbours joined.
+Result<std::vector<AddressRange>> mapped_ranges();
+
+/// The first address that this kernel lets an ordinary process map (vm.mmap_min_addr); 64 KiB where it does
+/// not say.
+std::uint64_t lowest_mappable_address();
+
+}  // namespace firebreak::os
