@@ -12,26 +12,19 @@ void Arena::add(os::AddressRange piece) {
   blanket_bytes_ += piece.size_bytes();
 }
 
-/// Where in `room`, whose edges belong to holes or to nobody, a hole fits with a granule on either side.
-std::optional<std::uint64_t> Arena::fit(os::AddressRange room, std::uint64_t size_bytes,
-                                        std::uint64_t alignment_bytes) const {
-  const std::uint64_t begin = round_up(room.begin + granule_bytes, alignment_bytes);
-  if (begin >= room.end || room.end - begin < size_bytes + granule_bytes) return {};
-  return begin;
-}
-
-/// The first place in a room that begins in [low, high) and has no hole in it.
+/// The first place, with a granule of blanket on either side, in what is free from an address in [low, high)
+/// on.
 std::optional<os::AddressRange> Arena::find_between(std::uint64_t low, std::uint64_t high,
-                                                    std::uint64_t size_bytes,
-                                                    std::uint64_t alignment_bytes) const {
+                                                    std::uint64_t size_bytes) const {
+  const std::uint64_t needed = size_bytes + 2 * granule_bytes;
   for (const os::AddressRange& piece : pieces_) {
     std::uint64_t begin = std::max(piece.begin, low);
     auto next = holes_.upper_bound(begin);
     if (next != holes_.begin() && std::prev(next)->second > begin) begin = std::prev(next)->second;
     while (begin < piece.end && begin < high) {
       const std::uint64_t end = next != holes_.end() ? std::min(next->first, piece.end) : piece.end;
-      if (const auto address = fit({begin, end}, size_bytes, alignment_bytes)) {
-        return os::AddressRange{*address, *address + size_bytes};
+      if (end - begin >= needed) {
+        return os::AddressRange{begin + granule_bytes, begin + granule_bytes + size_bytes};
       }
       if (next == holes_.end()) break;
       begin = next->second;
@@ -41,36 +34,17 @@ std::optional<os::AddressRange> Arena::find_between(std::uint64_t low, std::uint
   return {};
 }
 
-void Arena::punch(os::AddressRange hole) {
-  holes_.emplace(hole.begin, hole.end);
-  blanket_bytes_ -= hole.size_bytes();
-}
-
-std::optional<os::AddressRange> Arena::take(std::uint64_t size_bytes, std::uint64_t alignment_bytes) {
+std::optional<os::AddressRange> Arena::take(std::uint64_t size_bytes) {
   constexpr std::uint64_t top = std::numeric_limits<std::uint64_t>::max();
-  if (size_bytes == 0 || size_bytes > top / 4 || alignment_bytes > top / 4) return {};
+  if (size_bytes == 0 || size_bytes > top / 4) return {};
   const std::uint64_t size = round_up(size_bytes, granule_bytes);
-  const std::uint64_t alignment = std::max(alignment_bytes, granule_bytes);
-  auto hole = find_between(next_, top, size, alignment);
-  if (!hole) hole = find_between(0, next_, size, alignment);
+  auto hole = find_between(next_, top, size);
+  if (!hole) hole = find_between(0, next_, size);
   if (!hole) return {};
-  punch(*hole);
+  holes_.emplace(hole->begin, hole->end);
+  blanket_bytes_ -= hole->size_bytes();
   next_ = hole->end;
   return hole;
-}
-
-bool Arena::take_at(os::AddressRange hole) {
-  if (hole.end <= hole.begin || hole.begin % granule_bytes != 0 || hole.end % granule_bytes != 0)
-    return false;
-  const bool inside = std::any_of(pieces_.begin(), pieces_.end(), [&](const os::AddressRange& piece) {
-    return hole.begin >= piece.begin && hole.end <= piece.end;
-  });
-  if (!inside) return false;
-  const auto next = holes_.lower_bound(hole.begin);
-  if (next != holes_.end() && next->first < hole.end) return false;
-  if (next != holes_.begin() && std::prev(next)->second > hole.begin) return false;
-  punch(hole);
-  return true;
 }
 
 std::optional<os::AddressRange> Arena::give(std::uint64_t begin) {
@@ -79,14 +53,6 @@ std::optional<os::AddressRange> Arena::give(std::uint64_t begin) {
   const os::AddressRange hole{found->first, found->second};
   holes_.erase(found);
   blanket_bytes_ += hole.size_bytes();
-  return hole;
-}
-
-std::optional<os::AddressRange> Arena::hole_at(std::uint64_t address) const {
-  const auto next = holes_.upper_bound(address);
-  if (next == holes_.begin()) return {};
-  const os::AddressRange hole{std::prev(next)->first, std::prev(next)->second};
-  if (address >= hole.end) return {};
   return hole;
 }
 

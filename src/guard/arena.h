@@ -25,25 +25,17 @@ class Arena {
   void add(os::AddressRange piece);
 
   /// A hole of `size_bytes` (rounded up to granules); empty: no piece has room.
-  std::optional<os::AddressRange> take(std::uint64_t size_bytes,
-                                       std::uint64_t alignment_bytes = granule_bytes);
-  /// Exactly that hole, with its blanket around it; false where it does not fit.
-  bool take_at(os::AddressRange hole);
+  std::optional<os::AddressRange> take(std::uint64_t size_bytes);
   /// Gives back the hole that begins there, and says how large it was; empty: none begins there.
   std::optional<os::AddressRange> give(std::uint64_t begin);
 
-  /// The hole that the address lies in.
-  std::optional<os::AddressRange> hole_at(std::uint64_t address) const;
   bool owns(std::uint64_t address) const;
   /// Of all pieces, holes not counted.
   std::uint64_t blanket_bytes() const { return blanket_bytes_; }
 
  private:
   std::optional<os::AddressRange> find_between(std::uint64_t low, std::uint64_t high,
-                                               std::uint64_t size_bytes, std::uint64_t alignment_bytes) const;
-  std::optional<std::uint64_t> fit(os::AddressRange room, std::uint64_t size_bytes,
-                                   std::uint64_t alignment_bytes) const;
-  void punch(os::AddressRange hole);
+                                               std::uint64_t size_bytes) const;
 
   std::vector<os::AddressRange> pieces_;
   std::map<std::uint64_t, std::uint64_t> holes_;  ///< begin -> end

@@ -54,30 +54,10 @@ TEST(Arena, GivesBackOnlyWhatItGave) {
   EXPECT_EQ(arena.blanket_bytes(), 8 * granule);
 }
 
-TEST(Arena, KeepsAnAlignmentLargerThanItsGranule) {
-  Arena arena;
-  arena.add({base + granule, base + granule + 2 * gib});
-  const auto hole = arena.take(granule, gib);
-  ASSERT_TRUE(hole);
-  EXPECT_EQ(hole->begin % gib, 0U);
-}
-
-TEST(Arena, TakesAChosenPlaceWhereItIsFree) {
-  Arena arena = arena_of(8);
-  EXPECT_TRUE(arena.take_at({base + 2 * granule, base + 4 * granule}));
-  EXPECT_FALSE(arena.take_at({base + 3 * granule, base + 5 * granule}));
-  EXPECT_FALSE(arena.take_at({base + granule, base + 3 * granule}));
-  EXPECT_FALSE(arena.take_at({base + 7 * granule, base + 9 * granule}));
-  EXPECT_FALSE(arena.take_at({base + 5 * granule + 1, base + 6 * granule}));
-  EXPECT_EQ(arena.hole_at(base + 3 * granule), (AddressRange{base + 2 * granule, base + 4 * granule}));
-  EXPECT_FALSE(arena.hole_at(base + 4 * granule));
-}
-
 TEST(Arena, RefusesSizesThatNoAddressSpaceHas) {
   Arena arena = arena_of(8);
   EXPECT_FALSE(arena.take(0));
   EXPECT_FALSE(arena.take(~std::uint64_t{0}));
-  EXPECT_FALSE(arena.take(granule, ~std::uint64_t{0}));
 }
 
 std::uint64_t seed() {

@@ -71,17 +71,31 @@ std::uint64_t Ledger::allocated(abi::GuardFunction function, std::uint64_t addre
   return call;
 }
 
+void Ledger::mark_freed(std::size_t slot, std::uint64_t call) {
+  write(page().allocation[slot],
+        [call](abi::GuardAllocation& allocation) { allocation.freed_call.store(call); });
+  books_->freed.push_back(slot);
+}
+
 std::optional<std::uint64_t> Ledger::freed(std::uint64_t address) {
   const std::lock_guard lock(books_->mutex);
   const std::uint64_t call = page().freeing_calls.fetch_add(1) + 1;
   const auto found = books_->slots.find(address);
   if (found == books_->slots.end()) return {};
   const std::size_t slot = found->second;
-  write(page().allocation[slot],
-        [call](abi::GuardAllocation& allocation) { allocation.freed_call.store(call); });
-  books_->freed.push_back(slot);
+  mark_freed(slot, call);
   books_->slots.erase(found);
   return page().allocation[slot].size_bytes.load();
+}
+
+void Ledger::freed_within(std::uint64_t begin, std::uint64_t end) {
+  const std::lock_guard lock(books_->mutex);
+  const std::uint64_t call = page().freeing_calls.fetch_add(1) + 1;
+  auto next = books_->slots.lower_bound(begin);
+  while (next != books_->slots.end() && next->first < end) {
+    mark_freed(next->second, call);
+    next = books_->slots.erase(next);
+  }
 }
 
 std::optional<std::uint64_t> Ledger::size_at(std::uint64_t address) const {
@@ -95,11 +109,25 @@ bool Ledger::covered(std::uint64_t begin, std::uint64_t end, std::uint64_t blank
   const std::lock_guard lock(books_->mutex);
   page().blanket_bytes.store(blanket_bytes);
   const std::uint32_t used = page().ranges.load();
-  if (used == abi::guard_ranges_max) return false;
-  page().range[used].begin.store(begin);
-  page().range[used].end.store(end);
-  page().ranges.store(used + 1, std::memory_order_release);
+  abi::GuardRange* const ranges = page().range;
+  abi::GuardRange* const free =
+      std::find_if(ranges, ranges + used, [](const abi::GuardRange& range) { return range.end.load() == 0; });
+  if (free == ranges + abi::guard_ranges_max) return false;
+  free->begin.store(begin);
+  free->end.store(end);
+  if (free == ranges + used) page().ranges.store(used + 1, std::memory_order_release);
   return true;
+}
+
+void Ledger::uncovered(std::uint64_t begin, std::uint64_t end, std::uint64_t blanket_bytes) {
+  const std::lock_guard lock(books_->mutex);
+  page().blanket_bytes.store(blanket_bytes);
+  for (std::uint32_t n = 0; n < page().ranges.load(); ++n) {
+    abi::GuardRange& range = page().range[n];
+    if (range.begin.load() != begin || range.end.load() != end) continue;
+    range.end.store(0);
+    return;
+  }
 }
 
 void Ledger::set_blanket_bytes(std::uint64_t bytes) { page().blanket_bytes.store(bytes); }

@@ -4,11 +4,11 @@
 
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
-#include <unordered_map>
 
 #include "abi/guard_page.h"
 #include "base/result.h"
@@ -28,12 +28,16 @@ class Ledger {
   std::uint64_t allocated(abi::GuardFunction function, std::uint64_t address, std::uint64_t size_bytes);
   /// The size as it was asked for; empty: nobody allocated anything there.
   std::optional<std::uint64_t> freed(std::uint64_t address);
+  /// All that begin in [begin, end), by one call.
+  void freed_within(std::uint64_t begin, std::uint64_t end);
   /// The size of the allocation that begins there, as it was asked for.
   std::optional<std::uint64_t> size_at(std::uint64_t address) const;
 
   /// The blanket covers [begin, end) from now on, and in sum `blanket_bytes`. False: the page has no room for
   /// another range.
   bool covered(std::uint64_t begin, std::uint64_t end, std::uint64_t blanket_bytes);
+  /// Exactly that range is covered no longer.
+  void uncovered(std::uint64_t begin, std::uint64_t end, std::uint64_t blanket_bytes);
   void set_blanket_bytes(std::uint64_t bytes);
 
   int descriptor() const { return descriptor_.get(); }
@@ -44,13 +48,14 @@ class Ledger {
   abi::GuardPage& page() const { return *mapping_.as<abi::GuardPage>(); }
   /// A slot that was never used, else the one whose allocation was freed first; empty: all are alive.
   std::optional<std::size_t> choose_slot();
+  void mark_freed(std::size_t slot, std::uint64_t call);
 
   os::Fd descriptor_;
   os::Mapping mapping_;
   struct Books {
     std::mutex mutex;
-    std::unordered_map<std::uint64_t, std::size_t> slots;  ///< of what is alive, by address
-    std::deque<std::size_t> freed;                         ///< in the order of their freeing
+    std::map<std::uint64_t, std::size_t> slots;  ///< of what is alive, by address
+    std::deque<std::size_t> freed;               ///< in the order of their freeing
   };
   std::unique_ptr<Books> books_ = std::make_unique<Books>();
 };

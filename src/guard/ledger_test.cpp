@@ -104,6 +104,16 @@ TEST_F(LedgerTest, CoversWhatItSaysAndNoMore) {
   EXPECT_EQ(view_.blanket_bytes(), gib);
 }
 
+TEST_F(LedgerTest, AReservationThatIsGivenBackIsCoveredNoLonger) {
+  EXPECT_TRUE(ledger_.covered(base, base + gib, gib));
+  EXPECT_TRUE(ledger_.covered(base + gib, base + 2 * gib, 2 * gib));
+  ledger_.uncovered(base, base + gib, gib);
+  EXPECT_FALSE(view_.covers(base));
+  EXPECT_TRUE(view_.covers(base + gib));
+  for (std::size_t n = 1; n < abi::guard_ranges_max; ++n) EXPECT_TRUE(ledger_.covered(base, base + 4096, 0));
+  EXPECT_FALSE(ledger_.covered(base, base + 4096, 0));
+}
+
 TEST_F(LedgerTest, ItsStateHasItsReason) {
   EXPECT_EQ(view_.state(), abi::GuardState::Starting);
   ledger_.set_state(abi::GuardState::Off, "no UVM descriptor");

@@ -29,10 +29,11 @@ AddressRange parse(const std::string& line) {
 
 }  // namespace
 
-Status map_device_range(int device, AddressRange range) {
+Status map_device_range(int device, AddressRange range, Occupant occupant) {
   void* wanted = pointer_to(range.begin);
-  void* mapped = mmap(wanted, range.size_bytes(), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED_NOREPLACE,
-                      device, static_cast<off_t>(range.begin));
+  const int fixed = occupant == Occupant::Nobody ? MAP_FIXED_NOREPLACE : MAP_FIXED;
+  void* mapped = mmap(wanted, range.size_bytes(), PROT_READ | PROT_WRITE, MAP_SHARED | fixed, device,
+                      static_cast<off_t>(range.begin));
   if (mapped == MAP_FAILED && errno == EEXIST) {
     return fail(ErrorCode::Unavailable, "something is mapped at these addresses");
   }
@@ -47,8 +48,10 @@ Status map_device_range(int device, AddressRange range) {
   return failed;
 }
 
-Status unmap_range(AddressRange range) {
-  if (munmap(pointer_to(range.begin), range.size_bytes()) != 0) return fail_errno("munmap", errno);
+Status hold_range(AddressRange range) {
+  void* held = mmap(pointer_to(range.begin), range.size_bytes(), PROT_NONE,
+                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+  if (held == MAP_FAILED) return fail_errno("mmap of a placeholder", errno);
   return {};
 }
 

@@ -17,13 +17,20 @@ struct AddressRange {
   bool operator==(const AddressRange&) const = default;
 };
 
+/// What may be there already when a device is mapped.
+enum class Occupant {
+  Nobody,       ///< then something that is there is a failure
+  Placeholder,  ///< addresses that were only reserved, so that nobody else gets them: taken over
+};
+
 /// Maps a device at exactly `range`, the offset in the device being the address, and takes the CPU every
 /// right to it: a stray access of the CPU's stays the SIGSEGV that it was. Whole pages. Unavailable:
-/// something is mapped there.
-Status map_device_range(int device, AddressRange range);
+/// something is mapped there that may not be.
+Status map_device_range(int device, AddressRange range, Occupant occupant);
 
-/// What was mapped in the range, wholly or in part, is no more; no failure where nothing was.
-Status unmap_range(AddressRange range);
+/// Keeps the range for whoever owns its addresses, with nothing behind it; whatever was mapped there is no
+/// more.
+Status hold_range(AddressRange range);
 
 /// What this process has mapped, in order, neighbours joined.
 Result<std::vector<AddressRange>> mapped_ranges();

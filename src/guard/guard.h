@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+/// The guard of one process: the driver's allocating functions, answered so that what they give lies inside
+/// the blanket, and nothing else changes for the caller. Who puts these functions in the driver's place is
+/// guard/preload.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "abi/cuda_driver.h"
+#include "cuda/driver.h"
+#include "guard/ledger.h"
+#include "guard/slabs.h"
+#include "guard/territory.h"
+#include "os/kernel.h"
+
+namespace firebreak::guard {
+
+/// Thread safe. Every function has the meaning of the driver's of nearly the same name, and answers with the
+/// driver's own error where the driver refused. Where the guard is off, or has no addresses left, it passes
+/// the call on: then the allocation lies where the driver puts it, unguarded, and the guard page says so.
+class Guard {
+ public:
+  /// `driver` and `kernel` outlive it. The guard page is there from now on.
+  static Result<std::unique_ptr<Guard>> create(const cuda::Driver& driver, os::Kernel& kernel,
+                                               TerritorySettings settings = {});
+
+  /// Once CUDA has a context: lays the blanket. Later calls do nothing.
+  void start();
+  bool is_on() const { return on_.load(std::memory_order_acquire); }
+  /// From now on the driver allocates by itself, as for peers that want to reach the memory.
+  void pass_through(const std::string& reason);
+  Ledger& ledger() { return ledger_; }
+
+  // cuMemAlloc and what goes with it (device_allocations.cpp).
+  CUresult allocate(abi::GuardFunction function, CUdeviceptr* pointer, std::size_t size_bytes);
+  CUresult allocate_pitch(CUdeviceptr* pointer, std::size_t* pitch_bytes, std::size_t width_bytes,
+                          std::size_t height, unsigned int element_bytes);
+  /// Empty: not one of ours.
+  std::optional<CUresult> free(CUdeviceptr pointer);
+  /// The allocation of ours that the address lies in, by begin and size as they were asked for.
+  struct Range {
+    CUdeviceptr begin = 0;
+    std::size_t size_bytes = 0;
+  };
+  std::optional<Range> find(CUdeviceptr pointer) const;
+  /// A context has gone, and with it what was allocated in it.
+  void forget_context(CUcontext context);
+
+  // Reservations and mappings (reservations.cpp): after, before, or in place of the driver's function.
+  void reserved(CUdeviceptr begin, std::size_t size_bytes);
+  void about_to_release(CUdeviceptr begin, std::size_t size_bytes);
+  void mapped(CUdeviceptr begin, std::size_t size_bytes);
+  void unmapped(CUdeviceptr begin, std::size_t size_bytes);
+  CUresult set_access(CUdeviceptr begin, std::size_t size_bytes, const CUmemAccessDesc* rights,
+                      std::size_t count);
+
+ private:
+  struct Allocation {
+    std::size_t size_bytes = 0;  ///< as asked for
+    os::AddressRange block;      ///< what it lies in
+    bool in_slab = false;
+    CUcontext context = nullptr;
+  };
+
+  Guard(const cuda::Driver& driver, os::Kernel& kernel, Ledger ledger, TerritorySettings settings)
+      : driver_(driver), kernel_(kernel), ledger_(std::move(ledger)), settings_(settings) {}
+
+  Status lay_blanket();
+  /// Puts fresh memory of the current device behind a taken range.
+  CUresult back_with_memory(os::AddressRange range);
+  void take_memory_away(os::AddressRange range);
+  /// Memory for one large allocation or for a slab; CUDA_ERROR_OUT_OF_MEMORY also where addresses are
+  /// missing.
+  CUresult make_block(std::size_t size_bytes, os::AddressRange* block);
+  CUresult allocate_large(std::size_t size_bytes, Allocation* allocation, CUdeviceptr* pointer);
+  CUresult allocate_small(std::size_t size_bytes, CUcontext context, Allocation* allocation,
+                          CUdeviceptr* pointer);
+  void drop(CUdeviceptr pointer, const Allocation& allocation);
+  /// Whether all of it lies in one reservation of the program's that is blanketed.
+  bool is_adopted(os::AddressRange range) const;
+
+  const cuda::Driver& driver_;
+  os::Kernel& kernel_;
+  Ledger ledger_;
+  TerritorySettings settings_;
+  std::once_flag started_;
+  std::atomic<bool> on_{false};
+  std::atomic<bool> allocates_{false};
+  std::unique_ptr<Territory> territory_;
+
+  mutable std::mutex mutex_;  ///< of what follows; the driver is called with it held
+  std::map<CUdeviceptr, Allocation> allocations_;
+  std::map<CUcontext, Slabs> slabs_;
+  std::map<CUdeviceptr, std::uint64_t> adopted_;  ///< reservations of the program's: begin -> end
+};
+
+}  // namespace firebreak::guard

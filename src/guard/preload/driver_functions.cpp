@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+/// The functions that programs reach in place of the driver's, under the driver's own names: programs that
+/// link against libcuda find them first, all others are given them by cuGetProcAddress and dlsym
+/// (replacements.cpp). Nothing is thrown across them and none ends the process.
+#include <cstdint>
+
+#include "guard/preload/driver_functions.h"
+#include "guard/preload/process_guard.h"
+#include "guard/preload/replacements.h"
+#include "os/library.h"
+
+using firebreak::guard::Bypass;
+using firebreak::guard::Guard;
+using firebreak::guard::ProcessGuard;
+
+namespace {
+
+/// The driver's own function; null where there is no driver.
+template <class Function>
+Function real(const char* name) {
+  ProcessGuard* process = ProcessGuard::get();
+  if (process != nullptr) return process->real<Function>(name);
+  const Bypass bypass;
+  const auto symbol = firebreak::os::load_symbol("libcuda.so.1", name);
+  return symbol ? reinterpret_cast<Function>(*symbol) : nullptr;
+}
+
+/// The driver's own answer.
+template <class Function, class... Arguments>
+CUresult ask_driver(const char* name, Arguments... arguments) {
+  const auto function = real<Function>(name);
+  return function == nullptr ? CUDA_ERROR_NOT_FOUND : function(arguments...);
+}
+
+/// The guard, up by now where there is a context to be guarded; null: the call is the driver's.
+Guard* guard() {
+  ProcessGuard* process = ProcessGuard::get();
+  if (process == nullptr) return nullptr;
+  process->guard().start();
+  return &process->guard();
+}
+
+/// A context was made: now the process has what the blanket needs.
+CUresult after_context(CUresult result) {
+  if (result == CUDA_SUCCESS) (void)guard();
+  return result;
+}
+
+}  // namespace
+
+CUresult cuGetProcAddress(const char* symbol, void** function, int cuda_version, std::uint64_t flags) {
+  const CUresult result =
+      ask_driver<PFN_cuGetProcAddress>("cuGetProcAddress", symbol, function, cuda_version, flags);
+  if (result != CUDA_SUCCESS || symbol == nullptr || *function == nullptr || Bypass::active()) return result;
+  void* ours = firebreak::guard::replacement_of_entry_point(symbol, cuda_version);
+  if (ours != nullptr) *function = ours;
+  return result;
+}
+
+CUresult cuGetProcAddress_v2(const char* symbol, void** function, int cuda_version, std::uint64_t flags,
+                             CUdriverProcAddressQueryResult* found) {
+  const CUresult result = ask_driver<PFN_cuGetProcAddress_v2>("cuGetProcAddress_v2", symbol, function,
+                                                              cuda_version, flags, found);
+  const bool none = function == nullptr || *function == nullptr;
+  if (result != CUDA_SUCCESS || symbol == nullptr || none || Bypass::active()) return result;
+  void* ours = firebreak::guard::replacement_of_entry_point(symbol, cuda_version);
+  if (ours != nullptr) *function = ours;
+  return result;
+}
+
+CUresult cuDevicePrimaryCtxRetain(CUcontext* context, CUdevice device) {
+  return after_context(ask_driver<PFN_cuDevicePrimaryCtxRetain>("cuDevicePrimaryCtxRetain", context, device));
+}
+
+CUresult cuCtxCreate_v2(CUcontext* context, unsigned int flags, CUdevice device) {
+  return after_context(ask_driver<PFN_cuCtxCreate_v2>("cuCtxCreate_v2", context, flags, device));
+}
+
+CUresult cuCtxCreate_v3(CUcontext* context, CUexecAffinityParam* params, int param_count, unsigned int flags,
+                        CUdevice device) {
+  return after_context(
+      ask_driver<PFN_cuCtxCreate_v3>("cuCtxCreate_v3", context, params, param_count, flags, device));
+}
+
+CUresult cuCtxCreate_v4(CUcontext* context, CUctxCreateParams* params, unsigned int flags, CUdevice device) {
+  return after_context(ask_driver<PFN_cuCtxCreate_v4>("cuCtxCreate_v4", context, params, flags, device));
+}
+
+CUresult cuCtxDestroy_v2(CUcontext context) {
+  const CUresult result = ask_driver<PFN_cuCtxDestroy_v2>("cuCtxDestroy_v2", context);
+  if (Guard* const ours = guard(); ours != nullptr && result == CUDA_SUCCESS) ours->forget_context(context);
+  return result;
+}
+
+CUresult cuMemAlloc_v2(CUdeviceptr* pointer, std::size_t size_bytes) {
+  Guard* const ours = guard();
+  if (ours == nullptr) return ask_driver<PFN_cuMemAlloc_v2>("cuMemAlloc_v2", pointer, size_bytes);
+  return ours->allocate(firebreak::abi::GuardFunction::MemAlloc, pointer, size_bytes);
+}
+
+CUresult cuMemAllocPitch_v2(CUdeviceptr* pointer, std::size_t* pitch_bytes, std::size_t width_bytes,
+                            std::size_t height, unsigned int element_bytes) {
+  Guard* const ours = guard();
+  if (ours != nullptr && ours->is_on()) {
+    return ours->allocate_pitch(pointer, pitch_bytes, width_bytes, height, element_bytes);
+  }
+  return ask_driver<PFN_cuMemAllocPitch_v2>("cuMemAllocPitch_v2", pointer, pitch_bytes, width_bytes, height,
+                                            element_bytes);
+}
+
+CUresult cuMemFree_v2(CUdeviceptr pointer) {
+  if (Guard* const ours = guard(); ours != nullptr) {
+    if (const auto result = ours->free(pointer)) return *result;
+  }
+  return ask_driver<PFN_cuMemFree_v2>("cuMemFree_v2", pointer);
+}
+
+CUresult cuMemGetAddressRange_v2(CUdeviceptr* base, std::size_t* size_bytes, CUdeviceptr pointer) {
+  Guard* const ours = guard();
+  const auto range = ours == nullptr ? std::nullopt : ours->find(pointer);
+  if (!range) {
+    return ask_driver<PFN_cuMemGetAddressRange_v2>("cuMemGetAddressRange_v2", base, size_bytes, pointer);
+  }
+  if (base != nullptr) *base = range->begin;
+  if (size_bytes != nullptr) *size_bytes = range->size_bytes;
+  return CUDA_SUCCESS;
+}
+
+CUresult cuPointerGetAttribute(void* data, CUpointer_attribute attribute, CUdeviceptr pointer) {
+  const bool of_range =
+      attribute == CU_POINTER_ATTRIBUTE_RANGE_START_ADDR || attribute == CU_POINTER_ATTRIBUTE_RANGE_SIZE;
+  Guard* const ours = of_range ? guard() : nullptr;
+  const auto range = ours == nullptr ? std::nullopt : ours->find(pointer);
+  if (!range || data == nullptr) {
+    return ask_driver<PFN_cuPointerGetAttribute>("cuPointerGetAttribute", data, attribute, pointer);
+  }
+  if (attribute == CU_POINTER_ATTRIBUTE_RANGE_SIZE) {
+    *static_cast<std::size_t*>(data) = range->size_bytes;
+  } else {
+    *static_cast<CUdeviceptr*>(data) = range->begin;
+  }
+  return CUDA_SUCCESS;
+}
+
+CUresult cuMemAddressReserve(CUdeviceptr* pointer, std::size_t size_bytes, std::size_t alignment_bytes,
+                             CUdeviceptr hint, unsigned long long flags) {
+  const CUresult result = ask_driver<PFN_cuMemAddressReserve>("cuMemAddressReserve", pointer, size_bytes,
+                                                              alignment_bytes, hint, flags);
+  Guard* const ours = guard();
+  if (ours != nullptr && result == CUDA_SUCCESS) ours->reserved(*pointer, size_bytes);
+  return result;
+}
+
+CUresult cuMemAddressFree(CUdeviceptr pointer, std::size_t size_bytes) {
+  if (Guard* const ours = guard(); ours != nullptr) ours->about_to_release(pointer, size_bytes);
+  return ask_driver<PFN_cuMemAddressFree>("cuMemAddressFree", pointer, size_bytes);
+}
+
+CUresult cuMemMap(CUdeviceptr pointer, std::size_t size_bytes, std::size_t offset_bytes,
+                  CUmemGenericAllocationHandle handle, unsigned long long flags) {
+  const CUresult result =
+      ask_driver<PFN_cuMemMap>("cuMemMap", pointer, size_bytes, offset_bytes, handle, flags);
+  Guard* const ours = guard();
+  if (ours != nullptr && result == CUDA_SUCCESS) ours->mapped(pointer, size_bytes);
+  return result;
+}
+
+CUresult cuMemUnmap(CUdeviceptr pointer, std::size_t size_bytes) {
+  const CUresult result = ask_driver<PFN_cuMemUnmap>("cuMemUnmap", pointer, size_bytes);
+  Guard* const ours = guard();
+  if (ours != nullptr && result == CUDA_SUCCESS) ours->unmapped(pointer, size_bytes);
+  return result;
+}
+
+CUresult cuMemSetAccess(CUdeviceptr pointer, std::size_t size_bytes, const CUmemAccessDesc* rights,
+                        std::size_t count) {
+  Guard* const ours = guard();
+  if (ours != nullptr && rights != nullptr && count != 0) {
+    return ours->set_access(pointer, size_bytes, rights, count);
+  }
+  return ask_driver<PFN_cuMemSetAccess>("cuMemSetAccess", pointer, size_bytes, rights, count);
+}
+
+CUresult cuCtxEnablePeerAccess(CUcontext peer, unsigned int flags) {
+  if (Guard* const ours = guard(); ours != nullptr) {
+    ours->pass_through("the program uses peer access: since then the driver allocates by itself, unguarded");
+  }
+  return ask_driver<CUresult (*)(CUcontext, unsigned int)>("cuCtxEnablePeerAccess", peer, flags);
+}

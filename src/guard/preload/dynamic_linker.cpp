@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+/// dlsym() in front of the C library's: the CUDA runtime and PyTorch look the driver's functions up by name.
+#include <dlfcn.h>
+
+#include <atomic>
+#include <string_view>
+
+#include "guard/preload/process_guard.h"
+#include "guard/preload/replacements.h"
+
+namespace {
+
+using Dlsym = void* (*)(void* handle, const char* name);
+
+/// The C library's own. It may be asked for before our constructors have run.
+Dlsym real_dlsym() {
+  static std::atomic<Dlsym> cached{nullptr};
+  Dlsym real = cached.load(std::memory_order_acquire);
+  for (const char* version : {"GLIBC_2.34", "GLIBC_2.2.5", "GLIBC_2.17"}) {
+    if (real != nullptr) break;
+    real = reinterpret_cast<Dlsym>(dlvsym(RTLD_NEXT, "dlsym", version));
+  }
+  cached.store(real, std::memory_order_release);
+  return real;
+}
+
+bool may_be_replaced(void* handle, const char* name) {
+  return name != nullptr && name[0] == 'c' && name[1] == 'u' && handle != RTLD_NEXT &&
+         !firebreak::guard::Bypass::active();
+}
+
+}  // namespace
+
+/// The last call is a jump, so that the C library sees the caller's address and not ours: what RTLD_NEXT
+/// means depends on who asks.
+extern "C" __attribute__((visibility("default"), optimize("O2", "omit-frame-pointer"))) void* dlsym(
+    void* handle, const char* name) noexcept {
+  const Dlsym real = real_dlsym();
+  if (!may_be_replaced(handle, name)) return real(handle, name);
+  void* const found = real(handle, name);
+  if (found == nullptr) return nullptr;
+  void* const ours = firebreak::guard::replacement_of_symbol(std::string_view(name));
+  return ours != nullptr ? ours : found;
+}

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "guard/preload/process_guard.h"
+
+#include <utility>
+
+#include "os/self.h"
+
+namespace firebreak::guard {
+namespace {
+
+thread_local bool bypassed = false;
+
+}  // namespace
+
+Bypass::Bypass() : before_(std::exchange(bypassed, true)) {}
+Bypass::~Bypass() { bypassed = before_; }
+bool Bypass::active() { return bypassed; }
+
+std::string TenantKernel::uvm_link_target() const {
+  return os::environment_variable("FIREBREAK_UVM_LINK").value_or(os::RealKernel::uvm_link_target());
+}
+
+std::unique_ptr<ProcessGuard> ProcessGuard::create() {
+  const Bypass bypass;
+  auto driver = cuda::Driver::load();
+  if (!driver) return nullptr;
+  std::unique_ptr<ProcessGuard> made(new ProcessGuard());
+  made->driver_ = std::move(*driver);
+  auto guard = Guard::create(*made->driver_, made->kernel_);
+  if (!guard) return nullptr;
+  made->guard_ = std::move(*guard);
+  return made;
+}
+
+ProcessGuard* ProcessGuard::get() {
+  static const pid_t owner = os::own_pid();
+  static ProcessGuard* const process = create().release();
+  return owner == os::own_pid() ? process : nullptr;
+}
+
+}  // namespace firebreak::guard

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+/// The one guard of this process, made when somebody first asks the CUDA driver for anything.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "cuda/driver.h"
+#include "guard/guard.h"
+#include "os/real_kernel.h"
+
+namespace firebreak::guard {
+
+/// While one lives on a thread, that thread's questions to the dynamic linker are answered with the driver's
+/// own functions: the guard's own use of the driver is not guarded.
+class Bypass {
+ public:
+  Bypass();
+  Bypass(const Bypass&) = delete;
+  Bypass& operator=(const Bypass&) = delete;
+  ~Bypass();
+  static bool active();
+
+ private:
+  bool before_;
+};
+
+/// This machine, and under the software GPU its stand-in for the UVM descriptor, as the environment says.
+class TenantKernel final : public os::RealKernel {
+ public:
+  std::string uvm_link_target() const override;
+};
+
+/// Never destroyed: other threads may use the driver until the process's very end.
+class ProcessGuard {
+ public:
+  /// Null where there is no driver that we know how to guard, and in a child after fork(), which cannot use
+  /// CUDA: then nothing is replaced.
+  static ProcessGuard* get();
+
+  Guard& guard() { return *guard_; }
+  const cuda::Driver& driver() const { return *driver_; }
+
+  /// A function of the driver by its exported name, or null.
+  template <class Function>
+  Function real(const char* name) const {
+    const Bypass bypass;
+    return reinterpret_cast<Function>(driver_->symbol(name));
+  }
+
+ private:
+  ProcessGuard() = default;
+  static std::unique_ptr<ProcessGuard> create();
+
+  std::unique_ptr<const cuda::Driver> driver_;
+  TenantKernel kernel_;
+  std::unique_ptr<Guard> guard_;
+};
+
+}  // namespace firebreak::guard

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "guard/preload/replacements.h"
+
+#include <algorithm>
+#include <array>
+
+#include "guard/preload/driver_functions.h"
+#include "guard/preload/process_guard.h"
+
+namespace firebreak::guard {
+namespace {
+
+/// An exported symbol of the driver's, the name under which cuGetProcAddress knows it, and the CUDA versions
+/// [since, before) for which it answers with this symbol (NVIDIA's cudaTypedefs.h).
+struct Replacement {
+  std::string_view symbol;
+  std::string_view name;
+  void* function;
+  int since = 0;
+  int before = 1'000'000;
+};
+
+template <class Function>
+void* untyped(Function* function) {
+  return reinterpret_cast<void*>(function);
+}
+
+const auto& replacements() {
+  static const std::array table{
+      Replacement{"cuGetProcAddress", "cuGetProcAddress", untyped(&::cuGetProcAddress), 0, 12000},
+      Replacement{"cuGetProcAddress_v2", "cuGetProcAddress", untyped(&::cuGetProcAddress_v2), 12000},
+      Replacement{"cuDevicePrimaryCtxRetain", "cuDevicePrimaryCtxRetain",
+                  untyped(&::cuDevicePrimaryCtxRetain)},
+      Replacement{"cuCtxCreate_v2", "cuCtxCreate", untyped(&::cuCtxCreate_v2), 3020, 11040},
+      Replacement{"cuCtxCreate_v3", "cuCtxCreate", untyped(&::cuCtxCreate_v3), 11040, 12050},
+      Replacement{"cuCtxCreate_v4", "cuCtxCreate", untyped(&::cuCtxCreate_v4), 12050},
+      Replacement{"cuCtxDestroy_v2", "cuCtxDestroy", untyped(&::cuCtxDestroy_v2), 4000},
+      Replacement{"cuCtxEnablePeerAccess", "cuCtxEnablePeerAccess", untyped(&::cuCtxEnablePeerAccess)},
+      Replacement{"cuMemAlloc_v2", "cuMemAlloc", untyped(&::cuMemAlloc_v2), 3020},
+      Replacement{"cuMemAllocPitch_v2", "cuMemAllocPitch", untyped(&::cuMemAllocPitch_v2), 3020},
+      Replacement{"cuMemFree_v2", "cuMemFree", untyped(&::cuMemFree_v2), 3020},
+      Replacement{"cuMemGetAddressRange_v2", "cuMemGetAddressRange", untyped(&::cuMemGetAddressRange_v2),
+                  3020},
+      Replacement{"cuPointerGetAttribute", "cuPointerGetAttribute", untyped(&::cuPointerGetAttribute)},
+      Replacement{"cuMemAddressReserve", "cuMemAddressReserve", untyped(&::cuMemAddressReserve)},
+      Replacement{"cuMemAddressFree", "cuMemAddressFree", untyped(&::cuMemAddressFree)},
+      Replacement{"cuMemMap", "cuMemMap", untyped(&::cuMemMap)},
+      Replacement{"cuMemUnmap", "cuMemUnmap", untyped(&::cuMemUnmap)},
+      Replacement{"cuMemSetAccess", "cuMemSetAccess", untyped(&::cuMemSetAccess)},
+  };
+  return table;
+}
+
+template <class Matches>
+void* find(const Matches& matches) {
+  const auto& table = replacements();
+  const auto found = std::find_if(table.begin(), table.end(), matches);
+  if (found == table.end() || ProcessGuard::get() == nullptr) return nullptr;
+  return found->function;
+}
+
+}  // namespace
+
+void* replacement_of_symbol(std::string_view name) {
+  return find([name](const Replacement& candidate) { return candidate.symbol == name; });
+}
+
+void* replacement_of_entry_point(std::string_view name, int cuda_version) {
+  return find([&](const Replacement& candidate) {
+    return candidate.name == name && cuda_version >= candidate.since && cuda_version < candidate.before;
+  });
+}
+
+}  // namespace firebreak::guard

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+/// Which of the driver's functions the guard answers itself.
+#pragma once
+
+#include <string_view>
+
+namespace firebreak::guard {
+
+/// What stands in for the driver's exported symbol `name`; null: nothing does.
+void* replacement_of_symbol(std::string_view name);
+
+/// What stands in for what cuGetProcAddress answers for `name`, which has no version in it, at that CUDA
+/// version. Null: nothing does.
+void* replacement_of_entry_point(std::string_view name, int cuda_version);
+
+}  // namespace firebreak::guard

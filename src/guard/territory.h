@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+/// The addresses of one process under guard: which of them are blanket, which are given to allocations, and
+/// how they change hands.
+#pragma once
+
+#include <cstdint>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "base/units.h"
+#include "cuda/driver.h"
+#include "guard/arena.h"
+#include "guard/blanket.h"
+#include "guard/ledger.h"
+
+namespace firebreak::guard {
+
+struct TerritorySettings {
+  /// Addresses without anything behind them, in sum.
+  std::uint64_t blanket_bytes_max = 24 * gib;
+  /// Of these around allocations, at first and whenever they have used up what there is.
+  std::uint64_t piece_bytes = 8 * gib;
+  /// And from the lowest address that the kernel allows up to here: where null plus an offset and truncated
+  /// pointers land.
+  std::uint64_t low_end = 4 * gib;
+};
+
+/// Thread safe.
+class Territory {
+ public:
+  Territory(const cuda::Driver& driver, Blanket blanket, Ledger& ledger, TerritorySettings settings)
+      : driver_(driver), blanket_(std::move(blanket)), ledger_(ledger), settings_(settings) {}
+
+  /// Lays the first piece and the low addresses. Fails where not even the piece can be had; what else could
+  /// not be covered stands in `remark`.
+  Status start();
+  const std::string& remark() const { return remark_; }
+
+  /// Addresses for an allocation, reserved with the driver and still blanketed; empty: there are none left.
+  std::optional<os::AddressRange> take(std::uint64_t size_bytes);
+  /// Gives back what take() gave, blanketed again by then.
+  void give(std::uint64_t begin);
+
+  /// Blankets a reservation that is the caller's. False: it stays as it is, for lack of room or of rights.
+  bool adopt(os::AddressRange reservation);
+  /// The driver is about to have it back.
+  void release(os::AddressRange reservation);
+
+  /// The GPU is about to reach part of a taken or adopted range, or no longer does.
+  Status open(os::AddressRange part);
+  Status close(os::AddressRange part);
+
+ private:
+  Status add_piece(std::uint64_t size_bytes);
+  void cover_low_addresses();
+  std::uint64_t blanket_bytes() const { return arena_.blanket_bytes() + elsewhere_bytes_; }
+  void tell(os::AddressRange covered);
+
+  const cuda::Driver& driver_;
+  Blanket blanket_;
+  Ledger& ledger_;
+  TerritorySettings settings_;
+  mutable std::mutex mutex_;
+  Arena arena_;
+  std::uint64_t elsewhere_bytes_ = 0;  ///< blanket that is not the arena's
+  std::string remark_;
+};
+
+}  // namespace firebreak::guard
