@@ -36,6 +36,12 @@ Result<Fd> memory_file_with(std::string_view content) {
   return fd;
 }
 
+Result<Fd> reopen_for_writing_only(int fd) {
+  Fd again(::open(("/proc/self/fd/" + std::to_string(fd)).c_str(), O_WRONLY | O_CLOEXEC));
+  if (!again) return fail_errno("open a memory file again", errno);
+  return again;
+}
+
 Result<std::string> content_of(int fd) {
   const Result<std::size_t> size = file_size(fd);
   if (!size) return propagate(size);

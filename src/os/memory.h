@@ -28,6 +28,9 @@ Result<Fd> create_memory_file(const std::string& name, std::size_t size_bytes,
 /// A memory file that holds `content`, to be read from its beginning: standard input for a program.
 Result<Fd> memory_file_with(std::string_view content);
 
+/// The same memory file again, with a descriptor that can only write: nobody can map it.
+Result<Fd> reopen_for_writing_only(int fd);
+
 /// The whole of a file that can be read at any place, wherever its descriptor stands.
 Result<std::string> content_of(int fd);
 

@@ -28,6 +28,16 @@ TEST(MemoryFile, ASealedOneKeepsItsSize) {
   EXPECT_EQ(::ftruncate(open.get(), 0), 0);
 }
 
+TEST(MemoryFile, ADescriptorThatOnlyWritesCannotBeMapped) {
+  const Fd fd = create_memory_file("shared", 4096).value();
+  const Fd again = reopen_for_writing_only(fd.get()).value();
+  EXPECT_EQ(::pwrite(again.get(), "x", 1, 0), 1);
+  EXPECT_EQ(content_of(fd.get()).value()[0], 'x');
+  const auto mapping = Mapping::of_file(again.get(), 4096, Protection::ReadWrite);
+  ASSERT_FALSE(mapping);
+  EXPECT_EQ(mapping.error().code, ErrorCode::PermissionDenied);
+}
+
 TEST(MemoryFile, HoldsTextToBeReadFromTheBeginning) {
   const Fd fd = memory_file_with("one\ntwo\n").value();
   char first[4] = {};

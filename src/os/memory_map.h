@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+/// What a process has mapped where: /proc/PID/maps.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+
+namespace firebreak::os {
+
+/// One file, whatever it is called. All zero: none (anonymous memory).
+struct FileIdentity {
+  std::uint64_t device = 0;
+  std::uint64_t inode = 0;
+  bool operator==(const FileIdentity&) const = default;
+};
+/// Of the file behind a descriptor.
+Result<FileIdentity> identity_of(int fd);
+
+struct MappedRegion {
+  std::uint64_t begin = 0;
+  std::uint64_t end = 0;  ///< one past the last byte
+  std::uint64_t offset_bytes = 0;
+  FileIdentity file;
+};
+
+/// All regions of a process, by address. They are read one page of text at a time, so what changes meanwhile
+/// may show or not.
+Result<std::vector<MappedRegion>> memory_map(pid_t pid);
+
+/// The same from the text of such a file; lines that are none are left out.
+std::vector<MappedRegion> parse_memory_map(std::string_view text);
+
+}  // namespace firebreak::os
