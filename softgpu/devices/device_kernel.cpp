@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "abi/uvm_tools.h"
+#include "softgpu/devices/uvm_va_space.h"
 
 namespace firebreak::softgpu {
 
@@ -61,7 +62,8 @@ std::shared_ptr<UvmToolsNode> DeviceKernel::find_node(const os::Fd& fd) {
 
 Status DeviceKernel::ioctl(const os::Fd& fd, unsigned long request, void* argument) {
   const std::shared_ptr<UvmToolsNode> node = find_node(fd);
-  return node ? node->ioctl(request, argument) : wrapped_->ioctl(fd, request, argument);
+  if (node) return node->ioctl(request, argument);
+  return request_uvm_range(fd, request, argument) ? Status() : wrapped_->ioctl(fd, request, argument);
 }
 
 std::string DeviceKernel::uvm_link_target() const {

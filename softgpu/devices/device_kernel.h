@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// An os::Kernel in which the software GPU's device nodes exist: /dev/kmsg with its Xid lines and
-/// /dev/nvidia-uvm-tools with the fatal faults of its processes. Everything else goes to the kernel that it
+/// /dev/nvidia-uvm-tools with the page faults of its processes, and in which address ranges can be made on a
+/// process's UVM descriptor. Everything else goes to the kernel that it
 /// wraps.
 #pragma once
 

@@ -37,18 +37,18 @@ abi::UvmFaultType fault_type(GpuFaultKind kind) {
   return kind == GpuFaultKind::ReadOnlyViolation ? abi::UvmFaultType::Write : abi::UvmFaultType::InvalidPde;
 }
 
-abi::UvmEvent page_fault_event(const UvmFatalFault& fault) {
+abi::UvmEvent page_fault_event(const UvmPageFault& fault) {
   abi::UvmGpuFault info{};
   info.event_type = abi::UvmEventType::GpuFault;
   info.fault_type = fault_type(fault.kind);
   info.access_type = access_type(fault.access);
   info.address = fault.address;
   info.timestamp_ns = static_cast<std::uint64_t>(fault.when_ns);
-  info.client_type = fault.replayable ? abi::UvmClientType::Gpc : abi::UvmClientType::Hub;
+  info.client_type = fault.replayable != 0 ? abi::UvmClientType::Gpc : abi::UvmClientType::Hub;
   return abi::UvmEvent::of(info);
 }
 
-abi::UvmEvent fatal_event(const UvmFatalFault& fault) {
+abi::UvmEvent fatal_event(const UvmPageFault& fault) {
   abi::UvmFatalFault info{};
   info.event_type = abi::UvmEventType::FatalFault;
   info.fault_type = fault_type(fault.kind);
@@ -105,7 +105,7 @@ std::uint32_t UvmToolsNode::init_tracker(const abi::UvmToolsInitEventTracker& re
   const bool power_of_two = entries >= 2 && entries <= 65536 && (entries & (entries - 1)) == 0;
   if (!power_of_two) return nv_err_invalid_argument;
   auto target = UvmDescriptor::from(static_cast<int>(request.uvm_fd));
-  if (!target || target->kind() != UvmDescriptorKind::VaSpace) return abi::nv_err_illegal_action;
+  if (!target) return abi::nv_err_illegal_action;
   auto queue = PinnedBuffer::pin(request.queue_buffer, entries * sizeof(abi::UvmEvent));
   auto control = PinnedBuffer::pin(request.control_buffer, sizeof(abi::UvmToolsControl));
   if (!queue || !control) return nv_err_invalid_argument;
@@ -139,7 +139,7 @@ void UvmToolsNode::collect() {
 
 bool UvmToolsNode::deliver() {
   bool wrote = false;
-  while (const UvmFatalFault* fault = waiting_.due(now_ns())) {
+  while (const UvmPageFault* fault = waiting_.due(now_ns())) {
     write_fault(*fault);
     waiting_.remove_first();
     wrote = true;
@@ -151,10 +151,11 @@ bool UvmToolsNode::deliver() {
   return socket_.send(wake_up) != SendOutcome::Gone;
 }
 
-void UvmToolsNode::write_fault(const UvmFatalFault& fault) {
+void UvmToolsNode::write_fault(const UvmPageFault& fault) {
   const std::uint64_t enabled = enabled_events_.load();
   if ((enabled & abi::uvm_event_mask(abi::UvmEventType::GpuFault)) != 0) write_event(page_fault_event(fault));
-  if ((enabled & abi::uvm_event_mask(abi::UvmEventType::FatalFault)) != 0) write_event(fatal_event(fault));
+  const bool tells_fatal = (enabled & abi::uvm_event_mask(abi::UvmEventType::FatalFault)) != 0;
+  if (fault.fatal != 0 && tells_fatal) write_event(fatal_event(fault));
 }
 
 void UvmToolsNode::write_event(const abi::UvmEvent& event) {

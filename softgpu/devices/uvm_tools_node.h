@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// One open /dev/nvidia-uvm-tools of the software machine: fatal faults of one process, written into the
+/// One open /dev/nvidia-uvm-tools of the software machine: page faults of one process, written into the
 /// program's queue as NVIDIA's driver does.
 #pragma once
 
@@ -44,7 +44,7 @@ class UvmToolsNode {
   /// False when the program is gone.
   bool deliver();
   void write_event(const abi::UvmEvent& event);
-  void write_fault(const UvmFatalFault& fault);
+  void write_fault(const UvmPageFault& fault);
 
   NodeSocket socket_;
   std::mutex mutex_;  ///< guards the tracker while it is set up
@@ -55,7 +55,7 @@ class UvmToolsNode {
   std::atomic<std::uint32_t> threshold_{1};
   std::atomic<std::uint64_t> enabled_events_{0};
   std::uint64_t next_sequence_ = 0;
-  DueQueue<UvmFatalFault> waiting_;
+  DueQueue<UvmPageFault> waiting_;
   std::atomic<bool> stopping_{false};
   std::atomic<bool> ended_{false};
   std::thread thread_;

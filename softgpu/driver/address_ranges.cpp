@@ -7,34 +7,38 @@
 
 namespace firebreak::softgpu::driver {
 
-bool AddressRanges::is_free(std::uint64_t begin, std::uint64_t size_bytes) const {
-  const auto after = taken_.lower_bound(begin);
-  if (after != taken_.end() && after->first < begin + size_bytes) return false;
-  if (after == taken_.begin()) return true;
-  const auto before = std::prev(after);
-  return before->first + before->second <= begin;
+std::optional<std::uint64_t> AddressRanges::obstacle_end(const AddressRange& range,
+                                                         std::span<const AddressRange> others) const {
+  const auto after = taken_.lower_bound(range.end());
+  if (after != taken_.begin()) {
+    const auto [begin, size_bytes] = *std::prev(after);
+    if (begin + size_bytes > range.begin) return begin + size_bytes;
+  }
+  for (const AddressRange& other : others) {
+    if (other.begin < range.end() && other.end() > range.begin) return other.end();
+  }
+  return std::nullopt;
 }
 
 std::optional<AddressRange> AddressRanges::take(std::uint64_t size_bytes, std::uint64_t alignment_bytes,
-                                                std::uint64_t hint) {
+                                                std::uint64_t hint, std::span<const AddressRange> others) {
   const std::lock_guard lock(mutex_);
   const bool hint_usable = hint >= lowest && size_bytes <= highest && hint <= highest - size_bytes;
-  if (hint_usable && hint % alignment_bytes == 0 && is_free(hint, size_bytes)) {
+  if (hint_usable && hint % alignment_bytes == 0 && !obstacle_end({hint, size_bytes}, others)) {
     taken_.emplace(hint, size_bytes);
     return AddressRange{hint, size_bytes};
   }
   if (size_bytes > arena_end - arena_begin) return std::nullopt;
   std::uint64_t begin = round_up(arena_begin, alignment_bytes);
-  auto next = taken_.lower_bound(arena_begin);
-  if (next != taken_.begin()) --next;  // may reach into the arena from below
-  for (; next != taken_.end(); ++next) {
-    if (next->first + next->second <= begin) continue;
-    if (begin + size_bytes <= next->first) break;
-    begin = round_up(next->first + next->second, alignment_bytes);
+  while (begin <= arena_end - size_bytes) {
+    const auto obstacle = obstacle_end({begin, size_bytes}, others);
+    if (!obstacle) {
+      taken_.emplace(begin, size_bytes);
+      return AddressRange{begin, size_bytes};
+    }
+    begin = round_up(*obstacle, alignment_bytes);
   }
-  if (begin > arena_end - size_bytes) return std::nullopt;
-  taken_.emplace(begin, size_bytes);
-  return AddressRange{begin, size_bytes};
+  return std::nullopt;
 }
 
 bool AddressRanges::give(std::uint64_t begin, std::uint64_t size_bytes) {

@@ -6,6 +6,7 @@
 #include <map>
 #include <mutex>
 #include <optional>
+#include <span>
 
 namespace firebreak::softgpu::driver {
 
@@ -26,16 +27,19 @@ class AddressRanges {
   static constexpr std::uint64_t arena_begin = std::uint64_t{0x2} << 44;
   static constexpr std::uint64_t arena_end = std::uint64_t{0x3} << 44;
 
-  /// At `hint` where that is free (0: no wish), else wherever there is room; empty when there is none.
+  /// At `hint` where that is free (0: no wish), else wherever there is room; empty when there is none. What
+  /// `others` hold is not free.
   std::optional<AddressRange> take(std::uint64_t size_bytes, std::uint64_t alignment_bytes,
-                                   std::uint64_t hint);
+                                   std::uint64_t hint, std::span<const AddressRange> others = {});
   /// False when exactly that range was not taken.
   bool give(std::uint64_t begin, std::uint64_t size_bytes);
   /// The taken range that holds the address.
   std::optional<AddressRange> find(std::uint64_t address) const;
 
  private:
-  bool is_free(std::uint64_t begin, std::uint64_t size_bytes) const;
+  /// Where that which is in the way of the range ends; empty: nothing is.
+  std::optional<std::uint64_t> obstacle_end(const AddressRange& range,
+                                            std::span<const AddressRange> others) const;
 
   mutable std::mutex mutex_;
   std::map<std::uint64_t, std::uint64_t> taken_;  // begin -> size

@@ -9,6 +9,7 @@
 
 #include "softgpu/driver/device_attributes.h"
 #include "softgpu/driver/entry.h"
+#include "softgpu/machine/device_uuid.h"
 
 using namespace firebreak::softgpu::driver;
 
@@ -16,8 +17,6 @@ namespace {
 
 constexpr std::string_view device_name = "Firebreak Software GPU";
 constexpr const char* pci_bus_id = "0000:00:05.0";
-constexpr std::array<char, 16> uuid{'f', 'i', 'r', 'e', 'b', 'r', 'e', 'a',
-                                    'k', '-', 's', 'o', 'f', 't', '-', '0'};
 
 /// Checks what every device call checks.
 template <class Action>
@@ -69,7 +68,7 @@ CUresult cuDeviceGetName(char* name, int length_bytes, CUdevice device) {
 
 CUresult cuDeviceGetUuid_v2(CUuuid* answer, CUdevice device) {
   return with_device(device, answer, [&](Process&) {
-    std::memcpy(answer->bytes, uuid.data(), uuid.size());
+    std::memcpy(answer->bytes, firebreak::softgpu::device_uuid.data(), sizeof(answer->bytes));
     return CUDA_SUCCESS;
   });
 }

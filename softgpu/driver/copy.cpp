@@ -21,13 +21,13 @@ std::uint64_t span_bytes(const CopyShape& shape, std::uint64_t pitch_bytes) {
 }
 
 bool is_gpu_address(Process& process, std::uint64_t address) {
-  return process.space().find(address).has_value() || process.virtual_memory().is_reserved(address) ||
+  return is_mapped(process.space(), address) || process.virtual_memory().is_reserved(address) ||
          (address >= AddressRanges::arena_begin && address < AddressRanges::arena_end);
 }
 
 Answer<ResolvedSide> resolve(Process& process, const CopyPointer& pointer, std::uint64_t size_bytes) {
   if (pointer.address == 0) return refuse(CUDA_ERROR_INVALID_VALUE);
-  const bool mapped = process.space().find(pointer.address).has_value();
+  const bool mapped = is_mapped(process.space(), pointer.address);
   const bool on_gpu = pointer.role == PointerRole::Gpu ||
                       (pointer.role == PointerRole::Either && is_gpu_address(process, pointer.address)) ||
                       mapped;

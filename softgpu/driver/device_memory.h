@@ -13,7 +13,7 @@
 #include "softgpu/driver/address_ranges.h"
 #include "softgpu/driver/answer.h"
 #include "softgpu/driver/physical_memory.h"
-#include "softgpu/interpreter/address_space.h"
+#include "softgpu/driver/uvm_space.h"
 #include "softgpu/machine/shared_gpu.h"
 
 namespace firebreak::softgpu::driver {
@@ -36,7 +36,7 @@ class DeviceMemory {
   /// Every allocation starts at a multiple of this, as on the real driver.
   static constexpr std::uint64_t alignment_bytes = 512;
 
-  DeviceMemory(std::shared_ptr<SharedGpu> gpu, AddressSpace& space, AddressRanges& addresses);
+  DeviceMemory(std::shared_ptr<SharedGpu> gpu, UvmSpace& space, AddressRanges& addresses);
 
   Answer<std::uint64_t> allocate(std::uint64_t size_bytes, CUcontext context);
   /// Page-locked host memory; its GPU address is its host address.
@@ -64,7 +64,7 @@ class DeviceMemory {
   Answer<void*> remember_host(Allocation allocation, std::byte* host, std::shared_ptr<void> owner);
 
   std::shared_ptr<SharedGpu> gpu_;
-  AddressSpace& space_;
+  UvmSpace& space_;
   AddressRanges& addresses_;
   mutable std::mutex mutex_;
   std::map<std::uint64_t, Chunk> chunks_;            // by address

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <vector>
 
 #include "base/units.h"
 
@@ -22,26 +23,51 @@ WorkFault fill_fault(std::uint64_t address) {
   return {FaultCause::UnmappedAccess, GpuAccess::Store, address};
 }
 
+std::optional<Translation> find_allowed(const AddressSpace& space, std::uint64_t address, GpuAccess access) {
+  auto translation = space.find(address);
+  if (translation && access != GpuAccess::Load && translation->access != PageAccess::ReadWrite)
+    return std::nullopt;
+  return translation;
+}
+
+/// Zeros to read, and a place for what is written, which nobody will see.
+MemoryPiece sparse_piece(std::uint64_t address, std::uint64_t size_bytes, std::uint64_t sparse_end) {
+  constexpr std::uint64_t most_bytes = 65536;
+  const auto bytes =
+      std::make_shared<std::vector<std::byte>>(std::min({size_bytes, most_bytes, sparse_end - address}));
+  return {*bytes, bytes};
+}
+
 }  // namespace
 
 std::optional<MemoryPiece> find_piece(const AddressSpace& space, const MemorySide& side,
-                                      std::uint64_t offset_bytes, std::uint64_t size_bytes,
-                                      bool for_writing) {
+                                      std::uint64_t offset_bytes, std::uint64_t size_bytes, GpuAccess access,
+                                      Engine engine) {
   const std::uint64_t address = side.address + offset_bytes;
   if (!side.on_gpu) return MemoryPiece{{reinterpret_cast<std::byte*>(address), size_bytes}, side.staging};
-  const auto translation = space.find(address);
-  if (!translation || (for_writing && translation->access != PageAccess::ReadWrite)) return std::nullopt;
+  auto translation = find_allowed(space, address, access);
+  if (!translation) {
+    const FaultAnswer answer = space.handle_fault({address, access, engine == Engine::Sm});
+    if (answer.kind == FaultAnswer::Kind::Sparse) return sparse_piece(address, size_bytes, answer.sparse_end);
+    if (answer.kind == FaultAnswer::Kind::Serviced) translation = find_allowed(space, address, access);
+  }
+  if (!translation) return std::nullopt;
   const std::uint64_t available_bytes = translation->end - address;
   return MemoryPiece{
       {translation->host + (address - translation->begin), std::min(size_bytes, available_bytes)},
       translation->keep_alive};
 }
 
+bool is_mapped(const AddressSpace& space, std::uint64_t address) {
+  const auto translation = space.find(address);
+  return translation && !translation->managed;
+}
+
 bool is_accessible(const AddressSpace& space, std::uint64_t address, std::uint64_t size_bytes) {
   std::uint64_t next = address;
   while (next < address + size_bytes) {
     const auto translation = space.find(next);
-    if (!translation) return false;
+    if (!translation || translation->managed) return false;
     next = translation->end;
   }
   return true;
@@ -52,9 +78,10 @@ WorkOutcome copy_bytes(const AddressSpace& space, GpuControl& control, const Mem
   for (std::uint64_t offset = 0; offset < size_bytes;) {
     if (control.attention.load() != 0 && control.should_stop()) return WorkStopped{};
     const std::uint64_t wanted_bytes = std::min(step_bytes, size_bytes - offset);
-    const auto from = find_piece(space, source, offset, wanted_bytes, false);
+    const auto from = find_piece(space, source, offset, wanted_bytes, GpuAccess::Load, Engine::Copy);
     if (!from) return copy_fault(source.address + offset, GpuAccess::Load);
-    const auto to = find_piece(space, destination, offset, from->bytes.size(), true);
+    const auto to =
+        find_piece(space, destination, offset, from->bytes.size(), GpuAccess::Store, Engine::Copy);
     if (!to) return copy_fault(destination.address + offset, GpuAccess::Store);
     std::memmove(to->bytes.data(), from->bytes.data(), to->bytes.size());
     offset += to->bytes.size();
@@ -66,8 +93,8 @@ WorkOutcome fill_bytes(const AddressSpace& space, GpuControl& control, std::uint
                        std::span<const std::byte> pattern, std::uint64_t size_bytes) {
   for (std::uint64_t offset = 0; offset < size_bytes;) {
     if (control.attention.load() != 0 && control.should_stop()) return WorkStopped{};
-    const auto to =
-        find_piece(space, {address, true, nullptr}, offset, std::min(step_bytes, size_bytes - offset), true);
+    const auto to = find_piece(space, {address, true, nullptr}, offset,
+                               std::min(step_bytes, size_bytes - offset), GpuAccess::Store, Engine::Sm);
     if (!to) return fill_fault(address + offset);
     // Pieces begin and end at multiples of the pattern: mappings are whole pages.
     for (std::size_t at = 0; at < to->bytes.size(); at += pattern.size()) {

@@ -29,11 +29,18 @@ struct MemoryPiece {
   std::shared_ptr<void> keep_alive;
 };
 
-/// Empty: not mapped, or without the rights for it.
-std::optional<MemoryPiece> find_piece(const AddressSpace& space, const MemorySide& side,
-                                      std::uint64_t offset_bytes, std::uint64_t size_bytes, bool for_writing);
+/// Whose access it is: only the SM's faults can be replayed.
+enum class Engine { Sm, Copy, Host };
 
-/// Whether all of a GPU range may be accessed now.
+/// Empty: a fault, since nothing is mapped, or without the rights for it.
+std::optional<MemoryPiece> find_piece(const AddressSpace& space, const MemorySide& side,
+                                      std::uint64_t offset_bytes, std::uint64_t size_bytes, GpuAccess access,
+                                      Engine engine);
+
+/// Whether the driver has mapped something at the address: what it knows nothing of, its calls refuse.
+bool is_mapped(const AddressSpace& space, std::uint64_t address);
+
+/// The same of a whole range.
 bool is_accessible(const AddressSpace& space, std::uint64_t address, std::uint64_t size_bytes);
 
 /// What the copy engine does: piece by piece, so that a fault or a stop leaves what was copied by then.

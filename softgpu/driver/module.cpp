@@ -31,7 +31,8 @@ struct VariableMemory {
     return *address;
   }
   Status write(std::uint64_t address, std::span<const std::byte> bytes) {
-    const auto target = find_piece(process.space(), {address, true, nullptr}, 0, bytes.size(), true);
+    const auto target = find_piece(process.space(), {address, true, nullptr}, 0, bytes.size(),
+                                   GpuAccess::Store, Engine::Copy);
     if (!target || target->bytes.size() < bytes.size()) {
       return fail(ErrorCode::Internal, "a module's variable is not mapped");
     }

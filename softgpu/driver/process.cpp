@@ -53,8 +53,8 @@ CUresult Process::initialise() {
 Answer<Process*> Process::create() {
   auto gpu = SharedGpu::open();
   if (!gpu || !(*gpu)->enter()) return refuse(CUDA_ERROR_SYSTEM_NOT_READY);
-  auto va_space = UvmDescriptor::create(UvmDescriptorKind::VaSpace);
-  auto memory_manager = UvmDescriptor::create(UvmDescriptorKind::MemoryManager);
+  auto va_space = UvmDescriptor::create();
+  auto memory_manager = create_memory_manager_descriptor();
   if (!va_space || !memory_manager) return refuse(CUDA_ERROR_OPERATING_SYSTEM);
   auto membership = join_domain();
   if (!membership) return refuse(membership.error());
@@ -63,17 +63,17 @@ Answer<Process*> Process::create() {
 }
 
 Process::Process(std::shared_ptr<SharedGpu> gpu, DomainMembership membership, UvmDescriptor va_space,
-                 UvmDescriptor memory_manager)
+                 os::Fd memory_manager)
     : gpu_(std::move(gpu)),
       membership_(std::move(membership)),
-      uvm_va_space_(std::move(va_space)),
       uvm_memory_manager_(std::move(memory_manager)),
       speed_(speed_from_environment()),
       shows_core_dumps_(core_dump_lines_wanted()),
+      uvm_(std::move(va_space), speed_),
       control_(gpu_, membership_.domain, membership_.slot),
       completions_(control_),
-      memory_(gpu_, space_, addresses_),
-      virtual_memory_(gpu_, space_, addresses_),
+      memory_(gpu_, uvm_, addresses_),
+      virtual_memory_(gpu_, uvm_, addresses_),
       stream_host_(std::make_shared<StreamHost>()) {
   stream_host_->control = &control_;
   stream_host_->completions = &completions_;
@@ -85,7 +85,7 @@ Process::Process(std::shared_ptr<SharedGpu> gpu, DomainMembership membership, Uv
 
 void Process::deliver(const WorkFault& fault) {
   const pid_t pid = os::own_pid();
-  deliver_fault(*gpu_, domain(), &uvm_va_space_,
+  deliver_fault(*gpu_, domain(), &uvm_.descriptor(),
                 {fault.cause, fault.access, fault.address, membership_.slot, pid, process_name(pid)}, speed_);
 }
 

@@ -17,8 +17,8 @@
 #include "softgpu/driver/gpu_control.h"
 #include "softgpu/driver/handle_table.h"
 #include "softgpu/driver/module.h"
+#include "softgpu/driver/uvm_space.h"
 #include "softgpu/driver/virtual_memory.h"
-#include "softgpu/machine/uvm_ring.h"
 
 namespace firebreak::softgpu::driver {
 
@@ -45,7 +45,7 @@ class Process {
   bool shows_core_dumps() const { return shows_core_dumps_; }
   GpuControl& control() { return control_; }
   CompletionHub& completions() { return completions_; }
-  AddressSpace& space() { return space_; }
+  AddressSpace& space() { return uvm_.space(); }
   DeviceMemory& memory() { return memory_; }
   const DeviceMemory& memory() const { return memory_; }
   VirtualMemory& virtual_memory() { return virtual_memory_; }
@@ -66,7 +66,7 @@ class Process {
 
  private:
   Process(std::shared_ptr<SharedGpu> gpu, DomainMembership membership, UvmDescriptor va_space,
-          UvmDescriptor memory_manager);
+          os::Fd memory_manager);
   static Answer<Process*> create();
   /// The process's one background thread: looks at the domain and the GPU whenever anything has changed.
   void watch_machine();
@@ -75,13 +75,12 @@ class Process {
 
   std::shared_ptr<SharedGpu> gpu_;
   DomainMembership membership_;
-  UvmDescriptor uvm_va_space_;
-  UvmDescriptor uvm_memory_manager_;
+  os::Fd uvm_memory_manager_;
   double speed_;
   bool shows_core_dumps_;
+  UvmSpace uvm_;
   GpuControl control_;
   CompletionHub completions_;
-  AddressSpace space_;
   AddressRanges addresses_;
   DeviceMemory memory_;
   VirtualMemory virtual_memory_;

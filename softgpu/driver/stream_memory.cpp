@@ -43,9 +43,9 @@ bool satisfied(const ValueOperation& operation, std::uint64_t memory) {
   }
 }
 
-std::optional<MemoryPiece> find_word(Process& process, const ValueOperation& operation, bool for_writing) {
-  return find_piece(process.space(), {operation.address, true, nullptr}, 0, operation.size_bytes,
-                    for_writing);
+std::optional<MemoryPiece> find_word(Process& process, const ValueOperation& operation, GpuAccess access) {
+  return find_piece(process.space(), {operation.address, true, nullptr}, 0, operation.size_bytes, access,
+                    Engine::Host);
 }
 
 WorkOutcome host_engine_fault(const ValueOperation& operation, GpuAccess access) {
@@ -56,7 +56,7 @@ WorkOutcome wait_for_value(Process& process, const ValueOperation& operation) {
   std::chrono::microseconds pause(5);
   while (true) {
     if (process.control().attention.load() != 0 && process.control().should_stop()) return WorkStopped{};
-    const auto word = find_word(process, operation, false);
+    const auto word = find_word(process, operation, GpuAccess::Load);
     if (!word) return host_engine_fault(operation, GpuAccess::Load);
     if (satisfied(operation, load_word(word->bytes.data(), operation.size_bytes))) return WorkDone{};
     std::this_thread::sleep_for(pause);
@@ -66,7 +66,7 @@ WorkOutcome wait_for_value(Process& process, const ValueOperation& operation) {
 
 CUresult check(Process& process, const ValueOperation& operation, unsigned int known_flags) {
   const bool valid = (operation.flags & ~known_flags) == 0 && operation.address % operation.size_bytes == 0 &&
-                     process.space().find(operation.address).has_value();
+                     is_mapped(process.space(), operation.address);
   return valid ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
@@ -91,7 +91,7 @@ CUresult submit_write_value(Process& process, Context& context, const std::share
     return checked;
   Work work;
   work.run = [&process, operation]() -> WorkOutcome {
-    const auto word = find_word(process, operation, true);
+    const auto word = find_word(process, operation, GpuAccess::Store);
     if (!word) return host_engine_fault(operation, GpuAccess::Store);
     store_word(word->bytes.data(), operation.size_bytes, operation.value);
     return WorkDone{};

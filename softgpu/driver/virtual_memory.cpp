@@ -23,7 +23,7 @@ PageAccess page_access(CUmemAccess_flags flags) {
 
 }  // namespace
 
-VirtualMemory::VirtualMemory(std::shared_ptr<SharedGpu> gpu, AddressSpace& space, AddressRanges& addresses)
+VirtualMemory::VirtualMemory(std::shared_ptr<SharedGpu> gpu, UvmSpace& space, AddressRanges& addresses)
     : gpu_(std::move(gpu)), space_(space), addresses_(addresses) {}
 
 Answer<std::uint64_t> VirtualMemory::reserve(std::uint64_t size_bytes, std::uint64_t alignment_bytes,
@@ -34,12 +34,13 @@ Answer<std::uint64_t> VirtualMemory::reserve(std::uint64_t size_bytes, std::uint
   const std::uint64_t hint_alignment = alignment_bytes == 0 ? AddressRanges::lowest : alignment_bytes;
   const std::uint64_t alignment = std::max(alignment_bytes, granularity_bytes);
   const bool try_hint = hint != 0 && hint % hint_alignment == 0;
-  auto range = try_hint ? addresses_.take(size_bytes, hint_alignment, hint) : std::nullopt;
+  const std::vector<AddressRange> managed = space_.managed_ranges();
+  auto range = try_hint ? addresses_.take(size_bytes, hint_alignment, hint, managed) : std::nullopt;
   if (range && range->begin != hint) {  // the wish was taken: start again with the usual alignment
     addresses_.give(range->begin, range->size_bytes);
     range.reset();
   }
-  if (!range) range = addresses_.take(size_bytes, alignment, 0);
+  if (!range) range = addresses_.take(size_bytes, alignment, 0, managed);
   if (!range) return refuse(CUDA_ERROR_OUT_OF_MEMORY);
   const std::lock_guard lock(mutex_);
   reservations_[range->begin] = range->size_bytes;
@@ -182,7 +183,7 @@ CUresult VirtualMemory::unmap(std::uint64_t begin, std::uint64_t size_bytes) {
 CUresult VirtualMemory::set_access(std::uint64_t begin, std::uint64_t size_bytes, CUmemAccess_flags flags) {
   const std::lock_guard lock(mutex_);
   if (!covered(begin, size_bytes)) return CUDA_ERROR_INVALID_VALUE;
-  space_.protect(begin, size_bytes, page_access(flags));
+  space_.space().protect(begin, size_bytes, page_access(flags));
   const auto end = mappings_.lower_bound(begin + size_bytes);
   for (auto mapping = mappings_.find(begin); mapping != end; ++mapping) mapping->second.flags = flags;
   return CUDA_SUCCESS;

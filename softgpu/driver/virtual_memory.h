@@ -11,14 +11,14 @@
 #include "softgpu/driver/address_ranges.h"
 #include "softgpu/driver/answer.h"
 #include "softgpu/driver/physical_memory.h"
-#include "softgpu/interpreter/address_space.h"
+#include "softgpu/driver/uvm_space.h"
 
 namespace firebreak::softgpu::driver {
 
 /// Thread safe.
 class VirtualMemory {
  public:
-  VirtualMemory(std::shared_ptr<SharedGpu> gpu, AddressSpace& space, AddressRanges& addresses);
+  VirtualMemory(std::shared_ptr<SharedGpu> gpu, UvmSpace& space, AddressRanges& addresses);
 
   Answer<std::uint64_t> reserve(std::uint64_t size_bytes, std::uint64_t alignment_bytes, std::uint64_t hint);
   CUresult release_reservation(std::uint64_t begin, std::uint64_t size_bytes);
@@ -67,7 +67,7 @@ class VirtualMemory {
   std::map<std::uint64_t, Mapping>::const_iterator mapping_at(std::uint64_t address) const;
 
   std::shared_ptr<SharedGpu> gpu_;
-  AddressSpace& space_;
+  UvmSpace& space_;
   AddressRanges& addresses_;
   mutable std::mutex mutex_;
   std::map<std::uint64_t, std::uint64_t> reservations_;  // begin -> size

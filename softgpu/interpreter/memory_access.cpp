@@ -51,6 +51,13 @@ std::byte* find_in_windows(Warp& warp, int lane, std::uint64_t address, std::uin
   return nullptr;
 }
 
+std::byte* handle_fault(Warp& warp, Space space, int lane, std::uint64_t address, std::uint64_t size,
+                        GpuAccess access) {
+  const bool is_aligned = (address & (size - 1)) == 0;
+  if (!is_aligned || resolve(space, address) != Space::Global) return nullptr;
+  return warp.launch->memory.handle_fault(address, size, access, lane);
+}
+
 void raise_access(Warp& warp, const MicroOp* op, Space space, std::uint64_t address, std::uint64_t size,
                   GpuAccess access) {
   space = resolve(space, address);

@@ -82,6 +82,9 @@ std::byte* find_host(Warp& warp, int lane, std::uint64_t address, std::uint64_t 
   }
 }
 
+/// What find_host refused may be memory all the same, once the fault is handled; null when it is fatal.
+std::byte* handle_fault(Warp& warp, Space space, int lane, std::uint64_t address, std::uint64_t size,
+                        GpuAccess access);
 /// Records the fault of an access that find_host refused or whose address is not a multiple of its size.
 void raise_access(Warp& warp, const MicroOp* op, Space space, std::uint64_t address, std::uint64_t size,
                   GpuAccess access);
@@ -98,6 +101,8 @@ bool find_lanes(Warp& warp, const MicroOp* op, LaneMask mask, const LaneAddresse
     const std::uint64_t address = addresses[lane];
     std::byte* host = nullptr;
     if ((address & (size - 1)) == 0) host = find_host<space>(warp, lane, address, size, write);
+    if (host == nullptr) [[unlikely]]
+      host = handle_fault(warp, space, lane, address, size, access);
     if (host == nullptr) [[unlikely]] {
       raise_access(warp, op, space, address, size, access);
       return false;

@@ -40,6 +40,21 @@ std::byte* MemoryPort::find_slow(std::uint64_t address, std::uint64_t size, bool
   return host_ + (address - begin_);
 }
 
+std::byte* MemoryPort::handle_fault(std::uint64_t address, std::uint64_t size, GpuAccess access, int lane) {
+  if (!is_canonical(address)) return nullptr;
+  switch (space_.handle_fault({address, access, true}).kind) {
+    case FaultAnswer::Kind::Fatal:
+      break;
+    case FaultAnswer::Kind::Serviced:
+      return find(address, size, access != GpuAccess::Load);
+    case FaultAnswer::Kind::Sparse:
+      SparseWord& word = sparse_[static_cast<std::size_t>(lane)];
+      word = {};
+      return word.bytes.data();
+  }
+  return nullptr;
+}
+
 GpuFaultKind MemoryPort::reason(std::uint64_t address, std::uint64_t size) const {
   if (!is_canonical(address)) return GpuFaultKind::OutOfRangeAddress;
   const std::optional<Translation> found = space_.find(address);

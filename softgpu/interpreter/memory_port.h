@@ -31,6 +31,10 @@ class MemoryPort {
     return find_slow(address, size, write);
   }
 
+  /// After find() said no: memory for the access all the same, or null when the fault is fatal. Sparse memory
+  /// is zero, and each lane has its own.
+  std::byte* handle_fault(std::uint64_t address, std::uint64_t size, GpuAccess access, int lane);
+
   /// Why find() said no.
   GpuFaultKind reason(std::uint64_t address, std::uint64_t size) const;
 
@@ -48,6 +52,10 @@ class MemoryPort {
   bool writable_ = false;
   std::array<Translation, 8> cache_;
   std::size_t next_victim_ = 0;
+  struct alignas(32) SparseWord {
+    std::array<std::byte, 32> bytes;  // as the widest access has
+  };
+  std::array<SparseWord, 32> sparse_;  // one for each lane
 };
 
 }  // namespace firebreak::softgpu

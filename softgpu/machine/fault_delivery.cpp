@@ -58,9 +58,9 @@ bool deliver_fault(SharedGpu& gpu, Domain& domain, UvmDescriptor* events, const 
   if (!(others_live ? domain.raise_alone(fault) : domain.raise(fault))) return false;
   gpu.stall_until(due(profile.gpu_stall_ms));
   if (events != nullptr && profile.uvm_event_ms >= 0) {
-    const bool replayable = report.cause != FaultCause::CopyEngine && report.cause != FaultCause::HostEngine;
-    events->post(
-        {due(profile.uvm_event_ms), now, report.address, kind_of(report.cause), report.access, replayable});
+    const bool hub = report.cause == FaultCause::CopyEngine || report.cause == FaultCause::HostEngine;
+    events->post({due(profile.uvm_event_ms), now, report.address, kind_of(report.cause), report.access,
+                  hub ? 0u : 1u, 1u});
   }
   FaultContext context = context_of(domain, report);
   blame_somebody_else(domain, report, context);

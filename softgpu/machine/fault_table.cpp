@@ -192,6 +192,13 @@ double mps_log_ms(const FaultProfile& profile) {
   return profile.xid_ms >= 0 ? profile.xid_ms + after_xid : profile.channel_xid_ms - before_channel_xid;
 }
 
+const ServicedFaultProfile& serviced_fault() {
+  // "A managed blanket" in the notes of the first measurements: serviced in 0.05-0.27 ms, reported in
+  // 0.1-0.2.
+  static constexpr ServicedFaultProfile profile{0.13, 0.15};
+  return profile;
+}
+
 int nvml_xid(const FaultProfile& profile) { return profile.channel_xid_ms >= 0 ? 43 : profile.xid; }
 
 std::vector<DelayedLine> xid_lines(const FaultProfile& profile, const FaultContext& context) {

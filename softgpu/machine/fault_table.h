@@ -57,6 +57,13 @@ int nvml_xid(const FaultProfile& profile);
 double mps_log_ms(const FaultProfile& profile);
 /// The kind that stands for the cause where only the hardware's terms fit (UVM events).
 GpuFaultKind kind_of(FaultCause cause);
+/// A fault that UVM services: the access is to a managed range, and is done again once memory is there.
+struct ServicedFaultProfile {
+  double service_ms;  ///< until the access is done again
+  double event_ms;    ///< UVM's event of the process
+};
+const ServicedFaultProfile& serviced_fault();
+
 /// How long every client of the GPU stands still when MPS ends one of them; measured: 7.5 ms at worst.
 inline constexpr double terminate_stall_ms = 7.5;
 

@@ -3,22 +3,27 @@
 
 #include <utility>
 
+#include "os/self.h"
+
 namespace firebreak::softgpu {
 
 namespace {
 constexpr std::uint32_t uvm_magic = 0x464d5655;  // "UVMF"
 }
 
-UvmDescriptor::UvmDescriptor(os::Fd fd, os::Mapping mapping)
-    : fd_(std::move(fd)), mapping_(std::move(mapping)), page_(mapping_.as<UvmPage>()) {}
+UvmDescriptor::UvmDescriptor(os::Fd fd, os::FileIdentity file, os::Mapping mapping)
+    : fd_(std::move(fd)), file_(file), mapping_(std::move(mapping)), page_(mapping_.as<UvmPage>()) {}
 
-Result<UvmDescriptor> UvmDescriptor::create(UvmDescriptorKind kind) {
+Result<UvmDescriptor> UvmDescriptor::create() {
   auto fd = os::create_memory_file(memfd_name, sizeof(UvmPage));
   if (!fd) return propagate(fd);
+  const auto file = os::identity_of(fd->get());
+  if (!file) return propagate(file);
   auto mapping = os::Mapping::of_file(fd->get(), sizeof(UvmPage), os::Protection::ReadWrite);
   if (!mapping) return propagate(mapping);
-  UvmDescriptor descriptor(std::move(*fd), std::move(*mapping));
-  descriptor.page_->descriptor_kind.store(static_cast<std::uint32_t>(kind));
+  UvmDescriptor descriptor(std::move(*fd), *file, std::move(*mapping));
+  descriptor.page_->owner_pid.store(os::own_pid());
+  descriptor.page_->ranges.initialise();
   descriptor.page_->magic.store(uvm_magic);
   return descriptor;
 }
@@ -27,22 +32,41 @@ Result<UvmDescriptor> UvmDescriptor::from(int fd) {
   const auto size_bytes = os::file_size(fd);
   if (!size_bytes || *size_bytes != sizeof(UvmPage) || !os::has_fixed_size(fd))
     return fail(ErrorCode::InvalidArgument, "not a UVM descriptor");
+  const auto file = os::identity_of(fd);
+  if (!file) return propagate(file);
   auto mapping = os::Mapping::of_file(fd, sizeof(UvmPage), os::Protection::ReadWrite);
   if (!mapping) return propagate(mapping);
-  UvmDescriptor descriptor({}, std::move(*mapping));
+  UvmDescriptor descriptor({}, *file, std::move(*mapping));
   if (descriptor.page_->magic.load() != uvm_magic) {
     return fail(ErrorCode::InvalidArgument, "not a UVM descriptor");
   }
   return descriptor;
 }
 
-UvmDescriptorKind UvmDescriptor::kind() const {
-  return static_cast<UvmDescriptorKind>(page_->descriptor_kind.load());
-}
-
-void UvmDescriptor::post(const UvmFatalFault& event) {
+void UvmDescriptor::post(const UvmPageFault& event) {
   page_->ring.post(event);
   page_->wake.wake_all();
+}
+
+std::vector<AddressSpan> UvmDescriptor::managed_ranges() const {
+  std::vector<AddressSpan> ranges;
+  const auto regions = os::memory_map(page_->owner_pid.load());
+  if (!regions) return ranges;
+  for (const os::MappedRegion& region : *regions) {
+    if (region.file != file_ || region.offset_bytes != region.begin) continue;
+    if (!ranges.empty() && ranges.back().end == region.begin) {
+      ranges.back().end = region.end;
+    } else {
+      ranges.push_back({region.begin, region.end});
+    }
+  }
+  return ranges;
+}
+
+Result<os::Fd> create_memory_manager_descriptor() {
+  const auto file = os::create_memory_file(UvmDescriptor::memfd_name, sizeof(UvmPage));
+  if (!file) return propagate(file);
+  return os::reopen_for_writing_only(file->get());
 }
 
 }  // namespace firebreak::softgpu
