@@ -2,13 +2,16 @@
 /// A plain driver-API program that does what the test at the other end of descriptor 3 tells it: one command
 /// a message, one answer "RESULT [VALUE]" each.
 #include <dlfcn.h>
+#include <sys/mman.h>
 
 #include <atomic>
 #include <cstdint>
 #include <cstdlib>
+#include <filesystem>
 #include <span>
 #include <sstream>
 #include <string>
+#include <system_error>
 #include <vector>
 
 #include "abi/cuda_driver_functions.h"
@@ -46,6 +49,9 @@ class Client {
     if (verb == "copy_into_hole") return {copy_into_hole()};
     if (verb == "sync") return {entry<PFN_cuCtxSynchronize>(library_, "cuCtxSynchronize")()};
     if (verb == "read") return read(words);
+    if (verb == "allocate") return {allocate()};
+    if (verb == "make_managed") return {make_managed(words)};
+    if (verb == "make_hole") return {make_hole(words)};
     if (verb == "context") return {entry<PFN_cuCtxCreate_v2>(library_, "cuCtxCreate_v2")(&context_, 0, 0)};
     if (verb == "exit") std::exit(0);
     return {CUDA_ERROR_UNKNOWN};
@@ -112,6 +118,11 @@ class Client {
                                                                  arguments, nullptr);
   }
 
+  CUresult allocate() {
+    CUdeviceptr address = 0;
+    return entry<PFN_cuMemAlloc_v2>(library_, "cuMemAlloc_v2")(&address, buffer_bytes);
+  }
+
   /// A copy that waits until its destination is unmapped.
   CUresult copy_into_hole() {
     CUdeviceptr source = 0;
@@ -132,6 +143,30 @@ class Client {
     result = entry<PFN_cuMemUnmap>(library_, "cuMemUnmap")(buffer_address, buffer_bytes);
     std::atomic_ref(*word).store(1);
     return result;
+  }
+
+  /// Of "FIRST LENGTH", on whichever of this process's descriptors takes it.
+  CUresult make_managed(std::istream& words) {
+    std::uint64_t begin = 0, length = 0;
+    words >> begin >> length;
+    void* const wanted = reinterpret_cast<void*>(begin);
+    for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
+      std::error_code ignored;
+      if (std::filesystem::read_symlink(entry, ignored).string().find("nvidia-uvm") == std::string::npos)
+        continue;
+      const int descriptor = std::atoi(entry.path().filename().c_str());
+      if (::mmap(wanted, length, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED_NOREPLACE, descriptor,
+                 static_cast<off_t>(begin)) == wanted) {
+        return CUDA_SUCCESS;
+      }
+    }
+    return CUDA_ERROR_OPERATING_SYSTEM;
+  }
+
+  CUresult make_hole(std::istream& words) {
+    std::uint64_t begin = 0, length = 0;
+    words >> begin >> length;
+    return ::munmap(reinterpret_cast<void*>(begin), length) == 0 ? CUDA_SUCCESS : CUDA_ERROR_OPERATING_SYSTEM;
   }
 
   Answer read(std::istream& words) {

@@ -8,6 +8,7 @@
 #include "abi/uvm_tools.h"
 #include "softgpu/devices/device_kernel.h"
 #include "tests/softgpu_driver/machine_test.h"
+#include "tests/softgpu_driver/uvm_tracker.h"
 
 namespace firebreak::test {
 namespace {
@@ -91,40 +92,9 @@ TEST_F(FaultDelivery, LogHasARecordForEachReadAndIsEmptyInBetween) {
   EXPECT_THAT(next_line(*later), HasSubstr(": 13,"));
 }
 
-/// The process's descriptors that are UVM's, as duplicates.
-std::vector<os::Fd> uvm_descriptors(softgpu::DeviceKernel& devices, const Client& client) {
-  std::vector<os::Fd> found;
-  const std::string folder = "/proc/" + std::to_string(client.pid()) + "/fd";
-  const auto names = devices.list_directory(folder);
-  for (const std::string& name : names.value()) {
-    const auto link = devices.read_link(folder + "/" + name);
-    if (!link || *link != devices.uvm_link_target()) continue;
-    found.push_back(devices.pidfd_getfd(client.pidfd(), std::atoi(name.c_str())).value());
-  }
-  return found;
-}
-
-struct Tracker {
-  os::Mapping queue = os::Mapping::anonymous(64 * sizeof(abi::UvmEvent)).value();
-  os::Mapping control = os::Mapping::anonymous(4096).value();
-  os::Fd tools;
-
-  std::uint32_t init(softgpu::DeviceKernel& devices, const os::Fd& uvm) {
-    tools = devices.open(abi::uvm_tools_path, O_RDWR).value();
-    abi::UvmToolsInitEventTracker request{};
-    request.queue_buffer = reinterpret_cast<std::uint64_t>(queue.data());
-    request.queue_entries = 64;
-    request.control_buffer = reinterpret_cast<std::uint64_t>(control.data());
-    request.uvm_fd = static_cast<std::uint32_t>(uvm.get());
-    EXPECT_TRUE(devices.ioctl(tools, abi::uvm_tools_init_event_tracker, &request));
-    return request.rm_status;
-  }
-};
-
 TEST_F(FaultDelivery, UvmTellsTheAddressOfTheFaultingProcessOnly) {
   const auto faulter = start_working_client();
   const auto other = start_working_client();
-  abi::UvmToolsEnableEvents enable{abi::uvm_event_mask(abi::UvmEventType::FatalFault), 0, 0};
   std::vector<Tracker> trackers;
   std::vector<std::uint32_t> statuses;
   for (const Client* client : {faulter.get(), other.get()}) {
@@ -132,7 +102,7 @@ TEST_F(FaultDelivery, UvmTellsTheAddressOfTheFaultingProcessOnly) {
       Tracker tracker;
       statuses.push_back(tracker.init(devices_, uvm));
       if (statuses.back() != abi::nv_ok) continue;
-      EXPECT_TRUE(devices_.ioctl(tracker.tools, abi::uvm_tools_event_queue_enable_events, &enable));
+      tracker.enable(devices_, abi::uvm_event_mask(abi::UvmEventType::FatalFault));
       trackers.push_back(std::move(tracker));
     }
   }
@@ -149,7 +119,7 @@ TEST_F(FaultDelivery, UvmTellsTheAddressOfTheFaultingProcessOnly) {
   EXPECT_EQ(event.event_type, abi::UvmEventType::FatalFault);
   EXPECT_EQ(event.access_type, abi::UvmAccessType::Write);
   EXPECT_EQ(event.address, 0x7000dead0000u);
-  EXPECT_EQ(trackers[1].control.as<abi::UvmToolsControl>()->put_behind, 0u);
+  EXPECT_EQ(trackers[1].written(), 0u);
 }
 
 TEST_F(FaultDelivery, MemoryOutlivesEveryProcessThatMappedIt) {

@@ -50,6 +50,21 @@ next:
   ret;
 }
 
+.visible .entry store(.param .u64 address) {
+  .reg .b64 p;
+  ld.param.u64 p, [address];
+  st.volatile.global.u32 [p], 7;
+  ret;
+}
+
+.visible .entry jump(.param .u64 address) {
+  .reg .b64 p;
+  ld.param.u64 p, [address];
+  code: .callprototype _ ();
+  call p, (), code;
+  ret;
+}
+
 .visible .entry misaligned(.param .u64 address) {
   .reg .b64 p;
   .reg .b32 v;
