@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
+
 namespace firebreak::softgpu::driver {
 namespace {
 
@@ -44,6 +46,19 @@ TEST(AddressRanges, MoreThanThereIsIsRefused) {
   ASSERT_TRUE(ranges.take(page, page, 0));
   EXPECT_FALSE(ranges.take(AddressRanges::arena_end, page, 0));
   EXPECT_FALSE(ranges.take(~std::uint64_t{0} - page, page, page));
+}
+
+TEST(AddressRanges, WhatOthersHoldIsNotFree) {
+  constexpr std::uint64_t unit = 0x100000;
+  AddressRanges ranges;
+  const std::array<AddressRange, 2> others{
+      {{AddressRanges::arena_begin, 4 * unit}, {AddressRanges::arena_begin + 8 * unit, unit}}};
+  EXPECT_EQ(ranges.take(2 * unit, 2 * unit, 0, others)->begin, AddressRanges::arena_begin + 4 * unit);
+  EXPECT_EQ(ranges.take(4 * unit, 2 * unit, 0, others)->begin, AddressRanges::arena_begin + 10 * unit);
+  const auto elsewhere = ranges.take(unit, unit, AddressRanges::arena_begin + 8 * unit, others);
+  EXPECT_EQ(elsewhere->begin, AddressRanges::arena_begin + 6 * unit);
+  EXPECT_EQ(ranges.take(unit, unit, AddressRanges::arena_begin + 8 * unit)->begin,
+            AddressRanges::arena_begin + 8 * unit);
 }
 
 }  // namespace
