@@ -186,6 +186,14 @@ TEST_F(UvmRangesOnDriver, EveryLaneMayStray) {
     EXPECT_EQ(run("load", place + lane * std::uint64_t{65536}), lane);
 }
 
+TEST_F(UvmRangesOnDriver, WhereAStrayWasIsNoAllocation) {
+  make_managed(place, all_bytes);
+  run("store", place);
+  EXPECT_FALSE(cuda::copy_on_device(driver(), out_.address(), place, 4));
+  EXPECT_FALSE(cuda::fill_words(driver(), place, 1, 1));
+  EXPECT_FALSE(must(cuda::Stream::create(driver())).write_value(place, 1));
+}
+
 TEST_F(UvmRangesOnDriver, TheCpusRightsAreNotTheGpus) {
   make_managed(place, all_bytes);
   ASSERT_EQ(::mprotect(reinterpret_cast<void*>(place), all_bytes, PROT_NONE), 0);
