@@ -22,7 +22,6 @@ namespace {
 
 using namespace firebreak;
 
-constexpr CUdeviceptr buffer_address = 0x500000000000;
 constexpr std::size_t buffer_bytes = std::size_t{4} << 20;
 
 template <class Pointer>
@@ -42,11 +41,11 @@ class Client {
 
   Answer run(const std::string& verb, std::istream& words, std::vector<os::Fd>& descriptors) {
     if (verb == "init") return {init()};
-    if (verb == "buffer") return {create_buffer()};
+    if (verb == "buffer") return {create_buffer(words)};
     if (verb == "import") return {import_buffer(descriptors)};
     if (verb == "export") return export_buffer();
     if (verb == "launch") return {launch(words)};
-    if (verb == "copy_into_hole") return {copy_into_hole()};
+    if (verb == "copy_into_hole") return {copy_into_hole(words)};
     if (verb == "sync") return {entry<PFN_cuCtxSynchronize>(library_, "cuCtxSynchronize")()};
     if (verb == "read") return read(words);
     if (verb == "allocate") return {allocate()};
@@ -66,7 +65,9 @@ class Client {
     return entry<PFN_cuModuleLoadData>(library_, "cuModuleLoadData")(&module_, test::kernels);
   }
 
-  CUresult create_buffer() {
+  /// At the address that follows, if any.
+  CUresult create_buffer(std::istream& words) {
+    if (CUdeviceptr wanted = 0; words >> wanted) buffer_address_ = wanted;
     CUmemAllocationProp properties{};
     properties.type = CU_MEM_ALLOCATION_TYPE_PINNED;
     properties.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
@@ -80,7 +81,7 @@ class Client {
     CUdeviceptr address = 0;
     const CUmemAccessDesc access{{CU_MEM_LOCATION_TYPE_DEVICE, 0}, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
     CUresult result = entry<PFN_cuMemAddressReserve>(library_, "cuMemAddressReserve")(&address, buffer_bytes,
-                                                                                      0, buffer_address, 0);
+                                                                                      0, buffer_address_, 0);
     if (result == CUDA_SUCCESS) {
       result = entry<PFN_cuMemMap>(library_, "cuMemMap")(address, buffer_bytes, 0, handle_, 0);
     }
@@ -106,13 +107,13 @@ class Client {
 
   CUresult launch(std::istream& words) {
     std::string kernel;
-    CUdeviceptr argument = buffer_address;
+    CUdeviceptr argument = buffer_address_;
     words >> kernel >> argument;
     CUfunction function = nullptr;
     const CUresult found =
         entry<PFN_cuModuleGetFunction>(library_, "cuModuleGetFunction")(&function, module_, kernel.c_str());
     if (found != CUDA_SUCCESS) return found;
-    if (words.fail()) argument = buffer_address;
+    if (words.fail()) argument = buffer_address_;
     void* arguments[] = {&argument};
     return entry<PFN_cuLaunchKernel>(library_, "cuLaunchKernel")(function, 1, 1, 1, 1, 1, 1, 0, nullptr,
                                                                  arguments, nullptr);
@@ -123,8 +124,9 @@ class Client {
     return entry<PFN_cuMemAlloc_v2>(library_, "cuMemAlloc_v2")(&address, buffer_bytes);
   }
 
-  /// A copy that waits until its destination is unmapped.
-  CUresult copy_into_hole() {
+  /// A copy that waits until its destination is unmapped, and is a managed range where "FIRST LENGTH"
+  /// follows.
+  CUresult copy_into_hole(std::istream& words) {
     CUdeviceptr source = 0;
     void* host = nullptr;
     CUstream stream = nullptr;
@@ -137,10 +139,11 @@ class Client {
     auto* word = static_cast<std::uint32_t*>(host);
     entry<PFN_cuStreamWaitValue32_v2>(library_, "cuStreamWaitValue32_v2")(stream, gate, 1,
                                                                           CU_STREAM_WAIT_VALUE_EQ);
-    result = entry<PFN_cuMemcpyDtoDAsync_v2>(library_, "cuMemcpyDtoDAsync_v2")(buffer_address, source, 4096,
+    result = entry<PFN_cuMemcpyDtoDAsync_v2>(library_, "cuMemcpyDtoDAsync_v2")(buffer_address_, source, 4096,
                                                                                stream);
     if (result != CUDA_SUCCESS) return result;
-    result = entry<PFN_cuMemUnmap>(library_, "cuMemUnmap")(buffer_address, buffer_bytes);
+    result = entry<PFN_cuMemUnmap>(library_, "cuMemUnmap")(buffer_address_, buffer_bytes);
+    if (result == CUDA_SUCCESS && !(words >> std::ws).eof()) result = make_managed(words);
     std::atomic_ref(*word).store(1);
     return result;
   }
@@ -174,11 +177,12 @@ class Client {
     words >> index;
     unsigned int word = 0;
     const CUresult result = entry<PFN_cuMemcpyDtoH_v2>(library_, "cuMemcpyDtoH_v2")(
-        &word, buffer_address + index * sizeof(word), sizeof(word));
+        &word, buffer_address_ + index * sizeof(word), sizeof(word));
     return {result, word};
   }
 
   void* library_;
+  CUdeviceptr buffer_address_ = 0x500000000000;
   CUcontext context_ = nullptr;
   CUmodule module_ = nullptr;
   CUmemGenericAllocationHandle handle_ = 0;

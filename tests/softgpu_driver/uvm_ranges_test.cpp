@@ -109,6 +109,19 @@ TEST_F(UvmRangesOfOthers, AJumpIsFatalAllTheSame) {
   EXPECT_EQ(event->type(), abi::UvmEventType::FatalFault);
 }
 
+TEST_F(UvmRangesOfOthers, ACopyEnginesStrayIsToldAsTheHubs) {
+  const auto client = start_client();
+  ASSERT_EQ(client->tell("init"), CUDA_SUCCESS);
+  ASSERT_EQ(client->tell("buffer " + std::to_string(place)), CUDA_SUCCESS);
+  Tracker tracker = track(devices_, *client, all_faults);
+  ASSERT_EQ(client->tell(range("copy_into_hole")), CUDA_SUCCESS);
+  const abi::UvmGpuFault copy = next_fault(tracker);
+  EXPECT_EQ(copy.address, place);
+  EXPECT_EQ(copy.access_type, abi::UvmAccessType::Write);
+  EXPECT_EQ(copy.client_type, abi::UvmClientType::Hub);
+  EXPECT_EQ(client->tell("sync"), CUDA_SUCCESS);
+}
+
 TEST_F(UvmRangesOfOthers, UnderMpsNobodyIsHarmed) {
   start_mps();
   const auto client = start_working_client();
