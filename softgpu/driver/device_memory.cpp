@@ -9,7 +9,7 @@
 
 namespace firebreak::softgpu::driver {
 
-DeviceMemory::DeviceMemory(std::shared_ptr<SharedGpu> gpu, UvmSpace& space, AddressRanges& addresses)
+DeviceMemory::DeviceMemory(std::shared_ptr<SharedGpu> gpu, UvmSpace& space, DriverAddresses& addresses)
     : gpu_(std::move(gpu)), space_(space), addresses_(addresses) {}
 
 Answer<std::uint64_t> DeviceMemory::allocate(std::uint64_t size_bytes, CUcontext context) {
@@ -34,7 +34,7 @@ Answer<std::uint64_t> DeviceMemory::allocate(std::uint64_t size_bytes, CUcontext
 Answer<DeviceMemory::Chunk*> DeviceMemory::add_chunk(std::uint64_t size_bytes) {
   auto memory = PhysicalMemory::create(gpu_, size_bytes);
   if (!memory) return refuse(memory.error());
-  const auto range = addresses_.take(size_bytes, granularity_bytes, 0, space_.managed_ranges());
+  const auto range = addresses_.take(size_bytes, granularity_bytes, 0);
   if (!range) return refuse(CUDA_ERROR_OUT_OF_MEMORY);
   if (!space_.map({range->begin, range->end(), (*memory)->host(), PageAccess::ReadWrite, *memory})) {
     addresses_.give(range->begin, range->size_bytes);

@@ -10,8 +10,8 @@
 #include <optional>
 
 #include "abi/cuda_driver.h"
-#include "softgpu/driver/address_ranges.h"
 #include "softgpu/driver/answer.h"
+#include "softgpu/driver/driver_addresses.h"
 #include "softgpu/driver/physical_memory.h"
 #include "softgpu/driver/uvm_space.h"
 #include "softgpu/machine/shared_gpu.h"
@@ -36,7 +36,7 @@ class DeviceMemory {
   /// Every allocation starts at a multiple of this, as on the real driver.
   static constexpr std::uint64_t alignment_bytes = 512;
 
-  DeviceMemory(std::shared_ptr<SharedGpu> gpu, UvmSpace& space, AddressRanges& addresses);
+  DeviceMemory(std::shared_ptr<SharedGpu> gpu, UvmSpace& space, DriverAddresses& addresses);
 
   Answer<std::uint64_t> allocate(std::uint64_t size_bytes, CUcontext context);
   /// Page-locked host memory; its GPU address is its host address.
@@ -65,7 +65,7 @@ class DeviceMemory {
 
   std::shared_ptr<SharedGpu> gpu_;
   UvmSpace& space_;
-  AddressRanges& addresses_;
+  DriverAddresses& addresses_;
   mutable std::mutex mutex_;
   std::map<std::uint64_t, Chunk> chunks_;            // by address
   std::map<std::uint64_t, Allocation> allocations_;  // by address

@@ -8,11 +8,11 @@
 #include <memory>
 #include <mutex>
 
-#include "softgpu/driver/address_ranges.h"
 #include "softgpu/driver/completion.h"
 #include "softgpu/driver/context.h"
 #include "softgpu/driver/device_memory.h"
 #include "softgpu/driver/domain_membership.h"
+#include "softgpu/driver/driver_addresses.h"
 #include "softgpu/driver/event.h"
 #include "softgpu/driver/gpu_control.h"
 #include "softgpu/driver/handle_table.h"
@@ -81,7 +81,7 @@ class Process {
   UvmSpace uvm_;
   GpuControl control_;
   CompletionHub completions_;
-  AddressRanges addresses_;
+  DriverAddresses addresses_;
   DeviceMemory memory_;
   VirtualMemory virtual_memory_;
   std::shared_ptr<StreamHost> stream_host_;

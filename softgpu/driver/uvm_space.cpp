@@ -35,11 +35,13 @@ UvmSpace::UvmSpace(UvmDescriptor descriptor, double speed)
 
 bool UvmSpace::map(Translation range) {
   const AddressSpan span{range.begin, range.end};
+  const std::vector<AddressSpan> managed = descriptor_.managed_ranges();
   {
     const std::lock_guard lock(mutex_);
-    if (!populated_.empty()) forget_stale(descriptor_.managed_ranges());
+    forget_stale(managed);
   }
-  if (!descriptor_.ranges().take(span)) return false;
+  const auto overlaps = [&](const AddressSpan& other) { return other.overlaps(span); };
+  if (std::ranges::any_of(managed, overlaps) || !descriptor_.ranges().take(span)) return false;
   if (space_.map(std::move(range))) return true;
   descriptor_.ranges().give(span);
   return false;
@@ -49,14 +51,6 @@ bool UvmSpace::unmap(std::uint64_t begin, std::uint64_t size_bytes) {
   if (!space_.unmap(begin, size_bytes)) return false;
   descriptor_.ranges().give({begin, begin + size_bytes});
   return true;
-}
-
-std::vector<AddressRange> UvmSpace::managed_ranges() const {
-  std::vector<AddressRange> ranges;
-  for (const AddressSpan& span : descriptor_.managed_ranges()) {
-    ranges.push_back({span.begin, span.end - span.begin});
-  }
-  return ranges;
 }
 
 bool UvmSpace::is_allowed(const PageFault& fault) const {

@@ -8,7 +8,6 @@
 #include <mutex>
 #include <vector>
 
-#include "softgpu/driver/address_ranges.h"
 #include "softgpu/interpreter/address_space.h"
 #include "softgpu/machine/uvm_ring.h"
 
@@ -25,11 +24,9 @@ class UvmSpace final : public FaultHandler {
   AddressSpace& space() { return space_; }
   UvmDescriptor& descriptor() { return descriptor_; }
 
-  /// As AddressSpace::map; also false where an external range is in the way.
+  /// As AddressSpace::map; also false where a managed or an external range is in the way.
   bool map(Translation range);
   bool unmap(std::uint64_t begin, std::uint64_t size_bytes);
-  /// The managed ranges that there are now: the driver takes no addresses of its own inside them.
-  std::vector<AddressRange> managed_ranges() const;
 
   FaultAnswer handle(const PageFault& fault) override;
 

@@ -23,7 +23,7 @@ PageAccess page_access(CUmemAccess_flags flags) {
 
 }  // namespace
 
-VirtualMemory::VirtualMemory(std::shared_ptr<SharedGpu> gpu, UvmSpace& space, AddressRanges& addresses)
+VirtualMemory::VirtualMemory(std::shared_ptr<SharedGpu> gpu, UvmSpace& space, DriverAddresses& addresses)
     : gpu_(std::move(gpu)), space_(space), addresses_(addresses) {}
 
 Answer<std::uint64_t> VirtualMemory::reserve(std::uint64_t size_bytes, std::uint64_t alignment_bytes,
@@ -34,13 +34,12 @@ Answer<std::uint64_t> VirtualMemory::reserve(std::uint64_t size_bytes, std::uint
   const std::uint64_t hint_alignment = alignment_bytes == 0 ? AddressRanges::lowest : alignment_bytes;
   const std::uint64_t alignment = std::max(alignment_bytes, granularity_bytes);
   const bool try_hint = hint != 0 && hint % hint_alignment == 0;
-  const std::vector<AddressRange> managed = space_.managed_ranges();
-  auto range = try_hint ? addresses_.take(size_bytes, hint_alignment, hint, managed) : std::nullopt;
+  auto range = try_hint ? addresses_.take(size_bytes, hint_alignment, hint) : std::nullopt;
   if (range && range->begin != hint) {  // the wish was taken: start again with the usual alignment
     addresses_.give(range->begin, range->size_bytes);
     range.reset();
   }
-  if (!range) range = addresses_.take(size_bytes, alignment, 0, managed);
+  if (!range) range = addresses_.take(size_bytes, alignment, 0);
   if (!range) return refuse(CUDA_ERROR_OUT_OF_MEMORY);
   const std::lock_guard lock(mutex_);
   reservations_[range->begin] = range->size_bytes;
@@ -154,11 +153,14 @@ CUresult VirtualMemory::map(std::uint64_t begin, std::uint64_t size_bytes, std::
       !whole_pages(begin - reserved_begin) || !inside_reservation || !inside_memory) {
     return CUDA_ERROR_INVALID_VALUE;
   }
-  std::byte* host = found->second.memory->host() + offset_bytes;
-  if (!space_.map({begin, begin + size_bytes, host, PageAccess::None, found->second.memory})) {
-    return CUDA_ERROR_INVALID_VALUE;
-  }
-  mappings_[begin] = {size_bytes, handle, found->second.memory, found->second.properties,
+  const auto next = mappings_.lower_bound(begin);
+  const bool next_is_free = next == mappings_.end() || next->first >= begin + size_bytes;
+  if (!next_is_free || mapping_at(begin) != mappings_.end()) return CUDA_ERROR_INVALID_VALUE;
+  mappings_[begin] = {size_bytes,
+                      offset_bytes,
+                      handle,
+                      found->second.memory,
+                      found->second.properties,
                       CU_MEM_ACCESS_FLAGS_PROT_NONE};
   return CUDA_SUCCESS;
 }
@@ -175,17 +177,35 @@ bool VirtualMemory::covered(std::uint64_t begin, std::uint64_t size_bytes) const
 CUresult VirtualMemory::unmap(std::uint64_t begin, std::uint64_t size_bytes) {
   const std::lock_guard lock(mutex_);
   if (!covered(begin, size_bytes)) return CUDA_ERROR_INVALID_VALUE;
-  space_.unmap(begin, size_bytes);
-  mappings_.erase(mappings_.find(begin), mappings_.lower_bound(begin + size_bytes));
+  const auto end = mappings_.lower_bound(begin + size_bytes);
+  for (auto mapping = mappings_.find(begin); mapping != end; mapping = mappings_.erase(mapping)) {
+    give_access(mapping->first, mapping->second, CU_MEM_ACCESS_FLAGS_PROT_NONE);
+  }
   return CUDA_SUCCESS;
+}
+
+bool VirtualMemory::give_access(std::uint64_t begin, Mapping& mapping, CUmemAccess_flags flags) {
+  const PageAccess before = page_access(mapping.flags);
+  const PageAccess after = page_access(flags);
+  if (before == PageAccess::None && after != PageAccess::None) {
+    std::byte* const host = mapping.memory->host() + mapping.offset_bytes;
+    if (!space_.map({begin, begin + mapping.size_bytes, host, after, mapping.memory})) return false;
+  } else if (before != PageAccess::None && after == PageAccess::None) {
+    space_.unmap(begin, mapping.size_bytes);
+  } else if (before != after) {
+    space_.space().protect(begin, mapping.size_bytes, after);
+  }
+  mapping.flags = flags;
+  return true;
 }
 
 CUresult VirtualMemory::set_access(std::uint64_t begin, std::uint64_t size_bytes, CUmemAccess_flags flags) {
   const std::lock_guard lock(mutex_);
   if (!covered(begin, size_bytes)) return CUDA_ERROR_INVALID_VALUE;
-  space_.space().protect(begin, size_bytes, page_access(flags));
   const auto end = mappings_.lower_bound(begin + size_bytes);
-  for (auto mapping = mappings_.find(begin); mapping != end; ++mapping) mapping->second.flags = flags;
+  for (auto mapping = mappings_.find(begin); mapping != end; ++mapping) {
+    if (!give_access(mapping->first, mapping->second, flags)) return CUDA_ERROR_INVALID_VALUE;
+  }
   return CUDA_SUCCESS;
 }
 

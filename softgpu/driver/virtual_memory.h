@@ -8,8 +8,8 @@
 #include <mutex>
 
 #include "abi/cuda_driver.h"
-#include "softgpu/driver/address_ranges.h"
 #include "softgpu/driver/answer.h"
+#include "softgpu/driver/driver_addresses.h"
 #include "softgpu/driver/physical_memory.h"
 #include "softgpu/driver/uvm_space.h"
 
@@ -18,7 +18,7 @@ namespace firebreak::softgpu::driver {
 /// Thread safe.
 class VirtualMemory {
  public:
-  VirtualMemory(std::shared_ptr<SharedGpu> gpu, UvmSpace& space, AddressRanges& addresses);
+  VirtualMemory(std::shared_ptr<SharedGpu> gpu, UvmSpace& space, DriverAddresses& addresses);
 
   Answer<std::uint64_t> reserve(std::uint64_t size_bytes, std::uint64_t alignment_bytes, std::uint64_t hint);
   CUresult release_reservation(std::uint64_t begin, std::uint64_t size_bytes);
@@ -54,6 +54,7 @@ class VirtualMemory {
   };
   struct Mapping {
     std::uint64_t size_bytes = 0;
+    std::uint64_t offset_bytes = 0;  ///< in the memory
     CUmemGenericAllocationHandle handle = 0;
     std::shared_ptr<PhysicalMemory> memory;
     CUmemAllocationProp properties{};
@@ -62,13 +63,16 @@ class VirtualMemory {
 
   CUmemGenericAllocationHandle add_handle(std::shared_ptr<PhysicalMemory> memory,
                                           const CUmemAllocationProp& properties);
+  /// The GPU and its UVM hear of a mapping with its first rights, as on an H100; false when something else
+  /// has the addresses.
+  bool give_access(std::uint64_t begin, Mapping& mapping, CUmemAccess_flags flags);
   /// Whether whole mappings cover [begin, begin + size_bytes) without a hole.
   bool covered(std::uint64_t begin, std::uint64_t size_bytes) const;
   std::map<std::uint64_t, Mapping>::const_iterator mapping_at(std::uint64_t address) const;
 
   std::shared_ptr<SharedGpu> gpu_;
   UvmSpace& space_;
-  AddressRanges& addresses_;
+  DriverAddresses& addresses_;
   mutable std::mutex mutex_;
   std::map<std::uint64_t, std::uint64_t> reservations_;  // begin -> size
   std::map<std::uint64_t, Mapping> mappings_;            // by begin

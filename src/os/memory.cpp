@@ -76,6 +76,16 @@ Result<Mapping> Mapping::anonymous(std::size_t size_bytes) {
   return Mapping(address, size_bytes);
 }
 
+Result<Mapping> Mapping::placeholder(std::uint64_t address, std::size_t size_bytes) {
+  void* const wanted = reinterpret_cast<void*>(address);
+  void* const got = ::mmap(wanted, size_bytes, PROT_NONE,
+                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
+  if (got == MAP_FAILED) return fail_errno("keep addresses free", errno);
+  Mapping mapping(got, size_bytes);
+  if (got != wanted) return fail(ErrorCode::Unavailable, "these addresses are not to be had");
+  return mapping;
+}
+
 Status Mapping::forbid_tail(std::size_t size_bytes) {
   if (size_bytes > size_bytes_)
     return fail(ErrorCode::InvalidArgument, "the mapping is smaller than its tail");

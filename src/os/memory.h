@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>
@@ -50,6 +51,9 @@ class Mapping {
                                  std::size_t offset = 0);
   /// Zeroed memory of our own that children of fork and the kernel see as well; page aligned.
   static Result<Mapping> anonymous(std::size_t size_bytes);
+  /// Exactly those addresses, whole pages, kept from everybody: nobody can read or write them. Unavailable:
+  /// Linux gives other addresses instead.
+  static Result<Mapping> placeholder(std::uint64_t address, std::size_t size_bytes);
   /// From now on nobody can read or write the last `size_bytes`, whole pages: who runs past the end fails.
   Status forbid_tail(std::size_t size_bytes);
 

@@ -46,6 +46,16 @@ TEST(MemoryFile, HoldsTextToBeReadFromTheBeginning) {
   EXPECT_EQ(content_of(fd.get()).value(), "one\ntwo\n");
 }
 
+TEST(MappingTest, APlaceholderKeepsItsAddressesUntilItGoes) {
+  const std::uint64_t address = 0x567800000000;  // where sanitizers have a program's own data
+  auto placeholder = Mapping::placeholder(address, 1 << 20);
+  ASSERT_TRUE(placeholder);
+  EXPECT_EQ(reinterpret_cast<std::uint64_t>(placeholder->data()), address);
+  EXPECT_FALSE(Mapping::placeholder(address + page_size(), page_size()));
+  placeholder->reset();
+  EXPECT_TRUE(Mapping::placeholder(address + page_size(), page_size()));
+}
+
 TEST(MappingTest, AnonymousMemoryIsZeroAndPageAligned) {
   const Mapping mapping = Mapping::anonymous(page_size()).value();
   EXPECT_EQ(reinterpret_cast<std::uintptr_t>(mapping.data()) % page_size(), 0u);

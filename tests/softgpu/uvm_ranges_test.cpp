@@ -101,9 +101,10 @@ class UvmRangesOnDriver : public GpuTest {
   }
   ~UvmRangesOnDriver() override { ::munmap(reinterpret_cast<void*>(place), all_bytes); }
 
-  static bool map_managed(int descriptor, std::uint64_t begin, std::uint64_t length) {
+  static bool map_managed(int descriptor, std::uint64_t begin, std::uint64_t length,
+                          int fixed = MAP_FIXED_NOREPLACE) {
     void* const wanted = reinterpret_cast<void*>(begin);
-    return ::mmap(wanted, length, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED_NOREPLACE, descriptor,
+    return ::mmap(wanted, length, PROT_READ | PROT_WRITE, MAP_SHARED | fixed, descriptor,
                   static_cast<off_t>(begin)) == wanted;
   }
   void make_managed(std::uint64_t begin, std::uint64_t length) {
@@ -199,6 +200,57 @@ TEST_F(UvmRangesOnDriver, TheCpusRightsAreNotTheGpus) {
   ASSERT_EQ(::mprotect(reinterpret_cast<void*>(place), all_bytes, PROT_NONE), 0);
   run("store", place + 4096);
   EXPECT_EQ(run("load", place + 4096), 7U);
+}
+
+/// A reservation of the driver's, whose addresses are the CPU's placeholder until the program lays a managed
+/// range over them.
+class ReservationUnderARange : public UvmRangesOnDriver {
+ protected:
+  static constexpr std::uint64_t size_bytes = 64 * mib;
+  static constexpr std::uint64_t middle = place + 16 * mib;
+  static constexpr std::uint64_t part_bytes = 4 * mib;
+
+  void cover(std::uint64_t begin, std::uint64_t length) {
+    const auto takes = [&](int descriptor) { return map_managed(descriptor, begin, length, MAP_FIXED); };
+    ASSERT_TRUE(std::ranges::any_of(descriptors_, takes));
+  }
+  static void uncover(std::uint64_t begin, std::uint64_t length) {
+    void* const wanted = reinterpret_cast<void*>(begin);
+    ASSERT_EQ(
+        ::mmap(wanted, length, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0),
+        wanted);
+  }
+
+  std::optional<cuda::AddressReservation> reservation_{
+      must(cuda::AddressReservation::reserve_at(driver(), place, size_bytes))};
+};
+
+TEST_F(ReservationUnderARange, KeepsTheCpuFromItsAddressesAsLongAsItLives) {
+  const auto takes = [](int descriptor) { return map_managed(descriptor, middle, part_bytes); };
+  EXPECT_FALSE(std::ranges::any_of(descriptors_, takes));
+  reservation_.reset();
+  EXPECT_TRUE(std::ranges::any_of(descriptors_, takes));
+}
+
+TEST_F(ReservationUnderARange, TakesMappingsWhereTheRangeIsOpened) {
+  cover(place, size_bytes);
+  run("store", middle + 8);
+  const auto memory = must(cuda::PhysicalAllocation::create(device(), part_bytes));
+  // The range is in the way of rights, not of a mapping that has none.
+  ASSERT_EQ(driver()->cuMemMap(middle, part_bytes, 0, memory.handle(), 0), CUDA_SUCCESS);
+  EXPECT_EQ(run("load", middle + 8), 7U);
+  const CUmemAccessDesc rights{{CU_MEM_LOCATION_TYPE_DEVICE, 0}, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+  EXPECT_NE(driver()->cuMemSetAccess(middle, part_bytes, &rights, 1), CUDA_SUCCESS);
+  uncover(middle, part_bytes);
+  ASSERT_EQ(driver()->cuMemSetAccess(middle, part_bytes, &rights, 1), CUDA_SUCCESS);
+  must(cuda::fill_words(driver(), middle, 9, part_bytes / 4));
+  EXPECT_EQ(run("load", middle + 8), 9U);
+  run("store", middle + part_bytes);
+  EXPECT_EQ(run("load", middle + part_bytes - 4), 9U);
+  ASSERT_EQ(driver()->cuMemUnmap(middle, part_bytes), CUDA_SUCCESS);
+  cover(middle, part_bytes);
+  EXPECT_EQ(run("load", middle + 8), 0U);  // used after it was freed
+  EXPECT_EQ(run("load", middle + part_bytes), 7U);
 }
 
 class AllocationInAHole : public UvmRangesOnDriver {

@@ -143,7 +143,10 @@ class Client {
                                                                                stream);
     if (result != CUDA_SUCCESS) return result;
     result = entry<PFN_cuMemUnmap>(library_, "cuMemUnmap")(buffer_address_, buffer_bytes);
-    if (result == CUDA_SUCCESS && !(words >> std::ws).eof()) result = make_managed(words);
+    if (result == CUDA_SUCCESS && !(words >> std::ws).eof()) {
+      entry<PFN_cuMemAddressFree>(library_, "cuMemAddressFree")(buffer_address_, buffer_bytes);
+      result = make_managed(words);
+    }
     std::atomic_ref(*word).store(1);
     return result;
   }

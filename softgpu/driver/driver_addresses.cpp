@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "softgpu/driver/driver_addresses.h"
+
+#include <utility>
+#include <vector>
+
+#include "os/memory_map.h"
+#include "os/self.h"
+
+namespace firebreak::softgpu::driver {
+
+namespace {
+
+std::vector<AddressRange> mapped_by_cpu() {
+  std::vector<AddressRange> ranges;
+  const auto regions = os::memory_map(os::own_pid());
+  if (!regions) return ranges;
+  for (const os::MappedRegion& region : *regions) ranges.push_back({region.begin, region.end - region.begin});
+  return ranges;
+}
+
+}  // namespace
+
+std::optional<AddressRange> DriverAddresses::take(std::uint64_t size_bytes, std::uint64_t alignment_bytes,
+                                                  std::uint64_t hint) {
+  const std::lock_guard lock(mutex_);
+  const auto range = ranges_.take(size_bytes, alignment_bytes, hint, mapped_by_cpu());
+  if (!range) return range;
+  auto placeholder = os::Mapping::placeholder(range->begin, range->size_bytes);
+  if (placeholder) placeholders_.insert_or_assign(range->begin, std::move(*placeholder));
+  return range;
+}
+
+void DriverAddresses::give(std::uint64_t begin, std::uint64_t size_bytes) {
+  const std::lock_guard lock(mutex_);
+  if (ranges_.give(begin, size_bytes)) placeholders_.erase(begin);
+}
+
+}  // namespace firebreak::softgpu::driver

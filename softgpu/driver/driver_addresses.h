@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+/// The driver's own GPU virtual addresses, which are this process's too: as CUDA does, it keeps the CPU from
+/// mapping anything else there, and takes none where the CPU has something.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <optional>
+
+#include "os/memory.h"
+#include "softgpu/driver/address_ranges.h"
+
+namespace firebreak::softgpu::driver {
+
+/// Thread safe.
+class DriverAddresses {
+ public:
+  /// As AddressRanges::take. Where Linux refuses the placeholder (a sanitizer's own addresses, the lowest
+  /// page), the range is numbers alone.
+  std::optional<AddressRange> take(std::uint64_t size_bytes, std::uint64_t alignment_bytes,
+                                   std::uint64_t hint);
+  /// Takes away whatever the process has mapped there meanwhile.
+  void give(std::uint64_t begin, std::uint64_t size_bytes);
+
+ private:
+  std::mutex mutex_;  ///< guards what follows; before that of the ranges
+  AddressRanges ranges_;
+  std::map<std::uint64_t, os::Mapping> placeholders_;  // by address
+};
+
+}  // namespace firebreak::softgpu::driver
