@@ -5,14 +5,17 @@
 
 #include <algorithm>
 
+#include "os/memory_map.h"
+#include "os/self.h"
+
 namespace firebreak::guard {
 namespace {
 
 /// What of `wanted` nobody has mapped.
-std::vector<os::AddressRange> gaps(os::AddressRange wanted, const std::vector<os::AddressRange>& mapped) {
+std::vector<os::AddressRange> gaps(os::AddressRange wanted, const std::vector<os::MappedRegion>& mapped) {
   std::vector<os::AddressRange> free;
   std::uint64_t begin = wanted.begin;
-  for (const os::AddressRange& range : mapped) {
+  for (const os::MappedRegion& range : mapped) {
     if (range.end <= begin) continue;
     if (range.begin >= wanted.end) break;
     if (range.begin > begin) free.push_back({begin, range.begin});
@@ -56,7 +59,7 @@ Status Territory::add_piece(std::uint64_t size_bytes) {
 }
 
 void Territory::cover_low_addresses() {
-  const auto mapped = os::mapped_ranges();
+  const auto mapped = os::memory_map(os::own_pid());
   if (!mapped) {
     remark_ = mapped.error().message;
     return;

@@ -17,16 +17,6 @@ namespace {
 
 void* pointer_to(std::uint64_t address) { return reinterpret_cast<void*>(address); }
 
-/// "7f12a000-7f12b000 r--p ...": the two numbers; empty where the line is none of these.
-AddressRange parse(const std::string& line) {
-  AddressRange range;
-  const char* end = line.data() + line.size();
-  const auto begin = std::from_chars(line.data(), end, range.begin, 16);
-  if (begin.ec != std::errc() || begin.ptr == end || *begin.ptr != '-') return {};
-  if (std::from_chars(begin.ptr + 1, end, range.end, 16).ec != std::errc()) return {};
-  return range;
-}
-
 }  // namespace
 
 Status map_device_range(int device, AddressRange range, Occupant occupant) {
@@ -53,22 +43,6 @@ Status hold_range(AddressRange range) {
                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
   if (held == MAP_FAILED) return fail_errno("mmap of a placeholder", errno);
   return {};
-}
-
-Result<std::vector<AddressRange>> mapped_ranges() {
-  std::ifstream maps("/proc/self/maps");
-  if (!maps) return fail(ErrorCode::NotFound, "cannot read /proc/self/maps");
-  std::vector<AddressRange> ranges;
-  for (std::string line; std::getline(maps, line);) {
-    const AddressRange range = parse(line);
-    if (range.end <= range.begin) continue;
-    if (!ranges.empty() && ranges.back().end == range.begin) {
-      ranges.back().end = range.end;
-    } else {
-      ranges.push_back(range);
-    }
-  }
-  return ranges;
 }
 
 std::uint64_t lowest_mappable_address() {

@@ -32,9 +32,6 @@ Status map_device_range(int device, AddressRange range, Occupant occupant);
 /// more.
 Status hold_range(AddressRange range);
 
-/// What this process has mapped, in order, neighbours joined.
-Result<std::vector<AddressRange>> mapped_ranges();
-
 /// The first address that this kernel lets an ordinary process map (vm.mmap_min_addr); 64 KiB where it does
 /// not say.
 std::uint64_t lowest_mappable_address();

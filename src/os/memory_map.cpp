@@ -2,7 +2,6 @@
 #include "os/memory_map.h"
 
 #include <fcntl.h>
-#include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
@@ -52,17 +51,11 @@ std::optional<MappedRegion> parse_line(std::string_view line) {
   const auto minor = fields.number(' ', 16);
   const auto inode = fields.number(' ', 10);
   if (!offset_bytes || !major || !minor || !inode) return std::nullopt;
-  const std::uint64_t device = makedev(static_cast<unsigned int>(*major), static_cast<unsigned int>(*minor));
+  const dev_t device = makedev(static_cast<unsigned int>(*major), static_cast<unsigned int>(*minor));
   return MappedRegion{*begin, *end, *offset_bytes, {device, *inode}};
 }
 
 }  // namespace
-
-Result<FileIdentity> identity_of(int fd) {
-  struct stat info {};
-  if (::fstat(fd, &info) != 0) return fail_errno("ask which file a descriptor is", errno);
-  return FileIdentity{info.st_dev, info.st_ino};
-}
 
 Result<std::vector<MappedRegion>> memory_map(pid_t pid) {
   const std::string path = "/proc/" + std::to_string(pid) + "/maps";

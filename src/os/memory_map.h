@@ -9,17 +9,9 @@
 #include <vector>
 
 #include "base/result.h"
+#include "os/file_identity.h"
 
 namespace firebreak::os {
-
-/// One file, whatever it is called. All zero: none (anonymous memory).
-struct FileIdentity {
-  std::uint64_t device = 0;
-  std::uint64_t inode = 0;
-  bool operator==(const FileIdentity&) const = default;
-};
-/// Of the file behind a descriptor.
-Result<FileIdentity> identity_of(int fd);
 
 struct MappedRegion {
   std::uint64_t begin = 0;

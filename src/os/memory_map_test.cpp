@@ -20,7 +20,7 @@ TEST(MemoryMap, EveryFieldOfALine) {
   EXPECT_EQ(regions[0].begin, 0x400000U);
   EXPECT_EQ(regions[0].end, 0x452000U);
   EXPECT_EQ(regions[0].offset_bytes, 0x1000U);
-  EXPECT_EQ(regions[0].file.inode, 173521U);
+  EXPECT_EQ(regions[0].file.number, 173521U);
   EXPECT_EQ(regions[1].file, FileIdentity{});
   EXPECT_EQ(regions[2].offset_bytes, regions[2].begin);
   EXPECT_NE(regions[2].file, regions[0].file);

@@ -2,20 +2,12 @@
 /// Regular files, whatever their names: which one it is, and where a descriptor of it stands.
 #pragma once
 
-#include <sys/types.h>
-
-#include <compare>
 #include <string>
 
+#include "os/file_identity.h"
 #include "os/kernel.h"
 
 namespace firebreak::os {
-
-struct FileIdentity {
-  dev_t device = 0;
-  ino_t number = 0;
-  auto operator<=>(const FileIdentity&) const = default;
-};
 
 /// Unsupported: `path` is something else, a pipe or a terminal, or follows to one. It is not opened for that.
 Result<FileIdentity> regular_file_at(Kernel& kernel, const std::string& path);
