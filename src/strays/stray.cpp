@@ -82,4 +82,13 @@ std::string json_of(pid_t pid, const GuardReport& guard) {
                   {"blanket_bytes", guard.blanket_bytes}});
 }
 
+std::string text_of(pid_t pid, const Summary& summary) {
+  return fmt::format("process {} has ended after {} strays into {} blocks of 2 MiB", pid, summary.count,
+                     summary.blocks);
+}
+
+std::string json_of(pid_t pid, const Summary& summary) {
+  return line_of({{"event", "strays"}, {"pid", pid}, {"count", summary.count}, {"blocks", summary.blocks}});
+}
+
 }  // namespace firebreak::strays

@@ -37,6 +37,13 @@ struct GuardReport {
   friend bool operator==(const GuardReport&, const GuardReport&) = default;
 };
 
+/// What is known of one process.
+struct Summary {
+  std::optional<GuardReport> guard;  ///< empty: it has no guard page
+  std::uint64_t count = 0;           ///< page faults of its strays so far
+  std::uint64_t blocks = 0;          ///< and the blocks of those that were told
+};
+
 /// "store to 0x400000000048, 72 bytes past the end of a 64 MiB allocation made by cuMemAlloc, call 1204".
 std::string describe(const Stray& stray);
 /// "on", "off", "starting".
@@ -49,5 +56,8 @@ std::string text_of(const Stray& stray);
 std::string json_of(const Stray& stray);
 std::string text_of(pid_t pid, const GuardReport& guard);
 std::string json_of(pid_t pid, const GuardReport& guard);
+// At the end of a process that strayed ("event": "strays").
+std::string text_of(pid_t pid, const Summary& summary);
+std::string json_of(pid_t pid, const Summary& summary);
 
 }  // namespace firebreak::strays

@@ -29,14 +29,13 @@ void StrayWatch::follow(pid_t pid) {
   look(pid);
 }
 
-void StrayWatch::forget(pid_t pid) {
+Summary StrayWatch::forget(pid_t pid) {
   const auto found = followed_.find(pid);
-  if (found == followed_.end()) return;
-  if (found->second.guard) {
-    tell_strays(found->second);
-    tell_strays(found->second);
-  }
-  followed_.erase(pid);
+  if (found == followed_.end()) return {};
+  while (found->second.book.is_waiting()) tell_strays(found->second);
+  const Summary last = summary_of(pid);
+  followed_.erase(found);
+  return last;
 }
 
 void StrayWatch::expect_guard(pid_t pid) {
@@ -127,20 +126,12 @@ void StrayWatch::tell_strays(Followed& followed) {
   }
 }
 
-std::optional<GuardReport> StrayWatch::guard_of(pid_t pid) const {
+Summary StrayWatch::summary_of(pid_t pid) const {
   const auto found = followed_.find(pid);
-  if (found == followed_.end() || !found->second.guard) return std::nullopt;
-  return report_of(*found->second.guard);
-}
-
-std::uint64_t StrayWatch::count_of(pid_t pid) const {
-  const auto found = followed_.find(pid);
-  return found == followed_.end() ? 0 : found->second.book.count();
-}
-
-std::uint64_t StrayWatch::blocks_of(pid_t pid) const {
-  const auto found = followed_.find(pid);
-  return found == followed_.end() ? 0 : found->second.book.blocks();
+  if (found == followed_.end()) return {};
+  const Followed& followed = found->second;
+  return {followed.guard ? std::optional(report_of(*followed.guard)) : std::nullopt, followed.book.count(),
+          followed.book.blocks()};
 }
 
 }  // namespace firebreak::strays

@@ -45,8 +45,8 @@ class StrayWatch {
 
   /// From now on, until forget(). A process whose descriptors are not ours to see has no guard for us.
   void follow(pid_t pid);
-  /// It has ended. Strays that wait to be confirmed are told first.
-  void forget(pid_t pid);
+  /// It has ended. Strays that wait to be confirmed are told first; then, what is known of it.
+  Summary forget(pid_t pid);
   /// It uses the GPU from now on, so its guard page is there or is about to be.
   void expect_guard(pid_t pid);
 
@@ -54,11 +54,8 @@ class StrayWatch {
   /// Any signal: the fatal ones of UVM tell that an access was not contained.
   void note_signal(const fault::Fault& signal);
 
-  /// Empty: that process has no guard page, or is not followed.
-  std::optional<GuardReport> guard_of(pid_t pid) const;
-  /// Page faults of strays of a followed process so far, and the blocks that were told.
-  std::uint64_t count_of(pid_t pid) const;
-  std::uint64_t blocks_of(pid_t pid) const;
+  /// All empty where the process is not followed.
+  Summary summary_of(pid_t pid) const;
 
  private:
   struct Followed {

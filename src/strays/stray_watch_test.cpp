@@ -96,8 +96,8 @@ TEST_F(StrayWatchTest, AStrayOfAGuardedProcessIsTold) {
       describe(told_[0]),
       "store to 0x400000100048, 72 bytes past the end of a 1 MiB allocation made by cuMemAlloc, call 1");
   EXPECT_EQ(told_[0].domain, "a");
-  EXPECT_EQ(strays_->count_of(tenant), 1u);
-  EXPECT_EQ(strays_->blocks_of(tenant), 1u);
+  EXPECT_EQ(strays_->summary_of(tenant).count, 1u);
+  EXPECT_EQ(strays_->summary_of(tenant).blocks, 1u);
 }
 
 TEST_F(StrayWatchTest, APageFaultThatBecomesFatalIsAFaultAndNoStray) {
@@ -118,7 +118,7 @@ TEST_F(StrayWatchTest, AProcessWithoutAPageIsNotListenedTo) {
   follow();
   ASSERT_TRUE(watcher_->hears_uvm_of(tenant));
   EXPECT_FALSE(page_faults_are_asked_for());
-  EXPECT_FALSE(strays_->guard_of(tenant));
+  EXPECT_FALSE(strays_->summary_of(tenant).guard);
 }
 
 TEST_F(StrayWatchTest, APageThatIsNoneIsPassedOver) {
@@ -133,7 +133,7 @@ TEST_F(StrayWatchTest, APageThatIsNoneIsPassedOver) {
 TEST_F(StrayWatchTest, APageThatComesBeforeTheGpuIsUsedMissesNothing) {
   shows_its_page();
   follow();
-  ASSERT_TRUE(strays_->guard_of(tenant));
+  ASSERT_TRUE(strays_->summary_of(tenant).guard);
   opens_a_va_space();
   ASSERT_TRUE(run_until([&] { return watcher_->hears_uvm_of(tenant); }));
   EXPECT_TRUE(page_faults_are_asked_for());
@@ -158,9 +158,9 @@ TEST_F(StrayWatchTest, WhoEndsIsForgottenAfterHisLastStray) {
   post_page_fault(base + 2 * mib);
   // In one go: nothing is confirmed yet when the process is seen to have ended.
   ASSERT_TRUE(run_until([&] { return page_faults_ == 1; }));
-  strays_->forget(tenant);
+  EXPECT_EQ(strays_->forget(tenant).count, 1u);
   EXPECT_THAT(told_, SizeIs(1));
-  EXPECT_FALSE(strays_->guard_of(tenant));
+  EXPECT_FALSE(strays_->summary_of(tenant).guard);
   post_page_fault(base + 9 * mib);
   ASSERT_TRUE(run_until([&] { return page_faults_ == 2; }));
   settle();
