@@ -21,7 +21,7 @@ struct StrayWatchOptions {
   /// A guard page appears when its process likes: look again after this, twice as long each time, up to the
   /// longest; its state is read again as often.
   Nanoseconds first_pause = std::chrono::milliseconds(1);
-  Nanoseconds longest_pause = std::chrono::milliseconds(500);
+  Nanoseconds longest_pause = std::chrono::seconds(2);
 };
 
 struct StrayWatchCallbacks {
