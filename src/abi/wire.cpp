@@ -16,6 +16,14 @@ void from_json(const json& in, Role& role) {
   role = *known;
 }
 
+void to_json(json& out, StrayPolicy policy) { out = to_string(policy); }
+
+void from_json(const json& in, StrayPolicy& policy) {
+  const auto known = stray_policy_from(in.get<std::string>());
+  if (!known) throw json::other_error::create(501, known.error().message, &in);
+  policy = *known;
+}
+
 namespace {
 
 /// One entry a message: its name on the wire, and how its fields go in and out.
@@ -101,12 +109,42 @@ struct Form<Adopt> : TenantRoleForm<Adopt> {
   static constexpr const char* name = "adopt";
   static void write(json& out, const Adopt& m) {
     TenantRoleForm<Adopt>::write(out, m);
-    out["pid"] = m.pid;
+    out.update({{"pid", m.pid}, {"strays", m.strays}});
   }
   static void read(const json& in, Adopt& m) {
     TenantRoleForm<Adopt>::read(in, m);
     in.at("pid").get_to(m.pid);
+    in.at("strays").get_to(m.strays);
   }
+};
+
+template <>
+struct Form<EndProcess> {
+  static constexpr const char* name = "end_process";
+  static void write(json& out, const EndProcess& m) { out.update({{"tenant", m.tenant}, {"pid", m.pid}}); }
+  static void read(const json& in, EndProcess& m) {
+    in.at("tenant").get_to(m.tenant);
+    in.at("pid").get_to(m.pid);
+  }
+};
+
+template <>
+struct Form<EndTenant> {
+  static constexpr const char* name = "end_tenant";
+  static void write(json& out, const EndTenant& m) {
+    out.update({{"tenant", m.tenant}, {"grace_ms", m.grace_ms}});
+  }
+  static void read(const json& in, EndTenant& m) {
+    in.at("tenant").get_to(m.tenant);
+    in.at("grace_ms").get_to(m.grace_ms);
+  }
+};
+
+template <>
+struct Form<Ended> {
+  static constexpr const char* name = "ended";
+  static void write(json& out, const Ended& m) { out["text"] = m.text; }
+  static void read(const json& in, Ended& m) { in.at("text").get_to(m.text); }
 };
 
 template <>
@@ -253,6 +291,26 @@ Result<Role> role_from(std::string_view text) {
   if (text == "active") return Role::Active;
   if (text == "standby") return Role::Standby;
   return fail(ErrorCode::InvalidArgument, "a role is 'active' or 'standby', not '" + std::string(text) + "'");
+}
+
+const char* to_string(StrayPolicy policy) {
+  switch (policy) {
+    case StrayPolicy::End:
+      return "end";
+    case StrayPolicy::Report:
+      return "report";
+    case StrayPolicy::Default:
+      break;
+  }
+  return "default";
+}
+
+Result<StrayPolicy> stray_policy_from(std::string_view text) {
+  for (const auto policy : {StrayPolicy::Default, StrayPolicy::End, StrayPolicy::Report}) {
+    if (text == to_string(policy)) return policy;
+  }
+  return fail(ErrorCode::InvalidArgument,
+              "strays are answered by 'default', 'end' or 'report', not '" + std::string(text) + "'");
 }
 
 Status check_name(std::string_view name) {

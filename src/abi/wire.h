@@ -21,6 +21,13 @@ inline constexpr std::size_t name_bytes_max = 63;
 
 enum class Role { Active, Standby };
 
+/// What becomes of a guarded tenant that strays. The operator's to say, never the tenant's.
+enum class StrayPolicy {
+  Default,  ///< what the agent was started with
+  End,      ///< it computes nonsense: it is ended in the orderly way
+  Report,   ///< it is only told of, up to a number of blocks
+};
+
 // --- from tenants
 // -----------------------------------------------------------------------------------------------
 
@@ -62,6 +69,19 @@ struct Adopt {
   std::string tenant;
   Role role = Role::Active;
   std::int64_t pid = 0;
+  StrayPolicy strays = StrayPolicy::Default;
+};
+/// That process of the tenant is to end, without harm to others; its standby goes on in its place. Answered
+/// by Done once that has begun, or Refused.
+struct EndProcess {
+  std::string tenant;
+  std::int64_t pid = 0;
+};
+/// All processes of the tenant are to end, without harm to others. Answered by Ended when they are gone, or
+/// Refused.
+struct EndTenant {
+  std::string tenant;
+  std::uint32_t grace_ms = 0;  ///< between SIGTERM and SIGKILL
 };
 /// Whole lines that an adopted process wrote to its standard error: those that name a fault. Not answered.
 struct Output {
@@ -104,6 +124,10 @@ struct Done {};
 struct Refused {
   std::string reason;
 };
+/// How each process of a tenant ended, in one line for a person.
+struct Ended {
+  std::string text;
+};
 /// `json` is a document for people and scripts; its form is in docs of `firebreak status`.
 struct Report {
   std::string json;
@@ -112,7 +136,7 @@ struct Report {
 struct Event {
   std::int64_t at_ns = 0;  ///< CLOCK_MONOTONIC
   std::string what;  ///< joined, ready, adopted, fault, phase, promote, resumed, exited, unprotected, lost,
-                     ///< finished, injected
+                     ///< finished, injected, guard, stray, ending
   std::string tenant;
   std::string domain;
   std::int64_t pid = 0;
@@ -122,9 +146,9 @@ struct Event {
   std::string text;  ///< one line for a person
 };
 
-using Message =
-    std::variant<Join, Publish, Ready, Resumed, Finish, Injected, Inject, Place, Adopt, Output, StatusRequest,
-                 Subscribe, Stop, Joined, Allocation, Placed, Done, Refused, Report, Event>;
+using Message = std::variant<Join, Publish, Ready, Resumed, Finish, Injected, Inject, Place, Adopt,
+                             EndProcess, EndTenant, Output, StatusRequest, Subscribe, Stop, Joined,
+                             Allocation, Placed, Done, Refused, Ended, Report, Event>;
 
 std::string encode(const Message& message);
 /// Protocol, with what is wrong, for anything that is not one of the messages above. Never throws.
@@ -133,6 +157,9 @@ Result<Message> decode(std::string_view text);
 /// "active" or "standby".
 const char* to_string(Role role);
 Result<Role> role_from(std::string_view text);
+/// "default", "end" or "report".
+const char* to_string(StrayPolicy policy);
+Result<StrayPolicy> stray_policy_from(std::string_view text);
 /// InvalidArgument unless 1 to name_bytes_max of letters, digits, '.', '_' and '-'.
 Status check_name(std::string_view name);
 

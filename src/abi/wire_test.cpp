@@ -39,8 +39,28 @@ TEST(Wire, EveryFieldOfAnEventSurvives) {
 
 TEST(Wire, RolesAndEnvironmentsSurvive) {
   EXPECT_EQ(round_trip(Join{"decode", Role::Standby}).role, Role::Standby);
-  EXPECT_EQ(round_trip(Adopt{"rogue", Role::Active, 99}).pid, 99);
+  EXPECT_EQ(round_trip(Adopt{"rogue", Role::Active, 99, {}}).pid, 99);
   EXPECT_EQ(round_trip(Placed{{{"A", "1"}, {"B", "x=y"}}}).environment[1].second, "x=y");
+}
+
+TEST(Wire, WhatTheOperatorSaysOfStraysSurvives) {
+  for (const auto policy : {StrayPolicy::Default, StrayPolicy::End, StrayPolicy::Report}) {
+    EXPECT_EQ(round_trip(Adopt{"rogue", Role::Active, 99, policy}).strays, policy);
+  }
+  EXPECT_NE(decode(R"({"type":"adopt","tenant":"x","role":"active","pid":1,"strays":"shrug"})")
+                .error()
+                .message.find("'shrug'"),
+            std::string::npos);
+}
+
+TEST(Wire, EveryFieldOfAnEndSurvives) {
+  const EndProcess process = round_trip(EndProcess{"rogue", 99});
+  EXPECT_EQ(process.tenant, "rogue");
+  EXPECT_EQ(process.pid, 99);
+  const EndTenant tenant = round_trip(EndTenant{"rogue", 250});
+  EXPECT_EQ(tenant.tenant, "rogue");
+  EXPECT_EQ(tenant.grace_ms, 250u);
+  EXPECT_EQ(round_trip(Ended{"process 99: SIGTERM"}).text, "process 99: SIGTERM");
 }
 
 TEST(Wire, EveryFieldOfAFaultOnPurposeSurvives) {

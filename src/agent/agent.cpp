@@ -13,8 +13,12 @@ Result<std::unique_ptr<Agent>> Agent::start(const AgentOptions& options, os::Eve
   std::unique_ptr<Agent> agent(new Agent(options, loop, kernel, clock, domains, detectors));
   Agent* raw = agent.get();
   if (auto started = domains.start(); !started) return propagate(started);
-  const auto missing = detectors.start([raw](fault::Fault fault) { raw->on_fault(std::move(fault)); },
-                                       [raw](pid_t pid) { raw->on_exit(pid); });
+  Detectors::Callbacks callbacks;
+  callbacks.on_fault = [raw](fault::Fault fault) { raw->on_fault(std::move(fault)); };
+  callbacks.on_exit = [raw](pid_t pid) { raw->on_exit(pid); };
+  callbacks.on_stray = [raw](const strays::Stray& stray) { raw->on_stray(stray); };
+  callbacks.on_guard = [raw](pid_t pid, const strays::GuardReport& guard) { raw->on_guard(pid, guard); };
+  const auto missing = detectors.start(std::move(callbacks));
   for (const std::string& line : missing) spdlog::warn("{}", line);
   auto server = Server::start(loop, options.socket_path, *agent);
   if (!server) return propagate(server);
@@ -37,6 +41,7 @@ void Agent::on_fault(fault::Fault fault) {
   event.text = describe(fault);
   // Promotions first: telling people costs microseconds that a tenant is waiting for.
   if (!fault.domain.empty()) {
+    if (fault.conclusive) last_fault_[fault.domain] = clock_.now();
     for (auto& [name, tenant] : tenants_) {
       if (tenant->active.domain == fault.domain) advance(*tenant, pair::event_of(fault));
     }
@@ -62,20 +67,24 @@ void Agent::on_exit(pid_t pid) {
   if (found == processes_.end()) return;
   const Process process = std::move(found->second);
   processes_.erase(found);
+  const std::string how = process.end ? process.end->steps() : std::string();
 
   abi::Event event;
   event.what = "exited";
   event.tenant = process.tenant;
   event.domain = process.domain;
   event.pid = pid;
+  event.text = how;
   tell(std::move(event));
 
+  const bool harmless = process.end && process.end->harmless();
   const auto tenant = tenants_.find(process.tenant);
-  if (tenant != tenants_.end()) on_tenant_exit(*tenant->second, pid, process.domain);
+  if (tenant != tenants_.end()) on_tenant_exit(*tenant->second, pid, process.domain, harmless);
+  say_farewell(pid, how);
 }
 
-void Agent::on_tenant_exit(Tenant& tenant, pid_t pid, const std::string& domain) {
-  const bool finished = tenant.pair.phase == pair::Phase::Finished;
+void Agent::on_tenant_exit(Tenant& tenant, pid_t pid, const std::string& domain, bool harmless) {
+  const bool finished = tenant.pair.phase == pair::Phase::Finished && !tenant.ended_by_us;
   if (tenant.active.pid == pid) {
     tenant.active.pid = 0;
     advance(tenant, pair::EventType::ActiveExited);
@@ -86,7 +95,7 @@ void Agent::on_tenant_exit(Tenant& tenant, pid_t pid, const std::string& domain)
     tenant.old_active = {};
   }
   forget_if_empty(tenant.name());
-  if (finished) return;
+  if (finished || harmless) return;
   // Whoever ends without a word may have had work in flight, and then takes the domain along.
   for (auto& [name, other] : tenants_) {
     if (other->active.domain == domain && other->active.pid != 0)

@@ -7,7 +7,9 @@
 #include <memory>
 #include <set>
 #include <string>
+#include <vector>
 
+#include "agent/orderly_end.h"
 #include "agent/server.h"
 #include "agent/surroundings.h"
 #include "agent/tenant.h"
@@ -19,6 +21,14 @@ namespace firebreak::agent {
 struct AgentOptions {
   std::string socket_path;
   Environment tenant_environment;  ///< what every tenant needs besides its domain's, e.g. the driver to load
+  abi::StrayPolicy strays = abi::StrayPolicy::End;  ///< of tenants of which the operator says nothing else
+  /// Each stray block of 2 MiB takes memory, so with more of them a tenant is ended that was only to be told
+  /// of.
+  std::uint64_t stray_blocks_max = 64;
+  /// Between SIGTERM and SIGKILL, for a tenant that strayed: what it would save is nonsense.
+  Milliseconds stray_grace{100};
+  /// And for one whose `firebreak run` was told to end.
+  Milliseconds end_grace{2000};
 };
 
 /// Belongs to the loop's thread.
@@ -39,6 +49,13 @@ class Agent final : private ServerHandler {
     std::string tenant;
     std::string domain;
     os::Fd pidfd;
+    std::shared_ptr<OrderlyEnd> end = nullptr;  ///< it is being ended
+  };
+  /// Who waits for the end of a tenant.
+  struct Farewell {
+    std::uint64_t connection = 0;
+    std::set<pid_t> waiting;
+    std::vector<std::string> ends;
   };
 
   Agent(AgentOptions options, os::EventLoop& loop, os::Kernel& kernel, const Clock& clock, Domains& domains,
@@ -56,6 +73,7 @@ class Agent final : private ServerHandler {
   void answer(Connection& connection, const Status& status);
   Result<abi::Placed> place(const abi::Place& request);
   Status adopt(const abi::Adopt& request);
+  Status adopt_from(const Connection& connection, const abi::Adopt& request);
   void join(Connection& connection, const abi::Join& request);
   Status publish(Connection& connection, const abi::Publish& request, std::vector<os::Fd> descriptors);
   Status ready(Connection& connection);
@@ -70,11 +88,24 @@ class Agent final : private ServerHandler {
   // What happens, in agent.cpp.
   void on_fault(fault::Fault fault);
   void on_exit(pid_t pid);
-  void on_tenant_exit(Tenant& tenant, pid_t pid, const std::string& domain);
+  void on_tenant_exit(Tenant& tenant, pid_t pid, const std::string& domain, bool harmless);
   void advance(Tenant& tenant, pair::EventType event);
   void act(Tenant& tenant, const pair::Action& action);
   void end(const Member& member, const char* why);
   void forget_if_empty(std::string name);
+
+  // Ends in good order, in agent_endings.cpp.
+  Status end_process(const abi::EndProcess& request);
+  void end_tenant(Connection& connection, const abi::EndTenant& request);
+  void end_orderly(pid_t pid, const std::string& why, Milliseconds grace);
+  void end_whole(Tenant& tenant, const std::string& why, Milliseconds grace);
+  Nanoseconds fault_lasts(const std::string& domain) const;
+  void say_farewell(pid_t pid, const std::string& how);
+
+  // Strays, in agent_strays.cpp.
+  void on_guard(pid_t pid, const strays::GuardReport& guard);
+  void on_stray(const strays::Stray& stray);
+  void end_strayed(Tenant& tenant, pid_t pid, const std::string& why);
 
   // Who is who.
   Result<Tenant*> tenant_named(const std::string& name);  ///< made where it is new
@@ -97,6 +128,8 @@ class Agent final : private ServerHandler {
   std::unique_ptr<Server> server_;
   std::map<std::string, std::unique_ptr<Tenant>> tenants_;
   std::map<pid_t, Process> processes_;
+  std::map<std::string, Monotonic> last_fault_;  ///< of a domain
+  std::vector<Farewell> farewells_;
   std::set<std::uint64_t> subscribers_;
   /// The tenant's connection that a fault on purpose is asked of, to the one that asked, and its kind.
   std::map<std::uint64_t, std::pair<std::uint64_t, std::string>> injections_;

@@ -38,7 +38,9 @@ void Agent::on_message(Connection& connection, abi::Message message, std::vector
                      answer(connection, propagate(placed));
                    }
                  },
-                 [&](const abi::Adopt& request) { answer(connection, adopt(request)); },
+                 [&](const abi::Adopt& request) { answer(connection, adopt_from(connection, request)); },
+                 [&](const abi::EndProcess& request) { answer(connection, end_process(request)); },
+                 [&](const abi::EndTenant& request) { end_tenant(connection, request); },
                  [&](const abi::Output& output) {
                    detectors_.note_output(static_cast<pid_t>(output.pid), output.text);
                  },
@@ -67,6 +69,7 @@ void Agent::answer(Connection& connection, const Status& status) {
 void Agent::on_closed(Connection& connection) {
   subscribers_.erase(connection.id());
   end_injection(connection.id(), abi::Refused{"the tenant ended first"});
+  std::erase_if(farewells_, [&](const Farewell& each) { return each.connection == connection.id(); });
   for (auto& [name, tenant] : tenants_) {
     // An active without its connection still serves; its end is seen by its pidfd. A standby without one
     // cannot take over.
@@ -120,6 +123,17 @@ Status Agent::adopt(const abi::Adopt& request) {
   return {};
 }
 
+/// With what the operator says of its strays; a tenant's word about itself does not count.
+Status Agent::adopt_from(const Connection& connection, const abi::Adopt& request) {
+  if (auto adopted = adopt(request); !adopted) return adopted;
+  const auto process = processes_.find(static_cast<pid_t>(request.pid));
+  const bool is_itself = connection.peer().pid == request.pid;
+  if (process == processes_.end() || is_itself || request.strays == abi::StrayPolicy::Default) return {};
+  const auto tenant = tenants_.find(process->second.tenant);
+  if (tenant != tenants_.end()) tenant->second->strays = request.strays;
+  return {};
+}
+
 Status Agent::may_join(const Tenant& tenant, const abi::Join& request) const {
   const bool active = request.role == abi::Role::Active;
   if (tenant.pair.phase == pair::Phase::Finished || tenant.pair.phase == pair::Phase::Lost) {
@@ -147,7 +161,8 @@ void Agent::join(Connection& connection, const abi::Join& request) {
   if (!tenant) return answer(connection, propagate(tenant));
   if (auto may = may_join(**tenant, request); !may) return answer(connection, may);
   const pid_t pid = connection.peer().pid;
-  if (auto adopted = adopt({request.tenant, request.role, pid}); !adopted) return answer(connection, adopted);
+  if (auto adopted = adopt({request.tenant, request.role, pid, {}}); !adopted)
+    return answer(connection, adopted);
 
   const bool active = request.role == abi::Role::Active;
   Member& member = active ? (*tenant)->active : (*tenant)->standby;

@@ -3,150 +3,12 @@
 /// no waiting.
 #include "agent/agent.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include "os/real_kernel.h"
-#include "os/temporary_directory.h"
+#include "agent/agent_test_support.h"
 
 namespace firebreak::agent {
 namespace {
 
 using testing::HasSubstr;
-
-struct FakeDetectors final : Detectors {
-  OnFault on_fault;
-  OnExit on_exit;
-  std::vector<pid_t> followed;
-  std::map<pid_t, watch::ReadProgress> progress;
-  std::vector<pid_t> expected;  ///< to end
-  std::map<pid_t, std::string> output;
-
-  std::vector<std::string> start(OnFault fault, OnExit exit) override {
-    on_fault = std::move(fault);
-    on_exit = std::move(exit);
-    return {};
-  }
-  Status follow(const watch::Target& target) override {
-    followed.push_back(target.pid);
-    return {};
-  }
-  Status follow_progress(pid_t pid, watch::ReadProgress read) override {
-    progress[pid] = std::move(read);
-    return {};
-  }
-  void note_output(pid_t pid, std::string_view text) override { output[pid] += text; }
-  void expect_exit(pid_t pid) override { expected.push_back(pid); }
-};
-
-struct FakeDomains final : Domains {
-  static constexpr pid_t server_of_a = 1000001;
-
-  Status start() override { return {}; }
-  std::vector<std::string> names() const override { return {"a", "b"}; }
-  Environment environment(const std::string& domain) const override {
-    return {{"CUDA_MPS_PIPE_DIRECTORY", "/mps/" + domain}};
-  }
-  std::string log_directory(const std::string& domain) const override { return "/mps-log/" + domain; }
-  std::optional<std::string> domain_of_server(pid_t pid) override {
-    return pid == server_of_a ? std::optional<std::string>("a") : std::nullopt;
-  }
-  void refresh_servers() override {}
-};
-
-/// One process that talks to the agent; the test reads and writes its socket.
-class Peer {
- public:
-  Peer(os::Kernel& kernel, const std::string& socket_path) {
-    auto [ours, theirs] = std::move(os::socket_pair().value());
-    os::SpawnRequest request;
-    request.command = {FIREBREAK_TEST_PEER, socket_path};
-    request.inherited = {{theirs.fd().get(), 3}};
-    pid_ = kernel.spawn(request).value();
-    control_.emplace(std::move(ours));
-    socket_.emplace(std::move(control_->receive(Milliseconds(5000)).value().descriptors.at(0)));
-    EXPECT_TRUE(control_->receive(Milliseconds(5000)).has_value());
-  }
-
-  pid_t pid() const { return pid_; }
-  void send(const abi::Message& message, int descriptor = -1) {
-    const std::string text = abi::encode(message);
-    const std::span<const int> descriptors(&descriptor, descriptor >= 0 ? 1 : 0);
-    ASSERT_TRUE(socket_->send(std::as_bytes(std::span(text)), descriptors, Milliseconds(1000)).has_value());
-  }
-  struct Received {
-    abi::Message message;
-    std::vector<os::Fd> descriptors;
-  };
-  std::optional<Received> receive() {
-    auto got = socket_->receive(Milliseconds(0));
-    if (!got) return std::nullopt;
-    const std::string_view text(reinterpret_cast<const char*>(got->bytes.data()), got->bytes.size());
-    return Received{abi::decode(text).value(), std::move(got->descriptors)};
-  }
-  void hang_up() { socket_.reset(); }
-
- private:
-  pid_t pid_ = 0;
-  std::optional<os::Socket> control_;
-  std::optional<os::Socket> socket_;
-};
-
-struct AgentTest : testing::Test {
-  os::TemporaryDirectory directory = std::move(os::TemporaryDirectory::create().value());
-  std::string path = directory.path() + "/agent";
-  std::unique_ptr<os::EventLoop> loop = std::move(os::EventLoop::create().value());
-  os::RealKernel kernel;
-  FakeClock clock;
-  FakeDomains domains;
-  FakeDetectors detectors;
-  std::unique_ptr<Agent> agent = std::move(
-      Agent::start({path, {{"LD_LIBRARY_PATH", "/soft"}}}, *loop, kernel, clock, domains, detectors).value());
-
-  void settle() {
-    while (loop->run_once(Milliseconds(0))) {
-    }
-  }
-  Peer peer() {
-    Peer made(kernel, path);
-    settle();
-    return made;
-  }
-  abi::Message ask(Peer& peer, const abi::Message& message, int descriptor = -1) {
-    peer.send(message, descriptor);
-    settle();
-    auto received = peer.receive();
-    EXPECT_TRUE(received.has_value());
-    return received ? std::move(received->message) : abi::Message{};
-  }
-  std::string refusal(Peer& peer, const abi::Message& message, int descriptor = -1) {
-    const abi::Message answer = ask(peer, message, descriptor);
-    const auto* refused = std::get_if<abi::Refused>(&answer);
-    return refused == nullptr ? "(not refused)" : refused->reason;
-  }
-  /// Joins and returns the tenant's shared page.
-  os::Mapping join(Peer& peer, const std::string& tenant, abi::Role role) {
-    peer.send(abi::Join{tenant, role});
-    settle();
-    auto received = peer.receive();
-    EXPECT_TRUE(received && std::holds_alternative<abi::Joined>(received->message) &&
-                received->descriptors.size() == 1);
-    return std::move(os::Mapping::of_file(received->descriptors.at(0).get(), sizeof(abi::SharedPage),
-                                          os::Protection::ReadWrite)
-                         .value());
-  }
-  static abi::PromotionWord word(const os::Mapping& page) {
-    return abi::PromotionWord::from(page.as<abi::SharedPage>()->promotion.load());
-  }
-  void xid(pid_t pid) {
-    fault::Fault fault;
-    fault.fault_class = fault::FaultClass::Sm;
-    fault.pid = pid;
-    fault.source = fault::FaultSource::Xid;
-    detectors.on_fault(fault);
-  }
-  os::Fd memory() { return std::move(os::create_memory_file("test", 4096).value()); }
-};
 
 TEST_F(AgentTest, PlacesTheStandbyInTheOtherDomain) {
   Peer command = peer();
@@ -221,7 +83,7 @@ TEST_F(AgentTest, TheActivesEndPromotesWithoutAnyOtherSign) {
   const os::Mapping page = join(active, "llm", abi::Role::Active);
   join(standby, "llm", abi::Role::Standby);
   ask(standby, abi::Ready{});
-  detectors.on_exit(active.pid());
+  detectors.callbacks.on_exit(active.pid());
   EXPECT_EQ(word(page).epoch, 1u);
 }
 
@@ -284,7 +146,7 @@ TEST_F(AgentTest, FinishingDismissesTheStandby) {
   ask(standby, abi::Ready{});
   ask(active, abi::Finish{});
   EXPECT_TRUE(word(page).finished);
-  detectors.on_exit(active.pid());
+  detectors.callbacks.on_exit(active.pid());
   EXPECT_EQ(word(page).epoch, 0u);
 }
 
@@ -292,7 +154,7 @@ TEST_F(AgentTest, ATenantIsForgottenWithItsLastProcess) {
   Peer active = peer();
   join(active, "llm", abi::Role::Active);
   EXPECT_THAT(agent->status_json(), HasSubstr("llm"));
-  detectors.on_exit(active.pid());
+  detectors.callbacks.on_exit(active.pid());
   EXPECT_THAT(agent->status_json(), testing::Not(HasSubstr("llm")));
 }
 

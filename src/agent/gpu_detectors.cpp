@@ -28,14 +28,30 @@ watch::WatcherOptions GpuDetectors::options() const {
   return options;
 }
 
-std::vector<std::string> GpuDetectors::start(OnFault on_fault, OnExit on_exit) {
-  watch::WatcherCallbacks callbacks;
-  callbacks.on_signal = [tell = std::move(on_fault)](const fault::Fault& fault) {
+watch::WatcherCallbacks GpuDetectors::heard(Callbacks callbacks) {
+  watch::WatcherCallbacks heard;
+  heard.on_signal = [this, tell = std::move(callbacks.on_fault)](const fault::Fault& fault) {
+    strays_->note_signal(fault);
     if (is_acted_on(fault.source)) tell(fault);
   };
-  callbacks.on_incident = [this](const fault::Incident& incident) { log(incident); };
-  callbacks.on_exit = [tell = std::move(on_exit)](const watch::ProcessExit& exit) { tell(exit.pid); };
-  watcher_ = std::make_unique<watch::Watcher>(loop_, kernel_, clock_, options(), std::move(callbacks));
+  heard.on_page_fault = [this](const watch::PageFault& seen) { strays_->note_page_fault(seen); };
+  heard.on_uvm_heard = [this](pid_t pid) { strays_->expect_guard(pid); };
+  heard.on_incident = [this](const fault::Incident& incident) { log(incident); };
+  heard.on_exit = [this, tell = std::move(callbacks.on_exit)](const watch::ProcessExit& exit) {
+    strays_->forget(exit.pid);
+    tell(exit.pid);
+  };
+  return heard;
+}
+
+std::vector<std::string> GpuDetectors::start(Callbacks callbacks) {
+  strays::StrayWatchCallbacks straying;
+  straying.on_stray = std::move(callbacks.on_stray);
+  straying.on_guard = std::move(callbacks.on_guard);
+  straying.on_listen = [this](pid_t pid) { watcher_->listen_to_page_faults(pid); };
+  strays_ =
+      std::make_unique<strays::StrayWatch>(loop_, kernel_, strays::StrayWatchOptions{}, std::move(straying));
+  watcher_ = std::make_unique<watch::Watcher>(loop_, kernel_, clock_, options(), heard(std::move(callbacks)));
   watcher_->start();
   std::vector<std::string> missing;
   for (const watch::SourceState& source : watcher_->sources()) {
@@ -53,7 +69,11 @@ void GpuDetectors::log(const fault::Incident& incident) {
   spdlog::log(level, "{}", watch::text_of(incident, *change));
 }
 
-Status GpuDetectors::follow(const watch::Target& target) { return watcher_->follow(target); }
+Status GpuDetectors::follow(const watch::Target& target) {
+  Status followed = watcher_->follow(target);
+  if (followed) strays_->follow(target.pid);
+  return followed;
+}
 
 Status GpuDetectors::follow_progress(pid_t pid, watch::ReadProgress read) {
   return watcher_->follow_progress(pid, std::move(read));
@@ -62,5 +82,7 @@ Status GpuDetectors::follow_progress(pid_t pid, watch::ReadProgress read) {
 void GpuDetectors::note_output(pid_t pid, std::string_view text) { watcher_->note_output(pid, text); }
 
 void GpuDetectors::expect_exit(pid_t pid) { watcher_->expect_exit(pid); }
+
+strays::Summary GpuDetectors::straying_of(pid_t pid) const { return strays_->summary_of(pid); }
 
 }  // namespace firebreak::agent

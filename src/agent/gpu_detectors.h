@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "os/event_loop.h"
 #include "os/kernel.h"
+#include "strays/stray_watch.h"
 #include "watch/report.h"
 #include "watch/watcher.h"
 
@@ -29,14 +30,16 @@ class GpuDetectors final : public Detectors {
         domains_(domains),
         nvml_library_(std::move(nvml_library)) {}
 
-  std::vector<std::string> start(OnFault on_fault, OnExit on_exit) override;
+  std::vector<std::string> start(Callbacks callbacks) override;
   Status follow(const watch::Target& target) override;
   Status follow_progress(pid_t pid, watch::ReadProgress read) override;
   void note_output(pid_t pid, std::string_view text) override;
   void expect_exit(pid_t pid) override;
+  strays::Summary straying_of(pid_t pid) const override;
 
  private:
   watch::WatcherOptions options() const;
+  watch::WatcherCallbacks heard(Callbacks callbacks);
   void log(const fault::Incident& incident);
 
   os::EventLoop& loop_;
@@ -45,6 +48,7 @@ class GpuDetectors final : public Detectors {
   Domains& domains_;
   std::string nvml_library_;
   watch::IncidentNews news_;
+  std::unique_ptr<strays::StrayWatch> strays_;
   std::unique_ptr<watch::Watcher> watcher_;
 };
 

@@ -21,6 +21,8 @@ namespace {
 struct Options {
   std::string directory = "/run/firebreak";
   std::string socket_path;
+  std::string strays = "end";
+  std::uint64_t stray_blocks = AgentOptions{}.stray_blocks_max;
 };
 
 Status serve(const Options& options) {
@@ -34,10 +36,14 @@ Status serve(const Options& options) {
   if (!signals) return propagate(signals);
 
   const SystemClock clock;
-  MpsDomains domains(*platform->kernel,
+  MpsDomains domains(**loop, *platform->kernel,
                      {options.directory, platform->control_program, platform->environment});
   GpuDetectors detectors(**loop, *platform->kernel, clock, domains, platform->nvml_library);
-  const AgentOptions agent_options{options.socket_path, platform->environment};
+  AgentOptions agent_options;
+  agent_options.socket_path = options.socket_path;
+  agent_options.tenant_environment = platform->environment;
+  agent_options.strays = abi::stray_policy_from(options.strays).value_or(agent_options.strays);
+  agent_options.stray_blocks_max = options.stray_blocks;
   auto agent = Agent::start(agent_options, **loop, *platform->kernel, clock, domains, detectors);
   if (!agent) return propagate(agent);
   fmt::print("firebreakd: {} GPU, listening at {}\n", platform::to_string(platform->gpu),
@@ -59,6 +65,14 @@ int main(int argument_count, char** arguments) {
       ->capture_default_str();
   app.add_option("--socket", options.socket_path,
                  "Where tenants reach the agent (default: DIRECTORY/agent.sock)");
+  app.add_option("--strays", options.strays,
+                 "What becomes of a guarded tenant that strays, where its operator says nothing else: end or "
+                 "report")
+      ->check(CLI::IsMember({"end", "report"}))
+      ->capture_default_str();
+  app.add_option("--stray-blocks", options.stray_blocks,
+                 "A tenant that is only to be reported is ended beyond this many stray blocks of 2 MiB")
+      ->capture_default_str();
   CLI11_PARSE(app, argument_count, arguments);
   if (options.socket_path.empty()) options.socket_path = options.directory + "/agent.sock";
 

@@ -4,10 +4,36 @@
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
+#include <algorithm>
+
 namespace firebreak::agent {
 namespace {
 
 constexpr const char* domain_names[] = {"a", "b"};
+
+/// Asks one server after the other until one knows the client; NotFound when none does.
+Status terminate_at(const mps::Domain& domain, const std::vector<pid_t>& servers, pid_t client,
+                    Monotonic deadline) {
+  const SystemClock clock;
+  for (const pid_t server : servers) {
+    const auto left = std::chrono::ceil<Milliseconds>(deadline - clock.now());
+    if (left <= Milliseconds(0)) return fail(ErrorCode::Timeout, "MPS did not answer in time");
+    Status answer = domain.terminate_client(server, client, left);
+    if (answer || answer.error().code != ErrorCode::NotFound) return answer;
+  }
+  return fail(ErrorCode::NotFound, fmt::format("no MPS server has the client {}", client));
+}
+
+/// First at the servers that are known: asking for them takes as long as the rest.
+Status terminate(mps::Domain& domain, const std::vector<pid_t>& known, pid_t client, Milliseconds timeout) {
+  const Monotonic deadline = SystemClock().now() + timeout;
+  Status answer = terminate_at(domain, known, client, deadline);
+  if (answer || answer.error().code != ErrorCode::NotFound) return answer;
+  auto servers = domain.server_pids();
+  if (!servers) return propagate(servers);
+  std::erase_if(*servers, [&](pid_t server) { return std::ranges::count(known, server) > 0; });
+  return terminate_at(domain, *servers, client, deadline);
+}
 
 }  // namespace
 
@@ -20,6 +46,7 @@ MpsDomains::~MpsDomains() {
     wanted_changed_.notify_all();
     looking_.join();
   }
+  for (auto& [id, thread] : terminations_) thread.join();
 }
 
 Status MpsDomains::start() {
@@ -61,6 +88,40 @@ void MpsDomains::refresh_servers() {
     wanted_ = true;
   }
   wanted_changed_.notify_all();
+}
+
+mps::Domain* MpsDomains::domain_named(const std::string& name) const {
+  const auto found =
+      std::ranges::find_if(domains_, [&](const auto& domain) { return domain->name() == name; });
+  return found == domains_.end() ? nullptr : found->get();
+}
+
+std::vector<pid_t> MpsDomains::servers_of(const std::string& domain) {
+  const std::lock_guard lock(mutex_);
+  std::vector<pid_t> servers;
+  for (const auto& [pid, name] : servers_) {
+    if (name == domain) servers.push_back(pid);
+  }
+  return servers;
+}
+
+void MpsDomains::terminate_client(const std::string& domain, pid_t client, Milliseconds timeout,
+                                  std::function<void(Status)> done) {
+  mps::Domain* const found = domain_named(domain);
+  if (found == nullptr) {
+    return loop_.post(
+        [done = std::move(done)] { done(fail(ErrorCode::NotFound, "there is no such MPS domain")); });
+  }
+  const std::uint64_t id = next_termination_++;
+  terminations_[id] =
+      std::thread([this, id, found, known = servers_of(domain), client, timeout, done = std::move(done)] {
+        const Status answer = terminate(*found, known, client, timeout);
+        loop_.post([this, id, answer, done] {
+          const auto ended = terminations_.extract(id);
+          if (ended) ended.mapped().join();
+          done(answer);
+        });
+      });
 }
 
 /// The looking thread. A server starts with its first client, so it is asked for when clients have come up.

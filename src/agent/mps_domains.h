@@ -2,6 +2,7 @@
 #pragma once
 
 #include <condition_variable>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -11,12 +12,14 @@
 
 #include "agent/surroundings.h"
 #include "mps/domain.h"
+#include "os/event_loop.h"
 #include "os/kernel.h"
 
 namespace firebreak::agent {
 
 /// Two MPS domains, "a" and "b", each with directories under the agent's own. Control commands can take
-/// seconds, so a thread of its own asks for the servers; the loop only reads what it found.
+/// seconds, so a thread of its own asks for the servers, and one more each takes a client off the GPU; the
+/// loop only reads what they found.
 class MpsDomains final : public Domains {
  public:
   struct Options {
@@ -25,7 +28,9 @@ class MpsDomains final : public Domains {
     Environment environment;  ///< for daemons and servers
   };
 
-  MpsDomains(os::Kernel& kernel, Options options) : kernel_(kernel), options_(std::move(options)) {}
+  /// The two references outlive it.
+  MpsDomains(os::EventLoop& loop, os::Kernel& kernel, Options options)
+      : loop_(loop), kernel_(kernel), options_(std::move(options)) {}
   ~MpsDomains() override;
 
   Status start() override;
@@ -34,16 +39,23 @@ class MpsDomains final : public Domains {
   std::string log_directory(const std::string& domain) const override;
   std::optional<std::string> domain_of_server(pid_t pid) override;
   void refresh_servers() override;
+  void terminate_client(const std::string& domain, pid_t client, Milliseconds timeout,
+                        std::function<void(Status)> done) override;
 
  private:
   std::string directory_of(const std::string& domain) const;
   void look_for_servers();
   std::optional<std::string> domain_in_environment_of(pid_t pid);
 
+  mps::Domain* domain_named(const std::string& name) const;
+  std::vector<pid_t> servers_of(const std::string& domain);
+
+  os::EventLoop& loop_;
   os::Kernel& kernel_;
   Options options_;
-  std::vector<std::unique_ptr<mps::Domain>>
-      domains_;  ///< used by the looking thread alone between start and end
+  std::vector<std::unique_ptr<mps::Domain>> domains_;  ///< the same ones between start and end
+  std::uint64_t next_termination_ = 0;
+  std::map<std::uint64_t, std::thread> terminations_;  ///< under way
 
   std::mutex mutex_;  ///< guards all below
   std::condition_variable wanted_changed_;

@@ -11,6 +11,21 @@ nlohmann::json describe_member(const Member& member) {
   return {{"pid", member.pid}, {"domain", member.domain}, {"joined", member.connection != 0}};
 }
 
+/// Of the active; of the standby where there is no active.
+nlohmann::json describe_guard(const Tenant& tenant, const Detectors& detectors, abi::StrayPolicy by_default) {
+  const pid_t pid = tenant.active.pid != 0 ? tenant.active.pid : tenant.standby.pid;
+  const strays::Summary summary = detectors.straying_of(pid);
+  const auto policy = tenant.strays == abi::StrayPolicy::Default ? by_default : tenant.strays;
+  const strays::GuardReport guard = summary.guard.value_or(strays::GuardReport{});
+  return {{"state", summary.guard ? strays::to_string(guard.state) : "none"},
+          {"note", guard.note},
+          {"blanket_bytes", guard.blanket_bytes},
+          {"on_stray", abi::to_string(policy)},
+          {"strays", summary.count},
+          {"stray_blocks", summary.blocks},
+          {"last_stray", tenant.last_stray}};
+}
+
 }  // namespace
 
 std::string Agent::status_json() const {
@@ -25,9 +40,11 @@ std::string Agent::status_json() const {
                        {"active", describe_member(tenant->active)},
                        {"standby", describe_member(tenant->standby)},
                        {"allocations", tenant->vault.entries().size()},
-                       {"memory_bytes", tenant->vault.total_bytes()}});
+                       {"memory_bytes", tenant->vault.total_bytes()},
+                       {"guard", describe_guard(*tenant, detectors_, options_.strays)}});
   }
-  return document.dump(2);
+  // A guard's note is the tenant's, and may hold any bytes.
+  return document.dump(2, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
 }  // namespace firebreak::agent

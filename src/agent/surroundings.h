@@ -12,8 +12,10 @@
 #include <utility>
 #include <vector>
 
+#include "base/clock.h"
 #include "base/result.h"
 #include "fault/fault.h"
+#include "strays/stray.h"
 #include "watch/progress_detector.h"
 #include "watch/target.h"
 
@@ -24,12 +26,18 @@ using Environment = std::vector<std::pair<std::string, std::string>>;
 /// Detectors for the whole GPU and for single processes. Calls back on the loop's thread.
 class Detectors {
  public:
-  using OnFault = std::function<void(fault::Fault)>;
-  using OnExit = std::function<void(pid_t)>;
+  struct Callbacks {
+    std::function<void(fault::Fault)> on_fault;
+    std::function<void(pid_t)> on_exit;
+    /// The first in each block of 2 MiB.
+    std::function<void(const strays::Stray&)> on_stray;
+    /// What a process's guard says of itself, when that is news.
+    std::function<void(pid_t, const strays::GuardReport&)> on_guard;
+  };
 
   virtual ~Detectors() = default;
   /// Starts what watches the whole GPU. Returns one line for each detector that this machine does not offer.
-  virtual std::vector<std::string> start(OnFault on_fault, OnExit on_exit) = 0;
+  virtual std::vector<std::string> start(Callbacks callbacks) = 0;
   /// From now on this process's end, and its faults where its memory manager tells them, are reported.
   virtual Status follow(const watch::Target& target) = 0;
   /// And from now on, whether a followed process's work goes on. A hang is said, and nothing is decided by
@@ -39,6 +47,8 @@ class Detectors {
   virtual void note_output(pid_t pid, std::string_view text) = 0;
   /// From now on the end of that process is no fault: we bring it about.
   virtual void expect_exit(pid_t pid) = 0;
+  /// The guard and the strays of a followed process.
+  virtual strays::Summary straying_of(pid_t pid) const = 0;
 };
 
 /// The MPS domains of one GPU.
@@ -56,6 +66,10 @@ class Domains {
   virtual std::optional<std::string> domain_of_server(pid_t pid) = 0;
   /// A client has come up: servers may have started since.
   virtual void refresh_servers() = 0;
+  /// Has MPS take a client off the GPU without harm to the others, and calls back on the loop's thread with
+  /// what came of it, possibly long after `timeout`; NotFound: it is no client. Never waits.
+  virtual void terminate_client(const std::string& domain, pid_t client, Milliseconds timeout,
+                                std::function<void(Status)> done) = 0;
 };
 
 }  // namespace firebreak::agent

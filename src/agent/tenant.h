@@ -57,6 +57,9 @@ class Tenant {
   vault::Vault vault;
   pair::State pair;
   os::Watch deadline;  ///< the pair's timer
+  abi::StrayPolicy strays = abi::StrayPolicy::Default;
+  std::string last_stray;    ///< in words; empty: none was seen
+  bool ended_by_us = false;  ///< its end is no word of its own that it has no work under way
 
  private:
   Tenant(std::string name, os::Fd page_fd, os::Mapping mapping)

@@ -21,6 +21,7 @@ void add_doctor(CLI::App& app, Action& action);
 void add_inject(CLI::App& app, Action& action);
 void add_run(CLI::App& app, Action& action);
 void add_status(CLI::App& app, Action& action);
+void add_stop(CLI::App& app, Action& action);
 void add_victim(CLI::App& app, Action& action);
 void add_watch(CLI::App& app, Action& action);
 

@@ -32,6 +32,7 @@ int main(int argument_count, char** arguments) {
   cli::add_inject(app, action);
   cli::add_run(app, action);
   cli::add_status(app, action);
+  cli::add_stop(app, action);
   cli::add_victim(app, action);
   cli::add_watch(app, action);
   CLI11_PARSE(app, argument_count, arguments);

@@ -3,6 +3,9 @@
 #include <signal.h>
 #include <CLI/CLI.hpp>
 
+#include <functional>
+#include <utility>
+
 #include "cli/agent_socket.h"
 #include "cli/commands.h"
 #include "cli/error_relay.h"
@@ -22,6 +25,7 @@ struct Options {
   std::string socket_path;
   std::string name;
   bool standby = false;
+  bool report_only = false;
   std::vector<std::string> command;
 };
 
@@ -51,7 +55,12 @@ ErrorRelay::OnLine core_dump_teller(client::AgentLink& link, pid_t pid) {
   };
 }
 
-/// The tenant's process, from its start to its end; signals that are meant for it are passed on.
+abi::StrayPolicy stray_policy(const Options& options) {
+  return options.report_only ? abi::StrayPolicy::Report : abi::StrayPolicy::Default;
+}
+
+/// The tenant's process, from its start to its end; signals that are meant for it are passed on, the first
+/// SIGTERM as a request to the agent: with a kernel under way it would take the tenant's neighbours along.
 class Attendant {
  public:
   /// Before any other thread starts: the signals are then nobody else's.
@@ -59,8 +68,8 @@ class Attendant {
     auto loop = os::EventLoop::create();
     if (!loop) return propagate(loop);
     std::unique_ptr<Attendant> attendant(new Attendant(std::move(*loop)));
-    auto signals = attendant->loop_->on_signals({SIGTERM, SIGINT, SIGHUP},
-                                                [raw = attendant.get()](int number) { raw->signal(number); });
+    auto signals = attendant->loop_->on_signals(
+        {SIGTERM, SIGINT, SIGHUP}, [raw = attendant.get()](int number) { raw->pass_on(number); });
     if (!signals) return propagate(signals);
     attendant->signals_ = std::move(*signals);
     return attendant;
@@ -86,6 +95,9 @@ class Attendant {
     if (pidfd_) (void)kernel_.send_signal(pidfd_, number);
   }
 
+  /// What ends the process in good order; false: it cannot.
+  void end_by(std::function<bool(pid_t)> end) { end_ = std::move(end); }
+
   Result<os::ExitStatus> wait() {
     auto watch = loop_->watch_readable(pidfd_.get(), [this] {
       const auto reaped = kernel_.try_wait(pid_);
@@ -101,13 +113,24 @@ class Attendant {
  private:
   explicit Attendant(std::unique_ptr<os::EventLoop> loop) : loop_(std::move(loop)) {}
 
+  void pass_on(int number) {
+    const auto end = number == SIGTERM ? std::exchange(end_, nullptr) : nullptr;
+    if (!end || !end(pid_)) signal(number);
+  }
+
   os::RealKernel kernel_;
   std::unique_ptr<os::EventLoop> loop_;
   os::Watch signals_;
   pid_t pid_ = 0;
   os::Fd pidfd_;
   std::optional<os::ExitStatus> exit_;
+  std::function<bool(pid_t)> end_;
 };
+
+/// The agent answers before anything of the end is done, so this does not keep us.
+std::function<bool(pid_t)> end_through(client::AgentLink& link, const std::string& name) {
+  return [&link, name](pid_t pid) { return link.ask(abi::EndProcess{name, pid}).has_value(); };
+}
 
 Result<int> run(const Options& options) {
   auto attendant = Attendant::create();
@@ -123,9 +146,10 @@ Result<int> run(const Options& options) {
   if (!relay) return propagate(relay);
   const auto pid = (*attendant)->start(options, *placed, *relay ? (*relay)->tenant_end() : -1);
   if (!pid) return propagate(pid);
-  const auto adopted = (*link)->ask(abi::Adopt{options.name, role, *pid});
+  const auto adopted = (*link)->ask(abi::Adopt{options.name, role, *pid, stray_policy(options)});
   const Status relayed = *relay ? (*relay)->start(core_dump_teller(**link, *pid)) : Status{};
   if (!adopted || !relayed) (*attendant)->signal(SIGKILL);
+  if (adopted) (*attendant)->end_by(end_through(**link, options.name));
   const auto exit = (*attendant)->wait();
   if (!adopted) return propagate(adopted);
   if (!relayed) return propagate(relayed);
@@ -141,6 +165,9 @@ void add_run(CLI::App& app, Action& action) {
       "run", "Starts a tenant under the agent: firebreak run --name NAME [--standby] -- COMMAND...");
   command->add_option("--name", options->name, "The tenant's name")->required();
   command->add_flag("--standby", options->standby, "Start the tenant's standby, in the other MPS domain");
+  command->add_flag(
+      "--report-only", options->report_only,
+      "Where the tenant is guarded and strays, say so and let it go on, up to a number of strays");
   add_socket_option(*command, options->socket_path);
   command->add_option("COMMAND", options->command, "The program and its arguments")->required();
   command->positionals_at_end();

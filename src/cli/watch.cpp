@@ -14,6 +14,7 @@
 #include "platform/platform.h"
 #include "softgpu/environment.h"
 #include "softgpu/machine/mps_protocol.h"
+#include "strays/stray_watch.h"
 #include "watch/lookout.h"
 #include "watch/report.h"
 
@@ -38,6 +39,18 @@ class Printer {
   void aside(const What&... what) const {
     if (json_) return print(stdout, watch::json_of(what...));
     print(stderr, watch::text_of(what...));
+  }
+  void stray(const strays::Stray& stray) const {
+    print(stdout, json_ ? strays::json_of(stray) : now() + " " + strays::text_of(stray));
+  }
+  void guard(pid_t pid, const strays::GuardReport& guard) const {
+    if (json_) return print(stdout, strays::json_of(pid, guard));
+    print(stderr, strays::text_of(pid, guard));
+  }
+  void last_count(pid_t pid, const strays::Summary& summary) const {
+    if (summary.count == 0) return;
+    if (json_) return print(stdout, strays::json_of(pid, summary));
+    print(stdout, now() + " " + strays::text_of(pid, summary));
   }
   void incident(const fault::Incident& incident) {
     const auto change = news_.of(incident);
@@ -72,13 +85,26 @@ watch::LookoutOptions lookout_options(const platform::Platform& platform) {
   return options;
 }
 
-watch::LookoutCallbacks lookout_callbacks(const Printer& printer) {
+watch::LookoutCallbacks lookout_callbacks(const Printer& printer, strays::StrayWatch& strays) {
   watch::LookoutCallbacks callbacks;
-  callbacks.on_process = [&printer](const watch::GpuProcess& process, const Status& followed) {
+  callbacks.on_process = [&](const watch::GpuProcess& process, const Status& followed) {
     printer.aside(process, followed);
+    if (followed) strays.follow(process.pid);
   };
   callbacks.on_server = [&printer](const watch::MpsServer& server, const Status& log) {
     printer.aside(server, log);
+  };
+  return callbacks;
+}
+
+watch::WatcherCallbacks watcher_callbacks(Printer& printer, strays::StrayWatch& strays) {
+  watch::WatcherCallbacks callbacks;
+  callbacks.on_incident = [&printer](const fault::Incident& incident) { printer.incident(incident); };
+  callbacks.on_signal = [&strays](const fault::Fault& fault) { strays.note_signal(fault); };
+  callbacks.on_page_fault = [&strays](const watch::PageFault& seen) { strays.note_page_fault(seen); };
+  callbacks.on_uvm_heard = [&strays](pid_t pid) { strays.expect_guard(pid); };
+  callbacks.on_exit = [&](const watch::ProcessExit& exit) {
+    printer.last_count(exit.pid, strays.forget(exit.pid));
   };
   return callbacks;
 }
@@ -113,10 +139,15 @@ Status keep_watch(const Options& options) {
   watch::WatcherOptions watcher;
   watcher.nvml_library = platform->nvml_library;
   watcher.mps_log_directories = options.mps_logs;
-  watch::WatcherCallbacks callbacks;
-  callbacks.on_incident = [&printer](const fault::Incident& incident) { printer.incident(incident); };
+  watch::Watcher* listening = nullptr;
+  strays::StrayWatch strays(**loop, *platform->kernel, {},
+                            {[&](const strays::Stray& stray) { printer.stray(stray); },
+                             [&](pid_t pid, const strays::GuardReport& guard) { printer.guard(pid, guard); },
+                             [&](pid_t pid) { listening->listen_to_page_faults(pid); }});
   watch::Lookout lookout(**loop, *platform->kernel, clock, lookout_options(*platform),
-                         lookout_callbacks(printer), std::move(watcher), std::move(callbacks));
+                         lookout_callbacks(printer, strays), std::move(watcher),
+                         watcher_callbacks(printer, strays));
+  listening = &lookout.watcher();
   lookout.watcher().start();
   for (const watch::SourceState& source : lookout.watcher().sources()) printer.aside(source);
   if (Status followed = follow(options, lookout); !followed) return followed;

@@ -105,7 +105,7 @@ Status Domain::wait_until_it_answers() {
                                       " ms: " + last_words());
 }
 
-Result<std::string> Domain::control(const std::string& command, Milliseconds timeout) {
+Result<std::string> Domain::control(const std::string& command, Milliseconds timeout) const {
   os::SpawnRequest request;
   request.command = {options_.control_program};
   request.environment = options_.environment;
@@ -145,6 +145,7 @@ Result<std::vector<pid_t>> Domain::list_servers(Milliseconds timeout) {
 }
 
 void Domain::remember_servers(const std::vector<pid_t>& pids) {
+  const std::lock_guard lock(mutex_);
   for (const pid_t pid : pids) {
     if (servers_.contains(pid)) continue;
     if (Result<os::Fd> pidfd = kernel_.pidfd_open(pid)) servers_[pid] = std::move(*pidfd);
@@ -158,7 +159,7 @@ Result<std::vector<pid_t>> Domain::clients(pid_t server) {
   return parse_process_ids(*output);
 }
 
-Status Domain::terminate_client(pid_t server, pid_t client, Milliseconds timeout) {
+Status Domain::terminate_client(pid_t server, pid_t client, Milliseconds timeout) const {
   const Result<std::string> output =
       control("terminate_client " + std::to_string(server) + " " + std::to_string(client), timeout);
   if (!output) return propagate(output);
@@ -196,6 +197,7 @@ Status Domain::end_daemon(Monotonic deadline) {
 }
 
 void Domain::end_servers(Monotonic deadline) {
+  const std::lock_guard lock(mutex_);
   for (const auto& [pid, pidfd] : servers_) {
     const int number = pidfd.get();
     const auto gone = kernel_.poll(std::span(&number, 1), left_until(deadline));

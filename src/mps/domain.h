@@ -4,6 +4,7 @@
 
 #include <map>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <utility>
 #include <vector>
@@ -30,7 +31,8 @@ struct DomainOptions {
 };
 
 /// Every call runs a control command and blocks for as long as that takes, at most its timeout: not for the
-/// thread of an event loop that has to be quick. One thread at a time.
+/// thread of an event loop that has to be quick. Questions and terminate_client() may come from several
+/// threads, the rest from one at a time.
 class Domain {
  public:
   /// Starts the daemon and waits until it answers. The daemon dies with the thread that calls this (so that
@@ -50,7 +52,7 @@ class Domain {
   /// Ends one client without harm to the others. Timeout when MPS does not answer: it hangs when the client
   /// is stopped, parked, or has just caused a memory fault (measured). NotFound when the client is already
   /// dead.
-  Status terminate_client(pid_t server, pid_t client, Milliseconds timeout);
+  Status terminate_client(pid_t server, pid_t client, Milliseconds timeout) const;
   /// Ends the daemon and its servers: asks, and kills what is still there after `timeout`. Safe to call
   /// again.
   Status quit(Milliseconds timeout);
@@ -65,7 +67,7 @@ class Domain {
   Status launch();
   Status wait_until_it_answers();
   Result<std::vector<pid_t>> list_servers(Milliseconds timeout);
-  Result<std::string> control(const std::string& command, Milliseconds timeout);
+  Result<std::string> control(const std::string& command, Milliseconds timeout) const;
   std::string last_words();
   void remember_servers(const std::vector<pid_t>& pids);
   Status end_daemon(Monotonic deadline);
@@ -78,6 +80,7 @@ class Domain {
   std::string output_path_;
   pid_t daemon_pid_ = 0;  ///< 0: not started, or ended and reaped
   os::Fd daemon_;
+  std::mutex mutex_;  ///< guards servers_
   std::map<pid_t, os::Fd>
       servers_;  ///< every server ever listed, by descriptors that cannot mean another process
 };

@@ -103,6 +103,15 @@ Status UvmDetector::attach(int remote_number) {
     return propagate(readable);
   }
   attachment.readable = std::move(*readable);
+  if (attachments_.size() == 1 && options_.on_attached) options_.on_attached();
+  return {};
+}
+
+Status UvmDetector::listen_to_page_faults() {
+  if (std::exchange(options_.page_faults, true)) return {};
+  for (Attachment& attachment : attachments_) {
+    if (Status done = attachment.queue.listen_to(kernel_, wanted_events(options_)); !done) return done;
+  }
   return {};
 }
 
@@ -193,11 +202,12 @@ void UvmDetector::note_page_fault(const UvmRecord& record) {
   const bool from_the_hub = record.client_type == abi::UvmClientType::Hub;
   if (from_the_hub) hub_fault_address_ = record.address;
   if (!options_.on_page_fault) return;
-  fault::Fault fault = fault_of(record);
-  fault.fault_class = from_the_hub ? fault::FaultClass::MmuNonReplayable : fault::FaultClass::MmuReplayable;
-  fault.kind = "page fault: " + describe(record);
-  fault.conclusive = false;
-  options_.on_page_fault(fault);
+  PageFault told{fault_of(record), word_of(record.access_type)};
+  told.fault.fault_class =
+      from_the_hub ? fault::FaultClass::MmuNonReplayable : fault::FaultClass::MmuReplayable;
+  told.fault.kind = "page fault: " + describe(record);
+  told.fault.conclusive = false;
+  options_.on_page_fault(told);
 }
 
 void UvmDetector::note_overflow() {

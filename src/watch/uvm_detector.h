@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "os/event_loop.h"
 #include "os/kernel.h"
+#include "watch/page_fault.h"
 #include "watch/target.h"
 #include "watch/uvm_queue.h"
 
@@ -17,7 +18,9 @@ struct UvmDetectorOptions {
   /// counts as replayable; on, each page fault of the target's managed memory wakes us.
   bool page_faults = false;
   /// Where they are to be told; most are serviced, and a fatal one is told again as such.
-  FaultCallback on_page_fault;
+  PageFaultCallback on_page_fault;
+  /// Called once, when events of the target are heard.
+  std::function<void()> on_attached;
   /// The target opens its descriptors when it likes: look again after this, twice as long each time, up to
   /// the longest.
   Nanoseconds first_retry = std::chrono::milliseconds(1);
@@ -47,6 +50,8 @@ class UvmDetector {
   Status start();
   /// Whether a queue is tied to the target, so that from here on no fault is missed.
   bool attached() const { return !attachments_.empty(); }
+  /// From now on page faults too, as with UvmDetectorOptions::page_faults.
+  Status listen_to_page_faults();
   /// The layout of the events; after attached().
   std::optional<UvmLayout> layout() const;
   /// Reports what waits in the queue, ahead of the loop.

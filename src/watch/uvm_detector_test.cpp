@@ -135,7 +135,7 @@ TEST_F(UvmDetectorTest, CountsEventsThatMakeNoSense) {
 
 TEST_F(UvmDetectorTest, TellsACopyEngineFromAnSmWhenItListensToPageFaults) {
   target_opens_a_va_space();
-  UvmDetector watcher = detector({.page_faults = true, .on_page_fault = {}});
+  UvmDetector watcher = detector({.page_faults = true, .on_page_fault = {}, .on_attached = {}});
   ASSERT_TRUE(watcher.start());
   EXPECT_EQ(tools_.enabled, (1u << 6) | (1u << 5) | (1u << 3));
   tools_.post(page_fault(0x1000, abi::UvmClientType::Gpc));
@@ -146,6 +146,34 @@ TEST_F(UvmDetectorTest, TellsACopyEngineFromAnSmWhenItListensToPageFaults) {
   EXPECT_EQ(faults_[0].fault_class, fault::FaultClass::MmuReplayable);
   EXPECT_EQ(faults_[1].fault_class, fault::FaultClass::MmuNonReplayable);
   EXPECT_EQ(watcher.counters().page_faults, 2u);
+}
+
+TEST_F(UvmDetectorTest, ListensToPageFaultsFromTheTimeThatItIsAsked) {
+  target_opens_a_va_space();
+  std::vector<std::string> accesses;
+  int attached = 0;
+  UvmDetectorOptions options;
+  options.on_page_fault = [&](const PageFault& seen) { accesses.push_back(seen.access); };
+  options.on_attached = [&] { ++attached; };
+  UvmDetector watcher = detector(options);
+  ASSERT_TRUE(watcher.start());
+  EXPECT_EQ(attached, 1);
+  EXPECT_EQ(tools_.enabled, (1u << 6) | (1u << 5));
+  ASSERT_TRUE(watcher.listen_to_page_faults());
+  EXPECT_EQ(tools_.enabled, (1u << 6) | (1u << 5) | (1u << 3));
+  tools_.post(page_fault(0x1000, abi::UvmClientType::Gpc));
+  ASSERT_TRUE(run_until([&] { return !accesses.empty(); }));
+  EXPECT_EQ(accesses.front(), "access type 0");
+  EXPECT_TRUE(faults_.empty());
+}
+
+TEST_F(UvmDetectorTest, ListensToPageFaultsOfATargetThatComesUpLater) {
+  UvmDetector watcher = detector();
+  ASSERT_TRUE(watcher.start());
+  ASSERT_TRUE(watcher.listen_to_page_faults());
+  target_opens_a_va_space();
+  ASSERT_TRUE(run_until([&] { return watcher.attached(); }));
+  EXPECT_EQ(tools_.enabled, (1u << 6) | (1u << 5) | (1u << 3));
 }
 
 TEST_F(UvmDetectorTest, EndsWithTheTargetButReportsItsFaultFirst) {
@@ -232,7 +260,10 @@ TEST_F(UvmDetectorTest, CountsWhatTheDriverDropped) {
 TEST_F(UvmDetectorTest, ReadsTheSecondLayoutWhereTheDriverHasIt) {
   tools_.knows_v2 = true;
   target_opens_a_va_space();
-  UvmDetector watcher = detector({.page_faults = true, .on_page_fault = note_fault()});
+  UvmDetector watcher =
+      detector({.page_faults = true,
+                .on_page_fault = [this](const PageFault& page_fault) { faults_.push_back(page_fault.fault); },
+                .on_attached = {}});
   ASSERT_TRUE(watcher.start());
   EXPECT_EQ(watcher.layout(), UvmLayout::V2);
   abi::UvmGpuFaultV2 page{};

@@ -51,7 +51,7 @@ Result<UvmQueue> UvmQueue::open(os::Kernel& kernel, const os::Fd& uvm_fd, std::u
   if (!control) return propagate(control);
   UvmQueue result(std::move(*control), std::move(*fd));
   if (Status ready = result.init(kernel, uvm_fd); !ready) return propagate(ready);
-  if (Status enabled = result.enable(kernel, event_types); !enabled) return propagate(enabled);
+  if (Status enabled = result.listen_to(kernel, event_types); !enabled) return propagate(enabled);
   return result;
 }
 
@@ -103,7 +103,7 @@ Result<bool> UvmQueue::try_layout(os::Kernel& kernel, const os::Fd& uvm_fd, UvmL
   return true;
 }
 
-Status UvmQueue::enable(os::Kernel& kernel, std::uint64_t event_types) {
+Status UvmQueue::listen_to(os::Kernel& kernel, std::uint64_t event_types) {
   abi::UvmToolsSetNotificationThreshold threshold{1, 0};
   if (Status done = kernel.ioctl(fd_, abi::uvm_tools_set_notification_threshold, &threshold); !done) {
     return propagate(done, "set the threshold of UVM events");

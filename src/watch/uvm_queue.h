@@ -28,6 +28,9 @@ class UvmQueue {
   /// Whether this machine has queues for us at all; why not, in one line with what to do.
   static Status offered(os::Kernel& kernel);
 
+  /// From now on events of these types (a mask) too.
+  Status listen_to(os::Kernel& kernel, std::uint64_t event_types);
+
   UvmLayout layout() const { return layout_; }
   /// Readable while events wait.
   const os::Fd& fd() const { return fd_; }
@@ -42,7 +45,6 @@ class UvmQueue {
   UvmQueue(os::Mapping control, os::Fd fd) : control_(std::move(control)), fd_(std::move(fd)) {}
   Status init(os::Kernel& kernel, const os::Fd& uvm_fd);
   Result<bool> try_layout(os::Kernel& kernel, const os::Fd& uvm_fd, UvmLayout layout);
-  Status enable(os::Kernel& kernel, std::uint64_t event_types);
 
   // The driver writes into the mappings until the descriptor is closed: the descriptor is destroyed first.
   UvmLayout layout_ = UvmLayout::V1;

@@ -46,22 +46,6 @@ UvmRecord from_page_fault(const T& info) {
   return record;
 }
 
-std::string access_word(abi::UvmAccessType access) {
-  switch (access) {
-    case abi::UvmAccessType::Read:
-      return "load";
-    case abi::UvmAccessType::Write:
-      return "store";
-    case abi::UvmAccessType::Atomic:
-      return "atomic";
-    case abi::UvmAccessType::Prefetch:
-      return "prefetch";
-    case abi::UvmAccessType::Invalid:
-      break;
-  }
-  return "access type " + std::to_string(static_cast<unsigned>(access));
-}
-
 std::string fault_word(abi::UvmFaultType type) {
   switch (type) {
     case abi::UvmFaultType::InvalidPde:
@@ -106,6 +90,22 @@ std::string fault_word(abi::UvmFaultType type) {
 
 const char* to_string(UvmLayout layout) { return layout == UvmLayout::V1 ? "V1" : "V2"; }
 
+std::string word_of(abi::UvmAccessType access) {
+  switch (access) {
+    case abi::UvmAccessType::Read:
+      return "load";
+    case abi::UvmAccessType::Write:
+      return "store";
+    case abi::UvmAccessType::Atomic:
+      return "atomic";
+    case abi::UvmAccessType::Prefetch:
+      return "prefetch";
+    case abi::UvmAccessType::Invalid:
+      break;
+  }
+  return "access type " + std::to_string(static_cast<unsigned>(access));
+}
+
 std::optional<UvmRecord> decode(UvmLayout layout, std::span<const std::byte> entry) {
   if (entry.size() < entry_bytes(layout)) return std::nullopt;
   const bool v1 = layout == UvmLayout::V1;
@@ -137,7 +137,7 @@ std::string implausible(const UvmRecord& record, Monotonic now) {
 }
 
 std::string describe(const UvmRecord& record) {
-  return access_word(record.access_type) + ", " + fault_word(record.fault_type);
+  return word_of(record.access_type) + ", " + fault_word(record.fault_type);
 }
 
 }  // namespace firebreak::watch

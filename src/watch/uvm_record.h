@@ -39,6 +39,9 @@ std::optional<UvmRecord> decode(UvmLayout layout, std::span<const std::byte> ent
 /// events look otherwise.
 std::string implausible(const UvmRecord& record, Monotonic now);
 
+/// "store"; in numbers where it is new.
+std::string word_of(abi::UvmAccessType access);
+
 /// "store, invalid PDE", in words or, where a value is new, in numbers.
 std::string describe(const UvmRecord& record);
 

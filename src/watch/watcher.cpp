@@ -202,6 +202,9 @@ void Watcher::Parts::follow_uvm(Followed& of) {
   UvmDetectorOptions uvm;
   uvm.page_faults = options.uvm_page_faults;
   uvm.on_page_fault = callbacks.on_page_fault;
+  uvm.on_attached = [this, pid] {
+    if (callbacks.on_uvm_heard) callbacks.on_uvm_heard(pid);
+  };
   of.uvm = std::make_unique<UvmDetector>(
       loop, kernel, clock, of.target, uvm, [this](const fault::Fault& fault) { note(fault); },
       [pid](const Error& error) {
@@ -370,6 +373,14 @@ std::uint64_t Watcher::dropped_uvm_events() const {
     if (process.uvm) dropped += process.uvm->counters().dropped;
   }
   return dropped;
+}
+
+void Watcher::listen_to_page_faults(pid_t pid) {
+  const auto found = parts_->followed.find(pid);
+  if (found == parts_->followed.end() || !found->second.uvm) return;
+  if (const Status done = found->second.uvm->listen_to_page_faults(); !done) {
+    spdlog::warn("page faults of process {} are not heard: {}", pid, to_string(done.error()));
+  }
 }
 
 void Watcher::expect_exit(pid_t pid) {

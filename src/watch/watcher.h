@@ -16,6 +16,7 @@
 #include "os/event_loop.h"
 #include "os/kernel.h"
 #include "watch/exit_detector.h"
+#include "watch/page_fault.h"
 #include "watch/progress_detector.h"
 #include "watch/target.h"
 
@@ -44,9 +45,11 @@ struct WatcherOptions {
 struct WatcherCallbacks {
   /// Each signal, at once; what decides in microseconds listens here.
   std::function<void(const fault::Fault&)> on_signal;
-  /// Each page fault of a followed process, where uvm_page_faults asks for them. Most are serviced and no
-  /// fault; a fatal one is a signal as well.
-  std::function<void(const fault::Fault&)> on_page_fault;
+  /// Each page fault of a followed process, where uvm_page_faults or listen_to_page_faults() asks for them.
+  /// Most are serviced and no fault; a fatal one is a signal as well.
+  PageFaultCallback on_page_fault;
+  /// UVM events of a followed process are heard from here on; possibly before follow() returns.
+  std::function<void(pid_t)> on_uvm_heard;
   /// An incident that is new, has changed or is closed now. Valid during the call.
   std::function<void(const fault::Incident&)> on_incident;
   /// A followed process ended.
@@ -84,6 +87,9 @@ class Watcher {
   /// What a followed process wrote to its standard error, in pieces of any size: in CUDA's core dump mode it
   /// names the exception, and with it the culprit. Where that is a regular file, nobody has to say it.
   void note_output(pid_t pid, std::string_view text);
+  /// From now on page faults of that followed process too; it pays with being watched more closely, and we
+  /// with a wake for each.
+  void listen_to_page_faults(pid_t pid);
   /// From now on the end of that process is no fault.
   void expect_exit(pid_t pid);
   /// Whether UVM events of the process are heard from here on.

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+/// Processes and whole tenants that are told to end, and who waits for it.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+
+#include "agent/agent.h"
+
+namespace firebreak::agent {
+namespace {
+
+constexpr Milliseconds longest_grace{60'000};
+
+}  // namespace
+
+Status Agent::end_process(const abi::EndProcess& request) {
+  const auto pid = static_cast<pid_t>(request.pid);
+  const auto found = processes_.find(pid);
+  if (found == processes_.end() || found->second.tenant != request.tenant) {
+    return fail(ErrorCode::NotFound, fmt::format("tenant '{}' has no process {}", request.tenant, pid));
+  }
+  end_orderly(pid, "its operator wants it", options_.end_grace);
+  return {};
+}
+
+void Agent::end_tenant(Connection& connection, const abi::EndTenant& request) {
+  const auto found = tenants_.find(request.tenant);
+  if (found == tenants_.end()) {
+    return answer(connection,
+                  fail(ErrorCode::NotFound, fmt::format("there is no tenant '{}'", request.tenant)));
+  }
+  Farewell farewell{connection.id(), {}, {}};
+  for (const auto& [pid, process] : processes_) {
+    if (process.tenant == request.tenant) farewell.waiting.insert(pid);
+  }
+  farewells_.push_back(std::move(farewell));
+  end_whole(*found->second, "its operator wants it", std::min(Milliseconds(request.grace_ms), longest_grace));
+}
+
+/// With its standby, which is not to take over.
+void Agent::end_whole(Tenant& tenant, const std::string& why, Milliseconds grace) {
+  tenant.ended_by_us = true;
+  advance(tenant, pair::EventType::ActiveFinished);
+  std::vector<pid_t> pids;
+  for (const auto& [pid, process] : processes_) {
+    if (process.tenant == tenant.name()) pids.push_back(pid);
+  }
+  for (const pid_t pid : pids) end_orderly(pid, why, grace);
+}
+
+void Agent::end_orderly(pid_t pid, const std::string& why, Milliseconds grace) {
+  const auto found = processes_.find(pid);
+  if (found == processes_.end() || found->second.end) return;
+  Process& process = found->second;
+  EndPlan plan;
+  plan.pid = pid;
+  plan.domain = process.domain;
+  plan.fault_lasts = fault_lasts(process.domain);
+  plan.grace = grace;
+  auto end = OrderlyEnd::begin(loop_, kernel_, domains_, std::move(plan),
+                               [this, pid] { detectors_.expect_exit(pid); });
+  if (!end) {
+    // Its exit is about to be told.
+    return spdlog::info("process {} of {} cannot be ended: {}", pid, process.tenant, to_string(end.error()));
+  }
+  process.end = std::move(*end);
+  abi::Event event;
+  event.what = "ending";
+  event.tenant = process.tenant;
+  event.domain = process.domain;
+  event.pid = pid;
+  event.text = why;
+  tell(std::move(event));
+}
+
+/// A fault is under way for as long as a pair would wait for its last word.
+Nanoseconds Agent::fault_lasts(const std::string& domain) const {
+  const auto last = last_fault_.find(domain);
+  if (last == last_fault_.end()) return Nanoseconds(0);
+  return last->second + Milliseconds(pair::suspicion_ms) - clock_.now();
+}
+
+void Agent::say_farewell(pid_t pid, const std::string& how) {
+  for (Farewell& farewell : farewells_) {
+    if (farewell.waiting.erase(pid) == 0) continue;
+    farewell.ends.push_back(fmt::format("process {}: {}", pid, how.empty() ? "ended by itself" : how));
+    if (!farewell.waiting.empty()) continue;
+    if (Connection* connection = server_->find(farewell.connection)) {
+      connection->send(abi::Ended{fmt::format("{}", fmt::join(farewell.ends, "; "))});
+    }
+  }
+  std::erase_if(farewells_, [](const Farewell& farewell) { return farewell.waiting.empty(); });
+}
+
+}  // namespace firebreak::agent

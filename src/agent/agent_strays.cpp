@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+/// What becomes of a guarded tenant that strays: it computes nonsense, and its neighbours are not harmed.
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+
+#include "agent/agent.h"
+
+namespace firebreak::agent {
+
+void Agent::on_guard(pid_t pid, const strays::GuardReport& guard) {
+  const auto found = processes_.find(pid);
+  if (found == processes_.end()) return;
+  abi::Event event;
+  event.what = "guard";
+  event.tenant = found->second.tenant;
+  event.domain = found->second.domain;
+  event.pid = pid;
+  event.text = describe(guard);
+  if (guard.state == abi::GuardState::Off) {
+    spdlog::warn("tenant {} is not guarded: {}", event.tenant, event.text);
+  }
+  tell(std::move(event));
+}
+
+void Agent::on_stray(const strays::Stray& stray) {
+  const auto process = processes_.find(stray.pid);
+  if (process == processes_.end()) return;
+  const auto found = tenants_.find(process->second.tenant);
+  if (found == tenants_.end()) return;
+  Tenant& tenant = *found->second;
+  // While it ends it may stray on and on: that is no news.
+  if (process->second.end) return;
+  abi::Event event;
+  event.at_ns = to_ns(stray.when);
+  event.what = "stray";
+  event.tenant = tenant.name();
+  event.domain = process->second.domain;
+  event.pid = stray.pid;
+  event.source = to_string(fault::FaultSource::UvmEvent);
+  event.text = describe(stray);
+  tenant.last_stray = event.text;
+  spdlog::warn("contained stray of tenant {}, process {}: {}", tenant.name(), stray.pid, event.text);
+  tell(std::move(event));
+
+  const auto policy = tenant.strays == abi::StrayPolicy::Default ? options_.strays : tenant.strays;
+  if (policy != abi::StrayPolicy::Report) return end_strayed(tenant, stray.pid, "it strayed");
+  if (stray.blocks <= options_.stray_blocks_max) return;
+  end_strayed(tenant, stray.pid,
+              fmt::format("it strayed into more than {} blocks of 2 MiB", options_.stray_blocks_max));
+}
+
+/// The standby runs the same program on the same state, so it would stray as well: it does not take over.
+void Agent::end_strayed(Tenant& tenant, pid_t pid, const std::string& why) {
+  if (tenant.active.pid != pid) return end_orderly(pid, why, options_.stray_grace);
+  const bool has_standby = tenant.standby.pid != 0;
+  end_whole(tenant, has_standby ? why + "; its standby ends too, since it would stray as well" : why,
+            options_.stray_grace);
+}
+
+}  // namespace firebreak::agent

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "strays/stray_watch.h"
+
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <charconv>
+#include <string>
+#include <utility>
+
+namespace firebreak::strays {
+namespace {
+
+GuardReport report_of(const guard::GuardView& guard) {
+  return {guard.state(), guard.note(), guard.blanket_bytes()};
+}
+
+/// What /proc shows for a memory file of that name.
+std::string page_link() { return "/memfd:" + std::string(abi::guard_page_name) + " (deleted)"; }
+
+}  // namespace
+
+void StrayWatch::follow(pid_t pid) {
+  auto process = kernel_.pidfd_open(pid);
+  if (!process) return spdlog::info("the guard of process {} is not seen: {}", pid, process.error().message);
+  Followed& followed = followed_[pid] = Followed{};
+  followed.process = std::move(*process);
+  followed.pause = options_.first_pause;
+  look(pid);
+}
+
+Summary StrayWatch::forget(pid_t pid) {
+  const auto found = followed_.find(pid);
+  if (found == followed_.end()) return {};
+  while (found->second.book.is_waiting()) tell_strays(found->second);
+  const Summary last = summary_of(pid);
+  followed_.erase(found);
+  return last;
+}
+
+void StrayWatch::expect_guard(pid_t pid) {
+  const auto found = followed_.find(pid);
+  if (found == followed_.end()) return;
+  found->second.pause = options_.first_pause;
+  look(pid);
+}
+
+void StrayWatch::look(pid_t pid) {
+  const auto found = followed_.find(pid);
+  if (found == followed_.end()) return;
+  Followed& followed = found->second;
+  if (!followed.guard) {
+    followed.guard = find_guard(pid, followed);
+    // Before it says that it is on: nothing that strays then is missed.
+    if (followed.guard && callbacks_.on_listen) callbacks_.on_listen(pid);
+  }
+  look_later(pid, followed);
+  if (followed.guard) tell_guard(pid, followed);
+}
+
+void StrayWatch::look_later(pid_t pid, Followed& followed) {
+  auto timer = loop_.after(followed.pause, [this, pid] { look(pid); });
+  if (!timer) {
+    return spdlog::error("the guard of process {} is not looked at any more: {}", pid,
+                         to_string(timer.error()));
+  }
+  followed.next_look = std::move(*timer);
+  followed.pause = std::min(followed.pause * 2, options_.longest_pause);
+}
+
+std::optional<guard::GuardView> StrayWatch::find_guard(pid_t pid, const Followed& followed) {
+  const std::string directory = "/proc/" + std::to_string(pid) + "/fd";
+  const auto names = kernel_.list_directory(directory);
+  if (!names) return std::nullopt;
+  for (const std::string& name : *names) {
+    const auto link = kernel_.read_link(directory + "/" + name);
+    if (!link || *link != page_link()) continue;
+    int number = -1;
+    if (std::from_chars(name.data(), name.data() + name.size(), number).ec != std::errc{}) continue;
+    const auto descriptor = kernel_.pidfd_getfd(followed.process, number);
+    if (!descriptor) continue;
+    // One of another version, or one that is not written yet.
+    if (auto guard = guard::GuardView::of(descriptor->get())) return std::move(*guard);
+  }
+  return std::nullopt;
+}
+
+void StrayWatch::tell_guard(pid_t pid, Followed& followed) {
+  GuardReport now = report_of(*followed.guard);
+  const bool changed = !followed.told || followed.told->state != now.state || followed.told->note != now.note;
+  followed.told = std::move(now);
+  if (changed && callbacks_.on_guard) callbacks_.on_guard(pid, GuardReport(*followed.told));
+}
+
+void StrayWatch::note_page_fault(const watch::PageFault& page_fault) {
+  const auto found = followed_.find(page_fault.fault.pid.value_or(0));
+  if (found == followed_.end() || !found->second.guard) return;
+  if (found->second.book.note(page_fault, *found->second.guard)) {
+    confirm_later(found->first, found->second);
+  }
+}
+
+void StrayWatch::note_signal(const fault::Fault& signal) {
+  if (signal.source != fault::FaultSource::UvmEvent || !signal.address) return;
+  const auto found = followed_.find(signal.pid.value_or(0));
+  if (found != followed_.end()) found->second.book.note_fatal(*signal.address);
+}
+
+void StrayWatch::confirm_later(pid_t pid, Followed& followed) {
+  auto timer = loop_.after(options_.confirmation, [this, pid] { confirm(pid); });
+  if (!timer) return spdlog::error("strays of process {} are not told: {}", pid, to_string(timer.error()));
+  followed.confirmation = std::move(*timer);
+}
+
+void StrayWatch::confirm(pid_t pid) {
+  auto found = followed_.find(pid);
+  if (found == followed_.end()) return;
+  tell_strays(found->second);
+  found = followed_.find(pid);
+  if (found != followed_.end() && found->second.book.is_waiting()) confirm_later(pid, found->second);
+}
+
+void StrayWatch::tell_strays(Followed& followed) {
+  for (const Stray& stray : followed.book.confirm(*followed.guard)) {
+    if (callbacks_.on_stray) callbacks_.on_stray(stray);
+  }
+}
+
+Summary StrayWatch::summary_of(pid_t pid) const {
+  const auto found = followed_.find(pid);
+  if (found == followed_.end()) return {};
+  const Followed& followed = found->second;
+  return {followed.guard ? std::optional(report_of(*followed.guard)) : std::nullopt, followed.book.count(),
+          followed.book.blocks()};
+}
+
+}  // namespace firebreak::strays

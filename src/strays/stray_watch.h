@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+#include <map>
+#include <optional>
+
+#include "base/clock.h"
+#include "guard/guard_view.h"
+#include "os/event_loop.h"
+#include "os/kernel.h"
+#include "strays/stray.h"
+#include "strays/stray_book.h"
+#include "watch/page_fault.h"
+
+namespace firebreak::strays {
+
+struct StrayWatchOptions {
+  /// A fatal fault comes this soon after the page fault that it is; until then nobody is told of a stray.
+  Nanoseconds confirmation = std::chrono::microseconds(300);
+  /// A guard page appears when its process likes: look again after this, twice as long each time, up to the
+  /// longest; its state is read again as often.
+  Nanoseconds first_pause = std::chrono::milliseconds(1);
+  Nanoseconds longest_pause = std::chrono::seconds(2);
+};
+
+struct StrayWatchCallbacks {
+  /// The first stray of a process in a block of 2 MiB.
+  std::function<void(const Stray&)> on_stray;
+  /// A guard page was found, or says something else now.
+  std::function<void(pid_t, const GuardReport&)> on_guard;
+  /// Page faults of this process are wanted from now on.
+  std::function<void(pid_t)> on_listen;
+};
+
+/// Finds the guard pages of followed processes, and tells their strays from their other page faults. A
+/// watch::Watcher brings the events. Lives on the loop's thread; callbacks must not destroy it.
+class StrayWatch {
+ public:
+  StrayWatch(os::EventLoop& loop, os::Kernel& kernel, StrayWatchOptions options,
+             StrayWatchCallbacks callbacks)
+      : loop_(loop), kernel_(kernel), options_(options), callbacks_(std::move(callbacks)) {}
+  StrayWatch(const StrayWatch&) = delete;
+  StrayWatch& operator=(const StrayWatch&) = delete;
+
+  /// From now on, until forget(). A process whose descriptors are not ours to see has no guard for us.
+  void follow(pid_t pid);
+  /// It has ended. Strays that wait to be confirmed are told first; then, what is known of it.
+  Summary forget(pid_t pid);
+  /// It uses the GPU from now on, so its guard page is there or is about to be.
+  void expect_guard(pid_t pid);
+
+  void note_page_fault(const watch::PageFault& page_fault);
+  /// Any signal: the fatal ones of UVM tell that an access was not contained.
+  void note_signal(const fault::Fault& signal);
+
+  /// All empty where the process is not followed.
+  Summary summary_of(pid_t pid) const;
+
+ private:
+  struct Followed {
+    os::Fd process;
+    std::optional<guard::GuardView> guard;
+    std::optional<GuardReport> told;
+    StrayBook book;
+    Nanoseconds pause{};
+    os::Watch next_look;
+    os::Watch confirmation;
+  };
+
+  void look(pid_t pid);
+  void look_later(pid_t pid, Followed& followed);
+  std::optional<guard::GuardView> find_guard(pid_t pid, const Followed& followed);
+  void tell_guard(pid_t pid, Followed& followed);
+  void confirm_later(pid_t pid, Followed& followed);
+  void confirm(pid_t pid);
+  void tell_strays(Followed& followed);
+
+  os::EventLoop& loop_;
+  os::Kernel& kernel_;
+  StrayWatchOptions options_;
+  StrayWatchCallbacks callbacks_;
+  std::map<pid_t, Followed> followed_;
+};
+
+}  // namespace firebreak::strays

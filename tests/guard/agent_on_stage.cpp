@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/guard/agent_on_stage.h"
+
+#include <signal.h>
+
+#include <algorithm>
+
+namespace firebreak::tests {
+namespace {
+
+constexpr Milliseconds patience{120'000};
+
+}  // namespace
+
+bool Player::said(const std::string& words) const {
+  return std::ranges::any_of(lines,
+                             [&](const std::string& line) { return line.find(words) != std::string::npos; });
+}
+
+int Player::exit_status() const {
+  const auto& exit = actor->record().exit;
+  if (!exit) return -1;
+  return exit->signal != 0 ? 128 + exit->signal : exit->exit_code;
+}
+
+AgentOnStage::AgentOnStage() : stage_(std::move(stage::Stage::create(kernel_, clock_).value())) {}
+
+void AgentOnStage::TearDown() {
+  if (agent_ != nullptr) {
+    agent_->actor->signal(SIGTERM);
+    wait_for_end(*agent_);
+    EXPECT_EQ(agent_->exit_status(), 0) << testing::PrintToString(agent_->lines);
+  }
+  stage_.reset();
+  EXPECT_THAT(sandbox_.left_behind(), testing::IsEmpty());
+}
+
+Player& AgentOnStage::start(std::vector<std::string> command, Sandbox::Environment extra) {
+  auto& player = *players_.emplace_back(std::make_unique<Player>());
+  stage::Casting casting{command.back(), "", std::move(command), sandbox_.environment()};
+  casting.environment.insert(casting.environment.end(), extra.begin(), extra.end());
+  player.actor =
+      stage_->enter(casting, [&player](const std::string& line) { player.lines.push_back(line); }).value();
+  return player;
+}
+
+void AgentOnStage::start_agent(std::vector<std::string> arguments) {
+  std::vector<std::string> command = {
+      "sh", "-c", R"(exec "$@" 2>&1)", "sh", program("firebreakd"), "--directory", sandbox_.file("d")};
+  command.insert(command.end(), arguments.begin(), arguments.end());
+  agent_ = &start(std::move(command));
+  wait("the agent", [&] { return agent_->said("firebreakd: "); });
+}
+
+Player& AgentOnStage::start_tenant(const std::string& name, std::vector<std::string> command,
+                                   std::vector<std::string> run_arguments) {
+  std::vector<std::string> whole = {program("firebreak"), "run", "--socket", socket_, "--name", name};
+  whole.insert(whole.end(), run_arguments.begin(), run_arguments.end());
+  whole.push_back("--");
+  whole.insert(whole.end(), command.begin(), command.end());
+  return start(std::move(whole));
+}
+
+Player& AgentOnStage::start_neighbour() {
+  Player& neighbour = start_tenant("neighbour", {program("firebreak"), "victim", "--pace-ms", "5"});
+  wait("the neighbour", [&] { return neighbour.said("ready"); });
+  return neighbour;
+}
+
+Player& AgentOnStage::start_spinner(bool stubborn) {
+  std::vector<std::string> command = {program("guard_test_spinner")};
+  if (stubborn) command.push_back("--stubborn");
+  Player& spinner = start_tenant("spinner", std::move(command));
+  wait("the spinner", [&] { return spinner.said("spinning"); });
+  return spinner;
+}
+
+os::ProgramResult AgentOnStage::command(std::vector<std::string> arguments) {
+  arguments.insert(arguments.end(), {"--socket", socket_});
+  return sandbox_.run("firebreak", std::move(arguments));
+}
+
+void AgentOnStage::wait(const std::string& what, const std::function<bool()>& done) {
+  const Status waited = stage_->wait(what, patience, done);
+  ASSERT_TRUE(waited) << to_string(waited.error());
+}
+
+void AgentOnStage::wait_for_end(const Player& player) {
+  wait("the end of " + player.actor->record().name, [&] { return player.actor->ended(); });
+}
+
+void AgentOnStage::expect_unharmed(Player& neighbour) {
+  // Its record begins anew, so that what follows ran after everything before.
+  neighbour.actor->tell("begin");
+  wait("the neighbour's kernels", [&] { return neighbour.said("begun"); });
+  neighbour.actor->tell("end");
+  wait_for_end(neighbour);
+  EXPECT_EQ(neighbour.exit_status(), 0) << testing::PrintToString(neighbour.lines);
+}
+
+nlohmann::json AgentOnStage::status_of(const std::string& tenant) {
+  const auto all = nlohmann::json::parse(command({"status"}).output, nullptr, false);
+  for (const auto& entry : all["tenants"]) {
+    if (entry["name"] == tenant) return entry;
+  }
+  return nullptr;
+}
+
+void AgentOnStage::send(pid_t pid, int signal) {
+  ASSERT_TRUE(kernel_.send_signal(kernel_.pidfd_open(pid).value(), signal));
+}
+
+}  // namespace firebreak::tests

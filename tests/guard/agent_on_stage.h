@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+/// An agent, tenants under `firebreak run`, and others, all on the software GPU and directed by one test.
+#pragma once
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "stage/stage.h"
+#include "tests/demo/firebreak_program.h"
+
+namespace firebreak::tests {
+
+/// A process and what it said.
+struct Player {
+  stage::Actor* actor = nullptr;
+  std::vector<std::string> lines;
+  bool said(const std::string& words) const;
+  int exit_status() const;  ///< as a shell says it
+};
+
+class AgentOnStage : public testing::Test {
+ protected:
+  AgentOnStage();
+  /// Ends the agent, which must end in good order and leave nothing.
+  void TearDown() override;
+
+  void start_agent(std::vector<std::string> arguments = {});
+  Player& start(std::vector<std::string> command, Sandbox::Environment extra = {});
+  /// Under `firebreak run`, with further arguments for it.
+  Player& start_tenant(const std::string& name, std::vector<std::string> command,
+                       std::vector<std::string> run_arguments = {});
+  /// Runs short kernels until it is told "end".
+  Player& start_neighbour();
+  /// Keeps one endless kernel on the GPU and ignores SIGTERM where `stubborn`.
+  Player& start_spinner(bool stubborn = false);
+  os::ProgramResult command(std::vector<std::string> arguments);
+
+  void wait(const std::string& what, const std::function<bool()>& done);
+  void wait_for_end(const Player& player);
+  /// The neighbour has seen no error, and says so.
+  void expect_unharmed(Player& neighbour);
+  nlohmann::json status_of(const std::string& tenant);
+  pid_t pid_of(const std::string& tenant) { return status_of(tenant)["active"]["pid"]; }
+  void send(pid_t pid, int signal);
+  static std::string program(const std::string& name) { return std::string(FIREBREAK_PROGRAMS) + "/" + name; }
+
+  os::RealKernel kernel_;
+  SystemClock clock_;
+  Sandbox sandbox_;
+  std::string socket_ = sandbox_.file("d/agent.sock");
+  std::vector<std::unique_ptr<Player>> players_;
+  std::unique_ptr<stage::Stage> stage_;
+  Player* agent_ = nullptr;
+};
+
+}  // namespace firebreak::tests

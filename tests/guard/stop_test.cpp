@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+// A tenant that ends with a kernel under way takes its MPS domain along, unless it is told to end by us.
+#include <signal.h>
+
+#include "tests/guard/agent_on_stage.h"
+
+namespace firebreak::tests {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr int victim_of_a_fault = 3;
+
+class Stop : public AgentOnStage {
+ protected:
+  Stop() { start_agent(); }
+};
+
+TEST_F(Stop, InMidKernelSparesTheNeighbour) {
+  Player& neighbour = start_neighbour();
+  const Player& spinner = start_spinner();
+  const auto stopped = command({"stop", "spinner"});
+  EXPECT_EQ(stopped.status.exit_code, 0);
+  EXPECT_THAT(stopped.output, HasSubstr("spinner has ended: process "));
+  EXPECT_THAT(stopped.output, HasSubstr(": MPS took it off the GPU, SIGTERM\n"));
+  wait_for_end(spinner);
+  EXPECT_EQ(spinner.exit_status(), 128 + SIGTERM);
+  EXPECT_TRUE(status_of("spinner").is_null());
+  expect_unharmed(neighbour);
+}
+
+TEST_F(Stop, ByAnybodyElseDoesNot) {
+  const Player& neighbour = start_neighbour();
+  const Player& spinner = start_spinner();
+  send(pid_of("spinner"), SIGKILL);
+  wait_for_end(spinner);
+  wait_for_end(neighbour);
+  EXPECT_EQ(neighbour.exit_status(), victim_of_a_fault);
+}
+
+TEST_F(Stop, OfOneThatDoesNotListenEndsInAKillThatHarmsNobody) {
+  Player& neighbour = start_neighbour();
+  const Player& spinner = start_spinner(true);
+  const auto stopped = command({"stop", "spinner", "--grace-ms", "10"});
+  EXPECT_EQ(stopped.status.exit_code, 0);
+  EXPECT_THAT(stopped.output, HasSubstr("MPS took it off the GPU, SIGTERM, SIGKILL"));
+  wait_for_end(spinner);
+  EXPECT_EQ(spinner.exit_status(), 128 + SIGKILL);
+  expect_unharmed(neighbour);
+}
+
+TEST_F(Stop, OfAStoppedProcessLeavesMpsAlone) {
+  const Player& spinner = start_spinner();
+  send(pid_of("spinner"), SIGSTOP);
+  const auto stopped = command({"stop", "spinner", "--grace-ms", "10"});
+  EXPECT_EQ(stopped.status.exit_code, 0);
+  EXPECT_THAT(stopped.output, HasSubstr("MPS not asked, since it is stopped, SIGTERM, SIGKILL"));
+  wait_for_end(spinner);
+}
+
+TEST_F(Stop, BySigtermToRunInMidKernelSparesTheNeighbour) {
+  Player& neighbour = start_neighbour();
+  const Player& spinner = start_spinner();
+  spinner.actor->signal(SIGTERM);
+  wait_for_end(spinner);
+  EXPECT_EQ(spinner.exit_status(), 128 + SIGTERM);
+  expect_unharmed(neighbour);
+}
+
+TEST_F(Stop, BySigtermToRunWorksWithoutAnAgentToo) {
+  const Player& spinner = start_spinner();
+  agent_->actor->signal(SIGKILL);
+  wait_for_end(*agent_);
+  agent_ = nullptr;
+  spinner.actor->signal(SIGTERM);
+  wait_for_end(spinner);
+  EXPECT_NE(spinner.exit_status(), 0);
+}
+
+TEST_F(Stop, OfATenantEndsItsStandbyTooAndPromotesNobody) {
+  const std::vector<std::string> decode = {
+      program("firebreak-decode"), "--steps", "100000", "--pace-ms", "20", "--output",
+      sandbox_.file("tokens")};
+  const Player& active = start_tenant("llm", decode);
+  wait("the active", [&] { return status_of("llm")["phase"] == "serving"; });
+  const Player& standby = start_tenant("llm", decode, {"--standby"});
+  wait("the standby", [&] { return status_of("llm")["standby_state"] == "ready"; });
+  const auto stopped = command({"stop", "llm"});
+  EXPECT_EQ(stopped.status.exit_code, 0) << stopped.output;
+  wait_for_end(active);
+  wait_for_end(standby);
+  EXPECT_TRUE(status_of("llm").is_null());
+  EXPECT_FALSE(kernel_.read_file(sandbox_.file("tokens")));  // nobody went on to the end
+}
+
+TEST_F(Stop, OfNobodyIsSaid) {
+  const auto stopped = command({"stop", "nobody"});
+  EXPECT_EQ(stopped.status.exit_code, 1);
+  EXPECT_THAT(stopped.output, HasSubstr("there is no tenant 'nobody'"));
+}
+
+}  // namespace
+}  // namespace firebreak::tests
