@@ -74,6 +74,22 @@ Expected expected_of(const inject::Kind& kind, const ErrorName& error_name) {
   return expected;
 }
 
+Expected expected_under_guard(const inject::Kind& kind, const ErrorName& error_name, bool maps_page_zero) {
+  Expected expected = expected_of(kind, error_name);
+  const inject::UnderGuard under_guard = kind.expectation.under_guard;
+  const bool contained =
+      under_guard == inject::UnderGuard::Contained ||
+      (under_guard == inject::UnderGuard::ContainedWithPageZero && maps_page_zero);
+  if (!contained) return expected;
+  expected.faulter.clear();
+  expected.co_client.clear();
+  expected.outsider.clear();
+  expected.sometimes.clear();
+  expected.xids.clear();
+  expected.first_seen_by = stray_source;
+  return expected;
+}
+
 std::vector<std::string> mismatches(const Run& run, const Expected& expected) {
   std::vector<std::string> found;
   if (!run.counts()) return found;
@@ -103,7 +119,8 @@ std::vector<std::string> mismatches(const Run& run, const Expected& expected) {
 
 bool seen_all(const Run& so_far, const Expected& expected) {
   const Participant& faulter = so_far.of(Role::Faulter);
-  const bool faulter_is_done = expected.faulter.empty() || faulter.error_ms || faulter.end_ms;
+  const bool answers = !expected.faulter.empty() || expected.is_contained();
+  const bool faulter_is_done = !answers || faulter.error_ms || faulter.end_ms || faulter.answered_ms;
   const bool victims_fell = std::ranges::all_of(
       victim_roles, [&](Role role) { return expected.victim(role).empty() || so_far.of(role).died(); });
   const std::vector<int> xids = xids_of(so_far);

@@ -24,6 +24,8 @@ struct Expected {
   std::string first_seen_by;  ///< a source's key; empty: nobody sees it, because the hardware lets it pass
   bool measured = true;       ///< false: nobody has looked yet
 
+  /// Whether the guard's blanket is expected to take it.
+  bool is_contained() const { return first_seen_by == stray_source; }
   bool is_fault() const { return !first_seen_by.empty(); }
   /// The error that a victim is expected to see; empty: it lives.
   const std::string& victim(Role role) const { return role == Role::CoClient ? co_client : outsider; }
@@ -36,6 +38,9 @@ struct Expected {
 using ErrorName = std::function<std::string(CUresult)>;
 
 Expected expected_of(const inject::Kind& kind, const ErrorName& error_name);
+
+/// The same where the faulter runs under the guard. `maps_page_zero`: whether processes here may.
+Expected expected_under_guard(const inject::Kind& kind, const ErrorName& error_name, bool maps_page_zero);
 
 /// How the run differs from it, one line each; empty: not at all.
 std::vector<std::string> mismatches(const Run& run, const Expected& expected);

@@ -89,6 +89,7 @@ std::map<std::string, double> first_by_source(const Run& run) {
   };
   for (const Signal& signal : run.signals) see(signal.source, signal.after_ms);
   if (const auto at_ms = run.of(Role::Faulter).error_ms) see(key_of(fault::FaultSource::CudaError), *at_ms);
+  if (const auto at_ms = run.of(Role::Faulter).answered_ms) see(answer_source, *at_ms);
   if (const auto at_ms = run.of(Role::CoClient).error_ms) see(co_client_error_source, *at_ms);
   return first;
 }
@@ -97,8 +98,8 @@ std::string first_source(const Run& run) {
   std::string earliest;
   double earliest_ms = 0;
   for (const auto& [source, at_ms] : first_by_source(run)) {
-    const bool from_outside =
-        source != co_client_error_source && source != key_of(fault::FaultSource::CudaError);
+    const bool from_outside = source != co_client_error_source && source != answer_source &&
+                              source != key_of(fault::FaultSource::CudaError);
     if (!from_outside || (!earliest.empty() && at_ms >= earliest_ms)) continue;
     earliest = source;
     earliest_ms = at_ms;

@@ -35,6 +35,10 @@ const char* key_of(fault::FaultClass fault_class);
 
 /// The CUDA error in the co-client: not a detector of its own, but told beside them.
 inline constexpr const char* co_client_error_source = "cuda_error_co_client";
+/// The faulter's answer where it had no error: how long the access took that the guard contained.
+inline constexpr const char* answer_source = "answered";
+/// A page fault that the guard's blanket took, as strays::StrayWatch tells it from outside.
+inline constexpr const char* stray_source = "stray";
 
 /// A time without progress on the GPU.
 struct Stall {
@@ -48,6 +52,7 @@ struct Participant {
   double start_ms = 0;             ///< from its start to its first kernel's end (faulter: to "prepared")
   std::string error;               ///< the CUDA error that it saw; empty: none
   std::optional<double> error_ms;  ///< when it saw it
+  std::optional<double> answered_ms;  ///< the driver answered it without an error
   std::string end;                 ///< "exit 3", "signal 9"; empty: lived until it was told to end
   std::optional<double> end_ms;
   std::uint64_t kernels = 0;           ///< completed since shortly before the fault

@@ -55,7 +55,7 @@ Expected expected_from(const json& from) {
 
 json participant_json(const Participant& participant) {
   json out{{"pid", participant.pid},         {"start_ms", participant.start_ms},
-           {"error", participant.error},     {"error_ms", optional_json(participant.error_ms)},
+           {"error", participant.error},     {"error_ms", optional_json(participant.error_ms)}, {"answered_ms", optional_json(participant.answered_ms)},
            {"end", participant.end},         {"end_ms", optional_json(participant.end_ms)},
            {"kernels", participant.kernels}, {"longest_stall", nullptr}};
   if (const auto& stall = participant.longest_stall)
@@ -69,6 +69,7 @@ Participant participant_from(const json& from) {
   read(from, "start_ms", participant.start_ms);
   read(from, "error", participant.error);
   read(from, "error_ms", participant.error_ms);
+  read(from, "answered_ms", participant.answered_ms);
   read(from, "end", participant.end);
   read(from, "end_ms", participant.end_ms);
   read(from, "kernels", participant.kernels);

@@ -44,7 +44,7 @@ Participant participant(const Player& player, const Times& times) {
   if (player.ready_at_ns != 0) made.start_ms = to_ms(Nanoseconds(player.ready_at_ns - process.started_at_ns));
   if (const auto& report = player.fault.report; report && report->answered_at_ns != 0) {
     made.error = report->error_name == "CUDA_SUCCESS" ? "" : report->error_name;
-    if (!made.error.empty()) made.error_ms = times.after_launch_ms(report->answered_at_ns);
+    (made.error.empty() ? made.answered_ms : made.error_ms) = times.after_launch_ms(report->answered_at_ns);
   }
   if (player.record) {
     made.kernels = player.record->kernels;
@@ -72,6 +72,10 @@ std::vector<Signal> signals_of(const Scene& scene, const Times& times) {
     Signal signal{key_of(fault.source), fault.kind, times.after_launch_ms(at_ns), fault.xid, {}};
     if (fault.pid) signal.names = scene.name_of(*fault.pid);
     told.push_back(std::move(signal));
+  }
+  for (const strays::Stray& stray : scene.strays()) {
+    told.push_back({stray_source, strays::describe(stray), times.after_launch_ms(to_ns(stray.when)), {},
+                    scene.name_of(stray.pid)});
   }
   std::ranges::stable_sort(told, {}, &Signal::after_ms);
   return told;
@@ -121,7 +125,7 @@ Status raise(Scene& scene, const Settings& settings, const Expected& expected, c
   times.told_ns = to_ns(clock.now());
   const Player& faulter = scene.of(Role::Faulter);
   // What the hardware lets pass ends in an orderly way.
-  if (!expected.is_fault()) scene.watcher().expect_exit(faulter.actor->record().pid);
+  if (!expected.is_fault() || expected.is_contained()) scene.watcher().expect_exit(faulter.actor->record().pid);
   faulter.actor->tell("go");
   const Monotonic deadline = clock.now() + settings.settle_patience;
   Nanoseconds quiet{};

@@ -59,6 +59,7 @@ void Scene::look_at_memory() {
 
 std::optional<std::int64_t> Scene::close() {
   watcher_.reset();
+  stray_watch_.reset();
   stage_.reset();
   // A server takes a while to let its GPU context go.
   auto other = std::async(std::launch::async, [this] { domain_b_.reset(); });
@@ -98,15 +99,42 @@ void Scene::start_watcher() {
     const auto found = servers_.find(pid);
     return found == servers_.end() ? std::nullopt : std::optional(found->second);
   };
-  watch::WatcherCallbacks callbacks;
-  callbacks.on_signal = [this](const fault::Fault& fault) {
+  if (settings_.guard) start_stray_watch();
+  watcher_ = std::make_unique<watch::Watcher>(stage_->loop(), *platform_->kernel, clock_, std::move(options),
+                                              heard());
+  for (std::string& note : watcher_->start()) notes_.push_back(std::move(note));
+}
+
+watch::WatcherCallbacks Scene::heard() {
+  watch::WatcherCallbacks heard;
+  heard.on_signal = [this](const fault::Fault& fault) {
+    if (stray_watch_) stray_watch_->note_signal(fault);
     signals_.push_back(fault);
     last_event_ = clock_.now();
   };
-  callbacks.on_incident = [this](const fault::Incident& incident) { incidents_[incident.id] = incident; };
-  watcher_ = std::make_unique<watch::Watcher>(stage_->loop(), *platform_->kernel, clock_, std::move(options),
-                                              std::move(callbacks));
-  for (std::string& note : watcher_->start()) notes_.push_back(std::move(note));
+  heard.on_incident = [this](const fault::Incident& incident) { incidents_[incident.id] = incident; };
+  if (!stray_watch_) return heard;
+  heard.on_page_fault = [this](const watch::PageFault& seen) { stray_watch_->note_page_fault(seen); };
+  heard.on_uvm_heard = [this](pid_t pid) { stray_watch_->expect_guard(pid); };
+  heard.on_exit = [this](const watch::ProcessExit& exit) { stray_watch_->forget(exit.pid); };
+  return heard;
+}
+
+void Scene::start_stray_watch() {
+  strays::StrayWatchCallbacks callbacks;
+  callbacks.on_stray = [this](const strays::Stray& stray) {
+    strays_.push_back(stray);
+    last_event_ = clock_.now();
+  };
+  callbacks.on_guard = [this](pid_t, const strays::GuardReport& guard) {
+    if (guard.state == abi::GuardState::Off) notes_.push_back("the guard is off: " + guard.note);
+  };
+  callbacks.on_listen = [this](pid_t pid) {
+    watcher_->listen_to_page_faults(pid);
+    hears_strays_ = true;
+  };
+  stray_watch_ = std::make_unique<strays::StrayWatch>(stage_->loop(), *platform_->kernel,
+                                                      strays::StrayWatchOptions{}, std::move(callbacks));
 }
 
 mps::Environment Scene::environment_of(Role role) const {
@@ -135,6 +163,12 @@ Status Scene::start(Role role, const std::string& kind) {
   Player& player = players_[role];
   stage::Casting casting{key_of(role), key_of(role), victim_command("--pace-ms"), environment_of(role)};
   if (role == Role::Faulter) casting.command = {settings_.programs + "/firebreak", "inject", kind, "--wait"};
+  if (role == Role::Faulter && settings_.guard) {
+    auto preload = platform::guard_preload();
+    if (!preload) return propagate(preload);
+    casting.environment.push_back(std::move(*preload));
+    casting.command.push_back(fmt::format("--address={}", inject::truncated_stray_address));
+  }
   auto entered = stage_->enter(casting, [this, &player](const std::string& line) { hear(player, line); });
   if (!entered) return propagate(entered);
   player.actor = *entered;
@@ -174,6 +208,14 @@ Status Scene::wait_until_ready() {
   for (const Role role : roles) {
     if (!heard(role)) notes_.push_back(fmt::format("UVM events of {} are not heard", key_of(role)));
   }
+  return settings_.guard ? wait_for_guard() : Status();
+}
+
+Status Scene::wait_for_guard() {
+  const Status listening =
+      stage_->wait("the faulter's guard", hearing_patience, [this] { return hears_strays_; });
+  if (stage_->interrupted()) return listening;
+  if (!listening) notes_.push_back("strays of the faulter are not heard");
   return {};
 }
 

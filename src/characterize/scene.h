@@ -16,6 +16,7 @@
 #include "platform/platform.h"
 #include "stage/fault_report.h"
 #include "stage/stage.h"
+#include "strays/stray_watch.h"
 #include "watch/watcher.h"
 
 namespace firebreak::characterize {
@@ -27,6 +28,7 @@ inline constexpr int refused_status = 4;
 struct Settings {
   std::string programs;  ///< the folder with firebreak
   std::string gpu;       ///< "auto", "real", "soft", or empty: FIREBREAK_GPU decides
+  bool guard = false;    ///< the faulter runs under the guard
   Milliseconds pace{0};  ///< between two kernels of a victim; a GPU that computes on our cores needs some
   Milliseconds start_patience{20'000};
   /// Without a signal for this long, what is expected and was not seen is taken for missing.
@@ -75,6 +77,8 @@ class Scene {
 
   /// In the order in which they came.
   const std::vector<fault::Fault>& signals() const { return signals_; }
+  /// What the guard contained, in the order in which it was told.
+  const std::vector<strays::Stray>& strays() const { return strays_; }
   const std::map<std::uint64_t, fault::Incident>& incidents() const { return incidents_; }
   /// When something was last heard or seen.
   Monotonic last_event() const { return last_event_; }
@@ -89,6 +93,9 @@ class Scene {
   void look_at_memory();
   Status start_domains();
   void start_watcher();
+  watch::WatcherCallbacks heard();
+  void start_stray_watch();
+  Status wait_for_guard();
   Status start(Role role, const std::string& kind);
   Status wait_until_ready();
   void remember_servers();
@@ -109,7 +116,10 @@ class Scene {
   std::map<Role, Player> players_;
   std::vector<std::unique_ptr<Player>> new_clients_;
   std::unique_ptr<stage::Stage> stage_;
+  std::unique_ptr<strays::StrayWatch> stray_watch_;  ///< with the guard only
   std::unique_ptr<watch::Watcher> watcher_;
+  std::vector<strays::Stray> strays_;
+  bool hears_strays_ = false;
   std::vector<fault::Fault> signals_;
   std::map<std::uint64_t, fault::Incident> incidents_;
   Monotonic last_event_{};

@@ -13,6 +13,7 @@
 #include "characterize/text.h"
 #include "cli/commands.h"
 #include "cuda/driver.h"
+#include "os/device_range.h"
 #include "os/event_loop.h"
 #include "os/self.h"
 #include "softgpu/environment.h"
@@ -33,6 +34,7 @@ struct Options {
   std::string json_path;
   std::string html_path;
   std::string against_path;
+  bool guard = false;
   bool resume = false;
   double budget_s = 0;
 };
@@ -62,6 +64,7 @@ double softgpu_speed(const platform::Platform& platform) {
 std::string command_of(const Options& options) {
   std::string command = "firebreak characterize";
   if (!options.gpu.empty()) command += " --gpu " + options.gpu;
+  if (options.guard) command += " --guard";
   for (std::size_t i = 0; i < options.kinds.size(); ++i)
     command += (i == 0 ? " --kinds " : ",") + options.kinds[i];
   return command + fmt::format(" --repeat {} --seed {}", options.repeat, options.seed);
@@ -79,9 +82,11 @@ Result<chz::Results> empty_results(const Options& options, const platform::Platf
   results.seed = options.seed;
   results.repeat = options.repeat;
   results.softgpu_speed = softgpu_speed(platform);
-  for (const inject::Kind* kind : *kinds)
+  const auto name = [&](CUresult error) { return (*driver)->error_name(error); };
+  for (const inject::Kind* kind : *kinds) {
     results.expected.push_back(
-        chz::expected_of(*kind, [&](CUresult error) { return (*driver)->error_name(error); }));
+        options.guard ? chz::expected_under_guard(*kind, name, os::may_map_page_zero()) : chz::expected_of(*kind, name));
+  }
   return results;
 }
 
@@ -115,6 +120,7 @@ chz::Settings settings_for(const Options& options, const platform::Platform& pla
   chz::Settings settings;
   settings.programs = program_folder();
   settings.gpu = options.gpu;
+  settings.guard = options.guard;
   if (platform.gpu == platform::Gpu::Soft) settings.pace = Milliseconds(2);
   return settings;
 }
@@ -201,6 +207,7 @@ void add_characterize(CLI::App& app, Action& action) {
   command->add_option("--html", options->html_path, "Write a page with tables and charts to this file");
   command->add_option("--against", options->against_path,
                       "Say what changed since the results in this file, made by --json before");
+  command->add_flag("--guard", options->guard, "Run the faulter under the guard: what is contained, and what is not");
   command->add_flag("--resume", options->resume, "Go on with the runs that this file holds")->needs(json);
   command->add_option("--budget-s", options->budget_s, "Stop after that many seconds")
       ->check(CLI::PositiveNumber);

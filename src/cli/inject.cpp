@@ -31,6 +31,7 @@ struct Options {
   bool json = false;
   std::int64_t after_ms = 0;
   std::uint32_t at_launch = 1;
+  std::optional<std::uint64_t> address;
   std::string into;
   std::string schedule_path;
   std::optional<std::uint64_t> seed;
@@ -110,6 +111,7 @@ Result<int> inject_into_self(const inject::Kind& kind, const Options& options) {
   if (!context) return propagate(context);
   const Teller teller(kind, options.json);
   inject::Options how;
+  how.stray_address = options.address;
   how.end_process = [&](inject::Ending ending) {
     teller.raised(to_ns(SystemClock().now()));
     client::end_process(*platform->kernel, ending);
@@ -175,6 +177,7 @@ void add_options(CLI::App& command, Options& options) {
                   "Raise it at the N-th launch, after N-1 harmless ones; in a tenant, at its N-th commit")
       ->check(CLI::Range(1U, 1'000'000'000U))
       ->needs(kind);
+  command.add_option("--address", options.address, "Where kinds stray that stray just anywhere")->needs(kind);
   CLI::Option* into = command.add_option(
       "--into", options.into,
       "Raise it inside this tenant of the agent, which was started with FIREBREAK_ALLOW_INJECTION=1");

@@ -13,6 +13,7 @@
 #include "fault/core_dump.h"
 #include "os/event_loop.h"
 #include "os/real_kernel.h"
+#include "platform/platform.h"
 #include "os/self.h"
 
 namespace firebreak::cli {
@@ -25,6 +26,7 @@ struct Options {
   std::string socket_path;
   std::string name;
   bool standby = false;
+  bool guard = false;
   bool report_only = false;
   std::vector<std::string> command;
 };
@@ -80,6 +82,11 @@ class Attendant {
     os::SpawnRequest request;
     request.command = options.command;
     request.environment = placed.environment;
+    if (options.guard) {
+      auto preload = platform::guard_preload();
+      if (!preload) return propagate(preload);
+      request.environment.push_back(std::move(*preload));
+    }
     request.standard_input = 0;
     request.standard_error = standard_error;
     const auto pid = kernel_.spawn(request);
@@ -165,9 +172,13 @@ void add_run(CLI::App& app, Action& action) {
       "run", "Starts a tenant under the agent: firebreak run --name NAME [--standby] -- COMMAND...");
   command->add_option("--name", options->name, "The tenant's name")->required();
   command->add_flag("--standby", options->standby, "Start the tenant's standby, in the other MPS domain");
+  CLI::Option* guard = command->add_flag(
+      "--guard", options->guard,
+      "Blanket unused GPU addresses in the tenant's process: a stray access harms nobody and is reported");
   command->add_flag(
       "--report-only", options->report_only,
-      "Where the tenant is guarded and strays, say so and let it go on, up to a number of strays");
+      "Where the tenant is guarded and strays, say so and let it go on, up to a number of strays")
+      ->needs(guard);
   add_socket_option(*command, options->socket_path);
   command->add_option("COMMAND", options->command, "The program and its arguments")->required();
   command->positionals_at_end();

@@ -58,8 +58,18 @@ struct Options {
   std::function<void(Ending)> end_process;
 };
 
-/// No allocator of the driver or of Linux hands this out by itself.
+/// A pointer cut to 32 bits: where strays of programs that confuse integers and pointers land, and what the
+/// guard's blanket covers.
+inline constexpr CUdeviceptr truncated_stray_address = 0xdead'0000;
+/// No allocator of the driver or of Linux hands this out by itself, and no blanket covers it.
 inline constexpr CUdeviceptr default_stray_address = 0x7000'dead'0000;
+
+/// What becomes of a kind where the faulter runs under the guard (src/guard), on the stock driver.
+enum class UnderGuard {
+  TheSame,                ///< the blanket does not reach it
+  Contained,              ///< serviced and told: nobody sees an error
+  ContainedWithPageZero,  ///< the same, where the process may map page 0 (CAP_SYS_RAWIO)
+};
 
 /// What the stock driver does about a fault of a kind.
 struct Expectation {
@@ -80,6 +90,8 @@ struct Expectation {
   std::optional<fault::FaultSource> first_seen_by = fault::FaultSource::Xid;
   /// False: nobody looked yet, and this is what the nearest kind does that was measured.
   bool measured = true;
+  /// Measured too (results/h100/containment.json).
+  UnderGuard under_guard = UnderGuard::TheSame;
 };
 
 /// One kind of fault; all are constants in files of their own.

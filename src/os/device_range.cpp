@@ -51,4 +51,11 @@ std::uint64_t lowest_mappable_address() {
   return file >> lowest && lowest > 0 ? lowest : 0x10000;
 }
 
+bool may_map_page_zero() {
+  void* mapped = mmap(nullptr, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+  if (mapped == MAP_FAILED) return false;
+  munmap(mapped, 4096);
+  return mapped == nullptr;
+}
+
 }  // namespace firebreak::os

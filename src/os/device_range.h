@@ -36,4 +36,7 @@ Status hold_range(AddressRange range);
 /// not say.
 std::uint64_t lowest_mappable_address();
 
+/// Whether this process may map page 0, which takes CAP_SYS_RAWIO, and nothing is there.
+bool may_map_page_zero();
+
 }  // namespace firebreak::os

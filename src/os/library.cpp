@@ -16,13 +16,18 @@ Result<void*> load_symbol(const std::string& library, const char* symbol) {
   return address;
 }
 
+Result<std::string> library_of(const void* function) {
+  Dl_info found{};
+  if (::dladdr(function, &found) == 0 || found.dli_fname == nullptr) {
+    return fail(ErrorCode::NotFound, "an address that is part of no library");
+  }
+  return std::string(found.dli_fname);
+}
+
 std::string beside_this_library(const std::string& name) {
-  Dl_info ours{};
-  if (::dladdr(reinterpret_cast<const void*>(&beside_this_library), &ours) == 0 || !ours.dli_fname)
-    return name;
-  const std::string path = ours.dli_fname;
-  const std::size_t slash = path.rfind('/');
-  return slash == std::string::npos ? name : path.substr(0, slash + 1) + name;
+  const auto path = library_of(reinterpret_cast<const void*>(&beside_this_library));
+  const std::size_t slash = path ? path->rfind('/') : std::string::npos;
+  return slash == std::string::npos ? name : path->substr(0, slash + 1) + name;
 }
 
 }  // namespace firebreak::os

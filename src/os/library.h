@@ -12,6 +12,9 @@ namespace firebreak::os {
 /// such symbol.
 Result<void*> load_symbol(const std::string& library, const char* symbol);
 
+/// The path of the shared library or program that a function is part of. NotFound: of none.
+Result<std::string> library_of(const void* function);
+
 /// The path, in the folder of the shared library or program that this code is part of, of its neighbour
 /// `name`. A run path would do where nobody stands between us and dlopen(); the sanitizers do. Just the name
 /// where our own path is not known.

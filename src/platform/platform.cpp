@@ -5,6 +5,7 @@
 
 #include "abi/nvml.h"
 #include "os/real_kernel.h"
+#include "os/regular_file.h"
 #include "os/scheduling.h"
 #include "os/self.h"
 #include "softgpu/devices/device_kernel.h"
@@ -56,10 +57,23 @@ Result<Platform> soft(const std::string& state_directory) {
   std::string state = os::environment_variable(softgpu::environment::directory).value_or(state_directory);
   if (!state.empty()) platform.environment.emplace_back(softgpu::environment::directory, state);
   platform.kernel = std::make_unique<softgpu::DeviceKernel>(std::make_unique<os::RealKernel>(), state);
+  platform.environment.emplace_back("FIREBREAK_UVM_LINK", platform.kernel->uvm_link_target());
   return platform;
 }
 
 }  // namespace
+
+Result<std::pair<std::string, std::string>> guard_preload() {
+  const auto root = installation();
+  if (!root) return propagate(root);
+  const std::string library = *root + "/lib/libfirebreak-guard.so";
+  os::RealKernel kernel;
+  if (!os::regular_file_at(kernel, library)) {
+    return fail(ErrorCode::NotFound, "the guard is not installed: no " + library, "build it: ./dev build");
+  }
+  const std::string inherited = os::environment_variable("LD_PRELOAD").value_or("");
+  return std::pair{std::string("LD_PRELOAD"), inherited.empty() ? library : library + ":" + inherited};
+}
 
 Status real_gpu_is_there(os::Kernel& kernel) {
   if (!kernel.read_file("/proc/driver/nvidia/version"))

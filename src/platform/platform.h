@@ -31,6 +31,10 @@ struct Platform {
 /// instead of FIREBREAK_GPU.
 Result<Platform> choose(const std::string& state_directory = {}, const std::string& wanted = {});
 
+/// What a program needs in its environment to run with the guard (src/guard/preload): the library before all
+/// others that are preloaded. NotFound: it is not installed.
+Result<std::pair<std::string, std::string>> guard_preload();
+
 /// Whether the machine has a real GPU that can be shared; if not, why, in one line.
 Status real_gpu_is_there(os::Kernel& kernel);
 

@@ -3,7 +3,6 @@
 #include <dlfcn.h>
 
 #include <atomic>
-#include <string_view>
 
 #include "guard/preload/process_guard.h"
 #include "guard/preload/replacements.h"
@@ -39,6 +38,6 @@ extern "C" __attribute__((visibility("default"), optimize("O2", "omit-frame-poin
   if (!may_be_replaced(handle, name)) return real(handle, name);
   void* const found = real(handle, name);
   if (found == nullptr) return nullptr;
-  void* const ours = firebreak::guard::replacement_of_symbol(std::string_view(name));
+  void* const ours = firebreak::guard::replacement_of_symbol(name, found);
   return ours != nullptr ? ours : found;
 }

@@ -3,6 +3,7 @@
 
 #include <utility>
 
+#include "os/library.h"
 #include "os/self.h"
 
 namespace firebreak::guard {
@@ -20,9 +21,10 @@ std::string TenantKernel::uvm_link_target() const {
   return os::environment_variable("FIREBREAK_UVM_LINK").value_or(os::RealKernel::uvm_link_target());
 }
 
-std::unique_ptr<ProcessGuard> ProcessGuard::create() {
+std::unique_ptr<ProcessGuard> ProcessGuard::create(const void* driver_function) {
   const Bypass bypass;
-  auto driver = cuda::Driver::load();
+  const auto library = os::library_of(driver_function);
+  auto driver = cuda::Driver::load(library.value_or(""));
   if (!driver) return nullptr;
   std::unique_ptr<ProcessGuard> made(new ProcessGuard());
   made->driver_ = std::move(*driver);
@@ -32,9 +34,9 @@ std::unique_ptr<ProcessGuard> ProcessGuard::create() {
   return made;
 }
 
-ProcessGuard* ProcessGuard::get() {
+ProcessGuard* ProcessGuard::get(const void* driver_function) {
   static const pid_t owner = os::own_pid();
-  static ProcessGuard* const process = create().release();
+  static ProcessGuard* const process = create(driver_function).release();
   return owner == os::own_pid() ? process : nullptr;
 }
 

@@ -36,7 +36,9 @@ class ProcessGuard {
  public:
   /// Null where there is no driver that we know how to guard, and in a child after fork(), which cannot use
   /// CUDA: then nothing is replaced.
-  static ProcessGuard* get();
+  /// The first call decides which library the driver is: `driver_function`'s, else the one that cuda::Driver
+  /// finds.
+  static ProcessGuard* get(const void* driver_function = nullptr);
 
   Guard& guard() { return *guard_; }
   const cuda::Driver& driver() const { return *driver_; }
@@ -50,7 +52,7 @@ class ProcessGuard {
 
  private:
   ProcessGuard() = default;
-  static std::unique_ptr<ProcessGuard> create();
+  static std::unique_ptr<ProcessGuard> create(const void* driver_function);
 
   std::unique_ptr<const cuda::Driver> driver_;
   TenantKernel kernel_;

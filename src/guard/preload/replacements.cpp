@@ -52,17 +52,17 @@ const auto& replacements() {
 }
 
 template <class Matches>
-void* find(const Matches& matches) {
+void* find(const Matches& matches, const void* driver_function = nullptr) {
   const auto& table = replacements();
   const auto found = std::find_if(table.begin(), table.end(), matches);
-  if (found == table.end() || ProcessGuard::get() == nullptr) return nullptr;
+  if (found == table.end() || ProcessGuard::get(driver_function) == nullptr) return nullptr;
   return found->function;
 }
 
 }  // namespace
 
-void* replacement_of_symbol(std::string_view name) {
-  return find([name](const Replacement& candidate) { return candidate.symbol == name; });
+void* replacement_of_symbol(std::string_view name, const void* found) {
+  return find([name](const Replacement& candidate) { return candidate.symbol == name; }, found);
 }
 
 void* replacement_of_entry_point(std::string_view name, int cuda_version) {

@@ -6,8 +6,8 @@
 
 namespace firebreak::guard {
 
-/// What stands in for the driver's exported symbol `name`; null: nothing does.
-void* replacement_of_symbol(std::string_view name);
+/// What stands in for the driver's exported symbol `name`, which is `found`; null: nothing does.
+void* replacement_of_symbol(std::string_view name, const void* found);
 
 /// What stands in for what cuGetProcAddress answers for `name`, which has no version in it, at that CUDA
 /// version. Null: nothing does.
