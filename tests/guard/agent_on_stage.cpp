@@ -106,6 +106,16 @@ nlohmann::json AgentOnStage::status_of(const std::string& tenant) {
   return nullptr;
 }
 
+void AgentOnStage::wait_for_status(const std::string& tenant,
+                                   const std::function<bool(const nlohmann::json&)>& wanted) {
+  for (;;) {
+    const nlohmann::json now = status_of(tenant);
+    if (now.is_object() && wanted(now)) return;
+    while (stage_->loop().run_once(Milliseconds(0))) {
+    }
+  }
+}
+
 void AgentOnStage::send(pid_t pid, int signal) {
   ASSERT_TRUE(kernel_.send_signal(kernel_.pidfd_open(pid).value(), signal));
 }
