@@ -92,7 +92,7 @@ void AgentOnStage::wait_for_end(const Player& player) {
 void AgentOnStage::expect_unharmed(Player& neighbour) {
   // Its record begins anew, so that what follows ran after everything before.
   neighbour.actor->tell("begin");
-  wait("the neighbour's kernels", [&] { return neighbour.said("begun"); });
+  wait("the neighbour's kernels", [&] { return neighbour.said("begun") || neighbour.actor->ended(); });
   neighbour.actor->tell("end");
   wait_for_end(neighbour);
   EXPECT_EQ(neighbour.exit_status(), 0) << testing::PrintToString(neighbour.lines);
