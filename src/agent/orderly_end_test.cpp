@@ -105,6 +105,7 @@ TEST_F(OrderlyEndTest, MpsIsNeverAskedAboutWhoCannotAnswerIt) {
     is(state);
     begin();
     EXPECT_THAT(domains_.asked, IsEmpty()) << state;
+    ASSERT_THAT(signals(), testing::Not(IsEmpty())) << state;
     EXPECT_EQ(signals().back(), SIGTERM);
     EXPECT_FALSE(end_->harmless());
   }

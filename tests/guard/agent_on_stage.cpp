@@ -92,7 +92,7 @@ void AgentOnStage::wait_for_end(const Player& player) {
 void AgentOnStage::expect_unharmed(Player& neighbour) {
   // Its record begins anew, so that what follows ran after everything before.
   neighbour.actor->tell("begin");
-  wait("the neighbour's kernels", [&] { return neighbour.said("begun"); });
+  wait("the neighbour's kernels", [&] { return neighbour.said("begun") || neighbour.actor->ended(); });
   neighbour.actor->tell("end");
   wait_for_end(neighbour);
   EXPECT_EQ(neighbour.exit_status(), 0) << testing::PrintToString(neighbour.lines);
@@ -104,6 +104,16 @@ nlohmann::json AgentOnStage::status_of(const std::string& tenant) {
     if (entry["name"] == tenant) return entry;
   }
   return nullptr;
+}
+
+void AgentOnStage::wait_for_status(const std::string& tenant,
+                                   const std::function<bool(const nlohmann::json&)>& wanted) {
+  for (;;) {
+    const nlohmann::json now = status_of(tenant);
+    if (now.is_object() && wanted(now)) return;
+    while (stage_->loop().run_once(Milliseconds(0))) {
+    }
+  }
 }
 
 void AgentOnStage::send(pid_t pid, int signal) {

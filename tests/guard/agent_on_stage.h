@@ -46,6 +46,8 @@ class AgentOnStage : public testing::Test {
   /// The neighbour has seen no error, and says so.
   void expect_unharmed(Player& neighbour);
   nlohmann::json status_of(const std::string& tenant);
+  /// Asks until the tenant is as wanted; the test's own time limit bounds it.
+  void wait_for_status(const std::string& tenant, const std::function<bool(const nlohmann::json&)>& wanted);
   pid_t pid_of(const std::string& tenant) { return status_of(tenant)["active"]["pid"]; }
   void send(pid_t pid, int signal);
   static std::string program(const std::string& name) { return std::string(FIREBREAK_PROGRAMS) + "/" + name; }

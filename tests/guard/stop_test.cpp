@@ -82,9 +82,9 @@ TEST_F(Stop, OfATenantEndsItsStandbyTooAndPromotesNobody) {
       program("firebreak-decode"), "--steps", "100000", "--pace-ms", "20", "--output",
       sandbox_.file("tokens")};
   const Player& active = start_tenant("llm", decode);
-  wait("the active", [&] { return status_of("llm")["phase"] == "serving"; });
+  wait_for_status("llm", [](const auto& tenant) { return tenant["phase"] == "serving"; });
   const Player& standby = start_tenant("llm", decode, {"--standby"});
-  wait("the standby", [&] { return status_of("llm")["standby_state"] == "ready"; });
+  wait_for_status("llm", [](const auto& tenant) { return tenant["standby_state"] == "ready"; });
   const auto stopped = command({"stop", "llm"});
   EXPECT_EQ(stopped.status.exit_code, 0) << stopped.output;
   wait_for_end(active);
