@@ -77,9 +77,8 @@ Expected expected_of(const inject::Kind& kind, const ErrorName& error_name) {
 Expected expected_under_guard(const inject::Kind& kind, const ErrorName& error_name, bool maps_page_zero) {
   Expected expected = expected_of(kind, error_name);
   const inject::UnderGuard under_guard = kind.expectation.under_guard;
-  const bool contained =
-      under_guard == inject::UnderGuard::Contained ||
-      (under_guard == inject::UnderGuard::ContainedWithPageZero && maps_page_zero);
+  const bool contained = under_guard == inject::UnderGuard::Contained ||
+                         (under_guard == inject::UnderGuard::ContainedWithPageZero && maps_page_zero);
   if (!contained) return expected;
   expected.faulter.clear();
   expected.co_client.clear();

@@ -49,11 +49,11 @@ struct Stall {
 
 struct Participant {
   pid_t pid = 0;
-  double start_ms = 0;             ///< from its start to its first kernel's end (faulter: to "prepared")
-  std::string error;               ///< the CUDA error that it saw; empty: none
-  std::optional<double> error_ms;  ///< when it saw it
+  double start_ms = 0;                ///< from its start to its first kernel's end (faulter: to "prepared")
+  std::string error;                  ///< the CUDA error that it saw; empty: none
+  std::optional<double> error_ms;     ///< when it saw it
   std::optional<double> answered_ms;  ///< the driver answered it without an error
-  std::string end;                 ///< "exit 3", "signal 9"; empty: lived until it was told to end
+  std::string end;                    ///< "exit 3", "signal 9"; empty: lived until it was told to end
   std::optional<double> end_ms;
   std::uint64_t kernels = 0;           ///< completed since shortly before the fault
   std::optional<Stall> longest_stall;  ///< of a victim, around the fault; its end may be the error

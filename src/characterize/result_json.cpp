@@ -54,10 +54,15 @@ Expected expected_from(const json& from) {
 }
 
 json participant_json(const Participant& participant) {
-  json out{{"pid", participant.pid},         {"start_ms", participant.start_ms},
-           {"error", participant.error},     {"error_ms", optional_json(participant.error_ms)}, {"answered_ms", optional_json(participant.answered_ms)},
-           {"end", participant.end},         {"end_ms", optional_json(participant.end_ms)},
-           {"kernels", participant.kernels}, {"longest_stall", nullptr}};
+  json out{{"pid", participant.pid},
+           {"start_ms", participant.start_ms},
+           {"error", participant.error},
+           {"error_ms", optional_json(participant.error_ms)},
+           {"answered_ms", optional_json(participant.answered_ms)},
+           {"end", participant.end},
+           {"end_ms", optional_json(participant.end_ms)},
+           {"kernels", participant.kernels},
+           {"longest_stall", nullptr}};
   if (const auto& stall = participant.longest_stall)
     out["longest_stall"] = {{"from_ms", stall->from_ms}, {"to_ms", stall->to_ms}};
   return out;

@@ -74,7 +74,10 @@ std::vector<Signal> signals_of(const Scene& scene, const Times& times) {
     told.push_back(std::move(signal));
   }
   for (const strays::Stray& stray : scene.strays()) {
-    told.push_back({stray_source, strays::describe(stray), times.after_launch_ms(to_ns(stray.when)), {},
+    told.push_back({stray_source,
+                    strays::describe(stray),
+                    times.after_launch_ms(to_ns(stray.when)),
+                    {},
                     scene.name_of(stray.pid)});
   }
   std::ranges::stable_sort(told, {}, &Signal::after_ms);
@@ -125,7 +128,8 @@ Status raise(Scene& scene, const Settings& settings, const Expected& expected, c
   times.told_ns = to_ns(clock.now());
   const Player& faulter = scene.of(Role::Faulter);
   // What the hardware lets pass ends in an orderly way.
-  if (!expected.is_fault() || expected.is_contained()) scene.watcher().expect_exit(faulter.actor->record().pid);
+  if (!expected.is_fault() || expected.is_contained())
+    scene.watcher().expect_exit(faulter.actor->record().pid);
   faulter.actor->tell("go");
   const Monotonic deadline = clock.now() + settings.settle_patience;
   Nanoseconds quiet{};

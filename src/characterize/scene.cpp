@@ -8,6 +8,8 @@
 #include <charconv>
 #include <future>
 
+#include "inject/kind.h"
+
 namespace firebreak::characterize {
 namespace {
 
@@ -175,6 +177,7 @@ Status Scene::start(Role role, const std::string& kind) {
   const pid_t pid = player.actor->record().pid;
   const Status followed = watcher_->follow({pid, 0, domain_name_of(role), key_of(role)});
   if (!followed) notes_.push_back(fmt::format("{}: {}", key_of(role), to_string(followed.error())));
+  if (stray_watch_ && role == Role::Faulter) stray_watch_->follow(pid);
   return {};
 }
 

@@ -84,8 +84,8 @@ Result<chz::Results> empty_results(const Options& options, const platform::Platf
   results.softgpu_speed = softgpu_speed(platform);
   const auto name = [&](CUresult error) { return (*driver)->error_name(error); };
   for (const inject::Kind* kind : *kinds) {
-    results.expected.push_back(
-        options.guard ? chz::expected_under_guard(*kind, name, os::may_map_page_zero()) : chz::expected_of(*kind, name));
+    results.expected.push_back(options.guard ? chz::expected_under_guard(*kind, name, os::may_map_page_zero())
+                                             : chz::expected_of(*kind, name));
   }
   return results;
 }
@@ -207,7 +207,8 @@ void add_characterize(CLI::App& app, Action& action) {
   command->add_option("--html", options->html_path, "Write a page with tables and charts to this file");
   command->add_option("--against", options->against_path,
                       "Say what changed since the results in this file, made by --json before");
-  command->add_flag("--guard", options->guard, "Run the faulter under the guard: what is contained, and what is not");
+  command->add_flag("--guard", options->guard,
+                    "Run the faulter under the guard: what is contained, and what is not");
   command->add_flag("--resume", options->resume, "Go on with the runs that this file holds")->needs(json);
   command->add_option("--budget-s", options->budget_s, "Stop after that many seconds")
       ->check(CLI::PositiveNumber);

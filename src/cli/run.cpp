@@ -13,8 +13,8 @@
 #include "fault/core_dump.h"
 #include "os/event_loop.h"
 #include "os/real_kernel.h"
-#include "platform/platform.h"
 #include "os/self.h"
+#include "platform/platform.h"
 
 namespace firebreak::cli {
 namespace {
@@ -175,9 +175,9 @@ void add_run(CLI::App& app, Action& action) {
   CLI::Option* guard = command->add_flag(
       "--guard", options->guard,
       "Blanket unused GPU addresses in the tenant's process: a stray access harms nobody and is reported");
-  command->add_flag(
-      "--report-only", options->report_only,
-      "Where the tenant is guarded and strays, say so and let it go on, up to a number of strays")
+  command
+      ->add_flag("--report-only", options->report_only,
+                 "Where the tenant is guarded and strays, say so and let it go on, up to a number of strays")
       ->needs(guard);
   add_socket_option(*command, options->socket_path);
   command->add_option("COMMAND", options->command, "The program and its arguments")->required();

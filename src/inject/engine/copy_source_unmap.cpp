@@ -19,7 +19,8 @@ constinit const Kind copy_source_unmap{
     .expectation = {.faulter = CUDA_ERROR_LAUNCH_FAILED,
                     .co_client = CUDA_SUCCESS,
                     .xids = mmu_xids,
-                    .first_seen_by = fault::FaultSource::UvmEvent, .under_guard = UnderGuard::Contained},
+                    .first_seen_by = fault::FaultSource::UvmEvent,
+                    .under_guard = UnderGuard::Contained},
     .ptx = {},
     .prepare = &prepare_waiting<&queue>,
 };

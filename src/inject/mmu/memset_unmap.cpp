@@ -20,7 +20,8 @@ constinit const Kind memset_unmap{
     .expectation = {.faulter = CUDA_ERROR_ILLEGAL_ADDRESS,
                     .co_client = CUDA_ERROR_ILLEGAL_ADDRESS,
                     .xids = mmu_xids,
-                    .first_seen_by = fault::FaultSource::UvmEvent, .under_guard = UnderGuard::Contained},
+                    .first_seen_by = fault::FaultSource::UvmEvent,
+                    .under_guard = UnderGuard::Contained},
     .ptx = {},
     .prepare = &prepare_waiting<&queue>,
 };

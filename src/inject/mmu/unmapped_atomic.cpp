@@ -12,7 +12,8 @@ constinit const Kind unmapped_atomic{
     .expectation = {.faulter = CUDA_ERROR_ILLEGAL_ADDRESS,
                     .co_client = CUDA_ERROR_ILLEGAL_ADDRESS,
                     .xids = mmu_xids,
-                    .first_seen_by = fault::FaultSource::UvmEvent, .under_guard = UnderGuard::Contained},
+                    .first_seen_by = fault::FaultSource::UvmEvent,
+                    .under_guard = UnderGuard::Contained},
     .ptx = add_atomically.ptx,
     .prepare = &prepare_kernel<add_atomically, &unmapped_address>,
 };

@@ -12,7 +12,8 @@ constinit const Kind unmapped_load{
     .expectation = {.faulter = CUDA_ERROR_ILLEGAL_ADDRESS,
                     .co_client = CUDA_ERROR_ILLEGAL_ADDRESS,
                     .xids = mmu_xids,
-                    .first_seen_by = fault::FaultSource::UvmEvent, .under_guard = UnderGuard::Contained},
+                    .first_seen_by = fault::FaultSource::UvmEvent,
+                    .under_guard = UnderGuard::Contained},
     .ptx = load_word.ptx,
     .prepare = &prepare_kernel<load_word, &unmapped_address>,
 };

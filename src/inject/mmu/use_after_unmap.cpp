@@ -12,7 +12,8 @@ constinit const Kind use_after_unmap{
     .expectation = {.faulter = CUDA_ERROR_ILLEGAL_ADDRESS,
                     .co_client = CUDA_ERROR_ILLEGAL_ADDRESS,
                     .xids = mmu_xids,
-                    .first_seen_by = fault::FaultSource::UvmEvent, .under_guard = UnderGuard::Contained},
+                    .first_seen_by = fault::FaultSource::UvmEvent,
+                    .under_guard = UnderGuard::Contained},
     .ptx = store_word.ptx,
     .prepare = &prepare_kernel<store_word, &unmapped_memory>,
 };
