@@ -51,17 +51,21 @@ std::byte* find_in_windows(Warp& warp, int lane, std::uint64_t address, std::uin
   return nullptr;
 }
 
-std::byte* handle_fault(Warp& warp, Space space, int lane, std::uint64_t address, std::uint64_t size,
-                        GpuAccess access) {
-  const bool is_aligned = (address & (size - 1)) == 0;
-  if (!is_aligned || resolve(space, address) != Space::Global) return nullptr;
-  return warp.launch->memory.handle_fault(address, size, access, lane);
-}
-
 void raise_access(Warp& warp, const MicroOp* op, Space space, std::uint64_t address, std::uint64_t size,
                   GpuAccess access) {
   space = resolve(space, address);
   warp.raise(op, reason(warp, space, address, size, access), access, address);
+}
+
+std::byte* handle_fault(Warp& warp, const MicroOp* op, Space space, int lane, std::uint64_t address,
+                        GpuAccess access) {
+  const std::uint64_t size = std::uint64_t{1} << op->access_log2;
+  const bool is_aligned = (address & (size - 1)) == 0;
+  std::byte* host = nullptr;
+  if (std::uint64_t offset = address; is_aligned && resolve(space, offset) == Space::Global)
+    host = warp.launch->memory.handle_fault(address, size, access, lane);
+  if (host == nullptr) raise_access(warp, op, space, address, size, access);
+  return host;
 }
 
 }  // namespace firebreak::softgpu

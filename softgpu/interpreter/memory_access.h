@@ -82,12 +82,14 @@ std::byte* find_host(Warp& warp, int lane, std::uint64_t address, std::uint64_t 
   }
 }
 
-/// What find_host refused may be memory all the same, once the fault is handled; null when it is fatal.
-std::byte* handle_fault(Warp& warp, Space space, int lane, std::uint64_t address, std::uint64_t size,
-                        GpuAccess access);
 /// Records the fault of an access that find_host refused or whose address is not a multiple of its size.
 void raise_access(Warp& warp, const MicroOp* op, Space space, std::uint64_t address, std::uint64_t size,
                   GpuAccess access);
+
+/// The same for an access that may be a page fault: memory all the same, once that is handled, or null and a
+/// recorded fault.
+[[gnu::cold]] std::byte* handle_fault(Warp& warp, const MicroOp* op, Space space, int lane,
+                                      std::uint64_t address, GpuAccess access);
 
 /// Fills `hosts` for every lane of the mask; false after a fault.
 template <Space space>
@@ -101,11 +103,13 @@ bool find_lanes(Warp& warp, const MicroOp* op, LaneMask mask, const LaneAddresse
     const std::uint64_t address = addresses[lane];
     std::byte* host = nullptr;
     if ((address & (size - 1)) == 0) host = find_host<space>(warp, lane, address, size, write);
-    if (host == nullptr) [[unlikely]]
-      host = handle_fault(warp, space, lane, address, size, access);
     if (host == nullptr) [[unlikely]] {
-      raise_access(warp, op, space, address, size, access);
-      return false;
+      if constexpr (space == Space::Global || space == Space::Generic) {
+        host = handle_fault(warp, op, space, lane, address, access);
+      } else {
+        raise_access(warp, op, space, address, size, access);
+      }
+      if (host == nullptr) return false;
     }
     hosts[static_cast<std::size_t>(lane)] = host;
   }
