@@ -51,7 +51,12 @@ TEST_F(Stop, OfOneThatDoesNotListenEndsInAKillThatHarmsNobody) {
 
 TEST_F(Stop, OfAStoppedProcessLeavesMpsAlone) {
   const Player& spinner = start_spinner();
-  send(pid_of("spinner"), SIGSTOP);
+  const pid_t pid = pid_of("spinner");
+  send(pid, SIGSTOP);
+  // It stops when each of its threads has come by.
+  while (kernel_.read_file("/proc/" + std::to_string(pid) + "/stat").value().find(") T ") ==
+         std::string::npos) {
+  }
   const auto stopped = command({"stop", "spinner", "--grace-ms", "10"});
   EXPECT_EQ(stopped.status.exit_code, 0);
   EXPECT_THAT(stopped.output, HasSubstr("MPS not asked, since it is stopped, SIGTERM, SIGKILL"));
