@@ -172,13 +172,12 @@ void add_run(CLI::App& app, Action& action) {
       "run", "Starts a tenant under the agent: firebreak run --name NAME [--standby] -- COMMAND...");
   command->add_option("--name", options->name, "The tenant's name")->required();
   command->add_flag("--standby", options->standby, "Start the tenant's standby, in the other MPS domain");
-  CLI::Option* guard = command->add_flag(
+  command->add_flag(
       "--guard", options->guard,
       "Blanket unused GPU addresses in the tenant's process: a stray access harms nobody and is reported");
-  command
-      ->add_flag("--report-only", options->report_only,
-                 "Where the tenant is guarded and strays, say so and let it go on, up to a number of strays")
-      ->needs(guard);
+  command->add_flag(
+      "--report-only", options->report_only,
+      "Where the tenant is guarded and strays, say so and let it go on, up to a number of strays");
   add_socket_option(*command, options->socket_path);
   command->add_option("COMMAND", options->command, "The program and its arguments")->required();
   command->positionals_at_end();

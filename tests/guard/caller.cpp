@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+/// A program that links against libcuda and knows nothing of the guard. It says what each of its calls came
+/// to, without addresses, which nobody promises: with the guard preloaded it has to say the same.
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstdint>
+#include <cstdio>
+#include <string>
+
+
+#include "abi/cuda_driver_functions.h"
+
+extern "C" {
+CUresult cuInit(unsigned int);
+CUresult cuCtxCreate_v2(CUcontext*, unsigned int, CUdevice);
+CUresult cuCtxDestroy_v2(CUcontext);
+CUresult cuCtxSynchronize();
+CUresult cuMemAlloc_v2(CUdeviceptr*, std::size_t);
+CUresult cuMemAllocPitch_v2(CUdeviceptr*, std::size_t*, std::size_t, std::size_t, unsigned int);
+CUresult cuMemFree_v2(CUdeviceptr);
+CUresult cuMemGetAddressRange_v2(CUdeviceptr*, std::size_t*, CUdeviceptr);
+CUresult cuPointerGetAttribute(void*, CUpointer_attribute, CUdeviceptr);
+CUresult cuMemsetD8_v2(CUdeviceptr, unsigned char, std::size_t);
+CUresult cuMemcpyDtoH_v2(void*, CUdeviceptr, std::size_t);
+CUresult cuMemAllocManaged(CUdeviceptr*, std::size_t, unsigned int);
+CUresult cuMemAllocAsync(CUdeviceptr*, std::size_t, CUstream);
+CUresult cuMemFreeAsync(CUdeviceptr, CUstream);
+CUresult cuMemHostAlloc(void**, std::size_t, unsigned int);
+CUresult cuMemFreeHost(void*);
+CUresult cuMemAddressReserve(CUdeviceptr*, std::size_t, std::size_t, CUdeviceptr, unsigned long long);
+CUresult cuMemAddressFree(CUdeviceptr, std::size_t);
+CUresult cuMemCreate(CUmemGenericAllocationHandle*, std::size_t, const CUmemAllocationProp*,
+                     unsigned long long);
+CUresult cuMemRelease(CUmemGenericAllocationHandle);
+CUresult cuMemMap(CUdeviceptr, std::size_t, std::size_t, CUmemGenericAllocationHandle, unsigned long long);
+CUresult cuMemUnmap(CUdeviceptr, std::size_t);
+CUresult cuMemSetAccess(CUdeviceptr, std::size_t, const CUmemAccessDesc*, std::size_t);
+}
+
+namespace {
+
+constexpr std::size_t mib = std::size_t{1} << 20;
+constexpr std::size_t granule = 2 * mib;
+
+void say(const char* call, CUresult result, std::uint64_t value = 0) {
+  std::printf("%s %d %llu\n", call, static_cast<int>(result), static_cast<unsigned long long>(value));
+}
+
+/// Fills it and reads its last byte back.
+void use(const char* call, CUdeviceptr pointer, std::size_t size_bytes) {
+  unsigned char last = 0;
+  CUresult result = cuMemsetD8_v2(pointer, 0x5a, size_bytes);
+  if (result == CUDA_SUCCESS) result = cuMemcpyDtoH_v2(&last, pointer + size_bytes - 1, 1);
+  say(call, result, last);
+}
+
+void ask(CUdeviceptr pointer, CUdeviceptr inside) {
+  CUdeviceptr base = 0;
+  std::size_t size_bytes = 0;
+  CUresult result = cuMemGetAddressRange_v2(&base, &size_bytes, inside);
+  say("range", result, base == pointer ? size_bytes : ~std::uint64_t{0});
+  CUdeviceptr start = 0;
+  result = cuPointerGetAttribute(&start, CU_POINTER_ATTRIBUTE_RANGE_START_ADDR, inside);
+  say("start", result, start == pointer);
+  std::size_t size = 0;
+  say("size", cuPointerGetAttribute(&size, CU_POINTER_ATTRIBUTE_RANGE_SIZE, inside), size);
+  CUmemorytype type{};
+  say("type", cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, inside), type);
+}
+
+void allocate_plainly() {
+  for (const std::size_t size_bytes :
+       {std::size_t{1}, std::size_t{1000}, std::size_t{mib}, 3 * mib + 5, 64 * mib}) {
+    CUdeviceptr pointer = 0;
+    say("allocate", cuMemAlloc_v2(&pointer, size_bytes), pointer % 512);
+    use("use", pointer, size_bytes);
+    ask(pointer, pointer + size_bytes / 2);
+    say("free", cuMemFree_v2(pointer));
+    say("free again", cuMemFree_v2(pointer));
+  }
+  std::array<CUdeviceptr, 3000> many{};
+  CUresult worst = CUDA_SUCCESS;
+  for (CUdeviceptr& pointer : many) worst = std::max(worst, cuMemAlloc_v2(&pointer, 700));
+  for (const CUdeviceptr pointer : many) worst = std::max(worst, cuMemFree_v2(pointer));
+  say("many small", worst);
+  CUdeviceptr pointer = 0;
+  say("nothing", cuMemAlloc_v2(&pointer, 0));
+  say("nowhere", cuMemAlloc_v2(nullptr, 4096));
+  say("too much", cuMemAlloc_v2(&pointer, std::size_t{1} << 45));
+  say("free null", cuMemFree_v2(0));
+  std::size_t pitch = 0;
+  say("pitch", cuMemAllocPitch_v2(&pointer, &pitch, 1001, 7, 4), pitch);
+  use("use pitch", pointer, pitch * 7);
+  say("free pitch", cuMemFree_v2(pointer));
+  say("bad pitch", cuMemAllocPitch_v2(&pointer, &pitch, 1001, 7, 3));
+}
+
+void allocate_otherwise() {
+  CUdeviceptr pointer = 0;
+  CUresult result = cuMemAllocAsync(&pointer, 4 * mib, nullptr);
+  say("async", result);
+  if (result == CUDA_SUCCESS) use("use async", pointer, 4 * mib);
+  if (result == CUDA_SUCCESS) say("free async", cuMemFreeAsync(pointer, nullptr));
+  result = cuMemAllocManaged(&pointer, mib, 1);
+  say("managed", result);
+  if (result == CUDA_SUCCESS) say("free managed", cuMemFree_v2(pointer));
+  void* host = nullptr;
+  say("host", cuMemHostAlloc(&host, mib, 0));
+  say("free host", cuMemFreeHost(host));
+}
+
+void map_in_pieces() {
+  const CUmemAllocationProp device{
+      CU_MEM_ALLOCATION_TYPE_PINNED, {}, {CU_MEM_LOCATION_TYPE_DEVICE, 0}, nullptr, {}};
+  const CUmemAccessDesc all{device.location, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+  CUdeviceptr base = 0;
+  say("reserve", cuMemAddressReserve(&base, 4 * granule, 0, 0, 0), base % granule);
+  std::array<CUmemGenericAllocationHandle, 2> memory{};
+  for (auto& handle : memory) say("create", cuMemCreate(&handle, granule, &device, 0));
+  say("map", cuMemMap(base, granule, 0, memory[0], 0));
+  say("map", cuMemMap(base + granule, granule, 0, memory[1], 0));
+  say("map over", cuMemMap(base, granule, 0, memory[1], 0));
+  say("rights of both", cuMemSetAccess(base, 2 * granule, &all, 1));
+  use("use both", base, 2 * granule);
+  say("rights of nothing", cuMemSetAccess(base + 2 * granule, granule, &all, 1));
+  say("free too early", cuMemAddressFree(base, 4 * granule));
+  say("unmap both", cuMemUnmap(base, 2 * granule));
+  say("map again", cuMemMap(base + 2 * granule, granule, 0, memory[0], 0));
+  say("rights again", cuMemSetAccess(base + 2 * granule, granule, &all, 1));
+  unsigned char kept = 0;
+  say("what it kept", cuMemcpyDtoH_v2(&kept, base + 2 * granule, 1), kept);
+  say("unmap", cuMemUnmap(base + 2 * granule, granule));
+  for (const auto handle : memory) say("release", cuMemRelease(handle));
+  say("give back", cuMemAddressFree(base, 4 * granule));
+  say("give back again", cuMemAddressFree(base, 4 * granule));
+}
+
+/// The process's own use of its address space.
+void live_on() {
+  void* mapped = mmap(nullptr, 256 * mib, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  std::printf("mmap %d\n", mapped != MAP_FAILED);
+  munmap(mapped, 256 * mib);
+  std::fflush(stdout);
+  const pid_t child = fork();
+  if (child == 0) {
+    execlp("true", "true", nullptr);
+    _exit(1);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  std::printf("child %d\n", status);
+}
+
+}  // namespace
+
+int main() {
+  CUcontext context = nullptr;
+  say("init", cuInit(0));
+  say("context", cuCtxCreate_v2(&context, 0, 0));
+  allocate_plainly();
+  allocate_otherwise();
+  map_in_pieces();
+  live_on();
+  CUdeviceptr left = 0;
+  say("left to the context", cuMemAlloc_v2(&left, 8 * mib));
+  say("synchronize", cuCtxSynchronize());
+  say("destroy", cuCtxDestroy_v2(context));
+  return 0;
+}

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// LD_PRELOAD=libfirebreak-guard.so: nothing changes for who is guarded but what becomes of its strays.
+#include <gmock/gmock.h>
+
+#include "tests/demo/firebreak_program.h"
+
+namespace firebreak::tests {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+class Preload : public ::testing::Test {
+ protected:
+  /// What `firebreak run --guard` adds, without an agent.
+  static Sandbox::Environment guarded() {
+    return {{"LD_PRELOAD", FIREBREAK_GUARD_LIBRARY}, {"FIREBREAK_UVM_LINK", "/memfd:nvidia-uvm (deleted)"}};
+  }
+  Sandbox sandbox_;
+};
+
+TEST_F(Preload, ChangesNothingOfWhatTheDriverAnswers) {
+  const auto plain = sandbox_.run("guard_test_caller", {});
+  const auto under_guard = sandbox_.run("guard_test_caller", {}, guarded());
+  EXPECT_EQ(plain.status.exit_code, 0) << plain.output;
+  EXPECT_EQ(under_guard.status.exit_code, 0) << under_guard.output;
+  EXPECT_THAT(plain.output, HasSubstr("use both 0 90\n"));
+  EXPECT_EQ(under_guard.output, plain.output);
+}
+
+TEST_F(Preload, ContainsWhatADriverApiProgramStrays) {
+  const auto plain = sandbox_.run("firebreak", {"inject", "use-after-free", "--json"});
+  EXPECT_THAT(plain.output, HasSubstr("CUDA_ERROR_ILLEGAL_ADDRESS"));
+  const auto under_guard = sandbox_.run("firebreak", {"inject", "use-after-free", "--json"}, guarded());
+  EXPECT_THAT(under_guard.output, HasSubstr("CUDA_SUCCESS"));
+}
+
+TEST_F(Preload, LeavesProgramsAloneThatUseNoCuda) {
+  const auto plain = sandbox_.run("firebreak", {"inject", "--list"});
+  const auto under_guard = sandbox_.run("firebreak", {"inject", "--list"}, guarded());
+  EXPECT_EQ(under_guard.status.exit_code, 0);
+  EXPECT_EQ(under_guard.output, plain.output);
+}
+
+TEST_F(Preload, IsWhatRunWithGuardDoes) {
+  const auto characterized =
+      sandbox_.run("firebreak", {"characterize", "--gpu", "soft", "--guard", "--repeat", "1", "--kinds",
+                                 "load-next-page,use-after-unmap,copy-engine-unmap,bad-program-counter"});
+  EXPECT_EQ(characterized.status.exit_code, 0) << characterized.output;
+  EXPECT_THAT(characterized.output, HasSubstr("4 of 4 kinds as expected"));
+}
+
+}  // namespace
+}  // namespace firebreak::tests
