@@ -64,6 +64,17 @@ TEST(Mismatches, TakeWhatComesAlmostAtTheSameTimeForEquallyEarly) {
   EXPECT_THAT(mismatches(run, example::expected()), ElementsAre("first seen by xid, expected uvm_event"));
 }
 
+TEST(Mismatches, LetABlanketHearWhatTheHardwareLetsPass) {
+  Expected harmless;
+  harmless.kind = "prefetch";
+  auto run = example::run("prefetch");
+  run.signals = {{stray_source, "prefetch to 0xdead0000", 0.3, {}, "faulter"}};
+  for (auto& [role, participant] : run.participants) participant = {};
+  EXPECT_THAT(mismatches(run, harmless), IsEmpty());
+  run.signals[0].source = "uvm_event";
+  EXPECT_THAT(mismatches(run, harmless), ElementsAre("first seen by uvm_event, expected nobody"));
+}
+
 TEST(Mismatches, NameAWrongCulprit) {
   auto run = example::run();
   run.attribution.verdict = Verdict::Wrong;
@@ -84,6 +95,15 @@ TEST(FirstSource, IgnoresTheErrorsInsideTheDomain) {
   run.participants["co_client"].error_ms = 0.1;
   EXPECT_EQ(first_source(run), "uvm_event");
   EXPECT_EQ(first_by_source(run).at(co_client_error_source), 0.1);
+}
+
+TEST(FirstSource, IsNotTheAnswerToAContainedAccess) {
+  auto run = example::run();
+  run.signals = {{stray_source, "store to 0x1000", 0.4, {}, "faulter"}};
+  run.participants["faulter"].error_ms.reset();
+  run.participants["faulter"].answered_ms = 0.3;
+  EXPECT_EQ(first_source(run), stray_source);
+  EXPECT_EQ(first_by_source(run).at(answer_source), 0.3);
 }
 
 TEST(Xids, CountOnceAndOnlyThoseOfTheKernelLog) {
@@ -116,6 +136,33 @@ TEST(SeenAll, IsNeverTrueOfWhatTheHardwareLetsPass) {
   Expected harmless = example::expected();
   harmless.first_seen_by.clear();
   EXPECT_FALSE(seen_all(example::run(), harmless));
+}
+
+TEST(ExpectedUnderGuard, IsAnErrorOfNobodyWhereTheBlanketReaches) {
+  const auto name = [](CUresult) { return std::string("SOME_ERROR"); };
+  const auto expected = [&](const char* kind, bool maps_page_zero) {
+    return expected_under_guard(*inject::find(kind), name, maps_page_zero);
+  };
+  const Expected contained = expected("use-after-free", false);
+  EXPECT_TRUE(contained.is_contained());
+  EXPECT_TRUE(contained.is_fault());
+  EXPECT_EQ(contained.faulter + contained.co_client + contained.outsider, "");
+  EXPECT_THAT(contained.xids, IsEmpty());
+  EXPECT_EQ(expected("null-load", false).co_client, "SOME_ERROR");
+  EXPECT_TRUE(expected("null-load", true).is_contained());
+  EXPECT_EQ(expected("bad-program-counter", true).first_seen_by, "uvm_event");
+  EXPECT_FALSE(expected("trap", true).is_contained());
+}
+
+TEST(SeenAll, WaitsForTheAnswerToAContainedAccess) {
+  Expected contained;
+  contained.first_seen_by = stray_source;
+  auto run = example::run();
+  run.signals = {{stray_source, "store to 0x1000", 0.4, {}, "faulter"}};
+  run.participants["faulter"] = {};
+  EXPECT_FALSE(seen_all(run, contained));
+  run.participants["faulter"].answered_ms = 0.3;
+  EXPECT_TRUE(seen_all(run, contained));
 }
 
 TEST(ExpectedOf, TranslatesTheCatalogue) {

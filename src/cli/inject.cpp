@@ -94,6 +94,12 @@ bool told_to_go() {
   return static_cast<bool>(std::getline(std::cin, line));
 }
 
+/// A program that no fault ended goes on, until its input ends.
+void live_on() {
+  for (std::string line; std::getline(std::cin, line);) {
+  }
+}
+
 /// What was asked to be before the fault.
 Status wait_for_its_time(const Options& options, os::Kernel& kernel, const cuda::ContextView& context) {
   if (options.after_ms > 0) (void)kernel.poll({}, Milliseconds(options.after_ms));
@@ -124,6 +130,7 @@ Result<int> inject_into_self(const inject::Kind& kind, const Options& options) {
   const inject::Report report = (*injection)->raise();
   teller.answered(report);
   if (report.answered == CUDA_SUCCESS) {
+    if (options.wait) live_on();
     if (!is_fault(kind)) return 0;
     return fail(ErrorCode::Device, fmt::format("{} was raised and nothing came of it", kind.name));
   }

@@ -10,7 +10,6 @@
 #include <cstdio>
 #include <string>
 
-
 #include "abi/cuda_driver_functions.h"
 
 extern "C" {

@@ -34,7 +34,7 @@ TEST_F(Strays, EndTheTenantInMidKernelAndNobodyElse) {
   EXPECT_NE(strayer.exit_status(), 0);
   wait("the agent's word", [&] { return agent_->said("contained stray of tenant strayer"); });
   EXPECT_TRUE(
-      agent_->said("store to 0x480000100048, 72 bytes past the end of a 1 MiB allocation made by "
+      agent_->said("store to 0x567000100048, 72 bytes past the end of a 1 MiB allocation made by "
                    "cuMemAlloc, call 1"))
       << testing::PrintToString(agent_->lines);
   expect_unharmed(neighbour);
@@ -49,7 +49,7 @@ TEST_F(Strays, AreOnlyToldOfWhereTheOperatorSaysSoUpToANumber) {
   const auto guard = status_of("strayer")["guard"];
   EXPECT_EQ(guard["on_stray"], "report");
   EXPECT_THAT(guard["last_stray"].get<std::string>(),
-              HasSubstr("store to 0x480000400000, 3145728 bytes past"));
+              HasSubstr("store to 0x567000400000, 3145728 bytes past"));
   EXPECT_FALSE(strayer.actor->ended());
   strayer.actor->tell(stray("spin", 6 * mib));
   wait_for_end(strayer);

@@ -38,7 +38,7 @@ again:
 }
 )";
 
-constexpr std::uint64_t base = 0x480000000000;
+constexpr std::uint64_t base = 0x567000000000;
 constexpr os::AddressRange blanket_range{base, base + gib};
 
 void say(const std::string& line) {
