@@ -143,7 +143,7 @@ std::optional<CUresult> Guard::free(CUdeviceptr pointer) {
   }
   // As the driver's own: what was launched before may still use it.
   const CUresult idle = driver_->cuCtxSynchronize();
-  if (cuda::is_fatal(idle)) return idle;
+  if (idle != CUDA_SUCCESS) return idle;
   const std::lock_guard lock(mutex_);
   const auto found = allocations_.find(pointer);
   if (found == allocations_.end()) return CUDA_ERROR_INVALID_VALUE;  // freed twice at once

@@ -12,24 +12,26 @@ Result<std::unique_ptr<Guard>> Guard::create(const cuda::Driver& driver, os::Ker
   return std::unique_ptr<Guard>(new Guard(driver, kernel, std::move(*ledger), settings));
 }
 
-Status Guard::lay_blanket() {
-  auto blanket = Blanket::of_this_process(kernel_);
-  if (!blanket) return propagate(blanket);
-  territory_ = std::make_unique<Territory>(driver_, std::move(*blanket), ledger_, settings_);
+Status Guard::lay_blanket(Blanket blanket) {
+  territory_ = std::make_unique<Territory>(driver_, std::move(blanket), ledger_, settings_);
   return territory_->start();
 }
 
 void Guard::start() {
-  std::call_once(started_, [this] {
-    const auto laid = lay_blanket();
-    if (!laid) {
-      ledger_.set_state(abi::GuardState::Off, to_string(laid.error()));
-      return;
-    }
-    ledger_.set_state(abi::GuardState::On, territory_->remark());
-    allocates_.store(true, std::memory_order_release);
-    on_.store(true, std::memory_order_release);
-  });
+  if (started_.load(std::memory_order_acquire)) return;
+  const std::lock_guard lock(start_mutex_);
+  if (started_.load(std::memory_order_relaxed)) return;
+  auto blanket = Blanket::of_this_process(kernel_);
+  if (!blanket) return;
+  started_.store(true, std::memory_order_release);
+  const auto laid = lay_blanket(std::move(*blanket));
+  if (!laid) {
+    ledger_.set_state(abi::GuardState::Off, to_string(laid.error()));
+    return;
+  }
+  ledger_.set_state(abi::GuardState::On, territory_->remark());
+  allocates_.store(true, std::memory_order_release);
+  on_.store(true, std::memory_order_release);
 }
 
 void Guard::pass_through(const std::string& reason) {

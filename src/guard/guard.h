@@ -31,7 +31,8 @@ class Guard {
   static Result<std::unique_ptr<Guard>> create(const cuda::Driver& driver, os::Kernel& kernel,
                                                TerritorySettings settings = {});
 
-  /// Once CUDA has a context: lays the blanket. Later calls do nothing.
+  /// Lays the blanket, once CUDA has opened what that takes, which it does for a context; before that it does
+  /// nothing, and afterwards nothing more.
   void start();
   bool is_on() const { return on_.load(std::memory_order_acquire); }
   /// From now on the driver allocates by itself, as for peers that want to reach the memory.
@@ -72,7 +73,7 @@ class Guard {
   Guard(const cuda::Driver& driver, os::Kernel& kernel, Ledger ledger, TerritorySettings settings)
       : driver_(driver), kernel_(kernel), ledger_(std::move(ledger)), settings_(settings) {}
 
-  Status lay_blanket();
+  Status lay_blanket(Blanket blanket);
   /// Puts fresh memory of the current device behind a taken range.
   CUresult back_with_memory(os::AddressRange range);
   void take_memory_away(os::AddressRange range);
@@ -90,7 +91,8 @@ class Guard {
   os::Kernel& kernel_;
   Ledger ledger_;
   TerritorySettings settings_;
-  std::once_flag started_;
+  std::mutex start_mutex_;
+  std::atomic<bool> started_{false};
   std::atomic<bool> on_{false};
   std::atomic<bool> allocates_{false};
   std::unique_ptr<Territory> territory_;

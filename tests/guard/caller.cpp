@@ -8,6 +8,7 @@
 #include <array>
 #include <cstdint>
 #include <cstdio>
+#include <fstream>
 #include <string>
 
 #include "abi/cuda_driver_functions.h"
@@ -153,12 +154,28 @@ void live_on() {
   std::printf("child %d\n", status);
 }
 
+/// Whether addresses of the process are served by its UVM descriptor alone, without rights for the CPU.
+bool has_blanket() {
+  std::ifstream maps("/proc/self/maps");
+  for (std::string line; std::getline(maps, line);) {
+    if (line.find("---s") != std::string::npos && line.find("nvidia-uvm") != std::string::npos) return true;
+  }
+  return false;
+}
+
 }  // namespace
 
-int main() {
+/// "early": reserves addresses before it has a context, and says in the end whether it has a blanket.
+int main(int count, char** arguments) {
+  const bool early = count > 1 && std::string(arguments[1]) == "early";
   CUcontext context = nullptr;
+  CUdeviceptr reserved = 0;
+  if (early) say("too early", cuMemAddressReserve(&reserved, granule, 0, 0, 0));
   say("init", cuInit(0));
+  if (early) say("early", cuMemAddressReserve(&reserved, granule, 0, 0, 0));
   say("context", cuCtxCreate_v2(&context, 0, 0));
+  if (early) std::printf("blanket %d\n", has_blanket());
+  if (early) return 0;
   allocate_plainly();
   allocate_otherwise();
   map_in_pieces();

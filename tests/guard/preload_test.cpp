@@ -43,6 +43,13 @@ TEST_F(Preload, ContainsWhatADriverApiProgramStrays) {
   EXPECT_THAT(under_guard.output, HasSubstr("CUDA_SUCCESS"));
 }
 
+TEST_F(Preload, ComesUpWithTheContextWhateverWasAskedForBefore) {
+  const auto plain = sandbox_.run("guard_test_caller", {"early"});
+  EXPECT_THAT(plain.output, HasSubstr("blanket 0"));
+  const auto under_guard = sandbox_.run("guard_test_caller", {"early"}, guarded());
+  EXPECT_THAT(under_guard.output, HasSubstr("blanket 1"));
+}
+
 TEST_F(Preload, LeavesProgramsAloneThatUseNoCuda) {
   const auto plain = sandbox_.run("firebreak", {"inject", "--list"});
   const auto under_guard = sandbox_.run("firebreak", {"inject", "--list"}, guarded());
