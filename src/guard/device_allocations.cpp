@@ -174,4 +174,21 @@ void Guard::forget_context(CUcontext context) {
   slabs_.erase(context);
 }
 
+void Guard::note_primary(CUdevice device, CUcontext context) {
+  const std::lock_guard lock(mutex_);
+  primaries_[device] = context;
+}
+
+void Guard::forget_primary(CUdevice device) {
+  CUcontext gone = nullptr;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto found = primaries_.find(device);
+    if (found == primaries_.end()) return;
+    gone = found->second;
+    primaries_.erase(found);
+  }
+  forget_context(gone);
+}
+
 }  // namespace firebreak::guard

@@ -53,6 +53,9 @@ class Guard {
   std::optional<Range> find(CUdeviceptr pointer) const;
   /// A context has gone, and with it what was allocated in it.
   void forget_context(CUcontext context);
+  /// Which context is a device's primary one, and that it has gone.
+  void note_primary(CUdevice device, CUcontext context);
+  void forget_primary(CUdevice device);
 
   // Reservations and mappings (reservations.cpp): after, before, or in place of the driver's function.
   void reserved(CUdeviceptr begin, std::size_t size_bytes);
@@ -100,6 +103,7 @@ class Guard {
   mutable std::mutex mutex_;  ///< of what follows; the driver is called with it held
   std::map<CUdeviceptr, Allocation> allocations_;
   std::map<CUcontext, Slabs> slabs_;
+  std::map<CUdevice, CUcontext> primaries_;
   std::map<CUdeviceptr, std::uint64_t> adopted_;  ///< reservations of the program's: begin -> end
 };
 

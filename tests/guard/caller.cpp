@@ -23,6 +23,11 @@ CUresult cuMemAllocPitch_v2(CUdeviceptr*, std::size_t*, std::size_t, std::size_t
 CUresult cuMemFree_v2(CUdeviceptr);
 CUresult cuMemGetAddressRange_v2(CUdeviceptr*, std::size_t*, CUdeviceptr);
 CUresult cuPointerGetAttribute(void*, CUpointer_attribute, CUdeviceptr);
+CUresult cuPointerGetAttributes(unsigned int, CUpointer_attribute*, void**, CUdeviceptr);
+CUresult cuDevicePrimaryCtxRetain(CUcontext*, CUdevice);
+CUresult cuDevicePrimaryCtxReset_v2(CUdevice);
+CUresult cuDevicePrimaryCtxRelease_v2(CUdevice);
+CUresult cuCtxSetCurrent(CUcontext);
 CUresult cuMemsetD8_v2(CUdeviceptr, unsigned char, std::size_t);
 CUresult cuMemcpyDtoH_v2(void*, CUdeviceptr, std::size_t);
 CUresult cuMemAllocManaged(CUdeviceptr*, std::size_t, unsigned int);
@@ -66,16 +71,24 @@ void ask(CUdeviceptr pointer, CUdeviceptr inside) {
   result = cuPointerGetAttribute(&start, CU_POINTER_ATTRIBUTE_RANGE_START_ADDR, inside);
   say("start", result, start == pointer);
   std::size_t size = 0;
-  say("size", cuPointerGetAttribute(&size, CU_POINTER_ATTRIBUTE_RANGE_SIZE, inside), size);
+  result = cuPointerGetAttribute(&size, CU_POINTER_ATTRIBUTE_RANGE_SIZE, inside);
+  say("size", result, size);
+  std::array attributes{CU_POINTER_ATTRIBUTE_RANGE_SIZE, CU_POINTER_ATTRIBUTE_RANGE_START_ADDR};
+  std::array<void*, 2> answers{&size, &start};
+  size = start = 0;
+  result = cuPointerGetAttributes(2, attributes.data(), answers.data(), inside);
+  say("attributes", result, start == pointer ? size : ~std::uint64_t{0});
   CUmemorytype type{};
-  say("type", cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, inside), type);
+  result = cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, inside);
+  say("type", result, type);
 }
 
 void allocate_plainly() {
   for (const std::size_t size_bytes :
        {std::size_t{1}, std::size_t{1000}, std::size_t{mib}, 3 * mib + 5, 64 * mib}) {
     CUdeviceptr pointer = 0;
-    say("allocate", cuMemAlloc_v2(&pointer, size_bytes), pointer % 512);
+    const CUresult result = cuMemAlloc_v2(&pointer, size_bytes);
+    say("allocate", result, pointer % 512);
     use("use", pointer, size_bytes);
     ask(pointer, pointer + size_bytes / 2);
     say("free", cuMemFree_v2(pointer));
@@ -92,7 +105,8 @@ void allocate_plainly() {
   say("too much", cuMemAlloc_v2(&pointer, std::size_t{1} << 45));
   say("free null", cuMemFree_v2(0));
   std::size_t pitch = 0;
-  say("pitch", cuMemAllocPitch_v2(&pointer, &pitch, 1001, 7, 4), pitch);
+  const CUresult pitched = cuMemAllocPitch_v2(&pointer, &pitch, 1001, 7, 4);
+  say("pitch", pitched, pitch);
   use("use pitch", pointer, pitch * 7);
   say("free pitch", cuMemFree_v2(pointer));
   say("bad pitch", cuMemAllocPitch_v2(&pointer, &pitch, 1001, 7, 3));
@@ -117,7 +131,8 @@ void map_in_pieces() {
       CU_MEM_ALLOCATION_TYPE_PINNED, {}, {CU_MEM_LOCATION_TYPE_DEVICE, 0}, nullptr, {}};
   const CUmemAccessDesc all{device.location, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
   CUdeviceptr base = 0;
-  say("reserve", cuMemAddressReserve(&base, 4 * granule, 0, 0, 0), base % granule);
+  const CUresult reserved = cuMemAddressReserve(&base, 4 * granule, 0, 0, 0);
+  say("reserve", reserved, base % granule);
   std::array<CUmemGenericAllocationHandle, 2> memory{};
   for (auto& handle : memory) say("create", cuMemCreate(&handle, granule, &device, 0));
   say("map", cuMemMap(base, granule, 0, memory[0], 0));
@@ -131,11 +146,26 @@ void map_in_pieces() {
   say("map again", cuMemMap(base + 2 * granule, granule, 0, memory[0], 0));
   say("rights again", cuMemSetAccess(base + 2 * granule, granule, &all, 1));
   unsigned char kept = 0;
-  say("what it kept", cuMemcpyDtoH_v2(&kept, base + 2 * granule, 1), kept);
+  const CUresult read_back = cuMemcpyDtoH_v2(&kept, base + 2 * granule, 1);
+  say("what it kept", read_back, kept);
   say("unmap", cuMemUnmap(base + 2 * granule, granule));
   for (const auto handle : memory) say("release", cuMemRelease(handle));
   say("give back", cuMemAddressFree(base, 4 * granule));
   say("give back again", cuMemAddressFree(base, 4 * granule));
+}
+
+/// What a context leaves behind goes with it, however it went.
+void leave_to_primary(bool ask_for_it) {
+  CUdeviceptr left = 0;
+  for (const bool reset : {true, false}) {
+    CUcontext primary = nullptr;
+    say("retain", cuDevicePrimaryCtxRetain(&primary, 0));
+    say("current", cuCtxSetCurrent(primary));
+    if (ask_for_it && left != 0) say("free what has gone", cuMemFree_v2(left));
+    for (int i = 0; i < 3; ++i) say("left behind", cuMemAlloc_v2(&left, 32 * mib));
+    say("gone", reset ? cuDevicePrimaryCtxReset_v2(0) : cuDevicePrimaryCtxRelease_v2(0));
+    say("gone altogether", reset ? cuDevicePrimaryCtxRelease_v2(0) : CUDA_SUCCESS);
+  }
 }
 
 /// The process's own use of its address space.
@@ -166,6 +196,7 @@ bool has_blanket() {
 }  // namespace
 
 /// "early": reserves addresses before it has a context, and says in the end whether it has a blanket.
+/// "leave": also frees what went with a context.
 int main(int count, char** arguments) {
   const bool early = count > 1 && std::string(arguments[1]) == "early";
   CUcontext context = nullptr;
@@ -184,5 +215,6 @@ int main(int count, char** arguments) {
   say("left to the context", cuMemAlloc_v2(&left, 8 * mib));
   say("synchronize", cuCtxSynchronize());
   say("destroy", cuCtxDestroy_v2(context));
+  leave_to_primary(count > 1);
   return 0;
 }

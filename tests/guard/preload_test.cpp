@@ -50,6 +50,11 @@ TEST_F(Preload, ComesUpWithTheContextWhateverWasAskedForBefore) {
   EXPECT_THAT(under_guard.output, HasSubstr("blanket 1"));
 }
 
+TEST_F(Preload, GivesBackWhatAContextLeavesBehind) {
+  const auto under_guard = sandbox_.run("guard_test_caller", {"leave"}, guarded());
+  EXPECT_THAT(under_guard.output, HasSubstr("free what has gone 1 0\n"));
+}
+
 TEST_F(Preload, LeavesProgramsAloneThatUseNoCuda) {
   const auto plain = sandbox_.run("firebreak", {"inject", "--list"});
   const auto under_guard = sandbox_.run("firebreak", {"inject", "--list"}, guarded());

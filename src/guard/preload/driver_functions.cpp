@@ -46,6 +46,20 @@ CUresult after_context(CUresult result) {
   return result;
 }
 
+/// The driver knows the pages that an allocation of ours lies in, not the allocation.
+void correct_range(CUpointer_attribute attribute, void* data, CUdeviceptr pointer) {
+  const bool start = attribute == CU_POINTER_ATTRIBUTE_RANGE_START_ADDR;
+  if (data == nullptr || (!start && attribute != CU_POINTER_ATTRIBUTE_RANGE_SIZE)) return;
+  Guard* const ours = guard();
+  const auto range = ours == nullptr ? std::nullopt : ours->find(pointer);
+  if (!range) return;
+  if (start) {
+    *static_cast<CUdeviceptr*>(data) = range->begin;
+  } else {
+    *static_cast<std::size_t*>(data) = range->size_bytes;
+  }
+}
+
 }  // namespace
 
 CUresult cuGetProcAddress(const char* symbol, void** function, int cuda_version, std::uint64_t flags) {
@@ -69,7 +83,28 @@ CUresult cuGetProcAddress_v2(const char* symbol, void** function, int cuda_versi
 }
 
 CUresult cuDevicePrimaryCtxRetain(CUcontext* context, CUdevice device) {
-  return after_context(ask_driver<PFN_cuDevicePrimaryCtxRetain>("cuDevicePrimaryCtxRetain", context, device));
+  const CUresult result =
+      ask_driver<PFN_cuDevicePrimaryCtxRetain>("cuDevicePrimaryCtxRetain", context, device);
+  if (Guard* const ours = guard(); ours != nullptr && result == CUDA_SUCCESS)
+    ours->note_primary(device, *context);
+  return result;
+}
+
+CUresult cuDevicePrimaryCtxRelease_v2(CUdevice device) {
+  const CUresult result =
+      ask_driver<PFN_cuDevicePrimaryCtxRelease_v2>("cuDevicePrimaryCtxRelease_v2", device);
+  unsigned int flags = 0;
+  int active = 1;
+  (void)ask_driver<PFN_cuDevicePrimaryCtxGetState>("cuDevicePrimaryCtxGetState", device, &flags, &active);
+  Guard* const ours = guard();
+  if (ours != nullptr && result == CUDA_SUCCESS && active == 0) ours->forget_primary(device);
+  return result;
+}
+
+CUresult cuDevicePrimaryCtxReset_v2(CUdevice device) {
+  const CUresult result = ask_driver<PFN_cuDevicePrimaryCtxReset_v2>("cuDevicePrimaryCtxReset_v2", device);
+  if (Guard* const ours = guard(); ours != nullptr && result == CUDA_SUCCESS) ours->forget_primary(device);
+  return result;
 }
 
 CUresult cuCtxCreate_v2(CUcontext* context, unsigned int flags, CUdevice device) {
@@ -127,19 +162,19 @@ CUresult cuMemGetAddressRange_v2(CUdeviceptr* base, std::size_t* size_bytes, CUd
 }
 
 CUresult cuPointerGetAttribute(void* data, CUpointer_attribute attribute, CUdeviceptr pointer) {
-  const bool of_range =
-      attribute == CU_POINTER_ATTRIBUTE_RANGE_START_ADDR || attribute == CU_POINTER_ATTRIBUTE_RANGE_SIZE;
-  Guard* const ours = of_range ? guard() : nullptr;
-  const auto range = ours == nullptr ? std::nullopt : ours->find(pointer);
-  if (!range || data == nullptr) {
-    return ask_driver<PFN_cuPointerGetAttribute>("cuPointerGetAttribute", data, attribute, pointer);
-  }
-  if (attribute == CU_POINTER_ATTRIBUTE_RANGE_SIZE) {
-    *static_cast<std::size_t*>(data) = range->size_bytes;
-  } else {
-    *static_cast<CUdeviceptr*>(data) = range->begin;
-  }
-  return CUDA_SUCCESS;
+  const CUresult result =
+      ask_driver<PFN_cuPointerGetAttribute>("cuPointerGetAttribute", data, attribute, pointer);
+  if (result == CUDA_SUCCESS) correct_range(attribute, data, pointer);
+  return result;
+}
+
+CUresult cuPointerGetAttributes(unsigned int count, CUpointer_attribute* attributes, void** data,
+                                CUdeviceptr pointer) {
+  const CUresult result =
+      ask_driver<PFN_cuPointerGetAttributes>("cuPointerGetAttributes", count, attributes, data, pointer);
+  if (result != CUDA_SUCCESS) return result;
+  for (unsigned int i = 0; i < count; ++i) correct_range(attributes[i], data[i], pointer);
+  return result;
 }
 
 CUresult cuMemAddressReserve(CUdeviceptr* pointer, std::size_t size_bytes, std::size_t alignment_bytes,

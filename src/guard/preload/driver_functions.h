@@ -10,6 +10,8 @@ CUresult cuGetProcAddress(const char* symbol, void** function, int cuda_version,
 CUresult cuGetProcAddress_v2(const char* symbol, void** function, int cuda_version, std::uint64_t flags,
                              CUdriverProcAddressQueryResult* found);
 CUresult cuDevicePrimaryCtxRetain(CUcontext* context, CUdevice device);
+CUresult cuDevicePrimaryCtxRelease_v2(CUdevice device);
+CUresult cuDevicePrimaryCtxReset_v2(CUdevice device);
 CUresult cuCtxCreate_v2(CUcontext* context, unsigned int flags, CUdevice device);
 CUresult cuCtxCreate_v3(CUcontext* context, CUexecAffinityParam* params, int param_count, unsigned int flags,
                         CUdevice device);
@@ -22,6 +24,8 @@ CUresult cuMemAllocPitch_v2(CUdeviceptr* pointer, std::size_t* pitch_bytes, std:
 CUresult cuMemFree_v2(CUdeviceptr pointer);
 CUresult cuMemGetAddressRange_v2(CUdeviceptr* base, std::size_t* size_bytes, CUdeviceptr pointer);
 CUresult cuPointerGetAttribute(void* data, CUpointer_attribute attribute, CUdeviceptr pointer);
+CUresult cuPointerGetAttributes(unsigned int count, CUpointer_attribute* attributes, void** data,
+                                CUdeviceptr pointer);
 CUresult cuMemAddressReserve(CUdeviceptr* pointer, std::size_t size_bytes, std::size_t alignment_bytes,
                              CUdeviceptr hint, unsigned long long flags);
 CUresult cuMemAddressFree(CUdeviceptr pointer, std::size_t size_bytes);
