@@ -11,6 +11,9 @@ inline constexpr const char* directory = "FIREBREAK_SOFTGPU_DIR";
 inline constexpr const char* speed = "FIREBREAK_SOFTGPU_SPEED";
 /// Device memory in MiB; default 8192. Every process of one software GPU should see the same value.
 inline constexpr const char* memory_mib = "FIREBREAK_SOFTGPU_MEMORY_MIB";
+/// How many milliseconds the GPU works on for a process that has died with a kernel under way, or "endless";
+/// default 100. Nobody runs that kernel then: only its end is played.
+inline constexpr const char* orphaned_work_ms = "FIREBREAK_SOFTGPU_ORPHANED_WORK_MS";
 /// NVIDIA's own: where the MPS control daemon listens; default /tmp/nvidia-mps.
 inline constexpr const char* mps_pipe_directory = "CUDA_MPS_PIPE_DIRECTORY";
 /// NVIDIA's own: where the MPS daemon writes control.log and server.log; default /var/log/nvidia-mps.

@@ -1,10 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "softgpu/devices/device_kernel.h"
 
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <thread>
 #include <utility>
 
 #include "abi/uvm_tools.h"
+#include "os/memory_map.h"
 #include "softgpu/devices/uvm_va_space.h"
+#include "softgpu/machine/rm_client.h"
+#include "softgpu/machine/uvm_ring.h"
 
 namespace firebreak::softgpu {
 
@@ -68,6 +75,38 @@ Status DeviceKernel::ioctl(const os::Fd& fd, unsigned long request, void* argume
 
 std::string DeviceKernel::uvm_link_target() const {
   return std::string("/memfd:") + UvmDescriptor::memfd_name + " (deleted)";
+}
+
+std::string DeviceKernel::rm_link_target() const {
+  return std::string("/memfd:") + RmClient::memfd_name + " (deleted)";
+}
+
+std::vector<int> DeviceKernel::resource_managers_of(const std::string& process) {
+  std::vector<int> numbers;
+  const std::string directory = "/proc/" + process + "/fd";
+  for (const std::string& name : wrapped_->list_directory(directory).value_or(std::vector<std::string>())) {
+    const auto link = wrapped_->read_link(directory + "/" + name);
+    if (link && *link == rm_link_target()) numbers.push_back(std::atoi(name.c_str()));
+  }
+  return numbers;
+}
+
+bool DeviceKernel::is_last(const os::Fd& fd, pid_t owner) {
+  if (!resource_managers_of(std::to_string(owner)).empty()) return false;
+  const auto file = os::identity_of(fd.get());
+  return std::ranges::none_of(resource_managers_of("self"), [&](int number) {
+    const auto other = os::identity_of(number);
+    return number != fd.get() && file && other && *file == *other;
+  });
+}
+
+void DeviceKernel::close(os::Fd fd) {
+  const auto client = RmClient::from(fd.get());
+  if (!client || !is_last(fd, client->owner_pid())) return;
+  const auto until = std::chrono::steady_clock::now() + rm_idle_wait;
+  while (client->is_busy() && std::chrono::steady_clock::now() < until) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
 }
 
 Result<std::size_t> DeviceKernel::read(const os::Fd& fd, std::span<std::byte> into) {

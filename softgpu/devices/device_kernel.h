@@ -32,6 +32,9 @@ class DeviceKernel final : public os::Kernel {
   Result<std::string> read_file(const std::string& path) override;
   Status ioctl(const os::Fd& fd, unsigned long request, void* argument) override;
   std::string uvm_link_target() const override;
+  std::string rm_link_target() const override;
+  /// The last descriptor of a resource manager's client closes when its work has ended, or after a while.
+  void close(os::Fd fd) override;
   Result<pid_t> spawn(const os::SpawnRequest& request) override;
   Result<os::Fd> pidfd_open(pid_t pid) override;
   Result<os::Fd> pidfd_getfd(const os::Fd& pidfd, int remote_number) override;
@@ -40,6 +43,10 @@ class DeviceKernel final : public os::Kernel {
   Result<std::vector<std::size_t>> poll(std::span<const int> fds, std::chrono::milliseconds timeout) override;
 
  private:
+  /// The numbers of a process's descriptors of the resource manager.
+  std::vector<int> resource_managers_of(const std::string& process);
+  /// Whether neither the client nor we have another one of the same.
+  bool is_last(const os::Fd& fd, pid_t owner);
   Result<std::shared_ptr<SharedGpu>> gpu();
   Result<os::Fd> open_kmsg(int flags);
   Result<os::Fd> open_uvm_tools(int flags);

@@ -3,8 +3,10 @@
 
 #include <sys/stat.h>
 
+#include <array>
 #include <string>
 
+#include "os/memory.h"
 #include "os/self.h"
 #include "softgpu/machine/mps_protocol.h"
 
@@ -28,11 +30,18 @@ Answer<DomainMembership> own_domain() {
   return DomainMembership{std::move(*domain), *slot, std::nullopt};
 }
 
-Answer<DomainMembership> attach(const std::string& path) {
+Answer<DomainMembership> attach(const std::string& path, const UvmDescriptor& va_space,
+                                const RmClient& rm_client) {
   auto socket = os::connect(path, connect_timeout);
   if (!socket) return refuse(CUDA_ERROR_MPS_CONNECTION_FAILED);
+  const auto uvm = os::reopen(va_space.fd());
+  const auto rm = os::reopen(rm_client.fd());
+  if (!uvm || !rm) return refuse(CUDA_ERROR_OPERATING_SYSTEM);
+  const std::array descriptors{uvm->get(), rm->get()};
   const mps::Request request{mps::RequestKind::Attach, {}};
-  if (!mps::send_request(*socket, request, connect_timeout)) return refuse(CUDA_ERROR_MPS_CONNECTION_FAILED);
+  if (!mps::send_request_with(*socket, request, descriptors, connect_timeout)) {
+    return refuse(CUDA_ERROR_MPS_CONNECTION_FAILED);
+  }
   auto received = mps::receive_attach_answer(*socket, answer_timeout);
   if (!received) return refuse(CUDA_ERROR_MPS_CONNECTION_FAILED);
   if (received->answer.result != CUDA_SUCCESS) return refuse(received->answer.result);
@@ -45,10 +54,10 @@ Answer<DomainMembership> attach(const std::string& path) {
 
 }  // namespace
 
-Answer<DomainMembership> join_domain() {
+Answer<DomainMembership> join_domain(const UvmDescriptor& va_space, const RmClient& rm_client) {
   const std::string path = mps::control_socket_path();
   if (!os::check_socket_path(path)) return refuse(CUDA_ERROR_MPS_CONNECTION_FAILED);
-  return exists(path) ? attach(path) : own_domain();
+  return exists(path) ? attach(path, va_space, rm_client) : own_domain();
 }
 
 }  // namespace firebreak::softgpu::driver

@@ -9,6 +9,8 @@
 #include "os/socket.h"
 #include "softgpu/driver/answer.h"
 #include "softgpu/machine/domain.h"
+#include "softgpu/machine/rm_client.h"
+#include "softgpu/machine/uvm_ring.h"
 
 namespace firebreak::softgpu::driver {
 
@@ -20,7 +22,8 @@ struct DomainMembership {
 
 /// Asks the MPS daemon that CUDA_MPS_PIPE_DIRECTORY names, if there is one. MPS_CONNECTION_FAILED when its
 /// socket is there but nobody answers or the path is too long, MPS_SERVER_NOT_READY when it is ending,
-/// MPS_MAX_CLIENTS_REACHED when the server is full.
-Answer<DomainMembership> join_domain();
+/// MPS_MAX_CLIENTS_REACHED when the server is full. The server learns of the process's descriptors, and sees
+/// by them whether its address space is still there when it has died.
+Answer<DomainMembership> join_domain(const UvmDescriptor& va_space, const RmClient& rm_client);
 
 }  // namespace firebreak::softgpu::driver

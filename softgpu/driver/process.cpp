@@ -4,12 +4,14 @@
 #include <pthread.h>
 
 #include <chrono>
+#include <cstdlib>
 #include <thread>
 #include <utility>
 
 #include "base/clock.h"
 #include "os/self.h"
 #include "softgpu/driver/core_dump_lines.h"
+#include "softgpu/environment.h"
 #include "softgpu/machine/fault_delivery.h"
 
 namespace firebreak::softgpu::driver {
@@ -26,6 +28,13 @@ struct Instance {
 Instance& instance() {
   static Instance* only = new Instance;  // outlives static destructors: threads may still run then
   return *only;
+}
+
+std::optional<Nanoseconds> orphaned_work_from_environment() {
+  constexpr long default_ms = 100;
+  const auto text = os::environment_variable(environment::orphaned_work_ms);
+  if (text == "endless") return std::nullopt;
+  return std::chrono::milliseconds(text ? std::strtol(text->c_str(), nullptr, 10) : default_ms);
 }
 
 void disable_in_child() {
@@ -55,18 +64,20 @@ Answer<Process*> Process::create() {
   if (!gpu || !(*gpu)->enter()) return refuse(CUDA_ERROR_SYSTEM_NOT_READY);
   auto va_space = UvmDescriptor::create();
   auto memory_manager = create_memory_manager_descriptor();
-  if (!va_space || !memory_manager) return refuse(CUDA_ERROR_OPERATING_SYSTEM);
-  auto membership = join_domain();
+  auto rm_client = RmClient::create(orphaned_work_from_environment());
+  if (!va_space || !memory_manager || !rm_client) return refuse(CUDA_ERROR_OPERATING_SYSTEM);
+  auto membership = join_domain(*va_space, *rm_client);
   if (!membership) return refuse(membership.error());
   return new Process(std::move(*gpu), std::move(*membership), std::move(*va_space),
-                     std::move(*memory_manager));
+                     std::move(*memory_manager), std::move(*rm_client));
 }
 
 Process::Process(std::shared_ptr<SharedGpu> gpu, DomainMembership membership, UvmDescriptor va_space,
-                 os::Fd memory_manager)
+                 os::Fd memory_manager, RmClient rm_client)
     : gpu_(std::move(gpu)),
       membership_(std::move(membership)),
       uvm_memory_manager_(std::move(memory_manager)),
+      rm_client_(std::move(rm_client)),
       speed_(speed_from_environment()),
       shows_core_dumps_(core_dump_lines_wanted()),
       uvm_(std::move(va_space), speed_),
@@ -78,7 +89,7 @@ Process::Process(std::shared_ptr<SharedGpu> gpu, DomainMembership membership, Uv
   stream_host_->control = &control_;
   stream_host_->completions = &completions_;
   stream_host_->count_work = [this](bool begins) {
-    begins ? domain().begin_work(membership_.slot) : domain().end_work(membership_.slot);
+    begins ? rm_client_.begin_work() : rm_client_.end_work();
   };
   stream_host_->deliver_fault = [this](const WorkFault& fault) { deliver(fault); };
 }

@@ -19,6 +19,7 @@
 #include "softgpu/driver/module.h"
 #include "softgpu/driver/uvm_space.h"
 #include "softgpu/driver/virtual_memory.h"
+#include "softgpu/machine/rm_client.h"
 
 namespace firebreak::softgpu::driver {
 
@@ -66,7 +67,7 @@ class Process {
 
  private:
   Process(std::shared_ptr<SharedGpu> gpu, DomainMembership membership, UvmDescriptor va_space,
-          os::Fd memory_manager);
+          os::Fd memory_manager, RmClient rm_client);
   static Answer<Process*> create();
   /// The process's one background thread: looks at the domain and the GPU whenever anything has changed.
   void watch_machine();
@@ -76,6 +77,7 @@ class Process {
   std::shared_ptr<SharedGpu> gpu_;
   DomainMembership membership_;
   os::Fd uvm_memory_manager_;
+  RmClient rm_client_;
   double speed_;
   bool shows_core_dumps_;
   UvmSpace uvm_;

@@ -47,7 +47,6 @@ std::optional<std::uint32_t> Domain::join(pid_t pid) {
 
 void Domain::leave(std::uint32_t slot) {
   DomainPage::ClientSlot& client = page_->clients[slot];
-  client.in_flight.store(0);
   client.terminated.store(0);
   client.terminate_acknowledged.store(0);
   client.faulted_alone.store(0);

@@ -33,7 +33,6 @@ struct DomainPage {
   static constexpr std::size_t client_count_max = 60;
   struct ClientSlot {
     std::atomic<std::int32_t> pid;  ///< 0: free
-    std::atomic<std::int32_t> in_flight;
     std::atomic<std::uint32_t> terminated;
     std::atomic<std::uint32_t> terminate_acknowledged;
     std::atomic<std::uint32_t> faulted_alone;
@@ -68,11 +67,6 @@ class Domain {
   std::optional<std::uint32_t> join(pid_t pid);
   void leave(std::uint32_t slot);
   pid_t client_pid(std::uint32_t slot) const { return page_->clients[slot].pid.load(); }
-
-  /// Counts the work that a client has on the GPU. Survives the client's death: that is how it is noticed.
-  void begin_work(std::uint32_t slot) { page_->clients[slot].in_flight.fetch_add(1); }
-  void end_work(std::uint32_t slot) { page_->clients[slot].in_flight.fetch_sub(1); }
-  bool has_work_in_flight(std::uint32_t slot) const { return page_->clients[slot].in_flight.load() > 0; }
 
   /// False when the domain had faulted before; the first fault stays.
   bool raise(const DomainFault& fault);

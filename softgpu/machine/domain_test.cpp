@@ -47,16 +47,5 @@ TEST(Domain, IsFullAtTheLimitAndSeenThroughItsDescriptor) {
   EXPECT_EQ(other.error().code, ErrorCode::Protocol);
 }
 
-TEST(Domain, WorkIsCountedForEachClient) {
-  const auto domain = Domain::create(0).value();
-  const auto one = domain->join(11).value();
-  const auto two = domain->join(22).value();
-  domain->begin_work(one);
-  EXPECT_TRUE(domain->has_work_in_flight(one));
-  EXPECT_FALSE(domain->has_work_in_flight(two));
-  domain->end_work(one);
-  EXPECT_FALSE(domain->has_work_in_flight(one));
-}
-
 }  // namespace
 }  // namespace firebreak::softgpu

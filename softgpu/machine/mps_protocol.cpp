@@ -33,7 +33,7 @@ std::vector<std::byte> compose(std::uint32_t number, std::string_view text) {
 struct Parsed {
   std::uint32_t number = 0;
   std::string text;
-  os::Fd descriptor;
+  std::vector<os::Fd> descriptors;
 };
 
 Result<Parsed> receive(os::Socket& socket, Milliseconds timeout) {
@@ -47,47 +47,51 @@ Result<Parsed> receive(os::Socket& socket, Milliseconds timeout) {
   parsed.number = header.number;
   parsed.text.assign(reinterpret_cast<const char*>(message->bytes.data()) + sizeof(header),
                      message->bytes.size() - sizeof(header));
-  if (!message->descriptors.empty()) parsed.descriptor = std::move(message->descriptors.front());
+  parsed.descriptors = std::move(message->descriptors);
   return parsed;
 }
 
-Status send(os::Socket& socket, std::uint32_t number, std::string_view text, int fd, Milliseconds timeout) {
+Status send(os::Socket& socket, std::uint32_t number, std::string_view text, std::span<const int> descriptors,
+            Milliseconds timeout) {
   const auto bytes = compose(number, text);
-  return socket.send(bytes, fd < 0 ? std::span<const int>() : std::span<const int>(&fd, 1), timeout);
+  return socket.send(bytes, descriptors, timeout);
 }
 
 }  // namespace
 
 Status send_request(os::Socket& socket, const Request& request, Milliseconds timeout) {
-  return send_request_with(socket, request, -1, timeout);
+  return send_request_with(socket, request, {}, timeout);
 }
 
-Status send_request_with(os::Socket& socket, const Request& request, int fd, Milliseconds timeout) {
-  return send(socket, static_cast<std::uint32_t>(request.kind), request.text, fd, timeout);
+Status send_request_with(os::Socket& socket, const Request& request, std::span<const int> descriptors,
+                         Milliseconds timeout) {
+  return send(socket, static_cast<std::uint32_t>(request.kind), request.text, descriptors, timeout);
 }
 
 Result<ReceivedRequest> receive_request(os::Socket& socket, Milliseconds timeout) {
   auto parsed = receive(socket, timeout);
   if (!parsed) return propagate(parsed);
   return ReceivedRequest{{static_cast<RequestKind>(parsed->number), std::move(parsed->text)},
-                         std::move(parsed->descriptor)};
+                         std::move(parsed->descriptors)};
 }
 
 Status send_attach_answer(os::Socket& socket, const AttachAnswer& answer, int domain_fd,
                           Milliseconds timeout) {
-  return send(socket, static_cast<std::uint32_t>(answer.result), std::to_string(answer.slot), domain_fd,
-              timeout);
+  return send(socket, static_cast<std::uint32_t>(answer.result), std::to_string(answer.slot),
+              domain_fd < 0 ? std::span<const int>() : std::span<const int>(&domain_fd, 1), timeout);
 }
 
 Result<ReceivedAttachAnswer> receive_attach_answer(os::Socket& socket, Milliseconds timeout) {
   auto parsed = receive(socket, timeout);
   if (!parsed) return propagate(parsed);
   const auto slot = static_cast<std::uint32_t>(std::strtoul(parsed->text.c_str(), nullptr, 10));
-  return ReceivedAttachAnswer{{static_cast<CUresult>(parsed->number), slot}, std::move(parsed->descriptor)};
+  ReceivedAttachAnswer received{{static_cast<CUresult>(parsed->number), slot}, {}};
+  if (!parsed->descriptors.empty()) received.domain = std::move(parsed->descriptors.front());
+  return received;
 }
 
 Status send_text(os::Socket& socket, std::string_view text, Milliseconds timeout) {
-  return send(socket, 0, text, -1, timeout);
+  return send(socket, 0, text, {}, timeout);
 }
 
 Result<std::string> receive_text(os::Socket& socket, Milliseconds timeout) {

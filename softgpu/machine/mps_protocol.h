@@ -4,8 +4,10 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "abi/cuda_result.h"
 #include "base/clock.h"
@@ -22,7 +24,10 @@ inline constexpr const char* control_socket_name = "/control";
 inline constexpr const char* server_argument = "--software-gpu-server";
 
 enum class RequestKind : std::uint32_t {
-  Attach = 1,   ///< a client joins; the connection then stays open as long as it lives
+  /// A client joins, and the connection then stays open as long as it lives. Its UVM and its resource
+  /// manager's
+  /// descriptor come along, both opened anew.
+  Attach = 1,
   Command = 2,  ///< a line of text; the answer is text
 };
 
@@ -38,11 +43,12 @@ struct AttachAnswer {
 };
 
 Status send_request(os::Socket& socket, const Request& request, Milliseconds timeout);
-/// A client's connection may come along (`fd`), from the daemon to its server.
-Status send_request_with(os::Socket& socket, const Request& request, int fd, Milliseconds timeout);
+Status send_request_with(os::Socket& socket, const Request& request, std::span<const int> descriptors,
+                         Milliseconds timeout);
 struct ReceivedRequest {
   Request request;
-  os::Fd descriptor;  ///< empty: none came along
+  /// Those of an Attach; from the daemon to its server the client's connection comes first.
+  std::vector<os::Fd> descriptors;
 };
 Result<ReceivedRequest> receive_request(os::Socket& socket, Milliseconds timeout);
 

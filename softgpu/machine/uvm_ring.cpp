@@ -19,6 +19,7 @@ Result<UvmDescriptor> UvmDescriptor::create() {
   if (!fd) return propagate(fd);
   const auto file = os::identity_of(fd->get());
   if (!file) return propagate(file);
+  if (const Status locked = os::lock_while_open(fd->get()); !locked) return propagate(locked);
   auto mapping = os::Mapping::of_file(fd->get(), sizeof(UvmPage), os::Protection::ReadWrite);
   if (!mapping) return propagate(mapping);
   UvmDescriptor descriptor(std::move(*fd), *file, std::move(*mapping));
@@ -34,7 +35,10 @@ Result<UvmDescriptor> UvmDescriptor::from(int fd) {
     return fail(ErrorCode::InvalidArgument, "not a UVM descriptor");
   const auto file = os::identity_of(fd);
   if (!file) return propagate(file);
-  auto mapping = os::Mapping::of_file(fd, sizeof(UvmPage), os::Protection::ReadWrite);
+  // Opened anew: whoever reads along does not keep the address space.
+  const auto again = os::reopen(fd);
+  if (!again) return propagate(again);
+  auto mapping = os::Mapping::of_file(again->get(), sizeof(UvmPage), os::Protection::ReadWrite);
   if (!mapping) return propagate(mapping);
   UvmDescriptor descriptor({}, *file, std::move(*mapping));
   if (descriptor.page_->magic.load() != uvm_magic) {

@@ -44,6 +44,7 @@ struct UvmPage {
 class UvmDescriptor {
  public:
   static constexpr const char* memfd_name = "nvidia-uvm";
+  /// Locked (os::lock_while_open) as long as any duplicate of it is there: so long the VA space lives.
   static Result<UvmDescriptor> create();
   /// For others: maps a duplicate of somebody's descriptor. InvalidArgument when it is none of ours,
   /// PermissionDenied when it is a memory manager's.

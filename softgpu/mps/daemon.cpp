@@ -91,16 +91,17 @@ void Daemon::serve(int number) {
   auto received = receive_request(visitor.socket, Milliseconds(0));
   if (!received) return;
   if (received->request.kind == RequestKind::Attach) {
-    attach(std::move(visitor.socket));
+    attach(std::move(visitor.socket), received->descriptors);
   } else {
     answer(std::move(visitor.socket), received->request.text);
   }
 }
 
-void Daemon::attach(os::Socket client) {
+void Daemon::attach(os::Socket client, const std::vector<os::Fd>& descriptors) {
   const bool refused = quitting_ || !ensure_server();
-  if (!refused &&
-      send_request_with(server_->channel, {RequestKind::Attach, {}}, client.fd().get(), io_timeout)) {
+  std::vector<int> numbers{client.fd().get()};
+  for (const os::Fd& descriptor : descriptors) numbers.push_back(descriptor.get());
+  if (!refused && send_request_with(server_->channel, {RequestKind::Attach, {}}, numbers, io_timeout)) {
     return;
   }
   static_cast<void>(send_attach_answer(client, {CUDA_ERROR_MPS_SERVER_NOT_READY, 0}, -1, io_timeout));

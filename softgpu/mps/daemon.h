@@ -49,7 +49,7 @@ class Daemon {
   Status watch_everything();
   void accept();
   void serve(int visitor);
-  void attach(os::Socket client);
+  void attach(os::Socket client, const std::vector<os::Fd>& descriptors);
   Status ensure_server();
   void server_ended();
   void answer(os::Socket visitor, const std::string& command);

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
+#include <iterator>
 #include <sstream>
 #include <thread>
 #include <utility>
@@ -55,13 +56,17 @@ void Server::serve_daemon() {
   auto received = receive_request(daemon_, Milliseconds(0));
   if (!received) return end();  // the daemon is gone
   if (received->request.kind == RequestKind::Attach) {
-    attach(os::Socket(std::move(received->descriptor)));
+    attach(std::move(received->descriptors));
     return;
   }
   static_cast<void>(send_text(daemon_, answer(received->request.text), io_timeout));
 }
 
-void Server::attach(os::Socket connection) {
+void Server::attach(std::vector<os::Fd> descriptors) {
+  if (descriptors.size() != 3) return;  // the connection, UVM, the resource manager
+  os::Socket connection(std::move(descriptors[0]));
+  auto rm = RmClient::from(descriptors[2].get());
+  if (!rm) return;
   const auto peer = connection.peer_credentials();
   if (!peer) return;
   const pid_t pid = peer->pid;
@@ -78,9 +83,10 @@ void Server::attach(os::Socket connection) {
   static_cast<void>(send_attach_answer(connection, reply, admitted ? domain_->fd() : -1, io_timeout));
   if (!admitted) return;
   log_.write(fmt::format("Client {{PID: {}, Context ID: 1}} connected", pid));
-  if (clients_.empty()) start_looking();
-  clients_.insert_or_assign(pid, Client{domain_, reply.slot, std::move(connection), std::move(*pidfd),
-                                        std::move(*exit_watch), std::move(*hang_up_watch), false});
+  if (clients_.empty() && orphans_.empty()) start_looking();
+  clients_.insert_or_assign(
+      pid, Client{domain_, reply.slot, std::move(connection), std::move(*rm), std::move(descriptors[1]),
+                  std::move(*pidfd), std::move(*exit_watch), std::move(*hang_up_watch), false});
 }
 
 Result<AttachAnswer> Server::admit(pid_t pid) {
@@ -98,16 +104,50 @@ Result<AttachAnswer> Server::admit(pid_t pid) {
 void Server::client_left(pid_t pid) {
   const auto found = clients_.find(pid);
   if (found == clients_.end()) return;
-  const Client client = std::move(found->second);
+  Client client = std::move(found->second);
   clients_.erase(found);
-  if (clients_.empty()) looking_.cancel();
   // The spelling is NVIDIA's.
   log_.write(fmt::format(
       "Server failed to recevie command with status 806, assuming client {{PID: {}, Context ID: 1}} exit",
       pid));
-  // A terminated client's channels were taken off the GPU, whatever its streams still count as queued.
-  if (!client.terminated && client.domain->has_work_in_flight(client.slot) && client.domain->healthy() &&
-      !gpu_->device_fault()) {
+  const bool is_kept = os::is_locked_elsewhere(client.uvm.get()).value_or(false);
+  if (is_kept && works_on(client)) {
+    let_work_end(pid, std::move(client));
+  } else {
+    die(pid, client);
+  }
+  if (clients_.empty() && orphans_.empty()) looking_.cancel();
+  end_when_idle();
+}
+
+/// A terminated client's channels were taken off the GPU, whatever its streams still count as queued.
+bool Server::works_on(const Client& client) const {
+  return !client.terminated && client.rm.is_busy() && client.domain->healthy() && !gpu_->device_fault();
+}
+
+/// As long as its address space is there, a kernel runs to its end though its process is gone.
+void Server::let_work_end(pid_t pid, Client client) {
+  const auto left = client.rm.orphaned_work();
+  orphans_.push_back({pid, std::move(client), {}});
+  Orphan& orphan = orphans_.back();
+  if (!left) return;
+  auto timer = loop_->after(*left, [&orphan] { orphan.client.rm.end_all_work(); });
+  if (timer) orphan.end_of_work = std::move(*timer);
+}
+
+void Server::look_at_orphans() {
+  for (auto orphan = orphans_.begin(); orphan != orphans_.end();) {
+    const bool is_kept = os::is_locked_elsewhere(orphan->client.uvm.get()).value_or(false);
+    if (!is_kept) die(orphan->pid, orphan->client);
+    orphan = is_kept ? std::next(orphan) : orphans_.erase(orphan);
+  }
+  if (clients_.empty() && orphans_.empty()) looking_.cancel();
+  end_when_idle();
+}
+
+/// Its address space goes: under a kernel, that is a fault.
+void Server::die(pid_t pid, const Client& client) {
+  if (works_on(client)) {
     FaultReport report;
     report.cause = FaultCause::ClientDied;
     report.slot = client.slot;
@@ -118,11 +158,13 @@ void Server::client_left(pid_t pid) {
   look_for_fault();
   client.domain->leave(client.slot);
   log_.write(fmt::format("Client process {} disconnected", pid));
-  end_when_idle();
 }
 
 void Server::start_looking() {
-  auto timer = loop_->every(between_looks, [this] { look_for_fault(); });
+  auto timer = loop_->every(between_looks, [this] {
+    look_for_fault();
+    look_at_orphans();
+  });
   if (timer) looking_ = std::move(*timer);
 }
 
@@ -193,7 +235,7 @@ void Server::begin_quit(double wait_seconds) {
 }
 
 void Server::end_when_idle() {
-  if (quitting_ && clients_.empty()) end();
+  if (quitting_ && clients_.empty() && orphans_.empty()) end();
 }
 
 void Server::end() {

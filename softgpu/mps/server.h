@@ -5,9 +5,11 @@
 
 #include <sys/types.h>
 
+#include <list>
 #include <map>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "base/result.h"
 #include "os/event_loop.h"
@@ -15,6 +17,7 @@
 #include "os/socket.h"
 #include "softgpu/machine/domain.h"
 #include "softgpu/machine/mps_protocol.h"
+#include "softgpu/machine/rm_client.h"
 #include "softgpu/machine/shared_gpu.h"
 #include "softgpu/mps/mps_log.h"
 
@@ -31,17 +34,29 @@ class Server {
     std::shared_ptr<Domain> domain;
     std::uint32_t slot = 0;
     os::Socket connection;
+    RmClient rm;
+    os::Fd uvm;  ///< opened anew: whether anybody still has the client's own is asked of it
     os::Fd pidfd;
     os::Watch exit_watch;
     os::Watch hang_up_watch;
     bool terminated = false;
   };
+  /// A client that died with a kernel under way while somebody keeps its address space.
+  struct Orphan {
+    pid_t pid = 0;
+    Client client;
+    os::Watch end_of_work;
+  };
 
   Server(std::unique_ptr<os::EventLoop> loop, std::shared_ptr<SharedGpu> gpu, os::Socket daemon);
   void serve_daemon();
-  void attach(os::Socket connection);
+  void attach(std::vector<os::Fd> descriptors);
   Result<AttachAnswer> admit(pid_t pid);
   void client_left(pid_t pid);
+  bool works_on(const Client& client) const;
+  void let_work_end(pid_t pid, Client client);
+  void look_at_orphans();
+  void die(pid_t pid, const Client& client);
   void start_looking();
   void look_for_fault();
   std::string answer(const std::string& command);
@@ -62,8 +77,9 @@ class Server {
   std::shared_ptr<Domain> domain_;
   std::shared_ptr<Domain> handled_;  ///< whose fault the log tells of
   os::Watch handling_;
-  os::Watch looking_;  ///< as long as there are clients
+  os::Watch looking_;  ///< as long as there are clients, or orphans
   std::map<pid_t, Client> clients_;
+  std::list<Orphan> orphans_;
   bool quitting_ = false;
 };
 

@@ -16,6 +16,7 @@ Result<std::unique_ptr<Agent>> Agent::start(const AgentOptions& options, os::Eve
   Detectors::Callbacks callbacks;
   callbacks.on_fault = [raw](fault::Fault fault) { raw->on_fault(std::move(fault)); };
   callbacks.on_exit = [raw](pid_t pid) { raw->on_exit(pid); };
+  callbacks.on_gpu_opened = [raw](pid_t pid) { raw->holder_.look(pid); };
   callbacks.on_stray = [raw](const strays::Stray& stray) { raw->on_stray(stray); };
   callbacks.on_guard = [raw](pid_t pid, const strays::GuardReport& guard) { raw->on_guard(pid, guard); };
   const auto missing = detectors.start(std::move(callbacks));
@@ -45,6 +46,8 @@ void Agent::on_fault(fault::Fault fault) {
     for (auto& [name, tenant] : tenants_) {
       if (tenant->active.domain == fault.domain) advance(*tenant, pair::event_of(fault));
     }
+    // What ran there has ended.
+    if (fault.conclusive) let_go_of(fault.domain);
   }
   tell(std::move(event));
 }
@@ -65,8 +68,9 @@ void Agent::complete(fault::Fault& fault) {
 void Agent::on_exit(pid_t pid) {
   const auto found = processes_.find(pid);
   if (found == processes_.end()) return;
-  const Process process = std::move(found->second);
+  Process process = std::move(found->second);
   processes_.erase(found);
+  const bool held = holder_.keep(pid);
   const std::string how = process.end ? process.end->steps() : std::string();
 
   abi::Event event;
@@ -77,14 +81,18 @@ void Agent::on_exit(pid_t pid) {
   event.text = how;
   tell(std::move(event));
 
-  const bool harmless = process.end && process.end->harmless();
+  if (held) return await_last_kernel(pid, std::move(process));
   const auto tenant = tenants_.find(process.tenant);
-  if (tenant != tenants_.end()) on_tenant_exit(*tenant->second, pid, process.domain, harmless);
+  if (tenant == tenants_.end()) return say_farewell(pid, how);
+  const bool finished = tenant->second->pair.phase == pair::Phase::Finished && !tenant->second->ended_by_us;
+  const bool harmless = process.end && process.end->harmless();
+  leave(*tenant->second, pid);
+  if (!finished && !harmless) endanger(process.domain);
   say_farewell(pid, how);
+  if (others_in(process.domain).empty()) let_go_of(process.domain);
 }
 
-void Agent::on_tenant_exit(Tenant& tenant, pid_t pid, const std::string& domain, bool harmless) {
-  const bool finished = tenant.pair.phase == pair::Phase::Finished && !tenant.ended_by_us;
+void Agent::leave(Tenant& tenant, pid_t pid) {
   if (tenant.active.pid == pid) {
     tenant.active.pid = 0;
     advance(tenant, pair::EventType::ActiveExited);
@@ -95,8 +103,10 @@ void Agent::on_tenant_exit(Tenant& tenant, pid_t pid, const std::string& domain,
     tenant.old_active = {};
   }
   forget_if_empty(tenant.name());
-  if (finished || harmless) return;
-  // Whoever ends without a word may have had work in flight, and then takes the domain along.
+}
+
+/// Whoever ends without a word may have had work in flight, and then takes the domain along.
+void Agent::endanger(const std::string& domain) {
   for (auto& [name, other] : tenants_) {
     if (other->active.domain == domain && other->active.pid != 0)
       advance(*other, pair::EventType::DangerSeen);
@@ -217,7 +227,7 @@ Status Agent::follow(pid_t pid, const std::string& tenant, const std::string& do
   if (!pidfd) return propagate(pidfd, fmt::format("process {}", pid));
   if (auto followed = detectors_.follow({pid, 0, domain, tenant}); !followed) return followed;
   processes_[pid] = Process{tenant, domain, std::move(*pidfd)};
-  return {};
+  return holder_.follow(pid);
 }
 
 /// Its heartbeats, where it has any: without them a long step cannot be told from a hang.

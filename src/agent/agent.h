@@ -14,6 +14,7 @@
 #include "agent/surroundings.h"
 #include "agent/tenant.h"
 #include "base/clock.h"
+#include "hold/holder.h"
 #include "os/kernel.h"
 
 namespace firebreak::agent {
@@ -29,6 +30,8 @@ struct AgentOptions {
   Milliseconds stray_grace{100};
   /// And for one whose `firebreak run` was told to end.
   Milliseconds end_grace{2000};
+  /// How long a dead client's kernel may run on before its domain is given up.
+  Milliseconds longest_hold{30'000};
 };
 
 /// Belongs to the loop's thread.
@@ -51,6 +54,11 @@ class Agent final : private ServerHandler {
     os::Fd pidfd;
     std::shared_ptr<OrderlyEnd> end = nullptr;  ///< it is being ended
   };
+  /// One that is gone, and whose last kernels may still run.
+  struct Dying {
+    Process process;
+    bool has_left = false;  ///< its tenant goes on without it; else the pair waits for its last kernel
+  };
   /// Who waits for the end of a tenant.
   struct Farewell {
     std::uint64_t connection = 0;
@@ -65,7 +73,10 @@ class Agent final : private ServerHandler {
         kernel_(kernel),
         clock_(clock),
         domains_(domains),
-        detectors_(detectors) {}
+        detectors_(detectors),
+        holder_(loop, kernel, clock, {.longest = options_.longest_hold},
+                {[this](pid_t pid) { on_endless(pid); },
+                 [this](const hold::Release& release) { on_released(release); }}) {}
 
   // Messages: one function each, in agent_messages.cpp.
   void on_message(Connection& connection, abi::Message message, std::vector<os::Fd> descriptors) override;
@@ -88,11 +99,20 @@ class Agent final : private ServerHandler {
   // What happens, in agent.cpp.
   void on_fault(fault::Fault fault);
   void on_exit(pid_t pid);
-  void on_tenant_exit(Tenant& tenant, pid_t pid, const std::string& domain, bool harmless);
+  void leave(Tenant& tenant, pid_t pid);
+  void endanger(const std::string& domain);
   void advance(Tenant& tenant, pair::EventType event);
   void act(Tenant& tenant, const pair::Action& action);
   void end(const Member& member, const char* why);
   void forget_if_empty(std::string name);
+
+  // The dying, in agent_dying.cpp.
+  void await_last_kernel(pid_t pid, Process process);
+  void on_endless(pid_t pid);
+  void on_released(const hold::Release& release);
+  void let_go_of(const std::string& domain);
+  bool is_waited_for(const Tenant& tenant, pid_t pid) const;
+  std::vector<Tenant*> others_in(const std::string& domain);
 
   // Ends in good order, in agent_endings.cpp.
   Status end_process(const abi::EndProcess& request);
@@ -114,7 +134,7 @@ class Agent final : private ServerHandler {
   Status follow(pid_t pid, const std::string& tenant, const std::string& domain);
   void follow_progress(const Tenant& tenant);
   void complete(fault::Fault& fault);
-  std::string tenant_of_process(pid_t pid) const;
+  std::string tenant_of_process(pid_t pid) const;  ///< also of one that is gone and held
 
   /// Tells subscribers and the log. Fields that `event` leaves open are filled in.
   void tell(abi::Event event);
@@ -128,6 +148,8 @@ class Agent final : private ServerHandler {
   std::unique_ptr<Server> server_;
   std::map<std::string, std::unique_ptr<Tenant>> tenants_;
   std::map<pid_t, Process> processes_;
+  std::map<pid_t, Dying> dying_;
+  hold::Holder holder_;
   std::map<std::string, Monotonic> last_fault_;  ///< of a domain
   std::vector<Farewell> farewells_;
   std::set<std::uint64_t> subscribers_;

@@ -35,7 +35,10 @@ watch::WatcherCallbacks GpuDetectors::heard(Callbacks callbacks) {
     if (is_acted_on(fault.source)) tell(fault);
   };
   heard.on_page_fault = [this](const watch::PageFault& seen) { strays_->note_page_fault(seen); };
-  heard.on_uvm_heard = [this](pid_t pid) { strays_->expect_guard(pid); };
+  heard.on_uvm_heard = [this, tell = std::move(callbacks.on_gpu_opened)](pid_t pid) {
+    strays_->expect_guard(pid);
+    tell(pid);
+  };
   heard.on_incident = [this](const fault::Incident& incident) { log(incident); };
   heard.on_exit = [this, tell = std::move(callbacks.on_exit)](const watch::ProcessExit& exit) {
     strays_->forget(exit.pid);

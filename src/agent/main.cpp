@@ -23,6 +23,7 @@ struct Options {
   std::string socket_path;
   std::string strays = "end";
   std::uint64_t stray_blocks = AgentOptions{}.stray_blocks_max;
+  std::uint64_t longest_hold_s = 30;
 };
 
 Status serve(const Options& options) {
@@ -44,6 +45,7 @@ Status serve(const Options& options) {
   agent_options.tenant_environment = platform->environment;
   agent_options.strays = abi::stray_policy_from(options.strays).value_or(agent_options.strays);
   agent_options.stray_blocks_max = options.stray_blocks;
+  agent_options.longest_hold = std::chrono::seconds(options.longest_hold_s);
   auto agent = Agent::start(agent_options, **loop, *platform->kernel, clock, domains, detectors);
   if (!agent) return propagate(agent);
   fmt::print("firebreakd: {} GPU, listening at {}\n", platform::to_string(platform->gpu),
@@ -72,6 +74,9 @@ int main(int argument_count, char** arguments) {
       ->capture_default_str();
   app.add_option("--stray-blocks", options.stray_blocks,
                  "A tenant that is only to be reported is ended beyond this many stray blocks of 2 MiB")
+      ->capture_default_str();
+  app.add_option("--longest-hold-s", options.longest_hold_s,
+                 "How long a dead client's kernel may run on before its domain is given up")
       ->capture_default_str();
   CLI11_PARSE(app, argument_count, arguments);
   if (options.socket_path.empty()) options.socket_path = options.directory + "/agent.sock";

@@ -43,6 +43,16 @@ std::string Agent::status_json() const {
                        {"memory_bytes", tenant->vault.total_bytes()},
                        {"guard", describe_guard(*tenant, detectors_, options_.strays)}});
   }
+  nlohmann::json& holds = document["holds"] = nlohmann::json::array();
+  for (const hold::Held& held : holder_.held()) {
+    const auto since_ms = std::chrono::duration_cast<Milliseconds>(held.since_death).count();
+    holds.push_back({{"pid", held.pid},
+                     {"tenant", tenant_of_process(held.pid)},
+                     {"state", !held.dead     ? "ready"
+                               : held.endless ? "endless"
+                                              : "waiting"},
+                     {"since_death_ms", held.dead ? nlohmann::json(since_ms) : nullptr}});
+  }
   // A guard's note is the tenant's, and may hold any bytes.
   return document.dump(2, ' ', false, nlohmann::json::error_handler_t::replace);
 }

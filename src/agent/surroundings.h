@@ -29,6 +29,8 @@ class Detectors {
   struct Callbacks {
     std::function<void(fault::Fault)> on_fault;
     std::function<void(pid_t)> on_exit;
+    /// A followed process has initialised CUDA.
+    std::function<void(pid_t)> on_gpu_opened;
     /// The first in each block of 2 MiB.
     std::function<void(const strays::Stray&)> on_stray;
     /// What a process's guard says of itself, when that is news.

@@ -81,7 +81,6 @@ std::optional<Allocation> GuardView::read(std::size_t slot) const {
     const std::uint32_t before = raw.version.load(std::memory_order_acquire);
     const Allocation allocation{static_cast<abi::GuardFunction>(raw.function.load()), raw.address.load(),
                                 raw.size_bytes.load(), raw.call.load(), raw.freed_call.load()};
-    std::atomic_thread_fence(std::memory_order_acquire);
     if (before % 2 != 0 || raw.version.load(std::memory_order_relaxed) != before) continue;
     const bool makes_sense = allocation.size_bytes != 0 && allocation.end() > allocation.address;
     if (static_cast<std::uint32_t>(allocation.function) == 0 || !makes_sense) return {};

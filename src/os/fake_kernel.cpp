@@ -163,6 +163,12 @@ void FakeKernel::exit_locked(pid_t pid, ExitStatus status) {
   [[maybe_unused]] const ssize_t size = ::write(found->second.ended.get(), &one, sizeof(one));
 }
 
+void FakeKernel::take_descriptor(pid_t pid, int number) {
+  const std::lock_guard lock(mutex_);
+  processes_[pid].descriptors.erase(number);
+  links_.erase(fd_directory(pid) + "/" + std::to_string(number));
+}
+
 void FakeKernel::exit_process(pid_t pid, ExitStatus status) {
   const std::lock_guard lock(mutex_);
   exit_locked(pid, status);
@@ -291,6 +297,12 @@ Result<KernelLogBell> FakeKernel::kernel_log_bell() {
   const std::lock_guard lock(mutex_);
   if (!kernel_log_bell_) return Kernel::kernel_log_bell();
   return KernelLogBell(std::move(kernel_log_bell_));
+}
+
+void FakeKernel::close(Fd fd) {
+  const FakeDevice device = device_of(fd);
+  if (device.close) return device.close(std::move(fd));
+  fd.reset();
 }
 
 std::string FakeKernel::uvm_link_target() const {

@@ -18,6 +18,7 @@ struct FakeDevice {
   std::function<Result<Fd>(int flags)> open;
   std::function<Result<std::size_t>(const Fd& fd, std::span<std::byte> into)> read;
   std::function<Status(const Fd& fd, unsigned long request, void* argument)> ioctl;
+  std::function<void(Fd fd)> close;  ///< by default it closes at once
 };
 
 /// Feeds a device whose reads give one whole record each, as /dev/kmsg does.
@@ -66,6 +67,8 @@ class FakeKernel final : public Kernel {
   /// Gives a process a descriptor: what pidfd_getfd duplicates, and what /proc/PID/fd/NUMBER links to. Ioctls
   /// on a duplicate go to the device that is set for `link_target`, if any.
   void give_descriptor(pid_t pid, int number, const std::string& link_target, Fd fd);
+  /// And takes it back.
+  void take_descriptor(pid_t pid, int number);
   /// The process is a zombie from now on: its pidfds are readable, its descriptors gone; try_wait reaps it.
   void exit_process(pid_t pid, ExitStatus status);
   /// pidfd_getfd fails with this from now on.
@@ -86,6 +89,7 @@ class FakeKernel final : public Kernel {
   Result<std::vector<std::string>> list_directory(const std::string& path) override;
   Result<std::string> read_file(const std::string& path) override;
   Status ioctl(const Fd& fd, unsigned long request, void* argument) override;
+  void close(Fd fd) override;
   std::string uvm_link_target() const override;
   Result<KernelLogBell> kernel_log_bell() override;
   Result<pid_t> spawn(const SpawnRequest& request) override;

@@ -56,8 +56,12 @@ class Kernel {
   /// The whole of a small file (procfs, a pid file).
   virtual Result<std::string> read_file(const std::string& path) = 0;
   virtual Status ioctl(const Fd& fd, unsigned long request, void* argument) = 0;
+  /// Closes a descriptor. The last one of a device node may take as long as the driver waits for the GPU.
+  virtual void close(Fd fd) { fd.reset(); }
   /// The path that /proc/PID/fd shows for a process's UVM descriptor: "/dev/nvidia-uvm" on a real machine.
   virtual std::string uvm_link_target() const { return "/dev/nvidia-uvm"; }
+  /// The same for those of NVIDIA's resource manager.
+  virtual std::string rm_link_target() const { return "/dev/nvidiactl"; }
   /// What says at once that /dev/kmsg has something. Unsupported where its poll() is prompt, as a stand-in's
   /// is.
   virtual Result<KernelLogBell> kernel_log_bell() {

@@ -36,10 +36,42 @@ Result<Fd> memory_file_with(std::string_view content) {
   return fd;
 }
 
-Result<Fd> reopen_for_writing_only(int fd) {
-  Fd again(::open(("/proc/self/fd/" + std::to_string(fd)).c_str(), O_WRONLY | O_CLOEXEC));
+namespace {
+
+Result<Fd> reopen_with(int fd, int flags) {
+  Fd again(::open(("/proc/self/fd/" + std::to_string(fd)).c_str(), flags | O_CLOEXEC));
   if (!again) return fail_errno("open a memory file again", errno);
   return again;
+}
+
+/// The whole file.
+struct flock whole_file(short type) {
+  struct flock lock {};
+  lock.l_type = type;
+  lock.l_whence = SEEK_SET;
+  return lock;
+}
+
+}  // namespace
+
+Result<Fd> reopen_for_writing_only(int fd) { return reopen_with(fd, O_WRONLY); }
+
+Result<Fd> reopen(int fd) {
+  const int flags = ::fcntl(fd, F_GETFL);
+  if (flags < 0) return fail_errno("ask for a descriptor's flags", errno);
+  return reopen_with(fd, flags & O_ACCMODE);
+}
+
+Status lock_while_open(int fd) {
+  struct flock lock = whole_file(F_WRLCK);
+  if (::fcntl(fd, F_OFD_SETLK, &lock) != 0) return fail_errno("lock a file", errno);
+  return {};
+}
+
+Result<bool> is_locked_elsewhere(int fd) {
+  struct flock lock = whole_file(F_WRLCK);
+  if (::fcntl(fd, F_OFD_GETLK, &lock) != 0) return fail_errno("ask for a file's lock", errno);
+  return lock.l_type != F_UNLCK;
 }
 
 Result<std::string> content_of(int fd) {

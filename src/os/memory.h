@@ -32,6 +32,15 @@ Result<Fd> memory_file_with(std::string_view content);
 /// The same memory file again, with a descriptor that can only write: nobody can map it.
 Result<Fd> reopen_for_writing_only(int fd);
 
+/// The same memory file again, opened anew with the same rights: a lock of the other descriptor is not this one's.
+Result<Fd> reopen(int fd);
+
+/// Locks the file for as long as this opening of it lives: until all duplicates of the descriptor, wherever
+/// they are, and all mappings made of them are gone.
+Status lock_while_open(int fd);
+/// Whether somebody's opening of the same file, another one than this, holds that lock.
+Result<bool> is_locked_elsewhere(int fd);
+
 /// The whole of a file that can be read at any place, wherever its descriptor stands.
 Result<std::string> content_of(int fd);
 

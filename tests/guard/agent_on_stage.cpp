@@ -38,7 +38,9 @@ void AgentOnStage::TearDown() {
 Player& AgentOnStage::start(std::vector<std::string> command, Sandbox::Environment extra) {
   auto& player = *players_.emplace_back(std::make_unique<Player>());
   stage::Casting casting{command.back(), "", std::move(command), sandbox_.environment()};
-  casting.environment.insert(casting.environment.end(), extra.begin(), extra.end());
+  for (const auto* more : {&environment_, &extra}) {
+    casting.environment.insert(casting.environment.end(), more->begin(), more->end());
+  }
   player.actor =
       stage_->enter(casting, [&player](const std::string& line) { player.lines.push_back(line); }).value();
   return player;

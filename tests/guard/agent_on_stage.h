@@ -55,6 +55,7 @@ class AgentOnStage : public testing::Test {
   os::RealKernel kernel_;
   SystemClock clock_;
   Sandbox sandbox_;
+  Sandbox::Environment environment_;  ///< of everybody, besides the sandbox's
   std::string socket_ = sandbox_.file("d/agent.sock");
   std::vector<std::unique_ptr<Player>> players_;
   std::unique_ptr<stage::Stage> stage_;

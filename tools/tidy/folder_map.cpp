@@ -21,15 +21,16 @@ constexpr Names<2> inject_knows{"src/cuda", "src/fault"};
 constexpr Names<3> watch_knows{"src/os", "src/abi", "src/fault"};
 constexpr Names<1> mps_knows{"src/os"};
 constexpr Names<3> guard_knows{"src/os", "src/abi", "src/cuda"};
+constexpr Names<1> hold_knows{"src/os"};
 constexpr Names<2> strays_knows{"src/watch", "src/guard"};
 constexpr Names<3> park_knows{"src/os", "src/abi", "src/fault"};
 constexpr Names<2> vault_knows{"src/os", "src/abi"};
 constexpr Names<2> pair_knows{"src/base", "src/fault"};
 constexpr Names<5> client_knows{"src/abi", "src/os", "src/cuda", "src/inject", "include/firebreak"};
 constexpr Names<5> platform_knows{"src/base", "src/os", "src/cuda", "src/mps", "softgpu/devices"};
-constexpr Names<11> agent_knows{"src/watch",  "src/mps",      "src/vault", "src/pair",
-                                "src/client", "src/inject",   "src/guard", "src/strays",
-                                "src/park",   "src/platform", "src/ptx"};
+constexpr Names<12> agent_knows{"src/watch",  "src/mps",    "src/vault",    "src/pair",
+                                "src/hold",   "src/client", "src/inject",   "src/guard",
+                                "src/strays", "src/park",   "src/platform", "src/ptx"};
 constexpr Names<1> stage_knows{"src/os"};
 constexpr Names<5> demo_knows{"src/abi", "src/os", "src/mps", "src/platform", "src/stage"};
 constexpr Names<8> characterize_knows{"src/os",     "src/fault", "src/inject",   "src/watch",
@@ -45,7 +46,7 @@ constexpr Names<2> softgpu_nvml_knows{"softgpu/machine", "softgpu/devices"};
 constexpr Names<3> workloads_know{"src/cuda", "src/base", "include/firebreak"};
 constexpr Names<1> everything{"*"};
 
-constexpr std::array<FolderRow, 33> rows{{
+constexpr std::array<FolderRow, 34> rows{{
     {"include/firebreak", {}},
     {"src/base", {}},
     {"src/abi", abi_knows},
@@ -57,6 +58,7 @@ constexpr std::array<FolderRow, 33> rows{{
     {"src/watch", watch_knows},
     {"src/mps", mps_knows},
     {"src/guard", guard_knows},
+    {"src/hold", hold_knows},
     {"src/strays", strays_knows},
     {"src/park", park_knows},
     {"src/vault", vault_knows},

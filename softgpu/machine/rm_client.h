@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+/// What stands behind a process's "nvidiactl" descriptor: its work on the GPU, as the resource manager counts
+/// it. A memfd, so that somebody else who got the descriptor (pidfd_getfd) and the MPS server see the same.
+#pragma once
+
+#include <sys/types.h>
+
+#include <atomic>
+#include <cstdint>
+#include <optional>
+
+#include "base/clock.h"
+#include "base/result.h"
+#include "os/fd.h"
+#include "os/memory.h"
+
+namespace firebreak::softgpu {
+
+struct RmClientPage {
+  std::atomic<std::uint32_t> magic;
+  std::atomic<std::int32_t> owner_pid;
+  std::atomic<std::int32_t> in_flight;
+  std::atomic<std::uint32_t> orphaned_work_is_endless;
+  std::atomic<std::int64_t> orphaned_work_ns;
+};
+
+/// Thread safe; the count survives its process.
+class RmClient {
+ public:
+  static constexpr const char* memfd_name = "nvidiactl";
+  /// This process's own. `orphaned_work`: how long the GPU works on for it once it has died with a kernel
+  /// under way, since nobody can run that kernel then; empty: for ever.
+  static Result<RmClient> create(std::optional<Nanoseconds> orphaned_work);
+  /// Somebody's duplicate. InvalidArgument when it is none of ours.
+  static Result<RmClient> from(int fd);
+
+  /// Where this process made it; -1 after from().
+  int fd() const { return fd_.get(); }
+  pid_t owner_pid() const { return page_->owner_pid.load(); }
+
+  void begin_work() { page_->in_flight.fetch_add(1); }
+  void end_work() { page_->in_flight.fetch_sub(1); }
+  bool is_busy() const { return page_->in_flight.load() > 0; }
+  /// Whatever was counted: nothing runs any more.
+  void end_all_work() { page_->in_flight.store(0); }
+  std::optional<Nanoseconds> orphaned_work() const;
+
+ private:
+  RmClient(os::Fd fd, os::Mapping mapping)
+      : fd_(std::move(fd)), mapping_(std::move(mapping)), page_(mapping_.as<RmClientPage>()) {}
+
+  os::Fd fd_;
+  os::Mapping mapping_;
+  RmClientPage* page_;
+};
+
+/// How long the resource manager waits for the work of a client whose descriptor is
+/// closed, while its address space is still there (2.0 s, seen on an H100). A limit, and
+/// no delay: the software GPU's speed does not change it.
+inline constexpr Nanoseconds rm_idle_wait = std::chrono::seconds(2);
+
+}  // namespace firebreak::softgpu

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "softgpu/machine/rm_client.h"
+
+#include <gtest/gtest.h>
+
+#include <unistd.h>
+
+#include <memory>
+
+#include "os/self.h"
+#include "softgpu/machine/uvm_ring.h"
+
+namespace firebreak::softgpu {
+namespace {
+
+TEST(RmClient, ItsWorkIsSeenThroughADuplicate) {
+  auto own = RmClient::create(std::chrono::milliseconds(70)).value();
+  auto seen = RmClient::from(own.fd()).value();
+  EXPECT_FALSE(seen.is_busy());
+  own.begin_work();
+  own.begin_work();
+  own.end_work();
+  EXPECT_TRUE(seen.is_busy());
+  seen.end_all_work();
+  EXPECT_FALSE(own.is_busy());
+  EXPECT_EQ(seen.owner_pid(), os::own_pid());
+  EXPECT_EQ(seen.orphaned_work(), std::chrono::milliseconds(70));
+}
+
+TEST(RmClient, EndlessWorkHasNoEnd) {
+  EXPECT_EQ(RmClient::create(std::nullopt).value().orphaned_work(), std::nullopt);
+}
+
+TEST(RmClient, AnotherFileIsNone) {
+  const auto other = os::create_memory_file("other", sizeof(RmClientPage)).value();
+  EXPECT_FALSE(RmClient::from(other.get()));
+  EXPECT_FALSE(RmClient::from(UvmDescriptor::create().value().fd()));
+}
+
+// What decides whether a dead client's address space is still there.
+TEST(UvmDescriptor, IsKeptByDuplicatesAndNotByWhoReadsAlong) {
+  auto own = std::make_unique<UvmDescriptor>(UvmDescriptor::create().value());
+  const auto watcher = os::reopen(own->fd()).value();
+  const auto reader = UvmDescriptor::from(own->fd()).value();
+  os::Fd duplicate(::dup(own->fd()));
+  EXPECT_TRUE(os::is_locked_elsewhere(watcher.get()).value());
+  own.reset();
+  EXPECT_TRUE(os::is_locked_elsewhere(watcher.get()).value());
+  duplicate.reset();
+  EXPECT_FALSE(os::is_locked_elsewhere(watcher.get()).value());
+}
+
+}  // namespace
+}  // namespace firebreak::softgpu

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+/// A client that has died, and whose last kernels run to their end before its address space goes: a fault
+/// otherwise, which would take its domain along.
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+
+#include <utility>
+
+#include "agent/agent.h"
+
+namespace firebreak::agent {
+
+/// A standby takes over when nothing of the old active can land any more, and its last kernel still may.
+bool Agent::is_waited_for(const Tenant& tenant, pid_t pid) const {
+  return tenant.active.pid == pid && tenant.pair.standby != pair::Standby::None;
+}
+
+void Agent::await_last_kernel(pid_t pid, Process process) {
+  const auto tenant = tenants_.find(process.tenant);
+  const bool waits = tenant != tenants_.end() && is_waited_for(*tenant->second, pid);
+  dying_.insert_or_assign(pid, Dying{std::move(process), !waits});
+  if (!waits && tenant != tenants_.end()) leave(*tenant->second, pid);
+}
+
+std::string Agent::tenant_of_process(pid_t pid) const {
+  if (const auto dying = dying_.find(pid); dying != dying_.end()) return dying->second.process.tenant;
+  const auto alive = processes_.find(pid);
+  return alive == processes_.end() ? "" : alive->second.tenant;
+}
+
+std::vector<Tenant*> Agent::others_in(const std::string& domain) {
+  std::vector<Tenant*> others;
+  for (auto& [name, tenant] : tenants_) {
+    const bool is_alive = processes_.contains(tenant->active.pid);
+    if (is_alive && tenant->active.domain == domain) others.push_back(tenant.get());
+  }
+  return others;
+}
+
+/// Whoever has a standby elsewhere is moved there while there is time.
+void Agent::on_endless(pid_t pid) {
+  const auto found = dying_.find(pid);
+  if (found == dying_.end()) return;
+  const Process& process = found->second.process;
+  const std::vector<Tenant*> others = others_in(process.domain);
+  abi::Event event;
+  event.what = "endless";
+  event.tenant = process.tenant;
+  event.domain = process.domain;
+  event.pid = pid;
+  event.text =
+      fmt::format("its kernel runs on after its end; {} tenants in its domain, held for at most {} ms",
+                  others.size(), options_.longest_hold.count());
+  spdlog::warn("process {} of {}: {}", pid, process.tenant, event.text);
+  tell(std::move(event));
+  for (const Tenant* other : others) {
+    if (other->pair.standby == pair::Standby::Ready) {
+      end_orderly(other->active.pid, "its domain is about to fail", options_.end_grace);
+    }
+  }
+  if (others.empty()) holder_.let_go(pid);
+}
+
+void Agent::on_released(const hold::Release& release) {
+  const auto found = dying_.find(release.pid);
+  if (found == dying_.end()) return;  // it gave the GPU back, and lives
+  const Dying dying = std::move(found->second);
+  dying_.erase(found);
+  abi::Event event;
+  event.what = "released";
+  event.tenant = dying.process.tenant;
+  event.domain = dying.process.domain;
+  event.pid = release.pid;
+  event.text = describe(release);
+  if (!release.work_ended) spdlog::warn("process {} of {}: {}", event.pid, event.tenant, event.text);
+  tell(std::move(event));
+  const auto tenant = tenants_.find(dying.process.tenant);
+  if (!dying.has_left && tenant != tenants_.end()) leave(*tenant->second, release.pid);
+  if (!release.work_ended) endanger(dying.process.domain);
+  say_farewell(release.pid, dying.process.end ? dying.process.end->steps() : "");
+  if (others_in(dying.process.domain).empty()) let_go_of(dying.process.domain);
+}
+
+/// Nobody is there any more whom the end of an endless kernel would harm.
+void Agent::let_go_of(const std::string& domain) {
+  std::vector<pid_t> endless;
+  for (const auto& [pid, dying] : dying_) {
+    if (dying.process.domain == domain) endless.push_back(pid);
+  }
+  for (const pid_t pid : endless) holder_.let_go(pid);
+}
+
+}  // namespace firebreak::agent

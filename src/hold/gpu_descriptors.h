@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+/// Duplicates of what keeps a process's GPU address space and its work alive: its UVM descriptors, and those
+/// of the resource manager (/dev/nvidiactl). Those of /dev/nvidia0 are not needed: with UVM's alone, and with
+/// both of these, a killed client's kernel ran to its end on an H100 and its neighbour lived
+/// (results/h100/dying-probe.json).
+#pragma once
+
+#include <sys/types.h>
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "os/kernel.h"
+
+namespace firebreak::hold {
+
+enum class Device { AddressSpace, ResourceManager };
+
+/// By the number that the descriptor has in its process.
+using Numbers = std::map<int, Device>;
+
+/// Those that the process has now. NotFound: there is no such process; PermissionDenied: it is not ours to
+/// look into.
+Result<Numbers> gpu_descriptors_of(os::Kernel& kernel, pid_t pid);
+
+struct Duplicate {
+  Device device = Device::AddressSpace;
+  os::Fd descriptor;
+};
+
+/// What is held of one process.
+class Duplicates {
+ public:
+  /// Takes those that are new, and gives back those that the process has closed. True: all that were taken before are gone from the process, which gave its GPU
+  /// back or became another program.
+  bool follow(os::Kernel& kernel, const os::Fd& process, const Numbers& now);
+  bool empty() const { return duplicates_.empty(); }
+  std::vector<os::Fd> release(Device device);
+
+ private:
+  std::map<int, Duplicate> duplicates_;
+};
+
+}  // namespace firebreak::hold

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "hold/holder.h"
+
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace firebreak::hold {
+
+std::string describe(const Release& release) {
+  const auto held_ms = std::chrono::duration_cast<Milliseconds>(release.held).count();
+  if (release.work_ended) return fmt::format("its last kernel has ended, {} ms after it", held_ms);
+  return fmt::format("let go {} ms after its end with a kernel that may still run: its domain may fail",
+                     held_ms);
+}
+
+Holder::Holder(os::EventLoop& loop, os::Kernel& kernel, const Clock& clock, HolderOptions options,
+               HolderCallbacks callbacks)
+    : loop_(loop),
+      kernel_(kernel),
+      clock_(clock),
+      options_(options),
+      callbacks_(std::move(callbacks)),
+      self_(std::make_shared<Holder*>(this)) {}
+
+Holder::~Holder() {
+  *self_ = nullptr;
+  for (auto& [pid, dead] : dead_) {
+    if (dead.closing.joinable()) dead.closing.join();
+  }
+}
+
+Status Holder::follow(pid_t pid) {
+  auto process = kernel_.pidfd_open(pid);
+  if (!process) return propagate(process);
+  clients_[pid] = Client{std::move(*process), {}, options_.first_look, {}};
+  look(pid);
+  return {};
+}
+
+void Holder::look(pid_t pid) {
+  const auto found = clients_.find(pid);
+  if (found == clients_.end()) return;
+  Client& client = found->second;
+  const auto numbers = gpu_descriptors_of(kernel_, pid);
+  if (numbers && client.duplicates.follow(kernel_, client.process, *numbers)) {
+    mourn(pid, std::exchange(client.duplicates, {}));
+  }
+  look_later(pid, client);
+}
+
+void Holder::look_later(pid_t pid, Client& client) {
+  auto timer = loop_.after(client.pause, [this, pid] { look(pid); });
+  if (!timer) {
+    return spdlog::error("descriptors of process {} are not followed any more: {}", pid,
+                         to_string(timer.error()));
+  }
+  client.next_look = std::move(*timer);
+  client.pause = std::min(client.pause * 2, options_.longest_look);
+}
+
+bool Holder::keep(pid_t pid) {
+  const auto found = clients_.find(pid);
+  if (found == clients_.end()) return dead_.contains(pid);
+  Duplicates duplicates = std::move(found->second.duplicates);
+  clients_.erase(found);
+  if (!duplicates.empty()) mourn(pid, std::move(duplicates));
+  return dead_.contains(pid);
+}
+
+void Holder::mourn(pid_t pid, Duplicates duplicates) {
+  if (dead_.contains(pid)) return;  // it had already given its GPU back, and what it took then was nothing
+  Dead& dead = dead_[pid];
+  std::vector<os::Fd> managers = duplicates.release(Device::ResourceManager);
+  dead.duplicates = std::move(duplicates);
+  dead.died = clock_.now();
+  dead.closing = std::thread(
+      [&kernel = kernel_, &clock = clock_, &loop = loop_, self = self_, pid](std::vector<os::Fd> closing) {
+        const Monotonic begun = clock.now();
+        for (os::Fd& descriptor : closing) kernel.close(std::move(descriptor));
+        const Nanoseconds took = clock.now() - begun;
+        loop.post([self, pid, took] {
+          if (*self != nullptr) (*self)->closed(pid, took);
+        });
+      },
+      std::move(managers));
+}
+
+void Holder::closed(pid_t pid, Nanoseconds took) {
+  Dead& dead = dead_.at(pid);
+  dead.closing.join();
+  if (took < options_.idle_wait) return release(pid, true);
+  dead.endless = true;
+  auto deadline = loop_.after(options_.longest - took, [this, pid] { release(pid, false); });
+  if (!deadline) {
+    spdlog::error("the end of process {} is not waited for: {}", pid, to_string(deadline.error()));
+    return release(pid, false);
+  }
+  dead.deadline = std::move(*deadline);
+  if (callbacks_.on_endless) callbacks_.on_endless(pid);
+}
+
+void Holder::let_go(pid_t pid) {
+  const auto found = dead_.find(pid);
+  if (found != dead_.end() && found->second.endless) release(pid, false);
+}
+
+void Holder::release(pid_t pid, bool work_ended) {
+  const auto found = dead_.find(pid);
+  const Release done{pid, work_ended, clock_.now() - found->second.died};
+  dead_.erase(found);
+  if (callbacks_.on_released) callbacks_.on_released(done);
+}
+
+std::vector<Held> Holder::held() const {
+  std::vector<Held> all;
+  for (const auto& [pid, client] : clients_) {
+    if (!client.duplicates.empty()) all.push_back({pid, false, false, {}});
+  }
+  for (const auto& [pid, dead] : dead_) all.push_back({pid, true, dead.endless, clock_.now() - dead.died});
+  return all;
+}
+
+}  // namespace firebreak::hold

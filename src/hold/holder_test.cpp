@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "hold/holder.h"
+
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <array>
+#include <optional>
+#include <semaphore>
+
+#include "os/fake_kernel.h"
+
+namespace firebreak::hold {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr pid_t client = 42;
+constexpr Nanoseconds never = std::chrono::hours(1);
+
+/// A descriptor of a process, and whether anybody has it still.
+class Watched {
+ public:
+  os::Fd make() {
+    std::array<int, 2> ends{};
+    EXPECT_EQ(::pipe2(ends.data(), O_CLOEXEC | O_NONBLOCK), 0);
+    reader_ = os::Fd(ends[0]);
+    return os::Fd(ends[1]);
+  }
+  bool is_open() const {
+    char byte = 0;
+    return ::read(reader_.get(), &byte, 1) != 0;  // the end of a pipe: nobody writes any more
+  }
+
+ private:
+  os::Fd reader_;
+};
+
+class HolderTest : public testing::Test {
+ protected:
+  HolderTest() { kernel_.add_process(client); }
+
+  /// `idle_wait` 0: nobody closes as quickly; never: everybody does.
+  void hold(Nanoseconds idle_wait, Nanoseconds longest = never) {
+    HolderOptions options;
+    options.idle_wait = idle_wait;
+    options.longest = longest;
+    HolderCallbacks callbacks;
+    callbacks.on_endless = [this](pid_t pid) { endless_ = pid; };
+    callbacks.on_released = [this](const Release& release) { released_ = release; };
+    holder_.emplace(*loop_, kernel_, clock_, options, std::move(callbacks));
+    ASSERT_TRUE(holder_->follow(client));
+  }
+  void give(int number, const std::string& link, Watched& watched) {
+    kernel_.give_descriptor(client, number, link, watched.make());
+  }
+  void give_all() {
+    give(3, "/dev/nvidiactl", manager_);
+    give(4, "/dev/nvidia-uvm", space_);
+    give(5, "/dev/nvidia0", mapping_);
+  }
+  void die() { kernel_.exit_process(client, {}); }
+  template <class Done>
+  void run_until(Done done) {
+    while (!done()) loop_->run_once(std::nullopt);
+  }
+  void run_until_released() {
+    run_until([&] { return released_.has_value(); });
+  }
+
+  os::FakeKernel kernel_;
+  SystemClock clock_;
+  std::unique_ptr<os::EventLoop> loop_ = os::EventLoop::create().value();
+  Watched manager_;
+  Watched space_;
+  Watched mapping_;
+  std::optional<pid_t> endless_;
+  std::optional<Release> released_;
+  std::optional<Holder> holder_;
+};
+
+TEST_F(HolderTest, KeepsTheAddressSpaceUntilTheWorkHasEnded) {
+  std::binary_semaphore work_ends(0);
+  os::FakeDevice device;
+  device.close = [&](os::Fd fd) {
+    work_ends.acquire();
+    fd.reset();
+  };
+  kernel_.set_device("/dev/nvidiactl", device);
+  give_all();
+  hold(never);
+  die();
+  EXPECT_FALSE(mapping_.is_open());  // nobody needs it
+  EXPECT_TRUE(holder_->keep(client));
+  EXPECT_TRUE(manager_.is_open());
+  EXPECT_TRUE(space_.is_open());
+  ASSERT_EQ(holder_->held().size(), 1u);
+  EXPECT_TRUE(holder_->held().front().dead);
+  EXPECT_FALSE(released_);
+  work_ends.release();
+  run_until_released();
+  EXPECT_TRUE(released_->work_ended);
+  EXPECT_EQ(released_->pid, client);
+  EXPECT_FALSE(manager_.is_open());
+  EXPECT_FALSE(space_.is_open());
+  EXPECT_TRUE(holder_->held().empty());
+  EXPECT_THAT(describe(*released_), HasSubstr("its last kernel has ended"));
+}
+
+TEST_F(HolderTest, AnEndlessKernelIsHeldUntilSomebodyLetsGo) {
+  give_all();
+  hold(Nanoseconds(0));
+  die();
+  EXPECT_TRUE(holder_->keep(client));
+  run_until([&] { return endless_.has_value(); });
+  EXPECT_EQ(endless_, client);
+  EXPECT_TRUE(holder_->held().front().endless);
+  EXPECT_TRUE(space_.is_open());
+  EXPECT_FALSE(released_);
+  holder_->let_go(client);
+  ASSERT_TRUE(released_);
+  EXPECT_FALSE(released_->work_ended);
+  EXPECT_FALSE(space_.is_open());
+  EXPECT_THAT(describe(*released_), HasSubstr("may still run"));
+}
+
+TEST_F(HolderTest, AnEndlessKernelIsGivenUpAtTheDeadline) {
+  give_all();
+  hold(Nanoseconds(0), Nanoseconds(1));
+  die();
+  EXPECT_TRUE(holder_->keep(client));
+  run_until_released();
+  EXPECT_FALSE(released_->work_ended);
+  EXPECT_FALSE(space_.is_open());
+}
+
+TEST_F(HolderTest, WhoseWorkMayYetEndIsNotLetGo) {
+  std::binary_semaphore work_ends(0);
+  os::FakeDevice device;
+  device.close = [&](const os::Fd&) { work_ends.acquire(); };
+  kernel_.set_device("/dev/nvidiactl", device);
+  give_all();
+  hold(never);
+  die();
+  EXPECT_TRUE(holder_->keep(client));
+  holder_->let_go(client);
+  EXPECT_FALSE(released_);
+  EXPECT_TRUE(space_.is_open());
+  work_ends.release();
+  run_until_released();
+}
+
+TEST_F(HolderTest, WhoNeverOpenedTheGpuIsNotHeld) {
+  give(5, "/dev/null", mapping_);
+  hold(never);
+  EXPECT_TRUE(holder_->held().empty());
+  die();
+  EXPECT_FALSE(holder_->keep(client));
+}
+
+TEST_F(HolderTest, DescriptorsThatComeLaterAreHeldToo) {
+  hold(never);
+  give_all();
+  run_until([&] { return !holder_->held().empty(); });
+  die();
+  EXPECT_TRUE(space_.is_open());
+  EXPECT_TRUE(holder_->keep(client));
+  run_until_released();
+}
+
+TEST_F(HolderTest, WhatTheProcessClosesIsNotKept) {
+  give_all();
+  give(6, "/dev/nvidiactl", mapping_);
+  hold(never);
+  EXPECT_TRUE(mapping_.is_open());
+  kernel_.take_descriptor(client, 6);
+  holder_->look(client);
+  EXPECT_FALSE(mapping_.is_open());
+  EXPECT_TRUE(manager_.is_open());
+}
+
+TEST_F(HolderTest, WhoBecomesAnotherProgramIsReleasedAsWell) {
+  give_all();
+  hold(never);
+  for (const int number : {3, 4, 5}) kernel_.take_descriptor(client, number);
+  EXPECT_TRUE(space_.is_open());
+  holder_->look(client);
+  run_until_released();
+  EXPECT_TRUE(released_->work_ended);
+  EXPECT_FALSE(space_.is_open());
+  die();
+  EXPECT_FALSE(holder_->keep(client));
+}
+
+TEST_F(HolderTest, WhatMayNotBeDuplicatedIsNotHeld) {
+  kernel_.refuse_pidfd_getfd(Error{ErrorCode::PermissionDenied, "not yours", {}});
+  give_all();
+  hold(never);
+  EXPECT_TRUE(holder_->held().empty());
+  die();
+  EXPECT_FALSE(holder_->keep(client));
+}
+
+}  // namespace
+}  // namespace firebreak::hold

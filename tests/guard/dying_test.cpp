@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+// A tenant that ends with a kernel under way, whoever ended it: the agent lets that kernel run to its end,
+// and nobody else notices.
+#include <signal.h>
+
+#include <algorithm>
+
+#include "tests/guard/agent_on_stage.h"
+#include "tests/guard/memory_group.h"
+
+namespace firebreak::tests {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr int victim_of_a_fault = 3;
+constexpr const char* work_left = "FIREBREAK_SOFTGPU_ORPHANED_WORK_MS";
+
+class Dying : public AgentOnStage {
+ protected:
+  Dying() { environment_ = {{"FIREBREAK_LOG", "info"}}; }
+  /// A spinner, ended by `signal` to its own process, beside a neighbour that must not notice.
+  void expect_spared(int signal) {
+    start_agent();
+    Player& neighbour = start_neighbour();
+    const Player& spinner = start_held_spinner();
+    send(pid_of("spinner"), signal);
+    wait_for_end(spinner);
+    expect_released(neighbour);
+  }
+  void expect_released(Player& neighbour) {
+    wait("the release", [&] { return agent_->said("its last kernel has ended"); });
+    EXPECT_FALSE(agent_->said("fault tenant"));
+    expect_unharmed(neighbour);
+    EXPECT_TRUE(status()["holds"].empty());
+  }
+  /// Once the agent has what it needs to hold.
+  Player& start_held_spinner(bool stubborn = false) {
+    Player& spinner = start_spinner(stubborn);
+    const pid_t pid = pid_of("spinner");
+    while (!is_held(pid)) {
+    }
+    return spinner;
+  }
+  bool is_held(pid_t pid) {
+    const auto document = status();
+    return std::ranges::any_of(document["holds"], [&](const auto& hold) { return hold["pid"] == pid; });
+  }
+  std::string state_of_hold(const std::string& tenant) {
+    const auto document = status();
+    for (const auto& hold : document["holds"]) {
+      if (hold["tenant"] == tenant) return hold["state"];
+    }
+    return "none";
+  }
+  nlohmann::json status() { return nlohmann::json::parse(command({"status"}).output); }
+};
+
+TEST_F(Dying, Killed) { expect_spared(SIGKILL); }
+TEST_F(Dying, Crashed) { expect_spared(SIGSEGV); }
+TEST_F(Dying, ToldToEndByAStranger) { expect_spared(SIGTERM); }
+TEST_F(Dying, ExitInMidKernel) { expect_spared(SIGUSR1); }
+
+TEST_F(Dying, BecomingAnotherProgram) {
+  start_agent();
+  Player& neighbour = start_neighbour();
+  const Player& spinner = start_held_spinner();
+  const pid_t pid = pid_of("spinner");
+  send(pid, SIGUSR2);
+  while (is_held(pid)) {
+  }
+  send(pid, SIGKILL);
+  wait_for_end(spinner);
+  expect_unharmed(neighbour);
+}
+
+TEST_F(Dying, KilledByItsDebugger) {
+  start_agent();
+  Player& neighbour = start_neighbour();
+  const Player& spinner = start_held_spinner();
+  const auto debugged = sandbox_.run("guard_test_debugger", {std::to_string(pid_of("spinner"))});
+  EXPECT_EQ(debugged.status.exit_code, 0) << debugged.output;
+  wait_for_end(spinner);
+  EXPECT_EQ(spinner.exit_status(), 128 + SIGKILL);
+  expect_released(neighbour);
+}
+
+// First a word to the container's first process, then SIGKILL to all of it at once.
+TEST_F(Dying, StoppedByAContainerRuntime) {
+  start_agent();
+  Player& neighbour = start_neighbour();
+  const Player& spinner = start_held_spinner(true);
+  const pid_t pid = pid_of("spinner");
+  spinner.actor->signal(SIGTERM);
+  spinner.actor->signal(SIGKILL);
+  send(pid, SIGKILL);
+  wait_for_end(spinner);
+  expect_released(neighbour);
+}
+
+TEST_F(Dying, ByTheOutOfMemoryKiller) {
+  const auto group = MemoryGroup::create(256);
+  if (!group) GTEST_SKIP() << to_string(group.error());
+  start_agent();
+  Player& neighbour = start_neighbour();
+  const Player& spinner = start_held_spinner();
+  const pid_t pid = pid_of("spinner");
+  ASSERT_TRUE(group->take_in(pid));
+  send(pid, SIGALRM);
+  wait_for_end(spinner);
+  EXPECT_EQ(spinner.exit_status(), 128 + SIGKILL);
+  expect_released(neighbour);
+}
+
+TEST_F(Dying, WithAnEndlessKernelTakesItsDomainAlongAtTheDeadline) {
+  environment_.emplace_back(work_left, "endless");
+  start_agent({"--longest-hold-s", "6"});
+  const Player& neighbour = start_neighbour();
+  const Player& spinner = start_held_spinner();
+  send(pid_of("spinner"), SIGKILL);
+  wait_for_end(spinner);
+  wait("the warning",
+       [&] { return agent_->said("its kernel runs on after its end; 1 tenants in its domain"); });
+  EXPECT_FALSE(neighbour.actor->ended());
+  EXPECT_EQ(state_of_hold("spinner"), "endless");
+  EXPECT_EQ(state_of_hold("neighbour"), "ready");
+  wait_for_end(neighbour);
+  EXPECT_EQ(neighbour.exit_status(), victim_of_a_fault);
+  EXPECT_TRUE(agent_->said("with a kernel that may still run"));
+}
+
+TEST_F(Dying, WithAnEndlessKernelWaitsForNobodyWhenItIsAlone) {
+  environment_.emplace_back(work_left, "endless");
+  start_agent({"--longest-hold-s", "1000"});
+  const Player& spinner = start_held_spinner();
+  send(pid_of("spinner"), SIGKILL);
+  wait_for_end(spinner);
+  wait("the release", [&] { return agent_->said("with a kernel that may still run"); });
+}
+
+TEST_F(Dying, WithAnEndlessKernelFirstMovesWhoHasAStandby) {
+  environment_.emplace_back(work_left, "endless");
+  start_agent({"--longest-hold-s", "1000"});
+  const std::vector<std::string> decode = {
+      program("firebreak-decode"), "--steps", "100000", "--pace-ms", "20", "--output",
+      sandbox_.file("tokens")};
+  start_tenant("llm", decode);
+  wait_for_status("llm", [](const auto& tenant) { return tenant["phase"] == "serving"; });
+  start_tenant("llm", decode, {"--standby"});
+  wait_for_status("llm", [](const auto& tenant) { return tenant["standby_state"] == "ready"; });
+  const Player& spinner = start_held_spinner();
+  send(pid_of("spinner"), SIGKILL);
+  wait_for_end(spinner);
+  wait("the release", [&] { return agent_->said("with a kernel that may still run"); });
+  wait_for_status(
+      "llm", [](const auto& tenant) { return tenant["epoch"] == 1 && tenant["active"]["domain"] == "b"; });
+  EXPECT_EQ(command({"stop", "llm"}).status.exit_code, 0);
+}
+
+}  // namespace
+}  // namespace firebreak::tests
