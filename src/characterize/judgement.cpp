@@ -55,6 +55,14 @@ bool is_first(const std::string& expected, const Run& run) {
   return found != times.end() && found->second - times.at(first) <= equally_early_ms;
 }
 
+void expect_no_harm(Expected& expected) {
+  expected.faulter.clear();
+  expected.co_client.clear();
+  expected.outsider.clear();
+  expected.sometimes.clear();
+  expected.xids.clear();
+}
+
 }  // namespace
 
 Expected expected_of(const inject::Kind& kind, const ErrorName& error_name) {
@@ -82,12 +90,14 @@ Expected expected_under_guard(const inject::Kind& kind, const ErrorName& error_n
   const bool contained = under_guard == inject::UnderGuard::Contained ||
                          (under_guard == inject::UnderGuard::ContainedWithPageZero && maps_page_zero);
   if (!contained) return expected;
-  expected.faulter.clear();
-  expected.co_client.clear();
-  expected.outsider.clear();
-  expected.sometimes.clear();
-  expected.xids.clear();
+  expect_no_harm(expected);
   expected.first_seen_by = stray_source;
+  return expected;
+}
+
+Expected expected_under_hold(const inject::Kind& kind, const ErrorName& error_name) {
+  Expected expected = expected_of(kind, error_name);
+  if (kind.fault_class == fault::FaultClass::Termination) expect_no_harm(expected);
   return expected;
 }
 

@@ -42,6 +42,9 @@ Expected expected_of(const inject::Kind& kind, const ErrorName& error_name);
 /// The same where the faulter runs under the guard. `maps_page_zero`: whether processes here may.
 Expected expected_under_guard(const inject::Kind& kind, const ErrorName& error_name, bool maps_page_zero);
 
+/// The same where its descriptors are held: nobody notices a process that ends.
+Expected expected_under_hold(const inject::Kind& kind, const ErrorName& error_name);
+
 /// How the run differs from it, one line each; empty: not at all.
 std::vector<std::string> mismatches(const Run& run, const Expected& expected);
 

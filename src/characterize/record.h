@@ -95,6 +95,13 @@ struct Restart {
   std::string last_error;  ///< what the last client in vain said
 };
 
+/// How the last kernels of a held process ended.
+struct HoldOutcome {
+  double end_after_share = 0;  ///< the process ended after this share of its kernel's time
+  double held_ms = 0;          ///< since its end
+  bool work_ended = false;     ///< the driver said so; else it was let go after a while
+};
+
 struct Run {
   std::string kind;
   int repeat = 1;       ///< counts from 1
@@ -105,6 +112,7 @@ struct Run {
   std::vector<Signal> signals;                      ///< in the order of their times
   Attribution attribution;
   Restart restart;
+  std::optional<HoldOutcome> hold;                ///< where its descriptors were held, and it ended
   std::optional<std::int64_t> memory_left_bytes;  ///< GPU memory used after the run, less before it
   std::vector<std::string> notes;                 ///< detectors that were not there and the like
   std::vector<std::string> mismatches;            ///< how it differs from what the catalogue expects

@@ -122,6 +122,19 @@ Attribution attribution_from(const json& from) {
   return attribution;
 }
 
+json hold_json(const HoldOutcome& hold) {
+  return {
+      {"end_after_share", hold.end_after_share}, {"held_ms", hold.held_ms}, {"work_ended", hold.work_ended}};
+}
+
+HoldOutcome hold_from(const json& from) {
+  HoldOutcome hold;
+  read(from, "end_after_share", hold.end_after_share);
+  read(from, "held_ms", hold.held_ms);
+  read(from, "work_ended", hold.work_ended);
+  return hold;
+}
+
 json restart_json(const Restart& restart) {
   return {{"served_ms", optional_json(restart.served_ms)},
           {"asked_ms", optional_json(restart.asked_ms)},
@@ -151,6 +164,7 @@ Run run_from(const json& from) {
   for (const json& signal : from.at("signals")) run.signals.push_back(signal_from(signal));
   run.attribution = attribution_from(from.at("attribution"));
   run.restart = restart_from(from.at("restart"));
+  if (const auto hold = from.find("hold"); hold != from.end()) run.hold = hold_from(*hold);
   read(from, "memory_left_bytes", run.memory_left_bytes);
   read(from, "notes", run.notes);
   read(from, "mismatches", run.mismatches);
@@ -207,6 +221,7 @@ json run_json(const Run& run) {
   for (const Signal& signal : run.signals) out["signals"].push_back(signal_json(signal));
   out["attribution"] = attribution_json(run.attribution);
   out["restart"] = restart_json(run.restart);
+  if (run.hold) out["hold"] = hold_json(*run.hold);
   out["memory_left_bytes"] = optional_json(run.memory_left_bytes);
   out["notes"] = run.notes;
   out["mismatches"] = run.mismatches;

@@ -6,6 +6,8 @@
 
 #include <algorithm>
 #include <ctime>
+#include <functional>
+#include <random>
 
 namespace firebreak::characterize {
 namespace {
@@ -122,6 +124,9 @@ Nanoseconds look_once(Scene& scene, const Clock& clock, Nanoseconds quiet) {
   return quiet + std::min<Nanoseconds>(clock.now() - before, look);
 }
 
+/// Whether the last kernels of a process that is held have ended.
+bool is_over(const Scene& scene, const Settings& settings) { return !settings.hold || scene.release(); }
+
 /// Lets the fault go and waits until it has done what it does.
 Status raise(Scene& scene, const Settings& settings, const Expected& expected, const Clock& clock,
              Times& times, Run& run) {
@@ -136,7 +141,8 @@ Status raise(Scene& scene, const Settings& settings, const Expected& expected, c
   while (clock.now() < deadline) {
     observe(scene, times, run);
     const bool faulter_is_done = run.of(Role::Faulter).died() || faulter.fault.report;
-    if (seen_all(run, expected) || (faulter_is_done && quiet > settings.quiet)) break;
+    const bool has_settled = seen_all(run, expected) || (faulter_is_done && quiet > settings.quiet);
+    if (has_settled && is_over(scene, settings)) break;
     if (scene.stage().interrupted()) return fail(ErrorCode::Unavailable, "interrupted");
     quiet = look_once(scene, clock, quiet);
   }
@@ -169,9 +175,19 @@ Status restart(Scene& scene, const Settings& settings, const Clock& clock, const
   return {};
 }
 
+/// When a held process ends, as a share of its kernel's time: the seed's choice, for this kind and repeat.
+double moment_of(std::uint64_t seed, const Run& run) {
+  std::seed_seq words{static_cast<std::uint32_t>(seed), static_cast<std::uint32_t>(seed >> 32),
+                      static_cast<std::uint32_t>(run.repeat),
+                      static_cast<std::uint32_t>(std::hash<std::string>{}(run.kind))};
+  std::mt19937 chance(words);
+  return static_cast<double>(chance()) / std::mt19937::max();
+}
+
 /// From the faulter's start to everybody's end.
 Status play(Scene& scene, const Settings& settings, const Expected& expected, const Clock& clock, Run& run) {
-  if (Status entered = scene.enter(expected.kind); !entered) return entered;
+  const double end_after_share = settings.hold ? moment_of(settings.seed, run) : 0;
+  if (Status entered = scene.enter(expected.kind, end_after_share); !entered) return entered;
   if (Status begun = scene.begin_records(); !begun) return begun;
   Times times;
   if (Status raised = raise(scene, settings, expected, clock, times, run); !raised) return raised;
@@ -183,6 +199,8 @@ Status play(Scene& scene, const Settings& settings, const Expected& expected, co
   scene.watcher().finish();
   observe(scene, times, run);
   run.attribution = attribution_of(scene, times);
+  if (const auto& release = scene.release())
+    run.hold = HoldOutcome{end_after_share, to_ms(release->held), release->work_ended};
   return {};
 }
 

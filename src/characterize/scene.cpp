@@ -14,6 +14,8 @@ namespace firebreak::characterize {
 namespace {
 
 constexpr Milliseconds hearing_patience{1'000};
+/// Longer than any kernel of the catalogue runs.
+constexpr Milliseconds longest_hold{8'000};
 
 /// The time in "ready 123456789"; 0 where there is none.
 std::int64_t time_in(const std::string& line) {
@@ -62,6 +64,7 @@ void Scene::look_at_memory() {
 std::optional<std::int64_t> Scene::close() {
   watcher_.reset();
   stray_watch_.reset();
+  holder_.reset();
   stage_.reset();
   // A server takes a while to let its GPU context go.
   auto other = std::async(std::launch::async, [this] { domain_b_.reset(); });
@@ -102,6 +105,7 @@ void Scene::start_watcher() {
     return found == servers_.end() ? std::nullopt : std::optional(found->second);
   };
   if (settings_.guard) start_stray_watch();
+  if (settings_.hold) start_holder();
   watcher_ = std::make_unique<watch::Watcher>(stage_->loop(), *platform_->kernel, clock_, std::move(options),
                                               heard());
   for (std::string& note : watcher_->start()) notes_.push_back(std::move(note));
@@ -115,10 +119,16 @@ watch::WatcherCallbacks Scene::heard() {
     last_event_ = clock_.now();
   };
   heard.on_incident = [this](const fault::Incident& incident) { incidents_[incident.id] = incident; };
+  heard.on_uvm_heard = [this](pid_t pid) {
+    if (stray_watch_) stray_watch_->expect_guard(pid);
+    if (holder_) holder_->look(pid);
+  };
+  heard.on_exit = [this](const watch::ProcessExit& exit) {
+    if (stray_watch_) stray_watch_->forget(exit.pid);
+    if (holder_) holder_->keep(exit.pid);
+  };
   if (!stray_watch_) return heard;
   heard.on_page_fault = [this](const watch::PageFault& seen) { stray_watch_->note_page_fault(seen); };
-  heard.on_uvm_heard = [this](pid_t pid) { stray_watch_->expect_guard(pid); };
-  heard.on_exit = [this](const watch::ProcessExit& exit) { stray_watch_->forget(exit.pid); };
   return heard;
 }
 
@@ -137,6 +147,18 @@ void Scene::start_stray_watch() {
   };
   stray_watch_ = std::make_unique<strays::StrayWatch>(stage_->loop(), *platform_->kernel,
                                                       strays::StrayWatchOptions{}, std::move(callbacks));
+}
+
+void Scene::start_holder() {
+  hold::HolderCallbacks callbacks;
+  callbacks.on_released = [this](const hold::Release& release) {
+    release_ = release;
+    last_event_ = clock_.now();
+  };
+  hold::HolderOptions options;
+  options.longest = longest_hold;
+  holder_ = std::make_unique<hold::Holder>(stage_->loop(), *platform_->kernel, clock_, options,
+                                           std::move(callbacks));
 }
 
 mps::Environment Scene::environment_of(Role role) const {
@@ -161,10 +183,12 @@ void Scene::hear(Player& player, const std::string& line) {
   if (auto record = parse_victim_record(line)) player.record = std::move(*record);
 }
 
-Status Scene::start(Role role, const std::string& kind) {
+Status Scene::start(Role role, const std::string& kind, double end_after_share) {
   Player& player = players_[role];
   stage::Casting casting{key_of(role), key_of(role), victim_command("--pace-ms"), environment_of(role)};
   if (role == Role::Faulter) casting.command = {settings_.programs + "/firebreak", "inject", kind, "--wait"};
+  if (role == Role::Faulter && end_after_share > 0)
+    casting.command.push_back(fmt::format("--end-after={:.3f}", end_after_share));
   if (role == Role::Faulter && settings_.guard) {
     auto preload = platform::guard_preload();
     if (!preload) return propagate(preload);
@@ -178,12 +202,13 @@ Status Scene::start(Role role, const std::string& kind) {
   const Status followed = watcher_->follow({pid, 0, domain_name_of(role), key_of(role)});
   if (!followed) notes_.push_back(fmt::format("{}: {}", key_of(role), to_string(followed.error())));
   if (stray_watch_ && role == Role::Faulter) stray_watch_->follow(pid);
+  if (holder_ && role == Role::Faulter) return holder_->follow(pid);
   return {};
 }
 
-Status Scene::enter(const std::string& kind) {
+Status Scene::enter(const std::string& kind, double end_after_share) {
   for (const Role role : roles) {
-    if (Status started = start(role, kind); !started) return started;
+    if (Status started = start(role, kind, end_after_share); !started) return started;
   }
   return wait_until_ready();
 }
@@ -211,7 +236,15 @@ Status Scene::wait_until_ready() {
   for (const Role role : roles) {
     if (!heard(role)) notes_.push_back(fmt::format("UVM events of {} are not heard", key_of(role)));
   }
+  if (settings_.hold) {
+    if (Status held = wait_for_hold(); !held) return held;
+  }
   return settings_.guard ? wait_for_guard() : Status();
+}
+
+Status Scene::wait_for_hold() {
+  return stage_->wait("the faulter's descriptors", hearing_patience,
+                      [this] { return !holder_->held().empty(); });
 }
 
 Status Scene::wait_for_guard() {

@@ -10,6 +10,7 @@
 #include "characterize/gpu_memory.h"
 #include "characterize/record.h"
 #include "characterize/victim_log.h"
+#include "hold/holder.h"
 #include "mps/domain.h"
 #include "os/self.h"
 #include "os/temporary_directory.h"
@@ -26,10 +27,12 @@ inline constexpr int refused_status = 4;
 
 /// What all runs share.
 struct Settings {
-  std::string programs;  ///< the folder with firebreak
-  std::string gpu;       ///< "auto", "real", "soft", or empty: FIREBREAK_GPU decides
-  bool guard = false;    ///< the faulter runs under the guard
-  Milliseconds pace{0};  ///< between two kernels of a victim; a GPU that computes on our cores needs some
+  std::string programs;    ///< the folder with firebreak
+  std::string gpu;         ///< "auto", "real", "soft", or empty: FIREBREAK_GPU decides
+  bool guard = false;      ///< the faulter runs under the guard
+  bool hold = false;       ///< its descriptors are held when it ends
+  std::uint64_t seed = 1;  ///< of the moments at which held processes end
+  Milliseconds pace{0};    ///< between two kernels of a victim; a GPU that computes on our cores needs some
   Milliseconds start_patience{20'000};
   /// Without a signal for this long, what is expected and was not seen is taken for missing.
   Milliseconds quiet{600};
@@ -57,7 +60,8 @@ class Scene {
   ~Scene();
 
   /// Starts all four at once; Unsupported when this device cannot have this fault.
-  Status enter(const std::string& kind);
+  /// `end_after_share`: when kinds that end their process do.
+  Status enter(const std::string& kind, double end_after_share);
   /// The victims' records start anew.
   Status begin_records();
   /// Starts one more client in the faulter's domain, which ends after its first kernel.
@@ -79,6 +83,8 @@ class Scene {
   const std::vector<fault::Fault>& signals() const { return signals_; }
   /// What the guard contained, in the order in which it was told.
   const std::vector<strays::Stray>& strays() const { return strays_; }
+  /// What became of the faulter's last kernels, once that is known.
+  const std::optional<hold::Release>& release() const { return release_; }
   const std::map<std::uint64_t, fault::Incident>& incidents() const { return incidents_; }
   /// When something was last heard or seen.
   Monotonic last_event() const { return last_event_; }
@@ -96,7 +102,9 @@ class Scene {
   watch::WatcherCallbacks heard();
   void start_stray_watch();
   Status wait_for_guard();
-  Status start(Role role, const std::string& kind);
+  Status start(Role role, const std::string& kind, double end_after_share);
+  void start_holder();
+  Status wait_for_hold();
   Status wait_until_ready();
   void remember_servers();
   mps::Environment environment_of(Role role) const;
@@ -117,9 +125,11 @@ class Scene {
   std::vector<std::unique_ptr<Player>> new_clients_;
   std::unique_ptr<stage::Stage> stage_;
   std::unique_ptr<strays::StrayWatch> stray_watch_;  ///< with the guard only
+  std::unique_ptr<hold::Holder> holder_;             ///< with holds only
   std::unique_ptr<watch::Watcher> watcher_;
   std::vector<strays::Stray> strays_;
   bool hears_strays_ = false;
+  std::optional<hold::Release> release_;
   std::vector<fault::Fault> signals_;
   std::map<std::uint64_t, fault::Incident> incidents_;
   Monotonic last_event_{};

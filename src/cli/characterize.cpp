@@ -35,6 +35,7 @@ struct Options {
   std::string html_path;
   std::string against_path;
   bool guard = false;
+  bool hold = false;
   bool resume = false;
   double budget_s = 0;
 };
@@ -65,9 +66,16 @@ std::string command_of(const Options& options) {
   std::string command = "firebreak characterize";
   if (!options.gpu.empty()) command += " --gpu " + options.gpu;
   if (options.guard) command += " --guard";
+  if (options.hold) command += " --hold";
   for (std::size_t i = 0; i < options.kinds.size(); ++i)
     command += (i == 0 ? " --kinds " : ",") + options.kinds[i];
   return command + fmt::format(" --repeat {} --seed {}", options.repeat, options.seed);
+}
+
+chz::Expected expected_of(const inject::Kind& kind, const Options& options, const chz::ErrorName& name) {
+  if (options.hold) return chz::expected_under_hold(kind, name);
+  if (options.guard) return chz::expected_under_guard(kind, name, os::may_map_page_zero());
+  return chz::expected_of(kind, name);
 }
 
 /// What is to be found out, and nothing found out yet.
@@ -84,8 +92,7 @@ Result<chz::Results> empty_results(const Options& options, const platform::Platf
   results.softgpu_speed = softgpu_speed(platform);
   const auto name = [&](CUresult error) { return (*driver)->error_name(error); };
   for (const inject::Kind* kind : *kinds) {
-    results.expected.push_back(options.guard ? chz::expected_under_guard(*kind, name, os::may_map_page_zero())
-                                             : chz::expected_of(*kind, name));
+    results.expected.push_back(expected_of(*kind, options, name));
   }
   return results;
 }
@@ -121,6 +128,9 @@ chz::Settings settings_for(const Options& options, const platform::Platform& pla
   settings.programs = program_folder();
   settings.gpu = options.gpu;
   settings.guard = options.guard;
+  settings.hold = options.hold;
+  settings.seed = options.seed;
+  if (options.hold) settings.settle_patience = Milliseconds(20'000);  // a kernel runs on for up to 5 s
   if (platform.gpu == platform::Gpu::Soft) settings.pace = Milliseconds(2);
   return settings;
 }
@@ -201,7 +211,8 @@ void add_characterize(CLI::App& app, Action& action) {
   command->add_option("--repeat", options->repeat, "How often each kind is raised")
       ->capture_default_str()
       ->check(CLI::Range(1, 10000));
-  command->add_option("--seed", options->seed, "Of the order of the runs")->capture_default_str();
+  command->add_option("--seed", options->seed, "Of the order of the runs, and of the moments with --hold")
+      ->capture_default_str();
   CLI::Option* json = command->add_option("--json", options->json_path,
                                           "Write all results to this file, anew after each run");
   command->add_option("--html", options->html_path, "Write a page with tables and charts to this file");
@@ -209,6 +220,11 @@ void add_characterize(CLI::App& app, Action& action) {
                       "Say what changed since the results in this file, made by --json before");
   command->add_flag("--guard", options->guard,
                     "Run the faulter under the guard: what is contained, and what is not");
+  command
+      ->add_flag(
+          "--hold", options->hold,
+          "Hold the faulter's descriptors until its last kernel has ended, and end it at random moments")
+      ->excludes("--guard");
   command->add_flag("--resume", options->resume, "Go on with the runs that this file holds")->needs(json);
   command->add_option("--budget-s", options->budget_s, "Stop after that many seconds")
       ->check(CLI::PositiveNumber);

@@ -36,6 +36,7 @@ struct Options {
   std::string schedule_path;
   std::optional<std::uint64_t> seed;
   std::string socket_path;
+  double end_after_share = 0;
 };
 
 /// A process that saw its fault; the same as the sample tenants' status for a GPU error.
@@ -118,6 +119,7 @@ Result<int> inject_into_self(const inject::Kind& kind, const Options& options) {
   const Teller teller(kind, options.json);
   inject::Options how;
   how.stray_address = options.address;
+  how.end_after_share = options.end_after_share;
   how.end_process = [&](inject::Ending ending) {
     teller.raised(to_ns(SystemClock().now()));
     client::end_process(*platform->kernel, ending);
@@ -185,6 +187,11 @@ void add_options(CLI::App& command, Options& options) {
       ->check(CLI::Range(1U, 1'000'000'000U))
       ->needs(kind);
   command.add_option("--address", options.address, "Where kinds stray that stray just anywhere")->needs(kind);
+  command
+      .add_option("--end-after", options.end_after_share,
+                  "Kinds that end the process: after this share of the kernel's time")
+      ->check(CLI::Range(0.0, 1.0))
+      ->needs(kind);
   CLI::Option* into = command.add_option(
       "--into", options.into,
       "Raise it inside this tenant of the agent, which was started with FIREBREAK_ALLOW_INJECTION=1");

@@ -56,6 +56,8 @@ struct Options {
   std::optional<CUdeviceptr> stray_address;
   /// Ends the calling process, and returns only where that failed. Only termination kinds want it.
   std::function<void(Ending)> end_process;
+  /// When they end it: after this share, 0 to 1, of the time that the kernel takes by itself.
+  double end_after_share = 0;
 };
 
 /// A pointer cut to 32 bits: where strays of programs that confuse integers and pointers land, and what the

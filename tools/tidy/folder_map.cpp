@@ -33,8 +33,8 @@ constexpr Names<12> agent_knows{"src/watch",  "src/mps",    "src/vault",    "src
                                 "src/strays", "src/park",   "src/platform", "src/ptx"};
 constexpr Names<1> stage_knows{"src/os"};
 constexpr Names<5> demo_knows{"src/abi", "src/os", "src/mps", "src/platform", "src/stage"};
-constexpr Names<8> characterize_knows{"src/os",     "src/fault", "src/inject",   "src/watch",
-                                      "src/strays", "src/mps",   "src/platform", "src/stage"};
+constexpr Names<9> characterize_knows{"src/hold",   "src/os",  "src/fault",    "src/inject", "src/watch",
+                                      "src/strays", "src/mps", "src/platform", "src/stage"};
 constexpr Names<3> cli_knows{"src/agent", "src/demo", "src/characterize"};
 constexpr Names<5> softgpu_knows{"src/ptx", "src/base", "src/fault", "src/abi", "src/os"};
 constexpr Names<1> softgpu_part_knows{"softgpu"};

@@ -57,9 +57,11 @@ Result<cuda::LaunchShape> whole_gpu(const cuda::ContextView& context) {
 
 class EndingInjection final : public Injection {
  public:
-  EndingInjection(std::function<void()> end, const WorkShape& work, cuda::LaunchShape shape,
-                  cuda::Module module, cuda::Function function, Words words, cuda::Stream stream)
+  EndingInjection(std::function<void()> end, double end_after_share, const WorkShape& work,
+                  cuda::LaunchShape shape, cuda::Module module, cuda::Function function, Words words,
+                  cuda::Stream stream)
       : end_(std::move(end)),
+        end_after_(std::chrono::duration_cast<std::chrono::nanoseconds>(work.limit * end_after_share)),
         work_(work),
         shape_(shape),
         module_(std::move(module)),
@@ -74,6 +76,7 @@ class EndingInjection final : public Injection {
     std::array<void*, 3> arguments{&running, &stop, &limit_ns};
     const CUresult queued = function_.launch_packed(stream_.handle(), shape_, arguments);
     if (queued == CUDA_SUCCESS) wait_until_it_runs();
+    std::this_thread::sleep_for(end_after_);
     const std::int64_t ended_at_ns = now_ns();
     if (queued == CUDA_SUCCESS) end_();
     words_.stop();
@@ -87,6 +90,7 @@ class EndingInjection final : public Injection {
   }
 
   std::function<void()> end_;
+  std::chrono::nanoseconds end_after_;
   const WorkShape& work_;
   cuda::LaunchShape shape_;
   cuda::Module module_;
@@ -114,9 +118,9 @@ Prepared prepare_ending(const cuda::ContextView& context, const Options& options
   if (!words) return propagate(words);
   auto stream = cuda::Stream::create(driver);
   if (!stream) return propagate(stream);
-  return std::make_unique<EndingInjection>([end = options.end_process, ending] { end(ending); }, work, *shape,
-                                           std::move(*module), *function, std::move(*words),
-                                           std::move(*stream));
+  return std::make_unique<EndingInjection>([end = options.end_process, ending] { end(ending); },
+                                           options.end_after_share, work, *shape, std::move(*module),
+                                           *function, std::move(*words), std::move(*stream));
 }
 
 }  // namespace firebreak::inject
