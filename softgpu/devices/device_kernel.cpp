@@ -122,6 +122,9 @@ Result<os::Fd> DeviceKernel::pidfd_open(pid_t pid) { return wrapped_->pidfd_open
 Result<os::Fd> DeviceKernel::pidfd_getfd(const os::Fd& pidfd, int remote_number) {
   return wrapped_->pidfd_getfd(pidfd, remote_number);
 }
+Result<bool> DeviceKernel::is_same_file(pid_t pid, int remote_number, const os::Fd& fd) {
+  return wrapped_->is_same_file(pid, remote_number, fd);
+}
 Status DeviceKernel::send_signal(const os::Fd& pidfd, int signal) {
   return wrapped_->send_signal(pidfd, signal);
 }

@@ -38,6 +38,7 @@ class DeviceKernel final : public os::Kernel {
   Result<pid_t> spawn(const os::SpawnRequest& request) override;
   Result<os::Fd> pidfd_open(pid_t pid) override;
   Result<os::Fd> pidfd_getfd(const os::Fd& pidfd, int remote_number) override;
+  Result<bool> is_same_file(pid_t pid, int remote_number, const os::Fd& fd) override;
   Status send_signal(const os::Fd& pidfd, int signal) override;
   Result<std::optional<os::ExitStatus>> try_wait(pid_t pid) override;
   Result<std::vector<std::size_t>> poll(std::span<const int> fds, std::chrono::milliseconds timeout) override;

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "hold/gpu_descriptors.h"
 
-#include <algorithm>
 #include <charconv>
-#include <functional>
 #include <optional>
 #include <utility>
 
@@ -33,20 +31,28 @@ Result<Numbers> gpu_descriptors_of(os::Kernel& kernel, pid_t pid) {
   return numbers;
 }
 
-bool Duplicates::follow(os::Kernel& kernel, const os::Fd& process, const Numbers& now) {
-  const auto is_still_there = [&](const auto& held) {
-    const auto found = now.find(held.first);
-    return found != now.end() && found->second == held.second.device;
+Duplicates Duplicates::give_back(os::Kernel& kernel, pid_t pid, const Numbers& now) {
+  const auto is_still_there = [&](int number, const Duplicate& held) {
+    const auto found = now.find(number);
+    // Where Linux cannot say, a device of the same name is taken for the same.
+    return found != now.end() && found->second == held.device &&
+           kernel.is_same_file(pid, number, held.descriptor).value_or(true);
   };
-  if (!duplicates_.empty() && std::ranges::none_of(duplicates_, is_still_there)) return true;
-  std::erase_if(duplicates_, std::not_fn(is_still_there));
+  Duplicates gone;
+  for (auto held = duplicates_.begin(); held != duplicates_.end();) {
+    const auto here = held++;
+    if (!is_still_there(here->first, here->second)) gone.duplicates_.insert(duplicates_.extract(here));
+  }
+  return gone;
+}
+
+void Duplicates::take(os::Kernel& kernel, const os::Fd& process, const Numbers& now) {
   for (const auto& [number, device] : now) {
     if (duplicates_.contains(number)) continue;
     if (auto taken = kernel.pidfd_getfd(process, number)) {
       duplicates_.emplace(number, Duplicate{device, std::move(*taken)});
     }
   }
-  return false;
 }
 
 std::vector<os::Fd> Duplicates::release(Device device) {

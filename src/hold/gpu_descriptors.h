@@ -32,9 +32,11 @@ struct Duplicate {
 /// What is held of one process.
 class Duplicates {
  public:
-  /// Takes those that are new, and gives back those that the process has closed. True: all that were taken before are gone from the process, which gave its GPU
-  /// back or became another program.
-  bool follow(os::Kernel& kernel, const os::Fd& process, const Numbers& now);
+  /// Those that the process, `now` with these numbers, has no more: a number may mean another file by now.
+  /// They are the caller's to close, which may take time.
+  Duplicates give_back(os::Kernel& kernel, pid_t pid, const Numbers& now);
+  /// Takes those that are new.
+  void take(os::Kernel& kernel, const os::Fd& process, const Numbers& now);
   bool empty() const { return duplicates_.empty(); }
   std::vector<os::Fd> release(Device device);
 

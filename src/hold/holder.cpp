@@ -27,7 +27,7 @@ Holder::Holder(os::EventLoop& loop, os::Kernel& kernel, const Clock& clock, Hold
 
 Holder::~Holder() {
   *self_ = nullptr;
-  for (auto& [pid, dead] : dead_) {
+  for (auto& [id, dead] : dead_) {
     if (dead.closing.joinable()) dead.closing.join();
   }
 }
@@ -44,9 +44,11 @@ void Holder::look(pid_t pid) {
   const auto found = clients_.find(pid);
   if (found == clients_.end()) return;
   Client& client = found->second;
-  const auto numbers = gpu_descriptors_of(kernel_, pid);
-  if (numbers && client.duplicates.follow(kernel_, client.process, *numbers)) {
-    mourn(pid, std::exchange(client.duplicates, {}));
+  if (const auto numbers = gpu_descriptors_of(kernel_, pid)) {
+    // Both: what a process has closed may have been the last of it, and work may be under way.
+    Duplicates gone = client.duplicates.give_back(kernel_, pid, *numbers);
+    if (!gone.empty()) mourn(pid, std::move(gone));
+    client.duplicates.take(kernel_, client.process, *numbers);
   }
   look_later(pid, client);
 }
@@ -63,55 +65,67 @@ void Holder::look_later(pid_t pid, Client& client) {
 
 bool Holder::keep(pid_t pid) {
   const auto found = clients_.find(pid);
-  if (found == clients_.end()) return dead_.contains(pid);
-  Duplicates duplicates = std::move(found->second.duplicates);
-  clients_.erase(found);
-  if (!duplicates.empty()) mourn(pid, std::move(duplicates));
-  return dead_.contains(pid);
+  if (found != clients_.end()) {
+    Duplicates duplicates = std::move(found->second.duplicates);
+    clients_.erase(found);
+    if (!duplicates.empty()) mourn(pid, std::move(duplicates));
+  }
+  return is_mourned(pid);
+}
+
+bool Holder::is_mourned(pid_t pid) const {
+  return std::ranges::any_of(dead_, [pid](const auto& entry) { return entry.second.pid == pid; });
 }
 
 void Holder::mourn(pid_t pid, Duplicates duplicates) {
-  if (dead_.contains(pid)) return;  // it had already given its GPU back, and what it took then was nothing
-  Dead& dead = dead_[pid];
+  const std::uint64_t id = next_id_++;
+  Dead& dead = dead_[id];
+  dead.pid = pid;
   std::vector<os::Fd> managers = duplicates.release(Device::ResourceManager);
   dead.duplicates = std::move(duplicates);
   dead.died = clock_.now();
   dead.closing = std::thread(
-      [&kernel = kernel_, &clock = clock_, &loop = loop_, self = self_, pid](std::vector<os::Fd> closing) {
+      [&kernel = kernel_, &clock = clock_, &loop = loop_, self = self_, id](std::vector<os::Fd> closing) {
         const Monotonic begun = clock.now();
         for (os::Fd& descriptor : closing) kernel.close(std::move(descriptor));
         const Nanoseconds took = clock.now() - begun;
-        loop.post([self, pid, took] {
-          if (*self != nullptr) (*self)->closed(pid, took);
+        loop.post([self, id, took] {
+          if (*self != nullptr) (*self)->closed(id, took);
         });
       },
       std::move(managers));
 }
 
-void Holder::closed(pid_t pid, Nanoseconds took) {
-  Dead& dead = dead_.at(pid);
+void Holder::closed(std::uint64_t id, Nanoseconds took) {
+  Dead& dead = dead_.at(id);
   dead.closing.join();
-  if (took < options_.idle_wait) return release(pid, true);
+  if (took < options_.idle_wait) return release(id, true);
   dead.endless = true;
-  auto deadline = loop_.after(options_.longest - took, [this, pid] { release(pid, false); });
+  auto deadline = loop_.after(options_.longest - took, [this, id] { release(id, false); });
   if (!deadline) {
-    spdlog::error("the end of process {} is not waited for: {}", pid, to_string(deadline.error()));
-    return release(pid, false);
+    spdlog::error("the end of process {} is not waited for: {}", dead.pid, to_string(deadline.error()));
+    return release(id, false);
   }
   dead.deadline = std::move(*deadline);
-  if (callbacks_.on_endless) callbacks_.on_endless(pid);
+  if (callbacks_.on_endless) callbacks_.on_endless(dead.pid);
 }
 
 void Holder::let_go(pid_t pid) {
-  const auto found = dead_.find(pid);
-  if (found != dead_.end() && found->second.endless) release(pid, false);
+  std::vector<std::uint64_t> endless;
+  for (const auto& [id, dead] : dead_) {
+    if (dead.pid == pid && dead.endless) endless.push_back(id);
+  }
+  for (const std::uint64_t id : endless) release(id, false);
 }
 
-void Holder::release(pid_t pid, bool work_ended) {
-  const auto found = dead_.find(pid);
-  const Release done{pid, work_ended, clock_.now() - found->second.died};
+void Holder::release(std::uint64_t id, bool work_ended) {
+  const auto found = dead_.find(id);
+  if (found == dead_.end()) return;
+  const Release done{found->second.pid, work_ended, clock_.now() - found->second.died};
   dead_.erase(found);
-  if (callbacks_.on_released) callbacks_.on_released(done);
+  // One word for all of it: the last one, or the one that nobody can vouch for.
+  const bool is_last = !is_mourned(done.pid);
+  if (callbacks_.on_released && (is_last || !work_ended)) callbacks_.on_released(done);
 }
 
 std::vector<Held> Holder::held() const {
@@ -119,7 +133,9 @@ std::vector<Held> Holder::held() const {
   for (const auto& [pid, client] : clients_) {
     if (!client.duplicates.empty()) all.push_back({pid, false, false, {}});
   }
-  for (const auto& [pid, dead] : dead_) all.push_back({pid, true, dead.endless, clock_.now() - dead.died});
+  for (const auto& [id, dead] : dead_) {
+    all.push_back({dead.pid, true, dead.endless, clock_.now() - dead.died});
+  }
   return all;
 }
 

@@ -11,6 +11,7 @@
 
 #include <sys/types.h>
 
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
@@ -36,7 +37,7 @@ struct HolderOptions {
   Nanoseconds longest = std::chrono::seconds(30);
 };
 
-/// A process that is gone, and nothing of it is held any more.
+/// A process that is gone, or has given the GPU back, and nothing of that is held any more.
 struct Release {
   pid_t pid = 0;
   /// Its work has ended, which the driver says; false: nobody knows, and what still ran was ended by force.
@@ -89,7 +90,9 @@ class Holder {
     Nanoseconds pause{};
     os::Watch next_look;
   };
+  /// Descriptors that their process has no more, most often because it is dead.
   struct Dead {
+    pid_t pid = 0;
     Duplicates duplicates;
     Monotonic died{};
     bool endless = false;
@@ -100,8 +103,9 @@ class Holder {
   void look_later(pid_t pid, Client& client);
   /// What it had is the dead one's from here on.
   void mourn(pid_t pid, Duplicates duplicates);
-  void closed(pid_t pid, Nanoseconds took);
-  void release(pid_t pid, bool work_ended);
+  void closed(std::uint64_t id, Nanoseconds took);
+  void release(std::uint64_t id, bool work_ended);
+  bool is_mourned(pid_t pid) const;
 
   os::EventLoop& loop_;
   os::Kernel& kernel_;
@@ -110,7 +114,8 @@ class Holder {
   HolderCallbacks callbacks_;
   std::shared_ptr<Holder*> self_;  ///< what closing threads post to outlives us
   std::map<pid_t, Client> clients_;
-  std::map<pid_t, Dead> dead_;
+  std::uint64_t next_id_ = 0;
+  std::map<std::uint64_t, Dead> dead_;
 };
 
 }  // namespace firebreak::hold

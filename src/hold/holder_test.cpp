@@ -177,8 +177,25 @@ TEST_F(HolderTest, WhatTheProcessClosesIsNotKept) {
   EXPECT_TRUE(mapping_.is_open());
   kernel_.take_descriptor(client, 6);
   holder_->look(client);
+  run_until_released();
   EXPECT_FALSE(mapping_.is_open());
   EXPECT_TRUE(manager_.is_open());
+}
+
+// A process opens a device, closes it, and opens it again: CUDA does, when it starts.
+TEST_F(HolderTest, ANumberThatMeansAnotherFileIsTakenAnew) {
+  Watched later;
+  give_all();
+  hold(never);
+  kernel_.take_descriptor(client, 4);
+  give(4, "/dev/nvidia-uvm", later);
+  holder_->look(client);
+  run_until_released();
+  EXPECT_FALSE(space_.is_open());
+  die();
+  EXPECT_TRUE(later.is_open());
+  EXPECT_TRUE(manager_.is_open());
+  EXPECT_TRUE(holder_->keep(client));
 }
 
 TEST_F(HolderTest, WhoBecomesAnotherProgramIsReleasedAsWell) {

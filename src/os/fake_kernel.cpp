@@ -14,6 +14,7 @@
 #include <set>
 
 #include "os/errno_error.h"
+#include "os/file_identity.h"
 #include "os/wait.h"
 
 namespace firebreak::os {
@@ -351,6 +352,17 @@ Result<Fd> FakeKernel::pidfd_getfd(const Fd& pidfd, int remote_number) {
   Result<Fd> fd = duplicate(descriptor->second.second);
   if (fd) path_of_fd_[fd->get()] = descriptor->second.first;
   return fd;
+}
+
+Result<bool> FakeKernel::is_same_file(pid_t pid, int remote_number, const Fd& fd) {
+  const std::lock_guard lock(mutex_);
+  const Result<Process*> process = find_running(pid);
+  if (!process) return propagate(process);
+  const auto descriptor = (*process)->descriptors.find(remote_number);
+  if (descriptor == (*process)->descriptors.end()) return fail_errno("compare descriptors", EBADF);
+  const auto theirs = identity_of(descriptor->second.second.get());
+  const auto ours = identity_of(fd.get());
+  return theirs && ours && *theirs == *ours;
 }
 
 Status FakeKernel::send_signal(const Fd& pidfd, int signal) {

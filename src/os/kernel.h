@@ -73,6 +73,8 @@ class Kernel {
   virtual Result<Fd> pidfd_open(pid_t pid) = 0;
   /// A duplicate of another process's descriptor.
   virtual Result<Fd> pidfd_getfd(const Fd& pidfd, int remote_number) = 0;
+  /// Whether that descriptor of a process is (a duplicate of) ours. Unsupported: this kernel cannot say.
+  virtual Result<bool> is_same_file(pid_t pid, int remote_number, const Fd& fd) = 0;
   virtual Status send_signal(const Fd& pidfd, int signal) = 0;
   /// Reaps a child; empty while it runs.
   virtual Result<std::optional<ExitStatus>> try_wait(pid_t pid) = 0;

@@ -32,7 +32,8 @@ Result<Fd> memory_file_with(std::string_view content);
 /// The same memory file again, with a descriptor that can only write: nobody can map it.
 Result<Fd> reopen_for_writing_only(int fd);
 
-/// The same memory file again, opened anew with the same rights: a lock of the other descriptor is not this one's.
+/// The same memory file again, opened anew with the same rights: a lock of the other descriptor is not this
+/// one's.
 Result<Fd> reopen(int fd);
 
 /// Locks the file for as long as this opening of it lives: until all duplicates of the descriptor, wherever

@@ -3,6 +3,7 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <linux/kcmp.h>
 #include <sys/ioctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -122,6 +123,12 @@ Result<Fd> RealKernel::pidfd_getfd(const Fd& pidfd, int remote_number) {
   if (!fd)
     return fail_errno("duplicate descriptor " + std::to_string(remote_number) + " of a process", errno);
   return fd;
+}
+
+Result<bool> RealKernel::is_same_file(pid_t pid, int remote_number, const Fd& fd) {
+  const long order = ::syscall(SYS_kcmp, ::getpid(), pid, KCMP_FILE, fd.get(), remote_number);
+  if (order < 0) return fail_errno("compare descriptors", errno);
+  return order == 0;
 }
 
 Status RealKernel::send_signal(const Fd& pidfd, int signal) {

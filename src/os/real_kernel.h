@@ -23,6 +23,7 @@ class RealKernel : public Kernel {
   Result<pid_t> spawn(const SpawnRequest& request) override;
   Result<Fd> pidfd_open(pid_t pid) override;
   Result<Fd> pidfd_getfd(const Fd& pidfd, int remote_number) override;
+  Result<bool> is_same_file(pid_t pid, int remote_number, const Fd& fd) override;
   Status send_signal(const Fd& pidfd, int signal) override;
   Result<std::optional<ExitStatus>> try_wait(pid_t pid) override;
 
