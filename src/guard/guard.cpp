@@ -22,9 +22,8 @@ void Guard::start() {
   const std::lock_guard lock(start_mutex_);
   if (started_.load(std::memory_order_relaxed)) return;
   auto blanket = Blanket::of_this_process(kernel_);
-  if (!blanket) return;
   started_.store(true, std::memory_order_release);
-  const auto laid = lay_blanket(std::move(*blanket));
+  const Status laid = blanket ? lay_blanket(std::move(*blanket)) : propagate(blanket);
   if (!laid) {
     ledger_.set_state(abi::GuardState::Off, to_string(laid.error()));
     return;
@@ -32,6 +31,12 @@ void Guard::start() {
   ledger_.set_state(abi::GuardState::On, territory_->remark());
   allocates_.store(true, std::memory_order_release);
   on_.store(true, std::memory_order_release);
+}
+
+void Guard::start_within_context() {
+  if (started_.load(std::memory_order_acquire)) return;
+  CUcontext context = nullptr;
+  if (driver_->cuCtxGetCurrent(&context) == CUDA_SUCCESS && context != nullptr) start();
 }
 
 void Guard::pass_through(const std::string& reason) {

@@ -16,6 +16,7 @@
 #include "abi/cuda_driver.h"
 #include "cuda/driver.h"
 #include "guard/ledger.h"
+#include "guard/reach.h"
 #include "guard/slabs.h"
 #include "guard/territory.h"
 #include "os/kernel.h"
@@ -31,9 +32,11 @@ class Guard {
   static Result<std::unique_ptr<Guard>> create(const cuda::Driver& driver, os::Kernel& kernel,
                                                TerritorySettings settings = {});
 
-  /// Lays the blanket, once CUDA has opened what that takes, which it does for a context; before that it does
-  /// nothing, and afterwards nothing more.
+  /// Lays the blanket; the process has a context by now, and with it what that takes. Afterwards it does
+  /// nothing more.
   void start();
+  /// The same where the calling thread has a context, which is cheap to ask.
+  void start_within_context();
   bool is_on() const { return on_.load(std::memory_order_acquire); }
   /// From now on the driver allocates by itself, as for peers that want to reach the memory.
   void pass_through(const std::string& reason);
@@ -57,11 +60,11 @@ class Guard {
   void note_primary(CUdevice device, CUcontext context);
   void forget_primary(CUdevice device);
 
-  // Reservations and mappings (reservations.cpp): after, before, or in place of the driver's function.
+  // Reservations and mappings (reservations.cpp): after the driver's function, or in its place.
   void reserved(CUdeviceptr begin, std::size_t size_bytes);
-  void about_to_release(CUdeviceptr begin, std::size_t size_bytes);
+  CUresult release(CUdeviceptr begin, std::size_t size_bytes);
   void mapped(CUdeviceptr begin, std::size_t size_bytes);
-  void unmapped(CUdeviceptr begin, std::size_t size_bytes);
+  CUresult unmap(CUdeviceptr begin, std::size_t size_bytes);
   CUresult set_access(CUdeviceptr begin, std::size_t size_bytes, const CUmemAccessDesc* rights,
                       std::size_t count);
 
@@ -87,8 +90,9 @@ class Guard {
   CUresult allocate_small(std::size_t size_bytes, CUcontext context, Allocation* allocation,
                           CUdeviceptr* pointer);
   void drop(CUdeviceptr pointer, const Allocation& allocation);
-  /// Whether all of it lies in one reservation of the program's that is blanketed.
-  bool is_adopted(os::AddressRange range) const;
+  std::vector<os::AddressRange> blanketed_parts(os::AddressRange range) const;
+  Status open_all(const std::vector<os::AddressRange>& parts);
+  void close_all(const std::vector<os::AddressRange>& parts);
 
   const cuda::Driver& driver_;
   os::Kernel& kernel_;
@@ -105,6 +109,7 @@ class Guard {
   std::map<CUcontext, Slabs> slabs_;
   std::map<CUdevice, CUcontext> primaries_;
   std::map<CUdeviceptr, std::uint64_t> adopted_;  ///< reservations of the program's: begin -> end
+  Reach reach_;                                   ///< of what lies in them
 };
 
 }  // namespace firebreak::guard

@@ -110,7 +110,6 @@ bool Territory::adopt(os::AddressRange reservation) {
 
 void Territory::release(os::AddressRange reservation) {
   const std::lock_guard lock(mutex_);
-  (void)blanket_.cut_reserved(reservation);
   elsewhere_bytes_ -= reservation.size_bytes();
   ledger_.uncovered(reservation.begin, reservation.end, blanket_bytes());
 }

@@ -184,21 +184,55 @@ void live_on() {
   std::printf("child %d\n", status);
 }
 
-/// Whether addresses of the process are served by its UVM descriptor alone, without rights for the CPU.
-bool has_blanket() {
+/// Whether addresses of the process from [begin, end) are served by its UVM descriptor alone, without rights
+/// for the CPU.
+bool has_blanket(CUdeviceptr begin = 0, CUdeviceptr end = ~CUdeviceptr{0}) {
   std::ifstream maps("/proc/self/maps");
   for (std::string line; std::getline(maps, line);) {
-    if (line.find("---s") != std::string::npos && line.find("nvidia-uvm") != std::string::npos) return true;
+    if (line.find("---s") == std::string::npos || line.find("nvidia-uvm") == std::string::npos) continue;
+    const CUdeviceptr first = std::stoull(line, nullptr, 16);
+    const CUdeviceptr last = std::stoull(line.substr(line.find('-') + 1), nullptr, 16);
+    if (first < end && begin < last) return true;
   }
   return false;
+}
+
+/// What the driver refuses changes nothing of where the blanket lies.
+void be_refused() {
+  const CUmemAllocationProp device{
+      CU_MEM_ALLOCATION_TYPE_PINNED, {}, {CU_MEM_LOCATION_TYPE_DEVICE, 0}, nullptr, {}};
+  const CUmemAccessDesc all{device.location, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+  const CUmemAccessDesc none{device.location, CU_MEM_ACCESS_FLAGS_PROT_NONE};
+  CUdeviceptr base = 0;
+  CUmemGenericAllocationHandle memory = 0;
+  say("reserve", cuMemAddressReserve(&base, 4 * granule, 0, 0, 0));
+  say("create", cuMemCreate(&memory, granule, &device, 0));
+  say("map", cuMemMap(base, granule, 0, memory, 0));
+  const auto look = [base](const char* after) {
+    std::printf("%s: %d %d\n", after, has_blanket(base, base + granule),
+                has_blanket(base + granule, base + 4 * granule));
+  };
+  look("without rights");
+  say("rights", cuMemSetAccess(base, granule, &all, 1));
+  look("with rights");
+  say("too much", cuMemSetAccess(base, 2 * granule, &all, 1));
+  look("rights refused");
+  say("too early", cuMemAddressFree(base, 4 * granule));
+  look("end refused");
+  say("no rights", cuMemSetAccess(base, granule, &none, 1));
+  look("rights taken");
+  say("unmap", cuMemUnmap(base, granule));
+  say("give back", cuMemAddressFree(base, 4 * granule));
+  look("given back");
 }
 
 }  // namespace
 
 /// "early": reserves addresses before it has a context, and says in the end whether it has a blanket.
-/// "leave": also frees what went with a context.
+/// "leave": also frees what went with a context. "refused": says where its blanket lies.
 int main(int count, char** arguments) {
-  const bool early = count > 1 && std::string(arguments[1]) == "early";
+  const std::string what = count > 1 ? arguments[1] : "";
+  const bool early = what == "early";
   CUcontext context = nullptr;
   CUdeviceptr reserved = 0;
   if (early) say("too early", cuMemAddressReserve(&reserved, granule, 0, 0, 0));
@@ -206,7 +240,8 @@ int main(int count, char** arguments) {
   if (early) say("early", cuMemAddressReserve(&reserved, granule, 0, 0, 0));
   say("context", cuCtxCreate_v2(&context, 0, 0));
   if (early) std::printf("blanket %d\n", has_blanket());
-  if (early) return 0;
+  if (what == "refused") be_refused();
+  if (early || what == "refused") return 0;
   allocate_plainly();
   allocate_otherwise();
   map_in_pieces();
@@ -215,6 +250,6 @@ int main(int count, char** arguments) {
   say("left to the context", cuMemAlloc_v2(&left, 8 * mib));
   say("synchronize", cuCtxSynchronize());
   say("destroy", cuCtxDestroy_v2(context));
-  leave_to_primary(count > 1);
+  leave_to_primary(what == "leave");
   return 0;
 }

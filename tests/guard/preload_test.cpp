@@ -47,6 +47,13 @@ TEST_F(Preload, ComesUpWithTheContextWhateverWasAskedForBefore) {
   EXPECT_THAT(under_guard.output, HasSubstr("blanket 1"));
 }
 
+TEST_F(Preload, LaysTheBlanketWhereTheGpuReachesNothingWhateverTheDriverRefuses) {
+  const auto under_guard = sandbox_.run("guard_test_caller", {"refused"}, guarded());
+  const std::vector<std::string> wanted{"without rights: 1 1", "with rights: 0 1",  "rights refused: 0 1",
+                                        "end refused: 0 1",    "rights taken: 1 1", "given back: 0 0"};
+  for (const std::string& line : wanted) EXPECT_THAT(under_guard.output, HasSubstr(line + "\n"));
+}
+
 TEST_F(Preload, GivesBackWhatAContextLeavesBehind) {
   const auto under_guard = sandbox_.run("guard_test_caller", {"leave"}, guarded());
   EXPECT_THAT(under_guard.output, HasSubstr("free what has gone 1 0\n"));

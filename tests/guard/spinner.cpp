@@ -9,7 +9,7 @@
 #include <cstdio>
 #include <cstring>
 
-#include "cuda/context.h"
+#include "cuda/first_gpu.h"
 #include "cuda/module.h"
 #include "cuda/pinned_buffer.h"
 #include "cuda/stream.h"
@@ -36,24 +36,20 @@ again:
 Status spin() {
   const auto platform = platform::choose();
   if (!platform) return propagate(platform);
-  const auto driver = cuda::Driver::open(platform->cuda_library);
-  if (!driver) return propagate(driver);
-  const auto device = cuda::Device::get(**driver, 0);
-  if (!device) return propagate(device);
-  const auto context = cuda::Context::create(*device);
-  if (!context) return propagate(context);
-  const auto module = cuda::Module::load_ptx(**driver, ptx);
+  const auto gpu = cuda::FirstGpu::open(platform->cuda_library);
+  if (!gpu) return propagate(gpu);
+  const auto module = cuda::Module::load_ptx(gpu->driver(), ptx);
   if (!module) return propagate(module);
   const auto function = module->function("spin");
   if (!function) return propagate(function);
-  const auto word = cuda::PinnedBuffer::allocate(**driver, sizeof(std::uint32_t));
+  const auto word = cuda::PinnedBuffer::allocate(gpu->driver(), sizeof(std::uint32_t));
   if (!word) return propagate(word);
-  const auto stream = cuda::Stream::create(**driver);
+  const auto stream = cuda::Stream::create(gpu->driver());
   if (!stream) return propagate(stream);
   CUdeviceptr address = word->device_address();
   std::array<void*, 1> arguments{&address};
   const CUresult queued = function->launch_packed(stream->handle(), {}, arguments);
-  if (queued != CUDA_SUCCESS) return fail(ErrorCode::Internal, (*driver)->error_name(queued));
+  if (queued != CUDA_SUCCESS) return fail(ErrorCode::Internal, gpu->driver().error_name(queued));
   const std::atomic_ref running(*reinterpret_cast<std::uint32_t*>(word->data()));
   while (running.load() == 0) ::usleep(1000);
   std::puts("spinning");
