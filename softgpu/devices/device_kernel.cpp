@@ -4,7 +4,9 @@
 #include <utility>
 
 #include "abi/uvm_tools.h"
+#include "os/self.h"
 #include "softgpu/devices/uvm_va_space.h"
+#include "softgpu/environment.h"
 
 namespace firebreak::softgpu {
 
@@ -68,6 +70,11 @@ Status DeviceKernel::ioctl(const os::Fd& fd, unsigned long request, void* argume
 
 std::string DeviceKernel::uvm_link_target() const {
   return std::string("/memfd:") + UvmDescriptor::memfd_name + " (deleted)";
+}
+
+Result<std::string> DeviceKernel::gpu_driver() {
+  const bool asks = os::environment_variable(environment::uvm_asks_cpu) == "1";
+  return std::string("software GPU") + (asks ? ", its UVM asks what the CPU may do" : "");
 }
 
 Result<std::size_t> DeviceKernel::read(const os::Fd& fd, std::span<std::byte> into) {

@@ -32,6 +32,7 @@ class DeviceKernel final : public os::Kernel {
   Result<std::string> read_file(const std::string& path) override;
   Status ioctl(const os::Fd& fd, unsigned long request, void* argument) override;
   std::string uvm_link_target() const override;
+  Result<std::string> gpu_driver() override;
   Result<pid_t> spawn(const os::SpawnRequest& request) override;
   Result<os::Fd> pidfd_open(pid_t pid) override;
   Result<os::Fd> pidfd_getfd(const os::Fd& pidfd, int remote_number) override;

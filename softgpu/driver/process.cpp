@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "os/self.h"
 #include "softgpu/driver/core_dump_lines.h"
+#include "softgpu/environment.h"
 #include "softgpu/machine/fault_delivery.h"
 
 namespace firebreak::softgpu::driver {
@@ -69,7 +70,7 @@ Process::Process(std::shared_ptr<SharedGpu> gpu, DomainMembership membership, Uv
       uvm_memory_manager_(std::move(memory_manager)),
       speed_(speed_from_environment()),
       shows_core_dumps_(core_dump_lines_wanted()),
-      uvm_(std::move(va_space), speed_),
+      uvm_(std::move(va_space), speed_, os::environment_variable(environment::uvm_asks_cpu) == "1"),
       control_(gpu_, membership_.domain, membership_.slot),
       completions_(control_),
       memory_(gpu_, uvm_, addresses_),

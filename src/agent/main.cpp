@@ -11,6 +11,7 @@
 #include "agent/gpu_detectors.h"
 #include "agent/mps_domains.h"
 #include "base/log.h"
+#include "guard/trial.h"
 #include "os/self.h"
 #include "os/temporary_directory.h"
 #include "platform/platform.h"
@@ -24,6 +25,11 @@ struct Options {
   std::string strays = "end";
   std::uint64_t stray_blocks = AgentOptions{}.stray_blocks_max;
 };
+
+/// Before there are domains that a guard is of use to.
+std::string test_guard(const platform::Platform& platform) {
+  return describe(guard::known_or_tried_verdict(*platform.kernel, platform::guard_trial(platform)));
+}
 
 Status serve(const Options& options) {
   if (auto made = os::make_directories(options.directory); !made) return propagate(made, options.directory);
@@ -41,6 +47,7 @@ Status serve(const Options& options) {
   GpuDetectors detectors(**loop, *platform->kernel, clock, domains, platform->nvml_library);
   AgentOptions agent_options;
   agent_options.socket_path = options.socket_path;
+  agent_options.guard_test = test_guard(*platform);
   agent_options.tenant_environment = platform->environment;
   agent_options.strays = abi::stray_policy_from(options.strays).value_or(agent_options.strays);
   agent_options.stray_blocks_max = options.stray_blocks;

@@ -11,6 +11,7 @@
 #include "cli/error_relay.h"
 #include "client/agent_link.h"
 #include "fault/core_dump.h"
+#include "guard/trial.h"
 #include "os/event_loop.h"
 #include "os/real_kernel.h"
 #include "os/self.h"
@@ -57,6 +58,17 @@ ErrorRelay::OnLine core_dump_teller(client::AgentLink& link, pid_t pid) {
   };
 }
 
+/// What the tenant is guarded by; whether that works here is known by then, and the guard itself says so.
+Status prepare_guard(os::SpawnRequest& request) {
+  auto preload = platform::guard_preload();
+  if (!preload) return propagate(preload);
+  request.environment.push_back(std::move(*preload));
+  const auto platform = platform::choose();
+  if (!platform) return propagate(platform);
+  (void)guard::known_or_tried_verdict(*platform->kernel, platform::guard_trial(*platform));
+  return {};
+}
+
 abi::StrayPolicy stray_policy(const Options& options) {
   return options.report_only ? abi::StrayPolicy::Report : abi::StrayPolicy::Default;
 }
@@ -83,9 +95,7 @@ class Attendant {
     request.command = options.command;
     request.environment = placed.environment;
     if (options.guard) {
-      auto preload = platform::guard_preload();
-      if (!preload) return propagate(preload);
-      request.environment.push_back(std::move(*preload));
+      if (const Status prepared = prepare_guard(request); !prepared) return propagate(prepared);
     }
     request.standard_input = 0;
     request.standard_error = standard_error;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "guard/guard.h"
 
+#include <fmt/format.h>
+
 #include <utility>
 
 namespace firebreak::guard {
@@ -17,18 +19,29 @@ Status Guard::lay_blanket(Blanket blanket) {
   return territory_->start();
 }
 
+Status Guard::come_up(const Verdict& verdict) {
+  if (verdict.word == Verdict::Word::Fails)
+    return fail(ErrorCode::Unsupported, "it does not work on this kernel and driver: " + verdict.reason);
+  auto blanket = Blanket::of_this_process(kernel_);
+  if (!blanket) return propagate(blanket);
+  return lay_blanket(std::move(*blanket));
+}
+
 void Guard::start() {
   if (started_.load(std::memory_order_acquire)) return;
   const std::lock_guard lock(start_mutex_);
-  if (started_.load(std::memory_order_relaxed)) return;
-  auto blanket = Blanket::of_this_process(kernel_);
-  started_.store(true, std::memory_order_release);
-  const Status laid = blanket ? lay_blanket(std::move(*blanket)) : propagate(blanket);
-  if (!laid) {
-    ledger_.set_state(abi::GuardState::Off, to_string(laid.error()));
+  if (started_.exchange(true)) return;
+  const Verdict verdict = known_verdict(kernel_);
+  if (const Status up = come_up(verdict); !up) {
+    ledger_.set_state(abi::GuardState::Off, to_string(up.error()));
+    fmt::print(stderr, "firebreak: the guard is off: {}\n", to_string(up.error()));
     return;
   }
-  ledger_.set_state(abi::GuardState::On, territory_->remark());
+  std::string note = territory_->remark();
+  if (verdict.word == Verdict::Word::Untested) {
+    note += (note.empty() ? "" : "; ") + std::string("not tested on this kernel and driver");
+  }
+  ledger_.set_state(abi::GuardState::On, note);
   allocates_.store(true, std::memory_order_release);
   on_.store(true, std::memory_order_release);
 }

@@ -19,6 +19,7 @@
 #include "guard/reach.h"
 #include "guard/slabs.h"
 #include "guard/territory.h"
+#include "guard/verdict.h"
 #include "os/kernel.h"
 
 namespace firebreak::guard {
@@ -32,8 +33,8 @@ class Guard {
   static Result<std::unique_ptr<Guard>> create(const cuda::Driver& driver, os::Kernel& kernel,
                                                TerritorySettings settings = {});
 
-  /// Lays the blanket; the process has a context by now, and with it what that takes. Afterwards it does
-  /// nothing more.
+  /// Lays the blanket, unless it is known not to work here (guard/verdict.h); the process has a context by
+  /// now, and with it what that takes. Afterwards it does nothing more.
   void start();
   /// The same where the calling thread has a context, which is cheap to ask.
   void start_within_context();
@@ -80,6 +81,7 @@ class Guard {
       : driver_(driver), kernel_(kernel), ledger_(std::move(ledger)), settings_(settings) {}
 
   Status lay_blanket(Blanket blanket);
+  Status come_up(const Verdict& verdict);
   /// Puts fresh memory of the current device behind a taken range.
   CUresult back_with_memory(os::AddressRange range);
   void take_memory_away(os::AddressRange range);

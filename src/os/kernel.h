@@ -58,6 +58,8 @@ class Kernel {
   virtual Status ioctl(const Fd& fd, unsigned long request, void* argument) = 0;
   /// The path that /proc/PID/fd shows for a process's UVM descriptor: "/dev/nvidia-uvm" on a real machine.
   virtual std::string uvm_link_target() const { return "/dev/nvidia-uvm"; }
+  /// Which GPU driver is loaded, in its own words: one line, another for another version.
+  virtual Result<std::string> gpu_driver();
   /// What says at once that /dev/kmsg has something. Unsupported where its poll() is prompt, as a stand-in's
   /// is.
   virtual Result<KernelLogBell> kernel_log_bell() {

@@ -21,6 +21,11 @@ std::string TenantKernel::uvm_link_target() const {
   return os::environment_variable("FIREBREAK_UVM_LINK").value_or(os::RealKernel::uvm_link_target());
 }
 
+Result<std::string> TenantKernel::gpu_driver() {
+  if (auto named = os::environment_variable("FIREBREAK_GPU_DRIVER")) return std::move(*named);
+  return os::RealKernel::gpu_driver();
+}
+
 std::unique_ptr<ProcessGuard> ProcessGuard::create(const void* driver_function) {
   const Bypass bypass;
   const auto library = os::library_of(driver_function);
