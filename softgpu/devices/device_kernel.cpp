@@ -7,6 +7,7 @@
 #include "os/self.h"
 #include "softgpu/devices/uvm_va_space.h"
 #include "softgpu/environment.h"
+#include "softgpu/machine/device_uuid.h"
 
 namespace firebreak::softgpu {
 
@@ -76,6 +77,8 @@ Result<std::string> DeviceKernel::gpu_driver() {
   const bool asks = os::environment_variable(environment::uvm_asks_cpu) == "1";
   return std::string("software GPU") + (asks ? ", its UVM asks what the CPU may do" : "");
 }
+
+Result<std::vector<os::Kernel::GpuUuid>> DeviceKernel::gpu_uuids() { return std::vector{device_uuid}; }
 
 Result<std::size_t> DeviceKernel::read(const os::Fd& fd, std::span<std::byte> into) {
   return wrapped_->read(fd, into);

@@ -33,6 +33,7 @@ class DeviceKernel final : public os::Kernel {
   Status ioctl(const os::Fd& fd, unsigned long request, void* argument) override;
   std::string uvm_link_target() const override;
   Result<std::string> gpu_driver() override;
+  Result<std::vector<GpuUuid>> gpu_uuids() override;
   Result<pid_t> spawn(const os::SpawnRequest& request) override;
   Result<os::Fd> pidfd_open(pid_t pid) override;
   Result<os::Fd> pidfd_getfd(const os::Fd& pidfd, int remote_number) override;

@@ -23,6 +23,7 @@ struct Options {
   std::string directory = "/run/firebreak";
   std::string socket_path;
   std::string strays = "end";
+  bool sparse = false;
   std::uint64_t stray_blocks = AgentOptions{}.stray_blocks_max;
 };
 
@@ -44,7 +45,7 @@ Status serve(const Options& options) {
   const SystemClock clock;
   MpsDomains domains(**loop, *platform->kernel,
                      {options.directory, platform->control_program, platform->environment});
-  GpuDetectors detectors(**loop, *platform->kernel, clock, domains, platform->nvml_library);
+  GpuDetectors detectors(**loop, *platform->kernel, clock, domains, platform->nvml_library, options.sparse);
   AgentOptions agent_options;
   agent_options.socket_path = options.socket_path;
   agent_options.guard_test = test_guard(*platform);
@@ -80,6 +81,10 @@ int main(int argument_count, char** arguments) {
   app.add_option("--stray-blocks", options.stray_blocks,
                  "A tenant that is only to be reported is ended beyond this many stray blocks of 2 MiB")
       ->capture_default_str();
+  app.add_flag(
+      "--sparse", options.sparse,
+      "Let low addresses of tenants without a guard swallow strays (below 4 GiB): contained, and told "
+      "to nobody");
   CLI11_PARSE(app, argument_count, arguments);
   if (options.socket_path.empty()) options.socket_path = options.directory + "/agent.sock";
 

@@ -9,23 +9,6 @@
 #include "os/self.h"
 
 namespace firebreak::guard {
-namespace {
-
-/// What of `wanted` nobody has mapped.
-std::vector<os::AddressRange> gaps(os::AddressRange wanted, const std::vector<os::MappedRegion>& mapped) {
-  std::vector<os::AddressRange> free;
-  std::uint64_t begin = wanted.begin;
-  for (const os::MappedRegion& range : mapped) {
-    if (range.end <= begin) continue;
-    if (range.begin >= wanted.end) break;
-    if (range.begin > begin) free.push_back({begin, range.begin});
-    begin = range.end;
-  }
-  if (begin < wanted.end) free.push_back({begin, wanted.end});
-  return free;
-}
-
-}  // namespace
 
 Status Territory::start() {
   const std::lock_guard lock(mutex_);
@@ -71,7 +54,7 @@ void Territory::cover_low_addresses() {
     elsewhere_bytes_ += lowest;
     tell({0, lowest});
   }
-  for (const os::AddressRange& gap : gaps({lowest, settings_.low_end}, *mapped)) {
+  for (const os::AddressRange& gap : os::unmapped_within({lowest, settings_.low_end}, *mapped)) {
     const auto laid = blanket_.lay(gap);
     (laid ? elsewhere_bytes_ : missing) += gap.size_bytes();
     if (laid) tell(gap);

@@ -6,8 +6,10 @@
 
 #include <sys/types.h>
 
+#include <array>
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <span>
 #include <string>
@@ -60,6 +62,9 @@ class Kernel {
   virtual std::string uvm_link_target() const { return "/dev/nvidia-uvm"; }
   /// Which GPU driver is loaded, in its own words: one line, another for another version.
   virtual Result<std::string> gpu_driver();
+  /// The GPUs that this machine has, by the 16 bytes that name one.
+  using GpuUuid = std::array<std::uint8_t, 16>;
+  virtual Result<std::vector<GpuUuid>> gpu_uuids();
   /// What says at once that /dev/kmsg has something. Unsupported where its poll() is prompt, as a stand-in's
   /// is.
   virtual Result<KernelLogBell> kernel_log_bell() {

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // A guarded tenant that strays: its neighbour goes on, and what becomes of it is the operator's to say.
+#include <fmt/format.h>
 #include <signal.h>
 
+#include "os/self.h"
 #include "tests/guard/agent_on_stage.h"
 
 namespace firebreak::tests {
@@ -64,6 +66,23 @@ TEST_F(Strays, AreOnlyToldOfWhereTheAgentWasStartedSo) {
   EXPECT_FALSE(strayer.actor->ended());
   EXPECT_EQ(command({"stop", "strayer"}).status.exit_code, 0);
   wait_for_end(strayer);
+}
+
+TEST_F(Strays, OfATenantThatLoadsNothingOfOursAreSwallowedWhereTheOperatorSaysSo) {
+  const os::EnvironmentScope talkative(os::EnvironmentScope::Variables{{"FIREBREAK_LOG", "info"}});
+  start_agent({"--sparse"});
+  Player& neighbour = start_neighbour();
+  Player& strayer = start_tenant("strayer", {program("firebreak"), "inject", "unmapped-store", "--wait",
+                                             "--address", std::to_string(0xdead0000)});
+  wait("the strayer", [&] { return strayer.said("prepared"); });
+  const std::string swallows = fmt::format("process {}: 4095 MiB of unused low addresses", pid_of("strayer"));
+  wait("the sparse ranges", [&] { return agent_->said(swallows); });
+  strayer.actor->tell("go");
+  wait("the answer", [&] { return strayer.said("answered") || strayer.actor->ended(); });
+  EXPECT_TRUE(strayer.said("CUDA_SUCCESS")) << testing::PrintToString(strayer.lines);
+  strayer.actor->close_input();
+  wait_for_end(strayer);
+  expect_unharmed(neighbour);
 }
 
 TEST_F(Strays, AreSeenByAWatchThatKnowsNobody) {
