@@ -75,6 +75,7 @@ Process::Process(std::shared_ptr<SharedGpu> gpu, DomainMembership membership, Uv
       completions_(control_),
       memory_(gpu_, uvm_, addresses_),
       virtual_memory_(gpu_, uvm_, addresses_),
+      shared_memory_(memory_, uvm_, addresses_),
       stream_host_(std::make_shared<StreamHost>()) {
   stream_host_->control = &control_;
   stream_host_->completions = &completions_;

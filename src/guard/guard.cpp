@@ -3,9 +3,19 @@
 
 #include <fmt/format.h>
 
+#include <initializer_list>
 #include <utility>
 
 namespace firebreak::guard {
+namespace {
+
+std::string joined(std::initializer_list<std::string> remarks) {
+  std::string all;
+  for (const std::string& remark : remarks) all += (all.empty() || remark.empty() ? "" : "; ") + remark;
+  return all;
+}
+
+}  // namespace
 
 Result<std::unique_ptr<Guard>> Guard::create(const cuda::Driver& driver, os::Kernel& kernel,
                                              TerritorySettings settings) {
@@ -37,12 +47,10 @@ void Guard::start() {
     fmt::print(stderr, "firebreak: the guard is off: {}\n", to_string(up.error()));
     return;
   }
-  std::string note = territory_->remark();
-  if (verdict.word == Verdict::Word::Untested) {
-    note += (note.empty() ? "" : "; ") + std::string("not tested on this kernel and driver");
-  }
-  ledger_.set_state(abi::GuardState::On, note);
-  allocates_.store(true, std::memory_order_release);
+  const bool tested = verdict.word != Verdict::Word::Untested;
+  const std::string untested = tested ? "" : "not tested on this kernel and driver";
+  ledger_.set_state(abi::GuardState::On, joined({territory_->remark(), untested, passing_}));
+  allocates_.store(passing_.empty(), std::memory_order_release);
   on_.store(true, std::memory_order_release);
 }
 
@@ -53,7 +61,21 @@ void Guard::start_within_context() {
 }
 
 void Guard::pass_through(const std::string& reason) {
-  if (allocates_.exchange(false)) ledger_.set_state(abi::GuardState::On, reason);
+  const std::lock_guard lock(start_mutex_);
+  if (!passing_.empty()) return;
+  passing_ = reason;
+  allocates_.store(false);
+  if (is_on()) ledger_.set_state(abi::GuardState::On, reason);
+}
+
+CUresult Guard::refuse_to_share() {
+  std::call_once(share_refused_, [] {
+    fmt::print(stderr,
+               "firebreak: memory of a guarded program cannot be shared with cuIpcGetMemHandle; run it with "
+               "--guard-ipc, or with {}=1\n",
+               sharing_variable);
+  });
+  return CUDA_ERROR_NOT_SUPPORTED;
 }
 
 }  // namespace firebreak::guard

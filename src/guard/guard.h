@@ -24,6 +24,10 @@
 
 namespace firebreak::guard {
 
+/// 1: memory of cuMemAlloc is the driver's own, so that it can be shared with other processes
+/// (cuIpcGetMemHandle); what lies behind its ends is then not guarded.
+inline constexpr const char* sharing_variable = "FIREBREAK_GUARD_IPC";
+
 /// Thread safe. Every function has the meaning of the driver's of nearly the same name, and answers with the
 /// driver's own error where the driver refused. Where the guard is off, or has no addresses left, it passes
 /// the call on: then the allocation lies where the driver puts it, unguarded, and the guard page says so.
@@ -39,8 +43,11 @@ class Guard {
   /// The same where the calling thread has a context, which is cheap to ask.
   void start_within_context();
   bool is_on() const { return on_.load(std::memory_order_acquire); }
-  /// From now on the driver allocates by itself, as for peers that want to reach the memory.
+  /// From now on the driver allocates by itself, as for peers and other processes that want to reach the
+  /// memory; also before start().
   void pass_through(const std::string& reason);
+  /// What cuIpcGetMemHandle answers for memory of ours, which the driver cannot share; says once what to do.
+  CUresult refuse_to_share();
   Ledger& ledger() { return ledger_; }
 
   // cuMemAlloc and what goes with it (device_allocations.cpp).
@@ -100,7 +107,9 @@ class Guard {
   os::Kernel& kernel_;
   Ledger ledger_;
   TerritorySettings settings_;
-  std::mutex start_mutex_;
+  std::mutex start_mutex_;  ///< of the next
+  std::string passing_;     ///< why the driver allocates by itself; empty: it does not
+  std::once_flag share_refused_;
   std::atomic<bool> started_{false};
   std::atomic<bool> on_{false};
   std::atomic<bool> allocates_{false};

@@ -54,6 +54,20 @@ TEST_F(Preload, LaysTheBlanketWhereTheGpuReachesNothingWhateverTheDriverRefuses)
   for (const std::string& line : wanted) EXPECT_THAT(under_guard.output, HasSubstr(line + "\n"));
 }
 
+TEST_F(Preload, SharesMemoryWithOtherProcessesOnlyWhereItIsToldTo) {
+  const std::string shared = "what the other wrote 0 119\n";
+  const auto plain = sandbox_.run("guard_test_caller", {"share"});
+  EXPECT_THAT(plain.output, HasSubstr(shared));
+  const auto refused = sandbox_.run("guard_test_caller", {"share"}, guarded());
+  EXPECT_THAT(refused.output, HasSubstr("share 801 0\n"));
+  EXPECT_THAT(refused.output, HasSubstr("run it with --guard-ipc, or with FIREBREAK_GUARD_IPC=1"));
+  auto sharing = guarded();
+  sharing.emplace_back("FIREBREAK_GUARD_IPC", "1");
+  const auto allowed = sandbox_.run("guard_test_caller", {"share"}, sharing);
+  EXPECT_EQ(allowed.output, plain.output);
+  EXPECT_THAT(allowed.output, HasSubstr("the same function by name 1"));
+}
+
 TEST_F(Preload, GivesBackWhatAContextLeavesBehind) {
   const auto under_guard = sandbox_.run("guard_test_caller", {"leave"}, guarded());
   EXPECT_THAT(under_guard.output, HasSubstr("free what has gone 1 0\n"));

@@ -151,6 +151,12 @@ CUresult cuMemFree_v2(CUdeviceptr pointer) {
   return ask_driver<PFN_cuMemFree_v2>("cuMemFree_v2", pointer);
 }
 
+CUresult cuIpcGetMemHandle(CUipcMemHandle* handle, CUdeviceptr pointer) {
+  Guard* const ours = guard();
+  if (ours != nullptr && ours->find(pointer)) return ours->refuse_to_share();
+  return ask_driver<PFN_cuIpcGetMemHandle>("cuIpcGetMemHandle", handle, pointer);
+}
+
 CUresult cuMemGetAddressRange_v2(CUdeviceptr* base, std::size_t* size_bytes, CUdeviceptr pointer) {
   Guard* const ours = guard();
   const auto range = ours == nullptr ? std::nullopt : ours->find(pointer);
