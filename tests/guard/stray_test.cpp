@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <signal.h>
 
+#include <algorithm>
+
 #include "os/self.h"
 #include "tests/guard/agent_on_stage.h"
 
@@ -73,10 +75,16 @@ TEST_F(Strays, OfATenantThatLoadsNothingOfOursAreSwallowedWhereTheOperatorSaysSo
   start_agent({"--sparse"});
   Player& neighbour = start_neighbour();
   Player& strayer = start_tenant("strayer", {program("firebreak"), "inject", "unmapped-store", "--wait",
-                                             "--address", std::to_string(0xdead0000)});
+                                             "--address", std::to_string(0x1dea0000)});
   wait("the strayer", [&] { return strayer.said("prepared"); });
-  const std::string swallows = fmt::format("process {}: 4095 MiB of unused low addresses", pid_of("strayer"));
-  wait("the sparse ranges", [&] { return agent_->said(swallows); });
+  // How many, the sanitizers say, which keep some for themselves.
+  const std::string strayer_process = fmt::format("process {}: ", pid_of("strayer"));
+  wait("the sparse ranges", [&] {
+    return std::ranges::any_of(agent_->lines, [&](const std::string& line) {
+      return line.find(strayer_process) != std::string::npos &&
+             line.find("swallow strays") != std::string::npos;
+    });
+  });
   strayer.actor->tell("go");
   wait("the answer", [&] { return strayer.said("answered") || strayer.actor->ended(); });
   EXPECT_TRUE(strayer.said("CUDA_SUCCESS")) << testing::PrintToString(strayer.lines);
