@@ -9,21 +9,10 @@
 #include <vector>
 
 #include "abi/cuda_driver.h"
+#include "guard/address_set.h"
 #include "os/device_range.h"
 
 namespace firebreak::guard {
-
-/// A set of addresses, by ranges that neither overlap nor touch.
-class AddressSet {
- public:
-  void add(os::AddressRange range);
-  void remove(os::AddressRange range);
-  /// What of `range` is not in the set, by address.
-  std::vector<os::AddressRange> missing_of(os::AddressRange range) const;
-
- private:
-  std::map<std::uint64_t, std::uint64_t> ranges_;  ///< begin -> end
-};
 
 /// Rights belong to places (a GPU, the host), each of which the driver gives and takes them alone.
 class Reach {

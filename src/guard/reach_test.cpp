@@ -7,7 +7,6 @@ namespace firebreak::guard {
 namespace {
 
 using testing::ElementsAre;
-using testing::IsEmpty;
 using Range = os::AddressRange;
 
 CUmemAccessDesc rights(int device, CUmemAccess_flags flags) {
@@ -15,25 +14,6 @@ CUmemAccessDesc rights(int device, CUmemAccess_flags flags) {
 }
 constexpr auto all = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
 constexpr auto none = CU_MEM_ACCESS_FLAGS_PROT_NONE;
-
-TEST(AddressSet, JoinsWhatTouchesAndCutsWhatIsTakenOut) {
-  AddressSet set;
-  set.add({10, 20});
-  set.add({30, 40});
-  EXPECT_THAT(set.missing_of({0, 50}), ElementsAre(Range{0, 10}, Range{20, 30}, Range{40, 50}));
-  set.add({20, 30});
-  EXPECT_THAT(set.missing_of({10, 40}), IsEmpty());
-  set.add({5, 45});
-  set.remove({12, 14});
-  EXPECT_THAT(set.missing_of({0, 50}), ElementsAre(Range{0, 5}, Range{12, 14}, Range{45, 50}));
-  set.remove({0, 13});
-  EXPECT_THAT(set.missing_of({0, 20}), ElementsAre(Range{0, 14}));
-}
-
-TEST(AddressSet, IsEmptyAtFirst) {
-  const AddressSet set;
-  EXPECT_THAT(set.missing_of({1, 2}), ElementsAre(Range{1, 2}));
-}
 
 TEST(Reach, WhatOneCanReachIsReached) {
   Reach reach;

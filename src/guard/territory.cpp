@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "guard/address_set.h"
 #include "os/memory_map.h"
 #include "os/self.h"
 
@@ -54,7 +55,9 @@ void Territory::cover_low_addresses() {
     elsewhere_bytes_ += lowest;
     tell({0, lowest});
   }
-  for (const os::AddressRange& gap : os::unmapped_within({lowest, settings_.low_end}, *mapped)) {
+  AddressSet taken;
+  for (const os::MappedRegion& region : *mapped) taken.add({region.begin, region.end});
+  for (const os::AddressRange& gap : taken.missing_of({lowest, settings_.low_end})) {
     const auto laid = blanket_.lay(gap);
     (laid ? elsewhere_bytes_ : missing) += gap.size_bytes();
     if (laid) tell(gap);

@@ -86,17 +86,4 @@ std::vector<MappedRegion> parse_memory_map(std::string_view text) {
   return regions;
 }
 
-std::vector<AddressRange> unmapped_within(AddressRange wanted, const std::vector<MappedRegion>& mapped) {
-  std::vector<AddressRange> free;
-  std::uint64_t begin = wanted.begin;
-  for (const MappedRegion& range : mapped) {
-    if (range.end <= begin) continue;
-    if (range.begin >= wanted.end) break;
-    if (range.begin > begin) free.push_back({begin, range.begin});
-    begin = range.end;
-  }
-  if (begin < wanted.end) free.push_back({begin, wanted.end});
-  return free;
-}
-
 }  // namespace firebreak::os

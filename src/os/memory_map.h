@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "base/result.h"
-#include "os/device_range.h"
 #include "os/file_identity.h"
 
 namespace firebreak::os {
@@ -28,8 +27,5 @@ Result<std::vector<MappedRegion>> memory_map(pid_t pid);
 
 /// The same from the text of such a file; lines that are none are left out.
 std::vector<MappedRegion> parse_memory_map(std::string_view text);
-
-/// What of `wanted` is in none of the regions, by address.
-std::vector<AddressRange> unmapped_within(AddressRange wanted, const std::vector<MappedRegion>& mapped);
 
 }  // namespace firebreak::os

@@ -9,6 +9,7 @@
 
 #include "abi/uvm_ranges.h"
 #include "abi/uvm_tools.h"
+#include "guard/address_set.h"
 
 namespace firebreak::strays {
 namespace {
@@ -17,12 +18,13 @@ constexpr const char* guard_library = "libfirebreak-guard.so";
 constexpr std::uint64_t alignment_bytes = abi::uvm_sparse_alignment_bytes;
 
 /// What the process has, with room around it.
-std::vector<os::MappedRegion> with_room(std::vector<os::MappedRegion> mapped, const SparseOptions& options) {
-  for (os::MappedRegion& region : mapped) {
-    region.begin -= std::min(region.begin, alignment_bytes);
-    region.end += std::min(options.room_to_grow_bytes, ~std::uint64_t{0} - region.end);
+guard::AddressSet with_room(const std::vector<os::MappedRegion>& mapped, const SparseOptions& options) {
+  guard::AddressSet taken;
+  for (const os::MappedRegion& region : mapped) {
+    taken.add({region.begin - std::min(region.begin, alignment_bytes),
+               region.end + std::min(options.room_to_grow_bytes, ~std::uint64_t{0} - region.end)});
   }
-  return mapped;
+  return taken;
 }
 
 template <class Argument>
@@ -66,7 +68,7 @@ std::vector<os::AddressRange> plan_sparse(const std::vector<os::MappedRegion>& m
   std::vector<os::AddressRange> pieces;
   // Nothing can be sparse at address 0.
   for (const os::AddressRange& hole :
-       os::unmapped_within({alignment_bytes, options.low_end}, with_room(mapped, options))) {
+       with_room(mapped, options).missing_of({alignment_bytes, options.low_end})) {
     const std::uint64_t last = hole.end / alignment_bytes * alignment_bytes;
     for (std::uint64_t begin = round_up(hole.begin, alignment_bytes); begin < last;) {
       const std::uint64_t end = std::min(last, (begin / options.piece_bytes + 1) * options.piece_bytes);

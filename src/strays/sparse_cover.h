@@ -14,6 +14,7 @@
 
 #include "base/clock.h"
 #include "base/units.h"
+#include "os/device_range.h"
 #include "os/event_loop.h"
 #include "os/kernel.h"
 #include "os/memory_map.h"
