@@ -7,8 +7,8 @@
 #include <functional>
 #include <string>
 
-#include "cuda/context.h"
 #include "cuda/device_buffer.h"
+#include "cuda/first_gpu.h"
 #include "cuda/module.h"
 #include "platform/platform.h"
 
@@ -79,36 +79,33 @@ Result<double> run(const std::string& what, unsigned int scale) {
   const Time begin = std::chrono::steady_clock::now();
   const auto platform = platform::choose();
   if (!platform) return propagate(platform);
-  const auto driver = cuda::Driver::open(platform->cuda_library);
-  if (!driver) return propagate(driver);
-  const auto device = cuda::Device::get(**driver, 0);
-  if (!device) return propagate(device);
-  const auto context = cuda::Context::create(*device);
-  if (!context) return propagate(context);
-  const auto module = cuda::Module::load_ptx(**driver, ptx);
+  const auto gpu = cuda::FirstGpu::open(platform->cuda_library);
+  if (!gpu) return propagate(gpu);
+  const cuda::Driver& driver = gpu->driver();
+  const auto module = cuda::Module::load_ptx(driver, ptx);
   if (!module) return propagate(module);
   const auto multiply = module->function("multiply");
   const auto nothing = module->function("nothing");
   const std::size_t bytes = std::size_t{scale} << 20;
-  const auto a = cuda::DeviceBuffer::allocate(**driver, bytes);
-  const auto b = cuda::DeviceBuffer::allocate(**driver, bytes);
+  const auto a = cuda::DeviceBuffer::allocate(driver, bytes);
+  const auto b = cuda::DeviceBuffer::allocate(driver, bytes);
   if (!multiply || !nothing || !a || !b) return fail(ErrorCode::Device, "the load cannot be set up");
   if (what == "start") return ms_since(begin);
   if (what == "multiply") {
     const cuda::LaunchShape shape{{scale}, {256}};
-    return measure((*context).view(),
+    return measure(gpu->context(),
                    {[&] { return multiply->launch(nullptr, shape, a->address(), scale * 64); }, 4});
   }
   if (what == "copy") {
-    return measure((*context).view(),
+    return measure(gpu->context(),
                    {[&] {
-                      return (*driver)->check(
-                          (**driver)->cuMemcpyDtoDAsync(b->address(), a->address(), bytes, nullptr), "copy");
+                      return driver.check(
+                          driver->cuMemcpyDtoDAsync(b->address(), a->address(), bytes, nullptr), "copy");
                     },
                     20});
   }
-  return measure((*context).view(), {[&] { return nothing->launch(nullptr, {}, a->address(), 1U); },
-                                     static_cast<int>(scale) * 20});
+  return measure(gpu->context(), {[&] { return nothing->launch(nullptr, {}, a->address(), 1U); },
+                                  static_cast<int>(scale) * 20});
 }
 
 }  // namespace

@@ -14,6 +14,9 @@ inline constexpr const char* memory_mib = "FIREBREAK_SOFTGPU_MEMORY_MIB";
 /// How many milliseconds the GPU works on for a process that has died with a kernel under way, or "endless";
 /// default 100. Nobody runs that kernel then: only its end is played.
 inline constexpr const char* orphaned_work_ms = "FIREBREAK_SOFTGPU_ORPHANED_WORK_MS";
+/// 1: plays a kernel whose UVM serves the GPU in a managed range only where the CPU might write as well, as
+/// UVM's source allows where the kernel knows device-private memory. A blanket is of no use there.
+inline constexpr const char* uvm_asks_cpu = "FIREBREAK_SOFTGPU_UVM_ASKS_CPU";
 /// NVIDIA's own: where the MPS control daemon listens; default /tmp/nvidia-mps.
 inline constexpr const char* mps_pipe_directory = "CUDA_MPS_PIPE_DIRECTORY";
 /// NVIDIA's own: where the MPS daemon writes control.log and server.log; default /var/log/nvidia-mps.

@@ -9,7 +9,10 @@
 
 #include "abi/uvm_tools.h"
 #include "os/memory_map.h"
+#include "os/self.h"
 #include "softgpu/devices/uvm_va_space.h"
+#include "softgpu/environment.h"
+#include "softgpu/machine/device_uuid.h"
 #include "softgpu/machine/rm_client.h"
 #include "softgpu/machine/uvm_ring.h"
 
@@ -104,10 +107,16 @@ void DeviceKernel::close(os::Fd fd) {
   const auto client = RmClient::from(fd.get());
   if (!client || !is_last(fd, client->owner_pid())) return;
   const auto until = std::chrono::steady_clock::now() + rm_idle_wait;
-  while (client->is_busy() && std::chrono::steady_clock::now() < until) {
+  while (client->has_waiting_work() && std::chrono::steady_clock::now() < until) {
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
 }
+Result<std::string> DeviceKernel::gpu_driver() {
+  const bool asks = os::environment_variable(environment::uvm_asks_cpu) == "1";
+  return std::string("software GPU") + (asks ? ", its UVM asks what the CPU may do" : "");
+}
+
+Result<std::vector<os::Kernel::GpuUuid>> DeviceKernel::gpu_uuids() { return std::vector{device_uuid}; }
 
 Result<std::size_t> DeviceKernel::read(const os::Fd& fd, std::span<std::byte> into) {
   return wrapped_->read(fd, into);

@@ -33,8 +33,11 @@ class DeviceKernel final : public os::Kernel {
   Status ioctl(const os::Fd& fd, unsigned long request, void* argument) override;
   std::string uvm_link_target() const override;
   std::string rm_link_target() const override;
-  /// The last descriptor of a resource manager's client closes when its work has ended, or after a while.
+  /// The last descriptor of a resource manager's client closes when no work of it waits any more,
+  /// or after a while.
   void close(os::Fd fd) override;
+  Result<std::string> gpu_driver() override;
+  Result<std::vector<GpuUuid>> gpu_uuids() override;
   Result<pid_t> spawn(const os::SpawnRequest& request) override;
   Result<os::Fd> pidfd_open(pid_t pid) override;
   Result<os::Fd> pidfd_getfd(const os::Fd& pidfd, int remote_number) override;

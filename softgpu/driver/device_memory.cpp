@@ -147,4 +147,14 @@ Answer<Allocation> DeviceMemory::find_exact(std::uint64_t begin) const {
   return *allocation;
 }
 
+Answer<DeviceMemory::Backing> DeviceMemory::backing(std::uint64_t begin) const {
+  const auto allocation = find_exact(begin);
+  if (!allocation || allocation->kind != AllocationKind::Device) return refuse(CUDA_ERROR_INVALID_VALUE);
+  const std::lock_guard lock(mutex_);
+  const auto after = chunks_.upper_bound(begin);
+  if (after == chunks_.begin()) return refuse(CUDA_ERROR_INVALID_VALUE);
+  const Chunk& chunk = std::prev(after)->second;
+  return Backing{chunk.memory, begin - chunk.range.begin};
+}
+
 }  // namespace firebreak::softgpu::driver

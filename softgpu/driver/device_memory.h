@@ -50,6 +50,13 @@ class DeviceMemory {
   std::optional<Allocation> find(std::uint64_t address) const;
   /// The same, with a kind: INVALID_VALUE when it begins elsewhere or is of another kind.
   Answer<Allocation> find_exact(std::uint64_t begin) const;
+  /// The memory behind an allocation, and where in it that begins.
+  struct Backing {
+    std::shared_ptr<PhysicalMemory> memory;
+    std::uint64_t offset_bytes = 0;
+  };
+  /// INVALID_VALUE: no device memory of cuMemAlloc's begins there.
+  Answer<Backing> backing(std::uint64_t begin) const;
 
  private:
   struct Chunk {

@@ -80,16 +80,20 @@ Process::Process(std::shared_ptr<SharedGpu> gpu, DomainMembership membership, Uv
       rm_client_(std::move(rm_client)),
       speed_(speed_from_environment()),
       shows_core_dumps_(core_dump_lines_wanted()),
-      uvm_(std::move(va_space), speed_),
+      uvm_(std::move(va_space), speed_, os::environment_variable(environment::uvm_asks_cpu) == "1"),
       control_(gpu_, membership_.domain, membership_.slot),
       completions_(control_),
       memory_(gpu_, uvm_, addresses_),
       virtual_memory_(gpu_, uvm_, addresses_),
+      shared_memory_(memory_, uvm_, addresses_),
       stream_host_(std::make_shared<StreamHost>()) {
   stream_host_->control = &control_;
   stream_host_->completions = &completions_;
   stream_host_->count_work = [this](bool begins) {
     begins ? rm_client_.begin_work() : rm_client_.end_work();
+  };
+  stream_host_->count_waiting = [this](bool begins) {
+    begins ? rm_client_.begin_wait() : rm_client_.end_wait();
   };
   stream_host_->deliver_fault = [this](const WorkFault& fault) { deliver(fault); };
 }

@@ -17,6 +17,7 @@
 #include "softgpu/driver/gpu_control.h"
 #include "softgpu/driver/handle_table.h"
 #include "softgpu/driver/module.h"
+#include "softgpu/driver/shared_memory.h"
 #include "softgpu/driver/uvm_space.h"
 #include "softgpu/driver/virtual_memory.h"
 #include "softgpu/machine/rm_client.h"
@@ -49,6 +50,7 @@ class Process {
   AddressSpace& space() { return uvm_.space(); }
   DeviceMemory& memory() { return memory_; }
   const DeviceMemory& memory() const { return memory_; }
+  SharedMemory& shared_memory() { return shared_memory_; }
   VirtualMemory& virtual_memory() { return virtual_memory_; }
   const VirtualMemory& virtual_memory() const { return virtual_memory_; }
 
@@ -86,6 +88,7 @@ class Process {
   DriverAddresses addresses_;
   DeviceMemory memory_;
   VirtualMemory virtual_memory_;
+  SharedMemory shared_memory_;
   std::shared_ptr<StreamHost> stream_host_;
   HandleTable<Context> contexts_;
   HandleTable<Module> modules_;

@@ -34,6 +34,7 @@ void Stream::push(Work work) {
   const std::lock_guard lock(mutex_);
   last_ = work.completion;
   queue_.push_back(std::move(work));
+  host_->count_waiting(true);
   if (running_) {
     changed_.notify_one();
     return;
@@ -68,6 +69,7 @@ bool Stream::next(Work& work) {
   if (queue_.empty()) return false;
   work = std::move(queue_.front());
   queue_.pop_front();
+  host_->count_waiting(false);
   return true;
 }
 

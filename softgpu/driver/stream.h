@@ -20,6 +20,7 @@ struct StreamHost {
   GpuControl* control = nullptr;
   CompletionHub* completions = nullptr;
   std::function<void(bool begins)> count_work;          ///< work of this process on the GPU, for its domain
+  std::function<void(bool begins)> count_waiting;       ///< and behind it, in a queue
   std::function<void(const WorkFault&)> deliver_fault;  ///< makes the fault happen
 };
 

@@ -28,8 +28,8 @@ bool holds_any(const std::vector<AddressSpan>& spans, const AddressSpan& wanted)
 
 }  // namespace
 
-UvmSpace::UvmSpace(UvmDescriptor descriptor, double speed)
-    : descriptor_(std::move(descriptor)), speed_(speed) {
+UvmSpace::UvmSpace(UvmDescriptor descriptor, double speed, bool asks_cpu)
+    : descriptor_(std::move(descriptor)), speed_(speed), asks_cpu_(asks_cpu) {
   space_.set_fault_handler(this);
 }
 
@@ -69,7 +69,7 @@ FaultAnswer UvmSpace::handle(const PageFault& fault) {
     const std::vector<AddressSpan> managed = descriptor_.managed_ranges();
     forget_stale(managed);
     if (is_allowed(fault)) return {FaultAnswer::Kind::Serviced};  // by somebody else's fault
-    if (!populate(fault.address, managed)) return {};
+    if (!populate(fault.address, asks_cpu_ ? descriptor_.ranges_open_to_cpu() : managed)) return {};
     descriptor_.post({due(profile.event_ms), now, fault.address, GpuFaultKind::UnmappedAccess, fault.access,
                       fault.replayable ? 1u : 0u, 0u});
   }

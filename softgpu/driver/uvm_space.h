@@ -18,8 +18,9 @@ namespace firebreak::softgpu::driver {
 /// nobody of munmap(): that a range is gone is noticed at the next fault, or when the driver maps something.
 class UvmSpace final : public FaultHandler {
  public:
-  /// `speed` divides the delays.
-  UvmSpace(UvmDescriptor descriptor, double speed);
+  /// `speed` divides the delays. `asks_cpu`: only where the CPU may write is a fault serviced
+  /// (environment::uvm_asks_cpu).
+  UvmSpace(UvmDescriptor descriptor, double speed, bool asks_cpu = false);
 
   AddressSpace& space() { return space_; }
   UvmDescriptor& descriptor() { return descriptor_; }
@@ -41,6 +42,7 @@ class UvmSpace final : public FaultHandler {
 
   UvmDescriptor descriptor_;
   double speed_;
+  bool asks_cpu_;
   AddressSpace space_;
   std::mutex mutex_;  ///< guards what follows; one fault at a time is serviced. Before the address space's
   std::map<std::uint64_t, Translation> populated_;  // by begin

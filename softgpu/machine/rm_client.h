@@ -20,6 +20,7 @@ struct RmClientPage {
   std::atomic<std::uint32_t> magic;
   std::atomic<std::int32_t> owner_pid;
   std::atomic<std::int32_t> in_flight;
+  std::atomic<std::int32_t> waiting;
   std::atomic<std::uint32_t> orphaned_work_is_endless;
   std::atomic<std::int64_t> orphaned_work_ns;
 };
@@ -41,8 +42,15 @@ class RmClient {
   void begin_work() { page_->in_flight.fetch_add(1); }
   void end_work() { page_->in_flight.fetch_sub(1); }
   bool is_busy() const { return page_->in_flight.load() > 0; }
+  /// Work that waits behind other work: a channel is not idle then.
+  void begin_wait() { page_->waiting.fetch_add(1); }
+  void end_wait() { page_->waiting.fetch_sub(1); }
+  bool has_waiting_work() const { return page_->waiting.load() > 0; }
   /// Whatever was counted: nothing runs any more.
-  void end_all_work() { page_->in_flight.store(0); }
+  void end_all_work() {
+    page_->in_flight.store(0);
+    page_->waiting.store(0);
+  }
   std::optional<Nanoseconds> orphaned_work() const;
 
  private:
@@ -54,7 +62,7 @@ class RmClient {
   RmClientPage* page_;
 };
 
-/// How long the resource manager waits for the work of a client whose descriptor is
+/// How long the resource manager waits for the waiting work of a client whose descriptor is
 /// closed, while its address space is still there (2.0 s, seen on an H100). A limit, and
 /// no delay: the software GPU's speed does not change it.
 inline constexpr Nanoseconds rm_idle_wait = std::chrono::seconds(2);

@@ -21,8 +21,11 @@ TEST(RmClient, ItsWorkIsSeenThroughADuplicate) {
   own.begin_work();
   own.end_work();
   EXPECT_TRUE(seen.is_busy());
+  own.begin_wait();
+  EXPECT_TRUE(seen.has_waiting_work());
   seen.end_all_work();
   EXPECT_FALSE(own.is_busy());
+  EXPECT_FALSE(own.has_waiting_work());
   EXPECT_EQ(seen.owner_pid(), os::own_pid());
   EXPECT_EQ(seen.orphaned_work(), std::chrono::milliseconds(70));
 }

@@ -52,12 +52,17 @@ void UvmDescriptor::post(const UvmPageFault& event) {
   page_->wake.wake_all();
 }
 
-std::vector<AddressSpan> UvmDescriptor::managed_ranges() const {
+std::vector<AddressSpan> UvmDescriptor::managed_ranges() const { return mapped_ranges(false); }
+
+std::vector<AddressSpan> UvmDescriptor::ranges_open_to_cpu() const { return mapped_ranges(true); }
+
+std::vector<AddressSpan> UvmDescriptor::mapped_ranges(bool only_writable) const {
   std::vector<AddressSpan> ranges;
   const auto regions = os::memory_map(page_->owner_pid.load());
   if (!regions) return ranges;
   for (const os::MappedRegion& region : *regions) {
     if (region.file != file_ || region.offset_bytes != region.begin) continue;
+    if (only_writable && !region.writable) continue;
     if (!ranges.empty() && ranges.back().end == region.begin) {
       ranges.back().end = region.end;
     } else {

@@ -65,8 +65,11 @@ class UvmDescriptor {
   /// The managed ranges that its process has now, by address; those that touch are one. Empty when the
   /// process may not be looked at, or is gone. Takes a look at /proc: not for fast paths.
   std::vector<AddressSpan> managed_ranges() const;
+  /// Of these, where the CPU may write.
+  std::vector<AddressSpan> ranges_open_to_cpu() const;
 
  private:
+  std::vector<AddressSpan> mapped_ranges(bool only_writable) const;
   UvmDescriptor(os::Fd fd, os::FileIdentity file, os::Mapping mapping);
   os::Fd fd_;
   os::FileIdentity file_;

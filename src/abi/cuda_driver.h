@@ -527,6 +527,16 @@ struct CUmemAccessDesc {
   CUmemAccess_flags flags;
 };
 
+/// Memory of one process for another one, in the driver's own words.
+struct CUipcMemHandle {
+  char reserved[64];
+};
+
+/// Flags of cuIpcOpenMemHandle.
+enum CUipcMem_flags : int {
+  CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS = 1,
+};
+
 // ---- Entry points and GPU core dumps ----
 
 /// Flags of cuGetProcAddress.

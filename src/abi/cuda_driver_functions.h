@@ -125,6 +125,10 @@ using PFN_cuMemAllocPitch_v2 = CUresult (*)(CUdeviceptr* pointer, std::size_t* p
                                             std::size_t width_bytes, std::size_t height,
                                             unsigned int element_size_bytes);
 using PFN_cuMemFree_v2 = CUresult (*)(CUdeviceptr pointer);
+using PFN_cuIpcGetMemHandle = CUresult (*)(CUipcMemHandle* handle, CUdeviceptr pointer);
+using PFN_cuIpcOpenMemHandle_v2 = CUresult (*)(CUdeviceptr* pointer, CUipcMemHandle handle,
+                                               unsigned int flags);
+using PFN_cuIpcCloseMemHandle = CUresult (*)(CUdeviceptr pointer);
 using PFN_cuMemGetAddressRange_v2 = CUresult (*)(CUdeviceptr* base, std::size_t* size_bytes,
                                                  CUdeviceptr pointer);
 using PFN_cuMemAllocHost_v2 = CUresult (*)(void** host, std::size_t size_bytes);

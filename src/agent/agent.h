@@ -22,6 +22,7 @@ namespace firebreak::agent {
 struct AgentOptions {
   std::string socket_path;
   Environment tenant_environment;  ///< what every tenant needs besides its domain's, e.g. the driver to load
+  std::string guard_test = "not tested";  ///< whether the guard works on this machine (guard/verdict.h)
   abi::StrayPolicy strays = abi::StrayPolicy::End;  ///< of tenants of which the operator says nothing else
   /// Each stray block of 2 MiB takes memory, so with more of them a tenant is ended that was only to be told
   /// of.
@@ -30,7 +31,9 @@ struct AgentOptions {
   Milliseconds stray_grace{100};
   /// And for one whose `firebreak run` was told to end.
   Milliseconds end_grace{2000};
-  /// How long a dead client's kernel may run on before its domain is given up.
+  /// How long a dead client's address space is held for its last kernels; and for work that is known to run
+  /// on.
+  Milliseconds hold{5'000};
   Milliseconds longest_hold{30'000};
 };
 
@@ -74,7 +77,7 @@ class Agent final : private ServerHandler {
         clock_(clock),
         domains_(domains),
         detectors_(detectors),
-        holder_(loop, kernel, clock, {.longest = options_.longest_hold},
+        holder_(loop, kernel, clock, {.hold = options_.hold, .longest = options_.longest_hold},
                 {[this](pid_t pid) { on_endless(pid); },
                  [this](const hold::Release& release) { on_released(release); }}) {}
 

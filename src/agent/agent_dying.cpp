@@ -18,8 +18,13 @@ bool Agent::is_waited_for(const Tenant& tenant, pid_t pid) const {
 void Agent::await_last_kernel(pid_t pid, Process process) {
   const auto tenant = tenants_.find(process.tenant);
   const bool waits = tenant != tenants_.end() && is_waited_for(*tenant->second, pid);
+  const std::string domain = process.domain;
+  const bool harmless = process.end && process.end->harmless();
   dying_.insert_or_assign(pid, Dying{std::move(process), !waits});
   if (!waits && tenant != tenants_.end()) leave(*tenant->second, pid);
+  // MPS took it off the GPU; or its own standby cannot wait for a kernel whose end nobody sees; or there is
+  // nobody to be harmed.
+  if (harmless || waits || others_in(domain).empty()) holder_.let_go(pid);
 }
 
 std::string Agent::tenant_of_process(pid_t pid) const {
@@ -72,22 +77,23 @@ void Agent::on_released(const hold::Release& release) {
   event.domain = dying.process.domain;
   event.pid = release.pid;
   event.text = describe(release);
-  if (!release.work_ended) spdlog::warn("process {} of {}: {}", event.pid, event.tenant, event.text);
+  if (release.work == hold::WorkEnd::Forced) {
+    spdlog::warn("process {} of {}: {}", event.pid, event.tenant, event.text);
+  }
   tell(std::move(event));
+  const bool harmless = dying.process.end && dying.process.end->harmless();
   const auto tenant = tenants_.find(dying.process.tenant);
   if (!dying.has_left && tenant != tenants_.end()) leave(*tenant->second, release.pid);
-  if (!release.work_ended) endanger(dying.process.domain);
+  if (release.work != hold::WorkEnd::Presumed && !harmless) endanger(dying.process.domain);
   say_farewell(release.pid, dying.process.end ? dying.process.end->steps() : "");
   if (others_in(dying.process.domain).empty()) let_go_of(dying.process.domain);
 }
 
-/// Nobody is there any more whom the end of an endless kernel would harm.
+/// Nobody is there any more who would be harmed.
 void Agent::let_go_of(const std::string& domain) {
-  std::vector<pid_t> endless;
   for (const auto& [pid, dying] : dying_) {
-    if (dying.process.domain == domain) endless.push_back(pid);
+    if (dying.process.domain == domain) holder_.let_go(pid);
   }
-  for (const pid_t pid : endless) holder_.let_go(pid);
 }
 
 }  // namespace firebreak::agent

@@ -14,6 +14,11 @@ bool is_acted_on(fault::FaultSource source) {
   return source == fault::FaultSource::Xid || source == fault::FaultSource::UvmEvent;
 }
 
+void tell_sparse(pid_t pid, const strays::SparseReport& report) {
+  const auto level = report.covered_bytes == 0 ? spdlog::level::warn : spdlog::level::info;
+  spdlog::log(level, "process {}: {}", pid, describe(report));
+}
+
 }  // namespace
 
 watch::WatcherOptions GpuDetectors::options() const {
@@ -37,11 +42,13 @@ watch::WatcherCallbacks GpuDetectors::heard(Callbacks callbacks) {
   heard.on_page_fault = [this](const watch::PageFault& seen) { strays_->note_page_fault(seen); };
   heard.on_uvm_heard = [this, tell = std::move(callbacks.on_gpu_opened)](pid_t pid) {
     strays_->expect_guard(pid);
+    if (sparse_) sparse_->cover(pid);
     tell(pid);
   };
   heard.on_incident = [this](const fault::Incident& incident) { log(incident); };
   heard.on_exit = [this, tell = std::move(callbacks.on_exit)](const watch::ProcessExit& exit) {
     strays_->forget(exit.pid);
+    if (sparse_) sparse_->forget(exit.pid);
     tell(exit.pid);
   };
   return heard;
@@ -54,6 +61,9 @@ std::vector<std::string> GpuDetectors::start(Callbacks callbacks) {
   straying.on_listen = [this](pid_t pid) { watcher_->listen_to_page_faults(pid); };
   strays_ =
       std::make_unique<strays::StrayWatch>(loop_, kernel_, strays::StrayWatchOptions{}, std::move(straying));
+  if (sparse_wanted_) {
+    sparse_ = std::make_unique<strays::SparseCover>(loop_, kernel_, strays::SparseOptions{}, tell_sparse);
+  }
   watcher_ = std::make_unique<watch::Watcher>(loop_, kernel_, clock_, options(), heard(std::move(callbacks)));
   watcher_->start();
   std::vector<std::string> missing;

@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "os/event_loop.h"
 #include "os/kernel.h"
+#include "strays/sparse_cover.h"
 #include "strays/stray_watch.h"
 #include "watch/report.h"
 #include "watch/watcher.h"
@@ -21,14 +22,15 @@ namespace firebreak::agent {
 class GpuDetectors final : public Detectors {
  public:
   /// The four references outlive it. Of `domains`, the servers' logs are listened to. `nvml_library`: what to
-  /// load for NVML's events.
+  /// load for NVML's events. `sparse`: low addresses of processes without a guard swallow strays.
   GpuDetectors(os::EventLoop& loop, os::Kernel& kernel, const Clock& clock, Domains& domains,
-               std::string nvml_library)
+               std::string nvml_library, bool sparse = false)
       : loop_(loop),
         kernel_(kernel),
         clock_(clock),
         domains_(domains),
-        nvml_library_(std::move(nvml_library)) {}
+        nvml_library_(std::move(nvml_library)),
+        sparse_wanted_(sparse) {}
 
   std::vector<std::string> start(Callbacks callbacks) override;
   Status follow(const watch::Target& target) override;
@@ -47,8 +49,10 @@ class GpuDetectors final : public Detectors {
   const Clock& clock_;
   Domains& domains_;
   std::string nvml_library_;
+  bool sparse_wanted_;
   watch::IncidentNews news_;
   std::unique_ptr<strays::StrayWatch> strays_;
+  std::unique_ptr<strays::SparseCover> sparse_;  ///< null: not wanted
   std::unique_ptr<watch::Watcher> watcher_;
 };
 

@@ -11,6 +11,7 @@
 #include "agent/gpu_detectors.h"
 #include "agent/mps_domains.h"
 #include "base/log.h"
+#include "guard/trial.h"
 #include "os/self.h"
 #include "os/temporary_directory.h"
 #include "platform/platform.h"
@@ -22,9 +23,20 @@ struct Options {
   std::string directory = "/run/firebreak";
   std::string socket_path;
   std::string strays = "end";
+  bool sparse = false;
   std::uint64_t stray_blocks = AgentOptions{}.stray_blocks_max;
-  std::uint64_t longest_hold_s = 30;
+  double hold_s = 5;
+  double longest_hold_s = 30;
 };
+
+/// Before there are domains that a guard is of use to.
+std::string test_guard(const platform::Platform& platform) {
+  return describe(guard::known_or_tried_verdict(*platform.kernel, platform::guard_trial(platform)));
+}
+
+Milliseconds milliseconds(double seconds) {
+  return std::chrono::duration_cast<Milliseconds>(std::chrono::duration<double>(seconds));
+}
 
 Status serve(const Options& options) {
   if (auto made = os::make_directories(options.directory); !made) return propagate(made, options.directory);
@@ -39,13 +51,15 @@ Status serve(const Options& options) {
   const SystemClock clock;
   MpsDomains domains(**loop, *platform->kernel,
                      {options.directory, platform->control_program, platform->environment});
-  GpuDetectors detectors(**loop, *platform->kernel, clock, domains, platform->nvml_library);
+  GpuDetectors detectors(**loop, *platform->kernel, clock, domains, platform->nvml_library, options.sparse);
   AgentOptions agent_options;
   agent_options.socket_path = options.socket_path;
+  agent_options.guard_test = test_guard(*platform);
   agent_options.tenant_environment = platform->environment;
   agent_options.strays = abi::stray_policy_from(options.strays).value_or(agent_options.strays);
   agent_options.stray_blocks_max = options.stray_blocks;
-  agent_options.longest_hold = std::chrono::seconds(options.longest_hold_s);
+  agent_options.hold = milliseconds(options.hold_s);
+  agent_options.longest_hold = milliseconds(options.longest_hold_s);
   auto agent = Agent::start(agent_options, **loop, *platform->kernel, clock, domains, detectors);
   if (!agent) return propagate(agent);
   fmt::print("firebreakd: {} GPU, listening at {}\n", platform::to_string(platform->gpu),
@@ -75,9 +89,18 @@ int main(int argument_count, char** arguments) {
   app.add_option("--stray-blocks", options.stray_blocks,
                  "A tenant that is only to be reported is ended beyond this many stray blocks of 2 MiB")
       ->capture_default_str();
-  app.add_option("--longest-hold-s", options.longest_hold_s,
-                 "How long a dead client's kernel may run on before its domain is given up")
+  app.add_option("--hold-s", options.hold_s,
+                 "How long a dead client's last kernels have to end, while others share its domain")
+      ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
+  app.add_option("--longest-hold-s", options.longest_hold_s,
+                 "The same where work is known to run on; then its domain is given up")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  app.add_flag(
+      "--sparse", options.sparse,
+      "Let low addresses of tenants without a guard swallow strays (below 4 GiB): contained, and told "
+      "to nobody");
   CLI11_PARSE(app, argument_count, arguments);
   if (options.socket_path.empty()) options.socket_path = options.directory + "/agent.sock";
 

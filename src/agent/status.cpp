@@ -29,7 +29,8 @@ nlohmann::json describe_guard(const Tenant& tenant, const Detectors& detectors, 
 }  // namespace
 
 std::string Agent::status_json() const {
-  nlohmann::json document = {{"socket", options_.socket_path}, {"domains", domains_.names()}};
+  nlohmann::json document = {
+      {"socket", options_.socket_path}, {"guard_test", options_.guard_test}, {"domains", domains_.names()}};
   nlohmann::json& tenants = document["tenants"] = nlohmann::json::array();
   for (const auto& [name, tenant] : tenants_) {
     tenants.push_back({{"name", name},

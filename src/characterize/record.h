@@ -99,7 +99,7 @@ struct Restart {
 struct HoldOutcome {
   double end_after_share = 0;  ///< the process ended after this share of its kernel's time
   double held_ms = 0;          ///< since its end
-  bool work_ended = false;     ///< the driver said so; else it was let go after a while
+  std::string end;             ///< what is known of it
 };
 
 struct Run {

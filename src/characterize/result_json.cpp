@@ -123,15 +123,14 @@ Attribution attribution_from(const json& from) {
 }
 
 json hold_json(const HoldOutcome& hold) {
-  return {
-      {"end_after_share", hold.end_after_share}, {"held_ms", hold.held_ms}, {"work_ended", hold.work_ended}};
+  return {{"end_after_share", hold.end_after_share}, {"held_ms", hold.held_ms}, {"end", hold.end}};
 }
 
 HoldOutcome hold_from(const json& from) {
   HoldOutcome hold;
   read(from, "end_after_share", hold.end_after_share);
   read(from, "held_ms", hold.held_ms);
-  read(from, "work_ended", hold.work_ended);
+  read(from, "end", hold.end);
   return hold;
 }
 

@@ -125,7 +125,9 @@ Nanoseconds look_once(Scene& scene, const Clock& clock, Nanoseconds quiet) {
 }
 
 /// Whether the last kernels of a process that is held have ended.
-bool is_over(const Scene& scene, const Settings& settings) { return !settings.hold || scene.release(); }
+bool is_over(const Scene& scene, const Settings& settings) {
+  return settings.hold.count() == 0 || scene.release();
+}
 
 /// Lets the fault go and waits until it has done what it does.
 Status raise(Scene& scene, const Settings& settings, const Expected& expected, const Clock& clock,
@@ -186,7 +188,7 @@ double moment_of(std::uint64_t seed, const Run& run) {
 
 /// From the faulter's start to everybody's end.
 Status play(Scene& scene, const Settings& settings, const Expected& expected, const Clock& clock, Run& run) {
-  const double end_after_share = settings.hold ? moment_of(settings.seed, run) : 0;
+  const double end_after_share = settings.hold.count() > 0 ? moment_of(settings.seed, run) : 0;
   if (Status entered = scene.enter(expected.kind, end_after_share); !entered) return entered;
   if (Status begun = scene.begin_records(); !begun) return begun;
   Times times;
@@ -200,7 +202,7 @@ Status play(Scene& scene, const Settings& settings, const Expected& expected, co
   observe(scene, times, run);
   run.attribution = attribution_of(scene, times);
   if (const auto& release = scene.release())
-    run.hold = HoldOutcome{end_after_share, to_ms(release->held), release->work_ended};
+    run.hold = HoldOutcome{end_after_share, to_ms(release->held), hold::describe(*release)};
   return {};
 }
 

@@ -14,8 +14,6 @@ namespace firebreak::characterize {
 namespace {
 
 constexpr Milliseconds hearing_patience{1'000};
-/// Longer than any kernel of the catalogue runs.
-constexpr Milliseconds longest_hold{8'000};
 
 /// The time in "ready 123456789"; 0 where there is none.
 std::int64_t time_in(const std::string& line) {
@@ -105,7 +103,7 @@ void Scene::start_watcher() {
     return found == servers_.end() ? std::nullopt : std::optional(found->second);
   };
   if (settings_.guard) start_stray_watch();
-  if (settings_.hold) start_holder();
+  if (settings_.hold.count() > 0) start_holder();
   watcher_ = std::make_unique<watch::Watcher>(stage_->loop(), *platform_->kernel, clock_, std::move(options),
                                               heard());
   for (std::string& note : watcher_->start()) notes_.push_back(std::move(note));
@@ -156,7 +154,7 @@ void Scene::start_holder() {
     last_event_ = clock_.now();
   };
   hold::HolderOptions options;
-  options.longest = longest_hold;
+  options.hold = settings_.hold;
   holder_ = std::make_unique<hold::Holder>(stage_->loop(), *platform_->kernel, clock_, options,
                                            std::move(callbacks));
 }
@@ -236,7 +234,7 @@ Status Scene::wait_until_ready() {
   for (const Role role : roles) {
     if (!heard(role)) notes_.push_back(fmt::format("UVM events of {} are not heard", key_of(role)));
   }
-  if (settings_.hold) {
+  if (settings_.hold.count() > 0) {
     if (Status held = wait_for_hold(); !held) return held;
   }
   return settings_.guard ? wait_for_guard() : Status();

@@ -30,7 +30,7 @@ struct Settings {
   std::string programs;    ///< the folder with firebreak
   std::string gpu;         ///< "auto", "real", "soft", or empty: FIREBREAK_GPU decides
   bool guard = false;      ///< the faulter runs under the guard
-  bool hold = false;       ///< its descriptors are held when it ends
+  Milliseconds hold{0};    ///< how long its descriptors are held when it ends; 0: not at all
   std::uint64_t seed = 1;  ///< of the moments at which held processes end
   Milliseconds pace{0};    ///< between two kernels of a victim; a GPU that computes on our cores needs some
   Milliseconds start_patience{20'000};

@@ -35,7 +35,7 @@ struct Options {
   std::string html_path;
   std::string against_path;
   bool guard = false;
-  bool hold = false;
+  std::int64_t hold_ms = 0;
   bool resume = false;
   double budget_s = 0;
 };
@@ -66,14 +66,14 @@ std::string command_of(const Options& options) {
   std::string command = "firebreak characterize";
   if (!options.gpu.empty()) command += " --gpu " + options.gpu;
   if (options.guard) command += " --guard";
-  if (options.hold) command += " --hold";
+  if (options.hold_ms > 0) command += fmt::format(" --hold-ms {}", options.hold_ms);
   for (std::size_t i = 0; i < options.kinds.size(); ++i)
     command += (i == 0 ? " --kinds " : ",") + options.kinds[i];
   return command + fmt::format(" --repeat {} --seed {}", options.repeat, options.seed);
 }
 
 chz::Expected expected_of(const inject::Kind& kind, const Options& options, const chz::ErrorName& name) {
-  if (options.hold) return chz::expected_under_hold(kind, name);
+  if (options.hold_ms > 0) return chz::expected_under_hold(kind, name);
   if (options.guard) return chz::expected_under_guard(kind, name, os::may_map_page_zero());
   return chz::expected_of(kind, name);
 }
@@ -128,9 +128,9 @@ chz::Settings settings_for(const Options& options, const platform::Platform& pla
   settings.programs = program_folder();
   settings.gpu = options.gpu;
   settings.guard = options.guard;
-  settings.hold = options.hold;
+  settings.hold = Milliseconds(options.hold_ms);
   settings.seed = options.seed;
-  if (options.hold) settings.settle_patience = Milliseconds(20'000);  // a kernel runs on for up to 5 s
+  if (options.hold_ms > 0) settings.settle_patience = Milliseconds(20'000);  // a kernel runs on for up to 5 s
   if (platform.gpu == platform::Gpu::Soft) settings.pace = Milliseconds(2);
   return settings;
 }
@@ -211,7 +211,7 @@ void add_characterize(CLI::App& app, Action& action) {
   command->add_option("--repeat", options->repeat, "How often each kind is raised")
       ->capture_default_str()
       ->check(CLI::Range(1, 10000));
-  command->add_option("--seed", options->seed, "Of the order of the runs, and of the moments with --hold")
+  command->add_option("--seed", options->seed, "Of the order of the runs, and of the moments with --hold-ms")
       ->capture_default_str();
   CLI::Option* json = command->add_option("--json", options->json_path,
                                           "Write all results to this file, anew after each run");
@@ -221,9 +221,9 @@ void add_characterize(CLI::App& app, Action& action) {
   command->add_flag("--guard", options->guard,
                     "Run the faulter under the guard: what is contained, and what is not");
   command
-      ->add_flag(
-          "--hold", options->hold,
-          "Hold the faulter's descriptors until its last kernel has ended, and end it at random moments")
+      ->add_option("--hold-ms", options->hold_ms,
+                   "Hold the descriptors of a faulter that ends for so long, and end it at random moments")
+      ->check(CLI::Range(1, 60'000))
       ->excludes("--guard");
   command->add_flag("--resume", options->resume, "Go on with the runs that this file holds")->needs(json);
   command->add_option("--budget-s", options->budget_s, "Stop after that many seconds")

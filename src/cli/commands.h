@@ -18,6 +18,7 @@ using Action = std::function<int()>;
 void add_characterize(CLI::App& app, Action& action);
 void add_demo(CLI::App& app, Action& action);
 void add_doctor(CLI::App& app, Action& action);
+void add_guard_trial(CLI::App& app, Action& action);
 void add_inject(CLI::App& app, Action& action);
 void add_run(CLI::App& app, Action& action);
 void add_status(CLI::App& app, Action& action);

@@ -136,6 +136,21 @@ std::vector<Finding> examine_programs(const ExamineOptions& options) {
   return findings;
 }
 
+Finding examine_guard(const guard::Verdict& verdict) {
+  const std::string name = "guard (firebreak run --guard)";
+  const std::string needed_for = "containing stray accesses on the stock driver";
+  switch (verdict.word) {
+    case guard::Verdict::Word::Works:
+      return good(name, "works on this kernel and driver", needed_for);
+    case guard::Verdict::Word::Fails:
+      return missing(name, describe(verdict), needed_for,
+                     "none: UVM refuses it here, and tenants run without it; give them standbys");
+    case guard::Verdict::Word::Untested:
+      break;
+  }
+  return {Verdict::Limited, name, describe(verdict), needed_for, "it is tried again when it is next used"};
+}
+
 bool is_there(os::Kernel& kernel, const std::string& path) { return kernel.open(path, O_RDONLY).has_value(); }
 
 Finding examine_cuda(os::Kernel& kernel, const ExamineOptions& options) {
@@ -210,6 +225,7 @@ std::vector<Finding> examine(os::Kernel& kernel, const ExamineOptions& options) 
   findings.push_back(examine_descriptor_rights(kernel));
   findings.push_back(examine_cuda(kernel, options));
   findings.push_back(examine_software_gpu(kernel, options));
+  findings.push_back(examine_guard(options.guard_verdict()));
   return findings;
 }
 

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "guard/verdict.h"
 #include "os/kernel.h"
 
 namespace firebreak::cli {
@@ -34,12 +35,15 @@ struct ExamineOptions {
   std::vector<std::string> library_folders;
   /// The software GPU's libcuda.so.1.
   std::string software_gpu_library;
+  /// Whether the guard's blanket works here; tries it where that is not known.
+  std::function<guard::Verdict()> guard_verdict;
 };
 
 /// This process's PATH, its LD_LIBRARY_PATH, and the loader's usual folders.
 ExamineOptions usual_places(const std::string& software_gpu_library);
 
-/// Looks at everything; changes nothing (it opens device nodes and closes them again).
+/// Looks at everything; changes nothing (it opens device nodes and closes them again), but for what the
+/// guard's trial leaves.
 std::vector<Finding> examine(os::Kernel& kernel, const ExamineOptions& options);
 
 /// The findings as text for a terminal, ending with a newline.

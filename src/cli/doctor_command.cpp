@@ -5,9 +5,21 @@
 
 #include "cli/commands.h"
 #include "cli/doctor.h"
+#include "guard/trial.h"
 #include "os/real_kernel.h"
+#include "platform/platform.h"
 
 namespace firebreak::cli {
+
+namespace {
+
+guard::Verdict verdict_on_guard() {
+  const auto platform = platform::choose();
+  if (!platform) return {guard::Verdict::Word::Untested, platform.error().message};
+  return guard::known_or_tried_verdict(*platform->kernel, platform::guard_trial(*platform));
+}
+
+}  // namespace
 
 void add_doctor(CLI::App& app, Action& action) {
   CLI::App* command =
@@ -16,7 +28,9 @@ void add_doctor(CLI::App& app, Action& action) {
     action = [] {
       os::RealKernel kernel;
       const std::string software_gpu = program_folder() + "/../lib/softgpu/libcuda.so.1";
-      fmt::print("{}", to_text(examine(kernel, usual_places(software_gpu))));
+      ExamineOptions options = usual_places(software_gpu);
+      options.guard_verdict = verdict_on_guard;
+      fmt::print("{}", to_text(examine(kernel, options)));
       return 0;
     };
   });

@@ -25,6 +25,7 @@ class DoctorTest : public testing::Test {
     };
     options_.library_folders = {"/nowhere", "/usr/lib"};
     options_.software_gpu_library = "/firebreak/libcuda.so.1";
+    options_.guard_verdict = [this] { return guard_verdict_; };
   }
 
   /// A machine that has everything.
@@ -51,6 +52,7 @@ class DoctorTest : public testing::Test {
   os::FakeKernel kernel_;
   ExamineOptions options_;
   bool has_mps_ = false;
+  guard::Verdict guard_verdict_{guard::Verdict::Word::Works, ""};
 };
 
 TEST_F(DoctorTest, FindsNothingWrongWithAMachineThatHasEverything) {
@@ -124,6 +126,16 @@ TEST(DriverVersionTest, NeedsANumber) {
   EXPECT_FALSE(parse_driver_version(""));
   EXPECT_FALSE(parse_driver_version("NVRM version: unknown\n580.1"));
   EXPECT_EQ(parse_driver_version(open_version)->number, "580.159.04");
+}
+
+TEST_F(DoctorTest, SaysWhetherTheGuardWorks) {
+  equip();
+  guard_verdict_ = {guard::Verdict::Word::Fails, "the GPU may not"};
+  EXPECT_EQ(finding("guard").verdict, Verdict::Missing);
+  EXPECT_EQ(finding("guard").detail, "fails: the GPU may not");
+  guard_verdict_ = {guard::Verdict::Word::Untested, "no GPU"};
+  EXPECT_EQ(finding("guard").verdict, Verdict::Limited);
+  EXPECT_EQ(finding("guard").detail, "not tested: no GPU");
 }
 
 }  // namespace

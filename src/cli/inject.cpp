@@ -15,7 +15,7 @@
 #include "cli/inject_schedule.h"
 #include "cli/kinds.h"
 #include "client/process_end.h"
-#include "cuda/context.h"
+#include "cuda/first_gpu.h"
 #include "inject/catalogue.h"
 #include "inject/harmless.h"
 #include "os/real_kernel.h"
@@ -110,12 +110,8 @@ Status wait_for_its_time(const Options& options, os::Kernel& kernel, const cuda:
 Result<int> inject_into_self(const inject::Kind& kind, const Options& options) {
   auto platform = platform::choose();
   if (!platform) return propagate(platform);
-  const auto driver = cuda::Driver::open(platform->cuda_library);
-  if (!driver) return propagate(driver);
-  const auto device = cuda::Device::get(**driver, 0);
-  if (!device) return propagate(device);
-  const auto context = cuda::Context::create(*device);
-  if (!context) return propagate(context);
+  const auto gpu = cuda::FirstGpu::open(platform->cuda_library);
+  if (!gpu) return propagate(gpu);
   const Teller teller(kind, options.json);
   inject::Options how;
   how.stray_address = options.address;
@@ -124,10 +120,10 @@ Result<int> inject_into_self(const inject::Kind& kind, const Options& options) {
     teller.raised(to_ns(SystemClock().now()));
     client::end_process(*platform->kernel, ending);
   };
-  auto injection = kind.prepare(**driver, context->view(), how);
+  auto injection = kind.prepare(gpu->driver(), gpu->context(), how);
   if (!injection) return propagate(injection);
   if (options.wait && !told_to_go()) return 0;
-  const auto time_has_come = wait_for_its_time(options, *platform->kernel, context->view());
+  const auto time_has_come = wait_for_its_time(options, *platform->kernel, gpu->context());
   if (!time_has_come) return propagate(time_has_come);
   const inject::Report report = (*injection)->raise();
   teller.answered(report);

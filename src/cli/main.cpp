@@ -29,6 +29,7 @@ int main(int argument_count, char** arguments) {
   cli::add_characterize(app, action);
   cli::add_demo(app, action);
   cli::add_doctor(app, action);
+  cli::add_guard_trial(app, action);
   cli::add_inject(app, action);
   cli::add_run(app, action);
   cli::add_status(app, action);

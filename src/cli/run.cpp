@@ -11,6 +11,8 @@
 #include "cli/error_relay.h"
 #include "client/agent_link.h"
 #include "fault/core_dump.h"
+#include "guard/guard.h"
+#include "guard/trial.h"
 #include "os/event_loop.h"
 #include "os/real_kernel.h"
 #include "os/self.h"
@@ -27,6 +29,7 @@ struct Options {
   std::string name;
   bool standby = false;
   bool guard = false;
+  bool guard_ipc = false;
   bool report_only = false;
   std::vector<std::string> command;
 };
@@ -57,6 +60,18 @@ ErrorRelay::OnLine core_dump_teller(client::AgentLink& link, pid_t pid) {
   };
 }
 
+/// What the tenant is guarded by; whether that works here is known by then, and the guard itself says so.
+Status prepare_guard(os::SpawnRequest& request, bool shares_memory) {
+  auto preload = platform::guard_preload();
+  if (!preload) return propagate(preload);
+  request.environment.push_back(std::move(*preload));
+  if (shares_memory) request.environment.emplace_back(guard::sharing_variable, "1");
+  const auto platform = platform::choose();
+  if (!platform) return propagate(platform);
+  (void)guard::known_or_tried_verdict(*platform->kernel, platform::guard_trial(*platform));
+  return {};
+}
+
 abi::StrayPolicy stray_policy(const Options& options) {
   return options.report_only ? abi::StrayPolicy::Report : abi::StrayPolicy::Default;
 }
@@ -83,9 +98,8 @@ class Attendant {
     request.command = options.command;
     request.environment = placed.environment;
     if (options.guard) {
-      auto preload = platform::guard_preload();
-      if (!preload) return propagate(preload);
-      request.environment.push_back(std::move(*preload));
+      if (const Status prepared = prepare_guard(request, options.guard_ipc); !prepared)
+        return propagate(prepared);
     }
     request.standard_input = 0;
     request.standard_error = standard_error;
@@ -172,9 +186,14 @@ void add_run(CLI::App& app, Action& action) {
       "run", "Starts a tenant under the agent: firebreak run --name NAME [--standby] -- COMMAND...");
   command->add_option("--name", options->name, "The tenant's name")->required();
   command->add_flag("--standby", options->standby, "Start the tenant's standby, in the other MPS domain");
-  command->add_flag(
+  CLI::Option* guard = command->add_flag(
       "--guard", options->guard,
       "Blanket unused GPU addresses in the tenant's process: a stray access harms nobody and is reported");
+  command
+      ->add_flag(
+          "--guard-ipc", options->guard_ipc,
+          "Let the driver allocate, for programs that share memory with cuIpcGetMemHandle: less is guarded")
+      ->needs(guard);
   command->add_flag(
       "--report-only", options->report_only,
       "Where the tenant is guarded and strays, say so and let it go on, up to a number of strays");

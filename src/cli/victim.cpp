@@ -10,8 +10,8 @@
 #include "base/clock.h"
 #include "characterize/victim_log.h"
 #include "cli/commands.h"
-#include "cuda/context.h"
 #include "cuda/device_buffer.h"
+#include "cuda/first_gpu.h"
 #include "cuda/module.h"
 #include "cuda/stream.h"
 #include "platform/platform.h"
@@ -140,19 +140,15 @@ int work_and_tell(const cuda::Driver& driver, const Work& work, os::Kernel& kern
 Result<int> be_a_victim(const Options& options) {
   auto platform = platform::choose();
   if (!platform) return propagate(platform);
-  const auto driver = cuda::Driver::open(platform->cuda_library);
-  if (!driver) return propagate(driver);
-  const auto device = cuda::Device::get(**driver, 0);
-  if (!device) return propagate(device);
-  const auto context = cuda::Context::create(*device);
-  if (!context) return propagate(context);
-  const auto work = Work::prepare(**driver);
+  const auto gpu = cuda::FirstGpu::open(platform->cuda_library);
+  if (!gpu) return propagate(gpu);
+  const auto work = Work::prepare(gpu->driver());
   if (!work) return propagate(work);
-  if (const auto first = (*driver)->check(work->run_once(), "the first kernel"); !first)
+  if (const auto first = gpu->driver().check(work->run_once(), "the first kernel"); !first)
     return propagate(first);
   say(fmt::format("ready {}", now_ns()));
   if (options.once) return 0;
-  return work_and_tell(**driver, *work, *platform->kernel, Milliseconds(options.pace_ms));
+  return work_and_tell(gpu->driver(), *work, *platform->kernel, Milliseconds(options.pace_ms));
 }
 
 }  // namespace

@@ -731,6 +731,8 @@ static_assert(offsetof(ours::CUmemAllocationProp, allocFlags.usage) ==
 static_assert(offsetof(ours::CUmemAllocationProp, allocFlags.reserved) ==
               offsetof(CUmemAllocationProp, allocFlags.reserved));
 
+static_assert(same_size<ours::CUipcMemHandle, CUipcMemHandle>());
+static_assert(same(ours::CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS));
 static_assert(same_size<ours::CUmemAccessDesc, CUmemAccessDesc>());
 static_assert(offsetof(ours::CUmemAccessDesc, location) == offsetof(CUmemAccessDesc, location));
 static_assert(sizeof(ours::CUmemAccessDesc::location) == sizeof(CUmemAccessDesc::location));

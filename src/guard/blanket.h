@@ -15,7 +15,7 @@ namespace firebreak::guard {
 /// Used by one thread at a time.
 class Blanket {
  public:
-  /// Through the UVM descriptors that CUDA has opened in this process. NotFound: it has none (yet).
+  /// Through the UVM descriptors that CUDA has opened in this process. NotFound: it has none.
   static Result<Blanket> of_this_process(os::Kernel& kernel);
 
   /// Over addresses that nobody has mapped. Unavailable: somebody has.

@@ -1,9 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "guard/guard.h"
 
+#include <fmt/format.h>
+
+#include <initializer_list>
 #include <utility>
 
 namespace firebreak::guard {
+namespace {
+
+std::string joined(std::initializer_list<std::string> remarks) {
+  std::string all;
+  for (const std::string& remark : remarks) all += (all.empty() || remark.empty() ? "" : "; ") + remark;
+  return all;
+}
+
+}  // namespace
 
 Result<std::unique_ptr<Guard>> Guard::create(const cuda::Driver& driver, os::Kernel& kernel,
                                              TerritorySettings settings) {
@@ -17,25 +29,53 @@ Status Guard::lay_blanket(Blanket blanket) {
   return territory_->start();
 }
 
+Status Guard::come_up(const Verdict& verdict) {
+  if (verdict.word == Verdict::Word::Fails)
+    return fail(ErrorCode::Unsupported, "it does not work on this kernel and driver: " + verdict.reason);
+  auto blanket = Blanket::of_this_process(kernel_);
+  if (!blanket) return propagate(blanket);
+  return lay_blanket(std::move(*blanket));
+}
+
 void Guard::start() {
   if (started_.load(std::memory_order_acquire)) return;
   const std::lock_guard lock(start_mutex_);
-  if (started_.load(std::memory_order_relaxed)) return;
-  auto blanket = Blanket::of_this_process(kernel_);
-  if (!blanket) return;
-  started_.store(true, std::memory_order_release);
-  const auto laid = lay_blanket(std::move(*blanket));
-  if (!laid) {
-    ledger_.set_state(abi::GuardState::Off, to_string(laid.error()));
+  if (started_.exchange(true)) return;
+  const Verdict verdict = known_verdict(kernel_);
+  if (const Status up = come_up(verdict); !up) {
+    ledger_.set_state(abi::GuardState::Off, to_string(up.error()));
+    fmt::print(stderr, "firebreak: the guard is off: {}\n", to_string(up.error()));
     return;
   }
-  ledger_.set_state(abi::GuardState::On, territory_->remark());
-  allocates_.store(true, std::memory_order_release);
+  const bool tested = verdict.word != Verdict::Word::Untested;
+  const std::string untested = tested ? "" : "not tested on this kernel and driver";
+  ledger_.set_state(abi::GuardState::On, joined({territory_->remark(), untested, passing_}));
+  allocates_.store(passing_.empty(), std::memory_order_release);
   on_.store(true, std::memory_order_release);
 }
 
+void Guard::start_within_context() {
+  if (started_.load(std::memory_order_acquire)) return;
+  CUcontext context = nullptr;
+  if (driver_->cuCtxGetCurrent(&context) == CUDA_SUCCESS && context != nullptr) start();
+}
+
 void Guard::pass_through(const std::string& reason) {
-  if (allocates_.exchange(false)) ledger_.set_state(abi::GuardState::On, reason);
+  const std::lock_guard lock(start_mutex_);
+  if (!passing_.empty()) return;
+  passing_ = reason;
+  allocates_.store(false);
+  if (is_on()) ledger_.set_state(abi::GuardState::On, reason);
+}
+
+CUresult Guard::refuse_to_share() {
+  std::call_once(share_refused_, [] {
+    fmt::print(stderr,
+               "firebreak: memory of a guarded program cannot be shared with cuIpcGetMemHandle; run it with "
+               "--guard-ipc, or with {}=1\n",
+               sharing_variable);
+  });
+  return CUDA_ERROR_NOT_SUPPORTED;
 }
 
 }  // namespace firebreak::guard

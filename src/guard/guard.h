@@ -16,11 +16,17 @@
 #include "abi/cuda_driver.h"
 #include "cuda/driver.h"
 #include "guard/ledger.h"
+#include "guard/reach.h"
 #include "guard/slabs.h"
 #include "guard/territory.h"
+#include "guard/verdict.h"
 #include "os/kernel.h"
 
 namespace firebreak::guard {
+
+/// 1: memory of cuMemAlloc is the driver's own, so that it can be shared with other processes
+/// (cuIpcGetMemHandle); what lies behind its ends is then not guarded.
+inline constexpr const char* sharing_variable = "FIREBREAK_GUARD_IPC";
 
 /// Thread safe. Every function has the meaning of the driver's of nearly the same name, and answers with the
 /// driver's own error where the driver refused. Where the guard is off, or has no addresses left, it passes
@@ -31,12 +37,17 @@ class Guard {
   static Result<std::unique_ptr<Guard>> create(const cuda::Driver& driver, os::Kernel& kernel,
                                                TerritorySettings settings = {});
 
-  /// Lays the blanket, once CUDA has opened what that takes, which it does for a context; before that it does
-  /// nothing, and afterwards nothing more.
+  /// Lays the blanket, unless it is known not to work here (guard/verdict.h); the process has a context by
+  /// now, and with it what that takes. Afterwards it does nothing more.
   void start();
+  /// The same where the calling thread has a context, which is cheap to ask.
+  void start_within_context();
   bool is_on() const { return on_.load(std::memory_order_acquire); }
-  /// From now on the driver allocates by itself, as for peers that want to reach the memory.
+  /// From now on the driver allocates by itself, as for peers and other processes that want to reach the
+  /// memory; also before start().
   void pass_through(const std::string& reason);
+  /// What cuIpcGetMemHandle answers for memory of ours, which the driver cannot share; says once what to do.
+  CUresult refuse_to_share();
   Ledger& ledger() { return ledger_; }
 
   // cuMemAlloc and what goes with it (device_allocations.cpp).
@@ -57,11 +68,11 @@ class Guard {
   void note_primary(CUdevice device, CUcontext context);
   void forget_primary(CUdevice device);
 
-  // Reservations and mappings (reservations.cpp): after, before, or in place of the driver's function.
+  // Reservations and mappings (reservations.cpp): after the driver's function, or in its place.
   void reserved(CUdeviceptr begin, std::size_t size_bytes);
-  void about_to_release(CUdeviceptr begin, std::size_t size_bytes);
+  CUresult release(CUdeviceptr begin, std::size_t size_bytes);
   void mapped(CUdeviceptr begin, std::size_t size_bytes);
-  void unmapped(CUdeviceptr begin, std::size_t size_bytes);
+  CUresult unmap(CUdeviceptr begin, std::size_t size_bytes);
   CUresult set_access(CUdeviceptr begin, std::size_t size_bytes, const CUmemAccessDesc* rights,
                       std::size_t count);
 
@@ -77,6 +88,7 @@ class Guard {
       : driver_(driver), kernel_(kernel), ledger_(std::move(ledger)), settings_(settings) {}
 
   Status lay_blanket(Blanket blanket);
+  Status come_up(const Verdict& verdict);
   /// Puts fresh memory of the current device behind a taken range.
   CUresult back_with_memory(os::AddressRange range);
   void take_memory_away(os::AddressRange range);
@@ -87,14 +99,17 @@ class Guard {
   CUresult allocate_small(std::size_t size_bytes, CUcontext context, Allocation* allocation,
                           CUdeviceptr* pointer);
   void drop(CUdeviceptr pointer, const Allocation& allocation);
-  /// Whether all of it lies in one reservation of the program's that is blanketed.
-  bool is_adopted(os::AddressRange range) const;
+  std::vector<os::AddressRange> blanketed_parts(os::AddressRange range) const;
+  Status open_all(const std::vector<os::AddressRange>& parts);
+  void close_all(const std::vector<os::AddressRange>& parts);
 
   const cuda::Driver& driver_;
   os::Kernel& kernel_;
   Ledger ledger_;
   TerritorySettings settings_;
-  std::mutex start_mutex_;
+  std::mutex start_mutex_;  ///< of the next
+  std::string passing_;     ///< why the driver allocates by itself; empty: it does not
+  std::once_flag share_refused_;
   std::atomic<bool> started_{false};
   std::atomic<bool> on_{false};
   std::atomic<bool> allocates_{false};
@@ -105,6 +120,7 @@ class Guard {
   std::map<CUcontext, Slabs> slabs_;
   std::map<CUdevice, CUcontext> primaries_;
   std::map<CUdeviceptr, std::uint64_t> adopted_;  ///< reservations of the program's: begin -> end
+  Reach reach_;                                   ///< of what lies in them
 };
 
 }  // namespace firebreak::guard

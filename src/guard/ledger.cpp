@@ -77,15 +77,13 @@ void Ledger::mark_freed(std::size_t slot, std::uint64_t call) {
   books_->freed.push_back(slot);
 }
 
-std::optional<std::uint64_t> Ledger::freed(std::uint64_t address) {
+void Ledger::freed(std::uint64_t address) {
   const std::lock_guard lock(books_->mutex);
   const std::uint64_t call = page().freeing_calls.fetch_add(1) + 1;
   const auto found = books_->slots.find(address);
-  if (found == books_->slots.end()) return {};
-  const std::size_t slot = found->second;
-  mark_freed(slot, call);
+  if (found == books_->slots.end()) return;
+  mark_freed(found->second, call);
   books_->slots.erase(found);
-  return page().allocation[slot].size_bytes.load();
 }
 
 void Ledger::freed_within(std::uint64_t begin, std::uint64_t end) {
@@ -96,13 +94,6 @@ void Ledger::freed_within(std::uint64_t begin, std::uint64_t end) {
     mark_freed(next->second, call);
     next = books_->slots.erase(next);
   }
-}
-
-std::optional<std::uint64_t> Ledger::size_at(std::uint64_t address) const {
-  const std::lock_guard lock(books_->mutex);
-  const auto found = books_->slots.find(address);
-  if (found == books_->slots.end()) return {};
-  return page().allocation[found->second].size_bytes.load();
 }
 
 bool Ledger::covered(std::uint64_t begin, std::uint64_t end, std::uint64_t blanket_bytes) {

@@ -26,12 +26,10 @@ class Ledger {
 
   /// Which allocating call of this process it was, from 1.
   std::uint64_t allocated(abi::GuardFunction function, std::uint64_t address, std::uint64_t size_bytes);
-  /// The size as it was asked for; empty: nobody allocated anything there.
-  std::optional<std::uint64_t> freed(std::uint64_t address);
+  /// Where nobody allocated anything it counts as a call, and no more.
+  void freed(std::uint64_t address);
   /// All that begin in [begin, end), by one call.
   void freed_within(std::uint64_t begin, std::uint64_t end);
-  /// The size of the allocation that begins there, as it was asked for.
-  std::optional<std::uint64_t> size_at(std::uint64_t address) const;
 
   /// The blanket covers [begin, end) from now on, and in sum `blanket_bytes`. False: the page has no room for
   /// another range.

@@ -1,15 +1,38 @@
 // SPDX-License-Identifier: Apache-2.0
 /// cuMemAddressReserve and what goes with it. The driver does all of it; where the GPU can reach nothing, the
 /// addresses are blanket: before a mapping has rights, and again when it is gone.
+#include <algorithm>
 #include <iterator>
 
 #include "guard/guard.h"
 
 namespace firebreak::guard {
 
-bool Guard::is_adopted(os::AddressRange range) const {
-  const auto next = adopted_.upper_bound(range.begin);
-  return next != adopted_.begin() && range.end > range.begin && std::prev(next)->second >= range.end;
+/// What of `range` is blanket: it lies in reservations of the program's that are blanketed, and nobody can
+/// reach it.
+std::vector<os::AddressRange> Guard::blanketed_parts(os::AddressRange range) const {
+  std::vector<os::AddressRange> parts;
+  auto next = adopted_.upper_bound(range.begin);
+  if (next != adopted_.begin()) --next;
+  for (; next != adopted_.end() && next->first < range.end; ++next) {
+    const os::AddressRange inside{std::max<std::uint64_t>(next->first, range.begin),
+                                  std::min(next->second, range.end)};
+    if (inside.begin >= inside.end) continue;
+    const auto unreached = reach_.unreached_of(inside);
+    parts.insert(parts.end(), unreached.begin(), unreached.end());
+  }
+  return parts;
+}
+
+Status Guard::open_all(const std::vector<os::AddressRange>& parts) {
+  for (const os::AddressRange& part : parts) {
+    if (const Status opened = territory_->open(part); !opened) return opened;
+  }
+  return {};
+}
+
+void Guard::close_all(const std::vector<os::AddressRange>& parts) {
+  for (const os::AddressRange& part : parts) (void)territory_->close(part);
 }
 
 void Guard::reserved(CUdeviceptr begin, std::size_t size_bytes) {
@@ -18,35 +41,50 @@ void Guard::reserved(CUdeviceptr begin, std::size_t size_bytes) {
   if (territory_->adopt({begin, begin + size_bytes})) adopted_.emplace(begin, begin + size_bytes);
 }
 
-void Guard::about_to_release(CUdeviceptr begin, std::size_t size_bytes) {
-  if (!is_on()) return;
+CUresult Guard::release(CUdeviceptr begin, std::size_t size_bytes) {
   const std::lock_guard lock(mutex_);
   const auto found = adopted_.find(begin);
-  if (found == adopted_.end() || found->second != begin + size_bytes) return;
-  territory_->release({begin, begin + size_bytes});
+  if (found == adopted_.end() || found->second != begin + size_bytes)
+    return driver_->cuMemAddressFree(begin, size_bytes);
+  const os::AddressRange reservation{begin, begin + size_bytes};
+  const auto parts = blanketed_parts(reservation);
+  (void)open_all(parts);
+  const CUresult result = driver_->cuMemAddressFree(begin, size_bytes);
+  if (result != CUDA_SUCCESS) {
+    close_all(parts);
+    return result;
+  }
+  territory_->release(reservation);
+  reach_.forget(reservation);
   adopted_.erase(found);
+  return result;
 }
 
 void Guard::mapped(CUdeviceptr begin, std::size_t size_bytes) {
   ledger_.allocated(abi::GuardFunction::MemMap, begin, size_bytes);
 }
 
-void Guard::unmapped(CUdeviceptr begin, std::size_t size_bytes) {
-  ledger_.freed_within(begin, begin + size_bytes);
-  if (!is_on()) return;
+CUresult Guard::unmap(CUdeviceptr begin, std::size_t size_bytes) {
   const std::lock_guard lock(mutex_);
-  if (is_adopted({begin, begin + size_bytes})) (void)territory_->close({begin, begin + size_bytes});
+  const CUresult result = driver_->cuMemUnmap(begin, size_bytes);
+  if (result != CUDA_SUCCESS) return result;
+  const os::AddressRange range{begin, begin + size_bytes};
+  ledger_.freed_within(range.begin, range.end);
+  reach_.forget(range);
+  if (is_on()) close_all(blanketed_parts(range));
+  return result;
 }
 
 CUresult Guard::set_access(CUdeviceptr begin, std::size_t size_bytes, const CUmemAccessDesc* rights,
                            std::size_t count) {
   const os::AddressRange range{begin, begin + size_bytes};
   const std::lock_guard lock(mutex_);
-  const bool adopted = is_on() && is_adopted(range);
-  if (adopted && !territory_->open(range)) return CUDA_ERROR_OUT_OF_MEMORY;
-  const CUresult result = driver_->cuMemSetAccess(begin, size_bytes, rights, count);
-  const bool unreachable = result != CUDA_SUCCESS || rights->flags == CU_MEM_ACCESS_FLAGS_PROT_NONE;
-  if (adopted && unreachable) (void)territory_->close(range);
+  const auto parts = blanketed_parts(range);
+  CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
+  if (open_all(parts)) result = driver_->cuMemSetAccess(begin, size_bytes, rights, count);
+  for (std::size_t i = 0; result == CUDA_SUCCESS && i < count; ++i) reach_.note(range, rights[i]);
+  // All of it where the driver refused, what lost its last rights where it did not.
+  if (is_on()) close_all(blanketed_parts(range));
   return result;
 }
 

@@ -5,27 +5,11 @@
 
 #include <algorithm>
 
+#include "guard/address_set.h"
 #include "os/memory_map.h"
 #include "os/self.h"
 
 namespace firebreak::guard {
-namespace {
-
-/// What of `wanted` nobody has mapped.
-std::vector<os::AddressRange> gaps(os::AddressRange wanted, const std::vector<os::MappedRegion>& mapped) {
-  std::vector<os::AddressRange> free;
-  std::uint64_t begin = wanted.begin;
-  for (const os::MappedRegion& range : mapped) {
-    if (range.end <= begin) continue;
-    if (range.begin >= wanted.end) break;
-    if (range.begin > begin) free.push_back({begin, range.begin});
-    begin = range.end;
-  }
-  if (begin < wanted.end) free.push_back({begin, wanted.end});
-  return free;
-}
-
-}  // namespace
 
 Status Territory::start() {
   const std::lock_guard lock(mutex_);
@@ -71,7 +55,9 @@ void Territory::cover_low_addresses() {
     elsewhere_bytes_ += lowest;
     tell({0, lowest});
   }
-  for (const os::AddressRange& gap : gaps({lowest, settings_.low_end}, *mapped)) {
+  AddressSet taken;
+  for (const os::MappedRegion& region : *mapped) taken.add({region.begin, region.end});
+  for (const os::AddressRange& gap : taken.missing_of({lowest, settings_.low_end})) {
     const auto laid = blanket_.lay(gap);
     (laid ? elsewhere_bytes_ : missing) += gap.size_bytes();
     if (laid) tell(gap);
@@ -110,7 +96,6 @@ bool Territory::adopt(os::AddressRange reservation) {
 
 void Territory::release(os::AddressRange reservation) {
   const std::lock_guard lock(mutex_);
-  (void)blanket_.cut_reserved(reservation);
   elsewhere_bytes_ -= reservation.size_bytes();
   ledger_.uncovered(reservation.begin, reservation.end, blanket_bytes());
 }

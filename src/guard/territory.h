@@ -46,7 +46,7 @@ class Territory {
 
   /// Blankets a reservation that is the caller's. False: it stays as it is, for lack of room or of rights.
   bool adopt(os::AddressRange reservation);
-  /// The driver is about to have it back.
+  /// The driver has it back.
   void release(os::AddressRange reservation);
 
   /// The GPU is about to reach part of a taken or adopted range, or no longer does.

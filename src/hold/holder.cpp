@@ -11,9 +11,16 @@ namespace firebreak::hold {
 
 std::string describe(const Release& release) {
   const auto held_ms = std::chrono::duration_cast<Milliseconds>(release.held).count();
-  if (release.work_ended) return fmt::format("its last kernel has ended, {} ms after it", held_ms);
-  return fmt::format("let go {} ms after its end with a kernel that may still run: its domain may fail",
-                     held_ms);
+  switch (release.work) {
+    case WorkEnd::Presumed:
+      return fmt::format("its last kernels are taken to have ended: held for {} ms", held_ms);
+    case WorkEnd::Unknown:
+      return fmt::format("let go {} ms after its end: a kernel that still runs takes its domain along",
+                         held_ms);
+    case WorkEnd::Forced:
+      return fmt::format("given up {} ms after its end with work that runs on: its domain fails", held_ms);
+  }
+  return {};
 }
 
 Holder::Holder(os::EventLoop& loop, os::Kernel& kernel, const Clock& clock, HolderOptions options,
@@ -81,10 +88,24 @@ void Holder::mourn(pid_t pid, Duplicates duplicates) {
   const std::uint64_t id = next_id_++;
   Dead& dead = dead_[id];
   dead.pid = pid;
-  std::vector<os::Fd> managers = duplicates.release(Device::ResourceManager);
   dead.duplicates = std::move(duplicates);
   dead.died = clock_.now();
-  dead.closing = std::thread(
+  dead.deadline = later(options_.hold, [this, id] { close(id); });
+}
+
+os::Watch Holder::later(Nanoseconds delay, std::function<void()> callback) {
+  auto timer = loop_.after(delay, callback);
+  if (timer) return std::move(*timer);
+  spdlog::error("a dead process is not held: {}", to_string(timer.error()));
+  loop_.post(std::move(callback));
+  return {};
+}
+
+void Holder::close(std::uint64_t id) {
+  const auto found = dead_.find(id);
+  if (found == dead_.end() || found->second.closing.joinable() || found->second.endless) return;
+  found->second.deadline.cancel();
+  found->second.closing = std::thread(
       [&kernel = kernel_, &clock = clock_, &loop = loop_, self = self_, id](std::vector<os::Fd> closing) {
         const Monotonic begun = clock.now();
         for (os::Fd& descriptor : closing) kernel.close(std::move(descriptor));
@@ -93,39 +114,44 @@ void Holder::mourn(pid_t pid, Duplicates duplicates) {
           if (*self != nullptr) (*self)->closed(id, took);
         });
       },
-      std::move(managers));
+      found->second.duplicates.release(Device::ResourceManager));
 }
 
 void Holder::closed(std::uint64_t id, Nanoseconds took) {
   Dead& dead = dead_.at(id);
   dead.closing.join();
-  if (took < options_.idle_wait) return release(id, true);
+  const bool is_wanted = dead.work == WorkEnd::Unknown;
+  if (took < options_.idle_wait || is_wanted) return release(id, dead.work);
   dead.endless = true;
-  auto deadline = loop_.after(options_.longest - took, [this, id] { release(id, false); });
-  if (!deadline) {
-    spdlog::error("the end of process {} is not waited for: {}", dead.pid, to_string(deadline.error()));
-    return release(id, false);
-  }
-  dead.deadline = std::move(*deadline);
+  const Nanoseconds left = options_.longest - (clock_.now() - dead.died);
+  dead.deadline = later(left, [this, id] { release(id, WorkEnd::Forced); });
   if (callbacks_.on_endless) callbacks_.on_endless(dead.pid);
 }
 
 void Holder::let_go(pid_t pid) {
-  std::vector<std::uint64_t> endless;
-  for (const auto& [id, dead] : dead_) {
-    if (dead.pid == pid && dead.endless) endless.push_back(id);
+  std::vector<std::uint64_t> ids;
+  for (auto& [id, dead] : dead_) {
+    if (dead.pid == pid) ids.push_back(id);
   }
-  for (const std::uint64_t id : endless) release(id, false);
+  for (const std::uint64_t id : ids) {
+    Dead& dead = dead_.at(id);
+    if (dead.endless) {
+      dead.deadline = later(Nanoseconds(0), [this, id] { release(id, WorkEnd::Forced); });
+    } else {
+      dead.work = WorkEnd::Unknown;
+      close(id);
+    }
+  }
 }
 
-void Holder::release(std::uint64_t id, bool work_ended) {
+void Holder::release(std::uint64_t id, WorkEnd work) {
   const auto found = dead_.find(id);
   if (found == dead_.end()) return;
-  const Release done{found->second.pid, work_ended, clock_.now() - found->second.died};
+  const Release done{found->second.pid, work, clock_.now() - found->second.died};
   dead_.erase(found);
   // One word for all of it: the last one, or the one that nobody can vouch for.
   const bool is_last = !is_mourned(done.pid);
-  if (callbacks_.on_released && (is_last || !work_ended)) callbacks_.on_released(done);
+  if (callbacks_.on_released && (is_last || work != WorkEnd::Presumed)) callbacks_.on_released(done);
 }
 
 std::vector<Held> Holder::held() const {

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /// Lets the last kernels of a client that dies run to their end, so that its death harms nobody. When a
 /// client's descriptors close under a running kernel, its address space goes and the fault takes its whole
-/// MPS domain along; so they are held.
+/// MPS domain along; so they are held for a while.
 ///
-/// When the kernels have ended is told by the driver: once the process is gone, its descriptors of the
-/// resource manager are closed first, and that waits until the client's channels are idle, at most 2.0 s
-/// (measured on an H100, driver 580.159.04: 1.700 s for a kernel with 1.7 s to go, 2.02 s for one with 2.7 s
-/// or 80 s). UVM's, which keep the address space, are closed after that.
+/// Nobody outside is told when a kernel has ended (what was tried: docs/containment.md), so the while is a
+/// time, and what is said afterwards is a presumption. One thing is certain: where work still waits behind a
+/// kernel, closing the descriptors of the resource manager waits for it, at most 2.0 s (measured on an H100,
+/// driver 580.159.04, results/h100/dying-probe.json). They are closed first, and who waited that long is
+/// known to run on.
 #pragma once
 
 #include <sys/types.h>
@@ -31,25 +32,32 @@ struct HolderOptions {
   /// it initialises CUDA.
   Nanoseconds first_look = std::chrono::milliseconds(20);
   Nanoseconds longest_look = std::chrono::seconds(2);
-  /// Who closed within this has seen the work end; after it, the driver has given up waiting.
+  /// After the death: kernels of who serves or trains take milliseconds.
+  Nanoseconds hold = std::chrono::seconds(5);
+  /// Closing that takes so long has waited for work, in vain.
   Nanoseconds idle_wait = std::chrono::milliseconds(1900);
-  /// After the death. A kernel that still runs then is endless, as far as anybody waits.
+  /// After the death, for work that is known to run on.
   Nanoseconds longest = std::chrono::seconds(30);
+};
+
+enum class WorkEnd {
+  Presumed,  ///< it was held for as long as it was to be
+  Unknown,   ///< it was let go earlier
+  Forced,    ///< it was known to run on
 };
 
 /// A process that is gone, or has given the GPU back, and nothing of that is held any more.
 struct Release {
   pid_t pid = 0;
-  /// Its work has ended, which the driver says; false: nobody knows, and what still ran was ended by force.
-  bool work_ended = false;
+  WorkEnd work = WorkEnd::Presumed;
   Nanoseconds held{};  ///< since its end
 };
 
-/// "its last kernel has ended, 310 ms after it"
+/// "its last kernels are taken to have ended: held for 5012 ms"
 std::string describe(const Release& release);
 
 struct HolderCallbacks {
-  /// A dead process's kernel still runs, and how long it will is not known from here on.
+  /// A dead process's work is known to run on.
   std::function<void(pid_t)> on_endless;
   std::function<void(const Release&)> on_released;
 };
@@ -79,7 +87,7 @@ class Holder {
   void look(pid_t pid);
   /// The process has ended. True: it is held, and on_released will tell; false: nothing was held of it.
   bool keep(pid_t pid);
-  /// Of a dead one with an endless kernel: nobody is left who would be harmed.
+  /// Of a dead one: nobody is left who would be harmed, or somebody cannot wait. on_released tells, later.
   void let_go(pid_t pid);
   std::vector<Held> held() const;
 
@@ -95,16 +103,19 @@ class Holder {
     pid_t pid = 0;
     Duplicates duplicates;
     Monotonic died{};
+    WorkEnd work = WorkEnd::Presumed;
     bool endless = false;
     os::Watch deadline;
-    std::thread closing;
+    std::thread closing;  ///< of the resource manager's; not before the time
   };
 
   void look_later(pid_t pid, Client& client);
   /// What it had is the dead one's from here on.
   void mourn(pid_t pid, Duplicates duplicates);
+  void close(std::uint64_t id);
   void closed(std::uint64_t id, Nanoseconds took);
-  void release(std::uint64_t id, bool work_ended);
+  void release(std::uint64_t id, WorkEnd work);
+  os::Watch later(Nanoseconds delay, std::function<void()> callback);
   bool is_mourned(pid_t pid) const;
 
   os::EventLoop& loop_;

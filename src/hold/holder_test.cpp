@@ -43,8 +43,9 @@ class HolderTest : public testing::Test {
   HolderTest() { kernel_.add_process(client); }
 
   /// `idle_wait` 0: nobody closes as quickly; never: everybody does.
-  void hold(Nanoseconds idle_wait, Nanoseconds longest = never) {
+  void hold(Nanoseconds time, Nanoseconds idle_wait = never, Nanoseconds longest = never) {
     HolderOptions options;
+    options.hold = time;
     options.idle_wait = idle_wait;
     options.longest = longest;
     HolderCallbacks callbacks;
@@ -81,16 +82,9 @@ class HolderTest : public testing::Test {
   std::optional<Holder> holder_;
 };
 
-TEST_F(HolderTest, KeepsTheAddressSpaceUntilTheWorkHasEnded) {
-  std::binary_semaphore work_ends(0);
-  os::FakeDevice device;
-  device.close = [&](os::Fd fd) {
-    work_ends.acquire();
-    fd.reset();
-  };
-  kernel_.set_device("/dev/nvidiactl", device);
+TEST_F(HolderTest, KeepsEverythingForATime) {
   give_all();
-  hold(never);
+  hold(std::chrono::milliseconds(1));
   die();
   EXPECT_FALSE(mapping_.is_open());  // nobody needs it
   EXPECT_TRUE(holder_->keep(client));
@@ -98,20 +92,52 @@ TEST_F(HolderTest, KeepsTheAddressSpaceUntilTheWorkHasEnded) {
   EXPECT_TRUE(space_.is_open());
   ASSERT_EQ(holder_->held().size(), 1u);
   EXPECT_TRUE(holder_->held().front().dead);
-  EXPECT_FALSE(released_);
-  work_ends.release();
   run_until_released();
-  EXPECT_TRUE(released_->work_ended);
+  EXPECT_EQ(released_->work, WorkEnd::Presumed);
   EXPECT_EQ(released_->pid, client);
   EXPECT_FALSE(manager_.is_open());
   EXPECT_FALSE(space_.is_open());
   EXPECT_TRUE(holder_->held().empty());
-  EXPECT_THAT(describe(*released_), HasSubstr("its last kernel has ended"));
+  EXPECT_THAT(describe(*released_), HasSubstr("its last kernels are taken to have ended"));
 }
 
-TEST_F(HolderTest, AnEndlessKernelIsHeldUntilSomebodyLetsGo) {
+TEST_F(HolderTest, TheAddressSpaceIsKeptUntilTheManagersHaveClosed) {
+  std::binary_semaphore work_ends(0);
+  std::binary_semaphore closing(0);
+  os::FakeDevice device;
+  device.close = [&](const os::Fd&) {
+    closing.release();
+    work_ends.acquire();
+  };
+  kernel_.set_device("/dev/nvidiactl", device);
   give_all();
-  hold(Nanoseconds(0));
+  hold(Nanoseconds(1));
+  die();
+  EXPECT_TRUE(holder_->keep(client));
+  run_until([&] { return closing.try_acquire(); });
+  EXPECT_TRUE(space_.is_open());
+  EXPECT_FALSE(released_);
+  work_ends.release();
+  run_until_released();
+  EXPECT_FALSE(space_.is_open());
+}
+
+TEST_F(HolderTest, WhoIsLetGoIsNotHeld) {
+  give_all();
+  hold(never);
+  die();
+  EXPECT_TRUE(holder_->keep(client));
+  holder_->let_go(client);
+  EXPECT_FALSE(released_);
+  run_until_released();
+  EXPECT_EQ(released_->work, WorkEnd::Unknown);
+  EXPECT_FALSE(space_.is_open());
+  EXPECT_THAT(describe(*released_), HasSubstr("let go"));
+}
+
+TEST_F(HolderTest, WorkThatIsKnownToRunOnIsHeldUntilSomebodyLetsGo) {
+  give_all();
+  hold(Nanoseconds(1), Nanoseconds(0));
   die();
   EXPECT_TRUE(holder_->keep(client));
   run_until([&] { return endless_.has_value(); });
@@ -120,36 +146,20 @@ TEST_F(HolderTest, AnEndlessKernelIsHeldUntilSomebodyLetsGo) {
   EXPECT_TRUE(space_.is_open());
   EXPECT_FALSE(released_);
   holder_->let_go(client);
-  ASSERT_TRUE(released_);
-  EXPECT_FALSE(released_->work_ended);
+  run_until_released();
+  EXPECT_EQ(released_->work, WorkEnd::Forced);
   EXPECT_FALSE(space_.is_open());
-  EXPECT_THAT(describe(*released_), HasSubstr("may still run"));
+  EXPECT_THAT(describe(*released_), HasSubstr("given up"));
 }
 
-TEST_F(HolderTest, AnEndlessKernelIsGivenUpAtTheDeadline) {
+TEST_F(HolderTest, AndGivenUpAtTheDeadline) {
   give_all();
-  hold(Nanoseconds(0), Nanoseconds(1));
+  hold(Nanoseconds(1), Nanoseconds(0), Nanoseconds(1));
   die();
   EXPECT_TRUE(holder_->keep(client));
   run_until_released();
-  EXPECT_FALSE(released_->work_ended);
+  EXPECT_EQ(released_->work, WorkEnd::Forced);
   EXPECT_FALSE(space_.is_open());
-}
-
-TEST_F(HolderTest, WhoseWorkMayYetEndIsNotLetGo) {
-  std::binary_semaphore work_ends(0);
-  os::FakeDevice device;
-  device.close = [&](const os::Fd&) { work_ends.acquire(); };
-  kernel_.set_device("/dev/nvidiactl", device);
-  give_all();
-  hold(never);
-  die();
-  EXPECT_TRUE(holder_->keep(client));
-  holder_->let_go(client);
-  EXPECT_FALSE(released_);
-  EXPECT_TRUE(space_.is_open());
-  work_ends.release();
-  run_until_released();
 }
 
 TEST_F(HolderTest, WhoNeverOpenedTheGpuIsNotHeld) {
@@ -167,13 +177,12 @@ TEST_F(HolderTest, DescriptorsThatComeLaterAreHeldToo) {
   die();
   EXPECT_TRUE(space_.is_open());
   EXPECT_TRUE(holder_->keep(client));
-  run_until_released();
 }
 
 TEST_F(HolderTest, WhatTheProcessClosesIsNotKept) {
   give_all();
   give(6, "/dev/nvidiactl", mapping_);
-  hold(never);
+  hold(Nanoseconds(1));
   EXPECT_TRUE(mapping_.is_open());
   kernel_.take_descriptor(client, 6);
   holder_->look(client);
@@ -186,7 +195,7 @@ TEST_F(HolderTest, WhatTheProcessClosesIsNotKept) {
 TEST_F(HolderTest, ANumberThatMeansAnotherFileIsTakenAnew) {
   Watched later;
   give_all();
-  hold(never);
+  hold(Nanoseconds(1));
   kernel_.take_descriptor(client, 4);
   give(4, "/dev/nvidia-uvm", later);
   holder_->look(client);
@@ -200,12 +209,12 @@ TEST_F(HolderTest, ANumberThatMeansAnotherFileIsTakenAnew) {
 
 TEST_F(HolderTest, WhoBecomesAnotherProgramIsReleasedAsWell) {
   give_all();
-  hold(never);
+  hold(Nanoseconds(1));
   for (const int number : {3, 4, 5}) kernel_.take_descriptor(client, number);
   EXPECT_TRUE(space_.is_open());
   holder_->look(client);
   run_until_released();
-  EXPECT_TRUE(released_->work_ended);
+  EXPECT_EQ(released_->work, WorkEnd::Presumed);
   EXPECT_FALSE(space_.is_open());
   die();
   EXPECT_FALSE(holder_->keep(client));

@@ -6,8 +6,10 @@
 
 #include <sys/types.h>
 
+#include <array>
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <span>
 #include <string>
@@ -62,6 +64,11 @@ class Kernel {
   virtual std::string uvm_link_target() const { return "/dev/nvidia-uvm"; }
   /// The same for those of NVIDIA's resource manager.
   virtual std::string rm_link_target() const { return "/dev/nvidiactl"; }
+  /// Which GPU driver is loaded, in its own words: one line, another for another version.
+  virtual Result<std::string> gpu_driver();
+  /// The GPUs that this machine has, by the 16 bytes that name one.
+  using GpuUuid = std::array<std::uint8_t, 16>;
+  virtual Result<std::vector<GpuUuid>> gpu_uuids();
   /// What says at once that /dev/kmsg has something. Unsupported where its poll() is prompt, as a stand-in's
   /// is.
   virtual Result<KernelLogBell> kernel_log_bell() {

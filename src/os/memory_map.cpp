@@ -32,7 +32,11 @@ class Fields {
     left_.remove_prefix(length + 1);
     return value;
   }
-  void skip(char end) { left_.remove_prefix(std::min(left_.find(end), left_.size() - 1) + 1); }
+  std::string_view word(char end) {
+    const std::string_view word = left_.substr(0, left_.find(end));
+    left_.remove_prefix(std::min(word.size() + 1, left_.size()));
+    return word;
+  }
   bool empty() const { return left_.empty(); }
 
  private:
@@ -45,14 +49,14 @@ std::optional<MappedRegion> parse_line(std::string_view line) {
   const auto begin = fields.number('-', 16);
   const auto end = fields.number(' ', 16);
   if (!begin || !end || fields.empty()) return std::nullopt;
-  fields.skip(' ');
+  const bool writable = fields.word(' ').find('w') != std::string_view::npos;
   const auto offset_bytes = fields.number(' ', 16);
   const auto major = fields.number(':', 16);
   const auto minor = fields.number(' ', 16);
   const auto inode = fields.number(' ', 10);
   if (!offset_bytes || !major || !minor || !inode) return std::nullopt;
   const dev_t device = makedev(static_cast<unsigned int>(*major), static_cast<unsigned int>(*minor));
-  return MappedRegion{*begin, *end, *offset_bytes, {device, *inode}};
+  return MappedRegion{*begin, *end, *offset_bytes, {device, *inode}, writable};
 }
 
 }  // namespace

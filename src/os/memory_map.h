@@ -18,6 +18,7 @@ struct MappedRegion {
   std::uint64_t end = 0;  ///< one past the last byte
   std::uint64_t offset_bytes = 0;
   FileIdentity file;
+  bool writable = false;  ///< by the CPU
 };
 
 /// All regions of a process, by address. They are read one page of text at a time, so what changes meanwhile

@@ -22,6 +22,8 @@ TEST(MemoryMap, EveryFieldOfALine) {
   EXPECT_EQ(regions[0].offset_bytes, 0x1000U);
   EXPECT_EQ(regions[0].file.number, 173521U);
   EXPECT_EQ(regions[1].file, FileIdentity{});
+  EXPECT_FALSE(regions[0].writable);
+  EXPECT_TRUE(regions[1].writable);
   EXPECT_EQ(regions[2].offset_bytes, regions[2].begin);
   EXPECT_NE(regions[2].file, regions[0].file);
 }

@@ -58,6 +58,8 @@ Result<Platform> soft(const std::string& state_directory) {
   if (!state.empty()) platform.environment.emplace_back(softgpu::environment::directory, state);
   platform.kernel = std::make_unique<softgpu::DeviceKernel>(std::make_unique<os::RealKernel>(), state);
   platform.environment.emplace_back("FIREBREAK_UVM_LINK", platform.kernel->uvm_link_target());
+  if (auto driver = platform.kernel->gpu_driver())
+    platform.environment.emplace_back("FIREBREAK_GPU_DRIVER", std::move(*driver));
   return platform;
 }
 
@@ -73,6 +75,15 @@ Result<std::pair<std::string, std::string>> guard_preload() {
   }
   const std::string inherited = os::environment_variable("LD_PRELOAD").value_or("");
   return std::pair{std::string("LD_PRELOAD"), inherited.empty() ? library : library + ":" + inherited};
+}
+
+Result<os::SpawnRequest> guard_trial(const Platform& platform) {
+  const auto root = installation();
+  if (!root) return propagate(root);
+  os::SpawnRequest request;
+  request.command = {*root + "/bin/firebreak", "guard-trial"};
+  request.environment = platform.environment;
+  return request;
 }
 
 Status real_gpu_is_there(os::Kernel& kernel) {

@@ -35,6 +35,9 @@ Result<Platform> choose(const std::string& state_directory = {}, const std::stri
 /// others that are preloaded. NotFound: it is not installed.
 Result<std::pair<std::string, std::string>> guard_preload();
 
+/// The program that tries whether the guard works here (guard/trial.h).
+Result<os::SpawnRequest> guard_trial(const Platform& platform);
+
 /// Whether the machine has a real GPU that can be shared; if not, why, in one line.
 Status real_gpu_is_there(os::Kernel& kernel);
 

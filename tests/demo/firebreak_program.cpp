@@ -23,6 +23,7 @@ Sandbox::Environment Sandbox::environment() const {
   return {{"FIREBREAK_GPU", "soft"},
           {"FIREBREAK_SOFTGPU_SPEED", "4"},
           {"TMPDIR", temporary_.path()},
+          {"XDG_RUNTIME_DIR", files_.path()},
           {"FIREBREAK_TEST_MARK", temporary_.path()}};
 }
 

@@ -69,9 +69,9 @@ Player& AgentOnStage::start_neighbour() {
   return neighbour;
 }
 
-Player& AgentOnStage::start_spinner(bool stubborn) {
+Player& AgentOnStage::start_spinner(const std::string& argument) {
   std::vector<std::string> command = {program("guard_test_spinner")};
-  if (stubborn) command.push_back("--stubborn");
+  if (!argument.empty()) command.push_back(argument);
   Player& spinner = start_tenant("spinner", std::move(command));
   wait("the spinner", [&] { return spinner.said("spinning"); });
   return spinner;

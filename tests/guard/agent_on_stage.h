@@ -37,8 +37,8 @@ class AgentOnStage : public testing::Test {
                        std::vector<std::string> run_arguments = {});
   /// Runs short kernels until it is told "end".
   Player& start_neighbour();
-  /// Keeps one endless kernel on the GPU and ignores SIGTERM where `stubborn`.
-  Player& start_spinner(bool stubborn = false);
+  /// Keeps one endless kernel on the GPU. "--stubborn": it ignores SIGTERM; "--queue": more work waits.
+  Player& start_spinner(const std::string& argument = {});
   os::ProgramResult command(std::vector<std::string> arguments);
 
   void wait(const std::string& what, const std::function<bool()>& done);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// A program that links against libcuda and knows nothing of the guard. It says what each of its calls came
 /// to, without addresses, which nobody promises: with the guard preloaded it has to say the same.
+#include <dlfcn.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -21,6 +22,9 @@ CUresult cuCtxSynchronize();
 CUresult cuMemAlloc_v2(CUdeviceptr*, std::size_t);
 CUresult cuMemAllocPitch_v2(CUdeviceptr*, std::size_t*, std::size_t, std::size_t, unsigned int);
 CUresult cuMemFree_v2(CUdeviceptr);
+CUresult cuIpcGetMemHandle(CUipcMemHandle*, CUdeviceptr);
+CUresult cuIpcOpenMemHandle_v2(CUdeviceptr*, CUipcMemHandle, unsigned int);
+CUresult cuIpcCloseMemHandle(CUdeviceptr);
 CUresult cuMemGetAddressRange_v2(CUdeviceptr*, std::size_t*, CUdeviceptr);
 CUresult cuPointerGetAttribute(void*, CUpointer_attribute, CUdeviceptr);
 CUresult cuPointerGetAttributes(unsigned int, CUpointer_attribute*, void**, CUdeviceptr);
@@ -184,29 +188,117 @@ void live_on() {
   std::printf("child %d\n", status);
 }
 
-/// Whether addresses of the process are served by its UVM descriptor alone, without rights for the CPU.
-bool has_blanket() {
+/// Whether addresses of the process from [begin, end) are served by its UVM descriptor alone, without rights
+/// for the CPU.
+bool has_blanket(CUdeviceptr begin = 0, CUdeviceptr end = ~CUdeviceptr{0}) {
   std::ifstream maps("/proc/self/maps");
   for (std::string line; std::getline(maps, line);) {
-    if (line.find("---s") != std::string::npos && line.find("nvidia-uvm") != std::string::npos) return true;
+    if (line.find("---s") == std::string::npos || line.find("nvidia-uvm") == std::string::npos) continue;
+    const CUdeviceptr first = std::stoull(line, nullptr, 16);
+    const CUdeviceptr last = std::stoull(line.substr(line.find('-') + 1), nullptr, 16);
+    if (first < end && begin < last) return true;
   }
   return false;
 }
 
+/// What the driver refuses changes nothing of where the blanket lies.
+void be_refused() {
+  const CUmemAllocationProp device{
+      CU_MEM_ALLOCATION_TYPE_PINNED, {}, {CU_MEM_LOCATION_TYPE_DEVICE, 0}, nullptr, {}};
+  const CUmemAccessDesc all{device.location, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+  const CUmemAccessDesc none{device.location, CU_MEM_ACCESS_FLAGS_PROT_NONE};
+  CUdeviceptr base = 0;
+  CUmemGenericAllocationHandle memory = 0;
+  say("reserve", cuMemAddressReserve(&base, 4 * granule, 0, 0, 0));
+  say("create", cuMemCreate(&memory, granule, &device, 0));
+  say("map", cuMemMap(base, granule, 0, memory, 0));
+  const auto look = [base](const char* after) {
+    std::printf("%s: %d %d\n", after, has_blanket(base, base + granule),
+                has_blanket(base + granule, base + 4 * granule));
+  };
+  look("without rights");
+  say("rights", cuMemSetAccess(base, granule, &all, 1));
+  look("with rights");
+  say("too much", cuMemSetAccess(base, 2 * granule, &all, 1));
+  look("rights refused");
+  say("too early", cuMemAddressFree(base, 4 * granule));
+  look("end refused");
+  say("no rights", cuMemSetAccess(base, granule, &none, 1));
+  look("rights taken");
+  say("unmap", cuMemUnmap(base, granule));
+  say("give back", cuMemAddressFree(base, 4 * granule));
+  look("given back");
+}
+
 }  // namespace
 
+/// Another process of the same program.
+void be_shared_with(const CUipcMemHandle& handle) {
+  CUcontext context = nullptr;
+  CUdeviceptr pointer = 0;
+  say("context", cuCtxCreate_v2(&context, 0, 0));
+  say("open", cuIpcOpenMemHandle_v2(&pointer, handle, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS));
+  say("write", cuMemsetD8_v2(pointer, 0x77, mib));
+  say("synchronize", cuCtxSynchronize());
+  say("close", cuIpcCloseMemHandle(pointer));
+}
+
+/// As torch.multiprocessing does.
+void share(const char* program) {
+  CUdeviceptr pointer = 0;
+  CUipcMemHandle handle{};
+  say("allocate", cuMemAlloc_v2(&pointer, 4 * mib));
+  const CUresult shared = cuIpcGetMemHandle(&handle, pointer);
+  say("share", shared);
+  std::fflush(stdout);
+  if (shared != CUDA_SUCCESS) return;
+  const pid_t child = fork();
+  if (child == 0) {
+    std::string text;
+    for (const char byte : handle.reserved) {
+      text.push_back(static_cast<char>('a' + (byte & 15)));
+      text.push_back(static_cast<char>('a' + ((byte >> 4) & 15)));
+    }
+    execl(program, program, "open", text.c_str(), nullptr);
+    _exit(1);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  unsigned char seen = 0;
+  const CUresult result = cuMemcpyDtoH_v2(&seen, pointer + mib - 1, 1);
+  say("what the other wrote", result, seen);
+  const bool is_first = dlsym(RTLD_DEFAULT, "cuMemAlloc_v2") == reinterpret_cast<void*>(&cuMemAlloc_v2);
+  std::printf("the same function by name %d\n", is_first);
+}
+
+CUipcMemHandle handle_of(const std::string& text) {
+  CUipcMemHandle handle{};
+  for (std::size_t i = 0; i < sizeof(handle.reserved); ++i) {
+    handle.reserved[i] = static_cast<char>((text.at(2 * i) - 'a') | ((text.at(2 * i + 1) - 'a') << 4));
+  }
+  return handle;
+}
+
 /// "early": reserves addresses before it has a context, and says in the end whether it has a blanket.
-/// "leave": also frees what went with a context.
+/// "leave": also frees what went with a context. "refused": says where its blanket lies.
+/// "share": shares memory with another process, which is started with "open" and the handle.
 int main(int count, char** arguments) {
-  const bool early = count > 1 && std::string(arguments[1]) == "early";
+  const std::string what = count > 1 ? arguments[1] : "";
+  const bool early = what == "early";
   CUcontext context = nullptr;
   CUdeviceptr reserved = 0;
   if (early) say("too early", cuMemAddressReserve(&reserved, granule, 0, 0, 0));
   say("init", cuInit(0));
+  if (what == "open") {
+    be_shared_with(handle_of(arguments[2]));
+    return 0;
+  }
   if (early) say("early", cuMemAddressReserve(&reserved, granule, 0, 0, 0));
   say("context", cuCtxCreate_v2(&context, 0, 0));
   if (early) std::printf("blanket %d\n", has_blanket());
-  if (early) return 0;
+  if (what == "refused") be_refused();
+  if (what == "share") share(arguments[0]);
+  if (early || what == "refused" || what == "share") return 0;
   allocate_plainly();
   allocate_otherwise();
   map_in_pieces();
@@ -215,6 +307,6 @@ int main(int count, char** arguments) {
   say("left to the context", cuMemAlloc_v2(&left, 8 * mib));
   say("synchronize", cuCtxSynchronize());
   say("destroy", cuCtxDestroy_v2(context));
-  leave_to_primary(count > 1);
+  leave_to_primary(what == "leave");
   return 0;
 }

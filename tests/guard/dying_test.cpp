@@ -21,7 +21,7 @@ class Dying : public AgentOnStage {
   Dying() { environment_ = {{"FIREBREAK_LOG", "info"}}; }
   /// A spinner, ended by `signal` to its own process, beside a neighbour that must not notice.
   void expect_spared(int signal) {
-    start_agent();
+    start_agent({"--hold-s", "1"});
     Player& neighbour = start_neighbour();
     const Player& spinner = start_held_spinner();
     send(pid_of("spinner"), signal);
@@ -29,14 +29,14 @@ class Dying : public AgentOnStage {
     expect_released(neighbour);
   }
   void expect_released(Player& neighbour) {
-    wait("the release", [&] { return agent_->said("its last kernel has ended"); });
+    wait("the release", [&] { return agent_->said("its last kernels are taken to have ended"); });
     EXPECT_FALSE(agent_->said("fault tenant"));
     expect_unharmed(neighbour);
     EXPECT_TRUE(status()["holds"].empty());
   }
   /// Once the agent has what it needs to hold.
-  Player& start_held_spinner(bool stubborn = false) {
-    Player& spinner = start_spinner(stubborn);
+  Player& start_held_spinner(const std::string& argument = {}) {
+    Player& spinner = start_spinner(argument);
     const pid_t pid = pid_of("spinner");
     while (!is_held(pid)) {
     }
@@ -62,7 +62,7 @@ TEST_F(Dying, ToldToEndByAStranger) { expect_spared(SIGTERM); }
 TEST_F(Dying, ExitInMidKernel) { expect_spared(SIGUSR1); }
 
 TEST_F(Dying, BecomingAnotherProgram) {
-  start_agent();
+  start_agent({"--hold-s", "1"});
   Player& neighbour = start_neighbour();
   const Player& spinner = start_held_spinner();
   const pid_t pid = pid_of("spinner");
@@ -75,7 +75,7 @@ TEST_F(Dying, BecomingAnotherProgram) {
 }
 
 TEST_F(Dying, KilledByItsDebugger) {
-  start_agent();
+  start_agent({"--hold-s", "1"});
   Player& neighbour = start_neighbour();
   const Player& spinner = start_held_spinner();
   const auto debugged = sandbox_.run("guard_test_debugger", {std::to_string(pid_of("spinner"))});
@@ -87,9 +87,9 @@ TEST_F(Dying, KilledByItsDebugger) {
 
 // First a word to the container's first process, then SIGKILL to all of it at once.
 TEST_F(Dying, StoppedByAContainerRuntime) {
-  start_agent();
+  start_agent({"--hold-s", "1"});
   Player& neighbour = start_neighbour();
-  const Player& spinner = start_held_spinner(true);
+  const Player& spinner = start_held_spinner("--stubborn");
   const pid_t pid = pid_of("spinner");
   spinner.actor->signal(SIGTERM);
   spinner.actor->signal(SIGKILL);
@@ -101,7 +101,7 @@ TEST_F(Dying, StoppedByAContainerRuntime) {
 TEST_F(Dying, ByTheOutOfMemoryKiller) {
   const auto group = MemoryGroup::create(256);
   if (!group) GTEST_SKIP() << to_string(group.error());
-  start_agent();
+  start_agent({"--hold-s", "1"});
   Player& neighbour = start_neighbour();
   const Player& spinner = start_held_spinner();
   const pid_t pid = pid_of("spinner");
@@ -112,35 +112,50 @@ TEST_F(Dying, ByTheOutOfMemoryKiller) {
   expect_released(neighbour);
 }
 
-TEST_F(Dying, WithAnEndlessKernelTakesItsDomainAlongAtTheDeadline) {
+// Whether it still runs nobody can see.
+TEST_F(Dying, WithAnEndlessKernelTakesItsDomainAlongInTheEnd) {
   environment_.emplace_back(work_left, "endless");
-  start_agent({"--longest-hold-s", "6"});
+  start_agent({"--hold-s", "1"});
   const Player& neighbour = start_neighbour();
   const Player& spinner = start_held_spinner();
   send(pid_of("spinner"), SIGKILL);
   wait_for_end(spinner);
-  wait("the warning",
-       [&] { return agent_->said("its kernel runs on after its end; 1 tenants in its domain"); });
   EXPECT_FALSE(neighbour.actor->ended());
-  EXPECT_EQ(state_of_hold("spinner"), "endless");
+  EXPECT_EQ(state_of_hold("spinner"), "waiting");
   EXPECT_EQ(state_of_hold("neighbour"), "ready");
   wait_for_end(neighbour);
   EXPECT_EQ(neighbour.exit_status(), victim_of_a_fault);
-  EXPECT_TRUE(agent_->said("with a kernel that may still run"));
 }
 
-TEST_F(Dying, WithAnEndlessKernelWaitsForNobodyWhenItIsAlone) {
+// Except where more work waits behind it.
+TEST_F(Dying, WithWorkThatIsKnownToRunOnHoldsLongerAndSaysSo) {
   environment_.emplace_back(work_left, "endless");
-  start_agent({"--longest-hold-s", "1000"});
+  start_agent({"--hold-s", "0.1", "--longest-hold-s", "6"});
+  const Player& neighbour = start_neighbour();
+  const Player& spinner = start_held_spinner("--queue");
+  send(pid_of("spinner"), SIGKILL);
+  wait_for_end(spinner);
+  wait("the warning",
+       [&] { return agent_->said("its work runs on after its end; 1 tenants in its domain"); });
+  EXPECT_FALSE(neighbour.actor->ended());
+  EXPECT_EQ(state_of_hold("spinner"), "endless");
+  wait_for_end(neighbour);
+  EXPECT_EQ(neighbour.exit_status(), victim_of_a_fault);
+  EXPECT_TRUE(agent_->said("with work that runs on: its domain fails"));
+}
+
+TEST_F(Dying, WithNobodyBesideItWaitsForNothing) {
+  environment_.emplace_back(work_left, "endless");
+  start_agent({"--hold-s", "1000"});
   const Player& spinner = start_held_spinner();
   send(pid_of("spinner"), SIGKILL);
   wait_for_end(spinner);
-  wait("the release", [&] { return agent_->said("with a kernel that may still run"); });
+  wait("the release", [&] { return agent_->said("let go"); });
 }
 
-TEST_F(Dying, WithAnEndlessKernelFirstMovesWhoHasAStandby) {
+TEST_F(Dying, WithWorkThatIsKnownToRunOnFirstMovesWhoHasAStandby) {
   environment_.emplace_back(work_left, "endless");
-  start_agent({"--longest-hold-s", "1000"});
+  start_agent({"--hold-s", "0.1", "--longest-hold-s", "1000"});
   const std::vector<std::string> decode = {
       program("firebreak-decode"), "--steps", "100000", "--pace-ms", "20", "--output",
       sandbox_.file("tokens")};
@@ -148,10 +163,10 @@ TEST_F(Dying, WithAnEndlessKernelFirstMovesWhoHasAStandby) {
   wait_for_status("llm", [](const auto& tenant) { return tenant["phase"] == "serving"; });
   start_tenant("llm", decode, {"--standby"});
   wait_for_status("llm", [](const auto& tenant) { return tenant["standby_state"] == "ready"; });
-  const Player& spinner = start_held_spinner();
+  const Player& spinner = start_held_spinner("--queue");
   send(pid_of("spinner"), SIGKILL);
   wait_for_end(spinner);
-  wait("the release", [&] { return agent_->said("with a kernel that may still run"); });
+  wait("the release", [&] { return agent_->said("with work that runs on: its domain fails"); });
   wait_for_status(
       "llm", [](const auto& tenant) { return tenant["epoch"] == 1 && tenant["active"]["domain"] == "b"; });
   EXPECT_EQ(command({"stop", "llm"}).status.exit_code, 0);

@@ -47,6 +47,27 @@ TEST_F(Preload, ComesUpWithTheContextWhateverWasAskedForBefore) {
   EXPECT_THAT(under_guard.output, HasSubstr("blanket 1"));
 }
 
+TEST_F(Preload, LaysTheBlanketWhereTheGpuReachesNothingWhateverTheDriverRefuses) {
+  const auto under_guard = sandbox_.run("guard_test_caller", {"refused"}, guarded());
+  const std::vector<std::string> wanted{"without rights: 1 1", "with rights: 0 1",  "rights refused: 0 1",
+                                        "end refused: 0 1",    "rights taken: 1 1", "given back: 0 0"};
+  for (const std::string& line : wanted) EXPECT_THAT(under_guard.output, HasSubstr(line + "\n"));
+}
+
+TEST_F(Preload, SharesMemoryWithOtherProcessesOnlyWhereItIsToldTo) {
+  const std::string shared = "what the other wrote 0 119\n";
+  const auto plain = sandbox_.run("guard_test_caller", {"share"});
+  EXPECT_THAT(plain.output, HasSubstr(shared));
+  const auto refused = sandbox_.run("guard_test_caller", {"share"}, guarded());
+  EXPECT_THAT(refused.output, HasSubstr("share 801 0\n"));
+  EXPECT_THAT(refused.output, HasSubstr("run it with --guard-ipc, or with FIREBREAK_GUARD_IPC=1"));
+  auto sharing = guarded();
+  sharing.emplace_back("FIREBREAK_GUARD_IPC", "1");
+  const auto allowed = sandbox_.run("guard_test_caller", {"share"}, sharing);
+  EXPECT_EQ(allowed.output, plain.output);
+  EXPECT_THAT(allowed.output, HasSubstr("the same function by name 1"));
+}
+
 TEST_F(Preload, GivesBackWhatAContextLeavesBehind) {
   const auto under_guard = sandbox_.run("guard_test_caller", {"leave"}, guarded());
   EXPECT_THAT(under_guard.output, HasSubstr("free what has gone 1 0\n"));

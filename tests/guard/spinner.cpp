@@ -11,7 +11,7 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "cuda/context.h"
+#include "cuda/first_gpu.h"
 #include "cuda/module.h"
 #include "cuda/pinned_buffer.h"
 #include "cuda/stream.h"
@@ -35,27 +35,25 @@ again:
 }
 )";
 
-Status spin() {
+/// `queue`: more work waits behind the kernel.
+Status spin(bool queue) {
   const auto platform = platform::choose();
   if (!platform) return propagate(platform);
-  const auto driver = cuda::Driver::open(platform->cuda_library);
-  if (!driver) return propagate(driver);
-  const auto device = cuda::Device::get(**driver, 0);
-  if (!device) return propagate(device);
-  const auto context = cuda::Context::create(*device);
-  if (!context) return propagate(context);
-  const auto module = cuda::Module::load_ptx(**driver, ptx);
+  const auto gpu = cuda::FirstGpu::open(platform->cuda_library);
+  if (!gpu) return propagate(gpu);
+  const auto module = cuda::Module::load_ptx(gpu->driver(), ptx);
   if (!module) return propagate(module);
   const auto function = module->function("spin");
   if (!function) return propagate(function);
-  const auto word = cuda::PinnedBuffer::allocate(**driver, sizeof(std::uint32_t));
+  const auto word = cuda::PinnedBuffer::allocate(gpu->driver(), sizeof(std::uint32_t));
   if (!word) return propagate(word);
-  const auto stream = cuda::Stream::create(**driver);
+  const auto stream = cuda::Stream::create(gpu->driver());
   if (!stream) return propagate(stream);
   CUdeviceptr address = word->device_address();
   std::array<void*, 1> arguments{&address};
   const CUresult queued = function->launch_packed(stream->handle(), {}, arguments);
-  if (queued != CUDA_SUCCESS) return fail(ErrorCode::Internal, (*driver)->error_name(queued));
+  if (queued == CUDA_SUCCESS && queue) (void)function->launch_packed(stream->handle(), {}, arguments);
+  if (queued != CUDA_SUCCESS) return fail(ErrorCode::Internal, gpu->driver().error_name(queued));
   const std::atomic_ref running(*reinterpret_cast<std::uint32_t*>(word->data()));
   while (running.load() == 0) ::usleep(1000);
   std::puts("spinning");
@@ -97,7 +95,7 @@ void take_memory_without_end() {
 int main(int count, char** arguments) {
   if (count > 1 && std::strcmp(arguments[1], "--stubborn") == 0) ::signal(SIGTERM, SIG_IGN);
   const sigset_t held = hold_signals();
-  const Status spun = spin();
+  const Status spun = spin(count > 1 && std::strcmp(arguments[1], "--queue") == 0);
   if (spun) wait_for_an_end(held);
   std::printf("%s\n", to_string(spun.error()).c_str());
   return 1;

@@ -29,7 +29,7 @@ TEST_F(Stop, InMidKernelSparesTheNeighbour) {
 
 TEST_F(Stop, OfOneThatDoesNotListenEndsInAKillThatHarmsNobody) {
   Player& neighbour = start_neighbour();
-  const Player& spinner = start_spinner(true);
+  const Player& spinner = start_spinner("--stubborn");
   const auto stopped = command({"stop", "spinner", "--grace-ms", "10"});
   EXPECT_EQ(stopped.status.exit_code, 0);
   EXPECT_THAT(stopped.output, HasSubstr("MPS took it off the GPU, SIGTERM, SIGKILL"));

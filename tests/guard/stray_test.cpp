@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // A guarded tenant that strays: its neighbour goes on, and what becomes of it is the operator's to say.
+#include <fmt/format.h>
 #include <signal.h>
 
+#include <algorithm>
+
+#include "os/self.h"
 #include "tests/guard/agent_on_stage.h"
 
 namespace firebreak::tests {
@@ -64,6 +68,29 @@ TEST_F(Strays, AreOnlyToldOfWhereTheAgentWasStartedSo) {
   EXPECT_FALSE(strayer.actor->ended());
   EXPECT_EQ(command({"stop", "strayer"}).status.exit_code, 0);
   wait_for_end(strayer);
+}
+
+TEST_F(Strays, OfATenantThatLoadsNothingOfOursAreSwallowedWhereTheOperatorSaysSo) {
+  const os::EnvironmentScope talkative(os::EnvironmentScope::Variables{{"FIREBREAK_LOG", "info"}});
+  start_agent({"--sparse"});
+  Player& neighbour = start_neighbour();
+  Player& strayer = start_tenant("strayer", {program("firebreak"), "inject", "unmapped-store", "--wait",
+                                             "--address", std::to_string(0x1dea0000)});
+  wait("the strayer", [&] { return strayer.said("prepared"); });
+  // How many, the sanitizers say, which keep some for themselves.
+  const std::string strayer_process = fmt::format("process {}: ", pid_of("strayer"));
+  wait("the sparse ranges", [&] {
+    return std::ranges::any_of(agent_->lines, [&](const std::string& line) {
+      return line.find(strayer_process) != std::string::npos &&
+             line.find("swallow strays") != std::string::npos;
+    });
+  });
+  strayer.actor->tell("go");
+  wait("the answer", [&] { return strayer.said("answered") || strayer.actor->ended(); });
+  EXPECT_TRUE(strayer.said("CUDA_SUCCESS")) << testing::PrintToString(strayer.lines);
+  strayer.actor->close_input();
+  wait_for_end(strayer);
+  expect_unharmed(neighbour);
 }
 
 TEST_F(Strays, AreSeenByAWatchThatKnowsNobody) {

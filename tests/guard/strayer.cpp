@@ -8,7 +8,7 @@
 #include <string>
 
 #include "base/units.h"
-#include "cuda/context.h"
+#include "cuda/first_gpu.h"
 #include "cuda/module.h"
 #include "cuda/stream.h"
 #include "guard/blanket.h"
@@ -65,12 +65,8 @@ Status take_commands(const cuda::Driver& driver, const cuda::Function& stray, co
 Status be_a_strayer() {
   const auto platform = platform::choose();
   if (!platform) return propagate(platform);
-  const auto driver = cuda::Driver::open(platform->cuda_library);
-  if (!driver) return propagate(driver);
-  const auto device = cuda::Device::get(**driver, 0);
-  if (!device) return propagate(device);
-  const auto context = cuda::Context::create(*device);
-  if (!context) return propagate(context);
+  const auto gpu = cuda::FirstGpu::open(platform->cuda_library);
+  if (!gpu) return propagate(gpu);
   auto ledger = guard::Ledger::create();
   if (!ledger) return propagate(ledger);
   auto blanket = guard::Blanket::of_this_process(*platform->kernel);
@@ -79,14 +75,14 @@ Status be_a_strayer() {
   ledger->covered(blanket_range.begin, blanket_range.end, gib);
   ledger->allocated(abi::GuardFunction::MemAlloc, base, mib);
   ledger->set_state(abi::GuardState::On, "");
-  const auto module = cuda::Module::load_ptx(**driver, ptx);
+  const auto module = cuda::Module::load_ptx(gpu->driver(), ptx);
   if (!module) return propagate(module);
   const auto stray = module->function("stray");
   if (!stray) return propagate(stray);
-  const auto stream = cuda::Stream::create(**driver);
+  const auto stream = cuda::Stream::create(gpu->driver());
   if (!stream) return propagate(stream);
   say("guarded");
-  return take_commands(**driver, *stray, *stream);
+  return take_commands(gpu->driver(), *stray, *stream);
 }
 
 }  // namespace

@@ -13,9 +13,9 @@
 #include <string>
 #include <string_view>
 
-#include "cuda/context.h"
 #include "cuda/copy.h"
 #include "cuda/device_buffer.h"
+#include "cuda/first_gpu.h"
 #include "cuda/module.h"
 #include "cuda/stream.h"
 
@@ -79,13 +79,9 @@ Result<CUresult> work(const cuda::Driver& driver, Seconds limit) {
 }
 
 Result<CUresult> run(Seconds limit) {
-  const auto driver = cuda::Driver::open();
-  if (!driver) return propagate(driver);
-  const auto device = cuda::Device::get(**driver, 0);
-  if (!device) return propagate(device);
-  const auto context = cuda::Context::create(*device);
-  if (!context) return propagate(context);
-  return work(**driver, limit);
+  const auto gpu = cuda::FirstGpu::open();
+  if (!gpu) return propagate(gpu);
+  return work(gpu->driver(), limit);
 }
 
 }  // namespace

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "client/process_end.h"
-#include "cuda/context.h"
+#include "cuda/first_gpu.h"
 #include "inject/catalogue.h"
 #include "os/real_kernel.h"
 
@@ -28,18 +28,14 @@ bool answers_as_expected(const cuda::Driver& driver, const inject::Kind& kind, c
 }
 
 int raise_fault(const inject::Kind& kind) {
-  const auto driver = cuda::Driver::open();
-  if (!driver) return not_prepared(driver.error());
-  const auto device = cuda::Device::get(**driver, 0);
-  if (!device) return not_prepared(device.error());
-  const auto context = cuda::Context::create(*device);
-  if (!context) return not_prepared(context.error());
+  const auto gpu = cuda::FirstGpu::open();
+  if (!gpu) return not_prepared(gpu.error());
   inject::Options options;
   os::RealKernel kernel;
   options.end_process = [&kernel](inject::Ending ending) { client::end_process(kernel, ending); };
-  const auto injection = kind.prepare(**driver, context->view(), options);
+  const auto injection = kind.prepare(gpu->driver(), gpu->context(), options);
   if (!injection) return not_prepared(injection.error());
-  return answers_as_expected(**driver, kind, (*injection)->raise()) ? 0 : 1;
+  return answers_as_expected(gpu->driver(), kind, (*injection)->raise()) ? 0 : 1;
 }
 
 }  // namespace

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <memory>
 #include <string>
 #include <string_view>
 
-#include "cuda/context.h"
+#include "cuda/first_gpu.h"
 #include "cuda/module.h"
 #include "cuda/stream.h"
 
@@ -18,21 +17,16 @@ class Gpu {
   /// `library` as for cuda::Driver::open.
   static Result<Gpu> open(std::string_view ptx, const std::string& library = {});
 
-  const cuda::Driver& driver() const { return *driver_; }
+  const cuda::Driver& driver() const { return gpu_.driver(); }
   const cuda::Stream& stream() const { return stream_; }
   const cuda::Module& module() const { return module_; }
 
  private:
-  Gpu(std::unique_ptr<const cuda::Driver> driver, cuda::Context context, cuda::Stream stream,
-      cuda::Module module)
-      : driver_(std::move(driver)),
-        context_(std::move(context)),
-        stream_(std::move(stream)),
-        module_(std::move(module)) {}
+  Gpu(cuda::FirstGpu gpu, cuda::Stream stream, cuda::Module module)
+      : gpu_(std::move(gpu)), stream_(std::move(stream)), module_(std::move(module)) {}
 
   // Declared in the order of who needs whom: freed the other way round.
-  std::unique_ptr<const cuda::Driver> driver_;
-  cuda::Context context_;
+  cuda::FirstGpu gpu_;
   cuda::Stream stream_;
   cuda::Module module_;
 };

@@ -36,13 +36,14 @@ CUresult ask_driver(const char* name, Arguments... arguments) {
 Guard* guard() {
   ProcessGuard* process = ProcessGuard::get();
   if (process == nullptr) return nullptr;
-  process->guard().start();
+  process->guard().start_within_context();
   return &process->guard();
 }
 
 /// A context was made: now the process has what the blanket needs.
 CUresult after_context(CUresult result) {
-  if (result == CUDA_SUCCESS) (void)guard();
+  ProcessGuard* process = result == CUDA_SUCCESS ? ProcessGuard::get() : nullptr;
+  if (process != nullptr) process->guard().start();
   return result;
 }
 
@@ -84,7 +85,7 @@ CUresult cuGetProcAddress_v2(const char* symbol, void** function, int cuda_versi
 
 CUresult cuDevicePrimaryCtxRetain(CUcontext* context, CUdevice device) {
   const CUresult result =
-      ask_driver<PFN_cuDevicePrimaryCtxRetain>("cuDevicePrimaryCtxRetain", context, device);
+      after_context(ask_driver<PFN_cuDevicePrimaryCtxRetain>("cuDevicePrimaryCtxRetain", context, device));
   if (Guard* const ours = guard(); ours != nullptr && result == CUDA_SUCCESS)
     ours->note_primary(device, *context);
   return result;
@@ -150,6 +151,12 @@ CUresult cuMemFree_v2(CUdeviceptr pointer) {
   return ask_driver<PFN_cuMemFree_v2>("cuMemFree_v2", pointer);
 }
 
+CUresult cuIpcGetMemHandle(CUipcMemHandle* handle, CUdeviceptr pointer) {
+  Guard* const ours = guard();
+  if (ours != nullptr && ours->find(pointer)) return ours->refuse_to_share();
+  return ask_driver<PFN_cuIpcGetMemHandle>("cuIpcGetMemHandle", handle, pointer);
+}
+
 CUresult cuMemGetAddressRange_v2(CUdeviceptr* base, std::size_t* size_bytes, CUdeviceptr pointer) {
   Guard* const ours = guard();
   const auto range = ours == nullptr ? std::nullopt : ours->find(pointer);
@@ -187,7 +194,7 @@ CUresult cuMemAddressReserve(CUdeviceptr* pointer, std::size_t size_bytes, std::
 }
 
 CUresult cuMemAddressFree(CUdeviceptr pointer, std::size_t size_bytes) {
-  if (Guard* const ours = guard(); ours != nullptr) ours->about_to_release(pointer, size_bytes);
+  if (Guard* const ours = guard(); ours != nullptr) return ours->release(pointer, size_bytes);
   return ask_driver<PFN_cuMemAddressFree>("cuMemAddressFree", pointer, size_bytes);
 }
 
@@ -201,10 +208,8 @@ CUresult cuMemMap(CUdeviceptr pointer, std::size_t size_bytes, std::size_t offse
 }
 
 CUresult cuMemUnmap(CUdeviceptr pointer, std::size_t size_bytes) {
-  const CUresult result = ask_driver<PFN_cuMemUnmap>("cuMemUnmap", pointer, size_bytes);
-  Guard* const ours = guard();
-  if (ours != nullptr && result == CUDA_SUCCESS) ours->unmapped(pointer, size_bytes);
-  return result;
+  if (Guard* const ours = guard(); ours != nullptr) return ours->unmap(pointer, size_bytes);
+  return ask_driver<PFN_cuMemUnmap>("cuMemUnmap", pointer, size_bytes);
 }
 
 CUresult cuMemSetAccess(CUdeviceptr pointer, std::size_t size_bytes, const CUmemAccessDesc* rights,

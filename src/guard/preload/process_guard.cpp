@@ -21,6 +21,11 @@ std::string TenantKernel::uvm_link_target() const {
   return os::environment_variable("FIREBREAK_UVM_LINK").value_or(os::RealKernel::uvm_link_target());
 }
 
+Result<std::string> TenantKernel::gpu_driver() {
+  if (auto named = os::environment_variable("FIREBREAK_GPU_DRIVER")) return std::move(*named);
+  return os::RealKernel::gpu_driver();
+}
+
 std::unique_ptr<ProcessGuard> ProcessGuard::create(const void* driver_function) {
   const Bypass bypass;
   const auto library = os::library_of(driver_function);
@@ -31,6 +36,9 @@ std::unique_ptr<ProcessGuard> ProcessGuard::create(const void* driver_function) 
   auto guard = Guard::create(*made->driver_, made->kernel_);
   if (!guard) return nullptr;
   made->guard_ = std::move(*guard);
+  if (os::environment_variable(sharing_variable) == "1") {
+    made->guard_->pass_through("the driver allocates by itself, unguarded, since memory is to be shared");
+  }
   return made;
 }
 

@@ -25,10 +25,12 @@ class Bypass {
   bool before_;
 };
 
-/// This machine, and under the software GPU its stand-in for the UVM descriptor, as the environment says.
+/// This machine, and under the software GPU its stand-ins for the UVM descriptor and the driver's version, as
+/// the environment says.
 class TenantKernel final : public os::RealKernel {
  public:
   std::string uvm_link_target() const override;
+  Result<std::string> gpu_driver() override;
 };
 
 /// Never destroyed: other threads may use the driver until the process's very end.

@@ -43,6 +43,7 @@ const auto& replacements() {
       Replacement{"cuMemAlloc_v2", "cuMemAlloc", untyped(&::cuMemAlloc_v2), 3020},
       Replacement{"cuMemAllocPitch_v2", "cuMemAllocPitch", untyped(&::cuMemAllocPitch_v2), 3020},
       Replacement{"cuMemFree_v2", "cuMemFree", untyped(&::cuMemFree_v2), 3020},
+      Replacement{"cuIpcGetMemHandle", "cuIpcGetMemHandle", untyped(&::cuIpcGetMemHandle)},
       Replacement{"cuMemGetAddressRange_v2", "cuMemGetAddressRange", untyped(&::cuMemGetAddressRange_v2),
                   3020},
       Replacement{"cuPointerGetAttribute", "cuPointerGetAttribute", untyped(&::cuPointerGetAttribute)},
@@ -67,6 +68,9 @@ void* find(const Matches& matches, const void* driver_function = nullptr) {
 }  // namespace
 
 void* replacement_of_symbol(std::string_view name, const void* found) {
+  // Who asks for the first of that name among all libraries has found ours.
+  const auto is_found = [found](const Replacement& candidate) { return candidate.function == found; };
+  if (std::ranges::any_of(replacements(), is_found)) return nullptr;
   return find([name](const Replacement& candidate) { return candidate.symbol == name; }, found);
 }
 

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <vector>
+
+#include "os/device_range.h"
+
+namespace firebreak::guard {
+
+/// A set of addresses, by ranges that neither overlap nor touch.
+class AddressSet {
+ public:
+  void add(os::AddressRange range);
+  void remove(os::AddressRange range);
+  /// What of `range` is not in the set, by address.
+  std::vector<os::AddressRange> missing_of(os::AddressRange range) const;
+
+ private:
+  std::map<std::uint64_t, std::uint64_t> ranges_;  ///< begin -> end
+};
+
+}  // namespace firebreak::guard

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "os/kernel.h"
+
+#include <charconv>
+#include <string_view>
+
+namespace firebreak::os {
+namespace {
+
+/// Of "GPU UUID:  GPU-01234567-89ab-cdef-0123-456789abcdef" in the text; empty: no GPU is described there, or
+/// one that nobody has used yet.
+std::optional<Kernel::GpuUuid> parse_uuid(std::string_view text) {
+  constexpr std::string_view label = "GPU-";
+  const std::size_t found = text.find(label);
+  if (found == std::string_view::npos) return std::nullopt;
+  std::string digits;
+  for (const char c : text.substr(found + label.size(), 36)) {
+    if (c != '-') digits.push_back(c);
+  }
+  Kernel::GpuUuid uuid{};
+  if (digits.size() != 2 * uuid.size()) return std::nullopt;
+  for (std::size_t i = 0; i < uuid.size(); ++i) {
+    const char* begin = digits.data() + 2 * i;
+    if (std::from_chars(begin, begin + 2, uuid[i], 16).ptr != begin + 2) return std::nullopt;
+  }
+  return uuid;
+}
+
+}  // namespace
+
+Result<std::vector<Kernel::GpuUuid>> Kernel::gpu_uuids() {
+  const std::string folder = "/proc/driver/nvidia/gpus";
+  const auto names = list_directory(folder);
+  if (!names) return propagate(names);
+  std::vector<GpuUuid> uuids;
+  for (const std::string& name : *names) {
+    const auto text = read_file(folder + "/" + name + "/information");
+    const auto uuid = text ? parse_uuid(*text) : std::nullopt;
+    if (uuid) uuids.push_back(*uuid);
+  }
+  return uuids;
+}
+
+Result<std::string> Kernel::gpu_driver() {
+  const auto version = read_file("/proc/driver/nvidia/version");
+  if (!version) return propagate(version);
+  return version->substr(0, version->find('\n'));
+}
+
+}  // namespace firebreak::os
