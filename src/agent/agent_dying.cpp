@@ -54,7 +54,7 @@ void Agent::on_endless(pid_t pid) {
   event.domain = process.domain;
   event.pid = pid;
   event.text =
-      fmt::format("its kernel runs on after its end; {} tenants in its domain, held for at most {} ms",
+      fmt::format("its work runs on after its end; {} tenants in its domain, held for at most {} ms",
                   others.size(), options_.longest_hold.count());
   spdlog::warn("process {} of {}: {}", pid, process.tenant, event.text);
   tell(std::move(event));
