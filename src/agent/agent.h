@@ -29,6 +29,7 @@ struct AgentOptions {
   Milliseconds stray_grace{100};
   /// And for one whose `firebreak run` was told to end.
   Milliseconds end_grace{2000};
+  mps::ClientLimits limits = {};  ///< of tenants of which the operator says nothing else
 };
 
 /// Belongs to the loop's thread.
@@ -58,6 +59,15 @@ class Agent final : private ServerHandler {
     std::vector<std::string> ends;
   };
 
+  /// Where a process was told to run that has not come yet.
+  struct Placement {
+    std::uint64_t connection = 0;  ///< that asked
+    std::string tenant;
+    abi::Role role = abi::Role::Active;
+    std::string domain;
+    mps::ClientLimits limits;
+  };
+
   Agent(AgentOptions options, os::EventLoop& loop, os::Kernel& kernel, const Clock& clock, Domains& domains,
         Detectors& detectors)
       : options_(std::move(options)),
@@ -71,7 +81,6 @@ class Agent final : private ServerHandler {
   void on_message(Connection& connection, abi::Message message, std::vector<os::Fd> descriptors) override;
   void on_closed(Connection& connection) override;
   void answer(Connection& connection, const Status& status);
-  Result<abi::Placed> place(const abi::Place& request);
   Status adopt(const abi::Adopt& request);
   Status adopt_from(const Connection& connection, const abi::Adopt& request);
   void join(Connection& connection, const abi::Join& request);
@@ -84,6 +93,14 @@ class Agent final : private ServerHandler {
   void end_injection(std::uint64_t tenant_connection, const abi::Message& answer);
   Status may_join(const Tenant& tenant, const abi::Join& request) const;
   void send_allocations(Connection& connection, const Tenant& tenant);
+
+  // Who runs where, in agent_placements.cpp.
+  Result<abi::Placed> place(const Connection& connection, const abi::Place& request);
+  Placement take_placement(const std::string& tenant, abi::Role role);
+  void forget_placements(std::uint64_t connection);
+  Result<std::string> domain_for(const std::string& tenant, abi::Role role, const std::string& gpu) const;
+  std::string domain_of_half(const std::string& tenant, abi::Role role) const;
+  mps::ClientLimits limits_for(const abi::Place& request) const;
 
   // What happens, in agent.cpp.
   void on_fault(fault::Fault fault);
@@ -110,7 +127,7 @@ class Agent final : private ServerHandler {
   // Who is who.
   Result<Tenant*> tenant_named(const std::string& name);  ///< made where it is new
   Tenant* tenant_of(const Connection& connection, Member Tenant::*member);
-  std::string domain_for(const std::string& tenant, abi::Role role) const;
+  std::vector<pid_t> processes_in(const std::string& domain) const;
   Status follow(pid_t pid, const std::string& tenant, const std::string& domain);
   void follow_progress(const Tenant& tenant);
   void complete(fault::Fault& fault);
@@ -130,6 +147,7 @@ class Agent final : private ServerHandler {
   std::map<pid_t, Process> processes_;
   std::map<std::string, Monotonic> last_fault_;  ///< of a domain
   std::vector<Farewell> farewells_;
+  std::vector<Placement> placements_;  ///< one a connection
   std::set<std::uint64_t> subscribers_;
   /// The tenant's connection that a fault on purpose is asked of, to the one that asked, and its kind.
   std::map<std::uint64_t, std::pair<std::uint64_t, std::string>> injections_;

@@ -8,6 +8,7 @@
 #include "os/regular_file.h"
 #include "os/scheduling.h"
 #include "os/self.h"
+#include "platform/gpu_list.h"
 #include "softgpu/devices/device_kernel.h"
 #include "softgpu/environment.h"
 
@@ -73,6 +74,11 @@ Result<std::pair<std::string, std::string>> guard_preload() {
   }
   const std::string inherited = os::environment_variable("LD_PRELOAD").value_or("");
   return std::pair{std::string("LD_PRELOAD"), inherited.empty() ? library : library + ":" + inherited};
+}
+
+Result<std::string> find_gpu(const Platform& platform, const std::string& wanted) {
+  return choose_gpu(
+      platform.gpu == Gpu::Soft ? std::vector{software_gpu_uuid()} : listed_gpus(*platform.kernel), wanted);
 }
 
 Status real_gpu_is_there(os::Kernel& kernel) {
