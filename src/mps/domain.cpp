@@ -89,7 +89,8 @@ Status Domain::take_over() {
   if (!daemon) return clean("its daemon was gone");
   if (!has_our_gpu(daemon->environment)) return clean("its daemon had another GPU");
   if (!adopt(*daemon)) return clean("its daemon did not answer");
-  takeover_ = "daemon " + std::to_string(daemon_pid_) + " was left running and is used on";
+  takeover_ = "daemon " + std::to_string(daemon_pid_) + " was left running and is used on, with " +
+              std::to_string(count_clients()) + " clients that go on as nobody's tenants";
   return {};
 }
 
@@ -108,6 +109,14 @@ bool Domain::adopt(const Leftover& daemon) {
   daemon_ = std::move(*pidfd);
   is_child_ = false;
   return running();
+}
+
+std::size_t Domain::count_clients() {
+  std::size_t count = 0;
+  for (const pid_t server : server_pids().value_or(std::vector<pid_t>())) {
+    count += clients(server).value_or(std::vector<pid_t>()).size();
+  }
+  return count;
 }
 
 Status Domain::clean(const std::string& why) {

@@ -92,6 +92,7 @@ class Domain {
   Status take_over();
   bool has_our_gpu(const std::string& environment) const;
   bool adopt(const Leftover& daemon);
+  std::size_t count_clients();
   Status clean(const std::string& why);
   Environment daemon_environment() const;
   Status launch();

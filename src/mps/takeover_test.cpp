@@ -47,13 +47,15 @@ TEST_F(Takeover, NothingIsSaidWhereNothingWasLeft) {
 }
 
 TEST_F(Takeover, ADaemonThatStillAnswersIsUsedOn) {
+  write("answers/get_server_list", "500\n");  // which has two clients
   const Stranger daemon = left_daemon();
   DomainOptions with = taking_over();
   with.command_timeout = Milliseconds(20'000);
   const auto domain = started(with);
   ASSERT_TRUE(domain);
   EXPECT_EQ(domain->daemon_pid(), daemon.pid);
-  EXPECT_THAT(domain->takeover(), HasSubstr(std::to_string(daemon.pid) + " was left running and is used on"));
+  EXPECT_THAT(domain->takeover(),
+              HasSubstr(std::to_string(daemon.pid) + " was left running and is used on, with 2 clients"));
   EXPECT_TRUE(domain->running());
   EXPECT_TRUE(domain->quit(Milliseconds(20'000)));
   EXPECT_TRUE(end_of(daemon).clean());
