@@ -69,6 +69,7 @@ void DomainKeeper::run(const std::function<void(Status)>& started) {
 void DomainKeeper::end() {
   daemon_watch_.cancel();
   next_start_.cancel();
+  next_look_.cancel();
   next_drain_look_.cancel();
   log_looks_.cancel();
   servers_.clear();
@@ -133,7 +134,17 @@ void DomainKeeper::try_again(Nanoseconds lived, const std::string& what, std::fu
 // ------------------------------------------------------------------------------------------------------
 
 void DomainKeeper::look_for_servers() {
-  loop_->post([this] { look(); });
+  loop_->post([this] { look_until_found(options_.first_server_look); });
+}
+
+/// The first client has a server started only once it comes to that; later ones find it.
+void DomainKeeper::look_until_found(Milliseconds next) {
+  look();
+  if (!servers_.empty() || next > options_.longest_server_look) {
+    next_look_.cancel();
+    return;
+  }
+  next_look_ = after(next, [this, next] { look_until_found(next * 2); });
 }
 
 void DomainKeeper::look() {

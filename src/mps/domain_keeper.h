@@ -38,6 +38,9 @@ struct KeeperOptions {
   Milliseconds first_drain_look{250};
   Milliseconds longest_drain_look{5'000};
   Milliseconds between_log_looks{10'000};
+  /// After a client has come, while no server is there: twice as long each time.
+  Milliseconds first_server_look{50};
+  Milliseconds longest_server_look{30'000};
 };
 
 /// How a domain is.
@@ -75,7 +78,7 @@ class DomainKeeper {
   /// For control commands; null while no daemon runs. It may end meanwhile.
   std::shared_ptr<Domain> domain() const;
 
-  /// A client has come up: servers may have started since.
+  /// A client has come up: a server has started since, or will.
   void look_for_servers();
   /// The domain has had a fault that ends its clients. It takes nobody from now on.
   void note_fault();
@@ -98,6 +101,7 @@ class DomainKeeper {
   void daemon_ended();
   void try_again(Nanoseconds lived, const std::string& what, std::function<void()> start);
   void start_daemon();
+  void look_until_found(Milliseconds next);
   void look();
   void take_server(pid_t pid);
   void server_ended(pid_t pid);
@@ -123,6 +127,7 @@ class DomainKeeper {
   Monotonic began_{};
   os::Watch daemon_watch_;
   os::Watch next_start_;
+  os::Watch next_look_;
   os::Watch next_drain_look_;
   os::Watch log_looks_;
   std::map<pid_t, Server> servers_;

@@ -111,6 +111,19 @@ TEST_F(Keeper, AServerThatEndsIsFollowedByOneOfTheSameUser) {
   EXPECT_THAT(content("commands"), HasSubstr("start_server -uid " + std::to_string(getuid()) + "\n"));
 }
 
+TEST_F(Keeper, LooksUntilTheFirstClientHasGotItsServer) {
+  const auto keeper = keep(quick());
+  ASSERT_TRUE(keeper);
+  keeper->look_for_servers();
+  while (content("commands").find("get_server_list") == content("commands").rfind("get_server_list")) {
+  }
+  const Stranger server = this->server();
+  write("answers/get_server_list", std::to_string(server.pid) + "\n");
+  wait_for_server(*keeper, server.pid);
+  kill(server.pid);
+  end_of(server);
+}
+
 TEST_F(Keeper, AfterAFaultItTakesNobodyUntilTheServerIsInOrder) {
   const auto keeper = keep(quick());
   ASSERT_TRUE(keeper);
