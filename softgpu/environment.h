@@ -22,6 +22,11 @@ inline constexpr const char* mps_pipe_directory = "CUDA_MPS_PIPE_DIRECTORY";
 /// NVIDIA's own: where the MPS daemon writes control.log and server.log; default /var/log/nvidia-mps.
 inline constexpr const char* mps_log_directory = "CUDA_MPS_LOG_DIRECTORY";
 
+/// NVIDIA's own, of an MPS client: how much of the SMs, in percent, it may use.
+inline constexpr const char* mps_active_thread_percentage = "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE";
+/// NVIDIA's own, of an MPS client: how much device memory it may have, "0=1G" or "0=512M".
+inline constexpr const char* mps_pinned_device_mem_limit = "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT";
+
 /// NVIDIA's own, both 1: a kernel's exception is named on standard error.
 inline constexpr const char* core_dump_on_exception = "CUDA_ENABLE_COREDUMP_ON_EXCEPTION";
 inline constexpr const char* core_dump_progress = "CUDA_COREDUMP_SHOW_PROGRESS";

@@ -84,7 +84,7 @@ CUresult cuDeviceTotalMem_v2(std::size_t* size_bytes, CUdevice device) {
 
 CUresult cuDeviceGetAttribute(int* value, CUdevice_attribute attribute, CUdevice device) {
   return with_device(device, value, [&](Process& process) {
-    return store(value, device_attribute(attribute, process.is_mps_client()));
+    return store(value, device_attribute(attribute, process.is_mps_client(), process.sm_count()));
   });
 }
 

@@ -27,10 +27,8 @@ extern "C" {
 
 CUresult cuMemGetInfo_v2(std::size_t* free_bytes, std::size_t* total_bytes) {
   return with_context([&](Process& process, Context&) {
-    const std::uint64_t total = process.gpu().total_bytes();
-    const std::uint64_t used = process.gpu().used_bytes();
-    if (free_bytes != nullptr) *free_bytes = used < total ? total - used : 0;
-    if (total_bytes != nullptr) *total_bytes = total;
+    if (free_bytes != nullptr) *free_bytes = process.gpu().free_bytes();
+    if (total_bytes != nullptr) *total_bytes = process.gpu().total_bytes();
     return CUDA_SUCCESS;
   });
 }

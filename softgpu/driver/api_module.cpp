@@ -216,7 +216,7 @@ CUresult cuOccupancyMaxPotentialBlockSize(int* min_grid_size, int* block_size, C
   return with_function(function, [&](Function& found) {
     if (min_grid_size == nullptr || block_size == nullptr) return CUDA_ERROR_INVALID_VALUE;
     const BestBlock best = best_block(found, shared_bytes_of, shared_bytes, block_size_limit);
-    *min_grid_size = best.blocks_per_multiprocessor * multiprocessor_count;
+    *min_grid_size = best.blocks_per_multiprocessor * Process::current()->sm_count();
     *block_size = best.threads;
     return CUDA_SUCCESS;
   });

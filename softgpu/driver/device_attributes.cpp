@@ -27,7 +27,6 @@ constexpr std::array attributes = std::to_array<std::pair<CUdevice_attribute, in
     {CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_BLOCK, registers_per_multiprocessor},
     {CU_DEVICE_ATTRIBUTE_CLOCK_RATE, 1'000'000},
     {CU_DEVICE_ATTRIBUTE_GPU_OVERLAP, 1},
-    {CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, multiprocessor_count},
     {CU_DEVICE_ATTRIBUTE_CAN_MAP_HOST_MEMORY, 1},
     {CU_DEVICE_ATTRIBUTE_CONCURRENT_KERNELS, 1},
     {CU_DEVICE_ATTRIBUTE_PCI_DEVICE_ID, 5},
@@ -68,9 +67,10 @@ constexpr std::array attributes = std::to_array<std::pair<CUdevice_attribute, in
 
 }  // namespace
 
-Answer<int> device_attribute(CUdevice_attribute attribute, bool under_mps) {
+Answer<int> device_attribute(CUdevice_attribute attribute, bool under_mps, int sm_count) {
   if (attribute <= 0 || attribute >= known_attributes_end) return refuse(CUDA_ERROR_INVALID_VALUE);
   if (attribute == CU_DEVICE_ATTRIBUTE_MPS_ENABLED) return under_mps ? 1 : 0;
+  if (attribute == CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT) return sm_count;
   const auto* found = std::find_if(attributes.begin(), attributes.end(),
                                    [&](const auto& row) { return row.first == attribute; });
   return found == attributes.end() ? 0 : found->second;

@@ -19,7 +19,7 @@ inline constexpr int shared_bytes_per_block = 48 * 1024;
 inline constexpr int shared_bytes_per_block_optin = 227 * 1024;
 inline constexpr int reserved_shared_bytes_per_block = 1024;
 
-/// INVALID_VALUE for an attribute that the device does not know.
-Answer<int> device_attribute(CUdevice_attribute attribute, bool under_mps);
+/// INVALID_VALUE for an attribute that the device does not know. `sm_count`: that the process may use.
+Answer<int> device_attribute(CUdevice_attribute attribute, bool under_mps, int sm_count);
 
 }  // namespace firebreak::softgpu::driver

@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "os/self.h"
 #include "softgpu/driver/core_dump_lines.h"
+#include "softgpu/driver/mps_limits.h"
 #include "softgpu/environment.h"
 #include "softgpu/machine/fault_delivery.h"
 
@@ -87,6 +88,7 @@ Process::Process(std::shared_ptr<SharedGpu> gpu, DomainMembership membership, Uv
       virtual_memory_(gpu_, uvm_, addresses_),
       shared_memory_(memory_, uvm_, addresses_),
       stream_host_(std::make_shared<StreamHost>()) {
+  if (is_mps_client()) take_mps_limits();
   stream_host_->control = &control_;
   stream_host_->completions = &completions_;
   stream_host_->count_work = [this](bool begins) {
@@ -96,6 +98,12 @@ Process::Process(std::shared_ptr<SharedGpu> gpu, DomainMembership membership, Uv
     begins ? rm_client_.begin_wait() : rm_client_.end_wait();
   };
   stream_host_->deliver_fault = [this](const WorkFault& fault) { deliver(fault); };
+}
+
+/// As on an H100 with driver 580: the device says fewer SMs and as much memory as ever, and less of it free.
+void Process::take_mps_limits() {
+  sm_count_ = sm_count_from_environment(multiprocessor_count);
+  if (const auto bytes = memory_limit_from_environment()) gpu_->limit_own_memory(*bytes);
 }
 
 void Process::deliver(const WorkFault& fault) {

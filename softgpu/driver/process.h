@@ -10,6 +10,7 @@
 
 #include "softgpu/driver/completion.h"
 #include "softgpu/driver/context.h"
+#include "softgpu/driver/device_attributes.h"
 #include "softgpu/driver/device_memory.h"
 #include "softgpu/driver/domain_membership.h"
 #include "softgpu/driver/driver_addresses.h"
@@ -43,6 +44,8 @@ class Process {
   SharedGpu& gpu() { return *gpu_; }
   Domain& domain() { return *membership_.domain; }
   bool is_mps_client() const { return membership_.server.has_value(); }
+  /// How many SMs it may use.
+  int sm_count() const { return sm_count_; }
   /// Whether its kernels' exceptions are named on standard error.
   bool shows_core_dumps() const { return shows_core_dumps_; }
   GpuControl& control() { return control_; }
@@ -74,6 +77,7 @@ class Process {
   /// The process's one background thread: looks at the domain and the GPU whenever anything has changed.
   void watch_machine();
   bool server_is_gone();
+  void take_mps_limits();
   void deliver(const WorkFault& fault);
 
   std::shared_ptr<SharedGpu> gpu_;
@@ -82,6 +86,7 @@ class Process {
   RmClient rm_client_;
   double speed_;
   bool shows_core_dumps_;
+  int sm_count_ = multiprocessor_count;
   UvmSpace uvm_;
   GpuControl control_;
   CompletionHub completions_;

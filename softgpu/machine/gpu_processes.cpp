@@ -65,10 +65,17 @@ Status GpuProcesses::take_place() {
 bool GpuProcesses::take_memory(std::uint64_t size_bytes, std::uint64_t limit_bytes) {
   auto* const own = own_place_.load();
   if (own == nullptr || size_bytes > limit_bytes) return false;
-  own->fetch_add(size_bytes);
-  if (used_bytes() <= limit_bytes) return true;
+  const std::uint64_t own_bytes = own->fetch_add(size_bytes) + size_bytes;
+  if (own_bytes <= own_limit_.load() && used_bytes() <= limit_bytes) return true;
   own->fetch_sub(size_bytes);
   return false;
+}
+
+std::uint64_t GpuProcesses::left_of_own_limit() const {
+  const auto* const own = own_place_.load();
+  const std::uint64_t used = own == nullptr ? 0 : own->load();
+  const std::uint64_t limit = own_limit_.load();
+  return used < limit ? limit - used : 0;
 }
 
 void GpuProcesses::give_memory(std::uint64_t size_bytes) {

@@ -10,6 +10,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <optional>
 
 #include "base/result.h"
@@ -39,6 +40,10 @@ class GpuProcesses {
     return taken;
   }
 
+  /// This process may have no more than that from now on.
+  void limit_own(std::uint64_t bytes) { own_limit_.store(bytes); }
+  /// What this process may still have by its own limit.
+  std::uint64_t left_of_own_limit() const;
   /// False before enter().
   bool take_memory(std::uint64_t size_bytes, std::uint64_t limit_bytes);
   void give_memory(std::uint64_t size_bytes);
@@ -55,6 +60,7 @@ class GpuProcesses {
   int fd_;
   GpuProcessTable& table_;
   std::atomic<std::atomic<std::uint64_t>*> own_place_{nullptr};
+  std::atomic<std::uint64_t> own_limit_{std::numeric_limits<std::uint64_t>::max()};
 };
 
 }  // namespace firebreak::softgpu

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <algorithm>
 
 #include <cerrno>
 #include <chrono>
@@ -45,6 +46,11 @@ Status make_private_directory(const std::string& directory) {
 }  // namespace
 
 std::int64_t now_ns() { return std::chrono::steady_clock::now().time_since_epoch().count(); }
+
+std::uint64_t SharedGpu::free_bytes() const {
+  const std::uint64_t used = used_bytes();
+  return std::min(used < total_bytes_ ? total_bytes_ - used : 0, processes_.left_of_own_limit());
+}
 
 double speed_from_environment() {
   const char* text = std::getenv(environment::speed);

@@ -92,6 +92,10 @@ class SharedGpu {
   bool take_memory(std::uint64_t size_bytes) { return processes_.take_memory(size_bytes, total_bytes_); }
   void give_memory(std::uint64_t size_bytes) { processes_.give_memory(size_bytes); }
   std::uint64_t used_bytes() const { return processes_.used_bytes(); }
+  /// No more for this process than that, as MPS does it.
+  void limit_own_memory(std::uint64_t bytes) { processes_.limit_own(bytes); }
+  /// What this process may still have.
+  std::uint64_t free_bytes() const;
   std::uint64_t total_bytes() const { return total_bytes_; }
 
  private:

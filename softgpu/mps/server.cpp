@@ -183,6 +183,7 @@ std::string Server::answer(const std::string& command) {
   std::string verb;
   words >> verb;
   if (verb == "get_client_list") return client_list();
+  if (verb == "get_server_status") return is_in_fault() ? "FAULT\n" : "ACTIVE\n";
   if (verb == "terminate_client") {
     pid_t pid = 0;
     words >> pid;
@@ -195,6 +196,11 @@ std::string Server::answer(const std::string& command) {
     return {};
   }
   return "Unknown command: " + command;
+}
+
+/// As long as clients are there that a fault has hit.
+bool Server::is_in_fault() const {
+  return std::ranges::any_of(clients_, [](const auto& entry) { return !entry.second.domain->healthy(); });
 }
 
 std::string Server::client_list() const {

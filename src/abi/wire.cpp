@@ -64,6 +64,16 @@ struct Form<Join> : TenantRoleForm<Join> {
 template <>
 struct Form<Place> : TenantRoleForm<Place> {
   static constexpr const char* name = "place";
+  static void write(json& out, const Place& m) {
+    TenantRoleForm<Place>::write(out, m);
+    out.update({{"gpu", m.gpu}, {"sm_percent", m.sm_percent}, {"memory_mib", m.memory_mib}});
+  }
+  static void read(const json& in, Place& m) {
+    TenantRoleForm<Place>::read(in, m);
+    in.at("gpu").get_to(m.gpu);
+    in.at("sm_percent").get_to(m.sm_percent);
+    in.at("memory_mib").get_to(m.memory_mib);
+  }
 };
 template <>
 struct Form<Publish> : AllocationForm<Publish> {

@@ -59,10 +59,14 @@ struct Injected {
 // --- from the firebreak command
 // ---------------------------------------------------------------------------------
 
-/// Where would this tenant run? Answered by Placed or Refused.
+/// Where would this tenant run? Answered by Placed or Refused. What was answered last on a connection holds
+/// until that is closed, or the process has been adopted.
 struct Place {
   std::string tenant;
   Role role = Role::Active;
+  std::string gpu = {};          ///< UUID or how one begins; empty: any
+  std::uint32_t sm_percent = 0;  ///< 0: what the agent was started with; both
+  std::uint32_t memory_mib = 0;
 };
 /// `pid` was started with what Placed said. Answered by Done or Refused.
 struct Adopt {

@@ -43,6 +43,15 @@ TEST(Wire, RolesAndEnvironmentsSurvive) {
   EXPECT_EQ(round_trip(Placed{{{"A", "1"}, {"B", "x=y"}}}).environment[1].second, "x=y");
 }
 
+TEST(Wire, EveryFieldOfAPlaceSurvives) {
+  const Place got = round_trip(Place{"llm", Role::Standby, "GPU-1", 25, 1024});
+  EXPECT_EQ(got.tenant, "llm");
+  EXPECT_EQ(got.role, Role::Standby);
+  EXPECT_EQ(got.gpu, "GPU-1");
+  EXPECT_EQ(got.sm_percent, 25u);
+  EXPECT_EQ(got.memory_mib, 1024u);
+}
+
 TEST(Wire, WhatTheOperatorSaysOfStraysSurvives) {
   for (const auto policy : {StrayPolicy::Default, StrayPolicy::End, StrayPolicy::Report}) {
     EXPECT_EQ(round_trip(Adopt{"rogue", Role::Active, 99, policy}).strays, policy);

@@ -6,6 +6,16 @@
 #include <spdlog/spdlog.h>
 
 namespace firebreak::agent {
+namespace {
+
+/// Whether everybody in its domain falls; a fault of a copy engine was seen to end its own client alone.
+bool ends_its_domain(const fault::Fault& fault) {
+  using fault::FaultClass;
+  return fault.conclusive &&
+         (fault.fault_class == FaultClass::MmuReplayable || fault.fault_class == FaultClass::Sm);
+}
+
+}  // namespace
 
 Result<std::unique_ptr<Agent>> Agent::start(const AgentOptions& options, os::EventLoop& loop,
                                             os::Kernel& kernel, const Clock& clock, Domains& domains,
@@ -46,8 +56,10 @@ void Agent::on_fault(fault::Fault fault) {
     for (auto& [name, tenant] : tenants_) {
       if (tenant->active.domain == fault.domain) advance(*tenant, pair::event_of(fault));
     }
-    // What ran there has ended.
-    if (fault.conclusive) let_go_of(fault.domain);
+    if (ends_its_domain(fault)) {
+      domains_.note_fault(fault.domain);
+      let_go_of(fault.domain);  // what ran there has ended
+    }
   }
   tell(std::move(event));
 }
@@ -84,10 +96,9 @@ void Agent::on_exit(pid_t pid) {
   if (held) return await_last_kernel(pid, std::move(process));
   const auto tenant = tenants_.find(process.tenant);
   if (tenant == tenants_.end()) return say_farewell(pid, how);
-  const bool finished = tenant->second->pair.phase == pair::Phase::Finished && !tenant->second->ended_by_us;
-  const bool harmless = process.end && process.end->harmless();
+  const bool harmless = is_harmless(process);
   leave(*tenant->second, pid);
-  if (!finished && !harmless) endanger(process.domain);
+  if (!harmless) endanger(process.domain);
   say_farewell(pid, how);
   if (others_in(process.domain).empty()) let_go_of(process.domain);
 }
@@ -207,19 +218,6 @@ Tenant* Agent::tenant_of(const Connection& connection, Member Tenant::*member) {
     if (((*tenant).*member).connection == connection.id()) return tenant.get();
   }
   return nullptr;
-}
-
-/// Actives share the first domain; a standby is never in its active's domain.
-std::string Agent::domain_for(const std::string& tenant, abi::Role role) const {
-  const auto names = domains_.names();
-  if (role == abi::Role::Active) return names.front();
-  const auto found = tenants_.find(tenant);
-  const bool has_active = found != tenants_.end() && found->second->active.pid != 0;
-  const std::string taken = has_active ? found->second->active.domain : names.front();
-  for (const std::string& name : names) {
-    if (name != taken) return name;
-  }
-  return names.back();
 }
 
 Status Agent::follow(pid_t pid, const std::string& tenant, const std::string& domain) {

@@ -35,6 +35,7 @@ struct AgentOptions {
   /// on.
   Milliseconds hold{5'000};
   Milliseconds longest_hold{30'000};
+  mps::ClientLimits limits = {};  ///< of tenants of which the operator says nothing else
 };
 
 /// Belongs to the loop's thread.
@@ -61,12 +62,22 @@ class Agent final : private ServerHandler {
   struct Dying {
     Process process;
     bool has_left = false;  ///< its tenant goes on without it; else the pair waits for its last kernel
+    bool harmless = false;  ///< it had nothing on the GPU: MPS took it off, or it said so
   };
   /// Who waits for the end of a tenant.
   struct Farewell {
     std::uint64_t connection = 0;
     std::set<pid_t> waiting;
     std::vector<std::string> ends;
+  };
+
+  /// Where a process was told to run that has not come yet.
+  struct Placement {
+    std::uint64_t connection = 0;  ///< that asked
+    std::string tenant;
+    abi::Role role = abi::Role::Active;
+    std::string domain;
+    mps::ClientLimits limits;
   };
 
   Agent(AgentOptions options, os::EventLoop& loop, os::Kernel& kernel, const Clock& clock, Domains& domains,
@@ -85,7 +96,6 @@ class Agent final : private ServerHandler {
   void on_message(Connection& connection, abi::Message message, std::vector<os::Fd> descriptors) override;
   void on_closed(Connection& connection) override;
   void answer(Connection& connection, const Status& status);
-  Result<abi::Placed> place(const abi::Place& request);
   Status adopt(const abi::Adopt& request);
   Status adopt_from(const Connection& connection, const abi::Adopt& request);
   void join(Connection& connection, const abi::Join& request);
@@ -98,6 +108,14 @@ class Agent final : private ServerHandler {
   void end_injection(std::uint64_t tenant_connection, const abi::Message& answer);
   Status may_join(const Tenant& tenant, const abi::Join& request) const;
   void send_allocations(Connection& connection, const Tenant& tenant);
+
+  // Who runs where, in agent_placements.cpp.
+  Result<abi::Placed> place(const Connection& connection, const abi::Place& request);
+  Placement take_placement(const std::string& tenant, abi::Role role);
+  void forget_placements(std::uint64_t connection);
+  Result<std::string> domain_for(const std::string& tenant, abi::Role role, const std::string& gpu) const;
+  std::string domain_of_half(const std::string& tenant, abi::Role role) const;
+  mps::ClientLimits limits_for(const abi::Place& request) const;
 
   // What happens, in agent.cpp.
   void on_fault(fault::Fault fault);
@@ -115,6 +133,7 @@ class Agent final : private ServerHandler {
   void on_released(const hold::Release& release);
   void let_go_of(const std::string& domain);
   bool is_waited_for(const Tenant& tenant, pid_t pid) const;
+  bool is_harmless(const Process& process) const;
   std::vector<Tenant*> others_in(const std::string& domain);
 
   // Ends in good order, in agent_endings.cpp.
@@ -133,7 +152,7 @@ class Agent final : private ServerHandler {
   // Who is who.
   Result<Tenant*> tenant_named(const std::string& name);  ///< made where it is new
   Tenant* tenant_of(const Connection& connection, Member Tenant::*member);
-  std::string domain_for(const std::string& tenant, abi::Role role) const;
+  std::vector<pid_t> processes_in(const std::string& domain) const;
   Status follow(pid_t pid, const std::string& tenant, const std::string& domain);
   void follow_progress(const Tenant& tenant);
   void complete(fault::Fault& fault);
@@ -155,6 +174,7 @@ class Agent final : private ServerHandler {
   hold::Holder holder_;
   std::map<std::string, Monotonic> last_fault_;  ///< of a domain
   std::vector<Farewell> farewells_;
+  std::vector<Placement> placements_;  ///< one a connection
   std::set<std::uint64_t> subscribers_;
   /// The tenant's connection that a fault on purpose is asked of, to the one that asked, and its kind.
   std::map<std::uint64_t, std::pair<std::uint64_t, std::string>> injections_;

@@ -15,15 +15,23 @@ bool Agent::is_waited_for(const Tenant& tenant, pid_t pid) const {
   return tenant.active.pid == pid && tenant.pair.standby != pair::Standby::None;
 }
 
+/// Whether it has nothing on the GPU any more: MPS took it off, or it has finished and said so.
+bool Agent::is_harmless(const Process& process) const {
+  if (process.end && process.end->harmless()) return true;
+  const auto tenant = tenants_.find(process.tenant);
+  return tenant != tenants_.end() && tenant->second->pair.phase == pair::Phase::Finished &&
+         !tenant->second->ended_by_us;
+}
+
 void Agent::await_last_kernel(pid_t pid, Process process) {
   const auto tenant = tenants_.find(process.tenant);
   const bool waits = tenant != tenants_.end() && is_waited_for(*tenant->second, pid);
   const std::string domain = process.domain;
-  const bool harmless = process.end && process.end->harmless();
-  dying_.insert_or_assign(pid, Dying{std::move(process), !waits});
+  const bool harmless = is_harmless(process);
+  dying_.insert_or_assign(pid, Dying{std::move(process), !waits, harmless});
   if (!waits && tenant != tenants_.end()) leave(*tenant->second, pid);
-  // MPS took it off the GPU; or its own standby cannot wait for a kernel whose end nobody sees; or there is
-  // nobody to be harmed.
+  // There is nothing to wait for; or its own standby cannot wait for a kernel whose end nobody sees; or there
+  // is nobody to be harmed.
   if (harmless || waits || others_in(domain).empty()) holder_.let_go(pid);
 }
 
@@ -53,9 +61,8 @@ void Agent::on_endless(pid_t pid) {
   event.tenant = process.tenant;
   event.domain = process.domain;
   event.pid = pid;
-  event.text =
-      fmt::format("its work runs on after its end; {} tenants in its domain, held for at most {} ms",
-                  others.size(), options_.longest_hold.count());
+  event.text = fmt::format("its work runs on after its end; {} tenants in its domain, held for at most {} ms",
+                           others.size(), options_.longest_hold.count());
   spdlog::warn("process {} of {}: {}", pid, process.tenant, event.text);
   tell(std::move(event));
   for (const Tenant* other : others) {
@@ -81,10 +88,9 @@ void Agent::on_released(const hold::Release& release) {
     spdlog::warn("process {} of {}: {}", event.pid, event.tenant, event.text);
   }
   tell(std::move(event));
-  const bool harmless = dying.process.end && dying.process.end->harmless();
   const auto tenant = tenants_.find(dying.process.tenant);
   if (!dying.has_left && tenant != tenants_.end()) leave(*tenant->second, release.pid);
-  if (release.work != hold::WorkEnd::Presumed && !harmless) endanger(dying.process.domain);
+  if (release.work != hold::WorkEnd::Presumed && !dying.harmless) endanger(dying.process.domain);
   say_farewell(release.pid, dying.process.end ? dying.process.end->steps() : "");
   if (others_in(dying.process.domain).empty()) let_go_of(dying.process.domain);
 }

@@ -32,7 +32,7 @@ void Agent::on_message(Connection& connection, abi::Message message, std::vector
                  [&](const abi::Inject& request) { inject(connection, request); },
                  [&](const abi::Injected& report) { injected(connection, report); },
                  [&](const abi::Place& request) {
-                   if (auto placed = place(request)) {
+                   if (auto placed = place(connection, request)) {
                      connection.send(*placed);
                    } else {
                      answer(connection, propagate(placed));
@@ -69,6 +69,7 @@ void Agent::answer(Connection& connection, const Status& status) {
 void Agent::on_closed(Connection& connection) {
   subscribers_.erase(connection.id());
   end_injection(connection.id(), abi::Refused{"the tenant ended first"});
+  forget_placements(connection.id());
   std::erase_if(farewells_, [&](const Farewell& each) { return each.connection == connection.id(); });
   for (auto& [name, tenant] : tenants_) {
     // An active without its connection still serves; its end is seen by its pidfd. A standby without one
@@ -80,18 +81,6 @@ void Agent::on_closed(Connection& connection) {
     tenant->standby.connection = 0;
     advance(*tenant, pair::EventType::StandbyExited);
   }
-}
-
-Result<abi::Placed> Agent::place(const abi::Place& request) {
-  if (auto good = abi::check_name(request.tenant); !good) return propagate(good);
-  const std::string domain = domain_for(request.tenant, request.role);
-  abi::Placed placed;
-  placed.environment = options_.tenant_environment;
-  for (auto& variable : domains_.environment(domain)) placed.environment.push_back(std::move(variable));
-  placed.environment.emplace_back("FIREBREAK_SOCKET", server_->path());
-  placed.environment.emplace_back("FIREBREAK_TENANT", request.tenant);
-  placed.environment.emplace_back("FIREBREAK_ROLE", abi::to_string(request.role));
-  return placed;
 }
 
 /// A process that `firebreak run` has started. One that joins by itself may have done so already.
@@ -106,12 +95,13 @@ Status Agent::adopt(const abi::Adopt& request) {
                 fmt::format("tenant '{}' already has its {} (process {})", request.tenant,
                             abi::to_string(request.role), member.pid));
   }
-  const std::string domain = domain_for(request.tenant, request.role);
+  const Placement placement = take_placement(request.tenant, request.role);
+  const std::string& domain = placement.domain;
   if (auto followed = follow(pid, request.tenant, domain); !followed) {
     forget_if_empty(request.tenant);
     return followed;
   }
-  member = Member{pid, 0, domain};
+  member = Member{pid, 0, domain, placement.limits};
   domains_.refresh_servers();
   abi::Event event;
   event.what = "adopted";

@@ -45,6 +45,18 @@ struct FakeDomains final : Domains {
 
   Status start() override { return {}; }
   std::vector<std::string> names() const override { return {"a", "b"}; }
+  std::vector<mps::DomainReport> reports() const override {
+    std::vector<mps::DomainReport> all;
+    for (const std::string& name : names()) {
+      mps::DomainReport report;
+      report.name = name;
+      const auto state = states.find(name);
+      if (state != states.end()) report.state = state->second;
+      all.push_back(std::move(report));
+    }
+    return all;
+  }
+  void note_fault(const std::string& domain) override { states[domain] = mps::DomainState::Draining; }
   Environment environment(const std::string& domain) const override {
     return {{"CUDA_MPS_PIPE_DIRECTORY", "/mps/" + domain}};
   }
@@ -58,6 +70,7 @@ struct FakeDomains final : Domains {
     asked.push_back(domain);
     terminations[client] = std::move(done);
   }
+  std::map<std::string, mps::DomainState> states;             ///< where not serving
   std::vector<std::string> asked;                             ///< the domain of each request
   std::map<pid_t, std::function<void(Status)>> terminations;  ///< and how to answer it
 };

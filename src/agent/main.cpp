@@ -5,13 +5,16 @@
 #include <spdlog/spdlog.h>
 #include <CLI/CLI.hpp>
 
+#include <algorithm>
 #include <cstdio>
 
 #include "agent/agent.h"
 #include "agent/gpu_detectors.h"
 #include "agent/mps_domains.h"
 #include "base/log.h"
+#include "base/units.h"
 #include "guard/trial.h"
+#include "os/file_lock.h"
 #include "os/self.h"
 #include "os/temporary_directory.h"
 #include "platform/platform.h"
@@ -27,6 +30,11 @@ struct Options {
   std::uint64_t stray_blocks = AgentOptions{}.stray_blocks_max;
   double hold_s = 5;
   double longest_hold_s = 30;
+  std::vector<std::string> gpus;
+  mps::ClientLimits limits;
+  bool keep_domains = false;
+  std::uint64_t log_mib = 16;
+  std::size_t log_files = os::LogLimits{}.old_files;
 };
 
 /// Before there are domains that a guard is of use to.
@@ -38,8 +46,24 @@ Milliseconds milliseconds(double seconds) {
   return std::chrono::duration_cast<Milliseconds>(std::chrono::duration<double>(seconds));
 }
 
+/// Full UUIDs, each once.
+Result<std::vector<std::string>> find_gpus(const platform::Platform& platform, const Options& options) {
+  std::vector<std::string> uuids;
+  for (const std::string& wanted : options.gpus) {
+    auto uuid = platform::find_gpu(platform, wanted);
+    if (!uuid) return propagate(uuid);
+    if (std::ranges::count(uuids, *uuid) > 0) {
+      return fail(ErrorCode::InvalidArgument, "the GPU " + *uuid + " is named twice");
+    }
+    uuids.push_back(std::move(*uuid));
+  }
+  return uuids;
+}
+
 Status serve(const Options& options) {
   if (auto made = os::make_directories(options.directory); !made) return propagate(made, options.directory);
+  const auto lock = os::FileLock::take(options.directory + "/agent.lock");
+  if (!lock) return propagate(lock, "another agent uses this directory");
   auto platform = platform::choose(options.directory + "/softgpu");
   if (!platform) return propagate(platform);
   platform::hear_promptly(*platform);
@@ -48,9 +72,17 @@ Status serve(const Options& options) {
   auto signals = (*loop)->on_signals({SIGTERM, SIGINT, SIGHUP}, [raw = loop->get()](int) { raw->stop(); });
   if (!signals) return propagate(signals);
 
+  auto gpus = find_gpus(*platform, options);
+  if (!gpus) return propagate(gpus);
+
   const SystemClock clock;
   MpsDomains domains(**loop, *platform->kernel,
-                     {options.directory, platform->control_program, platform->environment});
+                     {options.directory,
+                      platform->control_program,
+                      platform->environment,
+                      std::move(*gpus),
+                      options.keep_domains,
+                      {options.log_mib * mib, options.log_files}});
   GpuDetectors detectors(**loop, *platform->kernel, clock, domains, platform->nvml_library, options.sparse);
   AgentOptions agent_options;
   agent_options.socket_path = options.socket_path;
@@ -60,6 +92,7 @@ Status serve(const Options& options) {
   agent_options.stray_blocks_max = options.stray_blocks;
   agent_options.hold = milliseconds(options.hold_s);
   agent_options.longest_hold = milliseconds(options.longest_hold_s);
+  agent_options.limits = options.limits;
   auto agent = Agent::start(agent_options, **loop, *platform->kernel, clock, domains, detectors);
   if (!agent) return propagate(agent);
   fmt::print("firebreakd: {} GPU, listening at {}\n", platform::to_string(platform->gpu),
@@ -101,6 +134,25 @@ int main(int argument_count, char** arguments) {
       "--sparse", options.sparse,
       "Let low addresses of tenants without a guard swallow strays (below 4 GiB): contained, and told "
       "to nobody");
+  app.add_option(
+      "--gpu", options.gpus,
+      "A GPU with two MPS domains of its own, by its UUID or how that begins (nvidia-smi -L); may be "
+      "given again (default: one, the one that CUDA finds)");
+  app.add_option("--sm-percent", options.limits.sm_percent,
+                 "Of the SMs, for each tenant of which `firebreak run` says nothing else")
+      ->check(CLI::Range(1, 100));
+  app.add_option("--memory-mib", options.limits.memory_mib,
+                 "Of device memory, for each tenant of which `firebreak run` says nothing else")
+      ->check(CLI::Range(1U, 1U << 30));
+  app.add_flag(
+      "--keep-domains", options.keep_domains,
+      "When the agent is killed its MPS daemons, and with them the tenants, go on, for the next agent "
+      "on this directory; without it they end with it");
+  app.add_option("--log-mib", options.log_mib, "Size of an MPS log above which its older part is moved away")
+      ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1} << 20))
+      ->capture_default_str();
+  app.add_option("--log-files", options.log_files, "How many such parts are kept of each log")
+      ->capture_default_str();
   CLI11_PARSE(app, argument_count, arguments);
   if (options.socket_path.empty()) options.socket_path = options.directory + "/agent.sock";
 

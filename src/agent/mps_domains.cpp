@@ -6,10 +6,12 @@
 
 #include <algorithm>
 
+#include "mps/leftovers.h"
+
 namespace firebreak::agent {
 namespace {
 
-constexpr const char* domain_names[] = {"a", "b"};
+constexpr const char* on_each_gpu[] = {"a", "b"};
 
 /// Asks one server after the other until one knows the client; NotFound when none does.
 Status terminate_at(const mps::Domain& domain, const std::vector<pid_t>& servers, pid_t client,
@@ -37,41 +39,64 @@ Status terminate(mps::Domain& domain, const std::vector<pid_t>& known, pid_t cli
 
 }  // namespace
 
-MpsDomains::~MpsDomains() {
-  if (looking_.joinable()) {
-    {
-      const std::lock_guard lock(mutex_);
-      ending_ = true;
-    }
-    wanted_changed_.notify_all();
-    looking_.join();
+MpsDomains::MpsDomains(os::EventLoop& loop, os::Kernel& kernel, Options options)
+    : loop_(loop), kernel_(kernel), options_(std::move(options)) {
+  std::vector<std::string> gpus = options_.gpus;
+  if (gpus.empty()) gpus.emplace_back();
+  for (std::size_t number = 0; number < gpus.size(); ++number) {
+    const std::string prefix = gpus.size() > 1 ? std::to_string(number) : "";
+    for (const char* name : on_each_gpu) plans_.push_back({prefix + name, gpus[number]});
   }
+}
+
+MpsDomains::~MpsDomains() {
   for (auto& [id, thread] : terminations_) thread.join();
 }
 
 Status MpsDomains::start() {
-  for (const char* name : domain_names) {
-    mps::DomainOptions options;
-    options.name = name;
-    options.directory = directory_of(name);
-    options.control_program = options_.control_program;
-    options.environment = options_.environment;
-    auto domain = mps::Domain::start(kernel_, options);
-    if (!domain) return propagate(domain, fmt::format("MPS domain {}", name));
-    environments_[name] = (*domain)->client_environment();
-    domains_.push_back(std::move(*domain));
+  for (const Plan& plan : plans_) {
+    if (Status started = start_one(plan); !started) return started;
   }
-  looking_ = std::thread([this] { look_for_servers(); });
+  return {};
+}
+
+Status MpsDomains::start_one(const Plan& plan) {
+  mps::KeeperOptions options;
+  options.domain.name = plan.name;
+  options.domain.directory = directory_of(plan.name);
+  options.domain.control_program = options_.control_program;
+  options.domain.environment = options_.environment;
+  options.domain.gpu = plan.gpu;
+  options.domain.outlives_us = options_.outlive_us;
+  options.domain.takes_over = true;
+  options.domain.log = options_.log;
+  auto keeper = mps::DomainKeeper::start(kernel_, options, [name = plan.name](const std::string& news) {
+    spdlog::warn("MPS domain {}: {}", name, news);
+  });
+  if (!keeper) return propagate(keeper, fmt::format("MPS domain {}", plan.name));
+  keepers_.push_back(std::move(*keeper));
   return {};
 }
 
 std::vector<std::string> MpsDomains::names() const {
-  return {std::begin(domain_names), std::end(domain_names)};
+  std::vector<std::string> names;
+  for (const Plan& plan : plans_) names.push_back(plan.name);
+  return names;
+}
+
+std::vector<mps::DomainReport> MpsDomains::reports() const {
+  std::vector<mps::DomainReport> all;
+  for (const auto& keeper : keepers_) all.push_back(keeper->report());
+  return all;
+}
+
+void MpsDomains::note_fault(const std::string& domain) {
+  if (mps::DomainKeeper* const keeper = keeper_of(domain)) keeper->note_fault();
 }
 
 Environment MpsDomains::environment(const std::string& domain) const {
-  const auto found = environments_.find(domain);
-  return found == environments_.end() ? Environment{} : found->second;
+  const mps::DomainKeeper* const keeper = keeper_of(domain);
+  return keeper == nullptr ? Environment{} : keeper->client_environment();
 }
 
 std::string MpsDomains::directory_of(const std::string& domain) const {
@@ -83,38 +108,27 @@ std::string MpsDomains::log_directory(const std::string& domain) const {
 }
 
 void MpsDomains::refresh_servers() {
-  {
-    const std::lock_guard lock(mutex_);
-    wanted_ = true;
-  }
-  wanted_changed_.notify_all();
+  for (const auto& keeper : keepers_) keeper->look_for_servers();
 }
 
-mps::Domain* MpsDomains::domain_named(const std::string& name) const {
+mps::DomainKeeper* MpsDomains::keeper_of(const std::string& domain) const {
   const auto found =
-      std::ranges::find_if(domains_, [&](const auto& domain) { return domain->name() == name; });
-  return found == domains_.end() ? nullptr : found->get();
-}
-
-std::vector<pid_t> MpsDomains::servers_of(const std::string& domain) {
-  const std::lock_guard lock(mutex_);
-  std::vector<pid_t> servers;
-  for (const auto& [pid, name] : servers_) {
-    if (name == domain) servers.push_back(pid);
-  }
-  return servers;
+      std::ranges::find_if(keepers_, [&](const auto& keeper) { return keeper->name() == domain; });
+  return found == keepers_.end() ? nullptr : found->get();
 }
 
 void MpsDomains::terminate_client(const std::string& domain, pid_t client, Milliseconds timeout,
                                   std::function<void(Status)> done) {
-  mps::Domain* const found = domain_named(domain);
-  if (found == nullptr) {
-    return loop_.post(
-        [done = std::move(done)] { done(fail(ErrorCode::NotFound, "there is no such MPS domain")); });
+  const mps::DomainKeeper* const keeper = keeper_of(domain);
+  const auto found = keeper == nullptr ? nullptr : keeper->domain();
+  if (!found) {
+    return loop_.post([done = std::move(done)] {
+      done(fail(ErrorCode::NotFound, "there is no such MPS domain, or it does not run"));
+    });
   }
   const std::uint64_t id = next_termination_++;
-  terminations_[id] =
-      std::thread([this, id, found, known = servers_of(domain), client, timeout, done = std::move(done)] {
+  terminations_[id] = std::thread(
+      [this, id, found, known = keeper->report().servers, client, timeout, done = std::move(done)] {
         const Status answer = terminate(*found, known, client, timeout);
         loop_.post([this, id, answer, done] {
           const auto ended = terminations_.extract(id);
@@ -124,33 +138,9 @@ void MpsDomains::terminate_client(const std::string& domain, pid_t client, Milli
       });
 }
 
-/// The looking thread. A server starts with its first client, so it is asked for when clients have come up.
-void MpsDomains::look_for_servers() {
-  std::unique_lock lock(mutex_);
-  while (!ending_) {
-    wanted_changed_.wait(lock, [this] { return wanted_ || ending_; });
-    if (ending_) return;
-    wanted_ = false;
-    lock.unlock();
-    std::map<pid_t, std::string> found;
-    for (const auto& domain : domains_) {
-      const auto pids = domain->server_pids();
-      if (!pids) {
-        spdlog::debug("servers of domain {}: {}", domain->name(), pids.error().message);
-        continue;
-      }
-      for (pid_t pid : *pids) found[pid] = domain->name();
-    }
-    lock.lock();
-    servers_.merge(found);
-  }
-}
-
 std::optional<std::string> MpsDomains::domain_of_server(pid_t pid) {
-  {
-    const std::lock_guard lock(mutex_);
-    const auto found = servers_.find(pid);
-    if (found != servers_.end()) return found->second;
+  for (const auto& keeper : keepers_) {
+    if (keeper->had_server(pid)) return keeper->name();
   }
   return domain_in_environment_of(pid);
 }
@@ -160,12 +150,10 @@ std::optional<std::string> MpsDomains::domain_of_server(pid_t pid) {
 std::optional<std::string> MpsDomains::domain_in_environment_of(pid_t pid) {
   const auto environment = kernel_.read_file(fmt::format("/proc/{}/environ", pid));
   if (!environment) return std::nullopt;
-  for (const auto& [name, variables] : environments_) {
-    for (const auto& [variable, value] : variables) {
-      if (variable != "CUDA_MPS_PIPE_DIRECTORY") continue;
-      // Entries end with a NUL, so that "/run/a" is not found in "/run/ab".
-      const std::string entry = fmt::format("{}={}", variable, value) + '\0';
-      if (environment->find(entry) != std::string::npos) return name;
+  for (const auto& keeper : keepers_) {
+    for (const auto& [variable, value] : keeper->client_environment()) {
+      const bool names_it = variable == "CUDA_MPS_PIPE_DIRECTORY";
+      if (names_it && mps::has_entry(*environment, variable, value)) return keeper->name();
     }
   }
   return std::nullopt;

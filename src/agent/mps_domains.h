@@ -1,40 +1,43 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <condition_variable>
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "agent/surroundings.h"
-#include "mps/domain.h"
+#include "mps/domain_keeper.h"
 #include "os/event_loop.h"
 #include "os/kernel.h"
 
 namespace firebreak::agent {
 
-/// Two MPS domains, "a" and "b", each with directories under the agent's own. Control commands can take
-/// seconds, so a thread of its own asks for the servers, and one more each takes a client off the GPU; the
-/// loop only reads what they found.
+/// Two MPS domains on each GPU: "a" and "b", or "0a", "0b", "1a" and so on where there are several, each with
+/// directories under the agent's own. Control commands can take seconds, so each domain has a thread of its
+/// own, and one more each takes a client off the GPU; the loop only reads what they found.
 class MpsDomains final : public Domains {
  public:
   struct Options {
     std::string directory;
     std::string control_program;
-    Environment environment;  ///< for daemons and servers
+    Environment environment;        ///< for daemons and servers
+    std::vector<std::string> gpus;  ///< UUIDs; empty: the one that CUDA finds
+    /// Daemons, and with them the tenants, go on when the agent is killed; the next one takes them over.
+    bool outlive_us = false;
+    os::LogLimits log;
   };
 
   /// The two references outlive it.
-  MpsDomains(os::EventLoop& loop, os::Kernel& kernel, Options options)
-      : loop_(loop), kernel_(kernel), options_(std::move(options)) {}
+  MpsDomains(os::EventLoop& loop, os::Kernel& kernel, Options options);
   ~MpsDomains() override;
 
   Status start() override;
   std::vector<std::string> names() const override;
+  std::vector<mps::DomainReport> reports() const override;
+  void note_fault(const std::string& domain) override;
   Environment environment(const std::string& domain) const override;
   std::string log_directory(const std::string& domain) const override;
   std::optional<std::string> domain_of_server(pid_t pid) override;
@@ -43,27 +46,24 @@ class MpsDomains final : public Domains {
                         std::function<void(Status)> done) override;
 
  private:
-  std::string directory_of(const std::string& domain) const;
-  void look_for_servers();
-  std::optional<std::string> domain_in_environment_of(pid_t pid);
+  /// What a domain is called, and the GPU that it has.
+  struct Plan {
+    std::string name;
+    std::string gpu;
+  };
 
-  mps::Domain* domain_named(const std::string& name) const;
-  std::vector<pid_t> servers_of(const std::string& domain);
+  std::string directory_of(const std::string& domain) const;
+  Status start_one(const Plan& plan);
+  std::optional<std::string> domain_in_environment_of(pid_t pid);
+  mps::DomainKeeper* keeper_of(const std::string& domain) const;
 
   os::EventLoop& loop_;
   os::Kernel& kernel_;
   Options options_;
-  std::vector<std::unique_ptr<mps::Domain>> domains_;  ///< the same ones between start and end
+  std::vector<Plan> plans_;
+  std::vector<std::unique_ptr<mps::DomainKeeper>> keepers_;  ///< the same ones between start and end
   std::uint64_t next_termination_ = 0;
   std::map<std::uint64_t, std::thread> terminations_;  ///< under way
-
-  std::mutex mutex_;  ///< guards all below
-  std::condition_variable wanted_changed_;
-  bool wanted_ = false;
-  bool ending_ = false;
-  std::map<pid_t, std::string> servers_;
-  std::map<std::string, Environment> environments_;
-  std::thread looking_;
 };
 
 }  // namespace firebreak::agent

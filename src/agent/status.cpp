@@ -6,9 +6,17 @@
 namespace firebreak::agent {
 namespace {
 
+nlohmann::json described_limit(std::uint32_t limit) {
+  return limit == 0 ? nlohmann::json(nullptr) : nlohmann::json(limit);
+}
+
 nlohmann::json describe_member(const Member& member) {
   if (member.pid == 0) return nullptr;
-  return {{"pid", member.pid}, {"domain", member.domain}, {"joined", member.connection != 0}};
+  return {{"pid", member.pid},
+          {"domain", member.domain},
+          {"joined", member.connection != 0},
+          {"sm_percent", described_limit(member.limits.sm_percent)},
+          {"memory_mib", described_limit(member.limits.memory_mib)}};
 }
 
 /// Of the active; of the standby where there is no active.
@@ -26,11 +34,34 @@ nlohmann::json describe_guard(const Tenant& tenant, const Detectors& detectors, 
           {"last_stray", tenant.last_stray}};
 }
 
+nlohmann::json describe_domain(const mps::DomainReport& domain, const std::vector<pid_t>& clients) {
+  return {{"name", domain.name},
+          {"state", mps::to_string(domain.state)},
+          {"gpu", domain.gpu},
+          {"daemon_pid", domain.daemon_pid},
+          {"server_pids", domain.servers},
+          {"clients", clients},
+          {"daemon_restarts", domain.daemon_restarts},
+          {"server_restarts", domain.server_restarts},
+          {"news", domain.news}};
+}
+
 }  // namespace
 
+std::vector<pid_t> Agent::processes_in(const std::string& domain) const {
+  std::vector<pid_t> pids;
+  for (const auto& [pid, process] : processes_) {
+    if (process.domain == domain) pids.push_back(pid);
+  }
+  return pids;
+}
+
 std::string Agent::status_json() const {
-  nlohmann::json document = {
-      {"socket", options_.socket_path}, {"guard_test", options_.guard_test}, {"domains", domains_.names()}};
+  nlohmann::json document = {{"socket", options_.socket_path}, {"guard_test", options_.guard_test}};
+  nlohmann::json& domains = document["domains"] = nlohmann::json::array();
+  for (const mps::DomainReport& domain : domains_.reports()) {
+    domains.push_back(describe_domain(domain, processes_in(domain.name)));
+  }
   nlohmann::json& tenants = document["tenants"] = nlohmann::json::array();
   for (const auto& [name, tenant] : tenants_) {
     tenants.push_back({{"name", name},

@@ -15,6 +15,7 @@
 #include "base/clock.h"
 #include "base/result.h"
 #include "fault/fault.h"
+#include "mps/domain_keeper.h"
 #include "strays/stray.h"
 #include "watch/progress_detector.h"
 #include "watch/target.h"
@@ -53,13 +54,17 @@ class Detectors {
   virtual strays::Summary straying_of(pid_t pid) const = 0;
 };
 
-/// The MPS domains of one GPU.
+/// The MPS domains, of one GPU or several.
 class Domains {
  public:
   virtual ~Domains() = default;
   /// Starts them all; bounded in time.
   virtual Status start() = 0;
   virtual std::vector<std::string> names() const = 0;
+  /// How each is, in the order of their names.
+  virtual std::vector<mps::DomainReport> reports() const = 0;
+  /// The domain has had a fault that ends its clients: it takes nobody from now on, until it has drained.
+  virtual void note_fault(const std::string& domain) = 0;
   /// What a client needs in its environment to run there.
   virtual Environment environment(const std::string& domain) const = 0;
   /// Where its server writes its server.log.

@@ -10,6 +10,7 @@
 #include "abi/shared_page.h"
 #include "abi/wire.h"
 #include "base/result.h"
+#include "mps/client_limits.h"
 #include "os/event_loop.h"
 #include "os/memory.h"
 #include "pair/pair.h"
@@ -22,6 +23,7 @@ struct Member {
   pid_t pid = 0;
   std::uint64_t connection = 0;  ///< 0: has not joined, or hung up
   std::string domain;            ///< the MPS domain that it was placed in
+  mps::ClientLimits limits = {};
 };
 
 /// Belongs to the loop's thread. What is in the shared page was written by the tenant as well: it is shown to

@@ -31,6 +31,9 @@ struct Options {
   bool guard = false;
   bool guard_ipc = false;
   bool report_only = false;
+  std::string gpu;
+  std::uint32_t sm_percent = 0;
+  std::uint32_t memory_mib = 0;
   std::vector<std::string> command;
 };
 
@@ -159,7 +162,8 @@ Result<int> run(const Options& options) {
   auto link = client::AgentLink::connect(options.socket_path);
   if (!link) return propagate(link);
   const abi::Role role = options.standby ? abi::Role::Standby : abi::Role::Active;
-  auto answer = (*link)->ask(abi::Place{options.name, role});
+  auto answer =
+      (*link)->ask(abi::Place{options.name, role, options.gpu, options.sm_percent, options.memory_mib});
   if (!answer) return propagate(answer);
   const auto* placed = std::get_if<abi::Placed>(&answer->message);
   if (placed == nullptr) return fail(ErrorCode::Protocol, "the agent did not say where to run");
@@ -197,6 +201,14 @@ void add_run(CLI::App& app, Action& action) {
   command->add_flag(
       "--report-only", options->report_only,
       "Where the tenant is guarded and strays, say so and let it go on, up to a number of strays");
+  command->add_option("--sm-percent", options->sm_percent, "The share of the GPU's SMs that it may use")
+      ->check(CLI::Range(1, 100));
+  command
+      ->add_option("--memory-mib", options->memory_mib,
+                   "The device memory that it may have, CUDA's own in its process included")
+      ->check(CLI::Range(1U, 1U << 30));
+  command->add_option("--gpu", options->gpu,
+                      "On the GPU of this UUID, or how that begins, where the agent has several");
   add_socket_option(*command, options->socket_path);
   command->add_option("COMMAND", options->command, "The program and its arguments")->required();
   command->positionals_at_end();

@@ -4,19 +4,20 @@
 
 #include "cli/agent_socket.h"
 #include "cli/commands.h"
+#include "cli/status_text.h"
 #include "client/agent_link.h"
 
 namespace firebreak::cli {
 namespace {
 
-int run(const std::string& socket_path) {
+int run(const std::string& socket_path, bool as_json) {
   auto link = client::AgentLink::connect(socket_path);
   if (!link) return complain(to_string(link.error()));
   const auto answer = (*link)->ask(abi::StatusRequest{});
   if (!answer) return complain(to_string(answer.error()));
   const auto* report = std::get_if<abi::Report>(&answer->message);
   if (report == nullptr) return complain("the agent answered something else");
-  fmt::print("{}\n", report->json);
+  fmt::print("{}\n", as_json ? report->json : status_text(report->json));
   return 0;
 }
 
@@ -24,9 +25,13 @@ int run(const std::string& socket_path) {
 
 void add_status(CLI::App& app, Action& action) {
   auto socket_path = std::make_shared<std::string>();
-  CLI::App* command = app.add_subcommand("status", "Shows the agent's tenants and domains as JSON");
+  auto as_json = std::make_shared<bool>(false);
+  CLI::App* command = app.add_subcommand("status", "Shows the agent's MPS domains and tenants");
+  command->add_flag("--json", *as_json, "All that the agent says, for programs");
   add_socket_option(*command, *socket_path);
-  command->callback([socket_path, &action] { action = [socket_path] { return run(*socket_path); }; });
+  command->callback([socket_path, as_json, &action] {
+    action = [socket_path, as_json] { return run(*socket_path, *as_json); };
+  });
 }
 
 }  // namespace firebreak::cli

@@ -41,7 +41,7 @@ Result<std::vector<pid_t>> parse_process_ids(std::string_view output) {
   }
 }
 
-Status parse_terminate_answer(std::string_view output) {
+Status parse_answer(std::string_view output) {
   if (says_not_there(output)) return fail(ErrorCode::NotFound, "MPS answered: " + quote(output));
   if (output.find("rror") != std::string_view::npos || output.find("ailed") != std::string_view::npos) {
     return fail(ErrorCode::Device, "MPS answered: " + quote(output));

@@ -33,13 +33,13 @@ TEST(ProcessIds, AnUnknownServerIsNotFound) {
 }
 
 TEST(TerminateAnswer, SilenceIsSuccess) {
-  EXPECT_TRUE(parse_terminate_answer(""));
-  EXPECT_TRUE(parse_terminate_answer("\n"));
+  EXPECT_TRUE(parse_answer(""));
+  EXPECT_TRUE(parse_answer("\n"));
 }
 
 TEST(TerminateAnswer, TellsADeadClientFromAFailure) {
-  EXPECT_EQ(parse_terminate_answer("Invalid process\n").error().code, ErrorCode::NotFound);
-  EXPECT_EQ(parse_terminate_answer("Error: terminate failed").error().code, ErrorCode::Device);
+  EXPECT_EQ(parse_answer("Invalid process\n").error().code, ErrorCode::NotFound);
+  EXPECT_EQ(parse_answer("Error: terminate failed").error().code, ErrorCode::Device);
 }
 
 }  // namespace

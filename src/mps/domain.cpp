@@ -7,6 +7,7 @@
 #include <csignal>
 
 #include "mps/control_output.h"
+#include "mps/leftovers.h"
 #include "os/program.h"
 #include "os/self.h"
 #include "os/socket.h"
@@ -17,6 +18,9 @@ namespace {
 
 constexpr Milliseconds between_questions{10};
 constexpr Milliseconds one_question{1'000};
+constexpr Milliseconds death_timeout{5'000};
+constexpr std::size_t last_words_bytes = 4096;
+constexpr const char* visible_devices = "CUDA_VISIBLE_DEVICES";
 
 Monotonic now() { return SystemClock().now(); }
 
@@ -29,6 +33,11 @@ bool means_no_daemon(const os::ProgramResult& result) {
   const bool said_nothing = result.output.find_first_not_of(" \r\n") == std::string::npos;
   return result.status.signal != 0 || (result.status.exit_code != 0 && said_nothing) ||
          result.output.find("Cannot find MPS control daemon") != std::string::npos;
+}
+
+bool is_readable(os::Kernel& kernel, int fd, Milliseconds timeout) {
+  const auto readable = kernel.poll(std::span(&fd, 1), timeout);
+  return readable && !readable->empty();
 }
 
 }  // namespace
@@ -47,6 +56,9 @@ Domain::~Domain() { static_cast<void>(quit(options_.quit_timeout)); }
 Result<std::unique_ptr<Domain>> Domain::start(os::Kernel& kernel, DomainOptions options) {
   std::unique_ptr<Domain> domain(new Domain(kernel, std::move(options)));
   if (Status made = domain->make_directories(); !made) return propagate(made);
+  if (Status found = domain->find_control_program(); !found) return propagate(found);
+  if (Status ready = domain->take_over(); !ready) return propagate(ready);
+  if (domain->daemon_pid_ != 0) return domain;
   if (Status launched = domain->launch(); !launched) return propagate(launched);
   if (Status answers = domain->wait_until_it_answers(); !answers) return propagate(answers);
   return domain;
@@ -61,24 +73,77 @@ Status Domain::make_directories() {
   return {};
 }
 
-Status Domain::launch() {
+Status Domain::find_control_program() {
   const auto program = os::find_program(options_.control_program);
   if (!program) {
     return fail(ErrorCode::NotFound, "no MPS: " + options_.control_program + " is not in PATH",
                 "install the driver's compute utilities, or use the software GPU (FIREBREAK_GPU=soft)");
   }
   options_.control_program = *program;
+  return {};
+}
+
+Status Domain::take_over() {
+  if (!options_.takes_over) return {};
+  const auto daemon = find_daemon(kernel_, options_.control_program, pipe_directory_);
+  if (!daemon) return clean("its daemon was gone");
+  if (!has_our_gpu(daemon->environment)) return clean("its daemon had another GPU");
+  if (!adopt(*daemon)) return clean("its daemon did not answer");
+  takeover_ = "daemon " + std::to_string(daemon_pid_) + " was left running and is used on, with " +
+              std::to_string(count_clients()) + " clients that go on as nobody's tenants";
+  return {};
+}
+
+/// Another may have been asked for since.
+bool Domain::has_our_gpu(const std::string& environment) const {
+  const auto inherited = os::environment_variable(visible_devices);
+  const std::string wanted = options_.gpu.empty() ? inherited.value_or("") : options_.gpu;
+  if (!wanted.empty()) return has_entry(environment, visible_devices, wanted);
+  return environment.find(std::string(visible_devices) + "=") == std::string::npos;
+}
+
+bool Domain::adopt(const Leftover& daemon) {
+  auto pidfd = kernel_.pidfd_open(daemon.pid);
+  if (!pidfd || !list_servers(options_.command_timeout)) return false;
+  daemon_pid_ = daemon.pid;
+  daemon_ = std::move(*pidfd);
+  is_child_ = false;
+  return running();
+}
+
+std::size_t Domain::count_clients() {
+  std::size_t count = 0;
+  for (const pid_t server : server_pids().value_or(std::vector<pid_t>())) {
+    count += clients(server).value_or(std::vector<pid_t>()).size();
+  }
+  return count;
+}
+
+Status Domain::clean(const std::string& why) {
+  daemon_pid_ = 0;
+  const auto left = find_processes(kernel_, options_.control_program, pipe_directory_);
+  const auto files = kernel_.list_directory(pipe_directory_);
+  if (left.empty() && files && files->empty()) return {};
+  takeover_ = "what was left of it is removed, since " + why;
+  if (!left.empty()) takeover_ += " (" + std::to_string(left.size()) + " processes ended)";
+  if (Status ended = end_all(kernel_, left, death_timeout); !ended) return ended;
+  return os::clear_directory(pipe_directory_);
+}
+
+Status Domain::launch() {
+  for (const std::string& log : log_paths()) {
+    if (Status rotated = os::rotate_away(log, options_.log); !rotated) return rotated;
+  }
   const Result<os::Fd> output = kernel_.open(output_path_, O_WRONLY | O_CREAT | O_APPEND);
   if (!output) return propagate(output);
 
   os::SpawnRequest request;
   request.command = {options_.control_program, "-f"};
-  request.environment = options_.environment;
-  const Environment own = client_environment();
-  request.environment.insert(request.environment.end(), own.begin(), own.end());
+  request.environment = daemon_environment();
   request.standard_output = output->get();
   request.standard_error = output->get();
   request.new_session = true;
+  request.die_with_parent = !options_.outlives_us;
   const Result<pid_t> pid = kernel_.spawn(request);
   if (!pid) return propagate(pid, "start MPS domain " + options_.name);
   Result<os::Fd> pidfd = kernel_.pidfd_open(*pid);
@@ -108,9 +173,7 @@ Status Domain::wait_until_it_answers() {
 Result<std::string> Domain::control(const std::string& command, Milliseconds timeout) const {
   os::SpawnRequest request;
   request.command = {options_.control_program};
-  request.environment = options_.environment;
-  const Environment own = client_environment();
-  request.environment.insert(request.environment.end(), own.begin(), own.end());
+  request.environment = daemon_environment();
   Result<os::ProgramResult> result = os::run_program(kernel_, request, command + "\n", timeout);
   if (!result) return propagate(result, "MPS command \"" + command + "\"");
   if (means_no_daemon(*result)) {
@@ -119,9 +182,8 @@ Result<std::string> Domain::control(const std::string& command, Milliseconds tim
   return std::move(result->output);
 }
 
-/// The last line that the daemon printed, for the message about its end.
-std::string Domain::last_words() {
-  const Result<std::string> output = kernel_.read_file(output_path_);
+std::string Domain::last_words() const {
+  const Result<std::string> output = os::read_tail(output_path_, last_words_bytes);
   if (!output) return "it printed nothing";
   const std::size_t end = output->find_last_not_of("\n ");
   if (end == std::string::npos) return "it printed nothing";
@@ -130,8 +192,21 @@ std::string Domain::last_words() {
   return output->substr(begin, end + 1 - begin);
 }
 
+std::vector<std::string> Domain::log_paths() const { return {output_path_, log_directory_ + "/control.log"}; }
+
+Environment Domain::daemon_environment() const {
+  Environment environment = options_.environment;
+  const Environment own = client_environment();
+  environment.insert(environment.end(), own.begin(), own.end());
+  return environment;
+}
+
 Environment Domain::client_environment() const {
-  return {{"CUDA_MPS_PIPE_DIRECTORY", pipe_directory_}, {"CUDA_MPS_LOG_DIRECTORY", log_directory_}};
+  Environment environment = {{"CUDA_MPS_PIPE_DIRECTORY", pipe_directory_},
+                             {"CUDA_MPS_LOG_DIRECTORY", log_directory_}};
+  // By UUID it means the same GPU to the client, for which the server has numbered what it has anew.
+  if (!options_.gpu.empty()) environment.emplace_back(visible_devices, options_.gpu);
+  return environment;
 }
 
 Result<std::vector<pid_t>> Domain::server_pids() { return list_servers(options_.command_timeout); }
@@ -163,7 +238,21 @@ Status Domain::terminate_client(pid_t server, pid_t client, Milliseconds timeout
   const Result<std::string> output =
       control("terminate_client " + std::to_string(server) + " " + std::to_string(client), timeout);
   if (!output) return propagate(output);
-  return parse_terminate_answer(*output);
+  return parse_answer(*output);
+}
+
+Result<bool> Domain::server_is_active(pid_t server) const {
+  const Result<std::string> output =
+      control("get_server_status " + std::to_string(server), options_.command_timeout);
+  if (!output) return propagate(output);
+  return output->starts_with("ACTIVE");
+}
+
+Status Domain::start_server(uid_t user) {
+  const Result<std::string> output =
+      control("start_server -uid " + std::to_string(user), options_.start_timeout);
+  if (!output) return propagate(output);
+  return parse_answer(*output);
 }
 
 bool Domain::running() {
@@ -188,9 +277,16 @@ Status Domain::quit(Milliseconds timeout) {
 }
 
 Status Domain::end_daemon(Monotonic deadline) {
-  const auto status = os::wait_for_child(kernel_, daemon_pid_, daemon_, left_until(deadline));
   Status ended;
-  if (!status || !*status) ended = os::kill_child(kernel_, daemon_pid_, daemon_);
+  if (is_child_) {
+    const auto status = os::wait_for_child(kernel_, daemon_pid_, daemon_, left_until(deadline));
+    if (!status || !*status) ended = os::kill_child(kernel_, daemon_pid_, daemon_);
+  } else if (const int daemon = daemon_.get(); !is_readable(kernel_, daemon, left_until(deadline))) {
+    static_cast<void>(kernel_.send_signal(daemon_, SIGKILL));
+    if (!is_readable(kernel_, daemon, death_timeout)) {
+      ended = fail(ErrorCode::Timeout, "MPS daemon " + std::to_string(daemon_pid_) + " does not end");
+    }
+  }
   daemon_pid_ = 0;
   daemon_.reset();
   return ended;

@@ -10,11 +10,13 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "mps/client_limits.h"
 #include "os/kernel.h"
+#include "os/log_rotation.h"
 
 namespace firebreak::mps {
 
-using Environment = std::vector<std::pair<std::string, std::string>>;
+struct Leftover;
 
 struct DomainOptions {
   std::string name;
@@ -25,6 +27,15 @@ struct DomainOptions {
   std::string control_program = "nvidia-cuda-mps-control";
   /// For the daemon and its servers, besides the two directories.
   Environment environment;
+  /// The UUID of the one GPU that the domain has; empty: what CUDA finds.
+  std::string gpu;
+  /// The daemon goes on when this process is killed.
+  bool outlives_us = false;
+  /// The directories may hold what a killed process left: a daemon that still answers is used, and what does
+  /// not is removed. Only for who alone may use them.
+  bool takes_over = false;
+  /// Of what an earlier daemon wrote.
+  os::LogLimits log;
   Milliseconds start_timeout{10'000};
   Milliseconds command_timeout{3'000};
   Milliseconds quit_timeout{5'000};
@@ -35,8 +46,8 @@ struct DomainOptions {
 /// threads, the rest from one at a time.
 class Domain {
  public:
-  /// Starts the daemon and waits until it answers. The daemon dies with the thread that calls this (so that
-  /// nothing is left behind whatever happens): call it from one that stays.
+  /// Starts the daemon and waits until it answers. Unless it is to outlive us, the daemon dies with the
+  /// thread that calls this (so that nothing is left behind whatever happens): call it from one that stays.
   static Result<std::unique_ptr<Domain>> start(os::Kernel& kernel, DomainOptions options);
   Domain(const Domain&) = delete;
   Domain& operator=(const Domain&) = delete;
@@ -53,6 +64,11 @@ class Domain {
   /// is stopped, parked, or has just caused a memory fault (measured). NotFound when the client is already
   /// dead.
   Status terminate_client(pid_t server, pid_t client, Milliseconds timeout) const;
+  /// Whether that server is in order: "ACTIVE", in MPS's words. In "FAULT" it waits until the clients that a
+  /// fault has hit are gone.
+  Result<bool> server_is_active(pid_t server) const;
+  /// Starts a server for that user, before a client asks for one.
+  Status start_server(uid_t user);
   /// Ends the daemon and its servers: asks, and kills what is still there after `timeout`. Safe to call
   /// again.
   Status quit(Milliseconds timeout);
@@ -60,15 +76,29 @@ class Domain {
   /// Whether the daemon is still there.
   bool running();
   pid_t daemon_pid() const { return daemon_pid_; }
+  /// Readable when the daemon has ended; valid until quit().
+  const os::Fd& daemon() const { return daemon_; }
+  /// What became of what a killed process had left, in words; empty: there was nothing.
+  const std::string& takeover() const { return takeover_; }
+  /// The last line that daemon and servers printed.
+  std::string last_words() const;
+  /// The logs that daemon and servers may write.
+  std::vector<std::string> log_paths() const;
 
  private:
   Domain(os::Kernel& kernel, DomainOptions options);
   Status make_directories();
+  Status find_control_program();
+  Status take_over();
+  bool has_our_gpu(const std::string& environment) const;
+  bool adopt(const Leftover& daemon);
+  std::size_t count_clients();
+  Status clean(const std::string& why);
+  Environment daemon_environment() const;
   Status launch();
   Status wait_until_it_answers();
   Result<std::vector<pid_t>> list_servers(Milliseconds timeout);
   Result<std::string> control(const std::string& command, Milliseconds timeout) const;
-  std::string last_words();
   void remember_servers(const std::vector<pid_t>& pids);
   Status end_daemon(Monotonic deadline);
   void end_servers(Monotonic deadline);
@@ -78,7 +108,9 @@ class Domain {
   std::string pipe_directory_;
   std::string log_directory_;
   std::string output_path_;
+  std::string takeover_;
   pid_t daemon_pid_ = 0;  ///< 0: not started, or ended and reaped
+  bool is_child_ = true;  ///< no other can be reaped
   os::Fd daemon_;
   std::mutex mutex_;  ///< guards servers_
   std::map<pid_t, os::Fd>

@@ -1,12 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "mps/domain.h"
 
-#include <gmock/gmock.h>
-
-#include "os/program.h"
-#include "os/real_kernel.h"
-#include "os/self.h"
-#include "os/temporary_directory.h"
+#include "mps/domain_test_support.h"
 
 namespace firebreak::mps {
 namespace {
@@ -15,30 +10,13 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-/// A real daemon process, played by the program beside this test.
-class DomainTest : public testing::Test {
+class DomainTest : public FakeDaemonTest {
  protected:
-  DomainTest() : directory_(os::TemporaryDirectory::create().value()) {}
-
-  DomainOptions options(const std::string& mode = "") const {
-    DomainOptions options;
-    options.name = "a";
-    options.directory = directory_.path();
-    const std::string here = os::executable_path().value();
-    options.control_program = here.substr(0, here.rfind('/')) + "/mps_fake_control";
-    options.environment = {{"FAKE_MPS_MODE", mode}};
-    options.start_timeout = Milliseconds(20'000);
-    return options;
-  }
   std::unique_ptr<Domain> started(DomainOptions with) {
     auto domain = Domain::start(kernel_, std::move(with));
     EXPECT_TRUE(domain) << to_string(domain.error());
     return domain ? std::move(*domain) : nullptr;
   }
-  bool exists(pid_t pid) { return kernel_.pidfd_open(pid).has_value(); }
-
-  os::RealKernel kernel_;
-  os::TemporaryDirectory directory_;
 };
 
 TEST_F(DomainTest, StartsAnswersAndEnds) {
@@ -89,20 +67,14 @@ TEST_F(DomainTest, KillsADaemonThatIgnoresQuit) {
 }
 
 TEST_F(DomainTest, KillsAServerThatOutlivesItsDaemon) {
-  os::SpawnRequest server;
-  server.command = {options().control_program, "-f"};
-  server.environment = {{"FAKE_MPS_MODE", "silent"}};
-  const pid_t pid = kernel_.spawn(server).value();
-  const os::Fd pidfd = kernel_.pidfd_open(pid).value();
+  const Stranger server = start({options().control_program, "-f"}, {{"FAKE_MPS_MODE", "silent"}});
   DomainOptions with = options();
-  with.environment.emplace_back("FAKE_MPS_SERVERS", std::to_string(pid));
+  with.environment.emplace_back("FAKE_MPS_SERVERS", std::to_string(server.pid));
   const auto domain = started(with);
   ASSERT_TRUE(domain);
-  EXPECT_THAT(domain->server_pids().value(), ElementsAre(pid));
+  EXPECT_THAT(domain->server_pids().value(), ElementsAre(server.pid));
   EXPECT_TRUE(domain->quit(Milliseconds(200)));
-  const auto status = os::wait_for_child(kernel_, pid, pidfd, Milliseconds(20'000));
-  ASSERT_TRUE(status && *status);
-  EXPECT_EQ((*status)->signal, 9);
+  EXPECT_EQ(end_of(server).signal, 9);
 }
 
 TEST_F(DomainTest, ATerminateThatHangsIsBounded) {

@@ -1,12 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 /// Stands in for nvidia-cuda-mps-control in the domain's tests: a daemon with "-f", else a sender of the
 /// commands on its standard input. FAKE_MPS_MODE makes it misbehave: "dies", "silent", "ignores-quit",
-/// "hangs-on-terminate".
+/// "hangs-on-terminate". While it runs, files beside the pipe directory steer it and tell of it: "dies" makes
+/// the next daemon do so, "answers/COMMAND", with underscores for spaces, is what a command is answered,
+/// "commands" lists those that came, and "gpu" is CUDA_VISIBLE_DEVICES.
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstring>
+#include <fstream>
 #include <iostream>
+#include <iterator>
 #include <string>
 
 #include "os/futex.h"
@@ -21,9 +26,9 @@ using firebreak::os::environment_variable;
 constexpr Milliseconds for_ever{-1};
 
 std::string mode() { return environment_variable("FAKE_MPS_MODE").value_or(""); }
-std::string socket_path() {
-  return environment_variable("CUDA_MPS_PIPE_DIRECTORY").value_or("") + "/control";
-}
+std::string pipe_directory() { return environment_variable("CUDA_MPS_PIPE_DIRECTORY").value_or(""); }
+std::string socket_path() { return pipe_directory() + "/control"; }
+std::string beside(const std::string& name) { return pipe_directory() + "/../" + name; }
 
 std::span<const std::byte> bytes_of(const std::string& text) { return std::as_bytes(std::span(text)); }
 
@@ -34,6 +39,15 @@ void hang() {
 }
 
 std::string answer(const std::string& command) {
+  std::ofstream(beside("commands"), std::ios::app) << command << std::endl;
+  std::string name = command;
+  std::replace(name.begin(), name.end(), ' ', '_');
+  if (std::ifstream file(beside("answers/" + name)); file) {
+    // With a line end at the least: an answer without a byte cannot be sent.
+    const std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+    return text.empty() ? "\n" : text;
+  }
+  if (command.starts_with("start_server")) return "\n";
   if (command == "get_server_list") return environment_variable("FAKE_MPS_SERVERS").value_or("") + "\n";
   if (command == "get_client_list 500") return "601\n602\n";
   if (command.starts_with("get_client_list")) return "Server not found\n";
@@ -42,14 +56,23 @@ std::string answer(const std::string& command) {
   return "Unknown command\n";
 }
 
+void tell_of_itself() {
+  std::ofstream(pipe_directory() + "/nvidia-cuda-mps-control.pid") << firebreak::os::own_pid() << std::endl;
+  std::ofstream(beside("gpu")) << environment_variable("CUDA_VISIBLE_DEVICES").value_or("") << std::endl;
+}
+
 int serve() {
-  if (mode() == "dies") {
+  if (mode() == "dies" || std::ifstream(beside("dies"))) {
     std::cerr << "first line\nthe GPU is not there\n";
     return 1;
   }
-  if (mode() == "silent") hang();
+  if (mode() == "silent") {
+    tell_of_itself();
+    hang();
+  }
   auto listener = firebreak::os::Listener::listen(socket_path(), firebreak::os::SocketAccess::Owner);
   if (!listener) return 2;
+  tell_of_itself();
   while (true) {
     auto connection = listener->accept(for_ever);
     if (!connection) continue;

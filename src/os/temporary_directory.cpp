@@ -60,4 +60,15 @@ Status make_directories(const std::string& path) {
   return {};
 }
 
+Status clear_directory(const std::string& path) {
+  std::error_code error;
+  std::filesystem::directory_iterator entries(path, error);
+  if (error == std::errc::no_such_file_or_directory) return {};
+  for (; !error && entries != std::filesystem::directory_iterator(); entries.increment(error)) {
+    std::filesystem::remove_all(entries->path(), error);
+    if (error) break;
+  }
+  return error ? Status(fail_errno("clear the directory " + path, error.value())) : Status{};
+}
+
 }  // namespace firebreak::os

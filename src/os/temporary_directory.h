@@ -33,4 +33,8 @@ class TemporaryDirectory {
 /// Makes one directory of mode 0700, and its parents; fine when it is there already.
 Status make_directories(const std::string& path);
 
+/// Takes away all that a directory holds, and leaves the directory; fine when it is not there. Follows no
+/// links.
+Status clear_directory(const std::string& path);
+
 }  // namespace firebreak::os

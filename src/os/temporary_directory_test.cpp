@@ -54,5 +54,20 @@ TEST(MakeDirectories, IsFineTwiceAndFailsBelowAFile) {
   EXPECT_FALSE(make_directories(directory.path() + "/file/c"));
 }
 
+TEST(ClearDirectoryTest, TakesWhatItHoldsAndLeavesWhatLinksLeadTo) {
+  const TemporaryDirectory directory = TemporaryDirectory::create().value();
+  const std::string inside = directory.path() + "/inside";
+  const std::string outside = directory.path() + "/outside";
+  ASSERT_TRUE(make_directories(inside + "/a/b"));
+  ASSERT_TRUE(make_directories(outside + "/c"));
+  std::ofstream(inside + "/file") << "x";
+  std::filesystem::create_symlink(outside, inside + "/link");
+  EXPECT_TRUE(clear_directory(inside));
+  EXPECT_TRUE(std::filesystem::is_empty(inside));
+  EXPECT_TRUE(std::filesystem::exists(outside + "/c"));
+}
+
+TEST(ClearDirectoryTest, OneThatIsNotThereIsClear) { EXPECT_TRUE(clear_directory("/nowhere/at/all")); }
+
 }  // namespace
 }  // namespace firebreak::os

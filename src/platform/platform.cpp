@@ -8,6 +8,7 @@
 #include "os/regular_file.h"
 #include "os/scheduling.h"
 #include "os/self.h"
+#include "platform/gpu_list.h"
 #include "softgpu/devices/device_kernel.h"
 #include "softgpu/environment.h"
 
@@ -84,6 +85,11 @@ Result<os::SpawnRequest> guard_trial(const Platform& platform) {
   request.command = {*root + "/bin/firebreak", "guard-trial"};
   request.environment = platform.environment;
   return request;
+}
+
+Result<std::string> find_gpu(const Platform& platform, const std::string& wanted) {
+  return choose_gpu(
+      platform.gpu == Gpu::Soft ? std::vector{software_gpu_uuid()} : listed_gpus(*platform.kernel), wanted);
 }
 
 Status real_gpu_is_there(os::Kernel& kernel) {

@@ -38,6 +38,11 @@ Result<std::pair<std::string, std::string>> guard_preload();
 /// The program that tries whether the guard works here (guard/trial.h).
 Result<os::SpawnRequest> guard_trial(const Platform& platform);
 
+/// The full UUID of the platform's one GPU whose UUID is, or begins with, `wanted` ("GPU-8932f937").
+/// NotFound, with those that there are; InvalidArgument where several begin so. Where the driver lists none
+/// in procfs, `wanted` itself.
+Result<std::string> find_gpu(const Platform& platform, const std::string& wanted);
+
 /// Whether the machine has a real GPU that can be shared; if not, why, in one line.
 Status real_gpu_is_there(os::Kernel& kernel);
 

@@ -3,9 +3,12 @@
 
 #include <gmock/gmock.h>
 
+#include <atomic>
 #include <filesystem>
 #include <fstream>
+#include <thread>
 
+#include "os/log_rotation.h"
 #include "os/real_kernel.h"
 #include "os/temporary_directory.h"
 #include "watch/detector_test_support.h"
@@ -82,6 +85,47 @@ TEST_F(LineTailTest, OnlyARegularFileIsAFile) {
   const Status followed = tail_.follow_file(directory_.path());
   ASSERT_FALSE(followed);
   EXPECT_EQ(followed.error().code, ErrorCode::Unsupported);
+}
+
+TEST_F(LineTailTest, ALogThatIsBoundedWhileItIsWrittenLosesAndRepeatsNothing) {
+  constexpr std::size_t count = 2000, ahead_max = 20;
+  const os::LogLimits limits{100 * 32, 2};  // a hundred lines, of which 25 stay
+  append("old\n");
+  ASSERT_TRUE(tail_.follow_name(directory_.path(), "log"));
+  std::atomic<std::size_t> seen = 0;
+  std::thread writer([&] {
+    std::ofstream log(path(), std::ios::app);
+    for (std::size_t number = 0; number < count; ++number) {
+      while (number >= seen + ahead_max) std::this_thread::yield();
+      const std::string digits = std::to_string(number);
+      log << digits << std::string(31 - digits.size(), '.') << std::endl;
+    }
+  });
+  int rotations = 0;
+  EXPECT_TRUE(run_until([&] {
+    rotations += os::rotate_in_place(path(), limits).value() ? 1 : 0;
+    seen = lines_.size();
+    return seen >= count;
+  }));
+  seen = count;
+  writer.join();
+  settle();
+  EXPECT_GT(rotations, 10);
+  ASSERT_EQ(lines_.size(), count);
+  for (std::size_t number = 0; number < count; ++number) {
+    EXPECT_EQ(lines_[number].substr(0, lines_[number].find('.')), std::to_string(number));
+  }
+}
+
+TEST_F(LineTailTest, ALogThatIsMovedAwayIsReadToItsEndAndTheNextFromItsBeginning) {
+  append("old\n");
+  ASSERT_TRUE(tail_.follow_name(directory_.path(), "log"));
+  append("last\n");
+  ASSERT_TRUE(os::rotate_away(path(), {}));
+  append("first\n");
+  ASSERT_TRUE(run_until_lines(2));
+  settle();
+  EXPECT_THAT(lines_, ElementsAre("last", "first"));
 }
 
 }  // namespace

@@ -50,7 +50,7 @@ TEST_F(BadLuck, ARealGpuThatIsNotThereIsSaid) {
 
 TEST_F(BadLuck, AnAgentThatIsNotRunningIsSaid) {
   const std::string socket = sandbox.file("nobody.sock");
-  expect_complaint(sandbox.run("firebreak", {"status", "--socket", socket}), "start firebreakd");
+  expect_complaint(sandbox.run("firebreak", {"status", "--json", "--socket", socket}), "start firebreakd");
   expect_complaint(sandbox.run("firebreak", {"run", "--socket", socket, "--name", "x", "--", "true"}),
                    "start firebreakd");
 }
@@ -84,11 +84,11 @@ TEST_F(BadLuck, ATenantOfAStrangeNameIsRefused) {
 TEST_F(BadLuck, ASecondAgentOnTheSameSocketIsRefused) {
   const pid_t first = sandbox.start("firebreakd", {"--directory", sandbox.file("d")});
   const std::string socket = sandbox.file("d/agent.sock");
-  while (!sandbox.run("firebreak", {"status", "--socket", socket}).status.clean()) {
+  while (!sandbox.run("firebreak", {"status", "--json", "--socket", socket}).status.clean()) {
   }
   const auto second = sandbox.run("firebreakd", {"--directory", sandbox.file("e"), "--socket", socket});
   EXPECT_EQ(second.status.exit_code, 1) << second.output;
-  EXPECT_TRUE(sandbox.run("firebreak", {"status", "--socket", socket}).status.clean());
+  EXPECT_TRUE(sandbox.run("firebreak", {"status", "--json", "--socket", socket}).status.clean());
   sandbox.signal(first, SIGTERM);
   EXPECT_TRUE(sandbox.wait(first).clean());
   EXPECT_THAT(sandbox.left_behind(), IsEmpty());
@@ -97,7 +97,7 @@ TEST_F(BadLuck, ASecondAgentOnTheSameSocketIsRefused) {
 TEST_F(BadLuck, AnAgentThatIsKilledLeavesNoDaemonsBehind) {
   const pid_t agent = sandbox.start("firebreakd", {"--directory", sandbox.file("d")});
   const std::string socket = sandbox.file("d/agent.sock");
-  while (!sandbox.run("firebreak", {"status", "--socket", socket}).status.clean()) {
+  while (!sandbox.run("firebreak", {"status", "--json", "--socket", socket}).status.clean()) {
   }
   sandbox.signal(agent, SIGKILL);
   EXPECT_EQ(sandbox.wait(agent).signal, SIGKILL);

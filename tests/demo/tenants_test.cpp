@@ -21,7 +21,7 @@ struct Tenants : testing::Test {
   pid_t agent = sandbox.start("firebreakd", {"--directory", sandbox.file("d")});
 
   void SetUp() override {
-    while (!sandbox.run("firebreak", {"status", "--socket", socket}).status.clean()) {
+    while (!sandbox.run("firebreak", {"status", "--json", "--socket", socket}).status.clean()) {
     }
   }
   void end_agent() {
@@ -39,8 +39,8 @@ struct Tenants : testing::Test {
   }
   static std::string program(const std::string& name) { return std::string(FIREBREAK_PROGRAMS) + "/" + name; }
   nlohmann::json status() {
-    return nlohmann::json::parse(sandbox.run("firebreak", {"status", "--socket", socket}).output, nullptr,
-                                 false);
+    return nlohmann::json::parse(sandbox.run("firebreak", {"status", "--json", "--socket", socket}).output,
+                                 nullptr, false);
   }
   /// Asks until the tenant is as wanted; the test's own time limit bounds it.
   void wait_until(const std::string& tenant, const std::function<bool(const nlohmann::json&)>& wanted) {

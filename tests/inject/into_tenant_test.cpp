@@ -24,7 +24,7 @@ struct InjectInto : testing::Test {
   pid_t agent = sandbox.start("firebreakd", {"--directory", sandbox.file("d")});
 
   void SetUp() override {
-    while (!sandbox.run("firebreak", {"status", "--socket", socket}).status.clean()) {
+    while (!sandbox.run("firebreak", {"status", "--json", "--socket", socket}).status.clean()) {
     }
   }
   void TearDown() override {
@@ -45,7 +45,7 @@ struct InjectInto : testing::Test {
   /// Asks until the tenant is as wanted; the test's own time limit bounds it.
   void wait_until(const std::function<bool(const nlohmann::json&)>& wanted) {
     for (;;) {
-      const auto text = sandbox.run("firebreak", {"status", "--socket", socket}).output;
+      const auto text = sandbox.run("firebreak", {"status", "--json", "--socket", socket}).output;
       const auto now = nlohmann::json::parse(text, nullptr, false);
       for (const auto& entry : now["tenants"]) {
         if (entry["name"] == "llm" && wanted(entry)) return;

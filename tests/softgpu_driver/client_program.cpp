@@ -49,6 +49,9 @@ class Client {
     if (verb == "sync") return {entry<PFN_cuCtxSynchronize>(library_, "cuCtxSynchronize")()};
     if (verb == "read") return read(words);
     if (verb == "allocate") return {allocate()};
+    if (verb == "allocate_mib") return {allocate_mib(words)};
+    if (verb == "free_mib") return free_mib();
+    if (verb == "sms") return sms();
     if (verb == "make_managed") return {make_managed(words)};
     if (verb == "make_hole") return {make_hole(words)};
     if (verb == "context") return {entry<PFN_cuCtxCreate_v2>(library_, "cuCtxCreate_v2")(&context_, 0, 0)};
@@ -57,6 +60,27 @@ class Client {
   }
 
  private:
+  CUresult allocate_mib(std::istream& words) {
+    std::size_t mib = 0;
+    words >> mib;
+    CUdeviceptr pointer = 0;
+    return entry<PFN_cuMemAlloc_v2>(library_, "cuMemAlloc_v2")(&pointer, mib << 20);
+  }
+
+  Answer free_mib() {
+    std::size_t free_bytes = 0, total_bytes = 0;
+    const CUresult result =
+        entry<PFN_cuMemGetInfo_v2>(library_, "cuMemGetInfo_v2")(&free_bytes, &total_bytes);
+    return {result, free_bytes >> 20};
+  }
+
+  Answer sms() {
+    int count = 0;
+    const CUresult result = entry<PFN_cuDeviceGetAttribute>(library_, "cuDeviceGetAttribute")(
+        &count, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, 0);
+    return {result, static_cast<unsigned long long>(count)};
+  }
+
   CUresult init() {
     const CUresult initialised = entry<PFN_cuInit>(library_, "cuInit")(0);
     if (initialised != CUDA_SUCCESS) return initialised;

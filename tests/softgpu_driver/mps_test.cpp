@@ -162,5 +162,46 @@ TEST_F(Mps, CommandWithoutADaemonSaysSo) {
   EXPECT_EQ(mps_command("ps"), "Cannot find MPS control daemon process\n");
 }
 
+TEST_F(Mps, LimitsOfAClientAreItsOwn) {
+  start_mps();
+  Environment limited = environment();
+  limited.emplace_back("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE", "50");
+  limited.emplace_back("CUDA_MPS_PINNED_DEVICE_MEM_LIMIT", "0=32M");
+  Client client(kernel_, limited);
+  ASSERT_EQ(client.tell("init"), CUDA_SUCCESS);
+  EXPECT_EQ(client.ask("sms").value, 2u);
+  EXPECT_EQ(client.ask("free_mib").value, 32u);
+  EXPECT_EQ(client.tell("allocate_mib 20"), CUDA_SUCCESS);
+  EXPECT_EQ(client.ask("free_mib").value, 12u);
+  EXPECT_EQ(client.tell("allocate_mib 16"), CUDA_ERROR_OUT_OF_MEMORY);
+  EXPECT_EQ(client.tell("allocate_mib 12"), CUDA_SUCCESS);
+
+  const auto other = start_working_client();
+  EXPECT_EQ(other->ask("sms").value, 4u);
+  EXPECT_EQ(other->tell("allocate_mib 16"), CUDA_SUCCESS);
+}
+
+TEST_F(Mps, LimitsAreForClientsAlone) {
+  Environment limited = environment();
+  limited.emplace_back("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE", "50");
+  limited.emplace_back("CUDA_MPS_PINNED_DEVICE_MEM_LIMIT", "0=16M");
+  Client client(kernel_, limited);
+  ASSERT_EQ(client.tell("init"), CUDA_SUCCESS);
+  EXPECT_EQ(client.ask("sms").value, 4u);
+  EXPECT_EQ(client.tell("allocate_mib 32"), CUDA_SUCCESS);
+}
+
+TEST_F(Mps, AServerIsInFaultUntilThoseWhomItHasHitAreGone) {
+  start_mps();
+  const auto faulter = start_working_client();
+  const std::string question = "get_server_status " + std::to_string(mps_server());
+  EXPECT_EQ(mps_command(question), "ACTIVE\n");
+  ASSERT_EQ(faulter->tell("launch misaligned"), CUDA_SUCCESS);
+  EXPECT_EQ(faulter->tell("sync"), CUDA_ERROR_MISALIGNED_ADDRESS);
+  EXPECT_EQ(mps_command(question), "FAULT\n");
+  faulter->kill();
+  EXPECT_TRUE(eventually([&] { return mps_command(question) == "ACTIVE\n"; }));
+}
+
 }  // namespace
 }  // namespace firebreak::test

@@ -27,7 +27,8 @@ constexpr Names<3> park_knows{"src/os", "src/abi", "src/fault"};
 constexpr Names<2> vault_knows{"src/os", "src/abi"};
 constexpr Names<2> pair_knows{"src/base", "src/fault"};
 constexpr Names<5> client_knows{"src/abi", "src/os", "src/cuda", "src/inject", "include/firebreak"};
-constexpr Names<5> platform_knows{"src/base", "src/os", "src/cuda", "src/mps", "softgpu/devices"};
+constexpr Names<6> platform_knows{"src/base", "src/os",          "src/cuda",
+                                  "src/mps",  "softgpu/devices", "softgpu/machine"};
 constexpr Names<12> agent_knows{"src/watch",  "src/mps",    "src/vault",    "src/pair",
                                 "src/hold",   "src/client", "src/inject",   "src/guard",
                                 "src/strays", "src/park",   "src/platform", "src/ptx"};

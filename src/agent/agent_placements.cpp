@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+/// Who is told to run where, and with how much of the GPU.
+#include <algorithm>
+
+#include "agent/agent.h"
+#include "agent/placement.h"
+
+namespace firebreak::agent {
+
+Result<abi::Placed> Agent::place(const Connection& connection, const abi::Place& request) {
+  if (auto good = abi::check_name(request.tenant); !good) return propagate(good);
+  const mps::ClientLimits limits = limits_for(request);
+  if (auto good = mps::check_limits(limits); !good) return propagate(good);
+  const auto domain = domain_for(request.tenant, request.role, request.gpu);
+  if (!domain) return propagate(domain);
+  forget_placements(connection.id());
+  placements_.push_back({connection.id(), request.tenant, request.role, *domain, limits});
+
+  abi::Placed placed;
+  placed.environment = options_.tenant_environment;
+  for (auto& variable : domains_.environment(*domain)) placed.environment.push_back(std::move(variable));
+  for (auto& variable : mps::environment_of(limits)) placed.environment.push_back(std::move(variable));
+  placed.environment.emplace_back("FIREBREAK_SOCKET", server_->path());
+  placed.environment.emplace_back("FIREBREAK_TENANT", request.tenant);
+  placed.environment.emplace_back("FIREBREAK_ROLE", abi::to_string(request.role));
+  return placed;
+}
+
+mps::ClientLimits Agent::limits_for(const abi::Place& request) const {
+  mps::ClientLimits limits = options_.limits;
+  if (request.sm_percent != 0) limits.sm_percent = request.sm_percent;
+  if (request.memory_mib != 0) limits.memory_mib = request.memory_mib;
+  return limits;
+}
+
+/// Where such a process runs that has come now: where it was told to, however the domains are by now. One
+/// that was told nothing runs where it would be told to.
+Agent::Placement Agent::take_placement(const std::string& tenant, abi::Role role) {
+  const auto found = std::ranges::find_if(
+      placements_, [&](const Placement& each) { return each.tenant == tenant && each.role == role; });
+  if (found == placements_.end()) {
+    return {0, tenant, role, domain_for(tenant, role, {}).value_or(domains_.names().front()), {}};
+  }
+  Placement placement = std::move(*found);
+  placements_.erase(found);
+  return placement;
+}
+
+void Agent::forget_placements(std::uint64_t connection) {
+  std::erase_if(placements_, [&](const Placement& each) { return each.connection == connection; });
+}
+
+Result<std::string> Agent::domain_for(const std::string& tenant, abi::Role role,
+                                      const std::string& gpu) const {
+  std::vector<Site> sites;
+  for (const mps::DomainReport& report : domains_.reports()) {
+    const bool takes_clients = report.state == mps::DomainState::Serving;
+    sites.push_back({report.name, report.gpu, takes_clients, mps::to_string(report.state), 0});
+    for (const auto& [name, other] : tenants_) {
+      if (other->active.pid != 0 && other->active.domain == report.name) ++sites.back().actives;
+    }
+  }
+  return choose_domain(sites, {role, domain_of_half(tenant, role), gpu});
+}
+
+/// Of the tenant's process in the other role, also where that is still to come.
+std::string Agent::domain_of_half(const std::string& tenant, abi::Role role) const {
+  const abi::Role other = role == abi::Role::Active ? abi::Role::Standby : abi::Role::Active;
+  if (const auto found = tenants_.find(tenant); found != tenants_.end()) {
+    const Member& member = other == abi::Role::Active ? found->second->active : found->second->standby;
+    if (member.pid != 0) return member.domain;
+  }
+  const auto placed = std::ranges::find_if(
+      placements_, [&](const Placement& each) { return each.tenant == tenant && each.role == other; });
+  return placed == placements_.end() ? std::string() : placed->domain;
+}
+
+}  // namespace firebreak::agent

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/status_text.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <nlohmann/json.hpp>
+#include <vector>
+
+namespace firebreak::cli {
+namespace {
+
+using nlohmann::json;
+
+/// Of a field that may be missing, or be nothing.
+std::string word(const json& object, const char* name, const std::string& otherwise = "-") {
+  const auto found = object.find(name);
+  if (found == object.end() || found->is_null()) return otherwise;
+  if (!found->is_string()) return found->dump();
+  const auto& text = found->get_ref<const std::string&>();
+  return text.empty() ? otherwise : text;
+}
+
+std::string words(const json& object, const char* name) {
+  std::vector<std::string> all;
+  for (const json& each : object.value(name, json::array())) all.push_back(each.dump());
+  return all.empty() ? "-" : fmt::format("{}", fmt::join(all, ","));
+}
+
+/// Each column as wide as its widest word, the last one left alone.
+std::string table(const std::vector<std::vector<std::string>>& rows) {
+  std::vector<std::size_t> widths;
+  for (const auto& row : rows) {
+    widths.resize(std::max(widths.size(), row.size()));
+    for (std::size_t at = 0; at < row.size(); ++at) widths[at] = std::max(widths[at], row[at].size());
+  }
+  std::string text;
+  for (const auto& row : rows) {
+    std::string line;
+    for (std::size_t at = 0; at < row.size(); ++at) line += fmt::format("{:<{}}", row[at], widths[at] + 2);
+    text += line.substr(0, line.find_last_not_of(' ') + 1) + "\n";
+  }
+  return text;
+}
+
+std::vector<std::string> domain_row(const json& domain) {
+  const std::string restarts =
+      fmt::format("{} + {}", word(domain, "daemon_restarts", "0"), word(domain, "server_restarts", "0"));
+  return {word(domain, "name"),
+          word(domain, "state"),
+          word(domain, "gpu", "(default)"),
+          word(domain, "daemon_pid"),
+          words(domain, "server_pids"),
+          words(domain, "clients"),
+          restarts,
+          word(domain, "news")};
+}
+
+std::string process_of(const json& member) {
+  return member.is_object() ? fmt::format("{} in {}", word(member, "pid"), word(member, "domain")) : "-";
+}
+
+std::string limits_of(const json& member) {
+  if (!member.is_object()) return "-";
+  const std::string share = word(member, "sm_percent", "");
+  const std::string memory = word(member, "memory_mib", "");
+  std::string text = share.empty() ? "" : share + " % of the SMs";
+  if (!memory.empty()) text += fmt::format("{}{} MiB", text.empty() ? "" : ", ", memory);
+  return text.empty() ? "none" : text;
+}
+
+std::vector<std::string> tenant_row(const json& tenant) {
+  const json active = tenant.value("active", json());
+  const json standby = tenant.value("standby", json());
+  return {word(tenant, "name"),
+          word(tenant, "phase"),
+          process_of(active),
+          process_of(standby),
+          limits_of(active.is_object() ? active : standby),
+          word(tenant.value("guard", json::object()), "state")};
+}
+
+}  // namespace
+
+std::string status_text(const std::string& document) {
+  const json status = json::parse(document, nullptr, false);
+  if (!status.is_object()) return document;
+  std::vector<std::vector<std::string>> rows = {
+      {"DOMAIN", "STATE", "GPU", "DAEMON", "SERVERS", "CLIENTS", "RESTARTS", "LAST NEWS"}};
+  for (const json& domain : status.value("domains", json::array())) rows.push_back(domain_row(domain));
+  std::string text = table(rows);
+  rows = {{"TENANT", "PHASE", "ACTIVE", "STANDBY", "LIMITS", "GUARD"}};
+  for (const json& tenant : status.value("tenants", json::array())) rows.push_back(tenant_row(tenant));
+  text += rows.size() > 1 ? "\n" + table(rows) : "\nno tenants\n";
+  text.pop_back();
+  return text;
+}
+
+}  // namespace firebreak::cli

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/status_text.h"
+
+#include <gtest/gtest.h>
+
+namespace firebreak::cli {
+namespace {
+
+TEST(StatusText, ShowsDomainsAndTenantsWithTheirLimits) {
+  const char* const json = R"({"domains": [
+      {"name": "a", "state": "draining", "gpu": "", "daemon_pid": 12, "server_pids": [34], "clients": [56, 78],
+       "daemon_restarts": 0, "server_restarts": 2, "news": "had a fault"},
+      {"name": "b", "state": "serving", "gpu": "GPU-1", "daemon_pid": 13, "server_pids": [], "clients": [],
+       "daemon_restarts": 1, "server_restarts": 0, "news": ""}],
+    "tenants": [
+      {"name": "llm", "phase": "serving", "guard": {"state": "on"},
+       "active": {"pid": 56, "domain": "a", "sm_percent": 25, "memory_mib": 1024}, "standby": null},
+      {"name": "x", "phase": "empty", "active": {"pid": 78, "domain": "a", "sm_percent": null,
+       "memory_mib": null}, "standby": {"pid": 9, "domain": "b"}}]})";
+  EXPECT_EQ(status_text(json),
+            "DOMAIN  STATE     GPU        DAEMON  SERVERS  CLIENTS  RESTARTS  LAST NEWS\n"
+            "a       draining  (default)  12      34       56,78    0 + 2     had a fault\n"
+            "b       serving   GPU-1      13      -        -        1 + 0     -\n"
+            "\n"
+            "TENANT  PHASE    ACTIVE   STANDBY  LIMITS                     GUARD\n"
+            "llm     serving  56 in a  -        25 % of the SMs, 1024 MiB  on\n"
+            "x       empty    78 in a  9 in b   none                       -");
+}
+
+TEST(StatusText, SaysThatNobodyIsThere) {
+  EXPECT_EQ(status_text(R"({"domains": [], "tenants": []})"),
+            "DOMAIN  STATE  GPU  DAEMON  SERVERS  CLIENTS  RESTARTS  LAST NEWS\n\nno tenants");
+}
+
+TEST(StatusText, WhatItDoesNotUnderstandItGivesBack) { EXPECT_EQ(status_text("[1"), "[1"); }
+
+}  // namespace
+}  // namespace firebreak::cli

@@ -1,0 +1,312 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "mps/domain_keeper.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <future>
+#include <sstream>
+
+namespace firebreak::mps {
+
+const char* to_string(DomainState state) {
+  switch (state) {
+    case DomainState::Serving:
+      return "serving";
+    case DomainState::Draining:
+      return "draining";
+    case DomainState::Restarting:
+      return "restarting";
+  }
+  return "?";
+}
+
+DomainKeeper::DomainKeeper(os::Kernel& kernel, KeeperOptions options, std::unique_ptr<os::EventLoop> loop,
+                           OnNews on_news)
+    : kernel_(kernel),
+      options_(std::move(options)),
+      on_news_(std::move(on_news)),
+      loop_(std::move(loop)),
+      backoff_(options_.first_backoff, options_.longest_backoff, options_.forgets_failures_after),
+      drain_looks_(options_.first_drain_look, options_.longest_drain_look, options_.longest_drain_look * 2) {
+  report_.name = options_.domain.name;
+  report_.gpu = options_.domain.gpu;
+}
+
+Result<std::unique_ptr<DomainKeeper>> DomainKeeper::start(os::Kernel& kernel, KeeperOptions options,
+                                                          OnNews on_news) {
+  auto loop = os::EventLoop::create();
+  if (!loop) return propagate(loop);
+  std::unique_ptr<DomainKeeper> keeper(
+      new DomainKeeper(kernel, std::move(options), std::move(*loop), std::move(on_news)));
+  std::promise<Status> started;
+  // A daemon that is to die with us dies with the thread that has started it.
+  keeper->thread_ = std::thread([raw = keeper.get(), &started] {
+    raw->run([&started](Status status) { started.set_value(std::move(status)); });
+  });
+  if (Status up = started.get_future().get(); !up) return propagate(up);
+  return keeper;
+}
+
+DomainKeeper::~DomainKeeper() {
+  loop_->stop();
+  if (thread_.joinable()) thread_.join();
+}
+
+void DomainKeeper::run(const std::function<void(Status)>& started) {
+  Status up = bring_up();
+  const bool is_up = up.has_value();
+  if (is_up) environment_ = domain()->client_environment();
+  started(std::move(up));
+  if (!is_up) return;
+  if (auto looks = loop_->every(options_.between_log_looks, [this] { bound_logs(); })) {
+    log_looks_ = std::move(*looks);
+  }
+  loop_->run();
+  end();
+}
+
+void DomainKeeper::end() {
+  daemon_watch_.cancel();
+  next_start_.cancel();
+  next_look_.cancel();
+  next_drain_look_.cancel();
+  log_looks_.cancel();
+  servers_.clear();
+  if (const auto domain = this->domain()) static_cast<void>(domain->quit(options_.domain.quit_timeout));
+}
+
+Status DomainKeeper::bring_up() {
+  auto domain = Domain::start(kernel_, options_.domain);
+  if (!domain) return propagate(domain);
+  auto watch = loop_->watch_readable((*domain)->daemon().get(), [this] { daemon_ended(); });
+  if (!watch) return propagate(watch);
+  daemon_watch_ = std::move(*watch);
+  began_ = clock_.now();
+  const std::string takeover = (*domain)->takeover();
+  {
+    const std::lock_guard lock(mutex_);
+    report_.daemon_pid = (*domain)->daemon_pid();
+    report_.state = DomainState::Serving;
+    domain_ = std::move(*domain);
+  }
+  if (!takeover.empty()) tell(takeover);
+  look();
+  return {};
+}
+
+void DomainKeeper::daemon_ended() {
+  daemon_watch_.cancel();
+  next_start_.cancel();
+  servers_.clear();
+  std::shared_ptr<Domain> dead;
+  {
+    const std::lock_guard lock(mutex_);
+    dead = std::move(domain_);
+    domain_.reset();
+    report_.state = DomainState::Restarting;
+    report_.daemon_pid = 0;
+    report_.servers.clear();
+    ++report_.daemon_restarts;
+  }
+  const std::string what =
+      fmt::format("its MPS daemon {} has ended: {}", dead->daemon_pid(), dead->last_words());
+  // Its servers end with it (H100, driver 580); one that does not would keep the next daemon from its place.
+  static_cast<void>(dead->quit(Milliseconds(0)));
+  try_again(clock_.now() - began_, what, [this] { start_daemon(); });
+}
+
+void DomainKeeper::start_daemon() {
+  if (const Status up = bring_up(); !up) {
+    return try_again(Nanoseconds(0), "it cannot be started: " + to_string(up.error()),
+                     [this] { start_daemon(); });
+  }
+  tell(fmt::format("serves again, with daemon {}", report().daemon_pid));
+}
+
+void DomainKeeper::try_again(Nanoseconds lived, const std::string& what, std::function<void()> start) {
+  const Milliseconds delay = backoff_.after_failure(lived);
+  next_start_ = after(delay, std::move(start));
+  tell(fmt::format("{}; again in {} ms", what, delay.count()));
+}
+
+// --- servers
+// ------------------------------------------------------------------------------------------------------
+
+void DomainKeeper::look_for_servers() {
+  loop_->post([this] { look_until_found(options_.first_server_look); });
+}
+
+/// The first client has a server started only once it comes to that; later ones find it.
+void DomainKeeper::look_until_found(Milliseconds next) {
+  look();
+  if (!servers_.empty() || next > options_.longest_server_look) {
+    next_look_.cancel();
+    return;
+  }
+  next_look_ = after(next, [this, next] { look_until_found(next * 2); });
+}
+
+void DomainKeeper::look() {
+  const auto domain = this->domain();
+  if (!domain) return;
+  const auto pids = domain->server_pids();
+  if (!pids) return;
+  for (const pid_t pid : *pids) take_server(pid);
+}
+
+void DomainKeeper::take_server(pid_t pid) {
+  if (servers_.contains(pid)) return;
+  auto pidfd = kernel_.pidfd_open(pid);
+  if (!pidfd) return;
+  auto watch = loop_->watch_readable(pidfd->get(), [this, pid] { server_ended(pid); });
+  if (!watch) return;
+  servers_.emplace(pid, Server{std::move(*pidfd), std::move(*watch), user_of(pid), clock_.now()});
+  const std::lock_guard lock(mutex_);
+  report_.servers.push_back(pid);
+  past_servers_.push_back(pid);
+}
+
+void DomainKeeper::server_ended(pid_t pid) {
+  const auto server = std::move(servers_.extract(pid).mapped());
+  const auto domain = this->domain();
+  {
+    const std::lock_guard lock(mutex_);
+    std::erase(report_.servers, pid);
+  }
+  // Of a daemon that ends, too, its servers end.
+  if (!domain || !domain->running()) return;
+  {
+    const std::lock_guard lock(mutex_);
+    report_.state = DomainState::Restarting;
+    ++report_.server_restarts;
+  }
+  next_drain_look_.cancel();
+  try_again(clock_.now() - server.began, fmt::format("its MPS server {} has ended", pid),
+            [this, user = server.user] { start_server(user); });
+}
+
+void DomainKeeper::start_server(uid_t user) {
+  const auto domain = this->domain();
+  if (!domain) return;
+  look();
+  // A client that came meanwhile has had one started.
+  const Status started = servers_.empty() ? domain->start_server(user) : Status{};
+  if (!started) {
+    return try_again(Nanoseconds(0), "its MPS server cannot be started: " + to_string(started.error()),
+                     [this, user] { start_server(user); });
+  }
+  look();
+  set_state(DomainState::Serving);
+  tell("serves again, with a new server");
+}
+
+/// Who asked for it: the next one is to be of the same user.
+uid_t DomainKeeper::user_of(pid_t pid) {
+  const auto status = kernel_.read_file(fmt::format("/proc/{}/status", pid));
+  if (!status) return 0;
+  const std::size_t line = status->find("\nUid:");
+  if (line == std::string::npos) return 0;
+  std::istringstream numbers(status->substr(line + 5));
+  uid_t user = 0;
+  numbers >> user;
+  return user;
+}
+
+// --- faults
+// -------------------------------------------------------------------------------------------------------
+
+void DomainKeeper::note_fault() {
+  {
+    const std::lock_guard lock(mutex_);
+    // What restarts has no clients that a fault could have hit.
+    if (report_.state == DomainState::Restarting) return;
+    report_.state = DomainState::Draining;
+  }
+  loop_->post([this] { begin_drain(); });
+}
+
+void DomainKeeper::begin_drain() {
+  if (report().state != DomainState::Draining) return;
+  const bool is_first = !next_drain_look_;
+  next_drain_look_ = after(options_.fault_lasts, [this] { look_whether_drained(); });
+  if (is_first) tell("had a fault, and takes nobody until it has drained");
+}
+
+void DomainKeeper::look_whether_drained() {
+  next_drain_look_.cancel();
+  if (report().state != DomainState::Draining) return;
+  if (!has_drained()) {
+    next_drain_look_ = after(drain_looks_.after_failure(Nanoseconds(0)), [this] { look_whether_drained(); });
+    return;
+  }
+  drain_looks_.reset();
+  set_state(DomainState::Serving);
+  tell("has drained, and serves again");
+}
+
+/// A server in FAULT waits for the clients that the fault has hit; one that has none left is in order.
+bool DomainKeeper::has_drained() {
+  const auto domain = this->domain();
+  const auto servers = domain ? domain->server_pids() : Result<std::vector<pid_t>>();
+  if (!domain || !servers) return false;
+  return std::ranges::all_of(*servers, [&](pid_t server) {
+    if (domain->server_is_active(server).value_or(false)) return true;
+    const auto clients = domain->clients(server);
+    return clients ? clients->empty() : clients.error().code == ErrorCode::NotFound;
+  });
+}
+
+// --- the rest
+// -----------------------------------------------------------------------------------------------------
+
+void DomainKeeper::bound_logs() {
+  const auto domain = this->domain();
+  if (!domain) return;
+  for (const std::string& path : domain->log_paths()) {
+    const auto moved = os::rotate_in_place(path, options_.domain.log);
+    if (moved) continue;
+    tell(to_string(moved.error()));
+    // It would fail the next time as well.
+    log_looks_.cancel();
+    return;
+  }
+}
+
+os::Watch DomainKeeper::after(Nanoseconds delay, std::function<void()> callback) {
+  auto timer = loop_->after(delay, callback);
+  if (timer) return std::move(*timer);
+  // Out of descriptors: rather at once than never.
+  loop_->post(std::move(callback));
+  return {};
+}
+
+void DomainKeeper::set_state(DomainState state) {
+  const std::lock_guard lock(mutex_);
+  report_.state = state;
+}
+
+void DomainKeeper::tell(const std::string& news) {
+  {
+    const std::lock_guard lock(mutex_);
+    report_.news = news;
+  }
+  on_news_(news);
+}
+
+DomainReport DomainKeeper::report() const {
+  const std::lock_guard lock(mutex_);
+  return report_;
+}
+
+bool DomainKeeper::had_server(pid_t pid) const {
+  const std::lock_guard lock(mutex_);
+  return std::ranges::count(past_servers_, pid) > 0;
+}
+
+std::shared_ptr<Domain> DomainKeeper::domain() const {
+  const std::lock_guard lock(mutex_);
+  return domain_;
+}
+
+}  // namespace firebreak::mps

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+/// Keeps one MPS domain going: watches its daemon and servers, starts again what ends, bounds its logs, and
+/// says whether it takes clients.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/clock.h"
+#include "mps/backoff.h"
+#include "mps/domain.h"
+#include "os/event_loop.h"
+#include "os/kernel.h"
+
+namespace firebreak::mps {
+
+enum class DomainState {
+  Serving,     ///< takes clients
+  Draining,    ///< had a fault: takes nobody until those whom it has hit are gone
+  Restarting,  ///< its daemon or its server has ended, and comes again
+};
+
+/// "serving", "draining", "restarting".
+const char* to_string(DomainState state);
+
+struct KeeperOptions {
+  DomainOptions domain;  ///< with the limits of its logs
+  Milliseconds first_backoff{100};
+  Milliseconds longest_backoff{30'000};
+  Milliseconds forgets_failures_after{60'000};
+  /// A fault is under way for so long; before, MPS may not have heard of it, or may not answer.
+  Milliseconds fault_lasts{2'000};
+  Milliseconds first_drain_look{250};
+  Milliseconds longest_drain_look{5'000};
+  Milliseconds between_log_looks{10'000};
+  /// After a client has come, while no server is there: twice as long each time.
+  Milliseconds first_server_look{50};
+  Milliseconds longest_server_look{30'000};
+};
+
+/// How a domain is.
+struct DomainReport {
+  std::string name;
+  DomainState state = DomainState::Serving;
+  std::string gpu;       ///< UUID; empty: what CUDA finds
+  pid_t daemon_pid = 0;  ///< 0: none runs
+  std::vector<pid_t> servers;
+  std::uint32_t daemon_restarts = 0;
+  std::uint32_t server_restarts = 0;
+  std::string news;  ///< what last happened to it, in words; empty: nothing
+};
+
+/// Has a thread of its own, since control commands can take seconds. Thread safe.
+class DomainKeeper {
+ public:
+  /// In words, for the log; on the keeper's thread.
+  using OnNews = std::function<void(const std::string& news)>;
+
+  /// Starts the domain, or takes it over, and returns when it answers; its failure is this one's.
+  static Result<std::unique_ptr<DomainKeeper>> start(os::Kernel& kernel, KeeperOptions options,
+                                                     OnNews on_news);
+  DomainKeeper(const DomainKeeper&) = delete;
+  DomainKeeper& operator=(const DomainKeeper&) = delete;
+  /// Ends the domain.
+  ~DomainKeeper();
+
+  const std::string& name() const { return options_.domain.name; }
+  Environment client_environment() const { return environment_; }
+  DomainReport report() const;
+  bool takes_clients() const { return report().state == DomainState::Serving; }
+  /// Whether that process is, or was, one of its servers.
+  bool had_server(pid_t pid) const;
+  /// For control commands; null while no daemon runs. It may end meanwhile.
+  std::shared_ptr<Domain> domain() const;
+
+  /// A client has come up: a server has started since, or will.
+  void look_for_servers();
+  /// The domain has had a fault that ends its clients. It takes nobody from now on.
+  void note_fault();
+
+ private:
+  struct Server {
+    os::Fd pidfd;
+    os::Watch watch;
+    uid_t user = 0;
+    Monotonic began;
+  };
+
+  DomainKeeper(os::Kernel& kernel, KeeperOptions options, std::unique_ptr<os::EventLoop> loop,
+               OnNews on_news);
+
+  // All on the keeper's thread.
+  Status bring_up();
+  void run(const std::function<void(Status)>& started);
+  void end();
+  void daemon_ended();
+  void try_again(Nanoseconds lived, const std::string& what, std::function<void()> start);
+  void start_daemon();
+  void look_until_found(Milliseconds next);
+  void look();
+  void take_server(pid_t pid);
+  void server_ended(pid_t pid);
+  void start_server(uid_t user);
+  void begin_drain();
+  void look_whether_drained();
+  bool has_drained();
+  void bound_logs();
+  os::Watch after(Nanoseconds delay, std::function<void()> callback);
+
+  void set_state(DomainState state);
+  void tell(const std::string& news);
+  uid_t user_of(pid_t pid);
+
+  os::Kernel& kernel_;
+  const KeeperOptions options_;
+  OnNews on_news_;
+  std::unique_ptr<os::EventLoop> loop_;
+  Environment environment_;
+  const SystemClock clock_;
+  Backoff backoff_;
+  Backoff drain_looks_;
+  Monotonic began_{};
+  os::Watch daemon_watch_;
+  os::Watch next_start_;
+  os::Watch next_look_;
+  os::Watch next_drain_look_;
+  os::Watch log_looks_;
+  std::map<pid_t, Server> servers_;
+
+  mutable std::mutex mutex_;  ///< guards all below
+  std::shared_ptr<Domain> domain_;
+  DomainReport report_;
+  std::vector<pid_t> past_servers_;
+  std::thread thread_;  ///< guarded by nothing: begun by start(), joined by the destructor
+};
+
+}  // namespace firebreak::mps

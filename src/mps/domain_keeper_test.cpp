@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "mps/domain_keeper.h"
+
+#include <signal.h>
+#include <unistd.h>
+
+#include <condition_variable>
+
+#include "mps/domain_test_support.h"
+
+namespace firebreak::mps {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Ne;
+
+class Keeper : public FakeDaemonTest {
+ protected:
+  KeeperOptions quick() const {
+    KeeperOptions quick;
+    quick.domain = options();
+    quick.first_backoff = quick.fault_lasts = quick.first_drain_look = Milliseconds(1);
+    quick.longest_backoff = quick.longest_drain_look = Milliseconds(10);
+    return quick;
+  }
+  std::unique_ptr<DomainKeeper> keep(const KeeperOptions& with) {
+    auto keeper = DomainKeeper::start(kernel_, with, [this](const std::string& news) {
+      const std::lock_guard lock(mutex_);
+      news_ += news + "\n";
+      told_.notify_all();
+    });
+    EXPECT_TRUE(keeper) << to_string(keeper.error());
+    return keeper ? std::move(*keeper) : nullptr;
+  }
+  void wait_for_news(const std::string& words) {
+    std::unique_lock lock(mutex_);
+    told_.wait(lock, [&] { return news_.find(words) != std::string::npos; });
+  }
+  void kill(pid_t pid) { ASSERT_TRUE(kernel_.send_signal(kernel_.pidfd_open(pid).value(), SIGKILL)); }
+  Stranger server() { return start({options().control_program, "-f"}, {{"FAKE_MPS_MODE", "silent"}}); }
+  void wait_for_server(const DomainKeeper& keeper, pid_t pid) {
+    while (keeper.report().servers != std::vector<pid_t>{pid}) {
+    }
+  }
+
+  std::mutex mutex_;  ///< guards news_
+  std::condition_variable told_;
+  std::string news_;
+};
+
+TEST_F(Keeper, ADomainThatCannotStartIsTheFailureOfItsKeeper) {
+  KeeperOptions with = quick();
+  with.domain = options("dies");
+  const auto keeper = DomainKeeper::start(kernel_, with, [](const std::string&) {});
+  ASSERT_FALSE(keeper);
+  EXPECT_THAT(keeper.error().message, HasSubstr("the GPU is not there"));
+}
+
+TEST_F(Keeper, EndsTheDaemonAtItsOwnEnd) {
+  auto keeper = keep(quick());
+  ASSERT_TRUE(keeper);
+  const pid_t daemon = keeper->report().daemon_pid;
+  EXPECT_TRUE(exists(daemon));
+  keeper.reset();
+  EXPECT_FALSE(exists(daemon));
+}
+
+TEST_F(Keeper, StartsADaemonThatDiedAgain) {
+  const auto keeper = keep(quick());
+  ASSERT_TRUE(keeper);
+  const pid_t first = keeper->report().daemon_pid;
+  kill(first);
+  wait_for_news("serves again");
+  const DomainReport report = keeper->report();
+  EXPECT_EQ(report.state, DomainState::Serving);
+  EXPECT_THAT(report.daemon_pid, Ne(first));
+  EXPECT_EQ(report.daemon_restarts, 1U);
+  EXPECT_TRUE(keeper->domain()->server_pids());
+  EXPECT_THAT(news_, HasSubstr("its MPS daemon " + std::to_string(first) + " has ended"));
+}
+
+TEST_F(Keeper, TriesUntilItCanBeStartedAndTakesNobodyMeanwhile) {
+  const auto keeper = keep(quick());
+  ASSERT_TRUE(keeper);
+  write("dies", "");
+  kill(keeper->report().daemon_pid);
+  wait_for_news("it cannot be started: MPS domain a ended at once: the GPU is not there");
+  wait_for_news("again in 4 ms");
+  EXPECT_FALSE(keeper->takes_clients());
+  ASSERT_EQ(std::remove(file("dies").c_str()), 0);
+  wait_for_news("serves again");
+  EXPECT_TRUE(keeper->takes_clients());
+}
+
+TEST_F(Keeper, AServerThatEndsIsFollowedByOneOfTheSameUser) {
+  const auto keeper = keep(quick());
+  ASSERT_TRUE(keeper);
+  const Stranger server = this->server();
+  write("answers/get_server_list", std::to_string(server.pid) + "\n");
+  keeper->look_for_servers();
+  wait_for_server(*keeper, server.pid);
+  write("answers/get_server_list", "");
+  kill(server.pid);
+  wait_for_news("serves again, with a new server");
+  end_of(server);
+  EXPECT_THAT(keeper->report().servers, IsEmpty());
+  EXPECT_EQ(keeper->report().server_restarts, 1U);
+  EXPECT_TRUE(keeper->had_server(server.pid));
+  EXPECT_THAT(content("commands"), HasSubstr("start_server -uid " + std::to_string(getuid()) + "\n"));
+}
+
+TEST_F(Keeper, LooksUntilTheFirstClientHasGotItsServer) {
+  const auto keeper = keep(quick());
+  ASSERT_TRUE(keeper);
+  keeper->look_for_servers();
+  while (content("commands").find("get_server_list") == content("commands").rfind("get_server_list")) {
+  }
+  const Stranger server = this->server();
+  write("answers/get_server_list", std::to_string(server.pid) + "\n");
+  wait_for_server(*keeper, server.pid);
+  kill(server.pid);
+  end_of(server);
+}
+
+TEST_F(Keeper, AfterAFaultItTakesNobodyUntilTheServerIsInOrder) {
+  const auto keeper = keep(quick());
+  ASSERT_TRUE(keeper);
+  write("answers/get_server_status_500", "FAULT\n");
+  write("answers/get_server_list", "500\n");
+  keeper->note_fault();
+  EXPECT_FALSE(keeper->takes_clients());
+  wait_for_news("takes nobody until it has drained");
+  // Its two clients are asked for again and again.
+  while (content("commands").find("get_client_list 500") ==
+         content("commands").rfind("get_client_list 500")) {
+  }
+  EXPECT_EQ(keeper->report().state, DomainState::Draining);
+  write("answers/get_server_status_500", "ACTIVE\n");
+  wait_for_news("has drained, and serves again");
+  EXPECT_TRUE(keeper->takes_clients());
+}
+
+TEST_F(Keeper, AServerWhoseClientsAreGoneHasDrained) {
+  const auto keeper = keep(quick());
+  ASSERT_TRUE(keeper);
+  write("answers/get_server_status_500", "FAULT\n");
+  write("answers/get_client_list_500", "");
+  write("answers/get_server_list", "500\n");
+  keeper->note_fault();
+  wait_for_news("has drained, and serves again");
+}
+
+TEST_F(Keeper, DaemonAndClientsHaveTheGpuByItsUuid) {
+  KeeperOptions with = quick();
+  with.domain.gpu = "GPU-1234";
+  const auto keeper = keep(with);
+  ASSERT_TRUE(keeper);
+  EXPECT_EQ(content("gpu"), "GPU-1234\n");
+  EXPECT_THAT(keeper->client_environment(),
+              testing::Contains(std::pair<std::string, std::string>("CUDA_VISIBLE_DEVICES", "GPU-1234")));
+  EXPECT_EQ(keeper->report().gpu, "GPU-1234");
+}
+
+TEST_F(Keeper, BoundsTheLog) {
+  KeeperOptions with = quick();
+  with.between_log_looks = Milliseconds(1);
+  with.domain.log = {100, 1};
+  const auto keeper = keep(with);
+  ASSERT_TRUE(keeper);
+  std::ofstream writer(file("log/server.log"), std::ios::app);
+  for (int line = 0; line < 100; ++line) writer << "a line of a server\n";
+  writer.flush();
+  while (!std::ifstream(file("log/server.log.1"))) {
+  }
+}
+
+}  // namespace
+}  // namespace firebreak::mps

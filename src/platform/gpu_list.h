@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "os/kernel.h"
+
+namespace firebreak::platform {
+
+/// UUIDs of NVIDIA's GPUs, from the driver's procfs; empty where that tells none.
+std::vector<std::string> listed_gpus(os::Kernel& kernel);
+
+/// As the driver would write it.
+std::string software_gpu_uuid();
+
+/// The one that is, or begins with, `wanted`; `wanted` itself where none are listed. NotFound, with those
+/// that there are; InvalidArgument where several begin so.
+Result<std::string> choose_gpu(const std::vector<std::string>& uuids, const std::string& wanted);
+
+}  // namespace firebreak::platform

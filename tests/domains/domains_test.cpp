@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+// What becomes of MPS domains whose agent, daemon or server dies, or that have a fault.
+#include <signal.h>
+
+#include "tests/guard/agent_on_stage.h"
+
+namespace firebreak::tests {
+namespace {
+
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+class Domains : public AgentOnStage {
+ protected:
+  nlohmann::json domain(const std::string& name) {
+    const auto all = nlohmann::json::parse(command({"status", "--json"}).output, nullptr, false);
+    for (const auto& entry : all["domains"]) {
+      if (entry["name"] == name) return entry;
+    }
+    return nullptr;
+  }
+  void wait_for_domain(const std::string& name, const std::function<bool(const nlohmann::json&)>& wanted) {
+    for (;;) {
+      const nlohmann::json now = domain(name);
+      if (now.is_object() && wanted(now)) return;
+      while (stage_->loop().run_once(Milliseconds(0))) {
+      }
+    }
+  }
+  static bool serves(const nlohmann::json& domain) { return domain["state"] == "serving"; }
+  std::string domain_of(const std::string& tenant) { return status_of(tenant)["active"]["domain"]; }
+  Player& start_neighbour_named(const std::string& name) {
+    Player& neighbour = start_tenant(name, {program("firebreak"), "victim", "--pace-ms", "5"});
+    wait("the neighbour", [&] { return neighbour.said("ready"); });
+    return neighbour;
+  }
+  void kill_the_agent() {
+    agent_->actor->signal(SIGKILL);
+    wait_for_end(*agent_);
+    agent_ = nullptr;
+  }
+};
+
+TEST_F(Domains, ASecondAgentOnTheSameDirectoryIsRefused) {
+  start_agent();
+  const auto second = sandbox_.run(
+      "firebreakd", {"--directory", sandbox_.file("d"), "--socket", sandbox_.file("other.sock")});
+  EXPECT_EQ(second.status.exit_code, 1);
+  EXPECT_EQ(second.output, "firebreakd: another agent uses this directory: process " +
+                               std::to_string(agent_->actor->record().pid) + " holds " +
+                               sandbox_.file("d/agent.lock") + "\n");
+  EXPECT_TRUE(serves(domain("a")));
+}
+
+TEST_F(Domains, WhatAKilledAgentLeftIsRemovedByTheNext) {
+  start_agent();
+  kill_the_agent();
+  while (!sandbox_.left_behind().empty()) {
+  }
+  start_agent();
+  EXPECT_TRUE(agent_->said("MPS domain a: what was left of it is removed, since its daemon was gone"));
+  Player& neighbour = start_neighbour();
+  expect_unharmed(neighbour);
+}
+
+TEST_F(Domains, ThatAreKeptOutliveAKilledAgentAndTheNextUsesThemOn) {
+  start_agent({"--keep-domains"});
+  Player& neighbour = start_neighbour();
+  const nlohmann::json before = domain("a");
+  kill_the_agent();
+  start_agent({"--keep-domains"});
+  EXPECT_TRUE(agent_->said("MPS domain a: daemon " + before["daemon_pid"].dump() +
+                           " was left running and is used on"));
+  Player& newcomer = start_neighbour_named("newcomer");
+  EXPECT_EQ(domain("a")["daemon_pid"], before["daemon_pid"]);
+  expect_unharmed(neighbour);
+  expect_unharmed(newcomer);
+}
+
+TEST_F(Domains, ADaemonThatDiesIsStartedAgain) {
+  start_agent();
+  const nlohmann::json before = domain("a");
+  send(before["daemon_pid"], SIGKILL);
+  wait_for_domain("a", [](const auto& now) { return now["daemon_restarts"] == 1 && serves(now); });
+  EXPECT_NE(domain("a")["daemon_pid"], before["daemon_pid"]);
+  EXPECT_TRUE(agent_->said("MPS domain a: its MPS daemon " + before["daemon_pid"].dump() + " has ended"));
+  EXPECT_EQ(domain("b")["daemon_restarts"], 0);
+  Player& neighbour = start_neighbour();
+  EXPECT_EQ(domain_of("neighbour"), "a");
+  expect_unharmed(neighbour);
+}
+
+TEST_F(Domains, AServerThatDiesIsStartedAgain) {
+  start_agent();
+  const Player& victim = start_neighbour_named("victim");
+  wait_for_domain("a", [](const auto& now) { return now["server_pids"].size() == 1; });
+  const nlohmann::json before = domain("a");
+  send(before["server_pids"][0], SIGKILL);
+  wait_for_end(victim);
+  wait_for_domain("a", [](const auto& now) { return now["server_restarts"] == 1 && serves(now); });
+  EXPECT_EQ(domain("a")["daemon_pid"], before["daemon_pid"]);
+  EXPECT_NE(domain("a")["server_pids"], before["server_pids"]);
+  Player& neighbour = start_neighbour();
+  EXPECT_EQ(domain_of("neighbour"), "a");
+  expect_unharmed(neighbour);
+}
+
+TEST_F(Domains, OneThatHadAFaultTakesNobodyUntilItHasDrained) {
+  start_agent();
+  const Player& hit = start_neighbour_named("hit");
+  const pid_t stopped = pid_of("hit");
+  send(stopped, SIGSTOP);
+  start_tenant("rogue", {program("firebreak"), "inject", "trap"});
+  wait_for_domain("a", [](const auto& now) { return now["state"] == "draining"; });
+
+  Player& newcomer = start_neighbour_named("newcomer");
+  EXPECT_EQ(domain_of("newcomer"), "b");
+  EXPECT_EQ(domain("a")["state"], "draining");  // who was hit is still there
+
+  send(stopped, SIGCONT);
+  wait_for_end(hit);
+  wait_for_domain("a", serves);
+  Player& late = start_neighbour_named("late");
+  EXPECT_EQ(domain_of("late"), "a");
+  expect_unharmed(newcomer);
+  expect_unharmed(late);
+}
+
+TEST_F(Domains, AreShownToPeople) {
+  start_agent();
+  const auto shown = command({"status"});
+  EXPECT_THAT(shown.output, HasSubstr("DOMAIN  STATE    GPU"));
+  EXPECT_THAT(shown.output, HasSubstr("a       serving  (default)"));
+  EXPECT_THAT(shown.output, HasSubstr("no tenants"));
+}
+
+}  // namespace
+}  // namespace firebreak::tests
