@@ -6,7 +6,6 @@
 #include <array>
 #include <string>
 
-#include "os/memory.h"
 #include "os/self.h"
 #include "softgpu/machine/mps_protocol.h"
 
@@ -34,10 +33,7 @@ Answer<DomainMembership> attach(const std::string& path, const UvmDescriptor& va
                                 const RmClient& rm_client) {
   auto socket = os::connect(path, connect_timeout);
   if (!socket) return refuse(CUDA_ERROR_MPS_CONNECTION_FAILED);
-  const auto uvm = os::reopen(va_space.fd());
-  const auto rm = os::reopen(rm_client.fd());
-  if (!uvm || !rm) return refuse(CUDA_ERROR_OPERATING_SYSTEM);
-  const std::array descriptors{uvm->get(), rm->get()};
+  const std::array descriptors{va_space.fd(), rm_client.fd()};
   const mps::Request request{mps::RequestKind::Attach, {}};
   if (!mps::send_request_with(*socket, request, descriptors, connect_timeout)) {
     return refuse(CUDA_ERROR_MPS_CONNECTION_FAILED);

@@ -25,8 +25,7 @@ inline constexpr const char* server_argument = "--software-gpu-server";
 
 enum class RequestKind : std::uint32_t {
   /// A client joins, and the connection then stays open as long as it lives. Its UVM and its resource
-  /// manager's
-  /// descriptor come along, both opened anew.
+  /// manager's descriptor come along.
   Attach = 1,
   Command = 2,  ///< a line of text; the answer is text
 };

@@ -66,7 +66,10 @@ void Server::attach(std::vector<os::Fd> descriptors) {
   if (descriptors.size() != 3) return;  // the connection, UVM, the resource manager
   os::Socket connection(std::move(descriptors[0]));
   auto rm = RmClient::from(descriptors[2].get());
-  if (!rm) return;
+  // The client's own lives as long as somebody else than we has it.
+  auto uvm = os::reopen(descriptors[1].get());
+  descriptors.clear();
+  if (!rm || !uvm) return;
   const auto peer = connection.peer_credentials();
   if (!peer) return;
   const pid_t pid = peer->pid;
@@ -85,7 +88,7 @@ void Server::attach(std::vector<os::Fd> descriptors) {
   log_.write(fmt::format("Client {{PID: {}, Context ID: 1}} connected", pid));
   if (clients_.empty() && orphans_.empty()) start_looking();
   clients_.insert_or_assign(
-      pid, Client{domain_, reply.slot, std::move(connection), std::move(*rm), std::move(descriptors[1]),
+      pid, Client{domain_, reply.slot, std::move(connection), std::move(*rm), std::move(*uvm),
                   std::move(*pidfd), std::move(*exit_watch), std::move(*hang_up_watch), false});
 }
 

@@ -114,7 +114,7 @@ TEST_F(HolderTest, TheAddressSpaceIsKeptUntilTheManagersHaveClosed) {
   hold(Nanoseconds(1));
   die();
   EXPECT_TRUE(holder_->keep(client));
-  run_until([&] { return closing.try_acquire(); });
+  while (!closing.try_acquire()) loop_->run_once(Milliseconds(1));
   EXPECT_TRUE(space_.is_open());
   EXPECT_FALSE(released_);
   work_ends.release();

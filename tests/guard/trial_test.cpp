@@ -59,7 +59,7 @@ TEST_F(GuardTrial, SwitchesAPreloadedGuardOff) {
 TEST_F(GuardTrial, IsToldByTheAgent) {
   const os::EnvironmentScope scope(os::EnvironmentScope::Variables{asking});
   start_agent();
-  const auto status = nlohmann::json::parse(command({"status"}).output, nullptr, false);
+  const auto status = nlohmann::json::parse(command({"status", "--json"}).output, nullptr, false);
   EXPECT_THAT(status["guard_test"].get<std::string>(), HasSubstr("fails: the GPU may not"));
 }
 
