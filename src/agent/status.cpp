@@ -34,6 +34,12 @@ nlohmann::json describe_guard(const Tenant& tenant, const Detectors& detectors, 
           {"last_stray", tenant.last_stray}};
 }
 
+const char* state_of(const hold::Held& held, bool lives) {
+  if (!held.dead) return "ready";
+  if (lives) return "given back";  // it closed what it had opened, or became another program
+  return held.endless ? "endless" : "waiting";
+}
+
 nlohmann::json describe_domain(const mps::DomainReport& domain, const std::vector<pid_t>& clients) {
   return {{"name", domain.name},
           {"state", mps::to_string(domain.state)},
@@ -80,9 +86,7 @@ std::string Agent::status_json() const {
     const auto since_ms = std::chrono::duration_cast<Milliseconds>(held.since_death).count();
     holds.push_back({{"pid", held.pid},
                      {"tenant", tenant_of_process(held.pid)},
-                     {"state", !held.dead     ? "ready"
-                               : held.endless ? "endless"
-                                              : "waiting"},
+                     {"state", state_of(held, processes_.contains(held.pid))},
                      {"since_death_ms", held.dead ? nlohmann::json(since_ms) : nullptr}});
   }
   // A guard's note is the tenant's, and may hold any bytes.

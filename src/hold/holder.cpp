@@ -104,54 +104,77 @@ os::Watch Holder::later(Nanoseconds delay, std::function<void()> callback) {
 void Holder::close(std::uint64_t id) {
   const auto found = dead_.find(id);
   if (found == dead_.end() || found->second.closing.joinable() || found->second.endless) return;
-  found->second.deadline.cancel();
-  found->second.closing = std::thread(
-      [&kernel = kernel_, &clock = clock_, &loop = loop_, self = self_, id](std::vector<os::Fd> closing) {
-        const Monotonic begun = clock.now();
-        for (os::Fd& descriptor : closing) kernel.close(std::move(descriptor));
-        const Nanoseconds took = clock.now() - begun;
-        loop.post([self, id, took] {
-          if (*self != nullptr) (*self)->closed(id, took);
-        });
+  Dead& dead = found->second;
+  dead.deadline.cancel();
+  const bool keep_if_busy = dead.work != WorkEnd::Unknown;
+  dead.closing = std::thread(
+      [this, id, keep_if_busy](Duplicates duplicates) {
+        const Monotonic begun = clock_.now();
+        for (os::Fd& fd : duplicates.release(Device::ResourceManager)) kernel_.close(std::move(fd));
+        const bool busy = clock_.now() - begun >= options_.idle_wait;
+        if (!busy || !keep_if_busy) close_all(std::move(duplicates));
+        tell(id, std::move(duplicates));
       },
-      found->second.duplicates.release(Device::ResourceManager));
+      std::exchange(dead.duplicates, {}));
 }
 
-void Holder::closed(std::uint64_t id, Nanoseconds took) {
+/// On a thread of its own: with a kernel under way it takes as long as its fault.
+void Holder::close_all(Duplicates duplicates) {
+  for (os::Fd& fd : duplicates.release(Device::AddressSpace)) kernel_.close(std::move(fd));
+}
+
+/// From a closing thread; what it did not close comes back.
+void Holder::tell(std::uint64_t id, Duplicates left) {
+  loop_.post([self = self_, id, left = std::make_shared<Duplicates>(std::move(left))] {
+    if (*self != nullptr) (*self)->closed(id, std::move(*left));
+  });
+}
+
+void Holder::closed(std::uint64_t id, Duplicates left) {
   Dead& dead = dead_.at(id);
   dead.closing.join();
-  const bool is_wanted = dead.work == WorkEnd::Unknown;
-  if (took < options_.idle_wait || is_wanted) return release(id, dead.work);
+  if (left.empty()) return release(id);
+  dead.duplicates = std::move(left);
   dead.endless = true;
-  const Nanoseconds left = options_.longest - (clock_.now() - dead.died);
-  dead.deadline = later(left, [this, id] { release(id, WorkEnd::Forced); });
+  const Nanoseconds time = options_.longest - (clock_.now() - dead.died);
+  dead.deadline = later(time, [this, id] { force(id); });
   if (callbacks_.on_endless) callbacks_.on_endless(dead.pid);
 }
 
+void Holder::force(std::uint64_t id) {
+  const auto found = dead_.find(id);
+  if (found == dead_.end() || found->second.closing.joinable()) return;
+  Dead& dead = found->second;
+  dead.work = WorkEnd::Forced;
+  dead.deadline.cancel();
+  dead.closing = std::thread(
+      [this, id](Duplicates duplicates) {
+        close_all(std::move(duplicates));
+        tell(id, {});
+      },
+      std::exchange(dead.duplicates, {}));
+}
+
 void Holder::let_go(pid_t pid) {
-  std::vector<std::uint64_t> ids;
   for (auto& [id, dead] : dead_) {
-    if (dead.pid == pid) ids.push_back(id);
-  }
-  for (const std::uint64_t id : ids) {
-    Dead& dead = dead_.at(id);
+    if (dead.pid != pid) continue;
     if (dead.endless) {
-      dead.deadline = later(Nanoseconds(0), [this, id] { release(id, WorkEnd::Forced); });
-    } else {
+      force(id);
+    } else if (!dead.closing.joinable()) {
       dead.work = WorkEnd::Unknown;
       close(id);
     }
   }
 }
 
-void Holder::release(std::uint64_t id, WorkEnd work) {
+void Holder::release(std::uint64_t id) {
   const auto found = dead_.find(id);
-  if (found == dead_.end()) return;
-  const Release done{found->second.pid, work, clock_.now() - found->second.died};
+  const Dead& dead = found->second;
+  const Release done{dead.pid, dead.work, clock_.now() - dead.died};
   dead_.erase(found);
   // One word for all of it: the last one, or the one that nobody can vouch for.
   const bool is_last = !is_mourned(done.pid);
-  if (callbacks_.on_released && (is_last || work != WorkEnd::Presumed)) callbacks_.on_released(done);
+  if (callbacks_.on_released && (is_last || done.work != WorkEnd::Presumed)) callbacks_.on_released(done);
 }
 
 std::vector<Held> Holder::held() const {

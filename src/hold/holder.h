@@ -106,17 +106,20 @@ class Holder {
     WorkEnd work = WorkEnd::Presumed;
     bool endless = false;
     os::Watch deadline;
-    std::thread closing;  ///< of the resource manager's; not before the time
+    std::thread closing;  ///< not before the time
   };
 
   void look_later(pid_t pid, Client& client);
   /// What it had is the dead one's from here on.
   void mourn(pid_t pid, Duplicates duplicates);
   void close(std::uint64_t id);
-  void closed(std::uint64_t id, Nanoseconds took);
-  void release(std::uint64_t id, WorkEnd work);
-  os::Watch later(Nanoseconds delay, std::function<void()> callback);
+  void close_all(Duplicates duplicates);
+  void tell(std::uint64_t id, Duplicates left);
+  void closed(std::uint64_t id, Duplicates left);
+  void force(std::uint64_t id);
+  void release(std::uint64_t id);
   bool is_mourned(pid_t pid) const;
+  os::Watch later(Nanoseconds delay, std::function<void()> callback);
 
   os::EventLoop& loop_;
   os::Kernel& kernel_;
