@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <vector>
 
@@ -69,7 +70,19 @@ std::string limits_of(const json& member) {
   return text.empty() ? "none" : text;
 }
 
-std::vector<std::string> tenant_row(const json& tenant) {
+/// Whether the agent has what lets a process's last kernels end when it dies.
+bool is_held(const json& holds, const json& member) {
+  return member.is_object() && std::ranges::any_of(holds, [&](const json& hold) {
+           return hold.value("state", "") == "ready" && word(hold, "pid") == word(member, "pid");
+         });
+}
+
+/// Of a process that is gone.
+std::vector<std::string> hold_row(const json& hold) {
+  return {word(hold, "pid"), word(hold, "tenant"), word(hold, "state"), word(hold, "since_death_ms") + " ms"};
+}
+
+std::vector<std::string> tenant_row(const json& tenant, const json& holds) {
   const json active = tenant.value("active", json());
   const json standby = tenant.value("standby", json());
   return {word(tenant, "name"),
@@ -77,7 +90,8 @@ std::vector<std::string> tenant_row(const json& tenant) {
           process_of(active),
           process_of(standby),
           limits_of(active.is_object() ? active : standby),
-          word(tenant.value("guard", json::object()), "state")};
+          word(tenant.value("guard", json::object()), "state"),
+          is_held(holds, active) ? "yes" : "no"};
 }
 
 }  // namespace
@@ -89,9 +103,15 @@ std::string status_text(const std::string& document) {
       {"DOMAIN", "STATE", "GPU", "DAEMON", "SERVERS", "CLIENTS", "RESTARTS", "LAST NEWS"}};
   for (const json& domain : status.value("domains", json::array())) rows.push_back(domain_row(domain));
   std::string text = table(rows);
-  rows = {{"TENANT", "PHASE", "ACTIVE", "STANDBY", "LIMITS", "GUARD"}};
-  for (const json& tenant : status.value("tenants", json::array())) rows.push_back(tenant_row(tenant));
+  rows = {{"TENANT", "PHASE", "ACTIVE", "STANDBY", "LIMITS", "GUARD", "HELD"}};
+  const json holds = status.value("holds", json::array());
+  for (const json& tenant : status.value("tenants", json::array())) rows.push_back(tenant_row(tenant, holds));
   text += rows.size() > 1 ? "\n" + table(rows) : "\nno tenants\n";
+  rows = {{"DEAD", "TENANT", "HOLD", "SINCE"}};
+  for (const json& hold : holds) {
+    if (hold.value("state", "") != "ready") rows.push_back(hold_row(hold));
+  }
+  if (rows.size() > 1) text += "\n" + table(rows);
   text.pop_back();
   return text;
 }

@@ -16,15 +16,20 @@ TEST(StatusText, ShowsDomainsAndTenantsWithTheirLimits) {
       {"name": "llm", "phase": "serving", "guard": {"state": "on"},
        "active": {"pid": 56, "domain": "a", "sm_percent": 25, "memory_mib": 1024}, "standby": null},
       {"name": "x", "phase": "empty", "active": {"pid": 78, "domain": "a", "sm_percent": null,
-       "memory_mib": null}, "standby": {"pid": 9, "domain": "b"}}]})";
+       "memory_mib": null}, "standby": {"pid": 9, "domain": "b"}}],
+    "holds": [{"pid": 56, "tenant": "llm", "state": "ready", "since_death_ms": null},
+      {"pid": 7, "tenant": "gone", "state": "waiting", "since_death_ms": 1204}]})";
   EXPECT_EQ(status_text(json),
             "DOMAIN  STATE     GPU        DAEMON  SERVERS  CLIENTS  RESTARTS  LAST NEWS\n"
             "a       draining  (default)  12      34       56,78    0 + 2     had a fault\n"
             "b       serving   GPU-1      13      -        -        1 + 0     -\n"
             "\n"
-            "TENANT  PHASE    ACTIVE   STANDBY  LIMITS                     GUARD\n"
-            "llm     serving  56 in a  -        25 % of the SMs, 1024 MiB  on\n"
-            "x       empty    78 in a  9 in b   none                       -");
+            "TENANT  PHASE    ACTIVE   STANDBY  LIMITS                     GUARD  HELD\n"
+            "llm     serving  56 in a  -        25 % of the SMs, 1024 MiB  on     yes\n"
+            "x       empty    78 in a  9 in b   none                       -      no\n"
+            "\n"
+            "DEAD  TENANT  HOLD     SINCE\n"
+            "7     gone    waiting  1204 ms");
 }
 
 TEST(StatusText, SaysThatNobodyIsThere) {
