@@ -11,8 +11,17 @@ namespace firebreak::softgpu::driver {
 
 namespace {
 
+/// The thread sanitizer keeps most addresses for itself, also those that a program wants for its memory on
+/// the GPU.
+#ifdef __SANITIZE_THREAD__
+constexpr bool cpu_counts = false;
+#else
+constexpr bool cpu_counts = true;
+#endif
+
 std::vector<AddressRange> mapped_by_cpu() {
   std::vector<AddressRange> ranges;
+  if (!cpu_counts) return ranges;
   const auto regions = os::memory_map(os::own_pid());
   if (!regions) return ranges;
   for (const os::MappedRegion& region : *regions) ranges.push_back({region.begin, region.end - region.begin});
