@@ -117,7 +117,7 @@ TEST_F(Dying, ByTheOutOfMemoryKiller) {
 // Whether it still runs nobody can see.
 TEST_F(Dying, WithAnEndlessKernelTakesItsDomainAlongInTheEnd) {
   environment_.emplace_back(work_left, "endless");
-  start_agent({"--hold-s", "1"});
+  start_agent({"--hold-s", "4"});
   const Player& neighbour = start_neighbour();
   const Player& spinner = start_held_spinner();
   send(pid_of("spinner"), SIGKILL);
