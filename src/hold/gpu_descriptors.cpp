@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "hold/gpu_descriptors.h"
 
-#include <charconv>
 #include <optional>
 #include <utility>
+
+#include "os/process_descriptors.h"
 
 namespace firebreak::hold {
 namespace {
@@ -17,17 +18,12 @@ std::optional<Device> device_of(const os::Kernel& kernel, const std::string& lin
 }  // namespace
 
 Result<Numbers> gpu_descriptors_of(os::Kernel& kernel, pid_t pid) {
-  const std::string directory = "/proc/" + std::to_string(pid) + "/fd";
-  const auto names = kernel.list_directory(directory);
-  if (!names) return propagate(names);
   Numbers numbers;
-  for (const std::string& name : *names) {
-    int number = -1;
-    if (std::from_chars(name.data(), name.data() + name.size(), number).ec != std::errc{}) continue;
-    // Descriptors come and go while we look.
-    const auto link = kernel.read_link(directory + "/" + name);
-    if (const auto device = link ? device_of(kernel, *link) : std::nullopt) numbers.emplace(number, *device);
-  }
+  const Status visited = os::visit_descriptors(kernel, pid, [&](int number, const std::string& target) {
+    if (const auto device = device_of(kernel, target)) numbers.emplace(number, *device);
+    return true;
+  });
+  if (!visited) return propagate(visited);
   return numbers;
 }
 

@@ -4,12 +4,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <utility>
 
 #include "abi/uvm_ranges.h"
 #include "abi/uvm_tools.h"
 #include "guard/address_set.h"
+#include "os/process_descriptors.h"
 
 namespace firebreak::strays {
 namespace {
@@ -82,20 +82,17 @@ std::vector<os::AddressRange> plan_sparse(const std::vector<os::MappedRegion>& m
 Result<os::Fd> SparseCover::va_space_of(pid_t pid) {
   const auto process = kernel_.pidfd_open(pid);
   if (!process) return propagate(process);
-  const std::string folder = "/proc/" + std::to_string(pid) + "/fd";
-  const auto names = kernel_.list_directory(folder);
-  if (!names) return propagate(names);
-  for (const std::string& name : *names) {
-    const auto link = kernel_.read_link(folder + "/" + name);
-    int number = -1;
-    if (!link || *link != kernel_.uvm_link_target()) continue;
-    if (std::from_chars(name.data(), name.data() + name.size(), number).ec != std::errc{}) continue;
+  Result<os::Fd> found = fail(ErrorCode::NotFound, "the process has no VA space");
+  const Status visited = os::visit_descriptors(kernel_, pid, [&](int number, const std::string& target) {
+    if (target != kernel_.uvm_link_target()) return true;
     auto duplicate = kernel_.pidfd_getfd(*process, number);
-    if (!duplicate) return duplicate;
     // Of a process's two, the one without a VA space refuses whatever is asked: here, what is no range.
-    if (free_range(kernel_, *duplicate, {}) != abi::nv_err_illegal_action) return duplicate;
-  }
-  return fail(ErrorCode::NotFound, "the process has no VA space");
+    const bool refuses = duplicate && free_range(kernel_, *duplicate, {}) == abi::nv_err_illegal_action;
+    if (!refuses) found = std::move(duplicate);
+    return refuses;
+  });
+  if (!visited) return propagate(visited);
+  return found;
 }
 
 void SparseCover::cover(pid_t pid) {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "strays/stray_watch.h"
+#include "os/process_descriptors.h"
 
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
-#include <charconv>
 #include <string>
 #include <utility>
 
@@ -69,20 +69,17 @@ void StrayWatch::look_later(pid_t pid, Followed& followed) {
 }
 
 std::optional<guard::GuardView> StrayWatch::find_guard(pid_t pid, const Followed& followed) {
-  const std::string directory = "/proc/" + std::to_string(pid) + "/fd";
-  const auto names = kernel_.list_directory(directory);
-  if (!names) return std::nullopt;
-  for (const std::string& name : *names) {
-    const auto link = kernel_.read_link(directory + "/" + name);
-    if (!link || *link != page_link()) continue;
-    int number = -1;
-    if (std::from_chars(name.data(), name.data() + name.size(), number).ec != std::errc{}) continue;
+  std::optional<guard::GuardView> found;
+  (void)os::visit_descriptors(kernel_, pid, [&](int number, const std::string& target) {
+    if (target != page_link()) return true;
     const auto descriptor = kernel_.pidfd_getfd(followed.process, number);
-    if (!descriptor) continue;
+    auto guard = descriptor ? guard::GuardView::of(descriptor->get())
+                            : Result<guard::GuardView>(propagate(descriptor));
     // One of another version, or one that is not written yet.
-    if (auto guard = guard::GuardView::of(descriptor->get())) return std::move(*guard);
-  }
-  return std::nullopt;
+    if (guard) found = std::move(*guard);
+    return !found;
+  });
+  return found;
 }
 
 void StrayWatch::tell_guard(pid_t pid, Followed& followed) {

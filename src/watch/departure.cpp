@@ -1,20 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "watch/departure.h"
 
-#include <algorithm>
-#include <vector>
-
+#include "os/process_descriptors.h"
 #include "watch/process_stat.h"
 
 namespace firebreak::watch {
 namespace {
 
-bool holds_uvm(os::Kernel& kernel, const std::string& folder, const std::vector<std::string>& numbers) {
+/// Empty: its descriptors cannot be seen, or there are none.
+std::optional<bool> holds_uvm(os::Kernel& kernel, pid_t pid) {
   const std::string wanted = kernel.uvm_link_target();
-  return std::ranges::any_of(numbers, [&](const std::string& number) {
-    const Result<std::string> link = kernel.read_link(folder + "/" + number);
-    return link && *link == wanted;
+  std::optional<bool> holds;
+  const Status visited = os::visit_descriptors(kernel, pid, [&](int, const std::string& target) {
+    holds = target == wanted;
+    return !*holds;
   });
+  return visited ? holds : std::nullopt;
 }
 
 }  // namespace
@@ -24,9 +25,7 @@ std::optional<std::string> departure_of(os::Kernel& kernel, pid_t pid) {
   const Result<std::string> stat = kernel.read_file(folder + "/stat");
   if (!stat) return std::nullopt;
   if ((stat_flags(*stat) & flag_exiting) != 0) return "is being ended";
-  const Result<std::vector<std::string>> numbers = kernel.list_directory(folder + "/fd");
-  if (!numbers || numbers->empty()) return std::nullopt;
-  if (!holds_uvm(kernel, folder + "/fd", *numbers)) return "has closed the GPU";
+  if (holds_uvm(kernel, pid) == false) return "has closed the GPU";
   return std::nullopt;
 }
 

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "abi/uvm_tools.h"
+#include "os/process_descriptors.h"
 #include "watch/process_stat.h"
 
 namespace firebreak::watch {
@@ -56,21 +57,17 @@ std::string without_line_end(std::string text) {
 enum class Holds { Nothing, Uvm, Refused };
 
 Holds descriptors_of(os::Kernel& kernel, pid_t pid) {
-  const std::string directory = proc(pid, "fd");
-  const Result<std::vector<std::string>> numbers = kernel.list_directory(directory);
-  if (!numbers) {
-    return numbers.error().code == ErrorCode::PermissionDenied ? Holds::Refused : Holds::Nothing;
-  }
   const std::string wanted = kernel.uvm_link_target();
   Holds holds = Holds::Nothing;
-  for (const std::string& number : *numbers) {
-    const Result<std::string> link = kernel.read_link(directory + "/" + number);
-    if (!link) continue;
+  const Status visited = os::visit_descriptors(kernel, pid, [&](int, const std::string& target) {
     // It watches others, by duplicates of their descriptors.
-    if (*link == abi::uvm_tools_path) return Holds::Nothing;
-    if (*link == wanted) holds = Holds::Uvm;
-  }
-  return holds;
+    const bool watches = target == abi::uvm_tools_path;
+    if (target == wanted) holds = Holds::Uvm;
+    if (watches) holds = Holds::Nothing;
+    return !watches;
+  });
+  if (visited) return holds;
+  return visited.error().code == ErrorCode::PermissionDenied ? Holds::Refused : Holds::Nothing;
 }
 
 }  // namespace

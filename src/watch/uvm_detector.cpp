@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "watch/uvm_detector.h"
+#include "os/process_descriptors.h"
 
 #include <algorithm>
-#include <charconv>
 #include <utility>
 
 namespace firebreak::watch {
@@ -64,22 +64,16 @@ Status UvmDetector::try_to_attach() {
 }
 
 Result<std::vector<int>> UvmDetector::candidates() {
-  const std::string directory = "/proc/" + std::to_string(target_.pid) + "/fd";
-  const Result<std::vector<std::string>> names = kernel_.list_directory(directory);
-  // A target that just died has no such directory any more; its pidfd says so in a moment.
-  if (!names && names.error().code == ErrorCode::NotFound) return std::vector<int>();
-  if (!names) return explain_getfd(names.error(), target_.pid);
   std::vector<int> numbers;
   const std::string wanted = kernel_.uvm_link_target();
-  for (const std::string& name : *names) {
-    if (numbers.size() == most_candidates) break;
-    int number = -1;
-    const auto parsed = std::from_chars(name.data(), name.data() + name.size(), number);
-    if (parsed.ec != std::errc{}) continue;
-    // Descriptors come and go while we look, so a link that cannot be read is no error.
-    const Result<std::string> link = kernel_.read_link(directory + "/" + name);
-    if (link && *link == wanted) numbers.push_back(number);
-  }
+  const Status visited =
+      os::visit_descriptors(kernel_, target_.pid, [&](int number, const std::string& target) {
+        if (target == wanted) numbers.push_back(number);
+        return numbers.size() < most_candidates;
+      });
+  // A target that just died has no such directory any more; its pidfd says so in a moment.
+  if (!visited && visited.error().code != ErrorCode::NotFound)
+    return explain_getfd(visited.error(), target_.pid);
   return numbers;
 }
 

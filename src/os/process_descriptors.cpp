@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "os/process_descriptors.h"
+
+#include <charconv>
+
+namespace firebreak::os {
+
+Status visit_descriptors(Kernel& kernel, pid_t pid, const DescriptorVisitor& visit) {
+  const std::string directory = "/proc/" + std::to_string(pid) + "/fd";
+  const auto names = kernel.list_directory(directory);
+  if (!names) return propagate(names);
+  for (const std::string& name : *names) {
+    int number = -1;
+    if (std::from_chars(name.data(), name.data() + name.size(), number).ec != std::errc{}) continue;
+    const auto target = kernel.read_link(directory + "/" + name);
+    if (target && !visit(number, *target)) break;
+  }
+  return {};
+}
+
+}  // namespace firebreak::os

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <sys/types.h>
+
+#include <functional>
+#include <string>
+
+#include "os/kernel.h"
+
+namespace firebreak::os {
+
+/// One descriptor of a process: its number there, and what /proc shows it to be. False: enough was seen.
+using DescriptorVisitor = std::function<bool(int number, const std::string& target)>;
+
+/// Shows a process's descriptors in no order. They come and go meanwhile; what cannot be read is passed over.
+/// NotFound: there is no such process; PermissionDenied: it is not ours to look into.
+Status visit_descriptors(Kernel& kernel, pid_t pid, const DescriptorVisitor& visit);
+
+}  // namespace firebreak::os
