@@ -137,11 +137,14 @@ std::vector<std::string> under_the_agent(const Theatre& theatre, const Company& 
 Status raise_the_agent(const Theatre& theatre, Company& company) {
   const std::string directory = theatre.settings.directory + "/fb";
   company.socket_path = directory + "/agent.sock";
-  auto agent = company.stage->enter({"agent",
-                                     "agent",
-                                     {theatre.settings.programs + "/firebreakd", "--directory", directory},
-                                     theatre.platform.environment},
-                                    [&company](const std::string&) { company.agent_listens = true; });
+  // The play is about failover: the end of a dead rogue's kernel is not waited for, which would spare
+  // everybody.
+  auto agent = company.stage->enter(
+      {"agent",
+       "agent",
+       {theatre.settings.programs + "/firebreakd", "--directory", directory, "--hold-s", "0"},
+       theatre.platform.environment},
+      [&company](const std::string&) { company.agent_listens = true; });
   if (!agent) return propagate(agent);
   company.agent = *agent;
   auto up = company.stage->wait("the agent's start", theatre.settings.patience,
