@@ -35,6 +35,7 @@ std::optional<AddressRange> DriverAddresses::take(std::uint64_t size_bytes, std:
   const std::lock_guard lock(mutex_);
   const auto range = ranges_.take(size_bytes, alignment_bytes, hint, mapped_by_cpu());
   if (!range) return range;
+  if (!cpu_counts) return range;
   auto placeholder = os::Mapping::placeholder(range->begin, range->size_bytes);
   if (placeholder) placeholders_.insert_or_assign(range->begin, std::move(*placeholder));
   return range;
