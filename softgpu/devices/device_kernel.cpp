@@ -3,12 +3,12 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstdlib>
 #include <thread>
 #include <utility>
 
 #include "abi/uvm_tools.h"
 #include "os/memory_map.h"
+#include "os/process_descriptors.h"
 #include "os/self.h"
 #include "softgpu/devices/uvm_va_space.h"
 #include "softgpu/environment.h"
@@ -84,20 +84,20 @@ std::string DeviceKernel::rm_link_target() const {
   return std::string("/memfd:") + RmClient::memfd_name + " (deleted)";
 }
 
-std::vector<int> DeviceKernel::resource_managers_of(const std::string& process) {
+std::vector<int> DeviceKernel::resource_managers_of(pid_t pid) {
   std::vector<int> numbers;
-  const std::string directory = "/proc/" + process + "/fd";
-  for (const std::string& name : wrapped_->list_directory(directory).value_or(std::vector<std::string>())) {
-    const auto link = wrapped_->read_link(directory + "/" + name);
-    if (link && *link == rm_link_target()) numbers.push_back(std::atoi(name.c_str()));
-  }
+  // Of one that is gone, there are none.
+  static_cast<void>(os::visit_descriptors(*wrapped_, pid, [&](int number, const std::string& target) {
+    if (target == rm_link_target()) numbers.push_back(number);
+    return true;
+  }));
   return numbers;
 }
 
 bool DeviceKernel::is_last(const os::Fd& fd, pid_t owner) {
-  if (!resource_managers_of(std::to_string(owner)).empty()) return false;
+  if (!resource_managers_of(owner).empty()) return false;
   const auto file = os::identity_of(fd.get());
-  return std::ranges::none_of(resource_managers_of("self"), [&](int number) {
+  return std::ranges::none_of(resource_managers_of(os::own_pid()), [&](int number) {
     const auto other = os::identity_of(number);
     return number != fd.get() && file && other && *file == *other;
   });
@@ -111,6 +111,7 @@ void DeviceKernel::close(os::Fd fd) {
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
 }
+
 Result<std::string> DeviceKernel::gpu_driver() {
   const bool asks = os::environment_variable(environment::uvm_asks_cpu) == "1";
   return std::string("software GPU") + (asks ? ", its UVM asks what the CPU may do" : "");
