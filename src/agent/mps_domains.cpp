@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "mps/leftovers.h"
+#include "os/processes.h"
 
 namespace firebreak::agent {
 namespace {
@@ -148,12 +149,11 @@ std::optional<std::string> MpsDomains::domain_of_server(pid_t pid) {
 /// A server inherits its daemon's environment, and its pipe directory names the domain: known without asking
 /// anybody.
 std::optional<std::string> MpsDomains::domain_in_environment_of(pid_t pid) {
-  const auto environment = kernel_.read_file(fmt::format("/proc/{}/environ", pid));
-  if (!environment) return std::nullopt;
+  const auto its = os::variable_in(os::environment_of(kernel_, pid), "CUDA_MPS_PIPE_DIRECTORY");
+  if (!its) return std::nullopt;
   for (const auto& keeper : keepers_) {
     for (const auto& [variable, value] : keeper->client_environment()) {
-      const bool names_it = variable == "CUDA_MPS_PIPE_DIRECTORY";
-      if (names_it && mps::has_entry(*environment, variable, value)) return keeper->name();
+      if (variable == "CUDA_MPS_PIPE_DIRECTORY" && value == *its) return keeper->name();
     }
   }
   return std::nullopt;

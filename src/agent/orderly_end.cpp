@@ -6,7 +6,7 @@
 
 #include <utility>
 
-#include "watch/process_stat.h"
+#include "os/process_stat.h"
 
 namespace firebreak::agent {
 namespace {
@@ -16,7 +16,7 @@ constexpr int state_field = 3;
 /// Why MPS cannot be asked about a process in this state; empty: it can. It needs the client's own thread.
 std::string why_not_asked(os::Kernel& kernel, pid_t pid) {
   const auto stat = kernel.read_file("/proc/" + std::to_string(pid) + "/stat");
-  const std::string_view state = stat ? watch::stat_field(*stat, state_field) : std::string_view();
+  const std::string_view state = stat ? os::stat_field(*stat, state_field) : std::string_view();
   if (state == "T" || state == "t") return "it is stopped";
   if (state == "Z" || state == "X" || state.empty()) return "it is dead";
   return {};

@@ -90,15 +90,7 @@ void Holder::mourn(pid_t pid, Duplicates duplicates) {
   dead.pid = pid;
   dead.duplicates = std::move(duplicates);
   dead.died = clock_.now();
-  dead.deadline = later(options_.hold, [this, id] { close(id); });
-}
-
-os::Watch Holder::later(Nanoseconds delay, std::function<void()> callback) {
-  auto timer = loop_.after(delay, callback);
-  if (timer) return std::move(*timer);
-  spdlog::error("a dead process is not held: {}", to_string(timer.error()));
-  loop_.post(std::move(callback));
-  return {};
+  dead.deadline = loop_.after_or_now(options_.hold, [this, id] { close(id); });
 }
 
 void Holder::close(std::uint64_t id) {
@@ -137,7 +129,7 @@ void Holder::closed(std::uint64_t id, Duplicates left) {
   dead.duplicates = std::move(left);
   dead.endless = true;
   const Nanoseconds time = options_.longest - (clock_.now() - dead.died);
-  dead.deadline = later(time, [this, id] { force(id); });
+  dead.deadline = loop_.after_or_now(time, [this, id] { force(id); });
   if (callbacks_.on_endless) callbacks_.on_endless(dead.pid);
 }
 

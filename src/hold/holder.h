@@ -119,7 +119,6 @@ class Holder {
   void force(std::uint64_t id);
   void release(std::uint64_t id);
   bool is_mourned(pid_t pid) const;
-  os::Watch later(Nanoseconds delay, std::function<void()> callback);
 
   os::EventLoop& loop_;
   os::Kernel& kernel_;

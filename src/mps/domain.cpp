@@ -8,6 +8,7 @@
 
 #include "mps/control_output.h"
 #include "mps/leftovers.h"
+#include "os/processes.h"
 #include "os/program.h"
 #include "os/self.h"
 #include "os/socket.h"
@@ -98,8 +99,7 @@ Status Domain::take_over() {
 bool Domain::has_our_gpu(const std::string& environment) const {
   const auto inherited = os::environment_variable(visible_devices);
   const std::string wanted = options_.gpu.empty() ? inherited.value_or("") : options_.gpu;
-  if (!wanted.empty()) return has_entry(environment, visible_devices, wanted);
-  return environment.find(std::string(visible_devices) + "=") == std::string::npos;
+  return os::variable_in(environment, visible_devices).value_or("") == wanted;
 }
 
 bool Domain::adopt(const Leftover& daemon) {

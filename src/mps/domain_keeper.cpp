@@ -126,7 +126,7 @@ void DomainKeeper::start_daemon() {
 
 void DomainKeeper::try_again(Nanoseconds lived, const std::string& what, std::function<void()> start) {
   const Milliseconds delay = backoff_.after_failure(lived);
-  next_start_ = after(delay, std::move(start));
+  next_start_ = loop_->after_or_now(delay, std::move(start));
   tell(fmt::format("{}; again in {} ms", what, delay.count()));
 }
 
@@ -144,7 +144,7 @@ void DomainKeeper::look_until_found(Milliseconds next) {
     next_look_.cancel();
     return;
   }
-  next_look_ = after(next, [this, next] { look_until_found(next * 2); });
+  next_look_ = loop_->after_or_now(next, [this, next] { look_until_found(next * 2); });
 }
 
 void DomainKeeper::look() {
@@ -229,7 +229,7 @@ void DomainKeeper::note_fault() {
 void DomainKeeper::begin_drain() {
   if (report().state != DomainState::Draining) return;
   const bool is_first = !next_drain_look_;
-  next_drain_look_ = after(options_.fault_lasts, [this] { look_whether_drained(); });
+  next_drain_look_ = loop_->after_or_now(options_.fault_lasts, [this] { look_whether_drained(); });
   if (is_first) tell("had a fault, and takes nobody until it has drained");
 }
 
@@ -237,7 +237,8 @@ void DomainKeeper::look_whether_drained() {
   next_drain_look_.cancel();
   if (report().state != DomainState::Draining) return;
   if (!has_drained()) {
-    next_drain_look_ = after(drain_looks_.after_failure(Nanoseconds(0)), [this] { look_whether_drained(); });
+    next_drain_look_ =
+        loop_->after_or_now(drain_looks_.after_failure(Nanoseconds(0)), [this] { look_whether_drained(); });
     return;
   }
   drain_looks_.reset();
@@ -271,14 +272,6 @@ void DomainKeeper::bound_logs() {
     log_looks_.cancel();
     return;
   }
-}
-
-os::Watch DomainKeeper::after(Nanoseconds delay, std::function<void()> callback) {
-  auto timer = loop_->after(delay, callback);
-  if (timer) return std::move(*timer);
-  // Out of descriptors: rather at once than never.
-  loop_->post(std::move(callback));
-  return {};
 }
 
 void DomainKeeper::set_state(DomainState state) {

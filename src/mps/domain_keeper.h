@@ -110,7 +110,6 @@ class DomainKeeper {
   void look_whether_drained();
   bool has_drained();
   void bound_logs();
-  os::Watch after(Nanoseconds delay, std::function<void()> callback);
 
   void set_state(DomainState state);
   void tell(const std::string& news);

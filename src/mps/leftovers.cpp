@@ -6,6 +6,7 @@
 #include <csignal>
 
 #include "base/clock.h"
+#include "os/processes.h"
 
 namespace firebreak::mps {
 namespace {
@@ -30,26 +31,14 @@ std::optional<Leftover> look_at(os::Kernel& kernel, pid_t pid, const std::string
                                 const std::string& pipe_directory) {
   auto pidfd = kernel.pidfd_open(pid);
   if (!pidfd) return std::nullopt;
-  const std::string folder = "/proc/" + std::to_string(pid);
-  const auto name = kernel.read_file(folder + "/comm");
+  const auto name = kernel.read_file(os::proc_folder(pid) + "/comm");
   if (!name || *name != process_name(control_program)) return std::nullopt;
-  auto environment = kernel.read_file(folder + "/environ");
-  if (!environment || !has_entry(*environment, "CUDA_MPS_PIPE_DIRECTORY", pipe_directory)) {
-    return std::nullopt;
-  }
-  return Leftover{pid, std::move(*pidfd), std::move(*environment)};
+  std::string environment = os::environment_of(kernel, pid);
+  if (os::variable_in(environment, "CUDA_MPS_PIPE_DIRECTORY") != pipe_directory) return std::nullopt;
+  return Leftover{pid, std::move(*pidfd), std::move(environment)};
 }
 
 }  // namespace
-
-bool has_entry(const std::string& environment, const std::string& name, const std::string& value) {
-  const std::string entry = name + "=" + value + '\0';
-  for (std::size_t at = environment.find(entry); at != std::string::npos;
-       at = environment.find(entry, at + 1)) {
-    if (at == 0 || environment[at - 1] == '\0') return true;
-  }
-  return false;
-}
 
 std::optional<Leftover> find_daemon(os::Kernel& kernel, const std::string& control_program,
                                     const std::string& pipe_directory) {
@@ -62,12 +51,8 @@ std::optional<Leftover> find_daemon(os::Kernel& kernel, const std::string& contr
 std::vector<Leftover> find_processes(os::Kernel& kernel, const std::string& control_program,
                                      const std::string& pipe_directory) {
   std::vector<Leftover> found;
-  const auto names = kernel.list_directory("/proc");
-  if (!names) return found;
-  for (const std::string& name : *names) {
-    const auto pid = parse_pid(name);
-    if (!pid) continue;
-    if (auto leftover = look_at(kernel, *pid, control_program, pipe_directory)) {
+  for (const pid_t pid : os::all_processes(kernel)) {
+    if (auto leftover = look_at(kernel, pid, control_program, pipe_directory)) {
       found.push_back(std::move(*leftover));
     }
   }

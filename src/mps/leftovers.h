@@ -19,9 +19,6 @@ struct Leftover {
   std::string environment;  ///< NAME=VALUE entries, each with a NUL at its end
 };
 
-/// Whether an environment, as /proc shows it, has this entry.
-bool has_entry(const std::string& environment, const std::string& name, const std::string& value);
-
 /// The daemon whose pid file lies in the pipe directory, where that process still is one: of the control
 /// program's name, and started with that directory.
 std::optional<Leftover> find_daemon(os::Kernel& kernel, const std::string& control_program,

@@ -113,14 +113,5 @@ TEST_F(Takeover, WhatTheFormerDaemonWroteIsKept) {
   EXPECT_THAT(content("log/server.log"), IsEmpty());
 }
 
-TEST(HasEntry, WantsTheWholeEntry) {
-  const std::string environment = std::string("A=1") + '\0' + "BA=2" + '\0';
-  EXPECT_TRUE(has_entry(environment, "A", "1"));
-  EXPECT_TRUE(has_entry(environment, "BA", "2"));
-  EXPECT_FALSE(has_entry(environment, "A", "2"));
-  EXPECT_FALSE(has_entry(environment, "B", "1"));
-  EXPECT_FALSE(has_entry(std::string("A=12") + '\0', "A", "1"));
-}
-
 }  // namespace
 }  // namespace firebreak::mps

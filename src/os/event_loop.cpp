@@ -112,6 +112,13 @@ Result<Watch> EventLoop::after(Nanoseconds delay, Callback callback) {
   return add_timer(delay, Nanoseconds(0), std::move(callback));
 }
 
+Watch EventLoop::after_or_now(Nanoseconds delay, Callback callback) {
+  auto timer = after(delay, callback);
+  if (timer) return std::move(*timer);
+  post(std::move(callback));
+  return {};
+}
+
 Result<Watch> EventLoop::every(Nanoseconds period, Callback callback) {
   const Nanoseconds at_least_one = std::max(period, Nanoseconds(1));
   return add_timer(at_least_one, at_least_one, std::move(callback));

@@ -56,6 +56,9 @@ class EventLoop {
   Result<Watch> watch_readable(int fd, Callback callback);
   /// Calls back once, after `delay`.
   Result<Watch> after(Nanoseconds delay, Callback callback);
+  /// The same, but rather at once than never: where no timer can be had (no descriptor is left) the callback
+  /// is posted, and nothing ends it then.
+  Watch after_or_now(Nanoseconds delay, Callback callback);
   /// Calls back every `period`; periods that passed while the loop was busy are made up for by one call.
   Result<Watch> every(Nanoseconds period, Callback callback);
   /// Takes the signals from the whole process's usual handling (they are blocked in this thread, so call it

@@ -2,7 +2,7 @@
 #include "watch/departure.h"
 
 #include "os/process_descriptors.h"
-#include "watch/process_stat.h"
+#include "os/process_stat.h"
 
 namespace firebreak::watch {
 namespace {
@@ -24,7 +24,7 @@ std::optional<std::string> departure_of(os::Kernel& kernel, pid_t pid) {
   const std::string folder = "/proc/" + std::to_string(pid);
   const Result<std::string> stat = kernel.read_file(folder + "/stat");
   if (!stat) return std::nullopt;
-  if ((stat_flags(*stat) & flag_exiting) != 0) return "is being ended";
+  if ((os::stat_flags(*stat) & os::flag_exiting) != 0) return "is being ended";
   if (holds_uvm(kernel, pid) == false) return "has closed the GPU";
   return std::nullopt;
 }

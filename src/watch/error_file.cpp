@@ -4,6 +4,7 @@
 #include <string>
 #include <utility>
 
+#include "os/processes.h"
 #include "watch/process_scan.h"
 
 namespace firebreak::watch {
@@ -24,7 +25,7 @@ Status ErrorFile::start() {
 }
 
 std::optional<pid_t> ErrorFile::shared_with() {
-  for (const pid_t pid : all_processes(kernel_)) {
+  for (const pid_t pid : os::all_processes(kernel_)) {
     if (pid == pid_) continue;
     const auto identity = os::regular_file_at(kernel_, error_path_of(pid));
     if (identity && *identity == identity_ && uses_gpu(kernel_, pid)) return pid;

@@ -2,14 +2,14 @@
 #include "watch/process_scan.h"
 
 #include <algorithm>
-#include <charconv>
 #include <optional>
 #include <string_view>
 #include <utility>
 
 #include "abi/uvm_tools.h"
 #include "os/process_descriptors.h"
-#include "watch/process_stat.h"
+#include "os/process_stat.h"
+#include "os/processes.h"
 
 namespace firebreak::watch {
 namespace {
@@ -20,34 +20,7 @@ constexpr const char* default_log_directory = "/var/log/nvidia-mps";
 /// A pid that comes back while nobody looks is rare.
 constexpr std::uint64_t rounds_until_checked = 64;
 
-std::string proc(pid_t pid, const char* file) { return "/proc/" + std::to_string(pid) + "/" + file; }
-
-/// Calls back with each of the texts that end with a 0.
-template <class Callback>
-void for_each_text(std::string_view texts, Callback callback) {
-  while (!texts.empty()) {
-    const std::size_t end = std::min(texts.find('\0'), texts.size());
-    callback(texts.substr(0, end));
-    texts.remove_prefix(std::min(end + 1, texts.size()));
-  }
-}
-
-std::optional<std::string> variable_in(std::string_view environment, std::string_view name) {
-  std::optional<std::string> value;
-  for_each_text(environment, [&](std::string_view text) {
-    if (text.starts_with(name) && text.substr(name.size()).starts_with('=')) {
-      value = std::string(text.substr(name.size() + 1));
-    }
-  });
-  return value;
-}
-
-std::optional<pid_t> pid_in(std::string_view name) {
-  pid_t pid = 0;
-  const auto parsed = std::from_chars(name.data(), name.data() + name.size(), pid);
-  return parsed.ec == std::errc{} && parsed.ptr == name.data() + name.size() ? std::optional(pid)
-                                                                             : std::nullopt;
-}
+std::string proc(pid_t pid, const char* file) { return os::proc_folder(pid) + "/" + file; }
 
 std::string without_line_end(std::string text) {
   while (text.ends_with('\n')) text.pop_back();
@@ -72,19 +45,7 @@ Holds descriptors_of(os::Kernel& kernel, pid_t pid) {
 
 }  // namespace
 
-std::optional<std::string> environment_variable_of(os::Kernel& kernel, pid_t pid, std::string_view name) {
-  return variable_in(kernel.read_file(proc(pid, "environ")).value_or(""), name);
-}
-
 bool uses_gpu(os::Kernel& kernel, pid_t pid) { return descriptors_of(kernel, pid) == Holds::Uvm; }
-
-std::vector<pid_t> all_processes(os::Kernel& kernel) {
-  std::vector<pid_t> pids;
-  for (const std::string& name : kernel.list_directory("/proc").value_or(std::vector<std::string>())) {
-    if (const auto pid = pid_in(name)) pids.push_back(*pid);
-  }
-  return pids;
-}
 
 ProcessScan::Found ProcessScan::look() {
   ++round_;
@@ -103,7 +64,7 @@ ProcessScan::Found ProcessScan::look() {
 }
 
 void ProcessScan::note_who_is_there() {
-  const std::vector<pid_t> pids = all_processes(kernel_);
+  const std::vector<pid_t> pids = os::all_processes(kernel_);
   if (pids.empty()) return;
   std::map<pid_t, Known> before = std::exchange(known_, {});
   for (const pid_t pid : pids) {
@@ -143,7 +104,7 @@ std::vector<pid_t> ProcessScan::candidates() {
 
 ProcessScan::Origin ProcessScan::origin_of(pid_t pid) {
   const std::string fields = kernel_.read_file(proc(pid, "stat")).value_or("");
-  return {std::string(stat_field(fields, 22)), (stat_flags(fields) & flag_kernel_thread) != 0};
+  return {std::string(os::stat_field(fields, 22)), (os::stat_flags(fields) & os::flag_kernel_thread) != 0};
 }
 
 /// Whether it was told of, or never will be.
@@ -169,9 +130,10 @@ GpuProcess ProcessScan::describe(pid_t pid) {
 
 std::optional<MpsServer> ProcessScan::server(pid_t pid) {
   if (!is_server(pid)) return std::nullopt;
-  const std::string environment = kernel_.read_file(proc(pid, "environ")).value_or("");
-  return MpsServer{pid, variable_in(environment, "CUDA_MPS_PIPE_DIRECTORY").value_or(default_pipe_directory),
-                   variable_in(environment, "CUDA_MPS_LOG_DIRECTORY").value_or(default_log_directory)};
+  const std::string environment = os::environment_of(kernel_, pid);
+  return MpsServer{pid,
+                   os::variable_in(environment, "CUDA_MPS_PIPE_DIRECTORY").value_or(default_pipe_directory),
+                   os::variable_in(environment, "CUDA_MPS_LOG_DIRECTORY").value_or(default_log_directory)};
 }
 
 bool ProcessScan::is_server(pid_t pid) {
@@ -179,7 +141,7 @@ bool ProcessScan::is_server(pid_t pid) {
   if (!command) return false;
   bool server = false;
   int words = 0;
-  for_each_text(*command, [&](std::string_view word) {
+  os::for_each_text(*command, [&](std::string_view word) {
     const std::size_t slash = word.rfind('/');
     if (slash != std::string_view::npos) word.remove_prefix(slash + 1);
     // The program or its first argument: somebody else may well have the name further back.
@@ -191,12 +153,12 @@ bool ProcessScan::is_server(pid_t pid) {
 bool ProcessScan::is_on_this_gpu(pid_t pid) {
   if (options_.gpu_variable.empty()) return true;
   const Result<std::string> environment = kernel_.read_file(proc(pid, "environ"));
-  return environment && variable_in(*environment, options_.gpu_variable) == options_.gpu_value;
+  return environment && os::variable_in(*environment, options_.gpu_variable) == options_.gpu_value;
 }
 
 std::string ProcessScan::domain_of(pid_t pid) {
-  const std::string environment = kernel_.read_file(proc(pid, "environ")).value_or("");
-  if (const auto directory = variable_in(environment, "CUDA_MPS_PIPE_DIRECTORY")) return *directory;
+  const std::string environment = os::environment_of(kernel_, pid);
+  if (const auto directory = os::variable_in(environment, "CUDA_MPS_PIPE_DIRECTORY")) return *directory;
   // Without the variable a client asks the daemon in the usual place, if one is there.
   const auto daemon = kernel_.list_directory(default_pipe_directory);
   return daemon && !daemon->empty() ? default_pipe_directory : "";

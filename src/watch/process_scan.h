@@ -9,7 +9,6 @@
 #include <map>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "os/kernel.h"
@@ -46,12 +45,8 @@ struct ScanOptions {
   std::uint64_t young_looks = 20;
 };
 
-/// What a process was started with; empty also where that is not for us to see.
-std::optional<std::string> environment_variable_of(os::Kernel& kernel, pid_t pid, std::string_view name);
 /// Whether it has a descriptor of UVM, and is none that watches others.
 bool uses_gpu(os::Kernel& kernel, pid_t pid);
-/// Of this machine, in no order.
-std::vector<pid_t> all_processes(os::Kernel& kernel);
 
 /// Stateful, since every process is told of once.
 class ProcessScan {

@@ -10,6 +10,7 @@
 #include "base/line_splitter.h"
 #include "fault/core_dump.h"
 #include "fault/merger.h"
+#include "os/processes.h"
 #include "watch/departure.h"
 #include "watch/error_file.h"
 #include "watch/mps_log_detector.h"
@@ -187,7 +188,7 @@ void Watcher::Parts::hear_last_words(pid_t pid) {
 /// Where CUDA will tell of faults there.
 void Watcher::Parts::follow_error_file(Followed& of) {
   const pid_t pid = of.target.pid;
-  if (environment_variable_of(kernel, pid, fault::core_dump_progress_variable) != "1") return;
+  if (os::variable_in(os::environment_of(kernel, pid), fault::core_dump_progress_variable) != "1") return;
   auto file = std::make_unique<ErrorFile>(
       loop, kernel, pid, [this, pid](std::string_view line) { read_output_line(pid, line); });
   if (const Status started = file->start(); !started) {

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <string_view>
 
-namespace firebreak::watch {
+namespace firebreak::os {
 
 /// Linux's PF_EXITING and PF_KTHREAD.
 inline constexpr std::uint64_t flag_exiting = 0x4;
@@ -18,4 +18,4 @@ std::string_view stat_field(std::string_view stat, int number);
 /// The process's flags; none where they cannot be read.
 std::uint64_t stat_flags(std::string_view stat);
 
-}  // namespace firebreak::watch
+}  // namespace firebreak::os

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "watch/process_stat.h"
+#include "os/process_stat.h"
 
 #include <charconv>
 
-namespace firebreak::watch {
+namespace firebreak::os {
 
 std::string_view stat_field(std::string_view stat, int number) {
   std::size_t at = stat.rfind(')');
@@ -19,4 +19,4 @@ std::uint64_t stat_flags(std::string_view stat) {
   return flags;
 }
 
-}  // namespace firebreak::watch
+}  // namespace firebreak::os
