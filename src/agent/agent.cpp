@@ -225,7 +225,8 @@ Status Agent::follow(pid_t pid, const std::string& tenant, const std::string& do
   if (!pidfd) return propagate(pidfd, fmt::format("process {}", pid));
   if (auto followed = detectors_.follow({pid, 0, domain, tenant}); !followed) return followed;
   processes_[pid] = Process{tenant, domain, std::move(*pidfd)};
-  return holder_.follow(pid);
+  // Nothing for no time: descriptors that are held at all also keep what a process closes itself, as by exec.
+  return options_.hold > Milliseconds(0) ? holder_.follow(pid) : Status{};
 }
 
 /// Its heartbeats, where it has any: without them a long step cannot be told from a hang.

@@ -31,8 +31,8 @@ struct AgentOptions {
   Milliseconds stray_grace{100};
   /// And for one whose `firebreak run` was told to end.
   Milliseconds end_grace{2000};
-  /// How long a dead client's address space is held for its last kernels; and for work that is known to run
-  /// on.
+  /// How long a dead client's address space is held for its last kernels (0: nothing is held); and for work
+  /// that is known to run on.
   Milliseconds hold{5'000};
   Milliseconds longest_hold{30'000};
   mps::ClientLimits limits = {};  ///< of tenants of which the operator says nothing else

@@ -123,7 +123,8 @@ int main(int argument_count, char** arguments) {
                  "A tenant that is only to be reported is ended beyond this many stray blocks of 2 MiB")
       ->capture_default_str();
   app.add_option("--hold-s", options.hold_s,
-                 "How long a dead client's last kernels have to end, while others share its domain")
+                 "How long a dead client's last kernels have to end, while others share its domain; 0: none "
+                 "are waited for")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
   app.add_option("--longest-hold-s", options.longest_hold_s,

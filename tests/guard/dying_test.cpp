@@ -114,6 +114,20 @@ TEST_F(Dying, ByTheOutOfMemoryKiller) {
   expect_released(neighbour);
 }
 
+// Also what a process closes itself is then nobody's any more.
+TEST_F(Dying, TakesItsDomainAlongWhereNothingIsHeld) {
+  start_agent({"--hold-s", "0"});
+  const Player& neighbour = start_neighbour();
+  const Player& spinner = start_spinner();
+  EXPECT_TRUE(status().at("holds").empty());
+  const pid_t pid = pid_of("spinner");
+  send(pid, SIGUSR2);
+  wait_for_end(neighbour);
+  send(pid, SIGKILL);
+  wait_for_end(spinner);
+  EXPECT_EQ(neighbour.exit_status(), victim_of_a_fault);
+}
+
 // Whether it still runs nobody can see.
 TEST_F(Dying, WithAnEndlessKernelTakesItsDomainAlongInTheEnd) {
   environment_.emplace_back(work_left, "endless");
