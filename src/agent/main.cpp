@@ -17,6 +17,7 @@
 #include "os/file_lock.h"
 #include "os/self.h"
 #include "os/temporary_directory.h"
+#include "platform/machine.h"
 #include "platform/platform.h"
 
 namespace firebreak::agent {
@@ -109,6 +110,7 @@ int main(int argument_count, char** arguments) {
   using namespace firebreak;
   agent::Options options;
   CLI::App app{"The Firebreak agent: keeps the other tenants of a shared GPU alive when one faults."};
+  app.set_version_flag("--version", "firebreakd " + platform::version());
   app.add_option("--directory", options.directory,
                  "For MPS directories and the default socket; short, private to us")
       ->capture_default_str();

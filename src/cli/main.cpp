@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "cli/commands.h"
 #include "os/self.h"
+#include "platform/machine.h"
 
 namespace firebreak::cli {
 
@@ -24,6 +25,7 @@ int main(int argument_count, char** arguments) {
   using namespace firebreak;
   CLI::App app{"Firebreak keeps the other tenants of a shared GPU alive when one of them faults."};
   app.require_subcommand(1);
+  app.set_version_flag("--version", "firebreak " + platform::version());
   app.footer("FIREBREAK_GPU=auto|real|soft chooses the GPU; without a real one the software GPU is used.");
   cli::Action action;
   cli::add_characterize(app, action);

@@ -42,6 +42,11 @@ std::string real_driver_version(os::Kernel& kernel) {
 
 }  // namespace
 
+std::string version() {
+  const std::string commit = FIREBREAK_COMMIT;
+  return commit.empty() ? FIREBREAK_VERSION : fmt::format("{} ({})", FIREBREAK_VERSION, commit);
+}
+
 Machine describe_machine(const Platform& platform) {
   Machine machine;
   const bool real = platform.gpu == Gpu::Real;

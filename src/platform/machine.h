@@ -16,6 +16,9 @@ struct Machine {
   std::string date;    ///< UTC, "2026-11-21"
 };
 
+/// Of this build: "0.1.0 (4abfb87c1d2e)"; the version alone where the tree was no git checkout.
+std::string version();
+
 /// Reads procfs only; what is not there stays empty.
 Machine describe_machine(const Platform& platform);
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "platform/machine.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "os/fake_kernel.h"
@@ -38,6 +39,12 @@ TEST_F(MachineTest, WhatIsNotThereStaysEmpty) {
   const Machine machine = describe_machine(platform);
   EXPECT_EQ(machine.gpu, "");
   EXPECT_EQ(machine.driver, "");
+}
+
+TEST_F(MachineTest, TheVersionNamesTheCommit) {
+  EXPECT_THAT(version(), testing::StartsWith("0."));
+  const std::string commit = describe_machine(platform).commit;
+  if (!commit.empty()) EXPECT_THAT(version(), testing::EndsWith(" (" + commit + ")"));
 }
 
 TEST_F(MachineTest, TheSoftwareGpuSaysThatItIsOne) {
