@@ -69,6 +69,10 @@ const char* to_string(ActionType action) {
       return "promote";
     case ActionType::EndOldActive:
       return "end old active";
+    case ActionType::BeginEpoch:
+      return "begin epoch";
+    case ActionType::TellProtected:
+      return "tell protected";
     case ActionType::TellUnprotected:
       return "tell unprotected";
     case ActionType::TellLost:

@@ -59,6 +59,14 @@ Step empty(const State& state, EventType event) {
   return unchanged(state);
 }
 
+/// The memory and the last commit may still be there. Nobody of before may write: the tenant was lost by a
+/// fence.
+Step lost_so_far(State state, EventType event) {
+  if (event != EventType::ActiveJoined) return unchanged(state);
+  ++state.epoch;
+  return with_phase(state, Phase::Serving, {{ActionType::BeginEpoch, state.epoch, 0, {}}});
+}
+
 Step serving(const State& state, EventType event) {
   switch (event) {
     case EventType::DangerSeen:
@@ -68,6 +76,8 @@ Step serving(const State& state, EventType event) {
       return take_over(state);
     case EventType::ActiveFinished:
       return finish(state);
+    case EventType::DeadlinePassed:
+      return {state, {{ActionType::EndOldActive, 0, 0, {}}}};
     default:
       return unchanged(state);
   }
@@ -81,7 +91,7 @@ Step suspecting(const State& state, EventType event) {
     case EventType::ActiveFinished:
       return finish(state);
     case EventType::DeadlinePassed:
-      return with_phase(state, Phase::Serving);
+      return with_phase(state, Phase::Serving, {{ActionType::EndOldActive, 0, 0, {}}});
     default:
       return unchanged(state);
   }
@@ -94,13 +104,14 @@ Step orphaned(const State& state, EventType event) {
 /// Here "active" is the promoted process and "old active" the fenced one, which the agent no longer speaks of
 /// as active.
 Step promoting(const State& state, EventType event) {
-  std::vector<Action> actions = {{ActionType::EndOldActive, 0, 0, {}}};
   switch (event) {
-    case EventType::Resumed:
+    case EventType::Resumed: {
+      std::vector<Action> actions = {{ActionType::StartDeadline, 0, rejoin_ms, {}}};
       if (state.standby == Standby::None) actions.push_back({ActionType::TellUnprotected, 0, 0, {}});
       return with_phase(state, Phase::Serving, std::move(actions));
+    }
     case EventType::DeadlinePassed:
-      return {state, std::move(actions)};
+      return {state, {{ActionType::EndOldActive, 0, 0, {}}}};
     case EventType::FenceSeen:
     case EventType::ActiveExited:
       return take_over(state);
@@ -124,25 +135,52 @@ Step by_phase(const State& state, EventType event) {
     case Phase::Promoting:
       return promoting(state, event);
     case Phase::Lost:
+      return lost_so_far(state, event);
     case Phase::Finished:
       break;
   }
   return unchanged(state);
 }
 
+Step standby_ready(State state) {
+  state.standby = Standby::Ready;
+  Step step = by_phase(state, EventType::StandbyReady);
+  // Whoever took over at once is nobody's standby any more.
+  if (step.state.standby == Standby::Ready) step.actions.push_back({ActionType::TellProtected, 0, 0, {}});
+  return step;
+}
+
 }  // namespace
 
 Step advance(const State& state, EventType event) {
-  if (state.phase == Phase::Lost || state.phase == Phase::Finished) return unchanged(state);
+  if (state.phase == Phase::Finished) return unchanged(state);
+  if (state.phase == Phase::Lost && event != EventType::ActiveJoined) return unchanged(state);
   if (event == EventType::StandbyJoined && state.standby == Standby::None) return standby_joined(state);
   if (event == EventType::StandbyExited) return standby_gone(state);
   if (event == EventType::StandbyReady) {
-    if (state.standby != Standby::Joined) return unchanged(state);
-    State ready = state;
-    ready.standby = Standby::Ready;
-    return by_phase(ready, event);
+    return state.standby == Standby::Joined ? standby_ready(state) : unchanged(state);
   }
   return by_phase(state, event);
+}
+
+Step resume(const State& state) {
+  switch (state.phase) {
+    case Phase::Suspecting:
+      return {state, {{ActionType::StartDeadline, 0, suspicion_ms, {}}}};
+    case Phase::Promoting:
+      return {state,
+              {{ActionType::Promote, state.epoch, 0, {}}, {ActionType::StartDeadline, 0, old_active_ms, {}}}};
+    case Phase::Serving:
+      return {state, {{ActionType::StartDeadline, 0, rejoin_ms, {}}}};
+    case Phase::Finished:
+      return {state, {{ActionType::DismissStandby, 0, 0, {}}}};
+    case Phase::Lost:
+      return {state, {lost("it had ended with nobody to take over before the agent was started anew")}};
+    case Phase::Empty:
+    case Phase::Orphaned:
+      break;
+  }
+  return unchanged(state);
 }
 
 EventType event_of(const fault::Fault& fault) {

@@ -27,7 +27,7 @@ enum class Phase {
   Suspecting,  ///< a fault was seen that may end the active; waiting for the fence, or for the all-clear
   Orphaned,    ///< the active is fenced; its standby has joined but is not ready yet
   Promoting,   ///< the standby was told; waiting for its first completed kernel
-  Lost,        ///< the active is fenced and nobody can take over
+  Lost,        ///< the active is fenced and nobody can take over; a new active may begin where it stopped
   Finished,    ///< the tenant is done, in good order
 };
 
@@ -37,7 +37,6 @@ struct State {
   Phase phase = Phase::Empty;
   Standby standby = Standby::None;
   std::uint32_t epoch = 0;  ///< promotions so far
-  bool certain = false;     ///< while Suspecting: the active is known to be doomed, not only in danger
   friend bool operator==(const State&, const State&) = default;
 };
 
@@ -55,10 +54,13 @@ enum class EventType {
 };
 
 enum class ActionType {
-  StartDeadline,    ///< report DeadlinePassed after `deadline_ms`
+  StartDeadline,    ///< report DeadlinePassed after `deadline_ms`, and no earlier deadline any more
+  BeginEpoch,       ///< an active has joined a lost tenant: raise the epoch to `epoch`, so that no older one
+                    ///< counts
   Promote,          ///< raise the epoch to `epoch` and wake the standby
-  EndOldActive,     ///< the promoted one runs, or takes too long: end what is left of its predecessor
+  EndOldActive,     ///< end what is left of the predecessor, if anything is
   TellUnprotected,  ///< the tenant runs without a standby from now on
+  TellProtected,    ///< and from now on with one that could take over at once
   TellLost,         ///< the tenant's service has ended; `reason` says why
   DismissStandby,   ///< the tenant is done: wake the standby so that it leaves
 };
@@ -83,9 +85,16 @@ inline constexpr std::int64_t suspicion_ms = 2000;
 /// How long a fenced active is left alone while its successor starts. Ending a process disturbs the GPU
 /// (130-170 ms were measured), so it waits for the successor's first kernel, but not for ever.
 inline constexpr std::int64_t old_active_ms = 1000;
+/// And when its successor runs, it has so long to notice (its next call says so) and to join as a standby:
+/// one that only seemed to have faulted still has all that a standby needs.
+inline constexpr std::int64_t rejoin_ms = 250;
 
 /// Total: every event is legal in every state; what makes no sense changes nothing.
 Step advance(const State& state, EventType event);
+
+/// What an agent does that goes on from the state another one kept before it ended: whatever that may not
+/// have done any more. Doing it twice is harmless.
+Step resume(const State& state);
 
 /// What a fault in the active's domain means to its pair.
 EventType event_of(const fault::Fault& fault);

@@ -39,13 +39,14 @@ TEST(Pair, ASmFaultPromotesAReadyStandbyAtTheXidLine) {
   Story story{ActiveJoined, StandbyJoined, StandbyReady, FenceSeen};
   EXPECT_EQ(story.state.phase, Phase::Promoting);
   EXPECT_EQ(story.state.epoch, 1u);
-  EXPECT_THAT(story.actions, ElementsAre(ActionType::Promote, ActionType::StartDeadline));
+  EXPECT_THAT(story.actions,
+              ElementsAre(ActionType::TellProtected, ActionType::Promote, ActionType::StartDeadline));
 }
 
 TEST(Pair, AUvmEventAloneIsNoFence) {
   Story story{ActiveJoined, StandbyJoined, StandbyReady, DangerSeen};
   EXPECT_EQ(story.state.phase, Phase::Suspecting);
-  EXPECT_THAT(story.actions, ElementsAre(ActionType::StartDeadline));
+  EXPECT_THAT(story.actions, ElementsAre(ActionType::TellProtected, ActionType::StartDeadline));
   story.then(FenceSeen);
   EXPECT_EQ(story.state.phase, Phase::Promoting);
 }
@@ -67,8 +68,9 @@ TEST(Pair, ADangerSeenTwicePromotesOnce) {
   story.then(Resumed).then(DeadlinePassed);
   EXPECT_EQ(story.state.epoch, 1u);
   EXPECT_EQ(story.state.phase, Phase::Serving);
-  EXPECT_THAT(story.actions, ElementsAre(ActionType::Promote, ActionType::StartDeadline,
-                                         ActionType::EndOldActive, ActionType::TellUnprotected));
+  EXPECT_THAT(story.actions,
+              ElementsAre(ActionType::TellProtected, ActionType::Promote, ActionType::StartDeadline,
+                          ActionType::StartDeadline, ActionType::TellUnprotected, ActionType::EndOldActive));
 }
 
 TEST(Pair, ASlowSuccessorDoesNotKeepTheOldActiveAlive) {
@@ -99,7 +101,7 @@ TEST(Pair, BothDyingIsALossWithItsReason) {
 
 TEST(Pair, AStandbyThatDiesLeavesTheTenantUnprotectedAndCanBeReplaced) {
   Story story{ActiveJoined, StandbyJoined, StandbyReady, StandbyExited};
-  EXPECT_THAT(story.actions, ElementsAre(ActionType::TellUnprotected));
+  EXPECT_THAT(story.actions, ElementsAre(ActionType::TellProtected, ActionType::TellUnprotected));
   story.then(StandbyJoined).then(StandbyReady).then(FenceSeen);
   EXPECT_EQ(story.state.phase, Phase::Promoting);
 }
@@ -114,8 +116,25 @@ TEST(Pair, APromotedStandbyThatDiesHandsOverToTheNextOne) {
 TEST(Pair, ATenantThatFinishesDismissesItsStandby) {
   Story story{ActiveJoined, StandbyJoined, StandbyReady, ActiveFinished};
   EXPECT_EQ(story.state.phase, Phase::Finished);
-  EXPECT_THAT(story.actions, ElementsAre(ActionType::DismissStandby));
+  EXPECT_THAT(story.actions, ElementsAre(ActionType::TellProtected, ActionType::DismissStandby));
   EXPECT_THAT(advance(story.state, FenceSeen).actions, IsEmpty());
+}
+
+TEST(Pair, ALostTenantCanBeginAnewWhereItStopped) {
+  Story story{ActiveJoined, StandbyJoined, StandbyReady, FenceSeen, ActiveExited};
+  EXPECT_EQ(story.state.phase, Phase::Lost);
+  story.then(ActiveJoined);
+  EXPECT_EQ(story.state.phase, Phase::Serving);
+  EXPECT_EQ(story.state.epoch, 2u);
+  EXPECT_EQ(story.actions.back(), ActionType::BeginEpoch);
+}
+
+TEST(Pair, AnActiveThatOnlySeemedToHaveFaultedCanBecomeTheStandby) {
+  Story story{ActiveJoined, StandbyJoined, StandbyReady, FenceSeen, Resumed, StandbyJoined, StandbyReady};
+  EXPECT_EQ(story.state.standby, Standby::Ready);
+  story.then(ActiveExited);
+  EXPECT_EQ(story.state.phase, Phase::Promoting);
+  EXPECT_EQ(story.state.epoch, 2u);
 }
 
 TEST(Pair, OnlyAnXidOfTheWholeGroupIsAFence) {
