@@ -68,8 +68,15 @@ typedef struct fb_resume {
   int64_t promoted_at_ns; /* CLOCK_MONOTONIC, when the agent decided; 0 without a promotion */
 } fb_resume;
 
-/* The most bytes of forward state that one commit can carry. */
-#define FB_STATE_BYTES_MAX 4096
+/* The most bytes of forward state. Up to 0.2 it was 4096. */
+#define FB_STATE_BYTES_MAX 16777216
+
+/* New bytes of the forward state, from byte `offset` on. Since 0.3. */
+typedef struct fb_change {
+  uint64_t offset;
+  const void* bytes; /* null only with a size of 0 */
+  size_t size_bytes;
+} fb_change;
 
 /* Joins the agent. Fails with FB_ERROR_NO_AGENT when there is none: the tenant may then go on unprotected. */
 FB_API fb_status fb_join(const fb_join_options* options, fb_session** session);
@@ -91,10 +98,34 @@ FB_API fb_status fb_ready(fb_session* session);
  * is needed any more. */
 FB_API fb_status fb_wait_promotion(fb_session* session, int64_t timeout_ms, fb_resume* resume);
 
-/* Publishes that `step` is done: `state` is copied at once, and becomes valid on the GPU's own time line, when all work
- * queued on `stream` (a CUstream) before this call has ended. Does not wait for the GPU unless more than a few commits are
- * queued. Steps count up by one from next_step. Active only; FB_ERROR_FENCED when another process took over. */
+/* Publishes that `step` is done: `state`, all of the forward state, is copied at once, and becomes valid on the GPU's
+ * own time line, when all work queued on `stream` (a CUstream) before this call has ended. Does not wait for the GPU
+ * unless 256 commits, or 32 MiB of them, are queued. Steps count up by one from next_step. Active only;
+ * FB_ERROR_FENCED when another process took over. */
 FB_API fb_status fb_commit(fb_session* session, void* stream, uint64_t step, const void* state, size_t state_bytes);
+
+/* The same for what this step changed, in that order; every other byte of the forward state stays as it was. The
+ * forward state grows to the end of what is changed, and bytes that nobody has written are 0; only fb_commit makes it
+ * smaller. Costs what is changed, whatever the size of the state. `count` may be 0. Since 0.3. */
+FB_API fb_status fb_commit_changes(fb_session* session, void* stream, uint64_t step, const fb_change* changes,
+                                   size_t count);
+
+/* Where the GPU counts steps: the device address of 8 bytes, aligned, the same until this session ends. For tenants
+ * who let a kernel of theirs count, with fb_prepare_changes. Active only: a standby asks once it is promoted. Since
+ * 0.3. */
+FB_API fb_status fb_counter(fb_session* session, uint64_t* device_address);
+
+/* fb_commit_changes without a call of the driver: the step counts once a kernel of the tenant's stores `step` + 1 at
+ * fb_counter's address, as 8 bytes with system scope (st.release.sys.u64, or a volatile store behind
+ * __threadfence_system()). That kernel
+ *   - is launched after this call, or the step is found counted without its state, which is FB_ERROR_CORRUPT;
+ *   - runs after all work of the step has ended, as the last one of its stream does, and stores only once all threads
+ *     that work for the step have: one kernel of one thread at the end, or the last block of the last kernel;
+ *   - stores no step before the step before it: steps are counted in order.
+ * `stream` is where it will be launched, and is only asked whether it has failed. Steps may be counted by either, in
+ * turn. Since 0.3. */
+FB_API fb_status fb_prepare_changes(fb_session* session, void* stream, uint64_t step, const fb_change* changes,
+                                    size_t count);
 
 /* The last step whose commit has taken effect, plus one; 0 when none has. */
 FB_API fb_status fb_committed(fb_session* session, uint64_t* next_step);

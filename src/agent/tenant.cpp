@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "agent/tenant.h"
 
+#include "abi/commit_journal.h"
 #include "os/futex.h"
 
 namespace firebreak::agent {
 
 Result<std::unique_ptr<Tenant>> Tenant::create(const std::string& name) {
   if (auto good = abi::check_name(name); !good) return propagate(good);
-  auto fd = os::create_memory_file("firebreak-" + name, sizeof(abi::SharedPage));
+  auto fd = os::create_memory_file("firebreak-" + name, sizeof(abi::SharedMemory));
   if (!fd) return propagate(fd, "shared page");
   auto mapping = os::Mapping::of_file(fd->get(), sizeof(abi::SharedPage), os::Protection::ReadWrite);
   if (!mapping) return propagate(mapping, "shared page");
@@ -18,11 +19,11 @@ Result<std::unique_ptr<Tenant>> Tenant::create(const std::string& name) {
 }
 
 std::uint64_t Tenant::committed(std::uint32_t epoch) const {
-  return mapping_.as<abi::SharedPage>()->areas[epoch % 2].next_step.load(std::memory_order_acquire);
+  return area_of(*mapping_.as<abi::SharedPage>(), epoch).next_step.load(std::memory_order_acquire);
 }
 
 std::optional<std::uint64_t> Tenant::progress() const {
-  const abi::CommitArea& area = mapping_.as<abi::SharedPage>()->areas[pair.epoch % 2];
+  const abi::CommitArea& area = area_of(*mapping_.as<abi::SharedPage>(), pair.epoch);
   const abi::Progress progress = abi::progress_of(area);
   const bool has_heartbeats = area.beats_queued.load(std::memory_order_relaxed) > 0;
   return has_heartbeats && progress.in_flight ? std::optional(progress.done) : std::nullopt;

@@ -7,8 +7,10 @@
 #include "client/session.h"
 
 using firebreak::Milliseconds;
+using firebreak::client::Counting;
 using firebreak::client::Failure;
 using firebreak::client::JoinOptions;
+using firebreak::client::NewState;
 using firebreak::client::Outcome;
 using firebreak::client::Session;
 
@@ -51,6 +53,12 @@ JoinOptions read_options(const fb_join_options* options) {
   if (options->tenant != nullptr) read.tenant = options->tenant;
   read.role = options->role;
   return read;
+}
+
+fb_status commit(fb_session* session, void* stream, uint64_t step, const NewState& state, Counting counting) {
+  const auto done = without_exceptions(
+      [&] { return session->session->commit(static_cast<CUstream>(stream), step, state, counting); });
+  return keep(session->session->last_error, done);
 }
 
 }  // namespace
@@ -97,9 +105,28 @@ fb_status fb_commit(fb_session* session, void* stream, uint64_t step, const void
   if (session == nullptr || (state == nullptr && state_bytes > 0))
     return bad_argument(session, "fb_commit: null");
   const auto bytes = std::span(static_cast<const std::byte*>(state), state_bytes);
-  const auto done = without_exceptions(
-      [&] { return session->session->commit(static_cast<CUstream>(stream), step, bytes); });
-  return keep(session->session->last_error, done);
+  return commit(session, stream, step, NewState::of(bytes), Counting::Library);
+}
+
+fb_status fb_commit_changes(fb_session* session, void* stream, uint64_t step, const fb_change* changes,
+                            size_t count) {
+  if (session == nullptr || (changes == nullptr && count > 0))
+    return bad_argument(session, "fb_commit_changes: null");
+  return commit(session, stream, step, NewState::of(std::span(changes, count)), Counting::Library);
+}
+
+fb_status fb_prepare_changes(fb_session* session, void* stream, uint64_t step, const fb_change* changes,
+                             size_t count) {
+  if (session == nullptr || (changes == nullptr && count > 0))
+    return bad_argument(session, "fb_prepare_changes: null");
+  return commit(session, stream, step, NewState::of(std::span(changes, count)), Counting::Tenant);
+}
+
+fb_status fb_counter(fb_session* session, uint64_t* device_address) {
+  if (session == nullptr || device_address == nullptr) return bad_argument(session, "fb_counter: null");
+  const auto address = without_exceptions([&] { return session->session->counter(); });
+  if (address) *device_address = *address;
+  return keep(session->session->last_error, address);
 }
 
 fb_status fb_committed(fb_session* session, uint64_t* next_step) {

@@ -60,12 +60,15 @@ Outcome<fb_role> role_from(fb_role given) {
   return *role == abi::Role::Active ? FB_ROLE_ACTIVE : FB_ROLE_STANDBY;
 }
 
-Outcome<os::Mapping> map_page(const Answer& answer) {
-  if (answer.descriptors.size() != 1 || !os::has_fixed_size(answer.descriptors[0].get())) {
-    return failure(FB_ERROR_CORRUPT, "the agent sent no shared page");
+/// The version first: what lies behind the page depends on it.
+Outcome<os::Mapping> map_shared_memory(const Answer& answer) {
+  const int fd = answer.descriptors.size() == 1 ? answer.descriptors[0].get() : -1;
+  if (fd < 0 || !os::has_fixed_size(fd)) return failure(FB_ERROR_CORRUPT, "the agent sent no shared page");
+  const auto size = os::file_size(fd);
+  if (!size || *size < sizeof(abi::SharedPage)) {
+    return failure(FB_ERROR_CORRUPT, "the agent's shared page is too small");
   }
-  auto page =
-      os::Mapping::of_file(answer.descriptors[0].get(), sizeof(abi::SharedPage), os::Protection::ReadWrite);
+  const auto page = os::Mapping::of_file(fd, sizeof(abi::SharedPage), os::Protection::Read);
   if (!page) return failure(FB_ERROR_NO_MEMORY, to_string(page.error()));
   const auto* shared = page->as<abi::SharedPage>();
   if (shared->magic != abi::shared_page_magic || shared->version != abi::shared_page_version) {
@@ -73,7 +76,12 @@ Outcome<os::Mapping> map_page(const Answer& answer) {
                    fmt::format("the agent's shared page has version {}, this library knows {}",
                                shared->version, abi::shared_page_version));
   }
-  return std::move(*page);
+  if (*size < sizeof(abi::SharedMemory)) {
+    return failure(FB_ERROR_CORRUPT, "the agent's shared memory is too small");
+  }
+  auto whole = os::Mapping::of_file(fd, sizeof(abi::SharedMemory), os::Protection::ReadWrite);
+  if (!whole) return failure(FB_ERROR_NO_MEMORY, to_string(whole.error()));
+  return std::move(*whole);
 }
 
 }  // namespace
@@ -97,20 +105,20 @@ Outcome<std::unique_ptr<Session>> Session::join(const JoinOptions& options) {
   if (!answer) return agent_failure(answer.error());
   const auto* joined = std::get_if<abi::Joined>(&answer->message);
   if (joined == nullptr) return failure(FB_ERROR_CORRUPT, "the agent answered a join with something else");
-  auto page = map_page(*answer);
-  if (!page) return tl::unexpected(page.error());
-  return std::unique_ptr<Session>(new Session(std::move(*link), std::move(*page), *role, *joined));
+  auto shared = map_shared_memory(*answer);
+  if (!shared) return tl::unexpected(shared.error());
+  return std::unique_ptr<Session>(new Session(std::move(*link), std::move(*shared), *role, *joined));
 }
 
-Session::Session(std::unique_ptr<AgentLink> link, os::Mapping page, fb_role role, const abi::Joined& joined)
+Session::Session(std::unique_ptr<AgentLink> link, os::Mapping shared, fb_role role, const abi::Joined& joined)
     : injections_(std::make_unique<InjectionHook>(*link)),
       link_(std::move(link)),
-      page_(std::move(page)),
+      shared_(std::move(shared)),
       role_(role),
       epoch_(joined.epoch),
       arena_base_(joined.arena_base),
       next_address_(joined.arena_base) {
-  auto* word = &page_.as<abi::SharedPage>()->promotion;
+  auto* word = &page().promotion;
   link_->on_lost([word] { os::futex_wake(*word); });
   link_->on_inject([hook = injections_.get()](const abi::Inject& wanted) { hook->request(wanted); });
 }
@@ -185,7 +193,8 @@ Outcome<void> Session::register_page() {
   if (registration_) return {};
   const auto device = current_device();
   if (!device) return tl::unexpected(device.error());
-  auto registration = cuda::HostRegistration::create(*driver_, page_.bytes());
+  auto registration =
+      cuda::HostRegistration::create(*driver_, shared_.bytes().first(sizeof(abi::SharedPage)));
   if (!registration) return cuda_failure(registration.error());
   registration_.emplace(std::move(*registration));
   return {};
@@ -226,20 +235,19 @@ Outcome<fb_resume> Session::wait_promotion(Milliseconds timeout) {
 }
 
 Outcome<void> Session::take_office(std::uint32_t epoch) {
-  auto recovered = recover(page(), epoch);
+  auto recovered = recover(shared(), epoch);
   if (!recovered) return agent_failure(recovered.error());
   recovered_ = std::move(*recovered);
-  adopt(page(), epoch, recovered_);
-  epoch_ = epoch;
-  next_step_ = recovered_.next_step;
+  writer_.emplace(shared(), epoch, recovered_);
   promoted_at_ns_ = page().decided_at_ns.load(std::memory_order_relaxed);
-  role_ = FB_ROLE_ACTIVE;
+  epoch_.store(epoch, std::memory_order_release);
+  role_.store(FB_ROLE_ACTIVE, std::memory_order_release);
   return {};
 }
 
 fb_resume Session::resume_point() const {
   const bool has_state = recovered_.next_step > 0;
-  return {epoch_, recovered_.next_step, has_state ? recovered_.state.data() : nullptr,
+  return {epoch_.load(), recovered_.next_step, has_state ? recovered_.state.data() : nullptr,
           recovered_.state.size(), promoted_at_ns_};
 }
 
@@ -255,55 +263,44 @@ Outcome<void> Session::resumed() {
 // --- commits
 // ------------------------------------------------------------------------------------------------------
 
-Outcome<void> Session::commit(CUstream stream, std::uint64_t step, std::span<const std::byte> state) {
+Outcome<void> Session::commit(CUstream stream, std::uint64_t step, const NewState& state, Counting counting) {
   if (role_ != FB_ROLE_ACTIVE) return failure(FB_ERROR_INVALID_ARGUMENT, "a standby does not commit");
   if (fenced()) return failure(FB_ERROR_FENCED, "another process is active now");
-  if (state.size() > abi::commit_state_bytes_max) {
-    return failure(FB_ERROR_INVALID_ARGUMENT, fmt::format("{} bytes of forward state; {} is the most",
-                                                          state.size(), abi::commit_state_bytes_max));
-  }
-  if (step != next_step_) {
+  if (auto good = check(state); !good) return failure(FB_ERROR_INVALID_ARGUMENT, good.error().message);
+  if (step != writer().next_step()) {
     return failure(FB_ERROR_INVALID_ARGUMENT,
-                   fmt::format("step {} out of order; {} is next", step, next_step_));
+                   fmt::format("step {} out of order; {} is next", step, writer().next_step()));
   }
   if (auto registered = register_page(); !registered) return registered;
   injections_->at_commit();
-  if (auto free = wait_for_slot(stream, step); !free) return free;
+  if (auto appended = append(stream, state); !appended) return appended;
   abi::CommitArea& area = area_of(page(), epoch_);
-  abi::write_commit(area.slots[step % abi::commit_slots], epoch_, step, state);
-  if (auto queued = publish(stream, area.next_step, step + 1); !queued) return queued;
+  if (counting == Counting::Library) {
+    if (auto queued = publish(stream, area.next_step, step + 1); !queued) {
+      writer().retract();
+      return queued;
+    }
+  }
   area.queued_step.store(step + 1, std::memory_order_relaxed);
-  next_step_ = step + 1;
+  // What the GPU has passed is put away while it works on this step.
+  writer().fold_some();
   return {};
 }
 
-Outcome<void> Session::publish(CUstream stream, std::atomic<std::uint64_t>& word, std::uint64_t value) {
-  const auto offset = reinterpret_cast<std::byte*>(&word) - page_.bytes().data();
-  const CUdeviceptr address = registration_->device_address() + static_cast<CUdeviceptr>(offset);
-  const auto queued =
-      driver_->check((*driver_)->cuStreamWriteValue64(stream, address, value, 0), "cuStreamWriteValue64");
-  if (!queued) return cuda_failure(queued.error());
-  return {};
+/// Of this epoch. An active that was never a standby begins at step 0.
+CommitWriter& Session::writer() {
+  if (!writer_) writer_.emplace(shared(), epoch_, Recovered{});
+  return *writer_;
 }
 
-Outcome<void> Session::heartbeat(CUstream stream) {
-  if (role_ != FB_ROLE_ACTIVE) return failure(FB_ERROR_INVALID_ARGUMENT, "a standby has no heartbeat");
-  if (fenced()) return failure(FB_ERROR_FENCED, "another process is active now");
-  if (auto registered = register_page(); !registered) return registered;
-  abi::CommitArea& area = area_of(page(), epoch_);
-  const std::uint64_t beat = area.beats_queued.load(std::memory_order_relaxed) + 1;
-  if (auto queued = publish(stream, area.beats_done, beat); !queued) return queued;
-  area.beats_queued.store(beat, std::memory_order_relaxed);
-  return {};
-}
-
-/// The ring has room once the GPU has published the step that used this slot before.
-Outcome<void> Session::wait_for_slot(CUstream stream, std::uint64_t step) {
-  const abi::CommitArea& area = area_of(page(), epoch_);
-  while (area.next_step.load(std::memory_order_acquire) + abi::commit_slots <= step) {
-    const CUresult state = (*driver_)->cuStreamQuery(stream);
-    if (state != CUDA_SUCCESS && state != CUDA_ERROR_NOT_READY) {
-      return cuda_failure(driver_->check(state, "cuStreamQuery").error());
+/// Where there is no room, some comes once the GPU has passed what is queued.
+Outcome<void> Session::append(CUstream stream, const NewState& state) {
+  while (!writer().append(state)) {
+    writer().fold_all();
+    if (writer().append(state)) break;
+    const CUresult idle = (*driver_)->cuStreamQuery(stream);
+    if (idle != CUDA_SUCCESS && idle != CUDA_ERROR_NOT_READY) {
+      return cuda_failure(driver_->check(idle, "cuStreamQuery").error());
     }
     if (fenced()) return failure(FB_ERROR_FENCED, "another process is active now");
     std::this_thread::sleep_for(std::chrono::microseconds(20));
@@ -311,7 +308,39 @@ Outcome<void> Session::wait_for_slot(CUstream stream, std::uint64_t step) {
   return {};
 }
 
-std::uint64_t Session::committed() {
+CUdeviceptr Session::device_address_of(const std::atomic<std::uint64_t>& word) const {
+  const auto offset = reinterpret_cast<const std::byte*>(&word) - shared_.bytes().data();
+  return registration_->device_address() + static_cast<CUdeviceptr>(offset);
+}
+
+Outcome<void> Session::publish(CUstream stream, std::atomic<std::uint64_t>& word, std::uint64_t value) {
+  const CUresult queued = (*driver_)->cuStreamWriteValue64(stream, device_address_of(word), value, 0);
+  if (queued == CUDA_SUCCESS) return {};
+  return cuda_failure(driver_->check(queued, "cuStreamWriteValue64").error());
+}
+
+Outcome<std::uint64_t> Session::counter() {
+  if (role_ != FB_ROLE_ACTIVE) return failure(FB_ERROR_INVALID_ARGUMENT, "a standby counts no steps");
+  if (fenced()) return failure(FB_ERROR_FENCED, "another process is active now");
+  if (auto registered = register_page(); !registered) return tl::unexpected(registered.error());
+  // The writer sets the counter to where we begin, which must not come after a kernel's store.
+  static_cast<void>(writer());
+  return device_address_of(area_of(page(), epoch_).next_step);
+}
+
+Outcome<void> Session::heartbeat(CUstream stream) {
+  if (role_ != FB_ROLE_ACTIVE) return failure(FB_ERROR_INVALID_ARGUMENT, "a standby has no heartbeat");
+  if (fenced()) return failure(FB_ERROR_FENCED, "another process is active now");
+  if (auto registered = register_page(); !registered) return registered;
+  static_cast<void>(writer());
+  abi::CommitArea& area = area_of(page(), epoch_);
+  const std::uint64_t beat = area.beats_queued.load(std::memory_order_relaxed) + 1;
+  if (auto queued = publish(stream, area.beats_done, beat); !queued) return queued;
+  area.beats_queued.store(beat, std::memory_order_relaxed);
+  return {};
+}
+
+std::uint64_t Session::committed() const {
   return area_of(page(), epoch_).next_step.load(std::memory_order_acquire);
 }
 

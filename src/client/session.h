@@ -4,6 +4,7 @@
 
 #include <firebreak/firebreak.h>
 
+#include <atomic>
 #include <map>
 #include <memory>
 #include <optional>
@@ -12,7 +13,7 @@
 #include <vector>
 
 #include "client/agent_link.h"
-#include "client/commit_log.h"
+#include "client/commit_writer.h"
 #include "client/gpu_memory.h"
 #include "client/injection_hook.h"
 #include "cuda/address_reservation.h"
@@ -36,17 +37,24 @@ struct Failure {
 template <class T>
 using Outcome = tl::expected<T, Failure>;
 
-/// For one thread at a time, as firebreak.h says.
+/// Who tells the GPU to count a step.
+enum class Counting {
+  Library,  ///< we do, with a call of the driver
+  Tenant,   ///< the tenant's own kernel does
+};
+
+/// For one thread at a time, as firebreak.h says; role() and committed() for any.
 class Session {
  public:
   static Outcome<std::unique_ptr<Session>> join(const JoinOptions& options);
 
-  fb_role role() const { return role_; }
+  fb_role role() const { return role_.load(std::memory_order_acquire); }
   Outcome<std::uint64_t> allocate(const std::string& name, std::uint64_t size_bytes, Milliseconds timeout);
   Outcome<void> ready();
   Outcome<fb_resume> wait_promotion(Milliseconds timeout);
-  Outcome<void> commit(CUstream stream, std::uint64_t step, std::span<const std::byte> state);
-  std::uint64_t committed();
+  Outcome<void> commit(CUstream stream, std::uint64_t step, const NewState& state, Counting counting);
+  Outcome<std::uint64_t> counter();
+  std::uint64_t committed() const;
   Outcome<void> heartbeat(CUstream stream);
   Outcome<void> resumed();
   Outcome<void> leave();
@@ -54,13 +62,14 @@ class Session {
   std::string last_error;  ///< what fb_last_error shows
 
  private:
-  Session(std::unique_ptr<AgentLink> link, os::Mapping page, fb_role role, const abi::Joined& joined);
+  Session(std::unique_ptr<AgentLink> link, os::Mapping shared, fb_role role, const abi::Joined& joined);
 
-  abi::SharedPage& page() { return *page_.as<abi::SharedPage>(); }
+  abi::SharedMemory& shared() const { return *shared_.as<abi::SharedMemory>(); }
+  abi::SharedPage& page() const { return shared().page; }
   abi::PromotionWord promotion() {
     return abi::PromotionWord::from(page().promotion.load(std::memory_order_acquire));
   }
-  bool fenced() { return role_ == FB_ROLE_ACTIVE && promotion().epoch != epoch_; }
+  bool fenced() { return role() == FB_ROLE_ACTIVE && promotion().epoch != epoch_; }
   /// Loads the driver where that has not happened, and says which device is current.
   Outcome<cuda::Device> current_device();
   Outcome<void> register_page();
@@ -70,17 +79,20 @@ class Session {
   Outcome<void> take_office(std::uint32_t epoch);
   /// The GPU writes `value` there once all that was queued before has ended. `word` lies in the shared page.
   Outcome<void> publish(CUstream stream, std::atomic<std::uint64_t>& word, std::uint64_t value);
-  Outcome<void> wait_for_slot(CUstream stream, std::uint64_t step);
+  /// Where the GPU sees a word of the shared page, which has been registered.
+  CUdeviceptr device_address_of(const std::atomic<std::uint64_t>& word) const;
+  CommitWriter& writer();
+  Outcome<void> append(CUstream stream, const NewState& state);
   fb_resume resume_point() const;
 
   std::unique_ptr<InjectionHook> injections_;  ///< before link_, whose thread calls it
   std::unique_ptr<AgentLink> link_;
-  os::Mapping page_;
-  fb_role role_;
-  std::uint32_t epoch_;
+  os::Mapping shared_;
+  std::atomic<fb_role> role_;  ///< the two are read by any thread; the epoch is set before the role
+  std::atomic<std::uint32_t> epoch_;
   std::uint64_t arena_base_;
   std::uint64_t next_address_;
-  std::uint64_t next_step_ = 0;
+  std::optional<CommitWriter> writer_;
   Recovered recovered_;
   std::int64_t promoted_at_ns_ = 0;
   std::unique_ptr<const cuda::Driver> driver_;  ///< before all that is made with it

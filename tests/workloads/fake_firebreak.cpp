@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/workloads/fake_firebreak.h"
 
+#include <algorithm>
+#include <cstring>
+#include <span>
+
 #include "cuda/copy.h"
 
 namespace firebreak::workloads::testing {
@@ -98,6 +102,16 @@ fb_status fb_commit(fb_session*, void* stream, std::uint64_t step, const void* s
   fake.state.assign(bytes, bytes + state_bytes);
   fake.next_step = step + 1;
   return FB_OK;
+}
+
+fb_status fb_commit_changes(fb_session* session, void* stream, std::uint64_t step, const fb_change* changes,
+                            std::size_t count) {
+  std::vector<std::byte> state = fake_firebreak().state;
+  for (const fb_change& change : std::span(changes, count)) {
+    state.resize(std::max<std::size_t>(state.size(), change.offset + change.size_bytes));
+    std::memcpy(state.data() + change.offset, change.bytes, change.size_bytes);
+  }
+  return fb_commit(session, stream, step, state.data(), state.size());
 }
 
 fb_status fb_committed(fb_session*, std::uint64_t* next_step) {

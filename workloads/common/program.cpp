@@ -146,7 +146,8 @@ Status Run::run_step(std::uint64_t step) {
   if (step >= next_step_ + Throttle::depth) progress_.done(step - Throttle::depth);
   if (const Status queued = workload_->queue_step(gpu_, step); !queued) return queued;
   if (session_) {
-    const Status committed = session_->commit(gpu_.stream().handle(), step, workload_->state());
+    const Status committed =
+        session_->commit(gpu_.stream().handle(), step, workload_->state(), workload_->changed());
     if (!committed) return committed;
   }
   return throttle_.mark(gpu_, step);

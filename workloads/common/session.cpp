@@ -73,8 +73,13 @@ Result<std::optional<fb_resume>> Session::wait_for_promotion() {
 
 Status Session::resumed() { return status_of(fb_resumed(session_), "fb_resumed"); }
 
-Status Session::commit(CUstream stream, std::uint64_t step, std::span<const std::byte> state) {
-  return status_of(fb_commit(session_, stream, step, state.data(), state.size()), "fb_commit");
+Status Session::commit(CUstream stream, std::uint64_t step, std::span<const std::byte> state,
+                       const std::optional<std::span<const StateRange>>& changed) {
+  if (!changed) return status_of(fb_commit(session_, stream, step, state.data(), state.size()), "fb_commit");
+  changes_.clear();
+  for (const StateRange& range : *changed)
+    changes_.push_back({range.offset, state.data() + range.offset, range.size_bytes});
+  return status_of(fb_commit_changes(session_, stream, step, changes_.data(), changes_.size()), "fb_commit");
 }
 
 Status Session::leave() {

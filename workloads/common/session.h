@@ -6,10 +6,12 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "base/result.h"
 #include "firebreak/firebreak.h"
 #include "workloads/common/memory.h"
+#include "workloads/common/workload.h"
 
 namespace firebreak::workloads {
 
@@ -27,8 +29,10 @@ class Session final : public Memory {
   /// Nothing: the tenant has finished and nobody is needed any more.
   Result<std::optional<fb_resume>> wait_for_promotion();
   Status resumed();
+  /// The forward state after that step, and what of it the step changed, where that is known.
   /// PermissionDenied: another process is the active one now.
-  Status commit(CUstream stream, std::uint64_t step, std::span<const std::byte> state);
+  Status commit(CUstream stream, std::uint64_t step, std::span<const std::byte> state,
+                const std::optional<std::span<const StateRange>>& changed);
   /// The tenant is done; of a standby it says nothing. Nothing else may follow.
   Status leave();
 
@@ -37,6 +41,7 @@ class Session final : public Memory {
   Status status_of(fb_status status, const char* call) const;
 
   fb_session* session_;
+  std::vector<fb_change> changes_;  ///< of one commit
 };
 
 }  // namespace firebreak::workloads

@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -17,6 +18,12 @@
 #include "workloads/common/memory.h"
 
 namespace firebreak::workloads {
+
+/// Some bytes of the forward state.
+struct StateRange {
+  std::size_t offset = 0;
+  std::size_t size_bytes = 0;
+};
 
 class Workload {
  public:
@@ -37,6 +44,9 @@ class Workload {
 
   /// The forward state after the step that was queued last; valid until the next call.
   virtual std::span<const std::byte> state() const = 0;
+
+  /// What of it that step changed, valid as long; nothing: any of it.
+  virtual std::optional<std::span<const StateRange>> changed() const { return std::nullopt; }
 
   /// Goes to the committed state before `next_step` and queues what restores memory: one kernel at least.
   /// `state` is that of step next_step - 1, or empty for step 0.

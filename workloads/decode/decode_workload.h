@@ -30,6 +30,11 @@ class DecodeWorkload final : public Workload {
   Status warm_up(const Gpu& gpu) override;
   Status queue_step(const Gpu& gpu, std::uint64_t step) override;
   std::span<const std::byte> state() const override { return schedule_.state_bytes(); }
+  /// Step 0 commits the state that it begins with.
+  std::optional<std::span<const StateRange>> changed() const override {
+    if (schedule_.changed().empty()) return std::nullopt;
+    return schedule_.changed();
+  }
   Status take_over(const Gpu& gpu, std::uint64_t next_step, std::span<const std::byte> state) override;
   Result<std::string> output(const Gpu& gpu) override;
 

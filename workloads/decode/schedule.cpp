@@ -59,22 +59,37 @@ std::uint16_t Schedule::find_free_page() const {
   return 0;
 }
 
+/// From the first byte of `first` to the last of `last`, both in the state.
+template <class First, class Last>
+void Schedule::note_change(const First& first, const Last& last) {
+  const auto* begin = reinterpret_cast<const std::byte*>(&first);
+  const auto* end = reinterpret_cast<const std::byte*>(&last + 1);
+  changed_.push_back(
+      {static_cast<std::size_t>(begin - state_bytes().data()), static_cast<std::size_t>(end - begin)});
+}
+
 StepPlan Schedule::advance() {
   StepPlan plan;
   plan.slot = static_cast<std::uint32_t>(state_.step);
   ++state_.step;
+  changed_.clear();
+  note_change(state_.step, state_.step);
   for (std::uint32_t i = 0; i < shape_.streams; ++i) {
     StreamState& stream = state_.streams[i];
     Request current = request(i, stream.request);
     // The answer's last token is sampled, never read.
     if (stream.length == current.prompt_tokens + current.answer_tokens - 1) {
       stream = StreamState{.request = stream.request + 1};
+      note_change(stream.pages, stream.pages);
       current = request(i, stream.request);
     }
     if (stream.length == stream.page_count * shape_.page_tokens) {
-      stream.pages[stream.page_count] = find_free_page();
+      std::uint16_t& page = stream.pages[stream.page_count];
+      page = find_free_page();
+      note_change(page, page);
       ++stream.page_count;
     }
+    note_change(stream.request, stream.page_count);
     const bool in_prompt = stream.length < current.prompt_tokens;
     plan.token[i] = in_prompt ? prompt_token(i, stream.request, stream.length) : token_of_last_step;
     plan.position[i] = stream.length;

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "workloads/common/workload.h"
 #include "workloads/decode/decode_shape.h"
 
 namespace firebreak::workloads::decode {
@@ -53,6 +54,8 @@ class Schedule {
 
   const State& state() const { return state_; }
   std::span<const std::byte> state_bytes() const { return std::as_bytes(std::span(&state_, 1)); }
+  /// What of the state the last advance() changed: for each stream its counters, and a page where it got one.
+  std::span<const StateRange> changed() const { return changed_; }
 
   /// Goes to a committed state. Protocol: the bytes are not a state, or one of other options; then nothing
   /// changes.
@@ -64,11 +67,14 @@ class Schedule {
  private:
   Status check(const State& state) const;
   std::uint16_t find_free_page() const;
+  template <class First, class Last>
+  void note_change(const First& first, const Last& last);
 
   Shape shape_;
   Traffic traffic_;
   std::uint64_t seed_;
   State state_;
+  std::vector<StateRange> changed_;
 };
 
 /// The answers as text, one line a request: "stream 0 request 0 prompt 4: 17 5 211". `tokens` are the slots

@@ -28,6 +28,23 @@ TEST(Schedule, GoesOnFromAnyCommittedStateWithTheSamePlans) {
   }
 }
 
+TEST(Schedule, WhatItSaysToHaveChangedIsAllThatHas) {
+  Schedule schedule(shape, traffic, 5);
+  State before = schedule.state();
+  for (int step = 1; step <= 200; ++step) {
+    schedule.advance();
+    std::size_t bytes = 0;
+    for (const StateRange& range : schedule.changed()) {
+      ASSERT_LE(range.offset + range.size_bytes, sizeof before);
+      std::memcpy(reinterpret_cast<std::byte*>(&before) + range.offset,
+                  schedule.state_bytes().data() + range.offset, range.size_bytes);
+      bytes += range.size_bytes;
+    }
+    ASSERT_EQ(std::memcmp(&before, schedule.state_bytes().data(), sizeof before), 0) << "step " << step;
+    EXPECT_LT(bytes, sizeof before);
+  }
+}
+
 TEST(Schedule, ReadsEveryPromptThenSamplesEveryAnswer) {
   Schedule schedule(shape, traffic, 3);
   std::uint32_t sampled[2] = {};

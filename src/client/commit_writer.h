@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+/// What an active publishes, in the journal of its epoch. Writes to the shared memory and reads nothing there
+/// but the GPU's counter: what it needs later it keeps for itself, so that whatever others do to the shared
+/// memory neither harms this process nor passes for its work.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "abi/commit_journal.h"
+#include "client/commit_entry.h"
+#include "client/commit_recovery.h"
+#include "client/payload_space.h"
+#include "client/shared_stores.h"
+
+namespace firebreak::client {
+
+/// For one thread.
+class CommitWriter {
+ public:
+  /// Takes the journal of `epoch`, so that the next successor finds there what was recovered. `shared`
+  /// outlives the writer.
+  CommitWriter(abi::SharedMemory& shared, std::uint64_t epoch, const Recovered& recovered,
+               SharedStores stores = SharedStores());
+
+  std::uint64_t next_step() const { return next_step_; }
+
+  /// Writes the entry of next_step(), which counts once the GPU's counter has passed it. False: there is no
+  /// room before more of what is queued was folded; with all of it folded there always is. `state` is one
+  /// that check() accepts.
+  bool append(const NewState& state);
+  /// Takes back what was appended last, which the GPU has not been told of.
+  void retract();
+
+  /// Folds what the GPU has passed: at most two entries, which is one more than a commit appends. Puts off
+  /// what a later whole state may make needless.
+  void fold_some() { fold(2, Eagerness::Later); }
+  void fold_all() { fold(abi::journal_entries, Eagerness::Now); }
+
+ private:
+  enum class Eagerness { Later, Now };
+  struct Queued {
+    abi::EntryKind kind;
+    std::size_t payload_offset;
+    std::size_t payload_bytes;
+    std::size_t state_bytes;
+    std::size_t state_bytes_before;
+  };
+  /// Which of a block's two sums holds, and the last step that touched it.
+  struct Block {
+    std::uint64_t touched_in = 0;
+    unsigned int current = 0;
+  };
+
+  const Queued& queued(std::uint64_t step) const { return queued_[step % abi::journal_entries]; }
+  std::span<const std::byte> payload_of(const Queued& entry) const;
+  void fold(std::size_t entries, Eagerness eagerness);
+  void drop_oldest();
+  void fold_oldest();
+  void fold_whole(const Queued& entry);
+  void fold_changes(const Queued& entry);
+  void sum_blocks(std::size_t begin, std::size_t end);
+  void sum_block(std::size_t block);
+  void copy_to_image(std::size_t begin, std::size_t end);
+  void move_mark();
+
+  abi::CommitArea& area_;
+  abi::CommitJournal& journal_;
+  std::uint64_t epoch_;
+  SharedStores stores_;
+  std::uint64_t next_step_;
+  std::uint64_t folded_;           ///< as the mark's next_step
+  std::uint64_t image_next_step_;  ///< as the mark's
+  std::size_t state_bytes_;        ///< after the newest entry
+  unsigned int next_mark_;
+  PayloadSpace space_{abi::payload_bytes_max};
+  std::array<Queued, abi::journal_entries> queued_{};
+  std::vector<std::byte> payloads_;  ///< of what is queued, at the same places as in the journal
+  std::vector<std::byte> image_;     ///< what the journal's image should be
+  std::vector<Block> blocks_;        ///< of the image; those that had a sum in this epoch
+};
+
+}  // namespace firebreak::client

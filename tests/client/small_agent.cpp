@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/client/small_agent.h"
+
+#include "os/futex.h"
+
+namespace firebreak::testing_agent {
+namespace {
+
+/// Addresses that nobody uses on machines seen so far.
+constexpr std::uint64_t arena_base = 0x510000000000;
+constexpr Milliseconds patience{5000};
+
+}  // namespace
+
+Result<std::unique_ptr<SmallAgent>> SmallAgent::start(const Memory& wanted) {
+  auto directory = os::TemporaryDirectory::create();
+  if (!directory) return propagate(directory);
+  auto listener = os::Listener::listen(directory->path() + "/agent.sock", os::SocketAccess::Owner);
+  if (!listener) return propagate(listener);
+  auto memory = os::create_memory_file("small-agent", wanted.size_bytes);
+  if (!memory) return propagate(memory);
+  auto mapping = os::Mapping::of_file(memory->get(), wanted.size_bytes, os::Protection::ReadWrite);
+  if (!mapping) return propagate(mapping);
+  if (auto* page = mapping->as<abi::SharedPage>()) {
+    page->magic = abi::shared_page_magic;
+    page->version = wanted.version;
+  }
+  return std::unique_ptr<SmallAgent>(
+      new SmallAgent(std::move(*directory), std::move(*listener), std::move(*memory), std::move(*mapping)));
+}
+
+SmallAgent::SmallAgent(os::TemporaryDirectory directory, os::Listener listener, os::Fd memory,
+                       os::Mapping mapping)
+    : directory_(std::move(directory)),
+      listener_(std::move(listener)),
+      memory_(std::move(memory)),
+      mapping_(std::move(mapping)),
+      acceptor_([this] { accept_all(); }) {}
+
+SmallAgent::~SmallAgent() {
+  {
+    const std::lock_guard lock(mutex_);
+    ended_ = true;
+    for (const auto& peer : peers_) peer->hang_up();
+  }
+  // A last connection is what the acceptor waits for.
+  const auto last = os::connect(listener_.path(), patience);
+  acceptor_.join();
+  for (std::thread& server : servers_) server.join();
+}
+
+void SmallAgent::accept_all() {
+  for (;;) {
+    auto peer = listener_.accept(Milliseconds(-1));
+    const std::lock_guard lock(mutex_);
+    if (ended_ || !peer) return;
+    peers_.push_back(std::make_unique<os::Socket>(std::move(*peer)));
+    servers_.emplace_back([this, raw = peers_.back().get()] { serve(*raw); });
+  }
+}
+
+void SmallAgent::serve(os::Socket& peer) {
+  for (;;) {
+    const auto received = peer.receive(Milliseconds(-1));
+    if (!received) return;
+    const std::string_view text(reinterpret_cast<const char*>(received->bytes.data()),
+                                received->bytes.size());
+    const auto asked = abi::decode(text);
+    if (!asked) return;
+    const bool joins = std::holds_alternative<abi::Join>(*asked);
+    const std::uint32_t epoch = abi::PromotionWord::from(shared().page.promotion.load()).epoch;
+    const abi::Message answer =
+        joins ? abi::Message(abi::Joined{epoch, arena_base}) : abi::Message(abi::Done{});
+    const std::string encoded = abi::encode(answer);
+    const int descriptor = memory_.get();
+    const std::span<const int> descriptors(&descriptor, joins ? 1 : 0);
+    if (!peer.send(std::as_bytes(std::span(encoded)), descriptors, patience)) return;
+  }
+}
+
+void SmallAgent::promote() {
+  auto& word = shared().page.promotion;
+  const auto before = abi::PromotionWord::from(word.load());
+  word.store(abi::PromotionWord{before.epoch + 1, false}.raw(), std::memory_order_release);
+  os::futex_wake(word);
+}
+
+void SmallAgent::finish() {
+  auto& word = shared().page.promotion;
+  const auto before = abi::PromotionWord::from(word.load());
+  word.store(abi::PromotionWord{before.epoch, true}.raw(), std::memory_order_release);
+  os::futex_wake(word);
+}
+
+}  // namespace firebreak::testing_agent

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+/// An agent of one tenant, in a thread of the process that needs one: says yes to everything, promotes when
+/// told to. For tests of libfirebreak, and for measuring it where no firebreakd runs.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "abi/commit_journal.h"
+#include "abi/wire.h"
+#include "os/memory.h"
+#include "os/socket.h"
+#include "os/temporary_directory.h"
+
+namespace firebreak::testing_agent {
+
+class SmallAgent {
+ public:
+  /// What it sends to who joins; tests make it lie.
+  struct Memory {
+    std::size_t size_bytes = sizeof(abi::SharedMemory);
+    std::uint32_t version = abi::shared_page_version;
+  };
+  static Result<std::unique_ptr<SmallAgent>> start(const Memory& memory);
+  static Result<std::unique_ptr<SmallAgent>> start() { return start(Memory{}); }
+  ~SmallAgent();
+
+  /// Where to join.
+  const std::string& socket_path() const { return listener_.path(); }
+  /// Of the tenant; there only with a Memory as it should be.
+  abi::SharedMemory& shared() { return *mapping_.as<abi::SharedMemory>(); }
+  /// The standby that waits becomes the active of the next epoch.
+  void promote();
+  void finish();
+
+ private:
+  SmallAgent(os::TemporaryDirectory directory, os::Listener listener, os::Fd memory, os::Mapping mapping);
+  void accept_all();
+  void serve(os::Socket& peer);
+
+  os::TemporaryDirectory directory_;
+  os::Listener listener_;
+  os::Fd memory_;
+  os::Mapping mapping_;
+  std::mutex mutex_;
+  bool ended_ = false;  ///< guarded by mutex_
+  std::vector<std::unique_ptr<os::Socket>>
+      peers_;                         ///< guarded by mutex_; each is served by a thread of its own
+  std::vector<std::thread> servers_;  ///< of acceptor_ until that has ended
+  std::thread acceptor_;
+};
+
+}  // namespace firebreak::testing_agent
