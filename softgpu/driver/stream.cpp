@@ -54,6 +54,29 @@ void Stream::close() {
   changed_.notify_one();
 }
 
+bool Stream::begin_capture() {
+  const std::lock_guard lock(mutex_);
+  if (captured_) return false;
+  captured_ = std::make_shared<Graph>();
+  return true;
+}
+
+std::shared_ptr<Graph> Stream::end_capture() {
+  const std::lock_guard lock(mutex_);
+  return std::exchange(captured_, nullptr);
+}
+
+bool Stream::is_captured() const {
+  const std::lock_guard lock(mutex_);
+  return captured_ != nullptr;
+}
+
+bool Stream::record(const Work& work) {
+  const std::lock_guard lock(mutex_);
+  if (captured_) captured_->add(work);
+  return captured_ != nullptr;
+}
+
 void Stream::work_off(const std::shared_ptr<Stream>& stream) {
   Work work;
   while (stream->next(work)) {

@@ -62,6 +62,18 @@ WorkState state_of(const abi::GuardWork& work) {
   return all_ended ? WorkState::Ended : WorkState::Unknown;
 }
 
+const char* to_string(WorkState state) {
+  switch (state) {
+    case WorkState::Running:
+      return "running";
+    case WorkState::Ended:
+      return "ended";
+    case WorkState::Unknown:
+      break;
+  }
+  return "unknown";
+}
+
 std::vector<std::string> kernels_in_flight(const abi::GuardWork& work, Since since) {
   std::vector<std::string> names;
   bool all_known = work.gaps.load() == 0 && work.captures.load() == 0;

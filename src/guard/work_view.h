@@ -20,6 +20,9 @@ enum class WorkState {
 /// Of a process that is dead, or that launches nothing meanwhile: of a living one it may be over.
 WorkState state_of(const abi::GuardWork& work);
 
+/// "running", "ended", "unknown".
+const char* to_string(WorkState state);
+
 enum class Since {
   Now,     ///< launches that are not known to have ended
   Lately,  ///< the same some milliseconds ago: for what was seen a moment ago
