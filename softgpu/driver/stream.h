@@ -61,6 +61,7 @@ class Stream : public std::enable_shared_from_this<Stream> {
  private:
   static void work_off(const std::shared_ptr<Stream>& stream);
   bool next(Work& work);
+  void stop();
   bool execute(const Work& work);
 
   std::shared_ptr<const StreamHost> host_;
@@ -73,6 +74,7 @@ class Stream : public std::enable_shared_from_this<Stream> {
   std::shared_ptr<Graph> captured_;
   bool running_ = false;
   bool closed_ = false;
+  bool stopped_ = false;  ///< by a fault: what is queued is never done
 };
 
 }  // namespace firebreak::softgpu::driver

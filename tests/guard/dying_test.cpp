@@ -224,6 +224,7 @@ TEST_F(GuardedDying, OfAnActiveItsStandbyWaitsForTheKernelsEnd) {
   send(pid_of("spinner"), SIGKILL);
   wait_for_end(spinner);
   wait("the release", [&] { return agent_->said("its last kernels are known to have ended"); });
+  EXPECT_EQ(command({"stop", "spinner"}).status.exit_code, 0);
   wait_for_end(standby);
   expect_unharmed(neighbour);
 }

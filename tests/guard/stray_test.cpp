@@ -99,7 +99,7 @@ TEST_F(Strays, NameTheirKernelWhereItsLaunchWasCounted) {
 #endif
   start_agent();
   Player& strayer =
-      start_tenant("strayer", {program("firebreak"), "inject", "unmapped-store", "--wait"}, {"--guard"});
+      start_tenant("strayer", {program("firebreak"), "inject", "load-next-page", "--wait"}, {"--guard"});
   wait("the strayer", [&] { return strayer.said("prepared"); });
   wait_for_status("strayer", [](const auto& tenant) { return tenant["guard"]["state"] == "on"; });
   strayer.actor->tell("go");
