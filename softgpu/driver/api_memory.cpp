@@ -113,7 +113,9 @@ CUresult cuMemHostRegister_v2(void* host, std::size_t size_bytes, unsigned int f
         CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP | CU_MEMHOSTREGISTER_READ_ONLY;
     if ((flags & CU_MEMHOSTREGISTER_IOMEMORY) != 0) return CUDA_ERROR_NOT_SUPPORTED;
     if ((flags & ~known) != 0) return CUDA_ERROR_INVALID_VALUE;
-    return process.memory().register_host(host, size_bytes, flags, context.handle());
+    const CUresult result = process.memory().register_host(host, size_bytes, flags, context.handle());
+    if (result == CUDA_SUCCESS) process.share_host_memory(host, size_bytes);
+    return result;
   });
 }
 

@@ -96,14 +96,6 @@ CUresult cuStreamGetCtx(CUstream stream, CUcontext* answer) {
   });
 }
 
-CUresult cuStreamIsCapturing(CUstream stream, CUstreamCaptureStatus* status) {
-  return with_stream(stream, [&](Process&, Context&, const std::shared_ptr<Stream>&) {
-    if (status == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    *status = CU_STREAM_CAPTURE_STATUS_NONE;
-    return CUDA_SUCCESS;
-  });
-}
-
 CUresult cuLaunchHostFunc(CUstream stream, CUhostFn function, void* user_data) {
   if (function == nullptr) return CUDA_ERROR_INVALID_VALUE;
   return launch_host(stream, [=]() -> WorkOutcome {

@@ -62,6 +62,7 @@ std::vector<std::shared_ptr<Stream>> Context::all_streams() const {
 }
 
 CompletionPointer Context::submit(const std::shared_ptr<Stream>& stream, Work work) {
+  if (stream->record(work)) return work.completion;
   const std::lock_guard lock(mutex_);
   if (stream == default_stream_) {
     for (const auto& other : all_streams()) {

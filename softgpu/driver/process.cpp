@@ -124,6 +124,16 @@ CUresult Process::raise_device_fault(int xid) {
   return CUDA_SUCCESS;
 }
 
+void Process::share_host_memory(void* host, std::size_t size_bytes) {
+  if (!membership_.server) return;
+  host_files_.add(*membership_.server, reinterpret_cast<std::uint64_t>(host), size_bytes);
+}
+
+RmClient::Ticket Process::queue_word(std::uint64_t address, std::uint64_t value, std::uint32_t size_bytes) {
+  const auto place = host_files_.find(address);
+  return place ? rm_client_.queue_word({*place, value, size_bytes}) : RmClient::no_ticket;
+}
+
 bool Process::server_is_gone() {
   if (!membership_.server) return false;
   const auto received = membership_.server->receive(Milliseconds(0));

@@ -16,7 +16,9 @@
 #include "softgpu/driver/driver_addresses.h"
 #include "softgpu/driver/event.h"
 #include "softgpu/driver/gpu_control.h"
+#include "softgpu/driver/graph.h"
 #include "softgpu/driver/handle_table.h"
+#include "softgpu/driver/host_files.h"
 #include "softgpu/driver/module.h"
 #include "softgpu/driver/shared_memory.h"
 #include "softgpu/driver/uvm_space.h"
@@ -44,6 +46,11 @@ class Process {
   SharedGpu& gpu() { return *gpu_; }
   Domain& domain() { return *membership_.domain; }
   bool is_mps_client() const { return membership_.server.has_value(); }
+  /// Host memory that the GPU may write from now on; the MPS server hears of it.
+  void share_host_memory(void* host, std::size_t size_bytes);
+  /// A stream's word is queued, and later done: what is left when the process dies is the MPS server's to do.
+  RmClient::Ticket queue_word(std::uint64_t address, std::uint64_t value, std::uint32_t size_bytes);
+  void finish_word(RmClient::Ticket ticket) { rm_client_.finish_word(ticket); }
   /// How many SMs it may use.
   int sm_count() const { return sm_count_; }
   /// Whether its kernels' exceptions are named on standard error.
@@ -61,6 +68,7 @@ class Process {
   HandleTable<Module>& modules() { return modules_; }
   HandleTable<Function>& functions() { return functions_; }
   HandleTable<Event>& events() { return events_; }
+  HandleTable<Graph>& graphs() { return graphs_; }
   PrimaryContext& primary() { return primary_; }
 
   std::shared_ptr<Context> create_context(unsigned int flags, unsigned int api_version);
@@ -84,6 +92,7 @@ class Process {
   DomainMembership membership_;
   os::Fd uvm_memory_manager_;
   RmClient rm_client_;
+  HostFiles host_files_;
   double speed_;
   bool shows_core_dumps_;
   int sm_count_ = multiprocessor_count;
@@ -99,6 +108,7 @@ class Process {
   HandleTable<Module> modules_;
   HandleTable<Function> functions_;
   HandleTable<Event> events_;
+  HandleTable<Graph> graphs_;
   PrimaryContext primary_;
   std::atomic<std::uint64_t> next_context_id_{1};
 };

@@ -33,6 +33,7 @@ Stream::Stream(std::shared_ptr<const StreamHost> host, Context* context, StreamO
 void Stream::push(Work work) {
   const std::lock_guard lock(mutex_);
   last_ = work.completion;
+  if (stopped_) return;
   queue_.push_back(std::move(work));
   host_->count_waiting(true);
   if (running_) {
@@ -54,13 +55,44 @@ void Stream::close() {
   changed_.notify_one();
 }
 
+bool Stream::begin_capture() {
+  const std::lock_guard lock(mutex_);
+  if (captured_) return false;
+  captured_ = std::make_shared<Graph>();
+  return true;
+}
+
+std::shared_ptr<Graph> Stream::end_capture() {
+  const std::lock_guard lock(mutex_);
+  return std::exchange(captured_, nullptr);
+}
+
+bool Stream::is_captured() const {
+  const std::lock_guard lock(mutex_);
+  return captured_ != nullptr;
+}
+
+bool Stream::record(const Work& work) {
+  const std::lock_guard lock(mutex_);
+  if (captured_) captured_->add(work);
+  return captured_ != nullptr;
+}
+
 void Stream::work_off(const std::shared_ptr<Stream>& stream) {
   Work work;
   while (stream->next(work)) {
-    if (!stream->execute(work)) return;
+    if (!stream->execute(work)) return stream->stop();
     stream->host_->completions->complete(*work.completion);
     work = {};
   }
+}
+
+/// Nothing waits any more, as the resource manager sees it.
+void Stream::stop() {
+  const std::lock_guard lock(mutex_);
+  stopped_ = true;
+  for (std::size_t waiting = queue_.size(); waiting > 0; --waiting) host_->count_waiting(false);
+  queue_.clear();
 }
 
 bool Stream::next(Work& work) {

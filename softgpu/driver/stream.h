@@ -9,6 +9,7 @@
 #include <mutex>
 
 #include "softgpu/driver/completion.h"
+#include "softgpu/driver/graph.h"
 #include "softgpu/driver/work.h"
 
 namespace firebreak::softgpu::driver {
@@ -46,12 +47,21 @@ class Stream : public std::enable_shared_from_this<Stream> {
   CompletionPointer last() const;
   void close();
 
+  /// From now on what it is given is recorded and not done. False: it is captured already.
+  bool begin_capture();
+  /// Null: it was not captured.
+  std::shared_ptr<Graph> end_capture();
+  bool is_captured() const;
+  /// True: the work was recorded.
+  bool record(const Work& work);
+
   const StreamOptions& options() const { return options_; }
   Context* context() const { return context_; }
 
  private:
   static void work_off(const std::shared_ptr<Stream>& stream);
   bool next(Work& work);
+  void stop();
   bool execute(const Work& work);
 
   std::shared_ptr<const StreamHost> host_;
@@ -61,8 +71,10 @@ class Stream : public std::enable_shared_from_this<Stream> {
   std::condition_variable changed_;
   std::deque<Work> queue_;
   CompletionPointer last_;
+  std::shared_ptr<Graph> captured_;
   bool running_ = false;
   bool closed_ = false;
+  bool stopped_ = false;  ///< by a fault: what is queued is never done
 };
 
 }  // namespace firebreak::softgpu::driver

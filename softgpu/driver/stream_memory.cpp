@@ -90,10 +90,13 @@ CUresult submit_write_value(Process& process, Context& context, const std::share
   if (const CUresult checked = check(process, operation, known_flags); checked != CUDA_SUCCESS)
     return checked;
   Work work;
-  work.run = [&process, operation]() -> WorkOutcome {
+  const RmClient::Ticket ticket =
+      process.queue_word(operation.address, operation.value, operation.size_bytes);
+  work.run = [&process, operation, ticket]() -> WorkOutcome {
     const auto word = find_word(process, operation, GpuAccess::Store);
     if (!word) return host_engine_fault(operation, GpuAccess::Store);
     store_word(word->bytes.data(), operation.size_bytes, operation.value);
+    process.finish_word(ticket);
     return WorkDone{};
   };
   context.submit(stream, std::move(work));

@@ -28,6 +28,8 @@ enum class RequestKind : std::uint32_t {
   /// manager's descriptor come along.
   Attach = 1,
   Command = 2,  ///< a line of text; the answer is text
+  /// A client's memory file, which its streams may write words into; no answer. Their order counts them.
+  HostMemory = 3,
 };
 
 struct Request {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "softgpu/machine/rm_client.h"
 
+#include <map>
 #include <utility>
 
 #include "os/self.h"
@@ -41,6 +42,40 @@ Result<RmClient> RmClient::from(int fd) {
 std::optional<Nanoseconds> RmClient::orphaned_work() const {
   if (page_->orphaned_work_is_endless.load() != 0) return std::nullopt;
   return Nanoseconds(page_->orphaned_work_ns.load());
+}
+
+RmClient::Ticket RmClient::queue_word(const FileWord& word) {
+  constexpr std::uint64_t taken = ~std::uint64_t{0};
+  const std::uint64_t order = page_->words_queued.fetch_add(1) + 1;
+  for (Ticket ticket = 0; ticket < no_ticket; ++ticket) {
+    QueuedWord& queued = page_->words[ticket];
+    std::uint64_t free = 0;
+    if (!queued.order.compare_exchange_strong(free, taken)) continue;
+    queued.file.store(word.place.file);
+    queued.offset_bytes.store(word.place.offset_bytes);
+    queued.value.store(word.value);
+    queued.size_bytes.store(word.size_bytes);
+    queued.order.store(order);
+    return ticket;
+  }
+  return no_ticket;
+}
+
+void RmClient::finish_word(Ticket ticket) {
+  if (ticket != no_ticket) page_->words[ticket].order.store(0);
+}
+
+std::vector<FileWord> RmClient::queued_words() const {
+  std::map<std::uint64_t, FileWord> in_order;
+  for (const QueuedWord& queued : page_->words) {
+    const std::uint64_t order = queued.order.load();
+    if (order == 0 || order > page_->words_queued.load()) continue;
+    in_order[order] = {
+        {queued.file.load(), queued.offset_bytes.load()}, queued.value.load(), queued.size_bytes.load()};
+  }
+  std::vector<FileWord> words;
+  for (const auto& [order, word] : in_order) words.push_back(word);
+  return words;
 }
 
 }  // namespace firebreak::softgpu

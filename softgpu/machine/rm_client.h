@@ -5,9 +5,11 @@
 
 #include <sys/types.h>
 
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <optional>
+#include <vector>
 
 #include "base/clock.h"
 #include "base/result.h"
@@ -16,13 +18,37 @@
 
 namespace firebreak::softgpu {
 
+/// A place in one of the memory files that a client has told its MPS server of, by their order.
+struct WordPlace {
+  std::uint32_t file = 0;
+  std::uint64_t offset_bytes = 0;
+};
+
+/// A word that a stream is to write there.
+struct FileWord {
+  WordPlace place;
+  std::uint64_t value = 0;
+  std::uint32_t size_bytes = 4;  ///< 4 or 8
+};
+
+struct QueuedWord {
+  std::atomic<std::uint64_t> order;  ///< in which they were queued, from 1; 0: free
+  std::atomic<std::uint64_t> offset_bytes;
+  std::atomic<std::uint64_t> value;
+  std::atomic<std::uint32_t> file;
+  std::atomic<std::uint32_t> size_bytes;
+};
+
 struct RmClientPage {
+  static constexpr std::size_t words_max = 512;
   std::atomic<std::uint32_t> magic;
   std::atomic<std::int32_t> owner_pid;
   std::atomic<std::int32_t> in_flight;
   std::atomic<std::int32_t> waiting;
   std::atomic<std::uint32_t> orphaned_work_is_endless;
   std::atomic<std::int64_t> orphaned_work_ns;
+  std::atomic<std::uint64_t> words_queued;
+  std::array<QueuedWord, words_max> words;
 };
 
 /// Thread safe; the count survives its process.
@@ -52,6 +78,14 @@ class RmClient {
     page_->waiting.store(0);
   }
   std::optional<Nanoseconds> orphaned_work() const;
+
+  /// Words that a stream has not come to yet. With more than there is room for, those are left out.
+  using Ticket = std::size_t;
+  static constexpr Ticket no_ticket = RmClientPage::words_max;
+  Ticket queue_word(const FileWord& word);
+  void finish_word(Ticket ticket);
+  /// In the order of queueing.
+  std::vector<FileWord> queued_words() const;
 
  private:
   RmClient(os::Fd fd, os::Mapping mapping)

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
+#include <cstring>
 #include <iterator>
 #include <sstream>
 #include <thread>
@@ -79,7 +80,7 @@ void Server::attach(std::vector<os::Fd> descriptors) {
   if (!pidfd) return;
   auto exit_watch = loop_->watch_readable(pidfd->get(), [this, pid] { client_left(pid); });
   // A process that becomes another program (exec) lives on, but no longer as a client.
-  auto hang_up_watch = loop_->watch_readable(connection.fd().get(), [this, pid] { client_left(pid); });
+  auto hang_up_watch = loop_->watch_readable(connection.fd().get(), [this, pid] { hear(pid); });
   if (!exit_watch || !hang_up_watch) return;
   const AttachAnswer reply = admit(pid).value_or(AttachAnswer{CUDA_ERROR_MPS_SERVER_NOT_READY, 0});
   const bool admitted = reply.result == CUDA_SUCCESS;
@@ -104,10 +105,29 @@ Result<AttachAnswer> Server::admit(pid_t pid) {
   return AttachAnswer{CUDA_SUCCESS, *slot};
 }
 
+void Server::hear(pid_t pid) {
+  const auto found = clients_.find(pid);
+  if (found != clients_.end() && !take_messages(found->second)) client_left(pid);
+}
+
+/// False: the client has hung up.
+bool Server::take_messages(Client& client) {
+  for (;;) {
+    const auto received = receive_request(client.connection, Milliseconds(0));
+    if (!received) return received.error().code == ErrorCode::Timeout;
+    if (received->request.kind != RequestKind::HostMemory || received->descriptors.size() != 1) continue;
+    const int file = received->descriptors.front().get();
+    const auto size_bytes = os::file_size(file);
+    auto mapping = os::Mapping::of_file(file, size_bytes.value_or(0), os::Protection::ReadWrite);
+    client.host_memory.push_back(mapping ? std::move(*mapping) : os::Mapping());
+  }
+}
+
 void Server::client_left(pid_t pid) {
   const auto found = clients_.find(pid);
   if (found == clients_.end()) return;
   Client client = std::move(found->second);
+  (void)take_messages(client);  // what it said last
   clients_.erase(found);
   // The spelling is NVIDIA's.
   log_.write(fmt::format(
@@ -134,8 +154,19 @@ void Server::let_work_end(pid_t pid, Client client) {
   orphans_.push_back({pid, std::move(client), {}});
   Orphan& orphan = orphans_.back();
   if (!left) return;
-  auto timer = loop_->after(*left, [&orphan] { orphan.client.rm.end_all_work(); });
+  auto timer = loop_->after(*left, [&orphan] { end_work(orphan.client); });
   if (timer) orphan.end_of_work = std::move(*timer);
+}
+
+/// What waited behind its kernels comes now, of which words are seen: as the real GPU writes them.
+void Server::end_work(Client& client) {
+  for (const FileWord& word : client.rm.queued_words()) {
+    if (word.place.file >= client.host_memory.size()) continue;
+    const std::span<std::byte> file = client.host_memory[word.place.file].bytes();
+    const bool fits = word.place.offset_bytes + word.size_bytes <= file.size();
+    if (fits) std::memcpy(file.data() + word.place.offset_bytes, &word.value, word.size_bytes);
+  }
+  client.rm.end_all_work();
 }
 
 void Server::look_at_orphans() {

@@ -13,6 +13,7 @@
 
 #include "base/result.h"
 #include "os/event_loop.h"
+#include "os/memory.h"
 #include "os/real_kernel.h"
 #include "os/socket.h"
 #include "softgpu/machine/domain.h"
@@ -40,6 +41,7 @@ class Server {
     os::Watch exit_watch;
     os::Watch hang_up_watch;
     bool terminated = false;
+    std::vector<os::Mapping> host_memory = {};  ///< files that its streams may write words into
   };
   /// A client that died with a kernel under way while somebody keeps its address space.
   struct Orphan {
@@ -52,9 +54,12 @@ class Server {
   void serve_daemon();
   void attach(std::vector<os::Fd> descriptors);
   Result<AttachAnswer> admit(pid_t pid);
+  void hear(pid_t pid);
+  static bool take_messages(Client& client);
   void client_left(pid_t pid);
   bool works_on(const Client& client) const;
   void let_work_end(pid_t pid, Client client);
+  static void end_work(Client& client);
   void look_at_orphans();
   void die(pid_t pid, const Client& client);
   void start_looking();

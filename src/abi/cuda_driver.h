@@ -22,6 +22,10 @@ using CUfunction = struct CUfunc_st*;
 using CUstream = struct CUstream_st*;
 using CUevent = struct CUevent_st*;
 using CUarray = struct CUarray_st*;
+using CUgraph = struct CUgraph_st*;
+using CUgraphNode = struct CUgraphNode_st*;
+using CUgraphExec = struct CUgraphExec_st*;
+using CUlibrary = struct CUlib_st*;
 using CUmemGenericAllocationHandle = unsigned long long;  ///< a physical allocation of cuMemCreate
 using CUhostFn = void (*)(void* user_data);
 /// Answers the dynamic shared memory a block of that many threads needs, in bytes.
@@ -338,6 +342,21 @@ enum CUstreamCaptureStatus : int {
   CU_STREAM_CAPTURE_STATUS_NONE = 0,
   CU_STREAM_CAPTURE_STATUS_ACTIVE = 1,
   CU_STREAM_CAPTURE_STATUS_INVALIDATED = 2,
+};
+
+/// For cuStreamBeginCapture.
+enum CUstreamCaptureMode : int {
+  CU_STREAM_CAPTURE_MODE_GLOBAL = 0,
+  CU_STREAM_CAPTURE_MODE_THREAD_LOCAL = 1,
+  CU_STREAM_CAPTURE_MODE_RELAXED = 2,
+};
+
+/// Of a dependency in a graph.
+struct CUgraphEdgeData {
+  unsigned char from_port;
+  unsigned char to_port;
+  unsigned char type;
+  unsigned char reserved[5];
 };
 
 /// Flags of cuStreamWaitValue32 and 64: how memory is compared with the value.

@@ -72,6 +72,8 @@ using PFN_cuModuleGetLoadingMode = CUresult (*)(CUmoduleLoadingMode* mode);
 using PFN_cuFuncGetAttribute = CUresult (*)(int* value, CUfunction_attribute attribute, CUfunction function);
 using PFN_cuFuncSetAttribute = CUresult (*)(CUfunction function, CUfunction_attribute attribute, int value);
 using PFN_cuFuncSetCacheConfig = CUresult (*)(CUfunction function, CUfunc_cache config);
+using PFN_cuFuncGetName = CUresult (*)(const char** name, CUfunction function);
+using PFN_cuLibraryUnload = CUresult (*)(CUlibrary library);
 using PFN_cuFuncGetModule = CUresult (*)(CUmodule* module, CUfunction function);
 using PFN_cuLaunchKernel = CUresult (*)(CUfunction function, unsigned int grid_dim_x, unsigned int grid_dim_y,
                                         unsigned int grid_dim_z, unsigned int block_dim_x,
@@ -80,6 +82,17 @@ using PFN_cuLaunchKernel = CUresult (*)(CUfunction function, unsigned int grid_d
                                         void** extra);
 using PFN_cuLaunchKernelEx = CUresult (*)(const CUlaunchConfig* config, CUfunction function,
                                           void** kernel_params, void** extra);
+using PFN_cuLaunchCooperativeKernel = CUresult (*)(CUfunction function, unsigned int grid_dim_x,
+                                                   unsigned int grid_dim_y, unsigned int grid_dim_z,
+                                                   unsigned int block_dim_x, unsigned int block_dim_y,
+                                                   unsigned int block_dim_z, unsigned int shared_bytes,
+                                                   CUstream stream, void** kernel_params);
+using PFN_cuGraphLaunch = CUresult (*)(CUgraphExec graph, CUstream stream);
+using PFN_cuGraphInstantiateWithFlags = CUresult (*)(CUgraphExec* executable, CUgraph graph,
+                                                     unsigned long long flags);
+using PFN_cuGraphGetNodes = CUresult (*)(CUgraph graph, CUgraphNode* nodes, std::size_t* node_count);
+using PFN_cuGraphDestroy = CUresult (*)(CUgraph graph);
+using PFN_cuGraphExecDestroy = CUresult (*)(CUgraphExec executable);
 using PFN_cuLaunchHostFunc = CUresult (*)(CUstream stream, CUhostFn function, void* user_data);
 using PFN_cuOccupancyMaxActiveBlocksPerMultiprocessor = CUresult (*)(int* block_count, CUfunction function,
                                                                      int block_size,
@@ -101,6 +114,12 @@ using PFN_cuStreamGetFlags = CUresult (*)(CUstream stream, unsigned int* flags);
 using PFN_cuStreamGetPriority = CUresult (*)(CUstream stream, int* priority);
 using PFN_cuStreamGetCtx = CUresult (*)(CUstream stream, CUcontext* context);
 using PFN_cuStreamIsCapturing = CUresult (*)(CUstream stream, CUstreamCaptureStatus* capture_status);
+using PFN_cuStreamBeginCapture_v2 = CUresult (*)(CUstream stream, CUstreamCaptureMode mode);
+using PFN_cuStreamBeginCaptureToGraph = CUresult (*)(CUstream stream, CUgraph graph,
+                                                     const CUgraphNode* dependencies,
+                                                     const CUgraphEdgeData* edges,
+                                                     std::size_t dependency_count, CUstreamCaptureMode mode);
+using PFN_cuStreamEndCapture = CUresult (*)(CUstream stream, CUgraph* graph);
 using PFN_cuStreamWaitValue32_v2 = CUresult (*)(CUstream stream, CUdeviceptr address, std::uint32_t value,
                                                 unsigned int flags);
 using PFN_cuStreamWriteValue32_v2 = CUresult (*)(CUstream stream, CUdeviceptr address, std::uint32_t value,

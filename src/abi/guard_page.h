@@ -13,10 +13,14 @@ namespace firebreak::abi {
 
 inline constexpr const char* guard_page_name = "firebreak-guard";
 inline constexpr std::uint32_t guard_page_magic = 0x46424744;  // "FBGD"
-inline constexpr std::uint32_t guard_page_version = 1;
+inline constexpr std::uint32_t guard_page_version = 2;
 inline constexpr std::size_t guard_ranges_max = 512;
 inline constexpr std::size_t guard_allocations_max = 32768;
 inline constexpr std::size_t guard_note_bytes = 192;
+inline constexpr std::size_t guard_launch_slots_max = 128;
+inline constexpr std::size_t guard_launches_kept = 128;
+inline constexpr std::size_t guard_kernels_max = 512;
+inline constexpr std::size_t guard_kernel_name_bytes = 128;
 
 enum class GuardState : std::uint32_t { Starting = 0, On = 1, Off = 2 };
 
@@ -48,6 +52,38 @@ struct GuardAllocation {
 };
 static_assert(sizeof(GuardAllocation) == 40);
 
+/// Why the numbers of GuardWork do not tell everything about the process's work; bits.
+enum GuardWorkGap : std::uint32_t {
+  GuardWorkOtherContext = 1,  ///< there was more than one context
+  GuardWorkSlotsFull = 2,     ///< a launch found no slot
+  GuardWorkUncounted = 4,     ///< a launching function was called that is not counted
+  GuardWorkNoWords = 8,       ///< the driver does not put words behind launches
+};
+
+/// The launches of one thread into one stream, numbered from 1; numbers wrap. A graph counts as one.
+struct alignas(64) GuardLaunches {
+  std::atomic<std::uint32_t> begun;     ///< counted before the driver was called
+  std::atomic<std::uint32_t> launched;  ///< and after it returned
+  std::atomic<std::uint32_t> marked;    ///< behind this launch the last word was queued
+  std::atomic<std::uint32_t> settled;   ///< ended some milliseconds ago at the latest
+  std::uint32_t padding[12];
+  /// Of launch n at (n - 1) % guard_launches_kept: an index into GuardWork::kernel, 0: not known.
+  std::atomic<std::uint16_t> kernel[guard_launches_kept];
+};
+static_assert(sizeof(GuardLaunches) == 64 + 2 * guard_launches_kept);
+
+/// What the process has launched, and how far its GPU has come. `done` is written by the GPU, by stream
+/// writes behind launches, also after the process's death: launches up to that number have ended.
+struct alignas(4096) GuardWork {
+  alignas(4096) std::atomic<std::uint32_t> done[guard_launch_slots_max];  ///< a page of its own, registered
+  alignas(4096) std::atomic<std::uint32_t> gaps;                          ///< GuardWorkGap
+  std::atomic<std::uint32_t> captures;  ///< under way: launches may be recorded and not done
+  std::atomic<std::uint32_t> slots;     ///< how many of `launches` were ever used
+  std::atomic<std::uint32_t> kernels;   ///< how many of `kernel` are set, with the first, which is none
+  GuardLaunches launches[guard_launch_slots_max];
+  char kernel[guard_kernels_max][guard_kernel_name_bytes];  ///< names as the driver has them, perhaps cut
+};
+
 struct alignas(4096) GuardPage {
   std::uint32_t magic;
   std::uint32_t version;
@@ -61,6 +97,7 @@ struct alignas(4096) GuardPage {
   char note[guard_note_bytes];  ///< why the guard is off, or what it could not cover; set before `state`
   GuardRange range[guard_ranges_max];
   GuardAllocation allocation[guard_allocations_max];
+  GuardWork work;
 };
 static_assert(offsetof(GuardPage, note) == 56);
 static_assert(offsetof(GuardPage, range) == 56 + guard_note_bytes);

@@ -35,6 +35,8 @@ struct AgentOptions {
   /// that is known to run on.
   Milliseconds hold{5'000};
   Milliseconds longest_hold{30'000};
+  /// And of an active whose standby waits to take over, for work that is known to run.
+  Milliseconds fence_wait{50};
   mps::ClientLimits limits = {};  ///< of tenants of which the operator says nothing else
 };
 
@@ -62,6 +64,7 @@ class Agent final : private ServerHandler {
   struct Dying {
     Process process;
     bool has_left = false;  ///< its tenant goes on without it; else the pair waits for its last kernel
+    std::shared_ptr<const guard::GuardView> guard = nullptr;
     bool harmless = false;  ///< it had nothing on the GPU: MPS took it off, or it said so
   };
   /// Who waits for the end of a tenant.
@@ -89,7 +92,7 @@ class Agent final : private ServerHandler {
         domains_(domains),
         detectors_(detectors),
         holder_(loop, kernel, clock, {.hold = options_.hold, .longest = options_.longest_hold},
-                {[this](pid_t pid) { on_endless(pid); },
+                {[this](pid_t pid) { return watch_work(pid); }, [this](pid_t pid) { on_endless(pid); },
                  [this](const hold::Release& release) { on_released(release); }}) {}
 
   // Messages: one function each, in agent_messages.cpp.
@@ -129,6 +132,8 @@ class Agent final : private ServerHandler {
 
   // The dying, in agent_dying.cpp.
   void await_last_kernel(pid_t pid, Process process);
+  hold::ReadWork watch_work(pid_t pid) const;
+  void tell_of_running_work(pid_t pid);
   void on_endless(pid_t pid);
   void on_released(const hold::Release& release);
   void let_go_of(const std::string& domain);

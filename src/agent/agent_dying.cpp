@@ -7,8 +7,18 @@
 #include <utility>
 
 #include "agent/agent.h"
+#include "guard/work_view.h"
 
 namespace firebreak::agent {
+namespace {
+
+/// ", still running kernel `scale`"; empty: not known.
+std::string running_kernels(const abi::GuardWork& work) {
+  const std::string kernels = guard::describe_kernels(kernels_in_flight(work, guard::Since::Now));
+  return kernels.empty() ? "" : ", still running " + kernels;
+}
+
+}  // namespace
 
 /// A standby takes over when nothing of the old active can land any more, and its last kernel still may.
 bool Agent::is_waited_for(const Tenant& tenant, pid_t pid) const {
@@ -28,11 +38,42 @@ void Agent::await_last_kernel(pid_t pid, Process process) {
   const bool waits = tenant != tenants_.end() && is_waited_for(*tenant->second, pid);
   const std::string domain = process.domain;
   const bool harmless = is_harmless(process);
-  dying_.insert_or_assign(pid, Dying{std::move(process), !waits, harmless});
+  dying_.insert_or_assign(pid, Dying{std::move(process), !waits, detectors_.guard_of(pid), harmless});
   if (!waits && tenant != tenants_.end()) leave(*tenant->second, pid);
-  // There is nothing to wait for; or its own standby cannot wait for a kernel whose end nobody sees; or there
-  // is nobody to be harmed.
-  if (harmless || waits || others_in(domain).empty()) holder_.let_go(pid);
+  // There is nothing to wait for, or nobody to be harmed.
+  if (harmless || others_in(domain).empty()) return holder_.let_go(pid);
+  tell_of_running_work(pid);
+  // Its own standby cannot wait for a kernel whose end nobody sees, and not long for one whose end is seen.
+  if (waits) holder_.let_go(pid, options_.fence_wait);
+}
+
+/// It is the process's own word: one that lies harms nobody whom it could not harm anyway.
+hold::ReadWork Agent::watch_work(pid_t pid) const {
+  auto guard = detectors_.guard_of(pid);
+  if (!guard) return nullptr;
+  return [guard = std::move(guard)] {
+    switch (guard::state_of(guard->work())) {
+      case guard::WorkState::Ended:
+        return hold::WorkState::Ended;
+      case guard::WorkState::Running:
+        return hold::WorkState::Running;
+      case guard::WorkState::Unknown:
+        break;
+    }
+    return hold::WorkState::Unknown;
+  };
+}
+
+void Agent::tell_of_running_work(pid_t pid) {
+  const Dying& dying = dying_.at(pid);
+  if (!dying.guard || guard::state_of(dying.guard->work()) != guard::WorkState::Running) return;
+  abi::Event event;
+  event.what = "held";
+  event.tenant = dying.process.tenant;
+  event.domain = dying.process.domain;
+  event.pid = pid;
+  event.text = "its work is known to be under way" + running_kernels(dying.guard->work());
+  tell(std::move(event));
 }
 
 std::string Agent::tenant_of_process(pid_t pid) const {
@@ -61,8 +102,10 @@ void Agent::on_endless(pid_t pid) {
   event.tenant = process.tenant;
   event.domain = process.domain;
   event.pid = pid;
-  event.text = fmt::format("its work runs on after its end; {} tenants in its domain, held for at most {} ms",
-                           others.size(), options_.longest_hold.count());
+  const auto& guard = found->second.guard;
+  event.text =
+      fmt::format("its work runs on after its end{}; {} tenants in its domain, held for at most {} ms",
+                  guard ? running_kernels(guard->work()) : "", others.size(), options_.longest_hold.count());
   spdlog::warn("process {} of {}: {}", pid, process.tenant, event.text);
   tell(std::move(event));
   for (const Tenant* other : others) {
@@ -90,7 +133,7 @@ void Agent::on_released(const hold::Release& release) {
   tell(std::move(event));
   const auto tenant = tenants_.find(dying.process.tenant);
   if (!dying.has_left && tenant != tenants_.end()) leave(*tenant->second, release.pid);
-  if (release.work != hold::WorkEnd::Presumed && !dying.harmless) endanger(dying.process.domain);
+  if (!is_safe(release.work) && !dying.harmless) endanger(dying.process.domain);
   say_farewell(release.pid, dying.process.end ? dying.process.end->steps() : "");
   if (others_in(dying.process.domain).empty()) let_go_of(dying.process.domain);
 }

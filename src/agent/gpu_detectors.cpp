@@ -47,9 +47,11 @@ watch::WatcherCallbacks GpuDetectors::heard(Callbacks callbacks) {
   };
   heard.on_incident = [this](const fault::Incident& incident) { log(incident); };
   heard.on_exit = [this, tell = std::move(callbacks.on_exit)](const watch::ProcessExit& exit) {
+    ended_ = {exit.pid, strays_->guard_of(exit.pid)};
     strays_->forget(exit.pid);
     if (sparse_) sparse_->forget(exit.pid);
     tell(exit.pid);
+    ended_ = {};
   };
   return heard;
 }
@@ -95,6 +97,10 @@ Status GpuDetectors::follow_progress(pid_t pid, watch::ReadProgress read) {
 void GpuDetectors::note_output(pid_t pid, std::string_view text) { watcher_->note_output(pid, text); }
 
 void GpuDetectors::expect_exit(pid_t pid) { watcher_->expect_exit(pid); }
+
+std::shared_ptr<const guard::GuardView> GpuDetectors::guard_of(pid_t pid) const {
+  return ended_.first == pid ? ended_.second : strays_->guard_of(pid);
+}
 
 strays::Summary GpuDetectors::straying_of(pid_t pid) const { return strays_->summary_of(pid); }
 

@@ -38,6 +38,7 @@ class GpuDetectors final : public Detectors {
   void note_output(pid_t pid, std::string_view text) override;
   void expect_exit(pid_t pid) override;
   strays::Summary straying_of(pid_t pid) const override;
+  std::shared_ptr<const guard::GuardView> guard_of(pid_t pid) const override;
 
  private:
   watch::WatcherOptions options() const;
@@ -52,7 +53,8 @@ class GpuDetectors final : public Detectors {
   bool sparse_wanted_;
   watch::IncidentNews news_;
   std::unique_ptr<strays::StrayWatch> strays_;
-  std::unique_ptr<strays::SparseCover> sparse_;  ///< null: not wanted
+  std::pair<pid_t, std::shared_ptr<const guard::GuardView>> ended_;  ///< whose end is being told
+  std::unique_ptr<strays::SparseCover> sparse_;                      ///< null: not wanted
   std::unique_ptr<watch::Watcher> watcher_;
 };
 

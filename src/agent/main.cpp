@@ -31,6 +31,7 @@ struct Options {
   std::uint64_t stray_blocks = AgentOptions{}.stray_blocks_max;
   double hold_s = 5;
   double longest_hold_s = 30;
+  double fence_wait_s = 0.05;
   std::vector<std::string> gpus;
   mps::ClientLimits limits;
   bool keep_domains = false;
@@ -93,6 +94,7 @@ Status serve(const Options& options) {
   agent_options.stray_blocks_max = options.stray_blocks;
   agent_options.hold = milliseconds(options.hold_s);
   agent_options.longest_hold = milliseconds(options.longest_hold_s);
+  agent_options.fence_wait = milliseconds(options.fence_wait_s);
   agent_options.limits = options.limits;
   auto agent = Agent::start(agent_options, **loop, *platform->kernel, clock, domains, detectors);
   if (!agent) return propagate(agent);
@@ -131,6 +133,10 @@ int main(int argument_count, char** arguments) {
       ->capture_default_str();
   app.add_option("--longest-hold-s", options.longest_hold_s,
                  "The same where work is known to run on; then its domain is given up")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  app.add_option("--fence-wait-s", options.fence_wait_s,
+                 "The same for a dead active whose standby waits to take over, where work is known to run")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
   app.add_flag(

@@ -2,6 +2,7 @@
 #include <nlohmann/json.hpp>
 
 #include "agent/agent.h"
+#include "guard/work_view.h"
 
 namespace firebreak::agent {
 namespace {
@@ -24,10 +25,13 @@ nlohmann::json describe_guard(const Tenant& tenant, const Detectors& detectors, 
   const pid_t pid = tenant.active.pid != 0 ? tenant.active.pid : tenant.standby.pid;
   const strays::Summary summary = detectors.straying_of(pid);
   const auto policy = tenant.strays == abi::StrayPolicy::Default ? by_default : tenant.strays;
-  const strays::GuardReport guard = summary.guard.value_or(strays::GuardReport{});
-  return {{"state", summary.guard ? strays::to_string(guard.state) : "none"},
-          {"note", guard.note},
-          {"blanket_bytes", guard.blanket_bytes},
+  const strays::GuardReport report = summary.guard.value_or(strays::GuardReport{});
+  const auto page = detectors.guard_of(pid);
+  const auto work = page ? guard::state_of(page->work()) : guard::WorkState::Unknown;
+  return {{"state", summary.guard ? strays::to_string(report.state) : "none"},
+          {"work", guard::to_string(work)},
+          {"note", report.note},
+          {"blanket_bytes", report.blanket_bytes},
           {"on_stray", abi::to_string(policy)},
           {"strays", summary.count},
           {"stray_blocks", summary.blocks},
@@ -37,7 +41,8 @@ nlohmann::json describe_guard(const Tenant& tenant, const Detectors& detectors, 
 const char* state_of(const hold::Held& held, bool lives) {
   if (!held.dead) return "ready";
   if (lives) return "given back";  // it closed what it had opened, or became another program
-  return held.endless ? "endless" : "waiting";
+  if (held.endless) return "endless";
+  return held.work == hold::WorkState::Running ? "running" : "waiting";
 }
 
 nlohmann::json describe_domain(const mps::DomainReport& domain, const std::vector<pid_t>& clients) {

@@ -6,6 +6,7 @@
 #include <sys/types.h>
 
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -15,6 +16,7 @@
 #include "base/clock.h"
 #include "base/result.h"
 #include "fault/fault.h"
+#include "guard/guard_view.h"
 #include "mps/domain_keeper.h"
 #include "strays/stray.h"
 #include "watch/progress_detector.h"
@@ -52,6 +54,8 @@ class Detectors {
   virtual void expect_exit(pid_t pid) = 0;
   /// The guard and the strays of a followed process.
   virtual strays::Summary straying_of(pid_t pid) const = 0;
+  /// The guard page of a followed process, also while on_exit tells of its end; null: it has none.
+  virtual std::shared_ptr<const guard::GuardView> guard_of(pid_t pid) const = 0;
 };
 
 /// The MPS domains, of one GPU or several.

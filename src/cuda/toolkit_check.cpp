@@ -435,6 +435,7 @@ static_assert(same(ours::CU_STREAM_DEFAULT, CU_STREAM_DEFAULT));
 static_assert(same(ours::CU_STREAM_NON_BLOCKING, CU_STREAM_NON_BLOCKING));
 
 static_assert(same_size<ours::CUstreamCaptureStatus, CUstreamCaptureStatus>());
+static_assert(same_size<ours::CUstreamCaptureMode, CUstreamCaptureMode>());
 static_assert(same(ours::CU_STREAM_CAPTURE_STATUS_NONE, CU_STREAM_CAPTURE_STATUS_NONE));
 static_assert(same(ours::CU_STREAM_CAPTURE_STATUS_ACTIVE, CU_STREAM_CAPTURE_STATUS_ACTIVE));
 static_assert(same(ours::CU_STREAM_CAPTURE_STATUS_INVALIDATED, CU_STREAM_CAPTURE_STATUS_INVALIDATED));

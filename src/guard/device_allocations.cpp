@@ -179,16 +179,17 @@ void Guard::note_primary(CUdevice device, CUcontext context) {
   primaries_[device] = context;
 }
 
-void Guard::forget_primary(CUdevice device) {
+CUcontext Guard::forget_primary(CUdevice device) {
   CUcontext gone = nullptr;
   {
     const std::lock_guard lock(mutex_);
     const auto found = primaries_.find(device);
-    if (found == primaries_.end()) return;
+    if (found == primaries_.end()) return nullptr;
     gone = found->second;
     primaries_.erase(found);
   }
   forget_context(gone);
+  return gone;
 }
 
 }  // namespace firebreak::guard

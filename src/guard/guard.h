@@ -64,9 +64,9 @@ class Guard {
   std::optional<Range> find(CUdeviceptr pointer) const;
   /// A context has gone, and with it what was allocated in it.
   void forget_context(CUcontext context);
-  /// Which context is a device's primary one, and that it has gone.
+  /// Which context is a device's primary one, and that it has gone: answers which it was, or null.
   void note_primary(CUdevice device, CUcontext context);
-  void forget_primary(CUdevice device);
+  CUcontext forget_primary(CUdevice device);
 
   // Reservations and mappings (reservations.cpp): after the driver's function, or in its place.
   void reserved(CUdeviceptr begin, std::size_t size_bytes);

@@ -45,6 +45,8 @@ class GuardView {
   std::string note() const;
   std::uint64_t blanket_bytes() const;
   std::uint64_t allocating_calls() const;
+  /// What it has launched (guard/work_view.h); lives as long as this.
+  const abi::GuardWork& work() const { return page().work; }
   /// Whether the blanket covers the address, so that an access that strayed there was serviced.
   bool covers(std::uint64_t address) const;
   /// Where the address was freed lately, that allocation; else the nearest one that is alive, within

@@ -38,6 +38,9 @@ class Ledger {
   void uncovered(std::uint64_t begin, std::uint64_t end, std::uint64_t blanket_bytes);
   void set_blanket_bytes(std::uint64_t bytes);
 
+  /// Where launches are counted; for one WorkLog.
+  abi::GuardWork& work() { return page().work; }
+
   int descriptor() const { return descriptor_.get(); }
 
  private:

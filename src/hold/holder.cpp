@@ -12,6 +12,8 @@ namespace firebreak::hold {
 std::string describe(const Release& release) {
   const auto held_ms = std::chrono::duration_cast<Milliseconds>(release.held).count();
   switch (release.work) {
+    case WorkEnd::Known:
+      return fmt::format("its last kernels are known to have ended: let go {} ms after its end", held_ms);
     case WorkEnd::Presumed:
       return fmt::format("its last kernels are taken to have ended: held for {} ms", held_ms);
     case WorkEnd::Unknown:
@@ -22,6 +24,8 @@ std::string describe(const Release& release) {
   }
   return {};
 }
+
+bool is_safe(WorkEnd work) { return work == WorkEnd::Known || work == WorkEnd::Presumed; }
 
 Holder::Holder(os::EventLoop& loop, os::Kernel& kernel, const Clock& clock, HolderOptions options,
                HolderCallbacks callbacks)
@@ -90,7 +94,54 @@ void Holder::mourn(pid_t pid, Duplicates duplicates) {
   dead.pid = pid;
   dead.duplicates = std::move(duplicates);
   dead.died = clock_.now();
-  dead.deadline = loop_.after_or_now(options_.hold, [this, id] { close(id); });
+  if (callbacks_.watch_work) dead.read = callbacks_.watch_work(pid);
+  dead.deadline = loop_.after_or_now(options_.hold, [this, id] { time_is_up(id); });
+  // Not from here: who learns of the death does not expect the release yet.
+  if (dead.read) dead.next_read = loop_.after_or_now({}, [this, id] { look_at_work(id); });
+}
+
+/// As long as it is known to run.
+void Holder::look_at_work(std::uint64_t id) {
+  const auto found = dead_.find(id);
+  if (found == dead_.end() || found->second.closing.joinable()) return;
+  Dead& dead = found->second;
+  switch (dead.read()) {
+    case WorkState::Ended:
+      dead.work = WorkEnd::Known;
+      dead.endless = false;
+      return close(id);
+    case WorkState::Running:
+      dead.next_read = loop_.after_or_now(options_.work_look, [this, id] { look_at_work(id); });
+      return;
+    case WorkState::Unknown:
+      return;
+  }
+}
+
+void Holder::time_is_up(std::uint64_t id) {
+  const auto found = dead_.find(id);
+  if (found == dead_.end() || found->second.closing.joinable()) return;
+  const Dead& dead = found->second;
+  const WorkState work = dead.read ? dead.read() : WorkState::Unknown;
+  if (work == WorkState::Running && dead.work == WorkEnd::Presumed) return hold_on(id);
+  close(id);
+}
+
+/// Its work is known to run on.
+void Holder::hold_on(std::uint64_t id) {
+  Dead& dead = dead_.at(id);
+  dead.endless = true;
+  dead.deadline =
+      loop_.after_or_now(options_.longest - (clock_.now() - dead.died), [this, id] { force(id); });
+  if (callbacks_.on_endless) callbacks_.on_endless(dead.pid);
+}
+
+os::Watch Holder::loop_.after_or_now(Nanoseconds delay, std::function<void()> callback) {
+  auto timer = loop_.after(delay, callback);
+  if (timer) return std::move(*timer);
+  spdlog::error("a dead process is not held: {}", to_string(timer.error()));
+  loop_.post(std::move(callback));
+  return {};
 }
 
 void Holder::close(std::uint64_t id) {
@@ -98,6 +149,7 @@ void Holder::close(std::uint64_t id) {
   if (found == dead_.end() || found->second.closing.joinable() || found->second.endless) return;
   Dead& dead = found->second;
   dead.deadline.cancel();
+  dead.next_read.cancel();
   const bool keep_if_busy = dead.work != WorkEnd::Unknown;
   dead.closing = std::thread(
       [this, id, keep_if_busy](Duplicates duplicates) {
@@ -127,10 +179,7 @@ void Holder::closed(std::uint64_t id, Duplicates left) {
   dead.closing.join();
   if (left.empty()) return release(id);
   dead.duplicates = std::move(left);
-  dead.endless = true;
-  const Nanoseconds time = options_.longest - (clock_.now() - dead.died);
-  dead.deadline = loop_.after_or_now(time, [this, id] { force(id); });
-  if (callbacks_.on_endless) callbacks_.on_endless(dead.pid);
+  hold_on(id);
 }
 
 void Holder::force(std::uint64_t id) {
@@ -139,6 +188,7 @@ void Holder::force(std::uint64_t id) {
   Dead& dead = found->second;
   dead.work = WorkEnd::Forced;
   dead.deadline.cancel();
+  dead.next_read.cancel();
   dead.closing = std::thread(
       [this, id](Duplicates duplicates) {
         close_all(std::move(duplicates));
@@ -147,16 +197,26 @@ void Holder::force(std::uint64_t id) {
       std::exchange(dead.duplicates, {}));
 }
 
-void Holder::let_go(pid_t pid) {
+void Holder::let_go(pid_t pid, Nanoseconds patience) {
   for (auto& [id, dead] : dead_) {
     if (dead.pid != pid) continue;
-    if (dead.endless) {
-      force(id);
-    } else if (!dead.closing.joinable()) {
-      dead.work = WorkEnd::Unknown;
-      close(id);
+    const WorkState work = dead.read ? dead.read() : WorkState::Unknown;
+    if (work == WorkState::Running && patience > Nanoseconds{}) {
+      dead.deadline = loop_.after_or_now(patience, [this, id = id] { let_go_now(id); });
+    } else if (work == WorkState::Ended) {
+      look_at_work(id);
+    } else {
+      let_go_now(id);
     }
   }
+}
+
+void Holder::let_go_now(std::uint64_t id) {
+  const auto found = dead_.find(id);
+  if (found == dead_.end() || found->second.closing.joinable()) return;
+  if (found->second.endless) return force(id);
+  found->second.work = WorkEnd::Unknown;
+  close(id);
 }
 
 void Holder::release(std::uint64_t id) {
@@ -166,16 +226,17 @@ void Holder::release(std::uint64_t id) {
   dead_.erase(found);
   // One word for all of it: the last one, or the one that nobody can vouch for.
   const bool is_last = !is_mourned(done.pid);
-  if (callbacks_.on_released && (is_last || done.work != WorkEnd::Presumed)) callbacks_.on_released(done);
+  if (callbacks_.on_released && (is_last || !is_safe(done.work))) callbacks_.on_released(done);
 }
 
 std::vector<Held> Holder::held() const {
   std::vector<Held> all;
   for (const auto& [pid, client] : clients_) {
-    if (!client.duplicates.empty()) all.push_back({pid, false, false, {}});
+    if (!client.duplicates.empty()) all.push_back({pid, false, false, WorkState::Unknown, {}});
   }
   for (const auto& [id, dead] : dead_) {
-    all.push_back({dead.pid, true, dead.endless, clock_.now() - dead.died});
+    const WorkState work = dead.read ? dead.read() : WorkState::Unknown;
+    all.push_back({dead.pid, true, dead.endless, work, clock_.now() - dead.died});
   }
   return all;
 }

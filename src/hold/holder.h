@@ -3,11 +3,12 @@
 /// client's descriptors close under a running kernel, its address space goes and the fault takes its whole
 /// MPS domain along; so they are held for a while.
 ///
-/// Nobody outside is told when a kernel has ended (what was tried: docs/containment.md), so the while is a
-/// time, and what is said afterwards is a presumption. One thing is certain: where work still waits behind a
-/// kernel, closing the descriptors of the resource manager waits for it, at most 2.0 s (measured on an H100,
-/// driver 580.159.04, results/h100/dying-probe.json). They are closed first, and who waited that long is
-/// known to run on.
+/// Of a client that counts its launches somebody can say whether they have ended (`watch_work`): it is let go
+/// as soon as they have. Of all others nobody outside is told (what was tried: docs/containment.md), so the
+/// while is a time, and what is said afterwards is a presumption. One thing is certain even then: where work
+/// still waits behind a kernel, closing the descriptors of the resource manager waits for it, at most 2.0 s
+/// (measured on an H100, driver 580.159.04, results/h100/dying-probe.json). They are closed first, and who
+/// waited that long is known to run on.
 #pragma once
 
 #include <sys/types.h>
@@ -36,11 +37,19 @@ struct HolderOptions {
   Nanoseconds hold = std::chrono::seconds(5);
   /// Closing that takes so long has waited for work, in vain.
   Nanoseconds idle_wait = std::chrono::milliseconds(1900);
+  /// Between two questions whether work that runs has ended.
+  Nanoseconds work_look = std::chrono::milliseconds(5);
   /// After the death, for work that is known to run on.
   Nanoseconds longest = std::chrono::seconds(30);
 };
 
+/// What is known of a dead client's work.
+enum class WorkState { Unknown, Running, Ended };
+/// Asked again and again while it answers Running. Empty: nothing is known.
+using ReadWork = std::function<WorkState()>;
+
 enum class WorkEnd {
+  Known,     ///< it has ended, and somebody knows
   Presumed,  ///< it was held for as long as it was to be
   Unknown,   ///< it was let go earlier
   Forced,    ///< it was known to run on
@@ -53,13 +62,18 @@ struct Release {
   Nanoseconds held{};  ///< since its end
 };
 
+/// Whether nobody is in danger by it, as far as anybody knows.
+bool is_safe(WorkEnd work);
+
 /// "its last kernels are taken to have ended: held for 5012 ms"
 std::string describe(const Release& release);
 
 struct HolderCallbacks {
+  /// Who is to be asked about the work of a process that has just ended, or given the GPU back.
+  std::function<ReadWork(pid_t)> watch_work = nullptr;
   /// A dead process's work is known to run on.
-  std::function<void(pid_t)> on_endless;
-  std::function<void(const Release&)> on_released;
+  std::function<void(pid_t)> on_endless = nullptr;
+  std::function<void(const Release&)> on_released = nullptr;
 };
 
 /// What is held, for people.
@@ -67,6 +81,7 @@ struct Held {
   pid_t pid = 0;
   bool dead = false;
   bool endless = false;
+  WorkState work = WorkState::Unknown;
   Nanoseconds since_death{};
 };
 
@@ -87,8 +102,9 @@ class Holder {
   void look(pid_t pid);
   /// The process has ended. True: it is held, and on_released will tell; false: nothing was held of it.
   bool keep(pid_t pid);
-  /// Of a dead one: nobody is left who would be harmed, or somebody cannot wait. on_released tells, later.
-  void let_go(pid_t pid);
+  /// Of a dead one: nobody is left who would be harmed, or somebody cannot wait, or no longer than `patience`
+  /// for work that is known to run. on_released tells, later.
+  void let_go(pid_t pid, Nanoseconds patience = {});
   std::vector<Held> held() const;
 
  private:
@@ -105,6 +121,8 @@ class Holder {
     Monotonic died{};
     WorkEnd work = WorkEnd::Presumed;
     bool endless = false;
+    ReadWork read;
+    os::Watch next_read;  ///< while its work is known to run
     os::Watch deadline;
     std::thread closing;  ///< not before the time
   };
@@ -112,6 +130,10 @@ class Holder {
   void look_later(pid_t pid, Client& client);
   /// What it had is the dead one's from here on.
   void mourn(pid_t pid, Duplicates duplicates);
+  void look_at_work(std::uint64_t id);
+  void hold_on(std::uint64_t id);
+  void time_is_up(std::uint64_t id);
+  void let_go_now(std::uint64_t id);
   void close(std::uint64_t id);
   void close_all(Duplicates duplicates);
   void tell(std::uint64_t id, Duplicates left);

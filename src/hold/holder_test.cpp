@@ -49,6 +49,7 @@ class HolderTest : public testing::Test {
     options.idle_wait = idle_wait;
     options.longest = longest;
     HolderCallbacks callbacks;
+    callbacks.watch_work = [this](pid_t) { return read_; };
     callbacks.on_endless = [this](pid_t pid) { endless_ = pid; };
     callbacks.on_released = [this](const Release& release) { released_ = release; };
     holder_.emplace(*loop_, kernel_, clock_, options, std::move(callbacks));
@@ -77,6 +78,7 @@ class HolderTest : public testing::Test {
   Watched manager_;
   Watched space_;
   Watched mapping_;
+  ReadWork read_;
   std::optional<pid_t> endless_;
   std::optional<Release> released_;
   std::optional<Holder> holder_;
@@ -160,6 +162,99 @@ TEST_F(HolderTest, AndGivenUpAtTheDeadline) {
   run_until_released();
   EXPECT_EQ(released_->work, WorkEnd::Forced);
   EXPECT_FALSE(space_.is_open());
+}
+
+class KnownWork : public HolderTest {
+ protected:
+  KnownWork() {
+    read_ = [this] {
+      ++reads_;
+      return work_;
+    };
+  }
+  void hold_dead(Nanoseconds time, Nanoseconds longest = never) {
+    give_all();
+    hold(time, never, longest);
+    die();
+    EXPECT_TRUE(holder_->keep(client));
+  }
+  void run_until_read(int times) {
+    run_until([&] { return reads_ >= times; });
+  }
+  WorkState work_ = WorkState::Running;
+  int reads_ = 0;
+};
+
+TEST_F(KnownWork, ThatHasEndedIsLetGoAtOnce) {
+  work_ = WorkState::Ended;
+  hold_dead(never);
+  EXPECT_FALSE(released_);
+  run_until_released();
+  EXPECT_EQ(released_->work, WorkEnd::Known);
+  EXPECT_TRUE(is_safe(released_->work));
+  EXPECT_FALSE(space_.is_open());
+  EXPECT_THAT(describe(*released_), HasSubstr("its last kernels are known to have ended"));
+}
+
+TEST_F(KnownWork, ThatRunsIsHeldUntilItEnds) {
+  hold_dead(never);
+  run_until_read(3);
+  EXPECT_TRUE(space_.is_open());
+  EXPECT_EQ(holder_->held().front().work, WorkState::Running);
+  work_ = WorkState::Ended;
+  run_until_released();
+  EXPECT_EQ(released_->work, WorkEnd::Known);
+}
+
+TEST_F(KnownWork, ThatRunsForLongIsSaidToAndHeldAllTheSame) {
+  hold_dead(Nanoseconds(1));
+  run_until([&] { return endless_.has_value(); });
+  EXPECT_TRUE(space_.is_open());
+  EXPECT_TRUE(holder_->held().front().endless);
+  work_ = WorkState::Ended;
+  run_until_released();
+  EXPECT_EQ(released_->work, WorkEnd::Known);
+}
+
+TEST_F(KnownWork, ThatRunsForTooLongIsGivenUp) {
+  hold_dead(Nanoseconds(1), Nanoseconds(1));
+  run_until_released();
+  EXPECT_TRUE(endless_.has_value());
+  EXPECT_EQ(released_->work, WorkEnd::Forced);
+}
+
+TEST_F(KnownWork, OfWhichNothingIsKnownIsHeldForATime) {
+  work_ = WorkState::Unknown;
+  hold_dead(Nanoseconds(1));
+  run_until_released();
+  EXPECT_EQ(released_->work, WorkEnd::Presumed);
+  EXPECT_FALSE(endless_.has_value());
+}
+
+TEST_F(KnownWork, IsWaitedForBySomebodyPatient) {
+  hold_dead(never);
+  holder_->let_go(client, never);
+  run_until_read(3);
+  EXPECT_TRUE(space_.is_open());
+  work_ = WorkState::Ended;
+  run_until_released();
+  EXPECT_EQ(released_->work, WorkEnd::Known);
+}
+
+TEST_F(KnownWork, IsNotWaitedForLongerThanThat) {
+  hold_dead(never);
+  holder_->let_go(client, Nanoseconds(1));
+  run_until_released();
+  EXPECT_EQ(released_->work, WorkEnd::Unknown);
+  EXPECT_FALSE(is_safe(released_->work));
+}
+
+TEST_F(KnownWork, IsWaitedForByNobodyWhereItIsNotKnown) {
+  work_ = WorkState::Unknown;
+  hold_dead(never);
+  holder_->let_go(client, never);
+  run_until_released();
+  EXPECT_EQ(released_->work, WorkEnd::Unknown);
 }
 
 TEST_F(HolderTest, WhoNeverOpenedTheGpuIsNotHeld) {

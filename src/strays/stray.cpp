@@ -29,7 +29,8 @@ std::string printable(std::string text) {
 
 std::string describe(const Stray& stray) {
   const std::string where = stray.nearest.empty() ? "far from every allocation" : stray.nearest;
-  return fmt::format("{} to {:#x}, {}", stray.access, stray.address, where);
+  const std::string by = stray.kernels.empty() ? "" : " by " + stray.kernels;
+  return fmt::format("{} to {:#x}{}, {}", stray.access, stray.address, by, where);
 }
 
 const char* to_string(abi::GuardState state) {
@@ -64,6 +65,7 @@ std::string json_of(const Stray& stray) {
                   {"domain", stray.domain},
                   {"access", stray.access},
                   {"address", fmt::format("{:#x}", stray.address)},
+                  {"kernels", stray.kernels.empty() ? json() : json(stray.kernels)},
                   {"nearest", stray.nearest.empty() ? json() : json(stray.nearest)},
                   {"seen_ns", to_ns(stray.when)},
                   {"count", stray.count},

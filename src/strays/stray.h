@@ -23,6 +23,7 @@ struct Stray {
   std::optional<std::string> tenant;  ///< or the process's name
   std::uint64_t address = 0;
   std::string access;        ///< "store", "load", ...
+  std::string kernels;       ///< "kernel `scale`", "one of ..."; empty: not known
   std::string nearest;       ///< "72 bytes past the end of a ... allocation ..."; empty: none is near
   Monotonic when{};          ///< when its event was read
   std::uint64_t count = 0;   ///< page faults of strays of this process so far, with this one

@@ -3,6 +3,8 @@
 
 #include <utility>
 
+#include "guard/work_view.h"
+
 namespace firebreak::strays {
 namespace {
 
@@ -31,13 +33,15 @@ bool StrayBook::note(const watch::PageFault& page_fault, const guard::GuardView&
   ++count_;
   blocks_.insert(block);
   const bool is_first = ripe_.empty();
-  (is_first ? ripe_ : fresh_).push_back(page_fault);
+  (is_first ? ripe_ : fresh_)
+      .push_back(
+          {page_fault, guard::describe_kernels(kernels_in_flight(guard.work(), guard::Since::Lately))});
   return is_first;
 }
 
 void StrayBook::note_fatal(std::uint64_t address) {
-  const auto is_there = [address](const watch::PageFault& waiting) {
-    return *waiting.fault.address / page_bytes == address / page_bytes;
+  const auto is_there = [address](const Noted& waiting) {
+    return *waiting.page_fault.fault.address / page_bytes == address / page_bytes;
   };
   const std::size_t gone = std::erase_if(ripe_, is_there) + std::erase_if(fresh_, is_there);
   if (gone == 0) return;
@@ -48,13 +52,14 @@ void StrayBook::note_fatal(std::uint64_t address) {
 
 std::vector<Stray> StrayBook::confirm(const guard::GuardView& guard) {
   std::vector<Stray> confirmed;
-  for (const watch::PageFault& page_fault : std::exchange(ripe_, std::exchange(fresh_, {}))) {
+  for (const auto& [page_fault, kernels] : std::exchange(ripe_, std::exchange(fresh_, {}))) {
     Stray& stray = confirmed.emplace_back();
     stray.pid = page_fault.fault.pid.value_or(0);
     stray.domain = page_fault.fault.domain;
     stray.tenant = page_fault.fault.tenant;
     stray.address = *page_fault.fault.address;
     stray.access = page_fault.access;
+    stray.kernels = kernels;
     if (const auto nearest = guard.nearest(stray.address)) stray.nearest = guard::describe(*nearest);
     stray.when = page_fault.fault.when;
     stray.count = count_;

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <set>
+#include <string>
 #include <vector>
 
 #include "guard/guard_view.h"
@@ -33,8 +34,12 @@ class StrayBook {
 
  private:
   std::set<std::uint64_t> blocks_;
-  std::vector<watch::PageFault> ripe_;   ///< to be confirmed by the next call
-  std::vector<watch::PageFault> fresh_;  ///< by the one after it; none without a ripe one
+  struct Noted {
+    watch::PageFault page_fault;
+    std::string kernels;  ///< that ran then, in words
+  };
+  std::vector<Noted> ripe_;   ///< to be confirmed by the next call
+  std::vector<Noted> fresh_;  ///< by the one after it; none without a ripe one
   std::uint64_t count_ = 0;
   std::uint64_t told_ = 0;
 };

@@ -68,15 +68,15 @@ void StrayWatch::look_later(pid_t pid, Followed& followed) {
   followed.pause = std::min(followed.pause * 2, options_.longest_pause);
 }
 
-std::optional<guard::GuardView> StrayWatch::find_guard(pid_t pid, const Followed& followed) {
-  std::optional<guard::GuardView> found;
+std::shared_ptr<const guard::GuardView> StrayWatch::find_guard(pid_t pid, const Followed& followed) {
+  std::shared_ptr<const guard::GuardView> found;
   (void)os::visit_descriptors(kernel_, pid, [&](int number, const std::string& target) {
     if (target != page_link()) return true;
     const auto descriptor = kernel_.pidfd_getfd(followed.process, number);
     auto guard = descriptor ? guard::GuardView::of(descriptor->get())
                             : Result<guard::GuardView>(propagate(descriptor));
     // One of another version, or one that is not written yet.
-    if (guard) found = std::move(*guard);
+    if (guard) found = std::make_shared<guard::GuardView>(std::move(*guard));
     return !found;
   });
   return found;
@@ -121,6 +121,11 @@ void StrayWatch::tell_strays(Followed& followed) {
   for (const Stray& stray : followed.book.confirm(*followed.guard)) {
     if (callbacks_.on_stray) callbacks_.on_stray(stray);
   }
+}
+
+std::shared_ptr<const guard::GuardView> StrayWatch::guard_of(pid_t pid) const {
+  const auto found = followed_.find(pid);
+  return found == followed_.end() ? nullptr : found->second.guard;
 }
 
 Summary StrayWatch::summary_of(pid_t pid) const {

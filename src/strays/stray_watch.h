@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <map>
+#include <memory>
 #include <optional>
 
 #include "base/clock.h"
@@ -54,13 +55,15 @@ class StrayWatch {
   /// Any signal: the fatal ones of UVM tell that an access was not contained.
   void note_signal(const fault::Fault& signal);
 
+  /// The guard page of a followed process, which outlives both; null: none was found.
+  std::shared_ptr<const guard::GuardView> guard_of(pid_t pid) const;
   /// All empty where the process is not followed.
   Summary summary_of(pid_t pid) const;
 
  private:
   struct Followed {
     os::Fd process;
-    std::optional<guard::GuardView> guard;
+    std::shared_ptr<const guard::GuardView> guard;
     std::optional<GuardReport> told;
     StrayBook book;
     Nanoseconds pause{};
@@ -70,7 +73,7 @@ class StrayWatch {
 
   void look(pid_t pid);
   void look_later(pid_t pid, Followed& followed);
-  std::optional<guard::GuardView> find_guard(pid_t pid, const Followed& followed);
+  std::shared_ptr<const guard::GuardView> find_guard(pid_t pid, const Followed& followed);
   void tell_guard(pid_t pid, Followed& followed);
   void confirm_later(pid_t pid, Followed& followed);
   void confirm(pid_t pid);

@@ -69,10 +69,10 @@ Player& AgentOnStage::start_neighbour() {
   return neighbour;
 }
 
-Player& AgentOnStage::start_spinner(const std::string& argument) {
+Player& AgentOnStage::start_spinner(const std::string& argument, std::vector<std::string> run_arguments) {
   std::vector<std::string> command = {program("guard_test_spinner")};
   if (!argument.empty()) command.push_back(argument);
-  Player& spinner = start_tenant("spinner", std::move(command));
+  Player& spinner = start_tenant("spinner", std::move(command), std::move(run_arguments));
   wait("the spinner", [&] { return spinner.said("spinning"); });
   return spinner;
 }

@@ -37,8 +37,9 @@ class AgentOnStage : public testing::Test {
                        std::vector<std::string> run_arguments = {});
   /// Runs short kernels until it is told "end".
   Player& start_neighbour();
-  /// Keeps one endless kernel on the GPU. "--stubborn": it ignores SIGTERM; "--queue": more work waits.
-  Player& start_spinner(const std::string& argument = {});
+  /// Keeps one endless kernel on the GPU. "--stubborn": it ignores SIGTERM; "--queue": more work waits;
+  /// "--finite": the kernel has ended; "--streams": 200 others have had a kernel each.
+  Player& start_spinner(const std::string& argument = {}, std::vector<std::string> run_arguments = {});
   os::ProgramResult command(std::vector<std::string> arguments);
 
   void wait(const std::string& what, const std::function<bool()>& done);

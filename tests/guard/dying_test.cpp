@@ -37,11 +37,17 @@ class Dying : public AgentOnStage {
     }
   }
   /// Once the agent has what it needs to hold.
-  Player& start_held_spinner(const std::string& argument = {}) {
-    Player& spinner = start_spinner(argument);
+  Player& start_held_spinner(const std::string& argument = {}, std::vector<std::string> run_arguments = {}) {
+    Player& spinner = start_spinner(argument, std::move(run_arguments));
     const pid_t pid = pid_of("spinner");
     while (!is_held(pid)) {
     }
+    return spinner;
+  }
+  /// One that is guarded, once its page says that of its work.
+  Player& start_guarded_spinner(const std::string& work, const std::string& argument = {}) {
+    Player& spinner = start_held_spinner(argument, {"--guard"});
+    wait_for_status("spinner", [&](const auto& tenant) { return tenant["guard"]["work"] == work; });
     return spinner;
   }
   bool is_held(pid_t pid) {
@@ -158,6 +164,83 @@ TEST_F(Dying, WithWorkThatIsKnownToRunOnHoldsLongerAndSaysSo) {
   wait_for_end(neighbour);
   EXPECT_EQ(neighbour.exit_status(), victim_of_a_fault);
   EXPECT_TRUE(agent_->said("with work that runs on: its domain fails"));
+}
+
+class GuardedDying : public Dying {
+ protected:
+  void SetUp() override {
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+    GTEST_SKIP() << "a sanitizer's runtime wants to be the first library";
+#endif
+  }
+};
+
+TEST_F(GuardedDying, IsLetGoWhenItsKernelIsKnownToHaveEnded) {
+  start_agent({"--hold-s", "1000"});
+  Player& neighbour = start_neighbour();
+  const Player& spinner = start_guarded_spinner("running");
+  send(pid_of("spinner"), SIGKILL);
+  wait_for_end(spinner);
+  wait("the hold",
+       [&] { return agent_->said("its work is known to be under way, still running kernel `spin`"); });
+  wait("the release", [&] { return agent_->said("its last kernels are known to have ended"); });
+  EXPECT_FALSE(agent_->said("fault tenant"));
+  expect_unharmed(neighbour);
+}
+
+TEST_F(GuardedDying, WithAnEndlessKernelIsKnownToRunOn) {
+  environment_.emplace_back(work_left, "endless");
+  start_agent({"--hold-s", "0.1", "--longest-hold-s", "6"});
+  const Player& neighbour = start_neighbour();
+  const Player& spinner = start_guarded_spinner("running");
+  send(pid_of("spinner"), SIGKILL);
+  wait_for_end(spinner);
+  wait("the warning", [&] {
+    return agent_->said("its work runs on after its end, still running kernel `spin`; 1 tenants");
+  });
+  EXPECT_EQ(state_of_hold("spinner"), "endless");
+  EXPECT_FALSE(neighbour.actor->ended());
+  wait_for_end(neighbour);
+  EXPECT_EQ(neighbour.exit_status(), victim_of_a_fault);
+  EXPECT_TRUE(agent_->said("with work that runs on: its domain fails"));
+}
+
+TEST_F(GuardedDying, WithNothingUnderWayIsLetGoAtOnce) {
+  environment_.emplace_back(work_left, "endless");
+  start_agent({"--hold-s", "1000"});
+  Player& neighbour = start_neighbour();
+  const Player& spinner = start_guarded_spinner("ended", "--finite");
+  send(pid_of("spinner"), SIGKILL);
+  wait_for_end(spinner);
+  wait("the release", [&] { return agent_->said("its last kernels are known to have ended"); });
+  expect_unharmed(neighbour);
+}
+
+TEST_F(GuardedDying, WithMoreStreamsThanAreCountedIsHeldForATime) {
+  start_agent({"--hold-s", "1"});
+  Player& neighbour = start_neighbour();
+  const Player& spinner = start_guarded_spinner("unknown", "--streams");
+  send(pid_of("spinner"), SIGKILL);
+  wait_for_end(spinner);
+  expect_released(neighbour);
+}
+
+// Its standby waits for the word, for as long as it is told to.
+TEST_F(GuardedDying, OfAnActiveItsStandbyWaitsForTheKernelsEnd) {
+  environment_.emplace_back(work_left, "300");
+  start_agent({"--hold-s", "1000", "--fence-wait-s", "1000"});
+  Player& neighbour = start_neighbour();
+  const Player& spinner = start_guarded_spinner("running");
+  const Player& standby = start_tenant(
+      "spinner", {program("firebreak-decode"), "--steps", "1", "--output", sandbox_.file("tokens")},
+      {"--standby"});
+  wait_for_status("spinner", [](const auto& tenant) { return tenant["standby_state"] != "none"; });
+  send(pid_of("spinner"), SIGKILL);
+  wait_for_end(spinner);
+  wait("the release", [&] { return agent_->said("its last kernels are known to have ended"); });
+  EXPECT_EQ(command({"stop", "spinner"}).status.exit_code, 0);
+  wait_for_end(standby);
+  expect_unharmed(neighbour);
 }
 
 TEST_F(Dying, WithNobodyBesideItWaitsForNothing) {

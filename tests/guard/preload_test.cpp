@@ -73,6 +73,13 @@ TEST_F(Preload, GivesBackWhatAContextLeavesBehind) {
   EXPECT_THAT(under_guard.output, HasSubstr("free what has gone 1 0\n"));
 }
 
+TEST_F(Preload, PutsNoWordIntoAStreamThatIsCaptured) {
+  const auto plain = sandbox_.run("guard_test_launcher", {});
+  EXPECT_THAT(plain.output, HasSubstr("captured 1, nodes 2\n"));
+  const auto under_guard = sandbox_.run("guard_test_launcher", {}, guarded());
+  EXPECT_EQ(under_guard.output, plain.output);
+}
+
 TEST_F(Preload, LeavesProgramsAloneThatUseNoCuda) {
   const auto plain = sandbox_.run("firebreak", {"inject", "--list"});
   const auto under_guard = sandbox_.run("firebreak", {"inject", "--list"}, guarded());

@@ -10,6 +10,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <string>
 
 #include "cuda/first_gpu.h"
 #include "cuda/module.h"
@@ -33,31 +34,27 @@ constexpr const char* ptx = R"(.version 7.0
 again:
   bra again;
 }
+
+.visible .entry nothing(.param .u64 word)
+{
+  .reg .u64 %word;
+  ld.param.u64 %word, [word];
+  st.volatile.u32 [%word], 1;
+  ret;
+}
 )";
 
-/// `queue`: more work waits behind the kernel.
-Status spin(bool queue) {
-  const auto platform = platform::choose();
-  if (!platform) return propagate(platform);
-  const auto gpu = cuda::FirstGpu::open(platform->cuda_library);
-  if (!gpu) return propagate(gpu);
-  const auto module = cuda::Module::load_ptx(gpu->driver(), ptx);
-  if (!module) return propagate(module);
-  const auto function = module->function("spin");
-  if (!function) return propagate(function);
-  const auto word = cuda::PinnedBuffer::allocate(gpu->driver(), sizeof(std::uint32_t));
-  if (!word) return propagate(word);
-  const auto stream = cuda::Stream::create(gpu->driver());
-  if (!stream) return propagate(stream);
-  CUdeviceptr address = word->device_address();
-  std::array<void*, 1> arguments{&address};
-  const CUresult queued = function->launch_packed(stream->handle(), {}, arguments);
-  if (queued == CUDA_SUCCESS && queue) (void)function->launch_packed(stream->handle(), {}, arguments);
-  if (queued != CUDA_SUCCESS) return fail(ErrorCode::Internal, gpu->driver().error_name(queued));
-  const std::atomic_ref running(*reinterpret_cast<std::uint32_t*>(word->data()));
-  while (running.load() == 0) ::usleep(1000);
-  std::puts("spinning");
-  std::fflush(stdout);
+/// One short kernel in each of so many streams, which stay.
+Status use_streams(const cuda::Driver& driver, const cuda::Function& nothing, int count, void** arguments) {
+  for (int n = 0; n < count; ++n) {
+    CUstream stream = nullptr;
+    if (Status made = driver.check(driver->cuStreamCreateWithPriority(&stream, CU_STREAM_NON_BLOCKING, 0),
+                                   "cuStreamCreateWithPriority");
+        !made)
+      return made;
+    const CUresult queued = nothing.launch_packed(stream, {}, {arguments, 1});
+    if (Status launched = driver.check(queued, "cuLaunchKernel"); !launched) return launched;
+  }
   return {};
 }
 
@@ -91,13 +88,45 @@ void take_memory() {
   }
 }
 
+/// "--queue": more work waits behind the kernel. "--finite": it ends. "--streams": there are many others.
+/// Returns only where something fails: a stream, and what it works on, are to be there until the end.
+Status spin(const std::string& what, const sigset_t& held) {
+  const auto platform = platform::choose();
+  if (!platform) return propagate(platform);
+  const auto gpu = cuda::FirstGpu::open(platform->cuda_library);
+  if (!gpu) return propagate(gpu);
+  const auto module = cuda::Module::load_ptx(gpu->driver(), ptx);
+  if (!module) return propagate(module);
+  const auto function = module->function(what == "--finite" ? "nothing" : "spin");
+  const auto nothing = module->function("nothing");
+  if (!function || !nothing) return fail(ErrorCode::Internal, "no kernel");
+  const auto word = cuda::PinnedBuffer::allocate(gpu->driver(), sizeof(std::uint32_t));
+  if (!word) return propagate(word);
+  const auto stream = cuda::Stream::create(gpu->driver());
+  if (!stream) return propagate(stream);
+  CUdeviceptr address = word->device_address();
+  std::array<void*, 1> arguments{&address};
+  if (what == "--streams") {
+    if (Status used = use_streams(gpu->driver(), *nothing, 200, arguments.data()); !used) return used;
+    if (Status idle = gpu->context().synchronize(); !idle) return idle;
+  }
+  const CUresult queued = function->launch_packed(stream->handle(), {}, arguments);
+  if (queued == CUDA_SUCCESS && what == "--queue")
+    (void)function->launch_packed(stream->handle(), {}, arguments);
+  if (queued != CUDA_SUCCESS) return fail(ErrorCode::Internal, gpu->driver().error_name(queued));
+  const std::atomic_ref running(*reinterpret_cast<std::uint32_t*>(word->data()));
+  while (running.load() == 0) ::usleep(1000);
+  std::puts("spinning");
+  std::fflush(stdout);
+  wait_for_an_end(held);
+}
+
 }  // namespace
 
 int main(int count, char** arguments) {
   if (count > 1 && std::strcmp(arguments[1], "--stubborn") == 0) ::signal(SIGTERM, SIG_IGN);
   const sigset_t held = hold_signals();
-  const Status spun = spin(count > 1 && std::strcmp(arguments[1], "--queue") == 0);
-  if (spun) wait_for_an_end(held);
+  const Status spun = spin(count > 1 ? arguments[1] : "", held);
   std::printf("%s\n", to_string(spun.error()).c_str());
   return 1;
 }

@@ -93,6 +93,21 @@ TEST_F(Strays, OfATenantThatLoadsNothingOfOursAreSwallowedWhereTheOperatorSaysSo
   expect_unharmed(neighbour);
 }
 
+TEST_F(Strays, NameTheirKernelWhereItsLaunchWasCounted) {
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+  GTEST_SKIP() << "a sanitizer's runtime wants to be the first library";
+#endif
+  start_agent();
+  Player& strayer =
+      start_tenant("strayer", {program("firebreak"), "inject", "load-next-page", "--wait"}, {"--guard"});
+  wait("the strayer", [&] { return strayer.said("prepared"); });
+  wait_for_status("strayer", [](const auto& tenant) { return tenant["guard"]["state"] == "on"; });
+  strayer.actor->tell("go");
+  wait_for_end(strayer);
+  wait("the agent's word", [&] { return agent_->said("contained stray of tenant strayer"); });
+  EXPECT_TRUE(agent_->said(" by kernel `")) << testing::PrintToString(agent_->lines);
+}
+
 TEST_F(Strays, AreSeenByAWatchThatKnowsNobody) {
   start_agent({"--strays", "report"});
   Player& strayer = start_strayer();

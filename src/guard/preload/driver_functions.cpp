@@ -6,31 +6,15 @@
 
 #include "guard/preload/driver_functions.h"
 #include "guard/preload/process_guard.h"
+#include "guard/preload/real_function.h"
 #include "guard/preload/replacements.h"
-#include "os/library.h"
 
+using firebreak::guard::ask_driver;
 using firebreak::guard::Bypass;
 using firebreak::guard::Guard;
 using firebreak::guard::ProcessGuard;
 
 namespace {
-
-/// The driver's own function; null where there is no driver.
-template <class Function>
-Function real(const char* name) {
-  ProcessGuard* process = ProcessGuard::get();
-  if (process != nullptr) return process->real<Function>(name);
-  const Bypass bypass;
-  const auto symbol = firebreak::os::load_symbol("libcuda.so.1", name);
-  return symbol ? reinterpret_cast<Function>(*symbol) : nullptr;
-}
-
-/// The driver's own answer.
-template <class Function, class... Arguments>
-CUresult ask_driver(const char* name, Arguments... arguments) {
-  const auto function = real<Function>(name);
-  return function == nullptr ? CUDA_ERROR_NOT_FOUND : function(arguments...);
-}
 
 /// The guard, up by now where there is a context to be guarded; null: the call is the driver's.
 Guard* guard() {
@@ -41,10 +25,28 @@ Guard* guard() {
 }
 
 /// A context was made: now the process has what the blanket needs.
-CUresult after_context(CUresult result) {
+CUresult after_context(CUresult result, CUcontext* context) {
   ProcessGuard* process = result == CUDA_SUCCESS ? ProcessGuard::get() : nullptr;
-  if (process != nullptr) process->guard().start();
+  if (process == nullptr) return result;
+  process->guard().start();
+  process->words().note_context(*context);
   return result;
+}
+
+/// Ends a context while no word is put behind its launches.
+template <class End>
+CUresult end_context(const End& end) {
+  ProcessGuard* process = ProcessGuard::get();
+  return process == nullptr ? end() : process->words().undisturbed(end);
+}
+
+/// What was launched in it has ended.
+void context_gone(CUcontext context) {
+  if (ProcessGuard* process = ProcessGuard::get()) process->words().context_gone(context);
+}
+
+void primary_gone(CUdevice device) {
+  if (Guard* const ours = guard()) context_gone(ours->forget_primary(device));
 }
 
 /// The driver knows the pages that an allocation of ours lies in, not the allocation.
@@ -67,7 +69,7 @@ CUresult cuGetProcAddress(const char* symbol, void** function, int cuda_version,
   const CUresult result =
       ask_driver<PFN_cuGetProcAddress>("cuGetProcAddress", symbol, function, cuda_version, flags);
   if (result != CUDA_SUCCESS || symbol == nullptr || *function == nullptr || Bypass::active()) return result;
-  void* ours = firebreak::guard::replacement_of_entry_point(symbol, cuda_version);
+  void* ours = firebreak::guard::replacement_of_entry_point(symbol, cuda_version, flags);
   if (ours != nullptr) *function = ours;
   return result;
 }
@@ -78,54 +80,63 @@ CUresult cuGetProcAddress_v2(const char* symbol, void** function, int cuda_versi
                                                               cuda_version, flags, found);
   const bool none = function == nullptr || *function == nullptr;
   if (result != CUDA_SUCCESS || symbol == nullptr || none || Bypass::active()) return result;
-  void* ours = firebreak::guard::replacement_of_entry_point(symbol, cuda_version);
+  void* ours = firebreak::guard::replacement_of_entry_point(symbol, cuda_version, flags);
   if (ours != nullptr) *function = ours;
   return result;
 }
 
 CUresult cuDevicePrimaryCtxRetain(CUcontext* context, CUdevice device) {
-  const CUresult result =
-      after_context(ask_driver<PFN_cuDevicePrimaryCtxRetain>("cuDevicePrimaryCtxRetain", context, device));
+  const CUresult result = after_context(
+      ask_driver<PFN_cuDevicePrimaryCtxRetain>("cuDevicePrimaryCtxRetain", context, device), context);
   if (Guard* const ours = guard(); ours != nullptr && result == CUDA_SUCCESS)
     ours->note_primary(device, *context);
   return result;
 }
 
 CUresult cuDevicePrimaryCtxRelease_v2(CUdevice device) {
-  const CUresult result =
-      ask_driver<PFN_cuDevicePrimaryCtxRelease_v2>("cuDevicePrimaryCtxRelease_v2", device);
-  unsigned int flags = 0;
-  int active = 1;
-  (void)ask_driver<PFN_cuDevicePrimaryCtxGetState>("cuDevicePrimaryCtxGetState", device, &flags, &active);
-  Guard* const ours = guard();
-  if (ours != nullptr && result == CUDA_SUCCESS && active == 0) ours->forget_primary(device);
-  return result;
+  return end_context([device] {
+    const CUresult result =
+        ask_driver<PFN_cuDevicePrimaryCtxRelease_v2>("cuDevicePrimaryCtxRelease_v2", device);
+    unsigned int flags = 0;
+    int active = 1;
+    (void)ask_driver<PFN_cuDevicePrimaryCtxGetState>("cuDevicePrimaryCtxGetState", device, &flags, &active);
+    if (result == CUDA_SUCCESS && active == 0) primary_gone(device);
+    return result;
+  });
 }
 
 CUresult cuDevicePrimaryCtxReset_v2(CUdevice device) {
-  const CUresult result = ask_driver<PFN_cuDevicePrimaryCtxReset_v2>("cuDevicePrimaryCtxReset_v2", device);
-  if (Guard* const ours = guard(); ours != nullptr && result == CUDA_SUCCESS) ours->forget_primary(device);
-  return result;
+  return end_context([device] {
+    const CUresult result = ask_driver<PFN_cuDevicePrimaryCtxReset_v2>("cuDevicePrimaryCtxReset_v2", device);
+    if (result == CUDA_SUCCESS) primary_gone(device);
+    return result;
+  });
 }
 
 CUresult cuCtxCreate_v2(CUcontext* context, unsigned int flags, CUdevice device) {
-  return after_context(ask_driver<PFN_cuCtxCreate_v2>("cuCtxCreate_v2", context, flags, device));
+  return after_context(ask_driver<PFN_cuCtxCreate_v2>("cuCtxCreate_v2", context, flags, device), context);
 }
 
 CUresult cuCtxCreate_v3(CUcontext* context, CUexecAffinityParam* params, int param_count, unsigned int flags,
                         CUdevice device) {
   return after_context(
-      ask_driver<PFN_cuCtxCreate_v3>("cuCtxCreate_v3", context, params, param_count, flags, device));
+      ask_driver<PFN_cuCtxCreate_v3>("cuCtxCreate_v3", context, params, param_count, flags, device), context);
 }
 
 CUresult cuCtxCreate_v4(CUcontext* context, CUctxCreateParams* params, unsigned int flags, CUdevice device) {
-  return after_context(ask_driver<PFN_cuCtxCreate_v4>("cuCtxCreate_v4", context, params, flags, device));
+  return after_context(ask_driver<PFN_cuCtxCreate_v4>("cuCtxCreate_v4", context, params, flags, device),
+                       context);
 }
 
 CUresult cuCtxDestroy_v2(CUcontext context) {
-  const CUresult result = ask_driver<PFN_cuCtxDestroy_v2>("cuCtxDestroy_v2", context);
-  if (Guard* const ours = guard(); ours != nullptr && result == CUDA_SUCCESS) ours->forget_context(context);
-  return result;
+  return end_context([context] {
+    const CUresult result = ask_driver<PFN_cuCtxDestroy_v2>("cuCtxDestroy_v2", context);
+    if (Guard* const ours = guard(); ours != nullptr && result == CUDA_SUCCESS) {
+      ours->forget_context(context);
+      context_gone(context);
+    }
+    return result;
+  });
 }
 
 CUresult cuMemAlloc_v2(CUdeviceptr* pointer, std::size_t size_bytes) {

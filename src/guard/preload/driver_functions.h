@@ -35,5 +35,49 @@ CUresult cuMemMap(CUdeviceptr pointer, std::size_t size_bytes, std::size_t offse
 CUresult cuMemUnmap(CUdeviceptr pointer, std::size_t size_bytes);
 CUresult cuMemSetAccess(CUdeviceptr pointer, std::size_t size_bytes, const CUmemAccessDesc* rights,
                         std::size_t count);
+
+// Launches; those with _ptsz mean the calling thread's own default stream where they are given none.
+CUresult cuLaunchKernel(CUfunction function, unsigned int grid_x, unsigned int grid_y, unsigned int grid_z,
+                        unsigned int block_x, unsigned int block_y, unsigned int block_z,
+                        unsigned int shared_bytes, CUstream stream, void** parameters, void** extra);
+CUresult cuLaunchKernel_ptsz(CUfunction function, unsigned int grid_x, unsigned int grid_y,
+                             unsigned int grid_z, unsigned int block_x, unsigned int block_y,
+                             unsigned int block_z, unsigned int shared_bytes, CUstream stream,
+                             void** parameters, void** extra);
+CUresult cuLaunchKernelEx(const CUlaunchConfig* config, CUfunction function, void** parameters, void** extra);
+CUresult cuLaunchKernelEx_ptsz(const CUlaunchConfig* config, CUfunction function, void** parameters,
+                               void** extra);
+CUresult cuLaunchCooperativeKernel(CUfunction function, unsigned int grid_x, unsigned int grid_y,
+                                   unsigned int grid_z, unsigned int block_x, unsigned int block_y,
+                                   unsigned int block_z, unsigned int shared_bytes, CUstream stream,
+                                   void** parameters);
+CUresult cuLaunchCooperativeKernel_ptsz(CUfunction function, unsigned int grid_x, unsigned int grid_y,
+                                        unsigned int grid_z, unsigned int block_x, unsigned int block_y,
+                                        unsigned int block_z, unsigned int shared_bytes, CUstream stream,
+                                        void** parameters);
+CUresult cuGraphLaunch(CUgraphExec graph, CUstream stream);
+CUresult cuGraphLaunch_ptsz(CUgraphExec graph, CUstream stream);
+// NVIDIA's oldest ones, which are not counted.
+CUresult cuLaunch(CUfunction function);
+CUresult cuLaunchGrid(CUfunction function, int grid_x, int grid_y);
+CUresult cuLaunchGridAsync(CUfunction function, int grid_x, int grid_y, CUstream stream);
+CUresult cuLaunchCooperativeKernelMultiDevice(void* launches, unsigned int count, unsigned int flags);
+
+// What words behind launches must know of.
+CUresult cuStreamCreate(CUstream* stream, unsigned int flags);
+CUresult cuStreamCreateWithPriority(CUstream* stream, unsigned int flags, int priority);
+CUresult cuStreamDestroy_v2(CUstream stream);
+CUresult cuStreamBeginCapture_v2(CUstream stream, CUstreamCaptureMode mode);
+CUresult cuStreamBeginCapture_v2_ptsz(CUstream stream, CUstreamCaptureMode mode);
+CUresult cuStreamBeginCaptureToGraph(CUstream stream, CUgraph graph, const CUgraphNode* dependencies,
+                                     const CUgraphEdgeData* edges, std::size_t count,
+                                     CUstreamCaptureMode mode);
+CUresult cuStreamBeginCaptureToGraph_ptsz(CUstream stream, CUgraph graph, const CUgraphNode* dependencies,
+                                          const CUgraphEdgeData* edges, std::size_t count,
+                                          CUstreamCaptureMode mode);
+CUresult cuStreamEndCapture(CUstream stream, CUgraph* graph);
+CUresult cuStreamEndCapture_ptsz(CUstream stream, CUgraph* graph);
+CUresult cuModuleUnload(CUmodule module);
+CUresult cuLibraryUnload(CUlibrary library);
 }
 #pragma GCC visibility pop

@@ -7,6 +7,7 @@
 
 #include "cuda/driver.h"
 #include "guard/guard.h"
+#include "guard/launch_words.h"
 #include "os/real_kernel.h"
 
 namespace firebreak::guard {
@@ -43,6 +44,7 @@ class ProcessGuard {
   static ProcessGuard* get(const void* driver_function = nullptr);
 
   Guard& guard() { return *guard_; }
+  LaunchWords& words() { return *words_; }
   const cuda::Driver& driver() const { return *driver_; }
 
   /// A function of the driver by its exported name, or null.
@@ -59,6 +61,7 @@ class ProcessGuard {
   std::unique_ptr<const cuda::Driver> driver_;
   TenantKernel kernel_;
   std::unique_ptr<Guard> guard_;
+  std::unique_ptr<LaunchWords> words_;
 };
 
 }  // namespace firebreak::guard

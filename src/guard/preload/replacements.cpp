@@ -18,7 +18,10 @@ struct Replacement {
   void* function;
   int since = 0;
   int before = 1'000'000;
+  void* per_thread = nullptr;  ///< the same for who wants the thread's own default stream, where that differs
 };
+
+constexpr int ever = 1'000'000;
 
 template <class Function>
 void* untyped(Function* function) {
@@ -53,16 +56,49 @@ const auto& replacements() {
       Replacement{"cuMemMap", "cuMemMap", untyped(&::cuMemMap)},
       Replacement{"cuMemUnmap", "cuMemUnmap", untyped(&::cuMemUnmap)},
       Replacement{"cuMemSetAccess", "cuMemSetAccess", untyped(&::cuMemSetAccess)},
+      Replacement{"cuLaunchKernel", "cuLaunchKernel", untyped(&::cuLaunchKernel), 4000, ever,
+                  untyped(&::cuLaunchKernel_ptsz)},
+      Replacement{"cuLaunchKernelEx", "cuLaunchKernelEx", untyped(&::cuLaunchKernelEx), 11060, ever,
+                  untyped(&::cuLaunchKernelEx_ptsz)},
+      Replacement{"cuLaunchCooperativeKernel", "cuLaunchCooperativeKernel",
+                  untyped(&::cuLaunchCooperativeKernel), 9000, ever,
+                  untyped(&::cuLaunchCooperativeKernel_ptsz)},
+      Replacement{"cuGraphLaunch", "cuGraphLaunch", untyped(&::cuGraphLaunch), 10000, ever,
+                  untyped(&::cuGraphLaunch_ptsz)},
+      Replacement{"cuLaunch", "cuLaunch", untyped(&::cuLaunch)},
+      Replacement{"cuLaunchGrid", "cuLaunchGrid", untyped(&::cuLaunchGrid)},
+      Replacement{"cuLaunchGridAsync", "cuLaunchGridAsync", untyped(&::cuLaunchGridAsync)},
+      Replacement{"cuLaunchCooperativeKernelMultiDevice", "cuLaunchCooperativeKernelMultiDevice",
+                  untyped(&::cuLaunchCooperativeKernelMultiDevice)},
+      Replacement{"cuStreamCreate", "cuStreamCreate", untyped(&::cuStreamCreate)},
+      Replacement{"cuStreamCreateWithPriority", "cuStreamCreateWithPriority",
+                  untyped(&::cuStreamCreateWithPriority)},
+      Replacement{"cuStreamDestroy_v2", "cuStreamDestroy", untyped(&::cuStreamDestroy_v2), 4000},
+      Replacement{"cuStreamBeginCapture_v2", "cuStreamBeginCapture", untyped(&::cuStreamBeginCapture_v2),
+                  10010, ever, untyped(&::cuStreamBeginCapture_v2_ptsz)},
+      Replacement{"cuStreamBeginCaptureToGraph", "cuStreamBeginCaptureToGraph",
+                  untyped(&::cuStreamBeginCaptureToGraph), 12030, ever,
+                  untyped(&::cuStreamBeginCaptureToGraph_ptsz)},
+      Replacement{"cuStreamEndCapture", "cuStreamEndCapture", untyped(&::cuStreamEndCapture), 10000, ever,
+                  untyped(&::cuStreamEndCapture_ptsz)},
+      Replacement{"cuModuleUnload", "cuModuleUnload", untyped(&::cuModuleUnload)},
+      Replacement{"cuLibraryUnload", "cuLibraryUnload", untyped(&::cuLibraryUnload)},
+      Replacement{"cuLaunchKernel_ptsz", "", untyped(&::cuLaunchKernel_ptsz)},
+      Replacement{"cuLaunchKernelEx_ptsz", "", untyped(&::cuLaunchKernelEx_ptsz)},
+      Replacement{"cuLaunchCooperativeKernel_ptsz", "", untyped(&::cuLaunchCooperativeKernel_ptsz)},
+      Replacement{"cuGraphLaunch_ptsz", "", untyped(&::cuGraphLaunch_ptsz)},
+      Replacement{"cuStreamBeginCapture_v2_ptsz", "", untyped(&::cuStreamBeginCapture_v2_ptsz)},
+      Replacement{"cuStreamBeginCaptureToGraph_ptsz", "", untyped(&::cuStreamBeginCaptureToGraph_ptsz)},
+      Replacement{"cuStreamEndCapture_ptsz", "", untyped(&::cuStreamEndCapture_ptsz)},
   };
   return table;
 }
 
 template <class Matches>
-void* find(const Matches& matches, const void* driver_function = nullptr) {
+const Replacement* find(const Matches& matches, const void* driver_function = nullptr) {
   const auto& table = replacements();
   const auto found = std::find_if(table.begin(), table.end(), matches);
-  if (found == table.end() || ProcessGuard::get(driver_function) == nullptr) return nullptr;
-  return found->function;
+  return found == table.end() || ProcessGuard::get(driver_function) == nullptr ? nullptr : &*found;
 }
 
 }  // namespace
@@ -71,13 +107,18 @@ void* replacement_of_symbol(std::string_view name, const void* found) {
   // Who asks for the first of that name among all libraries has found ours.
   const auto is_found = [found](const Replacement& candidate) { return candidate.function == found; };
   if (std::ranges::any_of(replacements(), is_found)) return nullptr;
-  return find([name](const Replacement& candidate) { return candidate.symbol == name; }, found);
+  const Replacement* const replacement =
+      find([name](const Replacement& candidate) { return candidate.symbol == name; }, found);
+  return replacement == nullptr ? nullptr : replacement->function;
 }
 
-void* replacement_of_entry_point(std::string_view name, int cuda_version) {
-  return find([&](const Replacement& candidate) {
+void* replacement_of_entry_point(std::string_view name, int cuda_version, std::uint64_t flags) {
+  const Replacement* const replacement = find([&](const Replacement& candidate) {
     return candidate.name == name && cuda_version >= candidate.since && cuda_version < candidate.before;
   });
+  if (replacement == nullptr) return nullptr;
+  const bool per_thread = (flags & CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM) != 0;
+  return per_thread && replacement->per_thread != nullptr ? replacement->per_thread : replacement->function;
 }
 
 }  // namespace firebreak::guard

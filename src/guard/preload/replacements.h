@@ -2,6 +2,7 @@
 /// Which of the driver's functions the guard answers itself.
 #pragma once
 
+#include <cstdint>
 #include <string_view>
 
 namespace firebreak::guard {
@@ -10,7 +11,7 @@ namespace firebreak::guard {
 void* replacement_of_symbol(std::string_view name, const void* found);
 
 /// What stands in for what cuGetProcAddress answers for `name`, which has no version in it, at that CUDA
-/// version. Null: nothing does.
-void* replacement_of_entry_point(std::string_view name, int cuda_version);
+/// version and with those flags. Null: nothing does.
+void* replacement_of_entry_point(std::string_view name, int cuda_version, std::uint64_t flags);
 
 }  // namespace firebreak::guard

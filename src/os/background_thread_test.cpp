@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "os/background_thread.h"
+
+#include <gtest/gtest.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <semaphore>
+#include <string>
+
+namespace firebreak::os {
+namespace {
+
+TEST(BackgroundThread, GetsNoSignalsAndHasAName) {
+  std::binary_semaphore named(0);
+  bool blocked = false;
+  std::array<char, 16> name{};
+  std::thread thread = start_background_thread("a-name-that-is-too-long", [&] {
+    named.acquire();
+    sigset_t mask;
+    ::pthread_sigmask(SIG_SETMASK, nullptr, &mask);
+    blocked = ::sigismember(&mask, SIGTERM) == 1 && ::sigismember(&mask, SIGUSR1) == 1;
+    ::pthread_getname_np(::pthread_self(), name.data(), name.size());
+  });
+  named.release();
+  thread.join();
+  EXPECT_TRUE(blocked);
+  EXPECT_EQ(std::string(name.data()), "a-name-that-is-");
+  sigset_t ours;
+  ::pthread_sigmask(SIG_SETMASK, nullptr, &ours);
+  EXPECT_EQ(::sigismember(&ours, SIGUSR1), 0);
+}
+
+int seen = 0;
+
+TEST(BackgroundThread, ChildrenRunWhatTheyAreTold) {
+  run_in_children([] { seen = 7; });
+  const pid_t child = ::fork();
+  if (child == 0) ::_exit(seen);
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(WEXITSTATUS(status), 7);
+  EXPECT_EQ(seen, 0);
+}
+
+}  // namespace
+}  // namespace firebreak::os
