@@ -48,6 +48,12 @@ typedef enum fb_status {
 
 typedef enum fb_role { FB_ROLE_ACTIVE = 1, FB_ROLE_STANDBY = 2 } fb_role;
 
+/* What GPU memory is for. Since 0.3. */
+typedef enum fb_memory {
+  FB_MEMORY_STATE = 1,  /* every process of the tenant may write it */
+  FB_MEMORY_WEIGHTS = 2 /* read-only but for who made it, and for an active that begins before anything was committed */
+} fb_memory;
+
 typedef struct fb_session fb_session;
 
 /* How to join. A null pointer or a null field means: from the environment, as `firebreak run` set it
@@ -86,9 +92,15 @@ FB_API fb_role fb_session_role(const fb_session* session);
 
 /* GPU memory under `name` (at most 63 bytes), at the same address in the active and in its standby. The active creates
  * it, zeroed; the standby gets the active's, waiting for it at most `timeout_ms` (-1: for ever). Sizes are rounded up
- * to the driver's granularity (2 MiB). The memory goes back when the tenant's last process has left. */
+ * to the driver's granularity (2 MiB). The memory goes back when the tenant has finished, or
+ * some time after its last process is gone (firebreakd --lease-s): an active that is started before goes on with it. */
 FB_API fb_status fb_alloc(fb_session* session, const char* name, uint64_t size_bytes, int64_t timeout_ms,
                           uint64_t* device_address);
+
+/* The same for what the memory is for; fb_alloc is for FB_MEMORY_STATE. Who gets what another process made gets it as
+ * that one said. Since 0.3. */
+FB_API fb_status fb_alloc_as(fb_session* session, const char* name, uint64_t size_bytes, fb_memory memory,
+                             int64_t timeout_ms, uint64_t* device_address);
 
 /* Tells the agent that this standby has done its warm-up and could take over at once. Standby only. */
 FB_API fb_status fb_ready(fb_session* session);
@@ -136,6 +148,13 @@ FB_API fb_status fb_heartbeat(fb_session* session, void* stream);
 
 /* Says that the first kernel after a promotion has completed (for the recovery time in reports). */
 FB_API fb_status fb_resumed(fb_session* session);
+
+/* For an active that was told FB_ERROR_FENCED and whose CUDA context still works, since it was only taken for faulted:
+ * waits for its GPU work to end and makes it the standby of the process that took over. Then fb_ready and
+ * fb_wait_promotion, as for any standby; its memory is where it was. FB_ERROR_CUDA when the context does not work any
+ * more, FB_ERROR_REFUSED when it is too late: another standby is there, or the agent is about to end this process.
+ * Since 0.3. */
+FB_API fb_status fb_stand_down(fb_session* session);
 
 /* Leaves in good order: the tenant is done, its standby is told so. Frees the session in every case. */
 FB_API fb_status fb_leave(fb_session* session);

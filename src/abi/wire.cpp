@@ -16,6 +16,14 @@ void from_json(const json& in, Role& role) {
   role = *known;
 }
 
+void to_json(json& out, Memory memory) { out = to_string(memory); }
+
+void from_json(const json& in, Memory& memory) {
+  const auto known = memory_from(in.get<std::string>());
+  if (!known) throw json::other_error::create(501, known.error().message, &in);
+  memory = *known;
+}
+
 void to_json(json& out, StrayPolicy policy) { out = to_string(policy); }
 
 void from_json(const json& in, StrayPolicy& policy) {
@@ -48,18 +56,28 @@ struct TenantRoleForm {
 template <class T>
 struct AllocationForm {
   static void write(json& out, const T& m) {
-    out.update({{"name", m.name}, {"address", m.address}, {"size_bytes", m.size_bytes}});
+    out.update(
+        {{"name", m.name}, {"address", m.address}, {"size_bytes", m.size_bytes}, {"memory", m.memory}});
   }
   static void read(const json& in, T& m) {
     in.at("name").get_to(m.name);
     in.at("address").get_to(m.address);
     in.at("size_bytes").get_to(m.size_bytes);
+    in.at("memory").get_to(m.memory);
   }
 };
 
 template <>
 struct Form<Join> : TenantRoleForm<Join> {
   static constexpr const char* name = "join";
+  static void write(json& out, const Join& m) {
+    TenantRoleForm<Join>::write(out, m);
+    out["token"] = m.token;
+  }
+  static void read(const json& in, Join& m) {
+    TenantRoleForm<Join>::read(in, m);
+    in.at("token").get_to(m.token);
+  }
 };
 template <>
 struct Form<Place> : TenantRoleForm<Place> {
@@ -82,6 +100,19 @@ struct Form<Publish> : AllocationForm<Publish> {
 template <>
 struct Form<Allocation> : AllocationForm<Allocation> {
   static constexpr const char* name = "allocation";
+};
+template <>
+struct Form<Rejoin> {
+  static constexpr const char* name = "rejoin";
+  static void write(json& out, const Rejoin& m) { out.update({{"tenant", m.tenant}, {"token", m.token}}); }
+  static void read(const json& in, Rejoin& m) {
+    in.at("tenant").get_to(m.tenant);
+    in.at("token").get_to(m.token);
+  }
+};
+template <>
+struct Form<StandDown> : EmptyForm<StandDown> {
+  static constexpr const char* name = "stand_down";
 };
 template <>
 struct Form<Ready> : EmptyForm<Ready> {
@@ -171,9 +202,10 @@ template <>
 struct Form<Joined> {
   static constexpr const char* name = "joined";
   static void write(json& out, const Joined& m) {
-    out.update({{"epoch", m.epoch}, {"arena_base", m.arena_base}});
+    out.update({{"epoch", m.epoch}, {"arena_base", m.arena_base}, {"allocations", m.allocations}});
   }
   static void read(const json& in, Joined& m) {
+    in.at("allocations").get_to(m.allocations);
     in.at("epoch").get_to(m.epoch);
     in.at("arena_base").get_to(m.arena_base);
   }
@@ -214,8 +246,13 @@ struct Form<Injected> {
 template <>
 struct Form<Refused> {
   static constexpr const char* name = "refused";
-  static void write(json& out, const Refused& m) { out["reason"] = m.reason; }
-  static void read(const json& in, Refused& m) { in.at("reason").get_to(m.reason); }
+  static void write(json& out, const Refused& m) {
+    out.update({{"reason", m.reason}, {"used_up", m.used_up}});
+  }
+  static void read(const json& in, Refused& m) {
+    in.at("reason").get_to(m.reason);
+    in.at("used_up").get_to(m.used_up);
+  }
 };
 
 template <>
@@ -301,6 +338,16 @@ Result<Role> role_from(std::string_view text) {
   if (text == "active") return Role::Active;
   if (text == "standby") return Role::Standby;
   return fail(ErrorCode::InvalidArgument, "a role is 'active' or 'standby', not '" + std::string(text) + "'");
+}
+
+const char* to_string(Memory memory) { return memory == Memory::State ? "state" : "weights"; }
+
+Result<Memory> memory_from(std::string_view text) {
+  for (const auto memory : {Memory::State, Memory::Weights}) {
+    if (text == to_string(memory)) return memory;
+  }
+  return fail(ErrorCode::InvalidArgument,
+              "memory is for 'state' or 'weights', not '" + std::string(text) + "'");
 }
 
 const char* to_string(StrayPolicy policy) {

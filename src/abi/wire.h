@@ -21,6 +21,12 @@ inline constexpr std::size_t name_bytes_max = 63;
 
 enum class Role { Active, Standby };
 
+/// What an allocation is for, and who may write it.
+enum class Memory {
+  State,    ///< every process of the tenant
+  Weights,  ///< who made it; for the others it is read-only
+};
+
 /// What becomes of a guarded tenant that strays. The operator's to say, never the tenant's.
 enum class StrayPolicy {
   Default,  ///< what the agent was started with
@@ -35,12 +41,21 @@ enum class StrayPolicy {
 struct Join {
   std::string tenant;
   Role role = Role::Active;
+  std::string token = {};  ///< as Placed gave it; empty where nobody was placed
 };
+/// A process that had joined an agent that is gone, to the next one. Answered by Done or Refused.
+struct Rejoin {
+  std::string tenant;
+  std::string token = {};
+};
+/// A fenced process that can work on wants to be its successor's standby. Answered by Done or Refused.
+struct StandDown {};
 /// An allocation of the active; its exported descriptor is attached. Answered by Done or Refused.
 struct Publish {
   std::string name;
   std::uint64_t address = 0;
   std::uint64_t size_bytes = 0;
+  Memory memory = Memory::State;
 };
 /// The standby has warmed up. Answered by Done or Refused.
 struct Ready {};
@@ -114,12 +129,15 @@ struct Joined {
   std::uint32_t epoch = 0;
   std::uint64_t arena_base =
       0;  ///< first GPU address for the tenant's allocations, the same in each of its processes
+  std::uint32_t allocations = 0;  ///< so many Allocations follow at once: what the tenant has already
 };
-/// To standbys, unasked, for each allocation that the tenant has or gets; its descriptor is attached.
+/// Unasked, to who has joined, for each allocation that the tenant has, and to its standby for each that it
+/// gets; the descriptor is attached.
 struct Allocation {
   std::string name;
   std::uint64_t address = 0;
   std::uint64_t size_bytes = 0;
+  Memory memory = Memory::State;
 };
 struct Placed {
   std::vector<std::pair<std::string, std::string>> environment;
@@ -127,6 +145,7 @@ struct Placed {
 struct Done {};
 struct Refused {
   std::string reason;
+  bool used_up = false;  ///< a quota or another limit is reached
 };
 /// How each process of a tenant ended, in one line for a person.
 struct Ended {
@@ -139,8 +158,9 @@ struct Report {
 /// Something happened. Empty strings and zeros: does not apply.
 struct Event {
   std::int64_t at_ns = 0;  ///< CLOCK_MONOTONIC
-  std::string what;  ///< joined, ready, adopted, fault, phase, promote, resumed, exited, unprotected, lost,
-                     ///< finished, injected, guard, stray, ending
+  std::string
+      what;  ///< joined, ready, adopted, fault, phase, promote, resumed, exited, unprotected, protected,
+             ///< lost, begun anew, memory released, restored, finished, injected, guard, stray, ending
   std::string tenant;
   std::string domain;
   std::int64_t pid = 0;
@@ -150,9 +170,9 @@ struct Event {
   std::string text;  ///< one line for a person
 };
 
-using Message = std::variant<Join, Publish, Ready, Resumed, Finish, Injected, Inject, Place, Adopt,
-                             EndProcess, EndTenant, Output, StatusRequest, Subscribe, Stop, Joined,
-                             Allocation, Placed, Done, Refused, Ended, Report, Event>;
+using Message = std::variant<Join, Rejoin, StandDown, Publish, Ready, Resumed, Finish, Injected, Inject,
+                             Place, Adopt, EndProcess, EndTenant, Output, StatusRequest, Subscribe, Stop,
+                             Joined, Allocation, Placed, Done, Refused, Ended, Report, Event>;
 
 std::string encode(const Message& message);
 /// Protocol, with what is wrong, for anything that is not one of the messages above. Never throws.
@@ -161,6 +181,9 @@ Result<Message> decode(std::string_view text);
 /// "active" or "standby".
 const char* to_string(Role role);
 Result<Role> role_from(std::string_view text);
+/// "state" or "weights".
+const char* to_string(Memory memory);
+Result<Memory> memory_from(std::string_view text);
 /// "default", "end" or "report".
 const char* to_string(StrayPolicy policy);
 Result<StrayPolicy> stray_policy_from(std::string_view text);

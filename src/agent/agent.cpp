@@ -19,8 +19,8 @@ bool ends_its_domain(const fault::Fault& fault) {
 
 Result<std::unique_ptr<Agent>> Agent::start(const AgentOptions& options, os::EventLoop& loop,
                                             os::Kernel& kernel, const Clock& clock, Domains& domains,
-                                            Detectors& detectors) {
-  std::unique_ptr<Agent> agent(new Agent(options, loop, kernel, clock, domains, detectors));
+                                            Detectors& detectors, ServiceManager& manager) {
+  std::unique_ptr<Agent> agent(new Agent(options, loop, kernel, clock, domains, detectors, manager));
   Agent* raw = agent.get();
   if (auto started = domains.start(); !started) return propagate(started);
   Detectors::Callbacks callbacks;
@@ -31,9 +31,11 @@ Result<std::unique_ptr<Agent>> Agent::start(const AgentOptions& options, os::Eve
   callbacks.on_guard = [raw](pid_t pid, const strays::GuardReport& guard) { raw->on_guard(pid, guard); };
   const auto missing = detectors.start(std::move(callbacks));
   for (const std::string& line : missing) spdlog::warn("{}", line);
+  agent->begin_keeping();
   auto server = Server::start(loop, options.socket_path, *agent);
   if (!server) return propagate(server);
   agent->server_ = std::move(*server);
+  manager.tell_ready();
   return agent;
 }
 
@@ -56,6 +58,7 @@ void Agent::on_fault(fault::Fault fault) {
     for (auto& [name, tenant] : tenants_) {
       if (tenant->active.domain == fault.domain) advance(*tenant, pair::event_of(fault));
     }
+    save();
     if (ends_its_domain(fault)) {
       domains_.note_fault(fault.domain);
       let_go_of(fault.domain);  // what ran there has ended
@@ -114,6 +117,7 @@ void Agent::leave(Tenant& tenant, pid_t pid) {
     tenant.old_active = {};
   }
   forget_if_empty(tenant.name());
+  save();
 }
 
 /// Whoever ends without a word may have had work in flight, and then takes the domain along.
@@ -122,14 +126,6 @@ void Agent::endanger(const std::string& domain) {
     if (other->active.domain == domain && other->active.pid != 0)
       advance(*other, pair::EventType::DangerSeen);
   }
-}
-
-void Agent::forget_if_empty(std::string name) {
-  const auto found = tenants_.find(name);
-  if (found == tenants_.end() || !found->second->empty()) return;
-  spdlog::info("tenant {} has no process left: {} bytes of GPU memory released", name,
-               found->second->vault.total_bytes());
-  tenants_.erase(found);
 }
 
 // --- pairs
@@ -168,6 +164,7 @@ void Agent::act(Tenant& tenant, const pair::Action& action) {
       auto timer = loop_.after(Milliseconds(action.deadline_ms), [this, name = tenant.name()] {
         const auto found = tenants_.find(name);
         if (found != tenants_.end()) advance(*found->second, pair::EventType::DeadlinePassed);
+        save();
       });
       if (timer) {
         tenant.deadline = std::move(*timer);
@@ -180,10 +177,17 @@ void Agent::act(Tenant& tenant, const pair::Action& action) {
       return end(tenant.old_active, "it is fenced");
     case pair::ActionType::DismissStandby:
       return tenant.dismiss_standby();
-    case pair::ActionType::TellUnprotected:
-      told.what = "unprotected";
-      told.text = "no standby";
+    case pair::ActionType::BeginEpoch:
+      tenant.begin_epoch(action.epoch);
+      told.what = "begun anew";
+      told.epoch = action.epoch;
+      told.pid = tenant.active.pid;
+      told.step = tenant.committed(action.epoch - 1);
       break;
+    case pair::ActionType::TellUnprotected:
+      return tell_protection(tenant, false);
+    case pair::ActionType::TellProtected:
+      return tell_protection(tenant, true);
     case pair::ActionType::TellLost:
       told.what = "lost";
       told.text = action.reason;
@@ -202,14 +206,19 @@ void Agent::end(const Member& member, const char* why) {
   }
 }
 
+Status not_in_that_role(const char* what) {
+  return fail(ErrorCode::InvalidArgument, fmt::format("{} is not for a process in this role", what));
+}
+
 // --- who is who
 // ---------------------------------------------------------------------------------------------------
 
 Result<Tenant*> Agent::tenant_named(const std::string& name) {
   const auto found = tenants_.find(name);
   if (found != tenants_.end()) return found->second.get();
-  auto created = Tenant::create(name);
+  auto created = Tenant::create(name, options_.quota_bytes);
   if (!created) return propagate(created);
+  keep(page_name(name), (*created)->page_descriptor());
   return tenants_.emplace(name, std::move(*created)).first->second.get();
 }
 

@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "agent/credentials.h"
+#include "agent/keepsakes.h"
 #include "agent/orderly_end.h"
 #include "agent/server.h"
 #include "agent/surroundings.h"
@@ -18,6 +20,9 @@
 #include "os/kernel.h"
 
 namespace firebreak::agent {
+
+/// InvalidArgument: the process that asks for `what` is not the one of its tenant that may.
+Status not_in_that_role(const char* what);
 
 struct AgentOptions {
   std::string socket_path;
@@ -38,6 +43,10 @@ struct AgentOptions {
   /// And of an active whose standby waits to take over, for work that is known to run.
   Milliseconds fence_wait{50};
   mps::ClientLimits limits = {};  ///< of tenants of which the operator says nothing else
+  /// How long a tenant's memory outlives its last process, unless it has finished: who is started anew goes
+  /// on.
+  Milliseconds lease{30'000};
+  std::uint64_t quota_bytes = 0;  ///< of each tenant's memory in the vault; 0: no limit
 };
 
 /// Belongs to the loop's thread.
@@ -47,7 +56,7 @@ class Agent final : private ServerHandler {
   /// agent.
   static Result<std::unique_ptr<Agent>> start(const AgentOptions& options, os::EventLoop& loop,
                                               os::Kernel& kernel, const Clock& clock, Domains& domains,
-                                              Detectors& detectors);
+                                              Detectors& detectors, ServiceManager& manager);
 
   /// The document that `firebreak status` prints.
   std::string status_json() const;
@@ -84,18 +93,19 @@ class Agent final : private ServerHandler {
   };
 
   Agent(AgentOptions options, os::EventLoop& loop, os::Kernel& kernel, const Clock& clock, Domains& domains,
-        Detectors& detectors)
+        Detectors& detectors, ServiceManager& manager)
       : options_(std::move(options)),
         loop_(loop),
         kernel_(kernel),
         clock_(clock),
         domains_(domains),
         detectors_(detectors),
+        manager_(manager),
         holder_(loop, kernel, clock, {.hold = options_.hold, .longest = options_.longest_hold},
                 {[this](pid_t pid) { return watch_work(pid); }, [this](pid_t pid) { on_endless(pid); },
                  [this](const hold::Release& release) { on_released(release); }}) {}
 
-  // Messages: one function each, in agent_messages.cpp.
+  // Messages: one function each, in agent_messages.cpp and agent_joins.cpp.
   void on_message(Connection& connection, abi::Message message, std::vector<os::Fd> descriptors) override;
   void on_closed(Connection& connection) override;
   void answer(Connection& connection, const Status& status);
@@ -110,6 +120,8 @@ class Agent final : private ServerHandler {
   void injected(Connection& connection, const abi::Injected& report);
   void end_injection(std::uint64_t tenant_connection, const abi::Message& answer);
   Status may_join(const Tenant& tenant, const abi::Join& request) const;
+  void tell_joined(const Tenant& tenant, const Member& member, const std::string& how);
+  Status stand_down(Connection& connection);
   void send_allocations(Connection& connection, const Tenant& tenant);
 
   // Who runs where, in agent_placements.cpp.
@@ -128,7 +140,20 @@ class Agent final : private ServerHandler {
   void advance(Tenant& tenant, pair::EventType event);
   void act(Tenant& tenant, const pair::Action& action);
   void end(const Member& member, const char* why);
+
+  // What outlives the agent itself, in agent_restart.cpp.
+  void begin_keeping();
+  void save();
+  void keep(const std::string& name, int descriptor);
+  void restore(const KeptTenant& kept, std::map<std::string, os::Fd>& descriptors);
+  std::vector<pid_t> restore_members(Tenant& tenant, const KeptTenant& kept);
+  void tell_restored(const Tenant& tenant);
+  Status rejoin(Connection& connection, const abi::Rejoin& request);
+
+  // What outlives a tenant's processes, in agent_leases.cpp.
   void forget_if_empty(std::string name);
+  void forget(std::string name, const char* why);
+  void tell_protection(Tenant& tenant, bool has_standby);
 
   // The dying, in agent_dying.cpp.
   void await_last_kernel(pid_t pid, Process process);
@@ -172,8 +197,11 @@ class Agent final : private ServerHandler {
   const Clock& clock_;
   Domains& domains_;
   Detectors& detectors_;
+  ServiceManager& manager_;
+  std::optional<KeptDocument> document_;  ///< none: nobody keeps anything for us
   std::unique_ptr<Server> server_;
   std::map<std::string, std::unique_ptr<Tenant>> tenants_;
+  Credentials credentials_;
   std::map<pid_t, Process> processes_;
   std::map<pid_t, Dying> dying_;
   hold::Holder holder_;

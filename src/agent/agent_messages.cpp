@@ -14,10 +14,6 @@ struct Overloaded : Each... {
   using Each::operator()...;
 };
 
-Status not_in_that_role(const char* what) {
-  return fail(ErrorCode::InvalidArgument, fmt::format("{} is not for a process in this role", what));
-}
-
 }  // namespace
 
 void Agent::on_message(Connection& connection, abi::Message message, std::vector<os::Fd> descriptors) {
@@ -26,6 +22,8 @@ void Agent::on_message(Connection& connection, abi::Message message, std::vector
                  [&](const abi::Publish& request) {
                    answer(connection, publish(connection, request, std::move(descriptors)));
                  },
+                 [&](const abi::Rejoin& request) { answer(connection, rejoin(connection, request)); },
+                 [&](const abi::StandDown&) { answer(connection, stand_down(connection)); },
                  [&](const abi::Ready&) { answer(connection, ready(connection)); },
                  [&](const abi::Resumed& request) { answer(connection, resumed(connection, request)); },
                  [&](const abi::Finish&) { answer(connection, finish(connection)); },
@@ -56,6 +54,7 @@ void Agent::on_message(Connection& connection, abi::Message message, std::vector
                  [&](const auto&) { connection.send(abi::Refused{"that is the agent's to say"}); },
              },
              message);
+  save();
 }
 
 void Agent::answer(Connection& connection, const Status& status) {
@@ -63,7 +62,8 @@ void Agent::answer(Connection& connection, const Status& status) {
     connection.send(abi::Done{});
     return;
   }
-  connection.send(abi::Refused{to_string(status.error())});
+  const bool used_up = status.error().code == ErrorCode::ResourceExhausted;
+  connection.send(abi::Refused{to_string(status.error()), used_up});
 }
 
 void Agent::on_closed(Connection& connection) {
@@ -81,116 +81,6 @@ void Agent::on_closed(Connection& connection) {
     tenant->standby.connection = 0;
     advance(*tenant, pair::EventType::StandbyExited);
   }
-}
-
-/// A process that `firebreak run` has started. One that joins by itself may have done so already.
-Status Agent::adopt(const abi::Adopt& request) {
-  const auto pid = static_cast<pid_t>(request.pid);
-  if (processes_.contains(pid)) return {};
-  auto tenant = tenant_named(request.tenant);
-  if (!tenant) return propagate(tenant);
-  Member& member = request.role == abi::Role::Active ? (*tenant)->active : (*tenant)->standby;
-  if (member.pid != 0) {
-    return fail(ErrorCode::InvalidArgument,
-                fmt::format("tenant '{}' already has its {} (process {})", request.tenant,
-                            abi::to_string(request.role), member.pid));
-  }
-  const Placement placement = take_placement(request.tenant, request.role);
-  const std::string& domain = placement.domain;
-  if (auto followed = follow(pid, request.tenant, domain); !followed) {
-    forget_if_empty(request.tenant);
-    return followed;
-  }
-  member = Member{pid, 0, domain, placement.limits};
-  domains_.refresh_servers();
-  abi::Event event;
-  event.what = "adopted";
-  event.tenant = request.tenant;
-  event.domain = domain;
-  event.pid = pid;
-  event.text = abi::to_string(request.role);
-  tell(std::move(event));
-  return {};
-}
-
-/// With what the operator says of its strays; a tenant's word about itself does not count.
-Status Agent::adopt_from(const Connection& connection, const abi::Adopt& request) {
-  if (auto adopted = adopt(request); !adopted) return adopted;
-  const auto process = processes_.find(static_cast<pid_t>(request.pid));
-  const bool is_itself = connection.peer().pid == request.pid;
-  if (process == processes_.end() || is_itself || request.strays == abi::StrayPolicy::Default) return {};
-  const auto tenant = tenants_.find(process->second.tenant);
-  if (tenant != tenants_.end()) tenant->second->strays = request.strays;
-  return {};
-}
-
-Status Agent::may_join(const Tenant& tenant, const abi::Join& request) const {
-  const bool active = request.role == abi::Role::Active;
-  if (tenant.pair.phase == pair::Phase::Finished || tenant.pair.phase == pair::Phase::Lost) {
-    return fail(ErrorCode::Unavailable,
-                fmt::format("tenant '{}' is {}", request.tenant, pair::to_string(tenant.pair.phase)));
-  }
-  if (active && tenant.pair.phase != pair::Phase::Empty) {
-    return fail(ErrorCode::InvalidArgument,
-                fmt::format("tenant '{}' already has an active process", request.tenant));
-  }
-  if (!active && tenant.pair.standby != pair::Standby::None) {
-    return fail(ErrorCode::InvalidArgument, fmt::format("tenant '{}' already has a standby", request.tenant));
-  }
-  if (!active && tenant.old_active.pid != 0) {
-    return fail(ErrorCode::Unavailable,
-                fmt::format("the fenced process {} of tenant '{}' has not ended yet", tenant.old_active.pid,
-                            request.tenant),
-                "try again in a moment");
-  }
-  return {};
-}
-
-void Agent::join(Connection& connection, const abi::Join& request) {
-  auto tenant = tenant_named(request.tenant);
-  if (!tenant) return answer(connection, propagate(tenant));
-  if (auto may = may_join(**tenant, request); !may) return answer(connection, may);
-  const pid_t pid = connection.peer().pid;
-  if (auto adopted = adopt({request.tenant, request.role, pid, {}}); !adopted)
-    return answer(connection, adopted);
-
-  const bool active = request.role == abi::Role::Active;
-  Member& member = active ? (*tenant)->active : (*tenant)->standby;
-  if (member.pid != pid) return answer(connection, not_in_that_role("join"));
-  member.connection = connection.id();
-  connection.send(abi::Joined{(*tenant)->pair.epoch, Tenant::arena_base}, (*tenant)->page_descriptor());
-  if (active) follow_progress(**tenant);
-  if (!active) send_allocations(connection, **tenant);
-  abi::Event event;
-  event.what = "joined";
-  event.tenant = request.tenant;
-  event.domain = member.domain;
-  event.pid = pid;
-  event.text = abi::to_string(request.role);
-  tell(std::move(event));
-  advance(**tenant, active ? pair::EventType::ActiveJoined : pair::EventType::StandbyJoined);
-}
-
-void Agent::send_allocations(Connection& connection, const Tenant& tenant) {
-  for (const vault::Entry& entry : tenant.vault.entries()) {
-    connection.send(abi::Allocation{entry.name, entry.address, entry.size_bytes}, entry.descriptor.get());
-  }
-}
-
-Status Agent::publish(Connection& connection, const abi::Publish& request, std::vector<os::Fd> descriptors) {
-  Tenant* tenant = tenant_of(connection, &Tenant::active);
-  if (tenant == nullptr) return not_in_that_role("publish");
-  if (auto good = abi::check_name(request.name); !good) return good;
-  if (descriptors.size() != 1)
-    return fail(ErrorCode::InvalidArgument, "an allocation comes with one descriptor");
-  auto added =
-      tenant->vault.add({request.name, request.address, request.size_bytes, std::move(descriptors.front())});
-  if (!added) return added;
-  if (Connection* standby = server_->find(tenant->standby.connection)) {
-    standby->send(abi::Allocation{request.name, request.address, request.size_bytes},
-                  tenant->vault.entries().back().descriptor.get());
-  }
-  return {};
 }
 
 Status Agent::ready(Connection& connection) {

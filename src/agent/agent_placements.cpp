@@ -13,6 +13,8 @@ Result<abi::Placed> Agent::place(const Connection& connection, const abi::Place&
   if (auto good = mps::check_limits(limits); !good) return propagate(good);
   const auto domain = domain_for(request.tenant, request.role, request.gpu);
   if (!domain) return propagate(domain);
+  auto token = credentials_.token_of(request.tenant);
+  if (!token) return propagate(token);
   forget_placements(connection.id());
   placements_.push_back({connection.id(), request.tenant, request.role, *domain, limits});
 
@@ -22,6 +24,7 @@ Result<abi::Placed> Agent::place(const Connection& connection, const abi::Place&
   for (auto& variable : mps::environment_of(limits)) placed.environment.push_back(std::move(variable));
   placed.environment.emplace_back("FIREBREAK_SOCKET", server_->path());
   placed.environment.emplace_back("FIREBREAK_TENANT", request.tenant);
+  placed.environment.emplace_back("FIREBREAK_TOKEN", *token);
   placed.environment.emplace_back("FIREBREAK_ROLE", abi::to_string(request.role));
   return placed;
 }
@@ -46,8 +49,13 @@ Agent::Placement Agent::take_placement(const std::string& tenant, abi::Role role
   return placement;
 }
 
+/// With the token of whom nothing else is known.
 void Agent::forget_placements(std::uint64_t connection) {
-  std::erase_if(placements_, [&](const Placement& each) { return each.connection == connection; });
+  std::erase_if(placements_, [&](const Placement& each) {
+    if (each.connection != connection) return false;
+    if (!tenants_.contains(each.tenant)) credentials_.forget(each.tenant);
+    return true;
+  });
 }
 
 Result<std::string> Agent::domain_for(const std::string& tenant, abi::Role role,

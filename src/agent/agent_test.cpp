@@ -132,6 +132,8 @@ TEST_F(AgentTest, HeartbeatsOfTheActiveAreWatchedForHangs) {
 
   xid(FakeDomains::server_of_a);
   ask(standby, abi::Resumed{1});
+  EXPECT_THAT(detectors.expected, testing::IsEmpty());  // it may stand down yet
+  while (detectors.expected.empty()) loop->run_once(Milliseconds(1000));
   EXPECT_THAT(detectors.expected, testing::ElementsAre(active.pid()));
   area.beats_queued = 3;
   EXPECT_EQ(progress(), std::nullopt);  // it is no active any more

@@ -76,6 +76,25 @@ struct FakeDomains final : Domains {
   std::map<pid_t, std::function<void(Status)>> terminations;  ///< and how to answer it
 };
 
+/// Keeps what it is given, as systemd does, for the next agent of a test.
+struct FakeServiceManager final : ServiceManager {
+  std::map<std::string, os::Fd> kept;
+  bool is_there = true;
+
+  std::map<std::string, os::Fd> take_descriptors() override {
+    std::map<std::string, os::Fd> duplicates;
+    for (const auto& [name, descriptor] : kept) duplicates.emplace(name, os::Fd(::dup(descriptor.get())));
+    return duplicates;
+  }
+  Status keep(const std::string& name, int descriptor) override {
+    if (!is_there) return fail(ErrorCode::Unsupported, "nobody is there");
+    kept.insert_or_assign(name, os::Fd(::dup(descriptor)));
+    return {};
+  }
+  void drop(const std::string& name) override { kept.erase(name); }
+  void tell_ready() override {}
+};
+
 /// One process that talks to the agent; the test reads and writes its socket.
 class Peer {
  public:
@@ -86,8 +105,21 @@ class Peer {
     request.inherited = {{theirs.fd().get(), 3}};
     pid_ = kernel.spawn(request).value();
     control_.emplace(std::move(ours));
-    socket_.emplace(std::move(control_->receive(Milliseconds(5000)).value().descriptors.at(0)));
-    EXPECT_TRUE(control_->receive(Milliseconds(5000)).has_value());
+    take_connection();
+  }
+
+  /// To the agent that is there now.
+  void reconnect() {
+    socket_.reset();
+    const std::byte again{1};
+    ASSERT_TRUE(control_->send(std::span(&again, 1), {}, Milliseconds(5000)).has_value());
+    take_connection();
+  }
+  /// Its process ends, and nobody is told.
+  void end(os::Kernel& kernel) {
+    control_.reset();
+    while (!kernel.try_wait(pid_).value()) {
+    }
   }
 
   pid_t pid() const { return pid_; }
@@ -109,6 +141,11 @@ class Peer {
   void hang_up() { socket_.reset(); }
 
  private:
+  void take_connection() {
+    socket_.emplace(std::move(control_->receive(Milliseconds(5000)).value().descriptors.at(0)));
+    EXPECT_TRUE(control_->receive(Milliseconds(5000)).has_value());
+  }
+
   pid_t pid_ = 0;
   std::optional<os::Socket> control_;
   std::optional<os::Socket> socket_;
@@ -122,8 +159,10 @@ struct AgentTest : testing::Test {
   FakeClock clock;
   FakeDomains domains;
   FakeDetectors detectors;
+  FakeServiceManager manager;
   std::unique_ptr<Agent> agent = std::move(
-      Agent::start({path, {{"LD_LIBRARY_PATH", "/soft"}}}, *loop, kernel, clock, domains, detectors).value());
+      Agent::start({path, {{"LD_LIBRARY_PATH", "/soft"}}}, *loop, kernel, clock, domains, detectors, manager)
+          .value());
 
   void settle() {
     while (loop->run_once(Milliseconds(0))) {

@@ -31,6 +31,8 @@ struct Options {
   std::uint64_t stray_blocks = AgentOptions{}.stray_blocks_max;
   double hold_s = 5;
   double longest_hold_s = 30;
+  double lease_s = 30;
+  std::uint64_t quota_mib = 0;
   double fence_wait_s = 0.05;
   std::vector<std::string> gpus;
   mps::ClientLimits limits;
@@ -96,7 +98,10 @@ Status serve(const Options& options) {
   agent_options.longest_hold = milliseconds(options.longest_hold_s);
   agent_options.fence_wait = milliseconds(options.fence_wait_s);
   agent_options.limits = options.limits;
-  auto agent = Agent::start(agent_options, **loop, *platform->kernel, clock, domains, detectors);
+  agent_options.lease = milliseconds(options.lease_s);
+  agent_options.quota_bytes = options.quota_mib * mib;
+  const auto manager = find_service_manager();
+  auto agent = Agent::start(agent_options, **loop, *platform->kernel, clock, domains, detectors, *manager);
   if (!agent) return propagate(agent);
   fmt::print("firebreakd: {} GPU, listening at {}\n", platform::to_string(platform->gpu),
              options.socket_path);
@@ -139,6 +144,16 @@ int main(int argument_count, char** arguments) {
                  "The same for a dead active whose standby waits to take over, where work is known to run")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
+  app.add_option("--lease-s", options.lease_s,
+                 "How long a tenant's GPU memory outlives its last process, unless it had finished; a "
+                 "process that is "
+                 "started meanwhile goes on with it")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  app.add_option("--quota-mib", options.quota_mib,
+                 "Of GPU memory that outlives its processes, for each tenant (default: "
+                 "no limit)")
+      ->check(CLI::Range(std::uint64_t{0}, std::uint64_t{1} << 30));
   app.add_flag(
       "--sparse", options.sparse,
       "Let low addresses of tenants without a guard swallow strays (below 4 GiB): contained, and told "

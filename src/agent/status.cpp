@@ -11,6 +11,15 @@ nlohmann::json described_limit(std::uint32_t limit) {
   return limit == 0 ? nlohmann::json(nullptr) : nlohmann::json(limit);
 }
 
+nlohmann::json described_quota(const vault::Vault& vault) {
+  return vault.quota_bytes() == 0 ? nlohmann::json(nullptr) : nlohmann::json(vault.quota_bytes());
+}
+
+nlohmann::json described_time_since(const std::optional<Monotonic>& since, const Clock& clock) {
+  if (!since) return nullptr;
+  return std::chrono::duration_cast<Milliseconds>(clock.now() - *since).count();
+}
+
 nlohmann::json describe_member(const Member& member) {
   if (member.pid == 0) return nullptr;
   return {{"pid", member.pid},
@@ -84,6 +93,8 @@ std::string Agent::status_json() const {
                        {"standby", describe_member(tenant->standby)},
                        {"allocations", tenant->vault.entries().size()},
                        {"memory_bytes", tenant->vault.total_bytes()},
+                       {"quota_bytes", described_quota(tenant->vault)},
+                       {"unprotected_ms", described_time_since(tenant->unprotected_since, clock_)},
                        {"guard", describe_guard(*tenant, detectors_, options_.strays)}});
   }
   nlohmann::json& holds = document["holds"] = nlohmann::json::array();

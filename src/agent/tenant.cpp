@@ -6,7 +6,7 @@
 
 namespace firebreak::agent {
 
-Result<std::unique_ptr<Tenant>> Tenant::create(const std::string& name) {
+Result<std::unique_ptr<Tenant>> Tenant::create(const std::string& name, std::uint64_t quota_bytes) {
   if (auto good = abi::check_name(name); !good) return propagate(good);
   auto fd = os::create_memory_file("firebreak-" + name, sizeof(abi::SharedMemory));
   if (!fd) return propagate(fd, "shared page");
@@ -15,12 +15,29 @@ Result<std::unique_ptr<Tenant>> Tenant::create(const std::string& name) {
   auto* page = mapping->as<abi::SharedPage>();
   page->magic = abi::shared_page_magic;
   page->version = abi::shared_page_version;
-  return std::unique_ptr<Tenant>(new Tenant(name, std::move(*fd), std::move(*mapping)));
+  return std::unique_ptr<Tenant>(new Tenant(name, quota_bytes, std::move(*fd), std::move(*mapping)));
+}
+
+Result<std::unique_ptr<Tenant>> Tenant::restore(const std::string& name, std::uint64_t quota_bytes,
+                                                os::Fd page) {
+  if (auto good = abi::check_name(name); !good) return propagate(good);
+  const auto size_bytes = page ? os::file_size(page.get()) : Result<std::size_t>(0);
+  if (!size_bytes || *size_bytes != sizeof(abi::SharedMemory) || !os::has_fixed_size(page.get())) {
+    return fail(ErrorCode::Protocol, "its shared page was not kept");
+  }
+  auto mapping = os::Mapping::of_file(page.get(), sizeof(abi::SharedPage), os::Protection::ReadWrite);
+  if (!mapping) return propagate(mapping, "shared page");
+  if (mapping->as<abi::SharedPage>()->version != abi::shared_page_version) {
+    return fail(ErrorCode::Protocol, "its shared page is of another version");
+  }
+  return std::unique_ptr<Tenant>(new Tenant(name, quota_bytes, std::move(page), std::move(*mapping)));
 }
 
 std::uint64_t Tenant::committed(std::uint32_t epoch) const {
   return area_of(*mapping_.as<abi::SharedPage>(), epoch).next_step.load(std::memory_order_acquire);
 }
+
+bool Tenant::has_committed() const { return committed(0) > 0 || committed(1) > 0; }
 
 std::optional<std::uint64_t> Tenant::progress() const {
   const abi::CommitArea& area = area_of(*mapping_.as<abi::SharedPage>(), pair.epoch);
@@ -33,9 +50,22 @@ void Tenant::promote(std::uint32_t epoch, std::int64_t now_ns) {
   page().decided_at_ns.store(now_ns, std::memory_order_relaxed);
   page().promotion.store(abi::PromotionWord{epoch, false}.raw(), std::memory_order_release);
   os::futex_wake(page().promotion);
+  take_turns();
+}
+
+void Tenant::take_turns() {
   old_active = active;
   active = standby;
   standby = {};
+}
+
+std::uint32_t Tenant::promoted_epoch() const {
+  const auto& word = mapping_.as<abi::SharedPage>()->promotion;
+  return abi::PromotionWord::from(word.load(std::memory_order_acquire)).epoch;
+}
+
+void Tenant::begin_epoch(std::uint32_t epoch) {
+  page().promotion.store(abi::PromotionWord{epoch, false}.raw(), std::memory_order_release);
 }
 
 void Tenant::dismiss_standby() {

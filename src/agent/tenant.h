@@ -9,6 +9,7 @@
 
 #include "abi/shared_page.h"
 #include "abi/wire.h"
+#include "base/clock.h"
 #include "base/result.h"
 #include "mps/client_limits.h"
 #include "os/event_loop.h"
@@ -34,7 +35,12 @@ class Tenant {
   /// grants it.
   static constexpr std::uint64_t arena_base = 0x500000000000;
 
-  static Result<std::unique_ptr<Tenant>> create(const std::string& name);
+  /// `quota_bytes`: of its memory in the vault; 0: no limit.
+  static Result<std::unique_ptr<Tenant>> create(const std::string& name, std::uint64_t quota_bytes);
+
+  /// With the page that an agent before had made. Protocol: it is none.
+  static Result<std::unique_ptr<Tenant>> restore(const std::string& name, std::uint64_t quota_bytes,
+                                                 os::Fd page);
 
   const std::string& name() const { return name_; }
   int page_descriptor() const { return page_fd_.get(); }
@@ -42,30 +48,46 @@ class Tenant {
   /// The last committed step of that epoch, plus one.
   std::uint64_t committed(std::uint32_t epoch) const;
 
+  /// Whether there is a commit of any epoch.
+  bool has_committed() const;
+
   /// How many pieces of work the active one's GPU has done; empty while it has none to do, and for one
   /// without heartbeats.
   std::optional<std::uint64_t> progress() const;
 
   /// Hands over: the standby becomes the active one, and is woken. One store, one wake.
   void promote(std::uint32_t epoch, std::int64_t now_ns);
+  /// The members' part of that.
+  void take_turns();
+  /// What the page says; its processes can write it.
+  std::uint32_t promoted_epoch() const;
+  /// The same for an active that has joined a lost tenant: whoever was active before is fenced.
+  void begin_epoch(std::uint32_t epoch);
   /// Wakes the standby for good: the tenant is done.
   void dismiss_standby();
 
   bool empty() const { return active.pid == 0 && standby.pid == 0 && old_active.pid == 0; }
+
+  Member& member(abi::Role role) { return role == abi::Role::Active ? active : standby; }
 
   Member active;
   Member standby;
   Member old_active;  ///< fenced, and not yet seen to end
   vault::Vault vault;
   pair::State pair;
-  os::Watch deadline;  ///< the pair's timer
+  os::Watch deadline;                          ///< the pair's timer
+  os::Watch lease;                             ///< runs while it has no process
+  std::optional<Monotonic> unprotected_since;  ///< it serves without a standby
   abi::StrayPolicy strays = abi::StrayPolicy::Default;
   std::string last_stray;    ///< in words; empty: none was seen
   bool ended_by_us = false;  ///< its end is no word of its own that it has no work under way
 
  private:
-  Tenant(std::string name, os::Fd page_fd, os::Mapping mapping)
-      : name_(std::move(name)), page_fd_(std::move(page_fd)), mapping_(std::move(mapping)) {}
+  Tenant(std::string name, std::uint64_t quota_bytes, os::Fd page_fd, os::Mapping mapping)
+      : vault(quota_bytes),
+        name_(std::move(name)),
+        page_fd_(std::move(page_fd)),
+        mapping_(std::move(mapping)) {}
 
   std::string name_;
   os::Fd page_fd_;

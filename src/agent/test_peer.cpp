@@ -1,21 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
-/// A process for tests to be: connects to the agent, hands the connection to the test over descriptor 3, and
-/// stays until the test lets go of it. So the agent sees a peer with a pid of its own, and the test speaks
-/// for it.
+/// A process for tests to be: connects to the agent, hands the connection to the test over descriptor 3,
+/// again whenever it is told to, and stays until the test lets go of it. So the agent sees a peer with a pid
+/// of its own, and the test speaks for it.
 #include "os/socket.h"
 
-int main(int count, char** arguments) {
-  using namespace firebreak;
-  if (count != 2) return 2;
-  auto connection = os::connect(arguments[1], Milliseconds(5000));
-  if (!connection) return 3;
-  os::Socket test{os::Fd(3)};
-  const std::byte hello{1};
+namespace {
+
+using namespace firebreak;
+
+constexpr std::byte hello{1};
+
+/// From then on the test alone holds the connection, and its hang-up is one; the second word says so.
+bool hand_over_a_connection(os::Socket& test, const char* agent) {
+  auto connection = os::connect(agent, Milliseconds(5000));
+  if (!connection) return false;
   const int descriptor = connection->fd().get();
-  if (!test.send(std::span(&hello, 1), std::span(&descriptor, 1), Milliseconds(5000))) return 4;
-  // From here on the test alone holds the connection, and its hang-up is one; it waits to be told so.
+  if (!test.send(std::span(&hello, 1), std::span(&descriptor, 1), Milliseconds(5000))) return false;
   connection->release().reset();
-  if (!test.send(std::span(&hello, 1), {}, Milliseconds(5000))) return 4;
-  (void)test.receive(Milliseconds(-1));
+  return test.send(std::span(&hello, 1), {}, Milliseconds(5000)).has_value();
+}
+
+}  // namespace
+
+int main(int count, char** arguments) {
+  if (count != 2) return 2;
+  os::Socket test{os::Fd(3)};
+  do {
+    if (!hand_over_a_connection(test, arguments[1])) return 3;
+  } while (test.receive(Milliseconds(-1)));
   return 0;
 }

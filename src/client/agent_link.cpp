@@ -73,7 +73,8 @@ void AgentLink::handle(os::Message received) {
     answer_ = Answer{abi::Refused{message.error().message}, {}};
   } else if (const auto* pushed = std::get_if<abi::Allocation>(&*message)) {
     if (received.descriptors.size() != 1) return;
-    allocations_[pushed->name] = {pushed->address, pushed->size_bytes,
+    ++allocations_seen_;
+    allocations_[pushed->name] = {pushed->address, pushed->size_bytes, pushed->memory,
                                   std::move(received.descriptors.front())};
   } else {
     answer_ = Answer{std::move(*message), std::move(received.descriptors)};
@@ -118,9 +119,18 @@ Result<Answer> AgentLink::ask(const abi::Message& message, int descriptor, Milli
   Answer answer = std::move(*answer_);
   answer_.reset();
   if (const auto* refused = std::get_if<abi::Refused>(&answer.message)) {
-    return fail(ErrorCode::PermissionDenied, refused->reason);
+    return fail(refused->used_up ? ErrorCode::ResourceExhausted : ErrorCode::PermissionDenied,
+                refused->reason);
   }
   return answer;
+}
+
+Status AgentLink::wait_for_allocations(std::uint64_t count) {
+  std::unique_lock lock(mutex_);
+  changed_.wait_for(lock, answer_timeout, [&] { return allocations_seen_ >= count || lost_; });
+  if (allocations_seen_ >= count) return {};
+  return lost_ ? Status(agent_is_gone())
+               : fail(ErrorCode::Timeout, "the agent did not send the tenant's memory");
 }
 
 Result<AgentLink::SharedAllocation> AgentLink::take_allocation(const std::string& name,

@@ -53,8 +53,11 @@ class AgentLink {
   struct SharedAllocation {
     std::uint64_t address = 0;
     std::uint64_t size_bytes = 0;
+    abi::Memory memory = abi::Memory::State;
     os::Fd descriptor;
   };
+  /// Until so many have arrived since the link began. Timeout after answer_timeout.
+  Status wait_for_allocations(std::uint64_t count);
   /// Takes the allocation `name` out of what has arrived, waiting for it (negative timeout: for ever).
   /// NotFound when the time is up, Unavailable when the agent is gone.
   Result<SharedAllocation> take_allocation(const std::string& name, Milliseconds timeout);
@@ -72,6 +75,7 @@ class AgentLink {
   bool lost_ = false;
   std::optional<Answer> answer_;
   std::map<std::string, SharedAllocation> allocations_;
+  std::uint64_t allocations_seen_ = 0;
   std::function<void()> on_lost_;
   std::function<void(const abi::Inject&)> on_inject_;
   std::thread reader_;

@@ -82,10 +82,27 @@ fb_status fb_alloc(fb_session* session, const char* name, uint64_t size_bytes, i
                    uint64_t* device_address) {
   if (session == nullptr || name == nullptr || device_address == nullptr)
     return bad_argument(session, "fb_alloc: null");
+  return fb_alloc_as(session, name, size_bytes, FB_MEMORY_STATE, timeout_ms, device_address);
+}
+
+fb_status fb_alloc_as(fb_session* session, const char* name, uint64_t size_bytes, fb_memory memory,
+                      int64_t timeout_ms, uint64_t* device_address) {
+  if (session == nullptr || name == nullptr || device_address == nullptr)
+    return bad_argument(session, "fb_alloc_as: null");
+  if (memory != FB_MEMORY_STATE && memory != FB_MEMORY_WEIGHTS)
+    return bad_argument(session, "fb_alloc_as: no such memory");
+  const auto its =
+      memory == FB_MEMORY_STATE ? firebreak::abi::Memory::State : firebreak::abi::Memory::Weights;
   const auto address = without_exceptions(
-      [&] { return session->session->allocate(name, size_bytes, Milliseconds(timeout_ms)); });
+      [&] { return session->session->allocate(name, size_bytes, its, Milliseconds(timeout_ms)); });
   if (address) *device_address = *address;
   return keep(session->session->last_error, address);
+}
+
+fb_status fb_stand_down(fb_session* session) {
+  if (session == nullptr) return bad_argument(session, "fb_stand_down: session is null");
+  return keep(session->session->last_error,
+              without_exceptions([&] { return session->session->stand_down(); }));
 }
 
 fb_status fb_ready(fb_session* session) {

@@ -25,10 +25,10 @@ Result<GpuMemory::Created> GpuMemory::create(const cuda::Device& device, std::ui
 }
 
 Result<GpuMemory> GpuMemory::import_at(const cuda::Device& device, std::uint64_t address,
-                                       std::uint64_t size_bytes, int descriptor) {
+                                       std::uint64_t size_bytes, cuda::Access access, int descriptor) {
   auto physical = cuda::PhysicalAllocation::import_descriptor(device.driver(), descriptor, size_bytes);
   if (!physical) return propagate(physical);
-  auto mapping = cuda::Mapping::map(device, address, *physical, cuda::Access::ReadWrite);
+  auto mapping = cuda::Mapping::map(device, address, *physical, access);
   if (!mapping) return propagate(mapping);
   return GpuMemory(std::move(*mapping));
 }

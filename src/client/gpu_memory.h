@@ -20,7 +20,7 @@ class GpuMemory {
   static Result<Created> create(const cuda::Device& device, std::uint64_t address, std::uint64_t size_bytes);
   /// Memory that another process made.
   static Result<GpuMemory> import_at(const cuda::Device& device, std::uint64_t address,
-                                     std::uint64_t size_bytes, int descriptor);
+                                     std::uint64_t size_bytes, cuda::Access access, int descriptor);
 
   std::uint64_t address() const { return mapping_.address(); }
   std::uint64_t size_bytes() const { return mapping_.size_bytes(); }

@@ -30,6 +30,8 @@ tl::unexpected<Failure> failure(fb_status status, std::string message) {
 /// What the agent, or the way to it, said.
 tl::unexpected<Failure> agent_failure(const Error& error) {
   switch (error.code) {
+    case ErrorCode::ResourceExhausted:
+      return failure(FB_ERROR_NO_MEMORY, to_string(error));
     case ErrorCode::PermissionDenied:
       return failure(FB_ERROR_REFUSED, to_string(error));
     case ErrorCode::NotFound:
@@ -101,13 +103,21 @@ Outcome<std::unique_ptr<Session>> Session::join(const JoinOptions& options) {
   auto link = AgentLink::connect(socket_path);
   if (!link) return agent_failure(link.error());
   auto answer =
-      (*link)->ask(abi::Join{tenant, *role == FB_ROLE_ACTIVE ? abi::Role::Active : abi::Role::Standby});
+      (*link)->ask(abi::Join{tenant, *role == FB_ROLE_ACTIVE ? abi::Role::Active : abi::Role::Standby,
+                             os::environment_variable("FIREBREAK_TOKEN").value_or("")});
   if (!answer) return agent_failure(answer.error());
   const auto* joined = std::get_if<abi::Joined>(&answer->message);
   if (joined == nullptr) return failure(FB_ERROR_CORRUPT, "the agent answered a join with something else");
   auto shared = map_shared_memory(*answer);
   if (!shared) return tl::unexpected(shared.error());
-  return std::unique_ptr<Session>(new Session(std::move(*link), std::move(*shared), *role, *joined));
+  if (auto all = (*link)->wait_for_allocations(joined->allocations); !all) return agent_failure(all.error());
+  std::unique_ptr<Session> session(new Session(std::move(*link), std::move(*shared), *role, *joined));
+  // Where a predecessor was lost, and its memory and commits were not.
+  const bool goes_on = *role == FB_ROLE_ACTIVE && joined->epoch > 0;
+  if (goes_on) {
+    if (auto taken = session->take_office(joined->epoch); !taken) return tl::unexpected(taken.error());
+  }
+  return session;
 }
 
 Session::Session(std::unique_ptr<AgentLink> link, os::Mapping shared, fb_role role, const abi::Joined& joined)
@@ -140,7 +150,7 @@ Outcome<cuda::Device> Session::current_device() {
 // -------------------------------------------------------------------------------------------------------
 
 Outcome<std::uint64_t> Session::allocate(const std::string& name, std::uint64_t size_bytes,
-                                         Milliseconds timeout) {
+                                         abi::Memory memory, Milliseconds timeout) {
   if (auto good = abi::check_name(name); !good)
     return failure(FB_ERROR_INVALID_ARGUMENT, to_string(good.error()));
   if (size_bytes == 0) return failure(FB_ERROR_INVALID_ARGUMENT, "an allocation of 0 bytes");
@@ -151,10 +161,11 @@ Outcome<std::uint64_t> Session::allocate(const std::string& name, std::uint64_t 
   // A promoted process may ask for what its predecessor made, or for something new.
   auto inherited = import(name, Milliseconds(0));
   if (inherited || inherited.error().status != FB_ERROR_TIMEOUT) return inherited;
-  return create(name, round_up(size_bytes, granularity_bytes));
+  return create(name, round_up(size_bytes, granularity_bytes), memory);
 }
 
-Outcome<std::uint64_t> Session::create(const std::string& name, std::uint64_t size_bytes) {
+Outcome<std::uint64_t> Session::create(const std::string& name, std::uint64_t size_bytes,
+                                       abi::Memory memory) {
   const auto device = current_device();
   if (!device) return tl::unexpected(device.error());
   if (auto reserved = reserve_arena(); !reserved) return tl::unexpected(reserved.error());
@@ -163,7 +174,8 @@ Outcome<std::uint64_t> Session::create(const std::string& name, std::uint64_t si
   }
   auto created = GpuMemory::create(*device, next_address_, size_bytes);
   if (!created) return cuda_failure(created.error());
-  const auto answer = link_->ask(abi::Publish{name, next_address_, size_bytes}, created->descriptor.get());
+  const auto answer =
+      link_->ask(abi::Publish{name, next_address_, size_bytes, memory}, created->descriptor.get());
   if (!answer) return agent_failure(answer.error());
   next_address_ += size_bytes;
   return allocations_.emplace(name, std::move(created->memory)).first->second.address();
@@ -175,10 +187,18 @@ Outcome<std::uint64_t> Session::import(const std::string& name, Milliseconds tim
   const auto device = current_device();
   if (!device) return tl::unexpected(device.error());
   if (auto reserved = reserve_arena(); !reserved) return tl::unexpected(reserved.error());
-  auto memory = GpuMemory::import_at(*device, shared->address, shared->size_bytes, shared->descriptor.get());
+  auto memory = GpuMemory::import_at(*device, shared->address, shared->size_bytes, access_to(shared->memory),
+                                     shared->descriptor.get());
   if (!memory) return cuda_failure(memory.error());
   next_address_ = std::max(next_address_, shared->address + shared->size_bytes);
   return allocations_.emplace(name, std::move(*memory)).first->second.address();
+}
+
+/// An active that begins where nothing was committed writes the weights anew: its predecessor may have died
+/// halfway.
+cuda::Access Session::access_to(abi::Memory memory) const {
+  const bool begins = role_ == FB_ROLE_ACTIVE && recovered_.next_step == 0;
+  return memory == abi::Memory::State || begins ? cuda::Access::ReadWrite : cuda::Access::ReadOnly;
 }
 
 Outcome<void> Session::reserve_arena() {
@@ -257,6 +277,24 @@ Outcome<void> Session::resumed() {
   page().resumed_at_ns.store(to_ns(std::chrono::steady_clock::now()), std::memory_order_relaxed);
   const auto answer = link_->ask(abi::Resumed{recovered_.next_step});
   if (!answer) return agent_failure(answer.error());
+  return {};
+}
+
+/// What is queued would land in its successor's memory, and is waited for; what it would have waited for is
+/// lost.
+Outcome<void> Session::stand_down() {
+  if (!fenced()) return failure(FB_ERROR_INVALID_ARGUMENT, "only a fenced active stands down");
+  if (auto device = current_device(); !device) return tl::unexpected(device.error());
+  auto context = cuda::ContextView::current(*driver_);
+  if (!context) return cuda_failure(context.error());
+  if (auto idle = context->synchronize(); !idle) return cuda_failure(idle.error());
+  const std::uint32_t epoch = promotion().epoch;
+  const auto answer = link_->ask(abi::StandDown{});
+  if (!answer) return agent_failure(answer.error());
+  writer_.reset();
+  recovered_ = {};
+  epoch_.store(epoch, std::memory_order_release);
+  role_.store(FB_ROLE_STANDBY, std::memory_order_release);
   return {};
 }
 

@@ -49,7 +49,8 @@ class Session {
   static Outcome<std::unique_ptr<Session>> join(const JoinOptions& options);
 
   fb_role role() const { return role_.load(std::memory_order_acquire); }
-  Outcome<std::uint64_t> allocate(const std::string& name, std::uint64_t size_bytes, Milliseconds timeout);
+  Outcome<std::uint64_t> allocate(const std::string& name, std::uint64_t size_bytes, abi::Memory memory,
+                                  Milliseconds timeout);
   Outcome<void> ready();
   Outcome<fb_resume> wait_promotion(Milliseconds timeout);
   Outcome<void> commit(CUstream stream, std::uint64_t step, const NewState& state, Counting counting);
@@ -57,6 +58,7 @@ class Session {
   std::uint64_t committed() const;
   Outcome<void> heartbeat(CUstream stream);
   Outcome<void> resumed();
+  Outcome<void> stand_down();
   Outcome<void> leave();
 
   std::string last_error;  ///< what fb_last_error shows
@@ -74,7 +76,7 @@ class Session {
   Outcome<cuda::Device> current_device();
   Outcome<void> register_page();
   Outcome<void> reserve_arena();
-  Outcome<std::uint64_t> create(const std::string& name, std::uint64_t size_bytes);
+  Outcome<std::uint64_t> create(const std::string& name, std::uint64_t size_bytes, abi::Memory memory);
   Outcome<std::uint64_t> import(const std::string& name, Milliseconds timeout);
   Outcome<void> take_office(std::uint32_t epoch);
   /// The GPU writes `value` there once all that was queued before has ended. `word` lies in the shared page.
@@ -83,6 +85,7 @@ class Session {
   CUdeviceptr device_address_of(const std::atomic<std::uint64_t>& word) const;
   CommitWriter& writer();
   Outcome<void> append(CUstream stream, const NewState& state);
+  cuda::Access access_to(abi::Memory memory) const;
   fb_resume resume_point() const;
 
   std::unique_ptr<InjectionHook> injections_;  ///< before link_, whose thread calls it

@@ -136,14 +136,6 @@ void Holder::hold_on(std::uint64_t id) {
   if (callbacks_.on_endless) callbacks_.on_endless(dead.pid);
 }
 
-os::Watch Holder::loop_.after_or_now(Nanoseconds delay, std::function<void()> callback) {
-  auto timer = loop_.after(delay, callback);
-  if (timer) return std::move(*timer);
-  spdlog::error("a dead process is not held: {}", to_string(timer.error()));
-  loop_.post(std::move(callback));
-  return {};
-}
-
 void Holder::close(std::uint64_t id) {
   const auto found = dead_.find(id);
   if (found == dead_.end() || found->second.closing.joinable() || found->second.endless) return;

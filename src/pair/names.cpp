@@ -35,6 +35,21 @@ const char* to_string(Standby standby) {
   return "?";
 }
 
+Result<Phase> phase_from(std::string_view name) {
+  for (const Phase phase : {Phase::Empty, Phase::Serving, Phase::Suspecting, Phase::Orphaned,
+                            Phase::Promoting, Phase::Lost, Phase::Finished}) {
+    if (name == to_string(phase)) return phase;
+  }
+  return fail(ErrorCode::InvalidArgument, "no phase '" + std::string(name) + "'");
+}
+
+Result<Standby> standby_from(std::string_view name) {
+  for (const Standby standby : {Standby::None, Standby::Joined, Standby::Ready}) {
+    if (name == to_string(standby)) return standby;
+  }
+  return fail(ErrorCode::InvalidArgument, "no state '" + std::string(name) + "' of a standby");
+}
+
 const char* to_string(EventType event) {
   switch (event) {
     case EventType::ActiveJoined:

@@ -15,8 +15,10 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "base/result.h"
 #include "fault/fault.h"
 
 namespace firebreak::pair {
@@ -100,6 +102,9 @@ Step resume(const State& state);
 EventType event_of(const fault::Fault& fault);
 
 const char* to_string(Phase phase);
+/// By its name; InvalidArgument.
+Result<Phase> phase_from(std::string_view name);
+Result<Standby> standby_from(std::string_view name);
 const char* to_string(Standby standby);
 const char* to_string(EventType event);
 const char* to_string(ActionType action);

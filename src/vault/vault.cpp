@@ -41,6 +41,12 @@ Status Vault::add(Entry entry) {
     return fail(ErrorCode::ResourceExhausted,
                 fmt::format("a tenant has at most {} allocations", entries_max));
   }
+  if (quota_bytes_ != 0 && total_bytes() + entry.size_bytes > quota_bytes_) {
+    return fail(
+        ErrorCode::ResourceExhausted,
+        fmt::format("allocation '{}' of {} MiB would go beyond the tenant's quota: {} of {} MiB are used",
+                    entry.name, entry.size_bytes / mib, total_bytes() / mib, quota_bytes_ / mib));
+  }
   for (const Entry& other : entries_) {
     if (other.name == entry.name) {
       return fail(ErrorCode::InvalidArgument,

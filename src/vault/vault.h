@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "abi/wire.h"
 #include "base/result.h"
 #include "os/fd.h"
 
@@ -19,6 +20,7 @@ struct Entry {
   std::string name;
   std::uint64_t address = 0;
   std::uint64_t size_bytes = 0;
+  abi::Memory memory = abi::Memory::State;
   os::Fd descriptor;
 };
 
@@ -28,13 +30,20 @@ class Vault {
   /// At most this many allocations a tenant: one descriptor each is held.
   static constexpr std::size_t entries_max = 1024;
 
+  /// `quota_bytes`: of all allocations together; 0: no limit.
+  explicit Vault(std::uint64_t quota_bytes = 0) : quota_bytes_(quota_bytes) {}
+
   /// Takes an allocation in. InvalidArgument when it has no descriptor, no size, an address that is not a
-  /// multiple of 2 MiB, or overlaps another; when the name is taken; ResourceExhausted beyond entries_max.
+  /// multiple of 2 MiB, or overlaps another; when the name is taken; ResourceExhausted beyond entries_max
+  /// or the quota.
   Status add(Entry entry);
   std::span<const Entry> entries() const { return entries_; }
   std::uint64_t total_bytes() const;
 
+  std::uint64_t quota_bytes() const { return quota_bytes_; }
+
  private:
+  std::uint64_t quota_bytes_;
   std::vector<Entry> entries_;
 };
 

@@ -75,6 +75,8 @@ class Run {
   Status prepare();
   /// False: the tenant has finished, there is nothing to do.
   Result<bool> stand_by();
+  /// For an active: where its predecessor was lost, it goes on there.
+  Status go_on();
   Status run_steps();
   Status finish();
   /// In good order: the tenant is done, or this standby of it.
@@ -117,6 +119,13 @@ Result<bool> Run::stand_by() {
   const Status taken = take_over(**promotion);
   if (!taken) return propagate(taken, fmt::format("taking over at step {}", (*promotion)->next_step));
   return true;
+}
+
+Status Run::go_on() {
+  if (!session_) return {};
+  const auto resume = session_->wait_for_promotion();
+  if (!resume) return propagate(resume);
+  return *resume && (*resume)->epoch > 0 ? take_over(**resume) : Status{};
 }
 
 Status Run::take_over(const fb_resume& resume) {
@@ -186,6 +195,8 @@ Status run(const Program& program, const Options& options) {
     const auto needed = run->stand_by();
     if (!needed) return propagate(needed);
     if (!*needed) return run->leave();
+  } else if (const Status gone_on = run->go_on(); !gone_on) {
+    return gone_on;
   }
   if (options.start_on_input && !run->took_over()) wait_for_input();
   if (const Status done = run->run_steps(); !done) return done;

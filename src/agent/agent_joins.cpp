@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+/// Who belongs to which tenant, in which role, and what memory it brings along.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "agent/agent.h"
+
+namespace firebreak::agent {
+
+/// A process that `firebreak run` has started. One that joins by itself may have done so already.
+Status Agent::adopt(const abi::Adopt& request) {
+  const auto pid = static_cast<pid_t>(request.pid);
+  if (processes_.contains(pid)) return {};
+  auto tenant = tenant_named(request.tenant);
+  if (!tenant) return propagate(tenant);
+  Member& member = (*tenant)->member(request.role);
+  if (member.pid != 0) {
+    return fail(ErrorCode::InvalidArgument,
+                fmt::format("tenant '{}' already has its {} (process {})", request.tenant,
+                            abi::to_string(request.role), member.pid));
+  }
+  const Placement placement = take_placement(request.tenant, request.role);
+  const std::string& domain = placement.domain;
+  if (auto followed = follow(pid, request.tenant, domain); !followed) {
+    forget_if_empty(request.tenant);
+    return followed;
+  }
+  member = Member{pid, 0, domain, placement.limits};
+  (*tenant)->lease.cancel();
+  domains_.refresh_servers();
+  abi::Event event;
+  event.what = "adopted";
+  event.tenant = request.tenant;
+  event.domain = domain;
+  event.pid = pid;
+  event.text = abi::to_string(request.role);
+  tell(std::move(event));
+  return {};
+}
+
+/// With what the operator says of its strays; a tenant's word about itself does not count.
+Status Agent::adopt_from(const Connection& connection, const abi::Adopt& request) {
+  if (auto adopted = adopt(request); !adopted) return adopted;
+  const auto process = processes_.find(static_cast<pid_t>(request.pid));
+  const bool is_itself = connection.peer().pid == request.pid;
+  if (process == processes_.end() || is_itself || request.strays == abi::StrayPolicy::Default) return {};
+  const auto tenant = tenants_.find(process->second.tenant);
+  if (tenant != tenants_.end()) tenant->second->strays = request.strays;
+  return {};
+}
+
+Status Agent::may_join(const Tenant& tenant, const abi::Join& request) const {
+  const bool active = request.role == abi::Role::Active;
+  const pair::Phase phase = tenant.pair.phase;
+  if (!credentials_.are(request.tenant, request.token)) {
+    return fail(ErrorCode::PermissionDenied,
+                fmt::format("that is not the token of tenant '{}'", request.tenant),
+                "start the program with `firebreak run`, which passes it on in FIREBREAK_TOKEN");
+  }
+  if (phase == pair::Phase::Finished || (phase == pair::Phase::Lost && !active)) {
+    return fail(ErrorCode::Unavailable,
+                fmt::format("tenant '{}' is {}", request.tenant, pair::to_string(phase)));
+  }
+  if (active && phase != pair::Phase::Empty && phase != pair::Phase::Lost) {
+    return fail(ErrorCode::InvalidArgument,
+                fmt::format("tenant '{}' already has an active process", request.tenant));
+  }
+  if (!active && tenant.pair.standby != pair::Standby::None) {
+    return fail(ErrorCode::InvalidArgument, fmt::format("tenant '{}' already has a standby", request.tenant));
+  }
+  if (tenant.old_active.pid != 0) {
+    return fail(ErrorCode::Unavailable,
+                fmt::format("the fenced process {} of tenant '{}' has not ended yet", tenant.old_active.pid,
+                            request.tenant),
+                "try again in a moment");
+  }
+  return {};
+}
+
+void Agent::join(Connection& connection, const abi::Join& request) {
+  auto tenant = tenant_named(request.tenant);
+  if (!tenant) return answer(connection, propagate(tenant));
+  if (auto may = may_join(**tenant, request); !may) return answer(connection, may);
+  const pid_t pid = connection.peer().pid;
+  if (auto adopted = adopt({request.tenant, request.role, pid, {}}); !adopted)
+    return answer(connection, adopted);
+
+  const bool active = request.role == abi::Role::Active;
+  Member& member = (*tenant)->member(request.role);
+  if (member.pid != pid) return answer(connection, not_in_that_role("join"));
+  member.connection = connection.id();
+  if (active) follow_progress(**tenant);
+  if (active && (*tenant)->pair.standby == pair::Standby::None) (*tenant)->unprotected_since = clock_.now();
+  tell_joined(**tenant, member, abi::to_string(request.role));
+  // First, since an active that begins anew where its tenant was lost begins an epoch.
+  advance(**tenant, active ? pair::EventType::ActiveJoined : pair::EventType::StandbyJoined);
+  save();
+  const auto entries = static_cast<std::uint32_t>((*tenant)->vault.entries().size());
+  connection.send(abi::Joined{(*tenant)->pair.epoch, Tenant::arena_base, entries},
+                  (*tenant)->page_descriptor());
+  send_allocations(connection, **tenant);
+}
+
+void Agent::tell_joined(const Tenant& tenant, const Member& member, const std::string& how) {
+  abi::Event event;
+  event.what = "joined";
+  event.tenant = tenant.name();
+  event.domain = member.domain;
+  event.pid = member.pid;
+  event.text = how;
+  tell(std::move(event));
+}
+
+/// A fenced process that only seemed to have faulted has all that a standby needs.
+Status Agent::stand_down(Connection& connection) {
+  const pid_t pid = connection.peer().pid;
+  for (auto& [name, tenant] : tenants_) {
+    if (tenant->old_active.pid != pid) continue;
+    if (tenant->standby.pid != 0) {
+      return fail(ErrorCode::InvalidArgument, fmt::format("tenant '{}' already has a standby", name));
+    }
+    tenant->standby = std::exchange(tenant->old_active, {});
+    tenant->standby.connection = connection.id();
+    tell_joined(*tenant, tenant->standby, "as a standby, fenced before");
+    send_allocations(connection, *tenant);
+    advance(*tenant, pair::EventType::StandbyJoined);
+    return {};
+  }
+  return not_in_that_role("stand_down");
+}
+
+void Agent::send_allocations(Connection& connection, const Tenant& tenant) {
+  for (const vault::Entry& entry : tenant.vault.entries()) {
+    connection.send(abi::Allocation{entry.name, entry.address, entry.size_bytes, entry.memory},
+                    entry.descriptor.get());
+  }
+}
+
+namespace {
+
+bool is_published(const Tenant& tenant, const abi::Publish& request) {
+  return std::ranges::any_of(tenant.vault.entries(), [&](const vault::Entry& entry) {
+    return entry.name == request.name && entry.address == request.address &&
+           entry.size_bytes == request.size_bytes && entry.memory == request.memory;
+  });
+}
+
+}  // namespace
+
+Status Agent::publish(Connection& connection, const abi::Publish& request, std::vector<os::Fd> descriptors) {
+  Tenant* tenant = tenant_of(connection, &Tenant::active);
+  if (tenant == nullptr) return not_in_that_role("publish");
+  if (auto good = abi::check_name(request.name); !good) return good;
+  if (is_published(*tenant, request)) return {};  // the agent before died before it answered
+  if (descriptors.size() != 1)
+    return fail(ErrorCode::InvalidArgument, "an allocation comes with one descriptor");
+  auto added = tenant->vault.add(
+      {request.name, request.address, request.size_bytes, request.memory, std::move(descriptors.front())});
+  if (!added) return added;
+  keep(memory_name(tenant->name(), request.name), tenant->vault.entries().back().descriptor.get());
+  save();
+  if (Connection* standby = server_->find(tenant->standby.connection)) {
+    standby->send(abi::Allocation{request.name, request.address, request.size_bytes, request.memory},
+                  tenant->vault.entries().back().descriptor.get());
+  }
+  return {};
+}
+
+}  // namespace firebreak::agent

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+/// What outlives a tenant's processes: its memory, for the time of a lease, and how long it had no standby.
+#include <fmt/format.h>
+
+#include "agent/agent.h"
+#include "base/units.h"
+
+namespace firebreak::agent {
+
+/// Who was lost may be started anew within the lease, and goes on where it stopped. Who has finished, or
+/// never had anything, leaves nothing.
+void Agent::forget_if_empty(std::string name) {
+  const auto found = tenants_.find(name);
+  if (found == tenants_.end() || !found->second->empty()) return;
+  Tenant& tenant = *found->second;
+  const bool left_something = tenant.vault.total_bytes() > 0 || tenant.has_committed();
+  const bool may_go_on = left_something && tenant.pair.phase == pair::Phase::Lost && !tenant.ended_by_us;
+  if (!may_go_on || options_.lease == Milliseconds(0)) return forget(name, "its last process is gone");
+  tenant.lease = loop_.after_or_now(options_.lease, [this, name] {
+    const auto still = tenants_.find(name);
+    if (still != tenants_.end() && still->second->empty()) forget(name, "its lease is over");
+  });
+}
+
+void Agent::forget(std::string name, const char* why) {
+  const auto found = tenants_.find(name);
+  abi::Event event;
+  event.what = "memory released";
+  event.tenant = name;
+  event.text = fmt::format("{} MiB in {} allocations: {}", found->second->vault.total_bytes() / mib,
+                           found->second->vault.entries().size(), why);
+  for (const vault::Entry& entry : found->second->vault.entries())
+    manager_.drop(memory_name(name, entry.name));
+  manager_.drop(page_name(name));
+  tenants_.erase(found);
+  credentials_.forget(name);
+  save();
+  tell(std::move(event));
+}
+
+void Agent::tell_protection(Tenant& tenant, bool has_standby) {
+  abi::Event event;
+  event.what = has_standby ? "protected" : "unprotected";
+  event.tenant = tenant.name();
+  event.domain = has_standby ? tenant.standby.domain : "";
+  event.pid = has_standby ? tenant.standby.pid : 0;
+  event.text = "no standby";
+  if (has_standby) {
+    const Nanoseconds without =
+        tenant.unprotected_since ? clock_.now() - *tenant.unprotected_since : Nanoseconds(0);
+    event.text =
+        fmt::format("had no standby for {} ms", std::chrono::duration_cast<Milliseconds>(without).count());
+    tenant.unprotected_since.reset();
+  } else if (!tenant.unprotected_since) {
+    tenant.unprotected_since = clock_.now();
+  }
+  tell(std::move(event));
+}
+
+}  // namespace firebreak::agent

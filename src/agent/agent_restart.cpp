@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+/// An agent that is killed, and the next one: what it keeps of every tenant, how that is taken up, and
+/// tenants that come back to it. What the shared page says of a promotion goes before what was written down
+/// of it: the page is first.
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+
+#include <array>
+
+#include "agent/agent.h"
+#include "os/process_stat.h"
+#include "os/processes.h"
+
+namespace firebreak::agent {
+namespace {
+
+constexpr int start_time_field = 22;  // of /proc/PID/stat
+
+std::string start_time_of(os::Kernel& kernel, pid_t pid) {
+  const auto stat = kernel.read_file(os::proc_folder(pid) + "/stat");
+  return stat ? std::string(os::stat_field(*stat, start_time_field)) : std::string();
+}
+
+KeptMember kept(os::Kernel& kernel, const Member& member) {
+  if (member.pid == 0) return {};
+  return {member.pid, start_time_of(kernel, member.pid), member.domain, member.limits};
+}
+
+os::Fd take(std::map<std::string, os::Fd>& descriptors, const std::string& name) {
+  auto node = descriptors.extract(name);
+  return node.empty() ? os::Fd() : std::move(node.mapped());
+}
+
+}  // namespace
+
+void Agent::begin_keeping() {
+  std::map<std::string, os::Fd> descriptors = manager_.take_descriptors();
+  std::vector<KeptTenant> tenants;
+  if (os::Fd file = take(descriptors, document_name())) {
+    auto document = KeptDocument::open(std::move(file));
+    auto read = document ? decode_kept(document->read()) : propagate(document);
+    if (read) tenants = std::move(*read);
+    if (!read) spdlog::error("what the agent before kept is lost: {}", to_string(read.error()));
+    if (document) document_ = std::move(*document);
+  }
+  for (const KeptTenant& each : tenants) restore(each, descriptors);
+  for (const auto& [name, descriptor] : descriptors) manager_.drop(name);
+  if (!document_) {
+    auto document = KeptDocument::create();
+    if (!document) return spdlog::error("nothing can be kept: {}", to_string(document.error()));
+    // Nobody keeps anything for an agent that was started by hand, which is no error.
+    if (!manager_.keep(document_name(), document->descriptor())) return;
+    document_ = std::move(*document);
+  }
+  save();
+}
+
+void Agent::save() {
+  if (!document_) return;
+  std::vector<KeptTenant> all;
+  for (const auto& [name, tenant] : tenants_) {
+    KeptTenant each{name,
+                    credentials_.known_token_of(name),
+                    tenant->pair,
+                    tenant->strays,
+                    tenant->ended_by_us,
+                    kept(kernel_, tenant->active),
+                    kept(kernel_, tenant->standby),
+                    kept(kernel_, tenant->old_active),
+                    {}};
+    for (const vault::Entry& entry : tenant->vault.entries()) {
+      each.allocations.push_back({entry.name, entry.address, entry.size_bytes, entry.memory});
+    }
+    all.push_back(std::move(each));
+  }
+  if (auto written = document_->write(encode(all)); !written) spdlog::error("{}", to_string(written.error()));
+}
+
+void Agent::keep(const std::string& name, int descriptor) {
+  if (!document_) return;
+  if (auto kept = manager_.keep(name, descriptor); !kept) {
+    spdlog::error("{} would not outlive the agent: {}", name, to_string(kept.error()));
+  }
+}
+
+void Agent::restore(const KeptTenant& kept, std::map<std::string, os::Fd>& descriptors) {
+  auto made = Tenant::restore(kept.name, options_.quota_bytes, take(descriptors, page_name(kept.name)));
+  if (!made) return spdlog::error("tenant {} is lost: {}", kept.name, to_string(made.error()));
+  Tenant& tenant = *tenants_.insert_or_assign(kept.name, std::move(*made)).first->second;
+  tenant.pair = kept.pair;
+  tenant.strays = kept.strays;
+  tenant.ended_by_us = kept.ended_by_us;
+  credentials_.restore(kept.name, kept.token);
+  for (const KeptAllocation& each : kept.allocations) {
+    const Status added = tenant.vault.add({each.name, each.address, each.size_bytes, each.memory,
+                                           take(descriptors, memory_name(kept.name, each.name))});
+    if (!added) spdlog::error("memory of tenant {} is lost: {}", kept.name, to_string(added.error()));
+  }
+  const std::vector<pid_t> gone = restore_members(tenant, kept);
+  // A promotion that was carried out, and not written down any more.
+  if (tenant.promoted_epoch() == kept.pair.epoch + 1 && tenant.standby.pid != 0) {
+    tenant.take_turns();
+    tenant.pair = {pair::Phase::Promoting, pair::Standby::None, kept.pair.epoch + 1};
+  }
+  tell_restored(tenant);
+  for (const pair::Action& action : pair::resume(tenant.pair).actions) {
+    const bool is_done = action.type == pair::ActionType::Promote && tenant.promoted_epoch() == action.epoch;
+    if (!is_done) act(tenant, action);
+  }
+  for (const pid_t pid : gone) leave(tenant, pid);
+}
+
+/// Those that ended while nobody looked.
+std::vector<pid_t> Agent::restore_members(Tenant& tenant, const KeptTenant& kept) {
+  std::vector<pid_t> gone;
+  const std::array members = {std::pair(&tenant.active, &kept.active),
+                              std::pair(&tenant.standby, &kept.standby),
+                              std::pair(&tenant.old_active, &kept.old_active)};
+  for (const auto& [member, its] : members) {
+    if (its->pid == 0) continue;
+    *member = Member{its->pid, 0, its->domain, its->limits};
+    const bool lives = start_time_of(kernel_, its->pid) == its->start_time;
+    if (!lives || !follow(its->pid, tenant.name(), its->domain)) gone.push_back(its->pid);
+  }
+  if (tenant.active.pid != 0) follow_progress(tenant);
+  return gone;
+}
+
+void Agent::tell_restored(const Tenant& tenant) {
+  abi::Event event;
+  event.what = "restored";
+  event.tenant = tenant.name();
+  event.domain = tenant.active.domain;
+  event.pid = tenant.active.pid;
+  event.epoch = tenant.pair.epoch;
+  event.text =
+      fmt::format("{}, {} allocations", pair::to_string(tenant.pair.phase), tenant.vault.entries().size());
+  tell(std::move(event));
+}
+
+/// A process that had joined, and lost the agent before this one.
+Status Agent::rejoin(Connection& connection, const abi::Rejoin& request) {
+  const auto found = tenants_.find(request.tenant);
+  if (found == tenants_.end() || !credentials_.are(request.tenant, request.token)) {
+    return fail(ErrorCode::NotFound, fmt::format("nobody knows tenant '{}' here", request.tenant));
+  }
+  Tenant& tenant = *found->second;
+  for (Member* member : {&tenant.active, &tenant.standby, &tenant.old_active}) {
+    if (member->pid != connection.peer().pid || member->connection != 0) continue;
+    member->connection = connection.id();
+    send_allocations(connection, tenant);
+    return {};
+  }
+  return fail(ErrorCode::NotFound,
+              fmt::format("process {} is none of tenant '{}'", connection.peer().pid, request.tenant));
+}
+
+}  // namespace firebreak::agent

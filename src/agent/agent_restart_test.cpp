@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+/// The agent is killed, and the next one goes on with what was kept.
+#include "agent/agent_test_support.h"
+#include "base/units.h"
+
+namespace firebreak::agent {
+namespace {
+
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Not;
+
+constexpr std::uint64_t base = 0x500000000000;
+
+class AgentRestart : public AgentTest {
+ protected:
+  /// Nothing of the old one is asked, as when it is killed.
+  void restart() {
+    agent.reset();
+    AgentOptions options;
+    options.socket_path = path;
+    agent = std::move(Agent::start(options, *loop, kernel, clock, domains, detectors, manager).value());
+  }
+  void publish(Peer& peer, const std::string& name, std::uint64_t address) {
+    const os::Fd descriptor = memory();
+    EXPECT_TRUE(
+        std::holds_alternative<abi::Done>(ask(peer, abi::Publish{name, address, 2 * mib}, descriptor.get())));
+  }
+  /// The same process, on a new connection.
+  abi::Message rejoin(Peer& peer) {
+    peer.reconnect();
+    settle();
+    return ask(peer, abi::Rejoin{"llm"});
+  }
+};
+
+TEST_F(AgentRestart, TheNextAgentPromotesWhomTheOneBeforeHadMadeReady) {
+  Peer active = peer(), standby = peer();
+  const os::Mapping page = join(active, "llm", abi::Role::Active);
+  publish(active, "state", base);
+  join(standby, "llm", abi::Role::Standby);
+  while (standby.receive()) {
+  }
+  ask(standby, abi::Ready{});
+  restart();
+  EXPECT_THAT(agent->status_json(), HasSubstr("\"standby_state\": \"ready\""));
+  EXPECT_THAT(agent->status_json(), HasSubstr("\"memory_bytes\": 2097152"));
+  xid(FakeDomains::server_of_a);  // before anybody has come back
+  EXPECT_EQ(word(page).epoch, 1u);
+  EXPECT_TRUE(std::holds_alternative<abi::Allocation>(rejoin(standby)));  // what it may not have heard of yet
+  EXPECT_TRUE(std::holds_alternative<abi::Done>(standby.receive()->message));
+  EXPECT_TRUE(std::holds_alternative<abi::Done>(ask(standby, abi::Resumed{0})));
+}
+
+TEST_F(AgentRestart, WhoEndedMeanwhileIsNoticed) {
+  Peer active = peer(), standby = peer();
+  const os::Mapping page = join(active, "llm", abi::Role::Active);
+  join(standby, "llm", abi::Role::Standby);
+  ask(standby, abi::Ready{});
+  agent.reset();
+  active.end(kernel);
+  restart();
+  EXPECT_EQ(word(page).epoch, 1u);
+}
+
+TEST_F(AgentRestart, APromotionThatWasNotWrittenDownAnyMoreStands) {
+  Peer active = peer(), standby = peer();
+  const os::Mapping page = join(active, "llm", abi::Role::Active);
+  join(standby, "llm", abi::Role::Standby);
+  ask(standby, abi::Ready{});
+  page.as<abi::SharedPage>()->promotion = abi::PromotionWord{1, false}.raw();
+  restart();
+  EXPECT_EQ(word(page).epoch, 1u);
+  EXPECT_THAT(agent->status_json(), HasSubstr("\"phase\": \"promoting\""));
+  EXPECT_TRUE(std::holds_alternative<abi::Done>(rejoin(standby)));
+  EXPECT_TRUE(std::holds_alternative<abi::Done>(ask(standby, abi::Resumed{0})));
+  EXPECT_THAT(agent->status_json(), HasSubstr("\"phase\": \"serving\""));
+}
+
+TEST_F(AgentRestart, MemoryOfALostTenantIsStillThere) {
+  Peer active = peer(), second = peer();
+  join(active, "llm", abi::Role::Active);
+  publish(active, "state", base);
+  detectors.callbacks.on_exit(active.pid());
+  restart();
+  second.reconnect();
+  settle();
+  second.send(abi::Join{"llm", abi::Role::Active});
+  settle();
+  auto joined = second.receive();
+  ASSERT_TRUE(joined && std::holds_alternative<abi::Joined>(joined->message));
+  EXPECT_EQ(std::get<abi::Joined>(joined->message).allocations, 1u);
+}
+
+TEST_F(AgentRestart, NothingIsKeptOfWhoIsForgotten) {
+  Peer active = peer();
+  join(active, "llm", abi::Role::Active);
+  publish(active, "state", base);
+  EXPECT_THAT(manager.kept, testing::SizeIs(3));  // the document, the page, the memory
+  ask(active, abi::Finish{});
+  detectors.callbacks.on_exit(active.pid());
+  EXPECT_THAT(manager.kept, testing::ElementsAre(testing::Key(document_name())));
+  restart();
+  EXPECT_THAT(agent->status_json(), Not(HasSubstr("llm")));
+}
+
+TEST_F(AgentRestart, StrangersDoNotComeBack) {
+  Peer active = peer(), stranger = peer();
+  join(active, "llm", abi::Role::Active);
+  restart();
+  EXPECT_TRUE(std::holds_alternative<abi::Refused>(rejoin(stranger)));
+  EXPECT_TRUE(std::holds_alternative<abi::Done>(rejoin(active)));
+  EXPECT_THAT(refusal(active, abi::Rejoin{"llm"}), HasSubstr("is none of tenant"));
+}
+
+TEST_F(AgentRestart, WithoutAServiceManagerItBeginsWithNothing) {
+  manager.is_there = false;
+  manager.kept.clear();
+  restart();
+  Peer active = peer();
+  join(active, "llm", abi::Role::Active);
+  EXPECT_THAT(manager.kept, IsEmpty());
+}
+
+TEST_F(AgentRestart, ADocumentThatIsNoneIsNoReasonNotToStart) {
+  manager.kept.insert_or_assign(document_name(), memory());
+  manager.kept.insert_or_assign("page/ghost", memory());
+  restart();
+  EXPECT_THAT(agent->status_json(), Not(HasSubstr("ghost")));
+  Peer active = peer();
+  join(active, "llm", abi::Role::Active);
+}
+
+}  // namespace
+}  // namespace firebreak::agent

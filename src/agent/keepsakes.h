@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+/// What an agent needs of the one before it, and how it is written down: one document in a memory file that
+/// outlives the process, and the descriptors that the service manager keeps beside it.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "abi/wire.h"
+#include "agent/service_manager.h"
+#include "base/result.h"
+#include "mps/client_limits.h"
+#include "os/memory.h"
+#include "pair/pair.h"
+
+namespace firebreak::agent {
+
+/// A tenant's process; `pid` 0: nobody. A pid that has another start time is another process.
+struct KeptMember {
+  pid_t pid = 0;
+  std::string start_time;
+  std::string domain;
+  mps::ClientLimits limits = {};
+};
+
+struct KeptAllocation {
+  std::string name;
+  std::uint64_t address = 0;
+  std::uint64_t size_bytes = 0;
+  abi::Memory memory = abi::Memory::State;
+};
+
+struct KeptTenant {
+  std::string name;
+  std::string token;
+  pair::State pair;
+  abi::StrayPolicy strays = abi::StrayPolicy::Default;
+  bool ended_by_us = false;
+  KeptMember active;
+  KeptMember standby;
+  KeptMember old_active;
+  std::vector<KeptAllocation> allocations;
+};
+
+std::string encode(const std::vector<KeptTenant>& tenants);
+/// Protocol: it is none of ours, or of another version.
+Result<std::vector<KeptTenant>> decode_kept(std::string_view text);
+
+/// Two places in one memory file, written in turn: whoever is killed while it writes one leaves the other
+/// whole. For one thread.
+class KeptDocument {
+ public:
+  static constexpr std::size_t bytes_max = std::size_t{4} << 20;
+
+  static Result<KeptDocument> create();
+  /// One that an earlier process made. Protocol: it is none.
+  static Result<KeptDocument> open(os::Fd file);
+
+  int descriptor() const { return file_.get(); }
+  /// ResourceExhausted: longer than bytes_max.
+  Status write(std::string_view text);
+  /// The newest that is whole; empty: none ever was.
+  std::string read() const;
+
+ private:
+  KeptDocument(os::Fd file, os::Mapping mapping) : file_(std::move(file)), mapping_(std::move(mapping)) {}
+
+  os::Fd file_;
+  os::Mapping mapping_;
+};
+
+/// Under which the service manager keeps what.
+std::string document_name();
+std::string page_name(const std::string& tenant);
+std::string memory_name(const std::string& tenant, const std::string& allocation);
+
+}  // namespace firebreak::agent
