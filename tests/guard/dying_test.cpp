@@ -162,6 +162,7 @@ class GuardedDying : public Dying {
 };
 
 TEST_F(GuardedDying, IsLetGoWhenItsKernelIsKnownToHaveEnded) {
+  environment_.emplace_back(work_left, "2000");
   start_agent({"--hold-s", "1000"});
   Player& neighbour = start_neighbour();
   const Player& spinner = start_guarded_spinner("running");
