@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// A program for guard_overhead_benchmark: does one kind of work on the GPU and prints how long it took, in
-/// milliseconds. guard_load start|multiply|copy|launch [SCALE]
+/// milliseconds. guard_load start|multiply|copy|launch|call [SCALE]
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -10,6 +10,7 @@
 #include "cuda/device_buffer.h"
 #include "cuda/first_gpu.h"
 #include "cuda/module.h"
+#include "cuda/stream.h"
 #include "platform/platform.h"
 
 namespace {
@@ -49,6 +50,9 @@ again:
   ret;
 }
 )";
+
+/// Of what is refused, in one measurement.
+constexpr int calls = 1'000'000;
 
 using Time = std::chrono::steady_clock::time_point;
 double ms_since(Time begin) {
@@ -103,6 +107,17 @@ Result<double> run(const std::string& what, unsigned int scale) {
                           driver->cuMemcpyDtoDAsync(b->address(), a->address(), bytes, nullptr), "copy");
                     },
                     20});
+  }
+  if (what == "call") {
+    // A launch that the driver refuses at once: what is left is the way to it.
+    const cuda::LaunchShape refused{{0}, {1}};
+    const auto stream = cuda::Stream::create(driver);
+    if (!stream) return propagate(stream);
+    return measure(gpu->context(), {[&]() -> Status {
+                                      (void)nothing->launch_packed(stream->handle(), refused, {});
+                                      return {};
+                                    },
+                                    calls});
   }
   return measure(gpu->context(), {[&] { return nothing->launch(nullptr, {}, a->address(), 1U); },
                                   static_cast<int>(scale) * 20});

@@ -6,6 +6,7 @@
 #include <cerrno>
 
 #include "os/errno_error.h"
+#include "os/self.h"
 
 namespace firebreak::softgpu {
 
@@ -56,6 +57,7 @@ Status GpuProcesses::take_place() {
     struct flock lock = byte_lock(F_WRLCK, static_cast<off_t>(place), 1);
     if (::fcntl(fd_, F_OFD_SETLK, &lock) != 0) continue;
     table_.used_bytes[place].store(0);
+    table_.pid[place].store(os::own_pid());
     own_place_.store(&table_.used_bytes[place]);
     return {};
   }
@@ -89,6 +91,36 @@ std::uint64_t GpuProcesses::used_bytes() const {
     if (bytes != 0 && is_there(place)) sum += bytes;
   }
   return sum;
+}
+
+std::vector<GpuProcess> GpuProcesses::list() const {
+  std::vector<GpuProcess> all;
+  for (std::size_t place = 0; place < GpuProcessTable::capacity; ++place) {
+    const pid_t pid = table_.pid[place].load();
+    if (pid != 0 && is_there(place)) all.push_back({pid, table_.used_bytes[place].load()});
+  }
+  for (const auto& kept : table_.kept) {
+    if (kept.load() != 0) all.push_back({kept.load(), 0});
+  }
+  return all;
+}
+
+void GpuProcesses::keep(pid_t pid) {
+  for (auto& kept : table_.kept) {
+    std::int32_t nobody = 0;
+    if (kept.compare_exchange_strong(nobody, pid)) return;
+  }
+}
+
+void GpuProcesses::forget_all() {
+  for (auto& kept : table_.kept) kept.store(0);
+}
+
+void GpuProcesses::forget(pid_t pid) {
+  for (auto& kept : table_.kept) {
+    std::int32_t it = pid;
+    kept.compare_exchange_strong(it, 0);
+  }
 }
 
 }  // namespace firebreak::softgpu

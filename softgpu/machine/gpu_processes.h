@@ -6,12 +6,15 @@
 /// clear away.
 #pragma once
 
+#include <sys/types.h>
+
 #include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <optional>
+#include <vector>
 
 #include "base/result.h"
 
@@ -20,7 +23,16 @@ namespace firebreak::softgpu {
 /// In shared memory; all zero is the valid start.
 struct GpuProcessTable {
   static constexpr std::size_t capacity = 256;
+  static constexpr std::size_t kept_max = 32;
   std::array<std::atomic<std::uint64_t>, capacity> used_bytes;
+  std::array<std::atomic<std::int32_t>, capacity> pid;
+  std::array<std::atomic<std::int32_t>, kept_max> kept;  ///< dead, and not gone from the GPU; 0: nobody
+};
+
+/// One that has the GPU open.
+struct GpuProcess {
+  pid_t pid = 0;
+  std::uint64_t used_bytes = 0;
 };
 
 /// This process's view. Thread safe, but for enter().
@@ -49,6 +61,12 @@ class GpuProcesses {
   void give_memory(std::uint64_t size_bytes);
   /// Of all processes that are there.
   std::uint64_t used_bytes() const;
+
+  /// Of all processes that are there, and of dead ones whose address space somebody keeps.
+  std::vector<GpuProcess> list() const;
+  void keep(pid_t pid);
+  void forget(pid_t pid);
+  void forget_all();
 
  private:
   Status lock_entry();

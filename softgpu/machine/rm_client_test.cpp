@@ -53,5 +53,32 @@ TEST(UvmDescriptor, IsKeptByDuplicatesAndNotByWhoReadsAlong) {
   EXPECT_FALSE(os::is_locked_elsewhere(watcher.get()).value());
 }
 
+TEST(RmClient, ItsQueuedWordsAreThereForWhoHasTheDescriptor) {
+  auto own = RmClient::create(std::nullopt);
+  ASSERT_TRUE(own);
+  const auto others = RmClient::from(own->fd());
+  ASSERT_TRUE(others);
+  const auto first = own->queue_word({{0, 8}, 1, 4});
+  own->queue_word({{1, 16}, 2, 8});
+  own->finish_word(first);
+  own->queue_word({{2, 24}, 3, 4});  // in the place of the first
+  const auto words = others->queued_words();
+  ASSERT_EQ(words.size(), 2u);
+  EXPECT_EQ(words[0].place.file, 1u);
+  EXPECT_EQ(words[0].place.offset_bytes, 16u);
+  EXPECT_EQ(words[0].size_bytes, 8u);
+  EXPECT_EQ(words[1].value, 3u);
+}
+
+TEST(RmClient, ThereIsRoomForSoManyWords) {
+  auto own = RmClient::create(std::nullopt);
+  ASSERT_TRUE(own);
+  for (std::size_t n = 0; n < RmClientPage::words_max; ++n)
+    EXPECT_NE(own->queue_word({}), RmClient::no_ticket);
+  EXPECT_EQ(own->queue_word({}), RmClient::no_ticket);
+  own->finish_word(RmClient::no_ticket);
+  EXPECT_EQ(own->queued_words().size(), RmClientPage::words_max);
+}
+
 }  // namespace
 }  // namespace firebreak::softgpu

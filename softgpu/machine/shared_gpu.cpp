@@ -20,7 +20,7 @@ namespace firebreak::softgpu {
 
 namespace {
 
-constexpr std::uint32_t page_version = 3;
+constexpr std::uint32_t page_version = 4;
 constexpr std::uint64_t default_memory_mib = 8192;
 
 std::uint64_t total_bytes_from_environment() {
@@ -95,6 +95,7 @@ Status SharedGpu::enter() {
 }
 
 void SharedGpu::reset() {
+  processes_.forget_all();
   page_->device_fault_xid.store(0);
   page_->stalled_until_ns.store(0);
 }

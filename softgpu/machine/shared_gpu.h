@@ -9,6 +9,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "abi/cuda_result.h"
 #include "base/result.h"
@@ -97,6 +98,12 @@ class SharedGpu {
   /// What this process may still have.
   std::uint64_t free_bytes() const;
   std::uint64_t total_bytes() const { return total_bytes_; }
+
+  /// As NVML lists them.
+  std::vector<GpuProcess> processes() const { return processes_.list(); }
+  /// A dead one is listed from now on, until it is forgotten: its address space is kept.
+  void keep_listed(pid_t pid) { processes_.keep(pid); }
+  void forget(pid_t pid) { processes_.forget(pid); }
 
  private:
   SharedGpu(os::Fd fd, os::Mapping mapping, std::uint64_t total_bytes);

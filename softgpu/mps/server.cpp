@@ -151,6 +151,7 @@ bool Server::works_on(const Client& client) const {
 /// As long as its address space is there, a kernel runs to its end though its process is gone.
 void Server::let_work_end(pid_t pid, Client client) {
   const auto left = client.rm.orphaned_work();
+  gpu_->keep_listed(pid);
   orphans_.push_back({pid, std::move(client), {}});
   Orphan& orphan = orphans_.back();
   if (!left) return;
@@ -172,7 +173,10 @@ void Server::end_work(Client& client) {
 void Server::look_at_orphans() {
   for (auto orphan = orphans_.begin(); orphan != orphans_.end();) {
     const bool is_kept = os::is_locked_elsewhere(orphan->client.uvm.get()).value_or(false);
-    if (!is_kept) die(orphan->pid, orphan->client);
+    if (!is_kept) {
+      gpu_->forget(orphan->pid);
+      die(orphan->pid, orphan->client);
+    }
     orphan = is_kept ? std::next(orphan) : orphans_.erase(orphan);
   }
   if (clients_.empty() && orphans_.empty()) looking_.cancel();

@@ -71,6 +71,23 @@ nvmlReturn_t nvmlDeviceGetMemoryInfo(nvmlDevice_t device, abi::nvmlMemory_t* mem
   return abi::NVML_SUCCESS;
 }
 
+nvmlReturn_t nvmlDeviceGetComputeRunningProcesses_v3(nvmlDevice_t device, unsigned int* count,
+                                                     abi::nvmlProcessInfo_t* processes);
+nvmlReturn_t nvmlDeviceGetComputeRunningProcesses_v3(nvmlDevice_t device, unsigned int* count,
+                                                     abi::nvmlProcessInfo_t* processes) {
+  const nvmlReturn_t status = check(device, count);
+  const auto gpu = session().gpu();
+  if (status != abi::NVML_SUCCESS || !gpu) return status;
+  const auto all = gpu->processes();
+  const unsigned int room = *count;
+  *count = static_cast<unsigned int>(all.size());
+  if (room < all.size()) return abi::NVML_ERROR_INSUFFICIENT_SIZE;
+  for (const GpuProcess& process : all) {
+    *processes++ = {static_cast<unsigned int>(process.pid), process.used_bytes, no_instance, no_instance};
+  }
+  return abi::NVML_SUCCESS;
+}
+
 nvmlReturn_t nvmlEventSetCreate(nvmlEventSet_t* set);
 nvmlReturn_t nvmlEventSetCreate(nvmlEventSet_t* set) {
   const nvmlReturn_t status = check(device_0(), set);

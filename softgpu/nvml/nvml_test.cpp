@@ -43,6 +43,7 @@ abi::NvmlFunctions load_all() {
   load("nvmlDeviceRegisterEvents", nvml.nvmlDeviceRegisterEvents);
   load("nvmlEventSetWait_v2", nvml.nvmlEventSetWait_v2);
   load("nvmlEventSetFree", nvml.nvmlEventSetFree);
+  load("nvmlDeviceGetComputeRunningProcesses_v3", nvml.nvmlDeviceGetComputeRunningProcesses_v3);
   return nvml;
 }
 
@@ -168,6 +169,28 @@ TEST_F(Nvml, KnowsHowMuchMemoryIsTaken) {
   EXPECT_EQ(memory.used, std::uint64_t{1} << 20);
   EXPECT_EQ(memory.total, gpu->total_bytes());
   EXPECT_EQ(memory.free, memory.total - memory.used);
+  gpu->give_memory(1 << 20);
+}
+
+TEST_F(Nvml, ListsWhoIsThereAndWhoIsKept) {
+  ASSERT_TRUE(gpu->enter().has_value());
+  ASSERT_TRUE(gpu->take_memory(1 << 20));
+  gpu->keep_listed(77);
+  std::array<abi::nvmlProcessInfo_t, 4> processes{};
+  unsigned int count = 1;
+  const auto list = [&] {
+    return nvml.nvmlDeviceGetComputeRunningProcesses_v3(device, &count, processes.data());
+  };
+  EXPECT_EQ(list(), abi::NVML_ERROR_INSUFFICIENT_SIZE);
+  ASSERT_EQ(count, 2U);
+  ASSERT_EQ(list(), NVML_SUCCESS);
+  EXPECT_EQ(processes[0].pid, static_cast<unsigned int>(os::own_pid()));
+  EXPECT_EQ(processes[0].usedGpuMemory, std::uint64_t{1} << 20);
+  EXPECT_EQ(processes[1].pid, 77U);
+  gpu->forget(77);
+  count = 4;
+  ASSERT_EQ(list(), NVML_SUCCESS);
+  EXPECT_EQ(count, 1U);
   gpu->give_memory(1 << 20);
 }
 

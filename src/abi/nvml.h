@@ -48,6 +48,15 @@ struct nvmlMemory_t {
 };
 static_assert(sizeof(nvmlMemory_t) == 24);
 
+struct nvmlProcessInfo_t {
+  unsigned int pid;
+  unsigned long long usedGpuMemory;  ///< bytes, or NVML_VALUE_NOT_AVAILABLE
+  unsigned int gpuInstanceId;
+  unsigned int computeInstanceId;
+};
+static_assert(sizeof(nvmlProcessInfo_t) == 24 && offsetof(nvmlProcessInfo_t, gpuInstanceId) == 16);
+inline constexpr unsigned long long NVML_VALUE_NOT_AVAILABLE = ~0ull;
+
 /// The functions, by the names under which the library exports them.
 struct NvmlFunctions {
   nvmlReturn_t (*nvmlInit_v2)();
@@ -62,6 +71,9 @@ struct NvmlFunctions {
                                            nvmlEventSet_t set);
   nvmlReturn_t (*nvmlEventSetWait_v2)(nvmlEventSet_t set, nvmlEventData_t* data, unsigned int timeout_ms);
   nvmlReturn_t (*nvmlEventSetFree)(nvmlEventSet_t set);
+  /// `count`: how many there is room for, then how many there are. Null in older libraries.
+  nvmlReturn_t (*nvmlDeviceGetComputeRunningProcesses_v3)(nvmlDevice_t device, unsigned int* count,
+                                                          nvmlProcessInfo_t* processes);
 };
 
 }  // namespace firebreak::abi

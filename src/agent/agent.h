@@ -159,6 +159,7 @@ class Agent final : private ServerHandler {
   void await_last_kernel(pid_t pid, Process process);
   hold::ReadWork watch_work(pid_t pid) const;
   void tell_of_running_work(pid_t pid);
+  void verify_release(abi::Event released);
   void on_endless(pid_t pid);
   void on_released(const hold::Release& release);
   void let_go_of(const std::string& domain);

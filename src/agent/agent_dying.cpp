@@ -130,12 +130,25 @@ void Agent::on_released(const hold::Release& release) {
   if (release.work == hold::WorkEnd::Forced) {
     spdlog::warn("process {} of {}: {}", event.pid, event.tenant, event.text);
   }
+  verify_release(event);
   tell(std::move(event));
   const auto tenant = tenants_.find(dying.process.tenant);
   if (!dying.has_left && tenant != tenants_.end()) leave(*tenant->second, release.pid);
   if (!is_safe(release.work) && !dying.harmless) endanger(dying.process.domain);
   say_farewell(release.pid, dying.process.end ? dying.process.end->steps() : "");
   if (others_in(dying.process.domain).empty()) let_go_of(dying.process.domain);
+}
+
+/// That nothing was left.
+void Agent::verify_release(abi::Event released) {
+  const auto pid = static_cast<pid_t>(released.pid);
+  detectors_.look_for_remains(pid, [this, told = std::move(released)](const std::string& text) {
+    abi::Event event = told;
+    event.what = "remains";
+    event.at_ns = 0;
+    event.text = text;
+    tell(std::move(event));
+  });
 }
 
 /// Nobody is there any more who would be harmed.

@@ -102,6 +102,10 @@ std::shared_ptr<const guard::GuardView> GpuDetectors::guard_of(pid_t pid) const 
   return ended_.first == pid ? ended_.second : strays_->guard_of(pid);
 }
 
+void GpuDetectors::look_for_remains(pid_t pid, std::function<void(const std::string&)> tell) {
+  remains_.look_for(pid, std::move(tell));
+}
+
 strays::Summary GpuDetectors::straying_of(pid_t pid) const { return strays_->summary_of(pid); }
 
 }  // namespace firebreak::agent

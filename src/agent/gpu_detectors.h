@@ -12,6 +12,7 @@
 #include "os/kernel.h"
 #include "strays/sparse_cover.h"
 #include "strays/stray_watch.h"
+#include "watch/remains.h"
 #include "watch/report.h"
 #include "watch/watcher.h"
 
@@ -30,7 +31,8 @@ class GpuDetectors final : public Detectors {
         clock_(clock),
         domains_(domains),
         nvml_library_(std::move(nvml_library)),
-        sparse_wanted_(sparse) {}
+        sparse_wanted_(sparse),
+        remains_(loop, watch::find_by_nvml(nvml_library_)) {}
 
   std::vector<std::string> start(Callbacks callbacks) override;
   Status follow(const watch::Target& target) override;
@@ -39,6 +41,7 @@ class GpuDetectors final : public Detectors {
   void expect_exit(pid_t pid) override;
   strays::Summary straying_of(pid_t pid) const override;
   std::shared_ptr<const guard::GuardView> guard_of(pid_t pid) const override;
+  void look_for_remains(pid_t pid, std::function<void(const std::string&)> tell) override;
 
  private:
   watch::WatcherOptions options() const;
@@ -51,6 +54,7 @@ class GpuDetectors final : public Detectors {
   Domains& domains_;
   std::string nvml_library_;
   bool sparse_wanted_;
+  watch::Remains remains_;
   watch::IncidentNews news_;
   std::unique_ptr<strays::StrayWatch> strays_;
   std::pair<pid_t, std::shared_ptr<const guard::GuardView>> ended_;  ///< whose end is being told

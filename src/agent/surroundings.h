@@ -56,6 +56,9 @@ class Detectors {
   virtual strays::Summary straying_of(pid_t pid) const = 0;
   /// The guard page of a followed process, also while on_exit tells of its end; null: it has none.
   virtual std::shared_ptr<const guard::GuardView> guard_of(pid_t pid) const = 0;
+  /// Whether the GPU still has something of a process that is gone: tells in words, some seconds later at
+  /// most.
+  virtual void look_for_remains(pid_t pid, std::function<void(const std::string&)> tell) = 0;
 };
 
 /// The MPS domains, of one GPU or several.

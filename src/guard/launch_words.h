@@ -19,6 +19,9 @@
 
 namespace firebreak::guard {
 
+/// 0: launches are not counted, and nobody knows when they have ended.
+inline constexpr const char* words_variable = "FIREBREAK_GUARD_WORDS";
+
 struct LaunchWordsPace {
   Nanoseconds busy = std::chrono::milliseconds(5);   ///< between two rounds, while something changes
   Nanoseconds idle = std::chrono::milliseconds(25);  ///< and when nothing has for long

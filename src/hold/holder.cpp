@@ -100,6 +100,8 @@ void Holder::mourn(pid_t pid, Duplicates duplicates) {
   if (dead.read) dead.next_read = loop_.after_or_now({}, [this, id] { look_at_work(id); });
 }
 
+WorkState Holder::state_of(const Dead& dead) { return dead.read ? dead.read() : WorkState::Unknown; }
+
 /// As long as it is known to run.
 void Holder::look_at_work(std::uint64_t id) {
   const auto found = dead_.find(id);
@@ -121,10 +123,7 @@ void Holder::look_at_work(std::uint64_t id) {
 void Holder::time_is_up(std::uint64_t id) {
   const auto found = dead_.find(id);
   if (found == dead_.end() || found->second.closing.joinable()) return;
-  const Dead& dead = found->second;
-  const WorkState work = dead.read ? dead.read() : WorkState::Unknown;
-  if (work == WorkState::Running && dead.work == WorkEnd::Presumed) return hold_on(id);
-  close(id);
+  state_of(found->second) == WorkState::Running ? hold_on(id) : close(id);
 }
 
 /// Its work is known to run on.
@@ -143,19 +142,22 @@ void Holder::close(std::uint64_t id) {
   dead.deadline.cancel();
   dead.next_read.cancel();
   const bool keep_if_busy = dead.work != WorkEnd::Unknown;
+  // Nobody waits for its work, as closing the manager's would: what is to fail fails now.
+  const bool space_first = !keep_if_busy && state_of(dead) == WorkState::Running;
   dead.closing = std::thread(
-      [this, id, keep_if_busy](Duplicates duplicates) {
+      [this, id, keep_if_busy, space_first](Duplicates duplicates) {
+        if (space_first) close_space(duplicates);
         const Monotonic begun = clock_.now();
         for (os::Fd& fd : duplicates.release(Device::ResourceManager)) kernel_.close(std::move(fd));
         const bool busy = clock_.now() - begun >= options_.idle_wait;
-        if (!busy || !keep_if_busy) close_all(std::move(duplicates));
+        if (!busy || !keep_if_busy) close_space(duplicates);
         tell(id, std::move(duplicates));
       },
       std::exchange(dead.duplicates, {}));
 }
 
 /// On a thread of its own: with a kernel under way it takes as long as its fault.
-void Holder::close_all(Duplicates duplicates) {
+void Holder::close_space(Duplicates& duplicates) {
   for (os::Fd& fd : duplicates.release(Device::AddressSpace)) kernel_.close(std::move(fd));
 }
 
@@ -183,7 +185,7 @@ void Holder::force(std::uint64_t id) {
   dead.next_read.cancel();
   dead.closing = std::thread(
       [this, id](Duplicates duplicates) {
-        close_all(std::move(duplicates));
+        close_space(duplicates);
         tell(id, {});
       },
       std::exchange(dead.duplicates, {}));
@@ -192,7 +194,7 @@ void Holder::force(std::uint64_t id) {
 void Holder::let_go(pid_t pid, Nanoseconds patience) {
   for (auto& [id, dead] : dead_) {
     if (dead.pid != pid) continue;
-    const WorkState work = dead.read ? dead.read() : WorkState::Unknown;
+    const WorkState work = state_of(dead);
     if (work == WorkState::Running && patience > Nanoseconds{}) {
       dead.deadline = loop_.after_or_now(patience, [this, id = id] { let_go_now(id); });
     } else if (work == WorkState::Ended) {
@@ -227,8 +229,7 @@ std::vector<Held> Holder::held() const {
     if (!client.duplicates.empty()) all.push_back({pid, false, false, WorkState::Unknown, {}});
   }
   for (const auto& [id, dead] : dead_) {
-    const WorkState work = dead.read ? dead.read() : WorkState::Unknown;
-    all.push_back({dead.pid, true, dead.endless, work, clock_.now() - dead.died});
+    all.push_back({dead.pid, true, dead.endless, state_of(dead), clock_.now() - dead.died});
   }
   return all;
 }

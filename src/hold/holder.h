@@ -135,7 +135,8 @@ class Holder {
   void time_is_up(std::uint64_t id);
   void let_go_now(std::uint64_t id);
   void close(std::uint64_t id);
-  void close_all(Duplicates duplicates);
+  void close_space(Duplicates& duplicates);
+  static WorkState state_of(const Dead& dead);
   void tell(std::uint64_t id, Duplicates left);
   void closed(std::uint64_t id, Duplicates left);
   void force(std::uint64_t id);

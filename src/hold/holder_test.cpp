@@ -249,6 +249,18 @@ TEST_F(KnownWork, IsNotWaitedForLongerThanThat) {
   EXPECT_FALSE(is_safe(released_->work));
 }
 
+// The manager's would be waited for.
+TEST_F(KnownWork, ThatIsLetGoWhileItRunsLosesItsAddressSpaceFirst) {
+  bool space_was_open = true;
+  os::FakeDevice device;
+  device.close = [&](const os::Fd&) { space_was_open = space_.is_open(); };
+  kernel_.set_device("/dev/nvidiactl", device);
+  hold_dead(never);
+  holder_->let_go(client);
+  run_until_released();
+  EXPECT_FALSE(space_was_open);
+}
+
 TEST_F(KnownWork, IsWaitedForByNobodyWhereItIsNotKnown) {
   work_ = WorkState::Unknown;
   hold_dead(never);

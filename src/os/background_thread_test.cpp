@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <cstdlib>
 #include <semaphore>
 #include <string>
 
@@ -44,6 +45,17 @@ TEST(BackgroundThread, ChildrenRunWhatTheyAreTold) {
   ASSERT_EQ(::waitpid(child, &status, 0), child);
   EXPECT_EQ(WEXITSTATUS(status), 7);
   EXPECT_EQ(seen, 0);
+}
+
+TEST(BackgroundThread, AtExitRunsWhatItIsTold) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    run_at_exit([] { ::_exit(9); });
+    std::exit(0);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(WEXITSTATUS(status), 9);
 }
 
 }  // namespace

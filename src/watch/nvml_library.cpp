@@ -32,6 +32,8 @@ Result<abi::NvmlFunctions> load(const std::string& library) {
   need("nvmlEventSetWait_v2", functions.nvmlEventSetWait_v2);
   need("nvmlEventSetFree", functions.nvmlEventSetFree);
   if (!done) return propagate(done);
+  (void)find(library, "nvmlDeviceGetComputeRunningProcesses_v3",
+             functions.nvmlDeviceGetComputeRunningProcesses_v3);
   return functions;
 }
 

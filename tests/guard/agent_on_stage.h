@@ -38,7 +38,8 @@ class AgentOnStage : public testing::Test {
   /// Runs short kernels until it is told "end".
   Player& start_neighbour();
   /// Keeps one endless kernel on the GPU. "--stubborn": it ignores SIGTERM; "--queue": more work waits;
-  /// "--finite": the kernel has ended; "--streams": 200 others have had a kernel each.
+  /// "--finite": the kernel has ended; "--streams": 200 others have had a kernel each;
+  /// "--stray": it is launched when somebody tells it to, and strays behind the end of 2 MiB first.
   Player& start_spinner(const std::string& argument = {}, std::vector<std::string> run_arguments = {});
   os::ProgramResult command(std::vector<std::string> arguments);
 

@@ -176,6 +176,7 @@ class GuardedDying : public Dying {
 };
 
 TEST_F(GuardedDying, IsLetGoWhenItsKernelIsKnownToHaveEnded) {
+  environment_.emplace_back(work_left, "2000");
   start_agent({"--hold-s", "1000"});
   Player& neighbour = start_neighbour();
   const Player& spinner = start_guarded_spinner("running");
@@ -184,6 +185,7 @@ TEST_F(GuardedDying, IsLetGoWhenItsKernelIsKnownToHaveEnded) {
   wait("the hold",
        [&] { return agent_->said("its work is known to be under way, still running kernel `spin`"); });
   wait("the release", [&] { return agent_->said("its last kernels are known to have ended"); });
+  wait("NVML's word", [&] { return agent_->said("NVML lists it no more: nothing was left"); });
   EXPECT_FALSE(agent_->said("fault tenant"));
   expect_unharmed(neighbour);
 }

@@ -1,15 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-/// A program that links against libcuda and captures a stream. It says what came of each of its
-/// calls, and how many nodes its graph has.
+/// A program that links against libcuda and launches in all ways: it captures a stream, forks, and has
+/// threads that come and go. It says what came of each of its calls, and how many nodes its graph has.
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cstdio>
+#include <thread>
 
 #include "abi/cuda_driver_functions.h"
 
 extern "C" {
 CUresult cuInit(unsigned int);
 CUresult cuCtxCreate_v2(CUcontext*, unsigned int, CUdevice);
+CUresult cuCtxSetCurrent(CUcontext);
 CUresult cuCtxSynchronize();
 CUresult cuModuleLoadDataEx(CUmodule*, const void*, unsigned int, CUjit_option*, void**);
 CUresult cuModuleGetFunction(CUfunction*, CUmodule, const char*);
@@ -65,6 +68,28 @@ CUgraph capture(CUfunction function, CUstream stream) {
   return graph;
 }
 
+/// A child cannot use CUDA, and its parent can.
+void launch_in_child(CUfunction function, CUstream stream) {
+  const pid_t child = ::fork();
+  if (child == 0) ::_exit(static_cast<int>(launch(function, stream)));
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  std::printf("launch in child %d\n", WEXITSTATUS(status));
+  say("launch after child", launch(function, stream));
+}
+
+/// Threads that come and go.
+void launch_in_threads(CUcontext context, CUfunction function, CUstream stream) {
+  for (int n = 0; n < 300; ++n) {
+    CUresult result = CUDA_SUCCESS;
+    std::thread([&] {
+      result = cuCtxSetCurrent(context);
+      if (result == CUDA_SUCCESS) result = launch(function, stream);
+    }).join();
+    if (result != CUDA_SUCCESS) say("launch in thread", result);
+  }
+}
+
 }  // namespace
 
 int main() {
@@ -83,6 +108,8 @@ int main() {
   CUgraphExec executable = nullptr;
   say("instantiate", cuGraphInstantiateWithFlags(&executable, graph, 0));
   say("launch graph", cuGraphLaunch(executable, stream));
+  launch_in_child(function, stream);
+  launch_in_threads(context, function, stream);
   say("synchronize", cuStreamSynchronize(stream));
   say("destroy", cuGraphExecDestroy(executable));
   say("destroy", cuGraphDestroy(graph));

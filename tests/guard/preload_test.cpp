@@ -73,9 +73,10 @@ TEST_F(Preload, GivesBackWhatAContextLeavesBehind) {
   EXPECT_THAT(under_guard.output, HasSubstr("free what has gone 1 0\n"));
 }
 
-TEST_F(Preload, PutsNoWordIntoAStreamThatIsCaptured) {
+TEST_F(Preload, ChangesNothingOfLaunchesAndPutsNoWordIntoAStreamThatIsCaptured) {
   const auto plain = sandbox_.run("guard_test_launcher", {});
   EXPECT_THAT(plain.output, HasSubstr("captured 1, nodes 2\n"));
+  EXPECT_THAT(plain.output, HasSubstr("launch after child 0\n"));
   const auto under_guard = sandbox_.run("guard_test_launcher", {}, guarded());
   EXPECT_EQ(under_guard.output, plain.output);
 }

@@ -12,6 +12,7 @@
 #include <cstring>
 #include <string>
 
+#include "cuda/device_buffer.h"
 #include "cuda/first_gpu.h"
 #include "cuda/module.h"
 #include "cuda/pinned_buffer.h"
@@ -43,6 +44,11 @@ again:
   ret;
 }
 )";
+
+void say_spinning() {
+  std::puts("spinning");
+  std::fflush(stdout);
+}
 
 /// One short kernel in each of so many streams, which stay.
 Status use_streams(const cuda::Driver& driver, const cuda::Function& nothing, int count, void** arguments) {
@@ -89,7 +95,8 @@ void take_memory() {
 }
 
 /// "--queue": more work waits behind the kernel. "--finite": it ends. "--streams": there are many others.
-/// Returns only where something fails: a stream, and what it works on, are to be there until the end.
+/// "--stray": it is launched when somebody says so, and strays first. Returns only where something fails: a
+/// stream, and what it works on, are to be there until the end.
 Status spin(const std::string& what, const sigset_t& held) {
   const auto platform = platform::choose();
   if (!platform) return propagate(platform);
@@ -110,14 +117,21 @@ Status spin(const std::string& what, const sigset_t& held) {
     if (Status used = use_streams(gpu->driver(), *nothing, 200, arguments.data()); !used) return used;
     if (Status idle = gpu->context().synchronize(); !idle) return idle;
   }
+  const auto buffer = cuda::DeviceBuffer::allocate(gpu->driver(), std::size_t{2} << 20);
+  if (!buffer) return propagate(buffer);
+  if (what == "--stray") {
+    address = buffer->address() + buffer->size_bytes();
+    say_spinning();
+    std::getchar();
+  }
   const CUresult queued = function->launch_packed(stream->handle(), {}, arguments);
   if (queued == CUDA_SUCCESS && what == "--queue")
     (void)function->launch_packed(stream->handle(), {}, arguments);
   if (queued != CUDA_SUCCESS) return fail(ErrorCode::Internal, gpu->driver().error_name(queued));
+  if (what == "--stray") wait_for_an_end(held);
   const std::atomic_ref running(*reinterpret_cast<std::uint32_t*>(word->data()));
   while (running.load() == 0) ::usleep(1000);
-  std::puts("spinning");
-  std::fflush(stdout);
+  say_spinning();
   wait_for_an_end(held);
 }
 

@@ -98,14 +98,14 @@ TEST_F(Strays, NameTheirKernelWhereItsLaunchWasCounted) {
   GTEST_SKIP() << "a sanitizer's runtime wants to be the first library";
 #endif
   start_agent();
-  Player& strayer =
-      start_tenant("strayer", {program("firebreak"), "inject", "load-next-page", "--wait"}, {"--guard"});
-  wait("the strayer", [&] { return strayer.said("prepared"); });
-  wait_for_status("strayer", [](const auto& tenant) { return tenant["guard"]["state"] == "on"; });
-  strayer.actor->tell("go");
-  wait_for_end(strayer);
-  wait("the agent's word", [&] { return agent_->said("contained stray of tenant strayer"); });
-  EXPECT_TRUE(agent_->said(" by kernel `")) << testing::PrintToString(agent_->lines);
+  Player& spinner = start_spinner("--stray", {"--guard"});
+  wait_for_status("spinner", [](const auto& tenant) { return tenant["guard"]["state"] == "on"; });
+  spinner.actor->tell("go");
+  wait_for_end(spinner);
+  wait("the agent's word", [&] { return agent_->said("contained stray of tenant spinner"); });
+  EXPECT_TRUE(
+      agent_->said(" by kernel `spin`, 0 bytes past the end of a 2 MiB allocation made by cuMemAlloc"))
+      << testing::PrintToString(agent_->lines);
 }
 
 TEST_F(Strays, AreSeenByAWatchThatKnowsNobody) {

@@ -12,7 +12,9 @@
 using firebreak::guard::ask_driver;
 using firebreak::guard::Bypass;
 using firebreak::guard::Guard;
+using firebreak::guard::LaunchWords;
 using firebreak::guard::ProcessGuard;
+using firebreak::guard::words_of_process;
 
 namespace {
 
@@ -29,20 +31,20 @@ CUresult after_context(CUresult result, CUcontext* context) {
   ProcessGuard* process = result == CUDA_SUCCESS ? ProcessGuard::get() : nullptr;
   if (process == nullptr) return result;
   process->guard().start();
-  process->words().note_context(*context);
+  if (process->words() != nullptr) process->words()->note_context(*context);
   return result;
 }
 
 /// Ends a context while no word is put behind its launches.
 template <class End>
 CUresult end_context(const End& end) {
-  ProcessGuard* process = ProcessGuard::get();
-  return process == nullptr ? end() : process->words().undisturbed(end);
+  LaunchWords* const words = words_of_process();
+  return words == nullptr ? end() : words->undisturbed(end);
 }
 
 /// What was launched in it has ended.
 void context_gone(CUcontext context) {
-  if (ProcessGuard* process = ProcessGuard::get()) process->words().context_gone(context);
+  if (LaunchWords* const words = words_of_process()) words->context_gone(context);
 }
 
 void primary_gone(CUdevice device) {

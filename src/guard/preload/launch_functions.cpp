@@ -65,15 +65,18 @@ void stop_words() {
 }
 
 [[gnu::noinline]] GuardLaunches* find_slot(CUstream stream, bool per_thread, KnownStream& entry) {
+  const std::uint64_t age = streams_age.load(std::memory_order_relaxed);
   LaunchWords* const words = words_of_process();
-  if (words == nullptr) return nullptr;
+  if (words == nullptr) {
+    entry = {stream, age, nullptr};
+    return nullptr;
+  }
   static const bool prepared = [] {
     firebreak::os::run_in_children(&forget_everything);
     firebreak::os::run_at_exit(&stop_words);
     return true;
   }();
   thread_end.wanted = prepared;
-  const std::uint64_t age = streams_age.load(std::memory_order_relaxed);
   GuardLaunches* const slot = words->slot(reinterpret_cast<WorkLog::Thread>(&known), stream, per_thread);
   if (slot != nullptr || words->log().is_full()) entry = {stream, age, slot};
   return slot;
@@ -126,7 +129,9 @@ template <bool per_thread, class Function, class... Arguments>
 CUresult launch(RealFunction<Function>& real, CUfunction kernel, CUstream stream, Arguments... arguments) {
   const Function function = real.get();
   if (function == nullptr) return CUDA_ERROR_NOT_FOUND;
-  const Launch counted(slot_of<per_thread>(stream), kernel == nullptr ? std::uint16_t{0} : kernel_of(kernel));
+  GuardLaunches* const slot = slot_of<per_thread>(stream);
+  const bool has_name = slot != nullptr && kernel != nullptr;
+  const Launch counted(slot, has_name ? kernel_of(kernel) : std::uint16_t{0});
   return function(arguments...);
 }
 

@@ -36,7 +36,12 @@ std::unique_ptr<ProcessGuard> ProcessGuard::create(const void* driver_function) 
   auto guard = Guard::create(*made->driver_, made->kernel_);
   if (!guard) return nullptr;
   made->guard_ = std::move(*guard);
-  made->words_ = std::make_unique<LaunchWords>(*made->driver_, made->guard_->ledger().work());
+  abi::GuardWork& work = made->guard_->ledger().work();
+  if (os::environment_variable(words_variable) == "0") {
+    work.gaps.fetch_or(abi::GuardWorkNoWords);
+  } else {
+    made->words_ = std::make_unique<LaunchWords>(*made->driver_, work);
+  }
   if (os::environment_variable(sharing_variable) == "1") {
     made->guard_->pass_through("the driver allocates by itself, unguarded, since memory is to be shared");
   }

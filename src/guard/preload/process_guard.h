@@ -44,7 +44,8 @@ class ProcessGuard {
   static ProcessGuard* get(const void* driver_function = nullptr);
 
   Guard& guard() { return *guard_; }
-  LaunchWords& words() { return *words_; }
+  /// Null: launches are not counted.
+  LaunchWords* words() { return words_.get(); }
   const cuda::Driver& driver() const { return *driver_; }
 
   /// A function of the driver by its exported name, or null.

@@ -15,7 +15,7 @@ void* real_symbol(const char* name) {
 
 LaunchWords* words_of_process() {
   ProcessGuard* const process = ProcessGuard::get();
-  return process == nullptr ? nullptr : &process->words();
+  return process == nullptr ? nullptr : process->words();
 }
 
 }  // namespace firebreak::guard
