@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "client/agent_link.h"
 
+#include <exception>
+
 namespace firebreak::client {
 namespace {
 
@@ -48,10 +50,7 @@ bool AgentLink::lost() const {
 }
 
 void AgentLink::read_until_lost() {
-  for (;;) {
-    auto received = socket_.receive(Milliseconds(-1));
-    if (!received) break;
-    handle(std::move(*received));
+  while (read_one()) {
   }
   std::function<void()> callback;
   {
@@ -61,6 +60,18 @@ void AgentLink::read_until_lost() {
   }
   changed_.notify_all();
   if (callback) callback();
+}
+
+/// False: nothing more will come. An exception would end the tenant's process; without memory there is no
+/// link.
+bool AgentLink::read_one() {
+  try {
+    auto received = socket_.receive(Milliseconds(-1));
+    if (received) handle(std::move(*received));
+    return received.has_value();
+  } catch (const std::exception&) {
+    return false;
+  }
 }
 
 void AgentLink::handle(os::Message received) {

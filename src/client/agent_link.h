@@ -62,6 +62,7 @@ class AgentLink {
  private:
   explicit AgentLink(os::Socket socket) : socket_(std::move(socket)) {}
   void read_until_lost();
+  bool read_one();
   void handle(os::Message received);
   void inject(const abi::Inject& wanted);
 

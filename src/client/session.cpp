@@ -55,6 +55,7 @@ std::string or_environment(const std::string& given, const char* variable) {
 
 Outcome<fb_role> role_from(fb_role given) {
   if (given == FB_ROLE_ACTIVE || given == FB_ROLE_STANDBY) return given;
+  if (given != fb_role{}) return failure(FB_ERROR_INVALID_ARGUMENT, "a role that is neither");
   const auto role = abi::role_from(os::environment_variable("FIREBREAK_ROLE").value_or(""));
   if (!role) return failure(FB_ERROR_INVALID_ARGUMENT, "FIREBREAK_ROLE: " + role.error().message);
   return *role == abi::Role::Active ? FB_ROLE_ACTIVE : FB_ROLE_STANDBY;
@@ -144,6 +145,7 @@ Outcome<std::uint64_t> Session::allocate(const std::string& name, std::uint64_t 
   if (auto good = abi::check_name(name); !good)
     return failure(FB_ERROR_INVALID_ARGUMENT, to_string(good.error()));
   if (size_bytes == 0) return failure(FB_ERROR_INVALID_ARGUMENT, "an allocation of 0 bytes");
+  if (size_bytes > arena_bytes) return failure(FB_ERROR_NO_MEMORY, "more than the tenant's addresses");
   const auto known = allocations_.find(name);
   if (known != allocations_.end()) return known->second.address();
   if (fenced()) return failure(FB_ERROR_FENCED, "another process is active now");
