@@ -26,7 +26,7 @@ Result<std::unique_ptr<AgentLink>> AgentLink::connect(const std::string& socket_
 
 AgentLink::~AgentLink() {
   socket_.hang_up();
-  reader_.join();
+  if (reader_.joinable()) reader_.join();  // it is not where no thread could be had
 }
 
 void AgentLink::on_lost(std::function<void()> callback) {
