@@ -6,5 +6,6 @@ find_package(spdlog REQUIRED)
 find_package(nlohmann_json REQUIRED)
 find_package(CLI11 REQUIRED)
 find_package(tl-expected REQUIRED)
+find_path(XXHASH_INCLUDE_DIR xxhash.h REQUIRED)  # header only
 find_package(GTest REQUIRED)
 include(GoogleTest)
