@@ -8,5 +8,6 @@ find_package(CLI11 REQUIRED)
 find_package(tl-expected REQUIRED)
 find_package(PkgConfig REQUIRED)
 pkg_check_modules(libsystemd REQUIRED IMPORTED_TARGET libsystemd)
+find_path(XXHASH_INCLUDE_DIR xxhash.h REQUIRED)  # header only
 find_package(GTest REQUIRED)
 include(GoogleTest)

@@ -9,13 +9,20 @@
  *     fb_wait_promotion(session, -1, &resume);        returns when this process is the active one
  *   for (step = resume.next_step; step < n; step++) {
  *     ... launch the step's kernels on `stream` ...
- *     fb_commit(session, stream, step, &host_state, sizeof host_state);
+ *     fb_commit(session, stream, step, &host_state, sizeof host_state);   or fb_commit_changes, what changed
  *   }
  *   fb_leave(session);
  *
- * Every function returns an fb_status and none ends the process or throws. A session may be used by one thread at a
- * time, unless a function says otherwise. Pointers given out stay valid until fb_leave. A CUDA context must be current
- * in the calling thread for the functions that take a stream or return an address.
+ * Every function returns an fb_status and none ends the process or throws. What failed can be tried again, with the same
+ * step where it was a commit. Pointers given out stay valid until fb_leave. A CUDA context must be current in the calling
+ * thread for the functions that take a stream or return an address.
+ *
+ * Threads: different sessions never disturb each other. Of one session
+ *   - fb_session_role and fb_committed may be called by any thread at any time, also while another waits in
+ *     fb_wait_promotion, from fb_join's return until fb_leave is called;
+ *   - all others are for one thread at a time; which one may change.
+ * fb_join, fb_status_name and fb_last_error(NULL) are for any thread at any time. A child of fork() may use no session of
+ * its parent's.
  */
 #ifndef FIREBREAK_FIREBREAK_H
 #define FIREBREAK_FIREBREAK_H
@@ -84,10 +91,11 @@ typedef struct fb_change {
   size_t size_bytes;
 } fb_change;
 
-/* Joins the agent. Fails with FB_ERROR_NO_AGENT when there is none: the tenant may then go on unprotected. */
+/* Joins the agent. Fails with FB_ERROR_NO_AGENT when there is none: the tenant may then go on unprotected. `*session` is
+ * null after every failure. Any thread. */
 FB_API fb_status fb_join(const fb_join_options* options, fb_session** session);
 
-/* FB_ROLE_STANDBY turns into FB_ROLE_ACTIVE by promotion. 0 for a null session. */
+/* FB_ROLE_STANDBY turns into FB_ROLE_ACTIVE by promotion. 0 for a null session. Any thread. */
 FB_API fb_role fb_session_role(const fb_session* session);
 
 /* GPU memory under `name` (at most 63 bytes), at the same address in the active and in its standby. The active creates
@@ -139,7 +147,7 @@ FB_API fb_status fb_counter(fb_session* session, uint64_t* device_address);
 FB_API fb_status fb_prepare_changes(fb_session* session, void* stream, uint64_t step, const fb_change* changes,
                                     size_t count);
 
-/* The last step whose commit has taken effect, plus one; 0 when none has. */
+/* The last step whose commit has taken effect, plus one; 0 when none has. Any thread; leaves fb_last_error alone. */
 FB_API fb_status fb_committed(fb_session* session, uint64_t* next_step);
 
 /* Tells a hang from a long step: counts up on the GPU when all work queued on `stream` before this call has ended. For
@@ -159,10 +167,11 @@ FB_API fb_status fb_stand_down(fb_session* session);
 /* Leaves in good order: the tenant is done, its standby is told so. Frees the session in every case. */
 FB_API fb_status fb_leave(fb_session* session);
 
-/* One line about the last failure of this session (or, for null, of this thread's fb_join). Valid until the next call. */
+/* One line about the last failure of this session, or, for null, of this thread's last fb_join or fb_leave; empty where
+ * it did not fail. Never null; valid until the next call. */
 FB_API const char* fb_last_error(const fb_session* session);
 
-/* "FB_OK", "FB_ERROR_FENCED", ... ; never null. */
+/* "FB_OK", "FB_ERROR_FENCED", ... ; never null; valid for ever. Any thread. */
 FB_API const char* fb_status_name(fb_status status);
 
 #ifdef __cplusplus

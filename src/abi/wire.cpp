@@ -202,10 +202,14 @@ template <>
 struct Form<Joined> {
   static constexpr const char* name = "joined";
   static void write(json& out, const Joined& m) {
-    out.update({{"epoch", m.epoch}, {"arena_base", m.arena_base}, {"allocations", m.allocations}});
+    out.update({{"epoch", m.epoch},
+                {"arena_base", m.arena_base},
+                {"allocations", m.allocations},
+                {"agent_returns_ms", m.agent_returns_ms}});
   }
   static void read(const json& in, Joined& m) {
     in.at("allocations").get_to(m.allocations);
+    in.at("agent_returns_ms").get_to(m.agent_returns_ms);
     in.at("epoch").get_to(m.epoch);
     in.at("arena_base").get_to(m.arena_base);
   }

@@ -130,6 +130,8 @@ struct Joined {
   std::uint64_t arena_base =
       0;  ///< first GPU address for the tenant's allocations, the same in each of its processes
   std::uint32_t allocations = 0;  ///< so many Allocations follow at once: what the tenant has already
+  /// How long to wait for the next agent where this one is gone; 0: none will know the tenant.
+  std::uint32_t agent_returns_ms = 0;
 };
 /// Unasked, to who has joined, for each allocation that the tenant has, and to its standby for each that it
 /// gets; the descriptor is attached.

@@ -120,6 +120,7 @@ class Agent final : private ServerHandler {
   void injected(Connection& connection, const abi::Injected& report);
   void end_injection(std::uint64_t tenant_connection, const abi::Message& answer);
   Status may_join(const Tenant& tenant, const abi::Join& request) const;
+  std::uint32_t returns_ms() const;
   void tell_joined(const Tenant& tenant, const Member& member, const std::string& how);
   Status stand_down(Connection& connection);
   void send_allocations(Connection& connection, const Tenant& tenant);

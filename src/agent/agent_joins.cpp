@@ -98,9 +98,14 @@ void Agent::join(Connection& connection, const abi::Join& request) {
   advance(**tenant, active ? pair::EventType::ActiveJoined : pair::EventType::StandbyJoined);
   save();
   const auto entries = static_cast<std::uint32_t>((*tenant)->vault.entries().size());
-  connection.send(abi::Joined{(*tenant)->pair.epoch, Tenant::arena_base, entries},
+  connection.send(abi::Joined{(*tenant)->pair.epoch, Tenant::arena_base, entries, returns_ms()},
                   (*tenant)->page_descriptor());
   send_allocations(connection, **tenant);
+}
+
+std::uint32_t Agent::returns_ms() const {
+  constexpr std::uint32_t patience_ms = 30'000;
+  return document_ ? patience_ms : 0;
 }
 
 void Agent::tell_joined(const Tenant& tenant, const Member& member, const std::string& how) {

@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "client/agent_link.h"
 
+#include <exception>
+
 namespace firebreak::client {
 namespace {
 
 constexpr Milliseconds connect_timeout{2000};
+/// Between two looks whether the next agent is there.
+constexpr Milliseconds look_pause{20};
 
 tl::unexpected<Error> agent_is_gone() { return fail(ErrorCode::Unavailable, "the firebreak agent is gone"); }
 
@@ -23,8 +27,18 @@ Result<std::unique_ptr<AgentLink>> AgentLink::connect(const std::string& socket_
 }
 
 AgentLink::~AgentLink() {
-  socket_.hang_up();
-  reader_.join();
+  {
+    const std::lock_guard lock(mutex_);
+    closing_ = true;
+    if (socket_) socket_->hang_up();
+  }
+  changed_.notify_all();
+  if (reader_.joinable()) reader_.join();  // it is not where no thread could be had
+}
+
+void AgentLink::come_back(Return how) {
+  const std::lock_guard lock(mutex_);
+  if (how.patience > Milliseconds(0)) return_ = std::move(how);
 }
 
 void AgentLink::on_lost(std::function<void()> callback) {
@@ -48,11 +62,11 @@ bool AgentLink::lost() const {
 }
 
 void AgentLink::read_until_lost() {
-  for (;;) {
-    auto received = socket_.receive(Milliseconds(-1));
-    if (!received) break;
-    handle(std::move(*received));
-  }
+  do {
+    const SharedSocket current = socket();
+    while (read_one(*current)) {
+    }
+  } while (find_next_agent());
   std::function<void()> callback;
   {
     const std::lock_guard lock(mutex_);
@@ -61,6 +75,69 @@ void AgentLink::read_until_lost() {
   }
   changed_.notify_all();
   if (callback) callback();
+}
+
+/// False: nothing more will come. An exception would end the tenant's process; without memory there is no
+/// link.
+bool AgentLink::read_one(os::Socket& socket) {
+  try {
+    auto received = socket.receive(Milliseconds(-1));
+    if (received) handle(std::move(*received));
+    return received.has_value();
+  } catch (const std::exception&) {
+    return false;
+  }
+}
+
+AgentLink::SharedSocket AgentLink::socket() const {
+  const std::lock_guard lock(mutex_);
+  return socket_;
+}
+
+/// False: there is none, or it does not know us.
+bool AgentLink::find_next_agent() {
+  std::optional<Return> how;
+  {
+    const std::lock_guard lock(mutex_);
+    if (closing_ || !return_) return false;
+    how = return_;
+    socket_.reset();
+  }
+  changed_.notify_all();
+  const auto deadline = std::chrono::steady_clock::now() + how->patience;
+  while (!is_closing_within(look_pause) && std::chrono::steady_clock::now() < deadline) {
+    auto found = os::connect(how->socket_path, connect_timeout);
+    if (!found) continue;
+    const auto next = std::make_shared<os::Socket>(std::move(*found));
+    if (!is_wanted_by(*next, how->words)) return false;
+    {
+      const std::lock_guard lock(mutex_);
+      socket_ = next;
+      if (closing_) next->hang_up();
+    }
+    changed_.notify_all();
+    return true;
+  }
+  return false;
+}
+
+bool AgentLink::is_closing_within(Milliseconds time) {
+  std::unique_lock lock(mutex_);
+  return changed_.wait_for(lock, time, [this] { return closing_; });
+}
+
+/// What arrives before the answer, the tenant's memory, is taken as ever.
+bool AgentLink::is_wanted_by(os::Socket& socket, const abi::Rejoin& words) {
+  if (!send(socket, words)) return false;
+  for (;;) {
+    auto received = socket.receive(answer_timeout);
+    if (!received) return false;
+    const auto* text = reinterpret_cast<const char*>(received->bytes.data());
+    const auto message = abi::decode(std::string_view(text, received->bytes.size()));
+    if (!message || std::holds_alternative<abi::Refused>(*message)) return false;
+    if (std::holds_alternative<abi::Done>(*message)) return true;
+    handle(std::move(*received));
+  }
 }
 
 void AgentLink::handle(os::Message received) {
@@ -95,25 +172,39 @@ void AgentLink::inject(const abi::Inject& wanted) {
   }
 }
 
-Status AgentLink::tell(const abi::Message& message) {
+Status AgentLink::send(os::Socket& socket, const abi::Message& message, int descriptor) {
   const std::string text = abi::encode(message);
-  return socket_.send(std::as_bytes(std::span(text)), {}, answer_timeout);
+  const std::span<const int> descriptors(&descriptor, descriptor >= 0 ? 1 : 0);
+  return socket.send(std::as_bytes(std::span(text)), descriptors, answer_timeout);
+}
+
+Status AgentLink::tell(const abi::Message& message) {
+  const SharedSocket current = socket();
+  return current ? send(*current, message) : Status(agent_is_gone());
+}
+
+Status AgentLink::wait_until_connected(std::unique_lock<std::mutex>& lock,
+                                       std::chrono::steady_clock::time_point deadline) {
+  changed_.wait_until(lock, deadline, [this] { return socket_ != nullptr || lost_; });
+  if (lost_) return agent_is_gone();
+  return socket_ ? Status{} : fail(ErrorCode::Timeout, "the firebreak agent has not come back yet");
 }
 
 Result<Answer> AgentLink::ask(const abi::Message& message, int descriptor, Milliseconds timeout) {
   const std::lock_guard one_at_a_time(asking_);
-  {
-    const std::lock_guard lock(mutex_);
-    if (lost_) return agent_is_gone();
-    answer_.reset();
-  }
-  const std::string text = abi::encode(message);
-  const std::span<const int> descriptors(&descriptor, descriptor >= 0 ? 1 : 0);
-  if (auto sent = socket_.send(std::as_bytes(std::span(text)), descriptors, answer_timeout); !sent) {
-    return propagate(sent, "agent");
-  }
+  const auto deadline = std::chrono::steady_clock::now() + timeout;
   std::unique_lock lock(mutex_);
-  changed_.wait_for(lock, timeout, [this] { return answer_.has_value() || lost_; });
+  do {
+    if (auto connected = wait_until_connected(lock, deadline); !connected) return propagate(connected);
+    answer_.reset();
+    const SharedSocket current = socket_;
+    lock.unlock();
+    const Status sent = send(*current, message, descriptor);
+    lock.lock();
+    if (!sent && !return_) return propagate(sent, "agent");
+    // With another agent, the question is a new one.
+    changed_.wait_until(lock, deadline, [&] { return answer_.has_value() || lost_ || socket_ != current; });
+  } while (!answer_ && !lost_ && std::chrono::steady_clock::now() < deadline);
   if (!answer_)
     return lost_ ? agent_is_gone() : fail(ErrorCode::Timeout, "the firebreak agent did not answer");
   Answer answer = std::move(*answer_);

@@ -3,6 +3,7 @@
 /// unasked.
 #pragma once
 
+#include <chrono>
 #include <condition_variable>
 #include <functional>
 #include <map>
@@ -35,7 +36,18 @@ class AgentLink {
   static Result<std::unique_ptr<AgentLink>> connect(const std::string& socket_path);
   ~AgentLink();
 
-  /// Called once, on the reading thread, when the agent is gone.
+  /// How to come back to the next agent where one is killed: for `patience` it is waited for and asked with
+  /// `words`.
+  struct Return {
+    std::string socket_path;
+    abi::Rejoin words;
+    Milliseconds patience{0};
+  };
+  /// From now on the link is lost only when the next agent does not come, or does not want us. Questions that
+  /// are under way meanwhile are asked again.
+  void come_back(Return how);
+
+  /// Called once, on the reading thread, when the agent is gone for good.
   void on_lost(std::function<void()> callback);
   bool lost() const;
 
@@ -63,15 +75,27 @@ class AgentLink {
   Result<SharedAllocation> take_allocation(const std::string& name, Milliseconds timeout);
 
  private:
-  explicit AgentLink(os::Socket socket) : socket_(std::move(socket)) {}
+  using SharedSocket = std::shared_ptr<os::Socket>;
+
+  explicit AgentLink(os::Socket socket) : socket_(std::make_shared<os::Socket>(std::move(socket))) {}
   void read_until_lost();
+  bool read_one(os::Socket& socket);
   void handle(os::Message received);
   void inject(const abi::Inject& wanted);
+  SharedSocket socket() const;
+  bool find_next_agent();
+  bool is_closing_within(Milliseconds time);
+  bool is_wanted_by(os::Socket& socket, const abi::Rejoin& words);
+  Status send(os::Socket& socket, const abi::Message& message, int descriptor = -1);
+  Status wait_until_connected(std::unique_lock<std::mutex>& lock,
+                              std::chrono::steady_clock::time_point deadline);
 
-  os::Socket socket_;         ///< written a whole message at a time, read by the thread
   std::mutex asking_;         ///< one question at a time; taken before mutex_
   mutable std::mutex mutex_;  ///< guards all below
   std::condition_variable changed_;
+  SharedSocket socket_;  ///< null while the next agent is waited for; written a whole message at a time
+  std::optional<Return> return_;
+  bool closing_ = false;
   bool lost_ = false;
   std::optional<Answer> answer_;
   std::map<std::string, SharedAllocation> allocations_;

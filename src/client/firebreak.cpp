@@ -29,20 +29,26 @@ auto without_exceptions(Call call) -> decltype(call()) {
   try {
     return call();
   } catch (const std::bad_alloc&) {
-    return tl::unexpected(Failure{FB_ERROR_NO_MEMORY, "out of host memory"});
+    return tl::unexpected(Failure{FB_ERROR_NO_MEMORY, "out of memory"});
   } catch (const std::exception& unexpected) {
     return tl::unexpected(Failure{FB_ERROR_REFUSED, unexpected.what()});
   }
 }
 
+/// Allocates nothing: an exception would leave through the C ABI.
 template <class T>
-fb_status keep(std::string& last_error, const Outcome<T>& outcome) {
-  last_error = outcome ? std::string() : outcome.error().message;
-  return outcome ? FB_OK : outcome.error().status;
+fb_status keep(std::string& last_error, Outcome<T>&& outcome) {
+  last_error.clear();
+  if (outcome) return FB_OK;
+  last_error = std::move(outcome.error().message);
+  return outcome.error().status;
 }
 
 fb_status bad_argument(fb_session* session, const char* what) {
-  (session != nullptr ? session->session->last_error : join_error) = what;
+  const auto refused = [what]() -> Outcome<void> {
+    return tl::unexpected(Failure{FB_ERROR_INVALID_ARGUMENT, what});
+  };
+  keep(session != nullptr ? session->session->last_error : join_error, without_exceptions(refused));
   return FB_ERROR_INVALID_ARGUMENT;
 }
 
@@ -56,9 +62,9 @@ JoinOptions read_options(const fb_join_options* options) {
 }
 
 fb_status commit(fb_session* session, void* stream, uint64_t step, const NewState& state, Counting counting) {
-  const auto done = without_exceptions(
-      [&] { return session->session->commit(static_cast<CUstream>(stream), step, state, counting); });
-  return keep(session->session->last_error, done);
+  return keep(session->session->last_error, without_exceptions([&] {
+                return session->session->commit(static_cast<CUstream>(stream), step, state, counting);
+              }));
 }
 
 }  // namespace
@@ -69,9 +75,12 @@ fb_status fb_join(const fb_join_options* options, fb_session** session) {
   if (options != nullptr && options->size_bytes < sizeof(fb_join_options)) {
     return bad_argument(nullptr, "fb_join: options->size_bytes is not sizeof(fb_join_options)");
   }
-  auto joined = without_exceptions([&] { return Session::join(read_options(options)); });
-  if (joined) *session = new fb_session{std::move(*joined)};
-  return keep(join_error, joined);
+  return keep(join_error, without_exceptions([&]() -> Outcome<void> {
+                auto joined = Session::join(read_options(options));
+                if (!joined) return tl::unexpected(std::move(joined.error()));
+                *session = new fb_session{std::move(*joined)};
+                return {};
+              }));
 }
 
 fb_role fb_session_role(const fb_session* session) {
@@ -93,10 +102,10 @@ fb_status fb_alloc_as(fb_session* session, const char* name, uint64_t size_bytes
     return bad_argument(session, "fb_alloc_as: no such memory");
   const auto its =
       memory == FB_MEMORY_STATE ? firebreak::abi::Memory::State : firebreak::abi::Memory::Weights;
-  const auto address = without_exceptions(
+  auto address = without_exceptions(
       [&] { return session->session->allocate(name, size_bytes, its, Milliseconds(timeout_ms)); });
   if (address) *device_address = *address;
-  return keep(session->session->last_error, address);
+  return keep(session->session->last_error, std::move(address));
 }
 
 fb_status fb_stand_down(fb_session* session) {
@@ -112,10 +121,10 @@ fb_status fb_ready(fb_session* session) {
 
 fb_status fb_wait_promotion(fb_session* session, int64_t timeout_ms, fb_resume* resume) {
   if (session == nullptr || resume == nullptr) return bad_argument(session, "fb_wait_promotion: null");
-  const auto promoted =
+  auto promoted =
       without_exceptions([&] { return session->session->wait_promotion(Milliseconds(timeout_ms)); });
   if (promoted) *resume = *promoted;
-  return keep(session->session->last_error, promoted);
+  return keep(session->session->last_error, std::move(promoted));
 }
 
 fb_status fb_commit(fb_session* session, void* stream, uint64_t step, const void* state, size_t state_bytes) {
@@ -141,22 +150,22 @@ fb_status fb_prepare_changes(fb_session* session, void* stream, uint64_t step, c
 
 fb_status fb_counter(fb_session* session, uint64_t* device_address) {
   if (session == nullptr || device_address == nullptr) return bad_argument(session, "fb_counter: null");
-  const auto address = without_exceptions([&] { return session->session->counter(); });
+  auto address = without_exceptions([&] { return session->session->counter(); });
   if (address) *device_address = *address;
-  return keep(session->session->last_error, address);
+  return keep(session->session->last_error, std::move(address));
 }
 
 fb_status fb_committed(fb_session* session, uint64_t* next_step) {
-  if (session == nullptr || next_step == nullptr) return bad_argument(session, "fb_committed: null");
+  // Not into last_error: another thread may be using it.
+  if (session == nullptr || next_step == nullptr) return FB_ERROR_INVALID_ARGUMENT;
   *next_step = session->session->committed();
   return FB_OK;
 }
 
 fb_status fb_heartbeat(fb_session* session, void* stream) {
   if (session == nullptr) return bad_argument(session, "fb_heartbeat: session is null");
-  const auto done =
-      without_exceptions([&] { return session->session->heartbeat(static_cast<CUstream>(stream)); });
-  return keep(session->session->last_error, done);
+  return keep(session->session->last_error,
+              without_exceptions([&] { return session->session->heartbeat(static_cast<CUstream>(stream)); }));
 }
 
 fb_status fb_resumed(fb_session* session) {
@@ -166,9 +175,9 @@ fb_status fb_resumed(fb_session* session) {
 
 fb_status fb_leave(fb_session* session) {
   if (session == nullptr) return bad_argument(session, "fb_leave: session is null");
-  const auto left = without_exceptions([&] { return session->session->leave(); });
+  auto left = without_exceptions([&] { return session->session->leave(); });
   delete session;
-  return keep(join_error, left);
+  return keep(join_error, std::move(left));
 }
 
 const char* fb_last_error(const fb_session* session) {

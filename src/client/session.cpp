@@ -57,6 +57,7 @@ std::string or_environment(const std::string& given, const char* variable) {
 
 Outcome<fb_role> role_from(fb_role given) {
   if (given == FB_ROLE_ACTIVE || given == FB_ROLE_STANDBY) return given;
+  if (given != fb_role{}) return failure(FB_ERROR_INVALID_ARGUMENT, "a role that is neither");
   const auto role = abi::role_from(os::environment_variable("FIREBREAK_ROLE").value_or(""));
   if (!role) return failure(FB_ERROR_INVALID_ARGUMENT, "FIREBREAK_ROLE: " + role.error().message);
   return *role == abi::Role::Active ? FB_ROLE_ACTIVE : FB_ROLE_STANDBY;
@@ -102,14 +103,15 @@ Outcome<std::unique_ptr<Session>> Session::join(const JoinOptions& options) {
   if (!role) return tl::unexpected(role.error());
   auto link = AgentLink::connect(socket_path);
   if (!link) return agent_failure(link.error());
-  auto answer =
-      (*link)->ask(abi::Join{tenant, *role == FB_ROLE_ACTIVE ? abi::Role::Active : abi::Role::Standby,
-                             os::environment_variable("FIREBREAK_TOKEN").value_or("")});
+  const std::string token = os::environment_variable("FIREBREAK_TOKEN").value_or("");
+  auto answer = (*link)->ask(
+      abi::Join{tenant, *role == FB_ROLE_ACTIVE ? abi::Role::Active : abi::Role::Standby, token});
   if (!answer) return agent_failure(answer.error());
   const auto* joined = std::get_if<abi::Joined>(&answer->message);
   if (joined == nullptr) return failure(FB_ERROR_CORRUPT, "the agent answered a join with something else");
   auto shared = map_shared_memory(*answer);
   if (!shared) return tl::unexpected(shared.error());
+  (*link)->come_back({socket_path, {tenant, token}, Milliseconds(joined->agent_returns_ms)});
   if (auto all = (*link)->wait_for_allocations(joined->allocations); !all) return agent_failure(all.error());
   std::unique_ptr<Session> session(new Session(std::move(*link), std::move(*shared), *role, *joined));
   // Where a predecessor was lost, and its memory and commits were not.
@@ -154,6 +156,7 @@ Outcome<std::uint64_t> Session::allocate(const std::string& name, std::uint64_t 
   if (auto good = abi::check_name(name); !good)
     return failure(FB_ERROR_INVALID_ARGUMENT, to_string(good.error()));
   if (size_bytes == 0) return failure(FB_ERROR_INVALID_ARGUMENT, "an allocation of 0 bytes");
+  if (size_bytes > arena_bytes) return failure(FB_ERROR_NO_MEMORY, "more than the tenant's addresses");
   const auto known = allocations_.find(name);
   if (known != allocations_.end()) return known->second.address();
   if (fenced()) return failure(FB_ERROR_FENCED, "another process is active now");

@@ -78,8 +78,6 @@ Status become_program(const std::vector<std::string>& command) {
   return fail_errno("start " + command.front(), errno);
 }
 
-void leave_process(int status) { std::exit(status); }
-
 void forget_signal_handler(int signal) { ::signal(signal, SIG_DFL); }
 
 bool is_terminal(int number) { return ::isatty(number) == 1; }

@@ -68,7 +68,7 @@ void SmallAgent::serve(os::Socket& peer) {
     const auto asked = abi::decode(text);
     if (!asked) return;
     const bool joins = std::holds_alternative<abi::Join>(*asked);
-    const std::uint32_t epoch = abi::PromotionWord::from(shared().page.promotion.load()).epoch;
+    const std::uint32_t epoch = abi::PromotionWord::from(page().promotion.load()).epoch;
     const abi::Message answer =
         joins ? abi::Message(abi::Joined{epoch, arena_base}) : abi::Message(abi::Done{});
     const std::string encoded = abi::encode(answer);
@@ -79,14 +79,14 @@ void SmallAgent::serve(os::Socket& peer) {
 }
 
 void SmallAgent::promote() {
-  auto& word = shared().page.promotion;
+  auto& word = page().promotion;
   const auto before = abi::PromotionWord::from(word.load());
   word.store(abi::PromotionWord{before.epoch + 1, false}.raw(), std::memory_order_release);
   os::futex_wake(word);
 }
 
 void SmallAgent::finish() {
-  auto& word = shared().page.promotion;
+  auto& word = page().promotion;
   const auto before = abi::PromotionWord::from(word.load());
   word.store(abi::PromotionWord{before.epoch, true}.raw(), std::memory_order_release);
   os::futex_wake(word);

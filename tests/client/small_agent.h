@@ -38,6 +38,7 @@ class SmallAgent {
 
  private:
   SmallAgent(os::TemporaryDirectory directory, os::Listener listener, os::Fd memory, os::Mapping mapping);
+  abi::SharedPage& page() { return *mapping_.as<abi::SharedPage>(); }
   void accept_all();
   void serve(os::Socket& peer);
 

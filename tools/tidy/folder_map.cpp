@@ -45,9 +45,10 @@ constexpr Names<1> softgpu_devices_knows{"softgpu/machine"};
 constexpr Names<3> softgpu_driver_knows{"softgpu/interpreter", "softgpu/machine", "softgpu/devices"};
 constexpr Names<2> softgpu_nvml_knows{"softgpu/machine", "softgpu/devices"};
 constexpr Names<3> workloads_know{"src/cuda", "src/base", "include/firebreak"};
+constexpr Names<1> examples_know{"include/firebreak"};
 constexpr Names<1> everything{"*"};
 
-constexpr std::array<FolderRow, 34> rows{{
+constexpr std::array<FolderRow, 35> rows{{
     {"include/firebreak", {}},
     {"src/base", {}},
     {"src/abi", abi_knows},
@@ -79,6 +80,7 @@ constexpr std::array<FolderRow, 34> rows{{
     {"softgpu/driver", softgpu_driver_knows},
     {"softgpu/nvml", softgpu_nvml_knows},
     {"workloads", workloads_know},
+    {"examples", examples_know},
     {"tools/tidy", {}},
     {"tests", everything},
     {"bench", everything},

@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: Apache-2.0
+# cmake -D BUILD=build folder -D EXAMPLES=examples -D FOLDER=scratch -D COMPILER=cc -D FLAGS=sanitizer's -P install_test.cmake
+# An installation is all that an application needs, by pkg-config as by find_package, also after it was moved.
+file(REMOVE_RECURSE ${FOLDER})
+function(run)
+  execute_process(COMMAND ${ARGV} RESULT_VARIABLE status OUTPUT_VARIABLE output ERROR_VARIABLE errors)
+  if(NOT status EQUAL 0)
+    message(FATAL_ERROR "${ARGV}: ${status}\n${output}${errors}")
+  endif()
+  set(output "${output}" PARENT_SCOPE)
+endfunction()
+
+run(${CMAKE_COMMAND} --install ${BUILD} --prefix ${FOLDER}/first)
+file(RENAME ${FOLDER}/first ${FOLDER}/prefix)
+file(COPY ${EXAMPLES}/ DESTINATION ${FOLDER}/source)
+
+set(ENV{PKG_CONFIG_PATH} ${FOLDER}/prefix/lib/pkgconfig)
+run(pkg-config --modversion firebreak)
+run(pkg-config --cflags --libs firebreak)
+separate_arguments(library UNIX_COMMAND "${output}")
+separate_arguments(flags UNIX_COMMAND "${FLAGS}")
+run(${COMPILER} -std=gnu11 -Wall -Wextra -Werror ${flags} -o ${FOLDER}/by-pkg-config ${FOLDER}/source/numbers.c ${library} -ldl)
+
+run(${CMAKE_COMMAND} -S ${FOLDER}/source -B ${FOLDER}/build -D CMAKE_PREFIX_PATH=${FOLDER}/prefix -D CMAKE_C_COMPILER=${COMPILER}
+    "-DCMAKE_C_FLAGS=${FLAGS}")
+run(${CMAKE_COMMAND} --build ${FOLDER}/build)
+
+# Both load the library, and find a GPU but no agent.
+foreach(program ${FOLDER}/by-pkg-config ${FOLDER}/build/numbers)
+  execute_process(COMMAND ${CMAKE_COMMAND} -E env LD_LIBRARY_PATH=${FOLDER}/prefix/lib:${FOLDER}/prefix/lib/softgpu
+                          FIREBREAK_SOFTGPU_DIR=${FOLDER}/gpu ${program}
+                  RESULT_VARIABLE status ERROR_VARIABLE errors)
+  if(NOT status EQUAL 1 OR NOT errors MATCHES "^fb_join: 2 no agent")
+    message(FATAL_ERROR "${program}: ${status}\n${errors}")
+  endif()
+endforeach()
+
+# The commands find what they load: the software GPU, libfirebreak, and the library that raises faults.
+run(${CMAKE_COMMAND} -E env FIREBREAK_GPU=soft FIREBREAK_SOFTGPU_DIR=${FOLDER}/gpu ${FOLDER}/prefix/bin/firebreak inject --list)
+run(${CMAKE_COMMAND} -E env LD_LIBRARY_PATH=${FOLDER}/prefix/lib/softgpu FIREBREAK_SOFTGPU_DIR=${FOLDER}/gpu
+    ${FOLDER}/prefix/bin/firebreak-decode --standalone --steps 2)
+foreach(file lib/libfirebreak.so lib/libfirebreak.so.0 lib/libfirebreak-inject.so lib/libfirebreak-guard.so lib/softgpu/libcuda.so.1
+             bin/firebreakd bin/softgpu/nvidia-cuda-mps-control include/firebreak/firebreak.h)
+  if(NOT EXISTS ${FOLDER}/prefix/${file})
+    message(FATAL_ERROR "not installed: ${file}")
+  endif()
+endforeach()
+file(REMOVE_RECURSE ${FOLDER})
