@@ -7,14 +7,18 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <filesystem>
+#include <string_view>
 
 #include "agent/agent.h"
 #include "agent/gpu_detectors.h"
 #include "agent/mps_domains.h"
+#include "agent/supervisor.h"
 #include "base/log.h"
 #include "base/units.h"
 #include "guard/trial.h"
 #include "os/file_lock.h"
+#include "os/real_kernel.h"
 #include "os/self.h"
 #include "os/temporary_directory.h"
 #include "platform/machine.h"
@@ -37,6 +41,7 @@ struct Options {
   std::vector<std::string> gpus;
   mps::ClientLimits limits;
   bool keep_domains = false;
+  bool supervised = false;
   std::uint64_t log_mib = 16;
   std::size_t log_files = os::LogLimits{}.old_files;
 };
@@ -110,6 +115,24 @@ Status serve(const Options& options) {
   return {};
 }
 
+/// The same command again, under our eyes.
+Result<int> supervise(const Options& options, int argument_count, char** arguments) {
+  if (auto made = os::make_directories(options.directory); !made) return propagate(made, options.directory);
+  auto program = os::executable_path();
+  if (!program) return propagate(program);
+  std::vector<std::string> command = {*program};
+  for (int i = 1; i < argument_count; ++i) {
+    if (std::string_view(arguments[i]) != "--supervised") command.emplace_back(arguments[i]);
+  }
+  // The next agent uses the domains on.
+  if (!options.keep_domains) command.emplace_back("--keep-domains");
+  os::RealKernel kernel;
+  const std::string notify_path = std::filesystem::absolute(options.directory + "/notify.sock").string();
+  auto supervisor = Supervisor::create(kernel, std::move(command), notify_path);
+  if (!supervisor) return propagate(supervisor);
+  return (*supervisor)->run();
+}
+
 }  // namespace
 }  // namespace firebreak::agent
 
@@ -172,6 +195,10 @@ int main(int argument_count, char** arguments) {
       "--keep-domains", options.keep_domains,
       "When the agent is killed its MPS daemons, and with them the tenants, go on, for the next agent "
       "on this directory; without it they end with it");
+  app.add_flag(
+      "--supervised", options.supervised,
+      "Be started again after a failure, with everything that is known of the tenants and their memory; for "
+      "machines without systemd, whose descriptor store does the same. Implies --keep-domains");
   app.add_option("--log-mib", options.log_mib, "Size of an MPS log above which its older part is moved away")
       ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1} << 20))
       ->capture_default_str();
@@ -181,6 +208,12 @@ int main(int argument_count, char** arguments) {
   if (options.socket_path.empty()) options.socket_path = options.directory + "/agent.sock";
 
   set_up_logging("firebreakd", "warn");
+  if (options.supervised) {
+    const auto status = agent::supervise(options, argument_count, arguments);
+    if (status) return *status;
+    fmt::print(stderr, "firebreakd: {}\n", to_string(status.error()));
+    return 1;
+  }
   const Status served = agent::serve(options);
   if (served) return 0;
   fmt::print(stderr, "firebreakd: {}\n", to_string(served.error()));

@@ -117,6 +117,16 @@ Status check_socket_path(const std::string& path) {
   return {};
 }
 
+Result<Socket> bind_datagrams(const std::string& path) {
+  if (Status good = check_socket_path(path); !good) return propagate(good);
+  Fd fd(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  if (!fd) return fail_errno("make a socket", errno);
+  if (::unlink(path.c_str()) != 0 && errno != ENOENT) return fail_errno("remove " + path, errno);
+  if (bind_to(fd, path) != 0) return fail_errno("make the socket " + path, errno);
+  if (::chmod(path.c_str(), S_IRUSR | S_IWUSR) != 0) return fail_errno("protect " + path, errno);
+  return Socket(std::move(fd));
+}
+
 Status Socket::send(std::span<const std::byte> bytes, std::span<const int> descriptors,
                     Milliseconds timeout) {
   if (bytes.empty() || bytes.size() > most_bytes_in_a_message) {

@@ -55,6 +55,10 @@ class Socket {
   Fd fd_;
 };
 
+/// Where processes send single messages without a connection, as to systemd's NOTIFY_SOCKET; its receive()
+/// takes them. Mode 0600. Replaces a stale socket, and stays when the object goes: the path is the caller's.
+Result<Socket> bind_datagrams(const std::string& path);
+
 enum class SocketAccess {
   Owner,  ///< mode 0600
   Group,  ///< mode 0660

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/supervisor.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <signal.h>
+#include <spdlog/spdlog.h>
+#include <unistd.h>
+
+#include <utility>
+
+namespace firebreak::agent {
+namespace {
+
+constexpr int first_descriptor = 3;  // sd_listen_fds(3)
+constexpr int signal_status = 128;
+
+}  // namespace
+
+std::string value_in(const std::string& state, const std::string& name) {
+  const std::string wanted = name + "=";
+  for (std::size_t at = 0; at < state.size();) {
+    const std::size_t end = std::min(state.find('\n', at), state.size());
+    if (state.compare(at, wanted.size(), wanted) == 0) {
+      return state.substr(at + wanted.size(), end - at - wanted.size());
+    }
+    at = end + 1;
+  }
+  return {};
+}
+
+Result<std::unique_ptr<Supervisor>> Supervisor::create(os::Kernel& kernel, std::vector<std::string> command,
+                                                       std::string notify_path) {
+  auto loop = os::EventLoop::create();
+  if (!loop) return propagate(loop);
+  auto notify = os::bind_datagrams(notify_path);
+  if (!notify) return propagate(notify);
+  std::unique_ptr<Supervisor> made(new Supervisor(kernel, std::move(command), std::move(notify_path),
+                                                  std::move(*loop), std::move(*notify)));
+  Supervisor* raw = made.get();
+  auto signals =
+      raw->loop_->on_signals({SIGTERM, SIGINT, SIGHUP}, [raw](int number) { raw->pass_on(number); });
+  if (!signals) return propagate(signals);
+  made->signals_ = std::move(*signals);
+  auto heard = raw->loop_->watch_readable(raw->notify_.fd().get(), [raw] { raw->hear(); });
+  if (!heard) return propagate(heard);
+  made->heard_ = std::move(*heard);
+  return made;
+}
+
+Supervisor::~Supervisor() { ::unlink(notify_path_.c_str()); }
+
+Result<int> Supervisor::run() {
+  if (auto started = start(); !started) return propagate(started);
+  loop_->run();
+  return status_;
+}
+
+Status Supervisor::start() {
+  const auto pid = kernel_.spawn(request());
+  if (!pid) return propagate(pid);
+  pid_ = *pid;
+  started_ = SystemClock().now();
+  auto pidfd = kernel_.pidfd_open(pid_);
+  if (!pidfd) return propagate(pidfd);
+  pidfd_ = std::move(*pidfd);
+  auto exit = loop_->watch_readable(pidfd_.get(), [this] { ended(); });
+  if (!exit) return propagate(exit);
+  exit_ = std::move(*exit);
+  return {};
+}
+
+/// The shell knows the number of the process that it becomes, which the agent wants to see in LISTEN_PID.
+os::SpawnRequest Supervisor::request() const {
+  os::SpawnRequest request;
+  request.command = {"/bin/sh", "-c", "LISTEN_PID=$$ exec \"$@\"", "sh"};
+  request.command.insert(request.command.end(), command_.begin(), command_.end());
+  std::vector<std::string> names;
+  for (const auto& [name, descriptor] : kept_) {
+    request.inherited.emplace_back(descriptor.get(), first_descriptor + static_cast<int>(names.size()));
+    names.push_back(name);
+  }
+  request.environment = {{"NOTIFY_SOCKET", notify_path_},
+                         {"LISTEN_FDS", std::to_string(names.size())},
+                         {"LISTEN_FDNAMES", fmt::format("{}", fmt::join(names, ":"))}};
+  return request;
+}
+
+void Supervisor::hear() {
+  while (hear_one()) {
+  }
+}
+
+bool Supervisor::hear_one() {
+  auto received = notify_.receive(Milliseconds(0));
+  if (!received) return false;
+  const std::string state(reinterpret_cast<const char*>(received->bytes.data()), received->bytes.size());
+  const std::string name = value_in(state, "FDNAME");
+  if (value_in(state, "READY") == "1") was_ready_ = true;
+  if (value_in(state, "FDSTOREREMOVE") == "1") kept_.erase(name);
+  if (value_in(state, "FDSTORE") == "1" && received->descriptors.size() == 1) {
+    const bool has_room = kept_.size() < descriptors_max || kept_.contains(name);
+    if (has_room) kept_.insert_or_assign(name, std::move(received->descriptors.front()));
+    if (!has_room) spdlog::error("{} is not kept: {} descriptors are", name, kept_.size());
+  }
+  return true;
+}
+
+/// What it said last counts as well.
+void Supervisor::ended() {
+  hear();
+  exit_.cancel();
+  const auto reaped = kernel_.try_wait(pid_);
+  const os::ExitStatus exit = reaped && *reaped ? **reaped : os::ExitStatus{};
+  status_ = exit.signal != 0 ? signal_status + exit.signal : exit.exit_code;
+  if (ending_ || status_ == 0 || !was_ready_) return loop_->stop();
+  const Milliseconds pause = backoff_.after_failure(SystemClock().now() - started_);
+  spdlog::warn("the agent, process {}, ended with {}; again in {} ms, with {} descriptors that were kept",
+               pid_, status_, pause.count(), kept_.size());
+  restart_ = loop_->after_or_now(pause, [this] {
+    if (auto started = start(); started) return;
+    status_ = 1;
+    loop_->stop();
+  });
+}
+
+void Supervisor::pass_on(int signal) {
+  ending_ = true;
+  if (!kernel_.send_signal(pidfd_, signal)) loop_->stop();
+}
+
+}  // namespace firebreak::agent

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+/// A shell plays the agent; what it says to its manager it says with systemd's own tool or not at all.
+#include "agent/supervisor.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "agent/service_manager.h"
+#include "os/memory.h"
+#include "os/real_kernel.h"
+#include "os/self.h"
+#include "os/temporary_directory.h"
+
+namespace firebreak::agent {
+namespace {
+
+class SupervisorTest : public testing::Test {
+ protected:
+  Result<int> run(const std::string& script) {
+    auto supervisor =
+        Supervisor::create(kernel_, {FIREBREAK_SUPERVISED, script, file("state")}, file("notify"));
+    EXPECT_TRUE(supervisor) << supervisor.error().message;
+    return (*supervisor)->run();
+  }
+  std::string file(const std::string& name) { return directory_.path() + "/" + name; }
+  std::string content(const std::string& name) { return kernel_.read_file(file(name)).value_or("(none)"); }
+
+  os::TemporaryDirectory directory_ = std::move(os::TemporaryDirectory::create().value());
+  os::RealKernel kernel_;
+};
+
+TEST(NotifyState, IsTakenApartByLines) {
+  EXPECT_EQ(value_in("FDSTORE=1\nFDNAME=a/b\nFDPOLL=0", "FDNAME"), "a/b");
+  EXPECT_EQ(value_in("FDSTORE=1", "STORE"), "");
+  EXPECT_EQ(value_in("READY=1\n", "READY"), "1");
+  EXPECT_EQ(value_in("", "READY"), "");
+}
+
+TEST_F(SupervisorTest, WhoEndsInGoodOrderIsNotStartedAgain) {
+  EXPECT_EQ(run("ready, exit 0").value(), 0);
+  EXPECT_EQ(content("state"), "started with 0\n");
+}
+
+TEST_F(SupervisorTest, WhoNeverCameUpIsNotStartedAgain) {
+  EXPECT_EQ(run("exit 3").value(), 3);
+  EXPECT_EQ(content("state"), "started with 0\n");
+}
+
+TEST_F(SupervisorTest, WhoFailsGetsItsDescriptorsBackByTheirNames) {
+  EXPECT_EQ(run("keep one, keep two, drop one, ready, die, exit 0").value(), 0);
+  EXPECT_EQ(content("state"), "started with 0\nstarted with 1: two holds two\n");
+}
+
+TEST_F(SupervisorTest, WhatIsKeptAnewUnderANameReplacesIt) {
+  EXPECT_EQ(run("keep one, keep one, ready, die, exit 0").value(), 0);
+  EXPECT_EQ(content("state"), "started with 0\nstarted with 1: one holds one\n");
+}
+
+TEST_F(SupervisorTest, ASignalToItIsOneToTheAgentAndTheEnd) {
+  EXPECT_EQ(run("ready, signal parent, wait").value(), 128 + SIGTERM);
+  EXPECT_EQ(content("state"), "started with 0\n");
+}
+
+TEST(ServiceManager, WithoutOneNothingIsKept) {
+  const os::EnvironmentScope nobody({{"NOTIFY_SOCKET", ""}});
+  const auto file = os::create_memory_file("any", 1);
+  EXPECT_EQ(find_service_manager()->keep("any", file->get()).error().code, ErrorCode::Unsupported);
+}
+
+}  // namespace
+}  // namespace firebreak::agent

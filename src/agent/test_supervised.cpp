@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+/// An agent for the supervisor's tests: does what its first argument says, word by word; after a death it
+/// goes on behind the word that it died of. The second argument names a file that it writes one line to at
+/// each start.
+#include <signal.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <sstream>
+#include <string>
+
+#include "agent/service_manager.h"
+#include "os/memory.h"
+
+namespace {
+
+using namespace firebreak;
+
+void say_what_was_kept(const char* file, const std::map<std::string, os::Fd>& kept) {
+  std::ofstream out(file, std::ios::app);
+  out << "started with " << kept.size();
+  for (const auto& [name, descriptor] : kept) {
+    out << ": " << name << " holds " << os::content_of(descriptor.get()).value_or("nothing");
+  }
+  out << "\n";
+}
+
+}  // namespace
+
+int main(int count, char** arguments) {
+  if (count != 3) return 2;
+  const auto manager = agent::find_service_manager();
+  const auto kept = manager->take_descriptors();
+  const bool is_again = std::ifstream(arguments[2]).good();
+  say_what_was_kept(arguments[2], kept);
+  const std::string all = arguments[1];
+  std::istringstream script(is_again ? all.substr(all.find("die,") + 4) : all);
+  for (std::string word, rest; script >> word;) {
+    if (word == "ready,") manager->tell_ready();
+    if (word == "die,") ::raise(SIGKILL);
+    if (word == "wait") ::pause();
+    if (word == "signal") ::kill(::getppid(), SIGTERM);
+    if (word == "exit" && script >> rest) return std::atoi(rest.c_str());
+    if ((word == "keep" || word == "drop") && script >> rest) {
+      rest.pop_back();
+      if (word == "drop") manager->drop(rest);
+      if (word == "keep" && !manager->keep(rest, os::memory_file_with(rest).value().get())) return 4;
+    }
+  }
+  return 0;
+}
