@@ -82,7 +82,11 @@ struct Times {
 
   nlohmann::json summary() {
     std::sort(us.begin(), us.end());
-    return {{"median_us", us[us.size() / 2]}, {"p99_us", us[us.size() * 99 / 100]}, {"calls", us.size()}};
+    const double mean = std::accumulate(us.begin(), us.end(), 0.0) / static_cast<double>(us.size());
+    return {{"mean_us", mean},
+            {"median_us", us[us.size() / 2]},
+            {"p99_us", us[us.size() * 99 / 100]},
+            {"calls", us.size()}};
   }
 };
 

@@ -44,7 +44,7 @@ struct alignas(64) JournalEntry {
   std::uint64_t payload_bytes;
   std::uint64_t state_bytes;  ///< size of the state after this step; new bytes that nobody wrote are zero
   EntryKind kind;
-  std::uint64_t reserved;
+  std::uint64_t passed;  ///< the GPU's next_step when this was written: whoever finds less there finds damage
   std::uint64_t checksum;
 };
 

@@ -121,9 +121,21 @@ Result<std::vector<std::byte>> first_state(const abi::CommitJournal& journal, co
   return std::move(image.state());
 }
 
-Result<Recovered> rebuild(const abi::SharedMemory& shared, const abi::ImageMark& mark) {
-  const abi::CommitJournal& journal = journal_of(shared, mark.epoch);
-  const std::uint64_t next_step = area_of(shared.page, mark.epoch).next_step.load(std::memory_order_acquire);
+/// What was queued behind says how far the GPU was seen to be.
+Status check_counter(const abi::CommitJournal& journal, std::uint64_t epoch, std::uint64_t next_step) {
+  for (std::uint64_t step = next_step; step < next_step + abi::journal_entries; ++step) {
+    const auto entry = read_entry(journal, epoch, step);
+    if (!entry) return {};
+    if (entry->header.passed > next_step) {
+      return corrupt(
+          fmt::format("the GPU's step counter is {}, and was {} before", next_step, entry->header.passed));
+    }
+  }
+  return {};
+}
+
+Result<Recovered> rebuild(const abi::CommitJournal& journal, const abi::ImageMark& mark,
+                          std::uint64_t next_step) {
   if (next_step < mark.next_step || next_step - mark.next_step > abi::journal_entries) {
     return corrupt(
         fmt::format("the GPU's step counter is {}, with {} steps in the image of the forward state",
@@ -140,18 +152,23 @@ Result<Recovered> rebuild(const abi::SharedMemory& shared, const abi::ImageMark&
   for (std::size_t i = 1; i < entries.size(); ++i) {
     if (auto applied = apply_entry(entries[i], *state); !applied) return propagate(applied);
   }
+  if (auto plausible = check_counter(journal, mark.epoch, next_step); !plausible) return propagate(plausible);
   return Recovered{next_step, std::move(*state)};
 }
 
 Result<Recovered> rebuild_while_it_moves(const abi::SharedMemory& shared, const abi::ImageMark& first) {
+  const abi::CommitJournal& journal = journal_of(shared, first.epoch);
+  const std::atomic<std::uint64_t>& counter = area_of(shared.page, first.epoch).next_step;
   abi::ImageMark mark = first;
   for (int attempt = 0;; ++attempt) {
-    auto recovered = rebuild(shared, mark);
-    const MarksFound now = read_marks(journal_of(shared, mark.epoch));
-    const bool moved =
+    const std::uint64_t next_step = counter.load(std::memory_order_acquire);
+    auto recovered = rebuild(journal, mark, next_step);
+    if (recovered || attempt == attempts) return recovered;
+    const MarksFound now = read_marks(journal);
+    const bool folded =
         now.newest && now.newest->epoch == mark.epoch && now.newest->next_step > mark.next_step;
-    if (recovered || !moved || attempt == attempts) return recovered;
-    mark = *now.newest;
+    if (!folded && counter.load(std::memory_order_acquire) == next_step) return recovered;
+    if (folded) mark = *now.newest;
   }
 }
 

@@ -22,8 +22,8 @@ struct Recovered {
 /// the copy verified: a fenced process that is still running may write there. Protocol when something is
 /// torn, stale or corrupt: never use it.
 ///
-/// One word is taken as it is, the GPU's next_step, since nothing else says what the GPU has done: where it
-/// does not lie between what was folded and what was queued, that is noticed too.
+/// One word is taken as it is, the GPU's next_step, since nothing else says what the GPU has done; where it
+/// is less than was ever seen of it, or more than was queued, that is noticed too.
 Result<Recovered> recover(const abi::SharedMemory& shared, std::uint64_t epoch);
 
 }  // namespace firebreak::client

@@ -47,7 +47,7 @@ bool CommitWriter::append(const NewState& state) {
                           .payload_bytes = bytes,
                           .state_bytes = state_bytes_,
                           .kind = state.kind,
-                          .reserved = 0,
+                          .passed = passed(),
                           .checksum = 0};
   entry.checksum = checksum_of(entry, payload);
   stores_.copy(journal_.payloads + *offset, payload);
@@ -67,11 +67,20 @@ std::span<const std::byte> CommitWriter::payload_of(const Queued& entry) const {
   return {payloads_.data() + entry.payload_offset, entry.payload_bytes};
 }
 
+std::uint64_t CommitWriter::passed() const {
+  return std::min(area_.next_step.load(std::memory_order_acquire), next_step_);
+}
+
+void CommitWriter::fold_some() {
+  if (next_step_ - folded_ < fold_every && space_.taken_bytes() < PayloadSpace::warm_bytes / 2) return;
+  fold(fold_at_most, Eagerness::Later);
+}
+
 void CommitWriter::fold(std::size_t entries, Eagerness eagerness) {
-  const std::uint64_t passed = std::min(area_.next_step.load(std::memory_order_acquire), next_step_);
+  const std::uint64_t until = passed();
   bool skipped = false;
-  for (; folded_ < passed && entries > 0;) {
-    const bool is_last = folded_ + 1 == passed;
+  for (; folded_ < until && entries > 0;) {
+    const bool is_last = folded_ + 1 == until;
     if (!is_last && queued(folded_ + 1).kind == abi::EntryKind::Whole) {
       drop_oldest();
       skipped = true;

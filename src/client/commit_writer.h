@@ -34,10 +34,12 @@ class CommitWriter {
   /// Takes back what was appended last, which the GPU has not been told of.
   void retract();
 
-  /// Folds what the GPU has passed: at most two entries, which is one more than a commit appends. Puts off
-  /// what a later whole state may make needless.
-  void fold_some() { fold(2, Eagerness::Later); }
+  /// Every few commits folds what the GPU has passed, up to `fold_at_most` entries, so that most commits only
+  /// append. Puts off what a later whole state may make needless.
+  void fold_some();
   void fold_all() { fold(abi::journal_entries, Eagerness::Now); }
+  static constexpr std::size_t fold_every = 4;
+  static constexpr std::size_t fold_at_most = 2 * fold_every;
 
  private:
   enum class Eagerness { Later, Now };
@@ -54,6 +56,7 @@ class CommitWriter {
     unsigned int current = 0;
   };
 
+  std::uint64_t passed() const;
   const Queued& queued(std::uint64_t step) const { return queued_[step % abi::journal_entries]; }
   std::span<const std::byte> payload_of(const Queued& entry) const;
   void fold(std::size_t entries, Eagerness eagerness);

@@ -216,6 +216,11 @@ TEST_F(CommitJournalTest, ACounterThatCannotBeIsNoticed) {
   EXPECT_THAT(recover_next().error().message, HasSubstr("step counter is 0, with 1 steps in the image"));
   area().next_step.store(2);
   EXPECT_THAT(recover_next().error().message, HasSubstr("step 1 was committed, but"));
+  change(0, "s");
+  gpu_catches_up();
+  change(0, "S");
+  area().next_step.store(1);  // not folded yet, and the newest entry knows better
+  EXPECT_EQ(recover_next().error().message, "the GPU's step counter is 1, and was 2 before");
   area().next_step.store(~std::uint64_t{0});
   EXPECT_THAT(recover_next().error().message, HasSubstr("step counter is"));
 }

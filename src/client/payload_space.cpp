@@ -15,8 +15,20 @@ constexpr std::size_t cache_line_bytes = 64;
 std::optional<std::size_t> PayloadSpace::take(std::size_t bytes) {
   bytes = round_up(std::max<std::size_t>(bytes, 1), cache_line_bytes);
   const std::optional<std::size_t> begin = find(bytes);
-  if (begin) taken_.push_back({*begin, *begin + bytes});
+  if (!begin) return begin;
+  taken_.push_back({*begin, *begin + bytes});
+  taken_bytes_ += bytes;
   return begin;
+}
+
+void PayloadSpace::give_back_oldest() {
+  taken_bytes_ -= taken_.front().end - taken_.front().begin;
+  taken_.pop_front();
+}
+
+void PayloadSpace::give_back_newest() {
+  taken_bytes_ -= taken_.back().end - taken_.back().begin;
+  taken_.pop_back();
 }
 
 std::optional<std::size_t> PayloadSpace::find(std::size_t bytes) const {

@@ -17,8 +17,9 @@ class PayloadSpace {
 
   /// Where `bytes` in one piece are free, or nothing. With nothing taken, all of the capacity is.
   std::optional<std::size_t> take(std::size_t bytes);
-  void give_back_oldest() { taken_.pop_front(); }
-  void give_back_newest() { taken_.pop_back(); }
+  void give_back_oldest();
+  void give_back_newest();
+  std::size_t taken_bytes() const { return taken_bytes_; }
 
  private:
   struct Piece {
@@ -28,6 +29,7 @@ class PayloadSpace {
   std::optional<std::size_t> find(std::size_t bytes) const;
 
   std::size_t capacity_;
+  std::size_t taken_bytes_ = 0;
   std::deque<Piece>
       taken_;  ///< a piece has at least one byte, so that oldest and newest tell full from empty
 };
