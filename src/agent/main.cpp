@@ -133,13 +133,8 @@ Result<int> supervise(const Options& options, int argument_count, char** argumen
   return (*supervisor)->run();
 }
 
-}  // namespace
-}  // namespace firebreak::agent
-
-int main(int argument_count, char** arguments) {
-  using namespace firebreak;
-  agent::Options options;
-  CLI::App app{"The Firebreak agent: keeps the other tenants of a shared GPU alive when one faults."};
+/// What becomes of tenants.
+void add_tenant_options(CLI::App& app, Options& options) {
   app.set_version_flag("--version", "firebreakd " + platform::version());
   app.add_option("--directory", options.directory,
                  "For MPS directories and the default socket; short, private to us")
@@ -177,6 +172,10 @@ int main(int argument_count, char** arguments) {
                  "Of GPU memory that outlives its processes, for each tenant (default: "
                  "no limit)")
       ->check(CLI::Range(std::uint64_t{0}, std::uint64_t{1} << 30));
+}
+
+/// What there is for them.
+void add_machine_options(CLI::App& app, Options& options) {
   app.add_flag(
       "--sparse", options.sparse,
       "Let low addresses of tenants without a guard swallow strays (below 4 GiB): contained, and told "
@@ -204,6 +203,17 @@ int main(int argument_count, char** arguments) {
       ->capture_default_str();
   app.add_option("--log-files", options.log_files, "How many such parts are kept of each log")
       ->capture_default_str();
+}
+
+}  // namespace
+}  // namespace firebreak::agent
+
+int main(int argument_count, char** arguments) {
+  using namespace firebreak;
+  agent::Options options;
+  CLI::App app{"The Firebreak agent: keeps the other tenants of a shared GPU alive when one faults."};
+  agent::add_tenant_options(app, options);
+  agent::add_machine_options(app, options);
   CLI11_PARSE(app, argument_count, arguments);
   if (options.socket_path.empty()) options.socket_path = options.directory + "/agent.sock";
 

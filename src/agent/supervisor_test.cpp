@@ -62,7 +62,7 @@ TEST_F(SupervisorTest, ASignalToItIsOneToTheAgentAndTheEnd) {
 }
 
 TEST(ServiceManager, WithoutOneNothingIsKept) {
-  const os::EnvironmentScope nobody({{"NOTIFY_SOCKET", ""}});
+  const os::EnvironmentScope nobody(os::EnvironmentScope::Variables{{"NOTIFY_SOCKET", ""}});
   const auto file = os::create_memory_file("any", 1);
   EXPECT_EQ(find_service_manager()->keep("any", file->get()).error().code, ErrorCode::Unsupported);
 }

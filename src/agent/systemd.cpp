@@ -27,13 +27,13 @@ class Systemd final : public ServiceManager {
   }
 
   Status keep(const std::string& name, int descriptor) override {
+    const bool somebody_listens = !os::environment_variable("NOTIFY_SOCKET").value_or("").empty();
+    if (!somebody_listens) return nobody_keeps();
     // Without FDPOLL=0 a descriptor whose poll says "hung up" would be dropped.
     const std::string state = fmt::format("FDSTORE=1\nFDNAME={}\nFDPOLL=0", name);
     const int sent = ::sd_pid_notify_with_fds(0, 0, state.c_str(), &descriptor, 1);
-    if (sent > 0) return {};
     if (sent < 0) return os::fail_errno("have " + name + " kept", -sent);
-    return fail(ErrorCode::Unsupported, "nobody keeps descriptors for this process",
-                "start it by systemd with FileDescriptorStoreMax=, or with --supervised");
+    return sent > 0 ? Status{} : nobody_keeps();
   }
 
   void drop(const std::string& name) override {
@@ -41,6 +41,12 @@ class Systemd final : public ServiceManager {
   }
 
   void tell_ready() override { (void)::sd_notify(0, "READY=1"); }
+
+ private:
+  static Status nobody_keeps() {
+    return fail(ErrorCode::Unsupported, "nobody keeps descriptors for this process",
+                "start it by systemd with FileDescriptorStoreMax=, or with --supervised");
+  }
 };
 
 }  // namespace

@@ -12,6 +12,7 @@
 
 #include "agent/service_manager.h"
 #include "os/memory.h"
+#include "os/real_kernel.h"
 
 namespace {
 
@@ -24,6 +25,11 @@ void say_what_was_kept(const char* file, const std::map<std::string, os::Fd>& ke
     out << ": " << name << " holds " << os::content_of(descriptor.get()).value_or("nothing");
   }
   out << "\n";
+}
+
+void end_supervisor() {
+  os::RealKernel kernel;
+  (void)kernel.send_signal(kernel.pidfd_open(::getppid()).value(), SIGTERM);
 }
 
 }  // namespace
@@ -40,7 +46,7 @@ int main(int count, char** arguments) {
     if (word == "ready,") manager->tell_ready();
     if (word == "die,") ::raise(SIGKILL);
     if (word == "wait") ::pause();
-    if (word == "signal") ::kill(::getppid(), SIGTERM);
+    if (word == "signal") end_supervisor();
     if (word == "exit" && script >> rest) return std::atoi(rest.c_str());
     if ((word == "keep" || word == "drop") && script >> rest) {
       rest.pop_back();

@@ -80,6 +80,8 @@ fb_status fb_wait_promotion(fb_session*, std::int64_t, fb_resume* resume) {
   note("wait_promotion");
   FakeFirebreak& fake = fake_firebreak();
   if (fake.finished) return FB_ERROR_REFUSED;
+  *resume = {};
+  if (fake.role == FB_ROLE_ACTIVE) return FB_OK;  // nobody was before it
   fake.role = FB_ROLE_ACTIVE;
   *resume = {.epoch = 1,
              .next_step = fake.next_step,

@@ -75,7 +75,7 @@ class Takeover : public ::testing::TestWithParam<const char*> {
 TEST_P(Takeover, AnActiveCommitsEveryStepAndLeaves) {
   const Outcome active = run();
   EXPECT_EQ(active.status, 0) << active.err;
-  EXPECT_THAT(fake_firebreak().calls, ElementsAre("join", "alloc", "commit", "leave"));
+  EXPECT_THAT(fake_firebreak().calls, ElementsAre("join", "alloc", "wait_promotion", "commit", "leave"));
   EXPECT_EQ(fake_firebreak().next_step, steps + 1);
   EXPECT_THAT(active.out, StartsWith(std::string(GetParam()) + ": 12 steps, output "));
   const Outcome alone = run({"--standalone"});
@@ -122,7 +122,7 @@ TEST_P(Takeover, AnErrorOfTheGpuIsOneLineAndStatusThree) {
   EXPECT_EQ(active.err,
             std::string(GetParam()) + ": step 3: fb_commit: FB_ERROR_CUDA: what the library says\n");
   EXPECT_EQ(active.file, "");
-  EXPECT_THAT(fake_firebreak().calls, ElementsAre("join", "alloc", "commit"));
+  EXPECT_THAT(fake_firebreak().calls, ElementsAre("join", "alloc", "wait_promotion", "commit"));
 }
 
 INSTANTIATE_TEST_SUITE_P(Programs, Takeover, ::testing::Values("decode", "denoise"));
