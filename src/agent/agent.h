@@ -146,7 +146,8 @@ class Agent final : private ServerHandler {
   void begin_keeping();
   void save();
   void keep(const std::string& name, int descriptor);
-  void restore(const KeptTenant& kept, std::map<std::string, os::Fd>& descriptors);
+  std::vector<pid_t> restore(const KeptTenant& kept, std::map<std::string, os::Fd>& descriptors);
+  void settle(const std::string& name, const std::vector<pid_t>& gone);
   std::vector<pid_t> restore_members(Tenant& tenant, const KeptTenant& kept);
   void tell_restored(const Tenant& tenant);
   Status rejoin(Connection& connection, const abi::Rejoin& request);

@@ -43,7 +43,10 @@ void Agent::begin_keeping() {
     if (!read) spdlog::error("what the agent before kept is lost: {}", to_string(read.error()));
     if (document) document_ = std::move(*document);
   }
-  for (const KeptTenant& each : tenants) restore(each, descriptors);
+  std::map<std::string, std::vector<pid_t>> gone;
+  for (const KeptTenant& each : tenants) gone[each.name] = restore(each, descriptors);
+  // Whatever follows writes down what is known, and by now all of them are.
+  for (const auto& [name, pids] : gone) settle(name, pids);
   for (const auto& [name, descriptor] : descriptors) manager_.drop(name);
   if (!document_) {
     auto document = KeptDocument::create();
@@ -83,9 +86,13 @@ void Agent::keep(const std::string& name, int descriptor) {
   }
 }
 
-void Agent::restore(const KeptTenant& kept, std::map<std::string, os::Fd>& descriptors) {
+/// Returns those of its processes that ended while nobody looked.
+std::vector<pid_t> Agent::restore(const KeptTenant& kept, std::map<std::string, os::Fd>& descriptors) {
   auto made = Tenant::restore(kept.name, options_.quota_bytes, take(descriptors, page_name(kept.name)));
-  if (!made) return spdlog::error("tenant {} is lost: {}", kept.name, to_string(made.error()));
+  if (!made) {
+    spdlog::error("tenant {} is lost: {}", kept.name, to_string(made.error()));
+    return {};
+  }
   Tenant& tenant = *tenants_.insert_or_assign(kept.name, std::move(*made)).first->second;
   tenant.pair = kept.pair;
   tenant.strays = kept.strays;
@@ -96,7 +103,7 @@ void Agent::restore(const KeptTenant& kept, std::map<std::string, os::Fd>& descr
                                            take(descriptors, memory_name(kept.name, each.name))});
     if (!added) spdlog::error("memory of tenant {} is lost: {}", kept.name, to_string(added.error()));
   }
-  const std::vector<pid_t> gone = restore_members(tenant, kept);
+  std::vector<pid_t> gone = restore_members(tenant, kept);
   // A promotion that was carried out, and not written down any more.
   if (tenant.promoted_epoch() == kept.pair.epoch + 1 && tenant.standby.pid != 0) {
     tenant.take_turns();
@@ -107,10 +114,9 @@ void Agent::restore(const KeptTenant& kept, std::map<std::string, os::Fd>& descr
     const bool is_done = action.type == pair::ActionType::Promote && tenant.promoted_epoch() == action.epoch;
     if (!is_done) act(tenant, action);
   }
-  for (const pid_t pid : gone) leave(tenant, pid);
+  return gone;
 }
 
-/// Those that ended while nobody looked.
 std::vector<pid_t> Agent::restore_members(Tenant& tenant, const KeptTenant& kept) {
   std::vector<pid_t> gone;
   const std::array members = {std::pair(&tenant.active, &kept.active),
@@ -124,6 +130,15 @@ std::vector<pid_t> Agent::restore_members(Tenant& tenant, const KeptTenant& kept
   }
   if (tenant.active.pid != 0) follow_progress(tenant);
   return gone;
+}
+
+/// A lease that had begun begins once more: nobody knows how long the agent was away.
+void Agent::settle(const std::string& name, const std::vector<pid_t>& gone) {
+  for (const pid_t pid : gone) {
+    const auto tenant = tenants_.find(name);
+    if (tenant != tenants_.end()) leave(*tenant->second, pid);
+  }
+  forget_if_empty(name);
 }
 
 void Agent::tell_restored(const Tenant& tenant) {

@@ -15,9 +15,10 @@ constexpr std::uint64_t base = 0x500000000000;
 class AgentRestart : public AgentTest {
  protected:
   /// Nothing of the old one is asked, as when it is killed.
-  void restart() {
+  void restart(Milliseconds lease = AgentOptions{}.lease) {
     agent.reset();
     AgentOptions options;
+    options.lease = lease;
     options.socket_path = path;
     agent = std::move(Agent::start(options, *loop, kernel, clock, domains, detectors, manager).value());
   }
@@ -90,6 +91,17 @@ TEST_F(AgentRestart, MemoryOfALostTenantIsStillThere) {
   auto joined = second.receive();
   ASSERT_TRUE(joined && std::holds_alternative<abi::Joined>(joined->message));
   EXPECT_EQ(std::get<abi::Joined>(joined->message).allocations, 1u);
+}
+
+TEST_F(AgentRestart, TheLeaseOfALostTenantEndsUnderTheNextAgent) {
+  Peer active = peer(), other = peer();
+  join(active, "llm", abi::Role::Active);
+  publish(active, "state", base);
+  join(other, "other", abi::Role::Active);
+  detectors.callbacks.on_exit(active.pid());
+  restart(Milliseconds(1));
+  while (agent->status_json().find("llm") != std::string::npos) loop->run_once(Milliseconds(1000));
+  EXPECT_THAT(manager.kept, testing::SizeIs(2));  // the document, and the other's page
 }
 
 TEST_F(AgentRestart, NothingIsKeptOfWhoIsForgotten) {

@@ -56,6 +56,11 @@ void AgentLink::on_inject(std::function<void(const abi::Inject&)> callback) {
   on_inject_ = std::move(callback);
 }
 
+void AgentLink::on_event(std::function<void(const abi::Event&)> callback) {
+  const std::lock_guard lock(mutex_);
+  on_event_ = std::move(callback);
+}
+
 bool AgentLink::lost() const {
   const std::lock_guard lock(mutex_);
   return lost_;
@@ -109,7 +114,9 @@ bool AgentLink::find_next_agent() {
     auto found = os::connect(how->socket_path, connect_timeout);
     if (!found) continue;
     const auto next = std::make_shared<os::Socket>(std::move(*found));
-    if (!is_wanted_by(*next, how->words)) return false;
+    const Welcome welcome = present(*next, how->words);
+    if (welcome == Welcome::Died) continue;
+    if (welcome == Welcome::Refused) return false;
     {
       const std::lock_guard lock(mutex_);
       socket_ = next;
@@ -127,15 +134,15 @@ bool AgentLink::is_closing_within(Milliseconds time) {
 }
 
 /// What arrives before the answer, the tenant's memory, is taken as ever.
-bool AgentLink::is_wanted_by(os::Socket& socket, const abi::Rejoin& words) {
-  if (!send(socket, words)) return false;
+AgentLink::Welcome AgentLink::present(os::Socket& socket, const abi::Rejoin& words) {
+  if (!send(socket, words)) return Welcome::Died;
   for (;;) {
     auto received = socket.receive(answer_timeout);
-    if (!received) return false;
+    if (!received) return Welcome::Died;
     const auto* text = reinterpret_cast<const char*>(received->bytes.data());
     const auto message = abi::decode(std::string_view(text, received->bytes.size()));
-    if (!message || std::holds_alternative<abi::Refused>(*message)) return false;
-    if (std::holds_alternative<abi::Done>(*message)) return true;
+    if (!message || std::holds_alternative<abi::Refused>(*message)) return Welcome::Refused;
+    if (std::holds_alternative<abi::Done>(*message)) return Welcome::Wanted;
     handle(std::move(*received));
   }
 }
@@ -145,6 +152,7 @@ void AgentLink::handle(os::Message received) {
   auto message = abi::decode(std::string_view(text, received.bytes.size()));
   if (message && std::holds_alternative<abi::Inject>(*message))
     return inject(std::get<abi::Inject>(*message));
+  if (message && std::holds_alternative<abi::Event>(*message)) return pass_on(std::get<abi::Event>(*message));
   const std::lock_guard lock(mutex_);
   if (!message) {
     answer_ = Answer{abi::Refused{message.error().message}, {}};
@@ -170,6 +178,15 @@ void AgentLink::inject(const abi::Inject& wanted) {
   } else {
     (void)tell(abi::Injected{0, "that process is no tenant"});
   }
+}
+
+void AgentLink::pass_on(const abi::Event& event) {
+  std::function<void(const abi::Event&)> callback;
+  {
+    const std::lock_guard lock(mutex_);
+    callback = on_event_;
+  }
+  if (callback) callback(event);
 }
 
 Status AgentLink::send(os::Socket& socket, const abi::Message& message, int descriptor) {

@@ -62,6 +62,9 @@ class AgentLink {
   /// requests are refused.
   void on_inject(std::function<void(const abi::Inject&)> callback);
 
+  /// Called on the reading thread for every Event, once the agent was asked for them with Subscribe.
+  void on_event(std::function<void(const abi::Event&)> callback);
+
   struct SharedAllocation {
     std::uint64_t address = 0;
     std::uint64_t size_bytes = 0;
@@ -82,10 +85,13 @@ class AgentLink {
   bool read_one(os::Socket& socket);
   void handle(os::Message received);
   void inject(const abi::Inject& wanted);
+  void pass_on(const abi::Event& event);
   SharedSocket socket() const;
   bool find_next_agent();
   bool is_closing_within(Milliseconds time);
-  bool is_wanted_by(os::Socket& socket, const abi::Rejoin& words);
+  /// What the next agent says to one who comes back; Died: it was killed as well, and there may be another.
+  enum class Welcome { Wanted, Refused, Died };
+  Welcome present(os::Socket& socket, const abi::Rejoin& words);
   Status send(os::Socket& socket, const abi::Message& message, int descriptor = -1);
   Status wait_until_connected(std::unique_lock<std::mutex>& lock,
                               std::chrono::steady_clock::time_point deadline);
@@ -102,6 +108,7 @@ class AgentLink {
   std::uint64_t allocations_seen_ = 0;
   std::function<void()> on_lost_;
   std::function<void(const abi::Inject&)> on_inject_;
+  std::function<void(const abi::Event&)> on_event_;
   std::thread reader_;
 };
 

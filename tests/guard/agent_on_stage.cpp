@@ -102,6 +102,7 @@ void AgentOnStage::expect_unharmed(Player& neighbour) {
 
 nlohmann::json AgentOnStage::status_of(const std::string& tenant) {
   const auto all = nlohmann::json::parse(command({"status", "--json"}).output, nullptr, false);
+  if (!all.is_object()) return nullptr;
   for (const auto& entry : all["tenants"]) {
     if (entry["name"] == tenant) return entry;
   }

@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/pair_keeper.h"
+
+#include <fmt/format.h>
+#include <signal.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "cli/commands.h"
+
+namespace firebreak::cli {
+namespace {
+
+/// Between two looks where the agent is not there, or has not seen all yet.
+constexpr Milliseconds look_pause{50};
+/// For SIGTERM to be heeded.
+constexpr std::uint32_t grace_ms = 2000;
+/// For a standby that has nothing to do any more, and for the agent's orderly end of a tenant.
+constexpr Milliseconds end_patience{12'000};
+
+}  // namespace
+
+Result<std::unique_ptr<PairKeeper>> PairKeeper::create(TenantOptions options) {
+  auto loop = os::EventLoop::create();
+  if (!loop) return propagate(loop);
+  std::unique_ptr<PairKeeper> keeper(new PairKeeper(std::move(options), std::move(*loop)));
+  auto signals = keeper->loop_->on_signals({SIGTERM, SIGINT, SIGHUP},
+                                           [raw = keeper.get()](int number) { raw->on_signal(number); });
+  if (!signals) return propagate(signals);
+  keeper->signals_ = std::move(*signals);
+  return keeper;
+}
+
+Result<int> PairKeeper::run() {
+  if (auto connected = connect(); !connected) return propagate(connected);
+  if (auto started = start(abi::Role::Active); !started) return propagate(started);
+  look_soon();
+  loop_->run();
+  if (!gives_up_) return exit_status();
+  return fail(ErrorCode::Unavailable, fmt::format("tenant '{}' is lost: {}", options_.name, lost_),
+              "started again within the agent's --lease-s, it goes on where it stopped");
+}
+
+// --- what is heard
+// --------------------------------------------------------------------------------------------------
+
+Status PairKeeper::connect() {
+  auto link = client::AgentLink::connect(options_.socket_path);
+  if (!link) return propagate(link);
+  // On the link's thread.
+  (*link)->on_event([this](const abi::Event& event) {
+    if (event.tenant == options_.name) loop_->post([this, event] { on_event(event); });
+  });
+  (*link)->on_lost([this] { loop_->post([this] { on_agent_lost(); }); });
+  if (const auto subscribed = (*link)->ask(abi::Subscribe{}); !subscribed) return propagate(subscribed);
+  link_ = std::move(*link);
+  return {};
+}
+
+/// Who was to end the tenant is gone, or who tells us of it.
+void PairKeeper::on_agent_lost() {
+  if (!link_ || !link_->lost()) return;
+  link_.reset();
+  if (ending_) signal_all(SIGTERM);
+  look_soon();
+}
+
+void PairKeeper::on_event(const abi::Event& event) {
+  if (event.what == "finished") finished_ = static_cast<pid_t>(event.pid);
+  if (event.what == "lost") lost_ = event.text;
+  look_soon();
+}
+
+void PairKeeper::on_signal(int number) {
+  const bool first = !std::exchange(ending_, true);
+  const bool is_request = number == SIGTERM && first && link_ != nullptr;
+  // Its answer comes when all are gone, which we see ourselves.
+  if (!is_request || !link_->tell(abi::EndTenant{options_.name, grace_ms})) signal_all(number);
+  if (first && number == SIGTERM)
+    patience_ = loop_->after_or_now(end_patience, [this] { signal_all(SIGKILL); });
+}
+
+// --- what follows
+// ---------------------------------------------------------------------------------------------------
+
+void PairKeeper::look_soon() {
+  if (std::exchange(look_due_, true)) return;
+  loop_->post([this] {
+    look_due_ = false;
+    look();
+  });
+}
+
+void PairKeeper::look_in(Nanoseconds delay) {
+  next_look_ = loop_->after_or_now(delay, [this] { look(); });
+}
+
+void PairKeeper::look() {
+  note_ends();
+  const bool nobody_runs = running().empty();
+  if (ending_) return nobody_runs ? loop_->stop() : void();
+  if (!link_ && !connect()) return nobody_runs ? loop_->stop() : look_in(look_pause);
+  const auto answer = link_->ask(abi::StatusRequest{});
+  const auto* report = answer ? std::get_if<abi::Report>(&answer->message) : nullptr;
+  if (report == nullptr) return look_in(look_pause);
+  move(view_of(report->json, options_.name));
+}
+
+void PairKeeper::move(const std::optional<TenantView>& tenant) {
+  if (tenant && tenant->active != 0) active_ = tenant->active;
+  const std::vector<pid_t> still_there = running();
+  switch (next_move(tenant, still_there)) {
+    case Move::Wait:
+      if (!is_settled(tenant)) look_in(look_pause);
+      return;
+    case Move::StartStandby:
+      if (clock_.now() < next_standby_) return look_in(next_standby_ - clock_.now());
+      return start_standby();
+    case Move::End:
+      if (still_there.empty()) return loop_->stop();
+      return await_end_of_others(tenant->phase == "finished" ? tenant->active : 0);
+    case Move::GiveUp:
+      gives_up_ = true;
+      if (lost_.empty()) lost_ = "nobody was left to take over";
+      if (still_there.empty()) return loop_->stop();
+      return end_all();
+  }
+}
+
+/// The agent knows of everybody who runs, and of nobody else; what changes is told by an event.
+bool PairKeeper::is_settled(const std::optional<TenantView>& tenant) const {
+  if (!tenant) return true;
+  const std::size_t known = (tenant->active != 0 ? 1U : 0U) + (tenant->standby != 0 ? 1U : 0U);
+  return known == running().size();
+}
+
+Status PairKeeper::start(abi::Role role) {
+  auto process = TenantProcess::start(*loop_, options_, role, [this] { look_soon(); });
+  if (!process) return propagate(process);
+  started_[(*process)->pid()] = clock_.now();
+  if (role == abi::Role::Active) active_ = (*process)->pid();
+  processes_.push_back(std::move(*process));
+  return {};
+}
+
+void PairKeeper::start_standby() {
+  if (const Status started = start(abi::Role::Standby); !started) {
+    next_standby_ = clock_.now() + backoff_.after_failure(Nanoseconds(0));
+    complain(fmt::format("no standby for '{}': {}", options_.name, to_string(started.error())));
+    look_in(next_standby_ - clock_.now());
+  }
+}
+
+void PairKeeper::note_ends() {
+  for (const auto& process : processes_) {
+    if (!process->exit()) continue;
+    last_ended_ = process->pid();
+    ends_[last_ended_] = *process->exit();
+    const auto started = started_.extract(last_ended_);
+    // A standby; that an active ends is what standbys are for.
+    if (last_ended_ != active_)
+      next_standby_ = clock_.now() + backoff_.after_failure(clock_.now() - started.mapped());
+  }
+  std::erase_if(processes_, [](const auto& process) { return process->exit().has_value(); });
+}
+
+// --- ends
+// -----------------------------------------------------------------------------------------------------------
+
+/// A standby is dismissed by the agent; one that has not even joined may not have heard of it.
+void PairKeeper::await_end_of_others(pid_t who_finished) {
+  if (patience_) return;
+  patience_ = loop_->after_or_now(end_patience, [this, who_finished] {
+    for (const auto& process : processes_) {
+      if (process->pid() != who_finished) process->pass_on(SIGTERM);
+    }
+  });
+}
+
+void PairKeeper::end_all() {
+  if (patience_) return;
+  for (const auto& process : processes_) process->pass_on(SIGTERM);
+  patience_ = loop_->after_or_now(end_patience, [this] { signal_all(SIGKILL); });
+}
+
+void PairKeeper::signal_all(int number) {
+  for (const auto& process : processes_) process->signal(number);
+}
+
+std::vector<pid_t> PairKeeper::running() const {
+  std::vector<pid_t> pids;
+  for (const auto& process : processes_) {
+    if (!process->exit()) pids.push_back(process->pid());
+  }
+  return pids;
+}
+
+int PairKeeper::exit_status() const {
+  for (const pid_t pid : {finished_, active_, last_ended_}) {
+    if (const auto found = ends_.find(pid); found != ends_.end()) return status_of(found->second);
+  }
+  return 1;
+}
+
+}  // namespace firebreak::cli

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+/// Both processes of a tenant, and whoever comes after them.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "cli/pair_plan.h"
+#include "cli/tenant_process.h"
+#include "mps/backoff.h"
+
+namespace firebreak::cli {
+
+/// Starts the active, and a standby whenever the tenant serves without one. One thread's; looks at the
+/// agent's status whenever something happens, so that nothing is missed while the agent itself is started
+/// anew.
+class PairKeeper {
+ public:
+  /// SIGTERM, SIGINT and SIGHUP become ours: before other threads start.
+  static Result<std::unique_ptr<PairKeeper>> create(TenantOptions options);
+
+  /// Until the tenant is done; the exit status of who finished it. Unavailable, with the reason: it is lost.
+  Result<int> run();
+
+ private:
+  PairKeeper(TenantOptions options, std::unique_ptr<os::EventLoop> loop)
+      : loop_(std::move(loop)), options_(std::move(options)) {}
+
+  Status connect();
+  void on_agent_lost();
+  void on_event(const abi::Event& event);
+  void look_soon();
+  void look_in(Nanoseconds delay);
+  void look();
+  void move(const std::optional<TenantView>& tenant);
+  Status start(abi::Role role);
+  void start_standby();
+  void await_end_of_others(pid_t who_finished);
+  void end_all();
+  void signal_all(int number);
+  void on_signal(int number);
+  void note_ends();
+  bool is_settled(const std::optional<TenantView>& tenant) const;
+  std::vector<pid_t> running() const;
+  int exit_status() const;
+
+  std::unique_ptr<os::EventLoop> loop_;  ///< first: all others use it to their end
+  const SystemClock clock_;
+  TenantOptions options_;
+  os::Watch signals_;
+  os::Watch next_look_;
+  os::Watch patience_;  ///< with those who are to end
+  std::vector<std::unique_ptr<TenantProcess>> processes_;
+  std::map<pid_t, Monotonic> started_;
+  std::map<pid_t, os::ExitStatus> ends_;
+  pid_t last_ended_ = 0;
+  pid_t active_ = 0;    ///< as the agent said last
+  pid_t finished_ = 0;  ///< who said that the tenant is done
+  mps::Backoff backoff_{Milliseconds(200), Milliseconds(30'000), std::chrono::seconds(60)};
+  Monotonic next_standby_{};  ///< no earlier
+  std::string lost_;          ///< why; empty: it is not
+  bool gives_up_ = false;
+  bool ending_ = false;  ///< somebody told us to
+  bool look_due_ = false;
+  std::unique_ptr<client::AgentLink> link_;  ///< null while there is no agent
+};
+
+}  // namespace firebreak::cli

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+/// The agent is killed while a pair computes: its tenants do not notice, and a takeover still happens.
+#include <signal.h>
+
+#include "tests/failover/supervised_agent.h"
+
+namespace firebreak::tests {
+namespace {
+
+constexpr int killed_by_signal = 128 + SIGKILL;
+/// However busy the machine is, the standby is up, and everything else is done, long before such an active's
+/// end.
+constexpr int slow_ms = 400;
+
+using AgentKilled = SupervisedAgent;
+
+TEST_F(AgentKilled, AndThenTheActiveIsTakenOver) {
+  start_supervised();
+  Player& active = start_active(slow_ms);
+  Player& standby = start_standby(0);
+  wait_for_steps(3);
+  kill_agent();
+  wait_for_next_agent();
+  const nlohmann::json before = status_of(tenant);
+  EXPECT_EQ(before["phase"], "serving");
+  EXPECT_EQ(before["standby_state"], "ready");
+  wait_for_steps(before["committed_steps"].get<std::uint64_t>() + 2);
+  send(pid_of(tenant), SIGKILL);
+  wait_for_end(active);
+  wait_for_end(standby);
+  EXPECT_EQ(active.exit_status(), killed_by_signal);
+  EXPECT_EQ(standby.exit_status(), 0) << testing::PrintToString(standby.lines);
+  expect_output_as_if_nothing_happened();
+}
+
+TEST_F(AgentKilled, WhileTheActiveDiesToo) {
+  start_supervised();
+  Player& active = start_active(slow_ms);
+  Player& standby = start_standby(0);
+  wait_for_steps(3);
+  const pid_t active_pid = pid_of(tenant);
+  kill_agent();
+  send(active_pid, SIGKILL);
+  wait_for_end(active);
+  wait_for_end(standby);
+  EXPECT_EQ(active.exit_status(), killed_by_signal);
+  EXPECT_EQ(standby.exit_status(), 0) << testing::PrintToString(standby.lines);
+  wait_for_next_agent();
+  expect_output_as_if_nothing_happened();
+}
+
+TEST_F(AgentKilled, FiveTimesAndThePairEndsInGoodOrder) {
+  start_supervised();
+  Player& active = start_active(100);
+  Player& standby = start_standby(0);
+  for (int kill = 0; kill < 5; ++kill) {
+    kill_agent();
+    wait_for_next_agent();
+  }
+  wait_for_end(active);
+  wait_for_end(standby);
+  EXPECT_EQ(active.exit_status(), 0) << testing::PrintToString(active.lines);
+  EXPECT_EQ(standby.exit_status(), 0) << testing::PrintToString(standby.lines);
+  expect_output_as_if_nothing_happened();
+}
+
+TEST_F(AgentKilled, ATenantIsStillEndedInTheOrderlyWayByItsRun) {
+  start_supervised();
+  Player& active = start_active(slow_ms);
+  kill_agent();
+  wait_for_next_agent();
+  active.actor->signal(SIGTERM);
+  wait_for_end(active);
+  EXPECT_EQ(active.exit_status(), 128 + SIGTERM);
+}
+
+}  // namespace
+}  // namespace firebreak::tests

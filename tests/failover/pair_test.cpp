@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+/// `firebreak run --pair`: whoever dies has a successor.
+#include <signal.h>
+
+#include "tests/failover/supervised_agent.h"
+
+namespace firebreak::tests {
+namespace {
+
+class RunPair : public SupervisedAgent {
+ protected:
+  Player& start_pair(std::vector<std::string> command) {
+    Player& pair = start_tenant(tenant, std::move(command), {"--pair"});
+    pair_ = &pair;
+    return pair;
+  }
+  /// The first `slow` processes are slow, so that a test has time to kill them; who comes after them is not.
+  std::vector<std::string> decode_slowly(int slow) const {
+    const std::string script = "echo $$ >> \"$0\"; pace=0; test $(wc -l < \"$0\") -gt " +
+                               std::to_string(slow) + " || pace=400; exec \"$@\" --pace-ms $pace";
+    return {"sh",
+            "-c",
+            script,
+            sandbox_.file("started"),
+            program("firebreak-decode"),
+            "--steps",
+            std::to_string(steps),
+            "--output",
+            output_};
+  }
+  /// With a standby that is ready; returns the active.
+  pid_t wait_until_protected(pid_t not_this_one = 0) {
+    pid_t active = 0;
+    wait_for_status(tenant, [&](const auto& now) {
+      if (now["phase"] != "serving" || now["standby_state"] != "ready") return false;
+      active = now["active"]["pid"];
+      return active != not_this_one;
+    });
+    return active;
+  }
+  void expect_end(int status) {
+    wait_for_end(*pair_);
+    EXPECT_EQ(pair_->exit_status(), status) << testing::PrintToString(pair_->lines) << last_words();
+  }
+  const std::string& last_words() const { return pair_->actor->record().last_words; }
+
+  Player* pair_ = nullptr;
+};
+
+TEST_F(RunPair, TwoActivesInTurnAreKilledAndTheThirdFinishes) {
+  start_supervised();
+  start_pair(decode_slowly(2));
+  const pid_t first = wait_until_protected();
+  wait_for_steps(3);
+  send(first, SIGKILL);
+  const pid_t second = wait_until_protected(first);
+  send(second, SIGKILL);
+  expect_end(0);
+  expect_output_as_if_nothing_happened();
+}
+
+TEST_F(RunPair, ADeadStandbyIsReplaced) {
+  start_supervised();
+  start_pair(decode_slowly(2));
+  const pid_t active = wait_until_protected();
+  const pid_t standby = status_of(tenant)["standby"]["pid"];
+  send(standby, SIGKILL);
+  wait_for_status(tenant, [standby](const auto& now) {
+    return now["standby_state"] == "ready" && now["standby"]["pid"] != standby;
+  });
+  EXPECT_EQ(pid_of(tenant), active);
+  send(active, SIGKILL);
+  expect_end(0);
+  expect_output_as_if_nothing_happened();
+}
+
+TEST_F(RunPair, OutlivesTheAgent) {
+  start_supervised();
+  start_pair(decode_slowly(2));
+  const pid_t first = wait_until_protected();
+  kill_agent();
+  send(first, SIGKILL);
+  wait_for_next_agent();
+  const pid_t second = wait_until_protected(first);
+  kill_agent();
+  wait_for_next_agent();
+  send(second, SIGKILL);
+  expect_end(0);
+  expect_output_as_if_nothing_happened();
+}
+
+TEST_F(RunPair, SigtermEndsTheWholeTenant) {
+  start_supervised();
+  start_pair(decode_slowly(1000));
+  wait_until_protected();
+  pair_->actor->signal(SIGTERM);
+  expect_end(128 + SIGTERM);
+  wait_until_unknown();
+}
+
+TEST_F(RunPair, SaysWhyATenantIsLost) {
+  start_supervised({"--lease-s", "1000"});
+  start_pair(decode_slowly(1000));
+  const pid_t active = wait_until_protected();
+  send(status_of(tenant)["standby"]["pid"], SIGKILL);
+  send(active, SIGKILL);
+  expect_end(1);
+  EXPECT_THAT(last_words(), testing::HasSubstr("tenant 'llm' is lost: "));
+  EXPECT_EQ(status_of(tenant)["phase"], "lost");
+}
+
+TEST_F(RunPair, WhoNeverJoinsRunsAlone) {
+  start_supervised();
+  start_pair({"sh", "-c", "echo once; exit 7"});
+  expect_end(7);
+  EXPECT_THAT(pair_->lines, testing::ElementsAre("once"));
+}
+
+}  // namespace
+}  // namespace firebreak::tests

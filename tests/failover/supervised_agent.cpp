@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/failover/supervised_agent.h"
+
+#include <signal.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "os/process_stat.h"
+#include "os/processes.h"
+
+namespace firebreak::tests {
+namespace {
+
+constexpr int parent_field = 4;  // of /proc/PID/stat
+
+}  // namespace
+
+void SupervisedAgent::TearDown() {
+  AgentOnStage::TearDown();
+  EXPECT_FALSE(std::filesystem::exists(sandbox_.file("d/notify.sock")));
+  EXPECT_FALSE(std::filesystem::exists(socket_));
+}
+
+void SupervisedAgent::start_supervised(std::vector<std::string> arguments) {
+  arguments.emplace_back("--supervised");
+  start_agent(std::move(arguments));
+  agents_wanted_ = 1;
+}
+
+pid_t SupervisedAgent::agent_pid() {
+  const std::string supervisor = std::to_string(agent_->actor->record().pid);
+  for (const pid_t pid : os::all_processes(kernel_)) {
+    const auto stat = kernel_.read_file(os::proc_folder(pid) + "/stat");
+    if (stat && os::stat_field(*stat, parent_field) == supervisor) return pid;
+  }
+  ADD_FAILURE() << "there is no agent";
+  return 0;
+}
+
+void SupervisedAgent::kill_agent() {
+  send(agent_pid(), SIGKILL);
+  ++agents_wanted_;
+}
+
+void SupervisedAgent::wait_for_next_agent() {
+  wait("the next agent", [&] { return agents_seen() >= agents_wanted_; });
+}
+
+std::ptrdiff_t SupervisedAgent::agents_seen() const {
+  return std::ranges::count_if(agent_->lines,
+                               [](const std::string& line) { return line.starts_with("firebreakd: "); });
+}
+
+std::vector<std::string> SupervisedAgent::decode(int pace_ms) const {
+  return {program("firebreak-decode"),
+          "--steps",
+          std::to_string(steps),
+          "--pace-ms",
+          std::to_string(pace_ms),
+          "--output",
+          output_};
+}
+
+Player& SupervisedAgent::start_active(int pace_ms) {
+  Player& active = start_tenant(tenant, decode(pace_ms));
+  wait_for_status(tenant, [](const auto& now) { return now["phase"] == "serving"; });
+  return active;
+}
+
+Player& SupervisedAgent::start_standby(int pace_ms) {
+  Player& standby = start_tenant(tenant, decode(pace_ms), {"--standby"});
+  wait_for_status(tenant, [](const auto& now) { return now["standby_state"] == "ready"; });
+  return standby;
+}
+
+void SupervisedAgent::wait_for_steps(std::uint64_t committed) {
+  wait_for_status(tenant, [committed](const auto& now) { return now["committed_steps"] >= committed; });
+}
+
+void SupervisedAgent::wait_until_unknown() {
+  while (!status_of(tenant).is_null()) {
+    while (stage_->loop().run_once(Milliseconds(0))) {
+    }
+  }
+}
+
+void SupervisedAgent::expect_output_as_if_nothing_happened() {
+  Sandbox other;
+  const std::string alone = other.file("alone");
+  ASSERT_TRUE(other
+                  .run("firebreak-decode",
+                       {"--standalone", "--steps", std::to_string(steps), "--output", alone},
+                       {{"LD_LIBRARY_PATH", std::string(FIREBREAK_PROGRAMS) + "/../lib/softgpu"},
+                        {"FIREBREAK_SOFTGPU_DIR", other.file("gpu")}})
+                  .status.clean());
+  EXPECT_TRUE(kernel_.read_file(output_).value_or("") == kernel_.read_file(alone).value());
+}
+
+}  // namespace firebreak::tests

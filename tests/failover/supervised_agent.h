@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+/// An agent that is started again whenever the test kills it, and tenants that write down what they computed.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "tests/guard/agent_on_stage.h"
+
+namespace firebreak::tests {
+
+class SupervisedAgent : public AgentOnStage {
+ protected:
+  static constexpr int steps = 150;
+  static constexpr const char* tenant = "llm";
+
+  /// Nothing of the supervisor is left either.
+  void TearDown() override;
+
+  void start_supervised(std::vector<std::string> arguments = {});
+  /// The agent itself, not its supervisor.
+  pid_t agent_pid();
+  /// Returns at once; nobody is asked anything until wait_for_next_agent().
+  void kill_agent();
+  void wait_for_next_agent();
+
+  /// `pace_ms`: what a step takes at least, so that a test has time for what it does meanwhile.
+  std::vector<std::string> decode(int pace_ms) const;
+  Player& start_active(int pace_ms);
+  /// Returns when it is ready to take over.
+  Player& start_standby(int pace_ms);
+  void wait_for_steps(std::uint64_t committed);
+  /// Asks until the agent has nothing of the tenant any more; the test's own time limit bounds it.
+  void wait_until_unknown();
+  /// What the tenant wrote is what a program writes to which nothing has happened.
+  void expect_output_as_if_nothing_happened();
+
+  std::string output_ = sandbox_.file("tokens");
+
+ private:
+  std::ptrdiff_t agents_seen() const;
+  std::ptrdiff_t agents_wanted_ = 0;
+};
+
+}  // namespace firebreak::tests
