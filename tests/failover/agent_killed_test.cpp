@@ -66,12 +66,15 @@ TEST_F(AgentKilled, FiveTimesAndThePairEndsInGoodOrder) {
 
 TEST_F(AgentKilled, ATenantIsStillEndedInTheOrderlyWayByItsRun) {
   start_supervised();
-  Player& active = start_active(slow_ms);
+  // A SIGTERM that did not go through the agent would not end it.
+  Player& stubborn = start_tenant(tenant, {"sh", "-c", "trap '' TERM; echo up; exec sleep 1000"});
+  wait("its start", [&] { return stubborn.said("up"); });
+  wait_for_status(tenant, [](const auto& now) { return !now["active"].is_null(); });
   kill_agent();
   wait_for_next_agent();
-  active.actor->signal(SIGTERM);
-  wait_for_end(active);
-  EXPECT_EQ(active.exit_status(), 128 + SIGTERM);
+  stubborn.actor->signal(SIGTERM);
+  wait_for_end(stubborn);
+  EXPECT_EQ(stubborn.exit_status(), killed_by_signal);
 }
 
 }  // namespace

@@ -52,14 +52,14 @@ std::ptrdiff_t SupervisedAgent::agents_seen() const {
                                [](const std::string& line) { return line.starts_with("firebreakd: "); });
 }
 
+std::vector<std::string> SupervisedAgent::decode() const {
+  return {program("firebreak-decode"), "--steps", std::to_string(steps), "--output", output_};
+}
+
 std::vector<std::string> SupervisedAgent::decode(int pace_ms) const {
-  return {program("firebreak-decode"),
-          "--steps",
-          std::to_string(steps),
-          "--pace-ms",
-          std::to_string(pace_ms),
-          "--output",
-          output_};
+  std::vector<std::string> command = decode();
+  command.insert(command.end(), {"--pace-ms", std::to_string(pace_ms)});
+  return command;
 }
 
 Player& SupervisedAgent::start_active(int pace_ms) {

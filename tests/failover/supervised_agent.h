@@ -26,6 +26,7 @@ class SupervisedAgent : public AgentOnStage {
 
   /// `pace_ms`: what a step takes at least, so that a test has time for what it does meanwhile.
   std::vector<std::string> decode(int pace_ms) const;
+  std::vector<std::string> decode() const;
   Player& start_active(int pace_ms);
   /// Returns when it is ready to take over.
   Player& start_standby(int pace_ms);
