@@ -91,7 +91,7 @@ Status Domain::take_over() {
   if (!has_our_gpu(daemon->environment)) return clean("its daemon had another GPU");
   if (!adopt(*daemon)) return clean("its daemon did not answer");
   takeover_ = "daemon " + std::to_string(daemon_pid_) + " was left running and is used on, with " +
-              std::to_string(count_clients()) + " clients that go on as nobody's tenants";
+              std::to_string(count_clients()) + " clients that go on";
   return {};
 }
 
