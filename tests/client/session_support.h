@@ -25,7 +25,8 @@ inline const cuda::FirstGpu& soft_gpu() {
         {{"FIREBREAK_SOFTGPU_DIR", directory.path()}, {"FIREBREAK_CUDA_LIBRARY", FIREBREAK_SOFTGPU_LIBRARY}}};
     cuda::FirstGpu gpu = std::move(cuda::FirstGpu::open(FIREBREAK_SOFTGPU_LIBRARY).value());
   };
-  static const Machine machine;
+  // The main thread's, so that it goes before the driver's own variables of that thread do.
+  static thread_local const Machine machine;
   return machine.gpu;
 }
 
