@@ -9,7 +9,9 @@ Move next_move(const std::optional<client::TenantView>& tenant, const std::vecto
   // An agent that was started anew by hand knows nobody; those who run go on without it.
   if (!tenant) return running.empty() ? Move::End : Move::Wait;
   if (tenant->phase == "finished") return Move::End;
-  if (tenant->phase == "lost") return Move::GiveUp;
+  // Who is not its standby is an active: one that ends now, or one that is about to go on there.
+  const auto stands_by = [&](pid_t pid) { return pid == tenant->standby; };
+  if (tenant->phase == "lost") return std::ranges::all_of(running, stands_by) ? Move::GiveUp : Move::Wait;
   const bool active_runs = std::ranges::count(running, tenant->active) > 0;
   if (tenant->phase == "empty") return tenant->active == 0 ? Move::End : Move::Wait;
   // With the fenced one still there, it may yet become the standby.

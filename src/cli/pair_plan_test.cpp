@@ -36,6 +36,12 @@ TEST(PairPlan, WhoHasFinishedOrNeverJoinedIsDone) {
 TEST(PairPlan, WhoIsLostIsGivenUp) {
   EXPECT_EQ(next_move(TenantView{"lost", "none", 0, 0}, {}), Move::GiveUp);
   EXPECT_EQ(next_move(TenantView{"lost", "none", 0, 8}, {8}), Move::GiveUp);
+  EXPECT_EQ(next_move(TenantView{"lost", "none", 7, 0}, {}), Move::GiveUp);
+}
+
+TEST(PairPlan, AnActiveThatGoesOnWhereItsTenantWasLostIsLeftInPeace) {
+  EXPECT_EQ(next_move(TenantView{"lost", "none", 7, 0}, {7}), Move::Wait) << "it has not joined yet";
+  EXPECT_EQ(next_move(TenantView{"lost", "none", 0, 0}, {7}), Move::Wait) << "it was not even adopted";
 }
 
 TEST(PairPlan, WithoutAnAgentThatKnowsThemTheyGoOn) {

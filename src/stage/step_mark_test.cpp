@@ -14,7 +14,8 @@ TEST(StepMark, IsReadFromALineOfProgress) {
 }
 
 TEST(StepMark, OtherLinesAreNone) {
-  for (const char* line : {"", "step", "step ", "step 1", "step 1 ", "step x 2", "step 1 2 3", "a step 1 2"}) {
+  for (const char* line :
+       {"", "step", "step ", "step 1", "step 1 ", "step x 2", "step 1 2 3", "a step 1 2"}) {
     EXPECT_FALSE(parse_step_mark(line)) << line;
   }
 }
