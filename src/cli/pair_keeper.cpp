@@ -14,6 +14,8 @@ namespace {
 
 /// Between two looks where the agent is not there, or has not seen all yet.
 constexpr Milliseconds look_pause{50};
+/// With an agent that was killed.
+constexpr Milliseconds agent_patience{5000};
 /// For SIGTERM to be heeded.
 constexpr std::uint32_t grace_ms = 2000;
 /// For a standby that has nothing to do any more, and for the agent's orderly end of a tenant.
@@ -62,6 +64,7 @@ Status PairKeeper::connect() {
 void PairKeeper::on_agent_lost() {
   if (!link_ || !link_->lost()) return;
   link_.reset();
+  agent_lost_at_ = clock_.now();
   if (ending_) signal_all(SIGTERM);
   look_soon();
 }
@@ -100,12 +103,15 @@ void PairKeeper::look() {
   note_ends();
   const bool nobody_runs = running().empty();
   if (ending_) return nobody_runs ? loop_->stop() : void();
-  if (!link_ && !connect()) return nobody_runs ? loop_->stop() : look_in(look_pause);
+  if (!link_ && !connect()) return nobody_runs && !is_agent_awaited() ? loop_->stop() : look_in(look_pause);
   const auto answer = link_->ask(abi::StatusRequest{});
   const auto* report = answer ? std::get_if<abi::Report>(&answer->message) : nullptr;
   if (report == nullptr) return look_in(look_pause);
   move(client::view_of(report->json, options_.name));
 }
+
+/// The next one says what became of the tenant.
+bool PairKeeper::is_agent_awaited() const { return clock_.now() < agent_lost_at_ + agent_patience; }
 
 void PairKeeper::move(const std::optional<client::TenantView>& tenant) {
   if (tenant && tenant->active != 0) active_ = tenant->active;

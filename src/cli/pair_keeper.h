@@ -33,6 +33,7 @@ class PairKeeper {
   Status connect();
   void on_agent_lost();
   void on_event(const abi::Event& event);
+  bool is_agent_awaited() const;
   void look_soon();
   void look_in(Nanoseconds delay);
   void look();
@@ -66,7 +67,8 @@ class PairKeeper {
   pid_t finished_ = 0;          ///< who said that the tenant is done
   mps::Backoff backoff_{Milliseconds(200), Milliseconds(30'000), std::chrono::seconds(60)};
   Monotonic next_standby_{};  ///< no earlier
-  std::string lost_;          ///< why; empty: it is not
+  Monotonic agent_lost_at_{};
+  std::string lost_;  ///< why; empty: it is not
   bool gives_up_ = false;
   bool ending_ = false;  ///< somebody told us to
   bool look_due_ = false;

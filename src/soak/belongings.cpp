@@ -12,12 +12,24 @@ namespace firebreak::soak {
 namespace {
 
 /// What may come once: a reconnected socket, a log that was opened, an allocator's arena.
-constexpr std::size_t spare_descriptors = 16;
+constexpr std::size_t spare_descriptors = 8;
 constexpr std::uint64_t spare_kib = 16 * 1024;
 
 std::size_t count_names(os::Kernel& kernel, const std::string& folder) {
   const auto names = kernel.list_directory(folder);
   return names ? names->size() : 0;
+}
+
+/// "socket:[]", "anon_inode:[pidfd]", "/memfd:name (deleted)".
+std::map<std::string, std::size_t> count_descriptors(os::Kernel& kernel, pid_t pid) {
+  std::map<std::string, std::size_t> counts;
+  const std::string folder = os::proc_folder(pid) + "/fd";
+  for (const std::string& name : kernel.list_directory(folder).value_or(std::vector<std::string>())) {
+    std::string target = kernel.read_link(folder + "/" + name).value_or("");
+    std::erase_if(target, [](char c) { return c >= '0' && c <= '9'; });
+    ++counts[target];
+  }
+  return counts;
 }
 
 std::uint64_t resident_kib(os::Kernel& kernel, pid_t pid) {
@@ -34,7 +46,7 @@ std::uint64_t resident_kib(os::Kernel& kernel, pid_t pid) {
 
 Belongings count_belongings(os::Kernel& kernel, pid_t supervisor, pid_t agent) {
   Belongings all;
-  all.agent_descriptors = count_names(kernel, os::proc_folder(agent) + "/fd");
+  all.agent_descriptors = count_descriptors(kernel, agent);
   all.agent_resident_kib = resident_kib(kernel, agent);
   all.supervisor_descriptors = count_names(kernel, os::proc_folder(supervisor) + "/fd");
   all.supervisor_resident_kib = resident_kib(kernel, supervisor);
@@ -44,11 +56,15 @@ Belongings count_belongings(os::Kernel& kernel, pid_t supervisor, pid_t agent) {
 
 std::vector<std::string> leaks(const Belongings& before, const Belongings& after, std::uint32_t faults) {
   std::vector<std::string> lines;
-  const auto compare = [&](const char* what, std::uint64_t was, std::uint64_t is, std::uint64_t spare) {
+  const auto compare = [&](std::string_view what, std::uint64_t was, std::uint64_t is, std::uint64_t spare) {
     if (is > was + spare) lines.push_back(fmt::format("{}: {} before, {} after", what, was, is));
   };
   const std::size_t descriptors = std::min<std::size_t>(spare_descriptors, faults / 10 + 1);
-  compare("the agent's descriptors", before.agent_descriptors, after.agent_descriptors, descriptors);
+  for (const auto& [target, count] : after.agent_descriptors) {
+    const auto was = before.agent_descriptors.find(target);
+    compare(fmt::format("the agent's descriptors of {}", target),
+            was == before.agent_descriptors.end() ? 0 : was->second, count, descriptors);
+  }
   compare("the agent's memory, KiB", before.agent_resident_kib, after.agent_resident_kib, spare_kib);
   compare("the supervisor's descriptors", before.supervisor_descriptors, after.supervisor_descriptors, 0);
   compare("the supervisor's memory, KiB", before.supervisor_resident_kib, after.supervisor_resident_kib,

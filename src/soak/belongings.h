@@ -5,6 +5,7 @@
 #include <sys/types.h>
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -13,7 +14,7 @@
 namespace firebreak::soak {
 
 struct Belongings {
-  std::size_t agent_descriptors = 0;
+  std::map<std::string, std::size_t> agent_descriptors;  ///< by what they are of, numbers left out
   std::uint64_t agent_resident_kib = 0;
   std::size_t supervisor_descriptors = 0;  ///< it keeps what outlives the agent
   std::uint64_t supervisor_resident_kib = 0;

@@ -61,6 +61,7 @@ class Soak {
   Status fill();
   Status start(Tenant& tenant);
   Status take_note_of_ends();
+  bool has_output(const Tenant& tenant) const;
   void judge(Tenant& tenant);
   bool is_protected() const;
   std::vector<Tenant*> running();
