@@ -22,7 +22,8 @@ Result<std::unique_ptr<Agent>> Agent::start(const AgentOptions& options, os::Eve
                                             Detectors& detectors, ServiceManager& manager) {
   std::unique_ptr<Agent> agent(new Agent(options, loop, kernel, clock, domains, detectors, manager));
   Agent* raw = agent.get();
-  if (auto started = domains.start(); !started) return propagate(started);
+  const auto on_clients_lost = [raw](const std::string& domain) { raw->on_clients_lost(domain); };
+  if (auto started = domains.start(on_clients_lost); !started) return propagate(started);
   Detectors::Callbacks callbacks;
   callbacks.on_fault = [raw](fault::Fault fault) { raw->on_fault(std::move(fault)); };
   callbacks.on_exit = [raw](pid_t pid) { raw->on_exit(pid); };
@@ -60,7 +61,7 @@ void Agent::on_fault(fault::Fault fault) {
     }
     save();
     if (ends_its_domain(fault)) {
-      give_up_standbys(fault.domain);
+      give_up_standbys(fault.domain, "its MPS domain had a fault");
       domains_.note_fault(fault.domain);
       let_go_of(fault.domain);  // what ran there has ended
     }
@@ -129,11 +130,17 @@ void Agent::endanger(const std::string& domain) {
   }
 }
 
+/// Who works there notices by itself.
+void Agent::on_clients_lost(const std::string& domain) {
+  endanger(domain);
+  give_up_standbys(domain, "its MPS server has ended");
+}
+
 /// A standby sleeps, and would find out only when it is to take over that its context is gone.
-void Agent::give_up_standbys(const std::string& domain) {
+void Agent::give_up_standbys(const std::string& domain, const char* why) {
   for (auto& [name, tenant] : tenants_) {
     if (tenant->standby.domain != domain || tenant->standby.pid == 0) continue;
-    end(tenant->standby, "its MPS domain had a fault");
+    end(tenant->standby, why);
     advance(*tenant, pair::EventType::StandbyExited);
   }
   save();

@@ -77,6 +77,15 @@ TEST_F(AgentTest, AStandbyWhoseDomainHadAFaultIsEndedAndNeverPromoted) {
   EXPECT_EQ(client::view_of(agent->status_json(), "llm")->phase, "lost");
 }
 
+TEST_F(AgentTest, AStandbyWhoseServerHasEndedIsEndedToo) {
+  auto [active, standby, page] = pair("llm");
+  domains.on_clients_lost("a");
+  EXPECT_EQ(client::view_of(agent->status_json(), "llm")->standby_state, "ready");
+  domains.on_clients_lost("b");
+  EXPECT_THAT(detectors.expected, testing::Contains(standby.pid())) << "it is ended";
+  EXPECT_EQ(client::view_of(agent->status_json(), "llm")->standby_state, "none");
+}
+
 TEST_F(AgentTest, AFaultOfAProcessThatNobodyKnowsPromotesNobody) {
   auto [active, standby, page] = pair("llm");
   xid(4194304);

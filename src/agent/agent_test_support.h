@@ -47,8 +47,12 @@ struct FakeDetectors final : Detectors {
 
 struct FakeDomains final : Domains {
   static constexpr pid_t server_of_a = 1000001;
+  OnClientsLost on_clients_lost;
 
-  Status start() override { return {}; }
+  Status start(OnClientsLost callback) override {
+    on_clients_lost = std::move(callback);
+    return {};
+  }
   std::vector<std::string> names() const override { return {"a", "b"}; }
   std::vector<mps::DomainReport> reports() const override {
     std::vector<mps::DomainReport> all;

@@ -54,7 +54,8 @@ MpsDomains::~MpsDomains() {
   for (auto& [id, thread] : terminations_) thread.join();
 }
 
-Status MpsDomains::start() {
+Status MpsDomains::start(OnClientsLost on_clients_lost) {
+  on_clients_lost_ = std::move(on_clients_lost);
   for (const Plan& plan : plans_) {
     if (Status started = start_one(plan); !started) return started;
   }
@@ -71,9 +72,10 @@ Status MpsDomains::start_one(const Plan& plan) {
   options.domain.outlives_us = options_.outlive_us;
   options.domain.takes_over = true;
   options.domain.log = options_.log;
-  auto keeper = mps::DomainKeeper::start(kernel_, options, [name = plan.name](const std::string& news) {
-    spdlog::warn("MPS domain {}: {}", name, news);
-  });
+  const std::string name = plan.name;
+  auto keeper = mps::DomainKeeper::start(
+      kernel_, options, [name](const std::string& news) { spdlog::warn("MPS domain {}: {}", name, news); },
+      [this, name] { loop_.post([this, name] { on_clients_lost_(name); }); });
   if (!keeper) return propagate(keeper, fmt::format("MPS domain {}", plan.name));
   keepers_.push_back(std::move(*keeper));
   return {};

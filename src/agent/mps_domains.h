@@ -34,7 +34,7 @@ class MpsDomains final : public Domains {
   MpsDomains(os::EventLoop& loop, os::Kernel& kernel, Options options);
   ~MpsDomains() override;
 
-  Status start() override;
+  Status start(OnClientsLost on_clients_lost) override;
   std::vector<std::string> names() const override;
   std::vector<mps::DomainReport> reports() const override;
   void note_fault(const std::string& domain) override;
@@ -60,6 +60,7 @@ class MpsDomains final : public Domains {
   os::EventLoop& loop_;
   os::Kernel& kernel_;
   Options options_;
+  OnClientsLost on_clients_lost_;
   std::vector<Plan> plans_;
   std::vector<std::unique_ptr<mps::DomainKeeper>> keepers_;  ///< the same ones between start and end
   std::uint64_t next_termination_ = 0;

@@ -65,8 +65,10 @@ class Detectors {
 class Domains {
  public:
   virtual ~Domains() = default;
+  /// Called on the loop's thread for a domain of which an MPS server has ended.
+  using OnClientsLost = std::function<void(const std::string& domain)>;
   /// Starts them all; bounded in time.
-  virtual Status start() = 0;
+  virtual Status start(OnClientsLost on_clients_lost) = 0;
   virtual std::vector<std::string> names() const = 0;
   /// How each is, in the order of their names.
   virtual std::vector<mps::DomainReport> reports() const = 0;

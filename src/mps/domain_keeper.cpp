@@ -22,10 +22,11 @@ const char* to_string(DomainState state) {
 }
 
 DomainKeeper::DomainKeeper(os::Kernel& kernel, KeeperOptions options, std::unique_ptr<os::EventLoop> loop,
-                           OnNews on_news)
+                           OnNews on_news, OnClientsLost on_clients_lost)
     : kernel_(kernel),
       options_(std::move(options)),
       on_news_(std::move(on_news)),
+      on_clients_lost_(std::move(on_clients_lost)),
       loop_(std::move(loop)),
       backoff_(options_.first_backoff, options_.longest_backoff, options_.forgets_failures_after),
       drain_looks_(options_.first_drain_look, options_.longest_drain_look, options_.longest_drain_look * 2) {
@@ -34,11 +35,11 @@ DomainKeeper::DomainKeeper(os::Kernel& kernel, KeeperOptions options, std::uniqu
 }
 
 Result<std::unique_ptr<DomainKeeper>> DomainKeeper::start(os::Kernel& kernel, KeeperOptions options,
-                                                          OnNews on_news) {
+                                                          OnNews on_news, OnClientsLost on_clients_lost) {
   auto loop = os::EventLoop::create();
   if (!loop) return propagate(loop);
-  std::unique_ptr<DomainKeeper> keeper(
-      new DomainKeeper(kernel, std::move(options), std::move(*loop), std::move(on_news)));
+  std::unique_ptr<DomainKeeper> keeper(new DomainKeeper(kernel, std::move(options), std::move(*loop),
+                                                        std::move(on_news), std::move(on_clients_lost)));
   std::promise<Status> started;
   // A daemon that is to die with us dies with the thread that has started it.
   keeper->thread_ = std::thread([raw = keeper.get(), &started] {
@@ -109,6 +110,7 @@ void DomainKeeper::daemon_ended() {
     report_.servers.clear();
     ++report_.daemon_restarts;
   }
+  on_clients_lost_();
   const std::string what =
       fmt::format("its MPS daemon {} has ended: {}", dead->daemon_pid(), dead->last_words());
   // Its servers end with it (H100, driver 580); one that does not would keep the next daemon from its place.
@@ -181,6 +183,7 @@ void DomainKeeper::server_ended(pid_t pid) {
     report_.state = DomainState::Restarting;
     ++report_.server_restarts;
   }
+  on_clients_lost_();
   next_drain_look_.cancel();
   try_again(clock_.now() - server.began, fmt::format("its MPS server {} has ended", pid),
             [this, user = server.user] { start_server(user); });

@@ -60,10 +60,13 @@ class DomainKeeper {
  public:
   /// In words, for the log; on the keeper's thread.
   using OnNews = std::function<void(const std::string& news)>;
+  /// A server has ended, or all of them: its clients can do nothing any more, and those that sleep do not
+  /// know. On the keeper's thread.
+  using OnClientsLost = std::function<void()>;
 
   /// Starts the domain, or takes it over, and returns when it answers; its failure is this one's.
-  static Result<std::unique_ptr<DomainKeeper>> start(os::Kernel& kernel, KeeperOptions options,
-                                                     OnNews on_news);
+  static Result<std::unique_ptr<DomainKeeper>> start(
+      os::Kernel& kernel, KeeperOptions options, OnNews on_news, OnClientsLost on_clients_lost = [] {});
   DomainKeeper(const DomainKeeper&) = delete;
   DomainKeeper& operator=(const DomainKeeper&) = delete;
   /// Ends the domain.
@@ -91,8 +94,8 @@ class DomainKeeper {
     Monotonic began;
   };
 
-  DomainKeeper(os::Kernel& kernel, KeeperOptions options, std::unique_ptr<os::EventLoop> loop,
-               OnNews on_news);
+  DomainKeeper(os::Kernel& kernel, KeeperOptions options, std::unique_ptr<os::EventLoop> loop, OnNews on_news,
+               OnClientsLost on_clients_lost);
 
   // All on the keeper's thread.
   Status bring_up();
@@ -118,6 +121,7 @@ class DomainKeeper {
   os::Kernel& kernel_;
   const KeeperOptions options_;
   OnNews on_news_;
+  OnClientsLost on_clients_lost_;
   std::unique_ptr<os::EventLoop> loop_;
   Environment environment_;
   const SystemClock clock_;

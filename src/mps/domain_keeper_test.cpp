@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <condition_variable>
 
 #include "mps/domain_test_support.h"
@@ -26,11 +27,14 @@ class Keeper : public FakeDaemonTest {
     return quick;
   }
   std::unique_ptr<DomainKeeper> keep(const KeeperOptions& with) {
-    auto keeper = DomainKeeper::start(kernel_, with, [this](const std::string& news) {
-      const std::lock_guard lock(mutex_);
-      news_ += news + "\n";
-      told_.notify_all();
-    });
+    auto keeper = DomainKeeper::start(
+        kernel_, with,
+        [this](const std::string& news) {
+          const std::lock_guard lock(mutex_);
+          news_ += news + "\n";
+          told_.notify_all();
+        },
+        [this] { ++clients_lost_; });
     EXPECT_TRUE(keeper) << to_string(keeper.error());
     return keeper ? std::move(*keeper) : nullptr;
   }
@@ -47,6 +51,7 @@ class Keeper : public FakeDaemonTest {
 
   std::mutex mutex_;  ///< guards news_
   std::condition_variable told_;
+  std::atomic<int> clients_lost_ = 0;
   std::string news_;
 };
 
@@ -77,6 +82,7 @@ TEST_F(Keeper, StartsADaemonThatDiedAgain) {
   EXPECT_EQ(report.state, DomainState::Serving);
   EXPECT_THAT(report.daemon_pid, Ne(first));
   EXPECT_EQ(report.daemon_restarts, 1U);
+  EXPECT_EQ(clients_lost_, 1);
   EXPECT_TRUE(keeper->domain()->server_pids());
   EXPECT_THAT(news_, HasSubstr("its MPS daemon " + std::to_string(first) + " has ended"));
 }
@@ -107,6 +113,7 @@ TEST_F(Keeper, AServerThatEndsIsFollowedByOneOfTheSameUser) {
   end_of(server);
   EXPECT_THAT(keeper->report().servers, IsEmpty());
   EXPECT_EQ(keeper->report().server_restarts, 1U);
+  EXPECT_EQ(clients_lost_, 1);
   EXPECT_TRUE(keeper->had_server(server.pid));
   EXPECT_THAT(content("commands"), HasSubstr("start_server -uid " + std::to_string(getuid()) + "\n"));
 }
