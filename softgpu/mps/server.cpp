@@ -94,7 +94,7 @@ void Server::attach(std::vector<os::Fd> descriptors) {
 }
 
 Result<AttachAnswer> Server::admit(pid_t pid) {
-  if (quitting_) return AttachAnswer{CUDA_ERROR_MPS_SERVER_NOT_READY, 0};
+  if (quitting_ || is_handling_fault()) return AttachAnswer{CUDA_ERROR_MPS_SERVER_NOT_READY, 0};
   if (!domain_ || !domain_->healthy()) {
     auto next = Domain::create(os::own_pid());
     if (!next) return propagate(next);
@@ -239,6 +239,14 @@ std::string Server::answer(const std::string& command) {
 /// As long as clients are there that a fault has hit.
 bool Server::is_in_fault() const {
   return std::ranges::any_of(clients_, [](const auto& entry) { return !entry.second.domain->healthy(); });
+}
+
+/// NVIDIA's server refuses new clients until the last one that was hit has left (docs/characterization.md,
+/// "the restart").
+bool Server::is_handling_fault() const {
+  const auto fault = domain_ ? domain_->fault_of(0) : std::nullopt;
+  if (!fault || domain_->healthy()) return false;
+  return is_in_fault() || now_ns() < std::max(fault->co_client_error_due_ns, fault->mps_log_due_ns);
 }
 
 std::string Server::client_list() const {

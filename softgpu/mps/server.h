@@ -66,6 +66,7 @@ class Server {
   void look_for_fault();
   std::string answer(const std::string& command);
   bool is_in_fault() const;
+  bool is_handling_fault() const;
   std::string client_list() const;
   std::string terminate_client(pid_t pid);
   void begin_quit(double wait_seconds);

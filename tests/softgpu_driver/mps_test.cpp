@@ -41,8 +41,13 @@ TEST_F(Mps, ClientsOfOneServerDieTogetherAndTheOthersLive) {
   EXPECT_EQ(elsewhere->tell("sync"), CUDA_SUCCESS);
   EXPECT_EQ(elsewhere->ask("read 0").value, 1u);
 
-  // The same server takes the next client at once.
+  // The same server takes the next client as soon as the last one that was hit has left.
   const pid_t server = mps_server();
+  EXPECT_EQ(start_client()->tell("init"), CUDA_ERROR_MPS_SERVER_NOT_READY);
+  faulter->kill();
+  EXPECT_EQ(start_client()->tell("init"), CUDA_ERROR_MPS_SERVER_NOT_READY);
+  co_client.client->kill();
+  EXPECT_TRUE(eventually([&] { return start_client()->tell("init") == CUDA_SUCCESS; }));
   const auto next = start_working_client();
   EXPECT_EQ(next->tell("launch add_one"), CUDA_SUCCESS);
   EXPECT_EQ(next->tell("sync"), CUDA_SUCCESS);
@@ -55,7 +60,8 @@ TEST_F(Mps, ClientKilledInMidKernelTakesItsDomainAlong) {
   const Sweeper victim = start_sweeper();
   victim.client->kill();
   EXPECT_TRUE(eventually([&] { return co_client->tell("sync") == CUDA_ERROR_ILLEGAL_ADDRESS; }));
-  EXPECT_EQ(start_working_client()->tell("sync"), CUDA_SUCCESS);
+  co_client->kill();
+  EXPECT_TRUE(eventually([&] { return start_client()->tell("init") == CUDA_SUCCESS; }));
 }
 
 TEST_F(Mps, ClientKilledWithoutWorkHarmsNobody) {
