@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The header alone, in C11: what a C application sees, and the layout that is part of the ABI. */
 #include <firebreak/firebreak.h>
+#include <firebreak/torch.h>
 
 #define PINNED(what) _Static_assert(what, #what)
 

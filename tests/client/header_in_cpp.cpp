@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The header alone, in C++11: every function with the type that callers were compiled against.
 #include <firebreak/firebreak.h>
+#include <firebreak/torch.h>
 
 extern "C" const void* const* functions_seen_from_cpp();
 

@@ -49,8 +49,8 @@ endif()
 run(${CMAKE_COMMAND} -E env FIREBREAK_GPU=soft FIREBREAK_SOFTGPU_DIR=${FOLDER}/gpu ${FOLDER}/prefix/bin/firebreak inject --list)
 run(${CMAKE_COMMAND} -E env LD_LIBRARY_PATH=${FOLDER}/prefix/lib/softgpu FIREBREAK_SOFTGPU_DIR=${FOLDER}/gpu
     ${FOLDER}/prefix/bin/firebreak-decode --standalone --steps 2)
-foreach(file lib/libfirebreak.so lib/libfirebreak.so.0 lib/libfirebreak-inject.so lib/libfirebreak-guard.so lib/softgpu/libcuda.so.1
-             bin/firebreakd bin/softgpu/nvidia-cuda-mps-control include/firebreak/firebreak.h)
+foreach(file lib/libfirebreak.so lib/libfirebreak.so.0 lib/libfirebreak-inject.so lib/libfirebreak-guard.so lib/libfirebreak-torch.so.0 lib/softgpu/libcuda.so.1
+             bin/firebreakd bin/softgpu/nvidia-cuda-mps-control include/firebreak/firebreak.h include/firebreak/torch.h)
   if(NOT EXISTS ${FOLDER}/prefix/${file})
     message(FATAL_ERROR "not installed: ${file}")
   endif()
