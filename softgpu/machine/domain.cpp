@@ -24,8 +24,7 @@ Result<std::shared_ptr<Domain>> Domain::create(pid_t server_pid) {
 }
 
 Result<std::shared_ptr<Domain>> Domain::from(os::Fd fd) {
-  const auto size_bytes = os::file_size(fd.get());
-  if (!size_bytes || *size_bytes != sizeof(DomainPage) || !os::has_fixed_size(fd.get())) {
+  if (!os::has_fixed_size(fd.get(), sizeof(DomainPage))) {
     return fail(ErrorCode::Protocol, "the MPS server sent something that is not a domain");
   }
   auto mapping = os::Mapping::of_file(fd.get(), sizeof(DomainPage), os::Protection::ReadWrite);

@@ -26,8 +26,7 @@ Result<RmClient> RmClient::create(std::optional<Nanoseconds> orphaned_work) {
 }
 
 Result<RmClient> RmClient::from(int fd) {
-  const auto size_bytes = os::file_size(fd);
-  if (!size_bytes || *size_bytes != sizeof(RmClientPage) || !os::has_fixed_size(fd)) {
+  if (!os::has_fixed_size(fd, sizeof(RmClientPage))) {
     return fail(ErrorCode::InvalidArgument, "not a descriptor of the resource manager");
   }
   auto mapping = os::Mapping::of_file(fd, sizeof(RmClientPage), os::Protection::ReadWrite);

@@ -30,8 +30,7 @@ Result<UvmDescriptor> UvmDescriptor::create() {
 }
 
 Result<UvmDescriptor> UvmDescriptor::from(int fd) {
-  const auto size_bytes = os::file_size(fd);
-  if (!size_bytes || *size_bytes != sizeof(UvmPage) || !os::has_fixed_size(fd))
+  if (!os::has_fixed_size(fd, sizeof(UvmPage)))
     return fail(ErrorCode::InvalidArgument, "not a UVM descriptor");
   const auto file = os::identity_of(fd);
   if (!file) return propagate(file);

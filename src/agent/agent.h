@@ -145,6 +145,7 @@ class Agent final : private ServerHandler {
   // What outlives the agent itself, in agent_restart.cpp.
   void begin_keeping();
   void save();
+  std::string start_time_of(pid_t pid) const;  ///< empty: it is gone
   void keep(const std::string& name, int descriptor);
   std::vector<pid_t> restore(const KeptTenant& kept, std::map<std::string, os::Fd>& descriptors);
   void settle(const std::string& name, const std::vector<pid_t>& gone);

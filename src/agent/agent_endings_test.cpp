@@ -17,19 +17,6 @@ using testing::IsEmpty;
 
 class AgentEndings : public AgentTest {
  protected:
-  /// A tenant with a ready standby.
-  struct Pair {
-    Peer active;
-    Peer standby;
-    os::Mapping page;
-  };
-  Pair pair(const std::string& name) {
-    Peer active = peer(), standby = peer();
-    os::Mapping page = join(active, name, abi::Role::Active);
-    join(standby, name, abi::Role::Standby);
-    ask(standby, abi::Ready{});
-    return {std::move(active), std::move(standby), std::move(page)};
-  }
   /// A process that the operator started as that tenant.
   Peer adopted(const std::string& name, abi::StrayPolicy strays = abi::StrayPolicy::Default) {
     Peer tenant = peer(), command = peer();
@@ -65,7 +52,7 @@ class AgentEndings : public AgentTest {
 };
 
 TEST_F(AgentEndings, ATenantThatIsToldToEndTakesItsStandbyAlongAndNobodyIsPromoted) {
-  Pair llm = pair("llm");
+  ProtectedTenant llm = pair("llm");
   Peer command = peer();
   command.send(abi::EndTenant{"llm", 1000});
   settle();
@@ -93,7 +80,7 @@ TEST_F(AgentEndings, NobodyCanBeToldToEndWhoIsNotThere) {
 }
 
 TEST_F(AgentEndings, OneProcessThatIsToldToEndIsTakenOverByItsStandby) {
-  Pair llm = pair("llm");
+  ProtectedTenant llm = pair("llm");
   Peer command = peer();
   EXPECT_TRUE(std::holds_alternative<abi::Done>(ask(command, abi::EndProcess{"llm", llm.active.pid()})));
   EXPECT_FALSE(is_ended(llm.standby));
@@ -104,7 +91,7 @@ TEST_F(AgentEndings, OneProcessThatIsToldToEndIsTakenOverByItsStandby) {
 }
 
 TEST_F(AgentEndings, ANeighbourThatEndedInGoodOrderIsNoDangerAndAnotherIs) {
-  Pair llm = pair("llm");
+  ProtectedTenant llm = pair("llm");
   Peer orderly = adopted("orderly"), rough = adopted("rough"), command = peer(), subscriber = peer();
   ask(subscriber, abi::Subscribe{});
   ask(command, abi::EndProcess{"orderly", orderly.pid()});
@@ -128,7 +115,7 @@ TEST_F(AgentEndings, MpsIsNotAskedWhileAFaultOfItsDomainIsUnderWay) {
 }
 
 TEST_F(AgentEndings, ATenantThatStrayedEndsWithItsStandby) {
-  Pair llm = pair("llm");
+  ProtectedTenant llm = pair("llm");
   Peer subscriber = peer();
   ask(subscriber, abi::Subscribe{});
   strays(llm.active.pid());
@@ -150,7 +137,7 @@ TEST_F(AgentEndings, ATenantThatStrayedEndsWithItsStandby) {
 }
 
 TEST_F(AgentEndings, AStandbyThatStrayedEndsAlone) {
-  Pair llm = pair("llm");
+  ProtectedTenant llm = pair("llm");
   strays(llm.standby.pid());
   EXPECT_TRUE(is_ended(llm.standby));
   EXPECT_FALSE(is_ended(llm.active));

@@ -27,7 +27,7 @@ Status Agent::adopt(const abi::Adopt& request) {
     forget_if_empty(request.tenant);
     return followed;
   }
-  member = Member{pid, 0, domain, placement.limits};
+  member = Member{pid, start_time_of(pid), domain, placement.limits};
   (*tenant)->lease.cancel();
   domains_.refresh_servers();
   abi::Event event;
@@ -165,7 +165,6 @@ Status Agent::publish(Connection& connection, const abi::Publish& request, std::
       {request.name, request.address, request.size_bytes, request.memory, std::move(descriptors.front())});
   if (!added) return added;
   keep(memory_name(tenant->name(), request.name), tenant->vault.entries().back().descriptor.get());
-  save();
   if (Connection* standby = server_->find(tenant->standby.connection)) {
     standby->send(abi::Allocation{request.name, request.address, request.size_bytes, request.memory},
                   tenant->vault.entries().back().descriptor.get());

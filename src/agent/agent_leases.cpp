@@ -18,7 +18,9 @@ void Agent::forget_if_empty(std::string name) {
   if (!may_go_on || options_.lease == Milliseconds(0)) return forget(name, "its last process is gone");
   tenant.lease = loop_.after_or_now(options_.lease, [this, name] {
     const auto still = tenants_.find(name);
-    if (still != tenants_.end() && still->second->empty()) forget(name, "its lease is over");
+    if (still == tenants_.end() || !still->second->empty()) return;
+    forget(name, "its lease is over");
+    save();
   });
 }
 
@@ -34,7 +36,6 @@ void Agent::forget(std::string name, const char* why) {
   manager_.drop(page_name(name));
   tenants_.erase(found);
   credentials_.forget(name);
-  save();
   tell(std::move(event));
 }
 

@@ -54,10 +54,11 @@ void Agent::on_message(Connection& connection, abi::Message message, std::vector
                  [&](const auto&) { connection.send(abi::Refused{"that is the agent's to say"}); },
              },
              message);
-  save();
 }
 
+/// What was asked for is written down first: who has been answered relies on it.
 void Agent::answer(Connection& connection, const Status& status) {
+  save();
   if (status) {
     connection.send(abi::Done{});
     return;
@@ -81,6 +82,7 @@ void Agent::on_closed(Connection& connection) {
     tenant->standby.connection = 0;
     advance(*tenant, pair::EventType::StandbyExited);
   }
+  save();
 }
 
 Status Agent::ready(Connection& connection) {

@@ -14,18 +14,6 @@
 namespace firebreak::agent {
 namespace {
 
-constexpr int start_time_field = 22;  // of /proc/PID/stat
-
-std::string start_time_of(os::Kernel& kernel, pid_t pid) {
-  const auto stat = kernel.read_file(os::proc_folder(pid) + "/stat");
-  return stat ? std::string(os::stat_field(*stat, start_time_field)) : std::string();
-}
-
-KeptMember kept(os::Kernel& kernel, const Member& member) {
-  if (member.pid == 0) return {};
-  return {member.pid, start_time_of(kernel, member.pid), member.domain, member.limits};
-}
-
 os::Fd take(std::map<std::string, os::Fd>& descriptors, const std::string& name) {
   auto node = descriptors.extract(name);
   return node.empty() ? os::Fd() : std::move(node.mapped());
@@ -67,9 +55,9 @@ void Agent::save() {
                     tenant->pair,
                     tenant->strays,
                     tenant->ended_by_us,
-                    kept(kernel_, tenant->active),
-                    kept(kernel_, tenant->standby),
-                    kept(kernel_, tenant->old_active),
+                    tenant->active,
+                    tenant->standby,
+                    tenant->old_active,
                     {}};
     for (const vault::Entry& entry : tenant->vault.entries()) {
       each.allocations.push_back({entry.name, entry.address, entry.size_bytes, entry.memory});
@@ -77,6 +65,11 @@ void Agent::save() {
     all.push_back(std::move(each));
   }
   if (auto written = document_->write(encode(all)); !written) spdlog::error("{}", to_string(written.error()));
+}
+
+std::string Agent::start_time_of(pid_t pid) const {
+  const auto stat = kernel_.read_file(os::proc_folder(pid) + "/stat");
+  return stat ? std::string(os::start_time(*stat)) : std::string();
 }
 
 void Agent::keep(const std::string& name, int descriptor) {
@@ -124,8 +117,8 @@ std::vector<pid_t> Agent::restore_members(Tenant& tenant, const KeptTenant& kept
                               std::pair(&tenant.old_active, &kept.old_active)};
   for (const auto& [member, its] : members) {
     if (its->pid == 0) continue;
-    *member = Member{its->pid, 0, its->domain, its->limits};
-    const bool lives = start_time_of(kernel_, its->pid) == its->start_time;
+    *member = *its;
+    const bool lives = start_time_of(its->pid) == its->start_time;
     if (!lives || !follow(its->pid, tenant.name(), its->domain)) gone.push_back(its->pid);
   }
   if (tenant.active.pid != 0) follow_progress(tenant);

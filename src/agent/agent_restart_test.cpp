@@ -54,10 +54,7 @@ TEST_F(AgentRestart, TheNextAgentPromotesWhomTheOneBeforeHadMadeReady) {
 }
 
 TEST_F(AgentRestart, WhoEndedMeanwhileIsNoticed) {
-  Peer active = peer(), standby = peer();
-  const os::Mapping page = join(active, "llm", abi::Role::Active);
-  join(standby, "llm", abi::Role::Standby);
-  ask(standby, abi::Ready{});
+  auto [active, standby, page] = pair("llm");
   agent.reset();
   active.end(kernel);
   restart();
@@ -65,10 +62,7 @@ TEST_F(AgentRestart, WhoEndedMeanwhileIsNoticed) {
 }
 
 TEST_F(AgentRestart, APromotionThatWasNotWrittenDownAnyMoreStands) {
-  Peer active = peer(), standby = peer();
-  const os::Mapping page = join(active, "llm", abi::Role::Active);
-  join(standby, "llm", abi::Role::Standby);
-  ask(standby, abi::Ready{});
+  auto [active, standby, page] = pair("llm");
   page.as<abi::SharedPage>()->promotion = abi::PromotionWord{1, false}.raw();
   restart();
   EXPECT_EQ(word(page).epoch, 1u);

@@ -42,10 +42,8 @@ TEST_F(AgentTest, WhatATenantWroteToItsStandardErrorIsEvidence) {
 }
 
 TEST_F(AgentTest, AFaultOfANeighbourInTheSameDomainPromotesAndNamesIt) {
-  Peer active = peer(), standby = peer(), rogue = peer(), watcher = peer();
-  const os::Mapping page = join(active, "llm", abi::Role::Active);
-  join(standby, "llm", abi::Role::Standby);
-  ask(standby, abi::Ready{});
+  auto [active, standby, page] = pair("llm");
+  Peer rogue = peer(), watcher = peer();
   ask(rogue, abi::Adopt{"rogue", abi::Role::Active, rogue.pid()});
   ask(watcher, abi::Subscribe{});
   xid(rogue.pid());
@@ -61,37 +59,25 @@ TEST_F(AgentTest, AFaultOfANeighbourInTheSameDomainPromotesAndNamesIt) {
 }
 
 TEST_F(AgentTest, AFaultInTheOtherDomainPromotesNobody) {
-  Peer active = peer(), standby = peer();
-  const os::Mapping page = join(active, "llm", abi::Role::Active);
-  join(standby, "llm", abi::Role::Standby);
-  ask(standby, abi::Ready{});
+  auto [active, standby, page] = pair("llm");
   xid(standby.pid());
   EXPECT_EQ(word(page).epoch, 0u);
 }
 
 TEST_F(AgentTest, AFaultOfAProcessThatNobodyKnowsPromotesNobody) {
-  Peer active = peer(), standby = peer();
-  const os::Mapping page = join(active, "llm", abi::Role::Active);
-  join(standby, "llm", abi::Role::Standby);
-  ask(standby, abi::Ready{});
+  auto [active, standby, page] = pair("llm");
   xid(4194304);
   EXPECT_EQ(word(page).epoch, 0u);
 }
 
 TEST_F(AgentTest, TheActivesEndPromotesWithoutAnyOtherSign) {
-  Peer active = peer(), standby = peer();
-  const os::Mapping page = join(active, "llm", abi::Role::Active);
-  join(standby, "llm", abi::Role::Standby);
-  ask(standby, abi::Ready{});
+  auto [active, standby, page] = pair("llm");
   detectors.callbacks.on_exit(active.pid());
   EXPECT_EQ(word(page).epoch, 1u);
 }
 
 TEST_F(AgentTest, AStandbyThatHungUpIsNotPromoted) {
-  Peer active = peer(), standby = peer();
-  const os::Mapping page = join(active, "llm", abi::Role::Active);
-  join(standby, "llm", abi::Role::Standby);
-  ask(standby, abi::Ready{});
+  auto [active, standby, page] = pair("llm");
   standby.hang_up();
   settle();
   xid(FakeDomains::server_of_a);
@@ -115,10 +101,7 @@ TEST_F(AgentTest, TheStandbyGetsEveryAllocationOldAndNew) {
 }
 
 TEST_F(AgentTest, HeartbeatsOfTheActiveAreWatchedForHangs) {
-  Peer active = peer(), standby = peer();
-  const os::Mapping page = join(active, "llm", abi::Role::Active);
-  join(standby, "llm", abi::Role::Standby);
-  ask(standby, abi::Ready{});
+  auto [active, standby, page] = pair("llm");
   abi::CommitArea& area = page.as<abi::SharedPage>()->areas[0];
   const auto progress = detectors.progress.at(active.pid());
   area.queued_step = 1;
@@ -142,10 +125,7 @@ TEST_F(AgentTest, HeartbeatsOfTheActiveAreWatchedForHangs) {
 }
 
 TEST_F(AgentTest, FinishingDismissesTheStandby) {
-  Peer active = peer(), standby = peer();
-  const os::Mapping page = join(active, "llm", abi::Role::Active);
-  join(standby, "llm", abi::Role::Standby);
-  ask(standby, abi::Ready{});
+  auto [active, standby, page] = pair("llm");
   ask(active, abi::Finish{});
   EXPECT_TRUE(word(page).finished);
   detectors.callbacks.on_exit(active.pid());

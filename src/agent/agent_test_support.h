@@ -200,6 +200,19 @@ struct AgentTest : testing::Test {
                                           os::Protection::ReadWrite)
                          .value());
   }
+  /// A tenant with a ready standby.
+  struct ProtectedTenant {
+    Peer active;
+    Peer standby;
+    os::Mapping page;
+  };
+  ProtectedTenant pair(const std::string& name) {
+    Peer active = peer(), standby = peer();
+    os::Mapping page = join(active, name, abi::Role::Active);
+    join(standby, name, abi::Role::Standby);
+    ask(standby, abi::Ready{});
+    return {std::move(active), std::move(standby), std::move(page)};
+  }
   static abi::PromotionWord word(const os::Mapping& page) {
     return abi::PromotionWord::from(page.as<abi::SharedPage>()->promotion.load());
   }

@@ -39,7 +39,7 @@ bool is_whole(const Place& place) {
          place.checksum == checksum_of(place.sequence, {place.text, place.size_bytes});
 }
 
-json encode(const KeptMember& member) {
+json encode(const Member& member) {
   return {{"pid", member.pid},
           {"start_time", member.start_time},
           {"domain", member.domain},
@@ -47,8 +47,8 @@ json encode(const KeptMember& member) {
           {"memory_mib", member.limits.memory_mib}};
 }
 
-KeptMember decode_member(const json& in) {
-  KeptMember member;
+Member decode_member(const json& in) {
+  Member member;
   in.at("pid").get_to(member.pid);
   in.at("start_time").get_to(member.start_time);
   in.at("domain").get_to(member.domain);
@@ -139,8 +139,7 @@ Result<KeptDocument> KeptDocument::create() {
 }
 
 Result<KeptDocument> KeptDocument::open(os::Fd file) {
-  const auto size_bytes = os::file_size(file.get());
-  if (!size_bytes || *size_bytes != sizeof(File) || !os::has_fixed_size(file.get())) {
+  if (!os::has_fixed_size(file.get(), sizeof(File))) {
     return fail(ErrorCode::Protocol, "that is no document that an agent kept");
   }
   auto mapping = os::Mapping::of_file(file.get(), sizeof(File), os::Protection::ReadWrite);

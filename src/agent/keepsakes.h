@@ -3,8 +3,6 @@
 /// outlives the process, and the descriptors that the service manager keeps beside it.
 #pragma once
 
-#include <sys/types.h>
-
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -12,21 +10,13 @@
 #include <vector>
 
 #include "abi/wire.h"
+#include "agent/member.h"
 #include "agent/service_manager.h"
 #include "base/result.h"
-#include "mps/client_limits.h"
 #include "os/memory.h"
 #include "pair/pair.h"
 
 namespace firebreak::agent {
-
-/// A tenant's process; `pid` 0: nobody. A pid that has another start time is another process.
-struct KeptMember {
-  pid_t pid = 0;
-  std::string start_time;
-  std::string domain;
-  mps::ClientLimits limits = {};
-};
 
 struct KeptAllocation {
   std::string name;
@@ -41,9 +31,9 @@ struct KeptTenant {
   pair::State pair;
   abi::StrayPolicy strays = abi::StrayPolicy::Default;
   bool ended_by_us = false;
-  KeptMember active;
-  KeptMember standby;
-  KeptMember old_active;
+  Member active;
+  Member standby;
+  Member old_active;
   std::vector<KeptAllocation> allocations;
 };
 

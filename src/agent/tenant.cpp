@@ -21,8 +21,7 @@ Result<std::unique_ptr<Tenant>> Tenant::create(const std::string& name, std::uin
 Result<std::unique_ptr<Tenant>> Tenant::restore(const std::string& name, std::uint64_t quota_bytes,
                                                 os::Fd page) {
   if (auto good = abi::check_name(name); !good) return propagate(good);
-  const auto size_bytes = page ? os::file_size(page.get()) : Result<std::size_t>(0);
-  if (!size_bytes || *size_bytes != sizeof(abi::SharedMemory) || !os::has_fixed_size(page.get())) {
+  if (!os::has_fixed_size(page.get(), sizeof(abi::SharedMemory))) {
     return fail(ErrorCode::Protocol, "its shared page was not kept");
   }
   auto mapping = os::Mapping::of_file(page.get(), sizeof(abi::SharedPage), os::Protection::ReadWrite);

@@ -9,23 +9,15 @@
 
 #include "abi/shared_page.h"
 #include "abi/wire.h"
+#include "agent/member.h"
 #include "base/clock.h"
 #include "base/result.h"
-#include "mps/client_limits.h"
 #include "os/event_loop.h"
 #include "os/memory.h"
 #include "pair/pair.h"
 #include "vault/vault.h"
 
 namespace firebreak::agent {
-
-/// A tenant's process in one of its two roles; `pid` 0: nobody.
-struct Member {
-  pid_t pid = 0;
-  std::uint64_t connection = 0;  ///< 0: has not joined, or hung up
-  std::string domain;            ///< the MPS domain that it was placed in
-  mps::ClientLimits limits = {};
-};
 
 /// Belongs to the loop's thread. What is in the shared page was written by the tenant as well: it is shown to
 /// people, and nothing is decided by it.

@@ -41,8 +41,7 @@ std::string bytes_text(std::uint64_t bytes) { return fmt::format("{} byte{}", by
 }  // namespace
 
 Result<GuardView> GuardView::of(int descriptor) {
-  const auto size_bytes = os::file_size(descriptor);
-  if (!size_bytes || *size_bytes != sizeof(abi::GuardPage) || !os::has_fixed_size(descriptor)) {
+  if (!os::has_fixed_size(descriptor, sizeof(abi::GuardPage))) {
     return fail(ErrorCode::InvalidArgument, "not a guard page");
   }
   auto mapping = os::Mapping::of_file(descriptor, sizeof(abi::GuardPage), os::Protection::Read);

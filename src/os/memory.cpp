@@ -95,6 +95,11 @@ bool has_fixed_size(int fd) {
   return seals >= 0 && (seals & F_SEAL_SHRINK) != 0;
 }
 
+bool has_fixed_size(int fd, std::size_t size_bytes) {
+  const auto its = file_size(fd);
+  return its && *its == size_bytes && has_fixed_size(fd);
+}
+
 Result<Mapping> Mapping::of_file(int fd, std::size_t size_bytes, Protection protection, std::size_t offset) {
   const int flags = protection == Protection::Read ? PROT_READ : PROT_READ | PROT_WRITE;
   void* address = ::mmap(nullptr, size_bytes, flags, MAP_SHARED, fd, static_cast<off_t>(offset));

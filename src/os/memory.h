@@ -50,6 +50,8 @@ Result<std::size_t> file_size(int fd);
 
 /// Whether a peer can no longer shrink the memory file; ask before mapping a descriptor that somebody sent.
 bool has_fixed_size(int fd);
+/// The same, and that it has exactly so many bytes: it can be mapped as what it is said to be.
+bool has_fixed_size(int fd, std::size_t size_bytes);
 
 enum class Protection { Read, ReadWrite };
 

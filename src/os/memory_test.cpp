@@ -21,10 +21,14 @@ TEST(MemoryFile, TwoMappingsShareTheirBytes) {
 TEST(MemoryFile, ASealedOneKeepsItsSize) {
   const Fd sealed = create_memory_file("sealed", 4096).value();
   EXPECT_TRUE(has_fixed_size(sealed.get()));
+  EXPECT_TRUE(has_fixed_size(sealed.get(), 4096));
+  EXPECT_FALSE(has_fixed_size(sealed.get(), 4095));
+  EXPECT_FALSE(has_fixed_size(-1, 0));
   EXPECT_NE(::ftruncate(sealed.get(), 0), 0);
   EXPECT_EQ(file_size(sealed.get()).value(), 4096u);
   const Fd open = create_memory_file("open", 4096, MemorySeal::None).value();
   EXPECT_FALSE(has_fixed_size(open.get()));
+  EXPECT_FALSE(has_fixed_size(open.get(), 4096));
   EXPECT_EQ(::ftruncate(open.get(), 0), 0);
 }
 

@@ -12,6 +12,8 @@ std::string_view stat_field(std::string_view stat, int number) {
   return stat.substr(at + 1, stat.find(' ', at + 1) - at - 1);
 }
 
+std::string_view start_time(std::string_view stat) { return stat_field(stat, 22); }
+
 std::uint64_t stat_flags(std::string_view stat) {
   const std::string_view text = stat_field(stat, 9);
   std::uint64_t flags = 0;

@@ -15,6 +15,10 @@ inline constexpr std::uint64_t flag_kernel_thread = 0x200000;
 /// not there.
 std::string_view stat_field(std::string_view stat, int number);
 
+/// When the process started, in the kernel's ticks since the boot: another process of the same pid has
+/// another.
+std::string_view start_time(std::string_view stat);
+
 /// The process's flags; none where they cannot be read.
 std::uint64_t stat_flags(std::string_view stat);
 

@@ -104,7 +104,7 @@ std::vector<pid_t> ProcessScan::candidates() {
 
 ProcessScan::Origin ProcessScan::origin_of(pid_t pid) {
   const std::string fields = kernel_.read_file(proc(pid, "stat")).value_or("");
-  return {std::string(os::stat_field(fields, 22)), (os::stat_flags(fields) & os::flag_kernel_thread) != 0};
+  return {std::string(os::start_time(fields)), (os::stat_flags(fields) & os::flag_kernel_thread) != 0};
 }
 
 /// Whether it was told of, or never will be.

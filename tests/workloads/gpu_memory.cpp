@@ -75,9 +75,11 @@ void upload(const Gpu& gpu, const Region& region, const std::vector<T>& values) 
 template std::vector<float> download(const Gpu&, const Region&);
 template std::vector<std::uint16_t> download(const Gpu&, const Region&);
 template std::vector<std::uint32_t> download(const Gpu&, const Region&);
+template std::vector<std::uint64_t> download(const Gpu&, const Region&);
 template void upload(const Gpu&, const Region&, const std::vector<float>&);
 template void upload(const Gpu&, const Region&, const std::vector<std::uint16_t>&);
 template void upload(const Gpu&, const Region&, const std::vector<std::uint8_t>&);
+template void upload(const Gpu&, const Region&, const std::vector<std::uint64_t>&);
 
 void scribble(const Gpu& gpu, const Region& region, std::mt19937_64& random, std::uint64_t begin_byte) {
   if (begin_byte >= region.size_bytes) return;

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <string>
+
+#include "mps/client_limits.h"
+
+namespace firebreak::agent {
+
+/// A tenant's process in one of its roles; `pid` 0: nobody. A pid that has another start time is another
+/// process.
+struct Member {
+  pid_t pid = 0;
+  std::string start_time;  ///< as /proc/PID/stat tells it (os::start_time)
+  std::string domain;      ///< the MPS domain that it was placed in
+  mps::ClientLimits limits = {};
+  std::uint64_t connection = 0;  ///< 0: has not joined, or hung up; another one under the next agent
+};
+
+}  // namespace firebreak::agent
