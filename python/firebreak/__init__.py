@@ -19,6 +19,7 @@ library's message. Nothing here decides anything. PyTorch's memory in the vault:
 
 from firebreak._library import library_path
 from firebreak.errors import (
+    ClientGoneError,
     CorruptError,
     CudaError,
     Error,
@@ -30,9 +31,11 @@ from firebreak.errors import (
     Status,
     TimedOutError,
 )
-from firebreak.session import Memory, Resume, Role, Session, Step, join
+from firebreak.session import Connection, Memory, Resume, Role, Session, Step, join
 
 __all__ = [
+    "ClientGoneError",
+    "Connection",
     "CorruptError",
     "CudaError",
     "Error",

@@ -40,6 +40,12 @@ class Change(ctypes.Structure):
     _fields_ = [("offset", ctypes.c_uint64), ("bytes", ctypes.c_char_p), ("size_bytes", ctypes.c_size_t)]
 
 
+class Connection(ctypes.Structure):
+    """fb_connection."""
+
+    _fields_ = [("id", ctypes.c_uint64), ("descriptor", ctypes.c_int)]
+
+
 _SESSION = ctypes.c_void_p
 _ADDRESS = ctypes.POINTER(ctypes.c_uint64)
 
@@ -70,6 +76,14 @@ _SIGNATURES: dict[str, tuple[object, list[object]]] = {
     "fb_heartbeat": (ctypes.c_int, [_SESSION, ctypes.c_void_p]),
     "fb_resumed": (ctypes.c_int, [_SESSION]),
     "fb_stand_down": (ctypes.c_int, [_SESSION]),
+    "fb_listen": (ctypes.c_int, [_SESSION, ctypes.c_int]),
+    "fb_listener": (ctypes.c_int, [_SESSION, ctypes.POINTER(ctypes.c_int)]),
+    "fb_next_connection": (ctypes.c_int, [_SESSION, ctypes.c_uint64, ctypes.POINTER(Connection)]),
+    "fb_send": (
+        ctypes.c_int,
+        [_SESSION, ctypes.c_int, ctypes.c_uint64, ctypes.c_char_p, ctypes.c_size_t, _ADDRESS],
+    ),
+    "fb_release_connection": (ctypes.c_int, [_SESSION, ctypes.c_uint64]),
     "fb_leave": (ctypes.c_int, [_SESSION]),
     "fb_last_error": (ctypes.c_char_p, [_SESSION]),
     "fb_status_name": (ctypes.c_char_p, [ctypes.c_int]),

@@ -18,6 +18,7 @@ class Status(enum.IntEnum):
     CUDA = 6
     NO_MEMORY = 7
     CORRUPT = 8
+    CLIENT_GONE = 9
 
 
 class Error(Exception):
@@ -60,6 +61,10 @@ class CorruptError(Error):
     """Shared state that is torn or of another version; it is never used."""
 
 
+class ClientGoneError(Error, ConnectionError):
+    """The tenant's client has closed its connection."""
+
+
 _CLASSES: dict[int, type[Error]] = {
     Status.INVALID_ARGUMENT: InvalidArgumentError,
     Status.NO_AGENT: NoAgentError,
@@ -69,6 +74,7 @@ _CLASSES: dict[int, type[Error]] = {
     Status.CUDA: CudaError,
     Status.NO_MEMORY: NoMemoryError,
     Status.CORRUPT: CorruptError,
+    Status.CLIENT_GONE: ClientGoneError,
 }
 
 

@@ -42,6 +42,14 @@ class Resume:
     promoted_at_ns: int
 
 
+@dataclasses.dataclass(frozen=True)
+class Connection:
+    """A client's; `descriptor` is the caller's to close."""
+
+    id: int
+    descriptor: int
+
+
 class Session:
     """Of one thread at a time, but for role and committed(), as the C ABI says. A session that is left can do nothing any
     more. As a context manager it is left at the end, unless an exception comes through: then the tenant is not done."""
@@ -156,6 +164,41 @@ class Session:
     def heartbeat(self, stream: int = 0) -> None:
         """Tells a hang from a long step."""
         self._check(self._library.fb_heartbeat(self.handle, stream))
+
+    # --- the tenant's own clients
+
+    def listen(self, descriptor: int) -> None:
+        """The agent keeps this listening TCP socket for this process and those after it."""
+        self._check(self._library.fb_listen(self.handle, descriptor))
+
+    def listener(self) -> int:
+        """A descriptor of that socket, the caller's to close; RefusedError where there is none yet. To be polled, not
+        accepted from."""
+        descriptor = ctypes.c_int()
+        self._check(self._library.fb_listener(self.handle, ctypes.byref(descriptor)))
+        return descriptor.value
+
+    def next_connection(self, after: int) -> Connection | None:
+        """The next client with an id above `after`; None where nobody is there. Begin with 0."""
+        found = _library.Connection()
+        status = self._library.fb_next_connection(self.handle, after, ctypes.byref(found))
+        if status == Status.TIMEOUT:
+            return None
+        self._check(status)
+        return Connection(found.id, found.descriptor)
+
+    def send(self, descriptor: int, offset: int, content: bytes) -> int:
+        """Writes what is not written yet of `content`, which is the stream from `offset` on; returns how long the stream is
+        now, which is less than asked for where the client is slow."""
+        taken = ctypes.c_uint64()
+        self._check(
+            self._library.fb_send(self.handle, descriptor, offset, content, len(content), ctypes.byref(taken))
+        )
+        return taken.value
+
+    def release_connection(self, identity: int) -> None:
+        """The connection ends when its descriptor is closed as well."""
+        self._check(self._library.fb_release_connection(self.handle, identity))
 
     # --- the end
 

@@ -1,45 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "os/tcp.h"
 
-#include <arpa/inet.h>
-#include <fcntl.h>
-#include <gtest/gtest.h>
-#include <netinet/in.h>
-#include <sys/socket.h>
-#include <unistd.h>
-
-#include <array>
 #include <numeric>
-#include <string>
 #include <thread>
-#include <vector>
 
 #include "os/socket.h"
+#include "os/tcp_test_support.h"
 
 namespace firebreak::os {
 namespace {
 
-/// A listening socket of the loopback device, and clients of it.
 struct Tcp : testing::Test {
-  Fd listener{::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)};
-  sockaddr_in address{};
+  Loopback loopback;
+  const Fd& listener = loopback.listener;
 
-  void SetUp() override {
-    address.sin_family = AF_INET;
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    socklen_t size = sizeof address;
-    ASSERT_EQ(::bind(listener.get(), reinterpret_cast<sockaddr*>(&address), size), 0);
-    ASSERT_EQ(::listen(listener.get(), 8), 0);
-    ASSERT_EQ(::getsockname(listener.get(), reinterpret_cast<sockaddr*>(&address), &size), 0);
-  }
-  Fd connect_client(int receive_bytes = 0) {
-    Fd client(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-    if (receive_bytes > 0)
-      ::setsockopt(client.get(), SOL_SOCKET, SO_RCVBUF, &receive_bytes, sizeof receive_bytes);
-    EXPECT_EQ(::connect(client.get(), reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
-    return client;
-  }
-  /// The client's connection has arrived when connect() returns, on this device.
+  Fd connect_client(int receive_bytes = 0) const { return loopback.connect_client(receive_bytes); }
   Fd accept_client() {
     auto accepted = accept_waiting(listener.get());
     EXPECT_TRUE(accepted) << to_string(accepted.error());
@@ -48,15 +23,7 @@ struct Tcp : testing::Test {
   static std::size_t send_text(const Fd& to, const std::string& text) {
     return send_waiting(to.get(), std::as_bytes(std::span(text))).value();
   }
-  static std::string read_all(const Fd& from, std::size_t bytes) {
-    std::string all(bytes, '\0');
-    for (std::size_t at = 0; at < bytes;) {
-      const ssize_t got = ::read(from.get(), all.data() + at, bytes - at);
-      if (got <= 0) break;
-      at += static_cast<std::size_t>(got);
-    }
-    return all;
-  }
+  static std::string read_all(const Fd& from, std::size_t bytes) { return Loopback::read_all(from, bytes); }
 };
 
 TEST_F(Tcp, WhoDoesNotWaitIsNotAccepted) {
