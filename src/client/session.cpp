@@ -100,12 +100,12 @@ Outcome<std::unique_ptr<Session>> Session::join(const JoinOptions& options) {
   return session;
 }
 
-Session::Session(std::unique_ptr<AgentLink> link, os::Mapping shared, os::Fd page, fb_role role,
+Session::Session(std::unique_ptr<AgentLink> link, os::Mapping shared, os::Fd page_file, fb_role role,
                  const abi::Joined& joined)
     : injections_(std::make_unique<InjectionHook>(*link)),
       link_(std::move(link)),
       shared_(std::move(shared)),
-      page_(std::move(page)),
+      page_file_(std::move(page_file)),
       role_(role),
       epoch_(joined.epoch),
       arena_base_(joined.arena_base),

@@ -70,8 +70,8 @@ class Session {
   std::string last_error;  ///< what fb_last_error shows
 
  private:
-  /// `page` is a descriptor of what `shared` maps.
-  Session(std::unique_ptr<AgentLink> link, os::Mapping shared, os::Fd page, fb_role role,
+  /// `page_file` is a descriptor of what `shared` maps.
+  Session(std::unique_ptr<AgentLink> link, os::Mapping shared, os::Fd page_file, fb_role role,
           const abi::Joined& joined);
 
   abi::SharedMemory& shared() const { return *shared_.as<abi::SharedMemory>(); }
@@ -100,7 +100,7 @@ class Session {
   std::unique_ptr<InjectionHook> injections_;  ///< before link_, whose thread calls it
   std::unique_ptr<AgentLink> link_;
   os::Mapping shared_;
-  os::Fd page_;
+  os::Fd page_file_;
   std::optional<os::Baton> baton_;  ///< whoever has it sends to clients, if it is still the active one
   std::atomic<fb_role> role_;       ///< the two are read by any thread; the epoch is set before the role
   std::atomic<std::uint32_t> epoch_;

@@ -52,7 +52,7 @@ Outcome<Session::ClientConnection> Session::next_connection(std::uint64_t after)
 Outcome<std::uint64_t> Session::send(int descriptor, std::uint64_t offset, std::span<const std::byte> bytes) {
   if (auto may = for_the_active(); !may) return tl::unexpected(may.error());
   if (!baton_) {
-    auto baton = os::Baton::of(page_.get());
+    auto baton = os::Baton::of(page_file_.get());
     if (!baton) return failure(FB_ERROR_NO_MEMORY, to_string(baton.error()));
     baton_.emplace(std::move(*baton));
   }
