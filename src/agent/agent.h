@@ -123,7 +123,7 @@ class Agent final : private ServerHandler {
   std::uint32_t returns_ms() const;
 
   // The tenants' own clients, in agent_connections.cpp.
-  Status listen(const Connection& connection, std::vector<os::Fd> descriptors);
+  Status take_listener(const Connection& connection, std::vector<os::Fd> descriptors);
   void give_listener(Connection& connection);
   void next_connection(Connection& connection, const abi::NextConnection& request);
   Status release(const Connection& connection, const abi::Release& request);

@@ -6,7 +6,7 @@
 
 namespace firebreak::agent {
 
-Status Agent::listen(const Connection& connection, std::vector<os::Fd> descriptors) {
+Status Agent::take_listener(const Connection& connection, std::vector<os::Fd> descriptors) {
   Tenant* tenant = tenant_of(connection, &Tenant::active);
   if (tenant == nullptr) return not_in_that_role("listen");
   if (descriptors.size() != 1) return fail(ErrorCode::InvalidArgument, "to listen takes one socket");

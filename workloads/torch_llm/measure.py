@@ -96,6 +96,7 @@ class Bench:
         self._options, self._size, self._log = options, size, log
         self._weights = str(folder / f"{size}.weights")
         self._started: list[Process] = []
+        self._tenants: set[str] = set()
         self._names = 0
         self.address = ""
 
@@ -114,6 +115,7 @@ class Bench:
         command += ["--fault", "trap" if self._options.fault == "kill" else self._options.fault]
         process = Process(command, self._log, "--asleep" in more)
         self._started.append(process)
+        self._tenants.add(name)
         return process
 
     def clients(self) -> list[StreamClient]:
@@ -127,6 +129,12 @@ class Bench:
         return made
 
     def end_all(self) -> None:
+        """As tenants, so that their memory is released at once."""
+        for name in self._tenants:
+            subprocess.run(
+                [f"{self._options.bin}/firebreak", "stop", name], capture_output=True, timeout=60, check=False
+            )
+        self._tenants.clear()
         for process in self._started:
             process.end()
         self._started.clear()
