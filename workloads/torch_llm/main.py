@@ -53,17 +53,26 @@ def run_tenant(options: argparse.Namespace, shape: Shape, limits: Limits) -> Non
     memory = VaultMemory(session, timeout=None)
     engine = TorchEngine(shape, limits, "cuda", memory)
     say("memory", addresses=engine.addresses(), gpu_mib=used_mib("cuda"))
-    if session.role is firebreak.Role.STANDBY:
-        engine.warm_up()
-        torch.cuda.empty_cache()
-        say("warm", gpu_mib=used_mib("cuda"))
     fingerprint = zlib.crc32(repr((shape, limits, options.seed)).encode())
 
     def write_weights() -> None:
         load_weights(engine.weights, options.seed, options.weights_file)
         say("weights", gpu_mib=used_mib("cuda"))
 
-    serve(session, engine, limits, fingerprint, options.listen, shape.vocabulary, write_weights, Fault(options.fault).before_step)
+    fault = Fault(options.fault)
+    serve(
+        session, engine, limits, fingerprint, options.listen, shape.vocabulary,
+        write_weights, lambda: warm_up(options, engine), fault.before_step,
+    )
+
+
+def warm_up(options: argparse.Namespace, engine: TorchEngine) -> None:
+    engine.warm_up()
+    if options.device == "cuda":
+        if not options.eager:
+            engine.capture()
+        torch.cuda.empty_cache()
+    say("warm", gpu_mib=used_mib(options.device))
 
 
 def run_alone(options: argparse.Namespace, shape: Shape, limits: Limits) -> None:
@@ -76,6 +85,8 @@ def run_alone(options: argparse.Namespace, shape: Shape, limits: Limits) -> None
         say("weights", gpu_mib=used_mib(options.device))
     engine.first_kernel()
     say("first kernel")
+    if not options.asleep:
+        warm_up(options, engine)
     engine.begins_at(1)
     server = Server(engine, Schedule(limits, 0), NoCommits(engine), 0)
     if options.device != "cpu":
@@ -116,6 +127,7 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--alone", action="store_true", help="without Firebreak")
     parser.add_argument("--asleep", action="store_true", help="alone, and not on the GPU until standard input has a line")
     parser.add_argument("--device", choices=("cuda", "cpu"), default="cuda", help="cpu: only alone")
+    parser.add_argument("--eager", action="store_true", help="a launch for each kernel, instead of a graph a step")
     parser.add_argument("--fault", choices=KINDS, default="trap", help="what SIGUSR2 raises")
     return parser.parse_args(arguments)
 

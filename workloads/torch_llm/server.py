@@ -107,6 +107,11 @@ class Server:
             self._commits.commit(0, self._schedule.state(), self._engine.stream)
             self._next_step = self._delivered = 1
 
+    def step_before_clients(self) -> None:
+        """A successor's first step, so that the GPU works while it looks who is there."""
+        if not self._schedule.is_idle(self._next_step):
+            self.step()
+
     def known(self) -> frozenset[int]:
         return frozenset(slot.connection for slot in self._schedule.slots if slot.connection != 0)
 
@@ -117,7 +122,7 @@ class Server:
         for index, slot in enumerate(self._schedule.slots):
             if slot.connection == 0:
                 continue
-            count = slot.answered(self._next_step)
+            count = slot.answered(self._delivered)
             tokens = self._engine.answer(index, slot.prompt_tokens, count) if count > 0 else []
             is_all = count == slot.answer_tokens
             front.extend(slot.connection, http_stream.answer(tokens, is_all), is_all)

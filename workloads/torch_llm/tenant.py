@@ -23,10 +23,12 @@ def serve(
     address: str,
     vocabulary: int,
     write_weights: Callable[[], None] = lambda: None,
+    warm_up: Callable[[], None] = lambda: None,
     before_step: Callable[[int], None] = lambda step: None,
 ) -> None:
     """Until the process ends; returns where the tenant has finished without us."""
     if session.role is firebreak.Role.STANDBY:
+        warm_up()
         session.ready()
         say("ready", tenant_role="standby")
         try:
@@ -41,15 +43,17 @@ def serve(
         resume = session.wait_promotion()
         if resume.state is not None:
             say_first_kernel(engine, resume)
+        else:
+            write_weights()
+        warm_up()
     schedule = Schedule(limits, fingerprint)
-    if resume.state is None:
-        write_weights()
-    else:
+    if resume.state is not None:
         schedule.restore(resume.state)
         engine.take_over(schedule)
     server = Server(engine, schedule, session, resume.next_step)
     server.before_step = before_step
     server.begin()
+    server.step_before_clients()
     front = Front(session, listener_of(session, address), vocabulary, server.known())
     server.go_on(front)
     say("serving", address=address, step=resume.next_step)

@@ -81,6 +81,10 @@ class TorchEngine:
         self._columns = torch.arange(limits.context, device=device)
         self._sampled = [self._host(limits.slots) for _ in range(STEPS_KEPT)]
         self._positions = [self._host(limits.slots) for _ in range(STEPS_KEPT)]
+        # Of the decode step that is queued; where they are is part of its graph.
+        self._at = torch.zeros(limits.slots, dtype=torch.int64, device=device)
+        self._decoded = torch.zeros(limits.slots, dtype=torch.int64, device=device)
+        self._graph: torch.cuda.CUDAGraph | None = None
         self._events: dict[int, torch.cuda.Event] = {}
         self._ended = 0
 
@@ -96,18 +100,18 @@ class TorchEngine:
 
     @torch.inference_mode()
     def take_over(self, schedule: Schedule) -> None:
-        for index, slot in enumerate(schedule.slots):
-            self._set_rows(index, slot.pages)
+        self._rows.copy_(torch.stack([self._rows_of(slot.pages) for slot in schedule.slots]))
 
     @torch.inference_mode()
     def step(self, work: Work, schedule: Schedule) -> None:
         for index in work.new_pages:
-            self._set_rows(index, schedule.slots[index].pages)
+            self._rows[index].copy_(self._rows_of(schedule.slots[index].pages))
         first = {index: self._prompt(index, schedule.slots[index].prompt_tokens) for index in work.prompts}
-        sampled = self._decode(work, schedule) if work.decodes else torch.zeros_like(self._tokens[:, 0])
+        if work.decodes:
+            self._decode(work, schedule)
         for index, token in first.items():
-            sampled[index] = token
-        self._sampled[work.step % STEPS_KEPT].copy_(sampled, non_blocking=True)
+            self._decoded[index] = token
+        self._sampled[work.step % STEPS_KEPT].copy_(self._decoded, non_blocking=True)
         self._note_end(work.step)
 
     @torch.inference_mode()
@@ -156,10 +160,19 @@ class TorchEngine:
         for tokens in prompt_tokens:
             self._prompt(0, tokens)
         self._decode(Work(1, [], [0], []), schedule)
-        self._sampled[0].copy_(torch.zeros_like(self._tokens[:, 0]), non_blocking=True)
+        self._sampled[0].copy_(self._decoded, non_blocking=True)
         self._synchronize()
         self._cache, self._tokens = own
         self.first_kernel()
+
+    @torch.inference_mode()
+    def capture(self) -> None:
+        """Decode steps as one launch each, from now on. Runs nothing: a standby does it on the active's memory. After
+        warm_up()."""
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            self._decode_all()
+        self._graph = graph
 
     # --- the model
 
@@ -180,14 +193,23 @@ class TorchEngine:
         self._tokens[slot, count] = token
         return token
 
-    def _decode(self, work: Work, schedule: Schedule) -> torch.Tensor:
+    def _decode(self, work: Work, schedule: Schedule) -> None:
         """One token of every slot; those that do not work compute what nobody reads."""
         last = self._limits.context - 1
         on_host = self._positions[work.step % STEPS_KEPT]
         on_host.fill_(last)
         for index in work.decodes:
             on_host[index] = schedule.slots[index].position(work.step)
-        positions = on_host.to(self._device, non_blocking=True)
+        self._at.copy_(on_host, non_blocking=True)
+        if self._graph is not None:
+            self._graph.replay()
+        else:
+            self._decode_all()
+
+    def _decode_all(self) -> None:
+        """From self._at to self._decoded, on the GPU alone."""
+        last = self._limits.context - 1
+        positions = self._at
         idle = positions == last
         tokens = self._tokens.gather(1, positions[:, None])[:, 0]
         hidden = F.embedding(tokens, self.weights["embedding"])
@@ -204,7 +226,7 @@ class TorchEngine:
         # Who does not work writes behind all that is ever read.
         target = torch.where(idle, torch.full_like(positions, last + 1), positions + 1)
         self._tokens.scatter_(1, target[:, None], sampled[:, None])
-        return sampled
+        self._decoded.copy_(sampled)
 
     def _layers(self, hidden: torch.Tensor, positions: torch.Tensor, rows: torch.Tensor, attend: object) -> torch.Tensor:
         shape, weights = self._shape, self.weights
@@ -260,12 +282,12 @@ class TorchEngine:
         """Where each slot's positions are in the cache: in page 0 until they have a page."""
         return torch.zeros(self._limits.slots, self._limits.context, dtype=torch.int64, device=self._device)
 
-    def _set_rows(self, index: int, pages: Sequence[int]) -> None:
+    def _rows_of(self, pages: Sequence[int]) -> torch.Tensor:
         limits = self._limits
         rows = torch.zeros(limits.pages_per_slot, limits.page_tokens, dtype=torch.int64)
         if pages:
             rows[: len(pages)] = torch.tensor(list(pages))[:, None] * limits.page_tokens + torch.arange(limits.page_tokens)
-        self._rows[index].copy_(rows.view(-1))
+        return rows.view(-1)
 
     def _host(self, count: int) -> torch.Tensor:
         return torch.zeros(count, dtype=torch.int64, pin_memory=self._on_gpu)
