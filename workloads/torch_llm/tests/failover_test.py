@@ -10,7 +10,7 @@ import socket
 import threading
 import unittest
 
-from soft_gpu import SoftGpuTest
+from soft_gpu import PATIENCE_S, PROGRAMS, SoftGpuTest
 from torch_llm import http_stream
 from toy_engine import expected_answer
 
@@ -103,6 +103,18 @@ class ClientsSeeAPause(SoftGpuTest):
         os.kill(second, signal.SIGKILL)
         self.until_protected(second)
         self.expect_all([*streaming, waiting, halved, meanwhile])
+
+    def test_the_gpu_faults_while_the_active_lives_on(self) -> None:
+        self.environment["FIREBREAK_ALLOW_INJECTION"] = "1"
+        self.serve(30, "--pair")
+        first = self.until_protected()
+        self.until_it_listens()
+        streaming = [Client(self.port, [3 * n, n], 40) for n in range(3)]
+        self.until("streams", lambda: all(len(client.received) > 200 for client in streaming))
+        inject = [str(PROGRAMS / "firebreak"), "inject", "trap", "--into", NAME, "--socket", self.socket]
+        self.assertEqual(self.start(inject).wait(PATIENCE_S), 0)
+        self.until_protected(first)
+        self.expect_all(streaming)
 
     def test_with_the_agent(self) -> None:
         self.serve(30, "--pair")
