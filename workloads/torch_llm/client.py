@@ -46,6 +46,9 @@ class StreamClient(threading.Thread):
             while stream.readline().strip():
                 pass
             while (size := stream.readline().strip()) not in (b"", b"0"):
-                line = stream.read(int(size, 16) + 2)
+                wanted = int(size, 16) + 2
+                line = stream.read(wanted)
+                if len(line) < wanted:
+                    return
                 self.times_ns.append(time.clock_gettime_ns(time.CLOCK_MONOTONIC))
                 self.tokens.append(int(line.split()[0]))
