@@ -35,7 +35,8 @@ class UvmToolsNode {
   /// What goes wrong is told in the argument's rm_status, as by the driver; Unsupported: no such request.
   Status ioctl(unsigned long request, void* argument);
   bool is_behind(int number) const { return socket_.is_peer(number); }
-  bool ended() const { return ended_.load(); }
+  /// Nobody listens any more; also where nobody ever did.
+  bool ended() const { return ended_.load() || socket_.is_gone(); }
 
  private:
   std::uint32_t init_tracker(const abi::UvmToolsInitEventTracker& request);

@@ -60,6 +60,7 @@ void Agent::on_fault(fault::Fault fault) {
     }
     save();
     if (ends_its_domain(fault)) {
+      give_up_standbys(fault.domain);
       domains_.note_fault(fault.domain);
       let_go_of(fault.domain);  // what ran there has ended
     }
@@ -126,6 +127,16 @@ void Agent::endanger(const std::string& domain) {
     if (other->active.domain == domain && other->active.pid != 0)
       advance(*other, pair::EventType::DangerSeen);
   }
+}
+
+/// A standby sleeps, and would find out only when it is to take over that its context is gone.
+void Agent::give_up_standbys(const std::string& domain) {
+  for (auto& [name, tenant] : tenants_) {
+    if (tenant->standby.domain != domain || tenant->standby.pid == 0) continue;
+    end(tenant->standby, "its MPS domain had a fault");
+    advance(*tenant, pair::EventType::StandbyExited);
+  }
+  save();
 }
 
 // --- pairs

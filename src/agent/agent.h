@@ -148,6 +148,7 @@ class Agent final : private ServerHandler {
   void on_exit(pid_t pid);
   void leave(Tenant& tenant, pid_t pid);
   void endanger(const std::string& domain);
+  void give_up_standbys(const std::string& domain);
   void advance(Tenant& tenant, pair::EventType event);
   void act(Tenant& tenant, const pair::Action& action);
   void end(const Member& member, const char* why);

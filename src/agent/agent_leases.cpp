@@ -13,7 +13,7 @@ void Agent::forget_if_empty(std::string name) {
   const auto found = tenants_.find(name);
   if (found == tenants_.end() || !found->second->empty()) return;
   Tenant& tenant = *found->second;
-  const bool left_something = tenant.vault.total_bytes() > 0 || tenant.has_committed();
+  const bool left_something = tenant.vault.total_bytes() > 0 || tenant.committed() > 0;
   const bool may_go_on = left_something && tenant.pair.phase == pair::Phase::Lost && !tenant.ended_by_us;
   if (!may_go_on || options_.lease == Milliseconds(0)) return forget(name, "its last process is gone");
   tenant.lease = loop_.after_or_now(options_.lease, [this, name] {

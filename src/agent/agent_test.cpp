@@ -4,6 +4,7 @@
 #include "agent/agent.h"
 
 #include "agent/agent_test_support.h"
+#include "client/status_view.h"
 
 namespace firebreak::agent {
 namespace {
@@ -62,6 +63,18 @@ TEST_F(AgentTest, AFaultInTheOtherDomainPromotesNobody) {
   auto [active, standby, page] = pair("llm");
   xid(standby.pid());
   EXPECT_EQ(word(page).epoch, 0u);
+}
+
+TEST_F(AgentTest, AStandbyWhoseDomainHadAFaultIsEndedAndNeverPromoted) {
+  auto [active, standby, page] = pair("llm");
+  Peer rogue = peer();
+  ask(rogue, abi::Adopt{"rogue", abi::Role::Standby, rogue.pid()});
+  xid(rogue.pid());
+  EXPECT_THAT(detectors.expected, testing::Contains(standby.pid())) << "it is ended";
+  EXPECT_EQ(client::view_of(agent->status_json(), "llm")->standby_state, "none");
+  detectors.callbacks.on_exit(active.pid());
+  EXPECT_EQ(word(page).epoch, 0u);
+  EXPECT_EQ(client::view_of(agent->status_json(), "llm")->phase, "lost");
 }
 
 TEST_F(AgentTest, AFaultOfAProcessThatNobodyKnowsPromotesNobody) {

@@ -88,7 +88,7 @@ std::string Agent::status_json() const {
                        {"phase", pair::to_string(tenant->pair.phase)},
                        {"standby_state", pair::to_string(tenant->pair.standby)},
                        {"epoch", tenant->pair.epoch},
-                       {"committed_steps", tenant->committed(tenant->pair.epoch)},
+                       {"committed_steps", tenant->committed()},
                        {"active", describe_member(tenant->active)},
                        {"standby", describe_member(tenant->standby)},
                        {"allocations", tenant->vault.entries().size()},

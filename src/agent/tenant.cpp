@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "agent/tenant.h"
 
+#include <algorithm>
+
 #include "abi/commit_journal.h"
 #include "os/futex.h"
 
@@ -36,7 +38,12 @@ std::uint64_t Tenant::committed(std::uint32_t epoch) const {
   return area_of(*mapping_.as<abi::SharedPage>(), epoch).next_step.load(std::memory_order_acquire);
 }
 
-bool Tenant::has_committed() const { return committed(0) > 0 || committed(1) > 0; }
+std::uint64_t Tenant::committed() const {
+  std::uint64_t furthest = 0;
+  for (std::uint32_t area = 0; area < abi::commit_areas; ++area)
+    furthest = std::max(furthest, committed(area));
+  return furthest;
+}
 
 std::optional<std::uint64_t> Tenant::progress() const {
   const abi::CommitArea& area = area_of(*mapping_.as<abi::SharedPage>(), pair.epoch);

@@ -41,8 +41,8 @@ class Tenant {
   /// The last committed step of that epoch, plus one.
   std::uint64_t committed(std::uint32_t epoch) const;
 
-  /// Whether there is a commit of any epoch.
-  bool has_committed() const;
+  /// The same of whichever epoch got furthest: a successor's own begins at 0.
+  std::uint64_t committed() const;
 
   /// How many pieces of work the active one's GPU has done; empty while it has none to do, and for one
   /// without heartbeats.

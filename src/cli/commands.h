@@ -21,6 +21,7 @@ void add_doctor(CLI::App& app, Action& action);
 void add_guard_trial(CLI::App& app, Action& action);
 void add_inject(CLI::App& app, Action& action);
 void add_run(CLI::App& app, Action& action);
+void add_soak(CLI::App& app, Action& action);
 void add_status(CLI::App& app, Action& action);
 void add_stop(CLI::App& app, Action& action);
 void add_victim(CLI::App& app, Action& action);

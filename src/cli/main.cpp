@@ -34,6 +34,7 @@ int main(int argument_count, char** arguments) {
   cli::add_guard_trial(app, action);
   cli::add_inject(app, action);
   cli::add_run(app, action);
+  cli::add_soak(app, action);
   cli::add_status(app, action);
   cli::add_stop(app, action);
   cli::add_victim(app, action);

@@ -104,11 +104,12 @@ void PairKeeper::look() {
   const auto answer = link_->ask(abi::StatusRequest{});
   const auto* report = answer ? std::get_if<abi::Report>(&answer->message) : nullptr;
   if (report == nullptr) return look_in(look_pause);
-  move(view_of(report->json, options_.name));
+  move(client::view_of(report->json, options_.name));
 }
 
-void PairKeeper::move(const std::optional<TenantView>& tenant) {
+void PairKeeper::move(const std::optional<client::TenantView>& tenant) {
   if (tenant && tenant->active != 0) active_ = tenant->active;
+  note_progress(tenant);
   const std::vector<pid_t> still_there = running();
   switch (next_move(tenant, still_there)) {
     case Move::Wait:
@@ -129,7 +130,7 @@ void PairKeeper::move(const std::optional<TenantView>& tenant) {
 }
 
 /// The agent knows of everybody who runs, and of nobody else; what changes is told by an event.
-bool PairKeeper::is_settled(const std::optional<TenantView>& tenant) const {
+bool PairKeeper::is_settled(const std::optional<client::TenantView>& tenant) const {
   if (!tenant) return true;
   const std::size_t known = (tenant->active != 0 ? 1U : 0U) + (tenant->standby != 0 ? 1U : 0U);
   return known == running().size();
@@ -158,11 +159,25 @@ void PairKeeper::note_ends() {
     last_ended_ = process->pid();
     ends_[last_ended_] = *process->exit();
     const auto started = started_.extract(last_ended_);
-    // A standby; that an active ends is what standbys are for.
-    if (last_ended_ != active_)
+    if (actives_.erase(last_ended_) > 0) {
+      active_has_ended_ = true;
+    } else {
       next_standby_ = clock_.now() + backoff_.after_failure(clock_.now() - started.mapped());
+    }
   }
   std::erase_if(processes_, [](const auto& process) { return process->exit().has_value(); });
+}
+
+/// That an active ends is what standbys are for, unless none of them gets any further.
+void PairKeeper::note_progress(const std::optional<client::TenantView>& tenant) {
+  if (active_ != 0) actives_.insert(active_);
+  if (!std::exchange(active_has_ended_, false) || !tenant) return;
+  if (tenant->committed_steps > furthest_) {
+    furthest_ = tenant->committed_steps;
+    backoff_.reset();
+  } else {
+    next_standby_ = clock_.now() + backoff_.after_failure(Nanoseconds(0));
+  }
 }
 
 // --- ends

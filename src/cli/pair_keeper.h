@@ -4,6 +4,7 @@
 
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -35,7 +36,7 @@ class PairKeeper {
   void look_soon();
   void look_in(Nanoseconds delay);
   void look();
-  void move(const std::optional<TenantView>& tenant);
+  void move(const std::optional<client::TenantView>& tenant);
   Status start(abi::Role role);
   void start_standby();
   void await_end_of_others(pid_t who_finished);
@@ -43,7 +44,8 @@ class PairKeeper {
   void signal_all(int number);
   void on_signal(int number);
   void note_ends();
-  bool is_settled(const std::optional<TenantView>& tenant) const;
+  void note_progress(const std::optional<client::TenantView>& tenant);
+  bool is_settled(const std::optional<client::TenantView>& tenant) const;
   std::vector<pid_t> running() const;
   int exit_status() const;
 
@@ -57,8 +59,11 @@ class PairKeeper {
   std::map<pid_t, Monotonic> started_;
   std::map<pid_t, os::ExitStatus> ends_;
   pid_t last_ended_ = 0;
-  pid_t active_ = 0;    ///< as the agent said last
-  pid_t finished_ = 0;  ///< who said that the tenant is done
+  pid_t active_ = 0;         ///< as the agent said last
+  std::set<pid_t> actives_;  ///< of those who run, who has been one
+  bool active_has_ended_ = false;
+  std::uint64_t furthest_ = 0;  ///< committed steps when an active had ended
+  pid_t finished_ = 0;          ///< who said that the tenant is done
   mps::Backoff backoff_{Milliseconds(200), Milliseconds(30'000), std::chrono::seconds(60)};
   Monotonic next_standby_{};  ///< no earlier
   std::string lost_;          ///< why; empty: it is not

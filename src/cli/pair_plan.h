@@ -4,20 +4,12 @@
 
 #include <sys/types.h>
 
-#include <cstdint>
 #include <optional>
-#include <string>
 #include <vector>
 
-namespace firebreak::cli {
+#include "client/status_view.h"
 
-/// A tenant, as the agent's status has it.
-struct TenantView {
-  std::string phase;          ///< pair::Phase
-  std::string standby_state;  ///< pair::Standby
-  pid_t active = 0;           ///< 0: there is none; both
-  pid_t standby = 0;
-};
+namespace firebreak::cli {
 
 enum class Move {
   Wait,          ///< nothing, until something happens
@@ -26,10 +18,7 @@ enum class Move {
   GiveUp,        ///< it is lost: nobody of ours can go on with it
 };
 
-/// Of the tenant `name` in the document that `firebreak status --json` prints. Empty: it is not in it.
-std::optional<TenantView> view_of(const std::string& status_json, const std::string& name);
-
 /// `running`: the processes of ours that have not ended.
-Move next_move(const std::optional<TenantView>& tenant, const std::vector<pid_t>& running);
+Move next_move(const std::optional<client::TenantView>& tenant, const std::vector<pid_t>& running);
 
 }  // namespace firebreak::cli

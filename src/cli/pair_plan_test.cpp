@@ -6,25 +6,7 @@
 namespace firebreak::cli {
 namespace {
 
-constexpr const char* status = R"({"tenants": [
-  {"name": "other", "phase": "lost", "standby_state": "none", "active": null, "standby": null},
-  {"name": "llm", "phase": "serving", "standby_state": "ready", "active": {"pid": 7}, "standby": {"pid": 8}}]})";
-
-TEST(PairPlan, ATenantIsReadFromTheStatus) {
-  const auto llm = view_of(status, "llm");
-  ASSERT_TRUE(llm);
-  EXPECT_EQ(llm->phase, "serving");
-  EXPECT_EQ(llm->standby_state, "ready");
-  EXPECT_EQ(llm->active, 7);
-  EXPECT_EQ(llm->standby, 8);
-  EXPECT_EQ(view_of(status, "other")->active, 0);
-}
-
-TEST(PairPlan, WhatIsNoStatusHoldsNobody) {
-  for (const char* text : {"", "[]", "7", "{}", R"({"tenants": 1})", R"({"tenants": [1, {"name": 2}]})"}) {
-    EXPECT_FALSE(view_of(text, "llm")) << text;
-  }
-}
+using client::TenantView;
 
 TEST(PairPlan, WhoServesAloneGetsAStandby) {
   EXPECT_EQ(next_move(TenantView{"serving", "none", 7, 0}, {7}), Move::StartStandby);
@@ -54,6 +36,12 @@ TEST(PairPlan, WhoHasFinishedOrNeverJoinedIsDone) {
 TEST(PairPlan, WhoIsLostIsGivenUp) {
   EXPECT_EQ(next_move(TenantView{"lost", "none", 0, 0}, {}), Move::GiveUp);
   EXPECT_EQ(next_move(TenantView{"lost", "none", 0, 8}, {8}), Move::GiveUp);
+  EXPECT_EQ(next_move(TenantView{"lost", "none", 7, 0}, {}), Move::GiveUp);
+}
+
+TEST(PairPlan, AnActiveThatGoesOnWhereItsTenantWasLostIsLeftInPeace) {
+  EXPECT_EQ(next_move(TenantView{"lost", "none", 7, 0}, {7}), Move::Wait) << "it has not joined yet";
+  EXPECT_EQ(next_move(TenantView{"lost", "none", 0, 0}, {7}), Move::Wait) << "it was not even adopted";
 }
 
 TEST(PairPlan, WithoutAnAgentThatKnowsThemTheyGoOn) {

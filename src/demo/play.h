@@ -12,14 +12,11 @@
 #include "abi/wire.h"
 #include "os/kernel.h"
 #include "stage/fault_report.h"
+#include "stage/step_mark.h"
 
 namespace firebreak::demo {
 
-/// A step that was seen to be done. CLOCK_MONOTONIC.
-struct StepMark {
-  std::uint64_t step = 0;
-  std::int64_t at_ns = 0;
-};
+using stage::StepMark;
 
 /// One process from its start to its end.
 struct ProcessRecord {

@@ -2,25 +2,8 @@
 #include "demo/stage.h"
 
 #include <algorithm>
-#include <charconv>
 
 namespace firebreak::demo {
-namespace {
-
-/// "step 12 123456789": step 12 was seen done at that time.
-std::optional<StepMark> parse_mark(const std::string& line) {
-  constexpr std::string_view word = "step ";
-  if (!line.starts_with(word)) return std::nullopt;
-  StepMark mark;
-  const char* end = line.data() + line.size();
-  const auto step = std::from_chars(line.data() + word.size(), end, mark.step);
-  if (step.ec != std::errc() || step.ptr == end) return std::nullopt;
-  const auto at = std::from_chars(step.ptr + 1, end, mark.at_ns);
-  return at.ec == std::errc() && at.ptr == end ? std::optional(mark) : std::nullopt;
-}
-
-}  // namespace
-
 Result<std::unique_ptr<Stage>> Stage::create(os::Kernel& kernel, const Clock& clock) {
   auto processes = stage::Stage::create(kernel, clock);
   if (!processes) return propagate(processes);
@@ -30,7 +13,7 @@ Result<std::unique_ptr<Stage>> Stage::create(os::Kernel& kernel, const Clock& cl
 Result<Actor*> Stage::enter(const Casting& casting, Actor::OnLine on_line) {
   std::vector<StepMark>& steps = steps_[processes_->actors().size()];
   return processes_->enter(casting, [&steps, on_line = std::move(on_line)](const std::string& line) {
-    if (const auto mark = parse_mark(line)) {
+    if (const auto mark = stage::parse_step_mark(line)) {
       steps.push_back(*mark);
     } else {
       on_line(line);

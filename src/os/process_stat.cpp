@@ -14,6 +14,8 @@ std::string_view stat_field(std::string_view stat, int number) {
 
 std::string_view start_time(std::string_view stat) { return stat_field(stat, 22); }
 
+std::string_view parent(std::string_view stat) { return stat_field(stat, 4); }
+
 std::uint64_t stat_flags(std::string_view stat) {
   const std::string_view text = stat_field(stat, 9);
   std::uint64_t flags = 0;

@@ -19,6 +19,9 @@ std::string_view stat_field(std::string_view stat, int number);
 /// another.
 std::string_view start_time(std::string_view stat);
 
+/// The pid of its parent.
+std::string_view parent(std::string_view stat);
+
 /// The process's flags; none where they cannot be read.
 std::uint64_t stat_flags(std::string_view stat);
 

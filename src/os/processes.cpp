@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <charconv>
 
+#include "os/process_stat.h"
+
 namespace firebreak::os {
 namespace {
 
@@ -22,6 +24,16 @@ std::vector<pid_t> all_processes(Kernel& kernel) {
     if (const auto pid = pid_in(name)) pids.push_back(*pid);
   }
   return pids;
+}
+
+std::vector<pid_t> children_of(Kernel& kernel, pid_t pid) {
+  std::vector<pid_t> children;
+  const std::string parent = std::to_string(pid);
+  for (const pid_t each : all_processes(kernel)) {
+    const auto stat = kernel.read_file(proc_folder(each) + "/stat");
+    if (stat && os::parent(*stat) == parent) children.push_back(each);
+  }
+  return children;
 }
 
 std::string proc_folder(pid_t pid) { return "/proc/" + std::to_string(pid); }

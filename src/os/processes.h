@@ -17,6 +17,9 @@ namespace firebreak::os {
 /// Of this machine, in no order.
 std::vector<pid_t> all_processes(Kernel& kernel);
 
+/// Those whose parent is `pid` now, in no order.
+std::vector<pid_t> children_of(Kernel& kernel, pid_t pid);
+
 /// The folder of a process in /proc, without a slash at its end.
 std::string proc_folder(pid_t pid);
 

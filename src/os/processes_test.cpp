@@ -45,5 +45,11 @@ TEST(Environment, TellsTheLastValueOfAWholeName) {
   EXPECT_EQ(variable_in("", "A"), std::nullopt);
 }
 
+TEST(Processes, AChildIsFoundAtItsParent) {
+  RealKernel kernel;
+  EXPECT_THAT(children_of(kernel, ::getppid()), testing::Contains(::getpid()));
+  EXPECT_THAT(children_of(kernel, ::getpid()), testing::Not(testing::Contains(::getppid())));
+}
+
 }  // namespace
 }  // namespace firebreak::os

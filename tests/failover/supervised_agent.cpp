@@ -6,16 +6,9 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "os/process_stat.h"
 #include "os/processes.h"
 
 namespace firebreak::tests {
-namespace {
-
-constexpr int parent_field = 4;  // of /proc/PID/stat
-
-}  // namespace
-
 void SupervisedAgent::TearDown() {
   AgentOnStage::TearDown();
   EXPECT_FALSE(std::filesystem::exists(sandbox_.file("d/notify.sock")));
@@ -29,13 +22,9 @@ void SupervisedAgent::start_supervised(std::vector<std::string> arguments) {
 }
 
 pid_t SupervisedAgent::agent_pid() {
-  const std::string supervisor = std::to_string(agent_->actor->record().pid);
-  for (const pid_t pid : os::all_processes(kernel_)) {
-    const auto stat = kernel_.read_file(os::proc_folder(pid) + "/stat");
-    if (stat && os::stat_field(*stat, parent_field) == supervisor) return pid;
-  }
-  ADD_FAILURE() << "there is no agent";
-  return 0;
+  const std::vector<pid_t> children = os::children_of(kernel_, agent_->actor->record().pid);
+  EXPECT_EQ(children.size(), 1u) << "a supervisor has one agent";
+  return children.empty() ? 0 : children.front();
 }
 
 void SupervisedAgent::kill_agent() {

@@ -36,7 +36,8 @@ constexpr Names<1> stage_knows{"src/os"};
 constexpr Names<5> demo_knows{"src/abi", "src/os", "src/mps", "src/platform", "src/stage"};
 constexpr Names<9> characterize_knows{"src/hold",   "src/os",  "src/fault",    "src/inject", "src/watch",
                                       "src/strays", "src/mps", "src/platform", "src/stage"};
-constexpr Names<3> cli_knows{"src/agent", "src/demo", "src/characterize"};
+constexpr Names<4> soak_knows{"src/os", "src/client", "src/platform", "src/stage"};
+constexpr Names<4> cli_knows{"src/agent", "src/demo", "src/characterize", "src/soak"};
 constexpr Names<5> softgpu_knows{"src/ptx", "src/base", "src/fault", "src/abi", "src/os"};
 constexpr Names<1> softgpu_part_knows{"softgpu"};
 constexpr Names<1> softgpu_machine_knows{"softgpu/interpreter"};
@@ -48,7 +49,7 @@ constexpr Names<3> workloads_know{"src/cuda", "src/base", "include/firebreak"};
 constexpr Names<1> examples_know{"include/firebreak"};
 constexpr Names<1> everything{"*"};
 
-constexpr std::array<FolderRow, 35> rows{{
+constexpr std::array<FolderRow, 36> rows{{
     {"include/firebreak", {}},
     {"src/base", {}},
     {"src/abi", abi_knows},
@@ -71,6 +72,7 @@ constexpr std::array<FolderRow, 35> rows{{
     {"src/stage", stage_knows},
     {"src/demo", demo_knows},
     {"src/characterize", characterize_knows},
+    {"src/soak", soak_knows},
     {"src/cli", cli_knows},
     {"softgpu", softgpu_knows},
     {"softgpu/interpreter", softgpu_part_knows},

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "soak/soak.h"
+
+#include <fmt/format.h>
+#include <signal.h>
+#include <CLI/CLI.hpp>
+
+#include <fstream>
+#include <random>
+
+#include "cli/commands.h"
+#include "inject/catalogue.h"
+#include "os/event_loop.h"
+#include "os/temporary_directory.h"
+
+namespace firebreak::cli {
+namespace {
+
+struct Options {
+  soak::Settings settings;
+  std::optional<std::uint64_t> seed;
+  int pace_ms = 20;
+  std::string json_path;
+};
+
+/// That end processes; not of the device itself, which no standby survives.
+std::vector<std::string> ordinary_faults() {
+  std::vector<std::string> names;
+  for (const inject::Kind* kind : inject::catalogue()) {
+    if (inject::is_fault(*kind) && kind->fault_class != fault::FaultClass::Device) {
+      names.emplace_back(kind->name);
+    }
+  }
+  return names;
+}
+
+std::string command_of(const soak::Settings& settings) {
+  return fmt::format(
+      "firebreak soak --tenants {} --at-once {} --faults {} --agent-kills {} --workload {} --size {} --steps "
+      "{} "
+      "--pace-ms {} --seed {}",
+      settings.tenants, settings.at_once, settings.faults, settings.agent_kills,
+      fmt::join(settings.workloads, ","), settings.size, settings.steps, settings.pace.count(),
+      settings.seed);
+}
+
+Status write_json(const std::string& path, const std::string& text) {
+  if (path.empty()) return {};
+  std::ofstream file(path, std::ios::binary | std::ios::trunc);
+  file << text;
+  file.close();
+  return file ? Status{} : fail(ErrorCode::Internal, "cannot write " + path);
+}
+
+Result<int> run(Options options) {
+  if (auto held = os::hold_signals({SIGINT, SIGTERM, SIGHUP}); !held) return propagate(held);
+  auto directory = os::TemporaryDirectory::create();
+  if (!directory) return propagate(directory);
+  auto platform = platform::choose(directory->path() + "/gpu");
+  if (!platform) return propagate(platform);
+  soak::Settings& settings = options.settings;
+  settings.programs = program_folder();
+  settings.directory = directory->path();
+  settings.pace = Milliseconds(options.pace_ms);
+  settings.seed = options.seed ? *options.seed : std::random_device{}();
+  if (settings.kinds.empty()) settings.kinds = ordinary_faults();
+  const std::string command = command_of(settings);
+  fmt::print("{}\n", command);
+  std::fflush(stdout);
+  const SystemClock clock;
+  soak::Soak soak(settings, *platform, clock,
+                  [](const std::string& line) { fmt::print(stderr, "{}\n", line); });
+  const auto record = soak.run();
+  if (!record) return propagate(record);
+  fmt::print("{}", to_text(*record));
+  const auto written = write_json(
+      options.json_path, to_json(*record, platform::describe_machine(*platform), command, settings.seed));
+  if (!written) return propagate(written);
+  return record->violations.empty() ? 0 : 1;
+}
+
+}  // namespace
+
+void add_soak(CLI::App& app, Action& action) {
+  auto options = std::make_shared<Options>();
+  soak::Settings& settings = options->settings;
+  CLI::App* command =
+      app.add_subcommand("soak",
+                         "Pairs at work for long, with faults of all kinds by a seed, and the agent "
+                         "killed in between: nothing may be lost, wrong or left behind");
+  command->add_option("--tenants", settings.tenants, "How many finish, at least")->capture_default_str();
+  command->add_option("--at-once", settings.at_once, "How many of them share the GPU")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 20));
+  command->add_option("--faults", settings.faults)->capture_default_str();
+  command->add_option("--agent-kills", settings.agent_kills)->capture_default_str();
+  command->add_option("--seed", options->seed, "Of the faults; drawn and printed by default");
+  command->add_option("--workload", settings.workloads, "What the tenants do, in turn")
+      ->delimiter(',')
+      ->check(CLI::IsMember({"decode", "denoise", "scribble"}))
+      ->capture_default_str();
+  command->add_option("--kind", settings.kinds, "Faults that are raised (default: all that end processes)")
+      ->delimiter(',')
+      ->check(CLI::IsMember(ordinary_faults()));
+  command->add_option("--size", settings.size)
+      ->check(CLI::IsMember({"small", "medium"}))
+      ->capture_default_str();
+  command->add_option("--steps", settings.steps, "Of each tenant")->capture_default_str();
+  command->add_option("--pace-ms", options->pace_ms, "A step takes at least this long")
+      ->capture_default_str();
+  command->add_option("--agent-log", settings.agent_log, "Add all that the agent does to this file");
+  command->add_option("--json", options->json_path, "Write the figures to this file");
+  command->callback([options, &action] {
+    action = [options] {
+      const auto status = run(*options);
+      return status ? *status : complain(to_string(status.error()));
+    };
+  });
+}
+
+}  // namespace firebreak::cli

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "soak/crew.h"
+
+#include <signal.h>
+
+#include "client/agent_link.h"
+#include "os/processes.h"
+
+namespace firebreak::soak {
+
+Result<std::unique_ptr<Crew>> Crew::raise(stage::Stage& stage, os::Kernel& kernel, const Settings& settings,
+                                          Environment environment) {
+  std::unique_ptr<Crew> crew(new Crew(stage, kernel));
+  const std::string directory = settings.directory + "/fb";
+  crew->socket_path_ = directory + "/agent.sock";
+  // Kernels of the dead are waited for, but not for as long as an operator would.
+  std::vector<std::string> command = {settings.programs + "/firebreakd",
+                                      "--directory",
+                                      directory,
+                                      "--supervised",
+                                      "--hold-s",
+                                      "0.5",
+                                      "--longest-hold-s",
+                                      "2"};
+  if (!settings.agent_log.empty()) {
+    environment.emplace_back("FIREBREAK_LOG", "info");
+    command.insert(command.begin(), {"sh", "-c", R"(exec "$@" 2>>"$0")", settings.agent_log});
+  }
+  auto supervisor = stage.enter({"agent", "agent", std::move(command), std::move(environment)});
+  if (!supervisor) return propagate(supervisor);
+  crew->supervisor_ = *supervisor;
+  const Status up = stage.wait("the agent's start", settings.patience,
+                               [&] { return !crew->status().empty() || crew->supervisor_->ended(); });
+  if (!up) return propagate(up);
+  if (crew->supervisor_->ended()) {
+    return fail(ErrorCode::Unavailable, "the agent did not start: " + crew->supervisor_->record().last_words);
+  }
+  return crew;
+}
+
+pid_t Crew::agent() const {
+  const auto children = os::children_of(kernel_, supervisor());
+  return children.empty() ? 0 : children.front();
+}
+
+bool Crew::kill_agent() {
+  const pid_t pid = agent();
+  const auto pidfd = pid != 0 ? kernel_.pidfd_open(pid) : Result<os::Fd>(os::Fd());
+  return pid != 0 && pidfd && kernel_.send_signal(*pidfd, SIGKILL);
+}
+
+std::string Crew::status() const {
+  const auto link = client::AgentLink::connect(socket_path_);
+  if (!link) return {};
+  const auto answer = (*link)->ask(abi::StatusRequest{});
+  const auto* report = answer ? std::get_if<abi::Report>(&answer->message) : nullptr;
+  return report != nullptr ? report->json : std::string();
+}
+
+Status Crew::end(Milliseconds patience) {
+  if (supervisor_->ended()) {
+    return fail(ErrorCode::Unavailable, "the agent had ended: " + supervisor_->record().last_words);
+  }
+  supervisor_->signal(SIGTERM);
+  return stage_.wait("the agent's end", patience, [this] { return supervisor_->ended(); });
+}
+
+}  // namespace firebreak::soak

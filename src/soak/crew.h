@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+/// The agent of a soak, which is killed and comes again.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "soak/settings.h"
+#include "stage/stage.h"
+
+namespace firebreak::soak {
+
+using Environment = std::vector<std::pair<std::string, std::string>>;
+
+/// Owned by the stage's thread; the stage and the kernel outlive it.
+class Crew {
+ public:
+  /// Returns when the agent serves. The stage's loop has to tick.
+  static Result<std::unique_ptr<Crew>> raise(stage::Stage& stage, os::Kernel& kernel,
+                                             const Settings& settings, Environment environment);
+
+  const std::string& socket_path() const { return socket_path_; }
+  pid_t supervisor() const { return supervisor_->record().pid; }
+  /// 0: there is none just now.
+  pid_t agent() const;
+  /// Returns at once. False: there is none just now.
+  bool kill_agent();
+  /// What `firebreak status --json` prints; empty while there is no agent.
+  std::string status() const;
+  /// In good order. Unavailable: it had ended before.
+  Status end(Milliseconds patience);
+
+ private:
+  Crew(stage::Stage& stage, os::Kernel& kernel) : stage_(stage), kernel_(kernel) {}
+
+  stage::Stage& stage_;
+  os::Kernel& kernel_;
+  std::string socket_path_;
+  stage::Actor* supervisor_ = nullptr;
+};
+
+}  // namespace firebreak::soak

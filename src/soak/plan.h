@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+/// What is done to the tenants of a soak, one blow after the other. Pure: everything follows from the seed.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+
+namespace firebreak::soak {
+
+/// Whom a blow falls on.
+enum class Target {
+  Active,     ///< SIGKILL
+  Standby,    ///< SIGKILL
+  Both,       ///< SIGKILL to both at once: the tenant is lost, and is started again where it was
+  Server,     ///< SIGKILL to the MPS server of the active's domain
+  Neighbour,  ///< another tenant raises a fault of its own
+  Inside,     ///< the active itself raises a fault, at its next commit
+};
+
+/// "active", "standby", "both", "server", "neighbour", "inside".
+const char* to_string(Target target);
+
+enum class AgentKill { None, Before, After };
+
+struct Blow {
+  Target target = Target::Active;
+  std::string kind;                   ///< of the fault, where one is raised
+  bool is_guarded = false;            ///< the neighbour is
+  std::uint32_t tenant = 0;           ///< any number: of those who run, it is the one modulo their count
+  Milliseconds after{0};              ///< everybody was seen to be protected, or after the blow before
+  bool waits = true;                  ///< for everybody to be protected; else it may well find nobody who is
+  AgentKill agent = AgentKill::None;  ///< the agent is killed, just before or just after
+};
+
+struct PlanOptions {
+  std::uint64_t seed = 1;
+  std::uint32_t faults = 0;
+  std::uint32_t agent_kills = 0;   ///< spread evenly over the faults
+  std::vector<std::string> kinds;  ///< that neighbours and tenants raise; not empty
+};
+
+class Plan {
+ public:
+  explicit Plan(PlanOptions options);
+  /// Empty: that was all.
+  std::optional<Blow> next();
+
+ private:
+  std::uint64_t below(std::uint64_t bound) { return random_() % bound; }
+  Target draw_target();
+  AgentKill draw_agent_kill();
+
+  PlanOptions options_;
+  std::mt19937_64 random_;
+  std::uint32_t blows_ = 0;
+  std::uint32_t agent_kills_ = 0;
+};
+
+}  // namespace firebreak::soak

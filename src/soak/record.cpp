@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "soak/record.h"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+namespace firebreak::soak {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json described(const Belongings& belongings) {
+  return {{"agent_descriptors", belongings.agent_descriptors},
+          {"agent_resident_kib", belongings.agent_resident_kib},
+          {"supervisor_descriptors", belongings.supervisor_descriptors},
+          {"supervisor_resident_kib", belongings.supervisor_resident_kib},
+          {"shared_memory_files", belongings.shared_memory_files},
+          {"tenants", belongings.tenants}};
+}
+
+}  // namespace
+
+std::string to_text(const Record& record) {
+  std::string text = fmt::format(
+      "{} faults and {} kills of the agent in {:.0f} s: {} promotions, {} tenants lost and begun anew,\n"
+      "{} tenants finished with {} steps, the longest pause {:.0f} ms\n",
+      record.faults, record.agent_kills, record.lasted_s, record.promotions, record.losses, record.tenants,
+      record.steps, record.longest_pause_ms);
+  for (const std::string& line : record.violations) text += fmt::format("violated: {}\n", line);
+  if (record.violations.empty()) {
+    text += "every output as without a fault, no committed step lost, nothing left behind\n";
+  }
+  return text;
+}
+
+std::string to_json(const Record& record, const platform::Machine& machine, const std::string& command,
+                    std::uint64_t seed) {
+  const Json out = {{"device", machine.gpu},
+                    {"driver", machine.driver},
+                    {"linux", machine.linux_release},
+                    {"commit", machine.commit},
+                    {"date", machine.date},
+                    {"command", command},
+                    {"seed", seed},
+                    {"faults", record.faults},
+                    {"faults_by_target", record.faults_by_target},
+                    {"faults_by_kind", record.faults_by_kind},
+                    {"agent_kills", record.agent_kills},
+                    {"tenants_finished", record.tenants},
+                    {"promotions", record.promotions},
+                    {"losses", record.losses},
+                    {"steps", record.steps},
+                    {"longest_pause_ms", record.longest_pause_ms},
+                    {"lasted_s", record.lasted_s},
+                    {"before", described(record.before)},
+                    {"after", described(record.after)},
+                    {"violations", record.violations}};
+  return out.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace firebreak::soak

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+
+namespace firebreak::soak {
+
+struct Settings {
+  std::string programs;   ///< the folder with firebreak, firebreakd and the sample tenants
+  std::string agent_log;  ///< a file that the agent's log is added to; empty: none
+  std::string directory;  ///< for the agent and the outputs; private, short, empty
+  std::uint64_t seed = 1;
+  std::uint32_t tenants = 20;  ///< at least; more where the faults need them
+  std::uint32_t at_once = 2;
+  std::uint32_t faults = 2000;
+  std::uint32_t agent_kills = 50;
+  std::vector<std::string> workloads = {"decode", "denoise", "scribble"};
+  std::vector<std::string> kinds;  ///< of faults that are raised
+  std::string size = "small";
+  std::uint64_t steps = 400;
+  Milliseconds pace{20};
+  Milliseconds patience{120'000};  ///< for anything that must happen
+};
+
+}  // namespace firebreak::soak

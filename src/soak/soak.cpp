@@ -1,0 +1,311 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "soak/soak.h"
+
+#include <fmt/format.h>
+#include <signal.h>
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+
+#include "os/processes.h"
+
+namespace firebreak::soak {
+namespace {
+
+constexpr Milliseconds between_looks{20};
+/// As an operator's supervisor would wait.
+constexpr Milliseconds before_restart{500};
+/// After a fault was raised, until everybody whom it hits is known to be hit.
+constexpr Milliseconds fault_spreads{400};
+
+}  // namespace
+
+Result<Record> Soak::run() {
+  const Monotonic began = clock_.now();
+  auto stage = stage::Stage::create(*platform_.kernel, clock_);
+  if (!stage) return propagate(stage);
+  stage_ = std::move(*stage);
+  auto tick = stage_->loop().every(between_looks, [] {});
+  if (!tick) return propagate(tick);
+  tick_ = std::move(*tick);
+  if (auto computed = compute_references(); !computed) return propagate(computed);
+  auto crew = Crew::raise(*stage_, *platform_.kernel, settings_, environment());
+  if (!crew) return propagate(crew);
+  crew_ = std::move(*crew);
+  record_.before = count_belongings(*platform_.kernel, crew_->supervisor(), crew_->agent());
+  if (auto played = play(); !played) return propagate(played);
+  if (auto closed = close(); !closed) return propagate(closed);
+  record_.lasted_s = std::chrono::duration<double>(clock_.now() - began).count();
+  return record_;
+}
+
+Status Soak::compute_references() {
+  std::vector<stage::Actor*> programs;
+  for (const std::string& workload : settings_.workloads) {
+    auto command = workload_command(workload, fmt::format("{}/{}", settings_.directory, workload));
+    command.push_back("--standalone");
+    auto program = stage_->enter({workload, "reference", std::move(command), environment()});
+    if (!program) return propagate(program);
+    programs.push_back(*program);
+  }
+  const Status ended = stage_->wait("the references", settings_.patience, [&] {
+    return std::ranges::all_of(programs, [](const stage::Actor* each) { return each->ended(); });
+  });
+  if (!ended) return ended;
+  for (const std::string& workload : settings_.workloads) {
+    auto output = platform_.kernel->read_file(fmt::format("{}/{}", settings_.directory, workload));
+    if (!output) return propagate(output, "the reference of " + workload);
+    references_[workload] = std::move(*output);
+  }
+  return {};
+}
+
+Status Soak::play() {
+  Plan plan({settings_.seed, settings_.faults, settings_.agent_kills, settings_.kinds});
+  faults_left_ = settings_.faults;
+  while (const auto blow = plan.next()) {
+    if (blow->waits) {
+      if (auto settled = settle("everybody's protection"); !settled) return settled;
+      may_lose_ = false;
+    }
+    if (auto dealt = deal(*blow); !dealt) return propagate(dealt, fmt::format("fault {}", record_.faults));
+    if (record_.faults % 100 == 0) {
+      tell_(fmt::format("{} faults, {} promotions, {} violations", record_.faults, record_.promotions,
+                        record_.violations.size()));
+    }
+  }
+  faults_left_ = 0;
+  const Status ended = stage_->wait("the tenants' end", settings_.patience * 10, [&] {
+    look();
+    return running().empty() && tenants_.size() >= settings_.tenants;
+  });
+  return ended;
+}
+
+/// Everybody is gone: what is left?
+Status Soak::close() {
+  const Status forgotten = stage_->wait("the agent's forgetting", settings_.patience, [this] {
+    look();
+    return !status_.empty() && client::count_tenants(status_) == 0;
+  });
+  if (!forgotten) violate(to_string(forgotten.error()));
+  record_.after = count_belongings(*platform_.kernel, crew_->supervisor(), crew_->agent());
+  record_.after.tenants = client::count_tenants(status_);
+  for (auto& leak : leaks(record_.before, record_.after, record_.faults)) violate("leak: " + leak);
+  if (auto ended = crew_->end(settings_.patience); !ended) return ended;
+  const Status gone = stage_->wait("the end of all processes", settings_.patience,
+                                   [this] { return processes_with(*platform_.kernel, mark()).empty(); });
+  if (!gone) violate("leak: " + to_string(gone.error()));
+  return {};
+}
+
+// --- blows
+// --------------------------------------------------------------------------------------------------------
+
+Status Soak::deal(const Blow& blow) {
+  if (auto paused = pause(blow.after); !paused) return paused;
+  const auto tenants = running();
+  if (tenants.empty()) return {};
+  Tenant& tenant = *tenants[blow.tenant % tenants.size()];
+  may_lose_ = may_lose_ || blow.target == Target::Both || !blow.waits;
+  spdlog::info("fault {}: {} of {}{}{}{}{}", record_.faults, to_string(blow.target), tenant.name,
+               blow.kind.empty() ? "" : ", ", blow.kind, blow.is_guarded ? ", guarded" : "",
+               blow.waits ? "" : ", at once");
+  if (blow.agent == AgentKill::Before) kill_agent();
+  if (!blow.kind.empty()) {
+    if (auto raised = raise_fault(blow, tenant); !raised) return raised;
+  } else {
+    fall(blow, tenant);
+  }
+  if (blow.agent == AgentKill::After) kill_agent();
+  ++record_.faults;
+  --faults_left_;
+  ++record_.faults_by_target[to_string(blow.target)];
+  if (!blow.kind.empty()) ++record_.faults_by_kind[blow.kind];
+  return pause(blow.waits ? fault_spreads : Milliseconds(0));
+}
+
+void Soak::fall(const Blow& blow, Tenant& tenant) {
+  if (!tenant.view) return;
+  const client::TenantView view = *tenant.view;
+  if (blow.target == Target::Server) {
+    for (const pid_t server : client::servers_of(status_, view.active_domain)) kill(server);
+    return;
+  }
+  if (blow.target != Target::Standby) kill(view.active);
+  if (blow.target != Target::Active) kill(view.standby);
+}
+
+/// None but a process of this soak, whatever became of its number.
+void Soak::kill(pid_t pid) {
+  if (pid == 0) return;
+  const auto pidfd = platform_.kernel->pidfd_open(pid);
+  if (!pidfd || os::environment_of(*platform_.kernel, pid).find(mark()) == std::string::npos) return;
+  static_cast<void>(platform_.kernel->send_signal(*pidfd, SIGKILL));
+}
+
+Status Soak::raise_fault(const Blow& blow, const Tenant& tenant) {
+  const std::string firebreak = settings_.programs + "/firebreak";
+  std::vector<std::string> command;
+  if (blow.target == Target::Inside) {
+    command = {firebreak, "inject", blow.kind, "--into", tenant.name, "--socket", crew_->socket_path()};
+  } else {
+    const std::string name = fmt::format("rogue-{}", record_.faults);
+    command = {firebreak, "run", "--socket", crew_->socket_path(), "--name", name};
+    if (blow.is_guarded) command.emplace_back("--guard");
+    command.insert(command.end(), {"--", firebreak, "inject", blow.kind});
+  }
+  auto culprit = stage_->enter({blow.kind, to_string(blow.target), std::move(command), environment()});
+  if (!culprit) return propagate(culprit);
+  culprits_.push_back(*culprit);
+  return {};
+}
+
+void Soak::kill_agent() {
+  if (crew_->kill_agent()) ++record_.agent_kills;
+}
+
+// --- waiting
+// ------------------------------------------------------------------------------------------------------
+
+Status Soak::settle(const std::string& what) {
+  return stage_->wait(what, settings_.patience, [this] {
+    look();
+    return is_protected();
+  });
+}
+
+Status Soak::pause(Milliseconds time) {
+  const Monotonic until = clock_.now() + time;
+  return stage_->wait("a pause", time + settings_.patience, [&] {
+    look();
+    return clock_.now() >= until;
+  });
+}
+
+void Soak::look() {
+  status_ = crew_->status();
+  for (const auto& tenant : tenants_) {
+    tenant->view = client::view_of(status_, tenant->name);
+    if (tenant->view) tenant->epoch = std::max(tenant->epoch, tenant->view->epoch);
+  }
+  std::erase_if(culprits_, [](const stage::Actor* culprit) { return culprit->ended(); });
+  if (status_.empty()) return;
+  if (auto noted = take_note_of_ends(); !noted) violate(to_string(noted.error()));
+  if (auto filled = fill(); !filled) violate(to_string(filled.error()));
+}
+
+bool Soak::is_protected() const {
+  if (status_.empty() || !culprits_.empty()) return false;
+  return std::ranges::all_of(tenants_, [](const auto& tenant) {
+    return tenant->is_done || (tenant->view && tenant->view->phase == "serving" &&
+                               tenant->view->standby_state == "ready" && !tenant->pair->ended());
+  });
+}
+
+// --- tenants
+// ------------------------------------------------------------------------------------------------------
+
+Status Soak::fill() {
+  while (running().size() < settings_.at_once && (tenants_.size() < settings_.tenants || faults_left_ > 0)) {
+    auto tenant = std::make_unique<Tenant>();
+    tenant->name = fmt::format("tenant-{}", tenants_.size());
+    tenant->workload = settings_.workloads[tenants_.size() % settings_.workloads.size()];
+    tenant->output_path = fmt::format("{}/{}", settings_.directory, tenant->name);
+    tenants_.push_back(std::move(tenant));
+    if (auto started = start(*tenants_.back()); !started) return started;
+  }
+  return {};
+}
+
+Status Soak::start(Tenant& tenant) {
+  std::vector<std::string> command = {settings_.programs + "/firebreak",
+                                      "run",
+                                      "--socket",
+                                      crew_->socket_path(),
+                                      "--name",
+                                      tenant.name,
+                                      "--pair",
+                                      "--"};
+  std::ranges::move(workload_command(tenant.workload, tenant.output_path), std::back_inserter(command));
+  command.insert(command.end(), {"--pace-ms", std::to_string(settings_.pace.count()), "--progress"});
+  auto environment = this->environment();
+  environment.emplace_back("FIREBREAK_ALLOW_INJECTION", "1");
+  auto pair = stage_->enter({tenant.name, "pair", std::move(command), std::move(environment)},
+                            [&ledger = tenant.ledger](const std::string& line) {
+                              if (const auto mark = stage::parse_step_mark(line)) ledger.hear(*mark);
+                            });
+  if (!pair) return propagate(pair);
+  tenant.pair = *pair;
+  return {};
+}
+
+Status Soak::take_note_of_ends() {
+  for (Tenant* tenant : running()) {
+    if (!tenant->pair->ended()) continue;
+    const stage::ActorRecord& end = tenant->pair->record();
+    if (end.exit->clean()) {
+      judge(*tenant);
+      continue;
+    }
+    const bool finds_no_place = end.last_words.find("no MPS domain takes the tenant") != std::string::npos;
+    if (tenant->restart_at == Monotonic{}) {
+      const bool is_lost = end.last_words.find(" is lost: ") != std::string::npos;
+      if (!finds_no_place && !(is_lost && may_lose_)) {
+        violate(fmt::format("{} ended after fault {}: {}", tenant->name, record_.faults, end.last_words));
+      }
+      if (!finds_no_place) ++record_.losses;
+      tenant->restart_at = clock_.now() + before_restart;
+    }
+    if (clock_.now() < tenant->restart_at) continue;
+    tenant->restart_at = {};
+    if (auto started = start(*tenant); !started) return started;
+  }
+  return {};
+}
+
+/// It has finished: as if nothing had happened?
+void Soak::judge(Tenant& tenant) {
+  tenant.is_done = true;
+  ++record_.tenants;
+  record_.promotions += tenant.epoch;
+  record_.steps += tenant.ledger.steps_told();
+  const double pause_ms = static_cast<double>(tenant.ledger.longest_pause_ns()) / 1e6;
+  record_.longest_pause_ms = std::max(record_.longest_pause_ms, pause_ms);
+  const auto output = platform_.kernel->read_file(tenant.output_path);
+  if (!output || *output != references_.at(tenant.workload)) {
+    violate(
+        fmt::format("{} ({}): its output is not that of a run without faults", tenant.name, tenant.workload));
+  }
+  if (const auto& lost = tenant.ledger.repeated(); !lost.empty()) {
+    violate(fmt::format("{} ({}): {} committed steps were lost, the first is {}", tenant.name,
+                        tenant.workload, lost.size(), lost.front()));
+  }
+}
+
+std::vector<Soak::Tenant*> Soak::running() {
+  std::vector<Tenant*> all;
+  for (const auto& tenant : tenants_) {
+    if (!tenant->is_done) all.push_back(tenant.get());
+  }
+  return all;
+}
+
+std::vector<std::string> Soak::workload_command(const std::string& workload,
+                                                const std::string& output) const {
+  return {settings_.programs + "/firebreak-" + workload,
+          "--size",
+          settings_.size,
+          "--steps",
+          std::to_string(settings_.steps),
+          "--output",
+          output};
+}
+
+Environment Soak::environment() const {
+  Environment all = platform_.environment;
+  all.emplace_back("FIREBREAK_SOAK", settings_.directory);
+  return all;
+}
+
+}  // namespace firebreak::soak

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+/// Tenants at work for a long time, while everything that can happen to them happens: whether each of the
+/// promises (ARCHITECTURE.md) still holds afterwards.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "client/status_view.h"
+#include "os/kernel.h"
+#include "platform/platform.h"
+#include "soak/crew.h"
+#include "soak/ledger.h"
+#include "soak/plan.h"
+#include "soak/record.h"
+#include "soak/settings.h"
+#include "stage/stage.h"
+
+namespace firebreak::soak {
+
+class Soak {
+ public:
+  /// `tell` gets a line now and then. All of them outlive it.
+  Soak(const Settings& settings, platform::Platform& platform, const Clock& clock,
+       std::function<void(const std::string&)> tell)
+      : settings_(settings), platform_(platform), clock_(clock), tell_(std::move(tell)) {}
+
+  /// Everything, from the references to the agent's end. What did not hold is in the record; an error is what
+  /// kept the soak from running to its end.
+  Result<Record> run();
+
+ private:
+  /// One tenant, over all its processes.
+  struct Tenant {
+    std::string name;
+    std::string workload;
+    std::string output_path;
+    stage::Actor* pair = nullptr;  ///< `firebreak run --pair`
+    Ledger ledger;
+    std::optional<client::TenantView> view;
+    std::uint64_t epoch = 0;
+    Monotonic restart_at{};  ///< it was lost; the clock's begin: it was not
+    bool is_done = false;
+  };
+
+  Status compute_references();
+  Status play();
+  Status close();
+  Status deal(const Blow& blow);
+  void fall(const Blow& blow, Tenant& tenant);
+  void kill(pid_t pid);
+  Status raise_fault(const Blow& blow, const Tenant& tenant);
+  void kill_agent();
+  Status settle(const std::string& what);
+  Status pause(Milliseconds time);
+  void look();
+  Status fill();
+  Status start(Tenant& tenant);
+  Status take_note_of_ends();
+  void judge(Tenant& tenant);
+  bool is_protected() const;
+  std::vector<Tenant*> running();
+  std::vector<std::string> workload_command(const std::string& workload, const std::string& output) const;
+  Environment environment() const;
+  std::string mark() const { return "FIREBREAK_SOAK=" + settings_.directory; }
+  void violate(std::string line) { record_.violations.push_back(std::move(line)); }
+
+  const Settings& settings_;
+  platform::Platform& platform_;
+  const Clock& clock_;
+  std::function<void(const std::string&)> tell_;
+  std::unique_ptr<stage::Stage> stage_;
+  os::Watch tick_;  ///< we look again, though nobody says anything
+  std::unique_ptr<Crew> crew_;
+  std::map<std::string, std::string> references_;  ///< a workload's output without any fault
+  std::vector<std::unique_ptr<Tenant>> tenants_;
+  std::vector<stage::Actor*> culprits_;  ///< who raises faults, until they have ended
+  Record record_;
+  std::uint32_t faults_left_ = 0;
+  bool may_lose_ =
+      false;  ///< the blows since everybody was protected could have ended both processes of a tenant
+  std::string status_;
+};
+
+}  // namespace firebreak::soak

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "soak/belongings.h"
+#include "soak/ledger.h"
+#include "soak/plan.h"
+#include "soak/record.h"
+
+namespace firebreak::soak {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+std::vector<Blow> all_of(std::uint64_t seed, std::uint32_t faults, std::uint32_t agent_kills) {
+  Plan plan({seed, faults, agent_kills, {"trap", "unmapped-load"}});
+  std::vector<Blow> blows;
+  while (const auto blow = plan.next()) blows.push_back(*blow);
+  return blows;
+}
+
+TEST(SoakPlan, TheSameSeedGivesTheSameBlows) {
+  const auto first = all_of(7, 300, 10), again = all_of(7, 300, 10), other = all_of(8, 300, 10);
+  const auto targets = [](const std::vector<Blow>& blows) {
+    std::vector<Target> all;
+    for (const Blow& blow : blows) all.push_back(blow.target);
+    return all;
+  };
+  EXPECT_EQ(targets(first), targets(again));
+  EXPECT_NE(targets(first), targets(other));
+}
+
+TEST(SoakPlan, HoldsSoManyFaultsAndKillsAndEveryTarget) {
+  const auto blows = all_of(1, 300, 10);
+  EXPECT_EQ(blows.size(), 300u);
+  EXPECT_EQ(std::ranges::count_if(blows, [](const Blow& blow) { return blow.agent != AgentKill::None; }), 10);
+  std::set<Target> targets;
+  std::set<std::string> kinds;
+  for (const Blow& blow : blows) {
+    targets.insert(blow.target);
+    kinds.insert(blow.kind);
+  }
+  EXPECT_EQ(targets.size(), 6u);
+  EXPECT_EQ(kinds, (std::set<std::string>{"", "trap", "unmapped-load"}));
+}
+
+TEST(SoakLedger, AStepThatIsToldTwiceWasLost) {
+  Ledger ledger;
+  for (const std::uint64_t step : {0u, 1u, 4u}) ledger.hear({step, static_cast<std::int64_t>(step) * 100});
+  EXPECT_THAT(ledger.repeated(), IsEmpty());
+  EXPECT_EQ(ledger.longest_pause_ns(), 300);
+  ledger.hear({1, 450});
+  EXPECT_THAT(ledger.repeated(), ElementsAre(1u));
+  EXPECT_EQ(ledger.steps_told(), 4u);
+}
+
+TEST(SoakLeaks, WhatGrowsWithTheFaultsIsOne) {
+  const Belongings before{40, 20'000, 10, 8'000, 3, 0};
+  Belongings after = before;
+  EXPECT_THAT(leaks(before, after, 100), IsEmpty());
+  after.agent_descriptors += 100;
+  after.shared_memory_files += 1;
+  EXPECT_THAT(leaks(before, after, 100), ElementsAre("the agent's descriptors: 40 before, 140 after",
+                                                     "files in /dev/shm: 3 before, 4 after"));
+}
+
+TEST(SoakRecord, SaysWhatWasViolated) {
+  Record record;
+  EXPECT_THAT(to_text(record), HasSubstr("no committed step lost"));
+  record.violations.emplace_back("tenant-3: committed step 9 was lost");
+  EXPECT_THAT(to_text(record), HasSubstr("violated: tenant-3: committed step 9 was lost"));
+  EXPECT_THAT(to_text(record), Not(HasSubstr("no committed step lost")));
+}
+
+}  // namespace
+}  // namespace firebreak::soak
