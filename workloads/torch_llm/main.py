@@ -120,7 +120,7 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="torch_llm", description=__doc__)
     parser.add_argument("--size", choices=sorted(SHAPES), default="0.5b")
     parser.add_argument("--listen", default="127.0.0.1:8000", metavar="ADDRESS:PORT")
-    parser.add_argument("--slots", type=int, default=16, help="requests that are worked on at once")
+    parser.add_argument("--slots", type=int, choices=range(1, 17), metavar="1..16", default=16, help="requests that are worked on at once")
     parser.add_argument("--context", type=int, default=1024, help="the most tokens of a prompt and its answer")
     parser.add_argument("--seed", type=int, default=1, help="weights follow from it")
     parser.add_argument("--weights-file", default="", help="where weights are read from, or kept once they are made")

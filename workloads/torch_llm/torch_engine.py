@@ -62,7 +62,8 @@ class TorchEngine:
     """server.Engine. `limits.slots` at most `limits.page_tokens`: rows without a request write to page 0, each its own."""
 
     def __init__(self, shape: Shape, limits: Limits, device: str, memory: VaultMemory | None = None) -> None:
-        assert limits.slots <= limits.page_tokens
+        if limits.slots > limits.page_tokens:
+            raise ValueError(f"at most {limits.page_tokens} slots: rows without a request share one page")
         self._shape = shape
         self._limits = limits
         self._device = torch.device(device)
