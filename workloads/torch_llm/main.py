@@ -22,6 +22,7 @@ from torch_llm.torch_engine import TorchEngine, Weights
 
 # As of the driver's errors in the other sample tenants.
 EXIT_FAULT = 3
+PAGE_TOKENS = 16
 
 
 def used_mib(device: str) -> int:
@@ -64,6 +65,8 @@ def run_tenant(options: argparse.Namespace, shape: Shape, limits: Limits) -> Non
         session, engine, limits, fingerprint, options.listen, shape.vocabulary,
         write_weights, lambda: warm_up(options, engine), fault.before_step,
     )
+    memory.close()
+    session.leave()
 
 
 def warm_up(options: argparse.Namespace, engine: TorchEngine) -> None:
@@ -129,15 +132,20 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--device", choices=("cuda", "cpu"), default="cuda", help="cpu: only alone")
     parser.add_argument("--eager", action="store_true", help="a launch for each kernel, instead of a graph a step")
     parser.add_argument("--fault", choices=KINDS, default="trap", help="what SIGUSR2 raises")
-    return parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
+    if options.context < 2 * PAGE_TOKENS or options.context % PAGE_TOKENS != 0:
+        parser.error(f"--context is a multiple of {PAGE_TOKENS}, and not the smallest")
+    if options.device == "cpu" and not (options.alone or options.asleep):
+        parser.error("--device cpu is for --alone and --asleep")
+    return options
 
 
 def main(arguments: list[str]) -> int:
     options = parse(arguments)
     say("started", torch=torch.__version__, size=options.size, pid=os.getpid())
     shape = SHAPES[options.size]
-    pages = options.slots * (options.context // 16) + 1
-    limits = Limits(slots=options.slots, pages=pages, page_tokens=16, context=options.context)
+    pages = options.slots * (options.context // PAGE_TOKENS) + 1
+    limits = Limits(options.slots, pages, PAGE_TOKENS, options.context)
     try:
         if options.alone or options.asleep:
             run_alone(options, shape, limits)
