@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import argparse
+import ctypes
 import os
 import pathlib
 import sys
@@ -38,7 +39,9 @@ def load_weights(weights: Weights, seed: int, file: str) -> None:
     if not file or not pathlib.Path(file).exists():
         weights.fill(seed)
         if file:
-            weights.flat.cpu().view(torch.int16).numpy().tofile(file + ".part")
+            on_host = weights.flat.cpu()
+            content = (ctypes.c_char * (on_host.numel() * on_host.element_size())).from_address(on_host.data_ptr())
+            pathlib.Path(file + ".part").write_bytes(content)
             os.rename(file + ".part", file)
         return
     stored = torch.from_file(file, shared=False, size=weights.flat.numel(), dtype=torch.int16)
