@@ -9,5 +9,6 @@ find_package(tl-expected REQUIRED)
 find_package(PkgConfig REQUIRED)
 pkg_check_modules(libsystemd REQUIRED IMPORTED_TARGET libsystemd)
 find_path(XXHASH_INCLUDE_DIR xxhash.h REQUIRED)  # header only
+find_package(Python3 3.10 REQUIRED COMPONENTS Interpreter)  # the binding's tests
 find_package(GTest REQUIRED)
 include(GoogleTest)

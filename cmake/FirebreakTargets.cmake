@@ -29,3 +29,12 @@ function(firebreak_test name)
   target_link_libraries(${name}_test PRIVATE ${ARG_DEPENDS} ${ARG_LINK} GTest::gmock GTest::gtest_main)
   gtest_discover_tests(${name}_test DISCOVERY_MODE PRE_TEST TEST_PREFIX "${name}." PROPERTIES TIMEOUT 300)
 endfunction()
+
+# firebreak_python_test(NAME FILE): one file of unittest. What it starts is there when ctest runs: everything is built by then.
+function(firebreak_python_test name file)
+  add_test(NAME ${name} COMMAND ${Python3_EXECUTABLE} ${file} WORKING_DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR})
+  set(path ${PROJECT_SOURCE_DIR}/python ${PROJECT_SOURCE_DIR}/python/tests ${PROJECT_SOURCE_DIR}/workloads)
+  list(JOIN path ":" path)
+  set_tests_properties(${name} PROPERTIES TIMEOUT 300 ENVIRONMENT
+    "PYTHONPATH=${path};PYTHONDONTWRITEBYTECODE=1;FIREBREAK_PROGRAMS=${CMAKE_RUNTIME_OUTPUT_DIRECTORY};FIREBREAK_LIBRARY_DIR=${CMAKE_LIBRARY_OUTPUT_DIRECTORY}")
+endfunction()

@@ -50,7 +50,8 @@ typedef enum fb_status {
   FB_ERROR_TIMEOUT = 5,          /* it did not happen in the given time */
   FB_ERROR_CUDA = 6,             /* the driver failed: fb_last_error has its error */
   FB_ERROR_NO_MEMORY = 7,        /* GPU or host memory, or the tenant's quota */
-  FB_ERROR_CORRUPT = 8           /* shared state that is torn or of another version; never used */
+  FB_ERROR_CORRUPT = 8,          /* shared state that is torn or of another version; never used */
+  FB_ERROR_CLIENT_GONE = 9       /* the tenant's client has closed its connection. Since 0.4 */
 } fb_status;
 
 typedef enum fb_role { FB_ROLE_ACTIVE = 1, FB_ROLE_STANDBY = 2 } fb_role;
@@ -163,6 +164,45 @@ FB_API fb_status fb_resumed(fb_session* session);
  * more, FB_ERROR_REFUSED when it is too late: another standby is there, or the agent is about to end this process.
  * Since 0.3. */
 FB_API fb_status fb_stand_down(fb_session* session);
+
+/*
+ * A tenant's own clients, over TCP, who see a pause and nothing else when its standby takes over. The agent keeps the
+ * socket at which they come, and each connection from its acceptance until it is released; nothing passes through it.
+ * Who is promoted gets all of them, and goes on writing each stream where it stands: how far that is the kernel knows.
+ * What a client is told should be committed first, so that the successor would tell it the same. All of these are for
+ * the active; FB_ERROR_FENCED when another process took over. Since 0.4.
+ */
+
+/* One client's connection. `id` counts up from 1 as clients come, and is never given twice. `descriptor` is the
+ * caller's to close; the client notices nothing of that before fb_release_connection. */
+typedef struct fb_connection {
+  uint64_t id;
+  int descriptor;
+} fb_connection;
+
+/* Has the agent keep `descriptor`, a TCP socket that listens, for this process and those after it. It becomes
+ * non-blocking. Called again it is another one. */
+FB_API fb_status fb_listen(fb_session* session, int descriptor);
+
+/* That socket, of whomever it was, to be closed by the caller: readable when somebody waits. Accept from it with
+ * fb_next_connection alone. FB_ERROR_REFUSED: there is none yet. */
+FB_API fb_status fb_listener(fb_session* session, int* descriptor);
+
+/* The connection with the lowest id above `after`, and where there is none, the next that waits to be accepted. A
+ * process begins with 0, and so gets what its predecessor had. Does not wait: FB_ERROR_TIMEOUT where nobody is there. */
+FB_API fb_status fb_next_connection(fb_session* session, uint64_t after, fb_connection* connection);
+
+/* Writes a connection's stream, of which `bytes` are those from `offset` on, counted from its beginning: as many of
+ * them as there is room for, and none that was written before, by whomever. `*taken` is how long the stream is now:
+ * less than offset + size_bytes where the client is slow (try again when the descriptor is writable), more where a
+ * predecessor was ahead. A predecessor that still runs writes nothing once this call has begun. Nobody else may write
+ * to the connection. Does not wait for the client. FB_ERROR_INVALID_ARGUMENT: `offset` is beyond the stream's end;
+ * FB_ERROR_TIMEOUT: a predecessor was stopped while it wrote, and has not ended yet. */
+FB_API fb_status fb_send(fb_session* session, int descriptor, uint64_t offset, const void* bytes, size_t size_bytes,
+                         uint64_t* taken);
+
+/* The agent forgets that connection; it ends when `descriptor` is closed as well. */
+FB_API fb_status fb_release_connection(fb_session* session, uint64_t id);
 
 /* Leaves in good order: the tenant is done, its standby is told so. Frees the session in every case. */
 FB_API fb_status fb_leave(fb_session* session);

@@ -67,6 +67,12 @@ struct AllocationForm {
   }
 };
 
+template <class T>
+struct IdForm {
+  static void write(json& out, const T& m) { out["id"] = m.id; }
+  static void read(const json& in, T& m) { in.at("id").get_to(m.id); }
+};
+
 template <>
 struct Form<Join> : TenantRoleForm<Join> {
   static constexpr const char* name = "join";
@@ -113,6 +119,28 @@ struct Form<Rejoin> {
 template <>
 struct Form<StandDown> : EmptyForm<StandDown> {
   static constexpr const char* name = "stand_down";
+};
+template <>
+struct Form<Listen> : EmptyForm<Listen> {
+  static constexpr const char* name = "listen";
+};
+template <>
+struct Form<GiveListener> : EmptyForm<GiveListener> {
+  static constexpr const char* name = "give_listener";
+};
+template <>
+struct Form<NextConnection> {
+  static constexpr const char* name = "next_connection";
+  static void write(json& out, const NextConnection& m) { out["after"] = m.after; }
+  static void read(const json& in, NextConnection& m) { in.at("after").get_to(m.after); }
+};
+template <>
+struct Form<Release> : IdForm<Release> {
+  static constexpr const char* name = "release";
+};
+template <>
+struct Form<ClientConnection> : IdForm<ClientConnection> {
+  static constexpr const char* name = "client_connection";
 };
 template <>
 struct Form<Ready> : EmptyForm<Ready> {

@@ -57,6 +57,20 @@ struct Publish {
   std::uint64_t size_bytes = 0;
   Memory memory = Memory::State;
 };
+/// A TCP socket of the active's that listens, attached: clients that come there are kept for the tenant.
+/// Again: another. Answered by Done or Refused.
+struct Listen {};
+/// Answered by Done, with that socket attached, or Refused.
+struct GiveListener {};
+/// The connection of a client with the lowest id above `after`, or of one that waits to be accepted; to the
+/// active. Answered by ClientConnection, by Done where nobody waits, or Refused.
+struct NextConnection {
+  std::uint64_t after = 0;
+};
+/// That connection is not needed any more. Answered by Done or Refused.
+struct Release {
+  std::uint64_t id = 0;
+};
 /// The standby has warmed up. Answered by Done or Refused.
 struct Ready {};
 /// The promoted standby's first kernel has completed; it went on from `next_step`. Answered by Done.
@@ -141,6 +155,10 @@ struct Allocation {
   std::uint64_t size_bytes = 0;
   Memory memory = Memory::State;
 };
+/// Its descriptor is attached.
+struct ClientConnection {
+  std::uint64_t id = 0;  ///< counts up from 1
+};
 struct Placed {
   std::vector<std::pair<std::string, std::string>> environment;
 };
@@ -172,9 +190,10 @@ struct Event {
   std::string text;  ///< one line for a person
 };
 
-using Message = std::variant<Join, Rejoin, StandDown, Publish, Ready, Resumed, Finish, Injected, Inject,
-                             Place, Adopt, EndProcess, EndTenant, Output, StatusRequest, Subscribe, Stop,
-                             Joined, Allocation, Placed, Done, Refused, Ended, Report, Event>;
+using Message = std::variant<Join, Rejoin, StandDown, Publish, Listen, GiveListener, NextConnection, Release,
+                             Ready, Resumed, Finish, Injected, Inject, Place, Adopt, EndProcess, EndTenant,
+                             Output, StatusRequest, Subscribe, Stop, Joined, Allocation, ClientConnection,
+                             Placed, Done, Refused, Ended, Report, Event>;
 
 std::string encode(const Message& message);
 /// Protocol, with what is wrong, for anything that is not one of the messages above. Never throws.

@@ -82,6 +82,14 @@ TEST(Wire, EveryFieldOfAFaultOnPurposeSurvives) {
   EXPECT_EQ(answered.refusal, "no");
 }
 
+TEST(Wire, EveryFieldOfAClientsConnectionSurvives) {
+  EXPECT_EQ(round_trip(NextConnection{17}).after, 17u);
+  EXPECT_EQ(round_trip(ClientConnection{18}).id, 18u);
+  EXPECT_EQ(round_trip(Release{19}).id, 19u);
+  round_trip(Listen{});
+  round_trip(GiveListener{});
+}
+
 TEST(Wire, AnOutputOfAnyBytesFitsAndItsLinesSurvive) {
   const Output got = round_trip(Output{4711, "one\ntwo \"2\"\t\n"});
   EXPECT_EQ(got.pid, 4711);

@@ -121,6 +121,16 @@ class Agent final : private ServerHandler {
   void end_injection(std::uint64_t tenant_connection, const abi::Message& answer);
   Status may_join(const Tenant& tenant, const abi::Join& request) const;
   std::uint32_t returns_ms() const;
+
+  // The tenants' own clients, in agent_connections.cpp.
+  Status take_listener(const Connection& connection, std::vector<os::Fd> descriptors);
+  void give_listener(Connection& connection);
+  void next_connection(Connection& connection, const abi::NextConnection& request);
+  Status release(const Connection& connection, const abi::Release& request);
+  void restore_clients(Tenant& tenant, const KeptTenant& kept, std::map<std::string, os::Fd>& descriptors);
+  void forget_clients(const Tenant& tenant);
+
+  // Who joins, in agent_joins.cpp.
   void tell_joined(const Tenant& tenant, const Member& member, const std::string& how);
   Status stand_down(Connection& connection);
   void send_allocations(Connection& connection, const Tenant& tenant);

@@ -34,6 +34,7 @@ void Agent::forget(std::string name, const char* why) {
   for (const vault::Entry& entry : found->second->vault.entries())
     manager_.drop(memory_name(name, entry.name));
   manager_.drop(page_name(name));
+  forget_clients(*found->second);
   tenants_.erase(found);
   credentials_.forget(name);
   tell(std::move(event));

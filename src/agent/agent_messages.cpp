@@ -17,43 +17,48 @@ struct Overloaded : Each... {
 }  // namespace
 
 void Agent::on_message(Connection& connection, abi::Message message, std::vector<os::Fd> descriptors) {
-  std::visit(Overloaded{
-                 [&](const abi::Join& request) { join(connection, request); },
-                 [&](const abi::Publish& request) {
-                   answer(connection, publish(connection, request, std::move(descriptors)));
-                 },
-                 [&](const abi::Rejoin& request) { answer(connection, rejoin(connection, request)); },
-                 [&](const abi::StandDown&) { answer(connection, stand_down(connection)); },
-                 [&](const abi::Ready&) { answer(connection, ready(connection)); },
-                 [&](const abi::Resumed& request) { answer(connection, resumed(connection, request)); },
-                 [&](const abi::Finish&) { answer(connection, finish(connection)); },
-                 [&](const abi::Inject& request) { inject(connection, request); },
-                 [&](const abi::Injected& report) { injected(connection, report); },
-                 [&](const abi::Place& request) {
-                   if (auto placed = place(connection, request)) {
-                     connection.send(*placed);
-                   } else {
-                     answer(connection, propagate(placed));
-                   }
-                 },
-                 [&](const abi::Adopt& request) { answer(connection, adopt_from(connection, request)); },
-                 [&](const abi::EndProcess& request) { answer(connection, end_process(request)); },
-                 [&](const abi::EndTenant& request) { end_tenant(connection, request); },
-                 [&](const abi::Output& output) {
-                   detectors_.note_output(static_cast<pid_t>(output.pid), output.text);
-                 },
-                 [&](const abi::StatusRequest&) { connection.send(abi::Report{status_json()}); },
-                 [&](const abi::Subscribe&) {
-                   subscribers_.insert(connection.id());
-                   answer(connection, {});
-                 },
-                 [&](const abi::Stop&) {
-                   answer(connection, {});
-                   loop_.stop();
-                 },
-                 [&](const auto&) { connection.send(abi::Refused{"that is the agent's to say"}); },
-             },
-             message);
+  std::visit(
+      Overloaded{
+          [&](const abi::Join& request) { join(connection, request); },
+          [&](const abi::Publish& request) {
+            answer(connection, publish(connection, request, std::move(descriptors)));
+          },
+          [&](const abi::Rejoin& request) { answer(connection, rejoin(connection, request)); },
+          [&](const abi::StandDown&) { answer(connection, stand_down(connection)); },
+          [&](const abi::Listen&) { answer(connection, take_listener(connection, std::move(descriptors))); },
+          [&](const abi::GiveListener&) { give_listener(connection); },
+          [&](const abi::NextConnection& request) { next_connection(connection, request); },
+          [&](const abi::Release& request) { answer(connection, release(connection, request)); },
+          [&](const abi::Ready&) { answer(connection, ready(connection)); },
+          [&](const abi::Resumed& request) { answer(connection, resumed(connection, request)); },
+          [&](const abi::Finish&) { answer(connection, finish(connection)); },
+          [&](const abi::Inject& request) { inject(connection, request); },
+          [&](const abi::Injected& report) { injected(connection, report); },
+          [&](const abi::Place& request) {
+            if (auto placed = place(connection, request)) {
+              connection.send(*placed);
+            } else {
+              answer(connection, propagate(placed));
+            }
+          },
+          [&](const abi::Adopt& request) { answer(connection, adopt_from(connection, request)); },
+          [&](const abi::EndProcess& request) { answer(connection, end_process(request)); },
+          [&](const abi::EndTenant& request) { end_tenant(connection, request); },
+          [&](const abi::Output& output) {
+            detectors_.note_output(static_cast<pid_t>(output.pid), output.text);
+          },
+          [&](const abi::StatusRequest&) { connection.send(abi::Report{status_json()}); },
+          [&](const abi::Subscribe&) {
+            subscribers_.insert(connection.id());
+            answer(connection, {});
+          },
+          [&](const abi::Stop&) {
+            answer(connection, {});
+            loop_.stop();
+          },
+          [&](const auto&) { connection.send(abi::Refused{"that is the agent's to say"}); },
+      },
+      message);
 }
 
 /// What was asked for is written down first: who has been answered relies on it.

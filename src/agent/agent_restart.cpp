@@ -12,19 +12,12 @@
 #include "os/processes.h"
 
 namespace firebreak::agent {
-namespace {
-
-os::Fd take(std::map<std::string, os::Fd>& descriptors, const std::string& name) {
-  auto node = descriptors.extract(name);
-  return node.empty() ? os::Fd() : std::move(node.mapped());
-}
-
-}  // namespace
+namespace {}  // namespace
 
 void Agent::begin_keeping() {
   std::map<std::string, os::Fd> descriptors = manager_.take_descriptors();
   std::vector<KeptTenant> tenants;
-  if (os::Fd file = take(descriptors, document_name())) {
+  if (os::Fd file = take_descriptor(descriptors, document_name())) {
     auto document = KeptDocument::open(std::move(file));
     auto read = document ? decode_kept(document->read()) : propagate(document);
     if (read) tenants = std::move(*read);
@@ -62,6 +55,8 @@ void Agent::save() {
     for (const vault::Entry& entry : tenant->vault.entries()) {
       each.allocations.push_back({entry.name, entry.address, entry.size_bytes, entry.memory});
     }
+    for (const auto& [id, descriptor] : tenant->clients.open()) each.connections.push_back(id);
+    each.last_connection = tenant->clients.last_id();
     all.push_back(std::move(each));
   }
   if (auto written = document_->write(encode(all)); !written) spdlog::error("{}", to_string(written.error()));
@@ -81,7 +76,8 @@ void Agent::keep(const std::string& name, int descriptor) {
 
 /// Returns those of its processes that ended while nobody looked.
 std::vector<pid_t> Agent::restore(const KeptTenant& kept, std::map<std::string, os::Fd>& descriptors) {
-  auto made = Tenant::restore(kept.name, options_.quota_bytes, take(descriptors, page_name(kept.name)));
+  auto made =
+      Tenant::restore(kept.name, options_.quota_bytes, take_descriptor(descriptors, page_name(kept.name)));
   if (!made) {
     spdlog::error("tenant {} is lost: {}", kept.name, to_string(made.error()));
     return {};
@@ -93,9 +89,10 @@ std::vector<pid_t> Agent::restore(const KeptTenant& kept, std::map<std::string, 
   credentials_.restore(kept.name, kept.token);
   for (const KeptAllocation& each : kept.allocations) {
     const Status added = tenant.vault.add({each.name, each.address, each.size_bytes, each.memory,
-                                           take(descriptors, memory_name(kept.name, each.name))});
+                                           take_descriptor(descriptors, memory_name(kept.name, each.name))});
     if (!added) spdlog::error("memory of tenant {} is lost: {}", kept.name, to_string(added.error()));
   }
+  restore_clients(tenant, kept, descriptors);
   std::vector<pid_t> gone = restore_members(tenant, kept);
   // A promotion that was carried out, and not written down any more.
   if (tenant.promoted_epoch() == kept.pair.epoch + 1 && tenant.standby.pid != 0) {

@@ -77,7 +77,9 @@ json encode(const KeptTenant& tenant) {
           {"active", encode(tenant.active)},
           {"standby", encode(tenant.standby)},
           {"old_active", encode(tenant.old_active)},
-          {"allocations", std::move(allocations)}};
+          {"allocations", std::move(allocations)},
+          {"connections", tenant.connections},
+          {"last_connection", tenant.last_connection}};
 }
 
 template <class T>
@@ -103,6 +105,9 @@ KeptTenant decode_tenant(const json& in) {
                                   each.at("size_bytes").get<std::uint64_t>(),
                                   value_of(abi::memory_from(each.at("memory").get<std::string>()))});
   }
+  // Agents before 0.4 kept none.
+  tenant.connections = in.value("connections", tenant.connections);
+  tenant.last_connection = in.value("last_connection", tenant.last_connection);
   return tenant;
 }
 
@@ -179,6 +184,15 @@ std::string document_name() { return "document"; }
 std::string page_name(const std::string& tenant) { return "page/" + tenant; }
 std::string memory_name(const std::string& tenant, const std::string& allocation) {
   return "memory/" + tenant + "/" + allocation;
+}
+std::string listener_name(const std::string& tenant) { return "listener/" + tenant; }
+std::string connection_name(const std::string& tenant, std::uint64_t id) {
+  return fmt::format("connection/{}/{}", tenant, id);
+}
+
+os::Fd take_descriptor(std::map<std::string, os::Fd>& descriptors, const std::string& name) {
+  auto node = descriptors.extract(name);
+  return node.empty() ? os::Fd() : std::move(node.mapped());
 }
 
 }  // namespace firebreak::agent

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -35,6 +36,8 @@ struct KeptTenant {
   Member standby;
   Member old_active;
   std::vector<KeptAllocation> allocations;
+  std::vector<std::uint64_t> connections = {};  ///< of its clients, by their ids
+  std::uint64_t last_connection = 0;            ///< the highest id ever given
 };
 
 std::string encode(const std::vector<KeptTenant>& tenants);
@@ -68,5 +71,10 @@ class KeptDocument {
 std::string document_name();
 std::string page_name(const std::string& tenant);
 std::string memory_name(const std::string& tenant, const std::string& allocation);
+std::string listener_name(const std::string& tenant);
+std::string connection_name(const std::string& tenant, std::uint64_t id);
+
+/// Out of what was kept; none where it was not.
+os::Fd take_descriptor(std::map<std::string, os::Fd>& descriptors, const std::string& name);
 
 }  // namespace firebreak::agent

@@ -9,6 +9,7 @@
 
 #include "abi/shared_page.h"
 #include "abi/wire.h"
+#include "agent/client_connections.h"
 #include "agent/member.h"
 #include "base/clock.h"
 #include "base/result.h"
@@ -66,6 +67,7 @@ class Tenant {
   Member standby;
   Member old_active;  ///< fenced, and not yet seen to end
   vault::Vault vault;
+  ClientConnections clients;
   pair::State pair;
   os::Watch deadline;                          ///< the pair's timer
   os::Watch lease;                             ///< runs while it has no process

@@ -173,6 +173,43 @@ fb_status fb_resumed(fb_session* session) {
   return keep(session->session->last_error, without_exceptions([&] { return session->session->resumed(); }));
 }
 
+fb_status fb_listen(fb_session* session, int descriptor) {
+  if (session == nullptr || descriptor < 0)
+    return bad_argument(session, "fb_listen: no session, or no socket");
+  return keep(session->session->last_error,
+              without_exceptions([&] { return session->session->listen(descriptor); }));
+}
+
+fb_status fb_listener(fb_session* session, int* descriptor) {
+  if (session == nullptr || descriptor == nullptr) return bad_argument(session, "fb_listener: null");
+  auto listener = without_exceptions([&] { return session->session->listener(); });
+  if (listener) *descriptor = listener->release();
+  return keep(session->session->last_error, std::move(listener));
+}
+
+fb_status fb_next_connection(fb_session* session, uint64_t after, fb_connection* connection) {
+  if (session == nullptr || connection == nullptr) return bad_argument(session, "fb_next_connection: null");
+  auto next = without_exceptions([&] { return session->session->next_connection(after); });
+  if (next) *connection = {next->id, next->descriptor.release()};
+  return keep(session->session->last_error, std::move(next));
+}
+
+fb_status fb_send(fb_session* session, int descriptor, uint64_t offset, const void* bytes, size_t size_bytes,
+                  uint64_t* taken) {
+  if (session == nullptr || (bytes == nullptr && size_bytes > 0) || taken == nullptr)
+    return bad_argument(session, "fb_send: null");
+  const auto span = std::span(static_cast<const std::byte*>(bytes), size_bytes);
+  auto sent = without_exceptions([&] { return session->session->send(descriptor, offset, span); });
+  if (sent) *taken = *sent;
+  return keep(session->session->last_error, std::move(sent));
+}
+
+fb_status fb_release_connection(fb_session* session, uint64_t id) {
+  if (session == nullptr) return bad_argument(session, "fb_release_connection: session is null");
+  return keep(session->session->last_error,
+              without_exceptions([&] { return session->session->release_connection(id); }));
+}
+
 fb_status fb_leave(fb_session* session) {
   if (session == nullptr) return bad_argument(session, "fb_leave: session is null");
   auto left = without_exceptions([&] { return session->session->leave(); });
@@ -204,6 +241,8 @@ const char* fb_status_name(fb_status status) {
       return "FB_ERROR_NO_MEMORY";
     case FB_ERROR_CORRUPT:
       return "FB_ERROR_CORRUPT";
+    case FB_ERROR_CLIENT_GONE:
+      return "FB_ERROR_CLIENT_GONE";
   }
   return "FB_ERROR_UNKNOWN";
 }

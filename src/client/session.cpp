@@ -23,29 +23,6 @@ constexpr std::uint64_t arena_bytes = 256 * gib;
 /// A lost agent wakes sleepers by hand; this only bounds how long a missed wake-up lasts.
 constexpr Milliseconds sleep_slice{200};
 
-tl::unexpected<Failure> failure(fb_status status, std::string message) {
-  return tl::unexpected<Failure>(Failure{status, std::move(message)});
-}
-
-/// What the agent, or the way to it, said.
-tl::unexpected<Failure> agent_failure(const Error& error) {
-  switch (error.code) {
-    case ErrorCode::ResourceExhausted:
-      return failure(FB_ERROR_NO_MEMORY, to_string(error));
-    case ErrorCode::PermissionDenied:
-      return failure(FB_ERROR_REFUSED, to_string(error));
-    case ErrorCode::NotFound:
-    case ErrorCode::Timeout:
-      return failure(FB_ERROR_TIMEOUT, to_string(error));
-    case ErrorCode::InvalidArgument:
-      return failure(FB_ERROR_INVALID_ARGUMENT, to_string(error));
-    case ErrorCode::Protocol:
-      return failure(FB_ERROR_CORRUPT, to_string(error));
-    default:
-      return failure(FB_ERROR_NO_AGENT, to_string(error));
-  }
-}
-
 tl::unexpected<Failure> cuda_failure(const Error& error) {
   const bool no_memory = error.code == ErrorCode::ResourceExhausted;
   return failure(no_memory ? FB_ERROR_NO_MEMORY : FB_ERROR_CUDA, to_string(error));
@@ -113,7 +90,8 @@ Outcome<std::unique_ptr<Session>> Session::join(const JoinOptions& options) {
   if (!shared) return tl::unexpected(shared.error());
   (*link)->come_back({socket_path, {tenant, token}, Milliseconds(joined->agent_returns_ms)});
   if (auto all = (*link)->wait_for_allocations(joined->allocations); !all) return agent_failure(all.error());
-  std::unique_ptr<Session> session(new Session(std::move(*link), std::move(*shared), *role, *joined));
+  std::unique_ptr<Session> session(new Session(std::move(*link), std::move(*shared),
+                                               std::move(answer->descriptors.at(0)), *role, *joined));
   // Where a predecessor was lost, and its memory and commits were not.
   const bool goes_on = *role == FB_ROLE_ACTIVE && joined->epoch > 0;
   if (goes_on) {
@@ -122,10 +100,12 @@ Outcome<std::unique_ptr<Session>> Session::join(const JoinOptions& options) {
   return session;
 }
 
-Session::Session(std::unique_ptr<AgentLink> link, os::Mapping shared, fb_role role, const abi::Joined& joined)
+Session::Session(std::unique_ptr<AgentLink> link, os::Mapping shared, os::Fd page_file, fb_role role,
+                 const abi::Joined& joined)
     : injections_(std::make_unique<InjectionHook>(*link)),
       link_(std::move(link)),
       shared_(std::move(shared)),
+      page_file_(std::move(page_file)),
       role_(role),
       epoch_(joined.epoch),
       arena_base_(joined.arena_base),

@@ -14,10 +14,12 @@
 
 #include "client/agent_link.h"
 #include "client/commit_writer.h"
+#include "client/failure.h"
 #include "client/gpu_memory.h"
 #include "client/injection_hook.h"
 #include "cuda/address_reservation.h"
 #include "cuda/host_registration.h"
+#include "os/baton.h"
 #include "os/memory.h"
 
 namespace firebreak::client {
@@ -28,14 +30,6 @@ struct JoinOptions {
   std::string tenant;
   fb_role role{};
 };
-
-/// A failure in the terms of the C ABI.
-struct Failure {
-  fb_status status = FB_ERROR_INVALID_ARGUMENT;
-  std::string message;
-};
-template <class T>
-using Outcome = tl::expected<T, Failure>;
 
 /// Who tells the GPU to count a step.
 enum class Counting {
@@ -61,16 +55,31 @@ class Session {
   Outcome<void> stand_down();
   Outcome<void> leave();
 
+  // The tenant's own clients, in session_clients.cpp.
+  Outcome<void> listen(int descriptor);
+  /// The caller's to close, as the next one.
+  Outcome<os::Fd> listener();
+  struct ClientConnection {
+    std::uint64_t id = 0;
+    os::Fd descriptor;
+  };
+  Outcome<ClientConnection> next_connection(std::uint64_t after);
+  Outcome<std::uint64_t> send(int descriptor, std::uint64_t offset, std::span<const std::byte> bytes);
+  Outcome<void> release_connection(std::uint64_t id);
+
   std::string last_error;  ///< what fb_last_error shows
 
  private:
-  Session(std::unique_ptr<AgentLink> link, os::Mapping shared, fb_role role, const abi::Joined& joined);
+  /// `page_file` is a descriptor of what `shared` maps.
+  Session(std::unique_ptr<AgentLink> link, os::Mapping shared, os::Fd page_file, fb_role role,
+          const abi::Joined& joined);
 
   abi::SharedMemory& shared() const { return *shared_.as<abi::SharedMemory>(); }
   abi::SharedPage& page() const { return shared().page; }
   abi::PromotionWord promotion() {
     return abi::PromotionWord::from(page().promotion.load(std::memory_order_acquire));
   }
+  Outcome<void> for_the_active();
   bool fenced() { return role() == FB_ROLE_ACTIVE && promotion().epoch != epoch_; }
   /// Loads the driver where that has not happened, and says which device is current.
   Outcome<cuda::Device> current_device();
@@ -91,7 +100,9 @@ class Session {
   std::unique_ptr<InjectionHook> injections_;  ///< before link_, whose thread calls it
   std::unique_ptr<AgentLink> link_;
   os::Mapping shared_;
-  std::atomic<fb_role> role_;  ///< the two are read by any thread; the epoch is set before the role
+  os::Fd page_file_;
+  std::optional<os::Baton> baton_;  ///< whoever has it sends to clients, if it is still the active one
+  std::atomic<fb_role> role_;       ///< the two are read by any thread; the epoch is set before the role
   std::atomic<std::uint32_t> epoch_;
   std::uint64_t arena_base_;
   std::uint64_t next_address_;

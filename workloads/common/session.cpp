@@ -18,6 +18,7 @@ ErrorCode code_of(fb_status status) {
       return ErrorCode::InvalidArgument;
     case FB_ERROR_NO_AGENT:
     case FB_ERROR_REFUSED:
+    case FB_ERROR_CLIENT_GONE:
       return ErrorCode::Unavailable;
     case FB_ERROR_FENCED:
       return ErrorCode::PermissionDenied;

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+/// A tenant's clients outlive the process that served them, and the agent.
+#include "agent/agent_test_support.h"
+#include "os/tcp_test_support.h"
+
+namespace firebreak::agent {
+namespace {
+
+using testing::Contains;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::Key;
+using testing::Not;
+
+class AgentConnections : public AgentTest {
+ protected:
+  os::Loopback loopback;
+
+  void listen(Peer& peer) {
+    EXPECT_TRUE(std::holds_alternative<abi::Done>(ask(peer, abi::Listen{}, loopback.listener.get())));
+  }
+  struct Given {
+    std::uint64_t id = 0;  ///< 0: there is none
+    os::Fd descriptor;
+  };
+  Given next(Peer& peer, std::uint64_t after) {
+    peer.send(abi::NextConnection{after});
+    settle();
+    auto received = peer.receive();
+    EXPECT_TRUE(received.has_value());
+    const auto* given = received ? std::get_if<abi::ClientConnection>(&received->message) : nullptr;
+    if (given == nullptr) return {};
+    EXPECT_EQ(received->descriptors.size(), 1u);
+    return {given->id, std::move(received->descriptors.at(0))};
+  }
+  /// What the client gets of what is written to a connection that the agent gave.
+  static std::string passes(const Given& connection, const os::Fd& client, const std::string& text) {
+    EXPECT_EQ(::send(connection.descriptor.get(), text.data(), text.size(), 0),
+              static_cast<ssize_t>(text.size()));
+    return os::Loopback::read_all(client, text.size());
+  }
+  void restart() {
+    agent.reset();
+    agent = std::move(Agent::start({path, {}}, *loop, kernel, clock, domains, detectors, manager).value());
+  }
+};
+
+TEST_F(AgentConnections, ClientsComeOneByOneAndAreKept) {
+  Peer active = peer();
+  join(active, "llm", abi::Role::Active);
+  listen(active);
+  EXPECT_EQ(next(active, 0).id, 0u);
+  const os::Fd one = loopback.connect_client(), other = loopback.connect_client();
+  EXPECT_EQ(passes(next(active, 0), one, "hello"), "hello");
+  EXPECT_EQ(next(active, 0).id, 1u);  // asked again, it is the same
+  EXPECT_EQ(passes(next(active, 1), other, "other"), "other");
+  EXPECT_EQ(next(active, 2).id, 0u);
+  ask(active, abi::Release{1});
+  EXPECT_EQ(next(active, 0).id, 2u);
+}
+
+TEST_F(AgentConnections, TheSuccessorHasThemAll) {
+  auto [active, standby, page] = pair("llm");
+  listen(active);
+  const os::Fd client = loopback.connect_client();
+  EXPECT_EQ(passes(next(active, 0), client, "before"), "before");
+  xid(FakeDomains::server_of_a);
+  settle();
+  EXPECT_THAT(refusal(active, abi::NextConnection{0}), HasSubstr("not for a process in this role"));
+  EXPECT_EQ(passes(next(standby, 0), client, "after"), "after");
+  standby.send(abi::GiveListener{});
+  settle();
+  EXPECT_EQ(standby.receive()->descriptors.size(), 1u);
+}
+
+TEST_F(AgentConnections, TheNextAgentHasThemAll) {
+  Peer active = peer();
+  join(active, "llm", abi::Role::Active);
+  listen(active);
+  const os::Fd one = loopback.connect_client(), other = loopback.connect_client();
+  next(active, 0);
+  next(active, 1);
+  ask(active, abi::Release{1});
+  EXPECT_THAT(manager.kept, Contains(Key(connection_name("llm", 2))));
+  EXPECT_THAT(manager.kept, Not(Contains(Key(connection_name("llm", 1)))));
+  restart();
+  active.reconnect();
+  settle();
+  ask(active, abi::Rejoin{"llm"});
+  EXPECT_EQ(passes(next(active, 0), other, "still"), "still");
+  const os::Fd third = loopback.connect_client();
+  EXPECT_EQ(next(active, 2).id, 3u);
+}
+
+TEST_F(AgentConnections, NothingIsKeptOfWhoHasFinished) {
+  Peer active = peer();
+  join(active, "llm", abi::Role::Active);
+  listen(active);
+  const os::Fd client = loopback.connect_client();
+  next(active, 0);
+  ask(active, abi::Finish{});
+  detectors.callbacks.on_exit(active.pid());
+  EXPECT_THAT(manager.kept, ElementsAre(Key(document_name())));
+  EXPECT_EQ(os::Loopback::read_all(client, 1), "");  // closed
+}
+
+TEST_F(AgentConnections, ListeningAgainIsAtAnotherSocket) {
+  Peer active = peer();
+  join(active, "llm", abi::Role::Active);
+  listen(active);
+  const os::Loopback another;
+  EXPECT_TRUE(std::holds_alternative<abi::Done>(ask(active, abi::Listen{}, another.listener.get())));
+  const os::Fd client = another.connect_client();
+  EXPECT_EQ(passes(next(active, 0), client, "here"), "here");
+}
+
+TEST_F(AgentConnections, WhatCannotBeIsRefused) {
+  Peer active = peer(), stranger = peer();
+  join(active, "llm", abi::Role::Active);
+  EXPECT_THAT(refusal(active, abi::NextConnection{0}), HasSubstr("fb_listen comes first"));
+  EXPECT_THAT(refusal(active, abi::GiveListener{}), HasSubstr("listens nowhere"));
+  EXPECT_THAT(refusal(active, abi::Listen{}), HasSubstr("takes one socket"));
+  const os::Fd file = memory();
+  EXPECT_THAT(refusal(active, abi::Listen{}, file.get()), HasSubstr("no TCP socket that listens"));
+  for (const abi::Message& each : {abi::Message(abi::Listen{}), abi::Message(abi::GiveListener{}),
+                                   abi::Message(abi::NextConnection{0}), abi::Message(abi::Release{1})}) {
+    EXPECT_THAT(refusal(stranger, each), HasSubstr("not for a process in this role"));
+  }
+}
+
+}  // namespace
+}  // namespace firebreak::agent

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client/failure.h"
+
+namespace firebreak::client {
+
+tl::unexpected<Failure> failure(fb_status status, std::string message) {
+  return tl::unexpected<Failure>(Failure{status, std::move(message)});
+}
+
+tl::unexpected<Failure> agent_failure(const Error& error) {
+  switch (error.code) {
+    case ErrorCode::ResourceExhausted:
+      return failure(FB_ERROR_NO_MEMORY, to_string(error));
+    case ErrorCode::PermissionDenied:
+      return failure(FB_ERROR_REFUSED, to_string(error));
+    case ErrorCode::NotFound:
+    case ErrorCode::Timeout:
+      return failure(FB_ERROR_TIMEOUT, to_string(error));
+    case ErrorCode::InvalidArgument:
+      return failure(FB_ERROR_INVALID_ARGUMENT, to_string(error));
+    case ErrorCode::Protocol:
+      return failure(FB_ERROR_CORRUPT, to_string(error));
+    default:
+      return failure(FB_ERROR_NO_AGENT, to_string(error));
+  }
+}
+
+}  // namespace firebreak::client

@@ -1,0 +1,195 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The server's loop: clients' requests become slots, each step one token more for every slot, each token a chunk of a
+stream. Knows neither PyTorch nor whether there is Firebreak."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+import firebreak
+from torch_llm import http_stream
+from torch_llm.front import Asked, Front
+from torch_llm.schedule import Schedule, Work
+
+# Steps that may be under way on the GPU while the host prepares the next.
+STEPS_AHEAD = 2
+# Of which the host still has the tokens: a step may have ended a moment before it counts as committed.
+STEPS_KEPT = 2 * STEPS_AHEAD + 2
+
+
+class Engine(Protocol):
+    """The model. What it is told is queued in order on one stream."""
+
+    @property
+    def stream(self) -> int:
+        """As commits want it."""
+
+    def write_prompt(self, slot: int, tokens: Sequence[int]) -> None: ...
+
+    def step(self, work: Work, schedule: Schedule) -> None:
+        """Repeatable: writes what the same step would write again."""
+
+    def first_kernel(self) -> None:
+        """Queues one kernel of the model, and waits for it."""
+
+    def take_over(self, schedule: Schedule) -> None:
+        """Of a predecessor: the pages that its slots have."""
+
+    def sampled(self, step: int) -> Sequence[int]:
+        """A token for each slot, once `step` has ended; of the last STEPS_KEPT steps."""
+
+    def wait(self, step: int) -> None:
+        """Until that step has ended on the GPU; at once for one that this process has not queued."""
+
+    def ended(self) -> int:
+        """How many steps have ended, those of predecessors included. Does not wait."""
+
+    def answer(self, slot: int, first: int, count: int) -> list[int]:
+        """Tokens that were computed earlier, from position `first` on."""
+
+
+class Commits(Protocol):
+    """A firebreak.Session, or NoCommits where there is none."""
+
+    def commit(self, step: int, state: bytes, stream: int = 0) -> None: ...
+
+    def commit_changes(self, step: int, changes: list[tuple[int, bytes]], stream: int = 0) -> None: ...
+
+    def committed(self) -> int: ...
+
+
+class NoCommits:
+    """Without Firebreak a step counts once it has ended."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    def commit(self, step: int, state: bytes, stream: int = 0) -> None:
+        pass
+
+    def commit_changes(self, step: int, changes: list[tuple[int, bytes]], stream: int = 0) -> None:
+        pass
+
+    def committed(self) -> int:
+        return self._engine.ended()
+
+
+def say(what: str, **more: object) -> None:
+    """One line of JSON; the time is of CLOCK_MONOTONIC."""
+    line = {"what": what, "at_ns": time.clock_gettime_ns(time.CLOCK_MONOTONIC), **more}
+    sys.stdout.write(json.dumps(line) + "\n")
+    sys.stdout.flush()
+
+
+class Server:
+    """`next_step` 0: nothing was ever committed, and the first commit says that the weights are there."""
+
+    def __init__(self, engine: Engine, schedule: Schedule, commits: Commits, next_step: int) -> None:
+        self._engine = engine
+        self._schedule = schedule
+        self._commits = commits
+        self._next_step = next_step
+        self._delivered = next_step
+        self._waiting: list[Asked] = []
+        self._front: Front
+        self.tokens_sent = 0
+        self.before_step: Callable[[int], None] = lambda step: None
+
+    # --- beginnings
+
+    def begin(self) -> None:
+        """Step 0 does nothing but commit all of the state."""
+        if self._next_step == 0:
+            self._commits.commit(0, self._schedule.state(), self._engine.stream)
+            self._next_step = self._delivered = 1
+
+    def step_before_clients(self) -> None:
+        """A successor's first step, so that the GPU works while it looks who is there."""
+        if not self._schedule.is_idle(self._next_step):
+            self.step()
+
+    def known(self) -> frozenset[int]:
+        return frozenset(slot.connection for slot in self._schedule.slots if slot.connection != 0)
+
+    def go_on(self, front: Front) -> None:
+        """With the clients that are there: what each has been told already is the beginning of its stream."""
+        self._front = front
+        self._waiting += front.poll(0)
+        for index, slot in enumerate(self._schedule.slots):
+            if slot.connection == 0:
+                continue
+            count = slot.answered(self._delivered)
+            tokens = self._engine.answer(index, slot.prompt_tokens, count) if count > 0 else []
+            is_all = count == slot.answer_tokens
+            front.extend(slot.connection, http_stream.answer(tokens, is_all), is_all)
+
+    # --- the loop
+
+    def run(self, ends: Callable[[], bool] = lambda: False) -> None:
+        while not ends():
+            self.turn()
+
+    def turn(self) -> None:
+        """One round: who asks is admitted, one step is queued, and what has been computed goes out."""
+        is_idle = self._schedule.is_idle(self._next_step)
+        has_news = self._delivered < self._next_step
+        self._waiting += self._front.poll(0.2 if is_idle and not has_news else 0)
+        self._free_slots()
+        self._admit()
+        if not self._schedule.is_idle(self._next_step):
+            self.step()
+            self._engine.wait(self._next_step - 1 - STEPS_AHEAD)
+        elif has_news:
+            self._engine.wait(self._next_step - 1)
+        self._deliver()
+
+    def step(self) -> None:
+        step = self._next_step
+        self.before_step(step)
+        work = self._schedule.begin(step)
+        self._engine.step(work, self._schedule)
+        self._commits.commit_changes(step, self._schedule.take_changes(), self._engine.stream)
+        self._next_step += 1
+
+    def _admit(self) -> None:
+        """One a step, since its whole prompt is computed in it."""
+        while self._waiting:
+            asked = self._waiting[0]
+            try:
+                slot = self._schedule.admit(
+                    asked.identity, len(asked.request.prompt), asked.request.max_tokens, self._next_step
+                )
+            except ValueError as error:
+                self._front.refuse(asked.identity, str(error))
+                self._waiting.pop(0)
+                continue
+            if slot is None:
+                return
+            self._waiting.pop(0)
+            self._engine.write_prompt(slot, asked.request.prompt)
+            self._front.extend(asked.identity, http_stream.ANSWER_HEAD, False)
+            return
+
+    def _deliver(self) -> None:
+        """What is committed, and nothing else: a successor would say the same."""
+        ended = min(self._commits.committed(), self._next_step)
+        for step in range(self._delivered, ended):
+            sampled = self._engine.sampled(step)
+            for index, slot in enumerate(self._schedule.slots):
+                if not slot.works_at(step):
+                    continue
+                is_last = slot.answered(step + 1) == slot.answer_tokens
+                end = http_stream.ANSWER_END if is_last else b""
+                self._front.extend(slot.connection, http_stream.chunk(sampled[index]) + end, is_last)
+                self.tokens_sent += 1
+        self._delivered = max(self._delivered, ended)
+
+    def _free_slots(self) -> None:
+        """Of who has all of its answer, or is gone; what is under way for it ends before anybody's next step."""
+        for index, slot in enumerate(self._schedule.slots):
+            if slot.connection != 0 and self._front.is_done(slot.connection):
+                self._schedule.free(index)
