@@ -2,7 +2,6 @@
 // The end of a client: its end is asked for, then forced; what its last kernels still use goes only after a grace time.
 #include <linux/file.h>
 #include <linux/sched/signal.h>
-#include "uvm_api.h"
 #include "uvm_fault_isolation_internal.h"
 
 // Tear-down waits for frees and kills, so these have a queue of their own.

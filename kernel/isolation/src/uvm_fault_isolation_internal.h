@@ -7,8 +7,11 @@
 #include <linux/pid.h>
 #include <linux/sched.h>
 #include <linux/workqueue.h>
+#include "uvm_api.h"
 #include "uvm_fault_isolation.h"
 #include "uvm_fault_isolation_compat.h"
+#include "uvm_kvmalloc.h"
+#include "uvm_lock.h"
 
 typedef enum
 {
