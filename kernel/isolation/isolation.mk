@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # The patched tree: a copy of the source, the hooks put in by spatch, our files beside NVIDIA's.
 isolation_sources := $(wildcard $(here)/isolation/src/*.c $(here)/isolation/src/*.h)
-isolation_hooks := $(here)/isolation/apply $(wildcard $(here)/isolation/hooks/*)
+isolation_hooks := $(here)/isolation/apply $(here)/isolation/keep_lines $(wildcard $(here)/isolation/hooks/*)
 isolation_objects := $(patsubst %.c,nvidia-uvm/%.o,$(notdir $(filter %.c,$(isolation_sources))))
 
 $(build)/patched/.hooked: $(here)/Makefile $(here)/isolation/isolation.mk $(isolation_hooks) $(source)/Kbuild
@@ -16,4 +16,4 @@ $(build)/patched/.hooked: $(here)/Makefile $(here)/isolation/isolation.mk $(isol
 $(patched_module): $(build)/patched/.hooked $(isolation_sources)
 	cp -u --preserve=timestamps $(isolation_sources) $(@D)/nvidia-uvm/
 	@echo "building $(VERSION) with fault isolation (a minute or two; log: $(build)/patched.log)"
-	@$(call build_module,$(@D),$(build)/patched.log)
+	+@$(call build_module,$(@D),$(build)/patched.log)

@@ -151,13 +151,21 @@ static bool is_served(uvm_gpu_t *gpu, const uvm_fault_buffer_entry_t *fault_entr
     return served;
 }
 
-// The caller gives a culprit its reason and leaves the entry otherwise alone, so that the ones after it find it here.
-static bool has_culprit_before(const uvm_fault_service_batch_context_t *batch_context, NvU32 fault_index)
+// The error cancels the entries in their order. Each has its reason by the time that it comes to us; who is spared loses it again, so
+// that an entry with a reason before this one is the culprit.
+static bool has_culprit_before(const uvm_fault_service_batch_context_t *batch_context,
+                               const uvm_fault_buffer_entry_t *fault_entry,
+                               bool *is_last)
 {
     NvU32 i;
 
-    for (i = 0; i < fault_index; ++i) {
+    *is_last = batch_context->ordered_fault_cache[batch_context->num_coalesced_faults - 1] == fault_entry;
+
+    for (i = 0; i < batch_context->num_coalesced_faults; ++i) {
         const uvm_fault_buffer_entry_t *entry = batch_context->ordered_fault_cache[i];
+
+        if (entry == fault_entry)
+            return false;
 
         if (!entry->is_fatal && entry->fatal_reason != UvmEventFatalReasonInvalid)
             return true;
@@ -166,30 +174,42 @@ static bool has_culprit_before(const uvm_fault_service_batch_context_t *batch_co
     return false;
 }
 
-bool uvm_fault_isolation_spare(uvm_gpu_t *gpu, uvm_fault_service_batch_context_t *batch_context, NvU32 fault_index)
+static bool is_innocent(uvm_gpu_t *gpu, const uvm_fault_buffer_entry_t *fault_entry)
 {
-    uvm_fault_buffer_entry_t *fault_entry = batch_context->ordered_fault_cache[fault_index];
-    uvm_fault_isolation_event_t event;
-    bool is_last = fault_index + 1 == batch_context->num_coalesced_faults;
+    uvm_replayable_fault_buffer_t *replayable_faults = &UVM_FAULT_ISOLATION_FAULT_BUFFER(gpu)->replayable;
+    bool is_last;
 
-    // After an error of the whole driver no replay helps
-    if (uvm_fault_isolation_mode() != UVM_FAULT_ISOLATION_MODE_ON || uvm_global_get_status() != NV_OK)
+    if (has_culprit_before(&replayable_faults->batch_service_context, fault_entry, &is_last)) {
+        atomic_set(&g_spared_batches, 0);
+        return true;
+    }
+
+    if (fault_entry->fault_access_type != UVM_FAULT_ACCESS_TYPE_PREFETCH &&
+        !fault_entry->is_throttled &&
+        !is_served(gpu, fault_entry))
         return false;
 
-    if (has_culprit_before(batch_context, fault_index)) {
+    // A batch without a culprit comes back with its replay, and may fail again
+    if (is_last && atomic_inc_return(&g_spared_batches) > UVM_FAULT_ISOLATION_MAX_SPARED_BATCHES) {
         atomic_set(&g_spared_batches, 0);
+        return false;
     }
-    else {
-        bool is_innocent = fault_entry->fault_access_type == UVM_FAULT_ACCESS_TYPE_PREFETCH ||
-                           fault_entry->is_throttled ||
-                           is_served(gpu, fault_entry);
 
-        if (!is_innocent || atomic_read(&g_spared_batches) >= UVM_FAULT_ISOLATION_MAX_SPARED_BATCHES)
-            return false;
+    return true;
+}
 
-        if (is_last)
-            atomic_inc(&g_spared_batches);
-    }
+bool uvm_fault_isolation_spare(uvm_gpu_t *gpu, uvm_fault_buffer_entry_t *fault_entry)
+{
+    uvm_fault_isolation_event_t event;
+
+    if (fault_entry->is_fatal || uvm_fault_isolation_mode() != UVM_FAULT_ISOLATION_MODE_ON)
+        return false;
+
+    // After an error of the whole driver no replay helps
+    if (uvm_global_get_status() != NV_OK || !is_innocent(gpu, fault_entry))
+        return false;
+
+    fault_entry->fatal_reason = UvmEventFatalReasonInvalid;
 
     event = event_for(gpu, fault_entry->va_space->fault_isolation, fault_entry);
     event.fault_class = UVM_FAULT_ISOLATION_CLASS_MANAGED;

@@ -23,11 +23,12 @@ void uvm_fault_isolation_client_destroy(uvm_va_space_t *va_space);
 // Locking: the ISR service lock, mmap_lock in read mode where the VA space has an mm, the VA space lock in read mode.
 bool uvm_fault_isolation_contain_replayable(uvm_gpu_t *gpu, uvm_fault_buffer_entry_t *fault_entry);
 
+// Called before that. A service error cancels the whole batch, also entries that are not fatal. True: this one is somebody else's or
+// already served; the replay that follows is enough for it.
+bool uvm_fault_isolation_spare(uvm_gpu_t *gpu, uvm_fault_buffer_entry_t *fault_entry);
+
 // The same for a copy engine's or PBDMA's fault. True: contained, the entry is no longer fatal and the channel is to be cleared.
 bool uvm_fault_isolation_contain_non_replayable(uvm_gpu_t *gpu, uvm_fault_buffer_entry_t *fault_entry);
-
-// A service error cancels the whole batch. True: this entry is somebody else's or already served, a replay is enough for it.
-bool uvm_fault_isolation_spare(uvm_gpu_t *gpu, uvm_fault_service_batch_context_t *batch_context, NvU32 fault_index);
 
 // A cancel that hits a whole channel group, for a fault of a subcontext whose VA space is gone. It can only be counted: there are no
 // page tables left to write to.

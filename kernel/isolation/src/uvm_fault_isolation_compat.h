@@ -16,6 +16,7 @@
 
 #if UVM_FAULT_ISOLATION_BRANCH < 580
     typedef uvm_va_range_t uvm_fault_isolation_external_t;
+    typedef uvm_replayable_fault_buffer_info_t uvm_replayable_fault_buffer_t;
     #define UVM_FAULT_ISOLATION_FAULT_BUFFER(gpu) (&(gpu)->parent->fault_buffer_info)
 #else
     typedef uvm_va_range_external_t uvm_fault_isolation_external_t;
