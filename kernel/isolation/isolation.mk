@@ -17,3 +17,9 @@ $(patched_module): $(build)/patched/.hooked $(isolation_sources)
 	cp -u --preserve=timestamps $(isolation_sources) $(@D)/nvidia-uvm/
 	@echo "building $(VERSION) with fault isolation (a minute or two; log: $(build)/patched.log)"
 	+@$(call build_module,$(@D),$(build)/patched.log)
+
+# No instruction of the benign path may differ.
+.PHONY: objects
+objects: $(stock_module) $(patched_module)
+	$(here)/isolation/compare $(build)/stock $(build)/patched >$(build)/objects.log || { cat $(build)/objects.log >&2; exit 1; }
+	tail -n 1 $(build)/objects.log
