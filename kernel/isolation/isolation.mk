@@ -1,11 +1,25 @@
 # SPDX-License-Identifier: Apache-2.0
-# The patched tree: a copy of the source, our files beside NVIDIA's, and the hooks put in by spatch.
+# The patched tree: a copy of the source, the hooks put in by spatch, our files beside NVIDIA's.
 isolation_sources := $(wildcard $(here)/isolation/src/*.c $(here)/isolation/src/*.h)
+isolation_hooks := $(here)/isolation/apply $(here)/isolation/keep_lines $(wildcard $(here)/isolation/hooks/*)
+isolation_objects := $(patsubst %.c,nvidia-uvm/%.o,$(notdir $(filter %.c,$(isolation_sources))))
 
-$(build)/patched/.copied: $(here)/Makefile $(here)/isolation/isolation.mk $(source)/Kbuild
+$(build)/patched/.hooked: $(here)/Makefile $(here)/isolation/isolation.mk $(isolation_hooks) $(source)/Kbuild
 	$(call copy_source,$(@D))
+	$(here)/isolation/apply $(@D) $(BRANCH) >$(build)/hooks.log
+	tail -n 1 $(build)/hooks.log
+	printf 'NVIDIA_UVM_SOURCES += %s\n' $(isolation_objects:.o=.c) >>$(@D)/nvidia-uvm/nvidia-uvm-sources.Kbuild
+	printf 'NVIDIA_UVM_CFLAGS += -DUVM_FAULT_ISOLATION_BRANCH=%s\n' $(BRANCH) >>$(@D)/nvidia-uvm/nvidia-uvm-sources.Kbuild
 	touch $@
 
-$(patched_module): $(build)/patched/.copied $(isolation_sources)
+# Files that did not change keep their times, so that a rebuild compiles what did.
+$(patched_module): $(build)/patched/.hooked $(isolation_sources)
+	cp -u --preserve=timestamps $(isolation_sources) $(@D)/nvidia-uvm/
 	@echo "building $(VERSION) with fault isolation (a minute or two; log: $(build)/patched.log)"
-	@$(call build_module,$(@D),$(build)/patched.log)
+	+@$(call build_module,$(@D),$(build)/patched.log)
+
+# No instruction of the benign path may differ.
+.PHONY: objects
+objects: $(stock_module) $(patched_module)
+	$(here)/isolation/compare $(build)/stock $(build)/patched >$(build)/objects.log || { cat $(build)/objects.log >&2; exit 1; }
+	tail -n 1 $(build)/objects.log
