@@ -80,25 +80,34 @@ static int copy(struct model_channel *channel, u32 launch)
 	return 0;
 }
 
+/* skip: how much of the pattern the piece before has already used. */
+static void fill_piece(u8 *out, u64 bytes, const u8 *pattern, u32 element, u64 skip)
+{
+	u64 i = 0;
+
+	if (skip % element == 0)
+		for (; i + element <= bytes; i += element)
+			memcpy(out + i, pattern, element);
+	for (; i < bytes; i++)
+		out[i] = pattern[(skip + i) % element];
+}
+
 static int fill(struct model_channel *channel, u32 launch, const u8 *pattern, u32 element, u64 bytes)
 {
 	struct side to = destination(channel, launch);
+	u64 done = 0;
 
-	if (to.address % element) {
-		model_channel_error(channel, "unaligned memset", to.address);
-		return -EINVAL;
-	}
-	while (bytes) {
-		u64 left, part, i;
+	while (done < bytes) {
+		u64 left, part;
 		u8 *out;
 
 		if (reach(channel, &to, &out, &left))
 			return -EFAULT;
-		part = min(left, bytes);
-		for (i = 0; out && i < part; i += element)
-			memcpy(out + i, pattern, element);
+		part = min(left, bytes - done);
+		if (out)
+			fill_piece(out, part, pattern, element, done);
 		to.address += part;
-		bytes -= part;
+		done += part;
 	}
 	return 0;
 }

@@ -127,11 +127,11 @@ static void many_lanes(struct client *client, volatile uint64_t *memory)
 	expect("eight lanes, 256 pages", wrong == 0, wrong);
 }
 
-static void nothing_wrong_in_the_model(void)
+static void nothing_wrong_in_the_model(bool quick)
 {
 	struct gpu_model_status status = model_status(0);
 
-	expect("no channel error", status.channel_errors == 0, status.channel_errors);
+	expect("no channel error beyond the one that UVM_TEST_CHANNEL_SANITY makes", status.channel_errors <= (quick ? 0 : 1), status.channel_errors);
 	expect("no group reset", status.resets == 0, status.resets);
 	expect("the TLB was used", status.tlb_hits > 0 && status.invalidates > 0, status.tlb_hits);
 }
@@ -147,7 +147,7 @@ int run_conformance(bool quick)
 	many_lanes(&client, memory);
 	if (!quick)
 		built_in_tests(client.uvm);
-	nothing_wrong_in_the_model();
+	nothing_wrong_in_the_model(quick);
 	client_close(&client);
 	return failures ? 1 : 0;
 }

@@ -5,11 +5,16 @@
 
 int main(int argc, char **argv)
 {
+	const char *what = argc > 1 ? argv[1] : "";
+	const char *which = argc > 2 ? argv[2] : NULL;
+
 	setvbuf(stdout, NULL, _IOLBF, 0);
-	if (argc == 2 && strcmp(argv[1], "conformance") == 0)
+	if (strcmp(what, "conformance") == 0)
 		return run_conformance(false);
-	if (argc == 2 && strcmp(argv[1], "quick") == 0)
+	if (strcmp(what, "quick") == 0)
 		return run_conformance(true);
-	fprintf(stderr, "usage: proof conformance|quick\n");
+	if (strcmp(what, "stock") == 0 || strcmp(what, "patched") == 0)
+		return run_classes(strcmp(what, "patched") == 0, which);
+	fprintf(stderr, "usage: proof conformance | quick | stock [CLASS] | patched [CLASS]\n");
 	return 2;
 }

@@ -9,7 +9,7 @@ PROOF_TOOLS := sh mount insmod rmmod mknod sed tr head tail echo dmesg grep powe
 
 $(proof_program): $(proof_sources) $(wildcard $(here)/proof/*.h) $(here)/model/abi.h
 	@mkdir -p $(@D)
-	$(CC) -std=gnu11 -O1 -static -Wall -Wextra -Werror -Wno-missing-field-initializers -o $@ $(proof_sources) \
+	$(CC) -std=gnu11 -O1 -static -Wall -Wextra -Werror -Wno-missing-field-initializers -Wno-unused-parameter -o $@ $(proof_sources) \
 	  -I$(here)/proof -I$(here)/model -I$(source)/nvidia-uvm -I$(source)/common/inc
 
 # The image of Debian's own package, unpacked here: nothing is installed and /boot stays as it is.
