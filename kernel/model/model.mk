@@ -9,13 +9,13 @@ uvm_types := $(source)/common/inc/nv_uvm_types.h
 has = $(if $(shell tr -s '\n ' ' ' <$(1) | grep -oE $(2) | head -n1),-DMODEL_HAS_$(3))
 model_defines := \
   $(call has,$(uvm_types),'maxVidmemPageSize',MAX_VIDMEM_PAGE_SIZE) \
-  $(call has,$(uvm_header),'nvUvmInterfaceRegisterUvmEvents\(',EVENTS_LINUX) \
-  $(call has,$(uvm_header),'AddressSpaceCreate\([^)]*enableAts',SPACE_ATS) \
-  $(call has,$(uvm_header),'SetPageDirectory\([^)]*dmaAddress',DIRECTORY_DMA) \
-  $(call has,$(uvm_header),'MemoryCpuMap\([^)]*NvU64 pageSize',CPU_MAP_U64) \
+  $(call has,$(uvm_header),'nvUvmInterfaceRegisterUvmEvents.',EVENTS_LINUX) \
+  $(call has,$(uvm_header),'AddressSpaceCreate.[^;]*enableAts',SPACE_ATS) \
+  $(call has,$(uvm_header),'SetPageDirectory.[^;]*dmaAddress',DIRECTORY_DMA) \
+  $(call has,$(uvm_header),'MemoryCpuMap.[^;]*NvU64 pageSize',CPU_MAP_U64) \
   $(call has,$(uvm_types),'bUvmOwnsHwFaultBuffer',UVM_OWNS_FAULT_BUFFER) \
-  $(call has,$(uvm_header),'FlushReplayableFaultBuffer\(UvmGpuFaultInfo',FLUSH_FAULT_INFO) \
-  $(call has,$(uvm_header),'EnableAccessCntr\([^)]*const UvmGpuAccessCntrConfig',CONST_ACCESS_CONFIG)
+  $(call has,$(uvm_header),'FlushReplayableFaultBuffer.UvmGpuFaultInfo',FLUSH_FAULT_INFO) \
+  $(call has,$(uvm_header),'EnableAccessCntr.[^;]*const UvmGpuAccessCntrConfig',CONST_ACCESS_CONFIG)
 
 .PHONY: model
 model: $(model_module)
