@@ -146,6 +146,10 @@ static int counters_show(struct seq_file *file, void *data)
 // The command comes last and may hold spaces; control characters are escaped.
 static void show_event(struct seq_file *file, const uvm_fault_isolation_event_t *event)
 {
+    // These two are no faults that were read from a buffer
+    bool has_fault = event->fault_class != UVM_FAULT_ISOLATION_CLASS_TERMINATION &&
+                     event->fault_class != UVM_FAULT_ISOLATION_CLASS_GONE;
+
     seq_printf(file,
                "event %llu ns=%llu pid=%d gpu=%u address=0x%llx path=%s access=%s type=%s client=%u class=%s outcome=%s us=%u command=",
                event->sequence,
@@ -153,9 +157,9 @@ static void show_event(struct seq_file *file, const uvm_fault_isolation_event_t 
                event->process_id,
                event->gpu_index,
                event->address,
-               event->is_replayable ? "replayable" : "non_replayable",
-               uvm_fault_access_type_string(event->access_type),
-               uvm_fault_type_string(event->fault_type),
+               !has_fault ? "none" : event->is_replayable ? "replayable" : "non_replayable",
+               has_fault ? uvm_fault_access_type_string(event->access_type) : "none",
+               has_fault ? uvm_fault_type_string(event->fault_type) : "none",
                event->client_id,
                uvm_fault_isolation_class_string(event->fault_class),
                uvm_fault_isolation_outcome_string(event->outcome),

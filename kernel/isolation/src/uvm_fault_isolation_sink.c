@@ -21,7 +21,8 @@ typedef struct
     bool last_is_replayable;
 } uvm_fault_isolation_sink_t;
 
-// A storm climbs these: a level is taken when its region has a sink of the level below, or this many sinks.
+// A storm climbs these: a level is taken when its region has a sink of the level below, or this many of the one below that. A GiB has
+// hundreds of tables, so nobody gets there for a few faults.
 static const NvU64 level_sizes[] = {UVM_PAGE_SIZE_64K, UVM_SIZE_1MB * 2, UVM_SIZE_1MB * 64, UVM_SIZE_1GB};
 #define UVM_FAULT_ISOLATION_SINKS_TO_CLIMB 4
 
@@ -176,13 +177,19 @@ static uvm_fault_isolation_outcome_t sink_region(uvm_fault_isolation_client_t *c
     return UVM_FAULT_ISOLATION_OUTCOME_CONTAINED;
 }
 
-static bool is_worth_climbing(uvm_fault_isolation_space_t *space, NvU64 start, NvU64 end, NvU64 size_below)
+static bool is_worth_climbing(uvm_fault_isolation_space_t *space, NvU64 start, NvU64 end, size_t level)
 {
+    NvU64 size_counted = level_sizes[level > 1 ? level - 2 : 0];
     uvm_range_tree_node_t *node;
     NvU32 num_sinks = 0;
 
     uvm_range_tree_for_each_in(node, &space->tree, start, end) {
-        if (uvm_range_tree_node_size(node) >= size_below || ++num_sinks >= UVM_FAULT_ISOLATION_SINKS_TO_CLIMB)
+        NvU64 size = uvm_range_tree_node_size(node);
+
+        if (size >= level_sizes[level - 1])
+            return true;
+
+        if (size >= size_counted && ++num_sinks >= UVM_FAULT_ISOLATION_SINKS_TO_CLIMB)
             return true;
     }
 
@@ -201,7 +208,7 @@ static void choose_region(uvm_fault_isolation_space_t *space, NvU64 address, NvU
 
         if (!uvm_hmm_is_enabled(va_space) &&
             uvm_gpu_can_address(space->gpu_va_space->gpu, *start, level_sizes[level]) &&
-            is_worth_climbing(space, *start, *end, level_sizes[level - 1]) &&
+            is_worth_climbing(space, *start, *end, level) &&
             !uvm_range_tree_iter_first(&va_space->va_range_tree, *start, *end))
             return;
     }
