@@ -62,7 +62,7 @@ static inline bool uvm_fault_isolation_clears_by_rm(uvm_gpu_t *gpu)
 
 static inline uvm_va_space_t *uvm_fault_isolation_subcontext_va_space(uvm_user_channel_t *user_channel, NvU32 index)
 {
-#if UVM_FAULT_ISOLATION_BRANCH < 590
+#if UVM_FAULT_ISOLATION_BRANCH < 580
     return user_channel->subctx_info->subctxs[index].va_space;
 #else
     uvm_gpu_va_space_t *gpu_va_space = user_channel->subctx_info->subctxs[index].gpu_va_space;
