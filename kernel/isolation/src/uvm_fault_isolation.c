@@ -59,9 +59,9 @@ static uvm_fault_isolation_class_t classify(uvm_va_space_t *va_space,
     }
 }
 
-static uvm_fault_isolation_outcome_t contain(uvm_gpu_va_space_t *gpu_va_space,
-                                             const uvm_fault_buffer_entry_t *fault_entry,
-                                             uvm_fault_isolation_class_t *fault_class)
+static uvm_fault_isolation_outcome_t sink(uvm_gpu_va_space_t *gpu_va_space,
+                                          const uvm_fault_buffer_entry_t *fault_entry,
+                                          uvm_fault_isolation_class_t *fault_class)
 {
     uvm_va_space_t *va_space = gpu_va_space->va_space;
     uvm_va_range_t *va_range;
@@ -89,7 +89,7 @@ static uvm_fault_isolation_outcome_t contain(uvm_gpu_va_space_t *gpu_va_space,
     }
 }
 
-static bool contain_and_log(uvm_gpu_t *gpu, uvm_fault_buffer_entry_t *fault_entry)
+bool uvm_fault_isolation_contain(uvm_gpu_t *gpu, uvm_fault_buffer_entry_t *fault_entry)
 {
     uvm_va_space_t *va_space = fault_entry->va_space;
     uvm_fault_isolation_client_t *client = va_space->fault_isolation;
@@ -100,7 +100,7 @@ static bool contain_and_log(uvm_gpu_t *gpu, uvm_fault_buffer_entry_t *fault_entr
     UVM_ASSERT(gpu_va_space);
     uvm_assert_rwsem_locked(&va_space->lock);
 
-    event.outcome = contain(gpu_va_space, fault_entry, &event.fault_class);
+    event.outcome = sink(gpu_va_space, fault_entry, &event.fault_class);
     event.duration_us = (NvU32)((NV_GETTIME() - start_ns) / 1000);
 
     // First the condemnation: who reads the event finds it true
@@ -114,22 +114,7 @@ static bool contain_and_log(uvm_gpu_t *gpu, uvm_fault_buffer_entry_t *fault_entr
 
 bool uvm_fault_isolation_contain_replayable(uvm_gpu_t *gpu, uvm_fault_buffer_entry_t *fault_entry)
 {
-    if (uvm_fault_isolation_mode() == UVM_FAULT_ISOLATION_MODE_OFF)
-        return false;
-
-    return contain_and_log(gpu, fault_entry);
-}
-
-bool uvm_fault_isolation_contain_non_replayable(uvm_gpu_t *gpu, uvm_fault_buffer_entry_t *fault_entry)
-{
-    if (uvm_fault_isolation_mode() == UVM_FAULT_ISOLATION_MODE_OFF || !contain_and_log(gpu, fault_entry))
-        return false;
-
-    // What clears a channel asserts that its fault was not fatal
-    fault_entry->is_fatal = false;
-    fault_entry->fatal_reason = UvmEventFatalReasonInvalid;
-
-    return true;
+    return uvm_fault_isolation_mode() != UVM_FAULT_ISOLATION_MODE_OFF && uvm_fault_isolation_contain(gpu, fault_entry);
 }
 
 // Whether the GPU may now do what it faulted on: the error came later in the batch.

@@ -27,8 +27,9 @@ bool uvm_fault_isolation_contain_replayable(uvm_gpu_t *gpu, uvm_fault_buffer_ent
 // already served; the replay that follows is enough for it.
 bool uvm_fault_isolation_spare(uvm_gpu_t *gpu, uvm_fault_buffer_entry_t *fault_entry);
 
-// The same for a copy engine's or PBDMA's fault. True: contained, the entry is no longer fatal and the channel is to be cleared.
-bool uvm_fault_isolation_contain_non_replayable(uvm_gpu_t *gpu, uvm_fault_buffer_entry_t *fault_entry);
+// The same for a copy engine's or PBDMA's fault, just before RM hears of it. True: contained, and the channel runs again.
+// Locking: the VA space lock in read mode.
+bool uvm_fault_isolation_contain_channel(uvm_user_channel_t *user_channel);
 
 // A cancel that hits a whole channel group, for a fault of a subcontext whose VA space is gone. It can only be counted: there are no
 // page tables left to write to.

@@ -50,6 +50,16 @@ static inline bool uvm_fault_isolation_sparse_supported(uvm_gpu_t *gpu)
 #endif
 }
 
+// In a virtual machine with SR-IOV the registers are not the guest's.
+static inline bool uvm_fault_isolation_clears_by_rm(uvm_gpu_t *gpu)
+{
+#if UVM_FAULT_ISOLATION_BRANCH < 580
+    return uvm_gpu_is_virt_mode_sriov(gpu);
+#else
+    return uvm_parent_gpu_is_virt_mode_sriov(gpu->parent);
+#endif
+}
+
 static inline uvm_va_space_t *uvm_fault_isolation_subcontext_va_space(uvm_user_channel_t *user_channel, NvU32 index)
 {
 #if UVM_FAULT_ISOLATION_BRANCH < 590

@@ -125,6 +125,9 @@ typedef struct
     uvm_fault_isolation_outcome_t outcome;
 } uvm_fault_isolation_event_t;
 
+// uvm_fault_isolation.c: contains, condemns and logs. The mode is not off.
+bool uvm_fault_isolation_contain(uvm_gpu_t *gpu, uvm_fault_buffer_entry_t *fault_entry);
+
 // uvm_fault_isolation_policy.c
 uvm_fault_isolation_mode_t uvm_fault_isolation_mode(void);
 NvU32 uvm_fault_isolation_kill_delay_ms(void);
