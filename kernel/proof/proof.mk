@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # The proof: guest programs, an initramfs for each module, and the run of both in QEMU. IMAGE is the guest's kernel.
+comma := ,
 proof_sources := $(wildcard $(here)/proof/*.c) $(source)/nvidia-uvm/nvCpuUuid.c
 proof_program := $(build)/proof/proof
 release := $(shell cat $(KERNEL)/include/config/kernel.release 2>/dev/null)
@@ -33,3 +34,29 @@ $(build)/proof/%.img: $(build)/%/nvidia-uvm.ko $(model_module) $(proof_program) 
 .PHONY: guest-stock guest-patched
 guest-stock guest-patched: guest-%: $(build)/proof/%.img $(IMAGE)
 	$(here)/proof/run.sh $(IMAGE) $< $(GUEST)
+
+# What `make test` runs: conformance on both architectures, the classes on both modules, mistakes, some schedules.
+PATCHED_UVM := uvm=uvm_fault_isolation_mode=2,uvm_fault_isolation_kill_delay_ms=300,uvm_fault_isolation_grace_ms=1000
+SCHEDULES ?= 1,10
+RESULT ?= $(build)/isolation.json
+guest = GUEST_TIMEOUT_S=$(3) $(here)/proof/run.sh $(IMAGE) $(build)/proof/$(1).img $(2)
+repository_commit = $(shell git -C $(here) rev-parse --short=12 HEAD 2>/dev/null)
+
+.PHONY: test conformance classes mistakes schedules
+test: conformance mistakes classes schedules
+
+conformance: $(build)/proof/stock.img $(IMAGE)
+	$(call guest,stock,model=arch=1 proof=quick,60) | tee $(build)/proof/hopper.log
+	$(call guest,stock,model=arch=0 proof=quick,60) | tee $(build)/proof/turing.log
+
+mistakes: $(build)/proof/stock.img $(IMAGE)
+	$(call guest,stock,model=arch=1 proof=wrong,60) | tee $(build)/proof/mistakes.log
+
+classes: $(build)/proof/stock.img $(build)/proof/patched.img $(IMAGE)
+	$(call guest,stock,model=arch=1$(comma)gpus=2 proof=stock,180) >$(build)/proof/stock.log || true
+	$(call guest,patched,model=arch=1$(comma)gpus=2 $(PATCHED_UVM) proof=patched,240) >$(build)/proof/patched.log || true
+	awk -v driver=$(VERSION) -v kernel=$(release) -v commit=$(repository_commit) -v date=$$(date -u +%F) -v json=$(RESULT) \
+	  -v command="make -C kernel classes SOURCE=..." -f $(here)/proof/table.awk $(build)/proof/stock.log $(build)/proof/patched.log
+
+schedules: $(build)/proof/patched.img $(IMAGE)
+	$(call guest,patched,model=arch=1 $(PATCHED_UVM) proof=schedules$(comma)$(SCHEDULES),1800) | tee $(build)/proof/schedules.log
