@@ -15,6 +15,7 @@
 #define STRIDE		(2 * PROOF_MIB)
 #define FATAL_COUNT	5
 #define STORM_COUNT	10000
+#define WAIT_MS		30000
 #define UVM_MAPPING_READ_WRITE	2
 #define UVM_MAPPING_READ_ONLY	3
 #define UVM_MAPPING_ATOMIC	1
@@ -69,15 +70,19 @@ static uint32_t external_atomic(struct client *client, struct scene *scene)
 	return several(client, PROOF_CHANNEL_SM, GPU_MODEL_ATOMIC_ADD, EXTERNAL, BIG_PAGE, FATAL_COUNT);
 }
 
+/* What a GPU's load brought over is mapped as the CPU has it; a migration would map it for writing. */
 static char *read_only_memory(struct client *client, bool on_gpu)
 {
 	char *memory = managed_map(client, MANAGED, SIZE);
+	uint32_t program;
 
 	memset(memory, 1, SIZE);
 	if (mprotect(memory, SIZE, PROT_READ) != 0)
 		die("mprotect");
-	if (on_gpu)
-		migrate(client, memory, SIZE, true);
+	if (on_gpu) {
+		program = several(client, PROOF_CHANNEL_SM, GPU_MODEL_LOAD, MANAGED, BIG_PAGE, FATAL_COUNT);
+		wait_for(client, program, WAIT_MS, NULL, 0);
+	}
 	return memory;
 }
 
