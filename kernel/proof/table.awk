@@ -53,11 +53,11 @@ END {
 		ratio = benign[c] > 0 && fatal[c] > 0 ? sprintf("%.2f", fatal[c] / benign[c]) : "-"
 		good = stock_ok[c] == "true" && ok[c] == "true"
 		bad += !good
-		printf "%-40s %-16s %-32s %5s%s\n", c, stock_words(c), patched_words(c), ratio, good ? "" : "  <- not as expected"
+		printf "%-40s %-16s %-32s %5s%s\n", c, stock_words(c), patched_words(c), ratio, (good ? "" : "  <- not as expected")
 		printf "%s\n    {\"class\": \"%s\", \"stock\": \"%s\", \"patched\": \"%s\", \"ratio\": %s, \"benign_us\": %d, \"contained_us\": %d, " \
 			"\"stock_resets\": %d, \"patched_resets\": %d, \"as_expected\": %s}", \
-			i > 1 ? "," : "", c, stock_words(c), patched_words(c), ratio == "-" ? "null" : ratio, benign[c], fatal[c], \
-			stock_resets[c], resets[c], good ? "true" : "false" >json
+			(i > 1 ? "," : ""), c, stock_words(c), patched_words(c), (ratio == "-" ? "null" : ratio), benign[c], fatal[c], \
+			stock_resets[c], resets[c], (good ? "true" : "false") >json
 	}
 	printf "\n  ]\n}\n" >json
 	exit bad > 0 || count == 0
