@@ -161,7 +161,7 @@ static struct model_gpu *program_start(struct model_program *program, u32 client
 			return gpu;
 		}
 		if (channel)
-			model_log(gpu, "launch refused", channel->retained, channel->stopped, channel->dead);
+			model_log(gpu, "launch refused", ((u64)client << 32) | handle, channel->retained, channel->stopped | channel->dead << 1);
 		mutex_unlock(&gpu->lock);
 	}
 	return NULL;

@@ -132,3 +132,12 @@ NV_STATUS nvUvmInterfaceServiceDeviceInterruptsRM(uvmGpuDeviceHandle device)
 	return NV_OK;
 }
 EXPORT_SYMBOL(nvUvmInterfaceServiceDeviceInterruptsRM);
+
+/* No link between any two: neither can reach the other's memory. */
+NV_STATUS nvUvmInterfaceGetP2PCaps(uvmGpuDeviceHandle first, uvmGpuDeviceHandle second, UvmGpuP2PCapsParams *caps)
+{
+	memset(caps, 0, sizeof(*caps));
+	caps->p2pLink = UVM_LINK_TYPE_NONE;
+	return model_injected("GetP2PCaps");
+}
+EXPORT_SYMBOL(nvUvmInterfaceGetP2PCaps);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 /*
- * What the model does not have: peers, confidential computing, SR-IOV's paging
+ * What the model does not have: peer mappings, confidential computing, SR-IOV's paging
  * channels, page-table entries of special memory. Every call says so. The
  * branches' prototypes differ and no argument is looked at, so the interface's
  * header stays out of this file.
@@ -19,7 +19,6 @@
 	}								\
 	EXPORT_SYMBOL(call)
 
-UNSUPPORTED(nvUvmInterfaceGetP2PCaps);
 UNSUPPORTED(nvUvmInterfaceP2pObjectCreate);
 UNSUPPORTED(nvUvmInterfaceP2pObjectDestroy);
 UNSUPPORTED(nvUvmInterfacePagingChannelAllocate);

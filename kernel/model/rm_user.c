@@ -202,6 +202,7 @@ NV_STATUS nvUvmInterfaceRetainChannel(uvmGpuAddressSpaceHandle handle, NvHandle 
 		channel = NULL;
 	}
 	mutex_unlock(&space->gpu->lock);
+	model_log(space->gpu, "retain channel", client, channel_handle, channel ? channel->id : 0);
 	*retained = channel;
 	return channel ? NV_OK : NV_ERR_INVALID_CHANNEL;
 }

@@ -15,6 +15,10 @@ int main(int argc, char **argv)
 		return run_conformance(true);
 	if (strcmp(what, "stock") == 0 || strcmp(what, "patched") == 0)
 		return run_classes(strcmp(what, "patched") == 0, which);
-	fprintf(stderr, "usage: proof conformance | quick | stock [CLASS] | patched [CLASS]\n");
+	if (strcmp(what, "schedules") == 0)
+		return run_schedules(which, argc > 3 ? argv[3] : NULL);
+	if (strcmp(what, "wrong") == 0)
+		return run_wrong();
+	fprintf(stderr, "usage: proof conformance | quick | stock [CLASS] | patched [CLASS] | schedules FIRST COUNT | wrong\n");
 	return 2;
 }

@@ -98,15 +98,35 @@ static bool wait_for_ends(struct scene *scene, const struct fault_class *class, 
 	return ended;
 }
 
+/* Of all GPUs that the scene uses. */
+static struct gpu_model_status total_status(const struct fault_class *class)
+{
+	struct gpu_model_status sum = model_status(0), other;
+
+	if (!class->two_gpus)
+		return sum;
+	other = model_status(1);
+	sum.spaces += other.spaces;
+	sum.user_channels += other.user_channels;
+	sum.programs += other.programs;
+	sum.memories += other.memories;
+	sum.rm_allocations += other.rm_allocations;
+	sum.pma_bytes += other.pma_bytes;
+	sum.resets += other.resets;
+	sum.reported += other.reported;
+	sum.channel_errors += other.channel_errors;
+	return sum;
+}
+
 /* Seven seconds: a dead client's address space may be kept for a while on purpose. */
-static bool left_nothing(char *text, size_t size)
+static bool left_nothing(const struct fault_class *class, char *text, size_t size)
 {
 	struct gpu_model_status status;
 	uint64_t left = 1;
 	int tries;
 
 	for (tries = 0; tries < 140 && left; tries++) {
-		status = model_status(0);
+		status = total_status(class);
 		left = status.spaces + status.user_channels + status.programs + status.memories + status.rm_allocations +
 		       status.pma_bytes;
 		if (left)
@@ -134,7 +154,7 @@ struct verdict play(const struct fault_class *class, uint32_t seed)
 {
 	struct scene *scene = mmap(NULL, sizeof(*scene), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	uint32_t clients = class->faulters + INNOCENTS;
-	struct gpu_model_status before = model_status(0), after;
+	struct gpu_model_status before = total_status(class), after;
 	struct verdict verdict = { .innocents_live = true, .values_right = true };
 	pid_t pids[SCENE_CLIENTS_MAX] = { 0 };
 	uint32_t i, waited;
@@ -157,8 +177,8 @@ struct verdict play(const struct fault_class *class, uint32_t seed)
 			waitpid(pids[i], NULL, 0);
 	for (i = 0; i < clients; i++)
 		add_part(&verdict, class, scene, i);
-	verdict.clean = left_nothing(verdict.left, sizeof(verdict.left));
-	after = model_status(0);
+	verdict.clean = left_nothing(class, verdict.left, sizeof(verdict.left));
+	after = total_status(class);
 	verdict.resets = after.resets - before.resets;
 	verdict.reported = after.reported - before.reported;
 	verdict.channel_errors = after.channel_errors - before.channel_errors;
