@@ -50,6 +50,15 @@ static inline bool uvm_fault_isolation_sparse_supported(uvm_gpu_t *gpu)
 #endif
 }
 
+static inline NvU64 uvm_fault_isolation_unmapped_pte(uvm_page_tree_t *tree)
+{
+#if UVM_FAULT_ISOLATION_BRANCH < 590
+    return tree->hal->unmapped_pte(UVM_PAGE_SIZE_64K);
+#else
+    return tree->hal->unmapped_pte();
+#endif
+}
+
 // In a virtual machine with SR-IOV the registers are not the guest's.
 static inline bool uvm_fault_isolation_clears_by_rm(uvm_gpu_t *gpu)
 {

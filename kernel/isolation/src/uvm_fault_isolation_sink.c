@@ -72,7 +72,7 @@ static NvU64 sparse_pte_maker(uvm_page_table_range_vec_t *range_vec, NvU64 offse
 // Not the invalid pattern: that one would let the GPU read 4K PTEs below, which a managed block leaves as garbage under its big ones.
 static NvU64 unmapped_pte_maker(uvm_page_table_range_vec_t *range_vec, NvU64 offset, void *caller_data)
 {
-    return range_vec->tree->hal->unmapped_pte(UVM_PAGE_SIZE_64K);
+    return uvm_fault_isolation_unmapped_pte(range_vec->tree);
 }
 
 static void destroy_sink(uvm_fault_isolation_client_t *client,
