@@ -13,7 +13,7 @@
 #define SIZE		(4 * PROOF_MIB)
 #define BIG_PAGE	0x10000UL
 #define STRIDE		(2 * PROOF_MIB)
-#define FATAL_COUNT	5
+#define FATAL_COUNT	20
 #define STORM_COUNT	10000
 #define WAIT_MS		30000
 #define UVM_MAPPING_READ_WRITE	2

@@ -10,7 +10,7 @@
 #define PAGE_WORDS	512
 #define LANES		4
 #define REPEATS		3
-#define BENIGN_COUNT	5
+#define BENIGN_COUNT	20
 #define WAIT_MS		30000
 
 static void wait_until(atomic_int *flag)

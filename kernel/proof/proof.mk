@@ -36,7 +36,7 @@ guest-stock guest-patched: guest-%: $(build)/proof/%.img $(IMAGE)
 	@$(here)/proof/run.sh $(IMAGE) $< $(GUEST)
 
 # What `make test` runs: conformance on both architectures, the classes on both modules, mistakes, some schedules.
-PATCHED_UVM := uvm=uvm_fault_isolation_mode=2,uvm_fault_isolation_kill_delay_ms=300,uvm_fault_isolation_grace_ms=1000
+PATCHED_UVM := uvm=uvm_fault_isolation_mode=2,uvm_fault_isolation_kill_delay_ms=1500,uvm_fault_isolation_grace_ms=1000
 SCHEDULES ?= 1,10
 RESULT ?= $(build)/isolation.json
 guest = GUEST_TIMEOUT_S=$(3) $(here)/proof/run.sh $(IMAGE) $(build)/proof/$(1).img $(2)
@@ -56,7 +56,7 @@ classes: $(build)/proof/stock.img $(build)/proof/patched.img $(IMAGE)
 	@$(call guest,stock,model=arch=1$(comma)gpus=2 proof=stock,180) >$(build)/proof/stock.log || true
 	@$(call guest,patched,model=arch=1$(comma)gpus=2 $(PATCHED_UVM) proof=patched,240) >$(build)/proof/patched.log || true
 	@awk -v driver=$(VERSION) -v kernel=$(release) -v commit=$(repository_commit) -v date=$$(date -u +%F) -v json=$(RESULT) \
-	  -v command="make -C kernel classes SOURCE=..." -f $(here)/proof/table.awk $(build)/proof/stock.log $(build)/proof/patched.log
+	  -v command="make -C kernel classes" -f $(here)/proof/table.awk $(build)/proof/stock.log $(build)/proof/patched.log
 
 schedules: $(build)/proof/patched.img $(IMAGE)
 	@$(call guest,patched,model=arch=1 $(PATCHED_UVM) proof=schedules$(comma)$(SCHEDULES),1800) | tee $(build)/proof/schedules.log
