@@ -41,7 +41,6 @@ enum model_fault {
 	MODEL_FAULT_PDE = 0,
 	MODEL_FAULT_PTE = 2,
 	MODEL_FAULT_VA_LIMIT = 3,
-	MODEL_FAULT_UNBOUND = 4,
 	MODEL_FAULT_PRIVILEGE = 5,
 	MODEL_FAULT_READ_ONLY = 6,
 	MODEL_FAULT_APERTURE = 10,
@@ -211,7 +210,6 @@ struct model_channel {
 enum model_lane_state {
 	MODEL_LANE_READY,
 	MODEL_LANE_FAULTED,	/* waits for a replay or a cleared channel */
-	MODEL_LANE_REPLAYED,
 	MODEL_LANE_CANCELLED,
 	MODEL_LANE_DONE,
 };
@@ -223,14 +221,12 @@ struct model_lane {
 	u64 fault_at_ns;
 	enum model_fault fault;
 	enum model_access_type access;
-	bool reported;
 };
 
 struct model_program {
 	struct list_head node;
 	struct kref references;
 	struct model_channel *channel;
-	struct model_space *space;
 	u32 id;
 	u32 state;
 	u32 lanes;

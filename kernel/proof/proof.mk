@@ -37,7 +37,7 @@ guest-stock guest-patched: guest-%: $(build)/proof/%.img $(IMAGE)
 
 # What `make test` runs: conformance on both architectures, the classes on both modules, mistakes, some schedules.
 PATCHED_UVM := uvm=uvm_fault_isolation_mode=2,uvm_fault_isolation_kill_delay_ms=1500,uvm_fault_isolation_grace_ms=1000
-SCHEDULES ?= 1,10
+SCHEDULES ?= 1,6
 RESULT ?= $(build)/isolation.json
 guest = GUEST_TIMEOUT_S=$(3) $(here)/proof/run.sh $(IMAGE) $(build)/proof/$(1).img $(2)
 repository_commit = $(shell git -C $(here) rev-parse --short=12 HEAD 2>/dev/null)
