@@ -55,7 +55,7 @@ static enum model_entry_kind hopper_pte(u64 entry, bool big, struct model_leaf *
 	}
 	leaf->peer = aperture == NV_MMU_VER3_PTE_APERTURE_PEER_MEMORY;
 	leaf->phys.vidmem = aperture == NV_MMU_VER3_PTE_APERTURE_VIDEO_MEMORY;
-	leaf->phys.address = leaf->phys.vidmem ? FIELD(entry, _ADDRESS_VID) : FIELD(entry, _ADDRESS_SYS);
+	leaf->phys.address = FIELD(entry, _ADDRESS);
 	leaf->phys.address <<= NV_MMU_VER3_PTE_ADDRESS_SHIFT;
 	leaf->read_only = pcf & PCF_READ_ONLY;
 	leaf->no_atomics = pcf & PCF_NO_ATOMIC;
@@ -72,7 +72,7 @@ static u64 hopper_make_pte(struct model_phys phys, bool read_only, bool no_atomi
 
 	if (phys.vidmem)
 		return entry | DRF_DEF64(_MMU_VER3, _PTE, _APERTURE, _VIDEO_MEMORY) |
-		       DRF_NUM64(_MMU_VER3, _PTE, _ADDRESS_VID, page);
+		       DRF_NUM64(_MMU_VER3, _PTE, _ADDRESS, page);
 	return entry | DRF_DEF64(_MMU_VER3, _PTE, _APERTURE, _SYSTEM_COHERENT_MEMORY) |
 	       DRF_NUM64(_MMU_VER3, _PTE, _ADDRESS_SYS, page);
 }
