@@ -45,6 +45,10 @@ TEST(IncludeDirection, AFolderOutsideTheMapFails) {
   EXPECT_THAT(check("src/novelty/a.cpp", "#include \"os/fd.h\"\n"), ElementsAre("src/novelty/a.cpp:1"));
 }
 
+TEST(IncludeDirection, TheKernelPartIncludesAsTheKernelDoes) {
+  EXPECT_THAT(check("kernel/isolation/src/a.c", "#include \"uvm_gpu.h\"\n"), IsEmpty());
+}
+
 TEST(IncludeDirection, CommentsAndStringsAreNoIncludes) {
   EXPECT_THAT(
       check("src/base/log.cpp", "// #include \"os/fd.h\"\nauto x = R\"(\n#include \"os/fd.h\"\n)\";\n"),

@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+// uvm_va_space.c: the process that initializes a VA space is the one that it belongs to.
+@@
+symbol va_space, va_space_ptr;
+@@
+ uvm_va_space_create(...)
+ {
+ <...
++uvm_fault_isolation_client_create(va_space);
+ *va_space_ptr = va_space;
+ ...>
+ }

@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+// uvm_va_space.c: nothing of the VA space is left but its memory.
+@@
+symbol va_space;
+@@
+ uvm_va_space_destroy(...)
+ {
+ <...
++uvm_fault_isolation_client_destroy(va_space);
+ uvm_kvfree(va_space->mapping);
+ ...>
+ }

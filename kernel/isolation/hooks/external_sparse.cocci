@@ -1,0 +1,8 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+// uvm_map_external.c: the fault path calls what only the ioctl could.
+@@
+typedef NV_STATUS;
+identifier f = uvm_map_external_sparse_on_gpu;
+@@
+-static
+ NV_STATUS f(...) { ... }

@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+// uvm_lock.c: the new order's name, and one order more.
+@@
+expression count;
+@@
+-BUILD_BUG_ON(UVM_LOCK_ORDER_COUNT != count);
++BUILD_BUG_ON(UVM_LOCK_ORDER_COUNT != count + 1);
+
+@@
+@@
+ UVM_ENUM_STRING_CASE(UVM_LOCK_ORDER_VA_SPACE);
++UVM_ENUM_STRING_CASE(UVM_LOCK_ORDER_FAULT_ISOLATION);

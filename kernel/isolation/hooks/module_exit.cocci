@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+// uvm.c: nothing has gone down yet.
+@@
+@@
+ uvm_exit(...)
+ {
+ <...
++uvm_fault_isolation_exit();
+ uvm_tools_exit();
+ ...>
+ }

@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+// uvm.c: everything is up, and nothing after this can fail.
+@@
+identifier ret;
+@@
+ uvm_init(...)
+ {
+ <...
+ ret = uvm_tools_init(...);
+ if (ret != 0) { ... }
++
++uvm_fault_isolation_init();
+ ...>
+ }

@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: Apache-2.0
+# The patched tree: a copy of the source, the hooks put in by spatch, our files beside NVIDIA's.
+isolation_sources := $(wildcard $(here)/isolation/src/*.c $(here)/isolation/src/*.h)
+isolation_hooks := $(here)/isolation/apply $(here)/isolation/keep_lines $(wildcard $(here)/isolation/hooks/*)
+isolation_objects := $(patsubst %.c,nvidia-uvm/%.o,$(notdir $(filter %.c,$(isolation_sources))))
+
+# The tests of the kernel (conftest) take longer than the compilation and are the same for both trees.
+$(build)/patched/.hooked: $(here)/Makefile $(here)/isolation/isolation.mk $(isolation_hooks) $(source)/Kbuild \
+    | $(if $(filter patched,$(MAKECMDGOALS)),,$(stock_module))
+	$(call copy_source,$(@D))
+	[ ! -d $(build)/stock/conftest ] || cp -a $(build)/stock/conftest $(@D)/
+	$(here)/isolation/apply $(@D) $(BRANCH) >$(build)/hooks.log
+	tail -n 1 $(build)/hooks.log
+	printf 'NVIDIA_UVM_SOURCES += %s\n' $(isolation_objects:.o=.c) >>$(@D)/nvidia-uvm/nvidia-uvm-sources.Kbuild
+	printf 'NVIDIA_UVM_CFLAGS += -DUVM_FAULT_ISOLATION_BRANCH=%s\n' $(BRANCH) >>$(@D)/nvidia-uvm/nvidia-uvm-sources.Kbuild
+	touch $@
+
+# Files that did not change keep their times, so that a rebuild compiles what did.
+$(patched_module): $(build)/patched/.hooked $(isolation_sources)
+	cp -u --preserve=timestamps $(isolation_sources) $(@D)/nvidia-uvm/
+	@echo "building $(VERSION) with fault isolation (a minute or two; log: $(build)/patched.log)"
+	+@$(call build_module,$(@D),$(build)/patched.log)
+
+# No instruction of the benign path may differ.
+.PHONY: objects
+objects: $(stock_module) $(patched_module)
+	$(here)/isolation/compare $(build)/stock $(build)/patched >$(build)/objects.log || { cat $(build)/objects.log >&2; exit 1; }
+	tail -n 1 $(build)/objects.log
+
+# Our files alone, with more warnings than the kernel's default, and what sparse says of them.
+.PHONY: lint
+lint: $(patched_module)
+	$(here)/isolation/lint $(build)/patched $(kernel_source) $(KERNEL) >$(build)/lint.log 2>&1 || { tail -n 40 $(build)/lint.log >&2; exit 1; }
+	tail -n 1 $(build)/lint.log

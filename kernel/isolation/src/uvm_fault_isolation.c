@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+// The interception: what lies at the address, may it be contained, then the sink, the log and the condemnation.
+#include "uvm_fault_isolation_internal.h"
+
+// How often in a row a whole batch may be spared without a culprit, before it is cancelled as ever.
+#define UVM_FAULT_ISOLATION_MAX_SPARED_BATCHES 8
+
+static atomic_t g_spared_batches = ATOMIC_INIT(0);
+
+static uvm_fault_isolation_event_t event_for(uvm_gpu_t *gpu,
+                                             const uvm_fault_isolation_client_t *client,
+                                             const uvm_fault_buffer_entry_t *fault_entry)
+{
+    uvm_fault_isolation_event_t event = {
+        .address = fault_entry->fault_address,
+        .gpu_index = uvm_id_gpu_index(gpu->id),
+        .is_replayable = fault_entry->is_replayable,
+        .fault_type = fault_entry->fault_type,
+        .access_type = fault_entry->fault_access_type,
+        .client_id = fault_entry->fault_source.client_id,
+    };
+
+    if (client) {
+        event.process_id = pid_nr(client->process);
+        memcpy(event.command, client->command, sizeof(event.command));
+    }
+
+    return event;
+}
+
+// Names the class, and the block where it is a managed one that exists.
+static uvm_fault_isolation_class_t classify(uvm_va_space_t *va_space,
+                                            NvU64 address,
+                                            uvm_va_range_t **va_range,
+                                            uvm_va_block_t **va_block)
+{
+    *va_block = NULL;
+    *va_range = uvm_va_range_find(va_space, address);
+
+    if (!*va_range) {
+        if (uvm_hmm_is_enabled(va_space) && uvm_hmm_va_block_find(va_space, address, va_block) == NV_OK)
+            return UVM_FAULT_ISOLATION_CLASS_HMM;
+
+        return UVM_FAULT_ISOLATION_CLASS_NO_RANGE;
+    }
+
+    switch ((*va_range)->type) {
+        case UVM_VA_RANGE_TYPE_EXTERNAL:
+            return UVM_FAULT_ISOLATION_CLASS_EXTERNAL;
+
+        case UVM_VA_RANGE_TYPE_MANAGED:
+            if (uvm_va_block_find(va_space, address, va_block) != NV_OK)
+                *va_block = NULL;
+
+            return UVM_FAULT_ISOLATION_CLASS_MANAGED;
+
+        default:
+            return UVM_FAULT_ISOLATION_CLASS_CONTEXT;
+    }
+}
+
+static uvm_fault_isolation_outcome_t sink(uvm_gpu_va_space_t *gpu_va_space,
+                                          const uvm_fault_buffer_entry_t *fault_entry,
+                                          uvm_fault_isolation_class_t *fault_class)
+{
+    uvm_va_space_t *va_space = gpu_va_space->va_space;
+    uvm_va_range_t *va_range;
+    uvm_va_block_t *va_block;
+    uvm_fault_isolation_outcome_t outcome;
+
+    *fault_class = classify(va_space, fault_entry->fault_address, &va_range, &va_block);
+
+    outcome = uvm_fault_isolation_decide(gpu_va_space, fault_entry);
+    if (outcome != UVM_FAULT_ISOLATION_OUTCOME_CONTAINED)
+        return outcome;
+
+    switch (*fault_class) {
+        case UVM_FAULT_ISOLATION_CLASS_NO_RANGE:
+            return uvm_fault_isolation_sink_no_range(va_space->fault_isolation, gpu_va_space, fault_entry);
+
+        case UVM_FAULT_ISOLATION_CLASS_EXTERNAL:
+            return uvm_fault_isolation_sink_external(va_space->fault_isolation, gpu_va_space, va_range, fault_entry);
+
+        case UVM_FAULT_ISOLATION_CLASS_MANAGED:
+            return uvm_fault_isolation_sink_managed(va_space->fault_isolation, gpu_va_space, va_block, fault_entry);
+
+        default:
+            return UVM_FAULT_ISOLATION_OUTCOME_UNSUPPORTED;
+    }
+}
+
+bool uvm_fault_isolation_contain(uvm_gpu_t *gpu, uvm_fault_buffer_entry_t *fault_entry)
+{
+    uvm_va_space_t *va_space = fault_entry->va_space;
+    uvm_fault_isolation_client_t *client = va_space->fault_isolation;
+    uvm_gpu_va_space_t *gpu_va_space = uvm_gpu_va_space_get(va_space, gpu);
+    uvm_fault_isolation_event_t event = event_for(gpu, client, fault_entry);
+    NvU64 start_ns = NV_GETTIME();
+
+    UVM_ASSERT(gpu_va_space);
+    uvm_assert_rwsem_locked(&va_space->lock);
+
+    event.outcome = sink(gpu_va_space, fault_entry, &event.fault_class);
+    event.duration_us = (NvU32)((NV_GETTIME() - start_ns) / 1000);
+
+    // First the condemnation: who reads the event finds it true
+    if (event.outcome == UVM_FAULT_ISOLATION_OUTCOME_CONTAINED)
+        uvm_fault_isolation_condemn(client);
+
+    uvm_fault_isolation_log(&event);
+
+    return event.outcome == UVM_FAULT_ISOLATION_OUTCOME_CONTAINED;
+}
+
+bool uvm_fault_isolation_contain_replayable(uvm_gpu_t *gpu, uvm_fault_buffer_entry_t *fault_entry)
+{
+    return uvm_fault_isolation_mode() != UVM_FAULT_ISOLATION_MODE_OFF && uvm_fault_isolation_contain(gpu, fault_entry);
+}
+
+// Whether the GPU may now do what it faulted on: the error came later in the batch.
+static bool is_served(uvm_gpu_t *gpu, const uvm_fault_buffer_entry_t *fault_entry)
+{
+    uvm_va_block_t *va_block;
+    bool served;
+
+    if (uvm_va_block_find(fault_entry->va_space, fault_entry->fault_address, &va_block) != NV_OK)
+        return false;
+
+    uvm_mutex_lock(&va_block->lock);
+    served = uvm_va_block_page_is_gpu_authorized(va_block,
+                                                 uvm_va_block_cpu_page_index(va_block, fault_entry->fault_address),
+                                                 gpu->id,
+                                                 uvm_fault_access_type_to_prot(fault_entry->fault_access_type));
+    uvm_mutex_unlock(&va_block->lock);
+
+    return served;
+}
+
+// The error cancels the entries in their order. Each has its reason by the time that it comes to us; who is spared loses it again, so
+// that an entry with a reason before this one is the culprit.
+static bool has_culprit_before(const uvm_fault_service_batch_context_t *batch_context,
+                               const uvm_fault_buffer_entry_t *fault_entry,
+                               bool *is_last)
+{
+    NvU32 i;
+
+    *is_last = batch_context->ordered_fault_cache[batch_context->num_coalesced_faults - 1] == fault_entry;
+
+    for (i = 0; i < batch_context->num_coalesced_faults; ++i) {
+        const uvm_fault_buffer_entry_t *entry = batch_context->ordered_fault_cache[i];
+
+        if (entry == fault_entry)
+            return false;
+
+        if (!entry->is_fatal && entry->fatal_reason != UvmEventFatalReasonInvalid)
+            return true;
+    }
+
+    return false;
+}
+
+static bool is_innocent(uvm_gpu_t *gpu, const uvm_fault_buffer_entry_t *fault_entry)
+{
+    uvm_replayable_fault_buffer_t *replayable_faults = &UVM_FAULT_ISOLATION_FAULT_BUFFER(gpu)->replayable;
+    bool is_last;
+
+    if (has_culprit_before(&replayable_faults->batch_service_context, fault_entry, &is_last)) {
+        atomic_set(&g_spared_batches, 0);
+        return true;
+    }
+
+    if (fault_entry->fault_access_type != UVM_FAULT_ACCESS_TYPE_PREFETCH &&
+        !fault_entry->is_throttled &&
+        !is_served(gpu, fault_entry))
+        return false;
+
+    // A batch without a culprit comes back with its replay, and may fail again
+    if (is_last && atomic_inc_return(&g_spared_batches) > UVM_FAULT_ISOLATION_MAX_SPARED_BATCHES) {
+        atomic_set(&g_spared_batches, 0);
+        return false;
+    }
+
+    return true;
+}
+
+bool uvm_fault_isolation_spare(uvm_gpu_t *gpu, uvm_fault_buffer_entry_t *fault_entry)
+{
+    uvm_fault_isolation_event_t event;
+
+    if (fault_entry->is_fatal || uvm_fault_isolation_mode() != UVM_FAULT_ISOLATION_MODE_ON)
+        return false;
+
+    // After an error of the whole driver no replay helps
+    if (uvm_global_get_status() != NV_OK || !is_innocent(gpu, fault_entry))
+        return false;
+
+    fault_entry->fatal_reason = UvmEventFatalReasonInvalid;
+
+    event = event_for(gpu, fault_entry->va_space->fault_isolation, fault_entry);
+    event.fault_class = UVM_FAULT_ISOLATION_CLASS_MANAGED;
+    event.outcome = UVM_FAULT_ISOLATION_OUTCOME_SPARED;
+    uvm_fault_isolation_log(&event);
+
+    return true;
+}
+
+void uvm_fault_isolation_group_cancel(uvm_gpu_t *gpu)
+{
+    uvm_fault_isolation_event_t event = {
+        .gpu_index = uvm_id_gpu_index(gpu->id),
+        .is_replayable = true,
+        .fault_class = UVM_FAULT_ISOLATION_CLASS_GONE,
+        .outcome = UVM_FAULT_ISOLATION_OUTCOME_UNSUPPORTED,
+    };
+
+    if (uvm_fault_isolation_mode() != UVM_FAULT_ISOLATION_MODE_OFF)
+        uvm_fault_isolation_log(&event);
+}
+
+NV_STATUS uvm_fault_isolation_range_add(uvm_va_space_t *va_space, uvm_range_tree_node_t *node)
+{
+    uvm_fault_isolation_client_t *client = va_space->fault_isolation;
+
+    if (client && client->is_condemned && uvm_fault_isolation_sink_overlaps(client, node->start, node->end))
+        return NV_ERR_UVM_ADDRESS_IN_USE;
+
+    return uvm_range_tree_add(&va_space->va_range_tree, node);
+}
+
+// A failure leaves isolation off: the module works as it does without us.
+void uvm_fault_isolation_init(void)
+{
+    NV_STATUS status = uvm_fault_isolation_log_init();
+
+    if (status == NV_OK)
+        status = uvm_fault_isolation_end_init();
+
+    if (status != NV_OK)
+        UVM_ERR_PRINT("Fault isolation stays off: %s\n", nvstatusToString(status));
+}
+
+void uvm_fault_isolation_exit(void)
+{
+    uvm_fault_isolation_end_exit();
+    uvm_fault_isolation_log_exit();
+}

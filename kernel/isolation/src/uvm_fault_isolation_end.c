@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+// The end of a client: its end is asked for, then forced; what its last kernels still use goes only after a grace time.
+#include <linux/file.h>
+#include <linux/sched/signal.h>
+#include "uvm_fault_isolation_internal.h"
+
+// Tear-down waits for frees and kills, so these have a queue of their own.
+static struct workqueue_struct *g_work_queue;
+static struct workqueue_struct *g_grace_queue;
+
+NV_STATUS uvm_fault_isolation_end_init(void)
+{
+    g_work_queue = alloc_workqueue("uvm_isolation", WQ_UNBOUND, 0);
+    g_grace_queue = alloc_workqueue("uvm_isolation_grace", WQ_UNBOUND, 0);
+
+    return g_work_queue && g_grace_queue ? NV_OK : NV_ERR_NO_MEMORY;
+}
+
+void uvm_fault_isolation_end_exit(void)
+{
+    if (g_grace_queue)
+        destroy_workqueue(g_grace_queue);
+
+    if (g_work_queue)
+        destroy_workqueue(g_work_queue);
+}
+
+void uvm_fault_isolation_queue_free(struct work_struct *work)
+{
+    queue_work(g_work_queue, work);
+}
+
+bool uvm_fault_isolation_process_is_gone(uvm_fault_isolation_client_t *client)
+{
+    struct task_struct *task;
+    bool is_gone;
+
+    rcu_read_lock();
+    task = pid_task(client->process, PIDTYPE_TGID);
+    is_gone = !task || (READ_ONCE(task->flags) & PF_EXITING);
+    rcu_read_unlock();
+
+    return is_gone;
+}
+
+static void kill_client(struct work_struct *work)
+{
+    uvm_fault_isolation_client_t *client = container_of(to_delayed_work(work), uvm_fault_isolation_client_t, kill_work);
+
+    if (uvm_fault_isolation_process_is_gone(client))
+        return;
+
+    // The reference keeps the number from being given to another process
+    if (kill_pid(client->process, SIGKILL, 1) == 0)
+        uvm_fault_isolation_log_killed();
+}
+
+void uvm_fault_isolation_condemn(uvm_fault_isolation_client_t *client)
+{
+    bool is_first;
+
+    uvm_mutex_lock(&client->lock);
+    is_first = !client->is_condemned;
+    client->is_condemned = true;
+    uvm_mutex_unlock(&client->lock);
+
+    if (!is_first)
+        return;
+
+    uvm_fault_isolation_log_condemned();
+    queue_delayed_work(g_work_queue, &client->kill_work, msecs_to_jiffies(uvm_fault_isolation_kill_delay_ms()));
+}
+
+static void log_termination(uvm_fault_isolation_client_t *client)
+{
+    uvm_fault_isolation_event_t event = {
+        .process_id = pid_nr(client->process),
+        .fault_class = UVM_FAULT_ISOLATION_CLASS_TERMINATION,
+        .outcome = UVM_FAULT_ISOLATION_OUTCOME_DEFERRED,
+    };
+
+    memcpy(event.command, client->command, sizeof(event.command));
+    uvm_fault_isolation_log(&event);
+}
+
+// Only a death can leave work of the group behind; who closes a descriptor while alive has stopped its channels first.
+static bool deserves_grace(uvm_fault_isolation_client_t *client)
+{
+    bool shares;
+
+    if (!client || client->had_grace || !g_grace_queue || uvm_fault_isolation_grace_ms() == 0 ||
+        uvm_fault_isolation_mode() != UVM_FAULT_ISOLATION_MODE_ON ||
+        !uvm_fault_isolation_process_is_gone(client))
+        return false;
+
+    uvm_va_space_down_read(client->va_space);
+    shares = uvm_fault_isolation_shares_group(client->va_space);
+    uvm_va_space_up_read(client->va_space);
+
+    return shares;
+}
+
+static void start_grace(uvm_fault_isolation_client_t *client)
+{
+    client->had_grace = true;
+    log_termination(client);
+    queue_delayed_work(g_grace_queue, &client->grace_work, msecs_to_jiffies(uvm_fault_isolation_grace_ms()));
+}
+
+// What the release of the descriptor for the mm would have done. The last reference to the VA space's own descriptor may go here.
+static void release_mm(uvm_va_space_t *va_space, struct file *uvm_file)
+{
+    struct mm_struct *mm = va_space->va_space_mm.mm;
+
+    uvm_va_space_mm_unregister(va_space);
+
+    if (uvm_va_space_mm_enabled(va_space))
+        uvm_mmput(mm);
+
+    va_space->va_space_mm.mm = NULL;
+    fput(uvm_file);
+}
+
+static void destroy_va_space(uvm_va_space_t *va_space)
+{
+    uvm_down_read(&g_uvm_global.pm.lock);
+    uvm_va_space_destroy(va_space);
+    uvm_up_read(&g_uvm_global.pm.lock);
+}
+
+static void grace_over(uvm_fault_isolation_client_t *client)
+{
+    if (client->grace_file)
+        release_mm(client->va_space, client->grace_file);
+    else
+        destroy_va_space(client->va_space);
+}
+
+static void grace_over_entry(struct work_struct *work)
+{
+    uvm_fault_isolation_client_t *client = container_of(to_delayed_work(work), uvm_fault_isolation_client_t, grace_work);
+
+    UVM_ENTRY_VOID(grace_over(client));
+}
+
+bool uvm_fault_isolation_defer_mm_release(uvm_va_space_t *va_space, struct file *uvm_file)
+{
+    uvm_fault_isolation_client_t *client = va_space->fault_isolation;
+
+    if (!uvm_va_space_mm_enabled(va_space) || !deserves_grace(client))
+        return false;
+
+    client->grace_file = uvm_file;
+    start_grace(client);
+
+    return true;
+}
+
+bool uvm_fault_isolation_defer_va_space_destroy(uvm_va_space_t *va_space)
+{
+    uvm_fault_isolation_client_t *client = va_space->fault_isolation;
+
+    if (!deserves_grace(client))
+        return false;
+
+    // The VA space outlives its inode now
+    address_space_init_once(va_space->mapping);
+    start_grace(client);
+
+    return true;
+}
+
+void uvm_fault_isolation_end_client_init(uvm_fault_isolation_client_t *client)
+{
+    INIT_DELAYED_WORK(&client->kill_work, kill_client);
+    INIT_DELAYED_WORK(&client->grace_work, grace_over_entry);
+}
+
+// The grace is over when this runs, as it is what destroys the VA space, if it was started at all.
+void uvm_fault_isolation_end_client_deinit(uvm_fault_isolation_client_t *client)
+{
+    cancel_delayed_work_sync(&client->kill_work);
+
+    if (g_work_queue)
+        flush_workqueue(g_work_queue);
+}

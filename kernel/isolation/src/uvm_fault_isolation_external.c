@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+// Sinks in external ranges: UVM's own sparse mappings. The memory behind a mapping may be another process's, so it is never made
+// writable; the faulting client loses its view of it and nothing else changes.
+#include "uvm_fault_isolation_internal.h"
+
+// From these counts on a client's next sink is larger: 2 MiB, then the whole range.
+#define UVM_FAULT_ISOLATION_EXTERNAL_2M_AFTER 4
+#define UVM_FAULT_ISOLATION_EXTERNAL_RANGE_AFTER 16
+
+// What an unmapped mapping leaves behind can only be freed by RM, and not from here.
+typedef struct
+{
+    struct work_struct work;
+    uvm_gpu_t *gpu;
+    struct list_head objects;
+} deferred_free_t;
+
+static void deferred_free(struct work_struct *work)
+{
+    deferred_free_t *deferred = container_of(work, deferred_free_t, work);
+
+    uvm_deferred_free_object_list(&deferred->objects);
+    uvm_gpu_release(deferred->gpu);
+    uvm_kvfree(deferred);
+}
+
+static void deferred_free_entry(struct work_struct *work)
+{
+    UVM_ENTRY_VOID(deferred_free(work));
+}
+
+static deferred_free_t *deferred_free_create(uvm_gpu_t *gpu)
+{
+    deferred_free_t *deferred = uvm_kvmalloc_zero(sizeof(*deferred));
+
+    if (!deferred)
+        return NULL;
+
+    INIT_WORK(&deferred->work, deferred_free_entry);
+    INIT_LIST_HEAD(&deferred->objects);
+    deferred->gpu = gpu;
+
+    return deferred;
+}
+
+// Retains the GPU until the objects are gone, as the ioctl does.
+static void deferred_free_submit(deferred_free_t *deferred)
+{
+    if (list_empty(&deferred->objects)) {
+        uvm_kvfree(deferred);
+        return;
+    }
+
+    uvm_gpu_retain(deferred->gpu);
+    uvm_fault_isolation_queue_free(&deferred->work);
+}
+
+static bool is_sparse(uvm_fault_isolation_external_t *range, uvm_gpu_t *gpu, NvU64 address)
+{
+    uvm_ext_gpu_range_tree_t *range_tree = uvm_ext_gpu_range_tree(range, gpu);
+    uvm_ext_gpu_map_t *map;
+    bool sparse;
+
+    uvm_mutex_lock(&range_tree->lock);
+    map = uvm_ext_gpu_map_iter_first(range, gpu, address, address);
+    sparse = map && !map->mem_handle;
+    uvm_mutex_unlock(&range_tree->lock);
+
+    return sparse;
+}
+
+// Cuts the region to what is 64 KiB aligned in the range. False: the address is not in what is left.
+static bool clip(const uvm_va_range_t *va_range, NvU64 address, NvU64 size, NvU64 *base, NvU64 *length)
+{
+    NvU64 range_start = UVM_ALIGN_UP(va_range->node.start, UVM_PAGE_SIZE_64K);
+    NvU64 range_end = UVM_ALIGN_DOWN(va_range->node.end + 1, UVM_PAGE_SIZE_64K);
+    NvU64 start = size ? max(range_start, UVM_ALIGN_DOWN(address, size)) : range_start;
+    NvU64 end = size ? min(range_end, UVM_ALIGN_DOWN(address, size) + size) : range_end;
+
+    *base = start;
+    *length = end - start;
+
+    return start <= address && address < end;
+}
+
+// A mapping splits only at its own page size, so a larger region may do where a smaller one does not. Size 0 is the whole range.
+static NV_STATUS map_sparse(uvm_va_range_t *va_range,
+                            uvm_gpu_t *gpu,
+                            NvU64 address,
+                            NvU32 num_sinks,
+                            struct list_head *objects)
+{
+    const NvU64 sizes[] = {UVM_PAGE_SIZE_64K, UVM_SIZE_1MB * 2, 0};
+    NV_STATUS status = NV_ERR_INVALID_ADDRESS;
+    NvU64 base, length;
+    size_t i = 0;
+
+    if (num_sinks >= UVM_FAULT_ISOLATION_EXTERNAL_RANGE_AFTER)
+        i = 2;
+    else if (num_sinks >= UVM_FAULT_ISOLATION_EXTERNAL_2M_AFTER)
+        i = 1;
+
+    for (; i < ARRAY_SIZE(sizes) && status == NV_ERR_INVALID_ADDRESS; ++i) {
+        if (!clip(va_range, address, sizes[i], &base, &length))
+            return NV_ERR_INVALID_ADDRESS;
+
+        status = uvm_map_external_sparse_on_gpu(uvm_fault_isolation_external(va_range), gpu, base, length, objects);
+    }
+
+    return status;
+}
+
+static uvm_fault_isolation_outcome_t sink_locked(uvm_fault_isolation_client_t *client,
+                                                 uvm_gpu_t *gpu,
+                                                 uvm_va_range_t *va_range,
+                                                 const uvm_fault_buffer_entry_t *fault_entry)
+{
+    NvU32 batch = uvm_fault_isolation_batch(gpu, fault_entry);
+    deferred_free_t *deferred;
+    NV_STATUS status;
+
+    uvm_assert_mutex_locked(&client->lock);
+
+    if (is_sparse(uvm_fault_isolation_external(va_range), gpu, fault_entry->fault_address)) {
+        if (fault_entry->is_replayable && client->external_batch == batch)
+            return UVM_FAULT_ISOLATION_OUTCOME_CONTAINED;
+
+        if (client->num_external_repeats++ >= uvm_fault_isolation_max_repeats())
+            return UVM_FAULT_ISOLATION_OUTCOME_LIMIT;
+    }
+
+    if (client->num_sinks + client->num_external_sinks >= uvm_fault_isolation_max_sinks())
+        return UVM_FAULT_ISOLATION_OUTCOME_LIMIT;
+
+    deferred = deferred_free_create(gpu);
+    if (!deferred)
+        return UVM_FAULT_ISOLATION_OUTCOME_FAILED;
+
+    status = map_sparse(va_range, gpu, fault_entry->fault_address, client->num_external_sinks, &deferred->objects);
+    deferred_free_submit(deferred);
+
+    if (status != NV_OK)
+        return UVM_FAULT_ISOLATION_OUTCOME_FAILED;
+
+    ++client->num_external_sinks;
+    client->external_batch = batch;
+
+    return UVM_FAULT_ISOLATION_OUTCOME_CONTAINED;
+}
+
+uvm_fault_isolation_outcome_t uvm_fault_isolation_sink_external(uvm_fault_isolation_client_t *client,
+                                                                uvm_gpu_va_space_t *gpu_va_space,
+                                                                uvm_va_range_t *va_range,
+                                                                const uvm_fault_buffer_entry_t *fault_entry)
+{
+    uvm_fault_isolation_outcome_t outcome;
+
+    uvm_mutex_lock(&client->lock);
+    outcome = sink_locked(client, gpu_va_space->gpu, va_range, fault_entry);
+    uvm_mutex_unlock(&client->lock);
+
+    return outcome;
+}

@@ -1,0 +1,271 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+// What an operator and the agent see: counters, the last events, a tracepoint. docs/isolation.md describes the two files.
+#include <linux/poll.h>
+#include <linux/proc_fs.h>
+#include <linux/seq_file.h>
+#include "uvm_fault_isolation_internal.h"
+
+#define CREATE_TRACE_POINTS
+#include "uvm_fault_isolation_trace.h"
+
+#define UVM_FAULT_ISOLATION_COUNTERS_PATH "driver/nvidia-uvm/fault_isolation"
+#define UVM_FAULT_ISOLATION_EVENTS_PATH "driver/nvidia-uvm/fault_isolation_events"
+#define UVM_FAULT_ISOLATION_FORMAT 1
+#define UVM_FAULT_ISOLATION_MAX_EVENTS 128
+
+static atomic64_t g_counters[UVM_FAULT_ISOLATION_CLASS_COUNT][UVM_FAULT_ISOLATION_OUTCOME_COUNT];
+static atomic64_t g_num_condemned = ATOMIC64_INIT(0);
+static atomic64_t g_num_killed = ATOMIC64_INIT(0);
+static atomic64_t g_num_sinks = ATOMIC64_INIT(0);
+
+// A ring; a leaf lock, since faults of several GPUs are logged at once.
+static uvm_spinlock_t g_events_lock;
+static uvm_fault_isolation_event_t g_events[UVM_FAULT_ISOLATION_MAX_EVENTS];
+static NvU64 g_num_events;
+static bool g_is_up;
+
+static DECLARE_WAIT_QUEUE_HEAD(g_events_wait_queue);
+
+const char *uvm_fault_isolation_class_string(uvm_fault_isolation_class_t fault_class)
+{
+    switch (fault_class) {
+        case UVM_FAULT_ISOLATION_CLASS_NO_RANGE:
+            return "no_range";
+        case UVM_FAULT_ISOLATION_CLASS_EXTERNAL:
+            return "external";
+        case UVM_FAULT_ISOLATION_CLASS_MANAGED:
+            return "managed";
+        case UVM_FAULT_ISOLATION_CLASS_CONTEXT:
+            return "context";
+        case UVM_FAULT_ISOLATION_CLASS_HMM:
+            return "hmm";
+        case UVM_FAULT_ISOLATION_CLASS_GONE:
+            return "gone";
+        case UVM_FAULT_ISOLATION_CLASS_TERMINATION:
+            return "termination";
+        default:
+            return "unknown";
+    }
+}
+
+const char *uvm_fault_isolation_outcome_string(uvm_fault_isolation_outcome_t outcome)
+{
+    switch (outcome) {
+        case UVM_FAULT_ISOLATION_OUTCOME_CONTAINED:
+            return "contained";
+        case UVM_FAULT_ISOLATION_OUTCOME_REPORTED:
+            return "reported";
+        case UVM_FAULT_ISOLATION_OUTCOME_SPARED:
+            return "spared";
+        case UVM_FAULT_ISOLATION_OUTCOME_ALONE:
+            return "alone";
+        case UVM_FAULT_ISOLATION_OUTCOME_DOUBT:
+            return "doubt";
+        case UVM_FAULT_ISOLATION_OUTCOME_UNSUPPORTED:
+            return "unsupported";
+        case UVM_FAULT_ISOLATION_OUTCOME_LIMIT:
+            return "limit";
+        case UVM_FAULT_ISOLATION_OUTCOME_FAILED:
+            return "failed";
+        case UVM_FAULT_ISOLATION_OUTCOME_DEFERRED:
+            return "deferred";
+        default:
+            return "unknown";
+    }
+}
+
+void uvm_fault_isolation_log(uvm_fault_isolation_event_t *event)
+{
+    if (!g_is_up)
+        return;
+
+    event->timestamp_ns = ktime_get_ns();
+    atomic64_inc(&g_counters[event->fault_class][event->outcome]);
+
+    uvm_spin_lock(&g_events_lock);
+    event->sequence = ++g_num_events;
+    g_events[event->sequence % UVM_FAULT_ISOLATION_MAX_EVENTS] = *event;
+    uvm_spin_unlock(&g_events_lock);
+
+    trace_uvm_fault_isolation(event->process_id,
+                              event->gpu_index,
+                              event->address,
+                              uvm_fault_isolation_class_string(event->fault_class),
+                              uvm_fault_isolation_outcome_string(event->outcome),
+                              event->duration_us);
+    wake_up_interruptible(&g_events_wait_queue);
+}
+
+void uvm_fault_isolation_log_condemned(void)
+{
+    atomic64_inc(&g_num_condemned);
+}
+
+void uvm_fault_isolation_log_killed(void)
+{
+    atomic64_inc(&g_num_killed);
+}
+
+void uvm_fault_isolation_log_sinks(NvS64 change)
+{
+    atomic64_add(change, &g_num_sinks);
+}
+
+static void show_counters(struct seq_file *file)
+{
+    static const char *const modes[] = {"off", "report", "on"};
+    int i, j;
+
+    seq_printf(file, "format %u\n", UVM_FAULT_ISOLATION_FORMAT);
+    seq_printf(file, "mode %s\n", modes[uvm_fault_isolation_mode()]);
+    seq_printf(file, "condemned %lld\n", (long long)atomic64_read(&g_num_condemned));
+    seq_printf(file, "killed %lld\n", (long long)atomic64_read(&g_num_killed));
+    seq_printf(file, "sinks %lld\n", (long long)atomic64_read(&g_num_sinks));
+
+    for (i = 0; i < UVM_FAULT_ISOLATION_CLASS_COUNT; ++i) {
+        for (j = 0; j < UVM_FAULT_ISOLATION_OUTCOME_COUNT; ++j) {
+            NvS64 count = atomic64_read(&g_counters[i][j]);
+
+            if (count)
+                seq_printf(file,
+                           "fault %s %s %lld\n",
+                           uvm_fault_isolation_class_string(i),
+                           uvm_fault_isolation_outcome_string(j),
+                           (long long)count);
+        }
+    }
+}
+
+static int counters_show(struct seq_file *file, void *data)
+{
+    show_counters(file);
+
+    return 0;
+}
+
+// The command comes last and may hold spaces; control characters are escaped.
+static void show_event(struct seq_file *file, const uvm_fault_isolation_event_t *event)
+{
+    // These two are no faults that were read from a buffer
+    bool has_fault = event->fault_class != UVM_FAULT_ISOLATION_CLASS_TERMINATION &&
+                     event->fault_class != UVM_FAULT_ISOLATION_CLASS_GONE;
+
+    seq_printf(file,
+               "event %llu ns=%llu pid=%d gpu=%u address=0x%llx path=%s access=%s type=%s client=%u class=%s outcome=%s us=%u command=",
+               event->sequence,
+               event->timestamp_ns,
+               event->process_id,
+               event->gpu_index,
+               event->address,
+               !has_fault ? "none" : event->is_replayable ? "replayable" : "non_replayable",
+               has_fault ? uvm_fault_access_type_string(event->access_type) : "none",
+               has_fault ? uvm_fault_type_string(event->fault_type) : "none",
+               event->client_id,
+               uvm_fault_isolation_class_string(event->fault_class),
+               uvm_fault_isolation_outcome_string(event->outcome),
+               event->duration_us);
+    seq_escape(file, event->command, "\n\r\t\\");
+    seq_putc(file, '\n');
+}
+
+static bool copy_event(NvU64 sequence, uvm_fault_isolation_event_t *event)
+{
+    uvm_spin_lock(&g_events_lock);
+    *event = g_events[sequence % UVM_FAULT_ISOLATION_MAX_EVENTS];
+    uvm_spin_unlock(&g_events_lock);
+
+    return event->sequence == sequence;
+}
+
+static void show_events(struct seq_file *file)
+{
+    NvU64 last = READ_ONCE(g_num_events);
+    NvU64 sequence = last > UVM_FAULT_ISOLATION_MAX_EVENTS ? last - UVM_FAULT_ISOLATION_MAX_EVENTS + 1 : 1;
+    uvm_fault_isolation_event_t event;
+
+    for (; sequence <= last; ++sequence) {
+        if (copy_event(sequence, &event))
+            show_event(file, &event);
+    }
+}
+
+static int events_show(struct seq_file *file, void *data)
+{
+    UVM_ENTRY_VOID(show_events(file));
+
+    return 0;
+}
+
+// A descriptor remembers what it has seen, so that poll() wakes for what is new.
+typedef struct
+{
+    NvU64 num_seen;
+} reader_t;
+
+static int events_open(struct inode *inode, struct file *file)
+{
+    reader_t *reader = kzalloc(sizeof(*reader), GFP_KERNEL);
+    int ret;
+
+    if (!reader)
+        return -ENOMEM;
+
+    ret = single_open(file, events_show, reader);
+    if (ret)
+        kfree(reader);
+
+    return ret;
+}
+
+static int events_release(struct inode *inode, struct file *file)
+{
+    kfree(((struct seq_file *)file->private_data)->private);
+
+    return single_release(inode, file);
+}
+
+static ssize_t events_read(struct file *file, char __user *buffer, size_t size, loff_t *position)
+{
+    reader_t *reader = ((struct seq_file *)file->private_data)->private;
+
+    if (*position == 0)
+        reader->num_seen = READ_ONCE(g_num_events);
+
+    return seq_read(file, buffer, size, position);
+}
+
+static __poll_t events_poll(struct file *file, poll_table *table)
+{
+    reader_t *reader = ((struct seq_file *)file->private_data)->private;
+
+    poll_wait(file, &g_events_wait_queue, table);
+
+    return READ_ONCE(g_num_events) != reader->num_seen ? EPOLLIN | EPOLLRDNORM | EPOLLPRI : 0;
+}
+
+static const struct proc_ops events_ops = {
+    .proc_open = events_open,
+    .proc_read = events_read,
+    .proc_lseek = seq_lseek,
+    .proc_poll = events_poll,
+    .proc_release = events_release,
+};
+
+// Everybody may see the counters; addresses of other people's programs only the owner of the machine.
+NV_STATUS uvm_fault_isolation_log_init(void)
+{
+    uvm_spin_lock_init(&g_events_lock, UVM_LOCK_ORDER_LEAF);
+    g_is_up = true;
+
+    if (!proc_create_single(UVM_FAULT_ISOLATION_COUNTERS_PATH, 0444, NULL, counters_show) ||
+        !proc_create(UVM_FAULT_ISOLATION_EVENTS_PATH, 0400, NULL, &events_ops))
+        return NV_ERR_OPERATING_SYSTEM;
+
+    return NV_OK;
+}
+
+void uvm_fault_isolation_log_exit(void)
+{
+    remove_proc_subtree(UVM_FAULT_ISOLATION_EVENTS_PATH, NULL);
+    remove_proc_subtree(UVM_FAULT_ISOLATION_COUNTERS_PATH, NULL);
+}

@@ -1,0 +1,359 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+// Sinks in page tables: regions of sparse PTEs, where reads give 0 and writes vanish. A new sink takes in the ones that it touches.
+#include "uvm_fault_isolation_internal.h"
+
+// The sinks of one GPU VA space.
+typedef struct
+{
+    struct list_head list_node;
+    uvm_gpu_va_space_t *gpu_va_space;
+    uvm_range_tree_t tree;
+} uvm_fault_isolation_space_t;
+
+typedef struct
+{
+    uvm_range_tree_node_t node;
+    uvm_page_table_range_vec_t ptes;
+
+    // Batches that faulted here although the PTEs were in place
+    NvU32 num_repeats;
+    NvU32 last_batch;
+    bool last_is_replayable;
+} uvm_fault_isolation_sink_t;
+
+// A storm climbs these: a level is taken when its region has a sink of the level below, or this many of the one below that. A GiB has
+// hundreds of tables, so nobody gets there for a few faults.
+static const NvU64 level_sizes[] = {UVM_PAGE_SIZE_64K, UVM_SIZE_1MB * 2, UVM_SIZE_1MB * 64, UVM_SIZE_1GB};
+#define UVM_FAULT_ISOLATION_SINKS_TO_CLIMB 4
+
+static uvm_fault_isolation_sink_t *sink_of(uvm_range_tree_node_t *node)
+{
+    return container_of(node, uvm_fault_isolation_sink_t, node);
+}
+
+static uvm_fault_isolation_space_t *find_space(uvm_fault_isolation_client_t *client, uvm_gpu_va_space_t *gpu_va_space)
+{
+    uvm_fault_isolation_space_t *space;
+
+    uvm_assert_mutex_locked(&client->lock);
+
+    list_for_each_entry(space, &client->spaces, list_node) {
+        if (space->gpu_va_space == gpu_va_space)
+            return space;
+    }
+
+    return NULL;
+}
+
+static uvm_fault_isolation_space_t *find_or_create_space(uvm_fault_isolation_client_t *client,
+                                                         uvm_gpu_va_space_t *gpu_va_space)
+{
+    uvm_fault_isolation_space_t *space = find_space(client, gpu_va_space);
+
+    if (space)
+        return space;
+
+    space = uvm_kvmalloc_zero(sizeof(*space));
+    if (!space)
+        return NULL;
+
+    space->gpu_va_space = gpu_va_space;
+    uvm_range_tree_init(&space->tree);
+    list_add_tail(&space->list_node, &client->spaces);
+
+    return space;
+}
+
+static NvU64 sparse_pte_maker(uvm_page_table_range_vec_t *range_vec, NvU64 offset, void *caller_data)
+{
+    return range_vec->tree->hal->make_sparse_pte();
+}
+
+// Not the invalid pattern: that one would let the GPU read 4K PTEs below, which a managed block leaves as garbage under its big ones.
+static NvU64 unmapped_pte_maker(uvm_page_table_range_vec_t *range_vec, NvU64 offset, void *caller_data)
+{
+    return uvm_fault_isolation_unmapped_pte(range_vec->tree);
+}
+
+static void destroy_sink(uvm_fault_isolation_client_t *client,
+                         uvm_fault_isolation_space_t *space,
+                         uvm_fault_isolation_sink_t *sink)
+{
+    uvm_range_tree_remove(&space->tree, &sink->node);
+
+    // The tables may go on living under a neighbour's mappings, so nothing sparse may stay in them
+    (void)uvm_page_table_range_vec_write_ptes(&sink->ptes, UVM_MEMBAR_NONE, unmapped_pte_maker, NULL);
+    uvm_page_table_range_vec_deinit(&sink->ptes);
+    uvm_kvfree(sink);
+
+    --client->num_sinks;
+    uvm_fault_isolation_log_sinks(-1);
+}
+
+static NV_STATUS create_sink(uvm_fault_isolation_client_t *client,
+                             uvm_fault_isolation_space_t *space,
+                             uvm_fault_isolation_sink_t *sink)
+{
+    NV_STATUS status = uvm_page_table_range_vec_init(&space->gpu_va_space->page_tables,
+                                                     sink->node.start,
+                                                     uvm_range_tree_node_size(&sink->node),
+                                                     UVM_PAGE_SIZE_64K,
+                                                     UVM_PMM_ALLOC_FLAGS_EVICT,
+                                                     &sink->ptes);
+    if (status != NV_OK)
+        return status;
+
+    status = uvm_page_table_range_vec_write_ptes(&sink->ptes, UVM_MEMBAR_NONE, sparse_pte_maker, NULL);
+    if (status == NV_OK)
+        status = uvm_range_tree_add(&space->tree, &sink->node);
+
+    if (status != NV_OK) {
+        uvm_page_table_range_vec_deinit(&sink->ptes);
+        return status;
+    }
+
+    ++client->num_sinks;
+    uvm_fault_isolation_log_sinks(1);
+
+    return NV_OK;
+}
+
+// Widens [*start, *end] by the sinks that it touches, takes over the highest repetition, and removes them.
+static NvU32 absorb(uvm_fault_isolation_client_t *client, uvm_fault_isolation_space_t *space, NvU64 *start, NvU64 *end)
+{
+    uvm_range_tree_node_t *node;
+    NvU32 num_repeats = 0;
+
+    while ((node = uvm_range_tree_iter_first(&space->tree, *start, *end))) {
+        uvm_fault_isolation_sink_t *sink = sink_of(node);
+
+        *start = min(*start, node->start);
+        *end = max(*end, node->end);
+        num_repeats = max(num_repeats, sink->num_repeats);
+        destroy_sink(client, space, sink);
+    }
+
+    return num_repeats;
+}
+
+// A sink that was there when the fault happened: is it enough to replay, is it worth another try, or hopeless?
+static bool is_same_batch(const uvm_fault_isolation_sink_t *sink, uvm_gpu_t *gpu, const uvm_fault_buffer_entry_t *fault_entry)
+{
+    return sink->last_is_replayable && fault_entry->is_replayable &&
+           sink->last_batch == uvm_fault_isolation_batch(gpu, fault_entry);
+}
+
+static uvm_fault_isolation_outcome_t sink_region(uvm_fault_isolation_client_t *client,
+                                                 uvm_fault_isolation_space_t *space,
+                                                 NvU64 start,
+                                                 NvU64 end,
+                                                 const uvm_fault_buffer_entry_t *fault_entry)
+{
+    uvm_range_tree_node_t *node = uvm_range_tree_find(&space->tree, fault_entry->fault_address);
+    uvm_gpu_t *gpu = space->gpu_va_space->gpu;
+    uvm_fault_isolation_sink_t *sink;
+
+    if (node && sink_of(node)->num_repeats >= uvm_fault_isolation_max_repeats())
+        return UVM_FAULT_ISOLATION_OUTCOME_LIMIT;
+
+    if (!node && client->num_sinks + client->num_external_sinks >= uvm_fault_isolation_max_sinks())
+        return UVM_FAULT_ISOLATION_OUTCOME_LIMIT;
+
+    sink = uvm_kvmalloc_zero(sizeof(*sink));
+    if (!sink)
+        return UVM_FAULT_ISOLATION_OUTCOME_FAILED;
+
+    sink->num_repeats = absorb(client, space, &start, &end) + (node ? 1 : 0);
+    sink->last_batch = uvm_fault_isolation_batch(gpu, fault_entry);
+    sink->last_is_replayable = fault_entry->is_replayable;
+    sink->node.start = start;
+    sink->node.end = end;
+
+    if (create_sink(client, space, sink) != NV_OK) {
+        uvm_kvfree(sink);
+        return UVM_FAULT_ISOLATION_OUTCOME_FAILED;
+    }
+
+    return UVM_FAULT_ISOLATION_OUTCOME_CONTAINED;
+}
+
+static bool is_worth_climbing(uvm_fault_isolation_space_t *space, NvU64 start, NvU64 end, size_t level)
+{
+    NvU64 size_counted = level_sizes[level > 1 ? level - 2 : 0];
+    uvm_range_tree_node_t *node;
+    NvU32 num_sinks = 0;
+
+    uvm_range_tree_for_each_in(node, &space->tree, start, end) {
+        NvU64 size = uvm_range_tree_node_size(node);
+
+        if (size >= level_sizes[level - 1])
+            return true;
+
+        if (size >= size_counted && ++num_sinks >= UVM_FAULT_ISOLATION_SINKS_TO_CLIMB)
+            return true;
+    }
+
+    return false;
+}
+
+// The largest region that is worth it and free of ranges; at least the 64 KiB around the address.
+static void choose_region(uvm_fault_isolation_space_t *space, NvU64 address, NvU64 *start, NvU64 *end)
+{
+    uvm_va_space_t *va_space = space->gpu_va_space->va_space;
+    size_t level;
+
+    for (level = ARRAY_SIZE(level_sizes) - 1; level > 0; --level) {
+        *start = UVM_ALIGN_DOWN(address, level_sizes[level]);
+        *end = *start + level_sizes[level] - 1;
+
+        if (!uvm_hmm_is_enabled(va_space) &&
+            uvm_gpu_can_address(space->gpu_va_space->gpu, *start, level_sizes[level]) &&
+            is_worth_climbing(space, *start, *end, level) &&
+            !uvm_range_tree_iter_first(&va_space->va_range_tree, *start, *end))
+            return;
+    }
+
+    *start = UVM_ALIGN_DOWN(address, level_sizes[0]);
+    *end = *start + level_sizes[0] - 1;
+}
+
+// Ranges that hold the context's own state must not share a 64 KiB PTE with a sink: that would hurt the whole group.
+static bool has_context_range(uvm_va_space_t *va_space, NvU64 start, NvU64 end)
+{
+    uvm_range_tree_node_t *node;
+
+    uvm_range_tree_for_each_in(node, &va_space->va_range_tree, start, end) {
+        uvm_va_range_type_t type = container_of(node, uvm_va_range_t, node)->type;
+
+        if (type != UVM_VA_RANGE_TYPE_MANAGED && type != UVM_VA_RANGE_TYPE_EXTERNAL)
+            return true;
+    }
+
+    return false;
+}
+
+// True when the fault was read together with one that already has its sink.
+static bool is_already_sunk(uvm_fault_isolation_client_t *client,
+                            uvm_gpu_va_space_t *gpu_va_space,
+                            const uvm_fault_buffer_entry_t *fault_entry)
+{
+    uvm_fault_isolation_space_t *space = find_space(client, gpu_va_space);
+    uvm_range_tree_node_t *node = space ? uvm_range_tree_find(&space->tree, fault_entry->fault_address) : NULL;
+
+    return node && is_same_batch(sink_of(node), gpu_va_space->gpu, fault_entry);
+}
+
+static uvm_fault_isolation_outcome_t sink_locked(uvm_fault_isolation_client_t *client,
+                                                 uvm_gpu_va_space_t *gpu_va_space,
+                                                 NvU64 start,
+                                                 NvU64 end,
+                                                 const uvm_fault_buffer_entry_t *fault_entry)
+{
+    uvm_fault_isolation_space_t *space = find_or_create_space(client, gpu_va_space);
+
+    if (!space)
+        return UVM_FAULT_ISOLATION_OUTCOME_FAILED;
+
+    // No region given: the largest that is worth it
+    if (start > end)
+        choose_region(space, fault_entry->fault_address, &start, &end);
+
+    if (has_context_range(gpu_va_space->va_space, start, end))
+        return UVM_FAULT_ISOLATION_OUTCOME_UNSUPPORTED;
+
+    return sink_region(client, space, start, end, fault_entry);
+}
+
+uvm_fault_isolation_outcome_t uvm_fault_isolation_sink_no_range(uvm_fault_isolation_client_t *client,
+                                                                uvm_gpu_va_space_t *gpu_va_space,
+                                                                const uvm_fault_buffer_entry_t *fault_entry)
+{
+    uvm_fault_isolation_outcome_t outcome = UVM_FAULT_ISOLATION_OUTCOME_CONTAINED;
+
+    uvm_mutex_lock(&client->lock);
+    if (!is_already_sunk(client, gpu_va_space, fault_entry))
+        outcome = sink_locked(client, gpu_va_space, 1, 0, fault_entry);
+    uvm_mutex_unlock(&client->lock);
+
+    return outcome;
+}
+
+// Takes the block's mappings and page tables on this GPU away, so that the sink's tables are the only ones there.
+static NV_STATUS unmap_block(uvm_va_block_t *va_block, uvm_gpu_va_space_t *gpu_va_space)
+{
+    uvm_va_block_context_t *block_context = uvm_va_block_context_alloc(NULL);
+
+    if (!block_context)
+        return NV_ERR_NO_MEMORY;
+
+    uvm_mutex_lock(&va_block->lock);
+    uvm_va_block_remove_gpu_va_space(va_block, gpu_va_space, block_context);
+    uvm_mutex_unlock(&va_block->lock);
+
+    uvm_va_block_context_free(block_context);
+
+    return uvm_global_get_status();
+}
+
+// What the block's own service may map again later is memory of the condemned client, and nobody else's.
+uvm_fault_isolation_outcome_t uvm_fault_isolation_sink_managed(uvm_fault_isolation_client_t *client,
+                                                               uvm_gpu_va_space_t *gpu_va_space,
+                                                               uvm_va_block_t *va_block,
+                                                               const uvm_fault_buffer_entry_t *fault_entry)
+{
+    uvm_fault_isolation_outcome_t outcome = UVM_FAULT_ISOLATION_OUTCOME_CONTAINED;
+    NvU64 start = UVM_ALIGN_DOWN(fault_entry->fault_address, UVM_PAGE_SIZE_64K);
+    NvU64 end = start + UVM_PAGE_SIZE_64K - 1;
+
+    if (va_block) {
+        start = UVM_ALIGN_DOWN(va_block->start, UVM_PAGE_SIZE_64K);
+        end = UVM_ALIGN_UP(va_block->end + 1, UVM_PAGE_SIZE_64K) - 1;
+    }
+
+    uvm_mutex_lock(&client->lock);
+    if (!is_already_sunk(client, gpu_va_space, fault_entry)) {
+        if (va_block && unmap_block(va_block, gpu_va_space) != NV_OK)
+            outcome = UVM_FAULT_ISOLATION_OUTCOME_FAILED;
+        else
+            outcome = sink_locked(client, gpu_va_space, start, end, fault_entry);
+    }
+    uvm_mutex_unlock(&client->lock);
+
+    return outcome;
+}
+
+bool uvm_fault_isolation_sink_overlaps(uvm_fault_isolation_client_t *client, NvU64 start, NvU64 end)
+{
+    uvm_fault_isolation_space_t *space;
+    bool overlaps = false;
+
+    uvm_mutex_lock(&client->lock);
+    list_for_each_entry(space, &client->spaces, list_node)
+        overlaps = overlaps || uvm_range_tree_iter_first(&space->tree, start, end);
+    uvm_mutex_unlock(&client->lock);
+
+    return overlaps;
+}
+
+void uvm_fault_isolation_remove_sinks(uvm_gpu_va_space_t *gpu_va_space)
+{
+    uvm_fault_isolation_client_t *client = gpu_va_space->va_space->fault_isolation;
+    uvm_fault_isolation_space_t *space;
+    uvm_range_tree_node_t *node, *next;
+
+    if (!client)
+        return;
+
+    uvm_mutex_lock(&client->lock);
+
+    space = find_space(client, gpu_va_space);
+    if (space) {
+        uvm_range_tree_for_each_safe(node, next, &space->tree)
+            destroy_sink(client, space, sink_of(node));
+
+        list_del(&space->list_node);
+        uvm_kvfree(space);
+    }
+
+    uvm_mutex_unlock(&client->lock);
+}

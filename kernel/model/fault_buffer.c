@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+/* The replayable fault buffer: entries as class C369 lays them out, GET and PUT as plain words that UVM maps. */
+#include <linux/ktime.h>
+#include "model.h"
+#include "nvmisc.h"
+#include "hwref/volta/gv100/dev_fb.h"
+
+#define SM_PER_GPC	4
+
+static u32 get_index(struct model_gpu *gpu)
+{
+	return DRF_VAL(_PFB, _PRI_MMU_FAULT_BUFFER_GET, _PTR, READ_ONCE(gpu->faults.get));
+}
+
+bool model_faults_pending(struct model_gpu *gpu)
+{
+	return READ_ONCE(gpu->shadow.get) != READ_ONCE(gpu->shadow.put) ||
+	       get_index(gpu) != READ_ONCE(gpu->faults.put);
+}
+
+/* Faults of a group carry the instance of whichever of its channels is resident; the engine id tells the subcontext. */
+static u64 resident_instance(struct model_channel *faulting)
+{
+	struct model_gpu *gpu = faulting->gpu;
+	struct model_channel *channel;
+	u32 live = 0;
+	u32 pick;
+
+	list_for_each_entry(channel, &gpu->channels, node)
+		live += channel->group == faulting->group && channel->engine == GPU_MODEL_ENGINE_SM && channel->retained;
+	if (live == 0)
+		return faulting->instance;
+	pick = model_random(gpu, live);
+	list_for_each_entry(channel, &gpu->channels, node)
+		if (channel->group == faulting->group && channel->engine == GPU_MODEL_ENGINE_SM &&
+		    channel->retained && pick-- == 0)
+			return channel->instance;
+	return faulting->instance;
+}
+
+static bool put_entry(struct model_program *program, u32 lane_index, bool late)
+{
+	struct model_lane *lane = &program->lane[lane_index];
+	struct model_gpu *gpu = program->channel->gpu;
+	struct model_fault_buffer *buffer = &gpu->faults;
+	u32 next = (buffer->put + 1) % buffer->count;
+	u64 instance = resident_instance(program->channel);
+	u64 now = ktime_get_real_ns();
+	u32 *entry = buffer->entries + buffer->put * MODEL_FAULT_BYTES;
+	u32 last;
+
+	if (next == get_index(gpu))
+		return false;
+	entry[0] = lower_32_bits(instance);
+	entry[1] = upper_32_bits(instance);
+	entry[2] = lower_32_bits(lane->fault_address);
+	entry[3] = upper_32_bits(lane->fault_address);
+	entry[4] = lower_32_bits(now);
+	entry[5] = upper_32_bits(now);
+	entry[6] = gpu->arch->engine_graphics + program->channel->subcontext;
+	last = lane->fault | 1U << 7 | gpu->arch->client_sm[lane_index % SM_PER_GPC] << 8 | lane->access << 16 |
+	       (lane_index / SM_PER_GPC) << 24 | 1U << 30;
+	smp_wmb();
+	WRITE_ONCE(entry[7], late ? last : last | 1U << 31);
+	if (late)
+		buffer->late = buffer->put + 1;
+	smp_wmb();
+	WRITE_ONCE(buffer->put, next);
+	gpu->status.faults++;
+	return true;
+}
+
+/* False when the buffer is full: the fault stays in its uTLB until the next replay. */
+bool model_fault_report(struct model_program *program, u32 lane)
+{
+	struct model_gpu *gpu = program->channel->gpu;
+	bool late = !gpu->faults.late && model_chance(gpu, model_settings.late_valid_percent);
+
+	if (!put_entry(program, lane, late)) {
+		gpu->status.overflows++;
+		return false;
+	}
+	if (model_chance(gpu, model_settings.duplicate_percent) && put_entry(program, lane, false))
+		gpu->status.duplicates++;
+	model_interrupt(gpu);
+	return true;
+}
+
+bool model_fault_buffer_run(struct model_gpu *gpu)
+{
+	struct model_fault_buffer *buffer = &gpu->faults;
+	u32 *entry;
+
+	if (!buffer->late)
+		return false;
+	entry = buffer->entries + (buffer->late - 1) * MODEL_FAULT_BYTES;
+	smp_wmb();
+	WRITE_ONCE(entry[7], entry[7] | 1U << 31);
+	buffer->late = 0;
+	return true;
+}

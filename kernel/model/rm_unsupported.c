@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+/*
+ * What the model does not have: peer mappings, confidential computing, SR-IOV's paging
+ * channels, page-table entries of special memory. Every call says so. The
+ * branches' prototypes differ and no argument is looked at, so the interface's
+ * header stays out of this file.
+ */
+#include <linux/export.h>
+#include <linux/printk.h>
+#include <linux/types.h>
+#include "nvstatus.h"
+
+#define UNSUPPORTED(call)						\
+	NV_STATUS call(void);						\
+	NV_STATUS call(void)						\
+	{								\
+		pr_info_once("gpu-model: " #call " is not modelled\n");	\
+		return NV_ERR_NOT_SUPPORTED;				\
+	}								\
+	EXPORT_SYMBOL(call)
+
+UNSUPPORTED(nvUvmInterfaceP2pObjectCreate);
+UNSUPPORTED(nvUvmInterfaceP2pObjectDestroy);
+UNSUPPORTED(nvUvmInterfacePagingChannelAllocate);
+UNSUPPORTED(nvUvmInterfacePagingChannelDestroy);
+UNSUPPORTED(nvUvmInterfacePagingChannelsMap);
+UNSUPPORTED(nvUvmInterfacePagingChannelsUnmap);
+UNSUPPORTED(nvUvmInterfacePagingChannelPushStream);
+UNSUPPORTED(nvUvmInterfaceCslInitContext);
+UNSUPPORTED(nvUvmInterfaceDeinitCslContext);
+UNSUPPORTED(nvUvmInterfaceCslUpdateContext);
+UNSUPPORTED(nvUvmInterfaceCslRotateIv);
+UNSUPPORTED(nvUvmInterfaceCslRotateKey);
+UNSUPPORTED(nvUvmInterfaceCslEncrypt);
+UNSUPPORTED(nvUvmInterfaceCslDecrypt);
+UNSUPPORTED(nvUvmInterfaceCslSign);
+UNSUPPORTED(nvUvmInterfaceCslQueryMessagePool);
+UNSUPPORTED(nvUvmInterfaceCslIncrementIv);
+UNSUPPORTED(nvUvmInterfaceCslLogEncryption);
+UNSUPPORTED(nvUvmInterfaceKeyRotationChannelDisable);

@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+/* One function a class: how its fault is made. */
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include "scene.h"
+
+#define NOWHERE		0x500000000000UL
+#define EXTERNAL	0x400000000UL
+#define MANAGED		0x300000000UL
+#define SIZE		(4 * PROOF_MIB)
+#define BIG_PAGE	0x10000UL
+#define STRIDE		(2 * PROOF_MIB)
+#define FATAL_COUNT	20
+#define STORM_COUNT	10000
+#define WAIT_MS		30000
+#define UVM_MAPPING_READ_WRITE	2
+#define UVM_MAPPING_READ_ONLY	3
+#define UVM_MAPPING_ATOMIC	1
+
+static uint32_t several(struct client *client, uint32_t channel, uint32_t op, uint64_t first, uint64_t stride,
+			uint32_t count)
+{
+	struct gpu_model_access *accesses = calloc(count, sizeof(*accesses));
+	uint32_t program, i;
+
+	for (i = 0; i < count; i++)
+		accesses[i] = (struct gpu_model_access){ first + i * stride, 1, op, 8 };
+	if (!try_launch(client, channel, 1, accesses, count, 1, &program))
+		program = 0;
+	free(accesses);
+	return program;
+}
+
+static uint32_t no_range_store(struct client *client, struct scene *scene)
+{
+	return several(client, PROOF_CHANNEL_SM, GPU_MODEL_STORE, NOWHERE, STRIDE, FATAL_COUNT);
+}
+
+static uint32_t no_range_load(struct client *client, struct scene *scene)
+{
+	return several(client, PROOF_CHANNEL_SM, GPU_MODEL_LOAD, NOWHERE, STRIDE, FATAL_COUNT);
+}
+
+static uint32_t no_range_atomic(struct client *client, struct scene *scene)
+{
+	return several(client, PROOF_CHANNEL_SM, GPU_MODEL_ATOMIC_ADD, NOWHERE, STRIDE, FATAL_COUNT);
+}
+
+static uint32_t external_hole(struct client *client, struct scene *scene)
+{
+	external_range(client, EXTERNAL, 8 * PROOF_MIB);
+	external_map(client, EXTERNAL, STRIDE, 11, UVM_MAPPING_ATOMIC);
+	return several(client, PROOF_CHANNEL_SM, GPU_MODEL_STORE, EXTERNAL + STRIDE, BIG_PAGE, FATAL_COUNT);
+}
+
+static uint32_t external_read_only(struct client *client, struct scene *scene)
+{
+	external_range(client, EXTERNAL, STRIDE);
+	external_map(client, EXTERNAL, STRIDE, 12, UVM_MAPPING_READ_ONLY);
+	return several(client, PROOF_CHANNEL_SM, GPU_MODEL_STORE, EXTERNAL, BIG_PAGE, FATAL_COUNT);
+}
+
+static uint32_t external_atomic(struct client *client, struct scene *scene)
+{
+	external_range(client, EXTERNAL, STRIDE);
+	external_map(client, EXTERNAL, STRIDE, 13, UVM_MAPPING_READ_WRITE);
+	return several(client, PROOF_CHANNEL_SM, GPU_MODEL_ATOMIC_ADD, EXTERNAL, BIG_PAGE, FATAL_COUNT);
+}
+
+/* What a GPU's load brought over is mapped as the CPU has it; a migration would map it for writing. */
+static char *read_only_memory(struct client *client, bool on_gpu)
+{
+	char *memory = managed_map(client, MANAGED, SIZE);
+	uint32_t program;
+
+	memset(memory, 1, SIZE);
+	if (mprotect(memory, SIZE, PROT_READ) != 0)
+		die("mprotect");
+	if (on_gpu) {
+		program = several(client, PROOF_CHANNEL_SM, GPU_MODEL_LOAD, MANAGED, BIG_PAGE, FATAL_COUNT);
+		wait_for(client, program, WAIT_MS, NULL, 0);
+	}
+	return memory;
+}
+
+static uint32_t managed_permission_cpu(struct client *client, struct scene *scene)
+{
+	char *memory = read_only_memory(client, false);
+
+	return several(client, PROOF_CHANNEL_SM, GPU_MODEL_STORE, (uintptr_t)memory, BIG_PAGE, FATAL_COUNT);
+}
+
+static uint32_t managed_permission_gpu(struct client *client, struct scene *scene)
+{
+	char *memory = read_only_memory(client, true);
+
+	return several(client, PROOF_CHANNEL_SM, GPU_MODEL_STORE, (uintptr_t)memory, BIG_PAGE, FATAL_COUNT);
+}
+
+/* The client uses both GPUs and faults on the second; its neighbours there and on the first are others. */
+static uint32_t second_gpu(struct client *client, struct scene *scene)
+{
+	struct client there = *client;
+
+	client_add_gpu(client, 1);
+	there.gpu = 1;
+	return no_range_store(&there, scene);
+}
+
+static uint32_t copy_engine(struct client *client, struct scene *scene)
+{
+	char *memory = managed_map(client, MANAGED, SIZE);
+	struct gpu_model_access copy = { NOWHERE, (uintptr_t)memory, GPU_MODEL_COPY, 4096 };
+
+	memory[0] = 1;
+	return launch(client, PROOF_CHANNEL_COPY, 1, &copy, 1, 1);
+}
+
+static uint32_t pbdma(struct client *client, struct scene *scene)
+{
+	return several(client, PROOF_CHANNEL_HOST, GPU_MODEL_RELEASE, NOWHERE, STRIDE, 1);
+}
+
+/* Runs until somebody ends it; the parent kills the process meanwhile. */
+static uint32_t killed(struct client *client, struct scene *scene)
+{
+	char *memory = managed_map(client, MANAGED, SIZE);
+	struct gpu_model_access accesses[64];
+	uint32_t i;
+
+	memset(memory, 0, SIZE);
+	for (i = 0; i < 64; i++)
+		accesses[i] = (struct gpu_model_access){ (uintptr_t)memory + i * 4096, i, GPU_MODEL_STORE, 8 };
+	return launch(client, PROOF_CHANNEL_SM, 4, accesses, 64, 4000);
+}
+
+/* A child that does nothing keeps copies of the descriptors. */
+static uint32_t forked(struct client *client, struct scene *scene)
+{
+	pid_t child = fork();
+
+	if (child == 0) {
+		while (!atomic_load(&scene->stop))
+			usleep(10000);
+		_exit(0);
+	}
+	return no_range_store(client, scene);
+}
+
+/* The CPU takes the memory away under a program that walks over it. */
+static uint32_t munmapped(struct client *client, struct scene *scene)
+{
+	char *memory = managed_map(client, MANAGED, SIZE);
+	struct gpu_model_access accesses[256];
+	uint32_t program, i;
+
+	memset(memory, 0, SIZE);
+	for (i = 0; i < 256; i++)
+		accesses[i] = (struct gpu_model_access){ (uintptr_t)memory + i * 16384, i, GPU_MODEL_STORE, 8 };
+	program = launch(client, PROOF_CHANNEL_SM, 4, accesses, 256, 20);
+	usleep(1000 + scene->seed % 7 * 1000);
+	munmap(memory, SIZE);
+	return program;
+}
+
+static uint32_t storm(struct client *client, struct scene *scene)
+{
+	struct gpu_model_access *accesses = calloc(STORM_COUNT, sizeof(*accesses));
+	uint32_t program, i;
+
+	for (i = 0; i < STORM_COUNT; i++)
+		accesses[i] = (struct gpu_model_access){ NOWHERE + i * 4096UL * 5, i, GPU_MODEL_STORE, 8 };
+	program = launch(client, PROOF_CHANNEL_SM, 8, accesses, STORM_COUNT, 1);
+	free(accesses);
+	return program;
+}
+
+/* The process ends in the moment after the launch. */
+static uint32_t torn_down(struct client *client, struct scene *scene)
+{
+	several(client, PROOF_CHANNEL_SM, GPU_MODEL_STORE, NOWHERE, STRIDE, FATAL_COUNT);
+	usleep(scene->seed % 5 * 300);
+	_exit(0);
+}
+
+const struct fault_class fault_classes[] = {
+	{ "no range, store", no_range_store, 1, .ratio_at_most = 0.6 },
+	{ "no range, load", no_range_load, 1, .ratio_at_most = 0.6 },
+	{ "no range, atomic", no_range_atomic, 1, .ratio_at_most = 0.6 },
+	{ "external range, hole", external_hole, 1, .ratio_at_most = 3 },
+	{ "external range, store to read-only", external_read_only, 1, .ratio_at_most = 3 },
+	{ "external range, atomic", external_atomic, 1, .ratio_at_most = 3 },
+	{ "managed, permission, on the CPU", managed_permission_cpu, 1, .ratio_at_most = 3 },
+	{ "managed, permission, on the GPU", managed_permission_gpu, 1, .ratio_at_most = 3 },
+	{ "copy engine", copy_engine, 1, .ratio_at_most = 3 },
+	{ "PBDMA semaphore", pbdma, 1, .ratio_at_most = 3 },
+	{ "killed while its program runs", killed, 1, .kill = true },
+	{ "a forked child holds its descriptors", forked, 1 },
+	{ "munmap against fault", munmapped, 1 },
+	{ "two clients fault at once", no_range_store, 2 },
+	{ "storm over 10,000 addresses", storm, 1 },
+	{ "fault while tearing down", torn_down, 1 },
+	{ "suspend and resume", no_range_store, 1, .suspend = true },
+	{ "two GPUs, a fault on the second", second_gpu, 1, .two_gpus = true },
+};
+const unsigned int fault_class_count = sizeof(fault_classes) / sizeof(fault_classes[0]);

@@ -1,0 +1,282 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+#include "client.h"
+#include "uvm_ioctl.h"
+#include "uvm_linux_ioctl.h"
+
+#define UVM_DEVICE	"/dev/nvidia-uvm"
+#define MODEL_DEVICE	"/dev/gpu-model"
+
+/* The newest events of the model. */
+static void print_log(FILE *to, unsigned int lines)
+{
+	static char text[1 << 20];
+	int descriptor = open(MODEL_DEVICE, O_RDONLY);
+	ssize_t size = read(descriptor, text, sizeof(text) - 1);
+	char *line = text + (size > 0 ? size : 0);
+
+	close(descriptor);
+	*line = '\0';
+	for (lines++; line > text && lines > 0; line--)
+		lines -= line[-1] == '\n';
+	fputs(line > text ? line + 2 : line, to);
+}
+
+void die(const char *format, ...)
+{
+	va_list arguments;
+
+	va_start(arguments, format);
+	fprintf(stderr, "proof[%d]: ", getpid());
+	vfprintf(stderr, format, arguments);
+	fputc('\n', stderr);
+	va_end(arguments);
+	print_log(stderr, 40);
+	_exit(2);
+}
+
+NvProcessorUuid gpu_uuid(uint32_t gpu)
+{
+	NvProcessorUuid uuid;
+
+	memcpy(uuid.uuid, "GPU-MODEL-NO-000", sizeof(uuid.uuid));
+	uuid.uuid[15] = (unsigned char)('0' + gpu);
+	return uuid;
+}
+
+static int open_device(const char *path)
+{
+	int descriptor = open(path, O_RDWR | O_CLOEXEC);
+
+	if (descriptor < 0)
+		die("cannot open %s: %s", path, strerror(errno));
+	return descriptor;
+}
+
+static void check(const char *what, int result, uint32_t status)
+{
+	if (result != 0)
+		die("%s: %s", what, strerror(errno));
+	if (status != 0)
+		die("%s: status 0x%x", what, status);
+}
+
+static void model_ioctl(int descriptor, unsigned long request, void *argument, const char *what)
+{
+	if (ioctl(descriptor, request, argument) != 0)
+		die("%s: %s", what, strerror(errno));
+}
+
+static void channel_register(struct client *client, uint32_t gpu, uint32_t channel, uint32_t engine)
+{
+	struct gpu_model_channel request = {
+		.gpu = gpu,
+		.client = client->number,
+		.channel = channel + 100 * gpu,
+		.engine = engine,
+		.group = PROOF_GROUP,
+		.subcontext = client->number,
+	};
+	UVM_REGISTER_CHANNEL_PARAMS params = {
+		.gpuUuid = gpu_uuid(gpu),
+		.rmCtrlFd = client->model,
+		.hClient = client->number,
+		.hChannel = request.channel,
+	};
+
+	model_ioctl(client->model, GPU_MODEL_IOC_CHANNEL, &request, "channel");
+	check("UVM_REGISTER_CHANNEL", ioctl(client->uvm, UVM_REGISTER_CHANNEL, &params), params.rmStatus);
+}
+
+void client_add_gpu(struct client *client, uint32_t gpu)
+{
+	UVM_REGISTER_GPU_PARAMS gpu_params = { .gpu_uuid = gpu_uuid(gpu), .rmCtrlFd = -1 };
+	UVM_REGISTER_GPU_VASPACE_PARAMS space_params = {
+		.gpuUuid = gpu_uuid(gpu),
+		.rmCtrlFd = client->model,
+		.hClient = client->number,
+		.hVaSpace = 1,
+	};
+
+	check("UVM_REGISTER_GPU", ioctl(client->uvm, UVM_REGISTER_GPU, &gpu_params), gpu_params.rmStatus);
+	check("UVM_REGISTER_GPU_VASPACE", ioctl(client->uvm, UVM_REGISTER_GPU_VASPACE, &space_params),
+	      space_params.rmStatus);
+	channel_register(client, gpu, PROOF_CHANNEL_SM, GPU_MODEL_ENGINE_SM);
+	channel_register(client, gpu, PROOF_CHANNEL_COPY, GPU_MODEL_ENGINE_COPY);
+	channel_register(client, gpu, PROOF_CHANNEL_HOST, GPU_MODEL_ENGINE_HOST);
+}
+
+/* As CUDA does: RM's descriptor first, then UVM's, then UVM's second one for the mm. */
+struct client client_open(uint32_t number, uint32_t gpu)
+{
+	UVM_INITIALIZE_PARAMS params = { 0 };
+	UVM_MM_INITIALIZE_PARAMS mm_params = { 0 };
+	struct client client = { .number = number, .gpu = gpu };
+
+	client.model = open_device(MODEL_DEVICE);
+	client.uvm = open_device(UVM_DEVICE);
+	client.mm = open_device(UVM_DEVICE);
+	check("UVM_INITIALIZE", ioctl(client.uvm, UVM_INITIALIZE, &params), params.rmStatus);
+	mm_params.uvmFd = client.uvm;
+	check("UVM_MM_INITIALIZE", ioctl(client.mm, UVM_MM_INITIALIZE, &mm_params), mm_params.rmStatus);
+	client_add_gpu(&client, gpu);
+	return client;
+}
+
+void client_close(struct client *client)
+{
+	close(client->mm);
+	close(client->uvm);
+	close(client->model);
+}
+
+void *managed_map(struct client *client, uint64_t address, size_t size)
+{
+	void *mapped = mmap((void *)address, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED_NOREPLACE, client->uvm,
+			    (off_t)address);
+
+	if (mapped == MAP_FAILED)
+		die("mmap of managed memory: %s", strerror(errno));
+	return mapped;
+}
+
+void migrate(struct client *client, void *address, size_t size, bool to_gpu)
+{
+	UVM_MIGRATE_PARAMS params = {
+		.base = (uintptr_t)address,
+		.length = size,
+		.destinationUuid = to_gpu ? gpu_uuid(client->gpu) : NV_PROCESSOR_UUID_CPU_DEFAULT,
+	};
+
+	check("UVM_MIGRATE", ioctl(client->uvm, UVM_MIGRATE, &params), params.rmStatus);
+}
+
+void external_range(struct client *client, uint64_t address, size_t size)
+{
+	UVM_CREATE_EXTERNAL_RANGE_PARAMS params = { .base = address, .length = size };
+
+	check("UVM_CREATE_EXTERNAL_RANGE", ioctl(client->uvm, UVM_CREATE_EXTERNAL_RANGE, &params), params.rmStatus);
+}
+
+void external_map(struct client *client, uint64_t address, size_t size, uint32_t memory, uint32_t mapping)
+{
+	struct gpu_model_memory request = {
+		.gpu = client->gpu,
+		.client = client->number,
+		.memory = memory,
+		.vidmem = 1,
+		.size = size,
+	};
+	UVM_MAP_EXTERNAL_ALLOCATION_PARAMS *params = calloc(1, sizeof(*params));
+
+	model_ioctl(client->model, GPU_MODEL_IOC_MEMORY, &request, "memory");
+	params->base = address;
+	params->length = size;
+	params->gpuAttributesCount = 1;
+	params->perGpuAttributes[0].gpuUuid = gpu_uuid(client->gpu);
+	params->perGpuAttributes[0].gpuMappingType = mapping;
+	params->rmCtrlFd = client->model;
+	params->hClient = client->number;
+	params->hMemory = memory;
+	check("UVM_MAP_EXTERNAL_ALLOCATION", ioctl(client->uvm, UVM_MAP_EXTERNAL_ALLOCATION, params), params->rmStatus);
+	free(params);
+}
+
+bool try_launch(struct client *client, uint32_t channel, uint32_t lanes, const struct gpu_model_access *accesses,
+		uint32_t count, uint32_t repeat, uint32_t *program)
+{
+	struct gpu_model_launch request = {
+		.client = client->number,
+		.channel = channel + 100 * client->gpu,
+		.lanes = lanes,
+		.count = count,
+		.repeat = repeat,
+		.accesses = (uintptr_t)accesses,
+	};
+
+	if (ioctl(client->model, GPU_MODEL_IOC_LAUNCH, &request) != 0)
+		return false;
+	*program = request.program;
+	return true;
+}
+
+uint32_t launch(struct client *client, uint32_t channel, uint32_t lanes, const struct gpu_model_access *accesses,
+		uint32_t count, uint32_t repeat)
+{
+	uint32_t program;
+
+	if (!try_launch(client, channel, lanes, accesses, count, repeat, &program))
+		die("launch: %s", strerror(errno));
+	return program;
+}
+
+struct gpu_model_wait wait_for(struct client *client, uint32_t program, uint32_t timeout_ms, uint64_t *values,
+			       uint32_t count)
+{
+	struct gpu_model_wait request = {
+		.program = program,
+		.timeout_ms = timeout_ms,
+		.values = (uintptr_t)values,
+		.count = count,
+	};
+
+	model_ioctl(client->model, GPU_MODEL_IOC_WAIT, &request, "wait");
+	return request;
+}
+
+struct gpu_model_wait run_one(struct client *client, uint32_t channel, uint32_t op, uint64_t address, uint64_t *value)
+{
+	struct gpu_model_access access = { .address = address, .value = *value, .op = op, .length = 8 };
+
+	return wait_for(client, launch(client, channel, 1, &access, 1, 1), 20000, value, 1);
+}
+
+static void with_model(unsigned long request, void *argument, const char *what)
+{
+	int descriptor = open_device(MODEL_DEVICE);
+
+	model_ioctl(descriptor, request, argument, what);
+	close(descriptor);
+}
+
+struct gpu_model_status model_status(uint32_t gpu)
+{
+	struct gpu_model_status status = { .gpu = gpu };
+
+	with_model(GPU_MODEL_IOC_STATUS, &status, "status");
+	return status;
+}
+
+void model_set(const char *name, int64_t value)
+{
+	struct gpu_model_setting setting = { .value = value };
+
+	strncpy(setting.name, name, sizeof(setting.name) - 1);
+	with_model(GPU_MODEL_IOC_SET, &setting, name);
+}
+
+uint32_t model_inject(const char *call, uint32_t skip, uint32_t count, uint32_t status)
+{
+	struct gpu_model_inject rule = { .skip = skip, .count = count, .status = status };
+
+	strncpy(rule.call, call, sizeof(rule.call) - 1);
+	with_model(GPU_MODEL_IOC_INJECT, &rule, call);
+	return rule.hits;
+}
+
+int model_power(bool suspend)
+{
+	int descriptor = open_device(MODEL_DEVICE);
+	int result = ioctl(descriptor, suspend ? GPU_MODEL_IOC_SUSPEND : GPU_MODEL_IOC_RESUME);
+
+	close(descriptor);
+	return result;
+}

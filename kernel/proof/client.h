@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: GPL-2.0 OR MIT */
+/* One MPS client as the driver sees it: its UVM address space, its channels in a shared group, its programs. */
+#ifndef PROOF_CLIENT_H
+#define PROOF_CLIENT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include "abi.h"
+#include "uvm_types.h"
+
+#define PROOF_GROUP		7
+#define PROOF_CHANNEL_SM	1
+#define PROOF_CHANNEL_COPY	2
+#define PROOF_CHANNEL_HOST	3
+#define PROOF_MIB		(1UL << 20)
+
+struct client {
+	int uvm;
+	int mm;
+	int model;
+	uint32_t number;	/* also its RM client handle and its subcontext */
+	uint32_t gpu;
+};
+
+/* Every function ends the process with a message where the driver or the model refuses; what is returned is right. */
+void die(const char *format, ...) __attribute__((format(printf, 1, 2), noreturn));
+NvProcessorUuid gpu_uuid(uint32_t gpu);
+
+struct client client_open(uint32_t number, uint32_t gpu);
+void client_add_gpu(struct client *client, uint32_t gpu);
+void client_close(struct client *client);
+
+void *managed_map(struct client *client, uint64_t address, size_t size);
+void migrate(struct client *client, void *address, size_t size, bool to_gpu);
+/* Maps size bytes of a new allocation into an external range at address; mapping is a UvmGpuMappingType. */
+void external_map(struct client *client, uint64_t address, size_t size, uint32_t memory, uint32_t mapping);
+void external_range(struct client *client, uint64_t address, size_t size);
+
+uint32_t launch(struct client *client, uint32_t channel, uint32_t lanes, const struct gpu_model_access *accesses,
+		uint32_t count, uint32_t repeat);
+/* False where the channel takes no more programs. */
+bool try_launch(struct client *client, uint32_t channel, uint32_t lanes, const struct gpu_model_access *accesses,
+		uint32_t count, uint32_t repeat, uint32_t *program);
+struct gpu_model_wait wait_for(struct client *client, uint32_t program, uint32_t timeout_ms, uint64_t *values,
+			       uint32_t count);
+/* One access, waited for; what it saw goes to *value. */
+struct gpu_model_wait run_one(struct client *client, uint32_t channel, uint32_t op, uint64_t address, uint64_t *value);
+
+struct gpu_model_status model_status(uint32_t gpu);
+void model_set(const char *name, int64_t value);
+/* Returns how often the rule that this one replaces struck. */
+uint32_t model_inject(const char *call, uint32_t skip, uint32_t count, uint32_t status);
+int model_power(bool suspend);
+
+#endif

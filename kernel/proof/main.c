@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+#include <stdio.h>
+#include <string.h>
+#include "proof.h"
+
+int main(int argc, char **argv)
+{
+	const char *what = argc > 1 ? argv[1] : "";
+	const char *which = argc > 2 ? argv[2] : NULL;
+
+	setvbuf(stdout, NULL, _IOLBF, 0);
+	if (strcmp(what, "conformance") == 0)
+		return run_conformance(false);
+	if (strcmp(what, "quick") == 0)
+		return run_conformance(true);
+	if (strcmp(what, "stock") == 0 || strcmp(what, "patched") == 0)
+		return run_classes(strcmp(what, "patched") == 0, which);
+	if (strcmp(what, "schedules") == 0)
+		return run_schedules(which, argc > 3 ? argv[3] : NULL);
+	if (strcmp(what, "wrong") == 0)
+		return run_wrong();
+	fprintf(stderr, "usage: proof conformance | quick | stock [CLASS] | patched [CLASS] | schedules FIRST COUNT | wrong\n");
+	return 2;
+}

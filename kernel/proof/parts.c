@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+/* The parts of a scene: an innocent client that checks every value it computes, and one that faults. */
+#include <string.h>
+#include <unistd.h>
+#include "scene.h"
+
+#define INNOCENT_MEMORY	0x200000000UL
+#define FAULTER_MEMORY	0x280000000UL
+#define PAGES		48
+#define PAGE_WORDS	512
+#define LANES		4
+#define REPEATS		3
+#define BENIGN_COUNT	20
+#define WAIT_MS		30000
+
+static void wait_until(atomic_int *flag)
+{
+	while (!atomic_load(flag))
+		usleep(1000);
+}
+
+/* A third of the pages is read, a third written, a third counted up. */
+static uint32_t prepare(volatile uint64_t *memory, struct gpu_model_access *accesses, uint64_t salt)
+{
+	static const uint32_t ops[] = { GPU_MODEL_LOAD, GPU_MODEL_STORE, GPU_MODEL_ATOMIC_ADD };
+	uint32_t i;
+
+	for (i = 0; i < PAGES; i++) {
+		memory[i * PAGE_WORDS] = salt + i;
+		accesses[i] = (struct gpu_model_access){
+			.address = (uintptr_t)&memory[i * PAGE_WORDS],
+			.value = ops[i % 3] == GPU_MODEL_STORE ? ~(salt + i) : 1,
+			.op = ops[i % 3],
+			.length = 8,
+		};
+	}
+	return PAGES;
+}
+
+static uint64_t count_wrong(volatile uint64_t *memory, const uint64_t *values, uint64_t salt)
+{
+	uint64_t wrong = 0;
+	uint32_t i;
+
+	for (i = 0; i < PAGES; i++) {
+		uint64_t expected = i % 3 == 0 ? salt + i : i % 3 == 1 ? ~(salt + i) : salt + i + REPEATS;
+
+		wrong += memory[i * PAGE_WORDS] != expected;
+		wrong += i % 3 == 0 && values[i] != salt + i;
+	}
+	return wrong;
+}
+
+void play_innocent(struct scene *scene, uint32_t number, uint32_t gpu)
+{
+	struct part *part = &scene->part[number];
+	struct client client = client_open(number + 1, gpu);
+	volatile uint64_t *memory = managed_map(&client, INNOCENT_MEMORY, PAGES * PAGE_WORDS * 8);
+	struct gpu_model_access accesses[PAGES];
+	uint64_t values[PAGES];
+	enum outcome outcome = OUTCOME_FINISHED;
+	uint64_t round = 0;
+	uint32_t program;
+
+	atomic_store(&part->ready, 1);
+	wait_until(&scene->go);
+	while (!atomic_load(&scene->stop) && outcome == OUTCOME_FINISHED) {
+		uint64_t salt = (round++ << 16) + number * 0x1000000;
+
+		prepare(memory, accesses, salt);
+		if (!try_launch(&client, PROOF_CHANNEL_SM, LANES, accesses, PAGES, REPEATS, &program) ||
+		    wait_for(&client, program, WAIT_MS, values, PAGES).state != GPU_MODEL_DONE) {
+			outcome = OUTCOME_KILLED;
+			break;
+		}
+		atomic_fetch_add(&part->wrong, count_wrong(memory, values, salt));
+		if (atomic_load(&part->wrong))
+			outcome = OUTCOME_WRONG;
+		atomic_fetch_add(&part->rounds, 1);
+	}
+	atomic_store(&part->outcome, outcome);
+	client_close(&client);
+}
+
+/* Ordinary faults of the same client, for the time that they take. */
+static uint64_t benign_fault(struct client *client)
+{
+	uint64_t *memory = managed_map(client, FAULTER_MEMORY, BENIGN_COUNT * 2 * PROOF_MIB);
+	struct gpu_model_access accesses[BENIGN_COUNT];
+	struct gpu_model_wait end;
+	uint32_t i;
+
+	for (i = 0; i < BENIGN_COUNT; i++) {
+		memory[i * 2 * PROOF_MIB / 8] = 1;
+		accesses[i] = (struct gpu_model_access){
+			.address = (uintptr_t)&memory[i * 2 * PROOF_MIB / 8],
+			.value = 2,
+			.op = GPU_MODEL_STORE,
+		};
+	}
+	end = wait_for(client, launch(client, PROOF_CHANNEL_SM, 1, accesses, BENIGN_COUNT, 1), WAIT_MS, NULL, 0);
+	if (end.state != GPU_MODEL_DONE)
+		die("a benign fault was not serviced");
+	return end.fault_ns;
+}
+
+void play_faulter(struct scene *scene, const struct fault_class *class, uint32_t number)
+{
+	struct part *part = &scene->part[number];
+	struct client client = client_open(number + 1, scene->gpu);
+	struct gpu_model_wait end;
+	uint32_t program;
+
+	atomic_store(&part->benign_ns, benign_fault(&client));
+	atomic_store(&part->ready, 1);
+	wait_until(&scene->go);
+	program = class->fault(&client, scene);
+	atomic_store(&part->ready, 2);
+	if (program) {
+		end = wait_for(&client, program, WAIT_MS, NULL, 0);
+		atomic_store(&part->fatal_ns, end.fault_ns);
+		atomic_store(&part->outcome, end.state == GPU_MODEL_DONE ? OUTCOME_FINISHED : OUTCOME_KILLED);
+	}
+	/* Who is contained is ended from outside, a little later. */
+	while (!atomic_load(&scene->stop))
+		usleep(10000);
+	client_close(&client);
+}

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: GPL-2.0 OR MIT */
+#ifndef PROOF_H
+#define PROOF_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* All return 0 where everything was as it has to be. */
+int run_conformance(bool quick);
+/* patched: what is expected. only: the number of one class, or NULL for all. */
+int run_classes(bool patched, const char *only);
+/* Seeds first to first + count - 1, on a patched module. */
+int run_schedules(const char *first, const char *count);
+/* Whether a model that is wrong on purpose is caught. */
+int run_wrong(void);
+
+#endif

@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+/* A scene: the clients as processes, a fault, what became of everybody and what was left behind. */
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include "scene.h"
+
+#define INNOCENTS	2
+#define STEP_US		5000
+#define READY_MS	30000
+#define END_MS		20000
+#define ROUNDS_AFTER	3
+
+static bool all_ready(struct scene *scene, uint32_t clients)
+{
+	uint32_t i;
+
+	for (i = 0; i < clients; i++)
+		if (!atomic_load(&scene->part[i].ready))
+			return false;
+	return true;
+}
+
+static void start(struct scene *scene, const struct fault_class *class, pid_t *pids)
+{
+	uint32_t i;
+
+	for (i = 0; i < class->faulters + INNOCENTS; i++) {
+		pids[i] = fork();
+		if (pids[i] < 0)
+			die("fork");
+		if (pids[i] > 0)
+			continue;
+		if (i < class->faulters)
+			play_faulter(scene, class, i);
+		else
+			play_innocent(scene, i, class->two_gpus ? (i - class->faulters) % 2 : 0);
+		_exit(0);
+	}
+}
+
+static bool innocents_done(struct scene *scene, const struct fault_class *class, const uint32_t *rounds)
+{
+	uint32_t i;
+
+	for (i = class->faulters; i < class->faulters + INNOCENTS; i++) {
+		struct part *part = &scene->part[i];
+
+		if (atomic_load(&part->outcome) == OUTCOME_NONE && atomic_load(&part->rounds) < rounds[i] + ROUNDS_AFTER)
+			return false;
+	}
+	return true;
+}
+
+static bool faulters_ended(const struct fault_class *class, pid_t *pids)
+{
+	uint32_t ended = 0;
+	uint32_t i;
+
+	for (i = 0; i < class->faulters; i++) {
+		if (pids[i] && waitpid(pids[i], NULL, WNOHANG) == pids[i])
+			pids[i] = 0;
+		ended += pids[i] == 0;
+	}
+	return ended == class->faulters;
+}
+
+static void sleep_and_wake(void)
+{
+	if (model_power(true) == 0) {
+		usleep(20000);
+		model_power(false);
+	}
+}
+
+/* Until the faulters are gone or marked as killed, and the innocents have done some rounds since. */
+static bool wait_for_ends(struct scene *scene, const struct fault_class *class, pid_t *pids)
+{
+	uint32_t rounds[SCENE_CLIENTS_MAX];
+	bool ended = false;
+	uint32_t i, waited;
+
+	for (waited = 0; waited < END_MS * 1000 && !ended; waited += STEP_US) {
+		ended = faulters_ended(class, pids);
+		for (i = 0; i < class->faulters && !ended; i++)
+			if (atomic_load(&scene->part[i].outcome) == OUTCOME_KILLED)
+				waited = END_MS * 1000;
+		usleep(STEP_US);
+	}
+	usleep(100000);
+	for (i = 0; i < SCENE_CLIENTS_MAX; i++)
+		rounds[i] = atomic_load(&scene->part[i].rounds);
+	for (waited = 0; waited < END_MS * 1000 && !innocents_done(scene, class, rounds); waited += STEP_US)
+		usleep(STEP_US);
+	return ended;
+}
+
+/* Of all GPUs that the scene uses. */
+static struct gpu_model_status total_status(const struct fault_class *class)
+{
+	struct gpu_model_status sum = model_status(0), other;
+
+	if (!class->two_gpus)
+		return sum;
+	other = model_status(1);
+	sum.spaces += other.spaces;
+	sum.user_channels += other.user_channels;
+	sum.programs += other.programs;
+	sum.memories += other.memories;
+	sum.rm_allocations += other.rm_allocations;
+	sum.pma_bytes += other.pma_bytes;
+	sum.resets += other.resets;
+	sum.reported += other.reported;
+	sum.channel_errors += other.channel_errors;
+	return sum;
+}
+
+/* Seven seconds: a dead client's address space may be kept for a while on purpose. */
+static bool left_nothing(const struct fault_class *class, char *text, size_t size)
+{
+	struct gpu_model_status status;
+	uint64_t left = 1;
+	int tries;
+
+	for (tries = 0; tries < 140 && left; tries++) {
+		status = total_status(class);
+		left = status.spaces + status.user_channels + status.programs + status.memories + status.rm_allocations +
+		       status.pma_bytes;
+		if (left)
+			usleep(50000);
+	}
+	snprintf(text, size, "spaces %u channels %u programs %u memories %u RM allocations %u PMA bytes %llu", status.spaces,
+		 status.user_channels, status.programs, status.memories, status.rm_allocations, status.pma_bytes);
+	return left == 0;
+}
+
+static void add_part(struct verdict *verdict, const struct fault_class *class, struct scene *scene, uint32_t i)
+{
+	struct part *part = &scene->part[i];
+
+	if (i < class->faulters) {
+		verdict->benign_ns = atomic_load(&part->benign_ns);
+		verdict->fatal_ns = atomic_load(&part->fatal_ns);
+		return;
+	}
+	verdict->innocents_live &= atomic_load(&part->outcome) == OUTCOME_FINISHED && atomic_load(&part->rounds) > 0;
+	verdict->values_right &= atomic_load(&part->wrong) == 0;
+}
+
+struct verdict play(const struct fault_class *class, uint32_t seed)
+{
+	struct scene *scene = mmap(NULL, sizeof(*scene), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	uint32_t clients = class->faulters + INNOCENTS;
+	struct gpu_model_status before = total_status(class), after;
+	struct verdict verdict = { .innocents_live = true, .values_right = true };
+	pid_t pids[SCENE_CLIENTS_MAX] = { 0 };
+	uint32_t i, waited;
+
+	scene->seed = seed;
+	start(scene, class, pids);
+	for (waited = 0; waited < READY_MS * 1000 && !all_ready(scene, clients); waited += STEP_US)
+		usleep(STEP_US);
+	atomic_store(&scene->go, 1);
+	for (waited = 0; class->kill && waited < READY_MS * 1000 && atomic_load(&scene->part[0].ready) < 2; waited += 1000)
+		usleep(1000);
+	if (class->kill)
+		kill(pids[0], SIGKILL);
+	if (class->suspend)
+		sleep_and_wake();
+	verdict.faulter_ended = wait_for_ends(scene, class, pids);
+	atomic_store(&scene->stop, 1);
+	for (i = 0; i < clients; i++)
+		if (pids[i])
+			waitpid(pids[i], NULL, 0);
+	for (i = 0; i < clients; i++)
+		add_part(&verdict, class, scene, i);
+	verdict.clean = left_nothing(class, verdict.left, sizeof(verdict.left));
+	after = total_status(class);
+	verdict.resets = after.resets - before.resets;
+	verdict.reported = after.reported - before.reported;
+	verdict.channel_errors = after.channel_errors - before.channel_errors;
+	munmap(scene, sizeof(*scene));
+	return verdict;
+}

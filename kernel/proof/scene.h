@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: GPL-2.0 OR MIT */
+/* What the processes of one scene tell each other; in memory that they share. */
+#ifndef PROOF_SCENE_H
+#define PROOF_SCENE_H
+
+#include <stdatomic.h>
+#include "client.h"
+
+#define SCENE_CLIENTS_MAX	4
+
+enum outcome {
+	OUTCOME_NONE,
+	OUTCOME_FINISHED,	/* its programs ended with every value right */
+	OUTCOME_KILLED,		/* its group was reset */
+	OUTCOME_WRONG,		/* a value was not what it had to be */
+};
+
+struct part {
+	atomic_int ready;
+	atomic_int outcome;
+	atomic_uint rounds;
+	atomic_ulong benign_ns;
+	atomic_ulong fatal_ns;
+	atomic_ulong wrong;
+};
+
+struct scene {
+	atomic_int go;
+	atomic_int stop;
+	uint32_t gpu;		/* of the faulting client */
+	uint32_t seed;
+	struct part part[SCENE_CLIENTS_MAX];
+};
+
+/* What the faulting client does. Returns the program whose end is waited for, 0 for none. */
+typedef uint32_t fault_function(struct client *client, struct scene *scene);
+
+struct fault_class {
+	const char *name;
+	fault_function *fault;
+	uint32_t faulters;
+	bool kill;		/* the parent kills the client once its program runs */
+	bool two_gpus;
+	bool suspend;		/* the machine sleeps and wakes while the fault is under way */
+	double ratio_at_most;	/* aim, 0 for none */
+};
+
+extern const struct fault_class fault_classes[];
+extern const unsigned int fault_class_count;
+
+void play_innocent(struct scene *scene, uint32_t number, uint32_t gpu);
+void play_faulter(struct scene *scene, const struct fault_class *class, uint32_t number);
+
+struct verdict {
+	bool innocents_live;
+	bool faulter_ended;
+	bool values_right;
+	bool clean;		/* nothing was left behind */
+	uint64_t resets;
+	uint64_t reported;
+	uint64_t channel_errors;
+	uint64_t benign_ns;
+	uint64_t fatal_ns;
+	char left[160];
+};
+
+struct verdict play(const struct fault_class *class, uint32_t seed);
+
+#endif

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+/* Random schedules: which class, when the fault comes, what the model delays and doubles; all from one seed. */
+#include <stdio.h>
+#include <stdlib.h>
+#include "proof.h"
+#include "scene.h"
+
+static uint32_t next(uint64_t *state, uint32_t below)
+{
+	*state = *state * 6364136223846793005ULL + 1442695040888963407ULL;
+	return (uint32_t)(*state >> 33) % below;
+}
+
+static bool contained(const struct verdict *verdict)
+{
+	return verdict->innocents_live && verdict->values_right && verdict->resets == 0 && verdict->reported == 0 &&
+	       verdict->channel_errors == 0 && verdict->clean;
+}
+
+static bool run_schedule(uint32_t seed)
+{
+	uint64_t state = seed * 2654435761ULL + 1;
+	const struct fault_class *class;
+	struct verdict verdict;
+
+	do {
+		class = &fault_classes[next(&state, fault_class_count)];
+	} while (class->two_gpus);
+	model_set("duplicate_percent", next(&state, 60));
+	model_set("late_valid_percent", next(&state, 60));
+	model_set("reset_delay_ms", 1 + next(&state, 40));
+	verdict = play(class, next(&state, 1000));
+	if (contained(&verdict))
+		return true;
+	printf("schedule %u (%s): innocents %s, values %s, resets %lu, reported %lu, channel errors %lu, %s\n", seed,
+	       class->name, verdict.innocents_live ? "live" : "dead", verdict.values_right ? "right" : "WRONG",
+	       verdict.resets, verdict.reported, verdict.channel_errors, verdict.clean ? "clean" : verdict.left);
+	return false;
+}
+
+int run_schedules(const char *first, const char *count)
+{
+	uint32_t from = (uint32_t)strtoul(first ? first : "1", NULL, 10);
+	uint32_t number = (uint32_t)strtoul(count ? count : "1", NULL, 10);
+	uint32_t failures = 0;
+	uint32_t i;
+
+	for (i = 0; i < number; i++)
+		failures += !run_schedule(from + i);
+	printf("{\"schedules\": %u, \"first\": %u, \"failed\": %u}\n", number, from, failures);
+	return failures ? 1 : 0;
+}

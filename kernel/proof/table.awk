@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: Apache-2.0
+# awk -v driver=V -v commit=C -v kernel=K -v command=... -v json=FILE -f table.awk STOCK.log PATCHED.log
+# Joins the two runs by class, prints the table, writes FILE. Exit status 1 where a class is not as expected.
+function field(name,   text) {
+	text = $0
+	if (!sub(".*\"" name "\": ", "", text))
+		return ""
+	if (text ~ /^"/) {
+		sub(/^"/, "", text)
+		sub(/".*/, "", text)
+	} else {
+		sub(/[,}].*/, "", text)
+	}
+	return text
+}
+function stock_words(c) {
+	return stock_live[c] == "false" ? "neighbours die" : "neighbours live"
+}
+function patched_words(c) {
+	if (!(c in live))
+		return "not run"
+	return (live[c] == "true" ? "neighbours live" : "neighbours die") (ended[c] == "true" ? ", client ended" : "") \
+		(clean[c] == "true" ? "" : ", something left")
+}
+FNR == 1 { file++ }
+!/^\{"class"/ { next }
+file == 1 {
+	c = field("class")
+	order[++count] = c
+	stock_live[c] = field("innocents_live")
+	stock_ok[c] = field("as_expected")
+	stock_resets[c] = field("resets")
+}
+file == 2 {
+	c = field("class")
+	live[c] = field("innocents_live")
+	ok[c] = field("as_expected")
+	ended[c] = field("faulter_ended")
+	clean[c] = field("clean")
+	resets[c] = field("resets")
+	benign[c] = field("benign_us")
+	fatal[c] = field("fatal_us")
+}
+END {
+	printf "{\n  \"driver\": \"%s\",\n  \"kernel\": \"%s\",\n  \"commit\": \"%s\",\n  \"date\": \"%s\",\n", \
+		driver, kernel, commit, date >json
+	printf "  \"command\": \"%s\",\n  \"what\": \"the driver's logic against a model of the GPU in QEMU; no GPU\",\n", \
+		command >json
+	printf "  \"classes\": [" >json
+	printf "%-40s %-16s %-32s %s\n", "class", "stock", "patched", "ratio"
+	for (i = 1; i <= count; i++) {
+		c = order[i]
+		ratio = benign[c] > 0 && fatal[c] > 0 ? sprintf("%.2f", fatal[c] / benign[c]) : "-"
+		good = stock_ok[c] == "true" && ok[c] == "true"
+		bad += !good
+		printf "%-40s %-16s %-32s %5s%s\n", c, stock_words(c), patched_words(c), ratio, (good ? "" : "  <- not as expected")
+		printf "%s\n    {\"class\": \"%s\", \"stock\": \"%s\", \"patched\": \"%s\", \"ratio\": %s, \"benign_us\": %d, \"contained_us\": %d, " \
+			"\"stock_resets\": %d, \"patched_resets\": %d, \"as_expected\": %s}", \
+			(i > 1 ? "," : ""), c, stock_words(c), patched_words(c), (ratio == "-" ? "null" : ratio), benign[c], fatal[c], \
+			stock_resets[c], resets[c], (good ? "true" : "false") >json
+	}
+	printf "\n  ]\n}\n" >json
+	exit bad > 0 || count == 0
+}

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+/* One line of JSON a class, for the table that the host makes of a stock and a patched run. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "proof.h"
+#include "scene.h"
+
+static bool as_expected(const struct verdict *verdict, bool patched)
+{
+	if (!patched)
+		return !verdict->innocents_live && verdict->resets > 0 && verdict->clean;
+	return verdict->innocents_live && verdict->values_right && verdict->faulter_ended && verdict->resets == 0 &&
+	       verdict->reported == 0 && verdict->channel_errors == 0 && verdict->clean;
+}
+
+static void print_verdict(const struct fault_class *class, const struct verdict *verdict, bool patched)
+{
+	printf("{\"class\": \"%s\", \"as_expected\": %s, \"innocents_live\": %s, \"values_right\": %s, "
+	       "\"faulter_ended\": %s, \"resets\": %lu, \"reported\": %lu, \"channel_errors\": %lu, \"clean\": %s, "
+	       "\"benign_us\": %lu, \"fatal_us\": %lu, \"left\": \"%s\"}\n",
+	       class->name, as_expected(verdict, patched) ? "true" : "false", verdict->innocents_live ? "true" : "false",
+	       verdict->values_right ? "true" : "false", verdict->faulter_ended ? "true" : "false", verdict->resets,
+	       verdict->reported, verdict->channel_errors, verdict->clean ? "true" : "false", verdict->benign_ns / 1000,
+	       verdict->fatal_ns / 1000, verdict->clean ? "" : verdict->left);
+}
+
+int run_classes(bool patched, const char *only)
+{
+	int failures = 0;
+	unsigned int i;
+
+	for (i = 0; i < fault_class_count; i++) {
+		struct verdict verdict;
+
+		if (only && strtoul(only, NULL, 10) != i)
+			continue;
+		verdict = play(&fault_classes[i], i);
+		print_verdict(&fault_classes[i], &verdict, patched);
+		failures += !as_expected(&verdict, patched);
+	}
+	return failures ? 1 : 0;
+}
