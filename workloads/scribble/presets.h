@@ -16,8 +16,8 @@ struct Preset {
 /// For the software GPU: a millisecond or two a step.
 inline constexpr Preset small_preset{.words = 256, .rounds = 8, .steps = 100};
 
-/// For a real GPU: larger than its second-level cache, and most of a step in one kernel.
-inline constexpr Preset medium_preset{.words = 8 << 20, .rounds = 16, .steps = 2000};
+/// For a real GPU: with twenty of them beside each other more than its second-level cache holds.
+inline constexpr Preset medium_preset{.words = 1 << 20, .rounds = 4, .steps = 2000};
 
 constexpr const Preset& preset_of(Size size) { return size == Size::Small ? small_preset : medium_preset; }
 
