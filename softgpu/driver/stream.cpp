@@ -25,6 +25,29 @@ class InFlight {
   bool counts_;
 };
 
+/// While one lives, its client may write memory.
+class Writing {
+ public:
+  Writing(GpuControl& control, bool counts) : control_(control), counts_(counts) {
+    if (counts_) control_.begin_work();
+  }
+  Writing(const Writing&) = delete;
+  Writing& operator=(const Writing&) = delete;
+  ~Writing() {
+    if (counts_) control_.end_work();
+  }
+
+ private:
+  GpuControl& control_;
+  bool counts_;
+};
+
+WorkOutcome run_unless_stopped(GpuControl& control, const Work& work) {
+  const Writing writing(control, work.on_gpu);
+  if (control.should_stop()) return WorkStopped{};
+  return work.run();
+}
+
 }  // namespace
 
 Stream::Stream(std::shared_ptr<const StreamHost> host, Context* context, StreamOptions options)
@@ -112,7 +135,7 @@ bool Stream::execute(const Work& work) {
   if (host_->control->should_stop()) return false;
   if (!work.run) return true;
   const InFlight in_flight(*host_, work.on_gpu);
-  const WorkOutcome outcome = work.run();
+  const WorkOutcome outcome = run_unless_stopped(*host_->control, work);
   if (const auto* fault = std::get_if<WorkFault>(&outcome)) host_->deliver_fault(*fault);
   return std::holds_alternative<WorkDone>(outcome);
 }

@@ -1,13 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "softgpu/machine/domain.h"
 
+#include <fstream>
+#include <string>
+#include <thread>
 #include <utility>
+
+#include "os/process_stat.h"
 
 namespace firebreak::softgpu {
 
 namespace {
+
 constexpr std::uint32_t domain_magic = 0x474d4f44;  // "DOMG"
+
+bool lives(pid_t pid) {
+  std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
+  std::string stat;
+  std::getline(file, stat);
+  const std::string_view state = os::stat_field(stat, 3);
+  return !state.empty() && state != "Z" && state != "X";
 }
+
+}  // namespace
 
 Domain::Domain(os::Fd fd, os::Mapping mapping)
     : fd_(std::move(fd)), mapping_(std::move(mapping)), page_(mapping_.as<DomainPage>()) {}
@@ -49,7 +64,23 @@ void Domain::leave(std::uint32_t slot) {
   client.terminated.store(0);
   client.terminate_acknowledged.store(0);
   client.faulted_alone.store(0);
+  client.pieces_of_work.store(0);
   client.pid.store(0);
+}
+
+bool Domain::is_quiet() const {
+  for (std::uint32_t index = 0; index < DomainPage::client_count_max; ++index) {
+    const DomainPage::ClientSlot& client = page_->clients[index];
+    if (client.pieces_of_work.load() != 0 && lives(client.pid.load())) return false;
+  }
+  return true;
+}
+
+void Domain::wait_until_quiet(std::chrono::milliseconds limit) const {
+  const auto deadline = std::chrono::steady_clock::now() + limit;
+  while (!is_quiet() && std::chrono::steady_clock::now() < deadline) {
+    std::this_thread::sleep_for(std::chrono::microseconds(50));
+  }
 }
 
 void Domain::write_record(const DomainFault& fault) {

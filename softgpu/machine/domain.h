@@ -7,6 +7,7 @@
 
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -36,6 +37,7 @@ struct DomainPage {
     std::atomic<std::uint32_t> terminated;
     std::atomic<std::uint32_t> terminate_acknowledged;
     std::atomic<std::uint32_t> faulted_alone;
+    std::atomic<std::uint32_t> pieces_of_work;  ///< that may write memory just now
     // The fault this client (or the server, for a dead one) proposes; valid once `fault` names the slot, or
     // `faulted_alone` says so.
     std::atomic<std::uint32_t> error;
@@ -85,6 +87,15 @@ class Domain {
   bool termination_acknowledged(std::uint32_t slot) const {
     return page_->clients[slot].terminate_acknowledged.load() != 0;
   }
+
+  /// Around everything that may write memory, and before the client asks whether it is to stop.
+  void begin_work(std::uint32_t slot) { page_->clients[slot].pieces_of_work.fetch_add(1); }
+  void end_work(std::uint32_t slot) { page_->clients[slot].pieces_of_work.fetch_sub(1); }
+  /// Nobody writes just now. The dead do not.
+  bool is_quiet() const;
+  /// After a fault was raised and everybody was woken: until nobody writes any more. Who does
+  /// not stop within `limit` is taken to be stopped itself.
+  void wait_until_quiet(std::chrono::milliseconds limit) const;
 
   void mark_server_gone() { page_->server_gone.store(1); }
   bool server_gone() const { return page_->server_gone.load() != 0; }

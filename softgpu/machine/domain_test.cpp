@@ -3,7 +3,11 @@
 
 #include <gtest/gtest.h>
 
+#include <limits>
+#include <thread>
+
 #include "os/memory.h"
+#include "os/self.h"
 
 namespace firebreak::softgpu {
 namespace {
@@ -34,6 +38,22 @@ TEST(Domain, FaultOfOneAloneLeavesTheOthers) {
   EXPECT_FALSE(domain->fault_of(two));
   domain->leave(one);
   EXPECT_FALSE(domain->is_faulted(domain->join(33).value()));
+}
+
+TEST(Domain, IsQuietOnceNobodyWhoLivesWrites) {
+  const auto domain = Domain::create(1).value();
+  const std::uint32_t ours = domain->join(os::own_pid()).value();
+  const std::uint32_t dead = domain->join(std::numeric_limits<std::int32_t>::max()).value();
+  EXPECT_TRUE(domain->is_quiet());
+  domain->begin_work(dead);
+  EXPECT_TRUE(domain->is_quiet());
+  domain->begin_work(ours);
+  EXPECT_FALSE(domain->is_quiet());
+  domain->wait_until_quiet(std::chrono::milliseconds(0));
+  std::thread work([&] { domain->end_work(ours); });
+  domain->wait_until_quiet(std::chrono::hours(1));
+  EXPECT_TRUE(domain->is_quiet());
+  work.join();
 }
 
 TEST(Domain, IsFullAtTheLimitAndSeenThroughItsDescriptor) {

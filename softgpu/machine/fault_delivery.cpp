@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "softgpu/machine/fault_delivery.h"
 
+#include <chrono>
 #include <fstream>
 
 #include "abi/nvml.h"
@@ -19,6 +20,10 @@ std::string process_name(pid_t pid) {
 }
 
 namespace {
+
+/// On the real GPU the channels are torn down before anybody is told; here each client stops by itself, which
+/// takes as long as it takes to get a turn.
+constexpr std::chrono::milliseconds longest_stop{2000};
 
 FaultContext context_of(const Domain& domain, const FaultReport& report) {
   return {report.pid,          report.process_name, domain.server_pid(),
@@ -62,6 +67,7 @@ bool deliver_fault(SharedGpu& gpu, Domain& domain, UvmDescriptor* events, const 
     events->post({due(profile.uvm_event_ms), now, report.address, kind_of(report.cause), report.access,
                   hub ? 0u : 1u, 1u});
   }
+  if (!others_live) domain.wait_until_quiet(longest_stop);
   FaultContext context = context_of(domain, report);
   blame_somebody_else(domain, report, context);
   for (const DelayedLine& line : xid_lines(profile, context)) {
