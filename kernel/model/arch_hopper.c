@@ -68,13 +68,11 @@ static u64 hopper_make_pte(struct model_phys phys, bool read_only, bool no_atomi
 	u64 page = phys.address >> NV_MMU_VER3_PTE_ADDRESS_SHIFT;
 	u64 pcf = (read_only ? PCF_READ_ONLY : 0) | (no_atomics ? PCF_NO_ATOMIC : 0) |
 		  (phys.vidmem ? 0 : PCF_UNCACHED);
-	u64 entry = DRF_DEF64(_MMU_VER3, _PTE, _VALID, _TRUE) | DRF_NUM64(_MMU_VER3, _PTE, _PCF, pcf);
+	u64 aperture = phys.vidmem ? NV_MMU_VER3_PTE_APERTURE_VIDEO_MEMORY
+				   : NV_MMU_VER3_PTE_APERTURE_SYSTEM_COHERENT_MEMORY;
 
-	if (phys.vidmem)
-		return entry | DRF_DEF64(_MMU_VER3, _PTE, _APERTURE, _VIDEO_MEMORY) |
-		       DRF_NUM64(_MMU_VER3, _PTE, _ADDRESS, page);
-	return entry | DRF_DEF64(_MMU_VER3, _PTE, _APERTURE, _SYSTEM_COHERENT_MEMORY) |
-	       DRF_NUM64(_MMU_VER3, _PTE, _ADDRESS_SYS, page);
+	return DRF_DEF64(_MMU_VER3, _PTE, _VALID, _TRUE) | DRF_NUM64(_MMU_VER3, _PTE, _PCF, pcf) |
+	       DRF_NUM64(_MMU_VER3, _PTE, _APERTURE, aperture) | DRF_NUM64(_MMU_VER3, _PTE, _ADDRESS, page);
 }
 
 const struct model_arch model_hopper = {

@@ -226,7 +226,9 @@ int model_copy_method(struct model_channel *channel, u32 method, u32 data)
 	case NVC5B5_SET_REMAP_CONST_B:
 	case NVC5B5_SET_REMAP_COMPONENTS:
 		return 0;
+#ifdef NVC8B5_SET_SEMAPHORE_PAYLOAD_UPPER /* where UVM's header has it */
 	case NVC8B5_SET_SEMAPHORE_PAYLOAD_UPPER:
+#endif
 	case NVC8B5_SET_MEMORY_SCRUB_PARAMETERS:
 		if (channel->gpu->arch->ce_class == HOPPER_DMA_COPY_A)
 			return 0;

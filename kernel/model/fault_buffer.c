@@ -3,7 +3,11 @@
 #include <linux/ktime.h>
 #include "model.h"
 #include "nvmisc.h"
+#if __has_include("hwref/volta/gv100/dev_fb.h") /* branch 595 has no Volta any more */
 #include "hwref/volta/gv100/dev_fb.h"
+#else
+#include "hwref/turing/tu102/dev_fb.h"
+#endif
 
 #define SM_PER_GPC	4
 
@@ -12,10 +16,24 @@ static u32 get_index(struct model_gpu *gpu)
 	return DRF_VAL(_PFB, _PRI_MMU_FAULT_BUFFER_GET, _PTR, READ_ONCE(gpu->faults.get));
 }
 
+/* The bits that clear a condition are seen and read back as 0. */
+static void drop_clear_bits(struct model_gpu *gpu)
+{
+	u32 written = READ_ONCE(gpu->faults.get);
+	u32 pointer = DRF_VAL(_PFB, _PRI_MMU_FAULT_BUFFER_GET, _PTR, written);
+
+	if (written != pointer)
+		cmpxchg(&gpu->faults.get, written, pointer);
+}
+
+bool model_shadow_pending(struct model_gpu *gpu)
+{
+	return READ_ONCE(gpu->shadow.get) != READ_ONCE(gpu->shadow.put);
+}
+
 bool model_faults_pending(struct model_gpu *gpu)
 {
-	return READ_ONCE(gpu->shadow.get) != READ_ONCE(gpu->shadow.put) ||
-	       get_index(gpu) != READ_ONCE(gpu->faults.put);
+	return model_shadow_pending(gpu) || get_index(gpu) != READ_ONCE(gpu->faults.put);
 }
 
 /* Faults of a group carry the instance of whichever of its channels is resident; the engine id tells the subcontext. */
@@ -91,6 +109,7 @@ bool model_fault_buffer_run(struct model_gpu *gpu)
 	struct model_fault_buffer *buffer = &gpu->faults;
 	u32 *entry;
 
+	drop_clear_bits(gpu);
 	if (!buffer->late)
 		return false;
 	entry = buffer->entries + (buffer->late - 1) * MODEL_FAULT_BYTES;

@@ -39,10 +39,27 @@ bool model_chance(struct model_gpu *gpu, int percent)
 	return model_random(gpu, 100) < percent;
 }
 
+/*
+ * The enable registers are words that only the driver sets. Which of two stores between two looks was the last cannot be
+ * told; an interrupt too many is then better than one that never comes.
+ */
+static bool replayable_enabled(struct model_gpu *gpu)
+{
+	struct model_fault_buffer *faults = &gpu->faults;
+
+	if (xchg(&faults->enable_clear, 0))
+		faults->masked = true;
+	if (xchg(&faults->enable_set, 0))
+		faults->masked = false;
+	return !faults->masked;
+}
+
 static void interrupt_handler(struct irq_work *work)
 {
 	struct model_gpu *gpu = container_of(work, struct model_gpu, interrupt);
 
+	if (!replayable_enabled(gpu) && !model_shadow_pending(gpu))
+		return;
 	gpu->status.interrupts++;
 	model_top_half(&gpu->uuid);
 }

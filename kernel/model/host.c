@@ -12,7 +12,7 @@
 #include "clc076.h"
 
 #define SUBCHANNEL_COPY		4
-#define SUBCHANNEL_SOFTWARE	UVM_SW_OBJ_SUBCHANNEL
+#define SUBCHANNEL_SOFTWARE	5
 #define ENTRIES_PER_TURN	64
 #define HOST(channel, method)	((channel)->host[NVC46F_##method / 4])
 

@@ -257,6 +257,7 @@ struct model_fault_buffer {
 	u32 interrupt;
 	u32 enable_set;
 	u32 enable_clear;
+	bool masked;
 	u32 prefetch;
 };
 
@@ -378,6 +379,7 @@ void model_program_release(struct kref *references);
 bool model_fault_report(struct model_program *program, u32 lane);
 bool model_fault_buffer_run(struct model_gpu *gpu);
 bool model_faults_pending(struct model_gpu *gpu);
+bool model_shadow_pending(struct model_gpu *gpu);
 
 /* non_replayable.c */
 void model_non_replayable(struct model_program *program, u32 lane);

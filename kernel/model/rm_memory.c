@@ -2,6 +2,7 @@
 /* The interface's user memory: a user's allocation duplicated for UVM, and page-table entries for it. */
 #include <linux/module.h>
 #include "model.h"
+#include "version.h"
 
 static struct model_memory *find(struct model_gpu *gpu, u32 client, u32 handle)
 {
@@ -109,8 +110,8 @@ NV_STATUS nvUvmInterfaceGetExternalAllocPtes(uvmGpuAddressSpaceHandle handle, Nv
 	struct model_space *space = (struct model_space *)handle;
 	struct model_memory *memory = duplicate_take(memory_handle, false);
 	NV_STATUS status = model_injected("GetExternalAllocPtes");
-	bool read_only = info->mappingType == UvmRmGpuMappingTypeReadOnly;
-	bool no_atomics = read_only || info->mappingType == UvmRmGpuMappingTypeReadWrite;
+	bool read_only = info->mappingType == MODEL_MAPPING_READ_ONLY;
+	bool no_atomics = read_only || info->mappingType == MODEL_MAPPING_NO_ATOMICS;
 	u64 wanted = size / MODEL_BIG_PAGE;
 	u64 fits = info->pteBufferSize / sizeof(u64);
 	u64 i;

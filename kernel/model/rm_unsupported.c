@@ -5,6 +5,7 @@
  * branches' prototypes differ and no argument is looked at, so the interface's
  * header stays out of this file.
  */
+#include <linux/bug.h>
 #include <linux/export.h>
 #include <linux/printk.h>
 #include <linux/types.h>
@@ -38,3 +39,23 @@ UNSUPPORTED(nvUvmInterfaceCslQueryMessagePool);
 UNSUPPORTED(nvUvmInterfaceCslIncrementIv);
 UNSUPPORTED(nvUvmInterfaceCslLogEncryption);
 UNSUPPORTED(nvUvmInterfaceKeyRotationChannelDisable);
+UNSUPPORTED(nvUvmInterfaceGetExternalAllocPhysAddrs);
+UNSUPPORTED(nvUvmInterfaceTogglePrefetchFaults);
+UNSUPPORTED(nvUvmInterfaceAccessBitsBufAlloc);
+UNSUPPORTED(nvUvmInterfaceAccessBitsBufFree);
+UNSUPPORTED(nvUvmInterfaceAccessBitsDump);
+
+/* UVM's zeroed answer says already that there is no NVLink. */
+NV_STATUS nvUvmInterfaceGetNvlinkInfo(void);
+NV_STATUS nvUvmInterfaceGetNvlinkInfo(void)
+{
+	return NV_OK;
+}
+EXPORT_SYMBOL(nvUvmInterfaceGetNvlinkInfo);
+
+void nvUvmInterfaceReportFatalError(NV_STATUS error);
+void nvUvmInterfaceReportFatalError(NV_STATUS error)
+{
+	WARN(1, "gpu-model: UVM reported the fatal error 0x%x\n", error);
+}
+EXPORT_SYMBOL(nvUvmInterfaceReportFatalError);

@@ -7,6 +7,8 @@
 #include <linux/module.h>
 #include <linux/slab.h>
 #include "model.h"
+#include "version.h"
+#include "hwref/ampere/ga100/dev_runlist.h"
 
 #define FIRST_INSTANCE	0x10000000ULL
 
@@ -180,7 +182,7 @@ static void channel_describe(struct model_channel *channel, UvmGpuChannelInstanc
 	info->channelEngineType = sm ? UVM_GPU_CHANNEL_ENGINE_TYPE_GR : UVM_GPU_CHANNEL_ENGINE_TYPE_CE;
 	info->clearFaultedToken = channel->id;
 	info->pChramChannelRegister = &channel->chram;
-	info->pRunlistPRIBaseRegister = channel->runlist;
+	model_version_doorbell(info, channel->runlist, NV_RUNLIST_INTERNAL_DOORBELL, channel->id);
 }
 
 NV_STATUS nvUvmInterfaceRetainChannel(uvmGpuAddressSpaceHandle handle, NvHandle client, NvHandle channel_handle,

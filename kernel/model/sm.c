@@ -181,6 +181,19 @@ static bool abandoned(struct model_channel *channel)
 	return true;
 }
 
+/* What a copy engine or the host does for a channel it does in order. */
+static bool waits_for_another(const struct model_program *program)
+{
+	const struct model_program *first;
+
+	if (program->channel->engine == GPU_MODEL_ENGINE_SM)
+		return false;
+	list_for_each_entry(first, &program->channel->gpu->programs, node)
+		if (first->channel == program->channel)
+			return first != program;
+	return false;
+}
+
 static bool program_turn(struct model_program *program)
 {
 	struct model_gpu *gpu = program->channel->gpu;
@@ -192,7 +205,7 @@ static bool program_turn(struct model_program *program)
 		program_end(program, GPU_MODEL_KILLED);
 		return true;
 	}
-	if (program->channel->group->reset_pending)
+	if (program->channel->group->reset_pending || waits_for_another(program))
 		return false;
 	for (steps = 0; steps < STEPS_PER_TURN; steps++) {
 		i = model_random(gpu, program->lanes);
@@ -201,12 +214,14 @@ static bool program_turn(struct model_program *program)
 	}
 	for (i = 0; i < program->lanes; i++)
 		done += program->lane[i].state == MODEL_LANE_DONE;
-	if (done == program->lanes)
+	if (done == program->lanes) {
 		program_end(program, GPU_MODEL_DONE);
-	for (i = 0; i < program->lanes && done < program->lanes; i++)
+		return true;
+	}
+	for (i = 0; i < program->lanes; i++)
 		if (program->lane[i].state == MODEL_LANE_READY)
 			return true;
-	return done == program->lanes;
+	return false;
 }
 
 bool model_programs_run(struct model_gpu *gpu)

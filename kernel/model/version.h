@@ -12,6 +12,26 @@ static inline void model_version_fb_info(UvmGpuFbInfo *info)
 #endif
 }
 
+/* Where UVM asks for the channel to be looked at again once its faulted bit is cleared. */
+static inline void model_version_doorbell(UvmGpuChannelInstanceInfo *info, u32 *runlist, u32 doorbell, u32 token)
+{
+#ifdef MODEL_HAS_RUNLIST_REGISTER
+	info->pRunlistPRIBaseRegister = runlist;
+#else
+	info->workSubmissionOffset = runlist + doorbell / sizeof(u32);
+	info->workSubmissionToken = token;
+#endif
+}
+
+/* RM had names of its own for the values of the user's mapping types. */
+#ifdef MODEL_HAS_RM_MAPPING_TYPE
+#define MODEL_MAPPING_READ_ONLY	 UvmRmGpuMappingTypeReadOnly
+#define MODEL_MAPPING_NO_ATOMICS UvmRmGpuMappingTypeReadWrite
+#else
+#define MODEL_MAPPING_READ_ONLY	 UvmGpuMappingTypeReadOnly
+#define MODEL_MAPPING_NO_ATOMICS UvmGpuMappingTypeReadWrite
+#endif
+
 #ifdef MODEL_HAS_EVENTS_LINUX
 typedef struct UvmEventsLinux model_events_t;
 #else

@@ -5,23 +5,16 @@
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#include "scene.h"
+#include "faults.h"
 
 #define NOWHERE		0x500000000000UL
 #define EXTERNAL	0x400000000UL
-#define MANAGED		0x300000000UL
-#define SIZE		(4 * PROOF_MIB)
-#define BIG_PAGE	0x10000UL
-#define STRIDE		(2 * PROOF_MIB)
-#define FATAL_COUNT	20
 #define STORM_COUNT	10000
-#define WAIT_MS		30000
 #define UVM_MAPPING_READ_WRITE	2
 #define UVM_MAPPING_READ_ONLY	3
 #define UVM_MAPPING_ATOMIC	1
 
-static uint32_t several(struct client *client, uint32_t channel, uint32_t op, uint64_t first, uint64_t stride,
-			uint32_t count)
+uint32_t several(struct client *client, uint32_t channel, uint32_t op, uint64_t first, uint64_t stride, uint32_t count)
 {
 	struct gpu_model_access *accesses = calloc(count, sizeof(*accesses));
 	uint32_t program, i;
@@ -70,36 +63,6 @@ static uint32_t external_atomic(struct client *client, struct scene *scene)
 	return several(client, PROOF_CHANNEL_SM, GPU_MODEL_ATOMIC_ADD, EXTERNAL, BIG_PAGE, FATAL_COUNT);
 }
 
-/* What a GPU's load brought over is mapped as the CPU has it; a migration would map it for writing. */
-static char *read_only_memory(struct client *client, bool on_gpu)
-{
-	char *memory = managed_map(client, MANAGED, SIZE);
-	uint32_t program;
-
-	memset(memory, 1, SIZE);
-	if (mprotect(memory, SIZE, PROT_READ) != 0)
-		die("mprotect");
-	if (on_gpu) {
-		program = several(client, PROOF_CHANNEL_SM, GPU_MODEL_LOAD, MANAGED, BIG_PAGE, FATAL_COUNT);
-		wait_for(client, program, WAIT_MS, NULL, 0);
-	}
-	return memory;
-}
-
-static uint32_t managed_permission_cpu(struct client *client, struct scene *scene)
-{
-	char *memory = read_only_memory(client, false);
-
-	return several(client, PROOF_CHANNEL_SM, GPU_MODEL_STORE, (uintptr_t)memory, BIG_PAGE, FATAL_COUNT);
-}
-
-static uint32_t managed_permission_gpu(struct client *client, struct scene *scene)
-{
-	char *memory = read_only_memory(client, true);
-
-	return several(client, PROOF_CHANNEL_SM, GPU_MODEL_STORE, (uintptr_t)memory, BIG_PAGE, FATAL_COUNT);
-}
-
 /* The client uses both GPUs and faults on the second; its neighbours there and on the first are others. */
 static uint32_t second_gpu(struct client *client, struct scene *scene)
 {
@@ -124,7 +87,7 @@ static uint32_t pbdma(struct client *client, struct scene *scene)
 	return several(client, PROOF_CHANNEL_HOST, GPU_MODEL_RELEASE, NOWHERE, STRIDE, 1);
 }
 
-/* Runs until somebody ends it; the parent kills the process meanwhile. */
+/* The parent kills the process meanwhile. On a busy machine too this outlives the kill and ends within the grace time. */
 static uint32_t killed(struct client *client, struct scene *scene)
 {
 	char *memory = managed_map(client, MANAGED, SIZE);
@@ -137,17 +100,32 @@ static uint32_t killed(struct client *client, struct scene *scene)
 	return launch(client, PROOF_CHANNEL_SM, 4, accesses, 64, 4000);
 }
 
-/* A child that does nothing keeps copies of the descriptors. */
+/* A child that does nothing keeps copies of the descriptors: to the scene's end, or to soon after its parent's. */
+static void share_with_child(struct scene *scene, bool to_the_end)
+{
+	pid_t parent = getpid();
+
+	if (fork() != 0)
+		return;
+	while (!atomic_load(&scene->stop) && (to_the_end || getppid() == parent))
+		usleep(10000);
+	_exit(0);
+}
+
 static uint32_t forked(struct client *client, struct scene *scene)
 {
-	pid_t child = fork();
-
-	if (child == 0) {
-		while (!atomic_load(&scene->stop))
-			usleep(10000);
-		_exit(0);
-	}
+	share_with_child(scene, true);
 	return no_range_store(client, scene);
+}
+
+/*
+ * The child's descriptors outlive the process, its mappings do not: what is left of its ranges is good for nothing. It goes
+ * soon after, while the neighbours still work, and the VA space with it.
+ */
+static uint32_t killed_with_child(struct client *client, struct scene *scene)
+{
+	share_with_child(scene, false);
+	return killed(client, scene);
 }
 
 /* The CPU takes the memory away under a program that walks over it. */
@@ -195,10 +173,15 @@ const struct fault_class fault_classes[] = {
 	{ "external range, atomic", external_atomic, 1, .ratio_at_most = 3 },
 	{ "managed, permission, on the CPU", managed_permission_cpu, 1, .ratio_at_most = 3 },
 	{ "managed, permission, on the GPU", managed_permission_gpu, 1, .ratio_at_most = 3 },
+	{ "managed, policy keeps it on the CPU", managed_policy_cpu, 1, .ratio_at_most = 3 },
+	{ "managed, policy keeps it on the GPU", managed_policy_gpu, 1, .ratio_at_most = 3 },
+	{ "managed, policy doubles it", managed_policy_doubled, 1, .ratio_at_most = 3 },
+	{ "out of memory during service", out_of_memory, 1, .ratio_at_most = 3 },
 	{ "copy engine", copy_engine, 1, .ratio_at_most = 3 },
 	{ "PBDMA semaphore", pbdma, 1, .ratio_at_most = 3 },
 	{ "killed while its program runs", killed, 1, .kill = true },
 	{ "a forked child holds its descriptors", forked, 1 },
+	{ "killed, a forked child holds its descriptors", killed_with_child, 1, .kill = true },
 	{ "munmap against fault", munmapped, 1 },
 	{ "two clients fault at once", no_range_store, 2 },
 	{ "storm over 10,000 addresses", storm, 1 },

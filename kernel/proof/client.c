@@ -9,21 +9,24 @@
 #include <sys/mman.h>
 #include <unistd.h>
 #include "client.h"
+#include "check.h"
 #include "uvm_ioctl.h"
 #include "uvm_linux_ioctl.h"
 
 #define UVM_DEVICE	"/dev/nvidia-uvm"
 #define MODEL_DEVICE	"/dev/gpu-model"
 
-/* The newest events of the model. */
-static void print_log(FILE *to, unsigned int lines)
+static void print_end(FILE *to, const char *path, unsigned int lines)
 {
 	static char text[1 << 20];
-	int descriptor = open(MODEL_DEVICE, O_RDONLY);
-	ssize_t size = read(descriptor, text, sizeof(text) - 1);
-	char *line = text + (size > 0 ? size : 0);
+	int descriptor = open(path, O_RDONLY | O_NONBLOCK);
+	char *line = text;
+	ssize_t got;
 
-	close(descriptor);
+	while ((got = read(descriptor, line, (size_t)(text + sizeof(text) - 1 - line))) > 0)
+		line += got;
+	if (descriptor >= 0)
+		close(descriptor);
 	*line = '\0';
 	for (lines++; line > text && lines > 0; line--)
 		lines -= line[-1] == '\n';
@@ -39,8 +42,15 @@ void die(const char *format, ...)
 	vfprintf(stderr, format, arguments);
 	fputc('\n', stderr);
 	va_end(arguments);
-	print_log(stderr, 40);
+	print_end(stderr, MODEL_DEVICE, 40);
 	_exit(2);
+}
+
+void print_events(void)
+{
+	print_end(stdout, "/proc/driver/nvidia-uvm/fault_isolation", 30);
+	print_end(stdout, "/proc/driver/nvidia-uvm/fault_isolation_events", 30);
+	print_end(stdout, MODEL_DEVICE, 80);
 }
 
 NvProcessorUuid gpu_uuid(uint32_t gpu)
@@ -61,7 +71,7 @@ static int open_device(const char *path)
 	return descriptor;
 }
 
-static void check(const char *what, int result, uint32_t status)
+void check(const char *what, int result, uint32_t status)
 {
 	if (result != 0)
 		die("%s: %s", what, strerror(errno));
@@ -148,17 +158,6 @@ void *managed_map(struct client *client, uint64_t address, size_t size)
 	return mapped;
 }
 
-void migrate(struct client *client, void *address, size_t size, bool to_gpu)
-{
-	UVM_MIGRATE_PARAMS params = {
-		.base = (uintptr_t)address,
-		.length = size,
-		.destinationUuid = to_gpu ? gpu_uuid(client->gpu) : NV_PROCESSOR_UUID_CPU_DEFAULT,
-	};
-
-	check("UVM_MIGRATE", ioctl(client->uvm, UVM_MIGRATE, &params), params.rmStatus);
-}
-
 void external_range(struct client *client, uint64_t address, size_t size)
 {
 	UVM_CREATE_EXTERNAL_RANGE_PARAMS params = { .base = address, .length = size };
@@ -166,7 +165,7 @@ void external_range(struct client *client, uint64_t address, size_t size)
 	check("UVM_CREATE_EXTERNAL_RANGE", ioctl(client->uvm, UVM_CREATE_EXTERNAL_RANGE, &params), params.rmStatus);
 }
 
-void external_map(struct client *client, uint64_t address, size_t size, uint32_t memory, uint32_t mapping)
+bool try_memory(struct client *client, uint32_t memory, size_t size)
 {
 	struct gpu_model_memory request = {
 		.gpu = client->gpu,
@@ -175,9 +174,16 @@ void external_map(struct client *client, uint64_t address, size_t size, uint32_t
 		.vidmem = 1,
 		.size = size,
 	};
+
+	return ioctl(client->model, GPU_MODEL_IOC_MEMORY, &request) == 0;
+}
+
+void external_map(struct client *client, uint64_t address, size_t size, uint32_t memory, uint32_t mapping)
+{
 	UVM_MAP_EXTERNAL_ALLOCATION_PARAMS *params = calloc(1, sizeof(*params));
 
-	model_ioctl(client->model, GPU_MODEL_IOC_MEMORY, &request, "memory");
+	if (!try_memory(client, memory, size))
+		die("memory: %s", strerror(errno));
 	params->base = address;
 	params->length = size;
 	params->gpuAttributesCount = 1;

@@ -25,6 +25,8 @@ struct client {
 
 /* Every function ends the process with a message where the driver or the model refuses; what is returned is right. */
 void die(const char *format, ...) __attribute__((format(printf, 1, 2), noreturn));
+/* The newest events of the driver's isolation and of the model. */
+void print_events(void);
 NvProcessorUuid gpu_uuid(uint32_t gpu);
 
 struct client client_open(uint32_t number, uint32_t gpu);
@@ -33,9 +35,19 @@ void client_close(struct client *client);
 
 void *managed_map(struct client *client, uint64_t address, size_t size);
 void migrate(struct client *client, void *address, size_t size, bool to_gpu);
+void set_preferred_location(struct client *client, void *address, size_t size, bool on_gpu);
+void enable_read_duplication(struct client *client, void *address, size_t size);
+/* The pages stay where they are preferred, whoever touches them. Returns UVM's status: not every place is possible. */
+uint32_t try_keep_in_place(struct client *client, void *address, size_t size);
+void keep_in_place(struct client *client, void *address, size_t size);
+/* From here on no CPU page can be allocated for these addresses (UVM's own error injection). */
+void fail_cpu_pages(struct client *client, void *address, size_t size);
 /* Maps size bytes of a new allocation into an external range at address; mapping is a UvmGpuMappingType. */
 void external_map(struct client *client, uint64_t address, size_t size, uint32_t memory, uint32_t mapping);
 void external_range(struct client *client, uint64_t address, size_t size);
+
+/* Video memory of the client's RM client, to be mapped; false where there is none. */
+bool try_memory(struct client *client, uint32_t memory, size_t size);
 
 uint32_t launch(struct client *client, uint32_t channel, uint32_t lanes, const struct gpu_model_access *accesses,
 		uint32_t count, uint32_t repeat);

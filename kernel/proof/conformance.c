@@ -5,11 +5,13 @@
 #include <sys/ioctl.h>
 #include <time.h>
 #include "client.h"
+#include "nvstatus.h"
 #include "proof.h"
 #include "uvm_ioctl.h"
 #include "uvm_test_ioctl.h"
 
 #define MANAGED		0x200000000UL
+#define POLICY		0x280000000UL
 #define SIZE		(4 * PROOF_MIB)
 
 static unsigned int failures;
@@ -127,6 +129,17 @@ static void many_lanes(struct client *client, volatile uint64_t *memory)
 	expect("eight lanes, 256 pages", wrong == 0, wrong);
 }
 
+/* So no policy makes a fault of a GPU that can fault fatal: what it would keep away from that GPU is not kept there. */
+static void no_place_on_a_faulting_gpu(struct client *client)
+{
+	void *memory = managed_map(client, POLICY, SIZE);
+	uint32_t status;
+
+	set_preferred_location(client, memory, SIZE, true);
+	status = try_keep_in_place(client, memory, SIZE);
+	expect("pages cannot be kept on a GPU that can fault", status == NV_ERR_INVALID_DEVICE, status);
+}
+
 static void nothing_wrong_in_the_model(bool quick)
 {
 	struct gpu_model_status status = model_status(0);
@@ -145,6 +158,7 @@ int run_conformance(bool quick)
 	stale_translation(&client, memory);
 	serviced_copy(&client, memory);
 	many_lanes(&client, memory);
+	no_place_on_a_faulting_gpu(&client);
 	if (!quick)
 		built_in_tests(client.uvm);
 	nothing_wrong_in_the_model(quick);

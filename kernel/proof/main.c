@@ -17,8 +17,11 @@ int main(int argc, char **argv)
 		return run_classes(strcmp(what, "patched") == 0, which);
 	if (strcmp(what, "schedules") == 0)
 		return run_schedules(which, argc > 3 ? argv[3] : NULL);
+	if (strcmp(what, "fuzz") == 0)
+		return run_fuzz(which, argc > 3 ? argv[3] : NULL);
 	if (strcmp(what, "wrong") == 0)
 		return run_wrong();
-	fprintf(stderr, "usage: proof conformance | quick | stock [CLASS] | patched [CLASS] | schedules FIRST COUNT | wrong\n");
+	fprintf(stderr, "usage: proof conformance | quick | stock [CLASS] | patched [CLASS] | schedules FIRST COUNT |\n"
+			"fuzz FIRST SECONDS | wrong; CLASS is a number or FIRST-LAST\n");
 	return 2;
 }

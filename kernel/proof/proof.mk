@@ -10,7 +10,7 @@ PROOF_TOOLS := sh mount insmod rmmod mknod sed tr head tail echo dmesg grep powe
 
 $(proof_program): $(proof_sources) $(wildcard $(here)/proof/*.h) $(here)/model/abi.h
 	@mkdir -p $(@D)
-	@$(CC) -std=gnu11 -O1 -static -Wall -Wextra -Werror -Wno-missing-field-initializers -Wno-unused-parameter -o $@ $(proof_sources) \
+	@$(CC) -std=gnu11 -O1 -static -Wall -Wextra -Werror -Wno-missing-field-initializers -Wno-unused-parameter -DPROOF_BRANCH=$(BRANCH) -o $@ $(proof_sources) \
 	  -I$(here)/proof -I$(here)/model -I$(source)/nvidia-uvm -I$(source)/common/inc
 
 # The image of Debian's own package, unpacked here: nothing is installed and /boot stays as it is.
@@ -35,28 +35,53 @@ $(build)/proof/%.img: $(build)/%/nvidia-uvm.ko $(model_module) $(proof_program) 
 guest-stock guest-patched: guest-%: $(build)/proof/%.img $(IMAGE)
 	@$(here)/proof/run.sh $(IMAGE) $< $(GUEST)
 
+# isolating_uvm,KILL_DELAY_MS,GRACE_MS: the grace time has to outlast the longest program, however busy the machine is.
+isolating_uvm = uvm=uvm_fault_isolation_mode=2,uvm_fault_isolation_kill_delay_ms=$(1),uvm_fault_isolation_grace_ms=$(2)
+
 # What `make test` runs: conformance on both architectures, the classes on both modules, mistakes, some schedules.
-PATCHED_UVM := uvm=uvm_fault_isolation_mode=2,uvm_fault_isolation_kill_delay_ms=1500,uvm_fault_isolation_grace_ms=1000
 SCHEDULES ?= 1,6
 RESULT ?= $(build)/isolation.json
+RUN_AS ?= make -C kernel classes
+# Where `make results` keeps the tables of all branches.
+RESULTS ?= $(here)/../results/qemu/isolation.json
 guest = GUEST_TIMEOUT_S=$(3) $(here)/proof/run.sh $(IMAGE) $(build)/proof/$(1).img $(2)
-repository_commit = $(shell git -C $(here) rev-parse --short=12 HEAD 2>/dev/null)
+# The last one that changed this folder: what ran is all in it.
+repository_commit = $(shell git -C $(here) log -1 --format=%h --abbrev=12 -- . 2>/dev/null)
 
-.PHONY: test conformance classes mistakes schedules
+# Each run has a guest of its own; make -j2 runs two at a time, which is what two processors take.
+.PHONY: test conformance hopper turing classes classes-stock classes-patched mistakes schedules
 test: conformance mistakes classes schedules
 
-conformance: $(build)/proof/stock.img $(IMAGE)
-	@$(call guest,stock,model=arch=1 proof=quick,60) | tee $(build)/proof/hopper.log
-	@$(call guest,stock,model=arch=0 proof=quick,60) | tee $(build)/proof/turing.log
+conformance: hopper turing
+
+hopper: $(build)/proof/stock.img $(IMAGE)
+	@$(call guest,stock,model=arch=1 proof=quick,180) | tee $(build)/proof/hopper.log
+
+turing: $(build)/proof/stock.img $(IMAGE)
+	@$(call guest,stock,model=arch=0 proof=quick,180) | tee $(build)/proof/turing.log
 
 mistakes: $(build)/proof/stock.img $(IMAGE)
-	@$(call guest,stock,model=arch=1 proof=wrong,60) | tee $(build)/proof/mistakes.log
+	@$(call guest,stock,model=arch=1 proof=wrong,240) | tee $(build)/proof/mistakes.log
 
-classes: $(build)/proof/stock.img $(build)/proof/patched.img $(IMAGE)
-	@$(call guest,stock,model=arch=1$(comma)gpus=2 proof=stock,180) >$(build)/proof/stock.log || true
-	@$(call guest,patched,model=arch=1$(comma)gpus=2 $(PATCHED_UVM) proof=patched,240) >$(build)/proof/patched.log || true
+# What these say of the classes is judged below.
+classes-stock: $(build)/proof/stock.img $(IMAGE)
+	@$(call guest,stock,model=arch=1$(comma)gpus=2 proof=stock,400) >$(build)/proof/stock.log || true
+
+classes-patched: $(build)/proof/patched.img $(IMAGE)
+	@$(call guest,patched,model=arch=1$(comma)gpus=2 $(call isolating_uvm,1500,3000) proof=patched,600) >$(build)/proof/patched.log || true
+
+classes: classes-stock classes-patched
 	@awk -v driver=$(VERSION) -v kernel=$(release) -v commit=$(repository_commit) -v date=$$(date -u +%F) -v json=$(RESULT) \
-	  -v command="make -C kernel classes" -f $(here)/proof/table.awk $(build)/proof/stock.log $(build)/proof/patched.log
+	  -v command="$(RUN_AS)" -f $(here)/proof/table.awk $(build)/proof/stock.log $(build)/proof/patched.log
 
 schedules: $(build)/proof/patched.img $(IMAGE)
-	@$(call guest,patched,model=arch=1 $(PATCHED_UVM) proof=schedules$(comma)$(SCHEDULES),1800) | tee $(build)/proof/schedules.log
+	@$(call guest,patched,model=arch=1 $(call isolating_uvm,300,3000) proof=schedules$(comma)$(SCHEDULES),1800) | tee $(build)/proof/schedules.log
+
+# All of it for one branch, into RESULTS in the place of that branch's last table. What fails is recorded too, and said.
+.PHONY: results
+results:
+	@failed=; for run in conformance mistakes classes schedules; do \
+	  $(MAKE) --no-print-directory -f $(here)/Makefile $$run SCHEDULES=$(SCHEDULES) RUN_AS="make -C kernel results SCHEDULES=$(SCHEDULES)" || \
+	    failed="$$failed $$run"; done; \
+	  $(here)/proof/record $(RESULTS) $(RESULT) $(addprefix $(build)/proof/,hopper.log turing.log mistakes.log schedules.log); \
+	  [ -z "$$failed" ] || { echo "failed:$$failed" >&2; exit 1; }

@@ -99,11 +99,11 @@ static bool wait_for_ends(struct scene *scene, const struct fault_class *class, 
 }
 
 /* Of all GPUs that the scene uses. */
-static struct gpu_model_status total_status(const struct fault_class *class)
+static struct gpu_model_status total_status(bool two_gpus)
 {
 	struct gpu_model_status sum = model_status(0), other;
 
-	if (!class->two_gpus)
+	if (!two_gpus)
 		return sum;
 	other = model_status(1);
 	sum.spaces += other.spaces;
@@ -118,15 +118,15 @@ static struct gpu_model_status total_status(const struct fault_class *class)
 	return sum;
 }
 
-/* Seven seconds: a dead client's address space may be kept for a while on purpose. */
-static bool left_nothing(const struct fault_class *class, char *text, size_t size)
+/* Half a minute at most: a dead client's address space may be kept for a while on purpose. */
+bool left_nothing(bool two_gpus, char *text, size_t size)
 {
 	struct gpu_model_status status;
 	uint64_t left = 1;
 	int tries;
 
-	for (tries = 0; tries < 140 && left; tries++) {
-		status = total_status(class);
+	for (tries = 0; tries < 600 && left; tries++) {
+		status = total_status(two_gpus);
 		left = status.spaces + status.user_channels + status.programs + status.memories + status.rm_allocations +
 		       status.pma_bytes;
 		if (left)
@@ -154,7 +154,7 @@ struct verdict play(const struct fault_class *class, uint32_t seed)
 {
 	struct scene *scene = mmap(NULL, sizeof(*scene), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	uint32_t clients = class->faulters + INNOCENTS;
-	struct gpu_model_status before = total_status(class), after;
+	struct gpu_model_status before = total_status(class->two_gpus), after;
 	struct verdict verdict = { .innocents_live = true, .values_right = true };
 	pid_t pids[SCENE_CLIENTS_MAX] = { 0 };
 	uint32_t i, waited;
@@ -177,8 +177,8 @@ struct verdict play(const struct fault_class *class, uint32_t seed)
 			waitpid(pids[i], NULL, 0);
 	for (i = 0; i < clients; i++)
 		add_part(&verdict, class, scene, i);
-	verdict.clean = left_nothing(class, verdict.left, sizeof(verdict.left));
-	after = total_status(class);
+	verdict.clean = left_nothing(class->two_gpus, verdict.left, sizeof(verdict.left));
+	after = total_status(class->two_gpus);
 	verdict.resets = after.resets - before.resets;
 	verdict.reported = after.reported - before.reported;
 	verdict.channel_errors = after.channel_errors - before.channel_errors;

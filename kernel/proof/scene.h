@@ -64,6 +64,8 @@ struct verdict {
 	char left[160];
 };
 
+/* Waits until the model holds nothing of any client; text says what is left. */
+bool left_nothing(bool two_gpus, char *text, size_t size);
 struct verdict play(const struct fault_class *class, uint32_t seed);
 
 #endif

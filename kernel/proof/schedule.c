@@ -3,13 +3,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include "proof.h"
+#include "random.h"
 #include "scene.h"
 
-static uint32_t next(uint64_t *state, uint32_t below)
-{
-	*state = *state * 6364136223846793005ULL + 1442695040888963407ULL;
-	return (uint32_t)(*state >> 33) % below;
-}
+#define PROGRESS	20
 
 static bool contained(const struct verdict *verdict)
 {
@@ -19,22 +16,23 @@ static bool contained(const struct verdict *verdict)
 
 static bool run_schedule(uint32_t seed)
 {
-	uint64_t state = seed * 2654435761ULL + 1;
+	uint64_t state = random_start(seed);
 	const struct fault_class *class;
 	struct verdict verdict;
 
 	do {
-		class = &fault_classes[next(&state, fault_class_count)];
+		class = &fault_classes[random_next(&state, fault_class_count)];
 	} while (class->two_gpus);
-	model_set("duplicate_percent", next(&state, 60));
-	model_set("late_valid_percent", next(&state, 60));
-	model_set("reset_delay_ms", 1 + next(&state, 40));
-	verdict = play(class, next(&state, 1000));
+	model_set("duplicate_percent", random_next(&state, 60));
+	model_set("late_valid_percent", random_next(&state, 60));
+	model_set("reset_delay_ms", 1 + random_next(&state, 40));
+	verdict = play(class, random_next(&state, 1000));
 	if (contained(&verdict))
 		return true;
 	printf("schedule %u (%s): innocents %s, values %s, resets %lu, reported %lu, channel errors %lu, %s\n", seed,
 	       class->name, verdict.innocents_live ? "live" : "dead", verdict.values_right ? "right" : "WRONG",
 	       verdict.resets, verdict.reported, verdict.channel_errors, verdict.clean ? "clean" : verdict.left);
+	print_events();
 	return false;
 }
 
@@ -45,8 +43,11 @@ int run_schedules(const char *first, const char *count)
 	uint32_t failures = 0;
 	uint32_t i;
 
-	for (i = 0; i < number; i++)
+	for (i = 0; i < number; i++) {
 		failures += !run_schedule(from + i);
+		if ((i + 1) % PROGRESS == 0)
+			printf("%u of %u schedules, %u failed\n", i + 1, number, failures);
+	}
 	printf("{\"schedules\": %u, \"first\": %u, \"failed\": %u}\n", number, from, failures);
 	return failures ? 1 : 0;
 }

@@ -27,13 +27,16 @@ static void print_verdict(const struct fault_class *class, const struct verdict 
 
 int run_classes(bool patched, const char *only)
 {
+	char *last = NULL;
+	unsigned long from = only ? strtoul(only, &last, 10) : 0;
+	unsigned long to = last && *last == '-' ? strtoul(last + 1, NULL, 10) : from;
 	int failures = 0;
 	unsigned int i;
 
 	for (i = 0; i < fault_class_count; i++) {
 		struct verdict verdict;
 
-		if (only && strtoul(only, NULL, 10) != i)
+		if (only && (i < from || i > to))
 			continue;
 		verdict = play(&fault_classes[i], i);
 		print_verdict(&fault_classes[i], &verdict, patched);

@@ -6,6 +6,12 @@
 #define UVM_FAULT_ISOLATION_MAX_SPARED_BATCHES 8
 
 static atomic_t g_spared_batches = ATOMIC_INIT(0);
+static bool g_is_up;
+
+bool uvm_fault_isolation_is_up(void)
+{
+    return READ_ONCE(g_is_up);
+}
 
 static uvm_fault_isolation_event_t event_for(uvm_gpu_t *gpu,
                                              const uvm_fault_isolation_client_t *client,
@@ -235,12 +241,14 @@ void uvm_fault_isolation_init(void)
     if (status == NV_OK)
         status = uvm_fault_isolation_end_init();
 
+    WRITE_ONCE(g_is_up, status == NV_OK);
     if (status != NV_OK)
         UVM_ERR_PRINT("Fault isolation stays off: %s\n", nvstatusToString(status));
 }
 
 void uvm_fault_isolation_exit(void)
 {
+    WRITE_ONCE(g_is_up, false);
     uvm_fault_isolation_end_exit();
     uvm_fault_isolation_log_exit();
 }

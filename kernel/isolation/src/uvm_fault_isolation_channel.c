@@ -2,6 +2,10 @@
 // A copy engine's or PBDMA's fatal fault: its channel is cleared and does its access again, into the sink, instead of being killed.
 #include "uvm_fault_isolation_internal.h"
 #include "uvm_push.h"
+#include "hwref/ampere/ga100/dev_runlist.h"
+
+// The bit may come a little after the fault was told.
+#define UVM_FAULT_ISOLATION_FAULTED_WAIT_NS (100 * 1000 * 1000ULL)
 
 // The saved packet once more, since the service path's entry is gone by now.
 static void parse(uvm_user_channel_t *user_channel, uvm_va_space_t *va_space, uvm_fault_buffer_entry_t *fault_entry)
@@ -42,6 +46,23 @@ static NV_STATUS clear_with_method(uvm_user_channel_t *user_channel, const uvm_f
     return uvm_push_end_and_wait(&push);
 }
 
+// A channel that was reset or cleared meanwhile is not faulted any more, and the HAL would wait for ever for the bit.
+static bool comes_to_be_faulted(uvm_user_channel_t *user_channel, const uvm_fault_buffer_entry_t *fault_entry)
+{
+    bool is_host = fault_entry->fault_source.mmu_engine_type == UVM_MMU_ENGINE_TYPE_HOST;
+    NvU32 mask = is_host ? HWCONST(_CHRAM, CHANNEL, PBDMA_FAULTED, TRUE) : HWCONST(_CHRAM, CHANNEL, ENG_FAULTED, TRUE);
+    NvU64 start_ns = NV_GETTIME();
+
+    while (!(UVM_GPU_READ_ONCE(*user_channel->chram_channel_register) & mask)) {
+        if (NV_GETTIME() - start_ns > UVM_FAULT_ISOLATION_FAULTED_WAIT_NS)
+            return false;
+
+        cond_resched();
+    }
+
+    return true;
+}
+
 static NV_STATUS clear(uvm_user_channel_t *user_channel, const uvm_fault_buffer_entry_t *fault_entry)
 {
     uvm_gpu_t *gpu = user_channel->gpu;
@@ -49,7 +70,8 @@ static NV_STATUS clear(uvm_user_channel_t *user_channel, const uvm_fault_buffer_
     if (gpu->parent->has_clear_faulted_channel_method || uvm_fault_isolation_clears_by_rm(gpu))
         return clear_with_method(user_channel, fault_entry);
 
-    gpu->parent->host_hal->clear_faulted_channel_register(user_channel, fault_entry);
+    if (comes_to_be_faulted(user_channel, fault_entry))
+        gpu->parent->host_hal->clear_faulted_channel_register(user_channel, fault_entry);
 
     return NV_OK;
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 // The end of a client: its end is asked for, then forced; what its last kernels still use goes only after a grace time.
 #include <linux/file.h>
+#include <linux/module.h>
 #include <linux/sched/signal.h>
 #include "uvm_fault_isolation_internal.h"
 
@@ -100,8 +101,10 @@ static bool deserves_grace(uvm_fault_isolation_client_t *client)
     return shares;
 }
 
+// The module stays as long as the VA space; who unloads it afterwards waits for the queue
 static void start_grace(uvm_fault_isolation_client_t *client)
 {
+    __module_get(THIS_MODULE);
     client->had_grace = true;
     log_termination(client);
     queue_delayed_work(g_grace_queue, &client->grace_work, msecs_to_jiffies(uvm_fault_isolation_grace_ms()));
@@ -141,6 +144,7 @@ static void grace_over_entry(struct work_struct *work)
     uvm_fault_isolation_client_t *client = container_of(to_delayed_work(work), uvm_fault_isolation_client_t, grace_work);
 
     UVM_ENTRY_VOID(grace_over(client));
+    module_put(THIS_MODULE);
 }
 
 bool uvm_fault_isolation_defer_mm_release(uvm_va_space_t *va_space, struct file *uvm_file)

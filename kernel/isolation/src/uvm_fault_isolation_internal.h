@@ -125,7 +125,10 @@ typedef struct
     uvm_fault_isolation_outcome_t outcome;
 } uvm_fault_isolation_event_t;
 
-// uvm_fault_isolation.c: contains, condemns and logs. The mode is not off.
+// uvm_fault_isolation.c: whether everything that isolation needs could be made.
+bool uvm_fault_isolation_is_up(void);
+
+// Contains, condemns and logs. The mode is not off.
 bool uvm_fault_isolation_contain(uvm_gpu_t *gpu, uvm_fault_buffer_entry_t *fault_entry);
 
 // uvm_fault_isolation_policy.c

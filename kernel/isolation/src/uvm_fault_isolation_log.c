@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 // What an operator and the agent see: counters, the last events, a tracepoint. docs/isolation.md describes the two files.
+#include <linux/module.h>
 #include <linux/poll.h>
 #include <linux/proc_fs.h>
 #include <linux/seq_file.h>
@@ -22,7 +23,6 @@ static atomic64_t g_num_sinks = ATOMIC64_INIT(0);
 static uvm_spinlock_t g_events_lock;
 static uvm_fault_isolation_event_t g_events[UVM_FAULT_ISOLATION_MAX_EVENTS];
 static NvU64 g_num_events;
-static bool g_is_up;
 
 static DECLARE_WAIT_QUEUE_HEAD(g_events_wait_queue);
 
@@ -76,9 +76,6 @@ const char *uvm_fault_isolation_outcome_string(uvm_fault_isolation_outcome_t out
 
 void uvm_fault_isolation_log(uvm_fault_isolation_event_t *event)
 {
-    if (!g_is_up)
-        return;
-
     event->timestamp_ns = ktime_get_ns();
     atomic64_inc(&g_counters[event->fault_class][event->outcome]);
 
@@ -204,24 +201,32 @@ typedef struct
 
 static int events_open(struct inode *inode, struct file *file)
 {
-    reader_t *reader = kzalloc(sizeof(*reader), GFP_KERNEL);
+    reader_t *reader;
     int ret;
 
-    if (!reader)
-        return -ENOMEM;
+    // Who waits with epoll hangs on the module's wait queue until it closes the file
+    if (!try_module_get(THIS_MODULE))
+        return -ENODEV;
 
-    ret = single_open(file, events_show, reader);
-    if (ret)
+    reader = kzalloc(sizeof(*reader), GFP_KERNEL);
+    ret = reader ? single_open(file, events_show, reader) : -ENOMEM;
+    if (ret) {
         kfree(reader);
+        module_put(THIS_MODULE);
+    }
 
     return ret;
 }
 
 static int events_release(struct inode *inode, struct file *file)
 {
-    kfree(((struct seq_file *)file->private_data)->private);
+    int ret;
 
-    return single_release(inode, file);
+    kfree(((struct seq_file *)file->private_data)->private);
+    ret = single_release(inode, file);
+    module_put(THIS_MODULE);
+
+    return ret;
 }
 
 static ssize_t events_read(struct file *file, char __user *buffer, size_t size, loff_t *position)
@@ -255,7 +260,6 @@ static const struct proc_ops events_ops = {
 NV_STATUS uvm_fault_isolation_log_init(void)
 {
     uvm_spin_lock_init(&g_events_lock, UVM_LOCK_ORDER_LEAF);
-    g_is_up = true;
 
     if (!proc_create_single(UVM_FAULT_ISOLATION_COUNTERS_PATH, 0444, NULL, counters_show) ||
         !proc_create(UVM_FAULT_ISOLATION_EVENTS_PATH, 0400, NULL, &events_ops))

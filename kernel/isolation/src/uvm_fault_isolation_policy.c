@@ -65,7 +65,7 @@ MODULE_PARM_DESC(uvm_fault_isolation_max_repeats, "Faults at one sink, beyond wh
 
 uvm_fault_isolation_mode_t uvm_fault_isolation_mode(void)
 {
-    return READ_ONCE(mode.value);
+    return uvm_fault_isolation_is_up() ? READ_ONCE(mode.value) : UVM_FAULT_ISOLATION_MODE_OFF;
 }
 
 NvU32 uvm_fault_isolation_kill_delay_ms(void)

@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: Apache-2.0
+# The verdict: a small kernel with KASAN, lockdep, fault injection and HMM, built from KERNEL_SOURCE; the debug build of the module on
+# it, stock and patched; the classes, some schedules, and every word of the kernel's log. `fuzz` runs there too. All is slow there, so
+# a client's end and its grace time are far away.
+verdict := $(abspath $(here)/../build/kernel/verdict)
+verdict_kernel := $(verdict)/linux
+verdict_build := $(verdict)/$(BRANCH)
+verdict_make = $(MAKE) --no-print-directory -f $(here)/Makefile SOURCE=$(SOURCE) KERNEL=$(verdict_kernel) \
+  IMAGE=$(verdict_kernel)/arch/x86/boot/bzImage TYPE=debug BUILD=$(verdict_build)
+verdict_guest = GUEST_MIB=3072 GUEST_TIMEOUT_S=$(3) $(here)/proof/run.sh $(verdict_kernel)/arch/x86/boot/bzImage \
+  $(verdict_build)/proof/$(1).img log_buf_len=8M log=full $(2)
+VERDICT_UVM = $(call isolating_uvm,10000,20000)
+VERDICT_SCHEDULES ?= 1,10
+VERDICT_RESULT ?= $(verdict)/verdict.json
+FUZZ_UVM = $(call isolating_uvm,1000,2000)
+FUZZ ?= 1,1800
+FUZZ_RESULT ?= $(verdict)/fuzz.json
+verdict_logs := $(addprefix $(verdict)/,stock.log patched.log schedules.log)
+
+.PHONY: verdict verdict-kernel verdict-modules fuzz
+verdict-kernel: $(verdict_kernel)/.built
+$(verdict_kernel)/.built: $(here)/verdict/config
+	@[ -f "$(KERNEL_SOURCE)/Kconfig" ] || { echo "say KERNEL_SOURCE=path of an unpacked Linux source, such as Debian's linux-source-6.1" >&2; exit 1; }
+	@mkdir -p $(@D)
+	@echo "building the verdict's kernel (some minutes; log: $(verdict)/linux.log)"
+	+@$(MAKE) -C $(KERNEL_SOURCE) O=$(@D) KCONFIG_ALLCONFIG=$(here)/verdict/config allnoconfig >$(verdict)/linux.log 2>&1
+	@while read -r line; do case $$line in CONFIG_*) grep -qxF "$$line" $(@D)/.config || { echo "the kernel has no $$line" >&2; exit 1; } ;; esac; \
+	  done <$(here)/verdict/config
+	+@$(MAKE) -C $(KERNEL_SOURCE) O=$(@D) bzImage modules >>$(verdict)/linux.log 2>&1 || { tail -n 30 $(verdict)/linux.log >&2; exit 1; }
+	@touch $@
+
+verdict-modules: verdict-kernel
+	+@$(verdict_make) $(verdict_build)/proof/stock.img $(verdict_build)/proof/patched.img
+
+verdict: verdict-modules
+	@$(call verdict_guest,stock,model=arch=1$(comma)gpus=2 proof=stock,3600) >$(verdict)/stock.log || true
+	@$(call verdict_guest,patched,model=arch=1$(comma)gpus=2 $(VERDICT_UVM) proof=patched,3600) >$(verdict)/patched.log || true
+	@$(call verdict_guest,patched,model=arch=0 $(VERDICT_UVM) proof=schedules$(comma)$(VERDICT_SCHEDULES),3600) >$(verdict)/schedules.log || true
+	@$(call verdict_scan,$(VERDICT_RESULT),make -C kernel verdict KERNEL_SOURCE=PATH,$(verdict_logs))
+
+fuzz: verdict-modules
+	@$(call verdict_guest,patched,model=arch=1 $(FUZZ_UVM) proof=fuzz$(comma)$(FUZZ),$(shell echo $$(($(lastword $(subst $(comma), ,$(FUZZ))) + 900)))) \
+	  >$(verdict)/fuzz.log || true
+	@$(call verdict_scan,$(FUZZ_RESULT),make -C kernel fuzz FUZZ=$(FUZZ) KERNEL_SOURCE=PATH,$(verdict)/fuzz.log)
+
+# verdict_scan,JSON,COMMAND,LOGS
+define verdict_scan
+awk -v driver=$(VERSION) -v kernel=$$(sed -n 's/.*UTS_RELEASE "\(.*\)"/\1/p' $(verdict_kernel)/include/generated/utsrelease.h) \
+  -v commit=$(repository_commit) -v date=$$(date -u +%F) -v json=$(1) -v command="$(2)" -f $(here)/verdict/scan.awk $(here)/verdict/allowed $(3)
+endef
