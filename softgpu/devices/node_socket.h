@@ -26,6 +26,8 @@ class NodeSocket {
   bool has_unread() const;
   /// Whether the program has closed its end.
   bool is_gone() const;
+  /// Of our end; the program then reads an end of file.
+  void close() { fd_.reset(); }
   /// Whether the descriptor is (still) the program's end of this node.
   bool is_peer(int number) const;
 

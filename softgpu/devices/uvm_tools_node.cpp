@@ -71,7 +71,10 @@ Result<UvmToolsNode::Opened> UvmToolsNode::open(int flags) {
 
 UvmToolsNode::~UvmToolsNode() {
   stopping_.store(true);
-  if (target_) target_->wake().wake_all();
+  {
+    const std::lock_guard lock(mutex_);
+    if (target_) target_->wake().wake_all();
+  }
   if (thread_.joinable()) thread_.join();
 }
 
@@ -100,7 +103,7 @@ Status UvmToolsNode::ioctl(unsigned long request, void* argument) {
 
 std::uint32_t UvmToolsNode::init_tracker(const abi::UvmToolsInitEventTracker& request) {
   const std::lock_guard lock(mutex_);
-  if (target_) return nv_err_in_use;
+  if (thread_.joinable()) return nv_err_in_use;
   const std::uint64_t entries = request.queue_entries;
   const bool power_of_two = entries >= 2 && entries <= 65536 && (entries & (entries - 1)) == 0;
   if (!power_of_two) return nv_err_invalid_argument;
@@ -128,7 +131,20 @@ void UvmToolsNode::run() {
         std::min(waiting_.next_due_ns().value_or(now + look_again_ns), now + look_again_ns);
     if (!stopping_.load()) target_->wake().wait(seen, std::chrono::nanoseconds(next - now));
   }
-  ended_.store(true);
+  end();
+}
+
+/// What it kept of others does not wait until somebody asks for another node.
+void UvmToolsNode::end() {
+  const std::lock_guard lock(mutex_);
+  target_.reset();
+  socket_.close();
+  ended_ = true;
+}
+
+bool UvmToolsNode::ended() const {
+  const std::lock_guard lock(mutex_);
+  return ended_ || socket_.is_gone();
 }
 
 void UvmToolsNode::collect() {

@@ -36,11 +36,12 @@ class UvmToolsNode {
   Status ioctl(unsigned long request, void* argument);
   bool is_behind(int number) const { return socket_.is_peer(number); }
   /// Nobody listens any more; also where nobody ever did.
-  bool ended() const { return ended_.load() || socket_.is_gone(); }
+  bool ended() const;
 
  private:
   std::uint32_t init_tracker(const abi::UvmToolsInitEventTracker& request);
   void run();
+  void end();
   void collect();
   /// False when the program is gone.
   bool deliver();
@@ -48,7 +49,7 @@ class UvmToolsNode {
   void write_fault(const UvmPageFault& fault);
 
   NodeSocket socket_;
-  std::mutex mutex_;  ///< guards the tracker while it is set up
+  mutable std::mutex mutex_;  ///< guards the tracker while it is set up and when it ends
   std::optional<UvmDescriptor> target_;
   PinnedBuffer queue_;
   PinnedBuffer control_;
@@ -58,7 +59,7 @@ class UvmToolsNode {
   std::uint64_t next_sequence_ = 0;
   DueQueue<UvmPageFault> waiting_;
   std::atomic<bool> stopping_{false};
-  std::atomic<bool> ended_{false};
+  bool ended_ = false;
   std::thread thread_;
 };
 

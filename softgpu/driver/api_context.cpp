@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /// Entry points: contexts, the primary context, limits.
+#include <algorithm>
 #include <mutex>
+#include <optional>
+#include <span>
 
 #include "softgpu/driver/entry.h"
 
@@ -11,11 +14,30 @@ namespace {
 constexpr unsigned int api_version_v2 = 3020;
 constexpr unsigned int api_version_v4 = 12050;
 
-CUresult create_context(CUcontext* answer, unsigned int flags, CUdevice device, unsigned int api_version) {
+using Affinities = std::span<const CUexecAffinityParam>;
+
+/// How many SMs are asked for; the GPU has them, and execution affinity, under MPS alone.
+Answer<std::optional<unsigned int>> multiprocessors_of(Process& process, Affinities affinities) {
+  if (affinities.empty()) return std::nullopt;
+  if (!process.is_mps_client()) return refuse(CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY);
+  const CUexecAffinityParam& first = affinities.front();
+  if (affinities.size() > 1 || first.type != CU_EXEC_AFFINITY_TYPE_SM_COUNT || first.param.smCount.val == 0)
+    return refuse(CUDA_ERROR_INVALID_VALUE);
+  return first.param.smCount.val;
+}
+
+Affinities affinities_at(const CUexecAffinityParam* params, int count) {
+  return params == nullptr || count <= 0 ? Affinities() : Affinities(params, static_cast<std::size_t>(count));
+}
+
+CUresult create_context(CUcontext* answer, unsigned int flags, CUdevice device, unsigned int api_version,
+                        Affinities affinities = {}) {
   return with_live_process([&](Process& process) {
     if (answer == nullptr || (flags & ~unsigned{CU_CTX_FLAGS_MASK}) != 0) return CUDA_ERROR_INVALID_VALUE;
     if (device != 0) return CUDA_ERROR_INVALID_DEVICE;
-    *answer = process.create_context(flags, api_version)->handle();
+    const auto multiprocessors = multiprocessors_of(process, affinities);
+    if (!multiprocessors) return multiprocessors.error();
+    *answer = process.create_context({flags, api_version, *multiprocessors})->handle();
     context_stack().push_back(*answer);
     return CUDA_SUCCESS;
   });
@@ -46,7 +68,7 @@ CUresult cuDevicePrimaryCtxRetain(CUcontext* answer, CUdevice device) {
     if (answer == nullptr) return CUDA_ERROR_INVALID_VALUE;
     PrimaryContext& primary = process.primary();
     const std::lock_guard lock(primary.mutex);
-    if (!primary.context) primary.context = process.create_context(primary.flags, api_version_v2);
+    if (!primary.context) primary.context = process.create_context({primary.flags, api_version_v2});
     ++primary.references;
     *answer = primary.context->handle();
     return CUDA_SUCCESS;
@@ -90,16 +112,17 @@ CUresult cuCtxCreate_v2(CUcontext* context, unsigned int flags, CUdevice device)
   return create_context(context, flags, device, api_version_v2);
 }
 
-CUresult cuCtxCreate_v3(CUcontext* context, CUexecAffinityParam*, int param_count, unsigned int flags,
+CUresult cuCtxCreate_v3(CUcontext* context, CUexecAffinityParam* params, int param_count, unsigned int flags,
                         CUdevice device) {
-  if (param_count != 0) return CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY;
-  return create_context(context, flags, device, api_version_v2);
+  return create_context(context, flags, device, api_version_v2, affinities_at(params, param_count));
 }
 
 CUresult cuCtxCreate_v4(CUcontext* context, CUctxCreateParams* params, unsigned int flags, CUdevice device) {
   if (params != nullptr && params->cigParams != nullptr) return CUDA_ERROR_NOT_SUPPORTED;
-  if (params != nullptr && params->numExecAffinityParams != 0) return CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY;
-  return create_context(context, flags, device, api_version_v4);
+  const auto affinities = params == nullptr
+                              ? Affinities()
+                              : affinities_at(params->execAffinityParams, params->numExecAffinityParams);
+  return create_context(context, flags, device, api_version_v4, affinities);
 }
 
 CUresult cuCtxDestroy_v2(CUcontext context) {
@@ -178,6 +201,16 @@ CUresult cuCtxGetApiVersion(CUcontext handle, unsigned int* version) {
     if (!context) return CUDA_ERROR_INVALID_CONTEXT;
     if (version == nullptr) return CUDA_ERROR_INVALID_VALUE;
     *version = context->api_version();
+    return CUDA_SUCCESS;
+  });
+}
+
+CUresult cuCtxGetExecAffinity(CUexecAffinityParam* affinity, CUexecAffinityType type) {
+  return with_context([&](Process& process, Context& context) {
+    if (affinity == nullptr || type != CU_EXEC_AFFINITY_TYPE_SM_COUNT) return CUDA_ERROR_INVALID_VALUE;
+    const auto all = static_cast<unsigned int>(process.sm_count());
+    affinity->type = type;
+    affinity->param.smCount.val = std::min(context.multiprocessors().value_or(all), all);
     return CUDA_SUCCESS;
   });
 }

@@ -19,12 +19,13 @@ CUresult with_event(CUevent event, Action&& action) {
 extern "C" {
 
 CUresult cuEventCreate(CUevent* event, unsigned int flags) {
-  return with_context([&](Process& process, Context&) {
+  return with_context([&](Process& process, Context& context) {
     constexpr unsigned int known_flags = CU_EVENT_BLOCKING_SYNC | CU_EVENT_DISABLE_TIMING;
     if (event == nullptr) return CUDA_ERROR_INVALID_VALUE;
     if ((flags & CU_EVENT_INTERPROCESS) != 0) return CUDA_ERROR_NOT_SUPPORTED;
     if ((flags & ~known_flags) != 0) return CUDA_ERROR_INVALID_VALUE;
-    *event = reinterpret_cast<CUevent>(process.events().add(std::make_shared<Event>(flags)));
+    *event =
+        reinterpret_cast<CUevent>(process.events().add(std::make_shared<Event>(flags, context.handle())));
     return CUDA_SUCCESS;
   });
 }
@@ -32,7 +33,7 @@ CUresult cuEventCreate(CUevent* event, unsigned int flags) {
 CUresult cuEventRecordWithFlags(CUevent event, CUstream stream, unsigned int) {
   return with_stream(stream, [&](Process& process, Context& context, const std::shared_ptr<Stream>& target) {
     const auto found = process.events().find(event);
-    if (!found) return CUDA_ERROR_INVALID_HANDLE;
+    if (!found || found->context() != context.handle()) return CUDA_ERROR_INVALID_HANDLE;
     Work work;
     work.on_gpu = false;
     found->record(context.submit(target, std::move(work)));

@@ -3,6 +3,8 @@
 
 #include <utility>
 
+#include "base/units.h"
+
 namespace firebreak::softgpu::driver {
 
 namespace {
@@ -17,12 +19,28 @@ void depend_on_last(Work& work, const Stream& stream) {
 
 }  // namespace
 
-Context::Context(std::shared_ptr<const StreamHost> host, unsigned int flags, unsigned int api_version,
-                 std::uint64_t id)
-    : host_(std::move(host)), flags_(flags), api_version_(api_version), id_(id) {}
+std::uint64_t context_memory_bytes(std::optional<unsigned int> multiprocessors, std::size_t stack_bytes) {
+  constexpr unsigned int few = 8;
+  const bool small = multiprocessors && *multiprocessors <= few;
+  if (stack_bytes == 0) return (small ? 48 : 254) * mib;
+  return (small ? 64 : 519) * mib;
+}
+
+Context::Context(std::shared_ptr<const StreamHost> host, std::shared_ptr<SharedGpu> account,
+                 const ContextOptions& options, std::uint64_t id)
+    : host_(std::move(host)), account_(std::move(account)), options_(options), id_(id) {
+  count_memory(context_memory_bytes(options_.multiprocessors, limits_.stack_bytes));
+}
 
 Context::~Context() {
   for (const auto& stream : all_streams()) stream->close();
+  count_memory(0);
+}
+
+void Context::count_memory(std::uint64_t bytes) {
+  account_->count_context_memory(static_cast<std::int64_t>(bytes) -
+                                 static_cast<std::int64_t>(counted_bytes_));
+  counted_bytes_ = bytes;
 }
 
 CUstream Context::create_stream(const StreamOptions& options) {
@@ -95,6 +113,7 @@ CUresult Context::set_limit(CUlimit limit, std::size_t value) {
   switch (limit) {
     case CU_LIMIT_STACK_SIZE:
       limits_.stack_bytes = value;
+      count_memory(context_memory_bytes(options_.multiprocessors, value));
       return CUDA_SUCCESS;
     case CU_LIMIT_PRINTF_FIFO_SIZE:
       limits_.printf_fifo_bytes = value;

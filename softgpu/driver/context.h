@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <thread>
 #include <vector>
 
@@ -14,6 +15,7 @@
 #include "softgpu/driver/answer.h"
 #include "softgpu/driver/handle_table.h"
 #include "softgpu/driver/stream.h"
+#include "softgpu/machine/shared_gpu.h"
 
 namespace firebreak::softgpu::driver {
 
@@ -23,19 +25,30 @@ struct ContextLimits {
   std::size_t malloc_heap_bytes = std::size_t{8} << 20;
 };
 
+struct ContextOptions {
+  unsigned int flags = 0;
+  unsigned int api_version = 0;
+  std::optional<unsigned int> multiprocessors = std::nullopt;  ///< execution affinity; all without one
+};
+
+/// GPU memory that a context takes: as on an H100 with driver 580 under MPS. One with an affinity of 2 to 8
+/// SMs took 48 MiB, and 64 with a reserve for stacks; one without 254 and 519 (nvidia-smi, one kernel run).
+std::uint64_t context_memory_bytes(std::optional<unsigned int> multiprocessors, std::size_t stack_bytes);
+
 /// Thread safe.
 class Context {
  public:
-  Context(std::shared_ptr<const StreamHost> host, unsigned int flags, unsigned int api_version,
-          std::uint64_t id);
+  Context(std::shared_ptr<const StreamHost> host, std::shared_ptr<SharedGpu> account,
+          const ContextOptions& options, std::uint64_t id);
   Context(const Context&) = delete;
   Context& operator=(const Context&) = delete;
   ~Context();
 
   CUcontext handle() { return reinterpret_cast<CUcontext>(this); }
-  unsigned int flags() const { return flags_; }
-  void set_flags(unsigned int flags) { flags_ = flags; }
-  unsigned int api_version() const { return api_version_; }
+  unsigned int flags() const { return options_.flags; }
+  void set_flags(unsigned int flags) { options_.flags = flags; }
+  unsigned int api_version() const { return options_.api_version; }
+  std::optional<unsigned int> multiprocessors() const { return options_.multiprocessors; }
   std::uint64_t id() const { return id_; }
 
   CUstream create_stream(const StreamOptions& options);
@@ -55,16 +68,19 @@ class Context {
   std::shared_ptr<Stream> default_stream();
   std::shared_ptr<Stream> per_thread_stream();
   std::vector<std::shared_ptr<Stream>> all_streams() const;
+  /// Under mutex_, or where nobody else has the context.
+  void count_memory(std::uint64_t bytes);
 
   std::shared_ptr<const StreamHost> host_;
-  unsigned int flags_;
-  unsigned int api_version_;
+  std::shared_ptr<SharedGpu> account_;  ///< where its memory is counted
+  ContextOptions options_;
   std::uint64_t id_;
   HandleTable<Stream> streams_;
   mutable std::mutex mutex_;  ///< guards what follows; held while work is queued, so that its order is one
   std::shared_ptr<Stream> default_stream_;
   std::map<std::thread::id, std::shared_ptr<Stream>> per_thread_streams_;
   ContextLimits limits_;
+  std::uint64_t counted_bytes_ = 0;
 };
 
 }  // namespace firebreak::softgpu::driver

@@ -56,6 +56,7 @@ MemorySide row_of(MemorySide side, std::uint64_t row, std::uint64_t pitch_bytes)
 CUresult run(Process& process, Context& context, const std::shared_ptr<Stream>& stream,
              std::function<WorkOutcome()> action, bool wait) {
   Work work;
+  work.is_lost_with_process = true;
   work.run = std::move(action);
   const CompletionPointer completion = context.submit(stream, std::move(work));
   return wait ? process.completions().wait(*completion) : CUDA_SUCCESS;

@@ -4,6 +4,7 @@
 #include <mutex>
 #include <utility>
 
+#include "abi/cuda_driver.h"
 #include "softgpu/driver/completion.h"
 
 namespace firebreak::softgpu::driver {
@@ -11,8 +12,10 @@ namespace firebreak::softgpu::driver {
 /// One CUDA event: where in which stream it was last recorded. Thread safe.
 class Event {
  public:
-  explicit Event(unsigned int flags) : flags_(flags) {}
+  Event(unsigned int flags, CUcontext context) : flags_(flags), context_(context) {}
   unsigned int flags() const { return flags_; }
+  /// Whose streams it can be recorded in.
+  CUcontext context() const { return context_; }
   void record(CompletionPointer completion) {
     const std::lock_guard lock(mutex_);
     recorded_ = std::move(completion);
@@ -25,6 +28,7 @@ class Event {
 
  private:
   const unsigned int flags_;
+  const CUcontext context_;
   mutable std::mutex mutex_;
   CompletionPointer recorded_;
 };

@@ -1,10 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "softgpu/driver/gpu_control.h"
 
+#include <algorithm>
 #include <chrono>
 #include <utility>
 
 namespace firebreak::softgpu::driver {
+
+namespace {
+/// Whether a fault has been told of.
+constexpr std::int64_t until_asked_again_ns = 1'000'000;
+}  // namespace
 
 GpuControl::GpuControl(std::shared_ptr<SharedGpu> gpu, std::shared_ptr<Domain> domain, std::uint32_t slot)
     : gpu_(std::move(gpu)), domain_(std::move(domain)), slot_(slot) {}
@@ -36,7 +42,9 @@ void GpuControl::refresh() {
 std::optional<GpuControl::DueError> GpuControl::fault_error() const {
   if (const auto fault = domain_->fault_of(slot_)) {
     const bool faulter = fault->faulter_slot == slot_;
-    return DueError{fault->error, faulter ? fault->faulter_error_due_ns : fault->co_client_error_due_ns};
+    const std::int64_t due_ns = faulter ? fault->faulter_error_due_ns : fault->co_client_error_due_ns;
+    return DueError{fault->error,
+                    domain_->is_told() ? due_ns : std::max(due_ns, now_ns() + until_asked_again_ns)};
   }
   if (const auto fault = gpu_->device_fault()) return DueError{fault->error, fault->error_due_ns};
   return std::nullopt;

@@ -23,10 +23,6 @@ class GpuControl final : public ExecutionControl {
   bool should_stop() override;
   /// Nothing of this process runs on the GPU any more.
   bool stopped() const;
-  /// Around work that may write memory, and before it is asked whether it is to stop: whoever tells of a
-  /// fault waits for its end.
-  void begin_work() { domain_->begin_work(slot_); }
-  void end_work() { domain_->end_work(slot_); }
   /// The error that ended this process's GPU work, once it shows; CUDA_SUCCESS before.
   CUresult sticky_error() const;
   /// When sticky_error() will change; empty: nothing is known to be due.

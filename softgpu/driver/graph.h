@@ -17,12 +17,12 @@ class Graph {
 
   void add(const Work& work) {
     const std::lock_guard lock(mutex_);
-    nodes_.push_back({work.run, work.on_gpu, {}});
+    nodes_.push_back(work.again());
   }
   std::vector<Work> nodes() const {
     const std::lock_guard lock(mutex_);
     std::vector<Work> all;
-    for (const Work& node : nodes_) all.push_back({node.run, node.on_gpu, {}});
+    for (const Work& node : nodes_) all.push_back(node.again());
     return all;
   }
 

@@ -101,6 +101,7 @@ Answer<Launch> prepare_launch(const Function& function, Dimensions grid, Dimensi
 void submit_launch(Process& process, Context& context, const std::shared_ptr<Stream>& stream, Launch launch) {
   launch.stack_limit_bytes = context.limit(CU_LIMIT_STACK_SIZE).value_or(launch.stack_limit_bytes);
   Work work;
+  work.is_lost_with_process = launch.kernel->writes_memory();
   work.run = [&process, launch = std::move(launch)] {
     const LaunchOutcome outcome = run_launch(launch, process.space(), process.control());
     const auto* fault = std::get_if<GpuFault>(&outcome);

@@ -66,12 +66,12 @@ Answer<std::shared_ptr<Module>> Module::load(Process& process, std::string_view 
     return refuse(loaded.error().code == ErrorCode::ResourceExhausted ? CUDA_ERROR_OUT_OF_MEMORY
                                                                       : CUDA_ERROR_INVALID_PTX);
   }
-  return std::make_shared<Module>(process, std::move(*loaded), std::move(memory.allocated));
+  return std::make_shared<Module>(process, context, std::move(*loaded), std::move(memory.allocated));
 }
 
-Module::Module(Process& process, std::shared_ptr<const LoadedModule> loaded,
+Module::Module(Process& process, CUcontext context, std::shared_ptr<const LoadedModule> loaded,
                std::vector<std::uint64_t> variables)
-    : process_(process), loaded_(std::move(loaded)), variables_(std::move(variables)) {}
+    : process_(process), context_(context), loaded_(std::move(loaded)), variables_(std::move(variables)) {}
 
 Module::~Module() {
   for (const std::uint64_t address : variables_) process_.memory().free(address, AllocationKind::Device);
@@ -84,7 +84,7 @@ Answer<CUfunction> Module::function(const std::string& name) {
   CUfunction& known = functions_[name];
   if (known == nullptr) {
     known = reinterpret_cast<CUfunction>(
-        process_.functions().add(std::make_shared<Function>(handle(), loaded_, *kernel)));
+        process_.functions().add(std::make_shared<Function>(handle(), context_, loaded_, *kernel)));
   }
   return known;
 }

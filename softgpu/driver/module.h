@@ -23,9 +23,11 @@ class Module;
 
 /// A kernel and what the program set for it. Thread safe.
 struct Function {
-  Function(CUmodule of_module, std::shared_ptr<const LoadedModule> in_module, const Kernel& of_kernel)
-      : module_handle(of_module), module(std::move(in_module)), kernel(of_kernel) {}
+  Function(CUmodule of_module, CUcontext in_context, std::shared_ptr<const LoadedModule> in_module,
+           const Kernel& of_kernel)
+      : module_handle(of_module), context(in_context), module(std::move(in_module)), kernel(of_kernel) {}
   const CUmodule module_handle;
+  const CUcontext context;
   const std::shared_ptr<const LoadedModule> module;
   const Kernel& kernel;
   std::atomic<int> max_dynamic_shared_bytes{48 * 1024};
@@ -38,7 +40,8 @@ class Module {
   /// INVALID_PTX when the text is not valid; `log` then says where.
   static Answer<std::shared_ptr<Module>> load(Process& process, std::string_view ptx, CUcontext context,
                                               std::string& log);
-  Module(Process& process, std::shared_ptr<const LoadedModule> loaded, std::vector<std::uint64_t> variables);
+  Module(Process& process, CUcontext context, std::shared_ptr<const LoadedModule> loaded,
+         std::vector<std::uint64_t> variables);
   Module(const Module&) = delete;
   Module& operator=(const Module&) = delete;
   /// Gives the variables' memory back.
@@ -53,6 +56,7 @@ class Module {
 
  private:
   Process& process_;
+  CUcontext context_;
   std::shared_ptr<const LoadedModule> loaded_;
   std::vector<std::uint64_t> variables_;
   std::mutex mutex_;

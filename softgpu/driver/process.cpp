@@ -97,6 +97,10 @@ Process::Process(std::shared_ptr<SharedGpu> gpu, DomainMembership membership, Uv
   stream_host_->count_waiting = [this](bool begins) {
     begins ? rm_client_.begin_wait() : rm_client_.end_wait();
   };
+  stream_host_->count_writing = [this](bool begins) {
+    begins ? domain().begin_work(membership_.slot) : domain().end_work(membership_.slot);
+  };
+  stream_host_->count_losable = [this](bool begins) { losable_work_ += begins ? 1 : -1; };
   stream_host_->deliver_fault = [this](const WorkFault& fault) { deliver(fault); };
 }
 
@@ -130,6 +134,7 @@ void Process::share_host_memory(void* host, std::size_t size_bytes) {
 }
 
 RmClient::Ticket Process::queue_word(std::uint64_t address, std::uint64_t value, std::uint32_t size_bytes) {
+  if (losable_work_ > 0) return RmClient::no_ticket;
   const auto place = host_files_.find(address);
   return place ? rm_client_.queue_word({*place, value, size_bytes}) : RmClient::no_ticket;
 }
@@ -152,8 +157,8 @@ void Process::watch_machine() {
   }
 }
 
-std::shared_ptr<Context> Process::create_context(unsigned int flags, unsigned int api_version) {
-  auto context = std::make_shared<Context>(stream_host_, flags, api_version, next_context_id_.fetch_add(1));
+std::shared_ptr<Context> Process::create_context(const ContextOptions& options) {
+  auto context = std::make_shared<Context>(stream_host_, gpu_, options, next_context_id_.fetch_add(1));
   contexts_.add(context);
   return context;
 }

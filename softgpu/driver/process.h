@@ -48,7 +48,8 @@ class Process {
   bool is_mps_client() const { return membership_.server.has_value(); }
   /// Host memory that the GPU may write from now on; the MPS server hears of it.
   void share_host_memory(void* host, std::size_t size_bytes);
-  /// A stream's word is queued, and later done: what is left when the process dies is the MPS server's to do.
+  /// A stream's word is queued, and later done: what is left when the process dies is the MPS server's to do,
+  /// unless it would vouch for work that nobody does then.
   RmClient::Ticket queue_word(std::uint64_t address, std::uint64_t value, std::uint32_t size_bytes);
   void finish_word(RmClient::Ticket ticket) { rm_client_.finish_word(ticket); }
   /// How many SMs it may use.
@@ -71,7 +72,7 @@ class Process {
   HandleTable<Graph>& graphs() { return graphs_; }
   PrimaryContext& primary() { return primary_; }
 
-  std::shared_ptr<Context> create_context(unsigned int flags, unsigned int api_version);
+  std::shared_ptr<Context> create_context(const ContextOptions& options);
   /// Makes the device itself fail, noticed in this process; and waits until that shows;
   /// INVALID_VALUE when the table has no such Xid.
   CUresult raise_device_fault(int xid);
@@ -104,6 +105,7 @@ class Process {
   VirtualMemory virtual_memory_;
   SharedMemory shared_memory_;
   std::shared_ptr<StreamHost> stream_host_;
+  std::atomic<int> losable_work_{0};  ///< pieces of it, submitted and not done
   HandleTable<Context> contexts_;
   HandleTable<Module> modules_;
   HandleTable<Function> functions_;

@@ -8,43 +8,27 @@ namespace firebreak::softgpu::driver {
 
 namespace {
 
-/// Work counts as in flight from here to the end of the scope.
-class InFlight {
+/// What it is given counts from here to the end of the scope.
+class Counted {
  public:
-  InFlight(const StreamHost& host, bool counts) : host_(host), counts_(counts) {
-    if (counts_) host_.count_work(true);
+  Counted(const std::function<void(bool)>& count, bool counts) : count_(count), counts_(counts) {
+    if (counts_) count_(true);
   }
-  InFlight(const InFlight&) = delete;
-  InFlight& operator=(const InFlight&) = delete;
-  ~InFlight() {
-    if (counts_) host_.count_work(false);
+  Counted(const Counted&) = delete;
+  Counted& operator=(const Counted&) = delete;
+  ~Counted() {
+    if (counts_) count_(false);
   }
 
  private:
-  const StreamHost& host_;
+  const std::function<void(bool)>& count_;
   bool counts_;
 };
 
-/// While one lives, its client may write memory.
-class Writing {
- public:
-  Writing(GpuControl& control, bool counts) : control_(control), counts_(counts) {
-    if (counts_) control_.begin_work();
-  }
-  Writing(const Writing&) = delete;
-  Writing& operator=(const Writing&) = delete;
-  ~Writing() {
-    if (counts_) control_.end_work();
-  }
-
- private:
-  GpuControl& control_;
-  bool counts_;
-};
-
-WorkOutcome run_unless_stopped(GpuControl& control, const Work& work) {
-  const Writing writing(control, work.on_gpu);
-  if (control.should_stop()) return WorkStopped{};
+/// It counts as writing before it is asked whether it is to stop: who tells of a fault waits for its end.
+WorkOutcome run_unless_stopped(const StreamHost& host, const Work& work) {
+  const Counted writing(host.count_writing, work.on_gpu);
+  if (host.control->should_stop()) return WorkStopped{};
   return work.run();
 }
 
@@ -57,6 +41,7 @@ void Stream::push(Work work) {
   const std::lock_guard lock(mutex_);
   last_ = work.completion;
   if (stopped_) return;
+  if (work.is_lost_with_process) host_->count_losable(true);
   queue_.push_back(std::move(work));
   host_->count_waiting(true);
   if (running_) {
@@ -105,6 +90,7 @@ void Stream::work_off(const std::shared_ptr<Stream>& stream) {
   Work work;
   while (stream->next(work)) {
     if (!stream->execute(work)) return stream->stop();
+    if (work.is_lost_with_process) stream->host_->count_losable(false);
     stream->host_->completions->complete(*work.completion);
     work = {};
   }
@@ -134,8 +120,8 @@ bool Stream::execute(const Work& work) {
   }
   if (host_->control->should_stop()) return false;
   if (!work.run) return true;
-  const InFlight in_flight(*host_, work.on_gpu);
-  const WorkOutcome outcome = run_unless_stopped(*host_->control, work);
+  const Counted in_flight(host_->count_work, work.on_gpu);
+  const WorkOutcome outcome = run_unless_stopped(*host_, work);
   if (const auto* fault = std::get_if<WorkFault>(&outcome)) host_->deliver_fault(*fault);
   return std::holds_alternative<WorkDone>(outcome);
 }

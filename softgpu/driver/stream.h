@@ -22,6 +22,8 @@ struct StreamHost {
   CompletionHub* completions = nullptr;
   std::function<void(bool begins)> count_work;          ///< work of this process on the GPU, for its domain
   std::function<void(bool begins)> count_waiting;       ///< and behind it, in a queue
+  std::function<void(bool begins)> count_writing;       ///< what may write memory just now
+  std::function<void(bool begins)> count_losable;       ///< from its submission to its end, see Work
   std::function<void(const WorkFault&)> deliver_fault;  ///< makes the fault happen
 };
 

@@ -79,6 +79,7 @@ CUresult submit_wait_value(Process& process, Context& context, const std::shared
     return checked;
   Work work;
   work.on_gpu = false;  // a waiting channel does not run: nobody is harmed when its process ends
+  work.is_lost_with_process = true;
   work.run = [&process, operation] { return wait_for_value(process, operation); };
   context.submit(stream, std::move(work));
   return CUDA_SUCCESS;

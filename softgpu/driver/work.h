@@ -26,8 +26,18 @@ using WorkOutcome = std::variant<WorkDone, WorkStopped, WorkFault>;
 struct Work {
   std::function<WorkOutcome()> run;  ///< empty: only an end of dependencies
   bool on_gpu = true;                ///< false: host functions and markers, which nobody's death disturbs
+  /// It stores to memory, or waits, which nobody does for a process that has died: no word may vouch for it.
+  bool is_lost_with_process = false;
   std::vector<CompletionPointer> dependencies;
   CompletionPointer completion = std::make_shared<Completion>();
+
+  /// The same to be done once more: after nothing, and with an end of its own.
+  Work again() const {
+    Work work = *this;
+    work.dependencies.clear();
+    work.completion = std::make_shared<Completion>();
+    return work;
+  }
 };
 
 }  // namespace firebreak::softgpu::driver

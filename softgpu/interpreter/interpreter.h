@@ -38,6 +38,8 @@ class Kernel {
   virtual std::uint32_t local_bytes() const = 0;
   virtual std::uint32_t register_count() const = 0;
   virtual std::uint32_t max_threads_per_block() const = 0;
+  /// Whether it, or what it calls, has an instruction that may store to global memory.
+  virtual bool writes_memory() const = 0;
 };
 
 /// A PTX module whose .global and .const variables have addresses. Immutable after creation; shared by

@@ -64,6 +64,18 @@ std::uint32_t DecodedKernel::register_count() const {
   return std::min(entry().register_count, most_registers);
 }
 
+namespace {
+
+bool stores_globally(const ptx::Instruction& instruction) {
+  using ptx::Opcode;
+  const bool stores = instruction.opcode == Opcode::St || instruction.opcode == Opcode::Atom ||
+                      instruction.opcode == Opcode::Red;
+  const ptx::StateSpace space = instruction.modifiers.space;
+  return stores && (space == ptx::StateSpace::Global || space == ptx::StateSpace::None);
+}
+
+}  // namespace
+
 Result<std::unique_ptr<DecodedKernel>> DecodedKernel::decode(const ptx::Module& module, std::uint32_t entry,
                                                              const AddressLayout& addresses) {
   auto kernel = std::make_unique<DecodedKernel>();
@@ -77,6 +89,8 @@ Result<std::unique_ptr<DecodedKernel>> DecodedKernel::decode(const ptx::Module& 
     auto function = FunctionDecoder(module, i, own, constants).decode();
     if (!function) return tl::unexpected(function.error());
     kernel->code_.functions[i] = *std::move(function);
+    kernel->writes_memory_ =
+        kernel->writes_memory_ || std::ranges::any_of(module.functions[i].instructions, stores_globally);
   }
   kernel->code_.constants = constants.take();
   kernel->entry_ = entry;

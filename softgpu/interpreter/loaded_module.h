@@ -20,6 +20,7 @@ class DecodedKernel final : public Kernel {
   std::uint32_t local_bytes() const override { return entry().local_bytes; }
   std::uint32_t register_count() const override;
   std::uint32_t max_threads_per_block() const override { return max_threads_per_block_; }
+  bool writes_memory() const override { return writes_memory_; }
 
   const ModuleCode& code() const { return code_; }
   const FunctionCode& entry() const { return code_.functions[entry_]; }
@@ -33,6 +34,7 @@ class DecodedKernel final : public Kernel {
   std::uint32_t parameter_bytes_ = 0;
   std::uint32_t max_threads_per_block_ = 0;
   SharedLayout shared_;
+  bool writes_memory_ = false;
 };
 
 }  // namespace firebreak::softgpu

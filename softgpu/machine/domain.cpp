@@ -1,28 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "softgpu/machine/domain.h"
 
-#include <fstream>
-#include <string>
 #include <thread>
 #include <utility>
 
-#include "os/process_stat.h"
+#include "softgpu/machine/liveness.h"
 
 namespace firebreak::softgpu {
 
 namespace {
-
 constexpr std::uint32_t domain_magic = 0x474d4f44;  // "DOMG"
-
-bool lives(pid_t pid) {
-  std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
-  std::string stat;
-  std::getline(file, stat);
-  const std::string_view state = os::stat_field(stat, 3);
-  return !state.empty() && state != "Z" && state != "X";
 }
-
-}  // namespace
 
 Domain::Domain(os::Fd fd, os::Mapping mapping)
     : fd_(std::move(fd)), mapping_(std::move(mapping)), page_(mapping_.as<DomainPage>()) {}
@@ -71,7 +59,7 @@ void Domain::leave(std::uint32_t slot) {
 bool Domain::is_quiet() const {
   for (std::uint32_t index = 0; index < DomainPage::client_count_max; ++index) {
     const DomainPage::ClientSlot& client = page_->clients[index];
-    if (client.pieces_of_work.load() != 0 && lives(client.pid.load())) return false;
+    if (client.pieces_of_work.load() != 0 && is_alive(client.pid.load())) return false;
   }
   return true;
 }
@@ -104,6 +92,12 @@ bool Domain::raise_alone(const DomainFault& fault) {
   write_record(fault);
   page_->clients[fault.faulter_slot].faulted_alone.store(1);
   return true;
+}
+
+bool Domain::is_told() const {
+  const std::uint32_t raised = page_->fault.load(std::memory_order_acquire);
+  if (raised == 0 || raised > DomainPage::client_count_max || page_->told.load() != 0) return true;
+  return !is_alive(page_->clients[raised - 1].pid.load());
 }
 
 std::optional<DomainFault> Domain::fault_of(std::uint32_t slot) const {

@@ -50,6 +50,7 @@ struct DomainPage {
   std::atomic<std::int32_t> server_pid;  ///< 0: a domain without MPS
   std::atomic<std::uint32_t> server_gone;
   std::atomic<std::uint32_t> fault;  ///< slot + 1 of the first fault; 0: healthy
+  std::atomic<std::uint32_t> told;   ///< what the kernel's log says of it is on its way
   std::array<ClientSlot, client_count_max> clients;
 };
 
@@ -74,6 +75,11 @@ class Domain {
   bool raise(const DomainFault& fault);
   /// The same for a fault that ends its client only.
   bool raise_alone(const DomainFault& fault);
+  /// Of the fault of the whole domain: no client may see its error, and end, while it is the one that is to
+  /// tell of it.
+  void mark_told() { page_->told.store(1); }
+  /// Also where nobody is left to tell.
+  bool is_told() const;
   /// What ended the client: its own fault, or the domain's.
   std::optional<DomainFault> fault_of(std::uint32_t slot) const;
   bool is_faulted(std::uint32_t slot) const {

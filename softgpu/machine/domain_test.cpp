@@ -56,6 +56,21 @@ TEST(Domain, IsQuietOnceNobodyWhoLivesWrites) {
   work.join();
 }
 
+TEST(Domain, AFaultIsToldOnceTheLogHasItOrNobodyIsLeftToTell) {
+  const auto domain = Domain::create(1).value();
+  EXPECT_TRUE(domain->is_told());
+  const std::uint32_t ours = domain->join(os::own_pid()).value();
+  ASSERT_TRUE(domain->raise({CUDA_ERROR_LAUNCH_FAILED, ours, 0, 0, 0, 0}));
+  EXPECT_FALSE(domain->is_told());
+  domain->mark_told();
+  EXPECT_TRUE(domain->is_told());
+
+  const auto another = Domain::create(1).value();
+  const std::uint32_t dead = another->join(std::numeric_limits<std::int32_t>::max()).value();
+  ASSERT_TRUE(another->raise({CUDA_ERROR_LAUNCH_FAILED, dead, 0, 0, 0, 0}));
+  EXPECT_TRUE(another->is_told());
+}
+
 TEST(Domain, IsFullAtTheLimitAndSeenThroughItsDescriptor) {
   const auto domain = Domain::create(99).value();
   for (std::size_t i = 0; i < DomainPage::client_count_max; ++i) ASSERT_TRUE(domain->join(1000));

@@ -75,6 +75,7 @@ bool deliver_fault(SharedGpu& gpu, Domain& domain, UvmDescriptor* events, const 
   }
   gpu.post_nvml({due(profile.nvml_ms), abi::nvmlEventTypeXidCriticalError,
                  static_cast<std::uint64_t>(nvml_xid(profile))});
+  domain.mark_told();
   return true;
 }
 
@@ -94,6 +95,7 @@ bool deliver_device_fault(SharedGpu& gpu, Domain& domain, int xid, const FaultRe
   gpu.post_kmsg(due(line.delay_ms), line.text);
   if (profile->is_ecc) gpu.post_nvml({due(profile->nvml_ms), abi::nvmlEventTypeDoubleBitEccError, 0});
   gpu.post_nvml({due(profile->nvml_ms), abi::nvmlEventTypeXidCriticalError, static_cast<std::uint64_t>(xid)});
+  domain.mark_told();
   return true;
 }
 

@@ -48,24 +48,25 @@ void GpuProcesses::unlock_entry() {
 bool GpuProcesses::somebody_else() const { return others_hold(fd_, 0, GpuProcessTable::capacity); }
 
 bool GpuProcesses::is_there(std::size_t place) const {
-  return &table_.used_bytes[place] == own_place_.load() || others_hold(fd_, static_cast<off_t>(place), 1);
+  return place == own_place_.load() || others_hold(fd_, static_cast<off_t>(place), 1);
 }
 
 Status GpuProcesses::take_place() {
-  if (own_place_.load() != nullptr) return {};
+  if (has_place()) return {};
   for (std::size_t place = 0; place < GpuProcessTable::capacity; ++place) {
     struct flock lock = byte_lock(F_WRLCK, static_cast<off_t>(place), 1);
     if (::fcntl(fd_, F_OFD_SETLK, &lock) != 0) continue;
     table_.used_bytes[place].store(0);
+    table_.context_bytes[place].store(0);
     table_.pid[place].store(os::own_pid());
-    own_place_.store(&table_.used_bytes[place]);
+    own_place_.store(place);
     return {};
   }
   return fail(ErrorCode::Unavailable, "too many processes have the software GPU open");
 }
 
 bool GpuProcesses::take_memory(std::uint64_t size_bytes, std::uint64_t limit_bytes) {
-  auto* const own = own_place_.load();
+  auto* const own = own_of(table_.used_bytes);
   if (own == nullptr || size_bytes > limit_bytes) return false;
   const std::uint64_t own_bytes = own->fetch_add(size_bytes) + size_bytes;
   if (own_bytes <= own_limit_.load() && used_bytes() <= limit_bytes) return true;
@@ -74,14 +75,19 @@ bool GpuProcesses::take_memory(std::uint64_t size_bytes, std::uint64_t limit_byt
 }
 
 std::uint64_t GpuProcesses::left_of_own_limit() const {
-  const auto* const own = own_place_.load();
+  const auto* const own = own_of(table_.used_bytes);
   const std::uint64_t used = own == nullptr ? 0 : own->load();
   const std::uint64_t limit = own_limit_.load();
   return used < limit ? limit - used : 0;
 }
 
 void GpuProcesses::give_memory(std::uint64_t size_bytes) {
-  if (auto* const own = own_place_.load(); own != nullptr) own->fetch_sub(size_bytes);
+  if (auto* const own = own_of(table_.used_bytes); own != nullptr) own->fetch_sub(size_bytes);
+}
+
+void GpuProcesses::count_context_memory(std::int64_t change_bytes) {
+  auto* const own = own_of(table_.context_bytes);
+  if (own != nullptr) own->fetch_add(static_cast<std::uint64_t>(change_bytes));
 }
 
 std::uint64_t GpuProcesses::used_bytes() const {
@@ -97,7 +103,8 @@ std::vector<GpuProcess> GpuProcesses::list() const {
   std::vector<GpuProcess> all;
   for (std::size_t place = 0; place < GpuProcessTable::capacity; ++place) {
     const pid_t pid = table_.pid[place].load();
-    if (pid != 0 && is_there(place)) all.push_back({pid, table_.used_bytes[place].load()});
+    if (pid == 0 || !is_there(place)) continue;
+    all.push_back({pid, table_.used_bytes[place].load() + table_.context_bytes[place].load()});
   }
   for (const auto& kept : table_.kept) {
     if (kept.load() != 0) all.push_back({kept.load(), 0});

@@ -25,6 +25,8 @@ struct GpuProcessTable {
   static constexpr std::size_t capacity = 256;
   static constexpr std::size_t kept_max = 32;
   std::array<std::atomic<std::uint64_t>, capacity> used_bytes;
+  std::array<std::atomic<std::uint64_t>, capacity>
+      context_bytes;  ///< told, and never refused: nothing is behind it
   std::array<std::atomic<std::int32_t>, capacity> pid;
   std::array<std::atomic<std::int32_t>, kept_max> kept;  ///< dead, and not gone from the GPU; 0: nobody
 };
@@ -32,7 +34,7 @@ struct GpuProcessTable {
 /// One that has the GPU open.
 struct GpuProcess {
   pid_t pid = 0;
-  std::uint64_t used_bytes = 0;
+  std::uint64_t used_bytes = 0;  ///< with what its contexts take
 };
 
 /// This process's view. Thread safe, but for enter().
@@ -45,7 +47,7 @@ class GpuProcesses {
   template <class Action>
   Status enter(Action&& when_first) {
     if (Status locked = lock_entry(); !locked) return locked;
-    const bool first = !own_place_.load() && !somebody_else();
+    const bool first = !has_place() && !somebody_else();
     const Status taken = take_place();
     if (taken && first) std::forward<Action>(when_first)();
     unlock_entry();
@@ -59,6 +61,8 @@ class GpuProcesses {
   /// False before enter().
   bool take_memory(std::uint64_t size_bytes, std::uint64_t limit_bytes);
   void give_memory(std::uint64_t size_bytes);
+  /// What the contexts of this process take, more or less than before.
+  void count_context_memory(std::int64_t change_bytes);
   /// Of all processes that are there.
   std::uint64_t used_bytes() const;
 
@@ -74,10 +78,16 @@ class GpuProcesses {
   bool somebody_else() const;
   Status take_place();
   bool is_there(std::size_t place) const;
+  bool has_place() const { return own_place_.load() < GpuProcessTable::capacity; }
+  /// Ours of an array of the table; null before enter().
+  template <class Array>
+  auto* own_of(Array& array) const {
+    return has_place() ? &array[own_place_.load()] : nullptr;
+  }
 
   int fd_;
   GpuProcessTable& table_;
-  std::atomic<std::atomic<std::uint64_t>*> own_place_{nullptr};
+  std::atomic<std::size_t> own_place_{GpuProcessTable::capacity};  ///< in the table; capacity: none
   std::atomic<std::uint64_t> own_limit_{std::numeric_limits<std::uint64_t>::max()};
 };
 

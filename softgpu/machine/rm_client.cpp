@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "os/self.h"
+#include "softgpu/machine/liveness.h"
 
 namespace firebreak::softgpu {
 
@@ -36,6 +37,11 @@ Result<RmClient> RmClient::from(int fd) {
     return fail(ErrorCode::InvalidArgument, "not a descriptor of the resource manager");
   }
   return client;
+}
+
+bool RmClient::has_waiting_work() const {
+  const pid_t server = page_->server_pid.load();
+  return page_->waiting.load() > 0 && (server == 0 || is_alive(server));
 }
 
 std::optional<Nanoseconds> RmClient::orphaned_work() const {

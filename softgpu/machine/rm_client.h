@@ -43,6 +43,7 @@ struct RmClientPage {
   static constexpr std::size_t words_max = 512;
   std::atomic<std::uint32_t> magic;
   std::atomic<std::int32_t> owner_pid;
+  std::atomic<std::int32_t> server_pid;
   std::atomic<std::int32_t> in_flight;
   std::atomic<std::int32_t> waiting;
   std::atomic<std::uint32_t> orphaned_work_is_endless;
@@ -71,7 +72,9 @@ class RmClient {
   /// Work that waits behind other work: a channel is not idle then.
   void begin_wait() { page_->waiting.fetch_add(1); }
   void end_wait() { page_->waiting.fetch_sub(1); }
-  bool has_waiting_work() const { return page_->waiting.load() > 0; }
+  bool has_waiting_work() const;
+  /// Its channels belong to this MPS server, and end with it.
+  void serve_by(pid_t server) { page_->server_pid.store(server); }
   /// Whatever was counted: nothing runs any more.
   void end_all_work() {
     page_->in_flight.store(0);

@@ -5,6 +5,7 @@
 
 #include <unistd.h>
 
+#include <limits>
 #include <memory>
 
 #include "os/self.h"
@@ -28,6 +29,15 @@ TEST(RmClient, ItsWorkIsSeenThroughADuplicate) {
   EXPECT_FALSE(own.has_waiting_work());
   EXPECT_EQ(seen.owner_pid(), os::own_pid());
   EXPECT_EQ(seen.orphaned_work(), std::chrono::milliseconds(70));
+}
+
+TEST(RmClient, NothingWaitsAnyMoreWhoseServerHasEnded) {
+  auto own = RmClient::create(std::nullopt).value();
+  own.begin_wait();
+  own.serve_by(os::own_pid());
+  EXPECT_TRUE(own.has_waiting_work());
+  own.serve_by(std::numeric_limits<pid_t>::max());
+  EXPECT_FALSE(own.has_waiting_work());
 }
 
 TEST(RmClient, EndlessWorkHasNoEnd) {

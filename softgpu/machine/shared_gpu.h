@@ -93,6 +93,8 @@ class SharedGpu {
   bool take_memory(std::uint64_t size_bytes) { return processes_.take_memory(size_bytes, total_bytes_); }
   void give_memory(std::uint64_t size_bytes) { processes_.give_memory(size_bytes); }
   std::uint64_t used_bytes() const { return processes_.used_bytes(); }
+  /// Shows where NVML lists processes, and is refused to nobody.
+  void count_context_memory(std::int64_t change_bytes) { processes_.count_context_memory(change_bytes); }
   /// No more for this process than that, as MPS does it.
   void limit_own_memory(std::uint64_t bytes) { processes_.limit_own(bytes); }
   /// What this process may still have.

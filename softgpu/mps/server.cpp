@@ -86,6 +86,7 @@ void Server::attach(std::vector<os::Fd> descriptors) {
   const bool admitted = reply.result == CUDA_SUCCESS;
   static_cast<void>(send_attach_answer(connection, reply, admitted ? domain_->fd() : -1, io_timeout));
   if (!admitted) return;
+  rm->serve_by(os::own_pid());
   log_.write(fmt::format("Client {{PID: {}, Context ID: 1}} connected", pid));
   if (clients_.empty() && orphans_.empty()) start_looking();
   clients_.insert_or_assign(
@@ -134,7 +135,7 @@ void Server::client_left(pid_t pid) {
       "Server failed to recevie command with status 806, assuming client {{PID: {}, Context ID: 1}} exit",
       pid));
   const bool is_kept = os::is_locked_elsewhere(client.uvm.get()).value_or(false);
-  if (is_kept && works_on(client)) {
+  if (is_kept && (works_on(client) || may_begin(client))) {
     let_work_end(pid, std::move(client));
   } else {
     die(pid, client);
@@ -144,9 +145,14 @@ void Server::client_left(pid_t pid) {
 }
 
 /// A terminated client's channels were taken off the GPU, whatever its streams still count as queued.
+bool Server::has_channels(const Client& client) { return !client.terminated && client.domain->healthy(); }
+
 bool Server::works_on(const Client& client) const {
-  return !client.terminated && client.rm.is_busy() && client.domain->healthy() && !gpu_->device_fault();
+  return has_channels(client) && client.rm.is_busy() && !gpu_->device_fault();
 }
+
+/// It died between two kernels: the next one begins nevertheless.
+bool Server::may_begin(const Client& client) { return has_channels(client) && client.rm.has_waiting_work(); }
 
 /// As long as its address space is there, a kernel runs to its end though its process is gone.
 void Server::let_work_end(pid_t pid, Client client) {
@@ -184,7 +190,7 @@ void Server::look_at_orphans() {
 }
 
 /// Its address space goes: under a kernel, that is a fault.
-void Server::die(pid_t pid, const Client& client) {
+void Server::die(pid_t pid, Client& client) {
   if (works_on(client)) {
     FaultReport report;
     report.cause = FaultCause::ClientDied;
@@ -193,6 +199,7 @@ void Server::die(pid_t pid, const Client& client) {
     report.process_name = "<unknown>";
     deliver_fault(*gpu_, *client.domain, nullptr, report, speed_);
   }
+  if (!client.domain->healthy()) client.rm.end_all_work();
   look_for_fault();
   client.domain->leave(client.slot);
   log_.write(fmt::format("Client process {} disconnected", pid));

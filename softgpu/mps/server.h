@@ -58,10 +58,12 @@ class Server {
   static bool take_messages(Client& client);
   void client_left(pid_t pid);
   bool works_on(const Client& client) const;
+  static bool has_channels(const Client& client);
+  static bool may_begin(const Client& client);
   void let_work_end(pid_t pid, Client client);
   static void end_work(Client& client);
   void look_at_orphans();
-  void die(pid_t pid, const Client& client);
+  void die(pid_t pid, Client& client);
   void start_looking();
   void look_for_fault();
   std::string answer(const std::string& command);

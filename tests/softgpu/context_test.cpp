@@ -3,6 +3,9 @@
 
 #include <thread>
 
+#include "cuda/event.h"
+#include "cuda/module.h"
+#include "cuda/stream.h"
 #include "tests/softgpu/gpu_test.h"
 
 namespace firebreak::test {
@@ -44,6 +47,22 @@ TEST_F(ContextOnDriver, PrimaryContextIsOneForAll) {
   EXPECT_EQ(first.view().handle(), second.view().handle());
   EXPECT_NE(first.view().handle(), context().view().handle());
   EXPECT_EQ(must(cuda::ContextView::current(driver())).handle(), first.view().handle());
+  must(context()->make_current());
+}
+
+TEST_F(ContextOnDriver, EventsAndKernelsAreForStreamsOfTheirOwnContext) {
+  const auto event = must(cuda::Event::create(driver()));
+  const auto module = must(
+      cuda::Module::load_ptx(driver(), ".version 7.0\n.target sm_70\n.visible .entry idle() { ret; }\n"));
+  const auto idle = must(module.function("idle"));
+  const auto stream = must(cuda::Stream::create(driver()));
+  EXPECT_TRUE(event.record(stream.handle()));
+  const auto other = must(cuda::Context::create(device()));
+  const auto stream_of_other = must(cuda::Stream::create(driver()));
+  EXPECT_FALSE(event.record(stream_of_other.handle()));
+  EXPECT_FALSE(idle.launch(stream_of_other.handle(), {}));
+  EXPECT_TRUE(stream_of_other.wait_for(event));
+  EXPECT_TRUE(idle.launch(stream.handle(), {}));
   must(context()->make_current());
 }
 

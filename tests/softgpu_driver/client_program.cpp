@@ -55,6 +55,10 @@ class Client {
     if (verb == "make_managed") return {make_managed(words)};
     if (verb == "make_hole") return {make_hole(words)};
     if (verb == "context") return {entry<PFN_cuCtxCreate_v2>(library_, "cuCtxCreate_v2")(&context_, 0, 0)};
+    if (verb == "small_context") return {small_context(words)};
+    if (verb == "context_sms") return context_sms();
+    if (verb == "limit_stack") return {limit_stack(words)};
+    if (verb == "end_context") return {entry<PFN_cuCtxDestroy_v2>(library_, "cuCtxDestroy_v2")(context_)};
     if (verb == "exit") std::exit(0);
     return {CUDA_ERROR_UNKNOWN};
   }
@@ -146,6 +150,27 @@ class Client {
   CUresult allocate() {
     CUdeviceptr address = 0;
     return entry<PFN_cuMemAlloc_v2>(library_, "cuMemAlloc_v2")(&address, buffer_bytes);
+  }
+
+  /// With so many SMs.
+  CUresult small_context(std::istream& words) {
+    CUexecAffinityParam affinity{CU_EXEC_AFFINITY_TYPE_SM_COUNT, {}};
+    words >> affinity.param.smCount.val;
+    CUctxCreateParams params{&affinity, 1, nullptr};
+    return entry<PFN_cuCtxCreate_v4>(library_, "cuCtxCreate_v4")(&context_, &params, 0, 0);
+  }
+
+  Answer context_sms() {
+    CUexecAffinityParam affinity{};
+    const CUresult result = entry<PFN_cuCtxGetExecAffinity>(library_, "cuCtxGetExecAffinity")(
+        &affinity, CU_EXEC_AFFINITY_TYPE_SM_COUNT);
+    return {result, affinity.param.smCount.val};
+  }
+
+  CUresult limit_stack(std::istream& words) {
+    std::size_t bytes = 0;
+    words >> bytes;
+    return entry<PFN_cuCtxSetLimit>(library_, "cuCtxSetLimit")(CU_LIMIT_STACK_SIZE, bytes);
   }
 
   /// A copy that waits until its destination is unmapped, and is a managed range where "FIRST LENGTH"

@@ -5,7 +5,9 @@
 #include <csignal>
 #include <fstream>
 
+#include "base/units.h"
 #include "os/program.h"
+#include "softgpu/machine/shared_gpu.h"
 #include "tests/softgpu_driver/machine_test.h"
 
 namespace firebreak::test {
@@ -195,6 +197,35 @@ TEST_F(Mps, LimitsAreForClientsAlone) {
   ASSERT_EQ(client.tell("init"), CUDA_SUCCESS);
   EXPECT_EQ(client.ask("sms").value, 4u);
   EXPECT_EQ(client.tell("allocate_mib 32"), CUDA_SUCCESS);
+}
+
+TEST_F(Mps, AContextOfFewSmsTakesLittleMemory) {
+  start_mps();
+  const auto gpu = softgpu::SharedGpu::open(state_directory()).value();
+  const auto client = start_client();
+  const auto memory_mib = [&] {
+    std::uint64_t bytes = 0;
+    for (const auto& process : gpu->processes())
+      bytes += process.pid == client->pid() ? process.used_bytes : 0;
+    return bytes / mib;
+  };
+  ASSERT_EQ(client->tell("init"), CUDA_SUCCESS);
+  EXPECT_EQ(client->ask("context_sms").value, 4u);
+  EXPECT_EQ(memory_mib(), 519u);
+  ASSERT_EQ(client->tell("small_context 2"), CUDA_SUCCESS);
+  EXPECT_EQ(client->ask("context_sms").value, 2u);
+  EXPECT_EQ(memory_mib(), 519u + 64u);
+  ASSERT_EQ(client->tell("limit_stack 0"), CUDA_SUCCESS);
+  EXPECT_EQ(memory_mib(), 519u + 48u);
+  ASSERT_EQ(client->tell("end_context"), CUDA_SUCCESS);
+  EXPECT_EQ(memory_mib(), 519u);
+  EXPECT_EQ(client->tell("small_context 0"), CUDA_ERROR_INVALID_VALUE);
+}
+
+TEST_F(Mps, ExecutionAffinityIsForClientsAlone) {
+  const auto client = start_client();
+  ASSERT_EQ(client->tell("init"), CUDA_SUCCESS);
+  EXPECT_EQ(client->tell("small_context 2"), CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY);
 }
 
 TEST_F(Mps, AServerIsInFaultUntilThoseWhomItHasHitAreGone) {

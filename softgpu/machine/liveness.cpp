@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "softgpu/machine/liveness.h"
+
+#include <fstream>
+#include <string>
+
+#include "os/process_stat.h"
+
+namespace firebreak::softgpu {
+
+bool is_alive(pid_t pid) {
+  std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
+  std::string stat;
+  std::getline(file, stat);
+  const std::string_view state = os::stat_field(stat, 3);
+  return !state.empty() && state != "Z" && state != "X";
+}
+
+}  // namespace firebreak::softgpu

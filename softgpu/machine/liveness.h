@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <sys/types.h>
+
+namespace firebreak::softgpu {
+
+/// Whether the process can still do something: zombies cannot.
+bool is_alive(pid_t pid);
+
+}  // namespace firebreak::softgpu
