@@ -21,8 +21,8 @@
  *   - fb_session_role and fb_committed may be called by any thread at any time, also while another waits in
  *     fb_wait_promotion, from fb_join's return until fb_leave is called;
  *   - all others are for one thread at a time; which one may change.
- * fb_join, fb_status_name and fb_last_error(NULL) are for any thread at any time. A child of fork() may use no session of
- * its parent's.
+ * fb_join, fb_small_context, fb_status_name and fb_last_error(NULL) are for any thread at any time. A child of fork() may
+ * use no session of its parent's.
  */
 #ifndef FIREBREAK_FIREBREAK_H
 #define FIREBREAK_FIREBREAK_H
@@ -204,11 +204,19 @@ FB_API fb_status fb_send(fb_session* session, int descriptor, uint64_t offset, c
 /* The agent forgets that connection; it ends when `descriptor` is closed as well. */
 FB_API fb_status fb_release_connection(fb_session* session, uint64_t id);
 
+/* A CUDA context for a standby to wait in, which takes little GPU memory: 48 MiB with 2 to 8 multiprocessors on an H100,
+ * where a full one takes 254, and 519 with room for stacks. `*context` (a CUcontext) is current on the calling thread and
+ * the caller's to destroy; it has at least `multiprocessors` of them, as the driver rounds, and a stack limit of 0.
+ * `device` is the driver's ordinal. The driver does that for MPS clients alone: elsewhere this is a full context, and
+ * `*is_small` (may be null) is 0. Needs no session. What to do once promoted: docs/failover.md, "A small standby".
+ * FB_ERROR_CUDA; FB_ERROR_NO_MEMORY. Any thread. Since 0.5. */
+FB_API fb_status fb_small_context(int device, unsigned int multiprocessors, void** context, int* is_small);
+
 /* Leaves in good order: the tenant is done, its standby is told so. Frees the session in every case. */
 FB_API fb_status fb_leave(fb_session* session);
 
-/* One line about the last failure of this session, or, for null, of this thread's last fb_join or fb_leave; empty where
- * it did not fail. Never null; valid until the next call. */
+/* One line about the last failure of this session, or, for null, of this thread's last fb_join, fb_small_context or
+ * fb_leave; empty where it did not fail. Never null; valid until the next call. */
 FB_API const char* fb_last_error(const fb_session* session);
 
 /* "FB_OK", "FB_ERROR_FENCED", ... ; never null; valid for ever. Any thread. */

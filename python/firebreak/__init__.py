@@ -31,7 +31,7 @@ from firebreak.errors import (
     Status,
     TimedOutError,
 )
-from firebreak.session import Connection, Memory, Resume, Role, Session, Step, join
+from firebreak.session import Connection, Memory, Resume, Role, Session, Step, join, small_context
 
 __all__ = [
     "ClientGoneError",
@@ -53,4 +53,5 @@ __all__ = [
     "TimedOutError",
     "join",
     "library_path",
+    "small_context",
 ]

@@ -84,6 +84,10 @@ _SIGNATURES: dict[str, tuple[object, list[object]]] = {
         [_SESSION, ctypes.c_int, ctypes.c_uint64, ctypes.c_char_p, ctypes.c_size_t, _ADDRESS],
     ),
     "fb_release_connection": (ctypes.c_int, [_SESSION, ctypes.c_uint64]),
+    "fb_small_context": (
+        ctypes.c_int,
+        [ctypes.c_int, ctypes.c_uint, ctypes.POINTER(ctypes.c_void_p), ctypes.POINTER(ctypes.c_int)],
+    ),
     "fb_leave": (ctypes.c_int, [_SESSION]),
     "fb_last_error": (ctypes.c_char_p, [_SESSION]),
     "fb_status_name": (ctypes.c_char_p, [ctypes.c_int]),

@@ -277,6 +277,17 @@ def join(
     return Session(handle.value)
 
 
+def small_context(device: int = 0, multiprocessors: int = 8) -> tuple[int, bool]:
+    """A CUDA context for a standby to wait in, current on this thread, and whether it is small: outside of MPS it is a
+    full one. The caller destroys it (CUcontext). PyTorch does not use it: its context is the device's primary one."""
+    loaded = _library.library()
+    context, is_small = ctypes.c_void_p(), ctypes.c_int()
+    status = loaded.fb_small_context(device, multiprocessors, ctypes.byref(context), ctypes.byref(is_small))
+    if status != Status.OK:
+        raise error_of(status, _text(loaded.fb_last_error(None)))
+    return context.value or 0, is_small.value != 0
+
+
 def _changes(changes: Iterable[tuple[int, bytes]]) -> tuple[ctypes.Array[_library.Change] | None, int]:
     listed = [_library.Change(offset, new_bytes, len(new_bytes)) for offset, new_bytes in changes]
     if not listed:

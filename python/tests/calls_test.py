@@ -117,6 +117,13 @@ class Calls(SoftGpuTest):
             "session.leave()\n"
         )
 
+    def test_a_small_context(self) -> None:
+        self.in_a_tenant(
+            "context, is_small = firebreak.small_context(0, 4)\n"
+            "assert context and is_small\n"
+            "raises(firebreak.CudaError, 'INVALID', firebreak.small_context, 99)\n"
+        )
+
     def test_a_tenant_has_one_active(self) -> None:
         self.in_a_tenant(
             "active = firebreak.join()\n"

@@ -54,6 +54,7 @@ using PFN_cuCtxGetDevice = CUresult (*)(CUdevice* device);
 using PFN_cuCtxGetFlags = CUresult (*)(unsigned int* flags);
 using PFN_cuCtxGetId = CUresult (*)(CUcontext context, unsigned long long* id);
 using PFN_cuCtxGetApiVersion = CUresult (*)(CUcontext context, unsigned int* version);
+using PFN_cuCtxGetExecAffinity = CUresult (*)(CUexecAffinityParam* affinity, CUexecAffinityType type);
 using PFN_cuCtxSynchronize = CUresult (*)();
 using PFN_cuCtxSetLimit = CUresult (*)(CUlimit limit, std::size_t value);
 using PFN_cuCtxGetLimit = CUresult (*)(std::size_t* value, CUlimit limit);

@@ -15,6 +15,10 @@ bool ends_its_domain(const fault::Fault& fault) {
          (fault.fault_class == FaultClass::MmuReplayable || fault.fault_class == FaultClass::Sm);
 }
 
+/// A domain's fault that is known from elsewhere, for Xids that name one of its clients: they come up to
+/// 153 ms after UVM's event.
+constexpr Milliseconds confirms_for{1000};
+
 }  // namespace
 
 Result<std::unique_ptr<Agent>> Agent::start(const AgentOptions& options, os::EventLoop& loop,
@@ -29,6 +33,7 @@ Result<std::unique_ptr<Agent>> Agent::start(const AgentOptions& options, os::Eve
   callbacks.on_exit = [raw](pid_t pid) { raw->on_exit(pid); };
   callbacks.on_gpu_opened = [raw](pid_t pid) { raw->holder_.look(pid); };
   callbacks.on_stray = [raw](const strays::Stray& stray) { raw->on_stray(stray); };
+  callbacks.on_contained = [raw](pid_t pid, const std::string& what) { raw->on_contained(pid, what); };
   callbacks.on_guard = [raw](pid_t pid, const strays::GuardReport& guard) { raw->on_guard(pid, guard); };
   const auto missing = detectors.start(std::move(callbacks));
   for (const std::string& line : missing) spdlog::warn("{}", line);
@@ -55,13 +60,17 @@ void Agent::on_fault(fault::Fault fault) {
   event.text = describe(fault);
   // Promotions first: telling people costs microseconds that a tenant is waiting for.
   if (!fault.domain.empty()) {
+    const bool is_sure = is_sure_of_domain(fault);
     if (fault.conclusive) last_fault_[fault.domain] = clock_.now();
+    if (fault.conclusive && is_sure) last_sure_fault_[fault.domain] = clock_.now();
     for (auto& [name, tenant] : tenants_) {
-      if (tenant->active.domain == fault.domain) advance(*tenant, pair::event_of(fault));
+      if (tenant->active.domain != fault.domain) continue;
+      advance(*tenant, is_sure ? pair::event_of(fault) : pair::EventType::DangerSeen);
     }
+    const bool ends_domain = is_sure && ends_its_domain(fault);
+    if (ends_domain) give_up_standbys(fault.domain, "its MPS domain had a fault");
     save();
-    if (ends_its_domain(fault)) {
-      give_up_standbys(fault.domain, "its MPS domain had a fault");
+    if (ends_domain) {
       domains_.note_fault(fault.domain);
       let_go_of(fault.domain);  // what ran there has ended
     }
@@ -80,6 +89,17 @@ void Agent::complete(fault::Fault& fault) {
   }
   if (!fault.domain.empty()) return;
   if (auto domain = domains_.domain_of_server(*fault.pid)) fault.domain = *domain;
+}
+
+/// An Xid names a client that comes to the driver's mind: often a neighbour of the culprit, and once a
+/// process of another domain that was just starting (seen on an H100, driver 580). Whoever were promoted then
+/// would meet an active that goes on. It does not mistake the MPS server.
+bool Agent::is_sure_of_domain(const fault::Fault& fault) {
+  if (fault.source == fault::FaultSource::ProcessExit) return false;
+  if (fault.source != fault::FaultSource::Xid) return true;
+  if (fault.pid && domains_.domain_of_server(*fault.pid)) return true;
+  const auto seen = last_sure_fault_.find(fault.domain);
+  return seen != last_sure_fault_.end() && clock_.now() - seen->second < confirms_for;
 }
 
 void Agent::on_exit(pid_t pid) {
@@ -134,6 +154,7 @@ void Agent::endanger(const std::string& domain) {
 void Agent::on_clients_lost(const std::string& domain) {
   endanger(domain);
   give_up_standbys(domain, "its MPS server has ended");
+  save();
 }
 
 /// A standby sleeps, and would find out only when it is to take over that its context is gone.
@@ -143,7 +164,6 @@ void Agent::give_up_standbys(const std::string& domain, const char* why) {
     end(tenant->standby, why);
     advance(*tenant, pair::EventType::StandbyExited);
   }
-  save();
 }
 
 // --- pairs
@@ -181,7 +201,9 @@ void Agent::act(Tenant& tenant, const pair::Action& action) {
     case pair::ActionType::StartDeadline: {
       auto timer = loop_.after(Milliseconds(action.deadline_ms), [this, name = tenant.name()] {
         const auto found = tenants_.find(name);
-        if (found != tenants_.end()) advance(*found->second, pair::EventType::DeadlinePassed);
+        // One that is dead and held only for its last kernel gives no all-clear.
+        if (found == tenants_.end() || dying_.contains(found->second->active.pid)) return;
+        advance(*found->second, pair::EventType::DeadlinePassed);
         save();
       });
       if (timer) {

@@ -193,6 +193,7 @@ class Agent final : private ServerHandler {
   // Strays, in agent_strays.cpp.
   void on_guard(pid_t pid, const strays::GuardReport& guard);
   void on_stray(const strays::Stray& stray);
+  void on_contained(pid_t pid, const std::string& what);
   void end_strayed(Tenant& tenant, pid_t pid, const std::string& why);
 
   // Who is who.
@@ -202,6 +203,7 @@ class Agent final : private ServerHandler {
   Status follow(pid_t pid, const std::string& tenant, const std::string& domain);
   void follow_progress(const Tenant& tenant);
   void complete(fault::Fault& fault);
+  bool is_sure_of_domain(const fault::Fault& fault);
   std::string tenant_of_process(pid_t pid) const;  ///< also of one that is gone and held
 
   /// Tells subscribers and the log. Fields that `event` leaves open are filled in.
@@ -221,7 +223,8 @@ class Agent final : private ServerHandler {
   std::map<pid_t, Process> processes_;
   std::map<pid_t, Dying> dying_;
   hold::Holder holder_;
-  std::map<std::string, Monotonic> last_fault_;  ///< of a domain
+  std::map<std::string, Monotonic> last_fault_;       ///< of a domain
+  std::map<std::string, Monotonic> last_sure_fault_;  ///< of a domain, from who does not mistake it
   std::vector<Farewell> farewells_;
   std::vector<Placement> placements_;  ///< one a connection
   std::set<std::uint64_t> subscribers_;

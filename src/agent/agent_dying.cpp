@@ -39,7 +39,11 @@ void Agent::await_last_kernel(pid_t pid, Process process) {
   const std::string domain = process.domain;
   const bool harmless = is_harmless(process);
   dying_.insert_or_assign(pid, Dying{std::move(process), !waits, detectors_.guard_of(pid), harmless});
-  if (!waits && tenant != tenants_.end()) leave(*tenant->second, pid);
+  if (waits) {
+    advance(*tenant->second, pair::EventType::DangerSeen);  // it serves no more
+  } else if (tenant != tenants_.end()) {
+    leave(*tenant->second, pid);
+  }
   // There is nothing to wait for, or nobody to be harmed.
   if (harmless || others_in(domain).empty()) return holder_.let_go(pid);
   tell_of_running_work(pid);

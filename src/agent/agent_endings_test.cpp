@@ -195,5 +195,33 @@ TEST_F(AgentEndings, AStrayOfAStrangerIsNothing) {
   EXPECT_THAT(domains.asked, IsEmpty());
 }
 
+TEST_F(AgentEndings, WhoseFaultTheDriverContainedIsTakenOffTheGpuAtOnceAndItsStandbyEndsToo) {
+  ProtectedTenant rogue = pair("rogue"), neighbour = pair("neighbour");
+  Peer subscriber = peer();
+  ask(subscriber, abi::Subscribe{});
+  // UVM tells of it as of any fatal fault, and first.
+  fault::Fault fatal;
+  fatal.fault_class = fault::FaultClass::MmuNonReplayable;
+  fatal.pid = rogue.active.pid();
+  fatal.source = fault::FaultSource::UvmEvent;
+  detectors.callbacks.on_fault(fatal);
+  detectors.callbacks.on_contained(rogue.active.pid(), "contained: write, invalid pde, no_range");
+  detectors.callbacks.on_contained(rogue.active.pid(), "contained: write, invalid pde, no_range");
+  EXPECT_TRUE(is_ended(rogue.active));
+  EXPECT_TRUE(is_ended(rogue.standby));
+  EXPECT_FALSE(is_ended(neighbour.active));
+  EXPECT_THAT(heard(subscriber, "ending"), testing::Each(HasSubstr("its fault was contained: write")));
+  ends(rogue.active);
+  EXPECT_EQ(word(rogue.page).epoch, 0u);
+  EXPECT_EQ(word(neighbour.page).epoch, 0u);
+}
+
+TEST_F(AgentEndings, AContainedFaultOfAStrangerIsNothingToTheAgent) {
+  Peer stranger = peer();
+  detectors.callbacks.on_contained(stranger.pid(), "contained");
+  settle();
+  EXPECT_FALSE(is_ended(stranger));
+}
+
 }  // namespace
 }  // namespace firebreak::agent

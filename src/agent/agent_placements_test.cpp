@@ -28,7 +28,7 @@ struct Placements : AgentTest {
 TEST_F(Placements, WhoIsPlacedWhileADomainDrainsRunsInTheOther) {
   Peer rogue = peer(), command = peer(), late = peer();
   ask(rogue, abi::Adopt{"rogue", abi::Role::Active, rogue.pid(), {}});
-  xid(rogue.pid());
+  uvm_event(rogue.pid());
   EXPECT_EQ(domains.states["a"], mps::DomainState::Draining);
   EXPECT_THAT(place(command, {"late", abi::Role::Active}), Contains(pipe("b")));
   // It counts as being there although the domain serves again before it has come.

@@ -12,7 +12,6 @@
 #include "os/processes.h"
 
 namespace firebreak::agent {
-namespace {}  // namespace
 
 void Agent::begin_keeping() {
   std::map<std::string, os::Fd> descriptors = manager_.take_descriptors();

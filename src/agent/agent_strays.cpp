@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What becomes of a guarded tenant that strays: it computes nonsense, and its neighbours are not harmed.
+/// What becomes of a tenant whose stray or fault was contained: it computes nonsense, and its neighbours are
+/// not harmed.
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
@@ -47,6 +48,19 @@ void Agent::on_stray(const strays::Stray& stray) {
   if (stray.blocks <= options_.stray_blocks_max) return;
   end_strayed(tenant, stray.pid,
               fmt::format("it strayed into more than {} blocks of 2 MiB", options_.stray_blocks_max));
+}
+
+/// No choice as with strays: the driver kills it after a while, and a client that dies with a kernel under
+/// way needs more luck than one that MPS has taken off the GPU.
+void Agent::on_contained(pid_t pid, const std::string& what) {
+  const auto process = processes_.find(pid);
+  if (process == processes_.end() || process->second.end) return;
+  const auto found = tenants_.find(process->second.tenant);
+  if (found == tenants_.end()) return;
+  spdlog::warn("the driver contained a fault of tenant {}, process {}: {}", found->first, pid, what);
+  // What UVM told of it as fatal is not: MPS answers.
+  last_fault_.erase(process->second.domain);
+  end_strayed(*found->second, pid, "its fault was " + what);
 }
 
 /// The standby runs the same program on the same state, so it would stray as well: it does not take over.

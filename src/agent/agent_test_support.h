@@ -220,11 +220,14 @@ struct AgentTest : testing::Test {
   static abi::PromotionWord word(const os::Mapping& page) {
     return abi::PromotionWord::from(page.as<abi::SharedPage>()->promotion.load());
   }
-  void xid(pid_t pid) {
+  void xid(pid_t pid) { hear(fault::FaultSource::Xid, fault::FaultClass::Sm, pid); }
+  /// As UVM tells of a process's fault, before the Xid.
+  void uvm_event(pid_t pid) { hear(fault::FaultSource::UvmEvent, fault::FaultClass::MmuReplayable, pid); }
+  void hear(fault::FaultSource source, fault::FaultClass fault_class, pid_t pid) {
     fault::Fault fault;
-    fault.fault_class = fault::FaultClass::Sm;
+    fault.fault_class = fault_class;
     fault.pid = pid;
-    fault.source = fault::FaultSource::Xid;
+    fault.source = source;
     detectors.callbacks.on_fault(fault);
   }
   os::Fd memory() { return std::move(os::create_memory_file("test", 4096).value()); }

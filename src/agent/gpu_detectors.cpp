@@ -45,6 +45,10 @@ watch::WatcherCallbacks GpuDetectors::heard(Callbacks callbacks) {
     if (sparse_) sparse_->cover(pid);
     tell(pid);
   };
+  heard.on_isolation = [tell = std::move(callbacks.on_contained)](const watch::IsolationEvent& event) {
+    const auto fault = watch::fault_of(event, {});
+    if (fault && fault->contained && fault->pid) tell(*fault->pid, fault->kind);
+  };
   heard.on_incident = [this](const fault::Incident& incident) { log(incident); };
   heard.on_exit = [this, tell = std::move(callbacks.on_exit)](const watch::ProcessExit& exit) {
     ended_ = {exit.pid, strays_->guard_of(exit.pid)};

@@ -36,6 +36,8 @@ class Detectors {
     std::function<void(pid_t)> on_gpu_opened;
     /// The first in each block of 2 MiB.
     std::function<void(const strays::Stray&)> on_stray;
+    /// The driver contained a fault of a process, which it will kill before long: nobody else was harmed.
+    std::function<void(pid_t, const std::string& what)> on_contained;
     /// What a process's guard says of itself, when that is news.
     std::function<void(pid_t, const strays::GuardReport&)> on_guard;
   };

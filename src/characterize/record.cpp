@@ -23,6 +23,8 @@ const char* key_of(fault::FaultSource source) {
   switch (source) {
     case fault::FaultSource::UvmEvent:
       return "uvm_event";
+    case fault::FaultSource::Isolation:
+      return "uvm_isolation";
     case fault::FaultSource::ProcessExit:
       return "process_exit";
     case fault::FaultSource::Xid:

@@ -3,10 +3,9 @@
 #include <signal.h>
 #include <CLI/CLI.hpp>
 
-#include <fstream>
-
 #include "cli/commands.h"
 #include "cli/kinds.h"
+#include "cli/output_file.h"
 #include "demo/acts.h"
 #include "demo/judge.h"
 #include "demo/report.h"
@@ -42,15 +41,6 @@ demo::Settings settings_for(const Options& options, platform::Gpu gpu, const std
   settings.pace = Milliseconds(real ? 5 : 10);
   settings.seed = options.seed;
   return settings;
-}
-
-Status write_file(const std::string& path, const std::string& text) {
-  if (path.empty()) return {};
-  std::ofstream file(path, std::ios::binary | std::ios::trunc);
-  file << text;
-  file.close();
-  if (!file) return fail(ErrorCode::Internal, "cannot write " + path);
-  return {};
 }
 
 void tell(const std::string& line) { fmt::print(stderr, "{}\n", line); }

@@ -8,6 +8,7 @@
 #include <sstream>
 
 #include "os/self.h"
+#include "watch/isolation.h"
 
 namespace firebreak::cli {
 namespace {
@@ -151,6 +152,20 @@ Finding examine_guard(const guard::Verdict& verdict) {
   return {Verdict::Limited, name, describe(verdict), needed_for, "it is tried again when it is next used"};
 }
 
+Finding examine_isolation(os::Kernel& kernel) {
+  const std::string name = "fault isolation in nvidia-uvm";
+  const std::string needed_for = "memory faults that end their own client alone (docs/isolation.md)";
+  const auto state = watch::read_isolation_state(kernel);
+  if (!state && state.error().code == ErrorCode::NotFound) {
+    return missing(name, "the module is not the patched one", needed_for,
+                   "none where standbys are enough; docs/isolation.md says how to build and try it");
+  }
+  if (!state) return missing(name, state.error().message, needed_for, state.error().hint);
+  if (state->mode == watch::IsolationMode::On) return good(name, watch::describe(*state), needed_for);
+  return {Verdict::Limited, name, watch::describe(*state), needed_for,
+          "echo 2 >/sys/module/nvidia_uvm/parameters/uvm_fault_isolation_mode"};
+}
+
 bool is_there(os::Kernel& kernel, const std::string& path) { return kernel.open(path, O_RDONLY).has_value(); }
 
 Finding examine_cuda(os::Kernel& kernel, const ExamineOptions& options) {
@@ -225,6 +240,7 @@ std::vector<Finding> examine(os::Kernel& kernel, const ExamineOptions& options) 
   findings.push_back(examine_descriptor_rights(kernel));
   findings.push_back(examine_cuda(kernel, options));
   findings.push_back(examine_software_gpu(kernel, options));
+  findings.push_back(examine_isolation(kernel));
   findings.push_back(examine_guard(options.guard_verdict()));
   return findings;
 }

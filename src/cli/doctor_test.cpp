@@ -31,6 +31,8 @@ class DoctorTest : public testing::Test {
   /// A machine that has everything.
   void equip() {
     kernel_.set_file("/proc/driver/nvidia/version", open_version);
+    kernel_.set_file("/proc/driver/nvidia-uvm/fault_isolation",
+                     "format 1\nmode on\ncondemned 0\nkilled 0\nsinks 0\n");
     kernel_.set_file("/proc/modules", "nvidia_uvm 1 2 - Live\nnvidia 3 4 nvidia_uvm, Live\n");
     for (const char* node : {"nvidia0", "nvidia1", "nvidiactl", "nvidia-uvm", "nvidia-uvm-tools", "kmsg"}) {
       kernel_.set_device(std::string("/dev/") + node, {});
@@ -126,6 +128,23 @@ TEST(DriverVersionTest, NeedsANumber) {
   EXPECT_FALSE(parse_driver_version(""));
   EXPECT_FALSE(parse_driver_version("NVRM version: unknown\n580.1"));
   EXPECT_EQ(parse_driver_version(open_version)->number, "580.159.04");
+}
+
+TEST_F(DoctorTest, SaysWhetherTheDriverIsolatesFaultsAndWhatItHasSeen) {
+  equip();
+  EXPECT_EQ(finding("fault isolation").detail, "on");
+  const std::string path = "/proc/driver/nvidia-uvm/fault_isolation";
+  kernel_.set_file(path, "format 1\nmode on\ncondemned 1\nkilled 1\nsinks 2\nfault no_range contained 3\n");
+  EXPECT_EQ(finding("fault isolation").detail, "on; 3 contained (3 no_range); 1 killed by the module");
+  kernel_.set_file(path, "format 1\nmode off\ncondemned 0\nkilled 0\nsinks 0\n");
+  EXPECT_EQ(finding("fault isolation").verdict, Verdict::Limited);
+  EXPECT_THAT(finding("fault isolation").remedy, HasSubstr("uvm_fault_isolation_mode"));
+  kernel_.set_file(path, "format 2\n");
+  EXPECT_EQ(finding("fault isolation").verdict, Verdict::Missing);
+  EXPECT_THAT(finding("fault isolation").detail, HasSubstr("format 2"));
+  kernel_.remove(path);
+  EXPECT_EQ(finding("fault isolation").verdict, Verdict::Missing);
+  EXPECT_THAT(finding("fault isolation").detail, HasSubstr("not the patched one"));
 }
 
 TEST_F(DoctorTest, SaysWhetherTheGuardWorks) {

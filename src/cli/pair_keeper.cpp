@@ -104,10 +104,9 @@ void PairKeeper::look() {
   const bool nobody_runs = running().empty();
   if (ending_) return nobody_runs ? loop_->stop() : void();
   if (!link_ && !connect()) return nobody_runs && !is_agent_awaited() ? loop_->stop() : look_in(look_pause);
-  const auto answer = link_->ask(abi::StatusRequest{});
-  const auto* report = answer ? std::get_if<abi::Report>(&answer->message) : nullptr;
-  if (report == nullptr) return look_in(look_pause);
-  move(client::view_of(report->json, options_.name));
+  const auto status = link_->status();
+  if (!status) return look_in(look_pause);
+  move(client::parse_status(*status).tenant(options_.name));
 }
 
 /// The next one says what became of the tenant.

@@ -5,10 +5,10 @@
 #include <signal.h>
 #include <CLI/CLI.hpp>
 
-#include <fstream>
 #include <random>
 
 #include "cli/commands.h"
+#include "cli/output_file.h"
 #include "inject/catalogue.h"
 #include "os/event_loop.h"
 #include "os/temporary_directory.h"
@@ -36,20 +36,11 @@ std::vector<std::string> ordinary_faults() {
 
 std::string command_of(const soak::Settings& settings) {
   return fmt::format(
-      "firebreak soak --tenants {} --at-once {} --faults {} --agent-kills {} --workload {} --size {} --steps "
-      "{} "
-      "--pace-ms {} --seed {}",
+      "firebreak soak --tenants {} --at-once {} --faults {} --agent-kills {} "
+      "--workload {} --size {} --steps {} --pace-ms {} --seed {}",
       settings.tenants, settings.at_once, settings.faults, settings.agent_kills,
       fmt::join(settings.workloads, ","), settings.size, settings.steps, settings.pace.count(),
       settings.seed);
-}
-
-Status write_json(const std::string& path, const std::string& text) {
-  if (path.empty()) return {};
-  std::ofstream file(path, std::ios::binary | std::ios::trunc);
-  file << text;
-  file.close();
-  return file ? Status{} : fail(ErrorCode::Internal, "cannot write " + path);
 }
 
 Result<int> run(Options options) {
@@ -73,7 +64,7 @@ Result<int> run(Options options) {
   const auto record = soak.run();
   if (!record) return propagate(record);
   fmt::print("{}", to_text(*record));
-  const auto written = write_json(
+  const auto written = write_file(
       options.json_path, to_json(*record, platform::describe_machine(*platform), command, settings.seed));
   if (!written) return propagate(written);
   return record->violations.empty() ? 0 : 1;

@@ -13,11 +13,9 @@ namespace {
 int run(const std::string& socket_path, bool as_json) {
   auto link = client::AgentLink::connect(socket_path);
   if (!link) return complain(to_string(link.error()));
-  const auto answer = (*link)->ask(abi::StatusRequest{});
-  if (!answer) return complain(to_string(answer.error()));
-  const auto* report = std::get_if<abi::Report>(&answer->message);
-  if (report == nullptr) return complain("the agent answered something else");
-  fmt::print("{}\n", as_json ? report->json : status_text(report->json));
+  const auto status = (*link)->status();
+  if (!status) return complain(to_string(status.error()));
+  fmt::print("{}\n", as_json ? *status : status_text(*status));
   return 0;
 }
 

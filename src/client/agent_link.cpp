@@ -233,6 +233,14 @@ Result<Answer> AgentLink::ask(const abi::Message& message, int descriptor, Milli
   return answer;
 }
 
+Result<std::string> AgentLink::status() {
+  auto answer = ask(abi::StatusRequest{});
+  if (!answer) return propagate(answer);
+  auto* report = std::get_if<abi::Report>(&answer->message);
+  if (report == nullptr) return fail(ErrorCode::Protocol, "the agent answered something else");
+  return std::move(report->json);
+}
+
 Status AgentLink::wait_for_allocations(std::uint64_t count) {
   std::unique_lock lock(mutex_);
   changed_.wait_for(lock, answer_timeout, [&] { return allocations_seen_ >= count || lost_; });

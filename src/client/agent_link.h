@@ -55,6 +55,9 @@ class AgentLink {
   /// when it is gone; Timeout when it does not answer within `timeout`.
   Result<Answer> ask(const abi::Message& message, int descriptor = -1, Milliseconds timeout = answer_timeout);
 
+  /// Domains and tenants as JSON, for status_view. Errors as ask(); Protocol when something else is answered.
+  Result<std::string> status();
+
   /// Sends what is not answered; also for the reading thread.
   Status tell(const abi::Message& message);
 

@@ -25,4 +25,9 @@ tl::unexpected<Failure> agent_failure(const Error& error) {
   }
 }
 
+tl::unexpected<Failure> cuda_failure(const Error& error) {
+  const bool no_memory = error.code == ErrorCode::ResourceExhausted;
+  return failure(no_memory ? FB_ERROR_NO_MEMORY : FB_ERROR_CUDA, to_string(error));
+}
+
 }  // namespace firebreak::client

@@ -21,5 +21,7 @@ using Outcome = tl::expected<T, Failure>;
 tl::unexpected<Failure> failure(fb_status status, std::string message);
 /// What the agent, or the way to it, said.
 tl::unexpected<Failure> agent_failure(const Error& error);
+/// What the driver said.
+tl::unexpected<Failure> cuda_failure(const Error& error);
 
 }  // namespace firebreak::client

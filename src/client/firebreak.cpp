@@ -5,6 +5,7 @@
 #include <exception>
 
 #include "client/session.h"
+#include "client/tenant_context.h"
 
 using firebreak::Milliseconds;
 using firebreak::client::Counting;
@@ -21,7 +22,7 @@ struct fb_session {
 
 namespace {
 
-/// Of this thread's fb_join, which has no session to keep it in.
+/// Of this thread's calls that have no session to keep it in.
 thread_local std::string join_error;
 
 template <class Call>
@@ -208,6 +209,19 @@ fb_status fb_release_connection(fb_session* session, uint64_t id) {
   if (session == nullptr) return bad_argument(session, "fb_release_connection: session is null");
   return keep(session->session->last_error,
               without_exceptions([&] { return session->session->release_connection(id); }));
+}
+
+fb_status fb_small_context(int device, unsigned int multiprocessors, void** context, int* is_small) {
+  if (context == nullptr) return bad_argument(nullptr, "fb_small_context: context is null");
+  *context = nullptr;
+  if (multiprocessors == 0) return bad_argument(nullptr, "fb_small_context: no multiprocessors");
+  return keep(join_error, without_exceptions([&]() -> Outcome<void> {
+                const auto made = firebreak::client::make_small_context(device, multiprocessors);
+                if (!made) return tl::unexpected(made.error());
+                *context = made->handle;
+                if (is_small != nullptr) *is_small = made->is_small ? 1 : 0;
+                return {};
+              }));
 }
 
 fb_status fb_leave(fb_session* session) {

@@ -23,11 +23,6 @@ constexpr std::uint64_t arena_bytes = 256 * gib;
 /// A lost agent wakes sleepers by hand; this only bounds how long a missed wake-up lasts.
 constexpr Milliseconds sleep_slice{200};
 
-tl::unexpected<Failure> cuda_failure(const Error& error) {
-  const bool no_memory = error.code == ErrorCode::ResourceExhausted;
-  return failure(no_memory ? FB_ERROR_NO_MEMORY : FB_ERROR_CUDA, to_string(error));
-}
-
 std::string or_environment(const std::string& given, const char* variable) {
   return given.empty() ? os::environment_variable(variable).value_or("") : given;
 }

@@ -25,9 +25,7 @@ const Json& object_at(const Json& entry, const char* name) {
   return found != entry.end() && found->is_object() ? *found : empty;
 }
 
-/// The objects of an array of the document.
-std::vector<Json> objects_at(const std::string& status_json, const char* name) {
-  const Json all = Json::parse(status_json, nullptr, false);
+std::vector<Json> objects_at(const Json& all, const char* name) {
   const auto array = all.find(name);  // of what is no object: the end
   std::vector<Json> objects;
   if (array == all.end() || !array->is_array()) return objects;
@@ -48,29 +46,30 @@ TenantView view_of(const Json& entry) {
           number_at(entry, "committed_steps")};
 }
 
-}  // namespace
-
-std::optional<TenantView> view_of(const std::string& status_json, const std::string& name) {
-  for (const Json& entry : objects_at(status_json, "tenants")) {
-    if (text_at(entry, "name") == name) return view_of(entry);
-  }
-  return std::nullopt;
-}
-
-std::size_t count_tenants(const std::string& status_json) {
-  return objects_at(status_json, "tenants").size();
-}
-
-std::vector<pid_t> servers_of(const std::string& status_json, const std::string& domain) {
+std::vector<pid_t> servers_of(const Json& domain) {
   std::vector<pid_t> servers;
-  for (const Json& entry : objects_at(status_json, "domains")) {
-    const auto pids = entry.find("server_pids");
-    if (text_at(entry, "name") != domain || pids == entry.end() || !pids->is_array()) continue;
-    for (const Json& pid : *pids) {
-      if (pid.is_number_unsigned()) servers.push_back(pid.get<pid_t>());
-    }
+  const auto pids = domain.find("server_pids");
+  if (pids == domain.end() || !pids->is_array()) return servers;
+  for (const Json& pid : *pids) {
+    if (pid.is_number_unsigned()) servers.push_back(pid.get<pid_t>());
   }
   return servers;
+}
+
+}  // namespace
+
+std::optional<TenantView> StatusView::tenant(const std::string& name) const {
+  const auto found = tenants.find(name);
+  return found == tenants.end() ? std::nullopt : std::optional(found->second);
+}
+
+StatusView parse_status(const std::string& status_json) {
+  const Json all = Json::parse(status_json, nullptr, false);
+  StatusView view;
+  for (const Json& entry : objects_at(all, "tenants")) view.tenants[text_at(entry, "name")] = view_of(entry);
+  for (const Json& entry : objects_at(all, "domains"))
+    view.servers[text_at(entry, "name")] = servers_of(entry);
+  return view;
 }
 
 }  // namespace firebreak::client

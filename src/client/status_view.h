@@ -6,6 +6,7 @@
 #include <sys/types.h>
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -22,13 +23,14 @@ struct TenantView {
   std::uint64_t committed_steps = 0;
 };
 
-/// Of the tenant `name`. Empty: it is not in it.
-std::optional<TenantView> view_of(const std::string& status_json, const std::string& name);
+struct StatusView {
+  std::map<std::string, TenantView> tenants;          ///< by name
+  std::map<std::string, std::vector<pid_t>> servers;  ///< the MPS servers, by domain
 
-/// How many tenants it knows.
-std::size_t count_tenants(const std::string& status_json);
+  /// Empty: it is not there.
+  std::optional<TenantView> tenant(const std::string& name) const;
+};
 
-/// The MPS servers of a domain.
-std::vector<pid_t> servers_of(const std::string& status_json, const std::string& domain);
+StatusView parse_status(const std::string& status_json);
 
 }  // namespace firebreak::client

@@ -7,8 +7,10 @@
 namespace firebreak::client {
 namespace {
 
+using testing::Each;
 using testing::ElementsAre;
 using testing::IsEmpty;
+using testing::Pair;
 
 constexpr const char* status = R"({
   "domains": [{"name": "a", "server_pids": [31, 32]}, {"name": "b", "server_pids": []}],
@@ -18,7 +20,8 @@ constexpr const char* status = R"({
      "active": {"pid": 7, "domain": "a"}, "standby": {"pid": 8, "domain": "b"}}]})";
 
 TEST(StatusView, HoldsWhatATenantIs) {
-  const auto llm = view_of(status, "llm");
+  const StatusView view = parse_status(status);
+  const auto llm = view.tenant("llm");
   ASSERT_TRUE(llm);
   EXPECT_EQ(llm->phase, "serving");
   EXPECT_EQ(llm->standby_state, "ready");
@@ -27,22 +30,23 @@ TEST(StatusView, HoldsWhatATenantIs) {
   EXPECT_EQ(llm->standby, 8);
   EXPECT_EQ(llm->epoch, 2u);
   EXPECT_EQ(llm->committed_steps, 40u);
-  EXPECT_EQ(view_of(status, "other")->active, 0);
-  EXPECT_EQ(count_tenants(status), 2u);
+  EXPECT_EQ(view.tenant("other")->active, 0);
+  EXPECT_EQ(view.tenants.size(), 2u);
+  EXPECT_FALSE(view.tenant("nobody"));
 }
 
 TEST(StatusView, HoldsTheServersOfADomain) {
-  EXPECT_THAT(servers_of(status, "a"), ElementsAre(31, 32));
-  EXPECT_THAT(servers_of(status, "b"), IsEmpty());
-  EXPECT_THAT(servers_of(status, "c"), IsEmpty());
+  EXPECT_THAT(parse_status(status).servers,
+              ElementsAre(Pair("a", ElementsAre(31, 32)), Pair("b", IsEmpty())));
 }
 
 TEST(StatusView, WhatIsNoStatusHoldsNobody) {
   for (const char* text :
        {"", "[]", "7", "{}", R"({"tenants": 1, "domains": {}})",
         R"({"tenants": [1, {"name": 2}], "domains": [{"name": "a", "server_pids": ["x"]}]})"}) {
-    EXPECT_FALSE(view_of(text, "llm")) << text;
-    EXPECT_THAT(servers_of(text, "a"), IsEmpty()) << text;
+    const StatusView view = parse_status(text);
+    EXPECT_FALSE(view.tenant("llm")) << text;
+    EXPECT_THAT(view.servers, Each(Pair("a", IsEmpty()))) << text;
   }
 }
 

@@ -53,6 +53,8 @@ class Context {
 
   const ContextView& view() const { return view_; }
   const ContextView* operator->() const { return &view_; }
+  /// From now on it is the caller's to destroy.
+  CUcontext release() && { return handle_.release().context; }
 
  private:
   struct Handle {

@@ -33,6 +33,7 @@ ErrorCode code_of(CUresult result) {
     case CUDA_ERROR_NOT_PERMITTED:
       return ErrorCode::PermissionDenied;
     case CUDA_ERROR_NOT_SUPPORTED:
+    case CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY:
     case CUDA_ERROR_UNSUPPORTED_PTX_VERSION:
     case CUDA_ERROR_NO_BINARY_FOR_GPU:
     case CUDA_ERROR_SYSTEM_DRIVER_MISMATCH:

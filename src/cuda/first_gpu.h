@@ -6,7 +6,7 @@
 #include <string>
 #include <utility>
 
-#include "cuda/context.h"
+#include "cuda/small_context.h"
 
 namespace firebreak::cuda {
 
@@ -16,16 +16,21 @@ class FirstGpu {
  public:
   /// `library` as for Driver::open. The context is current on the calling thread.
   static Result<FirstGpu> open(const std::string& library = {});
+  /// The same with the context that create_small_context makes.
+  static Result<FirstGpu> open_small(unsigned int multiprocessors, const std::string& library = {});
 
   const Driver& driver() const { return *driver_; }
-  const ContextView& context() const { return context_.view(); }
+  const ContextView& context() const { return context_.context.view(); }
+  bool is_small() const { return context_.is_small; }
 
  private:
-  FirstGpu(std::unique_ptr<const Driver> driver, Context context)
+  template <class MakeContext>
+  static Result<FirstGpu> open_with(const std::string& library, MakeContext make_context);
+  FirstGpu(std::unique_ptr<const Driver> driver, SmallContext context)
       : driver_(std::move(driver)), context_(std::move(context)) {}
 
   std::unique_ptr<const Driver> driver_;  ///< before the context, which needs it to the end
-  Context context_;
+  SmallContext context_;
 };
 
 }  // namespace firebreak::cuda

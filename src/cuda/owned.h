@@ -32,6 +32,11 @@ class Owned {
   const Driver& driver() const { return *driver_; }
   const Handle& get() const { return handle_; }
   bool empty() const { return driver_ == nullptr; }
+  /// From now on it is the caller's to free.
+  Handle release() {
+    driver_ = nullptr;
+    return std::move(handle_);
+  }
   void reset() {
     if (driver_ != nullptr) Free{}(*std::exchange(driver_, nullptr), handle_);
   }

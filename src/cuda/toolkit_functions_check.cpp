@@ -91,6 +91,7 @@ static_assert(same<ours::PFN_cuCtxGetDevice, decltype(&cuCtxGetDevice)>());
 static_assert(same<ours::PFN_cuCtxGetFlags, decltype(&cuCtxGetFlags)>());
 static_assert(same<ours::PFN_cuCtxGetId, decltype(&cuCtxGetId)>());
 static_assert(same<ours::PFN_cuCtxGetApiVersion, decltype(&cuCtxGetApiVersion)>());
+static_assert(same<ours::PFN_cuCtxGetExecAffinity, decltype(&cuCtxGetExecAffinity)>());
 static_assert(same<ours::PFN_cuCtxSynchronize, decltype(&cuCtxSynchronize)>());
 static_assert(same<ours::PFN_cuCtxSetLimit, decltype(&cuCtxSetLimit)>());
 static_assert(same<ours::PFN_cuCtxGetLimit, decltype(&cuCtxGetLimit)>());

@@ -34,7 +34,8 @@ bool is_mmu(const Fault& fault) {
 }
 bool is_mmu_xid(const Fault& fault) { return fault.xid && is_mmu(fault); }
 bool tells_of_a_fault(const Fault& fault) {
-  return fault.source == FaultSource::UvmEvent && fault.conclusive;
+  return (fault.source == FaultSource::UvmEvent || fault.source == FaultSource::Isolation) &&
+         fault.conclusive;
 }
 
 /// Reads the signals of one incident and collects what they say.
@@ -83,8 +84,9 @@ class Judge {
     for (const Fault& signal : incident_.signals) {
       if (!signal.pid) continue;
       if (tells_of_a_fault(signal)) {
-        add(Confidence::Certain, signal.pid,
-            "UVM's queue of " + process(*signal.pid) + " says " + signal.kind);
+        const std::string source =
+            signal.source == FaultSource::UvmEvent ? "UVM's queue of " : "UVM's isolation of ";
+        add(Confidence::Certain, signal.pid, source + process(*signal.pid) + " says " + signal.kind);
       }
       if (signal.source == FaultSource::CoreDump) {
         add(Confidence::Certain, signal.pid,

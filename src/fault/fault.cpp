@@ -37,6 +37,8 @@ const char* to_string(FaultSource source) {
   switch (source) {
     case FaultSource::UvmEvent:
       return "UVM event";
+    case FaultSource::Isolation:
+      return "UVM isolation";
     case FaultSource::ProcessExit:
       return "process exit";
     case FaultSource::Xid:
@@ -59,7 +61,8 @@ const char* to_string(FaultSource source) {
 
 bool is_departure(const Fault& fault) {
   return fault.source == FaultSource::ProcessExit ||
-         (fault.source == FaultSource::MpsLog && fault.fault_class == FaultClass::Termination);
+         ((fault.source == FaultSource::MpsLog || fault.source == FaultSource::Isolation) &&
+          fault.fault_class == FaultClass::Termination);
 }
 
 std::string describe(const Fault& fault) {

@@ -23,7 +23,19 @@ enum class FaultClass {
 };
 
 /// Who said so. Ordered from the earliest to the latest on a real GPU (results/h100/, measurements).
-enum class FaultSource { UvmEvent, ProcessExit, Xid, MpsLog, Nvml, CoreDump, Progress, CudaError, Operator };
+/// Isolation: nvidia-uvm with the patch of docs/isolation.md, not seen on one yet.
+enum class FaultSource {
+  UvmEvent,
+  Isolation,
+  ProcessExit,
+  Xid,
+  MpsLog,
+  Nvml,
+  CoreDump,
+  Progress,
+  CudaError,
+  Operator
+};
 
 /// One fault as one source saw it. Fields that the source cannot know are empty, never guessed.
 struct Fault {
@@ -37,6 +49,7 @@ struct Fault {
   std::optional<int> xid;                ///< NVIDIA's Xid code, where there is one
   std::string place;       ///< where in the GPU, in the driver's words: "CE2 HUBCLIENT_CE0"; empty: not told
   bool conclusive = true;  ///< false: alone no fault, as the end of a process of which no more is known
+  bool contained = false;  ///< the module of docs/isolation.md kept it from everybody but its process
   Monotonic when{};        ///< when the detector had it in hand
   FaultSource source = FaultSource::Xid;
 };

@@ -1,7 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "fault/incident.h"
 
+#include <algorithm>
+
 namespace firebreak::fault {
+
+bool is_contained(const Incident& incident) {
+  const auto is_uncontained = [](const Fault& signal) {
+    return signal.source == FaultSource::Isolation && signal.conclusive && !signal.contained;
+  };
+  return incident.xids.empty() && std::ranges::any_of(incident.signals, &Fault::contained) &&
+         std::ranges::none_of(incident.signals, is_uncontained);
+}
 
 const char* to_string(Confidence confidence) {
   switch (confidence) {

@@ -44,6 +44,9 @@ struct Incident {
   Monotonic first_seen() const { return signals.empty() ? Monotonic{} : signals.front().when; }
 };
 
+/// Whether its process alone ends: the driver itself kept it from the others, and nothing says otherwise.
+bool is_contained(const Incident& incident);
+
 const char* to_string(Confidence confidence);
 
 }  // namespace firebreak::fault

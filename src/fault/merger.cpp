@@ -34,8 +34,12 @@ bool any_signal(const Incident& incident, Predicate predicate) {
 bool has_source(const Incident& incident, FaultSource source) {
   return any_signal(incident, [&](const Fault& signal) { return signal.source == source; });
 }
-bool has_process(const Incident& incident, FaultSource source, std::optional<pid_t> pid) {
-  return any_signal(incident, [&](const Fault& s) { return s.source == source && s.pid && s.pid == pid; });
+/// By its events or by its isolation, which name the process itself.
+bool is_told_by_uvm(const Fault& signal) {
+  return signal.source == FaultSource::UvmEvent || signal.source == FaultSource::Isolation;
+}
+bool is_told_of_by_uvm(const Incident& incident, std::optional<pid_t> pid) {
+  return any_signal(incident, [&](const Fault& s) { return is_told_by_uvm(s) && s.pid && s.pid == pid; });
 }
 bool involves(const Incident& incident, std::optional<pid_t> pid) {
   return any_signal(incident, [&](const Fault& signal) { return signal.pid && signal.pid == pid; });
@@ -83,8 +87,8 @@ Score score_if(bool fits, int score) { return fits ? Score(score) : std::nullopt
 /// A process's own memory fault: the next of the same process, or the one that an Xid told of before.
 Score fit_uvm(const Relation& of) {
   const Incident& incident = of.incident;
-  if (has_source(incident, FaultSource::UvmEvent)) {
-    return score_if(has_process(incident, FaultSource::UvmEvent, of.signal.pid), same_address + of.ties());
+  if (any_signal(incident, is_told_by_uvm)) {
+    return score_if(is_told_of_by_uvm(incident, of.signal.pid), same_address + of.ties());
   }
   if (is_only_exits(incident) || has_source(incident, FaultSource::CoreDump)) {
     return score_if(of.process, of.ties());
@@ -155,7 +159,7 @@ Score fit_consequence(const Relation& of) {
 Score fit_core_dump(const Relation& of) {
   if (!of.domains_fit || is_only_exits(of.incident)) return std::nullopt;
   if (of.process) return of.ties();
-  if (has_source(of.incident, FaultSource::CoreDump) || has_source(of.incident, FaultSource::UvmEvent)) {
+  if (has_source(of.incident, FaultSource::CoreDump) || any_signal(of.incident, is_told_by_uvm)) {
     return std::nullopt;
   }
   return score_if(!is_mmu(of.incident.fault_class), nothing_against + of.ties());
@@ -164,7 +168,7 @@ Score fit_core_dump(const Relation& of) {
 /// Everything may follow from a broken GPU but a fault of somebody's own.
 Score fit_device(const Relation& of) {
   if (of.signal.fault_class == FaultClass::Device) return same_kind;
-  const bool own_fault = of.signal.source == FaultSource::UvmEvent || is_mmu(of.signal.fault_class);
+  const bool own_fault = is_told_by_uvm(of.signal) || is_mmu(of.signal.fault_class);
   return score_if(!own_fault && !is_notice(of.incident), nothing_against);
 }
 
@@ -175,11 +179,19 @@ Score fit_overflow(const Relation& of) {
   return score_if(of.domains_fit && !is_only_exits(of.incident), of.ties());
 }
 
+/// Of some faults the module does not know whose they are.
+Score fit_isolation(const Relation& of) {
+  if (is_departure(of.signal)) return fit_consequence(of);
+  return of.signal.pid ? fit_uvm(of) : fit_overflow(of);
+}
+
 Score fit_by_source(const Relation& of) {
   if (is_overflow(of.signal)) return fit_overflow(of);
   switch (of.signal.source) {
     case FaultSource::UvmEvent:
       return fit_uvm(of);
+    case FaultSource::Isolation:
+      return fit_isolation(of);
     case FaultSource::Xid:
     case FaultSource::Nvml:
       return of.signal.xid ? fit_xid(of) : std::nullopt;
@@ -207,6 +219,8 @@ int says(const Fault& signal, FaultClass fault_class) {
       return 8;
     case FaultSource::ProcessExit:
       return fault_class == FaultClass::Termination ? 7 : 0;
+    case FaultSource::Isolation:
+      return is_departure(signal) ? 2 : 7;
     case FaultSource::UvmEvent:
       return 6;
     case FaultSource::MpsLog:
@@ -225,7 +239,7 @@ void summarize(Incident& incident, const WatchedProcesses& processes) {
   int most = -1;
   for (const Fault& signal : incident.signals) {
     if (incident.domain.empty()) incident.domain = signal.domain;
-    if (!incident.address || signal.source == FaultSource::UvmEvent) {
+    if (!incident.address || is_told_by_uvm(signal)) {
       if (signal.address) incident.address = signal.address;
     }
     const int weight = says(signal, incident.fault_class);

@@ -221,6 +221,9 @@ Result<std::vector<pid_t>> Domain::list_servers(Milliseconds timeout) {
 
 void Domain::remember_servers(const std::vector<pid_t>& pids) {
   const std::lock_guard lock(mutex_);
+  std::erase_if(servers_, [this](const auto& server) {
+    return is_readable(kernel_, server.second.get(), Milliseconds(0));
+  });
   for (const pid_t pid : pids) {
     if (servers_.contains(pid)) continue;
     if (Result<os::Fd> pidfd = kernel_.pidfd_open(pid)) servers_[pid] = std::move(*pidfd);

@@ -114,7 +114,7 @@ class Domain {
   os::Fd daemon_;
   std::mutex mutex_;  ///< guards servers_
   std::map<pid_t, os::Fd>
-      servers_;  ///< every server ever listed, by descriptors that cannot mean another process
+      servers_;  ///< those listed that still live, by descriptors that cannot mean another process
 };
 
 }  // namespace firebreak::mps

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "mps/domain.h"
 
+#include <signal.h>
+
 #include "mps/domain_test_support.h"
 
 namespace firebreak::mps {
@@ -17,6 +19,17 @@ class DomainTest : public FakeDaemonTest {
     EXPECT_TRUE(domain) << to_string(domain.error());
     return domain ? std::move(*domain) : nullptr;
   }
+  /// Of a domain whose daemon names `server` as its MPS server.
+  std::unique_ptr<Domain> started_with(const Stranger& server) {
+    DomainOptions with = options();
+    with.environment.emplace_back("FAKE_MPS_SERVERS", std::to_string(server.pid));
+    auto domain = started(std::move(with));
+    if (domain == nullptr) return nullptr;
+    EXPECT_THAT(domain->server_pids().value(), ElementsAre(server.pid));
+    return domain;
+  }
+  Stranger start_server() { return start({options().control_program, "-f"}, {{"FAKE_MPS_MODE", "silent"}}); }
+  std::size_t open_descriptors() { return kernel_.list_directory("/proc/self/fd").value().size(); }
 };
 
 TEST_F(DomainTest, StartsAnswersAndEnds) {
@@ -67,14 +80,22 @@ TEST_F(DomainTest, KillsADaemonThatIgnoresQuit) {
 }
 
 TEST_F(DomainTest, KillsAServerThatOutlivesItsDaemon) {
-  const Stranger server = start({options().control_program, "-f"}, {{"FAKE_MPS_MODE", "silent"}});
-  DomainOptions with = options();
-  with.environment.emplace_back("FAKE_MPS_SERVERS", std::to_string(server.pid));
-  const auto domain = started(with);
+  const Stranger server = start_server();
+  const auto domain = started_with(server);
   ASSERT_TRUE(domain);
-  EXPECT_THAT(domain->server_pids().value(), ElementsAre(server.pid));
   EXPECT_TRUE(domain->quit(Milliseconds(200)));
   EXPECT_EQ(end_of(server).signal, 9);
+}
+
+TEST_F(DomainTest, KeepsNothingOfAServerThatHasEnded) {
+  const Stranger server = start_server();
+  const auto domain = started_with(server);
+  ASSERT_TRUE(domain);
+  const std::size_t while_it_lives = open_descriptors();
+  ASSERT_TRUE(kernel_.send_signal(server.pidfd, SIGKILL));
+  EXPECT_EQ(end_of(server).signal, SIGKILL);
+  ASSERT_TRUE(domain->server_pids());
+  EXPECT_EQ(open_descriptors(), while_it_lives - 1);
 }
 
 TEST_F(DomainTest, ATerminateThatHangsIsBounded) {

@@ -25,11 +25,12 @@ struct Belongings {
 /// All but the tenants.
 Belongings count_belongings(os::Kernel& kernel, pid_t supervisor, pid_t agent);
 
-/// What has grown beyond what is not a leak: one line each. Descriptors and memory that come once, whatever
-/// the number of `faults`, are none; a leak is at least one a ten faults.
-std::vector<std::string> leaks(const Belongings& before, const Belongings& after, std::uint32_t faults);
+/// What has grown beyond what may come once, whatever the number of faults: one line each.
+std::vector<std::string> leaks(const Belongings& before, const Belongings& after);
 
-/// Processes with `mark` in their environment.
+/// Whether the process has `mark` in its environment.
+bool is_ours(os::Kernel& kernel, pid_t pid, const std::string& mark);
+/// All of those.
 std::vector<pid_t> processes_with(os::Kernel& kernel, const std::string& mark);
 
 }  // namespace firebreak::soak

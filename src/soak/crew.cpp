@@ -30,7 +30,7 @@ Result<std::unique_ptr<Crew>> Crew::raise(stage::Stage& stage, os::Kernel& kerne
   if (!supervisor) return propagate(supervisor);
   crew->supervisor_ = *supervisor;
   const Status up = stage.wait("the agent's start", settings.patience,
-                               [&] { return !crew->status().empty() || crew->supervisor_->ended(); });
+                               [&] { return crew->status() || crew->supervisor_->ended(); });
   if (!up) return propagate(up);
   if (crew->supervisor_->ended()) {
     return fail(ErrorCode::Unavailable, "the agent did not start: " + crew->supervisor_->record().last_words);
@@ -49,12 +49,11 @@ bool Crew::kill_agent() {
   return pid != 0 && pidfd && kernel_.send_signal(*pidfd, SIGKILL);
 }
 
-std::string Crew::status() const {
+std::optional<client::StatusView> Crew::status() const {
   const auto link = client::AgentLink::connect(socket_path_);
-  if (!link) return {};
-  const auto answer = (*link)->ask(abi::StatusRequest{});
-  const auto* report = answer ? std::get_if<abi::Report>(&answer->message) : nullptr;
-  return report != nullptr ? report->json : std::string();
+  if (!link) return std::nullopt;
+  const auto status = (*link)->status();
+  return status ? std::optional(client::parse_status(*status)) : std::nullopt;
 }
 
 Status Crew::end(Milliseconds patience) {

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "client/status_view.h"
 #include "soak/settings.h"
 #include "stage/stage.h"
 
@@ -28,8 +29,8 @@ class Crew {
   pid_t agent() const;
   /// Returns at once. False: there is none just now.
   bool kill_agent();
-  /// What `firebreak status --json` prints; empty while there is no agent.
-  std::string status() const;
+  /// What the agent says; empty while there is none.
+  std::optional<client::StatusView> status() const;
   /// In good order. Unavailable: it had ended before.
   Status end(Milliseconds patience);
 

@@ -15,13 +15,13 @@ struct Settings {
   std::string directory;  ///< for the agent and the outputs; private, short, empty
   std::uint64_t seed = 1;
   std::uint32_t tenants = 20;  ///< at least; more where the faults need them
-  std::uint32_t at_once = 2;
-  std::uint32_t faults = 2000;
-  std::uint32_t agent_kills = 50;
+  std::uint32_t at_once = 4;
+  std::uint32_t faults = 60;
+  std::uint32_t agent_kills = 3;
   std::vector<std::string> workloads = {"decode", "denoise", "scribble"};
   std::vector<std::string> kinds;  ///< of faults that are raised
   std::string size = "small";
-  std::uint64_t steps = 400;
+  std::uint64_t steps = 300;
   Milliseconds pace{20};
   Milliseconds patience{120'000};  ///< for anything that must happen
 };

@@ -65,8 +65,8 @@ Status Soak::play() {
   faults_left_ = settings_.faults;
   while (const auto blow = plan.next()) {
     if (blow->waits) {
-      if (auto settled = settle("everybody's protection"); !settled) return settled;
-      may_lose_ = false;
+      if (auto settled = settle(); !settled) return settled;
+      for (const auto& tenant : tenants_) tenant->may_be_lost = false;
     }
     if (auto dealt = deal(*blow); !dealt) return propagate(dealt, fmt::format("fault {}", record_.faults));
     if (record_.faults % 100 == 0) {
@@ -75,11 +75,10 @@ Status Soak::play() {
     }
   }
   faults_left_ = 0;
-  const Status ended = stage_->wait("the tenants' end", settings_.patience * 10, [&] {
+  return stage_->wait("the tenants' end", settings_.patience * 10, [&] {
     look();
     return running().empty() && tenants_.size() >= settings_.tenants;
   });
-  return ended;
 }
 
 /// Everybody is gone: what is left, once the agent has done with what it still had to tell?
@@ -87,10 +86,10 @@ Status Soak::close() {
   std::vector<std::string> left;
   const Status gone = stage_->wait("the agent's forgetting", settings_.patience, [&] {
     look();
-    if (status_.empty()) return false;
+    if (!status_) return false;
     record_.after = count_belongings(*platform_.kernel, crew_->supervisor(), crew_->agent());
-    record_.after.tenants = client::count_tenants(status_);
-    left = leaks(record_.before, record_.after, record_.faults);
+    record_.after.tenants = status_->tenants.size();
+    left = leaks(record_.before, record_.after);
     return left.empty();
   });
   if (!gone) {
@@ -111,7 +110,10 @@ Status Soak::deal(const Blow& blow) {
   const auto tenants = running();
   if (tenants.empty()) return {};
   Tenant& tenant = *tenants[blow.tenant % tenants.size()];
-  may_lose_ = may_lose_ || blow.target == Target::Both || !blow.waits;
+  if (blow.target == Target::Both) tenant.may_be_lost = true;
+  if (!blow.waits) {
+    for (Tenant* each : tenants) each->may_be_lost = true;
+  }
   spdlog::info("fault {}: {} of {}{}{}{}{}", record_.faults, to_string(blow.target), tenant.name,
                blow.kind.empty() ? "" : ", ", blow.kind, blow.is_guarded ? ", guarded" : "",
                blow.waits ? "" : ", at once");
@@ -129,22 +131,21 @@ Status Soak::deal(const Blow& blow) {
   return pause(blow.waits ? fault_spreads : Milliseconds(0));
 }
 
-void Soak::fall(const Blow& blow, Tenant& tenant) {
-  if (!tenant.view) return;
-  const client::TenantView view = *tenant.view;
+void Soak::fall(const Blow& blow, const Tenant& tenant) {
+  if (!tenant.view || !status_) return;
   if (blow.target == Target::Server) {
-    for (const pid_t server : client::servers_of(status_, view.active_domain)) kill(server);
+    for (const pid_t server : status_->servers[tenant.view->active_domain]) kill(server);
     return;
   }
-  if (blow.target != Target::Standby) kill(view.active);
-  if (blow.target != Target::Active) kill(view.standby);
+  if (blow.target != Target::Standby) kill(tenant.view->active);
+  if (blow.target != Target::Active) kill(tenant.view->standby);
 }
 
 /// None but a process of this soak, whatever became of its number.
 void Soak::kill(pid_t pid) {
   if (pid == 0) return;
   const auto pidfd = platform_.kernel->pidfd_open(pid);
-  if (!pidfd || os::environment_of(*platform_.kernel, pid).find(mark()) == std::string::npos) return;
+  if (!pidfd || !is_ours(*platform_.kernel, pid, mark())) return;
   static_cast<void>(platform_.kernel->send_signal(*pidfd, SIGKILL));
 }
 
@@ -172,8 +173,8 @@ void Soak::kill_agent() {
 // --- waiting
 // ------------------------------------------------------------------------------------------------------
 
-Status Soak::settle(const std::string& what) {
-  return stage_->wait(what, settings_.patience, [this] {
+Status Soak::settle() {
+  return stage_->wait("everybody's protection", settings_.patience, [this] {
     look();
     return is_protected();
   });
@@ -190,17 +191,17 @@ Status Soak::pause(Milliseconds time) {
 void Soak::look() {
   status_ = crew_->status();
   for (const auto& tenant : tenants_) {
-    tenant->view = client::view_of(status_, tenant->name);
+    tenant->view = status_ ? status_->tenant(tenant->name) : std::nullopt;
     if (tenant->view) tenant->epoch = std::max(tenant->epoch, tenant->view->epoch);
   }
   std::erase_if(culprits_, [](const stage::Actor* culprit) { return culprit->ended(); });
-  if (status_.empty()) return;
+  if (!status_) return;
   if (auto noted = take_note_of_ends(); !noted) violate(to_string(noted.error()));
   if (auto filled = fill(); !filled) violate(to_string(filled.error()));
 }
 
 bool Soak::is_protected() const {
-  if (status_.empty() || !culprits_.empty()) return false;
+  if (!status_ || !culprits_.empty()) return false;
   return std::ranges::all_of(tenants_, [](const auto& tenant) {
     return tenant->is_done || (tenant->view && tenant->view->phase == "serving" &&
                                tenant->view->standby_state == "ready" && !tenant->pair->ended());
@@ -249,13 +250,14 @@ Status Soak::take_note_of_ends() {
     if (!tenant->pair->ended()) continue;
     const stage::ActorRecord& end = tenant->pair->record();
     // It writes its output whole and as its last: whoever is killed after that has finished.
-    if (end.exit->clean() || has_output(*tenant)) {
-      judge(*tenant);
+    const auto output = platform_.kernel->read_file(tenant->output_path);
+    if (end.exit->clean() || output) {
+      judge(*tenant, output);
       continue;
     }
     const bool finds_no_place = end.last_words.find("no MPS domain takes the tenant") != std::string::npos;
     if (tenant->restart_at == Monotonic{}) {
-      if (!may_lose_ && !finds_no_place) {
+      if (!tenant->may_be_lost && !finds_no_place) {
         violate(fmt::format("{} ended after fault {}: {}", tenant->name, record_.faults, end.last_words));
       }
       if (!finds_no_place) ++record_.losses;
@@ -268,19 +270,14 @@ Status Soak::take_note_of_ends() {
   return {};
 }
 
-bool Soak::has_output(const Tenant& tenant) const {
-  return platform_.kernel->read_file(tenant.output_path).has_value();
-}
-
 /// It has finished: as if nothing had happened?
-void Soak::judge(Tenant& tenant) {
+void Soak::judge(Tenant& tenant, const Result<std::string>& output) {
   tenant.is_done = true;
   ++record_.tenants;
   record_.promotions += tenant.epoch;
   record_.steps += tenant.ledger.steps_told();
   const double pause_ms = static_cast<double>(tenant.ledger.longest_pause_ns()) / 1e6;
   record_.longest_pause_ms = std::max(record_.longest_pause_ms, pause_ms);
-  const auto output = platform_.kernel->read_file(tenant.output_path);
   if (!output || *output != references_.at(tenant.workload)) {
     violate(
         fmt::format("{} ({}): its output is not that of a run without faults", tenant.name, tenant.workload));
@@ -289,6 +286,11 @@ void Soak::judge(Tenant& tenant) {
     violate(fmt::format("{} ({}): {} committed steps were lost, the first is {}", tenant.name,
                         tenant.workload, lost.size(), lost.front()));
   }
+}
+
+void Soak::violate(std::string line) {
+  tell_("violated: " + line);
+  record_.violations.push_back(std::move(line));
 }
 
 std::vector<Soak::Tenant*> Soak::running() {

@@ -44,6 +44,8 @@ class Soak {
     std::optional<client::TenantView> view;
     std::uint64_t epoch = 0;
     Monotonic restart_at{};  ///< it was lost; the clock's begin: it was not
+    /// It was never protected, or the blows since everybody was could have ended both of its processes.
+    bool may_be_lost = true;
     bool is_done = false;
   };
 
@@ -51,24 +53,23 @@ class Soak {
   Status play();
   Status close();
   Status deal(const Blow& blow);
-  void fall(const Blow& blow, Tenant& tenant);
+  void fall(const Blow& blow, const Tenant& tenant);
   void kill(pid_t pid);
   Status raise_fault(const Blow& blow, const Tenant& tenant);
   void kill_agent();
-  Status settle(const std::string& what);
+  Status settle();
   Status pause(Milliseconds time);
   void look();
   Status fill();
   Status start(Tenant& tenant);
   Status take_note_of_ends();
-  bool has_output(const Tenant& tenant) const;
-  void judge(Tenant& tenant);
+  void judge(Tenant& tenant, const Result<std::string>& output);
   bool is_protected() const;
   std::vector<Tenant*> running();
   std::vector<std::string> workload_command(const std::string& workload, const std::string& output) const;
   Environment environment() const;
   std::string mark() const { return "FIREBREAK_SOAK=" + settings_.directory; }
-  void violate(std::string line) { record_.violations.push_back(std::move(line)); }
+  void violate(std::string line);
 
   const Settings& settings_;
   platform::Platform& platform_;
@@ -82,9 +83,7 @@ class Soak {
   std::vector<stage::Actor*> culprits_;  ///< who raises faults, until they have ended
   Record record_;
   std::uint32_t faults_left_ = 0;
-  bool may_lose_ =
-      false;  ///< the blows since everybody was protected could have ended both processes of a tenant
-  std::string status_;
+  std::optional<client::StatusView> status_;  ///< empty while there is no agent
 };
 
 }  // namespace firebreak::soak

@@ -35,7 +35,8 @@ const char* text_of(Change change) {
 }  // namespace
 
 std::optional<Change> IncidentNews::of(const fault::Incident& incident) {
-  const Told now{incident.fault_class, incident.culprit.confidence, incident.culprit.pid};
+  const Told now{incident.fault_class, incident.culprit.confidence, incident.culprit.pid,
+                 fault::is_contained(incident)};
   const auto [told, is_new] = told_.try_emplace(incident.id, now);
   if (incident.closed) {
     told_.erase(told);

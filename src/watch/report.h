@@ -15,7 +15,7 @@ namespace firebreak::watch {
 enum class Change { New, Changed, Closed };
 
 /// Of all that a Watcher says about its incidents, what is news: that there is one, that its class or culprit
-/// is another now, and that it is closed.
+/// is another now or the driver contained it, and that it is closed.
 class IncidentNews {
  public:
   std::optional<Change> of(const fault::Incident& incident);
@@ -25,6 +25,7 @@ class IncidentNews {
     fault::FaultClass fault_class = fault::FaultClass::Unknown;
     fault::Confidence confidence = fault::Confidence::Unknown;
     std::optional<pid_t> culprit;
+    bool contained = false;
     bool operator==(const Told&) const = default;
   };
   std::map<std::uint64_t, Told> told_;  ///< of those that are open

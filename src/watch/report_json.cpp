@@ -91,6 +91,7 @@ std::string json_of(const fault::Incident& incident, Change change) {
               {"domain", incident.domain},
               {"address", address_json(incident.address)},
               {"xids", incident.xids},
+              {"contained", fault::is_contained(incident)},
               {"culprit", culprit_json(incident.culprit)},
               {"first_seen_ns", to_ns(incident.first_seen())},
               {"signals", json::array()}};

@@ -50,6 +50,20 @@ TEST(IncidentNews, ClassCulpritAndTheEndAreNews) {
   EXPECT_EQ(news.of(incident), Change::Closed);
 }
 
+TEST(IncidentNews, ThatItWasContainedIsNews) {
+  IncidentNews news;
+  fault::Incident incident = example();
+  incident.xids.clear();
+  EXPECT_EQ(news.of(incident), Change::New);
+  incident.signals.front().contained = true;
+  EXPECT_EQ(news.of(incident), Change::Changed);
+  EXPECT_TRUE(nlohmann::json::parse(json_of(incident, Change::New))["contained"].get<bool>());
+  // Somebody else's reset after all.
+  incident.xids.push_back(31);
+  EXPECT_EQ(news.of(incident), Change::Changed);
+  EXPECT_FALSE(nlohmann::json::parse(json_of(incident, Change::New))["contained"].get<bool>());
+}
+
 TEST(Report, AnIncidentIsOneLineForPeople) {
   EXPECT_EQ(
       text_of(example(), Change::New),

@@ -55,6 +55,7 @@ struct Watcher::Parts {
         merger({.window = options.merge_window}) {}
 
   Status start_xid();
+  Status start_isolation();
   Status start_nvml();
   Status start_mps_log(const std::string& directory, const std::string& domain);
   void start_all();
@@ -66,6 +67,8 @@ struct Watcher::Parts {
   void hear_last_words(pid_t pid);
   void ended(const ProcessExit& exit);
   void note_xid(const fault::Fault& fault);
+  void note_isolation(const IsolationEvent& event);
+  fault::Fault placed(fault::Fault fault) const;
   void merge_departures(const fault::Fault& memory_fault);
   void note(const fault::Fault& fault);
   void merge(const fault::Fault& fault);
@@ -86,6 +89,7 @@ struct Watcher::Parts {
   os::Watch closing;
   std::uint64_t dropped_before = 0;  ///< UVM events, of processes that are gone
   std::unique_ptr<XidDetector> xid;
+  std::unique_ptr<IsolationDetector> isolation;
   std::unique_ptr<NvmlDetector> nvml;
   std::vector<std::unique_ptr<MpsLogDetector>> mps_logs;
   std::map<pid_t, Followed> followed;
@@ -106,6 +110,17 @@ Status Watcher::Parts::start_xid() {
   } else if (const auto& why = xid->late_because()) {
     spdlog::info("Xid lines may come up to 4 ms late: {}", to_string(*why));
   }
+  return started;
+}
+
+Status Watcher::Parts::start_isolation() {
+  isolation = std::make_unique<IsolationDetector>(
+      loop, kernel, [this](const IsolationEvent& event) { note_isolation(event); },
+      [](const Error& error) {
+        spdlog::warn("no events of fault isolation any more: {}", to_string(error));
+      });
+  Status started = isolation->start();
+  if (!started) isolation.reset();
   return started;
 }
 
@@ -142,6 +157,13 @@ void Watcher::Parts::start_all() {
          late ? "up to 4 ms late: " + to_string(*xid->late_because()) : std::string());
   }
   if (options.uvm) note(fault::FaultSource::UvmEvent, UvmQueue::offered(kernel), {});
+  if (options.isolation) {
+    const Status started = start_isolation();
+    // Most drivers have none, and nobody misses it.
+    if (started || started.error().code != ErrorCode::NotFound) {
+      note(fault::FaultSource::Isolation, started, {});
+    }
+  }
   if (!options.nvml_library.empty()) note(fault::FaultSource::Nvml, start_nvml(), {});
   for (const std::string& directory : options.mps_log_directories) {
     const auto domain = options.domain_of_log_directory.find(directory);
@@ -258,15 +280,28 @@ void Watcher::Parts::forget_in_a_while(pid_t pid) {
 }
 
 /// A server's name in an Xid says which domain it is.
-void Watcher::Parts::note_xid(const fault::Fault& fault) {
-  fault::Fault placed = fault;
-  if (fault.pid && fault.domain.empty()) {
-    if (const auto found = followed.find(*fault.pid); found != followed.end()) {
-      placed.domain = found->second.target.domain;
-    } else if (options.domain_of_server) {
-      placed.domain = options.domain_of_server(*fault.pid).value_or("");
-    }
+fault::Fault Watcher::Parts::placed(fault::Fault fault) const {
+  if (!fault.pid || !fault.domain.empty()) return fault;
+  if (const auto found = followed.find(*fault.pid); found != followed.end()) {
+    fault.domain = found->second.target.domain;
+  } else if (options.domain_of_server) {
+    fault.domain = options.domain_of_server(*fault.pid).value_or("");
   }
+  return fault;
+}
+
+void Watcher::Parts::note_isolation(const IsolationEvent& event) {
+  if (callbacks.on_isolation) callbacks.on_isolation(event);
+  auto fault = fault_of(event, clock.now());
+  if (!fault) return;
+  // The module counts GPUs in the order in which they were first used.
+  const auto found = fault->pid ? followed.find(*fault->pid) : followed.end();
+  if (found != followed.end()) set_subject(*fault, found->second.target);
+  note(placed(*std::move(fault)));
+}
+
+void Watcher::Parts::note_xid(const fault::Fault& fault) {
+  const fault::Fault placed = this->placed(fault);
   // First those who act on it; who caused it may take some more microseconds.
   if (callbacks.on_signal) callbacks.on_signal(placed);
   if (placed.fault_class == fault::FaultClass::MmuReplayable) merge_departures(placed);

@@ -16,6 +16,7 @@
 #include "os/event_loop.h"
 #include "os/kernel.h"
 #include "watch/exit_detector.h"
+#include "watch/isolation_detector.h"
 #include "watch/page_fault.h"
 #include "watch/progress_detector.h"
 #include "watch/target.h"
@@ -28,6 +29,8 @@ struct WatcherOptions {
   /// poll(), up to 4 ms longer. What it costs: watch/reading_plan.h.
   Nanoseconds xid_sweep_without_bell{0};
   bool uvm = true;
+  /// Where nvidia-uvm has fault isolation (docs/isolation.md); elsewhere it is no source.
+  bool isolation = true;
   /// Serviced page faults too, which tell a copy engine's access from an SM's and show contained strays.
   bool uvm_page_faults = false;
   /// What to load for NVML events; empty: none.
@@ -50,6 +53,8 @@ struct WatcherCallbacks {
   PageFaultCallback on_page_fault;
   /// UVM events of a followed process are heard from here on; possibly before follow() returns.
   std::function<void(pid_t)> on_uvm_heard;
+  /// Each event of the driver's fault isolation, of any process; most are signals as well.
+  IsolationCallback on_isolation;
   /// An incident that is new, has changed or is closed now. Valid during the call.
   std::function<void(const fault::Incident&)> on_incident;
   /// A followed process ended.

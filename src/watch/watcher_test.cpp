@@ -3,11 +3,13 @@
 
 #include <gmock/gmock.h>
 
+#include <algorithm>
 #include <fstream>
 
 #include "os/real_kernel.h"
 #include "os/temporary_directory.h"
-#include "watch/detector_test_support.h"
+#include "watch/isolation_test_support.h"
+#include "watch/report.h"
 
 namespace firebreak::watch {
 namespace {
@@ -222,6 +224,69 @@ TEST_F(WatcherTest, ALogThatIsAddedLaterSpeaksForItsDomain) {
       << "[2026-11-21 14:39:55.123 Server  4711] Client 815 encountered a fatal exception\n";
   ASSERT_TRUE(run_until([&] { return !faults_.empty(); }));
   EXPECT_EQ(faults_[0].domain, "a");
+}
+
+TEST_F(WatcherTest, FaultIsolationIsASourceWhereTheDriverHasIt) {
+  const auto has_isolation = [&] {
+    return std::ranges::any_of(watcher_->sources(), [](const SourceState& source) {
+      return source.source == fault::FaultSource::Isolation;
+    });
+  };
+  watcher_->start();
+  EXPECT_FALSE(has_isolation());
+  const FakeIsolation module(kernel_);
+  WatcherOptions options;
+  options.nvml_library.clear();
+  Watcher another(*loop_, kernel_, clock_, options, {});
+  another.start();
+  ASSERT_EQ(another.sources().size(), watcher_->sources().size() + 1);
+  EXPECT_EQ(text_of(another.sources().back()), "heard: UVM isolation");
+}
+
+TEST_F(WatcherTest, AContainedFaultIsOneIncidentWithItsUvmEventAndSaysThatItHarmedNobody) {
+  FakeIsolation module(kernel_);
+  follow_rogue();
+  ASSERT_TRUE(run_until([&] { return watcher_->hears_uvm_of(rogue); }));
+  post_fatal_fault();
+  ASSERT_TRUE(run_until([&] { return !incidents_.empty(); }));
+  EXPECT_FALSE(fault::is_contained(incidents_.back()));
+  module.add(1, rogue);
+  ASSERT_TRUE(run_until([&] { return faults_.size() == 2; }));
+  watcher_->finish();
+  const fault::Incident& incident = incidents_.back();
+  EXPECT_EQ(incident.id, 1u);
+  EXPECT_EQ(incident.signals.size(), 2u);
+  EXPECT_TRUE(fault::is_contained(incident));
+  EXPECT_EQ(incident.kind, "contained: write, invalid pde, no_range");
+  EXPECT_EQ(incident.domain, "a");
+  EXPECT_EQ(incident.culprit.pid, rogue);
+  EXPECT_EQ(incident.culprit.tenant, "rogue");
+  EXPECT_EQ(incident.culprit.confidence, fault::Confidence::Certain);
+}
+
+TEST_F(WatcherTest, AFaultThatIsolationLetThroughIsNotContained) {
+  FakeIsolation module(kernel_);
+  follow_rogue();
+  module.add(1, rogue, "contained");
+  module.add(2, rogue, "limit");
+  ASSERT_TRUE(run_until([&] { return faults_.size() == 2; }));
+  EXPECT_FALSE(fault::is_contained(incidents_.back()));
+}
+
+TEST_F(WatcherTest, WhoWasSparedIsToldAndIsNoSignal) {
+  FakeIsolation module(kernel_);
+  WatcherOptions options;
+  options.nvml_library.clear();
+  WatcherCallbacks callbacks;
+  std::vector<std::string> heard;
+  callbacks.on_signal = note_fault();
+  callbacks.on_isolation = [&](const IsolationEvent& event) { heard.push_back(event.word); };
+  Watcher another(*loop_, kernel_, clock_, options, callbacks);
+  another.start();
+  module.add(1, rogue, "spared");
+  ASSERT_TRUE(run_until([&] { return heard.size() == 1; }));
+  EXPECT_EQ(heard[0], "spared");
+  EXPECT_TRUE(faults_.empty());
 }
 
 }  // namespace

@@ -21,7 +21,7 @@ TEST(Abi, CAndCppCompileAndCallTheHeaderAsItIs) {
   std::set<const void*> functions;
   for (const void* const* function = functions_seen_from_cpp(); *function != nullptr; ++function)
     functions.insert(*function);
-  EXPECT_EQ(functions.size(), 22u);
+  EXPECT_EQ(functions.size(), 23u);
 }
 
 TEST(Abi, EverySymbolKeepsTheVersionThatItCameWith) {
@@ -35,7 +35,8 @@ TEST(Abi, EverySymbolKeepsTheVersionThatItCameWith) {
                   {"FIREBREAK_0.3",
                    {"fb_alloc_as", "fb_commit_changes", "fb_counter", "fb_prepare_changes", "fb_stand_down"}},
                   {"FIREBREAK_0.4",
-                   {"fb_listen", "fb_listener", "fb_next_connection", "fb_release_connection", "fb_send"}}};
+                   {"fb_listen", "fb_listener", "fb_next_connection", "fb_release_connection", "fb_send"}},
+                  {"FIREBREAK_0.5", {"fb_small_context"}}};
   for (const auto& [version, names] : promised) {
     for (const char* name : names) EXPECT_NE(dlvsym(RTLD_DEFAULT, name, version), nullptr) << name;
   }
@@ -163,6 +164,29 @@ TEST_F(SessionTest, WithoutItsAgentASessionStillCommitsAndWaitsForNobody) {
   gpu_catches_up();
   EXPECT_EQ(fb_leave(active), FB_ERROR_NO_AGENT);
   EXPECT_EQ(fb_leave(standby), FB_OK);
+}
+
+/// As here, outside of MPS.
+TEST_F(SessionTest, WhereTheDriverMakesNoSmallContextItIsAFullOne) {
+  void* context = nullptr;
+  int is_small = 1;
+  ASSERT_EQ(fb_small_context(0, 4, &context, &is_small), FB_OK) << fb_last_error(nullptr);
+  EXPECT_EQ(is_small, 0);
+  const auto current = cuda::ContextView::current(gpu.driver()).value();
+  EXPECT_EQ(current.handle(), context);
+  EXPECT_EQ(current.limit(CU_LIMIT_STACK_SIZE).value(), 0u);
+  gpu.driver()->cuCtxDestroy(static_cast<CUcontext>(context));
+  ASSERT_TRUE(gpu.context().make_current());
+}
+
+TEST_F(SessionTest, ASmallContextThatCannotBeMadeSaysWhy) {
+  void* context = &context;
+  EXPECT_EQ(fb_small_context(7, 4, &context, nullptr), FB_ERROR_CUDA);
+  EXPECT_EQ(context, nullptr);
+  EXPECT_THAT(fb_last_error(nullptr), HasSubstr("CUDA_ERROR_INVALID_DEVICE"));
+  EXPECT_EQ(fb_small_context(0, 0, &context, nullptr), FB_ERROR_INVALID_ARGUMENT);
+  EXPECT_EQ(fb_small_context(0, 4, nullptr, nullptr), FB_ERROR_INVALID_ARGUMENT);
+  EXPECT_THAT(fb_last_error(nullptr), HasSubstr("null"));
 }
 
 }  // namespace

@@ -28,6 +28,7 @@ fb_status (*const listener)(fb_session*, int*) = fb_listener;
 fb_status (*const next_connection)(fb_session*, uint64_t, fb_connection*) = fb_next_connection;
 fb_status (*const send)(fb_session*, int, uint64_t, const void*, size_t, uint64_t*) = fb_send;
 fb_status (*const release_connection)(fb_session*, uint64_t) = fb_release_connection;
+fb_status (*const small_context)(int, unsigned int, void**, int*) = fb_small_context;
 const char* (*const last_error)(const fb_session*) = fb_last_error;
 const char* (*const status_name)(fb_status) = fb_status_name;
 
@@ -39,28 +40,17 @@ const void* address_of(Function* function) {
 }  // namespace
 
 const void* const* functions_seen_from_cpp() {
-  static const void* const all[] = {address_of(join),
-                                    address_of(session_role),
-                                    address_of(alloc),
-                                    address_of(ready),
-                                    address_of(wait_promotion),
-                                    address_of(commit),
-                                    address_of(commit_changes),
-                                    address_of(prepare_changes),
-                                    address_of(counter),
-                                    address_of(committed),
-                                    address_of(heartbeat),
-                                    address_of(resumed),
-                                    address_of(leave),
-                                    address_of(last_error),
-                                    address_of(status_name),
-                                    address_of(alloc_as),
-                                    address_of(stand_down),
-                                    address_of(listen),
-                                    address_of(listener),
-                                    address_of(next_connection),
-                                    address_of(send),
-                                    address_of(release_connection),
-                                    nullptr};
+  static const void* const all[] = {address_of(join),           address_of(session_role),
+                                    address_of(alloc),          address_of(ready),
+                                    address_of(wait_promotion), address_of(commit),
+                                    address_of(commit_changes), address_of(prepare_changes),
+                                    address_of(counter),        address_of(committed),
+                                    address_of(heartbeat),      address_of(resumed),
+                                    address_of(leave),          address_of(last_error),
+                                    address_of(status_name),    address_of(alloc_as),
+                                    address_of(stand_down),     address_of(listen),
+                                    address_of(listener),       address_of(next_connection),
+                                    address_of(send),           address_of(release_connection),
+                                    address_of(small_context),  nullptr};
   return all;
 }

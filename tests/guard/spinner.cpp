@@ -29,6 +29,12 @@ constexpr const char* ptx = R"(.version 7.0
 
 .visible .entry spin(.param .u64 word)
 {
+again:
+  bra again;
+}
+
+.visible .entry stray(.param .u64 word)
+{
   .reg .u64 %word;
   ld.param.u64 %word, [word];
   st.volatile.u32 [%word], 1;
@@ -62,6 +68,12 @@ Status use_streams(const cuda::Driver& driver, const cuda::Function& nothing, in
     if (Status launched = driver.check(queued, "cuLaunchKernel"); !launched) return launched;
   }
   return {};
+}
+
+/// The stream has come to its kernel when this is seen. The kernel itself writes nothing: on the software GPU
+/// nobody finishes what a dead process would have written.
+Status greet(const cuda::Driver& driver, const cuda::Stream& stream, CUdeviceptr word) {
+  return driver.check(driver->cuStreamWriteValue32(stream.handle(), word, 1, 0), "cuStreamWriteValue32");
 }
 
 constexpr std::array ends{SIGUSR1, SIGUSR2, SIGALRM};
@@ -104,7 +116,9 @@ Status spin(const std::string& what, const sigset_t& held) {
   if (!gpu) return propagate(gpu);
   const auto module = cuda::Module::load_ptx(gpu->driver(), ptx);
   if (!module) return propagate(module);
-  const auto function = module->function(what == "--finite" ? "nothing" : "spin");
+  const auto function = module->function(what == "--finite"  ? "nothing"
+                                         : what == "--stray" ? "stray"
+                                                             : "spin");
   const auto nothing = module->function("nothing");
   if (!function || !nothing) return fail(ErrorCode::Internal, "no kernel");
   const auto word = cuda::PinnedBuffer::allocate(gpu->driver(), sizeof(std::uint32_t));
@@ -123,6 +137,9 @@ Status spin(const std::string& what, const sigset_t& held) {
     address = buffer->address() + buffer->size_bytes();
     say_spinning();
     std::getchar();
+  }
+  if (what != "--stray") {
+    if (Status greeted = greet(gpu->driver(), *stream, address); !greeted) return greeted;
   }
   const CUresult queued = function->launch_packed(stream->handle(), {}, arguments);
   if (queued == CUDA_SUCCESS && what == "--queue")

@@ -104,7 +104,7 @@ TEST_F(Strays, NameTheirKernelWhereItsLaunchWasCounted) {
   wait_for_end(spinner);
   wait("the agent's word", [&] { return agent_->said("contained stray of tenant spinner"); });
   EXPECT_TRUE(
-      agent_->said(" by kernel `spin`, 0 bytes past the end of a 2 MiB allocation made by cuMemAlloc"))
+      agent_->said(" by kernel `stray`, 0 bytes past the end of a 2 MiB allocation made by cuMemAlloc"))
       << testing::PrintToString(agent_->lines);
 }
 

@@ -11,16 +11,9 @@ here=$(dirname "$(realpath "$0")")
 scratch=$(mktemp -d /tmp/fbt.XXXX)
 export FIREBREAK_GPU=real FIREBREAK_LOG=info FIREBREAK_SOCKET=$scratch/d/agent.sock
 export PYTHONPATH=$here/../../python FIREBREAK_LIBRARY_DIR=$bin/../lib PYTHONDONTWRITEBYTECODE=1 CUBLAS_WORKSPACE_CONFIG=:4096:8
-steps=2000 claims=() failed=0
+steps=2000
+. "$here/claims.sh"
 
-claim() {  # TEXT COMMAND...: whether the command says yes within 60 s
-  local text=$1 observed=false
-  shift
-  for _ in $(seq 240); do "$@" && { observed=true; break; }; sleep 0.25; done
-  [ $observed = true ] || failed=1
-  echo "$observed  $text"
-  claims+=("{\"claim\": \"$text\", \"observed\": $observed}")
-}
 said() { "$python" - "$scratch/$1.out" "$2" 2> /dev/null << 'CODE'
 import json, sys
 lines = [json.loads(line) for line in open(sys.argv[1]) if line.startswith("{")]
@@ -47,7 +40,7 @@ run() {  # NAME OPTIONS... -- MODE OUTPUT PAUSE_MS: one process of tenant NAME
 timeout 240 "$python" "$here/torch-binding.py" alone "$scratch/alone" $steps 0 > "$scratch/alone.out" 2> "$scratch/alone.err" || { cat "$scratch/alone.err" >&2; exit 2; }
 "$bin/firebreakd" --directory "$scratch/d" > "$scratch/agent.log" 2>&1 &
 agent=$!
-for _ in $(seq 120); do [ -S "$FIREBREAK_SOCKET" ] && timeout 5 "$bin/firebreak" status > /dev/null 2>&1 && break; sleep 0.5; done
+await_agent /dev/null
 
 run active t -- tenant "$scratch/output" 40
 claim "an active's tensors are in the vault" said active "len(of('memory')['addresses'])==27 and min(of('memory')['addresses'])>=0x500000000000"
@@ -72,10 +65,10 @@ for pid in "${started[@]}"; do wait "$pid"; done
 kill "$agent"; wait "$agent" 2> /dev/null
 {
   echo "{\"what\": \"tests/hardware/torch-binding.sh\", \"format\": 1,"
-  echo " \"machine\": {\"gpu\": \"$(nvidia-smi --query-gpu=name --format=csv,noheader | head -1)\", \"driver\": \"$(nvidia-smi --query-gpu=driver_version --format=csv,noheader | head -1)\", \"linux\": \"$(uname -r)\", \"torch\": $("$python" -c 'import torch; print("\"%s\"" % torch.__version__)'), \"commit\": \"$("$bin/firebreak" --version | grep -oE '[0-9a-f]{12}' | head -1)\", \"date\": \"$(date +%F)\"},"
+  echo " \"machine\": $(machine_json "$bin" "\"gpu\": \"$(of_gpus name | head -1)\", \"torch\": \"$("$python" -c 'import torch; print(torch.__version__)')\", "),"
   echo " \"command\": \"tests/hardware/torch-binding.sh BIN torch-binding.json\","
   echo " \"measured\": {\"first_kernel_ms\": $(value standby "(of('first kernel')['at_ns']-of('first kernel')['promoted_at_ns'])/1e6"), \"commit_ns_median\": $(value standby "of('commits')['median_ns']"), \"standby_allocates_ms\": $(value standby "of('memory')['milliseconds']"), \"active_weights\": $weights, \"standby_weights\": $(value standby "of('done')['weights']")},"
-  echo " \"claims\": [$(IFS=,; echo "${claims[*]}")]}"
+  echo " \"claims\": $(claims_json)}"
 } > "$result"
 for log in active stranger standby alone; do echo "== $log"; cat "$scratch/$log.out"; tail -c 2000 "$scratch/$log.err"; done > "$result.log"
 cp "$scratch/agent.log" "$result.agent.log"

@@ -9,24 +9,15 @@ set -u
 bin=$(realpath "$1") result=$2
 scratch=$(mktemp -d /tmp/fb2.XXXX)
 export FIREBREAK_GPU=real FIREBREAK_LOG=info FIREBREAK_SOCKET=$scratch/d/agent.sock
-claims=() failed=0
+. "$(dirname "$(realpath "$0")")/claims.sh"
 
-mapfile -t gpus < <(nvidia-smi --query-gpu=uuid --format=csv,noheader | head -2)
+mapfile -t gpus < <(of_gpus uuid | head -2)
 [ ${#gpus[@]} = 2 ] || { echo "two GPUs are needed" >&2; exit 2; }
-
-claim() {  # TEXT COMMAND...: whether the command says yes within 30 s
-  local text=$1 observed=false
-  shift
-  for _ in $(seq 60); do "$@" && { observed=true; break; }; sleep 0.5; done
-  [ $observed = true ] || failed=1
-  echo "$observed  $text"
-  claims+=("{\"claim\": \"$text\", \"observed\": $observed}")
-}
 
 start_agent() {
   "$bin/firebreakd" --directory "$scratch/d" --gpu "${gpus[0]}" --gpu "${gpus[1]}" --hold-s 0 --keep-domains >> "$scratch/agent.log" 2>&1 &
   agent=$!
-  for _ in $(seq 120); do [ -S "$FIREBREAK_SOCKET" ] && status > "$scratch/status.json" && return; sleep 0.5; done
+  await_agent "$scratch/status.json" && return
   echo "no agent" >&2; cat "$scratch/agent.log" >&2; exit 2
 }
 status() { timeout 5 "$bin/firebreak" status --json; }
@@ -82,9 +73,9 @@ for pid in $(pgrep -f "nvidia-cuda-mps-control.*" || true); do
 done
 {
   echo "{\"what\": \"tests/hardware/two-gpus.sh\", \"format\": 1,"
-  echo " \"machine\": {\"gpus\": $(nvidia-smi --query-gpu=name --format=csv,noheader | head -2 | python3 -c 'import json,sys; print(json.dumps(sys.stdin.read().split("\n")[:-1]))'), \"driver\": \"$(nvidia-smi --query-gpu=driver_version --format=csv,noheader | head -1)\", \"linux\": \"$(uname -r)\", \"commit\": \"$("$bin/firebreak" --version | grep -oE '[0-9a-f]{12}' | head -1)\", \"date\": \"$(date +%F)\"},"
+  echo " \"machine\": $(machine_json "$bin" "\"gpus\": $(of_gpus name | head -2 | python3 -c 'import json,sys; print(json.dumps(sys.stdin.read().splitlines()))'), "),"
   echo " \"command\": \"tests/hardware/two-gpus.sh BIN two-gpus.json\","
-  echo " \"claims\": [$(IFS=,; echo "${claims[*]}")]}"
+  echo " \"claims\": $(claims_json)}"
 } > "$result"
 cp "$scratch/agent.log" "$result.agent.log"
 rm -rf "$scratch"

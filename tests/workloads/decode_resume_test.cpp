@@ -119,6 +119,13 @@ TEST_F(DecodeResume, AnInterruptedStepNeverShows) {
   }
 }
 
+TEST_F(DecodeResume, AMoveToAnotherContextNeverShows) {
+  const std::string expected = uninterrupted_output(gpu);
+  SharedMemory kept(gpu.driver());
+  Process process(gpu, kept);
+  EXPECT_EQ(workloads::testing::output_of_one_that_moves(*process.workload, gpu, ptx()), expected);
+}
+
 TEST_F(DecodeResume, AnInterruptedStartIsRepeatedFromTheSeed) {
   SharedMemory kept(gpu.driver());
   Process active(gpu, kept);

@@ -8,6 +8,7 @@
 #include <filesystem>
 
 #include "cuda/copy.h"
+#include "cuda/small_context.h"
 
 namespace firebreak::workloads::testing {
 namespace {
@@ -46,6 +47,21 @@ Gpu open_soft_gpu(std::string_view ptx) {
     std::abort();
   }
   return std::move(*gpu);
+}
+
+std::string output_of_one_that_moves(Workload& workload, const Gpu& from, std::string_view ptx) {
+  const Gpu to = open_soft_gpu(ptx);
+  expect_ok(workload.warm_up(to));
+  expect_ok(from.context().make_current());
+  const std::uint64_t half = workload.last_step() / 2;
+  for (std::uint64_t step = 0; step < half; ++step) expect_ok(workload.queue_step(from, step));
+  expect_ok(cuda::go_on_in(from.stream(), to.context(), to.stream()));
+  expect_ok(workload.move_to(to));
+  for (std::uint64_t step = half; step <= workload.last_step(); ++step)
+    expect_ok(workload.queue_step(to, step));
+  const auto output = workload.output(to);
+  expect_ok(from.context().make_current());
+  return output ? *output : to_string(output.error());
 }
 
 Result<CUdeviceptr> SharedMemory::allocate(const std::string& name, std::uint64_t size_bytes) {

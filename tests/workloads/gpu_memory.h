@@ -10,6 +10,7 @@
 
 #include "workloads/common/gpu.h"
 #include "workloads/common/memory.h"
+#include "workloads/common/workload.h"
 
 namespace firebreak::workloads::testing {
 
@@ -45,6 +46,10 @@ void upload(const Gpu& gpu, const Region& region, const std::vector<T>& values);
 
 /// Random bytes over all of a region, or from `begin_byte` on.
 void scribble(const Gpu& gpu, const Region& region, std::mt19937_64& random, std::uint64_t begin_byte = 0);
+
+/// The output of a workload that moves to another context with the kernels of `ptx`, warmed up, half way
+/// through its steps, the work of the first half still queued; `from` is current afterwards.
+std::string output_of_one_that_moves(Workload& workload, const Gpu& from, std::string_view ptx);
 
 /// FIREBREAK_TEST_SEED, or a new seed; printed, so that a failure can be replayed.
 std::uint64_t test_seed();

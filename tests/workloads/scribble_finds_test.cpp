@@ -53,6 +53,11 @@ TEST_F(ScribbleFinds, NothingWhereNobodyElseWrites) {
   EXPECT_EQ(alone.output(), clean);
 }
 
+TEST_F(ScribbleFinds, NothingWhereTheOnlyOneMovesToAnotherContext) {
+  Process alone(gpu, kept, 1);
+  EXPECT_EQ(workloads::testing::output_of_one_that_moves(*alone.workload, gpu, ptx()), clean);
+}
+
 TEST_F(ScribbleFinds, NothingOfAnActiveThatStoppedBeforeTheFirstWrite) {
   Process active(gpu, kept, 1);
   active.run(0, 7);

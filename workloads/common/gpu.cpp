@@ -4,7 +4,14 @@
 namespace firebreak::workloads {
 
 Result<Gpu> Gpu::open(std::string_view ptx, const std::string& library) {
-  auto gpu = cuda::FirstGpu::open(library);
+  return load(cuda::FirstGpu::open(library), ptx);
+}
+
+Result<Gpu> Gpu::open_small(std::string_view ptx, unsigned int multiprocessors, const std::string& library) {
+  return load(cuda::FirstGpu::open_small(multiprocessors, library), ptx);
+}
+
+Result<Gpu> Gpu::load(Result<cuda::FirstGpu> gpu, std::string_view ptx) {
   if (!gpu) return propagate(gpu);
   // No kernel of ours has a stack, and the driver sets aside a quarter of a gibibyte for the default one.
   if (const Status limited = gpu->context().set_limit(CU_LIMIT_STACK_SIZE, 0); !limited)

@@ -11,17 +11,23 @@
 namespace firebreak::workloads {
 
 /// The first GPU with one context, one stream and one module of kernels. The context is current on the thread
-/// that opened it, and only that thread uses it.
+/// that opened it, until another takes it, and only one thread at a time uses it.
 class Gpu {
  public:
   /// `library` as for cuda::Driver::open.
   static Result<Gpu> open(std::string_view ptx, const std::string& library = {});
+  /// With a context of so many multiprocessors, where the driver can (cuda/small_context.h).
+  static Result<Gpu> open_small(std::string_view ptx, unsigned int multiprocessors,
+                                const std::string& library = {});
 
   const cuda::Driver& driver() const { return gpu_.driver(); }
   const cuda::Stream& stream() const { return stream_; }
   const cuda::Module& module() const { return module_; }
+  const cuda::ContextView& context() const { return gpu_.context(); }
+  bool is_small() const { return gpu_.is_small(); }
 
  private:
+  static Result<Gpu> load(Result<cuda::FirstGpu> gpu, std::string_view ptx);
   Gpu(cuda::FirstGpu gpu, cuda::Stream stream, cuda::Module module)
       : gpu_(std::move(gpu)), stream_(std::move(stream)), module_(std::move(module)) {}
 

@@ -13,4 +13,10 @@ Result<Kernels> Kernels::find(const cuda::Module& module, std::span<const char* 
   return kernels;
 }
 
+Status Kernels::replace_by(Result<Kernels> found) {
+  if (!found) return propagate(found);
+  *this = std::move(*found);
+  return {};
+}
+
 }  // namespace firebreak::workloads

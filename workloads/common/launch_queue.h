@@ -17,6 +17,8 @@ class Kernels {
  public:
   /// Kernel i is the one called names[i].
   static Result<Kernels> find(const cuda::Module& module, std::span<const char* const> names);
+  /// These take their place from now on; where they were not found, nothing changes.
+  Status replace_by(Result<Kernels> found);
   const cuda::Function& operator[](std::size_t index) const { return functions_[index]; }
 
  private:

@@ -21,9 +21,15 @@ std::variant<Options, ExitStatus> parse_options(const std::string& description, 
   app.add_option("--output", options.output, "File for the result");
   app.add_option("--pace-ms", options.pace_ms, "Minimum duration of a step, in milliseconds; default 0")
       ->check(CLI::Range(0u, 60000u));
+  app.add_option("--standby-sms", options.standby_sms,
+                 "A standby waits in a context with so many SMs, which takes little memory; 0: a full one")
+      ->capture_default_str()
+      ->check(CLI::Range(0u, 1024u));
   app.add_flag("--standalone", options.standalone, "Join no agent: plain device memory");
   app.add_flag("--progress", options.progress,
-               "Print a line for each step that is done: step N CLOCK_MONOTONIC_NS");
+               "Print a line for each step that is done: step N CLOCK_MONOTONIC_NS; and what else happens: "
+               "promoted NS, "
+               "resumed NS (its first kernel is done), moved NS (into a full context)");
   app.add_flag("--start-on-input", options.start_on_input,
                "The first step waits for a line on standard input");
   try {

@@ -19,11 +19,12 @@ struct Options {
   Size size = Size::Small;
   std::uint64_t steps = 0;  ///< 0: as many as the size suggests
   std::uint64_t seed = 1;
-  std::string output;           ///< file; empty: none
-  std::uint32_t pace_ms = 0;    ///< a step takes at least this long
-  bool standalone = false;      ///< joins no agent, whatever the environment says
-  bool progress = false;        ///< says each step that is done on standard output: "step 12 AT_NS"
-  bool start_on_input = false;  ///< an active's first step waits for a line on standard input
+  std::string output;             ///< file; empty: none
+  std::uint32_t pace_ms = 0;      ///< a step takes at least this long
+  bool standalone = false;        ///< joins no agent, whatever the environment says
+  bool progress = false;          ///< says each step that is done on standard output: "step 12 AT_NS"
+  std::uint32_t standby_sms = 8;  ///< of the context that a standby waits in; 0: a full one
+  bool start_on_input = false;    ///< an active's first step waits for a line on standard input
 };
 
 /// The program is over with this status; everything has been said.

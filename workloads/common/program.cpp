@@ -9,7 +9,9 @@
 #include <optional>
 #include <thread>
 
+#include "cuda/small_context.h"
 #include "workloads/common/digest.h"
+#include "workloads/common/full_context.h"
 #include "workloads/common/output_file.h"
 #include "workloads/common/pacer.h"
 #include "workloads/common/session.h"
@@ -17,13 +19,15 @@
 namespace firebreak::workloads {
 namespace {
 
-/// Tells whoever reads standard output which steps are done.
+/// Tells whoever reads standard output which steps are done, and what else happens.
 class Progress {
  public:
   explicit Progress(bool wanted) : wanted_(wanted) {}
-  void done(std::uint64_t step) const {
+  void done(std::uint64_t step) const { tell(fmt::format("step {}", step)); }
+  void tell(const std::string& what) const { tell(what, to_ns(SystemClock().now())); }
+  void tell(const std::string& what, std::int64_t at_ns) const {
     if (!wanted_) return;
-    fmt::print("step {} {}\n", step, to_ns(SystemClock().now()));
+    fmt::print("{} {}\n", what, at_ns);
     std::fflush(stdout);
   }
 
@@ -45,20 +49,24 @@ class Throttle {
   /// Waits for the step that was queued `depth` steps ago.
   Status wait(std::uint64_t step) {
     const auto& mark = marks_[step % depth];
-    return mark ? mark->synchronize() : Status{};
+    return mark ? mark->event.synchronize() : Status{};
   }
   Status mark(const Gpu& gpu, std::uint64_t step) {
     auto& mark = marks_[step % depth];
-    if (!mark) {
+    if (!mark || mark->context != gpu.context().handle()) {
       auto made = cuda::Event::create(gpu.driver());
       if (!made) return propagate(made);
-      mark = std::move(*made);
+      mark = Mark{gpu.context().handle(), std::move(*made)};
     }
-    return mark->record(gpu.stream().handle());
+    return mark->event.record(gpu.stream().handle());
   }
 
  private:
-  std::array<std::optional<cuda::Event>, depth> marks_;
+  struct Mark {
+    CUcontext context;  ///< whose streams it can be recorded in
+    cuda::Event event;
+  };
+  std::array<std::optional<Mark>, depth> marks_;
 };
 
 /// One run of a workload. Errors carry what was being done.
@@ -88,14 +96,18 @@ class Run {
  private:
   Status take_over(const fb_resume& resume);
   Status run_step(std::uint64_t step);
+  Status move_once_possible();
+  const Gpu& gpu() const { return full_ ? *full_ : gpu_; }
   void warn(const Error& error) const { fmt::print(stderr, "{}: {}\n", program_.name, to_string(error)); }
 
   const Program& program_;
   const Options& options_;
   Gpu gpu_;
+  std::optional<Gpu> full_;  ///< where gpu_ was small: what follows runs here, in memory of both
   PrivateMemory own_memory_;
   std::optional<Session> session_;
   std::unique_ptr<Workload> workload_;
+  FullContext full_context_;
   Throttle throttle_;
   Progress progress_;
   std::uint64_t next_step_ = 0;
@@ -135,6 +147,12 @@ Status Run::take_over(const fb_resume& resume) {
   const Status restored = workload_->take_over(gpu_, next_step_, state);
   if (!restored) return restored;
   if (const Status first_kernel = gpu_.stream().synchronize(); !first_kernel) return first_kernel;
+  // None for an active that goes on where its tenant was lost.
+  if (resume.promoted_at_ns != 0) {
+    progress_.tell("promoted", resume.promoted_at_ns);
+    progress_.tell("resumed");
+  }
+  if (gpu_.is_small()) full_context_.begin(program_.ptx, *workload_);
   // Only reports need this: without an agent the work goes on all the same.
   if (const Status told = session_->resumed(); !told) warn(told.error());
   return {};
@@ -145,25 +163,42 @@ Status Run::run_steps() {
   Pacer pacer(Milliseconds(options_.pace_ms));
   for (std::uint64_t step = next_step_; step <= workload_->last_step(); ++step) {
     std::this_thread::sleep_until(pacer.next_begin(clock.now()));
+    if (const Status moved = move_once_possible(); !moved) return propagate(moved, "the full context");
     if (const Status done = run_step(step); !done) return propagate(done, fmt::format("step {}", step));
   }
+  return {};
+}
+
+/// Where there is no full context to be had the work goes on in the small one.
+Status Run::move_once_possible() {
+  auto full = full_context_.take();
+  if (!full) return {};
+  if (!*full) {
+    warn(full->error());
+    return {};
+  }
+  if (const Status moved = cuda::go_on_in(gpu_.stream(), (*full)->context(), (*full)->stream()); !moved)
+    return moved;
+  if (const Status moved = workload_->move_to(**full); !moved) return moved;
+  full_ = std::move(**full);
+  progress_.tell("moved");
   return {};
 }
 
 Status Run::run_step(std::uint64_t step) {
   if (const Status waited = throttle_.wait(step); !waited) return waited;
   if (step >= next_step_ + Throttle::depth) progress_.done(step - Throttle::depth);
-  if (const Status queued = workload_->queue_step(gpu_, step); !queued) return queued;
+  if (const Status queued = workload_->queue_step(gpu(), step); !queued) return queued;
   if (session_) {
     const Status committed =
-        session_->commit(gpu_.stream().handle(), step, workload_->state(), workload_->changed());
+        session_->commit(gpu().stream().handle(), step, workload_->state(), workload_->changed());
     if (!committed) return committed;
   }
-  return throttle_.mark(gpu_, step);
+  return throttle_.mark(gpu(), step);
 }
 
 Status Run::finish() {
-  const auto output = workload_->output(gpu_);
+  const auto output = workload_->output(gpu());
   if (!output) return propagate(output, "output");
   progress_.done(workload_->last_step());
   if (!options_.output.empty()) {
@@ -176,14 +211,16 @@ Status Run::finish() {
 }
 
 Result<Run> open_run(const Program& program, const Options& options) {
-  auto gpu = Gpu::open(program.ptx);
-  if (!gpu) return propagate(gpu);
   std::optional<Session> session;
   if (!options.standalone && std::getenv("FIREBREAK_SOCKET") != nullptr) {
     auto joined = Session::join();
     if (!joined) return propagate(joined);
     session = std::move(*joined);
   }
+  const bool waits = session && session->is_standby();
+  auto gpu = waits && options.standby_sms > 0 ? Gpu::open_small(program.ptx, options.standby_sms)
+                                              : Gpu::open(program.ptx);
+  if (!gpu) return propagate(gpu);
   return Run(program, options, std::move(*gpu), std::move(session));
 }
 
@@ -217,6 +254,12 @@ int run_program(const Program& program, int argument_count, const char* const* a
   if (status) return 0;
   fmt::print(stderr, "{}: {}\n", program.name, to_string(status.error()));
   return static_cast<int>(failure_of(status.error().code));
+}
+
+int run_program_or_end(const Program& program, int argument_count, const char* const* arguments) {
+  const int status = run_program(program, argument_count, arguments);
+  if (status != 0) std::_Exit(status);
+  return status;
 }
 
 }  // namespace firebreak::workloads

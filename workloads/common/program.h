@@ -28,4 +28,8 @@ enum class Failure {
 /// active or as a standby. Returns the exit status; a failure is one line on standard error.
 int run_program(const Program& program, int argument_count, const char* const* arguments);
 
+/// What main() returns. Whoever fails does not come back: it has not left its session, so it ends as it is,
+/// at once, and the agent finds it dead.
+int run_program_or_end(const Program& program, int argument_count, const char* const* arguments);
+
 }  // namespace firebreak::workloads

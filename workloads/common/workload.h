@@ -36,8 +36,13 @@ class Workload {
   /// that follows.
   virtual Status allocate(Memory& kept, Memory& scratch) = 0;
 
-  /// Runs every kernel once, on memory of its own, and waits: the next launch of each starts at once.
-  virtual Status warm_up(const Gpu& gpu) = 0;
+  /// Runs every kernel of `gpu` once, on memory of its own, and waits: the next launch of each starts at
+  /// once. For any thread, whatever others do with this object.
+  virtual Status warm_up(const Gpu& gpu) const = 0;
+
+  /// Between two steps: what follows is queued in `gpu`, another context of the same process and program,
+  /// whose stream waits for what is queued already. Memory stays where it is.
+  virtual Status move_to(const Gpu& gpu) = 0;
 
   /// Queues all of `step`. Steps come in order, from 0 or from where take_over said.
   virtual Status queue_step(const Gpu& gpu, std::uint64_t step) = 0;

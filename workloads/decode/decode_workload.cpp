@@ -29,17 +29,21 @@ Status DecodeWorkload::allocate(Memory& kept, Memory& scratch) {
   return {};
 }
 
-Status DecodeWorkload::warm_up(const Gpu& gpu) {
+Status DecodeWorkload::warm_up(const Gpu& gpu) const {
+  const auto kernels = find_kernels(gpu.module());
+  if (!kernels) return propagate(kernels);
   PrivateMemory memory(gpu.driver());
   const auto tiny = Model::create(warm_up_preset.shape, warm_up_preset.steps, memory, memory);
   if (!tiny) return propagate(tiny);
   Schedule schedule(warm_up_preset.shape, warm_up_preset.traffic, seed_);
-  LaunchQueue queue(kernels_, gpu.stream().handle());
+  LaunchQueue queue(*kernels, gpu.stream().handle());
   tiny->queue_weights(queue, seed_);
   tiny->queue_step(queue, schedule.advance());
   if (!queue.status()) return queue.status();
   return gpu.stream().synchronize();
 }
+
+Status DecodeWorkload::move_to(const Gpu& gpu) { return kernels_.replace_by(find_kernels(gpu.module())); }
 
 Status DecodeWorkload::queue_step(const Gpu& gpu, std::uint64_t step) {
   LaunchQueue queue(kernels_, gpu.stream().handle());

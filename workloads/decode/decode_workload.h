@@ -27,7 +27,8 @@ class DecodeWorkload final : public Workload {
 
   std::uint64_t last_step() const override { return steps_; }
   Status allocate(Memory& kept, Memory& scratch) override;
-  Status warm_up(const Gpu& gpu) override;
+  Status warm_up(const Gpu& gpu) const override;
+  Status move_to(const Gpu& gpu) override;
   Status queue_step(const Gpu& gpu, std::uint64_t step) override;
   std::span<const std::byte> state() const override { return schedule_.state_bytes(); }
   /// Step 0 commits the state that it begins with.

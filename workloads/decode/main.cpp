@@ -1,18 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <cstdlib>
-
 #include "workloads/common/program.h"
 #include "workloads/decode/decode_workload.h"
 
 int main(int argument_count, char** arguments) {
   using namespace firebreak::workloads;
-  const int status = run_program(
+  return run_program_or_end(
       {.name = "decode",
        .description = "A sample tenant: a small language model that answers several streams of requests.",
        .ptx = decode::ptx(),
        .create = decode::DecodeWorkload::create_from},
       argument_count, arguments);
-  // Whoever fails has not left its session: it ends as it is, at once, and the agent finds it dead.
-  if (status != 0) std::_Exit(status);
-  return 0;
 }

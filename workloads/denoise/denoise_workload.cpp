@@ -3,8 +3,6 @@
 
 #include <fmt/format.h>
 
-#include <cstring>
-
 #include "cuda/copy.h"
 #include "workloads/common/counter_random.h"
 #include "workloads/common/digest.h"
@@ -36,11 +34,13 @@ Status DenoiseWorkload::allocate(Memory& kept, Memory& scratch) {
   return {};
 }
 
-Status DenoiseWorkload::warm_up(const Gpu& gpu) {
+Status DenoiseWorkload::warm_up(const Gpu& gpu) const {
+  const auto kernels = find_kernels(gpu.module());
+  if (!kernels) return propagate(kernels);
   PrivateMemory memory(gpu.driver());
   const auto tiny = Sampler::create(warm_up_preset.shape, memory, memory);
   if (!tiny) return propagate(tiny);
-  LaunchQueue queue(kernels_, gpu.stream().handle());
+  LaunchQueue queue(*kernels, gpu.stream().handle());
   tiny->queue_start(queue, seed_);
   tiny->queue_step(queue, seed_, 1, warm_up_preset.steps);
   tiny->queue_snapshot(queue, 1);
@@ -48,6 +48,8 @@ Status DenoiseWorkload::warm_up(const Gpu& gpu) {
   if (!queue.status()) return queue.status();
   return gpu.stream().synchronize();
 }
+
+Status DenoiseWorkload::move_to(const Gpu& gpu) { return kernels_.replace_by(find_kernels(gpu.module())); }
 
 Status DenoiseWorkload::queue_step(const Gpu& gpu, std::uint64_t step) {
   LaunchQueue queue(kernels_, gpu.stream().handle());
@@ -67,22 +69,8 @@ Status DenoiseWorkload::take_over(const Gpu& gpu, std::uint64_t next_step, std::
     sampler_->queue_first_latents(queue, seed_);
     return queue.status();
   }
-  State state;
-  if (bytes.size() != sizeof state) {
-    return fail(ErrorCode::Protocol,
-                fmt::format("committed state has {} bytes, not {}", bytes.size(), sizeof state));
-  }
-  std::memcpy(&state, bytes.data(), sizeof state);
-  if (state.fingerprint != state_.fingerprint) {
-    return fail(ErrorCode::Protocol, "committed state belongs to another size, seed or number of steps",
-                "start active and standby with the same options");
-  }
-  if (state.step != next_step - 1 || state.step > steps_) {
-    return fail(ErrorCode::Protocol,
-                fmt::format("committed state is of step {}, not {}", state.step, next_step - 1));
-  }
-  state_ = state;
-  sampler_->queue_restore(queue, state.step);
+  if (const Status restored = state_.restore(bytes, next_step); !restored) return restored;
+  sampler_->queue_restore(queue, state_.step);
   return queue.status();
 }
 

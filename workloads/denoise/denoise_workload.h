@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "workloads/common/options.h"
+#include "workloads/common/step_state.h"
 #include "workloads/common/workload.h"
 #include "workloads/denoise/presets.h"
 #include "workloads/denoise/sampler.h"
@@ -28,27 +29,22 @@ class DenoiseWorkload final : public Workload {
 
   std::uint64_t last_step() const override { return steps_; }
   Status allocate(Memory& kept, Memory& scratch) override;
-  Status warm_up(const Gpu& gpu) override;
+  Status warm_up(const Gpu& gpu) const override;
+  Status move_to(const Gpu& gpu) override;
   Status queue_step(const Gpu& gpu, std::uint64_t step) override;
-  std::span<const std::byte> state() const override { return std::as_bytes(std::span(&state_, 1)); }
+  std::span<const std::byte> state() const override { return state_.bytes(); }
   Status take_over(const Gpu& gpu, std::uint64_t next_step, std::span<const std::byte> state) override;
   /// A picture as PPM (P6).
   Result<std::string> output(const Gpu& gpu) override;
 
  private:
-  /// What a commit carries. Plain bytes: written by one process and read by another of the same build.
-  struct State {
-    std::uint64_t fingerprint = 0;  ///< of the options: a standby started with others refuses it
-    std::uint64_t step = 0;         ///< the last step that is part of it
-  };
-
   DenoiseWorkload(Kernels kernels, const Preset& preset, std::uint64_t steps, std::uint64_t seed);
 
   Kernels kernels_;
   Preset preset_;
   std::uint64_t steps_;
   std::uint64_t seed_;
-  State state_;
+  StepState state_;
   std::optional<Sampler> sampler_;
 };
 

@@ -1,18 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <cstdlib>
-
 #include "workloads/common/program.h"
 #include "workloads/denoise/denoise_workload.h"
 
 int main(int argument_count, char** arguments) {
   using namespace firebreak::workloads;
-  const int status =
-      run_program({.name = "denoise",
-                   .description = "A sample tenant: a diffusion sampler that turns noise into a picture.",
-                   .ptx = denoise::ptx(),
-                   .create = denoise::DenoiseWorkload::create_from},
-                  argument_count, arguments);
-  // Whoever fails has not left its session: it ends as it is, at once, and the agent finds it dead.
-  if (status != 0) std::_Exit(status);
-  return 0;
+  return run_program_or_end(
+      {.name = "denoise",
+       .description = "A sample tenant: a diffusion sampler that turns noise into a picture.",
+       .ptx = denoise::ptx(),
+       .create = denoise::DenoiseWorkload::create_from},
+      argument_count, arguments);
 }

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cstring>
 
 #include "base/clock.h"
 #include "cuda/copy.h"
@@ -24,6 +23,10 @@ constexpr std::uint64_t watched_steps = 100;
 constexpr std::uint64_t values_a_step = 1 << 16;
 constexpr std::uint64_t copied_value = values_a_step - 1;
 
+Result<Kernels> find_kernels(const cuda::Module& module) {
+  return Kernels::find(module, std::array{"scribble_exchange"});
+}
+
 }  // namespace
 
 ScribbleWorkload::ScribbleWorkload(Kernels kernels, const Preset& preset, std::uint64_t steps,
@@ -34,7 +37,7 @@ ScribbleWorkload::ScribbleWorkload(Kernels kernels, const Preset& preset, std::u
 
 Result<std::unique_ptr<Workload>> ScribbleWorkload::create(const Gpu& gpu, const Preset& preset,
                                                            std::uint64_t steps, std::uint64_t nonce) {
-  auto kernels = Kernels::find(gpu.module(), std::array{"scribble_exchange"});
+  auto kernels = find_kernels(gpu.module());
   if (!kernels) return propagate(kernels);
   return std::unique_ptr<Workload>(new ScribbleWorkload(std::move(*kernels), preset, steps, nonce));
 }
@@ -62,13 +65,20 @@ Status ScribbleWorkload::allocate(Memory& kept, Memory& scratch) {
   return place(scratch, "source", size_bytes, source_);
 }
 
-Status ScribbleWorkload::warm_up(const Gpu& gpu) {
-  LaunchQueue queue(kernels_, gpu.stream().handle());
-  Region own{source_, 1, 0};
+Status ScribbleWorkload::warm_up(const Gpu& gpu) const {
+  const auto kernels = find_kernels(gpu.module());
+  if (!kernels) return propagate(kernels);
+  PrivateMemory memory(gpu.driver());
+  const auto word = memory.allocate("word", sizeof(std::uint64_t));
+  if (!word) return propagate(word);
+  LaunchQueue queue(*kernels, gpu.stream().handle());
+  Region own{*word, 1, 0};
   queue_exchange(queue, own, 0, 1, false);
   if (!queue.status()) return queue.status();
   return gpu.stream().synchronize();
 }
+
+Status ScribbleWorkload::move_to(const Gpu& gpu) { return kernels_.replace_by(find_kernels(gpu.module())); }
 
 Status ScribbleWorkload::queue_step(const Gpu& gpu, std::uint64_t step) {
   if (step == 0 && !took_over_at_) {
@@ -86,17 +96,7 @@ Status ScribbleWorkload::queue_step(const Gpu& gpu, std::uint64_t step) {
 Status ScribbleWorkload::take_over(const Gpu& gpu, std::uint64_t next_step,
                                    std::span<const std::byte> bytes) {
   if (next_step > 0) {
-    State state;
-    if (bytes.size() != sizeof state) {
-      return fail(ErrorCode::Protocol,
-                  fmt::format("committed state has {} bytes, not {}", bytes.size(), sizeof state));
-    }
-    std::memcpy(&state, bytes.data(), sizeof state);
-    if (state.fingerprint != state_.fingerprint || state.step != next_step - 1) {
-      return fail(ErrorCode::Protocol, "committed state belongs to another step or other options",
-                  "start active and standby with the same options");
-    }
-    state_ = state;
+    if (const Status restored = state_.restore(bytes, next_step); !restored) return restored;
   }
   took_over_at_ = next_step;
   LaunchQueue queue(kernels_, gpu.stream().handle());

@@ -13,6 +13,7 @@
 
 #include "workloads/common/launch_queue.h"
 #include "workloads/common/options.h"
+#include "workloads/common/step_state.h"
 #include "workloads/common/workload.h"
 #include "workloads/scribble/presets.h"
 #include "workloads/scribble/scribble_shape.h"
@@ -32,20 +33,16 @@ class ScribbleWorkload final : public Workload {
 
   std::uint64_t last_step() const override { return steps_; }
   Status allocate(Memory& kept, Memory& scratch) override;
-  Status warm_up(const Gpu& gpu) override;
+  Status warm_up(const Gpu& gpu) const override;
+  Status move_to(const Gpu& gpu) override;
   Status queue_step(const Gpu& gpu, std::uint64_t step) override;
-  std::span<const std::byte> state() const override { return std::as_bytes(std::span(&state_, 1)); }
+  std::span<const std::byte> state() const override { return state_.bytes(); }
   /// The first write of a successor; from here on it finds everything that is not its own.
   Status take_over(const Gpu& gpu, std::uint64_t next_step, std::span<const std::byte> state) override;
   /// "no stray write", or how many, and the first of them.
   Result<std::string> output(const Gpu& gpu) override;
 
  private:
-  /// What a commit carries. Plain bytes: written by one process and read by another of the same build.
-  struct State {
-    std::uint64_t fingerprint = 0;  ///< of the options: a standby started with others refuses it
-    std::uint64_t step = 0;         ///< the last step that is part of it
-  };
   /// Memory that the active and its successor both write.
   struct Region {
     CUdeviceptr address = 0;
@@ -64,7 +61,7 @@ class ScribbleWorkload final : public Workload {
   Preset preset_;
   std::uint64_t steps_;
   std::uint64_t nonce_;
-  State state_;
+  StepState state_;
   Region field_;            ///< written by kernels alone
   Region copied_;           ///< by the copy engine too
   Region filled_;           ///< by memset too

@@ -13,10 +13,13 @@ In the first two the clients' connections break and the cache is lost: clients a
 from __future__ import annotations
 
 import argparse
+import importlib.metadata
 import json
 import os
 import pathlib
 import queue
+import re
+import shlex
 import signal
 import socket
 import statistics
@@ -140,12 +143,28 @@ class Bench:
         self._started.clear()
 
 
-def gpu_mib() -> int:
+def of_gpu(field: str) -> str:
+    """Of the first one; empty where nobody says it."""
     told = subprocess.run(
-        ["nvidia-smi", "--query-gpu=memory.used", "--format=csv,noheader,nounits"],
+        ["nvidia-smi", f"--query-gpu={field}", "--format=csv,noheader,nounits"],
         capture_output=True, text=True, check=False,
     )
-    return int(told.stdout.split()[0]) if told.returncode == 0 else 0
+    return told.stdout.splitlines()[0].strip() if told.returncode == 0 and told.stdout else ""
+
+
+def gpu_mib() -> int:
+    return int(of_gpu("memory.used") or 0)
+
+
+def machine(programs: str) -> dict[str, str]:
+    """Where and with what this ran."""
+    version = subprocess.run([f"{programs}/firebreak", "--version"], capture_output=True, text=True, check=True).stdout
+    commit = re.search("[0-9a-f]{12}(-dirty)?", version)
+    return {
+        "gpu": of_gpu("name"), "driver": of_gpu("driver_version"), "linux": os.uname().release,
+        "torch": importlib.metadata.version("torch"), "commit": commit.group() if commit else "",
+        "date": time.strftime("%Y-%m-%d", time.gmtime()),
+    }
 
 
 def tokens_per_second(clients: list[StreamClient]) -> float:
@@ -279,7 +298,13 @@ def main() -> int:
     parser.add_argument("--answer", type=int, default=300, help="tokens of each")
     parser.add_argument("--context", type=int, default=512)
     options = parser.parse_args()
+    told = {name: value for name, value in vars(options).items() if name not in ("bin", "result")}  # no paths of this machine
+    command = [f"--{name}={value}" for name, value in told.items() if value != parser.get_default(name)]
     options.bin = str(pathlib.Path(options.bin).resolve())
+    document = {
+        "what": "workloads/torch_llm/measure.py", "format": 1, "machine": machine(options.bin),
+        "command": shlex.join(["python3", "-m", "torch_llm.measure", "BIN", "RESULT.json", *command]), "options": told,
+    }
     # Not /dev/shm: the weights are to be read as files are.
     with tempfile.TemporaryDirectory(prefix="fbm", dir="/tmp") as name:
         folder = pathlib.Path(name)
@@ -294,8 +319,7 @@ def main() -> int:
             finally:
                 agent.terminate()
                 agent.wait()
-    document = {"what": "workloads/torch_llm/measure.py", "format": 1, "options": vars(options), "sizes": results}
-    pathlib.Path(options.result).write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
+    pathlib.Path(options.result).write_text(json.dumps(document | {"sizes": results}, indent=1) + "\n", encoding="utf-8")
     return 1 if any("failed" in each for each in results) else 0
 
 

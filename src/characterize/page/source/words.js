@@ -21,6 +21,7 @@ export const roles = {
 // eyes that tell few hues apart.
 export const sources = {
   uvm_event: { label: "UVM event", color: "#b3402e" },
+  uvm_isolation: { label: "UVM isolation", color: "#8a5a44" },
   process_exit: { label: "process exit", color: "#3d3d3d" },
   xid: { label: "Xid line", color: "#1f5fa8" },
   mps_log: { label: "MPS log", color: "#2a8f6d" },
