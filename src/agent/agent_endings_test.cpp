@@ -212,8 +212,9 @@ TEST_F(AgentEndings, WhoseFaultTheDriverContainedIsTakenOffTheGpuAtOnceAndItsSta
   EXPECT_FALSE(is_ended(neighbour.active));
   EXPECT_THAT(heard(subscriber, "ending"), testing::Each(HasSubstr("its fault was contained: write")));
   ends(rogue.active);
+  xid(neighbour.active.pid());
   EXPECT_EQ(word(rogue.page).epoch, 0u);
-  EXPECT_EQ(word(neighbour.page).epoch, 0u);
+  EXPECT_EQ(word(neighbour.page).epoch, 0u) << "an Xid that names a client has no second witness";
 }
 
 TEST_F(AgentEndings, AContainedFaultOfAStrangerIsNothingToTheAgent) {

@@ -58,8 +58,9 @@ void Agent::on_contained(pid_t pid, const std::string& what) {
   const auto found = tenants_.find(process->second.tenant);
   if (found == tenants_.end()) return;
   spdlog::warn("the driver contained a fault of tenant {}, process {}: {}", found->first, pid, what);
-  // What UVM told of it as fatal is not: MPS answers.
+  // What UVM told of it as fatal is not: MPS answers, and an Xid that names a client has no second witness.
   last_fault_.erase(process->second.domain);
+  last_sure_fault_.erase(process->second.domain);
   end_strayed(*found->second, pid, "its fault was " + what);
 }
 

@@ -10,7 +10,7 @@ namespace {
 
 /// What the agent decides on. An exit is told as such, and whether it was a fault is for the agent to say,
 /// who knows who has finished; the others come later than these two, or are hints.
-bool is_acted_on(fault::FaultSource source) {
+bool is_decisive(fault::FaultSource source) {
   return source == fault::FaultSource::Xid || source == fault::FaultSource::UvmEvent;
 }
 
@@ -35,19 +35,17 @@ watch::WatcherOptions GpuDetectors::options() const {
 
 watch::WatcherCallbacks GpuDetectors::heard(Callbacks callbacks) {
   watch::WatcherCallbacks heard;
-  heard.on_signal = [this, tell = std::move(callbacks.on_fault)](const fault::Fault& fault) {
+  heard.on_signal = [this, tell = std::move(callbacks.on_fault),
+                     tell_contained = std::move(callbacks.on_contained)](const fault::Fault& fault) {
     strays_->note_signal(fault);
-    if (is_acted_on(fault.source)) tell(fault);
+    if (fault.contained && fault.pid) tell_contained(*fault.pid, fault.kind);
+    if (is_acted_on(fault)) tell(fault);
   };
   heard.on_page_fault = [this](const watch::PageFault& seen) { strays_->note_page_fault(seen); };
   heard.on_uvm_heard = [this, tell = std::move(callbacks.on_gpu_opened)](pid_t pid) {
     strays_->expect_guard(pid);
     if (sparse_) sparse_->cover(pid);
     tell(pid);
-  };
-  heard.on_isolation = [tell = std::move(callbacks.on_contained)](const watch::IsolationEvent& event) {
-    const auto fault = watch::fault_of(event, {});
-    if (fault && fault->contained && fault->pid) tell(*fault->pid, fault->kind);
   };
   heard.on_incident = [this](const fault::Incident& incident) { log(incident); };
   heard.on_exit = [this, tell = std::move(callbacks.on_exit)](const watch::ProcessExit& exit) {
@@ -58,6 +56,14 @@ watch::WatcherCallbacks GpuDetectors::heard(Callbacks callbacks) {
     ended_ = {};
   };
   return heard;
+}
+
+/// Where the driver contains faults, UVM still tells of each as fatal, and first: what became of it is told
+/// next.
+bool GpuDetectors::is_acted_on(const fault::Fault& fault) const {
+  if (fault.source == fault::FaultSource::UvmEvent) return !watcher_->hears_outcomes();
+  if (fault.source != fault::FaultSource::Isolation) return is_decisive(fault.source);
+  return fault.conclusive && !fault.contained && watcher_->hears_outcomes();
 }
 
 std::vector<std::string> GpuDetectors::start(Callbacks callbacks) {
@@ -75,7 +81,7 @@ std::vector<std::string> GpuDetectors::start(Callbacks callbacks) {
   std::vector<std::string> missing;
   for (const watch::SourceState& source : watcher_->sources()) {
     const std::string line = watch::text_of(source);
-    if (source.missing && is_acted_on(source.source)) missing.push_back(line);
+    if (source.missing && is_decisive(source.source)) missing.push_back(line);
     spdlog::info("{}", line);
   }
   return missing;

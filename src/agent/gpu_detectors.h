@@ -46,6 +46,7 @@ class GpuDetectors final : public Detectors {
  private:
   watch::WatcherOptions options() const;
   watch::WatcherCallbacks heard(Callbacks callbacks);
+  bool is_acted_on(const fault::Fault& fault) const;
   void log(const fault::Incident& incident);
 
   os::EventLoop& loop_;

@@ -31,6 +31,8 @@ class IsolationDetector {
   /// From now on; what has happened before is skipped. NotFound: the driver has no fault isolation;
   /// PermissionDenied: only root may read it.
   Status start();
+  /// false: it was never started, or its file could not be read any more.
+  bool is_hearing() const { return static_cast<bool>(file_); }
   const Counters& counters() const { return counters_; }
 
  private:

@@ -291,7 +291,6 @@ fault::Fault Watcher::Parts::placed(fault::Fault fault) const {
 }
 
 void Watcher::Parts::note_isolation(const IsolationEvent& event) {
-  if (callbacks.on_isolation) callbacks.on_isolation(event);
   auto fault = fault_of(event, clock.now());
   if (!fault) return;
   // The module counts GPUs in the order in which they were first used.
@@ -429,6 +428,12 @@ void Watcher::expect_exit(pid_t pid) {
 bool Watcher::hears_uvm_of(pid_t pid) const {
   const auto found = parts_->followed.find(pid);
   return found != parts_->followed.end() && found->second.uvm && found->second.uvm->attached();
+}
+
+bool Watcher::hears_outcomes() const {
+  if (!parts_->isolation || !parts_->isolation->is_hearing()) return false;
+  const auto state = read_isolation_state(parts_->kernel);
+  return state && state->mode == IsolationMode::On;
 }
 
 void Watcher::suspect() {

@@ -53,8 +53,6 @@ struct WatcherCallbacks {
   PageFaultCallback on_page_fault;
   /// UVM events of a followed process are heard from here on; possibly before follow() returns.
   std::function<void(pid_t)> on_uvm_heard;
-  /// Each event of the driver's fault isolation, of any process; most are signals as well.
-  IsolationCallback on_isolation;
   /// An incident that is new, has changed or is closed now. Valid during the call.
   std::function<void(const fault::Incident&)> on_incident;
   /// A followed process ended.
@@ -99,6 +97,9 @@ class Watcher {
   void expect_exit(pid_t pid);
   /// Whether UVM events of the process are heard from here on.
   bool hears_uvm_of(pid_t pid) const;
+  /// Whether of every fatal fault that UVM tells of now, the driver's fault isolation will say what became of
+  /// it.
+  bool hears_outcomes() const;
   /// Somebody else knows that a fault is under way: its Xid lines are looked for more closely for a while.
   /// Never necessary.
   void suspect();

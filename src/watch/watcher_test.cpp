@@ -273,20 +273,31 @@ TEST_F(WatcherTest, AFaultThatIsolationLetThroughIsNotContained) {
   EXPECT_FALSE(fault::is_contained(incidents_.back()));
 }
 
-TEST_F(WatcherTest, WhoWasSparedIsToldAndIsNoSignal) {
+TEST_F(WatcherTest, WhoWasSparedIsNoSignal) {
   FakeIsolation module(kernel_);
-  WatcherOptions options;
-  options.nvml_library.clear();
-  WatcherCallbacks callbacks;
-  std::vector<std::string> heard;
-  callbacks.on_signal = note_fault();
-  callbacks.on_isolation = [&](const IsolationEvent& event) { heard.push_back(event.word); };
-  Watcher another(*loop_, kernel_, clock_, options, callbacks);
-  another.start();
+  follow_rogue();
   module.add(1, rogue, "spared");
-  ASSERT_TRUE(run_until([&] { return heard.size() == 1; }));
-  EXPECT_EQ(heard[0], "spared");
-  EXPECT_TRUE(faults_.empty());
+  module.add(2, rogue, "contained");
+  ASSERT_TRUE(run_until([&] { return !faults_.empty(); }));
+  EXPECT_EQ(faults_.size(), 1u);
+  EXPECT_TRUE(faults_[0].contained);
+}
+
+TEST_F(WatcherTest, OutcomesAreHeardWhileIsolationIsOn) {
+  const auto set_mode = [&](const std::string& mode) {
+    kernel_.set_file(isolation_state_path, "format 1\nmode " + mode + "\n");
+  };
+  FakeIsolation module(kernel_);
+  set_mode("on");
+  EXPECT_FALSE(watcher_->hears_outcomes()) << "nothing was started";
+  watcher_->start();
+  EXPECT_TRUE(watcher_->hears_outcomes());
+  set_mode("report");
+  EXPECT_FALSE(watcher_->hears_outcomes());
+  set_mode("on");
+  EXPECT_TRUE(watcher_->hears_outcomes());
+  module.break_off();
+  ASSERT_TRUE(run_until([&] { return !watcher_->hears_outcomes(); }));
 }
 
 }  // namespace
