@@ -83,6 +83,12 @@ class Agent final : private ServerHandler {
     std::vector<std::string> ends;
   };
 
+  /// An active that begins anew, and waits until nothing of its dead predecessor can land any more.
+  struct WaitingJoin {
+    std::uint64_t connection = 0;
+    abi::Join request;
+  };
+
   /// Where a process was told to run that has not come yet.
   struct Placement {
     std::uint64_t connection = 0;  ///< that asked
@@ -178,6 +184,8 @@ class Agent final : private ServerHandler {
   void on_endless(pid_t pid);
   void on_released(const hold::Release& release);
   void let_go_of(const std::string& domain);
+  bool has_dying(const std::string& tenant) const;
+  void let_join(const std::string& tenant);
   bool is_waited_for(const Tenant& tenant, pid_t pid) const;
   bool is_harmless(const Process& process) const;
   std::vector<Tenant*> others_in(const std::string& domain);
@@ -226,6 +234,7 @@ class Agent final : private ServerHandler {
   std::map<std::string, Monotonic> last_fault_;       ///< of a domain
   std::map<std::string, Monotonic> last_sure_fault_;  ///< of a domain, from who does not mistake it
   std::vector<Farewell> farewells_;
+  std::vector<WaitingJoin> waiting_joins_;
   std::vector<Placement> placements_;  ///< one a connection
   std::set<std::uint64_t> subscribers_;
   /// The tenant's connection that a fault on purpose is asked of, to the one that asked, and its kind.

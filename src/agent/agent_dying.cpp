@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "agent/agent.h"
@@ -139,8 +140,27 @@ void Agent::on_released(const hold::Release& release) {
   const auto tenant = tenants_.find(dying.process.tenant);
   if (!dying.has_left && tenant != tenants_.end()) leave(*tenant->second, release.pid);
   if (!is_safe(release.work) && !dying.harmless) endanger(dying.process.domain);
+  let_join(dying.process.tenant);
   say_farewell(release.pid, dying.process.end ? dying.process.end->steps() : "");
   if (others_in(dying.process.domain).empty()) let_go_of(dying.process.domain);
+}
+
+bool Agent::has_dying(const std::string& tenant) const {
+  return std::ranges::any_of(dying_, [&](const auto& each) { return each.second.process.tenant == tenant; });
+}
+
+/// Who begins anew after it.
+void Agent::let_join(const std::string& tenant) {
+  if (has_dying(tenant)) return;
+  std::vector<WaitingJoin> those;
+  std::erase_if(waiting_joins_, [&](const WaitingJoin& each) {
+    if (each.request.tenant != tenant) return false;
+    those.push_back(each);
+    return true;
+  });
+  for (const WaitingJoin& each : those) {
+    if (Connection* connection = server_->find(each.connection)) join(*connection, each.request);
+  }
 }
 
 /// That nothing was left.

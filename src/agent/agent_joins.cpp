@@ -83,6 +83,10 @@ void Agent::join(Connection& connection, const abi::Join& request) {
   auto tenant = tenant_named(request.tenant);
   if (!tenant) return answer(connection, propagate(tenant));
   if (auto may = may_join(**tenant, request); !may) return answer(connection, may);
+  if (request.role == abi::Role::Active && has_dying(request.tenant)) {
+    waiting_joins_.push_back({connection.id(), request});
+    return;
+  }
   const pid_t pid = connection.peer().pid;
   if (auto adopted = adopt({request.tenant, request.role, pid, {}}); !adopted)
     return answer(connection, adopted);

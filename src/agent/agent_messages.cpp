@@ -77,6 +77,7 @@ void Agent::on_closed(Connection& connection) {
   end_injection(connection.id(), abi::Refused{"the tenant ended first"});
   forget_placements(connection.id());
   std::erase_if(farewells_, [&](const Farewell& each) { return each.connection == connection.id(); });
+  std::erase_if(waiting_joins_, [&](const WaitingJoin& each) { return each.connection == connection.id(); });
   for (auto& [name, tenant] : tenants_) {
     // An active without its connection still serves; its end is seen by its pidfd. A standby without one
     // cannot take over.

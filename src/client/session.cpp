@@ -20,6 +20,9 @@ constexpr std::uint64_t granularity_bytes = 2 * mib;
 /// Addresses that each process of a tenant sets aside for shared allocations; they cost nothing until memory
 /// is mapped.
 constexpr std::uint64_t arena_bytes = 256 * gib;
+/// An active that begins anew is answered when its dead predecessor's last kernels have ended, and those are
+/// waited for no longer than the agent's --longest-hold-s.
+constexpr Milliseconds join_timeout{60'000};
 /// A lost agent wakes sleepers by hand; this only bounds how long a missed wake-up lasts.
 constexpr Milliseconds sleep_slice{200};
 
@@ -76,8 +79,9 @@ Outcome<std::unique_ptr<Session>> Session::join(const JoinOptions& options) {
   auto link = AgentLink::connect(socket_path);
   if (!link) return agent_failure(link.error());
   const std::string token = os::environment_variable("FIREBREAK_TOKEN").value_or("");
-  auto answer = (*link)->ask(
-      abi::Join{tenant, *role == FB_ROLE_ACTIVE ? abi::Role::Active : abi::Role::Standby, token});
+  auto answer =
+      (*link)->ask(abi::Join{tenant, *role == FB_ROLE_ACTIVE ? abi::Role::Active : abi::Role::Standby, token},
+                   -1, join_timeout);
   if (!answer) return agent_failure(answer.error());
   const auto* joined = std::get_if<abi::Joined>(&answer->message);
   if (joined == nullptr) return failure(FB_ERROR_CORRUPT, "the agent answered a join with something else");

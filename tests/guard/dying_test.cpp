@@ -245,6 +245,23 @@ TEST_F(GuardedDying, OfAnActiveItsStandbyWaitsForTheKernelsEnd) {
   expect_unharmed(neighbour);
 }
 
+// What its predecessor's kernel still writes must not land in what it works on.
+TEST_F(GuardedDying, OfAnActiveWhoBeginsAnewWaitsForTheKernelsEnd) {
+  environment_.emplace_back(work_left, "2000");
+  start_agent({"--hold-s", "1000"});
+  Player& neighbour = start_neighbour();
+  const Player& spinner = start_guarded_spinner("running");
+  send(pid_of("spinner"), SIGKILL);
+  wait_for_end(spinner);
+  const Player& successor = start_tenant(
+      "spinner", {program("firebreak-decode"), "--steps", "1", "--output", sandbox_.file("tokens")});
+  wait("the join", [&] { return agent_->said("joined tenant=spinner"); });
+  EXPECT_TRUE(agent_->said("its last kernels are known to have ended"));
+  wait_for_end(successor);
+  EXPECT_EQ(successor.exit_status(), 0);
+  expect_unharmed(neighbour);
+}
+
 TEST_F(Dying, WithNobodyBesideItWaitsForNothing) {
   environment_.emplace_back(work_left, "endless");
   start_agent({"--hold-s", "1000"});
