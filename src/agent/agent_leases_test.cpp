@@ -64,6 +64,27 @@ TEST_F(AgentLeases, EndAndThenTheMemoryIsReleased) {
   EXPECT_EQ(told, "2 MiB in 1 allocations: its lease is over");
 }
 
+TEST_F(AgentLeases, AThousandOfThemLeaveNothing) {
+  start(Milliseconds(1));
+  Peer active = peer();
+  const auto live_one = [&](int number) {
+    join(active, "llm-" + std::to_string(number), abi::Role::Active);
+    publish(active, "state");
+    EXPECT_THAT(agent->status_json(), HasSubstr("llm-"));
+    active.hang_up();
+    detectors.callbacks.on_exit(active.pid());
+    while (agent->status_json().find("llm-") != std::string::npos) loop->run_once(Milliseconds(1000));
+    active.reconnect();
+    settle();
+  };
+  live_one(0);
+  const std::size_t descriptors = kernel.list_directory("/proc/self/fd").value().size();
+  const std::size_t kept = manager.kept.size();
+  for (int number = 1; number <= 1000; ++number) live_one(number);
+  EXPECT_EQ(kernel.list_directory("/proc/self/fd").value().size(), descriptors);
+  EXPECT_EQ(manager.kept.size(), kept);
+}
+
 TEST_F(AgentLeases, AreNotForWhoHasFinishedNorForWhoLeftNothing) {
   start(Milliseconds(60'000));
   Peer active = peer(), idle = peer();
