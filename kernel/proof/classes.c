@@ -184,7 +184,7 @@ const struct fault_class fault_classes[] = {
 	{ "killed, a forked child holds its descriptors", killed_with_child, 1, .kill = true },
 	{ "munmap against fault", munmapped, 1 },
 	{ "two clients fault at once", no_range_store, 2 },
-	{ "storm over 10,000 addresses", storm, 1 },
+	{ "storm over 10,000 addresses", storm, 1, .grace_ms = 10000 },
 	{ "fault while tearing down", torn_down, 1 },
 	{ "suspend and resume", no_range_store, 1, .suspend = true },
 	{ "two GPUs, a fault on the second", second_gpu, 1, .two_gpus = true },

@@ -42,6 +42,7 @@ struct fault_class {
 	bool kill;		/* the parent kills the client once its program runs */
 	bool two_gpus;
 	bool suspend;		/* the machine sleeps and wakes while the fault is under way */
+	uint32_t grace_ms;	/* its program runs longer than others on a busy machine; 0 for what the module has */
 	double ratio_at_most;	/* aim, 0 for none */
 };
 
