@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /// The page in which a guarded tenant says what its blanket covers and what it has allocated, so that
 /// somebody outside can tell what a stray access came from. A memory file of the tenant's own; whoever may
-/// duplicate the tenant's descriptors (pidfd_getfd) finds it by its name and maps it. Written by the tenant
-/// alone, and hearsay to everybody else: nothing in it is trusted beyond the tenant itself.
+/// duplicate the tenant's descriptors (pidfd_getfd) finds it by its name and maps it. Written by the tenant,
+/// but for `heard`, and hearsay to everybody else: nothing in it is trusted beyond the tenant itself.
 #pragma once
 
 #include <atomic>
@@ -13,7 +13,7 @@ namespace firebreak::abi {
 
 inline constexpr const char* guard_page_name = "firebreak-guard";
 inline constexpr std::uint32_t guard_page_magic = 0x46424744;  // "FBGD"
-inline constexpr std::uint32_t guard_page_version = 2;
+inline constexpr std::uint32_t guard_page_version = 3;
 inline constexpr std::size_t guard_ranges_max = 512;
 inline constexpr std::size_t guard_allocations_max = 32768;
 inline constexpr std::size_t guard_note_bytes = 192;
@@ -94,13 +94,15 @@ struct alignas(4096) GuardPage {
   std::atomic<std::uint64_t> freeing_calls;
   std::atomic<std::uint64_t> forgotten;   ///< allocations for which there was no slot
   std::atomic<std::uint64_t> slots_used;  ///< of `allocation`, from its beginning
+  std::atomic<std::uint32_t> heard;       ///< 1: somebody outside hears strays from now on, and wrote this
+  std::uint32_t padding;
   char note[guard_note_bytes];  ///< why the guard is off, or what it could not cover; set before `state`
   GuardRange range[guard_ranges_max];
   GuardAllocation allocation[guard_allocations_max];
   GuardWork work;
 };
-static_assert(offsetof(GuardPage, note) == 56);
-static_assert(offsetof(GuardPage, range) == 56 + guard_note_bytes);
+static_assert(offsetof(GuardPage, note) == 64);
+static_assert(offsetof(GuardPage, range) == 64 + guard_note_bytes);
 static_assert(sizeof(GuardPage) % 4096 == 0);
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
 

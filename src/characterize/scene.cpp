@@ -141,7 +141,8 @@ void Scene::start_stray_watch() {
   };
   callbacks.on_listen = [this](pid_t pid) {
     watcher_->listen_to_page_faults(pid);
-    hears_strays_ = true;
+    hears_strays_ = watcher_->hears_uvm_of(pid);
+    return hears_strays_;
   };
   stray_watch_ = std::make_unique<strays::StrayWatch>(stage_->loop(), *platform_->kernel,
                                                       strays::StrayWatchOptions{}, std::move(callbacks));

@@ -18,10 +18,10 @@ std::string joined(std::initializer_list<std::string> remarks) {
 }  // namespace
 
 Result<std::unique_ptr<Guard>> Guard::create(const cuda::Driver& driver, os::Kernel& kernel,
-                                             TerritorySettings settings) {
+                                             TerritorySettings settings, Milliseconds patience) {
   auto ledger = Ledger::create();
   if (!ledger) return propagate(ledger);
-  return std::unique_ptr<Guard>(new Guard(driver, kernel, std::move(*ledger), settings));
+  return std::unique_ptr<Guard>(new Guard(driver, kernel, std::move(*ledger), settings, patience));
 }
 
 Status Guard::lay_blanket(Blanket blanket) {
@@ -35,6 +35,12 @@ Status Guard::come_up(const Verdict& verdict) {
   auto blanket = Blanket::of_this_process(kernel_);
   if (!blanket) return propagate(blanket);
   return lay_blanket(std::move(*blanket));
+}
+
+void Guard::wait_until_heard() {
+  for (Milliseconds waited{}; waited < patience_ && !ledger_.is_heard(); ++waited) {
+    (void)kernel_.poll({}, Milliseconds(1));
+  }
 }
 
 void Guard::start() {
@@ -52,6 +58,7 @@ void Guard::start() {
   ledger_.set_state(abi::GuardState::On, joined({territory_->remark(), untested, passing_}));
   allocates_.store(passing_.empty(), std::memory_order_release);
   on_.store(true, std::memory_order_release);
+  wait_until_heard();
 }
 
 void Guard::start_within_context() {

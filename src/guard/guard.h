@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "abi/cuda_driver.h"
+#include "base/clock.h"
 #include "cuda/driver.h"
 #include "guard/ledger.h"
 #include "guard/reach.h"
@@ -33,9 +34,10 @@ inline constexpr const char* sharing_variable = "FIREBREAK_GUARD_IPC";
 /// the call on: then the allocation lies where the driver puts it, unguarded, and the guard page says so.
 class Guard {
  public:
-  /// `driver` and `kernel` outlive it. The guard page is there from now on.
+  /// `driver` and `kernel` outlive it. The guard page is there from now on. start() waits for somebody who
+  /// hears strays, for at most `patience`: what strays before is contained, and nobody would know.
   static Result<std::unique_ptr<Guard>> create(const cuda::Driver& driver, os::Kernel& kernel,
-                                               TerritorySettings settings = {});
+                                               TerritorySettings settings = {}, Milliseconds patience = {});
 
   /// Lays the blanket, unless it is known not to work here (guard/verdict.h); the process has a context by
   /// now, and with it what that takes. Afterwards it does nothing more.
@@ -84,11 +86,17 @@ class Guard {
     CUcontext context = nullptr;
   };
 
-  Guard(const cuda::Driver& driver, os::Kernel& kernel, Ledger ledger, TerritorySettings settings)
-      : driver_(driver), kernel_(kernel), ledger_(std::move(ledger)), settings_(settings) {}
+  Guard(const cuda::Driver& driver, os::Kernel& kernel, Ledger ledger, TerritorySettings settings,
+        Milliseconds patience)
+      : driver_(driver),
+        kernel_(kernel),
+        ledger_(std::move(ledger)),
+        settings_(settings),
+        patience_(patience) {}
 
   Status lay_blanket(Blanket blanket);
   Status come_up(const Verdict& verdict);
+  void wait_until_heard();
   /// Puts fresh memory of the current device behind a taken range.
   CUresult back_with_memory(os::AddressRange range);
   void take_memory_away(os::AddressRange range);
@@ -107,6 +115,7 @@ class Guard {
   os::Kernel& kernel_;
   Ledger ledger_;
   TerritorySettings settings_;
+  Milliseconds patience_;
   std::mutex start_mutex_;  ///< of the next
   std::string passing_;     ///< why the driver allocates by itself; empty: it does not
   std::once_flag share_refused_;

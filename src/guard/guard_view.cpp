@@ -44,7 +44,7 @@ Result<GuardView> GuardView::of(int descriptor) {
   if (!os::has_fixed_size(descriptor, sizeof(abi::GuardPage))) {
     return fail(ErrorCode::InvalidArgument, "not a guard page");
   }
-  auto mapping = os::Mapping::of_file(descriptor, sizeof(abi::GuardPage), os::Protection::Read);
+  auto mapping = os::Mapping::of_file(descriptor, sizeof(abi::GuardPage), os::Protection::ReadWrite);
   if (!mapping) return propagate(mapping);
   GuardView view(std::move(*mapping));
   if (view.page().magic != abi::guard_page_magic || view.page().version != abi::guard_page_version) {
@@ -56,6 +56,10 @@ Result<GuardView> GuardView::of(int descriptor) {
 abi::GuardState GuardView::state() const {
   const auto state = page().state.load(std::memory_order_acquire);
   return state == 1 ? abi::GuardState::On : state == 0 ? abi::GuardState::Starting : abi::GuardState::Off;
+}
+
+void GuardView::say_heard() const {
+  mapping_.as<abi::GuardPage>()->heard.store(1, std::memory_order_release);
 }
 
 std::string GuardView::note() const {

@@ -43,6 +43,8 @@ class GuardView {
   abi::GuardState state() const;
   /// Why it is off, or what it could not cover; empty: nothing to say.
   std::string note() const;
+  /// Tells the tenant that its strays are heard from now on.
+  void say_heard() const;
   std::uint64_t blanket_bytes() const;
   std::uint64_t allocating_calls() const;
   /// What it has launched (guard/work_view.h); lives as long as this.

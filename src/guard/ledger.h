@@ -23,6 +23,8 @@ class Ledger {
   static Result<Ledger> create();
 
   void set_state(abi::GuardState state, const std::string& note);
+  /// Whether somebody outside hears strays.
+  bool is_heard() const { return page().heard.load(std::memory_order_acquire) != 0; }
 
   /// Which allocating call of this process it was, from 1.
   std::uint64_t allocated(abi::GuardFunction function, std::uint64_t address, std::uint64_t size_bytes);

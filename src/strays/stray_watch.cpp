@@ -49,10 +49,10 @@ void StrayWatch::look(pid_t pid) {
   const auto found = followed_.find(pid);
   if (found == followed_.end()) return;
   Followed& followed = found->second;
-  if (!followed.guard) {
-    followed.guard = find_guard(pid, followed);
-    // Before it says that it is on: nothing that strays then is missed.
-    if (followed.guard && callbacks_.on_listen) callbacks_.on_listen(pid);
+  if (!followed.guard) followed.guard = find_guard(pid, followed);
+  if (followed.guard && !followed.is_heard && callbacks_.on_listen && callbacks_.on_listen(pid)) {
+    followed.is_heard = true;
+    followed.guard->say_heard();
   }
   look_later(pid, followed);
   if (followed.guard) tell_guard(pid, followed);

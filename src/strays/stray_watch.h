@@ -30,8 +30,9 @@ struct StrayWatchCallbacks {
   std::function<void(const Stray&)> on_stray;
   /// A guard page was found, or says something else now.
   std::function<void(pid_t, const GuardReport&)> on_guard;
-  /// Page faults of this process are wanted from now on.
-  std::function<void(pid_t)> on_listen;
+  /// Page faults of this process are wanted from now on. Returns whether they are heard; if not yet, it is
+  /// asked again.
+  std::function<bool(pid_t)> on_listen;
 };
 
 /// Finds the guard pages of followed processes, and tells their strays from their other page faults. A
@@ -64,6 +65,7 @@ class StrayWatch {
   struct Followed {
     os::Fd process;
     std::shared_ptr<const guard::GuardView> guard;
+    bool is_heard = false;
     std::optional<GuardReport> told;
     StrayBook book;
     Nanoseconds pause{};

@@ -43,7 +43,10 @@ class StrayWatchTest : public watch::DetectorTest {
     StrayWatchCallbacks callbacks;
     callbacks.on_stray = [this](const Stray& stray) { told_.push_back(stray); };
     callbacks.on_guard = [this](pid_t, const GuardReport& guard) { guards_.push_back(guard); };
-    callbacks.on_listen = [this](pid_t pid) { watcher_->listen_to_page_faults(pid); };
+    callbacks.on_listen = [this](pid_t pid) {
+      watcher_->listen_to_page_faults(pid);
+      return watcher_->hears_uvm_of(pid);
+    };
     strays_ = std::make_unique<StrayWatch>(*loop_, kernel_, StrayWatchOptions{}, callbacks);
   }
   void opens_a_va_space() {
@@ -98,6 +101,17 @@ TEST_F(StrayWatchTest, AStrayOfAGuardedProcessIsTold) {
   EXPECT_EQ(told_[0].domain, "a");
   EXPECT_EQ(strays_->summary_of(tenant).count, 1u);
   EXPECT_EQ(strays_->summary_of(tenant).blocks, 1u);
+}
+
+TEST_F(StrayWatchTest, AGuardedProcessLearnsWhenItsStraysAreHeard) {
+  shows_its_page();
+  follow();
+  settle();
+  EXPECT_FALSE(ledger_.is_heard()) << "it has no VA space yet";
+  opens_a_va_space();
+  ASSERT_TRUE(run_until([&] { return watcher_->hears_uvm_of(tenant); }));
+  EXPECT_TRUE(ledger_.is_heard());
+  EXPECT_TRUE(page_faults_are_asked_for());
 }
 
 TEST_F(StrayWatchTest, APageFaultThatBecomesFatalIsAFaultAndNoStray) {

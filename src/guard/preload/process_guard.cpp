@@ -11,6 +11,10 @@ namespace {
 
 thread_local bool bypassed = false;
 
+/// For an agent that follows this process: it takes milliseconds on a busy machine, and one that may not look
+/// into it never comes.
+constexpr Milliseconds longest_wait{200};
+
 }  // namespace
 
 Bypass::Bypass() : before_(std::exchange(bypassed, true)) {}
@@ -33,7 +37,8 @@ std::unique_ptr<ProcessGuard> ProcessGuard::create(const void* driver_function) 
   if (!driver) return nullptr;
   std::unique_ptr<ProcessGuard> made(new ProcessGuard());
   made->driver_ = std::move(*driver);
-  auto guard = Guard::create(*made->driver_, made->kernel_);
+  const bool has_agent = os::environment_variable("FIREBREAK_SOCKET").has_value();
+  auto guard = Guard::create(*made->driver_, made->kernel_, {}, has_agent ? longest_wait : Milliseconds(0));
   if (!guard) return nullptr;
   made->guard_ = std::move(*guard);
   abi::GuardWork& work = made->guard_->ledger().work();
