@@ -68,6 +68,7 @@ class Agent final : private ServerHandler {
     std::string domain;
     os::Fd pidfd;
     std::shared_ptr<OrderlyEnd> end = nullptr;  ///< it is being ended
+    os::Watch look = {};                        ///< at one that has hung up
   };
   /// One that is gone, and whose last kernels may still run.
   struct Dying {
@@ -195,6 +196,7 @@ class Agent final : private ServerHandler {
   void end_tenant(Connection& connection, const abi::EndTenant& request);
   void end_orderly(pid_t pid, const std::string& why, Milliseconds grace);
   void end_whole(Tenant& tenant, const std::string& why, Milliseconds grace);
+  void end_unless_it_serves(pid_t pid);
   Nanoseconds fault_lasts(const std::string& domain) const;
   void say_farewell(pid_t pid, const std::string& how);
 

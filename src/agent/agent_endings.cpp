@@ -7,11 +7,14 @@
 #include <algorithm>
 
 #include "agent/agent.h"
+#include "hold/gpu_descriptors.h"
 
 namespace firebreak::agent {
 namespace {
 
 constexpr Milliseconds longest_grace{60'000};
+/// From the moment when a process's connection closes, on a busy machine.
+constexpr Milliseconds ending_takes{50};
 
 }  // namespace
 
@@ -73,6 +76,26 @@ void Agent::end_orderly(pid_t pid, const std::string& why, Milliseconds grace) {
   event.pid = pid;
   event.text = why;
   tell(std::move(event));
+}
+
+/// A process that becomes another program lives on without us and without the GPU, and nobody would take over
+/// before that program ends. Most often it is just about to end, and then nothing is left to do.
+void Agent::end_unless_it_serves(pid_t pid) {
+  const auto process = processes_.find(pid);
+  if (process == processes_.end()) return;
+  auto look = loop_.after(ending_takes, [this, pid] {
+    const auto found = processes_.find(pid);
+    if (found == processes_.end() || found->second.end) return;
+    const auto tenant = tenants_.find(found->second.tenant);
+    if (tenant == tenants_.end() || tenant->second->pair.phase == pair::Phase::Finished) return;
+    const Member& active = tenant->second->active;
+    if (active.pid != pid || active.connection != 0) return;
+    const auto on_gpu = hold::gpu_descriptors_of(kernel_, pid);
+    if (on_gpu && on_gpu->empty())
+      end(active, "it is its tenant's active no more: it has neither us nor the GPU");
+  });
+  if (!look) return spdlog::error("process {} is not looked at: {}", pid, to_string(look.error()));
+  process->second.look = std::move(*look);
 }
 
 /// A fault is under way for as long as a pair would wait for its last word.

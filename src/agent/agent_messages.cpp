@@ -82,7 +82,9 @@ void Agent::on_closed(Connection& connection) {
     // An active without its connection still serves; its end is seen by its pidfd. A standby without one
     // cannot take over.
     for (Member* member : {&tenant->active, &tenant->old_active}) {
-      if (member->connection == connection.id()) member->connection = 0;
+      if (member->connection != connection.id()) continue;
+      member->connection = 0;
+      end_unless_it_serves(member->pid);
     }
     if (tenant->standby.connection != connection.id()) continue;
     tenant->standby.connection = 0;

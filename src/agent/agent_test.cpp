@@ -111,6 +111,18 @@ TEST_F(AgentTest, TheActivesEndPromotesWithoutAnyOtherSign) {
   EXPECT_EQ(word(page).epoch, 1u);
 }
 
+// As one that has become another program.
+TEST_F(AgentTest, AnActiveThatHungUpAndHasNoGpuIsEnded) {
+  auto finished = pair("finished");
+  ask(finished.active, abi::Finish{});
+  finished.active.hang_up();
+  settle();
+  auto llm = pair("llm");
+  llm.active.hang_up();
+  while (detectors.expected.empty()) loop->run_once(Milliseconds(1000));
+  EXPECT_THAT(detectors.expected, testing::ElementsAre(llm.active.pid()));
+}
+
 TEST_F(AgentTest, AStandbyThatHungUpIsNotPromoted) {
   auto [active, standby, page] = pair("llm");
   standby.hang_up();
