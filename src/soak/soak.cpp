@@ -65,6 +65,8 @@ Status Soak::play() {
   faults_left_ = settings_.faults;
   while (const auto blow = plan.next()) {
     if (blow->waits) {
+      // Who was hit last looks healthy for a while yet.
+      if (auto spread = pause(fault_spreads); !spread) return spread;
       if (auto settled = settle(); !settled) return settled;
       for (const auto& tenant : tenants_) tenant->may_be_lost = false;
     }
@@ -128,7 +130,7 @@ Status Soak::deal(const Blow& blow) {
   --faults_left_;
   ++record_.faults_by_target[to_string(blow.target)];
   if (!blow.kind.empty()) ++record_.faults_by_kind[blow.kind];
-  return pause(blow.waits ? fault_spreads : Milliseconds(0));
+  return {};
 }
 
 void Soak::fall(const Blow& blow, const Tenant& tenant) {
