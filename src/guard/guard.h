@@ -29,6 +29,9 @@ namespace firebreak::guard {
 /// (cuIpcGetMemHandle); what lies behind its ends is then not guarded.
 inline constexpr const char* sharing_variable = "FIREBREAK_GUARD_IPC";
 
+/// How many milliseconds the start of a process with an agent waits at most until its strays are heard.
+inline constexpr const char* wait_variable = "FIREBREAK_GUARD_WAIT_MS";
+
 /// Thread safe. Every function has the meaning of the driver's of nearly the same name, and answers with the
 /// driver's own error where the driver refused. Where the guard is off, or has no addresses left, it passes
 /// the call on: then the allocation lies where the driver puts it, unguarded, and the guard page says so.

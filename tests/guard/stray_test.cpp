@@ -93,6 +93,21 @@ TEST_F(Strays, OfATenantThatLoadsNothingOfOursAreSwallowedWhereTheOperatorSaysSo
   expect_unharmed(neighbour);
 }
 
+// The agent stands still when the guard is up, and the stray is the first thing that the tenant does.
+TEST_F(Strays, AreHeardFromTheFirstOneOn) {
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+  GTEST_SKIP() << "a sanitizer's runtime wants to be the first library";
+#endif
+  environment_ = {{"FIREBREAK_GUARD_WAIT_MS", "60000"}};
+  start_agent();
+  const std::string stopped = "kill -STOP $0; (sleep 0.3; kill -CONT $0) & exec $1 inject use-after-unmap";
+  const std::string agent = std::to_string(agent_->actor->record().pid);
+  const Player& strayer =
+      start_tenant("strayer", {"sh", "-c", stopped, agent, program("firebreak")}, {"--guard"});
+  wait("the agent's word", [&] { return agent_->said("contained stray of tenant strayer"); });
+  wait_for_end(strayer);
+}
+
 TEST_F(Strays, NameTheirKernelWhereItsLaunchWasCounted) {
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
   GTEST_SKIP() << "a sanitizer's runtime wants to be the first library";

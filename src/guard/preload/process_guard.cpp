@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "guard/preload/process_guard.h"
 
+#include <cstdlib>
 #include <utility>
 
 #include "os/library.h"
@@ -11,9 +12,14 @@ namespace {
 
 thread_local bool bypassed = false;
 
-/// For an agent that follows this process: it takes milliseconds on a busy machine, and one that may not look
-/// into it never comes.
-constexpr Milliseconds longest_wait{200};
+/// How long a start waits for an agent to hear strays. It takes milliseconds on a busy machine, and one that
+/// may not look into this process never comes.
+Milliseconds longest_wait() {
+  constexpr Milliseconds by_default{200};
+  if (!os::environment_variable("FIREBREAK_SOCKET")) return Milliseconds(0);
+  const auto said = os::environment_variable(wait_variable);
+  return said ? Milliseconds(std::strtoul(said->c_str(), nullptr, 10)) : by_default;
+}
 
 }  // namespace
 
@@ -37,8 +43,7 @@ std::unique_ptr<ProcessGuard> ProcessGuard::create(const void* driver_function) 
   if (!driver) return nullptr;
   std::unique_ptr<ProcessGuard> made(new ProcessGuard());
   made->driver_ = std::move(*driver);
-  const bool has_agent = os::environment_variable("FIREBREAK_SOCKET").has_value();
-  auto guard = Guard::create(*made->driver_, made->kernel_, {}, has_agent ? longest_wait : Milliseconds(0));
+  auto guard = Guard::create(*made->driver_, made->kernel_, {}, longest_wait());
   if (!guard) return nullptr;
   made->guard_ = std::move(*guard);
   abi::GuardWork& work = made->guard_->ledger().work();
