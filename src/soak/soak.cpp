@@ -33,8 +33,11 @@ Result<Record> Soak::run() {
   if (!crew) return propagate(crew);
   crew_ = std::move(*crew);
   record_.before = count_belongings(*platform_.kernel, crew_->supervisor(), crew_->agent());
-  if (auto played = play(); !played) return propagate(played);
-  if (auto closed = close(); !closed) return propagate(closed);
+  const Status played = play();
+  // The MPS domains are the agent's to end, also where this failed.
+  const Status closed = played ? close() : crew_->end(settings_.patience);
+  if (!played) return propagate(played);
+  if (!closed) return propagate(closed);
   record_.lasted_s = std::chrono::duration<double>(clock_.now() - began).count();
   return record_;
 }
