@@ -70,10 +70,7 @@ std::vector<std::string> GpuDetectors::start(Callbacks callbacks) {
   strays::StrayWatchCallbacks straying;
   straying.on_stray = std::move(callbacks.on_stray);
   straying.on_guard = std::move(callbacks.on_guard);
-  straying.on_listen = [this](pid_t pid) {
-    watcher_->listen_to_page_faults(pid);
-    return watcher_->hears_uvm_of(pid);
-  };
+  straying.on_listen = [this](pid_t pid) { return watcher_->listen_to_page_faults(pid); };
   strays_ =
       std::make_unique<strays::StrayWatch>(loop_, kernel_, strays::StrayWatchOptions{}, std::move(straying));
   if (sparse_wanted_) {

@@ -139,11 +139,7 @@ void Scene::start_stray_watch() {
   callbacks.on_guard = [this](pid_t, const strays::GuardReport& guard) {
     if (guard.state == abi::GuardState::Off) notes_.push_back("the guard is off: " + guard.note);
   };
-  callbacks.on_listen = [this](pid_t pid) {
-    watcher_->listen_to_page_faults(pid);
-    hears_strays_ = watcher_->hears_uvm_of(pid);
-    return hears_strays_;
-  };
+  callbacks.on_listen = [this](pid_t pid) { return hears_strays_ = watcher_->listen_to_page_faults(pid); };
   stray_watch_ = std::make_unique<strays::StrayWatch>(stage_->loop(), *platform_->kernel,
                                                       strays::StrayWatchOptions{}, std::move(callbacks));
 }

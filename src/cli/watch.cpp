@@ -143,10 +143,7 @@ Status keep_watch(const Options& options) {
   strays::StrayWatch strays(**loop, *platform->kernel, {},
                             {[&](const strays::Stray& stray) { printer.stray(stray); },
                              [&](pid_t pid, const strays::GuardReport& guard) { printer.guard(pid, guard); },
-                             [&](pid_t pid) {
-                               listening->listen_to_page_faults(pid);
-                               return listening->hears_uvm_of(pid);
-                             }});
+                             [&](pid_t pid) { return listening->listen_to_page_faults(pid); }});
   watch::Lookout lookout(**loop, *platform->kernel, clock, lookout_options(*platform),
                          lookout_callbacks(printer, strays), std::move(watcher),
                          watcher_callbacks(printer, strays));

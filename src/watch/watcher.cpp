@@ -410,12 +410,13 @@ std::uint64_t Watcher::dropped_uvm_events() const {
   return dropped;
 }
 
-void Watcher::listen_to_page_faults(pid_t pid) {
+bool Watcher::listen_to_page_faults(pid_t pid) {
   const auto found = parts_->followed.find(pid);
-  if (found == parts_->followed.end() || !found->second.uvm) return;
+  if (found == parts_->followed.end() || !found->second.uvm) return false;
   if (const Status done = found->second.uvm->listen_to_page_faults(); !done) {
     spdlog::warn("page faults of process {} are not heard: {}", pid, to_string(done.error()));
   }
+  return hears_uvm_of(pid);
 }
 
 void Watcher::expect_exit(pid_t pid) {

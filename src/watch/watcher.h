@@ -91,8 +91,8 @@ class Watcher {
   /// names the exception, and with it the culprit. Where that is a regular file, nobody has to say it.
   void note_output(pid_t pid, std::string_view text);
   /// From now on page faults of that followed process too; it pays with being watched more closely, and we
-  /// with a wake for each.
-  void listen_to_page_faults(pid_t pid);
+  /// with a wake for each. Returns whether they are heard: not before its UVM events are.
+  bool listen_to_page_faults(pid_t pid);
   /// From now on the end of that process is no fault.
   void expect_exit(pid_t pid);
   /// Whether UVM events of the process are heard from here on.
