@@ -50,6 +50,10 @@ class Dying : public AgentOnStage {
     wait_for_status("spinner", [&](const auto& tenant) { return tenant["guard"]["work"] == work; });
     return spinner;
   }
+  void kill_spinner(const Player& spinner) {
+    send(pid_of("spinner"), SIGKILL);
+    wait_for_end(spinner);
+  }
   bool is_held(pid_t pid) {
     const auto document = status();
     return std::ranges::any_of(document["holds"], [&](const auto& hold) { return hold["pid"] == pid; });
@@ -140,8 +144,7 @@ TEST_F(Dying, WithAnEndlessKernelTakesItsDomainAlongInTheEnd) {
   start_agent({"--hold-s", "4"});
   const Player& neighbour = start_neighbour();
   const Player& spinner = start_held_spinner();
-  send(pid_of("spinner"), SIGKILL);
-  wait_for_end(spinner);
+  kill_spinner(spinner);
   EXPECT_FALSE(neighbour.actor->ended());
   EXPECT_EQ(state_of_hold("spinner"), "waiting");
   EXPECT_EQ(state_of_hold("neighbour"), "ready");
@@ -155,8 +158,7 @@ TEST_F(Dying, WithWorkThatIsKnownToRunOnHoldsLongerAndSaysSo) {
   start_agent({"--hold-s", "0.1", "--longest-hold-s", "6"});
   const Player& neighbour = start_neighbour();
   const Player& spinner = start_held_spinner("--queue");
-  send(pid_of("spinner"), SIGKILL);
-  wait_for_end(spinner);
+  kill_spinner(spinner);
   wait("the warning",
        [&] { return agent_->said("its work runs on after its end; 1 tenants in its domain"); });
   EXPECT_FALSE(neighbour.actor->ended());
@@ -180,8 +182,7 @@ TEST_F(GuardedDying, IsLetGoWhenItsKernelIsKnownToHaveEnded) {
   start_agent({"--hold-s", "1000"});
   Player& neighbour = start_neighbour();
   const Player& spinner = start_guarded_spinner("running");
-  send(pid_of("spinner"), SIGKILL);
-  wait_for_end(spinner);
+  kill_spinner(spinner);
   wait("the hold",
        [&] { return agent_->said("its work is known to be under way, still running kernel `spin`"); });
   wait("the release", [&] { return agent_->said("its last kernels are known to have ended"); });
@@ -195,8 +196,7 @@ TEST_F(GuardedDying, WithAnEndlessKernelIsKnownToRunOn) {
   start_agent({"--hold-s", "0.1", "--longest-hold-s", "6"});
   const Player& neighbour = start_neighbour();
   const Player& spinner = start_guarded_spinner("running");
-  send(pid_of("spinner"), SIGKILL);
-  wait_for_end(spinner);
+  kill_spinner(spinner);
   wait("the warning", [&] {
     return agent_->said("its work runs on after its end, still running kernel `spin`; 1 tenants");
   });
@@ -212,8 +212,7 @@ TEST_F(GuardedDying, WithNothingUnderWayIsLetGoAtOnce) {
   start_agent({"--hold-s", "1000"});
   Player& neighbour = start_neighbour();
   const Player& spinner = start_guarded_spinner("ended", "--finite");
-  send(pid_of("spinner"), SIGKILL);
-  wait_for_end(spinner);
+  kill_spinner(spinner);
   wait("the release", [&] { return agent_->said("its last kernels are known to have ended"); });
   expect_unharmed(neighbour);
 }
@@ -222,8 +221,7 @@ TEST_F(GuardedDying, WithMoreStreamsThanAreCountedIsHeldForATime) {
   start_agent({"--hold-s", "1"});
   Player& neighbour = start_neighbour();
   const Player& spinner = start_guarded_spinner("unknown", "--streams");
-  send(pid_of("spinner"), SIGKILL);
-  wait_for_end(spinner);
+  kill_spinner(spinner);
   expect_released(neighbour);
 }
 
@@ -237,8 +235,7 @@ TEST_F(GuardedDying, OfAnActiveItsStandbyWaitsForTheKernelsEnd) {
       "spinner", {program("firebreak-decode"), "--steps", "1", "--output", sandbox_.file("tokens")},
       {"--standby"});
   wait_for_status("spinner", [](const auto& tenant) { return tenant["standby_state"] != "none"; });
-  send(pid_of("spinner"), SIGKILL);
-  wait_for_end(spinner);
+  kill_spinner(spinner);
   wait("the release", [&] { return agent_->said("its last kernels are known to have ended"); });
   EXPECT_EQ(command({"stop", "spinner"}).status.exit_code, 0);
   wait_for_end(standby);
@@ -251,8 +248,7 @@ TEST_F(GuardedDying, OfAnActiveWhoBeginsAnewWaitsForTheKernelsEnd) {
   start_agent({"--hold-s", "1000"});
   Player& neighbour = start_neighbour();
   const Player& spinner = start_guarded_spinner("running");
-  send(pid_of("spinner"), SIGKILL);
-  wait_for_end(spinner);
+  kill_spinner(spinner);
   const Player& successor = start_tenant(
       "spinner", {program("firebreak-decode"), "--steps", "1", "--output", sandbox_.file("tokens")});
   wait("the join", [&] { return agent_->said("joined tenant=spinner"); });
@@ -266,8 +262,7 @@ TEST_F(Dying, WithNobodyBesideItWaitsForNothing) {
   environment_.emplace_back(work_left, "endless");
   start_agent({"--hold-s", "1000"});
   const Player& spinner = start_held_spinner();
-  send(pid_of("spinner"), SIGKILL);
-  wait_for_end(spinner);
+  kill_spinner(spinner);
   wait("the release", [&] { return agent_->said("let go"); });
 }
 
@@ -282,8 +277,7 @@ TEST_F(Dying, WithWorkThatIsKnownToRunOnFirstMovesWhoHasAStandby) {
   start_tenant("llm", decode, {"--standby"});
   wait_for_status("llm", [](const auto& tenant) { return tenant["standby_state"] == "ready"; });
   const Player& spinner = start_held_spinner("--queue");
-  send(pid_of("spinner"), SIGKILL);
-  wait_for_end(spinner);
+  kill_spinner(spinner);
   wait("the release", [&] { return agent_->said("with work that runs on: its domain fails"); });
   wait_for_status(
       "llm", [](const auto& tenant) { return tenant["epoch"] == 1 && tenant["active"]["domain"] == "b"; });
