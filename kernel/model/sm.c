@@ -168,17 +168,15 @@ static void program_end(struct model_program *program, u32 state)
 	model_user_channel_reap(channel);
 }
 
-/* Work of a client that is gone, with nobody left in its group to share a reset with, is dropped. */
-static bool abandoned(struct model_channel *channel)
+/* Stopping a channel does not end its work; stopping the last one of its group takes the group off its runlist. */
+static bool on_runlist(const struct model_group *group, struct model_gpu *gpu)
 {
-	struct model_channel *other;
+	struct model_channel *channel;
 
-	if (channel->retained || !channel->orphan)
-		return false;
-	list_for_each_entry(other, &channel->gpu->channels, node)
-		if (other->group == channel->group && other->retained)
-			return false;
-	return true;
+	list_for_each_entry(channel, &gpu->channels, node)
+		if (channel->group == group && channel->retained && !channel->stopped)
+			return true;
+	return false;
 }
 
 /* What a copy engine or the host does for a channel it does in order. */
@@ -196,16 +194,19 @@ static bool waits_for_another(const struct model_program *program)
 
 static bool program_turn(struct model_program *program)
 {
-	struct model_gpu *gpu = program->channel->gpu;
+	struct model_channel *channel = program->channel;
+	struct model_gpu *gpu = channel->gpu;
+	bool runs = on_runlist(channel->group, gpu);
 	u32 done = 0;
 	u32 steps;
 	u32 i;
 
-	if (program->channel->dead || abandoned(program->channel)) {
+	/* What can never run again, because nobody is left to hold its channel, is dropped. */
+	if (channel->dead || (!runs && channel->orphan && !channel->retained)) {
 		program_end(program, GPU_MODEL_KILLED);
 		return true;
 	}
-	if (program->channel->group->reset_pending || waits_for_another(program))
+	if (!runs || channel->group->reset_pending || waits_for_another(program))
 		return false;
 	for (steps = 0; steps < STEPS_PER_TURN; steps++) {
 		i = model_random(gpu, program->lanes);
