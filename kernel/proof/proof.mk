@@ -44,6 +44,8 @@ RESULT ?= $(build)/isolation.json
 RUN_AS ?= make -C kernel classes
 # Where `make results` keeps the tables of all branches.
 RESULTS ?= $(here)/../results/qemu/isolation.json
+# One takes about five seconds.
+schedules_timeout_s = $(shell echo $$((600 + 15 * $(lastword $(subst $(comma), ,$(SCHEDULES))))))
 guest = GUEST_TIMEOUT_S=$(3) $(here)/proof/run.sh $(IMAGE) $(build)/proof/$(1).img $(2)
 # The last one that changed this folder: what ran is all in it.
 repository_commit = $(shell git -C $(here) log -1 --format=%h --abbrev=12 -- . 2>/dev/null)
@@ -72,10 +74,11 @@ classes-patched: $(build)/proof/patched.img $(IMAGE)
 
 classes: classes-stock classes-patched
 	@awk -v driver=$(VERSION) -v kernel=$(release) -v commit=$(repository_commit) -v date=$$(date -u +%F) -v json=$(RESULT) \
-	  -v command="$(RUN_AS)" -f $(here)/proof/table.awk $(build)/proof/stock.log $(build)/proof/patched.log
+	  -v command="$(RUN_AS)" -f $(here)/proof/table.awk $(build)/proof/stock.log $(build)/proof/patched.log || \
+	  { tail -n 8 $(build)/proof/stock.log $(build)/proof/patched.log >&2; exit 1; }
 
 schedules: $(build)/proof/patched.img $(IMAGE)
-	@$(call guest,patched,model=arch=1 $(call isolating_uvm,300,3000) proof=schedules$(comma)$(SCHEDULES),1800) | tee $(build)/proof/schedules.log
+	@$(call guest,patched,model=arch=1 $(call isolating_uvm,300,3000) proof=schedules$(comma)$(SCHEDULES),$(schedules_timeout_s)) | tee $(build)/proof/schedules.log
 
 # All of it for one branch, into RESULTS in the place of that branch's last table. What fails is recorded too, and said.
 .PHONY: results
