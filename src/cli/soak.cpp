@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <CLI/CLI.hpp>
 
+#include <map>
 #include <random>
 
 #include "cli/commands.h"
@@ -34,11 +35,30 @@ std::vector<std::string> ordinary_faults() {
   return names;
 }
 
+std::map<std::string, soak::Target> targets_by_name() {
+  std::map<std::string, soak::Target> targets;
+  for (const soak::Target each : soak::all_targets) targets.emplace(to_string(each), each);
+  return targets;
+}
+
+/// What selects nothing is left out.
+std::string selection_of(const soak::Settings& settings) {
+  std::string selection;
+  if (settings.targets.size() < soak::all_targets.size()) {
+    std::vector<const char*> names;
+    for (const soak::Target each : settings.targets) names.push_back(to_string(each));
+    selection += fmt::format(" --target {}", fmt::join(names, ","));
+  }
+  if (settings.kinds != ordinary_faults())
+    selection += fmt::format(" --kind {}", fmt::join(settings.kinds, ","));
+  return selection;
+}
+
 std::string command_of(const soak::Settings& settings) {
   return fmt::format(
-      "firebreak soak --tenants {} --at-once {} --faults {} --agent-kills {} "
+      "firebreak soak --tenants {} --at-once {} --faults {} --agent-kills {}{} "
       "--workload {} --size {} --steps {} --pace-ms {} --seed {}",
-      settings.tenants, settings.at_once, settings.faults, settings.agent_kills,
+      settings.tenants, settings.at_once, settings.faults, settings.agent_kills, selection_of(settings),
       fmt::join(settings.workloads, ","), settings.size, settings.steps, settings.pace.count(),
       settings.seed);
 }
@@ -90,6 +110,11 @@ void add_soak(CLI::App& app, Action& action) {
       ->delimiter(',')
       ->check(CLI::IsMember({"decode", "denoise", "scribble"}))
       ->capture_default_str();
+  command
+      ->add_option("--target", settings.targets,
+                   "Whom faults fall on: active, standby, both, server, neighbour, inside (default: all)")
+      ->delimiter(',')
+      ->transform(CLI::CheckedTransformer(targets_by_name()));
   command->add_option("--kind", settings.kinds, "Faults that are raised (default: all that end processes)")
       ->delimiter(',')
       ->check(CLI::IsMember(ordinary_faults()));

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "soak/plan.h"
 
+#include <algorithm>
 #include <array>
+#include <numeric>
 #include <utility>
 
 namespace firebreak::soak {
 namespace {
 
-/// In a hundred blows.
+/// In a hundred blows, where any may fall.
 constexpr std::array shares = {std::pair(Target::Active, 25),    std::pair(Target::Standby, 10),
                                std::pair(Target::Both, 5),       std::pair(Target::Server, 10),
                                std::pair(Target::Neighbour, 30), std::pair(Target::Inside, 20)};
@@ -41,12 +43,16 @@ std::optional<Blow> Plan::next() {
 }
 
 Target Plan::draw_target() {
-  auto left = static_cast<int>(below(100));
-  for (const auto& [target, share] : shares) {
-    if (left < share) return target;
-    left -= share;
+  const auto share_of = [this](const std::pair<Target, int>& one) {
+    return std::ranges::find(options_.targets, one.first) == options_.targets.end() ? 0 : one.second;
+  };
+  const int all = std::transform_reduce(shares.begin(), shares.end(), 0, std::plus{}, share_of);
+  auto left = static_cast<int>(below(static_cast<std::uint64_t>(all)));
+  for (const auto& one : shares) {
+    left -= share_of(one);
+    if (left < 0) return one.first;
   }
-  return Target::Active;
+  return options_.targets.front();
 }
 
 /// One whenever so many blows are due for it.

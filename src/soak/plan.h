@@ -2,6 +2,7 @@
 /// What is done to the tenants of a soak, one blow after the other. Pure: everything follows from the seed.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <random>
@@ -21,6 +22,9 @@ enum class Target {
   Neighbour,  ///< another tenant raises a fault of its own
   Inside,     ///< the active itself raises a fault, at its next commit
 };
+
+inline constexpr std::array all_targets = {Target::Active, Target::Standby,   Target::Both,
+                                           Target::Server, Target::Neighbour, Target::Inside};
 
 /// "active", "standby", "both", "server", "neighbour", "inside".
 const char* to_string(Target target);
@@ -42,6 +46,7 @@ struct PlanOptions {
   std::uint32_t faults = 0;
   std::uint32_t agent_kills = 0;   ///< spread evenly over the faults
   std::vector<std::string> kinds;  ///< that neighbours and tenants raise; not empty
+  std::vector<Target> targets{all_targets.begin(), all_targets.end()};  ///< whom blows fall on; not empty
 };
 
 class Plan {

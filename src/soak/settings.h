@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "soak/plan.h"
 
 namespace firebreak::soak {
 
@@ -19,7 +20,8 @@ struct Settings {
   std::uint32_t faults = 60;
   std::uint32_t agent_kills = 3;
   std::vector<std::string> workloads = {"decode", "denoise", "scribble"};
-  std::vector<std::string> kinds;  ///< of faults that are raised
+  std::vector<std::string> kinds;                                       ///< of faults that are raised
+  std::vector<Target> targets{all_targets.begin(), all_targets.end()};  ///< of the blows
   std::string size = "small";
   std::uint64_t steps = 300;
   Milliseconds pace{20};

@@ -64,7 +64,7 @@ Status Soak::compute_references() {
 }
 
 Status Soak::play() {
-  Plan plan({settings_.seed, settings_.faults, settings_.agent_kills, settings_.kinds});
+  Plan plan({settings_.seed, settings_.faults, settings_.agent_kills, settings_.kinds, settings_.targets});
   faults_left_ = settings_.faults;
   while (const auto blow = plan.next()) {
     if (blow->waits) {

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <map>
 #include <set>
 
 #include "soak/belongings.h"
@@ -15,6 +16,8 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::Pair;
+using testing::UnorderedElementsAre;
 
 std::vector<Blow> all_of(std::uint64_t seed, std::uint32_t faults, std::uint32_t agent_kills) {
   Plan plan({seed, faults, agent_kills, {"trap", "unmapped-load"}});
@@ -46,6 +49,14 @@ TEST(SoakPlan, HoldsSoManyFaultsAndKillsAndEveryTarget) {
   }
   EXPECT_EQ(targets.size(), 6u);
   EXPECT_EQ(kinds, (std::set<std::string>{"", "trap", "unmapped-load"}));
+}
+
+TEST(SoakPlan, KeepsToTheTargetsThatWereNamed) {
+  Plan plan({.seed = 3, .faults = 200, .kinds = {"trap"}, .targets = {Target::Server, Target::Neighbour}});
+  std::map<Target, int> drawn;
+  while (const auto blow = plan.next()) ++drawn[blow->target];
+  EXPECT_THAT(drawn, UnorderedElementsAre(Pair(Target::Server, testing::Gt(20)),
+                                          Pair(Target::Neighbour, testing::Gt(100))));
 }
 
 TEST(SoakLedger, AStepThatIsToldTwiceWasLost) {
