@@ -13,7 +13,7 @@ namespace firebreak::abi {
 
 inline constexpr const char* guard_page_name = "firebreak-guard";
 inline constexpr std::uint32_t guard_page_magic = 0x46424744;  // "FBGD"
-inline constexpr std::uint32_t guard_page_version = 3;
+inline constexpr std::uint32_t guard_page_version = 4;
 inline constexpr std::size_t guard_ranges_max = 512;
 inline constexpr std::size_t guard_allocations_max = 32768;
 inline constexpr std::size_t guard_note_bytes = 192;
@@ -25,10 +25,13 @@ inline constexpr std::size_t guard_kernel_name_bytes = 128;
 enum class GuardState : std::uint32_t { Starting = 0, On = 1, Off = 2 };
 
 /// Addresses [begin, end) where a stray access is serviced; end 0: none. What is allocated inside is not cut
-/// out.
+/// out. Who hears of a stray looks here a little later: what was covered until then stays as long as there is
+/// room.
 struct GuardRange {
   std::atomic<std::uint64_t> begin;
   std::atomic<std::uint64_t> end;
+  std::atomic<std::int64_t>
+      until_ns;  ///< when the driver got the addresses back, CLOCK_MONOTONIC; 0: it has not
 };
 
 /// The call that made an allocation. Numbers are part of the layout.

@@ -12,6 +12,9 @@
 namespace firebreak::guard {
 namespace {
 
+/// Of an access, even where whoever hears of it is kept from the processor for a while.
+constexpr Milliseconds heard_within{1000};
+
 Nearest seen_from(const Allocation& allocation, std::uint64_t address) {
   if (address < allocation.address) return {allocation, allocation.address - address, Nearest::Side::Before};
   if (address < allocation.end()) return {allocation, address - allocation.address, Nearest::Side::Inside};
@@ -71,10 +74,12 @@ std::uint64_t GuardView::blanket_bytes() const { return page().blanket_bytes.loa
 
 std::uint64_t GuardView::allocating_calls() const { return page().allocating_calls.load(); }
 
-bool GuardView::covers(std::uint64_t address) const {
+bool GuardView::covers(std::uint64_t address, Monotonic when) const {
   const std::size_t ranges = std::min<std::size_t>(page().ranges.load(), abi::guard_ranges_max);
-  return std::any_of(page().range, page().range + ranges, [address](const abi::GuardRange& range) {
-    return address >= range.begin.load() && address < range.end.load();
+  return std::any_of(page().range, page().range + ranges, [&](const abi::GuardRange& range) {
+    const std::int64_t until_ns = range.until_ns.load();
+    const bool is_there = address >= range.begin.load() && address < range.end.load();
+    return is_there && (until_ns == 0 || when < from_ns(until_ns) + heard_within);
   });
 }
 

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "abi/guard_page.h"
+#include "base/clock.h"
 #include "base/result.h"
 #include "os/memory.h"
 
@@ -49,8 +50,9 @@ class GuardView {
   std::uint64_t allocating_calls() const;
   /// What it has launched (guard/work_view.h); lives as long as this.
   const abi::GuardWork& work() const { return page().work; }
-  /// Whether the blanket covers the address, so that an access that strayed there was serviced.
-  bool covers(std::uint64_t address) const;
+  /// Whether the blanket covers the address at `when`, or did until lately: an access that strayed there was
+  /// serviced, and is heard of later.
+  bool covers(std::uint64_t address, Monotonic when) const;
   /// Where the address was freed lately, that allocation; else the nearest one that is alive, within
   /// nearest_bytes_max; empty: there is none.
   std::optional<Nearest> nearest(std::uint64_t address) const;

@@ -96,27 +96,39 @@ void Ledger::freed_within(std::uint64_t begin, std::uint64_t end) {
   }
 }
 
+/// One that was never used, else the one that was given back first; null: all are covered.
+abi::GuardRange* Ledger::choose_range() {
+  const std::uint32_t used = page().ranges.load();
+  if (used < abi::guard_ranges_max) return &page().range[used];
+  abi::GuardRange* chosen = nullptr;
+  for (abi::GuardRange& range : page().range) {
+    const std::int64_t until_ns = range.until_ns.load();
+    if (until_ns != 0 && (chosen == nullptr || until_ns < chosen->until_ns.load())) chosen = &range;
+  }
+  return chosen;
+}
+
 bool Ledger::covered(std::uint64_t begin, std::uint64_t end, std::uint64_t blanket_bytes) {
   const std::lock_guard lock(books_->mutex);
   page().blanket_bytes.store(blanket_bytes);
+  abi::GuardRange* const range = choose_range();
+  if (range == nullptr) return false;
+  range->end.store(0);
+  range->begin.store(begin);
+  range->until_ns.store(0);
+  range->end.store(end);
   const std::uint32_t used = page().ranges.load();
-  abi::GuardRange* const ranges = page().range;
-  abi::GuardRange* const free =
-      std::find_if(ranges, ranges + used, [](const abi::GuardRange& range) { return range.end.load() == 0; });
-  if (free == ranges + abi::guard_ranges_max) return false;
-  free->begin.store(begin);
-  free->end.store(end);
-  if (free == ranges + used) page().ranges.store(used + 1, std::memory_order_release);
+  if (range == page().range + used) page().ranges.store(used + 1, std::memory_order_release);
   return true;
 }
 
-void Ledger::uncovered(std::uint64_t begin, std::uint64_t end, std::uint64_t blanket_bytes) {
+void Ledger::uncovered(std::uint64_t begin, std::uint64_t end, std::uint64_t blanket_bytes, Monotonic when) {
   const std::lock_guard lock(books_->mutex);
   page().blanket_bytes.store(blanket_bytes);
   for (std::uint32_t n = 0; n < page().ranges.load(); ++n) {
     abi::GuardRange& range = page().range[n];
-    if (range.begin.load() != begin || range.end.load() != end) continue;
-    range.end.store(0);
+    if (range.begin.load() != begin || range.end.load() != end || range.until_ns.load() != 0) continue;
+    range.until_ns.store(to_ns(when));
     return;
   }
 }

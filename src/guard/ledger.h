@@ -11,6 +11,7 @@
 #include <string>
 
 #include "abi/guard_page.h"
+#include "base/clock.h"
 #include "base/result.h"
 #include "os/fd.h"
 #include "os/memory.h"
@@ -37,7 +38,7 @@ class Ledger {
   /// another range.
   bool covered(std::uint64_t begin, std::uint64_t end, std::uint64_t blanket_bytes);
   /// Exactly that range is covered no longer.
-  void uncovered(std::uint64_t begin, std::uint64_t end, std::uint64_t blanket_bytes);
+  void uncovered(std::uint64_t begin, std::uint64_t end, std::uint64_t blanket_bytes, Monotonic when);
   void set_blanket_bytes(std::uint64_t bytes);
 
   /// Where launches are counted; for one WorkLog.
@@ -51,6 +52,7 @@ class Ledger {
   abi::GuardPage& page() const { return *mapping_.as<abi::GuardPage>(); }
   /// A slot that was never used, else the one whose allocation was freed first; empty: all are alive.
   std::optional<std::size_t> choose_slot();
+  abi::GuardRange* choose_range();
   void mark_freed(std::size_t slot, std::uint64_t call);
 
   os::Fd descriptor_;

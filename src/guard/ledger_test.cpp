@@ -12,6 +12,8 @@ namespace {
 
 using abi::GuardFunction;
 
+const Monotonic now = from_ns(1'000'000);
+
 class LedgerTest : public ::testing::Test {
  protected:
   static Ledger make_ledger() {
@@ -97,22 +99,34 @@ TEST_F(LedgerTest, AFullPageForgetsWhatWasFreedFirst) {
 }
 
 TEST_F(LedgerTest, CoversWhatItSaysAndNoMore) {
-  EXPECT_FALSE(view_.covers(base));
+  EXPECT_FALSE(view_.covers(base, now));
   EXPECT_TRUE(ledger_.covered(base, base + gib, gib));
-  EXPECT_TRUE(view_.covers(base));
-  EXPECT_TRUE(view_.covers(base + gib - 1));
-  EXPECT_FALSE(view_.covers(base + gib));
+  EXPECT_TRUE(view_.covers(base, now));
+  EXPECT_TRUE(view_.covers(base + gib - 1, now));
+  EXPECT_FALSE(view_.covers(base + gib, now));
   EXPECT_EQ(view_.blanket_bytes(), gib);
 }
 
 TEST_F(LedgerTest, AReservationThatIsGivenBackIsCoveredNoLonger) {
   EXPECT_TRUE(ledger_.covered(base, base + gib, gib));
   EXPECT_TRUE(ledger_.covered(base + gib, base + 2 * gib, 2 * gib));
-  ledger_.uncovered(base, base + gib, gib);
-  EXPECT_FALSE(view_.covers(base));
-  EXPECT_TRUE(view_.covers(base + gib));
+  ledger_.uncovered(base, base + gib, gib, now);
+  EXPECT_TRUE(view_.covers(base, now + Milliseconds(100)));  // of a stray before, it may be heard only then
+  EXPECT_FALSE(view_.covers(base, now + Milliseconds(1000)));
+  EXPECT_TRUE(view_.covers(base + gib, now + Milliseconds(1000)));
   for (std::size_t n = 1; n < abi::guard_ranges_max; ++n) EXPECT_TRUE(ledger_.covered(base, base + 4096, 0));
   EXPECT_FALSE(ledger_.covered(base, base + 4096, 0));
+}
+
+TEST_F(LedgerTest, TheLastWordOfARangeStaysAsLongAsThereIsRoom) {
+  EXPECT_TRUE(ledger_.covered(base, base + gib, gib));
+  ledger_.uncovered(base, base + gib, 0, now);
+  for (std::size_t n = 1; n < abi::guard_ranges_max; ++n)
+    EXPECT_TRUE(ledger_.covered(base + gib, base + 2 * gib, 0));
+  EXPECT_TRUE(view_.covers(base, now));
+  EXPECT_TRUE(ledger_.covered(base + 2 * gib, base + 3 * gib, 0));
+  EXPECT_FALSE(view_.covers(base, now));
+  EXPECT_TRUE(view_.covers(base + 2 * gib, now + Milliseconds(5000)));
 }
 
 TEST_F(LedgerTest, ItsStateHasItsReason) {

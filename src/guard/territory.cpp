@@ -97,7 +97,7 @@ bool Territory::adopt(os::AddressRange reservation) {
 void Territory::release(os::AddressRange reservation) {
   const std::lock_guard lock(mutex_);
   elsewhere_bytes_ -= reservation.size_bytes();
-  ledger_.uncovered(reservation.begin, reservation.end, blanket_bytes());
+  ledger_.uncovered(reservation.begin, reservation.end, blanket_bytes(), SystemClock().now());
 }
 
 Status Territory::open(os::AddressRange part) {

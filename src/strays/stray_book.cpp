@@ -20,7 +20,8 @@ bool is_ordinary(const guard::Nearest& nearest) {
 }  // namespace
 
 bool StrayBook::note(const watch::PageFault& page_fault, const guard::GuardView& guard) {
-  if (!page_fault.fault.address || !guard.covers(*page_fault.fault.address)) return false;
+  if (!page_fault.fault.address || !guard.covers(*page_fault.fault.address, page_fault.fault.when))
+    return false;
   const std::uint64_t address = *page_fault.fault.address;
   const std::uint64_t block = address / block_bytes;
   if (blocks_.contains(block) || blocks_.size() == blocks_max) {

@@ -58,6 +58,16 @@ TEST_F(StrayBookTest, APageFaultThatTheBlanketDoesNotCoverIsNothing) {
   EXPECT_EQ(book_.count(), 0u);
 }
 
+TEST_F(StrayBookTest, AStrayIsOneThoughTheDriverGotItsAddressesBackBeforeItWasHeard) {
+  const Monotonic now = SystemClock().now();
+  ledger_.uncovered(base, base + 64 * gib, 0, now);
+  watch::PageFault late = page_fault(end + 72), later = page_fault(end + gib);
+  late.fault.when = now + Milliseconds(5);
+  later.fault.when = now + Milliseconds(5000);
+  EXPECT_FALSE(book_.note(later, view_));
+  EXPECT_TRUE(book_.note(late, view_));
+}
+
 TEST_F(StrayBookTest, APageFaultInManagedMemoryOfItsOwnIsNothingUntilThatIsFreed) {
   ledger_.allocated(abi::GuardFunction::MemAllocManaged, base + gib, mib);
   EXPECT_FALSE(note(base + gib + 5));
