@@ -64,6 +64,8 @@ const char* to_string(EventType event) {
       return "active exited";
     case EventType::ActiveFinished:
       return "active finished";
+    case EventType::ActiveStoodDown:
+      return "active stood down";
     case EventType::DangerSeen:
       return "danger seen";
     case EventType::FenceSeen:

@@ -30,6 +30,11 @@ Step take_over(State state) {
   return with_phase(state, Phase::Lost, {lost("the active ended and it had no standby")});
 }
 
+/// Nobody but a standby that is ready takes over from whoever could go on itself.
+Step hand_over(const State& state) {
+  return state.standby == Standby::Ready ? take_over(state) : unchanged(state);
+}
+
 Step standby_joined(State state) {
   state.standby = Standby::Joined;
   return unchanged(state);
@@ -76,6 +81,8 @@ Step serving(const State& state, EventType event) {
       return take_over(state);
     case EventType::ActiveFinished:
       return finish(state);
+    case EventType::ActiveStoodDown:
+      return hand_over(state);
     case EventType::DeadlinePassed:
       return {state, {{ActionType::EndOldActive, 0, 0, {}}}};
     default:
@@ -90,6 +97,8 @@ Step suspecting(const State& state, EventType event) {
       return take_over(state);
     case EventType::ActiveFinished:
       return finish(state);
+    case EventType::ActiveStoodDown:
+      return hand_over(state);
     case EventType::DeadlinePassed:
       return with_phase(state, Phase::Serving, {{ActionType::EndOldActive, 0, 0, {}}});
     default:
@@ -117,6 +126,8 @@ Step promoting(const State& state, EventType event) {
       return take_over(state);
     case EventType::ActiveFinished:
       return finish(state);
+    case EventType::ActiveStoodDown:
+      return hand_over(state);
     default:
       return unchanged(state);
   }

@@ -8,6 +8,7 @@
 ///   GPU.
 ///   * The active's own end: the kernel has destroyed its address spaces and channels before a pidfd reports
 ///   the exit.
+///   * The active's own word that its GPU work has ended and no more follows, as it hands over.
 /// Everything else is only danger: a UVM event (0.3 ms after the access) comes before the recovery, a
 /// neighbour's death may have left nothing in flight, and a copy engine's fault was seen to end its own
 /// client alone. The pair then waits (Suspecting) for one of the two, or for the all-clear.
@@ -47,12 +48,13 @@ enum class EventType {
   StandbyJoined,
   StandbyReady,
   StandbyExited,
-  ActiveExited,    ///< without leaving in good order
-  ActiveFinished,  ///< left in good order
-  DangerSeen,      ///< something that may end the active's domain, or not
-  FenceSeen,       ///< proof that the active's domain can write no more
-  Resumed,         ///< the promoted standby's first kernel has completed
-  DeadlinePassed,  ///< the timer that StartDeadline asked for
+  ActiveExited,     ///< without leaving in good order
+  ActiveFinished,   ///< left in good order
+  ActiveStoodDown,  ///< has waited for its GPU work, and queues none any more if somebody takes over
+  DangerSeen,       ///< something that may end the active's domain, or not
+  FenceSeen,        ///< proof that the active's domain can write no more
+  Resumed,          ///< the promoted standby's first kernel has completed
+  DeadlinePassed,   ///< the timer that StartDeadline asked for
 };
 
 enum class ActionType {

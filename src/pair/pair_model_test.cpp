@@ -20,9 +20,9 @@ namespace firebreak::pair {
 namespace {
 
 constexpr std::array all_events = {
-    EventType::ActiveJoined, EventType::StandbyJoined,  EventType::StandbyReady, EventType::StandbyExited,
-    EventType::ActiveExited, EventType::ActiveFinished, EventType::DangerSeen,   EventType::FenceSeen,
-    EventType::Resumed,      EventType::DeadlinePassed};
+    EventType::ActiveJoined, EventType::StandbyJoined,  EventType::StandbyReady,    EventType::StandbyExited,
+    EventType::ActiveExited, EventType::ActiveFinished, EventType::ActiveStoodDown, EventType::DangerSeen,
+    EventType::FenceSeen,    EventType::Resumed,        EventType::DeadlinePassed};
 
 std::vector<std::string> names(const std::vector<EventType>& history) {
   std::vector<std::string> all;
@@ -64,6 +64,9 @@ struct Ghost {
       case EventType::ActiveExited:
       case EventType::FenceSeen:
         fenced = fenced || joined;
+        break;
+      case EventType::ActiveStoodDown:
+        fenced = fenced || (joined && standby_ready);  // else it goes on itself
         break;
       default:
         break;
@@ -119,6 +122,10 @@ std::string broken_rule(Ghost& ghost, const State& before, EventType event, cons
 bool may_happen(const State& state, EventType event) {
   if (event == EventType::ActiveJoined) return state.phase == Phase::Empty || state.phase == Phase::Lost;
   if (event == EventType::StandbyJoined) return state.phase != Phase::Lost;
+  if (event == EventType::ActiveStoodDown) {
+    return state.phase == Phase::Serving || state.phase == Phase::Suspecting ||
+           state.phase == Phase::Promoting;
+  }
   return true;
 }
 

@@ -43,6 +43,23 @@ TEST(Pair, ASmFaultPromotesAReadyStandbyAtTheXidLine) {
               ElementsAre(ActionType::TellProtected, ActionType::Promote, ActionType::StartDeadline));
 }
 
+TEST(Pair, AnActiveThatStandsDownHandsOverToWhoIsReadyAndToNobodyElse) {
+  for (const auto& events : {std::initializer_list<EventType>{ActiveJoined},
+                             {ActiveJoined, StandbyJoined},
+                             {ActiveJoined, StandbyJoined, StandbyReady, StandbyExited}}) {
+    Story alone(events);
+    alone.then(ActiveStoodDown);
+    EXPECT_EQ(alone.state.phase, Phase::Serving);
+    EXPECT_EQ(alone.state.epoch, 0u);
+  }
+  Story story{ActiveJoined, StandbyJoined, StandbyReady, ActiveStoodDown};
+  EXPECT_EQ(story.state.phase, Phase::Promoting);
+  EXPECT_EQ(story.state.epoch, 1u);
+  story.then(StandbyJoined).then(StandbyReady).then(Resumed).then(ActiveStoodDown);  // and back
+  EXPECT_EQ(story.state.phase, Phase::Promoting);
+  EXPECT_EQ(story.state.epoch, 2u);
+}
+
 TEST(Pair, AUvmEventAloneIsNoFence) {
   Story story{ActiveJoined, StandbyJoined, StandbyReady, DangerSeen};
   EXPECT_EQ(story.state.phase, Phase::Suspecting);

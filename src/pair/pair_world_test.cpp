@@ -24,7 +24,8 @@ struct Process {
   int domain = 0;
   std::uint32_t epoch = 0;  ///< of which it believes to be the active one
   bool alive = true;
-  bool can_write = true;  ///< its channels are there
+  bool can_write = true;     ///< its channels are there
+  bool stands_down = false;  ///< and it has given its word not to use them
   int queued_commits = 0;
 };
 
@@ -45,7 +46,7 @@ class World {
 
   /// Something happens, to the GPU, the processes or the agent.
   void live() {
-    switch (random_() % 24) {
+    switch (random_() % 26) {
       case 0:
         return fault(pick_domain());
       case 1:
@@ -77,6 +78,9 @@ class World {
       case 16:
       case 17:
         return land_commit();
+      case 18:
+      case 19:
+        return hand_over();
       default:
         return deliver_one();
     }
@@ -108,7 +112,7 @@ class World {
 
   // --- the machine
   Process& add_process(int domain) {
-    processes_.push_back({++last_id_, domain, memory_.epoch, true, true, 0});
+    processes_.push_back({.id = ++last_id_, .domain = domain, .epoch = memory_.epoch});
     return processes_.back();
   }
   Process* process(int id) {
@@ -150,7 +154,8 @@ class World {
   }
   void queue_commit() {
     Process* writer = pick(processes_);
-    if (writer == nullptr || !writer->alive || writer->id == standby_ || writer->epoch != memory_.epoch)
+    if (writer == nullptr || !writer->alive || writer->id == standby_ || writer->epoch != memory_.epoch ||
+        writer->stands_down)
       return;
     ++writer->queued_commits;
   }
@@ -161,6 +166,24 @@ class World {
     --writer->queued_commits;
     ++memory_.committed;
     if (writer->epoch != memory_.epoch) broken_ = "a write of an old active landed after the promotion";
+  }
+
+  /// The active waits for its GPU work, then gives its word; where nobody is ready it goes on.
+  void hand_over() {
+    Process* active = process(active_);
+    if (active == nullptr || !active->alive || !active->can_write || active->epoch != memory_.epoch) return;
+    note("process " + std::to_string(active->id) + " hands over");
+    const int id = active->id;
+    memory_.committed += std::exchange(active->queued_commits, 0);
+    active->stands_down = true;
+    advance_by(EventType::ActiveStoodDown);
+    if (active_ == id) {
+      process(id)->stands_down = false;
+      return;
+    }
+    if (old_ != id || standby_ != 0) return;
+    standby_ = std::exchange(old_, 0);
+    advance_by(EventType::StandbyJoined);
   }
 
   // --- what the agent hears
@@ -230,13 +253,17 @@ class World {
     if (memory_.epoch == epoch) return;
     note("promotion to epoch " + std::to_string(epoch));
     for (const Process& each : processes_) {
-      if (each.id != standby_ && each.can_write) broken_ = "a promotion while another process can write";
+      if (each.id != standby_ && each.can_write && !each.stands_down)
+        broken_ = "a promotion while another process can write";
     }
     memory_.epoch = epoch;
     old_ = active_;
     active_ = standby_;
     standby_ = 0;
-    if (Process* successor = process(active_)) successor->epoch = epoch;
+    if (Process* successor = process(active_)) {
+      successor->epoch = epoch;
+      successor->stands_down = false;
+    }
   }
 
   void check_settled() {
