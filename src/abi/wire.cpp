@@ -165,6 +165,12 @@ struct Form<Subscribe> : EmptyForm<Subscribe> {
   static constexpr const char* name = "subscribe";
 };
 template <>
+struct Form<HandOver> {
+  static constexpr const char* name = "hand_over";
+  static void write(json& out, const HandOver& m) { out["tenant"] = m.tenant; }
+  static void read(const json& in, HandOver& m) { in.at("tenant").get_to(m.tenant); }
+};
+template <>
 struct Form<Stop> : EmptyForm<Stop> {
   static constexpr const char* name = "stop";
 };

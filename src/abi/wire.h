@@ -48,7 +48,8 @@ struct Rejoin {
   std::string tenant;
   std::string token = {};
 };
-/// A fenced process that can work on wants to be its successor's standby. Answered by Done or Refused.
+/// A fenced process that can work on wants to be its successor's standby; an active whose GPU work has ended
+/// wants its standby to go on, and to be that one's standby. Answered by Done or Refused.
 struct StandDown {};
 /// An allocation of the active; its exported descriptor is attached. Answered by Done or Refused.
 struct Publish {
@@ -132,6 +133,11 @@ struct Inject {
   std::string kind;
   std::uint32_t commits = 1;
 };
+/// The active is to hand over to its standby, between two steps. The agent passes it on to the tenant.
+/// Answered by Done once that is asked, or Refused where no standby is ready.
+struct HandOver {
+  std::string tenant;
+};
 /// The agent ends in good order. Answered by Done.
 struct Stop {};
 
@@ -192,8 +198,8 @@ struct Event {
 
 using Message = std::variant<Join, Rejoin, StandDown, Publish, Listen, GiveListener, NextConnection, Release,
                              Ready, Resumed, Finish, Injected, Inject, Place, Adopt, EndProcess, EndTenant,
-                             Output, StatusRequest, Subscribe, Stop, Joined, Allocation, ClientConnection,
-                             Placed, Done, Refused, Ended, Report, Event>;
+                             Output, StatusRequest, Subscribe, HandOver, Stop, Joined, Allocation,
+                             ClientConnection, Placed, Done, Refused, Ended, Report, Event>;
 
 std::string encode(const Message& message);
 /// Protocol, with what is wrong, for anything that is not one of the messages above. Never throws.

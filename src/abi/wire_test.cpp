@@ -69,6 +69,7 @@ TEST(Wire, EveryFieldOfAnEndSurvives) {
   const EndTenant tenant = round_trip(EndTenant{"rogue", 250});
   EXPECT_EQ(tenant.tenant, "rogue");
   EXPECT_EQ(tenant.grace_ms, 250u);
+  EXPECT_EQ(round_trip(HandOver{"llm"}).tenant, "llm");
   EXPECT_EQ(round_trip(Ended{"process 99: SIGTERM"}).text, "process 99: SIGTERM");
 }
 

@@ -122,10 +122,35 @@ void Agent::tell_joined(const Tenant& tenant, const Member& member, const std::s
   tell(std::move(event));
 }
 
-/// A fenced process that only seemed to have faulted has all that a standby needs.
+namespace {
+
+Status no_standby_is_ready(const std::string& tenant) {
+  return fail(ErrorCode::Unavailable, fmt::format("tenant '{}' has no standby that is ready", tenant));
+}
+
+}  // namespace
+
+/// Asked of the active itself: it knows when it is between two steps.
+Status Agent::hand_over(const abi::HandOver& request) {
+  const auto found = tenants_.find(request.tenant);
+  Connection* active = found == tenants_.end() ? nullptr : server_->find(found->second->active.connection);
+  if (active == nullptr) {
+    return fail(ErrorCode::NotFound, fmt::format("no tenant '{}' has an active process", request.tenant));
+  }
+  if (found->second->pair.standby != pair::Standby::Ready) return no_standby_is_ready(request.tenant);
+  active->send(request);
+  return {};
+}
+
+/// A fenced process that only seemed to have faulted has all that a standby needs; so has one that hands
+/// over.
 Status Agent::stand_down(Connection& connection) {
   const pid_t pid = connection.peer().pid;
   for (auto& [name, tenant] : tenants_) {
+    if (tenant->active.pid == pid) {
+      advance(*tenant, pair::EventType::ActiveStoodDown);
+      if (tenant->active.pid == pid) return no_standby_is_ready(name);
+    }
     if (tenant->old_active.pid != pid) continue;
     if (tenant->standby.pid != 0) {
       return fail(ErrorCode::InvalidArgument, fmt::format("tenant '{}' already has a standby", name));

@@ -127,7 +127,7 @@ TEST_F(AgentLeases, AFencedActiveThatWorksOnBecomesTheStandby) {
   Peer active = peer(), standby = peer();
   const os::Mapping page = join(active, "llm", abi::Role::Active);
   join(standby, "llm", abi::Role::Standby);
-  EXPECT_THAT(refusal(active, abi::StandDown{}), HasSubstr("not for a process in this role"));
+  EXPECT_THAT(refusal(standby, abi::StandDown{}), HasSubstr("not for a process in this role"));
   ask(standby, abi::Ready{});
   xid(FakeDomains::server_of_a);
   EXPECT_EQ(word(page).epoch, 1u);
@@ -135,6 +135,27 @@ TEST_F(AgentLeases, AFencedActiveThatWorksOnBecomesTheStandby) {
   EXPECT_TRUE(std::holds_alternative<abi::Done>(ask(active, abi::StandDown{})));
   EXPECT_TRUE(std::holds_alternative<abi::Done>(ask(active, abi::Ready{})));
   detectors.callbacks.on_exit(standby.pid());
+  EXPECT_EQ(word(page).epoch, 2u);
+  EXPECT_THAT(detectors.expected, testing::IsEmpty());  // nobody was ended
+}
+
+TEST_F(AgentLeases, AnActiveThatHandsOverBecomesTheStandbyOfItsOwn) {
+  Peer active = peer(), standby = peer(), command = peer();
+  const os::Mapping page = join(active, "llm", abi::Role::Active);
+  EXPECT_THAT(refusal(command, abi::HandOver{"llm"}), HasSubstr("no standby that is ready"));
+  EXPECT_THAT(refusal(command, abi::HandOver{"other"}), HasSubstr("no tenant 'other'"));
+  join(standby, "llm", abi::Role::Standby);
+  EXPECT_THAT(refusal(active, abi::StandDown{}), HasSubstr("no standby that is ready"));
+  EXPECT_EQ(word(page).epoch, 0u);
+  ask(standby, abi::Ready{});
+  EXPECT_TRUE(std::holds_alternative<abi::Done>(ask(command, abi::HandOver{"llm"})));
+  EXPECT_EQ(std::get<abi::HandOver>(active.receive()->message).tenant, "llm");
+  EXPECT_EQ(word(page).epoch, 0u);  // it has only been asked
+  EXPECT_TRUE(std::holds_alternative<abi::Done>(ask(active, abi::StandDown{})));
+  EXPECT_EQ(word(page).epoch, 1u);
+  ask(standby, abi::Resumed{0});
+  ask(active, abi::Ready{});
+  EXPECT_TRUE(std::holds_alternative<abi::Done>(ask(standby, abi::StandDown{})));  // and back
   EXPECT_EQ(word(page).epoch, 2u);
   EXPECT_THAT(detectors.expected, testing::IsEmpty());  // nobody was ended
 }

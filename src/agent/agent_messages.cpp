@@ -52,6 +52,7 @@ void Agent::on_message(Connection& connection, abi::Message message, std::vector
             subscribers_.insert(connection.id());
             answer(connection, {});
           },
+          [&](const abi::HandOver& request) { answer(connection, hand_over(request)); },
           [&](const abi::Stop&) {
             answer(connection, {});
             loop_.stop();
