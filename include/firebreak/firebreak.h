@@ -46,7 +46,7 @@ typedef enum fb_status {
   FB_ERROR_INVALID_ARGUMENT = 1, /* a null pointer, a size of 0, a name that is too long, a call in the wrong role */
   FB_ERROR_NO_AGENT = 2,         /* no agent at the socket, or it went away */
   FB_ERROR_REFUSED = 3,          /* the agent said no: fb_last_error says why */
-  FB_ERROR_FENCED = 4,           /* another process is the active one now; nothing that we write counts any more */
+  FB_ERROR_FENCED = 4,           /* another process is the active one now, or is to be: fb_stand_down */
   FB_ERROR_TIMEOUT = 5,          /* it did not happen in the given time */
   FB_ERROR_CUDA = 6,             /* the driver failed: fb_last_error has its error */
   FB_ERROR_NO_MEMORY = 7,        /* GPU or host memory, or the tenant's quota */
@@ -123,7 +123,7 @@ FB_API fb_status fb_wait_promotion(fb_session* session, int64_t timeout_ms, fb_r
 /* Publishes that `step` is done: `state`, all of the forward state, is copied at once, and becomes valid on the GPU's
  * own time line, when all work queued on `stream` (a CUstream) before this call has ended. Does not wait for the GPU
  * unless 256 commits, or 32 MiB of them, are queued. Steps count up by one from next_step. Active only;
- * FB_ERROR_FENCED when another process took over. */
+ * FB_ERROR_FENCED when another process took over, or is to take over since the operator wants it so (fb_stand_down). */
 FB_API fb_status fb_commit(fb_session* session, void* stream, uint64_t step, const void* state, size_t state_bytes);
 
 /* The same for what this step changed, in that order; every other byte of the forward state stays as it was. The
@@ -159,11 +159,12 @@ FB_API fb_status fb_heartbeat(fb_session* session, void* stream);
 /* Says that the first kernel after a promotion has completed (for the recovery time in reports). */
 FB_API fb_status fb_resumed(fb_session* session);
 
-/* For an active that was told FB_ERROR_FENCED and whose CUDA context still works, since it was only taken for faulted:
- * waits for its GPU work to end and makes it the standby of the process that took over. Then fb_ready and
- * fb_wait_promotion, as for any standby; its memory is where it was. FB_ERROR_CUDA when the context does not work any
- * more, FB_ERROR_REFUSED when it is too late: another standby is there, or the agent is about to end this process.
- * Since 0.3. */
+/* Makes an active whose CUDA context works the standby of the process that takes over from it: of the one that did, where
+ * it was told FB_ERROR_FENCED because it was only taken for faulted, or else of its standby, which goes on at the first
+ * step that is not committed (planned hand-over, since 0.6). Waits for the GPU work to end; none may be queued meanwhile.
+ * Then fb_ready and fb_wait_promotion, as for any standby; its memory is where it was. FB_ERROR_CUDA when the context does
+ * not work any more. FB_ERROR_REFUSED: no standby is ready, and this process is active as before; or, of a fenced one,
+ * another standby is there already, or the agent is about to end this process. Since 0.3. */
 FB_API fb_status fb_stand_down(fb_session* session);
 
 /*

@@ -113,7 +113,7 @@ class Calls(SoftGpuTest):
             "assert session.committed() == 4, session.committed()\n"
             "raises(firebreak.InvalidArgumentError, 'standby', session.ready)\n"
             "raises(firebreak.InvalidArgumentError, 'no promotion', session.resumed)\n"
-            "raises(firebreak.InvalidArgumentError, 'fenced', session.stand_down)\n"
+            "raises(firebreak.RefusedError, 'no standby that is ready', session.stand_down)\n"
             "session.leave()\n"
         )
 

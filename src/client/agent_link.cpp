@@ -61,6 +61,11 @@ void AgentLink::on_event(std::function<void(const abi::Event&)> callback) {
   on_event_ = std::move(callback);
 }
 
+void AgentLink::on_hand_over(std::function<void()> callback) {
+  const std::lock_guard lock(mutex_);
+  on_hand_over_ = std::move(callback);
+}
+
 bool AgentLink::lost() const {
   const std::lock_guard lock(mutex_);
   return lost_;
@@ -152,6 +157,7 @@ void AgentLink::handle(os::Message received) {
   auto message = abi::decode(std::string_view(text, received.bytes.size()));
   if (message && std::holds_alternative<abi::Inject>(*message))
     return inject(std::get<abi::Inject>(*message));
+  if (message && std::holds_alternative<abi::HandOver>(*message)) return ask_for_hand_over();
   if (message && std::holds_alternative<abi::Event>(*message)) return pass_on(std::get<abi::Event>(*message));
   const std::lock_guard lock(mutex_);
   if (!message) {
@@ -178,6 +184,15 @@ void AgentLink::inject(const abi::Inject& wanted) {
   } else {
     (void)tell(abi::Injected{0, "that process is no tenant"});
   }
+}
+
+void AgentLink::ask_for_hand_over() {
+  std::function<void()> callback;
+  {
+    const std::lock_guard lock(mutex_);
+    callback = on_hand_over_;
+  }
+  if (callback) callback();
 }
 
 void AgentLink::pass_on(const abi::Event& event) {

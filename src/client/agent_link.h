@@ -65,6 +65,9 @@ class AgentLink {
   /// requests are refused.
   void on_inject(std::function<void(const abi::Inject&)> callback);
 
+  /// Called on the reading thread when the agent wants this process to hand over.
+  void on_hand_over(std::function<void()> callback);
+
   /// Called on the reading thread for every Event, once the agent was asked for them with Subscribe.
   void on_event(std::function<void(const abi::Event&)> callback);
 
@@ -88,6 +91,7 @@ class AgentLink {
   bool read_one(os::Socket& socket);
   void handle(os::Message received);
   void inject(const abi::Inject& wanted);
+  void ask_for_hand_over();
   void pass_on(const abi::Event& event);
   SharedSocket socket() const;
   bool find_next_agent();
@@ -111,6 +115,7 @@ class AgentLink {
   std::uint64_t allocations_seen_ = 0;
   std::function<void()> on_lost_;
   std::function<void(const abi::Inject&)> on_inject_;
+  std::function<void()> on_hand_over_;
   std::function<void(const abi::Event&)> on_event_;
   std::thread reader_;
 };

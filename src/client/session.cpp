@@ -111,6 +111,7 @@ Session::Session(std::unique_ptr<AgentLink> link, os::Mapping shared, os::Fd pag
       next_address_(joined.arena_base) {
   auto* word = &page().promotion;
   link_->on_lost([word] { os::futex_wake(*word); });
+  link_->on_hand_over([this] { is_to_hand_over_.store(true, std::memory_order_release); });
   link_->on_inject([hook = injections_.get()](const abi::Inject& wanted) { hook->request(wanted); });
 }
 
@@ -262,21 +263,31 @@ Outcome<void> Session::resumed() {
   return {};
 }
 
-/// What is queued would land in its successor's memory, and is waited for; what it would have waited for is
-/// lost.
 Outcome<void> Session::stand_down() {
-  if (!fenced()) return failure(FB_ERROR_INVALID_ARGUMENT, "only a fenced active stands down");
-  if (auto device = current_device(); !device) return tl::unexpected(device.error());
-  auto context = cuda::ContextView::current(*driver_);
-  if (!context) return cuda_failure(context.error());
-  if (auto idle = context->synchronize(); !idle) return cuda_failure(idle.error());
-  const std::uint32_t epoch = promotion().epoch;
+  if (role_ != FB_ROLE_ACTIVE) return failure(FB_ERROR_INVALID_ARGUMENT, "only an active stands down");
+  is_to_hand_over_.store(false, std::memory_order_relaxed);
+  if (auto rests = come_to_rest(); !rests) return rests;
   const auto answer = link_->ask(abi::StandDown{});
   if (!answer) return agent_failure(answer.error());
+  // Its successor's: nobody is promoted after that one before we are ready.
+  const std::uint32_t epoch = promotion().epoch;
   writer_.reset();
   recovered_ = {};
   epoch_.store(epoch, std::memory_order_release);
   role_.store(FB_ROLE_STANDBY, std::memory_order_release);
+  return {};
+}
+
+/// What is queued would land in a successor's memory. A context without work says nothing of a fault that it
+/// has met: a store tells, of what is there already.
+Outcome<void> Session::come_to_rest() {
+  if (auto registered = register_page(); !registered) return registered;
+  auto context = cuda::ContextView::current(*driver_);
+  if (!context) return cuda_failure(context.error());
+  if (auto idle = context->synchronize(); !idle) return cuda_failure(idle.error());
+  abi::CommitArea& own = area_of(page(), epoch_);
+  if (auto queued = publish(nullptr, own.beats_done, own.beats_done.load()); !queued) return queued;
+  if (auto idle = context->synchronize(); !idle) return cuda_failure(idle.error());
   return {};
 }
 
@@ -286,6 +297,8 @@ Outcome<void> Session::stand_down() {
 Outcome<void> Session::commit(CUstream stream, std::uint64_t step, const NewState& state, Counting counting) {
   if (role_ != FB_ROLE_ACTIVE) return failure(FB_ERROR_INVALID_ARGUMENT, "a standby does not commit");
   if (fenced()) return failure(FB_ERROR_FENCED, "another process is active now");
+  if (is_to_hand_over_.load(std::memory_order_acquire))
+    return failure(FB_ERROR_FENCED, "its standby is to go on: fb_stand_down hands over");
   if (auto good = check(state); !good) return failure(FB_ERROR_INVALID_ARGUMENT, good.error().message);
   if (step != writer().next_step()) {
     return failure(FB_ERROR_INVALID_ARGUMENT,

@@ -83,6 +83,8 @@ class Session {
   bool fenced() { return role() == FB_ROLE_ACTIVE && promotion().epoch != epoch_; }
   /// Loads the driver where that has not happened, and says which device is current.
   Outcome<cuda::Device> current_device();
+  /// All that was queued has ended, and the context still takes work.
+  Outcome<void> come_to_rest();
   Outcome<void> register_page();
   Outcome<void> reserve_arena();
   Outcome<std::uint64_t> create(const std::string& name, std::uint64_t size_bytes, abi::Memory memory);
@@ -97,6 +99,7 @@ class Session {
   cuda::Access access_to(abi::Memory memory) const;
   fb_resume resume_point() const;
 
+  std::atomic<bool> is_to_hand_over_ = false;  ///< somebody asked for it; the link's thread sets it
   std::unique_ptr<InjectionHook> injections_;  ///< before link_, whose thread calls it
   std::unique_ptr<AgentLink> link_;
   os::Mapping shared_;

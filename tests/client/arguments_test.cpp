@@ -107,7 +107,6 @@ TEST_F(SessionTest, AnActiveGetsErrorsForNonsenseAndGoesOn) {
                                fb_alloc(active, "a", 0, 0, &number),
                                fb_alloc(active, "a", 1, 0, nullptr),
                                fb_alloc_as(active, "a", 1, fb_memory{}, 0, &number),
-                               fb_stand_down(active),
                                fb_ready(active),
                                fb_resumed(active),
                                fb_wait_promotion(active, 0, nullptr),
