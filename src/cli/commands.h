@@ -19,6 +19,7 @@ void add_characterize(CLI::App& app, Action& action);
 void add_demo(CLI::App& app, Action& action);
 void add_doctor(CLI::App& app, Action& action);
 void add_guard_trial(CLI::App& app, Action& action);
+void add_hand_over(CLI::App& app, Action& action);
 void add_inject(CLI::App& app, Action& action);
 void add_run(CLI::App& app, Action& action);
 void add_soak(CLI::App& app, Action& action);

@@ -32,6 +32,7 @@ int main(int argument_count, char** arguments) {
   cli::add_demo(app, action);
   cli::add_doctor(app, action);
   cli::add_guard_trial(app, action);
+  cli::add_hand_over(app, action);
   cli::add_inject(app, action);
   cli::add_run(app, action);
   cli::add_soak(app, action);

@@ -126,6 +126,12 @@ fb_status fb_resumed(fb_session*) {
   return FB_OK;
 }
 
+/// Whoever is fenced in these plays was too late, and ends.
+fb_status fb_stand_down(fb_session*) {
+  note("stand_down");
+  return FB_ERROR_REFUSED;
+}
+
 fb_status fb_leave(fb_session*) {
   note("leave");
   return FB_OK;

@@ -85,7 +85,8 @@ class Run {
   Result<bool> stand_by();
   /// For an active: where its predecessor was lost, it goes on there.
   Status go_on();
-  Status run_steps();
+  /// False: another process does the rest, and this is its standby.
+  Result<bool> run_steps();
   Status finish();
   /// In good order: the tenant is done, or this standby of it.
   Status leave() { return session_ ? session_->leave() : Status{}; }
@@ -95,7 +96,9 @@ class Run {
 
  private:
   Status take_over(const fb_resume& resume);
-  Status run_step(std::uint64_t step);
+  /// Both: False where another process does it, and this is its standby.
+  Result<bool> run_step(std::uint64_t step);
+  Result<bool> commit(std::uint64_t step);
   Status move_once_possible();
   const Gpu& gpu() const { return full_ ? *full_ : gpu_; }
   void warn(const Error& error) const { fmt::print(stderr, "{}: {}\n", program_.name, to_string(error)); }
@@ -123,7 +126,7 @@ Status Run::prepare() {
 }
 
 Result<bool> Run::stand_by() {
-  if (const Status warm = workload_->warm_up(gpu_); !warm) return propagate(warm, "warm-up");
+  if (const Status warm = workload_->warm_up(gpu()); !warm) return propagate(warm, "warm-up");
   if (const Status ready = session_->ready(); !ready) return propagate(ready);
   const auto promotion = session_->wait_for_promotion();
   if (!promotion) return propagate(promotion);
@@ -144,29 +147,31 @@ Status Run::take_over(const fb_resume& resume) {
   took_over_ = true;
   next_step_ = resume.next_step;
   const std::span state(static_cast<const std::byte*>(resume.state), resume.state_bytes);
-  const Status restored = workload_->take_over(gpu_, next_step_, state);
+  const Status restored = workload_->take_over(gpu(), next_step_, state);
   if (!restored) return restored;
-  if (const Status first_kernel = gpu_.stream().synchronize(); !first_kernel) return first_kernel;
+  if (const Status first_kernel = gpu().stream().synchronize(); !first_kernel) return first_kernel;
   // None for an active that goes on where its tenant was lost.
   if (resume.promoted_at_ns != 0) {
     progress_.tell("promoted", resume.promoted_at_ns);
     progress_.tell("resumed");
   }
-  if (gpu_.is_small()) full_context_.begin(program_.ptx, *workload_);
+  if (gpu().is_small()) full_context_.begin(program_.ptx, *workload_);
   // Only reports need this: without an agent the work goes on all the same.
   if (const Status told = session_->resumed(); !told) warn(told.error());
   return {};
 }
 
-Status Run::run_steps() {
+Result<bool> Run::run_steps() {
   const SystemClock clock;
   Pacer pacer(Milliseconds(options_.pace_ms));
   for (std::uint64_t step = next_step_; step <= workload_->last_step(); ++step) {
     std::this_thread::sleep_until(pacer.next_begin(clock.now()));
     if (const Status moved = move_once_possible(); !moved) return propagate(moved, "the full context");
-    if (const Status done = run_step(step); !done) return propagate(done, fmt::format("step {}", step));
+    const auto ours = run_step(step);
+    if (!ours) return propagate(ours, fmt::format("step {}", step));
+    if (!*ours) return false;
   }
-  return {};
+  return true;
 }
 
 /// Where there is no full context to be had the work goes on in the small one.
@@ -185,16 +190,37 @@ Status Run::move_once_possible() {
   return {};
 }
 
-Status Run::run_step(std::uint64_t step) {
-  if (const Status waited = throttle_.wait(step); !waited) return waited;
+Result<bool> Run::run_step(std::uint64_t step) {
+  if (const Status waited = throttle_.wait(step); !waited) return propagate(waited);
   if (step >= next_step_ + Throttle::depth) progress_.done(step - Throttle::depth);
-  if (const Status queued = workload_->queue_step(gpu(), step); !queued) return queued;
+  if (const Status queued = workload_->queue_step(gpu(), step); !queued) return propagate(queued);
   if (session_) {
-    const Status committed =
-        session_->commit(gpu().stream().handle(), step, workload_->state(), workload_->changed());
-    if (!committed) return committed;
+    const auto ours = commit(step);
+    if (!ours || !*ours) return ours;
   }
-  return throttle_.mark(gpu(), step);
+  const Status marked = throttle_.mark(gpu(), step);
+  if (!marked) return propagate(marked);
+  return true;
+}
+
+/// Where another process goes on, this step is done again there. Whom nobody can follow goes on; whom
+/// somebody has followed before it could stand down is told so a second time.
+Result<bool> Run::commit(std::uint64_t step) {
+  const auto try_it = [&] {
+    return session_->commit(gpu().stream().handle(), step, workload_->state(), workload_->changed());
+  };
+  Status committed = try_it();
+  if (!committed && committed.error().code == ErrorCode::PermissionDenied) {
+    const auto stood_down = session_->stand_down();
+    if (!stood_down) return propagate(stood_down);
+    if (*stood_down) {
+      progress_.tell("stood down");
+      return false;
+    }
+    committed = try_it();
+  }
+  if (!committed) return propagate(committed);
+  return true;
 }
 
 Status Run::finish() {
@@ -228,16 +254,20 @@ Status run(const Program& program, const Options& options) {
   auto run = open_run(program, options);
   if (!run) return propagate(run);
   if (const Status prepared = run->prepare(); !prepared) return prepared;
-  if (run->is_standby()) {
-    const auto needed = run->stand_by();
-    if (!needed) return propagate(needed);
-    if (!*needed) return run->leave();
-  } else if (const Status gone_on = run->go_on(); !gone_on) {
-    return gone_on;
+  if (!run->is_standby()) {
+    if (const Status gone_on = run->go_on(); !gone_on) return gone_on;
+    if (options.start_on_input && !run->took_over()) wait_for_input();
   }
-  if (options.start_on_input && !run->took_over()) wait_for_input();
-  if (const Status done = run->run_steps(); !done) return done;
-  return run->finish();
+  for (;;) {
+    if (run->is_standby()) {
+      const auto needed = run->stand_by();
+      if (!needed) return propagate(needed);
+      if (!*needed) return run->leave();
+    }
+    const auto all_done = run->run_steps();
+    if (!all_done) return propagate(all_done);
+    if (*all_done) return run->finish();
+  }
 }
 
 Failure failure_of(ErrorCode code) {

@@ -83,6 +83,14 @@ Status Session::commit(CUstream stream, std::uint64_t step, std::span<const std:
   return status_of(fb_commit_changes(session_, stream, step, changes_.data(), changes_.size()), "fb_commit");
 }
 
+Result<bool> Session::stand_down() {
+  const fb_status status = fb_stand_down(session_);
+  if (status == FB_ERROR_REFUSED) return false;
+  const Status stood_down = status_of(status, "fb_stand_down");
+  if (!stood_down) return propagate(stood_down);
+  return true;
+}
+
 Status Session::leave() {
   // fb_leave frees the session in every case, so its error cannot be asked for.
   const fb_status status = fb_leave(std::exchange(session_, nullptr));

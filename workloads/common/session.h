@@ -30,9 +30,12 @@ class Session final : public Memory {
   Result<std::optional<fb_resume>> wait_for_promotion();
   Status resumed();
   /// The forward state after that step, and what of it the step changed, where that is known.
-  /// PermissionDenied: another process is the active one now.
+  /// PermissionDenied: another process is the active one now, or is to be.
   Status commit(CUstream stream, std::uint64_t step, std::span<const std::byte> state,
                 const std::optional<std::span<const StateRange>>& changed);
+  /// The active becomes the standby of whoever is active now, or of its own. False: it stays what it is,
+  /// since nobody is ready; of a fenced one, since it is too late.
+  Result<bool> stand_down();
   /// The tenant is done; of a standby it says nothing. Nothing else may follow.
   Status leave();
 
