@@ -87,6 +87,13 @@ struct gpu_model_inject {
 	__u32 hits;			/* out */
 };
 
+/* A replayable fault of that subcontext that was serviced before: a duplicate of its entry comes late. Its work may be gone. */
+struct gpu_model_duplicate {
+	__u32 gpu;
+	__u32 group;
+	__u32 subcontext;
+};
+
 struct gpu_model_setting {
 	char name[GPU_MODEL_NAME_LENGTH];
 	__s64 value;
@@ -129,5 +136,6 @@ struct gpu_model_status {
 #define GPU_MODEL_IOC_STATUS	_IOWR('G', 7, struct gpu_model_status)
 #define GPU_MODEL_IOC_SUSPEND	_IO('G', 8)
 #define GPU_MODEL_IOC_RESUME	_IO('G', 9)
+#define GPU_MODEL_IOC_DUPLICATE	_IOW('G', 10, struct gpu_model_duplicate)
 
 #endif

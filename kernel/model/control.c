@@ -251,6 +251,18 @@ static int inject(struct gpu_model_inject __user *argument)
 	return !error && put_user(rule.hits, &argument->hits) ? -EFAULT : error;
 }
 
+static int duplicate(void __user *argument)
+{
+	struct gpu_model_duplicate request;
+
+	if (copy_from_user(&request, argument, sizeof(request)))
+		return -EFAULT;
+	if (!gpu_exists(request.gpu))
+		return -ENODEV;
+	model_fault_duplicate(&request);
+	return 0;
+}
+
 static int set(void __user *argument)
 {
 	struct gpu_model_setting setting;
@@ -289,6 +301,8 @@ static long control_ioctl(struct file *file, unsigned int command, unsigned long
 	switch (command) {
 	case GPU_MODEL_IOC_INJECT:
 		return inject(pointer);
+	case GPU_MODEL_IOC_DUPLICATE:
+		return duplicate(pointer);
 	case GPU_MODEL_IOC_SET:
 		return set(pointer);
 	case GPU_MODEL_IOC_STATUS:

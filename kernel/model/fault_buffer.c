@@ -37,47 +37,52 @@ bool model_faults_pending(struct model_gpu *gpu)
 }
 
 /* Faults of a group carry the instance of whichever of its channels is resident; the engine id tells the subcontext. */
-static u64 resident_instance(struct model_channel *faulting)
+static u64 resident_instance(struct model_gpu *gpu, const struct model_group *group)
 {
-	struct model_gpu *gpu = faulting->gpu;
 	struct model_channel *channel;
 	u32 live = 0;
 	u32 pick;
 
 	list_for_each_entry(channel, &gpu->channels, node)
-		live += channel->group == faulting->group && channel->engine == GPU_MODEL_ENGINE_SM && channel->retained;
+		live += channel->group == group && channel->engine == GPU_MODEL_ENGINE_SM && channel->retained;
 	if (live == 0)
-		return faulting->instance;
+		return 0;
 	pick = model_random(gpu, live);
 	list_for_each_entry(channel, &gpu->channels, node)
-		if (channel->group == faulting->group && channel->engine == GPU_MODEL_ENGINE_SM &&
-		    channel->retained && pick-- == 0)
+		if (channel->group == group && channel->engine == GPU_MODEL_ENGINE_SM && channel->retained &&
+		    pick-- == 0)
 			return channel->instance;
-	return faulting->instance;
+	return 0;
 }
 
-static bool put_entry(struct model_program *program, u32 lane_index, bool late)
+struct entry {
+	u64 instance;
+	u64 address;
+	u32 subcontext;
+	u32 lane;
+	u32 fault;
+	u32 access;
+};
+
+static bool put_entry(struct model_gpu *gpu, const struct entry *fault, bool late)
 {
-	struct model_lane *lane = &program->lane[lane_index];
-	struct model_gpu *gpu = program->channel->gpu;
 	struct model_fault_buffer *buffer = &gpu->faults;
 	u32 next = (buffer->put + 1) % buffer->count;
-	u64 instance = resident_instance(program->channel);
 	u64 now = ktime_get_real_ns();
 	u32 *entry = buffer->entries + buffer->put * MODEL_FAULT_BYTES;
 	u32 last;
 
 	if (next == get_index(gpu))
 		return false;
-	entry[0] = lower_32_bits(instance);
-	entry[1] = upper_32_bits(instance);
-	entry[2] = lower_32_bits(lane->fault_address);
-	entry[3] = upper_32_bits(lane->fault_address);
+	entry[0] = lower_32_bits(fault->instance);
+	entry[1] = upper_32_bits(fault->instance);
+	entry[2] = lower_32_bits(fault->address);
+	entry[3] = upper_32_bits(fault->address);
 	entry[4] = lower_32_bits(now);
 	entry[5] = upper_32_bits(now);
-	entry[6] = gpu->arch->engine_graphics + program->channel->subcontext;
-	last = lane->fault | 1U << 7 | gpu->arch->client_sm[lane_index % SM_PER_GPC] << 8 | lane->access << 16 |
-	       (lane_index / SM_PER_GPC) << 24 | 1U << 30;
+	entry[6] = gpu->arch->engine_graphics + fault->subcontext;
+	last = fault->fault | 1U << 7 | gpu->arch->client_sm[fault->lane % SM_PER_GPC] << 8 | fault->access << 16 |
+	       (fault->lane / SM_PER_GPC) << 24 | 1U << 30;
 	smp_wmb();
 	WRITE_ONCE(entry[7], late ? last : last | 1U << 31);
 	if (late)
@@ -88,17 +93,46 @@ static bool put_entry(struct model_program *program, u32 lane_index, bool late)
 	return true;
 }
 
+/* It stands right before the next fault of its group: whoever cancels the group for it finds that one outstanding. */
+static void put_due_duplicate(struct model_gpu *gpu, const struct model_group *group)
+{
+	struct model_fault_buffer *buffer = &gpu->faults;
+	struct entry fault = { .instance = resident_instance(gpu, group), .address = 0x1000,
+			       .subcontext = buffer->due.subcontext, .access = MODEL_ACCESS_READ };
+
+	if (!buffer->is_due || buffer->due.group != group->id || !fault.instance || !put_entry(gpu, &fault, false))
+		return;
+	buffer->is_due = false;
+	gpu->status.duplicates++;
+}
+
+void model_fault_duplicate(const struct gpu_model_duplicate *request)
+{
+	struct model_gpu *gpu = model_gpus[request->gpu];
+
+	mutex_lock(&gpu->lock);
+	gpu->faults.due = *request;
+	gpu->faults.is_due = true;
+	mutex_unlock(&gpu->lock);
+}
+
 /* False when the buffer is full: the fault stays in its uTLB until the next replay. */
 bool model_fault_report(struct model_program *program, u32 lane)
 {
-	struct model_gpu *gpu = program->channel->gpu;
+	const struct model_channel *channel = program->channel;
+	struct model_gpu *gpu = channel->gpu;
+	struct entry fault = { resident_instance(gpu, channel->group), program->lane[lane].fault_address,
+			       channel->subcontext, lane, program->lane[lane].fault, program->lane[lane].access };
 	bool late = !gpu->faults.late && model_chance(gpu, model_settings.late_valid_percent);
 
-	if (!put_entry(program, lane, late)) {
+	if (!fault.instance)
+		fault.instance = channel->instance;
+	put_due_duplicate(gpu, channel->group);
+	if (!put_entry(gpu, &fault, late)) {
 		gpu->status.overflows++;
 		return false;
 	}
-	if (model_chance(gpu, model_settings.duplicate_percent) && put_entry(program, lane, false))
+	if (model_chance(gpu, model_settings.duplicate_percent) && put_entry(gpu, &fault, false))
 		gpu->status.duplicates++;
 	model_interrupt(gpu);
 	return true;

@@ -259,6 +259,8 @@ struct model_fault_buffer {
 	u32 enable_clear;
 	bool masked;
 	u32 prefetch;
+	struct gpu_model_duplicate due;
+	bool is_due;
 };
 
 struct model_gpu {
@@ -377,6 +379,8 @@ void model_program_release(struct kref *references);
 
 /* fault_buffer.c */
 bool model_fault_report(struct model_program *program, u32 lane);
+/* With the next fault of its group. */
+void model_fault_duplicate(const struct gpu_model_duplicate *request);
 bool model_fault_buffer_run(struct model_gpu *gpu);
 bool model_faults_pending(struct model_gpu *gpu);
 bool model_shadow_pending(struct model_gpu *gpu);

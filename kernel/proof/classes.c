@@ -164,6 +164,14 @@ static uint32_t torn_down(struct client *client, struct scene *scene)
 	_exit(0);
 }
 
+/* A fault of its was written twice and serviced; it leaves in good order before UVM reads the second one. */
+static uint32_t left_a_duplicate(struct client *client, struct scene *scene)
+{
+	client_close(client);
+	model_duplicate(client);
+	_exit(0);
+}
+
 const struct fault_class fault_classes[] = {
 	{ "no range, store", no_range_store, 1, .ratio_at_most = 0.6 },
 	{ "no range, load", no_range_load, 1, .ratio_at_most = 0.6 },
@@ -186,6 +194,7 @@ const struct fault_class fault_classes[] = {
 	{ "two clients fault at once", no_range_store, 2 },
 	{ "storm over 10,000 addresses", storm, 1, .grace_ms = 10000 },
 	{ "fault while tearing down", torn_down, 1 },
+	{ "duplicate of a client that has left", left_a_duplicate, 1 },
 	{ "suspend and resume", no_range_store, 1, .suspend = true },
 	{ "two GPUs, a fault on the second", second_gpu, 1, .two_gpus = true },
 };

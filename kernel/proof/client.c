@@ -286,3 +286,10 @@ int model_power(bool suspend)
 	close(descriptor);
 	return result;
 }
+
+void model_duplicate(const struct client *client)
+{
+	struct gpu_model_duplicate request = { .gpu = client->gpu, .group = PROOF_GROUP, .subcontext = client->number };
+
+	with_model(GPU_MODEL_IOC_DUPLICATE, &request, "duplicate");
+}

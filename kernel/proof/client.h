@@ -64,5 +64,7 @@ void model_set(const char *name, int64_t value);
 /* Returns how often the rule that this one replaces struck. */
 uint32_t model_inject(const char *call, uint32_t skip, uint32_t count, uint32_t status);
 int model_power(bool suspend);
+/* A fault of that client once more, which was serviced before, together with the next one of its group. */
+void model_duplicate(const struct client *client);
 
 #endif

@@ -5,6 +5,18 @@
 // How often in a row a whole batch may be spared without a culprit, before it is cancelled as ever.
 #define UVM_FAULT_ISOLATION_MAX_SPARED_BATCHES 8
 
+// How often in a row a fault of a subcontext without a VA space may be a stale one: real work comes back at once, within microseconds.
+#define UVM_FAULT_ISOLATION_MAX_STALE_FAULTS 16
+#define UVM_FAULT_ISOLATION_STALE_PAUSE_NS (10 * NSEC_PER_MSEC)
+
+typedef struct
+{
+    NvU64 last_ns;
+    NvU32 in_a_row;
+} uvm_fault_isolation_stale_t;
+
+// Each under its GPU's service lock
+static uvm_fault_isolation_stale_t g_stale[UVM_ID_MAX_GPUS];
 static atomic_t g_spared_batches = ATOMIC_INIT(0);
 static bool g_is_up;
 
@@ -210,17 +222,43 @@ bool uvm_fault_isolation_spare(uvm_gpu_t *gpu, uvm_fault_buffer_entry_t *fault_e
     return true;
 }
 
-void uvm_fault_isolation_group_cancel(uvm_gpu_t *gpu)
+static void log_gone(uvm_gpu_t *gpu, uvm_fault_isolation_outcome_t outcome)
 {
     uvm_fault_isolation_event_t event = {
         .gpu_index = uvm_id_gpu_index(gpu->id),
         .is_replayable = true,
         .fault_class = UVM_FAULT_ISOLATION_CLASS_GONE,
-        .outcome = UVM_FAULT_ISOLATION_OUTCOME_UNSUPPORTED,
+        .outcome = outcome,
     };
 
+    uvm_fault_isolation_log(&event);
+}
+
+bool uvm_fault_isolation_flush_stale(uvm_gpu_t *gpu)
+{
+    uvm_fault_isolation_stale_t *stale = &g_stale[uvm_id_gpu_index(gpu->id)];
+    NvU64 now_ns = NV_GETTIME();
+
+    // Pascal has no subcontexts: its global cancel means a fault that was looked at
+    if (uvm_fault_isolation_mode() != UVM_FAULT_ISOLATION_MODE_ON || gpu->max_subcontexts == 0)
+        return false;
+
+    if (now_ns - stale->last_ns > UVM_FAULT_ISOLATION_STALE_PAUSE_NS)
+        stale->in_a_row = 0;
+
+    stale->last_ns = now_ns;
+    if (++stale->in_a_row > UVM_FAULT_ISOLATION_MAX_STALE_FAULTS)
+        return false;
+
+    log_gone(gpu, UVM_FAULT_ISOLATION_OUTCOME_SPARED);
+
+    return true;
+}
+
+void uvm_fault_isolation_group_cancel(uvm_gpu_t *gpu)
+{
     if (uvm_fault_isolation_mode() != UVM_FAULT_ISOLATION_MODE_OFF)
-        uvm_fault_isolation_log(&event);
+        log_gone(gpu, UVM_FAULT_ISOLATION_OUTCOME_UNSUPPORTED);
 }
 
 NV_STATUS uvm_fault_isolation_range_add(uvm_va_space_t *va_space, uvm_range_tree_node_t *node)

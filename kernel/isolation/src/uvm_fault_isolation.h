@@ -31,8 +31,12 @@ bool uvm_fault_isolation_spare(uvm_gpu_t *gpu, uvm_fault_buffer_entry_t *fault_e
 // Locking: the VA space lock in read mode.
 bool uvm_fault_isolation_contain_channel(uvm_user_channel_t *user_channel);
 
-// A cancel that hits a whole channel group, for a fault of a subcontext whose VA space is gone. It can only be counted: there are no
-// page tables left to write to.
+// Before a cancel that hits a whole channel group, for a fault of a subcontext whose VA space is gone. True: no cancel, since it may be
+// the duplicate of a fault that was serviced before the VA space went; the flush drops it, and work that is still there faults again.
+// Locking: the replayable faults' service lock.
+bool uvm_fault_isolation_flush_stale(uvm_gpu_t *gpu);
+
+// After that cancel. It can only be counted: there are no page tables left to write to.
 void uvm_fault_isolation_group_cancel(uvm_gpu_t *gpu);
 
 // Adds a VA range's node to its VA space, unless a sink is in the way: NV_ERR_UVM_ADDRESS_IN_USE.
