@@ -26,6 +26,11 @@
 #define PLAIN		0x280000000UL
 
 static sigjmp_buf bad_access;
+/*
+ * Of a client and its children. UVM, as it is, raises an error of the whole driver where a GPU is unregistered that holds
+ * pages which mprotect() has made read-only since (block_evict_pages_from_gpu maps them with more than the VMA allows).
+ */
+static volatile bool *is_protected;
 
 static void on_bad_access(int signal)
 {
@@ -81,6 +86,7 @@ static void change_mappings(struct client *client, uint64_t *state)
 		munmap((void *)address, size);
 		break;
 	case 3:
+		*is_protected = true;
 		mprotect((void *)address, size, random_next(state, 2) ? PROT_READ : PROT_READ | PROT_WRITE);
 		break;
 	}
@@ -135,7 +141,7 @@ static void step(struct client *client, int tools, uint64_t *state)
 	uint32_t which = random_next(state, 200);
 
 	if (which < 90)
-		fuzz_ioctl(client, tools, state);
+		fuzz_ioctl(client, tools, !*is_protected, state);
 	else if (which < 130)
 		start_program(client, state);
 	else if (which < 155)
@@ -157,6 +163,8 @@ static void fuzz_client(uint32_t seed, uint32_t number)
 	int quiet = open("/dev/null", O_WRONLY);
 	int tools = open("/dev/nvidia-uvm-tools", O_RDWR);
 	uint32_t i;
+
+	is_protected = mmap(NULL, sizeof(*is_protected), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 
 	dup2(quiet, STDERR_FILENO);
 	signal(SIGSEGV, on_bad_access);
@@ -210,18 +218,18 @@ static bool new_client_is_served(void)
 	return WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
-static bool round_is_good(uint32_t seed)
+static bool round_is_good(uint32_t seed, bool *served)
 {
 	char left[160];
-	bool clean, served;
+	bool clean;
 
 	printf("fuzz %u\n", seed); /* before it runs: it may be the last */
 	run_round(seed);
 	clean = left_nothing(false, left, sizeof(left));
-	served = new_client_is_served();
-	if (!clean || !served)
-		printf("fuzz %u: %s, a new client is %s\n", seed, clean ? "clean" : left, served ? "served" : "NOT SERVED");
-	return clean && served;
+	*served = new_client_is_served();
+	if (!clean || !*served)
+		printf("fuzz %u: %s, a new client is %s\n", seed, clean ? "clean" : left, *served ? "served" : "NOT SERVED");
+	return clean && *served;
 }
 
 int run_fuzz(const char *first, const char *seconds)
@@ -231,10 +239,11 @@ int run_fuzz(const char *first, const char *seconds)
 	uint32_t failures = 0;
 	uint32_t rounds = 0;
 	struct gpu_model_status status;
+	bool served;
 
 	do {
-		failures += !round_is_good(from + rounds++);
-	} while (time(NULL) < end);
+		failures += !round_is_good(from + rounds++, &served);
+	} while (served && time(NULL) < end);
 	status = model_status(0);
 	printf("{\"fuzz_rounds\": %u, \"first\": %u, \"failed\": %u, \"faults\": %llu, \"cancels\": %llu, \"resets\": %llu, "
 	       "\"non_replayable\": %llu, \"channel_errors\": %llu}\n",

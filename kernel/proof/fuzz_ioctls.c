@@ -192,11 +192,12 @@ static void fill(struct client *client, const struct field *field, uint8_t *argu
 	}
 }
 
-void fuzz_ioctl(struct client *client, int tools, uint64_t *state)
+void fuzz_ioctl(struct client *client, int tools, bool may_unregister, uint64_t *state)
 {
 	static uint8_t argument[ARGUMENT_BYTES];
 	const struct request *request = &requests[random_next(state, REQUESTS)];
 	int descriptors[] = { client->uvm, client->uvm, client->uvm, client->uvm, client->uvm, client->mm, tools };
+	unsigned long number;
 	uint32_t i;
 
 	memset(argument, 0, sizeof(argument));
@@ -204,5 +205,7 @@ void fuzz_ioctl(struct client *client, int tools, uint64_t *state)
 		fill(client, &request->fields[i], argument, state);
 	i = request->number >= UVM_TOOLS_INIT_EVENT_TRACKER && request->number <= UVM_TOOLS_WRITE_PROCESS_MEMORY ?
 	    6 : random_next(state, 7);
-	ioctl(descriptors[i], random_next(state, 60) ? request->number : random_next(state, 80), argument);
+	number = random_next(state, 60) ? request->number : random_next(state, 80);
+	if (number != UVM_UNREGISTER_GPU || may_unregister)
+		ioctl(descriptors[i], number, argument);
 }

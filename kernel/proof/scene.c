@@ -206,8 +206,11 @@ static struct verdict play_once(const struct fault_class *class, uint32_t seed)
 struct verdict play(const struct fault_class *class, uint32_t seed)
 {
 	uint32_t grace_ms = class->grace_ms ? set_grace_ms(class->grace_ms) : 0;
-	struct verdict verdict = play_once(class, seed);
+	struct verdict verdict;
 
+	if (grace_ms > class->grace_ms)
+		set_grace_ms(grace_ms); /* a slow guest was given more */
+	verdict = play_once(class, seed);
 	if (grace_ms)
 		set_grace_ms(grace_ms);
 	return verdict;
