@@ -36,7 +36,7 @@ Result<std::unique_ptr<PairKeeper>> PairKeeper::create(TenantOptions options) {
 
 Result<int> PairKeeper::run() {
   if (auto connected = connect(); !connected) return propagate(connected);
-  if (auto started = start(abi::Role::Active); !started) return propagate(started);
+  if (auto started = start(abi::Role::Active, options_.sm_percent); !started) return propagate(started);
   look_soon();
   loop_->run();
   if (!gives_up_) return exit_status();
@@ -116,13 +116,15 @@ void PairKeeper::move(const std::optional<client::TenantView>& tenant) {
   if (tenant && tenant->active != 0) active_ = tenant->active;
   note_progress(tenant);
   const std::vector<pid_t> still_there = running();
-  switch (next_move(tenant, still_there)) {
+  switch (next_move(tenant, still_there, small_)) {
     case Move::Wait:
       if (!is_settled(tenant)) look_in(look_pause);
       return;
     case Move::StartStandby:
       if (clock_.now() < next_standby_) return look_in(next_standby_ - clock_.now());
       return start_standby();
+    case Move::HandOver:
+      return hand_over(*tenant);
     case Move::End:
       if (still_there.empty()) return loop_->stop();
       return await_end_of_others(tenant->phase == "finished" ? tenant->active : 0);
@@ -141,8 +143,10 @@ bool PairKeeper::is_settled(const std::optional<client::TenantView>& tenant) con
   return known == running().size();
 }
 
-Status PairKeeper::start(abi::Role role) {
-  auto process = TenantProcess::start(*loop_, options_, role, [this] { look_soon(); });
+Status PairKeeper::start(abi::Role role, std::uint32_t sm_percent) {
+  TenantOptions options = options_;
+  options.sm_percent = sm_percent;
+  auto process = TenantProcess::start(*loop_, options, role, [this] { look_soon(); });
   if (!process) return propagate(process);
   started_[(*process)->pid()] = clock_.now();
   if (role == abi::Role::Active) active_ = (*process)->pid();
@@ -150,11 +154,26 @@ Status PairKeeper::start(abi::Role role) {
   return {};
 }
 
+/// Beside one that was made to wait, somebody who need not.
 void PairKeeper::start_standby() {
-  if (const Status started = start(abi::Role::Standby); !started) {
+  const bool is_to_wait = options_.standby_sm_percent != 0 && !small_.contains(active_);
+  const Status started =
+      start(abi::Role::Standby, is_to_wait ? options_.standby_sm_percent : options_.sm_percent);
+  if (started && is_to_wait) small_.insert(processes_.back()->pid());
+  if (!started) {
     next_standby_ = clock_.now() + backoff_.after_failure(Nanoseconds(0));
     complain(fmt::format("no standby for '{}': {}", options_.name, to_string(started.error())));
     look_in(next_standby_ - clock_.now());
+  }
+}
+
+/// Once: it does so at its next commit, or does not know how to, and then serves on.
+void PairKeeper::hand_over(const client::TenantView& tenant) {
+  if (asked_in_epoch_ == tenant.epoch) return;
+  if (link_->ask(abi::HandOver{options_.name})) {
+    asked_in_epoch_ = tenant.epoch;
+  } else {
+    look_in(look_pause);
   }
 }
 
@@ -163,6 +182,7 @@ void PairKeeper::note_ends() {
     if (!process->exit()) continue;
     last_ended_ = process->pid();
     ends_[last_ended_] = *process->exit();
+    small_.erase(last_ended_);
     const auto started = started_.extract(last_ended_);
     if (actives_.erase(last_ended_) > 0) {
       active_has_ended_ = true;

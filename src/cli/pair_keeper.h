@@ -38,8 +38,9 @@ class PairKeeper {
   void look_in(Nanoseconds delay);
   void look();
   void move(const std::optional<client::TenantView>& tenant);
-  Status start(abi::Role role);
+  Status start(abi::Role role, std::uint32_t sm_percent);
   void start_standby();
+  void hand_over(const client::TenantView& tenant);
   void await_end_of_others(pid_t who_finished);
   void end_all();
   void signal_all(int number);
@@ -60,8 +61,10 @@ class PairKeeper {
   std::map<pid_t, Monotonic> started_;
   std::map<pid_t, os::ExitStatus> ends_;
   pid_t last_ended_ = 0;
-  pid_t active_ = 0;         ///< as the agent said last
-  std::set<pid_t> actives_;  ///< of those who run, who has been one
+  pid_t active_ = 0;                             ///< as the agent said last
+  std::set<pid_t> actives_;                      ///< of those who run, who has been one
+  std::set<pid_t> small_;                        ///< of those who run, who was made to wait
+  std::optional<std::uint64_t> asked_in_epoch_;  ///< its active, to hand over
   bool active_has_ended_ = false;
   std::uint64_t furthest_ = 0;  ///< committed steps when an active had ended
   pid_t finished_ = 0;          ///< who said that the tenant is done

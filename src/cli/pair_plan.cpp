@@ -5,7 +5,8 @@
 
 namespace firebreak::cli {
 
-Move next_move(const std::optional<client::TenantView>& tenant, const std::vector<pid_t>& running) {
+Move next_move(const std::optional<client::TenantView>& tenant, const std::vector<pid_t>& running,
+               const std::set<pid_t>& small) {
   // An agent that was started anew by hand knows nobody; those who run go on without it.
   if (!tenant) return running.empty() ? Move::End : Move::Wait;
   if (tenant->phase == "finished") return Move::End;
@@ -17,7 +18,10 @@ Move next_move(const std::optional<client::TenantView>& tenant, const std::vecto
   // With the fenced one still there, it may yet become the standby.
   const bool is_alone = active_runs && running.size() == 1;
   const bool lacks_standby = tenant->standby == 0 && tenant->standby_state == "none";
-  return tenant->phase == "serving" && is_alone && lacks_standby ? Move::StartStandby : Move::Wait;
+  if (tenant->phase != "serving") return Move::Wait;
+  if (is_alone && lacks_standby) return Move::StartStandby;
+  const bool is_made_to_wait = small.contains(tenant->active) && !small.contains(tenant->standby);
+  return active_runs && is_made_to_wait && tenant->standby_state == "ready" ? Move::HandOver : Move::Wait;
 }
 
 }  // namespace firebreak::cli

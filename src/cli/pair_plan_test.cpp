@@ -44,6 +44,16 @@ TEST(PairPlan, AnActiveThatGoesOnWhereItsTenantWasLostIsLeftInPeace) {
   EXPECT_EQ(next_move(TenantView{"lost", "none", 0, 0}, {7}), Move::Wait) << "it was not even adopted";
 }
 
+TEST(PairPlan, WhoIsMadeToWaitServesOnlyUntilAnotherIsReady) {
+  EXPECT_EQ(next_move(TenantView{"serving", "none", 8, 0}, {8}, {8}), Move::StartStandby);
+  EXPECT_EQ(next_move(TenantView{"serving", "joined", 8, 9}, {8, 9}, {8}), Move::Wait) << "not ready yet";
+  EXPECT_EQ(next_move(TenantView{"serving", "ready", 8, 9}, {8, 9}, {8}), Move::HandOver);
+  EXPECT_EQ(next_move(TenantView{"suspecting", "ready", 8, 9}, {8, 9}, {8}), Move::Wait)
+      << "it may be fenced";
+  EXPECT_EQ(next_move(TenantView{"serving", "ready", 9, 8}, {8, 9}, {8}), Move::Wait) << "as it should be";
+  EXPECT_EQ(next_move(TenantView{"serving", "ready", 8, 9}, {8, 9}, {8, 9}), Move::Wait) << "no better";
+}
+
 TEST(PairPlan, WithoutAnAgentThatKnowsThemTheyGoOn) {
   EXPECT_EQ(next_move(std::nullopt, {7, 8}), Move::Wait);
 }

@@ -47,10 +47,19 @@ void add_run(CLI::App& app, Action& action) {
   command->add_option("--name", options->tenant.name, "The tenant's name")->required();
   CLI::Option* standby =
       command->add_flag("--standby", options->standby, "Start the tenant's standby, in the other MPS domain");
+  CLI::Option* pair =
+      command
+          ->add_flag(
+              "--pair", options->pair,
+              "Start its active and its standby, and a new standby whenever it has none, until it is done")
+          ->excludes(standby);
   command
-      ->add_flag("--pair", options->pair,
-                 "Start its active and its standby, and a new standby whenever it has none, until it is done")
-      ->excludes(standby);
+      ->add_option(
+          "--standby-sm-percent", options->tenant.standby_sm_percent,
+          "The share of a standby: few SMs need less memory. Promoted it serves with it, until one without "
+          "that limit is ready, to which it hands over")
+      ->check(CLI::Range(1, 100))
+      ->needs(pair);
   CLI::Option* guard = command->add_flag(
       "--guard", options->tenant.guard,
       "Blanket unused GPU addresses in the tenant's process: a stray access harms nobody and is reported");

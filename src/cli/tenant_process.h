@@ -25,6 +25,7 @@ struct TenantOptions {
   bool report_only = false;
   std::string gpu;
   std::uint32_t sm_percent = 0;
+  std::uint32_t standby_sm_percent = 0;  ///< of a standby while it waits; 0: the same
   std::uint32_t memory_mib = 0;
   std::vector<std::string> command;
 };

@@ -12,10 +12,28 @@ namespace {
 
 class RunPair : public SupervisedAgent {
  protected:
-  Player& start_pair(std::vector<std::string> command) {
-    Player& pair = start_tenant(tenant, std::move(command), {"--pair"});
-    pair_ = &pair;
-    return pair;
+  Player& start_pair(std::vector<std::string> command) { return start_pair({}, std::move(command)); }
+  Player& start_pair(std::vector<std::string> run_arguments, std::vector<std::string> command) {
+    run_arguments.emplace_back("--pair");
+    pair_ = &start_tenant(tenant, std::move(command), std::move(run_arguments));
+    return *pair_;
+  }
+  /// As CUDA reads it; empty: there is no limit.
+  std::string sm_percent_of(pid_t pid) {
+    const std::string all = kernel_.read_file("/proc/" + std::to_string(pid) + "/environ").value_or("");
+    const std::string name = std::string(1, '\0') + "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE=";
+    const auto at = all.find(name);
+    return at == std::string::npos ? "" : std::string(all.c_str() + at + name.size());
+  }
+  /// With that process as its standby; returns the active.
+  pid_t wait_until_protected_by(pid_t standby) {
+    pid_t active = 0;
+    wait_for_status(tenant, [&](const auto& now) {
+      if (now["phase"] != "serving" || now["standby_state"] != "ready") return false;
+      active = now["active"]["pid"];
+      return now["standby"]["pid"] == standby;
+    });
+    return active;
   }
   /// The first `slow` processes are slow, so that a test has time to kill them; who comes after them is not.
   /// The `failing`th does not even begin.
@@ -108,6 +126,22 @@ TEST_F(RunPair, SigtermEndsTheWholeTenant) {
   constexpr int lost_the_gpu = 3;
   EXPECT_THAT(pair_->exit_status(), testing::AnyOf(128 + SIGTERM, lost_the_gpu));
   wait_until_unknown();  // nothing is kept of who was told to end
+}
+
+// Whoever waits has a tenth of the SMs; whoever serves has them all, some time after a promotion.
+TEST_F(RunPair, AStandbyWithFewMultiprocessorsHandsOverToOneWithAll) {
+  start_supervised();
+  start_pair({"--standby-sm-percent", "10"}, decode(60));
+  const pid_t first = wait_until_protected();
+  const pid_t waiting = status_of(tenant)["standby"]["pid"];
+  EXPECT_EQ(sm_percent_of(first), "");
+  EXPECT_EQ(sm_percent_of(waiting), "10");
+  send(first, SIGKILL);
+  const pid_t next = wait_until_protected_by(waiting);
+  EXPECT_EQ(sm_percent_of(next), "");
+  send(next, SIGKILL);  // and on
+  expect_end(0);
+  expect_output_as_if_nothing_happened();
 }
 
 TEST_F(RunPair, SaysWhyATenantIsLost) {
