@@ -120,7 +120,8 @@ class Session:
         self._check(self._library.fb_resumed(self.handle))
 
     def stand_down(self) -> None:
-        """After FencedError: waits for the GPU and makes this process its successor's standby."""
+        """Waits for the GPU and makes this process the standby of its successor: of who replaced it (FencedError), or of
+        its standby, which goes on. RefusedError: no standby is ready, or it is too late."""
         self._check(self._library.fb_stand_down(self.handle))
 
     # --- commits
