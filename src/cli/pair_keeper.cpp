@@ -167,11 +167,11 @@ void PairKeeper::start_standby() {
   }
 }
 
-/// Once: it does so at its next commit, or does not know how to, and then serves on.
+/// Once for each: it does so at its next commit.
 void PairKeeper::hand_over(const client::TenantView& tenant) {
-  if (asked_in_epoch_ == tenant.epoch) return;
+  if (asked_for_ == tenant.standby) return;
   if (link_->ask(abi::HandOver{options_.name})) {
-    asked_in_epoch_ = tenant.epoch;
+    asked_for_ = tenant.standby;
   } else {
     look_in(look_pause);
   }

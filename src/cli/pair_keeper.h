@@ -61,10 +61,10 @@ class PairKeeper {
   std::map<pid_t, Monotonic> started_;
   std::map<pid_t, os::ExitStatus> ends_;
   pid_t last_ended_ = 0;
-  pid_t active_ = 0;                             ///< as the agent said last
-  std::set<pid_t> actives_;                      ///< of those who run, who has been one
-  std::set<pid_t> small_;                        ///< of those who run, who was made to wait
-  std::optional<std::uint64_t> asked_in_epoch_;  ///< its active, to hand over
+  pid_t active_ = 0;         ///< as the agent said last
+  std::set<pid_t> actives_;  ///< of those who run, who has been one
+  std::set<pid_t> small_;    ///< of those who run, who was made to wait
+  pid_t asked_for_ = 0;      ///< the standby to which the active was asked to hand over
   bool active_has_ended_ = false;
   std::uint64_t furthest_ = 0;  ///< committed steps when an active had ended
   pid_t finished_ = 0;          ///< who said that the tenant is done

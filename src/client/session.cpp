@@ -243,6 +243,7 @@ Outcome<void> Session::take_office(std::uint32_t epoch) {
   recovered_ = std::move(*recovered);
   writer_.emplace(shared(), epoch, recovered_);
   promoted_at_ns_ = page().decided_at_ns.load(std::memory_order_relaxed);
+  is_to_hand_over_.store(false, std::memory_order_relaxed);  // meant for a term of office before
   epoch_.store(epoch, std::memory_order_release);
   role_.store(FB_ROLE_ACTIVE, std::memory_order_release);
   return {};
