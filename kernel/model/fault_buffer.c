@@ -37,26 +37,27 @@ bool model_faults_pending(struct model_gpu *gpu)
 }
 
 /* Faults of a group carry the instance of whichever of its channels is resident; the engine id tells the subcontext. */
-static u64 resident_instance(struct model_gpu *gpu, const struct model_group *group)
+static u64 resident_instance(const struct model_channel *faulting)
 {
+	struct model_gpu *gpu = faulting->gpu;
 	struct model_channel *channel;
 	u32 live = 0;
 	u32 pick;
 
 	list_for_each_entry(channel, &gpu->channels, node)
-		live += channel->group == group && channel->engine == GPU_MODEL_ENGINE_SM && channel->retained;
+		live += channel->group == faulting->group && channel->engine == GPU_MODEL_ENGINE_SM && channel->retained;
 	if (live == 0)
-		return 0;
+		return faulting->instance;
 	pick = model_random(gpu, live);
 	list_for_each_entry(channel, &gpu->channels, node)
-		if (channel->group == group && channel->engine == GPU_MODEL_ENGINE_SM && channel->retained &&
-		    pick-- == 0)
+		if (channel->group == faulting->group && channel->engine == GPU_MODEL_ENGINE_SM &&
+		    channel->retained && pick-- == 0)
 			return channel->instance;
-	return 0;
+	return faulting->instance;
 }
 
 struct entry {
-	u64 instance;
+	const struct model_channel *channel;
 	u64 address;
 	u32 subcontext;
 	u32 lane;
@@ -64,18 +65,20 @@ struct entry {
 	u32 access;
 };
 
-static bool put_entry(struct model_gpu *gpu, const struct entry *fault, bool late)
+static bool put_entry(const struct entry *fault, bool late)
 {
+	struct model_gpu *gpu = fault->channel->gpu;
 	struct model_fault_buffer *buffer = &gpu->faults;
 	u32 next = (buffer->put + 1) % buffer->count;
+	u64 instance = resident_instance(fault->channel);
 	u64 now = ktime_get_real_ns();
 	u32 *entry = buffer->entries + buffer->put * MODEL_FAULT_BYTES;
 	u32 last;
 
 	if (next == get_index(gpu))
 		return false;
-	entry[0] = lower_32_bits(fault->instance);
-	entry[1] = upper_32_bits(fault->instance);
+	entry[0] = lower_32_bits(instance);
+	entry[1] = upper_32_bits(instance);
 	entry[2] = lower_32_bits(fault->address);
 	entry[3] = upper_32_bits(fault->address);
 	entry[4] = lower_32_bits(now);
@@ -94,16 +97,16 @@ static bool put_entry(struct model_gpu *gpu, const struct entry *fault, bool lat
 }
 
 /* It stands right before the next fault of its group: whoever cancels the group for it finds that one outstanding. */
-static void put_due_duplicate(struct model_gpu *gpu, const struct model_group *group)
+static void put_due_duplicate(const struct model_channel *channel)
 {
-	struct model_fault_buffer *buffer = &gpu->faults;
-	struct entry fault = { .instance = resident_instance(gpu, group), .address = 0x1000,
-			       .subcontext = buffer->due.subcontext, .access = MODEL_ACCESS_READ };
+	struct model_fault_buffer *buffer = &channel->gpu->faults;
+	struct entry fault = { .channel = channel, .address = 0x1000, .subcontext = buffer->due.subcontext,
+			       .access = MODEL_ACCESS_READ };
 
-	if (!buffer->is_due || buffer->due.group != group->id || !fault.instance || !put_entry(gpu, &fault, false))
+	if (!buffer->is_due || buffer->due.group != channel->group->id || !put_entry(&fault, false))
 		return;
 	buffer->is_due = false;
-	gpu->status.duplicates++;
+	channel->gpu->status.duplicates++;
 }
 
 void model_fault_duplicate(const struct gpu_model_duplicate *request)
@@ -121,18 +124,16 @@ bool model_fault_report(struct model_program *program, u32 lane)
 {
 	const struct model_channel *channel = program->channel;
 	struct model_gpu *gpu = channel->gpu;
-	struct entry fault = { resident_instance(gpu, channel->group), program->lane[lane].fault_address,
-			       channel->subcontext, lane, program->lane[lane].fault, program->lane[lane].access };
+	struct entry fault = { channel, program->lane[lane].fault_address, channel->subcontext, lane,
+			       program->lane[lane].fault, program->lane[lane].access };
 	bool late = !gpu->faults.late && model_chance(gpu, model_settings.late_valid_percent);
 
-	if (!fault.instance)
-		fault.instance = channel->instance;
-	put_due_duplicate(gpu, channel->group);
-	if (!put_entry(gpu, &fault, late)) {
+	put_due_duplicate(channel);
+	if (!put_entry(&fault, late)) {
 		gpu->status.overflows++;
 		return false;
 	}
-	if (model_chance(gpu, model_settings.duplicate_percent) && put_entry(gpu, &fault, false))
+	if (model_chance(gpu, model_settings.duplicate_percent) && put_entry(&fault, false))
 		gpu->status.duplicates++;
 	model_interrupt(gpu);
 	return true;

@@ -85,6 +85,16 @@ static uint32_t set_grace_ms(uint32_t grace_ms)
 	return before;
 }
 
+/* The same, but never shorter: a slow guest was given more. */
+static uint32_t raise_grace_ms(uint32_t grace_ms)
+{
+	uint32_t before = set_grace_ms(grace_ms);
+
+	if (before > grace_ms)
+		set_grace_ms(before);
+	return before;
+}
+
 static void sleep_and_wake(void)
 {
 	if (model_power(true) == 0) {
@@ -205,13 +215,10 @@ static struct verdict play_once(const struct fault_class *class, uint32_t seed)
 
 struct verdict play(const struct fault_class *class, uint32_t seed)
 {
-	uint32_t grace_ms = class->grace_ms ? set_grace_ms(class->grace_ms) : 0;
-	struct verdict verdict;
+	uint32_t before_ms = class->grace_ms ? raise_grace_ms(class->grace_ms) : 0;
+	struct verdict verdict = play_once(class, seed);
 
-	if (grace_ms > class->grace_ms)
-		set_grace_ms(grace_ms); /* a slow guest was given more */
-	verdict = play_once(class, seed);
-	if (grace_ms)
-		set_grace_ms(grace_ms);
+	if (before_ms)
+		set_grace_ms(before_ms);
 	return verdict;
 }

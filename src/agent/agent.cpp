@@ -269,6 +269,13 @@ Tenant* Agent::tenant_of(const Connection& connection, Member Tenant::*member) {
   return nullptr;
 }
 
+Result<Connection*> Agent::active_of(const std::string& tenant) {
+  const auto found = tenants_.find(tenant);
+  Connection* active = found == tenants_.end() ? nullptr : server_->find(found->second->active.connection);
+  if (active != nullptr) return active;
+  return fail(ErrorCode::NotFound, fmt::format("no tenant '{}' has an active process", tenant));
+}
+
 Status Agent::follow(pid_t pid, const std::string& tenant, const std::string& domain) {
   auto pidfd = kernel_.pidfd_open(pid);
   if (!pidfd) return propagate(pidfd, fmt::format("process {}", pid));

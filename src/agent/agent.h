@@ -139,6 +139,8 @@ class Agent final : private ServerHandler {
 
   // Who joins, in agent_joins.cpp.
   void tell_joined(const Tenant& tenant, const Member& member, const std::string& how);
+  /// NotFound: nobody serves under that name.
+  Result<Connection*> active_of(const std::string& tenant);
   Status hand_over(const abi::HandOver& request);
   Status stand_down(Connection& connection);
   void send_allocations(Connection& connection, const Tenant& tenant);

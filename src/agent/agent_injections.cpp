@@ -7,19 +7,15 @@
 namespace firebreak::agent {
 
 void Agent::inject(Connection& connection, const abi::Inject& request) {
-  const auto found = tenants_.find(request.tenant);
-  Connection* active = found == tenants_.end() ? nullptr : server_->find(found->second->active.connection);
-  if (active == nullptr) {
-    return answer(connection, fail(ErrorCode::NotFound,
-                                   fmt::format("no tenant '{}' has an active process", request.tenant)));
-  }
-  if (injections_.contains(active->id())) {
+  const auto active = active_of(request.tenant);
+  if (!active) return answer(connection, propagate(active));
+  if (injections_.contains((*active)->id())) {
     return answer(connection,
                   fail(ErrorCode::Unavailable,
                        fmt::format("tenant '{}' already waits for the commit of a fault", request.tenant)));
   }
-  injections_[active->id()] = {connection.id(), request.kind};
-  active->send(request);
+  injections_[(*active)->id()] = {connection.id(), request.kind};
+  (*active)->send(request);
 }
 
 void Agent::injected(Connection& connection, const abi::Injected& report) {

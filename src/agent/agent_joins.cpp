@@ -132,13 +132,11 @@ Status no_standby_is_ready(const std::string& tenant) {
 
 /// Asked of the active itself: it knows when it is between two steps.
 Status Agent::hand_over(const abi::HandOver& request) {
-  const auto found = tenants_.find(request.tenant);
-  Connection* active = found == tenants_.end() ? nullptr : server_->find(found->second->active.connection);
-  if (active == nullptr) {
-    return fail(ErrorCode::NotFound, fmt::format("no tenant '{}' has an active process", request.tenant));
-  }
-  if (found->second->pair.standby != pair::Standby::Ready) return no_standby_is_ready(request.tenant);
-  active->send(request);
+  const auto active = active_of(request.tenant);
+  if (!active) return propagate(active);
+  if (tenants_.at(request.tenant)->pair.standby != pair::Standby::Ready)
+    return no_standby_is_ready(request.tenant);
+  (*active)->send(request);
   return {};
 }
 

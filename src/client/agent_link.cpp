@@ -174,34 +174,19 @@ void AgentLink::handle(os::Message received) {
 }
 
 void AgentLink::inject(const abi::Inject& wanted) {
-  std::function<void(const abi::Inject&)> callback;
-  {
-    const std::lock_guard lock(mutex_);
-    callback = on_inject_;
-  }
-  if (callback) {
+  if (const auto callback = copy_of(on_inject_)) {
     callback(wanted);
   } else {
     (void)tell(abi::Injected{0, "that process is no tenant"});
   }
 }
 
-void AgentLink::ask_for_hand_over() {
-  std::function<void()> callback;
-  {
-    const std::lock_guard lock(mutex_);
-    callback = on_hand_over_;
-  }
-  if (callback) callback();
+void AgentLink::ask_for_hand_over() const {
+  if (const auto callback = copy_of(on_hand_over_)) callback();
 }
 
-void AgentLink::pass_on(const abi::Event& event) {
-  std::function<void(const abi::Event&)> callback;
-  {
-    const std::lock_guard lock(mutex_);
-    callback = on_event_;
-  }
-  if (callback) callback(event);
+void AgentLink::pass_on(const abi::Event& event) const {
+  if (const auto callback = copy_of(on_event_)) callback(event);
 }
 
 Status AgentLink::send(os::Socket& socket, const abi::Message& message, int descriptor) {

@@ -90,9 +90,15 @@ class AgentLink {
   void read_until_lost();
   bool read_one(os::Socket& socket);
   void handle(os::Message received);
+  /// To be called without mutex_, which whoever is called may want.
+  template <class Callback>
+  Callback copy_of(const Callback& callback) const {
+    const std::lock_guard lock(mutex_);
+    return callback;
+  }
   void inject(const abi::Inject& wanted);
-  void ask_for_hand_over();
-  void pass_on(const abi::Event& event);
+  void ask_for_hand_over() const;
+  void pass_on(const abi::Event& event) const;
   SharedSocket socket() const;
   bool find_next_agent();
   bool is_closing_within(Milliseconds time);

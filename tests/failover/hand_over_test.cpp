@@ -4,8 +4,6 @@
 #include <fmt/format.h>
 #include <signal.h>
 
-#include <algorithm>
-
 #include "client/status_view.h"
 #include "softgpu/machine/shared_gpu.h"
 #include "tests/failover/supervised_agent.h"
