@@ -153,7 +153,8 @@ FB_API fb_status fb_prepare_changes(fb_session* session, void* stream, uint64_t 
 FB_API fb_status fb_committed(fb_session* session, uint64_t* next_step);
 
 /* Tells a hang from a long step: counts up on the GPU when all work queued on `stream` before this call has ended. For
- * tenants whose steps take long; every commit is a heartbeat of itself. Does not wait for the GPU. Since 0.2. */
+ * tenants whose steps take long, or that have none to do; every commit is a heartbeat of itself. Does not wait for the
+ * GPU. FB_ERROR_FENCED as of fb_commit. Since 0.2. */
 FB_API fb_status fb_heartbeat(fb_session* session, void* stream);
 
 /* Says that the first kernel after a promotion has completed (for the recovery time in reports). */

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 /* The parts of a scene: an innocent client that checks every value it computes, and one that faults. */
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 #include "scene.h"
@@ -37,7 +38,16 @@ static uint32_t prepare(volatile uint64_t *memory, struct gpu_model_access *acce
 	return PAGES;
 }
 
-static uint64_t count_wrong(volatile uint64_t *memory, const uint64_t *values, uint64_t salt)
+/* Who reads a wrong value says which one, and what the model saw last. */
+static uint64_t is_wrong(uint32_t client, uint32_t page, const char *what, uint64_t value, uint64_t expected)
+{
+	if (value == expected)
+		return 0;
+	printf("client %u, page %u: %s 0x%lx instead of 0x%lx\n", client, page, what, value, expected);
+	return 1;
+}
+
+static uint64_t count_wrong(uint32_t client, volatile uint64_t *memory, const uint64_t *values, uint64_t salt)
 {
 	uint64_t wrong = 0;
 	uint32_t i;
@@ -45,9 +55,12 @@ static uint64_t count_wrong(volatile uint64_t *memory, const uint64_t *values, u
 	for (i = 0; i < PAGES; i++) {
 		uint64_t expected = i % 3 == 0 ? salt + i : i % 3 == 1 ? ~(salt + i) : salt + i + REPEATS;
 
-		wrong += memory[i * PAGE_WORDS] != expected;
-		wrong += i % 3 == 0 && values[i] != salt + i;
+		wrong += is_wrong(client, i, "memory has", memory[i * PAGE_WORDS], expected);
+		if (i % 3 == 0)
+			wrong += is_wrong(client, i, "the load saw", values[i], salt + i);
 	}
+	if (wrong)
+		print_events();
 	return wrong;
 }
 
@@ -73,7 +86,7 @@ void play_innocent(struct scene *scene, uint32_t number, uint32_t gpu)
 			outcome = OUTCOME_KILLED;
 			break;
 		}
-		atomic_fetch_add(&part->wrong, count_wrong(memory, values, salt));
+		atomic_fetch_add(&part->wrong, count_wrong(client.number, memory, values, salt));
 		if (atomic_load(&part->wrong))
 			outcome = OUTCOME_WRONG;
 		atomic_fetch_add(&part->rounds, 1);

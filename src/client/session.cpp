@@ -295,11 +295,16 @@ Outcome<void> Session::come_to_rest() {
 // --- commits
 // ------------------------------------------------------------------------------------------------------
 
-Outcome<void> Session::commit(CUstream stream, std::uint64_t step, const NewState& state, Counting counting) {
-  if (role_ != FB_ROLE_ACTIVE) return failure(FB_ERROR_INVALID_ARGUMENT, "a standby does not commit");
+Outcome<void> Session::still_ours() {
   if (fenced()) return failure(FB_ERROR_FENCED, "another process is active now");
   if (is_to_hand_over_.load(std::memory_order_acquire))
     return failure(FB_ERROR_FENCED, "its standby is to go on: fb_stand_down hands over");
+  return {};
+}
+
+Outcome<void> Session::commit(CUstream stream, std::uint64_t step, const NewState& state, Counting counting) {
+  if (role_ != FB_ROLE_ACTIVE) return failure(FB_ERROR_INVALID_ARGUMENT, "a standby does not commit");
+  if (auto ours = still_ours(); !ours) return ours;
   if (auto good = check(state); !good) return failure(FB_ERROR_INVALID_ARGUMENT, good.error().message);
   if (step != writer().next_step()) {
     return failure(FB_ERROR_INVALID_ARGUMENT,
@@ -364,7 +369,7 @@ Outcome<std::uint64_t> Session::counter() {
 
 Outcome<void> Session::heartbeat(CUstream stream) {
   if (role_ != FB_ROLE_ACTIVE) return failure(FB_ERROR_INVALID_ARGUMENT, "a standby has no heartbeat");
-  if (fenced()) return failure(FB_ERROR_FENCED, "another process is active now");
+  if (auto ours = still_ours(); !ours) return ours;
   if (auto registered = register_page(); !registered) return registered;
   static_cast<void>(writer());
   abi::CommitArea& area = area_of(page(), epoch_);

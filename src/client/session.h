@@ -80,6 +80,8 @@ class Session {
     return abi::PromotionWord::from(page().promotion.load(std::memory_order_acquire));
   }
   Outcome<void> for_the_active();
+  /// Nobody else is active, or is asked for in its place.
+  Outcome<void> still_ours();
   bool fenced() { return role() == FB_ROLE_ACTIVE && promotion().epoch != epoch_; }
   /// Loads the driver where that has not happened, and says which device is current.
   Outcome<cuda::Device> current_device();

@@ -22,20 +22,25 @@ class StreamClient(threading.Thread):
         self.failures = 0
         self.asked_again_tokens = 0
 
+    @property
+    def tokens_left(self) -> int:
+        """For any thread."""
+        return self._count - len(self.tokens)
+
     def run(self) -> None:
-        while len(self.tokens) < self._count and time.monotonic() < self._deadline:
+        while self.tokens_left > 0 and time.monotonic() < self._deadline:
             try:
                 self._read_stream()
             except OSError:
                 pass
-            if len(self.tokens) < self._count:
+            if self.tokens_left > 0:
                 self.failures += 1
                 time.sleep(0.01)
 
     def _read_stream(self) -> None:
         """One connection; returns where it ends."""
         asked = self._prompt + self.tokens
-        body = json.dumps({"prompt": asked, "max_tokens": self._count - len(self.tokens)}).encode()
+        body = json.dumps({"prompt": asked, "max_tokens": self.tokens_left}).encode()
         with socket.create_connection(self._address, timeout=60) as connection:
             connection.sendall(b"POST /generate HTTP/1.1\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body))
             stream = connection.makefile("rb")

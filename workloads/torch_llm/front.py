@@ -123,6 +123,13 @@ class Front:
             client.is_complete = is_complete
             self._push(client)
 
+    def close(self) -> None:
+        """Clients stay with whoever goes on."""
+        self._selector.close()
+        for client in self._clients.values():
+            client.socket.close()
+        self._clients.clear()
+
     def is_done(self, identity: int) -> bool:
         """It has all, or is gone."""
         return identity not in self._clients

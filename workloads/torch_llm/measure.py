@@ -6,6 +6,7 @@ a GPU, MPS and PyTorch 2.5: python3 -m torch_llm.measure BIN RESULT.json (--help
   asleep    a process that is up, with its weights in pinned host memory, is woken and copies them
   reattach  the process is started again, and finds weights and cache in the vault
   standby   Firebreak's: its weights and cache are mapped
+  small     the same with a few of the multiprocessors (--sm-percent); it goes on, and hands over to a full standby
 
 In the first two the clients' connections break and the cache is lost: clients ask again, with what they have of their answer.
 """
@@ -32,7 +33,7 @@ from typing import IO, Any
 
 from torch_llm.client import StreamClient
 
-MODES = ("cold", "asleep", "reattach", "standby")
+MODES = ("cold", "asleep", "reattach", "standby", "small")
 PATIENCE_S = 240.0
 Said = dict[str, Any]
 
@@ -131,12 +132,18 @@ class Bench:
             client.start()
         return made
 
+    @property
+    def sm_percent(self) -> int:
+        return int(self._options.sm_percent)
+
+    def ask(self, what: str, name: str) -> None:
+        """A command about a tenant; that it was refused shows in what follows."""
+        subprocess.run([f"{self._options.bin}/firebreak", what, name], stdout=self._log, stderr=self._log, timeout=60, check=False)
+
     def end_all(self) -> None:
         """As tenants, so that their memory is released at once."""
         for name in self._tenants:
-            subprocess.run(
-                [f"{self._options.bin}/firebreak", "stop", name], capture_output=True, timeout=60, check=False
-            )
+            self.ask("stop", name)
         self._tenants.clear()
         for process in self._started:
             process.end()
@@ -198,8 +205,9 @@ def with_fault(bench: Bench, mode: str, fault: str, wanted: list[list[int]]) -> 
     active.until("serving")
     before_mib = gpu_mib()
     spare: Process | None = None
-    if mode == "standby":
-        spare = bench.start(name, run=("--standby",))
+    if mode in ("standby", "small"):
+        few = ("--sm-percent", str(bench.sm_percent)) if mode == "small" else ()
+        spare = bench.start(name, run=("--standby", *few))
         spare.until("ready")
     elif mode == "asleep":
         spare = bench.start(f"{name}-spare", "--asleep")
@@ -218,16 +226,47 @@ def with_fault(bench: Bench, mode: str, fault: str, wanted: list[list[int]]) -> 
         spare = bench.start(name if mode == "reattach" else f"{name}-next", *alone)
     assert spare is not None
     first_kernel = spare.until("first kernel")
+    handed_over = hand_over(bench, name, clients) if mode == "small" else {}
     for client in clients:
         client.join()
+    until_ns = handed_over.pop("asked_at_ns", max(client.times_ns[-1] for client in clients))
     result = {
         "mode": mode, "fault": fault, "spare_mib": spare_mib,
         "first_kernel_ms": (first_kernel["at_ns"] - fault_at) / 1e6,
         "promoted_ms": (first_kernel["promoted_at_ns"] - fault_at) / 1e6 if first_kernel.get("promoted_at_ns") else None,
-        **seen_by(clients, fault_at, wanted),
+        **seen_by(clients, fault_at, until_ns, wanted), **handed_over,
     }
     bench.end_all()
     return result
+
+
+def hand_over(bench: Bench, name: str, clients: list[StreamClient]) -> dict[str, Any]:
+    """From the small standby, which serves now, to a full one that is started beside it. The rest of the streams' time is the
+    full one's."""
+    began_ns = time.clock_gettime_ns(time.CLOCK_MONOTONIC)
+    full = bench.start(name, run=("--standby",))
+    full.until("ready")
+    asked_ns = time.clock_gettime_ns(time.CLOCK_MONOTONIC)
+    tokens_left = min(client.tokens_left for client in clients)
+    bench.ask("hand-over", name)
+    there_ns = int(full.until("serving")["at_ns"])
+    for client in clients:
+        client.join()
+    pauses = [
+        later - earlier
+        for client in clients
+        for earlier, later in zip(client.times_ns, client.times_ns[1:])
+        if asked_ns < later < there_ns + 1_000_000_000
+    ]
+    small = sum(began_ns < at < asked_ns for client in clients for at in client.times_ns)
+    return {
+        "asked_at_ns": asked_ns,
+        "full_standby_ready_after_ms": (asked_ns - began_ns) / 1e6,
+        "tokens_per_second_small": small / ((asked_ns - began_ns) / 1e9),
+        "hand_over_ms": (there_ns - asked_ns) / 1e6,
+        "hand_over_longest_pause_ms": max(pauses, default=0) / 1e6,
+        "tokens_left_at_hand_over": tokens_left,
+    }
 
 
 def raise_fault(active: Process, fault: str) -> int:
@@ -239,12 +278,15 @@ def raise_fault(active: Process, fault: str) -> int:
     return int(active.until("fault raised")["at_ns"])
 
 
-def seen_by(clients: list[StreamClient], fault_at: int, wanted: list[list[int]]) -> dict[str, Any]:
-    """The first token after the longest pause of each client: what was computed before the fault may still arrive after it."""
+def seen_by(clients: list[StreamClient], fault_at: int, until_ns: int, wanted: list[list[int]]) -> dict[str, Any]:
+    """The first token after the longest pause of each client, up to `until_ns`: what was computed before the fault may still
+    arrive after it."""
     resumed, pauses = [], []
     for client in clients:
         gaps = [
-            (later - earlier, later) for earlier, later in zip(client.times_ns, client.times_ns[1:]) if later > fault_at
+            (later - earlier, later)
+            for earlier, later in zip(client.times_ns, client.times_ns[1:])
+            if fault_at < later <= until_ns
         ]
         longest, at = max(gaps)
         pauses.append(longest / 1e6)
@@ -297,6 +339,7 @@ def main() -> int:
     parser.add_argument("--prompt", type=int, default=64, help="tokens of each")
     parser.add_argument("--answer", type=int, default=300, help="tokens of each")
     parser.add_argument("--context", type=int, default=512)
+    parser.add_argument("--sm-percent", type=int, default=10, help="of the small standby")
     options = parser.parse_args()
     told = {name: value for name, value in vars(options).items() if name not in ("bin", "result")}  # no paths of this machine
     command = [f"--{name}={value}" for name, value in told.items() if value != parser.get_default(name)]

@@ -53,11 +53,13 @@ class Engine(Protocol):
 
 
 class Commits(Protocol):
-    """A firebreak.Session, or NoCommits where there is none."""
+    """A tenant.TermOfOffice, or NoCommits where there is no Firebreak."""
 
     def commit(self, step: int, state: bytes, stream: int = 0) -> None: ...
 
     def commit_changes(self, step: int, changes: list[tuple[int, bytes]], stream: int = 0) -> None: ...
+
+    def heartbeat(self, stream: int = 0) -> None: ...
 
     def committed(self) -> int: ...
 
@@ -72,6 +74,9 @@ class NoCommits:
         pass
 
     def commit_changes(self, step: int, changes: list[tuple[int, bytes]], stream: int = 0) -> None:
+        pass
+
+    def heartbeat(self, stream: int = 0) -> None:
         pass
 
     def committed(self) -> int:
@@ -145,6 +150,8 @@ class Server:
             self._engine.wait(self._next_step - 1 - STEPS_AHEAD)
         elif has_news:
             self._engine.wait(self._next_step - 1)
+        else:
+            self._commits.heartbeat(self._engine.stream)
         self._deliver()
 
     def step(self) -> None:

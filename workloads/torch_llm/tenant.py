@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How a server is a tenant: who begins, who waits, who goes on."""
+"""How a server is a tenant: who begins, who waits, who goes on, who stands down."""
 
 from __future__ import annotations
 
+import contextlib
+import socket
 from collections.abc import Callable
 
 import firebreak
@@ -13,6 +15,43 @@ from torch_llm.server import Engine, Server, say
 
 class NothingWrittenError(RuntimeError):
     """The active ended before the weights were there, and a standby may not write them."""
+
+
+class StoodDownError(RuntimeError):
+    """Another process goes on, and this one is its standby."""
+
+
+class TermOfOffice:
+    """server.Commits of an active. Where another process is to go on, or does already, the session stands down; where
+    nobody can follow it goes on with the same call."""
+
+    def __init__(self, session: firebreak.Session) -> None:
+        self._session = session
+
+    def commit(self, step: int, state: bytes, stream: int = 0) -> None:
+        self._unless_followed(lambda: self._session.commit(step, state, stream))
+
+    def commit_changes(self, step: int, changes: list[tuple[int, bytes]], stream: int = 0) -> None:
+        self._unless_followed(lambda: self._session.commit_changes(step, changes, stream))
+
+    def heartbeat(self, stream: int = 0) -> None:
+        self._unless_followed(lambda: self._session.heartbeat(stream))
+
+    def committed(self) -> int:
+        return self._session.committed()
+
+    def _unless_followed(self, call: Callable[[], None]) -> None:
+        try:
+            call()
+            return
+        except firebreak.FencedError:
+            pass
+        try:
+            self._session.stand_down()
+        except firebreak.RefusedError:
+            call()  # whom somebody has followed before it could stand down is told so a second time
+            return
+        raise StoodDownError("another process goes on")
 
 
 def serve(
@@ -29,16 +68,7 @@ def serve(
     """Until the process ends; returns where the tenant has finished without us."""
     if session.role is firebreak.Role.STANDBY:
         warm_up()
-        session.ready()
-        say("ready", tenant_role="standby")
-        try:
-            resume = session.wait_promotion()
-        except firebreak.RefusedError:
-            return
-        say_first_kernel(engine, resume)
-        session.resumed()
-        if resume.state is None:
-            raise NothingWrittenError("the tenant's weights were never written")
+        resume = wait_to_go_on(session, engine)
     else:
         resume = session.wait_promotion()
         if resume.state is not None:
@@ -46,18 +76,56 @@ def serve(
         else:
             write_weights()
         warm_up()
-    schedule = Schedule(limits, fingerprint)
+    while resume is not None:
+        serve_a_term(session, engine, Schedule(limits, fingerprint), resume, address, vocabulary, before_step)
+        resume = wait_to_go_on(session, engine)
+
+
+def wait_to_go_on(session: firebreak.Session, engine: Engine) -> firebreak.Resume | None:
+    """As a standby that has warmed up; None: the tenant has finished."""
+    session.ready()
+    say("ready", tenant_role="standby")
+    try:
+        resume = session.wait_promotion()
+    except firebreak.RefusedError:
+        return None
+    say_first_kernel(engine, resume)
+    session.resumed()
+    if resume.state is None:
+        raise NothingWrittenError("the tenant's weights were never written")
+    return resume
+
+
+def serve_a_term(
+    session: firebreak.Session,
+    engine: Engine,
+    schedule: Schedule,
+    resume: firebreak.Resume,
+    address: str,
+    vocabulary: int,
+    before_step: Callable[[int], None],
+) -> None:
+    """From where the tenant is until another process goes on, which then has the clients too."""
     if resume.state is not None:
         schedule.restore(resume.state)
         engine.take_over(schedule)
-    server = Server(engine, schedule, session, resume.next_step)
+    server = Server(engine, schedule, TermOfOffice(session), resume.next_step)
     server.before_step = before_step
-    server.begin()
-    server.step_before_clients()
-    front = Front(session, listener_of(session, address), vocabulary, server.known())
-    server.go_on(front)
-    say("serving", address=address, step=resume.next_step)
-    server.run()
+    try:
+        with contextlib.ExitStack() as held:
+            server.begin()
+            server.step_before_clients()
+            listener = held.enter_context(listener_of(session, address))
+            front = Front(session, listener.fileno(), vocabulary, server.known())
+            held.callback(front.close)
+            server.go_on(front)
+            say("serving", address=address, step=resume.next_step)
+            server.run()
+    except StoodDownError:
+        pass
+    except firebreak.FencedError:  # said by a call for a client
+        session.stand_down()
+    say("stood down")
 
 
 def say_first_kernel(engine: Engine, resume: firebreak.Resume) -> None:
@@ -65,11 +133,11 @@ def say_first_kernel(engine: Engine, resume: firebreak.Resume) -> None:
     say("first kernel", promoted_at_ns=resume.promoted_at_ns, step=resume.next_step, epoch=resume.epoch)
 
 
-def listener_of(session: firebreak.Session, address: str) -> int:
+def listener_of(session: firebreak.Session, address: str) -> socket.socket:
     """The tenant's, or a new one that is the tenant's from now on."""
     try:
-        return session.listener()
+        return socket.socket(fileno=session.listener())
     except firebreak.RefusedError:
         listener = listen_at(address)
     session.listen(listener.fileno())
-    return listener.detach()
+    return listener

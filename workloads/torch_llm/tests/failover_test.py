@@ -116,6 +116,32 @@ class ClientsSeeAPause(SoftGpuTest):
         self.until_protected(first)
         self.expect_all(streaming)
 
+    def hand_over(self) -> None:
+        asked = self.start([str(PROGRAMS / "firebreak"), "hand-over", NAME, "--socket", self.socket])
+        self.assertEqual(asked.wait(PATIENCE_S), 0)
+
+    def test_it_hands_over_in_the_middle_of_streams_and_comes_back(self) -> None:
+        self.serve(30, "--pair")
+        first = self.until_protected()
+        self.until_it_listens()
+        streaming = [Client(self.port, [5 * n, 1], 60) for n in range(3)]
+        self.until("streams", lambda: all(len(client.received) > 200 for client in streaming))
+        self.hand_over()
+        second = self.until_protected(first)
+        # The first one is its standby, and takes over with all it had.
+        os.kill(second, signal.SIGKILL)
+        self.assertEqual(self.until_protected(second), first)
+        self.expect_all([*streaming, Client(self.port, [1, 2, 3], 4)])
+
+    def test_it_hands_over_without_a_client(self) -> None:
+        self.serve(0, "--pair")
+        first = self.until_protected()
+        self.until_it_listens()
+        self.expect_all([Client(self.port, [4, 4], 6)])
+        self.hand_over()
+        self.until_protected(first)
+        self.expect_all([Client(self.port, [9, 4], 6)])
+
     def test_with_the_agent(self) -> None:
         self.serve(30, "--pair")
         first = self.until_protected()
