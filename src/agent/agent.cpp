@@ -8,13 +8,6 @@
 namespace firebreak::agent {
 namespace {
 
-/// Whether everybody in its domain falls; a fault of a copy engine was seen to end its own client alone.
-bool ends_its_domain(const fault::Fault& fault) {
-  using fault::FaultClass;
-  return fault.conclusive &&
-         (fault.fault_class == FaultClass::MmuReplayable || fault.fault_class == FaultClass::Sm);
-}
-
 /// A domain's fault that is known from elsewhere, for Xids that name one of its clients: they come up to
 /// 153 ms after UVM's event.
 constexpr Milliseconds confirms_for{1000};
@@ -67,7 +60,7 @@ void Agent::on_fault(fault::Fault fault) {
       if (tenant->active.domain != fault.domain) continue;
       advance(*tenant, is_sure ? pair::event_of(fault) : pair::EventType::DangerSeen);
     }
-    const bool ends_domain = is_sure && ends_its_domain(fault);
+    const bool ends_domain = is_sure && fault.conclusive && fault::ends_group(fault);
     if (ends_domain) give_up_standbys(fault.domain, "its MPS domain had a fault");
     save();
     if (ends_domain) {
@@ -150,9 +143,13 @@ void Agent::endanger(const std::string& domain) {
   }
 }
 
-/// Who works there notices by itself.
+/// 20 clients needed up to 7 s to notice by themselves (H100, driver 580: results/h100/server-end.json).
 void Agent::on_clients_lost(const std::string& domain) {
-  endanger(domain);
+  for (auto& [name, tenant] : tenants_) {
+    if (tenant->active.domain == domain && tenant->active.pid != 0)
+      advance(*tenant, pair::EventType::ContextLost);
+  }
+  let_go_of(domain);
   give_up_standbys(domain, "its MPS server has ended");
   save();
 }
@@ -213,6 +210,8 @@ void Agent::act(Tenant& tenant, const pair::Action& action) {
       }
       return;
     }
+    case pair::ActionType::EndActive:
+      return end(tenant.active, "its context is gone");
     case pair::ActionType::EndOldActive:
       return end(tenant.old_active, "it is fenced");
     case pair::ActionType::DismissStandby:

@@ -99,6 +99,15 @@ TEST_F(AgentTest, AStandbyWhoseServerHasEndedIsEndedToo) {
   EXPECT_EQ(client::parse_status(agent->status_json()).tenant("llm")->standby_state, "none");
 }
 
+TEST_F(AgentTest, AnActiveWhoseServerHasEndedIsEndedAndThenFollowed) {
+  auto [active, standby, page] = pair("llm");
+  domains.on_clients_lost("a");
+  EXPECT_THAT(detectors.expected, testing::Contains(active.pid())) << "it is ended";
+  EXPECT_EQ(word(page).epoch, 0u) << "its server's end is no fence";
+  detectors.callbacks.on_exit(active.pid());
+  EXPECT_EQ(word(page).epoch, 1u);
+}
+
 TEST_F(AgentTest, AFaultOfAProcessThatNobodyKnowsPromotesNobody) {
   auto [active, standby, page] = pair("llm");
   xid(4194304);

@@ -65,6 +65,12 @@ bool is_departure(const Fault& fault) {
           fault.fault_class == FaultClass::Termination);
 }
 
+bool ends_group(const Fault& fault) {
+  if (fault.fault_class == FaultClass::MmuReplayable || fault.fault_class == FaultClass::Sm) return true;
+  return fault.fault_class == FaultClass::MmuNonReplayable && fault.place.starts_with("GR") &&
+         fault.place.find("_PBDMA") != std::string::npos;
+}
+
 std::string describe(const Fault& fault) {
   std::string text = fault.kind.empty() ? "fault" : fault.kind;
   text += std::string(", ") + to_string(fault.fault_class);

@@ -70,6 +70,8 @@ const char* to_string(EventType event) {
       return "danger seen";
     case EventType::FenceSeen:
       return "fence seen";
+    case EventType::ContextLost:
+      return "context lost";
     case EventType::Resumed:
       return "resumed";
     case EventType::DeadlinePassed:
@@ -84,6 +86,8 @@ const char* to_string(ActionType action) {
       return "start deadline";
     case ActionType::Promote:
       return "promote";
+    case ActionType::EndActive:
+      return "end active";
     case ActionType::EndOldActive:
       return "end old active";
     case ActionType::BeginEpoch:

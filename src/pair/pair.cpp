@@ -59,6 +59,14 @@ Step suspect(State state) {
   return {state, {{ActionType::StartDeadline, 0, suspicion_ms, {}}}};
 }
 
+/// Its clients can take seconds to learn that their MPS server has ended. Whom nobody could follow is left to
+/// notice by itself.
+Step context_lost(const State& state) {
+  Step step = state.phase == Phase::Suspecting ? unchanged(state) : suspect(state);
+  if (state.standby == Standby::Ready) step.actions.push_back({ActionType::EndActive, 0, 0, {}});
+  return step;
+}
+
 Step empty(const State& state, EventType event) {
   if (event == EventType::ActiveJoined) return with_phase(state, Phase::Serving);
   return unchanged(state);
@@ -76,6 +84,8 @@ Step serving(const State& state, EventType event) {
   switch (event) {
     case EventType::DangerSeen:
       return suspect(state);
+    case EventType::ContextLost:
+      return context_lost(state);
     case EventType::FenceSeen:
     case EventType::ActiveExited:
       return take_over(state);
@@ -92,6 +102,8 @@ Step serving(const State& state, EventType event) {
 
 Step suspecting(const State& state, EventType event) {
   switch (event) {
+    case EventType::ContextLost:
+      return context_lost(state);
     case EventType::FenceSeen:
     case EventType::ActiveExited:
       return take_over(state);
@@ -195,11 +207,8 @@ Step resume(const State& state) {
 }
 
 EventType event_of(const fault::Fault& fault) {
-  using fault::FaultClass;
-  const bool whole_group =
-      fault.fault_class == FaultClass::MmuReplayable || fault.fault_class == FaultClass::Sm;
-  return fault.source == fault::FaultSource::Xid && whole_group ? EventType::FenceSeen
-                                                                : EventType::DangerSeen;
+  const bool is_fence = fault.source == fault::FaultSource::Xid && fault::ends_group(fault);
+  return is_fence ? EventType::FenceSeen : EventType::DangerSeen;
 }
 
 }  // namespace firebreak::pair

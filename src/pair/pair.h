@@ -53,6 +53,7 @@ enum class EventType {
   ActiveStoodDown,  ///< has waited for its GPU work, and queues none any more if somebody takes over
   DangerSeen,       ///< something that may end the active's domain, or not
   FenceSeen,        ///< proof that the active's domain can write no more
+  ContextLost,      ///< the active's context is gone for certain, and nothing proves that it writes no more
   Resumed,          ///< the promoted standby's first kernel has completed
   DeadlinePassed,   ///< the timer that StartDeadline asked for
 };
@@ -62,6 +63,7 @@ enum class ActionType {
   BeginEpoch,       ///< an active has joined a lost tenant: raise the epoch to `epoch`, so that no older one
                     ///< counts
   Promote,          ///< raise the epoch to `epoch` and wake the standby
+  EndActive,        ///< end the active: its own end is the fence
   EndOldActive,     ///< end what is left of the predecessor, if anything is
   TellUnprotected,  ///< the tenant runs without a standby from now on
   TellProtected,    ///< and from now on with one that could take over at once

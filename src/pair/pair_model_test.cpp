@@ -22,7 +22,7 @@ namespace {
 constexpr std::array all_events = {
     EventType::ActiveJoined, EventType::StandbyJoined,  EventType::StandbyReady,    EventType::StandbyExited,
     EventType::ActiveExited, EventType::ActiveFinished, EventType::ActiveStoodDown, EventType::DangerSeen,
-    EventType::FenceSeen,    EventType::Resumed,        EventType::DeadlinePassed};
+    EventType::FenceSeen,    EventType::ContextLost,    EventType::Resumed,         EventType::DeadlinePassed};
 
 std::vector<std::string> names(const std::vector<EventType>& history) {
   std::vector<std::string> all;
@@ -45,6 +45,7 @@ struct Ghost {
   bool lost = false;  ///< was told, and nobody has begun anew
   bool standby_there = false;
   bool standby_ready = false;
+  bool context_lost = false;  ///< the active's, or what was lost was
   friend auto operator<=>(const Ghost&, const Ghost&) = default;
 
   void see(EventType event) {
@@ -65,6 +66,9 @@ struct Ghost {
       case EventType::FenceSeen:
         fenced = fenced || joined;
         break;
+      case EventType::ContextLost:
+        context_lost = true;
+        break;
       case EventType::ActiveStoodDown:
         fenced = fenced || (joined && standby_ready);  // else it goes on itself
         break;
@@ -82,12 +86,15 @@ std::string broken_by(Ghost& ghost, const State& before, const Action& action) {
       if (!ghost.fenced) return "a promotion without a fence";
       if (!ghost.standby_ready) return "a promotion of a standby that is not ready";
       if (action.epoch != before.epoch + 1) return "an epoch that is not the next one";
-      ghost.fenced = ghost.standby_ready = ghost.standby_there = false;
+      ghost.fenced = ghost.standby_ready = ghost.standby_there = ghost.context_lost = false;
       return {};
+    case ActionType::EndActive:
+      if (!ghost.context_lost) return "the end of an active that can work";
+      return ghost.standby_ready ? "" : "the end of an active whom nobody follows";
     case ActionType::BeginEpoch:
       if (!ghost.lost) return "a new beginning of what was not lost";
       if (action.epoch != before.epoch + 1) return "an epoch that is not the next one";
-      ghost.fenced = ghost.lost = false;
+      ghost.fenced = ghost.lost = ghost.context_lost = false;
       return {};
     case ActionType::TellLost:
       if (action.reason.empty()) return "a loss without a reason";

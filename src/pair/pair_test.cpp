@@ -154,19 +154,37 @@ TEST(Pair, AnActiveThatOnlySeemedToHaveFaultedCanBecomeTheStandby) {
   EXPECT_EQ(story.state.epoch, 2u);
 }
 
+TEST(Pair, WhoHasLostItsContextIsEndedWhereSomebodyFollows) {
+  Story story{ActiveJoined, StandbyJoined, StandbyReady, ContextLost};
+  EXPECT_EQ(story.state.phase, Phase::Suspecting);
+  EXPECT_THAT(story.actions, testing::Contains(ActionType::EndActive));
+  EXPECT_THAT(story.actions, testing::Not(testing::Contains(ActionType::Promote)));
+  story.then(ActiveExited);
+  EXPECT_EQ(story.state.phase, Phase::Promoting);
+
+  Story alone{ActiveJoined, StandbyJoined, ContextLost};
+  EXPECT_THAT(alone.actions, testing::Not(testing::Contains(ActionType::EndActive)));
+  Story suspected{ActiveJoined, StandbyJoined, StandbyReady, DangerSeen, ContextLost};
+  EXPECT_THAT(suspected.actions, testing::Contains(ActionType::EndActive));
+}
+
 TEST(Pair, OnlyAnXidOfTheWholeGroupIsAFence) {
   using fault::FaultClass;
   using fault::FaultSource;
-  auto event = [](FaultSource source, FaultClass fault_class) {
+  auto event = [](FaultSource source, FaultClass fault_class, const char* place = "") {
     fault::Fault fault;
     fault.source = source;
     fault.fault_class = fault_class;
+    fault.place = place;
     return event_of(fault);
   };
   EXPECT_EQ(event(FaultSource::Xid, FaultClass::Sm), FenceSeen);
   EXPECT_EQ(event(FaultSource::Xid, FaultClass::MmuReplayable), FenceSeen);
-  // A copy engine's fault was seen to end its own client alone.
-  EXPECT_EQ(event(FaultSource::Xid, FaultClass::MmuNonReplayable), DangerSeen);
+  // A copy engine's fault was seen to end its own client alone, one of the group's own PBDMA all of them.
+  EXPECT_EQ(event(FaultSource::Xid, FaultClass::MmuNonReplayable, "CE2 HUBCLIENT_CE0"), DangerSeen);
+  EXPECT_EQ(event(FaultSource::Xid, FaultClass::MmuNonReplayable, "GR0_PBDMA1 HUBCLIENT_ESC"), FenceSeen);
+  EXPECT_EQ(event(FaultSource::UvmEvent, FaultClass::MmuNonReplayable, "GR0_PBDMA1 HUBCLIENT_ESC"),
+            DangerSeen);
   EXPECT_EQ(event(FaultSource::Xid, FaultClass::Termination), DangerSeen);
   EXPECT_EQ(event(FaultSource::UvmEvent, FaultClass::MmuReplayable), DangerSeen);
   EXPECT_EQ(event(FaultSource::ProcessExit, FaultClass::Termination), DangerSeen);

@@ -30,7 +30,7 @@ struct Process {
 };
 
 struct Signal {
-  enum class Kind { Danger, Fence, Exit } kind{};
+  enum class Kind { Danger, Fence, ContextLost, Exit } kind{};
   int subject = 0;  ///< a domain; of an Exit, a process
 };
 
@@ -136,7 +136,8 @@ class World {
   }
   void server_dies(int domain) {
     note("server of domain " + std::to_string(domain) + " dies");
-    stop_domain(domain);
+    repeat(Signal::Kind::ContextLost, domain);
+    if (random_() % 2 == 0) stop_domain(domain);  // nothing promises that its clients write no more
   }
   void stop_domain(int domain) {
     for (Process& each : processes_) {
@@ -197,7 +198,9 @@ class World {
     if (active == nullptr || active->domain != signal.subject) return;
     // The channels that a fence speaks of may be those of an earlier client of the domain.
     if (signal.kind == Signal::Kind::Fence && active->can_write) return;
-    advance_by(signal.kind == Signal::Kind::Fence ? EventType::FenceSeen : EventType::DangerSeen);
+    advance_by(signal.kind == Signal::Kind::Fence         ? EventType::FenceSeen
+               : signal.kind == Signal::Kind::ContextLost ? EventType::ContextLost
+                                                          : EventType::DangerSeen);
   }
   void exited(int id) {
     const bool was_active = id == active_;
@@ -245,6 +248,7 @@ class World {
     for (const Action& action : step.actions) {
       if (action.type == ActionType::Promote) promote(action.epoch);
       if (action.type == ActionType::StartDeadline) deadline_ = true;
+      if (action.type == ActionType::EndActive) kill(process(active_));
       if (action.type == ActionType::EndOldActive) kill(process(old_));
       if (action.type == ActionType::TellLost) told_lost_ = !action.reason.empty();
     }
