@@ -140,6 +140,18 @@ class Bench:
         """A command about a tenant; that it was refused shows in what follows."""
         subprocess.run([f"{self._options.bin}/firebreak", what, name], stdout=self._log, stderr=self._log, timeout=60, check=False)
 
+    def until_all_domains_serve(self) -> None:
+        """After a fault: nobody gets into a domain that drains."""
+        deadline = time.monotonic() + PATIENCE_S
+        while time.monotonic() < deadline:
+            asked = subprocess.run(
+                [f"{self._options.bin}/firebreak", "status", "--json"], capture_output=True, text=True, timeout=60, check=True
+            )
+            if all(each["state"] == "serving" for each in json.loads(asked.stdout)["domains"]):
+                return
+            time.sleep(0.02)
+        raise TimeoutError("a domain does not serve again")
+
     def end_all(self) -> None:
         """As tenants, so that their memory is released at once."""
         for name in self._tenants:
@@ -243,6 +255,7 @@ def with_fault(bench: Bench, mode: str, fault: str, wanted: list[list[int]]) -> 
 def hand_over(bench: Bench, name: str, clients: list[StreamClient]) -> dict[str, Any]:
     """From the small standby, which serves now, to a full one that is started beside it. The rest of the streams' time is the
     full one's."""
+    bench.until_all_domains_serve()
     began_ns = time.clock_gettime_ns(time.CLOCK_MONOTONIC)
     full = bench.start(name, run=("--standby",))
     full.until("ready")
