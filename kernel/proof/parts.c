@@ -64,7 +64,23 @@ static uint64_t count_wrong(uint32_t client, volatile uint64_t *memory, const ui
 	return wrong;
 }
 
-void play_innocent(struct scene *scene, uint32_t number, uint32_t gpu)
+/* Waits for a program of whose pages the CPU wants to know meanwhile, again and again, what is in them. */
+static struct gpu_model_wait read_until_done(struct client *client, uint32_t program, volatile uint64_t *memory,
+					     uint64_t *values)
+{
+	struct gpu_model_wait end;
+	uint32_t waited_ms = 0;
+	uint32_t i;
+
+	do {
+		for (i = 0; i < PAGES; i++)
+			(void)memory[i * PAGE_WORDS];
+		end = wait_for(client, program, 1, values, PAGES);
+	} while (end.state == GPU_MODEL_RUNNING && waited_ms++ < WAIT_MS);
+	return end;
+}
+
+void play_innocent(struct scene *scene, const struct fault_class *class, uint32_t number, uint32_t gpu)
 {
 	struct part *part = &scene->part[number];
 	struct client client = client_open(number + 1, gpu);
@@ -72,6 +88,7 @@ void play_innocent(struct scene *scene, uint32_t number, uint32_t gpu)
 	struct gpu_model_access accesses[PAGES];
 	uint64_t values[PAGES];
 	enum outcome outcome = OUTCOME_FINISHED;
+	struct gpu_model_wait end;
 	uint64_t round = 0;
 	uint32_t program;
 
@@ -81,8 +98,13 @@ void play_innocent(struct scene *scene, uint32_t number, uint32_t gpu)
 		uint64_t salt = (round++ << 16) + number * 0x1000000;
 
 		prepare(memory, accesses, salt);
-		if (!try_launch(&client, PROOF_CHANNEL_SM, LANES, accesses, PAGES, REPEATS, &program) ||
-		    wait_for(&client, program, WAIT_MS, values, PAGES).state != GPU_MODEL_DONE) {
+		if (!try_launch(&client, PROOF_CHANNEL_SM, LANES, accesses, PAGES, REPEATS, &program)) {
+			outcome = OUTCOME_KILLED;
+			break;
+		}
+		end = class->cpu_reads ? read_until_done(&client, program, memory, values) :
+					 wait_for(&client, program, WAIT_MS, values, PAGES);
+		if (end.state != GPU_MODEL_DONE) {
 			outcome = OUTCOME_KILLED;
 			break;
 		}

@@ -37,7 +37,7 @@ static void start(struct scene *scene, const struct fault_class *class, pid_t *p
 		if (i < class->faulters)
 			play_faulter(scene, class, i);
 		else
-			play_innocent(scene, i, class->two_gpus ? (i - class->faulters) % 2 : 0);
+			play_innocent(scene, class, i, class->two_gpus ? (i - class->faulters) % 2 : 0);
 		_exit(0);
 	}
 }
@@ -68,30 +68,33 @@ static bool faulters_ended(const struct fault_class *class, pid_t *pids)
 	return ended == class->faulters;
 }
 
-/* How long the patched module keeps a dead client's address space from now on. Returns what it was, 0 on a stock one. */
-static uint32_t set_grace_ms(uint32_t grace_ms)
+/* A setting of the patched module. Returns what it was, 0 on a stock one. */
+static uint32_t set(const char *name, uint32_t value)
 {
-	FILE *setting = fopen("/sys/module/nvidia_uvm/parameters/uvm_fault_isolation_grace_ms", "r+");
+	char path[128];
 	uint32_t before = 0;
+	FILE *setting;
 
+	snprintf(path, sizeof(path), "/sys/module/nvidia_uvm/parameters/uvm_fault_isolation_%s", name);
+	setting = fopen(path, "r+");
 	if (!setting)
 		return 0;
 	if (fscanf(setting, "%u", &before) != 1)
-		die("the grace time");
+		die("%s", path);
 	rewind(setting);
-	fprintf(setting, "%u\n", grace_ms);
+	fprintf(setting, "%u\n", value);
 	if (fclose(setting) != 0)
-		die("the grace time");
+		die("%s", path);
 	return before;
 }
 
-/* The same, but never shorter: a slow guest was given more. */
+/* How long it keeps a dead client's address space; never shorter than it was: a slow guest was given more. */
 static uint32_t raise_grace_ms(uint32_t grace_ms)
 {
-	uint32_t before = set_grace_ms(grace_ms);
+	uint32_t before = set("grace_ms", grace_ms);
 
 	if (before > grace_ms)
-		set_grace_ms(before);
+		set("grace_ms", before);
 	return before;
 }
 
@@ -216,9 +219,12 @@ static struct verdict play_once(const struct fault_class *class, uint32_t seed)
 struct verdict play(const struct fault_class *class, uint32_t seed)
 {
 	uint32_t before_ms = class->grace_ms ? raise_grace_ms(class->grace_ms) : 0;
-	struct verdict verdict = play_once(class, seed);
+	struct verdict verdict;
 
+	set("test_delay_ms", class->test_delay_ms);
+	verdict = play_once(class, seed);
 	if (before_ms)
-		set_grace_ms(before_ms);
+		set("grace_ms", before_ms);
+	set("test_delay_ms", 0);
 	return verdict;
 }

@@ -42,6 +42,8 @@ struct fault_class {
 	bool kill;		/* the parent kills the client once its program runs */
 	bool two_gpus;
 	bool suspend;		/* the machine sleeps and wakes while the fault is under way */
+	bool cpu_reads;		/* the innocents' CPUs read what their GPU programs work on, and so take the pages back */
+	uint32_t test_delay_ms;	/* the patched module looks that much later for whom an error concerns */
 	uint32_t grace_ms;	/* its program runs longer than others on a busy machine; 0 for what the module has */
 	double ratio_at_most;	/* aim, 0 for none */
 };
@@ -49,7 +51,7 @@ struct fault_class {
 extern const struct fault_class fault_classes[];
 extern const unsigned int fault_class_count;
 
-void play_innocent(struct scene *scene, uint32_t number, uint32_t gpu);
+void play_innocent(struct scene *scene, const struct fault_class *class, uint32_t number, uint32_t gpu);
 void play_faulter(struct scene *scene, const struct fault_class *class, uint32_t number);
 
 struct verdict {

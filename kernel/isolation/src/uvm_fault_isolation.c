@@ -2,8 +2,12 @@
 // The interception: what lies at the address, may it be contained, then the sink, the log and the condemnation.
 #include "uvm_fault_isolation_internal.h"
 
-// How often in a row a whole batch may be spared without a culprit, before it is cancelled as ever.
+// How often in a row a batch may fail without a culprit, before whoever it is in is taken for one.
 #define UVM_FAULT_ISOLATION_MAX_SPARED_BATCHES 8
+
+// In how many failing batches in a row the same block has to be the first that is not served, where nothing better tells the culprit.
+#define UVM_FAULT_ISOLATION_MIN_FAILURES 3
+#define UVM_FAULT_ISOLATION_FAILURE_PAUSE_NS NSEC_PER_SEC
 
 // How often in a row a fault of a subcontext without a VA space may be a stale one: real work comes back at once, within microseconds.
 #define UVM_FAULT_ISOLATION_MAX_STALE_FAULTS 16
@@ -15,9 +19,23 @@ typedef struct
     NvU32 in_a_row;
 } uvm_fault_isolation_stale_t;
 
+// Batches that failed as a whole, one after another
+typedef struct
+{
+    NvU64 last_ns;
+    NvU32 batch_id;
+    NvU32 in_a_row;
+
+    // Who was the first in the last one that was not served, and in how many in a row
+    uvm_va_space_t *va_space;
+    NvU64 block_start;
+    NvU32 failures;
+    bool has_suspect;
+} uvm_fault_isolation_failing_t;
+
 // Each under its GPU's service lock
 static uvm_fault_isolation_stale_t g_stale[UVM_ID_MAX_GPUS];
-static atomic_t g_spared_batches = ATOMIC_INIT(0);
+static uvm_fault_isolation_failing_t g_failing[UVM_ID_MAX_GPUS];
 static bool g_is_up;
 
 bool uvm_fault_isolation_is_up(void)
@@ -157,12 +175,9 @@ static bool is_served(uvm_gpu_t *gpu, const uvm_fault_buffer_entry_t *fault_entr
 // The error cancels the entries in their order. Each has its reason by the time that it comes to us; who is spared loses it again, so
 // that an entry with a reason before this one is the culprit.
 static bool has_culprit_before(const uvm_fault_service_batch_context_t *batch_context,
-                               const uvm_fault_buffer_entry_t *fault_entry,
-                               bool *is_last)
+                               const uvm_fault_buffer_entry_t *fault_entry)
 {
     NvU32 i;
-
-    *is_last = batch_context->ordered_fault_cache[batch_context->num_coalesced_faults - 1] == fault_entry;
 
     for (i = 0; i < batch_context->num_coalesced_faults; ++i) {
         const uvm_fault_buffer_entry_t *entry = batch_context->ordered_fault_cache[i];
@@ -177,28 +192,69 @@ static bool has_culprit_before(const uvm_fault_service_batch_context_t *batch_co
     return false;
 }
 
+static uvm_fault_isolation_failing_t *failing_batch(uvm_gpu_t *gpu, const uvm_fault_service_batch_context_t *batch_context)
+{
+    uvm_fault_isolation_failing_t *failing = &g_failing[uvm_id_gpu_index(gpu->id)];
+    NvU64 now_ns = NV_GETTIME();
+
+    if (now_ns - failing->last_ns > UVM_FAULT_ISOLATION_FAILURE_PAUSE_NS)
+        memset(failing, 0, sizeof(*failing));
+
+    failing->last_ns = now_ns;
+    if (failing->batch_id != batch_context->batch_id || failing->in_a_row == 0) {
+        failing->batch_id = batch_context->batch_id;
+        failing->has_suspect = false;
+        ++failing->in_a_row;
+    }
+
+    return failing;
+}
+
+// Without an mm to tell the failing VA space by. A page that was served may have been taken back by a CPU since, so that one look proves
+// nothing. All come back with the replay; the culprit's cannot be served then either, while its neighbours' can.
+static bool fails_again(uvm_fault_isolation_failing_t *failing, const uvm_fault_buffer_entry_t *fault_entry)
+{
+    NvU64 block_start = UVM_VA_BLOCK_ALIGN_DOWN(fault_entry->fault_address);
+
+    // Behind the first that was not served, nobody was tried
+    if (failing->has_suspect)
+        return false;
+
+    if (failing->va_space != fault_entry->va_space || failing->block_start != block_start)
+        failing->failures = 0;
+
+    failing->has_suspect = true;
+    failing->va_space = fault_entry->va_space;
+    failing->block_start = block_start;
+
+    return ++failing->failures >= UVM_FAULT_ISOLATION_MIN_FAILURES;
+}
+
 static bool is_innocent(uvm_gpu_t *gpu, const uvm_fault_buffer_entry_t *fault_entry)
 {
-    uvm_replayable_fault_buffer_t *replayable_faults = &UVM_FAULT_ISOLATION_FAULT_BUFFER(gpu)->replayable;
-    bool is_last;
+    const uvm_replayable_fault_buffer_t *faults = &UVM_FAULT_ISOLATION_FAULT_BUFFER(gpu)->replayable;
+    const struct mm_struct *failing_mm = uvm_fault_isolation_service_mm(gpu);
+    uvm_fault_isolation_failing_t *failing = failing_batch(gpu, &faults->batch_service_context);
+    bool is_culprit;
 
-    if (has_culprit_before(&replayable_faults->batch_service_context, fault_entry, &is_last)) {
-        atomic_set(&g_spared_batches, 0);
+    if (has_culprit_before(&faults->batch_service_context, fault_entry))
         return true;
-    }
 
-    if (fault_entry->fault_access_type != UVM_FAULT_ACCESS_TYPE_PREFETCH &&
-        !fault_entry->is_throttled &&
-        !is_served(gpu, fault_entry))
-        return false;
+    // The service stopped in the VA space whose mm it still has
+    if (failing_mm && fault_entry->va_space->va_space_mm.mm != failing_mm)
+        return true;
 
-    // A batch without a culprit comes back with its replay, and may fail again
-    if (is_last && atomic_inc_return(&g_spared_batches) > UVM_FAULT_ISOLATION_MAX_SPARED_BATCHES) {
-        atomic_set(&g_spared_batches, 0);
-        return false;
-    }
+    if (failing->in_a_row > UVM_FAULT_ISOLATION_MAX_SPARED_BATCHES)
+        is_culprit = true;
+    else if (fault_entry->fault_access_type == UVM_FAULT_ACCESS_TYPE_PREFETCH || fault_entry->is_throttled)
+        is_culprit = false;
+    else
+        is_culprit = !is_served(gpu, fault_entry) && (failing_mm || fails_again(failing, fault_entry));
 
-    return true;
+    if (is_culprit)
+        memset(failing, 0, sizeof(*failing));
+
+    return !is_culprit;
 }
 
 bool uvm_fault_isolation_spare(uvm_gpu_t *gpu, uvm_fault_buffer_entry_t *fault_entry)
@@ -207,6 +263,9 @@ bool uvm_fault_isolation_spare(uvm_gpu_t *gpu, uvm_fault_buffer_entry_t *fault_e
 
     if (fault_entry->is_fatal || uvm_fault_isolation_mode() != UVM_FAULT_ISOLATION_MODE_ON)
         return false;
+
+    if (uvm_fault_isolation_test_delay_ms() > 0)
+        msleep(uvm_fault_isolation_test_delay_ms());
 
     // After an error of the whole driver no replay helps
     if (uvm_global_get_status() != NV_OK || !is_innocent(gpu, fault_entry))

@@ -41,6 +41,16 @@ static inline NvU32 uvm_fault_isolation_batch(uvm_gpu_t *gpu, const uvm_fault_bu
     return UVM_FAULT_ISOLATION_FAULT_BUFFER(gpu)->non_replayable.batch_id;
 }
 
+// Of the VA space in which replayable faults were serviced last, NULL where that has none. Under the GPU's service lock.
+static inline const struct mm_struct *uvm_fault_isolation_service_mm(uvm_gpu_t *gpu)
+{
+#if UVM_FAULT_ISOLATION_BRANCH < 580
+    return UVM_FAULT_ISOLATION_FAULT_BUFFER(gpu)->replayable.block_service_context.block_context.mm;
+#else
+    return UVM_FAULT_ISOLATION_FAULT_BUFFER(gpu)->replayable.block_service_context.block_context->mm;
+#endif
+}
+
 static inline bool uvm_fault_isolation_sparse_supported(uvm_gpu_t *gpu)
 {
 #if UVM_FAULT_ISOLATION_BRANCH < 590

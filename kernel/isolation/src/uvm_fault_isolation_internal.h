@@ -135,6 +135,7 @@ bool uvm_fault_isolation_contain(uvm_gpu_t *gpu, uvm_fault_buffer_entry_t *fault
 uvm_fault_isolation_mode_t uvm_fault_isolation_mode(void);
 NvU32 uvm_fault_isolation_kill_delay_ms(void);
 NvU32 uvm_fault_isolation_grace_ms(void);
+NvU32 uvm_fault_isolation_test_delay_ms(void);
 NvU32 uvm_fault_isolation_max_sinks(void);
 NvU32 uvm_fault_isolation_max_repeats(void);
 

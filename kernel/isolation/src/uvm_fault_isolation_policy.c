@@ -63,6 +63,10 @@ static setting_t max_repeats = {16, 1, 1000};
 module_param_cb(uvm_fault_isolation_max_repeats, &setting_ops, &max_repeats, 0644);
 MODULE_PARM_DESC(uvm_fault_isolation_max_repeats, "Faults at one sink, beyond which they are cancelled (1-1000)");
 
+static setting_t test_delay_ms = {0, 0, 1000};
+module_param_cb(uvm_fault_isolation_test_delay_ms, &setting_ops, &test_delay_ms, 0644);
+MODULE_PARM_DESC(uvm_fault_isolation_test_delay_ms, "Tests: between an error and the look for its culprit, milliseconds (0-1000)");
+
 uvm_fault_isolation_mode_t uvm_fault_isolation_mode(void)
 {
     return uvm_fault_isolation_is_up() ? READ_ONCE(mode.value) : UVM_FAULT_ISOLATION_MODE_OFF;
@@ -76,6 +80,11 @@ NvU32 uvm_fault_isolation_kill_delay_ms(void)
 NvU32 uvm_fault_isolation_grace_ms(void)
 {
     return READ_ONCE(grace_ms.value);
+}
+
+NvU32 uvm_fault_isolation_test_delay_ms(void)
+{
+    return uvm_enable_builtin_tests ? READ_ONCE(test_delay_ms.value) : 0;
 }
 
 NvU32 uvm_fault_isolation_max_sinks(void)
