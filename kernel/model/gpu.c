@@ -162,7 +162,6 @@ static int gpu_create(u32 index, struct pci_dev *after)
 	gpu->arch = model_settings.arch ? &model_hopper : &model_turing;
 	gpu->vidmem_bytes = (u64)model_settings.vidmem_mib << 20;
 	gpu->random = 0x9e3779b97f4a7c15ULL * (model_settings.seed * 2 + index + 1);
-	gpu->next_channel = 1;
 	mutex_init(&gpu->lock);
 	spin_lock_init(&gpu->shadow.lock);
 	init_waitqueue_head(&gpu->changed);

@@ -23,6 +23,7 @@
 #define MODEL_FAULT_BUFFER	(32 * 1024)
 #define MODEL_BIG_PAGE		0x10000ULL
 #define MODEL_SUBCONTEXTS	64
+#define MODEL_CHANNEL_ID_MAX	0xfff
 #define MODEL_LEVELS_MAX	5
 #define MODEL_TLB_ENTRIES	1024
 #define MODEL_PDE_ENTRIES	64
@@ -285,7 +286,7 @@ struct model_gpu {
 	struct list_head groups;
 	struct list_head programs;
 	struct list_head memories;
-	u32 next_channel;
+	u32 last_channel;
 	u32 next_instance;
 	u32 time_low;
 	u32 time_high;
@@ -393,6 +394,9 @@ bool model_channels_poll(struct model_gpu *gpu);
 /* gsp.c: what RM's firmware does about faults that nobody services */
 void model_gsp_fault(struct model_group *group, struct model_gpu *gpu, const char *why);
 bool model_gsp_run(struct model_gpu *gpu);
+
+/* rm_channel.c */
+u32 model_channel_new_id(struct model_gpu *gpu);
 
 /* rm_user.c: objects that a user's RM client would own */
 struct model_channel *model_user_channel_find(struct model_gpu *gpu, u32 client, u32 handle);

@@ -42,6 +42,32 @@ static void channel_describe(struct model_channel *channel, UvmGpuChannelInfo *i
 	info->pWorkSubmissionToken = &channel->id;
 }
 
+static bool id_is_taken(struct model_gpu *gpu, u32 id)
+{
+	struct model_channel *channel;
+
+	list_for_each_entry(channel, &gpu->channels, node)
+		if (channel->id == id)
+			return true;
+	return false;
+}
+
+/*
+ * Under the GPU's lock. Ids come again, as a runlist's do: registers and
+ * doorbells have 12 bits for them. Nobody has all of them at once.
+ */
+u32 model_channel_new_id(struct model_gpu *gpu)
+{
+	u32 tries;
+
+	for (tries = 0; tries < MODEL_CHANNEL_ID_MAX; tries++) {
+		gpu->last_channel = gpu->last_channel % MODEL_CHANNEL_ID_MAX + 1;
+		if (!id_is_taken(gpu, gpu->last_channel))
+			break;
+	}
+	return gpu->last_channel;
+}
+
 NV_STATUS nvUvmInterfaceChannelAllocate(const uvmGpuTsgHandle tsg, const UvmGpuChannelAllocParams *params,
 					uvmGpuChannelHandle *handle, UvmGpuChannelInfo *info)
 {
@@ -66,7 +92,7 @@ NV_STATUS nvUvmInterfaceChannelAllocate(const uvmGpuTsgHandle tsg, const UvmGpuC
 		return NV_ERR_NO_MEMORY;
 	}
 	mutex_lock(&gpu->lock);
-	channel->id = gpu->next_channel++;
+	channel->id = model_channel_new_id(gpu);
 	channel_describe(channel, info);
 	list_add_tail(&channel->node, &gpu->channels);
 	mutex_unlock(&gpu->lock);

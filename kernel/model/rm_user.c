@@ -67,7 +67,7 @@ static int channel_join(struct model_gpu *gpu, struct model_channel *channel, u3
 		group_put(channel->group);
 		return -EIO;
 	}
-	channel->id = gpu->next_channel++;
+	channel->id = model_channel_new_id(gpu);
 	channel->instance = FIRST_INSTANCE + (u64)gpu->next_instance++ * PAGE_SIZE;
 	list_add_tail(&channel->node, &gpu->channels);
 	gpu->status.user_channels++;

@@ -47,13 +47,13 @@ END {
 	printf "  \"command\": \"%s\",\n  \"what\": \"the driver's logic against a model of the GPU in QEMU; no GPU\",\n", \
 		command >json
 	printf "  \"classes\": [" >json
-	printf "%-40s %-16s %-32s %s\n", "class", "stock", "patched", "ratio"
+	printf "%-49s %-16s %-32s %s\n", "class", "stock", "patched", "ratio"
 	for (i = 1; i <= count; i++) {
 		c = order[i]
 		ratio = benign[c] > 0 && fatal[c] > 0 ? sprintf("%.2f", fatal[c] / benign[c]) : "-"
 		good = stock_ok[c] == "true" && ok[c] == "true"
 		bad += !good
-		printf "%-40s %-16s %-32s %5s%s\n", c, stock_words(c), patched_words(c), ratio, (good ? "" : "  <- not as expected")
+		printf "%-49s %-16s %-32s %5s%s\n", c, stock_words(c), patched_words(c), ratio, (good ? "" : "  <- not as expected")
 		printf "%s\n    {\"class\": \"%s\", \"stock\": \"%s\", \"patched\": \"%s\", \"ratio\": %s, \"benign_us\": %d, \"contained_us\": %d, " \
 			"\"stock_resets\": %d, \"patched_resets\": %d, \"as_expected\": %s}", \
 			(i > 1 ? "," : ""), c, stock_words(c), patched_words(c), (ratio == "-" ? "null" : ratio), benign[c], fatal[c], \
