@@ -62,7 +62,8 @@ const char* to_string(FaultSource source);
 bool is_departure(const Fault& fault);
 
 /// Whether all clients of its domain share its end, which is one channel group under MPS: what an SM did, and
-/// what the group's own PBDMA did. A copy engine's fault ends its own client alone (docs/characterization.md).
+/// what the group's own PBDMA did. A copy engine's fault ends its own client alone
+/// (docs/characterization.md).
 bool ends_group(const Fault& fault);
 
 /// "Xid 31, MMU (replayable), address 0x7000dead0000, process 4711, from kmsg": one line for logs.

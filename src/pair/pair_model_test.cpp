@@ -20,9 +20,10 @@ namespace firebreak::pair {
 namespace {
 
 constexpr std::array all_events = {
-    EventType::ActiveJoined, EventType::StandbyJoined,  EventType::StandbyReady,    EventType::StandbyExited,
-    EventType::ActiveExited, EventType::ActiveFinished, EventType::ActiveStoodDown, EventType::DangerSeen,
-    EventType::FenceSeen,    EventType::ContextLost,    EventType::Resumed,         EventType::DeadlinePassed};
+    EventType::ActiveJoined,    EventType::StandbyJoined, EventType::StandbyReady,
+    EventType::StandbyExited,   EventType::ActiveExited,  EventType::ActiveFinished,
+    EventType::ActiveStoodDown, EventType::DangerSeen,    EventType::FenceSeen,
+    EventType::ContextLost,     EventType::Resumed,       EventType::DeadlinePassed};
 
 std::vector<std::string> names(const std::vector<EventType>& history) {
   std::vector<std::string> all;
