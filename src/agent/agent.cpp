@@ -136,19 +136,11 @@ void Agent::leave(Tenant& tenant, pid_t pid) {
 }
 
 /// Whoever ends without a word may have had work in flight, and then takes the domain along.
-void Agent::endanger(const std::string& domain) {
-  for (auto& [name, other] : tenants_) {
-    if (other->active.domain == domain && other->active.pid != 0)
-      advance(*other, pair::EventType::DangerSeen);
-  }
-}
+void Agent::endanger(const std::string& domain) { advance_actives(domain, pair::EventType::DangerSeen); }
 
 /// 20 clients needed up to 7 s to notice by themselves (H100, driver 580: results/h100/server-end.json).
 void Agent::on_clients_lost(const std::string& domain) {
-  for (auto& [name, tenant] : tenants_) {
-    if (tenant->active.domain == domain && tenant->active.pid != 0)
-      advance(*tenant, pair::EventType::ContextLost);
-  }
+  advance_actives(domain, pair::EventType::ContextLost);
   let_go_of(domain);
   give_up_standbys(domain, "its MPS server has ended");
   save();
@@ -180,6 +172,12 @@ void Agent::advance(Tenant& tenant, pair::EventType event) {
   told.text = fmt::format("{}: {} -> {}", pair::to_string(event), pair::to_string(before),
                           pair::to_string(tenant.pair.phase));
   tell(std::move(told));
+}
+
+void Agent::advance_actives(const std::string& domain, pair::EventType event) {
+  for (auto& [name, tenant] : tenants_) {
+    if (tenant->active.domain == domain && tenant->active.pid != 0) advance(*tenant, event);
+  }
 }
 
 void Agent::act(Tenant& tenant, const pair::Action& action) {

@@ -161,6 +161,8 @@ class Agent final : private ServerHandler {
   void on_clients_lost(const std::string& domain);
   void give_up_standbys(const std::string& domain, const char* why);
   void advance(Tenant& tenant, pair::EventType event);
+  /// The pairs whose actives are in that domain.
+  void advance_actives(const std::string& domain, pair::EventType event);
   void act(Tenant& tenant, const pair::Action& action);
   void end(const Member& member, const char* why);
 

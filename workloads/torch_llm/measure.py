@@ -265,12 +265,7 @@ def hand_over(bench: Bench, name: str, clients: list[StreamClient]) -> dict[str,
     there_ns = int(full.until("serving")["at_ns"])
     for client in clients:
         client.join()
-    pauses = [
-        later - earlier
-        for client in clients
-        for earlier, later in zip(client.times_ns, client.times_ns[1:])
-        if asked_ns < later < there_ns + 1_000_000_000
-    ]
+    pauses = [gap for client in clients for gap, _ in gaps_of(client, asked_ns, there_ns + 1_000_000_000)]
     small = sum(began_ns < at < asked_ns for client in clients for at in client.times_ns)
     return {
         "asked_at_ns": asked_ns,
@@ -291,17 +286,21 @@ def raise_fault(active: Process, fault: str) -> int:
     return int(active.until("fault raised")["at_ns"])
 
 
+def gaps_of(client: StreamClient, after_ns: int, until_ns: int) -> list[tuple[int, int]]:
+    """Between two tokens, and when the later one came, where that was in the given time; nanoseconds."""
+    return [
+        (later - earlier, later)
+        for earlier, later in zip(client.times_ns, client.times_ns[1:])
+        if after_ns < later <= until_ns
+    ]
+
+
 def seen_by(clients: list[StreamClient], fault_at: int, until_ns: int, wanted: list[list[int]]) -> dict[str, Any]:
     """The first token after the longest pause of each client, up to `until_ns`: what was computed before the fault may still
     arrive after it."""
     resumed, pauses = [], []
     for client in clients:
-        gaps = [
-            (later - earlier, later)
-            for earlier, later in zip(client.times_ns, client.times_ns[1:])
-            if fault_at < later <= until_ns
-        ]
-        longest, at = max(gaps)
+        longest, at = max(gaps_of(client, fault_at, until_ns))
         pauses.append(longest / 1e6)
         resumed.append((at - fault_at) / 1e6)
     return {
