@@ -87,11 +87,12 @@ struct gpu_model_inject {
 	__u32 hits;			/* out */
 };
 
-/* A replayable fault of that subcontext that was serviced before: a duplicate of its entry comes late. Its work may be gone. */
+/* Replayable faults of that subcontext that were serviced before: duplicates of their entries come late. Its work may be gone. */
 struct gpu_model_duplicate {
 	__u32 gpu;
 	__u32 group;
 	__u32 subcontext;
+	__u32 count;
 };
 
 struct gpu_model_setting {

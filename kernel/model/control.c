@@ -259,8 +259,7 @@ static int duplicate(void __user *argument)
 		return -EFAULT;
 	if (!gpu_exists(request.gpu))
 		return -ENODEV;
-	model_fault_duplicate(&request);
-	return 0;
+	return model_fault_duplicate(&request) ? 0 : -ENOENT;
 }
 
 static int set(void __user *argument)

@@ -96,27 +96,38 @@ static bool put_entry(const struct entry *fault, bool late)
 	return true;
 }
 
-/* It stands right before the next fault of its group: whoever cancels the group for it finds that one outstanding. */
+/*
+ * Each stands right before a fault of its group: whoever cancels the group for it finds that one outstanding. Each is the first
+ * of a batch: what UVM reads and flushes in one go has no second one.
+ */
 static void put_due_duplicate(const struct model_channel *channel)
 {
-	struct model_fault_buffer *buffer = &channel->gpu->faults;
-	struct entry fault = { .channel = channel, .address = 0x1000, .subcontext = buffer->due.subcontext,
+	struct model_group *group = channel->group;
+	struct entry fault = { .channel = channel, .address = 0x1000, .subcontext = group->duplicates_subcontext,
 			       .access = MODEL_ACCESS_READ };
 
-	if (!buffer->is_due || buffer->due.group != channel->group->id || !put_entry(&fault, false))
+	if (!group->duplicates_due || get_index(channel->gpu) != channel->gpu->faults.put || !put_entry(&fault, false))
 		return;
-	buffer->is_due = false;
+	group->duplicates_due--;
 	channel->gpu->status.duplicates++;
 }
 
-void model_fault_duplicate(const struct gpu_model_duplicate *request)
+bool model_fault_duplicate(const struct gpu_model_duplicate *request)
 {
 	struct model_gpu *gpu = model_gpus[request->gpu];
+	struct model_group *group;
+	bool found = false;
 
 	mutex_lock(&gpu->lock);
-	gpu->faults.due = *request;
-	gpu->faults.is_due = true;
+	list_for_each_entry(group, &gpu->groups, node) {
+		if (group->id != request->group)
+			continue;
+		group->duplicates_due = request->count;
+		group->duplicates_subcontext = request->subcontext;
+		found = true;
+	}
 	mutex_unlock(&gpu->lock);
+	return found;
 }
 
 /* False when the buffer is full: the fault stays in its uTLB until the next replay. */

@@ -166,6 +166,8 @@ struct model_group {
 	bool reset_pending;
 	bool dead;
 	u64 reset_at_ns;
+	u32 duplicates_due;
+	u32 duplicates_subcontext;
 };
 
 struct model_channel {
@@ -260,8 +262,6 @@ struct model_fault_buffer {
 	u32 enable_clear;
 	bool masked;
 	u32 prefetch;
-	struct gpu_model_duplicate due;
-	bool is_due;
 };
 
 struct model_gpu {
@@ -380,8 +380,8 @@ void model_program_release(struct kref *references);
 
 /* fault_buffer.c */
 bool model_fault_report(struct model_program *program, u32 lane);
-/* With the next fault of its group. */
-void model_fault_duplicate(const struct gpu_model_duplicate *request);
+/* With the next faults of its group; false where there is no such group. */
+bool model_fault_duplicate(const struct gpu_model_duplicate *request);
 bool model_fault_buffer_run(struct model_gpu *gpu);
 bool model_faults_pending(struct model_gpu *gpu);
 bool model_shadow_pending(struct model_gpu *gpu);

@@ -10,6 +10,7 @@
 #define NOWHERE		0x500000000000UL
 #define EXTERNAL	0x400000000UL
 #define STORM_COUNT	10000
+#define DUPLICATE_COUNT	6
 #define UVM_MAPPING_READ_WRITE	2
 #define UVM_MAPPING_READ_ONLY	3
 #define UVM_MAPPING_ATOMIC	1
@@ -164,11 +165,14 @@ static uint32_t torn_down(struct client *client, struct scene *scene)
 	_exit(0);
 }
 
-/* A fault of its was written twice and serviced; it leaves in good order before UVM reads the second one. */
-static uint32_t left_a_duplicate(struct client *client, struct scene *scene)
+/*
+ * Faults of its were written twice and serviced; it leaves in good order before UVM reads the second ones. One alone might be
+ * written while UVM services others, and be flushed unread with what came meanwhile.
+ */
+static uint32_t left_duplicates(struct client *client, struct scene *scene)
 {
 	client_close(client);
-	model_duplicate(client);
+	model_duplicate(client, DUPLICATE_COUNT);
 	_exit(0);
 }
 
@@ -195,7 +199,7 @@ const struct fault_class fault_classes[] = {
 	{ "two clients fault at once", no_range_store, 2 },
 	{ "storm over 10,000 addresses", storm, 1, .grace_ms = 10000 },
 	{ "fault while tearing down", torn_down, 1 },
-	{ "duplicate of a client that has left", left_a_duplicate, 1 },
+	{ "duplicate of a client that has left", left_duplicates, 1 },
 	{ "suspend and resume", no_range_store, 1, .suspend = true },
 	{ "two GPUs, a fault on the second", second_gpu, 1, .two_gpus = true },
 };

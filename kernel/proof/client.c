@@ -287,9 +287,11 @@ int model_power(bool suspend)
 	return result;
 }
 
-void model_duplicate(const struct client *client)
+void model_duplicate(const struct client *client, uint32_t count)
 {
-	struct gpu_model_duplicate request = { .gpu = client->gpu, .group = PROOF_GROUP, .subcontext = client->number };
+	struct gpu_model_duplicate request = {
+		.gpu = client->gpu, .group = PROOF_GROUP, .subcontext = client->number, .count = count
+	};
 
 	with_model(GPU_MODEL_IOC_DUPLICATE, &request, "duplicate");
 }

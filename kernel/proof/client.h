@@ -64,7 +64,7 @@ void model_set(const char *name, int64_t value);
 /* Returns how often the rule that this one replaces struck. */
 uint32_t model_inject(const char *call, uint32_t skip, uint32_t count, uint32_t status);
 int model_power(bool suspend);
-/* A fault of that client once more, which was serviced before, together with the next one of its group. */
-void model_duplicate(const struct client *client);
+/* Faults of that client once more, which were serviced before, each together with one of the next of its group. */
+void model_duplicate(const struct client *client, uint32_t count);
 
 #endif
