@@ -232,6 +232,7 @@ class Agent final : private ServerHandler {
   Detectors& detectors_;
   ServiceManager& manager_;
   std::optional<KeptDocument> document_;  ///< none: nobody keeps anything for us
+  KeptText kept_text_;                    ///< of what it holds
   std::unique_ptr<Server> server_;
   std::map<std::string, std::unique_ptr<Tenant>> tenants_;
   Credentials credentials_;

@@ -58,7 +58,9 @@ void Agent::save() {
     each.last_connection = tenant->clients.last_id();
     all.push_back(std::move(each));
   }
-  if (auto written = document_->write(encode(all)); !written) spdlog::error("{}", to_string(written.error()));
+  const auto text = kept_text_.update(all);
+  if (!text) return;
+  if (auto written = document_->write(*text); !written) spdlog::error("{}", to_string(written.error()));
 }
 
 std::string Agent::start_time_of(pid_t pid) const {

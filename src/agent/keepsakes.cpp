@@ -64,22 +64,29 @@ json encode(const KeptAllocation& allocation) {
           {"memory", abi::to_string(allocation.memory)}};
 }
 
-json encode(const KeptTenant& tenant) {
-  json allocations = json::array();
-  for (const KeptAllocation& each : tenant.allocations) allocations.push_back(encode(each));
-  return {{"name", tenant.name},
-          {"token", tenant.token},
-          {"phase", pair::to_string(tenant.pair.phase)},
-          {"standby_state", pair::to_string(tenant.pair.standby)},
-          {"epoch", tenant.pair.epoch},
-          {"strays", abi::to_string(tenant.strays)},
-          {"ended_by_us", tenant.ended_by_us},
-          {"active", encode(tenant.active)},
-          {"standby", encode(tenant.standby)},
-          {"old_active", encode(tenant.old_active)},
-          {"allocations", std::move(allocations)},
-          {"connections", tenant.connections},
-          {"last_connection", tenant.last_connection}};
+std::string encode(const std::vector<KeptAllocation>& allocations) {
+  json all = json::array();
+  for (const KeptAllocation& each : allocations) all.push_back(encode(each));
+  return all.dump();
+}
+
+/// Its allocations are many and change seldom: they come encoded.
+std::string encode(const KeptTenant& tenant, const std::string& allocations) {
+  const json rest = {{"name", tenant.name},
+                     {"token", tenant.token},
+                     {"phase", pair::to_string(tenant.pair.phase)},
+                     {"standby_state", pair::to_string(tenant.pair.standby)},
+                     {"epoch", tenant.pair.epoch},
+                     {"strays", abi::to_string(tenant.strays)},
+                     {"ended_by_us", tenant.ended_by_us},
+                     {"active", encode(tenant.active)},
+                     {"standby", encode(tenant.standby)},
+                     {"old_active", encode(tenant.old_active)},
+                     {"connections", tenant.connections},
+                     {"last_connection", tenant.last_connection}};
+  std::string text = rest.dump();
+  text.pop_back();
+  return text + R"(,"allocations":)" + allocations + "}";
 }
 
 template <class T>
@@ -113,10 +120,26 @@ KeptTenant decode_tenant(const json& in) {
 
 }  // namespace
 
-std::string encode(const std::vector<KeptTenant>& tenants) {
-  json all = json::array();
-  for (const KeptTenant& each : tenants) all.push_back(encode(each));
-  return json{{"version", version}, {"tenants", std::move(all)}}.dump();
+bool KeptText::Part::update(const KeptTenant& now) {
+  if (!text.empty() && tenant == now) return false;
+  if (allocations.empty() || tenant.allocations != now.allocations) allocations = encode(now.allocations);
+  text = encode(now, allocations);
+  tenant = now;
+  return true;
+}
+
+std::optional<std::string_view> KeptText::update(const std::vector<KeptTenant>& tenants) {
+  bool changed = all_.empty() || tenants.size() != parts_.size();
+  parts_.resize(tenants.size());
+  for (std::size_t i = 0; i < tenants.size(); ++i) changed |= parts_[i].update(tenants[i]);
+  if (!changed) return std::nullopt;
+  all_ = fmt::format(R"({{"version":{},"tenants":[)", version);
+  for (const Part& each : parts_) {
+    if (&each != &parts_.front()) all_ += ',';
+    all_ += each.text;
+  }
+  all_ += "]}";
+  return all_;
 }
 
 Result<std::vector<KeptTenant>> decode_kept(std::string_view text) {

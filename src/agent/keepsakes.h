@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -24,6 +25,7 @@ struct KeptAllocation {
   std::uint64_t address = 0;
   std::uint64_t size_bytes = 0;
   abi::Memory memory = abi::Memory::State;
+  friend bool operator==(const KeptAllocation&, const KeptAllocation&) = default;
 };
 
 struct KeptTenant {
@@ -38,9 +40,28 @@ struct KeptTenant {
   std::vector<KeptAllocation> allocations;
   std::vector<std::uint64_t> connections = {};  ///< of its clients, by their ids
   std::uint64_t last_connection = 0;            ///< the highest id ever given
+  friend bool operator==(const KeptTenant&, const KeptTenant&) = default;
 };
 
-std::string encode(const std::vector<KeptTenant>& tenants);
+/// Encodes anew only whom something has happened to: the agent writes down what it knows before each answer,
+/// and mostly one tenant has changed since, or none (bench/keepsakes_benchmark.cpp).
+class KeptText {
+ public:
+  /// All of them, as the document holds them, until the next call; none: as last time.
+  std::optional<std::string_view> update(const std::vector<KeptTenant>& tenants);
+
+ private:
+  struct Part {
+    bool update(const KeptTenant& now);  ///< whether it has changed
+
+    KeptTenant tenant;
+    std::string allocations;
+    std::string text;
+  };
+  std::vector<Part> parts_;  ///< in the order of the last call
+  std::string all_;
+};
+
 /// Protocol: it is none of ours, or of another version.
 Result<std::vector<KeptTenant>> decode_kept(std::string_view text);
 

@@ -23,7 +23,8 @@ KeptTenant some_tenant() {
 }
 
 TEST(Keepsakes, EveryFieldSurvives) {
-  const auto read = decode_kept(encode({some_tenant()}));
+  KeptText text;
+  const auto read = decode_kept(text.update({some_tenant()}).value_or(""));
   ASSERT_TRUE(read) << read.error().message;
   ASSERT_EQ(read->size(), 1u);
   const KeptTenant& tenant = read->front();
@@ -42,6 +43,40 @@ TEST(Keepsakes, EveryFieldSurvives) {
   ASSERT_EQ(tenant.allocations.size(), 1u);
   EXPECT_EQ(tenant.allocations[0].address, 0x500000000000u);
   EXPECT_EQ(tenant.allocations[0].memory, abi::Memory::Weights);
+}
+
+std::vector<std::string> names_in(const std::optional<std::string_view>& text) {
+  std::vector<std::string> names;
+  const auto tenants = decode_kept(text.value_or(""));
+  if (!tenants) return {tenants.error().message};
+  for (const KeptTenant& each : *tenants) names.push_back(each.name);
+  return names;
+}
+
+TEST(KeptText, IsThereOnlyWhereSomethingHasChanged) {
+  KeptText text;
+  EXPECT_EQ(names_in(text.update({})), std::vector<std::string>{});
+  EXPECT_EQ(text.update({}), std::nullopt);
+  std::vector<KeptTenant> tenants = {some_tenant()};
+  EXPECT_TRUE(text.update(tenants));
+  EXPECT_EQ(text.update(tenants), std::nullopt);
+  tenants[0].allocations[0].size_bytes = 8192;
+  const auto changed = decode_kept(text.update(tenants).value_or(""));
+  ASSERT_TRUE(changed);
+  EXPECT_EQ(changed->front().allocations[0].size_bytes, 8192u);
+}
+
+TEST(KeptText, KnowsWhoCameAndWhoWent) {
+  KeptText text;
+  std::vector<KeptTenant> tenants(3, some_tenant());
+  tenants[0].name = "a", tenants[1].name = "b", tenants[2].name = "c";
+  EXPECT_EQ(names_in(text.update(tenants)), (std::vector<std::string>{"a", "b", "c"}));
+  tenants.erase(tenants.begin());
+  EXPECT_EQ(names_in(text.update(tenants)), (std::vector<std::string>{"b", "c"}));
+  tenants.pop_back();
+  EXPECT_EQ(names_in(text.update(tenants)), std::vector<std::string>{"b"});
+  tenants.clear();
+  EXPECT_EQ(names_in(text.update(tenants)), std::vector<std::string>{});
 }
 
 TEST(Keepsakes, NonsenseAndOtherVersionsAreRefused) {

@@ -18,6 +18,7 @@ struct Member {
   std::string domain;      ///< the MPS domain that it was placed in
   mps::ClientLimits limits = {};
   std::uint64_t connection = 0;  ///< 0: has not joined, or hung up; another one under the next agent
+  friend bool operator==(const Member&, const Member&) = default;
 };
 
 }  // namespace firebreak::agent

@@ -21,6 +21,7 @@ struct ClientLimits {
   /// Of device memory, for all that the process has there, CUDA's own included: of 1024 MiB an H100 left 879
   /// to the program, and with 300 MiB no context could be made at all ("out of memory").
   std::uint32_t memory_mib = 0;
+  friend bool operator==(const ClientLimits&, const ClientLimits&) = default;
 };
 
 /// InvalidArgument: more than 100 percent.
