@@ -21,6 +21,7 @@ struct Options {
   soak::Settings settings;
   std::optional<std::uint64_t> seed;
   int pace_ms = 20;
+  int limit_s = 0;
   std::string json_path;
 };
 
@@ -51,6 +52,9 @@ std::string selection_of(const soak::Settings& settings) {
   }
   if (settings.kinds != ordinary_faults())
     selection += fmt::format(" --kind {}", fmt::join(settings.kinds, ","));
+  if (settings.limit > Milliseconds(0))
+    selection += fmt::format(" --limit-s {}",
+                             std::chrono::duration_cast<std::chrono::seconds>(settings.limit).count());
   return selection;
 }
 
@@ -73,6 +77,7 @@ Result<int> run(Options options) {
   settings.programs = program_folder();
   settings.directory = directory->path();
   settings.pace = Milliseconds(options.pace_ms);
+  settings.limit = std::chrono::seconds(options.limit_s);
   settings.seed = options.seed ? *options.seed : std::random_device{}();
   if (settings.kinds.empty()) settings.kinds = ordinary_faults();
   const std::string command = command_of(settings);
@@ -104,6 +109,11 @@ void add_soak(CLI::App& app, Action& action) {
       ->capture_default_str()
       ->check(CLI::Range(1, 20));
   command->add_option("--faults", settings.faults)->capture_default_str();
+  command
+      ->add_option("--limit-s", options->limit_s,
+                   "No more faults after so long; who works then finishes (0: all of them)")
+      ->capture_default_str()
+      ->check(CLI::NonNegativeNumber);
   command->add_option("--agent-kills", settings.agent_kills)->capture_default_str();
   command->add_option("--seed", options->seed, "Of the faults; drawn and printed by default");
   command->add_option("--workload", settings.workloads, "What the tenants do, in turn")

@@ -18,6 +18,7 @@ struct Settings {
   std::uint32_t tenants = 20;  ///< at least; more where the faults need them
   std::uint32_t at_once = 4;
   std::uint32_t faults = 60;
+  Milliseconds limit{};  ///< no fault after so long, whatever is missing; 0: none
   std::uint32_t agent_kills = 3;
   std::vector<std::string> workloads = {"decode", "denoise", "scribble"};
   std::vector<std::string> kinds;                                       ///< of faults that are raised

@@ -66,7 +66,9 @@ Status Soak::compute_references() {
 Status Soak::play() {
   Plan plan({settings_.seed, settings_.faults, settings_.agent_kills, settings_.kinds, settings_.targets});
   faults_left_ = settings_.faults;
-  while (const auto blow = plan.next()) {
+  const Monotonic until =
+      settings_.limit > Milliseconds(0) ? clock_.now() + settings_.limit : Monotonic::max();
+  while (const auto blow = clock_.now() < until ? plan.next() : std::nullopt) {
     if (blow->waits) {
       // Who was hit last looks healthy for a while yet.
       if (auto spread = pause(fault_spreads); !spread) return spread;

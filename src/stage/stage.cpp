@@ -4,6 +4,8 @@
 #include <fmt/format.h>
 #include <signal.h>
 
+#include <utility>
+
 namespace firebreak::stage {
 
 Result<std::unique_ptr<Stage>> Stage::create(os::Kernel& kernel, const Clock& clock) {
@@ -11,8 +13,10 @@ Result<std::unique_ptr<Stage>> Stage::create(os::Kernel& kernel, const Clock& cl
   if (!loop) return propagate(loop);
   std::unique_ptr<Stage> stage(new Stage(kernel, clock, std::move(*loop)));
   // So that whoever ends us in the middle finds nothing left behind.
-  auto signals = stage->loop_->on_signals({SIGINT, SIGTERM, SIGHUP},
-                                          [raw = stage.get()](int) { raw->interrupted_ = true; });
+  auto signals = stage->loop_->on_signals({SIGINT, SIGTERM, SIGHUP}, [raw = stage.get()](int) {
+    raw->interrupted_ = true;
+    raw->unheard_ = true;
+  });
   if (!signals) return propagate(signals);
   stage->signals_ = std::move(*signals);
   return stage;
@@ -32,7 +36,7 @@ Result<Actor*> Stage::enter(const Casting& casting, Actor::OnLine on_line) {
 Status Stage::wait(const std::string& what, Milliseconds timeout, const std::function<bool()>& done) {
   const Monotonic deadline = clock_.now() + timeout;
   while (!done()) {
-    if (interrupted_) return fail(ErrorCode::Unavailable, "interrupted");
+    if (std::exchange(unheard_, false)) return fail(ErrorCode::Unavailable, "interrupted");
     const auto left = std::chrono::ceil<Milliseconds>(deadline - clock_.now());
     if (left <= Milliseconds(0)) {
       std::string ended;

@@ -14,7 +14,8 @@ namespace firebreak::stage {
 /// One thread's. Processes that still run when the stage goes are killed, the last started first.
 class Stage {
  public:
-  /// From here on SIGINT, SIGTERM and SIGHUP do not end this process; they end the waiting.
+  /// From here on SIGINT, SIGTERM and SIGHUP do not end this process; each ends the waiting that it meets, so
+  /// that what is waited for after it, to leave nothing behind, is waited for.
   static Result<std::unique_ptr<Stage>> create(os::Kernel& kernel, const Clock& clock);
   Stage(const Stage&) = delete;
   Stage& operator=(const Stage&) = delete;
@@ -43,6 +44,7 @@ class Stage {
   std::unique_ptr<os::EventLoop> loop_;
   os::Watch signals_;
   bool interrupted_ = false;
+  bool unheard_ = false;  ///< and no waiting has ended for it yet
   std::vector<std::unique_ptr<Actor>> actors_;
 };
 

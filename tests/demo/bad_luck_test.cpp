@@ -117,6 +117,17 @@ TEST_F(BadLuck, ADemoThatIsInterruptedLeavesNothingBehind) {
   }
 }
 
+TEST_F(BadLuck, ASoakThatIsInterruptedLeavesNothingBehind) {
+  const pid_t soak = sandbox.start("firebreak", {"soak", "--workload", "scribble", "--steps", "3000"});
+  // The agent, its daemons and some tenants.
+  while (sandbox.left_behind().size() < 12) {
+  }
+  sandbox.signal(soak, SIGTERM);
+  EXPECT_EQ(sandbox.wait(soak).exit_code, 1);
+  while (!sandbox.left_behind().empty()) {
+  }
+}
+
 TEST_F(BadLuck, AResultThatCannotBeWrittenIsSaid) {
   const auto result = sandbox.run("firebreak", {"demo", "--steps", "60", "--json", "/nonexistent/demo.json"});
   EXPECT_EQ(result.status.exit_code, 1);
