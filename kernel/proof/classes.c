@@ -190,6 +190,8 @@ const struct fault_class fault_classes[] = {
 	{ "managed, policy doubles it", managed_policy_doubled, 1, .ratio_at_most = 3 },
 	{ "out of memory during service", out_of_memory, 1, .ratio_at_most = 3 },
 	{ "out of memory, neighbours' CPUs take pages back", out_of_memory, 1, .cpu_reads = true, .test_delay_ms = 20 },
+	{ "out of memory, clients without an mm", out_of_memory, 1, .cpu_reads = true, .test_delay_ms = 20, .without_mm = true,
+	  .as_ever = true },
 	{ "copy engine", copy_engine, 1, .ratio_at_most = 3 },
 	{ "PBDMA semaphore", pbdma, 1, .ratio_at_most = 3 },
 	{ "killed while its program runs", killed, 1, .kill = true },

@@ -124,19 +124,33 @@ void client_add_gpu(struct client *client, uint32_t gpu)
 	channel_register(client, gpu, PROOF_CHANNEL_HOST, GPU_MODEL_ENGINE_HOST);
 }
 
-/* As CUDA does: RM's descriptor first, then UVM's, then UVM's second one for the mm. */
-struct client client_open(uint32_t number, uint32_t gpu)
+static struct client open_with(uint32_t number, uint32_t gpu, uint64_t flags)
 {
-	UVM_INITIALIZE_PARAMS params = { 0 };
-	UVM_MM_INITIALIZE_PARAMS mm_params = { 0 };
+	UVM_INITIALIZE_PARAMS params = { .flags = flags };
 	struct client client = { .number = number, .gpu = gpu };
 
 	client.model = open_device(MODEL_DEVICE);
 	client.uvm = open_device(UVM_DEVICE);
 	client.mm = open_device(UVM_DEVICE);
 	check("UVM_INITIALIZE", ioctl(client.uvm, UVM_INITIALIZE, &params), params.rmStatus);
-	mm_params.uvmFd = client.uvm;
-	check("UVM_MM_INITIALIZE", ioctl(client.mm, UVM_MM_INITIALIZE, &mm_params), mm_params.rmStatus);
+	return client;
+}
+
+/* As CUDA does: RM's descriptor first, then UVM's, then UVM's second one for the mm. */
+struct client client_open(uint32_t number, uint32_t gpu)
+{
+	struct client client = open_with(number, gpu, 0);
+	UVM_MM_INITIALIZE_PARAMS params = { .uvmFd = client.uvm };
+
+	check("UVM_MM_INITIALIZE", ioctl(client.mm, UVM_MM_INITIALIZE, &params), params.rmStatus);
+	client_add_gpu(&client, gpu);
+	return client;
+}
+
+struct client client_open_without_mm(uint32_t number, uint32_t gpu)
+{
+	struct client client = open_with(number, gpu, UVM_INIT_FLAGS_MULTI_PROCESS_SHARING_MODE);
+
 	client_add_gpu(&client, gpu);
 	return client;
 }

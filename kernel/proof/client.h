@@ -30,6 +30,8 @@ void print_events(void);
 NvProcessorUuid gpu_uuid(uint32_t gpu);
 
 struct client client_open(uint32_t number, uint32_t gpu);
+/* One that UVM associates with no process's mm, as any that shares its descriptor with others. */
+struct client client_open_without_mm(uint32_t number, uint32_t gpu);
 void client_add_gpu(struct client *client, uint32_t gpu);
 void client_close(struct client *client);
 

@@ -14,6 +14,11 @@
 #define BENIGN_COUNT	20
 #define WAIT_MS		30000
 
+static struct client enter(const struct fault_class *class, uint32_t number, uint32_t gpu)
+{
+	return class->without_mm ? client_open_without_mm(number, gpu) : client_open(number, gpu);
+}
+
 static void wait_until(atomic_int *flag)
 {
 	while (!atomic_load(flag))
@@ -83,7 +88,7 @@ static struct gpu_model_wait read_until_done(struct client *client, uint32_t pro
 void play_innocent(struct scene *scene, const struct fault_class *class, uint32_t number, uint32_t gpu)
 {
 	struct part *part = &scene->part[number];
-	struct client client = client_open(number + 1, gpu);
+	struct client client = enter(class, number + 1, gpu);
 	volatile uint64_t *memory = managed_map(&client, INNOCENT_MEMORY, PAGES * PAGE_WORDS * 8);
 	struct gpu_model_access accesses[PAGES];
 	uint64_t values[PAGES];
@@ -142,7 +147,7 @@ static uint64_t benign_fault(struct client *client)
 void play_faulter(struct scene *scene, const struct fault_class *class, uint32_t number)
 {
 	struct part *part = &scene->part[number];
-	struct client client = client_open(number + 1, scene->gpu);
+	struct client client = enter(class, number + 1, scene->gpu);
 	struct gpu_model_wait end;
 	uint32_t program;
 

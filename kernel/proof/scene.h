@@ -43,6 +43,8 @@ struct fault_class {
 	bool two_gpus;
 	bool suspend;		/* the machine sleeps and wakes while the fault is under way */
 	bool cpu_reads;		/* the innocents' CPUs read what their GPU programs work on, and so take the pages back */
+	bool without_mm;	/* UVM cannot tell the clients apart by their mm */
+	bool as_ever;		/* nobody can tell whose fault it is: the patched module leaves it as it was */
 	uint32_t test_delay_ms;	/* the patched module looks that much later for whom an error concerns */
 	uint32_t grace_ms;	/* its program runs longer than others on a busy machine; 0 for what the module has */
 	double ratio_at_most;	/* aim, 0 for none */

@@ -6,8 +6,10 @@
 #include "proof.h"
 #include "scene.h"
 
-static bool as_expected(const struct verdict *verdict, bool patched)
+static bool as_expected(const struct fault_class *class, const struct verdict *verdict, bool patched)
 {
+	if (patched && class->as_ever)
+		return !verdict->innocents_live && verdict->values_right && verdict->resets > 0 && verdict->clean;
 	if (!patched)
 		return !verdict->innocents_live && verdict->resets > 0 && verdict->clean;
 	return verdict->innocents_live && verdict->values_right && verdict->faulter_ended && verdict->resets == 0 &&
@@ -19,7 +21,7 @@ static void print_verdict(const struct fault_class *class, const struct verdict 
 	printf("{\"class\": \"%s\", \"as_expected\": %s, \"innocents_live\": %s, \"values_right\": %s, "
 	       "\"faulter_ended\": %s, \"resets\": %lu, \"reported\": %lu, \"channel_errors\": %lu, \"clean\": %s, "
 	       "\"benign_us\": %lu, \"fatal_us\": %lu, \"left\": \"%s\"}\n",
-	       class->name, as_expected(verdict, patched) ? "true" : "false", verdict->innocents_live ? "true" : "false",
+	       class->name, as_expected(class, verdict, patched) ? "true" : "false", verdict->innocents_live ? "true" : "false",
 	       verdict->values_right ? "true" : "false", verdict->faulter_ended ? "true" : "false", verdict->resets,
 	       verdict->reported, verdict->channel_errors, verdict->clean ? "true" : "false", verdict->benign_ns / 1000,
 	       verdict->fatal_ns / 1000, verdict->clean ? "" : verdict->left);
@@ -40,7 +42,7 @@ int run_classes(bool patched, const char *only)
 			continue;
 		verdict = play(&fault_classes[i], i);
 		print_verdict(&fault_classes[i], &verdict, patched);
-		failures += !as_expected(&verdict, patched);
+		failures += !as_expected(&fault_classes[i], &verdict, patched);
 	}
 	return failures ? 1 : 0;
 }

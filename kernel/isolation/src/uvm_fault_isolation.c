@@ -5,8 +5,6 @@
 // How often in a row a batch may fail without a culprit, before whoever it is in is taken for one.
 #define UVM_FAULT_ISOLATION_MAX_SPARED_BATCHES 8
 
-// In how many failing batches in a row the same block has to be the first that is not served, where nothing better tells the culprit.
-#define UVM_FAULT_ISOLATION_MIN_FAILURES 3
 #define UVM_FAULT_ISOLATION_FAILURE_PAUSE_NS NSEC_PER_SEC
 
 // How often in a row a fault of a subcontext without a VA space may be a stale one: real work comes back at once, within microseconds.
@@ -25,12 +23,6 @@ typedef struct
     NvU64 last_ns;
     NvU32 batch_id;
     NvU32 in_a_row;
-
-    // Who was the first in the last one that was not served, and in how many in a row
-    uvm_va_space_t *va_space;
-    NvU64 block_start;
-    NvU32 failures;
-    bool has_suspect;
 } uvm_fault_isolation_failing_t;
 
 // Each under its GPU's service lock
@@ -148,9 +140,35 @@ bool uvm_fault_isolation_contain(uvm_gpu_t *gpu, uvm_fault_buffer_entry_t *fault
     return event.outcome == UVM_FAULT_ISOLATION_OUTCOME_CONTAINED;
 }
 
+// An error of the whole batch, and no mm to tell by in whose VA space: a page that is not mapped proves nothing, since a CPU may have
+// taken it back after it was served.
+static bool is_anybodys(uvm_gpu_t *gpu, const uvm_fault_buffer_entry_t *fault_entry)
+{
+    return !fault_entry->is_fatal && !uvm_fault_isolation_service_mm(gpu);
+}
+
+static void log_batch_error(uvm_gpu_t *gpu,
+                            const uvm_fault_buffer_entry_t *fault_entry,
+                            uvm_fault_isolation_outcome_t outcome)
+{
+    uvm_fault_isolation_event_t event = event_for(gpu, fault_entry->va_space->fault_isolation, fault_entry);
+
+    event.fault_class = UVM_FAULT_ISOLATION_CLASS_MANAGED;
+    event.outcome = outcome;
+    uvm_fault_isolation_log(&event);
+}
+
 bool uvm_fault_isolation_contain_replayable(uvm_gpu_t *gpu, uvm_fault_buffer_entry_t *fault_entry)
 {
-    return uvm_fault_isolation_mode() != UVM_FAULT_ISOLATION_MODE_OFF && uvm_fault_isolation_contain(gpu, fault_entry);
+    if (uvm_fault_isolation_mode() == UVM_FAULT_ISOLATION_MODE_OFF)
+        return false;
+
+    if (is_anybodys(gpu, fault_entry)) {
+        log_batch_error(gpu, fault_entry, UVM_FAULT_ISOLATION_OUTCOME_DOUBT);
+        return false;
+    }
+
+    return uvm_fault_isolation_contain(gpu, fault_entry);
 }
 
 // Whether the GPU may now do what it faulted on: the error came later in the batch.
@@ -203,37 +221,15 @@ static uvm_fault_isolation_failing_t *failing_batch(uvm_gpu_t *gpu, const uvm_fa
     failing->last_ns = now_ns;
     if (failing->batch_id != batch_context->batch_id || failing->in_a_row == 0) {
         failing->batch_id = batch_context->batch_id;
-        failing->has_suspect = false;
         ++failing->in_a_row;
     }
 
     return failing;
 }
 
-// Without an mm to tell the failing VA space by. A page that was served may have been taken back by a CPU since, so that one look proves
-// nothing. All come back with the replay; the culprit's cannot be served then either, while its neighbours' can.
-static bool fails_again(uvm_fault_isolation_failing_t *failing, const uvm_fault_buffer_entry_t *fault_entry)
-{
-    NvU64 block_start = UVM_VA_BLOCK_ALIGN_DOWN(fault_entry->fault_address);
-
-    // Behind the first that was not served, nobody was tried
-    if (failing->has_suspect)
-        return false;
-
-    if (failing->va_space != fault_entry->va_space || failing->block_start != block_start)
-        failing->failures = 0;
-
-    failing->has_suspect = true;
-    failing->va_space = fault_entry->va_space;
-    failing->block_start = block_start;
-
-    return ++failing->failures >= UVM_FAULT_ISOLATION_MIN_FAILURES;
-}
-
 static bool is_innocent(uvm_gpu_t *gpu, const uvm_fault_buffer_entry_t *fault_entry)
 {
     const uvm_replayable_fault_buffer_t *faults = &UVM_FAULT_ISOLATION_FAULT_BUFFER(gpu)->replayable;
-    const struct mm_struct *failing_mm = uvm_fault_isolation_service_mm(gpu);
     uvm_fault_isolation_failing_t *failing = failing_batch(gpu, &faults->batch_service_context);
     bool is_culprit;
 
@@ -241,7 +237,7 @@ static bool is_innocent(uvm_gpu_t *gpu, const uvm_fault_buffer_entry_t *fault_en
         return true;
 
     // The service stopped in the VA space whose mm it still has
-    if (failing_mm && fault_entry->va_space->va_space_mm.mm != failing_mm)
+    if (fault_entry->va_space->va_space_mm.mm != uvm_fault_isolation_service_mm(gpu))
         return true;
 
     if (failing->in_a_row > UVM_FAULT_ISOLATION_MAX_SPARED_BATCHES)
@@ -249,7 +245,7 @@ static bool is_innocent(uvm_gpu_t *gpu, const uvm_fault_buffer_entry_t *fault_en
     else if (fault_entry->fault_access_type == UVM_FAULT_ACCESS_TYPE_PREFETCH || fault_entry->is_throttled)
         is_culprit = false;
     else
-        is_culprit = !is_served(gpu, fault_entry) && (failing_mm || fails_again(failing, fault_entry));
+        is_culprit = !is_served(gpu, fault_entry);
 
     if (is_culprit)
         memset(failing, 0, sizeof(*failing));
@@ -259,8 +255,6 @@ static bool is_innocent(uvm_gpu_t *gpu, const uvm_fault_buffer_entry_t *fault_en
 
 bool uvm_fault_isolation_spare(uvm_gpu_t *gpu, uvm_fault_buffer_entry_t *fault_entry)
 {
-    uvm_fault_isolation_event_t event;
-
     if (fault_entry->is_fatal || uvm_fault_isolation_mode() != UVM_FAULT_ISOLATION_MODE_ON)
         return false;
 
@@ -268,15 +262,11 @@ bool uvm_fault_isolation_spare(uvm_gpu_t *gpu, uvm_fault_buffer_entry_t *fault_e
         msleep(uvm_fault_isolation_test_delay_ms());
 
     // After an error of the whole driver no replay helps
-    if (uvm_global_get_status() != NV_OK || !is_innocent(gpu, fault_entry))
+    if (uvm_global_get_status() != NV_OK || is_anybodys(gpu, fault_entry) || !is_innocent(gpu, fault_entry))
         return false;
 
     fault_entry->fatal_reason = UvmEventFatalReasonInvalid;
-
-    event = event_for(gpu, fault_entry->va_space->fault_isolation, fault_entry);
-    event.fault_class = UVM_FAULT_ISOLATION_CLASS_MANAGED;
-    event.outcome = UVM_FAULT_ISOLATION_OUTCOME_SPARED;
-    uvm_fault_isolation_log(&event);
+    log_batch_error(gpu, fault_entry, UVM_FAULT_ISOLATION_OUTCOME_SPARED);
 
     return true;
 }
