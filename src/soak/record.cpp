@@ -23,9 +23,9 @@ Json described(const Belongings& belongings) {
 
 std::string to_text(const Record& record) {
   std::string text = fmt::format(
-      "{} faults and {} kills of the agent in {:.0f} s: {} promotions, {} tenants lost and begun anew,\n"
+      "{} faults and {} kills of the agent in {:.0f} s: {} epochs begun, {} tenants lost and begun anew,\n"
       "{} tenants finished with {} steps, the longest pause {:.0f} ms\n",
-      record.faults, record.agent_kills, record.lasted_s, record.promotions, record.losses, record.tenants,
+      record.faults, record.agent_kills, record.lasted_s, record.epochs, record.losses, record.tenants,
       record.steps, record.longest_pause_ms);
   for (const std::string& line : record.violations) text += fmt::format("violated: {}\n", line);
   if (record.violations.empty()) {
@@ -48,7 +48,7 @@ std::string to_json(const Record& record, const platform::Machine& machine, cons
                     {"faults_by_kind", record.faults_by_kind},
                     {"agent_kills", record.agent_kills},
                     {"tenants_finished", record.tenants},
-                    {"promotions", record.promotions},
+                    {"epochs", record.epochs},
                     {"losses", record.losses},
                     {"steps", record.steps},
                     {"longest_pause_ms", record.longest_pause_ms},

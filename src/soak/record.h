@@ -17,11 +17,11 @@ struct Record {
   std::map<std::string, std::uint32_t> faults_by_target;
   std::map<std::string, std::uint32_t> faults_by_kind;  ///< of those that were raised
   std::uint32_t agent_kills = 0;
-  std::uint32_t tenants = 0;     ///< that finished
-  std::uint64_t promotions = 0;  ///< and beginnings anew: epochs
-  std::uint32_t losses = 0;      ///< of both processes; each was started again and went on
-  std::uint64_t steps = 0;       ///< told by tenants
-  double longest_pause_ms = 0;   ///< of any tenant, between two steps
+  std::uint32_t tenants = 0;    ///< that finished
+  std::uint64_t epochs = 0;     ///< begun: by promotions, and anew where both processes were lost
+  std::uint32_t losses = 0;     ///< of both processes; each was started again and went on
+  std::uint64_t steps = 0;      ///< told by tenants
+  double longest_pause_ms = 0;  ///< of any tenant, between two steps
   double lasted_s = 0;
   Belongings before;
   Belongings after;

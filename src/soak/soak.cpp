@@ -77,7 +77,7 @@ Status Soak::play() {
     }
     if (auto dealt = deal(*blow); !dealt) return propagate(dealt, fmt::format("fault {}", record_.faults));
     if (record_.faults % 100 == 0) {
-      tell_(fmt::format("{} faults, {} promotions, {} violations", record_.faults, record_.promotions,
+      tell_(fmt::format("{} faults, {} tenants finished, {} violations", record_.faults, record_.tenants,
                         record_.violations.size()));
     }
   }
@@ -281,7 +281,7 @@ Status Soak::take_note_of_ends() {
 void Soak::judge(Tenant& tenant, const Result<std::string>& output) {
   tenant.is_done = true;
   ++record_.tenants;
-  record_.promotions += tenant.epoch;
+  record_.epochs += tenant.epoch;
   record_.steps += tenant.ledger.steps_told();
   const double pause_ms = static_cast<double>(tenant.ledger.longest_pause_ns()) / 1e6;
   record_.longest_pause_ms = std::max(record_.longest_pause_ms, pause_ms);
