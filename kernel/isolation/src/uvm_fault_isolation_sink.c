@@ -196,6 +196,22 @@ static bool is_worth_climbing(uvm_fault_isolation_space_t *space, NvU64 start, N
     return false;
 }
 
+// Blocks of pageable memory belong to no range.
+static bool has_hmm_block(uvm_va_space_t *va_space, NvU64 start, NvU64 end)
+{
+    bool has_block = false;
+
+#if UVM_IS_CONFIG_HMM()
+    if (uvm_hmm_is_enabled(va_space)) {
+        uvm_mutex_lock(&va_space->hmm.blocks_lock);
+        has_block = uvm_range_tree_iter_first(&va_space->hmm.blocks, start, end) != NULL;
+        uvm_mutex_unlock(&va_space->hmm.blocks_lock);
+    }
+#endif
+
+    return has_block;
+}
+
 // The largest region that is worth it and free of ranges; at least the 64 KiB around the address.
 static void choose_region(uvm_fault_isolation_space_t *space, NvU64 address, NvU64 *start, NvU64 *end)
 {
@@ -206,10 +222,10 @@ static void choose_region(uvm_fault_isolation_space_t *space, NvU64 address, NvU
         *start = UVM_ALIGN_DOWN(address, level_sizes[level]);
         *end = *start + level_sizes[level] - 1;
 
-        if (!uvm_hmm_is_enabled(va_space) &&
-            uvm_gpu_can_address(space->gpu_va_space->gpu, *start, level_sizes[level]) &&
+        if (uvm_gpu_can_address(space->gpu_va_space->gpu, *start, level_sizes[level]) &&
             is_worth_climbing(space, *start, *end, level) &&
-            !uvm_range_tree_iter_first(&va_space->va_range_tree, *start, *end))
+            !uvm_range_tree_iter_first(&va_space->va_range_tree, *start, *end) &&
+            !has_hmm_block(va_space, *start, *end))
             return;
     }
 
