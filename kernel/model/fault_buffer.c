@@ -116,18 +116,15 @@ bool model_fault_duplicate(const struct gpu_model_duplicate *request)
 {
 	struct model_gpu *gpu = model_gpus[request->gpu];
 	struct model_group *group;
-	bool found = false;
 
 	mutex_lock(&gpu->lock);
-	list_for_each_entry(group, &gpu->groups, node) {
-		if (group->id != request->group)
-			continue;
+	group = model_group_find(gpu, request->group);
+	if (group) {
 		group->duplicates_due = request->count;
 		group->duplicates_subcontext = request->subcontext;
-		found = true;
 	}
 	mutex_unlock(&gpu->lock);
-	return found;
+	return group != NULL;
 }
 
 /* False when the buffer is full: the fault stays in its uTLB until the next replay. */

@@ -400,6 +400,7 @@ u32 model_channel_new_id(struct model_gpu *gpu);
 
 /* rm_user.c: objects that a user's RM client would own */
 struct model_channel *model_user_channel_find(struct model_gpu *gpu, u32 client, u32 handle);
+struct model_group *model_group_find(struct model_gpu *gpu, u32 id);
 int model_user_channel_create(const struct gpu_model_channel *request);
 int model_user_memory_create(const struct gpu_model_memory *request);
 void model_user_channel_reap(struct model_channel *channel);

@@ -32,13 +32,22 @@ struct model_channel *model_instance_find(struct model_gpu *gpu, u64 instance)
 	return NULL;
 }
 
-static struct model_group *group_get(struct model_gpu *gpu, u32 id)
+struct model_group *model_group_find(struct model_gpu *gpu, u32 id)
 {
 	struct model_group *group;
 
 	list_for_each_entry(group, &gpu->groups, node)
 		if (group->id == id)
 			return group;
+	return NULL;
+}
+
+static struct model_group *group_get(struct model_gpu *gpu, u32 id)
+{
+	struct model_group *group = model_group_find(gpu, id);
+
+	if (group)
+		return group;
 	group = kzalloc(sizeof(*group), GFP_KERNEL);
 	if (!group)
 		return NULL;
