@@ -23,6 +23,17 @@ struct BadLuck : testing::Test {
     EXPECT_EQ(std::ranges::count(result.output, '\n'), 1) << result.output;
     EXPECT_THAT(sandbox.left_behind(), IsEmpty());
   }
+
+  /// Once it has so much that could be left behind it is at work; nothing of that stays.
+  void interrupt(std::vector<std::string> arguments, std::size_t belongings) {
+    const pid_t program = sandbox.start("firebreak", std::move(arguments));
+    while (sandbox.left_behind().size() < belongings) {
+    }
+    sandbox.signal(program, SIGTERM);
+    EXPECT_EQ(sandbox.wait(program).exit_code, 1);
+    while (!sandbox.left_behind().empty()) {
+    }
+  }
 };
 
 TEST_F(BadLuck, AnUnknownFaultKindNamesTheOneThatWasMeant) {
@@ -106,26 +117,11 @@ TEST_F(BadLuck, AnAgentThatIsKilledLeavesNoDaemonsBehind) {
   }
 }
 
-TEST_F(BadLuck, ADemoThatIsInterruptedLeavesNothingBehind) {
-  const pid_t demo = sandbox.start("firebreak", {"demo", "--steps", "60"});
-  // It is at work once it has something that could be left behind.
-  while (sandbox.left_behind().size() < 4) {
-  }
-  sandbox.signal(demo, SIGTERM);
-  EXPECT_EQ(sandbox.wait(demo).exit_code, 1);
-  while (!sandbox.left_behind().empty()) {
-  }
-}
+TEST_F(BadLuck, ADemoThatIsInterruptedLeavesNothingBehind) { interrupt({"demo", "--steps", "60"}, 4); }
 
 TEST_F(BadLuck, ASoakThatIsInterruptedLeavesNothingBehind) {
-  const pid_t soak = sandbox.start("firebreak", {"soak", "--workload", "scribble", "--steps", "3000"});
   // The agent, its daemons and some tenants.
-  while (sandbox.left_behind().size() < 12) {
-  }
-  sandbox.signal(soak, SIGTERM);
-  EXPECT_EQ(sandbox.wait(soak).exit_code, 1);
-  while (!sandbox.left_behind().empty()) {
-  }
+  interrupt({"soak", "--workload", "scribble", "--steps", "3000"}, 12);
 }
 
 TEST_F(BadLuck, AResultThatCannotBeWrittenIsSaid) {
