@@ -28,10 +28,18 @@ int complain(const Error& error) {
   return 1;
 }
 
-bool daemon_answers() { return os::connect(mps::control_socket_path(), connect_timeout).has_value(); }
+bool daemon_listens() { return os::connect(mps::control_socket_path(), connect_timeout).has_value(); }
+
+/// It listens before it has written its pid file; once it answers, everything of it is there.
+bool daemon_serves() {
+  auto socket = os::connect(mps::control_socket_path(), connect_timeout);
+  return socket &&
+         mps::send_request(*socket, {mps::RequestKind::Command, "get_server_list"}, connect_timeout) &&
+         mps::receive_text(*socket, connect_timeout);
+}
 
 int run_in_foreground() {
-  if (daemon_answers()) {
+  if (daemon_listens()) {
     std::fprintf(stderr, "An instance of this daemon is already running\n");
     return 1;
   }
@@ -42,7 +50,7 @@ int run_in_foreground() {
 }
 
 int run_in_background() {
-  if (daemon_answers()) {
+  if (daemon_listens()) {
     std::fprintf(stderr, "An instance of this daemon is already running\n");
     return 1;
   }
@@ -60,7 +68,7 @@ int run_in_background() {
   if (!pid) return complain(pid.error());
   const auto deadline = std::chrono::steady_clock::now() + daemon_start_timeout;
   while (std::chrono::steady_clock::now() < deadline) {
-    if (daemon_answers()) return 0;
+    if (daemon_serves()) return 0;
     const auto ended = kernel.try_wait(*pid);
     if (!ended || ended->has_value()) break;
     std::this_thread::sleep_for(std::chrono::milliseconds(2));
