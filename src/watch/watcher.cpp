@@ -420,10 +420,9 @@ bool Watcher::listen_to_page_faults(pid_t pid) {
 }
 
 void Watcher::expect_exit(pid_t pid) {
-  const auto found = parts_->followed.find(pid);
-  if (found == parts_->followed.end()) return;
-  found->second.exit->expect_exit();
   parts_->orderly.insert(pid);
+  const auto found = parts_->followed.find(pid);
+  if (found != parts_->followed.end()) found->second.exit->expect_exit();
 }
 
 bool Watcher::hears_uvm_of(pid_t pid) const {

@@ -93,7 +93,8 @@ class Watcher {
   /// From now on page faults of that followed process too; it pays with being watched more closely, and we
   /// with a wake for each. Returns whether they are heard: not before its UVM events are.
   bool listen_to_page_faults(pid_t pid);
-  /// From now on the end of that process is no fault.
+  /// From now on the end of that process is no fault; where it is not followed, the MPS server's log tells of
+  /// it.
   void expect_exit(pid_t pid);
   /// Whether UVM events of the process are heard from here on.
   bool hears_uvm_of(pid_t pid) const;

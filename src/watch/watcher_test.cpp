@@ -208,22 +208,51 @@ TEST_F(WatcherTest, SaysOfEachSourceWhetherItIsHeard) {
   EXPECT_THAT(to_string(*sources[1].missing), testing::HasSubstr("nvidia-modprobe"));
 }
 
-TEST_F(WatcherTest, ALogThatIsAddedLaterSpeaksForItsDomain) {
-  const auto directory = std::move(os::TemporaryDirectory::create().value());
-  os::RealKernel real;
-  WatcherOptions options;
-  options.xid = options.uvm = false;
-  options.nvml_library.clear();
-  WatcherCallbacks callbacks;
-  callbacks.on_signal = note_fault();
-  Watcher watcher(*loop_, real, clock_, options, callbacks);
-  EXPECT_TRUE(watcher.start().empty());
-  ASSERT_TRUE(watcher.add_mps_log_directory(directory.path(), "a"));
-  EXPECT_FALSE(watcher.add_mps_log_directory("/nowhere/at/all", "a"));
-  std::ofstream(directory.path() + "/server.log")
-      << "[2026-11-21 14:39:55.123 Server  4711] Client 815 encountered a fatal exception\n";
+/// A watcher that hears nothing but the log of one MPS server.
+class MpsLogWatcherTest : public DetectorTest {
+ protected:
+  void append(const std::string& text) const {
+    std::ofstream(directory_.path() + "/server.log", std::ios::app)
+        << "[2026-11-21 14:39:55.123 Server  4711] " << text << "\n";
+  }
+  static std::string left_line(pid_t pid) {
+    return "Server failed to recevie command with status 806, assuming client {PID: " + std::to_string(pid) +
+           ", Context ID: 1} exit";
+  }
+  static WatcherOptions nothing_else() {
+    WatcherOptions options;
+    options.xid = options.uvm = false;
+    options.nvml_library.clear();
+    return options;
+  }
+  WatcherCallbacks callbacks() {
+    WatcherCallbacks callbacks;
+    callbacks.on_signal = note_fault();
+    return callbacks;
+  }
+
+  os::TemporaryDirectory directory_ = os::TemporaryDirectory::create().value();
+  os::RealKernel real_;
+  Watcher watcher_{*loop_, real_, clock_, nothing_else(), callbacks()};
+};
+
+TEST_F(MpsLogWatcherTest, ALogThatIsAddedLaterSpeaksForItsDomain) {
+  EXPECT_TRUE(watcher_.start().empty());
+  ASSERT_TRUE(watcher_.add_mps_log_directory(directory_.path(), "a"));
+  EXPECT_FALSE(watcher_.add_mps_log_directory("/nowhere/at/all", "a"));
+  append("Client 815 encountered a fatal exception");
   ASSERT_TRUE(run_until([&] { return !faults_.empty(); }));
   EXPECT_EQ(faults_[0].domain, "a");
+}
+
+TEST_F(MpsLogWatcherTest, AnExpectedEndOfSomebodyWhoIsNotFollowedIsNoFault) {
+  EXPECT_TRUE(watcher_.start().empty());
+  ASSERT_TRUE(watcher_.add_mps_log_directory(directory_.path(), "a"));
+  watcher_.expect_exit(815);
+  append(left_line(815));
+  append(left_line(816));
+  ASSERT_TRUE(run_until([&] { return !faults_.empty(); }));
+  EXPECT_EQ(faults_[0].pid, 816);
 }
 
 TEST_F(WatcherTest, FaultIsolationIsASourceWhereTheDriverHasIt) {
