@@ -120,6 +120,7 @@ Result<std::string> DeviceKernel::gpu_driver() {
 Result<std::vector<os::Kernel::GpuUuid>> DeviceKernel::gpu_uuids() { return std::vector{device_uuid}; }
 
 Result<std::size_t> DeviceKernel::read(const os::Fd& fd, std::span<std::byte> into) {
+  if (const std::shared_ptr<UvmToolsNode> node = find_node(fd)) node->catch_up();
   return wrapped_->read(fd, into);
 }
 Result<std::string> DeviceKernel::read_link(const std::string& path) { return wrapped_->read_link(path); }

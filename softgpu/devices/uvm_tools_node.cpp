@@ -124,14 +124,23 @@ std::uint32_t UvmToolsNode::init_tracker(const abi::UvmToolsInitEventTracker& re
 void UvmToolsNode::run() {
   while (!stopping_.load() && !socket_.is_gone()) {
     const std::uint32_t seen = target_->wake().value();
-    collect();
-    if (!deliver()) break;
-    const std::int64_t now = now_ns();
-    const std::int64_t next =
-        std::min(waiting_.next_due_ns().value_or(now + look_again_ns), now + look_again_ns);
-    if (!stopping_.load()) target_->wake().wait(seen, std::chrono::nanoseconds(next - now));
+    std::int64_t next = now_ns() + look_again_ns;
+    {
+      const std::lock_guard lock(mutex_);
+      collect();
+      if (write_due() && !wake_program()) break;
+      next = std::min(waiting_.next_due_ns().value_or(next), next);
+    }
+    if (!stopping_.load()) target_->wake().wait(seen, std::chrono::nanoseconds(next - now_ns()));
   }
   end();
+}
+
+void UvmToolsNode::catch_up() {
+  const std::lock_guard lock(mutex_);
+  if (!target_) return;
+  collect();
+  (void)write_due();  // who asks needs no wake-up
 }
 
 /// What it kept of others does not wait until somebody asks for another node.
@@ -153,16 +162,20 @@ void UvmToolsNode::collect() {
   }
 }
 
-bool UvmToolsNode::deliver() {
+bool UvmToolsNode::write_due() {
   bool wrote = false;
   while (const UvmPageFault* fault = waiting_.due(now_ns())) {
     write_fault(*fault);
     waiting_.remove_first();
     wrote = true;
   }
+  return wrote;
+}
+
+bool UvmToolsNode::wake_program() {
   auto* control = reinterpret_cast<abi::UvmToolsControl*>(control_.data());
   const std::uint32_t unread = (load(control->put_behind) - load(control->get_ahead)) & (queue_entries_ - 1);
-  if (!wrote || unread < threshold_.load() || socket_.has_unread()) return true;
+  if (unread < threshold_.load() || socket_.has_unread()) return true;
   constexpr std::array<std::byte, 8> wake_up{std::byte{1}};
   return socket_.send(wake_up) != SendOutcome::Gone;
 }

@@ -35,6 +35,10 @@ class UvmToolsNode {
   /// What goes wrong is told in the argument's rm_status, as by the driver; Unsupported: no such request.
   Status ioctl(unsigned long request, void* argument);
   bool is_behind(int number) const { return socket_.is_peer(number); }
+  /// What is due by now is in the queue after this. The driver writes an event before it lets the process go
+  /// on, so that it is there when the process has ended; our thread alone would come too late on a busy
+  /// machine.
+  void catch_up();
   /// Nobody listens any more; also where nobody ever did.
   bool ended() const;
 
@@ -43,13 +47,15 @@ class UvmToolsNode {
   void run();
   void end();
   void collect();
+  /// Whether anything was due.
+  bool write_due();
   /// False when the program is gone.
-  bool deliver();
+  bool wake_program();
   void write_event(const abi::UvmEvent& event);
   void write_fault(const UvmPageFault& fault);
 
   NodeSocket socket_;
-  mutable std::mutex mutex_;  ///< guards the tracker while it is set up and when it ends
+  mutable std::mutex mutex_;  ///< guards the tracker: its setting up, what it writes, its end
   std::optional<UvmDescriptor> target_;
   PinnedBuffer queue_;
   PinnedBuffer control_;

@@ -276,8 +276,12 @@ Result<Connection*> Agent::active_of(const std::string& tenant) {
 Status Agent::follow(pid_t pid, const std::string& tenant, const std::string& domain) {
   auto pidfd = kernel_.pidfd_open(pid);
   if (!pidfd) return propagate(pidfd, fmt::format("process {}", pid));
-  if (auto followed = detectors_.follow({pid, 0, domain, tenant}); !followed) return followed;
+  // First: what it has already, a guard, is told of at once.
   processes_[pid] = Process{tenant, domain, std::move(*pidfd)};
+  if (auto followed = detectors_.follow({pid, 0, domain, tenant}); !followed) {
+    processes_.erase(pid);
+    return followed;
+  }
   // Nothing for no time: descriptors that are held at all also keep what a process closes itself, as by exec.
   return options_.hold > Milliseconds(0) ? holder_.follow(pid) : Status{};
 }

@@ -190,6 +190,14 @@ TEST_F(AgentEndings, AGuardThatIsOffIsTold) {
   EXPECT_THAT(heard(subscriber, "guard"), ElementsAre("off: no UVM descriptor"));
 }
 
+TEST_F(AgentEndings, AGuardThatIsOffAlreadyIsToldToo) {
+  Peer subscriber = peer();
+  ask(subscriber, abi::Subscribe{});
+  detectors.guard_at_once = {abi::GuardState::Off, "no UVM descriptor", 0};
+  const Peer tenant = adopted("llm");
+  EXPECT_THAT(heard(subscriber, "guard"), ElementsAre("off: no UVM descriptor"));
+}
+
 TEST_F(AgentEndings, AStrayOfAStrangerIsNothing) {
   strays(4194304);
   EXPECT_THAT(domains.asked, IsEmpty());

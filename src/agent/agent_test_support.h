@@ -26,8 +26,10 @@ struct FakeDetectors final : Detectors {
   }
   Status follow(const watch::Target& target) override {
     followed.push_back(target.pid);
+    if (guard_at_once) callbacks.on_guard(target.pid, *guard_at_once);
     return {};
   }
+  std::optional<strays::GuardReport> guard_at_once;  ///< who is followed has it already
   Status follow_progress(pid_t pid, watch::ReadProgress read) override {
     progress[pid] = std::move(read);
     return {};

@@ -84,7 +84,9 @@ os::ProgramResult AgentOnStage::command(std::vector<std::string> arguments) {
 
 void AgentOnStage::wait(const std::string& what, const std::function<bool()>& done) {
   const Status waited = stage_->wait(what, patience, done);
-  ASSERT_TRUE(waited) << to_string(waited.error());
+  ASSERT_TRUE(waited) << to_string(waited.error()) << "\nthe agent: "
+                      << testing::PrintToString(agent_ != nullptr ? agent_->lines
+                                                                  : std::vector<std::string>());
 }
 
 void AgentOnStage::wait_for_end(const Player& player) {

@@ -7,6 +7,7 @@
 
 #include "abi/uvm_tools.h"
 #include "softgpu/devices/device_kernel.h"
+#include "softgpu/machine/uvm_ring.h"
 #include "tests/softgpu_driver/machine_test.h"
 #include "tests/softgpu_driver/uvm_tracker.h"
 
@@ -120,6 +121,22 @@ TEST_F(FaultDelivery, UvmTellsTheAddressOfTheFaultingProcessOnly) {
   EXPECT_EQ(event.access_type, abi::UvmAccessType::Write);
   EXPECT_EQ(event.address, 0x7000dead0000u);
   EXPECT_EQ(trackers[1].written(), 0u);
+}
+
+// As with the driver, which writes an event before it lets the process go on: no thread has to be waited for.
+TEST_F(FaultDelivery, WhatUvmHasToTellIsThereForWhoReadsNow) {
+  auto va_space = softgpu::UvmDescriptor::create();
+  ASSERT_TRUE(va_space);
+  const os::Fd duplicate = os::reopen(va_space->fd()).value();
+  Tracker tracker;
+  ASSERT_EQ(tracker.init(devices_, duplicate), abi::nv_ok);
+  tracker.enable(devices_, abi::uvm_event_mask(abi::UvmEventType::FatalFault));
+  for (std::uint32_t count = 1; count < Tracker::entries; ++count) {
+    va_space->post({.due_ns = softgpu::now_ns(), .address = count});
+    std::array<std::byte, 8> wake_up{};
+    static_cast<void>(devices_.read(tracker.tools, wake_up));
+    ASSERT_EQ(tracker.written(), count);
+  }
 }
 
 TEST_F(FaultDelivery, MemoryOutlivesEveryProcessThatMappedIt) {

@@ -23,7 +23,7 @@ std::vector<os::Fd> uvm_descriptors(softgpu::DeviceKernel& devices, const Client
 }
 
 std::uint32_t Tracker::init(softgpu::DeviceKernel& devices, const os::Fd& uvm) {
-  tools = devices.open(abi::uvm_tools_path, O_RDWR).value();
+  tools = devices.open(abi::uvm_tools_path, O_RDWR | O_NONBLOCK).value();
   abi::UvmToolsInitEventTracker request{};
   request.queue_buffer = reinterpret_cast<std::uint64_t>(queue.data());
   request.queue_entries = entries;
