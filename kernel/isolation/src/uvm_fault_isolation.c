@@ -2,32 +2,29 @@
 // The interception: what lies at the address, may it be contained, then the sink, the log and the condemnation.
 #include "uvm_fault_isolation_internal.h"
 
-// How often in a row a batch may fail without a culprit, before whoever it is in is taken for one.
+// How often in a row a batch may fail without a culprit, before whoever it is in is taken for one. A pause means that the work went on.
 #define UVM_FAULT_ISOLATION_MAX_SPARED_BATCHES 8
-
-#define UVM_FAULT_ISOLATION_FAILURE_PAUSE_NS NSEC_PER_SEC
+#define UVM_FAULT_ISOLATION_SPARED_PAUSE_NS NSEC_PER_SEC
 
 // How often in a row a fault of a subcontext without a VA space may be a stale one: real work comes back at once, within microseconds.
 #define UVM_FAULT_ISOLATION_MAX_STALE_FAULTS 16
 #define UVM_FAULT_ISOLATION_STALE_PAUSE_NS (10 * NSEC_PER_MSEC)
 
+// What comes again and again, without a pause
 typedef struct
 {
     NvU64 last_ns;
     NvU32 in_a_row;
-} uvm_fault_isolation_stale_t;
-
-// Batches that failed as a whole, one after another
-typedef struct
-{
-    NvU64 last_ns;
-    NvU32 batch_id;
-    NvU32 in_a_row;
-} uvm_fault_isolation_failing_t;
+} uvm_fault_isolation_streak_t;
 
 // Each under its GPU's service lock
-static uvm_fault_isolation_stale_t g_stale[UVM_ID_MAX_GPUS];
-static uvm_fault_isolation_failing_t g_failing[UVM_ID_MAX_GPUS];
+static struct
+{
+    uvm_fault_isolation_streak_t stale_faults;
+    uvm_fault_isolation_streak_t spared_batches;
+    NvU32 spared_batch_id;
+} g_streaks[UVM_ID_MAX_GPUS];
+
 static bool g_is_up;
 
 bool uvm_fault_isolation_is_up(void)
@@ -140,35 +137,9 @@ bool uvm_fault_isolation_contain(uvm_gpu_t *gpu, uvm_fault_buffer_entry_t *fault
     return event.outcome == UVM_FAULT_ISOLATION_OUTCOME_CONTAINED;
 }
 
-// An error of the whole batch, and no mm to tell by in whose VA space: a page that is not mapped proves nothing, since a CPU may have
-// taken it back after it was served.
-static bool is_anybodys(uvm_gpu_t *gpu, const uvm_fault_buffer_entry_t *fault_entry)
-{
-    return !fault_entry->is_fatal && !uvm_fault_isolation_service_mm(gpu);
-}
-
-static void log_batch_error(uvm_gpu_t *gpu,
-                            const uvm_fault_buffer_entry_t *fault_entry,
-                            uvm_fault_isolation_outcome_t outcome)
-{
-    uvm_fault_isolation_event_t event = event_for(gpu, fault_entry->va_space->fault_isolation, fault_entry);
-
-    event.fault_class = UVM_FAULT_ISOLATION_CLASS_MANAGED;
-    event.outcome = outcome;
-    uvm_fault_isolation_log(&event);
-}
-
 bool uvm_fault_isolation_contain_replayable(uvm_gpu_t *gpu, uvm_fault_buffer_entry_t *fault_entry)
 {
-    if (uvm_fault_isolation_mode() == UVM_FAULT_ISOLATION_MODE_OFF)
-        return false;
-
-    if (is_anybodys(gpu, fault_entry)) {
-        log_batch_error(gpu, fault_entry, UVM_FAULT_ISOLATION_OUTCOME_DOUBT);
-        return false;
-    }
-
-    return uvm_fault_isolation_contain(gpu, fault_entry);
+    return uvm_fault_isolation_mode() != UVM_FAULT_ISOLATION_MODE_OFF && uvm_fault_isolation_contain(gpu, fault_entry);
 }
 
 // Whether the GPU may now do what it faulted on: the error came later in the batch.
@@ -210,27 +181,36 @@ static bool has_culprit_before(const uvm_fault_service_batch_context_t *batch_co
     return false;
 }
 
-static uvm_fault_isolation_failing_t *failing_batch(uvm_gpu_t *gpu, const uvm_fault_service_batch_context_t *batch_context)
+static void streak_begin(uvm_fault_isolation_streak_t *streak, NvU64 pause_ns)
 {
-    uvm_fault_isolation_failing_t *failing = &g_failing[uvm_id_gpu_index(gpu->id)];
     NvU64 now_ns = NV_GETTIME();
 
-    if (now_ns - failing->last_ns > UVM_FAULT_ISOLATION_FAILURE_PAUSE_NS)
-        memset(failing, 0, sizeof(*failing));
+    if (now_ns - streak->last_ns > pause_ns)
+        streak->in_a_row = 0;
 
-    failing->last_ns = now_ns;
-    if (failing->batch_id != batch_context->batch_id || failing->in_a_row == 0) {
-        failing->batch_id = batch_context->batch_id;
-        ++failing->in_a_row;
+    streak->last_ns = now_ns;
+}
+
+// The batches in a row that have failed without a culprit, this one included, which comes with each of its entries.
+static NvU32 *spared_batches(uvm_gpu_t *gpu, const uvm_fault_service_batch_context_t *batch_context)
+{
+    uvm_fault_isolation_streak_t *streak = &g_streaks[uvm_id_gpu_index(gpu->id)].spared_batches;
+    NvU32 *batch_id = &g_streaks[uvm_id_gpu_index(gpu->id)].spared_batch_id;
+
+    streak_begin(streak, UVM_FAULT_ISOLATION_SPARED_PAUSE_NS);
+
+    if (*batch_id != batch_context->batch_id || streak->in_a_row == 0) {
+        *batch_id = batch_context->batch_id;
+        ++streak->in_a_row;
     }
 
-    return failing;
+    return &streak->in_a_row;
 }
 
 static bool is_innocent(uvm_gpu_t *gpu, const uvm_fault_buffer_entry_t *fault_entry)
 {
     const uvm_replayable_fault_buffer_t *faults = &UVM_FAULT_ISOLATION_FAULT_BUFFER(gpu)->replayable;
-    uvm_fault_isolation_failing_t *failing = failing_batch(gpu, &faults->batch_service_context);
+    NvU32 *in_a_row = spared_batches(gpu, &faults->batch_service_context);
     bool is_culprit;
 
     if (has_culprit_before(&faults->batch_service_context, fault_entry))
@@ -240,7 +220,7 @@ static bool is_innocent(uvm_gpu_t *gpu, const uvm_fault_buffer_entry_t *fault_en
     if (fault_entry->va_space->va_space_mm.mm != uvm_fault_isolation_service_mm(gpu))
         return true;
 
-    if (failing->in_a_row > UVM_FAULT_ISOLATION_MAX_SPARED_BATCHES)
+    if (*in_a_row > UVM_FAULT_ISOLATION_MAX_SPARED_BATCHES)
         is_culprit = true;
     else if (fault_entry->fault_access_type == UVM_FAULT_ACCESS_TYPE_PREFETCH || fault_entry->is_throttled)
         is_culprit = false;
@@ -248,9 +228,18 @@ static bool is_innocent(uvm_gpu_t *gpu, const uvm_fault_buffer_entry_t *fault_en
         is_culprit = !is_served(gpu, fault_entry);
 
     if (is_culprit)
-        memset(failing, 0, sizeof(*failing));
+        *in_a_row = 0;
 
     return !is_culprit;
+}
+
+static void log_spared(uvm_gpu_t *gpu, const uvm_fault_buffer_entry_t *fault_entry)
+{
+    uvm_fault_isolation_event_t event = event_for(gpu, fault_entry->va_space->fault_isolation, fault_entry);
+
+    event.fault_class = UVM_FAULT_ISOLATION_CLASS_MANAGED;
+    event.outcome = UVM_FAULT_ISOLATION_OUTCOME_SPARED;
+    uvm_fault_isolation_log(&event);
 }
 
 bool uvm_fault_isolation_spare(uvm_gpu_t *gpu, uvm_fault_buffer_entry_t *fault_entry)
@@ -262,11 +251,11 @@ bool uvm_fault_isolation_spare(uvm_gpu_t *gpu, uvm_fault_buffer_entry_t *fault_e
         msleep(uvm_fault_isolation_test_delay_ms());
 
     // After an error of the whole driver no replay helps
-    if (uvm_global_get_status() != NV_OK || is_anybodys(gpu, fault_entry) || !is_innocent(gpu, fault_entry))
+    if (uvm_global_get_status() != NV_OK || uvm_fault_isolation_is_anybodys(gpu, fault_entry) || !is_innocent(gpu, fault_entry))
         return false;
 
     fault_entry->fatal_reason = UvmEventFatalReasonInvalid;
-    log_batch_error(gpu, fault_entry, UVM_FAULT_ISOLATION_OUTCOME_SPARED);
+    log_spared(gpu, fault_entry);
 
     return true;
 }
@@ -285,18 +274,15 @@ static void log_gone(uvm_gpu_t *gpu, uvm_fault_isolation_outcome_t outcome)
 
 bool uvm_fault_isolation_flush_stale(uvm_gpu_t *gpu)
 {
-    uvm_fault_isolation_stale_t *stale = &g_stale[uvm_id_gpu_index(gpu->id)];
-    NvU64 now_ns = NV_GETTIME();
+    uvm_fault_isolation_streak_t *streak = &g_streaks[uvm_id_gpu_index(gpu->id)].stale_faults;
 
     // Pascal has no subcontexts: its global cancel means a fault that was looked at
     if (uvm_fault_isolation_mode() != UVM_FAULT_ISOLATION_MODE_ON || gpu->max_subcontexts == 0)
         return false;
 
-    if (now_ns - stale->last_ns > UVM_FAULT_ISOLATION_STALE_PAUSE_NS)
-        stale->in_a_row = 0;
+    streak_begin(streak, UVM_FAULT_ISOLATION_STALE_PAUSE_NS);
 
-    stale->last_ns = now_ns;
-    if (++stale->in_a_row > UVM_FAULT_ISOLATION_MAX_STALE_FAULTS)
+    if (++streak->in_a_row > UVM_FAULT_ISOLATION_MAX_STALE_FAULTS)
         return false;
 
     log_gone(gpu, UVM_FAULT_ISOLATION_OUTCOME_SPARED);

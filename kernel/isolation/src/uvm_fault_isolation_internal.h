@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-// What the files of isolation share. The locks: client->lock has UVM_LOCK_ORDER_FAULT_ISOLATION, after the VA space's, before an
-// external range tree's; the log's lock is a leaf.
+// What the files of isolation share. The locks: client->lock has UVM_LOCK_ORDER_FAULT_ISOLATION, after the VA
+// space's, before an external range tree's; the log's lock is a leaf.
 #ifndef __UVM_FAULT_ISOLATION_INTERNAL_H__
 #define __UVM_FAULT_ISOLATION_INTERNAL_H__
 
@@ -13,123 +13,118 @@
 #include "uvm_kvmalloc.h"
 #include "uvm_lock.h"
 
-typedef enum
-{
-    UVM_FAULT_ISOLATION_MODE_OFF = 0,
-    UVM_FAULT_ISOLATION_MODE_REPORT,
-    UVM_FAULT_ISOLATION_MODE_ON,
-    UVM_FAULT_ISOLATION_MODE_COUNT,
+typedef enum {
+  UVM_FAULT_ISOLATION_MODE_OFF = 0,
+  UVM_FAULT_ISOLATION_MODE_REPORT,
+  UVM_FAULT_ISOLATION_MODE_ON,
+  UVM_FAULT_ISOLATION_MODE_COUNT,
 } uvm_fault_isolation_mode_t;
 
 // What lies at the faulting address.
-typedef enum
-{
-    UVM_FAULT_ISOLATION_CLASS_NO_RANGE = 0,
-    UVM_FAULT_ISOLATION_CLASS_EXTERNAL,
-    UVM_FAULT_ISOLATION_CLASS_MANAGED,
+typedef enum {
+  UVM_FAULT_ISOLATION_CLASS_NO_RANGE = 0,
+  UVM_FAULT_ISOLATION_CLASS_EXTERNAL,
+  UVM_FAULT_ISOLATION_CLASS_MANAGED,
 
-    // Channel, SKED and semaphore ranges, peer-to-peer registers
-    UVM_FAULT_ISOLATION_CLASS_CONTEXT,
-    UVM_FAULT_ISOLATION_CLASS_HMM,
+  // Channel, SKED and semaphore ranges, peer-to-peer registers
+  UVM_FAULT_ISOLATION_CLASS_CONTEXT,
+  UVM_FAULT_ISOLATION_CLASS_HMM,
 
-    // The faulting subcontext has no VA space any more
-    UVM_FAULT_ISOLATION_CLASS_GONE,
+  // The faulting subcontext has no VA space any more
+  UVM_FAULT_ISOLATION_CLASS_GONE,
 
-    // Not a fault: a process died that shares a channel group
-    UVM_FAULT_ISOLATION_CLASS_TERMINATION,
-    UVM_FAULT_ISOLATION_CLASS_COUNT,
+  // Not a fault: a process died that shares a channel group
+  UVM_FAULT_ISOLATION_CLASS_TERMINATION,
+  UVM_FAULT_ISOLATION_CLASS_COUNT,
 } uvm_fault_isolation_class_t;
 
-typedef enum
-{
-    UVM_FAULT_ISOLATION_OUTCOME_CONTAINED = 0,
+typedef enum {
+  UVM_FAULT_ISOLATION_OUTCOME_CONTAINED = 0,
 
-    // Mode report: would have been contained
-    UVM_FAULT_ISOLATION_OUTCOME_REPORTED,
+  // Mode report: would have been contained
+  UVM_FAULT_ISOLATION_OUTCOME_REPORTED,
 
-    // A service error in somebody else's batch
-    UVM_FAULT_ISOLATION_OUTCOME_SPARED,
+  // A service error in somebody else's batch
+  UVM_FAULT_ISOLATION_OUTCOME_SPARED,
 
-    // Cancelled as ever, because nobody else is in the channel group
-    UVM_FAULT_ISOLATION_OUTCOME_ALONE,
+  // Cancelled as ever, because nobody else is in the channel group
+  UVM_FAULT_ISOLATION_OUTCOME_ALONE,
 
-    // Cancelled as ever, because it is not clear whose VA space it is
-    UVM_FAULT_ISOLATION_OUTCOME_DOUBT,
+  // Cancelled as ever, because it is not clear whose VA space it is
+  UVM_FAULT_ISOLATION_OUTCOME_DOUBT,
 
-    // Cancelled as ever, because no PTE helps here
-    UVM_FAULT_ISOLATION_OUTCOME_UNSUPPORTED,
+  // Cancelled as ever, because no PTE helps here
+  UVM_FAULT_ISOLATION_OUTCOME_UNSUPPORTED,
 
-    // Cancelled as ever, because the client has used up its sinks or repetitions
-    UVM_FAULT_ISOLATION_OUTCOME_LIMIT,
+  // Cancelled as ever, because the client has used up its sinks or repetitions
+  UVM_FAULT_ISOLATION_OUTCOME_LIMIT,
 
-    // Cancelled as ever, because an allocation or a push failed
-    UVM_FAULT_ISOLATION_OUTCOME_FAILED,
+  // Cancelled as ever, because an allocation or a push failed
+  UVM_FAULT_ISOLATION_OUTCOME_FAILED,
 
-    // Of terminations: put off for the grace time
-    UVM_FAULT_ISOLATION_OUTCOME_DEFERRED,
-    UVM_FAULT_ISOLATION_OUTCOME_COUNT,
+  // Of terminations: put off for the grace time
+  UVM_FAULT_ISOLATION_OUTCOME_DEFERRED,
+  UVM_FAULT_ISOLATION_OUTCOME_COUNT,
 } uvm_fault_isolation_outcome_t;
 
-struct uvm_fault_isolation_client_struct
-{
-    uvm_va_space_t *va_space;
+struct uvm_fault_isolation_client_struct {
+  uvm_va_space_t* va_space;
 
-    // The process that initialized the VA space, with a reference
-    struct pid *process;
-    char command[TASK_COMM_LEN];
+  // The process that initialized the VA space, with a reference
+  struct pid* process;
+  char command[TASK_COMM_LEN];
 
-    // Another process mapped through the same descriptor: nobody can say who is to end
-    bool is_doubtful;
+  // Another process mapped through the same descriptor: nobody can say who is to end
+  bool is_doubtful;
 
-    // Written under the lock; read without it where a stale answer does no harm
-    bool is_condemned;
+  // Written under the lock; read without it where a stale answer does no harm
+  bool is_condemned;
 
-    // Its end was put off already; written by the thread that releases the last descriptor
-    bool had_grace;
+  // Its end was put off already; written by the thread that releases the last descriptor
+  bool had_grace;
 
-    // Protects what follows
-    uvm_mutex_t lock;
+  // Protects what follows
+  uvm_mutex_t lock;
 
-    // Sinks in page tables, one uvm_fault_isolation_space_t a GPU VA space
-    struct list_head spaces;
-    NvU32 num_sinks;
+  // Sinks in page tables, one uvm_fault_isolation_space_t a GPU VA space
+  struct list_head spaces;
+  NvU32 num_sinks;
 
-    // Sinks made as sparse mappings of external ranges belong to those ranges; here they are only counted
-    NvU32 num_external_sinks;
-    NvU32 num_external_repeats;
-    NvU32 external_batch;
+  // Sinks made as sparse mappings of external ranges belong to those ranges; here they are only counted
+  NvU32 num_external_sinks;
+  NvU32 num_external_repeats;
+  NvU32 external_batch;
 
-    // SIGKILL, when asking was in vain
-    struct delayed_work kill_work;
+  // SIGKILL, when asking was in vain
+  struct delayed_work kill_work;
 
-    // Tear-down, when the grace is over
-    struct delayed_work grace_work;
-    struct file *grace_file;
+  // Tear-down, when the grace is over
+  struct delayed_work grace_work;
+  struct file* grace_file;
 };
 
 // What the log says of one fault.
-typedef struct
-{
-    NvU64 sequence;
-    NvU64 timestamp_ns;
-    NvU64 address;
-    NvU32 duration_us;
-    NvU32 gpu_index;
-    pid_t process_id;
-    char command[TASK_COMM_LEN];
-    bool is_replayable;
-    uvm_fault_type_t fault_type;
-    uvm_fault_access_type_t access_type;
-    NvU32 client_id;
-    uvm_fault_isolation_class_t fault_class;
-    uvm_fault_isolation_outcome_t outcome;
+typedef struct {
+  NvU64 sequence;
+  NvU64 timestamp_ns;
+  NvU64 address;
+  NvU32 duration_us;
+  NvU32 gpu_index;
+  pid_t process_id;
+  char command[TASK_COMM_LEN];
+  bool is_replayable;
+  uvm_fault_type_t fault_type;
+  uvm_fault_access_type_t access_type;
+  NvU32 client_id;
+  uvm_fault_isolation_class_t fault_class;
+  uvm_fault_isolation_outcome_t outcome;
 } uvm_fault_isolation_event_t;
 
 // uvm_fault_isolation.c: whether everything that isolation needs could be made.
 bool uvm_fault_isolation_is_up(void);
 
 // Contains, condemns and logs. The mode is not off.
-bool uvm_fault_isolation_contain(uvm_gpu_t *gpu, uvm_fault_buffer_entry_t *fault_entry);
+bool uvm_fault_isolation_contain(uvm_gpu_t* gpu, uvm_fault_buffer_entry_t* fault_entry);
 
 // uvm_fault_isolation_policy.c
 uvm_fault_isolation_mode_t uvm_fault_isolation_mode(void);
@@ -140,43 +135,48 @@ NvU32 uvm_fault_isolation_max_sinks(void);
 NvU32 uvm_fault_isolation_max_repeats(void);
 
 // CONTAINED when the fault may be contained, or the outcome that says why not. Changes nothing.
-uvm_fault_isolation_outcome_t uvm_fault_isolation_decide(uvm_gpu_va_space_t *gpu_va_space,
-                                                         const uvm_fault_buffer_entry_t *fault_entry);
-bool uvm_fault_isolation_shares_group(uvm_va_space_t *va_space);
+uvm_fault_isolation_outcome_t uvm_fault_isolation_decide(uvm_gpu_va_space_t* gpu_va_space,
+                                                         const uvm_fault_buffer_entry_t* fault_entry);
+bool uvm_fault_isolation_shares_group(uvm_va_space_t* va_space);
+
+// Whether the entry's error is its whole batch's, and no mm tells in whose VA space it was: a page that is
+// not mapped proves nothing, since a CPU may have taken it back after it was served. Under the GPU's service
+// lock.
+bool uvm_fault_isolation_is_anybodys(uvm_gpu_t* gpu, const uvm_fault_buffer_entry_t* fault_entry);
 
 // uvm_fault_isolation_sink.c: each takes client->lock and answers CONTAINED, LIMIT, UNSUPPORTED or FAILED.
-uvm_fault_isolation_outcome_t uvm_fault_isolation_sink_no_range(uvm_fault_isolation_client_t *client,
-                                                                uvm_gpu_va_space_t *gpu_va_space,
-                                                                const uvm_fault_buffer_entry_t *fault_entry);
-uvm_fault_isolation_outcome_t uvm_fault_isolation_sink_managed(uvm_fault_isolation_client_t *client,
-                                                               uvm_gpu_va_space_t *gpu_va_space,
-                                                               uvm_va_block_t *va_block,
-                                                               const uvm_fault_buffer_entry_t *fault_entry);
-bool uvm_fault_isolation_sink_overlaps(uvm_fault_isolation_client_t *client, NvU64 start, NvU64 end);
+uvm_fault_isolation_outcome_t uvm_fault_isolation_sink_no_range(uvm_fault_isolation_client_t* client,
+                                                                uvm_gpu_va_space_t* gpu_va_space,
+                                                                const uvm_fault_buffer_entry_t* fault_entry);
+uvm_fault_isolation_outcome_t uvm_fault_isolation_sink_managed(uvm_fault_isolation_client_t* client,
+                                                               uvm_gpu_va_space_t* gpu_va_space,
+                                                               uvm_va_block_t* va_block,
+                                                               const uvm_fault_buffer_entry_t* fault_entry);
+bool uvm_fault_isolation_sink_overlaps(uvm_fault_isolation_client_t* client, NvU64 start, NvU64 end);
 
 // uvm_fault_isolation_external.c
-uvm_fault_isolation_outcome_t uvm_fault_isolation_sink_external(uvm_fault_isolation_client_t *client,
-                                                                uvm_gpu_va_space_t *gpu_va_space,
-                                                                uvm_va_range_t *va_range,
-                                                                const uvm_fault_buffer_entry_t *fault_entry);
+uvm_fault_isolation_outcome_t uvm_fault_isolation_sink_external(uvm_fault_isolation_client_t* client,
+                                                                uvm_gpu_va_space_t* gpu_va_space,
+                                                                uvm_va_range_t* va_range,
+                                                                const uvm_fault_buffer_entry_t* fault_entry);
 
 // uvm_fault_isolation_end.c
 NV_STATUS uvm_fault_isolation_end_init(void);
 void uvm_fault_isolation_end_exit(void);
-void uvm_fault_isolation_end_client_init(uvm_fault_isolation_client_t *client);
-void uvm_fault_isolation_end_client_deinit(uvm_fault_isolation_client_t *client);
-void uvm_fault_isolation_condemn(uvm_fault_isolation_client_t *client);
-bool uvm_fault_isolation_process_is_gone(uvm_fault_isolation_client_t *client);
-void uvm_fault_isolation_queue_free(struct work_struct *work);
+void uvm_fault_isolation_end_client_init(uvm_fault_isolation_client_t* client);
+void uvm_fault_isolation_end_client_deinit(uvm_fault_isolation_client_t* client);
+void uvm_fault_isolation_condemn(uvm_fault_isolation_client_t* client);
+bool uvm_fault_isolation_process_is_gone(uvm_fault_isolation_client_t* client);
+void uvm_fault_isolation_queue_free(struct work_struct* work);
 
 // uvm_fault_isolation_log.c
 NV_STATUS uvm_fault_isolation_log_init(void);
 void uvm_fault_isolation_log_exit(void);
-void uvm_fault_isolation_log(uvm_fault_isolation_event_t *event);
+void uvm_fault_isolation_log(uvm_fault_isolation_event_t* event);
 void uvm_fault_isolation_log_condemned(void);
 void uvm_fault_isolation_log_killed(void);
 void uvm_fault_isolation_log_sinks(NvS64 change);
-const char *uvm_fault_isolation_class_string(uvm_fault_isolation_class_t fault_class);
-const char *uvm_fault_isolation_outcome_string(uvm_fault_isolation_outcome_t outcome);
+const char* uvm_fault_isolation_class_string(uvm_fault_isolation_class_t fault_class);
+const char* uvm_fault_isolation_outcome_string(uvm_fault_isolation_outcome_t outcome);
 
-#endif // __UVM_FAULT_ISOLATION_INTERNAL_H__
+#endif  // __UVM_FAULT_ISOLATION_INTERNAL_H__

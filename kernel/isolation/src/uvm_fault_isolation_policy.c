@@ -158,6 +158,11 @@ static bool is_curable(uvm_gpu_va_space_t *gpu_va_space, const uvm_fault_buffer_
            uvm_gpu_can_address(gpu, UVM_ALIGN_DOWN(fault_entry->fault_address, UVM_PAGE_SIZE_64K), UVM_PAGE_SIZE_64K);
 }
 
+bool uvm_fault_isolation_is_anybodys(uvm_gpu_t *gpu, const uvm_fault_buffer_entry_t *fault_entry)
+{
+    return fault_entry->is_replayable && !fault_entry->is_fatal && !uvm_fault_isolation_service_mm(gpu);
+}
+
 uvm_fault_isolation_outcome_t uvm_fault_isolation_decide(uvm_gpu_va_space_t *gpu_va_space,
                                                          const uvm_fault_buffer_entry_t *fault_entry)
 {
@@ -168,6 +173,9 @@ uvm_fault_isolation_outcome_t uvm_fault_isolation_decide(uvm_gpu_va_space_t *gpu
         return UVM_FAULT_ISOLATION_OUTCOME_UNSUPPORTED;
 
     if (!client || client->is_doubtful || is_mps_server(client))
+        return UVM_FAULT_ISOLATION_OUTCOME_DOUBT;
+
+    if (uvm_fault_isolation_is_anybodys(gpu_va_space->gpu, fault_entry))
         return UVM_FAULT_ISOLATION_OUTCOME_DOUBT;
 
     if (!client->is_condemned && !READ_ONCE(alone.value) && !uvm_fault_isolation_shares_group(va_space))
