@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include "proof.h"
 
@@ -14,14 +15,14 @@ int main(int argc, char **argv)
 	if (strcmp(what, "quick") == 0)
 		return run_conformance(true);
 	if (strcmp(what, "stock") == 0 || strcmp(what, "patched") == 0)
-		return run_classes(strcmp(what, "patched") == 0, which);
+		return run_classes(strcmp(what, "patched") == 0, which, argc > 3 ? strtoul(argv[3], NULL, 10) : 1);
 	if (strcmp(what, "schedules") == 0)
 		return run_schedules(which, argc > 3 ? argv[3] : NULL);
 	if (strcmp(what, "fuzz") == 0)
 		return run_fuzz(which, argc > 3 ? argv[3] : NULL);
 	if (strcmp(what, "wrong") == 0)
 		return run_wrong();
-	fprintf(stderr, "usage: proof conformance | quick | stock [CLASS] | patched [CLASS] | schedules FIRST COUNT |\n"
+	fprintf(stderr, "usage: proof conformance | quick | stock [CLASS [TIMES]] | patched [CLASS [TIMES]] | schedules FIRST COUNT |\n"
 			"fuzz FIRST SECONDS | wrong; CLASS is a number or FIRST-LAST\n");
 	return 2;
 }

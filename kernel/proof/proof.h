@@ -7,8 +7,8 @@
 
 /* All return 0 where everything was as it has to be. */
 int run_conformance(bool quick);
-/* patched: what is expected. only: the number of one class, or FIRST-LAST, or NULL for all. */
-int run_classes(bool patched, const char *only);
+/* patched: what is expected. only: the number of one class, or FIRST-LAST, or NULL for all; that many times. */
+int run_classes(bool patched, const char *only, unsigned long times);
 /* Seeds first to first + count - 1, on a patched module. */
 int run_schedules(const char *first, const char *count);
 /* Seeds first and on for so many seconds, on a patched module. */

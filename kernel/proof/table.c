@@ -27,22 +27,31 @@ static void print_verdict(const struct fault_class *class, const struct verdict 
 	       verdict->fatal_ns / 1000, verdict->clean ? "" : verdict->left);
 }
 
-int run_classes(bool patched, const char *only)
+static int run_once(bool patched, unsigned long from, unsigned long to)
 {
-	char *last = NULL;
-	unsigned long from = only ? strtoul(only, &last, 10) : 0;
-	unsigned long to = last && *last == '-' ? strtoul(last + 1, NULL, 10) : from;
 	int failures = 0;
 	unsigned int i;
 
 	for (i = 0; i < fault_class_count; i++) {
 		struct verdict verdict;
 
-		if (only && (i < from || i > to))
+		if (i < from || i > to)
 			continue;
 		verdict = play(&fault_classes[i], i);
 		print_verdict(&fault_classes[i], &verdict, patched);
 		failures += !as_expected(&fault_classes[i], &verdict, patched);
 	}
+	return failures;
+}
+
+int run_classes(bool patched, const char *only, unsigned long times)
+{
+	char *last = NULL;
+	unsigned long from = only ? strtoul(only, &last, 10) : 0;
+	unsigned long to = !only ? fault_class_count : *last == '-' ? strtoul(last + 1, NULL, 10) : from;
+	int failures = 0;
+
+	while (times-- > 0)
+		failures += run_once(patched, from, to);
 	return failures ? 1 : 0;
 }
