@@ -12,8 +12,7 @@ bool is_alive(pid_t pid) {
   std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
   std::string stat;
   std::getline(file, stat);
-  const std::string_view state = os::stat_field(stat, 3);
-  return !state.empty() && state != "Z" && state != "X";
+  return os::is_alive(stat);
 }
 
 }  // namespace firebreak::softgpu

@@ -19,8 +19,10 @@ Result<std::unique_ptr<Agent>> Agent::start(const AgentOptions& options, os::Eve
                                             Detectors& detectors, ServiceManager& manager) {
   std::unique_ptr<Agent> agent(new Agent(options, loop, kernel, clock, domains, detectors, manager));
   Agent* raw = agent.get();
-  const auto on_clients_lost = [raw](const std::string& domain) { raw->on_clients_lost(domain); };
-  if (auto started = domains.start(on_clients_lost); !started) return propagate(started);
+  Domains::Callbacks of_domains;
+  of_domains.on_clients_lost = [raw](const std::string& domain) { raw->on_clients_lost(domain); };
+  of_domains.on_server = [raw](const std::string& domain, pid_t pid) { raw->on_server(domain, pid); };
+  if (auto started = domains.start(std::move(of_domains)); !started) return propagate(started);
   Detectors::Callbacks callbacks;
   callbacks.on_fault = [raw](fault::Fault fault) { raw->on_fault(std::move(fault)); };
   callbacks.on_exit = [raw](pid_t pid) { raw->on_exit(pid); };
@@ -142,7 +144,8 @@ void Agent::endanger(const std::string& domain) { advance_actives(domain, pair::
 void Agent::on_clients_lost(const std::string& domain) {
   advance_actives(domain, pair::EventType::ContextLost);
   let_go_of(domain);
-  give_up_standbys(domain, "its MPS server has ended");
+  give_up_standbys(domain, "its context is gone");
+  forget_ended_servers();
   save();
 }
 

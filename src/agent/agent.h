@@ -168,6 +168,10 @@ class Agent final : private ServerHandler {
 
   // What outlives the agent itself, in agent_restart.cpp.
   void begin_keeping();
+  Kept take_up(std::map<std::string, os::Fd>& descriptors);
+  void on_server(const std::string& domain, pid_t pid);
+  void forget_ended_servers();
+  bool has_ended(const KeptServer& server) const;
   void save();
   std::string start_time_of(pid_t pid) const;  ///< empty: it is gone
   void keep(const std::string& name, int descriptor);
@@ -233,6 +237,7 @@ class Agent final : private ServerHandler {
   ServiceManager& manager_;
   std::optional<KeptDocument> document_;  ///< none: nobody keeps anything for us
   KeptText kept_text_;                    ///< of what it holds
+  std::vector<KeptServer> servers_;
   std::unique_ptr<Server> server_;
   std::map<std::string, std::unique_ptr<Tenant>> tenants_;
   Credentials credentials_;

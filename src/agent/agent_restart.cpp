@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
+#include <algorithm>
 #include <array>
 
 #include "agent/agent.h"
@@ -15,17 +16,16 @@ namespace firebreak::agent {
 
 void Agent::begin_keeping() {
   std::map<std::string, os::Fd> descriptors = manager_.take_descriptors();
-  std::vector<KeptTenant> tenants;
-  if (os::Fd file = take_descriptor(descriptors, document_name())) {
-    auto document = KeptDocument::open(std::move(file));
-    auto read = document ? decode_kept(document->read()) : propagate(document);
-    if (read) tenants = std::move(*read);
-    if (!read) spdlog::error("what the agent before kept is lost: {}", to_string(read.error()));
-    if (document) document_ = std::move(*document);
-  }
+  const Kept kept = take_up(descriptors);
   std::map<std::string, std::vector<pid_t>> gone;
-  for (const KeptTenant& each : tenants) gone[each.name] = restore(each, descriptors);
-  // Whatever follows writes down what is known, and by now all of them are.
+  for (const KeptTenant& each : kept.tenants) gone[each.name] = restore(each, descriptors);
+  // Whatever follows writes down what is known, and by now all of them are. First who has lost its context:
+  // nobody is to take over there.
+  servers_ = kept.servers;
+  for (const KeptServer& each : kept.servers) {
+    if (has_ended(each)) on_clients_lost(each.domain);
+  }
+  domains_.look_for_faults();
   for (const auto& [name, pids] : gone) settle(name, pids);
   for (const auto& [name, descriptor] : descriptors) manager_.drop(name);
   if (!document_) {
@@ -36,6 +36,35 @@ void Agent::begin_keeping() {
     document_ = std::move(*document);
   }
   save();
+}
+
+/// Empty where there is nothing, or nothing that can be read.
+Kept Agent::take_up(std::map<std::string, os::Fd>& descriptors) {
+  os::Fd file = take_descriptor(descriptors, document_name());
+  if (!file) return {};
+  auto document = KeptDocument::open(std::move(file));
+  auto read = document ? decode_kept(document->read()) : propagate(document);
+  if (document) document_ = std::move(*document);
+  if (read) return std::move(*read);
+  spdlog::error("what the agent before kept is lost: {}", to_string(read.error()));
+  return {};
+}
+
+/// One that ends while there is no agent takes its clients' contexts along, and those that sleep do not know.
+void Agent::on_server(const std::string& domain, pid_t pid) {
+  KeptServer server{domain, pid, start_time_of(pid)};
+  if (std::ranges::count(servers_, server) > 0) return;
+  servers_.push_back(std::move(server));
+  save();
+}
+
+void Agent::forget_ended_servers() {
+  std::erase_if(servers_, [this](const KeptServer& each) { return has_ended(each); });
+}
+
+bool Agent::has_ended(const KeptServer& server) const {
+  const auto stat = kernel_.read_file(os::proc_folder(server.pid) + "/stat");
+  return !stat || !os::is_alive(*stat) || os::start_time(*stat) != server.start_time;
 }
 
 void Agent::save() {
@@ -58,7 +87,7 @@ void Agent::save() {
     each.last_connection = tenant->clients.last_id();
     all.push_back(std::move(each));
   }
-  const auto text = kept_text_.update(all);
+  const auto text = kept_text_.update(all, servers_);
   if (!text) return;
   if (auto written = document_->write(*text); !written) spdlog::error("{}", to_string(written.error()));
 }

@@ -2,6 +2,7 @@
 /// The agent is killed, and the next one goes on with what was kept.
 #include "agent/agent_test_support.h"
 #include "base/units.h"
+#include "client/status_view.h"
 
 namespace firebreak::agent {
 namespace {
@@ -59,6 +60,56 @@ TEST_F(AgentRestart, WhoEndedMeanwhileIsNoticed) {
   active.end(kernel);
   restart();
   EXPECT_EQ(word(page).epoch, 1u);
+}
+
+TEST_F(AgentRestart, AStandbyWhoseServerEndedMeanwhileIsNotPromoted) {
+  auto [active, standby, page] = pair("llm");
+  Peer server = peer();  // any process
+  domains.callbacks.on_server("b", server.pid());
+  restart();
+  EXPECT_EQ(client::parse_status(agent->status_json()).tenant("llm")->standby_state, "ready");
+  agent.reset();
+  server.end(kernel);
+  active.end(kernel);
+  restart();
+  EXPECT_THAT(detectors.expected, testing::Contains(standby.pid())) << "it is ended";
+  EXPECT_EQ(word(page).epoch, 0u);
+  EXPECT_EQ(client::parse_status(agent->status_json()).tenant("llm")->phase, "lost");
+}
+
+TEST_F(AgentRestart, AnActiveWhoseServerEndedMeanwhileIsTakenOver) {
+  auto [active, standby, page] = pair("llm");
+  Peer server = peer();
+  domains.callbacks.on_server("a", server.pid());
+  agent.reset();
+  server.end(kernel);
+  restart();
+  EXPECT_THAT(detectors.expected, testing::Contains(active.pid())) << "it is ended";
+  detectors.callbacks.on_exit(active.pid());
+  EXPECT_EQ(word(page).epoch, 1u);
+}
+
+TEST_F(AgentRestart, AServerWhoseEndWasSeenIsNotMissedAgain) {
+  auto [active, standby, page] = pair("llm");
+  Peer server = peer();
+  domains.callbacks.on_server("b", server.pid());
+  server.end(kernel);
+  domains.callbacks.on_clients_lost("b");
+  detectors.callbacks.on_exit(standby.pid());
+  Peer next = peer();
+  join(next, "llm", abi::Role::Standby);
+  while (next.receive()) {
+  }
+  ask(next, abi::Ready{});
+  restart();
+  EXPECT_EQ(client::parse_status(agent->status_json()).tenant("llm")->standby_state, "ready");
+}
+
+TEST_F(AgentRestart, AFaultOfMeanwhileIsAskedForOnceItsDetectorsListen) {
+  restart();
+  const int looks = domains.looks_for_faults;
+  restart();
+  EXPECT_EQ(domains.looks_for_faults, looks + 1);
 }
 
 TEST_F(AgentRestart, APromotionThatWasNotWrittenDownAnyMoreStands) {

@@ -92,16 +92,16 @@ TEST_F(AgentTest, AStandbyWhoseDomainHadAFaultIsEndedAndNeverPromoted) {
 
 TEST_F(AgentTest, AStandbyWhoseServerHasEndedIsEndedToo) {
   auto [active, standby, page] = pair("llm");
-  domains.on_clients_lost("a");
+  domains.callbacks.on_clients_lost("a");
   EXPECT_EQ(client::parse_status(agent->status_json()).tenant("llm")->standby_state, "ready");
-  domains.on_clients_lost("b");
+  domains.callbacks.on_clients_lost("b");
   EXPECT_THAT(detectors.expected, testing::Contains(standby.pid())) << "it is ended";
   EXPECT_EQ(client::parse_status(agent->status_json()).tenant("llm")->standby_state, "none");
 }
 
 TEST_F(AgentTest, AnActiveWhoseServerHasEndedIsEndedAndThenFollowed) {
   auto [active, standby, page] = pair("llm");
-  domains.on_clients_lost("a");
+  domains.callbacks.on_clients_lost("a");
   EXPECT_THAT(detectors.expected, testing::Contains(active.pid())) << "it is ended";
   EXPECT_EQ(word(page).epoch, 0u) << "its server's end is no fence";
   detectors.callbacks.on_exit(active.pid());

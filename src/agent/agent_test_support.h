@@ -49,10 +49,10 @@ struct FakeDetectors final : Detectors {
 
 struct FakeDomains final : Domains {
   static constexpr pid_t server_of_a = 1000001;
-  OnClientsLost on_clients_lost;
+  Callbacks callbacks;
 
-  Status start(OnClientsLost callback) override {
-    on_clients_lost = std::move(callback);
+  Status start(Callbacks given) override {
+    callbacks = std::move(given);
     return {};
   }
   std::vector<std::string> names() const override { return {"a", "b"}; }
@@ -76,6 +76,8 @@ struct FakeDomains final : Domains {
     return pid == server_of_a ? std::optional<std::string>("a") : std::nullopt;
   }
   void refresh_servers() override {}
+  void look_for_faults() override { ++looks_for_faults; }
+  int looks_for_faults = 0;
   void terminate_client(const std::string& domain, pid_t client, Milliseconds,
                         std::function<void(Status)> done) override {
     asked.push_back(domain);

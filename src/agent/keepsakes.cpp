@@ -89,6 +89,14 @@ std::string encode(const KeptTenant& tenant, const std::string& allocations) {
   return text + R"(,"allocations":)" + allocations + "}";
 }
 
+std::string encode(const std::vector<KeptServer>& servers) {
+  json all = json::array();
+  for (const KeptServer& each : servers) {
+    all.push_back({{"domain", each.domain}, {"pid", each.pid}, {"start_time", each.start_time}});
+  }
+  return all.dump();
+}
+
 template <class T>
 T value_of(const Result<T>& read) {
   if (!read) throw json::other_error::create(501, read.error().message, nullptr);
@@ -128,12 +136,14 @@ bool KeptText::Part::update(const KeptTenant& now) {
   return true;
 }
 
-std::optional<std::string_view> KeptText::update(const std::vector<KeptTenant>& tenants) {
-  bool changed = all_.empty() || tenants.size() != parts_.size();
+std::optional<std::string_view> KeptText::update(const std::vector<KeptTenant>& tenants,
+                                                 const std::vector<KeptServer>& servers) {
+  bool changed = all_.empty() || tenants.size() != parts_.size() || servers != servers_;
   parts_.resize(tenants.size());
+  servers_ = servers;
   for (std::size_t i = 0; i < tenants.size(); ++i) changed |= parts_[i].update(tenants[i]);
   if (!changed) return std::nullopt;
-  all_ = fmt::format(R"({{"version":{},"tenants":[)", version);
+  all_ = fmt::format(R"({{"version":{},"servers":{},"tenants":[)", version, encode(servers));
   for (const Part& each : parts_) {
     if (&each != &parts_.front()) all_ += ',';
     all_ += each.text;
@@ -142,16 +152,21 @@ std::optional<std::string_view> KeptText::update(const std::vector<KeptTenant>& 
   return all_;
 }
 
-Result<std::vector<KeptTenant>> decode_kept(std::string_view text) {
+Result<Kept> decode_kept(std::string_view text) {
   try {
     const json in = json::parse(text);
     if (const int its = in.at("version").get<int>(); its != version) {
       return fail(ErrorCode::Protocol,
                   fmt::format("the agent before kept version {}, this one knows {}", its, version));
     }
-    std::vector<KeptTenant> tenants;
-    for (const json& each : in.at("tenants")) tenants.push_back(decode_tenant(each));
-    return tenants;
+    Kept kept;
+    for (const json& each : in.at("tenants")) kept.tenants.push_back(decode_tenant(each));
+    // Agents before 0.7 kept none.
+    for (const json& each : in.value("servers", json::array())) {
+      kept.servers.push_back({each.at("domain").get<std::string>(), each.at("pid").get<pid_t>(),
+                              each.at("start_time").get<std::string>()});
+    }
+    return kept;
   } catch (const json::exception& wrong) {
     return fail(ErrorCode::Protocol, std::string("what the agent before kept: ") + wrong.what());
   }

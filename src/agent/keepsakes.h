@@ -43,12 +43,26 @@ struct KeptTenant {
   friend bool operator==(const KeptTenant&, const KeptTenant&) = default;
 };
 
+/// An MPS server that was there: who was its client has no context once it is gone.
+struct KeptServer {
+  std::string domain;
+  pid_t pid = 0;
+  std::string start_time;  ///< as /proc/PID/stat tells it (os::start_time)
+  friend bool operator==(const KeptServer&, const KeptServer&) = default;
+};
+
+struct Kept {
+  std::vector<KeptTenant> tenants;
+  std::vector<KeptServer> servers;
+};
+
 /// Encodes anew only whom something has happened to: the agent writes down what it knows before each answer,
 /// and mostly one tenant has changed since, or none (bench/keepsakes_benchmark.cpp).
 class KeptText {
  public:
   /// All of them, as the document holds them, until the next call; none: as last time.
-  std::optional<std::string_view> update(const std::vector<KeptTenant>& tenants);
+  std::optional<std::string_view> update(const std::vector<KeptTenant>& tenants,
+                                         const std::vector<KeptServer>& servers = {});
 
  private:
   struct Part {
@@ -59,11 +73,12 @@ class KeptText {
     std::string text;
   };
   std::vector<Part> parts_;  ///< in the order of the last call
+  std::vector<KeptServer> servers_;
   std::string all_;
 };
 
 /// Protocol: it is none of ours, or of another version.
-Result<std::vector<KeptTenant>> decode_kept(std::string_view text);
+Result<Kept> decode_kept(std::string_view text);
 
 /// Two places in one memory file, written in turn: whoever is killed while it writes one leaves the other
 /// whole. For one thread.

@@ -24,10 +24,11 @@ KeptTenant some_tenant() {
 
 TEST(Keepsakes, EveryFieldSurvives) {
   KeptText text;
-  const auto read = decode_kept(text.update({some_tenant()}).value_or(""));
+  const auto read = decode_kept(text.update({some_tenant()}, {{"b", 42, "1234567"}}).value_or(""));
   ASSERT_TRUE(read) << read.error().message;
-  ASSERT_EQ(read->size(), 1u);
-  const KeptTenant& tenant = read->front();
+  EXPECT_THAT(read->servers, testing::ElementsAre(KeptServer{"b", 42, "1234567"}));
+  ASSERT_EQ(read->tenants.size(), 1u);
+  const KeptTenant& tenant = read->tenants.front();
   EXPECT_EQ(tenant.name, "llm");
   EXPECT_EQ(tenant.token, "0123");
   EXPECT_EQ(tenant.pair, (pair::State{pair::Phase::Promoting, pair::Standby::Joined, 7}));
@@ -47,9 +48,9 @@ TEST(Keepsakes, EveryFieldSurvives) {
 
 std::vector<std::string> names_in(const std::optional<std::string_view>& text) {
   std::vector<std::string> names;
-  const auto tenants = decode_kept(text.value_or(""));
-  if (!tenants) return {tenants.error().message};
-  for (const KeptTenant& each : *tenants) names.push_back(each.name);
+  const auto kept = decode_kept(text.value_or(""));
+  if (!kept) return {kept.error().message};
+  for (const KeptTenant& each : kept->tenants) names.push_back(each.name);
   return names;
 }
 
@@ -60,10 +61,12 @@ TEST(KeptText, IsThereOnlyWhereSomethingHasChanged) {
   std::vector<KeptTenant> tenants = {some_tenant()};
   EXPECT_TRUE(text.update(tenants));
   EXPECT_EQ(text.update(tenants), std::nullopt);
+  EXPECT_TRUE(text.update(tenants, {{"a", 1, "2"}}));
+  EXPECT_EQ(text.update(tenants, {{"a", 1, "2"}}), std::nullopt);
   tenants[0].allocations[0].size_bytes = 8192;
   const auto changed = decode_kept(text.update(tenants).value_or(""));
   ASSERT_TRUE(changed);
-  EXPECT_EQ(changed->front().allocations[0].size_bytes, 8192u);
+  EXPECT_EQ(changed->tenants.front().allocations[0].size_bytes, 8192u);
 }
 
 TEST(KeptText, KnowsWhoCameAndWhoWent) {

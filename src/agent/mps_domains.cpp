@@ -54,8 +54,8 @@ MpsDomains::~MpsDomains() {
   for (auto& [id, thread] : terminations_) thread.join();
 }
 
-Status MpsDomains::start(OnClientsLost on_clients_lost) {
-  on_clients_lost_ = std::move(on_clients_lost);
+Status MpsDomains::start(Callbacks callbacks) {
+  callbacks_ = std::move(callbacks);
   for (const Plan& plan : plans_) {
     if (Status started = start_one(plan); !started) return started;
   }
@@ -73,9 +73,15 @@ Status MpsDomains::start_one(const Plan& plan) {
   options.domain.takes_over = true;
   options.domain.log = options_.log;
   const std::string name = plan.name;
-  auto keeper = mps::DomainKeeper::start(
-      kernel_, options, [name](const std::string& news) { spdlog::warn("MPS domain {}: {}", name, news); },
-      [this, name] { loop_.post([this, name] { on_clients_lost_(name); }); });
+  mps::KeeperCallbacks callbacks;
+  callbacks.on_news = [name](const std::string& news) { spdlog::warn("MPS domain {}: {}", name, news); };
+  callbacks.on_clients_lost = [this, name] {
+    loop_.post([this, name] { callbacks_.on_clients_lost(name); });
+  };
+  callbacks.on_server = [this, name](pid_t server) {
+    loop_.post([this, name, server] { callbacks_.on_server(name, server); });
+  };
+  auto keeper = mps::DomainKeeper::start(kernel_, options, std::move(callbacks));
   if (!keeper) return propagate(keeper, fmt::format("MPS domain {}", plan.name));
   keepers_.push_back(std::move(*keeper));
   return {};
@@ -112,6 +118,10 @@ std::string MpsDomains::log_directory(const std::string& domain) const {
 
 void MpsDomains::refresh_servers() {
   for (const auto& keeper : keepers_) keeper->look_for_servers();
+}
+
+void MpsDomains::look_for_faults() {
+  for (const auto& keeper : keepers_) keeper->look_for_faults();
 }
 
 mps::DomainKeeper* MpsDomains::keeper_of(const std::string& domain) const {

@@ -34,7 +34,7 @@ class MpsDomains final : public Domains {
   MpsDomains(os::EventLoop& loop, os::Kernel& kernel, Options options);
   ~MpsDomains() override;
 
-  Status start(OnClientsLost on_clients_lost) override;
+  Status start(Callbacks callbacks) override;
   std::vector<std::string> names() const override;
   std::vector<mps::DomainReport> reports() const override;
   void note_fault(const std::string& domain) override;
@@ -42,6 +42,7 @@ class MpsDomains final : public Domains {
   std::string log_directory(const std::string& domain) const override;
   std::optional<std::string> domain_of_server(pid_t pid) override;
   void refresh_servers() override;
+  void look_for_faults() override;
   void terminate_client(const std::string& domain, pid_t client, Milliseconds timeout,
                         std::function<void(Status)> done) override;
 
@@ -60,7 +61,7 @@ class MpsDomains final : public Domains {
   os::EventLoop& loop_;
   os::Kernel& kernel_;
   Options options_;
-  OnClientsLost on_clients_lost_;
+  Callbacks callbacks_;
   std::vector<Plan> plans_;
   std::vector<std::unique_ptr<mps::DomainKeeper>> keepers_;  ///< the same ones between start and end
   std::uint64_t next_termination_ = 0;

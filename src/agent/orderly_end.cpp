@@ -11,14 +11,12 @@
 namespace firebreak::agent {
 namespace {
 
-constexpr int state_field = 3;
-
 /// Why MPS cannot be asked about a process in this state; empty: it can. It needs the client's own thread.
 std::string why_not_asked(os::Kernel& kernel, pid_t pid) {
   const auto stat = kernel.read_file("/proc/" + std::to_string(pid) + "/stat");
-  const std::string_view state = stat ? os::stat_field(*stat, state_field) : std::string_view();
+  if (!stat || !os::is_alive(*stat)) return "it is dead";
+  const std::string_view state = os::stat_field(*stat, 3);
   if (state == "T" || state == "t") return "it is stopped";
-  if (state == "Z" || state == "X" || state.empty()) return "it is dead";
   return {};
 }
 

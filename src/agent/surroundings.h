@@ -67,10 +67,15 @@ class Detectors {
 class Domains {
  public:
   virtual ~Domains() = default;
-  /// Called on the loop's thread for a domain of which an MPS server has ended.
-  using OnClientsLost = std::function<void(const std::string& domain)>;
+  /// On the loop's thread.
+  struct Callbacks {
+    /// An MPS server of that domain has ended, or was found in FAULT.
+    std::function<void(const std::string& domain)> on_clients_lost;
+    /// That domain has an MPS server that was not known.
+    std::function<void(const std::string& domain, pid_t server)> on_server;
+  };
   /// Starts them all; bounded in time.
-  virtual Status start(OnClientsLost on_clients_lost) = 0;
+  virtual Status start(Callbacks callbacks) = 0;
   virtual std::vector<std::string> names() const = 0;
   /// How each is, in the order of their names.
   virtual std::vector<mps::DomainReport> reports() const = 0;
@@ -84,6 +89,8 @@ class Domains {
   virtual std::optional<std::string> domain_of_server(pid_t pid) = 0;
   /// A client has come up: servers may have started since.
   virtual void refresh_servers() = 0;
+  /// A domain may have had a fault before anybody listened for them.
+  virtual void look_for_faults() = 0;
   /// Has MPS take a client off the GPU without harm to the others, and calls back on the loop's thread with
   /// what came of it, possibly long after `timeout`; NotFound: it is no client. Never waits.
   virtual void terminate_client(const std::string& domain, pid_t client, Milliseconds timeout,

@@ -76,6 +76,7 @@ Result<int> run(Options options) {
   soak::Settings& settings = options.settings;
   settings.programs = program_folder();
   settings.directory = directory->path();
+  if (settings.agent_log.empty()) settings.agent_log = settings.directory + "/agent.log";
   settings.pace = Milliseconds(options.pace_ms);
   settings.limit = std::chrono::seconds(options.limit_s);
   settings.seed = options.seed ? *options.seed : std::random_device{}();

@@ -67,6 +67,8 @@ class Domain {
   /// Whether that server is in order: "ACTIVE", in MPS's words. In "FAULT" it waits until the clients that a
   /// fault has hit are gone.
   Result<bool> server_is_active(pid_t server) const;
+  /// Whether it is in "FAULT": what its clients had on the GPU is gone.
+  Result<bool> server_has_fault(pid_t server) const;
   /// Starts a server for that user, before a client asks for one.
   Status start_server(uid_t user);
   /// Ends the daemon and its servers: asks, and kills what is still there after `timeout`. Safe to call
@@ -97,6 +99,7 @@ class Domain {
   Environment daemon_environment() const;
   Status launch();
   Status wait_until_it_answers();
+  Result<std::string> server_status(pid_t server) const;
   Result<std::vector<pid_t>> list_servers(Milliseconds timeout);
   Result<std::string> control(const std::string& command, Milliseconds timeout) const;
   void remember_servers(const std::vector<pid_t>& pids);

@@ -22,11 +22,10 @@ const char* to_string(DomainState state) {
 }
 
 DomainKeeper::DomainKeeper(os::Kernel& kernel, KeeperOptions options, std::unique_ptr<os::EventLoop> loop,
-                           OnNews on_news, OnClientsLost on_clients_lost)
+                           KeeperCallbacks callbacks)
     : kernel_(kernel),
       options_(std::move(options)),
-      on_news_(std::move(on_news)),
-      on_clients_lost_(std::move(on_clients_lost)),
+      callbacks_(std::move(callbacks)),
       loop_(std::move(loop)),
       backoff_(options_.first_backoff, options_.longest_backoff, options_.forgets_failures_after),
       drain_looks_(options_.first_drain_look, options_.longest_drain_look, options_.longest_drain_look * 2) {
@@ -35,11 +34,11 @@ DomainKeeper::DomainKeeper(os::Kernel& kernel, KeeperOptions options, std::uniqu
 }
 
 Result<std::unique_ptr<DomainKeeper>> DomainKeeper::start(os::Kernel& kernel, KeeperOptions options,
-                                                          OnNews on_news, OnClientsLost on_clients_lost) {
+                                                          KeeperCallbacks callbacks) {
   auto loop = os::EventLoop::create();
   if (!loop) return propagate(loop);
-  std::unique_ptr<DomainKeeper> keeper(new DomainKeeper(kernel, std::move(options), std::move(*loop),
-                                                        std::move(on_news), std::move(on_clients_lost)));
+  std::unique_ptr<DomainKeeper> keeper(
+      new DomainKeeper(kernel, std::move(options), std::move(*loop), std::move(callbacks)));
   std::promise<Status> started;
   // A daemon that is to die with us dies with the thread that has started it.
   keeper->thread_ = std::thread([raw = keeper.get(), &started] {
@@ -93,6 +92,8 @@ Status DomainKeeper::bring_up() {
   }
   if (!takeover.empty()) tell(takeover);
   look();
+  // Whoever has one already gets no new clients.
+  if (!takeover.empty()) ask_for_faults();
   return {};
 }
 
@@ -110,7 +111,7 @@ void DomainKeeper::daemon_ended() {
     report_.servers.clear();
     ++report_.daemon_restarts;
   }
-  on_clients_lost_();
+  callbacks_.on_clients_lost();
   const std::string what =
       fmt::format("its MPS daemon {} has ended: {}", dead->daemon_pid(), dead->last_words());
   // Its servers end with it (H100, driver 580); one that does not would keep the next daemon from its place.
@@ -164,9 +165,12 @@ void DomainKeeper::take_server(pid_t pid) {
   auto watch = loop_->watch_readable(pidfd->get(), [this, pid] { server_ended(pid); });
   if (!watch) return;
   servers_.emplace(pid, Server{std::move(*pidfd), std::move(*watch), user_of(pid), clock_.now()});
-  const std::lock_guard lock(mutex_);
-  report_.servers.push_back(pid);
-  past_servers_.push_back(pid);
+  {
+    const std::lock_guard lock(mutex_);
+    report_.servers.push_back(pid);
+    past_servers_.push_back(pid);
+  }
+  callbacks_.on_server(pid);
 }
 
 void DomainKeeper::server_ended(pid_t pid) {
@@ -183,7 +187,7 @@ void DomainKeeper::server_ended(pid_t pid) {
     report_.state = DomainState::Restarting;
     ++report_.server_restarts;
   }
-  on_clients_lost_();
+  callbacks_.on_clients_lost();
   next_drain_look_.cancel();
   try_again(clock_.now() - server.began, fmt::format("its MPS server {} has ended", pid),
             [this, user = server.user] { start_server(user); });
@@ -227,6 +231,25 @@ void DomainKeeper::note_fault() {
     report_.state = DomainState::Draining;
   }
   loop_->post([this] { begin_drain(); });
+}
+
+void DomainKeeper::look_for_faults() {
+  loop_->post([this] { ask_for_faults(); });
+}
+
+void DomainKeeper::ask_for_faults() {
+  if (!takes_clients() || !has_fault()) return;
+  set_state(DomainState::Draining);
+  callbacks_.on_clients_lost();
+  begin_drain();
+}
+
+bool DomainKeeper::has_fault() {
+  const auto domain = this->domain();
+  const auto servers = domain ? domain->server_pids() : Result<std::vector<pid_t>>();
+  return domain && servers && std::ranges::any_of(*servers, [&](pid_t server) {
+           return domain->server_has_fault(server).value_or(false);
+         });
 }
 
 void DomainKeeper::begin_drain() {
@@ -287,7 +310,7 @@ void DomainKeeper::tell(const std::string& news) {
     const std::lock_guard lock(mutex_);
     report_.news = news;
   }
-  on_news_(news);
+  callbacks_.on_news(news);
 }
 
 DomainReport DomainKeeper::report() const {

@@ -55,18 +55,23 @@ struct DomainReport {
   std::string news;  ///< what last happened to it, in words; empty: nothing
 };
 
+/// On the keeper's thread.
+struct KeeperCallbacks {
+  /// In words, for the log.
+  std::function<void(const std::string& news)> on_news;
+  /// A server has ended, or all of them, or had a fault while nobody looked: its clients can do nothing any
+  /// more, and those that sleep do not know.
+  std::function<void()> on_clients_lost = [] {};
+  /// A server is there that was not known.
+  std::function<void(pid_t server)> on_server = [](pid_t) {};
+};
+
 /// Has a thread of its own, since control commands can take seconds. Thread safe.
 class DomainKeeper {
  public:
-  /// In words, for the log; on the keeper's thread.
-  using OnNews = std::function<void(const std::string& news)>;
-  /// A server has ended, or all of them: its clients can do nothing any more, and those that sleep do not
-  /// know. On the keeper's thread.
-  using OnClientsLost = std::function<void()>;
-
   /// Starts the domain, or takes it over, and returns when it answers; its failure is this one's.
-  static Result<std::unique_ptr<DomainKeeper>> start(
-      os::Kernel& kernel, KeeperOptions options, OnNews on_news, OnClientsLost on_clients_lost = [] {});
+  static Result<std::unique_ptr<DomainKeeper>> start(os::Kernel& kernel, KeeperOptions options,
+                                                     KeeperCallbacks callbacks);
   DomainKeeper(const DomainKeeper&) = delete;
   DomainKeeper& operator=(const DomainKeeper&) = delete;
   /// Ends the domain.
@@ -85,6 +90,8 @@ class DomainKeeper {
   void look_for_servers();
   /// The domain has had a fault that ends its clients. It takes nobody from now on.
   void note_fault();
+  /// One may have come while nobody looked: a server that is in FAULT has lost its clients.
+  void look_for_faults();
 
  private:
   struct Server {
@@ -94,8 +101,8 @@ class DomainKeeper {
     Monotonic began;
   };
 
-  DomainKeeper(os::Kernel& kernel, KeeperOptions options, std::unique_ptr<os::EventLoop> loop, OnNews on_news,
-               OnClientsLost on_clients_lost);
+  DomainKeeper(os::Kernel& kernel, KeeperOptions options, std::unique_ptr<os::EventLoop> loop,
+               KeeperCallbacks callbacks);
 
   // All on the keeper's thread.
   Status bring_up();
@@ -109,6 +116,8 @@ class DomainKeeper {
   void take_server(pid_t pid);
   void server_ended(pid_t pid);
   void start_server(uid_t user);
+  void ask_for_faults();
+  bool has_fault();
   void begin_drain();
   void look_whether_drained();
   bool has_drained();
@@ -120,8 +129,7 @@ class DomainKeeper {
 
   os::Kernel& kernel_;
   const KeeperOptions options_;
-  OnNews on_news_;
-  OnClientsLost on_clients_lost_;
+  const KeeperCallbacks callbacks_;
   std::unique_ptr<os::EventLoop> loop_;
   Environment environment_;
   const SystemClock clock_;

@@ -27,14 +27,15 @@ class Keeper : public FakeDaemonTest {
     return quick;
   }
   std::unique_ptr<DomainKeeper> keep(const KeeperOptions& with) {
-    auto keeper = DomainKeeper::start(
-        kernel_, with,
-        [this](const std::string& news) {
-          const std::lock_guard lock(mutex_);
-          news_ += news + "\n";
-          told_.notify_all();
-        },
-        [this] { ++clients_lost_; });
+    KeeperCallbacks callbacks;
+    callbacks.on_news = [this](const std::string& news) {
+      const std::lock_guard lock(mutex_);
+      news_ += news + "\n";
+      told_.notify_all();
+    };
+    callbacks.on_clients_lost = [this] { ++clients_lost_; };
+    callbacks.on_server = [this](pid_t server) { last_server_ = server; };
+    auto keeper = DomainKeeper::start(kernel_, with, std::move(callbacks));
     EXPECT_TRUE(keeper) << to_string(keeper.error());
     return keeper ? std::move(*keeper) : nullptr;
   }
@@ -52,13 +53,14 @@ class Keeper : public FakeDaemonTest {
   std::mutex mutex_;  ///< guards news_
   std::condition_variable told_;
   std::atomic<int> clients_lost_ = 0;
+  std::atomic<pid_t> last_server_ = 0;
   std::string news_;
 };
 
 TEST_F(Keeper, ADomainThatCannotStartIsTheFailureOfItsKeeper) {
   KeeperOptions with = quick();
   with.domain = options("dies");
-  const auto keeper = DomainKeeper::start(kernel_, with, [](const std::string&) {});
+  const auto keeper = DomainKeeper::start(kernel_, with, {.on_news = [](const std::string&) {}});
   ASSERT_FALSE(keeper);
   EXPECT_THAT(keeper.error().message, HasSubstr("the GPU is not there"));
 }
@@ -127,8 +129,43 @@ TEST_F(Keeper, LooksUntilTheFirstClientHasGotItsServer) {
   const Stranger server = this->server();
   write("answers/get_server_list", std::to_string(server.pid) + "\n");
   wait_for_server(*keeper, server.pid);
+  while (last_server_ != server.pid) {
+  }
   kill(server.pid);
   end_of(server);
+}
+
+TEST_F(Keeper, AFaultThatNobodySawIsFoundOut) {
+  const auto keeper = keep(quick());
+  ASSERT_TRUE(keeper);
+  write("answers/get_server_list", "500\n");
+  write("answers/get_server_status_500", "INITIALIZING\n");
+  keeper->look_for_faults();
+  while (content("commands").find("get_server_status 500") == std::string::npos) {
+  }
+  EXPECT_TRUE(keeper->takes_clients());
+  write("answers/get_server_status_500", "FAULT\n");
+  keeper->look_for_faults();
+  wait_for_news("takes nobody until it has drained");
+  EXPECT_EQ(clients_lost_, 1);
+  write("answers/get_server_status_500", "ACTIVE\n");
+  wait_for_news("has drained, and serves again");
+  EXPECT_EQ(clients_lost_, 1);
+}
+
+TEST_F(Keeper, ADomainThatIsTakenOverInFaultTakesNobody) {
+  write("answers/get_server_list", "500\n");
+  write("answers/get_server_status_500", "FAULT\n");
+  KeeperOptions with = quick();
+  with.domain.takes_over = true;
+  const Stranger daemon = left_daemon();
+  const auto keeper = keep(with);
+  ASSERT_TRUE(keeper);
+  EXPECT_EQ(keeper->report().daemon_pid, daemon.pid);
+  EXPECT_FALSE(keeper->takes_clients());
+  EXPECT_EQ(clients_lost_, 1);
+  write("answers/get_server_status_500", "ACTIVE\n");
+  wait_for_news("has drained, and serves again");
 }
 
 TEST_F(Keeper, AfterAFaultItTakesNobodyUntilTheServerIsInOrder) {

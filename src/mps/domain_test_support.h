@@ -58,6 +58,18 @@ class FakeDaemonTest : public testing::Test {
     const pid_t pid = kernel_.spawn(request).value();
     return {pid, kernel_.pidfd_open(pid).value()};
   }
+  Environment mps_environment() const { return {{"CUDA_MPS_PIPE_DIRECTORY", file("pipe")}}; }
+  /// A daemon that another process had started there.
+  Stranger left_daemon(const std::string& mode = "", const std::string& gpu = "") {
+    EXPECT_TRUE(os::make_directories(file("pipe")));
+    Environment environment = mps_environment();
+    environment.emplace_back("FAKE_MPS_MODE", mode);
+    if (!gpu.empty()) environment.emplace_back("CUDA_VISIBLE_DEVICES", gpu);
+    Stranger daemon = start({options().control_program, "-f"}, environment);
+    while (content("gpu").find('\n') == std::string::npos) {
+    }
+    return daemon;
+  }
   os::ExitStatus end_of(const Stranger& stranger) {
     const auto status =
         os::wait_for_child(kernel_, stranger.pid, stranger.pidfd, Milliseconds(60'000)).value();

@@ -21,18 +21,6 @@ class Takeover : public FakeDaemonTest {
     with.command_timeout = Milliseconds(500);
     return with;
   }
-  Environment mps_environment() const { return {{"CUDA_MPS_PIPE_DIRECTORY", file("pipe")}}; }
-  /// A daemon that another process had started there.
-  Stranger left_daemon(const std::string& mode = "", const std::string& gpu = "") {
-    EXPECT_TRUE(os::make_directories(file("pipe")));
-    Environment environment = mps_environment();
-    environment.emplace_back("FAKE_MPS_MODE", mode);
-    if (!gpu.empty()) environment.emplace_back("CUDA_VISIBLE_DEVICES", gpu);
-    Stranger daemon = start({options().control_program, "-f"}, environment);
-    while (content("gpu").find('\n') == std::string::npos) {
-    }
-    return daemon;
-  }
   std::unique_ptr<Domain> started(DomainOptions with) {
     auto domain = Domain::start(kernel_, std::move(with));
     EXPECT_TRUE(domain) << to_string(domain.error());

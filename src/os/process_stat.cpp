@@ -14,6 +14,11 @@ std::string_view stat_field(std::string_view stat, int number) {
 
 std::string_view start_time(std::string_view stat) { return stat_field(stat, 22); }
 
+bool is_alive(std::string_view stat) {
+  const std::string_view state = stat_field(stat, 3);
+  return !state.empty() && state != "Z" && state != "X";
+}
+
 std::string_view parent(std::string_view stat) { return stat_field(stat, 4); }
 
 std::uint64_t stat_flags(std::string_view stat) {

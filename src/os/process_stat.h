@@ -19,6 +19,9 @@ std::string_view stat_field(std::string_view stat, int number);
 /// another.
 std::string_view start_time(std::string_view stat);
 
+/// Whether it still runs: no zombie that waits for its parent, and not nothing.
+bool is_alive(std::string_view stat);
+
 /// The pid of its parent.
 std::string_view parent(std::string_view stat);
 

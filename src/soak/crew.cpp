@@ -4,13 +4,20 @@
 #include <signal.h>
 
 #include "client/agent_link.h"
+#include "os/log_rotation.h"
 #include "os/processes.h"
 
 namespace firebreak::soak {
+namespace {
+
+/// Some eighty lines: what the agent did in about a second.
+constexpr std::size_t last_words_bytes = 12'000;
+
+}  // namespace
 
 Result<std::unique_ptr<Crew>> Crew::raise(stage::Stage& stage, os::Kernel& kernel, const Settings& settings,
                                           Environment environment) {
-  std::unique_ptr<Crew> crew(new Crew(stage, kernel));
+  std::unique_ptr<Crew> crew(new Crew(stage, kernel, settings.agent_log));
   const std::string directory = settings.directory + "/fb";
   crew->socket_path_ = directory + "/agent.sock";
   // Kernels of the dead are waited for, but not for as long as an operator would.
@@ -22,10 +29,8 @@ Result<std::unique_ptr<Crew>> Crew::raise(stage::Stage& stage, os::Kernel& kerne
                                       "0.5",
                                       "--longest-hold-s",
                                       "2"};
-  if (!settings.agent_log.empty()) {
-    environment.emplace_back("FIREBREAK_LOG", "info");
-    command.insert(command.begin(), {"sh", "-c", R"(exec "$@" 2>>"$0")", settings.agent_log});
-  }
+  environment.emplace_back("FIREBREAK_LOG", "info");
+  command.insert(command.begin(), {"sh", "-c", R"(exec "$@" 2>>"$0")", settings.agent_log});
   auto supervisor = stage.enter({"agent", "agent", std::move(command), std::move(environment)});
   if (!supervisor) return propagate(supervisor);
   crew->supervisor_ = *supervisor;
@@ -54,6 +59,11 @@ std::optional<client::StatusView> Crew::status() const {
   if (!link) return std::nullopt;
   const auto status = (*link)->status();
   return status ? std::optional(client::parse_status(*status)) : std::nullopt;
+}
+
+std::string Crew::last_words() const {
+  const std::string tail = os::read_tail(log_, last_words_bytes).value_or("");
+  return tail.substr(tail.find('\n') + 1);
 }
 
 Status Crew::end(Milliseconds patience) {

@@ -31,14 +31,18 @@ class Crew {
   bool kill_agent();
   /// What the agent says; empty while there is none.
   std::optional<client::StatusView> status() const;
+  /// The end of the agent's log.
+  std::string last_words() const;
   /// In good order. Unavailable: it had ended before.
   Status end(Milliseconds patience);
 
  private:
-  Crew(stage::Stage& stage, os::Kernel& kernel) : stage_(stage), kernel_(kernel) {}
+  Crew(stage::Stage& stage, os::Kernel& kernel, std::string log)
+      : stage_(stage), kernel_(kernel), log_(std::move(log)) {}
 
   stage::Stage& stage_;
   os::Kernel& kernel_;
+  std::string log_;
   std::string socket_path_;
   stage::Actor* supervisor_ = nullptr;
 };

@@ -12,7 +12,7 @@ namespace firebreak::soak {
 
 struct Settings {
   std::string programs;   ///< the folder with firebreak, firebreakd and the sample tenants
-  std::string agent_log;  ///< a file that the agent's log is added to; empty: none
+  std::string agent_log;  ///< a file that the agent's log is added to
   std::string directory;  ///< for the agent and the outputs; private, short, empty
   std::uint64_t seed = 1;
   std::uint32_t tenants = 20;  ///< at least; more where the faults need them

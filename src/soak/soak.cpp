@@ -17,6 +17,14 @@ constexpr Milliseconds between_looks{20};
 constexpr Milliseconds before_restart{500};
 /// After a fault was raised, until everybody whom it hits is known to be hit.
 constexpr Milliseconds fault_spreads{400};
+/// With a violation.
+constexpr std::size_t blows_shown = 5;
+
+std::string describe(const Blow& blow, std::uint32_t number, const std::string& tenant) {
+  return fmt::format("fault {}: {} of {}{}{}{}{}{}", number, to_string(blow.target), tenant,
+                     blow.kind.empty() ? "" : ", ", blow.kind, blow.is_guarded ? ", guarded" : "",
+                     blow.agent == AgentKill::None ? "" : ", the agent too", blow.waits ? "" : ", at once");
+}
 
 }  // namespace
 
@@ -70,7 +78,8 @@ Status Soak::play() {
       settings_.limit > Milliseconds(0) ? clock_.now() + settings_.limit : Monotonic::max();
   while (const auto blow = clock_.now() < until ? plan.next() : std::nullopt) {
     if (blow->waits) {
-      // Who was hit last looks healthy for a while yet.
+      // Who was hit last looks healthy for a while yet, once the fault was raised at all.
+      if (auto raised = wait_for_culprits(); !raised) return raised;
       if (auto spread = pause(fault_spreads); !spread) return spread;
       if (auto settled = settle(); !settled) return settled;
       for (const auto& tenant : tenants_) tenant->may_be_lost = false;
@@ -121,9 +130,8 @@ Status Soak::deal(const Blow& blow) {
   if (!blow.waits) {
     for (Tenant* each : tenants) each->may_be_lost = true;
   }
-  spdlog::info("fault {}: {} of {}{}{}{}{}", record_.faults, to_string(blow.target), tenant.name,
-               blow.kind.empty() ? "" : ", ", blow.kind, blow.is_guarded ? ", guarded" : "",
-               blow.waits ? "" : ", at once");
+  blows_.push_back(describe(blow, record_.faults, tenant.name));
+  spdlog::info("{}", blows_.back());
   if (blow.agent == AgentKill::Before) kill_agent();
   if (!blow.kind.empty()) {
     if (auto raised = raise_fault(blow, tenant); !raised) return raised;
@@ -179,6 +187,13 @@ void Soak::kill_agent() {
 
 // --- waiting
 // ------------------------------------------------------------------------------------------------------
+
+Status Soak::wait_for_culprits() {
+  return stage_->wait("the end of who raises faults", settings_.patience, [this] {
+    look();
+    return culprits_.empty();
+  });
+}
 
 Status Soak::settle() {
   return stage_->wait("everybody's protection", settings_.patience, [this] {
@@ -298,6 +313,15 @@ void Soak::judge(Tenant& tenant, const Result<std::string>& output) {
 void Soak::violate(std::string line) {
   tell_("violated: " + line);
   record_.violations.push_back(std::move(line));
+  show_what_led_to_it();
+}
+
+/// Once for all that the same blow has done.
+void Soak::show_what_led_to_it() {
+  if (shown_after_ == record_.faults) return;
+  shown_after_ = record_.faults;
+  const auto first = blows_.end() - static_cast<std::ptrdiff_t>(std::min(blows_.size(), blows_shown));
+  tell_(fmt::format("{}\n{}", fmt::join(first, blows_.end(), "\n"), crew_ ? crew_->last_words() : ""));
 }
 
 std::vector<Soak::Tenant*> Soak::running() {

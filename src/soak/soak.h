@@ -57,6 +57,7 @@ class Soak {
   void kill(pid_t pid);
   Status raise_fault(const Blow& blow, const Tenant& tenant);
   void kill_agent();
+  Status wait_for_culprits();
   Status settle();
   Status pause(Milliseconds time);
   void look();
@@ -70,6 +71,7 @@ class Soak {
   Environment environment() const;
   std::string mark() const { return "FIREBREAK_SOAK=" + settings_.directory; }
   void violate(std::string line);
+  void show_what_led_to_it();
 
   const Settings& settings_;
   platform::Platform& platform_;
@@ -82,6 +84,8 @@ class Soak {
   std::vector<std::unique_ptr<Tenant>> tenants_;
   std::vector<stage::Actor*> culprits_;  ///< who raises faults, until they have ended
   Record record_;
+  std::vector<std::string> blows_;           ///< what they were
+  std::optional<std::uint32_t> shown_after_;  ///< so many faults: what led to a violation
   std::uint32_t faults_left_ = 0;
   std::optional<client::StatusView> status_;  ///< empty while there is no agent
 };

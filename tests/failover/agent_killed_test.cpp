@@ -2,6 +2,7 @@
 /// The agent is killed while a pair computes: its tenants do not notice, and a takeover still happens.
 #include <signal.h>
 
+#include "client/status_view.h"
 #include "tests/failover/supervised_agent.h"
 
 namespace firebreak::tests {
@@ -12,7 +13,14 @@ constexpr int killed_by_signal = 128 + SIGKILL;
 /// end.
 constexpr int slow_ms = 400;
 
-using AgentKilled = SupervisedAgent;
+constexpr const char* rogue = "rogue";
+
+class AgentKilled : public SupervisedAgent {
+ protected:
+  std::vector<pid_t> servers_of(const std::string& domain) {
+    return client::parse_status(command({"status", "--json"}).output).servers[domain];
+  }
+};
 
 TEST_F(AgentKilled, AndThenTheActiveIsTakenOver) {
   start_supervised();
@@ -47,6 +55,44 @@ TEST_F(AgentKilled, WhileTheActiveDiesToo) {
   EXPECT_EQ(standby.exit_status(), 0) << testing::PrintToString(standby.lines);
   wait_for_next_agent();
   expect_output_as_if_nothing_happened();
+}
+
+/// A standby sleeps: nobody but the next agent can find out that its context is gone.
+TEST_F(AgentKilled, WhileTheMpsServerOfTheStandbyEnds) {
+  start_supervised();
+  Player& active = start_active(slow_ms);
+  Player& standby = start_standby(0);
+  const std::vector<pid_t> servers = servers_of(status_of(tenant)["standby"]["domain"]);
+  ASSERT_EQ(servers.size(), 1u);
+  kill_agent_for_a_while();
+  send(servers.front(), SIGKILL);
+  resume_supervisor();
+  wait_for_end(standby);
+  EXPECT_EQ(standby.exit_status(), killed_by_signal);
+  wait_for_status(tenant, [](const auto& now) { return now["standby_state"] == "none"; });
+  EXPECT_EQ(status_of(tenant)["phase"], "serving");
+  active.actor->signal(SIGTERM);
+  wait_for_end(active);
+}
+
+TEST_F(AgentKilled, WhileTheDomainOfTheStandbyHasAFault) {
+  start_supervised();
+  Player& active = start_active(slow_ms);
+  Player& standby = start_standby(0);
+  // A standby by its place only: so it runs where the other one does.
+  Player& culprit =
+      start_tenant(rogue, {program("firebreak"), "inject", "--wait", "misaligned-load"}, {"--standby"});
+  wait("the rogue", [&] { return culprit.said("prepared"); });
+  kill_agent_for_a_while();
+  culprit.actor->tell("go");
+  wait("its fault", [&] { return culprit.said("MISALIGNED_ADDRESS"); });
+  resume_supervisor();
+  wait_for_end(standby);
+  EXPECT_EQ(standby.exit_status(), killed_by_signal);
+  wait_for_status(tenant, [](const auto& now) { return now["standby_state"] == "none"; });
+  EXPECT_EQ(status_of(tenant)["phase"], "serving");
+  active.actor->signal(SIGTERM);
+  wait_for_end(active);
 }
 
 TEST_F(AgentKilled, FiveTimesAndThePairEndsInGoodOrder) {

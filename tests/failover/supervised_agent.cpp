@@ -36,6 +36,15 @@ void SupervisedAgent::wait_for_next_agent() {
   wait("the next agent", [&] { return agents_seen() >= agents_wanted_; });
 }
 
+void SupervisedAgent::kill_agent_for_a_while() {
+  const pid_t agent = agent_pid();
+  send(agent_->actor->record().pid, SIGSTOP);
+  send(agent, SIGKILL);
+  ++agents_wanted_;
+}
+
+void SupervisedAgent::resume_supervisor() { send(agent_->actor->record().pid, SIGCONT); }
+
 std::ptrdiff_t SupervisedAgent::agents_seen() const {
   return std::ranges::count_if(agent_->lines,
                                [](const std::string& line) { return line.starts_with("firebreakd: "); });

@@ -23,6 +23,9 @@ class SupervisedAgent : public AgentOnStage {
   /// Returns at once; nobody is asked anything until wait_for_next_agent().
   void kill_agent();
   void wait_for_next_agent();
+  /// And there is none until resume_supervisor(): its supervisor stands still.
+  void kill_agent_for_a_while();
+  void resume_supervisor();
 
   /// `pace_ms`: what a step takes at least, so that a test has time for what it does meanwhile.
   std::vector<std::string> decode(int pace_ms) const;
