@@ -84,7 +84,7 @@ class Soak {
   std::vector<std::unique_ptr<Tenant>> tenants_;
   std::vector<stage::Actor*> culprits_;  ///< who raises faults, until they have ended
   Record record_;
-  std::vector<std::string> blows_;           ///< what they were
+  std::vector<std::string> blows_;            ///< what they were
   std::optional<std::uint32_t> shown_after_;  ///< so many faults: what led to a violation
   std::uint32_t faults_left_ = 0;
   std::optional<client::StatusView> status_;  ///< empty while there is no agent
