@@ -215,7 +215,8 @@ FB_API fb_status fb_release_connection(fb_session* session, uint64_t id);
  * FB_ERROR_CUDA; FB_ERROR_NO_MEMORY. Any thread. Since 0.5. */
 FB_API fb_status fb_small_context(int device, unsigned int multiprocessors, void** context, int* is_small);
 
-/* Leaves in good order: the tenant is done, its standby is told so. Frees the session in every case. */
+/* Leaves in good order: the tenant is done, its standby is told so. An agent that is away is waited for some seconds, and
+ * the next one finds it written down. Frees the session in every case. */
 FB_API fb_status fb_leave(fb_session* session);
 
 /* One line about the last failure of this session, or, for null, of this thread's last fb_join, fb_small_context or

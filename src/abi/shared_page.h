@@ -37,7 +37,10 @@ struct alignas(64) CommitArea {
   std::atomic<std::uint64_t>
       queued_step;  ///< last step whose commit is queued, plus one; written by the host
   std::atomic<std::uint64_t> beats_queued;  ///< heartbeats, by the host
-  std::uint64_t more_reserved[6];
+  /// The epoch plus one whose active has left in good order, written by it; anything else: it has not. For an
+  /// agent that was not there to be told.
+  std::atomic<std::uint64_t> left;
+  std::uint64_t more_reserved[5];
 };
 
 /// How far the GPU has come with what the host gave it. While something is in flight and `done` stands still,
@@ -70,6 +73,7 @@ static_assert(std::atomic<std::uint64_t>::is_always_lock_free && sizeof(std::ato
 static_assert(offsetof(SharedPage, promotion) == 64);
 static_assert(offsetof(SharedPage, decided_at_ns) == 128);
 static_assert(offsetof(CommitArea, queued_step) == 64);
+static_assert(sizeof(CommitArea) == 128);
 static_assert(sizeof(SharedPage) == 4096);
 
 /// The counters of the active of `epoch`.

@@ -126,6 +126,7 @@ void Agent::on_exit(pid_t pid) {
 void Agent::leave(Tenant& tenant, pid_t pid) {
   if (tenant.active.pid == pid) {
     tenant.active.pid = 0;
+    if (tenant.active_has_left()) advance(tenant, pair::EventType::ActiveFinished);
     advance(tenant, pair::EventType::ActiveExited);
   } else if (tenant.standby.pid == pid) {
     tenant.standby = {};

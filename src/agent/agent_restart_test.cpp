@@ -112,6 +112,27 @@ TEST_F(AgentRestart, AFaultOfMeanwhileIsAskedForOnceItsDetectorsListen) {
   EXPECT_EQ(domains.looks_for_faults, looks + 1);
 }
 
+TEST_F(AgentRestart, WhoLeftInGoodOrderMeanwhileIsNotTakenOver) {
+  auto [active, standby, page] = pair("llm");
+  agent.reset();
+  page.as<abi::SharedPage>()->areas[0].left = 1;
+  active.end(kernel);
+  restart();
+  EXPECT_EQ(word(page).epoch, 0u);
+  EXPECT_TRUE(word(page).finished);
+  EXPECT_EQ(client::parse_status(agent->status_json()).tenant("llm")->phase, "finished");
+}
+
+TEST_F(AgentRestart, WhoLeftInAnEarlierEpochHasNotLeft) {
+  auto [active, standby, page] = pair("llm");
+  page.as<abi::SharedPage>()->areas[0].left = 4;  // the area is the first one's of three
+  agent.reset();
+  active.end(kernel);
+  restart();
+  EXPECT_EQ(word(page).epoch, 1u);
+  EXPECT_FALSE(word(page).finished);
+}
+
 TEST_F(AgentRestart, APromotionThatWasNotWrittenDownAnyMoreStands) {
   auto [active, standby, page] = pair("llm");
   page.as<abi::SharedPage>()->promotion = abi::PromotionWord{1, false}.raw();

@@ -52,6 +52,11 @@ std::optional<std::uint64_t> Tenant::progress() const {
   return has_heartbeats && progress.in_flight ? std::optional(progress.done) : std::nullopt;
 }
 
+bool Tenant::active_has_left() const {
+  const abi::CommitArea& area = area_of(*mapping_.as<abi::SharedPage>(), pair.epoch);
+  return area.left.load(std::memory_order_acquire) == std::uint64_t{pair.epoch} + 1;
+}
+
 void Tenant::promote(std::uint32_t epoch, std::int64_t now_ns) {
   page().decided_at_ns.store(now_ns, std::memory_order_relaxed);
   page().promotion.store(abi::PromotionWord{epoch, false}.raw(), std::memory_order_release);

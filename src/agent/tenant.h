@@ -48,6 +48,10 @@ class Tenant {
   /// without heartbeats.
   std::optional<std::uint64_t> progress() const;
 
+  /// The active has left in good order, though nobody may have been there to hear it: its own word, that
+  /// concerns itself alone.
+  bool active_has_left() const;
+
   /// Hands over: the standby becomes the active one, and is woken. One store, one wake.
   void promote(std::uint32_t epoch, std::int64_t now_ns);
   /// The members' part of that.

@@ -386,9 +386,13 @@ std::uint64_t Session::committed() const {
 Outcome<void> Session::leave() {
   if (role_ != FB_ROLE_ACTIVE) return {};
   if (fenced()) return failure(FB_ERROR_FENCED, "another process is active now");
+  // First, for an agent that is away.
+  area_of(page(), epoch_).left.store(std::uint64_t{epoch_} + 1, std::memory_order_release);
   const auto answer = link_->ask(abi::Finish{});
-  if (!answer) return agent_failure(answer.error());
-  return {};
+  if (answer) return {};
+  const bool is_away =
+      answer.error().code == ErrorCode::Unavailable || answer.error().code == ErrorCode::Timeout;
+  return is_away ? Outcome<void>() : agent_failure(answer.error());
 }
 
 }  // namespace firebreak::client

@@ -57,6 +57,22 @@ TEST_F(AgentKilled, WhileTheActiveDiesToo) {
   expect_output_as_if_nothing_happened();
 }
 
+TEST_F(AgentKilled, WhileTheActiveLeavesInGoodOrder) {
+  start_supervised();
+  Player& active = start_active(10);
+  Player& standby = start_standby(0);
+  kill_agent_for_a_while();
+  wait_for_end(active);
+  EXPECT_EQ(active.exit_status(), 0) << active.actor->record().last_words;
+  EXPECT_FALSE(standby.actor->ended());
+  resume_supervisor();
+  wait_for_end(standby);
+  EXPECT_EQ(standby.exit_status(), 0) << standby.actor->record().last_words;
+  EXPECT_FALSE(standby.said("output")) << "it has nothing to do: " << testing::PrintToString(standby.lines);
+  wait_until_unknown();
+  expect_output_as_if_nothing_happened();
+}
+
 /// A standby sleeps: nobody but the next agent can find out that its context is gone.
 TEST_F(AgentKilled, WhileTheMpsServerOfTheStandbyEnds) {
   start_supervised();
