@@ -5,7 +5,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <cmath>
 
 namespace firebreak::characterize {
 namespace {
@@ -18,11 +17,6 @@ struct Collected {
   std::vector<double> new_client_start_ms;
   std::vector<double> memory_left_bytes;
 };
-
-double nearest_rank(const std::vector<double>& sorted, double fraction) {
-  const auto rank = static_cast<std::size_t>(std::ceil(fraction * static_cast<double>(sorted.size())));
-  return sorted[std::clamp<std::size_t>(rank, 1, sorted.size()) - 1];
-}
 
 std::optional<Spread> spread_if_any(std::vector<double> values) {
   return values.empty() ? std::nullopt : std::optional(spread_of(std::move(values)));
@@ -110,21 +104,6 @@ std::optional<std::size_t> typical_run(const Results& results, const std::string
 }
 
 }  // namespace
-
-Spread spread_of(std::vector<double> values) {
-  Spread spread;
-  if (values.empty()) return spread;
-  std::ranges::sort(values);
-  spread.count = values.size();
-  spread.min = values.front();
-  spread.p25 = nearest_rank(values, 0.25);
-  spread.p50 = nearest_rank(values, 0.50);
-  spread.p75 = nearest_rank(values, 0.75);
-  spread.p99 = nearest_rank(values, 0.99);
-  spread.max = values.back();
-  spread.values = std::move(values);
-  return spread;
-}
 
 std::string most_frequent(const Counts& counts) {
   const auto found = std::ranges::max_element(counts, {}, &Counts::value_type::second);

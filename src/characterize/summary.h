@@ -7,22 +7,10 @@
 #include <string>
 #include <vector>
 
+#include "base/spread.h"
 #include "characterize/result.h"
 
 namespace firebreak::characterize {
-
-/// Of one figure over many runs. Percentiles are values that occurred (nearest rank), nothing in between.
-struct Spread {
-  std::size_t count = 0;
-  double min = 0;
-  double p25 = 0;
-  double p50 = 0;
-  double p75 = 0;
-  double p99 = 0;
-  double max = 0;
-  std::vector<double> values;  ///< sorted
-};
-Spread spread_of(std::vector<double> values);
 
 /// How often something occurred, by its name.
 using Counts = std::map<std::string, int>;

@@ -3,7 +3,6 @@
 
 #include <signal.h>
 
-#include "client/agent_link.h"
 #include "os/log_rotation.h"
 #include "os/processes.h"
 
@@ -59,6 +58,15 @@ std::optional<client::StatusView> Crew::status() const {
   if (!link) return std::nullopt;
   const auto status = (*link)->status();
   return status ? std::optional(client::parse_status(*status)) : std::nullopt;
+}
+
+void Crew::listen(const std::function<void(const abi::Event&)>& on_event) {
+  auto link = client::AgentLink::connect(socket_path_);
+  if (!link) return;
+  (*link)->on_event([this, on_event](const abi::Event& event) {
+    stage_.loop().post([on_event, event] { on_event(event); });
+  });
+  if (auto subscribed = (*link)->ask(abi::Subscribe{}); subscribed) events_ = std::move(*link);
 }
 
 std::string Crew::last_words() const {

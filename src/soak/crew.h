@@ -2,12 +2,14 @@
 /// The agent of a soak, which is killed and comes again.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "client/agent_link.h"
 #include "client/status_view.h"
 #include "soak/settings.h"
 #include "stage/stage.h"
@@ -31,6 +33,10 @@ class Crew {
   bool kill_agent();
   /// What the agent says; empty while there is none.
   std::optional<client::StatusView> status() const;
+  /// From now on `on_event` gets what this agent tells, on the stage's loop. After an agent's death: once
+  /// more.
+  void listen(const std::function<void(const abi::Event&)>& on_event);
+  bool listens() const { return events_ && !events_->lost(); }
   /// The end of the agent's log.
   std::string last_words() const;
   /// In good order. Unavailable: it had ended before.
@@ -45,6 +51,7 @@ class Crew {
   std::string log_;
   std::string socket_path_;
   stage::Actor* supervisor_ = nullptr;
+  std::unique_ptr<client::AgentLink> events_;
 };
 
 }  // namespace firebreak::soak

@@ -5,6 +5,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/spread.h"
+
 namespace firebreak::soak {
 namespace {
 
@@ -19,14 +21,41 @@ Json described(const Belongings& belongings) {
           {"tenants", belongings.tenants}};
 }
 
+Json described(const Spread& spread) {
+  return {{"count", spread.count}, {"p50", spread.p50}, {"p99", spread.p99},
+          {"min", spread.min},     {"max", spread.max}, {"values", spread.values}};
+}
+
+Json described(const std::map<std::string, Waits>& all) {
+  Json out = Json::object();
+  for (const auto& [kind, waits] : all) {
+    out[kind] = {{"fault_to_promotion_ms", described(spread_of(waits.promoted_ms))},
+                 {"fault_to_first_kernel_ms", described(spread_of(waits.first_kernel_ms))}};
+  }
+  return out;
+}
+
+/// A line a kind.
+std::string to_text(const std::map<std::string, Waits>& all) {
+  std::string text;
+  for (const auto& [kind, waits] : all) {
+    const Spread first_kernel = spread_of(waits.first_kernel_ms);
+    text +=
+        fmt::format("{}: {} taken over, the first kernel done after {:.2f} ms (median), {:.2f} ms (worst)\n",
+                    kind, first_kernel.count, first_kernel.p50, first_kernel.max);
+  }
+  return text;
+}
+
 }  // namespace
 
 std::string to_text(const Record& record) {
   std::string text = fmt::format(
-      "{} faults and {} kills of the agent in {:.0f} s: {} epochs begun, {} tenants lost and begun anew,\n"
-      "{} tenants finished with {} steps, the longest pause {:.0f} ms\n",
-      record.faults, record.agent_kills, record.lasted_s, record.epochs, record.losses, record.tenants,
-      record.steps, record.longest_pause_ms);
+      "{} faults and {} kills of the agent in {:.0f} s: {} epochs begun, {} promotions told,\n"
+      "{} tenants lost and begun anew, {} tenants finished with {} steps, the longest pause {:.0f} ms\n",
+      record.faults, record.agent_kills, record.lasted_s, record.epochs, record.takeovers.promotions(),
+      record.losses, record.tenants, record.steps, record.longest_pause_ms);
+  text += to_text(record.takeovers.waits());
   for (const std::string& line : record.violations) text += fmt::format("violated: {}\n", line);
   if (record.violations.empty()) {
     text += "every output as without a fault, no committed step lost, nothing left behind\n";
@@ -49,6 +78,8 @@ std::string to_json(const Record& record, const platform::Machine& machine, cons
                     {"agent_kills", record.agent_kills},
                     {"tenants_finished", record.tenants},
                     {"epochs", record.epochs},
+                    {"promotions_told", record.takeovers.promotions()},
+                    {"takeovers", described(record.takeovers.waits())},
                     {"losses", record.losses},
                     {"steps", record.steps},
                     {"longest_pause_ms", record.longest_pause_ms},

@@ -9,6 +9,7 @@
 
 #include "platform/machine.h"
 #include "soak/belongings.h"
+#include "soak/takeovers.h"
 
 namespace firebreak::soak {
 
@@ -18,6 +19,7 @@ struct Record {
   std::map<std::string, std::uint32_t> faults_by_kind;  ///< of those that were raised
   std::uint32_t agent_kills = 0;
   std::uint32_t tenants = 0;    ///< that finished
+  Takeovers takeovers;          ///< but for what was told while nobody had found a new agent yet
   std::uint64_t epochs = 0;     ///< begun: by promotions, and anew where both processes were lost
   std::uint32_t losses = 0;     ///< of both processes; each was started again and went on
   std::uint64_t steps = 0;      ///< told by tenants

@@ -216,6 +216,9 @@ void Soak::look() {
     tenant->view = status_ ? status_->tenant(tenant->name) : std::nullopt;
     if (tenant->view) tenant->epoch = std::max(tenant->epoch, tenant->view->epoch);
   }
+  if (status_ && !crew_->listens()) {
+    crew_->listen([this](const abi::Event& event) { record_.takeovers.hear(event); });
+  }
   std::erase_if(culprits_, [](const stage::Actor* culprit) { return culprit->ended(); });
   if (!status_) return;
   if (auto noted = take_note_of_ends(); !noted) violate(to_string(noted.error()));

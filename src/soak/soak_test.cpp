@@ -9,6 +9,7 @@
 #include "soak/ledger.h"
 #include "soak/plan.h"
 #include "soak/record.h"
+#include "soak/takeovers.h"
 
 namespace firebreak::soak {
 namespace {
@@ -78,6 +79,41 @@ TEST(SoakLeaks, WhatGrowsWithTheFaultsIsOne) {
   after.shared_memory_files += 1;
   EXPECT_THAT(leaks(before, after), ElementsAre("the agent's descriptors of socket:[]: 40 before, 140 after",
                                                 "files in /dev/shm: 3 before, 4 after"));
+}
+
+abi::Event event(const std::string& what, const std::string& tenant, std::int64_t at_ns,
+                 const std::string& text = "") {
+  abi::Event event;
+  event.what = what;
+  event.tenant = tenant;
+  event.at_ns = at_ns;
+  event.text = text;
+  return event;
+}
+
+TEST(SoakTakeovers, AreTimedFromTheFaultToTheFirstKernel) {
+  Takeovers takeovers;
+  takeovers.hear(event("injected", "a", 1'000'000, "trap"));
+  takeovers.hear(event("promote", "b", 1'500'000));
+  takeovers.hear(event("resumed", "b", 1'600'000));
+  takeovers.hear(event("resumed", "a", 1'700'000));
+  EXPECT_THAT(takeovers.waits(), IsEmpty());
+  takeovers.hear(event("promote", "a", 3'000'000));
+  takeovers.hear(event("resumed", "a", 3'500'000));
+  takeovers.hear(event("resumed", "a", 9'000'000));
+  EXPECT_EQ(takeovers.promotions(), 2u);
+  ASSERT_EQ(takeovers.waits().count("trap"), 1u);
+  EXPECT_THAT(takeovers.waits().at("trap").promoted_ms, ElementsAre(2.0));
+  EXPECT_THAT(takeovers.waits().at("trap").first_kernel_ms, ElementsAre(2.5));
+}
+
+TEST(SoakTakeovers, WhoIsLostWasNotTakenOver) {
+  Takeovers takeovers;
+  takeovers.hear(event("injected", "a", 1'000'000, "trap"));
+  takeovers.hear(event("lost", "a", 2'000'000));
+  takeovers.hear(event("promote", "a", 3'000'000));
+  takeovers.hear(event("resumed", "a", 3'500'000));
+  EXPECT_THAT(takeovers.waits(), IsEmpty());
 }
 
 TEST(SoakRecord, SaysWhatWasViolated) {
