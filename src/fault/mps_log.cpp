@@ -13,6 +13,8 @@ constexpr std::size_t longest_text = 300;
 /// In lower case. NVIDIA documents no texts, and they change between drivers, so these are the words that a
 /// line about a fault cannot do without.
 constexpr std::string_view fault_words[] = {"fatal", "fault", "exception", "uncontained"};
+/// A server's state alone: the answer to somebody's get_server_status, which is logged as well.
+constexpr std::string_view state_answer = "FAULT";
 /// The end of the line about a client whose connection broke. What stands before it names the cause as the
 /// status of a call; its spelling changed between drivers.
 constexpr std::string_view left_words[] = {"assuming client", "exit"};
@@ -52,7 +54,7 @@ std::optional<pid_t> client_of(std::string_view text) {
 std::optional<MpsLogLine> parse_mps_log(std::string_view line) {
   std::string_view text = after_prefix(line);
   while (text.ends_with('\n') || text.ends_with('\r')) text.remove_suffix(1);
-  if (text.empty()) return std::nullopt;
+  if (text.empty() || text == state_answer) return std::nullopt;
   text = text.substr(0, longest_text);
   const std::string words = lower(text);
   const auto has = [&words](std::string_view word) { return words.find(word) != std::string::npos; };

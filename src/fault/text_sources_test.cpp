@@ -113,6 +113,7 @@ TEST(MpsLog, WhatIsNoFaultOrNotOfTheServerIsNothing) {
                     "contexts is 2."));
   EXPECT_FALSE(
       parse_mps_log("[2026-11-21 15:21:18.122 Server  1729] Client {PID: 1727, Context ID: 1} connected"));
+  EXPECT_FALSE(parse_mps_log("[2026-11-23 04:55:29.613 Control 13210] FAULT\n")) << "somebody has asked";
   EXPECT_FALSE(parse_mps_log("Segmentation fault"));
   EXPECT_FALSE(parse_mps_log("[fault"));
   EXPECT_FALSE(parse_mps_log(""));
