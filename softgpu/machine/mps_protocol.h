@@ -22,6 +22,8 @@ inline constexpr const char* control_socket_name = "/control";
 
 /// The argument that makes the control program a server.
 inline constexpr const char* server_argument = "--software-gpu-server";
+/// And the daemon that "-d" has started.
+inline constexpr const char* background_argument = "--software-gpu-daemon";
 
 enum class RequestKind : std::uint32_t {
   /// A client joins, and the connection then stays open as long as it lives. Its UVM and its resource

@@ -30,7 +30,7 @@ Nanoseconds seconds(double value) {
 
 }  // namespace
 
-Result<std::unique_ptr<Daemon>> Daemon::create() {
+Result<std::unique_ptr<Daemon>> Daemon::create(MpsLog log) {
   const std::string path = control_socket_path();
   if (Status fits = os::check_socket_path(path); !fits) return propagate(fits);
   if (Status made = os::make_directories(pipe_directory()); !made) return propagate(made);
@@ -38,15 +38,15 @@ Result<std::unique_ptr<Daemon>> Daemon::create() {
   if (!listener) return propagate(listener);
   auto loop = os::EventLoop::create();
   if (!loop) return propagate(loop);
-  std::unique_ptr<Daemon> daemon(new Daemon(std::move(*loop), std::move(*listener)));
+  std::unique_ptr<Daemon> daemon(new Daemon(std::move(*loop), std::move(*listener), std::move(log)));
   if (Status watching = daemon->watch_everything(); !watching) return propagate(watching);
   return daemon;
 }
 
-Daemon::Daemon(std::unique_ptr<os::EventLoop> loop, os::Listener listener)
+Daemon::Daemon(std::unique_ptr<os::EventLoop> loop, os::Listener listener, MpsLog log)
     : loop_(std::move(loop)),
       listener_(std::move(listener)),
-      log_("control.log", "Control"),
+      log_(std::move(log)),
       pid_file_(pipe_directory() + "/nvidia-cuda-mps-control.pid") {
   std::ofstream(pid_file_) << os::own_pid() << "\n";
 }
@@ -145,12 +145,14 @@ void Daemon::kill_server() {
 }
 
 void Daemon::answer(os::Socket visitor, const std::string& command) {
-  log_.write("Accepting command: " + command);
+  log_.write("Cmd:" + command);
   std::istringstream words(command);
   std::string verb;
   words >> verb;
   if (verb != "quit") {
-    static_cast<void>(send_text(visitor, answer_text(verb, words), io_timeout));
+    const std::string text = answer_text(verb, words);
+    if (!text.empty()) log_.write(text.substr(0, text.find_last_not_of('\n') + 1));
+    static_cast<void>(send_text(visitor, text, io_timeout));
     return;
   }
   std::string option;

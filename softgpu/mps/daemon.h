@@ -26,7 +26,7 @@ inline constexpr int server_descriptor = 3;
 class Daemon {
  public:
   /// Unavailable when another daemon listens in the directory.
-  static Result<std::unique_ptr<Daemon>> create();
+  static Result<std::unique_ptr<Daemon>> create(MpsLog log);
   ~Daemon();
   Daemon(const Daemon&) = delete;
   Daemon& operator=(const Daemon&) = delete;
@@ -45,7 +45,7 @@ class Daemon {
     os::Watch watch;
   };
 
-  Daemon(std::unique_ptr<os::EventLoop> loop, os::Listener listener);
+  Daemon(std::unique_ptr<os::EventLoop> loop, os::Listener listener, MpsLog log);
   Status watch_everything();
   void accept();
   void serve(int visitor);

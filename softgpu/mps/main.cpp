@@ -38,12 +38,12 @@ bool daemon_serves() {
          mps::receive_text(*socket, connect_timeout);
 }
 
-int run_in_foreground() {
+int run_daemon(mps::MpsLog log) {
   if (daemon_listens()) {
     std::fprintf(stderr, "An instance of this daemon is already running\n");
     return 1;
   }
-  auto daemon = mps::Daemon::create();
+  auto daemon = mps::Daemon::create(std::move(log));
   if (!daemon) return complain(daemon.error());
   (*daemon)->run();
   return 0;
@@ -59,7 +59,7 @@ int run_in_background() {
   const auto null_device = kernel.open("/dev/null", 1);
   if (!program || !null_device) return 1;
   os::SpawnRequest request;
-  request.command = {*program, "-f"};
+  request.command = {*program, mps::background_argument};
   request.standard_output = null_device->get();
   request.standard_error = null_device->get();
   request.new_session = true;
@@ -110,7 +110,8 @@ int send_commands() {
 int main(int argument_count, char** arguments) {
   const std::string_view option = argument_count > 1 ? arguments[1] : "";
   if (option == "-d") return run_in_background();
-  if (option == "-f") return run_in_foreground();
+  if (option == "-f") return run_daemon(mps::MpsLog::on_standard_output("Control"));
+  if (option == mps::background_argument) return run_daemon(mps::MpsLog("control.log", "Control"));
   if (option == mps::server_argument) return run_server();
   if (option.empty()) return send_commands();
   std::fprintf(stderr, "usage: nvidia-cuda-mps-control [-d | -f]\n");

@@ -23,6 +23,12 @@ MpsLog::MpsLog(const std::string& file_name, std::string role) : role_(std::move
   if (os::make_directories(directory)) file_.open(directory + "/" + file_name, std::ios::app);
 }
 
+MpsLog MpsLog::on_standard_output(std::string role) {
+  MpsLog log(std::move(role));
+  log.file_.open("/dev/stdout", std::ios::app);
+  return log;
+}
+
 void MpsLog::write(const std::string& text) {
   if (!file_.is_open()) return;
   const auto now = std::chrono::time_point_cast<std::chrono::milliseconds>(std::chrono::system_clock::now());

@@ -13,7 +13,8 @@ constexpr std::size_t longest_text = 300;
 /// In lower case. NVIDIA documents no texts, and they change between drivers, so these are the words that a
 /// line about a fault cannot do without.
 constexpr std::string_view fault_words[] = {"fatal", "fault", "exception", "uncontained"};
-/// A server's state alone: the answer to somebody's get_server_status, which is logged as well.
+/// A server's state alone: the daemon's answer to somebody's get_server_status, which it logs too (H100,
+/// driver 580: a whole incident for each time a draining domain was looked at).
 constexpr std::string_view state_answer = "FAULT";
 /// The end of the line about a client whose connection broke. What stands before it names the cause as the
 /// status of a call; its spelling changed between drivers.
