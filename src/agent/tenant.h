@@ -21,7 +21,7 @@
 namespace firebreak::agent {
 
 /// Belongs to the loop's thread. What is in the shared page was written by the tenant as well: it is shown to
-/// people, and nothing is decided by it.
+/// people, and nothing is decided by it but what concerns this tenant alone.
 class Tenant {
  public:
   /// Where a tenant's allocations begin, in every process of it: free on every machine seen so far, and CUDA
