@@ -8,16 +8,6 @@ namespace {
 
 using json = nlohmann::ordered_json;
 
-json spread_json(const Spread& spread, Values values) {
-  json out{{"count", spread.count},
-           {"p50", spread.p50},
-           {"p99", spread.p99},
-           {"min", spread.min},
-           {"max", spread.max}};
-  if (values == Values::All) out["values"] = spread.values;
-  return out;
-}
-
 json optional_spread_json(const std::optional<Spread>& spread, Values values) {
   return spread ? spread_json(*spread, values) : json();
 }

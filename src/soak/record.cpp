@@ -5,7 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "base/spread.h"
+#include "base/spread_json.h"
 
 namespace firebreak::soak {
 namespace {
@@ -21,16 +21,11 @@ Json described(const Belongings& belongings) {
           {"tenants", belongings.tenants}};
 }
 
-Json described(const Spread& spread) {
-  return {{"count", spread.count}, {"p50", spread.p50}, {"p99", spread.p99},
-          {"min", spread.min},     {"max", spread.max}, {"values", spread.values}};
-}
-
 Json described(const std::map<std::string, Waits>& all) {
   Json out = Json::object();
   for (const auto& [kind, waits] : all) {
-    out[kind] = {{"fault_to_promotion_ms", described(spread_of(waits.promoted_ms))},
-                 {"fault_to_first_kernel_ms", described(spread_of(waits.first_kernel_ms))}};
+    out[kind] = {{"fault_to_promotion_ms", spread_json(spread_of(waits.promoted_ms), Values::All)},
+                 {"fault_to_first_kernel_ms", spread_json(spread_of(waits.first_kernel_ms), Values::All)}};
   }
   return out;
 }
