@@ -45,8 +45,8 @@ Status hand_over(const Options& options) {
   Awaited resumed(options.name, "resumed");
   const auto link = client::AgentLink::connect(options.socket_path);
   if (!link) return propagate(link);
-  (*link)->on_event([&resumed](const abi::Event& event) { resumed.hear(event); });
-  if (const auto subscribed = (*link)->ask(abi::Subscribe{}); !subscribed) return propagate(subscribed);
+  const Status subscribed = (*link)->subscribe([&resumed](const abi::Event& event) { resumed.hear(event); });
+  if (!subscribed) return subscribed;
   const std::int64_t asked_at_ns = to_ns(SystemClock().now());
   if (const auto asked = (*link)->ask(abi::HandOver{options.name}); !asked) return propagate(asked);
   const auto event = resumed.wait(Milliseconds(options.patience_ms));

@@ -50,12 +50,12 @@ Result<int> PairKeeper::run() {
 Status PairKeeper::connect() {
   auto link = client::AgentLink::connect(options_.socket_path);
   if (!link) return propagate(link);
-  // On the link's thread.
-  (*link)->on_event([this](const abi::Event& event) {
+  // Both on the link's thread.
+  (*link)->on_lost([this] { loop_->post([this] { on_agent_lost(); }); });
+  const Status subscribed = (*link)->subscribe([this](const abi::Event& event) {
     if (event.tenant == options_.name) loop_->post([this, event] { on_event(event); });
   });
-  (*link)->on_lost([this] { loop_->post([this] { on_agent_lost(); }); });
-  if (const auto subscribed = (*link)->ask(abi::Subscribe{}); !subscribed) return propagate(subscribed);
+  if (!subscribed) return subscribed;
   link_ = std::move(*link);
   return {};
 }

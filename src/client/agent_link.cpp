@@ -56,9 +56,13 @@ void AgentLink::on_inject(std::function<void(const abi::Inject&)> callback) {
   on_inject_ = std::move(callback);
 }
 
-void AgentLink::on_event(std::function<void(const abi::Event&)> callback) {
-  const std::lock_guard lock(mutex_);
-  on_event_ = std::move(callback);
+Status AgentLink::subscribe(std::function<void(const abi::Event&)> callback) {
+  {
+    const std::lock_guard lock(mutex_);
+    on_event_ = std::move(callback);
+  }
+  if (const auto answer = ask(abi::Subscribe{}); !answer) return propagate(answer);
+  return {};
 }
 
 void AgentLink::on_hand_over(std::function<void()> callback) {

@@ -68,8 +68,8 @@ class AgentLink {
   /// Called on the reading thread when the agent wants this process to hand over.
   void on_hand_over(std::function<void()> callback);
 
-  /// Called on the reading thread for every Event, once the agent was asked for them with Subscribe.
-  void on_event(std::function<void(const abi::Event&)> callback);
+  /// From now on `callback` is called on the reading thread for every Event of this agent. Errors as ask().
+  Status subscribe(std::function<void(const abi::Event&)> callback);
 
   struct SharedAllocation {
     std::uint64_t address = 0;

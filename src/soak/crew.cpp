@@ -63,10 +63,10 @@ std::optional<client::StatusView> Crew::status() const {
 void Crew::listen(const std::function<void(const abi::Event&)>& on_event) {
   auto link = client::AgentLink::connect(socket_path_);
   if (!link) return;
-  (*link)->on_event([this, on_event](const abi::Event& event) {
+  const Status subscribed = (*link)->subscribe([this, on_event](const abi::Event& event) {
     stage_.loop().post([on_event, event] { on_event(event); });
   });
-  if (auto subscribed = (*link)->ask(abi::Subscribe{}); subscribed) events_ = std::move(*link);
+  if (subscribed) events_ = std::move(*link);
 }
 
 std::string Crew::last_words() const {
