@@ -244,20 +244,12 @@ Status Domain::terminate_client(pid_t server, pid_t client, Milliseconds timeout
   return parse_answer(*output);
 }
 
-Result<bool> Domain::server_is_active(pid_t server) const {
-  const Result<std::string> status = server_status(server);
-  if (!status) return propagate(status);
-  return status->starts_with("ACTIVE");
-}
-
-Result<bool> Domain::server_has_fault(pid_t server) const {
-  const Result<std::string> status = server_status(server);
-  if (!status) return propagate(status);
-  return status->starts_with("FAULT");
-}
-
-Result<std::string> Domain::server_status(pid_t server) const {
-  return control("get_server_status " + std::to_string(server), options_.command_timeout);
+Result<ServerState> Domain::server_state(pid_t server) const {
+  const Result<std::string> output =
+      control("get_server_status " + std::to_string(server), options_.command_timeout);
+  if (!output) return propagate(output);
+  if (output->starts_with("ACTIVE")) return ServerState::Active;
+  return output->starts_with("FAULT") ? ServerState::Fault : ServerState::Other;
 }
 
 Status Domain::start_server(uid_t user) {

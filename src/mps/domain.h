@@ -41,6 +41,13 @@ struct DomainOptions {
   Milliseconds quit_timeout{5'000};
 };
 
+/// In MPS's words.
+enum class ServerState {
+  Active,  ///< in order
+  Fault,   ///< what its clients had on the GPU is gone; it waits until those whom the fault has hit are, too
+  Other,   ///< it is coming up, for one
+};
+
 /// Every call runs a control command and blocks for as long as that takes, at most its timeout: not for the
 /// thread of an event loop that has to be quick. Questions and terminate_client() may come from several
 /// threads, the rest from one at a time.
@@ -64,11 +71,7 @@ class Domain {
   /// is stopped, parked, or has just caused a memory fault (measured). NotFound when the client is already
   /// dead.
   Status terminate_client(pid_t server, pid_t client, Milliseconds timeout) const;
-  /// Whether that server is in order: "ACTIVE", in MPS's words. In "FAULT" it waits until the clients that a
-  /// fault has hit are gone.
-  Result<bool> server_is_active(pid_t server) const;
-  /// Whether it is in "FAULT": what its clients had on the GPU is gone.
-  Result<bool> server_has_fault(pid_t server) const;
+  Result<ServerState> server_state(pid_t server) const;
   /// Starts a server for that user, before a client asks for one.
   Status start_server(uid_t user);
   /// Ends the daemon and its servers: asks, and kills what is still there after `timeout`. Safe to call
@@ -99,7 +102,6 @@ class Domain {
   Environment daemon_environment() const;
   Status launch();
   Status wait_until_it_answers();
-  Result<std::string> server_status(pid_t server) const;
   Result<std::vector<pid_t>> list_servers(Milliseconds timeout);
   Result<std::string> control(const std::string& command, Milliseconds timeout) const;
   void remember_servers(const std::vector<pid_t>& pids);

@@ -248,7 +248,7 @@ bool DomainKeeper::has_fault() {
   const auto domain = this->domain();
   const auto servers = domain ? domain->server_pids() : Result<std::vector<pid_t>>();
   return domain && servers && std::ranges::any_of(*servers, [&](pid_t server) {
-           return domain->server_has_fault(server).value_or(false);
+           return domain->server_state(server) == ServerState::Fault;
          });
 }
 
@@ -278,7 +278,7 @@ bool DomainKeeper::has_drained() {
   const auto servers = domain ? domain->server_pids() : Result<std::vector<pid_t>>();
   if (!domain || !servers) return false;
   return std::ranges::all_of(*servers, [&](pid_t server) {
-    if (domain->server_is_active(server).value_or(false)) return true;
+    if (domain->server_state(server) == ServerState::Active) return true;
     const auto clients = domain->clients(server);
     return clients ? clients->empty() : clients.error().code == ErrorCode::NotFound;
   });
