@@ -20,6 +20,15 @@ class AgentKilled : public SupervisedAgent {
   std::vector<pid_t> servers_of(const std::string& domain) {
     return client::parse_status(command({"status", "--json"}).output).servers[domain];
   }
+  /// The next agent ends the standby, and nothing happens to the active.
+  void expect_given_up(Player& standby, Player& active) {
+    wait_for_end(standby);
+    EXPECT_EQ(standby.exit_status(), killed_by_signal);
+    wait_for_status(tenant, [](const auto& now) { return now["standby_state"] == "none"; });
+    EXPECT_EQ(status_of(tenant)["phase"], "serving");
+    active.actor->signal(SIGTERM);
+    wait_for_end(active);
+  }
 };
 
 TEST_F(AgentKilled, AndThenTheActiveIsTakenOver) {
@@ -83,12 +92,7 @@ TEST_F(AgentKilled, WhileTheMpsServerOfTheStandbyEnds) {
   kill_agent_for_a_while();
   send(servers.front(), SIGKILL);
   resume_supervisor();
-  wait_for_end(standby);
-  EXPECT_EQ(standby.exit_status(), killed_by_signal);
-  wait_for_status(tenant, [](const auto& now) { return now["standby_state"] == "none"; });
-  EXPECT_EQ(status_of(tenant)["phase"], "serving");
-  active.actor->signal(SIGTERM);
-  wait_for_end(active);
+  expect_given_up(standby, active);
 }
 
 TEST_F(AgentKilled, WhileTheDomainOfTheStandbyHasAFault) {
@@ -103,12 +107,7 @@ TEST_F(AgentKilled, WhileTheDomainOfTheStandbyHasAFault) {
   culprit.actor->tell("go");
   wait("its fault", [&] { return culprit.said("MISALIGNED_ADDRESS"); });
   resume_supervisor();
-  wait_for_end(standby);
-  EXPECT_EQ(standby.exit_status(), killed_by_signal);
-  wait_for_status(tenant, [](const auto& now) { return now["standby_state"] == "none"; });
-  EXPECT_EQ(status_of(tenant)["phase"], "serving");
-  active.actor->signal(SIGTERM);
-  wait_for_end(active);
+  expect_given_up(standby, active);
 }
 
 TEST_F(AgentKilled, FiveTimesAndThePairEndsInGoodOrder) {
