@@ -161,7 +161,7 @@ Result<Kept> decode_kept(std::string_view text) {
     }
     Kept kept;
     for (const json& each : in.at("tenants")) kept.tenants.push_back(decode_tenant(each));
-    // Agents before 0.7 kept none.
+    // Older agents kept none.
     for (const json& each : in.value("servers", json::array())) {
       kept.servers.push_back({each.at("domain").get<std::string>(), each.at("pid").get<pid_t>(),
                               each.at("start_time").get<std::string>()});
