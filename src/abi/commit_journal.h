@@ -12,6 +12,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 
 #include "abi/shared_page.h"
 
@@ -76,7 +77,7 @@ struct alignas(4096) CommitJournal {
 /// The whole memory file.
 struct SharedMemory {
   SharedPage page;
-  CommitJournal journals[commit_areas];  ///< by epoch, modulo commit_areas
+  CommitJournal journals[commit_areas];  ///< one a term of office
 };
 
 static_assert(sizeof(JournalEntry) == 64 && sizeof(ImageMark) == 64 && sizeof(BlockSum) == 16);
@@ -84,11 +85,13 @@ static_assert(offsetof(CommitJournal, entries) == 4096);
 static_assert(offsetof(CommitJournal, sums) == 5 * 4096);
 static_assert(offsetof(SharedMemory, journals) == sizeof(SharedPage));
 
-inline CommitJournal& journal_of(SharedMemory& shared, std::uint64_t epoch) {
-  return shared.journals[epoch % commit_areas];
-}
-inline const CommitJournal& journal_of(const SharedMemory& shared, std::uint64_t epoch) {
-  return shared.journals[epoch % commit_areas];
+/// Where the process of `epoch` writes, which goes on from what journal `source` holds (none: nobody was in
+/// office). Never in the source: however many die on the way into office, it is there. Nor where the process
+/// of the epoch before may be writing, which is fenced and may run still: from the same source that one takes
+/// the other journal, and where it came into office it is the source. Those of earlier epochs have ended.
+inline std::size_t journal_for(std::uint64_t epoch, std::optional<std::size_t> source) {
+  const std::size_t after = source ? *source + 1 : 0;
+  return (after + epoch % 2) % commit_areas;
 }
 
 }  // namespace firebreak::abi

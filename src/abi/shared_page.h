@@ -12,10 +12,10 @@
 namespace firebreak::abi {
 
 inline constexpr std::uint32_t shared_page_magic = 0x46425047;  // "FBPG"
-inline constexpr std::uint32_t shared_page_version = 2;
-/// Epochs take the commit areas in turn, so that a fenced active that is still running cannot reach what its
-/// successor writes; before the same one is used again its old writer has ended. Three, so that a successor
-/// that ends while it takes over leaves two: the one with what was committed, and one for the next.
+inline constexpr std::uint32_t shared_page_version = 3;
+/// Commit areas, and journals: one holds what was committed, which nobody touches before a successor is in
+/// office. The two others are for those on the way there, however many fail: a fenced process that is still
+/// running and its successor have one each (journal_for in abi/commit_journal.h).
 inline constexpr std::size_t commit_areas = 3;
 
 /// The epoch and whether the tenant is done, in one word, so that both are told by one store.
@@ -27,20 +27,23 @@ struct PromotionWord {
   std::uint32_t raw() const { return (epoch << 1) | (finished ? 1u : 0u); }
 };
 
-/// How far the active of one epoch is. What the GPU writes has a cache line of its own.
+/// How far whoever took office here last is. What the GPU writes has a cache line of its own.
 struct alignas(64) CommitArea {
   /// Last step that is done, plus one. Written by the GPU in stream order (cuStreamWriteValue64, or a kernel
   /// of the tenant's).
   std::atomic<std::uint64_t> next_step;
   std::atomic<std::uint64_t> beats_done;  ///< heartbeats, by the GPU
   std::uint64_t reserved[6];
+  /// The epoch plus one of whom all this is, written last as it takes office; 0: nobody's yet.
+  std::atomic<std::uint64_t> term;
+  std::atomic<std::uint64_t> first_step;  ///< at which it began
   std::atomic<std::uint64_t>
       queued_step;  ///< last step whose commit is queued, plus one; written by the host
   std::atomic<std::uint64_t> beats_queued;  ///< heartbeats, by the host
   /// The epoch plus one whose active has left in good order, written by it; anything else: it has not. For an
   /// agent that was not there to be told.
   std::atomic<std::uint64_t> left;
-  std::uint64_t more_reserved[5];
+  std::uint64_t more_reserved[3];
 };
 
 /// How far the GPU has come with what the host gave it. While something is in flight and `done` stands still,
@@ -66,20 +69,35 @@ struct alignas(4096) SharedPage {
   alignas(64) std::atomic<std::int64_t> decided_at_ns;  ///< the agent decided to promote (CLOCK_MONOTONIC)
   std::atomic<std::int64_t> woken_at_ns;                ///< the standby came out of its sleep
   std::atomic<std::int64_t> resumed_at_ns;              ///< the standby's first kernel had completed
-  CommitArea areas[commit_areas];                       ///< by epoch, modulo commit_areas
+  CommitArea areas[commit_areas];                       ///< one a journal
 };
 
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free && sizeof(std::atomic<std::uint64_t>) == 8);
 static_assert(offsetof(SharedPage, promotion) == 64);
 static_assert(offsetof(SharedPage, decided_at_ns) == 128);
-static_assert(offsetof(CommitArea, queued_step) == 64);
+static_assert(offsetof(CommitArea, term) == 64);
 static_assert(sizeof(CommitArea) == 128);
 static_assert(sizeof(SharedPage) == 4096);
 
-/// The counters of the active of `epoch`.
-inline CommitArea& area_of(SharedPage& page, std::uint64_t epoch) { return page.areas[epoch % commit_areas]; }
-inline const CommitArea& area_of(const SharedPage& page, std::uint64_t epoch) {
-  return page.areas[epoch % commit_areas];
+/// The counters of whoever took office last; null: nobody has.
+inline const CommitArea* newest_area(const SharedPage& page) {
+  const CommitArea* newest = nullptr;
+  std::uint64_t term = 0;
+  for (const CommitArea& each : page.areas) {
+    const std::uint64_t its = each.term.load(std::memory_order_acquire);
+    if (its <= term) continue;
+    newest = &each;
+    term = its;
+  }
+  return newest;
+}
+
+/// Those of the active of `epoch`; null: it has not taken office.
+inline const CommitArea* area_of(const SharedPage& page, std::uint64_t epoch) {
+  for (const CommitArea& each : page.areas) {
+    if (each.term.load(std::memory_order_acquire) == epoch + 1) return &each;
+  }
+  return nullptr;
 }
 
 }  // namespace firebreak::abi

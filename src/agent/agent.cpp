@@ -189,7 +189,7 @@ void Agent::act(Tenant& tenant, const pair::Action& action) {
   told.tenant = tenant.name();
   switch (action.type) {
     case pair::ActionType::Promote:
-      told.step = tenant.committed(action.epoch - 1);
+      told.step = tenant.committed();
       told.at_ns = to_ns(clock_.now());
       tenant.promote(action.epoch, told.at_ns);
       told.what = "promote";
@@ -223,7 +223,7 @@ void Agent::act(Tenant& tenant, const pair::Action& action) {
       told.what = "begun anew";
       told.epoch = action.epoch;
       told.pid = tenant.active.pid;
-      told.step = tenant.committed(action.epoch - 1);
+      told.step = tenant.committed();
       break;
     case pair::ActionType::TellUnprotected:
       return tell_protection(tenant, false);

@@ -133,7 +133,7 @@ Status Agent::finish(Connection& connection) {
   event.tenant = tenant->name();
   event.pid = tenant->active.pid;
   event.epoch = tenant->pair.epoch;
-  event.step = tenant->committed(tenant->pair.epoch);
+  event.step = tenant->committed();
   tell(std::move(event));
   advance(*tenant, pair::EventType::ActiveFinished);
   return {};

@@ -125,7 +125,7 @@ TEST_F(AgentRestart, WhoLeftInGoodOrderMeanwhileIsNotTakenOver) {
 
 TEST_F(AgentRestart, WhoLeftInAnEarlierEpochHasNotLeft) {
   auto [active, standby, page] = pair("llm");
-  page.as<abi::SharedPage>()->areas[0].left = 4;  // the area is the first one's of three
+  page.as<abi::SharedPage>()->areas[0].left = 4;
   agent.reset();
   active.end(kernel);
   restart();

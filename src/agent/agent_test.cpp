@@ -160,6 +160,7 @@ TEST_F(AgentTest, HeartbeatsOfTheActiveAreWatchedForHangs) {
   auto [active, standby, page] = pair("llm");
   abi::CommitArea& area = page.as<abi::SharedPage>()->areas[0];
   const auto progress = detectors.progress.at(active.pid());
+  area.term = 1;
   area.queued_step = 1;
   EXPECT_EQ(progress(), std::nullopt);  // a long step, and nothing else is known
   area.beats_queued = 2;
@@ -176,6 +177,7 @@ TEST_F(AgentTest, HeartbeatsOfTheActiveAreWatchedForHangs) {
   EXPECT_THAT(detectors.expected, testing::ElementsAre(active.pid()));
   area.beats_queued = 3;
   EXPECT_EQ(progress(), std::nullopt);  // it is no active any more
+  page.as<abi::SharedPage>()->areas[1].term = 2;
   page.as<abi::SharedPage>()->areas[1].beats_queued = 5;
   EXPECT_EQ(detectors.progress.at(standby.pid())(), 0u);
 }

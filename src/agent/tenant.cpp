@@ -34,27 +34,23 @@ Result<std::unique_ptr<Tenant>> Tenant::restore(const std::string& name, std::ui
   return std::unique_ptr<Tenant>(new Tenant(name, quota_bytes, std::move(page), std::move(*mapping)));
 }
 
-std::uint64_t Tenant::committed(std::uint32_t epoch) const {
-  return area_of(*mapping_.as<abi::SharedPage>(), epoch).next_step.load(std::memory_order_acquire);
-}
-
 std::uint64_t Tenant::committed() const {
-  std::uint64_t furthest = 0;
-  for (std::uint32_t area = 0; area < abi::commit_areas; ++area)
-    furthest = std::max(furthest, committed(area));
-  return furthest;
+  const abi::CommitArea* newest = newest_area(page());
+  return newest != nullptr ? newest->next_step.load(std::memory_order_acquire) : 0;
 }
 
 std::optional<std::uint64_t> Tenant::progress() const {
-  const abi::CommitArea& area = area_of(*mapping_.as<abi::SharedPage>(), pair.epoch);
-  const abi::Progress progress = abi::progress_of(area);
-  const bool has_heartbeats = area.beats_queued.load(std::memory_order_relaxed) > 0;
+  const abi::CommitArea* area = area_of(page(), pair.epoch);
+  if (area == nullptr) return std::nullopt;
+  const abi::Progress progress = abi::progress_of(*area);
+  const bool has_heartbeats = area->beats_queued.load(std::memory_order_relaxed) > 0;
   return has_heartbeats && progress.in_flight ? std::optional(progress.done) : std::nullopt;
 }
 
 bool Tenant::active_has_left() const {
-  const abi::CommitArea& area = area_of(*mapping_.as<abi::SharedPage>(), pair.epoch);
-  return area.left.load(std::memory_order_acquire) == std::uint64_t{pair.epoch} + 1;
+  return std::ranges::any_of(page().areas, [this](const abi::CommitArea& area) {
+    return area.left.load(std::memory_order_acquire) == std::uint64_t{pair.epoch} + 1;
+  });
 }
 
 void Tenant::promote(std::uint32_t epoch, std::int64_t now_ns) {
@@ -71,8 +67,7 @@ void Tenant::take_turns() {
 }
 
 std::uint32_t Tenant::promoted_epoch() const {
-  const auto& word = mapping_.as<abi::SharedPage>()->promotion;
-  return abi::PromotionWord::from(word.load(std::memory_order_acquire)).epoch;
+  return abi::PromotionWord::from(page().promotion.load(std::memory_order_acquire)).epoch;
 }
 
 void Tenant::begin_epoch(std::uint32_t epoch) {

@@ -38,10 +38,8 @@ class Tenant {
   const std::string& name() const { return name_; }
   int page_descriptor() const { return page_fd_.get(); }
   abi::SharedPage& page() { return *mapping_.as<abi::SharedPage>(); }
-  /// The last committed step of that epoch, plus one.
-  std::uint64_t committed(std::uint32_t epoch) const;
-
-  /// The same of whichever epoch got furthest: a successor's own begins at 0.
+  const abi::SharedPage& page() const { return *mapping_.as<abi::SharedPage>(); }
+  /// The last committed step, plus one, of whoever took office last.
   std::uint64_t committed() const;
 
   /// How many pieces of work the active one's GPU has done; empty while it has none to do, and for one

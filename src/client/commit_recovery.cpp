@@ -156,13 +156,15 @@ Result<Recovered> rebuild(const abi::CommitJournal& journal, const abi::ImageMar
   return Recovered{next_step, std::move(*state)};
 }
 
-Result<Recovered> rebuild_while_it_moves(const abi::SharedMemory& shared, const abi::ImageMark& first) {
-  const abi::CommitJournal& journal = journal_of(shared, first.epoch);
-  const std::atomic<std::uint64_t>& counter = area_of(shared.page, first.epoch).next_step;
+Result<Recovered> rebuild_while_it_moves(const abi::SharedMemory& shared, std::size_t at,
+                                         const abi::ImageMark& first) {
+  const abi::CommitJournal& journal = shared.journals[at];
+  const std::atomic<std::uint64_t>& counter = shared.page.areas[at].next_step;
   abi::ImageMark mark = first;
   for (int attempt = 0;; ++attempt) {
     const std::uint64_t next_step = counter.load(std::memory_order_acquire);
     auto recovered = rebuild(journal, mark, next_step);
+    if (recovered) recovered->journal = at;
     if (recovered || attempt == attempts) return recovered;
     const MarksFound now = read_marks(journal);
     const bool folded =
@@ -172,32 +174,36 @@ Result<Recovered> rebuild_while_it_moves(const abi::SharedMemory& shared, const 
   }
 }
 
-/// Its journal positively belongs to somebody before it, or to nobody yet: who takes over writes both marks.
-bool published_nothing(std::uint64_t owner, const MarksFound& marks) {
-  return marks.newest ? marks.newest->epoch < owner : marks.has_blank;
+struct InOffice {
+  std::size_t journal = 0;
+  abi::ImageMark mark;
+};
+
+/// Whose term of office began last. Its marks are written before its area says so, and one of the two is
+/// whole at any time, or was never written.
+Result<std::optional<InOffice>> find_newest(const abi::SharedMemory& shared) {
+  std::optional<InOffice> newest;
+  for (std::size_t at = 0; at < abi::commit_areas; ++at) {
+    const std::uint64_t term = shared.page.areas[at].term.load(std::memory_order_acquire);
+    const MarksFound marks = read_marks(shared.journals[at]);
+    const bool is_whole = marks.newest ? marks.newest->epoch + 1 >= term : marks.has_blank && term == 0;
+    if (!is_whole) return corrupt(fmt::format("forward state: whose journal {} is does not verify", at));
+    if (marks.newest && (!newest || marks.newest->epoch > newest->mark.epoch))
+      newest = InOffice{at, *marks.newest};
+  }
+  return newest;
 }
 
 }  // namespace
 
 Result<Recovered> recover(const abi::SharedMemory& shared, std::uint64_t epoch) {
-  std::uint64_t counted = 0;
-  Result<Recovered> found = Recovered{};
-  for (std::uint64_t back = 1; back <= abi::commit_areas && back <= epoch; ++back) {
-    const std::uint64_t owner = epoch - back;
-    const MarksFound marks = read_marks(journal_of(shared, owner));
-    if (marks.newest && marks.newest->epoch == owner) {
-      found = rebuild_while_it_moves(shared, *marks.newest);
-      break;
-    }
-    if (!published_nothing(owner, marks))
-      return corrupt(fmt::format("forward state: whose it is in epoch {} does not verify", owner));
-    const auto& area = area_of(shared.page, owner);
-    counted = std::max(counted, area.next_step.load(std::memory_order_acquire));
-  }
-  // Who published nothing left its counter where a former owner, or taking over, had put it.
-  if (found && found->next_step < counted)
-    return corrupt(fmt::format("step {} was committed, but its forward state is gone", counted - 1));
-  return found;
+  const auto newest = find_newest(shared);
+  if (!newest) return propagate(newest);
+  if (!*newest) return Recovered{};
+  const abi::ImageMark& mark = (*newest)->mark;
+  if (mark.epoch >= epoch)
+    return corrupt(fmt::format("forward state: epoch {} has begun, this is {}", mark.epoch, epoch));
+  return rebuild_while_it_moves(shared, (*newest)->journal, mark);
 }
 
 }  // namespace firebreak::client

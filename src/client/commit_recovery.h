@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "abi/commit_journal.h"
@@ -15,12 +16,13 @@ namespace firebreak::client {
 struct Recovered {
   std::uint64_t next_step = 0;  ///< 0: nothing was committed
   std::vector<std::byte> state;
+  std::optional<std::size_t> journal = {};  ///< in which it was found
 };
 
-/// The forward state for the process that becomes active in `epoch`, which needs epoch > 0. A predecessor
-/// that fell before it could take over has left its own predecessor's untouched. Everything is copied, and
-/// the copy verified: a fenced process that is still running may write there. Protocol when something is
-/// torn, stale or corrupt: never use it.
+/// The forward state for the process that becomes active in `epoch`: that of whoever was in office last, in
+/// whichever journal, however many were to follow and never came there. Everything is copied, and the copy
+/// verified: a fenced process that is still running may write there. Protocol when something is torn, stale
+/// or corrupt, or a later epoch's: never use it.
 ///
 /// One word is taken as it is, the GPU's next_step, since nothing else says what the GPU has done; where it
 /// is less than was ever seen of it, or more than was queued, that is noticed too.

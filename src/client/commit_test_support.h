@@ -34,8 +34,8 @@ struct Tenancy {
 
   Tenancy() { writer.emplace(shared, 0, Recovered{}); }
 
-  abi::CommitArea& area() { return area_of(shared.page, epoch); }
-  abi::CommitJournal& journal() { return journal_of(shared, epoch); }
+  abi::CommitArea& area() { return writer->area(); }
+  abi::CommitJournal& journal() { return shared.journals[&area() - shared.page.areas]; }
   /// All that is queued is done.
   void gpu_catches_up() { area().next_step.store(writer->next_step()); }
   void commit(const std::string& state) {

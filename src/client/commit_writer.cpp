@@ -11,8 +11,12 @@ namespace firebreak::client {
 
 CommitWriter::CommitWriter(abi::SharedMemory& shared, std::uint64_t epoch, const Recovered& recovered,
                            SharedStores stores)
-    : area_(abi::area_of(shared.page, epoch)),
-      journal_(abi::journal_of(shared, epoch)),
+    : CommitWriter(shared, abi::journal_for(epoch, recovered.journal), epoch, recovered, std::move(stores)) {}
+
+CommitWriter::CommitWriter(abi::SharedMemory& shared, std::size_t journal, std::uint64_t epoch,
+                           const Recovered& recovered, SharedStores stores)
+    : area_(shared.page.areas[journal]),
+      journal_(shared.journals[journal]),
       epoch_(epoch),
       stores_(std::move(stores)),
       next_step_(recovered.next_step),
@@ -24,11 +28,12 @@ CommitWriter::CommitWriter(abi::SharedMemory& shared, std::uint64_t epoch, const
   sum_blocks(0, image_.size());
   copy_to_image(0, image_.size());
   for (auto* word : {&area_.beats_queued, &area_.beats_done}) stores_.in_order(*word, 0);
-  stores_.in_order(area_.queued_step, next_step_);
-  stores_.in_order(area_.next_step, next_step_);
+  for (auto* word : {&area_.first_step, &area_.queued_step, &area_.next_step})
+    stores_.in_order(*word, next_step_);
   // Until here the journal is its former owner's. Both marks, so that no damage to one hides who has it now.
   move_mark();
   move_mark();
+  stores_.in_order(area_.term, epoch_ + 1);
 }
 
 bool CommitWriter::append(const NewState& state) {

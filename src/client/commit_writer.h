@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What an active publishes, in the journal of its epoch. Writes to the shared memory and reads nothing there
+/// What an active publishes, in a journal of its own. Writes to the shared memory and reads nothing there
 /// but the GPU's counter: what it needs later it keeps for itself, so that whatever others do to the shared
 /// memory neither harms this process nor passes for its work.
 #pragma once
@@ -20,12 +20,13 @@ namespace firebreak::client {
 /// For one thread.
 class CommitWriter {
  public:
-  /// Takes the journal of `epoch`, so that the next successor finds there what was recovered. `shared`
-  /// outlives the writer.
+  /// Takes office: begins a journal where nobody else is, and puts what was recovered there, so that the next
+  /// successor finds it. Before that is whole the one it came from counts. `shared` outlives the writer.
   CommitWriter(abi::SharedMemory& shared, std::uint64_t epoch, const Recovered& recovered,
                SharedStores stores = SharedStores());
 
   std::uint64_t next_step() const { return next_step_; }
+  abi::CommitArea& area() const { return area_; }
 
   /// Writes the entry of next_step(), which counts once the GPU's counter has passed it. False: there is no
   /// room before more of what is queued was folded; with all of it folded there always is. `state` is one
@@ -56,6 +57,8 @@ class CommitWriter {
     unsigned int current = 0;
   };
 
+  CommitWriter(abi::SharedMemory& shared, std::size_t journal, std::uint64_t epoch,
+               const Recovered& recovered, SharedStores stores);
   std::uint64_t passed() const;
   const Queued& queued(std::uint64_t step) const { return queued_[step % abi::journal_entries]; }
   std::span<const std::byte> payload_of(const Queued& entry) const;

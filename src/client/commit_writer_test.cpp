@@ -133,6 +133,43 @@ TEST_F(CommitJournalTest, ASuccessorThatFellBeforeItTookOverHidesNothing) {
   EXPECT_EQ(text_of(recover(shared, 2).value().state), "second");
   EXPECT_EQ(text_of(recover(shared, 3).value().state), "second");
   EXPECT_EQ(text_of(recover(shared, 4).value().state), "second");
+  EXPECT_EQ(text_of(recover(shared, 1'000'000).value().state), "second");
+}
+
+// The one that is fenced may be anywhere on its way into office, and go on there.
+TEST_F(CommitJournalTest, TwoOnTheWayIntoOfficeNeverMeetAndNeverTouchWhatWasCommitted) {
+  commit("first");
+  gpu_catches_up();
+  for (int i = 0; i < 20; ++i) {
+    const Recovered found = recover(shared, epoch + 1).value();
+    const std::size_t fenced = abi::journal_for(epoch + 1, found.journal);
+    const std::size_t successor = abi::journal_for(epoch + 2, found.journal);
+    EXPECT_NE(fenced, found.journal.value());
+    EXPECT_NE(successor, found.journal.value());
+    EXPECT_NE(fenced, successor);
+    epoch += static_cast<std::uint64_t>(i % 3);
+    fail_over();
+  }
+  EXPECT_NE(abi::journal_for(0, std::nullopt), abi::journal_for(1, std::nullopt));
+}
+
+TEST_F(CommitJournalTest, AFencedOneThatComesIntoOfficeLateHidesNothing) {
+  commit("first");
+  gpu_catches_up();
+  const Recovered early = recover(shared, ++epoch).value();
+  fail_over();
+  commit("second");
+  gpu_catches_up();
+  const CommitWriter late(shared, epoch - 1, early);
+  EXPECT_EQ(recovered_text(), "second");
+  EXPECT_FALSE(recover(shared, epoch).has_value()) << "its own epoch has begun";
+}
+
+TEST_F(CommitJournalTest, WhoWasInOfficeIsNotForgottenWithItsMarks) {
+  commit("state");
+  fail_over();
+  std::memset(journal().marks, 0, sizeof journal().marks);
+  EXPECT_THAT(recover_next().error().message, HasSubstr("whose journal 2 is does not verify"));
 }
 
 TEST_F(CommitJournalTest, WhatWasTakenOverIsFoundByEveryLaterSuccessor) {
@@ -149,7 +186,9 @@ TEST_F(CommitJournalTest, WhatWasTakenOverIsFoundByEveryLaterSuccessor) {
 TEST_F(CommitJournalTest, AnOldEpochsJournalIsNeverTakenForTheNewOnes) {
   for (int step = 0; step < 12; ++step) commit("epoch 0, step " + std::to_string(step));
   area().next_step.store(10);
-  for (int i = 0; i < 3; ++i) fail_over();
+  const abi::CommitArea* first = &area();
+  do fail_over();
+  while (&area() != first);
   // The same journal as in epoch 0, whose entries are still there.
   area().next_step.store(9);
   EXPECT_FALSE(recover_next().has_value());
@@ -169,7 +208,7 @@ TEST_F(CommitJournalTest, AnActiveThatIsFencedReachesNothingOfItsSuccessors) {
   gpu_catches_up();
   const Bytes stray = bytes_of("stray");
   ASSERT_TRUE(fenced.append(NewState::of(stray)));
-  area_of(shared.page, 0).next_step.store(2);
+  fenced.area().next_step.store(2);
   fenced.fold_all();
   EXPECT_EQ(recovered_text(), "after");
 }
@@ -177,7 +216,7 @@ TEST_F(CommitJournalTest, AnActiveThatIsFencedReachesNothingOfItsSuccessors) {
 TEST_F(CommitJournalTest, AnAdoptedAreaHasNothingInFlight) {
   commit("state");
   gpu_catches_up();
-  abi::CommitArea& reused = area_of(shared.page, 1);
+  abi::CommitArea& reused = shared.page.areas[abi::journal_for(1, 0)];
   reused.queued_step = 9;
   reused.beats_queued = 9;
   fail_over();

@@ -286,7 +286,7 @@ Outcome<void> Session::come_to_rest() {
   auto context = cuda::ContextView::current(*driver_);
   if (!context) return cuda_failure(context.error());
   if (auto idle = context->synchronize(); !idle) return cuda_failure(idle.error());
-  abi::CommitArea& own = area_of(page(), epoch_);
+  abi::CommitArea& own = writer().area();
   if (auto queued = publish(nullptr, own.beats_done, own.beats_done.load()); !queued) return queued;
   if (auto idle = context->synchronize(); !idle) return cuda_failure(idle.error());
   return {};
@@ -313,7 +313,7 @@ Outcome<void> Session::commit(CUstream stream, std::uint64_t step, const NewStat
   if (auto registered = register_page(); !registered) return registered;
   injections_->at_commit();
   if (auto appended = append(stream, state); !appended) return appended;
-  abi::CommitArea& area = area_of(page(), epoch_);
+  abi::CommitArea& area = writer().area();
   if (counting == Counting::Library) {
     if (auto queued = publish(stream, area.next_step, step + 1); !queued) {
       writer().retract();
@@ -363,16 +363,14 @@ Outcome<std::uint64_t> Session::counter() {
   if (fenced()) return failure(FB_ERROR_FENCED, "another process is active now");
   if (auto registered = register_page(); !registered) return tl::unexpected(registered.error());
   // The writer sets the counter to where we begin, which must not come after a kernel's store.
-  static_cast<void>(writer());
-  return device_address_of(area_of(page(), epoch_).next_step);
+  return device_address_of(writer().area().next_step);
 }
 
 Outcome<void> Session::heartbeat(CUstream stream) {
   if (role_ != FB_ROLE_ACTIVE) return failure(FB_ERROR_INVALID_ARGUMENT, "a standby has no heartbeat");
   if (auto ours = still_ours(); !ours) return ours;
   if (auto registered = register_page(); !registered) return registered;
-  static_cast<void>(writer());
-  abi::CommitArea& area = area_of(page(), epoch_);
+  abi::CommitArea& area = writer().area();
   const std::uint64_t beat = area.beats_queued.load(std::memory_order_relaxed) + 1;
   if (auto queued = publish(stream, area.beats_done, beat); !queued) return queued;
   area.beats_queued.store(beat, std::memory_order_relaxed);
@@ -380,14 +378,16 @@ Outcome<void> Session::heartbeat(CUstream stream) {
 }
 
 std::uint64_t Session::committed() const {
-  return area_of(page(), epoch_).next_step.load(std::memory_order_acquire);
+  const abi::CommitArea* own = area_of(page(), epoch_);
+  const abi::CommitArea* area = own != nullptr ? own : newest_area(page());
+  return area != nullptr ? area->next_step.load(std::memory_order_acquire) : 0;
 }
 
 Outcome<void> Session::leave() {
   if (role_ != FB_ROLE_ACTIVE) return {};
   if (fenced()) return failure(FB_ERROR_FENCED, "another process is active now");
   // First, for an agent that is away.
-  area_of(page(), epoch_).left.store(std::uint64_t{epoch_} + 1, std::memory_order_release);
+  writer().area().left.store(std::uint64_t{epoch_} + 1, std::memory_order_release);
   const auto answer = link_->ask(abi::Finish{});
   if (answer) return {};
   const bool is_away =

@@ -133,7 +133,7 @@ TEST_F(Commits, WhatIsPreparedAndNotCountedIsNotCommitted) {
 TEST_F(Commits, ASuccessorRefusesWhatIsCorrupt) {
   ASSERT_EQ(commit(active, 0, "good"), FB_OK);
   gpu_catches_up();
-  journal_of(agent->shared(), 0).payloads[0] ^= std::byte{1};
+  agent->shared().journals[0].payloads[0] ^= std::byte{1};
   agent->promote();
   fb_resume resume{};
   EXPECT_EQ(fb_wait_promotion(standby, -1, &resume), FB_ERROR_CORRUPT);
@@ -156,7 +156,7 @@ TEST_F(SessionTest, AnAgentOfAnotherVersionIsRefused) {
   const auto other = SmallAgent::start({.version = abi::shared_page_version - 1}).value();
   fb_session* session = nullptr;
   EXPECT_EQ(join(*other, FB_ROLE_ACTIVE, &session), FB_ERROR_CORRUPT);
-  EXPECT_STREQ(fb_last_error(nullptr), "the agent's shared page has version 1, this library knows 2");
+  EXPECT_STREQ(fb_last_error(nullptr), "the agent's shared page has version 2, this library knows 3");
   EXPECT_EQ(session, nullptr);
 }
 
