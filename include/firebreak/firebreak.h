@@ -117,7 +117,8 @@ FB_API fb_status fb_ready(fb_session* session);
 
 /* Blocks until this standby is promoted or `timeout_ms` has passed (-1: for ever); spinning is not needed, the wake-up
  * takes microseconds. FB_ERROR_NO_AGENT when the agent is gone, FB_ERROR_REFUSED when the tenant has finished and nobody
- * is needed any more. */
+ * is needed any more, or when this standby had lost its connection and the agent does not want it back (fb_last_error
+ * says why), FB_ERROR_FENCED when another process was promoted after it. An active gets its fb_resume at once. */
 FB_API fb_status fb_wait_promotion(fb_session* session, int64_t timeout_ms, fb_resume* resume);
 
 /* Publishes that `step` is done: `state`, all of the forward state, is copied at once, and becomes valid on the GPU's

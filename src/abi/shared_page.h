@@ -27,6 +27,19 @@ struct PromotionWord {
   std::uint32_t raw() const { return (epoch << 1) | (finished ? 1u : 0u); }
 };
 
+/// Who becomes active in which epoch, in one word: who waits is released by its own name alone. An epoch that
+/// begins for somebody else releases nobody.
+struct Promoted {
+  std::uint32_t epoch = 0;
+  std::uint32_t member = 0;  ///< as Joined named it
+  friend bool operator==(const Promoted&, const Promoted&) = default;
+
+  static Promoted from(std::uint64_t raw) {
+    return {static_cast<std::uint32_t>(raw >> 32), static_cast<std::uint32_t>(raw)};
+  }
+  std::uint64_t raw() const { return (std::uint64_t{epoch} << 32) | member; }
+};
+
 /// How far whoever took office here last is. What the GPU writes has a cache line of its own.
 struct alignas(64) CommitArea {
   /// Last step that is done, plus one. Written by the GPU in stream order (cuStreamWriteValue64, or a kernel
@@ -69,6 +82,7 @@ struct alignas(4096) SharedPage {
   alignas(64) std::atomic<std::int64_t> decided_at_ns;  ///< the agent decided to promote (CLOCK_MONOTONIC)
   std::atomic<std::int64_t> woken_at_ns;                ///< the standby came out of its sleep
   std::atomic<std::int64_t> resumed_at_ns;              ///< the standby's first kernel had completed
+  std::atomic<std::uint64_t> promoted;                  ///< a Promoted; stored before `promotion` is
   CommitArea areas[commit_areas];                       ///< one a journal
 };
 

@@ -15,6 +15,12 @@ TEST(PromotionWord, KeepsEpochAndEnd) {
   EXPECT_EQ(PromotionWord::from(0).epoch, 0u);
 }
 
+TEST(Promoted, KeepsEpochAndMember) {
+  const Promoted word = Promoted::from(Promoted{0xffff'fffe, 0xffff'fffd}.raw());
+  EXPECT_EQ(word.epoch, 0xffff'fffeu);
+  EXPECT_EQ(word.member, 0xffff'fffdu);
+}
+
 TEST(Progress, IsInFlightUntilTheGpuHasDoneAllThatWasQueued) {
   const auto area = std::make_unique<CommitArea>();
   EXPECT_FALSE(progress_of(*area).in_flight);

@@ -110,8 +110,11 @@ struct Form<Allocation> : AllocationForm<Allocation> {
 template <>
 struct Form<Rejoin> {
   static constexpr const char* name = "rejoin";
-  static void write(json& out, const Rejoin& m) { out.update({{"tenant", m.tenant}, {"token", m.token}}); }
+  static void write(json& out, const Rejoin& m) {
+    out.update({{"tenant", m.tenant}, {"token", m.token}, {"ready", m.ready}});
+  }
   static void read(const json& in, Rejoin& m) {
+    in.at("ready").get_to(m.ready);
     in.at("tenant").get_to(m.tenant);
     in.at("token").get_to(m.token);
   }
@@ -239,11 +242,13 @@ struct Form<Joined> {
     out.update({{"epoch", m.epoch},
                 {"arena_base", m.arena_base},
                 {"allocations", m.allocations},
-                {"agent_returns_ms", m.agent_returns_ms}});
+                {"agent_returns_ms", m.agent_returns_ms},
+                {"member", m.member}});
   }
   static void read(const json& in, Joined& m) {
     in.at("allocations").get_to(m.allocations);
     in.at("agent_returns_ms").get_to(m.agent_returns_ms);
+    in.at("member").get_to(m.member);
     in.at("epoch").get_to(m.epoch);
     in.at("arena_base").get_to(m.arena_base);
   }

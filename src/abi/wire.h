@@ -43,10 +43,12 @@ struct Join {
   Role role = Role::Active;
   std::string token = {};  ///< as Placed gave it; empty where nobody was placed
 };
-/// A process that had joined an agent that is gone, to the next one. Answered by Done or Refused.
+/// A process that had joined, and lost its connection or the agent itself. Answered by Done; or Refused where
+/// it is not wanted any more.
 struct Rejoin {
   std::string tenant;
   std::string token = {};
+  bool ready = false;  ///< it is a standby that has warmed up, and waits
 };
 /// A fenced process that can work on wants to be its successor's standby; an active whose GPU work has ended
 /// wants its standby to go on, and to be that one's standby. Answered by Done or Refused.
@@ -152,6 +154,7 @@ struct Joined {
   std::uint32_t allocations = 0;  ///< so many Allocations follow at once: what the tenant has already
   /// How long to wait for the next agent where this one is gone; 0: none will know the tenant.
   std::uint32_t agent_returns_ms = 0;
+  std::uint32_t member = 0;  ///< by which the shared page names this process when it is promoted
 };
 /// Unasked, to who has joined, for each allocation that the tenant has, and to its standby for each that it
 /// gets; the descriptor is attached.

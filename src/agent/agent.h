@@ -121,6 +121,7 @@ class Agent final : private ServerHandler {
   void join(Connection& connection, const abi::Join& request);
   Status publish(Connection& connection, const abi::Publish& request, std::vector<os::Fd> descriptors);
   Status ready(Connection& connection);
+  void warmed_up(Tenant& tenant);
   Status resumed(Connection& connection, const abi::Resumed& request);
   Status finish(Connection& connection);
   void inject(Connection& connection, const abi::Inject& request);
@@ -180,6 +181,8 @@ class Agent final : private ServerHandler {
   std::vector<pid_t> restore_members(Tenant& tenant, const KeptTenant& kept);
   void tell_restored(const Tenant& tenant);
   Status rejoin(Connection& connection, const abi::Rejoin& request);
+  void stands_by_again(Tenant& tenant, bool ready);
+  void await_return(Tenant& tenant);
 
   // What outlives a tenant's processes, in agent_leases.cpp.
   void forget_if_empty(std::string name);

@@ -102,8 +102,9 @@ void Agent::join(Connection& connection, const abi::Join& request) {
   advance(**tenant, active ? pair::EventType::ActiveJoined : pair::EventType::StandbyJoined);
   save();
   const auto entries = static_cast<std::uint32_t>((*tenant)->vault.entries().size());
-  connection.send(abi::Joined{(*tenant)->pair.epoch, Tenant::arena_base, entries, returns_ms()},
-                  (*tenant)->page_descriptor());
+  connection.send(
+      abi::Joined{(*tenant)->pair.epoch, Tenant::arena_base, entries, returns_ms(), member_number(member)},
+      (*tenant)->page_descriptor());
   send_allocations(connection, **tenant);
 }
 

@@ -90,6 +90,7 @@ void Agent::on_closed(Connection& connection) {
     if (tenant->standby.connection != connection.id()) continue;
     tenant->standby.connection = 0;
     advance(*tenant, pair::EventType::StandbyExited);
+    await_return(*tenant);
   }
   save();
 }
@@ -97,15 +98,19 @@ void Agent::on_closed(Connection& connection) {
 Status Agent::ready(Connection& connection) {
   Tenant* tenant = tenant_of(connection, &Tenant::standby);
   if (tenant == nullptr) return not_in_that_role("ready");
+  warmed_up(*tenant);
+  return {};
+}
+
+void Agent::warmed_up(Tenant& tenant) {
   domains_.refresh_servers();
   abi::Event event;
   event.what = "ready";
-  event.tenant = tenant->name();
-  event.domain = tenant->standby.domain;
-  event.pid = tenant->standby.pid;
+  event.tenant = tenant.name();
+  event.domain = tenant.standby.domain;
+  event.pid = tenant.standby.pid;
   tell(std::move(event));
-  advance(*tenant, pair::EventType::StandbyReady);
-  return {};
+  advance(tenant, pair::EventType::StandbyReady);
 }
 
 Status Agent::resumed(Connection& connection, const abi::Resumed& request) {

@@ -14,6 +14,18 @@
 
 namespace firebreak::agent {
 
+namespace {
+
+/// A process looks for the agent every 20 ms, and gives it 5 s to answer.
+constexpr Milliseconds standby_returns_within{15'000};
+
+Status nobody_needs_it(const Tenant& tenant) {
+  return fail(ErrorCode::Unavailable, fmt::format("tenant '{}' is {}: nobody needs this standby any more",
+                                                  tenant.name(), pair::to_string(tenant.pair.phase)));
+}
+
+}  // namespace
+
 void Agent::begin_keeping() {
   std::map<std::string, os::Fd> descriptors = manager_.take_descriptors();
   const Kept kept = take_up(descriptors);
@@ -125,7 +137,7 @@ std::vector<pid_t> Agent::restore(const KeptTenant& kept, std::map<std::string, 
   restore_clients(tenant, kept, descriptors);
   std::vector<pid_t> gone = restore_members(tenant, kept);
   // A promotion that was carried out, and not written down any more.
-  if (tenant.promoted_epoch() == kept.pair.epoch + 1 && tenant.standby.pid != 0) {
+  if (tenant.standby.pid != 0 && tenant.was_promoted(tenant.standby, kept.pair.epoch + 1)) {
     tenant.take_turns();
     tenant.pair = {pair::Phase::Promoting, pair::Standby::None, kept.pair.epoch + 1};
   }
@@ -173,7 +185,9 @@ void Agent::tell_restored(const Tenant& tenant) {
   tell(std::move(event));
 }
 
-/// A process that had joined, and lost the agent before this one.
+/// A process that had joined, and lost the agent before this one, or its connection to this one. What the
+/// pair was told when that broke it is told anew. A connection that is still there is the process's older
+/// one.
 Status Agent::rejoin(Connection& connection, const abi::Rejoin& request) {
   const auto found = tenants_.find(request.tenant);
   if (found == tenants_.end() || !credentials_.are(request.tenant, request.token)) {
@@ -181,13 +195,38 @@ Status Agent::rejoin(Connection& connection, const abi::Rejoin& request) {
   }
   Tenant& tenant = *found->second;
   for (Member* member : {&tenant.active, &tenant.standby, &tenant.old_active}) {
-    if (member->pid != connection.peer().pid || member->connection != 0) continue;
+    if (member->pid != connection.peer().pid) continue;
+    const bool is_standby = member == &tenant.standby;
+    if (is_standby && tenant.pair.phase == pair::Phase::Lost) return nobody_needs_it(tenant);
     member->connection = connection.id();
     send_allocations(connection, tenant);
+    if (is_standby) stands_by_again(tenant, request.ready);
     return {};
   }
   return fail(ErrorCode::NotFound,
               fmt::format("process {} is none of tenant '{}'", connection.peer().pid, request.tenant));
+}
+
+void Agent::stands_by_again(Tenant& tenant, bool ready) {
+  if (tenant.pair.standby == pair::Standby::None) {
+    tell_joined(tenant, tenant.standby, "as a standby, which had lost its connection");
+    advance(tenant, pair::EventType::StandbyJoined);
+  }
+  if (ready && tenant.pair.standby == pair::Standby::Joined) warmed_up(tenant);
+}
+
+/// One without a connection cannot take over, and while it is there no other one is started.
+void Agent::await_return(Tenant& tenant) {
+  const auto process = processes_.find(tenant.standby.pid);
+  if (process == processes_.end()) return;
+  auto look = loop_.after(standby_returns_within, [this, name = tenant.name(), pid = tenant.standby.pid] {
+    const auto found = tenants_.find(name);
+    if (found == tenants_.end() || found->second->standby.pid != pid) return;
+    if (found->second->standby.connection == 0)
+      end(found->second->standby, "a standby that has lost its connection, and did not come back");
+  });
+  if (!look) return spdlog::error("standby {} is not looked at: {}", process->first, to_string(look.error()));
+  process->second.look = std::move(*look);
 }
 
 }  // namespace firebreak::agent

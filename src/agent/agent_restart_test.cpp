@@ -135,6 +135,8 @@ TEST_F(AgentRestart, WhoLeftInAnEarlierEpochHasNotLeft) {
 
 TEST_F(AgentRestart, APromotionThatWasNotWrittenDownAnyMoreStands) {
   auto [active, standby, page] = pair("llm");
+  const auto promoted = abi::Promoted{1, static_cast<std::uint32_t>(standby.pid())};
+  page.as<abi::SharedPage>()->promoted = promoted.raw();
   page.as<abi::SharedPage>()->promotion = abi::PromotionWord{1, false}.raw();
   restart();
   EXPECT_EQ(word(page).epoch, 1u);
@@ -142,6 +144,60 @@ TEST_F(AgentRestart, APromotionThatWasNotWrittenDownAnyMoreStands) {
   EXPECT_TRUE(std::holds_alternative<abi::Done>(rejoin(standby)));
   EXPECT_TRUE(std::holds_alternative<abi::Done>(ask(standby, abi::Resumed{0})));
   EXPECT_THAT(agent->status_json(), HasSubstr("\"phase\": \"serving\""));
+}
+
+TEST_F(AgentRestart, AStandbyWhoseConnectionBrokeStandsByAgain) {
+  auto [active, standby, page] = pair("llm");
+  standby.hang_up();
+  settle();
+  EXPECT_EQ(client::parse_status(agent->status_json()).tenant("llm")->standby_state, "none");
+  standby.reconnect();
+  settle();
+  EXPECT_TRUE(std::holds_alternative<abi::Done>(ask(standby, abi::Rejoin{"llm", "", true})));
+  EXPECT_EQ(client::parse_status(agent->status_json()).tenant("llm")->standby_state, "ready");
+  detectors.callbacks.on_exit(active.pid());
+  EXPECT_EQ(word(page).epoch, 1u);
+  const auto promoted = abi::Promoted::from(page.as<abi::SharedPage>()->promoted.load());
+  EXPECT_EQ(promoted, (abi::Promoted{1, static_cast<std::uint32_t>(standby.pid())}));
+}
+
+TEST_F(AgentRestart, OneThatWasStillStartingIsNotReadyWhenItComesBack) {
+  auto [active, standby, page] = pair("llm");
+  standby.hang_up();
+  settle();
+  EXPECT_TRUE(std::holds_alternative<abi::Done>(rejoin(standby)));
+  EXPECT_EQ(client::parse_status(agent->status_json()).tenant("llm")->standby_state, "joined");
+}
+
+// The agent stood still: what it reads first is what a connection said that has been given up since.
+TEST_F(AgentRestart, OfOneThatCameBackTwiceTheLastConnectionCounts) {
+  auto [active, standby, page] = pair("llm");
+  restart();
+  standby.reconnect();
+  standby.send(abi::Rejoin{"llm", "", true});
+  standby.reconnect();
+  standby.send(abi::Rejoin{"llm", "", true});
+  settle();
+  std::optional<Peer::Received> answer = standby.receive();
+  ASSERT_TRUE(answer && std::holds_alternative<abi::Done>(answer->message));
+  EXPECT_EQ(client::parse_status(agent->status_json()).tenant("llm")->standby_state, "ready");
+  // And where its older connection is still there.
+  Peer::Received again{ask(standby, abi::Rejoin{"llm", "", true}), {}};
+  EXPECT_TRUE(std::holds_alternative<abi::Done>(again.message));
+}
+
+TEST_F(AgentRestart, AStandbyThatComesBackAfterItsTenantWasLostIsTold) {
+  auto [active, standby, page] = pair("llm");
+  standby.hang_up();
+  settle();
+  detectors.callbacks.on_exit(active.pid());
+  standby.reconnect();
+  settle();
+  EXPECT_THAT(refusal(standby, abi::Rejoin{"llm", "", true}), HasSubstr("tenant 'llm' is lost"));
+  Peer next = peer();
+  const os::Mapping same = join(next, "llm", abi::Role::Active);
+  EXPECT_EQ(word(same).epoch, 1u);
+  EXPECT_EQ(same.as<abi::SharedPage>()->promoted.load(), 0u) << "nobody waits for this epoch";
 }
 
 TEST_F(AgentRestart, MemoryOfALostTenantIsStillThere) {
@@ -188,7 +244,7 @@ TEST_F(AgentRestart, StrangersDoNotComeBack) {
   restart();
   EXPECT_TRUE(std::holds_alternative<abi::Refused>(rejoin(stranger)));
   EXPECT_TRUE(std::holds_alternative<abi::Done>(rejoin(active)));
-  EXPECT_THAT(refusal(active, abi::Rejoin{"llm"}), HasSubstr("is none of tenant"));
+  EXPECT_THAT(refusal(stranger, abi::Rejoin{"llm"}), HasSubstr("is none of tenant"));
 }
 
 TEST_F(AgentRestart, WithoutAServiceManagerItBeginsWithNothing) {

@@ -21,4 +21,7 @@ struct Member {
   friend bool operator==(const Member&, const Member&) = default;
 };
 
+/// By which the shared page names it: of those that live, nobody else has that one.
+inline std::uint32_t member_number(const Member& member) { return static_cast<std::uint32_t>(member.pid); }
+
 }  // namespace firebreak::agent

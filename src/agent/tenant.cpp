@@ -55,6 +55,7 @@ bool Tenant::active_has_left() const {
 
 void Tenant::promote(std::uint32_t epoch, std::int64_t now_ns) {
   page().decided_at_ns.store(now_ns, std::memory_order_relaxed);
+  page().promoted.store(abi::Promoted{epoch, member_number(standby)}.raw(), std::memory_order_release);
   page().promotion.store(abi::PromotionWord{epoch, false}.raw(), std::memory_order_release);
   os::futex_wake(page().promotion);
   take_turns();
@@ -68,6 +69,11 @@ void Tenant::take_turns() {
 
 std::uint32_t Tenant::promoted_epoch() const {
   return abi::PromotionWord::from(page().promotion.load(std::memory_order_acquire)).epoch;
+}
+
+bool Tenant::was_promoted(const Member& member, std::uint32_t epoch) const {
+  const auto promoted = abi::Promoted::from(page().promoted.load(std::memory_order_acquire));
+  return promoted_epoch() == epoch && promoted == abi::Promoted{epoch, member_number(member)};
 }
 
 void Tenant::begin_epoch(std::uint32_t epoch) {

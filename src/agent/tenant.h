@@ -56,6 +56,7 @@ class Tenant {
   void take_turns();
   /// What the page says; its processes can write it.
   std::uint32_t promoted_epoch() const;
+  bool was_promoted(const Member& member, std::uint32_t epoch) const;
   /// The same for an active that has joined a lost tenant: whoever was active before is fenced.
   void begin_epoch(std::uint32_t epoch);
   /// Wakes the standby for good: the tenant is done.

@@ -41,6 +41,16 @@ void AgentLink::come_back(Return how) {
   if (how.patience > Milliseconds(0)) return_ = std::move(how);
 }
 
+void AgentLink::say_ready(bool ready) {
+  const std::lock_guard lock(mutex_);
+  if (return_) return_->words.ready = ready;
+}
+
+std::string AgentLink::refusal() const {
+  const std::lock_guard lock(mutex_);
+  return refusal_;
+}
+
 void AgentLink::on_lost(std::function<void()> callback) {
   bool already = false;
   {
@@ -150,7 +160,12 @@ AgentLink::Welcome AgentLink::present(os::Socket& socket, const abi::Rejoin& wor
     if (!received) return Welcome::Died;
     const auto* text = reinterpret_cast<const char*>(received->bytes.data());
     const auto message = abi::decode(std::string_view(text, received->bytes.size()));
-    if (!message || std::holds_alternative<abi::Refused>(*message)) return Welcome::Refused;
+    if (!message) return Welcome::Refused;
+    if (const auto* refused = std::get_if<abi::Refused>(&*message)) {
+      const std::lock_guard lock(mutex_);
+      refusal_ = refused->reason;
+      return Welcome::Refused;
+    }
     if (std::holds_alternative<abi::Done>(*message)) return Welcome::Wanted;
     handle(std::move(*received));
   }

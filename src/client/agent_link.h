@@ -46,6 +46,10 @@ class AgentLink {
   /// From now on the link is lost only when the next agent does not come, or does not want us. Questions that
   /// are under way meanwhile are asked again.
   void come_back(Return how);
+  /// What the agent is told of this standby when the link comes back.
+  void say_ready(bool ready);
+  /// Why the agent does not want this process back; empty: nothing of the kind has been said.
+  std::string refusal() const;
 
   /// Called once, on the reading thread, when the agent is gone for good.
   void on_lost(std::function<void()> callback);
@@ -116,6 +120,7 @@ class AgentLink {
   std::optional<Return> return_;
   bool closing_ = false;
   bool lost_ = false;
+  std::string refusal_;
   std::optional<Answer> answer_;
   std::map<std::string, SharedAllocation> allocations_;
   std::uint64_t allocations_seen_ = 0;

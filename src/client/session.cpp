@@ -107,6 +107,7 @@ Session::Session(std::unique_ptr<AgentLink> link, os::Mapping shared, os::Fd pag
       page_file_(std::move(page_file)),
       role_(role),
       epoch_(joined.epoch),
+      member_(joined.member),
       arena_base_(joined.arena_base),
       next_address_(joined.arena_base) {
   auto* word = &page().promotion;
@@ -212,7 +213,17 @@ Outcome<void> Session::ready() {
   if (auto registered = register_page(); !registered) return registered;
   const auto answer = link_->ask(abi::Ready{});
   if (!answer) return agent_failure(answer.error());
+  link_->say_ready(true);
   return {};
+}
+
+/// An epoch that began for somebody else is none of ours: who has lost its connection for a while waits on,
+/// as the agent's standby again, or as nobody's.
+std::optional<std::uint32_t> Session::own_promotion() {
+  const std::uint32_t epoch = promotion().epoch;
+  const auto promoted = abi::Promoted::from(page().promoted.load(std::memory_order_acquire));
+  if (epoch == epoch_ || promoted != abi::Promoted{epoch, member_}) return std::nullopt;
+  return epoch;
 }
 
 Outcome<fb_resume> Session::wait_promotion(Milliseconds timeout) {
@@ -221,12 +232,14 @@ Outcome<fb_resume> Session::wait_promotion(Milliseconds timeout) {
   for (;;) {
     const std::uint32_t seen = page().promotion.load(std::memory_order_acquire);
     const auto word = abi::PromotionWord::from(seen);
-    if (word.epoch != epoch_) {
+    if (const auto epoch = own_promotion()) {
       page().woken_at_ns.store(to_ns(std::chrono::steady_clock::now()), std::memory_order_relaxed);
-      if (auto taken = take_office(word.epoch); !taken) return tl::unexpected(taken.error());
+      if (auto taken = take_office(*epoch); !taken) return tl::unexpected(taken.error());
       return resume_point();
     }
     if (word.finished) return failure(FB_ERROR_REFUSED, "the tenant has finished");
+    if (const std::string refusal = link_->refusal(); !refusal.empty())
+      return failure(FB_ERROR_REFUSED, refusal);
     if (link_->lost()) return failure(FB_ERROR_NO_AGENT, "the firebreak agent is gone");
     const auto left = deadline - std::chrono::steady_clock::now();
     if (timeout >= Milliseconds(0) && left <= Nanoseconds(0))
@@ -239,11 +252,13 @@ Outcome<fb_resume> Session::wait_promotion(Milliseconds timeout) {
 
 Outcome<void> Session::take_office(std::uint32_t epoch) {
   auto recovered = recover(shared(), epoch);
+  if (promotion().epoch != epoch) return failure(FB_ERROR_FENCED, "another process is active now");
   if (!recovered) return agent_failure(recovered.error());
   recovered_ = std::move(*recovered);
   writer_.emplace(shared(), epoch, recovered_);
   promoted_at_ns_ = page().decided_at_ns.load(std::memory_order_relaxed);
   is_to_hand_over_.store(false, std::memory_order_relaxed);  // meant for a term of office before
+  link_->say_ready(false);
   epoch_.store(epoch, std::memory_order_release);
   role_.store(FB_ROLE_ACTIVE, std::memory_order_release);
   return {};
@@ -378,7 +393,7 @@ Outcome<void> Session::heartbeat(CUstream stream) {
 }
 
 std::uint64_t Session::committed() const {
-  const abi::CommitArea* own = area_of(page(), epoch_);
+  const abi::CommitArea* own = role() == FB_ROLE_ACTIVE ? area_of(page(), epoch_) : nullptr;
   const abi::CommitArea* area = own != nullptr ? own : newest_area(page());
   return area != nullptr ? area->next_step.load(std::memory_order_acquire) : 0;
 }

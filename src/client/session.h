@@ -92,6 +92,8 @@ class Session {
   Outcome<std::uint64_t> create(const std::string& name, std::uint64_t size_bytes, abi::Memory memory);
   Outcome<std::uint64_t> import(const std::string& name, Milliseconds timeout);
   Outcome<void> take_office(std::uint32_t epoch);
+  /// The epoch in which this process is the active one, where it was promoted.
+  std::optional<std::uint32_t> own_promotion();
   /// The GPU writes `value` there once all that was queued before has ended. `word` lies in the shared page.
   Outcome<void> publish(CUstream stream, std::atomic<std::uint64_t>& word, std::uint64_t value);
   /// Where the GPU sees a word of the shared page, which has been registered.
@@ -109,6 +111,7 @@ class Session {
   std::optional<os::Baton> baton_;  ///< whoever has it sends to clients, if it is still the active one
   std::atomic<fb_role> role_;       ///< the two are read by any thread; the epoch is set before the role
   std::atomic<std::uint32_t> epoch_;
+  std::uint32_t member_;  ///< as the shared page names us
   std::uint64_t arena_base_;
   std::uint64_t next_address_;
   std::optional<CommitWriter> writer_;

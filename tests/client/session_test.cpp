@@ -67,6 +67,17 @@ TEST_F(Commits, TheSuccessorGoesOnWithChangesOfWhatItFound) {
   fb_leave(third);
 }
 
+TEST_F(Commits, AnEpochThatBeginsForSomebodyElseReleasesNobody) {
+  ASSERT_EQ(commit(active, 0, "abc"), FB_OK);
+  gpu_catches_up();
+  agent->begin_epoch();
+  fb_resume resume{};
+  EXPECT_EQ(fb_wait_promotion(standby, 0, &resume), FB_ERROR_TIMEOUT);
+  EXPECT_EQ(fb_session_role(standby), FB_ROLE_STANDBY);
+  EXPECT_EQ(fb_commit(standby, stream.handle(), 1, "x", 1), FB_ERROR_INVALID_ARGUMENT);
+  EXPECT_EQ(promoted().epoch, 2u);
+}
+
 TEST_F(Commits, WhatTheGpuHasNotDoneIsNotCommitted) {
   const auto word = cuda::DeviceBuffer::allocate(gpu.driver(), 64);
   ASSERT_TRUE(word);

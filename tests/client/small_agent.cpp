@@ -67,18 +67,32 @@ void SmallAgent::serve(os::Socket& peer) {
                                 received->bytes.size());
     const auto asked = abi::decode(text);
     if (!asked) return;
-    const bool joins = std::holds_alternative<abi::Join>(*asked);
-    const std::uint32_t epoch = abi::PromotionWord::from(page().promotion.load()).epoch;
-    const abi::Message answer =
-        joins ? abi::Message(abi::Joined{epoch, arena_base}) : abi::Message(abi::Done{});
+    const auto* joins = std::get_if<abi::Join>(&*asked);
+    const abi::Message answer = joins != nullptr ? abi::Message(join(*joins)) : abi::Message(abi::Done{});
     const std::string encoded = abi::encode(answer);
     const int descriptor = memory_.get();
-    const std::span<const int> descriptors(&descriptor, joins ? 1 : 0);
+    const std::span<const int> descriptors(&descriptor, joins != nullptr ? 1 : 0);
     if (!peer.send(std::as_bytes(std::span(encoded)), descriptors, patience)) return;
   }
 }
 
+abi::Joined SmallAgent::join(const abi::Join& asked) {
+  const std::lock_guard lock(mutex_);
+  ++members_;
+  if (asked.role == abi::Role::Standby) standby_ = members_;
+  return {abi::PromotionWord::from(page().promotion.load()).epoch, arena_base, 0, 0, members_};
+}
+
 void SmallAgent::promote() {
+  {
+    const std::lock_guard lock(mutex_);
+    const auto before = abi::PromotionWord::from(page().promotion.load());
+    page().promoted.store(abi::Promoted{before.epoch + 1, standby_}.raw());
+  }
+  begin_epoch();
+}
+
+void SmallAgent::begin_epoch() {
   auto& word = page().promotion;
   const auto before = abi::PromotionWord::from(word.load());
   word.store(abi::PromotionWord{before.epoch + 1, false}.raw(), std::memory_order_release);

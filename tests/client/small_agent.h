@@ -32,8 +32,10 @@ class SmallAgent {
   const std::string& socket_path() const { return listener_.path(); }
   /// Of the tenant; there only with a Memory as it should be.
   abi::SharedMemory& shared() { return *mapping_.as<abi::SharedMemory>(); }
-  /// The standby that waits becomes the active of the next epoch.
+  /// The standby that joined last becomes the active of the next epoch.
   void promote();
+  /// The next epoch begins for somebody else.
+  void begin_epoch();
   void finish();
 
  private:
@@ -41,13 +43,16 @@ class SmallAgent {
   abi::SharedPage& page() { return *mapping_.as<abi::SharedPage>(); }
   void accept_all();
   void serve(os::Socket& peer);
+  abi::Joined join(const abi::Join& asked);
 
   os::TemporaryDirectory directory_;
   os::Listener listener_;
   os::Fd memory_;
   os::Mapping mapping_;
   std::mutex mutex_;
-  bool ended_ = false;  ///< guarded by mutex_
+  bool ended_ = false;         ///< guarded by mutex_
+  std::uint32_t members_ = 0;  ///< those who have joined; guarded by mutex_
+  std::uint32_t standby_ = 0;  ///< the last of them that joined as one; guarded by mutex_
   std::vector<std::unique_ptr<os::Socket>>
       peers_;                         ///< guarded by mutex_; each is served by a thread of its own
   std::vector<std::thread> servers_;  ///< of acceptor_ until that has ended
