@@ -216,7 +216,10 @@ CUresult cuCtxGetExecAffinity(CUexecAffinityParam* affinity, CUexecAffinityType 
 }
 
 CUresult cuCtxSynchronize() {
-  return with_context([](Process&, Context& context) { return context.synchronize(); });
+  return with_context([](Process& process, Context& context) {
+    const CUresult forbidden = process.captures().allow_waiting_for(context);
+    return forbidden != CUDA_SUCCESS ? forbidden : context.synchronize();
+  });
 }
 
 CUresult cuCtxSetLimit(CUlimit limit, std::size_t value) {

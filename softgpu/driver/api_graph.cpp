@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// Entry points: graphs, as streams record them.
 #include <memory>
+#include <utility>
 
 #include "softgpu/driver/entry.h"
 #include "softgpu/driver/graph.h"
@@ -20,27 +21,35 @@ CUresult forget(Handle handle) {
 
 extern "C" {
 
-CUresult cuStreamBeginCapture_v2(CUstream stream, CUstreamCaptureMode) {
-  return with_stream(stream, [&](Process&, Context&, const std::shared_ptr<Stream>& target) {
+CUresult cuStreamBeginCapture_v2(CUstream stream, CUstreamCaptureMode mode) {
+  return with_stream(stream, [&](Process& process, Context&, const std::shared_ptr<Stream>& target) {
     // The legacy default stream cannot be captured.
     if (stream == nullptr) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
-    return target->begin_capture() ? CUDA_SUCCESS : CUDA_ERROR_ILLEGAL_STATE;
+    return process.captures().begin(target, mode) ? CUDA_SUCCESS : CUDA_ERROR_ILLEGAL_STATE;
   });
+}
+
+CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode* mode) {
+  if (mode == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  std::swap(*mode, capture_mode_of_thread());
+  return CUDA_SUCCESS;
 }
 
 CUresult cuStreamEndCapture(CUstream stream, CUgraph* graph) {
   return with_stream(stream, [&](Process& process, Context&, const std::shared_ptr<Stream>& target) {
-    std::shared_ptr<Graph> captured = target->end_capture();
-    if (!captured || graph == nullptr) return CUDA_ERROR_ILLEGAL_STATE;
-    *graph = reinterpret_cast<CUgraph>(process.graphs().add(std::move(captured)));
-    return CUDA_SUCCESS;
+    if (graph == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    auto [result, captured] = process.captures().end(target);
+    *graph = captured ? reinterpret_cast<CUgraph>(process.graphs().add(std::move(captured))) : nullptr;
+    return result;
   });
 }
 
 CUresult cuStreamIsCapturing(CUstream stream, CUstreamCaptureStatus* status) {
   return with_stream(stream, [&](Process&, Context&, const std::shared_ptr<Stream>& target) {
     if (status == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    *status = target->is_captured() ? CU_STREAM_CAPTURE_STATUS_ACTIVE : CU_STREAM_CAPTURE_STATUS_NONE;
+    const auto active =
+        target->is_capture_valid() ? CU_STREAM_CAPTURE_STATUS_ACTIVE : CU_STREAM_CAPTURE_STATUS_INVALIDATED;
+    *status = target->is_captured() ? active : CU_STREAM_CAPTURE_STATUS_NONE;
     return CUDA_SUCCESS;
   });
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// Entry points: allocations of every kind, and what a pointer is.
 #include <cstdint>
+#include <utility>
 
 #include "base/units.h"
 #include "softgpu/driver/entry.h"
@@ -12,11 +13,26 @@ namespace {
 
 std::uint64_t as_address(const void* host) { return reinterpret_cast<std::uint64_t>(host); }
 
-CUresult free_after_work(CUdeviceptr pointer, AllocationKind kind) {
+/// For what a capture may forbid.
+template <class Action>
+CUresult with_context_uncaptured(Action&& action) {
   return with_context([&](Process& process, Context& context) {
+    const CUresult forbidden = process.captures().allow_unsafe_call();
+    return forbidden != CUDA_SUCCESS ? forbidden : std::forward<Action>(action)(process, context);
+  });
+}
+
+/// It waits for the work of the context that the memory was made in, whichever is current, if any is, and
+/// though a stream be captured.
+CUresult free_after_work(CUdeviceptr pointer, AllocationKind kind) {
+  return with_live_process([&](Process& process) {
     if (pointer == 0) return CUDA_SUCCESS;
-    // As on the real driver, freeing waits for the work that may still use the memory.
-    if (const CUresult result = context.synchronize(); result != CUDA_SUCCESS) return result;
+    if (const CUresult forbidden = process.captures().allow_unsafe_call()) return forbidden;
+    const auto allocation = process.memory().find_exact(pointer);
+    const CUcontext made_in = allocation ? allocation->context : current_context();
+    if (const auto context = process.contexts().find(made_in)) {
+      if (const CUresult result = context->synchronize(); result != CUDA_SUCCESS) return result;
+    }
     return process.memory().free(pointer, kind);
   });
 }
@@ -34,7 +50,7 @@ CUresult cuMemGetInfo_v2(std::size_t* free_bytes, std::size_t* total_bytes) {
 }
 
 CUresult cuMemAlloc_v2(CUdeviceptr* pointer, std::size_t size_bytes) {
-  return with_context([&](Process& process, Context& context) {
+  return with_context_uncaptured([&](Process& process, Context& context) {
     if (pointer == nullptr) return CUDA_ERROR_INVALID_VALUE;
     return store(pointer, process.memory().allocate(size_bytes, context.handle()));
   });
@@ -51,7 +67,7 @@ CUresult cuMemAllocPitch_v2(CUdeviceptr* pointer, std::size_t* pitch_bytes, std:
 }
 
 CUresult cuMemFree_v2(CUdeviceptr pointer) {
-  return with_context([&](Process& process, Context&) {
+  return with_live_process([&](Process& process) {
     const auto allocation = process.memory().find(pointer);
     const bool managed = allocation && allocation->kind == AllocationKind::Managed;
     return free_after_work(pointer, managed ? AllocationKind::Managed : AllocationKind::Device);
@@ -69,7 +85,7 @@ CUresult cuMemGetAddressRange_v2(CUdeviceptr* base, std::size_t* size_bytes, CUd
 }
 
 CUresult cuMemHostAlloc(void** host, std::size_t size_bytes, unsigned int flags) {
-  return with_context([&](Process& process, Context& context) {
+  return with_context_uncaptured([&](Process& process, Context& context) {
     constexpr unsigned int known =
         CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP | CU_MEMHOSTALLOC_WRITECOMBINED;
     if (host == nullptr || (flags & ~known) != 0) return CUDA_ERROR_INVALID_VALUE;
@@ -108,7 +124,7 @@ CUresult cuMemHostGetFlags(unsigned int* flags, void* host) {
 }
 
 CUresult cuMemHostRegister_v2(void* host, std::size_t size_bytes, unsigned int flags) {
-  return with_context([&](Process& process, Context& context) {
+  return with_context_uncaptured([&](Process& process, Context& context) {
     constexpr unsigned int known =
         CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP | CU_MEMHOSTREGISTER_READ_ONLY;
     if ((flags & CU_MEMHOSTREGISTER_IOMEMORY) != 0) return CUDA_ERROR_NOT_SUPPORTED;
@@ -124,7 +140,7 @@ CUresult cuMemHostUnregister(void* host) {
 }
 
 CUresult cuMemAllocManaged(CUdeviceptr* pointer, std::size_t size_bytes, unsigned int flags) {
-  return with_context([&](Process& process, Context& context) {
+  return with_context_uncaptured([&](Process& process, Context& context) {
     if (pointer == nullptr || (flags != CU_MEM_ATTACH_GLOBAL && flags != CU_MEM_ATTACH_HOST)) {
       return CUDA_ERROR_INVALID_VALUE;
     }
@@ -161,6 +177,8 @@ CUresult cuMemFreeAsync(CUdeviceptr pointer, CUstream stream) {
   return with_stream(stream, [&](Process& process, Context& context, const std::shared_ptr<Stream>& target) {
     const auto allocation = process.memory().find_exact(pointer);
     if (!allocation || allocation->kind != AllocationKind::Device) return CUDA_ERROR_INVALID_VALUE;
+    // Into a graph only what a graph has allocated goes.
+    if (target->is_captured()) return CUDA_ERROR_INVALID_VALUE;
     Work work;
     work.on_gpu = false;
     work.run = [&process, pointer]() -> WorkOutcome {

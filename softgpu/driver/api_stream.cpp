@@ -47,7 +47,8 @@ CUresult cuStreamDestroy_v2(CUstream stream) {
 }
 
 CUresult cuStreamQuery(CUstream stream) {
-  return with_stream(stream, [](Process&, Context&, const std::shared_ptr<Stream>& target) {
+  return with_stream(stream, [](Process& process, Context&, const std::shared_ptr<Stream>& target) {
+    if (const CUresult forbidden = process.captures().allow_waiting_for(*target)) return forbidden;
     const CompletionPointer last = target->last();
     return !last || last->done() ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
   });
@@ -55,6 +56,7 @@ CUresult cuStreamQuery(CUstream stream) {
 
 CUresult cuStreamSynchronize(CUstream stream) {
   return with_stream(stream, [](Process& process, Context&, const std::shared_ptr<Stream>& target) {
+    if (const CUresult forbidden = process.captures().allow_waiting_for(*target)) return forbidden;
     const CompletionPointer last = target->last();
     return last ? process.completions().wait(*last) : CUDA_SUCCESS;
   });

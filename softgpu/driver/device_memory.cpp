@@ -3,6 +3,7 @@
 
 #include <iterator>
 #include <utility>
+#include <vector>
 
 #include "base/units.h"
 #include "os/memory.h"
@@ -130,6 +131,17 @@ CUresult DeviceMemory::free(std::uint64_t begin, AllocationKind kind) {
   const std::uint64_t first_page = begin & ~(os::page_size() - 1);
   space_.unmap(first_page, round_up(begin + allocation.size_bytes, os::page_size()) - first_page);
   return CUDA_SUCCESS;
+}
+
+void DeviceMemory::free_all_of(CUcontext context) {
+  std::vector<Allocation> gone;
+  {
+    const std::lock_guard lock(mutex_);
+    for (const auto& [begin, allocation] : allocations_) {
+      if (allocation.context == context) gone.push_back(allocation);
+    }
+  }
+  for (const Allocation& allocation : gone) free(allocation.begin, allocation.kind);
 }
 
 std::optional<Allocation> DeviceMemory::find(std::uint64_t address) const {

@@ -46,6 +46,8 @@ class DeviceMemory {
 
   /// Frees what begins at exactly that address and is of that kind.
   CUresult free(std::uint64_t begin, AllocationKind kind);
+  /// All that was allocated in a context.
+  void free_all_of(CUcontext context);
   /// The allocation that holds the address.
   std::optional<Allocation> find(std::uint64_t address) const;
   /// The same, with a kind: INVALID_VALUE when it begins elsewhere or is of another kind.

@@ -167,6 +167,7 @@ CUresult Process::destroy_context(CUcontext handle) {
   const std::shared_ptr<Context> context = contexts_.remove(handle);
   if (!context) return CUDA_ERROR_INVALID_CONTEXT;
   context->synchronize();
+  memory_.free_all_of(handle);
   return CUDA_SUCCESS;
 }
 

@@ -8,6 +8,7 @@
 #include <memory>
 #include <mutex>
 
+#include "softgpu/driver/captures.h"
 #include "softgpu/driver/completion.h"
 #include "softgpu/driver/context.h"
 #include "softgpu/driver/device_attributes.h"
@@ -70,6 +71,7 @@ class Process {
   HandleTable<Function>& functions() { return functions_; }
   HandleTable<Event>& events() { return events_; }
   HandleTable<Graph>& graphs() { return graphs_; }
+  Captures& captures() { return captures_; }
   PrimaryContext& primary() { return primary_; }
 
   std::shared_ptr<Context> create_context(const ContextOptions& options);
@@ -111,6 +113,7 @@ class Process {
   HandleTable<Function> functions_;
   HandleTable<Event> events_;
   HandleTable<Graph> graphs_;
+  Captures captures_;
   PrimaryContext primary_;
   std::atomic<std::uint64_t> next_context_id_{1};
 };

@@ -67,7 +67,18 @@ bool Stream::begin_capture() {
   const std::lock_guard lock(mutex_);
   if (captured_) return false;
   captured_ = std::make_shared<Graph>();
+  capture_valid_ = true;
   return true;
+}
+
+void Stream::invalidate_capture() {
+  const std::lock_guard lock(mutex_);
+  capture_valid_ = false;
+}
+
+bool Stream::is_capture_valid() const {
+  const std::lock_guard lock(mutex_);
+  return capture_valid_;
 }
 
 std::shared_ptr<Graph> Stream::end_capture() {

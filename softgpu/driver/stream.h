@@ -54,6 +54,9 @@ class Stream : public std::enable_shared_from_this<Stream> {
   /// Null: it was not captured.
   std::shared_ptr<Graph> end_capture();
   bool is_captured() const;
+  /// What is captured is void: nothing comes of it.
+  void invalidate_capture();
+  bool is_capture_valid() const;
   /// True: the work was recorded.
   bool record(const Work& work);
 
@@ -74,6 +77,7 @@ class Stream : public std::enable_shared_from_this<Stream> {
   std::deque<Work> queue_;
   CompletionPointer last_;
   std::shared_ptr<Graph> captured_;
+  bool capture_valid_ = true;
   bool running_ = false;
   bool closed_ = false;
   bool stopped_ = false;  ///< by a fault: what is queued is never done

@@ -52,6 +52,8 @@ void resolve_contexts(Resolver& resolve, EntryPoints& table) {
   resolve("cuCtxDestroy", table.cuCtxDestroy);
   resolve("cuCtxSetCurrent", table.cuCtxSetCurrent);
   resolve("cuCtxGetCurrent", table.cuCtxGetCurrent);
+  resolve("cuCtxPushCurrent", table.cuCtxPushCurrent);
+  resolve("cuCtxPopCurrent", table.cuCtxPopCurrent);
   resolve("cuCtxGetDevice", table.cuCtxGetDevice);
   resolve("cuCtxSynchronize", table.cuCtxSynchronize);
   resolve("cuCtxSetLimit", table.cuCtxSetLimit);
@@ -77,6 +79,8 @@ void resolve_streams_and_events(Resolver& resolve, EntryPoints& table) {
   resolve("cuStreamQuery", table.cuStreamQuery);
   resolve("cuStreamSynchronize", table.cuStreamSynchronize);
   resolve("cuStreamWaitEvent", table.cuStreamWaitEvent);
+  resolve("cuStreamGetCtx", table.cuStreamGetCtx);
+  resolve("cuStreamIsCapturing", table.cuStreamIsCapturing);
   resolve("cuStreamWaitValue32", table.cuStreamWaitValue32);
   resolve("cuStreamWriteValue32", table.cuStreamWriteValue32);
   resolve("cuStreamWaitValue64", table.cuStreamWaitValue64);

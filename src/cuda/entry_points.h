@@ -31,6 +31,8 @@ struct EntryPoints {
   PFN_cuCtxDestroy_v2 cuCtxDestroy = nullptr;
   PFN_cuCtxSetCurrent cuCtxSetCurrent = nullptr;
   PFN_cuCtxGetCurrent cuCtxGetCurrent = nullptr;
+  PFN_cuCtxPushCurrent_v2 cuCtxPushCurrent = nullptr;
+  PFN_cuCtxPopCurrent_v2 cuCtxPopCurrent = nullptr;
   PFN_cuCtxGetDevice cuCtxGetDevice = nullptr;
   PFN_cuCtxSynchronize cuCtxSynchronize = nullptr;
   PFN_cuCtxSetLimit cuCtxSetLimit = nullptr;
@@ -54,6 +56,8 @@ struct EntryPoints {
   PFN_cuStreamQuery cuStreamQuery = nullptr;
   PFN_cuStreamSynchronize cuStreamSynchronize = nullptr;
   PFN_cuStreamWaitEvent cuStreamWaitEvent = nullptr;
+  PFN_cuStreamGetCtx cuStreamGetCtx = nullptr;
+  PFN_cuStreamIsCapturing cuStreamIsCapturing = nullptr;
   PFN_cuStreamWaitValue32_v2 cuStreamWaitValue32 = nullptr;
   PFN_cuStreamWriteValue32_v2 cuStreamWriteValue32 = nullptr;
   PFN_cuStreamWaitValue64_v2 cuStreamWaitValue64 = nullptr;

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+/// Which streams of the process are being captured, and what that forbids: as CUDA's manual has it at
+/// cuThreadExchangeStreamCaptureMode.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "abi/cuda_driver.h"
+#include "softgpu/driver/stream.h"
+
+namespace firebreak::softgpu::driver {
+
+/// The calling thread's own mode.
+CUstreamCaptureMode& capture_mode_of_thread();
+
+/// Thread safe.
+class Captures {
+ public:
+  /// False: the stream is captured already.
+  bool begin(const std::shared_ptr<Stream>& stream, CUstreamCaptureMode mode);
+  struct End {
+    CUresult result = CUDA_SUCCESS;
+    std::shared_ptr<Graph> graph;
+  };
+  End end(const std::shared_ptr<Stream>& stream);
+
+  /// For calls that no capture records and that change what a graph may rely on, such as cuMemAlloc and
+  /// cuMemFree. STREAM_CAPTURE_UNSUPPORTED: forbidden, and the captures in whose way it came are void.
+  CUresult allow_unsafe_call();
+  /// The same for calls that ask after, or wait for, all streams of a context, or one stream.
+  CUresult allow_waiting_for(const Context& context);
+  CUresult allow_waiting_for(const Stream& stream);
+
+ private:
+  struct Capture {
+    std::shared_ptr<Stream> stream;
+    CUstreamCaptureMode mode;
+    std::thread::id thread;
+  };
+  template <class Forbids>
+  CUresult refuse_where(const Forbids& forbids);
+
+  std::mutex mutex_;  ///< guards what follows; before that of a stream
+  std::vector<Capture> captures_;
+};
+
+}  // namespace firebreak::softgpu::driver
