@@ -88,6 +88,12 @@ CUresult Guard::allocate_small(std::size_t size_bytes, CUcontext context, Alloca
   return CUDA_SUCCESS;
 }
 
+CUresult Guard::allocate_ours(std::size_t size_bytes, CUcontext context, Allocation* allocation,
+                              CUdeviceptr* address) {
+  return size_bytes < slab_limit_bytes ? allocate_small(size_bytes, context, allocation, address)
+                                       : allocate_large(size_bytes, allocation, address);
+}
+
 CUresult Guard::allocate(abi::GuardFunction function, CUdeviceptr* pointer, std::size_t size_bytes) {
   CUcontext context = nullptr;
   const bool ours = allocates_.load(std::memory_order_acquire) && pointer != nullptr && size_bytes != 0 &&
@@ -95,10 +101,16 @@ CUresult Guard::allocate(abi::GuardFunction function, CUdeviceptr* pointer, std:
   CUdeviceptr address = 0;
   if (ours) {
     const std::lock_guard lock(mutex_);
+    if (is_capturing()) {
+      if (const CUresult forbidden = ask_about_captures(context); forbidden != CUDA_SUCCESS) return forbidden;
+    } else {
+      let_go();
+    }
     Allocation allocation{size_bytes, {}, false, context};
-    const CUresult result = size_bytes < slab_limit_bytes
-                                ? allocate_small(size_bytes, context, &allocation, &address)
-                                : allocate_large(size_bytes, &allocation, &address);
+    CUresult result = allocate_ours(size_bytes, context, &allocation, &address);
+    if (result == CUDA_ERROR_OUT_OF_MEMORY && wait_and_let_go()) {
+      result = allocate_ours(size_bytes, context, &allocation, &address);
+    }
     if (result == CUDA_SUCCESS) {
       allocations_.emplace(address, allocation);
       ledger_.allocated(function, address, size_bytes);
@@ -123,35 +135,6 @@ CUresult Guard::allocate_pitch(CUdeviceptr* pointer, std::size_t* pitch_bytes, s
   return result;
 }
 
-void Guard::drop(CUdeviceptr pointer, const Allocation& allocation) {
-  ledger_.freed(pointer);
-  if (!allocation.in_slab) {
-    take_memory_away(allocation.block);
-    return;
-  }
-  const auto given = slabs_[allocation.context].give(pointer);
-  if (given && given->empty) take_memory_away({*given->empty, *given->empty + Arena::granule_bytes});
-}
-
-std::optional<CUresult> Guard::free(CUdeviceptr pointer) {
-  {
-    const std::lock_guard lock(mutex_);
-    if (!allocations_.contains(pointer)) {
-      ledger_.freed(pointer);
-      return {};
-    }
-  }
-  // As the driver's own: what was launched before may still use it.
-  const CUresult idle = driver_->cuCtxSynchronize();
-  if (idle != CUDA_SUCCESS) return idle;
-  const std::lock_guard lock(mutex_);
-  const auto found = allocations_.find(pointer);
-  if (found == allocations_.end()) return CUDA_ERROR_INVALID_VALUE;  // freed twice at once
-  drop(pointer, found->second);
-  allocations_.erase(found);
-  return CUDA_SUCCESS;
-}
-
 std::optional<Guard::Range> Guard::find(CUdeviceptr pointer) const {
   const std::lock_guard lock(mutex_);
   const auto next = allocations_.upper_bound(pointer);
@@ -159,19 +142,6 @@ std::optional<Guard::Range> Guard::find(CUdeviceptr pointer) const {
   const auto found = std::prev(next);
   if (pointer - found->first >= found->second.size_bytes) return {};
   return Range{found->first, found->second.size_bytes};
-}
-
-void Guard::forget_context(CUcontext context) {
-  const std::lock_guard lock(mutex_);
-  for (auto next = allocations_.begin(); next != allocations_.end();) {
-    if (next->second.context != context) {
-      ++next;
-      continue;
-    }
-    drop(next->first, next->second);
-    next = allocations_.erase(next);
-  }
-  slabs_.erase(context);
 }
 
 void Guard::note_primary(CUdevice device, CUcontext context) {

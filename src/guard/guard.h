@@ -59,8 +59,15 @@ class Guard {
   CUresult allocate(abi::GuardFunction function, CUdeviceptr* pointer, std::size_t size_bytes);
   CUresult allocate_pitch(CUdeviceptr* pointer, std::size_t* pitch_bytes, std::size_t width_bytes,
                           std::size_t height, unsigned int element_bytes);
-  /// Empty: not one of ours.
+  // The other way (freeing.cpp). Empty: not one of ours.
+  /// Waits for the work of the context that it was made in, whichever is current; while a stream is captured
+  /// it does not wait, and the memory goes later.
   std::optional<CUresult> free(CUdeviceptr pointer);
+  /// The memory goes when the stream has come so far.
+  std::optional<CUresult> free_in_order(CUdeviceptr pointer, CUstream stream);
+  /// Which streams are captured, since then nothing may be waited for.
+  void capture_begins(CUstream stream);
+  void capture_ends(CUstream stream);
   /// The allocation of ours that the address lies in, by begin and size as they were asked for.
   struct Range {
     CUdeviceptr begin = 0;
@@ -88,6 +95,13 @@ class Guard {
     bool in_slab = false;
     CUcontext context = nullptr;
   };
+  /// Freed by the program, and still used by what it had launched before.
+  struct Leaving {
+    CUdeviceptr pointer = 0;
+    Allocation allocation;
+    CUcontext event_context = nullptr;
+    CUevent event = nullptr;  ///< null: until its context is idle
+  };
 
   Guard(const cuda::Driver& driver, os::Kernel& kernel, Ledger ledger, TerritorySettings settings,
         Milliseconds patience)
@@ -109,7 +123,19 @@ class Guard {
   CUresult allocate_large(std::size_t size_bytes, Allocation* allocation, CUdeviceptr* pointer);
   CUresult allocate_small(std::size_t size_bytes, CUcontext context, Allocation* allocation,
                           CUdeviceptr* pointer);
+  CUresult allocate_ours(std::size_t size_bytes, CUcontext context, Allocation* allocation,
+                         CUdeviceptr* address);
   void drop(CUdeviceptr pointer, const Allocation& allocation);
+  bool is_capturing() const { return captures_.load() != 0; }
+  /// What the driver would say of an allocation or its end while streams are captured.
+  CUresult ask_about_captures(CUcontext context);
+  CUresult wait_for(CUcontext context);
+  CUresult record_end(CUstream stream, Leaving* leaving);
+  /// Lets go what nobody uses any more.
+  void let_go();
+  /// Waits until nobody does; false: there was nothing.
+  bool wait_and_let_go();
+  void let_go_of(CUcontext context);
   std::vector<os::AddressRange> blanketed_parts(os::AddressRange range) const;
   Status open_all(const std::vector<os::AddressRange>& parts);
   void close_all(const std::vector<os::AddressRange>& parts);
@@ -129,6 +155,9 @@ class Guard {
 
   mutable std::mutex mutex_;  ///< of what follows; the driver is called with it held
   std::map<CUdeviceptr, Allocation> allocations_;
+  std::vector<Leaving> leaving_;
+  std::vector<CUstream> captured_;
+  std::atomic<std::size_t> captures_{0};  ///< how many those are
   std::map<CUcontext, Slabs> slabs_;
   std::map<CUdevice, CUcontext> primaries_;
   std::map<CUdeviceptr, std::uint64_t> adopted_;  ///< reservations of the program's: begin -> end

@@ -115,6 +115,7 @@ void LaunchWords::run(CUcontext context) {
     if (words_.load() == 0 && !is_stopping() && !prepare(context))
       return log_.note_gap(abi::GuardWorkNoWords);
     if (!put(log_.due())) return log_.note_gap(abi::GuardWorkNoWords);
+    ask(log_.unmarked());
     quiet = log_.settle() ? Nanoseconds{} : quiet + pace_.busy;
   }
 }
@@ -151,6 +152,14 @@ bool LaunchWords::put(const std::vector<WorkLog::Due>& due) {
     log_.marked(each);
   }
   return true;
+}
+
+/// To ask orders nothing, unlike a word. But it could make void what is being captured.
+void LaunchWords::ask(const std::vector<WorkLog::Due>& unmarked) {
+  for (const WorkLog::Due& each : unmarked) {
+    if (log_.is_capturing() || is_stopping() || !may_take_a_word(each.stream)) continue;
+    if (driver_->cuStreamQuery(each.stream) == CUDA_SUCCESS) log_.ended(each);
+  }
 }
 
 }  // namespace firebreak::guard

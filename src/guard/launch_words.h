@@ -78,7 +78,8 @@ class LaunchWords {
   CUresult end_capture(const EndCapture& end) {
     const Pause pause(*this);
     const CUresult result = end();
-    if (log_.is_capturing()) log_.capture_ends();
+    const bool goes_on = result == CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD;
+    if (!goes_on && log_.is_capturing()) log_.capture_ends();
     return result;
   }
   /// No word is put from now on.
@@ -107,6 +108,8 @@ class LaunchWords {
   bool is_stopping();
   bool may_take_a_word(CUstream stream) const;
   bool put(const std::vector<WorkLog::Due>& due);
+  /// Whether streams are idle into which no word may be put.
+  void ask(const std::vector<WorkLog::Due>& unmarked);
   bool wait(Nanoseconds pause);
 
   const cuda::Driver& driver_;

@@ -45,6 +45,8 @@ class Ledger {
   abi::GuardWork& work() { return page().work; }
 
   int descriptor() const { return descriptor_.get(); }
+  /// In a child of fork(): the page is the parent's.
+  void close_descriptor() { descriptor_.reset(); }
 
  private:
   Ledger(os::Fd descriptor, os::Mapping mapping)

@@ -122,6 +122,21 @@ std::vector<WorkLog::Due> WorkLog::due_of(CUstream stream) const {
   return due;
 }
 
+std::vector<WorkLog::Due> WorkLog::unmarked() const {
+  const std::lock_guard lock(mutex_);
+  std::vector<Due> unmarked;
+  for (std::size_t slot = 0; slot < owners_.size(); ++slot) {
+    const Owner& owner = owners_[slot];
+    if (!owner.has_stream || may_be_marked(owner) || owner.kind == StreamKind::PerThread) continue;
+    const std::uint32_t launched = work_.launches[slot].launched.load(std::memory_order_acquire);
+    if (launched != work_.done[slot].load()) unmarked.push_back({slot, owner.stream, launched});
+  }
+  return unmarked;
+}
+
+/// No word is under way there any more: those of before had ended with the stream's work.
+void WorkLog::ended(const Due& unmarked) { work_.done[unmarked.slot].store(unmarked.value); }
+
 void WorkLog::marked(const Due& due) { work_.launches[due.slot].marked.store(due.value); }
 
 void WorkLog::stream_gone(CUstream stream) {

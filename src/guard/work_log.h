@@ -53,6 +53,11 @@ class WorkLog {
   /// The same of one stream, before it goes.
   std::vector<Due> due_of(CUstream stream) const;
   void marked(const Due& due);
+  /// Work behind which no word may be put, in streams that anybody may ask after: what was launched into
+  /// `stream` up to `value`.
+  std::vector<Due> unmarked() const;
+  /// The stream was found idle since.
+  void ended(const Due& unmarked);
   /// The handle may mean another stream from now on.
   void stream_gone(CUstream stream);
   /// The context is gone, and what was launched with it has ended.

@@ -69,6 +69,38 @@ TEST_F(WorkLogTest, ALaunchIsKnownToRunFromItsWordOnAndToHaveEndedWithIt) {
   EXPECT_EQ(state(), WorkState::Ended);
 }
 
+// As the legacy default stream beside streams that wait for it.
+TEST_F(WorkLogTest, WhatMayHaveNoWordHasEndedOnceItsStreamWasFoundIdle) {
+  auto* const launches = slot(nullptr, StreamKind::Legacy);
+  log_.note_blocking_stream();
+  launch(launches);
+  EXPECT_THAT(log_.due(), IsEmpty());
+  EXPECT_EQ(state(), WorkState::Unknown);
+  const auto asked = log_.unmarked();
+  ASSERT_THAT(asked, SizeIs(1));
+  launch(launches);  // after the question: the answer says nothing of it
+  log_.ended(asked.front());
+  EXPECT_EQ(state(), WorkState::Unknown);
+  for (const auto& each : log_.unmarked()) log_.ended(each);
+  EXPECT_EQ(state(), WorkState::Ended);
+  EXPECT_THAT(log_.unmarked(), IsEmpty());
+}
+
+TEST_F(WorkLogTest, OnlyItsOwnThreadCanAskAfterAThreadsDefaultStream) {
+  launch(slot(stream(1), StreamKind::PerThread));
+  EXPECT_THAT(log_.unmarked(), IsEmpty());
+  EXPECT_THAT(log_.due(), IsEmpty());
+}
+
+// A call of the driver's is told by its name, and is no kernel.
+TEST_F(WorkLogTest, ACopyIsNamedAsTheCallThatItIs) {
+  auto* const launches = slot(stream(1));
+  launch(launches, kernel("cuMemcpyAsync()"));
+  EXPECT_EQ(in_flight(), "`cuMemcpyAsync()`");
+  launch(launches, kernel("scale"));
+  EXPECT_EQ(in_flight(), "one of `scale`, `cuMemcpyAsync()`");
+}
+
 TEST_F(WorkLogTest, ALaunchAfterTheLastWordMakesItUnknownAgain) {
   auto* const launches = slot(stream(1));
   launch(launches);

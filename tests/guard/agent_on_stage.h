@@ -39,7 +39,9 @@ class AgentOnStage : public testing::Test {
   Player& start_neighbour();
   /// Keeps one endless kernel on the GPU. "--stubborn": it ignores SIGTERM; "--queue": more work waits;
   /// "--finite": the kernel has ended; "--streams": 200 others have had a kernel each;
-  /// "--stray": it is launched when somebody tells it to, and strays behind the end of 2 MiB first.
+  /// "--copies": a copy and a fill wait for ever instead; "--beside": a short kernel and a copy have ended,
+  /// in streams that wait for each other; "--stray": it is launched when somebody tells it to, and strays
+  /// behind the end of 2 MiB first.
   Player& start_spinner(const std::string& argument = {}, std::vector<std::string> run_arguments = {});
   os::ProgramResult command(std::vector<std::string> arguments);
 

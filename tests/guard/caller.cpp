@@ -9,6 +9,7 @@
 #include <array>
 #include <cstdint>
 #include <cstdio>
+#include <filesystem>
 #include <fstream>
 #include <string>
 
@@ -279,12 +280,63 @@ CUipcMemHandle handle_of(const std::string& text) {
   return handle;
 }
 
+/// How many guard pages this process holds open.
+int pages() {
+  int count = 0;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
+    std::error_code failed;
+    if (std::filesystem::read_symlink(entry.path(), failed).string().starts_with("/memfd:firebreak-guard"))
+      ++count;
+  }
+  return count;
+}
+
+void be_guarded(const char* who) {
+  CUcontext context = nullptr;
+  CUdeviceptr pointer = 0;
+  if (cuInit(0) != CUDA_SUCCESS || cuCtxCreate_v2(&context, 0, 0) != CUDA_SUCCESS ||
+      cuMemAlloc_v2(&pointer, mib) != CUDA_SUCCESS || cuMemFree_v2(pointer) != CUDA_SUCCESS)
+    std::printf("%s: no memory\n", who);
+  std::printf("%s: blanket %d, pages %d, free again %d\n", who, has_blanket(), pages(),
+              static_cast<int>(cuMemFree_v2(pointer)));
+  std::fflush(stdout);
+}
+
+template <class Run>
+void in_child(const Run& run) {
+  std::fflush(stdout);
+  const pid_t child = fork();
+  if (child == 0) {
+    run();
+    std::fflush(stdout);
+    _exit(0);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  if (status != 0) std::printf("child %d\n", status);
+}
+
+/// A child before CUDA is started, and one afterwards, which cannot use it.
+void fork_early_and_late() {
+  if (dlsym(RTLD_DEFAULT, "cuMemAlloc_v2") == nullptr) std::printf("no cuMemAlloc\n");
+  CUdeviceptr reserved = 0;
+  (void)cuMemAddressReserve(&reserved, granule, 0, 0, 0);  // refused, and the guard is asked
+  in_child([] { be_guarded("child"); });
+  be_guarded("parent");
+  in_child([] { std::printf("of the parent: blanket %d, pages %d\n", has_blanket(), pages()); });
+}
+
 /// "early": reserves addresses before it has a context, and says in the end whether it has a blanket.
 /// "leave": also frees what went with a context. "refused": says where its blanket lies.
 /// "share": shares memory with another process, which is started with "open" and the handle.
+/// "fork": has children before and after it starts CUDA.
 int main(int count, char** arguments) {
   const std::string what = count > 1 ? arguments[1] : "";
   const bool early = what == "early";
+  if (what == "fork") {
+    fork_early_and_late();
+    return 0;
+  }
   CUcontext context = nullptr;
   CUdeviceptr reserved = 0;
   if (early) say("too early", cuMemAddressReserve(&reserved, granule, 0, 0, 0));

@@ -183,8 +183,10 @@ TEST_F(GuardedDying, IsLetGoWhenItsKernelIsKnownToHaveEnded) {
   Player& neighbour = start_neighbour();
   const Player& spinner = start_guarded_spinner("running");
   kill_spinner(spinner);
-  wait("the hold",
-       [&] { return agent_->said("its work is known to be under way, still running kernel `spin`"); });
+  wait("the hold", [&] {
+    return agent_->said(
+        "its work is known to be under way, still running one of `spin`, `cuStreamWriteValue32_v2()`");
+  });
   wait("the release", [&] { return agent_->said("its last kernels are known to have ended"); });
   wait("NVML's word", [&] { return agent_->said("NVML lists it no more: nothing was left"); });
   EXPECT_FALSE(agent_->said("fault tenant"));
@@ -198,7 +200,9 @@ TEST_F(GuardedDying, WithAnEndlessKernelIsKnownToRunOn) {
   const Player& spinner = start_guarded_spinner("running");
   kill_spinner(spinner);
   wait("the warning", [&] {
-    return agent_->said("its work runs on after its end, still running kernel `spin`; 1 tenants");
+    return agent_->said(
+        "its work runs on after its end, still running one of `spin`, `cuStreamWriteValue32_v2()`; 1 "
+        "tenants");
   });
   EXPECT_EQ(state_of_hold("spinner"), "endless");
   EXPECT_FALSE(neighbour.actor->ended());
@@ -215,6 +219,20 @@ TEST_F(GuardedDying, WithNothingUnderWayIsLetGoAtOnce) {
   kill_spinner(spinner);
   wait("the release", [&] { return agent_->said("its last kernels are known to have ended"); });
   expect_unharmed(neighbour);
+}
+
+TEST_F(GuardedDying, IsNotSaidToHaveEndedWhileCopiesAndFillsWait) {
+  start_agent();
+  const Player& spinner = start_guarded_spinner("running", "--copies");
+  EXPECT_EQ(command({"stop", "spinner"}).status.exit_code, 0);
+  wait_for_end(spinner);
+}
+
+TEST_F(GuardedDying, IsKnownToHaveEndedWhereStreamsWaitForEachOther) {
+  start_agent();
+  const Player& spinner = start_guarded_spinner("ended", "--beside");
+  EXPECT_EQ(command({"stop", "spinner"}).status.exit_code, 0);
+  wait_for_end(spinner);
 }
 
 TEST_F(GuardedDying, WithMoreStreamsThanAreCountedIsHeldForATime) {

@@ -2,6 +2,8 @@
 // LD_PRELOAD=libfirebreak-guard.so: nothing changes for who is guarded but what becomes of its strays.
 #include <gmock/gmock.h>
 
+#include <sstream>
+
 #include "tests/demo/firebreak_program.h"
 
 namespace firebreak::tests {
@@ -79,6 +81,38 @@ TEST_F(Preload, ChangesNothingOfLaunchesAndPutsNoWordIntoAStreamThatIsCaptured) 
   EXPECT_THAT(plain.output, HasSubstr("launch after child 0\n"));
   const auto under_guard = sandbox_.run("guard_test_launcher", {}, guarded());
   EXPECT_EQ(under_guard.output, plain.output);
+}
+
+TEST_F(Preload, FreesWhatIsStillReadAndInCapturesAsTheDriverDoes) {
+  const auto plain = sandbox_.run("guard_test_freer", {});
+  EXPECT_EQ(plain.status.exit_code, 0) << plain.output;
+  EXPECT_THAT(plain.output, Not(HasSubstr("the kernel read 0")));
+  EXPECT_THAT(plain.output, HasSubstr("free in order 0\n"));
+  EXPECT_THAT(plain.output, HasSubstr("free in capture 900\nend 901\n"));
+  EXPECT_THAT(plain.output, HasSubstr("free in capture 0\nend 0\n"));
+  const auto under_guard = sandbox_.run("guard_test_freer", {}, guarded());
+  EXPECT_EQ(under_guard.output, plain.output);
+}
+
+TEST_F(Preload, CountsCopiesFillsAndAllElseThatIsWork) {
+  const auto under_guard = sandbox_.run("guard_test_worker", {}, guarded());
+  EXPECT_EQ(under_guard.status.exit_code, 0) << under_guard.output;
+  std::size_t calls = 0;
+  std::istringstream lines(under_guard.output);
+  for (std::string line; std::getline(lines, line);) {
+    if (!line.starts_with("cu")) continue;
+    ++calls;
+    EXPECT_THAT(line, HasSubstr(": 0, counted 1"));
+  }
+  EXPECT_EQ(calls, 57u);
+}
+
+TEST_F(Preload, GuardsAForkedChildOfAProgramThatHasNotStartedCuda) {
+  const std::string wanted =
+      "child: blanket 1, pages 1, free again 1\nparent: blanket 1, pages 1, free again 1\nof the parent: "
+      "blanket 1, pages 0\n";
+  const auto under_guard = sandbox_.run("guard_test_caller", {"fork"}, guarded());
+  EXPECT_EQ(under_guard.output, wanted);
 }
 
 TEST_F(Preload, LeavesProgramsAloneThatUseNoCuda) {

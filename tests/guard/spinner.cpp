@@ -76,6 +76,28 @@ Status greet(const cuda::Driver& driver, const cuda::Stream& stream, CUdeviceptr
   return driver.check(driver->cuStreamWriteValue32(stream.handle(), word, 1, 0), "cuStreamWriteValue32");
 }
 
+/// A copy and a fill that wait for somebody who never comes. No kernel.
+Status hold_copies(const cuda::Driver& driver, const cuda::Stream& stream, CUdeviceptr word,
+                   CUdeviceptr memory) {
+  constexpr std::size_t half_bytes = std::size_t{1} << 20;
+  CUresult queued = driver->cuStreamWaitValue32(stream.handle(), word, 1, CU_STREAM_WAIT_VALUE_EQ);
+  if (queued == CUDA_SUCCESS)
+    queued = driver->cuMemcpyDtoDAsync(memory, memory + half_bytes, half_bytes, stream.handle());
+  if (queued == CUDA_SUCCESS) queued = driver->cuMemsetD8Async(memory, 1, half_bytes, stream.handle());
+  return driver.check(queued, "a copy");
+}
+
+/// A kernel in a stream that waits for the legacy default stream, and a copy there. Both end.
+Status copy_beside_kernel(const cuda::Driver& driver, const cuda::Function& nothing, CUdeviceptr memory,
+                          void** arguments) {
+  CUstream blocking = nullptr;
+  CUresult result = driver->cuStreamCreateWithPriority(&blocking, CU_STREAM_DEFAULT, 0);
+  if (result == CUDA_SUCCESS) result = nothing.launch_packed(blocking, {}, {arguments, 1});
+  if (result == CUDA_SUCCESS) result = driver->cuMemcpyDtoD(memory, memory + 64, 64);
+  if (result == CUDA_SUCCESS) result = nothing.launch_packed(blocking, {}, {arguments, 1});
+  return driver.check(result, "a copy beside a kernel");
+}
+
 constexpr std::array ends{SIGUSR1, SIGUSR2, SIGALRM};
 
 /// Before other threads start.
@@ -107,8 +129,9 @@ void take_memory() {
 }
 
 /// "--queue": more work waits behind the kernel. "--finite": it ends. "--streams": there are many others.
-/// "--stray": it is launched when somebody says so, and strays first. Returns only where something fails: a
-/// stream, and what it works on, are to be there until the end.
+/// "--copies", "--beside": no kernel spins, and there are copies. "--stray": it is launched when somebody
+/// says so, and strays first. Returns only where something fails: a stream, and what it works on, are to be
+/// there until the end.
 Status spin(const std::string& what, const sigset_t& held) {
   const auto platform = platform::choose();
   if (!platform) return propagate(platform);
@@ -133,6 +156,14 @@ Status spin(const std::string& what, const sigset_t& held) {
   }
   const auto buffer = cuda::DeviceBuffer::allocate(gpu->driver(), std::size_t{2} << 20);
   if (!buffer) return propagate(buffer);
+  if (what == "--copies" || what == "--beside") {
+    const Status done =
+        what == "--copies" ? hold_copies(gpu->driver(), *stream, address, buffer->address())
+                           : copy_beside_kernel(gpu->driver(), *nothing, buffer->address(), arguments.data());
+    if (!done) return done;
+    say_spinning();
+    wait_for_an_end(held);
+  }
   if (what == "--stray") {
     address = buffer->address() + buffer->size_bytes();
     say_spinning();

@@ -51,6 +51,14 @@ void primary_gone(CUdevice device) {
   if (Guard* const ours = guard()) context_gone(ours->forget_primary(device));
 }
 
+/// `meant`: by a handle that means the same to every function.
+CUresult free_in_order(const char* name, CUdeviceptr pointer, CUstream stream, CUstream meant) {
+  if (Guard* const ours = guard(); ours != nullptr) {
+    if (const auto result = ours->free_in_order(pointer, meant)) return *result;
+  }
+  return ask_driver<CUresult (*)(CUdeviceptr, CUstream)>(name, pointer, stream);
+}
+
 /// The driver knows the pages that an allocation of ours lies in, not the allocation.
 void correct_range(CUpointer_attribute attribute, void* data, CUdeviceptr pointer) {
   const bool start = attribute == CU_POINTER_ATTRIBUTE_RANGE_START_ADDR;
@@ -162,6 +170,15 @@ CUresult cuMemFree_v2(CUdeviceptr pointer) {
     if (const auto result = ours->free(pointer)) return *result;
   }
   return ask_driver<PFN_cuMemFree_v2>("cuMemFree_v2", pointer);
+}
+
+CUresult cuMemFreeAsync(CUdeviceptr pointer, CUstream stream) {
+  return free_in_order("cuMemFreeAsync", pointer, stream, stream);
+}
+
+CUresult cuMemFreeAsync_ptsz(CUdeviceptr pointer, CUstream stream) {
+  const auto own = reinterpret_cast<CUstream>(CU_STREAM_PER_THREAD_AS_INT);
+  return free_in_order("cuMemFreeAsync_ptsz", pointer, stream, stream == nullptr ? own : stream);
 }
 
 CUresult cuIpcGetMemHandle(CUipcMemHandle* handle, CUdeviceptr pointer) {

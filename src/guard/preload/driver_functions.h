@@ -22,6 +22,8 @@ CUresult cuMemAlloc_v2(CUdeviceptr* pointer, std::size_t size_bytes);
 CUresult cuMemAllocPitch_v2(CUdeviceptr* pointer, std::size_t* pitch_bytes, std::size_t width_bytes,
                             std::size_t height, unsigned int element_bytes);
 CUresult cuMemFree_v2(CUdeviceptr pointer);
+CUresult cuMemFreeAsync(CUdeviceptr pointer, CUstream stream);
+CUresult cuMemFreeAsync_ptsz(CUdeviceptr pointer, CUstream stream);
 CUresult cuIpcGetMemHandle(CUipcMemHandle* handle, CUdeviceptr pointer);
 CUresult cuMemGetAddressRange_v2(CUdeviceptr* base, std::size_t* size_bytes, CUdeviceptr pointer);
 CUresult cuPointerGetAttribute(void* data, CUpointer_attribute attribute, CUdeviceptr pointer);

@@ -1,9 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "guard/preload/process_guard.h"
 
+#include <atomic>
 #include <cstdlib>
+#include <mutex>
+#include <new>
+#include <type_traits>
 #include <utility>
 
+#include "guard/preload/real_function.h"
+#include "os/background_thread.h"
 #include "os/library.h"
 #include "os/self.h"
 
@@ -11,6 +17,15 @@ namespace firebreak::guard {
 namespace {
 
 thread_local bool bypassed = false;
+
+/// The one guard. Its memory is taken over by a child of fork(), whatever state it was in.
+struct Instance {
+  std::mutex mutex;
+  std::atomic<bool> made{false};
+  std::atomic<ProcessGuard*> guard{nullptr};
+};
+static_assert(std::is_trivially_destructible_v<Instance>);
+constinit Instance instance;
 
 /// How long a start waits for an agent to hear strays. It takes milliseconds on a busy machine, and one that
 /// may not look into this process never comes.
@@ -58,10 +73,29 @@ std::unique_ptr<ProcessGuard> ProcessGuard::create(const void* driver_function) 
   return made;
 }
 
+ProcessGuard* ProcessGuard::existing() { return instance.guard.load(std::memory_order_acquire); }
+
+/// In a child of fork(). What the parent had stays where it is, since threads of the parent were using it;
+/// its page is the parent's alone.
+void ProcessGuard::begin_anew() {
+  ProcessGuard* const parents = existing();
+  new (&instance) Instance();
+  forget_streams();
+  forget_kernels();
+  if (parents != nullptr) parents->guard().ledger().close_descriptor();
+}
+
 ProcessGuard* ProcessGuard::get(const void* driver_function) {
-  static const pid_t owner = os::own_pid();
-  static ProcessGuard* const process = create(driver_function).release();
-  return owner == os::own_pid() ? process : nullptr;
+  if (instance.made.load(std::memory_order_acquire)) return existing();
+  const std::lock_guard lock(instance.mutex);
+  if (instance.made.load(std::memory_order_acquire)) return existing();
+  static const bool prepared = [] {
+    os::run_in_children(&ProcessGuard::begin_anew);
+    return true;
+  }();
+  instance.guard.store(prepared ? create(driver_function).release() : nullptr, std::memory_order_release);
+  instance.made.store(true, std::memory_order_release);
+  return existing();
 }
 
 }  // namespace firebreak::guard

@@ -37,11 +37,13 @@ class TenantKernel final : public os::RealKernel {
 /// Never destroyed: other threads may use the driver until the process's very end.
 class ProcessGuard {
  public:
-  /// Null where there is no driver that we know how to guard, and in a child after fork(), which cannot use
-  /// CUDA: then nothing is replaced.
-  /// The first call decides which library the driver is: `driver_function`'s, else the one that cuda::Driver
-  /// finds.
+  /// Null where there is no driver that we know how to guard: then nothing is replaced. The first call
+  /// decides which library the driver is: `driver_function`'s, else the one that cuda::Driver finds.
+  /// A child of fork() has one of its own, with its own guard page; it comes up if the driver gives the child
+  /// a context, which it does where the parent had not started CUDA.
   static ProcessGuard* get(const void* driver_function = nullptr);
+  /// The same, and null where nobody has asked yet.
+  static ProcessGuard* existing();
 
   Guard& guard() { return *guard_; }
   /// Null: launches are not counted.
@@ -57,6 +59,7 @@ class ProcessGuard {
 
  private:
   ProcessGuard() = default;
+  static void begin_anew();
   static std::unique_ptr<ProcessGuard> create(const void* driver_function);
 
   std::unique_ptr<const cuda::Driver> driver_;

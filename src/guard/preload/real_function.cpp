@@ -18,4 +18,9 @@ LaunchWords* words_of_process() {
   return process == nullptr ? nullptr : process->words();
 }
 
+LaunchWords* existing_words() {
+  ProcessGuard* const process = ProcessGuard::existing();
+  return process == nullptr ? nullptr : process->words();
+}
+
 }  // namespace firebreak::guard

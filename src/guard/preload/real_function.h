@@ -36,8 +36,10 @@ CUresult ask_driver(const char* name, Arguments... arguments) {
   return function == nullptr ? CUDA_ERROR_NOT_FOUND : function(arguments...);
 }
 
-/// Null where nothing is counted: without a driver, and in a child of fork().
+/// Null where nothing is counted: without a driver.
 LaunchWords* words_of_process();
+/// The same, and null where nobody has asked for the driver in this process yet.
+LaunchWords* existing_words();
 /// From now on a stream's, or a kernel's, handle may mean another one.
 void forget_streams();
 void forget_kernels();

@@ -6,29 +6,11 @@
 
 #include "guard/preload/driver_functions.h"
 #include "guard/preload/process_guard.h"
+#include "guard/preload/replacement_table.h"
 
 namespace firebreak::guard {
-namespace {
 
-/// An exported symbol of the driver's, the name under which cuGetProcAddress knows it, and the CUDA versions
-/// [since, before) for which it answers with this symbol (NVIDIA's cudaTypedefs.h).
-struct Replacement {
-  std::string_view symbol;
-  std::string_view name;
-  void* function;
-  int since = 0;
-  int before = 1'000'000;
-  void* per_thread = nullptr;  ///< the same for who wants the thread's own default stream, where that differs
-};
-
-constexpr int ever = 1'000'000;
-
-template <class Function>
-void* untyped(Function* function) {
-  return reinterpret_cast<void*>(function);
-}
-
-const auto& replacements() {
+std::span<const Replacement> driver_replacements() {
   static const std::array table{
       Replacement{"cuGetProcAddress", "cuGetProcAddress", untyped(&::cuGetProcAddress), 0, 12000},
       Replacement{"cuGetProcAddress_v2", "cuGetProcAddress", untyped(&::cuGetProcAddress_v2), 12000},
@@ -46,6 +28,8 @@ const auto& replacements() {
       Replacement{"cuMemAlloc_v2", "cuMemAlloc", untyped(&::cuMemAlloc_v2), 3020},
       Replacement{"cuMemAllocPitch_v2", "cuMemAllocPitch", untyped(&::cuMemAllocPitch_v2), 3020},
       Replacement{"cuMemFree_v2", "cuMemFree", untyped(&::cuMemFree_v2), 3020},
+      Replacement{"cuMemFreeAsync", "cuMemFreeAsync", untyped(&::cuMemFreeAsync), 11020, ever,
+                  untyped(&::cuMemFreeAsync_ptsz)},
       Replacement{"cuIpcGetMemHandle", "cuIpcGetMemHandle", untyped(&::cuIpcGetMemHandle)},
       Replacement{"cuMemGetAddressRange_v2", "cuMemGetAddressRange", untyped(&::cuMemGetAddressRange_v2),
                   3020},
@@ -87,6 +71,7 @@ const auto& replacements() {
       Replacement{"cuLaunchKernelEx_ptsz", "", untyped(&::cuLaunchKernelEx_ptsz)},
       Replacement{"cuLaunchCooperativeKernel_ptsz", "", untyped(&::cuLaunchCooperativeKernel_ptsz)},
       Replacement{"cuGraphLaunch_ptsz", "", untyped(&::cuGraphLaunch_ptsz)},
+      Replacement{"cuMemFreeAsync_ptsz", "", untyped(&::cuMemFreeAsync_ptsz)},
       Replacement{"cuStreamBeginCapture_v2_ptsz", "", untyped(&::cuStreamBeginCapture_v2_ptsz)},
       Replacement{"cuStreamBeginCaptureToGraph_ptsz", "", untyped(&::cuStreamBeginCaptureToGraph_ptsz)},
       Replacement{"cuStreamEndCapture_ptsz", "", untyped(&::cuStreamEndCapture_ptsz)},
@@ -94,11 +79,16 @@ const auto& replacements() {
   return table;
 }
 
+namespace {
+
 template <class Matches>
 const Replacement* find(const Matches& matches, const void* driver_function = nullptr) {
-  const auto& table = replacements();
-  const auto found = std::find_if(table.begin(), table.end(), matches);
-  return found == table.end() || ProcessGuard::get(driver_function) == nullptr ? nullptr : &*found;
+  for (const auto& table : {driver_replacements(), work_replacements()}) {
+    const auto found = std::ranges::find_if(table, matches);
+    if (found == table.end()) continue;
+    return ProcessGuard::get(driver_function) == nullptr ? nullptr : &*found;
+  }
+  return nullptr;
 }
 
 }  // namespace
@@ -106,7 +96,9 @@ const Replacement* find(const Matches& matches, const void* driver_function = nu
 void* replacement_of_symbol(std::string_view name, const void* found) {
   // Who asks for the first of that name among all libraries has found ours.
   const auto is_found = [found](const Replacement& candidate) { return candidate.function == found; };
-  if (std::ranges::any_of(replacements(), is_found)) return nullptr;
+  for (const auto& table : {driver_replacements(), work_replacements()}) {
+    if (std::ranges::any_of(table, is_found)) return nullptr;
+  }
   const Replacement* const replacement =
       find([name](const Replacement& candidate) { return candidate.symbol == name; }, found);
   return replacement == nullptr ? nullptr : replacement->function;

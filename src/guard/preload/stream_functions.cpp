@@ -2,12 +2,15 @@
 /// What words behind launches must know of, in the driver's place: streams, captures, what makes handles mean
 /// something else, and launches that are not counted.
 #include "guard/preload/driver_functions.h"
+#include "guard/preload/process_guard.h"
 #include "guard/preload/real_function.h"
 
 using firebreak::guard::ask_driver;
 using firebreak::guard::forget_kernels;
 using firebreak::guard::forget_streams;
+using firebreak::guard::Guard;
 using firebreak::guard::LaunchWords;
+using firebreak::guard::ProcessGuard;
 using firebreak::guard::words_of_process;
 
 namespace {
@@ -18,17 +21,30 @@ CUresult after_creation(CUresult result, unsigned int flags) {
   return result;
 }
 
+/// The guard, where it is up: whoever captures has a context.
+Guard* guard() {
+  ProcessGuard* const process = ProcessGuard::get();
+  return process == nullptr || !process->guard().is_on() ? nullptr : &process->guard();
+}
+
 template <class Function, class... Arguments>
-CUresult begin_capture(const char* name, Arguments... arguments) {
-  const auto begin = [&] { return ask_driver<Function>(name, arguments...); };
+CUresult begin_capture(const char* name, CUstream stream, Arguments... arguments) {
+  const auto begin = [&] { return ask_driver<Function>(name, stream, arguments...); };
   LaunchWords* const words = words_of_process();
-  return words == nullptr ? begin() : words->begin_capture(begin);
+  Guard* const ours = guard();
+  if (ours != nullptr) ours->capture_begins(stream);  // before the first call that could make it void
+  const CUresult result = words == nullptr ? begin() : words->begin_capture(begin);
+  if (ours != nullptr && result != CUDA_SUCCESS) ours->capture_ends(stream);
+  return result;
 }
 
 CUresult end_capture(const char* name, CUstream stream, CUgraph* graph) {
   const auto end = [&] { return ask_driver<PFN_cuStreamEndCapture>(name, stream, graph); };
   LaunchWords* const words = words_of_process();
-  return words == nullptr ? end() : words->end_capture(end);
+  const CUresult result = words == nullptr ? end() : words->end_capture(end);
+  const bool goes_on = result == CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD;
+  if (Guard* const ours = guard(); ours != nullptr && !goes_on) ours->capture_ends(stream);
+  return result;
 }
 
 template <class Function, class... Arguments>
@@ -53,8 +69,8 @@ CUresult cuStreamCreateWithPriority(CUstream* stream, unsigned int flags, int pr
 CUresult cuStreamDestroy_v2(CUstream stream) {
   const auto destroy = [&] { return ask_driver<PFN_cuStreamDestroy_v2>("cuStreamDestroy_v2", stream); };
   LaunchWords* const words = words_of_process();
-  if (words == nullptr) return destroy();
-  const CUresult result = words->destroy_stream(stream, destroy);
+  const CUresult result = words == nullptr ? destroy() : words->destroy_stream(stream, destroy);
+  if (Guard* const ours = guard(); ours != nullptr && result == CUDA_SUCCESS) ours->capture_ends(stream);
   forget_streams();
   return result;
 }
