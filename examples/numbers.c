@@ -31,18 +31,18 @@ int main(int count, char** arguments) { /* numbers [FILE [PAUSE_MS]] */
   check(cuInit(0) || cuCtxCreate(&context, 0, 0) || cuStreamCreate(&stream, 1), "CUDA", NULL);
 
   fb_session* session;
-  fb_resume from = {0};                /* an active begins at step 0 */
+  fb_resume from;                      /* an active begins at step 0, or where its tenant was lost */
   uint32_t numbers[steps], number = 1; /* forward state: the next number follows from the last */
   uint64_t on_gpu;
   check(fb_join(NULL, &session), "fb_join", NULL);
   check(fb_alloc(session, "numbers", sizeof numbers, -1, &on_gpu), "fb_alloc", session);
   if (fb_session_role(session) == FB_ROLE_STANDBY) {
     check(fb_ready(session), "fb_ready", session);
-    const fb_status promoted = fb_wait_promotion(session, -1, &from);
-    if (promoted == FB_ERROR_REFUSED) return fb_leave(session); /* the active has done it all */
-    check(promoted, "fb_wait_promotion", session);
-    if (from.state != NULL) memcpy(&number, from.state, sizeof number);
   }
+  const fb_status promoted = fb_wait_promotion(session, -1, &from); /* at once for an active */
+  if (promoted == FB_ERROR_REFUSED) return fb_leave(session);       /* the active has done it all */
+  check(promoted, "fb_wait_promotion", session);
+  if (from.state != NULL) memcpy(&number, from.state, sizeof number);
   for (uint64_t step = from.next_step; step < steps; step++) {
     number = number * 1664525u + 1013904223u;
     check(cuMemsetD32Async(on_gpu + step * sizeof number, number, 1, stream), "cuMemsetD32Async", NULL);

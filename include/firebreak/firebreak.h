@@ -4,12 +4,15 @@
  *
  *   fb_session* session;
  *   fb_join(NULL, &session);                          as active or standby, as `firebreak run` placed us
- *   fb_alloc(session, "state", bytes, &address);      GPU memory that outlives this process
+ *   fb_alloc(session, "state", bytes, -1, &address);  GPU memory that outlives this process
  *   if (fb_session_role(session) == FB_ROLE_STANDBY)
- *     fb_wait_promotion(session, -1, &resume);        returns when this process is the active one
+ *     fb_ready(session);                              after the warm-up: it could take over from now on
+ *   fb_wait_promotion(session, -1, &resume);          returns when this process is the active one: at once if it is
  *   for (step = resume.next_step; step < n; step++) {
  *     ... launch the step's kernels on `stream` ...
  *     fb_commit(session, stream, step, &host_state, sizeof host_state);   or fb_commit_changes, what changed
+ *     if (resume.epoch > 0 && step == resume.next_step)
+ *       fb_resumed(session);                          once that step's kernels have completed; may be left out
  *   }
  *   fb_leave(session);
  *
@@ -158,7 +161,9 @@ FB_API fb_status fb_committed(fb_session* session, uint64_t* next_step);
  * GPU. FB_ERROR_FENCED as of fb_commit. Since 0.2. */
 FB_API fb_status fb_heartbeat(fb_session* session, void* stream);
 
-/* Says that the first kernel after a promotion has completed (for the recovery time in reports). */
+/* Says that the first kernel after a promotion has completed: the fenced predecessor may be ended, and reports have the
+ * recovery time. Without it the first step that the GPU has committed, or its first heartbeat, says the same up to
+ * 100 ms later. */
 FB_API fb_status fb_resumed(fb_session* session);
 
 /* Makes an active whose CUDA context works the standby of the process that takes over from it: of the one that did, where

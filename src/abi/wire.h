@@ -187,9 +187,9 @@ struct Report {
 /// Something happened. Empty strings and zeros: does not apply.
 struct Event {
   std::int64_t at_ns = 0;  ///< CLOCK_MONOTONIC
-  std::string
-      what;  ///< joined, ready, adopted, fault, phase, promote, resumed, exited, unprotected, protected,
-             ///< lost, begun anew, memory released, restored, finished, injected, guard, stray, ending
+  std::string what;        ///< joined, ready, adopted, fault, phase, promote, resumed, exited, unprotected,
+                     ///< protected, lost, waiting, begun anew, memory released, restored, finished, injected,
+                     ///< guard, stray, ending
   std::string tenant;
   std::string domain;
   std::int64_t pid = 0;

@@ -11,6 +11,8 @@ namespace {
 /// A domain's fault that is known from elsewhere, for Xids that name one of its clients: they come up to
 /// 153 ms after UVM's event.
 constexpr Milliseconds confirms_for{1000};
+/// Nobody waits for it but the old active's end, and the word that the tenant is unprotected.
+constexpr Milliseconds first_step_looks{100};
 
 }  // namespace
 
@@ -166,7 +168,9 @@ void Agent::advance(Tenant& tenant, pair::EventType event) {
   const pair::Phase before = tenant.pair.phase;
   pair::Step step = pair::advance(tenant.pair, event);
   tenant.pair = step.state;
+  if (before != step.state.phase) tenant.waiting_for.clear();
   for (const pair::Action& action : step.actions) act(tenant, action);
+  look_for_first_step(tenant);
   if (before == tenant.pair.phase) return;
   abi::Event told;
   told.what = "phase";
@@ -200,8 +204,7 @@ void Agent::act(Tenant& tenant, const pair::Action& action) {
     case pair::ActionType::StartDeadline: {
       auto timer = loop_.after(Milliseconds(action.deadline_ms), [this, name = tenant.name()] {
         const auto found = tenants_.find(name);
-        // One that is dead and held only for its last kernel gives no all-clear.
-        if (found == tenants_.end() || dying_.contains(found->second->active.pid)) return;
+        if (found == tenants_.end() || is_held_suspect(*found->second)) return;
         advance(*found->second, pair::EventType::DeadlinePassed);
         save();
       });
@@ -214,6 +217,8 @@ void Agent::act(Tenant& tenant, const pair::Action& action) {
     }
     case pair::ActionType::EndActive:
       return end(tenant.active, "its context is gone");
+    case pair::ActionType::EndStandby:
+      return end(tenant.standby, "it was not ready in time");
     case pair::ActionType::EndOldActive:
       return end(tenant.old_active, "it is fenced");
     case pair::ActionType::DismissStandby:
@@ -233,8 +238,35 @@ void Agent::act(Tenant& tenant, const pair::Action& action) {
       told.what = "lost";
       told.text = action.reason;
       break;
+    case pair::ActionType::TellWaiting:
+      told.what = "waiting";
+      told.text = tenant.waiting_for = action.reason;
+      told.pid = tenant.active.pid;
+      told.epoch = tenant.pair.epoch;
+      spdlog::warn("tenant {} waits: {}", tenant.name(), action.reason);
+      break;
   }
   tell(std::move(told));
+}
+
+/// One that is dead and held only for its last kernel gives no all-clear.
+bool Agent::is_held_suspect(const Tenant& tenant) const {
+  return tenant.pair.phase == pair::Phase::Suspecting && dying_.contains(tenant.active.pid);
+}
+
+/// Who never says that it runs does so all the same once a step of its own counts.
+void Agent::look_for_first_step(Tenant& tenant) {
+  if (tenant.pair.phase != pair::Phase::Promoting) return tenant.first_step.cancel();
+  if (tenant.first_step) return;
+  auto looks = loop_.every(first_step_looks, [this, name = tenant.name()] {
+    const auto found = tenants_.find(name);
+    if (found == tenants_.end() || !found->second->has_begun()) return;
+    follow_progress(*found->second);
+    advance(*found->second, pair::EventType::Resumed);
+    save();
+  });
+  if (!looks) return spdlog::error("no timer for {}: {}", tenant.name(), looks.error().message);
+  tenant.first_step = std::move(*looks);
 }
 
 void Agent::end(const Member& member, const char* why) {

@@ -165,6 +165,8 @@ class Agent final : private ServerHandler {
   /// The pairs whose actives are in that domain.
   void advance_actives(const std::string& domain, pair::EventType event);
   void act(Tenant& tenant, const pair::Action& action);
+  bool is_held_suspect(const Tenant& tenant) const;
+  void look_for_first_step(Tenant& tenant);
   void end(const Member& member, const char* why);
 
   // What outlives the agent itself, in agent_restart.cpp.

@@ -146,6 +146,7 @@ std::vector<pid_t> Agent::restore(const KeptTenant& kept, std::map<std::string, 
     const bool is_done = action.type == pair::ActionType::Promote && tenant.promoted_epoch() == action.epoch;
     if (!is_done) act(tenant, action);
   }
+  look_for_first_step(tenant);
   return gone;
 }
 

@@ -182,6 +182,24 @@ TEST_F(AgentTest, HeartbeatsOfTheActiveAreWatchedForHangs) {
   EXPECT_EQ(detectors.progress.at(standby.pid())(), 0u);
 }
 
+TEST_F(AgentTest, WhoNeverSaysThatItRunsDoesSoWithItsFirstStep) {
+  auto [active, standby, page] = pair("llm");
+  const auto phase = [this] { return client::parse_status(agent->status_json()).tenant("llm")->phase; };
+  xid(FakeDomains::server_of_a);
+  abi::CommitArea& area = page.as<abi::SharedPage>()->areas[2];
+  area.first_step = area.next_step = 7;
+  area.term = 2;  // in office
+  while (detectors.expected.empty()) loop->run_once(Milliseconds(1000));
+  EXPECT_THAT(detectors.expected, testing::ElementsAre(active.pid())) << "however long its successor takes";
+  EXPECT_EQ(phase(), "promoting");
+  EXPECT_THAT(agent->status_json(), HasSubstr("the promoted process has not begun its work yet"));
+  area.next_step = 8;
+  while (phase() == "promoting") loop->run_once(Milliseconds(1000));
+  EXPECT_EQ(phase(), "serving");
+  EXPECT_THAT(agent->status_json(), HasSubstr("\"waiting_for\": \"\""));
+  EXPECT_TRUE(detectors.progress.contains(standby.pid()));
+}
+
 TEST_F(AgentTest, FinishingDismissesTheStandby) {
   auto [active, standby, page] = pair("llm");
   ask(active, abi::Finish{});

@@ -88,6 +88,7 @@ std::string Agent::status_json() const {
                        {"phase", pair::to_string(tenant->pair.phase)},
                        {"standby_state", pair::to_string(tenant->pair.standby)},
                        {"epoch", tenant->pair.epoch},
+                       {"waiting_for", tenant->waiting_for},
                        {"committed_steps", tenant->committed()},
                        {"active", describe_member(tenant->active)},
                        {"standby", describe_member(tenant->standby)},

@@ -47,6 +47,12 @@ std::optional<std::uint64_t> Tenant::progress() const {
   return has_heartbeats && progress.in_flight ? std::optional(progress.done) : std::nullopt;
 }
 
+bool Tenant::has_begun() const {
+  const abi::CommitArea* area = area_of(page(), pair.epoch);
+  return area != nullptr && (area->next_step.load(std::memory_order_acquire) > area->first_step.load() ||
+                             area->beats_done.load(std::memory_order_acquire) > 0);
+}
+
 bool Tenant::active_has_left() const {
   return std::ranges::any_of(page().areas, [this](const abi::CommitArea& area) {
     return area.left.load(std::memory_order_acquire) == std::uint64_t{pair.epoch} + 1;

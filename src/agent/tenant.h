@@ -46,6 +46,9 @@ class Tenant {
   /// without heartbeats.
   std::optional<std::uint64_t> progress() const;
 
+  /// The active of this epoch has done a step of its own, or had a heartbeat.
+  bool has_begun() const;
+
   /// The active has left in good order, though nobody may have been there to hear it: its own word, that
   /// concerns itself alone.
   bool active_has_left() const;
@@ -73,6 +76,8 @@ class Tenant {
   ClientConnections clients;
   pair::State pair;
   os::Watch deadline;                          ///< the pair's timer
+  os::Watch first_step;                        ///< looks for that of whoever was promoted
+  std::string waiting_for;                     ///< what an operator was told; empty: nothing
   os::Watch lease;                             ///< runs while it has no process
   std::optional<Monotonic> unprotected_since;  ///< it serves without a standby
   abi::StrayPolicy strays = abi::StrayPolicy::Default;

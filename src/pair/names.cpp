@@ -90,6 +90,8 @@ const char* to_string(ActionType action) {
       return "end active";
     case ActionType::EndOldActive:
       return "end old active";
+    case ActionType::EndStandby:
+      return "end standby";
     case ActionType::BeginEpoch:
       return "begin epoch";
     case ActionType::TellProtected:
@@ -98,6 +100,8 @@ const char* to_string(ActionType action) {
       return "tell unprotected";
     case ActionType::TellLost:
       return "tell lost";
+    case ActionType::TellWaiting:
+      return "tell waiting";
     case ActionType::DismissStandby:
       return "dismiss standby";
   }

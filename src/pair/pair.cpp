@@ -13,6 +13,8 @@ Step with_phase(State state, Phase phase, std::vector<Action> actions = {}) {
 
 Action lost(const char* reason) { return {ActionType::TellLost, 0, 0, reason}; }
 
+Action end_old_active() { return {ActionType::EndOldActive, 0, 0, {}}; }
+
 /// The active can write no more: hand over to whoever is there.
 Step take_over(State state) {
   switch (state.standby) {
@@ -23,7 +25,7 @@ Step take_over(State state) {
       return {state,
               {{ActionType::Promote, state.epoch, 0, {}}, {ActionType::StartDeadline, 0, old_active_ms, {}}}};
     case Standby::Joined:
-      return with_phase(state, Phase::Orphaned);
+      return with_phase(state, Phase::Orphaned, {{ActionType::StartDeadline, 0, orphaned_ms, {}}});
     case Standby::None:
       break;
   }
@@ -94,7 +96,7 @@ Step serving(const State& state, EventType event) {
     case EventType::ActiveStoodDown:
       return hand_over(state);
     case EventType::DeadlinePassed:
-      return {state, {{ActionType::EndOldActive, 0, 0, {}}}};
+      return {state, {end_old_active()}};
     default:
       return unchanged(state);
   }
@@ -112,13 +114,23 @@ Step suspecting(const State& state, EventType event) {
     case EventType::ActiveStoodDown:
       return hand_over(state);
     case EventType::DeadlinePassed:
-      return with_phase(state, Phase::Serving, {{ActionType::EndOldActive, 0, 0, {}}});
+      return with_phase(state, Phase::Serving, {end_old_active()});
     default:
       return unchanged(state);
   }
 }
 
+/// It may wait for memory that its active has not come to publish.
+Step give_up_standby(State state) {
+  state.standby = Standby::None;
+  return with_phase(state, Phase::Lost,
+                    {{ActionType::EndStandby, 0, 0, {}},
+                     end_old_active(),
+                     lost("the active ended, and its standby was not ready a minute later")});
+}
+
 Step orphaned(const State& state, EventType event) {
+  if (event == EventType::DeadlinePassed) return give_up_standby(state);
   return event == EventType::StandbyReady ? take_over(state) : unchanged(state);
 }
 
@@ -132,7 +144,12 @@ Step promoting(const State& state, EventType event) {
       return with_phase(state, Phase::Serving, std::move(actions));
     }
     case EventType::DeadlinePassed:
-      return {state, {{ActionType::EndOldActive, 0, 0, {}}}};
+      return {state,
+              {end_old_active(),
+               {ActionType::TellWaiting, 0, 0, "the promoted process has not begun its work yet"}}};
+    case EventType::ContextLost:
+      if (state.standby != Standby::Ready) return unchanged(state);
+      return {state, {{ActionType::EndActive, 0, 0, {}}}};
     case EventType::FenceSeen:
     case EventType::ActiveExited:
       return take_over(state);
@@ -176,8 +193,11 @@ Step standby_ready(State state) {
 }  // namespace
 
 Step advance(const State& state, EventType event) {
-  if (state.phase == Phase::Finished) return unchanged(state);
-  if (state.phase == Phase::Lost && event != EventType::ActiveJoined) return unchanged(state);
+  const bool begins_anew = state.phase == Phase::Lost && event == EventType::ActiveJoined;
+  if ((state.phase == Phase::Finished || state.phase == Phase::Lost) && !begins_anew) {
+    // A fenced active that hangs does not end by itself.
+    return event == EventType::DeadlinePassed ? Step{state, {end_old_active()}} : unchanged(state);
+  }
   if (event == EventType::StandbyJoined && state.standby == Standby::None) return standby_joined(state);
   if (event == EventType::StandbyExited) return standby_gone(state);
   if (event == EventType::StandbyReady) {
@@ -196,11 +216,16 @@ Step resume(const State& state) {
     case Phase::Serving:
       return {state, {{ActionType::StartDeadline, 0, rejoin_ms, {}}}};
     case Phase::Finished:
-      return {state, {{ActionType::DismissStandby, 0, 0, {}}}};
+      return {state,
+              {{ActionType::DismissStandby, 0, 0, {}}, {ActionType::StartDeadline, 0, old_active_ms, {}}}};
     case Phase::Lost:
-      return {state, {lost("it had ended with nobody to take over before the agent was started anew")}};
-    case Phase::Empty:
+      return {state,
+              {lost("it had ended with nobody to take over before the agent was started anew"),
+               {ActionType::EndStandby, 0, 0, {}},
+               {ActionType::StartDeadline, 0, old_active_ms, {}}}};
     case Phase::Orphaned:
+      return {state, {{ActionType::StartDeadline, 0, orphaned_ms, {}}}};
+    case Phase::Empty:
       break;
   }
   return unchanged(state);

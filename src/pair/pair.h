@@ -28,10 +28,10 @@ enum class Phase {
   Empty,       ///< nobody has joined yet
   Serving,     ///< the active works; `standby` says whether it is protected
   Suspecting,  ///< a fault was seen that may end the active; waiting for the fence, or for the all-clear
-  Orphaned,    ///< the active is fenced; its standby has joined but is not ready yet
-  Promoting,   ///< the standby was told; waiting for its first completed kernel
-  Lost,        ///< the active is fenced and nobody can take over; a new active may begin where it stopped
-  Finished,    ///< the tenant is done, in good order
+  Orphaned,   ///< the active is fenced; its standby has joined but is not ready yet, and has so long for that
+  Promoting,  ///< the standby was told; waiting for its first completed kernel, or step that it committed
+  Lost,       ///< the active is fenced and nobody can take over; a new active may begin where it stopped
+  Finished,   ///< the tenant is done, in good order
 };
 
 enum class Standby { None, Joined, Ready };
@@ -54,7 +54,7 @@ enum class EventType {
   DangerSeen,       ///< something that may end the active's domain, or not
   FenceSeen,        ///< proof that the active's domain can write no more
   ContextLost,      ///< the active's context is gone for certain, and nothing proves that it writes no more
-  Resumed,          ///< the promoted standby's first kernel has completed
+  Resumed,          ///< the promoted standby's first kernel has completed, or a step that it committed
   DeadlinePassed,   ///< the timer that StartDeadline asked for
 };
 
@@ -65,9 +65,11 @@ enum class ActionType {
   Promote,          ///< raise the epoch to `epoch` and wake the standby
   EndActive,        ///< end the active: its own end is the fence
   EndOldActive,     ///< end what is left of the predecessor, if anything is
+  EndStandby,       ///< end a standby for which nobody waits any longer
   TellUnprotected,  ///< the tenant runs without a standby from now on
   TellProtected,    ///< and from now on with one that could take over at once
   TellLost,         ///< the tenant's service has ended; `reason` says why
+  TellWaiting,      ///< an operator has to know that the pair waits, and may for ever; `reason` says for what
   DismissStandby,   ///< the tenant is done: wake the standby so that it leaves
 };
 
@@ -90,12 +92,20 @@ struct Step {
 inline constexpr std::int64_t suspicion_ms = 2000;
 /// How long a fenced active is left alone while its successor starts. Ending a process disturbs the GPU
 /// (130-170 ms were measured), so it waits for the successor's first kernel, but not for ever.
+/// Then the operator is told as well that the successor does not begin: on an H100 its first kernel was done
+/// 21 to 146 ms after the fault. It is not ended: its step may take long, and it has what was committed.
 inline constexpr std::int64_t old_active_ms = 1000;
+/// How long a standby that is starting when its active is gone is waited for. PyTorch takes 5 s to start, and
+/// 80 GB of weights half a minute to read; but what it waits for may be memory that nobody will publish any
+/// more. An active that is started in its place begins with the memory that there is.
+inline constexpr std::int64_t orphaned_ms = 60'000;
 /// And when its successor runs, it has so long to notice (its next call says so) and to join as a standby:
 /// one that only seemed to have faulted still has all that a standby needs.
 inline constexpr std::int64_t rejoin_ms = 250;
 
-/// Total: every event is legal in every state; what makes no sense changes nothing.
+/// Total: every event is legal in every state; what makes no sense changes nothing. Live: where time passes
+/// and nothing else happens, the pair comes to serve, or has told that it is lost, or has told an operator
+/// what it waits for; and whatever was fenced is ended.
 Step advance(const State& state, EventType event);
 
 /// What an agent does that goes on from the state another one kept before it ended: whatever that may not

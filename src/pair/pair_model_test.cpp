@@ -7,9 +7,11 @@
 #include <array>
 #include <compare>
 #include <cstdlib>
+#include <deque>
 #include <iostream>
 #include <map>
 #include <random>
+#include <set>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -81,6 +83,7 @@ struct Ghost {
 
 /// The first rule that an action breaks, or nothing.
 std::string broken_by(Ghost& ghost, const State& before, const Action& action) {
+  if (action.type == ActionType::EndOldActive) return {};  // at any time: it is fenced
   if (ghost.finished) return "an action after the end";
   switch (action.type) {
     case ActionType::Promote:
@@ -105,6 +108,12 @@ std::string broken_by(Ghost& ghost, const State& before, const Action& action) {
       return {};
     case ActionType::TellProtected:
       return ghost.standby_ready ? "" : "protection by nobody";
+    case ActionType::EndStandby:
+      if (ghost.standby_ready || !ghost.fenced) return "the end of a standby that is needed";
+      ghost.standby_there = false;
+      return {};
+    case ActionType::TellWaiting:
+      return action.reason.empty() ? "a wait for nobody knows what" : "";
     default:
       return {};
   }
@@ -181,6 +190,98 @@ TEST(PairModel, NoneOfAMillionLongSequencesBreaksARule) {
                           << testing::PrintToString(names(history));
       state = step.state;
     }
+  }
+}
+
+/// What an onlooker knows who sees each action, and the clock: where a pair stands still for good.
+struct Life {
+  State state;
+  bool deadline = false;        ///< a timer runs
+  bool operator_knows = false;  ///< of what the pair waits for
+  bool told_lost = false;
+  bool old_active = false;  ///< one was fenced, and may hang; nobody has ended it
+
+  void act(const Step& step) {
+    if (step.state.phase != state.phase) operator_knows = false;
+    if (step.state.phase != Phase::Lost) told_lost = false;
+    state = step.state;
+    for (const Action& action : step.actions) {
+      deadline |= action.type == ActionType::StartDeadline && action.deadline_ms > 0;
+      operator_knows |= action.type == ActionType::TellWaiting && !action.reason.empty();
+      told_lost |= action.type == ActionType::TellLost;
+      if (action.type == ActionType::Promote) old_active = true;
+      if (action.type == ActionType::EndOldActive) old_active = false;
+    }
+  }
+  void see(EventType event) {
+    if (event == EventType::DeadlinePassed) deadline = false;
+    act(advance(state, event));
+  }
+  /// Another agent goes on from what this one kept.
+  void restart_agent() {
+    deadline = operator_knows = told_lost = false;
+    act(resume(state));
+  }
+  /// What is not as it should be where nothing more happens.
+  std::string unsettled() const {
+    if (old_active) return "a fenced active that hangs is never ended";
+    switch (state.phase) {
+      case Phase::Empty:
+      case Phase::Serving:
+      case Phase::Finished:
+        return {};
+      case Phase::Lost:
+        return told_lost ? "" : "lost, and nobody was told";
+      default:
+        return operator_knows ? "" : "waits for ever, and nobody was told";
+    }
+  }
+  auto key() const {
+    return std::tuple(state.phase, state.standby, deadline, operator_knows, told_lost, old_active);
+  }
+};
+
+using Lives = std::map<decltype(Life().key()), std::pair<Life, std::vector<std::string>>>;
+
+/// All that can come about, each with how.
+Lives all_lives() {
+  Lives reached = {{Life().key(), {Life(), {}}}};
+  std::deque<Life> open = {Life()};
+  for (; !open.empty(); open.pop_front()) {
+    const Life before = open.front();
+    const auto add = [&](Life life, const char* how) {
+      std::vector<std::string> longer = reached.at(before.key()).second;
+      longer.emplace_back(how);
+      life.state.epoch = 0;
+      if (reached.try_emplace(life.key(), life, std::move(longer)).second) open.push_back(life);
+    };
+    for (const EventType event : all_events) {
+      if (!may_happen(before.state, event)) continue;
+      if (event == EventType::DeadlinePassed && !before.deadline) continue;
+      Life after = before;
+      after.see(event);
+      add(after, to_string(event));
+    }
+    Life after = before;
+    after.restart_agent();
+    add(after, "another agent");
+  }
+  return reached;
+}
+
+/// The liveness rule: where time passes and nothing else happens, the pair comes to serve, or has told that
+/// it is lost, or waits for somebody who was told. From every state that can come about.
+TEST(PairModel, NothingWaitsForEverUnlessSomebodyWasTold) {
+  const Lives lives = all_lives();
+  EXPECT_GT(lives.size(), 30u);
+  std::set<std::string> found;
+  for (const auto& [key, reached] : lives) {
+    Life life = reached.first;
+    for (int deadlines = 0; life.deadline && deadlines < 10; ++deadlines) life.see(EventType::DeadlinePassed);
+    const std::string wrong = life.deadline ? "a timer without end" : life.unsettled();
+    if (wrong.empty() || !found.insert(to_string(life.state.phase) + (": " + wrong)).second) continue;
+    ADD_FAILURE() << to_string(life.state.phase) << ": " << wrong << ", after "
+                  << testing::PrintToString(reached.second);
   }
 }
 

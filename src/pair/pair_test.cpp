@@ -92,8 +92,40 @@ TEST(Pair, ADangerSeenTwicePromotesOnce) {
 
 TEST(Pair, ASlowSuccessorDoesNotKeepTheOldActiveAlive) {
   Story story{ActiveJoined, StandbyJoined, StandbyReady, FenceSeen, DeadlinePassed};
-  EXPECT_EQ(story.actions.back(), ActionType::EndOldActive);
+  EXPECT_THAT(story.actions, testing::Contains(ActionType::EndOldActive));
   EXPECT_EQ(story.state.phase, Phase::Promoting);
+  EXPECT_EQ(story.actions.back(), ActionType::TellWaiting);
+  EXPECT_EQ(story.reason, "the promoted process has not begun its work yet");
+}
+
+TEST(Pair, AnOldActiveThatHangsIsEndedThoughASuspicionCameInBetween) {
+  Story story{ActiveJoined, StandbyJoined, StandbyReady, FenceSeen, Resumed, DangerSeen};
+  EXPECT_THAT(story.actions, testing::Not(testing::Contains(ActionType::EndOldActive)));
+  story.then(DeadlinePassed);
+  EXPECT_EQ(story.actions.back(), ActionType::EndOldActive);
+}
+
+TEST(Pair, AnOldActiveThatHangsIsEndedThoughItsTenantIsLostOrHasFinished) {
+  for (const EventType end : {ActiveExited, ActiveFinished}) {
+    Story story{ActiveJoined, StandbyJoined, StandbyReady, FenceSeen, end, DeadlinePassed};
+    EXPECT_EQ(story.actions.back(), ActionType::EndOldActive) << to_string(end);
+  }
+}
+
+TEST(Pair, AStandbyThatIsNeverReadyIsWaitedForAMinute) {
+  Story story{ActiveJoined, StandbyJoined, FenceSeen, DeadlinePassed};
+  EXPECT_EQ(story.state, (State{Phase::Lost, Standby::None, 0}));
+  EXPECT_THAT(story.actions, ElementsAre(ActionType::StartDeadline, ActionType::EndStandby,
+                                         ActionType::EndOldActive, ActionType::TellLost));
+  EXPECT_EQ(story.reason, "the active ended, and its standby was not ready a minute later");
+  static_assert(orphaned_ms == 60'000);
+}
+
+TEST(Pair, ASuccessorThatLostItsContextBeforeItBeganIsFollowedByTheNextOne) {
+  Story story{ActiveJoined, StandbyJoined, StandbyReady, FenceSeen};
+  EXPECT_THAT(advance(story.state, ContextLost).actions, IsEmpty());
+  story.then(StandbyJoined).then(StandbyReady).then(ContextLost);
+  EXPECT_EQ(story.actions.back(), ActionType::EndActive);
 }
 
 TEST(Pair, AStandbyThatIsStillStartingTakesOverWhenItIsReady) {

@@ -250,6 +250,7 @@ class World {
       if (action.type == ActionType::StartDeadline) deadline_ = true;
       if (action.type == ActionType::EndActive) kill(process(active_));
       if (action.type == ActionType::EndOldActive) kill(process(old_));
+      if (action.type == ActionType::EndStandby) kill(process(standby_));
       if (action.type == ActionType::TellLost) told_lost_ = !action.reason.empty();
     }
   }
