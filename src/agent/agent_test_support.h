@@ -36,7 +36,11 @@ struct FakeDetectors final : Detectors {
   }
   void note_output(pid_t pid, std::string_view text) override { output[pid] += text; }
   void expect_exit(pid_t pid) override { expected.push_back(pid); }
-  std::shared_ptr<const guard::GuardView> guard_of(pid_t) const override { return nullptr; }
+  std::shared_ptr<const guard::GuardView> guard_of(pid_t pid) const override {
+    const auto found = guards.find(pid);
+    return found == guards.end() ? nullptr : found->second;
+  }
+  std::map<pid_t, std::shared_ptr<const guard::GuardView>> guards;
   void look_for_remains(pid_t pid, std::function<void(const std::string&)> tell) override {
     remains[pid] = std::move(tell);
   }

@@ -81,8 +81,18 @@ struct Ghost {
   }
 };
 
+/// What an action does not need is empty: it has no second meaning.
+bool says_too_much(const Action& action) {
+  const bool has_epoch = action.type == ActionType::Promote || action.type == ActionType::BeginEpoch;
+  const bool has_reason = action.type == ActionType::TellLost || action.type == ActionType::TellWaiting;
+  const bool is_timer = action.type == ActionType::StartDeadline;
+  return (action.epoch != 0 && !has_epoch) || action.reason.empty() == has_reason ||
+         (action.deadline_ms > 0) != is_timer;
+}
+
 /// The first rule that an action breaks, or nothing.
 std::string broken_by(Ghost& ghost, const State& before, const Action& action) {
+  if (says_too_much(action)) return "an action with what it does not need, or without what it does";
   if (action.type == ActionType::EndOldActive) return {};  // at any time: it is fenced
   if (ghost.finished) return "an action after the end";
   switch (action.type) {
@@ -298,8 +308,26 @@ TEST(PairModel, ResumingChangesNothingThatCounts) {
       EXPECT_TRUE(action.type != ActionType::TellLost || phase == Phase::Lost);
     }
   }
-  EXPECT_EQ(resume({Phase::Promoting, Standby::None, 7}).actions.front().type, ActionType::Promote);
-  EXPECT_EQ(resume({Phase::Suspecting, Standby::Ready, 7}).actions.front().type, ActionType::StartDeadline);
+}
+
+TEST(PairModel, WhatAnAgentHadBegunIsBegunAgain) {
+  using enum ActionType;
+  using Types = std::vector<ActionType>;
+  const auto begun = [](Phase phase) {
+    Types types;
+    for (const Action& action : resume({phase, Standby::None, 7}).actions) {
+      types.push_back(action.type);
+      EXPECT_FALSE(says_too_much(action)) << to_string(phase) << ": " << to_string(action.type);
+    }
+    return types;
+  };
+  EXPECT_EQ(begun(Phase::Empty), Types{});
+  EXPECT_EQ(begun(Phase::Serving), (Types{StartDeadline}));
+  EXPECT_EQ(begun(Phase::Suspecting), (Types{StartDeadline}));
+  EXPECT_EQ(begun(Phase::Orphaned), (Types{StartDeadline}));
+  EXPECT_EQ(begun(Phase::Promoting), (Types{Promote, StartDeadline}));
+  EXPECT_EQ(begun(Phase::Lost), (Types{TellLost, EndStandby, StartDeadline}));
+  EXPECT_EQ(begun(Phase::Finished), (Types{DismissStandby, StartDeadline}));
 }
 
 }  // namespace

@@ -67,6 +67,22 @@ TEST_F(Commits, TheSuccessorGoesOnWithChangesOfWhatItFound) {
   fb_leave(third);
 }
 
+TEST_F(Commits, WhoWasReplacedCommitsNothing) {
+  ASSERT_EQ(commit(active, 0, "abc"), FB_OK);
+  gpu_catches_up();
+  EXPECT_EQ(promoted().next_step, 1u);
+  EXPECT_EQ(commit(active, 1, "late"), FB_ERROR_FENCED);
+  EXPECT_EQ(change(active, 1, 0, "late"), FB_ERROR_FENCED);
+  const fb_change late{0, "late", 4};
+  EXPECT_EQ(fb_prepare_changes(active, stream.handle(), 1, &late, 1), FB_ERROR_FENCED);
+  EXPECT_EQ(fb_heartbeat(active, stream.handle()), FB_ERROR_FENCED);
+  gpu_catches_up();
+  const abi::SharedMemory& shared = agent->shared();
+  EXPECT_EQ(shared.page.areas[0].next_step, 1u);
+  EXPECT_EQ(shared.journals[0].entries[1].checksum, 0u) << "nothing was appended";
+  EXPECT_EQ(commit(standby, 1, "next"), FB_OK);
+}
+
 TEST_F(Commits, AnEpochThatBeginsForSomebodyElseReleasesNobody) {
   ASSERT_EQ(commit(active, 0, "abc"), FB_OK);
   gpu_catches_up();

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+/// Clients that have died, and what the agent holds of them. Here every process has a GPU: its standard
+/// input, which is /dev/null.
+#include "agent/agent_test_support.h"
+#include "client/status_view.h"
+#include "guard/guard_view.h"
+
+namespace firebreak::agent {
+namespace {
+
+struct EveryoneHasAGpu final : os::RealKernel {
+  std::string uvm_link_target() const override { return "/dev/null"; }
+};
+
+class AgentDying : public AgentTest {
+ protected:
+  AgentDying() {
+    agent.reset();
+    AgentOptions options;
+    options.socket_path = path;
+    options.hold = options.fence_wait = Milliseconds(60'000);
+    agent = std::move(Agent::start(options, *loop, gpus_, clock, domains, detectors, manager).value());
+  }
+  std::string phase() { return client::parse_status(agent->status_json()).tenant("llm")->phase; }
+  /// Work of that process is known to be under way.
+  void let_run(pid_t pid) {
+    const os::Fd file = std::move(os::create_memory_file("guard", sizeof(abi::GuardPage)).value());
+    guard_ = std::move(
+        os::Mapping::of_file(file.get(), sizeof(abi::GuardPage), os::Protection::ReadWrite).value());
+    auto* page = guard_.as<abi::GuardPage>();
+    page->magic = abi::guard_page_magic;
+    page->version = abi::guard_page_version;
+    page->work.slots = 1;
+    page->work.launches[0].begun = page->work.launches[0].marked = 1;
+    detectors.guards[pid] =
+        std::make_shared<guard::GuardView>(std::move(guard::GuardView::of(file.get()).value()));
+  }
+  void run_for(Milliseconds time) {
+    bool is_over = false;
+    const auto timer = loop->after(time, [&is_over] { is_over = true; });
+    while (!is_over) loop->run_once(Milliseconds(1000));
+  }
+
+ private:
+  EveryoneHasAGpu gpus_;
+  os::Mapping guard_;
+};
+
+// The suspicion's deadline comes while its last kernel may still write: it serves no more.
+TEST_F(AgentDying, AHeldDeadActiveGivesNoAllClear) {
+  auto [active, standby, page] = pair("llm");
+  Peer neighbour = peer();
+  ask(neighbour, abi::Adopt{"neighbour", abi::Role::Active, neighbour.pid()});
+  detectors.callbacks.on_gpu_opened(active.pid());
+  let_run(active.pid());
+  active.end(kernel);
+  detectors.callbacks.on_exit(active.pid());
+  EXPECT_EQ(phase(), "suspecting");
+  run_for(Milliseconds(pair::suspicion_ms + 1));
+  EXPECT_EQ(phase(), "suspecting");
+  EXPECT_EQ(word(page).epoch, 0u);
+}
+
+}  // namespace
+}  // namespace firebreak::agent
