@@ -88,6 +88,7 @@ NOT_A_STATEMENT = re.compile(
     r"^\s*(return|throw|using|namespace|static|const|auto|case|default|break|continue|goto|if|else|for|while|do|"
     r"struct|class|enum|template|typedef|inline|constexpr|explicit|friend|public|private)\b"
 )
+DECLARATION = re.compile(r"^\s*[\w:<>]+(<.*>)?[&*]* [&*]*\w+( = |\(|;)")
 VOID_FUNCTION = re.compile(r"^void [\w:~]+\(.*\) (const )?\{$")
 ELEMENT = re.compile(r"\{ActionType::[^{}]*(\{\})?[^{}]*\}|end_old_active\(\)|lost\(\"[^\"]*\"\)")
 
@@ -147,12 +148,13 @@ def changes_of(line):
                 other = values[(values.index(found.group(1)) + 1) % len(values)]
                 yield "constant", f"{line[: found.start()]}{name}::{other}{line[found.end() :]}"
     for found in ELEMENT.finditer(line):
-        if "return {" not in line[: found.start()][-8:] and not line.startswith("Action "):
+        is_only_argument = line[: found.start()].endswith("(") and line[found.end() :].startswith(")")
+        if not is_only_argument and not line.startswith("Action "):
             yield "element", without_element(line, found.start(), found.end())
     if re.match(r"^\s*return [\w:]+\(.*state.*\);$", code) and "unchanged" not in code:
         yield "return", re.sub(r"return .*", "return unchanged(state);", line)
-    if STATEMENT.match(code) and not NOT_A_STATEMENT.match(code):
-        # "Type name(...)" and "Type name = ..." are declarations: without them nothing builds, and that is told apart.
+    is_whole = all(code.count(one) == code.count(other) for one, other in ("()", "{}"))
+    if is_whole and STATEMENT.match(code) and not NOT_A_STATEMENT.match(code) and not DECLARATION.match(code):
         yield "statement", ""
     if VOID_FUNCTION.match(code):
         yield "early return", line + " return;"
@@ -166,8 +168,9 @@ def mutants_of(path):
             continue
         for kind, changed in dict.fromkeys(changes_of(line)):
             mutant = Mutant(path, number, kind, line, changed)
-            mutant.ordinal = seen.get(mutant.key(), 0)
-            seen[f"{mutant.key()}" if not mutant.ordinal else mutant.key().rsplit(" #", 1)[0]] = mutant.ordinal + 1
+            looks = mutant.key()
+            mutant.ordinal = seen.get(looks, 0)
+            seen[looks] = mutant.ordinal + 1
             mutants.append(mutant)
     return mutants
 
