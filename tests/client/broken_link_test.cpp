@@ -13,10 +13,11 @@ namespace {
 /// One process of the tenant.
 class ClientMember {
  public:
-  ClientMember(os::Kernel& kernel, const std::string& socket_path, const std::string& gpu, const char* role) {
+  ClientMember(os::Kernel& kernel, const std::string& socket_path, const std::string& gpu, const char* role,
+               const char* how = "") {
     auto [ours, theirs] = std::move(os::socket_pair().value());
     os::SpawnRequest request;
-    request.command = {FIREBREAK_CLIENT_MEMBER};
+    request.command = {FIREBREAK_CLIENT_MEMBER, how};
     request.inherited = {{theirs.fd().get(), 3}};
     request.environment = {{"FIREBREAK_SOCKET", socket_path},
                            {"FIREBREAK_TENANT", "llm"},
@@ -30,6 +31,7 @@ class ClientMember {
   std::optional<fb_status> answer() {
     const auto word = control_->receive(Milliseconds(0));
     if (!word) return std::nullopt;
+    next_step = static_cast<int>(word->bytes.at(1));
     return static_cast<fb_status>(word->bytes.at(0));
   }
   void ask() {
@@ -43,6 +45,7 @@ class ClientMember {
   }
 
   pid_t pid = 0;
+  int next_step = 0;  ///< as it answered last
 
  private:
   std::optional<os::Socket> control_;
@@ -124,6 +127,24 @@ TEST_F(BrokenLink, WhoComesBackToALostTenantIsToldAndTheNextActiveIsAlone) {
   EXPECT_EQ(answer_of(next), FB_OK);
   EXPECT_EQ(status().epoch, 1u);
   EXPECT_EQ(waits(*standby), FB_ERROR_REFUSED) << "that epoch is not its own";
+}
+
+TEST_F(BrokenLink, StartsThatFailDestroyNothingHoweverManyThereAre) {
+  standby->end(kernel);
+  detectors.callbacks.on_exit(standby->pid);
+  active.end(kernel);
+  detectors.callbacks.on_exit(active.pid);
+  for (int i = 0; i < 7; ++i) {
+    ASSERT_EQ(status().phase, "lost");
+    ClientMember failing{kernel, path, gpu.path(), "active", "starved"};
+    EXPECT_NE(answer_of(failing), FB_OK) << "there is no descriptor for the shared page";
+    failing.end(kernel);
+    detectors.callbacks.on_exit(failing.pid);
+  }
+  ClientMember next{kernel, path, gpu.path(), "active"};
+  EXPECT_EQ(answer_of(next), FB_OK);
+  EXPECT_EQ(waits(next), FB_OK);
+  EXPECT_EQ(next.next_step, 1) << "the step that was committed before";
 }
 
 }  // namespace
