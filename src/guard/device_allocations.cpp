@@ -119,7 +119,7 @@ CUresult Guard::allocate(abi::GuardFunction function, CUdeviceptr* pointer, std:
     }
   }
   const CUresult result = driver_->cuMemAlloc(pointer, size_bytes);
-  if (result == CUDA_SUCCESS) ledger_.allocated(function, *pointer, size_bytes);
+  if (result == CUDA_SUCCESS) placed(function, *pointer, size_bytes);
   return result;
 }
 

@@ -71,10 +71,7 @@ std::optional<CUresult> Guard::free(CUdeviceptr pointer) {
   {
     const std::lock_guard lock(mutex_);
     const auto found = allocations_.find(pointer);
-    if (found == allocations_.end()) {
-      ledger_.freed(pointer);
-      return {};
-    }
+    if (found == allocations_.end()) return {};
     context = found->second.context;
   }
   // As the driver's own: what was launched before may still use it. Whom it waits for is the context that
@@ -176,6 +173,11 @@ void Guard::forget_context(CUcontext context) {
     next = allocations_.erase(next);
   }
   slabs_.erase(context);
+  std::erase_if(placed_, [&](const auto& entry) {
+    if (entry.second != context) return false;
+    ledger_.freed(entry.first);
+    return true;
+  });
 }
 
 }  // namespace firebreak::guard

@@ -29,6 +29,10 @@ namespace firebreak::guard {
 /// (cuIpcGetMemHandle); what lies behind its ends is then not guarded.
 inline constexpr const char* sharing_variable = "FIREBREAK_GUARD_IPC";
 
+/// How many GiB the guarded ranges reach to both sides of every allocation; 0: none around what the driver
+/// has placed.
+inline constexpr const char* reach_variable = "FIREBREAK_GUARD_REACH_GIB";
+
 /// How many milliseconds the start of a process with an agent waits at most until its strays are heard.
 inline constexpr const char* wait_variable = "FIREBREAK_GUARD_WAIT_MS";
 
@@ -80,8 +84,13 @@ class Guard {
   void note_primary(CUdevice device, CUcontext context);
   CUcontext forget_primary(CUdevice device);
 
+  // What the driver has placed itself (placements.cpp), and what ended it.
+  void placed(abi::GuardFunction function, CUdeviceptr begin, std::size_t size_bytes);
+  void displaced(CUdeviceptr begin);
+
   // Reservations and mappings (reservations.cpp): after the driver's function, or in its place.
-  void reserved(CUdeviceptr begin, std::size_t size_bytes);
+  CUresult reserve(CUdeviceptr* begin, std::size_t size_bytes, std::size_t alignment_bytes, CUdeviceptr hint,
+                   unsigned long long flags);
   CUresult release(CUdeviceptr begin, std::size_t size_bytes);
   void mapped(CUdeviceptr begin, std::size_t size_bytes);
   CUresult unmap(CUdeviceptr begin, std::size_t size_bytes);
@@ -155,6 +164,7 @@ class Guard {
 
   mutable std::mutex mutex_;  ///< of what follows; the driver is called with it held
   std::map<CUdeviceptr, Allocation> allocations_;
+  std::map<CUdeviceptr, CUcontext> placed_;  ///< by the driver, and in which context
   std::vector<Leaving> leaving_;
   std::vector<CUstream> captured_;
   std::atomic<std::size_t> captures_{0};  ///< how many those are

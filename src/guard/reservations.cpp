@@ -35,10 +35,22 @@ void Guard::close_all(const std::vector<os::AddressRange>& parts) {
   for (const os::AddressRange& part : parts) (void)territory_->close(part);
 }
 
-void Guard::reserved(CUdeviceptr begin, std::size_t size_bytes) {
-  if (!is_on()) return;
+CUresult Guard::reserve(CUdeviceptr* begin, std::size_t size_bytes, std::size_t alignment_bytes,
+                        CUdeviceptr hint, unsigned long long flags) {
+  if (!is_on()) return driver_->cuMemAddressReserve(begin, size_bytes, alignment_bytes, hint, flags);
   const std::lock_guard lock(mutex_);
-  if (territory_->adopt({begin, begin + size_bytes})) adopted_.emplace(begin, begin + size_bytes);
+  std::vector<os::AddressRange> ways;
+  if (hint != 0 && hint + size_bytes > hint) ways = territory_->give_way({hint, hint + size_bytes});
+  const CUresult result = driver_->cuMemAddressReserve(begin, size_bytes, alignment_bytes, hint, flags);
+  if (result != CUDA_SUCCESS || *begin != hint) territory_->come_back(ways);
+  if (result != CUDA_SUCCESS) return result;
+  const os::AddressRange reservation{*begin, *begin + size_bytes};
+  if (territory_->adopt(reservation)) {
+    adopted_.emplace(reservation.begin, reservation.end);
+  } else {
+    territory_->surround(reservation);
+  }
+  return result;
 }
 
 CUresult Guard::release(CUdeviceptr begin, std::size_t size_bytes) {

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "guard/address_set.h"
+#include "os/address_room.h"
 #include "os/memory_map.h"
 #include "os/self.h"
 
@@ -19,16 +20,27 @@ Status Territory::start() {
 }
 
 void Territory::tell(os::AddressRange covered) {
-  if (!ledger_.covered(covered.begin, covered.end, blanket_bytes())) {
+  if (!ledger_.covered(covered.begin, covered.end, all_bytes())) {
     remark_ = "its page has no room for all ranges";
   }
+}
+
+CUdeviceptr Territory::find_room(std::uint64_t size_bytes) const {
+  const std::uint64_t reach = settings_.margins.reach_bytes;
+  CUdeviceptr begin = 0;
+  if (reach == 0 || driver_->cuMemAddressReserve(&begin, size_bytes + 2 * reach, Arena::granule_bytes, 0,
+                                                 0) != CUDA_SUCCESS)
+    return 0;
+  driver_->cuMemAddressFree(begin, size_bytes + 2 * reach);
+  return begin + reach;
 }
 
 Status Territory::add_piece(std::uint64_t size_bytes) {
   const std::uint64_t size = round_up(size_bytes, Arena::granule_bytes);
   CUdeviceptr begin = 0;
-  const auto reserved = driver_.check(driver_->cuMemAddressReserve(&begin, size, Arena::granule_bytes, 0, 0),
-                                      "cuMemAddressReserve");
+  const auto reserved =
+      driver_.check(driver_->cuMemAddressReserve(&begin, size, Arena::granule_bytes, find_room(size), 0),
+                    "cuMemAddressReserve");
   if (!reserved) return reserved;
   const os::AddressRange piece{begin, begin + size};
   const auto laid = blanket_.lay_over_reserved(piece);
@@ -39,7 +51,54 @@ Status Territory::add_piece(std::uint64_t size_bytes) {
   }
   arena_.add(piece);
   tell(piece);
+  lay_margins(piece);
   return laid;
+}
+
+void Territory::lay_margin(os::AddressRange margin) {
+  if (!blanket_.lay(margin)) return;
+  margins_.laid(margin);
+  tell(margin);
+}
+
+void Territory::lay_margins(os::AddressRange around) {
+  if (margins_.knows(around)) return;
+  const auto mapped = os::memory_map(os::own_pid());
+  if (!mapped) return;
+  std::vector<os::AddressRange> taken = os::room_to_grow();
+  for (const os::MappedRegion& region : *mapped) taken.push_back({region.begin, region.end});
+  // Where the process is limited, it is to have most of that for itself.
+  constexpr std::uint64_t share = 4;
+  const auto left = os::address_space_left();
+  const std::uint64_t room = left ? *left / share : ~std::uint64_t{0};
+  for (const os::AddressRange& margin : margins_.plan(around, taken, room)) lay_margin(margin);
+}
+
+void Territory::surround(os::AddressRange allocation) {
+  const std::lock_guard lock(mutex_);
+  lay_margins(allocation);
+}
+
+std::vector<os::AddressRange> Territory::give_way(os::AddressRange wanted) {
+  const std::lock_guard lock(mutex_);
+  const std::vector<os::AddressRange> before = margins_.all();
+  const std::vector<os::AddressRange> ways = margins_.give_way(wanted);
+  if (ways.empty()) return ways;
+  for (const os::AddressRange& way : ways) os::release_range(way);
+  const Monotonic now = SystemClock().now();
+  for (const os::AddressRange& margin : before) {
+    const bool stays = std::ranges::count(margins_.all(), margin) != 0;
+    if (!stays) ledger_.uncovered(margin.begin, margin.end, all_bytes(), now);
+  }
+  for (const os::AddressRange& margin : margins_.all()) {
+    if (std::ranges::count(before, margin) == 0) tell(margin);
+  }
+  return ways;
+}
+
+void Territory::come_back(const std::vector<os::AddressRange>& margins) {
+  const std::lock_guard lock(mutex_);
+  for (const os::AddressRange& margin : margins) lay_margin(margin);
 }
 
 void Territory::cover_low_addresses() {
@@ -79,7 +138,7 @@ std::optional<os::AddressRange> Territory::take(std::uint64_t size_bytes) {
 void Territory::give(std::uint64_t begin) {
   const std::lock_guard lock(mutex_);
   arena_.give(begin);
-  ledger_.set_blanket_bytes(blanket_bytes());
+  ledger_.set_blanket_bytes(all_bytes());
 }
 
 bool Territory::adopt(os::AddressRange reservation) {
@@ -91,18 +150,19 @@ bool Territory::adopt(os::AddressRange reservation) {
   }
   elsewhere_bytes_ += reservation.size_bytes();
   tell(reservation);
+  lay_margins(reservation);
   return true;
 }
 
 void Territory::release(os::AddressRange reservation) {
   const std::lock_guard lock(mutex_);
   elsewhere_bytes_ -= reservation.size_bytes();
-  ledger_.uncovered(reservation.begin, reservation.end, blanket_bytes(), SystemClock().now());
+  ledger_.uncovered(reservation.begin, reservation.end, all_bytes(), SystemClock().now());
 }
 
 Status Territory::open(os::AddressRange part) {
   const std::lock_guard lock(mutex_);
-  ledger_.set_blanket_bytes(blanket_bytes());
+  ledger_.set_blanket_bytes(all_bytes());
   return blanket_.cut_reserved(part);
 }
 

@@ -15,24 +15,31 @@
 #include "guard/arena.h"
 #include "guard/blanket.h"
 #include "guard/ledger.h"
+#include "guard/margins.h"
 
 namespace firebreak::guard {
 
 struct TerritorySettings {
   /// Addresses without anything behind them, in sum.
-  std::uint64_t blanket_bytes_max = 24 * gib;
+  std::uint64_t blanket_bytes_max = 512 * gib;
   /// Of these around allocations, at first and whenever they have used up what there is.
   std::uint64_t piece_bytes = 8 * gib;
   /// And from the lowest address that the kernel allows up to here: where null plus an offset and truncated
   /// pointers land.
   std::uint64_t low_end = 4 * gib;
+  /// Around all that, and around what the driver has placed itself.
+  MarginSettings margins = {};
 };
 
 /// Thread safe.
 class Territory {
  public:
   Territory(const cuda::Driver& driver, Blanket blanket, Ledger& ledger, TerritorySettings settings)
-      : driver_(driver), blanket_(std::move(blanket)), ledger_(ledger), settings_(settings) {}
+      : driver_(driver),
+        blanket_(std::move(blanket)),
+        ledger_(ledger),
+        settings_(settings),
+        margins_(settings.margins) {}
 
   /// Lays the first piece and the low addresses. Fails where not even the piece can be had; what else could
   /// not be covered stands in `remark`.
@@ -49,14 +56,27 @@ class Territory {
   /// The driver has it back.
   void release(os::AddressRange reservation);
 
+  /// Blankets what is free around an allocation that is not ours.
+  void surround(os::AddressRange allocation);
+  /// The program wants to reserve exactly these addresses: what was only around others is not in its way.
+  /// Answers what that was, for come_back().
+  std::vector<os::AddressRange> give_way(os::AddressRange wanted);
+  /// It did not get them.
+  void come_back(const std::vector<os::AddressRange>& margins);
+
   /// The GPU is about to reach part of a taken or adopted range, or no longer does.
   Status open(os::AddressRange part);
   Status close(os::AddressRange part);
 
  private:
   Status add_piece(std::uint64_t size_bytes);
+  /// Where a reservation has most room around it; 0: anywhere.
+  CUdeviceptr find_room(std::uint64_t size_bytes) const;
+  void lay_margins(os::AddressRange around);
+  void lay_margin(os::AddressRange margin);
   void cover_low_addresses();
   std::uint64_t blanket_bytes() const { return arena_.blanket_bytes() + elsewhere_bytes_; }
+  std::uint64_t all_bytes() const { return blanket_bytes() + margins_.bytes(); }
   void tell(os::AddressRange covered);
 
   const cuda::Driver& driver_;
@@ -65,7 +85,8 @@ class Territory {
   TerritorySettings settings_;
   mutable std::mutex mutex_;
   Arena arena_;
-  std::uint64_t elsewhere_bytes_ = 0;  ///< blanket that is not the arena's
+  std::uint64_t elsewhere_bytes_ = 0;  ///< blanket that is neither the arena's nor a margin
+  Margins margins_;
   std::string remark_;
 };
 

@@ -107,12 +107,56 @@ TEST_F(Preload, CountsCopiesFillsAndAllElseThatIsWork) {
   EXPECT_EQ(calls, 57u);
 }
 
+TEST_F(Preload, TellsInItsPageWhatWentWithAContext) {
+  const auto under_guard = sandbox_.run("guard_test_worker", {"reset"}, guarded());
+  EXPECT_EQ(under_guard.output, "alive 3\nreset 0\nalive 0\n");
+}
+
 TEST_F(Preload, GuardsAForkedChildOfAProgramThatHasNotStartedCuda) {
   const std::string wanted =
       "child: blanket 1, pages 1, free again 1\nparent: blanket 1, pages 1, free again 1\nof the parent: "
       "blanket 1, pages 0\n";
   const auto under_guard = sandbox_.run("guard_test_caller", {"fork"}, guarded());
   EXPECT_EQ(under_guard.output, wanted);
+}
+
+// 16 GiB: an index of 32 bits that is negative by mistake, times eight bytes. 64 GiB is the limit.
+TEST_F(Preload, ReachesFarToBothSidesOfEveryAllocation) {
+  for (const std::string sort : {"small", "large", "mapped", "pool", "managed", "pinned"}) {
+    // What Linux places lies below the libraries and the stack, or above them: there it depends.
+    const bool by_linux = sort == "managed" || sort == "pinned";
+    for (const std::string side : by_linux ? std::vector{"before"} : std::vector{"before", "past"}) {
+      for (const std::string distance_gib : {"16", "64"}) {
+        const auto far = sandbox_.run("guard_test_reacher", {sort, side, distance_gib}, guarded());
+        EXPECT_EQ(far.output, "store 0\n") << sort << " " << side << " " << distance_gib;
+      }
+    }
+  }
+  const auto plain = sandbox_.run("guard_test_reacher", {"large", "past", "16"});
+  EXPECT_EQ(plain.output, "store 700\n");
+}
+
+TEST_F(Preload, ReachesNoFurtherThanItSays) {
+  const auto beyond = sandbox_.run("guard_test_reacher", {"large", "past", "4096"}, guarded());
+  EXPECT_EQ(beyond.output, "store 700\n");
+  auto near = guarded();
+  near.emplace_back("FIREBREAK_GUARD_REACH_GIB", "0");
+  EXPECT_EQ(sandbox_.run("guard_test_reacher", {"large", "past", "64"}, near).output, "store 700\n");
+  near.back().second = "16";
+  EXPECT_EQ(sandbox_.run("guard_test_reacher", {"large", "past", "16"}, near).output, "store 0\n");
+  EXPECT_EQ(sandbox_.run("guard_test_reacher", {"large", "past", "64"}, near).output, "store 700\n");
+}
+
+TEST_F(Preload, GivesWayToReservationsOfTheProgramsAndKeepsTheRest) {
+  const auto plain = sandbox_.run("guard_test_reacher", {"reserve"});
+  EXPECT_THAT(plain.output, HasSubstr("reserved 0, as wanted 1\n"));
+  const auto under_guard = sandbox_.run("guard_test_reacher", {"reserve"}, guarded());
+  EXPECT_EQ(under_guard.output, "reserved 0, as wanted 1\nstore 0\nstore 0\nstore 0\n");
+}
+
+TEST_F(Preload, LeavesALimitedAddressSpaceToTheProgram) {
+  const auto limited = sandbox_.run("guard_test_reacher", {"limited"}, guarded());
+  EXPECT_EQ(limited.output, "mapped 1\nstore 0\n");
 }
 
 TEST_F(Preload, LeavesProgramsAloneThatUseNoCuda) {

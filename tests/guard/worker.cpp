@@ -18,7 +18,11 @@
 extern "C" {
 CUresult cuInit(unsigned int);
 CUresult cuCtxCreate_v2(CUcontext*, unsigned int, CUdevice);
+CUresult cuCtxSetCurrent(CUcontext);
 CUresult cuCtxSynchronize();
+CUresult cuDevicePrimaryCtxRetain(CUcontext*, CUdevice);
+CUresult cuDevicePrimaryCtxReset_v2(CUdevice);
+CUresult cuMemAllocManaged(CUdeviceptr*, std::size_t, unsigned int);
 CUresult cuStreamCreate(CUstream*, unsigned int);
 CUresult cuMemAlloc_v2(CUdeviceptr*, std::size_t);
 CUresult cuMemHostAlloc(void**, std::size_t, unsigned int);
@@ -149,9 +153,32 @@ void make(const Call& call, const char* found_by, void* function, const firebrea
               counted(page) - before);
 }
 
-}  // namespace
+unsigned int alive(const firebreak::abi::GuardPage& page) {
+  unsigned int sum = 0;
+  for (const auto& allocation : page.allocation) {
+    if (allocation.function.load() != 0 && allocation.freed_call.load() == 0) ++sum;
+  }
+  return sum;
+}
 
-int main() {
+/// What the page has of allocations of all sorts, before and after their context was reset.
+int reset() {
+  CUcontext context = nullptr;
+  CUdeviceptr memory = 0;
+  void* host = nullptr;
+  if (cuInit(0) != CUDA_SUCCESS || cuDevicePrimaryCtxRetain(&context, 0) != CUDA_SUCCESS ||
+      cuCtxSetCurrent(context) != CUDA_SUCCESS || cuMemAlloc_v2(&memory, 4096) != CUDA_SUCCESS ||
+      cuMemAllocManaged(&memory, 4096, 1) != CUDA_SUCCESS || cuMemHostAlloc(&host, 4096, 0) != CUDA_SUCCESS)
+    return 1;
+  const auto* const page = find_page();
+  if (page == nullptr) return 2;
+  std::printf("alive %u\n", alive(*page));
+  std::printf("reset %d\n", static_cast<int>(cuDevicePrimaryCtxReset_v2(0)));
+  std::printf("alive %u\n", alive(*page));
+  return 0;
+}
+
+int work() {
   CUcontext context = nullptr;
   Memory memory;
   if (cuInit(0) != CUDA_SUCCESS || cuCtxCreate_v2(&context, 0, 0) != CUDA_SUCCESS ||
@@ -173,4 +200,11 @@ int main() {
   }
   std::printf("synchronize %d\n", static_cast<int>(cuCtxSynchronize()));
   return 0;
+}
+
+}  // namespace
+
+/// "reset": says what its page has of memory that goes with its context.
+int main(int count, char** arguments) {
+  return count > 1 && std::string(arguments[1]) == "reset" ? reset() : work();
 }

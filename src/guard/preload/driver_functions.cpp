@@ -9,6 +9,7 @@
 #include "guard/preload/real_function.h"
 #include "guard/preload/replacements.h"
 
+using firebreak::abi::GuardFunction;
 using firebreak::guard::ask_driver;
 using firebreak::guard::Bypass;
 using firebreak::guard::Guard;
@@ -51,12 +52,39 @@ void primary_gone(CUdevice device) {
   if (Guard* const ours = guard()) context_gone(ours->forget_primary(device));
 }
 
+/// The driver has given memory, or taken it back, by itself.
+CUresult placed(CUresult result, GuardFunction function, CUdeviceptr pointer, std::size_t size_bytes) {
+  Guard* const ours = result == CUDA_SUCCESS ? guard() : nullptr;
+  if (ours != nullptr) ours->placed(function, pointer, size_bytes);
+  return result;
+}
+
+CUresult displaced(CUresult result, CUdeviceptr pointer) {
+  Guard* const ours = result == CUDA_SUCCESS ? guard() : nullptr;
+  if (ours != nullptr) ours->displaced(pointer);
+  return result;
+}
+
+CUresult placed_host(CUresult result, void** host, std::size_t size_bytes) {
+  if (result != CUDA_SUCCESS) return result;
+  return placed(result, GuardFunction::MemHostAlloc, reinterpret_cast<CUdeviceptr>(*host), size_bytes);
+}
+
 /// `meant`: by a handle that means the same to every function.
 CUresult free_in_order(const char* name, CUdeviceptr pointer, CUstream stream, CUstream meant) {
   if (Guard* const ours = guard(); ours != nullptr) {
     if (const auto result = ours->free_in_order(pointer, meant)) return *result;
   }
-  return ask_driver<CUresult (*)(CUdeviceptr, CUstream)>(name, pointer, stream);
+  return displaced(ask_driver<CUresult (*)(CUdeviceptr, CUstream)>(name, pointer, stream), pointer);
+}
+
+/// Memory of a pool. Where a capture records the call, nothing is there yet.
+template <class... Arguments>
+CUresult allocate_in_order(const char* name, CUdeviceptr* pointer, std::size_t size_bytes,
+                           Arguments... arguments) {
+  const CUresult result = ask_driver<CUresult (*)(CUdeviceptr*, std::size_t, Arguments...)>(
+      name, pointer, size_bytes, arguments...);
+  return result != CUDA_SUCCESS ? result : placed(result, GuardFunction::MemAllocAsync, *pointer, size_bytes);
 }
 
 /// The driver knows the pages that an allocation of ours lies in, not the allocation.
@@ -169,7 +197,44 @@ CUresult cuMemFree_v2(CUdeviceptr pointer) {
   if (Guard* const ours = guard(); ours != nullptr) {
     if (const auto result = ours->free(pointer)) return *result;
   }
-  return ask_driver<PFN_cuMemFree_v2>("cuMemFree_v2", pointer);
+  return displaced(ask_driver<PFN_cuMemFree_v2>("cuMemFree_v2", pointer), pointer);
+}
+
+CUresult cuMemAllocManaged(CUdeviceptr* pointer, std::size_t size_bytes, unsigned int flags) {
+  const CUresult result = ask_driver<PFN_cuMemAllocManaged>("cuMemAllocManaged", pointer, size_bytes, flags);
+  return result != CUDA_SUCCESS ? result
+                                : placed(result, GuardFunction::MemAllocManaged, *pointer, size_bytes);
+}
+
+CUresult cuMemAllocAsync(CUdeviceptr* pointer, std::size_t size_bytes, CUstream stream) {
+  return allocate_in_order("cuMemAllocAsync", pointer, size_bytes, stream);
+}
+
+CUresult cuMemAllocAsync_ptsz(CUdeviceptr* pointer, std::size_t size_bytes, CUstream stream) {
+  return allocate_in_order("cuMemAllocAsync_ptsz", pointer, size_bytes, stream);
+}
+
+CUresult cuMemAllocFromPoolAsync(CUdeviceptr* pointer, std::size_t size_bytes, void* pool, CUstream stream) {
+  return allocate_in_order("cuMemAllocFromPoolAsync", pointer, size_bytes, pool, stream);
+}
+
+CUresult cuMemAllocFromPoolAsync_ptsz(CUdeviceptr* pointer, std::size_t size_bytes, void* pool,
+                                      CUstream stream) {
+  return allocate_in_order("cuMemAllocFromPoolAsync_ptsz", pointer, size_bytes, pool, stream);
+}
+
+CUresult cuMemHostAlloc(void** host, std::size_t size_bytes, unsigned int flags) {
+  return placed_host(ask_driver<PFN_cuMemHostAlloc>("cuMemHostAlloc", host, size_bytes, flags), host,
+                     size_bytes);
+}
+
+CUresult cuMemAllocHost_v2(void** host, std::size_t size_bytes) {
+  return placed_host(ask_driver<PFN_cuMemAllocHost_v2>("cuMemAllocHost_v2", host, size_bytes), host,
+                     size_bytes);
+}
+
+CUresult cuMemFreeHost(void* host) {
+  return displaced(ask_driver<PFN_cuMemFreeHost>("cuMemFreeHost", host), reinterpret_cast<CUdeviceptr>(host));
 }
 
 CUresult cuMemFreeAsync(CUdeviceptr pointer, CUstream stream) {
@@ -216,11 +281,10 @@ CUresult cuPointerGetAttributes(unsigned int count, CUpointer_attribute* attribu
 
 CUresult cuMemAddressReserve(CUdeviceptr* pointer, std::size_t size_bytes, std::size_t alignment_bytes,
                              CUdeviceptr hint, unsigned long long flags) {
-  const CUresult result = ask_driver<PFN_cuMemAddressReserve>("cuMemAddressReserve", pointer, size_bytes,
-                                                              alignment_bytes, hint, flags);
-  Guard* const ours = guard();
-  if (ours != nullptr && result == CUDA_SUCCESS) ours->reserved(*pointer, size_bytes);
-  return result;
+  Guard* const ours = pointer == nullptr ? nullptr : guard();
+  if (ours != nullptr) return ours->reserve(pointer, size_bytes, alignment_bytes, hint, flags);
+  return ask_driver<PFN_cuMemAddressReserve>("cuMemAddressReserve", pointer, size_bytes, alignment_bytes,
+                                             hint, flags);
 }
 
 CUresult cuMemAddressFree(CUdeviceptr pointer, std::size_t size_bytes) {

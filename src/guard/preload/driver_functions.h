@@ -22,6 +22,15 @@ CUresult cuMemAlloc_v2(CUdeviceptr* pointer, std::size_t size_bytes);
 CUresult cuMemAllocPitch_v2(CUdeviceptr* pointer, std::size_t* pitch_bytes, std::size_t width_bytes,
                             std::size_t height, unsigned int element_bytes);
 CUresult cuMemFree_v2(CUdeviceptr pointer);
+CUresult cuMemAllocManaged(CUdeviceptr* pointer, std::size_t size_bytes, unsigned int flags);
+CUresult cuMemAllocAsync(CUdeviceptr* pointer, std::size_t size_bytes, CUstream stream);
+CUresult cuMemAllocAsync_ptsz(CUdeviceptr* pointer, std::size_t size_bytes, CUstream stream);
+CUresult cuMemAllocFromPoolAsync(CUdeviceptr* pointer, std::size_t size_bytes, void* pool, CUstream stream);
+CUresult cuMemAllocFromPoolAsync_ptsz(CUdeviceptr* pointer, std::size_t size_bytes, void* pool,
+                                      CUstream stream);
+CUresult cuMemHostAlloc(void** host, std::size_t size_bytes, unsigned int flags);
+CUresult cuMemAllocHost_v2(void** host, std::size_t size_bytes);
+CUresult cuMemFreeHost(void* host);
 CUresult cuMemFreeAsync(CUdeviceptr pointer, CUstream stream);
 CUresult cuMemFreeAsync_ptsz(CUdeviceptr pointer, CUstream stream);
 CUresult cuIpcGetMemHandle(CUipcMemHandle* handle, CUdeviceptr pointer);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "guard/preload/process_guard.h"
 
+#include <algorithm>
 #include <atomic>
 #include <cstdlib>
 #include <mutex>
@@ -36,6 +37,17 @@ Milliseconds longest_wait() {
   return said ? Milliseconds(std::strtoul(said->c_str(), nullptr, 10)) : by_default;
 }
 
+TerritorySettings territory_settings() {
+  constexpr std::uint64_t most_gib = 1024;
+  TerritorySettings settings;
+  const auto said = os::environment_variable(reach_variable);
+  if (said) {
+    const std::uint64_t reach_gib = std::strtoull(said->c_str(), nullptr, 10);
+    settings.margins.reach_bytes = std::min(reach_gib, most_gib) * gib;
+  }
+  return settings;
+}
+
 }  // namespace
 
 Bypass::Bypass() : before_(std::exchange(bypassed, true)) {}
@@ -58,7 +70,7 @@ std::unique_ptr<ProcessGuard> ProcessGuard::create(const void* driver_function) 
   if (!driver) return nullptr;
   std::unique_ptr<ProcessGuard> made(new ProcessGuard());
   made->driver_ = std::move(*driver);
-  auto guard = Guard::create(*made->driver_, made->kernel_, {}, longest_wait());
+  auto guard = Guard::create(*made->driver_, made->kernel_, territory_settings(), longest_wait());
   if (!guard) return nullptr;
   made->guard_ = std::move(*guard);
   abi::GuardWork& work = made->guard_->ledger().work();
