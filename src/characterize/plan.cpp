@@ -18,7 +18,7 @@ std::string with_underscores(std::string name) {
 }
 
 bool names_kind(const std::string& name, const inject::Kind& kind) {
-  return name == kind.name || with_underscores(name) == key_of(kind.fault_class);
+  return inject::find(name) == &kind || with_underscores(name) == key_of(kind.fault_class);
 }
 
 }  // namespace

@@ -47,7 +47,7 @@ TEST(ChooseKinds, SaysWhatWasProbablyMeant) {
   const auto kinds = choose_kinds({"unmapped-stor"});
   ASSERT_FALSE(kinds.has_value());
   EXPECT_EQ(kinds.error().code, ErrorCode::NotFound);
-  EXPECT_THAT(to_string(kinds.error()), HasSubstr("'unmapped-store'"));
+  EXPECT_THAT(to_string(kinds.error()), HasSubstr("'unmapped-store-far'"));
 }
 
 TEST(Plan, RunsEachKindOnceARepeat) {

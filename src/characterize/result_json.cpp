@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "characterize/summary_json.h"
+#include "inject/catalogue.h"
 
 namespace firebreak::characterize {
 namespace {
@@ -170,6 +171,17 @@ Run run_from(const json& from) {
   return run;
 }
 
+/// Older files have older names.
+void use_current_names(Results& results) {
+  for (Expected& expected : results.expected) {
+    const std::string name = inject::current_name(expected.kind, expected.is_contained());
+    for (Run& run : results.runs) {
+      if (run.kind == expected.kind) run.kind = name;
+    }
+    expected.kind = name;
+  }
+}
+
 Results results_from(const json& from) {
   Results results;
   results.machine = machine_from(from.at("machine"));
@@ -180,6 +192,7 @@ Results results_from(const json& from) {
   read(from, "finished", results.finished);
   for (const json& expected : from.at("expected")) results.expected.push_back(expected_from(expected));
   for (const json& run : from.at("runs")) results.runs.push_back(run_from(run));
+  use_current_names(results);
   return results;
 }
 

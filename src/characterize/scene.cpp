@@ -188,7 +188,6 @@ Status Scene::start(Role role, const std::string& kind, double end_after_share) 
     auto preload = platform::guard_preload();
     if (!preload) return propagate(preload);
     casting.environment.push_back(std::move(*preload));
-    casting.command.push_back(fmt::format("--address={}", inject::truncated_stray_address));
   }
   auto entered = stage_->enter(casting, [this, &player](const std::string& line) { hear(player, line); });
   if (!entered) return propagate(entered);

@@ -5,6 +5,7 @@
 #include <array>
 #include <cstddef>
 #include <numeric>
+#include <string>
 #include <vector>
 
 #include "inject/kinds.h"
@@ -13,11 +14,16 @@ namespace firebreak::inject {
 namespace {
 
 constexpr std::array kinds{
-    &unmapped_store,
-    &unmapped_load,
-    &unmapped_atomic,
-    &unmapped_reduction,
-    &unmapped_prefetch,
+    &unmapped_store_far,
+    &unmapped_load_far,
+    &unmapped_atomic_far,
+    &unmapped_reduction_far,
+    &unmapped_prefetch_far,
+    &unmapped_store_low,
+    &unmapped_store_near,
+    &unmapped_store_before,
+    &unmapped_load_near,
+    &unmapped_atomic_near,
     &load_next_page,
     &load_beyond_1gib,
     &read_only_store,
@@ -82,7 +88,18 @@ std::size_t edit_distance(std::string_view from, std::string_view to) {
 
 std::span<const Kind* const> catalogue() { return kinds; }
 
-const Kind* find(std::string_view name) {
+std::string current_name(const std::string& name, bool contained) {
+  for (const char* former :
+       {"unmapped-store", "unmapped-load", "unmapped-atomic", "unmapped-reduction", "unmapped-prefetch"}) {
+    if (name != former) continue;
+    // Of those at the low address one has stayed a kind.
+    return name + (contained && name == "unmapped-store" ? "-low" : contained ? "" : "-far");
+  }
+  return name;
+}
+
+const Kind* find(std::string_view wanted) {
+  const std::string name = current_name(std::string(wanted), false);
   const auto found = std::ranges::find(kinds, name, [](const Kind* kind) { return kind->name; });
   return found == kinds.end() ? nullptr : *found;
 }

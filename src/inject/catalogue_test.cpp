@@ -89,7 +89,7 @@ TEST(Catalogue, APlayHasARogueAndSurvivors) {
   EXPECT_TRUE(is_demonstrable(*find("misaligned-load")));
   EXPECT_TRUE(is_demonstrable(*find("copy-engine-unmap")));
   EXPECT_FALSE(is_demonstrable(*find("double-bit-ecc")));
-  EXPECT_FALSE(is_demonstrable(*find("unmapped-prefetch")));
+  EXPECT_FALSE(is_demonstrable(*find("unmapped-prefetch-far")));
 }
 
 TEST(Catalogue, NamesAreUnique) {
@@ -99,6 +99,22 @@ TEST(Catalogue, NamesAreUnique) {
 }
 
 TEST(Catalogue, UnknownNameIsNull) { EXPECT_EQ(find("no-such-kind"), nullptr); }
+
+TEST(Catalogue, StraysSayInTheirNamesWhereTheyGoAndFormerNamesAreKnown) {
+  for (const char* former :
+       {"unmapped-store", "unmapped-load", "unmapped-atomic", "unmapped-reduction", "unmapped-prefetch"}) {
+    const Kind* const kind = find(former);
+    ASSERT_NE(kind, nullptr);
+    EXPECT_EQ(kind->name, std::string(former) + "-far");
+    EXPECT_EQ(current_name(former, false), kind->name);
+    EXPECT_EQ(kind->expectation.under_guard, UnderGuard::TheSame);
+    EXPECT_THAT(std::string(kind->summary), ::testing::HasSubstr("0x7000dead0000"));
+  }
+  EXPECT_EQ(current_name("unmapped-store", true), find("unmapped-store-low")->name);
+  EXPECT_EQ(current_name("trap", true), "trap");
+  for (const char* name : {"unmapped-store-low", "unmapped-store-near", "unmapped-store-before"})
+    EXPECT_EQ(find(name)->expectation.under_guard, UnderGuard::Contained);
+}
 
 TEST(Catalogue, SlipOfTheHandFindsTheKind) {
   EXPECT_EQ(closest("unmaped-store"), find("unmapped-store"));

@@ -60,10 +60,10 @@ struct Options {
   double end_after_share = 0;
 };
 
-/// A pointer cut to 32 bits: where strays of programs that confuse integers and pointers land, and what the
-/// guard's blanket covers.
+/// A pointer cut to 32 bits: where strays of programs that confuse integers and pointers land.
 inline constexpr CUdeviceptr truncated_stray_address = 0xdead'0000;
-/// No allocator of the driver or of Linux hands this out by itself, and no blanket covers it.
+/// No allocator of the driver or of Linux hands this out by itself, and it is far from all that
+/// the guard covers.
 inline constexpr CUdeviceptr default_stray_address = 0x7000'dead'0000;
 
 /// What becomes of a kind where the faulter runs under the guard (src/guard), on the stock driver.

@@ -7,11 +7,16 @@
 namespace firebreak::inject {
 
 // MMU, replayable: an SM's own accesses (mmu/)
-extern const Kind unmapped_store;
-extern const Kind unmapped_load;
-extern const Kind unmapped_atomic;
-extern const Kind unmapped_reduction;
-extern const Kind unmapped_prefetch;
+extern const Kind unmapped_store_far;
+extern const Kind unmapped_load_far;
+extern const Kind unmapped_atomic_far;
+extern const Kind unmapped_reduction_far;
+extern const Kind unmapped_prefetch_far;
+extern const Kind unmapped_store_low;
+extern const Kind unmapped_store_near;
+extern const Kind unmapped_store_before;
+extern const Kind unmapped_load_near;
+extern const Kind unmapped_atomic_near;
 extern const Kind load_next_page;
 extern const Kind load_beyond_1gib;
 extern const Kind read_only_store;

@@ -16,6 +16,8 @@ namespace {
 
 // Larger than what the driver keeps in pools of its own: freeing it takes its pages away.
 constexpr std::size_t freed_bytes = 64 * mib;
+// 2^31 times eight bytes.
+constexpr CUdeviceptr index_reach_bytes = 16 * gib;
 
 Target at(CUdeviceptr address, std::shared_ptr<const void> keep_alive = nullptr) {
   return Target{address, std::move(keep_alive)};
@@ -48,10 +50,30 @@ Result<Target> buffer(const cuda::ContextView& context, std::uint8_t filled_with
   return at(address, std::make_shared<const cuda::DeviceBuffer>(std::move(*memory)));
 }
 
+/// So far from the begin of a large allocation that stays; before it where the distance wraps.
+Result<Target> beside_allocation(const cuda::ContextView& context, CUdeviceptr distance_bytes) {
+  auto memory = cuda::DeviceBuffer::allocate(context.driver(), freed_bytes);
+  if (!memory) return propagate(memory);
+  const CUdeviceptr address = memory->address() + distance_bytes;
+  return at(address, std::make_shared<const cuda::DeviceBuffer>(std::move(*memory)));
+}
+
 }  // namespace
 
 Result<Target> unmapped_address(const cuda::ContextView&, const Options& options) {
   return at(options.stray_address.value_or(default_stray_address));
+}
+
+Result<Target> low_address(const cuda::ContextView&, const Options& options) {
+  return at(options.stray_address.value_or(truncated_stray_address));
+}
+
+Result<Target> far_past_end(const cuda::ContextView& context, const Options&) {
+  return beside_allocation(context, freed_bytes + index_reach_bytes);
+}
+
+Result<Target> far_before_begin(const cuda::ContextView& context, const Options&) {
+  return beside_allocation(context, CUdeviceptr{0} - index_reach_bytes);
 }
 
 Result<Target> next_page(const cuda::ContextView& context, const Options&) { return beyond(context, {}); }

@@ -14,6 +14,12 @@ Result<Target> the_number(const cuda::ContextView&, const Options&) {
 
 /// Where nothing is mapped; the caller's stray address where one is given.
 Result<Target> unmapped_address(const cuda::ContextView& context, const Options& options);
+/// A pointer cut to 32 bits.
+Result<Target> low_address(const cuda::ContextView& context, const Options& options);
+/// As far past an allocation's end, or before its begin, as an index of 32 bits, negative by mistake, times
+/// eight bytes.
+Result<Target> far_past_end(const cuda::ContextView& context, const Options& options);
+Result<Target> far_before_begin(const cuda::ContextView& context, const Options& options);
 /// The first byte behind an allocation, on its next page; nothing else can be mapped there.
 Result<Target> next_page(const cuda::ContextView& context, const Options& options);
 /// A GiB beyond the begin of an allocation that is smaller; nothing else can be mapped there.

@@ -21,7 +21,7 @@ using testing::Pair;
 using testing::UnorderedElementsAre;
 
 std::vector<Blow> all_of(std::uint64_t seed, std::uint32_t faults, std::uint32_t agent_kills) {
-  Plan plan({seed, faults, agent_kills, {"trap", "unmapped-load"}});
+  Plan plan({seed, faults, agent_kills, {"trap", "unmapped-load-far"}});
   std::vector<Blow> blows;
   while (const auto blow = plan.next()) blows.push_back(*blow);
   return blows;
@@ -49,7 +49,7 @@ TEST(SoakPlan, HoldsSoManyFaultsAndKillsAndEveryTarget) {
     kinds.insert(blow.kind);
   }
   EXPECT_EQ(targets.size(), 6u);
-  EXPECT_EQ(kinds, (std::set<std::string>{"", "trap", "unmapped-load"}));
+  EXPECT_EQ(kinds, (std::set<std::string>{"", "trap", "unmapped-load-far"}));
 }
 
 TEST(SoakPlan, KeepsToTheTargetsThatWereNamed) {

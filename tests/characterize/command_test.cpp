@@ -30,7 +30,7 @@ std::set<std::pair<std::string, int>> runs_in(const nlohmann::json& results) {
 
 TEST_F(Characterization, TellsWhoDiesOfEachKindAndWhoSawItFirst) {
   const auto result = characterize(
-      {"--kinds", "unmapped-store,copy-source-unmap,misaligned-load,double-bit-ecc,unmapped-prefetch",
+      {"--kinds", "unmapped-store-far,copy-source-unmap,misaligned-load,double-bit-ecc,unmapped-prefetch-far",
        "--repeat", "1", "--json", json_path});
   EXPECT_TRUE(result.status.clean()) << result.output;
   EXPECT_THAT(result.output, HasSubstr("5 of 5 kinds as expected"));
@@ -42,7 +42,7 @@ TEST_F(Characterization, TellsWhoDiesOfEachKindAndWhoSawItFirst) {
     EXPECT_EQ(run.at("participants").size(), 4U) << run.dump();
     EXPECT_NE(run.at("restart").at("tries"), 0) << run.dump();
     EXPECT_THAT(run.at("notes").get<std::vector<std::string>>(), IsEmpty()) << "every detector listened";
-    if (run.at("kind") != "unmapped-store") continue;
+    if (run.at("kind") != "unmapped-store-far") continue;
     EXPECT_THAT(sources_of(run), testing::IsSupersetOf({"uvm_event", "xid", "mps_log", "nvml"}));
   }
   EXPECT_THAT(sandbox.left_behind(), IsEmpty());
@@ -50,14 +50,14 @@ TEST_F(Characterization, TellsWhoDiesOfEachKindAndWhoSawItFirst) {
 
 TEST_F(Characterization, GoesOnWhereAFileEnds) {
   ASSERT_TRUE(
-      characterize({"--kinds", "unmapped-store,misaligned-load", "--repeat", "1", "--json", json_path})
+      characterize({"--kinds", "unmapped-store-far,misaligned-load", "--repeat", "1", "--json", json_path})
           .status.clean());
   const auto before = results().at("runs");
   const auto result = characterize(
-      {"--kinds", "unmapped-store,misaligned-load", "--repeat", "2", "--json", json_path, "--resume"});
+      {"--kinds", "unmapped-store-far,misaligned-load", "--repeat", "2", "--json", json_path, "--resume"});
   EXPECT_TRUE(result.status.clean()) << result.output;
   EXPECT_THAT(runs_in(results()), testing::UnorderedElementsAre(
-                                      std::pair("unmapped-store", 1), std::pair("unmapped-store", 2),
+                                      std::pair("unmapped-store-far", 1), std::pair("unmapped-store-far", 2),
                                       std::pair("misaligned-load", 1), std::pair("misaligned-load", 2)));
   const auto after = results().at("runs");
   EXPECT_EQ(after.at(0), before.at(0));
@@ -66,9 +66,9 @@ TEST_F(Characterization, GoesOnWhereAFileEnds) {
 
 TEST_F(Characterization, DoesNotGoOnWithRunsOfAnotherPlan) {
   ASSERT_TRUE(
-      characterize({"--kinds", "unmapped-store", "--repeat", "1", "--json", json_path}).status.clean());
+      characterize({"--kinds", "unmapped-store-far", "--repeat", "1", "--json", json_path}).status.clean());
   const auto result =
-      characterize({"--kinds", "unmapped-store", "--seed", "2", "--json", json_path, "--resume"});
+      characterize({"--kinds", "unmapped-store-far", "--seed", "2", "--json", json_path, "--resume"});
   EXPECT_FALSE(result.status.clean());
   EXPECT_THAT(result.output, HasSubstr("another seed ('1', now '2')"));
   EXPECT_EQ(runs_in(results()).size(), 1U) << "the file was left as it was";
@@ -77,7 +77,7 @@ TEST_F(Characterization, DoesNotGoOnWithRunsOfAnotherPlan) {
 /// The software GPU does what the catalogue says; so its co-client is resurrected in the file.
 TEST_F(Characterization, NamesAKindThatDidSomethingElse) {
   ASSERT_TRUE(
-      characterize({"--kinds", "unmapped-store,misaligned-load", "--repeat", "1", "--json", json_path})
+      characterize({"--kinds", "unmapped-store-far,misaligned-load", "--repeat", "1", "--json", json_path})
           .status.clean());
   const std::string original = sandbox.file("original.json");
   std::filesystem::copy(json_path, original);
@@ -91,20 +91,21 @@ TEST_F(Characterization, NamesAKindThatDidSomethingElse) {
     co_client["end_ms"] = nullptr;
   }
   write_results(changed);
-  const auto result = characterize({"--kinds", "unmapped-store,misaligned-load", "--repeat", "1", "--json",
-                                    json_path, "--resume", "--against", original});
+  const auto result = characterize({"--kinds", "unmapped-store-far,misaligned-load", "--repeat", "1",
+                                    "--json", json_path, "--resume", "--against", original});
   EXPECT_EQ(result.status.exit_code, 1);
   EXPECT_THAT(result.output, HasSubstr("1 of 2 kinds as expected"));
   EXPECT_THAT(
       result.output,
       HasSubstr("misaligned-load: the co-client lived, expected to die of CUDA_ERROR_MISALIGNED_ADDRESS"));
   EXPECT_THAT(result.output, HasSubstr("misaligned-load: co_client: CUDA_ERROR_MISALIGNED_ADDRESS -> lives"));
-  EXPECT_THAT(result.output, testing::Not(HasSubstr("unmapped-store: co_client")));
+  EXPECT_THAT(result.output, testing::Not(HasSubstr("unmapped-store-far: co_client")));
 }
 
 TEST_F(Characterization, LeavesNothingWhenInterruptedAndGoesOnLater) {
   const std::vector<std::string> arguments = {
-      "--kinds", "unmapped-store,misaligned-load,copy-source-unmap", "--repeat", "2", "--json", json_path};
+      "--kinds", "unmapped-store-far,misaligned-load,copy-source-unmap", "--repeat", "2", "--json",
+      json_path};
   const pid_t pid = start(arguments);
   // The first run has been written: the second one begins, or is on its way.
   while (!std::filesystem::exists(json_path)) std::this_thread::yield();

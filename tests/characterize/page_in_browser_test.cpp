@@ -42,14 +42,14 @@ int marks(const nlohmann::json& seen, const std::string& figure, const std::stri
 
 TEST_F(PageInBrowser, ShowsEverythingAndLoadsNothing) {
   const std::string page = sandbox.file("page.html");
-  const auto result = characterize({"--kinds", "unmapped-store,misaligned-load,sigkill,double-bit-ecc",
+  const auto result = characterize({"--kinds", "unmapped-store-far,misaligned-load,sigkill,double-bit-ecc",
                                     "--repeat", "3", "--json", json_path, "--html", page});
   const auto seen = look_at(page);
   ASSERT_TRUE(seen.is_object()) << result.output;
   EXPECT_THAT(seen.at("complaints").get<Texts>(), IsEmpty());
   EXPECT_THAT(seen.at("requests").get<Texts>(), ElementsAre("file://" + page));
   EXPECT_THAT(seen.at("kinds").get<Texts>(),
-              ElementsAre("unmapped-store", "misaligned-load", "sigkill", "double-bit-ecc"));
+              ElementsAre("unmapped-store-far", "misaligned-load", "sigkill", "double-bit-ecc"));
   EXPECT_EQ(seen.at("broken"), 0);
   EXPECT_THAT(seen.at("cut_off").get<Texts>(), IsEmpty());
   EXPECT_EQ(marks(seen, "blast", "cell"), 4 * 4) << "each kind's four processes";
@@ -65,7 +65,7 @@ TEST_F(PageInBrowser, ShowsWhatChanged) {
   const std::string page = sandbox.file("page.html");
   const std::string original = sandbox.file("original.json");
   ASSERT_TRUE(
-      characterize({"--kinds", "unmapped-store", "--repeat", "3", "--json", original}).status.clean());
+      characterize({"--kinds", "unmapped-store-far", "--repeat", "3", "--json", original}).status.clean());
   json_path = original;
   auto changed = results();
   json_path = sandbox.file("changed.json");
@@ -75,7 +75,7 @@ TEST_F(PageInBrowser, ShowsWhatChanged) {
     }
   }
   write_results(changed);
-  const auto result = characterize({"--kinds", "unmapped-store", "--repeat", "3", "--json", json_path,
+  const auto result = characterize({"--kinds", "unmapped-store-far", "--repeat", "3", "--json", json_path,
                                     "--resume", "--html", page, "--against", original});
   const auto seen = look_at(page);
   ASSERT_TRUE(seen.is_object()) << result.output;

@@ -48,7 +48,7 @@ std::string name_of(const testing::TestParamInfo<const inject::Kind*>& info) {
 
 std::vector<const inject::Kind*> one_of_each_mechanism() {
   std::vector<const inject::Kind*> kinds;
-  for (const char* name : {"unmapped-store", "unmapped-atomic", "read-only-store", "use-after-unmap",
+  for (const char* name : {"unmapped-store-far", "unmapped-atomic-far", "read-only-store", "use-after-unmap",
                            "host-pointer", "bad-program-counter", "copy-engine-unmap", "write-value-unmap",
                            "misaligned-load", "shared-out-of-bounds", "non-canonical-address", "trap",
                            "illegal-instruction", "stack-overflow", "sigkill", "sigkill-endless", "exec"}) {

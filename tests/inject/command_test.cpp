@@ -44,7 +44,7 @@ TEST_F(InjectCommand, ListIsTheCatalogueAsData) {
 TEST_F(InjectCommand, ListForPeopleIsGroupedAndNamesWhatTheDemoLeavesOut) {
   const auto result = inject({"--list"});
   EXPECT_TRUE(result.status.clean());
-  EXPECT_THAT(result.output, HasSubstr("\nMMU (replayable)\n  unmapped-store "));
+  EXPECT_THAT(result.output, HasSubstr("\nMMU (replayable)\n  unmapped-store-far "));
   EXPECT_THAT(result.output, HasSubstr("\ndevice\n  double-bit-ecc "));
   EXPECT_THAT(result.output, HasSubstr("Not in `firebreak demo`: double-bit-ecc"));
 }
@@ -60,7 +60,7 @@ TEST_F(InjectCommand, AFaultLaterIsTheSameFault) {
 }
 
 TEST_F(InjectCommand, WhatTheHardwareLetsPassIsNoFailure) {
-  const auto result = inject({"unmapped-prefetch", "--at-launch", "3", "--json"});
+  const auto result = inject({"unmapped-prefetch-far", "--at-launch", "3", "--json"});
   EXPECT_TRUE(result.status.clean()) << result.output;
 }
 

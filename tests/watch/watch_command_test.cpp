@@ -243,7 +243,7 @@ TEST_P(WatchKinds, AFaultOfAProcessThatItDidNotStart) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Every, WatchKinds,
-                         testing::Values(SeenFault{"unmapped-store", "MMU (replayable)", 31, "certain"},
+                         testing::Values(SeenFault{"unmapped-store-far", "MMU (replayable)", 31, "certain"},
                                          SeenFault{"copy-engine-unmap", "MMU (non-replayable)", 31,
                                                    "certain"},
                                          SeenFault{"misaligned-load", "SM", 43, "unknown"},
@@ -257,7 +257,7 @@ INSTANTIATE_TEST_SUITE_P(Every, WatchKinds,
 TEST_F(WatchCommand, OnePidBringsItsDomainAndNobodyElse) {
   const auto domain = new_domain("a");
   const Player& tenant = start_tenant(domain);
-  const Player& rogue = start_rogue("unmapped-load", domain);
+  const Player& rogue = start_rogue("unmapped-load-far", domain);
   const Player& other = start_tenant(new_domain("b"));
   Player& watch = start({"watch", "--json", "--pid", std::to_string(tenant.pid())});
   wait_for_following(watch, {&tenant, &rogue});
@@ -281,7 +281,7 @@ TEST_F(WatchCommand, WhoComesLaterIsFollowedToo) {
 
 TEST_F(WatchCommand, WhatIsOpenIsClosedAtTheEnd) {
   const auto domain = new_domain("a");
-  const Player& rogue = start_rogue("unmapped-store", domain);
+  const Player& rogue = start_rogue("unmapped-store-far", domain);
   Player& watch = start({"watch", "--json", "--all"});
   wait_for_following(watch, {&rogue});
   rogue.actor->tell("go");
@@ -292,7 +292,7 @@ TEST_F(WatchCommand, WhatIsOpenIsClosedAtTheEnd) {
 
 TEST_F(WatchCommand, PeopleGetALine) {
   const auto domain = new_domain("a");
-  const Player& rogue = start_rogue("unmapped-store", domain);
+  const Player& rogue = start_rogue("unmapped-store-far", domain);
   Player& watch = start({"watch", "--pid", std::to_string(rogue.pid())});
   wait("the watch to see the server",
        [&] { return watch.actor->record().last_words.starts_with("MPS server "); });

@@ -5,15 +5,14 @@
 
 namespace firebreak::inject {
 
-constinit const Kind unmapped_load{
-    .name = "unmapped-load",
-    .summary = "a kernel loads from where nothing is mapped",
+constinit const Kind unmapped_load_far{
+    .name = "unmapped-load-far",
+    .summary = "a kernel loads from 0x7000dead0000, far from every allocation",
     .fault_class = fault::FaultClass::MmuReplayable,
     .expectation = {.faulter = CUDA_ERROR_ILLEGAL_ADDRESS,
                     .co_client = CUDA_ERROR_ILLEGAL_ADDRESS,
                     .xids = mmu_xids,
-                    .first_seen_by = fault::FaultSource::UvmEvent,
-                    .under_guard = UnderGuard::Contained},
+                    .first_seen_by = fault::FaultSource::UvmEvent},
     .ptx = load_word.ptx,
     .prepare = &prepare_kernel<load_word, &unmapped_address>,
 };

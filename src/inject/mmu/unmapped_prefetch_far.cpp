@@ -21,9 +21,9 @@ constexpr Kernel kernel{.ptx = R"(.version 7.0
 
 }  // namespace
 
-constinit const Kind unmapped_prefetch{
-    .name = "unmapped-prefetch",
-    .summary = "a kernel prefetches into the L2 cache from where nothing is mapped",
+constinit const Kind unmapped_prefetch_far{
+    .name = "unmapped-prefetch-far",
+    .summary = "a kernel prefetches into the L2 cache from 0x7000dead0000, far from every allocation",
     .fault_class = fault::FaultClass::MmuReplayable,
     // A hint: the hardware may drop it.
     .expectation = {.faulter = CUDA_SUCCESS,

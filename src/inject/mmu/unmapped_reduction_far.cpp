@@ -5,15 +5,14 @@
 
 namespace firebreak::inject {
 
-constinit const Kind unmapped_reduction{
-    .name = "unmapped-reduction",
-    .summary = "a kernel adds where nothing is mapped and wants no answer",
+constinit const Kind unmapped_reduction_far{
+    .name = "unmapped-reduction-far",
+    .summary = "a kernel adds at 0x7000dead0000, far from every allocation and wants no answer",
     .fault_class = fault::FaultClass::MmuReplayable,
     .expectation = {.faulter = CUDA_ERROR_ILLEGAL_ADDRESS,
                     .co_client = CUDA_ERROR_ILLEGAL_ADDRESS,
                     .xids = mmu_xids,
-                    .first_seen_by = fault::FaultSource::UvmEvent,
-                    .under_guard = UnderGuard::Contained},
+                    .first_seen_by = fault::FaultSource::UvmEvent},
     .ptx = reduce_word.ptx,
     .prepare = &prepare_kernel<reduce_word, &unmapped_address>,
 };

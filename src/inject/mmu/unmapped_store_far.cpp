@@ -5,15 +5,14 @@
 
 namespace firebreak::inject {
 
-constinit const Kind unmapped_store{
-    .name = "unmapped-store",
-    .summary = "a kernel stores where nothing is mapped",
+constinit const Kind unmapped_store_far{
+    .name = "unmapped-store-far",
+    .summary = "a kernel stores to 0x7000dead0000, far from every allocation",
     .fault_class = fault::FaultClass::MmuReplayable,
     .expectation = {.faulter = CUDA_ERROR_ILLEGAL_ADDRESS,
                     .co_client = CUDA_ERROR_ILLEGAL_ADDRESS,
                     .xids = mmu_xids,
-                    .first_seen_by = fault::FaultSource::UvmEvent,
-                    .under_guard = UnderGuard::Contained},
+                    .first_seen_by = fault::FaultSource::UvmEvent},
     .ptx = store_word.ptx,
     .prepare = &prepare_kernel<store_word, &unmapped_address>,
 };

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "inject/accesses.h"
+#include "inject/kinds.h"
+#include "inject/targets.h"
+
+namespace firebreak::inject {
+
+constinit const Kind unmapped_store_before{
+    .name = "unmapped-store-before",
+    .summary = "a kernel stores 16 GiB before an allocation: a negative index",
+    .fault_class = fault::FaultClass::MmuReplayable,
+    .expectation = {.faulter = CUDA_ERROR_ILLEGAL_ADDRESS,
+                    .co_client = CUDA_ERROR_ILLEGAL_ADDRESS,
+                    .xids = mmu_xids,
+                    .first_seen_by = fault::FaultSource::UvmEvent,
+                    .measured = false,
+                    .under_guard = UnderGuard::Contained},
+    .ptx = store_word.ptx,
+    .prepare = &prepare_kernel<store_word, &far_before_begin>,
+};
+
+}  // namespace firebreak::inject
