@@ -12,11 +12,13 @@ inline constexpr int ever = 1'000'000;
 /// [since, before) for which it answers with this symbol (NVIDIA's cudaTypedefs.h).
 struct Replacement {
   std::string_view symbol;
-  std::string_view name;  ///< empty: it is found by its symbol alone
+  std::string_view name;
   void* function;
   int since = 0;
   int before = ever;
-  void* per_thread = nullptr;  ///< the same for who wants the thread's own default stream, where that differs
+  /// The same for who wants the thread's own default stream, where that differs; its symbol has _ptsz or
+  /// _ptds behind it.
+  void* per_thread = nullptr;
 };
 
 template <class Function>
@@ -24,9 +26,12 @@ void* untyped(Function* function) {
   return reinterpret_cast<void*>(function);
 }
 
-/// Of what changes memory, contexts and streams, and of launches.
-std::span<const Replacement> driver_replacements();
-/// Of copies, fills and what else is work (work_functions.h).
-std::span<const Replacement> work_replacements();
+/// Of what changes memory and contexts, of launches and streams, and of what is only counted
+/// (work_functions.h).
+std::span<const Replacement> memory_replacements();
+std::span<const Replacement> stream_replacements();
+std::span<const Replacement> copy_replacements();
+std::span<const Replacement> fill_replacements();
+std::span<const Replacement> stream_work_replacements();
 
 }  // namespace firebreak::guard

@@ -10,7 +10,7 @@
 
 namespace firebreak::guard {
 
-std::span<const Replacement> driver_replacements() {
+std::span<const Replacement> memory_replacements() {
   static const std::array table{
       Replacement{"cuGetProcAddress", "cuGetProcAddress", untyped(&::cuGetProcAddress), 0, 12000},
       Replacement{"cuGetProcAddress_v2", "cuGetProcAddress", untyped(&::cuGetProcAddress_v2), 12000},
@@ -48,6 +48,12 @@ std::span<const Replacement> driver_replacements() {
       Replacement{"cuMemMap", "cuMemMap", untyped(&::cuMemMap)},
       Replacement{"cuMemUnmap", "cuMemUnmap", untyped(&::cuMemUnmap)},
       Replacement{"cuMemSetAccess", "cuMemSetAccess", untyped(&::cuMemSetAccess)},
+  };
+  return table;
+}
+
+std::span<const Replacement> stream_replacements() {
+  static const std::array table{
       Replacement{"cuLaunchKernel", "cuLaunchKernel", untyped(&::cuLaunchKernel), 4000, ever,
                   untyped(&::cuLaunchKernel_ptsz)},
       Replacement{"cuLaunchKernelEx", "cuLaunchKernelEx", untyped(&::cuLaunchKernelEx), 11060, ever,
@@ -75,25 +81,26 @@ std::span<const Replacement> driver_replacements() {
                   untyped(&::cuStreamEndCapture_ptsz)},
       Replacement{"cuModuleUnload", "cuModuleUnload", untyped(&::cuModuleUnload)},
       Replacement{"cuLibraryUnload", "cuLibraryUnload", untyped(&::cuLibraryUnload)},
-      Replacement{"cuLaunchKernel_ptsz", "", untyped(&::cuLaunchKernel_ptsz)},
-      Replacement{"cuLaunchKernelEx_ptsz", "", untyped(&::cuLaunchKernelEx_ptsz)},
-      Replacement{"cuLaunchCooperativeKernel_ptsz", "", untyped(&::cuLaunchCooperativeKernel_ptsz)},
-      Replacement{"cuGraphLaunch_ptsz", "", untyped(&::cuGraphLaunch_ptsz)},
-      Replacement{"cuMemAllocAsync_ptsz", "", untyped(&::cuMemAllocAsync_ptsz)},
-      Replacement{"cuMemAllocFromPoolAsync_ptsz", "", untyped(&::cuMemAllocFromPoolAsync_ptsz)},
-      Replacement{"cuMemFreeAsync_ptsz", "", untyped(&::cuMemFreeAsync_ptsz)},
-      Replacement{"cuStreamBeginCapture_v2_ptsz", "", untyped(&::cuStreamBeginCapture_v2_ptsz)},
-      Replacement{"cuStreamBeginCaptureToGraph_ptsz", "", untyped(&::cuStreamBeginCaptureToGraph_ptsz)},
-      Replacement{"cuStreamEndCapture_ptsz", "", untyped(&::cuStreamEndCapture_ptsz)},
   };
   return table;
 }
 
 namespace {
 
+std::array<std::span<const Replacement>, 5> tables() {
+  return {memory_replacements(), stream_replacements(), copy_replacements(), fill_replacements(),
+          stream_work_replacements()};
+}
+
+/// The functions for a thread's own default stream have names with an end of their own.
+std::string_view without_per_thread(std::string_view symbol) {
+  const bool has_end = symbol.ends_with("_ptsz") || symbol.ends_with("_ptds");
+  return has_end ? symbol.substr(0, symbol.size() - 5) : symbol;
+}
+
 template <class Matches>
 const Replacement* find(const Matches& matches, const void* driver_function = nullptr) {
-  for (const auto& table : {driver_replacements(), work_replacements()}) {
+  for (const auto& table : tables()) {
     const auto found = std::ranges::find_if(table, matches);
     if (found == table.end()) continue;
     return ProcessGuard::get(driver_function) == nullptr ? nullptr : &*found;
@@ -105,13 +112,17 @@ const Replacement* find(const Matches& matches, const void* driver_function = nu
 
 void* replacement_of_symbol(std::string_view name, const void* found) {
   // Who asks for the first of that name among all libraries has found ours.
-  const auto is_found = [found](const Replacement& candidate) { return candidate.function == found; };
-  for (const auto& table : {driver_replacements(), work_replacements()}) {
+  const auto is_found = [found](const Replacement& candidate) {
+    return candidate.function == found || candidate.per_thread == found;
+  };
+  for (const auto& table : tables()) {
     if (std::ranges::any_of(table, is_found)) return nullptr;
   }
+  const std::string_view symbol = without_per_thread(name);
   const Replacement* const replacement =
-      find([name](const Replacement& candidate) { return candidate.symbol == name; }, found);
-  return replacement == nullptr ? nullptr : replacement->function;
+      find([symbol](const Replacement& candidate) { return candidate.symbol == symbol; }, found);
+  if (replacement == nullptr) return nullptr;
+  return symbol == name ? replacement->function : replacement->per_thread;
 }
 
 void* replacement_of_entry_point(std::string_view name, int cuda_version, std::uint64_t flags) {

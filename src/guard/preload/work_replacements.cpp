@@ -6,7 +6,7 @@
 
 namespace firebreak::guard {
 
-std::span<const Replacement> work_replacements() {
+std::span<const Replacement> copy_replacements() {
   static const std::array table{
       Replacement{"cuMemcpy", "cuMemcpy", untyped(&::cuMemcpy), 4000, ever, untyped(&::cuMemcpy_ptds)},
       Replacement{"cuMemcpyPeer", "cuMemcpyPeer", untyped(&::cuMemcpyPeer), 4000, ever,
@@ -63,6 +63,12 @@ std::span<const Replacement> work_replacements() {
                   13000, untyped(&::cuMemcpy3DBatchAsync_ptsz)},
       Replacement{"cuMemcpy3DBatchAsync_v2", "cuMemcpy3DBatchAsync", untyped(&::cuMemcpy3DBatchAsync_v2),
                   13000, ever, untyped(&::cuMemcpy3DBatchAsync_v2_ptsz)},
+  };
+  return table;
+}
+
+std::span<const Replacement> fill_replacements() {
+  static const std::array table{
       Replacement{"cuMemsetD8_v2", "cuMemsetD8", untyped(&::cuMemsetD8_v2), 3020, ever,
                   untyped(&::cuMemsetD8_v2_ptds)},
       Replacement{"cuMemsetD2D8_v2", "cuMemsetD2D8", untyped(&::cuMemsetD2D8_v2), 3020, ever,
@@ -87,6 +93,12 @@ std::span<const Replacement> work_replacements() {
                   untyped(&::cuMemsetD32Async_ptsz)},
       Replacement{"cuMemsetD2D32Async", "cuMemsetD2D32Async", untyped(&::cuMemsetD2D32Async), 3020, ever,
                   untyped(&::cuMemsetD2D32Async_ptsz)},
+  };
+  return table;
+}
+
+std::span<const Replacement> stream_work_replacements() {
+  static const std::array table{
       Replacement{"cuStreamWaitValue32", "cuStreamWaitValue32", untyped(&::cuStreamWaitValue32), 8000, 11070,
                   untyped(&::cuStreamWaitValue32_ptsz)},
       Replacement{"cuStreamWaitValue32_v2", "cuStreamWaitValue32", untyped(&::cuStreamWaitValue32_v2), 11070,
@@ -140,72 +152,6 @@ std::span<const Replacement> work_replacements() {
       Replacement{"cuGraphicsUnmapResources", "cuGraphicsUnmapResources",
                   untyped(&::cuGraphicsUnmapResources), 3000, ever,
                   untyped(&::cuGraphicsUnmapResources_ptsz)},
-      Replacement{"cuMemcpy_ptds", "", untyped(&::cuMemcpy_ptds)},
-      Replacement{"cuMemcpyPeer_ptds", "", untyped(&::cuMemcpyPeer_ptds)},
-      Replacement{"cuMemcpyHtoD_v2_ptds", "", untyped(&::cuMemcpyHtoD_v2_ptds)},
-      Replacement{"cuMemcpyDtoH_v2_ptds", "", untyped(&::cuMemcpyDtoH_v2_ptds)},
-      Replacement{"cuMemcpyDtoD_v2_ptds", "", untyped(&::cuMemcpyDtoD_v2_ptds)},
-      Replacement{"cuMemcpyDtoA_v2_ptds", "", untyped(&::cuMemcpyDtoA_v2_ptds)},
-      Replacement{"cuMemcpyAtoD_v2_ptds", "", untyped(&::cuMemcpyAtoD_v2_ptds)},
-      Replacement{"cuMemcpyHtoA_v2_ptds", "", untyped(&::cuMemcpyHtoA_v2_ptds)},
-      Replacement{"cuMemcpyAtoH_v2_ptds", "", untyped(&::cuMemcpyAtoH_v2_ptds)},
-      Replacement{"cuMemcpyAtoA_v2_ptds", "", untyped(&::cuMemcpyAtoA_v2_ptds)},
-      Replacement{"cuMemcpy2D_v2_ptds", "", untyped(&::cuMemcpy2D_v2_ptds)},
-      Replacement{"cuMemcpy2DUnaligned_v2_ptds", "", untyped(&::cuMemcpy2DUnaligned_v2_ptds)},
-      Replacement{"cuMemcpy3D_v2_ptds", "", untyped(&::cuMemcpy3D_v2_ptds)},
-      Replacement{"cuMemcpy3DPeer_ptds", "", untyped(&::cuMemcpy3DPeer_ptds)},
-      Replacement{"cuMemcpyAsync_ptsz", "", untyped(&::cuMemcpyAsync_ptsz)},
-      Replacement{"cuMemcpyPeerAsync_ptsz", "", untyped(&::cuMemcpyPeerAsync_ptsz)},
-      Replacement{"cuMemcpyHtoDAsync_v2_ptsz", "", untyped(&::cuMemcpyHtoDAsync_v2_ptsz)},
-      Replacement{"cuMemcpyDtoHAsync_v2_ptsz", "", untyped(&::cuMemcpyDtoHAsync_v2_ptsz)},
-      Replacement{"cuMemcpyDtoDAsync_v2_ptsz", "", untyped(&::cuMemcpyDtoDAsync_v2_ptsz)},
-      Replacement{"cuMemcpyHtoAAsync_v2_ptsz", "", untyped(&::cuMemcpyHtoAAsync_v2_ptsz)},
-      Replacement{"cuMemcpyAtoHAsync_v2_ptsz", "", untyped(&::cuMemcpyAtoHAsync_v2_ptsz)},
-      Replacement{"cuMemcpy2DAsync_v2_ptsz", "", untyped(&::cuMemcpy2DAsync_v2_ptsz)},
-      Replacement{"cuMemcpy3DAsync_v2_ptsz", "", untyped(&::cuMemcpy3DAsync_v2_ptsz)},
-      Replacement{"cuMemcpy3DPeerAsync_ptsz", "", untyped(&::cuMemcpy3DPeerAsync_ptsz)},
-      Replacement{"cuMemcpyBatchAsync_ptsz", "", untyped(&::cuMemcpyBatchAsync_ptsz)},
-      Replacement{"cuMemcpyBatchAsync_v2_ptsz", "", untyped(&::cuMemcpyBatchAsync_v2_ptsz)},
-      Replacement{"cuMemcpy3DBatchAsync_ptsz", "", untyped(&::cuMemcpy3DBatchAsync_ptsz)},
-      Replacement{"cuMemcpy3DBatchAsync_v2_ptsz", "", untyped(&::cuMemcpy3DBatchAsync_v2_ptsz)},
-      Replacement{"cuMemsetD8_v2_ptds", "", untyped(&::cuMemsetD8_v2_ptds)},
-      Replacement{"cuMemsetD2D8_v2_ptds", "", untyped(&::cuMemsetD2D8_v2_ptds)},
-      Replacement{"cuMemsetD8Async_ptsz", "", untyped(&::cuMemsetD8Async_ptsz)},
-      Replacement{"cuMemsetD2D8Async_ptsz", "", untyped(&::cuMemsetD2D8Async_ptsz)},
-      Replacement{"cuMemsetD16_v2_ptds", "", untyped(&::cuMemsetD16_v2_ptds)},
-      Replacement{"cuMemsetD2D16_v2_ptds", "", untyped(&::cuMemsetD2D16_v2_ptds)},
-      Replacement{"cuMemsetD16Async_ptsz", "", untyped(&::cuMemsetD16Async_ptsz)},
-      Replacement{"cuMemsetD2D16Async_ptsz", "", untyped(&::cuMemsetD2D16Async_ptsz)},
-      Replacement{"cuMemsetD32_v2_ptds", "", untyped(&::cuMemsetD32_v2_ptds)},
-      Replacement{"cuMemsetD2D32_v2_ptds", "", untyped(&::cuMemsetD2D32_v2_ptds)},
-      Replacement{"cuMemsetD32Async_ptsz", "", untyped(&::cuMemsetD32Async_ptsz)},
-      Replacement{"cuMemsetD2D32Async_ptsz", "", untyped(&::cuMemsetD2D32Async_ptsz)},
-      Replacement{"cuStreamWaitValue32_ptsz", "", untyped(&::cuStreamWaitValue32_ptsz)},
-      Replacement{"cuStreamWaitValue32_v2_ptsz", "", untyped(&::cuStreamWaitValue32_v2_ptsz)},
-      Replacement{"cuStreamWaitValue64_ptsz", "", untyped(&::cuStreamWaitValue64_ptsz)},
-      Replacement{"cuStreamWaitValue64_v2_ptsz", "", untyped(&::cuStreamWaitValue64_v2_ptsz)},
-      Replacement{"cuStreamWriteValue32_ptsz", "", untyped(&::cuStreamWriteValue32_ptsz)},
-      Replacement{"cuStreamWriteValue32_v2_ptsz", "", untyped(&::cuStreamWriteValue32_v2_ptsz)},
-      Replacement{"cuStreamWriteValue64_ptsz", "", untyped(&::cuStreamWriteValue64_ptsz)},
-      Replacement{"cuStreamWriteValue64_v2_ptsz", "", untyped(&::cuStreamWriteValue64_v2_ptsz)},
-      Replacement{"cuStreamBatchMemOp_ptsz", "", untyped(&::cuStreamBatchMemOp_ptsz)},
-      Replacement{"cuStreamBatchMemOp_v2_ptsz", "", untyped(&::cuStreamBatchMemOp_v2_ptsz)},
-      Replacement{"cuLaunchHostFunc_ptsz", "", untyped(&::cuLaunchHostFunc_ptsz)},
-      Replacement{"cuStreamAddCallback_ptsz", "", untyped(&::cuStreamAddCallback_ptsz)},
-      Replacement{"cuMemPrefetchAsync_ptsz", "", untyped(&::cuMemPrefetchAsync_ptsz)},
-      Replacement{"cuMemPrefetchAsync_v2_ptsz", "", untyped(&::cuMemPrefetchAsync_v2_ptsz)},
-      Replacement{"cuMemPrefetchBatchAsync_ptsz", "", untyped(&::cuMemPrefetchBatchAsync_ptsz)},
-      Replacement{"cuMemDiscardBatchAsync_ptsz", "", untyped(&::cuMemDiscardBatchAsync_ptsz)},
-      Replacement{"cuMemDiscardAndPrefetchBatchAsync_ptsz", "",
-                  untyped(&::cuMemDiscardAndPrefetchBatchAsync_ptsz)},
-      Replacement{"cuMemMapArrayAsync_ptsz", "", untyped(&::cuMemMapArrayAsync_ptsz)},
-      Replacement{"cuMemBatchDecompressAsync_ptsz", "", untyped(&::cuMemBatchDecompressAsync_ptsz)},
-      Replacement{"cuGraphUpload_ptsz", "", untyped(&::cuGraphUpload_ptsz)},
-      Replacement{"cuSignalExternalSemaphoresAsync_ptsz", "",
-                  untyped(&::cuSignalExternalSemaphoresAsync_ptsz)},
-      Replacement{"cuWaitExternalSemaphoresAsync_ptsz", "", untyped(&::cuWaitExternalSemaphoresAsync_ptsz)},
-      Replacement{"cuGraphicsMapResources_ptsz", "", untyped(&::cuGraphicsMapResources_ptsz)},
-      Replacement{"cuGraphicsUnmapResources_ptsz", "", untyped(&::cuGraphicsUnmapResources_ptsz)},
   };
   return table;
 }
