@@ -59,6 +59,19 @@ TEST(ResultJson, ComesBackAsItWent) {
   EXPECT_FALSE(parsed->expected.at(0).measured);
 }
 
+// Files of before have names that did not say where a stray goes.
+TEST(ResultJson, ReadsFormerNamesOfKinds) {
+  Results results = example::results({"unmapped-store", "unmapped-load", "trap"}, 1);
+  results.expected[0].first_seen_by = stray_source;  // under the guard, at 0xdead0000
+  const auto back = parse_results(to_json(results));
+  ASSERT_TRUE(back) << to_string(back.error());
+  const std::vector<std::string> names{"unmapped-store-low", "unmapped-load-far", "trap"};
+  for (std::size_t n = 0; n < names.size(); ++n) {
+    EXPECT_EQ(back->expected[n].kind, names[n]);
+    EXPECT_EQ(back->runs[n].kind, names[n]);
+  }
+}
+
 TEST(ResultJson, RefusesAnotherVersion) {
   const auto parsed = parse_results(replaced(to_json(full_and_empty()), "\"format\": 1", "\"format\": 2"));
   ASSERT_FALSE(parsed.has_value());
