@@ -13,6 +13,8 @@ namespace {
 constexpr Milliseconds confirms_for{1000};
 /// Nobody waits for it but the old active's end, and the word that the tenant is unprotected.
 constexpr Milliseconds first_step_looks{100};
+/// Those of one second: the driver prints no more of them.
+constexpr std::size_t most_unplaced_faults = 64;
 
 }  // namespace
 
@@ -47,6 +49,7 @@ Result<std::unique_ptr<Agent>> Agent::start(const AgentOptions& options, os::Eve
 
 void Agent::on_fault(fault::Fault fault) {
   complete(fault);
+  if (fault.domain.empty()) ask_whose_server(fault);
   abi::Event event;
   event.at_ns = to_ns(fault.when);
   event.what = "fault";
@@ -71,6 +74,8 @@ void Agent::on_fault(fault::Fault fault) {
       domains_.note_fault(fault.domain);
       let_go_of(fault.domain);  // what ran there has ended
     }
+    // MPS knows whether it is the domain that it happened to.
+    if (!is_sure && fault.conclusive && fault::ends_group(fault)) domains_.look_for_faults();
   }
   tell(std::move(event));
 }
@@ -86,6 +91,32 @@ void Agent::complete(fault::Fault& fault) {
   }
   if (!fault.domain.empty()) return;
   if (auto domain = domains_.domain_of_server(*fault.pid)) fault.domain = *domain;
+}
+
+/// The server of a domain's first client may not be known yet: MPS is asked, and the fault waits for that.
+void Agent::ask_whose_server(const fault::Fault& fault) {
+  if (fault.source != fault::FaultSource::Xid || !fault.pid) return;
+  std::erase_if(unplaced_faults_,
+                [&](const UnplacedFault& each) { return clock_.now() - each.fault.when > confirms_for; });
+  std::string start_time = start_time_of(*fault.pid);
+  if (start_time.empty() || unplaced_faults_.size() >= most_unplaced_faults) return;
+  unplaced_faults_.push_back({fault, std::move(start_time)});
+  domains_.refresh_servers();
+}
+
+/// Faults that named that server before it was known as one.
+void Agent::place_late(const std::string& domain, pid_t server) {
+  const std::string start_time = start_time_of(server);
+  std::vector<fault::Fault> its;
+  std::erase_if(unplaced_faults_, [&](const UnplacedFault& each) {
+    if (each.fault.pid != server || each.start_time != start_time) return false;
+    if (clock_.now() - each.fault.when <= confirms_for) its.push_back(each.fault);
+    return true;
+  });
+  for (fault::Fault& fault : its) {
+    fault.domain = domain;
+    on_fault(std::move(fault));
+  }
 }
 
 /// An Xid names a client that comes to the driver's mind: often a neighbour of the culprit, and once a

@@ -90,6 +90,12 @@ class Agent final : private ServerHandler {
     abi::Join request;
   };
 
+  /// A fault that names a process of which nobody knows, as the server of a first client.
+  struct UnplacedFault {
+    fault::Fault fault;
+    std::string start_time;  ///< of that process
+  };
+
   /// Where a process was told to run that has not come yet.
   struct Placement {
     std::uint64_t connection = 0;  ///< that asked
@@ -227,6 +233,8 @@ class Agent final : private ServerHandler {
   Status follow(pid_t pid, const std::string& tenant, const std::string& domain);
   void follow_progress(const Tenant& tenant);
   void complete(fault::Fault& fault);
+  void ask_whose_server(const fault::Fault& fault);
+  void place_late(const std::string& domain, pid_t server);
   bool is_sure_of_domain(const fault::Fault& fault);
   std::string tenant_of_process(pid_t pid) const;  ///< also of one that is gone and held
 
@@ -251,6 +259,7 @@ class Agent final : private ServerHandler {
   hold::Holder holder_;
   std::map<std::string, Monotonic> last_fault_;       ///< of a domain
   std::map<std::string, Monotonic> last_sure_fault_;  ///< of a domain, from who does not mistake it
+  std::vector<UnplacedFault> unplaced_faults_;
   std::vector<Farewell> farewells_;
   std::vector<WaitingJoin> waiting_joins_;
   std::vector<Placement> placements_;  ///< one a connection

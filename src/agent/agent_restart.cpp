@@ -68,6 +68,7 @@ void Agent::on_server(const std::string& domain, pid_t pid) {
   if (std::ranges::count(servers_, server) > 0) return;
   servers_.push_back(std::move(server));
   save();
+  place_late(domain, pid);
 }
 
 void Agent::forget_ended_servers() {

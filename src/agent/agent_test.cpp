@@ -64,12 +64,38 @@ TEST_F(AgentTest, AFaultOfANeighbourInTheSameDomainPromotesAndNamesIt) {
 // It may be a fault of another domain: its active would go on beside the standby.
 TEST_F(AgentTest, AnXidThatNamesAClientPromotesNobodyUnlessTheDomainsFaultIsKnown) {
   auto [active, standby, page] = pair("llm");
+  const int looks = domains.looks_for_faults;
   xid(active.pid());
   EXPECT_EQ(word(page).epoch, 0u);
   EXPECT_EQ(client::parse_status(agent->status_json()).tenant("llm")->phase, "suspecting");
   EXPECT_TRUE(domains.states.empty());
+  EXPECT_EQ(domains.looks_for_faults, looks + 1) << "MPS is asked whether it has lost its clients";
   xid(FakeDomains::server_of_a);
   EXPECT_EQ(word(page).epoch, 1u);
+}
+
+// The first client's server has come up since anybody asked for servers.
+TEST_F(AgentTest, AnXidOfAServerThatNobodyKnowsYetPromotesOnceMpsNamesIt) {
+  auto [active, standby, page] = pair("llm");
+  Peer server = peer();
+  domains.known_servers.clear();
+  const int asked = domains.asked_for_servers;
+  xid(server.pid());
+  EXPECT_EQ(word(page).epoch, 0u);
+  EXPECT_EQ(domains.asked_for_servers, asked + 1);
+  domains.known_servers[server.pid()] = "a";
+  domains.callbacks.on_server("a", server.pid());
+  EXPECT_EQ(word(page).epoch, 1u);
+}
+
+TEST_F(AgentTest, AnOldXidOfAServerThatBecomesKnownPromotesNobody) {
+  auto [active, standby, page] = pair("llm");
+  Peer server = peer();
+  xid(server.pid());
+  clock.advance(std::chrono::seconds(2));
+  domains.known_servers[server.pid()] = "a";
+  domains.callbacks.on_server("a", server.pid());
+  EXPECT_EQ(word(page).epoch, 0u);
 }
 
 TEST_F(AgentTest, AFaultInTheOtherDomainPromotesNobody) {

@@ -76,10 +76,18 @@ struct FakeDomains final : Domains {
     return {{"CUDA_MPS_PIPE_DIRECTORY", "/mps/" + domain}};
   }
   std::string log_directory(const std::string& domain) const override { return "/mps-log/" + domain; }
+  /// As MPS: nobody knows its servers who has not asked for them.
   std::optional<std::string> domain_of_server(pid_t pid) override {
-    return pid == server_of_a ? std::optional<std::string>("a") : std::nullopt;
+    const auto found = known_servers.find(pid);
+    return found == known_servers.end() ? std::nullopt : std::optional(found->second);
   }
-  void refresh_servers() override {}
+  void refresh_servers() override {
+    ++asked_for_servers;
+    known_servers = servers;
+  }
+  std::map<pid_t, std::string> servers = {{server_of_a, "a"}};  ///< that run, and of which domain
+  std::map<pid_t, std::string> known_servers;
+  int asked_for_servers = 0;
   void look_for_faults() override { ++looks_for_faults; }
   int looks_for_faults = 0;
   void terminate_client(const std::string& domain, pid_t client, Milliseconds,
@@ -235,6 +243,7 @@ struct AgentTest : testing::Test {
     fault::Fault fault;
     fault.fault_class = fault_class;
     fault.pid = pid;
+    fault.when = clock.now();
     fault.source = source;
     detectors.callbacks.on_fault(fault);
   }

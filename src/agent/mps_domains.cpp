@@ -6,9 +6,6 @@
 
 #include <algorithm>
 
-#include "mps/leftovers.h"
-#include "os/processes.h"
-
 namespace firebreak::agent {
 namespace {
 
@@ -153,20 +150,7 @@ void MpsDomains::terminate_client(const std::string& domain, pid_t client, Milli
 
 std::optional<std::string> MpsDomains::domain_of_server(pid_t pid) {
   for (const auto& keeper : keepers_) {
-    if (keeper->had_server(pid)) return keeper->name();
-  }
-  return domain_in_environment_of(pid);
-}
-
-/// A server inherits its daemon's environment, and its pipe directory names the domain: known without asking
-/// anybody.
-std::optional<std::string> MpsDomains::domain_in_environment_of(pid_t pid) {
-  const auto its = os::variable_in(os::environment_of(kernel_, pid), "CUDA_MPS_PIPE_DIRECTORY");
-  if (!its) return std::nullopt;
-  for (const auto& keeper : keepers_) {
-    for (const auto& [variable, value] : keeper->client_environment()) {
-      if (variable == "CUDA_MPS_PIPE_DIRECTORY" && value == *its) return keeper->name();
-    }
+    if (keeper->is_server(pid)) return keeper->name();
   }
   return std::nullopt;
 }

@@ -55,7 +55,6 @@ class MpsDomains final : public Domains {
 
   std::string directory_of(const std::string& domain) const;
   Status start_one(const Plan& plan);
-  std::optional<std::string> domain_in_environment_of(pid_t pid);
   mps::DomainKeeper* keeper_of(const std::string& domain) const;
 
   os::EventLoop& loop_;

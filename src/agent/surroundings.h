@@ -85,7 +85,9 @@ class Domains {
   virtual Environment environment(const std::string& domain) const = 0;
   /// Where its server writes its server.log.
   virtual std::string log_directory(const std::string& domain) const = 0;
-  /// The domain whose MPS server this process is.
+  /// The domain whose MPS server this process is, as MPS itself says, or was while a fault that names it may
+  /// still be told of. A process's environment says nothing: every client has the domain's. Whoever has just
+  /// come up may not be known yet: refresh_servers(), and on_server tells.
   virtual std::optional<std::string> domain_of_server(pid_t pid) = 0;
   /// A client has come up: servers may have started since.
   virtual void refresh_servers() = 0;

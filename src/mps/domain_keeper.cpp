@@ -7,6 +7,9 @@
 #include <future>
 #include <sstream>
 
+#include "os/process_stat.h"
+#include "os/processes.h"
+
 namespace firebreak::mps {
 
 const char* to_string(DomainState state) {
@@ -71,6 +74,7 @@ void DomainKeeper::end() {
   next_start_.cancel();
   next_look_.cancel();
   next_drain_look_.cancel();
+  next_fault_look_.cancel();
   log_looks_.cancel();
   servers_.clear();
   if (const auto domain = this->domain()) static_cast<void>(domain->quit(options_.domain.quit_timeout));
@@ -108,6 +112,7 @@ void DomainKeeper::daemon_ended() {
     domain_.reset();
     report_.state = DomainState::Restarting;
     report_.daemon_pid = 0;
+    for (const pid_t server : report_.servers) note_end(server);
     report_.servers.clear();
     ++report_.daemon_restarts;
   }
@@ -164,11 +169,15 @@ void DomainKeeper::take_server(pid_t pid) {
   if (!pidfd) return;
   auto watch = loop_->watch_readable(pidfd->get(), [this, pid] { server_ended(pid); });
   if (!watch) return;
+  std::string start_time = start_time_of(pid);
+  if (start_time.empty()) return;
   servers_.emplace(pid, Server{std::move(*pidfd), std::move(*watch), user_of(pid), clock_.now()});
   {
     const std::lock_guard lock(mutex_);
     report_.servers.push_back(pid);
-    past_servers_.push_back(pid);
+    // Who comes from now on is a client of this one.
+    std::erase_if(known_servers_, [](const KnownServer& each) { return each.ended.has_value(); });
+    known_servers_.push_back({pid, std::move(start_time)});
   }
   callbacks_.on_server(pid);
 }
@@ -179,6 +188,7 @@ void DomainKeeper::server_ended(pid_t pid) {
   {
     const std::lock_guard lock(mutex_);
     std::erase(report_.servers, pid);
+    note_end(pid);
   }
   // Of a daemon that ends, too, its servers end.
   if (!domain || !domain->running()) return;
@@ -234,7 +244,15 @@ void DomainKeeper::note_fault() {
 }
 
 void DomainKeeper::look_for_faults() {
-  loop_->post([this] { ask_for_faults(); });
+  loop_->post([this] { ask_for_faults_from(Milliseconds(0)); });
+}
+
+/// Later each time, until a fault that was just under way has passed.
+void DomainKeeper::ask_for_faults_from(Milliseconds passed) {
+  ask_for_faults();
+  if (!takes_clients() || passed >= options_.fault_lasts) return next_fault_look_.cancel();
+  const Milliseconds next = std::max(passed * 2, options_.second_fault_look);
+  next_fault_look_ = loop_->after_or_now(next - passed, [this, next] { ask_for_faults_from(next); });
 }
 
 void DomainKeeper::ask_for_faults() {
@@ -318,9 +336,26 @@ DomainReport DomainKeeper::report() const {
   return report_;
 }
 
-bool DomainKeeper::had_server(pid_t pid) const {
+bool DomainKeeper::is_server(pid_t pid) const {
+  const std::string start_time = start_time_of(pid);
   const std::lock_guard lock(mutex_);
-  return std::ranges::count(past_servers_, pid) > 0;
+  const auto found = std::ranges::find(known_servers_, pid, &KnownServer::pid);
+  if (found == known_servers_.end()) return false;
+  // Nobody has the number, or somebody else.
+  if (!start_time.empty() && start_time != found->start_time) return false;
+  return !found->ended || clock_.now() - *found->ended < options_.fault_lasts;
+}
+
+/// With the mutex held.
+void DomainKeeper::note_end(pid_t pid) {
+  for (KnownServer& each : known_servers_) {
+    if (each.pid == pid && !each.ended) each.ended = clock_.now();
+  }
+}
+
+std::string DomainKeeper::start_time_of(pid_t pid) const {
+  const auto stat = kernel_.read_file(os::proc_folder(pid) + "/stat");
+  return stat ? std::string(os::start_time(*stat)) : std::string();
 }
 
 std::shared_ptr<Domain> DomainKeeper::domain() const {

@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -35,6 +36,7 @@ struct KeeperOptions {
   Milliseconds forgets_failures_after{60'000};
   /// A fault is under way for so long; before, MPS may not have heard of it, or may not answer.
   Milliseconds fault_lasts{2'000};
+  Milliseconds second_fault_look{250};
   Milliseconds first_drain_look{250};
   Milliseconds longest_drain_look{5'000};
   Milliseconds between_log_looks{10'000};
@@ -81,8 +83,10 @@ class DomainKeeper {
   Environment client_environment() const { return environment_; }
   DomainReport report() const;
   bool takes_clients() const { return report().state == DomainState::Serving; }
-  /// Whether that process is, or was, one of its servers.
-  bool had_server(pid_t pid) const;
+  /// Whether that process is one of its servers, by MPS's own list. One that has ended still is while a fault
+  /// may be told of that names it (fault_lasts), unless another server has come since or another process has
+  /// its number: so whoever is in the domain then was its client.
+  bool is_server(pid_t pid) const;
   /// For control commands; null while no daemon runs. It may end meanwhile.
   std::shared_ptr<Domain> domain() const;
 
@@ -90,7 +94,8 @@ class DomainKeeper {
   void look_for_servers();
   /// The domain has had a fault that ends its clients. It takes nobody from now on.
   void note_fault();
-  /// One may have come while nobody looked: a server that is in FAULT has lost its clients.
+  /// One may have come while nobody looked: a server that is in FAULT has lost its clients. MPS may not have
+  /// heard of it yet, so it is asked again until a fault that is under way has passed.
   void look_for_faults();
 
  private:
@@ -99,6 +104,12 @@ class DomainKeeper {
     os::Watch watch;
     uid_t user = 0;
     Monotonic began;
+  };
+
+  struct KnownServer {
+    pid_t pid = 0;
+    std::string start_time;  ///< another process of the same number has another
+    std::optional<Monotonic> ended = {};
   };
 
   DomainKeeper(os::Kernel& kernel, KeeperOptions options, std::unique_ptr<os::EventLoop> loop,
@@ -117,6 +128,7 @@ class DomainKeeper {
   void server_ended(pid_t pid);
   void start_server(uid_t user);
   void ask_for_faults();
+  void ask_for_faults_from(Milliseconds passed);
   bool has_fault();
   void begin_drain();
   void look_whether_drained();
@@ -126,6 +138,8 @@ class DomainKeeper {
   void set_state(DomainState state);
   void tell(const std::string& news);
   uid_t user_of(pid_t pid);
+  std::string start_time_of(pid_t pid) const;
+  void note_end(pid_t pid);
 
   os::Kernel& kernel_;
   const KeeperOptions options_;
@@ -140,13 +154,14 @@ class DomainKeeper {
   os::Watch next_start_;
   os::Watch next_look_;
   os::Watch next_drain_look_;
+  os::Watch next_fault_look_;
   os::Watch log_looks_;
   std::map<pid_t, Server> servers_;
 
   mutable std::mutex mutex_;  ///< guards all below
   std::shared_ptr<Domain> domain_;
   DomainReport report_;
-  std::vector<pid_t> past_servers_;
+  std::vector<KnownServer> known_servers_;  ///< those that run, and who was there last
   std::thread thread_;  ///< guarded by nothing: begun by start(), joined by the destructor
 };
 

@@ -116,8 +116,89 @@ TEST_F(Keeper, AServerThatEndsIsFollowedByOneOfTheSameUser) {
   EXPECT_THAT(keeper->report().servers, IsEmpty());
   EXPECT_EQ(keeper->report().server_restarts, 1U);
   EXPECT_EQ(clients_lost_, 1);
-  EXPECT_TRUE(keeper->had_server(server.pid));
   EXPECT_THAT(content("commands"), HasSubstr("start_server -uid " + std::to_string(getuid()) + "\n"));
+}
+
+TEST_F(Keeper, AServerIsOneByMpsListAloneAndNotByItsEnvironment) {
+  const auto keeper = keep(quick());
+  ASSERT_TRUE(keeper);
+  const Stranger client = start({options().control_program, "-f"},
+                                {{"FAKE_MPS_MODE", "silent"}, {"CUDA_MPS_PIPE_DIRECTORY", file("pipe")}});
+  const Stranger server = this->server();
+  EXPECT_FALSE(keeper->is_server(server.pid)) << "MPS has not named it yet";
+  write("answers/get_server_list", std::to_string(server.pid) + "\n");
+  keeper->look_for_servers();
+  wait_for_server(*keeper, server.pid);
+  EXPECT_TRUE(keeper->is_server(server.pid));
+  EXPECT_FALSE(keeper->is_server(client.pid));
+  for (const Stranger* each : {&server, &client}) {
+    kill(each->pid);
+    end_of(*each);
+  }
+}
+
+TEST_F(Keeper, AServerThatHasJustEndedIsOneUntilTheNextIsThere) {
+  KeeperOptions with = quick();
+  with.fault_lasts = std::chrono::hours(1);
+  const auto keeper = keep(with);
+  ASSERT_TRUE(keeper);
+  const Stranger first = this->server(), second = this->server();
+  write("answers/get_server_list", std::to_string(first.pid) + "\n");
+  keeper->look_for_servers();
+  wait_for_server(*keeper, first.pid);
+  write("answers/get_server_list", "");
+  kill(first.pid);
+  wait_for_news("serves again, with a new server");
+  end_of(first);
+  EXPECT_TRUE(keeper->is_server(first.pid)) << "the fault that ended it may name it";
+  write("answers/get_server_list", std::to_string(second.pid) + "\n");
+  keeper->look_for_servers();
+  wait_for_server(*keeper, second.pid);
+  EXPECT_FALSE(keeper->is_server(first.pid));
+  EXPECT_TRUE(keeper->is_server(second.pid));
+  kill(second.pid);
+  end_of(second);
+}
+
+TEST_F(Keeper, AServerThatEndedLongAgoIsForgotten) {
+  const auto keeper = keep(quick());
+  ASSERT_TRUE(keeper);
+  const Stranger server = this->server();
+  write("answers/get_server_list", std::to_string(server.pid) + "\n");
+  keeper->look_for_servers();
+  wait_for_server(*keeper, server.pid);
+  write("answers/get_server_list", "");
+  kill(server.pid);
+  wait_for_news("serves again, with a new server");
+  end_of(server);
+  while (keeper->is_server(server.pid)) {
+  }
+}
+
+/// Shows another start than before of one process: its number is another's now.
+struct NumberTakenKernel : os::RealKernel {
+  Result<std::string> read_file(const std::string& path) override {
+    auto content = RealKernel::read_file(path);
+    if (!content || path != "/proc/" + std::to_string(taken.load()) + "/stat") return content;
+    return "1 (other) S 1 1 1 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 77";
+  }
+  std::atomic<pid_t> taken = 0;
+};
+
+TEST_F(Keeper, WhoHasTheNumberOfAServerThatWasIsNone) {
+  NumberTakenKernel kernel;
+  auto started = DomainKeeper::start(kernel, quick(), {.on_news = [](const std::string&) {}});
+  ASSERT_TRUE(started);
+  const auto keeper = std::move(*started);
+  const Stranger server = this->server();
+  write("answers/get_server_list", std::to_string(server.pid) + "\n");
+  keeper->look_for_servers();
+  wait_for_server(*keeper, server.pid);
+  EXPECT_TRUE(keeper->is_server(server.pid));
+  kernel.taken = server.pid;
+  EXPECT_FALSE(keeper->is_server(server.pid));
+  kill(server.pid);
+  end_of(server);
 }
 
 TEST_F(Keeper, LooksUntilTheFirstClientHasGotItsServer) {
@@ -150,6 +231,22 @@ TEST_F(Keeper, AFaultThatNobodySawIsFoundOut) {
   EXPECT_EQ(clients_lost_, 1);
   write("answers/get_server_status_500", "ACTIVE\n");
   wait_for_news("has drained, and serves again");
+  EXPECT_EQ(clients_lost_, 1);
+}
+
+TEST_F(Keeper, AFaultThatMpsHasNotHeardOfYetIsAskedForAgain) {
+  KeeperOptions with = quick();
+  with.fault_lasts = std::chrono::hours(1);
+  with.second_fault_look = Milliseconds(1);
+  write("answers/get_server_list", "500\n");
+  write("answers/get_server_status_500", "ACTIVE\n");
+  const auto keeper = keep(with);
+  ASSERT_TRUE(keeper);
+  keeper->look_for_faults();
+  while (content("commands").find("get_server_status 500") == std::string::npos) {
+  }
+  write("answers/get_server_status_500", "FAULT\n");
+  wait_for_news("takes nobody until it has drained");
   EXPECT_EQ(clients_lost_, 1);
 }
 

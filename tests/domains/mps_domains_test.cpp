@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+// Who is a server and who a client, as the agent's own domains know it of the software GPU's MPS.
+#include "agent/mps_domains.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <optional>
+
+#include "os/processes.h"
+#include "stage/stage.h"
+#include "tests/demo/firebreak_program.h"
+
+namespace firebreak::tests {
+namespace {
+
+constexpr Milliseconds patience{120'000};
+
+class MpsDomainsTest : public testing::Test {
+ protected:
+  MpsDomainsTest() {
+    agent::Domains::Callbacks callbacks;
+    callbacks.on_clients_lost = [this](const std::string&) { ++clients_lost_; };
+    callbacks.on_server = [this](const std::string& domain, pid_t pid) { servers_[domain] = pid; };
+    EXPECT_TRUE(domains_.start(std::move(callbacks)));
+  }
+  /// A placed client, as `firebreak run` starts one, which runs short kernels until it is told "end".
+  stage::Actor& start_client(const std::string& domain) {
+    stage::Casting casting{
+        "client", "", {program("firebreak"), "victim", "--pace-ms", "5"}, sandbox_.environment()};
+    for (const auto& variable : domains_.environment(domain)) casting.environment.push_back(variable);
+    stage::Actor& client =
+        *stage_->enter(casting, [this](const std::string& line) { said_ += line; }).value();
+    wait("the client", [&] { return said_.find("ready") != std::string::npos; });
+    return client;
+  }
+  void wait(const std::string& what, const std::function<bool()>& done) {
+    const Status waited = stage_->wait(what, patience, done);
+    ASSERT_TRUE(waited) << to_string(waited.error());
+  }
+  void wait_for_server(const std::string& domain) {
+    domains_.refresh_servers();
+    wait("its server", [&] { return servers_.contains(domain); });
+  }
+  static std::string program(const std::string& name) { return std::string(FIREBREAK_PROGRAMS) + "/" + name; }
+
+  os::RealKernel kernel_;
+  SystemClock clock_;
+  Sandbox sandbox_;
+  std::unique_ptr<stage::Stage> stage_ = std::move(stage::Stage::create(kernel_, clock_).value());
+  std::map<std::string, pid_t> servers_;
+  int clients_lost_ = 0;
+  std::string said_;
+  agent::MpsDomains domains_{stage_->loop(),
+                             kernel_,
+                             {.directory = sandbox_.file("d"),
+                              .control_program = program("softgpu/nvidia-cuda-mps-control"),
+                              .environment = sandbox_.environment(),
+                              .gpus = {},
+                              .log = {}}};
+};
+
+// It has the domain's directory in its environment, as its server does.
+TEST_F(MpsDomainsTest, APlacedClientIsNoServer) {
+  const stage::Actor& client = start_client("a");
+  const pid_t pid = client.record().pid;
+  EXPECT_EQ(domains_.domain_of_server(pid), std::nullopt);
+  wait_for_server("a");
+  EXPECT_EQ(domains_.domain_of_server(servers_["a"]), "a");
+  EXPECT_EQ(domains_.domain_of_server(pid), std::nullopt);
+  EXPECT_EQ(os::variable_in(os::environment_of(kernel_, pid), "CUDA_MPS_PIPE_DIRECTORY"),
+            sandbox_.file("d/a/pipe"));
+}
+
+TEST_F(MpsDomainsTest, TheDaemonAndItsCommandsAreNoServers) {
+  for (const mps::DomainReport& report : domains_.reports()) {
+    EXPECT_EQ(domains_.domain_of_server(report.daemon_pid), std::nullopt);
+  }
+}
+
+TEST_F(MpsDomainsTest, AServerIsForgottenOnceItHasASuccessor) {
+  start_client("a");
+  wait_for_server("a");
+  const pid_t first = servers_["a"];
+  ASSERT_TRUE(kernel_.send_signal(kernel_.pidfd_open(first).value(), SIGKILL));
+  wait("the next server", [&] { return servers_["a"] != first; });
+  EXPECT_EQ(domains_.domain_of_server(first), std::nullopt);
+  EXPECT_EQ(domains_.domain_of_server(servers_["a"]), "a");
+  EXPECT_EQ(clients_lost_, 1);
+}
+
+}  // namespace
+}  // namespace firebreak::tests
