@@ -4,6 +4,7 @@
 #include <fcntl.h>
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <sstream>
 
@@ -81,6 +82,23 @@ std::vector<std::string> gpu_nodes(os::Kernel& kernel) {
   return nodes;
 }
 
+/// One that can be opened may be one that cannot be read, as in some containers.
+Finding examine_kernel_log(os::Kernel& kernel) {
+  const std::string path = "/dev/kmsg";
+  const std::string remedy = "run as root or with CAP_SYSLOG, or set sysctl kernel.dmesg_restrict=0";
+  Finding finding = examine_node(kernel, path, O_RDONLY, "seeing exceptions inside a kernel (Xid messages)",
+                                 "run outside the container", remedy);
+  if (finding.verdict != Verdict::Good) return finding;
+  const auto log = kernel.open(path, O_RDONLY | O_NONBLOCK);
+  std::array<std::byte, 8192> record{};
+  const auto read = log ? kernel.read(*log, record) : Result<std::size_t>(propagate(log));
+  // Nothing there, or the oldest just overwritten: it can be read.
+  const bool is_fine =
+      read || read.error().code == ErrorCode::Unavailable || read.error().code == ErrorCode::Protocol;
+  if (is_fine) return finding;
+  return missing(path, "can be opened and not read: " + read.error().message, finding.needed_for, remedy);
+}
+
 std::vector<Finding> examine_nodes(os::Kernel& kernel) {
   std::vector<Finding> findings;
   const auto nvidia_node = [&](const std::string& path, const std::string& needed_for,
@@ -94,9 +112,7 @@ std::vector<Finding> examine_nodes(os::Kernel& kernel) {
   nvidia_node("/dev/nvidia-uvm-tools",
               "seeing memory faults within a millisecond, with the process that caused them",
               "nvidia-modprobe -u -c 0");
-  findings.push_back(examine_node(
-      kernel, "/dev/kmsg", O_RDONLY, "seeing exceptions inside a kernel (Xid messages)",
-      "run outside the container", "run as root or with CAP_SYSLOG, or set sysctl kernel.dmesg_restrict=0"));
+  findings.push_back(examine_kernel_log(kernel));
   return findings;
 }
 

@@ -94,6 +94,14 @@ TEST_F(DoctorTest, TellsANodeThatIsNotThereFromOneThatIsRefused) {
   EXPECT_THAT(finding("/dev/nvidia-uvm-tools").remedy, HasSubstr("access"));
   kernel_.refuse("/dev/kmsg", Error{ErrorCode::PermissionDenied, "Operation not permitted", {}});
   EXPECT_THAT(finding("/dev/kmsg").remedy, HasSubstr("CAP_SYSLOG"));
+  kernel_.permit("/dev/kmsg");
+  os::FakeDevice log;
+  log.read = [](const os::Fd&, std::span<std::byte>) -> Result<std::size_t> {
+    return fail(ErrorCode::Internal, "read: No such device");
+  };
+  kernel_.set_device("/dev/kmsg", log);
+  EXPECT_EQ(finding("/dev/kmsg").verdict, Verdict::Missing);
+  EXPECT_THAT(finding("/dev/kmsg").detail, HasSubstr("not read: read: No such device"));
 }
 
 TEST_F(DoctorTest, OneModuleDoesNotPassForAnother) {

@@ -14,6 +14,9 @@ namespace {
 /// How long before an Xid 31 a death may have caused it: 91-135 ms were measured.
 constexpr Nanoseconds death_to_xid = std::chrono::milliseconds(500);
 
+/// Between a fault and the first word of anybody: 245 ms were measured at most, of an ended client.
+constexpr Nanoseconds fault_to_first_word = std::chrono::seconds(1);
+
 constexpr int xid_channel_reset = 43;
 
 /// What a death leaves behind is a fault of the instruction fetch: its Xid 31 says so, and picks any client
@@ -41,8 +44,8 @@ bool tells_of_a_fault(const Fault& fault) {
 /// Reads the signals of one incident and collects what they say.
 class Judge {
  public:
-  Judge(const Incident& incident, const WatchedProcesses& processes)
-      : incident_(incident), processes_(processes) {
+  Judge(const Incident& incident, const WatchedProcesses& processes, const ClientBook& clients)
+      : incident_(incident), processes_(processes), clients_(clients) {
     uvm_spoke_ = std::ranges::any_of(incident.signals, tells_of_a_fault);
   }
 
@@ -54,7 +57,7 @@ class Judge {
       if (signal.xid == xid_channel_reset) channel_reset(signal);
     }
     progress();
-    the_only_process();
+    the_only_client();
     mps_log();
     return std::move(clues_);
   }
@@ -69,9 +72,19 @@ class Judge {
   }
   /// Its UVM events are heard, and there was none: its kernels did not fault.
   bool is_cleared(const WatchedProcess& process) const {
+    if (process.uvm_missed && *process.uvm_missed >= earliest()) return false;
     const bool heard_then = process.uvm_heard_until && *process.uvm_heard_until > incident_.first_seen();
     return (process.uvm_heard || heard_then) && !uvm_spoke_;
   }
+  /// Before anybody has said a word of a fault its culprit may have gone.
+  Monotonic earliest() const { return incident_.first_seen() - fault_to_first_word; }
+  bool told_by_uvm(pid_t pid) const {
+    return std::ranges::any_of(incident_.signals, [&](const Fault& signal) {
+      return tells_of_a_fault(signal) && signal.pid == pid;
+    });
+  }
+  std::string stranger_in(const std::string& domain) const;
+  bool is_only_client(pid_t pid, const std::string& domain) const;
   void add(Confidence confidence, std::optional<pid_t> pid, std::string text) {
     for (const Clue& clue : clues_) {
       if (clue.text == text) return;
@@ -100,14 +113,52 @@ class Judge {
   void memory_fault(const Fault& xid);
   void channel_reset(const Fault& xid);
   void progress();
-  void the_only_process();
+  void the_only_client();
   void mps_log();
 
   const Incident& incident_;
   const WatchedProcesses& processes_;
+  const ClientBook& clients_;
   bool uvm_spoke_ = false;
   std::vector<Clue> clues_;
 };
+
+/// Why a client of the domain may be unwatched, in words; empty: none is, or nobody can be asked.
+std::string Judge::stranger_in(const std::string& domain) const {
+  const auto book = clients_.find(domain);
+  if (book == clients_.end()) return {};
+  const DomainClients& clients = book->second;
+  if (!clients.asked || *clients.asked < incident_.first_seen()) {
+    return "who else is a client of domain " + domain + " is not known";
+  }
+  const auto unwatched = [&](pid_t pid) {
+    return process(pid) + ", a client of domain " + domain + ", was not watched";
+  };
+  for (const pid_t pid : clients.present) {
+    if (!watched(pid)) return unwatched(pid);
+  }
+  for (const auto& [pid, until] : clients.others) {
+    if (until >= earliest() && !watched(pid)) return unwatched(pid);
+  }
+  return {};
+}
+
+/// Whoever is watched and was there counts too, whatever MPS says of it.
+bool Judge::is_only_client(pid_t pid, const std::string& domain) const {
+  const auto book = clients_.find(domain);
+  if (book == clients_.end() || !stranger_in(domain).empty()) return false;
+  const DomainClients& clients = book->second;
+  if (!clients.present.contains(pid) && !clients.others.contains(pid)) return false;
+  const bool alone_in_list =
+      std::ranges::all_of(clients.present, [&](pid_t other) { return other == pid; }) &&
+      std::ranges::all_of(clients.others,
+                          [&](const auto& other) { return other.first == pid || other.second < earliest(); });
+  return alone_in_list && std::ranges::all_of(processes_, [&](const auto& entry) {
+           const WatchedProcess& other = entry.second;
+           const bool was_there = !other.ended || *other.ended >= earliest();
+           return entry.first == pid || other.domain != domain || other.gpu != incident_.gpu || !was_there;
+         });
+}
 
 /// Who left the GPU before anything else showed: of each process the word that says most.
 std::map<pid_t, const Fault*> first_to_leave(const Incident& incident) {
@@ -127,6 +178,10 @@ void Judge::deaths() {
   for (const auto& [pid, leaver] : leavers) {
     add(confidence_of_death(*leaver, leavers.size() == 1), pid,
         process(pid) + " left the GPU (" + leaver->kind + ") before anything else was seen");
+    if (is_only_exits(incident_)) continue;
+    if (std::string stranger = stranger_in(leaver->domain); !stranger.empty()) {
+      add(Confidence::Unknown, {}, std::move(stranger));
+    }
   }
 }
 
@@ -144,11 +199,15 @@ Confidence Judge::confidence_of_death(const Fault& exit, bool alone) const {
   for (const Fault& signal : incident_.signals) {
     if (!signal.xid) continue;
     const bool watched_one = watched(signal.pid) != nullptr;
-    if (watched_one && signal.pid == exit.pid) return Confidence::Certain;
+    // Under MPS the graphics engine's may name anybody, and so also who has just left.
+    const bool names_it = names_its_client(signal) || exit.domain.empty();
+    if (watched_one && signal.pid == exit.pid && names_it) return Confidence::Certain;
     const bool fetch = signal.place.find(fetch_client) != std::string::npos;
     is_fetch = is_fetch || fetch;
-    names_another = names_another || (watched_one && !fetch);
+    names_another = names_another || (watched_one && signal.pid != exit.pid && !fetch);
   }
+  // One that nobody watches may have died as well, and nobody would have told.
+  if (!stranger_in(exit.domain).empty()) return Confidence::Unknown;
   if (others_cleared && (exit.conclusive || is_fetch)) return Confidence::Certain;
   // Killed, and the Xid names nobody who lives (or only as the fetch fault does, which picks anybody).
   return exit.conclusive && !names_another ? Confidence::Certain : Confidence::Unknown;
@@ -164,7 +223,7 @@ void Judge::memory_fault(const Fault& xid) {
   const std::string says =
       xid.kind + (xid.place.empty() ? "" : " of " + xid.place) + " names " + process(named->pid);
   if (names_its_client(xid)) return add(Confidence::Certain, xid.pid, says);
-  if (uvm_spoke_) return add(Confidence::Probable, xid.pid, says);
+  if (told_by_uvm(named->pid)) return add(Confidence::Probable, xid.pid, says);
   if (is_cleared(*named)) return add(Confidence::Unknown, {}, says + ", but UVM told of no fault of it");
   if (!named->domain.empty()) {
     return add(Confidence::Unknown, {},
@@ -173,11 +232,12 @@ void Judge::memory_fault(const Fault& xid) {
   add(Confidence::Probable, xid.pid, says);
 }
 
-/// Under MPS this names the server, so a watched process that is named had a channel of its own.
+/// Under MPS this names the server: that it named a client was never seen, and so proves nothing.
 void Judge::channel_reset(const Fault& xid) {
   const WatchedProcess* named = watched(xid.pid);
   if (!named || incident_.fault_class != FaultClass::Sm) return;
-  add(named->domain.empty() ? Confidence::Certain : Confidence::Probable, xid.pid,
+  const bool has_own_channel = named->domain.empty();
+  add(has_own_channel ? Confidence::Certain : Confidence::Unknown, has_own_channel ? xid.pid : std::nullopt,
       "Xid 43 names " + process(named->pid) + " as the owner of the channel that was reset");
 }
 
@@ -193,23 +253,26 @@ void Judge::progress() {
     first = signal.pid;
   }
   if (!first) return;
-  add(several ? Confidence::Unknown : Confidence::Probable, first,
+  // A neighbour's fault stops all of its domain, and who is seen first says nothing.
+  const WatchedProcess* its = watched(first);
+  const bool is_alone = its && (its->domain.empty() || is_only_client(*first, its->domain));
+  const bool names = !several && is_alone;
+  add(names ? Confidence::Probable : Confidence::Unknown, names ? first : std::nullopt,
       "the progress of " + process(*first) + " stopped before any other sign");
 }
 
-void Judge::the_only_process() {
+void Judge::the_only_client() {
   const bool fits =
       incident_.fault_class == FaultClass::Sm || incident_.fault_class == FaultClass::MmuReplayable;
   if (!fits || incident_.domain.empty()) return;
-  const WatchedProcess* only = nullptr;
-  for (const auto& [pid, candidate] : processes_) {
-    if (candidate.gpu != incident_.gpu || candidate.domain != incident_.domain || !lived(candidate)) continue;
-    if (only) return;
-    only = &candidate;
+  if (std::string stranger = stranger_in(incident_.domain); !stranger.empty()) {
+    return add(Confidence::Unknown, {}, std::move(stranger));
   }
-  if (!only || (incident_.fault_class != FaultClass::Sm && is_cleared(*only))) return;
-  add(Confidence::Probable, only->pid,
-      process(only->pid) + " is the only watched process of domain " + incident_.domain);
+  for (const auto& [pid, candidate] : processes_) {
+    if (candidate.domain != incident_.domain || !is_only_client(pid, incident_.domain)) continue;
+    if (incident_.fault_class != FaultClass::Sm && is_cleared(candidate)) continue;
+    add(Confidence::Probable, pid, process(pid) + " is the only client of domain " + incident_.domain);
+  }
 }
 
 void Judge::mps_log() {
@@ -261,13 +324,13 @@ FaultClass classify(const Incident& incident) {
   return has(FaultClass::Termination) ? FaultClass::Termination : FaultClass::Unknown;
 }
 
-Culprit attribute(const Incident& incident, const WatchedProcesses& processes) {
+Culprit attribute(const Incident& incident, const WatchedProcesses& processes, const ClientBook& clients) {
   Culprit culprit;
   if (incident.fault_class == FaultClass::Device) {
     culprit.evidence.push_back("a fault of the GPU itself has no culprit");
     return culprit;
   }
-  std::vector<Clue> clues = Judge(incident, processes).clues();
+  std::vector<Clue> clues = Judge(incident, processes, clients).clues();
   Confidence best = Confidence::Unknown;
   for (const Clue& clue : clues) best = std::max(best, clue.confidence);
   if (best != Confidence::Unknown) culprit.pid = agreed(clues, best);

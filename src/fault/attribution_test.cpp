@@ -117,6 +117,16 @@ TEST(Attribution, WhoWasHeardWhenItBeganIsClearedAlsoOnceItsQueueIsGone) {
   expect(merger.finish().front().culprit, Confidence::Certain, rogue);
 }
 
+TEST(Attribution, WhoseEventsWereLostIsNotCleared) {
+  Merger merger;
+  merger.watch(watched(rogue));
+  merger.watch(watched(victim));
+  merger.take(lost(0, rogue));
+  merger.take(xid_31(110, victim, address, "a", fetch_place));
+  merger.set_uvm_missed(victim, at_ms(111));
+  expect(merger.finish().front().culprit, Confidence::Unknown, {});
+}
+
 TEST(Attribution, WhoWasNotHeardAnyMoreWhenItBeganIsNotCleared) {
   Merger merger;
   merger.watch(watched(rogue));
@@ -141,22 +151,107 @@ TEST(Attribution, OfAnSmFaultWithTwoClientsNobodyIsNamed) {
   expect(culprit, Confidence::Unknown, {});
 }
 
-TEST(Attribution, TheOnlyClientOfTheDomainIsProbable) {
+/// A domain whose clients MPS can be asked for, with one that is watched.
+struct AskedDomain {
+  Merger merger{{.lists_clients = true}};
+  AskedDomain() {
+    merger.watch(watched(victim));
+    merger.watch(watched(300, "b"));
+  }
+  Culprit culprit() { return merger.finish().front().culprit; }
+};
+
+constexpr pid_t stranger = 400;
+
+TEST(Attribution, TheOnlyClientOfTheDomainIsProbableOnceMpsHasSaidSo) {
+  AskedDomain domain;
+  domain.merger.note_clients("a", at_ms(1), {victim}, at_ms(2));
+  domain.merger.take(xid(7, 13));
+  const Incident* before = domain.merger.take(xid(8, 43, server, "a"));
+  expect(before->culprit, Confidence::Unknown, {});
+  EXPECT_THAT(before->culprit.evidence, Contains(HasSubstr("who else is a client of domain a is not known")));
+  EXPECT_THAT(domain.merger.unlisted_domains(), testing::ElementsAre("a"));
+  const auto judged = domain.merger.note_clients("a", at_ms(8), {victim}, at_ms(9));
+  ASSERT_EQ(judged.size(), 1u);
+  expect(judged[0].culprit, Confidence::Probable, victim);
+  EXPECT_TRUE(domain.merger.unlisted_domains().empty());
+}
+
+TEST(Attribution, BesideAClientThatNobodyWatchesNobodyIsTheOnlyOne) {
+  AskedDomain domain;
+  domain.merger.take(xid(7, 13));
+  domain.merger.take(xid(8, 43, server, "a"));
+  domain.merger.note_clients("a", at_ms(9), {victim, stranger}, at_ms(10));
+  const Culprit culprit = domain.culprit();
+  expect(culprit, Confidence::Unknown, {});
+  EXPECT_THAT(culprit.evidence, Contains(HasSubstr("process 400, a client of domain a, was not watched")));
+}
+
+TEST(Attribution, AClientThatHasJustLeftCountsToo) {
+  for (const bool is_in_a_list : {true, false}) {
+    AskedDomain domain;
+    if (is_in_a_list) domain.merger.note_clients("a", at_ms(-3000), {victim, stranger}, at_ms(-2999));
+    if (!is_in_a_list) domain.merger.take(lost(6, stranger));
+    domain.merger.take(xid(7, 13));
+    domain.merger.take(xid(8, 43, server, "a"));
+    domain.merger.note_clients("a", at_ms(9), {victim}, at_ms(10));
+    expect(domain.culprit(), Confidence::Unknown, {});
+  }
+}
+
+TEST(Attribution, AClientThatHadLeftLongBeforeDoesNot) {
+  AskedDomain domain;
+  domain.merger.note_clients("a", at_ms(-5000), {victim, stranger}, at_ms(-4999));
+  domain.merger.note_clients("a", at_ms(-3000), {victim}, at_ms(-2999));
+  domain.merger.take(xid(7, 43, server, "a"));
+  domain.merger.note_clients("a", at_ms(9), {victim}, at_ms(10));
+  expect(domain.culprit(), Confidence::Probable, victim);
+}
+
+TEST(Attribution, AWatchedClientThatEndedJustBeforeAnSmFaultMayHaveCausedIt) {
+  AskedDomain domain;
+  domain.merger.watch(watched(rogue));
+  domain.merger.set_ended(rogue, at_ms(3));
+  domain.merger.take(xid(7, 43, server, "a"));
+  domain.merger.note_clients("a", at_ms(8), {victim}, at_ms(9));
+  expect(domain.culprit(), Confidence::Unknown, {});
+}
+
+TEST(Attribution, WhereMpsCannotBeAskedNobodyIsTheOnlyClient) {
   Merger merger;
   merger.watch(watched(rogue));
   merger.watch(watched(victim, "b"));
   merger.take(xid(7, 13));
   merger.take(xid(8, 43, server, "a"));
-  expect(merger.finish().front().culprit, Confidence::Probable, rogue);
+  expect(merger.finish().front().culprit, Confidence::Unknown, {});
 }
 
-TEST(Attribution, WhoEndedBeforeAnSmFaultIsNotInItsWay) {
-  Merger merger;
-  merger.watch(watched(rogue));
-  merger.watch(watched(victim));
-  merger.set_ended(victim, at_ms(3));
-  merger.take(xid(7, 43, server, "a"));
-  expect(merger.finish().front().culprit, Confidence::Probable, rogue);
+TEST(Attribution, WhoLeftInOrderBesideAStrangerIsNotBlamedForItsDeath) {
+  for (const bool is_listed : {true, false}) {
+    AskedDomain domain;
+    domain.merger.take(lost(0, victim));
+    domain.merger.take(xid_31(110, server, address, "a", fetch_place));
+    if (is_listed) domain.merger.note_clients("a", at_ms(111), {stranger}, at_ms(112));
+    expect(domain.culprit(), Confidence::Unknown, {});
+  }
+  AskedDomain domain;
+  domain.merger.take(lost(0, victim));
+  domain.merger.take(xid_31(110, server, address, "a", fetch_place));
+  domain.merger.note_clients("a", at_ms(111), {}, at_ms(112));
+  expect(domain.culprit(), Confidence::Certain, victim);
+}
+
+// The graphics engine's Xid picks anybody under MPS.
+TEST(Attribution, AFetchFaultsXidThatNamesWhoHasLeftProvesNothing) {
+  AskedDomain domain;
+  domain.merger.take(lost(0, victim));
+  domain.merger.take(xid_31(110, victim, address, "a", fetch_place));
+  domain.merger.note_clients("a", at_ms(111), {stranger}, at_ms(112));
+  expect(domain.culprit(), Confidence::Unknown, {});
+}
+
+TEST(Attribution, UnderMpsAnXid43ThatNamesAClientProvesNothing) {
+  expect(judge({xid(7, 13), xid(8, 43, victim, "a")}), Confidence::Unknown, {});
 }
 
 TEST(Attribution, ACoreDumpNamesTheCulpritOfAnSmFault) {
@@ -174,13 +269,18 @@ TEST(Attribution, WithoutMpsTheChannelsOwnerIsNamed) {
   expect(merger.finish().front().culprit, Confidence::Certain, rogue);
 }
 
-TEST(Attribution, WhoseProgressAloneStoppedFirstIsProbable) {
+TEST(Attribution, WhoseProgressStoppedFirstIsProbableWhereItIsAlone) {
   const auto stop = [](double ms, pid_t pid) {
     return signal_of(FaultSource::Progress, FaultClass::Unknown, ms, "a", pid, "no progress for 100 ms");
   };
-  expect(judge({stop(1, rogue), xid(7, 13), xid(8, 43, server, "a")}), Confidence::Probable, rogue);
+  // Of several clients it is chance who is seen first.
+  expect(judge({stop(1, rogue), xid(7, 13), xid(8, 43, server, "a")}), Confidence::Unknown, {});
   expect(judge({stop(1, rogue), stop(2, victim), xid(8, 43, server, "a")}), Confidence::Unknown, {});
   expect(judge({xid(8, 43, server, "a"), stop(9, rogue)}), Confidence::Unknown, {});
+  AskedDomain domain;
+  domain.merger.take(stop(1, victim));
+  domain.merger.note_clients("a", at_ms(2), {victim}, at_ms(3));
+  expect(domain.culprit(), Confidence::Probable, victim);
 }
 
 TEST(Attribution, TheMpsLogIsEvidenceAndNoProof) {

@@ -234,7 +234,7 @@ int says(const Fault& signal, FaultClass fault_class) {
   }
 }
 
-void summarize(Incident& incident, const WatchedProcesses& processes) {
+void describe(Incident& incident) {
   incident.fault_class = classify(incident);
   int most = -1;
   for (const Fault& signal : incident.signals) {
@@ -246,10 +246,53 @@ void summarize(Incident& incident, const WatchedProcesses& processes) {
     if (weight > most) incident.kind = signal.kind;
     most = std::max(most, weight);
   }
-  incident.culprit = attribute(incident, processes);
 }
 
+/// Who was a client so long ago has nothing to do with what happens now.
+constexpr Nanoseconds longest_memory = std::chrono::seconds(10);
+
 }  // namespace
+
+void Merger::summarize(Incident& incident) {
+  describe(incident);
+  if (options_.lists_clients && !incident.domain.empty()) clients_.try_emplace(incident.domain);
+  incident.culprit = attribute(incident, processes_, clients_);
+}
+
+std::vector<Incident> Merger::note_clients(const std::string& domain, Monotonic asked,
+                                           const std::vector<pid_t>& pids, Monotonic now) {
+  DomainClients& clients = clients_[domain];
+  const std::set<pid_t> before = std::exchange(clients.present, std::set<pid_t>(pids.begin(), pids.end()));
+  clients.asked = asked;
+  for (const pid_t pid : before) {
+    if (!clients.present.contains(pid)) clients.others[pid] = now;
+  }
+  std::erase_if(clients.others, [&](const auto& other) {
+    return clients.present.contains(other.first) || now - other.second > longest_memory;
+  });
+  std::vector<Incident> told;
+  for (Open& open : open_) {
+    summarize(open.incident);
+    if (open.told) told.push_back(open.incident);
+  }
+  return told;
+}
+
+void Merger::note_client(const std::string& domain, pid_t pid, Monotonic now) {
+  if (!options_.lists_clients || domain.empty()) return;
+  DomainClients& clients = clients_[domain];
+  if (!clients.present.contains(pid)) clients.others[pid] = now;
+}
+
+std::set<std::string> Merger::unlisted_domains() const {
+  std::set<std::string> domains;
+  for (const Open& open : open_) {
+    const auto book = clients_.find(open.incident.domain);
+    if (book == clients_.end() || is_only_exits(open.incident)) continue;
+    if (!book->second.asked || *book->second.asked < open.incident.first_seen()) domains.insert(book->first);
+  }
+  return domains;
+}
 
 void Merger::watch(const WatchedProcess& process) { processes_[process.pid] = process; }
 
@@ -259,9 +302,18 @@ void Merger::set_uvm_heard(pid_t pid, bool heard, Monotonic now) {
   if (std::exchange(found->second.uvm_heard, heard) && !heard) found->second.uvm_heard_until = now;
 }
 
+void Merger::set_uvm_missed(pid_t pid, Monotonic when) {
+  const auto found = processes_.find(pid);
+  if (found != processes_.end()) found->second.uvm_missed = when;
+  for (Open& open : open_) summarize(open.incident);
+}
+
 void Merger::set_ended(pid_t pid, Monotonic when) {
   const auto found = processes_.find(pid);
   if (found != processes_.end() && !found->second.ended) found->second.ended = when;
+  for (auto& [domain, clients] : clients_) {
+    if (clients.present.erase(pid) > 0) clients.others[pid] = when;
+  }
 }
 
 std::optional<int> Merger::fit(const Open& open, const Fault& signal) const {
@@ -291,7 +343,7 @@ void Merger::add(Open& open, const Fault& signal) {
   signals.insert(later, signal);
   if (signal.xid && !has_xid(open.incident, *signal.xid)) open.incident.xids.push_back(*signal.xid);
   open.last = std::max(open.last, signal.when);
-  summarize(open.incident, processes_);
+  summarize(open.incident);
 }
 
 /// Departures of processes that alone said nothing, any of which may be what an Xid tells of: they become one
@@ -323,6 +375,9 @@ bool Merger::is_struck(const Fault& signal) const {
 const Incident* Merger::take(const Fault& told) {
   Fault signal = told;
   if (signal.source == FaultSource::ProcessExit && signal.pid) set_ended(*signal.pid, signal.when);
+  if (signal.source == FaultSource::MpsLog && is_departure(signal) && signal.pid) {
+    note_client(signal.domain, *signal.pid, signal.when);
+  }
   // However late it ends: alone that says nothing new. Together with an Xid it may.
   if (is_departure(signal) && is_struck(signal)) signal.conclusive = false;
   Open* open = find(signal);

@@ -19,6 +19,7 @@ constexpr std::string_view state_answer = "FAULT";
 /// The end of the line about a client whose connection broke. What stands before it names the cause as the
 /// status of a call; its spelling changed between drivers.
 constexpr std::string_view left_words[] = {"assuming client", "exit"};
+constexpr std::string_view arrival_words[] = {"new client", "new server", "} connected"};
 /// What stands in front of a client's number.
 constexpr std::string_view client_words[] = {
     "client pid ", "client process ", "client ", "pid ", "pid=", "pid: "};
@@ -60,8 +61,12 @@ std::optional<MpsLogLine> parse_mps_log(std::string_view line) {
   const std::string words = lower(text);
   const auto has = [&words](std::string_view word) { return words.find(word) != std::string::npos; };
   const bool left = std::ranges::all_of(left_words, has);
-  if (!left && !std::ranges::any_of(fault_words, has)) return std::nullopt;
-  return MpsLogLine{left ? MpsLogEvent::ClientLeft : MpsLogEvent::Fault, std::string(text), client_of(words)};
+  const bool fault = std::ranges::any_of(fault_words, has);
+  if (!left && !fault && !std::ranges::any_of(arrival_words, has)) return std::nullopt;
+  const MpsLogEvent event = left    ? MpsLogEvent::ClientLeft
+                            : fault ? MpsLogEvent::Fault
+                                    : MpsLogEvent::Arrival;
+  return MpsLogLine{event, std::string(text), client_of(words)};
 }
 
 }  // namespace firebreak::fault

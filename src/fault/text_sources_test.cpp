@@ -106,13 +106,23 @@ TEST(MpsLog, AFaultWithoutAClientIsStillOne) {
   EXPECT_FALSE(line->client);
 }
 
+TEST(MpsLog, WhoComesIsAnArrival) {
+  const auto client =
+      parse_mps_log("[2026-11-21 15:21:18.122 Server  1729] Client {PID: 1727, Context ID: 1} connected");
+  ASSERT_TRUE(client);
+  EXPECT_EQ(client->event, MpsLogEvent::Arrival);
+  EXPECT_EQ(client->client, 1727);
+  const auto server = parse_mps_log("[2026-11-21 15:21:18.000 Control  17] NEW SERVER 1729: Ready");
+  ASSERT_TRUE(server);
+  EXPECT_EQ(server->event, MpsLogEvent::Arrival);
+  EXPECT_FALSE(server->client);
+}
+
 TEST(MpsLog, WhatIsNoFaultOrNotOfTheServerIsNothing) {
   EXPECT_FALSE(
       parse_mps_log("[2026-11-21 15:21:19.019 Server  1729] Client {PID: 1727, Context ID: 1} exiting. "
                     "Number of active client "
                     "contexts is 2."));
-  EXPECT_FALSE(
-      parse_mps_log("[2026-11-21 15:21:18.122 Server  1729] Client {PID: 1727, Context ID: 1} connected"));
   EXPECT_FALSE(parse_mps_log("[2026-11-23 04:55:29.613 Control 13210] FAULT\n")) << "somebody has asked";
   EXPECT_FALSE(parse_mps_log("Segmentation fault"));
   EXPECT_FALSE(parse_mps_log("[fault"));

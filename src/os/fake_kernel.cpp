@@ -120,6 +120,11 @@ void FakeKernel::refuse(const std::string& path, Error error) {
   refused_[path] = std::move(error);
 }
 
+void FakeKernel::permit(const std::string& path) {
+  const std::lock_guard lock(mutex_);
+  refused_.erase(path);
+}
+
 void FakeKernel::remove(const std::string& path) {
   const std::lock_guard lock(mutex_);
   files_.erase(path);

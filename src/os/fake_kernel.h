@@ -54,6 +54,8 @@ class FakeKernel final : public Kernel {
   void set_device(const std::string& path, FakeDevice device);
   /// Every access by `path` fails with `error` from now on.
   void refuse(const std::string& path, Error error);
+  /// And no more.
+  void permit(const std::string& path);
   void remove(const std::string& path);
   /// Descriptors that the default open of a device gave out become readable until they are read.
   void wake(const std::string& path);

@@ -26,6 +26,9 @@ class DetectorTest : public testing::Test {
   FaultCallback note_fault() {
     return [this](const fault::Fault& fault) { faults_.push_back(fault); };
   }
+  GapCallback note_gap() {
+    return [this](const Gap& gap) { gaps_.push_back(gap); };
+  }
   EndCallback note_end() {
     return [this](const Error& error) { ends_.push_back(error); };
   }
@@ -46,6 +49,7 @@ class DetectorTest : public testing::Test {
   FakeClock clock_;
   std::unique_ptr<os::EventLoop> loop_;
   std::vector<fault::Fault> faults_;
+  std::vector<Gap> gaps_;
   std::vector<Error> ends_;
 };
 

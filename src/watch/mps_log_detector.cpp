@@ -29,6 +29,10 @@ Status MpsLogDetector::start() {
 void MpsLogDetector::take_line(std::string_view text) {
   const auto line = fault::parse_mps_log(text);
   if (!line) return;
+  if (line->event == fault::MpsLogEvent::Arrival) {
+    if (options_.on_arrival) options_.on_arrival(line->client);
+    return;
+  }
   fault::Fault fault;
   fault.kind = "MPS log: " + line->text;
   if (line->event == fault::MpsLogEvent::ClientLeft) {

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -21,6 +23,8 @@ class MpsLogDetector {
     std::string directory;  ///< CUDA_MPS_LOG_DIRECTORY of the domain
     std::uint32_t gpu = 0;
     std::string domain;
+    /// A client has come, or a server for one; the client's number, where the line has it.
+    std::function<void(std::optional<pid_t>)> on_arrival = nullptr;
   };
 
   MpsLogDetector(os::EventLoop& loop, os::Kernel& kernel, const Clock& clock, Options options,

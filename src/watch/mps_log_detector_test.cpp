@@ -43,6 +43,21 @@ TEST_F(MpsLogDetectorTest, TellsOfAFaultInItsDomain) {
   EXPECT_EQ(faults_[0].source, fault::FaultSource::MpsLog);
 }
 
+TEST_F(MpsLogDetectorTest, AClientThatComesIsNoFaultAndIsTold) {
+  std::vector<std::optional<pid_t>> arrivals;
+  MpsLogDetector detector(*loop_, real_, clock_,
+                          {.directory = directory_.path(),
+                           .gpu = 1,
+                           .domain = "a",
+                           .on_arrival = [&](std::optional<pid_t> pid) { arrivals.push_back(pid); }},
+                          note_fault());
+  ASSERT_TRUE(detector.start());
+  append("[2026-11-21 15:21:18.122 Server  1729] Client {PID: 1727, Context ID: 1} connected\n");
+  ASSERT_TRUE(run_until([&] { return arrivals.size() == 1; }));
+  EXPECT_EQ(arrivals[0], 1727);
+  EXPECT_TRUE(faults_.empty());
+}
+
 TEST_F(MpsLogDetectorTest, WaitsForTheLogToAppear) {
   ASSERT_TRUE(detector_.start());
   append(fault_line);

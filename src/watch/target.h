@@ -33,6 +33,17 @@ inline void set_subject(fault::Fault& fault, const Target& target) {
 
 using FaultCallback = std::function<void(const fault::Fault&)>;
 
+/// Words of a source that nobody has read, or will: what they told of is not known.
+struct Gap {
+  fault::FaultSource source = fault::FaultSource::Xid;
+  std::optional<pid_t> pid;  ///< whose words they were; empty: the whole machine's
+  std::string domain = {};   ///< of that process
+  std::string text = {};
+  bool danger = true;  ///< they may have told of a fault
+};
+
+using GapCallback = std::function<void(const Gap&)>;
+
 /// A detector that was started and cannot go on: NotFound when its target is gone, else what went wrong.
 using EndCallback = std::function<void(const Error&)>;
 

@@ -11,9 +11,12 @@ namespace {
 /// A process has two or three; a target that opens thousands must not keep us busy.
 constexpr std::size_t most_candidates = 16;
 
+/// What a fault may hide behind. Most page faults are serviced, and a fatal one is told once more.
+constexpr std::uint64_t dangers = abi::uvm_event_mask(abi::UvmEventType::FatalFault) |
+                                  abi::uvm_event_mask(abi::UvmEventType::FaultBufferOverflow);
+
 std::uint64_t wanted_events(const UvmDetectorOptions& options) {
-  std::uint64_t mask = abi::uvm_event_mask(abi::UvmEventType::FatalFault) |
-                       abi::uvm_event_mask(abi::UvmEventType::FaultBufferOverflow);
+  std::uint64_t mask = dangers;
   if (options.page_faults) mask |= abi::uvm_event_mask(abi::UvmEventType::GpuFault);
   return mask;
 }
@@ -87,7 +90,7 @@ Status UvmDetector::attach(int remote_number) {
   Result<UvmQueue> queue = UvmQueue::open(kernel_, *uvm_fd, wanted_events(options_));
   if (!queue && queue.error().code == ErrorCode::Unsupported) return {};
   if (!queue) return propagate(queue);
-  Attachment& attachment = attachments_.emplace_back(Attachment{std::move(*queue), 0, {}});
+  Attachment& attachment = attachments_.emplace_back(Attachment{std::move(*queue), 0, 0, {}});
   Result<os::Watch> readable = loop_.watch_readable(attachment.queue.fd().get(), [this, &attachment] {
     drain(attachment);
     if (distrust_) end(*distrust_);
@@ -145,8 +148,24 @@ void UvmDetector::drain(Attachment& attachment) {
   const auto drained = attachment.queue.drain(
       kernel_, [this, layout](std::span<const std::byte> entry) { handle(layout, entry); });
   if (!drained) distrust_ = drained.error();
+  note_dropped(attachment);
+}
+
+void UvmDetector::note_dropped(Attachment& attachment) {
   const std::uint64_t dropped = attachment.queue.dropped();
-  counters_.dropped += dropped - std::exchange(attachment.dropped, dropped);
+  const std::uint64_t dropped_dangers = attachment.queue.dropped(dangers);
+  const std::uint64_t news = dropped - std::exchange(attachment.dropped, dropped);
+  const std::uint64_t danger = dropped_dangers - std::exchange(attachment.dropped_dangers, dropped_dangers);
+  counters_.dropped += news;
+  if (news == 0 || !options_.on_gap) return;
+  Gap gap;
+  gap.source = fault::FaultSource::UvmEvent;
+  gap.pid = target_.pid;
+  gap.domain = target_.domain;
+  gap.danger = danger > 0;
+  gap.text = "the driver dropped " + std::to_string(news) + " UVM events, " + std::to_string(danger) +
+             " of fatal faults or a full fault buffer among them";
+  options_.on_gap(gap);
 }
 
 void UvmDetector::handle(UvmLayout layout, std::span<const std::byte> entry) {

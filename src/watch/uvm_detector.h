@@ -19,6 +19,8 @@ struct UvmDetectorOptions {
   bool page_faults = false;
   /// Where they are to be told; most are serviced, and a fatal one is told again as such.
   PageFaultCallback on_page_fault;
+  /// Events that the driver dropped: a danger where one of a fatal fault may be among them.
+  GapCallback on_gap = nullptr;
   /// Called once, when events of the target are heard.
   std::function<void()> on_attached;
   /// The target opens its descriptors when it likes: look again after this, twice as long each time, up to
@@ -62,6 +64,7 @@ class UvmDetector {
   struct Attachment {
     UvmQueue queue;
     std::uint64_t dropped = 0;  ///< as counted so far
+    std::uint64_t dropped_dangers = 0;
     os::Watch readable;
   };
 
@@ -76,6 +79,7 @@ class UvmDetector {
   void report(const UvmRecord& record);
   void note_page_fault(const UvmRecord& record);
   void note_overflow();
+  void note_dropped(Attachment& attachment);
   fault::Fault fault_of(const UvmRecord& record) const;
   void let_go();
   void end(const Error& error);

@@ -257,12 +257,42 @@ TEST_F(UvmDetectorTest, CountsWhatTheDriverDropped) {
   EXPECT_EQ(watcher.counters().dropped, 10u);
 }
 
+TEST_F(UvmDetectorTest, WhatTheDriverDroppedIsAGap) {
+  target_opens_a_va_space();
+  UvmDetectorOptions options;
+  options.on_gap = note_gap();
+  UvmDetector watcher = detector(options);
+  ASSERT_TRUE(watcher.start());
+  for (unsigned i = 0; i < UvmQueue::entries + 9; ++i) tools_.post(fatal_fault(64 * i));
+  ASSERT_TRUE(run_until([&] { return !gaps_.empty(); }));
+  settle();
+  ASSERT_EQ(gaps_.size(), 1u);
+  EXPECT_EQ(gaps_[0].source, fault::FaultSource::UvmEvent);
+  EXPECT_EQ(gaps_[0].pid, target_pid);
+  EXPECT_EQ(gaps_[0].domain, "a");
+  EXPECT_TRUE(gaps_[0].danger);
+}
+
+// A fatal one is told once more, as such.
+TEST_F(UvmDetectorTest, PageFaultsThatTheDriverDroppedAreNoDanger) {
+  target_opens_a_va_space();
+  UvmDetectorOptions options;
+  options.page_faults = true;
+  options.on_gap = note_gap();
+  UvmDetector watcher = detector(options);
+  ASSERT_TRUE(watcher.start());
+  for (unsigned i = 0; i < UvmQueue::entries + 9; ++i) tools_.post(page_fault(64, abi::UvmClientType::Gpc));
+  ASSERT_TRUE(run_until([&] { return !gaps_.empty(); }));
+  EXPECT_FALSE(gaps_[0].danger);
+}
+
 TEST_F(UvmDetectorTest, ReadsTheSecondLayoutWhereTheDriverHasIt) {
   tools_.knows_v2 = true;
   target_opens_a_va_space();
   UvmDetector watcher =
       detector({.page_faults = true,
                 .on_page_fault = [this](const PageFault& page_fault) { faults_.push_back(page_fault.fault); },
+                .on_gap = {},
                 .on_attached = {}});
   ASSERT_TRUE(watcher.start());
   EXPECT_EQ(watcher.layout(), UvmLayout::V2);

@@ -148,11 +148,14 @@ Result<std::uint64_t> UvmQueue::drain(os::Kernel& kernel,
   }
 }
 
-std::uint64_t UvmQueue::dropped() const {
+std::uint64_t UvmQueue::dropped() const { return dropped(~std::uint64_t{0}); }
+
+std::uint64_t UvmQueue::dropped(std::uint64_t event_types) const {
   auto* control = control_.as<abi::UvmToolsControl>();
   std::uint64_t sum = 0;
-  for (std::uint64_t& count : control->dropped) {
-    sum += std::atomic_ref(count).load(std::memory_order_relaxed);
+  for (std::size_t type = 0; type < control->dropped.size(); ++type) {
+    if ((event_types >> type & 1) == 0) continue;
+    sum += std::atomic_ref(control->dropped[type]).load(std::memory_order_relaxed);
   }
   return sum;
 }

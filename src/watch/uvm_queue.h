@@ -40,6 +40,8 @@ class UvmQueue {
                               const std::function<void(std::span<const std::byte>)>& callback);
   /// Events, of any type, that the driver dropped because the queue was full.
   std::uint64_t dropped() const;
+  /// And of these types (a mask) alone.
+  std::uint64_t dropped(std::uint64_t event_types) const;
 
  private:
   UvmQueue(os::Mapping control, os::Fd fd) : control_(std::move(control)), fd_(std::move(fd)) {}

@@ -25,6 +25,8 @@ namespace {
 
 /// Closing an incident a little late harms nobody; timers that are due at once would.
 constexpr Nanoseconds shortest_wait = std::chrono::milliseconds(1);
+/// For a domain's clients, where no answer has come.
+constexpr Nanoseconds ask_again = std::chrono::milliseconds(100);
 
 }  // namespace
 
@@ -52,7 +54,7 @@ struct Watcher::Parts {
         clock(its_clock),
         options(std::move(its_options)),
         callbacks(std::move(its_callbacks)),
-        merger({.window = options.merge_window}) {}
+        merger({.window = options.merge_window, .lists_clients = options.ask_for_clients != nullptr}) {}
 
   Status start_xid();
   Status start_isolation();
@@ -68,10 +70,13 @@ struct Watcher::Parts {
   void ended(const ProcessExit& exit);
   void note_xid(const fault::Fault& fault);
   void note_isolation(const IsolationEvent& event);
+  void note_gap(const Gap& gap);
+  void note_state(fault::FaultSource source, const std::optional<Error>& missing);
   fault::Fault placed(fault::Fault fault) const;
   void merge_departures(const fault::Fault& memory_fault);
   void note(const fault::Fault& fault);
   void merge(const fault::Fault& fault);
+  void ask_for_clients();
   void close_due();
   void wait_for_closing();
   void tell(const fault::Incident& incident) {
@@ -94,7 +99,8 @@ struct Watcher::Parts {
   std::vector<std::unique_ptr<MpsLogDetector>> mps_logs;
   std::map<pid_t, Followed> followed;
   std::map<pid_t, Speaker> speakers;
-  std::set<pid_t> orderly;       ///< whose end was announced
+  std::set<pid_t> orderly;                         ///< whose end was announced
+  std::map<std::string, Monotonic> clients_asked;  ///< of a domain, without an answer yet
   std::vector<Followed> ending;  ///< detectors that are destroyed outside of their callbacks
 };
 
@@ -103,7 +109,10 @@ Status Watcher::Parts::start_xid() {
   log.reading.idle_period = options.xid_sweep_without_bell;
   xid = std::make_unique<XidDetector>(
       loop, kernel, clock, log, [this](const fault::Fault& fault) { note_xid(fault); },
-      [](const Error& error) { spdlog::error("no Xid lines any more: {}", to_string(error)); });
+      [this](const Gap& gap) {
+        note_state(fault::FaultSource::Xid, xid->off_because());
+        note_gap(gap);
+      });
   Status started = xid->start();
   if (!started) {
     xid.reset();
@@ -139,6 +148,10 @@ Status Watcher::Parts::start_mps_log(const std::string& directory, const std::st
   MpsLogDetector::Options log;
   log.directory = directory;
   log.domain = domain;
+  log.on_arrival = [this, domain](std::optional<pid_t> pid) {
+    if (pid) merger.note_client(domain, *pid, clock.now());
+    if (options.ask_for_clients && !domain.empty()) options.ask_for_clients(domain);
+  };
   auto detector = std::make_unique<MpsLogDetector>(loop, kernel, clock, log,
                                                    [this](const fault::Fault& fault) { note(fault); });
   if (Status started = detector->start(); !started) return started;
@@ -225,15 +238,18 @@ void Watcher::Parts::follow_uvm(Followed& of) {
   UvmDetectorOptions uvm;
   uvm.page_faults = options.uvm_page_faults;
   uvm.on_page_fault = callbacks.on_page_fault;
+  uvm.on_gap = [this](const Gap& gap) { note_gap(gap); };
   uvm.on_attached = [this, pid] {
     if (callbacks.on_uvm_heard) callbacks.on_uvm_heard(pid);
   };
   of.uvm = std::make_unique<UvmDetector>(
       loop, kernel, clock, of.target, uvm, [this](const fault::Fault& fault) { note(fault); },
-      [pid](const Error& error) {
-        const bool gone = error.code == ErrorCode::NotFound;
-        spdlog::log(gone ? spdlog::level::debug : spdlog::level::warn, "UVM events of process {} end: {}",
-                    pid, to_string(error));
+      [this, target = of.target](const Error& error) {
+        const std::string words = "its UVM events are not heard any more: " + to_string(error);
+        if (error.code != ErrorCode::NotFound) {
+          return note_gap({fault::FaultSource::UvmEvent, target.pid, target.domain, words});
+        }
+        spdlog::debug("process {}: {}", target.pid, words);
       });
   if (const Status done = of.uvm->start(); !done) {
     // What a process lacks may be there for the next; a driver of another kind is said once.
@@ -326,6 +342,20 @@ void Watcher::Parts::merge_departures(const fault::Fault& memory_fault) {
   for (const fault::Fault& departure : departures) merge(departure);
 }
 
+void Watcher::Parts::note_state(fault::FaultSource source, const std::optional<Error>& missing) {
+  for (SourceState& state : sources) {
+    if (state.source == source) state.missing = missing;
+  }
+}
+
+void Watcher::Parts::note_gap(const Gap& gap) {
+  const std::string whose = gap.pid ? " of process " + std::to_string(*gap.pid) : std::string();
+  spdlog::warn("words of {}{} were missed: {}", to_string(gap.source), whose, gap.text);
+  if (gap.pid && gap.danger) merger.set_uvm_missed(*gap.pid, clock.now());
+  if (xid && gap.source != fault::FaultSource::Xid) xid->suspect();
+  if (callbacks.on_gap) callbacks.on_gap(gap);
+}
+
 void Watcher::Parts::note(const fault::Fault& fault) {
   // The server's log cannot tell an orderly end from another.
   if (fault::is_departure(fault) && !fault.conclusive && fault.pid && orderly.contains(*fault.pid)) return;
@@ -341,6 +371,18 @@ void Watcher::Parts::merge(const fault::Fault& fault) {
   }
   if (const fault::Incident* incident = merger.take(fault)) tell(*incident);
   if (!closing) wait_for_closing();
+  ask_for_clients();
+}
+
+/// Who else was there when it happened; the answer may change who is named.
+void Watcher::Parts::ask_for_clients() {
+  if (!options.ask_for_clients) return;
+  for (const std::string& domain : merger.unlisted_domains()) {
+    const auto asked = clients_asked.find(domain);
+    if (asked != clients_asked.end() && clock.now() - asked->second < ask_again) continue;
+    clients_asked[domain] = clock.now();
+    options.ask_for_clients(domain);
+  }
 }
 
 void Watcher::Parts::close_due() {
@@ -417,6 +459,14 @@ bool Watcher::listen_to_page_faults(pid_t pid) {
     spdlog::warn("page faults of process {} are not heard: {}", pid, to_string(done.error()));
   }
   return hears_uvm_of(pid);
+}
+
+void Watcher::note_clients(const std::string& domain, Monotonic asked, const std::vector<pid_t>& pids) {
+  parts_->clients_asked.erase(domain);
+  for (const fault::Incident& incident :
+       parts_->merger.note_clients(domain, asked, pids, parts_->clock.now())) {
+    parts_->tell(incident);
+  }
 }
 
 void Watcher::expect_exit(pid_t pid) {

@@ -43,6 +43,9 @@ struct WatcherOptions {
   Nanoseconds merge_window = std::chrono::milliseconds(1000);
   /// The MPS domain whose server a process is; SM faults name the server only.
   std::function<std::optional<std::string>(pid_t)> domain_of_server;
+  /// Asks MPS for all clients of a domain; note_clients() is to be called with the answer. Called when a
+  /// client comes, and when a culprit is looked for. Without it nobody is named for being the only one.
+  std::function<void(const std::string& domain)> ask_for_clients = nullptr;
 };
 
 struct WatcherCallbacks {
@@ -57,6 +60,8 @@ struct WatcherCallbacks {
   std::function<void(const fault::Incident&)> on_incident;
   /// A followed process ended.
   std::function<void(const ProcessExit&)> on_exit;
+  /// Words of a source were lost, or are from now on.
+  GapCallback on_gap = nullptr;
 };
 
 /// Whether a source that serves the whole machine is heard.
@@ -78,7 +83,7 @@ class Watcher {
   /// Starts what watches the whole GPU. One line for each detector that this machine does not offer, with why
   /// and what to do about it.
   std::vector<std::string> start();
-  /// What start() found, in one order.
+  /// How each is heard, in one order: as start() found it, or has become since.
   const std::vector<SourceState>& sources() const;
   /// Listens to one more MPS server's log. NotFound: no such directory.
   Status add_mps_log_directory(const std::string& directory, const std::string& domain);
@@ -93,6 +98,8 @@ class Watcher {
   /// From now on page faults of that followed process too; it pays with being watched more closely, and we
   /// with a wake for each. Returns whether they are heard: not before its UVM events are.
   bool listen_to_page_faults(pid_t pid);
+  /// All clients of a domain, as MPS answered when it was asked at `asked`.
+  void note_clients(const std::string& domain, Monotonic asked, const std::vector<pid_t>& pids);
   /// From now on the end of that process is no fault; where it is not followed, the MPS server's log tells of
   /// it.
   void expect_exit(pid_t pid);

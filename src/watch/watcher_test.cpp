@@ -10,6 +10,7 @@
 #include "os/temporary_directory.h"
 #include "watch/isolation_test_support.h"
 #include "watch/report.h"
+#include "watch/uvm_queue.h"
 
 namespace firebreak::watch {
 namespace {
@@ -32,6 +33,8 @@ class WatcherTest : public DetectorTest {
     callbacks.on_signal = note_fault();
     callbacks.on_incident = [this](const fault::Incident& incident) { incidents_.push_back(incident); };
     callbacks.on_exit = [this](const ProcessExit& exit) { exits_.push_back(exit); };
+    callbacks.on_gap = note_gap();
+    options.ask_for_clients = [this](const std::string& domain) { asked_.push_back(domain); };
     watcher_ = std::make_unique<Watcher>(*loop_, kernel_, clock_, options, callbacks);
   }
 
@@ -54,6 +57,7 @@ class WatcherTest : public DetectorTest {
   std::unique_ptr<Watcher> watcher_;
   std::vector<fault::Incident> incidents_;
   std::vector<ProcessExit> exits_;
+  std::vector<std::string> asked_;  ///< for the clients of these domains
 };
 
 TEST_F(WatcherTest, WhoIsBeingEndedWhenAnXidComesCausedIt) {
@@ -67,10 +71,61 @@ TEST_F(WatcherTest, WhoIsBeingEndedWhenAnXidComesCausedIt) {
       "ACCESS_TYPE_VIRT_READ\n");
   ASSERT_TRUE(run_until([&] { return incidents_.size() == 1; }));
   EXPECT_EQ(incidents_[0].fault_class, fault::FaultClass::Termination);
-  EXPECT_EQ(incidents_[0].culprit.pid, rogue);
-  EXPECT_EQ(incidents_[0].culprit.confidence, fault::Confidence::Certain);
+  EXPECT_EQ(incidents_[0].culprit.confidence, fault::Confidence::Unknown) << "who else has died is not known";
+  watcher_->note_clients("a", clock_.now(), {rogue});
+  EXPECT_EQ(incidents_.back().culprit.pid, rogue);
+  EXPECT_EQ(incidents_.back().culprit.confidence, fault::Confidence::Certain);
   // What is concluded is no signal of its own.
   EXPECT_EQ(faults_.size(), 1u);
+}
+
+TEST_F(WatcherTest, AKernelLogThatCannotBeReadIsSaidUntilItCan) {
+  follow_rogue();
+  const auto missing = [&] { return watcher_->sources().front().missing; };
+  EXPECT_FALSE(missing());
+  feed_.push_failure(Error{ErrorCode::Internal, "read: No such device", {}});
+  feed_.push_failure(Error{ErrorCode::Internal, "read: No such device", {}});
+  ASSERT_TRUE(run_until([&] { return missing().has_value(); }));
+  EXPECT_THAT(text_of(watcher_->sources().front()),
+              testing::HasSubstr("not heard: kmsg: read: No such device"));
+  EXPECT_EQ(gaps_.size(), 2u);  // the record, and the log
+  os::FakeRecordFeed mended;
+  kernel_.set_device("/dev/kmsg", mended.device());
+  ASSERT_TRUE(run_until([&] { return !missing(); }));
+  mended.push("4,1,1,-;NVRM: Xid (PCI:0000:00:05): 43, pid=99, name=nvidia-cuda-mps, channel 0x0000000a\n");
+  EXPECT_TRUE(run_until([&] { return faults_.size() == 1; }));
+}
+
+TEST_F(WatcherTest, OfAnSmFaultNobodyIsNamedBeforeMpsHasSaidWhoElseWasThere) {
+  follow_rogue();
+  feed_.push("4,1,1,-;NVRM: Xid (PCI:0000:00:05): 43, pid=99, name=nvidia-cuda-mps, channel 0x0000000a\n");
+  ASSERT_TRUE(run_until([&] { return !incidents_.empty(); }));
+  EXPECT_EQ(incidents_.back().culprit.confidence, fault::Confidence::Unknown);
+  EXPECT_THAT(asked_, testing::ElementsAre("a"));
+  watcher_->note_clients("a", clock_.now(), {rogue, 4712});
+  EXPECT_EQ(incidents_.back().culprit.confidence, fault::Confidence::Unknown);
+  clock_.advance(std::chrono::milliseconds(1));
+  watcher_->note_clients("a", clock_.now(), {rogue});
+  EXPECT_EQ(incidents_.back().culprit.confidence, fault::Confidence::Unknown) << "the other has just left";
+}
+
+TEST_F(WatcherTest, WhoIsAloneByMpsListIsProbable) {
+  follow_rogue();
+  feed_.push("4,1,1,-;NVRM: Xid (PCI:0000:00:05): 43, pid=99, name=nvidia-cuda-mps, channel 0x0000000a\n");
+  ASSERT_TRUE(run_until([&] { return !incidents_.empty(); }));
+  watcher_->note_clients("a", clock_.now(), {rogue});
+  EXPECT_EQ(incidents_.back().culprit.confidence, fault::Confidence::Probable);
+  EXPECT_EQ(incidents_.back().culprit.pid, rogue);
+}
+
+TEST_F(WatcherTest, SilenceOfAQueueThatLostEventsClearsNobody) {
+  follow_rogue();
+  ASSERT_TRUE(run_until([&] { return watcher_->hears_uvm_of(rogue); }));
+  for (unsigned i = 0; i < UvmQueue::entries + 9; ++i) post_fatal_fault();
+  ASSERT_TRUE(run_until([&] { return !gaps_.empty(); }));
+  EXPECT_EQ(gaps_[0].pid, rogue);
+  EXPECT_TRUE(gaps_[0].danger);
+  EXPECT_GT(watcher_->dropped_uvm_events(), 0u);
 }
 
 TEST_F(WatcherTest, AMemoryFaultsSignalsAreOneIncidentWithItsCulprit) {
@@ -182,7 +237,8 @@ TEST_F(WatcherTest, AHangIsAnIncidentOfItsProcess) {
   EXPECT_FALSE(watcher_->follow_progress(1, stands_still));
   ASSERT_TRUE(run_until([&] { return !incidents_.empty(); }));
   EXPECT_EQ(incidents_[0].kind, "no progress for 4 ms");
-  EXPECT_EQ(incidents_[0].culprit.pid, rogue);
+  watcher_->note_clients("a", clock_.now(), {rogue});
+  EXPECT_EQ(incidents_.back().culprit.pid, rogue);
 }
 
 TEST_F(WatcherTest, DetectorsThatAreNotThereAreOneLineEach) {

@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <utility>
@@ -49,26 +50,36 @@ tl::unexpected<Error> explain(const Error& error) {
 }  // namespace
 
 XidDetector::XidDetector(os::EventLoop& loop, os::Kernel& kernel, const Clock& clock,
-                         XidDetectorOptions options, FaultCallback on_fault, EndCallback on_end)
+                         XidDetectorOptions options, FaultCallback on_fault, GapCallback on_gap)
     : loop_(loop),
       kernel_(kernel),
       clock_(clock),
       options_(std::move(options)),
       on_fault_(std::move(on_fault)),
-      on_end_(std::move(on_end)),
-      plan_(options_.reading) {}
+      on_gap_(std::move(on_gap)),
+      plan_(options_.reading),
+      next_retry_(options_.first_retry) {}
 
 Status XidDetector::start() {
-  Result<os::Fd> log = kernel_.open(log_path, O_RDONLY | O_NONBLOCK);
-  if (!log) return explain(log.error());
-  log_ = std::move(*log);
-  if (Status skipped = skip_backlog(); !skipped) return explain(skipped.error());
-
-  Result<os::Watch> readable = loop_.watch_readable(log_.get(), [this] { read_log(); });
-  if (!readable) return explain(readable.error());
-  readable_ = std::move(*readable);
+  if (Status opened = open_log(); !opened) return explain(opened.error());
   listen_to_bell();
   keep_pace();
+  return {};
+}
+
+Status XidDetector::open_log() {
+  Result<os::Fd> log = kernel_.open(log_path, O_RDONLY | O_NONBLOCK);
+  if (!log) return propagate(log);
+  log_ = std::move(*log);
+  Status skipped = skip_backlog();
+  Result<os::Watch> readable = skipped ? loop_.watch_readable(log_.get(), [this] { read_log(); })
+                                       : Result<os::Watch>(propagate(skipped));
+  if (!readable) {
+    log_.reset();
+    return propagate(readable);
+  }
+  readable_ = std::move(*readable);
+  failed_before_ = false;
   return {};
 }
 
@@ -126,26 +137,80 @@ Status XidDetector::skip_backlog() {
 }
 
 void XidDetector::read_log() {
+  if (!log_) return;
   RecordBuffer buffer;
   for (int i = 0; i < most_records_a_round; ++i) {
     const Result<std::size_t> size = kernel_.read(log_, buffer);
-    if (size && *size > 0) {
-      handle(std::string_view(reinterpret_cast<const char*>(buffer.data()), *size));
-    } else if (size) {
-      return end(Error{ErrorCode::Unavailable, std::string(log_path) + " ended", {}});
-    } else if (is_overrun(size.error())) {
-      ++counters_.overruns;
-    } else if (is_empty(size.error())) {
+    if (size && *size == 0) {
+      return lose_log(Error{ErrorCode::Unavailable, std::string(log_path) + " ended", {}});
+    }
+    if (!size && is_empty(size.error())) {
+      failed_before_ = false;
       return keep_pace();
+    }
+    const bool failed = !size && !is_overrun(size.error());
+    if (failed && std::exchange(failed_before_, true)) return lose_log(size.error());
+    failed_before_ = failed;
+    if (size) {
+      handle(std::string_view(reinterpret_cast<const char*>(buffer.data()), *size));
+    } else if (failed) {
+      // As with EINVAL, for a record that is longer than any: the next one may be read.
+      ++counters_.failures;
+      miss("a record of the kernel log could not be read: " + size.error().message);
     } else {
-      return end(size.error());
+      ++counters_.overruns;
+      miss("records of the kernel log were overwritten before they were read");
     }
   }
   keep_pace();
 }
 
+/// One word for all that a flood loses.
+void XidDetector::miss(const std::string& what) {
+  if (last_gap_ && clock_.now() - *last_gap_ < options_.between_gaps) return;
+  last_gap_ = clock_.now();
+  tell_gap(what);
+}
+
+void XidDetector::tell_gap(const std::string& what) {
+  Gap gap;
+  gap.source = fault::FaultSource::Xid;
+  gap.text = what;
+  on_gap_(gap);
+}
+
+void XidDetector::lose_log(const Error& error) {
+  ++counters_.failures;
+  readable_.cancel();
+  sweep_.cancel();
+  period_.reset();
+  log_.reset();
+  off_because_ = error;
+  retry_later();
+  tell_gap("the kernel log is not read any more, and is opened again: " + to_string(error));
+}
+
+void XidDetector::retry_later() {
+  retry_ = loop_.after_or_now(next_retry_, [this] { retry(); });
+  next_retry_ = std::min(next_retry_ * 2, options_.longest_retry);
+}
+
+/// What was printed meanwhile is old by now, and a domain may have recovered since: it is passed over.
+void XidDetector::retry() {
+  retry_.cancel();
+  if (Status opened = open_log(); !opened) {
+    off_because_ = opened.error();
+    return retry_later();
+  }
+  ++counters_.reopened;
+  off_because_.reset();
+  keep_pace();
+  tell_gap("the kernel log is read again, and what it said meanwhile was missed");
+}
+
 void XidDetector::handle(std::string_view record) {
   ++counters_.records;
+  next_retry_ = options_.first_retry;
   plan_.message(clock_.now());
   bool malformed = false;
   const std::optional<std::string_view> message = kernel_message(record, malformed);
@@ -156,14 +221,6 @@ void XidDetector::handle(std::string_view record) {
   ++counters_.faults;
   const auto gpu = options_.gpu_of_pci.find(line->pci);
   on_fault_(fault::from_xid(*line, clock_.now(), gpu == options_.gpu_of_pci.end() ? 0 : gpu->second));
-}
-
-void XidDetector::end(const Error& error) {
-  readable_.cancel();
-  rings_.clear();
-  sweep_.cancel();
-  log_.reset();
-  on_end_(error);
 }
 
 }  // namespace firebreak::watch

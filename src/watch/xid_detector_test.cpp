@@ -27,7 +27,7 @@ class XidDetectorTest : public DetectorTest {
   XidDetectorTest() { kernel_.set_device("/dev/kmsg", feed_.device()); }
 
   XidDetector detector(XidDetectorOptions options = {}) {
-    return XidDetector(*loop_, kernel_, clock_, std::move(options), note_fault(), note_end());
+    return XidDetector(*loop_, kernel_, clock_, std::move(options), note_fault(), note_gap());
   }
 
   os::FakeRecordFeed feed_;
@@ -102,7 +102,22 @@ TEST_F(XidDetectorTest, GoesOnAfterAnOverrun) {
   feed_.push(trap);
   ASSERT_TRUE(run_until([&] { return faults_.size() == 1; }));
   EXPECT_EQ(watcher.counters().overruns, 1u);
-  EXPECT_TRUE(ends_.empty());
+  EXPECT_FALSE(watcher.off_because());
+}
+
+TEST_F(XidDetectorTest, WhatWasOverwrittenIsAGapAndAFloodOfThemIsOne) {
+  XidDetector watcher = detector();
+  ASSERT_TRUE(watcher.start());
+  for (int i = 0; i < 10; ++i) feed_.push_failure(Error{ErrorCode::Protocol, "read: Broken pipe", {}});
+  ASSERT_TRUE(run_until([&] { return watcher.counters().overruns == 10; }));
+  ASSERT_EQ(gaps_.size(), 1u);
+  EXPECT_EQ(gaps_[0].source, fault::FaultSource::Xid);
+  EXPECT_TRUE(gaps_[0].danger);
+  EXPECT_FALSE(gaps_[0].pid);
+  EXPECT_THAT(gaps_[0].text, HasSubstr("overwritten"));
+  clock_.advance(std::chrono::seconds(1));
+  feed_.push_failure(Error{ErrorCode::Protocol, "read: Broken pipe", {}});
+  EXPECT_TRUE(run_until([&] { return gaps_.size() == 2; }));
 }
 
 TEST_F(XidDetectorTest, SurvivesAnOverrunOfTheBacklog) {
@@ -210,19 +225,102 @@ TEST_F(XidDetectorTest, SaysWhichRightIsMissing) {
   EXPECT_THAT(to_string(started.error()), HasSubstr("CAP_SYSLOG"));
 }
 
-TEST_F(XidDetectorTest, SaysSoWhenTheLogEnds) {
+// As EINVAL, of a record that is longer than any: Linux passes it over.
+TEST_F(XidDetectorTest, ARecordThatCannotBeReadIsAGapAndNoEnd) {
   XidDetector watcher = detector();
   ASSERT_TRUE(watcher.start());
-  feed_.end();
-  EXPECT_TRUE(run_until([&] { return ends_.size() == 1; }));
+  feed_.push_failure(Error{ErrorCode::Internal, "read: Invalid argument", {}});
+  feed_.push(trap);
+  ASSERT_TRUE(run_until([&] { return faults_.size() == 1; }));
+  ASSERT_EQ(gaps_.size(), 1u);
+  EXPECT_THAT(gaps_[0].text, HasSubstr("Invalid argument"));
+  EXPECT_FALSE(watcher.off_because());
 }
 
-TEST_F(XidDetectorTest, SaysSoWhenTheLogCannotBeReadAnyMore) {
-  XidDetector watcher = detector();
+/// A log that can be opened again and again, and says what it is told to.
+class BrokenLogTest : public XidDetectorTest {
+ protected:
+  BrokenLogTest() {
+    os::FakeDevice log;
+    log.read = [this](const os::Fd& fd, std::span<std::byte> into) -> Result<std::size_t> {
+      std::uint64_t count = 0;
+      [[maybe_unused]] const ssize_t size = ::read(fd.get(), &count, sizeof(count));
+      if (broken_) return tl::unexpected<Error>(*broken_);
+      if (at_its_end_) return std::size_t{0};
+      if (records_.empty()) return fail(ErrorCode::Unavailable, "nothing");
+      const std::string record = records_.front();
+      records_.erase(records_.begin());
+      std::memcpy(into.data(), record.data(), record.size());
+      return record.size();
+    };
+    kernel_.set_device("/dev/kmsg", log);
+  }
+  XidDetector quick() {
+    XidDetectorOptions options;
+    options.first_retry = options.longest_retry = std::chrono::milliseconds(1);
+    return detector(options);
+  }
+  void say(const std::string& record) {
+    records_.push_back(record);
+    kernel_.wake("/dev/kmsg");
+  }
+  void expect_heard_again(XidDetector& watcher) {
+    ASSERT_TRUE(run_until([&] { return watcher.counters().reopened > 0; }));
+    EXPECT_FALSE(watcher.off_because());
+    say(trap);
+    EXPECT_TRUE(run_until([&] { return faults_.size() == 1; }));
+  }
+
+  std::optional<Error> broken_;
+  bool at_its_end_ = false;
+  std::vector<std::string> records_;
+};
+
+TEST_F(BrokenLogTest, OneThatFailsAgainAndAgainIsOpenedUntilItCanBeRead) {
+  for (const char* why : {"read: Input/output error", "read: No such device", "read: Bad address"}) {
+    faults_.clear();
+    gaps_.clear();
+    XidDetector watcher = quick();
+    ASSERT_TRUE(watcher.start());
+    broken_ = Error{ErrorCode::Internal, why, {}};
+    kernel_.wake("/dev/kmsg");
+    ASSERT_TRUE(run_until([&] { return watcher.off_because().has_value(); }));
+    EXPECT_THAT(watcher.off_because()->message, HasSubstr(why));
+    const int opened = kernel_.opened("/dev/kmsg");
+    ASSERT_TRUE(run_until([&] { return kernel_.opened("/dev/kmsg") > opened + 3; }));
+    EXPECT_TRUE(watcher.off_because());
+    // What was printed meanwhile is no fault of now.
+    records_.push_back(memory_fault);
+    broken_.reset();
+    expect_heard_again(watcher);
+    EXPECT_EQ(faults_.front().xid, 43);
+    EXPECT_THAT(gaps_.back().text, HasSubstr("read again"));
+  }
+}
+
+TEST_F(BrokenLogTest, OneThatEndsIsOpenedAgain) {
+  XidDetector watcher = quick();
   ASSERT_TRUE(watcher.start());
-  feed_.push_failure(Error{ErrorCode::Internal, "read: Input/output error", {}});
-  ASSERT_TRUE(run_until([&] { return ends_.size() == 1; }));
-  EXPECT_THAT(ends_[0].message, HasSubstr("Input/output"));
+  at_its_end_ = true;
+  kernel_.wake("/dev/kmsg");
+  ASSERT_TRUE(run_until([&] { return watcher.off_because().has_value(); }));
+  EXPECT_THAT(gaps_.back().text, HasSubstr("ended"));
+  at_its_end_ = false;
+  expect_heard_again(watcher);
+}
+
+TEST_F(BrokenLogTest, OneThatCannotBeOpenedForAWhileIsTriedAgain) {
+  XidDetector watcher = quick();
+  ASSERT_TRUE(watcher.start());
+  at_its_end_ = true;
+  kernel_.wake("/dev/kmsg");
+  ASSERT_TRUE(run_until([&] { return watcher.off_because().has_value(); }));
+  kernel_.refuse("/dev/kmsg", Error{ErrorCode::ResourceExhausted, "open: Too many open files", {}});
+  ASSERT_TRUE(run_until([&] { return watcher.off_because()->code == ErrorCode::ResourceExhausted; }));
+  EXPECT_EQ(watcher.counters().reopened, 0u);
+  at_its_end_ = false;
+  kernel_.permit("/dev/kmsg");
+  expect_heard_again(watcher);
 }
 
 }  // namespace
