@@ -26,6 +26,9 @@ Result<std::unique_ptr<Agent>> Agent::start(const AgentOptions& options, os::Eve
   Domains::Callbacks of_domains;
   of_domains.on_clients_lost = [raw](const std::string& domain) { raw->on_clients_lost(domain); };
   of_domains.on_server = [raw](const std::string& domain, pid_t pid) { raw->on_server(domain, pid); };
+  of_domains.on_clients = [raw](const std::string& domain, const mps::ClientList& clients) {
+    raw->on_clients(domain, clients);
+  };
   if (auto started = domains.start(std::move(of_domains)); !started) return propagate(started);
   Detectors::Callbacks callbacks;
   callbacks.on_fault = [raw](fault::Fault fault) { raw->on_fault(std::move(fault)); };
@@ -34,6 +37,7 @@ Result<std::unique_ptr<Agent>> Agent::start(const AgentOptions& options, os::Eve
   callbacks.on_stray = [raw](const strays::Stray& stray) { raw->on_stray(stray); };
   callbacks.on_contained = [raw](pid_t pid, const std::string& what) { raw->on_contained(pid, what); };
   callbacks.on_guard = [raw](pid_t pid, const strays::GuardReport& guard) { raw->on_guard(pid, guard); };
+  callbacks.on_gap = [raw](const watch::Gap& gap) { raw->on_gap(gap); };
   const auto missing = detectors.start(std::move(callbacks));
   for (const std::string& line : missing) spdlog::warn("{}", line);
   agent->begin_keeping();
@@ -80,13 +84,35 @@ void Agent::on_fault(fault::Fault fault) {
   tell(std::move(event));
 }
 
+/// What was missed may have been a fault's only word. It is no fence; MPS knows what has become of its
+/// clients.
+void Agent::on_gap(const watch::Gap& gap) {
+  abi::Event event;
+  event.what = "gap";
+  event.source = to_string(gap.source);
+  event.text = gap.text;
+  if (gap.pid) {
+    event.pid = *gap.pid;
+    const auto found = processes_.find(*gap.pid);
+    event.tenant = found == processes_.end() ? "" : found->second.tenant;
+    event.domain = found == processes_.end() ? gap.domain : found->second.domain;
+  }
+  tell(event);
+  if (!gap.danger) return;
+  for (const std::string& domain : domains_.names()) {
+    if (event.domain.empty() || event.domain == domain) advance_actives(domain, pair::EventType::DangerSeen);
+  }
+  save();
+  domains_.look_for_faults();
+}
+
 /// Names the domain by the process that the source named: one of ours, or one of our domains' MPS servers.
 void Agent::complete(fault::Fault& fault) {
   if (!fault.pid) return;
   const auto found = processes_.find(*fault.pid);
   if (found != processes_.end()) {
     fault.domain = found->second.domain;
-    fault.tenant = found->second.tenant;
+    if (!found->second.stranger) fault.tenant = found->second.tenant;
     return;
   }
   if (!fault.domain.empty()) return;
@@ -148,9 +174,10 @@ void Agent::on_exit(pid_t pid) {
 
   if (held) return await_last_kernel(pid, std::move(process));
   const auto tenant = tenants_.find(process.tenant);
-  if (tenant == tenants_.end()) return say_farewell(pid, how);
+  const bool has_tenant = tenant != tenants_.end();
+  if (!has_tenant && !process.stranger) return say_farewell(pid, how);
   const bool harmless = is_harmless(process);
-  leave(*tenant->second, pid);
+  if (has_tenant) leave(*tenant->second, pid);
   if (!harmless) endanger(process.domain);
   say_farewell(pid, how);
   if (others_in(process.domain).empty()) let_go_of(process.domain);
@@ -345,7 +372,8 @@ Status Agent::follow(pid_t pid, const std::string& tenant, const std::string& do
   if (!pidfd) return propagate(pidfd, fmt::format("process {}", pid));
   // First: what it has already, a guard, is told of at once.
   processes_[pid] = Process{tenant, domain, std::move(*pidfd)};
-  if (auto followed = detectors_.follow({pid, 0, domain, tenant}); !followed) {
+  const auto named = tenant.empty() ? std::nullopt : std::optional(tenant);
+  if (auto followed = detectors_.follow({pid, 0, domain, named}); !followed) {
     processes_.erase(pid);
     return followed;
   }

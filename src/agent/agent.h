@@ -5,6 +5,8 @@
 
 #include <map>
 #include <memory>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -62,6 +64,12 @@ class Agent final : private ServerHandler {
   std::string status_json() const;
 
  private:
+  /// A client of one of our domains that nobody has placed there.
+  struct Stranger {
+    std::string name;  ///< as the kernel shows it
+    std::string user;  ///< its number
+    std::string came;  ///< how, as far as is known, in words
+  };
   /// A process that runs in one of our domains, whether or not it has joined.
   struct Process {
     std::string tenant;
@@ -69,6 +77,7 @@ class Agent final : private ServerHandler {
     os::Fd pidfd;
     std::shared_ptr<OrderlyEnd> end = nullptr;  ///< it is being ended
     os::Watch look = {};                        ///< at one that has hung up
+    std::optional<Stranger> stranger = {};      ///< then it has no tenant
   };
   /// One that is gone, and whose last kernels may still run.
   struct Dying {
@@ -162,6 +171,7 @@ class Agent final : private ServerHandler {
 
   // What happens, in agent.cpp.
   void on_fault(fault::Fault fault);
+  void on_gap(const watch::Gap& gap);
   void on_exit(pid_t pid);
   void leave(Tenant& tenant, pid_t pid);
   void endanger(const std::string& domain);
@@ -220,6 +230,12 @@ class Agent final : private ServerHandler {
   Nanoseconds fault_lasts(const std::string& domain) const;
   void say_farewell(pid_t pid, const std::string& how);
 
+  // Clients that nobody has placed, in agent_strangers.cpp.
+  void on_clients(const std::string& domain, const mps::ClientList& clients);
+  void meet_stranger(const std::string& domain, pid_t pid);
+  Stranger describe_stranger(pid_t pid) const;
+  bool is_ours(pid_t pid) const;
+
   // Strays, in agent_strays.cpp.
   void on_guard(pid_t pid, const strays::GuardReport& guard);
   void on_stray(const strays::Stray& stray);
@@ -230,6 +246,7 @@ class Agent final : private ServerHandler {
   Result<Tenant*> tenant_named(const std::string& name);  ///< made where it is new
   Tenant* tenant_of(const Connection& connection, Member Tenant::*member);
   std::vector<pid_t> processes_in(const std::string& domain) const;
+  nlohmann::json foreign_json(const std::string& domain) const;
   Status follow(pid_t pid, const std::string& tenant, const std::string& domain);
   void follow_progress(const Tenant& tenant);
   void complete(fault::Fault& fault);
@@ -255,6 +272,7 @@ class Agent final : private ServerHandler {
   std::map<std::string, std::unique_ptr<Tenant>> tenants_;
   Credentials credentials_;
   std::map<pid_t, Process> processes_;
+  std::map<pid_t, std::string> unfollowed_;  ///< clients, and their domains, that were told and are gone
   std::map<pid_t, Dying> dying_;
   hold::Holder holder_;
   std::map<std::string, Monotonic> last_fault_;       ///< of a domain

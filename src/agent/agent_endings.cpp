@@ -21,7 +21,7 @@ constexpr Milliseconds ending_takes{50};
 Status Agent::end_process(const abi::EndProcess& request) {
   const auto pid = static_cast<pid_t>(request.pid);
   const auto found = processes_.find(pid);
-  if (found == processes_.end() || found->second.tenant != request.tenant) {
+  if (!is_ours(pid) || found->second.tenant != request.tenant) {
     return fail(ErrorCode::NotFound, fmt::format("tenant '{}' has no process {}", request.tenant, pid));
   }
   end_orderly(pid, "its operator wants it", options_.end_grace);

@@ -12,7 +12,7 @@ namespace firebreak::agent {
 /// A process that `firebreak run` has started. One that joins by itself may have done so already.
 Status Agent::adopt(const abi::Adopt& request) {
   const auto pid = static_cast<pid_t>(request.pid);
-  if (processes_.contains(pid)) return {};
+  if (is_ours(pid)) return {};
   auto tenant = tenant_named(request.tenant);
   if (!tenant) return propagate(tenant);
   Member& member = (*tenant)->member(request.role);

@@ -98,6 +98,51 @@ TEST_F(AgentTest, AnOldXidOfAServerThatBecomesKnownPromotesNobody) {
   EXPECT_EQ(word(page).epoch, 0u);
 }
 
+TEST_F(AgentTest, WordsOfTheKernelLogThatWereMissedAreADangerToAllAndNoFence) {
+  auto llm = pair("llm");
+  auto other = pair("other");
+  Peer watcher = peer();
+  ask(watcher, abi::Subscribe{});
+  const int looks = domains.looks_for_faults;
+  detectors.callbacks.on_gap({.source = fault::FaultSource::Xid, .pid = {}, .text = "overwritten"});
+  const auto status = client::parse_status(agent->status_json());
+  for (const char* name : {"llm", "other"}) EXPECT_EQ(status.tenant(name)->phase, "suspecting");
+  EXPECT_EQ(word(llm.page).epoch, 0u);
+  EXPECT_EQ(word(other.page).epoch, 0u);
+  EXPECT_EQ(domains.looks_for_faults, looks + 1);
+  const auto told = std::get<abi::Event>(watcher.receive().value().message);
+  EXPECT_EQ(told.what, "gap");
+  EXPECT_EQ(told.source, "kmsg");
+  EXPECT_EQ(told.text, "overwritten");
+  // Then MPS says what was missed.
+  domains.callbacks.on_clients_lost("a");
+  EXPECT_THAT(detectors.expected, testing::Contains(llm.active.pid()));
+}
+
+TEST_F(AgentTest, UvmEventsThatWereMissedAreADangerToTheDomainOfTheirProcess) {
+  auto llm = pair("llm");
+  Peer rogue = peer();
+  ask(rogue, abi::Adopt{"rogue", abi::Role::Standby, rogue.pid()});  // runs in domain b
+  watch::Gap gap{.source = fault::FaultSource::UvmEvent, .pid = rogue.pid(), .text = "dropped"};
+  detectors.callbacks.on_gap(gap);
+  const auto phase = [&] { return client::parse_status(agent->status_json()).tenant("llm")->phase; };
+  EXPECT_EQ(phase(), "serving");
+  gap.pid = llm.active.pid();
+  gap.danger = false;
+  detectors.callbacks.on_gap(gap);
+  EXPECT_EQ(phase(), "serving");
+  gap.danger = true;
+  detectors.callbacks.on_gap(gap);
+  EXPECT_EQ(phase(), "suspecting");
+  EXPECT_EQ(word(llm.page).epoch, 0u);
+}
+
+TEST_F(AgentTest, WhatIsNotHeardStandsInTheStatus) {
+  EXPECT_THAT(agent->status_json(), testing::Not(HasSubstr("No such device")));
+  detectors.missing = {"not heard: kmsg: read: No such device"};
+  EXPECT_THAT(agent->status_json(), HasSubstr("not heard: kmsg: read: No such device"));
+}
+
 TEST_F(AgentTest, AFaultInTheOtherDomainPromotesNobody) {
   auto [active, standby, page] = pair("llm");
   xid(standby.pid());

@@ -24,6 +24,8 @@ struct FakeDetectors final : Detectors {
     callbacks = std::move(given);
     return {};
   }
+  std::vector<std::string> not_heard() const override { return missing; }
+  std::vector<std::string> missing;
   Status follow(const watch::Target& target) override {
     followed.push_back(target.pid);
     if (guard_at_once) callbacks.on_guard(target.pid, *guard_at_once);
@@ -34,6 +36,10 @@ struct FakeDetectors final : Detectors {
     progress[pid] = std::move(read);
     return {};
   }
+  void note_clients(const std::string& domain, const mps::ClientList& list) override {
+    clients[domain] = list.pids;
+  }
+  std::map<std::string, std::vector<pid_t>> clients;  ///< as MPS has named them
   void note_output(pid_t pid, std::string_view text) override { output[pid] += text; }
   void expect_exit(pid_t pid) override { expected.push_back(pid); }
   std::shared_ptr<const guard::GuardView> guard_of(pid_t pid) const override {
@@ -88,6 +94,8 @@ struct FakeDomains final : Domains {
   std::map<pid_t, std::string> servers = {{server_of_a, "a"}};  ///< that run, and of which domain
   std::map<pid_t, std::string> known_servers;
   int asked_for_servers = 0;
+  void look_for_clients(const std::string& domain) override { asked_for_clients.push_back(domain); }
+  std::vector<std::string> asked_for_clients;
   void look_for_faults() override { ++looks_for_faults; }
   int looks_for_faults = 0;
   void terminate_client(const std::string& domain, pid_t client, Milliseconds,

@@ -29,6 +29,7 @@ watch::WatcherOptions GpuDetectors::options() const {
     options.mps_log_directories.push_back(directory);
     options.domain_of_log_directory[directory] = domain;
   }
+  options.ask_for_clients = [this](const std::string& domain) { domains_.look_for_clients(domain); };
   options.domain_of_server = [this](pid_t pid) { return domains_.domain_of_server(pid); };
   return options;
 }
@@ -44,13 +45,15 @@ watch::WatcherCallbacks GpuDetectors::heard(Callbacks callbacks) {
   heard.on_page_fault = [this](const watch::PageFault& seen) { strays_->note_page_fault(seen); };
   heard.on_uvm_heard = [this, tell = std::move(callbacks.on_gpu_opened)](pid_t pid) {
     strays_->expect_guard(pid);
-    if (sparse_) sparse_->cover(pid);
+    if (sparse_ && !strangers_.contains(pid)) sparse_->cover(pid);
     tell(pid);
   };
+  heard.on_gap = std::move(callbacks.on_gap);
   heard.on_incident = [this](const fault::Incident& incident) { log(incident); };
   heard.on_exit = [this, tell = std::move(callbacks.on_exit)](const watch::ProcessExit& exit) {
     ended_ = {exit.pid, strays_->guard_of(exit.pid)};
     strays_->forget(exit.pid);
+    strangers_.erase(exit.pid);
     if (sparse_) sparse_->forget(exit.pid);
     tell(exit.pid);
     ended_ = {};
@@ -78,13 +81,16 @@ std::vector<std::string> GpuDetectors::start(Callbacks callbacks) {
   }
   watcher_ = std::make_unique<watch::Watcher>(loop_, kernel_, clock_, options(), heard(std::move(callbacks)));
   watcher_->start();
-  std::vector<std::string> missing;
+  for (const watch::SourceState& source : watcher_->sources()) spdlog::info("{}", watch::text_of(source));
+  return not_heard();
+}
+
+std::vector<std::string> GpuDetectors::not_heard() const {
+  std::vector<std::string> lines;
   for (const watch::SourceState& source : watcher_->sources()) {
-    const std::string line = watch::text_of(source);
-    if (source.missing && is_decisive(source.source)) missing.push_back(line);
-    spdlog::info("{}", line);
+    if (source.missing && is_decisive(source.source)) lines.push_back(watch::text_of(source));
   }
-  return missing;
+  return lines;
 }
 
 void GpuDetectors::log(const fault::Incident& incident) {
@@ -95,6 +101,11 @@ void GpuDetectors::log(const fault::Incident& incident) {
 }
 
 Status GpuDetectors::follow(const watch::Target& target) {
+  if (target.tenant) {
+    strangers_.erase(target.pid);
+  } else {
+    strangers_.insert(target.pid);
+  }
   Status followed = watcher_->follow(target);
   if (followed) strays_->follow(target.pid);
   return followed;
@@ -102,6 +113,10 @@ Status GpuDetectors::follow(const watch::Target& target) {
 
 Status GpuDetectors::follow_progress(pid_t pid, watch::ReadProgress read) {
   return watcher_->follow_progress(pid, std::move(read));
+}
+
+void GpuDetectors::note_clients(const std::string& domain, const mps::ClientList& clients) {
+  watcher_->note_clients(domain, clients.asked, clients.pids);
 }
 
 void GpuDetectors::note_output(pid_t pid, std::string_view text) { watcher_->note_output(pid, text); }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -35,8 +36,10 @@ class GpuDetectors final : public Detectors {
         remains_(loop, watch::find_by_nvml(nvml_library_)) {}
 
   std::vector<std::string> start(Callbacks callbacks) override;
+  std::vector<std::string> not_heard() const override;
   Status follow(const watch::Target& target) override;
   Status follow_progress(pid_t pid, watch::ReadProgress read) override;
+  void note_clients(const std::string& domain, const mps::ClientList& clients) override;
   void note_output(pid_t pid, std::string_view text) override;
   void expect_exit(pid_t pid) override;
   strays::Summary straying_of(pid_t pid) const override;
@@ -59,7 +62,8 @@ class GpuDetectors final : public Detectors {
   watch::IncidentNews news_;
   std::unique_ptr<strays::StrayWatch> strays_;
   std::pair<pid_t, std::shared_ptr<const guard::GuardView>> ended_;  ///< whose end is being told
-  std::unique_ptr<strays::SparseCover> sparse_;                      ///< null: not wanted
+  std::set<pid_t> strangers_;                    ///< whose address space is nothing of ours
+  std::unique_ptr<strays::SparseCover> sparse_;  ///< null: not wanted
   std::unique_ptr<watch::Watcher> watcher_;
 };
 

@@ -32,6 +32,7 @@ class GpuDetectorsTest : public watch::DetectorTest {
     callbacks.on_exit = [](pid_t) {};
     callbacks.on_stray = [](const strays::Stray&) {};
     callbacks.on_guard = [](pid_t, const strays::GuardReport&) {};
+    callbacks.on_gap = [this](const watch::Gap& gap) { gaps_.push_back(gap); };
     detectors_.start(std::move(callbacks));
     ASSERT_TRUE(detectors_.follow({.pid = rogue, .gpu = 0, .domain = "a", .tenant = "rogue"}));
     ASSERT_TRUE(run_until([this] { return opened_; }));
@@ -70,6 +71,19 @@ TEST_F(GpuDetectorsTest, OneThatWasLetThroughIsHeardOnceAndFromTheModule) {
   fault("limit");
   EXPECT_THAT(heard_, ElementsAre(FaultSource::Isolation));
   EXPECT_THAT(contained_, IsEmpty());
+}
+
+TEST_F(GpuDetectorsTest, WhatIsMissedOrNotHeardIsSaid) {
+  os::FakeRecordFeed log;
+  kernel_.set_device("/dev/kmsg", log.device());
+  start_with_mode("on");
+  EXPECT_THAT(detectors_.not_heard(), IsEmpty());
+  log.push_failure(Error{ErrorCode::Protocol, "read: Broken pipe", {}});
+  ASSERT_TRUE(run_until([this] { return gaps_.size() == 1; }));
+  EXPECT_THAT(detectors_.not_heard(), IsEmpty());
+  log.end();
+  ASSERT_TRUE(run_until([this] { return gaps_.size() == 2; }));
+  EXPECT_THAT(detectors_.not_heard(), ElementsAre(testing::HasSubstr("not heard: kmsg")));
 }
 
 TEST_F(GpuDetectorsTest, AModuleThatOnlyReportsLeavesTheWordToUvm) {

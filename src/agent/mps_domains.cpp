@@ -78,6 +78,11 @@ Status MpsDomains::start_one(const Plan& plan) {
   callbacks.on_server = [this, name](pid_t server) {
     loop_.post([this, name, server] { callbacks_.on_server(name, server); });
   };
+  callbacks.on_clients = [this, name](const mps::ClientList& clients) {
+    loop_.post([this, name, clients] {
+      if (callbacks_.on_clients) callbacks_.on_clients(name, clients);
+    });
+  };
   auto keeper = mps::DomainKeeper::start(kernel_, options, std::move(callbacks));
   if (!keeper) return propagate(keeper, fmt::format("MPS domain {}", plan.name));
   keepers_.push_back(std::move(*keeper));
@@ -115,6 +120,10 @@ std::string MpsDomains::log_directory(const std::string& domain) const {
 
 void MpsDomains::refresh_servers() {
   for (const auto& keeper : keepers_) keeper->look_for_servers();
+}
+
+void MpsDomains::look_for_clients(const std::string& domain) {
+  if (mps::DomainKeeper* const keeper = keeper_of(domain)) keeper->look_for_clients();
 }
 
 void MpsDomains::look_for_faults() {

@@ -42,6 +42,7 @@ class MpsDomains final : public Domains {
   std::string log_directory(const std::string& domain) const override;
   std::optional<std::string> domain_of_server(pid_t pid) override;
   void refresh_servers() override;
+  void look_for_clients(const std::string& domain) override;
   void look_for_faults() override;
   void terminate_client(const std::string& domain, pid_t client, Milliseconds timeout,
                         std::function<void(Status)> done) override;

@@ -54,13 +54,15 @@ const char* state_of(const hold::Held& held, bool lives) {
   return held.work == hold::WorkState::Running ? "running" : "waiting";
 }
 
-nlohmann::json describe_domain(const mps::DomainReport& domain, const std::vector<pid_t>& clients) {
+nlohmann::json describe_domain(const mps::DomainReport& domain, const std::vector<pid_t>& clients,
+                               const nlohmann::json& foreign) {
   return {{"name", domain.name},
           {"state", mps::to_string(domain.state)},
           {"gpu", domain.gpu},
           {"daemon_pid", domain.daemon_pid},
           {"server_pids", domain.servers},
           {"clients", clients},
+          {"foreign", foreign},
           {"daemon_restarts", domain.daemon_restarts},
           {"server_restarts", domain.server_restarts},
           {"news", domain.news}};
@@ -71,16 +73,30 @@ nlohmann::json describe_domain(const mps::DomainReport& domain, const std::vecto
 std::vector<pid_t> Agent::processes_in(const std::string& domain) const {
   std::vector<pid_t> pids;
   for (const auto& [pid, process] : processes_) {
-    if (process.domain == domain) pids.push_back(pid);
+    if (process.domain == domain && !process.stranger) pids.push_back(pid);
   }
   return pids;
 }
 
+nlohmann::json Agent::foreign_json(const std::string& domain) const {
+  nlohmann::json all = nlohmann::json::array();
+  for (const auto& [pid, process] : processes_) {
+    if (process.domain != domain || !process.stranger) continue;
+    all.push_back({{"pid", pid},
+                   {"name", process.stranger->name},
+                   {"uid", process.stranger->user},
+                   {"came", process.stranger->came}});
+  }
+  return all;
+}
+
 std::string Agent::status_json() const {
-  nlohmann::json document = {{"socket", options_.socket_path}, {"guard_test", options_.guard_test}};
+  nlohmann::json document = {{"socket", options_.socket_path},
+                             {"guard_test", options_.guard_test},
+                             {"not_heard", detectors_.not_heard()}};
   nlohmann::json& domains = document["domains"] = nlohmann::json::array();
   for (const mps::DomainReport& domain : domains_.reports()) {
-    domains.push_back(describe_domain(domain, processes_in(domain.name)));
+    domains.push_back(describe_domain(domain, processes_in(domain.name), foreign_json(domain.name)));
   }
   nlohmann::json& tenants = document["tenants"] = nlohmann::json::array();
   for (const auto& [name, tenant] : tenants_) {

@@ -40,16 +40,22 @@ class Detectors {
     std::function<void(pid_t, const std::string& what)> on_contained;
     /// What a process's guard says of itself, when that is news.
     std::function<void(pid_t, const strays::GuardReport&)> on_guard;
+    /// Words of a detector were lost: what they told of is not known.
+    std::function<void(const watch::Gap&)> on_gap = nullptr;
   };
 
   virtual ~Detectors() = default;
   /// Starts what watches the whole GPU. Returns one line for each detector that this machine does not offer.
   virtual std::vector<std::string> start(Callbacks callbacks) = 0;
+  /// One line for each of these that is not heard at present, and why.
+  virtual std::vector<std::string> not_heard() const = 0;
   /// From now on this process's end, and its faults where its memory manager tells them, are reported.
   virtual Status follow(const watch::Target& target) = 0;
   /// And from now on, whether a followed process's work goes on. A hang is said, and nothing is decided by
   /// it.
   virtual Status follow_progress(pid_t pid, watch::ReadProgress read) = 0;
+  /// All clients of a domain, as MPS names them: who is to blame depends on who else was there.
+  virtual void note_clients(const std::string& domain, const mps::ClientList& clients) = 0;
   /// What a followed process wrote to its standard error; it may name a fault.
   virtual void note_output(pid_t pid, std::string_view text) = 0;
   /// From now on the end of that process is no fault: we bring it about.
@@ -73,6 +79,8 @@ class Domains {
     std::function<void(const std::string& domain)> on_clients_lost;
     /// That domain has an MPS server that was not known.
     std::function<void(const std::string& domain, pid_t server)> on_server;
+    /// All clients of that domain, as MPS names them: also those that nobody has placed there.
+    std::function<void(const std::string& domain, const mps::ClientList&)> on_clients = nullptr;
   };
   /// Starts them all; bounded in time.
   virtual Status start(Callbacks callbacks) = 0;
@@ -91,6 +99,8 @@ class Domains {
   virtual std::optional<std::string> domain_of_server(pid_t pid) = 0;
   /// A client has come up: servers may have started since.
   virtual void refresh_servers() = 0;
+  /// Somebody wants to know who the clients of that domain are now: on_clients tells.
+  virtual void look_for_clients(const std::string& domain) = 0;
   /// A domain may have had a fault before anybody listened for them.
   virtual void look_for_faults() = 0;
   /// Has MPS take a client off the GPU without harm to the others, and calls back on the loop's thread with

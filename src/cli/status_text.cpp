@@ -82,6 +82,12 @@ std::vector<std::string> hold_row(const json& hold) {
   return {word(hold, "pid"), word(hold, "tenant"), word(hold, "state"), word(hold, "since_death_ms") + " ms"};
 }
 
+/// Of a client that nobody has placed in the domain.
+std::vector<std::string> foreign_row(const json& client, const json& domain) {
+  return {word(client, "pid"), word(client, "name"), word(client, "uid"), word(domain, "name"),
+          word(client, "came")};
+}
+
 std::vector<std::string> tenant_row(const json& tenant, const json& holds) {
   const json active = tenant.value("active", json());
   const json standby = tenant.value("standby", json());
@@ -112,6 +118,17 @@ std::string status_text(const std::string& document) {
     if (hold.value("state", "") != "ready") rows.push_back(hold_row(hold));
   }
   if (rows.size() > 1) text += "\n" + table(rows);
+  rows = {{"FOREIGN", "NAME", "USER", "DOMAIN", "HOW IT CAME"}};
+  for (const json& domain : status.value("domains", json::array())) {
+    for (const json& client : domain.value("foreign", json::array())) {
+      rows.push_back(foreign_row(client, domain));
+    }
+  }
+  if (rows.size() > 1) text += "\n" + table(rows);
+  const json not_heard = status.value("not_heard", json::array());
+  if (!not_heard.empty()) text += "\n";
+  for (const json& line : not_heard)
+    text += (line.is_string() ? line.get<std::string>() : line.dump()) + "\n";
   text.pop_back();
   return text;
 }

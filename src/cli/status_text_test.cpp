@@ -37,6 +37,24 @@ TEST(StatusText, SaysThatNobodyIsThere) {
             "DOMAIN  STATE  GPU  DAEMON  SERVERS  CLIENTS  RESTARTS  LAST NEWS\n\nno tenants");
 }
 
+TEST(StatusText, ShowsClientsThatNobodyHasPlaced) {
+  EXPECT_EQ(status_text(R"({"domains": [{"name": "a", "state": "serving", "gpu": "", "daemon_pid": 1,
+       "server_pids": [2], "clients": [], "daemon_restarts": 0, "server_restarts": 0, "news": "",
+       "foreign": [{"pid": 77, "name": "python3", "uid": "1000", "came": "not placed by us"}]}],
+      "tenants": []})"),
+            "DOMAIN  STATE    GPU        DAEMON  SERVERS  CLIENTS  RESTARTS  LAST NEWS\n"
+            "a       serving  (default)  1       2        -        0 + 0     -\n"
+            "\nno tenants\n\n"
+            "FOREIGN  NAME     USER  DOMAIN  HOW IT CAME\n"
+            "77       python3  1000  a       not placed by us");
+}
+
+TEST(StatusText, SaysWhatIsNotHeard) {
+  EXPECT_EQ(status_text(R"({"domains": [], "tenants": [], "not_heard": ["not heard: kmsg: gone"]})"),
+            "DOMAIN  STATE  GPU  DAEMON  SERVERS  CLIENTS  RESTARTS  LAST NEWS\n\nno tenants\n\n"
+            "not heard: kmsg: gone");
+}
+
 TEST(StatusText, WhatItDoesNotUnderstandItGivesBack) { EXPECT_EQ(status_text("[1"), "[1"); }
 
 }  // namespace

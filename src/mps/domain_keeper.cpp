@@ -65,6 +65,9 @@ void DomainKeeper::run(const std::function<void(Status)>& started) {
   if (auto looks = loop_->every(options_.between_log_looks, [this] { bound_logs(); })) {
     log_looks_ = std::move(*looks);
   }
+  if (auto looks = loop_->every(options_.between_client_looks, [this] { list_clients(); })) {
+    client_looks_ = std::move(*looks);
+  }
   loop_->run();
   end();
 }
@@ -75,6 +78,8 @@ void DomainKeeper::end() {
   next_look_.cancel();
   next_drain_look_.cancel();
   next_fault_look_.cancel();
+  next_client_look_.cancel();
+  client_looks_.cancel();
   log_looks_.cancel();
   servers_.clear();
   if (const auto domain = this->domain()) static_cast<void>(domain->quit(options_.domain.quit_timeout));
@@ -95,7 +100,7 @@ Status DomainKeeper::bring_up() {
     domain_ = std::move(*domain);
   }
   if (!takeover.empty()) tell(takeover);
-  look();
+  list_clients();
   // Whoever has one already gets no new clients.
   if (!takeover.empty()) ask_for_faults();
   return {};
@@ -147,7 +152,7 @@ void DomainKeeper::look_for_servers() {
 
 /// The first client has a server started only once it comes to that; later ones find it.
 void DomainKeeper::look_until_found(Milliseconds next) {
-  look();
+  (void)look();
   if (!servers_.empty() || next > options_.longest_server_look) {
     next_look_.cancel();
     return;
@@ -155,12 +160,41 @@ void DomainKeeper::look_until_found(Milliseconds next) {
   next_look_ = loop_->after_or_now(next, [this, next] { look_until_found(next * 2); });
 }
 
-void DomainKeeper::look() {
+Result<std::vector<pid_t>> DomainKeeper::look() {
   const auto domain = this->domain();
-  if (!domain) return;
-  const auto pids = domain->server_pids();
-  if (!pids) return;
+  if (!domain) return fail(ErrorCode::Unavailable, "no MPS daemon runs");
+  auto pids = domain->server_pids();
+  if (!pids) return propagate(pids);
   for (const pid_t pid : *pids) take_server(pid);
+  return pids;
+}
+
+void DomainKeeper::look_for_clients() {
+  // One answer is for all who have asked before it was asked for.
+  if (clients_wanted_.exchange(true, std::memory_order_relaxed)) return;
+  loop_->post([this] {
+    clients_wanted_.store(false, std::memory_order_relaxed);
+    list_clients();
+    next_client_look_ = loop_->after_or_now(options_.second_client_look, [this] {
+      next_client_look_.cancel();
+      list_clients();
+    });
+  });
+}
+
+/// A list that lacks a server's answer is none.
+void DomainKeeper::list_clients() {
+  ClientList list;
+  list.asked = clock_.now();
+  const auto servers = look();
+  const auto domain = this->domain();
+  if (!servers || !domain) return;
+  for (const pid_t server : *servers) {
+    const auto clients = domain->clients(server);
+    if (!clients && clients.error().code != ErrorCode::NotFound) return;
+    if (clients) list.pids.insert(list.pids.end(), clients->begin(), clients->end());
+  }
+  callbacks_.on_clients(list);
 }
 
 void DomainKeeper::take_server(pid_t pid) {
@@ -206,14 +240,14 @@ void DomainKeeper::server_ended(pid_t pid) {
 void DomainKeeper::start_server(uid_t user) {
   const auto domain = this->domain();
   if (!domain) return;
-  look();
+  (void)look();
   // A client that came meanwhile has had one started.
   const Status started = servers_.empty() ? domain->start_server(user) : Status{};
   if (!started) {
     return try_again(Nanoseconds(0), "its MPS server cannot be started: " + to_string(started.error()),
                      [this, user] { start_server(user); });
   }
-  look();
+  (void)look();
   set_state(DomainState::Serving);
   tell("serves again, with a new server");
 }

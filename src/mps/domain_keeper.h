@@ -3,6 +3,7 @@
 /// says whether it takes clients.
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <map>
 #include <memory>
@@ -43,6 +44,9 @@ struct KeeperOptions {
   /// After a client has come, while no server is there: twice as long each time.
   Milliseconds first_server_look{50};
   Milliseconds longest_server_look{30'000};
+  /// Nobody has to tell us of a client; the server's log does, in words that no document promises.
+  Milliseconds between_client_looks{5'000};
+  Milliseconds second_client_look{500};
 };
 
 /// How a domain is.
@@ -57,6 +61,12 @@ struct DomainReport {
   std::string news;  ///< what last happened to it, in words; empty: nothing
 };
 
+/// All clients of a domain at one time, whoever started them.
+struct ClientList {
+  Monotonic asked{};  ///< when MPS was asked
+  std::vector<pid_t> pids;
+};
+
 /// On the keeper's thread.
 struct KeeperCallbacks {
   /// In words, for the log.
@@ -66,6 +76,8 @@ struct KeeperCallbacks {
   std::function<void()> on_clients_lost = [] {};
   /// A server is there that was not known.
   std::function<void(pid_t server)> on_server = [](pid_t) {};
+  /// What MPS has answered, also where it is as before.
+  std::function<void(const ClientList&)> on_clients = [](const ClientList&) {};
 };
 
 /// Has a thread of its own, since control commands can take seconds. Thread safe.
@@ -92,6 +104,8 @@ class DomainKeeper {
 
   /// A client has come up: a server has started since, or will.
   void look_for_servers();
+  /// Has MPS asked for the domain's clients, now and once more soon, when one that is just coming is one.
+  void look_for_clients();
   /// The domain has had a fault that ends its clients. It takes nobody from now on.
   void note_fault();
   /// One may have come while nobody looked: a server that is in FAULT has lost its clients. MPS may not have
@@ -123,7 +137,8 @@ class DomainKeeper {
   void try_again(Nanoseconds lived, const std::string& what, std::function<void()> start);
   void start_daemon();
   void look_until_found(Milliseconds next);
-  void look();
+  Result<std::vector<pid_t>> look();
+  void list_clients();
   void take_server(pid_t pid);
   void server_ended(pid_t pid);
   void start_server(uid_t user);
@@ -155,6 +170,9 @@ class DomainKeeper {
   os::Watch next_look_;
   os::Watch next_drain_look_;
   os::Watch next_fault_look_;
+  os::Watch next_client_look_;
+  os::Watch client_looks_;
+  std::atomic<bool> clients_wanted_ = false;  ///< relaxed: what is posted orders it
   os::Watch log_looks_;
   std::map<pid_t, Server> servers_;
 

@@ -35,6 +35,11 @@ class Keeper : public FakeDaemonTest {
     };
     callbacks.on_clients_lost = [this] { ++clients_lost_; };
     callbacks.on_server = [this](pid_t server) { last_server_ = server; };
+    callbacks.on_clients = [this](const ClientList& clients) {
+      const std::lock_guard lock(mutex_);
+      clients_ = clients;
+      told_.notify_all();
+    };
     auto keeper = DomainKeeper::start(kernel_, with, std::move(callbacks));
     EXPECT_TRUE(keeper) << to_string(keeper.error());
     return keeper ? std::move(*keeper) : nullptr;
@@ -50,11 +55,17 @@ class Keeper : public FakeDaemonTest {
     }
   }
 
-  std::mutex mutex_;  ///< guards news_
+  void wait_for_clients(const std::vector<pid_t>& pids) {
+    std::unique_lock lock(mutex_);
+    told_.wait(lock, [&] { return clients_.pids == pids; });
+  }
+
+  std::mutex mutex_;  ///< guards news_ and clients_
   std::condition_variable told_;
   std::atomic<int> clients_lost_ = 0;
   std::atomic<pid_t> last_server_ = 0;
   std::string news_;
+  ClientList clients_;
 };
 
 TEST_F(Keeper, ADomainThatCannotStartIsTheFailureOfItsKeeper) {
@@ -199,6 +210,41 @@ TEST_F(Keeper, WhoHasTheNumberOfAServerThatWasIsNone) {
   EXPECT_FALSE(keeper->is_server(server.pid));
   kill(server.pid);
   end_of(server);
+}
+
+TEST_F(Keeper, NamesAllClientsAsMpsDoesWhoeverPlacedThem) {
+  const auto keeper = keep(quick());
+  ASSERT_TRUE(keeper);
+  write("answers/get_server_list", "500\n");
+  const Monotonic before = SystemClock().now();
+  keeper->look_for_clients();
+  wait_for_clients({601, 602});
+  EXPECT_GE(clients_.asked, before);
+  write("answers/get_client_list_500", "601\n603\n");
+  keeper->look_for_clients();
+  wait_for_clients({601, 603});
+}
+
+TEST_F(Keeper, AsksForClientsAlsoWhereNobodyTellsItTo) {
+  KeeperOptions with = quick();
+  with.between_client_looks = Milliseconds(1);
+  const auto keeper = keep(with);
+  ASSERT_TRUE(keeper);
+  write("answers/get_server_list", "500\n");
+  wait_for_clients({601, 602});
+}
+
+TEST_F(Keeper, AListThatLacksAServersAnswerIsNone) {
+  const auto keeper = keep(quick());
+  ASSERT_TRUE(keeper);
+  write("answers/get_client_list_500", "Error: it does not answer\n");
+  write("answers/get_server_list", "500\n");
+  keeper->look_for_clients();
+  while (content("commands").find("get_client_list 500") == std::string::npos) {
+  }
+  write("answers/get_client_list_500", "604\n");
+  keeper->look_for_clients();
+  wait_for_clients({604});
 }
 
 TEST_F(Keeper, LooksUntilTheFirstClientHasGotItsServer) {

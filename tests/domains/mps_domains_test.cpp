@@ -22,6 +22,9 @@ class MpsDomainsTest : public testing::Test {
   MpsDomainsTest() {
     agent::Domains::Callbacks callbacks;
     callbacks.on_clients_lost = [this](const std::string&) { ++clients_lost_; };
+    callbacks.on_clients = [this](const std::string& domain, const mps::ClientList& list) {
+      clients_[domain] = list.pids;
+    };
     callbacks.on_server = [this](const std::string& domain, pid_t pid) { servers_[domain] = pid; };
     EXPECT_TRUE(domains_.start(std::move(callbacks)));
   }
@@ -50,6 +53,7 @@ class MpsDomainsTest : public testing::Test {
   Sandbox sandbox_;
   std::unique_ptr<stage::Stage> stage_ = std::move(stage::Stage::create(kernel_, clock_).value());
   std::map<std::string, pid_t> servers_;
+  std::map<std::string, std::vector<pid_t>> clients_;
   int clients_lost_ = 0;
   std::string said_;
   agent::MpsDomains domains_{stage_->loop(),
@@ -71,6 +75,13 @@ TEST_F(MpsDomainsTest, APlacedClientIsNoServer) {
   EXPECT_EQ(domains_.domain_of_server(pid), std::nullopt);
   EXPECT_EQ(os::variable_in(os::environment_of(kernel_, pid), "CUDA_MPS_PIPE_DIRECTORY"),
             sandbox_.file("d/a/pipe"));
+}
+
+TEST_F(MpsDomainsTest, EveryClientIsNamedWhoeverHasStartedIt) {
+  const pid_t pid = start_client("a").record().pid;
+  domains_.look_for_clients("a");
+  wait("its name", [&] { return clients_["a"] == std::vector<pid_t>{pid}; });
+  EXPECT_TRUE(clients_["b"].empty());
 }
 
 TEST_F(MpsDomainsTest, TheDaemonAndItsCommandsAreNoServers) {
