@@ -6,7 +6,10 @@
 namespace firebreak::os {
 
 Status visit_descriptors(Kernel& kernel, pid_t pid, const DescriptorVisitor& visit) {
-  const std::string directory = "/proc/" + std::to_string(pid) + "/fd";
+  return visit_descriptors_in(kernel, "/proc/" + std::to_string(pid) + "/fd", visit);
+}
+
+Status visit_descriptors_in(Kernel& kernel, const std::string& directory, const DescriptorVisitor& visit) {
   const auto names = kernel.list_directory(directory);
   if (!names) return propagate(names);
   for (const std::string& name : *names) {

@@ -17,4 +17,7 @@ using DescriptorVisitor = std::function<bool(int number, const std::string& targ
 /// NotFound: there is no such process; PermissionDenied: it is not ours to look into.
 Status visit_descriptors(Kernel& kernel, pid_t pid, const DescriptorVisitor& visit);
 
+/// The same of such a folder in /proc: that of a thread.
+Status visit_descriptors_in(Kernel& kernel, const std::string& directory, const DescriptorVisitor& visit);
+
 }  // namespace firebreak::os

@@ -12,6 +12,13 @@ std::string_view stat_field(std::string_view stat, int number) {
   return stat.substr(at + 1, stat.find(' ', at + 1) - at - 1);
 }
 
+std::string_view program_name(std::string_view stat) {
+  const std::size_t begin = stat.find('(');
+  const std::size_t end = stat.rfind(')');
+  if (begin == std::string_view::npos || end == std::string_view::npos || end < begin) return {};
+  return stat.substr(begin + 1, end - begin - 1);
+}
+
 std::string_view start_time(std::string_view stat) { return stat_field(stat, 22); }
 
 bool is_alive(std::string_view stat) {
@@ -20,6 +27,14 @@ bool is_alive(std::string_view stat) {
 }
 
 std::string_view parent(std::string_view stat) { return stat_field(stat, 4); }
+
+std::string image(std::string_view stat) {
+  const std::string_view code = stat_field(stat, 26);
+  const std::string_view stack = stat_field(stat, 28);
+  // What Linux hides it shows as 1 and 0.
+  if (code.size() < 2 || stack.size() < 2) return {};
+  return std::string(code) + ":" + std::string(stack);
+}
 
 std::uint64_t stat_flags(std::string_view stat) {
   const std::string_view text = stat_field(stat, 9);
