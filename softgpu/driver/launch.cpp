@@ -71,6 +71,37 @@ Answer<std::vector<std::byte>> pack(const Kernel& kernel, const LaunchArguments&
   return refuse(CUDA_ERROR_INVALID_VALUE);
 }
 
+/// Host addresses of what the parameters may point at, as far as the kernel may write there: whatever in them
+/// is such an address.
+std::vector<std::uint64_t> pointed_at(const AddressSpace& space, const std::vector<std::byte>& parameters) {
+  std::vector<std::uint64_t> hosts;
+  for (std::size_t at = 0; at + sizeof(std::uint64_t) <= parameters.size(); at += sizeof(std::uint64_t)) {
+    std::uint64_t address = 0;
+    std::memcpy(&address, parameters.data() + at, sizeof(address));
+    const auto found = address % stored_again_bytes == 0 ? space.find(address) : std::nullopt;
+    if (!found || found->access != PageAccess::ReadWrite || found->end - address < stored_again_bytes)
+      continue;
+    hosts.push_back(reinterpret_cast<std::uint64_t>(found->host + (address - found->begin)));
+  }
+  return hosts;
+}
+
+/// While it lives, a kernel runs that may store there.
+class RunningStores {
+ public:
+  RunningStores(RmClient& client, std::vector<std::uint64_t> hosts)
+      : client_(client), hosts_(std::move(hosts)) {
+    client_.begin_stores(hosts_);
+  }
+  RunningStores(const RunningStores&) = delete;
+  RunningStores& operator=(const RunningStores&) = delete;
+  ~RunningStores() { client_.end_stores(hosts_); }
+
+ private:
+  RmClient& client_;
+  std::vector<std::uint64_t> hosts_;
+};
+
 WorkOutcome to_work_outcome(const LaunchOutcome& outcome) {
   if (std::holds_alternative<Completed>(outcome)) return WorkDone{};
   if (const auto* fault = std::get_if<GpuFault>(&outcome)) {
@@ -103,6 +134,9 @@ void submit_launch(Process& process, Context& context, const std::shared_ptr<Str
   Work work;
   work.is_lost_with_process = launch.kernel->writes_memory();
   work.run = [&process, launch = std::move(launch)] {
+    const bool writes = launch.kernel->writes_memory();
+    const RunningStores stores(process.rm_client(), writes ? pointed_at(process.space(), launch.parameters)
+                                                           : std::vector<std::uint64_t>());
     const LaunchOutcome outcome = run_launch(launch, process.space(), process.control());
     const auto* fault = std::get_if<GpuFault>(&outcome);
     // At once, so that nobody's words come between.

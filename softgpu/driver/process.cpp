@@ -39,6 +39,8 @@ std::optional<Nanoseconds> orphaned_work_from_environment() {
 }
 
 void disable_in_child() {
+  // It has all that its parent had on the GPU, which lives on with it.
+  if (Process* const parent = instance().process.load()) parent->rm_client().add_child(os::own_pid());
   instance().process.store(nullptr);
   instance().forked.store(true);
 }

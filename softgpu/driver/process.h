@@ -53,6 +53,8 @@ class Process {
   /// unless it would vouch for work that nobody does then.
   RmClient::Ticket queue_word(std::uint64_t address, std::uint64_t value, std::uint32_t size_bytes);
   void finish_word(RmClient::Ticket ticket) { rm_client_.finish_word(ticket); }
+  /// As the resource manager sees this process.
+  RmClient& rm_client() { return rm_client_; }
   /// How many SMs it may use.
   int sm_count() const { return sm_count_; }
   /// Whether its kernels' exceptions are named on standard error.

@@ -83,4 +83,47 @@ std::vector<FileWord> RmClient::queued_words() const {
   return words;
 }
 
+void RmClient::begin_stores(std::span<const std::uint64_t> addresses) {
+  std::size_t place = 0;
+  for (const std::uint64_t address : addresses) {
+    for (; place < RmClientPage::stores_max; ++place) {
+      std::uint64_t free = 0;
+      if (page_->stores[place].compare_exchange_strong(free, address)) break;
+    }
+  }
+}
+
+void RmClient::end_stores(std::span<const std::uint64_t> addresses) {
+  std::size_t place = 0;
+  for (const std::uint64_t address : addresses) {
+    for (; place < RmClientPage::stores_max; ++place) {
+      std::uint64_t its = address;
+      if (page_->stores[place].compare_exchange_strong(its, 0)) break;
+    }
+  }
+}
+
+std::vector<std::uint64_t> RmClient::stores() const {
+  std::vector<std::uint64_t> addresses;
+  for (const auto& store : page_->stores) {
+    if (const std::uint64_t address = store.load(); address != 0) addresses.push_back(address);
+  }
+  return addresses;
+}
+
+void RmClient::add_child(pid_t child) {
+  for (auto& place : page_->children) {
+    std::int32_t nobody = 0;
+    if (place.compare_exchange_strong(nobody, child)) return;
+  }
+}
+
+std::vector<pid_t> RmClient::children() const {
+  std::vector<pid_t> pids;
+  for (const auto& place : page_->children) {
+    if (const pid_t pid = place.load(); pid != 0) pids.push_back(pid);
+  }
+  return pids;
+}
+
 }  // namespace firebreak::softgpu

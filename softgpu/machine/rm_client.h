@@ -9,6 +9,7 @@
 #include <atomic>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "base/clock.h"
@@ -41,6 +42,8 @@ struct QueuedWord {
 
 struct RmClientPage {
   static constexpr std::size_t words_max = 512;
+  static constexpr std::size_t stores_max = 256;
+  static constexpr std::size_t children_max = 64;
   std::atomic<std::uint32_t> magic;
   std::atomic<std::int32_t> owner_pid;
   std::atomic<std::int32_t> server_pid;
@@ -50,6 +53,8 @@ struct RmClientPage {
   std::atomic<std::int64_t> orphaned_work_ns;
   std::atomic<std::uint64_t> words_queued;
   std::array<QueuedWord, words_max> words;
+  std::array<std::atomic<std::uint64_t>, stores_max> stores;  ///< addresses in the process; 0: free
+  std::array<std::atomic<std::int32_t>, children_max> children;
 };
 
 /// Thread safe; the count survives its process.
@@ -90,6 +95,15 @@ class RmClient {
   /// In the order of queueing.
   std::vector<FileWord> queued_words() const;
 
+  /// Where a kernel that runs may store, as addresses in this process; those for which there is no room are
+  /// left out.
+  void begin_stores(std::span<const std::uint64_t> addresses);
+  void end_stores(std::span<const std::uint64_t> addresses);
+  std::vector<std::uint64_t> stores() const;
+  /// A child of fork(), which has this process's memory and descriptors. Called in the child: safe there.
+  void add_child(pid_t child);
+  std::vector<pid_t> children() const;
+
  private:
   RmClient(os::Fd fd, os::Mapping mapping)
       : fd_(std::move(fd)), mapping_(std::move(mapping)), page_(mapping_.as<RmClientPage>()) {}
@@ -98,6 +112,9 @@ class RmClient {
   os::Mapping mapping_;
   RmClientPage* page_;
 };
+
+/// How much of each place where a dead process's kernel stored it goes on storing, as that is played.
+inline constexpr std::size_t stored_again_bytes = 4;
 
 /// How long the resource manager waits for the waiting work of a client whose descriptor is
 /// closed, while its address space is still there (2.0 s, seen on an H100). A limit, and

@@ -158,7 +158,8 @@ bool Server::may_begin(const Client& client) { return has_channels(client) && cl
 void Server::let_work_end(pid_t pid, Client client) {
   const auto left = client.rm.orphaned_work();
   gpu_->keep_listed(pid);
-  orphans_.push_back({pid, std::move(client), {}});
+  auto stores = stores_of(kernel_, client.rm);
+  orphans_.push_back({pid, std::move(client), {}, std::move(stores)});
   Orphan& orphan = orphans_.back();
   if (!left) return;
   auto timer = loop_->after(*left, [&orphan] { end_work(orphan.client); });
@@ -179,6 +180,7 @@ void Server::end_work(Client& client) {
 void Server::look_at_orphans() {
   for (auto orphan = orphans_.begin(); orphan != orphans_.end();) {
     const bool is_kept = os::is_locked_elsewhere(orphan->client.uvm.get()).value_or(false);
+    if (is_kept && works_on(orphan->client)) store_again(orphan->stores);
     if (!is_kept) {
       gpu_->forget(orphan->pid);
       die(orphan->pid, orphan->client);

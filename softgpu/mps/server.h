@@ -21,6 +21,7 @@
 #include "softgpu/machine/rm_client.h"
 #include "softgpu/machine/shared_gpu.h"
 #include "softgpu/mps/mps_log.h"
+#include "softgpu/mps/stored_again.h"
 
 namespace firebreak::softgpu::mps {
 
@@ -48,6 +49,7 @@ class Server {
     pid_t pid = 0;
     Client client;
     os::Watch end_of_work;
+    std::vector<StoredAgain> stores;
   };
 
   Server(std::unique_ptr<os::EventLoop> loop, std::shared_ptr<SharedGpu> gpu, os::Socket daemon);
