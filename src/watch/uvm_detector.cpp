@@ -130,6 +130,11 @@ void UvmDetector::read_now() {
   for (Attachment& attachment : attachments_) drain(attachment);
 }
 
+void UvmDetector::stop() {
+  read_now();
+  let_go();
+}
+
 void UvmDetector::target_is_gone() {
   // The driver may have told of the fault that ended the target just before: that comes first.
   read_now();

@@ -58,6 +58,9 @@ class UvmDetector {
   std::optional<UvmLayout> layout() const;
   /// Reports what waits in the queue, ahead of the loop.
   void read_now();
+  /// The same, and listens no more. The driver keeps a target's address space for whoever listens to it, also
+  /// when the target has ended.
+  void stop();
   const Counters& counters() const { return counters_; }
 
  private:

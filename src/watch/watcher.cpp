@@ -261,6 +261,9 @@ void Watcher::Parts::follow_uvm(Followed& of) {
 
 void Watcher::Parts::ended(const ProcessExit& exit) {
   merger.set_ended(exit.pid, exit.when);
+  const auto listening = followed.find(exit.pid);
+  // First: who is told may ask whether anybody still keeps its address space.
+  if (listening != followed.end() && listening->second.uvm) listening->second.uvm->stop();
   if (callbacks.on_exit) callbacks.on_exit(exit);
   const auto found = followed.find(exit.pid);
   if (found == followed.end()) return;
