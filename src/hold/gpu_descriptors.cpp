@@ -45,10 +45,20 @@ Duplicates Duplicates::give_back(os::Kernel& kernel, pid_t pid, const Numbers& n
 void Duplicates::take(os::Kernel& kernel, const os::Fd& process, const Numbers& now) {
   for (const auto& [number, device] : now) {
     if (duplicates_.contains(number)) continue;
-    if (auto taken = kernel.pidfd_getfd(process, number)) {
-      duplicates_.emplace(number, Duplicate{device, std::move(*taken)});
-    }
+    auto taken = kernel.pidfd_getfd(process, number);
+    if (!taken) continue;
+    Duplicate& duplicate = duplicates_.emplace(number, Duplicate{device, std::move(*taken)}).first->second;
+    if (device != Device::AddressSpace) continue;
+    if (const auto mark = os::mark_opening(duplicate.descriptor.get())) duplicate.mark = *mark;
   }
+}
+
+std::vector<const Duplicate*> Duplicates::spaces() const {
+  std::vector<const Duplicate*> spaces;
+  for (const auto& [number, duplicate] : duplicates_) {
+    if (duplicate.device == Device::AddressSpace) spaces.push_back(&duplicate);
+  }
+  return spaces;
 }
 
 std::vector<os::Fd> Duplicates::release(Device device) {

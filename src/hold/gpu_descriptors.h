@@ -8,10 +8,12 @@
 #include <sys/types.h>
 
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "os/kernel.h"
+#include "os/opening_mark.h"
 
 namespace firebreak::hold {
 
@@ -27,6 +29,7 @@ Result<Numbers> gpu_descriptors_of(os::Kernel& kernel, pid_t pid);
 struct Duplicate {
   Device device = Device::AddressSpace;
   os::Fd descriptor;
+  std::optional<os::OpeningMark> mark = {};  ///< of an address space, where it can be marked
 };
 
 /// What is held of one process.
@@ -38,6 +41,8 @@ class Duplicates {
   /// Takes those that are new.
   void take(os::Kernel& kernel, const os::Fd& process, const Numbers& now);
   bool empty() const { return duplicates_.empty(); }
+  /// Those of address spaces.
+  std::vector<const Duplicate*> spaces() const;
   std::vector<os::Fd> release(Device device);
 
  private:

@@ -7,6 +7,9 @@
 #include <algorithm>
 #include <utility>
 
+#include "os/process_stat.h"
+#include "os/processes.h"
+
 namespace firebreak::hold {
 
 std::string describe(const Release& release) {
@@ -27,6 +30,13 @@ std::string describe(const Release& release) {
 
 bool is_safe(WorkEnd work) { return work == WorkEnd::Known || work == WorkEnd::Presumed; }
 
+namespace {
+
+/// In the order in which they are declared, the later the worse.
+WorkEnd worse(WorkEnd one, WorkEnd other) { return std::max(one, other); }
+
+}  // namespace
+
 Holder::Holder(os::EventLoop& loop, os::Kernel& kernel, const Clock& clock, HolderOptions options,
                HolderCallbacks callbacks)
     : loop_(loop),
@@ -46,7 +56,7 @@ Holder::~Holder() {
 Status Holder::follow(pid_t pid) {
   auto process = kernel_.pidfd_open(pid);
   if (!process) return propagate(process);
-  clients_[pid] = Client{std::move(*process), {}, options_.first_look, {}};
+  clients_[pid] = Client{std::move(*process), {}, {}, options_.first_look, {}};
   look(pid);
   return {};
 }
@@ -55,10 +65,13 @@ void Holder::look(pid_t pid) {
   const auto found = clients_.find(pid);
   if (found == clients_.end()) return;
   Client& client = found->second;
-  if (const auto numbers = gpu_descriptors_of(kernel_, pid)) {
+  if (const auto stat = kernel_.read_file(os::proc_folder(pid) + "/stat")) client.image = os::image(*stat);
+  const auto numbers =
+      options_.takes_duplicates ? gpu_descriptors_of(kernel_, pid) : Result<Numbers>(Numbers{});
+  if (numbers) {
     // Both: what a process has closed may have been the last of it, and work may be under way.
     Duplicates gone = client.duplicates.give_back(kernel_, pid, *numbers);
-    if (!gone.empty()) mourn(pid, std::move(gone));
+    if (!gone.empty()) mourn(pid, std::move(gone), nullptr);
     client.duplicates.take(kernel_, client.process, *numbers);
   }
   look_later(pid, client);
@@ -74,12 +87,18 @@ void Holder::look_later(pid_t pid, Client& client) {
   client.pause = std::min(client.pause * 2, options_.longest_look);
 }
 
-bool Holder::keep(pid_t pid) {
-  const auto found = clients_.find(pid);
-  if (found != clients_.end()) {
-    Duplicates duplicates = std::move(found->second.duplicates);
+bool Holder::keep(pid_t pid, const std::string& image) {
+  Duplicates duplicates;
+  std::string its_image = image;
+  if (const auto found = clients_.find(pid); found != clients_.end()) {
+    duplicates = std::move(found->second.duplicates);
+    if (its_image.empty()) its_image = found->second.image;
     clients_.erase(found);
-    if (!duplicates.empty()) mourn(pid, std::move(duplicates));
+  }
+  auto looker = std::make_shared<OtherHolders>(kernel_, clock_, late(pid, its_image));
+  // A tenant without descriptors that we know of may have had some all the same.
+  if (!duplicates.empty() || !looker->look({}).none()) {
+    mourn(pid, std::move(duplicates), std::move(looker));
   }
   return is_mourned(pid);
 }
@@ -88,12 +107,20 @@ bool Holder::is_mourned(pid_t pid) const {
   return std::ranges::any_of(dead_, [pid](const auto& entry) { return entry.second.pid == pid; });
 }
 
-void Holder::mourn(pid_t pid, Duplicates duplicates) {
+Late Holder::late(pid_t pid, const std::string& image) const {
+  Late late{pid, image, {}};
+  for (const auto& [other, client] : clients_) late.others.insert(other);
+  late.others.erase(pid);
+  return late;
+}
+
+void Holder::mourn(pid_t pid, Duplicates duplicates, std::shared_ptr<OtherHolders> looker) {
   const std::uint64_t id = next_id_++;
   Dead& dead = dead_[id];
   dead.pid = pid;
   dead.duplicates = std::move(duplicates);
   dead.died = clock_.now();
+  dead.looker = std::move(looker);
   if (callbacks_.watch_work) dead.read = callbacks_.watch_work(pid);
   dead.deadline = loop_.after_or_now(options_.hold, [this, id] { time_is_up(id); });
   // Not from here: who learns of the death does not expect the release yet.
@@ -105,7 +132,7 @@ WorkState Holder::state_of(const Dead& dead) { return dead.read ? dead.read() : 
 /// As long as it is known to run.
 void Holder::look_at_work(std::uint64_t id) {
   const auto found = dead_.find(id);
-  if (found == dead_.end() || found->second.closing.joinable()) return;
+  if (found == dead_.end() || is_closing(found->second)) return;
   Dead& dead = found->second;
   switch (dead.read()) {
     case WorkState::Ended:
@@ -122,7 +149,7 @@ void Holder::look_at_work(std::uint64_t id) {
 
 void Holder::time_is_up(std::uint64_t id) {
   const auto found = dead_.find(id);
-  if (found == dead_.end() || found->second.closing.joinable()) return;
+  if (found == dead_.end() || is_closing(found->second)) return;
   state_of(found->second) == WorkState::Running ? hold_on(id) : close(id);
 }
 
@@ -130,30 +157,51 @@ void Holder::time_is_up(std::uint64_t id) {
 void Holder::hold_on(std::uint64_t id) {
   Dead& dead = dead_.at(id);
   dead.endless = true;
-  dead.deadline =
-      loop_.after_or_now(options_.longest - (clock_.now() - dead.died), [this, id] { force(id); });
+  const Nanoseconds left = options_.longest - (clock_.now() - dead.died);
+  dead.deadline = loop_.after_or_now(std::max(left, Nanoseconds(0)), [this, id] { force(id); });
   if (callbacks_.on_endless) callbacks_.on_endless(dead.pid);
 }
 
 void Holder::close(std::uint64_t id) {
   const auto found = dead_.find(id);
-  if (found == dead_.end() || found->second.closing.joinable() || found->second.endless) return;
-  Dead& dead = found->second;
+  if (found == dead_.end() || is_closing(found->second) || found->second.endless) return;
+  const bool keep_if_busy = found->second.work != WorkEnd::Unknown;
+  // Nobody waits for its work, as closing the manager's would: what is to fail fails now.
+  const bool space_first = !keep_if_busy && state_of(found->second) == WorkState::Running;
+  close_now(id, {keep_if_busy, space_first});
+}
+
+void Holder::close_now(std::uint64_t id, ClosingPlan plan) {
+  Dead& dead = dead_.at(id);
   dead.deadline.cancel();
   dead.next_read.cancel();
-  const bool keep_if_busy = dead.work != WorkEnd::Unknown;
-  // Nobody waits for its work, as closing the manager's would: what is to fail fails now.
-  const bool space_first = !keep_if_busy && state_of(dead) == WorkState::Running;
+  dead.plan = plan;
+  start_closing(id);
+}
+
+/// While somebody else has them we keep ours: the last close() is to be our own, since only that says when
+/// the driver has let go.
+void Holder::start_closing(std::uint64_t id) {
+  Dead& dead = dead_.at(id);
   dead.closing = std::thread(
-      [this, id, keep_if_busy, space_first](Duplicates duplicates) {
-        if (space_first) close_space(duplicates);
-        const Monotonic begun = clock_.now();
-        for (os::Fd& fd : duplicates.release(Device::ResourceManager)) kernel_.close(std::move(fd));
-        const bool busy = clock_.now() - begun >= options_.idle_wait;
-        if (!busy || !keep_if_busy) close_space(duplicates);
-        tell(id, std::move(duplicates));
+      [this, id, plan = dead.plan, looker = dead.looker](Duplicates duplicates) {
+        Findings others = looker ? looker->look(duplicates) : Findings();
+        if (others.none() && !duplicates.empty()) {
+          if (looker) looker->prepare_to_close(duplicates);
+          close_as_planned(plan, duplicates);
+          if (looker && duplicates.empty()) others = looker->look(duplicates);
+        }
+        tell(id, std::move(duplicates), std::move(others));
       },
       std::exchange(dead.duplicates, {}));
+}
+
+void Holder::close_as_planned(ClosingPlan plan, Duplicates& duplicates) {
+  if (plan.space_first) close_space(duplicates);
+  const Monotonic begun = clock_.now();
+  for (os::Fd& fd : duplicates.release(Device::ResourceManager)) kernel_.close(std::move(fd));
+  const bool busy = clock_.now() - begun >= options_.idle_wait;
+  if (!busy || !plan.keep_if_busy) close_space(duplicates);
 }
 
 /// On a thread of its own: with a kernel under way it takes as long as its fault.
@@ -162,33 +210,40 @@ void Holder::close_space(Duplicates& duplicates) {
 }
 
 /// From a closing thread; what it did not close comes back.
-void Holder::tell(std::uint64_t id, Duplicates left) {
-  loop_.post([self = self_, id, left = std::make_shared<Duplicates>(std::move(left))] {
-    if (*self != nullptr) (*self)->closed(id, std::move(*left));
-  });
+void Holder::tell(std::uint64_t id, Duplicates left, Findings others) {
+  loop_.post(
+      [self = self_, id, left = std::make_shared<Duplicates>(std::move(left)), others = std::move(others)] {
+        if (*self != nullptr) (*self)->closed(id, std::move(*left), others);
+      });
 }
 
-void Holder::closed(std::uint64_t id, Duplicates left) {
+void Holder::closed(std::uint64_t id, Duplicates left, const Findings& others) {
   Dead& dead = dead_.at(id);
   dead.closing.join();
-  if (left.empty()) return release(id);
   dead.duplicates = std::move(left);
-  hold_on(id);
+  dead.waits = !others.none();
+  if (dead.waits) return await_others(id, others);
+  dead.others = {};
+  dead.duplicates.empty() ? release(id) : hold_on(id);
 }
+
+void Holder::await_others(std::uint64_t id, const Findings& others) {
+  Dead& dead = dead_.at(id);
+  const bool is_new = dead.others != others;
+  dead.pause = is_new ? options_.first_other_look : std::min(dead.pause * 2, options_.longest_other_look);
+  dead.others = others;
+  dead.next_look = loop_.after_or_now(dead.pause, [this, id] { start_closing(id); });
+  if (callbacks_.on_others) callbacks_.on_others(dead.pid, others);
+}
+
+bool Holder::is_closing(const Dead& dead) { return dead.closing.joinable() || dead.waits; }
 
 void Holder::force(std::uint64_t id) {
   const auto found = dead_.find(id);
-  if (found == dead_.end() || found->second.closing.joinable()) return;
-  Dead& dead = found->second;
-  dead.work = WorkEnd::Forced;
-  dead.deadline.cancel();
-  dead.next_read.cancel();
-  dead.closing = std::thread(
-      [this, id](Duplicates duplicates) {
-        close_space(duplicates);
-        tell(id, {});
-      },
-      std::exchange(dead.duplicates, {}));
+  if (found == dead_.end() || is_closing(found->second)) return;
+  found->second.work = WorkEnd::Forced;
+  found->second.endless = false;
+  close_now(id, {.keep_if_busy = false, .space_first = true});
 }
 
 void Holder::let_go(pid_t pid, Nanoseconds patience) {
@@ -207,29 +262,41 @@ void Holder::let_go(pid_t pid, Nanoseconds patience) {
 
 void Holder::let_go_now(std::uint64_t id) {
   const auto found = dead_.find(id);
-  if (found == dead_.end() || found->second.closing.joinable()) return;
-  if (found->second.endless) return force(id);
-  found->second.work = WorkEnd::Unknown;
+  if (found == dead_.end()) return;
+  Dead& dead = found->second;
+  if (dead.waits && !dead.duplicates.empty() && dead.work == WorkEnd::Presumed) {
+    // Nobody waits for its work either, once nobody else has it.
+    dead.work = WorkEnd::Unknown;
+    dead.plan.keep_if_busy = false;
+  }
+  if (is_closing(dead)) return;
+  if (dead.endless) return force(id);
+  dead.work = WorkEnd::Unknown;
   close(id);
 }
 
 void Holder::release(std::uint64_t id) {
   const auto found = dead_.find(id);
-  const Dead& dead = found->second;
-  const Release done{dead.pid, dead.work, clock_.now() - dead.died};
+  const Dead& gone = found->second;
+  const Release done{gone.pid, worse(gone.worst, gone.work), clock_.now() - gone.died};
   dead_.erase(found);
-  // One word for all of it: the last one, or the one that nobody can vouch for.
-  const bool is_last = !is_mourned(done.pid);
-  if (callbacks_.on_released && (is_last || !is_safe(done.work))) callbacks_.on_released(done);
+  // One word for all of it, when nothing is left: that of which least can be vouched for.
+  bool is_last = true;
+  for (auto& [other, dead] : dead_) {
+    if (dead.pid != done.pid) continue;
+    is_last = false;
+    dead.worst = worse(dead.worst, done.work);
+  }
+  if (callbacks_.on_released && is_last) callbacks_.on_released(done);
 }
 
 std::vector<Held> Holder::held() const {
   std::vector<Held> all;
   for (const auto& [pid, client] : clients_) {
-    if (!client.duplicates.empty()) all.push_back({pid, false, false, WorkState::Unknown, {}});
+    if (!client.duplicates.empty()) all.push_back({pid, false, false, WorkState::Unknown, {}, {}});
   }
   for (const auto& [id, dead] : dead_) {
-    all.push_back({dead.pid, true, dead.endless, state_of(dead), clock_.now() - dead.died});
+    all.push_back({dead.pid, true, dead.endless, state_of(dead), clock_.now() - dead.died, dead.others});
   }
   return all;
 }

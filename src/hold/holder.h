@@ -9,6 +9,9 @@
 /// still waits behind a kernel, closing the descriptors of the resource manager waits for it, at most 2.0 s
 /// (measured on an H100, driver 580.159.04, results/h100/dying-probe.json). They are closed first, and who
 /// waited that long is known to run on.
+///
+/// Somebody else may have the same descriptors: then nothing is closed, and nothing told to be released,
+/// before he has them no more (hold/other_holders.h).
 #pragma once
 
 #include <sys/types.h>
@@ -23,12 +26,16 @@
 
 #include "base/clock.h"
 #include "hold/gpu_descriptors.h"
+#include "hold/other_holders.h"
 #include "os/event_loop.h"
 #include "os/kernel.h"
 
 namespace firebreak::hold {
 
 struct HolderOptions {
+  /// False: nothing is held, and of who else keeps an address space only forks are known. To hold for no time
+  /// would not do: descriptors that are held at all also keep what a process closes itself, as by exec.
+  bool takes_duplicates = true;
   /// Between two looks for descriptors of a process: first, and at most. What a process needs it opens when
   /// it initialises CUDA.
   Nanoseconds first_look = std::chrono::milliseconds(20);
@@ -41,6 +48,9 @@ struct HolderOptions {
   Nanoseconds work_look = std::chrono::milliseconds(5);
   /// After the death, for work that is known to run on.
   Nanoseconds longest = std::chrono::seconds(30);
+  /// Between two looks for whether somebody else still has the descriptors: first, and at most.
+  Nanoseconds first_other_look = std::chrono::milliseconds(2);
+  Nanoseconds longest_other_look = std::chrono::milliseconds(250);
 };
 
 /// What is known of a dead client's work.
@@ -55,7 +65,8 @@ enum class WorkEnd {
   Forced,    ///< it was known to run on
 };
 
-/// A process that is gone, or has given the GPU back, and nothing of that is held any more.
+/// A process that is gone, or has given the GPU back, and nothing of that is held any more, by us or by
+/// anybody else.
 struct Release {
   pid_t pid = 0;
   WorkEnd work = WorkEnd::Presumed;
@@ -74,6 +85,8 @@ struct HolderCallbacks {
   /// A dead process's work is known to run on.
   std::function<void(pid_t)> on_endless = nullptr;
   std::function<void(const Release&)> on_released = nullptr;
+  /// Somebody else has it; at each look, so that whoever can be ended is. Not from inside of a call.
+  std::function<void(pid_t, const Findings&)> on_others = nullptr;
 };
 
 /// What is held, for people.
@@ -83,6 +96,7 @@ struct Held {
   bool endless = false;
   WorkState work = WorkState::Unknown;
   Nanoseconds since_death{};
+  Findings others = {};  ///< who else has it
 };
 
 /// Lives on the loop's thread; closing is done by threads of its own, since it waits. Its end lets everything
@@ -100,16 +114,22 @@ class Holder {
   Status follow(pid_t pid);
   /// It has just opened the GPU: a look is worth while.
   void look(pid_t pid);
-  /// The process has ended. True: it is held, and on_released will tell; false: nothing was held of it.
-  bool keep(pid_t pid);
+  /// The process has ended. True: it is held, by us or by somebody else, and on_released will tell; false:
+  /// nothing of it is left. `image` (os::image): of one that was not followed.
+  bool keep(pid_t pid, const std::string& image = {});
   /// Of a dead one: nobody is left who would be harmed, or somebody cannot wait, or no longer than `patience`
   /// for work that is known to run. on_released tells, later.
   void let_go(pid_t pid, Nanoseconds patience = {});
   std::vector<Held> held() const;
 
  private:
+  struct ClosingPlan {
+    bool keep_if_busy = false;  ///< the address space, where closing the rest has waited for work
+    bool space_first = false;
+  };
   struct Client {
     os::Fd process;
+    std::string image;
     Duplicates duplicates;
     Nanoseconds pause{};
     os::Watch next_look;
@@ -120,7 +140,14 @@ class Holder {
     Duplicates duplicates;
     Monotonic died{};
     WorkEnd work = WorkEnd::Presumed;
+    WorkEnd worst = WorkEnd::Known;  ///< of what else was held of the same process
     bool endless = false;
+    ClosingPlan plan;
+    std::shared_ptr<OtherHolders> looker;  ///< none: its process lives
+    Findings others;                       ///< as of the last look
+    bool waits = false;                    ///< for others
+    Nanoseconds pause{};                   ///< until the next look
+    os::Watch next_look;                   ///< for them
     ReadWork read;
     os::Watch next_read;  ///< while its work is known to run
     os::Watch deadline;
@@ -129,16 +156,22 @@ class Holder {
 
   void look_later(pid_t pid, Client& client);
   /// What it had is the dead one's from here on.
-  void mourn(pid_t pid, Duplicates duplicates);
+  void mourn(pid_t pid, Duplicates duplicates, std::shared_ptr<OtherHolders> looker);
   void look_at_work(std::uint64_t id);
   void hold_on(std::uint64_t id);
   void time_is_up(std::uint64_t id);
   void let_go_now(std::uint64_t id);
   void close(std::uint64_t id);
+  void close_now(std::uint64_t id, ClosingPlan plan);
+  void start_closing(std::uint64_t id);
+  void close_as_planned(ClosingPlan plan, Duplicates& duplicates);
   void close_space(Duplicates& duplicates);
   static WorkState state_of(const Dead& dead);
-  void tell(std::uint64_t id, Duplicates left);
-  void closed(std::uint64_t id, Duplicates left);
+  static bool is_closing(const Dead& dead);
+  void tell(std::uint64_t id, Duplicates left, Findings others);
+  void closed(std::uint64_t id, Duplicates left, const Findings& others);
+  void await_others(std::uint64_t id, const Findings& others);
+  Late late(pid_t pid, const std::string& image) const;
   void force(std::uint64_t id);
   void release(std::uint64_t id);
   bool is_mourned(pid_t pid) const;

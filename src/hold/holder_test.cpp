@@ -51,7 +51,10 @@ class HolderTest : public testing::Test {
     HolderCallbacks callbacks;
     callbacks.watch_work = [this](pid_t) { return read_; };
     callbacks.on_endless = [this](pid_t pid) { endless_ = pid; };
-    callbacks.on_released = [this](const Release& release) { released_ = release; };
+    callbacks.on_released = [this](const Release& release) {
+      released_ = release;
+      left_at_release_ = holder_->held().size();
+    };
     holder_.emplace(*loop_, kernel_, clock_, options, std::move(callbacks));
     ASSERT_TRUE(holder_->follow(client));
   }
@@ -81,6 +84,7 @@ class HolderTest : public testing::Test {
   ReadWork read_;
   std::optional<pid_t> endless_;
   std::optional<Release> released_;
+  std::size_t left_at_release_ = 0;
   std::optional<Holder> holder_;
 };
 
@@ -312,6 +316,22 @@ TEST_F(HolderTest, ANumberThatMeansAnotherFileIsTakenAnew) {
   EXPECT_TRUE(later.is_open());
   EXPECT_TRUE(manager_.is_open());
   EXPECT_TRUE(holder_->keep(client));
+}
+
+// What it had closed itself is let go by a thread of its own.
+TEST_F(HolderTest, IsReleasedWhenNothingOfItIsLeft) {
+  give_all();
+  give(6, "/dev/nvidiactl", mapping_);
+  hold(never);
+  kernel_.take_descriptor(client, 6);
+  holder_->look(client);
+  die();
+  EXPECT_TRUE(holder_->keep(client));
+  EXPECT_EQ(holder_->held().size(), 2u);
+  holder_->let_go(client);
+  run_until_released();
+  EXPECT_EQ(left_at_release_, 0u);
+  EXPECT_EQ(released_->work, WorkEnd::Unknown);
 }
 
 TEST_F(HolderTest, WhoBecomesAnotherProgramIsReleasedAsWell) {

@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "hold/other_holders.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <charconv>
+#include <map>
+#include <optional>
+
+#include "os/process_descriptors.h"
+#include "os/process_stat.h"
+#include "os/processes.h"
+#include "os/self.h"
+
+namespace firebreak::hold {
+namespace {
+
+std::optional<std::string> stat_of(os::Kernel& kernel, pid_t pid) {
+  auto stat = kernel.read_file(os::proc_folder(pid) + "/stat");
+  return stat ? std::optional(std::move(*stat)) : std::nullopt;
+}
+
+OtherHolder holder_from(pid_t pid, std::string_view stat, bool is_fork) {
+  return {pid, std::string(os::start_time(stat)), std::string(os::program_name(stat)), is_fork};
+}
+
+/// Its first thread may have ended, and then shows nothing of what the others have.
+std::vector<std::string> descriptor_folders(os::Kernel& kernel, pid_t pid) {
+  const std::string folder = os::proc_folder(pid);
+  const auto descriptors = kernel.list_directory(folder + "/fd");
+  std::vector<std::string> folders{folder};
+  if (descriptors && !descriptors->empty()) return folders;
+  for (const std::string& task :
+       kernel.list_directory(folder + "/task").value_or(std::vector<std::string>())) {
+    if (task != std::to_string(pid)) folders.push_back(folder + "/task/" + task);
+  }
+  return folders;
+}
+
+/// Calls back with the number of each descriptor of an address space, and the thread that has it, until that
+/// says true. Whether it did.
+template <class Visit>
+bool any_space(os::Kernel& kernel, pid_t pid, const Visit& visit) {
+  const std::string wanted = kernel.uvm_link_target();
+  for (const std::string& folder : descriptor_folders(kernel, pid)) {
+    pid_t task = pid;
+    const std::string last = folder.substr(folder.rfind('/') + 1);
+    std::from_chars(last.data(), last.data() + last.size(), task);
+    bool found = false;
+    static_cast<void>(
+        os::visit_descriptors_in(kernel, folder + "/fd", [&](int number, const std::string& target) {
+          found = target == wanted && visit(task, number);
+          return !found;
+        }));
+    if (found) return true;
+  }
+  return false;
+}
+
+/// A process of the same image.
+struct Relative {
+  pid_t parent = 0;
+  std::string stat;
+};
+using Relatives = std::map<pid_t, Relative>;
+
+Relatives relatives_of(os::Kernel& kernel, const Late& late) {
+  Relatives relatives;
+  for (const pid_t pid : os::all_processes(kernel)) {
+    if (pid == late.pid) continue;
+    auto stat = stat_of(kernel, pid);
+    if (!stat || os::image(*stat) != late.image) continue;
+    pid_t parent = 0;
+    const std::string_view text = os::parent(*stat);
+    std::from_chars(text.data(), text.data() + text.size(), parent);
+    relatives.emplace(pid, Relative{parent, std::move(*stat)});
+  }
+  return relatives;
+}
+
+/// The first of its line that is alive; itself where its parent is another program.
+pid_t eldest(const Relatives& relatives, pid_t pid) {
+  for (auto found = relatives.find(pid); relatives.contains(found->second.parent);) {
+    pid = found->second.parent;
+    found = relatives.find(pid);
+  }
+  return pid;
+}
+
+}  // namespace
+
+std::string describe(const Findings& findings) {
+  std::vector<std::string> all;
+  for (const OtherHolder& each : findings.seen)
+    all.push_back(fmt::format("process {} ({})", each.pid, each.name));
+  if (findings.unseen && all.empty()) all.emplace_back("somebody whom /proc does not show");
+  if (all.empty() && findings.settling) all.emplace_back("the driver, which may be releasing them,");
+  return fmt::format("{}", fmt::join(all, ", "));
+}
+
+bool OtherHolders::has_one_of(pid_t pid, const std::vector<const Duplicate*>& spaces) {
+  return any_space(kernel_, pid, [&](pid_t task, int number) {
+    return std::ranges::any_of(spaces, [&](const Duplicate* space) {
+      return kernel_.is_same_file(task, number, space->descriptor).value_or(false);
+    });
+  });
+}
+
+std::vector<OtherHolder> OtherHolders::same_openings(const Duplicates& duplicates) {
+  const auto spaces = duplicates.spaces();
+  std::vector<OtherHolder> holders;
+  if (spaces.empty()) return holders;
+  const auto add = [&](pid_t pid) {
+    if (pid == late_.pid || pid == os::own_pid() || !has_one_of(pid, spaces)) return;
+    const auto stat = stat_of(kernel_, pid);
+    if (!stat) return;
+    const bool is_fork =
+        !late_.image.empty() && os::image(*stat) == late_.image && !late_.others.contains(pid);
+    holders.push_back(holder_from(pid, *stat, is_fork));
+  };
+  // Whoever had it most often has it still: then nobody else has to be looked at.
+  for (const OtherHolder& each : last_seen_) add(each.pid);
+  if (!holders.empty()) return holders;
+  for (const pid_t pid : os::all_processes(kernel_)) add(pid);
+  return holders;
+}
+
+bool OtherHolders::keeps_any_space(pid_t pid) {
+  if (any_space(kernel_, pid, [](pid_t, int) { return true; })) return true;
+  // A mapping keeps it as a descriptor does, and outlives that.
+  const auto maps = kernel_.read_file(os::proc_folder(pid) + "/maps");
+  return maps && maps->find(kernel_.uvm_link_target()) != std::string::npos;
+}
+
+/// Those of a living process of the same image are most likely its own children, and none of the dead's: they
+/// count where it is certain that somebody has it, and are nobody's to end.
+std::vector<OtherHolder> OtherHolders::forks(bool somebody_has_it) {
+  std::vector<OtherHolder> holders;
+  if (late_.image.empty()) return holders;
+  const Relatives relatives = relatives_of(kernel_, late_);
+  for (const auto& [pid, relative] : relatives) {
+    const pid_t first = eldest(relatives, pid);
+    if (late_.others.contains(pid) || late_.others.contains(first)) continue;
+    if (pid == os::own_pid() || !keeps_any_space(pid)) continue;
+    const bool is_the_deads = first == pid || keeps_any_space(first);
+    if (is_the_deads || somebody_has_it) holders.push_back(holder_from(pid, relative.stat, is_the_deads));
+  }
+  return holders;
+}
+
+bool OtherHolders::is_marked() {
+  return std::ranges::any_of(witnesses_, [this](const Witness& witness) {
+    return os::is_marked(witness.descriptor.get(), witness.mark).value_or(false);
+  });
+}
+
+void OtherHolders::prepare_to_close(const Duplicates& duplicates) {
+  for (const Duplicate* space : duplicates.spaces()) {
+    if (!space->mark) continue;
+    const std::string itself = "/proc/self/fd/" + std::to_string(space->descriptor.get());
+    if (auto again = kernel_.open(itself, O_RDONLY)) witnesses_.push_back({std::move(*again), *space->mark});
+  }
+}
+
+bool OtherHolders::has_ended(const OtherHolder& holder) {
+  const auto process = kernel_.pidfd_open(holder.pid);
+  if (!process) return process.error().code == ErrorCode::NotFound;
+  const auto stat = stat_of(kernel_, holder.pid);
+  if (stat && os::start_time(*stat) != holder.start_time) return true;
+  const int number = process->get();
+  const auto ended = kernel_.poll(std::span(&number, 1), Milliseconds(0));
+  return ended && !ended->empty();
+}
+
+void OtherHolders::note(const std::vector<OtherHolder>& seen) {
+  last_seen_ = seen;
+  for (const OtherHolder& each : seen) {
+    if (std::ranges::find(known_, each) == known_.end()) known_.push_back(each);
+  }
+}
+
+Findings OtherHolders::look(const Duplicates& duplicates) {
+  Findings findings;
+  const bool is_ours_too = !duplicates.spaces().empty();
+  if (is_ours_too) {
+    findings.seen = same_openings(duplicates);
+    const bool can_be_marked = std::ranges::all_of(
+        duplicates.spaces(), [](const Duplicate* space) { return space->mark.has_value(); });
+    // Nothing would tell of a mapping afterwards.
+    if (findings.seen.empty() && !can_be_marked) findings.seen = forks(false);
+    note(findings.seen);
+    return findings;
+  }
+  findings.unseen = is_marked();
+  if (findings.unseen || witnesses_.empty()) findings.seen = forks(findings.unseen);
+  note(findings.seen);
+  if (!findings.none()) {
+    was_kept_ = true;
+    last_kept_ = clock_.now();
+    return findings;
+  }
+  const bool all_ended = !known_.empty() && std::ranges::all_of(known_, [this](const OtherHolder& each) {
+    return has_ended(each);
+  });
+  findings.settling = was_kept_ && !all_ended && clock_.now() - last_kept_ < settles;
+  return findings;
+}
+
+}  // namespace firebreak::hold

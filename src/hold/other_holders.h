@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+/// Who else keeps the GPU address space of a process that has ended. A child of fork() has the descriptors of
+/// its parent, and with them the address space and the channels live on: on an H100 a killed process's kernel
+/// stored for 5.0 s more, until its child ended.
+///
+/// What decides is the address space (/dev/nvidia-uvm): the GPU reaches memory through it alone, and where it
+/// goes under a kernel the kernel goes with it (results/h100/dying-probe.json). The resource manager's
+/// descriptors do not: exported memory is one of those, and lives in other processes for good reason.
+///
+/// What is a proof that nobody keeps it:
+///   * As long as we have duplicates: no process has a descriptor of the same opening (kcmp). Then we close
+///     ours, and the driver has released it when close() returns, unless somebody has it whom /proc does not
+///     show.
+///   * Whether there is such a one the mark says (os/opening_mark.h): then it is waited for, and its holder
+///     is looked for among the forks, of which mappings are looked at as well.
+///   * Where the opening ended with somebody else than us, its release may still be under way: until every
+///     process that was seen to have it has ended, or for `settles` where none was seen or one lives on.
+/// Where there is no duplicate and no mark (another agent had them, or the operator has nothing held) forks
+/// alone are known: processes of the same image (os::image) that have any such descriptor or mapping.
+#pragma once
+
+#include <sys/types.h>
+
+#include <set>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "hold/gpu_descriptors.h"
+
+namespace firebreak::hold {
+
+/// A process that keeps the address space of a dead one.
+struct OtherHolder {
+  pid_t pid = 0;
+  std::string start_time;
+  std::string name;
+  /// It came from the dead process by fork(), runs no other program, and is no tenant's process itself: with
+  /// its parent dead it is nobody's any more.
+  bool is_fork = false;
+  friend bool operator==(const OtherHolder&, const OtherHolder&) = default;
+};
+
+/// What is known of a process whose address space it is.
+struct Late {
+  pid_t pid = 0;
+  std::string image;       ///< os::image; empty: not known
+  std::set<pid_t> others;  ///< processes of tenants: no fork of anybody, whatever they look like
+};
+
+struct Findings {
+  std::vector<OtherHolder> seen;
+  bool unseen = false;    ///< somebody keeps it who is none of these
+  bool settling = false;  ///< nobody does any more, and its release may still be under way
+  bool none() const { return seen.empty() && !unseen && !settling; }
+  friend bool operator==(const Findings&, const Findings&) = default;
+};
+
+/// "process 4711 (python3), somebody who is not to be seen"
+std::string describe(const Findings& findings);
+
+/// Looks again and again, one thread at a time. Takes some 10 us for each process of the machine.
+class OtherHolders {
+ public:
+  /// An address space took at most 0.17 s to go under a running kernel (H100); this is three times that.
+  static constexpr Milliseconds settles{500};
+
+  /// The references outlive it.
+  OtherHolders(os::Kernel& kernel, const Clock& clock, Late late)
+      : kernel_(kernel), clock_(clock), late_(std::move(late)) {}
+
+  /// With `duplicates` of it that we still have, all of them, or none any more.
+  Findings look(const Duplicates& duplicates);
+  /// To be called before the duplicates are closed: later nobody can look from there.
+  void prepare_to_close(const Duplicates& duplicates);
+
+ private:
+  struct Witness {
+    os::Fd descriptor;
+    os::OpeningMark mark;
+  };
+  std::vector<OtherHolder> same_openings(const Duplicates& duplicates);
+  bool has_one_of(pid_t pid, const std::vector<const Duplicate*>& spaces);
+  std::vector<OtherHolder> forks(bool somebody_has_it);
+  bool keeps_any_space(pid_t pid);
+  bool is_marked();
+  bool has_ended(const OtherHolder& holder);
+  void note(const std::vector<OtherHolder>& seen);
+
+  os::Kernel& kernel_;
+  const Clock& clock_;
+  Late late_;
+  std::vector<Witness> witnesses_;
+  std::vector<OtherHolder> last_seen_;
+  std::vector<OtherHolder> known_;  ///< all that were ever seen
+  Monotonic last_kept_{};           ///< by somebody else, while we had nothing of it any more
+  bool was_kept_ = false;
+};
+
+}  // namespace firebreak::hold
