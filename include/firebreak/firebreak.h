@@ -97,7 +97,7 @@ typedef struct fb_change {
 
 /* Joins the agent. Fails with FB_ERROR_NO_AGENT when there is none: the tenant may then go on unprotected. `*session` is
  * null after every failure. An active that begins anew waits until the kernels of its dead predecessor have left the GPU:
- * most often not at all, and at most for as long as the agent holds the dead (its --hold-s and --longest-hold-s). Any thread. */
+ * most often not at all, else while the agent holds the dead (--hold-s), or somebody else what it had there. Any thread. */
 FB_API fb_status fb_join(const fb_join_options* options, fb_session** session);
 
 /* FB_ROLE_STANDBY turns into FB_ROLE_ACTIVE by promotion. 0 for a null session. Any thread. */

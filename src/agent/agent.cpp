@@ -377,8 +377,7 @@ Status Agent::follow(pid_t pid, const std::string& tenant, const std::string& do
     processes_.erase(pid);
     return followed;
   }
-  // Nothing for no time: descriptors that are held at all also keep what a process closes itself, as by exec.
-  return options_.hold > Milliseconds(0) ? holder_.follow(pid) : Status{};
+  return holder_.follow(pid);
 }
 
 /// Its heartbeats, where it has any: without them a long step cannot be told from a hang.

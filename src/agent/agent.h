@@ -84,7 +84,9 @@ class Agent final : private ServerHandler {
     Process process;
     bool has_left = false;  ///< its tenant goes on without it; else the pair waits for its last kernel
     std::shared_ptr<const guard::GuardView> guard = nullptr;
-    bool harmless = false;  ///< it had nothing on the GPU: MPS took it off, or it said so
+    bool harmless = false;       ///< it had nothing on the GPU: MPS took it off, or it said so
+    std::string others = {};     ///< who else keeps its address space, as told last; empty: nobody
+    std::set<pid_t> ended = {};  ///< by us, since they do
   };
   /// Who waits for the end of a tenant.
   struct Farewell {
@@ -97,6 +99,7 @@ class Agent final : private ServerHandler {
   struct WaitingJoin {
     std::uint64_t connection = 0;
     abi::Join request;
+    pid_t pid = 0;
   };
 
   /// A fault that names a process of which nobody knows, as the server of a first client.
@@ -123,9 +126,13 @@ class Agent final : private ServerHandler {
         domains_(domains),
         detectors_(detectors),
         manager_(manager),
-        holder_(loop, kernel, clock, {.hold = options_.hold, .longest = options_.longest_hold},
+        holder_(loop, kernel, clock,
+                {.takes_duplicates = options_.hold > Milliseconds(0),
+                 .hold = options_.hold,
+                 .longest = options_.longest_hold},
                 {[this](pid_t pid) { return watch_work(pid); }, [this](pid_t pid) { on_endless(pid); },
-                 [this](const hold::Release& release) { on_released(release); }}) {}
+                 [this](const hold::Release& release) { on_released(release); },
+                 [this](pid_t pid, const hold::Findings& others) { on_others(pid, others); }}) {}
 
   // Messages: one function each, in agent_messages.cpp and agent_joins.cpp.
   void on_message(Connection& connection, abi::Message message, std::vector<os::Fd> descriptors) override;
@@ -193,6 +200,7 @@ class Agent final : private ServerHandler {
   bool has_ended(const KeptServer& server) const;
   void save();
   std::string start_time_of(pid_t pid) const;  ///< empty: it is gone
+  std::string image_of(pid_t pid) const;
   void keep(const std::string& name, int descriptor);
   std::vector<pid_t> restore(const KeptTenant& kept, std::map<std::string, os::Fd>& descriptors);
   void settle(const std::string& name, const std::vector<pid_t>& gone);
@@ -214,6 +222,10 @@ class Agent final : private ServerHandler {
   void verify_release(abi::Event released);
   void on_endless(pid_t pid);
   void on_released(const hold::Release& release);
+  void on_others(pid_t pid, const hold::Findings& others);
+  void tell_of_others(pid_t pid, Dying& dying, const std::string& others);
+  void end_forks(Dying& dying, const std::vector<hold::OtherHolder>& holders);
+  bool somebody_waits_for(const Dying& dying) const;
   void let_go_of(const std::string& domain);
   bool has_dying(const std::string& tenant) const;
   void let_join(const std::string& tenant);

@@ -2,6 +2,7 @@
 /// A client that has died, and whose last kernels run to their end before its address space goes: a fault
 /// otherwise, which would take its domain along.
 #include <fmt/format.h>
+#include <signal.h>
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
@@ -137,12 +138,74 @@ void Agent::on_released(const hold::Release& release) {
   }
   verify_release(event);
   tell(std::move(event));
+  if (!dying.others.empty()) {
+    abi::Event fenced;
+    fenced.what = "fenced";
+    fenced.tenant = dying.process.tenant;
+    fenced.domain = dying.process.domain;
+    fenced.pid = release.pid;
+    fenced.text = fmt::format("nobody keeps its GPU descriptors any more, {} ms after its end",
+                              std::chrono::duration_cast<Milliseconds>(release.held).count());
+    tell(std::move(fenced));
+  }
   const auto tenant = tenants_.find(dying.process.tenant);
   if (!dying.has_left && tenant != tenants_.end()) leave(*tenant->second, release.pid);
   if (!is_safe(release.work) && !dying.harmless) endanger(dying.process.domain);
   let_join(dying.process.tenant);
   say_farewell(release.pid, dying.process.end ? dying.process.end->steps() : "");
   if (others_in(dying.process.domain).empty()) let_go_of(dying.process.domain);
+}
+
+// --- others who keep its address space
+// ---------------------------------------------------------------------------------
+
+/// Its standby, or who begins anew after it.
+bool Agent::somebody_waits_for(const Dying& dying) const {
+  return !dying.has_left || std::ranges::any_of(waiting_joins_, [&](const WaitingJoin& each) {
+    return each.request.tenant == dying.process.tenant;
+  });
+}
+
+/// As long as they do, its end is no fence: its kernels may go on.
+void Agent::on_others(pid_t pid, const hold::Findings& others) {
+  const auto found = dying_.find(pid);
+  if (found == dying_.end()) return;  // it gave the GPU back, and lives
+  Dying& dying = found->second;
+  const std::string text = describe(others);
+  if (!others.settling && dying.others != text) tell_of_others(pid, dying, text);
+  if (somebody_waits_for(dying)) end_forks(dying, others.seen);
+}
+
+void Agent::tell_of_others(pid_t pid, Dying& dying, const std::string& others) {
+  dying.others = others;
+  abi::Event event;
+  event.what = "not fenced";
+  event.tenant = dying.process.tenant;
+  event.domain = dying.process.domain;
+  event.pid = pid;
+  event.text =
+      fmt::format("{} still holds the GPU descriptors of the dead {}: nobody follows it before that ends",
+                  others, dying.has_left ? "process" : "active");
+  spdlog::warn("process {} of {}: {}", pid, event.tenant, event.text);
+  tell(std::move(event));
+}
+
+/// They are the dead tenant's own, as the workers of a data loader: nothing is left of them but what they
+/// keep. Whoever is somebody else's is waited for.
+void Agent::end_forks(Dying& dying, const std::vector<hold::OtherHolder>& holders) {
+  for (const hold::OtherHolder& holder : holders) {
+    const bool joins =
+        std::ranges::any_of(waiting_joins_, [&](const WaitingJoin& each) { return each.pid == holder.pid; });
+    if (!holder.is_fork || processes_.contains(holder.pid) || joins) continue;
+    // The process that was looked at: the number may be another's by now.
+    const auto process = kernel_.pidfd_open(holder.pid);
+    if (!process || start_time_of(holder.pid) != holder.start_time) continue;
+    if (!dying.ended.insert(holder.pid).second) continue;
+    spdlog::info("ending process {} ({}) of {}: it is left of a dead process, and keeps its GPU descriptors",
+                 holder.pid, holder.name, dying.process.tenant);
+    if (const Status sent = kernel_.send_signal(*process, SIGKILL); !sent)
+      spdlog::warn("process {} could not be ended: {}", holder.pid, to_string(sent.error()));
+  }
 }
 
 bool Agent::has_dying(const std::string& tenant) const {

@@ -27,7 +27,7 @@ Status Agent::adopt(const abi::Adopt& request) {
     forget_if_empty(request.tenant);
     return followed;
   }
-  member = Member{pid, start_time_of(pid), domain, placement.limits};
+  member = Member{pid, start_time_of(pid), {}, domain, placement.limits};
   (*tenant)->lease.cancel();
   domains_.refresh_servers();
   abi::Event event;
@@ -84,7 +84,7 @@ void Agent::join(Connection& connection, const abi::Join& request) {
   if (!tenant) return answer(connection, propagate(tenant));
   if (auto may = may_join(**tenant, request); !may) return answer(connection, may);
   if (request.role == abi::Role::Active && has_dying(request.tenant)) {
-    waiting_joins_.push_back({connection.id(), request});
+    waiting_joins_.push_back({connection.id(), request, connection.peer().pid});
     return;
   }
   const pid_t pid = connection.peer().pid;
@@ -95,6 +95,7 @@ void Agent::join(Connection& connection, const abi::Join& request) {
   Member& member = (*tenant)->member(request.role);
   if (member.pid != pid) return answer(connection, not_in_that_role("join"));
   member.connection = connection.id();
+  member.image = image_of(pid);
   if (active) follow_progress(**tenant);
   if (active && (*tenant)->pair.standby == pair::Standby::None) (*tenant)->unprotected_since = clock_.now();
   tell_joined(**tenant, member, abi::to_string(request.role));

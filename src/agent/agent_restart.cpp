@@ -110,6 +110,11 @@ std::string Agent::start_time_of(pid_t pid) const {
   return stat ? std::string(os::start_time(*stat)) : std::string();
 }
 
+std::string Agent::image_of(pid_t pid) const {
+  const auto stat = kernel_.read_file(os::proc_folder(pid) + "/stat");
+  return stat ? os::image(*stat) : std::string();
+}
+
 void Agent::keep(const std::string& name, int descriptor) {
   if (!document_) return;
   if (auto kept = manager_.keep(name, descriptor); !kept) {
@@ -170,7 +175,14 @@ std::vector<pid_t> Agent::restore_members(Tenant& tenant, const KeptTenant& kept
 void Agent::settle(const std::string& name, const std::vector<pid_t>& gone) {
   for (const pid_t pid : gone) {
     const auto tenant = tenants_.find(name);
-    if (tenant != tenants_.end()) leave(*tenant->second, pid);
+    if (tenant == tenants_.end()) break;
+    // It ended before anybody had duplicates for us: of who else keeps its address space, forks are known.
+    const Member& active = tenant->second->active;
+    if (active.pid == pid && holder_.keep(pid, active.image)) {
+      await_last_kernel(pid, Process{name, active.domain, {}});
+    } else {
+      leave(*tenant->second, pid);
+    }
   }
   forget_if_empty(name);
 }

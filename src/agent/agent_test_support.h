@@ -130,10 +130,11 @@ struct FakeServiceManager final : ServiceManager {
 /// One process that talks to the agent; the test reads and writes its socket.
 class Peer {
  public:
-  Peer(os::Kernel& kernel, const std::string& socket_path) {
+  Peer(os::Kernel& kernel, const std::string& socket_path, const std::string& how = {}) {
     auto [ours, theirs] = std::move(os::socket_pair().value());
     os::SpawnRequest request;
     request.command = {FIREBREAK_TEST_PEER, socket_path};
+    if (!how.empty()) request.command.push_back(how);
     request.inherited = {{theirs.fd().get(), 3}};
     pid_ = kernel.spawn(request).value();
     control_.emplace(std::move(ours));
@@ -183,11 +184,16 @@ class Peer {
   std::optional<os::Socket> socket_;
 };
 
+/// In which memory files stand for GPU address spaces.
+struct KernelWithSpaces final : os::RealKernel {
+  std::string uvm_link_target() const override { return "/memfd:test-space (deleted)"; }
+};
+
 struct AgentTest : testing::Test {
   os::TemporaryDirectory directory = std::move(os::TemporaryDirectory::create().value());
   std::string path = directory.path() + "/agent";
   std::unique_ptr<os::EventLoop> loop = std::move(os::EventLoop::create().value());
-  os::RealKernel kernel;
+  KernelWithSpaces kernel;
   FakeClock clock;
   FakeDomains domains;
   FakeDetectors detectors;
@@ -200,8 +206,8 @@ struct AgentTest : testing::Test {
     while (loop->run_once(Milliseconds(0))) {
     }
   }
-  Peer peer() {
-    Peer made(kernel, path);
+  Peer peer(const std::string& how = {}) {
+    Peer made(kernel, path, how);
     settle();
     return made;
   }

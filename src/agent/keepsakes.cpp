@@ -42,6 +42,7 @@ bool is_whole(const Place& place) {
 json encode(const Member& member) {
   return {{"pid", member.pid},
           {"start_time", member.start_time},
+          {"image", member.image},
           {"domain", member.domain},
           {"sm_percent", member.limits.sm_percent},
           {"memory_mib", member.limits.memory_mib}};
@@ -51,6 +52,7 @@ Member decode_member(const json& in) {
   Member member;
   in.at("pid").get_to(member.pid);
   in.at("start_time").get_to(member.start_time);
+  member.image = in.value("image", member.image);  // agents up to 0.6 kept none
   in.at("domain").get_to(member.domain);
   in.at("sm_percent").get_to(member.limits.sm_percent);
   in.at("memory_mib").get_to(member.limits.memory_mib);

@@ -15,6 +15,7 @@ namespace firebreak::agent {
 struct Member {
   pid_t pid = 0;
   std::string start_time;  ///< as /proc/PID/stat tells it (os::start_time)
+  std::string image;       ///< os::image when it joined: what a child of its fork() has as well
   std::string domain;      ///< the MPS domain that it was placed in
   mps::ClientLimits limits = {};
   std::uint64_t connection = 0;  ///< 0: has not joined, or hung up; another one under the next agent

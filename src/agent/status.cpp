@@ -50,6 +50,7 @@ nlohmann::json describe_guard(const Tenant& tenant, const Detectors& detectors, 
 const char* state_of(const hold::Held& held, bool lives) {
   if (!held.dead) return "ready";
   if (lives) return "given back";  // it closed what it had opened, or became another program
+  if (!held.others.none()) return "held elsewhere";
   if (held.endless) return "endless";
   return held.work == hold::WorkState::Running ? "running" : "waiting";
 }
@@ -120,6 +121,7 @@ std::string Agent::status_json() const {
     holds.push_back({{"pid", held.pid},
                      {"tenant", tenant_of_process(held.pid)},
                      {"state", state_of(held, processes_.contains(held.pid))},
+                     {"others", describe(held.others)},
                      {"since_death_ms", held.dead ? nlohmann::json(since_ms) : nullptr}});
   }
   // A guard's note is the tenant's, and may hold any bytes.

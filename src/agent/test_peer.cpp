@@ -1,7 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /// A process for tests to be: connects to the agent, hands the connection to the test over descriptor 3,
 /// again whenever it is told to, and stays until the test lets go of it. So the agent sees a peer with a pid
-/// of its own, and the test speaks for it.
+/// of its own, and the test speaks for it. One that is told "forking" has what stands for a GPU address
+/// space, and a child of fork() that has it too and ends a while after the test.
+#include <unistd.h>
+
+#include <string_view>
+
+#include "os/memory.h"
 #include "os/socket.h"
 
 namespace {
@@ -23,8 +29,14 @@ bool hand_over_a_connection(os::Socket& test, const char* agent) {
 }  // namespace
 
 int main(int count, char** arguments) {
-  if (count != 2) return 2;
+  if (count < 2) return 2;
   os::Socket test{os::Fd(3)};
+  const auto space = os::create_memory_file("test-space", 4096);
+  if (count > 2 && std::string_view(arguments[2]) == "forking" && ::fork() == 0) {
+    test.release().reset();
+    ::alarm(60);
+    for (;;) ::pause();
+  }
   do {
     if (!hand_over_a_connection(test, arguments[1])) return 3;
   } while (test.receive(Milliseconds(-1)));

@@ -6,8 +6,8 @@
 /// A promotion needs a fence: proof that nothing of the old active can reach shared memory any more.
 ///   * An Xid line: the driver prints it when robust-channel recovery has taken the domain's channels off the
 ///   GPU.
-///   * The active's own end: the kernel has destroyed its address spaces and channels before a pidfd reports
-///   the exit.
+///   * The active's own end, once nobody has its GPU address space any more: neither the agent nor a child of
+///   fork() nor anybody else (hold/other_holders.h). The exit alone proves nothing.
 ///   * The active's own word that its GPU work has ended and no more follows, as it hands over.
 /// Everything else is only danger: a UVM event (0.3 ms after the access) comes before the recovery, a
 /// neighbour's death may have left nothing in flight, and a copy engine's fault was seen to end its own
@@ -48,7 +48,7 @@ enum class EventType {
   StandbyJoined,
   StandbyReady,
   StandbyExited,
-  ActiveExited,     ///< without leaving in good order
+  ActiveExited,     ///< without leaving in good order, and nobody keeps its GPU address space
   ActiveFinished,   ///< left in good order
   ActiveStoodDown,  ///< has waited for its GPU work, and queues none any more if somebody takes over
   DangerSeen,       ///< something that may end the active's domain, or not
@@ -63,7 +63,7 @@ enum class ActionType {
   BeginEpoch,       ///< an active has joined a lost tenant: raise the epoch to `epoch`, so that no older one
                     ///< counts
   Promote,          ///< raise the epoch to `epoch` and wake the standby
-  EndActive,        ///< end the active: its own end is the fence
+  EndActive,        ///< end the active: its own end is the fence, once nobody else keeps what it had
   EndOldActive,     ///< end what is left of the predecessor, if anything is
   EndStandby,       ///< end a standby for which nobody waits any longer
   TellUnprotected,  ///< the tenant runs without a standby from now on

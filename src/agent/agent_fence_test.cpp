@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+/// What an exit is worth as a fence: processes that have what a dead active had on the GPU.
+#include <signal.h>
+
+#include "agent/agent_test_support.h"
+#include "client/status_view.h"
+#include "os/process_stat.h"
+#include "os/processes.h"
+
+namespace firebreak::agent {
+namespace {
+
+using testing::HasSubstr;
+
+class AgentFence : public AgentTest {
+ protected:
+  AgentFence() { subscriber.send(abi::Subscribe{}); }
+  /// Its active has a child of fork() that has its address space.
+  ProtectedTenant forking_pair() {
+    Peer active = peer("forking"), standby = peer();
+    os::Mapping page = join(active, "llm", abi::Role::Active);
+    join(standby, "llm", abi::Role::Standby);
+    ask(standby, abi::Ready{});
+    child = os::children_of(kernel, active.pid()).at(0);
+    return {std::move(active), std::move(standby), std::move(page)};
+  }
+  /// Its process ends, and the agent hears of it.
+  void die(Peer& peer) {
+    const pid_t pid = peer.pid();
+    peer.end(kernel);
+    detectors.callbacks.on_exit(pid);
+  }
+  bool child_lives() { return os::is_alive(kernel.read_file(os::proc_folder(child) + "/stat").value_or("")); }
+  void end_child() { ASSERT_TRUE(kernel.send_signal(kernel.pidfd_open(child).value(), SIGKILL)); }
+  std::string phase() { return client::parse_status(agent->status_json()).tenant("llm")->phase; }
+  template <class Done>
+  void run_until(Done done) {
+    while (!done()) loop->run_once(Milliseconds(100));
+  }
+  /// The next event of that kind.
+  std::string text_of(const std::string& what) {
+    for (;;) {
+      loop->run_once(Milliseconds(10));
+      while (auto received = subscriber.receive()) {
+        const auto* event = std::get_if<abi::Event>(&received->message);
+        if (event != nullptr && event->what == what) return event->text;
+      }
+    }
+  }
+
+  Peer subscriber = peer();
+  pid_t child = 0;
+};
+
+TEST_F(AgentFence, AChildOfTheDeadActiveIsEndedBeforeItsStandbyIsPromoted) {
+  auto [active, standby, page] = forking_pair();
+  die(active);
+  EXPECT_EQ(word(page).epoch, 0u);
+  EXPECT_EQ(phase(), "suspecting");
+  EXPECT_THAT(text_of("not fenced"), HasSubstr("still holds the GPU descriptors of the dead active"));
+  run_until([&] { return word(page).epoch == 1; });
+  EXPECT_FALSE(child_lives());
+  EXPECT_THAT(text_of("fenced"), HasSubstr("nobody keeps its GPU descriptors any more"));
+}
+
+TEST_F(AgentFence, AnActiveThatIsEndedSinceItsServerHasEndedIsFollowedAfterItsChild) {
+  auto [active, standby, page] = forking_pair();
+  domains.callbacks.on_clients_lost("a");
+  die(active);
+  EXPECT_EQ(word(page).epoch, 0u);
+  run_until([&] { return word(page).epoch == 1; });
+  EXPECT_FALSE(child_lives());
+}
+
+TEST_F(AgentFence, AnXidFencesWhateverAChildHas) {
+  auto [active, standby, page] = forking_pair();
+  die(active);
+  xid(FakeDomains::server_of_a);
+  EXPECT_EQ(word(page).epoch, 1u);
+}
+
+// It is another tenant's by its own word: its descriptors are waited for.
+TEST_F(AgentFence, AProcessOfATenantIsWaitedForAndTold) {
+  auto [active, standby, page] = forking_pair();
+  ask(subscriber, abi::Adopt{"other", abi::Role::Active, child});
+  die(active);
+  EXPECT_THAT(text_of("not fenced"), HasSubstr("process " + std::to_string(child)));
+  EXPECT_THAT(agent->status_json(), HasSubstr("\"state\": \"held elsewhere\""));
+  EXPECT_TRUE(child_lives());
+  EXPECT_EQ(word(page).epoch, 0u);
+  EXPECT_EQ(phase(), "suspecting");
+  end_child();
+  run_until([&] { return word(page).epoch == 1; });
+}
+
+TEST_F(AgentFence, NobodysChildIsEndedWhileNobodyWaits) {
+  Peer active = peer("forking");
+  const os::Mapping page = join(active, "llm", abi::Role::Active);
+  child = os::children_of(kernel, active.pid()).at(0);
+  const os::Fd descriptor = memory();
+  ask(active, abi::Publish{"state", 0x500000000000, 2 << 20}, descriptor.get());
+  die(active);
+  EXPECT_THAT(text_of("not fenced"), HasSubstr("still holds the GPU descriptors of the dead process"));
+  EXPECT_TRUE(child_lives());
+  EXPECT_EQ(phase(), "lost");
+  // Until somebody begins anew.
+  Peer next = peer();
+  next.send(abi::Join{"llm", abi::Role::Active});
+  settle();
+  EXPECT_EQ(word(page).epoch, 0u);
+  run_until([&] { return word(page).epoch == 1; });
+  EXPECT_FALSE(child_lives());
+}
+
+class AgentFenceRestart : public AgentFence {
+ protected:
+  void restart() {
+    AgentOptions options;
+    options.socket_path = path;
+    agent = std::move(Agent::start(options, *loop, kernel, clock, domains, detectors, manager).value());
+  }
+};
+
+TEST_F(AgentFenceRestart, TheChildOfWhoEndedMeanwhileIsEndedFirst) {
+  auto [active, standby, page] = forking_pair();
+  agent.reset();
+  active.end(kernel);
+  restart();
+  EXPECT_EQ(word(page).epoch, 0u);
+  run_until([&] { return word(page).epoch == 1; });
+  EXPECT_FALSE(child_lives());
+}
+
+}  // namespace
+}  // namespace firebreak::agent
