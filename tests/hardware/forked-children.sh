@@ -21,7 +21,7 @@ both_serve() { [ "$(timeout 5 "$bin/firebreak" status --json | python3 -c "impor
 now_ms() { date +%s%3N; }
 is_gone() { [ ! -e "/proc/$1" ] || grep -q "^State:.Z" "/proc/$1/status"; }
 play() {  # NAME KIND OPTIONS...: KIND: what the child is
-  local name=$1 kind=$2 child active standby killed stores promoted_ms
+  local name=$1 kind=$2 child pid active standby killed stores promoted_ms
   shift 2
   claim "$name: both MPS domains serve" both_serve
   timeout 100 "$bin/firebreak" run --name "$name" -- "$bin/firebreak-forks" --child-s 60 "$@" > "$scratch/active.out" 2> "$scratch/active.err" &
@@ -31,8 +31,9 @@ play() {  # NAME KIND OPTIONS...: KIND: what the child is
   timeout 100 "$bin/firebreak" run --standby --name "$name" -- "$bin/firebreak-forks" --watch-ms "$watch_ms" > "$scratch/standby.out" 2> "$scratch/standby.err" &
   standby=$!
   claim "$name: its standby is ready" is "$name" "t['standby_state'] == 'ready'"
+  pid=$(of_tenant "$name" "t['active']['pid']")
   killed=$(now_ms)
-  kill -9 "$(of_tenant "$name" "t['active']['pid']")"
+  kill -9 "$pid"
   if [ "$kind" = stranger ]; then
     claim "$name: the agent says who has the descriptors" grep -q "not fenced tenant=$name .*process $child " "$result.agent.log"
     sleep 1
