@@ -16,8 +16,8 @@ KeptTenant some_tenant() {
   tenant.pair = {pair::Phase::Promoting, pair::Standby::Joined, 7};
   tenant.strays = abi::StrayPolicy::Report;
   tenant.ended_by_us = true;
-  tenant.active = {41, "1234567", "a", {25, 1024}};
-  tenant.old_active = {40, "1234000", "b", {}};
+  tenant.active = {41, "1234567", "4096:8192", "a", {25, 1024}};
+  tenant.old_active = {40, "1234000", "", "b", {}};
   tenant.allocations = {{"weights", 0x500000000000, 4096, abi::Memory::Weights}};
   return tenant;
 }
@@ -36,6 +36,7 @@ TEST(Keepsakes, EveryFieldSurvives) {
   EXPECT_TRUE(tenant.ended_by_us);
   EXPECT_EQ(tenant.active.pid, 41);
   EXPECT_EQ(tenant.active.start_time, "1234567");
+  EXPECT_EQ(tenant.active.image, "4096:8192");
   EXPECT_EQ(tenant.active.domain, "a");
   EXPECT_EQ(tenant.active.limits.sm_percent, 25u);
   EXPECT_EQ(tenant.active.limits.memory_mib, 1024u);
