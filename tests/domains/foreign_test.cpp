@@ -47,7 +47,7 @@ TEST_F(Foreign, AClientIsSeenAndListed) {
   EXPECT_EQ(listed[0]["name"], "firebreak");
   EXPECT_EQ(listed[0]["came"], "not placed by us");
   EXPECT_THAT(command({"status"}).output, HasSubstr("FOREIGN"));
-  EXPECT_TRUE(agent_->said("process " + std::to_string(pid) + ": firebreak of user"));
+  wait("it is told", [&] { return agent_->said("process " + std::to_string(pid) + ": firebreak of user"); });
   foreign.actor->tell("end");
   wait_for_end(foreign);
   while (!foreign_in("a").empty()) {
