@@ -21,7 +21,8 @@ separate_arguments(library UNIX_COMMAND "${output}")
 separate_arguments(flags UNIX_COMMAND "${FLAGS}")
 run(${COMPILER} -std=gnu11 -Wall -Wextra -Werror ${flags} -o ${FOLDER}/by-pkg-config ${FOLDER}/source/numbers.c ${library} -ldl)
 
-run(${CMAKE_COMMAND} -S ${FOLDER}/source -B ${FOLDER}/build -D CMAKE_PREFIX_PATH=${FOLDER}/prefix -D CMAKE_C_COMPILER=${COMPILER}
+# By Ninja, as examples/README.md says: a machine that builds Firebreak has it, and may have no make.
+run(${CMAKE_COMMAND} -G Ninja -S ${FOLDER}/source -B ${FOLDER}/build -D CMAKE_PREFIX_PATH=${FOLDER}/prefix -D CMAKE_C_COMPILER=${COMPILER}
     "-DCMAKE_C_FLAGS=${FLAGS}")
 run(${CMAKE_COMMAND} --build ${FOLDER}/build)
 
