@@ -31,8 +31,9 @@ bool hand_over_a_connection(os::Socket& test, const char* agent) {
 int main(int count, char** arguments) {
   if (count < 2) return 2;
   os::Socket test{os::Fd(3)};
-  const auto space = os::create_memory_file("test-space", 4096);
-  if (count > 2 && std::string_view(arguments[2]) == "forking" && ::fork() == 0) {
+  const bool forks = count > 2 && std::string_view(arguments[2]) == "forking";
+  const auto space = forks ? os::create_memory_file("test-space", 4096) : os::Fd();
+  if (forks && ::fork() == 0) {
     test.release().reset();
     ::alarm(60);
     for (;;) ::pause();
