@@ -19,18 +19,25 @@ namespace firebreak::os {
 namespace {
 
 constexpr std::uint64_t wake_id = 0;
+constexpr std::uint64_t alarm_id = 1;
 constexpr int most_events = 32;
+/// What is longer comes to the same, and fits into a time.
+constexpr Nanoseconds longest_delay = std::chrono::hours(24 * 365);
 
-timespec to_timespec(Nanoseconds duration) {
-  const auto ns = std::max<std::int64_t>(duration.count(), 0);
+timespec to_timespec(Monotonic time) {
+  const std::int64_t ns = to_ns(time);
   return {static_cast<time_t>(ns / 1'000'000'000), static_cast<long>(ns % 1'000'000'000)};
 }
 
-int add_to_epoll(const Fd& epoll, int fd, std::uint64_t id) {
+int tell_epoll(const Fd& epoll, int operation, int fd, std::uint64_t id, std::uint32_t events) {
   epoll_event event{};
-  event.events = EPOLLIN;
+  event.events = events;
   event.data.u64 = id;
-  return ::epoll_ctl(epoll.get(), EPOLL_CTL_ADD, fd, &event);
+  return ::epoll_ctl(epoll.get(), operation, fd, &event);
+}
+
+int add_to_epoll(const Fd& epoll, int fd, std::uint64_t id) {
+  return tell_epoll(epoll, EPOLL_CTL_ADD, fd, id, EPOLLIN);
 }
 
 void drain_counter(int fd) {
@@ -60,12 +67,19 @@ void Watch::cancel() {
   if (loop_ != nullptr) std::exchange(loop_, nullptr)->remove(id_);
 }
 
+void Watch::expect_writable(bool expected) {
+  if (loop_ != nullptr) loop_->expect_writable(id_, expected);
+}
+
 Result<std::unique_ptr<EventLoop>> EventLoop::create() {
   Fd epoll(::epoll_create1(EPOLL_CLOEXEC));
   if (!epoll) return fail_errno("make an event loop", errno);
   Fd wake(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!wake || add_to_epoll(epoll, wake.get(), wake_id) != 0) return fail_errno("make an event loop", errno);
-  return std::unique_ptr<EventLoop>(new EventLoop(std::move(epoll), std::move(wake)));
+  Fd alarm(::timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK));
+  if (!alarm || add_to_epoll(epoll, alarm.get(), alarm_id) != 0)
+    return fail_errno("make an event loop", errno);
+  return std::unique_ptr<EventLoop>(new EventLoop(std::move(epoll), std::move(wake), std::move(alarm)));
 }
 
 Result<Watch> EventLoop::add(Entry entry) {
@@ -79,33 +93,53 @@ Result<Watch> EventLoop::add(Entry entry) {
 }
 
 void EventLoop::remove(std::uint64_t id) {
+  if (const auto timer = timers_.find(id); timer != timers_.end()) {
+    due_.erase({timer->second->at, id});
+    timers_.erase(timer);
+    (void)set_alarm();  // one that rings for nobody does no harm
+    return;
+  }
   const auto found = entries_.find(id);
   if (found == entries_.end()) return;
   ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, found->second->fd, nullptr);
   entries_.erase(found);
 }
 
-Result<Watch> EventLoop::watch_readable(int fd, Callback callback) {
+void EventLoop::expect_writable(std::uint64_t id, bool expected) {
+  const auto found = entries_.find(id);
+  if (found == entries_.end() || !found->second->writable) return;
+  if (std::exchange(found->second->is_to_be_writable, expected) == expected) return;
+  tell_epoll(epoll_, EPOLL_CTL_MOD, found->second->fd, id, expected ? EPOLLIN | EPOLLOUT : EPOLLIN);
+}
+
+Result<Watch> EventLoop::watch(int fd, Callback readable, Callback writable) {
   Entry entry;
   entry.fd = fd;
-  entry.callback = std::move(callback);
+  entry.readable = std::move(readable);
+  entry.writable = std::move(writable);
   return add(std::move(entry));
 }
 
 Result<Watch> EventLoop::add_timer(Nanoseconds first, Nanoseconds period, Callback callback) {
-  Entry entry;
-  entry.owned = Fd(::timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK));
-  if (!entry.owned) return fail_errno("make a timer", errno);
-  itimerspec times{};
-  // All zeros would disarm the timer instead of firing at once.
-  times.it_value = to_timespec(std::max(first, Nanoseconds(1)));
-  times.it_interval = to_timespec(period);
-  if (::timerfd_settime(entry.owned.get(), 0, &times, nullptr) != 0) return fail_errno("set a timer", errno);
-  entry.fd = entry.owned.get();
-  entry.once = period.count() == 0;
-  entry.drain_counter = true;
-  entry.callback = std::move(callback);
-  return add(std::move(entry));
+  const std::uint64_t id = next_id_++;
+  const Monotonic at = std::chrono::steady_clock::now() + std::clamp(first, Nanoseconds(0), longest_delay);
+  timers_[id] = std::make_shared<Timer>(Timer{at, period, std::move(callback)});
+  due_.emplace(at, id);
+  Watch watch(this, id);  // which takes it away again
+  if (auto set = set_alarm(); !set) return propagate(set);
+  return watch;
+}
+
+/// For the first that is due, where that has changed.
+Status EventLoop::set_alarm() {
+  const auto first = due_.empty() ? std::nullopt : std::optional(due_.begin()->first);
+  if (first == alarm_at_) return {};
+  itimerspec times{};  // all zeros: it does not ring
+  if (first) times.it_value = to_timespec(*first);
+  if (::timerfd_settime(alarm_.get(), TFD_TIMER_ABSTIME, &times, nullptr) != 0)
+    return fail_errno("set a timer", errno);
+  alarm_at_ = first;
+  return {};
 }
 
 Result<Watch> EventLoop::after(Nanoseconds delay, Callback callback) {
@@ -148,7 +182,7 @@ Result<Watch> EventLoop::on_signals(const std::vector<int>& signals, std::functi
   entry.owned = Fd(::signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
   if (!entry.owned) return fail_errno("wait for signals", errno);
   entry.fd = entry.owned.get();
-  entry.callback = [fd = entry.fd, callback = std::move(callback)] {
+  entry.readable = [fd = entry.fd, callback = std::move(callback)] {
     signalfd_siginfo info{};
     if (::read(fd, &info, sizeof(info)) == sizeof(info)) callback(static_cast<int>(info.ssi_signo));
   };
@@ -181,14 +215,45 @@ void EventLoop::run_posted() {
   for (Callback& callback : batch) callback();
 }
 
-void EventLoop::dispatch(std::uint64_t id) {
-  const auto found = entries_.find(id);
-  // An earlier callback of the same round may have cancelled this one.
-  if (found == entries_.end()) return;
-  const std::shared_ptr<Entry> entry = found->second;
-  if (entry->drain_counter) drain_counter(entry->fd);
-  if (entry->once) remove(id);
-  entry->callback();
+void EventLoop::dispatch(std::uint64_t id, std::uint32_t events) {
+  const auto look = [this, id] {
+    const auto found = entries_.find(id);
+    return found == entries_.end() ? nullptr : found->second;
+  };
+  // An earlier callback of the same round may have cancelled this one, and the first of the two the second.
+  if ((events & ~std::uint32_t{EPOLLOUT}) != 0) {
+    if (const std::shared_ptr<Entry> entry = look()) entry->readable();
+  }
+  if ((events & EPOLLOUT) != 0) {
+    if (const std::shared_ptr<Entry> entry = look(); entry && entry->writable) entry->writable();
+  }
+}
+
+/// Those whose time has come by now: what their callbacks ask for at once comes in the next round.
+void EventLoop::run_due() {
+  drain_counter(alarm_.get());
+  alarm_at_.reset();
+  std::vector<std::uint64_t> ids;
+  const Monotonic now = std::chrono::steady_clock::now();
+  for (auto next = due_.begin(); next != due_.end() && next->first <= now; ++next)
+    ids.push_back(next->second);
+  for (const std::uint64_t id : ids) run_timer(id);
+  (void)set_alarm();  // it was set before, and nothing in it has changed but the time
+}
+
+void EventLoop::run_timer(std::uint64_t id) {
+  const auto found = timers_.find(id);
+  if (found == timers_.end()) return;
+  const std::shared_ptr<Timer> timer = found->second;
+  due_.erase({timer->at, id});
+  if (timer->period == Nanoseconds(0)) {
+    timers_.erase(found);
+  } else {
+    const auto passed = (std::chrono::steady_clock::now() - timer->at) / timer->period;
+    timer->at += timer->period * (passed + 1);
+    due_.emplace(timer->at, id);
+  }
+  timer->callback();
 }
 
 bool EventLoop::run_once(std::optional<Milliseconds> timeout) {
@@ -199,8 +264,10 @@ bool EventLoop::run_once(std::optional<Milliseconds> timeout) {
     const std::uint64_t id = events[static_cast<std::size_t>(i)].data.u64;
     if (id == wake_id) {
       run_posted();
+    } else if (id == alarm_id) {
+      run_due();
     } else {
-      dispatch(id);
+      dispatch(id, events[static_cast<std::size_t>(i)].events);
     }
   }
   return count > 0;

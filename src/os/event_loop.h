@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/// One thread's event loop: readable descriptors, timers, signals, and work posted by other threads.
+/// One thread's event loop: readable and writable descriptors, timers, signals, and work posted by other
+/// threads. All timers of a loop share one descriptor, so that none is refused when descriptors are scarce.
 #pragma once
 
 #include <cstdint>
@@ -8,6 +9,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -32,6 +34,9 @@ class Watch {
 
   void cancel();
   explicit operator bool() const { return loop_ != nullptr; }
+  /// Of a descriptor that was given a callback for it: whether it is called as long as the descriptor can be
+  /// written to. At first it is not.
+  void expect_writable(bool expected);
 
  private:
   friend class EventLoop;
@@ -53,11 +58,13 @@ class EventLoop {
 
   /// Calls back as long as `fd` is readable or hung up. `fd` stays the caller's, and must outlive the Watch.
   /// Unsupported when the descriptor cannot be waited for (a plain file).
-  Result<Watch> watch_readable(int fd, Callback callback);
+  Result<Watch> watch_readable(int fd, Callback callback) { return watch(fd, std::move(callback), {}); }
+  /// The same, and `writable` as long as it can be written to, where Watch::expect_writable says so.
+  Result<Watch> watch(int fd, Callback readable, Callback writable);
   /// Calls back once, after `delay`.
   Result<Watch> after(Nanoseconds delay, Callback callback);
-  /// The same, but rather at once than never: where no timer can be had (no descriptor is left) the callback
-  /// is posted, and nothing ends it then.
+  /// The same, but rather at once than never: where no timer can be had the callback is posted, and nothing
+  /// ends it then.
   Watch after_or_now(Nanoseconds delay, Callback callback);
   /// Calls back every `period`; periods that passed while the loop was busy are made up for by one call.
   Result<Watch> every(Nanoseconds period, Callback callback);
@@ -80,23 +87,37 @@ class EventLoop {
   friend class Watch;
   struct Entry {
     int fd = -1;
-    Fd owned;  ///< timers and signals have a descriptor of their own
-    bool once = false;
-    bool drain_counter = false;  ///< timers: read the expirations before calling back
+    Fd owned;  ///< signals have a descriptor of their own
+    Callback readable;
+    Callback writable;
+    bool is_to_be_writable = false;
+  };
+  struct Timer {
+    Monotonic at{};
+    Nanoseconds period{};  ///< 0: once
     Callback callback;
   };
 
-  EventLoop(Fd epoll, Fd wake) : epoll_(std::move(epoll)), wake_(std::move(wake)) {}
+  EventLoop(Fd epoll, Fd wake, Fd alarm)
+      : epoll_(std::move(epoll)), wake_(std::move(wake)), alarm_(std::move(alarm)) {}
   Result<Watch> add(Entry entry);
   Result<Watch> add_timer(Nanoseconds first, Nanoseconds period, Callback callback);
+  Status set_alarm();
   void remove(std::uint64_t id);
-  void dispatch(std::uint64_t id);
+  void expect_writable(std::uint64_t id, bool expected);
+  void dispatch(std::uint64_t id, std::uint32_t events);
+  void run_due();
+  void run_timer(std::uint64_t id);
   void run_posted();
 
   Fd epoll_;
   Fd wake_;
-  std::uint64_t next_id_ = 1;
+  Fd alarm_;  ///< rings for the first of the timers
+  std::uint64_t next_id_ = 2;
   std::map<std::uint64_t, std::shared_ptr<Entry>> entries_;
+  std::map<std::uint64_t, std::shared_ptr<Timer>> timers_;
+  std::set<std::pair<Monotonic, std::uint64_t>> due_;  ///< the same by their times
+  std::optional<Monotonic> alarm_at_;
 
   std::mutex mutex_;  ///< guards posted_ and stopping_
   std::vector<Callback> posted_;

@@ -9,6 +9,7 @@
 #include <fstream>
 #include <thread>
 
+#include "os/duplicate.h"
 #include "os/memory.h"
 #include "os/socket.h"
 #include "os/temporary_directory.h"
@@ -135,6 +136,52 @@ TEST_F(EventLoopTest, ACancelledTimerNeverFires) {
   const Watch later = loop_->after(Milliseconds(10), [&] { loop_->stop(); }).value();
   loop_->run();
   EXPECT_FALSE(fired);
+}
+
+TEST_F(EventLoopTest, TimersTakeNoDescriptors) {
+  const int lowest = duplicate(event_.get())->get();
+  std::vector<Watch> timers;
+  int calls = 0;
+  for (int i = 0; i < 1000; ++i) timers.push_back(loop_->after(Nanoseconds(i), [&] { ++calls; }).value());
+  EXPECT_EQ(duplicate(event_.get())->get(), lowest);
+  timers.erase(timers.begin(), timers.begin() + 10);
+  while (calls < 990) loop_->run_once(std::nullopt);
+  EXPECT_FALSE(loop_->run_once(Milliseconds(0)));
+}
+
+TEST_F(EventLoopTest, ATimerMayStartAnotherThatIsDueAtOnce) {
+  int calls = 0;
+  Watch next;
+  const Watch first = loop_
+                          ->after(Nanoseconds(0),
+                                  [&] {
+                                    ++calls;
+                                    next =
+                                        loop_->after(Nanoseconds(0), [&] { ++calls, loop_->stop(); }).value();
+                                  })
+                          .value();
+  loop_->run();
+  EXPECT_EQ(calls, 2);
+}
+
+TEST_F(EventLoopTest, TellsWhenADescriptorCanBeWrittenToWhereItIsAskedTo) {
+  auto [left, right] = socket_pair().value();
+  int readable = 0, writable = 0;
+  Watch watch = loop_
+                    ->watch(
+                        left.fd().get(), [&] { ++readable; }, [&] { ++writable; })
+                    .value();
+  EXPECT_FALSE(loop_->run_once(Milliseconds(0)));
+  watch.expect_writable(true);
+  EXPECT_TRUE(loop_->run_once(Milliseconds(0)));
+  EXPECT_EQ(writable, 1);
+  watch.expect_writable(false);
+  EXPECT_FALSE(loop_->run_once(Milliseconds(0)));
+  const std::byte one{1};
+  ASSERT_TRUE(right.send(std::span(&one, 1), {}, Milliseconds(0)));
+  EXPECT_TRUE(loop_->run_once(Milliseconds(0)));
+  EXPECT_EQ(readable, 1);
+  EXPECT_EQ(writable, 1);
 }
 
 TEST_F(EventLoopTest, RunsWhatOtherThreadsPostInOrder) {

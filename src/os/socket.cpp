@@ -19,6 +19,8 @@ namespace firebreak::os {
 namespace {
 
 constexpr int listen_backlog = 64;
+/// Linux does not say when fewer descriptors are under way.
+constexpr Milliseconds descriptors_pause{1};
 
 sockaddr_un address_of(const std::string& path) {
   sockaddr_un address{};
@@ -142,10 +144,18 @@ Status Socket::send(std::span<const std::byte> bytes, std::span<const int> descr
   header.msg_iovlen = 1;
   ControlBuffer control;
   attach(header, control, descriptors);
+  const auto begun = std::chrono::steady_clock::now();
   while (true) {
     if (::sendmsg(fd_.get(), &header, MSG_NOSIGNAL | MSG_DONTWAIT) >= 0) return {};
     if (errno == EINTR) continue;
     if (errno == EPIPE || errno == ECONNRESET || errno == ENOTCONN) return peer_is_gone();
+    if (errno == ETOOMANYREFS) {
+      const bool is_late = timeout >= Milliseconds(0) && std::chrono::steady_clock::now() - begun >= timeout;
+      if (is_late)
+        return fail(ErrorCode::ResourceExhausted, "too many descriptors are under way between processes");
+      (void)poll_readable({}, descriptors_pause);
+      continue;
+    }
     if (errno != EAGAIN) return fail_errno("send a message", errno);
     const Result<bool> writable = poll_writable(fd_.get(), timeout);
     if (!writable) return propagate(writable);

@@ -37,8 +37,8 @@ class Socket {
  public:
   explicit Socket(Fd fd) : fd_(std::move(fd)) {}
 
-  /// Sends one message of 1 to most_bytes_in_a_message bytes; the descriptors are duplicated on the way.
-  /// Timeout when the peer does not read (negative: wait for ever), Unavailable when it is gone.
+  /// Sends 1 to most_bytes_in_a_message bytes, and duplicates of the descriptors. Unavailable: the peer is
+  /// gone; by `timeout` (negative: never) Timeout: it does not read, ResourceExhausted: too many on their way
   Status send(std::span<const std::byte> bytes, std::span<const int> descriptors, Milliseconds timeout);
   /// Receives one message; received descriptors are close-on-exec. Timeout when none came (negative: wait for
   /// ever), Unavailable when the peer is gone, Protocol when the message was too large or lost a descriptor.
