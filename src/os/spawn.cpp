@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -13,6 +14,7 @@
 #include <csignal>
 #include <string_view>
 
+#include "os/descriptor_limit.h"
 #include "os/errno_error.h"
 #include "os/self.h"
 
@@ -34,6 +36,7 @@ struct Launch {
   bool new_session = false;
   bool die_with_parent = false;
   pid_t parent = 0;
+  std::optional<rlimit> descriptors_max;
 };
 
 bool overrides(const SpawnRequest& request, std::string_view entry) {
@@ -99,6 +102,9 @@ void reset_signals() {
   const int safe_report = ::fcntl(report, F_DUPFD_CLOEXEC, launch.highest_target + 1);
   if (safe_report < 0) report_and_exit(report, errno);
   if (!place_descriptors(launch)) report_and_exit(safe_report, errno);
+  // Not before: what is inherited may have higher numbers.
+  if (launch.descriptors_max && ::setrlimit(RLIMIT_NOFILE, &*launch.descriptors_max) != 0)
+    report_and_exit(safe_report, errno);
   ::execve(launch.program.c_str(), launch.arguments.data(), launch.environment.data());
   report_and_exit(safe_report, errno);
 }
@@ -135,6 +141,8 @@ Result<pid_t> spawn_process(const SpawnRequest& request) {
   launch.new_session = request.new_session;
   launch.die_with_parent = request.die_with_parent;
   launch.parent = ::getpid();
+  if (const auto limit = descriptor_limit_of_children())
+    launch.descriptors_max = rlimit{limit->soft, limit->hard};
 
   std::array<int, 2> ends{};
   if (::pipe2(ends.data(), O_CLOEXEC) != 0) return fail_errno("make a pipe", errno);

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "os/descriptor_limit.h"
+
+#include <dirent.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <fstream>
+#include <memory>
+
+#include "os/errno_error.h"
+
+namespace firebreak::os {
+namespace {
+
+/// The limit is the whole process's, and so is what it was.
+std::optional<DescriptorLimit>& limit_at_start() {
+  static std::optional<DescriptorLimit> limit;
+  return limit;
+}
+
+Status set_limit(const DescriptorLimit& limit) {
+  const rlimit wanted{limit.soft, limit.hard};
+  if (::setrlimit(RLIMIT_NOFILE, &wanted) != 0) return fail_errno("raise the limit of descriptors", errno);
+  return {};
+}
+
+std::uint64_t most_of_any_process() {
+  std::uint64_t most = 0;
+  std::ifstream("/proc/sys/fs/nr_open") >> most;
+  return most;
+}
+
+}  // namespace
+
+Result<DescriptorLimit> descriptor_limit() {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return fail_errno("ask for the limit of descriptors", errno);
+  return DescriptorLimit{limit.rlim_cur, limit.rlim_max};
+}
+
+Result<DescriptorLimit> raise_descriptor_limit(std::uint64_t most) {
+  const auto before = descriptor_limit();
+  if (!before) return before;
+  if (!limit_at_start()) limit_at_start() = *before;
+  // Whoever is not root keeps its hard limit.
+  const std::uint64_t wanted = std::min(most, most_of_any_process());
+  if (before->hard < wanted) (void)set_limit({before->soft, wanted});
+  const auto allowed = descriptor_limit();
+  if (!allowed) return allowed;
+  const DescriptorLimit raised{std::min(most, allowed->hard), allowed->hard};
+  if (auto set = set_limit(raised); !set) return propagate(set);
+  return raised;
+}
+
+std::optional<DescriptorLimit> descriptor_limit_of_children() { return limit_at_start(); }
+
+Result<std::size_t> open_descriptors() {
+  // From Linux 6.2 on the directory's size says it.
+  struct stat info {};
+  if (::stat("/proc/self/fd", &info) == 0 && info.st_size > 0) return static_cast<std::size_t>(info.st_size);
+  const std::unique_ptr<DIR, int (*)(DIR*)> directory(::opendir("/proc/self/fd"), ::closedir);
+  if (!directory) return fail_errno("count our descriptors", errno);
+  std::size_t count = 0;
+  while (const dirent* entry = ::readdir(directory.get())) count += entry->d_name[0] != '.' ? 1 : 0;
+  return count - 1;  // our own way to look
+}
+
+}  // namespace firebreak::os

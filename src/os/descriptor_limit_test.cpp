@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "os/descriptor_limit.h"
+
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "os/duplicate.h"
+#include "os/program.h"
+#include "os/real_kernel.h"
+
+namespace firebreak::os {
+namespace {
+
+TEST(DescriptorLimitTest, CountsWhatIsOpen) {
+  const std::size_t before = open_descriptors().value();
+  const auto one = duplicate(0);
+  ASSERT_TRUE(one);
+  EXPECT_EQ(open_descriptors().value(), before + 1);
+}
+
+/// In a process of its own: what is raised stays raised.
+TEST(DescriptorLimitTest, IsRaisedForUsAndNotForWhomWeStart) {
+  const auto in_child = [] {
+    rlimit limit{};
+    ::getrlimit(RLIMIT_NOFILE, &limit);
+    const rlimit low{64, limit.rlim_max};
+    if (::setrlimit(RLIMIT_NOFILE, &low) != 0) return 1;
+    const auto raised = raise_descriptor_limit();
+    const auto now = descriptor_limit();
+    if (!raised || !now || raised->soft < limit.rlim_max || *raised != *now) return 2;
+    RealKernel kernel;
+    SpawnRequest request;
+    request.command = {"sh", "-c", "ulimit -Sn; ulimit -Hn"};
+    const auto said = run_program(kernel, request, "", Milliseconds(60'000));
+    const std::string wanted = "64\n" + std::to_string(limit.rlim_max) + "\n";
+    return said && said->output == wanted ? 0 : 3;
+  };
+  EXPECT_EXIT(::_exit(in_child()), testing::ExitedWithCode(0), "");
+}
+
+TEST(DescriptorLimitTest, IsRaisedNoFurtherThanAskedFor) {
+  EXPECT_EXIT(::_exit(raise_descriptor_limit(100)->soft == 100 ? 0 : 1), testing::ExitedWithCode(0), "");
+}
+
+}  // namespace
+}  // namespace firebreak::os
