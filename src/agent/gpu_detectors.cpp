@@ -131,6 +131,13 @@ void GpuDetectors::look_for_remains(pid_t pid, std::function<void(const std::str
   remains_.look_for(pid, std::move(tell));
 }
 
+std::vector<std::string> GpuDetectors::lacks_of(pid_t pid) const {
+  std::vector<std::string> lacks;
+  if (watcher_->lacks_uvm_of(pid)) lacks.emplace_back("its UVM events are not heard");
+  if (strays_->lacks(pid)) lacks.emplace_back("its guard is not seen");
+  return lacks;
+}
+
 strays::Summary GpuDetectors::straying_of(pid_t pid) const { return strays_->summary_of(pid); }
 
 }  // namespace firebreak::agent

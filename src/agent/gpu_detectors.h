@@ -43,6 +43,7 @@ class GpuDetectors final : public Detectors {
   void note_output(pid_t pid, std::string_view text) override;
   void expect_exit(pid_t pid) override;
   strays::Summary straying_of(pid_t pid) const override;
+  std::vector<std::string> lacks_of(pid_t pid) const override;
   std::shared_ptr<const guard::GuardView> guard_of(pid_t pid) const override;
   void look_for_remains(pid_t pid, std::function<void(const std::string&)> tell) override;
 

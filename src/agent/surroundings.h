@@ -64,6 +64,8 @@ class Detectors {
   virtual strays::Summary straying_of(pid_t pid) const = 0;
   /// The guard page of a followed process, also while on_exit tells of its end; null: it has none.
   virtual std::shared_ptr<const guard::GuardView> guard_of(pid_t pid) const = 0;
+  /// What of a followed process is not watched for want of descriptors, and tried again, in words.
+  virtual std::vector<std::string> lacks_of(pid_t) const { return {}; }
   /// Whether the GPU still has something of a process that is gone: tells in words, some seconds later at
   /// most.
   virtual void look_for_remains(pid_t pid, std::function<void(const std::string&)> tell) = 0;

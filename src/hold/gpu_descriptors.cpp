@@ -42,15 +42,20 @@ Duplicates Duplicates::give_back(os::Kernel& kernel, pid_t pid, const Numbers& n
   return gone;
 }
 
-void Duplicates::take(os::Kernel& kernel, const os::Fd& process, const Numbers& now) {
+Status Duplicates::take(os::Kernel& kernel, const os::Fd& process, const Numbers& now) {
+  Status all;
   for (const auto& [number, device] : now) {
     if (duplicates_.contains(number)) continue;
     auto taken = kernel.pidfd_getfd(process, number);
-    if (!taken) continue;
+    if (!taken) {
+      if (taken.error().code == ErrorCode::ResourceExhausted) all = propagate(taken);
+      continue;
+    }
     Duplicate& duplicate = duplicates_.emplace(number, Duplicate{device, std::move(*taken)}).first->second;
     if (device != Device::AddressSpace) continue;
     if (const auto mark = os::mark_opening(duplicate.descriptor.get())) duplicate.mark = *mark;
   }
+  return all;
 }
 
 std::vector<const Duplicate*> Duplicates::spaces() const {

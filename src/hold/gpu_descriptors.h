@@ -38,8 +38,8 @@ class Duplicates {
   /// Those that the process, `now` with these numbers, has no more: a number may mean another file by now.
   /// They are the caller's to close, which may take time.
   Duplicates give_back(os::Kernel& kernel, pid_t pid, const Numbers& now);
-  /// Takes those that are new.
-  void take(os::Kernel& kernel, const os::Fd& process, const Numbers& now);
+  /// Takes those that are new. ResourceExhausted: not all of them, since we have no descriptor left.
+  Status take(os::Kernel& kernel, const os::Fd& process, const Numbers& now);
   bool empty() const { return duplicates_.empty(); }
   /// Those of address spaces.
   std::vector<const Duplicate*> spaces() const;

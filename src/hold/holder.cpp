@@ -55,8 +55,9 @@ Holder::~Holder() {
 
 Status Holder::follow(pid_t pid) {
   auto process = kernel_.pidfd_open(pid);
-  if (!process) return propagate(process);
-  clients_[pid] = Client{std::move(*process), {}, {}, options_.first_look, {}};
+  const bool lacks = !process && process.error().code == ErrorCode::ResourceExhausted;
+  if (!process && !lacks) return propagate(process);
+  clients_[pid] = Client{lacks ? os::Fd() : std::move(*process), {}, {}, options_.first_look, {}};
   look(pid);
   return {};
 }
@@ -66,18 +67,37 @@ void Holder::look(pid_t pid) {
   if (found == clients_.end()) return;
   Client& client = found->second;
   if (const auto stat = kernel_.read_file(os::proc_folder(pid) + "/stat")) client.image = os::image(*stat);
-  const auto numbers =
-      options_.takes_duplicates ? gpu_descriptors_of(kernel_, pid) : Result<Numbers>(Numbers{});
-  if (numbers) {
-    // Both: what a process has closed may have been the last of it, and work may be under way.
-    Duplicates gone = client.duplicates.give_back(kernel_, pid, *numbers);
-    if (!gone.empty()) mourn(pid, std::move(gone), nullptr);
-    client.duplicates.take(kernel_, client.process, *numbers);
+  const Status looked = look_at(pid, client);
+  const bool lacks = !looked && looked.error().code == ErrorCode::ResourceExhausted;
+  if (lacks && !client.lacks) {
+    spdlog::warn("process {} is not held, or not all of it; tried again: {}", pid, to_string(looked.error()));
   }
+  client.lacks = lacks;
   look_later(pid, client);
 }
 
+Status Holder::look_at(pid_t pid, Client& client) {
+  if (!client.process) {
+    auto process = kernel_.pidfd_open(pid);
+    if (!process) return propagate(process);
+    client.process = std::move(*process);
+  }
+  const auto numbers =
+      options_.takes_duplicates ? gpu_descriptors_of(kernel_, pid) : Result<Numbers>(Numbers{});
+  if (!numbers) return propagate(numbers);
+  // Both: what a process has closed may have been the last of it, and work may be under way.
+  Duplicates gone = client.duplicates.give_back(kernel_, pid, *numbers);
+  if (!gone.empty()) mourn(pid, std::move(gone), nullptr);
+  return client.duplicates.take(kernel_, client.process, *numbers);
+}
+
+bool Holder::lacks(pid_t pid) const {
+  const auto found = clients_.find(pid);
+  return found != clients_.end() && found->second.lacks;
+}
+
 void Holder::look_later(pid_t pid, Client& client) {
+  if (client.lacks) client.pause = options_.look_for_room;
   auto timer = loop_.after(client.pause, [this, pid] { look(pid); });
   if (!timer) {
     return spdlog::error("descriptors of process {} are not followed any more: {}", pid,

@@ -40,6 +40,8 @@ struct HolderOptions {
   /// it initialises CUDA.
   Nanoseconds first_look = std::chrono::milliseconds(20);
   Nanoseconds longest_look = std::chrono::seconds(2);
+  /// And where there was no descriptor for something.
+  Nanoseconds look_for_room = std::chrono::milliseconds(200);
   /// After the death: kernels of who serves or trains take milliseconds.
   Nanoseconds hold = std::chrono::seconds(5);
   /// Closing that takes so long has waited for work, in vain.
@@ -121,6 +123,8 @@ class Holder {
   /// for work that is known to run. on_released tells, later.
   void let_go(pid_t pid, Nanoseconds patience = {});
   std::vector<Held> held() const;
+  /// Whether not all of a living one is held, for want of descriptors; that is tried again and again.
+  bool lacks(pid_t pid) const;
 
  private:
   struct ClosingPlan {
@@ -128,11 +132,12 @@ class Holder {
     bool space_first = false;
   };
   struct Client {
-    os::Fd process;
+    os::Fd process;  ///< none: there was no descriptor for it
     std::string image;
     Duplicates duplicates;
     Nanoseconds pause{};
     os::Watch next_look;
+    bool lacks = false;
   };
   /// Descriptors that their process has no more, most often because it is dead.
   struct Dead {
@@ -154,6 +159,7 @@ class Holder {
     std::thread closing;  ///< not before the time
   };
 
+  Status look_at(pid_t pid, Client& client);
   void look_later(pid_t pid, Client& client);
   /// What it had is the dead one's from here on.
   void mourn(pid_t pid, Duplicates duplicates, std::shared_ptr<OtherHolders> looker);

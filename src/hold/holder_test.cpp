@@ -107,6 +107,19 @@ TEST_F(HolderTest, KeepsEverythingForATime) {
   EXPECT_THAT(describe(*released_), HasSubstr("its last kernels are taken to have ended"));
 }
 
+TEST_F(HolderTest, WhatThereWasNoDescriptorForIsHeldOnceThereIsOne) {
+  kernel_.refuse_pidfd_getfd(Error{ErrorCode::ResourceExhausted, "too many open files", {}});
+  give_all();
+  hold(never);
+  EXPECT_TRUE(holder_->lacks(client));
+  EXPECT_TRUE(holder_->held().empty());
+  kernel_.refuse_pidfd_getfd(std::nullopt);
+  run_until([&] { return !holder_->lacks(client); });
+  die();
+  EXPECT_TRUE(holder_->keep(client));
+  EXPECT_TRUE(space_.is_open());
+}
+
 TEST_F(HolderTest, TheAddressSpaceIsKeptUntilTheManagersHaveClosed) {
   std::binary_semaphore work_ends(0);
   std::binary_semaphore closing(0);

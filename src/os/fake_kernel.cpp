@@ -180,7 +180,7 @@ void FakeKernel::exit_process(pid_t pid, ExitStatus status) {
   exit_locked(pid, status);
 }
 
-void FakeKernel::refuse_pidfd_getfd(Error error) {
+void FakeKernel::refuse_pidfd_getfd(std::optional<Error> error) {
   const std::lock_guard lock(mutex_);
   getfd_error_ = std::move(error);
 }

@@ -73,8 +73,8 @@ class FakeKernel final : public Kernel {
   void take_descriptor(pid_t pid, int number);
   /// The process is a zombie from now on: its pidfds are readable, its descriptors gone; try_wait reaps it.
   void exit_process(pid_t pid, ExitStatus status);
-  /// pidfd_getfd fails with this from now on.
-  void refuse_pidfd_getfd(Error error);
+  /// pidfd_getfd fails with this from now on; none: it works again.
+  void refuse_pidfd_getfd(std::optional<Error> error);
   /// What spawn does; the default starts a process that runs until it is told to exit or is killed by
   /// SIGKILL.
   void on_spawn(std::function<Result<pid_t>(const SpawnRequest&)> handler);

@@ -22,9 +22,11 @@ std::string page_link() { return "/memfd:" + std::string(abi::guard_page_name) +
 
 void StrayWatch::follow(pid_t pid) {
   auto process = kernel_.pidfd_open(pid);
-  if (!process) return spdlog::info("the guard of process {} is not seen: {}", pid, process.error().message);
+  const bool lacks = !process && process.error().code == ErrorCode::ResourceExhausted;
+  if (!process && !lacks)
+    return spdlog::info("the guard of process {} is not seen: {}", pid, process.error().message);
   Followed& followed = followed_[pid] = Followed{};
-  followed.process = std::move(*process);
+  if (process) followed.process = std::move(*process);
   followed.pause = options_.first_pause;
   look(pid);
 }
@@ -49,7 +51,11 @@ void StrayWatch::look(pid_t pid) {
   const auto found = followed_.find(pid);
   if (found == followed_.end()) return;
   Followed& followed = found->second;
-  if (!followed.guard) followed.guard = find_guard(pid, followed);
+  const Status looked = followed.guard ? Status() : find_guard(pid, followed);
+  const bool lacks = !looked && looked.error().code == ErrorCode::ResourceExhausted;
+  if (lacks && !followed.lacks)
+    spdlog::warn("the guard of process {} is not seen; tried again: {}", pid, to_string(looked.error()));
+  followed.lacks = lacks;
   if (followed.guard && !followed.is_heard && callbacks_.on_listen && callbacks_.on_listen(pid)) {
     followed.is_heard = true;
     followed.guard->say_heard();
@@ -68,18 +74,29 @@ void StrayWatch::look_later(pid_t pid, Followed& followed) {
   followed.pause = std::min(followed.pause * 2, options_.longest_pause);
 }
 
-std::shared_ptr<const guard::GuardView> StrayWatch::find_guard(pid_t pid, const Followed& followed) {
-  std::shared_ptr<const guard::GuardView> found;
-  (void)os::visit_descriptors(kernel_, pid, [&](int number, const std::string& target) {
+Status StrayWatch::find_guard(pid_t pid, Followed& followed) {
+  if (!followed.process) {
+    auto process = kernel_.pidfd_open(pid);
+    if (!process) return propagate(process);
+    followed.process = std::move(*process);
+  }
+  Status lack;
+  const Status visited = os::visit_descriptors(kernel_, pid, [&](int number, const std::string& target) {
     if (target != page_link()) return true;
     const auto descriptor = kernel_.pidfd_getfd(followed.process, number);
+    if (!descriptor) lack = propagate(descriptor);
     auto guard = descriptor ? guard::GuardView::of(descriptor->get())
                             : Result<guard::GuardView>(propagate(descriptor));
     // One of another version, or one that is not written yet.
-    if (guard) found = std::make_shared<guard::GuardView>(std::move(*guard));
-    return !found;
+    if (guard) followed.guard = std::make_shared<guard::GuardView>(std::move(*guard));
+    return !followed.guard;
   });
-  return found;
+  return followed.guard || !visited ? visited : lack;
+}
+
+bool StrayWatch::lacks(pid_t pid) const {
+  const auto found = followed_.find(pid);
+  return found != followed_.end() && found->second.lacks;
 }
 
 void StrayWatch::tell_guard(pid_t pid, Followed& followed) {

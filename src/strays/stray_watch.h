@@ -60,10 +60,13 @@ class StrayWatch {
   std::shared_ptr<const guard::GuardView> guard_of(pid_t pid) const;
   /// All empty where the process is not followed.
   Summary summary_of(pid_t pid) const;
+  /// Whether its guard could not be looked for, for want of descriptors; that is tried again and again.
+  bool lacks(pid_t pid) const;
 
  private:
   struct Followed {
-    os::Fd process;
+    os::Fd process;  ///< none: there was no descriptor for it
+    bool lacks = false;
     std::shared_ptr<const guard::GuardView> guard;
     bool is_heard = false;
     std::optional<GuardReport> told;
@@ -75,7 +78,7 @@ class StrayWatch {
 
   void look(pid_t pid);
   void look_later(pid_t pid, Followed& followed);
-  std::shared_ptr<const guard::GuardView> find_guard(pid_t pid, const Followed& followed);
+  Status find_guard(pid_t pid, Followed& followed);
   void tell_guard(pid_t pid, Followed& followed);
   void confirm_later(pid_t pid, Followed& followed);
   void confirm(pid_t pid);

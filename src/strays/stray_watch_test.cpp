@@ -86,6 +86,21 @@ class StrayWatchTest : public watch::DetectorTest {
   int page_faults_ = 0;
 };
 
+TEST_F(StrayWatchTest, WhatThereWasNoDescriptorForIsWatchedOnceThereIsOne) {
+  kernel_.refuse_pidfd_getfd(Error{ErrorCode::ResourceExhausted, "too many open files", {}});
+  opens_a_va_space();
+  shows_its_page();
+  follow();
+  EXPECT_TRUE(strays_->lacks(tenant));
+  EXPECT_TRUE(watcher_->lacks_uvm_of(tenant));
+  kernel_.refuse_pidfd_getfd(std::nullopt);
+  EXPECT_TRUE(
+      run_until([&] { return watcher_->hears_uvm_of(tenant) && strays_->guard_of(tenant) != nullptr; }));
+  EXPECT_FALSE(strays_->lacks(tenant));
+  EXPECT_FALSE(watcher_->lacks_uvm_of(tenant));
+  EXPECT_TRUE(page_faults_are_asked_for());
+}
+
 TEST_F(StrayWatchTest, AStrayOfAGuardedProcessIsTold) {
   opens_a_va_space();
   shows_its_page();

@@ -27,6 +27,8 @@ namespace {
 constexpr Nanoseconds shortest_wait = std::chrono::milliseconds(1);
 /// For a domain's clients, where no answer has come.
 constexpr Nanoseconds ask_again = std::chrono::milliseconds(100);
+/// Between two tries where there was no descriptor for something.
+constexpr Nanoseconds look_for_room = std::chrono::milliseconds(200);
 
 }  // namespace
 
@@ -37,6 +39,8 @@ struct Watcher::Parts {
     std::unique_ptr<ProgressDetector> progress;
     std::unique_ptr<ErrorFile> error_file;
     std::unique_ptr<ExitDetector> exit;
+    bool lacks_uvm = false;
+    os::Watch uvm_again;
   };
 
   /// What a process says; its last words may come after the news of its end.
@@ -63,6 +67,7 @@ struct Watcher::Parts {
   void start_all();
   Status follow(const Target& target, Parentage parentage);
   void follow_uvm(Followed& followed);
+  void follow_uvm_later(pid_t pid, const Error& why);
   void follow_error_file(Followed& of);
   void read_output_line(pid_t pid, std::string_view line);
   void forget_in_a_while(pid_t pid);
@@ -240,11 +245,13 @@ void Watcher::Parts::follow_uvm(Followed& of) {
   uvm.on_page_fault = callbacks.on_page_fault;
   uvm.on_gap = [this](const Gap& gap) { note_gap(gap); };
   uvm.on_attached = [this, pid] {
+    if (const auto found = followed.find(pid); found != followed.end()) found->second.lacks_uvm = false;
     if (callbacks.on_uvm_heard) callbacks.on_uvm_heard(pid);
   };
   of.uvm = std::make_unique<UvmDetector>(
       loop, kernel, clock, of.target, uvm, [this](const fault::Fault& fault) { note(fault); },
       [this, target = of.target](const Error& error) {
+        if (error.code == ErrorCode::ResourceExhausted) return follow_uvm_later(target.pid, error);
         const std::string words = "its UVM events are not heard any more: " + to_string(error);
         if (error.code != ErrorCode::NotFound) {
           return note_gap({fault::FaultSource::UvmEvent, target.pid, target.domain, words});
@@ -254,9 +261,23 @@ void Watcher::Parts::follow_uvm(Followed& of) {
   if (const Status done = of.uvm->start(); !done) {
     // What a process lacks may be there for the next; a driver of another kind is said once.
     uvm_works = done.error().code != ErrorCode::Protocol;
-    spdlog::warn("{}", to_string(done.error()));
     of.uvm.reset();
+    if (done.error().code == ErrorCode::ResourceExhausted) return follow_uvm_later(pid, done.error());
+    spdlog::warn("{}", to_string(done.error()));
+    return;
   }
+}
+
+/// We have no descriptor left for them.
+void Watcher::Parts::follow_uvm_later(pid_t pid, const Error& why) {
+  const auto found = followed.find(pid);
+  if (found == followed.end()) return;
+  if (!std::exchange(found->second.lacks_uvm, true))
+    spdlog::warn("UVM events of process {} are not heard; tried again: {}", pid, to_string(why));
+  found->second.uvm_again = loop.after_or_now(look_for_room, [this, pid] {
+    const auto still = followed.find(pid);
+    if (still != followed.end()) follow_uvm(still->second);
+  });
 }
 
 void Watcher::Parts::ended(const ProcessExit& exit) {
@@ -476,6 +497,11 @@ void Watcher::expect_exit(pid_t pid) {
   parts_->orderly.insert(pid);
   const auto found = parts_->followed.find(pid);
   if (found != parts_->followed.end()) found->second.exit->expect_exit();
+}
+
+bool Watcher::lacks_uvm_of(pid_t pid) const {
+  const auto found = parts_->followed.find(pid);
+  return found != parts_->followed.end() && found->second.lacks_uvm;
 }
 
 bool Watcher::hears_uvm_of(pid_t pid) const {

@@ -103,6 +103,8 @@ class Watcher {
   /// From now on the end of that process is no fault; where it is not followed, the MPS server's log tells of
   /// it.
   void expect_exit(pid_t pid);
+  /// Whether they are not heard for want of descriptors; that is tried again and again.
+  bool lacks_uvm_of(pid_t pid) const;
   /// Whether UVM events of the process are heard from here on.
   bool hears_uvm_of(pid_t pid) const;
   /// Whether of every fatal fault that UVM tells of now, the driver's fault isolation will say what became of
