@@ -105,7 +105,8 @@ FB_API fb_role fb_session_role(const fb_session* session);
 
 /* GPU memory under `name` (at most 63 bytes), at the same address in the active and in its standby. The active creates
  * it, zeroed; the standby gets the active's, waiting for it at most `timeout_ms` (-1: for ever). Sizes are rounded up
- * to the driver's granularity (2 MiB). The memory goes back when the tenant has finished, or
+ * to the driver's granularity (2 MiB), and a tenant has at most 1024 of them. After FB_ERROR_TIMEOUT of the active's the
+ * agent may have it or not: ask again for the same. The memory goes back when the tenant has finished, or
  * some time after its last process is gone (firebreakd --lease-s): an active that is started before goes on with it. */
 FB_API fb_status fb_alloc(fb_session* session, const char* name, uint64_t size_bytes, int64_t timeout_ms,
                           uint64_t* device_address);
@@ -171,7 +172,8 @@ FB_API fb_status fb_resumed(fb_session* session);
  * step that is not committed (planned hand-over, since 0.6). Waits for the GPU work to end; none may be queued meanwhile.
  * Then fb_ready and fb_wait_promotion, as for any standby; its memory is where it was. FB_ERROR_CUDA when the context does
  * not work any more. FB_ERROR_REFUSED: no standby is ready, and this process is active as before; or, of a fenced one,
- * another standby is there already, or the agent is about to end this process. Since 0.3. */
+ * another standby is there already, or the agent is about to end this process. FB_ERROR_TIMEOUT: the agent did not
+ * answer, and this process is active as before; where fb_commit says FB_ERROR_FENCED then, call again. Since 0.3. */
 FB_API fb_status fb_stand_down(fb_session* session);
 
 /*

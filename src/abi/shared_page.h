@@ -40,6 +40,25 @@ struct Promoted {
   std::uint64_t raw() const { return (std::uint64_t{epoch} << 32) | member; }
 };
 
+/// An active's word that its GPU work has ended and none follows, for its standby to go on. It waits for an
+/// answer no longer than some seconds, and works on then; an agent that is slow must not promote on the word
+/// of who works on. So the word is on the page, and one compare-and-swap decides: the agent takes it before
+/// it promotes, or the active withdraws it.
+struct HandOverWord {
+  enum class State : std::uint32_t { None, Offered, Taken, Withdrawn };
+  std::uint32_t epoch = 0;   ///< whose word it is; any other is of before
+  std::uint32_t number = 0;  ///< below 2^30: of the try
+  State state = State::None;
+
+  static HandOverWord from(std::uint64_t raw) {
+    const auto low = static_cast<std::uint32_t>(raw);
+    return {static_cast<std::uint32_t>(raw >> 32), low >> 2, static_cast<State>(low & 3)};
+  }
+  std::uint64_t raw() const {
+    return std::uint64_t{epoch} << 32 | std::uint64_t{number} << 2 | static_cast<std::uint64_t>(state);
+  }
+};
+
 /// How far whoever took office here last is. What the GPU writes has a cache line of its own.
 struct alignas(64) CommitArea {
   /// Last step that is done, plus one. Written by the GPU in stream order (cuStreamWriteValue64, or a kernel
@@ -83,6 +102,7 @@ struct alignas(4096) SharedPage {
   std::atomic<std::int64_t> woken_at_ns;                ///< the standby came out of its sleep
   std::atomic<std::int64_t> resumed_at_ns;              ///< the standby's first kernel had completed
   std::atomic<std::uint64_t> promoted;                  ///< a Promoted; stored before `promotion` is
+  std::atomic<std::uint64_t> hand_over;                 ///< a HandOverWord, of the active and of the agent
   CommitArea areas[commit_areas];                       ///< one a journal
 };
 

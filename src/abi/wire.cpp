@@ -108,20 +108,29 @@ struct Form<Allocation> : AllocationForm<Allocation> {
   static constexpr const char* name = "allocation";
 };
 template <>
+struct Form<GiveAllocation> {
+  static constexpr const char* name = "give_allocation";
+  static void write(json& out, const GiveAllocation& m) { out["name"] = m.name; }
+  static void read(const json& in, GiveAllocation& m) { in.at("name").get_to(m.name); }
+};
+template <>
 struct Form<Rejoin> {
   static constexpr const char* name = "rejoin";
   static void write(json& out, const Rejoin& m) {
     out.update({{"tenant", m.tenant}, {"token", m.token}, {"ready", m.ready}});
   }
   static void read(const json& in, Rejoin& m) {
-    in.at("ready").get_to(m.ready);
+    m.ready = in.value("ready", m.ready);  // programs before 0.7 say nothing of it
     in.at("tenant").get_to(m.tenant);
     in.at("token").get_to(m.token);
   }
 };
 template <>
-struct Form<StandDown> : EmptyForm<StandDown> {
+struct Form<StandDown> {
   static constexpr const char* name = "stand_down";
+  static void write(json& out, const StandDown& m) { out["word"] = m.word; }
+  // Programs before 0.7 give none.
+  static void read(const json& in, StandDown& m) { m.word = in.value("word", m.word); }
 };
 template <>
 struct Form<Listen> : EmptyForm<Listen> {
@@ -348,8 +357,9 @@ bool read_any(const json& in, const std::string& type, Message& message, std::va
 
 }  // namespace
 
-std::string encode(const Message& message) {
+std::string encode(const Message& message, std::uint64_t number) {
   json out = json::object();
+  if (number != 0) out["number"] = number;
   std::visit(
       [&out]<class T>(const T& value) {
         out["type"] = Form<T>::name;
@@ -359,20 +369,33 @@ std::string encode(const Message& message) {
   return out.dump(-1, ' ', false, json::error_handler_t::replace);
 }
 
-Result<Message> decode(std::string_view text) {
+Result<Letter> decode_letter(std::string_view text) {
   if (text.size() > wire_bytes_max) return fail(ErrorCode::Protocol, "a message of more than 64 KiB");
   const json in = json::parse(text, nullptr, false);
   if (!in.is_object()) return fail(ErrorCode::Protocol, "a message that is not a JSON object");
   try {
     const std::string type = in.at("type").get<std::string>();
-    Message message;
-    if (!read_any(in, type, message, static_cast<Message*>(nullptr))) {
+    Letter letter;
+    letter.number = in.value("number", letter.number);
+    if (!read_any(in, type, letter.message, static_cast<Message*>(nullptr))) {
       return fail(ErrorCode::Protocol, "a message of unknown type '" + type.substr(0, name_bytes_max) + "'");
     }
-    return message;
+    return letter;
   } catch (const json::exception& wrong) {
     return fail(ErrorCode::Protocol, std::string("a malformed message: ") + wrong.what());
   }
+}
+
+Result<Message> decode(std::string_view text) {
+  auto letter = decode_letter(text);
+  if (!letter) return propagate(letter);
+  return std::move(letter->message);
+}
+
+std::uint64_t number_in(std::string_view text) {
+  const json in = text.size() > wire_bytes_max ? json() : json::parse(text, nullptr, false);
+  const auto found = in.is_object() ? in.find("number") : in.end();
+  return in.is_object() && found != in.end() && found->is_number_unsigned() ? found->get<std::uint64_t>() : 0;
 }
 
 const char* to_string(Role role) { return role == Role::Active ? "active" : "standby"; }

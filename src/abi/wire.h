@@ -1,6 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /// What tenants, the firebreak command and the agent say to each other: one JSON object a message, over a
 /// SOCK_SEQPACKET socket, with descriptors attached where noted. Never on the path of a promotion.
+///
+/// Each request carries a number, which counts up from 1 in the process that asks, and its answer repeats it:
+/// so an answer that comes after nobody waits for it any more is not taken for another one's. What is sent
+/// unasked has none. Programs built before 0.7 number nothing; the agent answers them as its predecessors
+/// did, without numbers, and they are sent whole what newer ones ask for (noted below).
 #pragma once
 
 #include <cstdint>
@@ -51,14 +56,22 @@ struct Rejoin {
   bool ready = false;  ///< it is a standby that has warmed up, and waits
 };
 /// A fenced process that can work on wants to be its successor's standby; an active whose GPU work has ended
-/// wants its standby to go on, and to be that one's standby. Answered by Done or Refused.
-struct StandDown {};
+/// wants its standby to go on, and to be that one's standby. Answered by Done, also to who is the standby
+/// already, or Refused.
+struct StandDown {
+  std::uint32_t word = 0;  ///< the number of a HandOverWord on the shared page; 0: there is none
+};
 /// An allocation of the active; its exported descriptor is attached. Answered by Done or Refused.
 struct Publish {
   std::string name;
   std::uint64_t address = 0;
   std::uint64_t size_bytes = 0;
   Memory memory = Memory::State;
+};
+/// The tenant's allocation of that name. Answered by Allocation with its descriptor attached, by Done where
+/// the tenant has none of that name (a standby is told when it has), or Refused.
+struct GiveAllocation {
+  std::string name;
 };
 /// A TCP socket of the active's that listens, attached: clients that come there are kept for the tenant.
 /// Again: another. Answered by Done or Refused.
@@ -151,13 +164,15 @@ struct Joined {
   std::uint32_t epoch = 0;
   std::uint64_t arena_base =
       0;  ///< first GPU address for the tenant's allocations, the same in each of its processes
-  std::uint32_t allocations = 0;  ///< so many Allocations follow at once: what the tenant has already
+  /// What the tenant has already. Who numbers nothing is sent them at once, with their descriptors.
+  std::uint32_t allocations = 0;
   /// How long to wait for the next agent where this one is gone; 0: none will know the tenant.
   std::uint32_t agent_returns_ms = 0;
   std::uint32_t member = 0;  ///< by which the shared page names this process when it is promoted
 };
-/// Unasked, to who has joined, for each allocation that the tenant has, and to its standby for each that it
-/// gets; the descriptor is attached.
+/// The answer to GiveAllocation, with the descriptor attached. Unasked, to the standby for each allocation
+/// that its tenant gets, without it: who needs it asks for it, so that nobody is sent more than it takes.
+/// (With it, and for each that the tenant has when it joins, to who numbers nothing.)
 struct Allocation {
   std::string name;
   std::uint64_t address = 0;
@@ -180,7 +195,9 @@ struct Refused {
 struct Ended {
   std::string text;
 };
-/// `json` is a document for people and scripts; its form is in docs of `firebreak status`.
+/// `json` is a document for people and scripts; its form is in docs of `firebreak status`. Empty: it is in a
+/// memory file, whose descriptor is attached, since it is longer than a message. (Who numbers nothing is
+/// refused that.)
 struct Report {
   std::string json;
 };
@@ -199,14 +216,24 @@ struct Event {
   std::string text;  ///< one line for a person
 };
 
-using Message = std::variant<Join, Rejoin, StandDown, Publish, Listen, GiveListener, NextConnection, Release,
-                             Ready, Resumed, Finish, Injected, Inject, Place, Adopt, EndProcess, EndTenant,
-                             Output, StatusRequest, Subscribe, HandOver, Stop, Joined, Allocation,
-                             ClientConnection, Placed, Done, Refused, Ended, Report, Event>;
+using Message = std::variant<Join, Rejoin, StandDown, Publish, GiveAllocation, Listen, GiveListener,
+                             NextConnection, Release, Ready, Resumed, Finish, Injected, Inject, Place, Adopt,
+                             EndProcess, EndTenant, Output, StatusRequest, Subscribe, HandOver, Stop, Joined,
+                             Allocation, ClientConnection, Placed, Done, Refused, Ended, Report, Event>;
 
-std::string encode(const Message& message);
+/// A message as it travels.
+struct Letter {
+  std::uint64_t number = 0;  ///< of the request; 0: none
+  Message message;
+};
+
+std::string encode(const Message& message, std::uint64_t number = 0);
 /// Protocol, with what is wrong, for anything that is not one of the messages above. Never throws.
+Result<Letter> decode_letter(std::string_view text);
+/// The same for who does not care for the number.
 Result<Message> decode(std::string_view text);
+/// Of what need be no message of ours; 0: it has none.
+std::uint64_t number_in(std::string_view text);
 
 /// "active" or "standby".
 const char* to_string(Role role);

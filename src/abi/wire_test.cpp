@@ -91,6 +91,17 @@ TEST(Wire, EveryFieldOfAClientsConnectionSurvives) {
   round_trip(GiveListener{});
 }
 
+TEST(Wire, TheNumberOfARequestSurvives) {
+  EXPECT_EQ(decode_letter(encode(Done{}, 7))->number, 7u);
+  EXPECT_EQ(decode_letter(encode(Done{}))->number, 0u);
+  EXPECT_EQ(encode(Done{}), R"({"type":"done"})") << "as programs before 0.7 write it";
+  EXPECT_EQ(decode_letter(R"({"type":"done","number":"x"})").error().code, ErrorCode::Protocol);
+  EXPECT_EQ(number_in(R"({"type":"dance","number":8})"), 8u);
+  for (const char* none : {R"({"type":"dance"})", R"({"number":"x"})", "[]", "{", ""})
+    EXPECT_EQ(number_in(none), 0u) << none;
+  EXPECT_EQ(round_trip(GiveAllocation{"state"}).name, "state");
+}
+
 TEST(Wire, AnOutputOfAnyBytesFitsAndItsLinesSurvive) {
   const Output got = round_trip(Output{4711, "one\ntwo \"2\"\t\n"});
   EXPECT_EQ(got.pid, 4711);

@@ -360,6 +360,20 @@ Tenant* Agent::tenant_of(const Connection& connection, Member Tenant::*member) {
   return nullptr;
 }
 
+Tenant* Agent::tenant_of(const Connection& connection) {
+  for (Member Tenant::*member : {&Tenant::active, &Tenant::standby, &Tenant::old_active}) {
+    if (Tenant* tenant = tenant_of(connection, member)) return tenant;
+  }
+  return nullptr;
+}
+
+Member* Agent::member_of(const Connection& connection) {
+  for (Member Tenant::*member : {&Tenant::active, &Tenant::standby, &Tenant::old_active}) {
+    if (Tenant* tenant = tenant_of(connection, member)) return &(tenant->*member);
+  }
+  return nullptr;
+}
+
 Result<Connection*> Agent::active_of(const std::string& tenant) {
   const auto found = tenants_.find(tenant);
   Connection* active = found == tenants_.end() ? nullptr : server_->find(found->second->active.connection);

@@ -48,7 +48,7 @@ struct AgentOptions {
   /// How long a tenant's memory outlives its last process, unless it has finished: who is started anew goes
   /// on.
   Milliseconds lease{30'000};
-  std::uint64_t quota_bytes = 0;  ///< of each tenant's memory in the vault; 0: no limit
+  std::uint64_t quota_bytes = 0;      ///< of each tenant's memory in the vault; 0: no limit
 };
 
 /// Belongs to the loop's thread.
@@ -90,14 +90,14 @@ class Agent final : private ServerHandler {
   };
   /// Who waits for the end of a tenant.
   struct Farewell {
-    std::uint64_t connection = 0;
+    Asker asker;
     std::set<pid_t> waiting;
     std::vector<std::string> ends;
   };
 
   /// An active that begins anew, and waits until nothing of its dead predecessor can land any more.
   struct WaitingJoin {
-    std::uint64_t connection = 0;
+    Asker asker;
     abi::Join request;
     pid_t pid = 0;
   };
@@ -138,9 +138,12 @@ class Agent final : private ServerHandler {
   void on_message(Connection& connection, abi::Message message, std::vector<os::Fd> descriptors) override;
   void on_closed(Connection& connection) override;
   void answer(Connection& connection, const Status& status);
+  void answer_once(Connection& connection, const Status& status);
+  bool is_done(const Connection& connection);
   Status adopt(const abi::Adopt& request);
   Status adopt_from(const Connection& connection, const abi::Adopt& request);
   void join(Connection& connection, const abi::Join& request);
+  void report_status(Connection& connection) const;
   Status publish(Connection& connection, const abi::Publish& request, std::vector<os::Fd> descriptors);
   Status ready(Connection& connection);
   void warmed_up(Tenant& tenant);
@@ -165,8 +168,9 @@ class Agent final : private ServerHandler {
   /// NotFound: nobody serves under that name.
   Result<Connection*> active_of(const std::string& tenant);
   Status hand_over(const abi::HandOver& request);
-  Status stand_down(Connection& connection);
-  void send_allocations(Connection& connection, const Tenant& tenant);
+  Status stand_down(Connection& connection, const abi::StandDown& request);
+  void give_allocation(Connection& connection, const abi::GiveAllocation& request);
+  static void send_allocations(Connection& connection, const Tenant& tenant);
 
   // Who runs where, in agent_placements.cpp.
   Result<abi::Placed> place(const Connection& connection, const abi::Place& request);
@@ -257,6 +261,8 @@ class Agent final : private ServerHandler {
   // Who is who.
   Result<Tenant*> tenant_named(const std::string& name);  ///< made where it is new
   Tenant* tenant_of(const Connection& connection, Member Tenant::*member);
+  Tenant* tenant_of(const Connection& connection);  ///< in whichever role
+  Member* member_of(const Connection& connection);
   std::vector<pid_t> processes_in(const std::string& domain) const;
   nlohmann::json foreign_json(const std::string& domain) const;
   Status follow(pid_t pid, const std::string& tenant, const std::string& domain);
@@ -278,7 +284,7 @@ class Agent final : private ServerHandler {
   Detectors& detectors_;
   ServiceManager& manager_;
   std::optional<KeptDocument> document_;  ///< none: nobody keeps anything for us
-  KeptText kept_text_;                    ///< of what it holds
+  KeptText kept_text_;  ///< of what it holds
   std::vector<KeptServer> servers_;
   std::unique_ptr<Server> server_;
   std::map<std::string, std::unique_ptr<Tenant>> tenants_;
@@ -295,7 +301,7 @@ class Agent final : private ServerHandler {
   std::vector<Placement> placements_;  ///< one a connection
   std::set<std::uint64_t> subscribers_;
   /// The tenant's connection that a fault on purpose is asked of, to the one that asked, and its kind.
-  std::map<std::uint64_t, std::pair<std::uint64_t, std::string>> injections_;
+  std::map<std::uint64_t, std::pair<Asker, std::string>> injections_;
 };
 
 }  // namespace firebreak::agent

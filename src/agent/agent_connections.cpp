@@ -22,7 +22,7 @@ void Agent::give_listener(Connection& connection) {
   if (tenant == nullptr) return answer(connection, not_in_that_role("listen"));
   if (tenant->clients.listener() < 0)
     return answer(connection, fail(ErrorCode::NotFound, "the tenant listens nowhere"));
-  connection.send(abi::Done{}, tenant->clients.listener());
+  connection.answer(abi::Done{}, tenant->clients.listener());
 }
 
 void Agent::next_connection(Connection& connection, const abi::NextConnection& request) {
@@ -37,7 +37,7 @@ void Agent::next_connection(Connection& connection, const abi::NextConnection& r
     keep(connection_name(tenant->name(), next->id), next->descriptor);
     save();
   }
-  connection.send(abi::ClientConnection{next->id}, next->descriptor);
+  connection.answer(abi::ClientConnection{next->id}, next->descriptor);
 }
 
 Status Agent::release(const Connection& connection, const abi::Release& request) {

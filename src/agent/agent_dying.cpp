@@ -222,7 +222,7 @@ void Agent::let_join(const std::string& tenant) {
     return true;
   });
   for (const WaitingJoin& each : those) {
-    if (Connection* connection = server_->find(each.connection)) join(*connection, each.request);
+    server_->handle(each.asker, [&](Connection& connection) { join(connection, each.request); });
   }
 }
 

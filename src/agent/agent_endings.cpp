@@ -34,12 +34,20 @@ void Agent::end_tenant(Connection& connection, const abi::EndTenant& request) {
     return answer(connection,
                   fail(ErrorCode::NotFound, fmt::format("there is no tenant '{}'", request.tenant)));
   }
-  Farewell farewell{connection.id(), {}, {}};
+  Farewell farewell{connection.asker(), {}, {}};
   for (const auto& [pid, process] : processes_) {
     if (process.tenant == request.tenant) farewell.waiting.insert(pid);
   }
-  farewells_.push_back(std::move(farewell));
+  for (const auto& [pid, dying] : dying_) {
+    if (dying.process.tenant == request.tenant) farewell.waiting.insert(pid);
+  }
+  const bool nobody_is_left = farewell.waiting.empty();
+  if (!nobody_is_left) farewells_.push_back(std::move(farewell));
   end_whole(*found->second, "its operator wants it", std::min(Milliseconds(request.grace_ms), longest_grace));
+  if (!nobody_is_left) return;
+  forget_if_empty(request.tenant);
+  save();
+  connection.answer(abi::Ended{"none of its processes was left"});
 }
 
 /// With its standby, which is not to take over.
@@ -110,9 +118,7 @@ void Agent::say_farewell(pid_t pid, const std::string& how) {
     if (farewell.waiting.erase(pid) == 0) continue;
     farewell.ends.push_back(fmt::format("process {}: {}", pid, how.empty() ? "ended by itself" : how));
     if (!farewell.waiting.empty()) continue;
-    if (Connection* connection = server_->find(farewell.connection)) {
-      connection->send(abi::Ended{fmt::format("{}", fmt::join(farewell.ends, "; "))});
-    }
+    server_->answer(farewell.asker, abi::Ended{fmt::format("{}", fmt::join(farewell.ends, "; "))});
   }
   std::erase_if(farewells_, [](const Farewell& farewell) { return farewell.waiting.empty(); });
 }

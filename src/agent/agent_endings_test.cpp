@@ -79,6 +79,17 @@ TEST_F(AgentEndings, NobodyCanBeToldToEndWhoIsNotThere) {
   EXPECT_THAT(domains.asked, IsEmpty());
 }
 
+TEST_F(AgentEndings, ATenantOfWhichOnlyMemoryIsLeftEndsAtOnce) {
+  Peer active = peer(), command = peer();
+  os::Mapping page = join(active, "llm", abi::Role::Active);
+  page.as<abi::SharedPage>()->areas[0].term = 1;
+  page.as<abi::SharedPage>()->areas[0].next_step = 7;  // something to go on with
+  detectors.callbacks.on_exit(active.pid());
+  EXPECT_THAT(agent->status_json(), HasSubstr("\"lost\""));
+  EXPECT_TRUE(std::holds_alternative<abi::Ended>(ask(command, abi::EndTenant{"llm", 0})));
+  EXPECT_THAT(refusal(command, abi::EndTenant{"llm", 0}), HasSubstr("no tenant 'llm'"));
+}
+
 TEST_F(AgentEndings, OneProcessThatIsToldToEndIsTakenOverByItsStandby) {
   ProtectedTenant llm = pair("llm");
   Peer command = peer();

@@ -14,7 +14,7 @@ void Agent::inject(Connection& connection, const abi::Inject& request) {
                   fail(ErrorCode::Unavailable,
                        fmt::format("tenant '{}' already waits for the commit of a fault", request.tenant)));
   }
-  injections_[(*active)->id()] = {connection.id(), request.kind};
+  injections_[(*active)->id()] = {connection.asker(), request.kind};
   (*active)->send(request);
 }
 
@@ -39,7 +39,7 @@ void Agent::injected(Connection& connection, const abi::Injected& report) {
 void Agent::end_injection(std::uint64_t tenant_connection, const abi::Message& answer) {
   const auto pending = injections_.extract(tenant_connection);
   if (!pending) return;
-  if (Connection* asker = server_->find(pending.mapped().first)) asker->send(answer);
+  server_->answer(pending.mapped().first, answer);
 }
 
 }  // namespace firebreak::agent

@@ -84,7 +84,7 @@ void Agent::join(Connection& connection, const abi::Join& request) {
   if (!tenant) return answer(connection, propagate(tenant));
   if (auto may = may_join(**tenant, request); !may) return answer(connection, may);
   if (request.role == abi::Role::Active && has_dying(request.tenant)) {
-    waiting_joins_.push_back({connection.id(), request, connection.peer().pid});
+    waiting_joins_.push_back({connection.asker(), request, connection.peer().pid});
     return;
   }
   const pid_t pid = connection.peer().pid;
@@ -96,6 +96,7 @@ void Agent::join(Connection& connection, const abi::Join& request) {
   if (member.pid != pid) return answer(connection, not_in_that_role("join"));
   member.connection = connection.id();
   member.image = image_of(pid);
+  member.done = 0;  // of a session of before in the same process
   if (active) follow_progress(**tenant);
   if (active && (*tenant)->pair.standby == pair::Standby::None) (*tenant)->unprotected_since = clock_.now();
   tell_joined(**tenant, member, abi::to_string(request.role));
@@ -103,7 +104,7 @@ void Agent::join(Connection& connection, const abi::Join& request) {
   advance(**tenant, active ? pair::EventType::ActiveJoined : pair::EventType::StandbyJoined);
   save();
   const auto entries = static_cast<std::uint32_t>((*tenant)->vault.entries().size());
-  connection.send(
+  connection.answer(
       abi::Joined{(*tenant)->pair.epoch, Tenant::arena_base, entries, returns_ms(), member_number(member)},
       (*tenant)->page_descriptor());
   send_allocations(connection, **tenant);
@@ -143,11 +144,18 @@ Status Agent::hand_over(const abi::HandOver& request) {
 }
 
 /// A fenced process that only seemed to have faulted has all that a standby needs; so has one that hands
-/// over.
-Status Agent::stand_down(Connection& connection) {
+/// over: but only while its word is not taken back, since it waits no longer for us than for some seconds.
+Status Agent::stand_down(Connection& connection, const abi::StandDown& request) {
   const pid_t pid = connection.peer().pid;
   for (auto& [name, tenant] : tenants_) {
+    // It takes itself for the active: the answer was lost, or came too late. (Of older programs that is
+    // unknown.)
+    const bool is_standby = tenant->standby.pid == pid && tenant->standby.connection == connection.id();
+    if (is_standby && connection.numbers()) return {};
     if (tenant->active.pid == pid) {
+      if (tenant->pair.standby != pair::Standby::Ready) return no_standby_is_ready(name);
+      if (request.word != 0 && !tenant->take_hand_over(request.word))
+        return fail(ErrorCode::Timeout, fmt::format("tenant '{}' has taken its word back", name));
       advance(*tenant, pair::EventType::ActiveStoodDown);
       if (tenant->active.pid == pid) return no_standby_is_ready(name);
     }
@@ -165,7 +173,9 @@ Status Agent::stand_down(Connection& connection) {
   return not_in_that_role("stand_down");
 }
 
+/// Who numbers its requests asks for what it needs.
 void Agent::send_allocations(Connection& connection, const Tenant& tenant) {
+  if (connection.numbers()) return;
   for (const vault::Entry& entry : tenant.vault.entries()) {
     connection.send(abi::Allocation{entry.name, entry.address, entry.size_bytes, entry.memory},
                     entry.descriptor.get());
@@ -196,9 +206,19 @@ Status Agent::publish(Connection& connection, const abi::Publish& request, std::
   keep(memory_name(tenant->name(), request.name), tenant->vault.entries().back().descriptor.get());
   if (Connection* standby = server_->find(tenant->standby.connection)) {
     standby->send(abi::Allocation{request.name, request.address, request.size_bytes, request.memory},
-                  tenant->vault.entries().back().descriptor.get());
+                  standby->numbers() ? -1 : tenant->vault.entries().back().descriptor.get());
   }
   return {};
+}
+
+void Agent::give_allocation(Connection& connection, const abi::GiveAllocation& request) {
+  const Tenant* tenant = tenant_of(connection);
+  if (tenant == nullptr) return answer(connection, not_in_that_role("give_allocation"));
+  const auto entries = tenant->vault.entries();
+  const auto entry = std::ranges::find(entries, request.name, &vault::Entry::name);
+  if (entry == entries.end()) return connection.answer(abi::Done{});
+  connection.answer(abi::Allocation{entry->name, entry->address, entry->size_bytes, entry->memory},
+                    entry->descriptor.get());
 }
 
 }  // namespace firebreak::agent

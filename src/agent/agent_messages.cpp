@@ -14,29 +14,36 @@ struct Overloaded : Each... {
   using Each::operator()...;
 };
 
+/// What a request's number adds to an answer, at most.
+constexpr std::size_t number_bytes = 64;
+
 }  // namespace
 
 void Agent::on_message(Connection& connection, abi::Message message, std::vector<os::Fd> descriptors) {
+  if (is_done(connection)) return answer(connection, {});
   std::visit(
       Overloaded{
           [&](const abi::Join& request) { join(connection, request); },
           [&](const abi::Publish& request) {
-            answer(connection, publish(connection, request, std::move(descriptors)));
+            answer_once(connection, publish(connection, request, std::move(descriptors)));
           },
+          [&](const abi::GiveAllocation& request) { give_allocation(connection, request); },
           [&](const abi::Rejoin& request) { answer(connection, rejoin(connection, request)); },
-          [&](const abi::StandDown&) { answer(connection, stand_down(connection)); },
-          [&](const abi::Listen&) { answer(connection, take_listener(connection, std::move(descriptors))); },
+          [&](const abi::StandDown& request) { answer_once(connection, stand_down(connection, request)); },
+          [&](const abi::Listen&) {
+            answer_once(connection, take_listener(connection, std::move(descriptors)));
+          },
           [&](const abi::GiveListener&) { give_listener(connection); },
           [&](const abi::NextConnection& request) { next_connection(connection, request); },
-          [&](const abi::Release& request) { answer(connection, release(connection, request)); },
-          [&](const abi::Ready&) { answer(connection, ready(connection)); },
-          [&](const abi::Resumed& request) { answer(connection, resumed(connection, request)); },
-          [&](const abi::Finish&) { answer(connection, finish(connection)); },
+          [&](const abi::Release& request) { answer_once(connection, release(connection, request)); },
+          [&](const abi::Ready&) { answer_once(connection, ready(connection)); },
+          [&](const abi::Resumed& request) { answer_once(connection, resumed(connection, request)); },
+          [&](const abi::Finish&) { answer_once(connection, finish(connection)); },
           [&](const abi::Inject& request) { inject(connection, request); },
           [&](const abi::Injected& report) { injected(connection, report); },
           [&](const abi::Place& request) {
             if (auto placed = place(connection, request)) {
-              connection.send(*placed);
+              connection.answer(*placed);
             } else {
               answer(connection, propagate(placed));
             }
@@ -47,7 +54,7 @@ void Agent::on_message(Connection& connection, abi::Message message, std::vector
           [&](const abi::Output& output) {
             detectors_.note_output(static_cast<pid_t>(output.pid), output.text);
           },
-          [&](const abi::StatusRequest&) { connection.send(abi::Report{status_json()}); },
+          [&](const abi::StatusRequest&) { report_status(connection); },
           [&](const abi::Subscribe&) {
             subscribers_.insert(connection.id());
             answer(connection, {});
@@ -57,7 +64,7 @@ void Agent::on_message(Connection& connection, abi::Message message, std::vector
             answer(connection, {});
             loop_.stop();
           },
-          [&](const auto&) { connection.send(abi::Refused{"that is the agent's to say"}); },
+          [&](const auto&) { connection.answer(abi::Refused{"that is the agent's to say"}); },
       },
       message);
 }
@@ -66,19 +73,46 @@ void Agent::on_message(Connection& connection, abi::Message message, std::vector
 void Agent::answer(Connection& connection, const Status& status) {
   save();
   if (status) {
-    connection.send(abi::Done{});
+    connection.answer(abi::Done{});
     return;
   }
   const bool used_up = status.error().code == ErrorCode::ResourceExhausted;
-  connection.send(abi::Refused{to_string(status.error()), used_up});
+  connection.answer(abi::Refused{to_string(status.error()), used_up});
+}
+
+/// For what a process asks again, under the same number, when the agent ended before it answered.
+void Agent::answer_once(Connection& connection, const Status& status) {
+  Member* member = status ? member_of(connection) : nullptr;
+  if (member != nullptr) member->done = connection.asker().number;
+  answer(connection, status);
+}
+
+bool Agent::is_done(const Connection& connection) {
+  const std::uint64_t number = connection.asker().number;
+  const Member* member = number == 0 ? nullptr : member_of(connection);
+  return member != nullptr && member->done == number;
+}
+
+/// In a memory file where it is longer than a message.
+void Agent::report_status(Connection& connection) const {
+  const abi::Report report{status_json()};
+  if (abi::encode(report).size() <= abi::wire_bytes_max - number_bytes) return connection.answer(report);
+  if (!connection.numbers()) {
+    return connection.answer(
+        abi::Refused{"the status is too long for this program, which is older than the agent", false});
+  }
+  const auto file = os::memory_file_with(report.json);
+  if (file) return connection.answer(abi::Report{}, file->get());
+  connection.answer(abi::Refused{"the status: " + to_string(file.error()), true});
 }
 
 void Agent::on_closed(Connection& connection) {
   subscribers_.erase(connection.id());
   end_injection(connection.id(), abi::Refused{"the tenant ended first"});
   forget_placements(connection.id());
-  std::erase_if(farewells_, [&](const Farewell& each) { return each.connection == connection.id(); });
-  std::erase_if(waiting_joins_, [&](const WaitingJoin& each) { return each.connection == connection.id(); });
+  std::erase_if(farewells_, [&](const Farewell& each) { return each.asker.connection == connection.id(); });
+  std::erase_if(waiting_joins_,
+                [&](const WaitingJoin& each) { return each.asker.connection == connection.id(); });
   for (auto& [name, tenant] : tenants_) {
     // An active without its connection still serves; its end is seen by its pidfd. A standby without one
     // cannot take over.

@@ -200,6 +200,69 @@ TEST_F(AgentRestart, AStandbyThatComesBackAfterItsTenantWasLostIsTold) {
   EXPECT_EQ(same.as<abi::SharedPage>()->promoted.load(), 0u) << "nobody waits for this epoch";
 }
 
+// The answer was lost with the agent before.
+TEST_F(AgentRestart, AHandOverThatWasCarriedOutIsNotCarriedOutAgain) {
+  auto [active, standby, page] = pair("llm");
+  auto& its = page.as<abi::SharedPage>()->hand_over;
+  its = abi::HandOverWord{0, 3, abi::HandOverWord::State::Offered}.raw();
+  active.send(abi::StandDown{3}, -1, 9);
+  settle();
+  EXPECT_EQ(word(page).epoch, 1u);
+  restart();
+  EXPECT_TRUE(std::holds_alternative<abi::Done>(rejoin(active)));
+  for (const std::uint64_t number : {9u, 10u}) {  // by the link, and by its caller
+    active.send(abi::StandDown{3}, -1, number);
+    settle();
+    const auto answer = active.receive();
+    ASSERT_TRUE(answer && std::holds_alternative<abi::Done>(answer->message));
+    EXPECT_EQ(answer->number, number);
+    EXPECT_EQ(word(page).epoch, 1u);
+    EXPECT_EQ(client::parse_status(agent->status_json()).tenant("llm")->standby, active.pid());
+  }
+}
+
+TEST_F(AgentRestart, AHandOverIsGoneOnWithWhereTheWordWasTakenAndNobodyPromoted) {
+  auto [active, standby, page] = pair("llm");
+  auto& its = page.as<abi::SharedPage>()->hand_over;
+  its = abi::HandOverWord{0, 3, abi::HandOverWord::State::Taken}.raw();
+  restart();
+  EXPECT_TRUE(std::holds_alternative<abi::Done>(rejoin(active)));
+  EXPECT_TRUE(std::holds_alternative<abi::Done>(ask(active, abi::StandDown{3})));
+  EXPECT_EQ(word(page).epoch, 1u);
+}
+
+TEST_F(AgentRestart, AWordThatWasTakenBackIsNone) {
+  auto [active, standby, page] = pair("llm");
+  auto& its = page.as<abi::SharedPage>()->hand_over;
+  for (const abi::HandOverWord there :
+       {abi::HandOverWord{0, 3, abi::HandOverWord::State::Withdrawn},
+        abi::HandOverWord{0, 4, abi::HandOverWord::State::Offered},
+        abi::HandOverWord{2, 3, abi::HandOverWord::State::Offered}, abi::HandOverWord{}}) {
+    its = there.raw();
+    EXPECT_THAT(refusal(active, abi::StandDown{3}), HasSubstr("taken its word back"));
+    EXPECT_EQ(word(page).epoch, 0u);
+  }
+}
+
+TEST_F(AgentRestart, WhatIsAskedAgainUnderTheSameNumberIsToldOnce) {
+  auto [active, standby, page] = pair("llm");
+  xid(FakeDomains::server_of_a);
+  standby.send(abi::Resumed{5}, -1, 7);
+  settle();
+  ASSERT_TRUE(standby.receive());
+  restart();
+  Peer watcher = peer();
+  ask(watcher, abi::Subscribe{});
+  EXPECT_TRUE(std::holds_alternative<abi::Done>(rejoin(standby)));
+  standby.send(abi::Resumed{5}, -1, 7);
+  settle();
+  EXPECT_TRUE(std::holds_alternative<abi::Done>(standby.receive()->message));
+  EXPECT_FALSE(watcher.receive());
+  standby.send(abi::Resumed{5}, -1, 8);
+  settle();
+  EXPECT_EQ(std::get<abi::Event>(watcher.receive()->message).what, "resumed");
+}
+
 TEST_F(AgentRestart, MemoryOfALostTenantIsStillThere) {
   Peer active = peer(), second = peer();
   join(active, "llm", abi::Role::Active);

@@ -156,21 +156,30 @@ class Peer {
   }
 
   pid_t pid() const { return pid_; }
-  void send(const abi::Message& message, int descriptor = -1) {
-    const std::string text = abi::encode(message);
+  /// Without a number as programs before 0.7 do.
+  void send(const abi::Message& message, int descriptor = -1, std::uint64_t number = 0) {
+    ASSERT_TRUE(try_to_send(message, descriptor, number));
+  }
+  /// False: the agent has closed the connection.
+  bool try_to_send(const abi::Message& message, int descriptor = -1, std::uint64_t number = 0) {
+    const std::string text = abi::encode(message, number);
     const std::span<const int> descriptors(&descriptor, descriptor >= 0 ? 1 : 0);
-    ASSERT_TRUE(socket_->send(std::as_bytes(std::span(text)), descriptors, Milliseconds(1000)).has_value());
+    return socket_->send(std::as_bytes(std::span(text)), descriptors, Milliseconds(1000)).has_value();
   }
   struct Received {
     abi::Message message;
     std::vector<os::Fd> descriptors;
+    std::uint64_t number = 0;
   };
   std::optional<Received> receive() {
     auto got = socket_->receive(Milliseconds(0));
     if (!got) return std::nullopt;
     const std::string_view text(reinterpret_cast<const char*>(got->bytes.data()), got->bytes.size());
-    return Received{abi::decode(text).value(), std::move(got->descriptors)};
+    abi::Letter letter = abi::decode_letter(text).value();
+    return Received{std::move(letter.message), std::move(got->descriptors), letter.number};
   }
+  /// Whether the agent has closed the connection; to be asked when all has been received.
+  bool is_cut_off() { return socket_->receive(Milliseconds(0)).error().code == ErrorCode::Unavailable; }
   void hang_up() { socket_.reset(); }
 
  private:

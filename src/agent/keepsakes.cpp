@@ -45,7 +45,8 @@ json encode(const Member& member) {
           {"image", member.image},
           {"domain", member.domain},
           {"sm_percent", member.limits.sm_percent},
-          {"memory_mib", member.limits.memory_mib}};
+          {"memory_mib", member.limits.memory_mib},
+          {"done", member.done}};
 }
 
 Member decode_member(const json& in) {
@@ -56,6 +57,7 @@ Member decode_member(const json& in) {
   in.at("domain").get_to(member.domain);
   in.at("sm_percent").get_to(member.limits.sm_percent);
   in.at("memory_mib").get_to(member.limits.memory_mib);
+  member.done = in.value("done", member.done);  // agents before 0.7 kept none
   return member;
 }
 

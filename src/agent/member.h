@@ -18,6 +18,8 @@ struct Member {
   std::string image;       ///< os::image when it joined: what a child of its fork() has as well
   std::string domain;      ///< the MPS domain that it was placed in
   mps::ClientLimits limits = {};
+  /// The number of its last request that was carried out: asked again by another agent, it is not done again.
+  std::uint64_t done = 0;
   std::uint64_t connection = 0;  ///< 0: has not joined, or hung up; another one under the next agent
   friend bool operator==(const Member&, const Member&) = default;
 };

@@ -4,14 +4,31 @@
 #include <spdlog/spdlog.h>
 #include <unistd.h>
 
+#include "os/duplicate.h"
+
 namespace firebreak::agent {
 
-bool Connection::send(const abi::Message& message, int descriptor) {
-  const std::string text = abi::encode(message);
-  const std::span<const int> descriptors(&descriptor, descriptor >= 0 ? 1 : 0);
-  const auto sent = socket_.send(std::as_bytes(std::span(text)), descriptors, Milliseconds(0));
-  if (!sent) spdlog::debug("process {} could not be told: {}", peer_.pid, sent.error().message);
-  return sent.has_value();
+namespace {
+
+/// For descriptors that are under way: who reads takes microseconds.
+constexpr Milliseconds held_pause{2};
+constexpr Milliseconds no_descriptors_pause{100};
+
+std::string_view text_of(const os::Message& message) {
+  return {reinterpret_cast<const char*>(message.bytes.data()), message.bytes.size()};
+}
+
+}  // namespace
+
+void Connection::answer(const abi::Message& message, int descriptor) {
+  std::string text = abi::encode(message, number_);
+  if (text.size() > abi::wire_bytes_max)
+    text = abi::encode(abi::Refused{"the answer is longer than a message can be"}, number_);
+  server_.post(*this, std::move(text), descriptor);
+}
+
+void Connection::send(const abi::Message& message, int descriptor) {
+  server_.post(*this, abi::encode(message), descriptor);
 }
 
 Result<std::unique_ptr<Server>> Server::start(os::EventLoop& loop, const std::string& path,
@@ -19,10 +36,16 @@ Result<std::unique_ptr<Server>> Server::start(os::EventLoop& loop, const std::st
   auto listener = os::Listener::listen(path, os::SocketAccess::Group);
   if (!listener) return propagate(listener);
   std::unique_ptr<Server> server(new Server(loop, std::move(*listener), handler));
-  auto watch = loop.watch_readable(server->listener_.fd().get(), [raw = server.get()] { raw->accept_one(); });
-  if (!watch) return propagate(watch);
-  server->watch_ = std::move(*watch);
+  if (auto listens = server->listen(); !listens) return propagate(listens);
   return server;
+}
+
+Status Server::listen() {
+  if (auto spare = os::duplicate(listener_.fd().get())) spare_ = std::move(*spare);
+  auto watch = loop_.watch_readable(listener_.fd().get(), [this] { accept_one(); });
+  if (!watch) return propagate(watch);
+  watch_ = std::move(*watch);
+  return {};
 }
 
 Connection* Server::find(std::uint64_t id) {
@@ -30,8 +53,17 @@ Connection* Server::find(std::uint64_t id) {
   return found == connections_.end() ? nullptr : found->second.get();
 }
 
+void Server::handle(const Asker& asker, const std::function<void(Connection&)>& callback) {
+  Connection* connection = find(asker.connection);
+  if (connection == nullptr) return;
+  const std::uint64_t handled = std::exchange(connection->number_, asker.number);
+  callback(*connection);
+  connection->number_ = handled;
+}
+
 void Server::accept_one() {
   auto socket = listener_.accept(Milliseconds(0));
+  if (!socket && socket.error().code == ErrorCode::ResourceExhausted) return turn_away();
   if (!socket) return;
   const auto peer = socket->peer_credentials();
   if (!peer || (peer->uid != 0 && peer->uid != ::geteuid())) {
@@ -40,17 +72,37 @@ void Server::accept_one() {
   }
   if (connections_.size() >= connections_max) {
     spdlog::warn("turned away process {}: {} connections are open", peer->pid, connections_.size());
+    const std::string refusal = abi::encode(abi::Refused{"the agent has too many connections", true});
+    (void)socket->send(std::as_bytes(std::span(refusal)), {}, Milliseconds(0));
     return;
   }
   const std::uint64_t id = next_id_++;
-  auto connection = std::make_unique<Connection>(id, std::move(*socket), *peer);
-  auto watch = loop_.watch_readable(connection->socket_.fd().get(), [this, id] { receive_one(id); });
+  auto connection = std::make_unique<Connection>(*this, id, std::move(*socket), *peer);
+  auto watch = loop_.watch(
+      connection->socket_.fd().get(), [this, id] { receive_one(id); }, [this, id] { flush(id); });
   if (!watch) {
     spdlog::error("cannot wait for process {}: {}", peer->pid, watch.error().message);
     return;
   }
   connection->watch_ = std::move(*watch);
   connections_.emplace(id, std::move(connection));
+}
+
+/// No descriptor is left. Whoever waits to be accepted would wake us for ever.
+void Server::turn_away() {
+  spare_.reset();
+  {
+    auto socket = listener_.accept(Milliseconds(0));
+    const std::string refusal = abi::encode(abi::Refused{"the agent has no descriptor left", true});
+    if (socket) (void)socket->send(std::as_bytes(std::span(refusal)), {}, Milliseconds(0));
+  }
+  spdlog::warn("turned away a connection: no descriptor is left");
+  if (auto spare = os::duplicate(listener_.fd().get())) {
+    spare_ = std::move(*spare);
+    return;
+  }
+  watch_.cancel();
+  waking_ = loop_.after_or_now(no_descriptors_pause, [this] { (void)listen(); });
 }
 
 void Server::receive_one(std::uint64_t id) {
@@ -61,15 +113,41 @@ void Server::receive_one(std::uint64_t id) {
     if (received.error().code != ErrorCode::Timeout) close(id);
     return;
   }
-  const auto* text = reinterpret_cast<const char*>(received->bytes.data());
-  auto message = abi::decode(std::string_view(text, received->bytes.size()));
-  if (!message) {
-    spdlog::warn("process {} sent {}", connection->peer_.pid, message.error().message);
-    connection->send(abi::Refused{message.error().message});
+  auto letter = abi::decode_letter(text_of(*received));
+  connection->number_ = letter ? letter->number : abi::number_in(text_of(*received));
+  connection->numbers_ |= connection->number_ != 0;
+  if (!letter) {
+    spdlog::warn("process {} sent {}", connection->peer_.pid, letter.error().message);
+    connection->answer(abi::Refused{letter.error().message});
     close(id);
     return;
   }
-  handler_.on_message(*connection, std::move(*message), std::move(received->descriptors));
+  handler_.on_message(*connection, std::move(letter->message), std::move(received->descriptors));
+}
+
+void Server::post(Connection& connection, std::string text, int descriptor) {
+  if (connection.closing_) return;
+  go_on(connection, connection.outbox_.put(connection.socket_, std::move(text), descriptor));
+}
+
+void Server::flush(std::uint64_t id) {
+  Connection* connection = find(id);
+  if (connection != nullptr && !connection->closing_)
+    go_on(*connection, connection->outbox_.flush(connection->socket_));
+}
+
+void Server::go_on(Connection& connection, const Result<Outbox::State>& state) {
+  if (!state) return give_up(connection, state.error());
+  connection.watch_.expect_writable(*state == Outbox::State::Full);
+  if (*state == Outbox::State::Held)
+    connection.retry_ = loop_.after_or_now(held_pause, [this, id = connection.id()] { flush(id); });
+}
+
+/// Not from here: who sends is in the midst of something.
+void Server::give_up(Connection& connection, const Error& why) {
+  spdlog::warn("the connection of process {} is closed: {}", connection.peer().pid, to_string(why));
+  connection.watch_.cancel();
+  connection.closing_ = loop_.after_or_now({}, [this, id = connection.id()] { close(id); });
 }
 
 void Server::close(std::uint64_t id) {

@@ -4,33 +4,55 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <vector>
 
 #include "abi/wire.h"
+#include "agent/outbox.h"
 #include "os/event_loop.h"
 #include "os/socket.h"
 
 namespace firebreak::agent {
 
+class Server;
+
+/// Whom an answer is for that comes later.
+struct Asker {
+  std::uint64_t connection = 0;
+  std::uint64_t number = 0;  ///< of the request
+};
+
 /// One peer. Lives until it hangs up, sends nonsense, or does not read what it is sent.
 class Connection {
  public:
-  Connection(std::uint64_t id, os::Socket socket, os::PeerCredentials peer)
-      : id_(id), socket_(std::move(socket)), peer_(peer) {}
+  Connection(Server& server, std::uint64_t id, os::Socket socket, os::PeerCredentials peer)
+      : server_(server), id_(id), socket_(std::move(socket)), peer_(peer) {}
 
   std::uint64_t id() const { return id_; }
   const os::PeerCredentials& peer() const { return peer_; }
-  /// False when the peer is gone or does not read; the connection is then closed by the server.
-  bool send(const abi::Message& message, int descriptor = -1);
+  /// Of the request that is being handled.
+  Asker asker() const { return {id_, number_}; }
+  /// Whether its requests carry numbers, as those of programs do that know this agent's ways.
+  bool numbers() const { return numbers_; }
+  /// To the request that is being handled. A descriptor stays the caller's, here and below.
+  void answer(const abi::Message& message, int descriptor = -1);
+  /// Unasked. Who does not read loses its connection, and never a message before that.
+  void send(const abi::Message& message, int descriptor = -1);
 
  private:
   friend class Server;
+  Server& server_;
   std::uint64_t id_;
   os::Socket socket_;
   os::PeerCredentials peer_;
+  std::uint64_t number_ = 0;
+  bool numbers_ = false;
+  Outbox outbox_;
   os::Watch watch_;
+  os::Watch retry_;
+  os::Watch closing_;
 };
 
 /// What the server tells. Called on the loop's thread.
@@ -45,7 +67,8 @@ class ServerHandler {
 /// Belongs to the loop's thread.
 class Server {
  public:
-  static constexpr std::size_t connections_max = 512;
+  /// Each tenant has up to five: two processes, who started each, and who keeps the pair.
+  static constexpr std::size_t connections_max = 4096;
 
   /// Listens at `path` (mode 0660). Peers of another user than ours and root are turned away.
   static Result<std::unique_ptr<Server>> start(os::EventLoop& loop, const std::string& path,
@@ -53,19 +76,33 @@ class Server {
 
   /// Null when the connection is gone.
   Connection* find(std::uint64_t id);
+  /// Calls back as if the earlier request were handled now, if who asked is still there.
+  void handle(const Asker& asker, const std::function<void(Connection&)>& callback);
+  void answer(const Asker& asker, const abi::Message& message) {
+    handle(asker, [&message](Connection& connection) { connection.answer(message); });
+  }
   const std::string& path() const { return listener_.path(); }
 
  private:
   Server(os::EventLoop& loop, os::Listener listener, ServerHandler& handler)
       : loop_(loop), listener_(std::move(listener)), handler_(handler) {}
+  friend class Connection;
+  Status listen();
   void accept_one();
+  void turn_away();
   void receive_one(std::uint64_t id);
+  void post(Connection& connection, std::string text, int descriptor);
+  void flush(std::uint64_t id);
+  void go_on(Connection& connection, const Result<Outbox::State>& state);
+  void give_up(Connection& connection, const Error& why);
   void close(std::uint64_t id);
 
   os::EventLoop& loop_;
   os::Listener listener_;
   ServerHandler& handler_;
   os::Watch watch_;
+  os::Fd spare_;      ///< given up for who is told that there is none left
+  os::Watch waking_;  ///< while nobody is accepted
   std::uint64_t next_id_ = 1;
   std::map<std::uint64_t, std::unique_ptr<Connection>> connections_;
 };

@@ -59,6 +59,15 @@ bool Tenant::active_has_left() const {
   });
 }
 
+bool Tenant::take_hand_over(std::uint32_t number) {
+  using Word = abi::HandOverWord;
+  auto& word = page().hand_over;
+  const std::uint64_t taken = Word{pair.epoch, number, Word::State::Taken}.raw();
+  std::uint64_t there = Word{pair.epoch, number, Word::State::Offered}.raw();
+  // Taken already: by an agent that was killed then.
+  return word.compare_exchange_strong(there, taken, std::memory_order_acq_rel) || there == taken;
+}
+
 void Tenant::promote(std::uint32_t epoch, std::int64_t now_ns) {
   page().decided_at_ns.store(now_ns, std::memory_order_relaxed);
   page().promoted.store(abi::Promoted{epoch, member_number(standby)}.raw(), std::memory_order_release);

@@ -53,6 +53,10 @@ class Tenant {
   /// concerns itself alone.
   bool active_has_left() const;
 
+  /// Takes the active's word that it rests, of the try of that number. False: it has taken it back, or given
+  /// none.
+  bool take_hand_over(std::uint32_t number);
+
   /// Hands over: the standby becomes the active one, and is woken. One store, one wake.
   void promote(std::uint32_t epoch, std::int64_t now_ns);
   /// The members' part of that.

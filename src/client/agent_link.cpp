@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "client/agent_link.h"
 
+#include <algorithm>
 #include <exception>
+
+#include "os/memory.h"
 
 namespace firebreak::client {
 namespace {
@@ -11,6 +14,14 @@ constexpr Milliseconds connect_timeout{2000};
 constexpr Milliseconds look_pause{20};
 
 tl::unexpected<Error> agent_is_gone() { return fail(ErrorCode::Unavailable, "the firebreak agent is gone"); }
+
+constexpr const char* agent_is_older =
+    "the firebreak agent is older than this program, and its answers cannot be told apart (start one of this "
+    "version)";
+
+std::string_view text_of(const os::Message& message) {
+  return {reinterpret_cast<const char*>(message.bytes.data()), message.bytes.size()};
+}
 
 }  // namespace
 
@@ -139,6 +150,7 @@ bool AgentLink::find_next_agent() {
     {
       const std::lock_guard lock(mutex_);
       socket_ = next;
+      ++agents_;
       if (closing_) next->hang_up();
     }
     changed_.notify_all();
@@ -152,43 +164,64 @@ bool AgentLink::is_closing_within(Milliseconds time) {
   return changed_.wait_for(lock, time, [this] { return closing_; });
 }
 
-/// What arrives before the answer, the tenant's memory, is taken as ever.
+/// What arrives before the answer is taken as ever. One that is older than we are answers without our number,
+/// and is none that we can ask.
 AgentLink::Welcome AgentLink::present(os::Socket& socket, const abi::Rejoin& words) {
-  if (!send(socket, words)) return Welcome::Died;
+  std::uint64_t number = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    number = ++last_number_;
+  }
+  if (!send(socket, abi::encode(words, number))) return Welcome::Died;
   for (;;) {
     auto received = socket.receive(answer_timeout);
     if (!received) return Welcome::Died;
-    const auto* text = reinterpret_cast<const char*>(received->bytes.data());
-    const auto message = abi::decode(std::string_view(text, received->bytes.size()));
-    if (!message) return Welcome::Refused;
-    if (const auto* refused = std::get_if<abi::Refused>(&*message)) {
+    const auto letter = abi::decode_letter(text_of(*received));
+    const bool is_done = letter && std::holds_alternative<abi::Done>(letter->message);
+    if (is_done && letter->number == number) return Welcome::Wanted;
+    if (!letter || is_done) return Welcome::Refused;
+    if (const auto* refused = std::get_if<abi::Refused>(&letter->message)) {
       const std::lock_guard lock(mutex_);
       refusal_ = refused->reason;
       return Welcome::Refused;
     }
-    if (std::holds_alternative<abi::Done>(*message)) return Welcome::Wanted;
     handle(std::move(*received));
   }
 }
 
 void AgentLink::handle(os::Message received) {
-  const auto* text = reinterpret_cast<const char*>(received.bytes.data());
-  auto message = abi::decode(std::string_view(text, received.bytes.size()));
-  if (message && std::holds_alternative<abi::Inject>(*message))
-    return inject(std::get<abi::Inject>(*message));
-  if (message && std::holds_alternative<abi::HandOver>(*message)) return ask_for_hand_over();
-  if (message && std::holds_alternative<abi::Event>(*message)) return pass_on(std::get<abi::Event>(*message));
-  const std::lock_guard lock(mutex_);
-  if (!message) {
-    answer_ = Answer{abi::Refused{message.error().message}, {}};
-  } else if (const auto* pushed = std::get_if<abi::Allocation>(&*message)) {
-    if (received.descriptors.size() != 1) return;
-    ++allocations_seen_;
-    allocations_[pushed->name] = {pushed->address, pushed->size_bytes, pushed->memory,
-                                  std::move(received.descriptors.front())};
+  auto letter = abi::decode_letter(text_of(received));
+  if (!letter) letter = abi::Letter{abi::number_in(text_of(received)), abi::Refused{letter.error().message}};
+  if (letter->number == 0 && is_news(letter->message)) return;
+  take_answer(std::move(*letter), std::move(received.descriptors));
+}
+
+/// What the agent says unasked.
+bool AgentLink::is_news(const abi::Message& message) {
+  if (const auto* wanted = std::get_if<abi::Inject>(&message)) {
+    inject(*wanted);
+  } else if (std::holds_alternative<abi::HandOver>(message)) {
+    ask_for_hand_over();
+  } else if (const auto* event = std::get_if<abi::Event>(&message)) {
+    pass_on(*event);
+  } else if (const auto* allocation = std::get_if<abi::Allocation>(&message)) {
+    const std::lock_guard lock(mutex_);
+    announced_.insert(allocation->name);
+    changed_.notify_all();
   } else {
-    answer_ = Answer{std::move(*message), std::move(received.descriptors)};
+    return false;
   }
+  return true;
+}
+
+/// Those that nobody waits for any more are dropped, with their descriptors.
+void AgentLink::take_answer(abi::Letter letter, std::vector<os::Fd> descriptors) {
+  const std::lock_guard lock(mutex_);
+  if (awaited_ == 0 || (letter.number != 0 && letter.number != awaited_)) return;
+  const bool is_refusal = std::holds_alternative<abi::Refused>(letter.message);
+  if (letter.number == 0 && !is_refusal) letter.message = abi::Refused{agent_is_older};
+  awaited_ = 0;
+  answer_ = Answer{std::move(letter.message), std::move(descriptors)};
   changed_.notify_all();
 }
 
@@ -208,15 +241,17 @@ void AgentLink::pass_on(const abi::Event& event) const {
   if (const auto callback = copy_of(on_event_)) callback(event);
 }
 
-Status AgentLink::send(os::Socket& socket, const abi::Message& message, int descriptor) {
-  const std::string text = abi::encode(message);
+Status AgentLink::send(os::Socket& socket, const std::string& text, int descriptor) {
   const std::span<const int> descriptors(&descriptor, descriptor >= 0 ? 1 : 0);
   return socket.send(std::as_bytes(std::span(text)), descriptors, answer_timeout);
 }
 
 Status AgentLink::tell(const abi::Message& message) {
-  const SharedSocket current = socket();
-  return current ? send(*current, message) : Status(agent_is_gone());
+  std::unique_lock lock(mutex_);
+  const SharedSocket current = socket_;
+  const std::uint64_t number = ++last_number_;  // should it be answered, nobody waits for that
+  lock.unlock();
+  return current ? send(*current, abi::encode(message, number)) : Status(agent_is_gone());
 }
 
 Status AgentLink::wait_until_connected(std::unique_lock<std::mutex>& lock,
@@ -230,17 +265,21 @@ Result<Answer> AgentLink::ask(const abi::Message& message, int descriptor, Milli
   const std::lock_guard one_at_a_time(asking_);
   const auto deadline = std::chrono::steady_clock::now() + timeout;
   std::unique_lock lock(mutex_);
+  const std::uint64_t number = ++last_number_;
+  const std::string text = abi::encode(message, number);
   do {
     if (auto connected = wait_until_connected(lock, deadline); !connected) return propagate(connected);
     answer_.reset();
+    awaited_ = number;
     const SharedSocket current = socket_;
     lock.unlock();
-    const Status sent = send(*current, message, descriptor);
+    const Status sent = send(*current, text, descriptor);
     lock.lock();
     if (!sent && !return_) return propagate(sent, "agent");
-    // With another agent, the question is a new one.
+    // Another agent is asked the same, under the same number.
     changed_.wait_until(lock, deadline, [&] { return answer_.has_value() || lost_ || socket_ != current; });
   } while (!answer_ && !lost_ && std::chrono::steady_clock::now() < deadline);
+  awaited_ = 0;
   if (!answer_)
     return lost_ ? agent_is_gone() : fail(ErrorCode::Timeout, "the firebreak agent did not answer");
   Answer answer = std::move(*answer_);
@@ -257,34 +296,36 @@ Result<std::string> AgentLink::status() {
   if (!answer) return propagate(answer);
   auto* report = std::get_if<abi::Report>(&answer->message);
   if (report == nullptr) return fail(ErrorCode::Protocol, "the agent answered something else");
-  return std::move(report->json);
-}
-
-Status AgentLink::wait_for_allocations(std::uint64_t count) {
-  std::unique_lock lock(mutex_);
-  changed_.wait_for(lock, answer_timeout, [&] { return allocations_seen_ >= count || lost_; });
-  if (allocations_seen_ >= count) return {};
-  return lost_ ? Status(agent_is_gone())
-               : fail(ErrorCode::Timeout, "the agent did not send the tenant's memory");
+  if (answer->descriptors.empty()) return std::move(report->json);
+  return os::content_of(answer->descriptors.front().get());
 }
 
 Result<AgentLink::SharedAllocation> AgentLink::take_allocation(const std::string& name,
                                                                Milliseconds timeout) {
-  std::unique_lock lock(mutex_);
-  auto there = [this, &name] { return allocations_.contains(name) || lost_; };
-  if (timeout < Milliseconds(0)) {
-    changed_.wait(lock, there);
-  } else {
-    changed_.wait_for(lock, timeout, there);
-  }
-  const auto found = allocations_.find(name);
-  if (found == allocations_.end()) {
+  const auto deadline = std::chrono::steady_clock::now() + timeout;
+  for (;;) {
+    std::unique_lock lock(mutex_);
+    announced_.erase(name);
+    const std::uint64_t asked = agents_;
+    lock.unlock();
+    auto answer = ask(abi::GiveAllocation{name});
+    const bool is_for_ever = timeout < Milliseconds(0);
+    if (!answer && answer.error().code == ErrorCode::Timeout && is_for_ever) continue;
+    if (!answer) return propagate(answer);
+    if (const auto* given = std::get_if<abi::Allocation>(&answer->message)) {
+      if (answer->descriptors.size() != 1) return fail(ErrorCode::Protocol, "the agent sent no memory");
+      return SharedAllocation{given->address, given->size_bytes, given->memory,
+                              std::move(answer->descriptors.front())};
+    }
+    lock.lock();
+    const auto has_news = [&] { return announced_.contains(name) || agents_ != asked || lost_; };
+    if (is_for_ever) {
+      changed_.wait(lock, has_news);
+    } else if (!changed_.wait_until(lock, deadline, has_news)) {
+      return fail(ErrorCode::NotFound, "the tenant has no allocation '" + name + "'");
+    }
     if (lost_) return agent_is_gone();
-    return fail(ErrorCode::NotFound, "the tenant has no allocation '" + name + "'");
   }
-  SharedAllocation taken = std::move(found->second);
-  allocations_.erase(found);
-  return taken;
 }
 
 }  // namespace firebreak::client

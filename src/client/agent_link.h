@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-/// A tenant's connection to the agent: questions and their answers, and the allocations that the agent sends
-/// unasked.
+/// A tenant's connection to the agent: questions and their answers, and what the agent says unasked.
 #pragma once
 
 #include <chrono>
 #include <condition_variable>
 #include <functional>
-#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <thread>
 #include <vector>
@@ -56,7 +55,8 @@ class AgentLink {
   bool lost() const;
 
   /// Sends and waits for the answer. PermissionDenied with the agent's reason when it refuses; Unavailable
-  /// when it is gone; Timeout when it does not answer within `timeout`.
+  /// when it is gone; Timeout when it does not answer within `timeout`: then it may yet do what it was asked,
+  /// and what it answers is dropped, with the descriptors that come along.
   Result<Answer> ask(const abi::Message& message, int descriptor = -1, Milliseconds timeout = answer_timeout);
 
   /// Domains and tenants as JSON, for status_view. Errors as ask(); Protocol when something else is answered.
@@ -81,10 +81,8 @@ class AgentLink {
     abi::Memory memory = abi::Memory::State;
     os::Fd descriptor;
   };
-  /// Until so many have arrived since the link began. Timeout after answer_timeout.
-  Status wait_for_allocations(std::uint64_t count);
-  /// Takes the allocation `name` out of what has arrived, waiting for it (negative timeout: for ever).
-  /// NotFound when the time is up, Unavailable when the agent is gone.
+  /// Asks for the tenant's allocation `name`, and again when there is news of it (negative timeout: for
+  /// ever). NotFound when the time is up and there is none; otherwise errors as ask().
   Result<SharedAllocation> take_allocation(const std::string& name, Milliseconds timeout);
 
  private:
@@ -94,6 +92,8 @@ class AgentLink {
   void read_until_lost();
   bool read_one(os::Socket& socket);
   void handle(os::Message received);
+  bool is_news(const abi::Message& message);
+  void take_answer(abi::Letter letter, std::vector<os::Fd> descriptors);
   /// To be called without mutex_, which whoever is called may want.
   template <class Callback>
   Callback copy_of(const Callback& callback) const {
@@ -109,7 +109,7 @@ class AgentLink {
   /// What the next agent says to one who comes back; Died: it was killed as well, and there may be another.
   enum class Welcome { Wanted, Refused, Died };
   Welcome present(os::Socket& socket, const abi::Rejoin& words);
-  Status send(os::Socket& socket, const abi::Message& message, int descriptor = -1);
+  static Status send(os::Socket& socket, const std::string& text, int descriptor = -1);
   Status wait_until_connected(std::unique_lock<std::mutex>& lock,
                               std::chrono::steady_clock::time_point deadline);
 
@@ -121,9 +121,11 @@ class AgentLink {
   bool closing_ = false;
   bool lost_ = false;
   std::string refusal_;
+  std::uint64_t last_number_ = 0;  ///< of our requests, whichever agent they went to
+  std::uint64_t awaited_ = 0;      ///< the one whose answer somebody waits for; 0: nobody does
   std::optional<Answer> answer_;
-  std::map<std::string, SharedAllocation> allocations_;
-  std::uint64_t allocations_seen_ = 0;
+  std::set<std::string> announced_;  ///< allocations of the tenant that came while we were its standby
+  std::uint64_t agents_ = 1;         ///< so many we have been connected to
   std::function<void()> on_lost_;
   std::function<void(const abi::Inject&)> on_inject_;
   std::function<void()> on_hand_over_;

@@ -88,7 +88,6 @@ Outcome<std::unique_ptr<Session>> Session::join(const JoinOptions& options) {
   auto shared = map_shared_memory(*answer);
   if (!shared) return tl::unexpected(shared.error());
   (*link)->come_back({socket_path, {tenant, token}, Milliseconds(joined->agent_returns_ms)});
-  if (auto all = (*link)->wait_for_allocations(joined->allocations); !all) return agent_failure(all.error());
   std::unique_ptr<Session> session(new Session(std::move(*link), std::move(*shared),
                                                std::move(answer->descriptors.at(0)), *role, *joined));
   // Where a predecessor was lost, and its memory and commits were not.
@@ -141,11 +140,17 @@ Outcome<std::uint64_t> Session::allocate(const std::string& name, std::uint64_t 
   const auto known = allocations_.find(name);
   if (known != allocations_.end()) return known->second.address();
   if (fenced()) return failure(FB_ERROR_FENCED, "another process is active now");
-  if (role_ == FB_ROLE_STANDBY) return import(name, timeout);
+  size_bytes = round_up(size_bytes, granularity_bytes);
+  if (const auto offered = unpublished_.find(name); offered != unpublished_.end()) {
+    if (offered->second.size_bytes == size_bytes && offered->second.memory == memory) return publish(name);
+    return failure(FB_ERROR_INVALID_ARGUMENT, "its first try, of another size or use, is not answered yet");
+  }
   // A promoted process may ask for what its predecessor made, or for something new.
-  auto inherited = import(name, Milliseconds(0));
-  if (inherited || inherited.error().status != FB_ERROR_TIMEOUT) return inherited;
-  return create(name, round_up(size_bytes, granularity_bytes), memory);
+  const bool makes_it = role_ == FB_ROLE_ACTIVE;
+  const auto shared = link_->take_allocation(name, makes_it ? Milliseconds(0) : timeout);
+  if (shared) return import(name, *shared);
+  if (!makes_it || shared.error().code != ErrorCode::NotFound) return agent_failure(shared.error());
+  return create(name, size_bytes, memory);
 }
 
 Outcome<std::uint64_t> Session::create(const std::string& name, std::uint64_t size_bytes,
@@ -158,23 +163,33 @@ Outcome<std::uint64_t> Session::create(const std::string& name, std::uint64_t si
   }
   auto created = GpuMemory::create(*device, next_address_, size_bytes);
   if (!created) return cuda_failure(created.error());
-  const auto answer =
-      link_->ask(abi::Publish{name, next_address_, size_bytes, memory}, created->descriptor.get());
-  if (!answer) return agent_failure(answer.error());
+  unpublished_.emplace(name, Unpublished{next_address_, size_bytes, memory, std::move(*created)});
   next_address_ += size_bytes;
-  return allocations_.emplace(name, std::move(created->memory)).first->second.address();
+  return publish(name);
 }
 
-Outcome<std::uint64_t> Session::import(const std::string& name, Milliseconds timeout) {
-  auto shared = link_->take_allocation(name, timeout);
-  if (!shared) return agent_failure(shared.error());
+/// Where no answer comes the agent may have it or not, and nobody knows: it stays as it was offered.
+Outcome<std::uint64_t> Session::publish(const std::string& name) {
+  Unpublished& offered = unpublished_.at(name);
+  const auto answer = link_->ask(abi::Publish{name, offered.address, offered.size_bytes, offered.memory},
+                                 offered.created.descriptor.get());
+  if (!answer) {
+    if (answer.error().code != ErrorCode::Timeout) unpublished_.erase(name);
+    return agent_failure(answer.error());
+  }
+  const auto known = allocations_.emplace(name, std::move(offered.created.memory)).first;
+  unpublished_.erase(name);
+  return known->second.address();
+}
+
+Outcome<std::uint64_t> Session::import(const std::string& name, const AgentLink::SharedAllocation& shared) {
   const auto device = current_device();
   if (!device) return tl::unexpected(device.error());
   if (auto reserved = reserve_arena(); !reserved) return tl::unexpected(reserved.error());
-  auto memory = GpuMemory::import_at(*device, shared->address, shared->size_bytes, access_to(shared->memory),
-                                     shared->descriptor.get());
+  auto memory = GpuMemory::import_at(*device, shared.address, shared.size_bytes, access_to(shared.memory),
+                                     shared.descriptor.get());
   if (!memory) return cuda_failure(memory.error());
-  next_address_ = std::max(next_address_, shared->address + shared->size_bytes);
+  next_address_ = std::max(next_address_, shared.address + shared.size_bytes);
   return allocations_.emplace(name, std::move(*memory)).first->second.address();
 }
 
@@ -211,8 +226,10 @@ Outcome<void> Session::ready() {
   if (role_ != FB_ROLE_STANDBY) return failure(FB_ERROR_INVALID_ARGUMENT, "only a standby gets ready");
   // What a promotion would otherwise wait for: the first commit needs the page on the GPU.
   if (auto registered = register_page(); !registered) return registered;
+  // One that was promoted was ready: the agent's answer came too late, or not at all.
+  if (own_promotion()) return {};
   const auto answer = link_->ask(abi::Ready{});
-  if (!answer) return agent_failure(answer.error());
+  if (!answer && !own_promotion()) return agent_failure(answer.error());
   link_->say_ready(true);
   return {};
 }
@@ -283,8 +300,14 @@ Outcome<void> Session::stand_down() {
   if (role_ != FB_ROLE_ACTIVE) return failure(FB_ERROR_INVALID_ARGUMENT, "only an active stands down");
   is_to_hand_over_.store(false, std::memory_order_relaxed);
   if (auto rests = come_to_rest(); !rests) return rests;
-  const auto answer = link_->ask(abi::StandDown{});
-  if (!answer) return agent_failure(answer.error());
+  const std::uint32_t word = promotion().epoch == epoch_ ? offer_hand_over() : 0;  // 0: somebody else's turn
+  const auto answer = link_->ask(abi::StandDown{word});
+  if (!answer) {
+    if (word == 0) return agent_failure(answer.error());
+    const bool is_refused = answer.error().code == ErrorCode::PermissionDenied;
+    if (withdraw_hand_over(word, is_refused)) return agent_failure(answer.error());
+    return failure(FB_ERROR_TIMEOUT, "the agent hands over, and has not answered: fb_stand_down again");
+  }
   // Its successor's: nobody is promoted after that one before we are ready.
   const std::uint32_t epoch = promotion().epoch;
   writer_.reset();
@@ -292,6 +315,27 @@ Outcome<void> Session::stand_down() {
   epoch_.store(epoch, std::memory_order_release);
   role_.store(FB_ROLE_STANDBY, std::memory_order_release);
   return {};
+}
+
+Session::HandOver Session::hand_over_state() {
+  const auto word = abi::HandOverWord::from(page().hand_over.load(std::memory_order_acquire));
+  return word.epoch == epoch_ ? word.state : HandOver::None;
+}
+
+std::uint32_t Session::offer_hand_over() {
+  const abi::HandOverWord word{epoch_, ++hand_overs_, HandOver::Offered};
+  page().hand_over.store(word.raw(), std::memory_order_release);
+  return word.number;
+}
+
+/// From then on nobody is promoted on that word. False: the agent has taken it, and did not refuse.
+bool Session::withdraw_hand_over(std::uint32_t number, bool is_refused) {
+  auto& word = page().hand_over;
+  const std::uint64_t withdrawn = abi::HandOverWord{epoch_, number, HandOver::Withdrawn}.raw();
+  std::uint64_t there = abi::HandOverWord{epoch_, number, HandOver::Offered}.raw();
+  if (word.compare_exchange_strong(there, withdrawn, std::memory_order_acq_rel)) return true;
+  if (is_refused) word.store(withdrawn, std::memory_order_release);
+  return is_refused;
 }
 
 /// What is queued would land in a successor's memory. A context without work says nothing of a fault that it

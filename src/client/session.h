@@ -82,7 +82,14 @@ class Session {
   Outcome<void> for_the_active();
   /// Nobody else is active, or is asked for in its place.
   Outcome<void> still_ours();
-  bool fenced() { return role() == FB_ROLE_ACTIVE && promotion().epoch != epoch_; }
+  bool fenced() {
+    return role() == FB_ROLE_ACTIVE && (promotion().epoch != epoch_ || hand_over_state() == HandOver::Taken);
+  }
+  using HandOver = abi::HandOverWord::State;
+  /// Of this epoch's word.
+  HandOver hand_over_state();
+  std::uint32_t offer_hand_over();
+  bool withdraw_hand_over(std::uint32_t number, bool is_refused);
   /// Loads the driver where that has not happened, and says which device is current.
   Outcome<cuda::Device> current_device();
   /// All that was queued has ended, and the context still takes work.
@@ -90,7 +97,8 @@ class Session {
   Outcome<void> register_page();
   Outcome<void> reserve_arena();
   Outcome<std::uint64_t> create(const std::string& name, std::uint64_t size_bytes, abi::Memory memory);
-  Outcome<std::uint64_t> import(const std::string& name, Milliseconds timeout);
+  Outcome<std::uint64_t> publish(const std::string& name);
+  Outcome<std::uint64_t> import(const std::string& name, const AgentLink::SharedAllocation& shared);
   Outcome<void> take_office(std::uint32_t epoch);
   /// The epoch in which this process is the active one, where it was promoted.
   std::optional<std::uint32_t> own_promotion();
@@ -121,6 +129,15 @@ class Session {
   std::optional<cuda::HostRegistration> registration_;
   std::optional<cuda::AddressReservation> arena_;
   std::map<std::string, GpuMemory> allocations_;
+  /// Made, and offered to the agent, which has not answered: whoever asks for it again gets this one.
+  struct Unpublished {
+    std::uint64_t address = 0;
+    std::uint64_t size_bytes = 0;
+    abi::Memory memory = abi::Memory::State;
+    GpuMemory::Created created;
+  };
+  std::map<std::string, Unpublished> unpublished_;
+  std::uint32_t hand_overs_ = 0;  ///< tries
 };
 
 }  // namespace firebreak::client

@@ -65,11 +65,11 @@ void SmallAgent::serve(os::Socket& peer) {
     if (!received) return;
     const std::string_view text(reinterpret_cast<const char*>(received->bytes.data()),
                                 received->bytes.size());
-    const auto asked = abi::decode(text);
+    const auto asked = abi::decode_letter(text);
     if (!asked) return;
-    const auto* joins = std::get_if<abi::Join>(&*asked);
+    const auto* joins = std::get_if<abi::Join>(&asked->message);
     const abi::Message answer = joins != nullptr ? abi::Message(join(*joins)) : abi::Message(abi::Done{});
-    const std::string encoded = abi::encode(answer);
+    const std::string encoded = abi::encode(answer, asked->number);
     const int descriptor = memory_.get();
     const std::span<const int> descriptors(&descriptor, joins != nullptr ? 1 : 0);
     if (!peer.send(std::as_bytes(std::span(encoded)), descriptors, patience)) return;
