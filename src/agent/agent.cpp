@@ -347,6 +347,9 @@ Status not_in_that_role(const char* what) {
 Result<Tenant*> Agent::tenant_named(const std::string& name) {
   const auto found = tenants_.find(name);
   if (found != tenants_.end()) return found->second.get();
+  if (!is_promised(name)) {
+    if (auto room = room_for_process_of(name); !room) return propagate(room);
+  }
   auto created = Tenant::create(name, options_.quota_bytes);
   if (!created) return propagate(created);
   keep(page_name(name), (*created)->page_descriptor());

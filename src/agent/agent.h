@@ -48,6 +48,7 @@ struct AgentOptions {
   /// How long a tenant's memory outlives its last process, unless it has finished: who is started anew goes
   /// on.
   Milliseconds lease{30'000};
+  std::uint64_t descriptors_max = 0;  ///< of ours; beyond them nobody is let in. 0: nobody counts them
   std::uint64_t quota_bytes = 0;      ///< of each tenant's memory in the vault; 0: no limit
 };
 
@@ -180,6 +181,22 @@ class Agent final : private ServerHandler {
   std::string domain_of_half(const std::string& tenant, abi::Role role) const;
   mps::ClientLimits limits_for(const abi::Place& request) const;
 
+  // Descriptors, in agent_descriptors.cpp.
+  struct DescriptorUse {
+    std::uint64_t limit = 0;
+    std::uint64_t open = 0;
+    std::uint64_t promised = 0;
+    std::uint64_t reserve = 0;
+    std::uint64_t of_a_pair = 0;
+  };
+  DescriptorUse descriptor_use() const;
+  std::uint64_t promised_descriptors() const;
+  bool is_promised(const std::string& tenant) const;
+  Status room_for(const std::string& whom, std::uint64_t promise, std::uint64_t at_once) const;
+  Status room_for_process_of(const std::string& tenant) const;
+  Status room_for_allocation(const std::string& name) const;
+  std::vector<std::string> lacks_of(const Tenant& tenant) const;
+
   // What happens, in agent.cpp.
   void on_fault(fault::Fault fault);
   void on_gap(const watch::Gap& gap);
@@ -284,6 +301,7 @@ class Agent final : private ServerHandler {
   Detectors& detectors_;
   ServiceManager& manager_;
   std::optional<KeptDocument> document_;  ///< none: nobody keeps anything for us
+  std::uint64_t descriptors_at_start_ = 0;
   KeptText kept_text_;  ///< of what it holds
   std::vector<KeptServer> servers_;
   std::unique_ptr<Server> server_;

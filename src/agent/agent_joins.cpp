@@ -200,6 +200,7 @@ Status Agent::publish(Connection& connection, const abi::Publish& request, std::
   if (is_published(*tenant, request)) return {};  // the agent before died before it answered
   if (descriptors.size() != 1)
     return fail(ErrorCode::InvalidArgument, "an allocation comes with one descriptor");
+  if (auto room = room_for_allocation(request.name); !room) return room;
   auto added = tenant->vault.add(
       {request.name, request.address, request.size_bytes, request.memory, std::move(descriptors.front())});
   if (!added) return added;

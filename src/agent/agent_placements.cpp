@@ -13,6 +13,7 @@ Result<abi::Placed> Agent::place(const Connection& connection, const abi::Place&
   if (auto good = mps::check_limits(limits); !good) return propagate(good);
   const auto domain = domain_for(request.tenant, request.role, request.gpu);
   if (!domain) return propagate(domain);
+  if (auto room = room_for_process_of(request.tenant); !room) return propagate(room);
   auto token = credentials_.token_of(request.tenant);
   if (!token) return propagate(token);
   forget_placements(connection.id());

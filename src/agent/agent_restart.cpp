@@ -9,6 +9,7 @@
 #include <array>
 
 #include "agent/agent.h"
+#include "os/descriptor_limit.h"
 #include "os/process_stat.h"
 #include "os/processes.h"
 
@@ -28,6 +29,8 @@ Status nobody_needs_it(const Tenant& tenant) {
 
 void Agent::begin_keeping() {
   std::map<std::string, os::Fd> descriptors = manager_.take_descriptors();
+  // Those that were kept are counted with their tenants.
+  descriptors_at_start_ = os::open_descriptors().value_or(descriptors.size()) - descriptors.size();
   const Kept kept = take_up(descriptors);
   std::map<std::string, std::vector<pid_t>> gone;
   for (const KeptTenant& each : kept.tenants) gone[each.name] = restore(each, descriptors);

@@ -17,6 +17,7 @@
 #include "base/log.h"
 #include "base/units.h"
 #include "guard/trial.h"
+#include "os/descriptor_limit.h"
 #include "os/file_lock.h"
 #include "os/real_kernel.h"
 #include "os/self.h"
@@ -44,6 +45,7 @@ struct Options {
   bool supervised = false;
   std::uint64_t log_mib = 16;
   std::size_t log_files = os::LogLimits{}.old_files;
+  std::uint64_t descriptors = 0;
 };
 
 /// Before there are domains that a guard is of use to.
@@ -69,7 +71,16 @@ Result<std::vector<std::string>> find_gpus(const platform::Platform& platform, c
   return uuids;
 }
 
+/// How many we have; a machine that does not say so lets us go on.
+std::uint64_t raise_descriptors(std::uint64_t most) {
+  const auto limit = most == 0 ? os::raise_descriptor_limit() : os::raise_descriptor_limit(most);
+  if (!limit) spdlog::warn("{}", to_string(limit.error()));
+  if (limit) spdlog::info("{} descriptors at most", limit->soft);
+  return limit ? limit->soft : 0;
+}
+
 Status serve(const Options& options) {
+  const std::uint64_t descriptors_max = raise_descriptors(options.descriptors);
   if (auto made = os::make_directories(options.directory); !made) return propagate(made, options.directory);
   const auto lock = os::FileLock::take(options.directory + "/agent.lock");
   if (!lock) return propagate(lock, "another agent uses this directory");
@@ -104,6 +115,7 @@ Status serve(const Options& options) {
   agent_options.fence_wait = milliseconds(options.fence_wait_s);
   agent_options.limits = options.limits;
   agent_options.lease = milliseconds(options.lease_s);
+  agent_options.descriptors_max = descriptors_max;
   agent_options.quota_bytes = options.quota_mib * mib;
   const auto manager = find_service_manager();
   auto agent = Agent::start(agent_options, **loop, *platform->kernel, clock, domains, detectors, *manager);
@@ -117,6 +129,7 @@ Status serve(const Options& options) {
 
 /// The same command again, under our eyes.
 Result<int> supervise(const Options& options, int argument_count, char** arguments) {
+  raise_descriptors(0);  // each that the agent has may be ours to keep
   if (auto made = os::make_directories(options.directory); !made) return propagate(made, options.directory);
   auto program = os::executable_path();
   if (!program) return propagate(program);
@@ -201,6 +214,11 @@ void add_machine_options(CLI::App& app, Options& options) {
   app.add_option("--log-mib", options.log_mib, "Size of an MPS log above which its older part is moved away")
       ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1} << 20))
       ->capture_default_str();
+  app.add_option(
+         "--descriptors", options.descriptors,
+         "How many the agent may have, for how many tenants it has room (default: as many as the hard "
+         "limit allows, and root may raise)")
+      ->check(CLI::Range(std::uint64_t{128}, std::uint64_t{1} << 20));
   app.add_option("--log-files", options.log_files, "How many such parts are kept of each log")
       ->capture_default_str();
 }

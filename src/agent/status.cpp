@@ -95,6 +95,12 @@ std::string Agent::status_json() const {
   nlohmann::json document = {{"socket", options_.socket_path},
                              {"guard_test", options_.guard_test},
                              {"not_heard", detectors_.not_heard()}};
+  const DescriptorUse use = descriptor_use();
+  document["descriptors"] = {{"limit", use.limit},
+                             {"open", use.open},
+                             {"promised", use.promised},
+                             {"reserve", use.reserve},
+                             {"of_a_pair", use.of_a_pair}};
   nlohmann::json& domains = document["domains"] = nlohmann::json::array();
   for (const mps::DomainReport& domain : domains_.reports()) {
     domains.push_back(describe_domain(domain, processes_in(domain.name), foreign_json(domain.name)));
@@ -113,6 +119,7 @@ std::string Agent::status_json() const {
                        {"memory_bytes", tenant->vault.total_bytes()},
                        {"quota_bytes", described_quota(tenant->vault)},
                        {"unprotected_ms", described_time_since(tenant->unprotected_since, clock_)},
+                       {"lacks", lacks_of(*tenant)},
                        {"guard", describe_guard(*tenant, detectors_, options_.strays)}});
   }
   nlohmann::json& holds = document["holds"] = nlohmann::json::array();
