@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What the agent pays before each answer to write down what it knows, by the number of tenants that have
-/// changed since; each has as many allocations as a large model has tensors.
+/// What the agent pays before each answer to write down what it knows of a tenant with many allocations:
+/// where nothing has changed since, where its state has, and where it has one allocation more.
 #include <benchmark/benchmark.h>
 #include <fmt/format.h>
 
@@ -11,33 +11,42 @@
 namespace firebreak::agent {
 namespace {
 
-constexpr std::size_t tenant_count = 16;
-constexpr std::size_t allocation_count = 400;
-
-std::vector<KeptTenant> some_tenants() {
-  std::vector<KeptTenant> tenants(tenant_count);
-  for (std::size_t i = 0; i < tenant_count; ++i) {
-    tenants[i].name = fmt::format("tenant-{}", i);
-    tenants[i].active = {static_cast<pid_t>(1000 + i), "1234567", "a", {25, 1024}};
-    for (std::size_t k = 0; k < allocation_count; ++k) {
-      tenants[i].allocations.push_back(
-          {fmt::format("layers.{}.attention.weight", k), 0x500000000000 + k, 4096, abi::Memory::Weights});
-    }
+std::vector<vault::Entry> some_memory(std::size_t count) {
+  std::vector<vault::Entry> entries(count);
+  for (std::size_t k = 0; k < count; ++k) {
+    entries[k].name = fmt::format("layers.{}.attention.weight", k);
+    entries[k].address = 0x500000000000 + k;
+    entries[k].size_bytes = 4096;
   }
-  return tenants;
+  return entries;
 }
+
+enum class Change { None, State, Memory };
 
 void kept_text(benchmark::State& state) {
-  std::vector<KeptTenant> tenants = some_tenants();
-  const auto changed = static_cast<std::size_t>(state.range(0));
+  const auto what = static_cast<Change>(state.range(0));
+  const std::vector<vault::Entry> entries = some_memory(vault::Vault::entries_max);
+  const ClientConnections clients;
+  KeptTenant tenant;
+  tenant.name = "tenant";
+  tenant.active = {1000, "1234567", "a", {25, 1024}};
+  KeptDocument document = std::move(KeptDocument::create().value());
   KeptText text;
-  text.update(tenants);
+  std::size_t count = what == Change::Memory ? 0 : entries.size();
+  text.update(tenant, std::span(entries).first(count), clients);
   for ([[maybe_unused]] auto _ : state) {
-    for (std::size_t i = 0; i < changed; ++i) ++tenants[i].pair.epoch;
-    benchmark::DoNotOptimize(text.update(tenants));
+    if (what == Change::State) ++tenant.pair.epoch;
+    if (what == Change::Memory && ++count > entries.size()) text = {}, count = 1;
+    const auto now = text.update(tenant, std::span(entries).first(count), clients);
+    if (now) benchmark::DoNotOptimize(document.write(*now));
   }
 }
-BENCHMARK(kept_text)->ArgName("changed")->Arg(0)->Arg(1)->Arg(16)->Unit(benchmark::kMicrosecond);
+BENCHMARK(kept_text)
+    ->ArgName("nothing_state_memory")
+    ->Arg(static_cast<int>(Change::None))
+    ->Arg(static_cast<int>(Change::State))
+    ->Arg(static_cast<int>(Change::Memory))
+    ->Unit(benchmark::kMicrosecond);
 
 }  // namespace
 }  // namespace firebreak::agent

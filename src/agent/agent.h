@@ -15,6 +15,7 @@
 #include "agent/keepsakes.h"
 #include "agent/orderly_end.h"
 #include "agent/server.h"
+#include "agent/shelves.h"
 #include "agent/surroundings.h"
 #include "agent/tenant.h"
 #include "base/clock.h"
@@ -50,6 +51,7 @@ struct AgentOptions {
   Milliseconds lease{30'000};
   std::uint64_t descriptors_max = 0;  ///< of ours; beyond them nobody is let in. 0: nobody counts them
   std::uint64_t quota_bytes = 0;      ///< of each tenant's memory in the vault; 0: no limit
+  std::vector<std::string> shelf_command = {};  ///< starts one (agent/shelf.h)
 };
 
 /// Belongs to the loop's thread.
@@ -127,6 +129,7 @@ class Agent final : private ServerHandler {
         domains_(domains),
         detectors_(detectors),
         manager_(manager),
+        shelves_(kernel, manager, options_.shelf_command),
         holder_(loop, kernel, clock,
                 {.takes_duplicates = options_.hold > Milliseconds(0),
                  .hold = options_.hold,
@@ -161,8 +164,7 @@ class Agent final : private ServerHandler {
   void give_listener(Connection& connection);
   void next_connection(Connection& connection, const abi::NextConnection& request);
   Status release(const Connection& connection, const abi::Release& request);
-  void restore_clients(Tenant& tenant, const KeptTenant& kept, std::map<std::string, os::Fd>& descriptors);
-  void forget_clients(const Tenant& tenant);
+  void restore_clients(Tenant& tenant, const KeptTenant& kept);
 
   // Who joins, in agent_joins.cpp.
   void tell_joined(const Tenant& tenant, const Member& member, const std::string& how);
@@ -171,7 +173,8 @@ class Agent final : private ServerHandler {
   Status hand_over(const abi::HandOver& request);
   Status stand_down(Connection& connection, const abi::StandDown& request);
   void give_allocation(Connection& connection, const abi::GiveAllocation& request);
-  static void send_allocations(Connection& connection, const Tenant& tenant);
+  void send_allocations(Connection& connection, const Tenant& tenant);
+  void put_away_newest(Tenant& tenant);
 
   // Who runs where, in agent_placements.cpp.
   Result<abi::Placed> place(const Connection& connection, const abi::Place& request);
@@ -215,14 +218,20 @@ class Agent final : private ServerHandler {
 
   // What outlives the agent itself, in agent_restart.cpp.
   void begin_keeping();
-  Kept take_up(std::map<std::string, os::Fd>& descriptors);
+  void take_up_servers(std::map<std::string, os::Fd>& descriptors);
+  std::vector<KeptTenant> take_up_tenants(std::map<std::string, os::Fd>& descriptors);
   void on_server(const std::string& domain, pid_t pid);
   void forget_ended_servers();
   bool has_ended(const KeptServer& server) const;
   void save();
+  void save_servers();
+  void save(const Tenant& tenant);
+  KeptTenant kept_of(const Tenant& tenant) const;
   std::string start_time_of(pid_t pid) const;  ///< empty: it is gone
   std::string image_of(pid_t pid) const;
   void keep(const std::string& name, int descriptor);
+  void put_away(const std::string& name, int descriptor);
+  void restore_memory(Tenant& tenant, const KeptTenant& kept);
   std::vector<pid_t> restore(const KeptTenant& kept, std::map<std::string, os::Fd>& descriptors);
   void settle(const std::string& name, const std::vector<pid_t>& gone);
   std::vector<pid_t> restore_members(Tenant& tenant, const KeptTenant& kept);
@@ -300,10 +309,16 @@ class Agent final : private ServerHandler {
   Domains& domains_;
   Detectors& detectors_;
   ServiceManager& manager_;
+  Shelves shelves_;
   std::optional<KeptDocument> document_;  ///< none: nobody keeps anything for us
   std::uint64_t descriptors_at_start_ = 0;
-  KeptText kept_text_;  ///< of what it holds
+  struct TenantDocument {
+    KeptDocument document;
+    KeptText text;  ///< of what it holds
+  };
+  std::map<std::string, TenantDocument> tenant_documents_;
   std::vector<KeptServer> servers_;
+  std::optional<std::vector<KeptServer>> written_servers_;
   std::unique_ptr<Server> server_;
   std::map<std::string, std::unique_ptr<Tenant>> tenants_;
   Credentials credentials_;

@@ -12,8 +12,7 @@ Status Agent::take_listener(const Connection& connection, std::vector<os::Fd> de
   if (descriptors.size() != 1) return fail(ErrorCode::InvalidArgument, "to listen takes one socket");
   auto listens = tenant->clients.listen(std::move(descriptors.front()));
   if (!listens) return listens;
-  manager_.drop(listener_name(tenant->name()));
-  keep(listener_name(tenant->name()), tenant->clients.listener());
+  put_away(listener_name(tenant->name()), tenant->clients.listener());
   return {};
 }
 
@@ -34,7 +33,7 @@ void Agent::next_connection(Connection& connection, const abi::NextConnection& r
     return answer(connection, nobody_waits ? Status{} : propagate(next));
   }
   if (next->is_new) {
-    keep(connection_name(tenant->name(), next->id), next->descriptor);
+    put_away(connection_name(tenant->name(), next->id), next->descriptor);
     save();
   }
   connection.answer(abi::ClientConnection{next->id}, next->descriptor);
@@ -45,25 +44,19 @@ Status Agent::release(const Connection& connection, const abi::Release& request)
   if (tenant == nullptr) return not_in_that_role("release");
   if (!tenant->clients.open().contains(request.id)) return {};  // the agent before died before it answered
   tenant->clients.release(request.id);
-  manager_.drop(connection_name(tenant->name(), request.id));
+  shelves_.drop(connection_name(tenant->name(), request.id));
   return {};
 }
 
-void Agent::restore_clients(Tenant& tenant, const KeptTenant& kept,
-                            std::map<std::string, os::Fd>& descriptors) {
+void Agent::restore_clients(Tenant& tenant, const KeptTenant& kept) {
+  std::vector<std::string> names = {listener_name(kept.name)};
+  for (const std::uint64_t id : kept.connections) names.push_back(connection_name(kept.name, id));
+  std::vector<os::Fd> descriptors = shelves_.get(names);
   std::map<std::uint64_t, os::Fd> open;
-  for (const std::uint64_t id : kept.connections) {
-    if (os::Fd its = take_descriptor(descriptors, connection_name(kept.name, id)))
-      open.emplace(id, std::move(its));
+  for (std::size_t i = 0; i < kept.connections.size(); ++i) {
+    if (descriptors[i + 1]) open.emplace(kept.connections[i], std::move(descriptors[i + 1]));
   }
-  tenant.clients.restore(kept.last_connection, take_descriptor(descriptors, listener_name(kept.name)),
-                         std::move(open));
-}
-
-void Agent::forget_clients(const Tenant& tenant) {
-  manager_.drop(listener_name(tenant.name()));
-  for (const auto& [id, descriptor] : tenant.clients.open())
-    manager_.drop(connection_name(tenant.name(), id));
+  tenant.clients.restore(kept.last_connection, std::move(descriptors.front()), std::move(open));
 }
 
 }  // namespace firebreak::agent

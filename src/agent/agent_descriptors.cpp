@@ -33,7 +33,7 @@ std::uint64_t Agent::promised_descriptors() const {
   for (const auto& [pid, process] : processes_) ++processes[process.tenant];
   for (const auto& [name, tenant] : tenants_) {
     promised += of_a_tenant + of_a_process * std::max<std::uint64_t>(processes[name], 2) +
-                tenant->vault.entries().size() + tenant->clients.open().size();
+                tenant->vault.descriptors_here() + tenant->clients.open().size();
   }
   std::set<std::string> coming;
   for (const Placement& each : placements_) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// Who belongs to which tenant, in which role, and what memory it brings along.
 #include <fmt/format.h>
+#include <spdlog/spdlog.h>
 
 #include <algorithm>
 #include <utility>
@@ -176,10 +177,29 @@ Status Agent::stand_down(Connection& connection, const abi::StandDown& request) 
 /// Who numbers its requests asks for what it needs.
 void Agent::send_allocations(Connection& connection, const Tenant& tenant) {
   if (connection.numbers()) return;
-  for (const vault::Entry& entry : tenant.vault.entries()) {
-    connection.send(abi::Allocation{entry.name, entry.address, entry.size_bytes, entry.memory},
-                    entry.descriptor.get());
+  const auto entries = tenant.vault.entries();
+  for (std::size_t at = 0; at < entries.size(); at += os::most_descriptors_in_a_message) {
+    const auto part = entries.subspan(at, std::min(os::most_descriptors_in_a_message, entries.size() - at));
+    std::vector<std::string> names;
+    for (const vault::Entry& entry : part) names.push_back(memory_name(tenant.name(), entry.name));
+    const std::vector<os::Fd> descriptors = shelves_.get(names);
+    for (std::size_t i = 0; i < part.size(); ++i) {
+      const vault::Entry& entry = part[i];
+      const os::Fd& descriptor = entry.is_put_away ? descriptors[i] : entry.descriptor;
+      if (!descriptor) spdlog::error("memory '{}' of tenant {} is lost", entry.name, tenant.name());
+      connection.send(abi::Allocation{entry.name, entry.address, entry.size_bytes, entry.memory},
+                      descriptor.get());
+    }
   }
+}
+
+/// From then on it costs no descriptor of ours; where it cannot be put away it stays.
+void Agent::put_away_newest(Tenant& tenant) {
+  const vault::Entry& entry = tenant.vault.entries().back();
+  const std::string name = memory_name(tenant.name(), entry.name);
+  if (auto put = shelves_.put(name, entry.descriptor.get()); !put)
+    return spdlog::error("{} would not outlive the agent: {}", name, to_string(put.error()));
+  tenant.vault.put_away_newest();
 }
 
 namespace {
@@ -204,11 +224,11 @@ Status Agent::publish(Connection& connection, const abi::Publish& request, std::
   auto added = tenant->vault.add(
       {request.name, request.address, request.size_bytes, request.memory, std::move(descriptors.front())});
   if (!added) return added;
-  keep(memory_name(tenant->name(), request.name), tenant->vault.entries().back().descriptor.get());
   if (Connection* standby = server_->find(tenant->standby.connection)) {
     standby->send(abi::Allocation{request.name, request.address, request.size_bytes, request.memory},
                   standby->numbers() ? -1 : tenant->vault.entries().back().descriptor.get());
   }
+  put_away_newest(*tenant);
   return {};
 }
 
@@ -218,8 +238,16 @@ void Agent::give_allocation(Connection& connection, const abi::GiveAllocation& r
   const auto entries = tenant->vault.entries();
   const auto entry = std::ranges::find(entries, request.name, &vault::Entry::name);
   if (entry == entries.end()) return connection.answer(abi::Done{});
+  const std::string name = memory_name(tenant->name(), entry->name);
+  const std::vector<os::Fd> away =
+      entry->is_put_away ? shelves_.get(std::span(&name, 1)) : std::vector<os::Fd>();
+  const os::Fd& descriptor = entry->is_put_away ? away.front() : entry->descriptor;
+  if (!descriptor) {
+    return answer(connection,
+                  fail(ErrorCode::NotFound, fmt::format("the tenant's memory '{}' is lost", entry->name)));
+  }
   connection.answer(abi::Allocation{entry->name, entry->address, entry->size_bytes, entry->memory},
-                    entry->descriptor.get());
+                    descriptor.get());
 }
 
 }  // namespace firebreak::agent

@@ -31,10 +31,11 @@ void Agent::forget(std::string name, const char* why) {
   event.tenant = name;
   event.text = fmt::format("{} MiB in {} allocations: {}", found->second->vault.total_bytes() / mib,
                            found->second->vault.entries().size(), why);
-  for (const vault::Entry& entry : found->second->vault.entries())
-    manager_.drop(memory_name(name, entry.name));
+  // First what says that there is such a tenant.
+  manager_.drop(tenant_document_name(name));
+  tenant_documents_.erase(name);
   manager_.drop(page_name(name));
-  forget_clients(*found->second);
+  shelves_.drop(shelf_folder(name));
   tenants_.erase(found);
   credentials_.forget(name);
   tell(std::move(event));

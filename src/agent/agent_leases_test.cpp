@@ -20,7 +20,7 @@ class AgentLeases : public AgentTest {
     options.socket_path = path;
     options.lease = lease;
     options.quota_bytes = quota_bytes;
-    agent = std::move(Agent::start(options, *loop, kernel, clock, domains, detectors, manager).value());
+    agent = start_agent(options);
   }
   void publish(Peer& peer, const std::string& name, abi::Memory memory = abi::Memory::State) {
     const os::Fd descriptor = this->memory();

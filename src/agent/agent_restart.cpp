@@ -29,15 +29,17 @@ Status nobody_needs_it(const Tenant& tenant) {
 
 void Agent::begin_keeping() {
   std::map<std::string, os::Fd> descriptors = manager_.take_descriptors();
+  shelves_.take_up(descriptors);
   // Those that were kept are counted with their tenants.
   descriptors_at_start_ = os::open_descriptors().value_or(descriptors.size()) - descriptors.size();
-  const Kept kept = take_up(descriptors);
+  take_up_servers(descriptors);
+  const std::vector<KeptTenant> kept = take_up_tenants(descriptors);
   std::map<std::string, std::vector<pid_t>> gone;
-  for (const KeptTenant& each : kept.tenants) gone[each.name] = restore(each, descriptors);
+  for (const KeptTenant& each : kept) gone[each.name] = restore(each, descriptors);
   // Whatever follows writes down what is known, and by now all of them are. First who has lost its context:
   // nobody is to take over there.
-  servers_ = kept.servers;
-  for (const KeptServer& each : kept.servers) {
+  const std::vector<KeptServer> servers = servers_;
+  for (const KeptServer& each : servers) {
     if (has_ended(each)) on_clients_lost(each.domain);
   }
   domains_.look_for_faults();
@@ -53,16 +55,41 @@ void Agent::begin_keeping() {
   save();
 }
 
-/// Empty where there is nothing, or nothing that can be read.
-Kept Agent::take_up(std::map<std::string, os::Fd>& descriptors) {
+void Agent::take_up_servers(std::map<std::string, os::Fd>& descriptors) {
   os::Fd file = take_descriptor(descriptors, document_name());
-  if (!file) return {};
+  if (!file) return;
   auto document = KeptDocument::open(std::move(file));
-  auto read = document ? decode_kept(document->read()) : propagate(document);
+  auto read = document ? decode_servers(document->read()) : propagate(document);
   if (document) document_ = std::move(*document);
-  if (read) return std::move(*read);
-  spdlog::error("what the agent before kept is lost: {}", to_string(read.error()));
-  return {};
+  if (read) {
+    servers_ = std::move(*read);
+  } else {
+    spdlog::error("which MPS servers there were is not known any more: {}", to_string(read.error()));
+  }
+}
+
+/// All whose document can be read.
+std::vector<KeptTenant> Agent::take_up_tenants(std::map<std::string, os::Fd>& descriptors) {
+  std::vector<KeptTenant> tenants;
+  for (auto at = descriptors.begin(); at != descriptors.end();) {
+    const std::string name = tenant_of_document(at->first);
+    if (name.empty()) {
+      ++at;
+      continue;
+    }
+    auto document = KeptDocument::open(std::move(at->second));
+    auto read = document ? decode_tenant(document->read()) : propagate(document);
+    if (read) {
+      document->close_descriptor();
+      tenants.push_back(std::move(*read));
+      tenant_documents_.emplace(name, TenantDocument{std::move(*document), {}});
+      at = descriptors.erase(at);
+    } else {
+      spdlog::error("tenant {} is lost: {}", name, to_string(read.error()));
+      ++at;
+    }
+  }
+  return tenants;
 }
 
 /// One that ends while there is no agent takes its clients' contexts along, and those that sleep do not know.
@@ -85,27 +112,48 @@ bool Agent::has_ended(const KeptServer& server) const {
 
 void Agent::save() {
   if (!document_) return;
-  std::vector<KeptTenant> all;
-  for (const auto& [name, tenant] : tenants_) {
-    KeptTenant each{name,
-                    credentials_.known_token_of(name),
-                    tenant->pair,
-                    tenant->strays,
-                    tenant->ended_by_us,
-                    tenant->active,
-                    tenant->standby,
-                    tenant->old_active,
-                    {}};
-    for (const vault::Entry& entry : tenant->vault.entries()) {
-      each.allocations.push_back({entry.name, entry.address, entry.size_bytes, entry.memory});
+  save_servers();
+  for (const auto& [name, tenant] : tenants_) save(*tenant);
+}
+
+void Agent::save_servers() {
+  if (written_servers_ == servers_) return;
+  const Status written = document_->write(encode_servers(servers_));
+  if (!written) return spdlog::error("{}", to_string(written.error()));
+  written_servers_ = servers_;
+}
+
+void Agent::save(const Tenant& tenant) {
+  auto found = tenant_documents_.find(tenant.name());
+  if (found == tenant_documents_.end()) {
+    auto document = KeptDocument::create();
+    if (!document) {
+      return spdlog::error("tenant {} would not outlive the agent: {}", tenant.name(),
+                           to_string(document.error()));
     }
-    for (const auto& [id, descriptor] : tenant->clients.open()) each.connections.push_back(id);
-    each.last_connection = tenant->clients.last_id();
-    all.push_back(std::move(each));
+    keep(tenant_document_name(tenant.name()), document->descriptor());
+    document->close_descriptor();
+    found = tenant_documents_.emplace(tenant.name(), TenantDocument{std::move(*document), {}}).first;
   }
-  const auto text = kept_text_.update(all, servers_);
+  const auto text = found->second.text.update(kept_of(tenant), tenant.vault.entries(), tenant.clients);
   if (!text) return;
-  if (auto written = document_->write(*text); !written) spdlog::error("{}", to_string(written.error()));
+  if (auto written = found->second.document.write(*text); !written)
+    spdlog::error("{}", to_string(written.error()));
+}
+
+/// Without what is kept beside it.
+KeptTenant Agent::kept_of(const Tenant& tenant) const {
+  KeptTenant kept;
+  kept.name = tenant.name();
+  kept.token = credentials_.known_token_of(tenant.name());
+  kept.pair = tenant.pair;
+  kept.strays = tenant.strays;
+  kept.ended_by_us = tenant.ended_by_us;
+  kept.active = tenant.active;
+  kept.standby = tenant.standby;
+  kept.old_active = tenant.old_active;
+  kept.last_connection = tenant.clients.last_id();
+  return kept;
 }
 
 std::string Agent::start_time_of(pid_t pid) const {
@@ -125,6 +173,14 @@ void Agent::keep(const std::string& name, int descriptor) {
   }
 }
 
+/// The same of what is many: on a shelf.
+void Agent::put_away(const std::string& name, int descriptor) {
+  if (!document_) return;
+  if (auto put = shelves_.put(name, descriptor); !put) {
+    spdlog::error("{} would not outlive the agent: {}", name, to_string(put.error()));
+  }
+}
+
 /// Returns those of its processes that ended while nobody looked.
 std::vector<pid_t> Agent::restore(const KeptTenant& kept, std::map<std::string, os::Fd>& descriptors) {
   auto made =
@@ -138,12 +194,8 @@ std::vector<pid_t> Agent::restore(const KeptTenant& kept, std::map<std::string, 
   tenant.strays = kept.strays;
   tenant.ended_by_us = kept.ended_by_us;
   credentials_.restore(kept.name, kept.token);
-  for (const KeptAllocation& each : kept.allocations) {
-    const Status added = tenant.vault.add({each.name, each.address, each.size_bytes, each.memory,
-                                           take_descriptor(descriptors, memory_name(kept.name, each.name))});
-    if (!added) spdlog::error("memory of tenant {} is lost: {}", kept.name, to_string(added.error()));
-  }
-  restore_clients(tenant, kept, descriptors);
+  restore_memory(tenant, kept);
+  restore_clients(tenant, kept);
   std::vector<pid_t> gone = restore_members(tenant, kept);
   // A promotion that was carried out, and not written down any more.
   if (tenant.standby.pid != 0 && tenant.was_promoted(tenant.standby, kept.pair.epoch + 1)) {
@@ -157,6 +209,18 @@ std::vector<pid_t> Agent::restore(const KeptTenant& kept, std::map<std::string, 
   }
   look_for_first_step(tenant);
   return gone;
+}
+
+void Agent::restore_memory(Tenant& tenant, const KeptTenant& kept) {
+  std::vector<std::string> names;
+  for (const KeptAllocation& each : kept.allocations) names.push_back(memory_name(kept.name, each.name));
+  const std::vector<bool> there = shelves_.have(names);
+  for (std::size_t i = 0; i < kept.allocations.size(); ++i) {
+    const KeptAllocation& each = kept.allocations[i];
+    const Status added =
+        tenant.vault.add({each.name, each.address, each.size_bytes, each.memory, {}, there[i]});
+    if (!added) spdlog::error("memory of tenant {} is lost: {}", kept.name, to_string(added.error()));
+  }
 }
 
 std::vector<pid_t> Agent::restore_members(Tenant& tenant, const KeptTenant& kept) {

@@ -21,7 +21,7 @@ class AgentRestart : public AgentTest {
     AgentOptions options;
     options.lease = lease;
     options.socket_path = path;
-    agent = std::move(Agent::start(options, *loop, kernel, clock, domains, detectors, manager).value());
+    agent = start_agent(options);
   }
   void publish(Peer& peer, const std::string& name, std::uint64_t address) {
     const os::Fd descriptor = memory();
@@ -286,19 +286,48 @@ TEST_F(AgentRestart, TheLeaseOfALostTenantEndsUnderTheNextAgent) {
   detectors.callbacks.on_exit(active.pid());
   restart(Milliseconds(1));
   while (agent->status_json().find("llm") != std::string::npos) loop->run_once(Milliseconds(1000));
-  EXPECT_THAT(manager.kept, testing::SizeIs(2));  // the document, and the other's page
+  EXPECT_THAT(manager.kept, testing::SizeIs(3));  // the document, and the other's with its page
 }
 
 TEST_F(AgentRestart, NothingIsKeptOfWhoIsForgotten) {
   Peer active = peer();
   join(active, "llm", abi::Role::Active);
   publish(active, "state", base);
-  EXPECT_THAT(manager.kept, testing::SizeIs(3));  // the document, the page, the memory
+  EXPECT_THAT(manager.kept, testing::SizeIs(4));  // two documents, the page, the shelf with the memory
   ask(active, abi::Finish{});
   detectors.callbacks.on_exit(active.pid());
   EXPECT_THAT(manager.kept, testing::ElementsAre(testing::Key(document_name())));
   restart();
   EXPECT_THAT(agent->status_json(), Not(HasSubstr("llm")));
+}
+
+TEST_F(AgentRestart, MemoryCostsTheAgentNoDescriptor) {
+  Peer active = peer();
+  join(active, "llm", abi::Role::Active);
+  publish(active, "first", base);  // what comes once is there: the shelf
+  const auto before = kernel.list_directory("/proc/self/fd").value().size();
+  for (std::uint64_t i = 1; i <= 20; ++i) publish(active, std::to_string(i), base + i * 2 * mib);
+  EXPECT_EQ(kernel.list_directory("/proc/self/fd").value().size(), before);
+  restart();
+  Peer standby = peer();
+  join(standby, "llm", abi::Role::Standby);
+  for (int i = 0; i <= 20; ++i) {
+    const auto received = standby.receive();
+    ASSERT_TRUE(received && std::holds_alternative<abi::Allocation>(received->message)) << i;
+    ASSERT_EQ(received->descriptors.size(), 1u);
+    EXPECT_EQ(os::file_size(received->descriptors.front().get()).value(), 4096u);
+  }
+}
+
+TEST_F(AgentRestart, WhatItsShelfHadEndsWithTheShelfAndIsTold) {
+  Peer active = peer();
+  join(active, "llm", abi::Role::Active);
+  publish(active, "state", base);
+  manager.kept.erase(shelf_name(0));
+  restart();
+  const auto llm = client::parse_status(agent->status_json()).tenant("llm");
+  ASSERT_TRUE(llm);
+  EXPECT_THAT(agent->status_json(), HasSubstr("\"allocations\": 0"));
 }
 
 TEST_F(AgentRestart, StrangersDoNotComeBack) {
@@ -321,6 +350,7 @@ TEST_F(AgentRestart, WithoutAServiceManagerItBeginsWithNothing) {
 
 TEST_F(AgentRestart, ADocumentThatIsNoneIsNoReasonNotToStart) {
   manager.kept.insert_or_assign(document_name(), memory());
+  manager.kept.insert_or_assign(tenant_document_name("ghost"), memory());
   manager.kept.insert_or_assign("page/ghost", memory());
   restart();
   EXPECT_THAT(agent->status_json(), Not(HasSubstr("ghost")));

@@ -207,9 +207,12 @@ struct AgentTest : testing::Test {
   FakeDomains domains;
   FakeDetectors detectors;
   FakeServiceManager manager;
-  std::unique_ptr<Agent> agent = std::move(
-      Agent::start({path, {{"LD_LIBRARY_PATH", "/soft"}}}, *loop, kernel, clock, domains, detectors, manager)
-          .value());
+  std::unique_ptr<Agent> agent = start_agent({path, {{"LD_LIBRARY_PATH", "/soft"}}});
+
+  std::unique_ptr<Agent> start_agent(AgentOptions options) {
+    options.shelf_command = {FIREBREAK_TEST_SHELF};
+    return std::move(Agent::start(options, *loop, kernel, clock, domains, detectors, manager).value());
+  }
 
   void settle() {
     while (loop->run_once(Milliseconds(0))) {

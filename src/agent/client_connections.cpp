@@ -20,6 +20,7 @@ Result<ClientConnections::Entry> ClientConnections::next(std::uint64_t after) {
   if (open_.size() >= most) return fail(ErrorCode::Timeout, "the tenant has as many connections as are kept");
   auto accepted = os::accept_waiting(listener_.get());
   if (!accepted) return propagate(accepted);
+  ++changes_;
   const auto added = open_.emplace(++last_id_, std::move(*accepted)).first;
   return Entry{added->first, added->second.get(), true};
 }
@@ -29,6 +30,7 @@ void ClientConnections::restore(std::uint64_t last_id, os::Fd listener,
   last_id_ = last_id;
   listener_ = std::move(listener);
   open_ = std::move(open);
+  ++changes_;
 }
 
 }  // namespace firebreak::agent

@@ -34,9 +34,11 @@ class ClientConnections {
   /// The first with an id above `after`: who is here, or else who waits to be accepted; Timeout: nobody.
   Result<Entry> next(std::uint64_t after);
   /// Who is not here has been released already.
-  void release(std::uint64_t id) { open_.erase(id); }
+  void release(std::uint64_t id) { changes_ += open_.erase(id); }
 
   const std::map<std::uint64_t, os::Fd>& open() const { return open_; }
+  /// Another number whenever open() is another set.
+  std::uint64_t changes() const { return changes_; }
   /// Of all that were ever accepted; no id is given twice.
   std::uint64_t last_id() const { return last_id_; }
   void restore(std::uint64_t last_id, os::Fd listener, std::map<std::uint64_t, os::Fd> open);
@@ -45,6 +47,7 @@ class ClientConnections {
   os::Fd listener_;
   std::map<std::uint64_t, os::Fd> open_;
   std::uint64_t last_id_ = 0;
+  std::uint64_t changes_ = 0;
 };
 
 }  // namespace firebreak::agent

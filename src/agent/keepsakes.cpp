@@ -15,8 +15,8 @@ namespace {
 
 using nlohmann::json;
 
-constexpr int version = 1;
-constexpr std::uint64_t magic = 0x315450454b424646;  // "FFBKEPT1", as bytes
+constexpr int version = 2;
+constexpr std::uint64_t magic = 0x325450454b424646;  // "FFBKEPT2", as bytes
 
 struct Place {
   std::uint64_t sequence;
@@ -61,44 +61,26 @@ Member decode_member(const json& in) {
   return member;
 }
 
-json encode(const KeptAllocation& allocation) {
+json encode(const vault::Entry& allocation) {
   return {{"name", allocation.name},
           {"address", allocation.address},
           {"size_bytes", allocation.size_bytes},
           {"memory", abi::to_string(allocation.memory)}};
 }
 
-std::string encode(const std::vector<KeptAllocation>& allocations) {
-  json all = json::array();
-  for (const KeptAllocation& each : allocations) all.push_back(encode(each));
-  return all.dump();
-}
-
-/// Its allocations are many and change seldom: they come encoded.
-std::string encode(const KeptTenant& tenant, const std::string& allocations) {
-  const json rest = {{"name", tenant.name},
-                     {"token", tenant.token},
-                     {"phase", pair::to_string(tenant.pair.phase)},
-                     {"standby_state", pair::to_string(tenant.pair.standby)},
-                     {"epoch", tenant.pair.epoch},
-                     {"strays", abi::to_string(tenant.strays)},
-                     {"ended_by_us", tenant.ended_by_us},
-                     {"active", encode(tenant.active)},
-                     {"standby", encode(tenant.standby)},
-                     {"old_active", encode(tenant.old_active)},
-                     {"connections", tenant.connections},
-                     {"last_connection", tenant.last_connection}};
-  std::string text = rest.dump();
-  text.pop_back();
-  return text + R"(,"allocations":)" + allocations + "}";
-}
-
-std::string encode(const std::vector<KeptServer>& servers) {
-  json all = json::array();
-  for (const KeptServer& each : servers) {
-    all.push_back({{"domain", each.domain}, {"pid", each.pid}, {"start_time", each.start_time}});
-  }
-  return all.dump();
+json encode(const KeptTenant& tenant) {
+  return {{"version", version},
+          {"name", tenant.name},
+          {"token", tenant.token},
+          {"phase", pair::to_string(tenant.pair.phase)},
+          {"standby_state", pair::to_string(tenant.pair.standby)},
+          {"epoch", tenant.pair.epoch},
+          {"strays", abi::to_string(tenant.strays)},
+          {"ended_by_us", tenant.ended_by_us},
+          {"active", encode(tenant.active)},
+          {"standby", encode(tenant.standby)},
+          {"old_active", encode(tenant.old_active)},
+          {"last_connection", tenant.last_connection}};
 }
 
 template <class T>
@@ -107,7 +89,7 @@ T value_of(const Result<T>& read) {
   return *read;
 }
 
-KeptTenant decode_tenant(const json& in) {
+KeptTenant tenant_in(const json& in) {
   KeptTenant tenant;
   in.at("name").get_to(tenant.name);
   in.at("token").get_to(tenant.token);
@@ -124,55 +106,72 @@ KeptTenant decode_tenant(const json& in) {
                                   each.at("size_bytes").get<std::uint64_t>(),
                                   value_of(abi::memory_from(each.at("memory").get<std::string>()))});
   }
-  // Agents before 0.4 kept none.
-  tenant.connections = in.value("connections", tenant.connections);
-  tenant.last_connection = in.value("last_connection", tenant.last_connection);
+  in.at("connections").get_to(tenant.connections);
+  in.at("last_connection").get_to(tenant.last_connection);
   return tenant;
+}
+
+json parse(std::string_view text) {
+  json in = json::parse(text);
+  const int its = in.at("version").get<int>();
+  if (its == version) return in;
+  throw json::other_error::create(501, fmt::format("version {}, this agent knows {}", its, version), nullptr);
+}
+
+tl::unexpected<Error> unreadable(const json::exception& wrong) {
+  return fail(ErrorCode::Protocol, std::string("what the agent before kept: ") + wrong.what());
 }
 
 }  // namespace
 
-bool KeptText::Part::update(const KeptTenant& now) {
-  if (!text.empty() && tenant == now) return false;
-  if (allocations.empty() || tenant.allocations != now.allocations) allocations = encode(now.allocations);
-  text = encode(now, allocations);
-  tenant = now;
-  return true;
-}
-
-std::optional<std::string_view> KeptText::update(const std::vector<KeptTenant>& tenants,
-                                                 const std::vector<KeptServer>& servers) {
-  bool changed = all_.empty() || tenants.size() != parts_.size() || servers != servers_;
-  parts_.resize(tenants.size());
-  servers_ = servers;
-  for (std::size_t i = 0; i < tenants.size(); ++i) changed |= parts_[i].update(tenants[i]);
-  if (!changed) return std::nullopt;
-  all_ = fmt::format(R"({{"version":{},"servers":{},"tenants":[)", version, encode(servers));
-  for (const Part& each : parts_) {
-    if (&each != &parts_.front()) all_ += ',';
-    all_ += each.text;
+std::optional<std::string_view> KeptText::update(const KeptTenant& tenant,
+                                                 std::span<const vault::Entry> allocations,
+                                                 const ClientConnections& clients) {
+  const bool is_same = !text_.empty() && tenant == tenant_ && allocations.size() == encoded_ &&
+                       clients.changes() == client_changes_;
+  if (is_same) return std::nullopt;
+  tenant_ = tenant;
+  client_changes_ = clients.changes();
+  for (; encoded_ < allocations.size(); ++encoded_) {
+    if (encoded_ > 0) allocations_ += ',';
+    allocations_ += encode(allocations[encoded_]).dump();
   }
-  all_ += "]}";
-  return all_;
+  json head = encode(tenant);
+  json& connections = head["connections"] = json::array();
+  for (const auto& [id, descriptor] : clients.open()) connections.push_back(id);
+  text_ = head.dump();
+  text_.pop_back();
+  text_ += R"(,"allocations":[)" + allocations_ + "]}";
+  return text_;
 }
 
-Result<Kept> decode_kept(std::string_view text) {
+std::string encode_servers(const std::vector<KeptServer>& servers) {
+  json all = json::array();
+  for (const KeptServer& each : servers) {
+    all.push_back({{"domain", each.domain}, {"pid", each.pid}, {"start_time", each.start_time}});
+  }
+  return json{{"version", version}, {"servers", all}}.dump();
+}
+
+Result<KeptTenant> decode_tenant(std::string_view text) {
   try {
-    const json in = json::parse(text);
-    if (const int its = in.at("version").get<int>(); its != version) {
-      return fail(ErrorCode::Protocol,
-                  fmt::format("the agent before kept version {}, this one knows {}", its, version));
-    }
-    Kept kept;
-    for (const json& each : in.at("tenants")) kept.tenants.push_back(decode_tenant(each));
-    // Older agents kept none.
-    for (const json& each : in.value("servers", json::array())) {
-      kept.servers.push_back({each.at("domain").get<std::string>(), each.at("pid").get<pid_t>(),
-                              each.at("start_time").get<std::string>()});
-    }
-    return kept;
+    return tenant_in(parse(text));
   } catch (const json::exception& wrong) {
-    return fail(ErrorCode::Protocol, std::string("what the agent before kept: ") + wrong.what());
+    return unreadable(wrong);
+  }
+}
+
+Result<std::vector<KeptServer>> decode_servers(std::string_view text) {
+  try {
+    std::vector<KeptServer> servers;
+    const json in = parse(text);
+    for (const json& each : in.at("servers")) {
+      servers.push_back({each.at("domain").get<std::string>(), each.at("pid").get<pid_t>(),
+                         each.at("start_time").get<std::string>()});
+    }
+    return servers;
+  } catch (const json::exception& wrong) {
+    return unreadable(wrong);
   }
 }
 
@@ -223,13 +222,19 @@ std::string KeptDocument::read() const {
 }
 
 std::string document_name() { return "document"; }
-std::string page_name(const std::string& tenant) { return "page/" + tenant; }
-std::string memory_name(const std::string& tenant, const std::string& allocation) {
-  return "memory/" + tenant + "/" + allocation;
+std::string tenant_document_name(const std::string& tenant) { return "tenant/" + tenant; }
+std::string tenant_of_document(const std::string& name) {
+  constexpr std::string_view folder = "tenant/";
+  return name.starts_with(folder) ? name.substr(folder.size()) : std::string();
 }
-std::string listener_name(const std::string& tenant) { return "listener/" + tenant; }
+std::string page_name(const std::string& tenant) { return "page/" + tenant; }
+std::string shelf_folder(const std::string& tenant) { return tenant + "/"; }
+std::string memory_name(const std::string& tenant, const std::string& allocation) {
+  return shelf_folder(tenant) + "memory/" + allocation;
+}
+std::string listener_name(const std::string& tenant) { return shelf_folder(tenant) + "listener"; }
 std::string connection_name(const std::string& tenant, std::uint64_t id) {
-  return fmt::format("connection/{}/{}", tenant, id);
+  return fmt::format("{}connection/{}", shelf_folder(tenant), id);
 }
 
 os::Fd take_descriptor(std::map<std::string, os::Fd>& descriptors, const std::string& name) {

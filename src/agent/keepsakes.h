@@ -1,22 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What an agent needs of the one before it, and how it is written down: one document in a memory file that
-/// outlives the process, and the descriptors that the service manager keeps beside it.
+/// What an agent needs of the one before it, and how it is written down: a document for each tenant and one
+/// for all, in memory files that outlive the process. The service manager keeps their descriptors and those
+/// of the tenants' pages; shelves (agent/shelves.h) have the tenants' memory and their clients' connections.
 #pragma once
 
 #include <cstdint>
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "abi/wire.h"
+#include "agent/client_connections.h"
 #include "agent/member.h"
 #include "agent/service_manager.h"
 #include "base/result.h"
 #include "os/memory.h"
 #include "pair/pair.h"
+#include "vault/vault.h"
 
 namespace firebreak::agent {
 
@@ -51,46 +55,43 @@ struct KeptServer {
   friend bool operator==(const KeptServer&, const KeptServer&) = default;
 };
 
-struct Kept {
-  std::vector<KeptTenant> tenants;
-  std::vector<KeptServer> servers;
-};
-
-/// Encodes anew only whom something has happened to: the agent writes down what it knows before each answer,
-/// and mostly one tenant has changed since, or none (bench/keepsakes_benchmark.cpp).
+/// A tenant as its document holds it. Allocations are many and only ever come: each is encoded once. The
+/// agent asks before each answer, and mostly nothing has changed since (bench/keepsakes_benchmark.cpp).
 class KeptText {
  public:
-  /// All of them, as the document holds them, until the next call; none: as last time.
-  std::optional<std::string_view> update(const std::vector<KeptTenant>& tenants,
-                                         const std::vector<KeptServer>& servers = {});
+  /// `tenant` without allocations and connections, which are in the other two. Until the next call; none: as
+  /// last time.
+  std::optional<std::string_view> update(const KeptTenant& tenant, std::span<const vault::Entry> allocations,
+                                         const ClientConnections& clients);
 
  private:
-  struct Part {
-    bool update(const KeptTenant& now);  ///< whether it has changed
-
-    KeptTenant tenant;
-    std::string allocations;
-    std::string text;
-  };
-  std::vector<Part> parts_;  ///< in the order of the last call
-  std::vector<KeptServer> servers_;
-  std::string all_;
+  KeptTenant tenant_;
+  std::uint64_t client_changes_ = 0;
+  std::size_t encoded_ = 0;  ///< allocations
+  std::string allocations_;
+  std::string text_;
 };
 
+std::string encode_servers(const std::vector<KeptServer>& servers);
+
 /// Protocol: it is none of ours, or of another version.
-Result<Kept> decode_kept(std::string_view text);
+Result<KeptTenant> decode_tenant(std::string_view text);
+Result<std::vector<KeptServer>> decode_servers(std::string_view text);
 
 /// Two places in one memory file, written in turn: whoever is killed while it writes one leaves the other
 /// whole. For one thread.
 class KeptDocument {
  public:
-  static constexpr std::size_t bytes_max = std::size_t{4} << 20;
+  /// A tenant with as many allocations and connections as there can be, and the longest names, needs half.
+  static constexpr std::size_t bytes_max = std::size_t{512} << 10;
 
   static Result<KeptDocument> create();
   /// One that an earlier process made. Protocol: it is none.
   static Result<KeptDocument> open(os::Fd file);
 
   int descriptor() const { return file_.get(); }
+  /// What is mapped can be written without it.
+  void close_descriptor() { file_.reset(); }
   /// ResourceExhausted: longer than bytes_max.
   Status write(std::string_view text);
   /// The newest that is whole; empty: none ever was.
@@ -105,7 +106,12 @@ class KeptDocument {
 
 /// Under which the service manager keeps what.
 std::string document_name();
+std::string tenant_document_name(const std::string& tenant);
+/// Empty: that is no tenant's document.
+std::string tenant_of_document(const std::string& name);
 std::string page_name(const std::string& tenant);
+/// And a shelf. All of a tenant's begin with its folder.
+std::string shelf_folder(const std::string& tenant);
 std::string memory_name(const std::string& tenant, const std::string& allocation);
 std::string listener_name(const std::string& tenant);
 std::string connection_name(const std::string& tenant, std::uint64_t id);

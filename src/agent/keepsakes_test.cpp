@@ -18,76 +18,102 @@ KeptTenant some_tenant() {
   tenant.ended_by_us = true;
   tenant.active = {41, "1234567", "4096:8192", "a", {25, 1024}};
   tenant.old_active = {40, "1234000", "", "b", {}};
-  tenant.allocations = {{"weights", 0x500000000000, 4096, abi::Memory::Weights}};
+  tenant.last_connection = 9;
   return tenant;
+}
+
+std::vector<vault::Entry> some_memory(std::size_t count) {
+  std::vector<vault::Entry> entries(count);
+  for (std::size_t i = 0; i < count; ++i) {
+    entries[i].name = "weights-" + std::to_string(i);
+    entries[i].address = 0x500000000000 + i * 4096;
+    entries[i].size_bytes = 4096;
+    entries[i].memory = abi::Memory::Weights;
+  }
+  return entries;
 }
 
 TEST(Keepsakes, EveryFieldSurvives) {
   KeptText text;
-  const auto read = decode_kept(text.update({some_tenant()}, {{"b", 42, "1234567"}}).value_or(""));
-  ASSERT_TRUE(read) << read.error().message;
-  EXPECT_THAT(read->servers, testing::ElementsAre(KeptServer{"b", 42, "1234567"}));
-  ASSERT_EQ(read->tenants.size(), 1u);
-  const KeptTenant& tenant = read->tenants.front();
-  EXPECT_EQ(tenant.name, "llm");
-  EXPECT_EQ(tenant.token, "0123");
-  EXPECT_EQ(tenant.pair, (pair::State{pair::Phase::Promoting, pair::Standby::Joined, 7}));
-  EXPECT_EQ(tenant.strays, abi::StrayPolicy::Report);
-  EXPECT_TRUE(tenant.ended_by_us);
-  EXPECT_EQ(tenant.active.pid, 41);
-  EXPECT_EQ(tenant.active.start_time, "1234567");
-  EXPECT_EQ(tenant.active.image, "4096:8192");
-  EXPECT_EQ(tenant.active.domain, "a");
-  EXPECT_EQ(tenant.active.limits.sm_percent, 25u);
-  EXPECT_EQ(tenant.active.limits.memory_mib, 1024u);
-  EXPECT_EQ(tenant.standby.pid, 0);
-  EXPECT_EQ(tenant.old_active.pid, 40);
-  ASSERT_EQ(tenant.allocations.size(), 1u);
-  EXPECT_EQ(tenant.allocations[0].address, 0x500000000000u);
-  EXPECT_EQ(tenant.allocations[0].memory, abi::Memory::Weights);
-}
-
-std::vector<std::string> names_in(const std::optional<std::string_view>& text) {
-  std::vector<std::string> names;
-  const auto kept = decode_kept(text.value_or(""));
-  if (!kept) return {kept.error().message};
-  for (const KeptTenant& each : kept->tenants) names.push_back(each.name);
-  return names;
+  ClientConnections clients;
+  std::map<std::uint64_t, os::Fd> open;
+  open.emplace(7, os::Fd());
+  clients.restore(9, {}, std::move(open));
+  const auto tenant = decode_tenant(text.update(some_tenant(), some_memory(2), clients).value_or(""));
+  ASSERT_TRUE(tenant) << tenant.error().message;
+  EXPECT_EQ(tenant->name, "llm");
+  EXPECT_EQ(tenant->token, "0123");
+  EXPECT_EQ(tenant->pair, (pair::State{pair::Phase::Promoting, pair::Standby::Joined, 7}));
+  EXPECT_EQ(tenant->strays, abi::StrayPolicy::Report);
+  EXPECT_TRUE(tenant->ended_by_us);
+  EXPECT_EQ(tenant->active.pid, 41);
+  EXPECT_EQ(tenant->active.start_time, "1234567");
+  EXPECT_EQ(tenant->active.image, "4096:8192");
+  EXPECT_EQ(tenant->active.domain, "a");
+  EXPECT_EQ(tenant->active.limits.sm_percent, 25u);
+  EXPECT_EQ(tenant->active.limits.memory_mib, 1024u);
+  EXPECT_EQ(tenant->standby.pid, 0);
+  EXPECT_EQ(tenant->old_active.pid, 40);
+  ASSERT_EQ(tenant->allocations.size(), 2u);
+  EXPECT_EQ(tenant->allocations[1].name, "weights-1");
+  EXPECT_EQ(tenant->allocations[1].address, 0x500000001000u);
+  EXPECT_EQ(tenant->allocations[1].memory, abi::Memory::Weights);
+  EXPECT_EQ(tenant->connections, std::vector<std::uint64_t>{7});
+  EXPECT_EQ(tenant->last_connection, 9u);
+  const std::vector<KeptServer> servers = {{"b", 42, "1234567"}};
+  EXPECT_EQ(decode_servers(encode_servers(servers)).value(), servers);
 }
 
 TEST(KeptText, IsThereOnlyWhereSomethingHasChanged) {
   KeptText text;
-  EXPECT_EQ(names_in(text.update({})), std::vector<std::string>{});
-  EXPECT_EQ(text.update({}), std::nullopt);
-  std::vector<KeptTenant> tenants = {some_tenant()};
-  EXPECT_TRUE(text.update(tenants));
-  EXPECT_EQ(text.update(tenants), std::nullopt);
-  EXPECT_TRUE(text.update(tenants, {{"a", 1, "2"}}));
-  EXPECT_EQ(text.update(tenants, {{"a", 1, "2"}}), std::nullopt);
-  tenants[0].allocations[0].size_bytes = 8192;
-  const auto changed = decode_kept(text.update(tenants).value_or(""));
-  ASSERT_TRUE(changed);
-  EXPECT_EQ(changed->tenants.front().allocations[0].size_bytes, 8192u);
+  KeptTenant tenant = some_tenant();
+  ClientConnections clients;
+  EXPECT_TRUE(text.update(tenant, {}, clients));
+  EXPECT_EQ(text.update(tenant, {}, clients), std::nullopt);
+  ++tenant.pair.epoch;
+  EXPECT_TRUE(text.update(tenant, {}, clients));
+  EXPECT_EQ(text.update(tenant, {}, clients), std::nullopt);
+  for (std::size_t count = 1; count <= 3; ++count) {
+    const auto more = decode_tenant(text.update(tenant, some_memory(count), clients).value_or(""));
+    ASSERT_TRUE(more) << more.error().message;
+    EXPECT_EQ(more->allocations.size(), count);
+    EXPECT_EQ(more->allocations.back().name, "weights-" + std::to_string(count - 1));
+  }
+  EXPECT_EQ(text.update(tenant, some_memory(3), clients), std::nullopt);
+  clients.restore(1, {}, {});
+  EXPECT_TRUE(text.update(tenant, some_memory(3), clients));
 }
 
-TEST(KeptText, KnowsWhoCameAndWhoWent) {
+/// As many of everything as there can be, with the longest names.
+TEST(Keepsakes, TheLargestTenantFits) {
+  const std::string longest(abi::name_bytes_max, 'n');
+  KeptTenant tenant = some_tenant();
+  tenant.name = tenant.active.domain = tenant.standby.domain = longest;
+  std::vector<vault::Entry> entries = some_memory(vault::Vault::entries_max);
+  for (vault::Entry& each : entries) {
+    each.name = longest;
+    each.address = each.size_bytes = std::uint64_t{1} << 57;
+  }
+  ClientConnections clients;
+  std::map<std::uint64_t, os::Fd> open;
+  for (std::uint64_t i = 0; i < ClientConnections::most; ++i) open.emplace(~i, os::Fd());
+  clients.restore(~std::uint64_t{0}, {}, std::move(open));
+  KeptDocument document = std::move(KeptDocument::create().value());
   KeptText text;
-  std::vector<KeptTenant> tenants(3, some_tenant());
-  tenants[0].name = "a", tenants[1].name = "b", tenants[2].name = "c";
-  EXPECT_EQ(names_in(text.update(tenants)), (std::vector<std::string>{"a", "b", "c"}));
-  tenants.erase(tenants.begin());
-  EXPECT_EQ(names_in(text.update(tenants)), (std::vector<std::string>{"b", "c"}));
-  tenants.pop_back();
-  EXPECT_EQ(names_in(text.update(tenants)), std::vector<std::string>{"b"});
-  tenants.clear();
-  EXPECT_EQ(names_in(text.update(tenants)), std::vector<std::string>{});
+  ASSERT_TRUE(document.write(text.update(tenant, entries, clients).value_or("")));
+  const auto read = decode_tenant(document.read());
+  ASSERT_TRUE(read) << read.error().message;
+  EXPECT_EQ(read->allocations.size(), vault::Vault::entries_max);
+  EXPECT_EQ(read->connections.size(), ClientConnections::most);
 }
 
 TEST(Keepsakes, NonsenseAndOtherVersionsAreRefused) {
-  EXPECT_FALSE(decode_kept(""));
-  EXPECT_FALSE(decode_kept("[]"));
-  EXPECT_FALSE(decode_kept(R"({"version":1,"tenants":[{}]})"));
-  EXPECT_THAT(decode_kept(R"({"version":9,"tenants":[]})").error().message, testing::HasSubstr("version 9"));
+  EXPECT_FALSE(decode_tenant(""));
+  EXPECT_FALSE(decode_tenant("[]"));
+  EXPECT_FALSE(decode_tenant(R"({"version":2,"name":"llm"})"));
+  EXPECT_FALSE(decode_servers(R"({"version":2,"servers":[{}]})"));
+  EXPECT_THAT(decode_servers(R"({"version":9,"servers":[]})").error().message,
+              testing::HasSubstr("version 9"));
 }
 
 TEST(KeptDocument, ShowsTheLastOfManyToWhoOpensItAnew) {

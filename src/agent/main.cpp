@@ -13,6 +13,8 @@
 #include "agent/agent.h"
 #include "agent/gpu_detectors.h"
 #include "agent/mps_domains.h"
+#include "agent/shelf.h"
+#include "agent/shelves.h"
 #include "agent/supervisor.h"
 #include "base/log.h"
 #include "base/units.h"
@@ -43,6 +45,7 @@ struct Options {
   mps::ClientLimits limits;
   bool keep_domains = false;
   bool supervised = false;
+  bool shelf = false;
   std::uint64_t log_mib = 16;
   std::size_t log_files = os::LogLimits{}.old_files;
   std::uint64_t descriptors = 0;
@@ -117,6 +120,9 @@ Status serve(const Options& options) {
   agent_options.lease = milliseconds(options.lease_s);
   agent_options.descriptors_max = descriptors_max;
   agent_options.quota_bytes = options.quota_mib * mib;
+  auto program = os::executable_path();
+  if (!program) return propagate(program);
+  agent_options.shelf_command = {std::move(*program), "--shelf"};
   const auto manager = find_service_manager();
   auto agent = Agent::start(agent_options, **loop, *platform->kernel, clock, domains, detectors, *manager);
   if (!agent) return propagate(agent);
@@ -211,6 +217,8 @@ void add_machine_options(CLI::App& app, Options& options) {
       "--supervised", options.supervised,
       "Be started again after a failure, with everything that is known of the tenants and their memory; for "
       "machines without systemd, whose descriptor store does the same. Implies --keep-domains");
+  app.add_flag("--shelf", options.shelf, "What agents start themselves, to hold descriptors for them")
+      ->group("");
   app.add_option("--log-mib", options.log_mib, "Size of an MPS log above which its older part is moved away")
       ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1} << 20))
       ->capture_default_str();
@@ -236,6 +244,12 @@ int main(int argument_count, char** arguments) {
   if (options.socket_path.empty()) options.socket_path = options.directory + "/agent.sock";
 
   set_up_logging("firebreakd", "warn");
+  if (options.shelf) {
+    os::Socket socket{os::Fd(agent::Shelves::socket_descriptor)};
+    agent::serve_shelf(socket);
+    (void)socket.release().release();
+    return 0;
+  }
   if (options.supervised) {
     const auto status = agent::supervise(options, argument_count, arguments);
     if (status) return *status;

@@ -9,6 +9,8 @@
 
 #include <utility>
 
+#include "agent/shelves.h"
+
 namespace firebreak::agent {
 namespace {
 
@@ -53,6 +55,10 @@ Supervisor::~Supervisor() { ::unlink(notify_path_.c_str()); }
 Result<int> Supervisor::run() {
   if (auto started = start(); !started) return propagate(started);
   loop_->run();
+  // Nothing of ours is left behind.
+  for (auto& [name, descriptor] : kept_) {
+    if (is_shelf(name)) end_shelf(os::Socket(std::move(descriptor)));
+  }
   return status_;
 }
 
@@ -99,11 +105,18 @@ bool Supervisor::hear_one() {
   if (value_in(state, "READY") == "1") was_ready_ = true;
   if (value_in(state, "FDSTOREREMOVE") == "1") kept_.erase(name);
   if (value_in(state, "FDSTORE") == "1" && received->descriptors.size() == 1) {
-    const bool has_room = kept_.size() < descriptors_max || kept_.contains(name);
+    const bool has_room = has_room_for(name);
     if (has_room) kept_.insert_or_assign(name, std::move(received->descriptors.front()));
     if (!has_room) spdlog::error("{} is not kept: {} descriptors are", name, kept_.size());
   }
   return true;
+}
+
+bool Supervisor::has_room_for(const std::string& name) const {
+  if (kept_.contains(name)) return true;
+  std::size_t bytes = name.size() + 1;
+  for (const auto& [other, descriptor] : kept_) bytes += other.size() + 1;
+  return kept_.size() < descriptors_max && bytes <= names_bytes_max;
 }
 
 /// What it said last counts as well.

@@ -24,6 +24,8 @@ class Supervisor {
  public:
   /// As many as systemd's FileDescriptorStoreMax= in our unit.
   static constexpr std::size_t descriptors_max = 4096;
+  /// The next agent gets their names in one variable, and Linux starts nobody with one of 128 KiB.
+  static constexpr std::size_t names_bytes_max = std::size_t{120} << 10;
 
   /// `command`: the agent's, without the option that asks for a supervisor. `notify_path`: for a socket of
   /// ours, absolute. The signals SIGTERM, SIGINT and SIGHUP become ours: before other threads start.
@@ -48,6 +50,7 @@ class Supervisor {
   os::SpawnRequest request() const;
   void hear();
   bool hear_one();
+  bool has_room_for(const std::string& name) const;
   void ended();
   void pass_on(int signal);
 

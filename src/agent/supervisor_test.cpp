@@ -56,6 +56,12 @@ TEST_F(SupervisorTest, WhatIsKeptAnewUnderANameReplacesIt) {
   EXPECT_EQ(content("state"), "started with 0\nstarted with 1: one holds one\n");
 }
 
+/// Their names together would be more than a program can be started with.
+TEST_F(SupervisorTest, WhoKeptTooMuchIsStartedAgainWithPartOfIt) {
+  EXPECT_EQ(run("fill 800, ready, die, exit 0").value(), 0);
+  EXPECT_THAT(content("state"), testing::MatchesRegex("started with 0\nstarted with 6[0-9][0-9]\n"));
+}
+
 TEST_F(SupervisorTest, ASignalToItIsOneToTheAgentAndTheEnd) {
   EXPECT_EQ(run("ready, signal parent, wait").value(), 128 + SIGTERM);
   EXPECT_EQ(content("state"), "started with 0\n");

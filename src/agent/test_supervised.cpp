@@ -22,6 +22,7 @@ void say_what_was_kept(const char* file, const std::map<std::string, os::Fd>& ke
   std::ofstream out(file, std::ios::app);
   out << "started with " << kept.size();
   for (const auto& [name, descriptor] : kept) {
+    if (kept.size() > 10) break;
     out << ": " << name << " holds " << os::content_of(descriptor.get()).value_or("nothing");
   }
   out << "\n";
@@ -48,6 +49,12 @@ int main(int count, char** arguments) {
     if (word == "wait") ::pause();
     if (word == "signal") end_supervisor();
     if (word == "exit" && script >> rest) return std::atoi(rest.c_str());
+    if (word == "fill" && script >> rest) {
+      for (int i = std::atoi(rest.c_str()); i > 0; --i) {
+        const std::string name = std::to_string(i) + std::string(200, 'n');
+        if (!manager->keep(name, os::memory_file_with(".").value().get())) return 4;
+      }
+    }
     if ((word == "keep" || word == "drop") && script >> rest) {
       rest.pop_back();
       if (word == "drop") manager->drop(rest);

@@ -32,7 +32,7 @@ bool overlap(const Entry& one, const Entry& other) {
 }  // namespace
 
 Status Vault::add(Entry entry) {
-  if (!entry.descriptor) {
+  if (!entry.descriptor && !entry.is_put_away) {
     return fail(ErrorCode::InvalidArgument,
                 fmt::format("allocation '{}' came without a descriptor", entry.name));
   }
@@ -57,8 +57,15 @@ Status Vault::add(Entry entry) {
                   fmt::format("allocation '{}' overlaps '{}'", entry.name, other.name));
     }
   }
+  if (entry.descriptor) ++descriptors_here_;
   entries_.push_back(std::move(entry));
   return {};
+}
+
+void Vault::put_away_newest() {
+  if (entries_.back().descriptor) --descriptors_here_;
+  entries_.back().descriptor.reset();
+  entries_.back().is_put_away = true;
 }
 
 std::uint64_t Vault::total_bytes() const {

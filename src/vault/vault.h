@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Who keeps a tenant's GPU memory alive. A vault holds the exported descriptors of the tenant's allocations
-/// and no CUDA context: while a descriptor is open the memory behind it stays, whatever becomes of the
-/// processes that mapped it.
+/// Who keeps a tenant's GPU memory alive. A vault knows the tenant's allocations and has their exported
+/// descriptors, or somebody else has them for it; and no CUDA context: while a descriptor is open the memory
+/// behind it stays, whatever becomes of the processes that mapped it.
 #pragma once
 
 #include <cstdint>
@@ -22,21 +22,26 @@ struct Entry {
   std::uint64_t size_bytes = 0;
   abi::Memory memory = abi::Memory::State;
   os::Fd descriptor;
+  bool is_put_away = false;  ///< somebody else has the descriptor
 };
 
 /// The allocations of one tenant. Owned by the agent's thread; not thread safe.
 class Vault {
  public:
-  /// At most this many allocations a tenant: one descriptor each is held.
+  /// At most this many allocations a tenant: one descriptor each is held, here or elsewhere.
   static constexpr std::size_t entries_max = 1024;
 
   /// `quota_bytes`: of all allocations together; 0: no limit.
   explicit Vault(std::uint64_t quota_bytes = 0) : quota_bytes_(quota_bytes) {}
 
-  /// Takes an allocation in. InvalidArgument when it has no descriptor, no size, an address that is not a
-  /// multiple of 2 MiB, or overlaps another; when the name is taken; ResourceExhausted beyond entries_max
-  /// or the quota.
+  /// Takes an allocation in. InvalidArgument when nobody has a descriptor of it, it has no size, an address
+  /// that is not a multiple of 2 MiB, or overlaps another; when the name is taken; ResourceExhausted beyond
+  /// entries_max or the quota. None ever goes.
   Status add(Entry entry);
+  /// Somebody else has the descriptor of the one that was added last.
+  void put_away_newest();
+  /// That it has itself.
+  std::size_t descriptors_here() const { return descriptors_here_; }
   std::span<const Entry> entries() const { return entries_; }
   std::uint64_t total_bytes() const;
 
@@ -45,6 +50,7 @@ class Vault {
  private:
   std::uint64_t quota_bytes_;
   std::vector<Entry> entries_;
+  std::size_t descriptors_here_ = 0;
 };
 
 }  // namespace firebreak::vault

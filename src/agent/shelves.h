@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+/// The agent's side of its shelves (agent/shelf.h): descriptors that are to outlive it, put away by name.
+/// What is put away costs the agent no descriptor. The service manager keeps one a shelf: its socket.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "agent/service_manager.h"
+#include "base/clock.h"
+#include "base/result.h"
+#include "os/kernel.h"
+#include "os/socket.h"
+
+namespace firebreak::agent {
+
+/// "shelf/3": under which the service manager keeps a shelf's socket.
+std::string shelf_name(std::uint32_t number);
+bool is_shelf(const std::string& name);
+
+/// Whoever keeps its socket ends it so: returns when that process is gone, or does not go.
+void end_shelf(os::Socket socket);
+
+/// For one thread. A question waits for its answer, at most `patience`: a shelf is a process of ours that
+/// does nothing else.
+class Shelves {
+ public:
+  /// `command`: of a process that serves as a shelf on descriptor `socket_descriptor`. The references outlive
+  /// it.
+  Shelves(os::Kernel& kernel, ServiceManager& manager, std::vector<std::string> command)
+      : kernel_(kernel), manager_(manager), command_(std::move(command)) {}
+  Shelves(const Shelves&) = delete;
+  Shelves& operator=(const Shelves&) = delete;
+  /// Those that nobody keeps end.
+  ~Shelves();
+
+  static constexpr int socket_descriptor = 3;
+  static constexpr Milliseconds patience{2000};
+
+  /// Those of the agent before, out of what the service manager had.
+  void take_up(std::map<std::string, os::Fd>& descriptors);
+
+  /// In the place of what had that name. ResourceExhausted: another shelf was needed, and there is none.
+  Status put(const std::string& name, int descriptor);
+  /// One for each name; none where nothing has that name.
+  std::vector<os::Fd> get(std::span<const std::string> names);
+  /// For each name whether it is there.
+  std::vector<bool> have(std::span<const std::string> names);
+  /// A name that ends in '/' stands for all that begin so. A shelf that is empty then ends.
+  void drop(const std::string& name);
+
+  std::size_t size() const { return shelves_.size(); }
+
+ private:
+  struct One {
+    os::Socket socket;
+    pid_t pid = 0;  ///< 0: another agent started it
+    bool is_kept = true;
+  };
+  struct Answer {
+    std::string text;
+    std::vector<os::Fd> descriptors;
+  };
+
+  Status add();
+  Result<Answer> ask(One& shelf, char what, std::span<const std::string> names, int descriptor = -1);
+  /// All shelves in turn: which of the names are there.
+  std::vector<bool> look(char what, std::span<const std::string> names, std::vector<os::Fd>* found);
+  bool put_on(std::uint32_t number, const std::string& name, int descriptor);
+  void forget(std::uint32_t number);
+  void reap();
+
+  os::Kernel& kernel_;
+  ServiceManager& manager_;
+  std::vector<std::string> command_;
+  std::map<std::uint32_t, One> shelves_;
+  std::uint64_t questions_ = 0;
+  std::vector<pid_t> leaving_;  ///< children of ours that are about to end
+};
+
+}  // namespace firebreak::agent
