@@ -52,6 +52,7 @@ Result<std::unique_ptr<Agent>> Agent::start(const AgentOptions& options, os::Eve
 // ----------------------------------------------------------------------------------------------
 
 void Agent::on_fault(fault::Fault fault) {
+  const TellLater later(*this);
   complete(fault);
   if (fault.domain.empty()) ask_whose_server(fault);
   abi::Event event;
@@ -203,6 +204,7 @@ void Agent::endanger(const std::string& domain) { advance_actives(domain, pair::
 
 /// 20 clients needed up to 7 s to notice by themselves (H100, driver 580: results/h100/server-end.json).
 void Agent::on_clients_lost(const std::string& domain) {
+  const TellLater later(*this);
   advance_actives(domain, pair::EventType::ContextLost);
   let_go_of(domain);
   give_up_standbys(domain, "its context is gone");
@@ -412,8 +414,16 @@ void Agent::tell(abi::Event event) {
   if (event.at_ns == 0) event.at_ns = to_ns(clock_.now());
   spdlog::info("{} tenant={} domain={} pid={} source={} epoch={} step={} {}", event.what, event.tenant,
                event.domain, event.pid, event.source, event.epoch, event.step, event.text);
-  for (std::uint64_t id : subscribers_) {
-    if (Connection* connection = server_->find(id)) connection->send(event);
+  if (subscribers_.empty()) return;
+  untold_.push_back(abi::encode(event));
+  if (tells_later_ == 0) tell_subscribers();
+}
+
+void Agent::tell_subscribers() {
+  for (const std::string& text : std::exchange(untold_, {})) {
+    for (const std::uint64_t id : subscribers_) {
+      if (Connection* connection = server_->find(id)) connection->send_encoded(text);
+    }
   }
 }
 

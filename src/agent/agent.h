@@ -301,6 +301,20 @@ class Agent final : private ServerHandler {
 
   /// Tells subscribers and the log. Fields that `event` leaves open are filled in.
   void tell(abi::Event event);
+  void tell_subscribers();
+  /// Where many are to be promoted at once: nobody waits until the others' events have been sent to all.
+  class TellLater {
+   public:
+    explicit TellLater(Agent& agent) : agent_(agent) { ++agent_.tells_later_; }
+    TellLater(const TellLater&) = delete;
+    TellLater& operator=(const TellLater&) = delete;
+    ~TellLater() {
+      if (--agent_.tells_later_ == 0) agent_.tell_subscribers();
+    }
+
+   private:
+    Agent& agent_;
+  };
 
   AgentOptions options_;
   os::EventLoop& loop_;
@@ -333,6 +347,8 @@ class Agent final : private ServerHandler {
   std::vector<WaitingJoin> waiting_joins_;
   std::vector<Placement> placements_;  ///< one a connection
   std::set<std::uint64_t> subscribers_;
+  std::vector<std::string> untold_;  ///< events, encoded
+  int tells_later_ = 0;
   /// The tenant's connection that a fault on purpose is asked of, to the one that asked, and its kind.
   std::map<std::uint64_t, std::pair<Asker, std::string>> injections_;
 };

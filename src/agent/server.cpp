@@ -27,6 +27,8 @@ void Connection::answer(const abi::Message& message, int descriptor) {
   server_.post(*this, std::move(text), descriptor);
 }
 
+void Connection::send_encoded(std::string text) { server_.post(*this, std::move(text), -1); }
+
 void Connection::send(const abi::Message& message, int descriptor) {
   server_.post(*this, abi::encode(message), descriptor);
 }

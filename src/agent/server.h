@@ -40,6 +40,8 @@ class Connection {
   void answer(const abi::Message& message, int descriptor = -1);
   /// Unasked. Who does not read loses its connection, and never a message before that.
   void send(const abi::Message& message, int descriptor = -1);
+  /// The same of what is encoded already, for many.
+  void send_encoded(std::string text);
 
  private:
   friend class Server;
