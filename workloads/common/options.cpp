@@ -30,6 +30,15 @@ std::variant<Options, ExitStatus> parse_options(const std::string& description, 
                "Print a line for each step that is done: step N CLOCK_MONOTONIC_NS; and what else happens: "
                "promoted NS, "
                "resumed NS (its first kernel is done), moved NS (into a full context)");
+  app.add_option(
+         "--more-memory", options.more_memory,
+         "So many further allocations of 2 MiB in the vault, each with a word of its own that whoever "
+         "finishes looks for")
+      ->check(CLI::Range(0u, 1019u));
+  app.add_option("--fork-children", options.children,
+                 "So many children by fork, which do nothing but keep open what this process had: as a data "
+                 "loader's workers do")
+      ->check(CLI::Range(0u, 16u));
   app.add_flag("--start-on-input", options.start_on_input,
                "The first step waits for a line on standard input");
   try {

@@ -24,6 +24,8 @@ struct Options {
   bool standalone = false;        ///< joins no agent, whatever the environment says
   bool progress = false;          ///< says each step that is done on standard output: "step 12 AT_NS"
   std::uint32_t standby_sms = 8;  ///< of the context that a standby waits in; 0: a full one
+  std::uint32_t more_memory = 0;  ///< so many further allocations, each of which holds a word of its own
+  std::uint32_t children = 0;     ///< that do nothing but have what this process had open
   bool start_on_input = false;    ///< an active's first step waits for a line on standard input
 };
 

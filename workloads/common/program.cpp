@@ -11,7 +11,9 @@
 
 #include "cuda/small_context.h"
 #include "workloads/common/digest.h"
+#include "workloads/common/forked_children.h"
 #include "workloads/common/full_context.h"
+#include "workloads/common/more_memory.h"
 #include "workloads/common/output_file.h"
 #include "workloads/common/pacer.h"
 #include "workloads/common/session.h"
@@ -110,6 +112,7 @@ class Run {
   PrivateMemory own_memory_;
   std::optional<Session> session_;
   std::unique_ptr<Workload> workload_;
+  MoreMemory more_memory_;
   FullContext full_context_;
   Throttle throttle_;
   Progress progress_;
@@ -122,7 +125,9 @@ Status Run::prepare() {
   if (!workload) return propagate(workload);
   workload_ = std::move(*workload);
   Memory& kept = session_ ? static_cast<Memory&>(*session_) : own_memory_;
-  return workload_->allocate(kept, own_memory_);
+  if (const Status allocated = workload_->allocate(kept, own_memory_); !allocated) return allocated;
+  if (const Status more = more_memory_.allocate(kept, options_.more_memory); !more) return more;
+  return fork_children(options_.children);
 }
 
 Result<bool> Run::stand_by() {
@@ -162,6 +167,9 @@ Status Run::take_over(const fb_resume& resume) {
 }
 
 Result<bool> Run::run_steps() {
+  if (next_step_ == 0) {
+    if (const Status marked = more_memory_.mark(gpu()); !marked) return propagate(marked);
+  }
   const SystemClock clock;
   Pacer pacer(Milliseconds(options_.pace_ms));
   for (std::uint64_t step = next_step_; step <= workload_->last_step(); ++step) {
@@ -226,6 +234,7 @@ Result<bool> Run::commit(std::uint64_t step) {
 Status Run::finish() {
   const auto output = workload_->output(gpu());
   if (!output) return propagate(output, "output");
+  if (const Status same = more_memory_.check(gpu()); !same) return same;
   progress_.done(workload_->last_step());
   if (!options_.output.empty()) {
     if (const Status written = write_whole_file(options_.output, *output); !written) return written;
