@@ -22,8 +22,12 @@ struct Options {
   std::optional<std::uint64_t> seed;
   int pace_ms = 20;
   int limit_s = 0;
+  std::optional<std::uint32_t> agent_descriptors;
   std::string json_path;
 };
+
+/// Enough for those who stay, and not for a crowd.
+constexpr std::uint32_t edges_descriptors = 256;
 
 /// That end processes; not of the device itself, which no standby survives.
 std::vector<std::string> ordinary_faults() {
@@ -38,14 +42,16 @@ std::vector<std::string> ordinary_faults() {
 
 std::map<std::string, soak::Target> targets_by_name() {
   std::map<std::string, soak::Target> targets;
-  for (const soak::Target each : soak::all_targets) targets.emplace(to_string(each), each);
+  for (const soak::Target each : soak::edge_targets) targets.emplace(to_string(each), each);
   return targets;
 }
 
 /// What selects nothing is left out.
 std::string selection_of(const soak::Settings& settings) {
   std::string selection;
-  if (settings.targets.size() < soak::all_targets.size()) {
+  if (settings.edges) selection += fmt::format(" --edges --agent-descriptors {}", settings.agent_descriptors);
+  const std::size_t usual = settings.edges ? soak::edge_targets.size() : soak::all_targets.size();
+  if (settings.targets.size() != usual) {
     std::vector<const char*> names;
     for (const soak::Target each : settings.targets) names.push_back(to_string(each));
     selection += fmt::format(" --target {}", fmt::join(names, ","));
@@ -81,6 +87,11 @@ Result<int> run(Options options) {
   settings.limit = std::chrono::seconds(options.limit_s);
   settings.seed = options.seed ? *options.seed : std::random_device{}();
   if (settings.kinds.empty()) settings.kinds = ordinary_faults();
+  if (settings.targets.empty() && settings.edges)
+    settings.targets.assign(soak::edge_targets.begin(), soak::edge_targets.end());
+  if (settings.targets.empty()) settings.targets.assign(soak::all_targets.begin(), soak::all_targets.end());
+  if (settings.edges && !options.agent_descriptors) options.agent_descriptors = edges_descriptors;
+  settings.agent_descriptors = options.agent_descriptors.value_or(0);
   const std::string command = command_of(settings);
   fmt::print("{}\n", command);
   std::fflush(stdout);
@@ -123,9 +134,16 @@ void add_soak(CLI::App& app, Action& action) {
       ->capture_default_str();
   command
       ->add_option("--target", settings.targets,
-                   "Whom faults fall on: active, standby, both, server, neighbour, inside (default: all)")
+                   "Whom faults fall on: active, standby, both, server, neighbour, inside (default: these); "
+                   "link, starts, crowd (with --edges: all)")
       ->delimiter(',')
       ->transform(CLI::CheckedTransformer(targets_by_name()));
+  command->add_flag(
+      "--edges", settings.edges,
+      "And tenants with children by fork, starts that fail, agents that stand still, links that "
+      "break, and more tenants than the agent has descriptors for");
+  command->add_option("--agent-descriptors", options->agent_descriptors,
+                      "That the agent may have (with --edges 256; else as many as this process)");
   command->add_option("--kind", settings.kinds, "Faults that are raised (default: all that end processes)")
       ->delimiter(',')
       ->check(CLI::IsMember(ordinary_faults()));

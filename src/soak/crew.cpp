@@ -29,6 +29,8 @@ Result<std::unique_ptr<Crew>> Crew::raise(stage::Stage& stage, os::Kernel& kerne
                                       "--longest-hold-s",
                                       "2"};
   environment.emplace_back("FIREBREAK_LOG", "info");
+  if (settings.agent_descriptors != 0)
+    command.insert(command.end(), {"--descriptors", std::to_string(settings.agent_descriptors)});
   command.insert(command.begin(), {"sh", "-c", R"(exec "$@" 2>>"$0")", settings.agent_log});
   auto supervisor = stage.enter({"agent", "agent", std::move(command), std::move(environment)});
   if (!supervisor) return propagate(supervisor);
@@ -53,7 +55,20 @@ bool Crew::kill_agent() {
   return pid != 0 && pidfd && kernel_.send_signal(*pidfd, SIGKILL);
 }
 
+bool Crew::stall_agent(Milliseconds time) {
+  const pid_t pid = stalled_ ? 0 : agent();
+  auto pidfd = pid != 0 ? kernel_.pidfd_open(pid) : Result<os::Fd>(os::Fd());
+  if (pid == 0 || !pidfd || !kernel_.send_signal(*pidfd, SIGSTOP)) return false;
+  stalled_ = std::move(*pidfd);
+  stall_ends_ = stage_.loop().after_or_now(time, [this] {
+    (void)kernel_.send_signal(stalled_, SIGCONT);
+    stalled_.reset();
+  });
+  return true;
+}
+
 std::optional<client::StatusView> Crew::status() const {
+  if (stalled_) return std::nullopt;
   const auto link = client::AgentLink::connect(socket_path_);
   if (!link) return std::nullopt;
   const auto status = (*link)->status();

@@ -31,7 +31,9 @@ class Crew {
   pid_t agent() const;
   /// Returns at once. False: there is none just now.
   bool kill_agent();
-  /// What the agent says; empty while there is none.
+  /// It stands still for so long, once the loop serves. Returns at once. False: there is none just now.
+  bool stall_agent(Milliseconds time);
+  /// What the agent says; empty while there is none, or it stands still.
   std::optional<client::StatusView> status() const;
   /// From now on `on_event` gets what this agent tells, on the stage's loop. After an agent's death: once
   /// more.
@@ -52,6 +54,8 @@ class Crew {
   std::string socket_path_;
   stage::Actor* supervisor_ = nullptr;
   std::unique_ptr<client::AgentLink> events_;
+  os::Fd stalled_;  ///< the agent that stands still
+  os::Watch stall_ends_;
 };
 
 }  // namespace firebreak::soak

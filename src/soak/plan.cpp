@@ -9,18 +9,26 @@
 namespace firebreak::soak {
 namespace {
 
-/// In a hundred blows, where any may fall.
-constexpr std::array shares = {std::pair(Target::Active, 25),    std::pair(Target::Standby, 10),
-                               std::pair(Target::Both, 5),       std::pair(Target::Server, 10),
-                               std::pair(Target::Neighbour, 30), std::pair(Target::Inside, 20)};
+/// Of as many blows as all of them together, where any may fall.
+constexpr std::array shares = {
+    std::pair(Target::Active, 25), std::pair(Target::Standby, 10),   std::pair(Target::Both, 5),
+    std::pair(Target::Server, 10), std::pair(Target::Neighbour, 30), std::pair(Target::Inside, 20),
+    std::pair(Target::Link, 20),   std::pair(Target::Starts, 5),     std::pair(Target::Crowd, 2)};
 constexpr std::uint64_t hasty_percent = 10;
 constexpr std::uint64_t guarded_percent = 20;
 constexpr std::uint64_t longest_pause_ms = 100;
+constexpr std::uint64_t slow_percent = 10;
+constexpr std::uint64_t longest_stall_ms = 6000;  ///< an answer is waited for for 5 s
+constexpr std::uint64_t most_tight_starts = 6;
+/// Fewer than a tenant's process needs, and up to a few more.
+constexpr std::uint64_t least_descriptors = 5, most_descriptors = 48;
+constexpr std::uint64_t least_crowd = 4, most_crowd = 12;
 
 }  // namespace
 
 const char* to_string(Target target) {
-  constexpr std::array names = {"active", "standby", "both", "server", "neighbour", "inside"};
+  constexpr std::array names = {"active", "standby", "both",   "server", "neighbour",
+                                "inside", "link",    "starts", "crowd"};
   return names.at(static_cast<std::size_t>(target));
 }
 
@@ -39,7 +47,26 @@ std::optional<Blow> Plan::next() {
   blow.after = Milliseconds(below(longest_pause_ms));
   blow.waits = below(100) >= hasty_percent;
   blow.agent = draw_agent_kill();
+  draw_edges(blow);
   return blow;
+}
+
+/// Last, and only where there are any: the blows of a seed are what they were before there were edges.
+void Plan::draw_edges(Blow& blow) {
+  if (options_.has_slow_agents && below(100) < slow_percent) {
+    blow.stall = Milliseconds(100 + below(below(2) == 0 ? longest_stall_ms / 10 : longest_stall_ms));
+  }
+  if (blow.target == Target::Link) {
+    const std::uint64_t whose = 1 + below(3);
+    blow.breaks_active = (whose & 1) != 0;
+    blow.breaks_standby = (whose & 2) != 0;
+  } else if (blow.target == Target::Starts) {
+    blow.tight_starts = static_cast<std::uint32_t>(1 + below(most_tight_starts));
+    blow.tight_descriptors =
+        static_cast<std::uint32_t>(least_descriptors + below(most_descriptors - least_descriptors));
+  } else if (blow.target == Target::Crowd) {
+    blow.crowd = static_cast<std::uint32_t>(least_crowd + below(most_crowd - least_crowd + 1));
+  }
 }
 
 Target Plan::draw_target() {

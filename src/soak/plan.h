@@ -21,12 +21,20 @@ enum class Target {
   Server,     ///< SIGKILL to the MPS server of the active's domain
   Neighbour,  ///< another tenant raises a fault of its own
   Inside,     ///< the active itself raises a fault, at its next commit
+  Link,       ///< the connections of its processes to the agent break, and they live
+  Starts,     ///< SIGKILL to both, and who is started next has too few descriptors
+  Crowd,      ///< nobody: more tenants come at once than the agent has descriptors for
 };
 
 inline constexpr std::array all_targets = {Target::Active, Target::Standby,   Target::Both,
                                            Target::Server, Target::Neighbour, Target::Inside};
 
-/// "active", "standby", "both", "server", "neighbour", "inside".
+/// The same and what falls on the edges of the promises.
+inline constexpr std::array edge_targets = {Target::Active, Target::Standby,   Target::Both,
+                                            Target::Server, Target::Neighbour, Target::Inside,
+                                            Target::Link,   Target::Starts,    Target::Crowd};
+
+/// "active", "standby", "both", "server", "neighbour", "inside", "link", "starts", "crowd".
 const char* to_string(Target target);
 
 enum class AgentKill { None, Before, After };
@@ -39,6 +47,12 @@ struct Blow {
   Milliseconds after{0};              ///< everybody was seen to be protected, or after the blow before
   bool waits = true;                  ///< for everybody to be protected; else it may well find nobody who is
   AgentKill agent = AgentKill::None;  ///< the agent is killed, just before or just after
+  Milliseconds stall{0};              ///< from just before on the agent stands still for so long
+  bool breaks_active = false;         ///< of Link: whose connections
+  bool breaks_standby = false;
+  std::uint32_t tight_starts = 0;       ///< of Starts: so many processes
+  std::uint32_t tight_descriptors = 0;  ///< may have no more than that
+  std::uint32_t crowd = 0;              ///< of Crowd: so many tenants
 };
 
 struct PlanOptions {
@@ -47,6 +61,7 @@ struct PlanOptions {
   std::uint32_t agent_kills = 0;   ///< spread evenly over the faults
   std::vector<std::string> kinds;  ///< that neighbours and tenants raise; not empty
   std::vector<Target> targets{all_targets.begin(), all_targets.end()};  ///< whom blows fall on; not empty
+  bool has_slow_agents = false;
 };
 
 class Plan {
@@ -59,6 +74,7 @@ class Plan {
   std::uint64_t below(std::uint64_t bound) { return random_() % bound; }
   Target draw_target();
   AgentKill draw_agent_kill();
+  void draw_edges(Blow& blow);
 
   PlanOptions options_;
   std::mt19937_64 random_;

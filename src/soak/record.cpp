@@ -50,6 +50,11 @@ std::string to_text(const Record& record) {
       "{} tenants lost and begun anew, {} tenants finished with {} steps, the longest pause {:.0f} ms\n",
       record.faults, record.agent_kills, record.lasted_s, record.epochs, record.takeovers.promotions(),
       record.losses, record.tenants, record.steps, record.longest_pause_ms);
+  if (record.stalls + record.broken_links + record.failed_starts + record.refused > 0) {
+    text += fmt::format(
+        "the agent stood still {} times, {} links broke, {} starts failed, {} of a crowd were refused\n",
+        record.stalls, record.broken_links, record.failed_starts, record.refused);
+  }
   text += to_text(record.takeovers.waits());
   for (const std::string& line : record.violations) text += fmt::format("violated: {}\n", line);
   if (record.violations.empty()) {
@@ -76,6 +81,10 @@ std::string to_json(const Record& record, const platform::Machine& machine, cons
                     {"promotions_told", record.takeovers.promotions()},
                     {"takeovers", described(record.takeovers.waits())},
                     {"losses", record.losses},
+                    {"agent_stood_still", record.stalls},
+                    {"broken_links", record.broken_links},
+                    {"failed_starts", record.failed_starts},
+                    {"refused", record.refused},
                     {"steps", record.steps},
                     {"longest_pause_ms", record.longest_pause_ms},
                     {"lasted_s", record.lasted_s},

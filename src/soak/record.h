@@ -18,12 +18,16 @@ struct Record {
   std::map<std::string, std::uint32_t> faults_by_target;
   std::map<std::string, std::uint32_t> faults_by_kind;  ///< of those that were raised
   std::uint32_t agent_kills = 0;
-  std::uint32_t tenants = 0;    ///< that finished
-  Takeovers takeovers;          ///< but for what was told while nobody had found a new agent yet
-  std::uint64_t epochs = 0;     ///< begun: by promotions, and anew where both processes were lost
-  std::uint32_t losses = 0;     ///< of both processes; each was started again and went on
-  std::uint64_t steps = 0;      ///< told by tenants
-  double longest_pause_ms = 0;  ///< of any tenant, between two steps
+  std::uint32_t tenants = 0;        ///< that finished
+  Takeovers takeovers;              ///< but for what was told while nobody had found a new agent yet
+  std::uint64_t epochs = 0;         ///< begun: by promotions, and anew where both processes were lost
+  std::uint32_t losses = 0;         ///< of both processes; each was started again and went on
+  std::uint32_t stalls = 0;         ///< of the agent
+  std::uint32_t broken_links = 0;   ///< between a tenant's process and the agent
+  std::uint32_t failed_starts = 0;  ///< of tenants that had too few descriptors
+  std::uint32_t refused = 0;        ///< of those who came in a crowd; the others finished
+  std::uint64_t steps = 0;          ///< told by tenants
+  double longest_pause_ms = 0;      ///< of any tenant, between two steps
   double lasted_s = 0;
   Belongings before;
   Belongings after;

@@ -21,8 +21,10 @@ struct Settings {
   Milliseconds limit{};  ///< no fault after so long, whatever is missing; 0: none
   std::uint32_t agent_kills = 3;
   std::vector<std::string> workloads = {"decode", "denoise", "scribble"};
-  std::vector<std::string> kinds;                                       ///< of faults that are raised
-  std::vector<Target> targets{all_targets.begin(), all_targets.end()};  ///< of the blows
+  std::vector<std::string> kinds;       ///< of faults that are raised
+  std::vector<Target> targets;          ///< of the blows
+  bool edges = false;                   ///< forked children, slow agents, and the blows of edge_targets
+  std::uint32_t agent_descriptors = 0;  ///< that the agent may have; 0: as many as we
   std::string size = "small";
   std::uint64_t steps = 300;
   Milliseconds pace{20};

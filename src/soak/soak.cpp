@@ -20,10 +20,23 @@ constexpr Milliseconds fault_spreads{400};
 /// With a violation.
 constexpr std::size_t blows_shown = 5;
 
+std::string describe_edges(const Blow& blow) {
+  std::string text;
+  if (blow.breaks_active) text += ", the active's";
+  if (blow.breaks_standby) text += ", the standby's";
+  if (blow.tight_starts > 0)
+    text += fmt::format(", {} starts with {} descriptors", blow.tight_starts, blow.tight_descriptors);
+  if (blow.crowd > 0) text += fmt::format(", {} more tenants", blow.crowd);
+  if (blow.stall > Milliseconds(0))
+    text += fmt::format(", the agent stands still for {} ms", blow.stall.count());
+  return text;
+}
+
 std::string describe(const Blow& blow, std::uint32_t number, const std::string& tenant) {
-  return fmt::format("fault {}: {} of {}{}{}{}{}{}", number, to_string(blow.target), tenant,
+  return fmt::format("fault {}: {} of {}{}{}{}{}{}{}", number, to_string(blow.target), tenant,
                      blow.kind.empty() ? "" : ", ", blow.kind, blow.is_guarded ? ", guarded" : "",
-                     blow.agent == AgentKill::None ? "" : ", the agent too", blow.waits ? "" : ", at once");
+                     describe_edges(blow), blow.agent == AgentKill::None ? "" : ", the agent too",
+                     blow.waits ? "" : ", at once");
 }
 
 }  // namespace
@@ -53,7 +66,8 @@ Result<Record> Soak::run() {
 Status Soak::compute_references() {
   std::vector<stage::Actor*> programs;
   for (const std::string& workload : settings_.workloads) {
-    auto command = workload_command(workload, fmt::format("{}/{}", settings_.directory, workload));
+    auto command =
+        workload_command(workload, fmt::format("{}/{}", settings_.directory, workload), settings_.steps);
     command.push_back("--standalone");
     auto program = stage_->enter({workload, "reference", std::move(command), environment()});
     if (!program) return propagate(program);
@@ -72,7 +86,8 @@ Status Soak::compute_references() {
 }
 
 Status Soak::play() {
-  Plan plan({settings_.seed, settings_.faults, settings_.agent_kills, settings_.kinds, settings_.targets});
+  Plan plan({settings_.seed, settings_.faults, settings_.agent_kills, settings_.kinds, settings_.targets,
+             settings_.edges});
   faults_left_ = settings_.faults;
   const Monotonic until =
       settings_.limit > Milliseconds(0) ? clock_.now() + settings_.limit : Monotonic::max();
@@ -81,7 +96,10 @@ Status Soak::play() {
       // Who was hit last looks healthy for a while yet, once the fault was raised at all.
       if (auto raised = wait_for_culprits(); !raised) return raised;
       if (auto spread = pause(fault_spreads); !spread) return spread;
-      if (auto settled = settle(); !settled) return settled;
+      if (auto settled = settle(); !settled) {
+        if (settled.error().code == ErrorCode::Timeout) tell_who_is_unprotected();
+        return settled;
+      }
       for (const auto& tenant : tenants_) tenant->may_be_lost = false;
     }
     if (auto dealt = deal(*blow); !dealt) return propagate(dealt, fmt::format("fault {}", record_.faults));
@@ -93,7 +111,7 @@ Status Soak::play() {
   faults_left_ = 0;
   return stage_->wait("the tenants' end", settings_.patience * 10, [&] {
     look();
-    return running().empty() && tenants_.size() >= settings_.tenants;
+    return running().empty() && visitors_.empty() && tenants_.size() >= settings_.tenants;
   });
 }
 
@@ -126,18 +144,16 @@ Status Soak::deal(const Blow& blow) {
   const auto tenants = running();
   if (tenants.empty()) return {};
   Tenant& tenant = *tenants[blow.tenant % tenants.size()];
-  if (blow.target == Target::Both) tenant.may_be_lost = true;
+  if (blow.target == Target::Both || blow.target == Target::Starts) tenant.may_be_lost = true;
   if (!blow.waits) {
     for (Tenant* each : tenants) each->may_be_lost = true;
   }
   blows_.push_back(describe(blow, record_.faults, tenant.name));
   spdlog::info("{}", blows_.back());
+  if (blow.stall > Milliseconds(0) && crew_->stall_agent(blow.stall)) ++record_.stalls;
   if (blow.agent == AgentKill::Before) kill_agent();
-  if (!blow.kind.empty()) {
-    if (auto raised = raise_fault(blow, tenant); !raised) return raised;
-  } else {
-    fall(blow, tenant);
-  }
+  const Status fallen = blow.kind.empty() ? fall(blow, tenant) : raise_fault(blow, tenant);
+  if (!fallen) return fallen;
   if (blow.agent == AgentKill::After) kill_agent();
   ++record_.faults;
   --faults_left_;
@@ -146,14 +162,21 @@ Status Soak::deal(const Blow& blow) {
   return {};
 }
 
-void Soak::fall(const Blow& blow, const Tenant& tenant) {
-  if (!tenant.view || !status_) return;
+Status Soak::fall(const Blow& blow, Tenant& tenant) {
+  if (blow.target == Target::Crowd) return crowd(blow);
+  if (!tenant.view || !status_) return {};
   if (blow.target == Target::Server) {
     for (const pid_t server : status_->servers[tenant.view->active_domain]) kill(server);
-    return;
+    return {};
   }
+  if (blow.target == Target::Link) {
+    break_links(blow, tenant);
+    return {};
+  }
+  if (blow.target == Target::Starts) starve(blow, tenant);
   if (blow.target != Target::Standby) kill(tenant.view->active);
   if (blow.target != Target::Active) kill(tenant.view->standby);
+  return {};
 }
 
 /// None but a process of this soak, whatever became of its number.
@@ -191,7 +214,7 @@ void Soak::kill_agent() {
 Status Soak::wait_for_culprits() {
   return stage_->wait("the end of who raises faults", settings_.patience, [this] {
     look();
-    return culprits_.empty();
+    return culprits_.empty() && visitors_.empty();
   });
 }
 
@@ -217,16 +240,31 @@ void Soak::look() {
     if (tenant->view) tenant->epoch = std::max(tenant->epoch, tenant->view->epoch);
   }
   if (status_ && !crew_->listens()) {
-    crew_->listen([this](const abi::Event& event) { record_.takeovers.hear(event); });
+    crew_->listen([this](const abi::Event& event) { hear(event); });
   }
   std::erase_if(culprits_, [](const stage::Actor* culprit) { return culprit->ended(); });
+  take_note_of_visitors();
   if (!status_) return;
   if (auto noted = take_note_of_ends(); !noted) violate(to_string(noted.error()));
   if (auto filled = fill(); !filled) violate(to_string(filled.error()));
 }
 
+/// The disturbance was over long ago.
+void Soak::tell_who_is_unprotected() {
+  if (!status_) return violate("there is no agent any more");
+  for (const Tenant* tenant : running()) {
+    const auto& view = tenant->view;
+    const bool is_whole = view && view->phase == "serving" && view->standby_state == "ready";
+    if (is_whole && !tenant->pair->ended()) continue;
+    violate(fmt::format("{} is not protected again: {}, active {}, standby {} ({})", tenant->name,
+                        view ? view->phase : "unknown", view ? view->active : 0, view ? view->standby : 0,
+                        view ? view->standby_state : ""));
+  }
+  if (!visitors_.empty()) violate(visitors_.front().name + " does not end");
+}
+
 bool Soak::is_protected() const {
-  if (!status_ || !culprits_.empty()) return false;
+  if (!status_ || !culprits_.empty() || !visitors_.empty()) return false;
   return std::ranges::all_of(tenants_, [](const auto& tenant) {
     return tenant->is_done || (tenant->view && tenant->view->phase == "serving" &&
                                tenant->view->standby_state == "ready" && !tenant->pair->ended());
@@ -249,16 +287,8 @@ Status Soak::fill() {
 }
 
 Status Soak::start(Tenant& tenant) {
-  std::vector<std::string> command = {settings_.programs + "/firebreak",
-                                      "run",
-                                      "--socket",
-                                      crew_->socket_path(),
-                                      "--name",
-                                      tenant.name,
-                                      "--pair",
-                                      "--"};
-  std::ranges::move(workload_command(tenant.workload, tenant.output_path), std::back_inserter(command));
-  command.insert(command.end(), {"--pace-ms", std::to_string(settings_.pace.count()), "--progress"});
+  auto command =
+      pair_command(tenant.name, tenant.workload, tenant.output_path, tenant.tight_start, settings_.steps);
   auto environment = this->environment();
   environment.emplace_back("FIREBREAK_ALLOW_INJECTION", "1");
   auto pair = stage_->enter({tenant.name, "pair", std::move(command), std::move(environment)},
@@ -268,6 +298,24 @@ Status Soak::start(Tenant& tenant) {
   if (!pair) return propagate(pair);
   tenant.pair = *pair;
   return {};
+}
+
+std::vector<std::string> Soak::pair_command(const std::string& name, const std::string& workload,
+                                            const std::string& output, const std::string& tight_start,
+                                            std::uint64_t steps) const {
+  std::vector<std::string> command = {settings_.programs + "/firebreak",
+                                      "run",
+                                      "--socket",
+                                      crew_->socket_path(),
+                                      "--name",
+                                      name,
+                                      "--pair",
+                                      "--"};
+  if (!tight_start.empty()) command.insert(command.end(), {"sh", "-c", tight_start, "sh"});
+  std::ranges::move(workload_command(workload, output, steps), std::back_inserter(command));
+  command.insert(command.end(), {"--pace-ms", std::to_string(settings_.pace.count()), "--progress"});
+  std::ranges::move(edge_arguments(std::hash<std::string>{}(name)), std::back_inserter(command));
+  return command;
 }
 
 Status Soak::take_note_of_ends() {
@@ -282,6 +330,8 @@ Status Soak::take_note_of_ends() {
     }
     const bool finds_no_place = end.last_words.find("no MPS domain takes the tenant") != std::string::npos;
     if (tenant->restart_at == Monotonic{}) {
+      if (!tenant->tight_start.empty()) ++record_.failed_starts;
+      if (settings_.edges && end.last_words.empty()) violate(tenant->name + " ended without a word");
       if (!tenant->may_be_lost && !finds_no_place) {
         violate(fmt::format("{} ended after fault {}: {}", tenant->name, record_.faults, end.last_words));
       }
@@ -335,13 +385,13 @@ std::vector<Soak::Tenant*> Soak::running() {
   return all;
 }
 
-std::vector<std::string> Soak::workload_command(const std::string& workload,
-                                                const std::string& output) const {
+std::vector<std::string> Soak::workload_command(const std::string& workload, const std::string& output,
+                                                std::uint64_t steps) const {
   return {settings_.programs + "/firebreak-" + workload,
           "--size",
           settings_.size,
           "--steps",
-          std::to_string(settings_.steps),
+          std::to_string(steps),
           "--output",
           output};
 }

@@ -14,6 +14,7 @@
 #include "os/kernel.h"
 #include "platform/platform.h"
 #include "soak/crew.h"
+#include "soak/epochs.h"
 #include "soak/ledger.h"
 #include "soak/plan.h"
 #include "soak/record.h"
@@ -47,13 +48,22 @@ class Soak {
     /// It was never protected, or the blows since everybody was could have ended both of its processes.
     bool may_be_lost = true;
     bool is_done = false;
+    std::string tight_start;  ///< a script that its programs are started by; empty: nobody has too little
+  };
+  /// Who came in a crowd: it finishes, or is told why not.
+  struct Visitor {
+    std::string name;
+    std::string workload;
+    std::string output_path;
+    stage::Actor* pair = nullptr;
+    std::unique_ptr<Ledger> ledger = std::make_unique<Ledger>();
   };
 
   Status compute_references();
   Status play();
   Status close();
   Status deal(const Blow& blow);
-  void fall(const Blow& blow, const Tenant& tenant);
+  Status fall(const Blow& blow, Tenant& tenant);
   void kill(pid_t pid);
   Status raise_fault(const Blow& blow, const Tenant& tenant);
   void kill_agent();
@@ -63,11 +73,27 @@ class Soak {
   void look();
   Status fill();
   Status start(Tenant& tenant);
+  /// `firebreak run --pair` of it.
+  std::vector<std::string> pair_command(const std::string& name, const std::string& workload,
+                                        const std::string& output, const std::string& tight_start,
+                                        std::uint64_t steps) const;
+
+  // What falls on the edges, in edges.cpp.
+  void break_links(const Blow& blow, const Tenant& tenant);
+  void break_links_of(pid_t pid);
+  void starve(const Blow& blow, Tenant& tenant);
+  Status crowd(const Blow& blow);
+  void take_note_of_visitors();
+  std::vector<std::string> edge_arguments(std::size_t number) const;
+  void hear(const abi::Event& event);
+
   Status take_note_of_ends();
   void judge(Tenant& tenant, const Result<std::string>& output);
   bool is_protected() const;
   std::vector<Tenant*> running();
-  std::vector<std::string> workload_command(const std::string& workload, const std::string& output) const;
+  std::vector<std::string> workload_command(const std::string& workload, const std::string& output,
+                                            std::uint64_t steps) const;
+  void tell_who_is_unprotected();
   Environment environment() const;
   std::string mark() const { return "FIREBREAK_SOAK=" + settings_.directory; }
   void violate(std::string line);
@@ -83,6 +109,9 @@ class Soak {
   std::map<std::string, std::string> references_;  ///< a workload's output without any fault
   std::vector<std::unique_ptr<Tenant>> tenants_;
   std::vector<stage::Actor*> culprits_;  ///< who raises faults, until they have ended
+  std::vector<Visitor> visitors_;        ///< until they have ended
+  std::uint32_t visitors_seen_ = 0;
+  Epochs epochs_;
   Record record_;
   std::vector<std::string> blows_;            ///< what they were
   std::optional<std::uint32_t> shown_after_;  ///< so many faults: what led to a violation

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "soak/belongings.h"
+#include "soak/epochs.h"
 #include "soak/ledger.h"
 #include "soak/plan.h"
 #include "soak/record.h"
@@ -58,6 +59,59 @@ TEST(SoakPlan, KeepsToTheTargetsThatWereNamed) {
   while (const auto blow = plan.next()) ++drawn[blow->target];
   EXPECT_THAT(drawn, UnorderedElementsAre(Pair(Target::Server, testing::Gt(20)),
                                           Pair(Target::Neighbour, testing::Gt(100))));
+}
+
+TEST(SoakPlan, TheEdgesChangeNothingOfWhatWasDrawnWithoutThem) {
+  Plan plain({.seed = 5, .faults = 100, .agent_kills = 4, .kinds = {"trap"}});
+  Plan same({.seed = 5, .faults = 100, .agent_kills = 4, .kinds = {"trap"}, .has_slow_agents = false});
+  while (const auto blow = plain.next()) {
+    const auto other = same.next();
+    ASSERT_TRUE(other);
+    EXPECT_EQ(blow->target, other->target);
+    EXPECT_EQ(blow->stall, Milliseconds(0));
+    EXPECT_EQ(blow->crowd + blow->tight_starts, 0u);
+  }
+}
+
+TEST(SoakPlan, TheEdgesHaveAllOfThem) {
+  Plan plan({.seed = 6,
+             .faults = 600,
+             .kinds = {"trap"},
+             .targets = {edge_targets.begin(), edge_targets.end()},
+             .has_slow_agents = true});
+  std::map<Target, int> drawn;
+  int stalls = 0, links = 0, starts = 0, visitors = 0;
+  while (const auto blow = plan.next()) {
+    ++drawn[blow->target];
+    stalls += blow->stall > Milliseconds(0) ? 1 : 0;
+    links += blow->breaks_active || blow->breaks_standby ? 1 : 0;
+    starts += blow->tight_starts > 0 && blow->tight_descriptors > 0 ? 1 : 0;
+    visitors += blow->crowd > 0 ? 1 : 0;
+  }
+  EXPECT_EQ(drawn.size(), 9u);
+  EXPECT_GT(stalls, 20);
+  EXPECT_EQ(links, drawn[Target::Link]);
+  EXPECT_EQ(starts, drawn[Target::Starts]);
+  EXPECT_EQ(visitors, drawn[Target::Crowd]);
+}
+
+TEST(SoakEpochs, HaveOneActiveEach) {
+  Epochs epochs;
+  const auto hears = [&](const char* what, std::uint32_t epoch, std::int64_t pid) {
+    abi::Event event;
+    event.what = what;
+    event.tenant = "a";
+    event.epoch = epoch;
+    event.pid = pid;
+    return epochs.hear(event).value_or("");
+  };
+  EXPECT_EQ(hears("promote", 1, 10), "");
+  EXPECT_EQ(hears("promote", 1, 10), "") << "told again by the next agent";
+  EXPECT_EQ(hears("begun anew", 2, 11), "");
+  EXPECT_EQ(hears("begun anew", 2, 12), "a: epoch 2 began with process 12, after epoch 2 with process 11");
+  EXPECT_EQ(hears("promote", 1, 11), "a: epoch 1 began with process 11, after epoch 2 with process 11");
+  EXPECT_EQ(hears("memory released", 0, 0), "");
+  EXPECT_EQ(hears("promote", 1, 20), "");
 }
 
 TEST(SoakLedger, AStepThatIsToldTwiceWasLost) {
