@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "softgpu/driver/memory_pieces.h"
 
+#include <sys/mman.h>
+
 #include <algorithm>
 #include <cstring>
 #include <vector>
 
 #include "base/units.h"
+#include "os/memory.h"
 
 namespace firebreak::softgpu::driver {
 
@@ -73,6 +76,19 @@ bool is_accessible(const AddressSpace& space, std::uint64_t address, std::uint64
   return true;
 }
 
+namespace {
+
+/// Whole pages of a memory file are given back to Linux, which shows zeros there: memory that is only ever
+/// cleared takes none of the machine's.
+bool empty_pages(std::span<std::byte> bytes) {
+  const std::size_t page_bytes = os::page_size();
+  const bool are_whole = reinterpret_cast<std::uintptr_t>(bytes.data()) % page_bytes == 0 &&
+                         bytes.size() % page_bytes == 0 && !bytes.empty();
+  return are_whole && ::madvise(bytes.data(), bytes.size(), MADV_REMOVE) == 0;
+}
+
+}  // namespace
+
 WorkOutcome copy_bytes(const AddressSpace& space, GpuControl& control, const MemorySide& destination,
                        const MemorySide& source, std::uint64_t size_bytes) {
   for (std::uint64_t offset = 0; offset < size_bytes;) {
@@ -91,16 +107,18 @@ WorkOutcome copy_bytes(const AddressSpace& space, GpuControl& control, const Mem
 
 WorkOutcome fill_bytes(const AddressSpace& space, GpuControl& control, std::uint64_t address,
                        std::span<const std::byte> pattern, std::uint64_t size_bytes) {
+  const bool is_zero = std::ranges::all_of(pattern, [](std::byte each) { return each == std::byte{0}; });
   for (std::uint64_t offset = 0; offset < size_bytes;) {
     if (control.attention.load() != 0 && control.should_stop()) return WorkStopped{};
     const auto to = find_piece(space, {address, true, nullptr}, offset,
                                std::min(step_bytes, size_bytes - offset), GpuAccess::Store, Engine::Sm);
     if (!to) return fill_fault(address + offset);
+    offset += to->bytes.size();
+    if (is_zero && empty_pages(to->bytes)) continue;
     // Pieces begin and end at multiples of the pattern: mappings are whole pages.
     for (std::size_t at = 0; at < to->bytes.size(); at += pattern.size()) {
       std::memcpy(to->bytes.data() + at, pattern.data(), pattern.size());
     }
-    offset += to->bytes.size();
   }
   return WorkDone{};
 }
