@@ -8,6 +8,8 @@
 #include <string>
 #include <string_view>
 
+#include "abi/cuda_api.h"
+
 namespace firebreak::cuda {
 namespace {
 
@@ -103,6 +105,19 @@ TEST(FatalErrors, AreThoseThatEndTheProcessesUseOfTheGpu) {
   EXPECT_FALSE(is_fatal(CUDA_SUCCESS));
   EXPECT_FALSE(is_fatal(CUDA_ERROR_OUT_OF_MEMORY));
   EXPECT_FALSE(is_fatal(CUDA_ERROR_NOT_READY));
+}
+
+void expect_answer(const char* name, const char* symbol) {
+  const abi::CudaFunction* const found = abi::cuda_function_at(name, api_version);
+  ASSERT_NE(found, nullptr) << name;
+  EXPECT_EQ(found->symbol, symbol);
+}
+
+/// Otherwise a member's type would be another function's.
+TEST(EntryPoints, AreWhatTheDriverAnswersAtTheirVersion) {
+#define CUDA_NEEDED(name, symbol) expect_answer(#name, #symbol);
+#include "cuda/needed.def"
+#undef CUDA_NEEDED
 }
 
 }  // namespace
