@@ -2,35 +2,16 @@
 /// Entry points: errors in words, finding entry points, GPU core dump settings.
 #include <dlfcn.h>
 
-#include <array>
 #include <string>
 #include <string_view>
 
+#include "abi/cuda_api.h"
 #include "softgpu/driver/entry.h"
 #include "softgpu/driver/error_text.h"
 
 using namespace firebreak::softgpu::driver;
 
 namespace {
-
-/// Names whose newest version is not simply "_v2, where there is one", with the API version that each came
-/// in.
-struct VersionedName {
-  std::string_view name;
-  int api_version;
-  std::string_view symbol;
-};
-constexpr std::array versioned_names = std::to_array<VersionedName>({
-    {"cuCtxCreate", 13000, "cuCtxCreate_v4"},
-    {"cuCtxCreate", 11040, "cuCtxCreate_v3"},
-    {"cuCtxCreate", 3020, "cuCtxCreate_v2"},
-    {"cuGetProcAddress", 12000, "cuGetProcAddress_v2"},
-    {"cuGetProcAddress", 11030, "cuGetProcAddress"},
-    {"cuEventElapsedTime", 12080, "cuEventElapsedTime_v2"},
-    {"cuEventElapsedTime", 2000, "cuEventElapsedTime"},
-    {"cuDeviceGetUuid", 11040, "cuDeviceGetUuid_v2"},
-    {"cuDeviceGetUuid", 9020, "cuDeviceGetUuid"},
-});
 
 void* own_symbol(const std::string& name) {
   Dl_info own{};
@@ -42,19 +23,14 @@ void* own_symbol(const std::string& name) {
   return found;
 }
 
+/// A function of the table that this driver does not have is a name that it does not know.
 CUdriverProcAddressQueryResult find_entry(std::string_view name, int api_version, void** function) {
-  bool known = false;
-  for (const VersionedName& row : versioned_names) {
-    if (row.name != name) continue;
-    known = true;
-    if (api_version < row.api_version) continue;
-    *function = own_symbol(std::string(row.symbol));
-    return CU_GET_PROC_ADDRESS_SUCCESS;
+  const auto* const row = firebreak::abi::cuda_function_at(name, api_version);
+  if (row == nullptr && firebreak::abi::is_cuda_function_name(name)) {
+    return CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT;
   }
-  if (known) return CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT;
   if (!name.starts_with("cu")) return CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
-  *function = own_symbol(std::string(name) + "_v2");
-  if (*function == nullptr) *function = own_symbol(std::string(name));
+  *function = own_symbol(std::string(row == nullptr ? name : row->symbol));
   return *function == nullptr ? CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND : CU_GET_PROC_ADDRESS_SUCCESS;
 }
 

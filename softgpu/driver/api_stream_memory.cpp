@@ -79,9 +79,10 @@ CUresult cuStreamWriteValue64_v2(CUstream stream, CUdeviceptr address, std::uint
   return write_value(stream, {address, value, 8, flags});
 }
 
-CUresult cuStreamBatchMemOp_v2(CUstream stream, unsigned int count, void* entries, unsigned int flags) {
+CUresult cuStreamBatchMemOp_v2(CUstream stream, unsigned int count, CUstreamBatchMemOpParams* entries,
+                               unsigned int flags) {
   if (flags != 0 || (count != 0 && entries == nullptr) || count > 256) return CUDA_ERROR_INVALID_VALUE;
-  const auto* batch = static_cast<const BatchEntry*>(entries);
+  const auto* batch = reinterpret_cast<const BatchEntry*>(entries);
   for (unsigned int index = 0; index < count; ++index) {
     if (const CUresult result = run_entry(stream, batch[index]); result != CUDA_SUCCESS) return result;
   }

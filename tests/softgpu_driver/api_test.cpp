@@ -126,8 +126,22 @@ TEST_F(Api, NamesAreFoundInTheVersionThatWasAskedFor) {
   EXPECT_EQ(symbol("cuCtxCreate", 13000), ::dlsym(library_, "cuCtxCreate_v4"));
   EXPECT_EQ(symbol("cuMakeCoffee", 13000), nullptr);
   EXPECT_EQ(found, CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND);
-  EXPECT_EQ(symbol("cuCtxCreate", 3000), nullptr);
+  EXPECT_EQ(symbol("cuCtxCreate", 12049), ::dlsym(library_, "cuCtxCreate_v3"));
+  EXPECT_EQ(symbol("cuCtxCreate", 12050), ::dlsym(library_, "cuCtxCreate_v4"));
+  EXPECT_EQ(symbol("cuGetProcAddress", 11020), nullptr);
   EXPECT_EQ(found, CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT);
+}
+
+TEST_F(Api, AVersionThatItLacksIsNotAnsweredWithAnotherOne) {
+  const auto find = entry<PFN_cuGetProcAddress_v2>("cuGetProcAddress_v2");
+  void* function = nullptr;
+  CUdriverProcAddressQueryResult found{};
+  ASSERT_EQ(find("cuMemAdvise", &function, 12000, 0, &found), CUDA_SUCCESS);
+  ASSERT_EQ(function, ::dlsym(library_, "cuMemAdvise"));
+  ASSERT_EQ(::dlsym(library_, "cuMemAdvise_v2"), nullptr);
+  EXPECT_EQ(find("cuMemAdvise", &function, 13000, 0, &found), CUDA_SUCCESS);
+  EXPECT_EQ(function, nullptr);
+  EXPECT_EQ(found, CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND);
 }
 
 TEST_F(Api, WrongHandlesAndPointersAreRefused) {
