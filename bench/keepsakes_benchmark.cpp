@@ -29,7 +29,7 @@ void kept_text(benchmark::State& state) {
   const ClientConnections clients;
   KeptTenant tenant;
   tenant.name = "tenant";
-  tenant.active = {1000, "1234567", "a", {25, 1024}};
+  tenant.active = {1000, "1234567", "", "a", {25, 1024}};
   KeptDocument document = std::move(KeptDocument::create().value());
   KeptText text;
   std::size_t count = what == Change::Memory ? 0 : entries.size();
