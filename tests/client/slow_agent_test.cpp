@@ -109,6 +109,7 @@ TEST_F(SlowAgent, WhoseWordWasTakenCommitsNothingBeforeItKnows) {
 
 TEST_F(SlowAgent, MemoryThatWasPublishedLateIsTheSameForBoth) {
   std::uint64_t address = 0;
+  settle();  // what the join has left to do
   auto allocated = meanwhile([&] { return fb_alloc(session, "state", 1, 0, &address); });
   loop->run_once(std::nullopt);  // whether there is such an allocation; what is asked then waits
   EXPECT_EQ(allocated.get(), FB_ERROR_TIMEOUT);
