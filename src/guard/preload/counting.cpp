@@ -64,6 +64,11 @@ void stop_words() {
   return entry.index;
 }
 
+void note_uncounted() {
+  LaunchWords* const words = words_of_process();
+  if (words != nullptr) words->log().note_gap(abi::GuardWorkUncounted);
+}
+
 void forget_streams() { streams_age.fetch_add(1, std::memory_order_relaxed); }
 void forget_kernels() { kernels_age.fetch_add(1, std::memory_order_relaxed); }
 

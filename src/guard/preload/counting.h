@@ -3,15 +3,16 @@
 /// asks Linux for anything, but for a thread's first work in a stream.
 #pragma once
 
-#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <type_traits>
 
+#include "abi/cuda_api.h"
 #include "abi/cuda_driver_functions.h"
 #include "guard/launch_words.h"
-#include "guard/preload/real_function.h"
+#include "guard/preload/process_guard.h"
 
 namespace firebreak::guard {
 
@@ -41,6 +42,11 @@ extern std::atomic<std::uint64_t> kernels_age;
 abi::GuardLaunches* find_slot(CUstream stream, bool per_thread, KnownStream& entry);
 std::uint16_t find_kernel(CUfunction function, KnownName& entry);
 std::uint16_t find_call(const char* name, KnownName& entry);
+/// Work was given that is not counted.
+void note_uncounted();
+/// From now on a stream's, or a kernel's, handle may mean another one.
+void forget_streams();
+void forget_kernels();
 
 inline std::size_t place(const void* handle, std::size_t places) {
   const auto number = reinterpret_cast<std::uintptr_t>(handle);
@@ -83,34 +89,63 @@ class Launch {
   abi::GuardLaunches* slot_;
 };
 
-/// A name as an argument of a template.
-template <std::size_t size>
-struct Name {
-  char text[size];
-  // Not explicit: it is written as the text alone.
-  consteval Name(const char (&from)[size]) { std::copy_n(from, size, text); }
-};
+// ---- What a function's arguments say of its work ----
 
-template <Name symbol, bool per_thread, class... Arguments>
-CUresult count_work(CUstream stream, Arguments... arguments) {
-  static constinit RealFunction<CUresult (*)(Arguments...)> real{symbol.text};
-  const auto function = real.get();
-  if (function == nullptr) return CUDA_ERROR_NOT_FOUND;
-  abi::GuardLaunches* const slot = slot_of<per_thread>(stream);
-  const char* const name = symbol.text;
-  const Launch launch(slot, slot == nullptr ? std::uint16_t{0} : name_of(name, &find_call));
-  return function(arguments...);
+inline CUstream stream_in(CUstream stream) { return stream; }
+inline CUstream stream_in(const CUlaunchConfig* config) {
+  return config == nullptr ? nullptr : config->hStream;
+}
+template <class Argument>
+inline constexpr bool says_stream =
+    std::is_same_v<Argument, CUstream> || std::is_same_v<Argument, const CUlaunchConfig*>;
+template <class Argument>
+inline constexpr bool says_kernel = std::is_same_v<Argument, CUfunction>;
+
+/// The first that says which stream; null: none does.
+inline CUstream stream_among() { return nullptr; }
+template <class First, class... Rest>
+CUstream stream_among(First first, Rest... rest) {
+  if constexpr (says_stream<First>) {
+    return stream_in(first);
+  } else {
+    return stream_among(rest...);
+  }
 }
 
-/// The driver's function of that name, counted as work of that stream; null: of the default stream.
-template <Name symbol, class... Arguments>
-CUresult counted(CUstream stream, Arguments... arguments) {
-  return count_work<symbol, false>(stream, arguments...);
+inline CUfunction kernel_among() { return nullptr; }
+template <class First, class... Rest>
+CUfunction kernel_among(First first, Rest... rest) {
+  if constexpr (says_kernel<First>) {
+    return first;
+  } else {
+    return kernel_among(rest...);
+  }
 }
-/// The same where null means the calling thread's own default stream.
-template <Name symbol, class... Arguments>
-CUresult counted_per_thread(CUstream stream, Arguments... arguments) {
-  return count_work<symbol, true>(stream, arguments...);
+
+/// Asks the driver's function, and counts that as work of the stream that the arguments name. Copies and
+/// fills that name none work in the default stream; `per_thread`: that of the calling thread. Of anything
+/// else that names none nobody knows where it works: then the page says that it does not tell everything.
+/// `symbol` is a literal.
+template <bool per_thread, abi::CudaPurpose purpose, class... Arguments>
+[[gnu::always_inline]] inline CUresult count(CUresult (*function)(Arguments...), const char* symbol,
+                                             std::type_identity_t<Arguments>... arguments) {
+  constexpr bool in_default_stream =
+      purpose == abi::CudaPurpose::Copies || purpose == abi::CudaPurpose::Fills;
+  if constexpr ((says_stream<Arguments> || ...) || in_default_stream) {
+    abi::GuardLaunches* const slot = slot_of<per_thread>(stream_among(arguments...));
+    std::uint16_t name = 0;
+    if constexpr ((says_kernel<Arguments> || ...)) {
+      const CUfunction kernel = kernel_among(arguments...);
+      if (slot != nullptr && kernel != nullptr) name = name_of(kernel, &find_kernel);
+    } else {
+      if (slot != nullptr) name = name_of(symbol, &find_call);
+    }
+    const Launch launch(slot, name);
+    return function(arguments...);
+  } else {
+    note_uncounted();
+    return function(arguments...);
+  }
 }
 
 }  // namespace firebreak::guard

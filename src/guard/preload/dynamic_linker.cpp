@@ -4,7 +4,7 @@
 
 #include <atomic>
 
-#include "guard/preload/process_guard.h"
+#include "guard/preload/process_driver.h"
 #include "guard/preload/replacements.h"
 
 namespace {

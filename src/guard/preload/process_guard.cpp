@@ -9,15 +9,13 @@
 #include <type_traits>
 #include <utility>
 
-#include "guard/preload/real_function.h"
+#include "guard/preload/counting.h"
+#include "guard/preload/process_driver.h"
 #include "os/background_thread.h"
-#include "os/library.h"
 #include "os/self.h"
 
 namespace firebreak::guard {
 namespace {
-
-thread_local bool bypassed = false;
 
 /// The one guard. Its memory is taken over by a child of fork(), whatever state it was in.
 struct Instance {
@@ -50,10 +48,6 @@ TerritorySettings territory_settings() {
 
 }  // namespace
 
-Bypass::Bypass() : before_(std::exchange(bypassed, true)) {}
-Bypass::~Bypass() { bypassed = before_; }
-bool Bypass::active() { return bypassed; }
-
 std::string TenantKernel::uvm_link_target() const {
   return os::environment_variable("FIREBREAK_UVM_LINK").value_or(os::RealKernel::uvm_link_target());
 }
@@ -63,21 +57,17 @@ Result<std::string> TenantKernel::gpu_driver() {
   return os::RealKernel::gpu_driver();
 }
 
-std::unique_ptr<ProcessGuard> ProcessGuard::create(const void* driver_function) {
+std::unique_ptr<ProcessGuard> ProcessGuard::create(const cuda::Driver& driver) {
   const Bypass bypass;
-  const auto library = os::library_of(driver_function);
-  auto driver = cuda::Driver::load(library.value_or(""));
-  if (!driver) return nullptr;
   std::unique_ptr<ProcessGuard> made(new ProcessGuard());
-  made->driver_ = std::move(*driver);
-  auto guard = Guard::create(*made->driver_, made->kernel_, territory_settings(), longest_wait());
+  auto guard = Guard::create(driver, made->kernel_, territory_settings(), longest_wait());
   if (!guard) return nullptr;
   made->guard_ = std::move(*guard);
   abi::GuardWork& work = made->guard_->ledger().work();
   if (os::environment_variable(words_variable) == "0") {
     work.gaps.fetch_or(abi::GuardWorkNoWords);
   } else {
-    made->words_ = std::make_unique<LaunchWords>(*made->driver_, work);
+    made->words_ = std::make_unique<LaunchWords>(driver, work);
   }
   if (os::environment_variable(sharing_variable) == "1") {
     made->guard_->pass_through("the driver allocates by itself, unguarded, since memory is to be shared");
@@ -92,6 +82,7 @@ ProcessGuard* ProcessGuard::existing() { return instance.guard.load(std::memory_
 void ProcessGuard::begin_anew() {
   ProcessGuard* const parents = existing();
   new (&instance) Instance();
+  ProcessDriver::begin_anew();
   forget_streams();
   forget_kernels();
   if (parents != nullptr) parents->guard().ledger().close_descriptor();
@@ -99,15 +90,26 @@ void ProcessGuard::begin_anew() {
 
 ProcessGuard* ProcessGuard::get(const void* driver_function) {
   if (instance.made.load(std::memory_order_acquire)) return existing();
-  const std::lock_guard lock(instance.mutex);
-  if (instance.made.load(std::memory_order_acquire)) return existing();
   static const bool prepared = [] {
     os::run_in_children(&ProcessGuard::begin_anew);
     return true;
   }();
-  instance.guard.store(prepared ? create(driver_function).release() : nullptr, std::memory_order_release);
+  const cuda::Driver* const driver = prepared ? ProcessDriver::library(driver_function) : nullptr;
+  const std::lock_guard lock(instance.mutex);
+  if (instance.made.load(std::memory_order_acquire)) return existing();
+  instance.guard.store(driver == nullptr ? nullptr : create(*driver).release(), std::memory_order_release);
   instance.made.store(true, std::memory_order_release);
   return existing();
+}
+
+LaunchWords* words_of_process() {
+  ProcessGuard* const process = ProcessGuard::get();
+  return process == nullptr ? nullptr : process->words();
+}
+
+LaunchWords* existing_words() {
+  ProcessGuard* const process = ProcessGuard::existing();
+  return process == nullptr ? nullptr : process->words();
 }
 
 }  // namespace firebreak::guard

@@ -5,26 +5,11 @@
 #include <memory>
 #include <string>
 
-#include "cuda/driver.h"
 #include "guard/guard.h"
 #include "guard/launch_words.h"
 #include "os/real_kernel.h"
 
 namespace firebreak::guard {
-
-/// While one lives on a thread, that thread's questions to the dynamic linker are answered with the driver's
-/// own functions: the guard's own use of the driver is not guarded.
-class Bypass {
- public:
-  Bypass();
-  Bypass(const Bypass&) = delete;
-  Bypass& operator=(const Bypass&) = delete;
-  ~Bypass();
-  static bool active();
-
- private:
-  bool before_;
-};
 
 /// This machine, and under the software GPU its stand-ins for the UVM descriptor and the driver's version, as
 /// the environment says.
@@ -37,8 +22,8 @@ class TenantKernel final : public os::RealKernel {
 /// Never destroyed: other threads may use the driver until the process's very end.
 class ProcessGuard {
  public:
-  /// Null where there is no driver that we know how to guard: then nothing is replaced. The first call
-  /// decides which library the driver is: `driver_function`'s, else the one that cuda::Driver finds.
+  /// Null where there is no driver that we know how to guard: then nothing is replaced. `driver_function` as
+  /// in ProcessDriver::library().
   /// A child of fork() has one of its own, with its own guard page; it comes up if the driver gives the child
   /// a context, which it does where the parent had not started CUDA.
   static ProcessGuard* get(const void* driver_function = nullptr);
@@ -48,24 +33,20 @@ class ProcessGuard {
   Guard& guard() { return *guard_; }
   /// Null: launches are not counted.
   LaunchWords* words() { return words_.get(); }
-  const cuda::Driver& driver() const { return *driver_; }
-
-  /// A function of the driver by its exported name, or null.
-  template <class Function>
-  Function real(const char* name) const {
-    const Bypass bypass;
-    return reinterpret_cast<Function>(driver_->symbol(name));
-  }
 
  private:
   ProcessGuard() = default;
   static void begin_anew();
-  static std::unique_ptr<ProcessGuard> create(const void* driver_function);
+  static std::unique_ptr<ProcessGuard> create(const cuda::Driver& driver);
 
-  std::unique_ptr<const cuda::Driver> driver_;
   TenantKernel kernel_;
   std::unique_ptr<Guard> guard_;
   std::unique_ptr<LaunchWords> words_;
 };
+
+/// Null where nothing is counted: without a driver.
+LaunchWords* words_of_process();
+/// The same, and null where nobody has asked for the driver in this process yet.
+LaunchWords* existing_words();
 
 }  // namespace firebreak::guard

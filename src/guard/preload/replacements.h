@@ -1,11 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Which of the driver's functions the guard answers itself.
+/// Which of the driver's functions the guard answers itself, and what it gives out in their place.
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string_view>
 
 namespace firebreak::guard {
+
+struct Replacement {
+  void* function = nullptr;    ///< null: the driver's own is given out
+  void* per_thread = nullptr;  ///< behind its per-thread symbol, where it has one
+};
+
+/// One for each of abi::cuda_functions(), in their order (in_place.cpp).
+std::span<const Replacement> replacements();
 
 /// What stands in for the driver's exported symbol `name`, which is `found`; null: nothing does.
 void* replacement_of_symbol(std::string_view name, const void* found);

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+/// Contexts come and go: with the first one comes the guard, with each goes what was allocated in it.
+#include "guard/preload/hooks.h"
+
+namespace firebreak::guard::hooks {
+namespace {
+
+CUresult after_context(const Call& call, CUresult result, CUcontext* context) {
+  if (result == CUDA_SUCCESS) call.context_made(*context);
+  return result;
+}
+
+/// Ends a context while no word is put behind its launches.
+template <class End>
+CUresult end_context(const Call& call, const End& end) {
+  LaunchWords* const words = call.words();
+  return words == nullptr ? end() : words->undisturbed(end);
+}
+
+/// What was launched in it has ended.
+void context_gone(const Call& call, CUcontext context) {
+  if (LaunchWords* const words = call.words()) words->context_gone(context);
+}
+
+void primary_gone(const Call& call, CUdevice device) {
+  if (Guard* const ours = call.guard()) context_gone(call, ours->forget_primary(device));
+}
+
+}  // namespace
+
+CUresult cuDevicePrimaryCtxRetain(const Call& call, CUcontext* context, CUdevice device) {
+  const CUresult result = after_context(call, call.driver.cuDevicePrimaryCtxRetain(context, device), context);
+  Guard* const ours = call.guard();
+  if (ours != nullptr && result == CUDA_SUCCESS) ours->note_primary(device, *context);
+  return result;
+}
+
+CUresult cuDevicePrimaryCtxRelease_v2(const Call& call, CUdevice device) {
+  return end_context(call, [&] {
+    const CUresult result = call.driver.cuDevicePrimaryCtxRelease_v2(device);
+    unsigned int flags = 0;
+    int active = 1;
+    (void)call.driver.cuDevicePrimaryCtxGetState(device, &flags, &active);
+    if (result == CUDA_SUCCESS && active == 0) primary_gone(call, device);
+    return result;
+  });
+}
+
+CUresult cuDevicePrimaryCtxReset_v2(const Call& call, CUdevice device) {
+  return end_context(call, [&] {
+    const CUresult result = call.driver.cuDevicePrimaryCtxReset_v2(device);
+    if (result == CUDA_SUCCESS) primary_gone(call, device);
+    return result;
+  });
+}
+
+CUresult cuCtxCreate_v2(const Call& call, CUcontext* context, unsigned int flags, CUdevice device) {
+  return after_context(call, call.driver.cuCtxCreate_v2(context, flags, device), context);
+}
+
+CUresult cuCtxCreate_v3(const Call& call, CUcontext* context, CUexecAffinityParam* params, int param_count,
+                        unsigned int flags, CUdevice device) {
+  return after_context(call, call.driver.cuCtxCreate_v3(context, params, param_count, flags, device),
+                       context);
+}
+
+CUresult cuCtxCreate_v4(const Call& call, CUcontext* context, CUctxCreateParams* params, unsigned int flags,
+                        CUdevice device) {
+  return after_context(call, call.driver.cuCtxCreate_v4(context, params, flags, device), context);
+}
+
+CUresult cuCtxDestroy_v2(const Call& call, CUcontext context) {
+  return end_context(call, [&] {
+    const CUresult result = call.driver.cuCtxDestroy_v2(context);
+    if (Guard* const ours = call.guard(); ours != nullptr && result == CUDA_SUCCESS) {
+      ours->forget_context(context);
+      context_gone(call, context);
+    }
+    return result;
+  });
+}
+
+CUresult cuCtxEnablePeerAccess(const Call& call, CUcontext peer, unsigned int flags) {
+  if (Guard* const ours = call.guard(); ours != nullptr) {
+    ours->pass_through("the program uses peer access: since then the driver allocates by itself, unguarded");
+  }
+  return call.driver.cuCtxEnablePeerAccess(peer, flags);
+}
+
+}  // namespace firebreak::guard::hooks

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "guard/preload/process_driver.h"
+
+#include <mutex>
+#include <new>
+#include <utility>
+
+#include "os/library.h"
+
+namespace firebreak::guard {
+namespace {
+
+thread_local bool bypassed = false;
+
+constinit std::mutex finding;  ///< of what follows, until it was found
+constinit const cuda::Driver* known_library = nullptr;
+
+void* symbol_of_library(void* library, const char* symbol) {
+  return static_cast<const cuda::Driver*>(library)->symbol(symbol);
+}
+
+/// Of a driver that is too old to be guarded.
+void* symbol_of_any(void*, const char* symbol) {
+  const auto found = os::load_symbol("libcuda.so.1", symbol);
+  return found ? *found : nullptr;
+}
+
+}  // namespace
+
+Bypass::Bypass() : before_(std::exchange(bypassed, true)) {}
+Bypass::~Bypass() { bypassed = before_; }
+bool Bypass::active() { return bypassed; }
+
+constinit std::atomic<bool> ProcessDriver::found_{false};
+constinit cuda::Backend ProcessDriver::functions_{};
+
+[[gnu::noinline, gnu::cold]] void ProcessDriver::find(const void* part_of) {
+  const Bypass bypass;
+  const std::lock_guard lock(finding);
+  if (found_.load(std::memory_order_relaxed)) return;
+  auto library = cuda::Driver::load(os::library_of(part_of).value_or(""));
+  // Never destroyed: other threads may use the driver until the process's very end.
+  if (library) known_library = library->release();
+  functions_ = known_library == nullptr
+                   ? cuda::Backend::from(nullptr, &symbol_of_any)
+                   : cuda::Backend::from(const_cast<cuda::Driver*>(known_library), &symbol_of_library);
+  found_.store(true, std::memory_order_release);
+}
+
+const cuda::Driver* ProcessDriver::library(const void* part_of) {
+  if (!found_.load(std::memory_order_acquire)) find(part_of);
+  return known_library;
+}
+
+void ProcessDriver::begin_anew() { new (&finding) std::mutex(); }
+
+}  // namespace firebreak::guard
