@@ -23,14 +23,16 @@ void* own_symbol(const std::string& name) {
   return found;
 }
 
-/// A function of the table that this driver does not have is a name that it does not know.
-CUdriverProcAddressQueryResult find_entry(std::string_view name, int api_version, void** function) {
+CUdriverProcAddressQueryResult find_entry(std::string_view name, int api_version, bool per_thread,
+                                          void** function) {
   const auto* const row = firebreak::abi::cuda_function_at(name, api_version);
   if (row == nullptr && firebreak::abi::is_cuda_function_name(name)) {
     return CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT;
   }
   if (!name.starts_with("cu")) return CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
-  *function = own_symbol(std::string(row == nullptr ? name : row->symbol));
+  std::string_view symbol = row == nullptr ? name : row->symbol;
+  if (per_thread && row != nullptr && !row->per_thread_symbol.empty()) symbol = row->per_thread_symbol;
+  *function = own_symbol(std::string(symbol));
   return *function == nullptr ? CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND : CU_GET_PROC_ADDRESS_SUCCESS;
 }
 
@@ -56,10 +58,8 @@ CUresult cuGetProcAddress_v2(const char* symbol, void** function, int driver_ver
                              CUdriverProcAddressQueryResult* symbol_found) {
   if (symbol == nullptr || function == nullptr) return CUDA_ERROR_INVALID_VALUE;
   *function = nullptr;
-  // There are no entry points whose default stream is the thread's own.
   const bool per_thread = (flags & CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM) != 0;
-  const auto result =
-      per_thread ? CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND : find_entry(symbol, driver_version, function);
+  const auto result = find_entry(symbol, driver_version, per_thread, function);
   if (symbol_found != nullptr) *symbol_found = result;
   // With `symbol_found` a missing name is an answer, not an error.
   return result == CU_GET_PROC_ADDRESS_SUCCESS || symbol_found != nullptr ? CUDA_SUCCESS

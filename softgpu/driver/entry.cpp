@@ -3,6 +3,15 @@
 
 namespace firebreak::softgpu::driver {
 
+namespace {
+
+thread_local bool null_is_own_stream = false;
+
+}  // namespace
+
+PerThreadDefault::PerThreadDefault() : before_(std::exchange(null_is_own_stream, true)) {}
+PerThreadDefault::~PerThreadDefault() { null_is_own_stream = before_; }
+
 std::vector<CUcontext>& context_stack() {
   thread_local std::vector<CUcontext> stack;
   return stack;
@@ -14,6 +23,8 @@ CUcontext current_context() {
 }
 
 StreamAndContext find_stream(Process& process, CUstream handle) {
+  if (handle == nullptr && null_is_own_stream)
+    handle = reinterpret_cast<CUstream>(CU_STREAM_PER_THREAD_AS_INT);
   const std::shared_ptr<Context> current = process.contexts().find(current_context());
   if (!current) return {};
   if (auto stream = current->find_stream(handle)) return {std::move(stream), current};

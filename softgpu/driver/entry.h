@@ -17,6 +17,18 @@ std::vector<CUcontext>& context_stack();
 /// Null when none is current.
 CUcontext current_context();
 
+/// While one lives on a thread, null means that thread's own default stream there.
+class PerThreadDefault {
+ public:
+  PerThreadDefault();
+  PerThreadDefault(const PerThreadDefault&) = delete;
+  PerThreadDefault& operator=(const PerThreadDefault&) = delete;
+  ~PerThreadDefault();
+
+ private:
+  bool before_;
+};
+
 /// For what works without a context, and after a fault.
 template <class Action>
 CUresult with_process(Action&& action) {

@@ -9,6 +9,7 @@
 #include <string>
 #include <utility>
 
+#include "abi/cuda_api.h"
 #include "abi/cuda_driver_functions.h"
 #include "os/temporary_directory.h"
 #include "tests/softgpu_driver/kernels.h"
@@ -138,10 +139,48 @@ TEST_F(Api, AVersionThatItLacksIsNotAnsweredWithAnotherOne) {
   CUdriverProcAddressQueryResult found{};
   ASSERT_EQ(find("cuMemAdvise", &function, 12000, 0, &found), CUDA_SUCCESS);
   ASSERT_EQ(function, ::dlsym(library_, "cuMemAdvise"));
-  ASSERT_EQ(::dlsym(library_, "cuMemAdvise_v2"), nullptr);
   EXPECT_EQ(find("cuMemAdvise", &function, 13000, 0, &found), CUDA_SUCCESS);
-  EXPECT_EQ(function, nullptr);
-  EXPECT_EQ(found, CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND);
+  EXPECT_EQ(function, ::dlsym(library_, "cuMemAdvise_v2"));
+  EXPECT_EQ(reinterpret_cast<PFN_cuMemAdvise_v2>(function)(1, 1, CU_MEM_ADVISE_SET_PREFERRED_LOCATION, {}),
+            CUDA_ERROR_NOT_SUPPORTED);
+}
+
+TEST_F(Api, EverySymbolAndNameOfTheTableIsThere) {
+  const auto find = entry<PFN_cuGetProcAddress_v2>("cuGetProcAddress_v2");
+  const auto symbol = [&](std::string_view name) { return ::dlsym(library_, std::string(name).c_str()); };
+  for (const abi::CudaFunction& each : abi::cuda_functions()) {
+    const bool differs = !each.per_thread_symbol.empty();
+    const auto own = differs ? each.per_thread_symbol : each.symbol;
+    EXPECT_NE(symbol(each.symbol), nullptr) << each.symbol;
+    EXPECT_NE(symbol(own), nullptr) << own;
+    EXPECT_EQ(symbol(each.symbol) != symbol(own), differs) << each.symbol;
+    CUdriverProcAddressQueryResult found{};
+    void* function = nullptr;
+    EXPECT_EQ(find(std::string(each.name).c_str(), &function, each.since, 0, &found), CUDA_SUCCESS);
+    EXPECT_EQ(function, symbol(each.symbol)) << each.symbol;
+    EXPECT_EQ(find(std::string(each.name).c_str(), &function, each.since,
+                   CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM, &found),
+              CUDA_SUCCESS);
+    EXPECT_EQ(function, symbol(own)) << each.symbol;
+  }
+}
+
+// The kernel-less gate holds a blocking stream: who waits for the legacy default stream waits for it as well.
+TEST_F(Api, NullIsTheThreadsOwnStreamForWhoAskedForThat) {
+  std::uint32_t* words = pinned_words();
+  const auto second_word = reinterpret_cast<CUdeviceptr>(words + 1);
+  const CUstream blocking = stream(CU_STREAM_DEFAULT);
+  ASSERT_EQ(wait_for_one(blocking, words), CUDA_SUCCESS);
+  EXPECT_EQ(entry<PFN_cuMemsetD32Async>("cuMemsetD32Async_ptsz")(second_word, 5, 1, nullptr), CUDA_SUCCESS);
+  EXPECT_EQ(entry<PFN_cuStreamSynchronize>("cuStreamSynchronize_ptsz")(nullptr), CUDA_SUCCESS);
+  EXPECT_EQ(words[1], 5u);
+  EXPECT_EQ(entry<PFN_cuMemsetD32_v2>("cuMemsetD32_v2_ptds")(second_word, 6, 1), CUDA_SUCCESS);
+  EXPECT_EQ(words[1], 6u);
+  ASSERT_EQ(fill(second_word, 7, nullptr), CUDA_SUCCESS);
+  EXPECT_EQ(query(nullptr), CUDA_ERROR_NOT_READY);
+  std::atomic_ref(words[0]).store(1);
+  EXPECT_EQ(synchronize(nullptr), CUDA_SUCCESS);
+  EXPECT_EQ(words[1], 7u);
 }
 
 TEST_F(Api, WrongHandlesAndPointersAreRefused) {
