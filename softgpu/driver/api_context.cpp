@@ -218,7 +218,7 @@ CUresult cuCtxGetExecAffinity(CUexecAffinityParam* affinity, CUexecAffinityType 
 CUresult cuCtxSynchronize() {
   return with_context([](Process& process, Context& context) {
     const CUresult forbidden = process.captures().allow_waiting_for(context);
-    return forbidden != CUDA_SUCCESS ? forbidden : context.synchronize();
+    return forbidden != CUDA_SUCCESS ? forbidden : process.synchronize(context);
   });
 }
 

@@ -18,7 +18,7 @@ CUresult launch(CUfunction handle, const LaunchShape& shape, CUstream stream,
                 const LaunchArguments& arguments) {
   return with_stream(stream, [&](Process& process, Context& context, const std::shared_ptr<Stream>& target) {
     const auto function = process.functions().find(handle);
-    if (!function || function->context != context.handle()) return CUDA_ERROR_INVALID_HANDLE;
+    if (!function || function->context != context.home()) return CUDA_ERROR_INVALID_HANDLE;
     auto prepared = prepare_launch(*function, shape.grid, shape.block, shape.shared_bytes, arguments);
     if (!prepared) return prepared.error();
     submit_launch(process, context, target, std::move(*prepared));

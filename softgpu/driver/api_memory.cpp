@@ -31,7 +31,7 @@ CUresult free_after_work(CUdeviceptr pointer, AllocationKind kind) {
     const auto allocation = process.memory().find_exact(pointer);
     const CUcontext made_in = allocation ? allocation->context : current_context();
     if (const auto context = process.contexts().find(made_in)) {
-      if (const CUresult result = context->synchronize(); result != CUDA_SUCCESS) return result;
+      if (const CUresult result = process.synchronize(*context); result != CUDA_SUCCESS) return result;
     }
     return process.memory().free(pointer, kind);
   });
@@ -52,7 +52,7 @@ CUresult cuMemGetInfo_v2(std::size_t* free_bytes, std::size_t* total_bytes) {
 CUresult cuMemAlloc_v2(CUdeviceptr* pointer, std::size_t size_bytes) {
   return with_context_uncaptured([&](Process& process, Context& context) {
     if (pointer == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    return store(pointer, process.memory().allocate(size_bytes, context.handle()));
+    return store(pointer, process.memory().allocate(size_bytes, context.home()));
   });
 }
 
@@ -90,7 +90,7 @@ CUresult cuMemHostAlloc(void** host, std::size_t size_bytes, unsigned int flags)
         CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP | CU_MEMHOSTALLOC_WRITECOMBINED;
     if (host == nullptr || (flags & ~known) != 0) return CUDA_ERROR_INVALID_VALUE;
     return store(host, process.memory().allocate_host(size_bytes, AllocationKind::HostAllocated, flags,
-                                                      context.handle()));
+                                                      context.home()));
   });
 }
 
@@ -129,7 +129,7 @@ CUresult cuMemHostRegister_v2(void* host, std::size_t size_bytes, unsigned int f
         CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP | CU_MEMHOSTREGISTER_READ_ONLY;
     if ((flags & CU_MEMHOSTREGISTER_IOMEMORY) != 0) return CUDA_ERROR_NOT_SUPPORTED;
     if ((flags & ~known) != 0) return CUDA_ERROR_INVALID_VALUE;
-    const CUresult result = process.memory().register_host(host, size_bytes, flags, context.handle());
+    const CUresult result = process.memory().register_host(host, size_bytes, flags, context.home());
     if (result == CUDA_SUCCESS) process.share_host_memory(host, size_bytes);
     return result;
   });
@@ -145,7 +145,7 @@ CUresult cuMemAllocManaged(CUdeviceptr* pointer, std::size_t size_bytes, unsigne
       return CUDA_ERROR_INVALID_VALUE;
     }
     const auto host =
-        process.memory().allocate_host(size_bytes, AllocationKind::Managed, flags, context.handle());
+        process.memory().allocate_host(size_bytes, AllocationKind::Managed, flags, context.home());
     if (!host) return host.error();
     *pointer = as_address(*host);
     return CUDA_SUCCESS;
@@ -169,7 +169,7 @@ CUresult cuMemPrefetchAsync(CUdeviceptr pointer, std::size_t size_bytes, CUdevic
 CUresult cuMemAllocAsync(CUdeviceptr* pointer, std::size_t size_bytes, CUstream stream) {
   return with_stream(stream, [&](Process& process, Context& context, const std::shared_ptr<Stream>&) {
     if (pointer == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    return store(pointer, process.memory().allocate(size_bytes, context.handle()));
+    return store(pointer, process.memory().allocate(size_bytes, context.home()));
   });
 }
 

@@ -20,7 +20,7 @@ CUresult load(CUmodule* answer, std::string_view image, const JitOptions& option
     if (answer == nullptr) return CUDA_ERROR_INVALID_VALUE;
     if (!is_ptx(image)) return CUDA_ERROR_NO_BINARY_FOR_GPU;
     std::string log;
-    const auto module = Module::load(process, image, context.handle(), log);
+    const auto module = Module::load(process, image, context.home(), log);
     options.write_error_log(log);
     options.write_info_log("");
     if (!module) return module.error();
@@ -113,7 +113,7 @@ CUresult cuModuleLoad(CUmodule* module, const char* file_name) {
 CUresult cuModuleUnload(CUmodule handle) {
   return with_context([&](Process& process, Context& context) {
     if (!process.modules().find(handle)) return CUDA_ERROR_INVALID_HANDLE;
-    const CUresult result = context.synchronize();  // its kernels use its variables
+    const CUresult result = process.synchronize(context);  // its kernels use its variables
     if (const auto module = process.modules().remove(handle)) module->forget_functions();
     return result;
   });

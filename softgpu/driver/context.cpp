@@ -29,7 +29,8 @@ std::uint64_t context_memory_bytes(std::optional<unsigned int> multiprocessors, 
 Context::Context(std::shared_ptr<const StreamHost> host, std::shared_ptr<SharedGpu> account,
                  const ContextOptions& options, std::uint64_t id)
     : host_(std::move(host)), account_(std::move(account)), options_(options), id_(id) {
-  count_memory(context_memory_bytes(options_.multiprocessors, limits_.stack_bytes));
+  if (options_.primary == nullptr)
+    count_memory(context_memory_bytes(options_.multiprocessors, limits_.stack_bytes));
 }
 
 Context::~Context() {

@@ -29,6 +29,7 @@ struct ContextOptions {
   unsigned int flags = 0;
   unsigned int api_version = 0;
   std::optional<unsigned int> multiprocessors = std::nullopt;  ///< execution affinity; all without one
+  CUcontext primary = nullptr;  ///< of a green context: whose memory and modules it uses
 };
 
 /// GPU memory that a context takes: as on an H100 with driver 580 under MPS. One with an affinity of 2 to 8
@@ -45,6 +46,8 @@ class Context {
   ~Context();
 
   CUcontext handle() { return reinterpret_cast<CUcontext>(this); }
+  /// The context that what is made in this one belongs to: of a green one its device's primary context.
+  CUcontext home() { return options_.primary == nullptr ? handle() : options_.primary; }
   unsigned int flags() const { return options_.flags; }
   void set_flags(unsigned int flags) { options_.flags = flags; }
   unsigned int api_version() const { return options_.api_version; }

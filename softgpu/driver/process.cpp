@@ -45,6 +45,14 @@ void disable_in_child() {
   instance().forked.store(true);
 }
 
+/// Their memory goes with the context.
+template <class Object>
+void forget_all_of(CUcontext context, HandleTable<Object>& table) {
+  for (const auto& object : table.all()) {
+    if (object->context == context) table.remove(object.get());
+  }
+}
+
 }  // namespace
 
 Process* Process::current() { return instance().process.load(std::memory_order_acquire); }
@@ -165,10 +173,20 @@ std::shared_ptr<Context> Process::create_context(const ContextOptions& options) 
   return context;
 }
 
+CUresult Process::synchronize(Context& context) {
+  for (const auto& other : contexts_.all()) {
+    if (other.get() == &context || other->home() != context.handle()) continue;
+    if (const CUresult error = other->synchronize(); error != CUDA_SUCCESS) return error;
+  }
+  return context.synchronize();
+}
+
 CUresult Process::destroy_context(CUcontext handle) {
   const std::shared_ptr<Context> context = contexts_.remove(handle);
   if (!context) return CUDA_ERROR_INVALID_CONTEXT;
-  context->synchronize();
+  (void)synchronize(*context);
+  forget_all_of(handle, arrays_);
+  forget_all_of(handle, mipmapped_arrays_);
   memory_.free_all_of(handle);
   return CUDA_SUCCESS;
 }

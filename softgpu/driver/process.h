@@ -8,6 +8,7 @@
 #include <memory>
 #include <mutex>
 
+#include "softgpu/driver/array.h"
 #include "softgpu/driver/captures.h"
 #include "softgpu/driver/completion.h"
 #include "softgpu/driver/context.h"
@@ -18,6 +19,7 @@
 #include "softgpu/driver/event.h"
 #include "softgpu/driver/gpu_control.h"
 #include "softgpu/driver/graph.h"
+#include "softgpu/driver/green_context.h"
 #include "softgpu/driver/handle_table.h"
 #include "softgpu/driver/host_files.h"
 #include "softgpu/driver/module.h"
@@ -73,10 +75,16 @@ class Process {
   HandleTable<Function>& functions() { return functions_; }
   HandleTable<Event>& events() { return events_; }
   HandleTable<Graph>& graphs() { return graphs_; }
+  HandleTable<Array>& arrays() { return arrays_; }
+  HandleTable<MipmappedArray>& mipmapped_arrays() { return mipmapped_arrays_; }
+  HandleTable<ResourceDescription>& resource_descriptions() { return resource_descriptions_; }
+  HandleTable<GreenContext>& green_contexts() { return green_contexts_; }
   Captures& captures() { return captures_; }
   PrimaryContext& primary() { return primary_; }
 
   std::shared_ptr<Context> create_context(const ContextOptions& options);
+  /// Waits for the work of a context, and of the green ones that belong to it.
+  CUresult synchronize(Context& context);
   /// Makes the device itself fail, noticed in this process; and waits until that shows;
   /// INVALID_VALUE when the table has no such Xid.
   CUresult raise_device_fault(int xid);
@@ -115,6 +123,10 @@ class Process {
   HandleTable<Function> functions_;
   HandleTable<Event> events_;
   HandleTable<Graph> graphs_;
+  HandleTable<Array> arrays_;
+  HandleTable<MipmappedArray> mipmapped_arrays_;
+  HandleTable<ResourceDescription> resource_descriptions_;
+  HandleTable<GreenContext> green_contexts_;
   Captures captures_;
   PrimaryContext primary_;
   std::atomic<std::uint64_t> next_context_id_{1};

@@ -3,6 +3,7 @@
 #include <dlfcn.h>
 #include <gmock/gmock.h>
 
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <cstdlib>
@@ -10,6 +11,7 @@
 #include <utility>
 
 #include "abi/cuda_api.h"
+#include "abi/cuda_arrays.h"
 #include "abi/cuda_driver_functions.h"
 #include "os/temporary_directory.h"
 #include "tests/softgpu_driver/kernels.h"
@@ -181,6 +183,74 @@ TEST_F(Api, NullIsTheThreadsOwnStreamForWhoAskedForThat) {
   std::atomic_ref(words[0]).store(1);
   EXPECT_EQ(synchronize(nullptr), CUDA_SUCCESS);
   EXPECT_EQ(words[1], 7u);
+}
+
+TEST_F(Api, ArraysKeepRowsAndLayersThatAreCopiedThere) {
+  const CUDA_ARRAY3D_DESCRIPTOR shape{4, 3, 2, CU_AD_FORMAT_UNSIGNED_INT32, 1, 0};
+  CUarray array = nullptr;
+  ASSERT_EQ(entry<PFN_cuArray3DCreate_v2>("cuArray3DCreate_v2")(&array, &shape), CUDA_SUCCESS);
+  std::array<std::uint32_t, 24> there{};
+  std::array<std::uint32_t, 24> back{};
+  for (std::uint32_t i = 0; i < there.size(); ++i) there[i] = i + 1;
+  CUDA_MEMCPY3D in{};
+  in.srcMemoryType = CU_MEMORYTYPE_HOST;
+  in.srcHost = there.data();
+  in.srcPitch = 16;
+  in.srcHeight = 3;
+  in.dstMemoryType = CU_MEMORYTYPE_ARRAY;
+  in.dstArray = array;
+  in.WidthInBytes = 16;
+  in.Height = 3;
+  in.Depth = 2;
+  const auto copy = entry<PFN_cuMemcpy3D_v2>("cuMemcpy3D_v2");
+  EXPECT_EQ(copy(&in), CUDA_SUCCESS);
+  // One word of the second layer's last row.
+  CUDA_MEMCPY3D out{};
+  out.srcMemoryType = CU_MEMORYTYPE_ARRAY;
+  out.srcArray = array;
+  out.srcXInBytes = 8;
+  out.srcY = 2;
+  out.srcZ = 1;
+  out.dstMemoryType = CU_MEMORYTYPE_HOST;
+  out.dstHost = back.data();
+  out.WidthInBytes = 4;
+  out.Height = 1;
+  out.Depth = 1;
+  EXPECT_EQ(copy(&out), CUDA_SUCCESS);
+  EXPECT_EQ(back[0], there[12 + 8 + 2]);
+  out.srcZ = 2;
+  EXPECT_EQ(copy(&out), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(entry<PFN_cuArrayDestroy>("cuArrayDestroy")(array), CUDA_SUCCESS);
+  out.srcZ = 1;
+  EXPECT_EQ(copy(&out), CUDA_ERROR_INVALID_HANDLE);
+}
+
+TEST_F(Api, ArraysAreCopiedToAndFromMemoryAndEachOther) {
+  const CUDA_ARRAY3D_DESCRIPTOR shape{16, 0, 0, CU_AD_FORMAT_UNSIGNED_INT32, 1, 0};
+  CUmipmappedArray all = nullptr;
+  CUarray half = nullptr;
+  CUarray array = nullptr;
+  CUDA_ARRAY_DESCRIPTOR seen{};
+  ASSERT_EQ(entry<PFN_cuArray3DCreate_v2>("cuArray3DCreate_v2")(&array, &shape), CUDA_SUCCESS);
+  ASSERT_EQ(entry<PFN_cuMipmappedArrayCreate>("cuMipmappedArrayCreate")(&all, &shape, 2), CUDA_SUCCESS);
+  ASSERT_EQ(entry<PFN_cuMipmappedArrayGetLevel>("cuMipmappedArrayGetLevel")(&half, all, 1), CUDA_SUCCESS);
+  ASSERT_EQ(entry<PFN_cuArrayGetDescriptor_v2>("cuArrayGetDescriptor_v2")(&seen, half), CUDA_SUCCESS);
+  EXPECT_EQ(seen.Width, 8u);
+  const std::uint32_t values[2] = {21, 22};
+  std::uint32_t* words = pinned_words();
+  EXPECT_EQ(entry<PFN_cuMemcpyHtoA_v2>("cuMemcpyHtoA_v2")(array, 8, values, 8), CUDA_SUCCESS);
+  EXPECT_EQ(entry<PFN_cuMemcpyAtoA_v2>("cuMemcpyAtoA_v2")(half, 24, array, 8, 8), CUDA_SUCCESS);
+  EXPECT_EQ(entry<PFN_cuMemcpyAtoD_v2>("cuMemcpyAtoD_v2")(reinterpret_cast<CUdeviceptr>(words), half, 28, 4),
+            CUDA_SUCCESS);
+  EXPECT_EQ(words[0], 22u);
+  EXPECT_EQ(entry<PFN_cuMemcpyDtoA_v2>("cuMemcpyDtoA_v2")(array, 60, reinterpret_cast<CUdeviceptr>(words), 4),
+            CUDA_SUCCESS);
+  EXPECT_EQ(entry<PFN_cuMemcpyAtoH_v2>("cuMemcpyAtoH_v2")(words + 1, array, 60, 4), CUDA_SUCCESS);
+  EXPECT_EQ(words[1], 22u);
+  EXPECT_EQ(entry<PFN_cuMemcpyHtoA_v2>("cuMemcpyHtoA_v2")(array, 60, values, 8), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(entry<PFN_cuArrayDestroy>("cuArrayDestroy")(half), CUDA_ERROR_INVALID_HANDLE);
+  EXPECT_EQ(entry<PFN_cuMipmappedArrayDestroy>("cuMipmappedArrayDestroy")(all), CUDA_SUCCESS);
+  EXPECT_EQ(entry<PFN_cuMemcpyAtoH_v2>("cuMemcpyAtoH_v2")(words, half, 0, 4), CUDA_ERROR_INVALID_HANDLE);
 }
 
 TEST_F(Api, WrongHandlesAndPointersAreRefused) {
