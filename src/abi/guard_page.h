@@ -13,7 +13,7 @@ namespace firebreak::abi {
 
 inline constexpr const char* guard_page_name = "firebreak-guard";
 inline constexpr std::uint32_t guard_page_magic = 0x46424744;  // "FBGD"
-inline constexpr std::uint32_t guard_page_version = 4;
+inline constexpr std::uint32_t guard_page_version = 5;
 inline constexpr std::size_t guard_ranges_max = 512;
 inline constexpr std::size_t guard_allocations_max = 32768;
 inline constexpr std::size_t guard_note_bytes = 192;
@@ -42,6 +42,10 @@ enum class GuardFunction : std::uint32_t {
   MemAllocAsync = 4,
   MemAllocManaged = 5,
   MemHostAlloc = 6,
+  // Arrays: in place of an address, which nobody knows, stands the handle.
+  ArrayCreate = 7,
+  Array3DCreate = 8,
+  MipmappedArrayCreate = 9,
 };
 
 /// One allocation, alive or freed. `version` is odd while it is being written.

@@ -101,6 +101,7 @@ CUresult Guard::allocate(abi::GuardFunction function, CUdeviceptr* pointer, std:
   CUdeviceptr address = 0;
   if (ours) {
     const std::lock_guard lock(mutex_);
+    context = home_of(context);
     if (is_capturing()) {
       if (const CUresult forbidden = ask_about_captures(context); forbidden != CUDA_SUCCESS) return forbidden;
     } else {
@@ -142,6 +143,34 @@ std::optional<Guard::Range> Guard::find(CUdeviceptr pointer) const {
   const auto found = std::prev(next);
   if (pointer - found->first >= found->second.size_bytes) return {};
   return Range{found->first, found->second.size_bytes};
+}
+
+CUcontext Guard::home_of(CUcontext context) const {
+  for (const auto& [handle, green] : greens_) {
+    const auto primary = primaries_.find(green.device);
+    if (green.context == context && context != nullptr && primary != primaries_.end()) return primary->second;
+  }
+  return context;
+}
+
+void Guard::note_green(CUgreenCtx green, CUdevice device) {
+  const std::lock_guard lock(mutex_);
+  greens_[green].device = device;
+}
+
+void Guard::note_green_context(CUgreenCtx green, CUcontext context) {
+  const std::lock_guard lock(mutex_);
+  const auto found = greens_.find(green);
+  if (found != greens_.end()) found->second.context = context;
+}
+
+std::optional<CUdevice> Guard::forget_green(CUgreenCtx green) {
+  const std::lock_guard lock(mutex_);
+  const auto found = greens_.find(green);
+  if (found == greens_.end()) return {};
+  const CUdevice device = found->second.device;
+  greens_.erase(found);
+  return device;
 }
 
 void Guard::note_primary(CUdevice device, CUcontext context) {

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "abi/cuda_driver.h"
+#include "abi/cuda_opaque_types.h"
 #include "base/clock.h"
 #include "cuda/driver.h"
 #include "guard/ledger.h"
@@ -83,10 +84,16 @@ class Guard {
   /// Which context is a device's primary one, and that it has gone: answers which it was, or null.
   void note_primary(CUdevice device, CUcontext context);
   CUcontext forget_primary(CUdevice device);
+  /// What is allocated in a green context is its device's primary context's. Answers the device, or none.
+  void note_green(CUgreenCtx green, CUdevice device);
+  void note_green_context(CUgreenCtx green, CUcontext context);
+  std::optional<CUdevice> forget_green(CUgreenCtx green);
 
   // What the driver has placed itself (placements.cpp), and what ended it.
   void placed(abi::GuardFunction function, CUdeviceptr begin, std::size_t size_bytes);
   void displaced(CUdeviceptr begin);
+  /// An array was made, whose address nobody knows; displaced() ends it, by its handle.
+  void array_made(abi::GuardFunction function, const void* array, std::size_t size_bytes);
 
   // Reservations and mappings (reservations.cpp): after the driver's function, or in its place.
   CUresult reserve(CUdeviceptr* begin, std::size_t size_bytes, std::size_t alignment_bytes, CUdeviceptr hint,
@@ -135,6 +142,8 @@ class Guard {
   CUresult allocate_ours(std::size_t size_bytes, CUcontext context, Allocation* allocation,
                          CUdeviceptr* address);
   void drop(CUdeviceptr pointer, const Allocation& allocation);
+  /// The context that an allocation in this one belongs to.
+  CUcontext home_of(CUcontext context) const;
   bool is_capturing() const { return captures_.load() != 0; }
   /// What the driver would say of an allocation or its end while streams are captured.
   CUresult ask_about_captures(CUcontext context);
@@ -170,6 +179,11 @@ class Guard {
   std::atomic<std::size_t> captures_{0};  ///< how many those are
   std::map<CUcontext, Slabs> slabs_;
   std::map<CUdevice, CUcontext> primaries_;
+  struct Green {
+    CUdevice device = 0;
+    CUcontext context = nullptr;  ///< null: nobody has asked for it yet
+  };
+  std::map<CUgreenCtx, Green> greens_;
   std::map<CUdeviceptr, std::uint64_t> adopted_;  ///< reservations of the program's: begin -> end
   Reach reach_;                                   ///< of what lies in them
 };

@@ -41,6 +41,11 @@ std::string size_text(std::uint64_t bytes) {
 
 std::string bytes_text(std::uint64_t bytes) { return fmt::format("{} byte{}", bytes, bytes == 1 ? "" : "s"); }
 
+bool has_no_address(abi::GuardFunction function) {
+  return function == abi::GuardFunction::ArrayCreate || function == abi::GuardFunction::Array3DCreate ||
+         function == abi::GuardFunction::MipmappedArrayCreate;
+}
+
 }  // namespace
 
 Result<GuardView> GuardView::of(int descriptor) {
@@ -102,7 +107,7 @@ std::optional<Nearest> GuardView::nearest(std::uint64_t address) const {
   std::optional<Nearest> best;
   for (std::size_t slot = 0; slot < used; ++slot) {
     const auto allocation = read(slot);
-    if (!allocation) continue;
+    if (!allocation || has_no_address(allocation->function)) continue;
     const Nearest candidate = seen_from(*allocation, address);
     if (candidate.side != Nearest::Side::Inside && candidate.distance_bytes > nearest_bytes_max) continue;
     if (!best || is_better(candidate, *best)) best = candidate;
@@ -124,6 +129,12 @@ const char* to_string(abi::GuardFunction function) {
       return "cuMemAllocManaged";
     case abi::GuardFunction::MemHostAlloc:
       return "cuMemHostAlloc";
+    case abi::GuardFunction::ArrayCreate:
+      return "cuArrayCreate";
+    case abi::GuardFunction::Array3DCreate:
+      return "cuArray3DCreate";
+    case abi::GuardFunction::MipmappedArrayCreate:
+      return "cuMipmappedArrayCreate";
   }
   return "an unknown function";
 }

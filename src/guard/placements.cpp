@@ -11,9 +11,18 @@ void Guard::placed(abi::GuardFunction function, CUdeviceptr begin, std::size_t s
   (void)driver_->cuCtxGetCurrent(&context);
   {
     const std::lock_guard lock(mutex_);
-    placed_[begin] = context;
+    placed_[begin] = home_of(context);
   }
   if (is_on()) territory_->surround({begin, begin + size_bytes});
+}
+
+void Guard::array_made(abi::GuardFunction function, const void* array, std::size_t size_bytes) {
+  const auto handle = reinterpret_cast<std::uint64_t>(array);
+  ledger_.allocated(function, handle, size_bytes);
+  CUcontext context = nullptr;
+  (void)driver_->cuCtxGetCurrent(&context);
+  const std::lock_guard lock(mutex_);
+  placed_[handle] = home_of(context);
 }
 
 void Guard::displaced(CUdeviceptr begin) {

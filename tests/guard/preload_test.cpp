@@ -112,6 +112,33 @@ TEST_F(Preload, TellsInItsPageWhatWentWithAContext) {
   EXPECT_EQ(under_guard.output, "alive 3\nreset 0\nalive 0\n");
 }
 
+TEST_F(Preload, GivesOutItsOwnFunctionsWhereItsListSaysSoAndTheDriversElsewhere) {
+  const auto under_guard = sandbox_.run("guard_test_asker", {}, guarded());
+  EXPECT_EQ(under_guard.output, "hooked 1\n");
+}
+
+TEST_F(Preload, TellsInItsPageOfArrays) {
+  const std::string wanted =
+      "init 0\ncontext 0\narray 0\none: alive 1, bytes 32768\nkeeps what it is given 1\ndeep array 0\n"
+      "mipmapped array 0\nthree: alive 3, bytes 100352\ndestroy 0\ndestroy again 400\ndestroy deep 0\n"
+      "mipmapped: alive 1, bytes 65536\ndestroy mipmapped 0\nnone: alive 0, bytes 0\nleft behind 0\n"
+      "left: alive 1, bytes 32768\ngone 0\ngone: alive 0, bytes 0\n";
+  EXPECT_EQ(sandbox_.run("guard_test_arrays", {}, guarded()).output, wanted);
+}
+
+TEST_F(Preload, TellsInItsPageWhatAGreenContextAllocatesAndThatItWentWithTheDevicesContext) {
+  const std::string work =
+      "resource 0\nsplit 0\ngroups 1, SMs 2\ndescription 0\ngreen context 0\ncontext 0\ncurrent 0\n"
+      "stream 0\nallocate 0\nmanaged 0\nallocated: alive 2, bytes 3149824\nfill 0\nsynchronize 0\n"
+      "read 0\nread 7\ndestroy 0\n";
+  const auto alone = sandbox_.run("guard_test_arrays", {"green"}, guarded());
+  EXPECT_EQ(alone.output, "init 0\n" + work + "destroyed: alive 0, bytes 0\n");
+  const auto kept = sandbox_.run("guard_test_arrays", {"kept"}, guarded());
+  EXPECT_EQ(kept.output, "init 0\nprimary 0\n" + work +
+                             "destroyed: alive 2, bytes 3149824\ncurrent 0\nread 0\nfree 0\n"
+                             "freed: alive 1, bytes 4096\nrelease 0\nreleased: alive 0, bytes 0\n");
+}
+
 TEST_F(Preload, GuardsAForkedChildOfAProgramThatHasNotStartedCuda) {
   const std::string wanted =
       "child: blanket 1, pages 1, free again 1\nparent: blanket 1, pages 1, free again 1\nof the parent: "

@@ -22,6 +22,13 @@ void context_gone(const Call& call, CUcontext context) {
   if (LaunchWords* const words = call.words()) words->context_gone(context);
 }
 
+bool is_active(const Call& call, CUdevice device) {
+  unsigned int flags = 0;
+  int active = 1;
+  (void)call.driver.cuDevicePrimaryCtxGetState(device, &flags, &active);
+  return active != 0;
+}
+
 void primary_gone(const Call& call, CUdevice device) {
   if (Guard* const ours = call.guard()) context_gone(call, ours->forget_primary(device));
 }
@@ -38,10 +45,7 @@ CUresult cuDevicePrimaryCtxRetain(const Call& call, CUcontext* context, CUdevice
 CUresult cuDevicePrimaryCtxRelease_v2(const Call& call, CUdevice device) {
   return end_context(call, [&] {
     const CUresult result = call.driver.cuDevicePrimaryCtxRelease_v2(device);
-    unsigned int flags = 0;
-    int active = 1;
-    (void)call.driver.cuDevicePrimaryCtxGetState(device, &flags, &active);
-    if (result == CUDA_SUCCESS && active == 0) primary_gone(call, device);
+    if (result == CUDA_SUCCESS && !is_active(call, device)) primary_gone(call, device);
     return result;
   });
 }
@@ -76,6 +80,39 @@ CUresult cuCtxDestroy_v2(const Call& call, CUcontext context) {
       ours->forget_context(context);
       context_gone(call, context);
     }
+    return result;
+  });
+}
+
+/// It keeps the primary context, which nobody else may have asked for.
+CUresult cuGreenCtxCreate(const Call& call, CUgreenCtx* green, CUdevResourceDesc description, CUdevice device,
+                          unsigned int flags) {
+  const CUresult result = call.driver.cuGreenCtxCreate(green, description, device, flags);
+  CUcontext primary = nullptr;
+  if (result != CUDA_SUCCESS || call.driver.cuDevicePrimaryCtxRetain(&primary, device) != CUDA_SUCCESS)
+    return result;
+  call.context_made(primary);
+  if (Guard* const ours = call.guard(); ours != nullptr) {
+    ours->note_primary(device, primary);
+    ours->note_green(*green, device);
+  }
+  (void)call.driver.cuDevicePrimaryCtxRelease_v2(device);
+  return result;
+}
+
+CUresult cuCtxFromGreenCtx(const Call& call, CUcontext* context, CUgreenCtx green) {
+  const CUresult result = call.driver.cuCtxFromGreenCtx(context, green);
+  Guard* const ours = result == CUDA_SUCCESS ? call.guard() : nullptr;
+  if (ours != nullptr) ours->note_green_context(green, *context);
+  return result;
+}
+
+CUresult cuGreenCtxDestroy(const Call& call, CUgreenCtx green) {
+  return end_context(call, [&] {
+    const CUresult result = call.driver.cuGreenCtxDestroy(green);
+    Guard* const ours = result == CUDA_SUCCESS ? call.guard() : nullptr;
+    const auto device = ours == nullptr ? std::nullopt : ours->forget_green(green);
+    if (device && !is_active(call, *device)) primary_gone(call, *device);
     return result;
   });
 }

@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "guard/guard_view.h"
 #include "guard/preload/ways.h"
 
 namespace firebreak::guard {
@@ -50,6 +51,14 @@ TEST(Hooks, RowsMeanTheFunctionThatTheyName) {
   EXPECT_EQ(kind_of("cuMemcpyBatchAsync_v2"), Way::Kind::counted);
   EXPECT_EQ(kind_of("cuEventRecord"), Way::Kind::left);
   EXPECT_EQ(kind_of("cuDeviceGetName"), Way::Kind::none);
+}
+
+TEST(Hooks, TheLedgersNamesAreTheTables) {
+  constexpr auto last = static_cast<std::uint32_t>(abi::GuardFunction::MipmappedArrayCreate);
+  for (std::uint32_t function = 1; function <= last; ++function) {
+    const char* const name = to_string(static_cast<abi::GuardFunction>(function));
+    EXPECT_TRUE(abi::is_cuda_function_name(name)) << name;
+  }
 }
 
 }  // namespace
