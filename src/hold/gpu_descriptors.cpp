@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "hold/gpu_descriptors.h"
 
+#include <algorithm>
 #include <optional>
 #include <utility>
 
@@ -56,6 +57,13 @@ Status Duplicates::take(os::Kernel& kernel, const os::Fd& process, const Numbers
     if (const auto mark = os::mark_opening(duplicate.descriptor.get())) duplicate.mark = *mark;
   }
   return all;
+}
+
+bool Duplicates::are_all_of(os::Kernel& kernel, pid_t pid) const {
+  return std::ranges::all_of(duplicates_, [&](const auto& entry) {
+    const auto same = kernel.is_same_file(pid, entry.first, entry.second.descriptor);
+    return same ? *same : same.error().code == ErrorCode::Unsupported;
+  });
 }
 
 std::vector<const Duplicate*> Duplicates::spaces() const {

@@ -40,6 +40,8 @@ class Duplicates {
   Duplicates give_back(os::Kernel& kernel, pid_t pid, const Numbers& now);
   /// Takes those that are new. ResourceExhausted: not all of them, since we have no descriptor left.
   Status take(os::Kernel& kernel, const os::Fd& process, const Numbers& now);
+  /// Whether the process has each of them still, under its number.
+  bool are_all_of(os::Kernel& kernel, pid_t pid) const;
   bool empty() const { return duplicates_.empty(); }
   /// Those of address spaces.
   std::vector<const Duplicate*> spaces() const;

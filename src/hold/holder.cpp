@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "os/process_descriptors.h"
 #include "os/process_stat.h"
 #include "os/processes.h"
 
@@ -57,7 +58,10 @@ Status Holder::follow(pid_t pid) {
   auto process = kernel_.pidfd_open(pid);
   const bool lacks = !process && process.error().code == ErrorCode::ResourceExhausted;
   if (!process && !lacks) return propagate(process);
-  clients_[pid] = Client{lacks ? os::Fd() : std::move(*process), {}, {}, options_.first_look, {}};
+  Client client;
+  if (!lacks) client.process = std::move(*process);
+  client.pause = options_.first_look;
+  clients_.insert_or_assign(pid, std::move(client));
   look(pid);
   return {};
 }
@@ -66,7 +70,10 @@ void Holder::look(pid_t pid) {
   const auto found = clients_.find(pid);
   if (found == clients_.end()) return;
   Client& client = found->second;
-  if (const auto stat = kernel_.read_file(os::proc_folder(pid) + "/stat")) client.image = os::image(*stat);
+  note_image(pid, client);
+  client.glances = 0;
+  // First: what comes while we look makes the next look a whole one.
+  client.descriptors = os::count_descriptors(kernel_, pid);
   const Status looked = look_at(pid, client);
   const bool lacks = !looked && looked.error().code == ErrorCode::ResourceExhausted;
   if (lacks && !client.lacks) {
@@ -74,6 +81,27 @@ void Holder::look(pid_t pid) {
   }
   client.lacks = lacks;
   look_later(pid, client);
+}
+
+/// With many processes of many descriptors to look at each takes a good part of a core.
+void Holder::look_again(pid_t pid) {
+  const auto found = clients_.find(pid);
+  if (found == clients_.end()) return;
+  Client& client = found->second;
+  if (!is_as_it_was(pid, client)) return look(pid);
+  ++client.glances;
+  note_image(pid, client);
+  look_later(pid, client);
+}
+
+bool Holder::is_as_it_was(pid_t pid, const Client& client) const {
+  if (client.lacks || !client.descriptors || client.glances >= options_.most_glances) return false;
+  return os::count_descriptors(kernel_, pid) == client.descriptors &&
+         client.duplicates.are_all_of(kernel_, pid);
+}
+
+void Holder::note_image(pid_t pid, Client& client) {
+  if (const auto stat = kernel_.read_file(os::proc_folder(pid) + "/stat")) client.image = os::image(*stat);
 }
 
 Status Holder::look_at(pid_t pid, Client& client) {
@@ -98,7 +126,7 @@ bool Holder::lacks(pid_t pid) const {
 
 void Holder::look_later(pid_t pid, Client& client) {
   if (client.lacks) client.pause = options_.look_for_room;
-  auto timer = loop_.after(client.pause, [this, pid] { look(pid); });
+  auto timer = loop_.after(client.pause, [this, pid] { look_again(pid); });
   if (!timer) {
     return spdlog::error("descriptors of process {} are not followed any more: {}", pid,
                          to_string(timer.error()));

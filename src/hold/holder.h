@@ -20,6 +20,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -40,6 +41,11 @@ struct HolderOptions {
   /// it initialises CUDA.
   Nanoseconds first_look = std::chrono::milliseconds(20);
   Nanoseconds longest_look = std::chrono::seconds(2);
+  /// Most looks only count a process's descriptors and ask whether it has those that are held: of one that
+  /// has not changed that is all there is to see. After so many in a row each of its descriptors is looked at
+  /// all the same, since it may have closed one and opened another. Where Linux does not count (before 6.2)
+  /// that is each time.
+  std::uint32_t most_glances = 15;
   /// And where there was no descriptor for something.
   Nanoseconds look_for_room = std::chrono::milliseconds(200);
   /// After the death: kernels of who serves or trains take milliseconds.
@@ -138,6 +144,8 @@ class Holder {
     Nanoseconds pause{};
     os::Watch next_look;
     bool lacks = false;
+    std::optional<std::size_t> descriptors = {};  ///< how many it had just before all were looked at
+    std::uint32_t glances = 0;                    ///< since then
   };
   /// Descriptors that their process has no more, most often because it is dead.
   struct Dead {
@@ -159,6 +167,9 @@ class Holder {
     std::thread closing;  ///< not before the time
   };
 
+  void look_again(pid_t pid);
+  bool is_as_it_was(pid_t pid, const Client& client) const;
+  void note_image(pid_t pid, Client& client);
   Status look_at(pid_t pid, Client& client);
   void look_later(pid_t pid, Client& client);
   /// What it had is the dead one's from here on.

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "os/process_descriptors.h"
 
+#include <fcntl.h>
+#include <sys/stat.h>
+
 #include <charconv>
 
 namespace firebreak::os {
@@ -19,6 +22,13 @@ Status visit_descriptors_in(Kernel& kernel, const std::string& directory, const 
     if (target && !visit(number, *target)) break;
   }
   return {};
+}
+
+std::optional<std::size_t> count_descriptors(Kernel& kernel, pid_t pid) {
+  const auto folder = kernel.open("/proc/" + std::to_string(pid) + "/fd", O_RDONLY | O_DIRECTORY);
+  struct stat info {};
+  if (!folder || ::fstat(folder->get(), &info) != 0 || info.st_size <= 0) return std::nullopt;
+  return static_cast<std::size_t>(info.st_size);
 }
 
 }  // namespace firebreak::os

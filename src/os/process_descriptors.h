@@ -20,4 +20,8 @@ Status visit_descriptors(Kernel& kernel, pid_t pid, const DescriptorVisitor& vis
 /// The same of such a folder in /proc: that of a thread.
 Status visit_descriptors_in(Kernel& kernel, const std::string& directory, const DescriptorVisitor& visit);
 
+/// How many a process has, without a look at each. Empty: Linux does not say so before 6.2, the process is
+/// gone, or it is not ours to look into.
+std::optional<std::size_t> count_descriptors(Kernel& kernel, pid_t pid);
+
 }  // namespace firebreak::os

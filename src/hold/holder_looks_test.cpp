@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+// Against the real kernel: how much is looked at of a living process, and that nothing it opens is missed.
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <optional>
+
+#include "hold/holder.h"
+#include "os/memory.h"
+#include "os/process_descriptors.h"
+#include "os/real_kernel.h"
+
+namespace firebreak::hold {
+namespace {
+
+constexpr const char* space_name = "holder-looks-space";
+constexpr std::uint32_t never = 1'000'000;
+
+/// Counts what is asked of it.
+class CountingKernel : public os::RealKernel {
+ public:
+  std::string uvm_link_target() const override { return "/memfd:" + std::string(space_name) + " (deleted)"; }
+  std::string rm_link_target() const override { return "/memfd:holder-looks-manager (deleted)"; }
+  Result<os::Fd> open(const std::string& path, int flags) override {
+    if (path.ends_with("/fd")) ++counts;
+    return RealKernel::open(path, flags);
+  }
+  Result<std::string> read_link(const std::string& path) override {
+    ++links;
+    return RealKernel::read_link(path);
+  }
+  int counts = 0;
+  int links = 0;
+};
+
+/// What the process is told to do, and answers when it has done so.
+enum class Deed : char {
+  OpenSpace,
+  OpenSpaceForFile,   ///< as many descriptors as before
+  OpenSpaceForSpace,  ///< under the same number
+};
+
+class HolderLooks : public testing::Test {
+ protected:
+  static constexpr int files = 40;
+
+  HolderLooks() {
+    EXPECT_EQ(::pipe2(to_.data(), O_CLOEXEC), 0);
+    EXPECT_EQ(::pipe2(from_.data(), O_CLOEXEC), 0);
+    pid_ = ::fork();
+    if (pid_ == 0) live();
+    EXPECT_TRUE(answers());
+  }
+  ~HolderLooks() override {
+    holder_.reset();
+    ::kill(pid_, SIGKILL);
+    ::waitpid(pid_, nullptr, 0);
+    for (const int end : {to_[0], to_[1], from_[0], from_[1]}) ::close(end);
+  }
+  void follow(std::uint32_t most_glances) {
+    HolderOptions options;
+    options.first_look = options.longest_look = std::chrono::milliseconds(1);
+    options.hold = Nanoseconds(1);
+    options.most_glances = most_glances;
+    HolderCallbacks callbacks;
+    callbacks.on_released = [this](const Release&) { released_ = true; };
+    holder_.emplace(*loop_, kernel_, clock_, options, std::move(callbacks));
+    ASSERT_TRUE(holder_->follow(pid_));
+  }
+  void tell(Deed deed) {
+    EXPECT_EQ(::write(to_[1], &deed, 1), 1);
+    EXPECT_TRUE(answers());
+  }
+  /// Until it has been counted so often again, or looked at.
+  void look_times(int times) {
+    const int before = kernel_.counts + kernel_.links;
+    while (kernel_.counts + kernel_.links < before + times) loop_->run_once(std::nullopt);
+  }
+  bool is_held() const { return !holder_->held().empty(); }
+  void run_until_held() {
+    while (!is_held()) loop_->run_once(std::nullopt);
+  }
+  bool linux_counts() { return os::count_descriptors(kernel_, ::getpid()).has_value(); }
+
+  CountingKernel kernel_;
+  SystemClock clock_;
+  std::unique_ptr<os::EventLoop> loop_ = os::EventLoop::create().value();
+  std::optional<Holder> holder_;
+  pid_t pid_ = 0;
+  bool released_ = false;
+
+ private:
+  bool answers() {
+    char word = 0;
+    return ::read(from_[0], &word, 1) == 1;
+  }
+  /// The process.
+  [[noreturn]] void live() {
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+    int file = -1;
+    for (int i = 0; i < files; ++i) file = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
+    os::Fd space;
+    for (char word = 0; ::write(from_[1], &word, 1) == 1 && ::read(to_[0], &word, 1) == 1;) {
+      const auto deed = static_cast<Deed>(word);
+      if (deed == Deed::OpenSpaceForFile) ::close(file);
+      os::Fd made = os::create_memory_file(space_name, 4096).value();
+      if (deed == Deed::OpenSpaceForSpace) {
+        ::dup3(made.get(), space.get(), O_CLOEXEC);
+      } else {
+        space = std::move(made);
+      }
+    }
+    ::_exit(0);
+  }
+
+  std::array<int, 2> to_{};
+  std::array<int, 2> from_{};
+};
+
+TEST_F(HolderLooks, DescriptorsOfAProcessThatDoesNotChangeAreNotLookedAtAgainAndAgain) {
+  if (!linux_counts()) GTEST_SKIP() << "Linux counts descriptors from 6.2 on";
+  tell(Deed::OpenSpace);
+  follow(never);
+  EXPECT_TRUE(is_held());
+  const int links = kernel_.links;
+  EXPECT_GE(links, files);
+  look_times(20);
+  EXPECT_EQ(kernel_.links, links);
+}
+
+TEST_F(HolderLooks, WhatItOpensLaterIsHeld) {
+  follow(never);
+  look_times(20);
+  EXPECT_FALSE(is_held());
+  tell(Deed::OpenSpace);
+  run_until_held();
+}
+
+TEST_F(HolderLooks, AndWhatItOpensInThePlaceOfAnotherFile) {
+  follow(3);
+  look_times(20);
+  EXPECT_FALSE(is_held());
+  tell(Deed::OpenSpaceForFile);
+  run_until_held();
+}
+
+TEST_F(HolderLooks, AndWhatItOpensInThePlaceOfOneThatWasHeld) {
+  tell(Deed::OpenSpace);
+  follow(never);
+  look_times(20);
+  EXPECT_FALSE(released_);
+  tell(Deed::OpenSpaceForSpace);
+  while (!released_) loop_->run_once(std::nullopt);
+  EXPECT_TRUE(is_held());
+}
+
+}  // namespace
+}  // namespace firebreak::hold
