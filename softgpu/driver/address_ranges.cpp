@@ -8,20 +8,17 @@
 namespace firebreak::softgpu::driver {
 
 std::optional<std::uint64_t> AddressRanges::obstacle_end(const AddressRange& range,
-                                                         std::span<const AddressRange> others) const {
+                                                         const FindObstacle& others) const {
   const auto after = taken_.lower_bound(range.end());
   if (after != taken_.begin()) {
     const auto [begin, size_bytes] = *std::prev(after);
     if (begin + size_bytes > range.begin) return begin + size_bytes;
   }
-  for (const AddressRange& other : others) {
-    if (other.begin < range.end() && other.end() > range.begin) return other.end();
-  }
-  return std::nullopt;
+  return others ? others(range) : std::nullopt;
 }
 
 std::optional<AddressRange> AddressRanges::take(std::uint64_t size_bytes, std::uint64_t alignment_bytes,
-                                                std::uint64_t hint, std::span<const AddressRange> others) {
+                                                std::uint64_t hint, const FindObstacle& others) {
   const std::lock_guard lock(mutex_);
   const bool hint_usable = hint >= lowest && size_bytes <= highest && hint <= highest - size_bytes;
   if (hint_usable && hint % alignment_bytes == 0 && !obstacle_end({hint, size_bytes}, others)) {

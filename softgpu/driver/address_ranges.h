@@ -3,10 +3,10 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <mutex>
 #include <optional>
-#include <span>
 
 namespace firebreak::softgpu::driver {
 
@@ -15,6 +15,9 @@ struct AddressRange {
   std::uint64_t size_bytes = 0;
   std::uint64_t end() const { return begin + size_bytes; }
 };
+
+/// Where something of somebody else's that is in the way of a range ends; empty: nothing is.
+using FindObstacle = std::function<std::optional<std::uint64_t>(const AddressRange&)>;
 
 /// Thread safe.
 class AddressRanges {
@@ -28,9 +31,9 @@ class AddressRanges {
   static constexpr std::uint64_t arena_end = std::uint64_t{0x3} << 44;
 
   /// At `hint` where that is free (0: no wish), else wherever there is room; empty when there is none. What
-  /// `others` hold is not free.
+  /// `others` have is not free: it is asked about ranges that nobody has taken here.
   std::optional<AddressRange> take(std::uint64_t size_bytes, std::uint64_t alignment_bytes,
-                                   std::uint64_t hint, std::span<const AddressRange> others = {});
+                                   std::uint64_t hint, const FindObstacle& others = nullptr);
   /// False when exactly that range was not taken.
   bool give(std::uint64_t begin, std::uint64_t size_bytes);
   /// The taken range that holds the address.
@@ -38,8 +41,7 @@ class AddressRanges {
 
  private:
   /// Where that which is in the way of the range ends; empty: nothing is.
-  std::optional<std::uint64_t> obstacle_end(const AddressRange& range,
-                                            std::span<const AddressRange> others) const;
+  std::optional<std::uint64_t> obstacle_end(const AddressRange& range, const FindObstacle& others) const;
 
   mutable std::mutex mutex_;
   std::map<std::uint64_t, std::uint64_t> taken_;  // begin -> size

@@ -51,8 +51,14 @@ TEST(AddressRanges, MoreThanThereIsIsRefused) {
 TEST(AddressRanges, WhatOthersHoldIsNotFree) {
   constexpr std::uint64_t unit = 0x100000;
   AddressRanges ranges;
-  const std::array<AddressRange, 2> others{
+  const std::array<AddressRange, 2> theirs{
       {{AddressRanges::arena_begin, 4 * unit}, {AddressRanges::arena_begin + 8 * unit, unit}}};
+  const FindObstacle others = [&](const AddressRange& range) -> std::optional<std::uint64_t> {
+    for (const AddressRange& their : theirs) {
+      if (their.begin < range.end() && their.end() > range.begin) return their.end();
+    }
+    return std::nullopt;
+  };
   EXPECT_EQ(ranges.take(2 * unit, 2 * unit, 0, others)->begin, AddressRanges::arena_begin + 4 * unit);
   EXPECT_EQ(ranges.take(4 * unit, 2 * unit, 0, others)->begin, AddressRanges::arena_begin + 10 * unit);
   const auto elsewhere = ranges.take(unit, unit, AddressRanges::arena_begin + 8 * unit, others);

@@ -2,7 +2,6 @@
 #include "softgpu/driver/driver_addresses.h"
 
 #include <utility>
-#include <vector>
 
 #include "os/memory_map.h"
 #include "os/self.h"
@@ -19,13 +18,11 @@ constexpr bool cpu_counts = false;
 constexpr bool cpu_counts = true;
 #endif
 
-std::vector<AddressRange> mapped_by_cpu() {
-  std::vector<AddressRange> ranges;
-  if (!cpu_counts) return ranges;
-  const auto regions = os::memory_map(os::own_pid());
-  if (!regions) return ranges;
-  for (const os::MappedRegion& region : *regions) ranges.push_back({region.begin, region.end - region.begin});
-  return ranges;
+/// Where the first thing that the CPU has mapped in the range ends.
+std::optional<std::uint64_t> mapped_by_cpu(const AddressRange& range) {
+  if (!cpu_counts) return std::nullopt;
+  const auto regions = os::memory_map_within(os::own_pid(), range.begin, range.end());
+  return regions && !regions->empty() ? std::optional(regions->front().end) : std::nullopt;
 }
 
 }  // namespace
@@ -33,7 +30,7 @@ std::vector<AddressRange> mapped_by_cpu() {
 std::optional<AddressRange> DriverAddresses::take(std::uint64_t size_bytes, std::uint64_t alignment_bytes,
                                                   std::uint64_t hint) {
   const std::lock_guard lock(mutex_);
-  const auto range = ranges_.take(size_bytes, alignment_bytes, hint, mapped_by_cpu());
+  const auto range = ranges_.take(size_bytes, alignment_bytes, hint, mapped_by_cpu);
   if (!range) return range;
   if (!cpu_counts) return range;
   auto placeholder = os::Mapping::placeholder(range->begin, range->size_bytes);

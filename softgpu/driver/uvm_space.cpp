@@ -35,13 +35,12 @@ UvmSpace::UvmSpace(UvmDescriptor descriptor, double speed, bool asks_cpu)
 
 bool UvmSpace::map(Translation range) {
   const AddressSpan span{range.begin, range.end};
-  const std::vector<AddressSpan> managed = descriptor_.managed_ranges();
   {
     const std::lock_guard lock(mutex_);
-    forget_stale(managed);
+    // To look at all takes as long as the process has much mapped, and a driver maps often.
+    if (!populated_.empty()) forget_stale(descriptor_.managed_ranges());
   }
-  const auto overlaps = [&](const AddressSpan& other) { return other.overlaps(span); };
-  if (std::ranges::any_of(managed, overlaps) || !descriptor_.ranges().take(span)) return false;
+  if (descriptor_.has_managed_range_in(span) || !descriptor_.ranges().take(span)) return false;
   if (space_.map(std::move(range))) return true;
   descriptor_.ranges().give(span);
   return false;

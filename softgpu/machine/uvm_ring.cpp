@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "softgpu/machine/uvm_ring.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "os/self.h"
@@ -55,12 +56,22 @@ std::vector<AddressSpan> UvmDescriptor::managed_ranges() const { return mapped_r
 
 std::vector<AddressSpan> UvmDescriptor::ranges_open_to_cpu() const { return mapped_ranges(true); }
 
+bool UvmDescriptor::has_managed_range_in(const AddressSpan& span) const {
+  const auto regions = os::memory_map_within(page_->owner_pid.load(), span.begin, span.end);
+  return regions &&
+         std::ranges::any_of(*regions, [this](const os::MappedRegion& each) { return is_managed(each); });
+}
+
+bool UvmDescriptor::is_managed(const os::MappedRegion& region) const {
+  return region.file == file_ && region.offset_bytes == region.begin;
+}
+
 std::vector<AddressSpan> UvmDescriptor::mapped_ranges(bool only_writable) const {
   std::vector<AddressSpan> ranges;
   const auto regions = os::memory_map(page_->owner_pid.load());
   if (!regions) return ranges;
   for (const os::MappedRegion& region : *regions) {
-    if (region.file != file_ || region.offset_bytes != region.begin) continue;
+    if (!is_managed(region)) continue;
     if (only_writable && !region.writable) continue;
     if (!ranges.empty() && ranges.back().end == region.begin) {
       ranges.back().end = region.end;

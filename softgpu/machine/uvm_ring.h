@@ -65,10 +65,14 @@ class UvmDescriptor {
   /// The managed ranges that its process has now, by address; those that touch are one. Empty when the
   /// process may not be looked at, or is gone. Takes a look at /proc: not for fast paths.
   std::vector<AddressSpan> managed_ranges() const;
+  /// Whether one of them has an address of the span. For its own process; costs no more where that has much
+  /// else mapped (os::memory_map_within).
+  bool has_managed_range_in(const AddressSpan& span) const;
   /// Of these, where the CPU may write.
   std::vector<AddressSpan> ranges_open_to_cpu() const;
 
  private:
+  bool is_managed(const os::MappedRegion& region) const;
   std::vector<AddressSpan> mapped_ranges(bool only_writable) const;
   UvmDescriptor(os::Fd fd, os::FileIdentity file, os::Mapping mapping);
   os::Fd fd_;

@@ -25,6 +25,10 @@ struct MappedRegion {
 /// may show or not.
 Result<std::vector<MappedRegion>> memory_map(pid_t pid);
 
+/// Those of them that have an address in [begin, end). From Linux 6.11 on it costs as much as there are such
+/// (PROCMAP_QUERY, include/uapi/linux/fs.h), however many others the process has; before, all are read.
+Result<std::vector<MappedRegion>> memory_map_within(pid_t pid, std::uint64_t begin, std::uint64_t end);
+
 /// The same from the text of such a file; lines that are none are left out.
 std::vector<MappedRegion> parse_memory_map(std::string_view text);
 

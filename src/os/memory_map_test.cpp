@@ -51,6 +51,29 @@ TEST(MemoryMap, OwnMappingOfAFileIsFoundByItsIdentity) {
   EXPECT_EQ(found->offset_bytes, 2 * page_size());
 }
 
+TEST(MemoryMap, AskedForSomeAddressesItIsThatPartOfTheWhole) {
+  const auto file = create_memory_file("mine", 4 * page_size());
+  ASSERT_TRUE(file);
+  const auto mapping = Mapping::of_file(file->get(), 2 * page_size(), Protection::Read, page_size());
+  ASSERT_TRUE(mapping);
+  const auto here = reinterpret_cast<std::uint64_t>(mapping->data());
+  const std::uint64_t highest = std::uint64_t{1} << 47;
+  for (const auto& [begin, end] : {std::pair(here, here + 1), std::pair(here + page_size(), highest),
+                                   std::pair(std::uint64_t{0}, here), std::pair(here, here)}) {
+    const auto part = memory_map_within(own_pid(), begin, end);
+    auto all = memory_map(own_pid());
+    ASSERT_TRUE(part && all);
+    std::erase_if(*all, [&](const MappedRegion& each) { return each.end <= begin || each.begin >= end; });
+    ASSERT_EQ(part->size(), all->size());
+    for (std::size_t i = 0; i < all->size(); ++i) {
+      EXPECT_EQ((*part)[i].begin, (*all)[i].begin);
+      EXPECT_EQ((*part)[i].offset_bytes, (*all)[i].offset_bytes);
+      EXPECT_EQ((*part)[i].file, (*all)[i].file);
+      EXPECT_EQ((*part)[i].writable, (*all)[i].writable);
+    }
+  }
+}
+
 TEST(MemoryMap, AProcessThatIsNotThereHasNone) {
   const auto regions = memory_map(1 << 30);
   ASSERT_FALSE(regions);

@@ -7,12 +7,15 @@
 #include <atomic>
 #include <cstdint>
 #include <cstdlib>
+#include <fstream>
 #include <string>
 #include <utility>
 
 #include "abi/cuda_api.h"
 #include "abi/cuda_arrays.h"
 #include "abi/cuda_driver_functions.h"
+#include "os/memory_map.h"
+#include "os/self.h"
 #include "os/temporary_directory.h"
 #include "tests/softgpu_driver/kernels.h"
 
@@ -259,6 +262,55 @@ TEST_F(Api, WrongHandlesAndPointersAreRefused) {
   EXPECT_EQ(entry<PFN_cuMemsetD32_v2>("cuMemsetD32_v2")(0x2ffff0000000, 1, 1), CUDA_ERROR_INVALID_VALUE);
   EXPECT_EQ(entry<PFN_cuModuleUnload>("cuModuleUnload")(nullptr), CUDA_ERROR_INVALID_HANDLE);
   EXPECT_EQ(entry<PFN_cuMemRelease>("cuMemRelease")(7), CUDA_ERROR_INVALID_VALUE);
+}
+
+/// How much of files this process has read, /proc included.
+std::uint64_t bytes_read() {
+  std::ifstream file("/proc/self/io");
+  std::string word;
+  for (std::uint64_t value = 0; file >> word >> value;) {
+    if (word == "rchar:") return value;
+  }
+  return 0;
+}
+
+template <class Action>
+std::uint64_t bytes_read_by(const Action& action) {
+  const std::uint64_t before = bytes_read();
+  action();
+  return bytes_read() - before;
+}
+
+class ManyMappings : public Api {
+ protected:
+  static constexpr std::size_t size_bytes = std::size_t{2} << 20;
+
+  /// New memory at an address of its own.
+  void map_one() {
+    const CUmemAllocationProp properties{.type = CU_MEM_ALLOCATION_TYPE_PINNED,
+                                         .requestedHandleTypes = CU_MEM_HANDLE_TYPE_NONE,
+                                         .location = {CU_MEM_LOCATION_TYPE_DEVICE, 0},
+                                         .win32HandleMetaData = nullptr,
+                                         .allocFlags = {}};
+    const CUmemAccessDesc access{{CU_MEM_LOCATION_TYPE_DEVICE, 0}, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+    CUmemGenericAllocationHandle handle = 0;
+    CUdeviceptr address = 0;
+    ASSERT_EQ(entry<PFN_cuMemCreate>("cuMemCreate")(&handle, size_bytes, &properties, 0), CUDA_SUCCESS);
+    ASSERT_EQ(entry<PFN_cuMemAddressReserve>("cuMemAddressReserve")(&address, size_bytes, 0, 0, 0),
+              CUDA_SUCCESS);
+    ASSERT_EQ(entry<PFN_cuMemMap>("cuMemMap")(address, size_bytes, 0, handle, 0), CUDA_SUCCESS);
+    ASSERT_EQ(entry<PFN_cuMemSetAccess>("cuMemSetAccess")(address, size_bytes, &access, 1), CUDA_SUCCESS);
+  }
+};
+
+TEST_F(ManyMappings, OneMoreReadsNoMoreOfTheMemoryMapThanTheFirst) {
+  const auto nothing = bytes_read_by([] {});
+  if (bytes_read_by([] { (void)os::memory_map_within(os::own_pid(), 0, 1); }) > nothing + 64)
+    GTEST_SKIP() << "Linux answers for a part of the map from 6.11 on";
+  const auto few = bytes_read_by([this] { map_one(); });
+  for (int i = 0; i < 200; ++i) map_one();
+  const auto many = bytes_read_by([this] { map_one(); });
+  EXPECT_LE(many, few + 64) << "bytes read, beside 200 others";
 }
 
 }  // namespace
