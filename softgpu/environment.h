@@ -11,6 +11,10 @@ inline constexpr const char* directory = "FIREBREAK_SOFTGPU_DIR";
 inline constexpr const char* speed = "FIREBREAK_SOFTGPU_SPEED";
 /// Device memory in MiB; default 8192. Every process of one software GPU should see the same value.
 inline constexpr const char* memory_mib = "FIREBREAK_SOFTGPU_MEMORY_MIB";
+/// How many software GPUs the machine has; default 1, at most 8. A process computes on the one that
+/// CUDA_VISIBLE_DEVICES names by its UUID, or how that begins, and on the first where it names none of them.
+inline constexpr const char* count = "FIREBREAK_SOFTGPU_COUNT";
+inline constexpr const char* visible_devices = "CUDA_VISIBLE_DEVICES";
 /// How many milliseconds the GPU works on for a process that has died with a kernel under way, or "endless";
 /// default 100. Nobody runs that kernel then: only its end is played.
 inline constexpr const char* orphaned_work_ms = "FIREBREAK_SOFTGPU_ORPHANED_WORK_MS";

@@ -117,7 +117,11 @@ Result<std::string> DeviceKernel::gpu_driver() {
   return std::string("software GPU") + (asks ? ", its UVM asks what the CPU may do" : "");
 }
 
-Result<std::vector<os::Kernel::GpuUuid>> DeviceKernel::gpu_uuids() { return std::vector{device_uuid}; }
+Result<std::vector<os::Kernel::GpuUuid>> DeviceKernel::gpu_uuids() {
+  std::vector<GpuUuid> uuids;
+  for (std::uint32_t gpu = 0; gpu < gpu_count_from_environment(); ++gpu) uuids.push_back(device_uuid_of(gpu));
+  return uuids;
+}
 
 Result<std::size_t> DeviceKernel::read(const os::Fd& fd, std::span<std::byte> into) {
   if (const std::shared_ptr<UvmToolsNode> node = find_node(fd)) node->catch_up();

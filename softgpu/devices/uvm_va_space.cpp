@@ -24,8 +24,15 @@ std::uint32_t create(UvmDescriptor& descriptor, const abi::UvmRange& range) {
   return descriptor.ranges().create_external(range.base, range.length, descriptor.managed_ranges());
 }
 
+bool is_ours(const DeviceUuid& uuid) {
+  for (std::uint32_t gpu = 0; gpu < gpu_count_from_environment(); ++gpu) {
+    if (uuid == device_uuid_of(gpu)) return true;
+  }
+  return false;
+}
+
 std::uint32_t map_sparse(UvmDescriptor& descriptor, const abi::UvmMapExternalSparse& range) {
-  if (range.gpu_uuid != device_uuid) return abi::nv_err_invalid_device;
+  if (!is_ours(range.gpu_uuid)) return abi::nv_err_invalid_device;
   return descriptor.ranges().map_sparse(range.base, range.length);
 }
 

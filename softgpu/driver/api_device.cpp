@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstring>
+#include <string>
 #include <string_view>
 #include <utility>
 
@@ -16,7 +17,10 @@ using namespace firebreak::softgpu::driver;
 namespace {
 
 constexpr std::string_view device_name = "Firebreak Software GPU";
-constexpr const char* pci_bus_id = "0000:00:05.0";
+
+std::string pci_bus_id(Process& process) {
+  return fmt::format("0000:00:{:02x}.0", 5 + process.gpu().number());
+}
 
 /// Checks what every device call checks.
 template <class Action>
@@ -67,8 +71,9 @@ CUresult cuDeviceGetName(char* name, int length_bytes, CUdevice device) {
 }
 
 CUresult cuDeviceGetUuid_v2(CUuuid* answer, CUdevice device) {
-  return with_device(device, answer, [&](Process&) {
-    std::memcpy(answer->bytes, firebreak::softgpu::device_uuid.data(), sizeof(answer->bytes));
+  return with_device(device, answer, [&](Process& process) {
+    const auto uuid = firebreak::softgpu::device_uuid_of(process.gpu().number());
+    std::memcpy(answer->bytes, uuid.data(), sizeof(answer->bytes));
     return CUDA_SUCCESS;
   });
 }
@@ -98,13 +103,14 @@ CUresult cuDeviceComputeCapability(int* major, int* minor, CUdevice device) {
 }
 
 CUresult cuDeviceGetPCIBusId(char* text, int length_bytes, CUdevice device) {
-  return with_device(device, text, [&](Process&) { return copy_text(text, length_bytes, pci_bus_id); });
+  return with_device(device, text,
+                     [&](Process& process) { return copy_text(text, length_bytes, pci_bus_id(process)); });
 }
 
 CUresult cuDeviceGetByPCIBusId(CUdevice* device, const char* text) {
-  return with_device(0, device, [&](Process&) {
+  return with_device(0, device, [&](Process& process) {
     if (text == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    if (std::string_view(text) != pci_bus_id) return CUDA_ERROR_INVALID_DEVICE;
+    if (std::string_view(text) != pci_bus_id(process)) return CUDA_ERROR_INVALID_DEVICE;
     *device = 0;
     return CUDA_SUCCESS;
   });

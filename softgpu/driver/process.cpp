@@ -71,7 +71,7 @@ CUresult Process::initialise() {
 }
 
 Answer<Process*> Process::create() {
-  auto gpu = SharedGpu::open();
+  auto gpu = SharedGpu::open_own();
   if (!gpu || !(*gpu)->enter()) return refuse(CUDA_ERROR_SYSTEM_NOT_READY);
   auto va_space = UvmDescriptor::create();
   auto memory_manager = create_memory_manager_descriptor();

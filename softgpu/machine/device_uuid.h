@@ -1,13 +1,33 @@
 // SPDX-License-Identifier: Apache-2.0
+/// What the software GPUs call themselves, on every machine, and which of them is whose.
 #pragma once
 
 #include <array>
 #include <cstdint>
+#include <string>
 
 namespace firebreak::softgpu {
 
-/// What the one software GPU calls itself, on every machine.
-inline constexpr std::array<std::uint8_t, 16> device_uuid{'f', 'i', 'r', 'e', 'b', 'r', 'e', 'a',
-                                                          'k', '-', 's', 'o', 'f', 't', '-', '0'};
+using DeviceUuid = std::array<std::uint8_t, 16>;
+
+/// Of the first, which is the only one unless the environment says otherwise.
+inline constexpr DeviceUuid device_uuid{'f', 'i', 'r', 'e', 'b', 'r', 'e', 'a',
+                                        'k', '-', 's', 'o', 'f', 't', '-', '0'};
+
+/// `gpu` counts from 0.
+constexpr DeviceUuid device_uuid_of(std::uint32_t gpu) {
+  DeviceUuid uuid = device_uuid;
+  uuid.back() = static_cast<std::uint8_t>('0' + gpu);
+  return uuid;
+}
+
+/// As the driver writes it: "GPU-66697265-...".
+std::string uuid_text(std::uint32_t gpu);
+
+/// How many there are (environment::count).
+std::uint32_t gpu_count_from_environment();
+
+/// On which of them this process computes (environment::visible_devices).
+std::uint32_t gpu_from_environment();
 
 }  // namespace firebreak::softgpu

@@ -25,9 +25,9 @@ namespace {
 /// takes as long as it takes to get a turn.
 constexpr std::chrono::milliseconds longest_stop{2000};
 
-FaultContext context_of(const Domain& domain, const FaultReport& report) {
-  return {report.pid,          report.process_name, domain.server_pid(),
-          8 + report.slot * 8, report.access,       report.address};
+FaultContext context_of(const SharedGpu& gpu, const Domain& domain, const FaultReport& report) {
+  return {report.pid,    report.process_name, domain.server_pid(), 8 + report.slot * 8,
+          report.access, report.address,      gpu.number()};
 }
 
 /// Under MPS an Xid 31 of the graphics engine was seen to blame a client that had nothing to do with it, or
@@ -68,7 +68,7 @@ bool deliver_fault(SharedGpu& gpu, Domain& domain, UvmDescriptor* events, const 
                   hub ? 0u : 1u, 1u});
   }
   if (!others_live) domain.wait_until_quiet(longest_stop);
-  FaultContext context = context_of(domain, report);
+  FaultContext context = context_of(gpu, domain, report);
   blame_somebody_else(domain, report, context);
   for (const DelayedLine& line : xid_lines(profile, context)) {
     gpu.post_kmsg(due(line.delay_ms), line.text);
@@ -91,7 +91,7 @@ bool deliver_device_fault(SharedGpu& gpu, Domain& domain, int xid, const FaultRe
     return false;
   }
   gpu.wake_everybody();
-  const DelayedLine line = xid_line(*profile, context_of(domain, report));
+  const DelayedLine line = xid_line(*profile, context_of(gpu, domain, report));
   gpu.post_kmsg(due(line.delay_ms), line.text);
   if (profile->is_ecc) gpu.post_nvml({due(profile->nvml_ms), abi::nvmlEventTypeDoubleBitEccError, 0});
   gpu.post_nvml({due(profile->nvml_ms), abi::nvmlEventTypeXidCriticalError, static_cast<std::uint64_t>(xid)});

@@ -12,7 +12,7 @@ namespace firebreak::softgpu {
 namespace {
 
 constexpr double never = -1;
-constexpr const char* pci_address = "PCI:0000:00:05";
+constexpr std::uint32_t first_pci_slot = 5;
 constexpr const char* server_name = "nvidia-cuda-mps-server";
 
 // Sources, by column, from the table "When each signal says so" of the first measurements and its notes:
@@ -99,6 +99,10 @@ const char* mmu_engine(FaultCause cause) {
   }
 }
 
+std::string pci_address(const FaultContext& context) {
+  return fmt::format("PCI:0000:00:{:02x}", first_pci_slot + context.gpu);
+}
+
 const char* mmu_access(GpuAccess access) {
   switch (access) {
     case GpuAccess::Store:
@@ -117,20 +121,21 @@ std::string mmu_line(const FaultProfile& profile, const FaultContext& context) {
       "NVRM: Xid ({}): 31, pid={}, name={}, Ch {:08x}, intr 00000000. MMU Fault: {} faulted @ 0x{:x}_{:08x}. "
       "Fault "
       "is of type {} {}",
-      pci_address, context.client_pid, context.client_name, context.channel, mmu_engine(profile.cause),
-      context.address >> 32, context.address & 0xffffffff, profile.text, mmu_access(context.access));
+      pci_address(context), context.client_pid, context.client_name, context.channel,
+      mmu_engine(profile.cause), context.address >> 32, context.address & 0xffffffff, profile.text,
+      mmu_access(context.access));
 }
 
-std::string sm_line(const FaultProfile& profile) {
+std::string sm_line(const FaultProfile& profile, const FaultContext& context) {
   return fmt::format(
       "NVRM: Xid ({}): 13, pid='<unknown>', name=<unknown>, Graphics SM Warp Exception on (GPC 0, TPC 0, SM "
       "0): {}",
-      pci_address, profile.text);
+      pci_address(context), profile.text);
 }
 
 std::string channel_line(const FaultContext& context) {
   const bool under_mps = context.server_pid != 0;
-  return fmt::format("NVRM: Xid ({}): 43, pid={}, name={}, Ch {:08x}", pci_address,
+  return fmt::format("NVRM: Xid ({}): 43, pid={}, name={}, Ch {:08x}", pci_address(context),
                      under_mps ? context.server_pid : context.client_pid,
                      under_mps ? std::string(server_name) : context.client_name, context.channel);
 }
@@ -204,7 +209,7 @@ int nvml_xid(const FaultProfile& profile) { return profile.channel_xid_ms >= 0 ?
 std::vector<DelayedLine> xid_lines(const FaultProfile& profile, const FaultContext& context) {
   std::vector<DelayedLine> lines;
   if (profile.xid == 31) lines.push_back({profile.xid_ms, mmu_line(profile, context)});
-  if (profile.xid == 13) lines.push_back({profile.xid_ms, sm_line(profile)});
+  if (profile.xid == 13) lines.push_back({profile.xid_ms, sm_line(profile, context)});
   if (profile.channel_xid_ms >= 0) lines.push_back({profile.channel_xid_ms, channel_line(context)});
   return lines;
 }
@@ -223,7 +228,7 @@ DelayedLine xid_line(const DeviceFaultProfile& profile, const FaultContext& cont
                               ? fmt::format("pid={}, name={}", context.client_pid, context.client_name)
                               : std::string("pid='<unknown>', name=<unknown>");
   return {profile.xid_ms,
-          fmt::format("NVRM: Xid ({}): {}, {}, {}", pci_address, profile.xid, who, profile.text)};
+          fmt::format("NVRM: Xid ({}): {}, {}, {}", pci_address(context), profile.xid, who, profile.text)};
 }
 
 }  // namespace firebreak::softgpu

@@ -75,6 +75,7 @@ struct FaultContext {
   std::uint64_t channel = 8;
   GpuAccess access = GpuAccess::None;
   std::uint64_t address = 0;
+  std::uint32_t gpu = 0;  ///< from 0
 };
 
 struct DelayedLine {

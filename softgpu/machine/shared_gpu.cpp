@@ -14,6 +14,7 @@
 
 #include "base/units.h"
 #include "softgpu/environment.h"
+#include "softgpu/machine/device_uuid.h"
 #include "softgpu/machine/fault_table.h"
 
 namespace firebreak::softgpu {
@@ -64,10 +65,14 @@ std::string SharedGpu::directory_from_environment() {
   return "/tmp/firebreak-softgpu-" + std::to_string(::geteuid());
 }
 
-Result<std::shared_ptr<SharedGpu>> SharedGpu::open(const std::string& directory) {
+Result<std::shared_ptr<SharedGpu>> SharedGpu::open_own() {
+  return open(directory_from_environment(), gpu_from_environment());
+}
+
+Result<std::shared_ptr<SharedGpu>> SharedGpu::open(const std::string& directory, std::uint32_t number) {
   if (Status made = make_private_directory(directory); !made) return propagate(made);
   // Programs of another version have a GPU of their own: nothing that they left stands in the way.
-  const std::string path = directory + "/gpu0-v" + std::to_string(page_version);
+  const std::string path = directory + "/gpu" + std::to_string(number) + "-v" + std::to_string(page_version);
   os::Fd fd(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
   if (!fd || ::ftruncate(fd.get(), sizeof(SharedGpuPage)) != 0) {
     return fail(ErrorCode::Unavailable, "cannot open " + path + ": " + std::strerror(errno));
@@ -75,19 +80,25 @@ Result<std::shared_ptr<SharedGpu>> SharedGpu::open(const std::string& directory)
   auto mapping = os::Mapping::of_file(fd.get(), sizeof(SharedGpuPage), os::Protection::ReadWrite);
   if (!mapping) return propagate(mapping);
   std::shared_ptr<SharedGpu> gpu(
-      new SharedGpu(std::move(fd), std::move(*mapping), total_bytes_from_environment()));
+      new SharedGpu(std::move(fd), std::move(*mapping), total_bytes_from_environment(), number));
   std::uint32_t version = 0;
   if (!gpu->page_->version.compare_exchange_strong(version, page_version) && version != page_version) {
     return fail(ErrorCode::Protocol, path + " was made by another version", "remove " + directory);
   }
+  if (number != 0) {
+    auto first = open(directory);
+    if (!first) return first;
+    gpu->first_ = std::move(*first);
+  }
   return gpu;
 }
 
-SharedGpu::SharedGpu(os::Fd fd, os::Mapping mapping, std::uint64_t total_bytes)
+SharedGpu::SharedGpu(os::Fd fd, os::Mapping mapping, std::uint64_t total_bytes, std::uint32_t number)
     : fd_(std::move(fd)),
       mapping_(std::move(mapping)),
       page_(mapping_.as<SharedGpuPage>()),
       total_bytes_(total_bytes),
+      number_(number),
       processes_(fd_.get(), page_->processes) {}
 
 Status SharedGpu::enter() {
@@ -101,8 +112,8 @@ void SharedGpu::reset() {
 }
 
 void SharedGpu::post_kmsg(std::int64_t due_ns, const std::string& text) {
-  page_->kmsg.post(due_ns, text);
-  page_->kmsg_wake.wake_all();
+  log_page().kmsg.post(due_ns, text);
+  log_page().kmsg_wake.wake_all();
 }
 
 void SharedGpu::stall_until(std::int64_t until_ns) {

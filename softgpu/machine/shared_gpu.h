@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// What all processes of one software GPU share: the kernel log, who holds how much device memory, and until
-/// when the whole GPU stands still. One small file under FIREBREAK_SOFTGPU_DIR, mapped by everybody.
+/// when the whole GPU stands still. One small file under FIREBREAK_SOFTGPU_DIR, mapped by everybody. Where
+/// the machine has several GPUs each has one, and the kernel log is that of the first.
 #pragma once
 
 #include <atomic>
@@ -60,7 +61,13 @@ class SharedGpu {
   static std::string directory_from_environment();
   /// Creates the folder (0700) and the file where they are missing. PermissionDenied when the folder belongs
   /// to somebody else.
-  static Result<std::shared_ptr<SharedGpu>> open(const std::string& directory = directory_from_environment());
+  static Result<std::shared_ptr<SharedGpu>> open(const std::string& directory = directory_from_environment(),
+                                                 std::uint32_t number = 0);
+  /// The one on which this process computes.
+  static Result<std::shared_ptr<SharedGpu>> open_own();
+
+  /// From 0.
+  std::uint32_t number() const { return number_; }
 
   /// Registers this process as one that uses the GPU: before it makes a context or serves those who do. The
   /// first one finds the GPU reset: a fault of the device is over once all processes that used it are gone.
@@ -68,9 +75,9 @@ class SharedGpu {
 
   /// Posts a kernel log line that appears at `due_ns`.
   void post_kmsg(std::int64_t due_ns, const std::string& text);
-  const KmsgRing& kmsg() const { return page_->kmsg; }
-  void wake_kmsg_readers() { page_->kmsg_wake.wake_all(); }
-  const WakeWord& kmsg_wake() const { return page_->kmsg_wake; }
+  const KmsgRing& kmsg() const { return log_page().kmsg; }
+  void wake_kmsg_readers() { log_page().kmsg_wake.wake_all(); }
+  const WakeWord& kmsg_wake() const { return log_page().kmsg_wake; }
 
   /// Every context of the GPU stands still until then.
   void stall_until(std::int64_t until_ns);
@@ -108,14 +115,17 @@ class SharedGpu {
   void forget(pid_t pid) { processes_.forget(pid); }
 
  private:
-  SharedGpu(os::Fd fd, os::Mapping mapping, std::uint64_t total_bytes);
+  SharedGpu(os::Fd fd, os::Mapping mapping, std::uint64_t total_bytes, std::uint32_t number);
   void reset();
+  SharedGpuPage& log_page() const { return first_ ? *first_->page_ : *page_; }
 
   os::Fd fd_;
   os::Mapping mapping_;
   SharedGpuPage* page_;
   std::uint64_t total_bytes_;
+  std::uint32_t number_;
   GpuProcesses processes_;
+  std::shared_ptr<SharedGpu> first_;  ///< none: it is this one
 };
 
 /// FIREBREAK_SOFTGPU_SPEED; 1 where unset or not a positive number.

@@ -29,7 +29,7 @@ constexpr Milliseconds between_looks(5);
 Result<std::unique_ptr<Server>> Server::create(os::Socket daemon) {
   auto loop = os::EventLoop::create();
   if (!loop) return propagate(loop);
-  auto gpu = SharedGpu::open();
+  auto gpu = SharedGpu::open_own();
   if (!gpu) return propagate(gpu);
   if (Status entered = (*gpu)->enter(); !entered) return propagate(entered);
   std::unique_ptr<Server> server(new Server(std::move(*loop), std::move(*gpu), std::move(daemon)));

@@ -29,13 +29,11 @@ std::vector<std::string> listed_gpus(os::Kernel& kernel) {
   return uuids;
 }
 
-std::string software_gpu_uuid() {
-  std::string uuid = "GPU";
-  for (std::size_t at = 0; at < softgpu::device_uuid.size(); ++at) {
-    const bool begins_group = at == 0 || at == 4 || at == 6 || at == 8 || at == 10;
-    uuid += fmt::format("{}{:02x}", begins_group ? "-" : "", softgpu::device_uuid[at]);
-  }
-  return uuid;
+std::vector<std::string> software_gpus() {
+  std::vector<std::string> uuids;
+  for (std::uint32_t gpu = 0; gpu < softgpu::gpu_count_from_environment(); ++gpu)
+    uuids.push_back(softgpu::uuid_text(gpu));
+  return uuids;
 }
 
 Result<std::string> choose_gpu(const std::vector<std::string>& uuids, const std::string& wanted) {

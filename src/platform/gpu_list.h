@@ -12,8 +12,8 @@ namespace firebreak::platform {
 /// UUIDs of NVIDIA's GPUs, from the driver's procfs; empty where that tells none.
 std::vector<std::string> listed_gpus(os::Kernel& kernel);
 
-/// As the driver would write it.
-std::string software_gpu_uuid();
+/// Those of the software GPUs, as the driver would write them.
+std::vector<std::string> software_gpus();
 
 /// The one that is, or begins with, `wanted`; `wanted` itself where none are listed. NotFound, with those
 /// that there are; InvalidArgument where several begin so.

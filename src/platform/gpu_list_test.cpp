@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 
 #include "os/fake_kernel.h"
+#include "os/self.h"
 
 namespace firebreak::platform {
 namespace {
@@ -27,8 +28,11 @@ TEST(GpuList, IsEmptyWithoutADriver) {
   EXPECT_THAT(listed_gpus(kernel), IsEmpty());
 }
 
-TEST(GpuList, TheSoftwareGpuHasAUuidToo) {
-  EXPECT_EQ(software_gpu_uuid(), "GPU-66697265-6272-6561-6b2d-736f66742d30");
+TEST(GpuList, TheSoftwareGpusHaveUuidsToo) {
+  EXPECT_THAT(software_gpus(), testing::ElementsAre("GPU-66697265-6272-6561-6b2d-736f66742d30"));
+  const os::EnvironmentScope two(os::EnvironmentScope::Variables{{"FIREBREAK_SOFTGPU_COUNT", "2"}});
+  EXPECT_THAT(software_gpus(), testing::ElementsAre("GPU-66697265-6272-6561-6b2d-736f66742d30",
+                                                    "GPU-66697265-6272-6561-6b2d-736f66742d31"));
 }
 
 TEST(ChooseGpu, TakesHowAUuidBegins) {

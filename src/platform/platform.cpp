@@ -88,8 +88,7 @@ Result<os::SpawnRequest> guard_trial(const Platform& platform) {
 }
 
 Result<std::string> find_gpu(const Platform& platform, const std::string& wanted) {
-  return choose_gpu(
-      platform.gpu == Gpu::Soft ? std::vector{software_gpu_uuid()} : listed_gpus(*platform.kernel), wanted);
+  return choose_gpu(platform.gpu == Gpu::Soft ? software_gpus() : listed_gpus(*platform.kernel), wanted);
 }
 
 Status real_gpu_is_there(os::Kernel& kernel) {

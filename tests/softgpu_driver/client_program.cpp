@@ -52,6 +52,7 @@ class Client {
     if (verb == "allocate_mib") return {allocate_mib(words)};
     if (verb == "free_mib") return free_mib();
     if (verb == "sms") return sms();
+    if (verb == "gpu") return gpu();
     if (verb == "make_managed") return {make_managed(words)};
     if (verb == "make_hole") return {make_hole(words)};
     if (verb == "context") return {entry<PFN_cuCtxCreate_v2>(library_, "cuCtxCreate_v2")(&context_, 0, 0)};
@@ -69,6 +70,13 @@ class Client {
     words >> mib;
     CUdeviceptr pointer = 0;
     return entry<PFN_cuMemAlloc_v2>(library_, "cuMemAlloc_v2")(&pointer, mib << 20);
+  }
+
+  /// The last byte of its UUID.
+  Answer gpu() {
+    CUuuid uuid{};
+    const CUresult result = entry<PFN_cuDeviceGetUuid_v2>(library_, "cuDeviceGetUuid_v2")(&uuid, 0);
+    return {result, static_cast<unsigned char>(uuid.bytes[15])};
   }
 
   Answer free_mib() {

@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "os/program.h"
+#include "softgpu/machine/device_uuid.h"
 
 namespace firebreak::test {
 
@@ -102,11 +103,16 @@ MachineTest::~MachineTest() {
 }
 
 Environment MachineTest::environment() const {
-  return {{"FIREBREAK_SOFTGPU_DIR", state_directory()},
-          {"FIREBREAK_SOFTGPU_SPEED", "5"},
-          {"FIREBREAK_SOFTGPU_MEMORY_MIB", "64"},
-          {"CUDA_MPS_PIPE_DIRECTORY", directory() + "/" + mps_name_},
-          {"CUDA_MPS_LOG_DIRECTORY", directory() + "/" + mps_name_ + ".log"}};
+  Environment all = {{"FIREBREAK_SOFTGPU_DIR", state_directory()},
+                     {"FIREBREAK_SOFTGPU_SPEED", "5"},
+                     {"FIREBREAK_SOFTGPU_MEMORY_MIB", "64"},
+                     {"CUDA_MPS_PIPE_DIRECTORY", directory() + "/" + mps_name_},
+                     {"CUDA_MPS_LOG_DIRECTORY", directory() + "/" + mps_name_ + ".log"}};
+  if (gpu_) {
+    all.emplace_back("FIREBREAK_SOFTGPU_COUNT", "2");
+    all.emplace_back("CUDA_VISIBLE_DEVICES", softgpu::uuid_text(*gpu_));
+  }
+  return all;
 }
 
 std::unique_ptr<Client> MachineTest::start_client() {

@@ -73,6 +73,8 @@ class MachineTest : public ::testing::Test {
   };
   Sweeper start_sweeper();
 
+  /// What starts from then on computes on that GPU, of two.
+  void choose_gpu(std::uint32_t gpu) { gpu_ = gpu; }
   void start_mps(const std::string& name = "a");
   std::string mps_command(const std::string& command);
   pid_t mps_server();
@@ -85,6 +87,7 @@ class MachineTest : public ::testing::Test {
  private:
   os::TemporaryDirectory directory_;
   std::string mps_name_ = "none";
+  std::optional<std::uint32_t> gpu_;
   std::set<std::string> running_mps_;
 };
 

@@ -166,6 +166,26 @@ TEST_F(Mps, SocketOfADeadDaemonIsAConnectionFailure) {
   EXPECT_EQ(start_client()->tell("init"), CUDA_ERROR_MPS_CONNECTION_FAILED);
 }
 
+TEST_F(Mps, TwoGpusShareTheKernelLogAndNothingElse) {
+  choose_gpu(0);
+  start_mps("a");
+  const auto other = start_working_client();
+  choose_gpu(1);
+  start_mps("b");
+  const auto faulter = start_working_client();
+  EXPECT_EQ(other->ask("gpu").value, unsigned{'0'});
+  EXPECT_EQ(faulter->ask("gpu").value, unsigned{'1'});
+  EXPECT_EQ(other->tell("allocate_mib 40"), CUDA_SUCCESS);
+  EXPECT_EQ(faulter->tell("allocate_mib 40"), CUDA_SUCCESS) << "each has 64 MiB";
+
+  ASSERT_EQ(faulter->tell("launch misaligned"), CUDA_SUCCESS);
+  EXPECT_EQ(faulter->tell("sync"), CUDA_ERROR_MISALIGNED_ADDRESS);
+  const auto log = softgpu::SharedGpu::open(state_directory()).value();
+  EXPECT_THAT(log->kmsg().read(0)->text, ::testing::HasSubstr("NVRM: Xid (PCI:0000:00:06): 13"));
+  EXPECT_EQ(other->tell("launch add_one"), CUDA_SUCCESS);
+  EXPECT_EQ(other->tell("sync"), CUDA_SUCCESS);
+}
+
 TEST_F(Mps, CommandWithoutADaemonSaysSo) {
   EXPECT_EQ(mps_command("ps"), "Cannot find MPS control daemon process\n");
 }
