@@ -9,6 +9,7 @@
 
 #include "base/units.h"
 #include "cuda/context.h"
+#include "os/descriptor_limit.h"
 #include "os/futex.h"
 #include "os/self.h"
 
@@ -20,6 +21,8 @@ constexpr std::uint64_t granularity_bytes = 2 * mib;
 /// Addresses that each process of a tenant sets aside for shared allocations; they cost nothing until memory
 /// is mapped.
 constexpr std::uint64_t arena_bytes = 256 * gib;
+/// At once; the driver keeps one of them where it is the software GPU.
+constexpr std::uint64_t descriptors_of_an_allocation = 8;
 /// An active that begins anew is answered when its dead predecessor's last kernels have ended, and those are
 /// waited for no longer than the agent's --longest-hold-s.
 constexpr Milliseconds join_timeout{60'000};
@@ -145,6 +148,9 @@ Outcome<std::uint64_t> Session::allocate(const std::string& name, std::uint64_t 
     if (offered->second.size_bytes == size_bytes && offered->second.memory == memory) return publish(name);
     return failure(FB_ERROR_INVALID_ARGUMENT, "its first try, of another size or use, is not answered yet");
   }
+  // What the driver and the agent's answer need; an error of the driver's would not say what is missing.
+  if (auto room = os::make_room_for_descriptors(descriptors_of_an_allocation); !room)
+    return failure(FB_ERROR_NO_MEMORY, fmt::format("allocation '{}': {}", name, to_string(room.error())));
   // A promoted process may ask for what its predecessor made, or for something new.
   const bool makes_it = role_ == FB_ROLE_ACTIVE;
   const auto shared = link_->take_allocation(name, makes_it ? Milliseconds(0) : timeout);

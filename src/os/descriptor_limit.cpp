@@ -2,6 +2,7 @@
 #include "os/descriptor_limit.h"
 
 #include <dirent.h>
+#include <fcntl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 
@@ -9,8 +10,10 @@
 #include <cerrno>
 #include <fstream>
 #include <memory>
+#include <string>
 
 #include "os/errno_error.h"
+#include "os/fd.h"
 
 namespace firebreak::os {
 namespace {
@@ -25,6 +28,14 @@ Status set_limit(const DescriptorLimit& limit) {
   const rlimit wanted{limit.soft, limit.hard};
   if (::setrlimit(RLIMIT_NOFILE, &wanted) != 0) return fail_errno("raise the limit of descriptors", errno);
   return {};
+}
+
+/// Quickly, and only where the highest numbers are free: the lowest are given first. False: they have to be
+/// counted.
+bool is_free_from(std::uint64_t number) {
+  const Fd some(::open("/", O_PATH | O_CLOEXEC));
+  const Fd that(some ? ::fcntl(some.get(), F_DUPFD_CLOEXEC, static_cast<int>(number)) : -1);
+  return that && static_cast<std::uint64_t>(that.get()) == number;
 }
 
 std::uint64_t most_of_any_process() {
@@ -53,6 +64,23 @@ Result<DescriptorLimit> raise_descriptor_limit(std::uint64_t most) {
   const DescriptorLimit raised{std::min(most, allowed->hard), allowed->hard};
   if (auto set = set_limit(raised); !set) return propagate(set);
   return raised;
+}
+
+Status make_room_for_descriptors(std::uint64_t count) {
+  const auto limit = descriptor_limit();
+  if (!limit) return propagate(limit);
+  if (limit->soft > count && is_free_from(limit->soft - count)) return {};
+  const auto used = open_descriptors();
+  // Where they cannot be counted there is no room to open what is to be counted.
+  const std::uint64_t needed = used.value_or(limit->soft) + count;
+  if (needed <= limit->soft) return {};
+  if (needed > limit->hard) {
+    return fail(ErrorCode::ResourceExhausted,
+                std::to_string(count) + " more descriptors are needed, of which this process may have " +
+                    std::to_string(limit->hard) + " in all",
+                "raise its hard limit (ulimit -Hn, LimitNOFILE=)");
+  }
+  return set_limit({std::clamp(2 * limit->soft, needed, limit->hard), limit->hard});
 }
 
 std::optional<DescriptorLimit> descriptor_limit_of_children() { return limit_at_start(); }

@@ -27,6 +27,12 @@ Result<DescriptorLimit> raise_descriptor_limit(std::uint64_t most = std::uint64_
 /// What spawn_process gives back; empty: nothing was raised.
 std::optional<DescriptorLimit> descriptor_limit_of_children();
 
+/// That this process can open so many more: where its limit is in the way it becomes twice what it was, or as
+/// much more as is needed and the hard limit allows. Whoever does without is never given another limit, since
+/// programs that use select() cannot have more than 1,024; programs that it starts inherit it.
+/// ResourceExhausted: the hard limit does not allow it; what it is. Any thread.
+Status make_room_for_descriptors(std::uint64_t count);
+
 /// How many are open.
 Result<std::size_t> open_descriptors();
 

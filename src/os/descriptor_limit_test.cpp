@@ -5,6 +5,9 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <utility>
+#include <vector>
+
 #include "os/duplicate.h"
 #include "os/program.h"
 #include "os/real_kernel.h"
@@ -35,6 +38,27 @@ TEST(DescriptorLimitTest, IsRaisedForUsAndNotForWhomWeStart) {
     const auto said = run_program(kernel, request, "", Milliseconds(60'000));
     const std::string wanted = "64\n" + std::to_string(limit.rlim_max) + "\n";
     return said && said->output == wanted ? 0 : 3;
+  };
+  EXPECT_EXIT(::_exit(in_child()), testing::ExitedWithCode(0), "");
+}
+
+TEST(DescriptorLimitTest, RoomIsMadeWhereThereIsNoneAndTheHardLimitAllowsIt) {
+  const auto in_child = [] {
+    constexpr rlim_t low = 64;
+    const rlimit limit{low, 3 * low};
+    if (::setrlimit(RLIMIT_NOFILE, &limit) != 0) return 1;
+    if (!make_room_for_descriptors(8) || descriptor_limit()->soft != low) return 2;
+    std::vector<Fd> taken;
+    while (auto one = duplicate(0)) taken.push_back(std::move(*one));
+    if (!make_room_for_descriptors(8) || descriptor_limit()->soft != 2 * low) return 3;
+    while (auto one = duplicate(0)) taken.push_back(std::move(*one));
+    taken.erase(taken.begin());  // a low number is no room for more than one
+    if (!make_room_for_descriptors(8) || descriptor_limit()->soft != 3 * low) return 4;
+    while (auto one = duplicate(0)) taken.push_back(std::move(*one));
+    const Status none = make_room_for_descriptors(8);
+    const bool is_told = !none && none.error().code == ErrorCode::ResourceExhausted &&
+                         none.error().message.find("192 in all") != std::string::npos;
+    return is_told ? 0 : 5;
   };
   EXPECT_EXIT(::_exit(in_child()), testing::ExitedWithCode(0), "");
 }

@@ -91,5 +91,30 @@ TEST_F(Descriptors, WhoIsLetInIsWholeAndWhoIsNotIsToldWhy) {
   for (const std::string& name : names) end(name);
 }
 
+/// A tenant's own, each of whose allocations takes one on the software GPU.
+class OfATenant : public Descriptors {
+ protected:
+  Player& start_with(const char* limit, int allocations) {
+    return start_tenant(tenant, {"sh", "-c", std::string("ulimit ") + limit + R"(; exec "$@")", "sh",
+                                 program("firebreak-decode"), "--steps", "20", "--output",
+                                 sandbox_.file("out"), "--more-memory", std::to_string(allocations)});
+  }
+};
+
+TEST_F(OfATenant, WithALowLimitItsAllocationsRaiseIt) {
+  start_supervised();
+  Player& active = start_with("-Sn 128", few);
+  wait_for_end(active);
+  EXPECT_TRUE(active.actor->record().exit->clean()) << active.actor->record().last_words;
+}
+
+TEST_F(OfATenant, WhereItMayNotBeRaisedIsToldWhatIsMissing) {
+  start_supervised();
+  Player& active = start_with("-n 128", few);
+  wait_for_end(active);
+  EXPECT_FALSE(active.actor->record().exit->clean());
+  EXPECT_THAT(active.actor->record().last_words, HasSubstr("of which this process may have 128 in all"));
+}
+
 }  // namespace
 }  // namespace firebreak::tests
