@@ -9,12 +9,14 @@
 
 #include "os/processes.h"
 #include "os/program.h"
+#include "softgpu/machine/device_uuid.h"
 
 namespace firebreak::scale {
 namespace {
 
 constexpr Milliseconds between_looks{100};
 constexpr int status_times = 5;
+constexpr Milliseconds idle_time{10'000};
 constexpr std::uint32_t own_allocations = 5;  ///< scribble's
 
 std::string tenant_name(std::size_t number) { return fmt::format("tenant-{}", number); }
@@ -29,6 +31,7 @@ Result<Figures> Scale::run() {
   if (!tick) return propagate(tick);
   tick_ = std::move(*tick);
   figures_.tenants = settings_.tenants;
+  figures_.gpus = settings_.gpus;
   const Status played = play();
   const Status ended = end();
   if (!played) return propagate(played);
@@ -38,8 +41,9 @@ Result<Figures> Scale::run() {
 
 Status Scale::play() {
   using Step = Status (Scale::*)();
-  for (const Step step : {&Scale::start_agent, &Scale::start_tenants, &Scale::look_at_status,
-                          &Scale::kill_agent, &Scale::raise_fault, &Scale::finish}) {
+  for (const Step step :
+       {&Scale::start_agent, &Scale::start_tenants, &Scale::look_at_status, &Scale::look_at_idle_agent,
+        &Scale::kill_agent, &Scale::raise_fault, &Scale::finish}) {
     if (auto done = (this->*step)(); !done) return done;
   }
   return {};
@@ -47,12 +51,18 @@ Status Scale::play() {
 
 Status Scale::start_agent() {
   const std::string directory = settings_.directory + "/fb";
-  auto supervisor =
-      stage_->enter({"agent",
-                     "agent",
-                     {"sh", "-c", R"(exec "$@" 2>>"$0")", settings_.directory + "/agent.log",
-                      settings_.programs + "/firebreakd", "--directory", directory, "--supervised"},
-                     platform_.environment});
+  std::vector<std::string> command = {"sh",
+                                      "-c",
+                                      R"(exec "$@" 2>>"$0")",
+                                      settings_.directory + "/agent.log",
+                                      settings_.programs + "/firebreakd",
+                                      "--directory",
+                                      directory,
+                                      "--supervised"};
+  for (std::uint32_t gpu = 0; gpu < settings_.gpus; ++gpu) {
+    command.insert(command.end(), {"--gpu", softgpu::uuid_text(gpu)});
+  }
+  auto supervisor = stage_->enter({"agent", "agent", std::move(command), platform_.environment});
   if (!supervisor) return propagate(supervisor);
   supervisor_ = *supervisor;
   return stage_->wait("the agent's start", settings_.patience, [&] { return status().has_value(); });
@@ -69,8 +79,8 @@ Status Scale::start_tenants() {
          "pair",
          {"sh",
           "-c",
-          R"(ulimit -n $(ulimit -Hn); exec "$@")",
-          "sh",
+          R"(ulimit -Sn "$0"; exec "$@")",
+          std::to_string(settings_.descriptors),
           settings_.programs + "/firebreak",
           "run",
           "--socket",
@@ -110,20 +120,39 @@ Status Scale::look_at_status() {
     const auto parsed = nlohmann::json::parse(json->text, nullptr, false);
     if (!parsed.is_object() || parsed["tenants"].size() != settings_.tenants)
       return fail(ErrorCode::Protocol, "the status does not name every tenant");
-    figures_.allocations = 0;
-    for (const auto& tenant : parsed["tenants"])
-      figures_.allocations += tenant["allocations"].get<std::uint64_t>();
     if (text->text.find(tenant_name(settings_.tenants - 1)) == std::string::npos)
       return fail(ErrorCode::Protocol, "the status for people does not name every tenant");
   }
-  const std::uint64_t wanted = std::uint64_t{settings_.tenants} * (settings_.more_memory + own_allocations);
-  if (figures_.allocations != wanted) {
-    return fail(ErrorCode::Protocol,
-                fmt::format("the agent knows {} allocations of {}", figures_.allocations, wanted));
-  }
+  if (auto all = check_memory(); !all) return all;
   figures_.agent = cost_of(*platform_.kernel, agent());
   figures_.supervisor = cost_of(*platform_.kernel, supervisor_->record().pid);
   for (const pid_t shelf : shelves()) figures_.shelves += cost_of(*platform_.kernel, shelf);
+  return {};
+}
+
+Status Scale::check_memory() {
+  const auto text = status();
+  const auto known = nlohmann::json::parse(text.value_or(""), nullptr, false);
+  if (!known.is_object()) return fail(ErrorCode::Protocol, "the agent has no status");
+  figures_.allocations = 0;
+  for (const auto& tenant : known["tenants"])
+    figures_.allocations += tenant["allocations"].get<std::uint64_t>();
+  const std::uint64_t wanted = std::uint64_t{settings_.tenants} * (settings_.more_memory + own_allocations);
+  if (figures_.allocations == wanted) return {};
+  return fail(ErrorCode::Protocol,
+              fmt::format("the agent knows {} allocations of {}", figures_.allocations, wanted));
+}
+
+/// Everybody waits: what it does now it does for ever.
+Status Scale::look_at_idle_agent() {
+  const std::uint64_t before_ms = cost_of(*platform_.kernel, agent()).cpu_ms;
+  const Monotonic begin = clock_.now();
+  auto passed =
+      stage_->wait("some time", settings_.patience, [&] { return clock_.now() - begin >= idle_time; });
+  if (!passed) return passed;
+  const double used_ms = static_cast<double>(cost_of(*platform_.kernel, agent()).cpu_ms - before_ms);
+  figures_.idle_percent = 100 * used_ms / ms_since(begin);
+  tell_(fmt::format("the idle agent takes {:.1f} % of a core", figures_.idle_percent));
   return {};
 }
 
@@ -136,12 +165,32 @@ Status Scale::kill_agent() {
   figures_.restart_ms = ms_since(begin);
   if (auto all = wait_until_protected("everybody's return", true); !all) return all;
   figures_.rejoin_ms = ms_since(begin);
+  if (auto all = check_memory(); !all) return all;
+  figures_.next_agent = cost_of(*platform_.kernel, agent());
   tell_(fmt::format("the next agent has all after {:.0f} ms, and all are back after {:.0f} ms",
                     figures_.restart_ms, figures_.rejoin_ms));
   return {};
 }
 
-/// Everybody's work begins, and in the midst of it the domain of the actives has a fault.
+Status Scale::note_who_is_hit() {
+  const auto text = status();
+  const auto known = nlohmann::json::parse(text.value_or(""), nullptr, false);
+  if (!known.is_object()) return fail(ErrorCode::Protocol, "the agent has no status");
+  for (const auto& each : known["tenants"]) {
+    const auto tenant = std::ranges::find(tenants_, each["name"].get<std::string>(), &Tenant::name);
+    if (tenant == tenants_.end() || !each["active"].is_object()) continue;
+    tenant->is_hit = each["active"]["domain"] == first_domain();
+    figures_.hit += tenant->is_hit ? 1 : 0;
+  }
+  return {};
+}
+
+template <class Condition>
+bool Scale::holds_for_all_hit(const Condition& condition) const {
+  return std::ranges::all_of(tenants_, [&](const Tenant& each) { return !each.is_hit || condition(each); });
+}
+
+/// Everybody's work begins, and in the midst of it a domain with actives has a fault.
 Status Scale::raise_fault() {
   if (auto subscribed = subscribe(); !subscribed) return subscribed;
   for (const Tenant& tenant : tenants_) tenant.pair->tell("go");
@@ -153,26 +202,28 @@ Status Scale::raise_fault() {
                                [](const auto& each) { return each.second.committed_steps > 2; });
   };
   if (auto begun = stage_->wait("everybody's first steps", settings_.patience, works); !begun) return begun;
-  auto rogue = stage_->enter(
-      {"rogue",
-       "rogue",
-       {settings_.programs + "/firebreak", "run", "--socket", settings_.directory + "/fb/agent.sock",
-        "--name", "rogue", "--", settings_.programs + "/firebreak", "inject", "misaligned-load"},
-       platform_.environment});
+  if (auto noted = note_who_is_hit(); !noted) return noted;
+  std::vector<std::string> command = {settings_.programs + "/firebreak",      "run",    "--socket",
+                                      settings_.directory + "/fb/agent.sock", "--name", "rogue"};
+  if (settings_.gpus > 1) command.insert(command.end(), {"--gpu", softgpu::uuid_text(0)});
+  command.insert(command.end(), {"--", settings_.programs + "/firebreak", "inject", "misaligned-load"});
+  auto rogue = stage_->enter({"rogue", "rogue", std::move(command), platform_.environment});
   if (!rogue) return propagate(rogue);
   const auto resumed = [this] {
-    return std::ranges::all_of(tenants_, [](const Tenant& each) { return each.resumed_at_ns != 0; });
+    return holds_for_all_hit([](const Tenant& each) { return each.resumed_at_ns != 0; });
   };
   if (auto all = stage_->wait("everybody's takeover", settings_.patience, resumed); !all) return all;
   for (const Tenant& tenant : tenants_) {
+    if (!tenant.is_hit) continue;
     figures_.promotion_ms.push_back(static_cast<double>(tenant.promoted_at_ns - fault_at_ns_) / 1e6);
     figures_.first_kernel_ms.push_back(static_cast<double>(tenant.resumed_at_ns - fault_at_ns_) / 1e6);
   }
-  tell_(fmt::format("all taken over: the last promotion after {:.1f} ms, its first kernel after {:.1f} ms",
-                    std::ranges::max(figures_.promotion_ms), std::ranges::max(figures_.first_kernel_ms)));
+  tell_(fmt::format("{} taken over: the last promotion after {:.1f} ms, its first kernel after {:.1f} ms",
+                    figures_.hit, std::ranges::max(figures_.promotion_ms),
+                    std::ranges::max(figures_.first_kernel_ms)));
   const auto settled = [this] {
-    return std::ranges::all_of(
-        tenants_, [](const Tenant& each) { return each.protected_at_ns != 0 || each.pair->ended(); });
+    return holds_for_all_hit(
+        [](const Tenant& each) { return each.protected_at_ns != 0 || each.pair->ended(); });
   };
   if (auto all = stage_->wait("everybody's next standby", settings_.patience, settled); !all) return all;
   for (const Tenant& tenant : tenants_) {
@@ -194,6 +245,10 @@ Status Scale::finish() {
     if (!record.exit->clean() || !output || *output != "no stray write\n") {
       return fail(ErrorCode::Protocol, fmt::format("{} did not end as if nothing had happened: {}",
                                                    tenant.name, record.last_words));
+    }
+    if (!tenant.is_hit && tenant.promoted_at_ns != 0) {
+      return fail(ErrorCode::Protocol,
+                  fmt::format("{} was promoted, whose domain had no fault", tenant.name));
     }
   }
   return {};

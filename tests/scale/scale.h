@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/// So many pairs at once under one agent on the software GPU, each with as many allocations as it may have:
-/// that they become protected, that `firebreak status` answers, that the next agent has everything after a
-/// kill, that a fault promotes every standby, and that the outputs are what they would have been.
+/// So many pairs at once under one agent on software GPUs, each with as many allocations as it may have: that
+/// they become protected, that `firebreak status` answers, that the next agent has everything after a kill,
+/// that a fault promotes every standby of its domain and nobody else's, and that the outputs are what they
+/// would have been.
 #pragma once
 
 #include <cstdint>
@@ -24,6 +25,8 @@ struct Settings {
   std::string programs;
   std::string directory;  ///< private, short, empty
   std::uint32_t tenants = 1;
+  std::uint32_t gpus = 1;            ///< with two MPS domains each
+  std::uint32_t descriptors = 256;   ///< that each process of a tenant begins with
   std::uint32_t more_memory = 1019;  ///< allocations besides the sample tenant's own
   std::uint64_t steps = 60;
   Milliseconds pace{250};            ///< and more where there are many: two cores compute for all of them
@@ -33,7 +36,9 @@ struct Settings {
 /// Milliseconds; what was seen.
 struct Figures {
   std::uint32_t tenants = 0;
+  std::uint32_t gpus = 0;
   std::uint64_t allocations = 0;
+  double idle_percent = 0;        ///< of a core, that the agent takes while nothing happens
   double join_ms = 0;             ///< from the first start until everybody has a ready standby
   std::vector<double> status_ms;  ///< `firebreak status --json`, whole program
   std::uint64_t status_bytes = 0;
@@ -43,6 +48,8 @@ struct Figures {
   std::vector<double> first_kernel_ms;     ///< to its first kernel done
   std::vector<double> protected_again_ms;  ///< from each promotion to the next ready standby
   ProcessCost agent, shelves, supervisor;  ///< when all were protected
+  ProcessCost next_agent;                  ///< when all were back
+  std::uint32_t hit = 0;                   ///< tenants whose actives were in the domain of the fault
 };
 
 class Scale {
@@ -58,6 +65,7 @@ class Scale {
   struct Tenant {
     std::string name;
     std::string output_path;
+    bool is_hit = false;  ///< its active is in the domain of the fault
     stage::Actor* pair = nullptr;
     std::int64_t promoted_at_ns = 0;
     std::int64_t resumed_at_ns = 0;
@@ -72,10 +80,18 @@ class Scale {
   Status start_agent();
   Status start_tenants();
   Status look_at_status();
+  Status look_at_idle_agent();
   Status kill_agent();
   Status raise_fault();
   Status finish();
   Status end();
+  /// That the agent knows every tenant with all its allocations.
+  Status check_memory();
+  Status note_who_is_hit();
+  std::string first_domain() const { return settings_.gpus > 1 ? "0a" : "a"; }
+  /// Of those that the fault hit.
+  template <class Condition>
+  bool holds_for_all_hit(const Condition& condition) const;
   /// Who is there and ready, waited for.
   Status wait_until_protected(const std::string& why, bool is_every_process_back);
   Status subscribe();

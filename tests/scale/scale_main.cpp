@@ -26,25 +26,33 @@ Json described(const ProcessCost& cost) {
 
 Json described(const Figures& figures) {
   return {{"tenants", figures.tenants},
+          {"gpus", figures.gpus},
           {"allocations", figures.allocations},
           {"join_ms", figures.join_ms},
           {"status_ms", spread_json(spread_of(figures.status_ms), Values::All)},
           {"status_bytes", figures.status_bytes},
+          {"agent_idle_percent_of_a_core", figures.idle_percent},
           {"agent_restart_ms", figures.restart_ms},
           {"all_processes_back_ms", figures.rejoin_ms},
+          {"tenants_hit_by_the_fault", figures.hit},
           {"fault_to_promotion_ms", spread_json(spread_of(figures.promotion_ms), Values::All)},
           {"fault_to_first_kernel_ms", spread_json(spread_of(figures.first_kernel_ms), Values::All)},
           {"protected_again_ms", spread_json(spread_of(figures.protected_again_ms), Values::All)},
           {"agent", described(figures.agent)},
+          {"next_agent", described(figures.next_agent)},
           {"shelves", described(figures.shelves)},
           {"supervisor", described(figures.supervisor)}};
 }
 
 struct Options {
   Settings settings;
-  std::vector<std::uint32_t> tenants = {1, 10, 55};
+  std::uint32_t gpus = 0;
+  std::vector<std::uint32_t> tenants = {1, 10, 100};
   std::string json_path;
 };
+
+/// An MPS server has 60 clients, and the rogue is one.
+constexpr std::uint32_t pairs_of_a_gpu = 59;
 
 Result<Figures> run_once(Settings settings) {
   auto directory = os::TemporaryDirectory::create();
@@ -53,6 +61,7 @@ Result<Figures> run_once(Settings settings) {
   if (!platform) return propagate(platform);
   // As much memory as all of them together say they need; nobody touches it.
   platform->environment.emplace_back("FIREBREAK_SOFTGPU_MEMORY_MIB", "1048576");
+  platform->environment.emplace_back("FIREBREAK_SOFTGPU_COUNT", std::to_string(settings.gpus));
   settings.programs = FIREBREAK_PROGRAMS;
   settings.directory = directory->path();
   const SystemClock clock;
@@ -68,6 +77,7 @@ Status run(const Options& options) {
   for (const std::uint32_t tenants : options.tenants) {
     Settings settings = options.settings;
     settings.tenants = tenants;
+    settings.gpus = options.gpus != 0 ? options.gpus : (tenants + pairs_of_a_gpu - 1) / pairs_of_a_gpu;
     const auto figures = run_once(settings);
     if (!figures) return propagate(figures, fmt::format("{} tenants", tenants));
     runs.push_back(described(*figures));
@@ -94,12 +104,15 @@ Status run(const Options& options) {
 int main(int argument_count, char** arguments) {
   using namespace firebreak;
   scale::Options options;
-  CLI::App app{"Many pairs with many allocations each, on the software GPU."};
-  app.add_option("--tenants", options.tenants,
-                 "How many at once; several numbers: one run each. An MPS server has 60 clients, and the "
-                 "rogue is one")
+  CLI::App app{"Many pairs with many allocations each, on software GPUs."};
+  app.add_option("--tenants", options.tenants, "How many at once; several numbers: one run each")
       ->delimiter(',')
-      ->check(CLI::Range(1u, 59u));
+      ->check(CLI::Range(1U, 8 * scale::pairs_of_a_gpu));
+  app.add_option(
+         "--gpus", options.gpus,
+         "How many software GPUs (default: one for each 59 pairs, since an MPS server has 60 clients, "
+         "and the one that faults is one)")
+      ->check(CLI::Range(1U, 8U));
   app.add_option("--more-memory", options.settings.more_memory,
                  "Allocations of each, besides the sample tenant's five")
       ->check(CLI::Range(0u, 1019u));
