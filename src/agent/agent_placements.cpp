@@ -68,6 +68,10 @@ Result<std::string> Agent::domain_for(const std::string& tenant, abi::Role role,
     for (const auto& [name, other] : tenants_) {
       if (other->active.pid != 0 && other->active.domain == report.name) ++sites.back().actives;
     }
+    // Many that are started at once are all told before the first of them is there.
+    for (const Placement& each : placements_) {
+      if (each.role == abi::Role::Active && each.domain == report.name) ++sites.back().actives;
+    }
   }
   return choose_domain(sites, {role, domain_of_half(tenant, role), gpu});
 }

@@ -63,6 +63,13 @@ TEST_F(Placements, TheStandbyIsPlacedBesideAnActiveThatIsStillToCome) {
   EXPECT_THAT(place(standby_command, {"llm", abi::Role::Standby}), Contains(pipe("a")));
 }
 
+TEST_F(Placements, ActivesThatAreStillToComeAreCountedOnTheirGpus) {
+  domains.gpus = {{"a", "GPU-1"}, {"b", "GPU-2"}};
+  Peer one = peer(), other = peer();
+  EXPECT_THAT(place(one, {"llm", abi::Role::Active}), Contains(pipe("a")));
+  EXPECT_THAT(place(other, {"diffusion", abi::Role::Active}), Contains(pipe("b")));
+}
+
 TEST_F(Placements, APlaceThatNobodyCameToIsForgottenWithItsConnection) {
   domains.states = {{"a", mps::DomainState::Draining}};
   Peer command = peer(), tenant = peer();

@@ -66,6 +66,7 @@ struct FakeDomains final : Domains {
     return {};
   }
   std::vector<std::string> names() const override { return {"a", "b"}; }
+  std::map<std::string, std::string> gpus;  ///< of domains; none: one that is not named
   std::vector<mps::DomainReport> reports() const override {
     std::vector<mps::DomainReport> all;
     for (const std::string& name : names()) {
@@ -73,6 +74,7 @@ struct FakeDomains final : Domains {
       report.name = name;
       const auto state = states.find(name);
       if (state != states.end()) report.state = state->second;
+      if (const auto gpu = gpus.find(name); gpu != gpus.end()) report.gpu = gpu->second;
       all.push_back(std::move(report));
     }
     return all;
