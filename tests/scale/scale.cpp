@@ -270,7 +270,9 @@ Status Scale::end() {
 // ----------------------------------------------------------------------------------------
 
 Status Scale::wait_until_protected(const std::string& why, bool is_every_process_back) {
+  const auto has_ended = [](const Tenant& each) { return each.pair->ended(); };
   const Status waited = stage_->wait(why, settings_.patience, [&] {
+    if (std::ranges::any_of(tenants_, has_ended)) return true;
     const auto text = status();
     if (!text) return false;
     const auto all = nlohmann::json::parse(*text, nullptr, false);
@@ -283,6 +285,10 @@ Status Scale::wait_until_protected(const std::string& why, bool is_every_process
                     is_back(tenant["active"]) && is_back(tenant["standby"]);
            }) == settings_.tenants;
   });
+  if (const auto lost = std::ranges::find_if(tenants_, has_ended); lost != tenants_.end()) {
+    return fail(ErrorCode::Protocol,
+                fmt::format("{} ended: {}", lost->name, lost->pair->record().last_words));
+  }
   if (waited) return {};
   const auto text = status();
   const auto view = client::parse_status(text.value_or(""));
