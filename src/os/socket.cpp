@@ -18,8 +18,8 @@
 namespace firebreak::os {
 namespace {
 
-/// As many as Linux allows: where hundreds start at once, who listens may take seconds to accept them.
-constexpr int listen_backlog = 4096;
+/// Where a hundred pairs start at once, who listens may take seconds to accept them all.
+constexpr int listen_backlog = 512;
 /// Linux does not say when fewer descriptors are under way.
 constexpr Milliseconds descriptors_pause{1};
 

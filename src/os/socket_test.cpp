@@ -203,6 +203,16 @@ TEST_F(SocketTest, ConnectingToAFullListenerIsBounded) {
   EXPECT_EQ(last.error().code, ErrorCode::Timeout);
 }
 
+TEST_F(SocketTest, HundredsMayConnectBeforeTheFirstIsAccepted) {
+  const Listener listener = Listener::listen(path_, SocketAccess::Owner).value();
+  std::vector<Socket> waiting;
+  for (int i = 0; i < 400; ++i) {
+    auto socket = connect(path_, Milliseconds(1));
+    ASSERT_TRUE(socket) << i;
+    waiting.push_back(std::move(*socket));
+  }
+}
+
 TEST_F(SocketTest, AcceptingIsBounded) {
   Listener listener = Listener::listen(path_, SocketAccess::Owner).value();
   EXPECT_EQ(listener.accept(Milliseconds(1)).error().code, ErrorCode::Timeout);
