@@ -108,8 +108,10 @@ TEST_F(Preload, CountsCopiesFillsAndAllElseThatIsWork) {
 }
 
 TEST_F(Preload, TellsInItsPageWhatWentWithAContext) {
-  const auto under_guard = sandbox_.run("guard_test_worker", {"reset"}, guarded());
-  EXPECT_EQ(under_guard.output, "alive 3\nreset 0\nalive 0\n");
+  for (const std::string how : {"reset", "reset-old", "release-old"}) {
+    const auto under_guard = sandbox_.run("guard_test_worker", {how}, guarded());
+    EXPECT_EQ(under_guard.output, "alive 3\nreset 0\nalive 0\n") << how;
+  }
 }
 
 TEST_F(Preload, GivesOutItsOwnFunctionsWhereItsListSaysSoAndTheDriversElsewhere) {

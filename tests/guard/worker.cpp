@@ -21,6 +21,8 @@ CUresult cuCtxCreate_v2(CUcontext*, unsigned int, CUdevice);
 CUresult cuCtxSetCurrent(CUcontext);
 CUresult cuCtxSynchronize();
 CUresult cuDevicePrimaryCtxRetain(CUcontext*, CUdevice);
+CUresult cuDevicePrimaryCtxRelease(CUdevice);
+CUresult cuDevicePrimaryCtxReset(CUdevice);
 CUresult cuDevicePrimaryCtxReset_v2(CUdevice);
 CUresult cuMemAllocManaged(CUdeviceptr*, std::size_t, unsigned int);
 CUresult cuStreamCreate(CUstream*, unsigned int);
@@ -162,7 +164,7 @@ unsigned int alive(const firebreak::abi::GuardPage& page) {
 }
 
 /// What the page has of allocations of all sorts, before and after their context was reset.
-int reset() {
+int reset(CUresult (*end)(CUdevice)) {
   CUcontext context = nullptr;
   CUdeviceptr memory = 0;
   void* host = nullptr;
@@ -173,7 +175,7 @@ int reset() {
   const auto* const page = find_page();
   if (page == nullptr) return 2;
   std::printf("alive %u\n", alive(*page));
-  std::printf("reset %d\n", static_cast<int>(cuDevicePrimaryCtxReset_v2(0)));
+  std::printf("reset %d\n", static_cast<int>(end(0)));
   std::printf("alive %u\n", alive(*page));
   return 0;
 }
@@ -204,7 +206,11 @@ int work() {
 
 }  // namespace
 
-/// "reset": says what its page has of memory that goes with its context.
+/// "reset": says what its page has of memory that goes with its context; "reset-old" and "release-old":
+/// by the functions of CUDA before 11.
 int main(int count, char** arguments) {
-  return count > 1 && std::string(arguments[1]) == "reset" ? reset() : work();
+  const std::string what = count > 1 ? arguments[1] : "";
+  if (what == "reset") return reset(&cuDevicePrimaryCtxReset_v2);
+  if (what == "release-old") return reset(&cuDevicePrimaryCtxRelease);
+  return what == "reset-old" ? reset(&cuDevicePrimaryCtxReset) : work();
 }

@@ -33,6 +33,24 @@ void primary_gone(const Call& call, CUdevice device) {
   if (Guard* const ours = call.guard()) context_gone(call, ours->forget_primary(device));
 }
 
+using EndPrimary = PFN_cuDevicePrimaryCtxRelease_v2;
+
+CUresult release_primary(const Call& call, EndPrimary release, CUdevice device) {
+  return end_context(call, [&] {
+    const CUresult result = release(device);
+    if (result == CUDA_SUCCESS && !is_active(call, device)) primary_gone(call, device);
+    return result;
+  });
+}
+
+CUresult reset_primary(const Call& call, EndPrimary reset, CUdevice device) {
+  return end_context(call, [&] {
+    const CUresult result = reset(device);
+    if (result == CUDA_SUCCESS) primary_gone(call, device);
+    return result;
+  });
+}
+
 }  // namespace
 
 CUresult cuDevicePrimaryCtxRetain(const Call& call, CUcontext* context, CUdevice device) {
@@ -42,20 +60,20 @@ CUresult cuDevicePrimaryCtxRetain(const Call& call, CUcontext* context, CUdevice
   return result;
 }
 
+CUresult cuDevicePrimaryCtxRelease(const Call& call, CUdevice device) {
+  return release_primary(call, call.driver.cuDevicePrimaryCtxRelease, device);
+}
+
 CUresult cuDevicePrimaryCtxRelease_v2(const Call& call, CUdevice device) {
-  return end_context(call, [&] {
-    const CUresult result = call.driver.cuDevicePrimaryCtxRelease_v2(device);
-    if (result == CUDA_SUCCESS && !is_active(call, device)) primary_gone(call, device);
-    return result;
-  });
+  return release_primary(call, call.driver.cuDevicePrimaryCtxRelease_v2, device);
+}
+
+CUresult cuDevicePrimaryCtxReset(const Call& call, CUdevice device) {
+  return reset_primary(call, call.driver.cuDevicePrimaryCtxReset, device);
 }
 
 CUresult cuDevicePrimaryCtxReset_v2(const Call& call, CUdevice device) {
-  return end_context(call, [&] {
-    const CUresult result = call.driver.cuDevicePrimaryCtxReset_v2(device);
-    if (result == CUDA_SUCCESS) primary_gone(call, device);
-    return result;
-  });
+  return reset_primary(call, call.driver.cuDevicePrimaryCtxReset_v2, device);
 }
 
 CUresult cuCtxCreate_v2(const Call& call, CUcontext* context, unsigned int flags, CUdevice device) {
