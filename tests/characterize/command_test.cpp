@@ -28,6 +28,11 @@ std::set<std::pair<std::string, int>> runs_in(const nlohmann::json& results) {
   return runs;
 }
 
+void let_live(nlohmann::json& participant) {
+  participant["error"] = participant["end"] = "";
+  participant["error_ms"] = participant["end_ms"] = nullptr;
+}
+
 TEST_F(Characterization, TellsWhoDiesOfEachKindAndWhoSawItFirst) {
   const auto result = characterize(
       {"--kinds", "unmapped-store-far,copy-source-unmap,misaligned-load,double-bit-ecc,unmapped-prefetch-far",
@@ -49,13 +54,12 @@ TEST_F(Characterization, TellsWhoDiesOfEachKindAndWhoSawItFirst) {
 }
 
 TEST_F(Characterization, GoesOnWhereAFileEnds) {
-  ASSERT_TRUE(
-      characterize({"--kinds", "unmapped-store-far,misaligned-load", "--repeat", "1", "--json", json_path})
-          .status.clean());
+  ASSERT_TRUE(is_finished(
+      characterize({"--kinds", "unmapped-store-far,misaligned-load", "--repeat", "1", "--json", json_path})));
   const auto before = results().at("runs");
   const auto result = characterize(
       {"--kinds", "unmapped-store-far,misaligned-load", "--repeat", "2", "--json", json_path, "--resume"});
-  EXPECT_TRUE(result.status.clean()) << result.output;
+  EXPECT_TRUE(is_finished(result)) << result.output;
   EXPECT_THAT(runs_in(results()), testing::UnorderedElementsAre(
                                       std::pair("unmapped-store-far", 1), std::pair("unmapped-store-far", 2),
                                       std::pair("misaligned-load", 1), std::pair("misaligned-load", 2)));
@@ -66,7 +70,7 @@ TEST_F(Characterization, GoesOnWhereAFileEnds) {
 
 TEST_F(Characterization, DoesNotGoOnWithRunsOfAnotherPlan) {
   ASSERT_TRUE(
-      characterize({"--kinds", "unmapped-store-far", "--repeat", "1", "--json", json_path}).status.clean());
+      is_finished(characterize({"--kinds", "unmapped-store-far", "--repeat", "1", "--json", json_path})));
   const auto result =
       characterize({"--kinds", "unmapped-store-far", "--seed", "2", "--json", json_path, "--resume"});
   EXPECT_FALSE(result.status.clean());
@@ -76,25 +80,19 @@ TEST_F(Characterization, DoesNotGoOnWithRunsOfAnotherPlan) {
 
 /// The software GPU does what the catalogue says; so its co-client is resurrected in the file.
 TEST_F(Characterization, NamesAKindThatDidSomethingElse) {
-  ASSERT_TRUE(
-      characterize({"--kinds", "unmapped-store-far,misaligned-load", "--repeat", "1", "--json", json_path})
-          .status.clean());
+  ASSERT_TRUE(is_finished(
+      characterize({"--kinds", "unmapped-store-far,misaligned-load", "--repeat", "1", "--json", json_path})));
   const std::string original = sandbox.file("original.json");
   std::filesystem::copy(json_path, original);
   auto changed = results();
   for (auto& run : changed.at("runs")) {
     if (run.at("kind") != "misaligned-load") continue;
-    auto& co_client = run.at("participants").at("co_client");
-    co_client["error"] = "";
-    co_client["error_ms"] = nullptr;
-    co_client["end"] = "";
-    co_client["end_ms"] = nullptr;
+    let_live(run.at("participants").at("co_client"));
   }
   write_results(changed);
   const auto result = characterize({"--kinds", "unmapped-store-far,misaligned-load", "--repeat", "1",
                                     "--json", json_path, "--resume", "--against", original});
   EXPECT_EQ(result.status.exit_code, 1);
-  EXPECT_THAT(result.output, HasSubstr("1 of 2 kinds as expected"));
   EXPECT_THAT(
       result.output,
       HasSubstr("misaligned-load: the co-client lived, expected to die of CUDA_ERROR_MISALIGNED_ADDRESS"));
@@ -119,10 +117,24 @@ TEST_F(Characterization, LeavesNothingWhenInterruptedAndGoesOnLater) {
   auto resumed = arguments;
   resumed.emplace_back("--resume");
   const auto result = characterize(resumed);
-  EXPECT_TRUE(result.status.clean()) << result.output;
+  EXPECT_TRUE(is_finished(result)) << result.output;
   EXPECT_EQ(runs_in(results()).size(), 6U);
   EXPECT_TRUE(results().at("finished").get<bool>());
   EXPECT_EQ(results().at("runs").at(0), before.at("runs").at(0));
+}
+
+/// Whose co-client lives in the file, and of which nothing is known before all three runs.
+TEST_F(Characterization, UnfinishedIsNoVerdict) {
+  ASSERT_TRUE(
+      is_finished(characterize({"--kinds", "misaligned-load", "--repeat", "1", "--json", json_path})));
+  auto changed = results();
+  let_live(changed.at("runs").at(0).at("participants").at("co_client"));
+  write_results(changed);
+  const auto result = characterize({"--kinds", "misaligned-load", "--repeat", "3", "--json", json_path,
+                                    "--resume", "--budget-s", "0.001"});
+  EXPECT_EQ(result.status.exit_code, 2);
+  EXPECT_THAT(result.output, HasSubstr("0 of 1 kinds as expected"));
+  EXPECT_THAT(result.output, HasSubstr("unfinished (the time is up)"));
 }
 
 TEST_F(Characterization, StopsWhenItsTimeIsUp) {

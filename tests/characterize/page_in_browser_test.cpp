@@ -65,7 +65,7 @@ TEST_F(PageInBrowser, ShowsWhatChanged) {
   const std::string page = sandbox.file("page.html");
   const std::string original = sandbox.file("original.json");
   ASSERT_TRUE(
-      characterize({"--kinds", "unmapped-store-far", "--repeat", "3", "--json", original}).status.clean());
+      is_finished(characterize({"--kinds", "unmapped-store-far", "--repeat", "3", "--json", original})));
   json_path = original;
   auto changed = results();
   json_path = sandbox.file("changed.json");
