@@ -9,9 +9,6 @@ namespace firebreak::tests {
 namespace {
 
 constexpr int killed_by_signal = 128 + SIGKILL;
-/// However busy the machine is, the standby is up, and everything else is done, long before such an active's
-/// end.
-constexpr int slow_ms = 400;
 
 constexpr const char* rogue = "rogue";
 
@@ -33,8 +30,8 @@ class AgentKilled : public SupervisedAgent {
 
 TEST_F(AgentKilled, AndThenTheActiveIsTakenOver) {
   start_supervised();
-  Player& active = start_active(slow_ms);
-  Player& standby = start_standby(0);
+  Player& active = start_active();
+  Player& standby = start_standby();
   wait_for_steps(3);
   kill_agent();
   wait_for_next_agent();
@@ -52,8 +49,8 @@ TEST_F(AgentKilled, AndThenTheActiveIsTakenOver) {
 
 TEST_F(AgentKilled, WhileTheActiveDiesToo) {
   start_supervised();
-  Player& active = start_active(slow_ms);
-  Player& standby = start_standby(0);
+  Player& active = start_active();
+  Player& standby = start_standby();
   wait_for_steps(3);
   const pid_t active_pid = pid_of(tenant);
   kill_agent();
@@ -68,9 +65,10 @@ TEST_F(AgentKilled, WhileTheActiveDiesToo) {
 
 TEST_F(AgentKilled, WhileTheActiveLeavesInGoodOrder) {
   start_supervised();
-  Player& active = start_active(10);
-  Player& standby = start_standby(0);
+  Player& active = start_active();
+  Player& standby = start_standby();
   kill_agent_for_a_while();
+  let_them_end();
   wait_for_end(active);
   EXPECT_EQ(active.exit_status(), 0) << active.actor->record().last_words;
   EXPECT_FALSE(standby.actor->ended());
@@ -85,8 +83,8 @@ TEST_F(AgentKilled, WhileTheActiveLeavesInGoodOrder) {
 /// A standby sleeps: nobody but the next agent can find out that its context is gone.
 TEST_F(AgentKilled, WhileTheMpsServerOfTheStandbyEnds) {
   start_supervised();
-  Player& active = start_active(slow_ms);
-  Player& standby = start_standby(0);
+  Player& active = start_active();
+  Player& standby = start_standby();
   const std::vector<pid_t> servers = servers_of(status_of(tenant)["standby"]["domain"]);
   ASSERT_EQ(servers.size(), 1u);
   kill_agent_for_a_while();
@@ -97,8 +95,8 @@ TEST_F(AgentKilled, WhileTheMpsServerOfTheStandbyEnds) {
 
 TEST_F(AgentKilled, WhileTheDomainOfTheStandbyHasAFault) {
   start_supervised();
-  Player& active = start_active(slow_ms);
-  Player& standby = start_standby(0);
+  Player& active = start_active();
+  Player& standby = start_standby();
   // A standby by its place only: so it runs where the other one does.
   Player& culprit =
       start_tenant(rogue, {program("firebreak"), "inject", "--wait", "misaligned-load"}, {"--standby"});
@@ -112,12 +110,13 @@ TEST_F(AgentKilled, WhileTheDomainOfTheStandbyHasAFault) {
 
 TEST_F(AgentKilled, FiveTimesAndThePairEndsInGoodOrder) {
   start_supervised();
-  Player& active = start_active(100);
-  Player& standby = start_standby(0);
+  Player& active = start_active();
+  Player& standby = start_standby();
   for (int kill = 0; kill < 5; ++kill) {
     kill_agent();
     wait_for_next_agent();
   }
+  let_them_end();
   wait_for_end(active);
   wait_for_end(standby);
   EXPECT_EQ(active.exit_status(), 0) << testing::PrintToString(active.lines);

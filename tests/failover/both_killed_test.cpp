@@ -9,8 +9,6 @@
 namespace firebreak::tests {
 namespace {
 
-constexpr int slow_ms = 400;
-
 class BothKilled : public SupervisedAgent {
  protected:
   /// Both at once; the agent sees it.
@@ -25,8 +23,8 @@ class BothKilled : public SupervisedAgent {
 
 TEST_F(BothKilled, WhoIsStartedAnewWithinTheLeaseGoesOn) {
   start_supervised({"--lease-s", "1000"});
-  Player& active = start_active(slow_ms);
-  Player& standby = start_standby(slow_ms);
+  Player& active = start_active();
+  Player& standby = start_standby();
   wait_for_steps(5);
   const std::uint64_t committed = status_of(tenant)["committed_steps"];
   kill_both(active, standby);
@@ -36,7 +34,7 @@ TEST_F(BothKilled, WhoIsStartedAnewWithinTheLeaseGoesOn) {
   wait_for_next_agent();
   EXPECT_EQ(status_of(tenant)["phase"], "lost");
 
-  auto command = decode(0);
+  auto command = decode();
   command.emplace_back("--progress");
   Player& next = start_tenant(tenant, command);
   wait_for_end(next);
@@ -51,8 +49,8 @@ TEST_F(BothKilled, WhoIsStartedAnewWithinTheLeaseGoesOn) {
 
 TEST_F(BothKilled, AfterTheLeaseTheMemoryIsReleased) {
   start_supervised({"--lease-s", "0.2"});
-  Player& active = start_active(slow_ms);
-  Player& standby = start_standby(slow_ms);
+  Player& active = start_active();
+  Player& standby = start_standby();
   wait_for_steps(2);
   kill_both(active, standby);
   wait_until_unknown();
@@ -60,7 +58,7 @@ TEST_F(BothKilled, AfterTheLeaseTheMemoryIsReleased) {
 
 TEST_F(BothKilled, TheLeaseOfWhoWasLostGoesOnWithTheNextAgent) {
   start_supervised({"--lease-s", "2"});
-  Player& active = start_active(slow_ms);
+  Player& active = start_active();
   wait_for_steps(2);
   const pid_t active_pid = pid_of(tenant);
   kill_agent();
@@ -75,7 +73,7 @@ using Quota = SupervisedAgent;
 TEST_F(Quota, WhoWantsMoreIsTold) {
   start_supervised({"--quota-mib", "1"});
   std::vector<std::string> arguments = {"run", "--socket", socket_, "--name", tenant, "--"};
-  for (std::string& word : decode(0)) arguments.push_back(std::move(word));
+  for (std::string& word : decode()) arguments.push_back(std::move(word));
   const auto result = sandbox_.run("firebreak", std::move(arguments));
   EXPECT_FALSE(result.status.clean());
   EXPECT_THAT(result.output, testing::HasSubstr("quota"));

@@ -96,10 +96,10 @@ TEST_F(Forks, AWorkingTenantGoesOnWithTheSameOutput) {
 #endif
   start_supervised();
   std::vector<std::string> command = {"env", "LD_PRELOAD=" FIREBREAK_TEST_FORKING};
-  std::ranges::move(decode(20), std::back_inserter(command));
+  std::ranges::move(decode_slowly(), std::back_inserter(command));
   const Player& active = start_tenant(tenant, std::move(command));
   wait_for_status(tenant, [](const auto& now) { return now["phase"] == "serving"; });
-  const Player& standby = start_standby(0);
+  const Player& standby = start_standby();
   wait_for_steps(3);
   kill_active();
   wait_for_end(active);

@@ -37,10 +37,10 @@ class RunPair : public SupervisedAgent {
   }
   /// The first `slow` processes are slow, so that a test has time to kill them; who comes after them is not.
   /// The `failing`th does not even begin.
-  std::vector<std::string> decode_slowly(int slow, int failing = 0) const {
+  std::vector<std::string> decode_slowly_at_first(int slow, int failing = 0) const {
     const std::string script = "echo $$ >> \"$0\"; nth=$(wc -l < \"$0\"); test $nth -ne " +
-                               std::to_string(failing) + " || exit 3; pace=0; test $nth -gt " +
-                               std::to_string(slow) + " || pace=400; exec \"$@\" --pace-ms $pace";
+                               std::to_string(failing) + " || exit 3; test $nth -gt " + std::to_string(slow) +
+                               " || exec \"$@\" --pace-ms 400 --slow-until " + told_to_end_ + "; exec \"$@\"";
     std::vector<std::string> command = {"sh", "-c", script, sandbox_.file("started")};
     std::ranges::move(decode(), std::back_inserter(command));
     return command;
@@ -66,7 +66,7 @@ class RunPair : public SupervisedAgent {
 
 TEST_F(RunPair, TwoActivesInTurnAreKilledAndTheThirdFinishes) {
   start_supervised();
-  start_pair(decode_slowly(2));
+  start_pair(decode_slowly_at_first(2));
   const pid_t first = wait_until_protected();
   wait_for_steps(3);
   send(first, SIGKILL);
@@ -78,7 +78,7 @@ TEST_F(RunPair, TwoActivesInTurnAreKilledAndTheThirdFinishes) {
 
 TEST_F(RunPair, ADeadStandbyIsReplaced) {
   start_supervised();
-  start_pair(decode_slowly(2));
+  start_pair(decode_slowly_at_first(2));
   const pid_t active = wait_until_protected();
   const pid_t standby = status_of(tenant)["standby"]["pid"];
   send(standby, SIGKILL);
@@ -93,7 +93,7 @@ TEST_F(RunPair, ADeadStandbyIsReplaced) {
 
 TEST_F(RunPair, AStandbyThatFailsIsTriedAgain) {
   start_supervised();
-  start_pair(decode_slowly(3, 2));
+  start_pair(decode_slowly_at_first(3, 2));
   const pid_t first = wait_until_protected();
   send(first, SIGKILL);
   send(wait_until_protected(first), SIGKILL);
@@ -103,7 +103,7 @@ TEST_F(RunPair, AStandbyThatFailsIsTriedAgain) {
 
 TEST_F(RunPair, OutlivesTheAgent) {
   start_supervised();
-  start_pair(decode_slowly(2));
+  start_pair(decode_slowly_at_first(2));
   const pid_t first = wait_until_protected();
   kill_agent();
   send(first, SIGKILL);
@@ -118,7 +118,7 @@ TEST_F(RunPair, OutlivesTheAgent) {
 
 TEST_F(RunPair, SigtermEndsTheWholeTenant) {
   start_supervised({"--lease-s", "1000"});
-  start_pair(decode_slowly(1000));
+  start_pair(decode_slowly());
   wait_until_protected();
   pair_->actor->signal(SIGTERM);
   wait_for_end(*pair_);
@@ -131,7 +131,7 @@ TEST_F(RunPair, SigtermEndsTheWholeTenant) {
 // Whoever waits has a tenth of the SMs; whoever serves has them all, some time after a promotion.
 TEST_F(RunPair, AStandbyWithFewMultiprocessorsHandsOverToOneWithAll) {
   start_supervised();
-  start_pair({"--standby-sm-percent", "10"}, decode(60));
+  start_pair({"--standby-sm-percent", "10"}, decode_slowly());
   const pid_t first = wait_until_protected();
   const pid_t waiting = status_of(tenant)["standby"]["pid"];
   EXPECT_EQ(sm_percent_of(first), "");
@@ -140,13 +140,14 @@ TEST_F(RunPair, AStandbyWithFewMultiprocessorsHandsOverToOneWithAll) {
   const pid_t next = wait_until_protected_by(waiting);
   EXPECT_EQ(sm_percent_of(next), "");
   send(next, SIGKILL);  // and on
+  let_them_end();
   expect_end(0);
   expect_output_as_if_nothing_happened();
 }
 
 TEST_F(RunPair, SaysWhyATenantIsLost) {
   start_supervised({"--lease-s", "1000"});
-  start_pair(decode_slowly(1000));
+  start_pair(decode_slowly());
   const pid_t active = wait_until_protected();
   send(status_of(tenant)["standby"]["pid"], SIGKILL);
   send(active, SIGKILL);

@@ -16,14 +16,11 @@ constexpr std::uint64_t full_at_least_mib = 254;
 
 class SmallStandby : public SupervisedAgent {
  protected:
-  /// Serves for some seconds once it is promoted: time enough for a full context on a busy machine.
   Player& start_standby_that_tells(std::vector<std::string> more = {}) {
-    std::vector<std::string> command = decode(40);
+    std::vector<std::string> command = decode_slowly();
     command.emplace_back("--progress");
     command.insert(command.end(), more.begin(), more.end());
-    Player& standby = start_tenant(tenant, std::move(command), {"--standby"});
-    wait_for_status(tenant, [](const auto& now) { return now["standby_state"] == "ready"; });
-    return standby;
+    return start_standby(std::move(command));
   }
   /// As NVML says it.
   std::uint64_t memory_mib(pid_t pid) const {
@@ -33,6 +30,7 @@ class SmallStandby : public SupervisedAgent {
     return found == all.end() ? 0 : found->used_bytes / mib;
   }
   void expect_good_end(Player& active, Player& standby) {
+    let_them_end();
     wait_for_end(active);
     wait_for_end(standby);
     EXPECT_EQ(standby.exit_status(), 0) << testing::PrintToString(standby.lines);
@@ -42,7 +40,7 @@ class SmallStandby : public SupervisedAgent {
 
 TEST_F(SmallStandby, TakesLittleMemoryAndMovesToAFullContextBetweenTwoSteps) {
   start_supervised();
-  Player& active = start_active(400);
+  Player& active = start_active();
   Player& standby = start_standby_that_tells();
   const pid_t standby_pid = status_of(tenant)["standby"]["pid"];
   EXPECT_LE(memory_mib(standby_pid), small_at_most_mib);
@@ -63,7 +61,7 @@ TEST_F(SmallStandby, TakesLittleMemoryAndMovesToAFullContextBetweenTwoSteps) {
 
 TEST_F(SmallStandby, MayHaveAFullContextFromTheStart) {
   start_supervised();
-  Player& active = start_active(400);
+  Player& active = start_active();
   Player& standby = start_standby_that_tells({"--standby-sms", "0"});
   EXPECT_GE(memory_mib(status_of(tenant)["standby"]["pid"]), full_at_least_mib);
   wait_for_steps(3);

@@ -5,11 +5,14 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <fstream>
 
 #include "os/processes.h"
 
 namespace firebreak::tests {
+
 void SupervisedAgent::TearDown() {
+  let_them_end();
   AgentOnStage::TearDown();
   EXPECT_FALSE(std::filesystem::exists(sandbox_.file("d/notify.sock")));
   EXPECT_FALSE(std::filesystem::exists(socket_));
@@ -54,20 +57,25 @@ std::vector<std::string> SupervisedAgent::decode() const {
   return {program("firebreak-decode"), "--steps", std::to_string(steps), "--output", output_};
 }
 
-std::vector<std::string> SupervisedAgent::decode(int pace_ms) const {
+/// A step in between stays one in which a hand-over is heard of, for a minute.
+std::vector<std::string> SupervisedAgent::decode_slowly() const {
   std::vector<std::string> command = decode();
-  command.insert(command.end(), {"--pace-ms", std::to_string(pace_ms)});
+  command.insert(command.end(), {"--pace-ms", "400", "--slow-until", told_to_end_});
   return command;
 }
 
-Player& SupervisedAgent::start_active(int pace_ms) {
-  Player& active = start_tenant(tenant, decode(pace_ms));
+void SupervisedAgent::let_them_end() const { std::ofstream(told_to_end_) << "now"; }
+
+Player& SupervisedAgent::start_active() {
+  Player& active = start_tenant(tenant, decode_slowly());
   wait_for_status(tenant, [](const auto& now) { return now["phase"] == "serving"; });
   return active;
 }
 
-Player& SupervisedAgent::start_standby(int pace_ms) {
-  Player& standby = start_tenant(tenant, decode(pace_ms), {"--standby"});
+Player& SupervisedAgent::start_standby() { return start_standby(decode()); }
+
+Player& SupervisedAgent::start_standby(std::vector<std::string> command) {
+  Player& standby = start_tenant(tenant, std::move(command), {"--standby"});
   wait_for_status(tenant, [](const auto& now) { return now["standby_state"] == "ready"; });
   return standby;
 }

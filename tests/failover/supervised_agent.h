@@ -14,7 +14,7 @@ class SupervisedAgent : public AgentOnStage {
   static constexpr int steps = 150;
   static constexpr const char* tenant = "llm";
 
-  /// Nothing of the supervisor is left either.
+  /// Nothing of the supervisor is left either; whoever still goes slowly ends.
   void TearDown() override;
 
   void start_supervised(std::vector<std::string> arguments = {});
@@ -27,12 +27,17 @@ class SupervisedAgent : public AgentOnStage {
   void kill_agent_for_a_while();
   void resume_supervisor();
 
-  /// `pace_ms`: what a step takes at least, so that a test has time for what it does meanwhile.
-  std::vector<std::string> decode(int pace_ms) const;
+  /// Goes as fast as it can.
   std::vector<std::string> decode() const;
-  Player& start_active(int pace_ms);
-  /// Returns when it is ready to take over.
-  Player& start_standby(int pace_ms);
+  /// Goes slowly, and does not end before let_them_end(): so a test has the time that it needs, however busy
+  /// the machine is.
+  std::vector<std::string> decode_slowly() const;
+  void let_them_end() const;
+  /// Goes slowly.
+  Player& start_active();
+  /// Returns when it is ready to take over; then it goes as fast as it can.
+  Player& start_standby();
+  Player& start_standby(std::vector<std::string> command);
   void wait_for_steps(std::uint64_t committed);
   /// Asks until the agent has nothing of the tenant any more; the test's own time limit bounds it.
   void wait_until_unknown();
@@ -40,6 +45,7 @@ class SupervisedAgent : public AgentOnStage {
   void expect_output_as_if_nothing_happened();
 
   std::string output_ = sandbox_.file("tokens");
+  std::string told_to_end_ = sandbox_.file("end");
 
  private:
   std::ptrdiff_t agents_seen() const;

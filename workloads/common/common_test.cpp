@@ -71,8 +71,9 @@ std::variant<Options, ExitStatus> parse(std::vector<const char*> arguments) {
 }
 
 TEST(ParseOptions, EveryOption) {
-  const auto parsed = parse({"--size", "medium", "--steps", "12", "--seed", "9", "--output", "file",
-                             "--pace-ms", "30", "--standby-sms", "3", "--standalone"});
+  const auto parsed =
+      parse({"--size", "medium", "--steps", "12", "--seed", "9", "--output", "file", "--pace-ms", "30",
+             "--slow-until", "told", "--standby-sms", "3", "--standalone"});
   ASSERT_TRUE(std::holds_alternative<Options>(parsed));
   const Options& options = std::get<Options>(parsed);
   EXPECT_EQ(options.size, Size::Medium);
@@ -80,6 +81,7 @@ TEST(ParseOptions, EveryOption) {
   EXPECT_EQ(options.seed, 9u);
   EXPECT_EQ(options.output, "file");
   EXPECT_EQ(options.pace_ms, 30u);
+  EXPECT_EQ(options.slow_until, "told");
   EXPECT_EQ(options.standby_sms, 3u);
   EXPECT_TRUE(options.standalone);
 }

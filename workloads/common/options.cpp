@@ -21,6 +21,8 @@ std::variant<Options, ExitStatus> parse_options(const std::string& description, 
   app.add_option("--output", options.output, "File for the result");
   app.add_option("--pace-ms", options.pace_ms, "Minimum duration of a step, in milliseconds; default 0")
       ->check(CLI::Range(0u, 60000u));
+  app.add_option("--slow-until", options.slow_until,
+                 "Keep to --pace-ms until this file is there, and do not begin the last step before");
   app.add_option("--standby-sms", options.standby_sms,
                  "A standby waits in a context with so many SMs, which takes little memory; 0: a full one")
       ->capture_default_str()

@@ -21,6 +21,7 @@ struct Options {
   std::uint64_t seed = 1;
   std::string output;             ///< file; empty: none
   std::uint32_t pace_ms = 0;      ///< a step takes at least this long
+  std::string slow_until;         ///< file; the pace holds until it is there, and so does the last step
   bool standalone = false;        ///< joins no agent, whatever the environment says
   bool progress = false;          ///< says each step that is done on standard output: "step 12 AT_NS"
   std::uint32_t standby_sms = 8;  ///< of the context that a standby waits in; 0: a full one

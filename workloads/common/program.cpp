@@ -6,6 +6,7 @@
 #include <array>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <optional>
 #include <thread>
 
@@ -20,6 +21,9 @@
 
 namespace firebreak::workloads {
 namespace {
+
+/// Whether somebody has told it to end.
+constexpr Milliseconds between_looks{10};
 
 /// Tells whoever reads standard output which steps are done, and what else happens.
 class Progress {
@@ -101,6 +105,7 @@ class Run {
   /// Both: False where another process does it, and this is its standby.
   Result<bool> run_step(std::uint64_t step);
   Result<bool> commit(std::uint64_t step);
+  Status await_step(std::uint64_t step, Pacer& pacer);
   Status move_once_possible();
   const Gpu& gpu() const { return full_ ? *full_ : gpu_; }
   void warn(const Error& error) const { fmt::print(stderr, "{}: {}\n", program_.name, to_string(error)); }
@@ -170,16 +175,26 @@ Result<bool> Run::run_steps() {
   if (next_step_ == 0) {
     if (const Status marked = more_memory_.mark(gpu()); !marked) return propagate(marked);
   }
-  const SystemClock clock;
   Pacer pacer(Milliseconds(options_.pace_ms));
   for (std::uint64_t step = next_step_; step <= workload_->last_step(); ++step) {
-    std::this_thread::sleep_until(pacer.next_begin(clock.now()));
-    if (const Status moved = move_once_possible(); !moved) return propagate(moved, "the full context");
+    if (const Status moved = await_step(step, pacer); !moved) return propagate(moved, "the full context");
     const auto ours = run_step(step);
     if (!ours) return propagate(ours, fmt::format("step {}", step));
     if (!*ours) return false;
   }
   return true;
+}
+
+/// What else is done between two steps goes on while the last one waits to be told.
+Status Run::await_step(std::uint64_t step, Pacer& pacer) {
+  const SystemClock clock;
+  for (;;) {
+    const bool is_told = !options_.slow_until.empty() && std::filesystem::exists(options_.slow_until);
+    if (!is_told) std::this_thread::sleep_until(pacer.next_begin(clock.now()));
+    if (const Status moved = move_once_possible(); !moved) return moved;
+    if (is_told || options_.slow_until.empty() || step < workload_->last_step()) return {};
+    std::this_thread::sleep_for(between_looks);
+  }
 }
 
 /// Where there is no full context to be had the work goes on in the small one.
