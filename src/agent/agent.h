@@ -257,6 +257,7 @@ class Agent final : private ServerHandler {
   void end_forks(Dying& dying, const std::vector<hold::OtherHolder>& holders);
   bool somebody_waits_for(const Dying& dying) const;
   void let_go_of(const std::string& domain);
+  bool has_lost_its_clients(const std::string& domain) const;
   bool has_dying(const std::string& tenant) const;
   void let_join(const std::string& tenant);
   bool is_waited_for(const Tenant& tenant, pid_t pid) const;

@@ -47,7 +47,7 @@ void Agent::await_last_kernel(pid_t pid, Process process) {
     leave(*tenant->second, pid);
   }
   // There is nothing to wait for, or nobody to be harmed.
-  if (harmless || others_in(domain).empty()) return holder_.let_go(pid);
+  if (harmless || has_lost_its_clients(domain) || others_in(domain).empty()) return holder_.let_go(pid);
   tell_of_running_work(pid);
   // Its own standby cannot wait for a kernel whose end nobody sees, and not long for one whose end is seen.
   if (waits) holder_.let_go(pid, options_.fence_wait);
@@ -236,6 +236,13 @@ void Agent::verify_release(abi::Event released) {
     event.text = text;
     tell(std::move(event));
   });
+}
+
+/// It had a fault and takes nobody yet, or its server has ended: nothing runs there any more that could harm.
+bool Agent::has_lost_its_clients(const std::string& domain) const {
+  const auto reports = domains_.reports();
+  const auto found = std::ranges::find(reports, domain, &mps::DomainReport::name);
+  return found != reports.end() && found->state != mps::DomainState::Serving;
 }
 
 /// Nobody is there any more who would be harmed.

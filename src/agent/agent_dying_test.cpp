@@ -18,7 +18,7 @@ class AgentDying : public AgentTest {
     agent.reset();
     AgentOptions options;
     options.socket_path = path;
-    options.hold = options.fence_wait = Milliseconds(60'000);
+    options.hold = options.fence_wait = std::chrono::hours(1);
     agent = std::move(Agent::start(options, *loop, gpus_, clock, domains, detectors, manager).value());
   }
   std::string phase() { return client::parse_status(agent->status_json()).tenant("llm")->phase; }
@@ -59,6 +59,22 @@ TEST_F(AgentDying, AHeldDeadActiveGivesNoAllClear) {
   run_for(Milliseconds(pair::suspicion_ms + 1));
   EXPECT_EQ(phase(), "suspecting");
   EXPECT_EQ(word(page).epoch, 0u);
+}
+
+// Its fault or its server's end has stopped all that ran there: the end is a fence at once.
+TEST_F(AgentDying, NobodyIsWaitedForWhereTheDomainHasLostItsClients) {
+  Peer neighbour = peer();
+  ask(neighbour, abi::Adopt{"neighbour", abi::Role::Active, neighbour.pid()});
+  for (const mps::DomainState state : {mps::DomainState::Draining, mps::DomainState::Restarting}) {
+    domains.states.clear();
+    const std::string name = mps::to_string(state);
+    auto [active, standby, page] = pair(name);
+    detectors.callbacks.on_gpu_opened(active.pid());
+    domains.states["a"] = state;
+    active.end(kernel);
+    detectors.callbacks.on_exit(active.pid());
+    while (word(page).epoch == 0) loop->run_once(Milliseconds(1000));
+  }
 }
 
 }  // namespace

@@ -124,6 +124,22 @@ TEST_F(Dying, ByTheOutOfMemoryKiller) {
   expect_released(neighbour);
 }
 
+// A fault resets the channels of all of them: nothing is under way there any more, and what is held would
+// only keep the domain from draining.
+TEST_F(Dying, NobodyIsHeldWhoseDomainHadAFault) {
+  start_agent({"--hold-s", "1000"});
+  start_tenant("bystander", {"sleep", "1000"});  // nothing must harm it, as far as the agent knows
+  wait_for_status("bystander", [](const auto& tenant) { return !tenant["active"].is_null(); });
+  const Player& spinner = start_held_spinner();
+  const Player& rogue = start_tenant("rogue", {program("firebreak"), "inject", "--wait", "misaligned-load"});
+  wait("the rogue", [&] { return rogue.said("prepared"); });
+  rogue.actor->tell("go");
+  wait("its fault", [&] { return rogue.said("MISALIGNED_ADDRESS"); });
+  kill_spinner(spinner);
+  wait("the release", [&] { return agent_->said("released tenant=spinner"); });
+  EXPECT_EQ(command({"stop", "bystander"}).status.exit_code, 0);
+}
+
 // Also what a process closes itself is then nobody's any more.
 TEST_F(Dying, TakesItsDomainAlongWhereNothingIsHeld) {
   start_agent({"--hold-s", "0"});
