@@ -116,7 +116,8 @@ FB_API fb_status fb_alloc(fb_session* session, const char* name, uint64_t size_b
 FB_API fb_status fb_alloc_as(fb_session* session, const char* name, uint64_t size_bytes, fb_memory memory,
                              int64_t timeout_ms, uint64_t* device_address);
 
-/* Tells the agent that this standby has done its warm-up and could take over at once. Standby only. */
+/* Tells the agent that this standby has done its warm-up and could take over at once. Returns when the agent knows the MPS
+ * server that has its context, or has looked for it in vain: within 30 s. Standby only. */
 FB_API fb_status fb_ready(fb_session* session);
 
 /* Blocks until this standby is promoted or `timeout_ms` has passed (-1: for ever); spinning is not needed, the wake-up

@@ -87,7 +87,8 @@ struct NextConnection {
 struct Release {
   std::uint64_t id = 0;
 };
-/// The standby has warmed up. Answered by Done or Refused.
+/// The standby has warmed up. Answered by Done once it is ready to take over: when the agent knows its MPS
+/// server, or has looked for that in vain for some seconds; or Refused.
 struct Ready {};
 /// The promoted standby's first kernel has completed; it went on from `next_step`. Answered by Done.
 struct Resumed {

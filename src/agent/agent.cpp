@@ -33,7 +33,7 @@ Result<std::unique_ptr<Agent>> Agent::start(const AgentOptions& options, os::Eve
   Detectors::Callbacks callbacks;
   callbacks.on_fault = [raw](fault::Fault fault) { raw->on_fault(std::move(fault)); };
   callbacks.on_exit = [raw](pid_t pid) { raw->on_exit(pid); };
-  callbacks.on_gpu_opened = [raw](pid_t pid) { raw->holder_.look(pid); };
+  callbacks.on_gpu_opened = [raw](pid_t pid) { raw->on_gpu_opened(pid); };
   callbacks.on_stray = [raw](const strays::Stray& stray) { raw->on_stray(stray); };
   callbacks.on_contained = [raw](pid_t pid, const std::string& what) { raw->on_contained(pid, what); };
   callbacks.on_guard = [raw](pid_t pid, const strays::GuardReport& guard) { raw->on_guard(pid, guard); };
@@ -240,6 +240,7 @@ void Agent::advance(Tenant& tenant, pair::EventType event) {
   told.text = fmt::format("{}: {} -> {}", pair::to_string(event), pair::to_string(before),
                           pair::to_string(tenant.pair.phase));
   tell(std::move(told));
+  let_stand_by_if_needed(tenant);
 }
 
 void Agent::advance_actives(const std::string& domain, pair::EventType event) {

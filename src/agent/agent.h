@@ -49,6 +49,10 @@ struct AgentOptions {
   /// How long a tenant's memory outlives its last process, unless it has finished: who is started anew goes
   /// on.
   Milliseconds lease{30'000};
+  /// How long processes wait for the next agent, where this one is killed and somebody keeps what it needs.
+  Milliseconds returns_within{30'000};
+  /// How long the MPS server of a standby is looked for before that counts as ready without.
+  Milliseconds server_patience{20'000};
   std::uint64_t descriptors_max = 0;  ///< of ours; beyond them nobody is let in. 0: nobody counts them
   std::uint64_t quota_bytes = 0;      ///< of each tenant's memory in the vault; 0: no limit
   std::vector<std::string> shelf_command = {};  ///< starts one (agent/shelf.h)
@@ -111,6 +115,14 @@ class Agent final : private ServerHandler {
     std::string start_time;  ///< of that process
   };
 
+  /// A standby that has warmed up, while nobody knows an MPS server of its domain. It sleeps, and could not
+  /// tell that its context went with one that ended while there was no agent.
+  struct WarmStandby {
+    pid_t pid = 0;
+    std::optional<Asker> asker = {};  ///< none: it has come back so
+    os::Watch patience = {};
+  };
+
   /// Where a process was told to run that has not come yet.
   struct Placement {
     std::uint64_t connection = 0;  ///< that asked
@@ -149,8 +161,7 @@ class Agent final : private ServerHandler {
   void join(Connection& connection, const abi::Join& request);
   void report_status(Connection& connection) const;
   Status publish(Connection& connection, const abi::Publish& request, std::vector<os::Fd> descriptors);
-  Status ready(Connection& connection);
-  void warmed_up(Tenant& tenant);
+  void ready(Connection& connection);
   Status resumed(Connection& connection, const abi::Resumed& request);
   Status finish(Connection& connection);
   void inject(Connection& connection, const abi::Inject& request);
@@ -158,6 +169,15 @@ class Agent final : private ServerHandler {
   void end_injection(std::uint64_t tenant_connection, const abi::Message& answer);
   Status may_join(const Tenant& tenant, const abi::Join& request) const;
   std::uint32_t returns_ms() const;
+
+  // Standbys that are ready but for their MPS server, in agent_warm_standbys.cpp.
+  void warmed_up(Tenant& tenant, std::optional<Asker> asker);
+  void stand_by(Tenant& tenant, const std::optional<Asker>& asker, const std::string& but);
+  void stand_by_warm(const std::string& tenant, const std::string& but);
+  bool knows_server_of(const std::string& domain) const;
+  void let_stand_by_in(const std::string& domain);
+  void let_stand_by_if_needed(const Tenant& tenant);
+  void on_gpu_opened(pid_t pid);
 
   // The tenants' own clients, in agent_connections.cpp.
   Status take_listener(const Connection& connection, std::vector<os::Fd> descriptors);
@@ -346,7 +366,9 @@ class Agent final : private ServerHandler {
   std::vector<UnplacedFault> unplaced_faults_;
   std::vector<Farewell> farewells_;
   std::vector<WaitingJoin> waiting_joins_;
-  std::vector<Placement> placements_;  ///< one a connection
+  std::map<std::string, WarmStandby> warm_standbys_;  ///< by their tenants
+  std::vector<Placement> placements_;                 ///< one a connection
+  os::Watch placements_lease_;                        ///< of those whose connection was another agent's
   std::set<std::uint64_t> subscribers_;
   std::vector<std::string> untold_;  ///< events, encoded
   int tells_later_ = 0;

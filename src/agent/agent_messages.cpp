@@ -36,7 +36,7 @@ void Agent::on_message(Connection& connection, abi::Message message, std::vector
           [&](const abi::GiveListener&) { give_listener(connection); },
           [&](const abi::NextConnection& request) { next_connection(connection, request); },
           [&](const abi::Release& request) { answer_once(connection, release(connection, request)); },
-          [&](const abi::Ready&) { answer_once(connection, ready(connection)); },
+          [&](const abi::Ready&) { ready(connection); },
           [&](const abi::Resumed& request) { answer_once(connection, resumed(connection, request)); },
           [&](const abi::Finish&) { answer_once(connection, finish(connection)); },
           [&](const abi::Inject& request) { inject(connection, request); },
@@ -129,22 +129,10 @@ void Agent::on_closed(Connection& connection) {
   save();
 }
 
-Status Agent::ready(Connection& connection) {
+void Agent::ready(Connection& connection) {
   Tenant* tenant = tenant_of(connection, &Tenant::standby);
-  if (tenant == nullptr) return not_in_that_role("ready");
-  warmed_up(*tenant);
-  return {};
-}
-
-void Agent::warmed_up(Tenant& tenant) {
-  domains_.refresh_servers();
-  abi::Event event;
-  event.what = "ready";
-  event.tenant = tenant.name();
-  event.domain = tenant.standby.domain;
-  event.pid = tenant.standby.pid;
-  tell(std::move(event));
-  advance(tenant, pair::EventType::StandbyReady);
+  if (tenant == nullptr) return answer(connection, not_in_that_role("ready"));
+  warmed_up(*tenant, connection.asker());
 }
 
 Status Agent::resumed(Connection& connection, const abi::Resumed& request) {

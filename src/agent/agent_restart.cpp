@@ -98,6 +98,7 @@ void Agent::on_server(const std::string& domain, pid_t pid) {
   if (std::ranges::count(servers_, server) > 0) return;
   servers_.push_back(std::move(server));
   save();
+  let_stand_by_in(domain);
   place_late(domain, pid);
 }
 
@@ -293,7 +294,7 @@ void Agent::stands_by_again(Tenant& tenant, bool ready) {
     tell_joined(tenant, tenant.standby, "as a standby, which had lost its connection");
     advance(tenant, pair::EventType::StandbyJoined);
   }
-  if (ready && tenant.pair.standby == pair::Standby::Joined) warmed_up(tenant);
+  if (ready && tenant.pair.standby == pair::Standby::Joined) warmed_up(tenant, std::nullopt);
 }
 
 /// One without a connection cannot take over, and while it is there no other one is started.

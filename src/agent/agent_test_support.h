@@ -92,7 +92,10 @@ struct FakeDomains final : Domains {
   void refresh_servers() override {
     ++asked_for_servers;
     known_servers = servers;
+    if (!has_servers) return;
+    for (const std::string& name : names()) callbacks.on_server(name, ::getpid());  // any process that lives
   }
+  bool has_servers = true;                                      ///< each domain, and MPS names it at once
   std::map<pid_t, std::string> servers = {{server_of_a, "a"}};  ///< that run, and of which domain
   std::map<pid_t, std::string> known_servers;
   int asked_for_servers = 0;

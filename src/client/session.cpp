@@ -26,6 +26,8 @@ constexpr std::uint64_t descriptors_of_an_allocation = 8;
 /// An active that begins anew is answered when its dead predecessor's last kernels have ended, and those are
 /// waited for no longer than the agent's --longest-hold-s.
 constexpr Milliseconds join_timeout{60'000};
+/// The agent asks MPS for the standby's server first, and gives up earlier.
+constexpr Milliseconds ready_timeout{30'000};
 /// A lost agent wakes sleepers by hand; this only bounds how long a missed wake-up lasts.
 constexpr Milliseconds sleep_slice{200};
 
@@ -234,7 +236,7 @@ Outcome<void> Session::ready() {
   if (auto registered = register_page(); !registered) return registered;
   // One that was promoted was ready: the agent's answer came too late, or not at all.
   if (own_promotion()) return {};
-  const auto answer = link_->ask(abi::Ready{});
+  const auto answer = link_->ask(abi::Ready{}, -1, ready_timeout);
   if (!answer && !own_promotion()) return agent_failure(answer.error());
   link_->say_ready(true);
   return {};
