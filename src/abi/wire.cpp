@@ -266,8 +266,13 @@ struct Form<Joined> {
 template <>
 struct Form<Placed> {
   static constexpr const char* name = "placed";
-  static void write(json& out, const Placed& m) { out["environment"] = m.environment; }
-  static void read(const json& in, Placed& m) { in.at("environment").get_to(m.environment); }
+  static void write(json& out, const Placed& m) {
+    out.update({{"environment", m.environment}, {"agent_returns_ms", m.agent_returns_ms}});
+  }
+  static void read(const json& in, Placed& m) {
+    in.at("environment").get_to(m.environment);
+    m.agent_returns_ms = in.value("agent_returns_ms", m.agent_returns_ms);  // agents before 0.7 say nothing
+  }
 };
 
 template <>

@@ -114,7 +114,8 @@ struct Place {
   std::uint32_t sm_percent = 0;  ///< 0: what the agent was started with; both
   std::uint32_t memory_mib = 0;
 };
-/// `pid` was started with what Placed said. Answered by Done or Refused.
+/// `pid` was started with what Placed said, by this agent or the one before. Answered by Done, also where it
+/// has been adopted already, or Refused.
 struct Adopt {
   std::string tenant;
   Role role = Role::Active;
@@ -186,6 +187,9 @@ struct ClientConnection {
 };
 struct Placed {
   std::vector<std::pair<std::string, std::string>> environment;
+  /// How long to wait for the next agent, which knows of this, where this one is gone before it has answered
+  /// Adopt; 0: none will.
+  std::uint32_t agent_returns_ms = 0;
 };
 struct Done {};
 struct Refused {

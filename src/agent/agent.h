@@ -125,7 +125,7 @@ class Agent final : private ServerHandler {
 
   /// Where a process was told to run that has not come yet.
   struct Placement {
-    std::uint64_t connection = 0;  ///< that asked
+    std::uint64_t connection = 0;  ///< that asked; 0: the agent before was asked
     std::string tenant;
     abi::Role role = abi::Role::Active;
     std::string domain;
@@ -200,6 +200,8 @@ class Agent final : private ServerHandler {
   Result<abi::Placed> place(const Connection& connection, const abi::Place& request);
   Placement take_placement(const std::string& tenant, abi::Role role);
   void forget_placements(std::uint64_t connection);
+  std::vector<KeptPlacement> kept_placements() const;
+  void restore_placements(const std::vector<KeptPlacement>& kept);
   Result<std::string> domain_for(const std::string& tenant, abi::Role role, const std::string& gpu) const;
   std::string domain_of_half(const std::string& tenant, abi::Role role) const;
   mps::ClientLimits limits_for(const abi::Place& request) const;
@@ -238,13 +240,13 @@ class Agent final : private ServerHandler {
 
   // What outlives the agent itself, in agent_restart.cpp.
   void begin_keeping();
-  void take_up_servers(std::map<std::string, os::Fd>& descriptors);
+  KeptCommon take_up_common(std::map<std::string, os::Fd>& descriptors);
   std::vector<KeptTenant> take_up_tenants(std::map<std::string, os::Fd>& descriptors);
   void on_server(const std::string& domain, pid_t pid);
   void forget_ended_servers();
   bool has_ended(const KeptServer& server) const;
   void save();
-  void save_servers();
+  void save_common();
   void save(const Tenant& tenant);
   KeptTenant kept_of(const Tenant& tenant) const;
   std::string start_time_of(pid_t pid) const;  ///< empty: it is gone
@@ -353,7 +355,7 @@ class Agent final : private ServerHandler {
   };
   std::map<std::string, TenantDocument> tenant_documents_;
   std::vector<KeptServer> servers_;
-  std::optional<std::vector<KeptServer>> written_servers_;
+  std::optional<KeptCommon> written_common_;
   std::unique_ptr<Server> server_;
   std::map<std::string, std::unique_ptr<Tenant>> tenants_;
   Credentials credentials_;

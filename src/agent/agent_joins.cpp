@@ -112,8 +112,7 @@ void Agent::join(Connection& connection, const abi::Join& request) {
 }
 
 std::uint32_t Agent::returns_ms() const {
-  constexpr std::uint32_t patience_ms = 30'000;
-  return document_ ? patience_ms : 0;
+  return document_ ? static_cast<std::uint32_t>(options_.returns_within.count()) : 0;
 }
 
 void Agent::tell_joined(const Tenant& tenant, const Member& member, const std::string& how) {

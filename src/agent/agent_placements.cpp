@@ -6,6 +6,12 @@
 #include "agent/placement.h"
 
 namespace firebreak::agent {
+namespace {
+
+/// They are written into one document, and are there for the moment between the question and the start.
+constexpr std::size_t most_kept_placements = 256;
+
+}  // namespace
 
 Result<abi::Placed> Agent::place(const Connection& connection, const abi::Place& request) {
   if (auto good = abi::check_name(request.tenant); !good) return propagate(good);
@@ -27,6 +33,8 @@ Result<abi::Placed> Agent::place(const Connection& connection, const abi::Place&
   placed.environment.emplace_back("FIREBREAK_TENANT", request.tenant);
   placed.environment.emplace_back("FIREBREAK_TOKEN", *token);
   placed.environment.emplace_back("FIREBREAK_ROLE", abi::to_string(request.role));
+  placed.agent_returns_ms = returns_ms();
+  save();  // before it is told: whoever is started by it may be adopted by the next agent
   return placed;
 }
 
@@ -56,6 +64,31 @@ void Agent::forget_placements(std::uint64_t connection) {
     if (each.connection != connection) return false;
     if (!tenants_.contains(each.tenant)) credentials_.forget(each.tenant);
     return true;
+  });
+}
+
+std::vector<KeptPlacement> Agent::kept_placements() const {
+  std::vector<KeptPlacement> kept;
+  for (const Placement& each : placements_) {
+    if (kept.size() == most_kept_placements) break;
+    kept.push_back(
+        {each.tenant, each.role, each.domain, each.limits, credentials_.known_token_of(each.tenant)});
+  }
+  return kept;
+}
+
+/// Without those who were adopted before that was written down. They hold as long as anybody waits for us.
+void Agent::restore_placements(const std::vector<KeptPlacement>& kept) {
+  for (const KeptPlacement& each : kept) {
+    const auto tenant = tenants_.find(each.tenant);
+    if (tenant != tenants_.end() && tenant->second->member(each.role).pid != 0) continue;
+    if (tenant == tenants_.end()) credentials_.restore(each.tenant, each.token);
+    placements_.push_back({0, each.tenant, each.role, each.domain, each.limits});
+  }
+  if (placements_.empty()) return;
+  placements_lease_ = loop_.after_or_now(Milliseconds(returns_ms()), [this] {
+    forget_placements(0);
+    save();
   });
 }
 

@@ -32,14 +32,15 @@ void Agent::begin_keeping() {
   shelves_.take_up(descriptors);
   // Those that were kept are counted with their tenants.
   descriptors_at_start_ = os::open_descriptors().value_or(descriptors.size()) - descriptors.size();
-  take_up_servers(descriptors);
+  const KeptCommon common = take_up_common(descriptors);
+  servers_ = common.servers;
   const std::vector<KeptTenant> kept = take_up_tenants(descriptors);
   std::map<std::string, std::vector<pid_t>> gone;
   for (const KeptTenant& each : kept) gone[each.name] = restore(each, descriptors);
   // Whatever follows writes down what is known, and by now all of them are. First who has lost its context:
   // nobody is to take over there.
-  const std::vector<KeptServer> servers = servers_;
-  for (const KeptServer& each : servers) {
+  restore_placements(common.placements);
+  for (const KeptServer& each : common.servers) {
     if (has_ended(each)) on_clients_lost(each.domain);
   }
   domains_.look_for_faults();
@@ -55,17 +56,16 @@ void Agent::begin_keeping() {
   save();
 }
 
-void Agent::take_up_servers(std::map<std::string, os::Fd>& descriptors) {
+KeptCommon Agent::take_up_common(std::map<std::string, os::Fd>& descriptors) {
   os::Fd file = take_descriptor(descriptors, document_name());
-  if (!file) return;
+  if (!file) return {};
   auto document = KeptDocument::open(std::move(file));
-  auto read = document ? decode_servers(document->read()) : propagate(document);
+  auto read = document ? decode_common(document->read()) : propagate(document);
   if (document) document_ = std::move(*document);
-  if (read) {
-    servers_ = std::move(*read);
-  } else {
-    spdlog::error("which MPS servers there were is not known any more: {}", to_string(read.error()));
-  }
+  if (read) return std::move(*read);
+  spdlog::error("which MPS servers there were, and who was told where to run, is not known any more: {}",
+                to_string(read.error()));
+  return {};
 }
 
 /// All whose document can be read.
@@ -111,17 +111,19 @@ bool Agent::has_ended(const KeptServer& server) const {
   return !stat || !os::is_alive(*stat) || os::start_time(*stat) != server.start_time;
 }
 
+/// Tenants first: who was placed is one of them before the placement goes.
 void Agent::save() {
   if (!document_) return;
-  save_servers();
   for (const auto& [name, tenant] : tenants_) save(*tenant);
+  save_common();
 }
 
-void Agent::save_servers() {
-  if (written_servers_ == servers_) return;
-  const Status written = document_->write(encode_servers(servers_));
+void Agent::save_common() {
+  KeptCommon common{servers_, kept_placements()};
+  if (written_common_ == common) return;
+  const Status written = document_->write(encode_common(common));
   if (!written) return spdlog::error("{}", to_string(written.error()));
-  written_servers_ = servers_;
+  written_common_ = std::move(common);
 }
 
 void Agent::save(const Tenant& tenant) {

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// The agent is killed, and the next one goes on with what was kept.
+#include <nlohmann/json.hpp>
+
 #include "agent/agent_test_support.h"
 #include "base/units.h"
 #include "client/status_view.h"
@@ -22,6 +24,23 @@ class AgentRestart : public AgentTest {
     options.lease = lease;
     options.socket_path = path;
     agent = start_agent(options);
+  }
+  abi::Placed place(Peer& command, const std::string& tenant) {
+    return std::get<abi::Placed>(ask(command, abi::Place{tenant, abi::Role::Active, "", 25, 1024}));
+  }
+  /// On a new connection.
+  bool is_adopted(Peer& command, Peer& process, const std::string& tenant) {
+    command.reconnect();
+    settle();
+    return std::holds_alternative<abi::Done>(
+        ask(command, abi::Adopt{tenant, abi::Role::Active, process.pid(), {}}));
+  }
+  nlohmann::json active_of(const std::string& tenant) {
+    const auto status = nlohmann::json::parse(agent->status_json());
+    for (const auto& each : status["tenants"]) {
+      if (each["name"] == tenant) return each["active"];
+    }
+    return nullptr;
   }
   void publish(Peer& peer, const std::string& name, std::uint64_t address) {
     const os::Fd descriptor = memory();
@@ -328,6 +347,57 @@ TEST_F(AgentRestart, WhatItsShelfHadEndsWithTheShelfAndIsTold) {
   const auto llm = client::parse_status(agent->status_json()).tenant("llm");
   ASSERT_TRUE(llm);
   EXPECT_THAT(agent->status_json(), HasSubstr("\"allocations\": 0"));
+}
+
+// Whatever it would be told by now, and whatever its own environment says.
+TEST_F(AgentRestart, WhoWasToldWhereToRunByTheAgentBeforeIsTakenToBeThere) {
+  Peer command = peer(), process = peer();
+  domains.states = {{"a", mps::DomainState::Draining}};
+  const abi::Placed placed = place(command, "llm");
+  EXPECT_GT(placed.agent_returns_ms, 0u);
+  domains.states.clear();
+  restart();
+  EXPECT_TRUE(is_adopted(command, process, "llm"));
+  EXPECT_EQ(active_of("llm")["domain"], "b");
+  EXPECT_EQ(active_of("llm")["sm_percent"], 25);
+  EXPECT_EQ(active_of("llm")["memory_mib"], 1024);
+  // And is known by the token that it was given.
+  const auto token =
+      std::ranges::find(placed.environment, "FIREBREAK_TOKEN", &std::pair<std::string, std::string>::first);
+  ASSERT_NE(token, placed.environment.end());
+  process.reconnect();
+  settle();
+  EXPECT_THAT(refusal(process, abi::Join{"llm", abi::Role::Active, "another"}), HasSubstr("token"));
+  EXPECT_TRUE(
+      std::holds_alternative<abi::Joined>(ask(process, abi::Join{"llm", abi::Role::Active, token->second})));
+}
+
+TEST_F(AgentRestart, WhoWasAdoptedBeforeTheAnswerWasLostIsAdoptedOnce) {
+  Peer command = peer(), process = peer();
+  place(command, "llm");
+  command.send(abi::Adopt{"llm", abi::Role::Active, process.pid(), {}});
+  settle();
+  restart();
+  domains.states = {{"a", mps::DomainState::Draining}};
+  EXPECT_TRUE(is_adopted(command, process, "llm"));
+  EXPECT_EQ(active_of("llm")["domain"], "a");
+}
+
+TEST_F(AgentRestart, APlaceThatTheAgentBeforeGaveHoldsForAWhile) {
+  Peer command = peer(), process = peer();
+  domains.states = {{"a", mps::DomainState::Draining}};
+  place(command, "llm");
+  domains.states.clear();
+  agent.reset();
+  AgentOptions options;
+  options.socket_path = path;
+  options.returns_within = Milliseconds(0);
+  agent = start_agent(options);
+  bool is_over = false;  // what is due after it comes after it
+  const auto later = loop->after(Milliseconds(1), [&is_over] { is_over = true; });
+  while (!is_over) loop->run_once(Milliseconds(1000));
+  EXPECT_TRUE(is_adopted(command, process, "llm"));
+  EXPECT_EQ(active_of("llm")["domain"], "a");
 }
 
 TEST_F(AgentRestart, StrangersDoNotComeBack) {

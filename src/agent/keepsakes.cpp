@@ -111,6 +111,14 @@ KeptTenant tenant_in(const json& in) {
   return tenant;
 }
 
+KeptPlacement placement_in(const json& in) {
+  return {in.at("tenant").get<std::string>(),
+          value_of(abi::role_from(in.at("role").get<std::string>())),
+          in.at("domain").get<std::string>(),
+          {in.at("sm_percent").get<std::uint32_t>(), in.at("memory_mib").get<std::uint32_t>()},
+          in.at("token").get<std::string>()};
+}
+
 json parse(std::string_view text) {
   json in = json::parse(text);
   const int its = in.at("version").get<int>();
@@ -145,12 +153,21 @@ std::optional<std::string_view> KeptText::update(const KeptTenant& tenant,
   return text_;
 }
 
-std::string encode_servers(const std::vector<KeptServer>& servers) {
-  json all = json::array();
-  for (const KeptServer& each : servers) {
-    all.push_back({{"domain", each.domain}, {"pid", each.pid}, {"start_time", each.start_time}});
+std::string encode_common(const KeptCommon& common) {
+  json servers = json::array();
+  for (const KeptServer& each : common.servers) {
+    servers.push_back({{"domain", each.domain}, {"pid", each.pid}, {"start_time", each.start_time}});
   }
-  return json{{"version", version}, {"servers", all}}.dump();
+  json placements = json::array();
+  for (const KeptPlacement& each : common.placements) {
+    placements.push_back({{"tenant", each.tenant},
+                          {"role", abi::to_string(each.role)},
+                          {"domain", each.domain},
+                          {"sm_percent", each.limits.sm_percent},
+                          {"memory_mib", each.limits.memory_mib},
+                          {"token", each.token}});
+  }
+  return json{{"version", version}, {"servers", servers}, {"placements", placements}}.dump();
 }
 
 Result<KeptTenant> decode_tenant(std::string_view text) {
@@ -161,15 +178,18 @@ Result<KeptTenant> decode_tenant(std::string_view text) {
   }
 }
 
-Result<std::vector<KeptServer>> decode_servers(std::string_view text) {
+Result<KeptCommon> decode_common(std::string_view text) {
   try {
-    std::vector<KeptServer> servers;
+    KeptCommon common;
     const json in = parse(text);
     for (const json& each : in.at("servers")) {
-      servers.push_back({each.at("domain").get<std::string>(), each.at("pid").get<pid_t>(),
-                         each.at("start_time").get<std::string>()});
+      common.servers.push_back({each.at("domain").get<std::string>(), each.at("pid").get<pid_t>(),
+                                each.at("start_time").get<std::string>()});
     }
-    return servers;
+    for (const json& each : in.value("placements", json::array())) {  // agents before 0.7 kept none
+      common.placements.push_back(placement_in(each));
+    }
+    return common;
   } catch (const json::exception& wrong) {
     return unreadable(wrong);
   }

@@ -55,6 +55,23 @@ struct KeptServer {
   friend bool operator==(const KeptServer&, const KeptServer&) = default;
 };
 
+/// Where a process was told to run that nobody has adopted yet.
+struct KeptPlacement {
+  std::string tenant;
+  abi::Role role = abi::Role::Active;
+  std::string domain;
+  mps::ClientLimits limits = {};
+  std::string token;
+  friend bool operator==(const KeptPlacement&, const KeptPlacement&) = default;
+};
+
+/// What is no single tenant's.
+struct KeptCommon {
+  std::vector<KeptServer> servers;
+  std::vector<KeptPlacement> placements;
+  friend bool operator==(const KeptCommon&, const KeptCommon&) = default;
+};
+
 /// A tenant as its document holds it. Allocations are many and only ever come: each is encoded once. The
 /// agent asks before each answer, and mostly nothing has changed since (bench/keepsakes_benchmark.cpp).
 class KeptText {
@@ -72,11 +89,11 @@ class KeptText {
   std::string text_;
 };
 
-std::string encode_servers(const std::vector<KeptServer>& servers);
+std::string encode_common(const KeptCommon& common);
 
 /// Protocol: it is none of ours, or of another version.
 Result<KeptTenant> decode_tenant(std::string_view text);
-Result<std::vector<KeptServer>> decode_servers(std::string_view text);
+Result<KeptCommon> decode_common(std::string_view text);
 
 /// Two places in one memory file, written in turn: whoever is killed while it writes one leaves the other
 /// whole. For one thread.

@@ -60,8 +60,15 @@ TEST(Keepsakes, EveryFieldSurvives) {
   EXPECT_EQ(tenant->allocations[1].memory, abi::Memory::Weights);
   EXPECT_EQ(tenant->connections, std::vector<std::uint64_t>{7});
   EXPECT_EQ(tenant->last_connection, 9u);
-  const std::vector<KeptServer> servers = {{"b", 42, "1234567"}};
-  EXPECT_EQ(decode_servers(encode_servers(servers)).value(), servers);
+  const KeptCommon common = {{{"b", 42, "1234567"}},
+                             {{"rogue", abi::Role::Standby, "a", {25, 1024}, "4567"}}};
+  EXPECT_EQ(decode_common(encode_common(common)).value(), common);
+}
+
+TEST(Keepsakes, AnOlderAgentKeptNoPlacements) {
+  const auto common = decode_common(R"({"version":2,"servers":[]})");
+  ASSERT_TRUE(common) << common.error().message;
+  EXPECT_EQ(*common, KeptCommon{});
 }
 
 TEST(KeptText, IsThereOnlyWhereSomethingHasChanged) {
@@ -111,8 +118,8 @@ TEST(Keepsakes, NonsenseAndOtherVersionsAreRefused) {
   EXPECT_FALSE(decode_tenant(""));
   EXPECT_FALSE(decode_tenant("[]"));
   EXPECT_FALSE(decode_tenant(R"({"version":2,"name":"llm"})"));
-  EXPECT_FALSE(decode_servers(R"({"version":2,"servers":[{}]})"));
-  EXPECT_THAT(decode_servers(R"({"version":9,"servers":[]})").error().message,
+  EXPECT_FALSE(decode_common(R"({"version":2,"servers":[{}]})"));
+  EXPECT_THAT(decode_common(R"({"version":9,"servers":[]})").error().message,
               testing::HasSubstr("version 9"));
 }
 

@@ -3,6 +3,7 @@
 
 #include <signal.h>
 
+#include <span>
 #include <utility>
 
 #include "fault/core_dump.h"
@@ -17,6 +18,8 @@ namespace {
 
 /// A kernel's mangled name may be long; what it begins with is enough, and fits into a message.
 constexpr std::size_t longest_line_told = 4096;
+/// Between two looks whether the next agent is there.
+constexpr Milliseconds look_pause{20};
 
 /// What the tenant's environment will have: what the agent says goes before our own.
 std::optional<std::string> tenant_variable(const abi::Placed& placed, const std::string& name) {
@@ -73,7 +76,8 @@ Result<std::unique_ptr<TenantProcess>> TenantProcess::start(os::EventLoop& loop,
   const auto* placed = std::get_if<abi::Placed>(&answer->message);
   if (placed == nullptr) return fail(ErrorCode::Protocol, "the agent did not say where to run");
   if (auto spawned = made->spawn(options, *placed); !spawned) return propagate(spawned);
-  const auto adopted = made->link_->ask(abi::Adopt{options.name, role, made->pid_, stray_policy(options)});
+  const abi::Adopt adoption{options.name, role, made->pid_, stray_policy(options)};
+  const Status adopted = made->be_adopted(adoption, Milliseconds(placed->agent_returns_ms));
   if (!adopted) return propagate(adopted);
   if (made->relay_) {
     const Status relayed = made->relay_->start(core_dump_teller(*made->link_, made->pid_));
@@ -106,6 +110,27 @@ Status TenantProcess::spawn(const TenantOptions& options, const abi::Placed& pla
   if (!pidfd) return propagate(pidfd);
   pidfd_ = std::move(*pidfd);
   return {};
+}
+
+/// By the next agent where this one is gone before it has answered: it knows where the process was told to
+/// run. One that has done so already says so again.
+Status TenantProcess::be_adopted(const abi::Adopt& adoption, Milliseconds patience) {
+  const Monotonic deadline = SystemClock().now() + patience;
+  for (;;) {
+    const auto answer = link_->ask(adoption);
+    if (answer) return {};
+    const bool is_gone = answer.error().code == ErrorCode::Unavailable || link_->lost();
+    if (!is_gone || SystemClock().now() >= deadline) return propagate(answer);
+    // Of one that has ended meanwhile there is nothing to adopt.
+    if (has_ended_within(look_pause)) return {};
+    if (auto next = client::AgentLink::connect(socket_path_)) link_ = std::move(*next);
+  }
+}
+
+bool TenantProcess::has_ended_within(Milliseconds time) {
+  const int process = pidfd_.get();
+  const auto ended = kernel_.poll(std::span(&process, 1), time);
+  return ended && !ended->empty();
 }
 
 Status TenantProcess::watch(os::EventLoop& loop, std::function<void()> on_end) {

@@ -55,6 +55,8 @@ class TenantProcess {
   explicit TenantProcess(const TenantOptions& options)
       : socket_path_(options.socket_path), name_(options.name) {}
   Status spawn(const TenantOptions& options, const abi::Placed& placed);
+  Status be_adopted(const abi::Adopt& adoption, Milliseconds patience);
+  bool has_ended_within(Milliseconds time);
   Status watch(os::EventLoop& loop, std::function<void()> on_end);
   bool ask_for_end() const;
 

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+/// The agent is killed after it has said where a process is to run, and before it has adopted that: here the
+/// test speaks for both agents.
+#include "abi/wire.h"
+#include "os/socket.h"
+#include "tests/guard/agent_on_stage.h"
+
+namespace firebreak::tests {
+namespace {
+
+constexpr Milliseconds patience{60'000};
+constexpr std::uint32_t returns_ms = 60'000;
+
+class Adoption : public AgentOnStage {
+ protected:
+  /// One agent, and the connection of who asks it.
+  struct Agent {
+    os::Listener listener;
+    os::Socket asker;
+  };
+  static os::Listener listen(const std::string& path) {
+    return std::move(os::Listener::listen(path, os::SocketAccess::Owner).value());
+  }
+  void SetUp() override { ASSERT_TRUE(os::make_directories(sandbox_.file("d"))); }
+  /// `firebreak run`, which has been told where to run, and has started its program there.
+  void start_placed(std::vector<std::string> program, std::uint32_t agent_returns_ms) {
+    os::Listener listener = listen(socket_);
+    run_ = &start_tenant("rogue", std::move(program));
+    os::Socket asker = std::move(listener.accept(patience).value());
+    agent_now_.emplace(Agent{std::move(listener), std::move(asker)});
+    ASSERT_TRUE(std::holds_alternative<abi::Place>(question()));
+    answer(abi::Placed{{{"FIREBREAK_ROLE", "active"}}, agent_returns_ms});
+    asked_ = std::get<abi::Adopt>(question());
+  }
+  void kill_it() { agent_now_.reset(); }
+  /// And is asked.
+  void start_next_agent() {
+    os::Listener listener = listen(socket_);
+    auto asker = listener.accept(patience);
+    ASSERT_TRUE(asker) << "nobody asks: " << run_->actor->record().last_words;
+    agent_now_.emplace(Agent{std::move(listener), std::move(*asker)});
+  }
+  abi::Message question() {
+    const auto received = agent_now_->asker.receive(patience).value();
+    const auto letter =
+        abi::decode_letter({reinterpret_cast<const char*>(received.bytes.data()), received.bytes.size()});
+    number_ = letter->number;
+    return letter->message;
+  }
+  void answer(const abi::Message& message) {
+    const std::string text = abi::encode(message, number_);
+    ASSERT_TRUE(agent_now_->asker.send(std::as_bytes(std::span(text)), {}, patience));
+  }
+
+  std::optional<Agent> agent_now_;
+  Player* run_ = nullptr;
+  abi::Adopt asked_;
+
+ private:
+  std::uint64_t number_ = 0;
+};
+
+TEST_F(Adoption, IsAskedOfTheNextAgentAndTheProgramGoesOn) {
+  start_placed({"sh", "-c", "head -n 1; exit 7"}, returns_ms);
+  for (int killed = 0; killed < 2; ++killed) {
+    kill_it();
+    start_next_agent();
+    const auto again = std::get<abi::Adopt>(question());
+    EXPECT_EQ(again.tenant, asked_.tenant);
+    EXPECT_EQ(again.pid, asked_.pid);
+  }
+  answer(abi::Done{});
+  run_->actor->tell("go");
+  wait_for_end(*run_);
+  EXPECT_EQ(run_->exit_status(), 7);
+}
+
+TEST_F(Adoption, ARefusalOfTheNextAgentIsFinal) {
+  start_placed({"sleep", "1000"}, returns_ms);
+  kill_it();
+  start_next_agent();
+  ASSERT_TRUE(std::holds_alternative<abi::Adopt>(question()));
+  answer(abi::Refused{"there is one already"});
+  wait_for_end(*run_);
+  EXPECT_EQ(run_->exit_status(), 1);
+  EXPECT_THAT(run_->actor->record().last_words, testing::HasSubstr("there is one already"));
+}
+
+TEST_F(Adoption, WhoEndsMeanwhileNeedsNone) {
+  start_placed({"sh", "-c", "head -n 1; exit 7"}, returns_ms);
+  kill_it();
+  run_->actor->tell("go");
+  wait_for_end(*run_);
+  EXPECT_EQ(run_->exit_status(), 7);
+}
+
+TEST_F(Adoption, WhereNoAgentWillComeTheProgramIsNotLeftAlone) {
+  start_placed({"sleep", "1000"}, 0);
+  kill_it();
+  wait_for_end(*run_);
+  EXPECT_EQ(run_->exit_status(), 1);
+  EXPECT_THAT(run_->actor->record().last_words, testing::HasSubstr("the firebreak agent is gone"));
+}
+
+}  // namespace
+}  // namespace firebreak::tests
