@@ -28,6 +28,10 @@ struct Options {
 
 /// Enough for those who stay, and not for a crowd.
 constexpr std::uint32_t edges_descriptors = 256;
+/// Room for whoever works at once; a crowd has too little.
+constexpr std::uint32_t descriptors_of_a_pair = 32;
+/// Room for whoever works at once; a crowd has too little.
+constexpr std::uint32_t descriptors_of_a_pair = 32;
 
 /// That end processes; not of the device itself, which no standby survives.
 std::vector<std::string> ordinary_faults() {
@@ -90,7 +94,10 @@ Result<int> run(Options options) {
   if (settings.targets.empty() && settings.edges)
     settings.targets.assign(soak::edge_targets.begin(), soak::edge_targets.end());
   if (settings.targets.empty()) settings.targets.assign(soak::all_targets.begin(), soak::all_targets.end());
-  if (settings.edges && !options.agent_descriptors) options.agent_descriptors = edges_descriptors;
+  if (settings.edges && !options.agent_descriptors) {
+    const std::uint32_t more = settings.at_once > 4 ? settings.at_once - 4 : 0;
+    options.agent_descriptors = edges_descriptors + more * descriptors_of_a_pair;
+  }
   settings.agent_descriptors = options.agent_descriptors.value_or(0);
   const std::string command = command_of(settings);
   fmt::print("{}\n", command);
@@ -143,7 +150,7 @@ void add_soak(CLI::App& app, Action& action) {
       "And tenants with children by fork, starts that fail, agents that stand still, links that "
       "break, and more tenants than the agent has descriptors for");
   command->add_option("--agent-descriptors", options->agent_descriptors,
-                      "That the agent may have (with --edges 256; else as many as this process)");
+                      "That the agent may have (with --edges 256, more for more than 4 at once; else as many as this process)");
   command->add_option("--kind", settings.kinds, "Faults that are raised (default: all that end processes)")
       ->delimiter(',')
       ->check(CLI::IsMember(ordinary_faults()));

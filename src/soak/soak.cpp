@@ -17,6 +17,8 @@ constexpr Milliseconds between_looks{20};
 constexpr Milliseconds before_restart{500};
 /// After a fault was raised, until everybody whom it hits is known to be hit.
 constexpr Milliseconds fault_spreads{400};
+/// Longer than any step takes until its commit.
+constexpr Milliseconds injection_patience{10'000};
 /// With a violation.
 constexpr std::size_t blows_shown = 5;
 
@@ -187,11 +189,12 @@ void Soak::kill(pid_t pid) {
   static_cast<void>(platform_.kernel->send_signal(*pidfd, SIGKILL));
 }
 
-Status Soak::raise_fault(const Blow& blow, const Tenant& tenant) {
+Status Soak::raise_fault(const Blow& blow, Tenant& tenant) {
   const std::string firebreak = settings_.programs + "/firebreak";
   std::vector<std::string> command;
   if (blow.target == Target::Inside) {
     command = {firebreak, "inject", blow.kind, "--into", tenant.name, "--socket", crew_->socket_path()};
+    if (tenant.view) tenant.doomed = tenant.view->active;
   } else {
     const std::string name = fmt::format("rogue-{}", record_.faults);
     command = {firebreak, "run", "--socket", crew_->socket_path(), "--name", name};
@@ -211,11 +214,25 @@ void Soak::kill_agent() {
 // --- waiting
 // ------------------------------------------------------------------------------------------------------
 
+/// Who raises a fault at its next commit serves until then, and its standby must outlive it. An injection may
+/// come to nothing: after a while nobody waits for it.
 Status Soak::wait_for_culprits() {
-  return stage_->wait("the end of who raises faults", settings_.patience, [this] {
+  const Monotonic until = clock_.now() + injection_patience;
+  const Status ended = stage_->wait("the end of who raises faults", settings_.patience, [&] {
     look();
-    return culprits_.empty() && visitors_.empty();
+    const bool is_over = clock_.now() >= until || std::ranges::none_of(tenants_, [this](const auto& tenant) {
+                           return is_awaited(*tenant);
+                         });
+    return is_over && culprits_.empty() && visitors_.empty();
   });
+  for (const auto& tenant : tenants_) tenant->doomed = 0;
+  return ended;
+}
+
+bool Soak::is_awaited(const Tenant& tenant) const {
+  if (tenant.doomed == 0 || tenant.is_done || tenant.pair->ended()) return false;
+  if (!tenant.view) return !status_;
+  return tenant.view->phase == "serving" && tenant.view->active == tenant.doomed;
 }
 
 Status Soak::settle() {

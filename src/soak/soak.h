@@ -48,6 +48,7 @@ class Soak {
     /// It was never protected, or the blows since everybody was could have ended both of its processes.
     bool may_be_lost = true;
     bool is_done = false;
+    pid_t doomed = 0;         ///< its active, which raises a fault at its next commit; 0: none does
     std::string tight_start;  ///< a script that its programs are started by; empty: nobody has too little
   };
   /// Who came in a crowd: it finishes, or is told why not.
@@ -65,9 +66,10 @@ class Soak {
   Status deal(const Blow& blow);
   Status fall(const Blow& blow, Tenant& tenant);
   void kill(pid_t pid);
-  Status raise_fault(const Blow& blow, const Tenant& tenant);
+  Status raise_fault(const Blow& blow, Tenant& tenant);
   void kill_agent();
   Status wait_for_culprits();
+  bool is_awaited(const Tenant& tenant) const;
   Status settle();
   Status pause(Milliseconds time);
   void look();
