@@ -30,8 +30,6 @@ struct Options {
 constexpr std::uint32_t edges_descriptors = 256;
 /// Room for whoever works at once; a crowd has too little.
 constexpr std::uint32_t descriptors_of_a_pair = 32;
-/// Room for whoever works at once; a crowd has too little.
-constexpr std::uint32_t descriptors_of_a_pair = 32;
 
 /// That end processes; not of the device itself, which no standby survives.
 std::vector<std::string> ordinary_faults() {
@@ -150,7 +148,8 @@ void add_soak(CLI::App& app, Action& action) {
       "And tenants with children by fork, starts that fail, agents that stand still, links that "
       "break, and more tenants than the agent has descriptors for");
   command->add_option("--agent-descriptors", options->agent_descriptors,
-                      "That the agent may have (with --edges 256, more for more than 4 at once; else as many as this process)");
+                      "That the agent may have (with --edges 256, more for more than 4 at once; else as many "
+                      "as this process)");
   command->add_option("--kind", settings.kinds, "Faults that are raised (default: all that end processes)")
       ->delimiter(',')
       ->check(CLI::IsMember(ordinary_faults()));
