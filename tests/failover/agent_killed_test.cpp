@@ -65,7 +65,11 @@ TEST_F(AgentKilled, WhileTheActiveDiesToo) {
 
 TEST_F(AgentKilled, WhileTheActiveLeavesInGoodOrder) {
   start_supervised();
-  Player& active = start_active();
+  // All but the last step: a standby waits for the next agent for 30 s, and no longer.
+  std::vector<std::string> all_but_one = decode();
+  all_but_one.insert(all_but_one.end(), {"--slow-until", told_to_end_});
+  Player& active = start_tenant(tenant, std::move(all_but_one));
+  wait_for_steps(steps - 1);
   Player& standby = start_standby();
   kill_agent_for_a_while();
   let_them_end();

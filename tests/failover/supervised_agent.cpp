@@ -49,8 +49,8 @@ void SupervisedAgent::kill_agent_for_a_while() {
 void SupervisedAgent::resume_supervisor() { send(agent_->actor->record().pid, SIGCONT); }
 
 std::ptrdiff_t SupervisedAgent::agents_seen() const {
-  return std::ranges::count_if(agent_->lines,
-                               [](const std::string& line) { return line.starts_with("firebreakd: "); });
+  return std::ranges::count_if(
+      agent_->lines, [](const std::string& line) { return line.find(", listening at ") != line.npos; });
 }
 
 std::vector<std::string> SupervisedAgent::decode() const {
