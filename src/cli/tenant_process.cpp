@@ -20,6 +20,8 @@ namespace {
 constexpr std::size_t longest_line_told = 4096;
 /// Between two looks whether the next agent is there.
 constexpr Milliseconds look_pause{20};
+/// A service manager has started the next agent by then; who asks for an end has little patience.
+constexpr Milliseconds next_agent_patience{5'000};
 
 /// What the tenant's environment will have: what the agent says goes before our own.
 std::optional<std::string> tenant_variable(const abi::Placed& placed, const std::string& name) {
@@ -156,10 +158,20 @@ void TenantProcess::pass_on(int number) {
 }
 
 /// The agent answers before anything of the end is done, so this does not keep us. It may be another agent by
-/// now.
-bool TenantProcess::ask_for_end() const {
-  const auto link = client::AgentLink::connect(socket_path_);
-  return link && (*link)->ask(abi::EndProcess{name_, pid_}).has_value();
+/// now, or one that is about to come: without an agent, the end of a kernel under way is its neighbours' end.
+bool TenantProcess::ask_for_end() {
+  const Monotonic deadline = SystemClock().now() + next_agent_patience;
+  for (;;) {
+    const auto link = client::AgentLink::connect(socket_path_);
+    bool is_gone = !link;
+    if (link) {
+      const auto answer = (*link)->ask(abi::EndProcess{name_, pid_});
+      if (answer) return true;
+      is_gone = answer.error().code == ErrorCode::Unavailable || (*link)->lost();
+    }
+    if (!is_gone || SystemClock().now() >= deadline) return false;
+    if (has_ended_within(look_pause)) return true;
+  }
 }
 
 }  // namespace firebreak::cli

@@ -48,7 +48,7 @@ class TenantProcess {
   const std::optional<os::ExitStatus>& exit() const { return exit_; }
   void signal(int number);
   /// The first SIGTERM goes as a request to the agent: with a kernel under way it would take the tenant's
-  /// neighbours along.
+  /// neighbours along. Where no agent is there, the next one is waited for, 5 s at most.
   void pass_on(int number);
 
  private:
@@ -58,7 +58,7 @@ class TenantProcess {
   Status be_adopted(const abi::Adopt& adoption, Milliseconds patience);
   bool has_ended_within(Milliseconds time);
   Status watch(os::EventLoop& loop, std::function<void()> on_end);
-  bool ask_for_end() const;
+  bool ask_for_end();
 
   os::RealKernel kernel_;
   std::string socket_path_;

@@ -141,5 +141,17 @@ TEST_F(AgentKilled, ATenantIsStillEndedInTheOrderlyWayByItsRun) {
   EXPECT_EQ(stubborn.exit_status(), killed_by_signal);
 }
 
+TEST_F(AgentKilled, WhoIsToldToEndMeanwhileIsEndedByTheNextOne) {
+  start_supervised();
+  Player& stubborn = start_tenant(tenant, {"sh", "-c", "trap '' TERM; echo up; exec sleep 1000"});
+  wait("its start", [&] { return stubborn.said("up"); });
+  wait_for_status(tenant, [](const auto& now) { return !now["active"].is_null(); });
+  kill_agent_for_a_while();
+  stubborn.actor->signal(SIGTERM);
+  resume_supervisor();
+  wait_for_end(stubborn);
+  EXPECT_EQ(stubborn.exit_status(), killed_by_signal);
+}
+
 }  // namespace
 }  // namespace firebreak::tests
