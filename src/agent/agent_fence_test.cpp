@@ -15,6 +15,10 @@ using testing::HasSubstr;
 class AgentFence : public AgentTest {
  protected:
   AgentFence() { subscriber.send(abi::Subscribe{}); }
+  /// A child that nobody has ended yet would keep whoever reads our output waiting.
+  ~AgentFence() override {
+    if (child != 0 && child_lives()) end_child();
+  }
   /// Its active has a child of fork() that has its address space.
   ProtectedTenant forking_pair() {
     Peer active = peer("forking"), standby = peer();
