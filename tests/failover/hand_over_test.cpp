@@ -17,8 +17,12 @@ class HandOver : public SupervisedAgent {
  protected:
   void start_both() {
     start_supervised();
-    first_ = &start_active();
-    second_ = &start_standby(decode_slowly());
+    // Who was taken for faulted comes back with its next commit, or is ended.
+    std::vector<std::string> briskly = decode();
+    briskly.insert(briskly.end(), {"--pace-ms", "40", "--slow-until", told_to_end_});
+    first_ = &start_tenant(tenant, briskly);
+    wait_for_status(tenant, [](const auto& now) { return now["phase"] == "serving"; });
+    second_ = &start_standby(briskly);
     first_pid_ = pid_of(tenant);
     second_pid_ = status_of(tenant)["standby"]["pid"];
     wait_for_steps(3);
