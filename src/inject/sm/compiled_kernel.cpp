@@ -36,7 +36,14 @@ std::string_view text_at(std::span<const std::byte> bytes, std::uint64_t offset)
 
 }  // namespace
 
-bool can_compile(const cuda::Driver& driver) { return driver.symbol("cuLinkCreate_v2") != nullptr; }
+bool can_compile(const cuda::Driver& driver) {
+  const auto create = reinterpret_cast<LinkCreate>(driver.symbol("cuLinkCreate_v2"));
+  const auto destroy = reinterpret_cast<LinkDestroy>(driver.symbol("cuLinkDestroy"));
+  LinkState state = nullptr;
+  if (!create || !destroy || create(0, nullptr, nullptr, &state) == CUDA_ERROR_NOT_SUPPORTED) return false;
+  if (state != nullptr) destroy(state);
+  return true;
+}
 
 Result<std::vector<std::byte>> compile(const cuda::Driver& driver, std::string_view ptx) {
   const auto create = reinterpret_cast<LinkCreate>(driver.symbol("cuLinkCreate_v2"));

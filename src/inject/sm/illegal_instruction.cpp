@@ -32,9 +32,9 @@ constexpr std::byte no_instruction{0xff};
 /// PTX has no word for a wrong instruction, so the compiled kernel is spoilt before it is loaded. Where no
 /// binary can be had (the software GPU), a call into data: on an H100 that is a fetch fault of the MMU.
 Prepared prepare(const cuda::Driver& driver, const cuda::ContextView& context, const Options& options) {
-  if (!can_compile(driver)) return prepare_kernel(context, options, call_target, &memory_full_of_ones);
   const auto current = context.make_current();
   if (!current) return propagate(current);
+  if (!can_compile(driver)) return prepare_kernel(context, options, call_target, &memory_full_of_ones);
   auto binary = compile(driver, kernel.ptx);
   if (!binary) return propagate(binary, kernel.name);
   const std::span<std::byte> code = code_of(*binary, kernel.name);
