@@ -47,12 +47,7 @@ done
 kill "$agent"; wait "$agent" 2> /dev/null
 missing=$(for step in $(seq "$steps"); do is_covered "$step" || echo "$step"; done | paste -sd,)
 echo "taken over after ${covered[*]} steps; never after ${missing:-none}"
-{
-  echo "{\"what\": \"tests/hardware/every-step.sh\", \"format\": 1,"
-  echo " \"machine\": $(machine_json "$bin" "\"gpu\": \"$(of_gpus name | head -1)\", "),"
-  echo " \"command\": \"STEPS=$steps SIZE=$size KIND=$kind tests/hardware/every-step.sh BIN every-step.json\","
-  echo " \"taken_over_after_steps\": [$(IFS=,; echo "${covered[*]}")], \"never_after\": [$missing],"
-  echo " \"claims\": $(claims_json)}"
-} > "$result"
+write_result every-step "STEPS=$steps SIZE=$size KIND=$kind" \
+  "\"taken_over_after_steps\": [$(IFS=,; echo "${covered[*]}")], \"never_after\": [$missing]"
 rm -rf "$scratch"
 exit $failed

@@ -68,18 +68,6 @@ await_agent /dev/null
 for run in $(seq "$runs"); do play "beside-$run" "${kinds[$(((run - 1) % ${#kinds[@]}))]}"; done
 kill "$agent"
 wait "$agent" 2> /dev/null
-if [ "$FIREBREAK_GPU" = soft ]; then
-  commit=$("$bin/firebreak" --version | grep -oE '[0-9a-f]{12}(-dirty)?' | head -1)
-  machine="{\"gpu\": \"software\", \"linux\": \"$(uname -r)\", \"commit\": \"$commit\", \"date\": \"$(date -u +%F)\"}"
-else
-  machine=$(machine_json "$bin" "\"gpu\": \"$(of_gpus name | head -1)\", ")
-fi
-{
-  echo "{\"what\": \"tests/hardware/foreign-clients.sh\", \"format\": 1,"
-  echo " \"machine\": $machine,"
-  echo " \"command\": \"RUNS=$runs tests/hardware/foreign-clients.sh BIN foreign-clients.json\","
-  echo " \"rows\": [$(IFS=,; echo "${rows[*]}")],"
-  echo " \"claims\": $(claims_json)}"
-} > "$result"
+write_result foreign-clients "RUNS=$runs" "$(rows_json)"
 rm -rf "$scratch"
 exit $failed

@@ -67,17 +67,6 @@ await_agent /dev/null
 for run in $(seq "$runs"); do play "fork-$run" fork; done
 play stranger-1 stranger --stranger
 kill "$agent"; wait "$agent" 2> /dev/null
-if [ "$FIREBREAK_GPU" = soft ]; then
-  machine="{\"gpu\": \"software\", \"linux\": \"$(uname -r)\", \"commit\": \"$("$bin/firebreak" --version | grep -oE '[0-9a-f]{12}(-dirty)?' | head -1)\", \"date\": \"$(date -u +%F)\"}"
-else
-  machine=$(machine_json "$bin" "\"gpu\": \"$(of_gpus name | head -1)\", ")
-fi
-{
-  echo "{\"what\": \"tests/hardware/forked-children.sh\", \"format\": 1,"
-  echo " \"machine\": $machine,"
-  echo " \"command\": \"RUNS=$runs WATCH_MS=$watch_ms SETTLE_S=$settle_s tests/hardware/forked-children.sh BIN forked-children.json\","
-  echo " \"rows\": [$(IFS=,; echo "${rows[*]}")],"
-  echo " \"claims\": $(claims_json)}"
-} > "$result"
+write_result forked-children "RUNS=$runs WATCH_MS=$watch_ms SETTLE_S=$settle_s" "$(rows_json)"
 rm -rf "$scratch"
 exit $failed

@@ -91,12 +91,6 @@ for workload in decode denoise; do
   done
 done
 kill "$agent"; wait "$agent" 2> /dev/null
-{
-  echo "{\"what\": \"tests/hardware/standby-memory.sh\", \"format\": 1,"
-  echo " \"machine\": $(machine_json "$bin" "\"gpu\": \"$(of_gpus name | head -1)\", "),"
-  echo " \"command\": \"RUNS=$runs SIZE=$size tests/hardware/standby-memory.sh BIN standby-memory.json\","
-  echo " \"rows\": [$(IFS=,; echo "${rows[*]}")],"
-  echo " \"claims\": $(claims_json)}"
-} > "$result"
+write_result standby-memory "RUNS=$runs SIZE=$size" "$(rows_json)"
 rm -rf "$scratch"
 exit $failed
