@@ -17,17 +17,12 @@ constexpr unsigned int own_texture_gather = CUDA_ARRAY3D_TEXTURE_GATHER;
 
 #include <cuda.h>
 
+#include "cuda/toolkit_comparison.h"
+
 namespace {
 
-template <class Own, class Toolkits>
-consteval bool same(Own own, Toolkits toolkits) {
-  return static_cast<long long>(own) == static_cast<long long>(toolkits);
-}
-
-template <class Own, class Toolkits>
-consteval bool same_size() {
-  return sizeof(Own) == sizeof(Toolkits) && alignof(Own) == alignof(Toolkits);
-}
+using firebreak::cuda::same;
+using firebreak::cuda::same_size;
 
 static_assert(same(ours::own_layered, CUDA_ARRAY3D_LAYERED));
 static_assert(same(ours::own_surface_ldst, CUDA_ARRAY3D_SURFACE_LDST));

@@ -27,17 +27,12 @@ constexpr unsigned int own_cu_memhostregister_read_only = CU_MEMHOSTREGISTER_REA
 
 #include <cuda.h>
 
+#include "cuda/toolkit_comparison.h"
+
 namespace {
 
-template <class Own, class Toolkits>
-consteval bool same(Own own, Toolkits toolkits) {
-  return static_cast<long long>(own) == static_cast<long long>(toolkits);
-}
-
-template <class Own, class Toolkits>
-consteval bool same_size() {
-  return sizeof(Own) == sizeof(Toolkits) && alignof(Own) == alignof(Toolkits);
-}
+using firebreak::cuda::same;
+using firebreak::cuda::same_size;
 
 static_assert(same_size<ours::CUdevice, CUdevice>());
 static_assert(same_size<ours::CUdeviceptr, CUdeviceptr>());
