@@ -115,17 +115,25 @@ Status TenantProcess::spawn(const TenantOptions& options, const abi::Placed& pla
 }
 
 /// By the next agent where this one is gone before it has answered: it knows where the process was told to
-/// run. One that has done so already says so again.
+/// run. One that has done so already says so again. Of one that has ended meanwhile there is nothing to
+/// adopt.
 Status TenantProcess::be_adopted(const abi::Adopt& adoption, Milliseconds patience) {
+  return ask_this_or_next(link_, adoption, patience);
+}
+
+/// `link` becomes that of the next agent where it is none, or its agent is gone. Well, too, where our process
+/// has ended meanwhile.
+Status TenantProcess::ask_this_or_next(std::unique_ptr<client::AgentLink>& link, const abi::Message& message,
+                                       Milliseconds patience) {
   const Monotonic deadline = SystemClock().now() + patience;
   for (;;) {
-    const auto answer = link_->ask(adoption);
+    Result<client::Answer> answer = fail(ErrorCode::Unavailable, "there is no agent");
+    if (link) answer = link->ask(message);
     if (answer) return {};
-    const bool is_gone = answer.error().code == ErrorCode::Unavailable || link_->lost();
+    const bool is_gone = answer.error().code == ErrorCode::Unavailable || link->lost();
     if (!is_gone || SystemClock().now() >= deadline) return propagate(answer);
-    // Of one that has ended meanwhile there is nothing to adopt.
     if (has_ended_within(look_pause)) return {};
-    if (auto next = client::AgentLink::connect(socket_path_)) link_ = std::move(*next);
+    if (auto next = client::AgentLink::connect(socket_path_)) link = std::move(*next);
   }
 }
 
@@ -160,18 +168,9 @@ void TenantProcess::pass_on(int number) {
 /// The agent answers before anything of the end is done, so this does not keep us. It may be another agent by
 /// now, or one that is about to come: without an agent, the end of a kernel under way is its neighbours' end.
 bool TenantProcess::ask_for_end() {
-  const Monotonic deadline = SystemClock().now() + next_agent_patience;
-  for (;;) {
-    const auto link = client::AgentLink::connect(socket_path_);
-    bool is_gone = !link;
-    if (link) {
-      const auto answer = (*link)->ask(abi::EndProcess{name_, pid_});
-      if (answer) return true;
-      is_gone = answer.error().code == ErrorCode::Unavailable || (*link)->lost();
-    }
-    if (!is_gone || SystemClock().now() >= deadline) return false;
-    if (has_ended_within(look_pause)) return true;
-  }
+  auto connected = client::AgentLink::connect(socket_path_);
+  std::unique_ptr<client::AgentLink> link = connected ? std::move(*connected) : nullptr;
+  return ask_this_or_next(link, abi::EndProcess{name_, pid_}, next_agent_patience).has_value();
 }
 
 }  // namespace firebreak::cli

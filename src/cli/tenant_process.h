@@ -56,6 +56,8 @@ class TenantProcess {
       : socket_path_(options.socket_path), name_(options.name) {}
   Status spawn(const TenantOptions& options, const abi::Placed& placed);
   Status be_adopted(const abi::Adopt& adoption, Milliseconds patience);
+  Status ask_this_or_next(std::unique_ptr<client::AgentLink>& link, const abi::Message& message,
+                          Milliseconds patience);
   bool has_ended_within(Milliseconds time);
   Status watch(os::EventLoop& loop, std::function<void()> on_end);
   bool ask_for_end();
