@@ -12,3 +12,14 @@ find_path(XXHASH_INCLUDE_DIR xxhash.h REQUIRED)  # header only
 find_package(Python3 3.10 REQUIRED COMPONENTS Interpreter)  # the binding's tests
 find_package(GTest REQUIRED)
 include(GoogleTest)
+
+# Not from Debian alone, and not required: one page of the laboratory is bundled with them.
+find_program(FIREBREAK_NPM npm DOC "installs what the page of `firebreak-lab characterize` is bundled from")
+find_program(FIREBREAK_NODE NAMES node nodejs DOC "bundles that page")
+set(FIREBREAK_HAS_PAGE 0)
+if(FIREBREAK_NPM AND FIREBREAK_NODE)
+  set(FIREBREAK_HAS_PAGE 1)
+else()
+  message(STATUS
+    "No npm: `firebreak-lab characterize` has no --html (packages nodejs and npm; ./dev setup installs them)")
+endif()

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # How everything is compiled: one language level, every warning an error, sanitizers by option.
+# Not in what ships: at -O3 g++ 12 warns of bounds in the standard library that nobody crosses.
 option(FIREBREAK_WERROR "Warnings are errors" ON)
 set(FIREBREAK_SANITIZE "" CACHE STRING "Value for -fsanitize=, for example address,undefined or thread")
 

@@ -18,7 +18,7 @@ function(firebreak_product_targets folder result)
 endfunction()
 
 add_custom_target(product)
-foreach(folder src softgpu workloads)
+foreach(folder src lab/softgpu lab/inject lab/commands lab/workloads)
   firebreak_product_targets(${PROJECT_SOURCE_DIR}/${folder} programs)
   add_dependencies(product ${programs})
 endforeach()

@@ -1,20 +1,32 @@
 # SPDX-License-Identifier: Apache-2.0
 # One folder is one target: these functions keep every folder's CMakeLists to a few lines.
 
+# What includes are relative to. Nothing in src/ finds a header of lab/.
+function(firebreak_include_roots target scope)
+  target_include_directories(${target} ${scope} ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/include)
+  if(NOT CMAKE_CURRENT_SOURCE_DIR MATCHES "^${PROJECT_SOURCE_DIR}/src/")
+    target_include_directories(${target} ${scope} ${PROJECT_SOURCE_DIR}/lab ${PROJECT_SOURCE_DIR})
+  endif()
+endfunction()
+
 # firebreak_library(NAME SOURCES ... [DEPENDS folder ...] [LINK target ...])
-# Without SOURCES the library is headers only. DEPENDS names other folders of src/ or softgpu/.
+# Without a source to compile the library is headers only. DEPENDS names other folders of src/ or lab/: whatever its
+# files include of ours is of those, or of what they depend on in turn; `tidy` says what is missing, and what nobody
+# uses.
 function(firebreak_library name)
   cmake_parse_arguments(ARG "" "" "SOURCES;DEPENDS;LINK" ${ARGN})
   list(TRANSFORM ARG_DEPENDS PREPEND firebreak_)
-  if(ARG_SOURCES)
+  set(compiled ${ARG_SOURCES})
+  list(FILTER compiled EXCLUDE REGEX "\\.(h|def)$")
+  if(compiled)
     add_library(firebreak_${name} STATIC ${ARG_SOURCES})
+    firebreak_precompiled(firebreak_${name} precompiled_for_libraries)
     set(scope PUBLIC)
   else()
-    add_library(firebreak_${name} INTERFACE)
+    add_library(firebreak_${name} INTERFACE ${ARG_SOURCES})
     set(scope INTERFACE)
   endif()
-  target_include_directories(firebreak_${name} ${scope} ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}
-                                                        ${PROJECT_SOURCE_DIR}/include)
+  firebreak_include_roots(firebreak_${name} ${scope})
   target_link_libraries(firebreak_${name} ${scope} ${ARG_DEPENDS} ${ARG_LINK})
 endfunction()
 
@@ -24,17 +36,19 @@ function(firebreak_test name)
   cmake_parse_arguments(ARG "" "" "SOURCES;DEPENDS;LINK" ${ARGN})
   list(TRANSFORM ARG_DEPENDS PREPEND firebreak_)
   add_executable(${name}_test ${ARG_SOURCES})
-  target_include_directories(${name}_test PRIVATE ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}
-                                                  ${PROJECT_SOURCE_DIR}/include)
+  firebreak_precompiled(${name}_test precompiled_for_tests)
+  firebreak_include_roots(${name}_test PRIVATE)
   target_link_libraries(${name}_test PRIVATE ${ARG_DEPENDS} ${ARG_LINK} GTest::gmock GTest::gtest_main)
   gtest_discover_tests(${name}_test DISCOVERY_MODE PRE_TEST TEST_PREFIX "${name}." PROPERTIES TIMEOUT 300)
 endfunction()
 
-# firebreak_python_test(NAME FILE): one file of unittest. What it starts is there when ctest runs: everything is built by then.
+# firebreak_python_test(NAME FILE): one file of unittest. What it starts is there when ctest runs: everything is built
+# by then.
 function(firebreak_python_test name file)
   add_test(NAME ${name} COMMAND ${Python3_EXECUTABLE} ${file} WORKING_DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR})
-  set(path ${PROJECT_SOURCE_DIR}/python ${PROJECT_SOURCE_DIR}/python/tests ${PROJECT_SOURCE_DIR}/workloads)
+  set(path ${PROJECT_SOURCE_DIR}/python ${PROJECT_SOURCE_DIR}/python/tests ${PROJECT_SOURCE_DIR}/lab/workloads)
   list(JOIN path ":" path)
-  set_tests_properties(${name} PROPERTIES TIMEOUT 300 ENVIRONMENT
-    "PYTHONPATH=${path};PYTHONDONTWRITEBYTECODE=1;FIREBREAK_PROGRAMS=${CMAKE_RUNTIME_OUTPUT_DIRECTORY};FIREBREAK_LIBRARY_DIR=${CMAKE_LIBRARY_OUTPUT_DIRECTORY}")
+  set(environment PYTHONPATH=${path} PYTHONDONTWRITEBYTECODE=1 FIREBREAK_PROGRAMS=${CMAKE_RUNTIME_OUTPUT_DIRECTORY}
+    FIREBREAK_LIBRARY_DIR=${CMAKE_LIBRARY_OUTPUT_DIRECTORY})
+  set_tests_properties(${name} PROPERTIES TIMEOUT 300 ENVIRONMENT "${environment}")
 endfunction()

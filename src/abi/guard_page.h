@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/// The page in which a guarded tenant says what its blanket covers and what it has allocated, so that
+/// The page in which a guarded tenant says what its guard ranges cover and what it has allocated, so that
 /// somebody outside can tell what a stray access came from. A memory file of the tenant's own; whoever may
 /// duplicate the tenant's descriptors (pidfd_getfd) finds it by its name and maps it. Written by the tenant,
-/// but for `heard`, and hearsay to everybody else: nothing in it is trusted beyond the tenant itself.
+/// but for `heard`, and unproven to everybody else: nothing in it is trusted beyond the tenant itself.
 #pragma once
 
 #include <atomic>
@@ -64,14 +64,14 @@ enum GuardWorkGap : std::uint32_t {
   GuardWorkOtherContext = 1,  ///< there was more than one context
   GuardWorkSlotsFull = 2,     ///< a launch found no slot
   GuardWorkUncounted = 4,     ///< a launching function was called that is not counted
-  GuardWorkNoWords = 8,       ///< the driver does not put words behind launches
+  GuardWorkNoMarkers = 8,     ///< the driver does not put completion markers
 };
 
 /// The launches of one thread into one stream, numbered from 1; numbers wrap. A graph counts as one.
 struct alignas(64) GuardLaunches {
   std::atomic<std::uint32_t> begun;     ///< counted before the driver was called
   std::atomic<std::uint32_t> launched;  ///< and after it returned
-  std::atomic<std::uint32_t> marked;    ///< behind this launch the last word was queued
+  std::atomic<std::uint32_t> marked;    ///< behind this launch the last marker was queued
   std::atomic<std::uint32_t> settled;   ///< ended some milliseconds ago at the latest
   std::uint32_t padding[12];
   /// Of launch n at (n - 1) % guard_launches_kept: an index into GuardWork::kernel, 0: not known.
@@ -96,7 +96,7 @@ struct alignas(4096) GuardPage {
   std::uint32_t version;
   std::atomic<std::uint32_t> state;   ///< a GuardState
   std::atomic<std::uint32_t> ranges;  ///< how many of `range` were ever used
-  std::atomic<std::uint64_t> blanket_bytes;
+  std::atomic<std::uint64_t> guard_range_bytes;
   std::atomic<std::uint64_t> allocating_calls;
   std::atomic<std::uint64_t> freeing_calls;
   std::atomic<std::uint64_t> forgotten;   ///< allocations for which there was no slot

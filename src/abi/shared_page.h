@@ -2,7 +2,7 @@
 /// The page that an agent shares with the two processes of one tenant: promotion, counters, times. It is the
 /// only thing on the path of a promotion: one store and one futex wake. Processes of different builds may
 /// meet on it, so the layout is fixed and carries its version. Whoever reads it treats what the others wrote
-/// as hearsay. The forward state itself lies behind it, in the same memory file (abi/commit_journal.h).
+/// as unproven. The forward state itself lies behind it, in the same memory file (abi/commit_journal.h).
 #pragma once
 
 #include <atomic>
@@ -64,14 +64,14 @@ struct alignas(64) CommitArea {
   /// Last step that is done, plus one. Written by the GPU in stream order (cuStreamWriteValue64, or a kernel
   /// of the tenant's).
   std::atomic<std::uint64_t> next_step;
-  std::atomic<std::uint64_t> beats_done;  ///< heartbeats, by the GPU
+  std::atomic<std::uint64_t> heartbeats_done;  ///< heartbeats, by the GPU
   std::uint64_t reserved[6];
   /// The epoch plus one of whom all this is, written last as it takes office; 0: nobody's yet.
   std::atomic<std::uint64_t> term;
   std::atomic<std::uint64_t> first_step;  ///< at which it began
   std::atomic<std::uint64_t>
       queued_step;  ///< last step whose commit is queued, plus one; written by the host
-  std::atomic<std::uint64_t> beats_queued;  ///< heartbeats, by the host
+  std::atomic<std::uint64_t> heartbeats_queued;  ///< heartbeats, by the host
   /// The epoch plus one whose active has left in good order, written by it; anything else: it has not. For an
   /// agent that was not there to be told.
   std::atomic<std::uint64_t> left;
@@ -87,10 +87,10 @@ struct Progress {
 
 inline Progress progress_of(const CommitArea& area) {
   const std::uint64_t steps = area.next_step.load(std::memory_order_acquire);
-  const std::uint64_t beats = area.beats_done.load(std::memory_order_acquire);
+  const std::uint64_t heartbeats = area.heartbeats_done.load(std::memory_order_acquire);
   const bool in_flight = area.queued_step.load(std::memory_order_relaxed) > steps ||
-                         area.beats_queued.load(std::memory_order_relaxed) > beats;
-  return {steps + beats, in_flight};
+                         area.heartbeats_queued.load(std::memory_order_relaxed) > heartbeats;
+  return {steps + heartbeats, in_flight};
 }
 
 /// Registered with the GPU as a whole; nothing behind it is.

@@ -29,9 +29,9 @@ TEST(Progress, IsInFlightUntilTheGpuHasDoneAllThatWasQueued) {
   EXPECT_TRUE(progress_of(*area).in_flight);
   area->next_step = 3;
   EXPECT_FALSE(progress_of(*area).in_flight);
-  area->beats_queued = 5;
+  area->heartbeats_queued = 5;
   EXPECT_TRUE(progress_of(*area).in_flight);
-  area->beats_done = 5;
+  area->heartbeats_done = 5;
   EXPECT_FALSE(progress_of(*area).in_flight);
 }
 
@@ -40,7 +40,7 @@ TEST(Progress, BothStepsAndHeartbeatsMoveIt) {
   const std::uint64_t before = progress_of(*area).done;
   area->next_step = 1;
   const std::uint64_t after_a_step = progress_of(*area).done;
-  area->beats_done = 1;
+  area->heartbeats_done = 1;
   EXPECT_LT(before, after_a_step);
   EXPECT_LT(after_a_step, progress_of(*area).done);
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "abi/wire.h"
 
+#include <algorithm>
 #include <array>
 #include <nlohmann/json.hpp>
 
@@ -79,10 +80,12 @@ struct Form<Join> : TenantRoleForm<Join> {
   static void write(json& out, const Join& m) {
     TenantRoleForm<Join>::write(out, m);
     out["token"] = m.token;
+    out["attempt"] = m.attempt;
   }
   static void read(const json& in, Join& m) {
     TenantRoleForm<Join>::read(in, m);
     in.at("token").get_to(m.token);
+    m.attempt = in.value("attempt", m.attempt);  // programs up to 0.6 have none
   }
 };
 template <>
@@ -147,7 +150,7 @@ struct Form<NextConnection> {
   static void read(const json& in, NextConnection& m) { in.at("after").get_to(m.after); }
 };
 template <>
-struct Form<Release> : IdForm<Release> {
+struct Form<ReleaseConnection> : IdForm<ReleaseConnection> {
   static constexpr const char* name = "release";
 };
 template <>
@@ -313,10 +316,10 @@ struct Form<Refused> {
 };
 
 template <>
-struct Form<Report> {
+struct Form<StatusDocument> {
   static constexpr const char* name = "report";
-  static void write(json& out, const Report& m) { out["json"] = m.json; }
-  static void read(const json& in, Report& m) { in.at("json").get_to(m.json); }
+  static void write(json& out, const StatusDocument& m) { out["json"] = m.json; }
+  static void read(const json& in, StatusDocument& m) { in.at("json").get_to(m.json); }
 };
 
 template <>
@@ -324,7 +327,7 @@ struct Form<Event> {
   static constexpr const char* name = "event";
   static void write(json& out, const Event& m) {
     out.update({{"at_ns", m.at_ns},
-                {"what", m.what},
+                {"what", to_string(m.what)},
                 {"tenant", m.tenant},
                 {"domain", m.domain},
                 {"pid", m.pid},
@@ -335,7 +338,7 @@ struct Form<Event> {
   }
   static void read(const json& in, Event& m) {
     in.at("at_ns").get_to(m.at_ns);
-    in.at("what").get_to(m.what);
+    m.what = event_kind(in.at("what").get_ref<const std::string&>());
     in.at("tenant").get_to(m.tenant);
     in.at("domain").get_to(m.domain);
     in.at("pid").get_to(m.pid);
@@ -401,6 +404,24 @@ std::uint64_t number_in(std::string_view text) {
   const json in = text.size() > wire_bytes_max ? json() : json::parse(text, nullptr, false);
   const auto found = in.is_object() ? in.find("number") : in.end();
   return in.is_object() && found != in.end() && found->is_number_unsigned() ? found->get<std::uint64_t>() : 0;
+}
+
+namespace {
+
+constexpr auto event_words = std::to_array<std::string_view>({
+    "other",
+#define FIREBREAK_EVENT(name, word) word,
+#include "abi/events.def"
+#undef FIREBREAK_EVENT
+});
+
+}  // namespace
+
+std::string_view to_string(EventKind kind) { return event_words.at(static_cast<std::size_t>(kind)); }
+
+EventKind event_kind(std::string_view word) {
+  const auto found = std::ranges::find(event_words, word);
+  return found == event_words.end() ? EventKind::Other : static_cast<EventKind>(found - event_words.begin());
 }
 
 const char* to_string(Role role) { return role == Role::Active ? "active" : "standby"; }

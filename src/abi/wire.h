@@ -47,6 +47,9 @@ struct Join {
   std::string tenant;
   Role role = Role::Active;
   std::string token = {};  ///< as Placed gave it; empty where nobody was placed
+  /// One no other join has: asked again with it, where the answer was lost with its agent, it is the same
+  /// one.
+  std::string attempt = {};
 };
 /// A process that had joined, and lost its connection or the agent itself. Answered by Done; or Refused where
 /// it is not wanted any more.
@@ -84,7 +87,7 @@ struct NextConnection {
   std::uint64_t after = 0;
 };
 /// That connection is not needed any more. Answered by Done or Refused.
-struct Release {
+struct ReleaseConnection {
   std::uint64_t id = 0;
 };
 /// The standby has warmed up. Answered by Done once it is ready to take over: when the agent knows its MPS
@@ -139,7 +142,7 @@ struct Output {
   std::int64_t pid = 0;
   std::string text;
 };
-/// Answered by Report.
+/// Answered by StatusDocument.
 struct StatusRequest {};
 /// From now on every Event is sent to this connection too. Answered by Done.
 struct Subscribe {};
@@ -203,15 +206,26 @@ struct Ended {
 /// `json` is a document for people and scripts; its form is in docs of `firebreak status`. Empty: it is in a
 /// memory file, whose descriptor is attached, since it is longer than a message. (Who numbers nothing is
 /// refused that.)
-struct Report {
+struct StatusDocument {
   std::string json;
 };
+/// What the agent tells of (abi/events.def, docs/failover.md).
+enum class EventKind : std::uint8_t {
+  Other,  ///< of an agent that is newer than this program; never told by this one
+#define FIREBREAK_EVENT(name, word) name,
+#include "abi/events.def"
+#undef FIREBREAK_EVENT
+};
+
+/// As it travels; "other" of Other.
+std::string_view to_string(EventKind kind);
+/// Other: there is no such word.
+EventKind event_kind(std::string_view word);
+
 /// Something happened. Empty strings and zeros: does not apply.
 struct Event {
   std::int64_t at_ns = 0;  ///< CLOCK_MONOTONIC
-  std::string what;        ///< joined, ready, adopted, fault, phase, promote, resumed, exited, unprotected,
-                     ///< protected, lost, waiting, begun anew, memory released, restored, finished, injected,
-                     ///< guard, stray, ending
+  EventKind what = EventKind::Other;
   std::string tenant;
   std::string domain;
   std::int64_t pid = 0;
@@ -221,10 +235,11 @@ struct Event {
   std::string text;  ///< one line for a person
 };
 
-using Message = std::variant<Join, Rejoin, StandDown, Publish, GiveAllocation, Listen, GiveListener,
-                             NextConnection, Release, Ready, Resumed, Finish, Injected, Inject, Place, Adopt,
-                             EndProcess, EndTenant, Output, StatusRequest, Subscribe, HandOver, Stop, Joined,
-                             Allocation, ClientConnection, Placed, Done, Refused, Ended, Report, Event>;
+using Message =
+    std::variant<Join, Rejoin, StandDown, Publish, GiveAllocation, Listen, GiveListener, NextConnection,
+                 ReleaseConnection, Ready, Resumed, Finish, Injected, Inject, Place, Adopt, EndProcess,
+                 EndTenant, Output, StatusRequest, Subscribe, HandOver, Stop, Joined, Allocation,
+                 ClientConnection, Placed, Done, Refused, Ended, StatusDocument, Event>;
 
 /// A message as it travels.
 struct Letter {

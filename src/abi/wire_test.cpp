@@ -25,9 +25,9 @@ TEST(Wire, EveryFieldOfAnAllocationSurvives) {
 }
 
 TEST(Wire, EveryFieldOfAnEventSurvives) {
-  const Event got = round_trip(Event{7, "fault", "rogue", "a", 4711, "Xid", 3, 12, "one \"line\""});
+  const Event got = round_trip(Event{7, EventKind::Fault, "rogue", "a", 4711, "Xid", 3, 12, "one \"line\""});
   EXPECT_EQ(got.at_ns, 7);
-  EXPECT_EQ(got.what, "fault");
+  EXPECT_EQ(got.what, EventKind::Fault);
   EXPECT_EQ(got.tenant, "rogue");
   EXPECT_EQ(got.domain, "a");
   EXPECT_EQ(got.pid, 4711);
@@ -86,7 +86,7 @@ TEST(Wire, EveryFieldOfAFaultOnPurposeSurvives) {
 TEST(Wire, EveryFieldOfAClientsConnectionSurvives) {
   EXPECT_EQ(round_trip(NextConnection{17}).after, 17u);
   EXPECT_EQ(round_trip(ClientConnection{18}).id, 18u);
-  EXPECT_EQ(round_trip(Release{19}).id, 19u);
+  EXPECT_EQ(round_trip(ReleaseConnection{19}).id, 19u);
   round_trip(Listen{});
   round_trip(GiveListener{});
 }

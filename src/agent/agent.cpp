@@ -2,7 +2,6 @@
 #include "agent/agent.h"
 
 #include <fmt/format.h>
-#include <signal.h>
 #include <spdlog/spdlog.h>
 
 namespace firebreak::agent {
@@ -11,8 +10,6 @@ namespace {
 /// A domain's fault that is known from elsewhere, for Xids that name one of its clients: they come up to
 /// 153 ms after UVM's event.
 constexpr Milliseconds confirms_for{1000};
-/// Nobody waits for it but the old active's end, and the word that the tenant is unprotected.
-constexpr Milliseconds first_step_looks{100};
 /// Those of one second: the driver prints no more of them.
 constexpr std::size_t most_unplaced_faults = 64;
 
@@ -51,73 +48,67 @@ Result<std::unique_ptr<Agent>> Agent::start(const AgentOptions& options, os::Eve
 // --- faults and ends
 // ----------------------------------------------------------------------------------------------
 
+/// Promotions first: a tenant waits for them, and nobody for anything else.
 void Agent::on_fault(fault::Fault fault) {
-  const TellLater later(*this);
-  complete(fault);
-  if (fault.domain.empty()) ask_whose_server(fault);
+  const std::string_view domain = domain_of(fault);
+  const bool is_sure = is_sure_of_domain(fault, domain);
+  const bool ends_domain = is_sure && fault.conclusive && fault::ends_group(fault);
+  const auto means = is_sure ? pair::event_of(fault) : pair::EventType::DangerSeen;
+  auto decided =
+      domain.empty() ? std::nullopt : std::optional(promote(FaultSeen{domain, means, ends_domain}));
+
+  fault.domain = std::string(domain);
+  if (fault.pid && is_ours(*fault.pid)) fault.tenant = processes_.living(*fault.pid)->tenant();
+  if (decided) carry_out(std::move(*decided));
+  follow_up(fault, is_sure);
   abi::Event event;
   event.at_ns = to_ns(fault.when);
-  event.what = "fault";
+  event.what = abi::EventKind::Fault;
   event.tenant = fault.tenant.value_or("");
   event.domain = fault.domain;
   event.pid = fault.pid.value_or(0);
   event.source = to_string(fault.source);
   event.text = describe(fault);
-  // Promotions first: telling people costs microseconds that a tenant is waiting for.
-  if (!fault.domain.empty()) {
-    const bool is_sure = is_sure_of_domain(fault);
-    if (fault.conclusive) last_fault_[fault.domain] = clock_.now();
-    if (fault.conclusive && is_sure) last_sure_fault_[fault.domain] = clock_.now();
-    for (auto& [name, tenant] : tenants_) {
-      if (tenant->active.domain != fault.domain) continue;
-      advance(*tenant, is_sure ? pair::event_of(fault) : pair::EventType::DangerSeen);
-    }
-    const bool ends_domain = is_sure && fault.conclusive && fault::ends_group(fault);
-    if (ends_domain) give_up_standbys(fault.domain, "its MPS domain had a fault");
-    save();
-    if (ends_domain) {
-      domains_.note_fault(fault.domain);
-      let_go_of(fault.domain);  // what ran there has ended
-    }
-    // MPS knows whether it is the domain that it happened to.
-    if (!is_sure && fault.conclusive && fault::ends_group(fault)) domains_.look_for_faults();
-  }
   tell(std::move(event));
+}
+
+void Agent::follow_up(const fault::Fault& fault, bool is_sure) {
+  if (fault.domain.empty()) return ask_whose_server(fault);
+  if (!fault.conclusive) return;
+  last_fault_[fault.domain] = clock_.now();
+  if (is_sure) last_sure_fault_[fault.domain] = clock_.now();
+  if (!fault::ends_group(fault)) return;
+  // MPS knows whether it is the domain that it happened to.
+  if (!is_sure) return domains_.look_for_faults();
+  domains_.note_fault(fault.domain);
+  let_go_of(fault.domain);  // what ran there has ended
 }
 
 /// What was missed may have been a fault's only word. It is no fence; MPS knows what has become of its
 /// clients.
 void Agent::on_gap(const watch::Gap& gap) {
   abi::Event event;
-  event.what = "gap";
+  event.what = abi::EventKind::Gap;
   event.source = to_string(gap.source);
   event.text = gap.text;
   if (gap.pid) {
     event.pid = *gap.pid;
-    const auto found = processes_.find(*gap.pid);
-    event.tenant = found == processes_.end() ? "" : found->second.tenant;
-    event.domain = found == processes_.end() ? gap.domain : found->second.domain;
+    const Process* process = processes_.living(*gap.pid);
+    event.tenant = process == nullptr ? "" : process->tenant();
+    event.domain = process == nullptr ? gap.domain : process->domain();
   }
   tell(event);
   if (!gap.danger) return;
-  for (const std::string& domain : domains_.names()) {
-    if (event.domain.empty() || event.domain == domain) advance_actives(domain, pair::EventType::DangerSeen);
-  }
-  save();
+  carry_out(promote(DangerSeen{event.domain}));
   domains_.look_for_faults();
 }
 
-/// Names the domain by the process that the source named: one of ours, or one of our domains' MPS servers.
-void Agent::complete(fault::Fault& fault) {
-  if (!fault.pid) return;
-  const auto found = processes_.find(*fault.pid);
-  if (found != processes_.end()) {
-    fault.domain = found->second.domain;
-    if (!found->second.stranger) fault.tenant = found->second.tenant;
-    return;
-  }
-  if (!fault.domain.empty()) return;
-  if (auto domain = domains_.domain_of_server(*fault.pid)) fault.domain = *domain;
+/// By the process that the source named: one of ours, or one of our domains' MPS servers. Empty: not known.
+std::string_view Agent::domain_of(const fault::Fault& fault) {
+  if (!fault.pid) return fault.domain;
+  if (const Process* process = processes_.living(*fault.pid)) return process->domain();
+  if (!fault.domain.empty()) return fault.domain;
+  return domains_.domain_of_server(*fault.pid).value_or(std::string_view());
 }
 
 /// The server of a domain's first client may not be known yet: MPS is asked, and the fault waits for that.
@@ -149,195 +140,56 @@ void Agent::place_late(const std::string& domain, pid_t server) {
 /// An Xid names a client that comes to the driver's mind: often a neighbour of the culprit, and once a
 /// process of another domain that was just starting (seen on an H100, driver 580). Whoever were promoted then
 /// would meet an active that goes on. It does not mistake the MPS server.
-bool Agent::is_sure_of_domain(const fault::Fault& fault) {
+bool Agent::is_sure_of_domain(const fault::Fault& fault, std::string_view domain) {
   if (fault.source == fault::FaultSource::ProcessExit) return false;
   if (fault.source != fault::FaultSource::Xid) return true;
   if (fault.pid && domains_.domain_of_server(*fault.pid)) return true;
-  const auto seen = last_sure_fault_.find(fault.domain);
+  const auto seen = last_sure_fault_.find(domain);
   return seen != last_sure_fault_.end() && clock_.now() - seen->second < confirms_for;
 }
 
 void Agent::on_exit(pid_t pid) {
-  const auto found = processes_.find(pid);
-  if (found == processes_.end()) return;
-  Process process = std::move(found->second);
-  processes_.erase(found);
-  const bool held = holder_.keep(pid);
-  const std::string how = process.end ? process.end->steps() : std::string();
-
-  abi::Event event;
-  event.what = "exited";
-  event.tenant = process.tenant;
-  event.domain = process.domain;
-  event.pid = pid;
-  event.text = how;
-  tell(std::move(event));
-
-  if (held) return await_last_kernel(pid, std::move(process));
-  const auto tenant = tenants_.find(process.tenant);
-  const bool has_tenant = tenant != tenants_.end();
-  if (!has_tenant && !process.stranger) return say_farewell(pid, how);
-  const bool harmless = is_harmless(process);
-  if (has_tenant) leave(*tenant->second, pid);
-  if (!harmless) endanger(process.domain);
-  say_farewell(pid, how);
-  if (others_in(process.domain).empty()) let_go_of(process.domain);
+  if (processes_.living(pid) == nullptr) return;
+  const auto tell_exited = [this](const Process& process) {
+    abi::Event event;
+    event.what = abi::EventKind::Exited;
+    event.tenant = process.tenant();
+    event.domain = process.domain();
+    event.pid = process.pid();
+    event.text = process.steps();
+    tell(std::move(event));
+  };
+  if (holder_.keep(pid)) {
+    Process& dying = processes_.die(pid);
+    tell_exited(dying);
+    return await_last_kernel(dying);
+  }
+  const auto process = processes_.take_living(pid);
+  const auto tenant = tenants_.find(process->tenant());
+  Tenant* its = tenant == tenants_.end() ? nullptr : tenant->second.get();
+  const bool is_known = its != nullptr || process->stranger;
+  const bool endangers = is_known && !is_harmless(*process);
+  const std::string_view endangered = endangers ? std::string_view(process->domain()) : std::string_view();
+  carry_out(promote(take_out(its, pid, endangered)), [&] { tell_exited(*process); });
+  if (its != nullptr) forget_if_empty(process->tenant());
+  save();
+  tell_ended(pid, process->steps());
+  if (is_known && others_in(process->domain()).empty()) let_go_of(process->domain());
 }
 
 void Agent::leave(Tenant& tenant, pid_t pid) {
-  if (tenant.active.pid == pid) {
-    tenant.active.pid = 0;
-    if (tenant.active_has_left()) advance(tenant, pair::EventType::ActiveFinished);
-    advance(tenant, pair::EventType::ActiveExited);
-  } else if (tenant.standby.pid == pid) {
-    tenant.standby = {};
-    advance(tenant, pair::EventType::StandbyExited);
-  } else if (tenant.old_active.pid == pid) {
-    tenant.old_active = {};
-  }
-  forget_if_empty(tenant.name());
+  const std::string name = tenant.name();
+  carry_out(promote(take_out(&tenant, pid, {})));
+  forget_if_empty(name);
   save();
 }
-
-/// Whoever ends without a word may have had work in flight, and then takes the domain along.
-void Agent::endanger(const std::string& domain) { advance_actives(domain, pair::EventType::DangerSeen); }
 
 /// 20 clients needed up to 7 s to notice by themselves (H100, driver 580: results/h100/server-end.json).
 void Agent::on_clients_lost(const std::string& domain) {
-  const TellLater later(*this);
-  advance_actives(domain, pair::EventType::ContextLost);
+  carry_out(promote(ClientsLost{domain}));
   let_go_of(domain);
-  give_up_standbys(domain, "its context is gone");
   forget_ended_servers();
   save();
-}
-
-/// A standby sleeps, and would find out only when it is to take over that its context is gone.
-void Agent::give_up_standbys(const std::string& domain, const char* why) {
-  for (auto& [name, tenant] : tenants_) {
-    if (tenant->standby.domain != domain || tenant->standby.pid == 0) continue;
-    end(tenant->standby, why);
-    advance(*tenant, pair::EventType::StandbyExited);
-  }
-}
-
-// --- pairs
-// --------------------------------------------------------------------------------------------------------
-
-void Agent::advance(Tenant& tenant, pair::EventType event) {
-  const pair::Phase before = tenant.pair.phase;
-  pair::Step step = pair::advance(tenant.pair, event);
-  tenant.pair = step.state;
-  if (before != step.state.phase) tenant.waiting_for.clear();
-  for (const pair::Action& action : step.actions) act(tenant, action);
-  look_for_first_step(tenant);
-  if (before == tenant.pair.phase) return;
-  abi::Event told;
-  told.what = "phase";
-  told.tenant = tenant.name();
-  told.domain = tenant.active.domain;
-  told.epoch = tenant.pair.epoch;
-  told.text = fmt::format("{}: {} -> {}", pair::to_string(event), pair::to_string(before),
-                          pair::to_string(tenant.pair.phase));
-  tell(std::move(told));
-  let_stand_by_if_needed(tenant);
-}
-
-void Agent::advance_actives(const std::string& domain, pair::EventType event) {
-  for (auto& [name, tenant] : tenants_) {
-    if (tenant->active.domain == domain && tenant->active.pid != 0) advance(*tenant, event);
-  }
-}
-
-void Agent::act(Tenant& tenant, const pair::Action& action) {
-  abi::Event told;
-  told.tenant = tenant.name();
-  switch (action.type) {
-    case pair::ActionType::Promote:
-      told.step = tenant.committed();
-      told.at_ns = to_ns(clock_.now());
-      tenant.promote(action.epoch, told.at_ns);
-      told.what = "promote";
-      told.pid = tenant.active.pid;
-      told.epoch = action.epoch;
-      told.domain = tenant.active.domain;
-      break;
-    case pair::ActionType::StartDeadline: {
-      auto timer = loop_.after(Milliseconds(action.deadline_ms), [this, name = tenant.name()] {
-        const auto found = tenants_.find(name);
-        if (found == tenants_.end() || is_held_suspect(*found->second)) return;
-        advance(*found->second, pair::EventType::DeadlinePassed);
-        save();
-      });
-      if (timer) {
-        tenant.deadline = std::move(*timer);
-      } else {
-        spdlog::error("no timer for {}: {}", tenant.name(), timer.error().message);
-      }
-      return;
-    }
-    case pair::ActionType::EndActive:
-      return end(tenant.active, "its context is gone");
-    case pair::ActionType::EndStandby:
-      return end(tenant.standby, "it was not ready in time");
-    case pair::ActionType::EndOldActive:
-      return end(tenant.old_active, "it is fenced");
-    case pair::ActionType::DismissStandby:
-      return tenant.dismiss_standby();
-    case pair::ActionType::BeginEpoch:
-      tenant.begin_epoch(action.epoch);
-      told.what = "begun anew";
-      told.epoch = action.epoch;
-      told.pid = tenant.active.pid;
-      told.step = tenant.committed();
-      break;
-    case pair::ActionType::TellUnprotected:
-      return tell_protection(tenant, false);
-    case pair::ActionType::TellProtected:
-      return tell_protection(tenant, true);
-    case pair::ActionType::TellLost:
-      told.what = "lost";
-      told.text = action.reason;
-      break;
-    case pair::ActionType::TellWaiting:
-      told.what = "waiting";
-      told.text = tenant.waiting_for = action.reason;
-      told.pid = tenant.active.pid;
-      told.epoch = tenant.pair.epoch;
-      spdlog::warn("tenant {} waits: {}", tenant.name(), action.reason);
-      break;
-  }
-  tell(std::move(told));
-}
-
-/// One that is dead and held only for its last kernel gives no all-clear.
-bool Agent::is_held_suspect(const Tenant& tenant) const {
-  return tenant.pair.phase == pair::Phase::Suspecting && dying_.contains(tenant.active.pid);
-}
-
-/// Who never says that it runs does so all the same once a step of its own counts.
-void Agent::look_for_first_step(Tenant& tenant) {
-  if (tenant.pair.phase != pair::Phase::Promoting) return tenant.first_step.cancel();
-  if (tenant.first_step) return;
-  auto looks = loop_.every(first_step_looks, [this, name = tenant.name()] {
-    const auto found = tenants_.find(name);
-    if (found == tenants_.end() || !found->second->has_begun()) return;
-    follow_progress(*found->second);
-    advance(*found->second, pair::EventType::Resumed);
-    save();
-  });
-  if (!looks) return spdlog::error("no timer for {}: {}", tenant.name(), looks.error().message);
-  tenant.first_step = std::move(*looks);
-}
-
-void Agent::end(const Member& member, const char* why) {
-  const auto found = processes_.find(member.pid);
-  if (found == processes_.end()) return;
-  spdlog::info("ending process {} of {}: {}", member.pid, found->second.tenant, why);
-  detectors_.expect_exit(member.pid);
-  if (auto sent = kernel_.send_signal(found->second.pidfd, SIGKILL); !sent) {
-    spdlog::warn("process {} could not be ended: {}", member.pid, sent.error().message);
-  }
 }
 
 Status not_in_that_role(const char* what) {
@@ -356,6 +208,7 @@ Result<Tenant*> Agent::tenant_named(const std::string& name) {
   auto created = Tenant::create(name, options_.quota_bytes);
   if (!created) return propagate(created);
   keep(page_name(name), (*created)->page_descriptor());
+  promoter_.reserve(tenants_.size() + 1);
   return tenants_.emplace(name, std::move(*created)).first->second.get();
 }
 
@@ -388,13 +241,11 @@ Result<Connection*> Agent::active_of(const std::string& tenant) {
 }
 
 Status Agent::follow(pid_t pid, const std::string& tenant, const std::string& domain) {
-  auto pidfd = kernel_.pidfd_open(pid);
-  if (!pidfd) return propagate(pidfd, fmt::format("process {}", pid));
   // First: what it has already, a guard, is told of at once.
-  processes_[pid] = Process{tenant, domain, std::move(*pidfd)};
+  if (auto added = processes_.add(kernel_, pid, tenant, domain); !added) return propagate(added);
   const auto named = tenant.empty() ? std::nullopt : std::optional(tenant);
   if (auto followed = detectors_.follow({pid, 0, domain, named}); !followed) {
-    processes_.erase(pid);
+    processes_.take_living(pid);
     return followed;
   }
   return holder_.follow(pid);
@@ -413,18 +264,12 @@ void Agent::follow_progress(const Tenant& tenant) {
 
 void Agent::tell(abi::Event event) {
   if (event.at_ns == 0) event.at_ns = to_ns(clock_.now());
-  spdlog::info("{} tenant={} domain={} pid={} source={} epoch={} step={} {}", event.what, event.tenant,
-               event.domain, event.pid, event.source, event.epoch, event.step, event.text);
+  spdlog::info("{} tenant={} domain={} pid={} source={} epoch={} step={} {}", to_string(event.what),
+               event.tenant, event.domain, event.pid, event.source, event.epoch, event.step, event.text);
   if (subscribers_.empty()) return;
-  untold_.push_back(abi::encode(event));
-  if (tells_later_ == 0) tell_subscribers();
-}
-
-void Agent::tell_subscribers() {
-  for (const std::string& text : std::exchange(untold_, {})) {
-    for (const std::uint64_t id : subscribers_) {
-      if (Connection* connection = server_->find(id)) connection->send_encoded(text);
-    }
+  const std::string text = abi::encode(event);
+  for (const std::uint64_t id : subscribers_) {
+    if (Connection* connection = server_->find(id)) connection->send_encoded(text);
   }
 }
 

@@ -3,19 +3,23 @@
 /// decide. One thread, one loop; nothing here waits for a tenant.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "agent/credentials.h"
-#include "agent/keepsakes.h"
+#include "agent/kept_state.h"
 #include "agent/orderly_end.h"
+#include "agent/process.h"
+#include "agent/promoter.h"
 #include "agent/server.h"
-#include "agent/shelves.h"
+#include "agent/shelf_queue.h"
 #include "agent/surroundings.h"
 #include "agent/tenant.h"
 #include "base/clock.h"
@@ -30,7 +34,7 @@ Status not_in_that_role(const char* what);
 struct AgentOptions {
   std::string socket_path;
   Environment tenant_environment;  ///< what every tenant needs besides its domain's, e.g. the driver to load
-  std::string guard_test = "not tested";  ///< whether the guard works on this machine (guard/verdict.h)
+  std::string guard_test = "not tested";  ///< whether the guard works on this machine (guard/probe_result.h)
   abi::StrayPolicy strays = abi::StrayPolicy::End;  ///< of tenants of which the operator says nothing else
   /// Each stray block of 2 MiB takes memory, so with more of them a tenant is ended that was only to be told
   /// of.
@@ -70,33 +74,12 @@ class Agent final : private ServerHandler {
   /// The document that `firebreak status` prints.
   std::string status_json() const;
 
+  /// Somebody waits for what a shelf has not answered yet.
+  bool awaits_shelves() const { return !shelves_.is_idle(); }
+
  private:
-  /// A client of one of our domains that nobody has placed there.
-  struct Stranger {
-    std::string name;  ///< as the kernel shows it
-    std::string user;  ///< its number
-    std::string came;  ///< how, as far as is known, in words
-  };
-  /// A process that runs in one of our domains, whether or not it has joined.
-  struct Process {
-    std::string tenant;
-    std::string domain;
-    os::Fd pidfd;
-    std::shared_ptr<OrderlyEnd> end = nullptr;  ///< it is being ended
-    os::Watch look = {};                        ///< at one that has hung up
-    std::optional<Stranger> stranger = {};      ///< then it has no tenant
-  };
-  /// One that is gone, and whose last kernels may still run.
-  struct Dying {
-    Process process;
-    bool has_left = false;  ///< its tenant goes on without it; else the pair waits for its last kernel
-    std::shared_ptr<const guard::GuardView> guard = nullptr;
-    bool harmless = false;       ///< it had nothing on the GPU: MPS took it off, or it said so
-    std::string others = {};     ///< who else keeps its address space, as told last; empty: nobody
-    std::set<pid_t> ended = {};  ///< by us, since they do
-  };
   /// Who waits for the end of a tenant.
-  struct Farewell {
+  struct EndWaiter {
     Asker asker;
     std::set<pid_t> waiting;
     std::vector<std::string> ends;
@@ -141,7 +124,9 @@ class Agent final : private ServerHandler {
         domains_(domains),
         detectors_(detectors),
         manager_(manager),
-        shelves_(kernel, manager, options_.shelf_command),
+        promoter_(clock),
+        shelves_(loop, kernel, manager, options_.shelf_command,
+                 [this](const std::string& shelf, bool is_silent) { tell_silence(shelf, is_silent); }),
         holder_(loop, kernel, clock,
                 {.takes_duplicates = options_.hold > Milliseconds(0),
                  .hold = options_.hold,
@@ -159,8 +144,12 @@ class Agent final : private ServerHandler {
   Status adopt(const abi::Adopt& request);
   Status adopt_from(const Connection& connection, const abi::Adopt& request);
   void join(Connection& connection, const abi::Join& request);
+  bool has_joined(const Connection& connection, Tenant& tenant, const abi::Join& request) const;
+  void welcome(Connection& connection, Tenant& tenant, abi::Role role);
   void report_status(Connection& connection) const;
-  Status publish(Connection& connection, const abi::Publish& request, std::vector<os::Fd> descriptors);
+  using Descriptors = std::shared_ptr<std::vector<os::Fd>>;
+  void publish(Connection& connection, const abi::Publish& request, const Descriptors& descriptors);
+  Status take_in(Tenant& tenant, const abi::Publish& request, std::vector<os::Fd> descriptors);
   void ready(Connection& connection);
   Status resumed(Connection& connection, const abi::Resumed& request);
   Status finish(Connection& connection);
@@ -176,14 +165,15 @@ class Agent final : private ServerHandler {
   void stand_by_warm(const std::string& tenant, const std::string& but);
   bool knows_server_of(const std::string& domain) const;
   void let_stand_by_in(const std::string& domain);
-  void let_stand_by_if_needed(const Tenant& tenant);
+  const WarmStandby* warm_standby_of(const Tenant& tenant) const;
+  void tell_stood_by(Tenant& tenant);
   void on_gpu_opened(pid_t pid);
 
   // The tenants' own clients, in agent_connections.cpp.
-  Status take_listener(const Connection& connection, std::vector<os::Fd> descriptors);
+  void take_listener(Connection& connection, const Descriptors& descriptors);
   void give_listener(Connection& connection);
   void next_connection(Connection& connection, const abi::NextConnection& request);
-  Status release(const Connection& connection, const abi::Release& request);
+  void release(Connection& connection, const abi::ReleaseConnection& request);
   void restore_clients(Tenant& tenant, const KeptTenant& kept);
 
   // Who joins, in agent_joins.cpp.
@@ -194,7 +184,7 @@ class Agent final : private ServerHandler {
   Status stand_down(Connection& connection, const abi::StandDown& request);
   void give_allocation(Connection& connection, const abi::GiveAllocation& request);
   void send_allocations(Connection& connection, const Tenant& tenant);
-  void put_away_newest(Tenant& tenant);
+  void put_away_memory(const Asker& asker, const Tenant& tenant, const vault::Entry& entry);
 
   // Who runs where, in agent_placements.cpp.
   Result<abi::Placed> place(const Connection& connection, const abi::Place& request);
@@ -227,16 +217,27 @@ class Agent final : private ServerHandler {
   void on_gap(const watch::Gap& gap);
   void on_exit(pid_t pid);
   void leave(Tenant& tenant, pid_t pid);
-  void endanger(const std::string& domain);
   void on_clients_lost(const std::string& domain);
-  void give_up_standbys(const std::string& domain, const char* why);
-  void advance(Tenant& tenant, pair::EventType event);
-  /// The pairs whose actives are in that domain.
-  void advance_actives(const std::string& domain, pair::EventType event);
-  void act(Tenant& tenant, const pair::Action& action);
+
+  // What is decided and carried out, in agent_decisions.cpp.
+  using Telling = std::function<void()>;
+  /// Whoever is promoted by it has been woken when it returns; all tenants are looked at.
+  Decided promote(const Happening& happening);
+  Decided promote_if(Tenant& tenant, pair::EventType event);
+  Exited take_out(Tenant* tenant, pid_t pid, std::string_view endangered);
+  /// The rest of it, in this order: signals and timers, what is kept, `first_told`, what is told.
+  void carry_out(Decided decided, const Telling& first_told = {});
+  void advance(Tenant& tenant, pair::EventType event, const Telling& first_told = {}) {
+    carry_out(promote_if(tenant, event), first_told);
+  }
+  void take_up(Tenant& tenant);
+  void act(Tenant& tenant, const Act& act);
+  void start_deadline(Tenant& tenant, Milliseconds delay);
+  void tell(const Decided& decided, const Told& told);
+  void tell_action(Tenant& tenant, const Decided& decided, const Told& told);
   bool is_held_suspect(const Tenant& tenant) const;
   void look_for_first_step(Tenant& tenant);
-  void end(const Member& member, const char* why);
+  void end(const Member& member, std::string_view why);
 
   // What outlives the agent itself, in agent_restart.cpp.
   void begin_keeping();
@@ -246,13 +247,19 @@ class Agent final : private ServerHandler {
   void forget_ended_servers();
   bool has_ended(const KeptServer& server) const;
   void save();
+  void save_for(const Connection& connection);
   void save_common();
   void save(const Tenant& tenant);
   KeptTenant kept_of(const Tenant& tenant) const;
   std::string start_time_of(pid_t pid) const;  ///< empty: it is gone
   std::string image_of(pid_t pid) const;
   void keep(const std::string& name, int descriptor);
-  void put_away(const std::string& name, int descriptor);
+  void put_away(const std::string& name, int descriptor, std::function<void()> done);
+  bool is_put_off(const Connection& connection, Tenant& tenant, std::function<void(Connection&)> what);
+  void take_up_again(const std::string& tenant);
+  void tell_silence(const std::string& shelf, bool is_silent);
+  void forget_lost_memory(const std::string& tenant, const std::vector<std::string>& allocations,
+                          const std::vector<bool>& there);
   void restore_memory(Tenant& tenant, const KeptTenant& kept);
   std::vector<pid_t> restore(const KeptTenant& kept, std::map<std::string, os::Fd>& descriptors);
   void settle(const std::string& name, const std::vector<pid_t>& gone);
@@ -268,16 +275,17 @@ class Agent final : private ServerHandler {
   void tell_protection(Tenant& tenant, bool has_standby);
 
   // The dying, in agent_dying.cpp.
-  void await_last_kernel(pid_t pid, Process process);
+  void await_last_kernel(Process& process);
   hold::ReadWork watch_work(pid_t pid) const;
-  void tell_of_running_work(pid_t pid);
+  void tell_of_running_work(const Process& process);
   void verify_release(abi::Event released);
   void on_endless(pid_t pid);
   void on_released(const hold::Release& release);
+  void tell_released(const hold::Release& release, const Process& process);
   void on_others(pid_t pid, const hold::Findings& others);
-  void tell_of_others(pid_t pid, Dying& dying, const std::string& others);
-  void end_forks(Dying& dying, const std::vector<hold::OtherHolder>& holders);
-  bool somebody_waits_for(const Dying& dying) const;
+  void tell_of_others(Process& process, const std::string& others);
+  void end_forks(Process& process, const std::vector<hold::OtherHolder>& holders);
+  bool somebody_waits_for(const Process& process) const;
   void let_go_of(const std::string& domain);
   bool has_lost_its_clients(const std::string& domain) const;
   bool has_dying(const std::string& tenant) const;
@@ -293,7 +301,7 @@ class Agent final : private ServerHandler {
   void end_whole(Tenant& tenant, const std::string& why, Milliseconds grace);
   void end_unless_it_serves(pid_t pid);
   Nanoseconds fault_lasts(const std::string& domain) const;
-  void say_farewell(pid_t pid, const std::string& how);
+  void tell_ended(pid_t pid, const std::string& how);
 
   // Clients that nobody has placed, in agent_strangers.cpp.
   void on_clients(const std::string& domain, const mps::ClientList& clients);
@@ -316,28 +324,15 @@ class Agent final : private ServerHandler {
   nlohmann::json foreign_json(const std::string& domain) const;
   Status follow(pid_t pid, const std::string& tenant, const std::string& domain);
   void follow_progress(const Tenant& tenant);
-  void complete(fault::Fault& fault);
+  std::string_view domain_of(const fault::Fault& fault);
   void ask_whose_server(const fault::Fault& fault);
   void place_late(const std::string& domain, pid_t server);
-  bool is_sure_of_domain(const fault::Fault& fault);
+  bool is_sure_of_domain(const fault::Fault& fault, std::string_view domain);
+  void follow_up(const fault::Fault& fault, bool is_sure);
   std::string tenant_of_process(pid_t pid) const;  ///< also of one that is gone and held
 
   /// Tells subscribers and the log. Fields that `event` leaves open are filled in.
   void tell(abi::Event event);
-  void tell_subscribers();
-  /// Where many are to be promoted at once: nobody waits until the others' events have been sent to all.
-  class TellLater {
-   public:
-    explicit TellLater(Agent& agent) : agent_(agent) { ++agent_.tells_later_; }
-    TellLater(const TellLater&) = delete;
-    TellLater& operator=(const TellLater&) = delete;
-    ~TellLater() {
-      if (--agent_.tells_later_ == 0) agent_.tell_subscribers();
-    }
-
-   private:
-    Agent& agent_;
-  };
 
   AgentOptions options_;
   os::EventLoop& loop_;
@@ -346,7 +341,8 @@ class Agent final : private ServerHandler {
   Domains& domains_;
   Detectors& detectors_;
   ServiceManager& manager_;
-  Shelves shelves_;
+  Promoter promoter_;
+  ShelfQueue shelves_;
   std::optional<KeptDocument> document_;  ///< none: nobody keeps anything for us
   std::uint64_t descriptors_at_start_ = 0;
   struct TenantDocument {
@@ -359,21 +355,19 @@ class Agent final : private ServerHandler {
   std::unique_ptr<Server> server_;
   std::map<std::string, std::unique_ptr<Tenant>> tenants_;
   Credentials credentials_;
-  std::map<pid_t, Process> processes_;
+  Processes processes_;
   std::map<pid_t, std::string> unfollowed_;  ///< clients, and their domains, that were told and are gone
-  std::map<pid_t, Dying> dying_;
   hold::Holder holder_;
-  std::map<std::string, Monotonic> last_fault_;       ///< of a domain
-  std::map<std::string, Monotonic> last_sure_fault_;  ///< of a domain, from who does not mistake it
+  std::map<std::string, Monotonic, std::less<>> last_fault_;  ///< of a domain
+  /// Of a domain, from who does not mistake it.
+  std::map<std::string, Monotonic, std::less<>> last_sure_fault_;
   std::vector<UnplacedFault> unplaced_faults_;
-  std::vector<Farewell> farewells_;
+  std::vector<EndWaiter> end_waiters_;
   std::vector<WaitingJoin> waiting_joins_;
   std::map<std::string, WarmStandby> warm_standbys_;  ///< by their tenants
   std::vector<Placement> placements_;                 ///< one a connection
   os::Watch placements_lease_;                        ///< of those whose connection was another agent's
   std::set<std::uint64_t> subscribers_;
-  std::vector<std::string> untold_;  ///< events, encoded
-  int tells_later_ = 0;
   /// The tenant's connection that a fault on purpose is asked of, to the one that asked, and its kind.
   std::map<std::uint64_t, std::pair<Asker, std::string>> injections_;
 };

@@ -1,24 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
 /// A tenant's clients: whoever is the active one gets their connections, one question each.
+#include <utility>
 #include <vector>
 
 #include "agent/agent.h"
 
 namespace firebreak::agent {
 
-Status Agent::take_listener(const Connection& connection, std::vector<os::Fd> descriptors) {
+void Agent::take_listener(Connection& connection, const Descriptors& descriptors) {
   Tenant* tenant = tenant_of(connection, &Tenant::active);
-  if (tenant == nullptr) return not_in_that_role("listen");
-  if (descriptors.size() != 1) return fail(ErrorCode::InvalidArgument, "to listen takes one socket");
-  auto listens = tenant->clients.listen(std::move(descriptors.front()));
-  if (!listens) return listens;
-  put_away(listener_name(tenant->name()), tenant->clients.listener());
-  return {};
+  if (tenant == nullptr) return answer_once(connection, not_in_that_role("listen"));
+  if (is_put_off(connection, *tenant, [=, this](Connection& then) { take_listener(then, descriptors); }))
+    return;
+  if (descriptors->size() != 1)
+    return answer_once(connection, fail(ErrorCode::InvalidArgument, "to listen takes one socket"));
+  if (auto listens = tenant->clients.listen(std::move(descriptors->front())); !listens)
+    return answer_once(connection, listens);
+  put_away(listener_name(tenant->name()), tenant->clients.listener(), [this, asker = connection.asker()] {
+    server_->handle(asker, [this](Connection& then) { answer_once(then, {}); });
+  });
 }
 
 void Agent::give_listener(Connection& connection) {
   Tenant* tenant = tenant_of(connection, &Tenant::active);
   if (tenant == nullptr) return answer(connection, not_in_that_role("listen"));
+  if (is_put_off(connection, *tenant, [this](Connection& then) { give_listener(then); })) return;
   if (tenant->clients.listener() < 0)
     return answer(connection, fail(ErrorCode::NotFound, "the tenant listens nowhere"));
   connection.answer(abi::Done{}, tenant->clients.listener());
@@ -27,36 +33,75 @@ void Agent::give_listener(Connection& connection) {
 void Agent::next_connection(Connection& connection, const abi::NextConnection& request) {
   Tenant* tenant = tenant_of(connection, &Tenant::active);
   if (tenant == nullptr) return answer(connection, not_in_that_role("accept"));
+  if (is_put_off(connection, *tenant, [=, this](Connection& then) { next_connection(then, request); }))
+    return;
   const auto next = tenant->clients.next(request.after);
   if (!next) {
     const bool nobody_waits = next.error().code == ErrorCode::Timeout;
     return answer(connection, nobody_waits ? Status{} : propagate(next));
   }
-  if (next->is_new) {
-    put_away(connection_name(tenant->name(), next->id), next->descriptor);
-    save();
-  }
-  connection.answer(abi::ClientConnection{next->id}, next->descriptor);
+  const abi::ClientConnection given{next->id};
+  if (!next->is_new) return connection.answer(given, next->descriptor);
+  // It is the tenant's once it outlives us.
+  put_away(connection_name(tenant->name(), next->id), next->descriptor,
+           [this, given, asker = connection.asker(), name = tenant->name()] {
+             save();
+             const auto found = tenants_.find(name);
+             if (found == tenants_.end()) return;
+             const auto& open = found->second->clients.open();
+             const auto its = open.find(given.id);
+             if (its == open.end()) return;
+             server_->handle(asker, [&](Connection& then) { then.answer(given, its->second.get()); });
+           });
 }
 
-Status Agent::release(const Connection& connection, const abi::Release& request) {
+void Agent::release(Connection& connection, const abi::ReleaseConnection& request) {
   Tenant* tenant = tenant_of(connection, &Tenant::active);
-  if (tenant == nullptr) return not_in_that_role("release");
-  if (!tenant->clients.open().contains(request.id)) return {};  // the agent before died before it answered
-  tenant->clients.release(request.id);
-  shelves_.drop(connection_name(tenant->name(), request.id));
-  return {};
+  if (tenant == nullptr) return answer_once(connection, not_in_that_role("release"));
+  if (is_put_off(connection, *tenant, [=, this](Connection& then) { release(then, request); })) return;
+  // Else the agent before died before it answered.
+  if (tenant->clients.open().contains(request.id)) {
+    tenant->clients.release(request.id);
+    shelves_.drop(connection_name(tenant->name(), request.id));
+  }
+  answer_once(connection, {});
 }
 
+/// Until the shelves have said what there is, its connections have their numbers alone.
 void Agent::restore_clients(Tenant& tenant, const KeptTenant& kept) {
   std::vector<std::string> names = {listener_name(kept.name)};
-  for (const std::uint64_t id : kept.connections) names.push_back(connection_name(kept.name, id));
-  std::vector<os::Fd> descriptors = shelves_.get(names);
-  std::map<std::uint64_t, os::Fd> open;
-  for (std::size_t i = 0; i < kept.connections.size(); ++i) {
-    if (descriptors[i + 1]) open.emplace(kept.connections[i], std::move(descriptors[i + 1]));
+  std::map<std::uint64_t, os::Fd> numbers;
+  for (const std::uint64_t id : kept.connections) {
+    names.push_back(connection_name(kept.name, id));
+    numbers.emplace(id, os::Fd());
   }
-  tenant.clients.restore(kept.last_connection, std::move(descriptors.front()), std::move(open));
+  tenant.clients.restore(kept.last_connection, {}, std::move(numbers));
+  ++tenant.awaited_answers;
+  shelves_.get(std::move(names), [this, name = kept.name, ids = kept.connections,
+                                  last = kept.last_connection](std::vector<os::Fd> descriptors) {
+    const auto found = tenants_.find(name);
+    if (found == tenants_.end()) return;
+    std::map<std::uint64_t, os::Fd> open;
+    for (std::size_t i = 0; i < ids.size(); ++i) {
+      if (descriptors[i + 1]) open.emplace(ids[i], std::move(descriptors[i + 1]));
+    }
+    found->second->clients.restore(last, std::move(descriptors.front()), std::move(open));
+    take_up_again(name);
+  });
+}
+
+/// What the shelves have of it is not known yet: then it is done later, for who asks now.
+bool Agent::is_put_off(const Connection& connection, Tenant& tenant, std::function<void(Connection&)> what) {
+  if (tenant.awaited_answers == 0) return false;
+  tenant.put_off.push_back(
+      [this, asker = connection.asker(), what = std::move(what)] { server_->handle(asker, what); });
+  return true;
+}
+
+void Agent::take_up_again(const std::string& tenant) {
+  const auto found = tenants_.find(tenant);
+  if (found == tenants_.end() || --found->second->awaited_answers > 0) return;
+  for (const auto& each : std::exchange(found->second->put_off, {})) each();
 }
 
 }  // namespace firebreak::agent

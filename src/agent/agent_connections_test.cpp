@@ -53,7 +53,7 @@ TEST_F(AgentConnections, ClientsComeOneByOneAndAreKept) {
   EXPECT_EQ(next(active, 0).id, 1u);  // asked again, it is the same
   EXPECT_EQ(passes(next(active, 1), other, "other"), "other");
   EXPECT_EQ(next(active, 2).id, 0u);
-  ask(active, abi::Release{1});
+  ask(active, abi::ReleaseConnection{1});
   EXPECT_EQ(next(active, 0).id, 2u);
 }
 
@@ -78,7 +78,7 @@ TEST_F(AgentConnections, TheNextAgentHasThemAll) {
   const os::Fd one = loopback.connect_client(), other = loopback.connect_client();
   next(active, 0);
   next(active, 1);
-  ask(active, abi::Release{1});
+  ask(active, abi::ReleaseConnection{1});
   restart();
   active.reconnect();
   settle();
@@ -96,6 +96,7 @@ TEST_F(AgentConnections, NothingIsKeptOfWhoHasFinished) {
   next(active, 0);
   ask(active, abi::Finish{});
   detectors.callbacks.on_exit(active.pid());
+  settle();
   EXPECT_THAT(manager.kept, ElementsAre(Key(document_name())));
   EXPECT_EQ(os::Loopback::read_all(client, 1), "");  // closed
 }
@@ -118,8 +119,9 @@ TEST_F(AgentConnections, WhatCannotBeIsRefused) {
   EXPECT_THAT(refusal(active, abi::Listen{}), HasSubstr("takes one socket"));
   const os::Fd file = memory();
   EXPECT_THAT(refusal(active, abi::Listen{}, file.get()), HasSubstr("no TCP socket that listens"));
-  for (const abi::Message& each : {abi::Message(abi::Listen{}), abi::Message(abi::GiveListener{}),
-                                   abi::Message(abi::NextConnection{0}), abi::Message(abi::Release{1})}) {
+  for (const abi::Message& each :
+       {abi::Message(abi::Listen{}), abi::Message(abi::GiveListener{}), abi::Message(abi::NextConnection{0}),
+        abi::Message(abi::ReleaseConnection{1})}) {
     EXPECT_THAT(refusal(stranger, each), HasSubstr("not for a process in this role"));
   }
 }

@@ -7,7 +7,7 @@
 #include <set>
 
 #include "agent/agent.h"
-#include "os/descriptor_limit.h"
+#include "os/descriptors.h"
 
 namespace firebreak::agent {
 namespace {
@@ -28,9 +28,9 @@ constexpr const char* what_to_do = "end a tenant, or let the agent have more (Li
 }  // namespace
 
 std::uint64_t Agent::promised_descriptors() const {
-  std::uint64_t promised = descriptors_at_start_ + of_the_dead * dying_.size();
+  std::uint64_t promised = descriptors_at_start_ + of_the_dead * processes_.dying_count();
   std::map<std::string, std::uint64_t> processes;
-  for (const auto& [pid, process] : processes_) ++processes[process.tenant];
+  for (const Process* each : processes_.all_living()) ++processes[each->tenant()];
   for (const auto& [name, tenant] : tenants_) {
     promised += of_a_tenant + of_a_process * std::max<std::uint64_t>(processes[name], 2) +
                 tenant->vault.descriptors_here() + tenant->clients.open().size();

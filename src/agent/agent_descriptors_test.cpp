@@ -4,8 +4,8 @@
 
 #include "agent/agent_test_support.h"
 #include "base/units.h"
-#include "os/descriptor_limit.h"
-#include "os/duplicate.h"
+#include "os/descriptors.h"
+#include "os/fd.h"
 
 namespace firebreak::agent {
 namespace {

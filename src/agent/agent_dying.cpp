@@ -29,18 +29,21 @@ bool Agent::is_waited_for(const Tenant& tenant, pid_t pid) const {
 
 /// Whether it has nothing on the GPU any more: MPS took it off, or it has finished and said so.
 bool Agent::is_harmless(const Process& process) const {
-  if (process.end && process.end->harmless()) return true;
-  const auto tenant = tenants_.find(process.tenant);
+  if (process.was_taken_off()) return true;
+  const auto tenant = tenants_.find(process.tenant());
   return tenant != tenants_.end() && tenant->second->pair.phase == pair::Phase::Finished &&
          !tenant->second->ended_by_us;
 }
 
-void Agent::await_last_kernel(pid_t pid, Process process) {
-  const auto tenant = tenants_.find(process.tenant);
+void Agent::await_last_kernel(Process& process) {
+  const pid_t pid = process.pid();
+  const auto tenant = tenants_.find(process.tenant());
   const bool waits = tenant != tenants_.end() && is_waited_for(*tenant->second, pid);
-  const std::string domain = process.domain;
+  const std::string domain = process.domain();
   const bool harmless = is_harmless(process);
-  dying_.insert_or_assign(pid, Dying{std::move(process), !waits, detectors_.guard_of(pid), harmless});
+  process.remainder.has_left = !waits;
+  process.remainder.guard = detectors_.guard_of(pid);
+  process.remainder.harmless = harmless;
   if (waits) {
     advance(*tenant->second, pair::EventType::DangerSeen);  // it serves no more
   } else if (tenant != tenants_.end()) {
@@ -48,7 +51,7 @@ void Agent::await_last_kernel(pid_t pid, Process process) {
   }
   // There is nothing to wait for, or nobody to be harmed.
   if (harmless || has_lost_its_clients(domain) || others_in(domain).empty()) return holder_.let_go(pid);
-  tell_of_running_work(pid);
+  tell_of_running_work(process);
   // Its own standby cannot wait for a kernel whose end nobody sees, and not long for one whose end is seen.
   if (waits) holder_.let_go(pid, options_.fence_wait);
 }
@@ -59,39 +62,39 @@ hold::ReadWork Agent::watch_work(pid_t pid) const {
   if (!guard) return nullptr;
   return [guard = std::move(guard)] {
     switch (guard::state_of(guard->work())) {
-      case guard::WorkState::Ended:
+      case guard::LaunchState::Ended:
         return hold::WorkState::Ended;
-      case guard::WorkState::Running:
+      case guard::LaunchState::Running:
         return hold::WorkState::Running;
-      case guard::WorkState::Unknown:
+      case guard::LaunchState::Unknown:
         break;
     }
     return hold::WorkState::Unknown;
   };
 }
 
-void Agent::tell_of_running_work(pid_t pid) {
-  const Dying& dying = dying_.at(pid);
-  if (!dying.guard || guard::state_of(dying.guard->work()) != guard::WorkState::Running) return;
+void Agent::tell_of_running_work(const Process& process) {
+  const auto& guard = process.remainder.guard;
+  if (!guard || guard::state_of(guard->work()) != guard::LaunchState::Running) return;
   abi::Event event;
-  event.what = "held";
-  event.tenant = dying.process.tenant;
-  event.domain = dying.process.domain;
-  event.pid = pid;
-  event.text = "its work is known to be under way" + running_kernels(dying.guard->work());
+  event.what = abi::EventKind::Held;
+  event.tenant = process.tenant();
+  event.domain = process.domain();
+  event.pid = process.pid();
+  event.text = "its work is known to be under way" + running_kernels(guard->work());
   tell(std::move(event));
 }
 
 std::string Agent::tenant_of_process(pid_t pid) const {
-  if (const auto dying = dying_.find(pid); dying != dying_.end()) return dying->second.process.tenant;
-  const auto alive = processes_.find(pid);
-  return alive == processes_.end() ? "" : alive->second.tenant;
+  const Process* dying = processes_.dying(pid);
+  const Process* process = dying != nullptr ? dying : processes_.living(pid);
+  return process == nullptr ? "" : process->tenant();
 }
 
 std::vector<Tenant*> Agent::others_in(const std::string& domain) {
   std::vector<Tenant*> others;
   for (auto& [name, tenant] : tenants_) {
-    const bool is_alive = processes_.contains(tenant->active.pid);
+    const bool is_alive = processes_.living(tenant->active.pid) != nullptr;
     if (is_alive && tenant->active.domain == domain) others.push_back(tenant.get());
   }
   return others;
@@ -99,20 +102,20 @@ std::vector<Tenant*> Agent::others_in(const std::string& domain) {
 
 /// Whoever has a standby elsewhere is moved there while there is time.
 void Agent::on_endless(pid_t pid) {
-  const auto found = dying_.find(pid);
-  if (found == dying_.end()) return;
-  const Process& process = found->second.process;
-  const std::vector<Tenant*> others = others_in(process.domain);
+  const Process* dying = processes_.dying(pid);
+  if (dying == nullptr) return;
+  const Process& process = *dying;
+  const std::vector<Tenant*> others = others_in(process.domain());
   abi::Event event;
-  event.what = "endless";
-  event.tenant = process.tenant;
-  event.domain = process.domain;
+  event.what = abi::EventKind::Endless;
+  event.tenant = process.tenant();
+  event.domain = process.domain();
   event.pid = pid;
-  const auto& guard = found->second.guard;
+  const auto& guard = process.remainder.guard;
   event.text =
       fmt::format("its work runs on after its end{}; {} tenants in its domain, held for at most {} ms",
                   guard ? running_kernels(guard->work()) : "", others.size(), options_.longest_hold.count());
-  spdlog::warn("process {} of {}: {}", pid, process.tenant, event.text);
+  spdlog::warn("process {} of {}: {}", pid, process.tenant(), event.text);
   tell(std::move(event));
   for (const Tenant* other : others) {
     if (other->pair.standby == pair::Standby::Ready) {
@@ -123,14 +126,26 @@ void Agent::on_endless(pid_t pid) {
 }
 
 void Agent::on_released(const hold::Release& release) {
-  const auto found = dying_.find(release.pid);
-  if (found == dying_.end()) return;  // it gave the GPU back, and lives
-  const Dying dying = std::move(found->second);
-  dying_.erase(found);
+  const auto process = processes_.take_dying(release.pid);
+  if (process == nullptr) return;  // it gave the GPU back, and lives
+  const auto found_tenant = tenants_.find(process->tenant());
+  Tenant* tenant =
+      process->remainder.has_left || found_tenant == tenants_.end() ? nullptr : found_tenant->second.get();
+  const bool endangers = !is_safe(release.work) && !process->remainder.harmless;
+  const std::string_view endangered = endangers ? std::string_view(process->domain()) : std::string_view();
+  carry_out(promote(take_out(tenant, release.pid, endangered)), [&] { tell_released(release, *process); });
+  if (tenant != nullptr) forget_if_empty(process->tenant());
+  save();
+  let_join(process->tenant());
+  tell_ended(release.pid, process->steps());
+  if (others_in(process->domain()).empty()) let_go_of(process->domain());
+}
+
+void Agent::tell_released(const hold::Release& release, const Process& process) {
   abi::Event event;
-  event.what = "released";
-  event.tenant = dying.process.tenant;
-  event.domain = dying.process.domain;
+  event.what = abi::EventKind::Released;
+  event.tenant = process.tenant();
+  event.domain = process.domain();
   event.pid = release.pid;
   event.text = describe(release);
   if (release.work == hold::WorkEnd::Forced) {
@@ -138,78 +153,71 @@ void Agent::on_released(const hold::Release& release) {
   }
   verify_release(event);
   tell(std::move(event));
-  if (!dying.others.empty()) {
-    abi::Event fenced;
-    fenced.what = "fenced";
-    fenced.tenant = dying.process.tenant;
-    fenced.domain = dying.process.domain;
-    fenced.pid = release.pid;
-    fenced.text = fmt::format("nobody keeps its GPU descriptors any more, {} ms after its end",
-                              std::chrono::duration_cast<Milliseconds>(release.held).count());
-    tell(std::move(fenced));
-  }
-  const auto tenant = tenants_.find(dying.process.tenant);
-  if (!dying.has_left && tenant != tenants_.end()) leave(*tenant->second, release.pid);
-  if (!is_safe(release.work) && !dying.harmless) endanger(dying.process.domain);
-  let_join(dying.process.tenant);
-  say_farewell(release.pid, dying.process.end ? dying.process.end->steps() : "");
-  if (others_in(dying.process.domain).empty()) let_go_of(dying.process.domain);
+  if (process.remainder.others.empty()) return;
+  abi::Event fenced;
+  fenced.what = abi::EventKind::Fenced;
+  fenced.tenant = process.tenant();
+  fenced.domain = process.domain();
+  fenced.pid = release.pid;
+  fenced.text = fmt::format("nobody keeps its GPU descriptors any more, {} ms after its end",
+                            std::chrono::duration_cast<Milliseconds>(release.held).count());
+  tell(std::move(fenced));
 }
 
 // --- others who keep its address space
 // ---------------------------------------------------------------------------------
 
 /// Its standby, or who begins anew after it.
-bool Agent::somebody_waits_for(const Dying& dying) const {
-  return !dying.has_left || std::ranges::any_of(waiting_joins_, [&](const WaitingJoin& each) {
-    return each.request.tenant == dying.process.tenant;
+bool Agent::somebody_waits_for(const Process& process) const {
+  return !process.remainder.has_left || std::ranges::any_of(waiting_joins_, [&](const WaitingJoin& each) {
+    return each.request.tenant == process.tenant();
   });
 }
 
 /// As long as they do, its end is no fence: its kernels may go on.
 void Agent::on_others(pid_t pid, const hold::Findings& others) {
-  const auto found = dying_.find(pid);
-  if (found == dying_.end()) return;  // it gave the GPU back, and lives
-  Dying& dying = found->second;
+  Process* process = processes_.dying(pid);
+  if (process == nullptr) return;  // it gave the GPU back, and lives
   const std::string text = describe(others);
-  if (!others.settling && dying.others != text) tell_of_others(pid, dying, text);
-  if (somebody_waits_for(dying)) end_forks(dying, others.seen);
+  if (!others.settling && process->remainder.others != text) tell_of_others(*process, text);
+  if (somebody_waits_for(*process)) end_forks(*process, others.seen);
 }
 
-void Agent::tell_of_others(pid_t pid, Dying& dying, const std::string& others) {
-  dying.others = others;
+void Agent::tell_of_others(Process& process, const std::string& others) {
+  process.remainder.others = others;
   abi::Event event;
-  event.what = "not fenced";
-  event.tenant = dying.process.tenant;
-  event.domain = dying.process.domain;
-  event.pid = pid;
+  event.what = abi::EventKind::NotFenced;
+  event.tenant = process.tenant();
+  event.domain = process.domain();
+  event.pid = process.pid();
   event.text =
       fmt::format("{} still holds the GPU descriptors of the dead {}: nobody follows it before that ends",
-                  others, dying.has_left ? "process" : "active");
-  spdlog::warn("process {} of {}: {}", pid, event.tenant, event.text);
+                  others, process.remainder.has_left ? "process" : "active");
+  spdlog::warn("process {} of {}: {}", event.pid, event.tenant, event.text);
   tell(std::move(event));
 }
 
 /// They are the dead tenant's own, as the workers of a data loader: nothing is left of them but what they
 /// keep. Whoever is somebody else's is waited for.
-void Agent::end_forks(Dying& dying, const std::vector<hold::OtherHolder>& holders) {
+void Agent::end_forks(Process& process, const std::vector<hold::OtherHolder>& holders) {
   for (const hold::OtherHolder& holder : holders) {
     const bool joins =
         std::ranges::any_of(waiting_joins_, [&](const WaitingJoin& each) { return each.pid == holder.pid; });
-    if (!holder.is_fork || processes_.contains(holder.pid) || joins) continue;
+    if (!holder.is_fork || processes_.living(holder.pid) != nullptr || joins) continue;
     // The process that was looked at: the number may be another's by now.
-    const auto process = kernel_.pidfd_open(holder.pid);
-    if (!process || start_time_of(holder.pid) != holder.start_time) continue;
-    if (!dying.ended.insert(holder.pid).second) continue;
+    const auto fork = kernel_.pidfd_open(holder.pid);
+    if (!fork || start_time_of(holder.pid) != holder.start_time) continue;
+    if (!process.remainder.ended.insert(holder.pid).second) continue;
     spdlog::info("ending process {} ({}) of {}: it is left of a dead process, and keeps its GPU descriptors",
-                 holder.pid, holder.name, dying.process.tenant);
-    if (const Status sent = kernel_.send_signal(*process, SIGKILL); !sent)
+                 holder.pid, holder.name, process.tenant());
+    if (const Status sent = kernel_.send_signal(*fork, SIGKILL); !sent)
       spdlog::warn("process {} could not be ended: {}", holder.pid, to_string(sent.error()));
   }
 }
 
 bool Agent::has_dying(const std::string& tenant) const {
-  return std::ranges::any_of(dying_, [&](const auto& each) { return each.second.process.tenant == tenant; });
+  return std::ranges::any_of(processes_.all_dying(),
+                             [&](const Process* each) { return each->tenant() == tenant; });
 }
 
 /// Who begins anew after it.
@@ -231,7 +239,7 @@ void Agent::verify_release(abi::Event released) {
   const auto pid = static_cast<pid_t>(released.pid);
   detectors_.look_for_remains(pid, [this, told = std::move(released)](const std::string& text) {
     abi::Event event = told;
-    event.what = "remains";
+    event.what = abi::EventKind::Remains;
     event.at_ns = 0;
     event.text = text;
     tell(std::move(event));
@@ -247,8 +255,8 @@ bool Agent::has_lost_its_clients(const std::string& domain) const {
 
 /// Nobody is there any more who would be harmed.
 void Agent::let_go_of(const std::string& domain) {
-  for (const auto& [pid, dying] : dying_) {
-    if (dying.process.domain == domain) holder_.let_go(pid);
+  for (const Process* each : processes_.all_dying()) {
+    if (each->domain() == domain) holder_.let_go(each->pid());
   }
 }
 

@@ -2,8 +2,8 @@
 /// Clients that have died, and what the agent holds of them. Here every process has a GPU: its standard
 /// input, which is /dev/null.
 #include "agent/agent_test_support.h"
-#include "client/status_view.h"
 #include "guard/guard_view.h"
+#include "link/status_view.h"
 
 namespace firebreak::agent {
 namespace {
@@ -21,7 +21,7 @@ class AgentDying : public AgentTest {
     options.hold = options.fence_wait = std::chrono::hours(1);
     agent = std::move(Agent::start(options, *loop, gpus_, clock, domains, detectors, manager).value());
   }
-  std::string phase() { return client::parse_status(agent->status_json()).tenant("llm")->phase; }
+  std::optional<pair::Phase> phase() { return link::parse_status(agent->status_json()).tenant("llm")->phase; }
   /// Work of that process is known to be under way.
   void let_run(pid_t pid) {
     const os::Fd file = std::move(os::create_memory_file("guard", sizeof(abi::GuardPage)).value());
@@ -55,9 +55,9 @@ TEST_F(AgentDying, AHeldDeadActiveGivesNoAllClear) {
   let_run(active.pid());
   active.end(kernel);
   detectors.callbacks.on_exit(active.pid());
-  EXPECT_EQ(phase(), "suspecting");
+  EXPECT_EQ(phase(), pair::Phase::Suspecting);
   run_for(Milliseconds(pair::suspicion_ms + 1));
-  EXPECT_EQ(phase(), "suspecting");
+  EXPECT_EQ(phase(), pair::Phase::Suspecting);
   EXPECT_EQ(word(page).epoch, 0u);
 }
 

@@ -20,8 +20,7 @@ constexpr Milliseconds ending_takes{50};
 
 Status Agent::end_process(const abi::EndProcess& request) {
   const auto pid = static_cast<pid_t>(request.pid);
-  const auto found = processes_.find(pid);
-  if (!is_ours(pid) || found->second.tenant != request.tenant) {
+  if (!is_ours(pid) || processes_.living(pid)->tenant() != request.tenant) {
     return fail(ErrorCode::NotFound, fmt::format("tenant '{}' has no process {}", request.tenant, pid));
   }
   end_orderly(pid, "its operator wants it", options_.end_grace);
@@ -34,15 +33,14 @@ void Agent::end_tenant(Connection& connection, const abi::EndTenant& request) {
     return answer(connection,
                   fail(ErrorCode::NotFound, fmt::format("there is no tenant '{}'", request.tenant)));
   }
-  Farewell farewell{connection.asker(), {}, {}};
-  for (const auto& [pid, process] : processes_) {
-    if (process.tenant == request.tenant) farewell.waiting.insert(pid);
+  EndWaiter waiter{connection.asker(), {}, {}};
+  for (const auto& all : {processes_.all_living(), processes_.all_dying()}) {
+    for (const Process* each : all) {
+      if (each->tenant() == request.tenant) waiter.waiting.insert(each->pid());
+    }
   }
-  for (const auto& [pid, dying] : dying_) {
-    if (dying.process.tenant == request.tenant) farewell.waiting.insert(pid);
-  }
-  const bool nobody_is_left = farewell.waiting.empty();
-  if (!nobody_is_left) farewells_.push_back(std::move(farewell));
+  const bool nobody_is_left = waiter.waiting.empty();
+  if (!nobody_is_left) end_waiters_.push_back(std::move(waiter));
   end_whole(*found->second, "its operator wants it", std::min(Milliseconds(request.grace_ms), longest_grace));
   if (!nobody_is_left) return;
   forget_if_empty(request.tenant);
@@ -54,33 +52,31 @@ void Agent::end_tenant(Connection& connection, const abi::EndTenant& request) {
 void Agent::end_whole(Tenant& tenant, const std::string& why, Milliseconds grace) {
   tenant.ended_by_us = true;
   advance(tenant, pair::EventType::ActiveFinished);
-  std::vector<pid_t> pids;
-  for (const auto& [pid, process] : processes_) {
-    if (process.tenant == tenant.name()) pids.push_back(pid);
+  for (const Process* each : processes_.all_living()) {
+    if (each->tenant() == tenant.name()) end_orderly(each->pid(), why, grace);
   }
-  for (const pid_t pid : pids) end_orderly(pid, why, grace);
 }
 
 void Agent::end_orderly(pid_t pid, const std::string& why, Milliseconds grace) {
-  const auto found = processes_.find(pid);
-  if (found == processes_.end() || found->second.end) return;
-  Process& process = found->second;
+  Process* process = processes_.living(pid);
+  if (process == nullptr || process->is_ending()) return;
   EndPlan plan;
   plan.pid = pid;
-  plan.domain = process.domain;
-  plan.fault_lasts = fault_lasts(process.domain);
+  plan.domain = process->domain();
+  plan.fault_lasts = fault_lasts(process->domain());
   plan.grace = grace;
   auto end = OrderlyEnd::begin(loop_, kernel_, domains_, std::move(plan),
                                [this, pid] { detectors_.expect_exit(pid); });
   if (!end) {
     // Its exit is about to be told.
-    return spdlog::info("process {} of {} cannot be ended: {}", pid, process.tenant, to_string(end.error()));
+    return spdlog::info("process {} of {} cannot be ended: {}", pid, process->tenant(),
+                        to_string(end.error()));
   }
-  process.end = std::move(*end);
+  process->end_orderly(std::move(*end));
   abi::Event event;
-  event.what = "ending";
-  event.tenant = process.tenant;
-  event.domain = process.domain;
+  event.what = abi::EventKind::Ending;
+  event.tenant = process->tenant();
+  event.domain = process->domain();
   event.pid = pid;
   event.text = why;
   tell(std::move(event));
@@ -89,12 +85,12 @@ void Agent::end_orderly(pid_t pid, const std::string& why, Milliseconds grace) {
 /// A process that becomes another program lives on without us and without the GPU, and nobody would take over
 /// before that program ends. Most often it is just about to end, and then nothing is left to do.
 void Agent::end_unless_it_serves(pid_t pid) {
-  const auto process = processes_.find(pid);
-  if (process == processes_.end()) return;
+  Process* process = processes_.living(pid);
+  if (process == nullptr) return;
   auto look = loop_.after(ending_takes, [this, pid] {
-    const auto found = processes_.find(pid);
-    if (found == processes_.end() || found->second.end) return;
-    const auto tenant = tenants_.find(found->second.tenant);
+    const Process* found = processes_.living(pid);
+    if (found == nullptr || found->is_ending()) return;
+    const auto tenant = tenants_.find(found->tenant());
     if (tenant == tenants_.end() || tenant->second->pair.phase == pair::Phase::Finished) return;
     const Member& active = tenant->second->active;
     if (active.pid != pid || active.connection != 0) return;
@@ -103,7 +99,7 @@ void Agent::end_unless_it_serves(pid_t pid) {
       end(active, "it is its tenant's active no more: it has neither us nor the GPU");
   });
   if (!look) return spdlog::error("process {} is not looked at: {}", pid, to_string(look.error()));
-  process->second.look = std::move(*look);
+  process->look = std::move(*look);
 }
 
 /// A fault is under way for as long as a pair would wait for its last word.
@@ -113,14 +109,14 @@ Nanoseconds Agent::fault_lasts(const std::string& domain) const {
   return last->second + Milliseconds(pair::suspicion_ms) - clock_.now();
 }
 
-void Agent::say_farewell(pid_t pid, const std::string& how) {
-  for (Farewell& farewell : farewells_) {
-    if (farewell.waiting.erase(pid) == 0) continue;
-    farewell.ends.push_back(fmt::format("process {}: {}", pid, how.empty() ? "ended by itself" : how));
-    if (!farewell.waiting.empty()) continue;
-    server_->answer(farewell.asker, abi::Ended{fmt::format("{}", fmt::join(farewell.ends, "; "))});
+void Agent::tell_ended(pid_t pid, const std::string& how) {
+  for (EndWaiter& waiter : end_waiters_) {
+    if (waiter.waiting.erase(pid) == 0) continue;
+    waiter.ends.push_back(fmt::format("process {}: {}", pid, how.empty() ? "ended by itself" : how));
+    if (!waiter.waiting.empty()) continue;
+    server_->answer(waiter.asker, abi::Ended{fmt::format("{}", fmt::join(waiter.ends, "; "))});
   }
-  std::erase_if(farewells_, [](const Farewell& farewell) { return farewell.waiting.empty(); });
+  std::erase_if(end_waiters_, [](const EndWaiter& waiter) { return waiter.waiting.empty(); });
 }
 
 }  // namespace firebreak::agent

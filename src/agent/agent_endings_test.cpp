@@ -45,7 +45,7 @@ class AgentEndings : public AgentTest {
     std::vector<std::string> texts;
     while (auto received = subscriber.receive()) {
       const auto& event = std::get<abi::Event>(received->message);
-      if (event.what == what) texts.push_back(event.text);
+      if (event.what == abi::event_kind(what)) texts.push_back(event.text);
     }
     return texts;
   }
@@ -139,7 +139,7 @@ TEST_F(AgentEndings, ATenantThatStrayedEndsWithItsStandby) {
   std::vector<std::string> whats, texts;
   while (auto received = subscriber.receive()) {
     const auto& event = std::get<abi::Event>(received->message);
-    whats.push_back(event.what);
+    whats.emplace_back(to_string(event.what));
     texts.push_back(event.text);
   }
   EXPECT_THAT(whats, ElementsAre("stray", "phase", "ending", "ending", "exited"));
@@ -187,7 +187,7 @@ TEST_F(AgentEndings, TheStatusTellsOfGuardAndStrays) {
   const nlohmann::json now = guard();
   EXPECT_EQ(now["state"], "off");
   EXPECT_THAT(now["note"].get<std::string>(), HasSubstr("no UVM descriptor"));
-  EXPECT_EQ(now["blanket_bytes"], 3 * gib);
+  EXPECT_EQ(now["guard_range_bytes"], 3 * gib);
   EXPECT_EQ(now["on_stray"], "report");
   EXPECT_EQ(now["strays"], 17);
   EXPECT_EQ(now["stray_blocks"], 2);

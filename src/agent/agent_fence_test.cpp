@@ -3,8 +3,7 @@
 #include <signal.h>
 
 #include "agent/agent_test_support.h"
-#include "client/status_view.h"
-#include "os/process_stat.h"
+#include "link/status_view.h"
 #include "os/processes.h"
 
 namespace firebreak::agent {
@@ -36,7 +35,7 @@ class AgentFence : public AgentTest {
   }
   bool child_lives() { return os::is_alive(kernel.read_file(os::proc_folder(child) + "/stat").value_or("")); }
   void end_child() { ASSERT_TRUE(kernel.send_signal(kernel.pidfd_open(child).value(), SIGKILL)); }
-  std::string phase() { return client::parse_status(agent->status_json()).tenant("llm")->phase; }
+  std::optional<pair::Phase> phase() { return link::parse_status(agent->status_json()).tenant("llm")->phase; }
   template <class Done>
   void run_until(Done done) {
     while (!done()) loop->run_once(Milliseconds(100));
@@ -47,7 +46,7 @@ class AgentFence : public AgentTest {
       loop->run_once(Milliseconds(10));
       while (auto received = subscriber.receive()) {
         const auto* event = std::get_if<abi::Event>(&received->message);
-        if (event != nullptr && event->what == what) return event->text;
+        if (event != nullptr && event->what == abi::event_kind(what)) return event->text;
       }
     }
   }
@@ -60,7 +59,7 @@ TEST_F(AgentFence, AChildOfTheDeadActiveIsEndedBeforeItsStandbyIsPromoted) {
   auto [active, standby, page] = forking_pair();
   die(active);
   EXPECT_EQ(word(page).epoch, 0u);
-  EXPECT_EQ(phase(), "suspecting");
+  EXPECT_EQ(phase(), pair::Phase::Suspecting);
   EXPECT_THAT(text_of("not fenced"), HasSubstr("still holds the GPU descriptors of the dead active"));
   run_until([&] { return word(page).epoch == 1; });
   EXPECT_FALSE(child_lives());
@@ -92,7 +91,7 @@ TEST_F(AgentFence, AProcessOfATenantIsWaitedForAndTold) {
   EXPECT_THAT(agent->status_json(), HasSubstr("\"state\": \"held elsewhere\""));
   EXPECT_TRUE(child_lives());
   EXPECT_EQ(word(page).epoch, 0u);
-  EXPECT_EQ(phase(), "suspecting");
+  EXPECT_EQ(phase(), pair::Phase::Suspecting);
   end_child();
   run_until([&] { return word(page).epoch == 1; });
 }
@@ -106,7 +105,7 @@ TEST_F(AgentFence, NobodysChildIsEndedWhileNobodyWaits) {
   die(active);
   EXPECT_THAT(text_of("not fenced"), HasSubstr("still holds the GPU descriptors of the dead process"));
   EXPECT_TRUE(child_lives());
-  EXPECT_EQ(phase(), "lost");
+  EXPECT_EQ(phase(), pair::Phase::Lost);
   // Until somebody begins anew.
   Peer next = peer();
   next.send(abi::Join{"llm", abi::Role::Active});

@@ -25,7 +25,7 @@ void Agent::injected(Connection& connection, const abi::Injected& report) {
   if (!report.refusal.empty()) return end_injection(connection.id(), abi::Refused{report.refusal});
   end_injection(connection.id(), report);
   abi::Event event;
-  event.what = "injected";
+  event.what = abi::EventKind::Injected;
   event.at_ns = report.raised_at_ns;
   if (const Tenant* tenant = tenant_of(connection, &Tenant::active)) {
     event.tenant = tenant->name();

@@ -32,7 +32,7 @@ Status Agent::adopt(const abi::Adopt& request) {
   (*tenant)->lease.cancel();
   domains_.refresh_servers();
   abi::Event event;
-  event.what = "adopted";
+  event.what = abi::EventKind::Adopted;
   event.tenant = request.tenant;
   event.domain = domain;
   event.pid = pid;
@@ -44,10 +44,10 @@ Status Agent::adopt(const abi::Adopt& request) {
 /// With what the operator says of its strays; a tenant's word about itself does not count.
 Status Agent::adopt_from(const Connection& connection, const abi::Adopt& request) {
   if (auto adopted = adopt(request); !adopted) return adopted;
-  const auto process = processes_.find(static_cast<pid_t>(request.pid));
+  const Process* process = processes_.living(static_cast<pid_t>(request.pid));
   const bool is_itself = connection.peer().pid == request.pid;
-  if (process == processes_.end() || is_itself || request.strays == abi::StrayPolicy::Default) return {};
-  const auto tenant = tenants_.find(process->second.tenant);
+  if (process == nullptr || is_itself || request.strays == abi::StrayPolicy::Default) return {};
+  const auto tenant = tenants_.find(process->tenant());
   if (tenant != tenants_.end()) tenant->second->strays = request.strays;
   return {};
 }
@@ -83,6 +83,10 @@ Status Agent::may_join(const Tenant& tenant, const abi::Join& request) const {
 void Agent::join(Connection& connection, const abi::Join& request) {
   auto tenant = tenant_named(request.tenant);
   if (!tenant) return answer(connection, propagate(tenant));
+  if (has_joined(connection, **tenant, request)) {
+    if (request.role == abi::Role::Standby) stands_by_again(**tenant, false);
+    return welcome(connection, **tenant, request.role);
+  }
   if (auto may = may_join(**tenant, request); !may) return answer(connection, may);
   if (request.role == abi::Role::Active && has_dying(request.tenant)) {
     waiting_joins_.push_back({connection.asker(), request, connection.peer().pid});
@@ -95,20 +99,35 @@ void Agent::join(Connection& connection, const abi::Join& request) {
   const bool active = request.role == abi::Role::Active;
   Member& member = (*tenant)->member(request.role);
   if (member.pid != pid) return answer(connection, not_in_that_role("join"));
-  member.connection = connection.id();
   member.image = image_of(pid);
+  if (Process* process = processes_.living(pid)) process->become(ProcessState::Running);
   member.done = 0;  // of a session of before in the same process
+  member.attempt = request.attempt;
+  member.connection = connection.id();
   if (active) follow_progress(**tenant);
   if (active && (*tenant)->pair.standby == pair::Standby::None) (*tenant)->unprotected_since = clock_.now();
   tell_joined(**tenant, member, abi::to_string(request.role));
   // First, since an active that begins anew where its tenant was lost begins an epoch.
   advance(**tenant, active ? pair::EventType::ActiveJoined : pair::EventType::StandbyJoined);
+  welcome(connection, **tenant, request.role);
+}
+
+/// The agent before ended, or the connection, before it was answered.
+bool Agent::has_joined(const Connection& connection, Tenant& tenant, const abi::Join& request) const {
+  const Member& member = tenant.member(request.role);
+  return !request.attempt.empty() && member.attempt == request.attempt &&
+         member.pid == connection.peer().pid && credentials_.are(request.tenant, request.token);
+}
+
+void Agent::welcome(Connection& connection, Tenant& tenant, abi::Role role) {
+  Member& member = tenant.member(role);
+  member.connection = connection.id();
   save();
-  const auto entries = static_cast<std::uint32_t>((*tenant)->vault.entries().size());
+  const auto entries = static_cast<std::uint32_t>(tenant.vault.entries().size());
   connection.answer(
-      abi::Joined{(*tenant)->pair.epoch, Tenant::arena_base, entries, returns_ms(), member_number(member)},
-      (*tenant)->page_descriptor());
-  send_allocations(connection, **tenant);
+      abi::Joined{tenant.pair.epoch, Tenant::arena_base, entries, returns_ms(), member_number(member)},
+      tenant.page_descriptor());
+  send_allocations(connection, tenant);
 }
 
 std::uint32_t Agent::returns_ms() const {
@@ -117,7 +136,7 @@ std::uint32_t Agent::returns_ms() const {
 
 void Agent::tell_joined(const Tenant& tenant, const Member& member, const std::string& how) {
   abi::Event event;
-  event.what = "joined";
+  event.what = abi::EventKind::Joined;
   event.tenant = tenant.name();
   event.domain = member.domain;
   event.pid = member.pid;
@@ -176,29 +195,19 @@ Status Agent::stand_down(Connection& connection, const abi::StandDown& request) 
 /// Who numbers its requests asks for what it needs.
 void Agent::send_allocations(Connection& connection, const Tenant& tenant) {
   if (connection.numbers()) return;
-  const auto entries = tenant.vault.entries();
-  for (std::size_t at = 0; at < entries.size(); at += os::most_descriptors_in_a_message) {
-    const auto part = entries.subspan(at, std::min(os::most_descriptors_in_a_message, entries.size() - at));
-    std::vector<std::string> names;
-    for (const vault::Entry& entry : part) names.push_back(memory_name(tenant.name(), entry.name));
-    const std::vector<os::Fd> descriptors = shelves_.get(names);
-    for (std::size_t i = 0; i < part.size(); ++i) {
-      const vault::Entry& entry = part[i];
-      const os::Fd& descriptor = entry.is_put_away ? descriptors[i] : entry.descriptor;
-      if (!descriptor) spdlog::error("memory '{}' of tenant {} is lost", entry.name, tenant.name());
-      connection.send(abi::Allocation{entry.name, entry.address, entry.size_bytes, entry.memory},
-                      descriptor.get());
+  for (const vault::Entry& entry : tenant.vault.entries()) {
+    const abi::Allocation sent{entry.name, entry.address, entry.size_bytes, entry.memory};
+    if (!entry.is_put_away) {
+      connection.send(sent, entry.descriptor.get());
+      continue;
     }
+    shelves_.get(
+        {memory_name(tenant.name(), entry.name)},
+        [this, sent, id = connection.id(), tenant = tenant.name()](const std::vector<os::Fd>& found) {
+          if (!found.front()) spdlog::error("memory '{}' of tenant {} is lost", sent.name, tenant);
+          if (Connection* peer = server_->find(id)) peer->send(sent, found.front().get());
+        });
   }
-}
-
-/// From then on it costs no descriptor of ours; where it cannot be put away it stays.
-void Agent::put_away_newest(Tenant& tenant) {
-  const vault::Entry& entry = tenant.vault.entries().back();
-  const std::string name = memory_name(tenant.name(), entry.name);
-  if (auto put = shelves_.put(name, entry.descriptor.get()); !put)
-    return spdlog::error("{} would not outlive the agent: {}", name, to_string(put.error()));
-  tenant.vault.put_away_newest();
 }
 
 namespace {
@@ -212,23 +221,51 @@ bool is_published(const Tenant& tenant, const abi::Publish& request) {
 
 }  // namespace
 
-Status Agent::publish(Connection& connection, const abi::Publish& request, std::vector<os::Fd> descriptors) {
+void Agent::publish(Connection& connection, const abi::Publish& request, const Descriptors& descriptors) {
   Tenant* tenant = tenant_of(connection, &Tenant::active);
-  if (tenant == nullptr) return not_in_that_role("publish");
+  if (tenant == nullptr) return answer_once(connection, not_in_that_role("publish"));
+  if (is_put_off(connection, *tenant, [=, this](Connection& then) { publish(then, request, descriptors); }))
+    return;
+  // Else the agent before died before it answered.
+  if (!is_published(*tenant, request)) {
+    if (auto taken = take_in(*tenant, request, std::move(*descriptors)); !taken)
+      return answer_once(connection, taken);
+  }
+  const auto entries = tenant->vault.entries();
+  put_away_memory(connection.asker(), *tenant,
+                  *std::ranges::find(entries, request.name, &vault::Entry::name));
+}
+
+Status Agent::take_in(Tenant& tenant, const abi::Publish& request, std::vector<os::Fd> descriptors) {
   if (auto good = abi::check_name(request.name); !good) return good;
-  if (is_published(*tenant, request)) return {};  // the agent before died before it answered
   if (descriptors.size() != 1)
     return fail(ErrorCode::InvalidArgument, "an allocation comes with one descriptor");
   if (auto room = room_for_allocation(request.name); !room) return room;
-  auto added = tenant->vault.add(
+  auto added = tenant.vault.add(
       {request.name, request.address, request.size_bytes, request.memory, std::move(descriptors.front())});
   if (!added) return added;
-  if (Connection* standby = server_->find(tenant->standby.connection)) {
+  if (Connection* standby = server_->find(tenant.standby.connection)) {
     standby->send(abi::Allocation{request.name, request.address, request.size_bytes, request.memory},
-                  standby->numbers() ? -1 : tenant->vault.entries().back().descriptor.get());
+                  standby->numbers() ? -1 : tenant.vault.entries().back().descriptor.get());
   }
-  put_away_newest(*tenant);
   return {};
+}
+
+/// From then on it costs no descriptor of ours; where it cannot be put away it stays. Only then who asked is
+/// answered, and relies on it.
+void Agent::put_away_memory(const Asker& asker, const Tenant& tenant, const vault::Entry& entry) {
+  const auto answer_asker = [this, asker] {
+    server_->handle(asker, [this](Connection& connection) { answer_once(connection, {}); });
+  };
+  if (entry.is_put_away) return answer_asker();
+  const std::string name = memory_name(tenant.name(), entry.name);
+  const auto done = [=, this, tenant = tenant.name(), allocation = entry.name](const Status& put) {
+    const auto found = tenants_.find(tenant);
+    if (!put) spdlog::error("{} would not outlive the agent: {}", name, to_string(put.error()));
+    if (put && found != tenants_.end()) found->second->vault.put_away(allocation);
+    answer_asker();
+  };
+  shelves_.put(name, entry.descriptor.get(), done);
 }
 
 void Agent::give_allocation(Connection& connection, const abi::GiveAllocation& request) {
@@ -237,16 +274,15 @@ void Agent::give_allocation(Connection& connection, const abi::GiveAllocation& r
   const auto entries = tenant->vault.entries();
   const auto entry = std::ranges::find(entries, request.name, &vault::Entry::name);
   if (entry == entries.end()) return connection.answer(abi::Done{});
-  const std::string name = memory_name(tenant->name(), entry->name);
-  const std::vector<os::Fd> away =
-      entry->is_put_away ? shelves_.get(std::span(&name, 1)) : std::vector<os::Fd>();
-  const os::Fd& descriptor = entry->is_put_away ? away.front() : entry->descriptor;
-  if (!descriptor) {
-    return answer(connection,
-                  fail(ErrorCode::NotFound, fmt::format("the tenant's memory '{}' is lost", entry->name)));
-  }
-  connection.answer(abi::Allocation{entry->name, entry->address, entry->size_bytes, entry->memory},
-                    descriptor.get());
+  const abi::Allocation given{entry->name, entry->address, entry->size_bytes, entry->memory};
+  if (!entry->is_put_away) return connection.answer(given, entry->descriptor.get());
+  shelves_.get({memory_name(tenant->name(), entry->name)}, [this, given, asker = connection.asker()](
+                                                               const std::vector<os::Fd>& found) {
+    server_->handle(asker, [&](Connection& then) {
+      if (found.front()) return then.answer(given, found.front().get());
+      answer(then, fail(ErrorCode::NotFound, fmt::format("the tenant's memory '{}' is lost", given.name)));
+    });
+  });
 }
 
 }  // namespace firebreak::agent

@@ -27,7 +27,7 @@ void Agent::forget_if_empty(std::string name) {
 void Agent::forget(std::string name, const char* why) {
   const auto found = tenants_.find(name);
   abi::Event event;
-  event.what = "memory released";
+  event.what = abi::EventKind::MemoryReleased;
   event.tenant = name;
   event.text = fmt::format("{} MiB in {} allocations: {}", found->second->vault.total_bytes() / mib,
                            found->second->vault.entries().size(), why);
@@ -43,7 +43,7 @@ void Agent::forget(std::string name, const char* why) {
 
 void Agent::tell_protection(Tenant& tenant, bool has_standby) {
   abi::Event event;
-  event.what = has_standby ? "protected" : "unprotected";
+  event.what = has_standby ? abi::EventKind::Protected : abi::EventKind::Unprotected;
   event.tenant = tenant.name();
   event.domain = has_standby ? tenant.standby.domain : "";
   event.pid = has_standby ? tenant.standby.pid : 0;

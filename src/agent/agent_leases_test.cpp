@@ -172,7 +172,7 @@ TEST_F(AgentLeases, HowLongATenantHadNoStandbyIsTold) {
   std::string told;
   while (auto received = watcher.receive()) {
     const auto& event = std::get<abi::Event>(received->message);
-    if (event.what == "protected") told = event.text;
+    if (event.what == abi::EventKind::Protected) told = event.text;
   }
   EXPECT_EQ(told, "had no standby for 1500 ms");
 }

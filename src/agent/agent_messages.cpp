@@ -25,17 +25,17 @@ void Agent::on_message(Connection& connection, abi::Message message, std::vector
       Overloaded{
           [&](const abi::Join& request) { join(connection, request); },
           [&](const abi::Publish& request) {
-            answer_once(connection, publish(connection, request, std::move(descriptors)));
+            publish(connection, request, std::make_shared<std::vector<os::Fd>>(std::move(descriptors)));
           },
           [&](const abi::GiveAllocation& request) { give_allocation(connection, request); },
           [&](const abi::Rejoin& request) { answer(connection, rejoin(connection, request)); },
           [&](const abi::StandDown& request) { answer_once(connection, stand_down(connection, request)); },
           [&](const abi::Listen&) {
-            answer_once(connection, take_listener(connection, std::move(descriptors)));
+            take_listener(connection, std::make_shared<std::vector<os::Fd>>(std::move(descriptors)));
           },
           [&](const abi::GiveListener&) { give_listener(connection); },
           [&](const abi::NextConnection& request) { next_connection(connection, request); },
-          [&](const abi::Release& request) { answer_once(connection, release(connection, request)); },
+          [&](const abi::ReleaseConnection& request) { release(connection, request); },
           [&](const abi::Ready&) { ready(connection); },
           [&](const abi::Resumed& request) { answer_once(connection, resumed(connection, request)); },
           [&](const abi::Finish&) { answer_once(connection, finish(connection)); },
@@ -71,7 +71,7 @@ void Agent::on_message(Connection& connection, abi::Message message, std::vector
 
 /// What was asked for is written down first: who has been answered relies on it.
 void Agent::answer(Connection& connection, const Status& status) {
-  save();
+  save_for(connection);
   if (status) {
     connection.answer(abi::Done{});
     return;
@@ -95,14 +95,14 @@ bool Agent::is_done(const Connection& connection) {
 
 /// In a memory file where it is longer than a message.
 void Agent::report_status(Connection& connection) const {
-  const abi::Report report{status_json()};
+  const abi::StatusDocument report{status_json()};
   if (abi::encode(report).size() <= abi::wire_bytes_max - number_bytes) return connection.answer(report);
   if (!connection.numbers()) {
     return connection.answer(
         abi::Refused{"the status is too long for this program, which is older than the agent", false});
   }
   const auto file = os::memory_file_with(report.json);
-  if (file) return connection.answer(abi::Report{}, file->get());
+  if (file) return connection.answer(abi::StatusDocument{}, file->get());
   connection.answer(abi::Refused{"the status: " + to_string(file.error()), true});
 }
 
@@ -110,7 +110,8 @@ void Agent::on_closed(Connection& connection) {
   subscribers_.erase(connection.id());
   end_injection(connection.id(), abi::Refused{"the tenant ended first"});
   forget_placements(connection.id());
-  std::erase_if(farewells_, [&](const Farewell& each) { return each.asker.connection == connection.id(); });
+  std::erase_if(end_waiters_,
+                [&](const EndWaiter& each) { return each.asker.connection == connection.id(); });
   std::erase_if(waiting_joins_,
                 [&](const WaitingJoin& each) { return each.asker.connection == connection.id(); });
   for (auto& [name, tenant] : tenants_) {
@@ -139,15 +140,14 @@ Status Agent::resumed(Connection& connection, const abi::Resumed& request) {
   Tenant* tenant = tenant_of(connection, &Tenant::active);
   if (tenant == nullptr) return not_in_that_role("resumed");
   abi::Event event;
-  event.what = "resumed";
+  event.what = abi::EventKind::Resumed;
   event.step = request.next_step;
   event.at_ns = tenant->page().resumed_at_ns.load(std::memory_order_relaxed);
   event.tenant = tenant->name();
   event.domain = tenant->active.domain;
   event.pid = tenant->active.pid;
   event.epoch = tenant->pair.epoch;
-  tell(std::move(event));
-  advance(*tenant, pair::EventType::Resumed);
+  advance(*tenant, pair::EventType::Resumed, [&] { tell(std::move(event)); });
   follow_progress(*tenant);
   return {};
 }
@@ -156,13 +156,12 @@ Status Agent::finish(Connection& connection) {
   Tenant* tenant = tenant_of(connection, &Tenant::active);
   if (tenant == nullptr) return not_in_that_role("finish");
   abi::Event event;
-  event.what = "finished";
+  event.what = abi::EventKind::Finished;
   event.tenant = tenant->name();
   event.pid = tenant->active.pid;
   event.epoch = tenant->pair.epoch;
   event.step = tenant->committed();
-  tell(std::move(event));
-  advance(*tenant, pair::EventType::ActiveFinished);
+  advance(*tenant, pair::EventType::ActiveFinished, [&] { tell(std::move(event)); });
   return {};
 }
 

@@ -2,7 +2,7 @@
 /// What the agent says to many, to slow ones and to those who never read.
 #include "agent/agent_test_support.h"
 #include "base/units.h"
-#include "client/status_view.h"
+#include "link/status_view.h"
 
 namespace firebreak::agent {
 namespace {
@@ -39,8 +39,8 @@ class AgentOutgoing : public AgentTest {
     }
     return all;
   }
-  std::optional<client::TenantView> view(const std::string& tenant) {
-    return client::parse_status(agent->status_json()).tenant(tenant);
+  std::optional<link::TenantView> view(const std::string& tenant) {
+    return link::parse_status(agent->status_json()).tenant(tenant);
   }
   /// One each, of a process that nobody knows.
   void make_events(int count) {
@@ -167,10 +167,10 @@ TEST_F(AgentOutgoing, TheStatusOfTwoHundredTenantsIsAnsweredInAFile) {
   settle();
   auto answer = command.receive();
   ASSERT_TRUE(answer);
-  EXPECT_EQ(std::get<abi::Report>(answer->message).json, "");
+  EXPECT_EQ(std::get<abi::StatusDocument>(answer->message).json, "");
   ASSERT_EQ(answer->descriptors.size(), 1u);
   const auto document = os::content_of(answer->descriptors[0].get());
-  EXPECT_EQ(client::parse_status(*document).tenants.size(), 200u);
+  EXPECT_EQ(link::parse_status(*document).tenants.size(), 200u);
   Peer older = peer();
   EXPECT_THAT(refusal(older, abi::StatusRequest{}), HasSubstr("older than the agent"));
 }
@@ -207,7 +207,7 @@ TEST_F(AgentOutgoing, AStandbyThatReadsNoAnswersLosesItsConnectionAndItsActiveGo
   while (standby.try_to_send(abi::StatusRequest{}, -1, ++asked)) settle();
   EXPECT_LT(all_of(standby).size(), asked);
   EXPECT_EQ(view("llm")->active, active.pid());
-  EXPECT_EQ(view("llm")->phase, "serving");
+  EXPECT_EQ(view("llm")->phase, pair::Phase::Serving);
 }
 
 }  // namespace

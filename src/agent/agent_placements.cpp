@@ -33,6 +33,7 @@ Result<abi::Placed> Agent::place(const Connection& connection, const abi::Place&
   placed.environment.emplace_back("FIREBREAK_TENANT", request.tenant);
   placed.environment.emplace_back("FIREBREAK_TOKEN", *token);
   placed.environment.emplace_back("FIREBREAK_ROLE", abi::to_string(request.role));
+  placed.environment.emplace_back("FIREBREAK_AGENT_RETURNS_MS", std::to_string(returns_ms()));
   placed.agent_returns_ms = returns_ms();
   save();  // before it is told: whoever is started by it may be adopted by the next agent
   return placed;

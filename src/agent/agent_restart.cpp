@@ -9,8 +9,7 @@
 #include <array>
 
 #include "agent/agent.h"
-#include "os/descriptor_limit.h"
-#include "os/process_stat.h"
+#include "os/descriptors.h"
 #include "os/processes.h"
 
 namespace firebreak::agent {
@@ -46,11 +45,12 @@ void Agent::begin_keeping() {
   domains_.look_for_faults();
   for (const auto& [name, pids] : gone) settle(name, pids);
   for (const auto& [name, descriptor] : descriptors) manager_.drop(name);
+  shelves_.be_kept();
   if (!document_) {
     auto document = KeptDocument::create();
     if (!document) return spdlog::error("nothing can be kept: {}", to_string(document.error()));
     // Nobody keeps anything for an agent that was started by hand, which is no error.
-    if (!manager_.keep(document_name(), document->descriptor())) return;
+    if (!manager_.keep(document_name(), document->descriptor())) return shelves_.be_kept(false);
     document_ = std::move(*document);
   }
   save();
@@ -118,6 +118,15 @@ void Agent::save() {
   save_common();
 }
 
+/// What a tenant's process asks for changes that tenant alone.
+void Agent::save_for(const Connection& connection) {
+  const Tenant* its = tenant_of(connection);
+  if (its == nullptr) return save();
+  if (!document_) return;
+  save(*its);
+  save_common();
+}
+
 void Agent::save_common() {
   KeptCommon common{servers_, kept_placements()};
   if (written_common_ == common) return;
@@ -177,11 +186,21 @@ void Agent::keep(const std::string& name, int descriptor) {
 }
 
 /// The same of what is many: on a shelf.
-void Agent::put_away(const std::string& name, int descriptor) {
-  if (!document_) return;
-  if (auto put = shelves_.put(name, descriptor); !put) {
-    spdlog::error("{} would not outlive the agent: {}", name, to_string(put.error()));
-  }
+void Agent::put_away(const std::string& name, int descriptor, std::function<void()> done) {
+  if (!document_) return done();
+  shelves_.put(name, descriptor, [name, done = std::move(done)](const Status& put) {
+    if (!put) spdlog::error("{} would not outlive the agent: {}", name, to_string(put.error()));
+    done();
+  });
+}
+
+void Agent::tell_silence(const std::string& shelf, bool is_silent) {
+  abi::Event event;
+  event.what = is_silent ? abi::EventKind::ShelfSilent : abi::EventKind::ShelfAnswers;
+  event.text = shelf + (is_silent ? " does not say what it keeps of tenants' memory, and is asked again"
+                                  : " says again what it keeps of tenants' memory");
+  spdlog::warn("{}", event.text);
+  tell(std::move(event));
 }
 
 /// Returns those of its processes that ended while nobody looked.
@@ -192,6 +211,7 @@ std::vector<pid_t> Agent::restore(const KeptTenant& kept, std::map<std::string, 
     spdlog::error("tenant {} is lost: {}", kept.name, to_string(made.error()));
     return {};
   }
+  promoter_.reserve(tenants_.size() + 1);
   Tenant& tenant = *tenants_.insert_or_assign(kept.name, std::move(*made)).first->second;
   tenant.pair = kept.pair;
   tenant.strays = kept.strays;
@@ -206,24 +226,40 @@ std::vector<pid_t> Agent::restore(const KeptTenant& kept, std::map<std::string, 
     tenant.pair = {pair::Phase::Promoting, pair::Standby::None, kept.pair.epoch + 1};
   }
   tell_restored(tenant);
-  for (const pair::Action& action : pair::resume(tenant.pair).actions) {
-    const bool is_done = action.type == pair::ActionType::Promote && tenant.promoted_epoch() == action.epoch;
-    if (!is_done) act(tenant, action);
-  }
-  look_for_first_step(tenant);
+  take_up(tenant);
   return gone;
 }
 
 void Agent::restore_memory(Tenant& tenant, const KeptTenant& kept) {
   std::vector<std::string> names;
-  for (const KeptAllocation& each : kept.allocations) names.push_back(memory_name(kept.name, each.name));
-  const std::vector<bool> there = shelves_.have(names);
-  for (std::size_t i = 0; i < kept.allocations.size(); ++i) {
-    const KeptAllocation& each = kept.allocations[i];
-    const Status added =
-        tenant.vault.add({each.name, each.address, each.size_bytes, each.memory, {}, there[i]});
+  std::vector<std::string> allocations;
+  for (const KeptAllocation& each : kept.allocations) {
+    const Status added = tenant.vault.add({each.name, each.address, each.size_bytes, each.memory, {}, true});
     if (!added) spdlog::error("memory of tenant {} is lost: {}", kept.name, to_string(added.error()));
+    names.push_back(memory_name(kept.name, each.name));
+    allocations.push_back(each.name);
   }
+  if (names.empty()) return;
+  ++tenant.awaited_answers;
+  shelves_.have(std::move(names), [this, name = kept.name, allocations](const std::vector<bool>& there) {
+    forget_lost_memory(name, allocations, there);
+    take_up_again(name);
+  });
+}
+
+/// What was written down, and never came to a shelf, or went with it.
+void Agent::forget_lost_memory(const std::string& tenant, const std::vector<std::string>& allocations,
+                               const std::vector<bool>& there) {
+  const auto found = tenants_.find(tenant);
+  if (found == tenants_.end()) return;
+  for (std::size_t i = 0; i < allocations.size(); ++i) {
+    if (there[i]) continue;
+    spdlog::error("memory '{}' of tenant {} is lost", allocations[i], tenant);
+    found->second->vault.forget(allocations[i]);
+    if (const auto its = tenant_documents_.find(tenant); its != tenant_documents_.end())
+      its->second.text = {};
+  }
+  save();
 }
 
 std::vector<pid_t> Agent::restore_members(Tenant& tenant, const KeptTenant& kept) {
@@ -235,7 +271,11 @@ std::vector<pid_t> Agent::restore_members(Tenant& tenant, const KeptTenant& kept
     if (its->pid == 0) continue;
     *member = *its;
     const bool lives = start_time_of(its->pid) == its->start_time;
-    if (!lives || !follow(its->pid, tenant.name(), its->domain)) gone.push_back(its->pid);
+    if (!lives || !follow(its->pid, tenant.name(), its->domain)) {
+      gone.push_back(its->pid);
+    } else if (!its->image.empty()) {  // it had joined
+      processes_.living(its->pid)->become(ProcessState::Running);
+    }
   }
   if (tenant.active.pid != 0) follow_progress(tenant);
   return gone;
@@ -249,7 +289,7 @@ void Agent::settle(const std::string& name, const std::vector<pid_t>& gone) {
     // It ended before anybody had duplicates for us: of who else keeps its address space, forks are known.
     const Member& active = tenant->second->active;
     if (active.pid == pid && holder_.keep(pid, active.image)) {
-      await_last_kernel(pid, Process{name, active.domain, {}});
+      await_last_kernel(processes_.add_dead(pid, name, active.domain));
     } else {
       leave(*tenant->second, pid);
     }
@@ -259,7 +299,7 @@ void Agent::settle(const std::string& name, const std::vector<pid_t>& gone) {
 
 void Agent::tell_restored(const Tenant& tenant) {
   abi::Event event;
-  event.what = "restored";
+  event.what = abi::EventKind::Restored;
   event.tenant = tenant.name();
   event.domain = tenant.active.domain;
   event.pid = tenant.active.pid;
@@ -301,16 +341,16 @@ void Agent::stands_by_again(Tenant& tenant, bool ready) {
 
 /// One without a connection cannot take over, and while it is there no other one is started.
 void Agent::await_return(Tenant& tenant) {
-  const auto process = processes_.find(tenant.standby.pid);
-  if (process == processes_.end()) return;
+  Process* process = processes_.living(tenant.standby.pid);
+  if (process == nullptr) return;
   auto look = loop_.after(standby_returns_within, [this, name = tenant.name(), pid = tenant.standby.pid] {
     const auto found = tenants_.find(name);
     if (found == tenants_.end() || found->second->standby.pid != pid) return;
     if (found->second->standby.connection == 0)
       end(found->second->standby, "a standby that has lost its connection, and did not come back");
   });
-  if (!look) return spdlog::error("standby {} is not looked at: {}", process->first, to_string(look.error()));
-  process->second.look = std::move(*look);
+  if (!look) return spdlog::error("standby {} is not looked at: {}", process->pid(), to_string(look.error()));
+  process->look = std::move(*look);
 }
 
 }  // namespace firebreak::agent

@@ -4,7 +4,7 @@
 
 #include "agent/agent_test_support.h"
 #include "base/units.h"
-#include "client/status_view.h"
+#include "link/status_view.h"
 
 namespace firebreak::agent {
 namespace {
@@ -24,6 +24,7 @@ class AgentRestart : public AgentTest {
     options.lease = lease;
     options.socket_path = path;
     agent = start_agent(options);
+    settle();  // the shelves have said what they have
   }
   abi::Placed place(Peer& command, const std::string& tenant) {
     return std::get<abi::Placed>(ask(command, abi::Place{tenant, abi::Role::Active, "", 25, 1024}));
@@ -68,8 +69,9 @@ TEST_F(AgentRestart, TheNextAgentPromotesWhomTheOneBeforeHadMadeReady) {
   EXPECT_THAT(agent->status_json(), HasSubstr("\"memory_bytes\": 2097152"));
   xid(FakeDomains::server_of_a);  // before anybody has come back
   EXPECT_EQ(word(page).epoch, 1u);
-  EXPECT_TRUE(std::holds_alternative<abi::Allocation>(rejoin(standby)));  // what it may not have heard of yet
-  EXPECT_TRUE(std::holds_alternative<abi::Done>(standby.receive()->message));
+  EXPECT_TRUE(std::holds_alternative<abi::Done>(rejoin(standby)));
+  // What it may not have heard of yet.
+  EXPECT_TRUE(std::holds_alternative<abi::Allocation>(standby.receive()->message));
   EXPECT_TRUE(std::holds_alternative<abi::Done>(ask(standby, abi::Resumed{0})));
 }
 
@@ -86,14 +88,14 @@ TEST_F(AgentRestart, AStandbyWhoseServerEndedMeanwhileIsNotPromoted) {
   Peer server = peer();  // any process
   domains.callbacks.on_server("b", server.pid());
   restart();
-  EXPECT_EQ(client::parse_status(agent->status_json()).tenant("llm")->standby_state, "ready");
+  EXPECT_EQ(link::parse_status(agent->status_json()).tenant("llm")->standby_state, pair::Standby::Ready);
   agent.reset();
   server.end(kernel);
   active.end(kernel);
   restart();
   EXPECT_THAT(detectors.expected, testing::Contains(standby.pid())) << "it is ended";
   EXPECT_EQ(word(page).epoch, 0u);
-  EXPECT_EQ(client::parse_status(agent->status_json()).tenant("llm")->phase, "lost");
+  EXPECT_EQ(link::parse_status(agent->status_json()).tenant("llm")->phase, pair::Phase::Lost);
 }
 
 TEST_F(AgentRestart, AnActiveWhoseServerEndedMeanwhileIsTakenOver) {
@@ -121,7 +123,7 @@ TEST_F(AgentRestart, AServerWhoseEndWasSeenIsNotMissedAgain) {
   }
   ask(next, abi::Ready{});
   restart();
-  EXPECT_EQ(client::parse_status(agent->status_json()).tenant("llm")->standby_state, "ready");
+  EXPECT_EQ(link::parse_status(agent->status_json()).tenant("llm")->standby_state, pair::Standby::Ready);
 }
 
 TEST_F(AgentRestart, AFaultOfMeanwhileIsAskedForOnceItsDetectorsListen) {
@@ -139,7 +141,7 @@ TEST_F(AgentRestart, WhoLeftInGoodOrderMeanwhileIsNotTakenOver) {
   restart();
   EXPECT_EQ(word(page).epoch, 0u);
   EXPECT_TRUE(word(page).finished);
-  EXPECT_EQ(client::parse_status(agent->status_json()).tenant("llm")->phase, "finished");
+  EXPECT_EQ(link::parse_status(agent->status_json()).tenant("llm")->phase, pair::Phase::Finished);
 }
 
 TEST_F(AgentRestart, WhoLeftInAnEarlierEpochHasNotLeft) {
@@ -169,11 +171,11 @@ TEST_F(AgentRestart, AStandbyWhoseConnectionBrokeStandsByAgain) {
   auto [active, standby, page] = pair("llm");
   standby.hang_up();
   settle();
-  EXPECT_EQ(client::parse_status(agent->status_json()).tenant("llm")->standby_state, "none");
+  EXPECT_EQ(link::parse_status(agent->status_json()).tenant("llm")->standby_state, pair::Standby::None);
   standby.reconnect();
   settle();
   EXPECT_TRUE(std::holds_alternative<abi::Done>(ask(standby, abi::Rejoin{"llm", "", true})));
-  EXPECT_EQ(client::parse_status(agent->status_json()).tenant("llm")->standby_state, "ready");
+  EXPECT_EQ(link::parse_status(agent->status_json()).tenant("llm")->standby_state, pair::Standby::Ready);
   detectors.callbacks.on_exit(active.pid());
   EXPECT_EQ(word(page).epoch, 1u);
   const auto promoted = abi::Promoted::from(page.as<abi::SharedPage>()->promoted.load());
@@ -185,7 +187,7 @@ TEST_F(AgentRestart, OneThatWasStillStartingIsNotReadyWhenItComesBack) {
   standby.hang_up();
   settle();
   EXPECT_TRUE(std::holds_alternative<abi::Done>(rejoin(standby)));
-  EXPECT_EQ(client::parse_status(agent->status_json()).tenant("llm")->standby_state, "joined");
+  EXPECT_EQ(link::parse_status(agent->status_json()).tenant("llm")->standby_state, pair::Standby::Joined);
 }
 
 // The agent stood still: what it reads first is what a connection said that has been given up since.
@@ -199,7 +201,7 @@ TEST_F(AgentRestart, OfOneThatCameBackTwiceTheLastConnectionCounts) {
   settle();
   std::optional<Peer::Received> answer = standby.receive();
   ASSERT_TRUE(answer && std::holds_alternative<abi::Done>(answer->message));
-  EXPECT_EQ(client::parse_status(agent->status_json()).tenant("llm")->standby_state, "ready");
+  EXPECT_EQ(link::parse_status(agent->status_json()).tenant("llm")->standby_state, pair::Standby::Ready);
   // And where its older connection is still there.
   Peer::Received again{ask(standby, abi::Rejoin{"llm", "", true}), {}};
   EXPECT_TRUE(std::holds_alternative<abi::Done>(again.message));
@@ -236,7 +238,7 @@ TEST_F(AgentRestart, AHandOverThatWasCarriedOutIsNotCarriedOutAgain) {
     ASSERT_TRUE(answer && std::holds_alternative<abi::Done>(answer->message));
     EXPECT_EQ(answer->number, number);
     EXPECT_EQ(word(page).epoch, 1u);
-    EXPECT_EQ(client::parse_status(agent->status_json()).tenant("llm")->standby, active.pid());
+    EXPECT_EQ(link::parse_status(agent->status_json()).tenant("llm")->standby, active.pid());
   }
 }
 
@@ -279,7 +281,7 @@ TEST_F(AgentRestart, WhatIsAskedAgainUnderTheSameNumberIsToldOnce) {
   EXPECT_FALSE(watcher.receive());
   standby.send(abi::Resumed{5}, -1, 8);
   settle();
-  EXPECT_EQ(std::get<abi::Event>(watcher.receive()->message).what, "resumed");
+  EXPECT_EQ(std::get<abi::Event>(watcher.receive()->message).what, abi::EventKind::Resumed);
 }
 
 TEST_F(AgentRestart, MemoryOfALostTenantIsStillThere) {
@@ -305,6 +307,7 @@ TEST_F(AgentRestart, TheLeaseOfALostTenantEndsUnderTheNextAgent) {
   detectors.callbacks.on_exit(active.pid());
   restart(Milliseconds(1));
   while (agent->status_json().find("llm") != std::string::npos) loop->run_once(Milliseconds(1000));
+  settle();
   EXPECT_THAT(manager.kept, testing::SizeIs(3));  // the document, and the other's with its page
 }
 
@@ -315,6 +318,7 @@ TEST_F(AgentRestart, NothingIsKeptOfWhoIsForgotten) {
   EXPECT_THAT(manager.kept, testing::SizeIs(4));  // two documents, the page, the shelf with the memory
   ask(active, abi::Finish{});
   detectors.callbacks.on_exit(active.pid());
+  settle();
   EXPECT_THAT(manager.kept, testing::ElementsAre(testing::Key(document_name())));
   restart();
   EXPECT_THAT(agent->status_json(), Not(HasSubstr("llm")));
@@ -344,7 +348,7 @@ TEST_F(AgentRestart, WhatItsShelfHadEndsWithTheShelfAndIsTold) {
   publish(active, "state", base);
   manager.kept.erase(shelf_name(0));
   restart();
-  const auto llm = client::parse_status(agent->status_json()).tenant("llm");
+  const auto llm = link::parse_status(agent->status_json()).tenant("llm");
   ASSERT_TRUE(llm);
   EXPECT_THAT(agent->status_json(), HasSubstr("\"allocations\": 0"));
 }
@@ -426,6 +430,27 @@ TEST_F(AgentRestart, ADocumentThatIsNoneIsNoReasonNotToStart) {
   EXPECT_THAT(agent->status_json(), Not(HasSubstr("ghost")));
   Peer active = peer();
   join(active, "llm", abi::Role::Active);
+}
+
+// It was written down before it was answered, and the answer was lost with its agent.
+TEST_F(AgentRestart, AJoinThatIsAskedAgainIsTheSameOne) {
+  Peer active = peer(), standby = peer();
+  for (Peer* process : {&active, &standby}) {
+    const abi::Role role = process == &active ? abi::Role::Active : abi::Role::Standby;
+    process->reconnect();
+    settle();
+    const auto before = std::get<abi::Joined>(ask(*process, abi::Join{"llm", role, "", "first"}));
+    restart();
+    process->reconnect();
+    settle();
+    EXPECT_THAT(refusal(*process, abi::Join{"llm", role, "", "second"}), HasSubstr("already has"));
+    const auto again = std::get<abi::Joined>(ask(*process, abi::Join{"llm", role, "", "first"}));
+    EXPECT_EQ(again.member, before.member);
+    EXPECT_EQ(again.epoch, before.epoch);
+  }
+  const auto now = link::parse_status(agent->status_json()).tenant("llm");
+  EXPECT_EQ(now->phase, pair::Phase::Serving);
+  EXPECT_EQ(now->standby_state, pair::Standby::Joined);
 }
 
 }  // namespace

@@ -8,7 +8,6 @@
 #include <charconv>
 
 #include "agent/agent.h"
-#include "os/process_stat.h"
 #include "os/processes.h"
 
 namespace firebreak::agent {
@@ -37,8 +36,8 @@ std::string word_after(const std::string& text, const std::string& label) {
 }  // namespace
 
 bool Agent::is_ours(pid_t pid) const {
-  const auto found = processes_.find(pid);
-  return found != processes_.end() && !found->second.stranger;
+  const Process* process = processes_.living(pid);
+  return process != nullptr && !process->stranger;
 }
 
 void Agent::on_clients(const std::string& domain, const mps::ClientList& clients) {
@@ -47,7 +46,7 @@ void Agent::on_clients(const std::string& domain, const mps::ClientList& clients
   });
   // First: who is named for a fault depends on who is watched.
   for (const pid_t pid : clients.pids) {
-    const bool is_known = processes_.contains(pid) || dying_.contains(pid) || unfollowed_.contains(pid);
+    const bool is_known = processes_.knows(pid) || unfollowed_.contains(pid);
     if (!is_known) meet_stranger(domain, pid);
   }
   detectors_.note_clients(domain, clients);
@@ -56,16 +55,18 @@ void Agent::on_clients(const std::string& domain, const mps::ClientList& clients
 void Agent::meet_stranger(const std::string& domain, pid_t pid) {
   Stranger stranger = describe_stranger(pid);
   abi::Event event;
-  event.what = "foreign";
+  event.what = abi::EventKind::Foreign;
   event.domain = domain;
   event.pid = pid;
   event.text = fmt::format("{} of user {} is a client of domain {}: {}", stranger.name, stranger.user, domain,
                            stranger.came);
   const Status followed = follow(pid, "", domain);
   if (followed) {
-    processes_.at(pid).stranger = std::move(stranger);
+    Process& process = *processes_.living(pid);
+    process.stranger = std::move(stranger);
+    process.become(ProcessState::Running);
   } else {
-    processes_.erase(pid);
+    processes_.take_living(pid);
     unfollowed_[pid] = domain;
     event.text += "; it cannot be followed: " + to_string(followed.error());
   }
@@ -73,7 +74,7 @@ void Agent::meet_stranger(const std::string& domain, pid_t pid) {
   tell(std::move(event));
 }
 
-Agent::Stranger Agent::describe_stranger(pid_t pid) const {
+Stranger Agent::describe_stranger(pid_t pid) const {
   const auto read = [&](pid_t whose, const char* file) {
     return kernel_.read_file(os::proc_folder(whose) + "/" + file).value_or("");
   };
@@ -88,7 +89,7 @@ Agent::Stranger Agent::describe_stranger(pid_t pid) const {
     std::from_chars(parent.data(), parent.data() + parent.size(), ancestor);
     if (!is_ours(ancestor)) continue;
     stranger.came = fmt::format("not placed by us, but by process {} of tenant {}", ancestor,
-                                processes_.at(ancestor).tenant);
+                                processes_.living(ancestor)->tenant());
     break;
   }
   return stranger;

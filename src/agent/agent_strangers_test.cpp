@@ -3,7 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "agent/agent_test_support.h"
-#include "client/status_view.h"
+#include "link/status_view.h"
 
 namespace firebreak::agent {
 namespace {
@@ -30,7 +30,7 @@ class Strangers : public AgentTest {
     std::vector<abi::Event> events;
     while (auto received = watcher.receive()) {
       const auto& event = std::get<abi::Event>(received->message);
-      if (event.what == what) events.push_back(event);
+      if (event.what == abi::event_kind(what)) events.push_back(event);
     }
     return events;
   }
@@ -63,7 +63,7 @@ TEST_F(Strangers, ItsFaultIsItsDomains) {
   Peer stranger = peer();
   mps_names("a", {llm.active.pid(), stranger.pid()});
   uvm_event(stranger.pid());
-  EXPECT_EQ(client::parse_status(agent->status_json()).tenant("llm")->phase, "suspecting");
+  EXPECT_EQ(link::parse_status(agent->status_json()).tenant("llm")->phase, pair::Phase::Suspecting);
   xid(stranger.pid());  // UVM has told of the domain's fault
   EXPECT_EQ(word(llm.page).epoch, 1u);
 }
@@ -74,7 +74,7 @@ TEST_F(Strangers, ItsEndIsADangerToItsNeighboursAsAnyOther) {
   ask(watcher, abi::Subscribe{});
   mps_names("a", {llm.active.pid(), stranger.pid()});
   detectors.callbacks.on_exit(stranger.pid());
-  EXPECT_EQ(client::parse_status(agent->status_json()).tenant("llm")->phase, "suspecting");
+  EXPECT_EQ(link::parse_status(agent->status_json()).tenant("llm")->phase, pair::Phase::Suspecting);
   EXPECT_EQ(told(watcher, "exited").size(), 1u);
   EXPECT_THAT(foreign_in("a"), IsEmpty());
 }
@@ -85,7 +85,7 @@ TEST_F(Strangers, OneThatBecomesATenantIsNoneAnyMore) {
   EXPECT_EQ(foreign_in("a").size(), 1u);
   const os::Mapping page = join(tenant, "llm", abi::Role::Active);
   EXPECT_THAT(foreign_in("a"), IsEmpty());
-  EXPECT_EQ(client::parse_status(agent->status_json()).tenant("llm")->active, tenant.pid());
+  EXPECT_EQ(link::parse_status(agent->status_json()).tenant("llm")->active, tenant.pid());
 }
 
 TEST_F(Strangers, OneThatIsGoneAlreadyIsToldOnceAndNotListed) {

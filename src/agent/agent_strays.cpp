@@ -9,12 +9,12 @@
 namespace firebreak::agent {
 
 void Agent::on_guard(pid_t pid, const strays::GuardReport& guard) {
-  const auto found = processes_.find(pid);
-  if (found == processes_.end()) return;
+  const Process* process = processes_.living(pid);
+  if (process == nullptr) return;
   abi::Event event;
-  event.what = "guard";
-  event.tenant = found->second.tenant;
-  event.domain = found->second.domain;
+  event.what = abi::EventKind::Guard;
+  event.tenant = process->tenant();
+  event.domain = process->domain();
   event.pid = pid;
   event.text = describe(guard);
   if (guard.state == abi::GuardState::Off) {
@@ -24,18 +24,18 @@ void Agent::on_guard(pid_t pid, const strays::GuardReport& guard) {
 }
 
 void Agent::on_stray(const strays::Stray& stray) {
-  const auto process = processes_.find(stray.pid);
-  if (process == processes_.end()) return;
-  const auto found = tenants_.find(process->second.tenant);
+  const Process* process = processes_.living(stray.pid);
+  if (process == nullptr) return;
+  const auto found = tenants_.find(process->tenant());
   if (found == tenants_.end()) return;
   Tenant& tenant = *found->second;
   // While it ends it may stray on and on: that is no news.
-  if (process->second.end) return;
+  if (process->is_ending()) return;
   abi::Event event;
   event.at_ns = to_ns(stray.when);
-  event.what = "stray";
+  event.what = abi::EventKind::Stray;
   event.tenant = tenant.name();
-  event.domain = process->second.domain;
+  event.domain = process->domain();
   event.pid = stray.pid;
   event.source = to_string(fault::FaultSource::UvmEvent);
   event.text = describe(stray);
@@ -53,14 +53,14 @@ void Agent::on_stray(const strays::Stray& stray) {
 /// No choice as with strays: the driver kills it after a while, and a client that dies with a kernel under
 /// way needs more luck than one that MPS has taken off the GPU.
 void Agent::on_contained(pid_t pid, const std::string& what) {
-  const auto process = processes_.find(pid);
-  if (process == processes_.end() || process->second.end) return;
-  const auto found = tenants_.find(process->second.tenant);
+  const Process* process = processes_.living(pid);
+  if (process == nullptr || process->is_ending()) return;
+  const auto found = tenants_.find(process->tenant());
   if (found == tenants_.end()) return;
   spdlog::warn("the driver contained a fault of tenant {}, process {}: {}", found->first, pid, what);
   // What UVM told of it as fatal is not: MPS answers, and an Xid that names a client has no second witness.
-  last_fault_.erase(process->second.domain);
-  last_sure_fault_.erase(process->second.domain);
+  last_fault_.erase(process->domain());
+  last_sure_fault_.erase(process->domain());
   end_strayed(*found->second, pid, "its fault was " + what);
 }
 

@@ -4,7 +4,7 @@
 #include "agent/agent.h"
 
 #include "agent/agent_test_support.h"
-#include "client/status_view.h"
+#include "link/status_view.h"
 
 namespace firebreak::agent {
 namespace {
@@ -54,7 +54,7 @@ TEST_F(AgentTest, AFaultOfANeighbourInTheSameDomainPromotesAndNamesIt) {
   std::optional<abi::Event> fault;
   while (auto received = watcher.receive()) {
     const auto& event = std::get<abi::Event>(received->message);
-    if (event.what == "fault") fault = event;
+    if (event.what == abi::EventKind::Fault) fault = event;
   }
   ASSERT_TRUE(fault.has_value());
   EXPECT_EQ(fault->tenant, "rogue");
@@ -67,7 +67,7 @@ TEST_F(AgentTest, AnXidThatNamesAClientPromotesNobodyUnlessTheDomainsFaultIsKnow
   const int looks = domains.looks_for_faults;
   xid(active.pid());
   EXPECT_EQ(word(page).epoch, 0u);
-  EXPECT_EQ(client::parse_status(agent->status_json()).tenant("llm")->phase, "suspecting");
+  EXPECT_EQ(link::parse_status(agent->status_json()).tenant("llm")->phase, pair::Phase::Suspecting);
   EXPECT_TRUE(domains.states.empty());
   EXPECT_EQ(domains.looks_for_faults, looks + 1) << "MPS is asked whether it has lost its clients";
   xid(FakeDomains::server_of_a);
@@ -105,13 +105,13 @@ TEST_F(AgentTest, WordsOfTheKernelLogThatWereMissedAreADangerToAllAndNoFence) {
   ask(watcher, abi::Subscribe{});
   const int looks = domains.looks_for_faults;
   detectors.callbacks.on_gap({.source = fault::FaultSource::Xid, .pid = {}, .text = "overwritten"});
-  const auto status = client::parse_status(agent->status_json());
-  for (const char* name : {"llm", "other"}) EXPECT_EQ(status.tenant(name)->phase, "suspecting");
+  const auto status = link::parse_status(agent->status_json());
+  for (const char* name : {"llm", "other"}) EXPECT_EQ(status.tenant(name)->phase, pair::Phase::Suspecting);
   EXPECT_EQ(word(llm.page).epoch, 0u);
   EXPECT_EQ(word(other.page).epoch, 0u);
   EXPECT_EQ(domains.looks_for_faults, looks + 1);
   const auto told = std::get<abi::Event>(watcher.receive().value().message);
-  EXPECT_EQ(told.what, "gap");
+  EXPECT_EQ(told.what, abi::EventKind::Gap);
   EXPECT_EQ(told.source, "kmsg");
   EXPECT_EQ(told.text, "overwritten");
   // Then MPS says what was missed.
@@ -125,15 +125,15 @@ TEST_F(AgentTest, UvmEventsThatWereMissedAreADangerToTheDomainOfTheirProcess) {
   ask(rogue, abi::Adopt{"rogue", abi::Role::Standby, rogue.pid()});  // runs in domain b
   watch::Gap gap{.source = fault::FaultSource::UvmEvent, .pid = rogue.pid(), .text = "dropped"};
   detectors.callbacks.on_gap(gap);
-  const auto phase = [&] { return client::parse_status(agent->status_json()).tenant("llm")->phase; };
-  EXPECT_EQ(phase(), "serving");
+  const auto phase = [&] { return link::parse_status(agent->status_json()).tenant("llm")->phase; };
+  EXPECT_EQ(phase(), pair::Phase::Serving);
   gap.pid = llm.active.pid();
   gap.danger = false;
   detectors.callbacks.on_gap(gap);
-  EXPECT_EQ(phase(), "serving");
+  EXPECT_EQ(phase(), pair::Phase::Serving);
   gap.danger = true;
   detectors.callbacks.on_gap(gap);
-  EXPECT_EQ(phase(), "suspecting");
+  EXPECT_EQ(phase(), pair::Phase::Suspecting);
   EXPECT_EQ(word(llm.page).epoch, 0u);
 }
 
@@ -155,19 +155,19 @@ TEST_F(AgentTest, AStandbyWhoseDomainHadAFaultIsEndedAndNeverPromoted) {
   ask(rogue, abi::Adopt{"rogue", abi::Role::Standby, rogue.pid()});
   uvm_event(rogue.pid());
   EXPECT_THAT(detectors.expected, testing::Contains(standby.pid())) << "it is ended";
-  EXPECT_EQ(client::parse_status(agent->status_json()).tenant("llm")->standby_state, "none");
+  EXPECT_EQ(link::parse_status(agent->status_json()).tenant("llm")->standby_state, pair::Standby::None);
   detectors.callbacks.on_exit(active.pid());
   EXPECT_EQ(word(page).epoch, 0u);
-  EXPECT_EQ(client::parse_status(agent->status_json()).tenant("llm")->phase, "lost");
+  EXPECT_EQ(link::parse_status(agent->status_json()).tenant("llm")->phase, pair::Phase::Lost);
 }
 
 TEST_F(AgentTest, AStandbyWhoseServerHasEndedIsEndedToo) {
   auto [active, standby, page] = pair("llm");
   domains.callbacks.on_clients_lost("a");
-  EXPECT_EQ(client::parse_status(agent->status_json()).tenant("llm")->standby_state, "ready");
+  EXPECT_EQ(link::parse_status(agent->status_json()).tenant("llm")->standby_state, pair::Standby::Ready);
   domains.callbacks.on_clients_lost("b");
   EXPECT_THAT(detectors.expected, testing::Contains(standby.pid())) << "it is ended";
-  EXPECT_EQ(client::parse_status(agent->status_json()).tenant("llm")->standby_state, "none");
+  EXPECT_EQ(link::parse_status(agent->status_json()).tenant("llm")->standby_state, pair::Standby::None);
 }
 
 TEST_F(AgentTest, AnActiveWhoseServerHasEndedIsEndedAndThenFollowed) {
@@ -234,11 +234,11 @@ TEST_F(AgentTest, HeartbeatsOfTheActiveAreWatchedForHangs) {
   area.term = 1;
   area.queued_step = 1;
   EXPECT_EQ(progress(), std::nullopt);  // a long step, and nothing else is known
-  area.beats_queued = 2;
-  area.beats_done = 1;
+  area.heartbeats_queued = 2;
+  area.heartbeats_done = 1;
   EXPECT_EQ(progress(), 1u);
   area.next_step = 1;
-  area.beats_done = 2;
+  area.heartbeats_done = 2;
   EXPECT_EQ(progress(), std::nullopt);
 
   xid(FakeDomains::server_of_a);
@@ -246,27 +246,27 @@ TEST_F(AgentTest, HeartbeatsOfTheActiveAreWatchedForHangs) {
   EXPECT_THAT(detectors.expected, testing::IsEmpty());  // it may stand down yet
   while (detectors.expected.empty()) loop->run_once(Milliseconds(1000));
   EXPECT_THAT(detectors.expected, testing::ElementsAre(active.pid()));
-  area.beats_queued = 3;
+  area.heartbeats_queued = 3;
   EXPECT_EQ(progress(), std::nullopt);  // it is no active any more
   page.as<abi::SharedPage>()->areas[1].term = 2;
-  page.as<abi::SharedPage>()->areas[1].beats_queued = 5;
+  page.as<abi::SharedPage>()->areas[1].heartbeats_queued = 5;
   EXPECT_EQ(detectors.progress.at(standby.pid())(), 0u);
 }
 
 TEST_F(AgentTest, WhoNeverSaysThatItRunsDoesSoWithItsFirstStep) {
   auto [active, standby, page] = pair("llm");
-  const auto phase = [this] { return client::parse_status(agent->status_json()).tenant("llm")->phase; };
+  const auto phase = [this] { return link::parse_status(agent->status_json()).tenant("llm")->phase; };
   xid(FakeDomains::server_of_a);
   abi::CommitArea& area = page.as<abi::SharedPage>()->areas[2];
   area.first_step = area.next_step = 7;
   area.term = 2;  // in office
   while (detectors.expected.empty()) loop->run_once(Milliseconds(1000));
   EXPECT_THAT(detectors.expected, testing::ElementsAre(active.pid())) << "however long its successor takes";
-  EXPECT_EQ(phase(), "promoting");
+  EXPECT_EQ(phase(), pair::Phase::Promoting);
   EXPECT_THAT(agent->status_json(), HasSubstr("the promoted process has not begun its work yet"));
   area.next_step = 8;
-  while (phase() == "promoting") loop->run_once(Milliseconds(1000));
-  EXPECT_EQ(phase(), "serving");
+  while (phase() == pair::Phase::Promoting) loop->run_once(Milliseconds(1000));
+  EXPECT_EQ(phase(), pair::Phase::Serving);
   EXPECT_THAT(agent->status_json(), HasSubstr("\"waiting_for\": \"\""));
   EXPECT_TRUE(detectors.progress.contains(standby.pid()));
 }
@@ -325,7 +325,7 @@ TEST_F(AgentTest, AFaultOnPurposeIsTheTenantsToTakeOrRefuse) {
   settle();
   EXPECT_EQ(std::get<abi::Injected>(operator_.receive().value().message).raised_at_ns, 17);
   const auto event = std::get<abi::Event>(watcher.receive().value().message);
-  EXPECT_EQ(event.what, "injected");
+  EXPECT_EQ(event.what, abi::EventKind::Injected);
   EXPECT_EQ(event.tenant, "llm");
   EXPECT_EQ(event.pid, active.pid());
   EXPECT_EQ(event.at_ns, 17);

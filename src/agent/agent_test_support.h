@@ -6,8 +6,8 @@
 #include <gtest/gtest.h>
 
 #include "agent/agent.h"
+#include "os/file.h"
 #include "os/real_kernel.h"
-#include "os/temporary_directory.h"
 
 namespace firebreak::agent {
 
@@ -85,9 +85,9 @@ struct FakeDomains final : Domains {
   }
   std::string log_directory(const std::string& domain) const override { return "/mps-log/" + domain; }
   /// As MPS: nobody knows its servers who has not asked for them.
-  std::optional<std::string> domain_of_server(pid_t pid) override {
+  std::optional<std::string_view> domain_of_server(pid_t pid) override {
     const auto found = known_servers.find(pid);
-    return found == known_servers.end() ? std::nullopt : std::optional(found->second);
+    return found == known_servers.end() ? std::nullopt : std::optional<std::string_view>(found->second);
   }
   void refresh_servers() override {
     ++asked_for_servers;
@@ -130,6 +130,8 @@ struct FakeServiceManager final : ServiceManager {
   }
   void drop(const std::string& name) override { kept.erase(name); }
   void tell_ready() override {}
+  void tell_status(const std::string& line) override { statuses.push_back(line); }
+  std::vector<std::string> statuses;
 };
 
 /// One process that talks to the agent; the test reads and writes its socket.
@@ -220,7 +222,9 @@ struct AgentTest : testing::Test {
   }
 
   void settle() {
-    while (loop->run_once(Milliseconds(0))) {
+    for (;;) {
+      const bool awaits_shelves = agent && agent->awaits_shelves();
+      if (!loop->run_once(Milliseconds(awaits_shelves ? 10 : 0)) && !awaits_shelves) return;
     }
   }
   Peer peer(const std::string& how = {}) {

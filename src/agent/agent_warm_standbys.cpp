@@ -27,8 +27,8 @@ bool Agent::knows_server_of(const std::string& domain) const {
 /// Its domain's server has started by now, or will.
 void Agent::on_gpu_opened(pid_t pid) {
   holder_.look(pid);
-  const auto found = processes_.find(pid);
-  if (found != processes_.end() && !knows_server_of(found->second.domain)) domains_.refresh_servers();
+  const Process* process = processes_.living(pid);
+  if (process != nullptr && !knows_server_of(process->domain())) domains_.refresh_servers();
 }
 
 /// Its server is there already, so MPS names it at the first question: the patience is for one that does not
@@ -54,33 +54,48 @@ void Agent::warmed_up(Tenant& tenant, std::optional<Asker> asker) {
 /// `but`: what is not as it should be; empty: all is.
 void Agent::stand_by(Tenant& tenant, const std::optional<Asker>& asker, const std::string& but) {
   abi::Event event;
-  event.what = "ready";
+  event.what = abi::EventKind::Ready;
   event.tenant = tenant.name();
   event.domain = tenant.standby.domain;
   event.pid = tenant.standby.pid;
   event.text = but;
   if (!but.empty()) spdlog::warn("standby {} of tenant {}: {}", event.pid, event.tenant, but);
-  tell(std::move(event));
-  advance(tenant, pair::EventType::StandbyReady);
+  advance(tenant, pair::EventType::StandbyReady, [&] { tell(std::move(event)); });
   if (!asker) return save();
   server_->handle(*asker, [this](Connection& connection) { answer_once(connection, {}); });
 }
 
-/// One that has gone or has come back since has said so anew, or will.
-void Agent::stand_by_warm(const std::string& tenant, const std::string& but) {
-  const auto warm = warm_standbys_.extract(tenant);
-  const auto found = tenants_.find(tenant);
-  if (warm.empty() || found == tenants_.end()) return;
-  const Member& standby = found->second->standby;
-  const WarmStandby& its = warm.mapped();
-  const bool is_there = standby.pid == its.pid && standby.connection != 0 &&
-                        found->second->pair.standby == pair::Standby::Joined &&
-                        (!its.asker || its.asker->connection == standby.connection);
-  if (is_there) stand_by(*found->second, its.asker, but);
+/// Null: there is none. One that has gone or has come back since has said so anew, or will.
+const Agent::WarmStandby* Agent::warm_standby_of(const Tenant& tenant) const {
+  const auto found = warm_standbys_.find(tenant.name());
+  if (found == warm_standbys_.end()) return nullptr;
+  const WarmStandby& warm = found->second;
+  const bool is_there = tenant.standby.pid == warm.pid && tenant.standby.connection != 0 &&
+                        tenant.pair.standby == pair::Standby::Joined &&
+                        (!warm.asker || warm.asker->connection == tenant.standby.connection);
+  return is_there ? &warm : nullptr;
 }
 
-void Agent::let_stand_by_if_needed(const Tenant& tenant) {
-  if (!may_wait(tenant.pair.phase)) stand_by_warm(tenant.name(), "");
+void Agent::stand_by_warm(const std::string& tenant, const std::string& but) {
+  const auto found = tenants_.find(tenant);
+  const bool is_there = found != tenants_.end() && warm_standby_of(*found->second) != nullptr;
+  const auto warm = warm_standbys_.extract(tenant);
+  if (is_there) stand_by(*found->second, warm.mapped().asker, but);
+}
+
+/// It was needed before its server was known, and may be the active by now.
+void Agent::tell_stood_by(Tenant& tenant) {
+  const auto warm = warm_standbys_.extract(tenant.name());
+  if (warm.empty()) return;
+  const WarmStandby& its = warm.mapped();
+  abi::Event event;
+  event.what = abi::EventKind::Ready;
+  event.tenant = tenant.name();
+  event.domain = (tenant.active.pid == its.pid ? tenant.active : tenant.standby).domain;
+  event.pid = its.pid;
+  tell(std::move(event));
+  if (!its.asker) return;
+  server_->handle(*its.asker, [this](Connection& connection) { answer_once(connection, {}); });
 }
 
 void Agent::let_stand_by_in(const std::string& domain) {

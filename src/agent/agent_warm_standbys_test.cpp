@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// Standbys that have warmed up before MPS has named their server.
 #include "agent/agent_test_support.h"
-#include "client/status_view.h"
+#include "link/status_view.h"
 
 namespace firebreak::agent {
 namespace {
@@ -30,8 +30,8 @@ class WarmStandbys : public AgentTest {
     standby.send(abi::Ready{}, -1, number);
     settle();
   }
-  std::string standby_state() {
-    return client::parse_status(agent->status_json()).tenant("llm")->standby_state;
+  std::optional<pair::Standby> standby_state() {
+    return link::parse_status(agent->status_json()).tenant("llm")->standby_state;
   }
   bool is_answered() {
     const auto answer = standby.receive();
@@ -52,20 +52,20 @@ class WarmStandbys : public AgentTest {
 TEST_F(WarmStandbys, AreReadyOnceTheirServerIsKnown) {
   start_pair();
   EXPECT_FALSE(is_answered());
-  EXPECT_EQ(standby_state(), "joined");
+  EXPECT_EQ(standby_state(), pair::Standby::Joined);
   domains.callbacks.on_server("a", active.pid());
   EXPECT_FALSE(is_answered()) << "that is the other domain's";
   domains.callbacks.on_server("b", server.pid());
   settle();
   EXPECT_TRUE(is_answered());
-  EXPECT_EQ(standby_state(), "ready");
+  EXPECT_EQ(standby_state(), pair::Standby::Ready);
 }
 
 TEST_F(WarmStandbys, AServerThatHasEndedIsNone) {
   domains.callbacks.on_server("b", server.pid());
   server.end(kernel);
   start_pair();
-  EXPECT_EQ(standby_state(), "joined");
+  EXPECT_EQ(standby_state(), pair::Standby::Joined);
 }
 
 TEST_F(WarmStandbys, WhoseServerEndsWithoutAnAgentAreNotReady) {
@@ -83,12 +83,12 @@ TEST_F(WarmStandbys, AreReadyAfterATimeWhereNoServerIsKnownAndThatIsTold) {
   ask(watcher, abi::Subscribe{});
   for (Peer* each : {&active, &standby}) each->reconnect();
   start_pair();
-  while (standby_state() != "ready") loop->run_once(Milliseconds(1000));
+  while (standby_state() != pair::Standby::Ready) loop->run_once(Milliseconds(1000));
   EXPECT_TRUE(is_answered());
   std::string told;
   while (const auto received = watcher.receive()) {
     const auto* event = std::get_if<abi::Event>(&received->message);
-    if (event != nullptr && event->what == "ready") told = event->text;
+    if (event != nullptr && event->what == abi::EventKind::Ready) told = event->text;
   }
   EXPECT_THAT(told, HasSubstr("no MPS server of its domain is known"));
 }
@@ -119,7 +119,7 @@ TEST_F(WarmStandbys, AskTheNextAgentTheSameWhereOneIsKilledBeforeItAnswers) {
   domains.callbacks.on_server("b", server.pid());
   settle();
   EXPECT_TRUE(is_answered());
-  EXPECT_EQ(standby_state(), "ready");
+  EXPECT_EQ(standby_state(), pair::Standby::Ready);
 }
 
 TEST_F(WarmStandbys, WhoComesBackReadyIsSoOnceItsServerIsKnown) {
@@ -127,13 +127,13 @@ TEST_F(WarmStandbys, WhoComesBackReadyIsSoOnceItsServerIsKnown) {
   standby.hang_up();
   settle();
   domains.callbacks.on_server("b", server.pid());
-  EXPECT_EQ(standby_state(), "none") << "nobody is there to be ready";
+  EXPECT_EQ(standby_state(), pair::Standby::None) << "nobody is there to be ready";
   server.end(kernel);
   come_back(true);
-  EXPECT_EQ(standby_state(), "joined");
+  EXPECT_EQ(standby_state(), pair::Standby::Joined);
   Peer next = peer();
   domains.callbacks.on_server("b", next.pid());
-  EXPECT_EQ(standby_state(), "ready");
+  EXPECT_EQ(standby_state(), pair::Standby::Ready);
 }
 
 TEST_F(WarmStandbys, OpeningTheGpuHasServersLookedForWhereNoneIsKnown) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "agent/client_connections.h"
 
-#include "os/tcp.h"
+#include "os/socket.h"
 
 namespace firebreak::agent {
 

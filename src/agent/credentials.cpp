@@ -3,7 +3,7 @@
 
 #include <utility>
 
-#include "os/random.h"
+#include "os/self.h"
 
 namespace firebreak::agent {
 

@@ -30,7 +30,10 @@ watch::WatcherOptions GpuDetectors::options() const {
     options.domain_of_log_directory[directory] = domain;
   }
   options.ask_for_clients = [this](const std::string& domain) { domains_.look_for_clients(domain); };
-  options.domain_of_server = [this](pid_t pid) { return domains_.domain_of_server(pid); };
+  options.domain_of_server = [this](pid_t pid) -> std::optional<std::string> {
+    if (const auto domain = domains_.domain_of_server(pid)) return std::string(*domain);
+    return std::nullopt;
+  };
   return options;
 }
 
@@ -38,25 +41,19 @@ watch::WatcherCallbacks GpuDetectors::heard(Callbacks callbacks) {
   watch::WatcherCallbacks heard;
   heard.on_signal = [this, tell = std::move(callbacks.on_fault),
                      tell_contained = std::move(callbacks.on_contained)](const fault::Fault& fault) {
-    strays_->note_signal(fault);
     if (fault.contained && fault.pid) tell_contained(*fault.pid, fault.kind);
     if (is_acted_on(fault)) tell(fault);
   };
-  heard.on_page_fault = [this](const watch::PageFault& seen) { strays_->note_page_fault(seen); };
   heard.on_uvm_heard = [this, tell = std::move(callbacks.on_gpu_opened)](pid_t pid) {
-    strays_->expect_guard(pid);
     if (sparse_ && !strangers_.contains(pid)) sparse_->cover(pid);
     tell(pid);
   };
   heard.on_gap = std::move(callbacks.on_gap);
   heard.on_incident = [this](const fault::Incident& incident) { log(incident); };
   heard.on_exit = [this, tell = std::move(callbacks.on_exit)](const watch::ProcessExit& exit) {
-    ended_ = {exit.pid, strays_->guard_of(exit.pid)};
-    strays_->forget(exit.pid);
     strangers_.erase(exit.pid);
     if (sparse_) sparse_->forget(exit.pid);
     tell(exit.pid);
-    ended_ = {};
   };
   return heard;
 }
@@ -70,16 +67,14 @@ bool GpuDetectors::is_acted_on(const fault::Fault& fault) const {
 }
 
 std::vector<std::string> GpuDetectors::start(Callbacks callbacks) {
-  strays::StrayWatchCallbacks straying;
-  straying.on_stray = std::move(callbacks.on_stray);
-  straying.on_guard = std::move(callbacks.on_guard);
-  straying.on_listen = [this](pid_t pid) { return watcher_->listen_to_page_faults(pid); };
-  strays_ =
-      std::make_unique<strays::StrayWatch>(loop_, kernel_, strays::StrayWatchOptions{}, std::move(straying));
+  strays::GuardCallbacks straying{std::move(callbacks.on_stray), std::move(callbacks.on_guard)};
+  strays_ = std::make_unique<strays::GuardedWatch>(loop_, kernel_, std::move(straying));
   if (sparse_wanted_) {
     sparse_ = std::make_unique<strays::SparseCover>(loop_, kernel_, strays::SparseOptions{}, tell_sparse);
   }
-  watcher_ = std::make_unique<watch::Watcher>(loop_, kernel_, clock_, options(), heard(std::move(callbacks)));
+  watcher_ = std::make_unique<watch::Watcher>(loop_, kernel_, clock_, options(),
+                                              strays_->hear(heard(std::move(callbacks))));
+  strays_->attach(*watcher_);
   watcher_->start();
   for (const watch::SourceState& source : watcher_->sources()) spdlog::info("{}", watch::text_of(source));
   return not_heard();
@@ -124,7 +119,7 @@ void GpuDetectors::note_output(pid_t pid, std::string_view text) { watcher_->not
 void GpuDetectors::expect_exit(pid_t pid) { watcher_->expect_exit(pid); }
 
 std::shared_ptr<const guard::GuardView> GpuDetectors::guard_of(pid_t pid) const {
-  return ended_.first == pid ? ended_.second : strays_->guard_of(pid);
+  return strays_->guard_of(pid);
 }
 
 void GpuDetectors::look_for_remains(pid_t pid, std::function<void(const std::string&)> tell) {

@@ -5,14 +5,13 @@
 #include <set>
 #include <string>
 #include <string_view>
-#include <utility>
 
 #include "agent/surroundings.h"
 #include "base/clock.h"
 #include "os/event_loop.h"
 #include "os/kernel.h"
+#include "strays/guarded_watch.h"
 #include "strays/sparse_cover.h"
-#include "strays/stray_watch.h"
 #include "watch/remains.h"
 #include "watch/report.h"
 #include "watch/watcher.h"
@@ -61,8 +60,7 @@ class GpuDetectors final : public Detectors {
   bool sparse_wanted_;
   watch::Remains remains_;
   watch::IncidentNews news_;
-  std::unique_ptr<strays::StrayWatch> strays_;
-  std::pair<pid_t, std::shared_ptr<const guard::GuardView>> ended_;  ///< whose end is being told
+  std::unique_ptr<strays::GuardedWatch> strays_;
   std::set<pid_t> strangers_;                    ///< whose address space is nothing of ours
   std::unique_ptr<strays::SparseCover> sparse_;  ///< null: not wanted
   std::unique_ptr<watch::Watcher> watcher_;

@@ -12,18 +12,18 @@
 
 #include "agent/agent.h"
 #include "agent/gpu_detectors.h"
+#include "agent/gpu_wait.h"
 #include "agent/mps_domains.h"
 #include "agent/shelf.h"
 #include "agent/shelves.h"
 #include "agent/supervisor.h"
 #include "base/log.h"
 #include "base/units.h"
-#include "guard/trial.h"
-#include "os/descriptor_limit.h"
-#include "os/file_lock.h"
+#include "guard/probe.h"
+#include "os/descriptors.h"
+#include "os/file.h"
 #include "os/real_kernel.h"
 #include "os/self.h"
-#include "os/temporary_directory.h"
 #include "platform/machine.h"
 #include "platform/platform.h"
 
@@ -41,6 +41,7 @@ struct Options {
   double lease_s = 30;
   std::uint64_t quota_mib = 0;
   double fence_wait_s = 0.05;
+  std::string gpu_kind;
   std::vector<std::string> gpus;
   mps::ClientLimits limits;
   bool keep_domains = false;
@@ -53,7 +54,7 @@ struct Options {
 
 /// Before there are domains that a guard is of use to.
 std::string test_guard(const platform::Platform& platform) {
-  return describe(guard::known_or_tried_verdict(*platform.kernel, platform::guard_trial(platform)));
+  return describe(guard::known_or_new_probe_result(*platform.kernel, platform::guard_probe(platform)));
 }
 
 Milliseconds milliseconds(double seconds) {
@@ -82,18 +83,33 @@ std::uint64_t raise_descriptors(std::uint64_t most) {
   return limit ? limit->soft : 0;
 }
 
+/// The software GPU is for those who ask for it; nobody's tenants are to run on an interpreter because the
+/// driver was not loaded yet. False: we are to end before there is one.
+Result<bool> await_gpu(const Options& options, os::EventLoop& loop, ServiceManager& manager) {
+  const auto wanted = platform::wanted_gpu(options.gpu_kind);
+  if (!wanted) return propagate(wanted);
+  if (*wanted == platform::Gpu::Soft) return true;
+  os::RealKernel kernel;
+  return wait_for_gpu(loop, manager, options.socket_path,
+                      [&kernel] { return platform::real_gpu_is_there(kernel); });
+}
+
 Status serve(const Options& options) {
   const std::uint64_t descriptors_max = raise_descriptors(options.descriptors);
   if (auto made = os::make_directories(options.directory); !made) return propagate(made, options.directory);
   const auto lock = os::FileLock::take(options.directory + "/agent.lock");
   if (!lock) return propagate(lock, "another agent uses this directory");
-  auto platform = platform::choose(options.directory + "/softgpu");
-  if (!platform) return propagate(platform);
-  platform::hear_promptly(*platform);
   auto loop = os::EventLoop::create();
   if (!loop) return propagate(loop);
   auto signals = (*loop)->on_signals({SIGTERM, SIGINT, SIGHUP}, [raw = loop->get()](int) { raw->stop(); });
   if (!signals) return propagate(signals);
+  const auto manager = find_service_manager();
+  const auto is_there = await_gpu(options, **loop, *manager);
+  if (!is_there) return propagate(is_there);
+  if (!*is_there) return {};
+  auto platform = platform::choose(options.directory + "/softgpu", options.gpu_kind);
+  if (!platform) return propagate(platform);
+  platform::hear_promptly(*platform);
 
   auto gpus = find_gpus(*platform, options);
   if (!gpus) return propagate(gpus);
@@ -123,9 +139,9 @@ Status serve(const Options& options) {
   auto program = os::executable_path();
   if (!program) return propagate(program);
   agent_options.shelf_command = {std::move(*program), "--shelf"};
-  const auto manager = find_service_manager();
   auto agent = Agent::start(agent_options, **loop, *platform->kernel, clock, domains, detectors, *manager);
   if (!agent) return propagate(agent);
+  manager->tell_status(fmt::format("{} GPU", platform::to_string(platform->gpu)));
   fmt::print("firebreakd: {} GPU, listening at {}\n", platform::to_string(platform->gpu),
              options.socket_path);
   std::fflush(stdout);
@@ -203,6 +219,10 @@ void add_machine_options(CLI::App& app, Options& options) {
       "--gpu", options.gpus,
       "A GPU with two MPS domains of its own, by its UUID or how that begins (nvidia-smi -L); may be "
       "given again (default: one, the one that CUDA finds)");
+  app.add_option("--gpu-kind", options.gpu_kind,
+                 "real, for which the agent waits where its driver is not loaded, or soft, to try Firebreak "
+                 "without a GPU (default: FIREBREAK_GPU, else real)")
+      ->check(CLI::IsMember({"real", "soft"}));
   app.add_option("--sm-percent", options.limits.sm_percent,
                  "Of the SMs, for each tenant of which `firebreak run` says nothing else")
       ->check(CLI::Range(1, 100));

@@ -20,6 +20,7 @@ struct Member {
   mps::ClientLimits limits = {};
   /// The number of its last request that was carried out: asked again by another agent, it is not done again.
   std::uint64_t done = 0;
+  std::string attempt = {};      ///< of its join (abi::Join)
   std::uint64_t connection = 0;  ///< 0: has not joined, or hung up; another one under the next agent
   friend bool operator==(const Member&, const Member&) = default;
 };

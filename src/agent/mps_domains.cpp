@@ -157,7 +157,7 @@ void MpsDomains::terminate_client(const std::string& domain, pid_t client, Milli
       });
 }
 
-std::optional<std::string> MpsDomains::domain_of_server(pid_t pid) {
+std::optional<std::string_view> MpsDomains::domain_of_server(pid_t pid) {
   for (const auto& keeper : keepers_) {
     if (keeper->is_server(pid)) return keeper->name();
   }

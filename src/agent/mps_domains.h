@@ -40,7 +40,7 @@ class MpsDomains final : public Domains {
   void note_fault(const std::string& domain) override;
   Environment environment(const std::string& domain) const override;
   std::string log_directory(const std::string& domain) const override;
-  std::optional<std::string> domain_of_server(pid_t pid) override;
+  std::optional<std::string_view> domain_of_server(pid_t pid) override;
   void refresh_servers() override;
   void look_for_clients(const std::string& domain) override;
   void look_for_faults() override;

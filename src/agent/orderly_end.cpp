@@ -6,7 +6,7 @@
 
 #include <utility>
 
-#include "os/process_stat.h"
+#include "os/processes.h"
 
 namespace firebreak::agent {
 namespace {

@@ -3,7 +3,7 @@
 
 #include <fmt/format.h>
 
-#include "os/duplicate.h"
+#include "os/fd.h"
 
 namespace firebreak::agent {
 

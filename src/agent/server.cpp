@@ -4,7 +4,7 @@
 #include <spdlog/spdlog.h>
 #include <unistd.h>
 
-#include "os/duplicate.h"
+#include "os/fd.h"
 
 namespace firebreak::agent {
 

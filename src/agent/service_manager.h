@@ -24,6 +24,8 @@ class ServiceManager {
   virtual void drop(const std::string& name) = 0;
   /// The service is up.
   virtual void tell_ready() = 0;
+  /// One line for whoever asks how the service is.
+  virtual void tell_status(const std::string& line) = 0;
 };
 
 /// By the environment; one that keeps nothing where nobody is there.

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "os/descriptor_limit.h"
+#include "os/descriptors.h"
 
 namespace firebreak::agent {
 namespace {

@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <charconv>
 
-#include "os/half_close.h"
+#include "os/socket.h"
 
 namespace firebreak::agent {
 namespace {
@@ -89,29 +89,32 @@ Status Shelves::add() {
   return {};
 }
 
-std::vector<os::Fd> Shelves::get(std::span<const std::string> names) {
+Result<std::vector<os::Fd>> Shelves::get(std::span<const std::string> names) {
   std::vector<os::Fd> found(names.size());
   for (std::size_t at = 0; at < names.size(); at += os::most_descriptors_in_a_message) {
     const auto part = names.subspan(at, std::min(os::most_descriptors_in_a_message, names.size() - at));
     std::vector<os::Fd> its(part.size());
-    look('g', part, &its);
+    if (const auto looked = look('g', part, &its); !looked) return propagate(looked);
     std::ranges::move(its, found.begin() + static_cast<std::ptrdiff_t>(at));
   }
   return found;
 }
 
-std::vector<bool> Shelves::have(std::span<const std::string> names) {
+Result<std::vector<bool>> Shelves::have(std::span<const std::string> names) {
   std::vector<bool> all;
   for (std::size_t at = 0; at < names.size(); at += names_in_a_question) {
     const auto part = names.subspan(at, std::min(names_in_a_question, names.size() - at));
     const auto its = look('h', part, nullptr);
-    all.insert(all.end(), its.begin(), its.end());
+    if (!its) return propagate(its);
+    all.insert(all.end(), its->begin(), its->end());
   }
   return all;
 }
 
-std::vector<bool> Shelves::look(char what, std::span<const std::string> names, std::vector<os::Fd>* found) {
+Result<std::vector<bool>> Shelves::look(char what, std::span<const std::string> names,
+                                        std::vector<os::Fd>* found) {
   std::vector<bool> seen(names.size(), false);
+  std::optional<Error> not_said;
   for (auto& [number, shelf] : shelves_) {
     std::vector<std::string> wanted;
     std::vector<std::size_t> places;
@@ -122,6 +125,8 @@ std::vector<bool> Shelves::look(char what, std::span<const std::string> names, s
     }
     if (wanted.empty()) break;
     auto answer = ask(shelf, what, wanted);
+    // With one that is gone, what it had is gone.
+    if (!answer && answer.error().code != ErrorCode::Unavailable) not_said = answer.error();
     if (!answer || answer->text.size() != wanted.size()) continue;
     const auto count = static_cast<std::size_t>(std::ranges::count(answer->text, '1'));
     if (found != nullptr && answer->descriptors.size() != count) continue;
@@ -131,6 +136,8 @@ std::vector<bool> Shelves::look(char what, std::span<const std::string> names, s
       if (found != nullptr) (*found)[places[i]] = std::move(answer->descriptors[next++]);
     }
   }
+  const bool are_all_seen = std::ranges::count(seen, false) == 0;
+  if (not_said && !are_all_seen) return fail(ErrorCode::Timeout, not_said->message);
   return seen;
 }
 
@@ -139,10 +146,19 @@ void Shelves::drop(const std::string& name) {
   for (auto& [number, shelf] : shelves_) {
     const auto left = ask(shelf, 'd', std::span(&name, 1));
     const bool is_gone = !left && left.error().code == ErrorCode::Unavailable;
+    if (!left && !is_gone) shelf.undropped.push_back(name);
     if (is_gone || (left && left->text == "0")) empty.push_back(number);
   }
   for (const std::uint32_t number : empty) forget(number);
   reap();
+}
+
+std::vector<std::string> Shelves::silent() const {
+  std::vector<std::string> names;
+  for (const auto& [number, shelf] : shelves_) {
+    if (shelf.silent_until) names.push_back(shelf_name(number));
+  }
+  return names;
 }
 
 void Shelves::forget(std::uint32_t number) {
@@ -162,6 +178,22 @@ void Shelves::reap() {
 
 Result<Shelves::Answer> Shelves::ask(One& shelf, char what, std::span<const std::string> names,
                                      int descriptor) {
+  const SystemClock clock;
+  if (shelf.silent_until && clock.now() < *shelf.silent_until)
+    return fail(ErrorCode::Timeout, "a shelf does not answer");
+  if (const Status dropped = drop_what_is_left(shelf); !dropped) return propagate(dropped);
+  return ask_and_wait(shelf, what, names, descriptor);
+}
+
+Status Shelves::drop_what_is_left(One& shelf) {
+  if (shelf.undropped.empty()) return {};
+  if (const auto dropped = ask_and_wait(shelf, 'd', shelf.undropped, -1); !dropped) return propagate(dropped);
+  shelf.undropped.clear();
+  return {};
+}
+
+Result<Shelves::Answer> Shelves::ask_and_wait(One& shelf, char what, std::span<const std::string> names,
+                                              int descriptor) {
   // An agent before may have left an answer unread: numbers of another one begin elsewhere.
   if (questions_ == 0) questions_ = static_cast<std::uint64_t>(to_ns(SystemClock().now()));
   const std::string number = fmt::format("{} ", ++questions_);
@@ -170,12 +202,17 @@ Result<Shelves::Answer> Shelves::ask(One& shelf, char what, std::span<const std:
   const std::span<const int> descriptors(&descriptor, descriptor >= 0 ? 1 : 0);
   const SystemClock clock;
   const Monotonic until = clock.now() + patience;
+  const auto failed = [&](const Error& why) {
+    if (why.code == ErrorCode::Timeout) shelf.silent_until = clock.now() + pause;
+    return tl::unexpected(why);
+  };
   if (auto sent = shelf.socket.send(std::as_bytes(std::span(text)), descriptors, patience); !sent)
-    return propagate(sent);
+    return failed(sent.error());
   for (;;) {
     const auto left = std::chrono::duration_cast<Milliseconds>(until - clock.now());
     auto received = shelf.socket.receive(std::max(left, Milliseconds(0)));
-    if (!received) return propagate(received);
+    if (!received) return failed(received.error());
+    shelf.silent_until.reset();
     const std::string_view answer(reinterpret_cast<const char*>(received->bytes.data()),
                                   received->bytes.size());
     if (answer.starts_with(number))

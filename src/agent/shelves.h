@@ -27,8 +27,8 @@ bool is_shelf(const std::string& name);
 /// Whoever keeps its socket ends it so: returns when that process is gone, or does not go.
 void end_shelf(os::Socket socket);
 
-/// For one thread. A question waits for its answer, at most `patience`: a shelf is a process of ours that
-/// does nothing else.
+/// For one thread, which waits: a question for its answer, at most `patience`. A shelf that did not answer is
+/// not waited for again before `pause` is over. So this is none for the agent's loop: see ShelfQueue.
 class Shelves {
  public:
   /// `command`: of a process that serves as a shelf on descriptor `socket_descriptor`. The references outlive
@@ -42,26 +42,33 @@ class Shelves {
 
   static constexpr int socket_descriptor = 3;
   static constexpr Milliseconds patience{2000};
+  static constexpr Milliseconds pause{1000};
 
   /// Those of the agent before, out of what the service manager had.
   void take_up(std::map<std::string, os::Fd>& descriptors);
 
   /// In the place of what had that name. ResourceExhausted: another shelf was needed, and there is none.
   Status put(const std::string& name, int descriptor);
-  /// One for each name; none where nothing has that name.
-  std::vector<os::Fd> get(std::span<const std::string> names);
-  /// For each name whether it is there.
-  std::vector<bool> have(std::span<const std::string> names);
-  /// A name that ends in '/' stands for all that begin so. A shelf that is empty then ends.
+  /// One for each name; none where nothing has that name. Timeout: a shelf that may have one of them does not
+  /// answer now.
+  Result<std::vector<os::Fd>> get(std::span<const std::string> names);
+  /// For each name whether it is there. Timeout: as above.
+  Result<std::vector<bool>> have(std::span<const std::string> names);
+  /// A name that ends in '/' stands for all that begin so. A shelf that is empty then ends. One that does not
+  /// answer is told before anything else is asked of it.
   void drop(const std::string& name);
 
   std::size_t size() const { return shelves_.size(); }
+  /// Those that have not answered, and that have since not been heard of.
+  std::vector<std::string> silent() const;
 
  private:
   struct One {
     os::Socket socket;
     pid_t pid = 0;  ///< 0: another agent started it
     bool is_kept = true;
+    std::optional<Monotonic> silent_until = {};  ///< none: it has answered
+    std::vector<std::string> undropped = {};
   };
   struct Answer {
     std::string text;
@@ -69,9 +76,12 @@ class Shelves {
   };
 
   Status add();
+  /// Timeout also where it is not to be waited for now.
   Result<Answer> ask(One& shelf, char what, std::span<const std::string> names, int descriptor = -1);
-  /// All shelves in turn: which of the names are there.
-  std::vector<bool> look(char what, std::span<const std::string> names, std::vector<os::Fd>* found);
+  Result<Answer> ask_and_wait(One& shelf, char what, std::span<const std::string> names, int descriptor);
+  Status drop_what_is_left(One& shelf);
+  /// All shelves in turn: which of the names are there. Timeout: not all have said so.
+  Result<std::vector<bool>> look(char what, std::span<const std::string> names, std::vector<os::Fd>* found);
   bool put_on(std::uint32_t number, const std::string& name, int descriptor);
   void forget(std::uint32_t number);
   void reap();

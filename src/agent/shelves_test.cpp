@@ -4,10 +4,13 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <signal.h>
+#include <unistd.h>
 
 #include "agent/agent_test_support.h"
 #include "agent/shelf.h"
+#include "agent/shelf_queue.h"
 #include "os/memory.h"
+#include "os/processes.h"
 
 namespace firebreak::agent {
 namespace {
@@ -68,11 +71,18 @@ class ShelvesTest : public testing::Test {
   }
   static std::vector<std::string> contents(Shelves& shelves, const std::vector<std::string>& names) {
     std::vector<std::string> all;
-    for (const os::Fd& each : shelves.get(names)) all.push_back(content(each));
+    const std::vector<os::Fd> got = std::move(shelves.get(names).value());
+    for (const os::Fd& each : got) all.push_back(content(each));
     return all;
   }
   static void put(Shelves& shelves, const std::string& name) {
     EXPECT_TRUE(shelves.put(name, file_with(name).get())) << name;
+  }
+
+  /// All that there are.
+  void signal_shelves(int number) {
+    for (const pid_t pid : os::children_of(kernel_, ::getpid()))
+      ASSERT_TRUE(kernel_.send_signal(kernel_.pidfd_open(pid).value(), number));
   }
 
   os::RealKernel kernel_;
@@ -87,7 +97,7 @@ TEST_F(ShelvesTest, AreAsManyAsTheLimitOnDescriptorsAsksFor) {
   EXPECT_EQ(shelves.size(), 3u);
   EXPECT_THAT(manager_.kept, SizeIs(3));
   EXPECT_THAT(contents(shelves, {"u/c", "t/a", "t/z", "u/a"}), ElementsAre("u/c", "t/a", "none", "u/a"));
-  EXPECT_THAT(shelves.have(std::vector<std::string>{"t/d", "t/z"}), ElementsAre(true, false));
+  EXPECT_THAT(shelves.have(std::vector<std::string>{"t/d", "t/z"}).value(), ElementsAre(true, false));
 }
 
 TEST_F(ShelvesTest, AnEmptyOneEnds) {
@@ -142,6 +152,46 @@ TEST_F(ShelvesTest, OneThatIsGoneIsFollowedByAnother) {
   EXPECT_THAT(contents(shelves, {"t/a"}), ElementsAre("none"));
   put(shelves, "t/b");
   EXPECT_THAT(contents(shelves, {"t/a", "t/b"}), ElementsAre("none", "t/b"));
+}
+
+TEST_F(ShelvesTest, ASilentOneIsNotOneThatHasNothing) {
+  script_ = "exec \"$0\"";
+  Shelves shelves = this->shelves();
+  put(shelves, "t/a");
+  put(shelves, "t/b");
+  signal_shelves(SIGSTOP);
+  const std::vector<std::string> names = {"t/a"};
+  EXPECT_EQ(shelves.get(names).error().code, ErrorCode::Timeout);
+  EXPECT_EQ(shelves.have(names).error().code, ErrorCode::Timeout);
+  EXPECT_THAT(shelves.silent(), ElementsAre(shelf_name(0)));
+  put(shelves, "t/c");
+  EXPECT_THAT(contents(shelves, {"t/c"}), ElementsAre("t/c")) << "on another one";
+  shelves.drop("t/b");
+  signal_shelves(SIGCONT);
+  while (!shelves.get(names)) {
+  }
+  EXPECT_THAT(shelves.silent(), IsEmpty());
+  EXPECT_THAT(contents(shelves, {"t/a", "t/b", "t/c"}), ElementsAre("t/a", "none", "t/c"));
+}
+
+TEST_F(ShelvesTest, ASilentOneStopsNobodysLoop) {
+  const auto loop = std::move(os::EventLoop::create().value());
+  std::vector<std::string> said;
+  ShelfQueue queue(*loop, kernel_, manager_, {FIREBREAK_TEST_SHELF},
+                   [&](const std::string& shelf, bool is_silent) {
+                     said.push_back(shelf + (is_silent ? " is silent" : " answers"));
+                   });
+  queue.be_kept();
+  queue.put("t/a", file_with("a").get(), [&](const Status& put) { said.push_back(put ? "put" : "not put"); });
+  while (!queue.is_idle()) loop->run_once(Milliseconds(10));
+  signal_shelves(SIGSTOP);
+  queue.get({"t/a"}, [&](const std::vector<os::Fd>& got) { said.push_back(content(got.front())); });
+  loop->post([&] { said.push_back("the loop goes on"); });
+  while (said.size() < 3) loop->run_once(Milliseconds(10));
+  EXPECT_FALSE(queue.is_idle());
+  signal_shelves(SIGCONT);
+  while (!queue.is_idle()) loop->run_once(Milliseconds(10));
+  EXPECT_THAT(said, ElementsAre("put", "the loop goes on", "shelf/0 is silent", "shelf/0 answers", "a"));
 }
 
 TEST_F(ShelvesTest, WithoutAProgramNothingIsPutAway) {

@@ -36,11 +36,11 @@ nlohmann::json describe_guard(const Tenant& tenant, const Detectors& detectors, 
   const auto policy = tenant.strays == abi::StrayPolicy::Default ? by_default : tenant.strays;
   const strays::GuardReport report = summary.guard.value_or(strays::GuardReport{});
   const auto page = detectors.guard_of(pid);
-  const auto work = page ? guard::state_of(page->work()) : guard::WorkState::Unknown;
+  const auto work = page ? guard::state_of(page->work()) : guard::LaunchState::Unknown;
   return {{"state", summary.guard ? strays::to_string(report.state) : "none"},
           {"work", guard::to_string(work)},
           {"note", report.note},
-          {"blanket_bytes", report.blanket_bytes},
+          {"guard_range_bytes", report.guard_range_bytes},
           {"on_stray", abi::to_string(policy)},
           {"strays", summary.count},
           {"stray_blocks", summary.blocks},
@@ -73,20 +73,20 @@ nlohmann::json describe_domain(const mps::DomainReport& domain, const std::vecto
 
 std::vector<pid_t> Agent::processes_in(const std::string& domain) const {
   std::vector<pid_t> pids;
-  for (const auto& [pid, process] : processes_) {
-    if (process.domain == domain && !process.stranger) pids.push_back(pid);
+  for (const Process* each : processes_.all_living()) {
+    if (each->domain() == domain && !each->stranger) pids.push_back(each->pid());
   }
   return pids;
 }
 
 nlohmann::json Agent::foreign_json(const std::string& domain) const {
   nlohmann::json all = nlohmann::json::array();
-  for (const auto& [pid, process] : processes_) {
-    if (process.domain != domain || !process.stranger) continue;
-    all.push_back({{"pid", pid},
-                   {"name", process.stranger->name},
-                   {"uid", process.stranger->user},
-                   {"came", process.stranger->came}});
+  for (const Process* each : processes_.all_living()) {
+    if (each->domain() != domain || !each->stranger) continue;
+    all.push_back({{"pid", each->pid()},
+                   {"name", each->stranger->name},
+                   {"uid", each->stranger->user},
+                   {"came", each->stranger->came}});
   }
   return all;
 }
@@ -127,7 +127,7 @@ std::string Agent::status_json() const {
     const auto since_ms = std::chrono::duration_cast<Milliseconds>(held.since_death).count();
     holds.push_back({{"pid", held.pid},
                      {"tenant", tenant_of_process(held.pid)},
-                     {"state", state_of(held, processes_.contains(held.pid))},
+                     {"state", state_of(held, processes_.living(held.pid) != nullptr)},
                      {"others", describe(held.others)},
                      {"since_death_ms", held.dead ? nlohmann::json(since_ms) : nullptr}});
   }

@@ -6,10 +6,10 @@
 #include <gtest/gtest.h>
 
 #include "agent/service_manager.h"
+#include "os/file.h"
 #include "os/memory.h"
 #include "os/real_kernel.h"
 #include "os/self.h"
-#include "os/temporary_directory.h"
 
 namespace firebreak::agent {
 namespace {

@@ -97,8 +97,9 @@ class Domains {
   virtual std::string log_directory(const std::string& domain) const = 0;
   /// The domain whose MPS server this process is, as MPS itself says, or was while a fault that names it may
   /// still be told of. A process's environment says nothing: every client has the domain's. Whoever has just
-  /// come up may not be known yet: refresh_servers(), and on_server tells.
-  virtual std::optional<std::string> domain_of_server(pid_t pid) = 0;
+  /// come up may not be known yet: refresh_servers(), and on_server tells. The name lives as long as this
+  /// object.
+  virtual std::optional<std::string_view> domain_of_server(pid_t pid) = 0;
   /// A client has come up: servers may have started since.
   virtual void refresh_servers() = 0;
   /// Somebody wants to know who the clients of that domain are now: on_clients tells.

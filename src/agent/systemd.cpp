@@ -6,7 +6,7 @@
 #include <cstdlib>
 
 #include "agent/service_manager.h"
-#include "os/errno_error.h"
+#include "os/fd.h"
 #include "os/self.h"
 
 namespace firebreak::agent {
@@ -41,6 +41,7 @@ class Systemd final : public ServiceManager {
   }
 
   void tell_ready() override { (void)::sd_notify(0, "READY=1"); }
+  void tell_status(const std::string& line) override { (void)::sd_notify(0, ("STATUS=" + line).c_str()); }
 
  private:
   static Status nobody_keeps() {

@@ -2,9 +2,10 @@
 #include "agent/tenant.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "abi/commit_journal.h"
-#include "os/futex.h"
+#include "os/memory.h"
 
 namespace firebreak::agent {
 
@@ -43,14 +44,14 @@ std::optional<std::uint64_t> Tenant::progress() const {
   const abi::CommitArea* area = area_of(page(), pair.epoch);
   if (area == nullptr) return std::nullopt;
   const abi::Progress progress = abi::progress_of(*area);
-  const bool has_heartbeats = area->beats_queued.load(std::memory_order_relaxed) > 0;
+  const bool has_heartbeats = area->heartbeats_queued.load(std::memory_order_relaxed) > 0;
   return has_heartbeats && progress.in_flight ? std::optional(progress.done) : std::nullopt;
 }
 
 bool Tenant::has_begun() const {
   const abi::CommitArea* area = area_of(page(), pair.epoch);
   return area != nullptr && (area->next_step.load(std::memory_order_acquire) > area->first_step.load() ||
-                             area->beats_done.load(std::memory_order_acquire) > 0);
+                             area->heartbeats_done.load(std::memory_order_acquire) > 0);
 }
 
 bool Tenant::active_has_left() const {
@@ -73,13 +74,11 @@ void Tenant::promote(std::uint32_t epoch, std::int64_t now_ns) {
   page().promoted.store(abi::Promoted{epoch, member_number(standby)}.raw(), std::memory_order_release);
   page().promotion.store(abi::PromotionWord{epoch, false}.raw(), std::memory_order_release);
   os::futex_wake(page().promotion);
-  take_turns();
 }
 
 void Tenant::take_turns() {
-  old_active = active;
-  active = standby;
-  standby = {};
+  old_active = std::move(active);
+  active = std::exchange(standby, {});
 }
 
 std::uint32_t Tenant::promoted_epoch() const {

@@ -3,9 +3,11 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "abi/shared_page.h"
 #include "abi/wire.h"
@@ -57,7 +59,8 @@ class Tenant {
   /// none.
   bool take_hand_over(std::uint32_t number);
 
-  /// Hands over: the standby becomes the active one, and is woken. One store, one wake.
+  /// Hands over: the standby becomes the active one, and is woken. Stores and one wake, nothing else;
+  /// take_turns() follows when all who wait have been woken.
   void promote(std::uint32_t epoch, std::int64_t now_ns);
   /// The members' part of that.
   void take_turns();
@@ -85,7 +88,11 @@ class Tenant {
   os::Watch lease;                             ///< runs while it has no process
   std::optional<Monotonic> unprotected_since;  ///< it serves without a standby
   abi::StrayPolicy strays = abi::StrayPolicy::Default;
-  std::string last_stray;    ///< in words; empty: none was seen
+  std::string last_stray;  ///< in words; empty: none was seen
+  /// Questions to the shelves about what an agent before had put there; until they are answered, whoever asks
+  /// for more than one piece of memory waits.
+  int awaited_answers = 0;
+  std::vector<std::function<void()>> put_off;
   bool ended_by_us = false;  ///< its end is no word of its own that it has no work under way
 
  private:

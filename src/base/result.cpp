@@ -5,16 +5,26 @@ namespace firebreak {
 
 const char* to_string(ErrorCode code) {
   switch (code) {
-    case ErrorCode::InvalidArgument: return "invalid argument";
-    case ErrorCode::NotFound: return "not found";
-    case ErrorCode::PermissionDenied: return "permission denied";
-    case ErrorCode::Unavailable: return "unavailable";
-    case ErrorCode::ResourceExhausted: return "resource exhausted";
-    case ErrorCode::Timeout: return "timeout";
-    case ErrorCode::Protocol: return "protocol error";
-    case ErrorCode::Unsupported: return "unsupported";
-    case ErrorCode::Device: return "device error";
-    case ErrorCode::Internal: return "internal error";
+    case ErrorCode::InvalidArgument:
+      return "invalid argument";
+    case ErrorCode::NotFound:
+      return "not found";
+    case ErrorCode::PermissionDenied:
+      return "permission denied";
+    case ErrorCode::Unavailable:
+      return "unavailable";
+    case ErrorCode::ResourceExhausted:
+      return "resource exhausted";
+    case ErrorCode::Timeout:
+      return "timeout";
+    case ErrorCode::Protocol:
+      return "protocol error";
+    case ErrorCode::Unsupported:
+      return "unsupported";
+    case ErrorCode::Device:
+      return "device error";
+    case ErrorCode::Internal:
+      return "internal error";
   }
   return "unknown";
 }

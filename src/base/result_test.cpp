@@ -26,7 +26,9 @@ TEST(Result, CarriesCodeMessageAndHintThroughCallers) {
   EXPECT_EQ(to_string(result.error()), "quarter: odd number (give an even one)");
 }
 
-TEST(Result, AnErrorWithoutAHintIsItsMessage) { EXPECT_EQ(to_string(Error{ErrorCode::Timeout, "late", ""}), "late"); }
+TEST(Result, AnErrorWithoutAHintIsItsMessage) {
+  EXPECT_EQ(to_string(Error{ErrorCode::Timeout, "late", ""}), "late");
+}
 
 }  // namespace
 }  // namespace firebreak

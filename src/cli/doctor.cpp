@@ -18,11 +18,12 @@ constexpr unsigned cap_sys_ptrace = 19;
 constexpr const char* real_gpu = "everything on a real GPU";
 
 Finding good(std::string name, std::string detail, std::string needed_for) {
-  return {Verdict::Good, std::move(name), std::move(detail), std::move(needed_for), {}};
+  return {Availability::Good, std::move(name), std::move(detail), std::move(needed_for), {}};
 }
 
 Finding missing(std::string name, std::string detail, std::string needed_for, std::string remedy) {
-  return {Verdict::Missing, std::move(name), std::move(detail), std::move(needed_for), std::move(remedy)};
+  return {Availability::Missing, std::move(name), std::move(detail), std::move(needed_for),
+          std::move(remedy)};
 }
 
 Finding examine_driver(os::Kernel& kernel) {
@@ -35,7 +36,7 @@ Finding examine_driver(os::Kernel& kernel) {
   Finding finding = good("NVIDIA driver",
                          version->number + (version->open_modules ? ", open kernel modules" : ""), real_gpu);
   if (version->open_modules) return finding;
-  finding.verdict = Verdict::Limited;
+  finding.availability = Availability::Limited;
   finding.detail += ", closed kernel modules";
   finding.remedy = "use the open kernel modules if memory faults are to be isolated inside the driver";
   return finding;
@@ -88,7 +89,7 @@ Finding examine_kernel_log(os::Kernel& kernel) {
   const std::string remedy = "run as root or with CAP_SYSLOG, or set sysctl kernel.dmesg_restrict=0";
   Finding finding = examine_node(kernel, path, O_RDONLY, "seeing exceptions inside a kernel (Xid messages)",
                                  "run outside the container", remedy);
-  if (finding.verdict != Verdict::Good) return finding;
+  if (finding.availability != Availability::Good) return finding;
   const auto log = kernel.open(path, O_RDONLY | O_NONBLOCK);
   std::array<std::byte, 8192> record{};
   const auto read = log ? kernel.read(*log, record) : Result<std::size_t>(propagate(log));
@@ -135,7 +136,7 @@ Finding examine_descriptor_rights(os::Kernel& kernel) {
   const std::string scope = kernel.read_file("/proc/sys/kernel/yama/ptrace_scope").value_or("0");
   const std::string remedy = "run as root or with CAP_SYS_PTRACE";
   if (scope.starts_with("0"))
-    return {Verdict::Limited, name, "of this user's processes only", needed_for, remedy};
+    return {Availability::Limited, name, "of this user's processes only", needed_for, remedy};
   return missing(name, "kernel.yama.ptrace_scope is " + scope.substr(0, 1), needed_for,
                  remedy + ", or set sysctl kernel.yama.ptrace_scope=0");
 }
@@ -153,19 +154,20 @@ std::vector<Finding> examine_programs(const ExamineOptions& options) {
   return findings;
 }
 
-Finding examine_guard(const guard::Verdict& verdict) {
+Finding examine_guard(const guard::ProbeResult& result) {
   const std::string name = "guard (firebreak run --guard)";
   const std::string needed_for = "containing stray accesses on the stock driver";
-  switch (verdict.word) {
-    case guard::Verdict::Word::Works:
+  switch (result.answer) {
+    case guard::ProbeResult::Answer::Works:
       return good(name, "works on this kernel and driver", needed_for);
-    case guard::Verdict::Word::Fails:
-      return missing(name, describe(verdict), needed_for,
+    case guard::ProbeResult::Answer::Fails:
+      return missing(name, describe(result), needed_for,
                      "none: UVM refuses it here, and tenants run without it; give them standbys");
-    case guard::Verdict::Word::Untested:
+    case guard::ProbeResult::Answer::Untested:
       break;
   }
-  return {Verdict::Limited, name, describe(verdict), needed_for, "it is tried again when it is next used"};
+  return {Availability::Limited, name, describe(result), needed_for,
+          "it is tried again when it is next used"};
 }
 
 Finding examine_isolation(os::Kernel& kernel) {
@@ -178,7 +180,7 @@ Finding examine_isolation(os::Kernel& kernel) {
   }
   if (!state) return missing(name, state.error().message, needed_for, state.error().hint);
   if (state->mode == watch::IsolationMode::On) return good(name, watch::describe(*state), needed_for);
-  return {Verdict::Limited, name, watch::describe(*state), needed_for,
+  return {Availability::Limited, name, watch::describe(*state), needed_for,
           "echo 2 >/sys/module/nvidia_uvm/parameters/uvm_fault_isolation_mode"};
 }
 
@@ -201,13 +203,21 @@ Finding examine_software_gpu(os::Kernel& kernel, const ExamineOptions& options) 
   return missing(name, "no " + options.software_gpu_library, needed_for, "build the project: ./dev build");
 }
 
-const char* mark(Verdict verdict) {
-  switch (verdict) {
-    case Verdict::Good:
+Finding examine_page(const ExamineOptions& options) {
+  const std::string name = "page of the characterization";
+  const std::string needed_for = "firebreak-lab characterize --html";
+  if (options.has_page) return good(name, "built", needed_for);
+  return missing(name, "not built: there was no npm", needed_for,
+                 "where it is wanted, install nodejs and npm and build again");
+}
+
+const char* mark(Availability availability) {
+  switch (availability) {
+    case Availability::Good:
       return "ok      ";
-    case Verdict::Limited:
+    case Availability::Limited:
       return "limited ";
-    case Verdict::Missing:
+    case Availability::Missing:
       return "missing ";
   }
   return "missing ";
@@ -256,16 +266,17 @@ std::vector<Finding> examine(os::Kernel& kernel, const ExamineOptions& options) 
   findings.push_back(examine_descriptor_rights(kernel));
   findings.push_back(examine_cuda(kernel, options));
   findings.push_back(examine_software_gpu(kernel, options));
+  findings.push_back(examine_page(options));
   findings.push_back(examine_isolation(kernel));
-  findings.push_back(examine_guard(options.guard_verdict()));
+  findings.push_back(examine_guard(options.guard_probe_result()));
   return findings;
 }
 
 std::string to_text(const std::vector<Finding>& findings) {
   std::string text;
   for (const Finding& finding : findings) {
-    text += mark(finding.verdict) + finding.name + ": " + finding.detail + "\n";
-    if (finding.verdict == Verdict::Good) continue;
+    text += mark(finding.availability) + finding.name + ": " + finding.detail + "\n";
+    if (finding.availability == Availability::Good) continue;
     text += "        needed for " + finding.needed_for + "\n";
     if (!finding.remedy.empty()) text += "        to do: " + finding.remedy + "\n";
   }

@@ -7,12 +7,12 @@
 #include <string>
 #include <vector>
 
-#include "guard/verdict.h"
+#include "guard/probe_result.h"
 #include "os/kernel.h"
 
 namespace firebreak::cli {
 
-enum class Verdict {
+enum class Availability {
   Good,     ///< there, and usable by this user
   Limited,  ///< works for part of what it is needed for
   Missing,
@@ -20,7 +20,7 @@ enum class Verdict {
 
 /// One thing that was looked at.
 struct Finding {
-  Verdict verdict = Verdict::Missing;
+  Availability availability = Availability::Missing;
   std::string name;    ///< e.g. "/dev/kmsg"
   std::string detail;  ///< what was found, or why it cannot be used
   std::string needed_for;
@@ -35,8 +35,10 @@ struct ExamineOptions {
   std::vector<std::string> library_folders;
   /// The software GPU's libcuda.so.1.
   std::string software_gpu_library;
-  /// Whether the guard's blanket works here; tries it where that is not known.
-  std::function<guard::Verdict()> guard_verdict;
+  /// Whether this build has the page of `firebreak-lab characterize --html`.
+  bool has_page = true;
+  /// Whether the guard's guard ranges work here; tries it where that is not known.
+  std::function<guard::ProbeResult()> guard_probe_result;
 };
 
 /// This process's PATH, its LD_LIBRARY_PATH, and the loader's usual folders.

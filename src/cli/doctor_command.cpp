@@ -5,7 +5,7 @@
 
 #include "cli/commands.h"
 #include "cli/doctor.h"
-#include "guard/trial.h"
+#include "guard/probe.h"
 #include "os/real_kernel.h"
 #include "platform/platform.h"
 
@@ -13,10 +13,10 @@ namespace firebreak::cli {
 
 namespace {
 
-guard::Verdict verdict_on_guard() {
+guard::ProbeResult probe_guard() {
   const auto platform = platform::choose();
-  if (!platform) return {guard::Verdict::Word::Untested, platform.error().message};
-  return guard::known_or_tried_verdict(*platform->kernel, platform::guard_trial(*platform));
+  if (!platform) return {guard::ProbeResult::Answer::Untested, platform.error().message};
+  return guard::known_or_new_probe_result(*platform->kernel, platform::guard_probe(*platform));
 }
 
 }  // namespace
@@ -29,7 +29,8 @@ void add_doctor(CLI::App& app, Action& action) {
       os::RealKernel kernel;
       const std::string software_gpu = program_folder() + "/../lib/softgpu/libcuda.so.1";
       ExamineOptions options = usual_places(software_gpu);
-      options.guard_verdict = verdict_on_guard;
+      options.has_page = FIREBREAK_HAS_PAGE == 1;
+      options.guard_probe_result = probe_guard;
       fmt::print("{}", to_text(examine(kernel, options)));
       return 0;
     };

@@ -25,7 +25,7 @@ class DoctorTest : public testing::Test {
     };
     options_.library_folders = {"/nowhere", "/usr/lib"};
     options_.software_gpu_library = "/firebreak/libcuda.so.1";
-    options_.guard_verdict = [this] { return guard_verdict_; };
+    options_.guard_probe_result = [this] { return guard_probe_result_; };
   }
 
   /// A machine that has everything.
@@ -54,35 +54,35 @@ class DoctorTest : public testing::Test {
   os::FakeKernel kernel_;
   ExamineOptions options_;
   bool has_mps_ = false;
-  guard::Verdict guard_verdict_{guard::Verdict::Word::Works, ""};
+  guard::ProbeResult guard_probe_result_{guard::ProbeResult::Answer::Works, ""};
 };
 
 TEST_F(DoctorTest, FindsNothingWrongWithAMachineThatHasEverything) {
   equip();
   for (const Finding& found : examine(kernel_, options_)) {
-    EXPECT_EQ(found.verdict, Verdict::Good) << found.name << ": " << found.detail;
+    EXPECT_EQ(found.availability, Availability::Good) << found.name << ": " << found.detail;
     EXPECT_TRUE(found.remedy.empty()) << found.name;
   }
   EXPECT_EQ(finding("NVIDIA driver").detail, "580.159.04, open kernel modules");
   EXPECT_EQ(finding("libcuda").detail, "/usr/lib/libcuda.so.1");
-  EXPECT_EQ(finding("/dev/nvidia1").verdict, Verdict::Good);
+  EXPECT_EQ(finding("/dev/nvidia1").availability, Availability::Good);
 }
 
 TEST_F(DoctorTest, SaysForEverythingThatIsMissingWhatItIsForAndWhatToDo) {
   for (const Finding& found : examine(kernel_, options_)) {
-    if (found.verdict == Verdict::Good) continue;
+    if (found.availability == Availability::Good) continue;
     EXPECT_FALSE(found.needed_for.empty()) << found.name;
     EXPECT_FALSE(found.remedy.empty()) << found.name;
   }
-  EXPECT_EQ(finding("NVIDIA driver").verdict, Verdict::Missing);
-  EXPECT_EQ(finding("/dev/nvidia0").verdict, Verdict::Missing);
-  EXPECT_EQ(finding("software GPU").verdict, Verdict::Missing);
+  EXPECT_EQ(finding("NVIDIA driver").availability, Availability::Missing);
+  EXPECT_EQ(finding("/dev/nvidia0").availability, Availability::Missing);
+  EXPECT_EQ(finding("software GPU").availability, Availability::Missing);
 }
 
 TEST_F(DoctorTest, TellsClosedModulesFromOpenOnes) {
   equip();
   kernel_.set_file("/proc/driver/nvidia/version", closed_version);
-  EXPECT_EQ(finding("NVIDIA driver").verdict, Verdict::Limited);
+  EXPECT_EQ(finding("NVIDIA driver").availability, Availability::Limited);
   EXPECT_EQ(finding("NVIDIA driver").detail, "535.104.05, closed kernel modules");
 }
 
@@ -100,26 +100,33 @@ TEST_F(DoctorTest, TellsANodeThatIsNotThereFromOneThatIsRefused) {
     return fail(ErrorCode::Internal, "read: No such device");
   };
   kernel_.set_device("/dev/kmsg", log);
-  EXPECT_EQ(finding("/dev/kmsg").verdict, Verdict::Missing);
+  EXPECT_EQ(finding("/dev/kmsg").availability, Availability::Missing);
   EXPECT_THAT(finding("/dev/kmsg").detail, HasSubstr("not read: read: No such device"));
+}
+
+TEST_F(DoctorTest, SaysThatThePageWasNotBuilt) {
+  equip();
+  options_.has_page = false;
+  EXPECT_EQ(finding("page of the characterization").availability, Availability::Missing);
+  EXPECT_THAT(finding("page of the characterization").remedy, HasSubstr("npm"));
 }
 
 TEST_F(DoctorTest, OneModuleDoesNotPassForAnother) {
   equip();
   kernel_.set_file("/proc/modules", "nvidia_uvm 1 2 - Live\n");
-  EXPECT_EQ(finding("module nvidia_uvm").verdict, Verdict::Good);
-  EXPECT_EQ(finding("module nvidia").verdict, Verdict::Missing);
+  EXPECT_EQ(finding("module nvidia_uvm").availability, Availability::Good);
+  EXPECT_EQ(finding("module nvidia").availability, Availability::Missing);
 }
 
 TEST_F(DoctorTest, KnowsWhoseDescriptorsItMayDuplicate) {
   equip();
-  EXPECT_EQ(finding("another process").verdict, Verdict::Good);
+  EXPECT_EQ(finding("another process").availability, Availability::Good);
   kernel_.set_file("/proc/self/status", "CapEff:\t0000000000000000\n");
-  EXPECT_EQ(finding("another process").verdict, Verdict::Limited);
+  EXPECT_EQ(finding("another process").availability, Availability::Limited);
   kernel_.set_file("/proc/sys/kernel/yama/ptrace_scope", "0\n");
-  EXPECT_EQ(finding("another process").verdict, Verdict::Limited);
+  EXPECT_EQ(finding("another process").availability, Availability::Limited);
   kernel_.set_file("/proc/sys/kernel/yama/ptrace_scope", "1\n");
-  EXPECT_EQ(finding("another process").verdict, Verdict::Missing);
+  EXPECT_EQ(finding("another process").availability, Availability::Missing);
   EXPECT_THAT(finding("another process").remedy, HasSubstr("ptrace_scope=0"));
 }
 
@@ -145,23 +152,23 @@ TEST_F(DoctorTest, SaysWhetherTheDriverIsolatesFaultsAndWhatItHasSeen) {
   kernel_.set_file(path, "format 1\nmode on\ncondemned 1\nkilled 1\nsinks 2\nfault no_range contained 3\n");
   EXPECT_EQ(finding("fault isolation").detail, "on; 3 contained (3 no_range); 1 killed by the module");
   kernel_.set_file(path, "format 1\nmode off\ncondemned 0\nkilled 0\nsinks 0\n");
-  EXPECT_EQ(finding("fault isolation").verdict, Verdict::Limited);
+  EXPECT_EQ(finding("fault isolation").availability, Availability::Limited);
   EXPECT_THAT(finding("fault isolation").remedy, HasSubstr("uvm_fault_isolation_mode"));
   kernel_.set_file(path, "format 2\n");
-  EXPECT_EQ(finding("fault isolation").verdict, Verdict::Missing);
+  EXPECT_EQ(finding("fault isolation").availability, Availability::Missing);
   EXPECT_THAT(finding("fault isolation").detail, HasSubstr("format 2"));
   kernel_.remove(path);
-  EXPECT_EQ(finding("fault isolation").verdict, Verdict::Missing);
+  EXPECT_EQ(finding("fault isolation").availability, Availability::Missing);
   EXPECT_THAT(finding("fault isolation").detail, HasSubstr("not the patched one"));
 }
 
 TEST_F(DoctorTest, SaysWhetherTheGuardWorks) {
   equip();
-  guard_verdict_ = {guard::Verdict::Word::Fails, "the GPU may not"};
-  EXPECT_EQ(finding("guard").verdict, Verdict::Missing);
+  guard_probe_result_ = {guard::ProbeResult::Answer::Fails, "the GPU may not"};
+  EXPECT_EQ(finding("guard").availability, Availability::Missing);
   EXPECT_EQ(finding("guard").detail, "fails: the GPU may not");
-  guard_verdict_ = {guard::Verdict::Word::Untested, "no GPU"};
-  EXPECT_EQ(finding("guard").verdict, Verdict::Limited);
+  guard_probe_result_ = {guard::ProbeResult::Answer::Untested, "no GPU"};
+  EXPECT_EQ(finding("guard").availability, Availability::Limited);
   EXPECT_EQ(finding("guard").detail, "not tested: no GPU");
 }
 

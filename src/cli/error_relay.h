@@ -9,7 +9,7 @@
 #include "base/line_splitter.h"
 #include "os/event_loop.h"
 #include "os/real_kernel.h"
-#include "os/relay_channel.h"
+#include "os/socket.h"
 
 namespace firebreak::cli {
 

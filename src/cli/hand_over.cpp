@@ -7,7 +7,7 @@
 
 #include "cli/agent_socket.h"
 #include "cli/commands.h"
-#include "client/agent_link.h"
+#include "link/agent_link.h"
 
 namespace firebreak::cli {
 namespace {
@@ -21,7 +21,7 @@ struct Options {
 /// The first event of that kind which the agent tells of the tenant.
 class Awaited {
  public:
-  Awaited(std::string tenant, std::string what) : tenant_(std::move(tenant)), what_(std::move(what)) {}
+  Awaited(std::string tenant, abi::EventKind what) : tenant_(std::move(tenant)), what_(what) {}
 
   /// On the link's thread.
   void hear(const abi::Event& event) {
@@ -36,14 +36,14 @@ class Awaited {
 
  private:
   std::string tenant_;
-  std::string what_;
+  abi::EventKind what_;
   std::once_flag heard_;
   std::promise<abi::Event> event_;
 };
 
 Status hand_over(const Options& options) {
-  Awaited resumed(options.name, "resumed");
-  const auto link = client::AgentLink::connect(options.socket_path);
+  Awaited resumed(options.name, abi::EventKind::Resumed);
+  const auto link = link::AgentLink::connect(options.socket_path);
   if (!link) return propagate(link);
   const Status subscribed = (*link)->subscribe([&resumed](const abi::Event& event) { resumed.hear(event); });
   if (!subscribed) return subscribed;

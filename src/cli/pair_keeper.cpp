@@ -14,11 +14,10 @@ namespace {
 
 /// Between two looks where the agent is not there, or has not seen all yet.
 constexpr Milliseconds look_pause{50};
-/// With an agent that was killed.
-constexpr Milliseconds agent_patience{5000};
 /// For SIGTERM to be heeded.
 constexpr std::uint32_t grace_ms = 2000;
-/// For a standby that has nothing to do any more, and for the agent's orderly end of a tenant.
+/// For a standby that has nothing to do any more, and for the agent's orderly end of a tenant. With the time
+/// that the next agent is waited for.
 constexpr Milliseconds end_patience{12'000};
 
 }  // namespace
@@ -35,10 +34,10 @@ Result<std::unique_ptr<PairKeeper>> PairKeeper::create(TenantOptions options) {
 }
 
 Result<int> PairKeeper::run() {
-  if (auto connected = connect(); !connected) return propagate(connected);
-  if (auto started = start(abi::Role::Active, options_.sm_percent); !started) return propagate(started);
-  look_soon();
+  (void)connect();  // where no agent is there, it is awaited
+  start(abi::Role::Active, options_.sm_percent, false);
   loop_->run();
+  if (not_started_) return tl::unexpected(*not_started_);
   if (!gives_up_) return exit_status();
   return fail(ErrorCode::Unavailable, fmt::format("tenant '{}' is lost: {}", options_.name, lost_),
               "started again within the agent's --lease-s, it goes on where it stopped");
@@ -48,7 +47,7 @@ Result<int> PairKeeper::run() {
 // --------------------------------------------------------------------------------------------------
 
 Status PairKeeper::connect() {
-  auto link = client::AgentLink::connect(options_.socket_path);
+  auto link = link::AgentLink::connect(options_.socket_path);
   if (!link) return propagate(link);
   // Both on the link's thread.
   (*link)->on_lost([this] { loop_->post([this] { on_agent_lost(); }); });
@@ -60,28 +59,41 @@ Status PairKeeper::connect() {
   return {};
 }
 
-/// Who was to end the tenant is gone, or who tells us of it.
+/// Who tells us of the tenant is gone.
 void PairKeeper::on_agent_lost() {
   if (!link_ || !link_->lost()) return;
   link_.reset();
   agent_lost_at_ = clock_.now();
-  if (ending_) signal_all(SIGTERM);
   look_soon();
 }
 
 void PairKeeper::on_event(const abi::Event& event) {
-  if (event.what == "finished") finished_ = static_cast<pid_t>(event.pid);
-  if (event.what == "lost") lost_ = event.text;
+  if (event.what == abi::EventKind::Finished) finished_ = static_cast<pid_t>(event.pid);
+  if (event.what == abi::EventKind::Lost) lost_ = event.text;
   look_soon();
 }
 
 void PairKeeper::on_signal(int number) {
   const bool first = !std::exchange(ending_, true);
-  const bool is_request = number == SIGTERM && first && link_ != nullptr;
-  // Its answer comes when all are gone, which we see ourselves.
-  if (!is_request || !link_->tell(abi::EndTenant{options_.name, grace_ms})) signal_all(number);
-  if (first && number == SIGTERM)
-    patience_ = loop_->after_or_now(end_patience, [this] { signal_all(SIGKILL); });
+  // Who is not started yet is not started any more.
+  for (const auto& process : processes_) {
+    if (process->pid() == 0) process->signal(number);
+  }
+  if (number != SIGTERM || !first) return signal_all(number);
+  patience_ = loop_->after_or_now(end_patience, [this] { signal_all(SIGKILL); });
+  ask_for_end();
+}
+
+/// Of this agent or of the next one: without an agent, the end of a kernel under way is its neighbours' end.
+/// The answer comes when all are gone whom the agent knows.
+void PairKeeper::ask_for_end() {
+  AgentRequest::Question question{options_.socket_path, abi::EndTenant{options_.name, grace_ms},
+                                  next_agent_patience, end_patience};
+  end_request_ = std::make_unique<AgentRequest>(
+      *loop_, std::move(question), nullptr, [this](const auto& answer, const auto&) {
+        const bool has_it = answer || answer.error().code == ErrorCode::Timeout;
+        for (const auto& process : processes_) has_it ? process->pass_on(SIGTERM) : process->signal(SIGTERM);
+      });
 }
 
 // --- what follows
@@ -102,17 +114,18 @@ void PairKeeper::look_in(Nanoseconds delay) {
 void PairKeeper::look() {
   note_ends();
   const bool nobody_runs = running().empty();
-  if (ending_) return nobody_runs ? loop_->stop() : void();
+  if (ending_ || not_started_) return processes_.empty() ? loop_->stop() : void();
+  if (is_starting()) return;
   if (!link_ && !connect()) return nobody_runs && !is_agent_awaited() ? loop_->stop() : look_in(look_pause);
   const auto status = link_->status();
   if (!status) return look_in(look_pause);
-  move(client::parse_status(*status).tenant(options_.name));
+  move(link::parse_status(*status).tenant(options_.name));
 }
 
 /// The next one says what became of the tenant.
-bool PairKeeper::is_agent_awaited() const { return clock_.now() < agent_lost_at_ + agent_patience; }
+bool PairKeeper::is_agent_awaited() const { return clock_.now() < agent_lost_at_ + next_agent_patience; }
 
-void PairKeeper::move(const std::optional<client::TenantView>& tenant) {
+void PairKeeper::move(const std::optional<link::TenantView>& tenant) {
   if (tenant && tenant->active != 0) active_ = tenant->active;
   note_progress(tenant);
   const std::vector<pid_t> still_there = running();
@@ -127,7 +140,7 @@ void PairKeeper::move(const std::optional<client::TenantView>& tenant) {
       return hand_over(*tenant);
     case Move::End:
       if (still_there.empty()) return loop_->stop();
-      return await_end_of_others(tenant->phase == "finished" ? tenant->active : 0);
+      return await_end_of_others(tenant->phase == pair::Phase::Finished ? tenant->active : 0);
     case Move::GiveUp:
       gives_up_ = true;
       if (lost_.empty()) lost_ = "nobody was left to take over";
@@ -137,38 +150,34 @@ void PairKeeper::move(const std::optional<client::TenantView>& tenant) {
 }
 
 /// The agent knows of everybody who runs, and of nobody else; what changes is told by an event.
-bool PairKeeper::is_settled(const std::optional<client::TenantView>& tenant) const {
+bool PairKeeper::is_settled(const std::optional<link::TenantView>& tenant) const {
   if (!tenant) return true;
   const std::size_t known = (tenant->active != 0 ? 1U : 0U) + (tenant->standby != 0 ? 1U : 0U);
   return known == running().size();
 }
 
-Status PairKeeper::start(abi::Role role, std::uint32_t sm_percent) {
+/// One at a time, so it is the last of all.
+void PairKeeper::start(abi::Role role, std::uint32_t sm_percent, bool is_to_wait) {
   TenantOptions options = options_;
   options.sm_percent = sm_percent;
-  auto process = TenantProcess::start(*loop_, options, role, [this] { look_soon(); });
-  if (!process) return propagate(process);
-  started_[(*process)->pid()] = clock_.now();
-  if (role == abi::Role::Active) active_ = (*process)->pid();
-  processes_.push_back(std::move(*process));
-  return {};
+  const auto on_started = [this, role, is_to_wait] {
+    const pid_t pid = processes_.back()->pid();
+    started_[pid] = clock_.now();
+    if (role == abi::Role::Active) active_ = pid;
+    if (is_to_wait) small_.insert(pid);
+    look_soon();
+  };
+  processes_.push_back(TenantProcess::start(*loop_, options, role, {on_started, [this] { look_soon(); }}));
 }
 
 /// Beside one that was made to wait, somebody who need not.
 void PairKeeper::start_standby() {
   const bool is_to_wait = options_.standby_sm_percent != 0 && !small_.contains(active_);
-  const Status started =
-      start(abi::Role::Standby, is_to_wait ? options_.standby_sm_percent : options_.sm_percent);
-  if (started && is_to_wait) small_.insert(processes_.back()->pid());
-  if (!started) {
-    next_standby_ = clock_.now() + backoff_.after_failure(Nanoseconds(0));
-    complain(fmt::format("no standby for '{}': {}", options_.name, to_string(started.error())));
-    look_in(next_standby_ - clock_.now());
-  }
+  start(abi::Role::Standby, is_to_wait ? options_.standby_sm_percent : options_.sm_percent, is_to_wait);
 }
 
 /// Once for each: it does so at its next commit.
-void PairKeeper::hand_over(const client::TenantView& tenant) {
+void PairKeeper::hand_over(const link::TenantView& tenant) {
   if (asked_for_ == tenant.standby) return;
   if (link_->ask(abi::HandOver{options_.name})) {
     asked_for_ = tenant.standby;
@@ -179,22 +188,44 @@ void PairKeeper::hand_over(const client::TenantView& tenant) {
 
 void PairKeeper::note_ends() {
   for (const auto& process : processes_) {
-    if (!process->exit()) continue;
-    last_ended_ = process->pid();
-    ends_[last_ended_] = *process->exit();
-    small_.erase(last_ended_);
-    const auto started = started_.extract(last_ended_);
-    if (actives_.erase(last_ended_) > 0) {
-      active_has_ended_ = true;
-    } else {
-      next_standby_ = clock_.now() + backoff_.after_failure(clock_.now() - started.mapped());
+    if (process->failure()) {
+      note_failure(*process);
+    } else if (process->exit()) {
+      note_exit(process->pid(), process->role(), *process->exit());
     }
   }
-  std::erase_if(processes_, [](const auto& process) { return process->exit().has_value(); });
+  std::erase_if(processes_, [](const auto& process) { return process->has_ended(); });
+}
+
+void PairKeeper::note_failure(const TenantProcess& process) {
+  small_.erase(process.pid());
+  started_.erase(process.pid());
+  if (process.role() == abi::Role::Active) {
+    not_started_ = process.failure();
+    return;
+  }
+  next_standby_ = clock_.now() + backoff_.after_failure(Nanoseconds(0));
+  complain(fmt::format("no standby for '{}': {}", options_.name, to_string(*process.failure())));
+}
+
+void PairKeeper::note_exit(pid_t pid, abi::Role role, const os::ExitStatus& exit) {
+  const auto started = started_.extract(pid);
+  if (started.empty()) {
+    if (role == abi::Role::Active) ends_[pid] = exit;  // it was told to end before it was started
+    return;
+  }
+  last_ended_ = pid;
+  ends_[pid] = exit;
+  small_.erase(pid);
+  if (actives_.erase(pid) > 0) {
+    active_has_ended_ = true;
+  } else {
+    next_standby_ = clock_.now() + backoff_.after_failure(clock_.now() - started.mapped());
+  }
 }
 
 /// That an active ends is what standbys are for, unless none of them gets any further.
-void PairKeeper::note_progress(const std::optional<client::TenantView>& tenant) {
+void PairKeeper::note_progress(const std::optional<link::TenantView>& tenant) {
   if (active_ != 0) actives_.insert(active_);
   if (!std::exchange(active_has_ended_, false) || !tenant) return;
   if (tenant->committed_steps > furthest_) {
@@ -231,9 +262,14 @@ void PairKeeper::signal_all(int number) {
 std::vector<pid_t> PairKeeper::running() const {
   std::vector<pid_t> pids;
   for (const auto& process : processes_) {
-    if (!process->exit()) pids.push_back(process->pid());
+    if (process->pid() != 0 && !process->has_ended()) pids.push_back(process->pid());
   }
   return pids;
+}
+
+bool PairKeeper::is_starting() const {
+  return std::ranges::any_of(
+      processes_, [](const auto& process) { return process->pid() == 0 && !process->has_ended(); });
 }
 
 int PairKeeper::exit_status() const {

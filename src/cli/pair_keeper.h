@@ -37,18 +37,22 @@ class PairKeeper {
   void look_soon();
   void look_in(Nanoseconds delay);
   void look();
-  void move(const std::optional<client::TenantView>& tenant);
-  Status start(abi::Role role, std::uint32_t sm_percent);
+  void move(const std::optional<link::TenantView>& tenant);
+  void start(abi::Role role, std::uint32_t sm_percent, bool is_to_wait);
   void start_standby();
-  void hand_over(const client::TenantView& tenant);
+  void hand_over(const link::TenantView& tenant);
   void await_end_of_others(pid_t who_finished);
   void end_all();
   void signal_all(int number);
   void on_signal(int number);
+  void ask_for_end();
   void note_ends();
-  void note_progress(const std::optional<client::TenantView>& tenant);
-  bool is_settled(const std::optional<client::TenantView>& tenant) const;
+  void note_failure(const TenantProcess& process);
+  void note_exit(pid_t pid, abi::Role role, const os::ExitStatus& exit);
+  void note_progress(const std::optional<link::TenantView>& tenant);
+  bool is_settled(const std::optional<link::TenantView>& tenant) const;
   std::vector<pid_t> running() const;
+  bool is_starting() const;
   int exit_status() const;
 
   std::unique_ptr<os::EventLoop> loop_;  ///< first: all others use it to their end
@@ -71,11 +75,13 @@ class PairKeeper {
   mps::Backoff backoff_{Milliseconds(200), Milliseconds(30'000), std::chrono::seconds(60)};
   Monotonic next_standby_{};  ///< no earlier
   Monotonic agent_lost_at_{};
-  std::string lost_;  ///< why; empty: it is not
+  std::optional<Error> not_started_;  ///< the active, and why
+  std::string lost_;                  ///< why; empty: it is not
   bool gives_up_ = false;
   bool ending_ = false;  ///< somebody told us to
   bool look_due_ = false;
-  std::unique_ptr<client::AgentLink> link_;  ///< null while there is no agent
+  std::unique_ptr<link::AgentLink> link_;      ///< null while there is no agent
+  std::unique_ptr<AgentRequest> end_request_;  ///< once somebody told us to end
 };
 
 }  // namespace firebreak::cli

@@ -8,7 +8,7 @@
 #include <set>
 #include <vector>
 
-#include "client/status_view.h"
+#include "link/status_view.h"
 
 namespace firebreak::cli {
 
@@ -22,7 +22,7 @@ enum class Move {
 
 /// `running`: the processes of ours that have not ended; `small`: those that were started to wait, with few
 /// multiprocessors and so with little memory.
-Move next_move(const std::optional<client::TenantView>& tenant, const std::vector<pid_t>& running,
+Move next_move(const std::optional<link::TenantView>& tenant, const std::vector<pid_t>& running,
                const std::set<pid_t>& small = {});
 
 }  // namespace firebreak::cli

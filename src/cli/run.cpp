@@ -24,10 +24,9 @@ Result<int> run_alone(const TenantOptions& options, abi::Role role) {
   const auto signals =
       (*loop)->on_signals({SIGTERM, SIGINT, SIGHUP}, [&process](int number) { process->pass_on(number); });
   if (!signals) return propagate(signals);
-  auto started = TenantProcess::start(**loop, options, role, [raw = loop->get()] { raw->stop(); });
-  if (!started) return propagate(started);
-  process = std::move(*started);
+  process = TenantProcess::start(**loop, options, role, {{}, [raw = loop->get()] { raw->stop(); }});
   (*loop)->run();
+  if (process->failure()) return tl::unexpected(*process->failure());
   return status_of(*process->exit());
 }
 
@@ -60,9 +59,9 @@ void add_run(CLI::App& app, Action& action) {
           "that limit is ready, to which it hands over")
       ->check(CLI::Range(1, 100))
       ->needs(pair);
-  CLI::Option* guard = command->add_flag(
-      "--guard", options->tenant.guard,
-      "Blanket unused GPU addresses in the tenant's process: a stray access harms nobody and is reported");
+  CLI::Option* guard = command->add_flag("--guard", options->tenant.guard,
+                                         "Lay guard ranges over unused GPU addresses in the tenant's "
+                                         "process: a stray access harms nobody and is reported");
   command
       ->add_flag(
           "--guard-ipc", options->tenant.guard_ipc,

@@ -5,13 +5,13 @@
 #include "cli/agent_socket.h"
 #include "cli/commands.h"
 #include "cli/status_text.h"
-#include "client/agent_link.h"
+#include "link/agent_link.h"
 
 namespace firebreak::cli {
 namespace {
 
 int run(const std::string& socket_path, bool as_json) {
-  auto link = client::AgentLink::connect(socket_path);
+  auto link = link::AgentLink::connect(socket_path);
   if (!link) return complain(to_string(link.error()));
   const auto status = (*link)->status();
   if (!status) return complain(to_string(status.error()));

@@ -4,7 +4,7 @@
 
 #include "cli/agent_socket.h"
 #include "cli/commands.h"
-#include "client/agent_link.h"
+#include "link/agent_link.h"
 
 namespace firebreak::cli {
 namespace {
@@ -19,7 +19,7 @@ struct Options {
 constexpr Milliseconds beyond_grace{10'000};
 
 Status stop(const Options& options) {
-  auto link = client::AgentLink::connect(options.socket_path);
+  auto link = link::AgentLink::connect(options.socket_path);
   if (!link) return propagate(link);
   const auto answer = (*link)->ask(abi::EndTenant{options.name, options.grace_ms}, -1,
                                    Milliseconds(options.grace_ms) + beyond_grace);

@@ -8,7 +8,7 @@
 
 #include "fault/core_dump.h"
 #include "guard/guard.h"
-#include "guard/trial.h"
+#include "guard/probe.h"
 #include "os/program.h"
 #include "os/self.h"
 #include "platform/platform.h"
@@ -18,10 +18,6 @@ namespace {
 
 /// A kernel's mangled name may be long; what it begins with is enough, and fits into a message.
 constexpr std::size_t longest_line_told = 4096;
-/// Between two looks whether the next agent is there.
-constexpr Milliseconds look_pause{20};
-/// A service manager has started the next agent by then; who asks for an end has little patience.
-constexpr Milliseconds next_agent_patience{5'000};
 
 /// What the tenant's environment will have: what the agent says goes before our own.
 std::optional<std::string> tenant_variable(const abi::Placed& placed, const std::string& name) {
@@ -38,7 +34,7 @@ Result<std::unique_ptr<ErrorRelay>> relay_for(const abi::Placed& placed) {
 }
 
 /// Tells the agent of the lines that name who faulted, and stops where it does not listen any more.
-ErrorRelay::OnLine core_dump_teller(client::AgentLink& link, pid_t pid) {
+ErrorRelay::OnLine core_dump_teller(link::AgentLink& link, pid_t pid) {
   return [&link, pid, listens = true](std::string_view line) mutable {
     if (!listens || !fault::is_about_exception(line)) return;
     const std::string text(line.substr(0, longest_line_told));
@@ -47,14 +43,14 @@ ErrorRelay::OnLine core_dump_teller(client::AgentLink& link, pid_t pid) {
 }
 
 /// What the tenant is guarded by; whether that works here is known by then, and the guard itself says so.
-Status prepare_guard(os::SpawnRequest& request, bool shares_memory) {
+Status prepare_guard(os::SpawnRequest& request, const abi::Placed& placed, bool shares_memory) {
   auto preload = platform::guard_preload();
   if (!preload) return propagate(preload);
   request.environment.push_back(std::move(*preload));
   if (shares_memory) request.environment.emplace_back(guard::sharing_variable, "1");
-  const auto platform = platform::choose();
+  const auto platform = platform::choose({}, tenant_variable(placed, "FIREBREAK_GPU").value_or(""));
   if (!platform) return propagate(platform);
-  (void)guard::known_or_tried_verdict(*platform->kernel, platform::guard_trial(*platform));
+  (void)guard::known_or_new_probe_result(*platform->kernel, platform::guard_probe(*platform));
   return {};
 }
 
@@ -66,26 +62,12 @@ abi::StrayPolicy stray_policy(const TenantOptions& options) {
 
 int status_of(const os::ExitStatus& exit) { return exit.signal != 0 ? 128 + exit.signal : exit.exit_code; }
 
-Result<std::unique_ptr<TenantProcess>> TenantProcess::start(os::EventLoop& loop, const TenantOptions& options,
-                                                            abi::Role role, std::function<void()> on_end) {
-  std::unique_ptr<TenantProcess> made(new TenantProcess(options));
-  auto link = client::AgentLink::connect(options.socket_path);
-  if (!link) return propagate(link);
-  made->link_ = std::move(*link);
-  auto answer =
-      made->link_->ask(abi::Place{options.name, role, options.gpu, options.sm_percent, options.memory_mib});
-  if (!answer) return propagate(answer);
-  const auto* placed = std::get_if<abi::Placed>(&answer->message);
-  if (placed == nullptr) return fail(ErrorCode::Protocol, "the agent did not say where to run");
-  if (auto spawned = made->spawn(options, *placed); !spawned) return propagate(spawned);
-  const abi::Adopt adoption{options.name, role, made->pid_, stray_policy(options)};
-  const Status adopted = made->be_adopted(adoption, Milliseconds(placed->agent_returns_ms));
-  if (!adopted) return propagate(adopted);
-  if (made->relay_) {
-    const Status relayed = made->relay_->start(core_dump_teller(*made->link_, made->pid_));
-    if (!relayed) return propagate(relayed);
-  }
-  if (auto watched = made->watch(loop, std::move(on_end)); !watched) return propagate(watched);
+std::unique_ptr<TenantProcess> TenantProcess::start(os::EventLoop& loop, const TenantOptions& options,
+                                                    abi::Role role, Callbacks callbacks) {
+  std::unique_ptr<TenantProcess> made(new TenantProcess(loop, options, role, std::move(callbacks)));
+  made->ask(abi::Place{options.name, role, options.gpu, options.sm_percent, options.memory_mib},
+            next_agent_patience, nullptr,
+            [raw = made.get()](const auto& answer, auto link) { raw->on_placed(answer, std::move(link)); });
   return made;
 }
 
@@ -93,15 +75,37 @@ TenantProcess::~TenantProcess() {
   if (pidfd_ && !exit_) (void)os::kill_child(kernel_, pid_, pidfd_);
 }
 
-Status TenantProcess::spawn(const TenantOptions& options, const abi::Placed& placed) {
+void TenantProcess::ask(abi::Message message, Milliseconds patience, std::unique_ptr<link::AgentLink> first,
+                        AgentRequest::Done done) {
+  AgentRequest::Question question{options_.socket_path, std::move(message), patience};
+  // Who has not been placed knows of no agent that was ever there.
+  question.awaits_first_agent = pid_ != 0;
+  request_ = std::make_unique<AgentRequest>(loop_, std::move(question), std::move(first), std::move(done));
+}
+
+void TenantProcess::on_placed(const Result<link::Answer>& answer, std::unique_ptr<link::AgentLink> link) {
+  if (!answer) return give_up(answer.error());
+  const auto* placed = std::get_if<abi::Placed>(&answer->message);
+  if (placed == nullptr) return give_up({ErrorCode::Protocol, "the agent did not say where to run", {}});
+  if (auto spawned = spawn(*placed); !spawned) return give_up(spawned.error());
+  if (auto watched = watch(); !watched) return give_up(watched.error());
+  // By the next agent where this one is gone before it has answered: it knows where the process was told to
+  // run. One that has done so already says so again.
+  ask(abi::Adopt{options_.name, role_, pid_, stray_policy(options_)}, Milliseconds(placed->agent_returns_ms),
+      std::move(link), [this](const auto& adopted, auto its) { on_adopted(adopted, std::move(its)); });
+  if (callbacks_.on_started) callbacks_.on_started();
+}
+
+Status TenantProcess::spawn(const abi::Placed& placed) {
   auto relay = relay_for(placed);
   if (!relay) return propagate(relay);
   relay_ = std::move(*relay);
   os::SpawnRequest request;
-  request.command = options.command;
+  request.command = options_.command;
   request.environment = placed.environment;
-  if (options.guard) {
-    if (const Status prepared = prepare_guard(request, options.guard_ipc); !prepared) return prepared;
+  if (options_.guard) {
+    if (const Status prepared = prepare_guard(request, placed, options_.guard_ipc); !prepared)
+      return prepared;
   }
   request.standard_input = 0;
   request.standard_error = relay_ ? relay_->tenant_end() : -1;
@@ -114,63 +118,74 @@ Status TenantProcess::spawn(const TenantOptions& options, const abi::Placed& pla
   return {};
 }
 
-/// By the next agent where this one is gone before it has answered: it knows where the process was told to
-/// run. One that has done so already says so again. Of one that has ended meanwhile there is nothing to
-/// adopt.
-Status TenantProcess::be_adopted(const abi::Adopt& adoption, Milliseconds patience) {
-  return ask_this_or_next(link_, adoption, patience);
-}
-
-/// `link` becomes that of the next agent where it is none, or its agent is gone. Well, too, where our process
-/// has ended meanwhile.
-Status TenantProcess::ask_this_or_next(std::unique_ptr<client::AgentLink>& link, const abi::Message& message,
-                                       Milliseconds patience) {
-  const Monotonic deadline = SystemClock().now() + patience;
-  for (;;) {
-    Result<client::Answer> answer = fail(ErrorCode::Unavailable, "there is no agent");
-    if (link) answer = link->ask(message);
-    if (answer) return {};
-    const bool is_gone = answer.error().code == ErrorCode::Unavailable || link->lost();
-    if (!is_gone || SystemClock().now() >= deadline) return propagate(answer);
-    if (has_ended_within(look_pause)) return {};
-    if (auto next = client::AgentLink::connect(socket_path_)) link = std::move(*next);
-  }
-}
-
-bool TenantProcess::has_ended_within(Milliseconds time) {
-  const int process = pidfd_.get();
-  const auto ended = kernel_.poll(std::span(&process, 1), time);
-  return ended && !ended->empty();
-}
-
-Status TenantProcess::watch(os::EventLoop& loop, std::function<void()> on_end) {
-  auto watch = loop.watch_readable(pidfd_.get(), [this, on_end = std::move(on_end)] {
-    const auto reaped = kernel_.try_wait(pid_);
-    exit_ = reaped && *reaped ? **reaped : os::ExitStatus{1, 0};
-    const auto tell = on_end;  // what is cancelled goes
-    watch_.cancel();
-    tell();
-  });
+Status TenantProcess::watch() {
+  auto watch = loop_.watch_readable(pidfd_.get(), [this] { on_exit(); });
   if (!watch) return propagate(watch);
   watch_ = std::move(*watch);
   return {};
 }
 
+void TenantProcess::on_adopted(const Result<link::Answer>& answer, std::unique_ptr<link::AgentLink> link) {
+  if (!answer) return give_up(answer.error());
+  is_adopted_ = true;
+  link_ = std::move(link);
+  if (relay_) {
+    const Status relayed = relay_->start(core_dump_teller(*link_, pid_));
+    if (!relayed) return give_up(relayed.error());
+  }
+  if (asked_for_end_) ask_for_end();
+}
+
+/// Of one that has ended there is nothing to adopt, and what it said last is passed on.
+void TenantProcess::on_exit() {
+  const auto reaped = kernel_.try_wait(pid_);
+  exit_ = reaped && *reaped ? **reaped : os::ExitStatus{1, 0};
+  if (relay_ && !is_adopted_) (void)relay_->start([](std::string_view) {});
+  end_asking();
+  watch_.cancel();
+  if (callbacks_.on_end) callbacks_.on_end();
+}
+
+/// A process that nobody adopts is not left alone.
+void TenantProcess::give_up(Error why) {
+  if (pidfd_) {
+    watch_.cancel();
+    (void)os::kill_child(kernel_, pid_, pidfd_);
+    pidfd_.reset();
+  }
+  failure_ = std::move(why);
+  end_asking();
+  if (callbacks_.on_end) callbacks_.on_end();
+}
+
+void TenantProcess::end_asking() {
+  request_.reset();
+  end_patience_.cancel();
+}
+
 void TenantProcess::signal(int number) {
-  if (!exit_) (void)kernel_.send_signal(pidfd_, number);
+  if (has_ended()) return;
+  if (pid_ != 0) return (void)kernel_.send_signal(pidfd_, number);
+  exit_ = os::ExitStatus{0, number};
+  end_asking();
+  if (callbacks_.on_end) callbacks_.on_end();
 }
 
 void TenantProcess::pass_on(int number) {
-  const bool is_request = number == SIGTERM && !std::exchange(asked_for_end_, number == SIGTERM);
-  if (!is_request || !ask_for_end()) signal(number);
+  const bool is_request = number == SIGTERM && pid_ != 0 && !std::exchange(asked_for_end_, true);
+  if (!is_request) return signal(number);
+  if (is_adopted_) return ask_for_end();
+  end_patience_ = loop_.after_or_now(next_agent_patience, [this] { signal(SIGTERM); });
 }
 
-/// The agent answers before anything of the end is done, so this does not keep us. It may be another agent by
-/// now, or one that is about to come: without an agent, the end of a kernel under way is its neighbours' end.
-bool TenantProcess::ask_for_end() {
-  auto connected = client::AgentLink::connect(socket_path_);
-  std::unique_ptr<client::AgentLink> link = connected ? std::move(*connected) : nullptr;
-  return ask_this_or_next(link, abi::EndProcess{name_, pid_}, next_agent_patience).has_value();
+/// It may be another agent by now, or one that is about to come: without an agent, the end of a kernel under
+/// way is its neighbours' end.
+void TenantProcess::ask_for_end() {
+  end_patience_.cancel();
+  ask(abi::EndProcess{options_.name, pid_}, next_agent_patience, nullptr,
+      [this](const auto& answer, const auto&) {
+        if (!answer) signal(SIGTERM);
+      });
 }
 
 }  // namespace firebreak::cli

@@ -9,8 +9,9 @@
 #include <string>
 #include <vector>
 
+#include "cli/agent_request.h"
 #include "cli/error_relay.h"
-#include "client/agent_link.h"
+#include "link/agent_link.h"
 #include "os/event_loop.h"
 #include "os/real_kernel.h"
 
@@ -30,49 +31,72 @@ struct TenantOptions {
   std::vector<std::string> command;
 };
 
+/// A service manager has started the next agent by then; who asks for an end has little patience.
+inline constexpr Milliseconds next_agent_patience{5'000};
+
 /// What shells say of a process that a signal ended.
 int status_of(const os::ExitStatus& exit);
 
-/// Belongs to the loop's thread. A process that still runs when this goes is killed.
+/// Belongs to the loop's thread. A process that still runs when this goes is killed. Nothing of it waits:
+/// what is asked of the agent, or of the next one where it is away, is answered while the loop goes on.
 class TenantProcess {
  public:
-  /// `on_end` is called once, on the loop's thread; this may not go inside of it.
-  static Result<std::unique_ptr<TenantProcess>> start(os::EventLoop& loop, const TenantOptions& options,
-                                                      abi::Role role, std::function<void()> on_end);
+  /// Both are called once at most, on the loop's thread, later than start(); this may not go inside of them.
+  struct Callbacks {
+    std::function<void()> on_started;  ///< it has a pid
+    std::function<void()> on_end;      ///< it has ended, or was not started, or has no agent: see failure()
+  };
+  static std::unique_ptr<TenantProcess> start(os::EventLoop& loop, const TenantOptions& options,
+                                              abi::Role role, Callbacks callbacks);
   TenantProcess(const TenantProcess&) = delete;
   TenantProcess& operator=(const TenantProcess&) = delete;
   ~TenantProcess();
 
+  /// 0: it is not started yet.
   pid_t pid() const { return pid_; }
-  /// Empty: it runs.
+  abi::Role role() const { return role_; }
+  bool has_ended() const { return exit_ || failure_; }
+  /// Empty: it runs, or failed.
   const std::optional<os::ExitStatus>& exit() const { return exit_; }
+  /// Why it was not started, or why it was ended: nobody adopted it.
+  const std::optional<Error>& failure() const { return failure_; }
+  /// One that is not started yet is not started any more.
   void signal(int number);
   /// The first SIGTERM goes as a request to the agent: with a kernel under way it would take the tenant's
-  /// neighbours along. Where no agent is there, the next one is waited for, 5 s at most.
+  /// neighbours along. Where no agent is there, the next one is waited for, next_agent_patience at most.
   void pass_on(int number);
 
  private:
-  explicit TenantProcess(const TenantOptions& options)
-      : socket_path_(options.socket_path), name_(options.name) {}
-  Status spawn(const TenantOptions& options, const abi::Placed& placed);
-  Status be_adopted(const abi::Adopt& adoption, Milliseconds patience);
-  Status ask_this_or_next(std::unique_ptr<client::AgentLink>& link, const abi::Message& message,
-                          Milliseconds patience);
-  bool has_ended_within(Milliseconds time);
-  Status watch(os::EventLoop& loop, std::function<void()> on_end);
-  bool ask_for_end();
+  TenantProcess(os::EventLoop& loop, TenantOptions options, abi::Role role, Callbacks callbacks)
+      : loop_(loop), options_(std::move(options)), role_(role), callbacks_(std::move(callbacks)) {}
+  void ask(abi::Message message, Milliseconds patience, std::unique_ptr<link::AgentLink> first,
+           AgentRequest::Done done);
+  void on_placed(const Result<link::Answer>& answer, std::unique_ptr<link::AgentLink> link);
+  Status spawn(const abi::Placed& placed);
+  Status watch();
+  void on_adopted(const Result<link::Answer>& answer, std::unique_ptr<link::AgentLink> link);
+  void ask_for_end();
+  void on_exit();
+  void give_up(Error why);
+  void end_asking();
 
   os::RealKernel kernel_;
-  std::string socket_path_;
-  std::string name_;
-  std::unique_ptr<client::AgentLink> link_;
+  os::EventLoop& loop_;
+  const TenantOptions options_;
+  const abi::Role role_;
+  Callbacks callbacks_;
+  std::unique_ptr<link::AgentLink> link_;  ///< of the agent that has adopted it
   std::unique_ptr<ErrorRelay>
       relay_;  ///< after link_, which its thread uses; null: our standard error is its
   pid_t pid_ = 0;
   os::Fd pidfd_;
   os::Watch watch_;
   std::optional<os::ExitStatus> exit_;
+  std::optional<Error> failure_;
+  bool is_adopted_ = false;
   bool asked_for_end_ = false;
+  os::Watch end_patience_;                 ///< with whoever is to adopt it before it is asked to end it
+  std::unique_ptr<AgentRequest> request_;  ///< the one under way
 };
 
 }  // namespace firebreak::cli

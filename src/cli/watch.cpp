@@ -12,10 +12,8 @@
 #include "os/event_loop.h"
 #include "os/self.h"
 #include "platform/platform.h"
-#include "softgpu/environment.h"
-#include "softgpu/machine/mps_protocol.h"
-#include "strays/stray_watch.h"
-#include "watch/lookout.h"
+#include "strays/guarded_watch.h"
+#include "watch/process_finder.h"
 #include "watch/report.h"
 
 namespace firebreak::cli {
@@ -74,19 +72,20 @@ class Printer {
   watch::IncidentNews news_;
 };
 
-watch::LookoutOptions lookout_options(const platform::Platform& platform) {
-  watch::LookoutOptions options;
+watch::ProcessFinderOptions process_finder_options(const platform::Platform& platform) {
+  watch::ProcessFinderOptions options;
   options.scan.ignored_pid = os::own_pid();
-  if (platform.gpu == platform::Gpu::Soft) {
-    options.scan.server_words.push_back(softgpu::mps::server_argument);
-    options.scan.gpu_variable = softgpu::environment::directory;
-    options.scan.gpu_value = os::environment_variable(softgpu::environment::directory);
+  if (!platform.mps_server_argument.empty())
+    options.scan.server_words.push_back(platform.mps_server_argument);
+  if (!platform.state_variable.empty()) {
+    options.scan.gpu_variable = platform.state_variable;
+    options.scan.gpu_value = os::environment_variable(platform.state_variable);
   }
   return options;
 }
 
-watch::LookoutCallbacks lookout_callbacks(const Printer& printer, strays::StrayWatch& strays) {
-  watch::LookoutCallbacks callbacks;
+watch::ProcessFinderCallbacks process_finder_callbacks(const Printer& printer, strays::GuardedWatch& strays) {
+  watch::ProcessFinderCallbacks callbacks;
   callbacks.on_process = [&](const watch::GpuProcess& process, const Status& followed) {
     printer.aside(process, followed);
     if (followed) strays.follow(process.pid);
@@ -97,27 +96,24 @@ watch::LookoutCallbacks lookout_callbacks(const Printer& printer, strays::StrayW
   return callbacks;
 }
 
-watch::WatcherCallbacks watcher_callbacks(Printer& printer, strays::StrayWatch& strays) {
+watch::WatcherCallbacks watcher_callbacks(Printer& printer, const strays::GuardedWatch& strays) {
   watch::WatcherCallbacks callbacks;
   callbacks.on_incident = [&printer](const fault::Incident& incident) { printer.incident(incident); };
-  callbacks.on_signal = [&strays](const fault::Fault& fault) { strays.note_signal(fault); };
-  callbacks.on_page_fault = [&strays](const watch::PageFault& seen) { strays.note_page_fault(seen); };
-  callbacks.on_uvm_heard = [&strays](pid_t pid) { strays.expect_guard(pid); };
   callbacks.on_exit = [&](const watch::ProcessExit& exit) {
-    printer.last_count(exit.pid, strays.forget(exit.pid));
+    printer.last_count(exit.pid, strays.summary_of(exit.pid));
   };
   return callbacks;
 }
 
 /// Whom to watch, as the command line says.
-Status follow(const Options& options, watch::Lookout& lookout) {
+Status follow(const Options& options, watch::ProcessFinder& process_finder) {
   for (const pid_t pid : options.pids) {
-    if (Status followed = lookout.follow(pid); !followed) return followed;
+    if (Status followed = process_finder.follow(pid); !followed) return followed;
   }
   const auto whom = options.everybody ? watch::Whom::Everybody : watch::Whom::SameDomains;
-  if (Status looking = lookout.look_around(whom); !looking) return looking;
+  if (Status looking = process_finder.look_around(whom); !looking) return looking;
   if (!options.everybody) return {};
-  if (const std::size_t refused = lookout.refused(); refused > 0) {
+  if (const std::size_t refused = process_finder.refused(); refused > 0) {
     fmt::print(stderr, "{} processes of other users cannot be looked into (run as root to watch them too)\n",
                refused);
   }
@@ -139,20 +135,19 @@ Status keep_watch(const Options& options) {
   watch::WatcherOptions watcher;
   watcher.nvml_library = platform->nvml_library;
   watcher.mps_log_directories = options.mps_logs;
-  watch::Watcher* listening = nullptr;
-  strays::StrayWatch strays(**loop, *platform->kernel, {},
-                            {[&](const strays::Stray& stray) { printer.stray(stray); },
-                             [&](pid_t pid, const strays::GuardReport& guard) { printer.guard(pid, guard); },
-                             [&](pid_t pid) { return listening->listen_to_page_faults(pid); }});
-  watch::Lookout lookout(**loop, *platform->kernel, clock, lookout_options(*platform),
-                         lookout_callbacks(printer, strays), std::move(watcher),
-                         watcher_callbacks(printer, strays));
-  listening = &lookout.watcher();
-  lookout.watcher().start();
-  for (const watch::SourceState& source : lookout.watcher().sources()) printer.aside(source);
-  if (Status followed = follow(options, lookout); !followed) return followed;
+  strays::GuardedWatch strays(
+      **loop, *platform->kernel,
+      {[&](const strays::Stray& stray) { printer.stray(stray); },
+       [&](pid_t pid, const strays::GuardReport& guard) { printer.guard(pid, guard); }});
+  watch::ProcessFinder process_finder(**loop, *platform->kernel, clock, process_finder_options(*platform),
+                                      process_finder_callbacks(printer, strays), std::move(watcher),
+                                      strays.hear(watcher_callbacks(printer, strays)));
+  strays.attach(process_finder.watcher());
+  process_finder.watcher().start();
+  for (const watch::SourceState& source : process_finder.watcher().sources()) printer.aside(source);
+  if (Status followed = follow(options, process_finder); !followed) return followed;
   (*loop)->run();
-  lookout.watcher().finish();
+  process_finder.watcher().finish();
   return {};
 }
 
@@ -178,8 +173,8 @@ void add_watch(CLI::App& app, Action& action) {
                    "several times")
       ->check(CLI::PositiveNumber);
   command->add_flag("--all", options->everybody, "Watch every process that uses the GPU, and will");
-  command->add_option("--gpu", options->gpu, "auto, real or soft (default: FIREBREAK_GPU, else auto)")
-      ->check(CLI::IsMember({"auto", "real", "soft"}));
+  command->add_option("--gpu", options->gpu, "real or soft (default: FIREBREAK_GPU, else real)")
+      ->check(CLI::IsMember({"real", "soft"}));
   command->add_option("--mps-log", options->mps_logs,
                       "Listen to the MPS server log in this directory; --all finds those of running servers");
   command->callback([options, &action] { action = [options] { return run(*options); }; });

@@ -11,9 +11,9 @@ using firebreak::Milliseconds;
 using firebreak::client::Counting;
 using firebreak::client::Failure;
 using firebreak::client::JoinOptions;
-using firebreak::client::NewState;
 using firebreak::client::Outcome;
 using firebreak::client::Session;
+using firebreak::journal::NewState;
 
 /// The opaque handle is the session itself.
 struct fb_session {

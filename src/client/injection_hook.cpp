@@ -4,7 +4,6 @@
 #include <array>
 
 #include "client/injection_library.h"
-#include "os/library.h"
 #include "os/self.h"
 
 namespace firebreak::client {
@@ -15,7 +14,7 @@ constexpr const char* not_allowed =
 
 void say_raised(void* link) {
   const abi::Injected raised{to_ns(SystemClock().now()), ""};
-  (void)static_cast<AgentLink*>(link)->tell(raised);
+  (void)static_cast<link::AgentLink*>(link)->tell(raised);
 }
 
 }  // namespace

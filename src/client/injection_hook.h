@@ -9,7 +9,7 @@
 #include <optional>
 #include <string>
 
-#include "client/agent_link.h"
+#include "link/agent_link.h"
 
 namespace firebreak::client {
 
@@ -17,7 +17,7 @@ namespace firebreak::client {
 class InjectionHook {
  public:
   /// `link` outlives it.
-  explicit InjectionHook(AgentLink& link) : link_(link) {}
+  explicit InjectionHook(link::AgentLink& link) : link_(link) {}
 
   /// What the agent forwarded: taken, or refused with one line.
   void request(const abi::Inject& wanted);
@@ -32,7 +32,7 @@ class InjectionHook {
   void raise(const std::string& kind);
   void refuse(const std::string& reason);
 
-  AgentLink& link_;
+  link::AgentLink& link_;
   std::atomic<bool> waiting_ = false;  ///< published with release after wanted_ was set
   std::mutex mutex_;
   std::optional<abi::Inject> wanted_;  ///< guarded by mutex_

@@ -7,7 +7,7 @@
 #include <cstdlib>
 
 #include "client/injection_library.h"
-#include "os/temporary_directory.h"
+#include "os/file.h"
 
 namespace firebreak::client {
 namespace {
@@ -19,7 +19,7 @@ struct InjectionHookTest : testing::Test {
   os::TemporaryDirectory directory = std::move(os::TemporaryDirectory::create().value());
   os::Listener listener =
       std::move(os::Listener::listen(directory.path() + "/agent", os::SocketAccess::Owner).value());
-  std::unique_ptr<AgentLink> link = std::move(AgentLink::connect(listener.path()).value());
+  std::unique_ptr<link::AgentLink> link = std::move(link::AgentLink::connect(listener.path()).value());
   os::Socket agent = std::move(listener.accept(Milliseconds(5000)).value());
   InjectionHook hook{*link};
 

@@ -4,13 +4,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <chrono>
 #include <thread>
 
 #include "base/units.h"
 #include "cuda/context.h"
-#include "os/descriptor_limit.h"
-#include "os/futex.h"
+#include "os/descriptors.h"
+#include "os/memory.h"
 #include "os/self.h"
 
 namespace firebreak::client {
@@ -31,6 +32,40 @@ constexpr Milliseconds ready_timeout{30'000};
 /// A lost agent wakes sleepers by hand; this only bounds how long a missed wake-up lasts.
 constexpr Milliseconds sleep_slice{200};
 
+/// Between two looks whether the next agent is there.
+constexpr Milliseconds look_pause{20};
+
+/// As long as others wait for the next agent, where an agent that comes back has placed this process.
+Milliseconds patience_with_agent() {
+  const std::string text = os::environment_variable("FIREBREAK_AGENT_RETURNS_MS").value_or("");
+  std::uint32_t patience_ms = 0;
+  std::from_chars(text.data(), text.data() + text.size(), patience_ms);
+  return Milliseconds(patience_ms);
+}
+
+struct Welcome {
+  std::unique_ptr<link::AgentLink> link;
+  link::Answer answer;
+};
+
+/// This agent, or the next one where it is away or ends before it has answered.
+Outcome<Welcome> join_this_or_next(const std::string& socket_path, const abi::Join& request) {
+  const auto deadline = std::chrono::steady_clock::now() + patience_with_agent();
+  for (;;) {
+    auto link = link::AgentLink::connect(socket_path);
+    if (link) {
+      auto answer = (*link)->ask(request, -1, join_timeout);
+      if (answer) return Welcome{std::move(*link), std::move(*answer)};
+      if (answer.error().code != ErrorCode::Unavailable) return agent_failure(answer.error());
+      link = propagate(answer);
+    }
+    if (std::chrono::steady_clock::now() >= deadline) {
+      return failure(FB_ERROR_NO_AGENT, to_string(link.error()));
+    }
+    std::this_thread::sleep_for(look_pause);
+  }
+}
+
 std::string or_environment(const std::string& given, const char* variable) {
   return given.empty() ? os::environment_variable(variable).value_or("") : given;
 }
@@ -44,7 +79,7 @@ Outcome<fb_role> role_from(fb_role given) {
 }
 
 /// The version first: what lies behind the page depends on it.
-Outcome<os::Mapping> map_shared_memory(const Answer& answer) {
+Outcome<os::Mapping> map_shared_memory(const link::Answer& answer) {
   const int fd = answer.descriptors.size() == 1 ? answer.descriptors[0].get() : -1;
   if (fd < 0 || !os::has_fixed_size(fd)) return failure(FB_ERROR_CORRUPT, "the agent sent no shared page");
   const auto size = os::file_size(fd);
@@ -81,29 +116,28 @@ Outcome<std::unique_ptr<Session>> Session::join(const JoinOptions& options) {
   }
   const auto role = role_from(options.role);
   if (!role) return tl::unexpected(role.error());
-  auto link = AgentLink::connect(socket_path);
-  if (!link) return agent_failure(link.error());
   const std::string token = os::environment_variable("FIREBREAK_TOKEN").value_or("");
-  auto answer =
-      (*link)->ask(abi::Join{tenant, *role == FB_ROLE_ACTIVE ? abi::Role::Active : abi::Role::Standby, token},
-                   -1, join_timeout);
-  if (!answer) return agent_failure(answer.error());
-  const auto* joined = std::get_if<abi::Joined>(&answer->message);
+  const abi::Role wanted = *role == FB_ROLE_ACTIVE ? abi::Role::Active : abi::Role::Standby;
+  // Where there is no number, a join whose answer is lost is refused by the next agent, as ever.
+  auto welcome = join_this_or_next(socket_path, {tenant, wanted, token, os::random_token().value_or("")});
+  if (!welcome) return tl::unexpected(welcome.error());
+  auto& [link, answer] = *welcome;
+  const auto* joined = std::get_if<abi::Joined>(&answer.message);
   if (joined == nullptr) return failure(FB_ERROR_CORRUPT, "the agent answered a join with something else");
-  auto shared = map_shared_memory(*answer);
+  auto shared = map_shared_memory(answer);
   if (!shared) return tl::unexpected(shared.error());
-  (*link)->come_back({socket_path, {tenant, token}, Milliseconds(joined->agent_returns_ms)});
-  std::unique_ptr<Session> session(new Session(std::move(*link), std::move(*shared),
-                                               std::move(answer->descriptors.at(0)), *role, *joined));
+  link->come_back({socket_path, {tenant, token}, Milliseconds(joined->agent_returns_ms)});
+  std::unique_ptr<Session> session(
+      new Session(std::move(link), std::move(*shared), std::move(answer.descriptors.at(0)), *role, *joined));
   // Where a predecessor was lost, and its memory and commits were not.
   const bool goes_on = *role == FB_ROLE_ACTIVE && joined->epoch > 0;
   if (goes_on) {
-    if (auto taken = session->take_office(joined->epoch); !taken) return tl::unexpected(taken.error());
+    if (auto taken = session->become_active(joined->epoch); !taken) return tl::unexpected(taken.error());
   }
   return session;
 }
 
-Session::Session(std::unique_ptr<AgentLink> link, os::Mapping shared, os::Fd page_file, fb_role role,
+Session::Session(std::unique_ptr<link::AgentLink> link, os::Mapping shared, os::Fd page_file, fb_role role,
                  const abi::Joined& joined)
     : injections_(std::make_unique<InjectionHook>(*link)),
       link_(std::move(link)),
@@ -190,7 +224,8 @@ Outcome<std::uint64_t> Session::publish(const std::string& name) {
   return known->second.address();
 }
 
-Outcome<std::uint64_t> Session::import(const std::string& name, const AgentLink::SharedAllocation& shared) {
+Outcome<std::uint64_t> Session::import(const std::string& name,
+                                       const link::AgentLink::SharedAllocation& shared) {
   const auto device = current_device();
   if (!device) return tl::unexpected(device.error());
   if (auto reserved = reserve_arena(); !reserved) return tl::unexpected(reserved.error());
@@ -259,7 +294,7 @@ Outcome<fb_resume> Session::wait_promotion(Milliseconds timeout) {
     const auto word = abi::PromotionWord::from(seen);
     if (const auto epoch = own_promotion()) {
       page().woken_at_ns.store(to_ns(std::chrono::steady_clock::now()), std::memory_order_relaxed);
-      if (auto taken = take_office(*epoch); !taken) return tl::unexpected(taken.error());
+      if (auto taken = become_active(*epoch); !taken) return tl::unexpected(taken.error());
       return resume_point();
     }
     if (word.finished) return failure(FB_ERROR_REFUSED, "the tenant has finished");
@@ -275,8 +310,8 @@ Outcome<fb_resume> Session::wait_promotion(Milliseconds timeout) {
   }
 }
 
-Outcome<void> Session::take_office(std::uint32_t epoch) {
-  auto recovered = recover(shared(), epoch);
+Outcome<void> Session::become_active(std::uint32_t epoch) {
+  auto recovered = journal::recover(shared(), epoch);
   if (promotion().epoch != epoch) return failure(FB_ERROR_FENCED, "another process is active now");
   if (!recovered) return agent_failure(recovered.error());
   recovered_ = std::move(*recovered);
@@ -354,7 +389,7 @@ Outcome<void> Session::come_to_rest() {
   if (!context) return cuda_failure(context.error());
   if (auto idle = context->synchronize(); !idle) return cuda_failure(idle.error());
   abi::CommitArea& own = writer().area();
-  if (auto queued = publish(nullptr, own.beats_done, own.beats_done.load()); !queued) return queued;
+  if (auto queued = publish(nullptr, own.heartbeats_done, own.heartbeats_done.load()); !queued) return queued;
   if (auto idle = context->synchronize(); !idle) return cuda_failure(idle.error());
   return {};
 }
@@ -369,7 +404,8 @@ Outcome<void> Session::still_ours() {
   return {};
 }
 
-Outcome<void> Session::commit(CUstream stream, std::uint64_t step, const NewState& state, Counting counting) {
+Outcome<void> Session::commit(CUstream stream, std::uint64_t step, const journal::NewState& state,
+                              Counting counting) {
   if (role_ != FB_ROLE_ACTIVE) return failure(FB_ERROR_INVALID_ARGUMENT, "a standby does not commit");
   if (auto ours = still_ours(); !ours) return ours;
   if (auto good = check(state); !good) return failure(FB_ERROR_INVALID_ARGUMENT, good.error().message);
@@ -394,13 +430,13 @@ Outcome<void> Session::commit(CUstream stream, std::uint64_t step, const NewStat
 }
 
 /// Of this epoch. An active that was never a standby begins at step 0.
-CommitWriter& Session::writer() {
-  if (!writer_) writer_.emplace(shared(), epoch_, Recovered{});
+journal::CommitWriter& Session::writer() {
+  if (!writer_) writer_.emplace(shared(), epoch_, journal::Recovered{});
   return *writer_;
 }
 
 /// Where there is no room, some comes once the GPU has passed what is queued.
-Outcome<void> Session::append(CUstream stream, const NewState& state) {
+Outcome<void> Session::append(CUstream stream, const journal::NewState& state) {
   while (!writer().append(state)) {
     writer().fold_all();
     if (writer().append(state)) break;
@@ -438,9 +474,9 @@ Outcome<void> Session::heartbeat(CUstream stream) {
   if (auto ours = still_ours(); !ours) return ours;
   if (auto registered = register_page(); !registered) return registered;
   abi::CommitArea& area = writer().area();
-  const std::uint64_t beat = area.beats_queued.load(std::memory_order_relaxed) + 1;
-  if (auto queued = publish(stream, area.beats_done, beat); !queued) return queued;
-  area.beats_queued.store(beat, std::memory_order_relaxed);
+  const std::uint64_t heartbeat = area.heartbeats_queued.load(std::memory_order_relaxed) + 1;
+  if (auto queued = publish(stream, area.heartbeats_done, heartbeat); !queued) return queued;
+  area.heartbeats_queued.store(heartbeat, std::memory_order_relaxed);
   return {};
 }
 

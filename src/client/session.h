@@ -12,14 +12,14 @@
 #include <string>
 #include <vector>
 
-#include "client/agent_link.h"
-#include "client/commit_writer.h"
 #include "client/failure.h"
 #include "client/gpu_memory.h"
 #include "client/injection_hook.h"
 #include "cuda/address_reservation.h"
 #include "cuda/host_registration.h"
-#include "os/baton.h"
+#include "journal/commit_writer.h"
+#include "link/agent_link.h"
+#include "os/file.h"
 #include "os/memory.h"
 
 namespace firebreak::client {
@@ -47,7 +47,8 @@ class Session {
                                   Milliseconds timeout);
   Outcome<void> ready();
   Outcome<fb_resume> wait_promotion(Milliseconds timeout);
-  Outcome<void> commit(CUstream stream, std::uint64_t step, const NewState& state, Counting counting);
+  Outcome<void> commit(CUstream stream, std::uint64_t step, const journal::NewState& state,
+                       Counting counting);
   Outcome<std::uint64_t> counter();
   std::uint64_t committed() const;
   Outcome<void> heartbeat(CUstream stream);
@@ -71,7 +72,7 @@ class Session {
 
  private:
   /// `page_file` is a descriptor of what `shared` maps.
-  Session(std::unique_ptr<AgentLink> link, os::Mapping shared, os::Fd page_file, fb_role role,
+  Session(std::unique_ptr<link::AgentLink> link, os::Mapping shared, os::Fd page_file, fb_role role,
           const abi::Joined& joined);
 
   abi::SharedMemory& shared() const { return *shared_.as<abi::SharedMemory>(); }
@@ -98,32 +99,33 @@ class Session {
   Outcome<void> reserve_arena();
   Outcome<std::uint64_t> create(const std::string& name, std::uint64_t size_bytes, abi::Memory memory);
   Outcome<std::uint64_t> publish(const std::string& name);
-  Outcome<std::uint64_t> import(const std::string& name, const AgentLink::SharedAllocation& shared);
-  Outcome<void> take_office(std::uint32_t epoch);
+  Outcome<std::uint64_t> import(const std::string& name, const link::AgentLink::SharedAllocation& shared);
+  Outcome<void> become_active(std::uint32_t epoch);
   /// The epoch in which this process is the active one, where it was promoted.
   std::optional<std::uint32_t> own_promotion();
   /// The GPU writes `value` there once all that was queued before has ended. `word` lies in the shared page.
   Outcome<void> publish(CUstream stream, std::atomic<std::uint64_t>& word, std::uint64_t value);
   /// Where the GPU sees a word of the shared page, which has been registered.
   CUdeviceptr device_address_of(const std::atomic<std::uint64_t>& word) const;
-  CommitWriter& writer();
-  Outcome<void> append(CUstream stream, const NewState& state);
+  journal::CommitWriter& writer();
+  Outcome<void> append(CUstream stream, const journal::NewState& state);
   cuda::Access access_to(abi::Memory memory) const;
   fb_resume resume_point() const;
 
   std::atomic<bool> is_to_hand_over_ = false;  ///< somebody asked for it; the link's thread sets it
   std::unique_ptr<InjectionHook> injections_;  ///< before link_, whose thread calls it
-  std::unique_ptr<AgentLink> link_;
+  std::unique_ptr<link::AgentLink> link_;
   os::Mapping shared_;
   os::Fd page_file_;
-  std::optional<os::Baton> baton_;  ///< whoever has it sends to clients, if it is still the active one
-  std::atomic<fb_role> role_;       ///< the two are read by any thread; the epoch is set before the role
+  std::optional<os::InterprocessMutex>
+      sending_;                ///< whoever has it sends to clients, if it is still the active one
+  std::atomic<fb_role> role_;  ///< the two are read by any thread; the epoch is set before the role
   std::atomic<std::uint32_t> epoch_;
   std::uint32_t member_;  ///< as the shared page names us
   std::uint64_t arena_base_;
   std::uint64_t next_address_;
-  std::optional<CommitWriter> writer_;
-  Recovered recovered_;
+  std::optional<journal::CommitWriter> writer_;
+  journal::Recovered recovered_;
   std::int64_t promoted_at_ns_ = 0;
   std::unique_ptr<const cuda::Driver> driver_;  ///< before all that is made with it
   std::optional<cuda::HostRegistration> registration_;

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 /// A tenant's own clients: the agent keeps their connections, and whoever is the active one writes to them.
 #include "client/session.h"
-#include "os/tcp.h"
+#include "os/socket.h"
 
 namespace firebreak::client {
 namespace {
 
-/// Longer than a fenced process lives; one that has died gives the baton back at once.
-constexpr Milliseconds baton_timeout{1000};
+/// Longer than a fenced process lives; one that has died gives the mutex back at once.
+constexpr Milliseconds send_timeout{1000};
 
 struct GivenBack {
-  os::Baton& baton;
-  ~GivenBack() { baton.give_back(); }
+  os::InterprocessMutex& mutex;
+  ~GivenBack() { mutex.unlock(); }
 };
 
 }  // namespace
@@ -47,18 +47,18 @@ Outcome<Session::ClientConnection> Session::next_connection(std::uint64_t after)
   return ClientConnection{given->id, std::move(answer->descriptors.front())};
 }
 
-/// Who was replaced between two looks at the epoch holds the baton while it sends; its successor waits for
+/// Who was replaced between two looks at the epoch holds the mutex while it sends; its successor waits for
 /// it, and then sees what it sent.
 Outcome<std::uint64_t> Session::send(int descriptor, std::uint64_t offset, std::span<const std::byte> bytes) {
   if (auto may = for_the_active(); !may) return tl::unexpected(may.error());
-  if (!baton_) {
-    auto baton = os::Baton::of(page_file_.get());
-    if (!baton) return failure(FB_ERROR_NO_MEMORY, to_string(baton.error()));
-    baton_.emplace(std::move(*baton));
+  if (!sending_) {
+    auto mutex = os::InterprocessMutex::of(page_file_.get());
+    if (!mutex) return failure(FB_ERROR_NO_MEMORY, to_string(mutex.error()));
+    sending_.emplace(std::move(*mutex));
   }
-  if (auto taken = baton_->take(baton_timeout); !taken)
+  if (auto taken = sending_->lock(send_timeout); !taken)
     return failure(FB_ERROR_TIMEOUT, to_string(taken.error()));
-  const GivenBack at_the_end{*baton_};
+  const GivenBack at_the_end{*sending_};
   if (fenced()) return failure(FB_ERROR_FENCED, "another process is active now");
   const auto there = os::bytes_taken(descriptor);
   if (!there) return failure(FB_ERROR_INVALID_ARGUMENT, to_string(there.error()));
@@ -71,7 +71,7 @@ Outcome<std::uint64_t> Session::send(int descriptor, std::uint64_t offset, std::
 
 Outcome<void> Session::release_connection(std::uint64_t id) {
   if (auto may = for_the_active(); !may) return may;
-  const auto answer = link_->ask(abi::Release{id});
+  const auto answer = link_->ask(abi::ReleaseConnection{id});
   if (!answer) return agent_failure(answer.error());
   return {};
 }

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "fault/source_traits.h"
 #include "fault/xid.h"
 
 namespace firebreak::fault {
@@ -36,10 +37,7 @@ bool is_mmu(const Fault& fault) {
   return fault.fault_class == FaultClass::MmuReplayable || fault.fault_class == FaultClass::MmuNonReplayable;
 }
 bool is_mmu_xid(const Fault& fault) { return fault.xid && is_mmu(fault); }
-bool tells_of_a_fault(const Fault& fault) {
-  return (fault.source == FaultSource::UvmEvent || fault.source == FaultSource::Isolation) &&
-         fault.conclusive;
-}
+bool tells_of_a_fault(const Fault& fault) { return traits_of(fault.source).is_uvm && fault.conclusive; }
 
 /// Reads the signals of one incident and collects what they say.
 class Judge {
@@ -95,16 +93,10 @@ class Judge {
   /// Sources that name the faulting process itself.
   void clear_words() {
     for (const Fault& signal : incident_.signals) {
-      if (!signal.pid) continue;
-      if (tells_of_a_fault(signal)) {
-        const std::string source =
-            signal.source == FaultSource::UvmEvent ? "UVM's queue of " : "UVM's isolation of ";
-        add(Confidence::Certain, signal.pid, source + process(*signal.pid) + " says " + signal.kind);
-      }
-      if (signal.source == FaultSource::CoreDump) {
-        add(Confidence::Certain, signal.pid,
-            "the core dump of " + process(*signal.pid) + " says " + signal.kind);
-      }
+      const SourceTraits& source = traits_of(signal.source);
+      const bool is_sure = source.names_culprit == NamesCulprit::Certainly && signal.conclusive;
+      if (!signal.pid || !is_sure) continue;
+      add(Confidence::Certain, signal.pid, source.witness + process(*signal.pid) + " says " + signal.kind);
     }
   }
 
@@ -297,7 +289,7 @@ std::optional<pid_t> agreed(const std::vector<Clue>& clues, Confidence best) {
 }  // namespace
 
 bool names_its_client(const Fault& fault) {
-  if (fault.source != FaultSource::Xid || !is_mmu_xid(fault)) return false;
+  if (traits_of(fault.source).names_culprit != NamesCulprit::Perhaps || !is_mmu_xid(fault)) return false;
   const std::string engine = fault.place.substr(0, fault.place.find(' '));
   return engine.starts_with("CE") || engine.find("PBDMA") != std::string::npos || engine.starts_with("HOST");
 }

@@ -4,6 +4,8 @@
 #include <array>
 #include <charconv>
 
+#include "fault/source_traits.h"
+
 namespace firebreak::fault {
 namespace {
 
@@ -33,36 +35,12 @@ const char* to_string(FaultClass fault_class) {
   return "unknown class";
 }
 
-const char* to_string(FaultSource source) {
-  switch (source) {
-    case FaultSource::UvmEvent:
-      return "UVM event";
-    case FaultSource::Isolation:
-      return "UVM isolation";
-    case FaultSource::ProcessExit:
-      return "process exit";
-    case FaultSource::Xid:
-      return "kmsg";
-    case FaultSource::MpsLog:
-      return "MPS log";
-    case FaultSource::Nvml:
-      return "NVML";
-    case FaultSource::CoreDump:
-      return "core dump";
-    case FaultSource::Progress:
-      return "progress";
-    case FaultSource::CudaError:
-      return "CUDA error";
-    case FaultSource::Operator:
-      return "operator";
-  }
-  return "unknown source";
-}
+const char* to_string(FaultSource source) { return traits_of(source).name; }
 
 bool is_departure(const Fault& fault) {
-  return fault.source == FaultSource::ProcessExit ||
-         ((fault.source == FaultSource::MpsLog || fault.source == FaultSource::Isolation) &&
-          fault.fault_class == FaultClass::Termination);
+  const TellsOfDepartures told = traits_of(fault.source).departures;
+  return told == TellsOfDepartures::Always ||
+         (told == TellsOfDepartures::ByClass && fault.fault_class == FaultClass::Termination);
 }
 
 bool ends_group(const Fault& fault) {

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "fault/source_traits.h"
 #include "fault/xid.h"
 
 namespace firebreak::fault {
@@ -35,9 +36,7 @@ bool has_source(const Incident& incident, FaultSource source) {
   return any_signal(incident, [&](const Fault& signal) { return signal.source == source; });
 }
 /// By its events or by its isolation, which name the process itself.
-bool is_told_by_uvm(const Fault& signal) {
-  return signal.source == FaultSource::UvmEvent || signal.source == FaultSource::Isolation;
-}
+bool is_told_by_uvm(const Fault& signal) { return traits_of(signal.source).is_uvm; }
 bool is_told_of_by_uvm(const Incident& incident, std::optional<pid_t> pid) {
   return any_signal(incident, [&](const Fault& s) { return is_told_by_uvm(s) && s.pid && s.pid == pid; });
 }
@@ -185,53 +184,43 @@ Score fit_isolation(const Relation& of) {
   return of.signal.pid ? fit_uvm(of) : fit_overflow(of);
 }
 
+/// What the server handles may be what a departure left behind.
+Score fit_server_log(const Relation& of) {
+  if (is_departure(of.signal)) return fit_consequence(of);
+  if (is_only_exits(of.incident)) return score_if(of.domain_equal, of.ties());
+  return score_if(of.domains_fit, nothing_against + of.ties());
+}
+
 Score fit_by_source(const Relation& of) {
   if (is_overflow(of.signal)) return fit_overflow(of);
-  switch (of.signal.source) {
-    case FaultSource::UvmEvent:
+  switch (traits_of(of.signal.source).merges) {
+    case MergeRule::OwnFault:
       return fit_uvm(of);
-    case FaultSource::Isolation:
+    case MergeRule::Isolation:
       return fit_isolation(of);
-    case FaultSource::Xid:
-    case FaultSource::Nvml:
+    case MergeRule::Xid:
       return of.signal.xid ? fit_xid(of) : std::nullopt;
-    case FaultSource::CoreDump:
+    case MergeRule::CoreDump:
       return fit_core_dump(of);
-    case FaultSource::MpsLog:
-      if (is_departure(of.signal)) return fit_consequence(of);
-      // What the server handles may be what a departure left behind.
-      if (is_only_exits(of.incident)) return score_if(of.domain_equal, of.ties());
-      return score_if(of.domains_fit, nothing_against + of.ties());
-    case FaultSource::ProcessExit:
-    case FaultSource::Progress:
-    case FaultSource::CudaError:
+    case MergeRule::ServerLog:
+      return fit_server_log(of);
+    case MergeRule::Consequence:
       return fit_consequence(of);
-    case FaultSource::Operator:
+    case MergeRule::Alone:
       break;
   }
   return std::nullopt;
 }
 
-/// Which signal's words name the incident.
+/// How much a signal's words say about an incident of this class.
 int says(const Fault& signal, FaultClass fault_class) {
-  switch (signal.source) {
-    case FaultSource::CoreDump:
-      return 8;
-    case FaultSource::ProcessExit:
-      return fault_class == FaultClass::Termination ? 7 : 0;
-    case FaultSource::Isolation:
-      return is_departure(signal) ? 2 : 7;
-    case FaultSource::UvmEvent:
-      return 6;
-    case FaultSource::MpsLog:
-      return is_departure(signal) && fault_class == FaultClass::Termination ? 6 : 2;
-    case FaultSource::Xid:
-      return signal.fault_class == fault_class && signal.xid != xid_channel_reset ? 5 : 4;
-    case FaultSource::Nvml:
-      return 3;
-    default:
-      return 2;
-  }
+  const Weights& weights = traits_of(signal.source).weights;
+  if (is_departure(signal))
+    return fault_class == FaultClass::Termination ? weights.departure_as_cause : weights.departure;
+  // An Xid of another class, or one that only names the channel, says less.
+  const bool is_beside = signal.source == FaultSource::Xid &&
+                         (signal.fault_class != fault_class || signal.xid == xid_channel_reset);
+  return weights.fault - (is_beside ? 1 : 0);
 }
 
 void describe(Incident& incident) {

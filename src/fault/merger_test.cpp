@@ -54,6 +54,17 @@ TEST_F(MergerTest, AnSmExceptionWithItsChannelResetsIsOne) {
   EXPECT_EQ(take(xid(9, 45, server, "a")).xids, (std::vector{13, 43, 45}));
 }
 
+TEST_F(MergerTest, TheWordsThatSayMostNameTheIncident) {
+  Fault echo = nvml_xid(7, 13);
+  echo.kind = "NVML Xid 13";
+  EXPECT_EQ(take(echo).kind, "NVML Xid 13");
+  EXPECT_EQ(take(xid(8, 43, server, "a")).kind, "Xid 43");
+  EXPECT_EQ(take(xid(9, 13)).kind, "Xid 13");
+  EXPECT_EQ(take(xid(10, 43, server, "a")).kind, "Xid 13");
+  const Fault dump = signal_of(FaultSource::CoreDump, FaultClass::Sm, 11, "a", rogue, "Illegal instruction");
+  EXPECT_EQ(take(dump).kind, "Illegal instruction");
+}
+
 TEST_F(MergerTest, SmExceptionsOfTwoDomainsAreTwo) {
   EXPECT_EQ(take(xid(7, 13)).id, 1u);
   EXPECT_EQ(take(xid(7, 13)).id, 1u);

@@ -5,7 +5,7 @@
 #include <map>
 #include <vector>
 
-#include "os/device_range.h"
+#include "os/addresses.h"
 
 namespace firebreak::guard {
 

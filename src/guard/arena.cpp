@@ -9,11 +9,11 @@ namespace firebreak::guard {
 void Arena::add(os::AddressRange piece) {
   pieces_.push_back(piece);
   std::sort(pieces_.begin(), pieces_.end(), [](const auto& a, const auto& b) { return a.begin < b.begin; });
-  blanket_bytes_ += piece.size_bytes();
+  guard_range_bytes_ += piece.size_bytes();
 }
 
-/// The first place, with a granule of blanket on either side, in what is free from an address in [low, high)
-/// on.
+/// The first place, with a granule of guard ranges on either side, in what is free from an address in [low,
+/// high) on.
 std::optional<os::AddressRange> Arena::find_between(std::uint64_t low, std::uint64_t high,
                                                     std::uint64_t size_bytes) const {
   const std::uint64_t needed = size_bytes + 2 * granule_bytes;
@@ -42,7 +42,7 @@ std::optional<os::AddressRange> Arena::take(std::uint64_t size_bytes) {
   if (!hole) hole = find_between(0, next_, size);
   if (!hole) return {};
   holes_.emplace(hole->begin, hole->end);
-  blanket_bytes_ -= hole->size_bytes();
+  guard_range_bytes_ -= hole->size_bytes();
   next_ = hole->end;
   return hole;
 }
@@ -52,7 +52,7 @@ std::optional<os::AddressRange> Arena::give(std::uint64_t begin) {
   if (found == holes_.end()) return {};
   const os::AddressRange hole{found->first, found->second};
   holes_.erase(found);
-  blanket_bytes_ += hole.size_bytes();
+  guard_range_bytes_ += hole.size_bytes();
   return hole;
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Where in the blanket allocations lie. Pure bookkeeping of addresses; who lays and cuts the blanket is
-/// elsewhere (guard/blanket.h).
+/// Where in the guard ranges allocations lie. Pure bookkeeping of addresses; who lays and cuts the guard
+/// ranges are elsewhere (guard/guard_ranges.h).
 #pragma once
 
 #include <cstdint>
@@ -9,13 +9,13 @@
 #include <vector>
 
 #include "base/units.h"
-#include "os/device_range.h"
+#include "os/addresses.h"
 
 namespace firebreak::guard {
 
-/// Pieces of the address space, all of them blanket, with holes for allocations. Between two holes, and at
-/// both ends of a piece, at least one granule of blanket stays, so that who runs past an end meets it. A
-/// freed place is used again as late as can be, so that whoever still uses it is noticed.
+/// Pieces of the address space, all of them guard ranges, with holes for allocations. Between two holes, and
+/// at both ends of a piece, at least one granule of guard ranges stay, so that who runs past an end meets it.
+/// A freed place is used again as late as can be, so that whoever still uses it is noticed.
 class Arena {
  public:
   /// What the GPU maps at once: begins and sizes of holes are multiples of it.
@@ -31,7 +31,7 @@ class Arena {
 
   bool owns(std::uint64_t address) const;
   /// Of all pieces, holes not counted.
-  std::uint64_t blanket_bytes() const { return blanket_bytes_; }
+  std::uint64_t guard_range_bytes() const { return guard_range_bytes_; }
 
  private:
   std::optional<os::AddressRange> find_between(std::uint64_t low, std::uint64_t high,
@@ -40,7 +40,7 @@ class Arena {
   std::vector<os::AddressRange> pieces_;
   std::map<std::uint64_t, std::uint64_t> holes_;  ///< begin -> end
   std::uint64_t next_ = 0;                        ///< where the last hole ended: the search goes on there
-  std::uint64_t blanket_bytes_ = 0;
+  std::uint64_t guard_range_bytes_ = 0;
 };
 
 }  // namespace firebreak::guard

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Holes never overlap, always have blanket around them, and the books are right: for chosen cases and at
+// Holes never overlap, always have guard ranges around them, and the books are right: for chosen cases and at
 // random.
 #include "guard/arena.h"
 
@@ -22,12 +22,12 @@ Arena arena_of(std::uint64_t granules) {
   return arena;
 }
 
-TEST(Arena, KeepsBlanketOnBothSidesOfAHole) {
+TEST(Arena, KeepsGuardRangesOnBothSidesOfAHole) {
   Arena arena = arena_of(5);
   EXPECT_EQ(arena.take(1), (AddressRange{base + granule, base + 2 * granule}));
   EXPECT_EQ(arena.take(granule), (AddressRange{base + 3 * granule, base + 4 * granule}));
   EXPECT_FALSE(arena.take(1));
-  EXPECT_EQ(arena.blanket_bytes(), 3 * granule);
+  EXPECT_EQ(arena.guard_range_bytes(), 3 * granule);
 }
 
 TEST(Arena, UsesAFreedPlaceLast) {
@@ -51,7 +51,7 @@ TEST(Arena, GivesBackOnlyWhatItGave) {
   EXPECT_FALSE(arena.give(hole->begin + granule));
   EXPECT_TRUE(arena.give(hole->begin));
   EXPECT_FALSE(arena.give(hole->begin));
-  EXPECT_EQ(arena.blanket_bytes(), 8 * granule);
+  EXPECT_EQ(arena.guard_range_bytes(), 8 * granule);
 }
 
 TEST(Arena, RefusesSizesThatNoAddressSpaceHas) {
@@ -85,12 +85,12 @@ TEST(Arena, HoldsItsRulesThroughTenThousandRandomSteps) {
     std::uint64_t sum = 0;
     std::uint64_t before = 0;
     for (const auto& [begin, end] : holes) {
-      ASSERT_GE(begin, before + granule) << "no blanket in front of the hole";
+      ASSERT_GE(begin, before + granule) << "no guard ranges in front of the hole";
       ASSERT_TRUE(arena.owns(begin - granule) && arena.owns(end + granule - 1)) << "a hole at an edge";
       sum += end - begin;
       before = end;
     }
-    ASSERT_EQ(arena.blanket_bytes(), 96 * granule - sum);
+    ASSERT_EQ(arena.guard_range_bytes(), 96 * granule - sum);
   }
 }
 

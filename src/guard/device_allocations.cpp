@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// cuMemAlloc and its kin: memory of our own making, each large piece with blanket in front of it and
+/// cuMemAlloc and its kin: memory of our own making, each large piece with guard ranges in front of it and
 /// directly behind its end.
 #include <algorithm>
 
@@ -47,19 +47,19 @@ CUresult Guard::back_with_memory(os::AddressRange range) {
 
 void Guard::take_memory_away(os::AddressRange range) {
   driver_->cuMemUnmap(range.begin, range.size_bytes());
-  (void)territory_->close(range);
-  territory_->give(range.begin);
+  (void)address_space_->close(range);
+  address_space_->give(range.begin);
 }
 
 CUresult Guard::make_block(std::size_t size_bytes, os::AddressRange* block) {
-  const auto range = territory_->take(size_bytes);
+  const auto range = address_space_->take(size_bytes);
   if (!range) return CUDA_ERROR_OUT_OF_MEMORY;
   CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
-  if (territory_->open(*range)) {
+  if (address_space_->open(*range)) {
     result = back_with_memory(*range);
-    if (result != CUDA_SUCCESS) (void)territory_->close(*range);
+    if (result != CUDA_SUCCESS) (void)address_space_->close(*range);
   }
-  if (result != CUDA_SUCCESS) territory_->give(range->begin);
+  if (result != CUDA_SUCCESS) address_space_->give(range->begin);
   *block = *range;
   return result;
 }
@@ -67,7 +67,7 @@ CUresult Guard::make_block(std::size_t size_bytes, os::AddressRange* block) {
 CUresult Guard::allocate_large(std::size_t size_bytes, Allocation* allocation, CUdeviceptr* pointer) {
   const CUresult result = make_block(size_bytes, &allocation->block);
   if (result != CUDA_SUCCESS) return result;
-  // At the block's end, so that who runs past the allocation's end meets the blanket at once.
+  // At the block's end, so that who runs past the allocation's end meets the guard ranges at once.
   *pointer = allocation->block.end - round_up(size_bytes, Slabs::alignment_bytes);
   return result;
 }

@@ -18,23 +18,24 @@ std::string joined(std::initializer_list<std::string> remarks) {
 }  // namespace
 
 Result<std::unique_ptr<Guard>> Guard::create(const cuda::Driver& driver, os::Kernel& kernel,
-                                             TerritorySettings settings, Milliseconds patience) {
+                                             GuardedAddressSpaceSettings settings, Milliseconds patience) {
   auto ledger = Ledger::create();
   if (!ledger) return propagate(ledger);
   return std::unique_ptr<Guard>(new Guard(driver, kernel, std::move(*ledger), settings, patience));
 }
 
-Status Guard::lay_blanket(Blanket blanket) {
-  territory_ = std::make_unique<Territory>(driver_, std::move(blanket), ledger_, settings_);
-  return territory_->start();
+Status Guard::lay_guard_ranges(GuardRanges guard_ranges) {
+  address_space_ =
+      std::make_unique<GuardedAddressSpace>(driver_, std::move(guard_ranges), ledger_, settings_);
+  return address_space_->start();
 }
 
-Status Guard::come_up(const Verdict& verdict) {
-  if (verdict.word == Verdict::Word::Fails)
-    return fail(ErrorCode::Unsupported, "it does not work on this kernel and driver: " + verdict.reason);
-  auto blanket = Blanket::of_this_process(kernel_);
-  if (!blanket) return propagate(blanket);
-  return lay_blanket(std::move(*blanket));
+Status Guard::come_up(const ProbeResult& result) {
+  if (result.answer == ProbeResult::Answer::Fails)
+    return fail(ErrorCode::Unsupported, "it does not work on this kernel and driver: " + result.reason);
+  auto guard_ranges = GuardRanges::of_this_process(kernel_);
+  if (!guard_ranges) return propagate(guard_ranges);
+  return lay_guard_ranges(std::move(*guard_ranges));
 }
 
 void Guard::wait_until_heard() {
@@ -47,15 +48,15 @@ void Guard::start() {
   if (started_.load(std::memory_order_acquire)) return;
   const std::lock_guard lock(start_mutex_);
   if (started_.exchange(true)) return;
-  const Verdict verdict = known_verdict(kernel_);
-  if (const Status up = come_up(verdict); !up) {
+  const ProbeResult result = known_probe_result(kernel_);
+  if (const Status up = come_up(result); !up) {
     ledger_.set_state(abi::GuardState::Off, to_string(up.error()));
     fmt::print(stderr, "firebreak: the guard is off: {}\n", to_string(up.error()));
     return;
   }
-  const bool tested = verdict.word != Verdict::Word::Untested;
+  const bool tested = result.answer != ProbeResult::Answer::Untested;
   const std::string untested = tested ? "" : "not tested on this kernel and driver";
-  ledger_.set_state(abi::GuardState::On, joined({territory_->remark(), untested, passing_}));
+  ledger_.set_state(abi::GuardState::On, joined({address_space_->remark(), untested, passing_}));
   allocates_.store(passing_.empty(), std::memory_order_release);
   on_.store(true, std::memory_order_release);
   wait_until_heard();

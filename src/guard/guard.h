@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// The guard of one process: the driver's allocating functions, answered so that what they give lies inside
-/// the blanket, and nothing else changes for the caller. Who puts these functions in the driver's place is
-/// guard/preload.
+/// the guard ranges, and nothing else changes for the caller. Who puts these functions in the driver's place
+/// is guard/preload.
 #pragma once
 
 #include <atomic>
@@ -17,11 +17,11 @@
 #include "abi/cuda_opaque_types.h"
 #include "base/clock.h"
 #include "cuda/driver.h"
+#include "guard/guarded_address_space.h"
 #include "guard/ledger.h"
+#include "guard/probe_result.h"
 #include "guard/reach.h"
 #include "guard/slabs.h"
-#include "guard/territory.h"
-#include "guard/verdict.h"
 #include "os/kernel.h"
 
 namespace firebreak::guard {
@@ -45,10 +45,11 @@ class Guard {
   /// `driver` and `kernel` outlive it. The guard page is there from now on. start() waits for somebody who
   /// hears strays, for at most `patience`: what strays before is contained, and nobody would know.
   static Result<std::unique_ptr<Guard>> create(const cuda::Driver& driver, os::Kernel& kernel,
-                                               TerritorySettings settings = {}, Milliseconds patience = {});
+                                               GuardedAddressSpaceSettings settings = {},
+                                               Milliseconds patience = {});
 
-  /// Lays the blanket, unless it is known not to work here (guard/verdict.h); the process has a context by
-  /// now, and with it what that takes. Afterwards it does nothing more.
+  /// Lays the guard ranges, unless it is known not to work here (guard/probe_result.h); the process has a
+  /// context by now, and with it what that takes. Afterwards it does nothing more.
   void start();
   /// The same where the calling thread has a context, which is cheap to ask.
   void start_within_context();
@@ -119,7 +120,7 @@ class Guard {
     CUevent event = nullptr;  ///< null: until its context is idle
   };
 
-  Guard(const cuda::Driver& driver, os::Kernel& kernel, Ledger ledger, TerritorySettings settings,
+  Guard(const cuda::Driver& driver, os::Kernel& kernel, Ledger ledger, GuardedAddressSpaceSettings settings,
         Milliseconds patience)
       : driver_(driver),
         kernel_(kernel),
@@ -127,8 +128,8 @@ class Guard {
         settings_(settings),
         patience_(patience) {}
 
-  Status lay_blanket(Blanket blanket);
-  Status come_up(const Verdict& verdict);
+  Status lay_guard_ranges(GuardRanges guard_ranges);
+  Status come_up(const ProbeResult& result);
   void wait_until_heard();
   /// Puts fresh memory of the current device behind a taken range.
   CUresult back_with_memory(os::AddressRange range);
@@ -154,14 +155,14 @@ class Guard {
   /// Waits until nobody does; false: there was nothing.
   bool wait_and_let_go();
   void let_go_of(CUcontext context);
-  std::vector<os::AddressRange> blanketed_parts(os::AddressRange range) const;
+  std::vector<os::AddressRange> guarded_parts(os::AddressRange range) const;
   Status open_all(const std::vector<os::AddressRange>& parts);
   void close_all(const std::vector<os::AddressRange>& parts);
 
   const cuda::Driver& driver_;
   os::Kernel& kernel_;
   Ledger ledger_;
-  TerritorySettings settings_;
+  GuardedAddressSpaceSettings settings_;
   Milliseconds patience_;
   std::mutex start_mutex_;  ///< of the next
   std::string passing_;     ///< why the driver allocates by itself; empty: it does not
@@ -169,7 +170,7 @@ class Guard {
   std::atomic<bool> started_{false};
   std::atomic<bool> on_{false};
   std::atomic<bool> allocates_{false};
-  std::unique_ptr<Territory> territory_;
+  std::unique_ptr<GuardedAddressSpace> address_space_;
 
   mutable std::mutex mutex_;  ///< of what follows; the driver is called with it held
   std::map<CUdeviceptr, Allocation> allocations_;

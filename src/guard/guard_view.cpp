@@ -75,7 +75,7 @@ std::string GuardView::note() const {
   return std::string(note, strnlen(note, abi::guard_note_bytes));
 }
 
-std::uint64_t GuardView::blanket_bytes() const { return page().blanket_bytes.load(); }
+std::uint64_t GuardView::guard_range_bytes() const { return page().guard_range_bytes.load(); }
 
 std::uint64_t GuardView::allocating_calls() const { return page().allocating_calls.load(); }
 

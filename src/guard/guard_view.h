@@ -46,12 +46,12 @@ class GuardView {
   std::string note() const;
   /// Tells the tenant that its strays are heard from now on.
   void say_heard() const;
-  std::uint64_t blanket_bytes() const;
+  std::uint64_t guard_range_bytes() const;
   std::uint64_t allocating_calls() const;
   /// What it has launched (guard/work_view.h); lives as long as this.
   const abi::GuardWork& work() const { return page().work; }
-  /// Whether the blanket covers the address at `when`, or did until lately: an access that strayed there was
-  /// serviced, and is heard of later.
+  /// Whether the guard ranges cover the address at `when`, or did until lately: an access that strayed there
+  /// was serviced, and is heard of later.
   bool covers(std::uint64_t address, Monotonic when) const;
   /// Where the address was freed lately, that allocation; else the nearest one that is alive, within
   /// nearest_bytes_max; empty: there is none.

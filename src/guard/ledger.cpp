@@ -108,9 +108,9 @@ abi::GuardRange* Ledger::choose_range() {
   return chosen;
 }
 
-bool Ledger::covered(std::uint64_t begin, std::uint64_t end, std::uint64_t blanket_bytes) {
+bool Ledger::covered(std::uint64_t begin, std::uint64_t end, std::uint64_t guard_range_bytes) {
   const std::lock_guard lock(books_->mutex);
-  page().blanket_bytes.store(blanket_bytes);
+  page().guard_range_bytes.store(guard_range_bytes);
   abi::GuardRange* const range = choose_range();
   if (range == nullptr) return false;
   range->end.store(0);
@@ -122,9 +122,10 @@ bool Ledger::covered(std::uint64_t begin, std::uint64_t end, std::uint64_t blank
   return true;
 }
 
-void Ledger::uncovered(std::uint64_t begin, std::uint64_t end, std::uint64_t blanket_bytes, Monotonic when) {
+void Ledger::uncovered(std::uint64_t begin, std::uint64_t end, std::uint64_t guard_range_bytes,
+                       Monotonic when) {
   const std::lock_guard lock(books_->mutex);
-  page().blanket_bytes.store(blanket_bytes);
+  page().guard_range_bytes.store(guard_range_bytes);
   for (std::uint32_t n = 0; n < page().ranges.load(); ++n) {
     abi::GuardRange& range = page().range[n];
     if (range.begin.load() != begin || range.end.load() != end || range.until_ns.load() != 0) continue;
@@ -133,6 +134,6 @@ void Ledger::uncovered(std::uint64_t begin, std::uint64_t end, std::uint64_t bla
   }
 }
 
-void Ledger::set_blanket_bytes(std::uint64_t bytes) { page().blanket_bytes.store(bytes); }
+void Ledger::set_guard_range_bytes(std::uint64_t bytes) { page().guard_range_bytes.store(bytes); }
 
 }  // namespace firebreak::guard

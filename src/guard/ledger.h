@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// The writer of a guard page (abi/guard_page.h): what the blanket covers, what was allocated and freed.
+/// The writer of a guard page (abi/guard_page.h): what the guard ranges cover, what was allocated and freed.
 #pragma once
 
 #include <cstdint>
@@ -34,12 +34,12 @@ class Ledger {
   /// All that begin in [begin, end), by one call.
   void freed_within(std::uint64_t begin, std::uint64_t end);
 
-  /// The blanket covers [begin, end) from now on, and in sum `blanket_bytes`. False: the page has no room for
-  /// another range.
-  bool covered(std::uint64_t begin, std::uint64_t end, std::uint64_t blanket_bytes);
+  /// The guard ranges cover [begin, end) from now on, and in sum `guard_range_bytes`. False: the page has no
+  /// room for another range.
+  bool covered(std::uint64_t begin, std::uint64_t end, std::uint64_t guard_range_bytes);
   /// Exactly that range is covered no longer.
-  void uncovered(std::uint64_t begin, std::uint64_t end, std::uint64_t blanket_bytes, Monotonic when);
-  void set_blanket_bytes(std::uint64_t bytes);
+  void uncovered(std::uint64_t begin, std::uint64_t end, std::uint64_t guard_range_bytes, Monotonic when);
+  void set_guard_range_bytes(std::uint64_t bytes);
 
   /// Where launches are counted; for one WorkLog.
   abi::GuardWork& work() { return page().work; }

@@ -104,7 +104,7 @@ TEST_F(LedgerTest, CoversWhatItSaysAndNoMore) {
   EXPECT_TRUE(view_.covers(base, now));
   EXPECT_TRUE(view_.covers(base + gib - 1, now));
   EXPECT_FALSE(view_.covers(base + gib, now));
-  EXPECT_EQ(view_.blanket_bytes(), gib);
+  EXPECT_EQ(view_.guard_range_bytes(), gib);
 }
 
 TEST_F(LedgerTest, AReservationThatIsGivenBackIsCoveredNoLonger) {

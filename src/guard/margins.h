@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Which free addresses around an allocation are to be blanket: where an index that is off by 32 bits, in
-/// either direction, still lands. Pure bookkeeping.
+/// Which free addresses around an allocation are to be guard ranges: where an index that is off by 32 bits,
+/// in either direction, still lands. Pure bookkeeping.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +10,7 @@
 
 #include "base/units.h"
 #include "guard/address_set.h"
-#include "os/device_range.h"
+#include "os/addresses.h"
 
 namespace firebreak::guard {
 

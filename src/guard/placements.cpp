@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// Allocations that lie where the driver has put them: managed memory, pools, pinned memory, and memory of
-/// cuMemAlloc that the guard has no place for. The free addresses around them are blanket as well.
+/// cuMemAlloc that the guard has no place for. The free addresses around them are guard ranges as well.
 #include "guard/guard.h"
 
 namespace firebreak::guard {
@@ -13,7 +13,7 @@ void Guard::placed(abi::GuardFunction function, CUdeviceptr begin, std::size_t s
     const std::lock_guard lock(mutex_);
     placed_[begin] = home_of(context);
   }
-  if (is_on()) territory_->surround({begin, begin + size_bytes});
+  if (is_on()) address_space_->surround({begin, begin + size_bytes});
 }
 
 void Guard::array_made(abi::GuardFunction function, const void* array, std::size_t size_bytes) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Who can reach which addresses of the program's own reservations: where nobody can, the blanket lies. Pure
-/// bookkeeping.
+/// Who can reach which addresses of the program's own reservations: where nobody can, the guard ranges lie.
+/// Pure bookkeeping.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 #include "abi/cuda_driver.h"
 #include "guard/address_set.h"
-#include "os/device_range.h"
+#include "os/addresses.h"
 
 namespace firebreak::guard {
 

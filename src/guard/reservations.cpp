@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// cuMemAddressReserve and what goes with it. The driver does all of it; where the GPU can reach nothing, the
-/// addresses are blanket: before a mapping has rights, and again when it is gone.
+/// addresses are guard ranges: before a mapping has rights, and again when it is gone.
 #include <algorithm>
 #include <iterator>
 
@@ -8,9 +8,9 @@
 
 namespace firebreak::guard {
 
-/// What of `range` is blanket: it lies in reservations of the program's that are blanketed, and nobody can
-/// reach it.
-std::vector<os::AddressRange> Guard::blanketed_parts(os::AddressRange range) const {
+/// Which parts of `range` are guarded: they lie in reservations of the program's that are guarded, and nobody
+/// can reach it.
+std::vector<os::AddressRange> Guard::guarded_parts(os::AddressRange range) const {
   std::vector<os::AddressRange> parts;
   auto next = adopted_.upper_bound(range.begin);
   if (next != adopted_.begin()) --next;
@@ -26,13 +26,13 @@ std::vector<os::AddressRange> Guard::blanketed_parts(os::AddressRange range) con
 
 Status Guard::open_all(const std::vector<os::AddressRange>& parts) {
   for (const os::AddressRange& part : parts) {
-    if (const Status opened = territory_->open(part); !opened) return opened;
+    if (const Status opened = address_space_->open(part); !opened) return opened;
   }
   return {};
 }
 
 void Guard::close_all(const std::vector<os::AddressRange>& parts) {
-  for (const os::AddressRange& part : parts) (void)territory_->close(part);
+  for (const os::AddressRange& part : parts) (void)address_space_->close(part);
 }
 
 CUresult Guard::reserve(CUdeviceptr* begin, std::size_t size_bytes, std::size_t alignment_bytes,
@@ -40,15 +40,15 @@ CUresult Guard::reserve(CUdeviceptr* begin, std::size_t size_bytes, std::size_t 
   if (!is_on()) return driver_->cuMemAddressReserve(begin, size_bytes, alignment_bytes, hint, flags);
   const std::lock_guard lock(mutex_);
   std::vector<os::AddressRange> ways;
-  if (hint != 0 && hint + size_bytes > hint) ways = territory_->give_way({hint, hint + size_bytes});
+  if (hint != 0 && hint + size_bytes > hint) ways = address_space_->give_way({hint, hint + size_bytes});
   const CUresult result = driver_->cuMemAddressReserve(begin, size_bytes, alignment_bytes, hint, flags);
-  if (result != CUDA_SUCCESS || *begin != hint) territory_->come_back(ways);
+  if (result != CUDA_SUCCESS || *begin != hint) address_space_->come_back(ways);
   if (result != CUDA_SUCCESS) return result;
   const os::AddressRange reservation{*begin, *begin + size_bytes};
-  if (territory_->adopt(reservation)) {
+  if (address_space_->adopt(reservation)) {
     adopted_.emplace(reservation.begin, reservation.end);
   } else {
-    territory_->surround(reservation);
+    address_space_->surround(reservation);
   }
   return result;
 }
@@ -59,14 +59,14 @@ CUresult Guard::release(CUdeviceptr begin, std::size_t size_bytes) {
   if (found == adopted_.end() || found->second != begin + size_bytes)
     return driver_->cuMemAddressFree(begin, size_bytes);
   const os::AddressRange reservation{begin, begin + size_bytes};
-  const auto parts = blanketed_parts(reservation);
+  const auto parts = guarded_parts(reservation);
   (void)open_all(parts);
   const CUresult result = driver_->cuMemAddressFree(begin, size_bytes);
   if (result != CUDA_SUCCESS) {
     close_all(parts);
     return result;
   }
-  territory_->release(reservation);
+  address_space_->release(reservation);
   reach_.forget(reservation);
   adopted_.erase(found);
   return result;
@@ -83,7 +83,7 @@ CUresult Guard::unmap(CUdeviceptr begin, std::size_t size_bytes) {
   const os::AddressRange range{begin, begin + size_bytes};
   ledger_.freed_within(range.begin, range.end);
   reach_.forget(range);
-  if (is_on()) close_all(blanketed_parts(range));
+  if (is_on()) close_all(guarded_parts(range));
   return result;
 }
 
@@ -91,12 +91,12 @@ CUresult Guard::set_access(CUdeviceptr begin, std::size_t size_bytes, const CUme
                            std::size_t count) {
   const os::AddressRange range{begin, begin + size_bytes};
   const std::lock_guard lock(mutex_);
-  const auto parts = blanketed_parts(range);
+  const auto parts = guarded_parts(range);
   CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
   if (open_all(parts)) result = driver_->cuMemSetAccess(begin, size_bytes, rights, count);
   for (std::size_t i = 0; result == CUDA_SUCCESS && i < count; ++i) reach_.note(range, rights[i]);
   // All of it where the driver refused, what lost its last rights where it did not.
-  if (is_on()) close_all(blanketed_parts(range));
+  if (is_on()) close_all(guarded_parts(range));
   return result;
 }
 

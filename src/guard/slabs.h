@@ -8,8 +8,8 @@
 
 namespace firebreak::guard {
 
-/// Between two small allocations of one slab there is no blanket; who strays from one into the other has not
-/// left the process's own memory.
+/// Between two small allocations of one slab there is no guard ranges; who strays from one into the other has
+/// not left the process's own memory.
 class Slabs {
  public:
   /// As cuMemAlloc aligns.

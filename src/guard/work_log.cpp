@@ -7,8 +7,8 @@
 namespace firebreak::guard {
 namespace {
 
-/// So many launches without a word behind them fit into the driver's queue many times: the word does not wait
-/// for room there.
+/// So many launches without a marker behind them fit into the driver's queue many times: the marker does not
+/// wait for room there.
 constexpr std::uint32_t unfinished_max = 64;
 
 }  // namespace
@@ -98,7 +98,7 @@ bool WorkLog::may_be_marked(const Owner& owner) const {
   return false;
 }
 
-bool WorkLog::wants_word(std::size_t slot) const {
+bool WorkLog::wants_marker(std::size_t slot) const {
   if (!owners_[slot].has_stream || !may_be_marked(owners_[slot])) return false;
   const abi::GuardLaunches& launches = work_.launches[slot];
   const std::uint32_t launched = launches.launched.load(std::memory_order_acquire);
@@ -111,7 +111,7 @@ std::vector<WorkLog::Due> WorkLog::due() const {
   const std::lock_guard lock(mutex_);
   std::vector<Due> due;
   for (std::size_t slot = 0; slot < owners_.size(); ++slot) {
-    if (wants_word(slot)) due.push_back({slot, owners_[slot].stream, work_.launches[slot].launched.load()});
+    if (wants_marker(slot)) due.push_back({slot, owners_[slot].stream, work_.launches[slot].launched.load()});
   }
   return due;
 }
@@ -134,7 +134,7 @@ std::vector<WorkLog::Due> WorkLog::unmarked() const {
   return unmarked;
 }
 
-/// No word is under way there any more: those of before had ended with the stream's work.
+/// No marker is under way there any more: those of before had ended with the stream's work.
 void WorkLog::ended(const Due& unmarked) { work_.done[unmarked.slot].store(unmarked.value); }
 
 void WorkLog::marked(const Due& due) { work_.launches[due.slot].marked.store(due.value); }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// The books of a guarded process's launches (abi::GuardWork): which slot counts what, and which of them wait
-/// for a word behind them. Knows no driver; who puts the words is LaunchWords.
+/// for a marker behind them. Knows no driver; who puts the markers is CompletionMarkers.
 #pragma once
 
 #include <cstdint>
@@ -15,9 +15,9 @@
 
 namespace firebreak::guard {
 
-/// How a stream is ordered with others, which decides whether a word may be put into it: an operation of the
-/// legacy default stream and one of a blocking stream wait for each other, and a program that uses both could
-/// wait for ever for what we ordered.
+/// How a stream is ordered with others, which decides whether a marker may be put into it: an operation of
+/// the legacy default stream and one of a blocking stream wait for each other, and a program that uses both
+/// could wait for ever for what we ordered.
 enum class StreamKind { Legacy, Blocking, Independent, PerThread };
 
 /// Thread safe. Slots are the caller's thread's alone to count in.
@@ -43,7 +43,7 @@ class WorkLog {
   /// Whether launches find no slot any more.
   bool is_full() const { return (work_.gaps.load() & abi::GuardWorkSlotsFull) != 0; }
 
-  /// A word to put: `value` into done[slot], behind what is in `stream` now.
+  /// A marker to put: `value` into done[slot], behind what is in `stream` now.
   struct Due {
     std::size_t slot = 0;
     CUstream stream = nullptr;
@@ -53,7 +53,7 @@ class WorkLog {
   /// The same of one stream, before it goes.
   std::vector<Due> due_of(CUstream stream) const;
   void marked(const Due& due);
-  /// Work behind which no word may be put, in streams that anybody may ask after: what was launched into
+  /// Work behind which no marker may be put, in streams that anybody may ask after: what was launched into
   /// `stream` up to `value`.
   std::vector<Due> unmarked() const;
   /// The stream was found idle since.
@@ -62,8 +62,8 @@ class WorkLog {
   void stream_gone(CUstream stream);
   /// The context is gone, and what was launched with it has ended.
   void all_ended();
-  /// The end of a round of words: what was done at the end of the one before is settled. True: something has
-  /// changed since.
+  /// The end of a round of markers: what was done at the end of the one before is settled. True: something
+  /// has changed since.
   bool settle();
 
  private:
@@ -77,7 +77,7 @@ class WorkLog {
 
   bool is_idle(std::size_t slot) const;
   bool may_be_marked(const Owner& owner) const;
-  bool wants_word(std::size_t slot) const;
+  bool wants_marker(std::size_t slot) const;
   std::size_t choose(CUstream stream) const;
 
   abi::GuardWork& work_;

@@ -32,14 +32,14 @@ class WorkLogTest : public testing::Test {
     begin(launches, kernel);
     launches->launched.store(launches->begun.load());
   }
-  /// What the driver does for a word, and what the GPU does when it comes to it.
-  void put_words() {
+  /// What the driver does for a marker, and what the GPU does when it comes to it.
+  void put_markers() {
     for (const WorkLog::Due& due : log_.due()) log_.marked(due);
   }
   void reach(const abi::GuardLaunches* launches, std::uint32_t number) {
     work_->done[launches - work_->launches].store(number);
   }
-  WorkState state() const { return state_of(*work_); }
+  LaunchState state() const { return state_of(*work_); }
   std::string in_flight(Since since = Since::Now) const {
     return describe_kernels(kernels_in_flight(*work_, since));
   }
@@ -53,36 +53,36 @@ class WorkLogTest : public testing::Test {
   WorkLog log_{*work_};
 };
 
-TEST_F(WorkLogTest, WhoHasLaunchedNothingHasNothingUnderWay) { EXPECT_EQ(state(), WorkState::Ended); }
+TEST_F(WorkLogTest, WhoHasLaunchedNothingHasNothingUnderWay) { EXPECT_EQ(state(), LaunchState::Ended); }
 
-TEST_F(WorkLogTest, ALaunchIsKnownToRunFromItsWordOnAndToHaveEndedWithIt) {
+TEST_F(WorkLogTest, ALaunchIsKnownToRunFromItsMarkerOnAndToHaveEndedWithIt) {
   auto* const launches = slot(stream(1));
   begin(launches);
-  EXPECT_EQ(state(), WorkState::Unknown);
+  EXPECT_EQ(state(), LaunchState::Unknown);
   EXPECT_THAT(log_.due(), IsEmpty());  // the driver has not returned
   launches->launched.store(1);
-  EXPECT_EQ(state(), WorkState::Unknown);
-  put_words();
-  EXPECT_EQ(state(), WorkState::Running);
+  EXPECT_EQ(state(), LaunchState::Unknown);
+  put_markers();
+  EXPECT_EQ(state(), LaunchState::Running);
   EXPECT_THAT(log_.due(), IsEmpty());
   reach(launches, 1);
-  EXPECT_EQ(state(), WorkState::Ended);
+  EXPECT_EQ(state(), LaunchState::Ended);
 }
 
 // As the legacy default stream beside streams that wait for it.
-TEST_F(WorkLogTest, WhatMayHaveNoWordHasEndedOnceItsStreamWasFoundIdle) {
+TEST_F(WorkLogTest, WhatMayHaveNoMarkerHasEndedOnceItsStreamWasFoundIdle) {
   auto* const launches = slot(nullptr, StreamKind::Legacy);
   log_.note_blocking_stream();
   launch(launches);
   EXPECT_THAT(log_.due(), IsEmpty());
-  EXPECT_EQ(state(), WorkState::Unknown);
+  EXPECT_EQ(state(), LaunchState::Unknown);
   const auto asked = log_.unmarked();
   ASSERT_THAT(asked, SizeIs(1));
   launch(launches);  // after the question: the answer says nothing of it
   log_.ended(asked.front());
-  EXPECT_EQ(state(), WorkState::Unknown);
+  EXPECT_EQ(state(), LaunchState::Unknown);
   for (const auto& each : log_.unmarked()) log_.ended(each);
-  EXPECT_EQ(state(), WorkState::Ended);
+  EXPECT_EQ(state(), LaunchState::Ended);
   EXPECT_THAT(log_.unmarked(), IsEmpty());
 }
 
@@ -101,18 +101,18 @@ TEST_F(WorkLogTest, ACopyIsNamedAsTheCallThatItIs) {
   EXPECT_EQ(in_flight(), "one of `scale`, `cuMemcpyAsync()`");
 }
 
-TEST_F(WorkLogTest, ALaunchAfterTheLastWordMakesItUnknownAgain) {
+TEST_F(WorkLogTest, ALaunchAfterTheLastMarkerMakesItUnknownAgain) {
   auto* const launches = slot(stream(1));
   launch(launches);
-  put_words();
+  put_markers();
   launch(launches);
-  EXPECT_EQ(state(), WorkState::Unknown);
+  EXPECT_EQ(state(), LaunchState::Unknown);
   reach(launches, 1);
-  EXPECT_EQ(state(), WorkState::Unknown);
-  put_words();
-  EXPECT_EQ(state(), WorkState::Running);
+  EXPECT_EQ(state(), LaunchState::Unknown);
+  put_markers();
+  EXPECT_EQ(state(), LaunchState::Running);
   reach(launches, 2);
-  EXPECT_EQ(state(), WorkState::Ended);
+  EXPECT_EQ(state(), LaunchState::Ended);
 }
 
 TEST_F(WorkLogTest, NumbersWrap) {
@@ -122,23 +122,23 @@ TEST_F(WorkLogTest, NumbersWrap) {
   launches->marked.store(0xffffffff);
   reach(launches, 0xffffffff);
   launch(launches, kernel("last"));
-  put_words();
+  put_markers();
   EXPECT_EQ(launches->marked.load(), 0u);
-  EXPECT_EQ(state(), WorkState::Running);
+  EXPECT_EQ(state(), LaunchState::Running);
   EXPECT_EQ(in_flight(), "kernel `last`");
   reach(launches, 0);
-  EXPECT_EQ(state(), WorkState::Ended);
+  EXPECT_EQ(state(), LaunchState::Ended);
 }
 
 TEST_F(WorkLogTest, OneStreamThatRunsIsEnough) {
   auto* const first = slot(stream(1));
   auto* const second = slot(stream(2));
   launch(first);
-  put_words();
+  put_markers();
   launch(second);
-  EXPECT_EQ(state(), WorkState::Running);
+  EXPECT_EQ(state(), LaunchState::Running);
   reach(first, 1);
-  EXPECT_EQ(state(), WorkState::Unknown);
+  EXPECT_EQ(state(), LaunchState::Unknown);
 }
 
 TEST_F(WorkLogTest, EachThreadCountsForItself) {
@@ -160,10 +160,10 @@ TEST_F(WorkLogTest, AStreamThatIsGoneLeavesItsSlotWhenItsWorkHasEnded) {
   EXPECT_THAT(log_.due_of(stream(2)), IsEmpty());
   for (const WorkLog::Due& due : log_.due_of(stream(1))) log_.marked(due);
   log_.stream_gone(stream(1));
-  EXPECT_EQ(state(), WorkState::Running);
+  EXPECT_EQ(state(), LaunchState::Running);
   EXPECT_NE(slot(stream(1)), launches);  // another one, by the same handle
   reach(launches, 1);
-  EXPECT_EQ(state(), WorkState::Ended);
+  EXPECT_EQ(state(), LaunchState::Ended);
   EXPECT_EQ(slot(stream(3)), launches);
 }
 
@@ -172,10 +172,10 @@ TEST_F(WorkLogTest, WhoHasMoreStreamsThanThereAreSlotsIsNotKnown) {
   EXPECT_FALSE(log_.is_full());
   EXPECT_EQ(slot(stream(1000)), nullptr);
   EXPECT_TRUE(log_.is_full());
-  EXPECT_EQ(state(), WorkState::Unknown);
+  EXPECT_EQ(state(), LaunchState::Unknown);
 }
 
-TEST_F(WorkLogTest, NoWordWhereItWouldOrderWhatTheProgramHasNot) {
+TEST_F(WorkLogTest, NoMarkerWhereItWouldOrderWhatTheProgramHasNot) {
   auto* const legacy = slot(nullptr, StreamKind::Legacy);
   launch(legacy);
   EXPECT_THAT(log_.due(), SizeIs(1));
@@ -185,10 +185,10 @@ TEST_F(WorkLogTest, NoWordWhereItWouldOrderWhatTheProgramHasNot) {
   auto* const independent = slot(stream(2));
   launch(independent);
   EXPECT_THAT(log_.due(), SizeIs(1));
-  EXPECT_EQ(state(), WorkState::Unknown);
+  EXPECT_EQ(state(), LaunchState::Unknown);
 }
 
-TEST_F(WorkLogTest, NoWordIntoTheDefaultStreamFromTheFirstBlockingOneOn) {
+TEST_F(WorkLogTest, NoMarkerIntoTheDefaultStreamFromTheFirstBlockingOneOn) {
   launch(slot(nullptr, StreamKind::Legacy));
   log_.note_blocking_stream();
   EXPECT_THAT(log_.due(), IsEmpty());
@@ -197,13 +197,13 @@ TEST_F(WorkLogTest, NoWordIntoTheDefaultStreamFromTheFirstBlockingOneOn) {
 TEST_F(WorkLogTest, NorIntoAnotherThreadsDefaultStream) {
   launch(slot(stream(1), StreamKind::PerThread));
   EXPECT_THAT(log_.due(), IsEmpty());
-  EXPECT_EQ(state(), WorkState::Unknown);
+  EXPECT_EQ(state(), LaunchState::Unknown);
 }
 
-TEST_F(WorkLogTest, NoFurtherWordWhileMuchIsUnfinished) {
+TEST_F(WorkLogTest, NoFurtherMarkerWhileMuchIsUnfinished) {
   auto* const launches = slot(stream(1));
   launch(launches);
-  put_words();
+  put_markers();
   for (int n = 0; n < 64; ++n) launch(launches);
   EXPECT_THAT(log_.due(), IsEmpty());
   reach(launches, 1);
@@ -212,17 +212,17 @@ TEST_F(WorkLogTest, NoFurtherWordWhileMuchIsUnfinished) {
 
 TEST_F(WorkLogTest, WhatIsCapturedOrNotCountedIsNotKnown) {
   log_.capture_begins();
-  EXPECT_EQ(state(), WorkState::Unknown);
+  EXPECT_EQ(state(), LaunchState::Unknown);
   log_.capture_ends();
-  EXPECT_EQ(state(), WorkState::Ended);
+  EXPECT_EQ(state(), LaunchState::Ended);
   log_.note_gap(abi::GuardWorkUncounted);
-  EXPECT_EQ(state(), WorkState::Unknown);
+  EXPECT_EQ(state(), LaunchState::Unknown);
 }
 
 TEST_F(WorkLogTest, WithItsContextAllHasEnded) {
   launch(slot(stream(1)));
   log_.all_ended();
-  EXPECT_EQ(state(), WorkState::Ended);
+  EXPECT_EQ(state(), LaunchState::Ended);
 }
 
 TEST_F(WorkLogTest, NamesWhatIsUnderWay) {
@@ -257,7 +257,7 @@ TEST_F(WorkLogTest, NamesNothingWhereItDoesNotKnowAll) {
 TEST_F(WorkLogTest, WhatEndedAMomentAgoIsNamedForWhatWasSeenThen) {
   auto* const launches = slot(stream(1));
   launch(launches, kernel("scale"));
-  put_words();
+  put_markers();
   reach(launches, 1);
   EXPECT_TRUE(log_.settle());
   EXPECT_EQ(in_flight(), "");

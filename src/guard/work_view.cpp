@@ -15,12 +15,12 @@ std::size_t slots_of(const abi::GuardWork& work) {
   return std::min<std::size_t>(work.slots.load(std::memory_order_acquire), abi::guard_launch_slots_max);
 }
 
-WorkState state_of_slot(const abi::GuardWork& work, std::size_t slot) {
+LaunchState state_of_slot(const abi::GuardWork& work, std::size_t slot) {
   const abi::GuardLaunches& launches = work.launches[slot];
   const std::uint32_t done = work.done[slot].load(std::memory_order_acquire);
   const std::uint32_t begun = launches.begun.load(std::memory_order_acquire);
-  if (begun == done) return WorkState::Ended;
-  return launches.marked.load() == begun ? WorkState::Running : WorkState::Unknown;
+  if (begun == done) return LaunchState::Ended;
+  return launches.marked.load() == begun ? LaunchState::Running : LaunchState::Unknown;
 }
 
 std::string name_of(const abi::GuardWork& work, std::uint16_t index) {
@@ -52,23 +52,23 @@ bool add_names(const abi::GuardWork& work, std::size_t slot, Since since, std::v
 
 }  // namespace
 
-WorkState state_of(const abi::GuardWork& work) {
+LaunchState state_of(const abi::GuardWork& work) {
   bool all_ended = work.gaps.load() == 0 && work.captures.load() == 0;
   for (std::size_t slot = 0; slot < slots_of(work); ++slot) {
-    const WorkState state = state_of_slot(work, slot);
-    if (state == WorkState::Running) return state;
-    all_ended = all_ended && state == WorkState::Ended;
+    const LaunchState state = state_of_slot(work, slot);
+    if (state == LaunchState::Running) return state;
+    all_ended = all_ended && state == LaunchState::Ended;
   }
-  return all_ended ? WorkState::Ended : WorkState::Unknown;
+  return all_ended ? LaunchState::Ended : LaunchState::Unknown;
 }
 
-const char* to_string(WorkState state) {
+const char* to_string(LaunchState state) {
   switch (state) {
-    case WorkState::Running:
+    case LaunchState::Running:
       return "running";
-    case WorkState::Ended:
+    case LaunchState::Ended:
       return "ended";
-    case WorkState::Unknown:
+    case LaunchState::Unknown:
       break;
   }
   return "unknown";

@@ -11,17 +11,17 @@
 
 namespace firebreak::guard {
 
-enum class WorkState {
+enum class LaunchState {
   Unknown,  ///< the page does not tell
   Running,  ///< a launch is known to be under way
   Ended,    ///< all launches are known to have ended
 };
 
 /// Of a process that is dead, or that launches nothing meanwhile: of a living one it may be over.
-WorkState state_of(const abi::GuardWork& work);
+LaunchState state_of(const abi::GuardWork& work);
 
 /// "running", "ended", "unknown".
-const char* to_string(WorkState state);
+const char* to_string(LaunchState state);
 
 enum class Since {
   Now,     ///< launches that are not known to have ended

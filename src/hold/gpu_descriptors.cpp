@@ -5,7 +5,7 @@
 #include <optional>
 #include <utility>
 
-#include "os/process_descriptors.h"
+#include "os/descriptors.h"
 
 namespace firebreak::hold {
 namespace {

@@ -12,8 +12,8 @@
 #include <string>
 #include <vector>
 
+#include "os/descriptors.h"
 #include "os/kernel.h"
-#include "os/opening_mark.h"
 
 namespace firebreak::hold {
 

@@ -7,8 +7,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "os/process_descriptors.h"
-#include "os/process_stat.h"
+#include "os/descriptors.h"
 #include "os/processes.h"
 
 namespace firebreak::hold {
@@ -100,8 +99,11 @@ bool Holder::is_as_it_was(pid_t pid, const Client& client) const {
          client.duplicates.are_all_of(kernel_, pid);
 }
 
+/// One that has died in the meantime shows none, and its children are known by the one that it had.
 void Holder::note_image(pid_t pid, Client& client) {
-  if (const auto stat = kernel_.read_file(os::proc_folder(pid) + "/stat")) client.image = os::image(*stat);
+  const auto stat = kernel_.read_file(os::proc_folder(pid) + "/stat");
+  std::string image = stat ? os::image(*stat) : std::string();
+  if (!image.empty()) client.image = std::move(image);
 }
 
 Status Holder::look_at(pid_t pid, Client& client) {
@@ -115,7 +117,7 @@ Status Holder::look_at(pid_t pid, Client& client) {
   if (!numbers) return propagate(numbers);
   // Both: what a process has closed may have been the last of it, and work may be under way.
   Duplicates gone = client.duplicates.give_back(kernel_, pid, *numbers);
-  if (!gone.empty()) mourn(pid, std::move(gone), nullptr);
+  if (!gone.empty()) hold_for_dead(pid, std::move(gone), nullptr);
   return client.duplicates.take(kernel_, client.process, *numbers);
 }
 
@@ -146,12 +148,12 @@ bool Holder::keep(pid_t pid, const std::string& image) {
   auto looker = std::make_shared<OtherHolders>(kernel_, clock_, late(pid, its_image));
   // A tenant without descriptors that we know of may have had some all the same.
   if (!duplicates.empty() || !looker->look({}).none()) {
-    mourn(pid, std::move(duplicates), std::move(looker));
+    hold_for_dead(pid, std::move(duplicates), std::move(looker));
   }
-  return is_mourned(pid);
+  return is_held(pid);
 }
 
-bool Holder::is_mourned(pid_t pid) const {
+bool Holder::is_held(pid_t pid) const {
   return std::ranges::any_of(dead_, [pid](const auto& entry) { return entry.second.pid == pid; });
 }
 
@@ -162,7 +164,7 @@ Late Holder::late(pid_t pid, const std::string& image) const {
   return late;
 }
 
-void Holder::mourn(pid_t pid, Duplicates duplicates, std::shared_ptr<OtherHolders> looker) {
+void Holder::hold_for_dead(pid_t pid, Duplicates duplicates, std::shared_ptr<OtherHolders> looker) {
   const std::uint64_t id = next_id_++;
   Dead& dead = dead_[id];
   dead.pid = pid;

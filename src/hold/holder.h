@@ -173,7 +173,7 @@ class Holder {
   Status look_at(pid_t pid, Client& client);
   void look_later(pid_t pid, Client& client);
   /// What it had is the dead one's from here on.
-  void mourn(pid_t pid, Duplicates duplicates, std::shared_ptr<OtherHolders> looker);
+  void hold_for_dead(pid_t pid, Duplicates duplicates, std::shared_ptr<OtherHolders> looker);
   void look_at_work(std::uint64_t id);
   void hold_on(std::uint64_t id);
   void time_is_up(std::uint64_t id);
@@ -191,7 +191,7 @@ class Holder {
   Late late(pid_t pid, const std::string& image) const;
   void force(std::uint64_t id);
   void release(std::uint64_t id);
-  bool is_mourned(pid_t pid) const;
+  bool is_held(pid_t pid) const;
 
   os::EventLoop& loop_;
   os::Kernel& kernel_;

@@ -2,6 +2,7 @@
 // Against the real kernel: how much is looked at of a living process, and that nothing it opens is missed.
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <poll.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -11,9 +12,10 @@
 #include <optional>
 
 #include "hold/holder.h"
+#include "os/counting_kernel.h"
+#include "os/descriptors.h"
 #include "os/memory.h"
-#include "os/process_descriptors.h"
-#include "os/real_kernel.h"
+#include "os/processes.h"
 
 namespace firebreak::hold {
 namespace {
@@ -21,21 +23,11 @@ namespace {
 constexpr const char* space_name = "holder-looks-space";
 constexpr std::uint32_t never = 1'000'000;
 
-/// Counts what is asked of it.
-class CountingKernel : public os::RealKernel {
+/// With descriptors of the test's own in the place of UVM's.
+class KernelWithSpace : public os::CountingKernel {
  public:
   std::string uvm_link_target() const override { return "/memfd:" + std::string(space_name) + " (deleted)"; }
   std::string rm_link_target() const override { return "/memfd:holder-looks-manager (deleted)"; }
-  Result<os::Fd> open(const std::string& path, int flags) override {
-    if (path.ends_with("/fd")) ++counts;
-    return RealKernel::open(path, flags);
-  }
-  Result<std::string> read_link(const std::string& path) override {
-    ++links;
-    return RealKernel::read_link(path);
-  }
-  int counts = 0;
-  int links = 0;
 };
 
 /// What the process is told to do, and answers when it has done so.
@@ -43,6 +35,7 @@ enum class Deed : char {
   OpenSpace,
   OpenSpaceForFile,   ///< as many descriptors as before
   OpenSpaceForSpace,  ///< under the same number
+  Fork,               ///< a child that has the same, and lives as long as the test
 };
 
 class HolderLooks : public testing::Test {
@@ -67,6 +60,7 @@ class HolderLooks : public testing::Test {
     options.first_look = options.longest_look = std::chrono::milliseconds(1);
     options.hold = Nanoseconds(1);
     options.most_glances = most_glances;
+    options.takes_duplicates = takes_duplicates_;
     HolderCallbacks callbacks;
     callbacks.on_released = [this](const Release&) { released_ = true; };
     holder_.emplace(*loop_, kernel_, clock_, options, std::move(callbacks));
@@ -87,17 +81,25 @@ class HolderLooks : public testing::Test {
   }
   bool linux_counts() { return os::count_descriptors(kernel_, ::getpid()).has_value(); }
 
-  CountingKernel kernel_;
+  KernelWithSpace kernel_;
   SystemClock clock_;
   std::unique_ptr<os::EventLoop> loop_ = os::EventLoop::create().value();
   std::optional<Holder> holder_;
   pid_t pid_ = 0;
+  bool takes_duplicates_ = true;
   bool released_ = false;
 
  private:
   bool answers() {
     char word = 0;
     return ::read(from_[0], &word, 1) == 1;
+  }
+  /// Its child.
+  [[noreturn]] void outlive() {
+    ::close(from_[0]);
+    ::pollfd nobody_reads{from_[1], 0, 0};
+    ::poll(&nobody_reads, 1, -1);
+    ::_exit(0);
   }
   /// The process.
   [[noreturn]] void live() {
@@ -107,6 +109,10 @@ class HolderLooks : public testing::Test {
     os::Fd space;
     for (char word = 0; ::write(from_[1], &word, 1) == 1 && ::read(to_[0], &word, 1) == 1;) {
       const auto deed = static_cast<Deed>(word);
+      if (deed == Deed::Fork) {
+        if (::fork() == 0) outlive();
+        continue;
+      }
       if (deed == Deed::OpenSpaceForFile) ::close(file);
       os::Fd made = os::create_memory_file(space_name, 4096).value();
       if (deed == Deed::OpenSpaceForSpace) {
@@ -121,6 +127,18 @@ class HolderLooks : public testing::Test {
   std::array<int, 2> to_{};
   std::array<int, 2> from_{};
 };
+
+// Between its death and the word of it there may be a look at it, when it has no image any more.
+TEST_F(HolderLooks, TheChildOfOneThatWasLookedAtWhenItWasDeadIsKnown) {
+  takes_duplicates_ = false;
+  tell(Deed::OpenSpace);
+  tell(Deed::Fork);
+  follow(never);
+  ::kill(pid_, SIGKILL);
+  while (os::is_alive(kernel_.read_file(os::proc_folder(pid_) + "/stat").value())) ::usleep(1000);
+  look_times(3);
+  EXPECT_TRUE(holder_->keep(pid_));
+}
 
 TEST_F(HolderLooks, DescriptorsOfAProcessThatDoesNotChangeAreNotLookedAtAgainAndAgain) {
   if (!linux_counts()) GTEST_SKIP() << "Linux counts descriptors from 6.2 on";

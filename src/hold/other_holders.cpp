@@ -10,8 +10,7 @@
 #include <map>
 #include <optional>
 
-#include "os/process_descriptors.h"
-#include "os/process_stat.h"
+#include "os/descriptors.h"
 #include "os/processes.h"
 #include "os/self.h"
 

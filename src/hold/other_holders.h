@@ -11,7 +11,7 @@
 ///   * As long as we have duplicates: no process has a descriptor of the same opening (kcmp). Then we close
 ///     ours, and the driver has released it when close() returns, unless somebody has it whom /proc does not
 ///     show.
-///   * Whether there is such a one the mark says (os/opening_mark.h): then it is waited for, and its holder
+///   * Whether there is such a one the mark says (os/descriptors.h): then it is waited for, and its holder
 ///     is looked for among the forks, of which mappings are looked at as well.
 ///   * Where the opening ended with somebody else than us, its release may still be under way: until every
 ///     process that was seen to have it has ended, or for `settles` where none was seen or one lives on.

@@ -19,7 +19,6 @@
 
 #include "hold/holder.h"
 #include "os/memory.h"
-#include "os/process_stat.h"
 #include "os/processes.h"
 #include "os/real_kernel.h"
 #include "os/socket.h"

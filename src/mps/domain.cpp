@@ -8,11 +8,11 @@
 
 #include "mps/control_output.h"
 #include "mps/leftovers.h"
+#include "os/file.h"
 #include "os/processes.h"
 #include "os/program.h"
 #include "os/self.h"
 #include "os/socket.h"
-#include "os/temporary_directory.h"
 
 namespace firebreak::mps {
 namespace {

@@ -12,7 +12,7 @@
 #include "base/clock.h"
 #include "mps/client_limits.h"
 #include "os/kernel.h"
-#include "os/log_rotation.h"
+#include "os/logs.h"
 
 namespace firebreak::mps {
 

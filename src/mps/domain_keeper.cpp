@@ -7,7 +7,6 @@
 #include <future>
 #include <sstream>
 
-#include "os/process_stat.h"
 #include "os/processes.h"
 
 namespace firebreak::mps {

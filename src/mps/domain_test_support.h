@@ -10,10 +10,10 @@
 #include <string>
 
 #include "mps/domain.h"
+#include "os/file.h"
 #include "os/program.h"
 #include "os/real_kernel.h"
 #include "os/self.h"
-#include "os/temporary_directory.h"
 
 namespace firebreak::mps {
 

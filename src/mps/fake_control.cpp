@@ -14,7 +14,7 @@
 #include <iterator>
 #include <string>
 
-#include "os/futex.h"
+#include "os/memory.h"
 #include "os/self.h"
 #include "os/socket.h"
 

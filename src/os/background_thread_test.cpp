@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "os/background_thread.h"
+#include "os/self.h"
 
 #include <gtest/gtest.h>
 #include <pthread.h>

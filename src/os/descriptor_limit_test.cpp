@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "os/descriptor_limit.h"
+#include "os/descriptors.h"
 
 #include <gtest/gtest.h>
 #include <sys/resource.h>
@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "os/duplicate.h"
+#include "os/fd.h"
 #include "os/program.h"
 #include "os/real_kernel.h"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Addresses that a device serves, with a memory file for a device.
-#include "os/device_range.h"
+#include "os/addresses.h"
 
 #include <gmock/gmock.h>
 #include <sys/wait.h>
@@ -8,9 +8,8 @@
 
 #include <algorithm>
 
-#include "os/file_identity.h"
+#include "os/file.h"
 #include "os/memory.h"
-#include "os/memory_map.h"
 
 namespace firebreak::os {
 namespace {

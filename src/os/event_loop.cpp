@@ -1,21 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "os/event_loop.h"
 
+#include <poll.h>
 #include <pthread.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/inotify.h>
 #include <sys/signalfd.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
-
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <climits>
 #include <csignal>
+#include <cstring>
+#include <limits>
 
-#include "os/errno_error.h"
+#include "base/clock.h"
+#include "os/fd.h"
 
 namespace firebreak::os {
+
+// --- event loop
+
 namespace {
 
 constexpr std::uint64_t wake_id = 0;
@@ -281,6 +289,93 @@ void EventLoop::run() {
     }
     run_once(std::nullopt);
   }
+}
+
+// --- file watch
+
+namespace {
+
+Result<Fd> watch(const std::string& path, std::uint32_t events) {
+  Fd fd(::inotify_init1(IN_CLOEXEC | IN_NONBLOCK));
+  if (!fd) return fail_errno("watch " + path, errno);
+  if (::inotify_add_watch(fd.get(), path.c_str(), events) < 0) return fail_errno("watch " + path, errno);
+  return fd;
+}
+
+}  // namespace
+
+Result<FileWatch> FileWatch::of(const std::string& directory, const std::string& name) {
+  auto fd = watch(directory, IN_MODIFY | IN_CREATE | IN_MOVED_TO);
+  if (!fd) return propagate(fd);
+  return FileWatch(std::move(*fd), name);
+}
+
+Result<FileWatch> FileWatch::of(const Fd& file) {
+  auto fd = watch("/proc/self/fd/" + std::to_string(file.get()), IN_MODIFY);
+  if (!fd) return propagate(fd);
+  return FileWatch(std::move(*fd), {});
+}
+
+FileWatch::Changes FileWatch::read() {
+  Changes changes;
+  alignas(inotify_event) std::array<char, 16 * (sizeof(inotify_event) + NAME_MAX + 1)> buffer;
+  while (true) {
+    const ssize_t size = ::read(fd_.get(), buffer.data(), buffer.size());
+    if (size <= 0) return changes;
+    for (ssize_t at = 0; at < size;) {
+      inotify_event event;
+      std::memcpy(&event, buffer.data() + at, sizeof(event));
+      const char* name = buffer.data() + at + sizeof(event);
+      // Where events were lost, the file may have been written as well.
+      if ((event.mask & IN_Q_OVERFLOW) != 0) changes.written = true;
+      if (name_.empty() && (event.mask & IN_MODIFY) != 0) changes.written = true;
+      if (event.len > 0 && name_ == name) {
+        changes.written = true;
+        changes.replaced |= (event.mask & (IN_CREATE | IN_MOVED_TO)) != 0;
+      }
+      at += static_cast<ssize_t>(sizeof(event) + event.len);
+    }
+  }
+}
+
+// --- wait
+
+namespace {
+
+int remaining_ms(Monotonic deadline) {
+  const auto left = std::chrono::ceil<Milliseconds>(deadline - SystemClock().now()).count();
+  return static_cast<int>(std::clamp<std::int64_t>(left, 0, std::numeric_limits<int>::max()));
+}
+
+/// A signal handler of the program must not end a wait early.
+int poll_again_after_signals(std::span<pollfd> entries, std::chrono::milliseconds timeout) {
+  const Monotonic deadline = SystemClock().now() + timeout;
+  while (true) {
+    const int wait_ms = timeout.count() < 0 ? -1 : remaining_ms(deadline);
+    const int ready = ::poll(entries.data(), entries.size(), wait_ms);
+    if (ready >= 0 || errno != EINTR) return ready;
+  }
+}
+
+}  // namespace
+
+Result<std::vector<std::size_t>> poll_readable(std::span<const int> fds, std::chrono::milliseconds timeout) {
+  std::vector<pollfd> entries;
+  entries.reserve(fds.size());
+  for (const int fd : fds) entries.push_back(pollfd{fd, POLLIN, 0});
+  if (poll_again_after_signals(entries, timeout) < 0) return fail_errno("poll", errno);
+  std::vector<std::size_t> ready;
+  for (std::size_t i = 0; i < entries.size(); ++i) {
+    if (entries[i].revents != 0) ready.push_back(i);
+  }
+  return ready;
+}
+
+Result<bool> poll_writable(int fd, std::chrono::milliseconds timeout) {
+  pollfd entry{fd, POLLOUT, 0};
+  const int ready = poll_again_after_signals(std::span(&entry, 1), timeout);
+  if (ready < 0) return fail_errno("poll", errno);
+  return ready > 0;
 }
 
 }  // namespace firebreak::os

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/// One thread's event loop: readable and writable descriptors, timers, signals, and work posted by other
-/// threads. All timers of a loop share one descriptor, so that none is refused when descriptors are scarce.
+/// One thread that waits for descriptors, timers and files.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -10,6 +10,8 @@
 #include <mutex>
 #include <optional>
 #include <set>
+#include <span>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -18,6 +20,10 @@
 #include "os/fd.h"
 
 namespace firebreak::os {
+
+// --- event loop
+// One thread's event loop: readable and writable descriptors, timers, signals, and work posted by other
+// threads. All timers of a loop share one descriptor, so that none is refused when descriptors are scarce.
 
 class EventLoop;
 
@@ -127,5 +133,42 @@ class EventLoop {
 /// From now on these signals do not end this process: they stay pending until a loop that asked for them
 /// runs. Before other threads start.
 Status hold_signals(const std::vector<int>& signals);
+
+// --- file watch
+
+/// Says when a file is written (inotify).
+class FileWatch {
+ public:
+  struct Changes {
+    bool written = false;
+    bool replaced = false;  ///< another file has the name now
+  };
+
+  /// The file of a directory that has this name, also when it appears or is replaced. It need not be there
+  /// yet, the directory must.
+  static Result<FileWatch> of(const std::string& directory, const std::string& name);
+  /// This very file, whatever its name becomes. `file` may be closed afterwards.
+  static Result<FileWatch> of(const Fd& file);
+
+  /// Readable when something happened.
+  const Fd& fd() const { return fd_; }
+  /// What happened since the last call.
+  Changes read();
+
+ private:
+  FileWatch(Fd fd, std::string name) : fd_(std::move(fd)), name_(std::move(name)) {}
+
+  Fd fd_;
+  std::string name_;  ///< empty: the file itself is watched
+};
+
+// --- wait
+// poll() without its traps; what every Kernel and the leaf helpers wait with.
+
+/// Indices of the descriptors that are readable or hung up; empty after `timeout` (negative: for ever).
+Result<std::vector<std::size_t>> poll_readable(std::span<const int> fds, std::chrono::milliseconds timeout);
+
+/// Whether `fd` is writable within `timeout` (negative: for ever).
+Result<bool> poll_writable(int fd, std::chrono::milliseconds timeout);
 
 }  // namespace firebreak::os

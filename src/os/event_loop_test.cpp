@@ -9,10 +9,10 @@
 #include <fstream>
 #include <thread>
 
-#include "os/duplicate.h"
+#include "os/fd.h"
+#include "os/file.h"
 #include "os/memory.h"
 #include "os/socket.h"
-#include "os/temporary_directory.h"
 
 namespace firebreak::os {
 namespace {

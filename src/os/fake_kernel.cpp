@@ -13,9 +13,9 @@
 #include <deque>
 #include <set>
 
-#include "os/errno_error.h"
-#include "os/file_identity.h"
-#include "os/wait.h"
+#include "os/event_loop.h"
+#include "os/fd.h"
+#include "os/file.h"
 
 namespace firebreak::os {
 namespace {

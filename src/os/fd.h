@@ -1,9 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
+/// Descriptors that close themselves, and what errno says.
 #pragma once
 
+#include <string>
 #include <utility>
 
+#include "base/result.h"
+
 namespace firebreak::os {
+
+// --- fd
 
 /// Owns one file descriptor; closes it at the end. Movable, not copyable.
 class Fd {
@@ -32,5 +38,20 @@ class Fd {
  private:
   int number_ = -1;
 };
+
+// --- duplicate
+
+/// Another descriptor of the same open file, close-on-exec. ResourceExhausted: there is none left.
+Result<Fd> duplicate(int descriptor);
+
+// --- errno error
+// From errno to the project's errors, the same way everywhere.
+
+/// EACCES and EPERM become PermissionDenied, ENOENT and ESRCH NotFound, ENOSPC, ENOMEM, EMFILE and ENFILE
+/// ResourceExhausted, EAGAIN Unavailable, EPIPE Protocol, ETIMEDOUT Timeout, the rest Internal.
+ErrorCode code_of_errno(int number);
+
+/// "DOING: the errno's text".
+tl::unexpected<Error> fail_errno(const std::string& doing, int number);
 
 }  // namespace firebreak::os

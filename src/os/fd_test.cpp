@@ -6,7 +6,6 @@
 
 #include <cerrno>
 
-#include "os/errno_error.h"
 #include "os/memory.h"
 
 namespace firebreak::os {

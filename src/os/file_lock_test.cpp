@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "os/file_lock.h"
+#include "os/file.h"
 
 #include <gmock/gmock.h>
 
 #include <optional>
 
 #include "os/self.h"
-#include "os/temporary_directory.h"
 
 namespace firebreak::os {
 namespace {

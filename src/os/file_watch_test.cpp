@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "os/file_watch.h"
+#include "os/event_loop.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -8,8 +8,8 @@
 #include <filesystem>
 #include <fstream>
 
+#include "os/file.h"
 #include "os/real_kernel.h"
-#include "os/temporary_directory.h"
 
 namespace firebreak::os {
 namespace {

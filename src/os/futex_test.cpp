@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "os/futex.h"
+#include "os/memory.h"
 
 #include <gtest/gtest.h>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// What Firebreak asks of the Linux kernel and of NVIDIA's device nodes, behind one interface: the real one
 /// (real_kernel.h), a fake for tests (fake_kernel.h), and the software GPU's, which stands in for the device
-/// nodes (softgpu/devices). Sockets, memory and futexes have no fake and live in headers of their own.
+/// nodes (lab/softgpu/devices). Sockets, memory and futexes have no fake and live in headers of their own.
 #pragma once
 
 #include <sys/types.h>
@@ -18,7 +18,7 @@
 
 #include "base/result.h"
 #include "os/fd.h"
-#include "os/kernel_log_bell.h"
+#include "os/logs.h"
 
 namespace firebreak::os {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "os/kernel_log_bell.h"
+#include "os/logs.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>

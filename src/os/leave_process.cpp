@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Apart from the rest of self.h, so that no library that uses the rest can end a process.
+// A file apart, so that no library for other people's processes comes to contain exit().
 #include <cstdlib>
 
 #include "os/self.h"

@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "os/library.h"
+#include "os/self.h"
 
 #include <gmock/gmock.h>
 
 #include <filesystem>
-
-#include "os/self.h"
 
 namespace firebreak::os {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "os/log_rotation.h"
+#include "os/logs.h"
 
 #include <fcntl.h>
 #include <gmock/gmock.h>
@@ -8,7 +8,7 @@
 #include <fstream>
 #include <sstream>
 
-#include "os/temporary_directory.h"
+#include "os/file.h"
 
 namespace firebreak::os {
 namespace {

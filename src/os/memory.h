@@ -1,17 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Shared memory: memory files (memfd) and the mappings of them.
+/// Memory files, mappings, and waiting on a word of them.
 #pragma once
 
+#include <atomic>
+#include <climits>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 
+#include "base/clock.h"
 #include "base/result.h"
 #include "os/fd.h"
 
 namespace firebreak::os {
+
+// --- memory
+// Shared memory: memory files (memfd) and the mappings of them.
 
 /// Bytes in a page of this machine.
 std::size_t page_size();
@@ -93,5 +100,18 @@ class Mapping {
   void* address_ = nullptr;
   std::size_t size_bytes_ = 0;
 };
+
+// --- futex
+// Sleeping on a 32-bit word that processes share.
+
+static_assert(std::atomic<std::uint32_t>::is_always_lock_free && sizeof(std::atomic<std::uint32_t>) == 4);
+
+/// Sleeps while `word` holds `expected`, at most `timeout` (empty: for ever). False only when the time is up;
+/// true may be spurious, so the caller looks at the word again. Works between processes.
+bool futex_wait(const std::atomic<std::uint32_t>& word, std::uint32_t expected,
+                std::optional<Nanoseconds> timeout);
+
+/// Wakes at most `count` sleepers of any process; returns how many were woken.
+int futex_wake(std::atomic<std::uint32_t>& word, int count = INT_MAX);
 
 }  // namespace firebreak::os

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "os/memory_map.h"
+#include "os/addresses.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "os/opening_mark.h"
+#include "os/descriptors.h"
 
 #include <fcntl.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "os/process_descriptors.h"
+#include "os/descriptors.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "os/process_stat.h"
+#include "os/processes.h"
 
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "os/processes.h"
 #include "os/real_kernel.h"
 
 namespace firebreak::os {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What /proc says of all processes, and of one that is not ours.
+/// Other processes as /proc shows them.
 #pragma once
 
 #include <sys/types.h>
-
+#include <cstdint>
 #include <functional>
 #include <optional>
 #include <string>
@@ -13,6 +13,9 @@
 #include "os/kernel.h"
 
 namespace firebreak::os {
+
+// --- processes
+// What /proc says of all processes, and of one that is not ours.
 
 /// Of this machine, in no order.
 std::vector<pid_t> all_processes(Kernel& kernel);
@@ -32,5 +35,36 @@ void for_each_text(std::string_view texts, const std::function<void(std::string_
 
 /// The last value that an environment, as /proc shows it, gives a variable.
 std::optional<std::string> variable_in(std::string_view environment, std::string_view name);
+
+// --- process stat
+// What stands in /proc/PID/stat. Pure.
+
+/// Linux's PF_EXITING and PF_KTHREAD.
+inline constexpr std::uint64_t flag_exiting = 0x4;
+inline constexpr std::uint64_t flag_kernel_thread = 0x200000;
+
+/// Field `number`, at least 3, as proc(5) counts: the second is the name and may hold anything. Empty: it is
+/// not there.
+std::string_view stat_field(std::string_view stat, int number);
+
+/// When the process started, in the kernel's ticks since the boot: another process of the same pid has
+/// another.
+std::string_view start_time(std::string_view stat);
+
+/// The name of its program, as far as Linux keeps it.
+std::string_view program_name(std::string_view stat);
+
+/// Whether it still runs: no zombie that waits for its parent, and not nothing.
+bool is_alive(std::string_view stat);
+
+/// The pid of its parent.
+std::string_view parent(std::string_view stat);
+
+/// Where the process's code and its first stack begin: Linux chooses both at random when a program starts,
+/// and a child of fork() has those of its parent. Empty: that is not for us to see, or it is gone.
+std::string image(std::string_view stat);
+
+/// The process's flags; none where they cannot be read.
+std::uint64_t stat_flags(std::string_view stat);
 
 }  // namespace firebreak::os

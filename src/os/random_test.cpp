@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "os/random.h"
+#include "os/self.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
+/// Linux itself behind os::Kernel.
 #pragma once
 
 #include "os/kernel.h"
 
 namespace firebreak::os {
+
+// --- real kernel
 
 /// This machine's Linux kernel and NVIDIA driver. Has no state of its own; other kernels may derive from it
 /// to stand in for single device nodes.
@@ -29,5 +32,11 @@ class RealKernel : public Kernel {
 
   Result<std::vector<std::size_t>> poll(std::span<const int> fds, std::chrono::milliseconds timeout) override;
 };
+
+// --- spawn
+// Starting a process as a SpawnRequest says; what RealKernel::spawn does.
+
+/// NotFound when there is no such program; any later failure before the program runs is an error as well.
+Result<pid_t> spawn_process(const SpawnRequest& request);
 
 }  // namespace firebreak::os

@@ -11,11 +11,11 @@
 #include <array>
 #include <csignal>
 
+#include "os/file.h"
 #include "os/memory.h"
 #include "os/program.h"
 #include "os/self.h"
 #include "os/socket.h"
-#include "os/temporary_directory.h"
 
 namespace firebreak::os {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "os/regular_file.h"
+#include "os/file.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -11,7 +11,6 @@
 #include <fstream>
 
 #include "os/real_kernel.h"
-#include "os/temporary_directory.h"
 
 namespace firebreak::os {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "os/relay_channel.h"
+#include "os/socket.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "os/runtime_file.h"
+#include "os/file.h"
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -8,7 +8,6 @@
 #include <fstream>
 
 #include "os/self.h"
-#include "os/temporary_directory.h"
 
 namespace firebreak::os {
 namespace {

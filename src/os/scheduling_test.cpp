@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "os/scheduling.h"
+#include "os/self.h"
 
 #include <gtest/gtest.h>
 #include <sched.h>

@@ -1,18 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "os/self.h"
 
+#include <dlfcn.h>
+#include <pthread.h>
+#include <sched.h>
 #include <signal.h>
+#include <sys/random.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
-
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <climits>
+#include <cstdint>
 #include <cstdlib>
+#include <utility>
 
-#include "os/errno_error.h"
+#include "os/fd.h"
 
 namespace firebreak::os {
+
+// --- self
+
 namespace {
 
 bool executable_file(const std::string& path) {
@@ -81,5 +91,107 @@ Status become_program(const std::vector<std::string>& command) {
 void forget_signal_handler(int signal) { ::signal(signal, SIG_DFL); }
 
 bool is_terminal(int number) { return ::isatty(number) == 1; }
+
+// --- library
+
+Result<void*> load_symbol(const std::string& library, const char* symbol) {
+  void* handle = ::dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (handle == nullptr) {
+    const char* why = ::dlerror();  // begins with the library's name
+    return fail(ErrorCode::NotFound, why != nullptr ? why : "cannot load " + library);
+  }
+  void* address = ::dlsym(handle, symbol);
+  if (address == nullptr) return fail(ErrorCode::NotFound, library + " has no " + symbol);
+  return address;
+}
+
+Result<std::string> library_of(const void* function) {
+  Dl_info found{};
+  if (::dladdr(function, &found) == 0 || found.dli_fname == nullptr) {
+    return fail(ErrorCode::NotFound, "an address that is part of no library");
+  }
+  return std::string(found.dli_fname);
+}
+
+std::string beside_this_library(const std::string& name) {
+  const auto path = library_of(reinterpret_cast<const void*>(&beside_this_library));
+  const std::size_t slash = path ? path->rfind('/') : std::string::npos;
+  return slash == std::string::npos ? name : path->substr(0, slash + 1) + name;
+}
+
+// --- background thread
+
+std::thread start_background_thread(const std::string& name, std::function<void()> run) {
+  sigset_t all;
+  sigset_t before;
+  ::sigfillset(&all);
+  ::pthread_sigmask(SIG_SETMASK, &all, &before);
+  std::thread thread(std::move(run));
+  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  ::pthread_setname_np(thread.native_handle(), name.substr(0, 15).c_str());
+  return thread;
+}
+
+void run_in_children(void (*action)()) { ::pthread_atfork(nullptr, nullptr, action); }
+
+void run_at_exit(void (*action)()) { std::atexit(action); }
+
+// --- scheduling
+
+namespace {
+
+/// Linux's struct sched_attr of its first version; the C library has no call for it.
+struct SchedulingAttributes {
+  std::uint32_t size = 48;
+  std::uint32_t policy = SCHED_OTHER;
+  std::uint64_t flags = 1;  ///< SCHED_FLAG_RESET_ON_FORK
+  std::int32_t nice = 0;
+  std::uint32_t priority = 0;
+  std::uint64_t runtime_ns = 0;
+  std::uint64_t deadline_ns = 0;
+  std::uint64_t period_ns = 0;
+};
+static_assert(sizeof(SchedulingAttributes) == 48);
+
+constexpr std::uint64_t shortest_turn_ns = 100'000;
+
+bool take_real_time_priority() {
+  sched_param parameter{};
+  parameter.sched_priority = ::sched_get_priority_min(SCHED_FIFO);
+  return ::sched_setscheduler(0, SCHED_FIFO | SCHED_RESET_ON_FORK, &parameter) == 0;
+}
+
+/// An older kernel takes it without an error and changes nothing, so what it says now counts.
+bool take_short_turns() {
+  SchedulingAttributes attributes;
+  attributes.runtime_ns = shortest_turn_ns;
+  if (::syscall(SYS_sched_setattr, 0, &attributes, 0) != 0) return false;
+  return ::syscall(SYS_sched_getattr, 0, &attributes, sizeof(attributes), 0) == 0 &&
+         attributes.runtime_ns == shortest_turn_ns;
+}
+
+}  // namespace
+
+Status run_as_soon_as_woken() {
+  if (take_real_time_priority() || take_short_turns()) return {};
+  return fail(ErrorCode::Unsupported, "a woken thread waits for busy ones",
+              "grant CAP_SYS_NICE, or use Linux 6.12 or later");
+}
+
+// --- random
+
+Result<std::string> random_token() {
+  std::array<unsigned char, 16> bytes{};
+  if (::getrandom(bytes.data(), bytes.size(), 0) != static_cast<ssize_t>(bytes.size())) {
+    return fail_errno("getrandom", errno);
+  }
+  constexpr const char* digits = "0123456789abcdef";
+  std::string token;
+  for (const unsigned char byte : bytes) {
+    token += digits[byte >> 4];
+    token += digits[byte & 15];
+  }
+  return token;
+}
 
 }  // namespace firebreak::os

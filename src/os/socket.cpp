@@ -2,20 +2,30 @@
 #include "os/socket.h"
 
 #include <fcntl.h>
+#include <linux/sockios.h>
+#include <linux/tcp.h>  // glibc's tcp_info ends before tcpi_bytes_acked
+#include <netinet/in.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
+#include <termios.h>
 #include <unistd.h>
-
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstddef>
 #include <cstring>
 
-#include "os/errno_error.h"
-#include "os/wait.h"
+#include "os/event_loop.h"
+#include "os/fd.h"
 
 namespace firebreak::os {
+
+// --- socket
+
 namespace {
 
 /// Where a hundred pairs start at once, who listens may take seconds to accept them all.
@@ -293,6 +303,141 @@ Result<std::pair<Socket, Fd>> child_stream() {
   Fd theirs = ends->second.release();
   if (::fcntl(theirs.get(), F_SETFL, 0) != 0) return fail_errno("set up a child's stream", errno);
   return std::pair(std::move(ends->first), std::move(theirs));
+}
+
+// --- tcp
+
+namespace {
+
+Result<std::uint64_t> bytes_acknowledged(int connection) {
+  ::tcp_info info{};
+  socklen_t size = sizeof info;
+  if (::getsockopt(connection, IPPROTO_TCP, TCP_INFO, &info, &size) != 0) {
+    return fail(ErrorCode::InvalidArgument, "that is no TCP connection");
+  }
+  if (size < offsetof(::tcp_info, tcpi_bytes_acked) + sizeof info.tcpi_bytes_acked) {
+    return fail(ErrorCode::Unsupported, "this Linux does not count a connection's bytes");
+  }
+  return info.tcpi_bytes_acked;
+}
+
+}  // namespace
+
+Result<Fd> accept_waiting(int listener) {
+  const int flags = ::fcntl(listener, F_GETFL);
+  if (flags < 0) return fail_errno("accept", errno);
+  if ((flags & O_NONBLOCK) == 0 && ::fcntl(listener, F_SETFL, flags | O_NONBLOCK) != 0)
+    return fail_errno("accept", errno);
+  for (;;) {
+    Fd accepted(::accept4(listener, nullptr, nullptr, SOCK_CLOEXEC));
+    if (accepted) return accepted;
+    if (errno == EAGAIN || errno == EWOULDBLOCK) return fail(ErrorCode::Timeout, "nobody waits");
+    // A client that is gone again is none; the next one may be there.
+    if (errno != EINTR && errno != ECONNABORTED) return fail_errno("accept", errno);
+  }
+}
+
+bool is_tcp_listener(int descriptor) {
+  int protocol = 0, listens = 0;
+  socklen_t size = sizeof protocol;
+  if (::getsockopt(descriptor, SOL_SOCKET, SO_PROTOCOL, &protocol, &size) != 0) return false;
+  size = sizeof listens;
+  if (::getsockopt(descriptor, SOL_SOCKET, SO_ACCEPTCONN, &listens, &size) != 0) return false;
+  return protocol == IPPROTO_TCP && listens != 0;
+}
+
+Result<std::uint64_t> bytes_taken(int connection) {
+  auto acknowledged = bytes_acknowledged(connection);
+  for (;;) {
+    if (!acknowledged) return acknowledged;
+    int queued = 0;
+    if (::ioctl(connection, SIOCOUTQ, &queued) != 0) return fail_errno("SIOCOUTQ", errno);
+    const auto again = bytes_acknowledged(connection);
+    if (again && *again == *acknowledged) return *acknowledged + static_cast<std::uint64_t>(queued);
+    acknowledged = again;  // the peer acknowledged in between
+  }
+}
+
+Result<std::size_t> send_waiting(int connection, std::span<const std::byte> bytes) {
+  if (bytes.empty()) return std::size_t{0};
+  for (;;) {
+    const ssize_t sent = ::send(connection, bytes.data(), bytes.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
+    if (sent >= 0) return static_cast<std::size_t>(sent);
+    if (errno == EAGAIN || errno == EWOULDBLOCK) return std::size_t{0};
+    if (errno == EPIPE || errno == ECONNRESET || errno == ETIMEDOUT || errno == ENOTCONN)
+      return fail(ErrorCode::Unavailable, "the client is gone");
+    if (errno != EINTR) return fail_errno("send", errno);
+  }
+}
+
+// --- half close
+
+void end_sending(const Socket& socket) { ::shutdown(socket.fd().get(), SHUT_WR); }
+
+// --- relay channel
+
+namespace {
+
+Status make_non_blocking(const Fd& fd) {
+  const int flags = ::fcntl(fd.get(), F_GETFL);
+  if (flags >= 0 && ::fcntl(fd.get(), F_SETFL, flags | O_NONBLOCK) == 0) return {};
+  return fail_errno("set a descriptor's flags", errno);
+}
+
+/// What `number` does to a text it does itself, when the text gets there.
+void leave_bytes_as_they_are(int number, const Fd& terminal) {
+  termios settings{};
+  if (::tcgetattr(number, &settings) == 0) {
+    settings.c_oflag &= ~static_cast<tcflag_t>(OPOST);
+    (void)::tcsetattr(terminal.get(), TCSANOW, &settings);
+  }
+  winsize size{};
+  if (::ioctl(number, TIOCGWINSZ, &size) == 0) (void)::ioctl(terminal.get(), TIOCSWINSZ, &size);
+}
+
+Result<RelayChannel> terminal_like(int number) {
+  RelayChannel channel;
+  channel.ours = Fd(::posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC));
+  std::array<char, 64> name{};
+  if (!channel.ours || ::grantpt(channel.ours.get()) != 0 || ::unlockpt(channel.ours.get()) != 0 ||
+      ::ptsname_r(channel.ours.get(), name.data(), name.size()) != 0) {
+    return fail_errno("make a terminal", errno);
+  }
+  channel.theirs = Fd(::open(name.data(), O_RDWR | O_NOCTTY | O_CLOEXEC));
+  if (!channel.theirs) return fail_errno("open a terminal", errno);
+  leave_bytes_as_they_are(number, channel.theirs);
+  return channel;
+}
+
+Result<RelayChannel> pipe_channel() {
+  std::array<int, 2> ends{};
+  if (::pipe2(ends.data(), O_CLOEXEC) != 0) return fail_errno("make a pipe", errno);
+  return RelayChannel{Fd(ends[0]), Fd(ends[1])};
+}
+
+}  // namespace
+
+Result<RelayChannel> channel_like(int number) {
+  auto channel = ::isatty(number) != 0 ? terminal_like(number) : pipe_channel();
+  if (!channel) return channel;
+  if (Status set = make_non_blocking(channel->ours); !set) return propagate(set);
+  return channel;
+}
+
+Status write_all(int number, std::span<const std::byte> bytes) {
+  while (!bytes.empty()) {
+    const ssize_t size = ::write(number, bytes.data(), bytes.size());
+    if (size >= 0) {
+      bytes = bytes.subspan(static_cast<std::size_t>(size));
+    } else if (errno == EAGAIN) {
+      // Somebody who shares it has asked it not to wait.
+      pollfd writable{number, POLLOUT, 0};
+      (void)::poll(&writable, 1, -1);
+    } else if (errno != EINTR) {
+      return fail_errno("write", errno);
+    }
+  }
+  return {};
 }
 
 }  // namespace firebreak::os

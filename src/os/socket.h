@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Local sockets that keep messages whole and carry descriptors (AF_UNIX, SOCK_SEQPACKET).
-/// One object belongs to one thread at a time; a dead peer is an error, never a SIGPIPE.
+/// Sockets: between processes, with descriptors; of clients, by TCP.
 #pragma once
 
 #include <sys/types.h>
-
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <string>
 #include <utility>
@@ -16,6 +15,10 @@
 #include "os/fd.h"
 
 namespace firebreak::os {
+
+// --- socket
+// Local sockets that keep messages whole and carry descriptors (AF_UNIX, SOCK_SEQPACKET).
+// One object belongs to one thread at a time; a dead peer is an error, never a SIGPIPE.
 
 inline constexpr std::size_t most_descriptors_in_a_message = 64;
 inline constexpr std::size_t most_bytes_in_a_message = std::size_t{64} * 1024;
@@ -106,5 +109,45 @@ Result<std::pair<Socket, Fd>> child_stream();
 
 /// InvalidArgument, in one line with what to do, when `path` does not fit into a socket address.
 Status check_socket_path(const std::string& path);
+
+// --- tcp
+// Connections of a tenant's clients: what the kernel knows of a stream, whichever process wrote it.
+
+/// A connection that waits at `listener`, close-on-exec; Timeout where none does. Never waits: makes the
+/// listener non-blocking, for all who share it.
+Result<Fd> accept_waiting(int listener);
+
+/// Whether that is a TCP socket that listens.
+bool is_tcp_listener(int descriptor);
+
+/// How many bytes this TCP connection has taken from whoever wrote to it, since it was accepted: what the
+/// peer has acknowledged (tcpi_bytes_acked, Linux 4.1) and what still waits for that (SIOCOUTQ). Exact where
+/// nobody writes meanwhile and our side was not shut down. InvalidArgument: it is no TCP connection.
+Result<std::uint64_t> bytes_taken(int connection);
+
+/// As many of `bytes` as there is room for; 0: none. Never waits, never a SIGPIPE. Unavailable: the peer is
+/// gone.
+Result<std::size_t> send_waiting(int connection, std::span<const std::byte> bytes);
+
+// --- half close
+
+/// The peer reads what was sent, and then that we are gone; what it sends can still be received.
+void end_sending(const Socket& socket);
+
+// --- relay channel
+// A descriptor for a child to write to, whose text goes through our hands before it reaches one of ours.
+
+struct RelayChannel {
+  Fd ours;    ///< to be read; does not block. An error of read(), as well as 0, is the end
+  Fd theirs;  ///< to be written
+};
+
+/// A terminal where descriptor `number` is one, of the same size, that leaves every byte as it is; else a
+/// pipe.
+Result<RelayChannel> channel_like(int number);
+
+/// Writes everything, waiting as long as that takes. Protocol: nobody reads there any more (never a SIGPIPE,
+/// if this thread holds it back).
+Status write_all(int number, std::span<const std::byte> bytes);
 
 }  // namespace firebreak::os

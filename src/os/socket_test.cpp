@@ -11,8 +11,8 @@
 #include <fstream>
 #include <set>
 
+#include "os/file.h"
 #include "os/memory.h"
-#include "os/temporary_directory.h"
 
 namespace firebreak::os {
 namespace {

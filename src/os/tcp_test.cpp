@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "os/tcp.h"
+#include "os/socket.h"
 
 #include <numeric>
 #include <thread>
 
-#include "os/socket.h"
 #include "os/tcp_test_support.h"
 
 namespace firebreak::os {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "os/temporary_directory.h"
+#include "os/file.h"
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>

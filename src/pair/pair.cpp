@@ -1,17 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pair/pair.h"
 
+#include "fault/source_traits.h"
+
 namespace firebreak::pair {
 namespace {
 
 Step unchanged(const State& state) { return {state, {}}; }
 
-Step with_phase(State state, Phase phase, std::vector<Action> actions = {}) {
+Step with_phase(State state, Phase phase, const Actions& actions = {}) {
   state.phase = phase;
-  return {state, std::move(actions)};
+  return {state, actions};
 }
 
-Action lost(const char* reason) { return {ActionType::TellLost, 0, 0, reason}; }
+Action lost(std::string_view reason) { return {ActionType::TellLost, 0, 0, reason}; }
 
 Action end_old_active() { return {ActionType::EndOldActive, 0, 0, {}}; }
 
@@ -139,9 +141,9 @@ Step orphaned(const State& state, EventType event) {
 Step promoting(const State& state, EventType event) {
   switch (event) {
     case EventType::Resumed: {
-      std::vector<Action> actions = {{ActionType::StartDeadline, 0, rejoin_ms, {}}};
+      Actions actions = {{ActionType::StartDeadline, 0, rejoin_ms, {}}};
       if (state.standby == Standby::None) actions.push_back({ActionType::TellUnprotected, 0, 0, {}});
-      return with_phase(state, Phase::Serving, std::move(actions));
+      return with_phase(state, Phase::Serving, actions);
     }
     case EventType::DeadlinePassed:
       return {state,
@@ -232,7 +234,7 @@ Step resume(const State& state) {
 }
 
 EventType event_of(const fault::Fault& fault) {
-  const bool is_fence = fault.source == fault::FaultSource::Xid && fault::ends_group(fault);
+  const bool is_fence = fault::traits_of(fault.source).is_fence && fault::ends_group(fault);
   return is_fence ? EventType::FenceSeen : EventType::DangerSeen;
 }
 

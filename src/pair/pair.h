@@ -14,10 +14,11 @@
 /// client alone. The pair then waits (Suspecting) for one of the two, or for the all-clear.
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
-#include <string>
+#include <initializer_list>
 #include <string_view>
-#include <vector>
 
 #include "base/result.h"
 #include "fault/fault.h"
@@ -77,13 +78,37 @@ struct Action {
   ActionType type{};
   std::uint32_t epoch = 0;
   std::int64_t deadline_ms = 0;
-  std::string reason;
+  std::string_view reason;  ///< of static text
   friend bool operator==(const Action&, const Action&) = default;
+};
+
+/// In their order, and in place: whoever decides allocates nothing, since a tenant waits for what comes of
+/// it.
+class Actions {
+ public:
+  /// No event asks for more, nor does a state that is gone on from: PairModel goes through all of them.
+  static constexpr std::size_t most = 4;
+
+  Actions() = default;
+  Actions(std::initializer_list<Action> actions) {
+    for (const Action& action : actions) push_back(action);
+  }
+  /// At most `most` of them.
+  void push_back(const Action& action) { actions_.at(size_++) = action; }
+
+  const Action* begin() const { return actions_.data(); }
+  const Action* end() const { return actions_.data() + size_; }
+  std::size_t size() const { return size_; }
+  bool empty() const { return size_ == 0; }
+
+ private:
+  std::array<Action, most> actions_;
+  std::size_t size_ = 0;
 };
 
 struct Step {
   State state;
-  std::vector<Action> actions;
+  Actions actions;
 };
 
 /// How long a suspected active is watched: on an H100 an MMU fault's Xid line came within 155 ms, and the

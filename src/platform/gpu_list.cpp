@@ -4,8 +4,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "softgpu/machine/device_uuid.h"
-
 namespace firebreak::platform {
 namespace {
 
@@ -26,13 +24,6 @@ std::vector<std::string> listed_gpus(os::Kernel& kernel) {
     if (begin == std::string::npos) continue;
     uuids.push_back(text->substr(begin, text->find_first_of(" \t\n", begin) - begin));
   }
-  return uuids;
-}
-
-std::vector<std::string> software_gpus() {
-  std::vector<std::string> uuids;
-  for (std::uint32_t gpu = 0; gpu < softgpu::gpu_count_from_environment(); ++gpu)
-    uuids.push_back(softgpu::uuid_text(gpu));
   return uuids;
 }
 

@@ -12,9 +12,6 @@ namespace firebreak::platform {
 /// UUIDs of NVIDIA's GPUs, from the driver's procfs; empty where that tells none.
 std::vector<std::string> listed_gpus(os::Kernel& kernel);
 
-/// Those of the software GPUs, as the driver would write them.
-std::vector<std::string> software_gpus();
-
 /// The one that is, or begins with, `wanted`; `wanted` itself where none are listed. NotFound, with those
 /// that there are; InvalidArgument where several begin so.
 Result<std::string> choose_gpu(const std::vector<std::string>& uuids, const std::string& wanted);

@@ -4,7 +4,6 @@
 #include <gmock/gmock.h>
 
 #include "os/fake_kernel.h"
-#include "os/self.h"
 
 namespace firebreak::platform {
 namespace {
@@ -26,13 +25,6 @@ TEST(GpuList, ReadsTheDriversProcfs) {
 TEST(GpuList, IsEmptyWithoutADriver) {
   os::FakeKernel kernel;
   EXPECT_THAT(listed_gpus(kernel), IsEmpty());
-}
-
-TEST(GpuList, TheSoftwareGpusHaveUuidsToo) {
-  EXPECT_THAT(software_gpus(), testing::ElementsAre("GPU-66697265-6272-6561-6b2d-736f66742d30"));
-  const os::EnvironmentScope two(os::EnvironmentScope::Variables{{"FIREBREAK_SOFTGPU_COUNT", "2"}});
-  EXPECT_THAT(software_gpus(), testing::ElementsAre("GPU-66697265-6272-6561-6b2d-736f66742d30",
-                                                    "GPU-66697265-6272-6561-6b2d-736f66742d31"));
 }
 
 TEST(ChooseGpu, TakesHowAUuidBegins) {

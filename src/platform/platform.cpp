@@ -4,18 +4,18 @@
 #include <spdlog/spdlog.h>
 
 #include "abi/nvml.h"
+#include "os/file.h"
 #include "os/real_kernel.h"
-#include "os/regular_file.h"
-#include "os/scheduling.h"
 #include "os/self.h"
 #include "platform/gpu_list.h"
-#include "softgpu/devices/device_kernel.h"
-#include "softgpu/environment.h"
+#include "platform/plug_in.h"
 
 namespace firebreak::platform {
 namespace {
 
 constexpr const char* control_program = "nvidia-cuda-mps-control";
+/// In the installation.
+constexpr const char* software_gpu_library = "/lib/softgpu/libfirebreak-softgpu.so";
 
 /// The folder above the one that holds the running program: build trees and installations have bin/ and lib/
 /// in it.
@@ -41,27 +41,14 @@ Platform real() {
 Result<Platform> soft(const std::string& state_directory) {
   const auto root = installation();
   if (!root) return propagate(root);
-  Platform platform;
-  platform.gpu = Gpu::Soft;
-  const std::string library_folder = *root + "/lib/softgpu";
-  platform.cuda_library = library_folder + "/libcuda.so.1";
-  platform.nvml_library = library_folder + "/" + abi::nvml_library_name;
-  platform.control_program = *root + "/bin/softgpu/" + control_program;
-  if (!os::find_program(platform.control_program)) {
-    return fail(ErrorCode::NotFound, "the software GPU is not installed: no " + platform.control_program,
+  const auto make = os::load_symbol(*root + software_gpu_library, make_platform_symbol);
+  if (!make) {
+    return fail(ErrorCode::NotFound, "the software GPU is not installed: " + make.error().message,
                 "build it, or set FIREBREAK_GPU=real");
   }
-  const std::string inherited = os::environment_variable("LD_LIBRARY_PATH").value_or("");
-  platform.environment.emplace_back("LD_LIBRARY_PATH",
-                                    inherited.empty() ? library_folder : library_folder + ":" + inherited);
-  platform.environment.emplace_back("FIREBREAK_GPU", "soft");
-  std::string state = os::environment_variable(softgpu::environment::directory).value_or(state_directory);
-  if (!state.empty()) platform.environment.emplace_back(softgpu::environment::directory, state);
-  platform.kernel = std::make_unique<softgpu::DeviceKernel>(std::make_unique<os::RealKernel>(), state);
-  platform.environment.emplace_back("FIREBREAK_UVM_LINK", platform.kernel->uvm_link_target());
-  if (auto driver = platform.kernel->gpu_driver())
-    platform.environment.emplace_back("FIREBREAK_GPU_DRIVER", std::move(*driver));
-  return platform;
+  Result<Platform> made;
+  reinterpret_cast<MakePlatform*> (*make)({*root, state_directory}, made);
+  return made;
 }
 
 }  // namespace
@@ -78,17 +65,17 @@ Result<std::pair<std::string, std::string>> guard_preload() {
   return std::pair{std::string("LD_PRELOAD"), inherited.empty() ? library : library + ":" + inherited};
 }
 
-Result<os::SpawnRequest> guard_trial(const Platform& platform) {
+Result<os::SpawnRequest> guard_probe(const Platform& platform) {
   const auto root = installation();
   if (!root) return propagate(root);
   os::SpawnRequest request;
-  request.command = {*root + "/bin/firebreak", "guard-trial"};
+  request.command = {*root + "/bin/firebreak", "guard-probe"};
   request.environment = platform.environment;
   return request;
 }
 
 Result<std::string> find_gpu(const Platform& platform, const std::string& wanted) {
-  return choose_gpu(platform.gpu == Gpu::Soft ? software_gpus() : listed_gpus(*platform.kernel), wanted);
+  return choose_gpu(platform.gpu == Gpu::Soft ? platform.gpu_uuids : listed_gpus(*platform.kernel), wanted);
 }
 
 Status real_gpu_is_there(os::Kernel& kernel) {
@@ -100,18 +87,23 @@ Status real_gpu_is_there(os::Kernel& kernel) {
   return {};
 }
 
-Result<Platform> choose(const std::string& state_directory, const std::string& asked_for) {
-  const std::string wanted =
-      !asked_for.empty() ? asked_for : os::environment_variable("FIREBREAK_GPU").value_or("auto");
-  if (wanted == "soft") return soft(state_directory);
-  if (wanted != "auto" && wanted != "real") {
-    return fail(ErrorCode::InvalidArgument, "FIREBREAK_GPU is '" + wanted + "'", "use auto, real or soft");
-  }
+Result<Gpu> wanted_gpu(const std::string& wanted) {
+  const std::string word = !wanted.empty() ? wanted : os::environment_variable("FIREBREAK_GPU").value_or("");
+  if (word == "soft") return Gpu::Soft;
+  if (word.empty() || word == "real") return Gpu::Real;
+  return fail(ErrorCode::InvalidArgument, "FIREBREAK_GPU is '" + word + "'", "use real or soft");
+}
+
+Result<Platform> choose(const std::string& state_directory, const std::string& wanted) {
+  const auto gpu = wanted_gpu(wanted);
+  if (!gpu) return propagate(gpu);
+  if (*gpu == Gpu::Soft) return soft(state_directory);
   os::RealKernel kernel;
-  const Status there = real_gpu_is_there(kernel);
-  if (there) return real();
-  if (wanted == "auto") return soft(state_directory);
-  return fail(ErrorCode::NotFound, "no real GPU: " + to_string(there.error()), "or set FIREBREAK_GPU=soft");
+  if (const Status there = real_gpu_is_there(kernel); !there) {
+    return fail(ErrorCode::NotFound, "no real GPU: " + to_string(there.error()),
+                "to try Firebreak without one set FIREBREAK_GPU=soft");
+  }
+  return real();
 }
 
 void hear_promptly(const Platform& platform) {

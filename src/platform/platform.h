@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Which GPU: the real one or the software one. The only place that asks; everybody else is given the answer.
+/// Which GPU: the real one, unless the software one is asked for. The only place that asks; everybody else is
+/// given the answer.
 #pragma once
 
 #include <memory>
@@ -23,20 +24,27 @@ struct Platform {
   std::string control_program;  ///< nvidia-cuda-mps-control
   /// What programs need in their environment to use this GPU.
   std::vector<std::pair<std::string, std::string>> environment;
+
+  // Of the software GPU alone.
+  std::vector<std::string> gpu_uuids;  ///< the driver's procfs lists none
+  std::string mps_server_argument;     ///< by which processes that are MPS servers are known
+  std::string state_variable;          ///< of the environment: which of several software GPUs a process uses
 };
 
-/// FIREBREAK_GPU says: "real", "soft", or "auto" (the default: the real one where its driver is loaded and
-/// MPS is installed). NotFound when the wanted one is not there, with what to do. The software GPU's state
-/// goes to `state_directory` unless FIREBREAK_SOFTGPU_DIR names another. `wanted`, where not empty, says
-/// instead of FIREBREAK_GPU.
+/// Which one is asked for: `wanted` says "real" or "soft", where it is empty FIREBREAK_GPU does, and where
+/// that is empty too it is the real one. InvalidArgument: another word.
+Result<Gpu> wanted_gpu(const std::string& wanted = {});
+
+/// That one, and never another in its place. NotFound when it is not there, with what to do. The software
+/// GPU's state goes to `state_directory` unless FIREBREAK_SOFTGPU_DIR names another.
 Result<Platform> choose(const std::string& state_directory = {}, const std::string& wanted = {});
 
 /// What a program needs in its environment to run with the guard (src/guard/preload): the library before all
 /// others that are preloaded. NotFound: it is not installed.
 Result<std::pair<std::string, std::string>> guard_preload();
 
-/// The program that tries whether the guard works here (guard/trial.h).
-Result<os::SpawnRequest> guard_trial(const Platform& platform);
+/// The program that tries whether the guard works here (guard/probe.h).
+Result<os::SpawnRequest> guard_probe(const Platform& platform);
 
 /// The full UUID of the platform's one GPU whose UUID is, or begins with, `wanted` ("GPU-8932f937").
 /// NotFound, with those that there are; InvalidArgument where several begin so. Where the driver lists none

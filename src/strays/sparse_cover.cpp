@@ -9,7 +9,7 @@
 #include "abi/uvm_ranges.h"
 #include "abi/uvm_tools.h"
 #include "guard/address_set.h"
-#include "os/process_descriptors.h"
+#include "os/descriptors.h"
 
 namespace firebreak::strays {
 namespace {

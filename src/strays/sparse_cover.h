@@ -14,10 +14,9 @@
 
 #include "base/clock.h"
 #include "base/units.h"
-#include "os/device_range.h"
+#include "os/addresses.h"
 #include "os/event_loop.h"
 #include "os/kernel.h"
-#include "os/memory_map.h"
 
 namespace firebreak::strays {
 
@@ -56,8 +55,8 @@ class SparseCover {
   SparseCover(const SparseCover&) = delete;
   SparseCover& operator=(const SparseCover&) = delete;
 
-  /// The process has a VA space by now. One that has the guard's library is left to its guard, whose blanket
-  /// tells of strays.
+  /// The process has a VA space by now. One that has the guard's library is left to its guard, whose guard
+  /// ranges tells of strays.
   void cover(pid_t pid);
   void forget(pid_t pid) { works_.erase(pid); }
 

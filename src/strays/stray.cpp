@@ -47,7 +47,7 @@ const char* to_string(abi::GuardState state) {
 
 std::string describe(const GuardReport& guard) {
   std::string text = to_string(guard.state);
-  if (guard.state == abi::GuardState::On) text += fmt::format(", {} GiB", guard.blanket_bytes / gib);
+  if (guard.state == abi::GuardState::On) text += fmt::format(", {} GiB", guard.guard_range_bytes / gib);
   if (!guard.note.empty()) text += ": " + printable(guard.note);
   return text;
 }
@@ -81,7 +81,7 @@ std::string json_of(pid_t pid, const GuardReport& guard) {
                   {"pid", pid},
                   {"state", to_string(guard.state)},
                   {"note", guard.note.empty() ? json() : json(guard.note)},
-                  {"blanket_bytes", guard.blanket_bytes}});
+                  {"guard_range_bytes", guard.guard_range_bytes}});
 }
 
 std::string text_of(pid_t pid, const Summary& summary) {

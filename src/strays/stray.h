@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/// A stray: an access of a guarded tenant's GPU code to addresses that are none of its own, which its blanket
-/// took, so that nobody was harmed.
+/// A stray: an access of a guarded tenant's GPU code to addresses that are none of its own, which its guard
+/// ranges took, so that nobody was harmed.
 #pragma once
 
 #include <sys/types.h>
@@ -34,7 +34,7 @@ struct Stray {
 struct GuardReport {
   abi::GuardState state = abi::GuardState::Starting;
   std::string note;  ///< why it is off, or what it does not cover
-  std::uint64_t blanket_bytes = 0;
+  std::uint64_t guard_range_bytes = 0;
   friend bool operator==(const GuardReport&, const GuardReport&) = default;
 };
 

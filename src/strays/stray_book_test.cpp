@@ -52,7 +52,7 @@ TEST_F(StrayBookTest, AStrayIsToldWithWhatItMissed) {
   EXPECT_FALSE(book_.is_waiting());
 }
 
-TEST_F(StrayBookTest, APageFaultThatTheBlanketDoesNotCoverIsNothing) {
+TEST_F(StrayBookTest, APageFaultThatTheGuardRangesDoNotCoverIsNothing) {
   EXPECT_FALSE(note(base - 4096));
   EXPECT_FALSE(book_.is_waiting());
   EXPECT_EQ(book_.count(), 0u);

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "strays/stray_watch.h"
-#include "os/process_descriptors.h"
 
 #include <spdlog/spdlog.h>
 
@@ -8,11 +7,13 @@
 #include <string>
 #include <utility>
 
+#include "os/descriptors.h"
+
 namespace firebreak::strays {
 namespace {
 
 GuardReport report_of(const guard::GuardView& guard) {
-  return {guard.state(), guard.note(), guard.blanket_bytes()};
+  return {guard.state(), guard.note(), guard.guard_range_bytes()};
 }
 
 /// What /proc shows for a memory file of that name.
@@ -44,6 +45,7 @@ void StrayWatch::expect_guard(pid_t pid) {
   const auto found = followed_.find(pid);
   if (found == followed_.end()) return;
   found->second.pause = options_.first_pause;
+  found->second.descriptors.reset();
   look(pid);
 }
 
@@ -51,7 +53,7 @@ void StrayWatch::look(pid_t pid) {
   const auto found = followed_.find(pid);
   if (found == followed_.end()) return;
   Followed& followed = found->second;
-  const Status looked = followed.guard ? Status() : find_guard(pid, followed);
+  const Status looked = followed.guard ? Status() : look_for_guard(pid, followed);
   const bool lacks = !looked && looked.error().code == ErrorCode::ResourceExhausted;
   if (lacks && !followed.lacks)
     spdlog::warn("the guard of process {} is not seen; tried again: {}", pid, to_string(looked.error()));
@@ -74,6 +76,26 @@ void StrayWatch::look_later(pid_t pid, Followed& followed) {
   followed.pause = std::min(followed.pause * 2, options_.longest_pause);
 }
 
+/// To look through all descriptors of many processes, again and again, takes a good part of a core.
+bool StrayWatch::is_as_it_was(pid_t pid, const Followed& followed) const {
+  return followed.pause >= options_.longest_pause && followed.descriptors &&
+         followed.glances < options_.most_glances &&
+         os::count_descriptors(kernel_, pid) == followed.descriptors;
+}
+
+Status StrayWatch::look_for_guard(pid_t pid, Followed& followed) {
+  if (is_as_it_was(pid, followed)) {
+    ++followed.glances;
+    return {};
+  }
+  followed.glances = 0;
+  // First: what comes while we look makes the next look a whole one.
+  followed.descriptors = os::count_descriptors(kernel_, pid);
+  const Status looked = find_guard(pid, followed);
+  if (!looked) followed.descriptors.reset();
+  return looked;
+}
+
 Status StrayWatch::find_guard(pid_t pid, Followed& followed) {
   if (!followed.process) {
     auto process = kernel_.pidfd_open(pid);
@@ -87,8 +109,9 @@ Status StrayWatch::find_guard(pid_t pid, Followed& followed) {
     if (!descriptor) lack = propagate(descriptor);
     auto guard = descriptor ? guard::GuardView::of(descriptor->get())
                             : Result<guard::GuardView>(propagate(descriptor));
-    // One of another version, or one that is not written yet.
     if (guard) followed.guard = std::make_shared<guard::GuardView>(std::move(*guard));
+    // One of another version, or one that is not written yet.
+    if (!guard) followed.descriptors.reset();
     return !followed.guard;
   });
   return followed.guard || !visited ? visited : lack;
@@ -97,6 +120,11 @@ Status StrayWatch::find_guard(pid_t pid, Followed& followed) {
 bool StrayWatch::lacks(pid_t pid) const {
   const auto found = followed_.find(pid);
   return found != followed_.end() && found->second.lacks;
+}
+
+bool StrayWatch::is_heard(pid_t pid) const {
+  const auto found = followed_.find(pid);
+  return found != followed_.end() && found->second.is_heard;
 }
 
 void StrayWatch::tell_guard(pid_t pid, Followed& followed) {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
@@ -23,6 +25,10 @@ struct StrayWatchOptions {
   /// longest; its state is read again as often.
   Nanoseconds first_pause = std::chrono::milliseconds(1);
   Nanoseconds longest_pause = std::chrono::seconds(2);
+  /// At the longest pause a process without a guard page is looked through only when the number of its
+  /// descriptors has changed, and else after so many looks at that number: it may have closed one and opened
+  /// another. Where Linux does not count (before 6.2) that is each time.
+  std::uint32_t most_glances = 15;
 };
 
 struct StrayWatchCallbacks {
@@ -62,6 +68,8 @@ class StrayWatch {
   Summary summary_of(pid_t pid) const;
   /// Whether its guard could not be looked for, for want of descriptors; that is tried again and again.
   bool lacks(pid_t pid) const;
+  /// Whether it has a guard, and its strays are heard.
+  bool is_heard(pid_t pid) const;
 
  private:
   struct Followed {
@@ -72,12 +80,16 @@ class StrayWatch {
     std::optional<GuardReport> told;
     StrayBook book;
     Nanoseconds pause{};
+    std::optional<std::size_t> descriptors;  ///< so many were looked through, and none was a guard page
+    std::uint32_t glances = 0;               ///< at their number alone, since then
     os::Watch next_look;
     os::Watch confirmation;
   };
 
   void look(pid_t pid);
   void look_later(pid_t pid, Followed& followed);
+  bool is_as_it_was(pid_t pid, const Followed& followed) const;
+  Status look_for_guard(pid_t pid, Followed& followed);
   Status find_guard(pid_t pid, Followed& followed);
   void tell_guard(pid_t pid, Followed& followed);
   void confirm_later(pid_t pid, Followed& followed);

@@ -59,22 +59,8 @@ class StrayWatchTest : public watch::DetectorTest {
   bool page_faults_are_asked_for() const {
     return (tools_.enabled & abi::uvm_event_mask(abi::UvmEventType::GpuFault)) != 0;
   }
-  void post_page_fault(std::uint64_t address) {
-    abi::UvmGpuFault info{};
-    info.event_type = abi::UvmEventType::GpuFault;
-    info.access_type = abi::UvmAccessType::Write;
-    info.address = address;
-    info.timestamp_ns = static_cast<std::uint64_t>(to_ns(clock_.now()));
-    tools_.post(abi::UvmEvent::of(info));
-  }
-  void post_fatal_fault(std::uint64_t address) {
-    abi::UvmFatalFault info{};
-    info.event_type = abi::UvmEventType::FatalFault;
-    info.fault_type = abi::UvmFaultType::InvalidPde;
-    info.address = address;
-    info.timestamp_ns = static_cast<std::uint64_t>(to_ns(clock_.now()));
-    tools_.post(abi::UvmEvent::of(info));
-  }
+  void post_page_fault(std::uint64_t address) { tools_.post_page_fault(address, clock_.now()); }
+  void post_fatal_fault(std::uint64_t address) { tools_.post_fatal_fault(address, clock_.now()); }
 
   watch::FakeUvmTools tools_;
   os::FakeRecordFeed feed_;

@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "base/units.h"
 
 namespace firebreak::vault {
@@ -62,10 +64,19 @@ Status Vault::add(Entry entry) {
   return {};
 }
 
-void Vault::put_away_newest() {
-  if (entries_.back().descriptor) --descriptors_here_;
-  entries_.back().descriptor.reset();
-  entries_.back().is_put_away = true;
+void Vault::put_away(std::string_view name) {
+  const auto entry = std::ranges::find(entries_, name, &Entry::name);
+  if (entry == entries_.end()) return;
+  if (entry->descriptor) --descriptors_here_;
+  entry->descriptor.reset();
+  entry->is_put_away = true;
+}
+
+void Vault::forget(std::string_view name) {
+  std::erase_if(entries_, [&](const Entry& entry) {
+    if (entry.name == name && entry.descriptor) --descriptors_here_;
+    return entry.name == name;
+  });
 }
 
 std::uint64_t Vault::total_bytes() const {

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "abi/wire.h"
@@ -36,10 +37,12 @@ class Vault {
 
   /// Takes an allocation in. InvalidArgument when nobody has a descriptor of it, it has no size, an address
   /// that is not a multiple of 2 MiB, or overlaps another; when the name is taken; ResourceExhausted beyond
-  /// entries_max or the quota. None ever goes.
+  /// entries_max or the quota.
   Status add(Entry entry);
-  /// Somebody else has the descriptor of the one that was added last.
-  void put_away_newest();
+  /// Somebody else has the descriptor of that one, where it is here.
+  void put_away(std::string_view name);
+  /// Nobody has a descriptor of that one any more.
+  void forget(std::string_view name);
   /// That it has itself.
   std::size_t descriptors_here() const { return descriptors_here_; }
   std::span<const Entry> entries() const { return entries_; }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "watch/departure.h"
 
-#include "os/process_descriptors.h"
-#include "os/process_stat.h"
+#include "os/descriptors.h"
+#include "os/processes.h"
 
 namespace firebreak::watch {
 namespace {

@@ -84,6 +84,24 @@ class FakeUvmTools {
     put.store(next);
     kernel_.wake(abi::uvm_tools_path);
   }
+  /// A write of the GPU's that UVM serviced.
+  void post_page_fault(std::uint64_t address, Monotonic when) {
+    abi::UvmGpuFault info{};
+    info.event_type = abi::UvmEventType::GpuFault;
+    info.access_type = abi::UvmAccessType::Write;
+    info.address = address;
+    info.timestamp_ns = static_cast<std::uint64_t>(to_ns(when));
+    post(abi::UvmEvent::of(info));
+  }
+  /// An access that it could not serve.
+  void post_fatal_fault(std::uint64_t address, Monotonic when) {
+    abi::UvmFatalFault info{};
+    info.event_type = abi::UvmEventType::FatalFault;
+    info.fault_type = abi::UvmFaultType::InvalidPde;
+    info.address = address;
+    info.timestamp_ns = static_cast<std::uint64_t>(to_ns(when));
+    post(abi::UvmEvent::of(info));
+  }
   /// Which place of the queue the reader stands at.
   std::uint32_t get_index() const { return std::atomic_ref(control()->get_ahead).load(); }
   /// A control structure of another kind has something else here.

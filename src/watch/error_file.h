@@ -6,8 +6,8 @@
 #include <optional>
 
 #include "os/event_loop.h"
+#include "os/file.h"
 #include "os/kernel.h"
-#include "os/regular_file.h"
 #include "watch/line_tail.h"
 
 namespace firebreak::watch {

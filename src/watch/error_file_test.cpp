@@ -8,10 +8,10 @@
 #include <fstream>
 #include <map>
 
+#include "os/file.h"
 #include "os/program.h"
 #include "os/real_kernel.h"
 #include "os/socket.h"
-#include "os/temporary_directory.h"
 #include "watch/detector_test_support.h"
 
 namespace firebreak::watch {

@@ -4,8 +4,8 @@
 #include <array>
 #include <utility>
 
+#include "os/file.h"
 #include "os/memory.h"
-#include "os/regular_file.h"
 
 namespace firebreak::watch {
 

@@ -10,7 +10,6 @@
 
 #include "base/line_splitter.h"
 #include "os/event_loop.h"
-#include "os/file_watch.h"
 #include "os/kernel.h"
 
 namespace firebreak::watch {

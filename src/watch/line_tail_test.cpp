@@ -8,9 +8,9 @@
 #include <fstream>
 #include <thread>
 
-#include "os/log_rotation.h"
+#include "os/file.h"
+#include "os/logs.h"
 #include "os/real_kernel.h"
-#include "os/temporary_directory.h"
 #include "watch/detector_test_support.h"
 
 namespace firebreak::watch {

@@ -6,8 +6,8 @@
 #include <filesystem>
 #include <fstream>
 
+#include "os/file.h"
 #include "os/real_kernel.h"
-#include "os/temporary_directory.h"
 #include "watch/detector_test_support.h"
 
 namespace firebreak::watch {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "watch/nvml_library.h"
 
-#include "os/library.h"
+#include "os/self.h"
 
 namespace firebreak::watch {
 namespace {

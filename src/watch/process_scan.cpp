@@ -7,8 +7,7 @@
 #include <utility>
 
 #include "abi/uvm_tools.h"
-#include "os/process_descriptors.h"
-#include "os/process_stat.h"
+#include "os/descriptors.h"
 #include "os/processes.h"
 
 namespace firebreak::watch {

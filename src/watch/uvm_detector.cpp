@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "watch/uvm_detector.h"
-#include "os/process_descriptors.h"
 
 #include <algorithm>
 #include <utility>
+
+#include "os/descriptors.h"
 
 namespace firebreak::watch {
 namespace {

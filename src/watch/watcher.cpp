@@ -10,6 +10,7 @@
 #include "base/line_splitter.h"
 #include "fault/core_dump.h"
 #include "fault/merger.h"
+#include "fault/source_traits.h"
 #include "os/processes.h"
 #include "watch/departure.h"
 #include "watch/error_file.h"
@@ -73,13 +74,11 @@ struct Watcher::Parts {
   void forget_in_a_while(pid_t pid);
   void hear_last_words(pid_t pid);
   void ended(const ProcessExit& exit);
-  void note_xid(const fault::Fault& fault);
-  void note_isolation(const IsolationEvent& event);
   void note_gap(const Gap& gap);
   void note_state(fault::FaultSource source, const std::optional<Error>& missing);
-  fault::Fault placed(fault::Fault fault) const;
+  fault::Fault completed(fault::Fault fault) const;
   void merge_departures(const fault::Fault& memory_fault);
-  void note(const fault::Fault& fault);
+  void note(const fault::Fault& told);
   void merge(const fault::Fault& fault);
   void ask_for_clients();
   void close_due();
@@ -113,7 +112,7 @@ Status Watcher::Parts::start_xid() {
   XidDetectorOptions log;
   log.reading.idle_period = options.xid_sweep_without_bell;
   xid = std::make_unique<XidDetector>(
-      loop, kernel, clock, log, [this](const fault::Fault& fault) { note_xid(fault); },
+      loop, kernel, clock, log, [this](const fault::Fault& fault) { note(fault); },
       [this](const Gap& gap) {
         note_state(fault::FaultSource::Xid, xid->off_because());
         note_gap(gap);
@@ -129,7 +128,10 @@ Status Watcher::Parts::start_xid() {
 
 Status Watcher::Parts::start_isolation() {
   isolation = std::make_unique<IsolationDetector>(
-      loop, kernel, [this](const IsolationEvent& event) { note_isolation(event); },
+      loop, kernel,
+      [this](const IsolationEvent& event) {
+        if (const auto fault = fault_of(event, clock.now())) note(*fault);
+      },
       [](const Error& error) {
         spdlog::warn("no events of fault isolation any more: {}", to_string(error));
       });
@@ -319,32 +321,20 @@ void Watcher::Parts::forget_in_a_while(pid_t pid) {
   speakers[pid].forgetting = std::move(*timer);
 }
 
-/// A server's name in an Xid says which domain it is.
-fault::Fault Watcher::Parts::placed(fault::Fault fault) const {
-  if (!fault.pid || !fault.domain.empty()) return fault;
+/// Whose it is: the one place where a fault gets its domain. A server's name in an Xid says which domain it
+/// is.
+fault::Fault Watcher::Parts::completed(fault::Fault fault) const {
+  const fault::SourceTraits& source = fault::traits_of(fault.source);
+  if (!fault.pid || !source.has_process_alone) return fault;
   if (const auto found = followed.find(*fault.pid); found != followed.end()) {
-    fault.domain = found->second.target.domain;
-  } else if (options.domain_of_server) {
+    const Target& target = found->second.target;
+    // The isolation's module counts GPUs in the order in which they were first used.
+    if (source.names_culprit == fault::NamesCulprit::Certainly) set_subject(fault, target);
+    if (fault.domain.empty()) fault.domain = target.domain;
+  } else if (fault.domain.empty() && options.domain_of_server) {
     fault.domain = options.domain_of_server(*fault.pid).value_or("");
   }
   return fault;
-}
-
-void Watcher::Parts::note_isolation(const IsolationEvent& event) {
-  auto fault = fault_of(event, clock.now());
-  if (!fault) return;
-  // The module counts GPUs in the order in which they were first used.
-  const auto found = fault->pid ? followed.find(*fault->pid) : followed.end();
-  if (found != followed.end()) set_subject(*fault, found->second.target);
-  note(placed(*std::move(fault)));
-}
-
-void Watcher::Parts::note_xid(const fault::Fault& fault) {
-  const fault::Fault placed = this->placed(fault);
-  // First those who act on it; who caused it may take some more microseconds.
-  if (callbacks.on_signal) callbacks.on_signal(placed);
-  if (placed.fault_class == fault::FaultClass::MmuReplayable) merge_departures(placed);
-  merge(placed);
 }
 
 /// What a dying process leaves behind is a memory fault; who is dying when one shows came first.
@@ -380,12 +370,16 @@ void Watcher::Parts::note_gap(const Gap& gap) {
   if (callbacks.on_gap) callbacks.on_gap(gap);
 }
 
-void Watcher::Parts::note(const fault::Fault& fault) {
+void Watcher::Parts::note(const fault::Fault& told) {
   // The server's log cannot tell an orderly end from another.
-  if (fault::is_departure(fault) && !fault.conclusive && fault.pid && orderly.contains(*fault.pid)) return;
+  if (fault::is_departure(told) && !told.conclusive && told.pid && orderly.contains(*told.pid)) return;
+  const fault::Fault fault = completed(told);
+  // First those who act on it; who caused it may take some more microseconds.
   if (callbacks.on_signal) callbacks.on_signal(fault);
+  const bool is_xid = fault.source == fault::FaultSource::Xid;
   // Its lines follow.
-  if (xid) xid->suspect();
+  if (xid && !is_xid) xid->suspect();
+  if (is_xid && fault.fault_class == fault::FaultClass::MmuReplayable) merge_departures(fault);
   merge(fault);
 }
 

@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <fstream>
 
+#include "os/file.h"
 #include "os/real_kernel.h"
-#include "os/temporary_directory.h"
 #include "watch/isolation_test_support.h"
 #include "watch/report.h"
 #include "watch/uvm_queue.h"
@@ -356,6 +356,17 @@ TEST_F(WatcherTest, AFaultThatIsolationLetThroughIsNotContained) {
   module.add(2, rogue, "limit");
   ASSERT_TRUE(run_until([&] { return faults_.size() == 2; }));
   EXPECT_FALSE(fault::is_contained(incidents_.back()));
+}
+
+TEST_F(WatcherTest, WhomTheDriverNamesIsWhoIsFollowedWhateverTheDriverSaysOfItsGpu) {
+  FakeIsolation module(kernel_);
+  EXPECT_TRUE(watcher_->start().empty());
+  ASSERT_TRUE(watcher_->follow({.pid = rogue, .gpu = 1, .domain = "a", .tenant = "rogue"}));
+  module.add(1, rogue);
+  ASSERT_TRUE(run_until([&] { return !faults_.empty(); }));
+  EXPECT_EQ(faults_[0].gpu, 1u);
+  EXPECT_EQ(faults_[0].domain, "a");
+  EXPECT_EQ(faults_[0].tenant, "rogue");
 }
 
 TEST_F(WatcherTest, WhoWasSparedIsNoSignal) {

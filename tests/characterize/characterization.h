@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// `firebreak characterize` on the software GPU, as a user runs it.
+/// `firebreak-lab characterize` on the software GPU, as a user runs it.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -16,10 +16,10 @@ struct Characterization : testing::Test {
 
   /// The software GPU runs at half its speed: what comes first on it also comes first on a busy machine.
   os::ProgramResult characterize(std::vector<std::string> arguments) {
-    return sandbox.run("firebreak", with_command(std::move(arguments)), slow);
+    return sandbox.run("firebreak-lab", with_command(std::move(arguments)), slow);
   }
   pid_t start(std::vector<std::string> arguments) {
-    return sandbox.start("firebreak", with_command(std::move(arguments)), slow);
+    return sandbox.start("firebreak-lab", with_command(std::move(arguments)), slow);
   }
 
   /// All runs are there. Whether each went as expected is another matter: a machine that is very busy may

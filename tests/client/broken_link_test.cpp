@@ -5,7 +5,7 @@
 #include <sys/socket.h>
 
 #include "agent/agent_test_support.h"
-#include "client/status_view.h"
+#include "link/status_view.h"
 
 namespace firebreak::agent {
 namespace {
@@ -60,9 +60,9 @@ struct BrokenLink : AgentTest {
     ASSERT_EQ(answer_of(active), FB_OK);
     standby.emplace(kernel, path, gpu.path(), "standby");
     ASSERT_EQ(answer_of(*standby), FB_OK);
-    ASSERT_EQ(status().standby_state, "ready");
+    ASSERT_EQ(status().standby_state, pair::Standby::Ready);
   }
-  client::TenantView status() { return *client::parse_status(agent->status_json()).tenant("llm"); }
+  link::TenantView status() { return *link::parse_status(agent->status_json()).tenant("llm"); }
   fb_status answer_of(ClientMember& member) {
     std::optional<fb_status> answer;
     while (!(answer = member.answer())) loop->run_once(Milliseconds(10));
@@ -84,7 +84,7 @@ struct BrokenLink : AgentTest {
     }
     ASSERT_GT(broken, 0);
   }
-  void until_standby_is(const std::string& state) {
+  void until_standby_is(pair::Standby state) {
     while (status().standby_state != state) loop->run_once(Milliseconds(10));
   }
 };
@@ -92,8 +92,8 @@ struct BrokenLink : AgentTest {
 TEST_F(BrokenLink, AStandbyStandsByAgainAndTakesOver) {
   for (int i = 0; i < 3; ++i) {
     break_link_of(standby->pid);
-    until_standby_is("none");
-    until_standby_is("ready");
+    until_standby_is(pair::Standby::None);
+    until_standby_is(pair::Standby::Ready);
     EXPECT_EQ(waits(*standby), FB_ERROR_TIMEOUT);
   }
   active.end(kernel);
@@ -110,16 +110,16 @@ TEST_F(BrokenLink, AnAgentThatStoodStillMeanwhileHasItsStandbyBack) {
   while (!(answer = standby->answer())) {
   }
   EXPECT_EQ(*answer, FB_ERROR_TIMEOUT);
-  until_standby_is("none");
-  until_standby_is("ready");
+  until_standby_is(pair::Standby::None);
+  until_standby_is(pair::Standby::Ready);
 }
 
 TEST_F(BrokenLink, WhoComesBackToALostTenantIsToldAndTheNextActiveIsAlone) {
   break_link_of(standby->pid);
-  until_standby_is("none");
+  until_standby_is(pair::Standby::None);
   active.end(kernel);
   detectors.callbacks.on_exit(active.pid);
-  ASSERT_EQ(status().phase, "lost");
+  ASSERT_EQ(status().phase, pair::Phase::Lost);
   fb_status told = FB_ERROR_TIMEOUT;
   while (told == FB_ERROR_TIMEOUT) told = waits(*standby);
   EXPECT_EQ(told, FB_ERROR_REFUSED);
@@ -135,7 +135,7 @@ TEST_F(BrokenLink, StartsThatFailDestroyNothingHoweverManyThereAre) {
   active.end(kernel);
   detectors.callbacks.on_exit(active.pid);
   for (int i = 0; i < 7; ++i) {
-    ASSERT_EQ(status().phase, "lost");
+    ASSERT_EQ(status().phase, pair::Phase::Lost);
     ClientMember failing{kernel, path, gpu.path(), "active", "starved"};
     EXPECT_NE(answer_of(failing), FB_OK) << "there is no descriptor for the shared page";
     failing.end(kernel);

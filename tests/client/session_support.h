@@ -11,8 +11,8 @@
 
 #include "cuda/first_gpu.h"
 #include "cuda/stream.h"
+#include "os/file.h"
 #include "os/self.h"
-#include "os/temporary_directory.h"
 #include "tests/client/small_agent.h"
 
 namespace firebreak::testing_agent {

@@ -109,11 +109,17 @@ TEST_F(SlowAgent, WhoseWordWasTakenCommitsNothingBeforeItKnows) {
 
 TEST_F(SlowAgent, MemoryThatWasPublishedLateIsTheSameForBoth) {
   std::uint64_t address = 0;
-  settle();  // what the join has left to do
-  auto allocated = meanwhile([&] { return fb_alloc(session, "state", 1, 0, &address); });
-  loop->run_once(std::nullopt);  // whether there is such an allocation; what is asked then waits
-  EXPECT_EQ(allocated.get(), FB_ERROR_TIMEOUT);
-  EXPECT_EQ(fb_alloc(session, "state", 3 << 20, 0, &address), FB_ERROR_INVALID_ARGUMENT);
+  // The agent is to come to the first question, whether there is such an allocation, and not to the second
+  // one. It may come to something else instead, then once more.
+  fb_status another_size = FB_ERROR_TIMEOUT;
+  for (int tries = 0; tries < 5 && another_size == FB_ERROR_TIMEOUT; ++tries) {
+    settle();
+    auto allocated = meanwhile([&] { return fb_alloc(session, "state", 1, 0, &address); });
+    loop->run_once(std::nullopt);
+    EXPECT_EQ(allocated.get(), FB_ERROR_TIMEOUT);
+    another_size = fb_alloc(session, "state", 3 << 20, 0, &address);
+  }
+  EXPECT_EQ(another_size, FB_ERROR_INVALID_ARGUMENT);
   settle();
   serve();
   ASSERT_EQ(fb_alloc(session, "state", 1, 0, &address), FB_OK) << fb_last_error(session);

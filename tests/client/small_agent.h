@@ -11,9 +11,9 @@
 
 #include "abi/commit_journal.h"
 #include "abi/wire.h"
+#include "os/file.h"
 #include "os/memory.h"
 #include "os/socket.h"
-#include "os/temporary_directory.h"
 
 namespace firebreak::testing_agent {
 

@@ -25,9 +25,9 @@ struct BadLuck : testing::Test {
   }
 
   /// Once it has so much that could be left behind it is at work; nothing of that stays.
-  void interrupt(std::vector<std::string> arguments, std::size_t belongings) {
-    const pid_t program = sandbox.start("firebreak", std::move(arguments));
-    while (sandbox.left_behind().size() < belongings) {
+  void interrupt(std::vector<std::string> arguments, std::size_t resources) {
+    const pid_t program = sandbox.start("firebreak-lab", std::move(arguments));
+    while (sandbox.left_behind().size() < resources) {
     }
     sandbox.signal(program, SIGTERM);
     EXPECT_EQ(sandbox.wait(program).exit_code, 1);
@@ -37,26 +37,65 @@ struct BadLuck : testing::Test {
 };
 
 TEST_F(BadLuck, AnUnknownFaultKindNamesTheOneThatWasMeant) {
-  expect_complaint(sandbox.run("firebreak", {"demo", "--fault", "misaligned-laod"}),
+  expect_complaint(sandbox.run("firebreak-lab", {"demo", "--fault", "misaligned-laod"}),
                    "did you mean 'misaligned-load'?");
-  expect_complaint(sandbox.run("firebreak", {"inject", "trep"}), "did you mean 'trap'?");
+  expect_complaint(sandbox.run("firebreak-lab", {"inject", "trep"}), "did you mean 'trap'?");
 }
 
 TEST_F(BadLuck, AnUnknownOptionIsRefused) {
-  const auto result = sandbox.run("firebreak", {"demo", "--falt", "trap"});
+  const auto result = sandbox.run("firebreak-lab", {"demo", "--falt", "trap"});
   EXPECT_NE(result.status.exit_code, 0);
   EXPECT_THAT(result.output, HasSubstr("--falt"));
 }
 
 TEST_F(BadLuck, AnUnknownGpuIsRefused) {
-  expect_complaint(sandbox.run("firebreak", {"inject", "trap"}, {{"FIREBREAK_GPU", "quantum"}}),
+  expect_complaint(sandbox.run("firebreak-lab", {"inject", "trap"}, {{"FIREBREAK_GPU", "quantum"}}),
                    "use auto, real or soft");
 }
 
 TEST_F(BadLuck, ARealGpuThatIsNotThereIsSaid) {
   if (std::ifstream("/proc/driver/nvidia/version")) GTEST_SKIP() << "this machine has a real GPU";
-  expect_complaint(sandbox.run("firebreak", {"demo"}, {{"FIREBREAK_GPU", "real"}}),
+  expect_complaint(sandbox.run("firebreak-lab", {"demo"}, {{"FIREBREAK_GPU", "real"}}),
                    "no real GPU: NVIDIA's driver is not loaded");
+}
+
+TEST_F(BadLuck, NobodyTakesTheSoftwareGpuUnasked) {
+  if (std::ifstream("/proc/driver/nvidia/version")) GTEST_SKIP() << "this machine has a real GPU";
+  for (const char* asked : {"", "real"}) {
+    expect_complaint(sandbox.run("firebreak", {"watch"}, {{"FIREBREAK_GPU", asked}}),
+                     "no real GPU: NVIDIA's driver is not loaded");
+  }
+  expect_complaint(sandbox.run("firebreak", {"watch"}, {{"FIREBREAK_GPU", "auto"}}), "use real or soft");
+  expect_complaint(sandbox.run("firebreakd", {"--directory", sandbox.file("d")}, {{"FIREBREAK_GPU", "auto"}}),
+                   "use real or soft");
+}
+
+TEST_F(BadLuck, AnAgentBeforeItsDriverWaitsAndSaysSo) {
+  if (std::ifstream("/proc/driver/nvidia/version")) GTEST_SKIP() << "this machine has a real GPU";
+  const std::string socket = sandbox.file("d/agent.sock");
+  const pid_t agent =
+      sandbox.start("firebreakd", {"--directory", sandbox.file("d")}, {{"FIREBREAK_GPU", ""}});
+  std::string said;
+  while (said.find("the agent is") == std::string::npos) {
+    said = sandbox.run("firebreak", {"status", "--socket", socket}).output;
+  }
+  EXPECT_THAT(said, HasSubstr("waiting for a GPU: NVIDIA's driver is not loaded"));
+  const auto refused = sandbox.run("firebreak", {"run", "--socket", socket, "--name", "x", "--", "true"});
+  EXPECT_EQ(refused.status.exit_code, 1);
+  EXPECT_THAT(refused.output, HasSubstr("waiting for a GPU"));
+  sandbox.signal(agent, SIGTERM);
+  EXPECT_EQ(sandbox.wait(agent).exit_code, 0);
+  EXPECT_THAT(sandbox.left_behind(), IsEmpty());
+}
+
+TEST_F(BadLuck, TheOptionSaysWhichGpuBeforeTheEnvironmentDoes) {
+  const std::string socket = sandbox.file("d/agent.sock");
+  const pid_t agent = sandbox.start("firebreakd", {"--directory", sandbox.file("d"), "--gpu-kind", "soft"},
+                                    {{"FIREBREAK_GPU", "real"}});
+  while (!sandbox.run("firebreak", {"status", "--json", "--socket", socket}).status.clean()) {
+  }
+  sandbox.signal(agent, SIGTERM);
+  EXPECT_EQ(sandbox.wait(agent).exit_code, 0);
 }
 
 TEST_F(BadLuck, AnAgentThatIsNotRunningIsSaid) {
@@ -119,13 +158,18 @@ TEST_F(BadLuck, AnAgentThatIsKilledLeavesNoDaemonsBehind) {
 
 TEST_F(BadLuck, ADemoThatIsInterruptedLeavesNothingBehind) { interrupt({"demo", "--steps", "60"}, 4); }
 
+TEST_F(BadLuck, ADemoOfAllKindsThatIsInterruptedPlaysNoFurtherOne) {
+  interrupt({"demo", "--fault", "all", "--steps", "60"}, 4);
+}
+
 TEST_F(BadLuck, ASoakThatIsInterruptedLeavesNothingBehind) {
   // The agent, its daemons and some tenants.
   interrupt({"soak", "--workload", "scribble", "--steps", "3000"}, 12);
 }
 
 TEST_F(BadLuck, AResultThatCannotBeWrittenIsSaid) {
-  const auto result = sandbox.run("firebreak", {"demo", "--steps", "60", "--json", "/nonexistent/demo.json"});
+  const auto result =
+      sandbox.run("firebreak-lab", {"demo", "--steps", "60", "--json", "/nonexistent/demo.json"});
   EXPECT_EQ(result.status.exit_code, 1);
   EXPECT_THAT(result.output, HasSubstr("cannot write /nonexistent/demo.json"));
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// The main job for each way in which a GPU falls: three acts, all claims observed, nothing left behind. A
-/// play takes seconds, so of the kinds that differ only in where an access goes there is one; `firebreak demo
+/// play takes seconds, so of the kinds that differ only in where an access goes there is one; `firebreak-lab
+/// demo
 /// --fault all` plays every kind.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -22,8 +23,8 @@ TEST_P(DemoKinds, OnlyTheRogueDies) {
   Sandbox sandbox;
   const std::string json_path = sandbox.file("demo.json");
   const auto result =
-      sandbox.run("firebreak", {"demo", "--fault", std::string(GetParam()->name), "--steps", "30", "--json",
-                                json_path, "--html", sandbox.file("demo.html")});
+      sandbox.run("firebreak-lab", {"demo", "--fault", std::string(GetParam()->name), "--steps", "30",
+                                    "--json", json_path, "--html", sandbox.file("demo.html")});
   EXPECT_TRUE(result.status.clean()) << result.output;
   EXPECT_THAT(sandbox.left_behind(), testing::IsEmpty());
 
@@ -61,7 +62,7 @@ INSTANTIATE_TEST_SUITE_P(OneOfEachMechanism, DemoKinds, testing::ValuesIn(one_of
 
 TEST(DemoKind, OfTheDeviceIsRefusedWithTheReason) {
   Sandbox sandbox;
-  const auto result = sandbox.run("firebreak", {"demo", "--fault", "double-bit-ecc"});
+  const auto result = sandbox.run("firebreak-lab", {"demo", "--fault", "double-bit-ecc"});
   EXPECT_EQ(result.status.exit_code, 1);
   EXPECT_THAT(result.output, testing::HasSubstr("no play with 'double-bit-ecc'"));
 }

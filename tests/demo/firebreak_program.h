@@ -6,9 +6,9 @@
 #include <utility>
 #include <vector>
 
+#include "os/file.h"
 #include "os/program.h"
 #include "os/real_kernel.h"
-#include "os/temporary_directory.h"
 
 namespace firebreak::tests {
 

@@ -30,7 +30,7 @@ class Domains : public AgentOnStage {
   static bool serves(const nlohmann::json& domain) { return domain["state"] == "serving"; }
   std::string domain_of(const std::string& tenant) { return status_of(tenant)["active"]["domain"]; }
   Player& start_neighbour_named(const std::string& name) {
-    Player& neighbour = start_tenant(name, {program("firebreak"), "victim", "--pace-ms", "5"});
+    Player& neighbour = start_tenant(name, {program("firebreak-lab"), "victim", "--pace-ms", "5"});
     wait("the neighbour", [&] { return neighbour.said("ready"); });
     return neighbour;
   }
@@ -110,7 +110,7 @@ TEST_F(Domains, OneThatHadAFaultTakesNobodyUntilItHasDrained) {
   const Player& hit = start_neighbour_named("hit");
   const pid_t stopped = pid_of("hit");
   send(stopped, SIGSTOP);
-  start_tenant("rogue", {program("firebreak"), "inject", "trap"});
+  start_tenant("rogue", {program("firebreak-lab"), "inject", "trap"});
   wait_for_domain("a", [](const auto& now) { return now["state"] == "draining"; });
 
   Player& newcomer = start_neighbour_named("newcomer");

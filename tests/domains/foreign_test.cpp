@@ -37,17 +37,18 @@ class Foreign : public AgentOnStage {
 TEST_F(Foreign, AClientIsSeenAndListed) {
   start_agent();
   Player& tenant = start_neighbour();
-  Player& foreign = start_foreign({program("firebreak"), "victim", "--pace-ms", "5"});
+  Player& foreign = start_foreign({program("firebreak-lab"), "victim", "--pace-ms", "5"});
   const pid_t pid = foreign.actor->record().pid;
   while (foreign_in("a").empty()) {
   }
   const nlohmann::json listed = foreign_in("a");
   ASSERT_EQ(listed.size(), 1u);
   EXPECT_EQ(listed[0]["pid"], pid);
-  EXPECT_EQ(listed[0]["name"], "firebreak");
+  EXPECT_EQ(listed[0]["name"], "firebreak-lab");
   EXPECT_EQ(listed[0]["came"], "not placed by us");
   EXPECT_THAT(command({"status"}).output, HasSubstr("FOREIGN"));
-  wait("it is told", [&] { return agent_->said("process " + std::to_string(pid) + ": firebreak of user"); });
+  wait("it is told",
+       [&] { return agent_->said("process " + std::to_string(pid) + ": firebreak-lab of user"); });
   foreign.actor->tell("end");
   wait_for_end(foreign);
   while (!foreign_in("a").empty()) {
@@ -59,7 +60,7 @@ TEST_F(Foreign, ItsSmFaultIsNotTheTenantsBesideIt) {
   start_agent();
   start_neighbour();
   const pid_t tenant = pid_of("neighbour");
-  Player& foreign = start_foreign({program("firebreak"), "inject", "trap"});
+  Player& foreign = start_foreign({program("firebreak-lab"), "inject", "trap"});
   wait("the fault", [&] { return !incidents_of("SM").empty(); });
   wait_for_end(foreign);
   wait("all that is said of it", [&] { return incidents_of("SM").find("closed") != std::string::npos; });
@@ -69,7 +70,7 @@ TEST_F(Foreign, ItsSmFaultIsNotTheTenantsBesideIt) {
 TEST_F(Foreign, ItsMemoryFaultIsItsOwn) {
   start_agent();
   start_neighbour();
-  Player& foreign = start_foreign({program("firebreak"), "inject", "--wait", "unmapped-store"});
+  Player& foreign = start_foreign({program("firebreak-lab"), "inject", "--wait", "unmapped-store"});
   const pid_t pid = foreign.actor->record().pid;
   wait("it is prepared", [&] { return foreign.said("prepared"); });
   while (foreign_in("a").empty()) {

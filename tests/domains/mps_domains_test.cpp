@@ -31,7 +31,7 @@ class MpsDomainsTest : public testing::Test {
   /// A placed client, as `firebreak run` starts one, which runs short kernels until it is told "end".
   stage::Actor& start_client(const std::string& domain) {
     stage::Casting casting{
-        "client", "", {program("firebreak"), "victim", "--pace-ms", "5"}, sandbox_.environment()};
+        "client", "", {program("firebreak-lab"), "victim", "--pace-ms", "5"}, sandbox_.environment()};
     for (const auto& variable : domains_.environment(domain)) casting.environment.push_back(variable);
     stage::Actor& client =
         *stage_->enter(casting, [this](const std::string& line) { said_ += line; }).value();

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /// The agent is killed after it has said where a process is to run, and before it has adopted that: here the
 /// test speaks for both agents.
+#include <signal.h>
+
 #include "abi/wire.h"
 #include "os/socket.h"
 #include "tests/guard/agent_on_stage.h"
@@ -92,6 +94,33 @@ TEST_F(Adoption, WhoEndsMeanwhileNeedsNone) {
   run_->actor->tell("go");
   wait_for_end(*run_);
   EXPECT_EQ(run_->exit_status(), 7);
+}
+
+TEST_F(Adoption, WhoWaitsForTheNextAgentHeedsSignals) {
+  start_placed({"sh", "-c", "trap 'exit 9' INT; echo up; while :; do sleep 0.05; done"}, returns_ms);
+  wait("its start", [&] { return run_->said("up"); });
+  kill_it();
+  run_->actor->signal(SIGINT);
+  wait_for_end(*run_);
+  EXPECT_EQ(run_->exit_status(), 9);
+}
+
+TEST_F(Adoption, WhoIsToldToEndBeforeIsEndedByWhoeverAdoptsIt) {
+  start_placed({"sh", "-c", "trap '' TERM; echo up; exec sleep 1000"}, returns_ms);
+  wait("its start", [&] { return run_->said("up"); });
+  kill_it();
+  run_->actor->signal(SIGTERM);
+  start_next_agent();
+  ASSERT_TRUE(std::holds_alternative<abi::Adopt>(question()));
+  answer(abi::Done{});
+  os::Socket asker = std::move(agent_now_->listener.accept(patience).value());
+  std::swap(agent_now_->asker, asker);
+  const auto end = std::get<abi::EndProcess>(question());
+  EXPECT_EQ(end.pid, asked_.pid);
+  answer(abi::Done{});  // first: once its program has ended it waits for no answer
+  send(static_cast<pid_t>(end.pid), SIGKILL);
+  wait_for_end(*run_);
+  EXPECT_EQ(run_->exit_status(), 128 + SIGKILL);
 }
 
 TEST_F(Adoption, WhereNoAgentWillComeTheProgramIsNotLeftAlone) {

@@ -2,7 +2,10 @@
 /// The agent is killed while a pair computes: its tenants do not notice, and a takeover still happens.
 #include <signal.h>
 
-#include "client/status_view.h"
+#include <algorithm>
+#include <iterator>
+
+#include "link/status_view.h"
 #include "tests/failover/supervised_agent.h"
 
 namespace firebreak::tests {
@@ -15,7 +18,7 @@ constexpr const char* rogue = "rogue";
 class AgentKilled : public SupervisedAgent {
  protected:
   std::vector<pid_t> servers_of(const std::string& domain) {
-    return client::parse_status(command({"status", "--json"}).output).servers[domain];
+    return link::parse_status(command({"status", "--json"}).output).servers[domain];
   }
   /// The next agent ends the standby, and nothing happens to the active.
   void expect_given_up(Player& standby, Player& active) {
@@ -103,7 +106,7 @@ TEST_F(AgentKilled, WhileTheDomainOfTheStandbyHasAFault) {
   Player& standby = start_standby();
   // A standby by its place only: so it runs where the other one does.
   Player& culprit =
-      start_tenant(rogue, {program("firebreak"), "inject", "--wait", "misaligned-load"}, {"--standby"});
+      start_tenant(rogue, {program("firebreak-lab"), "inject", "--wait", "misaligned-load"}, {"--standby"});
   wait("the rogue", [&] { return culprit.said("prepared"); });
   kill_agent_for_a_while();
   culprit.actor->tell("go");
@@ -151,6 +154,74 @@ TEST_F(AgentKilled, WhoIsToldToEndMeanwhileIsEndedByTheNextOne) {
   resume_supervisor();
   wait_for_end(stubborn);
   EXPECT_EQ(stubborn.exit_status(), killed_by_signal);
+}
+
+TEST_F(AgentKilled, WhoIsStartedMeanwhileIsPlacedByTheNextOne) {
+  start_supervised();
+  kill_agent_for_a_while();
+  Player& run = start_tenant(tenant, {"sh", "-c", "exit 7"});
+  expect_no_agent();
+  resume_supervisor();
+  wait_for_end(run);
+  EXPECT_EQ(run.exit_status(), 7) << run.actor->record().last_words;
+}
+
+TEST_F(AgentKilled, WhoJoinsMeanwhileJoinsTheNextOne) {
+  start_supervised();
+  std::vector<std::string> command = {"sh", "-c", R"(head -n 1; exec "$@")", "sh"};
+  std::ranges::move(decode(), std::back_inserter(command));
+  Player& active = start_tenant(tenant, std::move(command));
+  wait_for_status(tenant, [](const auto& now) { return !now["active"].is_null(); });
+  kill_agent_for_a_while();
+  active.actor->tell("join");
+  wait("its start", [&] { return active.said("join"); });
+  expect_no_agent();
+  resume_supervisor();
+  wait_for_end(active);
+  EXPECT_EQ(active.exit_status(), 0) << active.actor->record().last_words;
+  wait_for_next_agent();
+  expect_output_as_if_nothing_happened();
+}
+
+TEST_F(AgentKilled, AShelfThatIsSilentMeanwhileHasNotLostWhatItHolds) {
+  start_supervised();
+  Player& active = start_active();
+  wait_for_steps(3);
+  const pid_t shelf = shelf_pid();
+  send(shelf, SIGSTOP);
+  kill_agent();
+  wait_for_next_agent();
+  Player& standby = start_tenant(tenant, decode(), {"--standby"});
+  wait("a word of it", [&] { return agent_->said("does not say what it keeps"); });
+  EXPECT_EQ(status_of(tenant)["phase"], "serving");
+  send(shelf, SIGCONT);
+  wait_for_status(tenant, [](const auto& now) { return now["standby_state"] == "ready"; });
+  send(pid_of(tenant), SIGKILL);
+  wait_for_end(active);
+  wait_for_end(standby);
+  EXPECT_EQ(standby.exit_status(), 0) << testing::PrintToString(standby.lines);
+  expect_output_as_if_nothing_happened();
+}
+
+TEST_F(AgentKilled, WhoWaitsForTheNextOneHeedsFurtherSignals) {
+  start_supervised();
+  const std::string traps = "trap 'echo int; done=1' INT; trap 'echo term' TERM; echo up; ";
+  Player& run =
+      start_tenant(tenant, {"sh", "-c", traps + "while test -z $done; do sleep 0.05; done; exit 9"});
+  wait("its start", [&] { return run.said("up"); });
+  wait_for_status(tenant, [](const auto& now) { return !now["active"].is_null(); });
+  kill_agent_for_a_while();
+  run.actor->signal(SIGTERM);
+  // It has taken note of it.
+  const std::string status = "/proc/" + std::to_string(run.actor->record().pid) + "/status";
+  while (kernel_.read_file(status).value().find("\nShdPnd:\t0000000000000000\n") == std::string::npos) {
+  }
+  run.actor->signal(SIGINT);
+  wait_for_end(run);
+  EXPECT_EQ(run.exit_status(), 9);
+  EXPECT_THAT(run.lines, testing::ElementsAre("up", "int"));
+  resume_supervisor();
+  wait_for_next_agent();
 }
 
 }  // namespace

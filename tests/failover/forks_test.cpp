@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <iterator>
 
-#include "os/process_stat.h"
 #include "os/processes.h"
 #include "tests/failover/supervised_agent.h"
 

@@ -4,7 +4,7 @@
 #include <fmt/format.h>
 #include <signal.h>
 
-#include "client/status_view.h"
+#include "link/status_view.h"
 #include "softgpu/machine/shared_gpu.h"
 #include "tests/failover/supervised_agent.h"
 
@@ -37,7 +37,7 @@ class HandOver : public SupervisedAgent {
   /// Of an active's domain the agent may still be asking for it.
   pid_t server_of(const std::string& domain) {
     for (;;) {
-      const auto status = client::parse_status(command({"status", "--json"}).output);
+      const auto status = link::parse_status(command({"status", "--json"}).output);
       if (!status.servers.at(domain).empty()) return status.servers.at(domain).front();
     }
   }

@@ -128,6 +128,28 @@ TEST_F(RunPair, SigtermEndsTheWholeTenant) {
   wait_until_unknown();  // nothing is kept of who was told to end
 }
 
+// Its kernel under way would take the neighbour along, had nobody taken it off the GPU first.
+TEST_F(RunPair, SigtermWhileTheAgentIsAwaySparesTheNeighbours) {
+  start_supervised();
+  Player& neighbour = start_neighbour();
+  start_pair({program("guard_test_spinner")});
+  wait("the spinner", [&] { return pair_->said("spinning"); });
+  kill_agent_for_a_while();
+  pair_->actor->signal(SIGTERM);
+  resume_supervisor();
+  wait_for_end(*pair_);
+  expect_unharmed(neighbour);
+}
+
+TEST_F(RunPair, StartedWhileTheAgentIsAwayWaitsForTheNextOne) {
+  start_supervised();
+  kill_agent_for_a_while();
+  start_pair(decode());
+  expect_no_agent();
+  resume_supervisor();
+  expect_end(0);
+}
+
 // Whoever waits has a tenth of the SMs; whoever serves has them all, some time after a promotion.
 TEST_F(RunPair, AStandbyWithFewMultiprocessorsHandsOverToOneWithAll) {
   start_supervised();

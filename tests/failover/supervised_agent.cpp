@@ -30,6 +30,15 @@ pid_t SupervisedAgent::agent_pid() {
   return children.empty() ? 0 : children.front();
 }
 
+pid_t SupervisedAgent::shelf_pid() {
+  for (const pid_t pid : os::children_of(kernel_, agent_pid())) {
+    const std::string command = kernel_.read_file("/proc/" + std::to_string(pid) + "/cmdline").value_or("");
+    if (command.find("--shelf") != std::string::npos) return pid;
+  }
+  ADD_FAILURE() << "the agent has no shelf";
+  return 0;
+}
+
 void SupervisedAgent::kill_agent() {
   send(agent_pid(), SIGKILL);
   ++agents_wanted_;
@@ -47,6 +56,10 @@ void SupervisedAgent::kill_agent_for_a_while() {
 }
 
 void SupervisedAgent::resume_supervisor() { send(agent_->actor->record().pid, SIGCONT); }
+
+void SupervisedAgent::expect_no_agent() {
+  for (int asked = 0; asked < 5; ++asked) EXPECT_EQ(command({"status"}).status.exit_code, 1);
+}
 
 std::ptrdiff_t SupervisedAgent::agents_seen() const {
   return std::ranges::count_if(

@@ -20,12 +20,16 @@ class SupervisedAgent : public AgentOnStage {
   void start_supervised(std::vector<std::string> arguments = {});
   /// The agent itself, not its supervisor.
   pid_t agent_pid();
+  /// The first of the agent's shelves, which the next agent has as well.
+  pid_t shelf_pid();
   /// Returns at once; nobody is asked anything until wait_for_next_agent().
   void kill_agent();
   void wait_for_next_agent();
   /// And there is none until resume_supervisor(): its supervisor stands still.
   void kill_agent_for_a_while();
   void resume_supervisor();
+  /// Asked often enough for whoever was started before to have found that out as well.
+  void expect_no_agent();
 
   /// Goes as fast as it can.
   std::vector<std::string> decode() const;

@@ -64,7 +64,7 @@ Player& AgentOnStage::start_tenant(const std::string& name, std::vector<std::str
 }
 
 Player& AgentOnStage::start_neighbour() {
-  Player& neighbour = start_tenant("neighbour", {program("firebreak"), "victim", "--pace-ms", "5"});
+  Player& neighbour = start_tenant("neighbour", {program("firebreak-lab"), "victim", "--pace-ms", "5"});
   wait("the neighbour", [&] { return neighbour.said("ready"); });
   return neighbour;
 }

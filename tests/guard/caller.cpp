@@ -191,7 +191,7 @@ void live_on() {
 
 /// Whether addresses of the process from [begin, end) are served by its UVM descriptor alone, without rights
 /// for the CPU.
-bool has_blanket(CUdeviceptr begin = 0, CUdeviceptr end = ~CUdeviceptr{0}) {
+bool has_guard_ranges(CUdeviceptr begin = 0, CUdeviceptr end = ~CUdeviceptr{0}) {
   std::ifstream maps("/proc/self/maps");
   for (std::string line; std::getline(maps, line);) {
     if (line.find("---s") == std::string::npos || line.find("nvidia-uvm") == std::string::npos) continue;
@@ -202,7 +202,7 @@ bool has_blanket(CUdeviceptr begin = 0, CUdeviceptr end = ~CUdeviceptr{0}) {
   return false;
 }
 
-/// What the driver refuses changes nothing of where the blanket lies.
+/// What the driver refuses changes nothing of where the guard ranges lie.
 void be_refused() {
   const CUmemAllocationProp device{
       CU_MEM_ALLOCATION_TYPE_PINNED, {}, {CU_MEM_LOCATION_TYPE_DEVICE, 0}, nullptr, {}};
@@ -214,8 +214,8 @@ void be_refused() {
   say("create", cuMemCreate(&memory, granule, &device, 0));
   say("map", cuMemMap(base, granule, 0, memory, 0));
   const auto look = [base](const char* after) {
-    std::printf("%s: %d %d\n", after, has_blanket(base, base + granule),
-                has_blanket(base + granule, base + 4 * granule));
+    std::printf("%s: %d %d\n", after, has_guard_ranges(base, base + granule),
+                has_guard_ranges(base + granule, base + 4 * granule));
   };
   look("without rights");
   say("rights", cuMemSetAccess(base, granule, &all, 1));
@@ -297,7 +297,7 @@ void be_guarded(const char* who) {
   if (cuInit(0) != CUDA_SUCCESS || cuCtxCreate_v2(&context, 0, 0) != CUDA_SUCCESS ||
       cuMemAlloc_v2(&pointer, mib) != CUDA_SUCCESS || cuMemFree_v2(pointer) != CUDA_SUCCESS)
     std::printf("%s: no memory\n", who);
-  std::printf("%s: blanket %d, pages %d, free again %d\n", who, has_blanket(), pages(),
+  std::printf("%s: guard ranges %d, pages %d, free again %d\n", who, has_guard_ranges(), pages(),
               static_cast<int>(cuMemFree_v2(pointer)));
   std::fflush(stdout);
 }
@@ -323,11 +323,11 @@ void fork_early_and_late() {
   (void)cuMemAddressReserve(&reserved, granule, 0, 0, 0);  // refused, and the guard is asked
   in_child([] { be_guarded("child"); });
   be_guarded("parent");
-  in_child([] { std::printf("of the parent: blanket %d, pages %d\n", has_blanket(), pages()); });
+  in_child([] { std::printf("of the parent: guard ranges %d, pages %d\n", has_guard_ranges(), pages()); });
 }
 
-/// "early": reserves addresses before it has a context, and says in the end whether it has a blanket.
-/// "leave": also frees what went with a context. "refused": says where its blanket lies.
+/// "early": reserves addresses before it has a context, and says in the end whether it has guard ranges.
+/// "leave": also frees what went with a context. "refused": says where its guard ranges lie.
 /// "share": shares memory with another process, which is started with "open" and the handle.
 /// "fork": has children before and after it starts CUDA.
 int main(int count, char** arguments) {
@@ -347,7 +347,7 @@ int main(int count, char** arguments) {
   }
   if (early) say("early", cuMemAddressReserve(&reserved, granule, 0, 0, 0));
   say("context", cuCtxCreate_v2(&context, 0, 0));
-  if (early) std::printf("blanket %d\n", has_blanket());
+  if (early) std::printf("guard ranges %d\n", has_guard_ranges());
   if (what == "refused") be_refused();
   if (what == "share") share(arguments[0]);
   if (early || what == "refused" || what == "share") return 0;

@@ -131,7 +131,8 @@ TEST_F(Dying, NobodyIsHeldWhoseDomainHadAFault) {
   start_tenant("bystander", {"sleep", "1000"});  // nothing must harm it, as far as the agent knows
   wait_for_status("bystander", [](const auto& tenant) { return !tenant["active"].is_null(); });
   const Player& spinner = start_held_spinner();
-  const Player& rogue = start_tenant("rogue", {program("firebreak"), "inject", "--wait", "misaligned-load"});
+  const Player& rogue =
+      start_tenant("rogue", {program("firebreak-lab"), "inject", "--wait", "misaligned-load"});
   wait("the rogue", [&] { return rogue.said("prepared"); });
   rogue.actor->tell("go");
   wait("its fault", [&] { return rogue.said("MISALIGNED_ADDRESS"); });

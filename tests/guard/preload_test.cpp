@@ -20,9 +20,7 @@ class Preload : public ::testing::Test {
 #endif
   }
   /// What `firebreak run --guard` adds, without an agent.
-  static Sandbox::Environment guarded() {
-    return {{"LD_PRELOAD", FIREBREAK_GUARD_LIBRARY}, {"FIREBREAK_UVM_LINK", "/memfd:nvidia-uvm (deleted)"}};
-  }
+  static Sandbox::Environment guarded() { return {{"LD_PRELOAD", FIREBREAK_GUARD_LIBRARY}}; }
   Sandbox sandbox_;
 };
 
@@ -36,20 +34,20 @@ TEST_F(Preload, ChangesNothingOfWhatTheDriverAnswers) {
 }
 
 TEST_F(Preload, ContainsWhatADriverApiProgramStrays) {
-  const auto plain = sandbox_.run("firebreak", {"inject", "use-after-free", "--json"});
+  const auto plain = sandbox_.run("firebreak-lab", {"inject", "use-after-free", "--json"});
   EXPECT_THAT(plain.output, HasSubstr("CUDA_ERROR_ILLEGAL_ADDRESS"));
-  const auto under_guard = sandbox_.run("firebreak", {"inject", "use-after-free", "--json"}, guarded());
+  const auto under_guard = sandbox_.run("firebreak-lab", {"inject", "use-after-free", "--json"}, guarded());
   EXPECT_THAT(under_guard.output, HasSubstr("CUDA_SUCCESS"));
 }
 
 TEST_F(Preload, ComesUpWithTheContextWhateverWasAskedForBefore) {
   const auto plain = sandbox_.run("guard_test_caller", {"early"});
-  EXPECT_THAT(plain.output, HasSubstr("blanket 0"));
+  EXPECT_THAT(plain.output, HasSubstr("guard ranges 0"));
   const auto under_guard = sandbox_.run("guard_test_caller", {"early"}, guarded());
-  EXPECT_THAT(under_guard.output, HasSubstr("blanket 1"));
+  EXPECT_THAT(under_guard.output, HasSubstr("guard ranges 1"));
 }
 
-TEST_F(Preload, LaysTheBlanketWhereTheGpuReachesNothingWhateverTheDriverRefuses) {
+TEST_F(Preload, LaysTheGuardRangesWhereTheGpuReachesNothingWhateverTheDriverRefuses) {
   const auto under_guard = sandbox_.run("guard_test_caller", {"refused"}, guarded());
   const std::vector<std::string> wanted{"without rights: 1 1", "with rights: 0 1",  "rights refused: 0 1",
                                         "end refused: 0 1",    "rights taken: 1 1", "given back: 0 0"};
@@ -75,7 +73,7 @@ TEST_F(Preload, GivesBackWhatAContextLeavesBehind) {
   EXPECT_THAT(under_guard.output, HasSubstr("free what has gone 1 0\n"));
 }
 
-TEST_F(Preload, ChangesNothingOfLaunchesAndPutsNoWordIntoAStreamThatIsCaptured) {
+TEST_F(Preload, ChangesNothingOfLaunchesAndPutsNoMarkerIntoAStreamThatIsCaptured) {
   const auto plain = sandbox_.run("guard_test_launcher", {});
   EXPECT_THAT(plain.output, HasSubstr("captured 1, nodes 2\n"));
   EXPECT_THAT(plain.output, HasSubstr("launch after child 0\n"));
@@ -143,8 +141,9 @@ TEST_F(Preload, TellsInItsPageWhatAGreenContextAllocatesAndThatItWentWithTheDevi
 
 TEST_F(Preload, GuardsAForkedChildOfAProgramThatHasNotStartedCuda) {
   const std::string wanted =
-      "child: blanket 1, pages 1, free again 1\nparent: blanket 1, pages 1, free again 1\nof the parent: "
-      "blanket 1, pages 0\n";
+      "child: guard ranges 1, pages 1, free again 1\nparent: guard ranges 1, pages 1, free again 1\nof the "
+      "parent: "
+      "guard ranges 1, pages 0\n";
   const auto under_guard = sandbox_.run("guard_test_caller", {"fork"}, guarded());
   EXPECT_EQ(under_guard.output, wanted);
 }
@@ -189,16 +188,16 @@ TEST_F(Preload, LeavesALimitedAddressSpaceToTheProgram) {
 }
 
 TEST_F(Preload, LeavesProgramsAloneThatUseNoCuda) {
-  const auto plain = sandbox_.run("firebreak", {"inject", "--list"});
-  const auto under_guard = sandbox_.run("firebreak", {"inject", "--list"}, guarded());
+  const auto plain = sandbox_.run("firebreak-lab", {"inject", "--list"});
+  const auto under_guard = sandbox_.run("firebreak-lab", {"inject", "--list"}, guarded());
   EXPECT_EQ(under_guard.status.exit_code, 0);
   EXPECT_EQ(under_guard.output, plain.output);
 }
 
 TEST_F(Preload, IsWhatRunWithGuardDoes) {
   const auto characterized =
-      sandbox_.run("firebreak", {"characterize", "--gpu", "soft", "--guard", "--repeat", "1", "--kinds",
-                                 "load-next-page,use-after-unmap,copy-engine-unmap,bad-program-counter"});
+      sandbox_.run("firebreak-lab", {"characterize", "--gpu", "soft", "--guard", "--repeat", "1", "--kinds",
+                                     "load-next-page,use-after-unmap,copy-engine-unmap,bad-program-counter"});
   EXPECT_EQ(characterized.status.exit_code, 0) << characterized.output;
   EXPECT_THAT(characterized.output, HasSubstr("4 of 4 kinds as expected"));
 }

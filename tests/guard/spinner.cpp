@@ -17,6 +17,7 @@
 #include "cuda/module.h"
 #include "cuda/pinned_buffer.h"
 #include "cuda/stream.h"
+#include "gpu/either_gpu.h"
 #include "platform/platform.h"
 
 namespace {
@@ -133,7 +134,7 @@ void take_memory() {
 /// says so, and strays first. Returns only where something fails: a stream, and what it works on, are to be
 /// there until the end.
 Status spin(const std::string& what, const sigset_t& held) {
-  const auto platform = platform::choose();
+  const auto platform = gpu::choose_either();
   if (!platform) return propagate(platform);
   const auto gpu = cuda::FirstGpu::open(platform->cuda_library);
   if (!gpu) return propagate(gpu);

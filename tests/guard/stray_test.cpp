@@ -74,7 +74,7 @@ TEST_F(Strays, OfATenantThatLoadsNothingOfOursAreSwallowedWhereTheOperatorSaysSo
   const os::EnvironmentScope talkative(os::EnvironmentScope::Variables{{"FIREBREAK_LOG", "info"}});
   start_agent({"--sparse"});
   Player& neighbour = start_neighbour();
-  Player& strayer = start_tenant("strayer", {program("firebreak"), "inject", "unmapped-store", "--wait",
+  Player& strayer = start_tenant("strayer", {program("firebreak-lab"), "inject", "unmapped-store", "--wait",
                                              "--address", std::to_string(0x1dea0000)});
   wait("the strayer", [&] { return strayer.said("prepared"); });
   // How many, the sanitizers say, which keep some for themselves.
@@ -103,7 +103,7 @@ TEST_F(Strays, AreHeardFromTheFirstOneOn) {
   const std::string stopped = "kill -STOP $0; (sleep 0.3; kill -CONT $0) & exec $1 inject use-after-unmap";
   const std::string agent = std::to_string(agent_->actor->record().pid);
   const Player& strayer =
-      start_tenant("strayer", {"sh", "-c", stopped, agent, program("firebreak")}, {"--guard"});
+      start_tenant("strayer", {"sh", "-c", stopped, agent, program("firebreak-lab")}, {"--guard"});
   wait("the agent's word", [&] { return agent_->said("contained stray of tenant strayer"); });
   wait_for_end(strayer);
 }

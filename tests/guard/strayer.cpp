@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// A tenant that has laid a blanket for itself and strays where its standard input says: "stray OFFSET"
+/// A tenant that has laid guard ranges for itself and strays where its standard input says: "stray OFFSET"
 /// stores once, "spin OFFSET" goes on for ever afterwards.
 #include <array>
 #include <cstdint>
@@ -11,7 +11,8 @@
 #include "cuda/first_gpu.h"
 #include "cuda/module.h"
 #include "cuda/stream.h"
-#include "guard/blanket.h"
+#include "gpu/either_gpu.h"
+#include "guard/guard_ranges.h"
 #include "guard/ledger.h"
 #include "platform/platform.h"
 
@@ -39,7 +40,7 @@ again:
 )";
 
 constexpr std::uint64_t base = 0x567000000000;
-constexpr os::AddressRange blanket_range{base, base + gib};
+constexpr os::AddressRange guard_range{base, base + gib};
 
 void say(const std::string& line) {
   std::puts(line.c_str());
@@ -63,16 +64,16 @@ Status take_commands(const cuda::Driver& driver, const cuda::Function& stray, co
 }
 
 Status be_a_strayer() {
-  const auto platform = platform::choose();
+  const auto platform = gpu::choose_either();
   if (!platform) return propagate(platform);
   const auto gpu = cuda::FirstGpu::open(platform->cuda_library);
   if (!gpu) return propagate(gpu);
   auto ledger = guard::Ledger::create();
   if (!ledger) return propagate(ledger);
-  auto blanket = guard::Blanket::of_this_process(*platform->kernel);
-  if (!blanket) return propagate(blanket);
-  if (Status laid = blanket->lay(blanket_range); !laid) return laid;
-  ledger->covered(blanket_range.begin, blanket_range.end, gib);
+  auto guard_ranges = guard::GuardRanges::of_this_process(*platform->kernel);
+  if (!guard_ranges) return propagate(guard_ranges);
+  if (Status laid = guard_ranges->lay(guard_range); !laid) return laid;
+  ledger->covered(guard_range.begin, guard_range.end, gib);
   ledger->allocated(abi::GuardFunction::MemAlloc, base, mib);
   ledger->set_state(abi::GuardState::On, "");
   const auto module = cuda::Module::load_ptx(gpu->driver(), ptx);

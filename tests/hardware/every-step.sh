@@ -28,7 +28,7 @@ play() {  # NAME STEP: the fault comes at the commit of that step, or of the nex
   pair=$!
   looks=1 claim "$name: it has a standby" has_standby "$name" $pair
   committed=$(of_tenant "$name" "'committed_steps'")
-  timeout 20 "$bin/firebreak" inject "$kind" --into "$name" --at-launch $(($2 > ${committed:-0} ? $2 - ${committed:-0} : 1)) > /dev/null 2>> "$result.log"
+  timeout 20 "$bin/firebreak-lab" inject "$kind" --into "$name" --at-launch $(($2 > ${committed:-0} ? $2 - ${committed:-0} : 1)) > /dev/null 2>> "$result.log"
   wait "$pair"
   looks=1 claim "$name: its picture is that of a run alone" cmp -s "$scratch/alone" "$scratch/$name"
   committed=$(promoted_at "$name")

@@ -134,7 +134,7 @@ class Measurement:
         return Part([f"{self.programs}/first_word_part", "client", *wish], environment)
 
     def faulter(self, environment, kind):
-        return Part([f"{self.programs}/firebreak", "inject", "--wait", kind], environment)
+        return Part([f"{self.programs}/firebreak-lab", "inject", "--wait", kind], environment)
 
     def fault(self, faulter):
         """Milliseconds from the launch: until each Xid was read, and until the kernel log's own time of it."""

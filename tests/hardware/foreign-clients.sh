@@ -33,7 +33,7 @@ play() { # NAME KIND: one tenant, one foreign client beside it, one fault of the
   claim "$name: both MPS domains serve" is "all(d['state'] == 'serving' for d in s['domains'])"
   seen=$(wc -l < "$result.agent.log")
   # Read and write: an input that stays open until the fault ends its reader.
-  timeout 50 "$bin/firebreak" run --name "$name" -- "$bin/firebreak" victim --pace-ms 5 \
+  timeout 50 "$bin/firebreak" run --name "$name" -- "$bin/firebreak-lab" victim --pace-ms 5 \
     <> "$scratch/nothing" > "$scratch/tenant.out" 2>&1 &
   tenant=$!
   claim "$name: the tenant works" grep -q "^ready" "$scratch/tenant.out"
@@ -41,7 +41,7 @@ play() { # NAME KIND: one tenant, one foreign client beside it, one fault of the
   domain=$(of_status "[t['active']['domain'] for t in s['tenants'] if t['name'] == '$name'][0]")
   mkfifo "$scratch/go.$name"
   timeout 50 env "${softly[@]}" CUDA_MPS_PIPE_DIRECTORY="$scratch/d/$domain/pipe" \
-    "$bin/firebreak" inject --wait "$kind" < "$scratch/go.$name" > "$scratch/stranger.out" 2>&1 &
+    "$bin/firebreak-lab" inject --wait "$kind" < "$scratch/go.$name" > "$scratch/stranger.out" 2>&1 &
   stranger=$!
   exec 9> "$scratch/go.$name"
   claim "$name: the foreign client is ready" grep -q "prepared" "$scratch/stranger.out"

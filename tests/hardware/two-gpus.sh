@@ -28,7 +28,7 @@ victim() {  # NAME GPU: one that does nothing wrong, for as long as its input is
   mkfifo "$scratch/$1.in"
   sleep 150 > "$scratch/$1.in" &
   inputs+=($!)
-  timeout 160 "$bin/firebreak" run --name "$1" --gpu "$2" -- "$bin/firebreak" victim --pace-ms 1 < "$scratch/$1.in" > "$scratch/$1.out" 2>&1 &
+  timeout 160 "$bin/firebreak" run --name "$1" --gpu "$2" -- "$bin/firebreak-lab" victim --pace-ms 1 < "$scratch/$1.in" > "$scratch/$1.out" 2>&1 &
   victims[$1]=$!
 }
 lives() { kill -0 "${victims[$1]}" 2> /dev/null; }
@@ -42,7 +42,7 @@ victim two "${gpus[1]}"
 claim "each tenant runs on the GPU that it asked for" ask "domains[tenants['one']['active']['domain']]['gpu'].lower().find('${gpus[0]#GPU-}'.lower())>=0 and domains[tenants['two']['active']['domain']]['gpu'].lower().find('${gpus[1]#GPU-}'.lower())>=0"
 sleep 3
 first=$(value "tenants['one']['active']['domain']")
-timeout 30 "$bin/firebreak" run --name rogue --gpu "${gpus[0]}" -- "$bin/firebreak" inject trap > "$scratch/rogue.out" 2>&1
+timeout 30 "$bin/firebreak" run --name rogue --gpu "${gpus[0]}" -- "$bin/firebreak-lab" inject trap > "$scratch/rogue.out" 2>&1
 claim "a trap on the first GPU ends its co-client in domain $first" died one
 claim "and nobody on the second" lives two
 victim late "${gpus[0]}"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// `firebreak inject` as people and programs use it.
+/// `firebreak-lab inject` as people and programs use it.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -19,7 +19,7 @@ struct InjectCommand : testing::Test {
 
   os::ProgramResult inject(std::vector<std::string> arguments) {
     arguments.insert(arguments.begin(), "inject");
-    return sandbox.run("firebreak", arguments, {{"FIREBREAK_SOFTGPU_DIR", sandbox.file("gpu")}});
+    return sandbox.run("firebreak-lab", arguments, {{"FIREBREAK_SOFTGPU_DIR", sandbox.file("gpu")}});
   }
 };
 
@@ -46,7 +46,7 @@ TEST_F(InjectCommand, ListForPeopleIsGroupedAndNamesWhatTheDemoLeavesOut) {
   EXPECT_TRUE(result.status.clean());
   EXPECT_THAT(result.output, HasSubstr("\nMMU (replayable)\n  unmapped-store-far "));
   EXPECT_THAT(result.output, HasSubstr("\ndevice\n  double-bit-ecc "));
-  EXPECT_THAT(result.output, HasSubstr("Not in `firebreak demo`: double-bit-ecc"));
+  EXPECT_THAT(result.output, HasSubstr("Not in `firebreak-lab demo`: double-bit-ecc"));
 }
 
 TEST_F(InjectCommand, AFaultLaterIsTheSameFault) {

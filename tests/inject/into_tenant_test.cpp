@@ -55,7 +55,7 @@ struct InjectInto : testing::Test {
   os::ProgramResult inject(const std::string& kind, std::vector<std::string> more = {}) {
     std::vector<std::string> arguments = {"inject", kind, "--into", "llm", "--socket", socket, "--json"};
     arguments.insert(arguments.end(), more.begin(), more.end());
-    return sandbox.run("firebreak", arguments);
+    return sandbox.run("firebreak-lab", arguments);
   }
 };
 
@@ -95,8 +95,8 @@ TEST_F(InjectInto, AScheduleReachesTenantsToo) {
   std::ofstream(path) << R"({"faults": [{"kind": "sigkill", "at_ms": 0, "into": "llm"}]})";
   const pid_t active = start(false, allowed, "100000");
   wait_until(serves);
-  const auto result =
-      sandbox.run("firebreak", {"inject", "--schedule", path, "--seed", "1", "--socket", socket, "--json"});
+  const auto result = sandbox.run(
+      "firebreak-lab", {"inject", "--schedule", path, "--seed", "1", "--socket", socket, "--json"});
   EXPECT_TRUE(result.status.clean()) << result.output;
   EXPECT_THAT(result.output, HasSubstr(R"("into":"llm","outcome":"raised")"));
   EXPECT_EQ(sandbox.wait(active).exit_code, 128 + SIGKILL);

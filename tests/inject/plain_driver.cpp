@@ -2,7 +2,7 @@
 // A CUDA driver that has the software GPU behind it and exports what a real driver does: nothing that raises
 // faults of the device.
 #include "abi/cuda_driver_functions.h"
-#include "os/library.h"
+#include "os/self.h"
 
 extern "C" __attribute__((visibility("default"))) CUresult cuGetProcAddress_v2(
     const char* name, void** function, int version, std::uint64_t flags,

@@ -21,7 +21,7 @@ struct InjectSchedule : testing::Test {
   os::ProgramResult run(std::vector<std::string> more = {}) {
     std::vector<std::string> arguments = {"inject", "--json", "--schedule", path};
     arguments.insert(arguments.end(), more.begin(), more.end());
-    return sandbox.run("firebreak", arguments, {{"FIREBREAK_SOFTGPU_DIR", sandbox.file("gpu")}});
+    return sandbox.run("firebreak-lab", arguments, {{"FIREBREAK_SOFTGPU_DIR", sandbox.file("gpu")}});
   }
 };
 

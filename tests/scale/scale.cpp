@@ -197,7 +197,7 @@ Status Scale::raise_fault() {
   const auto works = [this] {
     const auto text = status();
     if (!text) return false;
-    const auto view = client::parse_status(*text);
+    const auto view = link::parse_status(*text);
     return std::ranges::all_of(view.tenants,
                                [](const auto& each) { return each.second.committed_steps > 2; });
   };
@@ -206,7 +206,7 @@ Status Scale::raise_fault() {
   std::vector<std::string> command = {settings_.programs + "/firebreak",      "run",    "--socket",
                                       settings_.directory + "/fb/agent.sock", "--name", "rogue"};
   if (settings_.gpus > 1) command.insert(command.end(), {"--gpu", softgpu::uuid_text(0)});
-  command.insert(command.end(), {"--", settings_.programs + "/firebreak", "inject", "misaligned-load"});
+  command.insert(command.end(), {"--", settings_.programs + "/firebreak-lab", "inject", "misaligned-load"});
   auto rogue = stage_->enter({"rogue", "rogue", std::move(command), platform_.environment});
   if (!rogue) return propagate(rogue);
   const auto resumed = [this] {
@@ -291,15 +291,15 @@ Status Scale::wait_until_protected(const std::string& why, bool is_every_process
   }
   if (waited) return {};
   const auto text = status();
-  const auto view = client::parse_status(text.value_or(""));
+  const auto view = link::parse_status(text.value_or(""));
   const auto ready = std::ranges::count_if(
-      view.tenants, [](const auto& each) { return each.second.standby_state == "ready"; });
+      view.tenants, [](const auto& each) { return each.second.standby_state == pair::Standby::Ready; });
   return propagate(waited, fmt::format("of {} tenants the agent knows {}, {} have a ready standby",
                                        settings_.tenants, view.tenants.size(), ready));
 }
 
 Status Scale::subscribe() {
-  auto link = client::AgentLink::connect(settings_.directory + "/fb/agent.sock");
+  auto link = link::AgentLink::connect(settings_.directory + "/fb/agent.sock");
   if (!link) return propagate(link);
   const Status subscribed = (*link)->subscribe(
       [this](const abi::Event& event) { stage_->loop().post([this, event] { hear(event); }); });
@@ -308,13 +308,15 @@ Status Scale::subscribe() {
 }
 
 void Scale::hear(const abi::Event& event) {
-  if (event.what == "fault" && fault_at_ns_ == 0) fault_at_ns_ = event.at_ns;
+  if (event.what == abi::EventKind::Fault && fault_at_ns_ == 0) fault_at_ns_ = event.at_ns;
   const auto tenant = std::ranges::find(tenants_, event.tenant, &Tenant::name);
   if (tenant == tenants_.end()) return;
-  if (event.what == "promote" && tenant->promoted_at_ns == 0) tenant->promoted_at_ns = event.at_ns;
-  if (event.what == "protected" && tenant->promoted_at_ns != 0 && tenant->protected_at_ns == 0)
+  if (event.what == abi::EventKind::Promote && tenant->promoted_at_ns == 0)
+    tenant->promoted_at_ns = event.at_ns;
+  if (event.what == abi::EventKind::Protected && tenant->promoted_at_ns != 0 && tenant->protected_at_ns == 0)
     tenant->protected_at_ns = event.at_ns;
-  if (event.what == "resumed" && tenant->resumed_at_ns == 0) tenant->resumed_at_ns = event.at_ns;
+  if (event.what == abi::EventKind::Resumed && tenant->resumed_at_ns == 0)
+    tenant->resumed_at_ns = event.at_ns;
 }
 
 Result<Scale::Asked> Scale::ask(const std::vector<std::string>& arguments) {
@@ -331,7 +333,7 @@ Result<Scale::Asked> Scale::ask(const std::vector<std::string>& arguments) {
 }
 
 std::optional<std::string> Scale::status() const {
-  const auto link = client::AgentLink::connect(settings_.directory + "/fb/agent.sock");
+  const auto link = link::AgentLink::connect(settings_.directory + "/fb/agent.sock");
   if (!link) return std::nullopt;
   auto text = (*link)->status();
   return text ? std::optional(std::move(*text)) : std::nullopt;

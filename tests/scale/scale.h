@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "base/clock.h"
-#include "client/agent_link.h"
-#include "client/status_view.h"
+#include "link/agent_link.h"
+#include "link/status_view.h"
 #include "platform/platform.h"
 #include "stage/stage.h"
 #include "tests/scale/process_cost.h"
@@ -109,7 +109,7 @@ class Scale {
   std::unique_ptr<stage::Stage> stage_;
   os::Watch tick_;
   stage::Actor* supervisor_ = nullptr;
-  std::unique_ptr<client::AgentLink> events_;
+  std::unique_ptr<link::AgentLink> events_;
   std::vector<Tenant> tenants_;
   std::int64_t fault_at_ns_ = 0;
   Figures figures_;

@@ -8,7 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/spread_json.h"
-#include "os/temporary_directory.h"
+#include "os/file.h"
 #include "platform/machine.h"
 #include "tests/scale/scale.h"
 

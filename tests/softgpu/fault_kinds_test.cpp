@@ -9,7 +9,7 @@
 #include <string>
 
 #include "inject/catalogue.h"
-#include "os/spawn.h"
+#include "os/real_kernel.h"
 #include "softgpu/environment.h"
 #include "tests/softgpu/gpu_test.h"
 

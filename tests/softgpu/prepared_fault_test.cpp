@@ -39,7 +39,7 @@ TEST_F(PreparedFault, StrayAddressIsTheCallersWhereGiven) {
   inject::Options options;
   options.stray_address = buffer.address();
   const auto injection = must(inject::find("unmapped-store")->prepare(driver(), context().view(), options));
-  const inject::Report report = injection->raise();
+  const inject::RaisedFault report = injection->raise();
   EXPECT_EQ(report.answered, CUDA_SUCCESS) << report.error_name;
   EXPECT_LE(report.launched_at_ns, report.answered_at_ns);
   std::uint32_t stored = 0;

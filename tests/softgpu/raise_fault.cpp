@@ -4,9 +4,9 @@
 #include <cstdio>
 #include <string>
 
-#include "client/process_end.h"
 #include "cuda/first_gpu.h"
 #include "inject/catalogue.h"
+#include "inject/process_end.h"
 #include "os/real_kernel.h"
 
 namespace firebreak {
@@ -18,7 +18,8 @@ int not_prepared(const Error& error) {
 }
 
 /// Later calls of a process that faulted answer the same.
-bool answers_as_expected(const cuda::Driver& driver, const inject::Kind& kind, const inject::Report& report) {
+bool answers_as_expected(const cuda::Driver& driver, const inject::Kind& kind,
+                         const inject::RaisedFault& report) {
   const CUresult later = driver->cuCtxSynchronize();
   std::printf("%s: %s (%d) after %.3f ms, later %s\n", std::string(kind.name).c_str(),
               report.error_name.c_str(), static_cast<int>(report.answered),
@@ -32,7 +33,7 @@ int raise_fault(const inject::Kind& kind) {
   if (!gpu) return not_prepared(gpu.error());
   inject::Options options;
   os::RealKernel kernel;
-  options.end_process = [&kernel](inject::Ending ending) { client::end_process(kernel, ending); };
+  options.end_process = [&kernel](inject::Ending ending) { inject::end_process(kernel, ending); };
   const auto injection = kind.prepare(gpu->driver(), gpu->context(), options);
   if (!injection) return not_prepared(injection.error());
   return answers_as_expected(gpu->driver(), kind, (*injection)->raise()) ? 0 : 1;

@@ -14,9 +14,9 @@
 #include "abi/cuda_api.h"
 #include "abi/cuda_arrays.h"
 #include "abi/cuda_driver_functions.h"
-#include "os/memory_map.h"
+#include "os/addresses.h"
+#include "os/file.h"
 #include "os/self.h"
-#include "os/temporary_directory.h"
 #include "tests/softgpu_driver/kernels.h"
 
 namespace firebreak::test {

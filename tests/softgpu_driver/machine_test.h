@@ -12,10 +12,10 @@
 #include <vector>
 
 #include "abi/cuda_result.h"
+#include "os/file.h"
 #include "os/memory.h"
 #include "os/real_kernel.h"
 #include "os/socket.h"
-#include "os/temporary_directory.h"
 
 namespace firebreak::test {
 

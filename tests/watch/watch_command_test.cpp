@@ -69,16 +69,21 @@ class WatchCommand : public testing::Test {
     domains_.push_back(std::move(mps::Domain::start(kernel_, options).value()));
     return domains_.back()->client_environment();
   }
-  Player& start(std::vector<std::string> arguments, const Sandbox::Environment& domain = {}) {
-    std::vector<std::string> command{std::string(FIREBREAK_PROGRAMS) + "/firebreak"};
+  Player& start_watch(std::vector<std::string> arguments) {
+    std::vector<std::string> command{std::string(FIREBREAK_PROGRAMS) + "/firebreak", "watch"};
+    command.insert(command.end(), arguments.begin(), arguments.end());
+    return start_program(std::move(command), {});
+  }
+  Player& start_lab(std::vector<std::string> arguments, const Sandbox::Environment& domain) {
+    std::vector<std::string> command{std::string(FIREBREAK_PROGRAMS) + "/firebreak-lab"};
     command.insert(command.end(), arguments.begin(), arguments.end());
     return start_program(std::move(command), domain);
   }
   /// With a file for its standard error.
-  Player& start_with(const std::string& errors, std::vector<std::string> arguments,
-                     const Sandbox::Environment& domain) {
+  Player& start_lab_with(const std::string& errors, std::vector<std::string> arguments,
+                         const Sandbox::Environment& domain) {
     std::vector<std::string> command{"sh", "-c", R"(exec "$@" 2>>")" + errors + R"(")", "sh",
-                                     std::string(FIREBREAK_PROGRAMS) + "/firebreak"};
+                                     std::string(FIREBREAK_PROGRAMS) + "/firebreak-lab"};
     command.insert(command.end(), arguments.begin(), arguments.end());
     return start_program(std::move(command), domain);
   }
@@ -95,12 +100,12 @@ class WatchCommand : public testing::Test {
     ASSERT_TRUE(waited) << to_string(waited.error());
   }
   Player& start_tenant(const Sandbox::Environment& domain) {
-    Player& tenant = start({"victim", "--pace-ms", "5"}, domain);
+    Player& tenant = start_lab({"victim", "--pace-ms", "5"}, domain);
     wait("a tenant", [&] { return tenant.said("ready"); });
     return tenant;
   }
   Player& start_rogue(const std::string& kind, const Sandbox::Environment& domain) {
-    Player& rogue = start({"inject", kind, "--wait"}, domain);
+    Player& rogue = start_lab({"inject", kind, "--wait"}, domain);
     wait("a rogue", [&] { return rogue.said("prepared"); });
     return rogue;
   }
@@ -144,12 +149,12 @@ class WatchCoreDumps : public WatchCommand {
  protected:
   WatchCoreDumps() { environment_.insert(environment_.end(), core_dump_mode.begin(), core_dump_mode.end()); }
   const Player& start_rogue_with(const std::string& errors, const Sandbox::Environment& domain) {
-    Player& rogue = start_with(errors, {"inject", "misaligned-load", "--wait"}, domain);
+    Player& rogue = start_lab_with(errors, {"inject", "misaligned-load", "--wait"}, domain);
     wait("a rogue", [&] { return rogue.said("prepared"); });
     return rogue;
   }
   json incident_of(const Player& rogue, const Player& tenant) {
-    Player& watch = start({"watch", "--json", "--all"});
+    Player& watch = start_watch({"--json", "--all"});
     wait_for_following(watch, {&tenant, &rogue});
     rogue.actor->tell("go");
     wait_for_change(watch, "closed");
@@ -173,7 +178,7 @@ TEST_F(WatchCoreDumps, NameTheCulpritOfAnSmFault) {
 TEST_F(WatchCoreDumps, InAFileOfSeveralNameNobody) {
   const auto domain = new_domain("a");
   const std::string errors = sandbox_.file("errors");
-  Player& tenant = start_with(errors, {"victim", "--pace-ms", "5"}, domain);
+  Player& tenant = start_lab_with(errors, {"victim", "--pace-ms", "5"}, domain);
   wait("a tenant", [&] { return tenant.said("ready"); });
   const json incident = incident_of(start_rogue_with(errors, domain), tenant);
   EXPECT_EQ(incident["class"], "SM") << incident;
@@ -194,7 +199,7 @@ TEST_F(WatchCommand, TheAgentHearsTheCoreDumpOfATenantThatItsCommandStarted) {
   command = as_one_output;
   for (const std::string& word :
        {programs + "/firebreak", std::string("run"), std::string("--socket"), socket, std::string("--name"),
-        std::string("rogue"), std::string("--"), programs + "/firebreak", std::string("inject"),
+        std::string("rogue"), std::string("--"), programs + "/firebreak-lab", std::string("inject"),
         std::string("misaligned-load")}) {
     command.push_back(word);
   }
@@ -227,7 +232,7 @@ TEST_P(WatchKinds, AFaultOfAProcessThatItDidNotStart) {
   const auto domain = new_domain("a");
   const Player& tenant = start_tenant(domain);
   const Player& rogue = start_rogue(expected.kind, domain);
-  Player& watch = start({"watch", "--json", "--all"});
+  Player& watch = start_watch({"--json", "--all"});
   wait_for_following(watch, {&tenant, &rogue});
   rogue.actor->tell("go");
   wait_for_change(watch, "closed");
@@ -259,7 +264,7 @@ TEST_F(WatchCommand, OnePidBringsItsDomainAndNobodyElse) {
   const Player& tenant = start_tenant(domain);
   const Player& rogue = start_rogue("unmapped-load-far", domain);
   const Player& other = start_tenant(new_domain("b"));
-  Player& watch = start({"watch", "--json", "--pid", std::to_string(tenant.pid())});
+  Player& watch = start_watch({"--json", "--pid", std::to_string(tenant.pid())});
   wait_for_following(watch, {&tenant, &rogue});
   rogue.actor->tell("go");
   wait_for_change(watch, "closed");
@@ -270,7 +275,7 @@ TEST_F(WatchCommand, OnePidBringsItsDomainAndNobodyElse) {
 }
 
 TEST_F(WatchCommand, WhoComesLaterIsFollowedToo) {
-  Player& watch = start({"watch", "--json", "--all"});
+  Player& watch = start_watch({"--json", "--all"});
   wait("the watch's first words", [&] { return !watch.lines.empty(); });
   const Player& tenant = start_tenant(new_domain("a"));
   wait_for_following(watch, {&tenant});
@@ -282,7 +287,7 @@ TEST_F(WatchCommand, WhoComesLaterIsFollowedToo) {
 TEST_F(WatchCommand, WhatIsOpenIsClosedAtTheEnd) {
   const auto domain = new_domain("a");
   const Player& rogue = start_rogue("unmapped-store-far", domain);
-  Player& watch = start({"watch", "--json", "--all"});
+  Player& watch = start_watch({"--json", "--all"});
   wait_for_following(watch, {&rogue});
   rogue.actor->tell("go");
   wait("an incident", [&] { return last_incident(watch).is_object(); });
@@ -293,7 +298,7 @@ TEST_F(WatchCommand, WhatIsOpenIsClosedAtTheEnd) {
 TEST_F(WatchCommand, PeopleGetALine) {
   const auto domain = new_domain("a");
   const Player& rogue = start_rogue("unmapped-store-far", domain);
-  Player& watch = start({"watch", "--pid", std::to_string(rogue.pid())});
+  Player& watch = start_watch({"--pid", std::to_string(rogue.pid())});
   wait("the watch to see the server",
        [&] { return watch.actor->record().last_words.starts_with("MPS server "); });
   rogue.actor->tell("go");
@@ -309,7 +314,7 @@ TEST_F(WatchCommand, WhatCannotBeHeardIsSaid) {
   EXPECT_EQ(absent.status.exit_code, 1);
   EXPECT_THAT(absent.output, HasSubstr("heard: kmsg\n"));
   EXPECT_THAT(absent.output, HasSubstr("firebreak: there is no process 2147483647\n"));
-  Player& watch = start({"watch", "--json", "--mps-log", "/nowhere/at/all"});
+  Player& watch = start_watch({"--json", "--mps-log", "/nowhere/at/all"});
   wait("its words on the log", [&] { return events_of(watch, "source").size() == 4; });
   const json log = events_of(watch, "source").back();
   EXPECT_EQ(log["heard"], false);

@@ -30,7 +30,8 @@ if(NOT first_sum STREQUAL second_sum)
   message(FATAL_ERROR "two runs with the same seed wrote different files")
 endif()
 # Nobody tells it to end; then somebody has, and it keeps to no pace any more.
-execute_process(COMMAND ${PROGRAM} --steps ${STEPS} --seed 4 --slow-until ${FOLDER}/told TIMEOUT 3 OUTPUT_VARIABLE out ERROR_QUIET)
+execute_process(COMMAND ${PROGRAM} --steps ${STEPS} --seed 4 --slow-until ${FOLDER}/told TIMEOUT 3 OUTPUT_VARIABLE out
+  ERROR_QUIET)
 if(NOT out STREQUAL "")
   message(FATAL_ERROR "it did its last step before it was told to: ${out}")
 endif()

@@ -18,6 +18,8 @@ TEST(LibraryExit, EndingTheProcessFailsInALibrary) {
 
 TEST(LibraryExit, TheCommandAndMembersMay) {
   EXPECT_THAT(check("src/cli/main.cpp", "void f() { exit(1); }"), testing::IsEmpty());
+  EXPECT_THAT(check("lab/commands/main.cpp", "void f() { exit(1); }"), testing::IsEmpty());
+  EXPECT_THAT(check("lab/stage/a.cpp", "void f() { exit(1); }"), testing::ElementsAre("lab/stage/a.cpp:1"));
   EXPECT_THAT(check("src/pair/a.cpp", "void f() { transfer.abort(); on_exit(1); }"), testing::IsEmpty());
 }
 

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-/// tidy [ROOT]: checks the project's own rules over a checkout and prints "file:line: rule: message".
+/// tidy [ROOT [TARGETS]]: checks the project's own rules over a checkout and prints "file:line: rule:
+/// message". TARGETS is what CMake wrote about its targets; by default that of the build that tidy is of.
 /// Exit status: 0 clean, 1 findings, 2 wrong use.
 #include <cstdio>
 #include <cstring>
+#include <fstream>
+#include <iterator>
 
 #include "tools/tidy/exceptions.h"
 #include "tools/tidy/rule.h"
@@ -14,12 +17,17 @@ using namespace firebreak::tidy;
 constexpr const char* exceptions_path = "tools/tidy/exceptions.txt";
 
 int usage() {
-  std::printf("usage: tidy [ROOT]    check the rules over a checkout (default: here)\n");
+  std::printf("usage: tidy [ROOT [TARGETS]]    check the rules over a checkout (default: here)\n");
   for (const Rule& rule : all_rules()) {
     std::printf("  %-18.*s %.*s\n", static_cast<int>(rule.name.size()), rule.name.data(),
                 static_cast<int>(rule.what.size()), rule.what.data());
   }
   return 2;
+}
+
+std::optional<std::vector<Target>> read_targets(const char* path) {
+  std::ifstream file(path, std::ios::binary);
+  return parse_targets(std::string{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()});
 }
 
 std::vector<Finding> check_all(const SourceTree& tree) {
@@ -36,10 +44,17 @@ std::vector<Finding> check_all(const SourceTree& tree) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc > 2 || (argc == 2 && std::strncmp(argv[1], "-", 1) == 0)) return usage();
-  const auto tree = read_source_tree(argc == 2 ? argv[1] : ".");
+  if (argc > 3 || (argc > 1 && std::strncmp(argv[1], "-", 1) == 0)) return usage();
+  const char* root = argc > 1 ? argv[1] : ".";
+  const char* targets_path = argc > 2 ? argv[2] : FIREBREAK_TARGETS;
+  auto targets = read_targets(targets_path);
+  if (!targets || targets->empty()) {
+    std::fprintf(stderr, "tidy: %s is no list of targets\n", targets_path);
+    return 2;
+  }
+  const auto tree = read_source_tree(root, std::move(*targets));
   if (!tree || tree->files().empty()) {
-    std::fprintf(stderr, "tidy: nothing to read in %s\n", argc == 2 ? argv[1] : ".");
+    std::fprintf(stderr, "tidy: nothing to read in %s\n", root);
     return 2;
   }
   const auto findings = check_all(*tree);

@@ -65,7 +65,7 @@ const std::vector<std::string_view>& system_calls() {
 
 bool may_call_the_system(const SourceFile& file) {
   // A test plays the outside world: it may end processes and break files. The kernel part has no os::Kernel.
-  return file.path().starts_with("src/os/") || file.path().starts_with("softgpu/") ||
+  return file.path().starts_with("src/os/") || file.path().starts_with("lab/softgpu/") ||
          file.path().starts_with("tests/") || file.path().starts_with("kernel/") || file.is_test();
 }
 

@@ -14,12 +14,12 @@ std::vector<std::string> check(const std::string& path, const std::string& text)
 TEST(OsCalls, FailOutsideTheOsFolders) {
   EXPECT_THAT(check("src/vault/vault.cpp", "void f() {\n  ::close(memfd_create(\"\", 0));\n}\n"),
               testing::ElementsAre("src/vault/vault.cpp:2"));
-  EXPECT_THAT(check("workloads/decode/main.cpp", "void f() { pid_t child = fork(); }"),
-              testing::ElementsAre("workloads/decode/main.cpp:1"));
+  EXPECT_THAT(check("lab/workloads/decode/main.cpp", "void f() { pid_t child = fork(); }"),
+              testing::ElementsAre("lab/workloads/decode/main.cpp:1"));
 }
 
 TEST(OsCalls, PassInTheOsFoldersAndInTests) {
-  for (const char* path : {"src/os/memory.cpp", "softgpu/driver/vmm.cpp", "tests/leftovers.cpp",
+  for (const char* path : {"src/os/memory.cpp", "lab/softgpu/driver/vmm.cpp", "tests/leftovers.cpp",
                            "src/mps/mps_test.cpp", "kernel/proof/scene.c"}) {
     EXPECT_THAT(check(path, "void f() { ::mmap(0, 1, 2, 3, 4, 5); }"), testing::IsEmpty()) << path;
   }
@@ -35,8 +35,8 @@ TEST(OsCalls, OurOwnInterfaceAndTextPass) {
 
 TEST(OsCalls, AParsersAcceptPasses) {
   const auto findings =
-      check_os_calls(tree_of({{"src/ptx/parser.h", "class Parser { bool accept(Token token); };"},
-                              {"src/ptx/parser.cpp", "void Parser::f() { if (accept(Comma)) g(); }"}}));
+      check_os_calls(tree_of({{"lab/ptx/parser.h", "class Parser { bool accept(Token token); };"},
+                              {"lab/ptx/parser.cpp", "void Parser::f() { if (accept(Comma)) g(); }"}}));
   EXPECT_THAT(findings, testing::IsEmpty());
 }
 

@@ -27,6 +27,9 @@ struct Rule {
 };
 
 std::vector<Finding> check_include_direction(const SourceTree& tree);
+std::vector<Finding> check_unused_links(const SourceTree& tree);
+std::vector<Finding> check_link_direction(const SourceTree& tree);
+std::vector<Finding> check_folder_table(const SourceTree& tree);
 std::vector<Finding> check_function_length(const SourceTree& tree);
 std::vector<Finding> check_file_length(const SourceTree& tree);
 std::vector<Finding> check_os_calls(const SourceTree& tree);
@@ -35,6 +38,8 @@ std::vector<Finding> check_licence_line(const SourceTree& tree);
 std::vector<Finding> check_library_exit(const SourceTree& tree);
 std::vector<Finding> check_using_namespace(const SourceTree& tree);
 std::vector<Finding> check_open_ends(const SourceTree& tree);
+std::vector<Finding> check_line_length(const SourceTree& tree);
+std::vector<Finding> check_type_names(const SourceTree& tree);
 
 /// Every rule, in the order in which they run.
 std::span<const Rule> all_rules();

@@ -59,7 +59,8 @@ int SourceFile::line_count() const {
   return static_cast<int>(std::count(text_.begin(), text_.end(), '\n')) + (open_end ? 1 : 0);
 }
 
-SourceTree::SourceTree(std::vector<SourceFile> files) : files_(std::move(files)) {
+SourceTree::SourceTree(std::vector<SourceFile> files, std::vector<Target> targets)
+    : files_(std::move(files)), targets_(std::move(targets)) {
   std::sort(files_.begin(), files_.end(),
             [](const auto& left, const auto& right) { return left.path() < right.path(); });
 }
@@ -76,7 +77,7 @@ std::string_view SourceTree::companion_code(const SourceFile& file) const {
   return header == nullptr ? std::string_view() : std::string_view(header->views().code);
 }
 
-std::optional<SourceTree> read_source_tree(const std::filesystem::path& root) {
+std::optional<SourceTree> read_source_tree(const std::filesystem::path& root, std::vector<Target> targets) {
   std::error_code error;
   std::filesystem::recursive_directory_iterator at(root, error);
   if (error) return std::nullopt;
@@ -86,7 +87,7 @@ std::optional<SourceTree> read_source_tree(const std::filesystem::path& root) {
     if (!at->is_regular_file()) continue;
     files.emplace_back(at->path().lexically_relative(root).generic_string(), read_text(at->path()));
   }
-  return SourceTree(std::move(files));
+  return SourceTree(std::move(files), std::move(targets));
 }
 
 std::string_view folder_of(std::string_view path) {

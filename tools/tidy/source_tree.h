@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "tools/tidy/source_text.h"
+#include "tools/tidy/targets.h"
 
 namespace firebreak::tidy {
 
@@ -44,12 +45,14 @@ class SourceFile {
   SourceViews views_;
 };
 
-/// All files of a checkout, sorted by path. Immutable.
+/// All files of a checkout, sorted by path, and what CMake builds of them. Immutable.
 class SourceTree {
  public:
-  explicit SourceTree(std::vector<SourceFile> files);
+  explicit SourceTree(std::vector<SourceFile> files, std::vector<Target> targets = {});
 
   const std::vector<SourceFile>& files() const { return files_; }
+  /// In the order in which CMake met them: a library before its tests.
+  const std::vector<Target>& targets() const { return targets_; }
   /// Null when there is no such file.
   const SourceFile* find(std::string_view path) const;
   /// The code of the header beside a source, where its own functions are declared; empty when it has none.
@@ -57,11 +60,13 @@ class SourceTree {
 
  private:
   std::vector<SourceFile> files_;
+  std::vector<Target> targets_;
 };
 
 /// Reads what a rule could look at below `root`, without build folders and hidden folders other than .ci;
 /// empty when `root` is no directory.
-std::optional<SourceTree> read_source_tree(const std::filesystem::path& root);
+std::optional<SourceTree> read_source_tree(const std::filesystem::path& root,
+                                           std::vector<Target> targets = {});
 
 /// The folder part of a path, without the final slash; empty at the root.
 std::string_view folder_of(std::string_view path);

@@ -16,13 +16,13 @@ Guard* Call::guard_if_on() const {
   return process == nullptr || !process->guard().is_on() ? nullptr : &process->guard();
 }
 
-LaunchWords* Call::words() const { return words_of_process(); }
+CompletionMarkers* Call::markers() const { return markers_of_process(); }
 
 void Call::context_made(CUcontext context) const {
   ProcessGuard* const process = ProcessGuard::get();
   if (process == nullptr) return;
   process->guard().start();
-  if (process->words() != nullptr) process->words()->note_context(context);
+  if (process->markers() != nullptr) process->markers()->note_context(context);
 }
 
 }  // namespace firebreak::guard

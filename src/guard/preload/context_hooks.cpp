@@ -10,16 +10,16 @@ CUresult after_context(const Call& call, CUresult result, CUcontext* context) {
   return result;
 }
 
-/// Ends a context while no word is put behind its launches.
+/// Ends a context while no marker is put behind its launches.
 template <class End>
 CUresult end_context(const Call& call, const End& end) {
-  LaunchWords* const words = call.words();
-  return words == nullptr ? end() : words->undisturbed(end);
+  CompletionMarkers* const markers = call.markers();
+  return markers == nullptr ? end() : markers->undisturbed(end);
 }
 
 /// What was launched in it has ended.
 void context_gone(const Call& call, CUcontext context) {
-  if (LaunchWords* const words = call.words()) words->context_gone(context);
+  if (CompletionMarkers* const markers = call.markers()) markers->context_gone(context);
 }
 
 bool is_active(const Call& call, CUdevice device) {

@@ -11,7 +11,7 @@
 
 #include "abi/cuda_api.h"
 #include "abi/cuda_driver_functions.h"
-#include "guard/launch_words.h"
+#include "guard/completion_markers.h"
 #include "guard/preload/process_guard.h"
 
 namespace firebreak::guard {

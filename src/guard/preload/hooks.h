@@ -5,8 +5,8 @@
 #pragma once
 
 #include "cuda/backend.h"
+#include "guard/completion_markers.h"
 #include "guard/guard.h"
-#include "guard/launch_words.h"
 
 // What hooks.def says: a way, and its reason.
 #define GUARD_OWN ~, own, ""
@@ -60,8 +60,8 @@ struct Call {
   /// The guard, where it is up.
   Guard* guard_if_on() const;
   /// Null: nothing is counted.
-  LaunchWords* words() const;
-  /// Now the process has what the blanket needs.
+  CompletionMarkers* markers() const;
+  /// Now the process has what the guard ranges needs.
   void context_made(CUcontext context) const;
 };
 

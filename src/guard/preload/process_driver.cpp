@@ -5,7 +5,7 @@
 #include <new>
 #include <utility>
 
-#include "os/library.h"
+#include "os/self.h"
 
 namespace firebreak::guard {
 namespace {

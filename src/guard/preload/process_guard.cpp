@@ -11,7 +11,6 @@
 
 #include "guard/preload/counting.h"
 #include "guard/preload/process_driver.h"
-#include "os/background_thread.h"
 #include "os/self.h"
 
 namespace firebreak::guard {
@@ -35,9 +34,9 @@ Milliseconds longest_wait() {
   return said ? Milliseconds(std::strtoul(said->c_str(), nullptr, 10)) : by_default;
 }
 
-TerritorySettings territory_settings() {
+GuardedAddressSpaceSettings address_space_settings() {
   constexpr std::uint64_t most_gib = 1024;
-  TerritorySettings settings;
+  GuardedAddressSpaceSettings settings;
   const auto said = os::environment_variable(reach_variable);
   if (said) {
     const std::uint64_t reach_gib = std::strtoull(said->c_str(), nullptr, 10);
@@ -48,26 +47,30 @@ TerritorySettings territory_settings() {
 
 }  // namespace
 
+TenantKernel::TenantKernel(const cuda::Driver& driver) {
+  void* const describe = driver.symbol(abi::describe_stand_in_symbol);
+  if (describe != nullptr) stand_in_ = reinterpret_cast<abi::DescribeStandIn*>(describe)();
+}
+
 std::string TenantKernel::uvm_link_target() const {
-  return os::environment_variable("FIREBREAK_UVM_LINK").value_or(os::RealKernel::uvm_link_target());
+  return stand_in_ ? stand_in_->uvm_link_target : os::RealKernel::uvm_link_target();
 }
 
 Result<std::string> TenantKernel::gpu_driver() {
-  if (auto named = os::environment_variable("FIREBREAK_GPU_DRIVER")) return std::move(*named);
-  return os::RealKernel::gpu_driver();
+  return stand_in_ ? std::string(stand_in_->name) : os::RealKernel::gpu_driver();
 }
 
 std::unique_ptr<ProcessGuard> ProcessGuard::create(const cuda::Driver& driver) {
   const Bypass bypass;
-  std::unique_ptr<ProcessGuard> made(new ProcessGuard());
-  auto guard = Guard::create(driver, made->kernel_, territory_settings(), longest_wait());
+  std::unique_ptr<ProcessGuard> made(new ProcessGuard(driver));
+  auto guard = Guard::create(driver, made->kernel_, address_space_settings(), longest_wait());
   if (!guard) return nullptr;
   made->guard_ = std::move(*guard);
   abi::GuardWork& work = made->guard_->ledger().work();
-  if (os::environment_variable(words_variable) == "0") {
-    work.gaps.fetch_or(abi::GuardWorkNoWords);
+  if (os::environment_variable(markers_variable) == "0") {
+    work.gaps.fetch_or(abi::GuardWorkNoMarkers);
   } else {
-    made->words_ = std::make_unique<LaunchWords>(driver, work);
+    made->markers_ = std::make_unique<CompletionMarkers>(driver, work);
   }
   if (os::environment_variable(sharing_variable) == "1") {
     made->guard_->pass_through("the driver allocates by itself, unguarded, since memory is to be shared");
@@ -102,14 +105,14 @@ ProcessGuard* ProcessGuard::get(const void* driver_function) {
   return existing();
 }
 
-LaunchWords* words_of_process() {
+CompletionMarkers* markers_of_process() {
   ProcessGuard* const process = ProcessGuard::get();
-  return process == nullptr ? nullptr : process->words();
+  return process == nullptr ? nullptr : process->markers();
 }
 
-LaunchWords* existing_words() {
+CompletionMarkers* existing_markers() {
   ProcessGuard* const process = ProcessGuard::existing();
-  return process == nullptr ? nullptr : process->words();
+  return process == nullptr ? nullptr : process->markers();
 }
 
 }  // namespace firebreak::guard

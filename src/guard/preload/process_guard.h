@@ -3,20 +3,26 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 
+#include "abi/stand_in_driver.h"
+#include "cuda/driver.h"
+#include "guard/completion_markers.h"
 #include "guard/guard.h"
-#include "guard/launch_words.h"
 #include "os/real_kernel.h"
 
 namespace firebreak::guard {
 
-/// This machine, and under the software GPU its stand-ins for the UVM descriptor and the driver's version, as
-/// the environment says.
+/// This machine; where its driver stands in for NVIDIA's, with what that says of itself.
 class TenantKernel final : public os::RealKernel {
  public:
+  explicit TenantKernel(const cuda::Driver& driver);
   std::string uvm_link_target() const override;
   Result<std::string> gpu_driver() override;
+
+ private:
+  std::optional<abi::StandInDriver> stand_in_;
 };
 
 /// Never destroyed: other threads may use the driver until the process's very end.
@@ -32,21 +38,21 @@ class ProcessGuard {
 
   Guard& guard() { return *guard_; }
   /// Null: launches are not counted.
-  LaunchWords* words() { return words_.get(); }
+  CompletionMarkers* markers() { return markers_.get(); }
 
  private:
-  ProcessGuard() = default;
+  explicit ProcessGuard(const cuda::Driver& driver) : kernel_(driver) {}
   static void begin_anew();
   static std::unique_ptr<ProcessGuard> create(const cuda::Driver& driver);
 
   TenantKernel kernel_;
   std::unique_ptr<Guard> guard_;
-  std::unique_ptr<LaunchWords> words_;
+  std::unique_ptr<CompletionMarkers> markers_;
 };
 
 /// Null where nothing is counted: without a driver.
-LaunchWords* words_of_process();
+CompletionMarkers* markers_of_process();
 /// The same, and null where nobody has asked for the driver in this process yet.
-LaunchWords* existing_words();
+CompletionMarkers* existing_markers();
 
 }  // namespace firebreak::guard

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What words behind launches must know of: streams, captures, and what makes handles mean something else.
+/// What completion markers must know of: streams, captures, and what makes handles mean something else.
 #include "guard/preload/counting.h"
 #include "guard/preload/hooks.h"
 
@@ -7,18 +7,18 @@ namespace firebreak::guard::hooks {
 namespace {
 
 CUresult after_creation(const Call& call, CUresult result, unsigned int flags) {
-  LaunchWords* const words = call.words();
-  if (words != nullptr && result == CUDA_SUCCESS) words->stream_created(flags);
+  CompletionMarkers* const markers = call.markers();
+  if (markers != nullptr && result == CUDA_SUCCESS) markers->stream_created(flags);
   return result;
 }
 
 /// Whoever captures has a context: the guard is up by now.
 template <class Begin>
 CUresult begin_capture(const Call& call, CUstream stream, const Begin& begin) {
-  LaunchWords* const words = call.words();
+  CompletionMarkers* const markers = call.markers();
   Guard* const ours = call.guard_if_on();
   if (ours != nullptr) ours->capture_begins(stream);  // before the first call that could make it void
-  const CUresult result = words == nullptr ? begin() : words->begin_capture(begin);
+  const CUresult result = markers == nullptr ? begin() : markers->begin_capture(begin);
   if (ours != nullptr && result != CUDA_SUCCESS) ours->capture_ends(stream);
   return result;
 }
@@ -35,8 +35,8 @@ CUresult cuStreamCreateWithPriority(const Call& call, CUstream* stream, unsigned
 
 CUresult cuStreamDestroy_v2(const Call& call, CUstream stream) {
   const auto destroy = [&] { return call.driver.cuStreamDestroy_v2(stream); };
-  LaunchWords* const words = call.words();
-  const CUresult result = words == nullptr ? destroy() : words->destroy_stream(stream, destroy);
+  CompletionMarkers* const markers = call.markers();
+  const CUresult result = markers == nullptr ? destroy() : markers->destroy_stream(stream, destroy);
   Guard* const ours = call.guard_if_on();
   if (ours != nullptr && result == CUDA_SUCCESS) ours->capture_ends(stream);
   forget_streams();
@@ -60,8 +60,8 @@ CUresult cuStreamBeginCaptureToGraph(const Call& call, CUstream stream, CUgraph 
 CUresult cuStreamEndCapture(const Call& call, CUstream stream, CUgraph* graph) {
   const auto driver_end = call.which(call.driver.cuStreamEndCapture, call.driver.cuStreamEndCapture_ptsz);
   const auto end = [&] { return driver_end(stream, graph); };
-  LaunchWords* const words = call.words();
-  const CUresult result = words == nullptr ? end() : words->end_capture(end);
+  CompletionMarkers* const markers = call.markers();
+  const CUresult result = markers == nullptr ? end() : markers->end_capture(end);
   const bool goes_on = result == CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD;
   if (Guard* const ours = call.guard_if_on(); ours != nullptr && !goes_on) ours->capture_ends(stream);
   return result;

@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+/// Ending this process in the ways that termination faults want.
+#pragma once
+
+#include "inject/kind.h"
+#include "os/kernel.h"
+
+namespace firebreak::inject {
+
+/// Returns only where it failed.
+void end_process(os::Kernel& kernel, Ending ending);
+
+}  // namespace firebreak::inject

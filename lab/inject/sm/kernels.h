@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+/// Kernels of one kind of fault each; accesses.h has those of several.
+#pragma once
+
+#include "inject/kernel_fault.h"
+
+namespace firebreak::inject {
+
+inline constexpr Kernel barrier_misuse_kernel{.ptx = R"(.version 7.0
+.target sm_70
+.address_size 64
+
+.visible .entry barrier_misuse(.param .u64 target, .param .u64 sink)
+{
+  .reg .u64 %target;
+  .reg .u32 %barrier;
+  ld.param.u64 %target, [target];
+  cvt.u32.u64 %barrier, %target;
+  barrier.sync %barrier;
+  ret;
+}
+)",
+                                              .name = "barrier_misuse",
+                                              .threads = 32};
+
+inline constexpr Kernel breakpoint_kernel{.ptx = R"(.version 7.0
+.target sm_70
+.address_size 64
+
+.visible .entry breakpoint(.param .u64 target, .param .u64 sink)
+{
+  brkpt;
+  ret;
+}
+)",
+                                          .name = "breakpoint"};
+
+inline constexpr Kernel local_out_of_bounds_kernel{.ptx = R"(.version 7.0
+.target sm_70
+.address_size 64
+
+.visible .entry local_out_of_bounds(.param .u64 target, .param .u64 sink)
+{
+  .local .align 4 .b8 frame[64];
+  .reg .u64 %address, %offset, %sink;
+  .reg .u32 %value;
+  ld.param.u64 %offset, [target];
+  ld.param.u64 %sink, [sink];
+  mov.u64 %address, frame;
+  add.u64 %address, %address, %offset;
+  ld.local.u32 %value, [%address];
+  st.u32 [%sink], %value;
+  ret;
+}
+)",
+                                                   .name = "local_out_of_bounds"};
+
+/// Stays for a while after the store: on an H100 a kernel that ends at once, and the wait for it, succeed
+/// before the exception is told.
+inline constexpr Kernel misaligned_store_kernel{.ptx = R"(.version 7.0
+.target sm_70
+.address_size 64
+
+.visible .entry misaligned_store(.param .u64 target, .param .u64 sink)
+{
+  .reg .u64 %address, %begin, %now, %elapsed;
+  .reg .u32 %value, %turns;
+  .reg .pred %again;
+  ld.param.u64 %address, [target];
+  mov.u32 %value, 7;
+  st.volatile.u32 [%address], %value;
+  mov.u64 %begin, %globaltimer;
+  mov.u32 %turns, 0;
+turn:
+  mov.u64 %now, %globaltimer;
+  sub.u64 %elapsed, %now, %begin;
+  add.u32 %turns, %turns, 1;
+  setp.lt.u64 %again, %elapsed, 200000000;
+  setp.lt.and.u32 %again, %turns, 16777216, %again;
+  @%again bra turn;
+  ret;
+}
+)",
+                                                .name = "misaligned_store"};
+
+inline constexpr Kernel shared_out_of_bounds_kernel{.ptx = R"(.version 7.0
+.target sm_70
+.address_size 64
+
+.extern .shared .align 4 .b8 window[];
+
+.visible .entry shared_out_of_bounds(.param .u64 target, .param .u64 sink)
+{
+  .reg .u64 %address, %offset, %sink;
+  .reg .u32 %value;
+  ld.param.u64 %offset, [target];
+  ld.param.u64 %sink, [sink];
+  mov.u64 %address, window;
+  add.u64 %address, %address, %offset;
+  ld.volatile.shared.u32 %value, [%address];
+  st.u32 [%sink], %value;
+  ret;
+}
+)",
+                                                    .name = "shared_out_of_bounds",
+                                                    .threads = 32,
+                                                    .shared_bytes = 1024};
+
+inline constexpr Kernel stack_overflow_kernel{.ptx = R"(.version 7.0
+.target sm_70
+.address_size 64
+
+.func (.param .b32 result) descend(.param .b32 depth)
+{
+  .local .align 4 .b8 frame[1024];
+  .reg .u64 %slot, %offset;
+  .reg .u32 %depth, %rest, %deeper, %own;
+  .reg .pred %bottom;
+  ld.param.u32 %depth, [depth];
+  and.b32 %own, %depth, 255;
+  mul.wide.u32 %offset, %own, 4;
+  mov.u64 %slot, frame;
+  add.u64 %slot, %slot, %offset;
+  st.local.u32 [%slot], %depth;
+  mov.u32 %deeper, 0;
+  setp.eq.u32 %bottom, %depth, 0;
+  @%bottom bra done;
+  sub.u32 %rest, %depth, 1;
+  {
+    .param .b32 argument;
+    .param .b32 answer;
+    st.param.b32 [argument], %rest;
+    call (answer), descend, (argument);
+    ld.param.b32 %deeper, [answer];
+  }
+done:
+  ld.local.u32 %own, [%slot];
+  add.u32 %own, %own, %deeper;
+  st.param.b32 [result], %own;
+  ret;
+}
+
+.visible .entry stack_overflow(.param .u64 target, .param .u64 sink)
+{
+  .reg .u64 %levels, %sink;
+  .reg .u32 %depth, %sum;
+  ld.param.u64 %levels, [target];
+  ld.param.u64 %sink, [sink];
+  cvt.u32.u64 %depth, %levels;
+  {
+    .param .b32 argument;
+    .param .b32 answer;
+    st.param.b32 [argument], %depth;
+    call (answer), descend, (argument);
+    ld.param.b32 %sum, [answer];
+  }
+  st.u32 [%sink], %sum;
+  ret;
+}
+)",
+                                              .name = "stack_overflow"};
+
+inline constexpr Kernel trap_kernel{.ptx = R"(.version 7.0
+.target sm_70
+.address_size 64
+
+.visible .entry trap(.param .u64 target, .param .u64 sink)
+{
+  trap;
+  ret;
+}
+)",
+                                    .name = "trap"};
+
+inline constexpr Kernel illegal_instruction_kernel{.ptx = R"(.version 7.0
+.target sm_70
+.address_size 64
+
+.visible .entry illegal_instruction(.param .u64 target, .param .u64 sink)
+{
+  .reg .u64 %sink;
+  .reg .u32 %value;
+  ld.param.u64 %sink, [sink];
+  mov.u32 %value, 7;
+  st.u32 [%sink], %value;
+  ret;
+}
+)",
+                                                   .name = "illegal_instruction"};
+
+}  // namespace firebreak::inject

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "softgpu/devices/device_kernel.h"
+
+#include <algorithm>
+#include <chrono>
+#include <thread>
+#include <utility>
+
+#include "abi/uvm_tools.h"
+#include "os/addresses.h"
+#include "os/descriptors.h"
+#include "os/self.h"
+#include "softgpu/devices/uvm_va_space.h"
+#include "softgpu/machine/device_uuid.h"
+#include "softgpu/machine/rm_client.h"
+#include "softgpu/machine/self_description.h"
+#include "softgpu/machine/uvm_ring.h"
+
+namespace firebreak::softgpu {
+
+namespace {
+
+constexpr const char* kmsg_path = "/dev/kmsg";
+
+}  // namespace
+
+DeviceKernel::DeviceKernel(std::unique_ptr<os::Kernel> wrapped, std::string state_directory)
+    : wrapped_(std::move(wrapped)), state_directory_(std::move(state_directory)) {}
+
+DeviceKernel::~DeviceKernel() = default;
+
+Result<std::shared_ptr<SharedGpu>> DeviceKernel::gpu() {
+  if (gpu_) return gpu_;
+  auto opened =
+      SharedGpu::open(state_directory_.empty() ? SharedGpu::directory_from_environment() : state_directory_);
+  if (!opened) return propagate(opened);
+  gpu_ = std::move(*opened);
+  return gpu_;
+}
+
+Result<os::Fd> DeviceKernel::open(const std::string& path, int flags) {
+  if (path == kmsg_path) return open_kmsg(flags);
+  if (path == abi::uvm_tools_path) return open_uvm_tools(flags);
+  return wrapped_->open(path, flags);
+}
+
+Result<os::Fd> DeviceKernel::open_kmsg(int flags) {
+  const std::lock_guard lock(mutex_);
+  const auto machine = gpu();
+  if (!machine) return propagate(machine);
+  std::erase_if(feeds_, [](const auto& feed) { return feed->ended(); });
+  auto opened = KmsgFeed::open(*machine, flags);
+  if (!opened) return propagate(opened);
+  feeds_.push_back(std::move(opened->feed));
+  return std::move(opened->descriptor);
+}
+
+Result<os::Fd> DeviceKernel::open_uvm_tools(int flags) {
+  const std::lock_guard lock(mutex_);
+  std::erase_if(nodes_, [](const auto& node) { return node.second->ended(); });
+  auto opened = UvmToolsNode::open(flags);
+  if (!opened) return propagate(opened);
+  nodes_.insert_or_assign(opened->descriptor.get(), std::move(opened->node));
+  return std::move(opened->descriptor);
+}
+
+std::shared_ptr<UvmToolsNode> DeviceKernel::find_node(const os::Fd& fd) {
+  const std::lock_guard lock(mutex_);
+  const auto found = nodes_.find(fd.get());
+  return found != nodes_.end() && found->second->is_behind(fd.get()) ? found->second : nullptr;
+}
+
+Status DeviceKernel::ioctl(const os::Fd& fd, unsigned long request, void* argument) {
+  const std::shared_ptr<UvmToolsNode> node = find_node(fd);
+  if (node) return node->ioctl(request, argument);
+  return request_uvm_range(fd, request, argument) ? Status() : wrapped_->ioctl(fd, request, argument);
+}
+
+std::string DeviceKernel::uvm_link_target() const { return softgpu::uvm_link_target; }
+
+std::string DeviceKernel::rm_link_target() const {
+  return std::string("/memfd:") + RmClient::memfd_name + " (deleted)";
+}
+
+std::vector<int> DeviceKernel::resource_managers_of(pid_t pid) {
+  std::vector<int> numbers;
+  // Of one that is gone, there are none.
+  static_cast<void>(os::visit_descriptors(*wrapped_, pid, [&](int number, const std::string& target) {
+    if (target == rm_link_target()) numbers.push_back(number);
+    return true;
+  }));
+  return numbers;
+}
+
+bool DeviceKernel::is_last(const os::Fd& fd, pid_t owner) {
+  if (!resource_managers_of(owner).empty()) return false;
+  const auto file = os::identity_of(fd.get());
+  return std::ranges::none_of(resource_managers_of(os::own_pid()), [&](int number) {
+    const auto other = os::identity_of(number);
+    return number != fd.get() && file && other && *file == *other;
+  });
+}
+
+void DeviceKernel::close(os::Fd fd) {
+  const auto client = RmClient::from(fd.get());
+  if (!client || !is_last(fd, client->owner_pid())) return;
+  const auto until = std::chrono::steady_clock::now() + rm_idle_wait;
+  while (client->has_waiting_work() && std::chrono::steady_clock::now() < until) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+}
+
+Result<std::string> DeviceKernel::gpu_driver() { return std::string(driver_name()); }
+
+Result<std::vector<os::Kernel::GpuUuid>> DeviceKernel::gpu_uuids() {
+  std::vector<GpuUuid> uuids;
+  for (std::uint32_t gpu = 0; gpu < gpu_count_from_environment(); ++gpu) uuids.push_back(device_uuid_of(gpu));
+  return uuids;
+}
+
+Result<std::size_t> DeviceKernel::read(const os::Fd& fd, std::span<std::byte> into) {
+  if (const std::shared_ptr<UvmToolsNode> node = find_node(fd)) node->catch_up();
+  return wrapped_->read(fd, into);
+}
+Result<std::string> DeviceKernel::read_link(const std::string& path) { return wrapped_->read_link(path); }
+Result<std::vector<std::string>> DeviceKernel::list_directory(const std::string& path) {
+  return wrapped_->list_directory(path);
+}
+Result<std::string> DeviceKernel::read_file(const std::string& path) { return wrapped_->read_file(path); }
+Result<pid_t> DeviceKernel::spawn(const os::SpawnRequest& request) { return wrapped_->spawn(request); }
+Result<os::Fd> DeviceKernel::pidfd_open(pid_t pid) { return wrapped_->pidfd_open(pid); }
+Result<os::Fd> DeviceKernel::pidfd_getfd(const os::Fd& pidfd, int remote_number) {
+  return wrapped_->pidfd_getfd(pidfd, remote_number);
+}
+Result<bool> DeviceKernel::is_same_file(pid_t pid, int remote_number, const os::Fd& fd) {
+  return wrapped_->is_same_file(pid, remote_number, fd);
+}
+Status DeviceKernel::send_signal(const os::Fd& pidfd, int signal) {
+  return wrapped_->send_signal(pidfd, signal);
+}
+Result<std::optional<os::ExitStatus>> DeviceKernel::try_wait(pid_t pid) { return wrapped_->try_wait(pid); }
+Result<std::vector<std::size_t>> DeviceKernel::poll(std::span<const int> fds,
+                                                    std::chrono::milliseconds timeout) {
+  return wrapped_->poll(fds, timeout);
+}
+
+}  // namespace firebreak::softgpu

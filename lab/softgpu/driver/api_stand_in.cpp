@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+/// What this library says that NVIDIA's has no function for: that it stands in for it.
+#include "abi/stand_in_driver.h"
+#include "softgpu/machine/self_description.h"
+
+extern "C" {
+
+firebreak::abi::StandInDriver firebreakDescribeStandIn();
+
+firebreak::abi::StandInDriver firebreakDescribeStandIn() {
+  return {firebreak::softgpu::uvm_link_target, firebreak::softgpu::driver_name()};
+}
+
+}  // extern "C"

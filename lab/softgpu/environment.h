@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+/// The environment variables that the software GPU reads. It reads them once a process, at cuInit (driver) or
+/// at start (MPS stand-in, devices).
+#pragma once
+
+namespace firebreak::softgpu::environment {
+
+/// Folder of the state that all processes of one software GPU share; default /tmp/firebreak-softgpu-UID.
+inline constexpr const char* directory = "FIREBREAK_SOFTGPU_DIR";
+/// How many times faster than measured on hardware everything is delayed: 10 is ten times faster; default 1.
+inline constexpr const char* speed = "FIREBREAK_SOFTGPU_SPEED";
+/// Device memory in MiB; default 8192. Every process of one software GPU should see the same value.
+inline constexpr const char* memory_mib = "FIREBREAK_SOFTGPU_MEMORY_MIB";
+/// How many software GPUs the machine has; default 1, at most 8. A process computes on the one that
+/// CUDA_VISIBLE_DEVICES names by its UUID, or how that begins, and on the first where it names none of them.
+inline constexpr const char* count = "FIREBREAK_SOFTGPU_COUNT";
+inline constexpr const char* visible_devices = "CUDA_VISIBLE_DEVICES";
+/// How many milliseconds the GPU works on for a process that has died with a kernel under way, or "endless";
+/// default 100. Nobody runs that kernel then: only its end is played.
+inline constexpr const char* orphaned_work_ms = "FIREBREAK_SOFTGPU_ORPHANED_WORK_MS";
+/// 1: plays a kernel whose UVM serves the GPU in a managed range only where the CPU might write as well, as
+/// UVM's source allows where the kernel knows device-private memory. Guard ranges is of no use there.
+inline constexpr const char* uvm_asks_cpu = "FIREBREAK_SOFTGPU_UVM_ASKS_CPU";
+/// NVIDIA's own: where the MPS control daemon listens; default /tmp/nvidia-mps.
+inline constexpr const char* mps_pipe_directory = "CUDA_MPS_PIPE_DIRECTORY";
+/// NVIDIA's own: where the MPS daemon writes control.log and server.log; default /var/log/nvidia-mps.
+inline constexpr const char* mps_log_directory = "CUDA_MPS_LOG_DIRECTORY";
+
+/// NVIDIA's own, of an MPS client: how much of the SMs, in percent, it may use.
+inline constexpr const char* mps_active_thread_percentage = "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE";
+/// NVIDIA's own, of an MPS client: how much device memory it may have, "0=1G" or "0=512M".
+inline constexpr const char* mps_pinned_device_mem_limit = "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT";
+
+/// NVIDIA's own, both 1: a kernel's exception is named on standard error.
+inline constexpr const char* core_dump_on_exception = "CUDA_ENABLE_COREDUMP_ON_EXCEPTION";
+inline constexpr const char* core_dump_progress = "CUDA_COREDUMP_SHOW_PROGRESS";
+
+}  // namespace firebreak::softgpu::environment

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/process.h"
+
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+
+#include <utility>
+
+namespace firebreak::agent {
+
+bool may_become(ProcessState from, ProcessState to) {
+  using enum ProcessState;
+  switch (from) {
+    case Starting:
+      return to == Running || to == Ending || to == Dying || to == Gone;
+    case Running:
+      return to == Ending || to == Dying || to == Gone;
+    case Ending:
+      return to == Dying || to == Gone;
+    case Dying:
+      return to == Gone;
+    case Gone:
+      break;
+  }
+  return false;
+}
+
+const char* to_string(ProcessState state) {
+  switch (state) {
+    case ProcessState::Starting:
+      return "starting";
+    case ProcessState::Running:
+      return "running";
+    case ProcessState::Ending:
+      return "ending";
+    case ProcessState::Dying:
+      return "dying";
+    case ProcessState::Gone:
+      return "gone";
+  }
+  return "?";
+}
+
+bool Process::become(ProcessState state) {
+  if (!may_become(state_, state)) return false;
+  state_ = state;
+  return true;
+}
+
+void Process::end_orderly(std::shared_ptr<OrderlyEnd> end) {
+  if (become(ProcessState::Ending)) end_ = std::move(end);
+}
+
+Result<Process*> Processes::add(os::Kernel& kernel, pid_t pid, const std::string& tenant,
+                                const std::string& domain) {
+  auto pidfd = kernel.pidfd_open(pid);
+  if (!pidfd) return propagate(pidfd, fmt::format("process {}", pid));
+  auto& place = living_[pid];
+  place = std::make_unique<Process>(pid, tenant, domain, std::move(*pidfd));
+  return place.get();
+}
+
+Process& Processes::add_dead(pid_t pid, const std::string& tenant, const std::string& domain) {
+  auto& place = dying_[pid];
+  place = std::make_unique<Process>(pid, tenant, domain, os::Fd());
+  place->become(ProcessState::Dying);
+  return *place;
+}
+
+Process& Processes::die(pid_t pid) {
+  auto& place = dying_[pid];
+  place = std::move(living_.extract(pid).mapped());
+  place->become(ProcessState::Dying);
+  return *place;
+}
+
+Process* Processes::find(const Table& table, pid_t pid) {
+  const auto found = table.find(pid);
+  return found == table.end() ? nullptr : found->second.get();
+}
+
+std::vector<Process*> Processes::all(const Table& table) {
+  std::vector<Process*> all;
+  for (const auto& [pid, process] : table) all.push_back(process.get());
+  return all;
+}
+
+std::unique_ptr<Process> Processes::take(Table& table, pid_t pid) {
+  auto node = table.extract(pid);
+  if (node.empty()) return nullptr;
+  node.mapped()->become(ProcessState::Gone);
+  return std::move(node.mapped());
+}
+
+}  // namespace firebreak::agent

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/process.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <array>
+#include <set>
+
+#include "os/fake_kernel.h"
+#include "os/real_kernel.h"
+
+namespace firebreak::agent {
+namespace {
+
+using enum ProcessState;
+
+constexpr std::array all_states = {Starting, Running, Ending, Dying, Gone};
+
+TEST(ProcessLife, GoesOnAndNeverBack) {
+  for (const ProcessState from : all_states) {
+    for (const ProcessState to : all_states) {
+      EXPECT_EQ(may_become(from, to), from < to && !(from == Ending && to == Running))
+          << to_string(from) << " -> " << to_string(to);
+    }
+  }
+}
+
+// The liveness rule: whatever happens to it, nothing of it is left in the end.
+TEST(ProcessLife, EndsGoneFromEachState) {
+  for (const ProcessState from : all_states) {
+    std::set<ProcessState> reached = {from};
+    for (bool grows = true; grows;) {
+      grows = false;
+      for (const ProcessState at : std::set(reached)) {
+        for (const ProcessState to : all_states) {
+          if (may_become(at, to)) grows |= reached.insert(to).second;
+        }
+      }
+    }
+    EXPECT_TRUE(reached.contains(Gone)) << to_string(from);
+    // And from no other state is there no way on.
+    bool goes_on = false;
+    for (const ProcessState to : all_states) goes_on |= may_become(from, to);
+    EXPECT_EQ(goes_on, from != Gone) << to_string(from);
+  }
+}
+
+TEST(ProcessLife, AStepThatIsNoneChangesNothing) {
+  Process process(1, "llm", "a", {});
+  EXPECT_TRUE(process.become(Dying));
+  EXPECT_FALSE(process.become(Running));
+  EXPECT_FALSE(process.become(Dying));
+  EXPECT_EQ(process.state(), Dying);
+}
+
+class ProcessesTest : public testing::Test {
+ protected:
+  os::RealKernel kernel;
+  Processes processes;
+  const pid_t pid = ::getpid();
+};
+
+TEST_F(ProcessesTest, OneIsLivingUntilItDiesAndDyingUntilItIsTaken) {
+  Process* process = processes.add(kernel, pid, "llm", "a").value();
+  EXPECT_EQ(processes.living(pid), process);
+  EXPECT_TRUE(process->pidfd());
+  EXPECT_EQ(&processes.die(pid), process);
+  EXPECT_EQ(processes.living(pid), nullptr);
+  EXPECT_EQ(processes.dying(pid), process);
+  EXPECT_EQ(process->state(), Dying);
+  EXPECT_EQ(processes.dying_count(), 1u);
+  EXPECT_TRUE(processes.knows(pid));
+  EXPECT_EQ(processes.take_dying(pid)->state(), Gone);
+  EXPECT_FALSE(processes.knows(pid));
+  EXPECT_EQ(processes.take_dying(pid), nullptr);
+}
+
+// Its number may be another's while its last kernels are waited for.
+TEST_F(ProcessesTest, ANumberIsOfADeadOneAndOfALivingOneAtOnce) {
+  Process& dead = processes.add_dead(pid, "llm", "a");
+  Process* next = processes.add(kernel, pid, "other", "b").value();
+  EXPECT_EQ(processes.dying(pid), &dead);
+  EXPECT_EQ(processes.living(pid), next);
+  EXPECT_EQ(processes.take_living(pid)->tenant(), "other");
+  EXPECT_EQ(processes.dying(pid), &dead);
+  EXPECT_EQ(dead.tenant(), "llm");
+}
+
+TEST_F(ProcessesTest, WhoIsNotThereIsNotFollowed) {
+  os::FakeKernel without;
+  EXPECT_EQ(processes.add(without, 4711, "llm", "a").error().code, ErrorCode::NotFound);
+  EXPECT_FALSE(processes.knows(4711));
+}
+
+}  // namespace
+}  // namespace firebreak::agent

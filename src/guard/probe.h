@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+/// The probe of the guard ranges: a process of its own lays one, has the GPU stray into it, and says what
+/// came of it. Where the guard ranges do not work, that process dies of a fatal fault, so it must be in no
+/// MPS domain.
+#pragma once
+
+#include <string>
+
+#include "base/clock.h"
+#include "guard/probe_result.h"
+
+namespace firebreak::guard {
+
+/// In this process, which has no use of the GPU afterwards. `cuda_library` as for cuda::Driver::open.
+ProbeResult probe_guard_ranges(os::Kernel& kernel, const std::string& cuda_library);
+
+/// What a program says that did probe_guard_ranges(): its exit status, and the reason on standard output.
+int exit_status_of(const ProbeResult& result);
+
+/// What is known; where that is nothing, `program` (an error is the reason why there is none) is run (see
+/// exit_status_of), in no MPS domain whatever this process's environment says, and its answer kept. Blocks
+/// until it has ended, at most `patience`.
+ProbeResult known_or_new_probe_result(os::Kernel& kernel, Result<os::SpawnRequest> program,
+                                      Milliseconds patience = Milliseconds(30'000));
+
+}  // namespace firebreak::guard

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "link/status_view.h"
+
+#include <nlohmann/json.hpp>
+
+namespace firebreak::link {
+namespace {
+
+using Json = nlohmann::json;
+
+std::string text_at(const Json& entry, const char* name) {
+  const auto found = entry.find(name);
+  return found != entry.end() && found->is_string() ? found->get<std::string>() : std::string();
+}
+
+std::uint64_t number_at(const Json& entry, const char* name) {
+  const auto found = entry.find(name);
+  return found != entry.end() && found->is_number_unsigned() ? found->get<std::uint64_t>() : 0;
+}
+
+/// Of what is no object, or has no such member: an empty object.
+const Json& object_at(const Json& entry, const char* name) {
+  static const Json empty = Json::object();
+  const auto found = entry.find(name);
+  return found != entry.end() && found->is_object() ? *found : empty;
+}
+
+std::vector<Json> objects_at(const Json& all, const char* name) {
+  const auto array = all.find(name);  // of what is no object: the end
+  std::vector<Json> objects;
+  if (array == all.end() || !array->is_array()) return objects;
+  for (const Json& entry : *array) {
+    if (entry.is_object()) objects.push_back(entry);
+  }
+  return objects;
+}
+
+template <class T>
+std::optional<T> known(const Result<T>& parsed) {
+  return parsed ? std::optional(*parsed) : std::nullopt;
+}
+
+TenantView view_of(const Json& entry) {
+  const Json& active = object_at(entry, "active");
+  return {known(pair::phase_from(text_at(entry, "phase"))),
+          known(pair::standby_from(text_at(entry, "standby_state"))),
+          static_cast<pid_t>(number_at(active, "pid")),
+          static_cast<pid_t>(number_at(object_at(entry, "standby"), "pid")),
+          text_at(active, "domain"),
+          number_at(entry, "epoch"),
+          number_at(entry, "committed_steps")};
+}
+
+std::vector<pid_t> servers_of(const Json& domain) {
+  std::vector<pid_t> servers;
+  const auto pids = domain.find("server_pids");
+  if (pids == domain.end() || !pids->is_array()) return servers;
+  for (const Json& pid : *pids) {
+    if (pid.is_number_unsigned()) servers.push_back(pid.get<pid_t>());
+  }
+  return servers;
+}
+
+}  // namespace
+
+std::optional<TenantView> StatusView::tenant(const std::string& name) const {
+  const auto found = tenants.find(name);
+  return found == tenants.end() ? std::nullopt : std::optional(found->second);
+}
+
+StatusView parse_status(const std::string& status_json) {
+  const Json all = Json::parse(status_json, nullptr, false);
+  StatusView view;
+  for (const Json& entry : objects_at(all, "tenants")) view.tenants[text_at(entry, "name")] = view_of(entry);
+  for (const Json& entry : objects_at(all, "domains"))
+    view.servers[text_at(entry, "name")] = servers_of(entry);
+  return view;
+}
+
+}  // namespace firebreak::link

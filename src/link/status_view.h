@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+/// The agent's status, as `firebreak status --json` prints it, for programs that act on it. What is missing
+/// or of another type reads as empty: an agent of another version is no reason to fail.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "pair/pair.h"
+
+namespace firebreak::link {
+
+struct TenantView {
+  std::optional<pair::Phase> phase;  ///< empty: one that is not known here; both
+  std::optional<pair::Standby> standby_state;
+  pid_t active = 0;  ///< 0: there is none; both
+  pid_t standby = 0;
+  std::string active_domain = {};
+  std::uint64_t epoch = 0;
+  std::uint64_t committed_steps = 0;
+};
+
+struct StatusView {
+  std::map<std::string, TenantView> tenants;          ///< by name
+  std::map<std::string, std::vector<pid_t>> servers;  ///< the MPS servers, by domain
+
+  /// Empty: it is not there.
+  std::optional<TenantView> tenant(const std::string& name) const;
+};
+
+StatusView parse_status(const std::string& status_json);
+
+}  // namespace firebreak::link

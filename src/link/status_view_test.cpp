@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "link/status_view.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace firebreak::link {
+namespace {
+
+using testing::Each;
+using testing::ElementsAre;
+using testing::IsEmpty;
+using testing::Pair;
+
+constexpr const char* status = R"({
+  "domains": [{"name": "a", "server_pids": [31, 32]}, {"name": "b", "server_pids": []}],
+  "tenants": [
+    {"name": "other", "phase": "lost", "standby_state": "none", "active": null, "standby": null},
+    {"name": "llm", "phase": "serving", "standby_state": "ready", "epoch": 2, "committed_steps": 40,
+     "active": {"pid": 7, "domain": "a"}, "standby": {"pid": 8, "domain": "b"}}]})";
+
+TEST(StatusView, HoldsWhatATenantIs) {
+  const StatusView view = parse_status(status);
+  const auto llm = view.tenant("llm");
+  ASSERT_TRUE(llm);
+  EXPECT_EQ(llm->phase, pair::Phase::Serving);
+  EXPECT_EQ(llm->standby_state, pair::Standby::Ready);
+  EXPECT_EQ(llm->active, 7);
+  EXPECT_EQ(llm->active_domain, "a");
+  EXPECT_EQ(llm->standby, 8);
+  EXPECT_EQ(llm->epoch, 2u);
+  EXPECT_EQ(llm->committed_steps, 40u);
+  EXPECT_EQ(view.tenant("other")->active, 0);
+  EXPECT_EQ(view.tenants.size(), 2u);
+  EXPECT_FALSE(view.tenant("nobody"));
+}
+
+TEST(StatusView, HoldsTheServersOfADomain) {
+  EXPECT_THAT(parse_status(status).servers,
+              ElementsAre(Pair("a", ElementsAre(31, 32)), Pair("b", IsEmpty())));
+}
+
+TEST(StatusView, WhatIsNoStatusHoldsNobody) {
+  for (const char* text :
+       {"", "[]", "7", "{}", R"({"tenants": 1, "domains": {}})",
+        R"({"tenants": [1, {"name": 2}], "domains": [{"name": "a", "server_pids": ["x"]}]})"}) {
+    const StatusView view = parse_status(text);
+    EXPECT_FALSE(view.tenant("llm")) << text;
+    EXPECT_THAT(view.servers, Each(Pair("a", IsEmpty()))) << text;
+  }
+}
+
+}  // namespace
+}  // namespace firebreak::link

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+/// For tests: Linux itself, and how much of processes' descriptors was looked at.
+#pragma once
+
+#include <string>
+
+#include "os/real_kernel.h"
+
+namespace firebreak::os {
+
+class CountingKernel : public RealKernel {
+ public:
+  Result<Fd> open(const std::string& path, int flags) override {
+    if (path.ends_with("/fd")) ++counts;
+    return RealKernel::open(path, flags);
+  }
+  Result<std::string> read_link(const std::string& path) override {
+    ++links;
+    return RealKernel::read_link(path);
+  }
+  int counts = 0;  ///< folders of descriptors opened
+  int links = 0;   ///< descriptors whose target was read
+};
+
+}  // namespace firebreak::os

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "os/descriptors.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <fstream>
+#include <memory>
+#include <random>
+#include <string>
+
+#include "os/fd.h"
+
+namespace firebreak::os {
+
+// --- process descriptors
+
+Status visit_descriptors(Kernel& kernel, pid_t pid, const DescriptorVisitor& visit) {
+  return visit_descriptors_in(kernel, "/proc/" + std::to_string(pid) + "/fd", visit);
+}
+
+Status visit_descriptors_in(Kernel& kernel, const std::string& directory, const DescriptorVisitor& visit) {
+  const auto names = kernel.list_directory(directory);
+  if (!names) return propagate(names);
+  for (const std::string& name : *names) {
+    int number = -1;
+    if (std::from_chars(name.data(), name.data() + name.size(), number).ec != std::errc{}) continue;
+    const auto target = kernel.read_link(directory + "/" + name);
+    if (target && !visit(number, *target)) break;
+  }
+  return {};
+}
+
+std::optional<std::size_t> count_descriptors(Kernel& kernel, pid_t pid) {
+  const auto folder = kernel.open("/proc/" + std::to_string(pid) + "/fd", O_RDONLY | O_DIRECTORY);
+  struct stat info {};
+  if (!folder || ::fstat(folder->get(), &info) != 0 || info.st_size <= 0) return std::nullopt;
+  return static_cast<std::size_t>(info.st_size);
+}
+
+// --- descriptor limit
+
+namespace {
+
+/// The limit is the whole process's, and so is what it was.
+std::optional<DescriptorLimit>& limit_at_start() {
+  static std::optional<DescriptorLimit> limit;
+  return limit;
+}
+
+Status set_limit(const DescriptorLimit& limit) {
+  const rlimit wanted{limit.soft, limit.hard};
+  if (::setrlimit(RLIMIT_NOFILE, &wanted) != 0) return fail_errno("raise the limit of descriptors", errno);
+  return {};
+}
+
+/// Quickly, and only where the highest numbers are free: the lowest are given first. False: they have to be
+/// counted.
+bool is_free_from(std::uint64_t number) {
+  const Fd some(::open("/", O_PATH | O_CLOEXEC));
+  const Fd that(some ? ::fcntl(some.get(), F_DUPFD_CLOEXEC, static_cast<int>(number)) : -1);
+  return that && static_cast<std::uint64_t>(that.get()) == number;
+}
+
+std::uint64_t most_of_any_process() {
+  std::uint64_t most = 0;
+  std::ifstream("/proc/sys/fs/nr_open") >> most;
+  return most;
+}
+
+}  // namespace
+
+Result<DescriptorLimit> descriptor_limit() {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return fail_errno("ask for the limit of descriptors", errno);
+  return DescriptorLimit{limit.rlim_cur, limit.rlim_max};
+}
+
+Result<DescriptorLimit> raise_descriptor_limit(std::uint64_t most) {
+  const auto before = descriptor_limit();
+  if (!before) return before;
+  if (!limit_at_start()) limit_at_start() = *before;
+  // Whoever is not root keeps its hard limit.
+  const std::uint64_t wanted = std::min(most, most_of_any_process());
+  if (before->hard < wanted) (void)set_limit({before->soft, wanted});
+  const auto allowed = descriptor_limit();
+  if (!allowed) return allowed;
+  const DescriptorLimit raised{std::min(most, allowed->hard), allowed->hard};
+  if (auto set = set_limit(raised); !set) return propagate(set);
+  return raised;
+}
+
+Status make_room_for_descriptors(std::uint64_t count) {
+  const auto limit = descriptor_limit();
+  if (!limit) return propagate(limit);
+  if (limit->soft > count && is_free_from(limit->soft - count)) return {};
+  const auto used = open_descriptors();
+  // Where they cannot be counted there is no room to open what is to be counted.
+  const std::uint64_t needed = used.value_or(limit->soft) + count;
+  if (needed <= limit->soft) return {};
+  if (needed > limit->hard) {
+    return fail(ErrorCode::ResourceExhausted,
+                std::to_string(count) + " more descriptors are needed, of which this process may have " +
+                    std::to_string(limit->hard) + " in all",
+                "raise its hard limit (ulimit -Hn, LimitNOFILE=)");
+  }
+  return set_limit({std::clamp(2 * limit->soft, needed, limit->hard), limit->hard});
+}
+
+std::optional<DescriptorLimit> descriptor_limit_of_children() { return limit_at_start(); }
+
+Result<std::size_t> open_descriptors() {
+  // From Linux 6.2 on the directory's size says it.
+  struct stat info {};
+  if (::stat("/proc/self/fd", &info) == 0 && info.st_size > 0) return static_cast<std::size_t>(info.st_size);
+  const std::unique_ptr<DIR, int (*)(DIR*)> directory(::opendir("/proc/self/fd"), ::closedir);
+  if (!directory) return fail_errno("count our descriptors", errno);
+  std::size_t count = 0;
+  while (const dirent* entry = ::readdir(directory.get())) count += entry->d_name[0] != '.' ? 1 : 0;
+  return count - 1;  // our own way to look
+}
+
+// --- opening mark
+
+namespace {
+
+/// Other agents mark openings of the same device: a byte that is taken is refused, and another one tried.
+constexpr int tries = 8;
+
+/// Bytes that no file has.
+constexpr std::uint64_t first_byte = std::uint64_t{1} << 48;
+constexpr std::uint64_t last_byte = (std::uint64_t{1} << 62) - 1;
+
+struct flock lock_of(OpeningMark mark) {
+  struct flock lock {};
+  lock.l_type = F_WRLCK;
+  lock.l_whence = SEEK_SET;
+  lock.l_start = static_cast<off_t>(mark);
+  lock.l_len = 1;
+  return lock;
+}
+
+}  // namespace
+
+Result<OpeningMark> mark_opening(int fd) {
+  std::random_device device;
+  std::uniform_int_distribution<std::uint64_t> bytes(first_byte, last_byte);
+  for (int i = 0; i < tries; ++i) {
+    const OpeningMark mark = bytes(device);
+    struct flock lock = lock_of(mark);
+    if (::fcntl(fd, F_OFD_SETLK, &lock) == 0) return mark;
+    if (errno == EBADF) return fail(ErrorCode::PermissionDenied, "a descriptor is not for writing");
+    if (errno != EAGAIN && errno != EACCES) return fail_errno("mark an opening of a file", errno);
+  }
+  return fail(ErrorCode::Unavailable, "no byte of a file is free to mark an opening");
+}
+
+Result<bool> is_marked(int fd, OpeningMark mark) {
+  struct flock lock = lock_of(mark);
+  if (::fcntl(fd, F_OFD_GETLK, &lock) != 0) return fail_errno("ask for a file's lock", errno);
+  return lock.l_type != F_UNLCK;
+}
+
+}  // namespace firebreak::os

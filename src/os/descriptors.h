@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+/// The descriptors of processes: which there are, how many there may be, and who has the same opening.
+#pragma once
+
+#include <sys/types.h>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "base/result.h"
+#include "os/fd.h"
+#include "os/kernel.h"
+
+namespace firebreak::os {
+
+// --- process descriptors
+
+/// One descriptor of a process: its number there, and what /proc shows it to be. False: enough was seen.
+using DescriptorVisitor = std::function<bool(int number, const std::string& target)>;
+
+/// Shows a process's descriptors in no order. They come and go meanwhile; what cannot be read is passed over.
+/// NotFound: there is no such process; PermissionDenied: it is not ours to look into.
+Status visit_descriptors(Kernel& kernel, pid_t pid, const DescriptorVisitor& visit);
+
+/// The same of such a folder in /proc: that of a thread.
+Status visit_descriptors_in(Kernel& kernel, const std::string& directory, const DescriptorVisitor& visit);
+
+/// How many a process has, without a look at each. Empty: Linux does not say so before 6.2, the process is
+/// gone, or it is not ours to look into.
+std::optional<std::size_t> count_descriptors(Kernel& kernel, pid_t pid);
+
+// --- descriptor limit
+// How many descriptors this process may have, and has.
+
+/// RLIMIT_NOFILE.
+struct DescriptorLimit {
+  std::uint64_t soft = 0;
+  std::uint64_t hard = 0;
+  friend bool operator==(const DescriptorLimit&, const DescriptorLimit&) = default;
+};
+
+Result<DescriptorLimit> descriptor_limit();
+
+/// As many as this process may have: the hard limit, which root raises first, as far as fs.nr_open allows;
+/// and no more than `most`. Programs that it starts afterwards (spawn_process) get the limit that it had
+/// itself, since those that use select() cannot have more than 1,024. Before other threads start; once.
+Result<DescriptorLimit> raise_descriptor_limit(std::uint64_t most = std::uint64_t{1} << 20);
+
+/// What spawn_process gives back; empty: nothing was raised.
+std::optional<DescriptorLimit> descriptor_limit_of_children();
+
+/// That this process can open so many more: where its limit is in the way it becomes twice what it was, or as
+/// much more as is needed and the hard limit allows. Whoever does without is never given another limit, since
+/// programs that use select() cannot have more than 1,024; programs that it starts inherit it.
+/// ResourceExhausted: the hard limit does not allow it; what it is. Any thread.
+Status make_room_for_descriptors(std::uint64_t count);
+
+/// How many are open.
+Result<std::size_t> open_descriptors();
+
+// --- opening mark
+// Whether one opening of a file (Linux's "open file description") is there still, whoever has it: a lock of
+// one byte that belongs to the opening, and that another opening of the same file can see. It shows also
+// what /proc does not: a descriptor that is on its way through a socket, one that only a mapping or a driver
+// keeps.
+//
+// Linux takes the lock away just before it has the driver release the file. So a lock that is there proves
+// that somebody has the opening; one that is gone proves that nobody can get at it any more, and that the
+// release has begun. That it has ended is known only of a close() of one's own that was the last, and of a
+// process that has ended since.
+
+/// The byte that tells this opening from all others of its file.
+using OpeningMark = std::uint64_t;
+
+/// Marks the opening behind a descriptor for as long as it lives, whoever closes his duplicate first.
+/// PermissionDenied: the descriptor is not for writing. Unavailable: no byte is to be had.
+Result<OpeningMark> mark_opening(int fd);
+
+/// Whether the opening with that mark lives; `fd` is another opening of the same file.
+Result<bool> is_marked(int fd, OpeningMark mark);
+
+}  // namespace firebreak::os

@@ -1,0 +1,270 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "os/file.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <array>
+#include <cctype>
+#include <cerrno>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+#include <system_error>
+#include <thread>
+#include <utility>
+
+#include "os/fd.h"
+#include "os/self.h"
+
+namespace firebreak::os {
+
+// --- file identity
+
+Result<FileIdentity> identity_of(int fd) {
+  struct stat info {};
+  if (::fstat(fd, &info) != 0) return fail_errno("ask which file a descriptor is", errno);
+  return FileIdentity{info.st_dev, info.st_ino};
+}
+
+// --- regular file
+
+namespace {
+
+Result<FileIdentity> identity_of(int fd, const std::string& path) {
+  struct stat info {};
+  if (::fstat(fd, &info) != 0) return fail_errno("look at " + path, errno);
+  if (!S_ISREG(info.st_mode)) return fail(ErrorCode::Unsupported, path + " is no regular file");
+  return FileIdentity{info.st_dev, info.st_ino};
+}
+
+}  // namespace
+
+Result<FileIdentity> regular_file_at(Kernel& kernel, const std::string& path) {
+  // Opened for nothing but to be asked what it is: that wakes no writer of a pipe and no terminal.
+  const Result<Fd> found = kernel.open(path, O_PATH);
+  if (!found) return propagate(found);
+  return identity_of(found->get(), path);
+}
+
+Result<Fd> open_regular_file(Kernel& kernel, const std::string& path) {
+  const Result<Fd> found = kernel.open(path, O_PATH);
+  if (!found) return propagate(found);
+  if (const auto identity = identity_of(found->get(), path); !identity) return propagate(identity);
+  // The very file that was looked at, even if the path leads to another by now.
+  return kernel.open("/proc/self/fd/" + std::to_string(found->get()), O_RDONLY | O_NONBLOCK | O_NOCTTY);
+}
+
+Result<std::size_t> go_to_end(int fd) {
+  const off_t place = ::lseek(fd, 0, SEEK_END);
+  if (place < 0) return fail_errno("go to a file's end", errno);
+  return static_cast<std::size_t>(place);
+}
+
+Status go_to_beginning(int fd) {
+  return ::lseek(fd, 0, SEEK_SET) == 0 ? Status{} : fail_errno("go to a file's beginning", errno);
+}
+
+// --- file lock
+
+namespace {
+
+/// The number that the holder wrote; it may be about to.
+std::string holder_of(const Fd& fd) {
+  std::array<char, 16> text{};
+  const ssize_t size = ::pread(fd.get(), text.data(), text.size(), 0);
+  std::string pid;
+  for (ssize_t at = 0; at < size && std::isdigit(static_cast<unsigned char>(text.at(std::size_t(at)))) != 0;
+       ++at) {
+    pid += text.at(std::size_t(at));
+  }
+  return pid.empty() ? "another process" : "process " + pid;
+}
+
+}  // namespace
+
+Result<FileLock> FileLock::take(const std::string& path) {
+  Fd fd(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+  if (!fd) return fail_errno("open " + path, errno);
+  if (::flock(fd.get(), LOCK_EX | LOCK_NB) != 0) {
+    if (errno != EWOULDBLOCK) return fail_errno("lock " + path, errno);
+    return fail(ErrorCode::Unavailable, holder_of(fd) + " holds " + path);
+  }
+  const std::string pid = std::to_string(own_pid()) + "\n";
+  if (::ftruncate(fd.get(), 0) != 0 || ::pwrite(fd.get(), pid.data(), pid.size(), 0) < 0) {
+    return fail_errno("write " + path, errno);
+  }
+  return FileLock(std::move(fd));
+}
+
+// --- interprocess mutex
+
+namespace {
+
+/// Whoever holds it does so for one call; it is not worth a wake-up of its own.
+constexpr std::chrono::microseconds look_pause{100};
+
+}  // namespace
+
+Result<InterprocessMutex> InterprocessMutex::of(int shared) {
+  const std::string path = "/proc/self/fd/" + std::to_string(shared);
+  Fd own(::open(path.c_str(), O_RDWR | O_CLOEXEC));
+  if (!own) return fail_errno("open " + path, errno);
+  return InterprocessMutex(std::move(own));
+}
+
+Status InterprocessMutex::lock(Milliseconds timeout) {
+  const auto deadline = std::chrono::steady_clock::now() + timeout;
+  while (::flock(own_.get(), LOCK_EX | LOCK_NB) != 0) {
+    if (errno != EWOULDBLOCK && errno != EINTR) return fail_errno("flock", errno);
+    if (std::chrono::steady_clock::now() >= deadline)
+      return fail(ErrorCode::Timeout, "another process of the tenant is still sending");
+    std::this_thread::sleep_for(look_pause);
+  }
+  return {};
+}
+
+void InterprocessMutex::unlock() { (void)::flock(own_.get(), LOCK_UN); }
+
+// --- runtime file
+
+namespace {
+
+constexpr std::size_t size_max = 65536;
+
+/// Who else could have written what is behind the descriptor: nobody, or PermissionDenied.
+Status check_ours(const Fd& fd, mode_t type, const std::string& path) {
+  struct stat info {};
+  if (::fstat(fd.get(), &info) != 0) return fail_errno("look at " + path, errno);
+  const bool owned = info.st_uid == ::geteuid() || info.st_uid == 0;
+  const bool closed = (info.st_mode & (S_IWGRP | S_IWOTH)) == 0;
+  if (owned && closed && (info.st_mode & S_IFMT) == type) return {};
+  return fail(ErrorCode::PermissionDenied, path + " is not of our making", "remove it");
+}
+
+Result<Fd> open_ours(int folder, const std::string& path, int flags, mode_t type) {
+  Fd fd(::openat(folder, path.c_str(), flags | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK));
+  if (!fd && errno == ELOOP) return fail(ErrorCode::PermissionDenied, path + " is a link", "remove it");
+  if (!fd) return fail_errno("open " + path, errno);
+  if (const Status ours = check_ours(fd, type, path); !ours) return propagate(ours);
+  return fd;
+}
+
+Result<Fd> open_folder(const std::string& folder) {
+  return open_ours(AT_FDCWD, folder, O_RDONLY | O_DIRECTORY, S_IFDIR);
+}
+
+Status write_all(const Fd& fd, std::string_view content) {
+  while (!content.empty()) {
+    const ssize_t written = ::write(fd.get(), content.data(), content.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) return fail_errno("write", errno);
+    content.remove_prefix(static_cast<std::size_t>(written));
+  }
+  return {};
+}
+
+}  // namespace
+
+std::string runtime_folder() {
+  const auto given = environment_variable("XDG_RUNTIME_DIR");
+  if (given && given->starts_with('/')) return *given + "/firebreak";
+  const uid_t user = ::geteuid();
+  return user == 0 ? "/run/firebreak" : "/tmp/firebreak-" + std::to_string(user);
+}
+
+Result<std::string> read_runtime_file(const std::string& folder, const std::string& name) {
+  const auto opened = open_folder(folder);
+  if (!opened) return propagate(opened);
+  const auto file = open_ours(opened->get(), name, O_RDONLY, S_IFREG);
+  if (!file) return propagate(file, folder);
+  std::string content;
+  std::array<char, 4096> buffer;
+  while (content.size() < size_max) {
+    const ssize_t got = ::read(file->get(), buffer.data(), buffer.size());
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return fail_errno("read " + folder + "/" + name, errno);
+    if (got == 0) break;
+    content.append(buffer.data(), static_cast<std::size_t>(got));
+  }
+  return content;
+}
+
+Status replace_runtime_file(const std::string& folder, const std::string& name, const std::string& content) {
+  if (const Status made = make_directories(folder); !made) return made;
+  const auto opened = open_folder(folder);
+  if (!opened) return propagate(opened);
+  const std::string next = name + "." + std::to_string(own_pid());
+  const Fd file(
+      ::openat(opened->get(), next.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
+  if (!file) return fail_errno("make " + folder + "/" + next, errno);
+  Status written = write_all(file, content);
+  if (written && ::renameat(opened->get(), next.c_str(), opened->get(), name.c_str()) != 0)
+    written = fail_errno("replace " + folder + "/" + name, errno);
+  if (!written) ::unlinkat(opened->get(), next.c_str(), 0);
+  return written;
+}
+
+// --- temporary directory
+
+namespace {
+
+/// Leaves room for our own names and for a socket's within the 108 bytes of a socket's path.
+constexpr std::size_t longest_parent = 40;
+
+std::string default_parent() {
+  const std::string wanted = environment_variable("TMPDIR").value_or("/tmp");
+  return wanted.empty() || wanted.size() > longest_parent ? "/tmp" : wanted;
+}
+
+}  // namespace
+
+Result<TemporaryDirectory> TemporaryDirectory::create(const std::string& parent) {
+  std::string path = (parent.empty() ? default_parent() : parent) + "/fb-XXXXXX";
+  if (::mkdtemp(path.data()) == nullptr) return fail_errno("make a directory " + path, errno);
+  return TemporaryDirectory(std::move(path));
+}
+
+TemporaryDirectory::TemporaryDirectory(TemporaryDirectory&& other) noexcept
+    : path_(std::exchange(other.path_, {})) {}
+
+TemporaryDirectory& TemporaryDirectory::operator=(TemporaryDirectory&& other) noexcept {
+  if (this != &other) {
+    remove();
+    path_ = std::exchange(other.path_, {});
+  }
+  return *this;
+}
+
+void TemporaryDirectory::remove() {
+  if (path_.empty()) return;
+  std::error_code ignored;
+  std::filesystem::remove_all(std::exchange(path_, {}), ignored);
+}
+
+Status make_directories(const std::string& path) {
+  for (std::size_t end = path.find('/', 1); end != std::string::npos; end = path.find('/', end + 1)) {
+    if (::mkdir(path.substr(0, end).c_str(), 0700) != 0 && errno != EEXIST) {
+      return fail_errno("make the directory " + path.substr(0, end), errno);
+    }
+  }
+  if (::mkdir(path.c_str(), 0700) != 0 && errno != EEXIST)
+    return fail_errno("make the directory " + path, errno);
+  return {};
+}
+
+Status clear_directory(const std::string& path) {
+  std::error_code error;
+  std::filesystem::directory_iterator entries(path, error);
+  if (error == std::errc::no_such_file_or_directory) return {};
+  for (; !error && entries != std::filesystem::directory_iterator(); entries.increment(error)) {
+    std::filesystem::remove_all(entries->path(), error);
+    if (error) break;
+  }
+  return error ? Status(fail_errno("clear the directory " + path, error.value())) : Status{};
+}
+
+}  // namespace firebreak::os

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+/// Files: which one it is, whether it is a regular one, locks, small files of this boot, folders for a while.
+#pragma once
+
+#include <sys/types.h>
+#include <compare>
+#include <string>
+#include <utility>
+
+#include "base/clock.h"
+#include "base/result.h"
+#include "os/fd.h"
+#include "os/kernel.h"
+
+namespace firebreak::os {
+
+// --- file identity
+
+/// One file, whatever it is called. All zero: none, as behind anonymous memory.
+struct FileIdentity {
+  dev_t device = 0;
+  ino_t number = 0;
+  auto operator<=>(const FileIdentity&) const = default;
+};
+
+/// Of the file behind a descriptor.
+Result<FileIdentity> identity_of(int fd);
+
+// --- regular file
+// Regular files, whatever their names: which one it is, and where a descriptor of it stands.
+
+/// Unsupported: `path` is something else, a pipe or a terminal, or follows to one. It is not opened for that.
+Result<FileIdentity> regular_file_at(Kernel& kernel, const std::string& path);
+
+/// Opens it for reading, without blocking, from its beginning; with an offset of our own, whoever else holds
+/// it. Unsupported as above.
+Result<Fd> open_regular_file(Kernel& kernel, const std::string& path);
+
+/// Moves the descriptor's place; returns where that is, in bytes from the file's beginning.
+Result<std::size_t> go_to_end(int fd);
+Status go_to_beginning(int fd);
+
+// --- file lock
+
+/// A file that one process at a time holds, with its process id in it. Linux gives it back when the holder is
+/// gone, however it went; the file itself stays, so that nobody locks one that is about to vanish.
+class FileLock {
+ public:
+  /// Makes the file where it is missing. Unavailable, with the holder's process id in the message, when
+  /// somebody holds it (also another object of this process). Never waits.
+  static Result<FileLock> take(const std::string& path);
+
+ private:
+  explicit FileLock(Fd fd) : fd_(std::move(fd)) {}
+
+  Fd fd_;
+};
+
+// --- interprocess mutex
+
+/// A mutex between processes that share a file: Linux unlocks it for one that dies. By
+/// flock() on a description of our own, which others of the same file do not share. For one thread.
+class InterprocessMutex {
+ public:
+  /// `shared` is any descriptor of the file; it is opened anew.
+  static Result<InterprocessMutex> of(int shared);
+
+  /// Timeout: another process holds it for so long.
+  Status lock(Milliseconds timeout);
+  void unlock();
+
+ private:
+  explicit InterprocessMutex(Fd own) : own_(std::move(own)) {}
+
+  Fd own_;
+};
+
+// --- runtime file
+// Small files that one user's programs leave for each other until the next boot, and that no other user can
+// write or plant.
+
+/// The folder for them: XDG_RUNTIME_DIR/firebreak; without that variable /run/firebreak for root and
+/// /tmp/firebreak-UID for everybody else. It need not be there.
+std::string runtime_folder();
+
+/// PermissionDenied: the file or its folder is not ours (or root's), or others may write it, or it is no
+/// regular file; then its content proves nothing. NotFound: there is none.
+Result<std::string> read_runtime_file(const std::string& folder, const std::string& name);
+
+/// All of it at once: readers see the old content or the new. Makes the folder, for us alone.
+/// PermissionDenied: the folder is not ours, or others may write it.
+Status replace_runtime_file(const std::string& folder, const std::string& name, const std::string& content);
+
+// --- temporary directory
+
+/// A private directory (mode 0700) with a path short enough for sockets; removed with all it holds at the
+/// end.
+class TemporaryDirectory {
+ public:
+  /// Made under `parent`; empty: TMPDIR where that is short, else /tmp.
+  static Result<TemporaryDirectory> create(const std::string& parent = {});
+
+  TemporaryDirectory(TemporaryDirectory&& other) noexcept;
+  TemporaryDirectory& operator=(TemporaryDirectory&& other) noexcept;
+  TemporaryDirectory(const TemporaryDirectory&) = delete;
+  TemporaryDirectory& operator=(const TemporaryDirectory&) = delete;
+  ~TemporaryDirectory() { remove(); }
+
+  const std::string& path() const { return path_; }
+  /// Takes it away now; what cannot be removed stays.
+  void remove();
+
+ private:
+  explicit TemporaryDirectory(std::string path) : path_(std::move(path)) {}
+
+  std::string path_;
+};
+
+/// Makes one directory of mode 0700, and its parents; fine when it is there already.
+Status make_directories(const std::string& path);
+
+/// Takes away all that a directory holds, and leaves the directory; fine when it is not there. Follows no
+/// links.
+Status clear_directory(const std::string& path);
+
+}  // namespace firebreak::os

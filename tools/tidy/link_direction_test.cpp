@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tools/tidy/testing.h"
+
+namespace firebreak::tidy {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+using testing::UnorderedElementsAre;
+
+std::vector<std::string> check(const std::vector<Target>& targets) {
+  return places(check_link_direction(tree_of({}, targets)));
+}
+
+TEST(LinkDirection, OneWayPasses) {
+  EXPECT_THAT(check({target_of("base", "src/base", "a.cpp"), target_of("os", "src/os", "a.cpp", {"base"}),
+                     target_of("view", "src/os", "b.cpp", {"os"}),
+                     target_of("ptx", "lab/ptx", "a.cpp", {"os", "base"})}),
+              IsEmpty());
+}
+
+TEST(LinkDirection, NothingInSrcLinksTheLaboratory) {
+  const auto ptx = target_of("ptx", "lab/ptx", "a.cpp");
+  EXPECT_THAT(check({ptx, target_of("os", "src/os", "a.cpp", {"ptx"})}),
+              ElementsAre("src/os/CMakeLists.txt:1"));
+  EXPECT_THAT(check({ptx, target_of("os_test", "src/os", "a.cpp", {"ptx"}, TargetKind::Test)}),
+              ElementsAre("src/os/CMakeLists.txt:1"));
+}
+
+TEST(LinkDirection, FoldersThatKnowEachOtherFail) {
+  EXPECT_THAT(
+      check({target_of("base", "src/base", "a.cpp", {"view"}), target_of("os", "src/os", "a.cpp", {"base"}),
+             target_of("view", "src/os", "b.cpp"), target_of("mps", "src/mps", "a.cpp", {"os"})}),
+      UnorderedElementsAre("src/base/CMakeLists.txt:1", "src/os/CMakeLists.txt:1"));
+}
+
+}  // namespace
+}  // namespace firebreak::tidy
