@@ -298,6 +298,8 @@ struct model_gpu {
 	struct gpu_model_status status;
 };
 
+/* What the files offer one another, in the order of their layers (kernel/README.md): a file calls those above it. */
+
 /* settings.c: module parameters that the control device may change */
 struct model_settings {
 	int arch;
@@ -315,13 +317,6 @@ struct model_settings {
 };
 extern struct model_settings model_settings;
 int model_setting_change(const char *name, s64 value);
-
-/* gpu.c */
-extern struct model_gpu *model_gpus[MODEL_GPUS_MAX];
-struct model_gpu *model_gpu_find(const NvProcessorUuid *uuid);
-u32 model_random(struct model_gpu *gpu, u32 below);
-bool model_chance(struct model_gpu *gpu, int percent);
-void model_interrupt(struct model_gpu *gpu);
 
 /* log.c */
 void model_log(struct model_gpu *gpu, const char *what, u64 a, u64 b, u64 c);
@@ -345,11 +340,16 @@ void model_memory_put(struct model_memory *memory);
 extern const struct model_arch model_turing;
 extern const struct model_arch model_hopper;
 
-/* walk.c */
-enum model_fault model_walk(struct model_space *space, u64 address, struct model_leaf *leaf);
-/* NULL with *fault set, or the memory behind address and how many bytes follow; sparse gives NULL with no fault. */
-void *model_translate(struct model_space *space, u64 address, enum model_access_type access, bool privileged,
-		      u64 *left, enum model_fault *fault);
+/* gpu.c */
+extern struct model_gpu *model_gpus[MODEL_GPUS_MAX];
+/* after: the GPU before it, NULL for none; its reference is taken over. Destroy it, whatever the result says. */
+int model_gpu_create(u32 index, struct pci_dev *after, void (*interrupt)(struct irq_work *work));
+/* Its engine has stopped; nothing where there is none. */
+void model_gpu_destroy(u32 index);
+struct model_gpu *model_gpu_find(const NvProcessorUuid *uuid);
+u32 model_random(struct model_gpu *gpu, u32 below);
+bool model_chance(struct model_gpu *gpu, int percent);
+void model_interrupt(struct model_gpu *gpu);
 
 /* tlb.c */
 bool model_tlb_find(struct model_space *space, u64 address, struct model_leaf *leaf);
@@ -359,24 +359,27 @@ void model_tlb_fill_table(struct model_space *space, int level, u64 address, con
 void model_tlb_invalidate(struct model_gpu *gpu, u64 directory, bool all, u64 address, u64 size, u32 levels);
 u64 model_directory_key(struct model_phys directory);
 
-/* host.c */
-bool model_host_run(struct model_gpu *gpu);
+/* walk.c */
+enum model_fault model_walk(struct model_space *space, u64 address, struct model_leaf *leaf);
+/* NULL with *fault set, or the memory behind address and how many bytes follow; sparse gives NULL with no fault. */
+void *model_translate(struct model_space *space, u64 address, enum model_access_type access, bool privileged,
+		      u64 *left, enum model_fault *fault);
+
+/* channel.c */
 void model_channel_error(struct model_channel *channel, const char *why, u64 info);
 int model_semaphore_write(struct model_channel *channel, u64 address, u32 payload, bool timestamp);
 
-/* mem_op.c */
-int model_mem_op(struct model_channel *channel);
-int model_software_method(struct model_channel *channel, u32 method, u32 data);
+/* rm_channel.c */
+u32 model_channel_new_id(struct model_gpu *gpu);
 
-/* copy_engine.c */
-int model_copy_method(struct model_channel *channel, u32 method, u32 data);
-
-/* sm.c */
-bool model_programs_run(struct model_gpu *gpu);
-void model_programs_replay(struct model_gpu *gpu);
-void model_programs_cancel(struct model_gpu *gpu, u64 directory, u64 address, u32 access_type, u32 engine);
-void model_programs_cancel_group(struct model_gpu *gpu, u64 instance);
-void model_program_release(struct kref *references);
+/* rm_user.c: objects that a user's RM client would own */
+struct model_channel *model_user_channel_find(struct model_gpu *gpu, u32 client, u32 handle);
+struct model_group *model_group_find(struct model_gpu *gpu, u32 id);
+int model_user_channel_create(const struct gpu_model_channel *request);
+int model_user_memory_create(const struct gpu_model_memory *request);
+void model_user_channel_reap(struct model_channel *channel);
+void model_client_gone(u32 client);
+struct model_channel *model_instance_find(struct model_gpu *gpu, u64 instance);
 
 /* fault_buffer.c */
 bool model_fault_report(struct model_program *program, u32 lane);
@@ -395,17 +398,22 @@ bool model_channels_poll(struct model_gpu *gpu);
 void model_gsp_fault(struct model_group *group, struct model_gpu *gpu, const char *why);
 bool model_gsp_run(struct model_gpu *gpu);
 
-/* rm_channel.c */
-u32 model_channel_new_id(struct model_gpu *gpu);
+/* sm.c */
+bool model_programs_run(struct model_gpu *gpu);
+void model_programs_replay(struct model_gpu *gpu);
+void model_programs_cancel(struct model_gpu *gpu, u64 directory, u64 address, u32 access_type, u32 engine);
+void model_programs_cancel_group(struct model_gpu *gpu, u64 instance);
+void model_program_release(struct kref *references);
 
-/* rm_user.c: objects that a user's RM client would own */
-struct model_channel *model_user_channel_find(struct model_gpu *gpu, u32 client, u32 handle);
-struct model_group *model_group_find(struct model_gpu *gpu, u32 id);
-int model_user_channel_create(const struct gpu_model_channel *request);
-int model_user_memory_create(const struct gpu_model_memory *request);
-void model_user_channel_reap(struct model_channel *channel);
-void model_client_gone(u32 client);
-struct model_channel *model_instance_find(struct model_gpu *gpu, u64 instance);
+/* copy_engine.c */
+int model_copy_method(struct model_channel *channel, u32 method, u32 data);
+
+/* mem_op.c */
+int model_mem_op(struct model_channel *channel);
+int model_software_method(struct model_channel *channel, u32 method, u32 data);
+
+/* host.c */
+bool model_host_run(struct model_gpu *gpu);
 
 /* rm_events.c */
 void model_top_half(const NvProcessorUuid *uuid);

@@ -15,19 +15,6 @@
 #define UVM_MAPPING_READ_ONLY	3
 #define UVM_MAPPING_ATOMIC	1
 
-uint32_t several(struct client *client, uint32_t channel, uint32_t op, uint64_t first, uint64_t stride, uint32_t count)
-{
-	struct gpu_model_access *accesses = calloc(count, sizeof(*accesses));
-	uint32_t program, i;
-
-	for (i = 0; i < count; i++)
-		accesses[i] = (struct gpu_model_access){ first + i * stride, 1, op, 8 };
-	if (!try_launch(client, channel, 1, accesses, count, 1, &program))
-		program = 0;
-	free(accesses);
-	return program;
-}
-
 static uint32_t no_range_store(struct client *client, struct scene *scene)
 {
 	return several(client, PROOF_CHANNEL_SM, GPU_MODEL_STORE, NOWHERE, STRIDE, FATAL_COUNT);

@@ -238,6 +238,19 @@ uint32_t launch(struct client *client, uint32_t channel, uint32_t lanes, const s
 	return program;
 }
 
+uint32_t several(struct client *client, uint32_t channel, uint32_t op, uint64_t first, uint64_t stride, uint32_t count)
+{
+	struct gpu_model_access *accesses = calloc(count, sizeof(*accesses));
+	uint32_t program, i;
+
+	for (i = 0; i < count; i++)
+		accesses[i] = (struct gpu_model_access){ first + i * stride, 1, op, 8 };
+	if (!try_launch(client, channel, 1, accesses, count, 1, &program))
+		program = 0;
+	free(accesses);
+	return program;
+}
+
 struct gpu_model_wait wait_for(struct client *client, uint32_t program, uint32_t timeout_ms, uint64_t *values,
 			       uint32_t count)
 {

@@ -56,6 +56,8 @@ uint32_t launch(struct client *client, uint32_t channel, uint32_t lanes, const s
 /* False where the channel takes no more programs. */
 bool try_launch(struct client *client, uint32_t channel, uint32_t lanes, const struct gpu_model_access *accesses,
 		uint32_t count, uint32_t repeat, uint32_t *program);
+/* One lane does op at first, first + stride, ... The program, or 0 where the channel takes no more. */
+uint32_t several(struct client *client, uint32_t channel, uint32_t op, uint64_t first, uint64_t stride, uint32_t count);
 struct gpu_model_wait wait_for(struct client *client, uint32_t program, uint32_t timeout_ms, uint64_t *values,
 			       uint32_t count);
 /* One access, waited for; what it saw goes to *value. */

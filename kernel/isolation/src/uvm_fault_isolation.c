@@ -25,13 +25,6 @@ static struct
     NvU32 spared_batch_id;
 } g_streaks[UVM_ID_MAX_GPUS];
 
-static bool g_is_up;
-
-bool uvm_fault_isolation_is_up(void)
-{
-    return READ_ONCE(g_is_up);
-}
-
 static uvm_fault_isolation_event_t event_for(uvm_gpu_t *gpu,
                                              const uvm_fault_isolation_client_t *client,
                                              const uvm_fault_buffer_entry_t *fault_entry)
@@ -314,14 +307,14 @@ void uvm_fault_isolation_init(void)
     if (status == NV_OK)
         status = uvm_fault_isolation_end_init();
 
-    WRITE_ONCE(g_is_up, status == NV_OK);
+    uvm_fault_isolation_set_up(status == NV_OK);
     if (status != NV_OK)
         UVM_ERR_PRINT("Fault isolation stays off: %s\n", nvstatusToString(status));
 }
 
 void uvm_fault_isolation_exit(void)
 {
-    WRITE_ONCE(g_is_up, false);
+    uvm_fault_isolation_set_up(false);
     uvm_fault_isolation_end_exit();
     uvm_fault_isolation_log_exit();
 }

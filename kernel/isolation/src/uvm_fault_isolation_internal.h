@@ -120,19 +120,29 @@ typedef struct {
   uvm_fault_isolation_outcome_t outcome;
 } uvm_fault_isolation_event_t;
 
-// uvm_fault_isolation.c: whether everything that isolation needs could be made.
-bool uvm_fault_isolation_is_up(void);
+// What the files offer one another, in the order of their layers (kernel/README.md): a file calls those above it.
 
-// Contains, condemns and logs. The mode is not off.
-bool uvm_fault_isolation_contain(uvm_gpu_t* gpu, uvm_fault_buffer_entry_t* fault_entry);
-
-// uvm_fault_isolation_policy.c
+// uvm_fault_isolation_settings.c: the mode is off until everything that isolation needs could be made.
+void uvm_fault_isolation_set_up(bool is_up);
 uvm_fault_isolation_mode_t uvm_fault_isolation_mode(void);
+bool uvm_fault_isolation_alone(void);
 NvU32 uvm_fault_isolation_kill_delay_ms(void);
 NvU32 uvm_fault_isolation_grace_ms(void);
 NvU32 uvm_fault_isolation_test_delay_ms(void);
 NvU32 uvm_fault_isolation_max_sinks(void);
 NvU32 uvm_fault_isolation_max_repeats(void);
+
+// uvm_fault_isolation_log.c
+NV_STATUS uvm_fault_isolation_log_init(void);
+void uvm_fault_isolation_log_exit(void);
+void uvm_fault_isolation_log(uvm_fault_isolation_event_t* event);
+void uvm_fault_isolation_log_condemned(void);
+void uvm_fault_isolation_log_killed(void);
+void uvm_fault_isolation_log_sinks(NvS64 change);
+const char* uvm_fault_isolation_class_string(uvm_fault_isolation_class_t fault_class);
+const char* uvm_fault_isolation_outcome_string(uvm_fault_isolation_outcome_t outcome);
+
+// uvm_fault_isolation_policy.c
 
 // CONTAINED when the fault may be contained, or the outcome that says why not. Changes nothing.
 uvm_fault_isolation_outcome_t uvm_fault_isolation_decide(uvm_gpu_va_space_t* gpu_va_space,
@@ -154,12 +164,6 @@ uvm_fault_isolation_outcome_t uvm_fault_isolation_sink_managed(uvm_fault_isolati
                                                                const uvm_fault_buffer_entry_t* fault_entry);
 bool uvm_fault_isolation_sink_overlaps(uvm_fault_isolation_client_t* client, NvU64 start, NvU64 end);
 
-// uvm_fault_isolation_external.c
-uvm_fault_isolation_outcome_t uvm_fault_isolation_sink_external(uvm_fault_isolation_client_t* client,
-                                                                uvm_gpu_va_space_t* gpu_va_space,
-                                                                uvm_va_range_t* va_range,
-                                                                const uvm_fault_buffer_entry_t* fault_entry);
-
 // uvm_fault_isolation_end.c
 NV_STATUS uvm_fault_isolation_end_init(void);
 void uvm_fault_isolation_end_exit(void);
@@ -169,14 +173,15 @@ void uvm_fault_isolation_condemn(uvm_fault_isolation_client_t* client);
 bool uvm_fault_isolation_process_is_gone(uvm_fault_isolation_client_t* client);
 void uvm_fault_isolation_queue_free(struct work_struct* work);
 
-// uvm_fault_isolation_log.c
-NV_STATUS uvm_fault_isolation_log_init(void);
-void uvm_fault_isolation_log_exit(void);
-void uvm_fault_isolation_log(uvm_fault_isolation_event_t* event);
-void uvm_fault_isolation_log_condemned(void);
-void uvm_fault_isolation_log_killed(void);
-void uvm_fault_isolation_log_sinks(NvS64 change);
-const char* uvm_fault_isolation_class_string(uvm_fault_isolation_class_t fault_class);
-const char* uvm_fault_isolation_outcome_string(uvm_fault_isolation_outcome_t outcome);
+// uvm_fault_isolation_external.c
+uvm_fault_isolation_outcome_t uvm_fault_isolation_sink_external(uvm_fault_isolation_client_t* client,
+                                                                uvm_gpu_va_space_t* gpu_va_space,
+                                                                uvm_va_range_t* va_range,
+                                                                const uvm_fault_buffer_entry_t* fault_entry);
+
+// uvm_fault_isolation.c
+
+// Contains, condemns and logs. The mode is not off.
+bool uvm_fault_isolation_contain(uvm_gpu_t* gpu, uvm_fault_buffer_entry_t* fault_entry);
 
 #endif  // __UVM_FAULT_ISOLATION_INTERNAL_H__

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+// What isolation knows of one VA space: made with it, told of its mappings, gone with it.
+#include "uvm_fault_isolation_internal.h"
+
+void uvm_fault_isolation_client_create(uvm_va_space_t *va_space)
+{
+    uvm_fault_isolation_client_t *client = uvm_kvmalloc_zero(sizeof(*client));
+
+    if (!client)
+        return;
+
+    client->va_space = va_space;
+    client->process = get_pid(task_tgid(current));
+    get_task_comm(client->command, current->group_leader);
+    uvm_mutex_init(&client->lock, UVM_LOCK_ORDER_FAULT_ISOLATION);
+    INIT_LIST_HEAD(&client->spaces);
+    uvm_fault_isolation_end_client_init(client);
+
+    va_space->fault_isolation = client;
+}
+
+void uvm_fault_isolation_client_mmap(uvm_va_space_t *va_space)
+{
+    uvm_fault_isolation_client_t *client = va_space->fault_isolation;
+
+    if (client && client->process != task_tgid(current))
+        WRITE_ONCE(client->is_doubtful, true);
+}
+
+void uvm_fault_isolation_client_destroy(uvm_va_space_t *va_space)
+{
+    uvm_fault_isolation_client_t *client = va_space->fault_isolation;
+
+    if (!client)
+        return;
+
+    uvm_fault_isolation_end_client_deinit(client);
+    UVM_ASSERT(list_empty(&client->spaces));
+    put_pid(client->process);
+    uvm_kvfree(client);
+    va_space->fault_isolation = NULL;
+}
