@@ -40,6 +40,7 @@ std::vector<Finding> check_using_namespace(const SourceTree& tree);
 std::vector<Finding> check_open_ends(const SourceTree& tree);
 std::vector<Finding> check_line_length(const SourceTree& tree);
 std::vector<Finding> check_type_names(const SourceTree& tree);
+std::vector<Finding> check_kernel_layers(const SourceTree& tree);
 
 /// Every rule, in the order in which they run.
 std::span<const Rule> all_rules();

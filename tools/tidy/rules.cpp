@@ -21,6 +21,7 @@ std::span<const Rule> all_rules() {
       Rule{"open-end", "no notes about work left to do", check_open_ends},
       Rule{"line-length", "no line of prose or of CMake is longer than 120 characters", check_line_length},
       Rule{"type-name", "no two headers of src/ define types of one name", check_type_names},
+      Rule{"kernel-layer", "a file of kernel/ calls files of earlier layers only", check_kernel_layers},
   };
   return rules;
 }
