@@ -10,7 +10,6 @@
 #include "base/line_splitter.h"
 #include "fault/core_dump.h"
 #include "fault/merger.h"
-#include "fault/source_traits.h"
 #include "os/processes.h"
 #include "watch/departure.h"
 #include "watch/error_file.h"
@@ -76,7 +75,6 @@ struct Watcher::Parts {
   void ended(const ProcessExit& exit);
   void note_gap(const Gap& gap);
   void note_state(fault::FaultSource source, const std::optional<Error>& missing);
-  fault::Fault completed(fault::Fault fault) const;
   void merge_departures(const fault::Fault& memory_fault);
   void note(const fault::Fault& told);
   void merge(const fault::Fault& fault);
@@ -321,22 +319,6 @@ void Watcher::Parts::forget_in_a_while(pid_t pid) {
   speakers[pid].forgetting = std::move(*timer);
 }
 
-/// Whose it is: the one place where a fault gets its domain. A server's name in an Xid says which domain it
-/// is.
-fault::Fault Watcher::Parts::completed(fault::Fault fault) const {
-  const fault::SourceTraits& source = fault::traits_of(fault.source);
-  if (!fault.pid || !source.has_process_alone) return fault;
-  if (const auto found = followed.find(*fault.pid); found != followed.end()) {
-    const Target& target = found->second.target;
-    // The isolation's module counts GPUs in the order in which they were first used.
-    if (source.names_culprit == fault::NamesCulprit::Certainly) set_subject(fault, target);
-    if (fault.domain.empty()) fault.domain = target.domain;
-  } else if (fault.domain.empty() && options.domain_of_server) {
-    fault.domain = options.domain_of_server(*fault.pid).value_or("");
-  }
-  return fault;
-}
-
 /// What a dying process leaves behind is a memory fault; who is dying when one shows came first.
 void Watcher::Parts::merge_departures(const fault::Fault& memory_fault) {
   std::vector<fault::Fault> departures;
@@ -373,7 +355,9 @@ void Watcher::Parts::note_gap(const Gap& gap) {
 void Watcher::Parts::note(const fault::Fault& told) {
   // The server's log cannot tell an orderly end from another.
   if (fault::is_departure(told) && !told.conclusive && told.pid && orderly.contains(*told.pid)) return;
-  const fault::Fault fault = completed(told);
+  const auto named = told.pid ? followed.find(*told.pid) : followed.end();
+  const fault::Fault fault =
+      completed(told, named == followed.end() ? nullptr : &named->second.target, options.domain_of_server);
   // First those who act on it; who caused it may take some more microseconds.
   if (callbacks.on_signal) callbacks.on_signal(fault);
   const bool is_xid = fault.source == fault::FaultSource::Xid;

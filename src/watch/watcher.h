@@ -19,6 +19,7 @@
 #include "watch/isolation_detector.h"
 #include "watch/page_fault.h"
 #include "watch/progress_detector.h"
+#include "watch/subject.h"
 #include "watch/target.h"
 
 namespace firebreak::watch {
@@ -42,7 +43,7 @@ struct WatcherOptions {
   /// An incident takes in no signal later than this after its last one.
   Nanoseconds merge_window = std::chrono::milliseconds(1000);
   /// The MPS domain whose server a process is; SM faults name the server only.
-  std::function<std::optional<std::string>(pid_t)> domain_of_server;
+  DomainOfServer domain_of_server;
   /// Asks MPS for all clients of a domain; note_clients() is to be called with the answer. Called when a
   /// client comes, and when a culprit is looked for. Without it nobody is named for being the only one.
   std::function<void(const std::string& domain)> ask_for_clients = nullptr;
