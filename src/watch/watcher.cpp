@@ -348,7 +348,8 @@ void Watcher::Parts::note_gap(const Gap& gap) {
   const std::string whose = gap.pid ? " of process " + std::to_string(*gap.pid) : std::string();
   spdlog::warn("words of {}{} were missed: {}", to_string(gap.source), whose, gap.text);
   if (gap.pid && gap.danger) merger.set_uvm_missed(*gap.pid, clock.now());
-  if (xid && gap.source != fault::FaultSource::Xid) xid->suspect();
+  // Also where it is the kernel log's own: what follows the lost record may be its fault's lines.
+  if (xid) xid->suspect();
   if (callbacks.on_gap) callbacks.on_gap(gap);
 }
 
