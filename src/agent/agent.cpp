@@ -28,7 +28,7 @@ Result<std::unique_ptr<Agent>> Agent::start(const AgentOptions& options, os::Eve
   };
   if (auto started = domains.start(std::move(of_domains)); !started) return propagate(started);
   Detectors::Callbacks callbacks;
-  callbacks.on_fault = [raw](fault::Fault fault) { raw->on_fault(std::move(fault)); };
+  callbacks.on_fault = [raw](const fault::Fault& fault) { raw->on_fault(fault); };
   callbacks.on_exit = [raw](pid_t pid) { raw->on_exit(pid); };
   callbacks.on_gpu_opened = [raw](pid_t pid) { raw->on_gpu_opened(pid); };
   callbacks.on_stray = [raw](const strays::Stray& stray) { raw->on_stray(stray); };
@@ -49,16 +49,13 @@ Result<std::unique_ptr<Agent>> Agent::start(const AgentOptions& options, os::Eve
 // ----------------------------------------------------------------------------------------------
 
 /// Promotions first: a tenant waits for them, and nobody for anything else.
-void Agent::on_fault(fault::Fault fault) {
-  const std::string_view domain = domain_of(fault);
-  const bool is_sure = is_sure_of_domain(fault, domain);
+void Agent::on_fault(const fault::Fault& fault) {
+  const std::string_view domain = fault.domain;
+  const bool is_sure = is_sure_of_domain(fault);
   const bool ends_domain = is_sure && fault.conclusive && fault::ends_group(fault);
   const auto means = is_sure ? pair::event_of(fault) : pair::EventType::DangerSeen;
   auto decided =
       domain.empty() ? std::nullopt : std::optional(promote(FaultSeen{domain, means, ends_domain}));
-
-  fault.domain = std::string(domain);
-  if (fault.pid && is_ours(*fault.pid)) fault.tenant = processes_.living(*fault.pid)->tenant();
   if (decided) carry_out(std::move(*decided));
   follow_up(fault, is_sure);
   abi::Event event;
@@ -103,14 +100,6 @@ void Agent::on_gap(const watch::Gap& gap) {
   domains_.look_for_faults();
 }
 
-/// By the process that the source named: one of ours, or one of our domains' MPS servers. Empty: not known.
-std::string_view Agent::domain_of(const fault::Fault& fault) {
-  if (!fault.pid) return fault.domain;
-  if (const Process* process = processes_.living(*fault.pid)) return process->domain();
-  if (!fault.domain.empty()) return fault.domain;
-  return domains_.domain_of_server(*fault.pid).value_or(std::string_view());
-}
-
 /// The server of a domain's first client may not be known yet: MPS is asked, and the fault waits for that.
 void Agent::ask_whose_server(const fault::Fault& fault) {
   if (fault.source != fault::FaultSource::Xid || !fault.pid) return;
@@ -133,18 +122,18 @@ void Agent::place_late(const std::string& domain, pid_t server) {
   });
   for (fault::Fault& fault : its) {
     fault.domain = domain;
-    on_fault(std::move(fault));
+    on_fault(fault);
   }
 }
 
 /// An Xid names a client that comes to the driver's mind: often a neighbour of the culprit, and once a
 /// process of another domain that was just starting (seen on an H100, driver 580). Whoever were promoted then
 /// would meet an active that goes on. It does not mistake the MPS server.
-bool Agent::is_sure_of_domain(const fault::Fault& fault, std::string_view domain) {
+bool Agent::is_sure_of_domain(const fault::Fault& fault) {
   if (fault.source == fault::FaultSource::ProcessExit) return false;
   if (fault.source != fault::FaultSource::Xid) return true;
   if (fault.pid && domains_.domain_of_server(*fault.pid)) return true;
-  const auto seen = last_sure_fault_.find(domain);
+  const auto seen = last_sure_fault_.find(fault.domain);
   return seen != last_sure_fault_.end() && clock_.now() - seen->second < confirms_for;
 }
 

@@ -213,7 +213,7 @@ class Agent final : private ServerHandler {
   std::vector<std::string> lacks_of(const Tenant& tenant) const;
 
   // What happens, in agent.cpp.
-  void on_fault(fault::Fault fault);
+  void on_fault(const fault::Fault& fault);
   void on_gap(const watch::Gap& gap);
   void on_exit(pid_t pid);
   void leave(Tenant& tenant, pid_t pid);
@@ -324,10 +324,9 @@ class Agent final : private ServerHandler {
   nlohmann::json foreign_json(const std::string& domain) const;
   Status follow(pid_t pid, const std::string& tenant, const std::string& domain);
   void follow_progress(const Tenant& tenant);
-  std::string_view domain_of(const fault::Fault& fault);
   void ask_whose_server(const fault::Fault& fault);
   void place_late(const std::string& domain, pid_t server);
-  bool is_sure_of_domain(const fault::Fault& fault, std::string_view domain);
+  bool is_sure_of_domain(const fault::Fault& fault);
   void follow_up(const fault::Fault& fault, bool is_sure);
   std::string tenant_of_process(pid_t pid) const;  ///< also of one that is gone and held
 

@@ -223,7 +223,7 @@ TEST_F(AgentEndings, WhoseFaultTheDriverContainedIsTakenOffTheGpuAtOnceAndItsSta
   fatal.fault_class = fault::FaultClass::MmuNonReplayable;
   fatal.pid = rogue.active.pid();
   fatal.source = fault::FaultSource::UvmEvent;
-  detectors.callbacks.on_fault(fatal);
+  hear(fatal);
   detectors.callbacks.on_contained(rogue.active.pid(), "contained: write, invalid pde, no_range");
   detectors.callbacks.on_contained(rogue.active.pid(), "contained: write, invalid pde, no_range");
   EXPECT_TRUE(is_ended(rogue.active));

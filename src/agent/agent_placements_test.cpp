@@ -44,7 +44,7 @@ TEST_F(Placements, AFaultOfACopyEngineDrainsNobody) {
   fault.fault_class = fault::FaultClass::MmuNonReplayable;
   fault.pid = rogue.pid();
   fault.source = fault::FaultSource::Xid;
-  detectors.callbacks.on_fault(fault);
+  hear(fault);
   EXPECT_TRUE(domains.states.empty());
 }
 

@@ -126,7 +126,7 @@ class AgentPromotions : public AgentTest {
     fault.fault_class = fault::FaultClass::Sm;
     fault.pid = FakeDomains::server_of_a;
     fault.when = clock.now();
-    return fault;
+    return placed(fault);
   }
 
   std::vector<ProtectedTenant> pairs;
@@ -134,8 +134,8 @@ class AgentPromotions : public AgentTest {
 };
 
 TEST_F(AgentPromotions, AFaultsPromotionsAreOneSystemCallEachAndNoAllocation) {
-  fault::Fault fault = fence_in_a();
-  const Counted counted = count([&] { detectors.callbacks.on_fault(std::move(fault)); });
+  const fault::Fault fault = fence_in_a();
+  const Counted counted = count([&] { detectors.callbacks.on_fault(fault); });
   ASSERT_TRUE(counted.works) << "nobody could be traced here";
   std::uint64_t promoted = 0;
   for (const ProtectedTenant& each : pairs) promoted += word(each.page).epoch == 1 ? 1 : 0;
@@ -147,9 +147,9 @@ TEST_F(AgentPromotions, AFaultsPromotionsAreOneSystemCallEachAndNoAllocation) {
 
 // That something is counted.
 TEST_F(AgentPromotions, WhatFollowsThemIsCountedAsWell) {
-  fault::Fault fault = fence_in_a();
+  const fault::Fault fault = fence_in_a();
   const Counted counted = count([&] {
-    detectors.callbacks.on_fault(std::move(fault));
+    detectors.callbacks.on_fault(fault);
     os::futex_wake(pairs.front().page.as<abi::SharedPage>()->promotion);
   });
   EXPECT_EQ(counted.wakes, tenants + 1);

@@ -6,14 +6,17 @@
 #include <gtest/gtest.h>
 
 #include "agent/agent.h"
+#include "fault/source_traits.h"
 #include "os/file.h"
 #include "os/real_kernel.h"
+#include "watch/subject.h"
 
 namespace firebreak::agent {
 
 struct FakeDetectors final : Detectors {
   Callbacks callbacks;
   std::vector<pid_t> followed;
+  std::map<pid_t, watch::Target> targets;  ///< of those
   std::map<pid_t, watch::ReadProgress> progress;
   std::vector<pid_t> expected;  ///< to end
   std::map<pid_t, std::string> output;
@@ -28,6 +31,7 @@ struct FakeDetectors final : Detectors {
   std::vector<std::string> missing;
   Status follow(const watch::Target& target) override {
     followed.push_back(target.pid);
+    targets[target.pid] = target;
     if (guard_at_once) callbacks.on_guard(target.pid, *guard_at_once);
     return {};
   }
@@ -280,7 +284,18 @@ struct AgentTest : testing::Test {
     fault.pid = pid;
     fault.when = clock.now();
     fault.source = source;
-    detectors.callbacks.on_fault(fault);
+    hear(fault);
+  }
+  /// As from the detectors: with its domain, as far as they know it.
+  void hear(const fault::Fault& fault) { detectors.callbacks.on_fault(placed(fault)); }
+  fault::Fault placed(fault::Fault fault) {
+    const auto found = fault.pid ? detectors.targets.find(*fault.pid) : detectors.targets.end();
+    const watch::Target* target = found == detectors.targets.end() ? nullptr : &found->second;
+    if (target != nullptr && !fault::traits_of(fault.source).has_process_alone) set_subject(fault, *target);
+    return watch::completed(std::move(fault), target, [this](pid_t pid) -> std::optional<std::string> {
+      const auto domain = domains.domain_of_server(pid);
+      return domain ? std::optional(std::string(*domain)) : std::nullopt;
+    });
   }
   os::Fd memory() { return std::move(os::create_memory_file("test", 4096).value()); }
 };

@@ -30,7 +30,8 @@ using Environment = std::vector<std::pair<std::string, std::string>>;
 class Detectors {
  public:
   struct Callbacks {
-    std::function<void(fault::Fault)> on_fault;
+    /// With its domain and its tenant, as far as they are known (watch/subject.h).
+    std::function<void(const fault::Fault&)> on_fault;
     std::function<void(pid_t)> on_exit;
     /// A followed process has initialised CUDA.
     std::function<void(pid_t)> on_gpu_opened;
