@@ -29,11 +29,6 @@ class Domains : public AgentOnStage {
   }
   static bool serves(const nlohmann::json& domain) { return domain["state"] == "serving"; }
   std::string domain_of(const std::string& tenant) { return status_of(tenant)["active"]["domain"]; }
-  Player& start_neighbour_named(const std::string& name) {
-    Player& neighbour = start_tenant(name, {program("firebreak-lab"), "victim", "--pace-ms", "5"});
-    wait("the neighbour", [&] { return neighbour.said("ready"); });
-    return neighbour;
-  }
   void kill_the_agent() {
     agent_->actor->signal(SIGKILL);
     wait_for_end(*agent_);
@@ -71,7 +66,7 @@ TEST_F(Domains, ThatAreKeptOutliveAKilledAgentAndTheNextUsesThemOn) {
   start_agent({"--keep-domains"});
   EXPECT_TRUE(agent_->said("MPS domain a: daemon " + before["daemon_pid"].dump() +
                            " was left running and is used on"));
-  Player& newcomer = start_neighbour_named("newcomer");
+  Player& newcomer = start_neighbour("newcomer");
   EXPECT_EQ(domain("a")["daemon_pid"], before["daemon_pid"]);
   expect_unharmed(neighbour);
   expect_unharmed(newcomer);
@@ -92,7 +87,7 @@ TEST_F(Domains, ADaemonThatDiesIsStartedAgain) {
 
 TEST_F(Domains, AServerThatDiesIsStartedAgain) {
   start_agent();
-  const Player& victim = start_neighbour_named("victim");
+  const Player& victim = start_neighbour("victim");
   wait_for_domain("a", [](const auto& now) { return now["server_pids"].size() == 1; });
   const nlohmann::json before = domain("a");
   send(before["server_pids"][0], SIGKILL);
@@ -107,20 +102,20 @@ TEST_F(Domains, AServerThatDiesIsStartedAgain) {
 
 TEST_F(Domains, OneThatHadAFaultTakesNobodyUntilItHasDrained) {
   start_agent();
-  const Player& hit = start_neighbour_named("hit");
+  const Player& hit = start_neighbour("hit");
   const pid_t stopped = pid_of("hit");
   send(stopped, SIGSTOP);
   start_tenant("rogue", {program("firebreak-lab"), "inject", "trap"});
   wait_for_domain("a", [](const auto& now) { return now["state"] == "draining"; });
 
-  Player& newcomer = start_neighbour_named("newcomer");
+  Player& newcomer = start_neighbour("newcomer");
   EXPECT_EQ(domain_of("newcomer"), "b");
   EXPECT_EQ(domain("a")["state"], "draining");  // who was hit is still there
 
   send(stopped, SIGCONT);
   wait_for_end(hit);
   wait_for_domain("a", serves);
-  Player& late = start_neighbour_named("late");
+  Player& late = start_neighbour("late");
   EXPECT_EQ(domain_of("late"), "a");
   expect_unharmed(newcomer);
   expect_unharmed(late);

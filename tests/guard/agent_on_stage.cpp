@@ -63,9 +63,10 @@ Player& AgentOnStage::start_tenant(const std::string& name, std::vector<std::str
   return start(std::move(whole));
 }
 
-Player& AgentOnStage::start_neighbour() {
-  Player& neighbour = start_tenant("neighbour", {program("firebreak-lab"), "victim", "--pace-ms", "5"});
+Player& AgentOnStage::start_neighbour(const std::string& name) {
+  Player& neighbour = start_tenant(name, {program("firebreak-lab"), "victim", "--pace-ms", "5"});
   wait("the neighbour", [&] { return neighbour.said("ready"); });
+  wait_until_adopted(name);
   return neighbour;
 }
 
@@ -74,6 +75,7 @@ Player& AgentOnStage::start_spinner(const std::string& argument, std::vector<std
   if (!argument.empty()) command.push_back(argument);
   Player& spinner = start_tenant("spinner", std::move(command), std::move(run_arguments));
   wait("the spinner", [&] { return spinner.said("spinning"); });
+  wait_until_adopted("spinner");
   return spinner;
 }
 
@@ -119,6 +121,12 @@ void AgentOnStage::wait_for_status(const std::string& tenant,
     while (stage_->loop().run_once(Milliseconds(0))) {
     }
   }
+}
+
+void AgentOnStage::wait_until_adopted(const std::string& tenant) {
+  wait_for_status(tenant, [](const auto& now) {
+    return now.contains("active") && now["active"].is_object() && now["active"].value("pid", 0) != 0;
+  });
 }
 
 void AgentOnStage::send(pid_t pid, int signal) {

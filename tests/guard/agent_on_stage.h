@@ -35,13 +35,13 @@ class AgentOnStage : public testing::Test {
   /// Under `firebreak run`, with further arguments for it.
   Player& start_tenant(const std::string& name, std::vector<std::string> command,
                        std::vector<std::string> run_arguments = {});
-  /// Runs short kernels until it is told "end".
-  Player& start_neighbour();
+  /// Runs short kernels until it is told "end". It has been adopted.
+  Player& start_neighbour(const std::string& name = "neighbour");
   /// Keeps one endless kernel on the GPU. "--stubborn": it ignores SIGTERM; "--queue": more work waits;
   /// "--finite": the kernel has ended; "--streams": 200 others have had a kernel each;
   /// "--copies": a copy and a fill wait for ever instead; "--beside": a short kernel and a copy have ended,
   /// in streams that wait for each other; "--stray": it is launched when somebody tells it to, and strays
-  /// behind the end of 2 MiB first.
+  /// behind the end of 2 MiB first. It has been adopted.
   Player& start_spinner(const std::string& argument = {}, std::vector<std::string> run_arguments = {});
   os::ProgramResult command(std::vector<std::string> arguments);
 
@@ -52,6 +52,8 @@ class AgentOnStage : public testing::Test {
   nlohmann::json status_of(const std::string& tenant);
   /// Asks until the tenant is as wanted; the test's own time limit bounds it.
   void wait_for_status(const std::string& tenant, const std::function<bool(const nlohmann::json&)>& wanted);
+  /// Until the agent follows its active: the program runs before that, and says so.
+  void wait_until_adopted(const std::string& tenant);
   pid_t pid_of(const std::string& tenant) { return status_of(tenant)["active"]["pid"]; }
   void send(pid_t pid, int signal);
   static std::string program(const std::string& name) { return std::string(FIREBREAK_PROGRAMS) + "/" + name; }

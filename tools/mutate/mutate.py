@@ -3,8 +3,9 @@
 """Changes one small thing of a source at a time, and looks whether its folder's tests notice.
 
 A mutant that no test notices is a survivor. Those that are known stand in survivors.txt, each with the reason
-why no test could or need notice; any other is a failure. Works on a copy of the tree, so that the checkout and
-its build stay as they are.
+why no test could or need notice; any other is a failure. The set "promises" is by hand (promises.toml): each of
+its mutants takes away what a promise rests on. Works on a copy of the tree, so that the checkout and its build
+stay as they are.
 """
 
 import argparse
@@ -16,12 +17,14 @@ import shutil
 import subprocess
 import sys
 import time
+import tomllib
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 SCRATCH = ROOT / "build" / "mutate"
 TREE = SCRATCH / "tree"
 BUILD = TREE / "build" / "dev"
 SURVIVORS = pathlib.Path(__file__).resolve().parent / "survivors.txt"
+PROMISES = pathlib.Path(__file__).resolve().parent / "promises.toml"
 
 # A set: its sources, the program that tests them.
 SETS = {
@@ -225,16 +228,21 @@ def environment():
     return known
 
 
-def build(program, log):
-    command = ["cmake", "--build", str(BUILD), "--target", program]
+def promises():
+    """The mutants by hand, each with the program and the tests that are to notice."""
+    return tomllib.loads(PROMISES.read_text())["mutant"]
+
+
+def build(program, log, *others):
+    command = ["cmake", "--build", str(BUILD), "--target", program, *others]
     with open(log, "w") as out:
         return subprocess.run(command, stdout=out, stderr=subprocess.STDOUT, check=False, cwd=TREE).returncode == 0
 
 
-def run_tests(program, seed, limit_s):
+def run_tests(program, seed, limit_s, tests="*"):
     """None: they ran out of time, which is noticed as well."""
     known = environment() | {"FIREBREAK_TEST_SEED": str(seed)}
-    command = [str(BUILD / "bin" / program), "--gtest_fail_fast", "--gtest_brief=1"]
+    command = [str(BUILD / "bin" / program), "--gtest_fail_fast", "--gtest_brief=1", f"--gtest_filter={tests}"]
     try:
         return subprocess.run(
             command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, stdin=subprocess.DEVNULL,
@@ -282,20 +290,53 @@ def try_set(name, mutants, arguments, known):
     return fresh
 
 
+def try_promise(promise, seed, limit_s):
+    target = TREE / promise["file"]
+    good = target.read_text()
+    if good.count(promise["before"]) != 1:
+        return "is not in its file once"
+    targets = [promise["program"], *promise.get("starts", [])]
+    log = SCRATCH / "build.log"
+    if not build(targets[0], log, *targets[1:]) or not run_tests(promise["program"], seed, limit_s, promise["tests"]):
+        return "fails as it is"
+    try:
+        target.write_text(good.replace(promise["before"], promise["after"]))
+        if not build(targets[0], log, *targets[1:]):
+            return "does not build"
+        passed = run_tests(promise["program"], seed, limit_s, promise["tests"])
+        return {True: "SURVIVED", False: "killed", None: "killed by time"}[passed]
+    finally:
+        target.write_text(good)
+
+
+def try_promises(match, seed):
+    wanted = [each for each in promises() if match in each["promise"]]
+    if not build("all", SCRATCH / "build.log"):
+        sys.exit(f"it does not build as it is: {SCRATCH / 'build.log'}")
+    failed = []
+    for at, each in enumerate(wanted, 1):
+        outcome = try_promise(each, seed, limit_s=120)
+        print(f"promises {at}/{len(wanted)} {outcome}: {each['promise']} ({each['tests']})", flush=True)
+        if not outcome.startswith("killed"):
+            failed.append(each)
+    print(f"promises: {len(wanted) - len(failed)} of {len(wanted)} are noticed")
+    return failed
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("sets", nargs="*", metavar="SET", help=f"of {', '.join(SETS)} (all)")
+    parser.add_argument("sets", nargs="*", metavar="SET", help=f"of promises, {', '.join(SETS)} (all but promises)")
     parser.add_argument("--limit", type=int, default=0, help="so many mutants of each set, drawn by the seed (all)")
     parser.add_argument("--seed", type=int, default=1, help="of the sample, and of the tests that are random (1)")
     parser.add_argument("--match", default="", help="only mutants whose line in this list holds that text")
     parser.add_argument("--list", action="store_true", help="name the mutants, and try none")
     arguments = parser.parse_args()
     for name in arguments.sets:
-        if name not in SETS:
-            parser.error(f"no set '{name}'; there are {', '.join(SETS)}")
+        if name not in SETS and name != "promises":
+            parser.error(f"no set '{name}'; there are promises, {', '.join(SETS)}")
     known = read_survivors()
     chosen = {}
-    for name in arguments.sets or SETS:
+    for name in [each for each in arguments.sets if each != "promises"] if arguments.sets else SETS:
         mutants = [each for path in SETS[name][0] for each in mutants_of(path)]
         mutants = [each for each in mutants if arguments.match in each.key()]
         if 0 < arguments.limit < len(mutants):
@@ -304,6 +345,8 @@ def main():
     if arguments.list:
         for mutants in chosen.values():
             print("\n".join(f"{each.kind}: {each.key()}" for each in mutants))
+        if "promises" in arguments.sets:
+            print("\n".join(each["promise"] for each in promises()))
         return 0
     copy_tree()
     configured = subprocess.run(
@@ -312,11 +355,12 @@ def main():
     )
     if configured.returncode != 0:
         sys.exit(configured.stdout.decode())
+    unnoticed = try_promises(arguments.match, arguments.seed) if "promises" in arguments.sets else []
     fresh = [each for name, mutants in chosen.items() for each in try_set(name, mutants, arguments, known)]
     for each in fresh:
         print(f"survived: {each.path}:{each.number + 1}\n{each.key()}")
     print(f"new survivors: {len(fresh)}; a test notices them, or {SURVIVORS.relative_to(ROOT)} says why none does")
-    return 1 if fresh else 0
+    return 1 if fresh or unnoticed else 0
 
 
 if __name__ == "__main__":
