@@ -62,7 +62,7 @@ std::optional<CoreDumpException> CoreDumpReader::read(std::string_view line) {
   if (consume(text, detected)) {
     exception_ = CoreDumpException{};
     exception_.type = std::string(text.substr(0, std::min(text.find(' '), longest_name)));
-    in_exception_ = exception_.type.starts_with(type_prefix);
+    in_exception_ = exception_.type.starts_with(type_prefix) && exception_.type.size() > type_prefix.size();
     return std::nullopt;
   }
   if (!in_exception_) return std::nullopt;

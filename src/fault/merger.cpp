@@ -109,7 +109,9 @@ Score fit_mmu_xid(const Relation& of) {
     return score_if(fits || of.signal.domain.empty(), of.ties() + (sure ? nothing_against : 0));
   }
   if (incident.fault_class == FaultClass::Termination) {
-    return score_if(has_xid(incident, *of.signal.xid) || of.ties() > 0, same_kind + of.ties());
+    if (has_xid(incident, *of.signal.xid) || of.ties() > 0) return same_kind + of.ties();
+    // A departure and the server's word: what it handles may well be this, of which NVML may tell first.
+    return score_if(incident.xids.empty(), 0);
   }
   if (incident.fault_class == FaultClass::Unknown) return nothing_against + of.ties();
   if (!is_mmu(incident.fault_class)) return std::nullopt;

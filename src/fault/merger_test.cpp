@@ -170,6 +170,16 @@ TEST_F(MergerTest, NvmlsEchoJoinsTheXidOfItsCode) {
   EXPECT_EQ(take(nvml_xid(130, 31)).id, 1u);
 }
 
+// Seen on a busy machine with a client that was killed in mid-kernel.
+TEST_F(MergerTest, NvmlsEchoMayComeBeforeTheXidThatFollowsADeparture) {
+  EXPECT_EQ(take(killed(0, rogue)).id, 1u);
+  const Fault word = signal_of(FaultSource::MpsLog, FaultClass::Unknown, 28, "a", std::nullopt, "handling");
+  EXPECT_EQ(take(word).id, 1u);
+  EXPECT_EQ(take(nvml_xid(32.4, 31)).id, 1u);
+  EXPECT_EQ(take(xid_31(32.7, victim, 0)).id, 1u);
+  EXPECT_EQ(take(xid_31(33, stranger, address, "b")).id, 2u) << "another domain's";
+}
+
 TEST_F(MergerTest, AfterTheWindowItIsAnotherIncident) {
   take(xid(0, 43, server, "a"));
   EXPECT_EQ(take(xid(999, 43, server, "a")).id, 1u);
