@@ -3,14 +3,13 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <iostream>
 #include <random>
 #include <sstream>
 
+#include "base/test_seed.h"
 #include "ptx/dump.h"
 #include "ptx/lexer.h"
 #include "ptx/parse.h"
@@ -20,11 +19,6 @@ namespace firebreak::ptx {
 namespace {
 
 constexpr int input_count = 10'000;
-
-std::uint64_t seed() {
-  if (const char* given = std::getenv("FIREBREAK_TEST_SEED")) return std::strtoull(given, nullptr, 0);
-  return static_cast<std::uint64_t>(std::chrono::steady_clock::now().time_since_epoch().count());
-}
 
 std::string read(const std::filesystem::path& path) {
   std::ifstream file(path);
@@ -173,8 +167,7 @@ std::vector<std::string> corpus() {
 }
 
 TEST(FuzzParse, DamagedSourcesGiveALocatedErrorOrAValidModule) {
-  const std::uint64_t seed_value = seed();
-  std::cout << "FIREBREAK_TEST_SEED=" << seed_value << std::endl;
+  const std::uint64_t seed_value = test_seed();
   const std::vector<std::string> originals = corpus();
   ASSERT_GE(originals.size(), 3U);
   int valid = 0;

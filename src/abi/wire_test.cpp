@@ -3,9 +3,9 @@
 
 #include <gtest/gtest.h>
 
-#include <cstdlib>
-#include <iostream>
 #include <random>
+
+#include "base/test_seed.h"
 
 namespace firebreak::abi {
 namespace {
@@ -125,9 +125,7 @@ TEST(Wire, WhatIsNoMessageIsRefusedWithTheReason) {
 }
 
 TEST(Wire, MutatedMessagesAreDecodedOrRefused) {
-  const char* given = std::getenv("FIREBREAK_TEST_SEED");
-  const std::uint64_t seed = given != nullptr ? std::strtoull(given, nullptr, 10) : std::random_device{}();
-  std::cout << "seed " << seed << " (replay: FIREBREAK_TEST_SEED=" << seed << ")\n";
+  const std::uint64_t seed = test_seed();
   std::mt19937_64 random(seed);
   const std::string original = encode(Publish{"weights", 0x500000000000u, 1u << 21});
   int refused = 0;

@@ -7,8 +7,9 @@
 #include <algorithm>
 #include <array>
 #include <cstdlib>
-#include <iostream>
 #include <random>
+
+#include "base/test_seed.h"
 
 namespace firebreak::agent {
 namespace {
@@ -241,9 +242,7 @@ class Model {
 };
 
 TEST(DecideModel, NoneOfManyLongSequencesBreaksARule) {
-  const char* given = std::getenv("FIREBREAK_TEST_SEED");
-  const std::uint64_t seed = given != nullptr ? std::strtoull(given, nullptr, 10) : std::random_device{}();
-  std::cout << "seed " << seed << " (replay: FIREBREAK_TEST_SEED=" << seed << ")\n";
+  const std::uint64_t seed = test_seed();
   for (std::uint64_t run = 0; run < 5'000; ++run) {
     Model model(seed + run);
     for (int event = 0; event < 60; ++event) model.live();

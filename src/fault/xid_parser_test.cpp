@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <random>
 
+#include "base/test_seed.h"
 #include "fault/xid.h"
 
 namespace firebreak::fault {
@@ -169,13 +170,8 @@ TEST(FromXid, AnUnknownCodeIsStillAFault) {
   EXPECT_EQ(fault.xid, 4242);
 }
 
-unsigned seed_of_this_run() {
-  const char* given = std::getenv("FIREBREAK_TEST_SEED");
-  return given != nullptr ? static_cast<unsigned>(std::strtoul(given, nullptr, 10)) : std::random_device{}();
-}
-
 /// One of: a byte changed, a piece cut out, a piece doubled, two lines spliced.
-std::string mutate(std::string text, std::string_view other, std::mt19937& random) {
+std::string mutate(std::string text, std::string_view other, std::mt19937_64& random) {
   const auto position = [&](std::size_t size) {
     return std::uniform_int_distribution<std::size_t>(0, size)(random);
   };
@@ -197,10 +193,7 @@ std::string mutate(std::string text, std::string_view other, std::mt19937& rando
 }
 
 TEST(ParseXid, SurvivesMutatedLines) {
-  const unsigned seed = seed_of_this_run();
-  RecordProperty("seed", static_cast<int>(seed));
-  SCOPED_TRACE("FIREBREAK_TEST_SEED=" + std::to_string(seed));
-  std::mt19937 random(seed);
+  std::mt19937_64 random(test_seed());
   const std::array lines{memory_fault,
                          sm_fault,
                          server_fault,

@@ -5,9 +5,9 @@
 
 #include <gmock/gmock.h>
 
-#include <cstdlib>
-#include <iostream>
 #include <random>
+
+#include "base/test_seed.h"
 
 namespace firebreak::guard {
 namespace {
@@ -60,15 +60,8 @@ TEST(Arena, RefusesSizesThatNoAddressSpaceHas) {
   EXPECT_FALSE(arena.take(~std::uint64_t{0}));
 }
 
-std::uint64_t seed() {
-  const char* given = std::getenv("FIREBREAK_TEST_SEED");
-  const std::uint64_t seed = given != nullptr ? std::strtoull(given, nullptr, 0) : std::random_device{}();
-  std::cout << "FIREBREAK_TEST_SEED=" << seed << '\n';
-  return seed;
-}
-
 TEST(Arena, HoldsItsRulesThroughTenThousandRandomSteps) {
-  std::mt19937_64 random(seed());
+  std::mt19937_64 random(test_seed());
   Arena arena = arena_of(64);
   arena.add({base + gib, base + gib + 32 * granule});
   std::map<std::uint64_t, std::uint64_t> holes;

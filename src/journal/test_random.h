@@ -6,12 +6,14 @@
 #include <random>
 #include <string>
 
+#include "base/test_seed.h"
+
 namespace firebreak::journal {
 
 /// Random numbers of a test, the same again with FIREBREAK_TEST_SEED.
 class TestRandom {
  public:
-  TestRandom() : TestRandom(seed_from_environment()) {}
+  TestRandom() : TestRandom(test_seed()) {}
   explicit TestRandom(std::uint64_t seed) : seed_(seed), engine_(seed) {}
 
   std::uint64_t seed() const { return seed_; }
@@ -22,11 +24,6 @@ class TestRandom {
   std::byte byte() { return static_cast<std::byte>(engine_() & 0xff); }
 
  private:
-  static std::uint64_t seed_from_environment() {
-    const char* given = std::getenv("FIREBREAK_TEST_SEED");
-    return given != nullptr ? std::strtoull(given, nullptr, 0) : std::random_device{}();
-  }
-
   std::uint64_t seed_;
   std::mt19937_64 engine_;
 };

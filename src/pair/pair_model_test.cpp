@@ -6,9 +6,7 @@
 
 #include <array>
 #include <compare>
-#include <cstdlib>
 #include <deque>
-#include <iostream>
 #include <map>
 #include <random>
 #include <set>
@@ -16,6 +14,7 @@
 #include <tuple>
 #include <vector>
 
+#include "base/test_seed.h"
 #include "pair/pair.h"
 
 namespace firebreak::pair {
@@ -34,9 +33,7 @@ std::vector<std::string> names(const std::vector<EventType>& history) {
 }
 
 std::uint64_t printed_seed() {
-  const char* given = std::getenv("FIREBREAK_TEST_SEED");
-  const std::uint64_t seed = given != nullptr ? std::strtoull(given, nullptr, 10) : std::random_device{}();
-  std::cout << "seed " << seed << " (replay: FIREBREAK_TEST_SEED=" << seed << ")\n";
+  const std::uint64_t seed = test_seed();
   return seed;
 }
 

@@ -6,14 +6,13 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cstdlib>
-#include <iostream>
 #include <iterator>
 #include <optional>
 #include <random>
 #include <string>
 #include <vector>
 
+#include "base/test_seed.h"
 #include "pair/pair.h"
 
 namespace firebreak::pair {
@@ -301,9 +300,7 @@ class World {
 };
 
 TEST(PairWorld, KeepsItsPromisesWhateverHappens) {
-  const char* given = std::getenv("FIREBREAK_TEST_SEED");
-  const std::uint64_t seed = given != nullptr ? std::strtoull(given, nullptr, 10) : std::random_device{}();
-  std::cout << "seed " << seed << " (replay: FIREBREAK_TEST_SEED=" << seed << ")\n";
+  const std::uint64_t seed = test_seed();
   std::uint64_t promotions = 0;
   for (std::uint64_t life = 0; life < 30'000; ++life) {
     World world(seed + life);

@@ -5,6 +5,7 @@
 
 #include <set>
 
+#include "base/test_seed.h"
 #include "tests/workloads/gpu_memory.h"
 #include "workloads/decode/decode_workload.h"
 
@@ -87,7 +88,7 @@ std::string uninterrupted_output(const Gpu& gpu) {
 class DecodeResume : public ::testing::Test {
  protected:
   const Gpu gpu = workloads::testing::open_soft_gpu(ptx());
-  std::mt19937_64 random{workloads::testing::test_seed()};
+  std::mt19937_64 random{test_seed()};
 };
 
 TEST_F(DecodeResume, TheOutputAnswersSeveralRequestsAndDependsOnTheSeed) {

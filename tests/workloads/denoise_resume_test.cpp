@@ -3,6 +3,7 @@
 // without interruption.
 #include <gtest/gtest.h>
 
+#include "base/test_seed.h"
 #include "tests/workloads/gpu_memory.h"
 #include "workloads/denoise/denoise_workload.h"
 
@@ -44,7 +45,7 @@ std::string snapshot_name(std::uint64_t step) { return "snapshot-" + std::to_str
 class DenoiseResume : public ::testing::Test {
  protected:
   const Gpu gpu = workloads::testing::open_soft_gpu(ptx());
-  std::mt19937_64 random{workloads::testing::test_seed()};
+  std::mt19937_64 random{test_seed()};
 };
 
 TEST_F(DenoiseResume, TheOutputIsAPictureThatIsNotOfOneColour) {

@@ -104,11 +104,4 @@ void scribble(const Gpu& gpu, const Region& region, std::mt19937_64& random, std
   upload(gpu, {region.address + begin_byte, bytes.size()}, bytes);
 }
 
-std::uint64_t test_seed() {
-  const char* given = std::getenv("FIREBREAK_TEST_SEED");
-  const std::uint64_t seed = given != nullptr ? std::strtoull(given, nullptr, 10) : std::random_device{}();
-  std::printf("FIREBREAK_TEST_SEED=%llu\n", static_cast<unsigned long long>(seed));
-  return seed;
-}
-
 }  // namespace firebreak::workloads::testing
