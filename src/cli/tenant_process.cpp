@@ -109,9 +109,10 @@ Status TenantProcess::spawn(const abi::Placed& placed) {
   }
   request.standard_input = 0;
   request.standard_error = relay_ ? relay_->tenant_end() : -1;
-  const auto pid = kernel_.spawn(request);
-  if (!pid) return propagate(pid);
-  pid_ = *pid;
+  auto held = os::spawn_held(request);
+  if (!held) return propagate(held);
+  pid_ = held->pid;
+  held_ = std::move(*held);
   auto pidfd = kernel_.pidfd_open(pid_);
   if (!pidfd) return propagate(pidfd);
   pidfd_ = std::move(*pidfd);
@@ -125,6 +126,17 @@ Status TenantProcess::watch() {
   return {};
 }
 
+/// Once it is adopted, so that whatever its program does is seen from its first instruction on.
+void TenantProcess::begin() {
+  os::HeldStart held = std::move(*held_);
+  held_.reset();
+  const Status began = os::let_begin(std::move(held));
+  if (began) return;
+  watch_.cancel();
+  pidfd_.reset();  // it has been reaped
+  give_up(began.error());
+}
+
 void TenantProcess::on_adopted(const Result<link::Answer>& answer, std::unique_ptr<link::AgentLink> link) {
   if (!answer) return give_up(answer.error());
   is_adopted_ = true;
@@ -133,7 +145,7 @@ void TenantProcess::on_adopted(const Result<link::Answer>& answer, std::unique_p
     const Status relayed = relay_->start(core_dump_teller(*link_, pid_));
     if (!relayed) return give_up(relayed.error());
   }
-  if (asked_for_end_) ask_for_end();
+  begin();
 }
 
 /// Of one that has ended there is nothing to adopt, and what it said last is passed on.
@@ -160,7 +172,7 @@ void TenantProcess::give_up(Error why) {
 
 void TenantProcess::end_asking() {
   request_.reset();
-  end_patience_.cancel();
+  held_.reset();
 }
 
 void TenantProcess::signal(int number) {
@@ -172,16 +184,14 @@ void TenantProcess::signal(int number) {
 }
 
 void TenantProcess::pass_on(int number) {
-  const bool is_request = number == SIGTERM && pid_ != 0 && !std::exchange(asked_for_end_, true);
-  if (!is_request) return signal(number);
-  if (is_adopted_) return ask_for_end();
-  end_patience_ = loop_.after_or_now(next_agent_patience, [this] { signal(SIGTERM); });
+  // Whose program has not begun harms nobody.
+  const bool is_request = number == SIGTERM && is_adopted_ && !std::exchange(asked_for_end_, true);
+  is_request ? ask_for_end() : signal(number);
 }
 
 /// It may be another agent by now, or one that is about to come: without an agent, the end of a kernel under
 /// way is its neighbours' end.
 void TenantProcess::ask_for_end() {
-  end_patience_.cancel();
   ask(abi::EndProcess{options_.name, pid_}, next_agent_patience, nullptr,
       [this](const auto& answer, const auto&) {
         if (!answer) signal(SIGTERM);

@@ -37,8 +37,9 @@ inline constexpr Milliseconds next_agent_patience{5'000};
 /// What shells say of a process that a signal ended.
 int status_of(const os::ExitStatus& exit);
 
-/// Belongs to the loop's thread. A process that still runs when this goes is killed. Nothing of it waits:
-/// what is asked of the agent, or of the next one where it is away, is answered while the loop goes on.
+/// Belongs to the loop's thread. Its program begins once the agent follows it, so that nothing it does is
+/// missed. A process that still runs when this goes is killed. Nothing of it waits: what is asked of the
+/// agent, or of the next one where it is away, is answered while the loop goes on.
 class TenantProcess {
  public:
   /// Both are called once at most, on the loop's thread, later than start(); this may not go inside of them.
@@ -62,8 +63,9 @@ class TenantProcess {
   const std::optional<Error>& failure() const { return failure_; }
   /// One that is not started yet is not started any more.
   void signal(int number);
-  /// The first SIGTERM goes as a request to the agent: with a kernel under way it would take the tenant's
-  /// neighbours along. Where no agent is there, the next one is waited for, next_agent_patience at most.
+  /// The first SIGTERM goes as a request to the agent, once that follows it: with a kernel under way it would
+  /// take the tenant's neighbours along. Where no agent is there, the next one is waited for,
+  /// next_agent_patience at most.
   void pass_on(int number);
 
  private:
@@ -74,6 +76,7 @@ class TenantProcess {
   void on_placed(const Result<link::Answer>& answer, std::unique_ptr<link::AgentLink> link);
   Status spawn(const abi::Placed& placed);
   Status watch();
+  void begin();
   void on_adopted(const Result<link::Answer>& answer, std::unique_ptr<link::AgentLink> link);
   void ask_for_end();
   void on_exit();
@@ -89,13 +92,13 @@ class TenantProcess {
   std::unique_ptr<ErrorRelay>
       relay_;  ///< after link_, which its thread uses; null: our standard error is its
   pid_t pid_ = 0;
+  std::optional<os::HeldStart> held_;  ///< its program does not run yet
   os::Fd pidfd_;
   os::Watch watch_;
   std::optional<os::ExitStatus> exit_;
   std::optional<Error> failure_;
   bool is_adopted_ = false;
   bool asked_for_end_ = false;
-  os::Watch end_patience_;                 ///< with whoever is to adopt it before it is asked to end it
   std::unique_ptr<AgentRequest> request_;  ///< the one under way
 };
 

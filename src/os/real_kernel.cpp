@@ -7,6 +7,7 @@
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -238,8 +239,18 @@ void reset_signals() {
   ::_exit(exit_when_not_started);
 }
 
-/// Runs in the child: system calls only.
-[[noreturn]] void become(Launch& launch, int report) {
+/// Nobody is left who could say so: nothing begins.
+void await_word(int gate) {
+  char word = 0;
+  ssize_t size = -1;
+  do {
+    size = ::read(gate, &word, sizeof(word));
+  } while (size < 0 && errno == EINTR);
+  if (size != sizeof(word)) ::_exit(exit_when_not_started);
+}
+
+/// Runs in the child: system calls only. It waits at the gate, if there is one.
+[[noreturn]] void become(Launch& launch, int report, int gate) {
   if (launch.die_with_parent && ::prctl(PR_SET_PDEATHSIG, SIGKILL) != 0) report_and_exit(report, errno);
   if (launch.die_with_parent && ::getppid() != launch.parent) report_and_exit(report, ESRCH);
   if (launch.new_session && ::setsid() < 0) report_and_exit(report, errno);
@@ -248,10 +259,13 @@ void reset_signals() {
   ::syscall(SYS_close_range, 3U, ~0U, close_range_cloexec);
   const int safe_report = ::fcntl(report, F_DUPFD_CLOEXEC, launch.highest_target + 1);
   if (safe_report < 0) report_and_exit(report, errno);
+  const int safe_gate = gate < 0 ? -1 : ::fcntl(gate, F_DUPFD_CLOEXEC, launch.highest_target + 1);
+  if (gate >= 0 && safe_gate < 0) report_and_exit(report, errno);
   if (!place_descriptors(launch)) report_and_exit(safe_report, errno);
   // Not before: what is inherited may have higher numbers.
   if (launch.descriptors_max && ::setrlimit(RLIMIT_NOFILE, &*launch.descriptors_max) != 0)
     report_and_exit(safe_report, errno);
+  if (gate >= 0) await_word(safe_gate);
   ::execve(launch.program.c_str(), launch.arguments.data(), launch.environment.data());
   report_and_exit(safe_report, errno);
 }
@@ -269,9 +283,13 @@ Result<pid_t> confirm(pid_t child, const Fd& report, const std::string& program)
   return fail_errno("start " + program, size == sizeof(error) ? error : EIO);
 }
 
-}  // namespace
+struct Gate {
+  Fd child;
+  Fd parent;
+};
 
-Result<pid_t> spawn_process(const SpawnRequest& request) {
+/// `gate`: without one the program runs at once.
+Result<HeldStart> start(const SpawnRequest& request, Gate gate) {
   if (request.command.empty()) return fail(ErrorCode::InvalidArgument, "no program to start");
   const std::optional<std::string> program = find_program(request.command.front());
   if (!program) return fail(ErrorCode::NotFound, "no program " + request.command.front());
@@ -294,12 +312,38 @@ Result<pid_t> spawn_process(const SpawnRequest& request) {
   std::array<int, 2> ends{};
   if (::pipe2(ends.data(), O_CLOEXEC) != 0) return fail_errno("make a pipe", errno);
   Fd report_read(ends[0]);
-  Fd report_write(ends[1]);
+  const Fd report_write(ends[1]);
   const pid_t child = ::fork();
   if (child < 0) return fail_errno("fork", errno);
-  if (child == 0) become(launch, report_write.get());
-  report_write.reset();
-  return confirm(child, report_read, launch.program);
+  if (child == 0) {
+    gate.parent.reset();
+    become(launch, report_write.get(), gate.child ? gate.child.get() : -1);
+  }
+  return HeldStart{child, std::move(gate.parent), std::move(report_read), std::move(launch.program)};
+}
+
+}  // namespace
+
+Result<pid_t> spawn_process(const SpawnRequest& request) {
+  const auto started = start(request, {});
+  return started ? confirm(started->pid, started->report, started->program) : propagate(started);
+}
+
+Result<HeldStart> spawn_held(const SpawnRequest& request) {
+  std::array<int, 2> ends{};
+  if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) != 0)
+    return fail_errno("make a gate", errno);
+  return start(request, {Fd(ends[0]), Fd(ends[1])});
+}
+
+Status let_begin(HeldStart held) {
+  const char word = 1;
+  ssize_t size = -1;
+  do {
+    size = ::send(held.gate.get(), &word, sizeof(word), MSG_NOSIGNAL);
+  } while (size < 0 && errno == EINTR);
+  const auto confirmed = confirm(held.pid, held.report, held.program);
+  return confirmed ? Status{} : propagate(confirmed);
 }
 
 }  // namespace firebreak::os

@@ -39,4 +39,17 @@ class RealKernel : public Kernel {
 /// NotFound when there is no such program; any later failure before the program runs is an error as well.
 Result<pid_t> spawn_process(const SpawnRequest& request);
 
+/// A process that exists and does not run its program yet. It ends when this goes before it has begun.
+struct HeldStart {
+  pid_t pid = 0;
+  Fd gate;    ///< closed without a word, the process ends
+  Fd report;  ///< says why the program could not run
+  std::string program;
+};
+/// The same, but the program waits for let_begin().
+Result<HeldStart> spawn_held(const SpawnRequest& request);
+/// Returns when the program runs, or why it does not: then the process has been reaped. One that was killed
+/// meanwhile is no error: it has ended as others do.
+Status let_begin(HeldStart held);
+
 }  // namespace firebreak::os

@@ -144,6 +144,51 @@ TEST_F(RealKernelTest, AProgramThatCannotRunIsAnErrorWithItsReason) {
   EXPECT_THAT(pid.error().message, HasSubstr("broken"));
 }
 
+TEST_F(RealKernelTest, AHeldStartRunsItsProgramOnceItIsLetBegin) {
+  SpawnRequest request;
+  request.command = {"sh", "-c", "exit 7"};
+  HeldStart held = spawn_held(request).value();
+  const pid_t pid = held.pid;
+  const Fd pidfd = kernel_.pidfd_open(pid).value();
+  EXPECT_EQ(kernel_.read_link("/proc/" + std::to_string(pid) + "/exe").value(), executable_path().value());
+  ASSERT_TRUE(let_begin(std::move(held)));
+  EXPECT_EQ(wait_for_child(kernel_, pid, pidfd, long_enough).value()->exit_code, 7);
+}
+
+TEST_F(RealKernelTest, AHeldStartThatIsGivenUpRunsNothing) {
+  const TemporaryDirectory directory = TemporaryDirectory::create().value();
+  const std::string begun = directory.path() + "/begun";
+  SpawnRequest request;
+  request.command = {"touch", begun};
+  auto held = std::make_optional(spawn_held(request).value());
+  const pid_t pid = held->pid;
+  const Fd pidfd = kernel_.pidfd_open(pid).value();
+  held.reset();
+  EXPECT_EQ(wait_for_child(kernel_, pid, pidfd, long_enough).value()->exit_code, 127);
+  EXPECT_FALSE(kernel_.open(begun, O_RDONLY));
+}
+
+TEST_F(RealKernelTest, AHeldStartThatIsKilledOrCannotRunEndsAsOthersDo) {
+  SpawnRequest request;
+  request.command = {"sleep", "1000"};
+  HeldStart killed = spawn_held(request).value();
+  const pid_t pid = killed.pid;
+  const Fd pidfd = kernel_.pidfd_open(pid).value();
+  ASSERT_TRUE(kernel_.send_signal(pidfd, SIGKILL));
+  while (kernel_.read_link("/proc/" + std::to_string(pid) + "/exe")) {
+  }
+  EXPECT_TRUE(let_begin(std::move(killed))) << "nobody is at the gate";
+  EXPECT_EQ(wait_for_child(kernel_, pid, pidfd, long_enough).value()->signal, SIGKILL);
+
+  const TemporaryDirectory directory = TemporaryDirectory::create().value();
+  const std::string empty = directory.path() + "/empty";
+  ASSERT_EQ(::fchmod(kernel_.open(empty, O_CREAT | O_WRONLY).value().get(), 0700), 0);
+  request.command = {empty};
+  const Status began = let_begin(spawn_held(request).value());
+  ASSERT_FALSE(began);
+  EXPECT_THAT(began.error().message, HasSubstr("start " + empty));
+}
+
 TEST_F(RealKernelTest, PassesOnOnlyTheDescriptorsThatWereAsked) {
   const Fd low(::memfd_create("secret", 0));
   const Fd secret(::fcntl(low.get(), F_DUPFD, 300));

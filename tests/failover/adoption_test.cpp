@@ -3,6 +3,9 @@
 /// test speaks for both agents.
 #include <signal.h>
 
+#include <filesystem>
+#include <fstream>
+
 #include "abi/wire.h"
 #include "os/socket.h"
 #include "tests/guard/agent_on_stage.h"
@@ -24,7 +27,7 @@ class Adoption : public AgentOnStage {
     return std::move(os::Listener::listen(path, os::SocketAccess::Owner).value());
   }
   void SetUp() override { ASSERT_TRUE(os::make_directories(sandbox_.file("d"))); }
-  /// `firebreak run`, which has been told where to run, and has started its program there.
+  /// `firebreak run`, which has been told where to run, and asks that its process is adopted.
   void start_placed(std::vector<std::string> program, std::uint32_t agent_returns_ms) {
     os::Listener listener = listen(socket_);
     run_ = &start_tenant("rogue", std::move(program));
@@ -62,7 +65,7 @@ class Adoption : public AgentOnStage {
   std::uint64_t number_ = 0;
 };
 
-TEST_F(Adoption, IsAskedOfTheNextAgentAndTheProgramGoesOn) {
+TEST_F(Adoption, IsAskedOfTheNextAgentAndTheProgramBegins) {
   start_placed({"sh", "-c", "head -n 1; exit 7"}, returns_ms);
   for (int killed = 0; killed < 2; ++killed) {
     kill_it();
@@ -77,6 +80,30 @@ TEST_F(Adoption, IsAskedOfTheNextAgentAndTheProgramGoesOn) {
   EXPECT_EQ(run_->exit_status(), 7);
 }
 
+TEST_F(Adoption, NothingBeginsBeforeTheAgentFollowsIt) {
+  const std::string begun = sandbox_.file("begun");
+  start_placed({"touch", begun}, returns_ms);
+  // It stands before its program, and is to be adopted as what it will be.
+  const std::string own = "/proc/" + std::to_string(asked_.pid) + "/exe";
+  EXPECT_EQ(kernel_.read_link(own).value(), program("firebreak"));
+  EXPECT_FALSE(std::filesystem::exists(begun));
+  answer(abi::Done{});
+  wait_for_end(*run_);
+  EXPECT_EQ(run_->exit_status(), 0);
+  EXPECT_TRUE(std::filesystem::exists(begun));
+}
+
+TEST_F(Adoption, AProgramThatCannotRunIsSaidOnceItIsAdopted) {
+  const std::string empty = sandbox_.file("empty");
+  std::ofstream(empty).close();
+  std::filesystem::permissions(empty, std::filesystem::perms::owner_all);
+  start_placed({empty}, returns_ms);
+  answer(abi::Done{});
+  wait_for_end(*run_);
+  EXPECT_EQ(run_->exit_status(), 1);
+  EXPECT_THAT(run_->actor->record().last_words, testing::HasSubstr("start " + empty));
+}
+
 TEST_F(Adoption, ARefusalOfTheNextAgentIsFinal) {
   start_placed({"sleep", "1000"}, returns_ms);
   kill_it();
@@ -89,38 +116,22 @@ TEST_F(Adoption, ARefusalOfTheNextAgentIsFinal) {
 }
 
 TEST_F(Adoption, WhoEndsMeanwhileNeedsNone) {
-  start_placed({"sh", "-c", "head -n 1; exit 7"}, returns_ms);
+  start_placed({"sleep", "1000"}, returns_ms);
   kill_it();
-  run_->actor->tell("go");
+  send(static_cast<pid_t>(asked_.pid), SIGKILL);
   wait_for_end(*run_);
-  EXPECT_EQ(run_->exit_status(), 7);
+  EXPECT_EQ(run_->exit_status(), 128 + SIGKILL);
 }
 
 TEST_F(Adoption, WhoWaitsForTheNextAgentHeedsSignals) {
-  start_placed({"sh", "-c", "trap 'exit 9' INT; echo up; while :; do sleep 0.05; done"}, returns_ms);
-  wait("its start", [&] { return run_->said("up"); });
-  kill_it();
-  run_->actor->signal(SIGINT);
-  wait_for_end(*run_);
-  EXPECT_EQ(run_->exit_status(), 9);
-}
-
-TEST_F(Adoption, WhoIsToldToEndBeforeIsEndedByWhoeverAdoptsIt) {
-  start_placed({"sh", "-c", "trap '' TERM; echo up; exec sleep 1000"}, returns_ms);
-  wait("its start", [&] { return run_->said("up"); });
-  kill_it();
-  run_->actor->signal(SIGTERM);
-  start_next_agent();
-  ASSERT_TRUE(std::holds_alternative<abi::Adopt>(question()));
-  answer(abi::Done{});
-  os::Socket asker = std::move(agent_now_->listener.accept(patience).value());
-  std::swap(agent_now_->asker, asker);
-  const auto end = std::get<abi::EndProcess>(question());
-  EXPECT_EQ(end.pid, asked_.pid);
-  answer(abi::Done{});  // first: once its program has ended it waits for no answer
-  send(static_cast<pid_t>(end.pid), SIGKILL);
-  wait_for_end(*run_);
-  EXPECT_EQ(run_->exit_status(), 128 + SIGKILL);
+  for (const int signal : {SIGINT, SIGTERM}) {
+    start_placed({"sh", "-c", "trap 'exit 9' INT TERM; echo up; while :; do sleep 0.05; done"}, returns_ms);
+    kill_it();
+    run_->actor->signal(signal);
+    wait_for_end(*run_);
+    EXPECT_EQ(run_->exit_status(), 128 + signal) << "its program has not begun";
+    EXPECT_FALSE(run_->said("up"));
+  }
 }
 
 TEST_F(Adoption, WhereNoAgentWillComeTheProgramIsNotLeftAlone) {
