@@ -96,6 +96,8 @@ std::vector<KeptTenant> Agent::take_up_tenants(std::map<std::string, os::Fd>& de
 void Agent::on_server(const std::string& domain, pid_t pid) {
   KeptServer server{domain, pid, start_time_of(pid)};
   if (std::ranges::count(servers_, server) > 0) return;
+  // One that was replaced took no clients along, and is to be missed by nobody.
+  std::erase_if(servers_, [&](const KeptServer& each) { return each.domain == domain && has_ended(each); });
   servers_.push_back(std::move(server));
   save();
   let_stand_by_in(domain);

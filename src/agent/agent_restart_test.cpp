@@ -126,6 +126,16 @@ TEST_F(AgentRestart, AServerWhoseEndWasSeenIsNotMissedAgain) {
   EXPECT_EQ(link::parse_status(agent->status_json()).tenant("llm")->standby_state, pair::Standby::Ready);
 }
 
+TEST_F(AgentRestart, AServerThatWasReplacedIsNotMissed) {
+  Peer server = peer(), next = peer();
+  domains.callbacks.on_server("b", server.pid());
+  server.end(kernel);
+  domains.callbacks.on_server("b", next.pid());
+  auto [active, standby, page] = pair("llm");
+  restart();
+  EXPECT_EQ(link::parse_status(agent->status_json()).tenant("llm")->standby_state, pair::Standby::Ready);
+}
+
 TEST_F(AgentRestart, AFaultOfMeanwhileIsAskedForOnceItsDetectorsListen) {
   restart();
   const int looks = domains.looks_for_faults;

@@ -259,6 +259,43 @@ Status Domain::start_server(uid_t user) {
   return parse_answer(*output);
 }
 
+Status Domain::end_server(pid_t server) {
+  const Monotonic deadline = now() + options_.server_end_timeout;
+  auto process = kernel_.pidfd_open(server);
+  // Asked once more: from here on the number means no other process.
+  if (!process || !names(server)) return {};
+  // What it answers is written nowhere; whether it ends is what counts.
+  static_cast<void>(control("shutdown_server " + std::to_string(server), options_.command_timeout));
+  if (!is_readable(kernel_, process->get(), left_until(deadline))) {
+    const auto theirs = clients(server);
+    if (!theirs && theirs.error().code != ErrorCode::NotFound) return propagate(theirs);
+    if (theirs && !theirs->empty()) {
+      return fail(ErrorCode::Unavailable, "MPS server " + std::to_string(server) + " ends with its " +
+                                              std::to_string(theirs->size()) + " clients");
+    }
+    if (Status killed = kill_server(server, *process); !killed) return killed;
+  }
+  const Monotonic unnamed_by = now() + options_.command_timeout;
+  while (names(server)) {
+    if (now() >= unnamed_by)
+      return fail(ErrorCode::Timeout,
+                  "MPS still names server " + std::to_string(server) + ", which has ended");
+    static_cast<void>(kernel_.poll({}, between_questions));
+  }
+  return {};
+}
+
+bool Domain::names(pid_t server) {
+  const auto named = list_servers(options_.command_timeout);
+  return named && std::ranges::count(*named, server) > 0;
+}
+
+Status Domain::kill_server(pid_t server, const os::Fd& process) {
+  static_cast<void>(kernel_.send_signal(process, SIGKILL));
+  if (is_readable(kernel_, process.get(), death_timeout)) return {};
+  return fail(ErrorCode::Timeout, "MPS server " + std::to_string(server) + " does not end");
+}
+
 bool Domain::running() {
   if (daemon_pid_ == 0) return false;
   const int daemon = daemon_.get();

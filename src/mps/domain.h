@@ -39,6 +39,8 @@ struct DomainOptions {
   Milliseconds start_timeout{10'000};
   Milliseconds command_timeout{3'000};
   Milliseconds quit_timeout{5'000};
+  /// One that was asked to end and has no clients is killed after so long.
+  Milliseconds server_end_timeout{2'000};
 };
 
 /// In MPS's words.
@@ -74,6 +76,10 @@ class Domain {
   Result<ServerState> server_state(pid_t server) const;
   /// Starts a server for that user, before a client asks for one.
   Status start_server(uid_t user);
+  /// Ends a server that has no clients and returns when MPS names it no more. It is asked to take nobody and
+  /// to end with its last client (as NVIDIA's manual has it), and killed where it runs on without one.
+  /// Unavailable: it has a client, who has come meanwhile; it then ends when that is gone.
+  Status end_server(pid_t server);
   /// Ends the daemon and its servers: asks, and kills what is still there after `timeout`. Safe to call
   /// again.
   Status quit(Milliseconds timeout);
@@ -103,6 +109,8 @@ class Domain {
   Status launch();
   Status wait_until_it_answers();
   Result<std::vector<pid_t>> list_servers(Milliseconds timeout);
+  bool names(pid_t server);
+  Status kill_server(pid_t server, const os::Fd& process);
   Result<std::string> control(const std::string& command, Milliseconds timeout) const;
   void remember_servers(const std::vector<pid_t>& pids);
   Status end_daemon(Monotonic deadline);

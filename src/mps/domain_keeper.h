@@ -23,7 +23,7 @@ namespace firebreak::mps {
 
 enum class DomainState {
   Serving,     ///< takes clients
-  Draining,    ///< had a fault: takes nobody until those whom it has hit are gone
+  Draining,    ///< had a fault: takes nobody until those whom it has hit are gone, and its server is
   Restarting,  ///< its daemon or its server has ended, and comes again
 };
 
@@ -40,6 +40,8 @@ struct KeeperOptions {
   Milliseconds second_fault_look{250};
   Milliseconds first_drain_look{250};
   Milliseconds longest_drain_look{5'000};
+  /// A client that has come to a server since its fault, and lives on for so long, has its context.
+  Milliseconds newcomers_prove{10'000};
   Milliseconds between_log_looks{10'000};
   /// After a client has come, while no server is there: twice as long each time.
   Milliseconds first_server_look{50};
@@ -106,10 +108,12 @@ class DomainKeeper {
   void look_for_servers();
   /// Has MPS asked for the domain's clients, now and once more soon, when one that is just coming is one.
   void look_for_clients();
-  /// The domain has had a fault that ends its clients. It takes nobody from now on.
+  /// The domain has had a fault that ends its clients. It takes nobody from now on, until a fresh server is
+  /// there.
   void note_fault();
   /// One may have come while nobody looked: a server that is in FAULT has lost its clients. MPS may not have
-  /// heard of it yet, so it is asked again until a fault that is under way has passed.
+  /// heard of it yet, so it is asked again until a fault that is under way has passed. A server that has no
+  /// clients is replaced, since it would not say.
   void look_for_faults();
 
  private:
@@ -124,6 +128,13 @@ class DomainKeeper {
     pid_t pid = 0;
     std::string start_time;  ///< another process of the same number has another
     std::optional<Monotonic> ended = {};
+  };
+
+  /// Of all servers, in MPS's words.
+  struct Occupancy {
+    std::vector<pid_t> idle;  ///< have no clients
+    bool hit = false;         ///< one is in FAULT, and waits for clients that the fault has hit
+    bool newcomers = false;   ///< one is in order, and has clients
   };
 
   DomainKeeper(os::Kernel& kernel, KeeperOptions options, std::unique_ptr<os::EventLoop> loop,
@@ -147,7 +158,11 @@ class DomainKeeper {
   bool has_fault();
   void begin_drain();
   void look_whether_drained();
-  bool has_drained();
+  void look_again_whether_drained();
+  std::optional<Occupancy> who_is_there();
+  bool are_served(const Occupancy& there);
+  void replace(const std::vector<pid_t>& servers, const std::string& why);
+  void replace_unwatched();
   void bound_logs();
 
   void set_state(DomainState state);
@@ -164,6 +179,7 @@ class DomainKeeper {
   const SystemClock clock_;
   Backoff backoff_;
   Backoff drain_looks_;
+  std::optional<Monotonic> served_since_;  ///< while it drains: somebody has come since the fault
   Monotonic began_{};
   os::Watch daemon_watch_;
   os::Watch next_start_;

@@ -24,6 +24,9 @@ class Keeper : public FakeDaemonTest {
     quick.domain = options();
     quick.first_backoff = quick.fault_lasts = quick.first_drain_look = Milliseconds(1);
     quick.longest_backoff = quick.longest_drain_look = Milliseconds(10);
+    quick.newcomers_prove = Milliseconds(1);
+    // Nobody is killed for being slow.
+    quick.domain.server_end_timeout = std::chrono::hours(1);
     return quick;
   }
   std::unique_ptr<DomainKeeper> keep(const KeeperOptions& with) {
@@ -55,6 +58,12 @@ class Keeper : public FakeDaemonTest {
     }
   }
 
+  /// MPS names that server and its clients.
+  void list(const Stranger& server, const std::string& state, const std::string& clients) {
+    write("answers/get_server_status_" + std::to_string(server.pid), state);
+    write("answers/get_client_list_" + std::to_string(server.pid), clients);
+    write("answers/get_server_list", std::to_string(server.pid) + "\n");
+  }
   void wait_for_clients(const std::vector<pid_t>& pids) {
     std::unique_lock lock(mutex_);
     told_.wait(lock, [&] { return clients_.pids == pids; });
@@ -215,12 +224,12 @@ TEST_F(Keeper, WhoHasTheNumberOfAServerThatWasIsNone) {
 TEST_F(Keeper, NamesAllClientsAsMpsDoesWhoeverPlacedThem) {
   const auto keeper = keep(quick());
   ASSERT_TRUE(keeper);
-  write("answers/get_server_list", "500\n");
+  write("answers/get_server_list", "5000000\n");
   const Monotonic before = SystemClock().now();
   keeper->look_for_clients();
   wait_for_clients({601, 602});
   EXPECT_GE(clients_.asked, before);
-  write("answers/get_client_list_500", "601\n603\n");
+  write("answers/get_client_list_5000000", "601\n603\n");
   keeper->look_for_clients();
   wait_for_clients({601, 603});
 }
@@ -230,19 +239,19 @@ TEST_F(Keeper, AsksForClientsAlsoWhereNobodyTellsItTo) {
   with.between_client_looks = Milliseconds(1);
   const auto keeper = keep(with);
   ASSERT_TRUE(keeper);
-  write("answers/get_server_list", "500\n");
+  write("answers/get_server_list", "5000000\n");
   wait_for_clients({601, 602});
 }
 
 TEST_F(Keeper, AListThatLacksAServersAnswerIsNone) {
   const auto keeper = keep(quick());
   ASSERT_TRUE(keeper);
-  write("answers/get_client_list_500", "Error: it does not answer\n");
-  write("answers/get_server_list", "500\n");
+  write("answers/get_client_list_5000000", "Error: it does not answer\n");
+  write("answers/get_server_list", "5000000\n");
   keeper->look_for_clients();
-  while (content("commands").find("get_client_list 500") == std::string::npos) {
+  while (content("commands").find("get_client_list 5000000") == std::string::npos) {
   }
-  write("answers/get_client_list_500", "604\n");
+  write("answers/get_client_list_5000000", "604\n");
   keeper->look_for_clients();
   wait_for_clients({604});
 }
@@ -265,17 +274,17 @@ TEST_F(Keeper, LooksUntilTheFirstClientHasGotItsServer) {
 TEST_F(Keeper, AFaultThatNobodySawIsFoundOut) {
   const auto keeper = keep(quick());
   ASSERT_TRUE(keeper);
-  write("answers/get_server_list", "500\n");
-  write("answers/get_server_status_500", "INITIALIZING\n");
+  write("answers/get_server_list", "5000000\n");
+  write("answers/get_server_status_5000000", "INITIALIZING\n");
   keeper->look_for_faults();
-  while (content("commands").find("get_server_status 500") == std::string::npos) {
+  while (content("commands").find("get_server_status 5000000") == std::string::npos) {
   }
   EXPECT_TRUE(keeper->takes_clients());
-  write("answers/get_server_status_500", "FAULT\n");
+  write("answers/get_server_status_5000000", "FAULT\n");
   keeper->look_for_faults();
   wait_for_news("takes nobody until it has drained");
   EXPECT_EQ(clients_lost_, 1);
-  write("answers/get_server_status_500", "ACTIVE\n");
+  write("answers/get_server_status_5000000", "ACTIVE\n");
   wait_for_news("has drained, and serves again");
   EXPECT_EQ(clients_lost_, 1);
 }
@@ -284,21 +293,21 @@ TEST_F(Keeper, AFaultThatMpsHasNotHeardOfYetIsAskedForAgain) {
   KeeperOptions with = quick();
   with.fault_lasts = std::chrono::hours(1);
   with.second_fault_look = Milliseconds(1);
-  write("answers/get_server_list", "500\n");
-  write("answers/get_server_status_500", "ACTIVE\n");
+  write("answers/get_server_list", "5000000\n");
+  write("answers/get_server_status_5000000", "ACTIVE\n");
   const auto keeper = keep(with);
   ASSERT_TRUE(keeper);
   keeper->look_for_faults();
-  while (content("commands").find("get_server_status 500") == std::string::npos) {
+  while (content("commands").find("get_server_status 5000000") == std::string::npos) {
   }
-  write("answers/get_server_status_500", "FAULT\n");
+  write("answers/get_server_status_5000000", "FAULT\n");
   wait_for_news("takes nobody until it has drained");
   EXPECT_EQ(clients_lost_, 1);
 }
 
 TEST_F(Keeper, ADomainThatIsTakenOverInFaultTakesNobody) {
-  write("answers/get_server_list", "500\n");
-  write("answers/get_server_status_500", "FAULT\n");
+  write("answers/get_server_list", "5000000\n");
+  write("answers/get_server_status_5000000", "FAULT\n");
   KeeperOptions with = quick();
   with.domain.takes_over = true;
   const Stranger daemon = left_daemon();
@@ -307,24 +316,24 @@ TEST_F(Keeper, ADomainThatIsTakenOverInFaultTakesNobody) {
   EXPECT_EQ(keeper->report().daemon_pid, daemon.pid);
   EXPECT_FALSE(keeper->takes_clients());
   EXPECT_EQ(clients_lost_, 1);
-  write("answers/get_server_status_500", "ACTIVE\n");
+  write("answers/get_server_status_5000000", "ACTIVE\n");
   wait_for_news("has drained, and serves again");
 }
 
 TEST_F(Keeper, AfterAFaultItTakesNobodyUntilTheServerIsInOrder) {
   const auto keeper = keep(quick());
   ASSERT_TRUE(keeper);
-  write("answers/get_server_status_500", "FAULT\n");
-  write("answers/get_server_list", "500\n");
+  write("answers/get_server_status_5000000", "FAULT\n");
+  write("answers/get_server_list", "5000000\n");
   keeper->note_fault();
   EXPECT_FALSE(keeper->takes_clients());
   wait_for_news("takes nobody until it has drained");
   // Its two clients are asked for again and again.
-  while (content("commands").find("get_client_list 500") ==
-         content("commands").rfind("get_client_list 500")) {
+  while (content("commands").find("get_client_list 5000000") ==
+         content("commands").rfind("get_client_list 5000000")) {
   }
   EXPECT_EQ(keeper->report().state, DomainState::Draining);
-  write("answers/get_server_status_500", "ACTIVE\n");
+  write("answers/get_server_status_5000000", "ACTIVE\n");
   wait_for_news("has drained, and serves again");
   EXPECT_TRUE(keeper->takes_clients());
 }
@@ -332,11 +341,96 @@ TEST_F(Keeper, AfterAFaultItTakesNobodyUntilTheServerIsInOrder) {
 TEST_F(Keeper, AServerWhoseClientsAreGoneHasDrained) {
   const auto keeper = keep(quick());
   ASSERT_TRUE(keeper);
-  write("answers/get_server_status_500", "FAULT\n");
-  write("answers/get_client_list_500", "");
-  write("answers/get_server_list", "500\n");
+  write("answers/get_server_status_5000000", "FAULT\n");
+  write("answers/get_client_list_5000000", "");
+  write("answers/get_server_list", "5000000\n");
+  keeper->note_fault();
+  wait_for_news("has drained; its MPS server 5000000 is replaced");
+  wait_for_news("serves again, with a new server");
+}
+
+// It calls itself ACTIVE, and would fail its next client (docs/domains.md).
+TEST_F(Keeper, AfterAFaultAServerWithoutClientsIsReplacedWhateverItSays) {
+  const auto keeper = keep(quick());
+  ASSERT_TRUE(keeper);
+  const Stranger server = this->server();
+  list(server, "ACTIVE\n", "");
+  keeper->look_for_servers();
+  wait_for_server(*keeper, server.pid);
+  keeper->note_fault();
+  EXPECT_FALSE(keeper->takes_clients());
+  wait_for_news("serves again, with a new server");
+  EXPECT_EQ(end_of(server).signal, SIGTERM) << "by the fake's way to shut it down";
+  EXPECT_TRUE(keeper->takes_clients());
+  EXPECT_EQ(keeper->report().server_restarts, 1U);
+  EXPECT_THAT(keeper->report().servers, IsEmpty());
+  EXPECT_EQ(clients_lost_, 0) << "it had none";
+  EXPECT_THAT(content("commands"), HasSubstr("start_server -uid " + std::to_string(getuid()) + "\n"));
+}
+
+TEST_F(Keeper, AfterAFaultAServerIsNotEndedUnderANewcomer) {
+  KeeperOptions with = quick();
+  with.newcomers_prove = std::chrono::hours(1);
+  const auto keeper = keep(with);
+  ASSERT_TRUE(keeper);
+  const Stranger server = this->server();
+  list(server, "ACTIVE\n", "601\n");
+  keeper->note_fault();
+  const std::string question = "get_client_list " + std::to_string(server.pid);
+  while (content("commands").find(question) == content("commands").rfind(question)) {
+  }
+  EXPECT_EQ(keeper->report().state, DomainState::Draining) << "the newcomer may have no context yet";
+  EXPECT_THAT(content("commands"), testing::Not(HasSubstr("shutdown_server")));
+  list(server, "ACTIVE\n", "");
+  wait_for_news("serves again, with a new server");
+  end_of(server);
+}
+
+TEST_F(Keeper, AServerThatServesANewcomerIsInOrderAndStays) {
+  const auto keeper = keep(quick());
+  ASSERT_TRUE(keeper);
+  const Stranger server = this->server();
+  list(server, "ACTIVE\n", "601\n");
   keeper->note_fault();
   wait_for_news("has drained, and serves again");
+  EXPECT_THAT(content("commands"), testing::Not(HasSubstr("shutdown_server")));
+  kill(server.pid);
+  end_of(server);
+}
+
+TEST_F(Keeper, AServerWithoutClientsIsReplacedWhereAFaultMayHaveBeenMissed) {
+  const auto keeper = keep(quick());
+  ASSERT_TRUE(keeper);
+  const Stranger busy = this->server();
+  list(busy, "ACTIVE\n", "601\n");
+  keeper->look_for_faults();
+  const std::string question = "get_client_list " + std::to_string(busy.pid);
+  while (content("commands").find(question) == std::string::npos) {
+  }
+  list(busy, "ACTIVE\n", "");
+  keeper->look_for_faults();
+  wait_for_news("was not watched for a while; its MPS server " + std::to_string(busy.pid) + " is replaced");
+  wait_for_news("serves again, with a new server");
+  EXPECT_EQ(end_of(busy).signal, SIGTERM);
+  EXPECT_EQ(clients_lost_, 0);
+}
+
+TEST_F(Keeper, AServerThatDoesNotGoLeavesTheDomainClosedAndIsSaid) {
+  KeeperOptions with = quick();
+  with.domain = options("ignores-shutdown");
+  with.domain.server_end_timeout = Milliseconds(1);
+  with.newcomers_prove = with.between_client_looks = std::chrono::hours(1);
+  const auto keeper = keep(with);
+  ASSERT_TRUE(keeper);
+  const Stranger server = this->server();
+  // A client comes after the question whether it has any.
+  write("answers/get_client_list_" + std::to_string(server.pid) + ".later", "601\n");
+  list(server, "ACTIVE\n", "");
+  keeper->note_fault();
+  wait_for_news("has drained, but its MPS server " + std::to_string(server.pid) + " does not go");
+  EXPECT_FALSE(keeper->takes_clients());
+  kill(server.pid);
+  end_of(server);
 }
 
 TEST_F(Keeper, DaemonAndClientsHaveTheGpuByItsUuid) {

@@ -57,10 +57,10 @@ TEST_F(DomainTest, TellsClientsWhereItIs) {
 TEST_F(DomainTest, ListsClientsAndTerminatesOne) {
   const auto domain = started(options());
   ASSERT_TRUE(domain);
-  EXPECT_THAT(domain->clients(500).value(), ElementsAre(601, 602));
-  EXPECT_EQ(domain->clients(501).error().code, ErrorCode::NotFound);
-  EXPECT_TRUE(domain->terminate_client(500, 601, Milliseconds(20'000)));
-  EXPECT_EQ(domain->terminate_client(500, 777, Milliseconds(20'000)).error().code, ErrorCode::NotFound);
+  EXPECT_THAT(domain->clients(5000000).value(), ElementsAre(601, 602));
+  EXPECT_EQ(domain->clients(5000001).error().code, ErrorCode::NotFound);
+  EXPECT_TRUE(domain->terminate_client(5000000, 601, Milliseconds(20'000)));
+  EXPECT_EQ(domain->terminate_client(5000000, 777, Milliseconds(20'000)).error().code, ErrorCode::NotFound);
 }
 
 TEST_F(DomainTest, TheDestructorEndsTheDaemon) {
@@ -98,12 +98,67 @@ TEST_F(DomainTest, KeepsNothingOfAServerThatHasEnded) {
   EXPECT_EQ(open_descriptors(), while_it_lives - 1);
 }
 
+TEST_F(DomainTest, EndsAServerWithoutClientsByAsking) {
+  const Stranger server = start_server();
+  DomainOptions with = options();
+  with.server_end_timeout = std::chrono::hours(1);
+  const auto domain = started(with);
+  ASSERT_TRUE(domain);
+  write("answers/get_server_list", std::to_string(server.pid) + "\n");
+  EXPECT_TRUE(domain->end_server(server.pid));
+  EXPECT_EQ(end_of(server).signal, SIGTERM) << "the fake's way";
+  EXPECT_THAT(domain->server_pids().value(), IsEmpty());
+}
+
+TEST_F(DomainTest, KillsAServerWithoutClientsThatDoesNotEnd) {
+  const Stranger server = start_server();
+  DomainOptions with = options("ignores-shutdown");
+  with.server_end_timeout = Milliseconds(1);
+  const auto domain = started(with);
+  ASSERT_TRUE(domain);
+  write("answers/get_server_list", std::to_string(server.pid) + "\n");
+  EXPECT_TRUE(domain->end_server(server.pid));
+  EXPECT_EQ(end_of(server).signal, SIGKILL);
+}
+
+TEST_F(DomainTest, KillsNoServerThatHasAClientOrDoesNotSay) {
+  const Stranger server = start_server();
+  DomainOptions with = options("ignores-shutdown");
+  with.server_end_timeout = Milliseconds(1);
+  const auto domain = started(with);
+  ASSERT_TRUE(domain);
+  const std::string list = "answers/get_client_list_" + std::to_string(server.pid);
+  write(list, "601\n");
+  write("answers/get_server_list", std::to_string(server.pid) + "\n");
+  const Status ended = domain->end_server(server.pid);
+  ASSERT_FALSE(ended);
+  EXPECT_EQ(ended.error().code, ErrorCode::Unavailable);
+  write(list, "Error: it hangs\n");
+  EXPECT_FALSE(domain->end_server(server.pid));
+  EXPECT_FALSE(kernel_.try_wait(server.pid).value()) << "it lives";
+  ASSERT_TRUE(kernel_.send_signal(server.pidfd, SIGKILL));
+  end_of(server);
+}
+
+TEST_F(DomainTest, EndsNoProcessThatMpsDoesNotName) {
+  const Stranger other = start_server();
+  DomainOptions with = options();
+  with.server_end_timeout = Milliseconds(1);
+  const auto domain = started(with);
+  ASSERT_TRUE(domain);
+  EXPECT_TRUE(domain->end_server(other.pid));
+  EXPECT_FALSE(kernel_.try_wait(other.pid).value()) << "it lives";
+  EXPECT_THAT(content("commands"), testing::Not(HasSubstr("shutdown_server")));
+  ASSERT_TRUE(kernel_.send_signal(other.pidfd, SIGKILL));
+  end_of(other);
+}
+
 TEST_F(DomainTest, ATerminateThatHangsIsBounded) {
   DomainOptions with = options("hangs-on-terminate");
   with.quit_timeout = Milliseconds(200);
   const auto domain = started(with);
   ASSERT_TRUE(domain);
-  const Status ended = domain->terminate_client(500, 601, Milliseconds(100));
+  const Status ended = domain->terminate_client(5000000, 601, Milliseconds(100));
   ASSERT_FALSE(ended);
   EXPECT_EQ(ended.error().code, ErrorCode::Timeout);
 }

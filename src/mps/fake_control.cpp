@@ -1,20 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 /// Stands in for nvidia-cuda-mps-control in the domain's tests: a daemon with "-f", else a sender of the
 /// commands on its standard input. FAKE_MPS_MODE makes it misbehave: "dies", "silent", "ignores-quit",
-/// "hangs-on-terminate". While it runs, files beside the pipe directory steer it and tell of it: "dies" makes
-/// the next daemon do so, "answers/COMMAND", with underscores for spaces, is what a command is answered,
-/// "commands" lists those that came, and "gpu" is CUDA_VISIBLE_DEVICES.
+/// "hangs-on-terminate", "ignores-shutdown" (else a server that is shut down gets a SIGTERM). While it runs,
+/// files beside the pipe directory steer it and tell of it: "dies" makes the next daemon do so,
+/// "answers/COMMAND", with underscores for spaces, is what a command is answered, and with ".later" what it
+/// is answered after that; "commands" lists those that came, and "gpu" is CUDA_VISIBLE_DEVICES. The server
+/// 5000000, whose clients are 601 and 602, is no process: Linux has no such numbers.
 #include <unistd.h>
 
 #include <algorithm>
+#include <csignal>
 #include <cstdio>
 #include <cstring>
 #include <fstream>
 #include <iostream>
 #include <iterator>
+#include <sstream>
 #include <string>
 
 #include "os/memory.h"
+#include "os/processes.h"
+#include "os/real_kernel.h"
 #include "os/self.h"
 #include "os/socket.h"
 
@@ -38,22 +44,52 @@ void hang() {
   while (true) firebreak::os::futex_wait(word, 0, std::nullopt);
 }
 
+void shut_down(const std::string& server) {
+  firebreak::os::RealKernel kernel;
+  const auto process = kernel.pidfd_open(std::stoi(server));
+  if (process && mode() != "ignores-shutdown") static_cast<void>(kernel.send_signal(*process, SIGTERM));
+}
+
+bool is_gone(const std::string& pid) {
+  const auto stat = firebreak::os::RealKernel().read_file("/proc/" + pid + "/stat");
+  return !stat || !firebreak::os::is_alive(*stat);
+}
+
+/// Without those that were shut down and have ended.
+std::string servers_of(const std::string& list) {
+  std::ifstream file(beside("commands"));
+  const std::string commands{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+  std::istringstream servers(list);
+  std::string left = "\n";
+  for (std::string server; servers >> server;) {
+    const bool was_asked = commands.find("shutdown_server " + server + "\n") != std::string::npos;
+    if (!was_asked || !is_gone(server)) left += server + "\n";
+  }
+  return left;
+}
+
 std::string answer(const std::string& command) {
-  std::ofstream(beside("commands"), std::ios::app) << command << std::endl;
   std::string name = command;
   std::replace(name.begin(), name.end(), ' ', '_');
   if (std::ifstream file(beside("answers/" + name)); file) {
     // With a line end at the least: an answer without a byte cannot be sent.
     const std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+    std::rename(beside("answers/" + name + ".later").c_str(), beside("answers/" + name).c_str());
     return text.empty() ? "\n" : text;
   }
   if (command.starts_with("start_server")) return "\n";
   if (command == "get_server_list") return environment_variable("FAKE_MPS_SERVERS").value_or("") + "\n";
-  if (command == "get_client_list 500") return "601\n602\n";
+  if (command == "get_client_list 5000000") return "601\n602\n";
   if (command.starts_with("get_client_list")) return "Server not found\n";
-  if (command == "terminate_client 500 601") return "\n";
+  if (command == "terminate_client 5000000 601") return "\n";
   if (command.starts_with("terminate_client")) return "Invalid process\n";
   return "Unknown command\n";
+}
+
+std::string answer_and_note(const std::string& command) {
+  std::ofstream(beside("commands"), std::ios::app) << command << std::endl;
+  if (command.starts_with("shutdown_server ")) shut_down(command.substr(command.find(' ') + 1));
+  return command == "get_server_list" ? servers_of(answer(command)) : answer(command);
 }
 
 void tell_of_itself() {
@@ -81,8 +117,8 @@ int serve() {
     const std::string command(reinterpret_cast<const char*>(message->bytes.data()), message->bytes.size());
     const bool quits = command == "quit" && mode() != "ignores-quit";
     if (command.starts_with("terminate_client") && mode() == "hangs-on-terminate") hang();
-    static_cast<void>(
-        connection->send(bytes_of(command == "quit" ? "\n" : answer(command)), {}, Milliseconds(1000)));
+    static_cast<void>(connection->send(bytes_of(command == "quit" ? "\n" : answer_and_note(command)), {},
+                                       Milliseconds(1000)));
     if (quits) return 0;
   }
 }

@@ -35,7 +35,7 @@ TEST_F(Takeover, NothingIsSaidWhereNothingWasLeft) {
 }
 
 TEST_F(Takeover, ADaemonThatStillAnswersIsUsedOn) {
-  write("answers/get_server_list", "500\n");  // which has two clients
+  write("answers/get_server_list", "5000000\n");  // which has two clients
   const Stranger daemon = left_daemon();
   DomainOptions with = taking_over();
   with.command_timeout = Milliseconds(20'000);

@@ -121,6 +121,42 @@ TEST_F(Domains, OneThatHadAFaultTakesNobodyUntilItHasDrained) {
   expect_unharmed(late);
 }
 
+// As it does on an H100 and on an H200, such a server calls itself ACTIVE and fails its next client
+// (docs/domains.md).
+TEST_F(Domains, WhoIsPlacedAfterAnOnlyTenantDiedInMidKernelIsServed) {
+  start_agent();
+  const Player& spinner = start_spinner();
+  ASSERT_EQ(domain_of("spinner"), "a");
+  const nlohmann::json before = domain("a");
+  send(pid_of("spinner"), SIGKILL);
+  wait_for_end(spinner);
+  wait("its fault", [&] { return agent_->said("MPS domain a: had a fault"); });
+  wait_for_domain("a", serves);
+  Player& next = start_tenant("next", {program("firebreak-lab"), "victim", "--pace-ms", "5"});
+  wait("the next tenant", [&] { return next.said("ready") || next.actor->ended(); });
+  ASSERT_FALSE(next.actor->ended()) << testing::PrintToString(next.lines);
+  EXPECT_EQ(domain_of("next"), "a");
+  EXPECT_NE(domain("a")["server_pids"], before["server_pids"]);
+  expect_unharmed(next);
+}
+
+// Nobody has heard of the fault, and the server does not say.
+TEST_F(Domains, WhoIsPlacedAfterAnOnlyTenantDiedWithoutAnAgentIsServed) {
+  start_agent({"--keep-domains"});
+  const Player& spinner = start_spinner();
+  const pid_t lost = pid_of("spinner");
+  kill_the_agent();
+  send(lost, SIGKILL);
+  wait_for_end(spinner);
+  start_agent({"--keep-domains"});
+  wait("the next server", [&] { return agent_->said("MPS domain a: serves again, with a new server"); });
+  Player& next = start_tenant("next", {program("firebreak-lab"), "victim", "--pace-ms", "5"});
+  wait("the next tenant", [&] { return next.said("ready") || next.actor->ended(); });
+  ASSERT_FALSE(next.actor->ended()) << testing::PrintToString(next.lines);
+  EXPECT_EQ(domain_of("next"), "a");
+  expect_unharmed(next);
+}
+
 TEST_F(Domains, AreShownToPeople) {
   start_agent();
   const auto shown = command({"status"});

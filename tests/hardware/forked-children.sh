@@ -23,7 +23,7 @@ is_gone() { [ ! -e "/proc/$1" ] || grep -q "^State:.Z" "/proc/$1/status"; }
 play() {  # NAME KIND OPTIONS...: KIND: what the child is
   local name=$1 kind=$2 child pid active standby killed stores promoted_ms failed_starts
   shift 2
-  # The first client of a domain that had a fault may be given that fault again: it is counted, and another one comes.
+  # The next client failed once before the agent replaced the server: it is counted, and another one comes.
   failed_starts=0
   while :; do
     claim "$name: both MPS domains serve" both_serve

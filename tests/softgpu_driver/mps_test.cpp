@@ -260,5 +260,72 @@ TEST_F(Mps, AServerIsInFaultUntilThoseWhomItHasHitAreGone) {
   EXPECT_TRUE(eventually([&] { return mps_command(question) == "ACTIVE\n"; }));
 }
 
+// H100 20 of 20, H200 21 of 21 (results/h100/forked-children.json, results/h200/).
+TEST_F(Mps, AnOnlyClientThatDiesInMidKernelFailsTheNextOneOnce) {
+  start_mps();
+  const Sweeper victim = start_sweeper();
+  const pid_t server = mps_server();
+  const std::string question = "get_server_status " + std::to_string(server);
+  victim.client->kill();
+  // Whoever comes before the server has noticed is a co-client, whom the fault ends too.
+  EXPECT_TRUE(eventually([&] { return mps_command("get_client_list " + std::to_string(server)).empty(); }));
+  std::unique_ptr<Client> next;
+  CUresult answer = CUDA_ERROR_MPS_SERVER_NOT_READY;
+  EXPECT_TRUE(eventually([&] {
+    next = start_client();
+    answer = next->tell("init");
+    return answer != CUDA_ERROR_MPS_SERVER_NOT_READY;  // as long as the fault is under way
+  }));
+  EXPECT_EQ(answer, CUDA_ERROR_LAUNCH_FAILED);
+  EXPECT_EQ(mps_command(question), "ACTIVE\n");
+  EXPECT_EQ(mps_server(), server);
+  next->kill();
+  EXPECT_TRUE(eventually([&] { return mps_server() != server; }));
+  const auto after_that = start_working_client();
+  EXPECT_EQ(after_that->tell("launch add_one"), CUDA_SUCCESS);
+  EXPECT_EQ(after_that->tell("sync"), CUDA_SUCCESS);
+}
+
+// As characterized: 80 of 80 ends in mid-kernel beside a co-client.
+TEST_F(Mps, BesideACoClientADeathInMidKernelFailsNobodyAfterTheRestart) {
+  start_mps();
+  const auto co_client = start_working_client();
+  const Sweeper victim = start_sweeper();
+  const pid_t server = mps_server();
+  victim.client->kill();
+  EXPECT_TRUE(eventually([&] { return co_client->tell("sync") == CUDA_ERROR_ILLEGAL_ADDRESS; }));
+  co_client->kill();
+  CUresult answer = CUDA_ERROR_MPS_SERVER_NOT_READY;
+  EXPECT_TRUE(eventually([&] {
+    answer = start_client()->tell("init");
+    return answer != CUDA_ERROR_MPS_SERVER_NOT_READY;
+  }));
+  EXPECT_EQ(answer, CUDA_SUCCESS);
+  EXPECT_EQ(mps_server(), server);
+}
+
+TEST_F(Mps, AServerThatIsShutDownEndsWithItsLastClient) {
+  start_mps();
+  const auto client = start_working_client();
+  const pid_t server = mps_server();
+  EXPECT_EQ(mps_command("shutdown_server " + std::to_string(server)), "");
+  EXPECT_EQ(start_client()->tell("init"), CUDA_ERROR_MPS_SERVER_NOT_READY);
+  EXPECT_EQ(client->tell("launch add_one"), CUDA_SUCCESS);
+  EXPECT_EQ(client->tell("sync"), CUDA_SUCCESS);
+  EXPECT_EQ(mps_server(), server);
+  client->kill();
+  EXPECT_TRUE(eventually([&] { return mps_server() != server; }));
+  EXPECT_EQ(start_client()->tell("init"), CUDA_SUCCESS);
+}
+
+TEST_F(Mps, AServerThatIsShutDownByForceTakesItsClientsAlong) {
+  start_mps();
+  const auto client = start_working_client();
+  const pid_t server = mps_server();
+  EXPECT_EQ(mps_command("shutdown_server " + std::to_string(server) + " -f"), "");
+  EXPECT_TRUE(eventually([&] { return client->tell("sync") == CUDA_ERROR_MPS_RPC_FAILURE; }));
+  EXPECT_TRUE(eventually([&] { return mps_server() != server; }));
+}
+
 }  // namespace
 }  // namespace firebreak::test

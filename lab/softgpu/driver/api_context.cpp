@@ -37,6 +37,7 @@ CUresult create_context(CUcontext* answer, unsigned int flags, CUdevice device, 
     if (device != 0) return CUDA_ERROR_INVALID_DEVICE;
     const auto multiprocessors = multiprocessors_of(process, affinities);
     if (!multiprocessors) return multiprocessors.error();
+    if (process.domain().is_spoiled()) return CUDA_ERROR_LAUNCH_FAILED;
     *answer = process.create_context({flags, api_version, *multiprocessors})->handle();
     context_stack().push_back(*answer);
     return CUDA_SUCCESS;
@@ -68,6 +69,7 @@ CUresult cuDevicePrimaryCtxRetain(CUcontext* answer, CUdevice device) {
     if (answer == nullptr) return CUDA_ERROR_INVALID_VALUE;
     PrimaryContext& primary = process.primary();
     const std::lock_guard lock(primary.mutex);
+    if (!primary.context && process.domain().is_spoiled()) return CUDA_ERROR_LAUNCH_FAILED;
     if (!primary.context) primary.context = process.create_context({primary.flags, api_version_v2});
     ++primary.references;
     *answer = primary.context->handle();

@@ -49,6 +49,7 @@ struct DomainPage {
   std::atomic<std::uint32_t> magic;
   std::atomic<std::int32_t> server_pid;  ///< 0: a domain without MPS
   std::atomic<std::uint32_t> server_gone;
+  std::atomic<std::uint32_t> spoiled;
   std::atomic<std::uint32_t> fault;  ///< slot + 1 of the first fault; 0: healthy
   std::atomic<std::uint32_t> told;   ///< what the kernel's log says of it is on its way
   std::array<ClientSlot, client_count_max> clients;
@@ -102,6 +103,11 @@ class Domain {
   /// After a fault was raised and everybody was woken: until nobody writes any more. Who does
   /// not stop within `limit` is taken to be stopped itself.
   void wait_until_quiet(std::chrono::milliseconds limit) const;
+
+  /// Its server had a fault while nobody else was its client: whoever comes now makes no context. Before the
+  /// domain is given to anybody.
+  void mark_spoiled() { page_->spoiled.store(1); }
+  bool is_spoiled() const { return page_->spoiled.load() != 0; }
 
   void mark_server_gone() { page_->server_gone.store(1); }
   bool server_gone() const { return page_->server_gone.load() != 0; }

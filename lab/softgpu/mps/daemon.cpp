@@ -167,7 +167,8 @@ std::string Daemon::answer_text(const std::string& verb, std::istream& arguments
     const Status started = ensure_server();
     return started ? std::string() : "Error: " + started.error().message + "\n";
   }
-  if (verb == "get_client_list" || verb == "get_server_status" || verb == "terminate_client")
+  if (verb == "get_client_list" || verb == "get_server_status" || verb == "terminate_client" ||
+      verb == "shutdown_server")
     return ask_server(verb, arguments);
   if (verb == "ps") return list_processes();
   return "Unknown command: " + verb + "\n";

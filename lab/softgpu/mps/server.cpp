@@ -100,6 +100,7 @@ Result<AttachAnswer> Server::admit(pid_t pid) {
     auto next = Domain::create(os::own_pid());
     if (!next) return propagate(next);
     domain_ = std::move(*next);
+    if (spoiled_) domain_->mark_spoiled();
   }
   const auto slot = domain_->join(pid);
   if (!slot) return AttachAnswer{CUDA_ERROR_MPS_MAX_CLIENTS_REACHED, 0};
@@ -199,7 +200,9 @@ void Server::die(pid_t pid, Client& client) {
     report.slot = client.slot;
     report.pid = pid;
     report.process_name = "<unknown>";
-    deliver_fault(*gpu_, *client.domain, nullptr, report, speed_);
+    const bool is_first = deliver_fault(*gpu_, *client.domain, nullptr, report, speed_);
+    // Beside a client that the fault ends too, the server comes back in order (docs/domains.md).
+    if (is_first && clients_.empty()) spoiled_ = true;
   }
   if (!client.domain->healthy()) client.rm.end_all_work();
   look_for_fault();
@@ -240,6 +243,12 @@ std::string Server::answer(const std::string& command) {
     double seconds = 0;
     words >> seconds;
     begin_quit(seconds);
+    return {};
+  }
+  if (verb == "shutdown_server") {
+    std::string option;
+    words >> option;
+    begin_shutdown(option == "-f");
     return {};
   }
   return "Unknown command: " + command;
@@ -295,8 +304,17 @@ void Server::begin_quit(double wait_seconds) {
   loop_->post([this] { end_when_idle(); });
 }
 
+/// As NVIDIA's manual has it: nobody new comes in, and it ends with its last client, or at once.
+void Server::begin_shutdown(bool at_once) {
+  quitting_ = true;
+  loop_->post([this, at_once] { at_once ? end() : end_when_idle(); });
+}
+
 void Server::end_when_idle() {
-  if (quitting_ && clients_.empty() && orphans_.empty()) end();
+  if (!clients_.empty() || !orphans_.empty()) return;
+  // NVIDIA's daemon starts another server once a client has failed.
+  const bool has_failed_one = domain_ && domain_->is_spoiled();
+  if (quitting_ || has_failed_one) end();
 }
 
 void Server::end() {

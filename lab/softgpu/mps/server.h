@@ -74,6 +74,7 @@ class Server {
   std::string client_list() const;
   std::string terminate_client(pid_t pid);
   void begin_quit(double wait_seconds);
+  void begin_shutdown(bool at_once);
   void end_when_idle();
   void end();
 
@@ -91,6 +92,9 @@ class Server {
   os::Watch looking_;  ///< as long as there are clients, or orphans
   std::map<pid_t, Client> clients_;
   std::list<Orphan> orphans_;
+  /// Its only client has died in mid-kernel: as measured, it calls itself ACTIVE, the next client makes no
+  /// context, and another server serves the one after that.
+  bool spoiled_ = false;
   bool quitting_ = false;
 };
 

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+/// What a keeper does about faults: its domain takes nobody until all whom one has hit are gone, and with
+/// them the server that had it.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "mps/domain_keeper.h"
+
+namespace firebreak::mps {
+
+void DomainKeeper::note_fault() {
+  {
+    const std::lock_guard lock(mutex_);
+    // What restarts has no clients that a fault could have hit.
+    if (report_.state == DomainState::Restarting) return;
+    report_.state = DomainState::Draining;
+  }
+  loop_->post([this] { begin_drain(); });
+}
+
+void DomainKeeper::look_for_faults() {
+  loop_->post([this] { ask_for_faults_from(Milliseconds(0)); });
+}
+
+/// Later each time, until a fault that was just under way has passed.
+void DomainKeeper::ask_for_faults_from(Milliseconds passed) {
+  ask_for_faults();
+  if (passed == Milliseconds(0)) replace_unwatched();
+  if (!takes_clients() || passed >= options_.fault_lasts) return next_fault_look_.cancel();
+  const Milliseconds next = std::max(passed * 2, options_.second_fault_look);
+  next_fault_look_ = loop_->after_or_now(next - passed, [this, next] { ask_for_faults_from(next); });
+}
+
+void DomainKeeper::ask_for_faults() {
+  if (!takes_clients() || !has_fault()) return;
+  set_state(DomainState::Draining);
+  callbacks_.on_clients_lost();
+  begin_drain();
+}
+
+bool DomainKeeper::has_fault() {
+  const auto domain = this->domain();
+  const auto servers = domain ? domain->server_pids() : Result<std::vector<pid_t>>();
+  return domain && servers && std::ranges::any_of(*servers, [&](pid_t server) {
+           return domain->server_state(server) == ServerState::Fault;
+         });
+}
+
+void DomainKeeper::begin_drain() {
+  if (report().state != DomainState::Draining) return;
+  served_since_.reset();
+  const bool is_first = !next_drain_look_;
+  next_drain_look_ = loop_->after_or_now(options_.fault_lasts, [this] { look_whether_drained(); });
+  if (is_first) tell("had a fault, and takes nobody until it has drained");
+}
+
+void DomainKeeper::look_whether_drained() {
+  next_drain_look_.cancel();
+  if (report().state != DomainState::Draining) return;
+  const auto there = who_is_there();
+  if (!there || there->hit || !are_served(*there)) return look_again_whether_drained();
+  drain_looks_.reset();
+  served_since_.reset();
+  replace(there->idle, "has drained");
+}
+
+void DomainKeeper::look_again_whether_drained() {
+  next_drain_look_ =
+      loop_->after_or_now(drain_looks_.after_failure(Nanoseconds(0)), [this] { look_whether_drained(); });
+}
+
+/// Nothing: MPS does not answer.
+std::optional<DomainKeeper::Occupancy> DomainKeeper::who_is_there() {
+  const auto domain = this->domain();
+  const auto servers = domain ? domain->server_pids() : Result<std::vector<pid_t>>();
+  if (!domain || !servers) return std::nullopt;
+  Occupancy there;
+  for (const pid_t server : *servers) {
+    const auto state = domain->server_state(server);
+    const auto clients = domain->clients(server);
+    if (!clients && clients.error().code == ErrorCode::NotFound) continue;
+    if (!clients || !state) return std::nullopt;
+    // One that is only coming up is nobody's yet.
+    if (clients->empty() && *state != ServerState::Other) there.idle.push_back(server);
+    if (clients->empty()) continue;
+    (*state == ServerState::Active ? there.newcomers : there.hit) = true;
+  }
+  return there;
+}
+
+/// Whoever has come since the fault, on his way or before he could be told that nobody is to come: once he
+/// has been there for a while, his server has proved itself.
+bool DomainKeeper::are_served(const Occupancy& there) {
+  if (!there.newcomers) return true;
+  if (!served_since_) served_since_ = clock_.now();
+  return clock_.now() - *served_since_ >= options_.newcomers_prove;
+}
+
+/// A server whose only client had a fault calls itself ACTIVE, and its next client fails (docs/domains.md).
+/// It cannot be told from one in order but by a client, and a client of our own would be the one that fails,
+/// with a fault on the GPU that everybody is told of. Without clients its end harms nobody.
+void DomainKeeper::replace(const std::vector<pid_t>& servers, const std::string& why) {
+  const auto domain = this->domain();
+  std::optional<uid_t> user;
+  for (const pid_t pid : servers) {
+    const auto known = servers_.find(pid);
+    user = known == servers_.end() ? user_of(pid) : known->second.user;
+    if (const Status ended = domain ? domain->end_server(pid) : Status{}; !ended) {
+      tell(fmt::format("{}, but its MPS server {} does not go: {}", why, pid, to_string(ended.error())));
+      return look_again_whether_drained();
+    }
+    servers_.erase(pid);
+    const std::lock_guard lock(mutex_);
+    std::erase(report_.servers, pid);
+    note_end(pid);
+    ++report_.server_restarts;
+  }
+  if (!user) {
+    set_state(DomainState::Serving);
+    return tell(why + ", and serves again");
+  }
+  set_state(DomainState::Restarting);
+  tell(fmt::format("{}; its MPS server {} is replaced, since a fault may have spoiled it", why,
+                   fmt::join(servers, ", ")));
+  start_server(*user);
+}
+
+/// What befell them while nobody looked they do not say.
+void DomainKeeper::replace_unwatched() {
+  if (!takes_clients()) return;
+  const auto there = who_is_there();
+  if (!there || there->idle.empty()) return;
+  set_state(DomainState::Draining);
+  replace(there->idle, "was not watched for a while");
+}
+
+}  // namespace firebreak::mps
