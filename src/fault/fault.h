@@ -22,19 +22,11 @@ enum class FaultClass {
   Unknown,
 };
 
-/// Who said so. Ordered from the earliest to the latest on a real GPU (results/h100/, measurements).
-/// Isolation: nvidia-uvm with the patch of docs/isolation.md, not seen on one yet.
+/// Who said so: the rows of sources.def, from the earliest to the latest.
 enum class FaultSource {
-  UvmEvent,
-  Isolation,
-  ProcessExit,
-  Xid,
-  MpsLog,
-  Nvml,
-  CoreDump,
-  Progress,
-  CudaError,
-  Operator
+#define FIREBREAK_SOURCE(name, ...) name,
+#include "fault/sources.def"
+#undef FIREBREAK_SOURCE
 };
 
 /// One fault as one source saw it. Fields that the source cannot know are empty, never guessed.

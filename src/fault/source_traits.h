@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What each source of faults is worth: one row a source, and everybody who decides by the source asks the
-/// row.
+/// What each source of faults is worth: one row a source (sources.def), and everybody who decides by the
+/// source asks the row.
 #pragma once
 
 #include <span>
