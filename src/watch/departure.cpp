@@ -29,4 +29,19 @@ std::optional<std::string> departure_of(os::Kernel& kernel, pid_t pid) {
   return std::nullopt;
 }
 
+bool may_be_of_departure(const fault::Fault& fault) {
+  return fault.source == fault::FaultSource::Xid && fault.fault_class == fault::FaultClass::MmuReplayable;
+}
+
+fault::Fault departure_as_fault(const Target& target, const std::string& words, Monotonic when) {
+  fault::Fault departure;
+  departure.fault_class = fault::FaultClass::Termination;
+  departure.kind = words;
+  departure.conclusive = false;
+  set_subject(departure, target);
+  departure.when = when;
+  departure.source = fault::FaultSource::ProcessExit;
+  return departure;
+}
+
 }  // namespace firebreak::watch

@@ -6,7 +6,9 @@
 #include <optional>
 #include <string>
 
+#include "base/clock.h"
 #include "os/kernel.h"
+#include "watch/target.h"
 
 namespace firebreak::watch {
 
@@ -15,5 +17,12 @@ namespace firebreak::watch {
 /// causes; results/h100/characterization.json), or it has closed the descriptor. Empty: it uses the GPU, or
 /// nothing is known. Costs about 30 us a process.
 std::optional<std::string> departure_of(os::Kernel& kernel, pid_t pid);
+
+/// Whether it is what a dying process leaves behind: a memory fault, in the driver's own words.
+bool may_be_of_departure(const fault::Fault& fault);
+
+/// That a process is about to leave the GPU, in departure_of()'s words, as a signal that proves nothing
+/// alone.
+fault::Fault departure_as_fault(const Target& target, const std::string& words, Monotonic when);
 
 }  // namespace firebreak::watch

@@ -14,7 +14,7 @@
 #include "os/event_loop.h"
 #include "os/fake_kernel.h"
 #include "os/memory.h"
-#include "watch/target.h"
+#include "watch/detector.h"
 
 namespace firebreak::watch {
 
@@ -31,6 +31,20 @@ class DetectorTest : public testing::Test {
   }
   EndCallback note_end() {
     return [this](const Error& error) { ends_.push_back(error); };
+  }
+  /// For a detector, as a Watcher has it; of what is called back, the faults and gaps are noted.
+  Workplace workplace() {
+    return {.loop = *loop_,
+            .kernel = kernel_,
+            .clock = clock_,
+            .options = {},
+            .on_fault = note_fault(),
+            .on_gap = note_gap(),
+            .on_page_fault = {},
+            .on_uvm_heard = {},
+            .on_exit = [](const ProcessExit&, const std::optional<fault::Fault>&) {},
+            .on_client = [](const std::string&, std::optional<pid_t>) {},
+            .is_expected_to_end = [](pid_t) { return false; }};
   }
 
   /// Serves the loop until `done`; false when that does not come true for a long time.

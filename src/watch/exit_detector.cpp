@@ -14,51 +14,44 @@ std::string in_words(const std::optional<os::ExitStatus>& status) {
   return "exited with status " + std::to_string(status->exit_code);
 }
 
+fault::Fault fault_of(const ProcessExit& exit, const Target& target) {
+  fault::Fault fault;
+  fault.fault_class = fault::FaultClass::Termination;
+  fault.kind = in_words(exit.status);
+  fault.conclusive = exit.status && !exit.status->clean();
+  set_subject(fault, target);
+  fault.when = exit.when;
+  fault.source = fault::FaultSource::ProcessExit;
+  return fault;
+}
+
 }  // namespace
 
-ExitDetector::ExitDetector(os::EventLoop& loop, os::Kernel& kernel, const Clock& clock, Target target,
-                           Parentage parentage, FaultCallback on_fault, ExitCallback on_exit)
-    : loop_(loop),
-      kernel_(kernel),
-      clock_(clock),
-      target_(std::move(target)),
-      parentage_(parentage),
-      on_fault_(std::move(on_fault)),
-      on_exit_(std::move(on_exit)) {}
-
-Status ExitDetector::start() {
-  Result<os::Fd> process = kernel_.pidfd_open(target_.pid);
-  if (!process) return propagate(process, "watch the end of a process");
-  process_ = std::move(*process);
-  Result<os::Watch> gone = loop_.watch_readable(process_.get(), [this] { ended(); });
+Status ExitDetector::follow(const Target& target, Parentage parentage) {
+  Result<os::Fd> pidfd = at_.kernel.pidfd_open(target.pid);
+  if (!pidfd) return propagate(pidfd, "watch the end of a process");
+  Result<os::Watch> gone = at_.loop.watch_readable(pidfd->get(), [this, pid = target.pid] { ended(pid); });
   if (!gone) return propagate(gone, "watch the end of a process");
-  gone_ = std::move(*gone);
+  stop(target.pid);
+  processes_.emplace(target.pid, Process{target, parentage, std::move(*pidfd), std::move(*gone)});
   return {};
 }
 
-void ExitDetector::ended() {
+void ExitDetector::ended(pid_t pid) {
   ProcessExit exit;
-  exit.when = clock_.now();
-  gone_.cancel();
-  exit.pid = target_.pid;
-  exit.expected = expected_;
-  if (parentage_ == Parentage::OurChild) {
-    if (const auto status = kernel_.try_wait(target_.pid)) exit.status = *status;
+  exit.when = at_.clock.now();
+  exit.pid = pid;
+  exit.expected = at_.is_expected_to_end(pid);
+  auto its = processes_.extract(pid);
+  Process& process = its.mapped();
+  process.gone.cancel();
+  if (process.parentage == Parentage::OurChild) {
+    if (const auto status = at_.kernel.try_wait(pid)) exit.status = *status;
   } else {
-    exit.status = exit_of_stranger(kernel_, process_, target_.pid);
+    exit.status = exit_of_stranger(at_.kernel, process.pidfd, pid);
   }
-  process_.reset();
-  if (!expected_) {
-    fault::Fault fault;
-    fault.fault_class = fault::FaultClass::Termination;
-    fault.kind = in_words(exit.status);
-    fault.conclusive = exit.status && !exit.status->clean();
-    set_subject(fault, target_);
-    fault.when = exit.when;
-    fault.source = fault::FaultSource::ProcessExit;
-    on_fault_(fault);
-  }
-  on_exit_(exit);
+  process.pidfd.reset();
+  at_.on_exit(exit, exit.expected ? std::nullopt : std::optional(fault_of(exit, process.target)));
 }
 
 }  // namespace firebreak::watch

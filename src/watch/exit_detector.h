@@ -1,53 +1,33 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "base/clock.h"
-#include "os/event_loop.h"
-#include "os/kernel.h"
-#include "watch/target.h"
+#include <map>
+
+#include "watch/detector.h"
 
 namespace firebreak::watch {
 
-/// How a watched process ended.
-struct ProcessExit {
-  pid_t pid = 0;
-  std::optional<os::ExitStatus> status;  ///< empty: not known; of a stranger it often is
-  bool expected = false;                 ///< expect_exit() was called before
-  Monotonic when{};
-};
-
-enum class Parentage {
-  OurChild,  ///< the detector reaps it and says how it ended; nobody else may reap it
-  Stranger,
-};
-
 /// Says when a process ends, and that this is a fault unless it was expected.
-class ExitDetector {
+class ExitDetector final : public Detector {
  public:
-  using ExitCallback = std::function<void(const ProcessExit&)>;
-
-  /// `on_fault` is called before `on_exit`, so that what decides on faults has the lead.
-  ExitDetector(os::EventLoop& loop, os::Kernel& kernel, const Clock& clock, Target target,
-               Parentage parentage, FaultCallback on_fault, ExitCallback on_exit);
+  explicit ExitDetector(const Workplace& workplace) : at_(workplace) {}
 
   /// NotFound when there is no such process (any more): then nothing is called back.
-  Status start();
-  /// From now on the end of the process is no fault.
-  void expect_exit() { expected_ = true; }
+  Status follow(const Target& target, Parentage parentage) override;
+  void stop(pid_t pid) override { processes_.erase(pid); }
 
  private:
-  void ended();
+  struct Process {
+    Target target;
+    Parentage parentage = Parentage::Stranger;
+    os::Fd pidfd;
+    os::Watch gone;
+  };
 
-  os::EventLoop& loop_;
-  os::Kernel& kernel_;
-  const Clock& clock_;
-  Target target_;
-  Parentage parentage_;
-  FaultCallback on_fault_;
-  ExitCallback on_exit_;
-  bool expected_ = false;
-  os::Fd process_;
-  os::Watch gone_;
+  void ended(pid_t pid);
+
+  const Workplace& at_;
+  std::map<pid_t, Process> processes_;
 };
 
 }  // namespace firebreak::watch

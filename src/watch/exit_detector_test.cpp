@@ -10,27 +10,30 @@ constexpr pid_t target_pid = 4711;
 
 class ExitDetectorTest : public DetectorTest {
  protected:
-  ExitDetectorTest() { kernel_.add_process(target_pid); }
-
-  ExitDetector detector(Parentage parentage = Parentage::OurChild) {
-    const Target target{.pid = target_pid, .gpu = 1, .domain = "a", .tenant = "decode"};
-    return ExitDetector(*loop_, kernel_, clock_, target, parentage, note_fault(),
-                        [this](const ProcessExit& exit) {
-                          faults_before_exit_ = faults_.size();
-                          exits_.push_back(exit);
-                        });
+  ExitDetectorTest() {
+    kernel_.add_process(target_pid);
+    at_.is_expected_to_end = [this](pid_t pid) { return pid == expected_; };
+    at_.on_exit = [this](const ProcessExit& exit, const std::optional<fault::Fault>& fault) {
+      exits_.push_back(exit);
+      if (fault) faults_.push_back(*fault);
+    };
   }
 
+  Status follow(Parentage parentage = Parentage::OurChild) {
+    return detector_.follow({.pid = target_pid, .gpu = 1, .domain = "a", .tenant = "decode"}, parentage);
+  }
+
+  Workplace at_ = workplace();
+  ExitDetector detector_{at_};
+  pid_t expected_ = 0;
   std::vector<ProcessExit> exits_;
-  std::size_t faults_before_exit_ = 0;
 };
 
 TEST_F(ExitDetectorTest, AnUnexpectedEndIsATerminationFault) {
-  ExitDetector watcher = detector();
-  ASSERT_TRUE(watcher.start());
+  ASSERT_TRUE(follow());
   kernel_.exit_process(target_pid, {0, 9});
   ASSERT_TRUE(run_until([&] { return exits_.size() == 1; }));
-  EXPECT_EQ(faults_before_exit_, 1u);
+  ASSERT_EQ(faults_.size(), 1u);
   EXPECT_EQ(faults_[0].fault_class, fault::FaultClass::Termination);
   EXPECT_EQ(faults_[0].kind, "killed by signal 9");
   EXPECT_EQ(faults_[0].tenant, "decode");
@@ -44,9 +47,8 @@ TEST_F(ExitDetectorTest, AnUnexpectedEndIsATerminationFault) {
 }
 
 TEST_F(ExitDetectorTest, AnExpectedEndIsReportedButIsNoFault) {
-  ExitDetector watcher = detector();
-  ASSERT_TRUE(watcher.start());
-  watcher.expect_exit();
+  ASSERT_TRUE(follow());
+  expected_ = target_pid;
   kernel_.exit_process(target_pid, {3, 0});
   ASSERT_TRUE(run_until([&] { return exits_.size() == 1; }));
   EXPECT_TRUE(faults_.empty());
@@ -55,16 +57,14 @@ TEST_F(ExitDetectorTest, AnExpectedEndIsReportedButIsNoFault) {
 }
 
 TEST_F(ExitDetectorTest, NamesTheExitStatus) {
-  ExitDetector watcher = detector();
-  ASSERT_TRUE(watcher.start());
+  ASSERT_TRUE(follow());
   kernel_.exit_process(target_pid, {3, 0});
   ASSERT_TRUE(run_until([&] { return exits_.size() == 1; }));
   EXPECT_EQ(faults_[0].kind, "exited with status 3");
 }
 
 TEST_F(ExitDetectorTest, AStrangerIsNotReaped) {
-  ExitDetector watcher = detector(Parentage::Stranger);
-  ASSERT_TRUE(watcher.start());
+  ASSERT_TRUE(follow(Parentage::Stranger));
   kernel_.exit_process(target_pid, {0, 9});
   ASSERT_TRUE(run_until([&] { return exits_.size() == 1; }));
   EXPECT_FALSE(exits_[0].status);
@@ -73,8 +73,7 @@ TEST_F(ExitDetectorTest, AStrangerIsNotReaped) {
 }
 
 TEST_F(ExitDetectorTest, ReportsOnce) {
-  ExitDetector watcher = detector(Parentage::Stranger);
-  ASSERT_TRUE(watcher.start());
+  ASSERT_TRUE(follow(Parentage::Stranger));
   kernel_.exit_process(target_pid, {0, 9});
   ASSERT_TRUE(run_until([&] { return exits_.size() == 1; }));
   settle();
@@ -82,18 +81,35 @@ TEST_F(ExitDetectorTest, ReportsOnce) {
 }
 
 TEST_F(ExitDetectorTest, AProcessThatIsNotThereIsAnErrorAtOnce) {
-  ExitDetector watcher(*loop_, kernel_, clock_, Target{.pid = 1, .gpu = 0, .domain = {}, .tenant = {}},
-                       Parentage::Stranger, note_fault(), {});
-  const Status started = watcher.start();
+  const Status started =
+      detector_.follow({.pid = 1, .gpu = 0, .domain = {}, .tenant = {}}, Parentage::Stranger);
   ASSERT_FALSE(started);
   EXPECT_EQ(started.error().code, ErrorCode::NotFound);
 }
 
 TEST_F(ExitDetectorTest, AProcessThatEndedBeforeTheStartIsStillReported) {
   kernel_.exit_process(target_pid, {0, 11});
-  ExitDetector watcher = detector();
-  ASSERT_TRUE(watcher.start());
+  ASSERT_TRUE(follow());
   EXPECT_TRUE(run_until([&] { return exits_.size() == 1; }));
+}
+
+TEST_F(ExitDetectorTest, WhoIsNotFollowedAnyMoreIsNotReported) {
+  ASSERT_TRUE(follow());
+  detector_.stop(target_pid);
+  kernel_.exit_process(target_pid, {0, 9});
+  settle();
+  EXPECT_TRUE(exits_.empty());
+}
+
+TEST_F(ExitDetectorTest, WhoIsFollowedAgainIsReportedOnceAndAsTheLatter) {
+  ASSERT_TRUE(follow(Parentage::Stranger));
+  ASSERT_TRUE(
+      detector_.follow({.pid = target_pid, .gpu = 0, .domain = "b", .tenant = {}}, Parentage::Stranger));
+  kernel_.exit_process(target_pid, {0, 9});
+  ASSERT_TRUE(run_until([&] { return !exits_.empty(); }));
+  settle();
+  EXPECT_EQ(exits_.size(), 1u);
+  EXPECT_EQ(faults_[0].domain, "b");
 }
 
 }  // namespace

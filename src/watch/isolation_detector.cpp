@@ -24,6 +24,12 @@ Status IsolationDetector::start() {
   return {};
 }
 
+bool IsolationDetector::tells_outcomes() const {
+  if (!file_) return false;
+  const auto state = read_isolation_state(kernel_);
+  return state && state->mode == IsolationMode::On;
+}
+
 void IsolationDetector::read_new() {
   const auto events = read_events();
   if (events) {

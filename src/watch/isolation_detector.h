@@ -8,8 +8,8 @@
 
 #include "os/event_loop.h"
 #include "os/kernel.h"
+#include "watch/detector.h"
 #include "watch/isolation.h"
-#include "watch/target.h"
 
 namespace firebreak::watch {
 
@@ -17,7 +17,7 @@ using IsolationCallback = std::function<void(const IsolationEvent&)>;
 
 /// Tells the events of nvidia-uvm's fault isolation, of every process of the machine. While it lives, that
 /// module cannot be unloaded.
-class IsolationDetector {
+class IsolationDetector final : public Detector {
  public:
   struct Counters {
     std::uint64_t events = 0;
@@ -30,9 +30,9 @@ class IsolationDetector {
 
   /// From now on; what has happened before is skipped. NotFound: the driver has no fault isolation;
   /// PermissionDenied: only root may read it.
-  Status start();
-  /// false: it was never started, or its file could not be read any more.
-  bool is_hearing() const { return static_cast<bool>(file_); }
+  Status start() override;
+  /// false: it was never started, its file could not be read any more, or isolation is off.
+  bool tells_outcomes() const override;
   const Counters& counters() const { return counters_; }
 
  private:

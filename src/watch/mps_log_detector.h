@@ -10,14 +10,14 @@
 #include "base/clock.h"
 #include "os/event_loop.h"
 #include "os/kernel.h"
+#include "watch/detector.h"
 #include "watch/line_tail.h"
-#include "watch/target.h"
 
 namespace firebreak::watch {
 
 /// Follows the server.log of one MPS domain and turns its lines about faults into faults. They are evidence,
 /// and no proof of who it was.
-class MpsLogDetector {
+class MpsLogDetector final : public Detector {
  public:
   struct Options {
     std::string directory;  ///< CUDA_MPS_LOG_DIRECTORY of the domain
@@ -31,7 +31,8 @@ class MpsLogDetector {
                  FaultCallback on_fault);
 
   /// From now on: what the log already holds is skipped. NotFound: no such directory.
-  Status start();
+  Status start() override;
+  std::string remark() const override { return options_.directory; }
 
  private:
   void take_line(std::string_view text);

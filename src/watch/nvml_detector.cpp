@@ -33,11 +33,11 @@ fault::Fault fault_of(const abi::nvmlEventData_t& data, std::uint32_t gpu, Monot
 
 }  // namespace
 
-NvmlDetector::NvmlDetector(os::EventLoop& loop, const Clock& clock, std::unique_ptr<NvmlLibrary> library,
-                           FaultCallback on_fault, EndCallback on_end)
+NvmlDetector::NvmlDetector(os::EventLoop& loop, const Clock& clock, OpenLibrary open, FaultCallback on_fault,
+                           EndCallback on_end)
     : loop_(loop),
       clock_(clock),
-      library_(std::move(library)),
+      open_(std::move(open)),
       listener_(std::make_shared<Listener>(Listener{std::move(on_fault), std::move(on_end)})) {}
 
 NvmlDetector::~NvmlDetector() {
@@ -47,6 +47,9 @@ NvmlDetector::~NvmlDetector() {
 }
 
 Status NvmlDetector::start() {
+  Result<std::unique_ptr<NvmlLibrary>> library = open_();
+  if (!library) return propagate(library);
+  library_ = std::move(*library);
   const abi::NvmlFunctions& nvml = library_->call();
   unsigned int gpus = 0;
   if (nvml.nvmlDeviceGetCount_v2(&gpus) != abi::NVML_SUCCESS || gpus == 0) {

@@ -2,31 +2,31 @@
 #pragma once
 
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <thread>
 
 #include "base/clock.h"
 #include "os/event_loop.h"
+#include "watch/detector.h"
 #include "watch/nvml_library.h"
-#include "watch/target.h"
 
 namespace firebreak::watch {
 
 /// Turns NVML's Xid and ECC events of every GPU into faults. They come later than the kernel log and name no
 /// process, but need no right. A thread of its own waits for them; its wake-ups cost 0.1 % of a core.
-class NvmlDetector {
+class NvmlDetector final : public Detector {
  public:
   /// How long destruction may take.
   static constexpr Milliseconds longest_wait{50};
 
-  NvmlDetector(os::EventLoop& loop, const Clock& clock, std::unique_ptr<NvmlLibrary> library,
-               FaultCallback on_fault, EndCallback on_end);
-  ~NvmlDetector();
-  NvmlDetector(const NvmlDetector&) = delete;
-  NvmlDetector& operator=(const NvmlDetector&) = delete;
+  using OpenLibrary = std::function<Result<std::unique_ptr<NvmlLibrary>>()>;
+  NvmlDetector(os::EventLoop& loop, const Clock& clock, OpenLibrary open, FaultCallback on_fault,
+               EndCallback on_end);
+  ~NvmlDetector() override;
 
-  /// Unsupported: no GPU that tells of events.
-  Status start();
+  /// Unsupported: no GPU that tells of events. Otherwise as the library's opening fails.
+  Status start() override;
 
  private:
   /// What posted callbacks may still find when the detector is gone.
@@ -41,8 +41,9 @@ class NvmlDetector {
 
   os::EventLoop& loop_;
   const Clock& clock_;
-  std::unique_ptr<NvmlLibrary> library_;
-  std::shared_ptr<Listener> listener_;  ///< the loop's thread calls it; the waiting thread only hands it on
+  OpenLibrary open_;
+  std::unique_ptr<NvmlLibrary> library_;  ///< from start() on
+  std::shared_ptr<Listener> listener_;    ///< the loop's thread calls it; the waiting thread only hands it on
   abi::nvmlEventSet_t events_ = nullptr;
   std::atomic<bool> stopping_{false};  ///< orders nothing: the thread's end is joined
   std::thread thread_;

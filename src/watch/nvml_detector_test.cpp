@@ -83,8 +83,8 @@ class NvmlDetectorTest : public DetectorTest {
   ~NvmlDetectorTest() override { fake() = nullptr; }
 
   std::unique_ptr<NvmlDetector> detector() {
-    return std::make_unique<NvmlDetector>(*loop_, system_clock_, NvmlLibrary::of(functions()).value(),
-                                          note_fault(), note_end());
+    return std::make_unique<NvmlDetector>(
+        *loop_, system_clock_, [] { return NvmlLibrary::of(functions()); }, note_fault(), note_end());
   }
 
   SystemClock system_clock_;

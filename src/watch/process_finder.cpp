@@ -83,7 +83,7 @@ void ProcessFinder::note_server(const MpsServer& server) {
   if (!servers_.try_emplace(server.pid, server.domain).second) return;
   auto log = logs_.find(server.log_directory);
   if (log == logs_.end()) {
-    Status heard = watcher_.add_mps_log_directory(server.log_directory, server.domain);
+    Status heard = watcher_.add(mps_log_in(server.log_directory, server.domain));
     log = logs_.emplace(server.log_directory, std::move(heard)).first;
   }
   if (callbacks_.on_server) callbacks_.on_server(server, log->second);

@@ -18,34 +18,36 @@ bool ProgressJudge::hangs(Monotonic now, std::optional<std::uint64_t> done) {
   return true;
 }
 
-ProgressDetector::ProgressDetector(os::EventLoop& loop, const Clock& clock, Target target, Options options,
-                                   ReadProgress read, FaultCallback on_fault)
-    : loop_(loop),
-      clock_(clock),
-      target_(std::move(target)),
-      options_(options),
-      read_(std::move(read)),
-      on_fault_(std::move(on_fault)),
-      judge_(options.patience) {}
-
-Status ProgressDetector::start() {
-  Result<os::Watch> timer =
-      loop_.every(options_.patience / std::max(options_.readings, 1), [this] { look(); });
-  if (!timer) return propagate(timer, "watch the progress of a process");
-  timer_ = std::move(*timer);
+/// Its progress is nobody's business until somebody says how to read it.
+Status ProgressDetector::follow(const Target& target, Parentage) {
+  stop(target.pid);
   return {};
 }
 
-void ProgressDetector::look() {
-  const Monotonic now = clock_.now();
-  if (!judge_.hangs(now, read_())) return;
+Status ProgressDetector::follow_progress(const Target& target, const ReadProgress& read,
+                                         const ProgressOptions& options) {
+  Result<os::Watch> timer = at_.loop.every(options.patience / std::max(options.readings, 1),
+                                           [this, pid = target.pid] { look(pid); });
+  if (!timer) return propagate(timer, "watch the progress of a process");
+  stop(target.pid);
+  processes_.emplace(target.pid, Process{target, read, options.patience, ProgressJudge(options.patience),
+                                         std::move(*timer)});
+  return {};
+}
+
+void ProgressDetector::look(pid_t pid) {
+  const auto found = processes_.find(pid);
+  if (found == processes_.end()) return;
+  Process& process = found->second;
+  const Monotonic now = at_.clock.now();
+  if (!process.judge.hangs(now, process.read())) return;
   fault::Fault fault;
   fault.when = now;
   fault.kind = "no progress for " +
-               std::to_string(std::chrono::duration_cast<Milliseconds>(options_.patience).count()) + " ms";
-  set_subject(fault, target_);
+               std::to_string(std::chrono::duration_cast<Milliseconds>(process.patience).count()) + " ms";
+  set_subject(fault, process.target);
   fault.source = fault::FaultSource::Progress;
-  on_fault_(fault);
+  at_.on_fault(fault);
 }
 
 }  // namespace firebreak::watch

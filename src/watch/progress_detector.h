@@ -2,19 +2,14 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
+#include <map>
 #include <optional>
 
-#include "base/clock.h"
-#include "os/event_loop.h"
-#include "watch/target.h"
+#include "watch/detector.h"
 
 namespace firebreak::watch {
 
-/// How many pieces of work a process's GPU has done; empty while it has none to do.
-using ReadProgress = std::function<std::optional<std::uint64_t>()>;
-
-/// Tells from such readings whether a process hangs. Pure.
+/// Tells from readings whether a process hangs. Pure.
 class ProgressJudge {
  public:
   explicit ProgressJudge(Nanoseconds patience) : patience_(patience) {}
@@ -30,30 +25,28 @@ class ProgressJudge {
 };
 
 /// Reports a process whose work stands still. A hint and no proof: its GPU may wait for another's.
-class ProgressDetector {
+class ProgressDetector final : public Detector {
  public:
-  struct Options {
-    Nanoseconds patience = std::chrono::seconds(2);
-    /// Readings in that time; each wakes us once.
-    int readings = 4;
-  };
+  explicit ProgressDetector(const Workplace& workplace) : at_(workplace) {}
 
-  ProgressDetector(os::EventLoop& loop, const Clock& clock, Target target, Options options, ReadProgress read,
-                   FaultCallback on_fault);
-
-  Status start();
+  Status follow(const Target& target, Parentage parentage) override;
+  Status follow_progress(const Target& target, const ReadProgress& read,
+                         const ProgressOptions& options) override;
+  void stop(pid_t pid) override { processes_.erase(pid); }
 
  private:
-  void look();
+  struct Process {
+    Target target;
+    ReadProgress read;
+    Nanoseconds patience;
+    ProgressJudge judge;
+    os::Watch timer;
+  };
 
-  os::EventLoop& loop_;
-  const Clock& clock_;
-  Target target_;
-  Options options_;
-  ReadProgress read_;
-  FaultCallback on_fault_;
-  ProgressJudge judge_;
-  os::Watch timer_;
+  void look(pid_t pid);
+
+  const Workplace& at_;
+  std::map<pid_t, Process> processes_;
 };
 
 }  // namespace firebreak::watch

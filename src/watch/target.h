@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What all detectors share. Every detector lives on one EventLoop's thread: it is made, started, called back
-/// and destroyed there. Its callbacks run there too, as soon as the signal is in hand; they must not destroy
-/// the detector.
+/// What detectors are told of processes, and what they tell. Every detector lives on one EventLoop's thread:
+/// it is made, started, called back and destroyed there. Its callbacks run there too, as soon as the signal
+/// is in hand; they must not destroy the detector.
 #pragma once
 
 #include <sys/types.h>
@@ -10,8 +10,10 @@
 #include <optional>
 #include <string>
 
+#include "base/clock.h"
 #include "base/result.h"
 #include "fault/fault.h"
+#include "os/kernel.h"
 
 namespace firebreak::watch {
 
@@ -31,6 +33,19 @@ inline void set_subject(fault::Fault& fault, const Target& target) {
   fault.tenant = target.tenant;
 }
 
+enum class Parentage {
+  OurChild,  ///< the detector reaps it and says how it ended; nobody else may reap it
+  Stranger,
+};
+
+/// How a watched process ended.
+struct ProcessExit {
+  pid_t pid = 0;
+  std::optional<os::ExitStatus> status;  ///< empty: not known; of a stranger it often is
+  bool expected = false;                 ///< Watcher::expect_exit() was called before
+  Monotonic when{};
+};
+
 using FaultCallback = std::function<void(const fault::Fault&)>;
 
 /// Words of a source that nobody has read, or will: what they told of is not known.
@@ -39,7 +54,8 @@ struct Gap {
   std::optional<pid_t> pid;  ///< whose words they were; empty: the whole machine's
   std::string domain = {};   ///< of that process
   std::string text = {};
-  bool danger = true;  ///< they may have told of a fault
+  bool danger = true;                        ///< they may have told of a fault
+  std::optional<Error> silent_because = {};  ///< from now on nothing is heard of that source
 };
 
 using GapCallback = std::function<void(const Gap&)>;

@@ -1,254 +1,106 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "watch/uvm_detector.h"
 
-#include <algorithm>
+#include <spdlog/spdlog.h>
+
 #include <utility>
 
-#include "os/descriptors.h"
+#include "watch/uvm_queue.h"
 
 namespace firebreak::watch {
 namespace {
 
-/// A process has two or three; a target that opens thousands must not keep us busy.
-constexpr std::size_t most_candidates = 16;
-
-/// What a fault may hide behind. Most page faults are serviced, and a fatal one is told once more.
-constexpr std::uint64_t dangers = abi::uvm_event_mask(abi::UvmEventType::FatalFault) |
-                                  abi::uvm_event_mask(abi::UvmEventType::FaultBufferOverflow);
-
-std::uint64_t wanted_events(const UvmDetectorOptions& options) {
-  std::uint64_t mask = dangers;
-  if (options.page_faults) mask |= abi::uvm_event_mask(abi::UvmEventType::GpuFault);
-  return mask;
-}
-
-tl::unexpected<Error> explain_getfd(const Error& error, pid_t pid) {
-  const std::string message = "no UVM events of process " + std::to_string(pid) + ": " + error.message;
-  if (error.code == ErrorCode::PermissionDenied) {
-    return fail(error.code, message,
-                "run as root or with CAP_SYS_PTRACE, or as its user with ptrace_scope 0");
-  }
-  return fail(error.code, message, error.hint);
-}
+/// Between two tries where there was no descriptor for something.
+constexpr Nanoseconds look_for_room = std::chrono::milliseconds(200);
 
 }  // namespace
 
-UvmDetector::UvmDetector(os::EventLoop& loop, os::Kernel& kernel, const Clock& clock, Target target,
-                         UvmDetectorOptions options, FaultCallback on_fault, EndCallback on_end)
-    : loop_(loop),
-      kernel_(kernel),
-      clock_(clock),
-      target_(std::move(target)),
-      options_(std::move(options)),
-      on_fault_(std::move(on_fault)),
-      on_end_(std::move(on_end)),
-      next_retry_(options.first_retry) {}
+Status UvmDetector::start() { return UvmQueue::offered(at_.kernel); }
 
-Status UvmDetector::start() {
-  Result<os::Fd> process = kernel_.pidfd_open(target_.pid);
-  if (!process) return explain_getfd(process.error(), target_.pid);
-  process_ = std::move(*process);
-  Result<os::Watch> gone = loop_.watch_readable(process_.get(), [this] { target_is_gone(); });
-  if (!gone) return propagate(gone);
-  gone_ = std::move(*gone);
-  Status started = try_to_attach();
-  if (started && !attached()) started = retry_later();
-  if (!started) let_go();
-  return started;
-}
-
-/// Succeeds without an attachment when the target simply has no VA space yet.
-Status UvmDetector::try_to_attach() {
-  const Result<std::vector<int>> numbers = candidates();
-  if (!numbers) return propagate(numbers);
-  for (const int number : *numbers) {
-    if (Status done = attach(number); !done) return done;
-  }
+Status UvmDetector::follow(const Target& target, Parentage) {
+  followed_.erase(target.pid);
+  if (works_) listen_to(followed_[target.pid] = Followed{target, nullptr, false, {}});
   return {};
 }
 
-Result<std::vector<int>> UvmDetector::candidates() {
-  std::vector<int> numbers;
-  const std::string wanted = kernel_.uvm_link_target();
-  const Status visited =
-      os::visit_descriptors(kernel_, target_.pid, [&](int number, const std::string& target) {
-        if (target == wanted) numbers.push_back(number);
-        return numbers.size() < most_candidates;
-      });
-  // A target that just died has no such directory any more; its pidfd says so in a moment.
-  if (!visited && visited.error().code != ErrorCode::NotFound)
-    return explain_getfd(visited.error(), target_.pid);
-  return numbers;
+void UvmDetector::listen_to(Followed& followed) {
+  const pid_t pid = followed.target.pid;
+  UvmListenerOptions options;
+  options.page_faults = at_.options.uvm_page_faults;
+  options.on_page_fault = at_.on_page_fault;
+  options.on_gap = at_.on_gap;
+  options.on_attached = [this, pid] { note_attached(pid); };
+  followed.listener =
+      std::make_unique<UvmListener>(at_.loop, at_.kernel, at_.clock, followed.target, options, at_.on_fault,
+                                    [this, pid](const Error& error) { note_end(pid, error); });
+  const Status started = followed.listener->start();
+  if (started) return;
+  // What a process lacks may be there for the next; a driver of another kind is said once.
+  works_ = started.error().code != ErrorCode::Protocol;
+  followed.listener.reset();
+  if (started.error().code == ErrorCode::ResourceExhausted) return listen_later(pid, started.error());
+  spdlog::warn("{}", to_string(started.error()));
 }
 
-/// Succeeds without an attachment when this descriptor is no VA space or is gone again.
-Status UvmDetector::attach(int remote_number) {
-  const Result<os::Fd> uvm_fd = kernel_.pidfd_getfd(process_, remote_number);
-  if (!uvm_fd && uvm_fd.error().code == ErrorCode::ResourceExhausted) return propagate(uvm_fd);
-  if (!uvm_fd && uvm_fd.error().code == ErrorCode::PermissionDenied) {
-    return explain_getfd(uvm_fd.error(), target_.pid);
-  }
-  if (!uvm_fd) return {};
-  Result<UvmQueue> queue = UvmQueue::open(kernel_, *uvm_fd, wanted_events(options_));
-  if (!queue && queue.error().code == ErrorCode::Unsupported) return {};
-  if (!queue) return propagate(queue);
-  Attachment& attachment = attachments_.emplace_back(Attachment{std::move(*queue), 0, 0, {}});
-  Result<os::Watch> readable = loop_.watch_readable(attachment.queue.fd().get(), [this, &attachment] {
-    drain(attachment);
-    if (distrust_) end(*distrust_);
+/// We have no descriptor left for them.
+void UvmDetector::listen_later(pid_t pid, const Error& why) {
+  const auto found = followed_.find(pid);
+  if (found == followed_.end()) return;
+  if (!std::exchange(found->second.lacks_descriptors, true))
+    spdlog::warn("UVM events of process {} are not heard; tried again: {}", pid, to_string(why));
+  found->second.again = at_.loop.after_or_now(look_for_room, [this, pid] {
+    const auto still = followed_.find(pid);
+    if (still != followed_.end()) listen_to(still->second);
   });
-  if (!readable) {
-    attachments_.pop_back();
-    return propagate(readable);
+}
+
+void UvmDetector::note_attached(pid_t pid) {
+  if (const auto found = followed_.find(pid); found != followed_.end()) {
+    found->second.lacks_descriptors = false;
   }
-  attachment.readable = std::move(*readable);
-  if (attachments_.size() == 1 && options_.on_attached) options_.on_attached();
-  return {};
+  if (at_.on_uvm_heard) at_.on_uvm_heard(pid);
 }
 
-Status UvmDetector::listen_to_page_faults() {
-  if (std::exchange(options_.page_faults, true)) return {};
-  for (Attachment& attachment : attachments_) {
-    if (Status done = attachment.queue.listen_to(kernel_, wanted_events(options_)); !done) return done;
-  }
-  return {};
-}
-
-Status UvmDetector::retry_later() {
-  Result<os::Watch> timer = loop_.after(next_retry_, [this] { retry(); });
-  if (!timer) return propagate(timer);
-  retry_ = std::move(*timer);
-  next_retry_ = std::min(next_retry_ * 2, options_.longest_retry);
-  return {};
-}
-
-void UvmDetector::retry() {
-  Status done = try_to_attach();
-  if (done && !attached()) done = retry_later();
-  if (!done) end(done.error());
-}
-
-void UvmDetector::read_now() {
-  for (Attachment& attachment : attachments_) drain(attachment);
-}
-
-void UvmDetector::stop() {
-  read_now();
-  let_go();
-}
-
-void UvmDetector::target_is_gone() {
-  // The driver may have told of the fault that ended the target just before: that comes first.
-  read_now();
-  if (distrust_) return end(*distrust_);
-  end(Error{ErrorCode::NotFound, "process " + std::to_string(target_.pid) + " is gone", {}});
-}
-
-std::optional<UvmLayout> UvmDetector::layout() const {
-  if (!attached()) return std::nullopt;
-  return attachments_.front().queue.layout();
-}
-
-void UvmDetector::drain(Attachment& attachment) {
-  if (distrust_) return;
-  const UvmLayout layout = attachment.queue.layout();
-  const auto drained = attachment.queue.drain(
-      kernel_, [this, layout](std::span<const std::byte> entry) { handle(layout, entry); });
-  if (!drained) distrust_ = drained.error();
-  note_dropped(attachment);
-}
-
-void UvmDetector::note_dropped(Attachment& attachment) {
-  const std::uint64_t dropped = attachment.queue.dropped();
-  const std::uint64_t dropped_dangers = attachment.queue.dropped(dangers);
-  const std::uint64_t news = dropped - std::exchange(attachment.dropped, dropped);
-  const std::uint64_t danger = dropped_dangers - std::exchange(attachment.dropped_dangers, dropped_dangers);
-  counters_.dropped += news;
-  if (news == 0 || !options_.on_gap) return;
+void UvmDetector::note_end(pid_t pid, const Error& error) {
+  if (error.code == ErrorCode::ResourceExhausted) return listen_later(pid, error);
+  const std::string words = "its UVM events are not heard any more: " + to_string(error);
+  if (error.code == ErrorCode::NotFound) return spdlog::debug("process {}: {}", pid, words);
+  const auto found = followed_.find(pid);
   Gap gap;
   gap.source = fault::FaultSource::UvmEvent;
-  gap.pid = target_.pid;
-  gap.domain = target_.domain;
-  gap.danger = danger > 0;
-  gap.text = "the driver dropped " + std::to_string(news) + " UVM events, " + std::to_string(danger) +
-             " of fatal faults or a full fault buffer among them";
-  options_.on_gap(gap);
+  gap.pid = pid;
+  if (found != followed_.end()) gap.domain = found->second.target.domain;
+  gap.text = words;
+  at_.on_gap(gap);
 }
 
-void UvmDetector::handle(UvmLayout layout, std::span<const std::byte> entry) {
-  if (distrust_) return;
-  const std::optional<UvmRecord> record = decode(layout, entry);
-  if (!record) {
-    ++counters_.other;
-    return;
+/// The driver keeps a process's address space for whoever listens to it.
+void UvmDetector::stop(pid_t pid) {
+  const auto found = followed_.find(pid);
+  if (found == followed_.end()) return;
+  if (found->second.listener) found->second.listener->stop();
+  followed_.erase(pid);
+}
+
+void UvmDetector::read_now(pid_t pid) {
+  const auto found = followed_.find(pid);
+  if (found != followed_.end() && found->second.listener) found->second.listener->read_now();
+}
+
+UvmHearing UvmDetector::hears_uvm_of(pid_t pid) const {
+  const auto found = followed_.find(pid);
+  if (found == followed_.end()) return UvmHearing::No;
+  if (found->second.listener && found->second.listener->attached()) return UvmHearing::Yes;
+  return found->second.lacks_descriptors ? UvmHearing::NoDescriptors : UvmHearing::No;
+}
+
+bool UvmDetector::listen_to_page_faults(pid_t pid) {
+  const auto found = followed_.find(pid);
+  if (found == followed_.end() || !found->second.listener) return false;
+  if (const Status done = found->second.listener->listen_to_page_faults(); !done) {
+    spdlog::warn("page faults of process {} are not heard: {}", pid, to_string(done.error()));
   }
-  if (const std::string why = implausible(*record, clock_.now()); !why.empty()) {
-    distrust_ =
-        Error{ErrorCode::Protocol,
-              "no UVM events of process " + std::to_string(target_.pid) + " any more: an event of layout " +
-                  to_string(layout) + " makes no sense (" + why + ")",
-              "this driver's events look otherwise; its faults are still seen in the kernel log, later"};
-    return;
-  }
-  if (record->type == abi::UvmEventType::FatalFault) return report(*record);
-  if (record->type == abi::UvmEventType::GpuFault) return note_page_fault(*record);
-  note_overflow();
-}
-
-fault::Fault UvmDetector::fault_of(const UvmRecord& record) const {
-  fault::Fault fault;
-  fault.when = clock_.now();
-  set_subject(fault, target_);
-  fault.address = record.address;
-  fault.source = fault::FaultSource::UvmEvent;
-  return fault;
-}
-
-void UvmDetector::report(const UvmRecord& record) {
-  if (record.of_the_cpu) {
-    ++counters_.cpu_faults;
-    return;
-  }
-  ++counters_.fatal_faults;
-  fault::Fault fault = fault_of(record);
-  const bool from_the_hub = hub_fault_address_ == record.address;
-  fault.fault_class = from_the_hub ? fault::FaultClass::MmuNonReplayable : fault::FaultClass::MmuReplayable;
-  fault.kind = "fatal fault: " + describe(record);
-  on_fault_(fault);
-}
-
-void UvmDetector::note_page_fault(const UvmRecord& record) {
-  ++counters_.page_faults;
-  const bool from_the_hub = record.client_type == abi::UvmClientType::Hub;
-  if (from_the_hub) hub_fault_address_ = record.address;
-  if (!options_.on_page_fault) return;
-  PageFault told{fault_of(record), word_of(record.access_type)};
-  told.fault.fault_class =
-      from_the_hub ? fault::FaultClass::MmuNonReplayable : fault::FaultClass::MmuReplayable;
-  told.fault.kind = "page fault: " + describe(record);
-  told.fault.conclusive = false;
-  options_.on_page_fault(told);
-}
-
-void UvmDetector::note_overflow() {
-  ++counters_.overflows;
-  fault::Fault fault = fault_of({});
-  fault.address.reset();
-  fault.kind = "the GPU's fault buffer overflowed";
-  fault.conclusive = false;
-  on_fault_(fault);
-}
-
-void UvmDetector::let_go() {
-  gone_.cancel();
-  retry_.cancel();
-  attachments_.clear();
-  process_.reset();
-}
-
-void UvmDetector::end(const Error& error) {
-  let_go();
-  on_end_(error);
+  return hears_uvm_of(pid) == UvmHearing::Yes;
 }
 
 }  // namespace firebreak::watch

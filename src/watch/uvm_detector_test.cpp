@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+/// UVM's events of several processes; those of one: uvm_listener_test.cpp.
 #include "watch/uvm_detector.h"
 
 #include <gmock/gmock.h>
@@ -8,399 +9,103 @@
 namespace firebreak::watch {
 namespace {
 
+using testing::ElementsAre;
 using testing::HasSubstr;
 
-constexpr pid_t target_pid = 4711;
-constexpr const char* uvm_path = "/dev/nvidia-uvm";
-
-abi::UvmEvent fatal_fault(std::uint64_t address) {
-  abi::UvmFatalFault info{};
-  info.event_type = abi::UvmEventType::FatalFault;
-  info.fault_type = abi::UvmFaultType::InvalidPde;
-  info.access_type = abi::UvmAccessType::Write;
-  info.reason = abi::UvmFatalReason::InvalidAddress;
-  info.address = address;
-  return abi::UvmEvent::of(info);
-}
-
-abi::UvmEvent page_fault(std::uint64_t address, abi::UvmClientType client) {
-  abi::UvmGpuFault info{};
-  info.event_type = abi::UvmEventType::GpuFault;
-  info.client_type = client;
-  info.address = address;
-  return abi::UvmEvent::of(info);
-}
+constexpr pid_t decode = 10;
+constexpr pid_t denoise = 11;
 
 class UvmDetectorTest : public DetectorTest {
  protected:
-  UvmDetectorTest() : tools_(kernel_) { kernel_.add_process(target_pid); }
-
-  UvmDetector detector(UvmDetectorOptions options = {}) {
-    const Target target{.pid = target_pid, .gpu = 2, .domain = "a", .tenant = "decode"};
-    return UvmDetector(*loop_, kernel_, clock_, target, options, note_fault(), note_end());
+  UvmDetectorTest() : tools_(kernel_) {
+    for (const pid_t pid : {decode, denoise}) {
+      kernel_.add_process(pid);
+      kernel_.give_descriptor(pid, 11, "/dev/nvidia-uvm", FakeUvmTools::va_space());
+    }
+    at_.on_uvm_heard = [this](pid_t pid) { heard_.push_back(pid); };
   }
-  void target_opens_a_va_space() {
-    kernel_.give_descriptor(target_pid, 11, uvm_path, FakeUvmTools::va_space());
+  Status follow(pid_t pid) {
+    return detector_.follow({.pid = pid, .gpu = 0, .domain = "a", .tenant = {}}, Parentage::Stranger);
+  }
+  void fault() {
+    tools_.post_fatal_fault(64, clock_.now());
+    settle();
   }
 
   FakeUvmTools tools_;
+  std::vector<pid_t> heard_;
+  Workplace at_ = workplace();
+  UvmDetector detector_{at_};
 };
 
-TEST_F(UvmDetectorTest, ReportsAFatalFaultWithAddressAndProcess) {
-  target_opens_a_va_space();
-  UvmDetector watcher = detector();
-  ASSERT_TRUE(watcher.start());
-  ASSERT_TRUE(watcher.attached());
-  tools_.post(fatal_fault(0x7000dead0000));
-  ASSERT_TRUE(run_until([&] { return faults_.size() == 1; }));
-  EXPECT_EQ(faults_[0].fault_class, fault::FaultClass::MmuReplayable);
-  EXPECT_EQ(faults_[0].kind, "fatal fault: store, invalid PDE");
-  EXPECT_EQ(faults_[0].address, 0x7000dead0000u);
-  EXPECT_EQ(faults_[0].pid, target_pid);
-  EXPECT_EQ(faults_[0].gpu, 2u);
-  EXPECT_EQ(faults_[0].domain, "a");
-  EXPECT_EQ(faults_[0].tenant, "decode");
-  EXPECT_EQ(faults_[0].source, fault::FaultSource::UvmEvent);
-  EXPECT_EQ(faults_[0].when, clock_.now());
-}
-
-TEST_F(UvmDetectorTest, AsksForOneEventAtATime) {
-  target_opens_a_va_space();
-  UvmDetector watcher = detector();
-  ASSERT_TRUE(watcher.start());
-  EXPECT_EQ(tools_.threshold, 1u);
-  EXPECT_EQ(tools_.enabled, (1u << 6) | (1u << 5));
-}
-
-TEST_F(UvmDetectorTest, TriesTheNextDescriptorWhenOneIsNoVaSpace) {
-  kernel_.give_descriptor(target_pid, 3, "/dev/null", FakeUvmTools::va_space());
-  kernel_.give_descriptor(target_pid, 10, uvm_path, FakeUvmTools::no_va_space());
-  target_opens_a_va_space();
-  UvmDetector watcher = detector();
-  ASSERT_TRUE(watcher.start());
-  EXPECT_TRUE(watcher.attached());
-  EXPECT_EQ(tools_.refused, 1);
-  EXPECT_EQ(tools_.trackers, 1);
-}
-
-TEST_F(UvmDetectorTest, FollowsTheLinkTargetThatTheKernelNames) {
-  kernel_.set_uvm_link_target("/memfd:nvidia-uvm (deleted)");
-  kernel_.give_descriptor(target_pid, 7, "/memfd:nvidia-uvm (deleted)", FakeUvmTools::va_space());
-  UvmDetector watcher = detector();
-  ASSERT_TRUE(watcher.start());
-  EXPECT_TRUE(watcher.attached());
-}
-
-TEST_F(UvmDetectorTest, WaitsUntilTheTargetHasItsDescriptors) {
-  UvmDetector watcher = detector();
-  ASSERT_TRUE(watcher.start());
-  EXPECT_FALSE(watcher.attached());
-  kernel_.give_descriptor(target_pid, 10, uvm_path, FakeUvmTools::no_va_space());
-  ASSERT_TRUE(run_until([&] { return tools_.refused > 0; }));
-  EXPECT_FALSE(watcher.attached());
-  target_opens_a_va_space();
-  ASSERT_TRUE(run_until([&] { return watcher.attached(); }));
-  tools_.post(fatal_fault(64));
-  EXPECT_TRUE(run_until([&] { return faults_.size() == 1; }));
-}
-
-TEST_F(UvmDetectorTest, ReadsMoreEventsThanTheQueueHolds) {
-  target_opens_a_va_space();
-  UvmDetector watcher = detector();
-  ASSERT_TRUE(watcher.start());
-  std::size_t posted = 0;
-  for (int round = 0; round < 5; ++round) {
-    for (int i = 0; i < 400; ++i) tools_.post(fatal_fault(++posted));
-    ASSERT_TRUE(run_until([&] { return faults_.size() == posted; }));
-  }
-  for (std::size_t i = 0; i < faults_.size(); ++i) EXPECT_EQ(faults_[i].address, i + 1);
-  EXPECT_EQ(tools_.get_index(), posted % UvmQueue::entries);
-}
-
-TEST_F(UvmDetectorTest, CountsEventsThatMakeNoSense) {
-  target_opens_a_va_space();
-  UvmDetector watcher = detector();
-  ASSERT_TRUE(watcher.start());
-  abi::UvmEvent garbage;
-  garbage.bytes.fill(std::byte{0xee});
-  tools_.post(garbage);
-  abi::UvmEvent odd = fatal_fault(5);
-  odd.bytes[1] = std::byte{99};
-  odd.bytes[2] = std::byte{77};
-  tools_.post(odd);
-  ASSERT_TRUE(run_until([&] { return faults_.size() == 1; }));
-  EXPECT_EQ(faults_[0].kind, "fatal fault: access type 77, fault type 99");
-  EXPECT_EQ(watcher.counters().other, 1u);
-}
-
-TEST_F(UvmDetectorTest, TellsACopyEngineFromAnSmWhenItListensToPageFaults) {
-  target_opens_a_va_space();
-  UvmDetector watcher = detector({.page_faults = true, .on_page_fault = {}, .on_attached = {}});
-  ASSERT_TRUE(watcher.start());
-  EXPECT_EQ(tools_.enabled, (1u << 6) | (1u << 5) | (1u << 3));
-  tools_.post(page_fault(0x1000, abi::UvmClientType::Gpc));
-  tools_.post(page_fault(0x2000, abi::UvmClientType::Hub));
-  tools_.post(fatal_fault(0x1000));
-  tools_.post(fatal_fault(0x2000));
-  ASSERT_TRUE(run_until([&] { return faults_.size() == 2; }));
-  EXPECT_EQ(faults_[0].fault_class, fault::FaultClass::MmuReplayable);
-  EXPECT_EQ(faults_[1].fault_class, fault::FaultClass::MmuNonReplayable);
-  EXPECT_EQ(watcher.counters().page_faults, 2u);
-}
-
-TEST_F(UvmDetectorTest, ListensToPageFaultsFromTheTimeThatItIsAsked) {
-  target_opens_a_va_space();
-  std::vector<std::string> accesses;
-  int attached = 0;
-  UvmDetectorOptions options;
-  options.on_page_fault = [&](const PageFault& seen) { accesses.push_back(seen.access); };
-  options.on_attached = [&] { ++attached; };
-  UvmDetector watcher = detector(options);
-  ASSERT_TRUE(watcher.start());
-  EXPECT_EQ(attached, 1);
-  EXPECT_EQ(tools_.enabled, (1u << 6) | (1u << 5));
-  ASSERT_TRUE(watcher.listen_to_page_faults());
-  EXPECT_EQ(tools_.enabled, (1u << 6) | (1u << 5) | (1u << 3));
-  tools_.post(page_fault(0x1000, abi::UvmClientType::Gpc));
-  ASSERT_TRUE(run_until([&] { return !accesses.empty(); }));
-  EXPECT_EQ(accesses.front(), "access type 0");
-  EXPECT_TRUE(faults_.empty());
-}
-
-TEST_F(UvmDetectorTest, ListensToPageFaultsOfATargetThatComesUpLater) {
-  UvmDetector watcher = detector();
-  ASSERT_TRUE(watcher.start());
-  ASSERT_TRUE(watcher.listen_to_page_faults());
-  target_opens_a_va_space();
-  ASSERT_TRUE(run_until([&] { return watcher.attached(); }));
-  EXPECT_EQ(tools_.enabled, (1u << 6) | (1u << 5) | (1u << 3));
-}
-
-TEST_F(UvmDetectorTest, EndsWithTheTargetButReportsItsFaultFirst) {
-  target_opens_a_va_space();
-  UvmDetector watcher = detector();
-  ASSERT_TRUE(watcher.start());
-  tools_.post(fatal_fault(0x40));
-  kernel_.exit_process(target_pid, {0, 9});
-  ASSERT_TRUE(run_until([&] { return ends_.size() == 1; }));
-  EXPECT_EQ(faults_.size(), 1u);
-  EXPECT_EQ(ends_[0].code, ErrorCode::NotFound);
-  EXPECT_FALSE(watcher.attached());
-}
-
-TEST_F(UvmDetectorTest, EndsWhenTheTargetDiesBeforeItEverUsedTheGpu) {
-  UvmDetector watcher = detector();
-  ASSERT_TRUE(watcher.start());
-  kernel_.exit_process(target_pid, {0, 0});
-  ASSERT_TRUE(run_until([&] { return ends_.size() == 1; }));
-  settle();
-  EXPECT_EQ(ends_.size(), 1u);
-}
-
-TEST_F(UvmDetectorTest, AProcessThatIsNotThereIsAnErrorAtOnce) {
-  UvmDetector watcher(*loop_, kernel_, clock_, Target{.pid = 1, .gpu = 0, .domain = {}, .tenant = {}}, {},
-                      note_fault(), note_end());
-  const Status started = watcher.start();
-  ASSERT_FALSE(started);
-  EXPECT_EQ(started.error().code, ErrorCode::NotFound);
-}
-
-TEST_F(UvmDetectorTest, SaysWhichRightIsMissingForTheDescriptor) {
-  target_opens_a_va_space();
-  kernel_.refuse_pidfd_getfd(Error{ErrorCode::PermissionDenied, "Operation not permitted", {}});
-  UvmDetector watcher = detector();
-  const Status started = watcher.start();
-  ASSERT_FALSE(started);
-  EXPECT_EQ(started.error().code, ErrorCode::PermissionDenied);
-  EXPECT_THAT(to_string(started.error()), HasSubstr("CAP_SYS_PTRACE"));
-  kernel_.exit_process(target_pid, {0, 0});
-  settle();
-  EXPECT_TRUE(ends_.empty());
-}
-
-TEST_F(UvmDetectorTest, SaysWhichRightIsMissingForTheNode) {
-  target_opens_a_va_space();
-  kernel_.refuse(abi::uvm_tools_path, Error{ErrorCode::PermissionDenied, "open: Permission denied", {}});
-  UvmDetector watcher = detector();
-  const Status started = watcher.start();
-  ASSERT_FALSE(started);
-  EXPECT_THAT(to_string(started.error()), HasSubstr("/dev/nvidia-uvm-tools"));
-}
-
-TEST_F(UvmDetectorTest, SaysWhatToDoWithoutTheNode) {
-  target_opens_a_va_space();
+TEST_F(UvmDetectorTest, AMachineWithoutItsNodeSaysSo) {
+  EXPECT_TRUE(detector_.start());
   kernel_.remove(abi::uvm_tools_path);
-  UvmDetector watcher = detector();
-  const Status started = watcher.start();
-  ASSERT_FALSE(started);
-  EXPECT_EQ(started.error().code, ErrorCode::NotFound);
-  EXPECT_THAT(to_string(started.error()), HasSubstr("nvidia-modprobe"));
+  EXPECT_THAT(to_string(detector_.start().error()), HasSubstr("nvidia-modprobe"));
 }
 
-TEST_F(UvmDetectorTest, AnotherStatusOfTheDriverIsAnError) {
-  target_opens_a_va_space();
-  tools_.init_status = 59;
-  UvmDetector watcher = detector();
-  const Status started = watcher.start();
-  ASSERT_FALSE(started);
-  EXPECT_EQ(started.error().code, ErrorCode::Device);
-  EXPECT_THAT(started.error().message, HasSubstr("59"));
+TEST_F(UvmDetectorTest, EachProcessIsHeardUntilItIsStopped) {
+  EXPECT_EQ(detector_.hears_uvm_of(decode), UvmHearing::No);
+  ASSERT_TRUE(follow(decode));
+  ASSERT_TRUE(follow(denoise));
+  EXPECT_THAT(heard_, ElementsAre(decode, denoise));
+  EXPECT_EQ(detector_.hears_uvm_of(decode), UvmHearing::Yes);
+  EXPECT_TRUE(detector_.listen_to_page_faults(denoise));
+  fault();  // the fake has one queue: that of the latest
+  ASSERT_EQ(faults_.size(), 1u);
+  EXPECT_EQ(faults_[0].pid, denoise);
+  detector_.stop(denoise);
+  EXPECT_EQ(detector_.hears_uvm_of(denoise), UvmHearing::No);
+  EXPECT_FALSE(detector_.listen_to_page_faults(denoise));
+  EXPECT_EQ(detector_.hears_uvm_of(decode), UvmHearing::Yes);
 }
 
-TEST_F(UvmDetectorTest, CountsWhatTheDriverDropped) {
-  target_opens_a_va_space();
-  UvmDetector watcher = detector();
-  ASSERT_TRUE(watcher.start());
-  for (unsigned i = 0; i < UvmQueue::entries + 9; ++i) tools_.post(fatal_fault(64 * i));
-  ASSERT_TRUE(run_until([&] { return faults_.size() == UvmQueue::entries - 1; }));
-  settle();
-  EXPECT_EQ(watcher.counters().dropped, 10u);
+TEST_F(UvmDetectorTest, WhatWaitsIsToldWhenItIsAskedForAndWhenItStops) {
+  ASSERT_TRUE(follow(decode));
+  tools_.post_fatal_fault(64, clock_.now());
+  detector_.read_now(denoise);
+  EXPECT_TRUE(faults_.empty());
+  detector_.read_now(decode);
+  EXPECT_EQ(faults_.size(), 1u);
+  tools_.post_fatal_fault(128, clock_.now());
+  detector_.stop(decode);
+  EXPECT_EQ(faults_.size(), 2u);
 }
 
-TEST_F(UvmDetectorTest, WhatTheDriverDroppedIsAGap) {
-  target_opens_a_va_space();
-  UvmDetectorOptions options;
-  options.on_gap = note_gap();
-  UvmDetector watcher = detector(options);
-  ASSERT_TRUE(watcher.start());
-  for (unsigned i = 0; i < UvmQueue::entries + 9; ++i) tools_.post(fatal_fault(64 * i));
+TEST_F(UvmDetectorTest, ADriverOfAnotherKindIsNotAskedForTheNextProcess) {
+  tools_.knows_v1 = false;
+  EXPECT_TRUE(follow(decode));
+  tools_.knows_v1 = true;
+  EXPECT_TRUE(follow(denoise));
+  EXPECT_EQ(detector_.hears_uvm_of(denoise), UvmHearing::No);
+  EXPECT_EQ(tools_.trackers, 0);
+}
+
+TEST_F(UvmDetectorTest, WithoutADescriptorItIsTriedUntilThereIsOne) {
+  kernel_.refuse_pidfd_getfd(Error{ErrorCode::ResourceExhausted, "Too many open files", {}});
+  EXPECT_TRUE(follow(decode));
+  EXPECT_EQ(detector_.hears_uvm_of(decode), UvmHearing::NoDescriptors);
+  kernel_.refuse_pidfd_getfd(std::nullopt);
+  ASSERT_TRUE(run_until([&] { return detector_.hears_uvm_of(decode) == UvmHearing::Yes; }));
+  EXPECT_THAT(heard_, ElementsAre(decode));
+}
+
+TEST_F(UvmDetectorTest, AQueueThatMakesNoSenseIsAGapOfItsProcess) {
+  ASSERT_TRUE(follow(decode));
+  tools_.corrupt_put_index();
   ASSERT_TRUE(run_until([&] { return !gaps_.empty(); }));
-  settle();
-  ASSERT_EQ(gaps_.size(), 1u);
   EXPECT_EQ(gaps_[0].source, fault::FaultSource::UvmEvent);
-  EXPECT_EQ(gaps_[0].pid, target_pid);
+  EXPECT_EQ(gaps_[0].pid, decode);
   EXPECT_EQ(gaps_[0].domain, "a");
   EXPECT_TRUE(gaps_[0].danger);
+  EXPECT_EQ(detector_.hears_uvm_of(decode), UvmHearing::No);
 }
 
-// A fatal one is told once more, as such.
-TEST_F(UvmDetectorTest, PageFaultsThatTheDriverDroppedAreNoDanger) {
-  target_opens_a_va_space();
-  UvmDetectorOptions options;
-  options.page_faults = true;
-  options.on_gap = note_gap();
-  UvmDetector watcher = detector(options);
-  ASSERT_TRUE(watcher.start());
-  for (unsigned i = 0; i < UvmQueue::entries + 9; ++i) tools_.post(page_fault(64, abi::UvmClientType::Gpc));
-  ASSERT_TRUE(run_until([&] { return !gaps_.empty(); }));
-  EXPECT_FALSE(gaps_[0].danger);
-}
-
-TEST_F(UvmDetectorTest, ReadsTheSecondLayoutWhereTheDriverHasIt) {
-  tools_.knows_v2 = true;
-  target_opens_a_va_space();
-  UvmDetector watcher =
-      detector({.page_faults = true,
-                .on_page_fault = [this](const PageFault& page_fault) { faults_.push_back(page_fault.fault); },
-                .on_gap = {},
-                .on_attached = {}});
-  ASSERT_TRUE(watcher.start());
-  EXPECT_EQ(watcher.layout(), UvmLayout::V2);
-  abi::UvmGpuFaultV2 page{};
-  page.event_type = abi::UvmEventType::GpuFault;
-  page.fault_type = abi::UvmFaultType::InvalidPte;
-  page.access_type = abi::UvmAccessType::Read;
-  page.client_type = abi::UvmClientType::Hub;
-  page.gpu_index = 1;
-  page.address = 0x5000;
-  tools_.post(abi::UvmEventV2::of(page));
-  abi::UvmFatalFaultV2 fatal{};
-  fatal.event_type = abi::UvmEventType::FatalFault;
-  fatal.fault_type = abi::UvmFaultType::InvalidPte;
-  fatal.access_type = abi::UvmAccessType::Read;
-  fatal.reason = abi::UvmFatalReason::InvalidAddress;
-  fatal.processor_index = 1;
-  fatal.address = 0x5000;
-  tools_.post(abi::UvmEventV2::of(fatal));
-  ASSERT_TRUE(run_until([&] { return faults_.size() == 2; }));
-  EXPECT_EQ(faults_[0].kind, "page fault: load, invalid PTE");
-  EXPECT_FALSE(faults_[0].conclusive);
-  EXPECT_EQ(faults_[1].kind, "fatal fault: load, invalid PTE");
-  EXPECT_EQ(faults_[1].fault_class, fault::FaultClass::MmuNonReplayable);
-  EXPECT_EQ(faults_[1].address, 0x5000u);
-}
-
-TEST_F(UvmDetectorTest, AFatalFaultOfTheCpuIsNoGpuFault) {
-  target_opens_a_va_space();
-  UvmDetector watcher = detector();
-  ASSERT_TRUE(watcher.start());
-  abi::UvmEvent of_the_cpu = fatal_fault(64);
-  of_the_cpu.bytes[1] = std::byte{0};
-  tools_.post(of_the_cpu);
-  tools_.post(fatal_fault(128));
-  ASSERT_TRUE(run_until([&] { return !faults_.empty(); }));
-  EXPECT_EQ(faults_[0].address, 128u);
-  EXPECT_EQ(watcher.counters().cpu_faults, 1u);
-}
-
-TEST_F(UvmDetectorTest, AnOverflowIsTold) {
-  target_opens_a_va_space();
-  UvmDetector watcher = detector();
-  ASSERT_TRUE(watcher.start());
-  abi::UvmEvent overflow;
-  overflow.bytes[0] = std::byte{5};
-  tools_.post(overflow);
-  ASSERT_TRUE(run_until([&] { return faults_.size() == 1; }));
-  EXPECT_FALSE(faults_[0].conclusive);
-  EXPECT_FALSE(faults_[0].address);
-  EXPECT_EQ(watcher.counters().overflows, 1u);
-}
-
-/// What a driver does that is none of those we know.
-class UnknownDriverTest : public UvmDetectorTest {
- protected:
-  UnknownDriverTest() { target_opens_a_va_space(); }
-
-  void expect_refusal(const std::string& words) {
-    UvmDetector watcher = detector();
-    const Status started = watcher.start();
-    ASSERT_FALSE(started);
-    EXPECT_EQ(started.error().code, ErrorCode::Protocol);
-    EXPECT_THAT(started.error().message, HasSubstr(words));
-    EXPECT_FALSE(watcher.attached());
-  }
-};
-
-TEST_F(UnknownDriverTest, LongerEventsAreRefused) {
-  tools_.entry_bytes_v1 = 72;
-  expect_refusal("longer than those of layout V1");
-}
-
-TEST_F(UnknownDriverTest, ShorterEventsAreRefused) {
-  tools_.entry_bytes_v1 = 56;
-  expect_refusal("shorter than those of layout V1");
-}
-
-TEST_F(UnknownDriverTest, AnotherSizeOfTheSecondLayoutIsRefused) {
-  tools_.knows_v2 = true;
-  tools_.entry_bytes_v2 = 80;
-  expect_refusal("longer than those of layout V2");
-}
-
-TEST_F(UnknownDriverTest, NeitherLayoutIsRefused) {
-  tools_.knows_v1 = false;
-  expect_refusal("neither layout");
-}
-
-TEST_F(UnknownDriverTest, AnIndexOutOfRangeEndsTheDetector) {
-  UvmDetector watcher = detector();
-  ASSERT_TRUE(watcher.start());
-  tools_.corrupt_put_index();
-  ASSERT_TRUE(run_until([&] { return ends_.size() == 1; }));
-  EXPECT_EQ(ends_[0].code, ErrorCode::Protocol);
-  EXPECT_TRUE(faults_.empty());
-  EXPECT_FALSE(watcher.attached());
-}
-
-TEST_F(UnknownDriverTest, ATimeThatCannotBeEndsTheDetector) {
-  UvmDetector watcher = detector();
-  ASSERT_TRUE(watcher.start());
-  abi::UvmFatalFault info = fatal_fault(64).as<abi::UvmFatalFault>();
-  info.timestamp_ns = 0x7000dead0000;
-  tools_.post(abi::UvmEvent::of(info));
-  ASSERT_TRUE(run_until([&] { return ends_.size() == 1; }));
-  EXPECT_THAT(to_string(ends_[0]), HasSubstr("makes no sense"));
-  EXPECT_TRUE(faults_.empty());
+TEST_F(UvmDetectorTest, TheEndOfAProcessIsNoGap) {
+  ASSERT_TRUE(follow(decode));
+  kernel_.exit_process(decode, {0, 9});
+  ASSERT_TRUE(run_until([&] { return detector_.hears_uvm_of(decode) == UvmHearing::No; }));
+  EXPECT_TRUE(gaps_.empty());
 }
 
 }  // namespace

@@ -2,9 +2,7 @@
 /// All detectors of one GPU host behind one face: signals as they come, and incidents that are made of them.
 #pragma once
 
-#include <cstdint>
 #include <functional>
-#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -15,39 +13,9 @@
 #include "fault/incident.h"
 #include "os/event_loop.h"
 #include "os/kernel.h"
-#include "watch/exit_detector.h"
-#include "watch/isolation_detector.h"
-#include "watch/page_fault.h"
-#include "watch/progress_detector.h"
-#include "watch/subject.h"
-#include "watch/target.h"
+#include "watch/detectors.h"
 
 namespace firebreak::watch {
-
-struct WatcherOptions {
-  bool xid = true;
-  /// Where the kernel log has no bell (rights are missing), read it this often all the time; 0: wait for
-  /// poll(), up to 4 ms longer. What it costs: watch/reading_plan.h.
-  Nanoseconds xid_sweep_without_bell{0};
-  bool uvm = true;
-  /// Where nvidia-uvm has fault isolation (docs/isolation.md); elsewhere it is no source.
-  bool isolation = true;
-  /// Serviced page faults too, which tell a copy engine's access from an SM's and show contained strays.
-  bool uvm_page_faults = false;
-  /// What to load for NVML events; empty: none.
-  std::string nvml_library = "libnvidia-ml.so.1";
-  /// Directories with an MPS server's server.log.
-  std::vector<std::string> mps_log_directories;
-  /// And the MPS domain of such a directory, where it has a name.
-  std::map<std::string, std::string> domain_of_log_directory;
-  /// An incident takes in no signal later than this after its last one.
-  Nanoseconds merge_window = std::chrono::milliseconds(1000);
-  /// The MPS domain whose server a process is; SM faults name the server only.
-  DomainOfServer domain_of_server;
-  /// Asks MPS for all clients of a domain; note_clients() is to be called with the answer. Called when a
-  /// client comes, and when a culprit is looked for. Without it nobody is named for being the only one.
-  std::function<void(const std::string& domain)> ask_for_clients = nullptr;
-};
 
 struct WatcherCallbacks {
   /// Each signal, at once; what decides in microseconds listens here.
@@ -75,8 +43,9 @@ struct SourceState {
 /// Lives on the loop's thread. Callbacks must not destroy it.
 class Watcher {
  public:
+  /// `table`: of another one than all_detectors() only tests have need.
   Watcher(os::EventLoop& loop, os::Kernel& kernel, const Clock& clock, WatcherOptions options,
-          WatcherCallbacks callbacks);
+          WatcherCallbacks callbacks, const DetectorTable& table = all_detectors());
   Watcher(const Watcher&) = delete;
   Watcher& operator=(const Watcher&) = delete;
   ~Watcher();
@@ -86,13 +55,13 @@ class Watcher {
   std::vector<std::string> start();
   /// How each is heard, in one order: as start() found it, or has become since.
   const std::vector<SourceState>& sources() const;
-  /// Listens to one more MPS server's log. NotFound: no such directory.
-  Status add_mps_log_directory(const std::string& directory, const std::string& domain);
+  /// Listens to one more place of a source; processes are told to it that are followed from now on.
+  Status add(const DetectorRow& row);
   /// Watches a process: its end, and its UVM events as soon as it has a VA space. NotFound when there is none
   /// such.
   Status follow(const Target& target, Parentage parentage = Parentage::Stranger);
   /// Watches a followed process's progress as well, for hangs. NotFound: it is not followed.
-  Status follow_progress(pid_t pid, ReadProgress read, ProgressDetector::Options options = {});
+  Status follow_progress(pid_t pid, const ReadProgress& read, const ProgressOptions& options = {});
   /// What a followed process wrote to its standard error, in pieces of any size: in CUDA's core dump mode it
   /// names the exception, and with it the culprit. Where that is a regular file, nobody has to say it.
   void note_output(pid_t pid, std::string_view text);
@@ -114,8 +83,6 @@ class Watcher {
   /// Somebody else knows that a fault is under way: its Xid lines are looked for more closely for a while.
   /// Never necessary.
   void suspect();
-  /// UVM events that the driver dropped since nobody read them in time, of all processes.
-  std::uint64_t dropped_uvm_events() const;
   /// Closes what is open, so that on_incident has told everything.
   void finish();
 

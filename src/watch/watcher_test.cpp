@@ -125,7 +125,6 @@ TEST_F(WatcherTest, SilenceOfAQueueThatLostEventsClearsNobody) {
   ASSERT_TRUE(run_until([&] { return !gaps_.empty(); }));
   EXPECT_EQ(gaps_[0].pid, rogue);
   EXPECT_TRUE(gaps_[0].danger);
-  EXPECT_GT(watcher_->dropped_uvm_events(), 0u);
 }
 
 TEST_F(WatcherTest, AMemoryFaultsSignalsAreOneIncidentWithItsCulprit) {
@@ -294,8 +293,8 @@ class MpsLogWatcherTest : public DetectorTest {
 
 TEST_F(MpsLogWatcherTest, ALogThatIsAddedLaterSpeaksForItsDomain) {
   EXPECT_TRUE(watcher_.start().empty());
-  ASSERT_TRUE(watcher_.add_mps_log_directory(directory_.path(), "a"));
-  EXPECT_FALSE(watcher_.add_mps_log_directory("/nowhere/at/all", "a"));
+  ASSERT_TRUE(watcher_.add(mps_log_in(directory_.path(), "a")));
+  EXPECT_FALSE(watcher_.add(mps_log_in("/nowhere/at/all", "a")));
   append("Client 815 encountered a fatal exception");
   ASSERT_TRUE(run_until([&] { return !faults_.empty(); }));
   EXPECT_EQ(faults_[0].domain, "a");
@@ -303,7 +302,7 @@ TEST_F(MpsLogWatcherTest, ALogThatIsAddedLaterSpeaksForItsDomain) {
 
 TEST_F(MpsLogWatcherTest, AnExpectedEndOfSomebodyWhoIsNotFollowedIsNoFault) {
   EXPECT_TRUE(watcher_.start().empty());
-  ASSERT_TRUE(watcher_.add_mps_log_directory(directory_.path(), "a"));
+  ASSERT_TRUE(watcher_.add(mps_log_in(directory_.path(), "a")));
   watcher_.expect_exit(815);
   append(left_line(815));
   append(left_line(816));

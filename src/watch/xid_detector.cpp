@@ -107,6 +107,10 @@ void XidDetector::ring(const os::Fd& fd) {
   read_log();
 }
 
+std::string XidDetector::remark() const {
+  return late_because_ ? "up to 4 ms late: " + to_string(*late_because_) : std::string();
+}
+
 void XidDetector::suspect() {
   if (!log_) return;
   plan_.suspicion(clock_.now());
@@ -176,6 +180,7 @@ void XidDetector::tell_gap(const std::string& what) {
   Gap gap;
   gap.source = fault::FaultSource::Xid;
   gap.text = what;
+  gap.silent_because = off_because_;
   on_gap_(gap);
 }
 

@@ -10,8 +10,8 @@
 #include "base/clock.h"
 #include "os/event_loop.h"
 #include "os/kernel.h"
+#include "watch/detector.h"
 #include "watch/reading_plan.h"
-#include "watch/target.h"
 
 namespace firebreak::watch {
 
@@ -29,7 +29,7 @@ struct XidDetectorOptions {
 
 /// Turns the Xid messages of the kernel log into faults. No error of a read is its end: one that comes alone
 /// costs a record; after two in a row the log is opened again. Whatever was missed is told as a gap.
-class XidDetector {
+class XidDetector final : public Detector {
  public:
   struct Counters {
     std::uint64_t records = 0;    ///< read since start()
@@ -45,13 +45,14 @@ class XidDetector {
 
   /// From now on; what the log already holds is skipped. PermissionDenied says in one line what right is
   /// missing.
-  Status start();
+  Status start() override;
   /// Why lines may come as late as the kernel's timer tick, where it is so; after start().
   const std::optional<Error>& late_because() const { return late_because_; }
   /// Why the log is not read at present, where it is so; it is tried again.
   const std::optional<Error>& off_because() const { return off_because_; }
   /// Something else says that a fault is under way: its lines are looked for from now on.
-  void suspect();
+  void suspect() override;
+  std::string remark() const override;
   const Counters& counters() const { return counters_; }
 
  private:

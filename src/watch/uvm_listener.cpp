@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "watch/uvm_listener.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "os/descriptors.h"
+
+namespace firebreak::watch {
+namespace {
+
+/// A process has two or three; a target that opens thousands must not keep us busy.
+constexpr std::size_t most_candidates = 16;
+
+/// What a fault may hide behind. Most page faults are serviced, and a fatal one is told once more.
+constexpr std::uint64_t dangers = abi::uvm_event_mask(abi::UvmEventType::FatalFault) |
+                                  abi::uvm_event_mask(abi::UvmEventType::FaultBufferOverflow);
+
+std::uint64_t wanted_events(const UvmListenerOptions& options) {
+  std::uint64_t mask = dangers;
+  if (options.page_faults) mask |= abi::uvm_event_mask(abi::UvmEventType::GpuFault);
+  return mask;
+}
+
+tl::unexpected<Error> explain_getfd(const Error& error, pid_t pid) {
+  const std::string message = "no UVM events of process " + std::to_string(pid) + ": " + error.message;
+  if (error.code == ErrorCode::PermissionDenied) {
+    return fail(error.code, message,
+                "run as root or with CAP_SYS_PTRACE, or as its user with ptrace_scope 0");
+  }
+  return fail(error.code, message, error.hint);
+}
+
+}  // namespace
+
+UvmListener::UvmListener(os::EventLoop& loop, os::Kernel& kernel, const Clock& clock, Target target,
+                         UvmListenerOptions options, FaultCallback on_fault, EndCallback on_end)
+    : loop_(loop),
+      kernel_(kernel),
+      clock_(clock),
+      target_(std::move(target)),
+      options_(std::move(options)),
+      on_fault_(std::move(on_fault)),
+      on_end_(std::move(on_end)),
+      next_retry_(options.first_retry) {}
+
+Status UvmListener::start() {
+  Result<os::Fd> process = kernel_.pidfd_open(target_.pid);
+  if (!process) return explain_getfd(process.error(), target_.pid);
+  process_ = std::move(*process);
+  Result<os::Watch> gone = loop_.watch_readable(process_.get(), [this] { target_is_gone(); });
+  if (!gone) return propagate(gone);
+  gone_ = std::move(*gone);
+  Status started = try_to_attach();
+  if (started && !attached()) started = retry_later();
+  if (!started) let_go();
+  return started;
+}
+
+/// Succeeds without an attachment when the target simply has no VA space yet.
+Status UvmListener::try_to_attach() {
+  const Result<std::vector<int>> numbers = candidates();
+  if (!numbers) return propagate(numbers);
+  for (const int number : *numbers) {
+    if (Status done = attach(number); !done) return done;
+  }
+  return {};
+}
+
+Result<std::vector<int>> UvmListener::candidates() {
+  std::vector<int> numbers;
+  const std::string wanted = kernel_.uvm_link_target();
+  const Status visited =
+      os::visit_descriptors(kernel_, target_.pid, [&](int number, const std::string& target) {
+        if (target == wanted) numbers.push_back(number);
+        return numbers.size() < most_candidates;
+      });
+  // A target that just died has no such directory any more; its pidfd says so in a moment.
+  if (!visited && visited.error().code != ErrorCode::NotFound)
+    return explain_getfd(visited.error(), target_.pid);
+  return numbers;
+}
+
+/// Succeeds without an attachment when this descriptor is no VA space or is gone again.
+Status UvmListener::attach(int remote_number) {
+  const Result<os::Fd> uvm_fd = kernel_.pidfd_getfd(process_, remote_number);
+  if (!uvm_fd && uvm_fd.error().code == ErrorCode::ResourceExhausted) return propagate(uvm_fd);
+  if (!uvm_fd && uvm_fd.error().code == ErrorCode::PermissionDenied) {
+    return explain_getfd(uvm_fd.error(), target_.pid);
+  }
+  if (!uvm_fd) return {};
+  Result<UvmQueue> queue = UvmQueue::open(kernel_, *uvm_fd, wanted_events(options_));
+  if (!queue && queue.error().code == ErrorCode::Unsupported) return {};
+  if (!queue) return propagate(queue);
+  Attachment& attachment = attachments_.emplace_back(Attachment{std::move(*queue), 0, 0, {}});
+  Result<os::Watch> readable = loop_.watch_readable(attachment.queue.fd().get(), [this, &attachment] {
+    drain(attachment);
+    if (distrust_) end(*distrust_);
+  });
+  if (!readable) {
+    attachments_.pop_back();
+    return propagate(readable);
+  }
+  attachment.readable = std::move(*readable);
+  if (attachments_.size() == 1 && options_.on_attached) options_.on_attached();
+  return {};
+}
+
+Status UvmListener::listen_to_page_faults() {
+  if (std::exchange(options_.page_faults, true)) return {};
+  for (Attachment& attachment : attachments_) {
+    if (Status done = attachment.queue.listen_to(kernel_, wanted_events(options_)); !done) return done;
+  }
+  return {};
+}
+
+Status UvmListener::retry_later() {
+  Result<os::Watch> timer = loop_.after(next_retry_, [this] { retry(); });
+  if (!timer) return propagate(timer);
+  retry_ = std::move(*timer);
+  next_retry_ = std::min(next_retry_ * 2, options_.longest_retry);
+  return {};
+}
+
+void UvmListener::retry() {
+  Status done = try_to_attach();
+  if (done && !attached()) done = retry_later();
+  if (!done) end(done.error());
+}
+
+void UvmListener::read_now() {
+  for (Attachment& attachment : attachments_) drain(attachment);
+}
+
+void UvmListener::stop() {
+  read_now();
+  let_go();
+}
+
+void UvmListener::target_is_gone() {
+  // The driver may have told of the fault that ended the target just before: that comes first.
+  read_now();
+  if (distrust_) return end(*distrust_);
+  end(Error{ErrorCode::NotFound, "process " + std::to_string(target_.pid) + " is gone", {}});
+}
+
+std::optional<UvmLayout> UvmListener::layout() const {
+  if (!attached()) return std::nullopt;
+  return attachments_.front().queue.layout();
+}
+
+void UvmListener::drain(Attachment& attachment) {
+  if (distrust_) return;
+  const UvmLayout layout = attachment.queue.layout();
+  const auto drained = attachment.queue.drain(
+      kernel_, [this, layout](std::span<const std::byte> entry) { handle(layout, entry); });
+  if (!drained) distrust_ = drained.error();
+  note_dropped(attachment);
+}
+
+void UvmListener::note_dropped(Attachment& attachment) {
+  const std::uint64_t dropped = attachment.queue.dropped();
+  const std::uint64_t dropped_dangers = attachment.queue.dropped(dangers);
+  const std::uint64_t news = dropped - std::exchange(attachment.dropped, dropped);
+  const std::uint64_t danger = dropped_dangers - std::exchange(attachment.dropped_dangers, dropped_dangers);
+  counters_.dropped += news;
+  if (news == 0 || !options_.on_gap) return;
+  Gap gap;
+  gap.source = fault::FaultSource::UvmEvent;
+  gap.pid = target_.pid;
+  gap.domain = target_.domain;
+  gap.danger = danger > 0;
+  gap.text = "the driver dropped " + std::to_string(news) + " UVM events, " + std::to_string(danger) +
+             " of fatal faults or a full fault buffer among them";
+  options_.on_gap(gap);
+}
+
+void UvmListener::handle(UvmLayout layout, std::span<const std::byte> entry) {
+  if (distrust_) return;
+  const std::optional<UvmRecord> record = decode(layout, entry);
+  if (!record) {
+    ++counters_.other;
+    return;
+  }
+  if (const std::string why = implausible(*record, clock_.now()); !why.empty()) {
+    distrust_ =
+        Error{ErrorCode::Protocol,
+              "no UVM events of process " + std::to_string(target_.pid) + " any more: an event of layout " +
+                  to_string(layout) + " makes no sense (" + why + ")",
+              "this driver's events look otherwise; its faults are still seen in the kernel log, later"};
+    return;
+  }
+  if (record->type == abi::UvmEventType::FatalFault) return report(*record);
+  if (record->type == abi::UvmEventType::GpuFault) return note_page_fault(*record);
+  note_overflow();
+}
+
+fault::Fault UvmListener::fault_of(const UvmRecord& record) const {
+  fault::Fault fault;
+  fault.when = clock_.now();
+  set_subject(fault, target_);
+  fault.address = record.address;
+  fault.source = fault::FaultSource::UvmEvent;
+  return fault;
+}
+
+void UvmListener::report(const UvmRecord& record) {
+  if (record.of_the_cpu) {
+    ++counters_.cpu_faults;
+    return;
+  }
+  ++counters_.fatal_faults;
+  fault::Fault fault = fault_of(record);
+  const bool from_the_hub = hub_fault_address_ == record.address;
+  fault.fault_class = from_the_hub ? fault::FaultClass::MmuNonReplayable : fault::FaultClass::MmuReplayable;
+  fault.kind = "fatal fault: " + describe(record);
+  on_fault_(fault);
+}
+
+void UvmListener::note_page_fault(const UvmRecord& record) {
+  ++counters_.page_faults;
+  const bool from_the_hub = record.client_type == abi::UvmClientType::Hub;
+  if (from_the_hub) hub_fault_address_ = record.address;
+  if (!options_.on_page_fault) return;
+  PageFault told{fault_of(record), word_of(record.access_type)};
+  told.fault.fault_class =
+      from_the_hub ? fault::FaultClass::MmuNonReplayable : fault::FaultClass::MmuReplayable;
+  told.fault.kind = "page fault: " + describe(record);
+  told.fault.conclusive = false;
+  options_.on_page_fault(told);
+}
+
+void UvmListener::note_overflow() {
+  ++counters_.overflows;
+  fault::Fault fault = fault_of({});
+  fault.address.reset();
+  fault.kind = "the GPU's fault buffer overflowed";
+  fault.conclusive = false;
+  on_fault_(fault);
+}
+
+void UvmListener::let_go() {
+  gone_.cancel();
+  retry_.cancel();
+  attachments_.clear();
+  process_.reset();
+}
+
+void UvmListener::end(const Error& error) {
+  let_go();
+  on_end_(error);
+}
+
+}  // namespace firebreak::watch
