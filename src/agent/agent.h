@@ -133,7 +133,8 @@ class Agent final : private ServerHandler {
                  .longest = options_.longest_hold},
                 {[this](pid_t pid) { return watch_work(pid); }, [this](pid_t pid) { on_endless(pid); },
                  [this](const hold::Release& release) { on_released(release); },
-                 [this](pid_t pid, const hold::Findings& others) { on_others(pid, others); }}) {}
+                 [this](pid_t pid, const hold::Findings& others) { on_others(pid, others); },
+                 [this](pid_t pid) { on_traces(pid); }}) {}
 
   // Messages: one function each, in agent_messages.cpp and agent_joins.cpp.
   void on_message(Connection& connection, abi::Message message, std::vector<os::Fd> descriptors) override;
@@ -251,6 +252,7 @@ class Agent final : private ServerHandler {
   void save_common();
   void save(const Tenant& tenant);
   KeptTenant kept_of(const Tenant& tenant) const;
+  std::vector<KeptProcess> kept_processes_of(const Tenant& tenant) const;
   std::string start_time_of(pid_t pid) const;  ///< empty: it is gone
   std::string image_of(pid_t pid) const;
   void keep(const std::string& name, int descriptor);
@@ -262,7 +264,7 @@ class Agent final : private ServerHandler {
                           const std::vector<bool>& there);
   void restore_memory(Tenant& tenant, const KeptTenant& kept);
   std::vector<pid_t> restore(const KeptTenant& kept, std::map<std::string, os::Fd>& descriptors);
-  void settle(const std::string& name, const std::vector<pid_t>& gone);
+  void settle(const KeptTenant& kept, const std::vector<pid_t>& gone);
   std::vector<pid_t> restore_members(Tenant& tenant, const KeptTenant& kept);
   void tell_restored(const Tenant& tenant);
   Status rejoin(Connection& connection, const abi::Rejoin& request);
@@ -284,6 +286,7 @@ class Agent final : private ServerHandler {
   void tell_released(const hold::Release& release, const Process& process);
   void on_others(pid_t pid, const hold::Findings& others);
   void tell_of_others(Process& process, const std::string& others);
+  void on_traces(pid_t pid);
   void end_forks(Process& process, const std::vector<hold::OtherHolder>& holders);
   bool somebody_waits_for(const Process& process) const;
   void let_go_of(const std::string& domain);

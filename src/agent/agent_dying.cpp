@@ -180,7 +180,14 @@ void Agent::on_others(pid_t pid, const hold::Findings& others) {
   if (process == nullptr) return;  // it gave the GPU back, and lives
   const std::string text = describe(others);
   if (!others.settling && process->remainder.others != text) tell_of_others(*process, text);
+  on_traces(pid);
   if (somebody_waits_for(*process)) end_forks(*process, others.seen);
+}
+
+/// The next agent has no duplicates of what it had, and is told by us who has them.
+void Agent::on_traces(pid_t pid) {
+  const auto tenant = tenants_.find(tenant_of_process(pid));
+  if (document_ && tenant != tenants_.end()) save(*tenant->second);
 }
 
 void Agent::tell_of_others(Process& process, const std::string& others) {

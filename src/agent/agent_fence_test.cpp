@@ -4,6 +4,7 @@
 
 #include "agent/agent_test_support.h"
 #include "link/status_view.h"
+#include "os/descriptors.h"
 #include "os/processes.h"
 
 namespace firebreak::agent {
@@ -117,10 +118,45 @@ TEST_F(AgentFence, NobodysChildIsEndedWhileNobodyWaits) {
 
 class AgentFenceRestart : public AgentFence {
  protected:
+  ~AgentFenceRestart() override {
+    if (stranger != 0) end_stranger();
+  }
+  /// Somebody else is given what the process has on the GPU.
+  void give_to_stranger(pid_t pid) {
+    const std::string wanted = kernel.uvm_link_target();
+    const os::Fd process = kernel.pidfd_open(pid).value();
+    os::Fd space;
+    ASSERT_TRUE(os::visit_descriptors(kernel, pid, [&](int number, const std::string& target) {
+      if (target == wanted) space = kernel.pidfd_getfd(process, number).value();
+      return !space;
+    }));
+    os::SpawnRequest request;
+    request.command = {"sleep", "1000"};
+    request.inherited = {{space.get(), 3}};
+    stranger = kernel.spawn(request).value();
+    // Until it is that program, which has all that it will have.
+    while (os::program_name(kernel.read_file(os::proc_folder(stranger) + "/stat").value()) != "sleep") {
+    }
+  }
+  void end_stranger() {
+    ASSERT_TRUE(kernel.send_signal(kernel.pidfd_open(stranger).value(), SIGKILL));
+    while (!kernel.try_wait(stranger).value()) {
+    }
+    stranger = 0;
+  }
+  std::string stranger_in_words() const { return "process " + std::to_string(stranger) + " (sleep)"; }
+  /// Until the agent that there is now says who is in the way; it may have said so before anybody listened.
+  void expect_stranger_in_the_way() {
+    run_until([&] { return agent->status_json().find(stranger_in_words()) != std::string::npos; });
+    EXPECT_THAT(agent->status_json(), HasSubstr("\"state\": \"held elsewhere\""));
+  }
+  pid_t stranger = 0;
+
   void restart() {
     AgentOptions options;
     options.socket_path = path;
-    agent = std::move(Agent::start(options, *loop, kernel, clock, domains, detectors, manager).value());
+    agent = start_agent(std::move(options));
+    settle();  // the shelves have said what they have
   }
 };
 
@@ -132,6 +168,57 @@ TEST_F(AgentFenceRestart, TheChildOfWhoEndedMeanwhileIsEndedFirst) {
   EXPECT_EQ(word(page).epoch, 0u);
   run_until([&] { return word(page).epoch == 1; });
   EXPECT_FALSE(child_lives());
+}
+
+TEST_F(AgentFenceRestart, AStrangerThatWasToldIsInTheWayOfTheNextAgentToo) {
+  auto [active, standby, page] = forking_pair();
+  give_to_stranger(active.pid());
+  end_child();
+  die(active);
+  EXPECT_THAT(text_of("not fenced"), HasSubstr(stranger_in_words()));
+  agent.reset();
+  restart();
+  EXPECT_EQ(word(page).epoch, 0u);
+  EXPECT_EQ(phase(), pair::Phase::Suspecting);
+  expect_stranger_in_the_way();
+  EXPECT_EQ(word(page).epoch, 0u);
+  end_stranger();
+  run_until([&] { return word(page).epoch == 1; });
+}
+
+// It came to what it has while nobody looked for anybody, and its giver ends while nobody is there.
+TEST_F(AgentFenceRestart, AStrangerWhomNoAgentHasSeenIsFoundByTheMark) {
+  auto [active, standby, page] = forking_pair();
+  give_to_stranger(active.pid());
+  end_child();
+  agent.reset();
+  active.end(kernel);
+  restart();
+  EXPECT_EQ(word(page).epoch, 0u);
+  expect_stranger_in_the_way();
+  EXPECT_EQ(word(page).epoch, 0u);
+  end_stranger();
+  run_until([&] { return word(page).epoch == 1; });
+}
+
+TEST_F(AgentFenceRestart, WhoBeginsAnewUnderTheNextAgentWaitsForTheStrangerToo) {
+  Peer active = peer("forking");
+  const os::Mapping page = join(active, "llm", abi::Role::Active);
+  child = os::children_of(kernel, active.pid()).at(0);
+  const os::Fd descriptor = memory();
+  ask(active, abi::Publish{"state", 0x500000000000, 2 << 20}, descriptor.get());
+  give_to_stranger(active.pid());
+  end_child();
+  die(active);
+  EXPECT_THAT(text_of("not fenced"), HasSubstr(stranger_in_words()));
+  agent.reset();
+  restart();
+  Peer next = peer();
+  next.send(abi::Join{"llm", abi::Role::Active});
+  expect_stranger_in_the_way();
+  EXPECT_EQ(phase(), pair::Phase::Lost);
+  end_stranger();
+  run_until([&] { return phase() == pair::Phase::Serving; });
 }
 
 }  // namespace

@@ -19,6 +19,9 @@ namespace {
 /// A process looks for the agent every 20 ms, and gives it 5 s to answer.
 constexpr Milliseconds standby_returns_within{15'000};
 
+/// Of a process: a document has room for so many. More are very many children.
+constexpr std::size_t most_kept_traces = 256;
+
 Status nobody_needs_it(const Tenant& tenant) {
   return fail(ErrorCode::Unavailable, fmt::format("tenant '{}' is {}: nobody needs this standby any more",
                                                   tenant.name(), pair::to_string(tenant.pair.phase)));
@@ -43,7 +46,7 @@ void Agent::begin_keeping() {
     if (has_ended(each)) on_clients_lost(each.domain);
   }
   domains_.look_for_faults();
-  for (const auto& [name, pids] : gone) settle(name, pids);
+  for (const KeptTenant& each : kept) settle(each, gone[each.name]);
   for (const auto& [name, descriptor] : descriptors) manager_.drop(name);
   shelves_.be_kept();
   if (!document_) {
@@ -166,7 +169,28 @@ KeptTenant Agent::kept_of(const Tenant& tenant) const {
   kept.active = tenant.active;
   kept.standby = tenant.standby;
   kept.old_active = tenant.old_active;
+  kept.processes = kept_processes_of(tenant);
   kept.last_connection = tenant.clients.last_id();
+  return kept;
+}
+
+/// Those in a role, and the dead that are in none any more.
+std::vector<KeptProcess> Agent::kept_processes_of(const Tenant& tenant) const {
+  std::vector<KeptProcess> kept;
+  const auto add = [&](pid_t pid, const std::string& domain, bool has_left) {
+    hold::Traces traces = holder_.traces_of(pid);
+    if (traces.empty()) return;
+    traces.marks.resize(std::min(traces.marks.size(), most_kept_traces));
+    traces.others.resize(std::min(traces.others.size(), most_kept_traces));
+    kept.push_back({pid, domain, has_left, std::move(traces)});
+  };
+  for (const Member* member : {&tenant.active, &tenant.standby, &tenant.old_active}) {
+    if (member->pid != 0) add(member->pid, member->domain, false);
+  }
+  if (processes_.dying_count() == 0) return kept;
+  for (const Process* each : processes_.all_dying()) {
+    if (each->tenant() == tenant.name() && each->remainder.has_left) add(each->pid(), each->domain(), true);
+  }
   return kept;
 }
 
@@ -283,20 +307,28 @@ std::vector<pid_t> Agent::restore_members(Tenant& tenant, const KeptTenant& kept
   return gone;
 }
 
-/// A lease that had begun begins once more: nobody knows how long the agent was away.
-void Agent::settle(const std::string& name, const std::vector<pid_t>& gone) {
+/// A lease that had begun begins once more: nobody knows how long the agent was away. Whoever ended before
+/// anybody had duplicates for us: of who else keeps its address space, forks are known, and what the agent
+/// before has written down.
+void Agent::settle(const KeptTenant& kept, const std::vector<pid_t>& gone) {
   for (const pid_t pid : gone) {
-    const auto tenant = tenants_.find(name);
+    const auto tenant = tenants_.find(kept.name);
     if (tenant == tenants_.end()) break;
-    // It ended before anybody had duplicates for us: of who else keeps its address space, forks are known.
     const Member& active = tenant->second->active;
-    if (active.pid == pid && holder_.keep(pid, active.image)) {
-      await_last_kernel(processes_.add_dead(pid, name, active.domain));
+    const auto its = std::ranges::find(kept.processes, pid, &KeptProcess::pid);
+    const auto traces = its == kept.processes.end() ? hold::Traces{active.image, {}, {}} : its->traces;
+    if (active.pid == pid && holder_.keep(pid, traces)) {
+      await_last_kernel(processes_.add_dead(pid, kept.name, active.domain));
     } else {
       leave(*tenant->second, pid);
     }
   }
-  forget_if_empty(name);
+  for (const KeptProcess& each : kept.processes) {
+    if (!each.has_left || !tenants_.contains(kept.name)) continue;
+    if (holder_.keep(each.pid, each.traces))
+      await_last_kernel(processes_.add_dead(each.pid, kept.name, each.domain));
+  }
+  forget_if_empty(kept.name);
 }
 
 void Agent::tell_restored(const Tenant& tenant) {

@@ -63,6 +63,30 @@ Member decode_member(const json& in) {
   return member;
 }
 
+json encode(const KeptProcess& process) {
+  json others = json::array();
+  for (const hold::OtherHolder& each : process.traces.others) {
+    others.push_back(
+        {{"pid", each.pid}, {"start_time", each.start_time}, {"name", each.name}, {"is_fork", each.is_fork}});
+  }
+  return {{"pid", process.pid},           {"image", process.traces.image}, {"domain", process.domain},
+          {"has_left", process.has_left}, {"marks", process.traces.marks}, {"others", others}};
+}
+
+KeptProcess decode_process(const json& in) {
+  KeptProcess process;
+  in.at("pid").get_to(process.pid);
+  in.at("image").get_to(process.traces.image);
+  in.at("domain").get_to(process.domain);
+  in.at("has_left").get_to(process.has_left);
+  in.at("marks").get_to(process.traces.marks);
+  for (const json& each : in.at("others")) {
+    process.traces.others.push_back({each.at("pid").get<pid_t>(), each.at("start_time").get<std::string>(),
+                                     each.at("name").get<std::string>(), each.at("is_fork").get<bool>()});
+  }
+  return process;
+}
+
 json encode(const vault::Entry& allocation) {
   return {{"name", allocation.name},
           {"address", allocation.address},
@@ -71,6 +95,8 @@ json encode(const vault::Entry& allocation) {
 }
 
 json encode(const KeptTenant& tenant) {
+  json processes = json::array();
+  for (const KeptProcess& each : tenant.processes) processes.push_back(encode(each));
   return {{"version", version},
           {"name", tenant.name},
           {"token", tenant.token},
@@ -82,6 +108,7 @@ json encode(const KeptTenant& tenant) {
           {"active", encode(tenant.active)},
           {"standby", encode(tenant.standby)},
           {"old_active", encode(tenant.old_active)},
+          {"processes", processes},
           {"last_connection", tenant.last_connection}};
 }
 
@@ -103,6 +130,9 @@ KeptTenant tenant_in(const json& in) {
   tenant.active = decode_member(in.at("active"));
   tenant.standby = decode_member(in.at("standby"));
   tenant.old_active = decode_member(in.at("old_active"));
+  for (const json& each : in.value("processes", json::array())) {  // older agents kept none
+    tenant.processes.push_back(decode_process(each));
+  }
   for (const json& each : in.at("allocations")) {
     tenant.allocations.push_back({each.at("name").get<std::string>(), each.at("address").get<std::uint64_t>(),
                                   each.at("size_bytes").get<std::uint64_t>(),
@@ -149,7 +179,8 @@ std::optional<std::string_view> KeptText::update(const KeptTenant& tenant,
   json head = encode(tenant);
   json& connections = head["connections"] = json::array();
   for (const auto& [id, descriptor] : clients.open()) connections.push_back(id);
-  text_ = head.dump();
+  // A process's name is its own word: it may be no UTF-8.
+  text_ = head.dump(-1, ' ', false, json::error_handler_t::replace);
   text_.pop_back();
   text_ += R"(,"allocations":[)" + allocations_ + "]}";
   return text_;

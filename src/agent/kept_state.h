@@ -18,6 +18,7 @@
 #include "agent/member.h"
 #include "agent/service_manager.h"
 #include "base/result.h"
+#include "hold/other_holders.h"
 #include "os/memory.h"
 #include "pair/pair.h"
 #include "vault/vault.h"
@@ -32,6 +33,16 @@ struct KeptAllocation {
   friend bool operator==(const KeptAllocation&, const KeptAllocation&) = default;
 };
 
+/// A process of a tenant, and what is known of who else has what it has on the GPU: the next agent has no
+/// duplicates of that.
+struct KeptProcess {
+  pid_t pid = 0;
+  std::string domain;
+  bool has_left = false;  ///< it is dead, and in no role any more
+  hold::Traces traces;
+  friend bool operator==(const KeptProcess&, const KeptProcess&) = default;
+};
+
 struct KeptTenant {
   std::string name;
   std::string token;
@@ -41,6 +52,7 @@ struct KeptTenant {
   Member active;
   Member standby;
   Member old_active;
+  std::vector<KeptProcess> processes = {};  ///< those of which anything is to be kept
   std::vector<KeptAllocation> allocations;
   std::vector<std::uint64_t> connections = {};  ///< of its clients, by their ids
   std::uint64_t last_connection = 0;            ///< the highest id ever given

@@ -18,6 +18,9 @@ KeptTenant some_tenant() {
   tenant.ended_by_us = true;
   tenant.active = {41, "1234567", "4096:8192", "a", {25, 1024}};
   tenant.old_active = {40, "1234000", "", "b", {}};
+  tenant.processes = {
+      {39, "b", true, {"4096:8191", {std::uint64_t{1} << 61, 7}, {{38, "1233000", "sleep", false}}}},
+      {41, "a", false, {"4096:8192", {9}, {{37, "1232000", "no \"quotes\"", true}}}}};
   tenant.last_connection = 9;
   return tenant;
 }
@@ -54,6 +57,7 @@ TEST(KeptState, EveryFieldSurvives) {
   EXPECT_EQ(tenant->active.limits.memory_mib, 1024u);
   EXPECT_EQ(tenant->standby.pid, 0);
   EXPECT_EQ(tenant->old_active.pid, 40);
+  EXPECT_EQ(tenant->processes, some_tenant().processes);
   ASSERT_EQ(tenant->allocations.size(), 2u);
   EXPECT_EQ(tenant->allocations[1].name, "weights-1");
   EXPECT_EQ(tenant->allocations[1].address, 0x500000001000u);
@@ -69,6 +73,29 @@ TEST(KeptState, AnOlderAgentKeptNoPlacements) {
   const auto common = decode_common(R"({"version":2,"servers":[]})");
   ASSERT_TRUE(common) << common.error().message;
   EXPECT_EQ(*common, KeptCommon{});
+}
+
+// A process's name is bytes.
+TEST(KeptState, ANameThatIsNoTextIsKeptAllTheSame) {
+  KeptTenant tenant = some_tenant();
+  tenant.processes[0].traces.others[0].name = "\xff\xfe";
+  KeptText text;
+  const auto read = decode_tenant(text.update(tenant, {}, ClientConnections()).value_or(""));
+  ASSERT_TRUE(read) << read.error().message;
+  EXPECT_EQ(read->processes[0].traces.others[0].pid, 38);
+}
+
+TEST(KeptState, AnOlderAgentKeptNoProcesses) {
+  KeptText text;
+  KeptTenant tenant = some_tenant();
+  tenant.processes.clear();
+  std::string older(text.update(tenant, {}, ClientConnections()).value_or(""));
+  const std::string field = "\"processes\":[],";
+  ASSERT_NE(older.find(field), std::string::npos);
+  older.erase(older.find(field), field.size());
+  const auto read = decode_tenant(older);
+  ASSERT_TRUE(read) << read.error().message;
+  EXPECT_TRUE(read->processes.empty());
 }
 
 TEST(KeptText, IsThereOnlyWhereSomethingHasChanged) {
@@ -96,6 +123,10 @@ TEST(KeptState, TheLargestTenantFits) {
   const std::string longest(abi::name_bytes_max, 'n');
   KeptTenant tenant = some_tenant();
   tenant.name = tenant.active.domain = tenant.standby.domain = longest;
+  hold::Traces traces{"4096:8192", {}, {}};
+  traces.marks.resize(256, ~std::uint64_t{0});
+  traces.others.resize(256, {4194304, "18446744073709551615", std::string(15, '\xff'), false});
+  tenant.processes.assign(3, {4194304, longest, true, traces});
   std::vector<vault::Entry> entries = some_memory(vault::Vault::entries_max);
   for (vault::Entry& each : entries) {
     each.name = longest;

@@ -74,6 +74,19 @@ std::vector<const Duplicate*> Duplicates::spaces() const {
   return spaces;
 }
 
+std::vector<os::OpeningMark> Duplicates::marks() const {
+  std::vector<os::OpeningMark> marks;
+  for (const Duplicate* space : spaces()) {
+    if (space->mark) marks.push_back(*space->mark);
+  }
+  return marks;
+}
+
+void Duplicates::add(Duplicate duplicate) {
+  const int number = duplicates_.empty() ? 0 : duplicates_.rbegin()->first + 1;
+  duplicates_.emplace(number, std::move(duplicate));
+}
+
 std::vector<os::Fd> Duplicates::release(Device device) {
   std::vector<os::Fd> released;
   for (auto held = duplicates_.begin(); held != duplicates_.end();) {

@@ -45,6 +45,10 @@ class Duplicates {
   bool empty() const { return duplicates_.empty(); }
   /// Those of address spaces.
   std::vector<const Duplicate*> spaces() const;
+  /// Of those that could be marked.
+  std::vector<os::OpeningMark> marks() const;
+  /// Of one whose number in its process nobody knows any more.
+  void add(Duplicate duplicate);
   std::vector<os::Fd> release(Device device);
 
  private:

@@ -87,10 +87,16 @@ void Holder::look_again(pid_t pid) {
   const auto found = clients_.find(pid);
   if (found == clients_.end()) return;
   Client& client = found->second;
-  if (!is_as_it_was(pid, client)) return look(pid);
+  if (!is_as_it_was(pid, client)) return look_and_tell(pid);
   ++client.glances;
   note_image(pid, client);
   look_later(pid, client);
+}
+
+void Holder::look_and_tell(pid_t pid) {
+  const Traces before = traces_of(pid);
+  look(pid);
+  if (callbacks_.on_traces && traces_of(pid) != before) callbacks_.on_traces(pid);
 }
 
 bool Holder::is_as_it_was(pid_t pid, const Client& client) const {
@@ -117,7 +123,7 @@ Status Holder::look_at(pid_t pid, Client& client) {
   if (!numbers) return propagate(numbers);
   // Both: what a process has closed may have been the last of it, and work may be under way.
   Duplicates gone = client.duplicates.give_back(kernel_, pid, *numbers);
-  if (!gone.empty()) hold_for_dead(pid, std::move(gone), nullptr);
+  if (!gone.empty()) hold_for_dead(pid, {client.image, {}, {}}, std::move(gone), nullptr);
   return client.duplicates.take(kernel_, client.process, *numbers);
 }
 
@@ -137,18 +143,18 @@ void Holder::look_later(pid_t pid, Client& client) {
   client.pause = std::min(client.pause * 2, options_.longest_look);
 }
 
-bool Holder::keep(pid_t pid, const std::string& image) {
+bool Holder::keep(pid_t pid, Traces known) {
   Duplicates duplicates;
-  std::string its_image = image;
   if (const auto found = clients_.find(pid); found != clients_.end()) {
     duplicates = std::move(found->second.duplicates);
-    if (its_image.empty()) its_image = found->second.image;
+    if (known.image.empty()) known.image = found->second.image;
     clients_.erase(found);
   }
-  auto looker = std::make_shared<OtherHolders>(kernel_, clock_, late(pid, its_image));
+  auto looker = std::make_shared<OtherHolders>(kernel_, clock_, late(pid, known));
+  if (duplicates.empty()) duplicates = looker->take_found();
   // A tenant without descriptors that we know of may have had some all the same.
   if (!duplicates.empty() || !looker->look({}).none()) {
-    hold_for_dead(pid, std::move(duplicates), std::move(looker));
+    hold_for_dead(pid, std::move(known), std::move(duplicates), std::move(looker));
   }
   return is_held(pid);
 }
@@ -157,17 +163,36 @@ bool Holder::is_held(pid_t pid) const {
   return std::ranges::any_of(dead_, [pid](const auto& entry) { return entry.second.pid == pid; });
 }
 
-Late Holder::late(pid_t pid, const std::string& image) const {
-  Late late{pid, image, {}};
+Traces Holder::traces_of(pid_t pid) const {
+  Traces traces;
+  if (const auto found = clients_.find(pid); found != clients_.end())
+    traces = {found->second.image, found->second.duplicates.marks(), {}};
+  for (const auto& [id, dead] : dead_) {
+    if (dead.pid != pid) continue;
+    traces.image = dead.traces.image;
+    traces.marks.insert(traces.marks.end(), dead.traces.marks.begin(), dead.traces.marks.end());
+    traces.others.insert(traces.others.end(), dead.others.seen.begin(), dead.others.seen.end());
+  }
+  return traces;
+}
+
+Late Holder::late(pid_t pid, Traces traces) const {
+  Late late{pid, {}, std::move(traces)};
   for (const auto& [other, client] : clients_) late.others.insert(other);
   late.others.erase(pid);
   return late;
 }
 
-void Holder::hold_for_dead(pid_t pid, Duplicates duplicates, std::shared_ptr<OtherHolders> looker) {
+void Holder::hold_for_dead(pid_t pid, Traces traces, Duplicates duplicates,
+                           std::shared_ptr<OtherHolders> looker) {
   const std::uint64_t id = next_id_++;
   Dead& dead = dead_[id];
   dead.pid = pid;
+  dead.traces = std::move(traces);
+  for (const os::OpeningMark mark : duplicates.marks()) {
+    auto& marks = dead.traces.marks;
+    if (std::ranges::find(marks, mark) == marks.end()) marks.push_back(mark);
+  }
   dead.duplicates = std::move(duplicates);
   dead.died = clock_.now();
   dead.looker = std::move(looker);

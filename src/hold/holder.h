@@ -95,6 +95,8 @@ struct HolderCallbacks {
   std::function<void(const Release&)> on_released = nullptr;
   /// Somebody else has it; at each look, so that whoever can be ended is. Not from inside of a call.
   std::function<void(pid_t, const Findings&)> on_others = nullptr;
+  /// What traces_of() says of a living process has changed. Not from inside of a call.
+  std::function<void(pid_t)> on_traces = nullptr;
 };
 
 /// What is held, for people.
@@ -123,8 +125,11 @@ class Holder {
   /// It has just opened the GPU: a look is worth while.
   void look(pid_t pid);
   /// The process has ended. True: it is held, by us or by somebody else, and on_released will tell; false:
-  /// nothing of it is left. `image` (os::image): of one that was not followed.
-  bool keep(pid_t pid, const std::string& image = {});
+  /// nothing of it is left. `known`: of one that was not followed; with what another agent knew of it we
+  /// hold again what somebody else still has.
+  bool keep(pid_t pid, Traces known = {});
+  /// Of a living or a dead one, for who comes after us.
+  Traces traces_of(pid_t pid) const;
   /// Of a dead one: nobody is left who would be harmed, or somebody cannot wait, or no longer than `patience`
   /// for work that is known to run. on_released tells, later.
   void let_go(pid_t pid, Nanoseconds patience = {});
@@ -151,6 +156,7 @@ class Holder {
   struct Dead {
     pid_t pid = 0;
     Duplicates duplicates;
+    Traces traces;  ///< also while they are being closed; its others are in `others`
     Monotonic died{};
     WorkEnd work = WorkEnd::Presumed;
     WorkEnd worst = WorkEnd::Known;  ///< of what else was held of the same process
@@ -168,12 +174,13 @@ class Holder {
   };
 
   void look_again(pid_t pid);
+  void look_and_tell(pid_t pid);
   bool is_as_it_was(pid_t pid, const Client& client) const;
   void note_image(pid_t pid, Client& client);
   Status look_at(pid_t pid, Client& client);
   void look_later(pid_t pid, Client& client);
   /// What it had is the dead one's from here on.
-  void hold_for_dead(pid_t pid, Duplicates duplicates, std::shared_ptr<OtherHolders> looker);
+  void hold_for_dead(pid_t pid, Traces traces, Duplicates duplicates, std::shared_ptr<OtherHolders> looker);
   void look_at_work(std::uint64_t id);
   void hold_on(std::uint64_t id);
   void time_is_up(std::uint64_t id);
@@ -188,7 +195,7 @@ class Holder {
   void tell(std::uint64_t id, Duplicates left, Findings others);
   void closed(std::uint64_t id, Duplicates left, const Findings& others);
   void await_others(std::uint64_t id, const Findings& others);
-  Late late(pid_t pid, const std::string& image) const;
+  Late late(pid_t pid, Traces traces) const;
   void force(std::uint64_t id);
   void release(std::uint64_t id);
   bool is_held(pid_t pid) const;

@@ -71,7 +71,7 @@ Relatives relatives_of(os::Kernel& kernel, const Late& late) {
   for (const pid_t pid : os::all_processes(kernel)) {
     if (pid == late.pid) continue;
     auto stat = stat_of(kernel, pid);
-    if (!stat || os::image(*stat) != late.image) continue;
+    if (!stat || os::image(*stat) != late.traces.image) continue;
     pid_t parent = 0;
     const std::string_view text = os::parent(*stat);
     std::from_chars(text.data(), text.data() + text.size(), parent);
@@ -117,7 +117,7 @@ std::vector<OtherHolder> OtherHolders::same_openings(const Duplicates& duplicate
     const auto stat = stat_of(kernel_, pid);
     if (!stat) return;
     const bool is_fork =
-        !late_.image.empty() && os::image(*stat) == late_.image && !late_.others.contains(pid);
+        !late_.traces.image.empty() && os::image(*stat) == late_.traces.image && !late_.others.contains(pid);
     holders.push_back(holder_from(pid, *stat, is_fork));
   };
   // Whoever had it most often has it still: then nobody else has to be looked at.
@@ -127,18 +127,21 @@ std::vector<OtherHolder> OtherHolders::same_openings(const Duplicates& duplicate
   return holders;
 }
 
-bool OtherHolders::keeps_any_space(pid_t pid) {
-  if (any_space(kernel_, pid, [](pid_t, int) { return true; })) return true;
-  // A mapping keeps it as a descriptor does, and outlives that.
+/// A mapping keeps it as a descriptor does, and outlives that.
+bool OtherHolders::has_space_mapped(pid_t pid) {
   const auto maps = kernel_.read_file(os::proc_folder(pid) + "/maps");
   return maps && maps->find(kernel_.uvm_link_target()) != std::string::npos;
+}
+
+bool OtherHolders::keeps_any_space(pid_t pid) {
+  return any_space(kernel_, pid, [](pid_t, int) { return true; }) || has_space_mapped(pid);
 }
 
 /// Those of a living process of the same image are most likely its own children, and none of the dead's: they
 /// count where it is certain that somebody has it, and are nobody's to end.
 std::vector<OtherHolder> OtherHolders::forks(bool somebody_has_it) {
   std::vector<OtherHolder> holders;
-  if (late_.image.empty()) return holders;
+  if (late_.traces.image.empty()) return holders;
   const Relatives relatives = relatives_of(kernel_, late_);
   for (const auto& [pid, relative] : relatives) {
     const pid_t first = eldest(relatives, pid);
@@ -150,6 +153,80 @@ std::vector<OtherHolder> OtherHolders::forks(bool somebody_has_it) {
   return holders;
 }
 
+/// Whom an agent before has seen. Whoever has descriptors would have been found by the marks, where there
+/// are any.
+void OtherHolders::add_known(std::vector<OtherHolder>& holders) {
+  for (const OtherHolder& each : late_.traces.others) {
+    const auto stat = stat_of(kernel_, each.pid);
+    if (!stat || os::start_time(*stat) != each.start_time) continue;
+    if (std::ranges::find(holders, each.pid, &OtherHolder::pid) != holders.end()) continue;
+    const bool has_descriptors = any_space(kernel_, each.pid, [](pid_t, int) { return true; });
+    const bool keeps = late_.traces.marks.empty() ? has_descriptors || has_space_mapped(each.pid)
+                                                  : !has_descriptors && has_space_mapped(each.pid);
+    if (keeps) holders.push_back(each);
+  }
+}
+
+// --- what an agent before has marked
+// ------------------------------------------------------------------------------------------------
+
+OtherHolders::OtherHolders(os::Kernel& kernel, const Clock& clock, Late late)
+    : kernel_(kernel), clock_(clock), late_(std::move(late)) {
+  if (late_.traces.empty()) return;
+  note(late_.traces.others);
+  was_kept_ = !known_.empty();
+  last_kept_ = clock_.now();
+  if (!late_.traces.marks.empty()) find_marked();
+}
+
+/// A mark is seen from any opening of the same file: the device's own, or somebody's.
+void OtherHolders::find_marked() {
+  static_cast<void>(is_seen_from(kernel_.uvm_link_target()));
+  for (const pid_t pid : os::all_processes(kernel_)) {
+    if (are_all_found()) return;
+    if (pid != late_.pid && pid != os::own_pid()) find_marked_of(pid);
+  }
+}
+
+bool OtherHolders::are_all_found() const { return found_.marks().size() == late_.traces.marks.size(); }
+
+/// Whether there is any; remembers from where.
+bool OtherHolders::is_seen_from(const std::string& path) {
+  bool is_any = false;
+  for (const os::OpeningMark mark : late_.traces.marks) {
+    auto opening = kernel_.open(path, O_RDONLY);
+    if (!opening) return false;
+    if (!os::is_marked(opening->get(), mark).value_or(false)) continue;
+    is_any = true;
+    if (!has_witness(mark)) witnesses_.push_back({std::move(*opening), mark});
+  }
+  return is_any;
+}
+
+void OtherHolders::find_marked_of(pid_t pid) {
+  any_space(kernel_, pid, [this, pid](pid_t task, int number) {
+    if (!is_seen_from(os::proc_folder(task) + "/fd/" + std::to_string(number))) return false;
+    const auto process = kernel_.pidfd_open(pid);
+    if (!process) return true;
+    if (auto duplicate = kernel_.pidfd_getfd(*process, number)) find_out(std::move(*duplicate));
+    return are_all_found();
+  });
+}
+
+/// An opening does not see its own marks, and all others of the file do.
+void OtherHolders::find_out(os::Fd duplicate) {
+  const auto found = found_.marks();
+  for (const Witness& each : witnesses_) {
+    if (std::ranges::find(found, each.mark) != found.end()) continue;
+    if (os::is_marked(duplicate.get(), each.mark).value_or(true)) continue;
+    return found_.add({Device::AddressSpace, std::move(duplicate), each.mark});
+  }
+}
+
+bool OtherHolders::has_witness(os::OpeningMark mark) const {
+  return std::ranges::find(witnesses_, mark, &Witness::mark) != witnesses_.end();
+}
+
 bool OtherHolders::is_marked() {
   return std::ranges::any_of(witnesses_, [this](const Witness& witness) {
     return os::is_marked(witness.descriptor.get(), witness.mark).value_or(false);
@@ -158,7 +235,7 @@ bool OtherHolders::is_marked() {
 
 void OtherHolders::prepare_to_close(const Duplicates& duplicates) {
   for (const Duplicate* space : duplicates.spaces()) {
-    if (!space->mark) continue;
+    if (!space->mark || has_witness(*space->mark)) continue;
     const std::string itself = "/proc/self/fd/" + std::to_string(space->descriptor.get());
     if (auto again = kernel_.open(itself, O_RDONLY)) witnesses_.push_back({std::move(*again), *space->mark});
   }
@@ -194,7 +271,10 @@ Findings OtherHolders::look(const Duplicates& duplicates) {
     return findings;
   }
   findings.unseen = is_marked();
-  if (findings.unseen || witnesses_.empty()) findings.seen = forks(findings.unseen);
+  if (findings.unseen || witnesses_.empty()) {
+    findings.seen = forks(findings.unseen);
+    add_known(findings.seen);
+  }
   note(findings.seen);
   if (!findings.none()) {
     was_kept_ = true;

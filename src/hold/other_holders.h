@@ -15,14 +15,17 @@
 ///     is looked for among the forks, of which mappings are looked at as well.
 ///   * Where the opening ended with somebody else than us, its release may still be under way: until every
 ///     process that was seen to have it has ended, or for `settles` where none was seen or one lives on.
-/// Where there is no duplicate and no mark (another agent had them, or the operator has nothing held) forks
-/// alone are known: processes of the same image (os::image) that have any such descriptor or mapping.
+///   * Where an agent before us had the duplicates, its marks tell the openings: whoever has a descriptor of
+///     one is found by it, and gives us a duplicate again.
+/// Where there is neither a duplicate nor a mark (the operator has nothing held) forks are known: processes
+/// of the same image (os::image) that have any such descriptor or mapping; and whom an agent before has seen.
 #pragma once
 
 #include <sys/types.h>
 
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/clock.h"
@@ -41,11 +44,21 @@ struct OtherHolder {
   friend bool operator==(const OtherHolder&, const OtherHolder&) = default;
 };
 
+/// What another agent needs to know of a process to go on looking, since it has no duplicates of what that
+/// one had.
+struct Traces {
+  std::string image;                   ///< os::image, as long as it had them; empty: not known
+  std::vector<os::OpeningMark> marks;  ///< of its address spaces
+  std::vector<OtherHolder> others;     ///< who else had them at the last look
+  bool empty() const { return marks.empty() && others.empty(); }
+  friend bool operator==(const Traces&, const Traces&) = default;
+};
+
 /// What is known of a process whose address space it is.
 struct Late {
   pid_t pid = 0;
-  std::string image;       ///< os::image; empty: not known
   std::set<pid_t> others;  ///< processes of tenants: no fork of anybody, whatever they look like
+  Traces traces;           ///< its image, and what an agent before knew
 };
 
 struct Findings {
@@ -65,10 +78,11 @@ class OtherHolders {
   /// An address space took at most 0.17 s to go under a running kernel (H100); this is three times that.
   static constexpr Milliseconds settles{500};
 
-  /// The references outlive it.
-  OtherHolders(os::Kernel& kernel, const Clock& clock, Late late)
-      : kernel_(kernel), clock_(clock), late_(std::move(late)) {}
+  /// The references outlive it. Looks for the openings of `late`'s marks at once.
+  OtherHolders(os::Kernel& kernel, const Clock& clock, Late late);
 
+  /// Duplicates of these, from whoever has them; once.
+  Duplicates take_found() { return std::exchange(found_, {}); }
   /// With `duplicates` of it that we still have, all of them, or none any more.
   Findings look(const Duplicates& duplicates);
   /// To be called before the duplicates are closed: later nobody can look from there.
@@ -79,10 +93,18 @@ class OtherHolders {
     os::Fd descriptor;
     os::OpeningMark mark;
   };
+  void find_marked();
+  bool is_seen_from(const std::string& path);
+  void find_marked_of(pid_t pid);
+  void find_out(os::Fd duplicate);
+  bool are_all_found() const;
+  bool has_witness(os::OpeningMark mark) const;
   std::vector<OtherHolder> same_openings(const Duplicates& duplicates);
   bool has_one_of(pid_t pid, const std::vector<const Duplicate*>& spaces);
   std::vector<OtherHolder> forks(bool somebody_has_it);
   bool keeps_any_space(pid_t pid);
+  bool has_space_mapped(pid_t pid);
+  void add_known(std::vector<OtherHolder>& holders);
   bool is_marked();
   bool has_ended(const OtherHolder& holder);
   void note(const std::vector<OtherHolder>& seen);
@@ -91,6 +113,7 @@ class OtherHolders {
   const Clock& clock_;
   Late late_;
   std::vector<Witness> witnesses_;
+  Duplicates found_;
   std::vector<OtherHolder> last_seen_;
   std::vector<OtherHolder> known_;  ///< all that were ever seen
   Monotonic last_kept_{};           ///< by somebody else, while we had nothing of it any more

@@ -110,7 +110,7 @@ class OtherHoldersTest : public testing::Test {
     const Numbers numbers = gpu_descriptors_of(kernel_, parent_->pid()).value();
     EXPECT_FALSE(numbers.empty());
     if (is_duplicated) duplicates_.take(kernel_, process_, numbers);
-    late_ = {parent_->pid(), image_of(parent_->pid()), {}};
+    late_ = {parent_->pid(), {}, {image_of(parent_->pid()), {}, {}}};
   }
   std::string image_of(pid_t pid) {
     return os::image(kernel_.read_file(os::proc_folder(pid) + "/stat").value());
@@ -245,7 +245,7 @@ TEST_F(OtherHoldersTest, WithoutDuplicatesForksAreKnownByTheirImage) {
 
 TEST_F(OtherHoldersTest, WhoseImageIsNotKnownHasNoForks) {
   begin([](os::Fd&) {}, false);
-  late_.image.clear();
+  late_.traces.image.clear();
   die();
   EXPECT_TRUE(look().none());
 }
@@ -262,6 +262,74 @@ TEST_F(OtherHoldersTest, AProcessWhoseFirstThreadHasEndedIsSeen) {
   });
   die();
   EXPECT_THAT(look().seen, ElementsAre(Field(&OtherHolder::pid, child_)));
+}
+
+/// What an agent knew that has ended since, with its duplicates.
+class WithTraces : public OtherHoldersTest {
+ protected:
+  void forget_duplicates() {
+    late_.traces.marks = duplicates_.marks();
+    EXPECT_EQ(late_.traces.marks.size(), 1u);
+    duplicates_ = {};
+    late_.traces.image.clear();  // no fork of anybody
+  }
+  OtherHolder child() {
+    const std::string stat = kernel_.read_file(os::proc_folder(child_) + "/stat").value();
+    return {child_, std::string(os::start_time(stat)), std::string(os::program_name(stat)), false};
+  }
+};
+
+TEST_F(WithTraces, WhoHasAMarkedOpeningIsFoundAndGivesItAgain) {
+  begin([](os::Fd&) {});
+  forget_duplicates();
+  die();
+  duplicates_ = looker_->take_found();
+  EXPECT_EQ(duplicates_.marks(), late_.traces.marks);
+  EXPECT_THAT(look().seen, ElementsAre(Field(&OtherHolder::pid, child_)));
+  end_child();
+  EXPECT_TRUE(look().none());
+  close_all();
+  EXPECT_TRUE(look().none());
+}
+
+TEST_F(WithTraces, AnotherOpeningOfTheSameFileIsNone) {
+  begin([](os::Fd& space) {
+    space = os::Fd(::open(("/proc/self/fd/" + std::to_string(space.get())).c_str(), O_RDWR | O_CLOEXEC));
+  });
+  forget_duplicates();
+  late_.traces.others = {child()};
+  die();
+  EXPECT_TRUE(looker_->take_found().empty());
+  EXPECT_EQ(look(), (Findings{{}, false, true})) << "its release may be under way";
+  clock_.advance(OtherHolders::settles);
+  EXPECT_TRUE(look().none());
+}
+
+// From here nobody sees the mark, since nobody has a descriptor of that file.
+TEST_F(WithTraces, WhomAnAgentBeforeHasSeenIsBelievedWhereOnlyAMappingIsLeft) {
+  begin([](os::Fd& space) {
+    EXPECT_NE(::mmap(nullptr, 4096, PROT_READ, MAP_SHARED, space.get(), 0), MAP_FAILED);
+    space.reset();
+  });
+  forget_duplicates();
+  late_.traces.others = {child()};
+  die();
+  EXPECT_THAT(look().seen, ElementsAre(child()));
+  end_child();
+  EXPECT_TRUE(look().none());
+}
+
+TEST_F(WithTraces, AndWhereNothingCouldBeMarked) {
+  begin([](os::Fd&) {});
+  forget_duplicates();
+  late_.traces.marks.clear();
+  late_.traces.others = {child()};
+  die();
+  EXPECT_THAT(look().seen, ElementsAre(child()));
+  // Another process of that number.
+  late_.traces.others[0].start_time = "1";
+  die();
+  EXPECT_TRUE(look().none());
 }
 
 class HolderWithOthers : public OtherHoldersTest {

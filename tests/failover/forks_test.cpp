@@ -34,6 +34,23 @@ class Forks : public SupervisedAgent {
     wait_for_end(*standby_);
     return word_after(*standby_, "stores ");
   }
+  /// That somebody else is in the way, once more.
+  void wait_for_word() {
+    ++words_wanted_;
+    wait("the word", [&] {
+      return std::ranges::count_if(agent_->lines, [](const std::string& line) {
+               return line.find("(sleep) still holds the GPU descriptors of the dead active") != line.npos &&
+                      line.find("not fenced") != line.npos;
+             }) >= words_wanted_;
+    });
+  }
+  void expect_to_wait_for_child() {
+    EXPECT_EQ(status_of(tenant)["phase"], "suspecting");
+    EXPECT_TRUE(child_lives());
+    EXPECT_TRUE(word_after(*standby_, "promoted").empty());
+    send(child_, SIGKILL);
+    EXPECT_THAT(stores_beside_the_successor(), testing::StartsWith("0 in"));
+  }
   bool child_lives() {
     return os::is_alive(kernel_.read_file(os::proc_folder(child_) + "/stat").value_or(""));
   }
@@ -41,6 +58,7 @@ class Forks : public SupervisedAgent {
   Player* active_ = nullptr;
   Player* standby_ = nullptr;
   pid_t child_ = 0;
+  std::ptrdiff_t words_wanted_ = 0;
 };
 
 TEST_F(Forks, TheChildOfADeadActiveIsEndedAndNothingLandsBesideTheSuccessor) {
@@ -57,13 +75,8 @@ TEST_F(Forks, SomebodyElseIsWaitedForAndTold) {
   start_supervised();
   start_forking_pair("--stranger");
   kill_active();
-  wait("the word",
-       [&] { return agent_->said("(sleep) still holds the GPU descriptors of the dead active"); });
-  EXPECT_EQ(status_of(tenant)["phase"], "suspecting");
-  EXPECT_TRUE(child_lives());
-  EXPECT_TRUE(word_after(*standby_, "promoted").empty());
-  send(child_, SIGKILL);
-  EXPECT_THAT(stores_beside_the_successor(), testing::StartsWith("0 in"));
+  wait_for_word();
+  expect_to_wait_for_child();
 }
 
 // The next agent has no duplicates of what died before it came.
@@ -78,6 +91,31 @@ TEST_F(Forks, TheChildOfAnActiveThatDiedWithoutAnAgentIsEndedToo) {
   wait_for_next_agent();
   EXPECT_THAT(stores_beside_the_successor(), testing::StartsWith("0 in"));
   EXPECT_FALSE(child_lives());
+}
+
+TEST_F(Forks, SomebodyElseIsWaitedForByTheNextAgentToo) {
+  start_supervised();
+  start_forking_pair("--stranger");
+  kill_active();
+  wait_for_word();
+  kill_agent();
+  wait_for_next_agent();
+  wait_for_word();
+  expect_to_wait_for_child();
+}
+
+// He was given the descriptors before anybody looked who has them.
+TEST_F(Forks, SomebodyElseIsWaitedForWhereTheActiveDiedWithoutAnAgent) {
+  start_supervised();
+  start_forking_pair("--stranger");
+  const pid_t active = pid_of(tenant);
+  kill_agent_for_a_while();
+  send(active, SIGKILL);
+  wait_for_end(*active_);
+  resume_supervisor();
+  wait_for_next_agent();
+  wait_for_word();
+  expect_to_wait_for_child();
 }
 
 TEST_F(Forks, NothingHeldChangesNothingOfThat) {
