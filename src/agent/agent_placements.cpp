@@ -97,8 +97,7 @@ Result<std::string> Agent::domain_for(const std::string& tenant, abi::Role role,
                                       const std::string& gpu) const {
   std::vector<Site> sites;
   for (const mps::DomainReport& report : domains_.reports()) {
-    const bool takes_clients = report.state == mps::DomainState::Serving;
-    sites.push_back({report.name, report.gpu, takes_clients, mps::to_string(report.state), 0});
+    sites.push_back({report.name, report.gpu, report.takes_clients(), describe_state(report), 0});
     for (const auto& [name, other] : tenants_) {
       if (other->active.pid != 0 && other->active.domain == report.name) ++sites.back().actives;
     }

@@ -58,7 +58,7 @@ const char* state_of(const hold::Held& held, bool lives) {
 nlohmann::json describe_domain(const mps::DomainReport& domain, const std::vector<pid_t>& clients,
                                const nlohmann::json& foreign) {
   return {{"name", domain.name},
-          {"state", mps::to_string(domain.state)},
+          {"state", describe_state(domain)},
           {"gpu", domain.gpu},
           {"daemon_pid", domain.daemon_pid},
           {"server_pids", domain.servers},

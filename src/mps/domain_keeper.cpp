@@ -23,6 +23,10 @@ const char* to_string(DomainState state) {
   return "?";
 }
 
+const char* describe_state(const DomainReport& report) {
+  return report.state == DomainState::Serving && report.silent ? "silent" : to_string(report.state);
+}
+
 DomainKeeper::DomainKeeper(os::Kernel& kernel, KeeperOptions options, std::unique_ptr<os::EventLoop> loop,
                            KeeperCallbacks callbacks)
     : kernel_(kernel),
@@ -96,6 +100,7 @@ Status DomainKeeper::bring_up() {
     const std::lock_guard lock(mutex_);
     report_.daemon_pid = (*domain)->daemon_pid();
     report_.state = DomainState::Serving;
+    report_.silent = false;
     domain_ = std::move(*domain);
   }
   if (!takeover.empty()) tell(takeover);
@@ -186,6 +191,7 @@ void DomainKeeper::list_clients() {
   ClientList list;
   list.asked = clock_.now();
   const auto servers = look();
+  note_answer(servers);
   const auto domain = this->domain();
   if (!servers || !domain) return;
   for (const pid_t server : *servers) {
@@ -194,6 +200,20 @@ void DomainKeeper::list_clients() {
     if (clients) list.pids.insert(list.pids.end(), clients->begin(), clients->end());
   }
   callbacks_.on_clients(list);
+}
+
+/// Who comes to a daemon that somebody has stopped would wait for it. On a busy machine one answer may be late.
+void DomainKeeper::note_answer(const Result<std::vector<pid_t>>& answer) {
+  if (!answer && answer.error().code != ErrorCode::Timeout) return;
+  silences_ = answer ? 0 : silences_ + 1;
+  if (silences_ == 1) return look_for_clients();
+  {
+    const std::lock_guard lock(mutex_);
+    if (std::exchange(report_.silent, !answer) == !answer) return;
+  }
+  if (!answer) return tell(fmt::format("its MPS daemon {} does not answer", report().daemon_pid));
+  tell("its MPS daemon answers again");
+  look_for_faults();  // nobody could be asked meanwhile
 }
 
 void DomainKeeper::take_server(pid_t pid) {

@@ -60,8 +60,13 @@ struct DomainReport {
   std::vector<pid_t> servers;
   std::uint32_t daemon_restarts = 0;
   std::uint32_t server_restarts = 0;
-  std::string news;  ///< what last happened to it, in words; empty: nothing
+  bool silent = false;  ///< its daemon runs, and answers no commands
+  std::string news;     ///< what last happened to it, in words; empty: nothing
+  bool takes_clients() const { return state == DomainState::Serving && !silent; }
 };
+
+/// Its state, or "silent".
+const char* describe_state(const DomainReport& report);
 
 /// All clients of a domain at one time, whoever started them.
 struct ClientList {
@@ -96,7 +101,7 @@ class DomainKeeper {
   const std::string& name() const { return options_.domain.name; }
   Environment client_environment() const { return environment_; }
   DomainReport report() const;
-  bool takes_clients() const { return report().state == DomainState::Serving; }
+  bool takes_clients() const { return report().takes_clients(); }
   /// Whether that process is one of its servers, by MPS's own list. One that has ended still is while a fault
   /// may be told of that names it (fault_lasts), unless another server has come since or another process has
   /// its number: so whoever is in the domain then was its client.
@@ -150,6 +155,7 @@ class DomainKeeper {
   void look_until_found(Milliseconds next);
   Result<std::vector<pid_t>> look();
   void list_clients();
+  void note_answer(const Result<std::vector<pid_t>>& answer);
   void take_server(pid_t pid);
   void server_ended(pid_t pid);
   void start_server(uid_t user);
@@ -179,6 +185,7 @@ class DomainKeeper {
   const SystemClock clock_;
   Backoff backoff_;
   Backoff drain_looks_;
+  int silences_ = 0;                       ///< questions in a row that the daemon did not answer
   std::optional<Monotonic> served_since_;  ///< while it drains: somebody has come since the fault
   Monotonic began_{};
   os::Watch daemon_watch_;

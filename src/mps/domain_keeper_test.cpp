@@ -256,6 +256,24 @@ TEST_F(Keeper, AListThatLacksAServersAnswerIsNone) {
   wait_for_clients({604});
 }
 
+TEST_F(Keeper, ADaemonThatDoesNotAnswerTakesNobodyUntilItDoes) {
+  KeeperOptions with = quick();
+  with.domain.command_timeout = Milliseconds(200);
+  with.between_client_looks = with.second_client_look = Milliseconds(10);
+  const auto keeper = keep(with);
+  ASSERT_TRUE(keeper);
+  const os::Fd daemon = kernel_.pidfd_open(keeper->report().daemon_pid).value();
+  ASSERT_TRUE(kernel_.send_signal(daemon, SIGSTOP));
+  wait_for_news("does not answer");
+  EXPECT_FALSE(keeper->takes_clients());
+  EXPECT_STREQ(describe_state(keeper->report()), "silent");
+  EXPECT_EQ(keeper->report().state, DomainState::Serving) << "whoever is there goes on";
+  ASSERT_TRUE(kernel_.send_signal(daemon, SIGCONT));
+  wait_for_news("answers again");
+  EXPECT_TRUE(keeper->takes_clients());
+  EXPECT_EQ(clients_lost_, 0);
+}
+
 TEST_F(Keeper, LooksUntilTheFirstClientHasGotItsServer) {
   const auto keeper = keep(quick());
   ASSERT_TRUE(keeper);

@@ -121,6 +121,21 @@ TEST_F(Domains, OneThatHadAFaultTakesNobodyUntilItHasDrained) {
   expect_unharmed(late);
 }
 
+TEST_F(Domains, OneWhoseDaemonSomebodyHasStoppedTakesNobodyUntilItGoesOn) {
+  start_agent();
+  Player& inside = start_neighbour("inside");
+  ASSERT_EQ(domain_of("inside"), "a");
+  const pid_t daemon = domain("a")["daemon_pid"];
+  send(daemon, SIGSTOP);
+  wait_for_domain("a", [](const auto& now) { return now["state"] == "silent"; });
+  Player& newcomer = start_neighbour("newcomer");
+  EXPECT_EQ(domain_of("newcomer"), "b");
+  send(daemon, SIGCONT);
+  wait_for_domain("a", serves);
+  expect_unharmed(inside);
+  expect_unharmed(newcomer);
+}
+
 // As it does on an H100 and on an H200, such a server calls itself ACTIVE and fails its next client
 // (docs/domains.md).
 TEST_F(Domains, WhoIsPlacedAfterAnOnlyTenantDiedInMidKernelIsServed) {
