@@ -3,6 +3,9 @@
 /// no waiting.
 #include "agent/agent.h"
 
+#include <cstdio>
+#include <filesystem>
+
 #include "agent/agent_test_support.h"
 #include "link/status_view.h"
 
@@ -361,6 +364,15 @@ TEST_F(AgentTest, AnAnswerToAFaultThatNobodyAskedForIsNothing) {
   settle();
   EXPECT_FALSE(watcher.receive().has_value());
   EXPECT_FALSE(active.receive().has_value());
+}
+
+TEST_F(AgentTest, ASocketThatWasRemovedIsThereAgain) {
+  Peer before = peer();
+  ASSERT_EQ(std::remove(path.c_str()), 0);
+  while (!std::filesystem::exists(path)) loop->run_once(std::nullopt);
+  Peer after = peer();
+  join(after, "llm", abi::Role::Active);
+  join(before, "other", abi::Role::Active);
 }
 
 }  // namespace

@@ -13,6 +13,8 @@ namespace {
 /// For descriptors that are under way: who reads takes microseconds.
 constexpr Milliseconds held_pause{2};
 constexpr Milliseconds no_descriptors_pause{100};
+/// One lstat() each.
+constexpr Milliseconds between_path_looks{1000};
 
 std::string_view text_of(const os::Message& message) {
   return {reinterpret_cast<const char*>(message.bytes.data()), message.bytes.size()};
@@ -39,7 +41,26 @@ Result<std::unique_ptr<Server>> Server::start(os::EventLoop& loop, const std::st
   if (!listener) return propagate(listener);
   std::unique_ptr<Server> server(new Server(loop, std::move(*listener), handler));
   if (auto listens = server->listen(); !listens) return propagate(listens);
+  auto looks = loop.every(between_path_looks, [raw = server.get()] { raw->look_after_path(); });
+  if (!looks) return propagate(looks);
+  server->path_looks_ = std::move(*looks);
   return server;
+}
+
+/// Whoever is connected does not need it; whoever comes does.
+void Server::look_after_path() {
+  if (listener_.is_there()) return;
+  auto again = os::Listener::listen(listener_.path(), os::SocketAccess::Group);
+  if (again) {
+    watch_.cancel();
+    spare_.reset();
+    listener_ = std::move(*again);
+    spdlog::warn("{} was removed, and is there again", listener_.path());
+  }
+  const Status listens = again ? listen() : Status(propagate(again));
+  if (!listens && !has_lost_path_)
+    spdlog::error("{} was removed, and cannot be made again: {}", listener_.path(), to_string(listens.error()));
+  has_lost_path_ = !listens;
 }
 
 Status Server::listen() {

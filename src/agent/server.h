@@ -72,7 +72,8 @@ class Server {
   /// Each tenant has up to five: two processes, who started each, and who keeps the pair.
   static constexpr std::size_t connections_max = 4096;
 
-  /// Listens at `path` (mode 0660). Peers of another user than ours and root are turned away.
+  /// Listens at `path` (mode 0660), and makes it again when somebody has removed it. Peers of another user than
+  /// ours and root are turned away.
   static Result<std::unique_ptr<Server>> start(os::EventLoop& loop, const std::string& path,
                                                ServerHandler& handler);
 
@@ -84,12 +85,15 @@ class Server {
     handle(asker, [&message](Connection& connection) { connection.answer(message); });
   }
   const std::string& path() const { return listener_.path(); }
+  /// The handler is told. Not from inside of a call for that connection.
+  void close(std::uint64_t id);
 
  private:
   Server(os::EventLoop& loop, os::Listener listener, ServerHandler& handler)
       : loop_(loop), listener_(std::move(listener)), handler_(handler) {}
   friend class Connection;
   Status listen();
+  void look_after_path();
   void accept_one();
   void turn_away();
   void receive_one(std::uint64_t id);
@@ -97,7 +101,6 @@ class Server {
   void flush(std::uint64_t id);
   void go_on(Connection& connection, const Result<Outbox::State>& state);
   void give_up(Connection& connection, const Error& why);
-  void close(std::uint64_t id);
 
   os::EventLoop& loop_;
   os::Listener listener_;
@@ -105,6 +108,8 @@ class Server {
   os::Watch watch_;
   os::Fd spare_;      ///< given up for who is told that there is none left
   os::Watch waking_;  ///< while nobody is accepted
+  os::Watch path_looks_;
+  bool has_lost_path_ = false;
   std::uint64_t next_id_ = 1;
   std::map<std::uint64_t, std::unique_ptr<Connection>> connections_;
 };

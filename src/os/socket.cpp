@@ -251,12 +251,15 @@ Listener& Listener::operator=(Listener&& other) noexcept {
   return *this;
 }
 
+bool Listener::is_there() const {
+  struct stat info {};
+  return ::lstat(path_.c_str(), &info) == 0 && info.st_dev == device_ && info.st_ino == inode_;
+}
+
 void Listener::close() {
   fd_.reset();
   if (path_.empty()) return;
-  struct stat info {};
-  const bool ours = ::lstat(path_.c_str(), &info) == 0 && info.st_dev == device_ && info.st_ino == inode_;
-  if (ours) ::unlink(path_.c_str());
+  if (is_there()) ::unlink(path_.c_str());
   path_.clear();
 }
 

@@ -84,6 +84,8 @@ class Listener {
   Result<Socket> accept(Milliseconds timeout);
   const Fd& fd() const { return fd_; }
   const std::string& path() const { return path_; }
+  /// Whether its path still leads to it: somebody may have removed it, or put another file there.
+  bool is_there() const;
 
  private:
   Listener(Fd fd, std::string path, dev_t device, ino_t inode)
