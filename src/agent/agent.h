@@ -134,7 +134,7 @@ class Agent final : private ServerHandler {
                 {[this](pid_t pid) { return watch_work(pid); }, [this](pid_t pid) { on_endless(pid); },
                  [this](const hold::Release& release) { on_released(release); },
                  [this](pid_t pid, const hold::Findings& others) { on_others(pid, others); },
-                 [this](pid_t pid) { on_traces(pid); }}) {}
+                 [this](pid_t pid) { on_traces(pid); }, [this](pid_t pid) { on_other_program(pid); }}) {}
 
   // Messages: one function each, in agent_messages.cpp and agent_joins.cpp.
   void on_message(Connection& connection, abi::Message message, std::vector<os::Fd> descriptors) override;
@@ -303,6 +303,7 @@ class Agent final : private ServerHandler {
   void end_orderly(pid_t pid, const std::string& why, Milliseconds grace);
   void end_whole(Tenant& tenant, const std::string& why, Milliseconds grace);
   void end_unless_it_serves(pid_t pid);
+  void on_other_program(pid_t pid);
   Nanoseconds fault_lasts(const std::string& domain) const;
   void tell_ended(pid_t pid, const std::string& how);
 

@@ -102,6 +102,17 @@ void Agent::end_unless_it_serves(pid_t pid) {
   process->look = std::move(*look);
 }
 
+/// A child of fork() may have its connection still: then nobody but its image tells that it is gone.
+void Agent::on_other_program(pid_t pid) {
+  for (const auto& [name, tenant] : tenants_) {
+    for (const Member* member : {&tenant->active, &tenant->standby, &tenant->old_active}) {
+      if (member->pid != pid || member->connection == 0 || member->image.empty()) continue;
+      const std::string image = image_of(pid);
+      if (!image.empty() && image != member->image) return server_->close(member->connection);
+    }
+  }
+}
+
 /// A fault is under way for as long as a pair would wait for its last word.
 Nanoseconds Agent::fault_lasts(const std::string& domain) const {
   const auto last = last_fault_.find(domain);

@@ -66,6 +66,10 @@ bool Duplicates::are_all_of(os::Kernel& kernel, pid_t pid) const {
   });
 }
 
+bool Duplicates::has(Device device) const {
+  return std::ranges::any_of(duplicates_, [device](const auto& entry) { return entry.second.device == device; });
+}
+
 std::vector<const Duplicate*> Duplicates::spaces() const {
   std::vector<const Duplicate*> spaces;
   for (const auto& [number, duplicate] : duplicates_) {

@@ -43,6 +43,8 @@ class Duplicates {
   /// Whether the process has each of them still, under its number.
   bool are_all_of(os::Kernel& kernel, pid_t pid) const;
   bool empty() const { return duplicates_.empty(); }
+  std::size_t size() const { return duplicates_.size(); }
+  bool has(Device device) const;
   /// Those of address spaces.
   std::vector<const Duplicate*> spaces() const;
   /// Of those that could be marked.

@@ -69,11 +69,13 @@ void Holder::look(pid_t pid) {
   const auto found = clients_.find(pid);
   if (found == clients_.end()) return;
   Client& client = found->second;
-  note_image(pid, client);
   client.glances = 0;
   // First: what comes while we look makes the next look a whole one.
   client.descriptors = os::count_descriptors(kernel_, pid);
+  const std::size_t before = client.duplicates.size();
   const Status looked = look_at(pid, client);
+  // One that has just opened something is about to open the rest: an address space alone is not enough.
+  if (client.duplicates.size() > before) client.pause = options_.first_look;
   const bool lacks = !looked && looked.error().code == ErrorCode::ResourceExhausted;
   if (lacks && !client.lacks) {
     spdlog::warn("process {} is not held, or not all of it; tried again: {}", pid, to_string(looked.error()));
@@ -109,7 +111,13 @@ bool Holder::is_as_it_was(pid_t pid, const Client& client) const {
 void Holder::note_image(pid_t pid, Client& client) {
   const auto stat = kernel_.read_file(os::proc_folder(pid) + "/stat");
   std::string image = stat ? os::image(*stat) : std::string();
-  if (!image.empty()) client.image = std::move(image);
+  if (image.empty()) return;
+  const bool is_another = !client.image.empty() && client.image != image;
+  client.image = std::move(image);
+  if (!is_another || !callbacks_.on_other_program) return;
+  loop_.post([self = self_, pid] {
+    if (*self != nullptr) (*self)->callbacks_.on_other_program(pid);
+  });
 }
 
 Status Holder::look_at(pid_t pid, Client& client) {
@@ -120,10 +128,18 @@ Status Holder::look_at(pid_t pid, Client& client) {
   }
   const auto numbers =
       options_.takes_duplicates ? gpu_descriptors_of(kernel_, pid) : Result<Numbers>(Numbers{});
+  const std::string image = client.image;
+  note_image(pid, client);  // after the descriptors: exec changes it before it closes them
   if (!numbers) return propagate(numbers);
   // Both: what a process has closed may have been the last of it, and work may be under way.
   Duplicates gone = client.duplicates.give_back(kernel_, pid, *numbers);
-  if (!gone.empty()) hold_for_dead(pid, {client.image, {}, {}}, std::move(gone), nullptr);
+  if (!gone.empty()) {
+    // One that has become another program may have children that keep what it had, with the image of then.
+    const Traces traces{image, {}, {}};
+    auto looker = image == client.image ? nullptr
+                                        : std::make_shared<OtherHolders>(kernel_, clock_, late(pid, traces));
+    hold_for_dead(pid, traces, std::move(gone), std::move(looker));
+  }
   return client.duplicates.take(kernel_, client.process, *numbers);
 }
 
@@ -368,7 +384,8 @@ void Holder::release(std::uint64_t id) {
 std::vector<Held> Holder::held() const {
   std::vector<Held> all;
   for (const auto& [pid, client] : clients_) {
-    if (!client.duplicates.empty()) all.push_back({pid, false, false, WorkState::Unknown, {}, {}});
+    if (client.duplicates.has(Device::AddressSpace) && client.duplicates.has(Device::ResourceManager))
+      all.push_back({pid, false, false, WorkState::Unknown, {}, {}});
   }
   for (const auto& [id, dead] : dead_) {
     all.push_back({dead.pid, true, dead.endless, state_of(dead), clock_.now() - dead.died, dead.others});

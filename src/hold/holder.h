@@ -97,6 +97,8 @@ struct HolderCallbacks {
   std::function<void(pid_t, const Findings&)> on_others = nullptr;
   /// What traces_of() says of a living process has changed. Not from inside of a call.
   std::function<void(pid_t)> on_traces = nullptr;
+  /// A living process is another program now, by exec. Not from inside of a call.
+  std::function<void(pid_t)> on_other_program = nullptr;
 };
 
 /// What is held, for people.
@@ -133,6 +135,7 @@ class Holder {
   /// Of a dead one: nobody is left who would be harmed, or somebody cannot wait, or no longer than `patience`
   /// for work that is known to run. on_released tells, later.
   void let_go(pid_t pid, Nanoseconds patience = {});
+  /// Of the living, those of whom all is held that their work needs: address space and resource manager.
   std::vector<Held> held() const;
   /// Whether not all of a living one is held, for want of descriptors; that is tried again and again.
   bool lacks(pid_t pid) const;
@@ -162,7 +165,7 @@ class Holder {
     WorkEnd worst = WorkEnd::Known;  ///< of what else was held of the same process
     bool endless = false;
     ClosingPlan plan;
-    std::shared_ptr<OtherHolders> looker;  ///< none: its process lives
+    std::shared_ptr<OtherHolders> looker;  ///< none: its process lives, as the same program
     Findings others;                       ///< as of the last look
     bool waits = false;                    ///< for others
     Nanoseconds pause{};                   ///< until the next look

@@ -21,13 +21,16 @@ namespace firebreak::hold {
 namespace {
 
 constexpr const char* space_name = "holder-looks-space";
+constexpr const char* manager_name = "holder-looks-manager";
 constexpr std::uint32_t never = 1'000'000;
 
 /// With descriptors of the test's own in the place of UVM's.
 class KernelWithSpace : public os::CountingKernel {
  public:
   std::string uvm_link_target() const override { return "/memfd:" + std::string(space_name) + " (deleted)"; }
-  std::string rm_link_target() const override { return "/memfd:holder-looks-manager (deleted)"; }
+  std::string rm_link_target() const override {
+    return "/memfd:" + std::string(manager_name) + " (deleted)";
+  }
 };
 
 /// What the process is told to do, and answers when it has done so.
@@ -106,6 +109,7 @@ class HolderLooks : public testing::Test {
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
     int file = -1;
     for (int i = 0; i < files; ++i) file = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
+    const os::Fd manager = os::create_memory_file(manager_name, 4096).value();
     os::Fd space;
     for (char word = 0; ::write(from_[1], &word, 1) == 1 && ::read(to_[0], &word, 1) == 1;) {
       const auto deed = static_cast<Deed>(word);

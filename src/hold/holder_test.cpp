@@ -48,6 +48,7 @@ class HolderTest : public testing::Test {
     options.hold = time;
     options.idle_wait = idle_wait;
     options.longest = longest;
+    options.longest_look = longest_look_;
     HolderCallbacks callbacks;
     callbacks.watch_work = [this](pid_t) { return read_; };
     callbacks.on_endless = [this](pid_t pid) { endless_ = pid; };
@@ -82,6 +83,7 @@ class HolderTest : public testing::Test {
   Watched space_;
   Watched mapping_;
   ReadWork read_;
+  Nanoseconds longest_look_ = HolderOptions().longest_look;
   std::optional<pid_t> endless_;
   std::optional<Release> released_;
   std::size_t left_at_release_ = 0;
@@ -301,6 +303,21 @@ TEST_F(HolderTest, DescriptorsThatComeLaterAreHeldToo) {
   die();
   EXPECT_TRUE(space_.is_open());
   EXPECT_TRUE(holder_->keep(client));
+}
+
+// A look may fall between the two: without the manager's, nobody would wait for its work.
+TEST_F(HolderTest, WhoHasOpenedOnlyAPartIsLookedAtAgainSoon) {
+  longest_look_ = never;
+  hold(never);
+  for (int looks = 0; looks < 40; ++looks) holder_->look(client);  // by now looks are an hour apart
+  give(4, "/dev/nvidia-uvm", space_);
+  holder_->look(client);
+  EXPECT_TRUE(holder_->held().empty());
+  give(3, "/dev/nvidiactl", manager_);
+  run_until([&] { return !holder_->held().empty(); });
+  die();
+  EXPECT_TRUE(holder_->keep(client));
+  EXPECT_TRUE(manager_.is_open());
 }
 
 TEST_F(HolderTest, WhatTheProcessClosesIsNotKept) {

@@ -118,6 +118,16 @@ TEST_F(Forks, SomebodyElseIsWaitedForWhereTheActiveDiedWithoutAnAgent) {
   expect_to_wait_for_child();
 }
 
+// What its child has, the agent's connection too, hides that it is gone.
+TEST_F(Forks, AnActiveThatBecomesAnotherProgramBesideItsChildIsReplaced) {
+  start_supervised();
+  start_forking_pair();
+  send(pid_of(tenant), SIGUSR2);
+  EXPECT_THAT(stores_beside_the_successor(), testing::StartsWith("0 in"));
+  EXPECT_FALSE(child_lives());
+  EXPECT_TRUE(agent_->said("it is its tenant's active no more"));
+}
+
 TEST_F(Forks, NothingHeldChangesNothingOfThat) {
   start_supervised({"--hold-s", "0"});
   start_forking_pair();

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 /// The fence's other adversary: an active with one kernel that stores one word for ever, and with a child of
 /// fork(), which has all that its parent has on the GPU and does nothing. The parent is to be killed: its
-/// standby then clears the word again and again, and counts how often somebody stored it beside it.
+/// standby then clears the word again and again, and counts how often somebody stored it beside it. SIGUSR2: the
+/// parent becomes another program.
 #include <fcntl.h>
+#include <signal.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <array>
 #include <chrono>
 #include <cstdio>
 #include <string>
@@ -59,6 +62,12 @@ void say(const std::string& line) {
   for (;;) ::pause();
 }
 
+/// The active itself, when it is told to: its child has everything still, the agent's connection too.
+void become_another_program(int) {
+  static std::array<char*, 3> command{const_cast<char*>("sleep"), const_cast<char*>("30"), nullptr};
+  ::execv("/bin/sleep", command.data());
+}
+
 Result<std::uint32_t> read_word(const Gpu& gpu, const cuda::Stream& stream, CUdeviceptr word,
                                 const cuda::PinnedBuffer& seen) {
   if (Status queued = cuda::copy_to_host(gpu.driver(), seen.bytes(), word, stream.handle()); !queued)
@@ -82,6 +91,7 @@ Status store_for_ever(const Options& options, const Gpu& gpu, const cuda::Pinned
     if (!now) return propagate(now);
     stored = *now;
   }
+  ::signal(SIGUSR2, become_another_program);
   const pid_t child = options.child ? ::fork() : 1;
   if (child == 0) live_as_child(options);
   say("storing, child " + std::to_string(child));
