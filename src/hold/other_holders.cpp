@@ -219,6 +219,9 @@ void OtherHolders::find_out(os::Fd duplicate) {
   for (const Witness& each : witnesses_) {
     if (std::ranges::find(found, each.mark) != found.end()) continue;
     if (os::is_marked(duplicate.get(), each.mark).value_or(true)) continue;
+    // In this order: a mark that has just gone is seen by nobody, and one that is there still is this
+    // opening's.
+    if (!os::is_marked(each.descriptor.get(), each.mark).value_or(false)) continue;
     return found_.add({Device::AddressSpace, std::move(duplicate), each.mark});
   }
 }

@@ -131,9 +131,7 @@ namespace {
 /// Other agents mark openings of the same device: a byte that is taken is refused, and another one tried.
 constexpr int tries = 8;
 
-/// Bytes that no file has.
-constexpr std::uint64_t first_byte = std::uint64_t{1} << 48;
-constexpr std::uint64_t last_byte = (std::uint64_t{1} << 62) - 1;
+constexpr std::uint64_t last_mark = (std::uint64_t{1} << 62) - 1;
 
 struct flock lock_of(OpeningMark mark) {
   struct flock lock {};
@@ -148,7 +146,7 @@ struct flock lock_of(OpeningMark mark) {
 
 Result<OpeningMark> mark_opening(int fd) {
   std::random_device device;
-  std::uniform_int_distribution<std::uint64_t> bytes(first_byte, last_byte);
+  std::uniform_int_distribution<std::uint64_t> bytes(first_mark, last_mark);
   for (int i = 0; i < tries; ++i) {
     const OpeningMark mark = bytes(device);
     struct flock lock = lock_of(mark);

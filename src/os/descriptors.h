@@ -74,6 +74,10 @@ Result<std::size_t> open_descriptors();
 /// The byte that tells this opening from all others of its file.
 using OpeningMark = std::uint64_t;
 
+/// Marks lie from here on: no memory file is larger. Locks of whole files end before: within another lock of
+/// the same opening a mark could not be told apart.
+inline constexpr std::uint64_t first_mark = std::uint64_t{1} << 48;
+
 /// Marks the opening behind a descriptor for as long as it lives, whoever closes his duplicate first.
 /// PermissionDenied: the descriptor is not for writing. Unavailable: no byte is to be had.
 Result<OpeningMark> mark_opening(int fd);

@@ -12,6 +12,7 @@
 #include <ctime>
 #include <utility>
 
+#include "os/descriptors.h"
 #include "os/fd.h"
 
 namespace firebreak::os {
@@ -54,6 +55,7 @@ struct flock whole_file(short type) {
   struct flock lock {};
   lock.l_type = type;
   lock.l_whence = SEEK_SET;
+  lock.l_len = static_cast<off_t>(first_mark);
   return lock;
 }
 

@@ -82,6 +82,17 @@ TEST_F(OpeningMarkTest, NeedsADescriptorForWriting) {
   EXPECT_EQ(mark_opening(reader.get()).error().code, ErrorCode::PermissionDenied);
 }
 
+// As the software GPU locks its address spaces.
+TEST(OpeningMarkOfALockedFile, IsToldFromTheLockAndFromAnyOther) {
+  const Fd opening = create_memory_file("test", 4096).value();
+  ASSERT_TRUE(lock_while_open(opening.get()));
+  const Fd other = reopen(opening.get()).value();
+  const OpeningMark mark = mark_opening(opening.get()).value();
+  EXPECT_TRUE(is_locked_elsewhere(other.get()).value());
+  EXPECT_TRUE(is_marked(other.get(), mark).value());
+  EXPECT_FALSE(is_marked(other.get(), mark ^ 1).value());
+}
+
 // A GPU's nodes are character devices.
 TEST(OpeningMarkOfADevice, IsThereAsLongAsItsOpening) {
   Fd opening(::open("/dev/null", O_RDWR | O_CLOEXEC));
