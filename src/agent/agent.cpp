@@ -38,9 +38,7 @@ Result<std::unique_ptr<Agent>> Agent::start(const AgentOptions& options, os::Eve
   const auto missing = detectors.start(std::move(callbacks));
   for (const std::string& line : missing) spdlog::warn("{}", line);
   agent->begin_keeping();
-  auto server = Server::start(loop, options.socket_path, *agent);
-  if (!server) return propagate(server);
-  agent->server_ = std::move(*server);
+  if (auto listens = agent->server_.listen(options.socket_path); !listens) return propagate(listens);
   manager.tell_ready();
   return agent;
 }
@@ -66,7 +64,7 @@ void Agent::on_fault(const fault::Fault& fault) {
   event.pid = fault.pid.value_or(0);
   event.source = to_string(fault.source);
   event.text = describe(fault);
-  tell(std::move(event));
+  teller_.tell(std::move(event));
 }
 
 void Agent::follow_up(const fault::Fault& fault, bool is_sure) {
@@ -94,7 +92,7 @@ void Agent::on_gap(const watch::Gap& gap) {
     event.tenant = process == nullptr ? "" : process->tenant();
     event.domain = process == nullptr ? gap.domain : process->domain();
   }
-  tell(event);
+  teller_.tell(event);
   if (!gap.danger) return;
   carry_out(promote(DangerSeen{event.domain}));
   domains_.look_for_faults();
@@ -105,7 +103,7 @@ void Agent::ask_whose_server(const fault::Fault& fault) {
   if (fault.source != fault::FaultSource::Xid || !fault.pid) return;
   std::erase_if(unplaced_faults_,
                 [&](const UnplacedFault& each) { return clock_.now() - each.fault.when > confirms_for; });
-  std::string start_time = start_time_of(*fault.pid);
+  std::string start_time = start_time_of(kernel_, *fault.pid);
   if (start_time.empty() || unplaced_faults_.size() >= most_unplaced_faults) return;
   unplaced_faults_.push_back({fault, std::move(start_time)});
   domains_.refresh_servers();
@@ -113,7 +111,7 @@ void Agent::ask_whose_server(const fault::Fault& fault) {
 
 /// Faults that named that server before it was known as one.
 void Agent::place_late(const std::string& domain, pid_t server) {
-  const std::string start_time = start_time_of(server);
+  const std::string start_time = start_time_of(kernel_, server);
   std::vector<fault::Fault> its;
   std::erase_if(unplaced_faults_, [&](const UnplacedFault& each) {
     if (each.fault.pid != server || each.start_time != start_time) return false;
@@ -146,7 +144,7 @@ void Agent::on_exit(pid_t pid) {
     event.domain = process.domain();
     event.pid = process.pid();
     event.text = process.steps();
-    tell(std::move(event));
+    teller_.tell(std::move(event));
   };
   if (holder_.keep(pid)) {
     Process& dying = processes_.die(pid);
@@ -154,8 +152,7 @@ void Agent::on_exit(pid_t pid) {
     return await_last_kernel(dying);
   }
   const auto process = processes_.take_living(pid);
-  const auto tenant = tenants_.find(process->tenant());
-  Tenant* its = tenant == tenants_.end() ? nullptr : tenant->second.get();
+  Tenant* its = tenants_.find(process->tenant());
   const bool is_known = its != nullptr || process->stranger;
   const bool endangers = is_known && !is_harmless(*process);
   const std::string_view endangered = endangers ? std::string_view(process->domain()) : std::string_view();
@@ -189,42 +186,20 @@ Status not_in_that_role(const char* what) {
 // ---------------------------------------------------------------------------------------------------
 
 Result<Tenant*> Agent::tenant_named(const std::string& name) {
-  const auto found = tenants_.find(name);
-  if (found != tenants_.end()) return found->second.get();
+  if (Tenant* found = tenants_.find(name)) return found;
   if (!is_promised(name)) {
     if (auto room = room_for_process_of(name); !room) return propagate(room);
   }
   auto created = Tenant::create(name, options_.quota_bytes);
   if (!created) return propagate(created);
   keep(page_name(name), (*created)->page_descriptor());
-  promoter_.reserve(tenants_.size() + 1);
-  return tenants_.emplace(name, std::move(*created)).first->second.get();
-}
-
-Tenant* Agent::tenant_of(const Connection& connection, Member Tenant::*member) {
-  for (auto& [name, tenant] : tenants_) {
-    if (((*tenant).*member).connection == connection.id()) return tenant.get();
-  }
-  return nullptr;
-}
-
-Tenant* Agent::tenant_of(const Connection& connection) {
-  for (Member Tenant::*member : {&Tenant::active, &Tenant::standby, &Tenant::old_active}) {
-    if (Tenant* tenant = tenant_of(connection, member)) return tenant;
-  }
-  return nullptr;
-}
-
-Member* Agent::member_of(const Connection& connection) {
-  for (Member Tenant::*member : {&Tenant::active, &Tenant::standby, &Tenant::old_active}) {
-    if (Tenant* tenant = tenant_of(connection, member)) return &(tenant->*member);
-  }
-  return nullptr;
+  promoter_.reserve(tenants_.all().size() + 1);
+  return &tenants_.put(std::move(*created));
 }
 
 Result<Connection*> Agent::active_of(const std::string& tenant) {
-  const auto found = tenants_.find(tenant);
-  Connection* active = found == tenants_.end() ? nullptr : server_->find(found->second->active.connection);
+  Tenant* found = tenants_.find(tenant);
+  Connection* active = found == nullptr ? nullptr : server_.find(found->active.connection);
   if (active != nullptr) return active;
   return fail(ErrorCode::NotFound, fmt::format("no tenant '{}' has an active process", tenant));
 }
@@ -243,23 +218,12 @@ Status Agent::follow(pid_t pid, const std::string& tenant, const std::string& do
 /// Its heartbeats, where it has any: without them a long step cannot be told from a hang.
 void Agent::follow_progress(const Tenant& tenant) {
   auto read = [this, name = tenant.name(), pid = tenant.active.pid]() -> std::optional<std::uint64_t> {
-    const auto found = tenants_.find(name);
-    if (found == tenants_.end() || found->second->active.pid != pid) return std::nullopt;
-    return found->second->progress();
+    Tenant* found = tenants_.find(name);
+    if (found == nullptr || found->active.pid != pid) return std::nullopt;
+    return found->progress();
   };
   if (auto followed = detectors_.follow_progress(tenant.active.pid, std::move(read)); !followed)
     spdlog::warn("a hang of {} would not be seen: {}", tenant.name(), to_string(followed.error()));
-}
-
-void Agent::tell(abi::Event event) {
-  if (event.at_ns == 0) event.at_ns = to_ns(clock_.now());
-  spdlog::info("{} tenant={} domain={} pid={} source={} epoch={} step={} {}", to_string(event.what),
-               event.tenant, event.domain, event.pid, event.source, event.epoch, event.step, event.text);
-  if (subscribers_.empty()) return;
-  const std::string text = abi::encode(event);
-  for (const std::uint64_t id : subscribers_) {
-    if (Connection* connection = server_->find(id)) connection->send_encoded(text);
-  }
 }
 
 }  // namespace firebreak::agent

@@ -15,13 +15,15 @@
 
 #include "agent/credentials.h"
 #include "agent/kept_state.h"
+#include "agent/options.h"
 #include "agent/orderly_end.h"
 #include "agent/process.h"
 #include "agent/promoter.h"
 #include "agent/server.h"
 #include "agent/shelf_queue.h"
 #include "agent/surroundings.h"
-#include "agent/tenant.h"
+#include "agent/teller.h"
+#include "agent/tenants.h"
 #include "base/clock.h"
 #include "hold/holder.h"
 #include "os/kernel.h"
@@ -30,37 +32,6 @@ namespace firebreak::agent {
 
 /// InvalidArgument: the process that asks for `what` is not the one of its tenant that may.
 Status not_in_that_role(const char* what);
-
-struct AgentOptions {
-  std::string socket_path;
-  Environment tenant_environment;  ///< what every tenant needs besides its domain's, e.g. the driver to load
-  std::string guard_test = "not tested";  ///< whether the guard works on this machine (guard/probe_result.h)
-  abi::StrayPolicy strays = abi::StrayPolicy::End;  ///< of tenants of which the operator says nothing else
-  /// Each stray block of 2 MiB takes memory, so with more of them a tenant is ended that was only to be told
-  /// of.
-  std::uint64_t stray_blocks_max = 64;
-  /// Between SIGTERM and SIGKILL, for a tenant that strayed: what it would save is nonsense.
-  Milliseconds stray_grace{100};
-  /// And for one whose `firebreak run` was told to end.
-  Milliseconds end_grace{2000};
-  /// How long a dead client's address space is held for its last kernels (0: nothing is held); and for work
-  /// that is known to run on.
-  Milliseconds hold{5'000};
-  Milliseconds longest_hold{30'000};
-  /// And of an active whose standby waits to take over, for work that is known to run.
-  Milliseconds fence_wait{50};
-  mps::ClientLimits limits = {};  ///< of tenants of which the operator says nothing else
-  /// How long a tenant's memory outlives its last process, unless it has finished: who is started anew goes
-  /// on.
-  Milliseconds lease{30'000};
-  /// How long processes wait for the next agent, where this one is killed and somebody keeps what it needs.
-  Milliseconds returns_within{30'000};
-  /// How long the MPS server of a standby is looked for before that counts as ready without.
-  Milliseconds server_patience{20'000};
-  std::uint64_t descriptors_max = 0;  ///< of ours; beyond them nobody is let in. 0: nobody counts them
-  std::uint64_t quota_bytes = 0;      ///< of each tenant's memory in the vault; 0: no limit
-  std::vector<std::string> shelf_command = {};  ///< starts one (agent/shelf.h)
-};
 
 /// Belongs to the loop's thread.
 class Agent final : private ServerHandler {
@@ -253,8 +224,6 @@ class Agent final : private ServerHandler {
   void save(const Tenant& tenant);
   KeptTenant kept_of(const Tenant& tenant) const;
   std::vector<KeptProcess> kept_processes_of(const Tenant& tenant) const;
-  std::string start_time_of(pid_t pid) const;  ///< empty: it is gone
-  std::string image_of(pid_t pid) const;
   void keep(const std::string& name, int descriptor);
   void put_away(const std::string& name, int descriptor, std::function<void()> done);
   bool is_put_off(const Connection& connection, Tenant& tenant, std::function<void(Connection&)> what);
@@ -321,9 +290,6 @@ class Agent final : private ServerHandler {
 
   // Who is who.
   Result<Tenant*> tenant_named(const std::string& name);  ///< made where it is new
-  Tenant* tenant_of(const Connection& connection, Member Tenant::*member);
-  Tenant* tenant_of(const Connection& connection);  ///< in whichever role
-  Member* member_of(const Connection& connection);
   std::vector<pid_t> processes_in(const std::string& domain) const;
   nlohmann::json foreign_json(const std::string& domain) const;
   Status follow(pid_t pid, const std::string& tenant, const std::string& domain);
@@ -333,9 +299,6 @@ class Agent final : private ServerHandler {
   bool is_sure_of_domain(const fault::Fault& fault);
   void follow_up(const fault::Fault& fault, bool is_sure);
   std::string tenant_of_process(pid_t pid) const;  ///< also of one that is gone and held
-
-  /// Tells subscribers and the log. Fields that `event` leaves open are filled in.
-  void tell(abi::Event event);
 
   AgentOptions options_;
   os::EventLoop& loop_;
@@ -355,8 +318,9 @@ class Agent final : private ServerHandler {
   std::map<std::string, TenantDocument> tenant_documents_;
   std::vector<KeptServer> servers_;
   std::optional<KeptCommon> written_common_;
-  std::unique_ptr<Server> server_;
-  std::map<std::string, std::unique_ptr<Tenant>> tenants_;
+  Server server_{loop_, *this};
+  Teller teller_{clock_, server_};
+  Tenants tenants_;
   Credentials credentials_;
   Processes processes_;
   std::map<pid_t, std::string> unfollowed_;  ///< clients, and their domains, that were told and are gone
@@ -370,7 +334,6 @@ class Agent final : private ServerHandler {
   std::map<std::string, WarmStandby> warm_standbys_;  ///< by their tenants
   std::vector<Placement> placements_;                 ///< one a connection
   os::Watch placements_lease_;                        ///< of those whose connection was another agent's
-  std::set<std::uint64_t> subscribers_;
   /// The tenant's connection that a fault on purpose is asked of, to the one that asked, and its kind.
   std::map<std::uint64_t, std::pair<Asker, std::string>> injections_;
 };

@@ -8,7 +8,7 @@
 namespace firebreak::agent {
 
 void Agent::take_listener(Connection& connection, const Descriptors& descriptors) {
-  Tenant* tenant = tenant_of(connection, &Tenant::active);
+  Tenant* tenant = tenants_.of(connection, &Tenant::active);
   if (tenant == nullptr) return answer_once(connection, not_in_that_role("listen"));
   if (is_put_off(connection, *tenant, [=, this](Connection& then) { take_listener(then, descriptors); }))
     return;
@@ -17,12 +17,12 @@ void Agent::take_listener(Connection& connection, const Descriptors& descriptors
   if (auto listens = tenant->clients.listen(std::move(descriptors->front())); !listens)
     return answer_once(connection, listens);
   put_away(listener_name(tenant->name()), tenant->clients.listener(), [this, asker = connection.asker()] {
-    server_->handle(asker, [this](Connection& then) { answer_once(then, {}); });
+    server_.handle(asker, [this](Connection& then) { answer_once(then, {}); });
   });
 }
 
 void Agent::give_listener(Connection& connection) {
-  Tenant* tenant = tenant_of(connection, &Tenant::active);
+  Tenant* tenant = tenants_.of(connection, &Tenant::active);
   if (tenant == nullptr) return answer(connection, not_in_that_role("listen"));
   if (is_put_off(connection, *tenant, [this](Connection& then) { give_listener(then); })) return;
   if (tenant->clients.listener() < 0)
@@ -31,7 +31,7 @@ void Agent::give_listener(Connection& connection) {
 }
 
 void Agent::next_connection(Connection& connection, const abi::NextConnection& request) {
-  Tenant* tenant = tenant_of(connection, &Tenant::active);
+  Tenant* tenant = tenants_.of(connection, &Tenant::active);
   if (tenant == nullptr) return answer(connection, not_in_that_role("accept"));
   if (is_put_off(connection, *tenant, [=, this](Connection& then) { next_connection(then, request); }))
     return;
@@ -46,17 +46,17 @@ void Agent::next_connection(Connection& connection, const abi::NextConnection& r
   put_away(connection_name(tenant->name(), next->id), next->descriptor,
            [this, given, asker = connection.asker(), name = tenant->name()] {
              save();
-             const auto found = tenants_.find(name);
-             if (found == tenants_.end()) return;
-             const auto& open = found->second->clients.open();
+             Tenant* found = tenants_.find(name);
+             if (found == nullptr) return;
+             const auto& open = found->clients.open();
              const auto its = open.find(given.id);
              if (its == open.end()) return;
-             server_->handle(asker, [&](Connection& then) { then.answer(given, its->second.get()); });
+             server_.handle(asker, [&](Connection& then) { then.answer(given, its->second.get()); });
            });
 }
 
 void Agent::release(Connection& connection, const abi::ReleaseConnection& request) {
-  Tenant* tenant = tenant_of(connection, &Tenant::active);
+  Tenant* tenant = tenants_.of(connection, &Tenant::active);
   if (tenant == nullptr) return answer_once(connection, not_in_that_role("release"));
   if (is_put_off(connection, *tenant, [=, this](Connection& then) { release(then, request); })) return;
   // Else the agent before died before it answered.
@@ -79,13 +79,13 @@ void Agent::restore_clients(Tenant& tenant, const KeptTenant& kept) {
   ++tenant.awaited_answers;
   shelves_.get(std::move(names), [this, name = kept.name, ids = kept.connections,
                                   last = kept.last_connection](std::vector<os::Fd> descriptors) {
-    const auto found = tenants_.find(name);
-    if (found == tenants_.end()) return;
+    Tenant* found = tenants_.find(name);
+    if (found == nullptr) return;
     std::map<std::uint64_t, os::Fd> open;
     for (std::size_t i = 0; i < ids.size(); ++i) {
       if (descriptors[i + 1]) open.emplace(ids[i], std::move(descriptors[i + 1]));
     }
-    found->second->clients.restore(last, std::move(descriptors.front()), std::move(open));
+    found->clients.restore(last, std::move(descriptors.front()), std::move(open));
     take_up_again(name);
   });
 }
@@ -94,14 +94,14 @@ void Agent::restore_clients(Tenant& tenant, const KeptTenant& kept) {
 bool Agent::is_put_off(const Connection& connection, Tenant& tenant, std::function<void(Connection&)> what) {
   if (tenant.awaited_answers == 0) return false;
   tenant.put_off.push_back(
-      [this, asker = connection.asker(), what = std::move(what)] { server_->handle(asker, what); });
+      [this, asker = connection.asker(), what = std::move(what)] { server_.handle(asker, what); });
   return true;
 }
 
 void Agent::take_up_again(const std::string& tenant) {
-  const auto found = tenants_.find(tenant);
-  if (found == tenants_.end() || --found->second->awaited_answers > 0) return;
-  for (const auto& each : std::exchange(found->second->put_off, {})) each();
+  Tenant* found = tenants_.find(tenant);
+  if (found == nullptr || --found->awaited_answers > 0) return;
+  for (const auto& each : std::exchange(found->put_off, {})) each();
 }
 
 }  // namespace firebreak::agent

@@ -19,7 +19,7 @@ constexpr Milliseconds first_step_looks{100};
 }  // namespace
 
 Decided Agent::promote(const Happening& happening) {
-  for (auto& [name, tenant] : tenants_) {
+  for (auto& [name, tenant] : tenants_.all()) {
     promoter_.look_at(*tenant, warm_standby_of(*tenant) != nullptr);
   }
   return promoter_.decide(happening);
@@ -35,8 +35,7 @@ Decided Agent::promote_if(Tenant& tenant, pair::EventType event) {
 Exited Agent::take_out(Tenant* tenant, pid_t pid, std::string_view endangered) {
   Exited exited{.endangered = endangered};
   if (tenant == nullptr) return exited;
-  const auto found = tenants_.find(tenant->name());
-  const auto index = static_cast<std::size_t>(std::distance(tenants_.begin(), found));
+  const std::size_t index = tenants_.index_of(*tenant);
   if (tenant->active.pid == pid) {
     tenant->active.pid = 0;
     exited.tenant = index;
@@ -91,9 +90,9 @@ void Agent::act(Tenant& tenant, const Act& act) {
 
 void Agent::start_deadline(Tenant& tenant, Milliseconds delay) {
   auto timer = loop_.after(delay, [this, name = tenant.name()] {
-    const auto found = tenants_.find(name);
-    if (found == tenants_.end() || is_held_suspect(*found->second)) return;
-    advance(*found->second, pair::EventType::DeadlinePassed);
+    Tenant* found = tenants_.find(name);
+    if (found == nullptr || is_held_suspect(*found)) return;
+    advance(*found, pair::EventType::DeadlinePassed);
     save();
   });
   if (!timer) return spdlog::error("no timer for {}: {}", tenant.name(), timer.error().message);
@@ -117,7 +116,7 @@ void Agent::tell(const Decided& decided, const Told& told) {
   event.epoch = told.epoch;
   event.text = fmt::format("{}: {} -> {}", pair::to_string(told.cause), pair::to_string(told.before),
                            pair::to_string(told.after));
-  tell(std::move(event));
+  teller_.tell(std::move(event));
 }
 
 void Agent::tell_action(Tenant& tenant, const Decided& decided, const Told& told) {
@@ -160,7 +159,7 @@ void Agent::tell_action(Tenant& tenant, const Decided& decided, const Told& told
     default:
       return;
   }
-  tell(std::move(event));
+  teller_.tell(std::move(event));
 }
 
 /// One that is dead and held only for its last kernel gives no all-clear.
@@ -173,10 +172,10 @@ void Agent::look_for_first_step(Tenant& tenant) {
   if (tenant.pair.phase != pair::Phase::Promoting) return tenant.first_step.cancel();
   if (tenant.first_step) return;
   auto looks = loop_.every(first_step_looks, [this, name = tenant.name()] {
-    const auto found = tenants_.find(name);
-    if (found == tenants_.end() || !found->second->has_begun()) return;
-    follow_progress(*found->second);
-    advance(*found->second, pair::EventType::Resumed);
+    Tenant* found = tenants_.find(name);
+    if (found == nullptr || !found->has_begun()) return;
+    follow_progress(*found);
+    advance(*found, pair::EventType::Resumed);
     save();
   });
   if (!looks) return spdlog::error("no timer for {}: {}", tenant.name(), looks.error().message);

@@ -31,7 +31,7 @@ std::uint64_t Agent::promised_descriptors() const {
   std::uint64_t promised = descriptors_at_start_ + of_the_dead * processes_.dying_count();
   std::map<std::string, std::uint64_t> processes;
   for (const Process* each : processes_.all_living()) ++processes[each->tenant()];
-  for (const auto& [name, tenant] : tenants_) {
+  for (const auto& [name, tenant] : tenants_.all()) {
     promised += of_a_tenant + of_a_process * std::max<std::uint64_t>(processes[name], 2) +
                 tenant->vault.descriptors_here() + tenant->clients.open().size();
   }

@@ -30,24 +30,23 @@ bool Agent::is_waited_for(const Tenant& tenant, pid_t pid) const {
 /// Whether it has nothing on the GPU any more: MPS took it off, or it has finished and said so.
 bool Agent::is_harmless(const Process& process) const {
   if (process.was_taken_off()) return true;
-  const auto tenant = tenants_.find(process.tenant());
-  return tenant != tenants_.end() && tenant->second->pair.phase == pair::Phase::Finished &&
-         !tenant->second->ended_by_us;
+  Tenant* tenant = tenants_.find(process.tenant());
+  return tenant != nullptr && tenant->pair.phase == pair::Phase::Finished && !tenant->ended_by_us;
 }
 
 void Agent::await_last_kernel(Process& process) {
   const pid_t pid = process.pid();
-  const auto tenant = tenants_.find(process.tenant());
-  const bool waits = tenant != tenants_.end() && is_waited_for(*tenant->second, pid);
+  Tenant* tenant = tenants_.find(process.tenant());
+  const bool waits = tenant != nullptr && is_waited_for(*tenant, pid);
   const std::string domain = process.domain();
   const bool harmless = is_harmless(process);
   process.remainder.has_left = !waits;
   process.remainder.guard = detectors_.guard_of(pid);
   process.remainder.harmless = harmless;
   if (waits) {
-    advance(*tenant->second, pair::EventType::DangerSeen);  // it serves no more
-  } else if (tenant != tenants_.end()) {
-    leave(*tenant->second, pid);
+    advance(*tenant, pair::EventType::DangerSeen);  // it serves no more
+  } else if (tenant != nullptr) {
+    leave(*tenant, pid);
   }
   // There is nothing to wait for, or nobody to be harmed.
   if (harmless || has_lost_its_clients(domain) || others_in(domain).empty()) return holder_.let_go(pid);
@@ -82,7 +81,7 @@ void Agent::tell_of_running_work(const Process& process) {
   event.domain = process.domain();
   event.pid = process.pid();
   event.text = "its work is known to be under way" + running_kernels(guard->work());
-  tell(std::move(event));
+  teller_.tell(std::move(event));
 }
 
 std::string Agent::tenant_of_process(pid_t pid) const {
@@ -93,7 +92,7 @@ std::string Agent::tenant_of_process(pid_t pid) const {
 
 std::vector<Tenant*> Agent::others_in(const std::string& domain) {
   std::vector<Tenant*> others;
-  for (auto& [name, tenant] : tenants_) {
+  for (auto& [name, tenant] : tenants_.all()) {
     const bool is_alive = processes_.living(tenant->active.pid) != nullptr;
     if (is_alive && tenant->active.domain == domain) others.push_back(tenant.get());
   }
@@ -116,7 +115,7 @@ void Agent::on_endless(pid_t pid) {
       fmt::format("its work runs on after its end{}; {} tenants in its domain, held for at most {} ms",
                   guard ? running_kernels(guard->work()) : "", others.size(), options_.longest_hold.count());
   spdlog::warn("process {} of {}: {}", pid, process.tenant(), event.text);
-  tell(std::move(event));
+  teller_.tell(std::move(event));
   for (const Tenant* other : others) {
     if (other->pair.standby == pair::Standby::Ready) {
       end_orderly(other->active.pid, "its domain is about to fail", options_.end_grace);
@@ -128,9 +127,7 @@ void Agent::on_endless(pid_t pid) {
 void Agent::on_released(const hold::Release& release) {
   const auto process = processes_.take_dying(release.pid);
   if (process == nullptr) return;  // it gave the GPU back, and lives
-  const auto found_tenant = tenants_.find(process->tenant());
-  Tenant* tenant =
-      process->remainder.has_left || found_tenant == tenants_.end() ? nullptr : found_tenant->second.get();
+  Tenant* tenant = process->remainder.has_left ? nullptr : tenants_.find(process->tenant());
   const bool endangers = !is_safe(release.work) && !process->remainder.harmless;
   const std::string_view endangered = endangers ? std::string_view(process->domain()) : std::string_view();
   carry_out(promote(take_out(tenant, release.pid, endangered)), [&] { tell_released(release, *process); });
@@ -152,7 +149,7 @@ void Agent::tell_released(const hold::Release& release, const Process& process) 
     spdlog::warn("process {} of {}: {}", event.pid, event.tenant, event.text);
   }
   verify_release(event);
-  tell(std::move(event));
+  teller_.tell(std::move(event));
   if (process.remainder.others.empty()) return;
   abi::Event fenced;
   fenced.what = abi::EventKind::Fenced;
@@ -161,7 +158,7 @@ void Agent::tell_released(const hold::Release& release, const Process& process) 
   fenced.pid = release.pid;
   fenced.text = fmt::format("nobody keeps its GPU descriptors any more, {} ms after its end",
                             std::chrono::duration_cast<Milliseconds>(release.held).count());
-  tell(std::move(fenced));
+  teller_.tell(std::move(fenced));
 }
 
 // --- others who keep its address space
@@ -186,8 +183,8 @@ void Agent::on_others(pid_t pid, const hold::Findings& others) {
 
 /// The next agent has no duplicates of what it had, and is told by us who has them.
 void Agent::on_traces(pid_t pid) {
-  const auto tenant = tenants_.find(tenant_of_process(pid));
-  if (document_ && tenant != tenants_.end()) save(*tenant->second);
+  Tenant* tenant = tenants_.find(tenant_of_process(pid));
+  if (document_ && tenant != nullptr) save(*tenant);
 }
 
 void Agent::tell_of_others(Process& process, const std::string& others) {
@@ -201,7 +198,7 @@ void Agent::tell_of_others(Process& process, const std::string& others) {
       fmt::format("{} still holds the GPU descriptors of the dead {}: nobody follows it before that ends",
                   others, process.remainder.has_left ? "process" : "active");
   spdlog::warn("process {} of {}: {}", event.pid, event.tenant, event.text);
-  tell(std::move(event));
+  teller_.tell(std::move(event));
 }
 
 /// They are the dead tenant's own, as the workers of a data loader: nothing is left of them but what they
@@ -213,7 +210,7 @@ void Agent::end_forks(Process& process, const std::vector<hold::OtherHolder>& ho
     if (!holder.is_fork || processes_.living(holder.pid) != nullptr || joins) continue;
     // The process that was looked at: the number may be another's by now.
     const auto fork = kernel_.pidfd_open(holder.pid);
-    if (!fork || start_time_of(holder.pid) != holder.start_time) continue;
+    if (!fork || start_time_of(kernel_, holder.pid) != holder.start_time) continue;
     if (!process.remainder.ended.insert(holder.pid).second) continue;
     spdlog::info("ending process {} ({}) of {}: it is left of a dead process, and keeps its GPU descriptors",
                  holder.pid, holder.name, process.tenant());
@@ -237,7 +234,7 @@ void Agent::let_join(const std::string& tenant) {
     return true;
   });
   for (const WaitingJoin& each : those) {
-    server_->handle(each.asker, [&](Connection& connection) { join(connection, each.request); });
+    server_.handle(each.asker, [&](Connection& connection) { join(connection, each.request); });
   }
 }
 
@@ -249,7 +246,7 @@ void Agent::verify_release(abi::Event released) {
     event.what = abi::EventKind::Remains;
     event.at_ns = 0;
     event.text = text;
-    tell(std::move(event));
+    teller_.tell(std::move(event));
   });
 }
 

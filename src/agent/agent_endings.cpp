@@ -28,8 +28,8 @@ Status Agent::end_process(const abi::EndProcess& request) {
 }
 
 void Agent::end_tenant(Connection& connection, const abi::EndTenant& request) {
-  const auto found = tenants_.find(request.tenant);
-  if (found == tenants_.end()) {
+  Tenant* found = tenants_.find(request.tenant);
+  if (found == nullptr) {
     return answer(connection,
                   fail(ErrorCode::NotFound, fmt::format("there is no tenant '{}'", request.tenant)));
   }
@@ -41,7 +41,7 @@ void Agent::end_tenant(Connection& connection, const abi::EndTenant& request) {
   }
   const bool nobody_is_left = waiter.waiting.empty();
   if (!nobody_is_left) end_waiters_.push_back(std::move(waiter));
-  end_whole(*found->second, "its operator wants it", std::min(Milliseconds(request.grace_ms), longest_grace));
+  end_whole(*found, "its operator wants it", std::min(Milliseconds(request.grace_ms), longest_grace));
   if (!nobody_is_left) return;
   forget_if_empty(request.tenant);
   save();
@@ -79,7 +79,7 @@ void Agent::end_orderly(pid_t pid, const std::string& why, Milliseconds grace) {
   event.domain = process->domain();
   event.pid = pid;
   event.text = why;
-  tell(std::move(event));
+  teller_.tell(std::move(event));
 }
 
 /// A process that becomes another program lives on without us and without the GPU, and nobody would take over
@@ -90,9 +90,9 @@ void Agent::end_unless_it_serves(pid_t pid) {
   auto look = loop_.after(ending_takes, [this, pid] {
     const Process* found = processes_.living(pid);
     if (found == nullptr || found->is_ending()) return;
-    const auto tenant = tenants_.find(found->tenant());
-    if (tenant == tenants_.end() || tenant->second->pair.phase == pair::Phase::Finished) return;
-    const Member& active = tenant->second->active;
+    Tenant* tenant = tenants_.find(found->tenant());
+    if (tenant == nullptr || tenant->pair.phase == pair::Phase::Finished) return;
+    const Member& active = tenant->active;
     if (active.pid != pid || active.connection != 0) return;
     const auto on_gpu = hold::gpu_descriptors_of(kernel_, pid);
     if (on_gpu && on_gpu->empty())
@@ -104,11 +104,11 @@ void Agent::end_unless_it_serves(pid_t pid) {
 
 /// A child of fork() may have its connection still: then nobody but its image tells that it is gone.
 void Agent::on_other_program(pid_t pid) {
-  for (const auto& [name, tenant] : tenants_) {
+  for (const auto& [name, tenant] : tenants_.all()) {
     for (const Member* member : {&tenant->active, &tenant->standby, &tenant->old_active}) {
       if (member->pid != pid || member->connection == 0 || member->image.empty()) continue;
-      const std::string image = image_of(pid);
-      if (!image.empty() && image != member->image) return server_->close(member->connection);
+      const std::string image = image_of(kernel_, pid);
+      if (!image.empty() && image != member->image) return server_.close(member->connection);
     }
   }
 }
@@ -125,7 +125,7 @@ void Agent::tell_ended(pid_t pid, const std::string& how) {
     if (waiter.waiting.erase(pid) == 0) continue;
     waiter.ends.push_back(fmt::format("process {}: {}", pid, how.empty() ? "ended by itself" : how));
     if (!waiter.waiting.empty()) continue;
-    server_->answer(waiter.asker, abi::Ended{fmt::format("{}", fmt::join(waiter.ends, "; "))});
+    server_.answer(waiter.asker, abi::Ended{fmt::format("{}", fmt::join(waiter.ends, "; "))});
   }
   std::erase_if(end_waiters_, [](const EndWaiter& waiter) { return waiter.waiting.empty(); });
 }

@@ -27,19 +27,19 @@ void Agent::injected(Connection& connection, const abi::Injected& report) {
   abi::Event event;
   event.what = abi::EventKind::Injected;
   event.at_ns = report.raised_at_ns;
-  if (const Tenant* tenant = tenant_of(connection, &Tenant::active)) {
+  if (const Tenant* tenant = tenants_.of(connection, &Tenant::active)) {
     event.tenant = tenant->name();
     event.domain = tenant->active.domain;
     event.pid = tenant->active.pid;
   }
   event.text = kind;
-  tell(std::move(event));
+  teller_.tell(std::move(event));
 }
 
 void Agent::end_injection(std::uint64_t tenant_connection, const abi::Message& answer) {
   const auto pending = injections_.extract(tenant_connection);
   if (!pending) return;
-  server_->answer(pending.mapped().first, answer);
+  server_.answer(pending.mapped().first, answer);
 }
 
 }  // namespace firebreak::agent

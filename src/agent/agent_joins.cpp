@@ -28,7 +28,7 @@ Status Agent::adopt(const abi::Adopt& request) {
     forget_if_empty(request.tenant);
     return followed;
   }
-  member = Member{pid, start_time_of(pid), {}, domain, placement.limits};
+  member = Member{pid, start_time_of(kernel_, pid), {}, domain, placement.limits};
   (*tenant)->lease.cancel();
   domains_.refresh_servers();
   abi::Event event;
@@ -37,7 +37,7 @@ Status Agent::adopt(const abi::Adopt& request) {
   event.domain = domain;
   event.pid = pid;
   event.text = abi::to_string(request.role);
-  tell(std::move(event));
+  teller_.tell(std::move(event));
   return {};
 }
 
@@ -47,8 +47,8 @@ Status Agent::adopt_from(const Connection& connection, const abi::Adopt& request
   const Process* process = processes_.living(static_cast<pid_t>(request.pid));
   const bool is_itself = connection.peer().pid == request.pid;
   if (process == nullptr || is_itself || request.strays == abi::StrayPolicy::Default) return {};
-  const auto tenant = tenants_.find(process->tenant());
-  if (tenant != tenants_.end()) tenant->second->strays = request.strays;
+  Tenant* tenant = tenants_.find(process->tenant());
+  if (tenant != nullptr) tenant->strays = request.strays;
   return {};
 }
 
@@ -99,7 +99,7 @@ void Agent::join(Connection& connection, const abi::Join& request) {
   const bool active = request.role == abi::Role::Active;
   Member& member = (*tenant)->member(request.role);
   if (member.pid != pid) return answer(connection, not_in_that_role("join"));
-  member.image = image_of(pid);
+  member.image = image_of(kernel_, pid);
   if (Process* process = processes_.living(pid)) process->become(ProcessState::Running);
   member.done = 0;  // of a session of before in the same process
   member.attempt = request.attempt;
@@ -141,7 +141,7 @@ void Agent::tell_joined(const Tenant& tenant, const Member& member, const std::s
   event.domain = member.domain;
   event.pid = member.pid;
   event.text = how;
-  tell(std::move(event));
+  teller_.tell(std::move(event));
 }
 
 namespace {
@@ -156,7 +156,7 @@ Status no_standby_is_ready(const std::string& tenant) {
 Status Agent::hand_over(const abi::HandOver& request) {
   const auto active = active_of(request.tenant);
   if (!active) return propagate(active);
-  if (tenants_.at(request.tenant)->pair.standby != pair::Standby::Ready)
+  if (tenants_.find(request.tenant)->pair.standby != pair::Standby::Ready)
     return no_standby_is_ready(request.tenant);
   (*active)->send(request);
   return {};
@@ -166,7 +166,7 @@ Status Agent::hand_over(const abi::HandOver& request) {
 /// over: but only while its word is not taken back, since it waits no longer for us than for some seconds.
 Status Agent::stand_down(Connection& connection, const abi::StandDown& request) {
   const pid_t pid = connection.peer().pid;
-  for (auto& [name, tenant] : tenants_) {
+  for (auto& [name, tenant] : tenants_.all()) {
     // It takes itself for the active: the answer was lost, or came too late. (Of older programs that is
     // unknown.)
     const bool is_standby = tenant->standby.pid == pid && tenant->standby.connection == connection.id();
@@ -205,7 +205,7 @@ void Agent::send_allocations(Connection& connection, const Tenant& tenant) {
         {memory_name(tenant.name(), entry.name)},
         [this, sent, id = connection.id(), tenant = tenant.name()](const std::vector<os::Fd>& found) {
           if (!found.front()) spdlog::error("memory '{}' of tenant {} is lost", sent.name, tenant);
-          if (Connection* peer = server_->find(id)) peer->send(sent, found.front().get());
+          if (Connection* peer = server_.find(id)) peer->send(sent, found.front().get());
         });
   }
 }
@@ -222,7 +222,7 @@ bool is_published(const Tenant& tenant, const abi::Publish& request) {
 }  // namespace
 
 void Agent::publish(Connection& connection, const abi::Publish& request, const Descriptors& descriptors) {
-  Tenant* tenant = tenant_of(connection, &Tenant::active);
+  Tenant* tenant = tenants_.of(connection, &Tenant::active);
   if (tenant == nullptr) return answer_once(connection, not_in_that_role("publish"));
   if (is_put_off(connection, *tenant, [=, this](Connection& then) { publish(then, request, descriptors); }))
     return;
@@ -244,7 +244,7 @@ Status Agent::take_in(Tenant& tenant, const abi::Publish& request, std::vector<o
   auto added = tenant.vault.add(
       {request.name, request.address, request.size_bytes, request.memory, std::move(descriptors.front())});
   if (!added) return added;
-  if (Connection* standby = server_->find(tenant.standby.connection)) {
+  if (Connection* standby = server_.find(tenant.standby.connection)) {
     standby->send(abi::Allocation{request.name, request.address, request.size_bytes, request.memory},
                   standby->numbers() ? -1 : tenant.vault.entries().back().descriptor.get());
   }
@@ -255,21 +255,21 @@ Status Agent::take_in(Tenant& tenant, const abi::Publish& request, std::vector<o
 /// answered, and relies on it.
 void Agent::put_away_memory(const Asker& asker, const Tenant& tenant, const vault::Entry& entry) {
   const auto answer_asker = [this, asker] {
-    server_->handle(asker, [this](Connection& connection) { answer_once(connection, {}); });
+    server_.handle(asker, [this](Connection& connection) { answer_once(connection, {}); });
   };
   if (entry.is_put_away) return answer_asker();
   const std::string name = memory_name(tenant.name(), entry.name);
   const auto done = [=, this, tenant = tenant.name(), allocation = entry.name](const Status& put) {
-    const auto found = tenants_.find(tenant);
+    Tenant* found = tenants_.find(tenant);
     if (!put) spdlog::error("{} would not outlive the agent: {}", name, to_string(put.error()));
-    if (put && found != tenants_.end()) found->second->vault.put_away(allocation);
+    if (put && found != nullptr) found->vault.put_away(allocation);
     answer_asker();
   };
   shelves_.put(name, entry.descriptor.get(), done);
 }
 
 void Agent::give_allocation(Connection& connection, const abi::GiveAllocation& request) {
-  const Tenant* tenant = tenant_of(connection);
+  const Tenant* tenant = tenants_.of(connection);
   if (tenant == nullptr) return answer(connection, not_in_that_role("give_allocation"));
   const auto entries = tenant->vault.entries();
   const auto entry = std::ranges::find(entries, request.name, &vault::Entry::name);
@@ -278,7 +278,7 @@ void Agent::give_allocation(Connection& connection, const abi::GiveAllocation& r
   if (!entry->is_put_away) return connection.answer(given, entry->descriptor.get());
   shelves_.get({memory_name(tenant->name(), entry->name)}, [this, given, asker = connection.asker()](
                                                                const std::vector<os::Fd>& found) {
-    server_->handle(asker, [&](Connection& then) {
+    server_.handle(asker, [&](Connection& then) {
       if (found.front()) return then.answer(given, found.front().get());
       answer(then, fail(ErrorCode::NotFound, fmt::format("the tenant's memory '{}' is lost", given.name)));
     });

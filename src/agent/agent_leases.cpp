@@ -10,35 +10,35 @@ namespace firebreak::agent {
 /// Who was lost may be started anew within the lease, and goes on where it stopped. Who has finished, or
 /// never had anything, leaves nothing.
 void Agent::forget_if_empty(std::string name) {
-  const auto found = tenants_.find(name);
-  if (found == tenants_.end() || !found->second->empty()) return;
-  Tenant& tenant = *found->second;
+  Tenant* found = tenants_.find(name);
+  if (found == nullptr || !found->empty()) return;
+  Tenant& tenant = *found;
   const bool left_something = tenant.vault.total_bytes() > 0 || tenant.committed() > 0;
   const bool may_go_on = left_something && tenant.pair.phase == pair::Phase::Lost && !tenant.ended_by_us;
   if (!may_go_on || options_.lease == Milliseconds(0)) return forget(name, "its last process is gone");
   tenant.lease = loop_.after_or_now(options_.lease, [this, name] {
-    const auto still = tenants_.find(name);
-    if (still == tenants_.end() || !still->second->empty()) return;
+    Tenant* still = tenants_.find(name);
+    if (still == nullptr || !still->empty()) return;
     forget(name, "its lease is over");
     save();
   });
 }
 
 void Agent::forget(std::string name, const char* why) {
-  const auto found = tenants_.find(name);
+  Tenant* found = tenants_.find(name);
   abi::Event event;
   event.what = abi::EventKind::MemoryReleased;
   event.tenant = name;
-  event.text = fmt::format("{} MiB in {} allocations: {}", found->second->vault.total_bytes() / mib,
-                           found->second->vault.entries().size(), why);
+  event.text = fmt::format("{} MiB in {} allocations: {}", found->vault.total_bytes() / mib,
+                           found->vault.entries().size(), why);
   // First what says that there is such a tenant.
   manager_.drop(tenant_document_name(name));
   tenant_documents_.erase(name);
   manager_.drop(page_name(name));
   shelves_.drop(shelf_folder(name));
-  tenants_.erase(found);
+  tenants_.erase(name);
   credentials_.forget(name);
-  tell(std::move(event));
+  teller_.tell(std::move(event));
 }
 
 void Agent::tell_protection(Tenant& tenant, bool has_standby) {
@@ -57,7 +57,7 @@ void Agent::tell_protection(Tenant& tenant, bool has_standby) {
   } else if (!tenant.unprotected_since) {
     tenant.unprotected_since = clock_.now();
   }
-  tell(std::move(event));
+  teller_.tell(std::move(event));
 }
 
 }  // namespace firebreak::agent

@@ -56,7 +56,7 @@ void Agent::on_message(Connection& connection, abi::Message message, std::vector
           },
           [&](const abi::StatusRequest&) { report_status(connection); },
           [&](const abi::Subscribe&) {
-            subscribers_.insert(connection.id());
+            teller_.subscribe(connection.id());
             answer(connection, {});
           },
           [&](const abi::HandOver& request) { answer(connection, hand_over(request)); },
@@ -82,14 +82,14 @@ void Agent::answer(Connection& connection, const Status& status) {
 
 /// For what a process asks again, under the same number, when the agent ended before it answered.
 void Agent::answer_once(Connection& connection, const Status& status) {
-  Member* member = status ? member_of(connection) : nullptr;
+  Member* member = status ? tenants_.member_of(connection) : nullptr;
   if (member != nullptr) member->done = connection.asker().number;
   answer(connection, status);
 }
 
 bool Agent::is_done(const Connection& connection) {
   const std::uint64_t number = connection.asker().number;
-  const Member* member = number == 0 ? nullptr : member_of(connection);
+  const Member* member = number == 0 ? nullptr : tenants_.member_of(connection);
   return member != nullptr && member->done == number;
 }
 
@@ -107,14 +107,14 @@ void Agent::report_status(Connection& connection) const {
 }
 
 void Agent::on_closed(Connection& connection) {
-  subscribers_.erase(connection.id());
+  teller_.forget(connection.id());
   end_injection(connection.id(), abi::Refused{"the tenant ended first"});
   forget_placements(connection.id());
   std::erase_if(end_waiters_,
                 [&](const EndWaiter& each) { return each.asker.connection == connection.id(); });
   std::erase_if(waiting_joins_,
                 [&](const WaitingJoin& each) { return each.asker.connection == connection.id(); });
-  for (auto& [name, tenant] : tenants_) {
+  for (auto& [name, tenant] : tenants_.all()) {
     // An active without its connection still serves; its end is seen by its pidfd. A standby without one
     // cannot take over.
     for (Member* member : {&tenant->active, &tenant->old_active}) {
@@ -131,13 +131,13 @@ void Agent::on_closed(Connection& connection) {
 }
 
 void Agent::ready(Connection& connection) {
-  Tenant* tenant = tenant_of(connection, &Tenant::standby);
+  Tenant* tenant = tenants_.of(connection, &Tenant::standby);
   if (tenant == nullptr) return answer(connection, not_in_that_role("ready"));
   warmed_up(*tenant, connection.asker());
 }
 
 Status Agent::resumed(Connection& connection, const abi::Resumed& request) {
-  Tenant* tenant = tenant_of(connection, &Tenant::active);
+  Tenant* tenant = tenants_.of(connection, &Tenant::active);
   if (tenant == nullptr) return not_in_that_role("resumed");
   abi::Event event;
   event.what = abi::EventKind::Resumed;
@@ -147,13 +147,13 @@ Status Agent::resumed(Connection& connection, const abi::Resumed& request) {
   event.domain = tenant->active.domain;
   event.pid = tenant->active.pid;
   event.epoch = tenant->pair.epoch;
-  advance(*tenant, pair::EventType::Resumed, [&] { tell(std::move(event)); });
+  advance(*tenant, pair::EventType::Resumed, [&] { teller_.tell(std::move(event)); });
   follow_progress(*tenant);
   return {};
 }
 
 Status Agent::finish(Connection& connection) {
-  Tenant* tenant = tenant_of(connection, &Tenant::active);
+  Tenant* tenant = tenants_.of(connection, &Tenant::active);
   if (tenant == nullptr) return not_in_that_role("finish");
   abi::Event event;
   event.what = abi::EventKind::Finished;
@@ -161,7 +161,7 @@ Status Agent::finish(Connection& connection) {
   event.pid = tenant->active.pid;
   event.epoch = tenant->pair.epoch;
   event.step = tenant->committed();
-  advance(*tenant, pair::EventType::ActiveFinished, [&] { tell(std::move(event)); });
+  advance(*tenant, pair::EventType::ActiveFinished, [&] { teller_.tell(std::move(event)); });
   return {};
 }
 

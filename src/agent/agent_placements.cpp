@@ -29,7 +29,7 @@ Result<abi::Placed> Agent::place(const Connection& connection, const abi::Place&
   placed.environment = options_.tenant_environment;
   for (auto& variable : domains_.environment(*domain)) placed.environment.push_back(std::move(variable));
   for (auto& variable : mps::environment_of(limits)) placed.environment.push_back(std::move(variable));
-  placed.environment.emplace_back("FIREBREAK_SOCKET", server_->path());
+  placed.environment.emplace_back("FIREBREAK_SOCKET", options_.socket_path);
   placed.environment.emplace_back("FIREBREAK_TENANT", request.tenant);
   placed.environment.emplace_back("FIREBREAK_TOKEN", *token);
   placed.environment.emplace_back("FIREBREAK_ROLE", abi::to_string(request.role));
@@ -81,9 +81,9 @@ std::vector<KeptPlacement> Agent::kept_placements() const {
 /// Without those who were adopted before that was written down. They hold as long as anybody waits for us.
 void Agent::restore_placements(const std::vector<KeptPlacement>& kept) {
   for (const KeptPlacement& each : kept) {
-    const auto tenant = tenants_.find(each.tenant);
-    if (tenant != tenants_.end() && tenant->second->member(each.role).pid != 0) continue;
-    if (tenant == tenants_.end()) credentials_.restore(each.tenant, each.token);
+    Tenant* tenant = tenants_.find(each.tenant);
+    if (tenant != nullptr && tenant->member(each.role).pid != 0) continue;
+    if (tenant == nullptr) credentials_.restore(each.tenant, each.token);
     placements_.push_back({0, each.tenant, each.role, each.domain, each.limits});
   }
   if (placements_.empty()) return;
@@ -98,7 +98,7 @@ Result<std::string> Agent::domain_for(const std::string& tenant, abi::Role role,
   std::vector<Site> sites;
   for (const mps::DomainReport& report : domains_.reports()) {
     sites.push_back({report.name, report.gpu, report.takes_clients(), describe_state(report), 0});
-    for (const auto& [name, other] : tenants_) {
+    for (const auto& [name, other] : tenants_.all()) {
       if (other->active.pid != 0 && other->active.domain == report.name) ++sites.back().actives;
     }
     // Many that are started at once are all told before the first of them is there.
@@ -112,8 +112,8 @@ Result<std::string> Agent::domain_for(const std::string& tenant, abi::Role role,
 /// Of the tenant's process in the other role, also where that is still to come.
 std::string Agent::domain_of_half(const std::string& tenant, abi::Role role) const {
   const abi::Role other = role == abi::Role::Active ? abi::Role::Standby : abi::Role::Active;
-  if (const auto found = tenants_.find(tenant); found != tenants_.end()) {
-    const Member& member = other == abi::Role::Active ? found->second->active : found->second->standby;
+  if (Tenant* found = tenants_.find(tenant); found != nullptr) {
+    const Member& member = other == abi::Role::Active ? found->active : found->standby;
     if (member.pid != 0) return member.domain;
   }
   const auto placed = std::ranges::find_if(

@@ -97,7 +97,7 @@ std::vector<KeptTenant> Agent::take_up_tenants(std::map<std::string, os::Fd>& de
 
 /// One that ends while there is no agent takes its clients' contexts along, and those that sleep do not know.
 void Agent::on_server(const std::string& domain, pid_t pid) {
-  KeptServer server{domain, pid, start_time_of(pid)};
+  KeptServer server{domain, pid, start_time_of(kernel_, pid)};
   if (std::ranges::count(servers_, server) > 0) return;
   // One that was replaced took no clients along, and is to be missed by nobody.
   std::erase_if(servers_, [&](const KeptServer& each) { return each.domain == domain && has_ended(each); });
@@ -119,13 +119,13 @@ bool Agent::has_ended(const KeptServer& server) const {
 /// Tenants first: who was placed is one of them before the placement goes.
 void Agent::save() {
   if (!document_) return;
-  for (const auto& [name, tenant] : tenants_) save(*tenant);
+  for (const auto& [name, tenant] : tenants_.all()) save(*tenant);
   save_common();
 }
 
 /// What a tenant's process asks for changes that tenant alone.
 void Agent::save_for(const Connection& connection) {
-  const Tenant* its = tenant_of(connection);
+  const Tenant* its = tenants_.of(connection);
   if (its == nullptr) return save();
   if (!document_) return;
   save(*its);
@@ -194,16 +194,6 @@ std::vector<KeptProcess> Agent::kept_processes_of(const Tenant& tenant) const {
   return kept;
 }
 
-std::string Agent::start_time_of(pid_t pid) const {
-  const auto stat = kernel_.read_file(os::proc_folder(pid) + "/stat");
-  return stat ? std::string(os::start_time(*stat)) : std::string();
-}
-
-std::string Agent::image_of(pid_t pid) const {
-  const auto stat = kernel_.read_file(os::proc_folder(pid) + "/stat");
-  return stat ? os::image(*stat) : std::string();
-}
-
 void Agent::keep(const std::string& name, int descriptor) {
   if (!document_) return;
   if (auto kept = manager_.keep(name, descriptor); !kept) {
@@ -226,7 +216,7 @@ void Agent::tell_silence(const std::string& shelf, bool is_silent) {
   event.text = shelf + (is_silent ? " does not say what it keeps of tenants' memory, and is asked again"
                                   : " says again what it keeps of tenants' memory");
   spdlog::warn("{}", event.text);
-  tell(std::move(event));
+  teller_.tell(std::move(event));
 }
 
 /// Returns those of its processes that ended while nobody looked.
@@ -237,8 +227,8 @@ std::vector<pid_t> Agent::restore(const KeptTenant& kept, std::map<std::string, 
     spdlog::error("tenant {} is lost: {}", kept.name, to_string(made.error()));
     return {};
   }
-  promoter_.reserve(tenants_.size() + 1);
-  Tenant& tenant = *tenants_.insert_or_assign(kept.name, std::move(*made)).first->second;
+  promoter_.reserve(tenants_.all().size() + 1);
+  Tenant& tenant = tenants_.put(std::move(*made));
   tenant.pair = kept.pair;
   tenant.strays = kept.strays;
   tenant.ended_by_us = kept.ended_by_us;
@@ -276,12 +266,12 @@ void Agent::restore_memory(Tenant& tenant, const KeptTenant& kept) {
 /// What was written down, and never came to a shelf, or went with it.
 void Agent::forget_lost_memory(const std::string& tenant, const std::vector<std::string>& allocations,
                                const std::vector<bool>& there) {
-  const auto found = tenants_.find(tenant);
-  if (found == tenants_.end()) return;
+  Tenant* found = tenants_.find(tenant);
+  if (found == nullptr) return;
   for (std::size_t i = 0; i < allocations.size(); ++i) {
     if (there[i]) continue;
     spdlog::error("memory '{}' of tenant {} is lost", allocations[i], tenant);
-    found->second->vault.forget(allocations[i]);
+    found->vault.forget(allocations[i]);
     if (const auto its = tenant_documents_.find(tenant); its != tenant_documents_.end())
       its->second.text = {};
   }
@@ -296,7 +286,7 @@ std::vector<pid_t> Agent::restore_members(Tenant& tenant, const KeptTenant& kept
   for (const auto& [member, its] : members) {
     if (its->pid == 0) continue;
     *member = *its;
-    const bool lives = start_time_of(its->pid) == its->start_time;
+    const bool lives = start_time_of(kernel_, its->pid) == its->start_time;
     if (!lives || !follow(its->pid, tenant.name(), its->domain)) {
       gone.push_back(its->pid);
     } else if (!its->image.empty()) {  // it had joined
@@ -312,15 +302,15 @@ std::vector<pid_t> Agent::restore_members(Tenant& tenant, const KeptTenant& kept
 /// before has written down.
 void Agent::settle(const KeptTenant& kept, const std::vector<pid_t>& gone) {
   for (const pid_t pid : gone) {
-    const auto tenant = tenants_.find(kept.name);
-    if (tenant == tenants_.end()) break;
-    const Member& active = tenant->second->active;
+    Tenant* tenant = tenants_.find(kept.name);
+    if (tenant == nullptr) break;
+    const Member& active = tenant->active;
     const auto its = std::ranges::find(kept.processes, pid, &KeptProcess::pid);
     const auto traces = its == kept.processes.end() ? hold::Traces{active.image, {}, {}} : its->traces;
     if (active.pid == pid && holder_.keep(pid, traces)) {
       await_last_kernel(processes_.add_dead(pid, kept.name, active.domain));
     } else {
-      leave(*tenant->second, pid);
+      leave(*tenant, pid);
     }
   }
   for (const KeptProcess& each : kept.processes) {
@@ -340,18 +330,18 @@ void Agent::tell_restored(const Tenant& tenant) {
   event.epoch = tenant.pair.epoch;
   event.text =
       fmt::format("{}, {} allocations", pair::to_string(tenant.pair.phase), tenant.vault.entries().size());
-  tell(std::move(event));
+  teller_.tell(std::move(event));
 }
 
 /// A process that had joined, and lost the agent before this one, or its connection to this one. What the
 /// pair was told when that broke it is told anew. A connection that is still there is the process's older
 /// one.
 Status Agent::rejoin(Connection& connection, const abi::Rejoin& request) {
-  const auto found = tenants_.find(request.tenant);
-  if (found == tenants_.end() || !credentials_.are(request.tenant, request.token)) {
+  Tenant* found = tenants_.find(request.tenant);
+  if (found == nullptr || !credentials_.are(request.tenant, request.token)) {
     return fail(ErrorCode::NotFound, fmt::format("nobody knows tenant '{}' here", request.tenant));
   }
-  Tenant& tenant = *found->second;
+  Tenant& tenant = *found;
   for (Member* member : {&tenant.active, &tenant.standby, &tenant.old_active}) {
     if (member->pid != connection.peer().pid) continue;
     const bool is_standby = member == &tenant.standby;
@@ -378,10 +368,10 @@ void Agent::await_return(Tenant& tenant) {
   Process* process = processes_.living(tenant.standby.pid);
   if (process == nullptr) return;
   auto look = loop_.after(standby_returns_within, [this, name = tenant.name(), pid = tenant.standby.pid] {
-    const auto found = tenants_.find(name);
-    if (found == tenants_.end() || found->second->standby.pid != pid) return;
-    if (found->second->standby.connection == 0)
-      end(found->second->standby, "a standby that has lost its connection, and did not come back");
+    Tenant* found = tenants_.find(name);
+    if (found == nullptr || found->standby.pid != pid) return;
+    if (found->standby.connection == 0)
+      end(found->standby, "a standby that has lost its connection, and did not come back");
   });
   if (!look) return spdlog::error("standby {} is not looked at: {}", process->pid(), to_string(look.error()));
   process->look = std::move(*look);

@@ -71,7 +71,7 @@ void Agent::meet_stranger(const std::string& domain, pid_t pid) {
     event.text += "; it cannot be followed: " + to_string(followed.error());
   }
   spdlog::warn("process {}: {}", pid, event.text);
-  tell(std::move(event));
+  teller_.tell(std::move(event));
 }
 
 Stranger Agent::describe_stranger(pid_t pid) const {

@@ -20,15 +20,15 @@ void Agent::on_guard(pid_t pid, const strays::GuardReport& guard) {
   if (guard.state == abi::GuardState::Off) {
     spdlog::warn("tenant {} is not guarded: {}", event.tenant, event.text);
   }
-  tell(std::move(event));
+  teller_.tell(std::move(event));
 }
 
 void Agent::on_stray(const strays::Stray& stray) {
   const Process* process = processes_.living(stray.pid);
   if (process == nullptr) return;
-  const auto found = tenants_.find(process->tenant());
-  if (found == tenants_.end()) return;
-  Tenant& tenant = *found->second;
+  Tenant* found = tenants_.find(process->tenant());
+  if (found == nullptr) return;
+  Tenant& tenant = *found;
   // While it ends it may stray on and on: that is no news.
   if (process->is_ending()) return;
   abi::Event event;
@@ -41,7 +41,7 @@ void Agent::on_stray(const strays::Stray& stray) {
   event.text = describe(stray);
   tenant.last_stray = event.text;
   spdlog::warn("contained stray of tenant {}, process {}: {}", tenant.name(), stray.pid, event.text);
-  tell(std::move(event));
+  teller_.tell(std::move(event));
 
   const auto policy = tenant.strays == abi::StrayPolicy::Default ? options_.strays : tenant.strays;
   if (policy != abi::StrayPolicy::Report) return end_strayed(tenant, stray.pid, "it strayed");
@@ -55,13 +55,13 @@ void Agent::on_stray(const strays::Stray& stray) {
 void Agent::on_contained(pid_t pid, const std::string& what) {
   const Process* process = processes_.living(pid);
   if (process == nullptr || process->is_ending()) return;
-  const auto found = tenants_.find(process->tenant());
-  if (found == tenants_.end()) return;
-  spdlog::warn("the driver contained a fault of tenant {}, process {}: {}", found->first, pid, what);
+  Tenant* found = tenants_.find(process->tenant());
+  if (found == nullptr) return;
+  spdlog::warn("the driver contained a fault of tenant {}, process {}: {}", found->name(), pid, what);
   // What UVM told of it as fatal is not: MPS answers, and an Xid that names a client has no second witness.
   last_fault_.erase(process->domain());
   last_sure_fault_.erase(process->domain());
-  end_strayed(*found->second, pid, "its fault was " + what);
+  end_strayed(*found, pid, "its fault was " + what);
 }
 
 /// The standby runs the same program on the same state, so it would stray as well: it does not take over.

@@ -38,7 +38,7 @@ void Agent::warmed_up(Tenant& tenant, std::optional<Asker> asker) {
   domains_.refresh_servers();
   if (!may_wait(tenant.pair.phase) || knows_server_of(tenant.standby.domain))
     return stand_by(tenant, asker, "");
-  const Connection* connection = server_->find(tenant.standby.connection);
+  const Connection* connection = server_.find(tenant.standby.connection);
   const bool is_old = connection != nullptr && !connection->numbers();
   const Milliseconds patience =
       is_old ? std::min(options_.server_patience, longest_patience_of_old) : options_.server_patience;
@@ -60,9 +60,9 @@ void Agent::stand_by(Tenant& tenant, const std::optional<Asker>& asker, const st
   event.pid = tenant.standby.pid;
   event.text = but;
   if (!but.empty()) spdlog::warn("standby {} of tenant {}: {}", event.pid, event.tenant, but);
-  advance(tenant, pair::EventType::StandbyReady, [&] { tell(std::move(event)); });
+  advance(tenant, pair::EventType::StandbyReady, [&] { teller_.tell(std::move(event)); });
   if (!asker) return save();
-  server_->handle(*asker, [this](Connection& connection) { answer_once(connection, {}); });
+  server_.handle(*asker, [this](Connection& connection) { answer_once(connection, {}); });
 }
 
 /// Null: there is none. One that has gone or has come back since has said so anew, or will.
@@ -77,10 +77,10 @@ const Agent::WarmStandby* Agent::warm_standby_of(const Tenant& tenant) const {
 }
 
 void Agent::stand_by_warm(const std::string& tenant, const std::string& but) {
-  const auto found = tenants_.find(tenant);
-  const bool is_there = found != tenants_.end() && warm_standby_of(*found->second) != nullptr;
+  Tenant* found = tenants_.find(tenant);
+  const bool is_there = found != nullptr && warm_standby_of(*found) != nullptr;
   const auto warm = warm_standbys_.extract(tenant);
-  if (is_there) stand_by(*found->second, warm.mapped().asker, but);
+  if (is_there) stand_by(*found, warm.mapped().asker, but);
 }
 
 /// It was needed before its server was known, and may be the active by now.
@@ -93,16 +93,16 @@ void Agent::tell_stood_by(Tenant& tenant) {
   event.tenant = tenant.name();
   event.domain = (tenant.active.pid == its.pid ? tenant.active : tenant.standby).domain;
   event.pid = its.pid;
-  tell(std::move(event));
+  teller_.tell(std::move(event));
   if (!its.asker) return;
-  server_->handle(*its.asker, [this](Connection& connection) { answer_once(connection, {}); });
+  server_.handle(*its.asker, [this](Connection& connection) { answer_once(connection, {}); });
 }
 
 void Agent::let_stand_by_in(const std::string& domain) {
   std::vector<std::string> theirs;
   for (const auto& [name, warm] : warm_standbys_) {
-    const auto found = tenants_.find(name);
-    if (found == tenants_.end() || found->second->standby.domain == domain) theirs.push_back(name);
+    Tenant* found = tenants_.find(name);
+    if (found == nullptr || found->standby.domain == domain) theirs.push_back(name);
   }
   for (const std::string& name : theirs) stand_by_warm(name, "");
 }

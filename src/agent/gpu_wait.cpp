@@ -41,8 +41,8 @@ Result<bool> wait_for_gpu(os::EventLoop& loop, ServiceManager& manager, const st
   if (there) return true;
   Waiting waiting(manager);
   waiting.say(there.error());
-  const auto server = Server::start(loop, socket_path, waiting);
-  if (!server) return propagate(server);
+  Server server(loop, waiting);
+  if (auto listens = server.listen(socket_path); !listens) return propagate(listens);
   const auto looks = loop.every(period, [&] {
     there = is_there();
     if (there) return loop.stop();

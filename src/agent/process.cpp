@@ -6,6 +6,8 @@
 
 #include <utility>
 
+#include "os/processes.h"
+
 namespace firebreak::agent {
 
 bool may_become(ProcessState from, ProcessState to) {
@@ -39,6 +41,16 @@ const char* to_string(ProcessState state) {
       return "gone";
   }
   return "?";
+}
+
+std::string start_time_of(os::Kernel& kernel, pid_t pid) {
+  const auto stat = kernel.read_file(os::proc_folder(pid) + "/stat");
+  return stat ? std::string(os::start_time(*stat)) : std::string();
+}
+
+std::string image_of(os::Kernel& kernel, pid_t pid) {
+  const auto stat = kernel.read_file(os::proc_folder(pid) + "/stat");
+  return stat ? os::image(*stat) : std::string();
 }
 
 bool Process::become(ProcessState state) {

@@ -35,37 +35,37 @@ void Connection::send(const abi::Message& message, int descriptor) {
   server_.post(*this, abi::encode(message), descriptor);
 }
 
-Result<std::unique_ptr<Server>> Server::start(os::EventLoop& loop, const std::string& path,
-                                              ServerHandler& handler) {
+Status Server::listen(const std::string& path) {
   auto listener = os::Listener::listen(path, os::SocketAccess::Group);
   if (!listener) return propagate(listener);
-  std::unique_ptr<Server> server(new Server(loop, std::move(*listener), handler));
-  if (auto listens = server->listen(); !listens) return propagate(listens);
-  auto looks = loop.every(between_path_looks, [raw = server.get()] { raw->look_after_path(); });
+  listener_ = std::move(*listener);
+  if (auto listens = watch_listener(); !listens) return listens;
+  auto looks = loop_.every(between_path_looks, [this] { look_after_path(); });
   if (!looks) return propagate(looks);
-  server->path_looks_ = std::move(*looks);
-  return server;
+  path_looks_ = std::move(*looks);
+  return {};
 }
 
 /// Whoever is connected does not need it; whoever comes does.
 void Server::look_after_path() {
-  if (listener_.is_there()) return;
-  auto again = os::Listener::listen(listener_.path(), os::SocketAccess::Group);
+  if (listener_->is_there()) return;
+  auto again = os::Listener::listen(listener_->path(), os::SocketAccess::Group);
   if (again) {
     watch_.cancel();
     spare_.reset();
     listener_ = std::move(*again);
-    spdlog::warn("{} was removed, and is there again", listener_.path());
+    spdlog::warn("{} was removed, and is there again", listener_->path());
   }
-  const Status listens = again ? listen() : Status(propagate(again));
+  const Status listens = again ? watch_listener() : Status(propagate(again));
   if (!listens && !has_lost_path_)
-    spdlog::error("{} was removed, and cannot be made again: {}", listener_.path(), to_string(listens.error()));
+    spdlog::error("{} was removed, and cannot be made again: {}", listener_->path(),
+                  to_string(listens.error()));
   has_lost_path_ = !listens;
 }
 
-Status Server::listen() {
-  if (auto spare = os::duplicate(listener_.fd().get())) spare_ = std::move(*spare);
-  auto watch = loop_.watch_readable(listener_.fd().get(), [this] { accept_one(); });
+Status Server::watch_listener() {
+  if (auto spare = os::duplicate(listener_->fd().get())) spare_ = std::move(*spare);
+  auto watch = loop_.watch_readable(listener_->fd().get(), [this] { accept_one(); });
   if (!watch) return propagate(watch);
   watch_ = std::move(*watch);
   return {};
@@ -85,7 +85,7 @@ void Server::handle(const Asker& asker, const std::function<void(Connection&)>& 
 }
 
 void Server::accept_one() {
-  auto socket = listener_.accept(Milliseconds(0));
+  auto socket = listener_->accept(Milliseconds(0));
   if (!socket && socket.error().code == ErrorCode::ResourceExhausted) return turn_away();
   if (!socket) return;
   const auto peer = socket->peer_credentials();
@@ -115,17 +115,17 @@ void Server::accept_one() {
 void Server::turn_away() {
   spare_.reset();
   {
-    auto socket = listener_.accept(Milliseconds(0));
+    auto socket = listener_->accept(Milliseconds(0));
     const std::string refusal = abi::encode(abi::Refused{"the agent has no descriptor left", true});
     if (socket) (void)socket->send(std::as_bytes(std::span(refusal)), {}, Milliseconds(0));
   }
   spdlog::warn("turned away a connection: no descriptor is left");
-  if (auto spare = os::duplicate(listener_.fd().get())) {
+  if (auto spare = os::duplicate(listener_->fd().get())) {
     spare_ = std::move(*spare);
     return;
   }
   watch_.cancel();
-  waking_ = loop_.after_or_now(no_descriptors_pause, [this] { (void)listen(); });
+  waking_ = loop_.after_or_now(no_descriptors_pause, [this] { (void)watch_listener(); });
 }
 
 void Server::receive_one(std::uint64_t id) {

@@ -7,6 +7,8 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "abi/wire.h"
@@ -72,10 +74,12 @@ class Server {
   /// Each tenant has up to five: two processes, who started each, and who keeps the pair.
   static constexpr std::size_t connections_max = 4096;
 
-  /// Listens at `path` (mode 0660), and makes it again when somebody has removed it. Peers of another user than
-  /// ours and root are turned away.
-  static Result<std::unique_ptr<Server>> start(os::EventLoop& loop, const std::string& path,
-                                               ServerHandler& handler);
+  /// Both outlive it. Nobody is connected before listen().
+  Server(os::EventLoop& loop, ServerHandler& handler) : loop_(loop), handler_(handler) {}
+
+  /// Listens at `path` (mode 0660), and makes it again when somebody has removed it. Peers of another user
+  /// than ours and root are turned away. Once.
+  Status listen(const std::string& path);
 
   /// Null when the connection is gone.
   Connection* find(std::uint64_t id);
@@ -84,15 +88,12 @@ class Server {
   void answer(const Asker& asker, const abi::Message& message) {
     handle(asker, [&message](Connection& connection) { connection.answer(message); });
   }
-  const std::string& path() const { return listener_.path(); }
   /// The handler is told. Not from inside of a call for that connection.
   void close(std::uint64_t id);
 
  private:
-  Server(os::EventLoop& loop, os::Listener listener, ServerHandler& handler)
-      : loop_(loop), listener_(std::move(listener)), handler_(handler) {}
   friend class Connection;
-  Status listen();
+  Status watch_listener();
   void look_after_path();
   void accept_one();
   void turn_away();
@@ -103,8 +104,8 @@ class Server {
   void give_up(Connection& connection, const Error& why);
 
   os::EventLoop& loop_;
-  os::Listener listener_;
   ServerHandler& handler_;
+  std::optional<os::Listener> listener_;
   os::Watch watch_;
   os::Fd spare_;      ///< given up for who is told that there is none left
   os::Watch waking_;  ///< while nobody is accepted

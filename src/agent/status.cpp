@@ -106,7 +106,7 @@ std::string Agent::status_json() const {
     domains.push_back(describe_domain(domain, processes_in(domain.name), foreign_json(domain.name)));
   }
   nlohmann::json& tenants = document["tenants"] = nlohmann::json::array();
-  for (const auto& [name, tenant] : tenants_) {
+  for (const auto& [name, tenant] : tenants_.all()) {
     tenants.push_back({{"name", name},
                        {"phase", pair::to_string(tenant->pair.phase)},
                        {"standby_state", pair::to_string(tenant->pair.standby)},

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "abi/wire.h"
+#include "agent/surroundings.h"
+#include "base/clock.h"
+#include "mps/client_limits.h"
+
+namespace firebreak::agent {
+
+struct AgentOptions {
+  std::string socket_path;
+  Environment tenant_environment;  ///< what every tenant needs besides its domain's, e.g. the driver to load
+  std::string guard_test = "not tested";  ///< whether the guard works on this machine (guard/probe_result.h)
+  abi::StrayPolicy strays = abi::StrayPolicy::End;  ///< of tenants of which the operator says nothing else
+  /// Each stray block of 2 MiB takes memory, so with more of them a tenant is ended that was only to be told
+  /// of.
+  std::uint64_t stray_blocks_max = 64;
+  /// Between SIGTERM and SIGKILL, for a tenant that strayed: what it would save is nonsense.
+  Milliseconds stray_grace{100};
+  /// And for one whose `firebreak run` was told to end.
+  Milliseconds end_grace{2000};
+  /// How long a dead client's address space is held for its last kernels (0: nothing is held); and for work
+  /// that is known to run on.
+  Milliseconds hold{5'000};
+  Milliseconds longest_hold{30'000};
+  /// And of an active whose standby waits to take over, for work that is known to run.
+  Milliseconds fence_wait{50};
+  mps::ClientLimits limits = {};  ///< of tenants of which the operator says nothing else
+  /// How long a tenant's memory outlives its last process, unless it has finished: who is started anew goes
+  /// on.
+  Milliseconds lease{30'000};
+  /// How long processes wait for the next agent, where this one is killed and somebody keeps what it needs.
+  Milliseconds returns_within{30'000};
+  /// How long the MPS server of a standby is looked for before that counts as ready without.
+  Milliseconds server_patience{20'000};
+  std::uint64_t descriptors_max = 0;  ///< of ours; beyond them nobody is let in. 0: nobody counts them
+  std::uint64_t quota_bytes = 0;      ///< of each tenant's memory in the vault; 0: no limit
+  std::vector<std::string> shelf_command = {};  ///< starts one (agent/shelf.h)
+};
+
+}  // namespace firebreak::agent

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/teller.h"
+
+#include <spdlog/spdlog.h>
+
+namespace firebreak::agent {
+
+void Teller::tell(abi::Event event) {
+  if (event.at_ns == 0) event.at_ns = to_ns(clock_.now());
+  spdlog::info("{} tenant={} domain={} pid={} source={} epoch={} step={} {}", to_string(event.what),
+               event.tenant, event.domain, event.pid, event.source, event.epoch, event.step, event.text);
+  if (subscribers_.empty()) return;
+  const std::string text = abi::encode(event);
+  for (const std::uint64_t id : subscribers_) {
+    if (Connection* connection = server_.find(id)) connection->send_encoded(text);
+  }
+}
+
+}  // namespace firebreak::agent
