@@ -5,16 +5,6 @@
 #include <spdlog/spdlog.h>
 
 namespace firebreak::agent {
-namespace {
-
-/// A domain's fault that is known from elsewhere, for Xids that name one of its clients: they come up to
-/// 153 ms after UVM's event.
-constexpr Milliseconds confirms_for{1000};
-/// Those of one second: the driver prints no more of them.
-constexpr std::size_t most_unplaced_faults = 64;
-
-}  // namespace
-
 Result<std::unique_ptr<Agent>> Agent::start(const AgentOptions& options, os::EventLoop& loop,
                                             os::Kernel& kernel, const Clock& clock, Domains& domains,
                                             Detectors& detectors, ServiceManager& manager) {
@@ -68,10 +58,13 @@ void Agent::on_fault(const fault::Fault& fault) {
 }
 
 void Agent::follow_up(const fault::Fault& fault, bool is_sure) {
-  if (fault.domain.empty()) return ask_whose_server(fault);
+  if (fault.domain.empty()) {
+    // The server of a domain's first client may not be known yet: MPS is asked, and the fault waits for that.
+    if (recent_faults_.put_off(fault)) domains_.refresh_servers();
+    return;
+  }
   if (!fault.conclusive) return;
-  last_fault_[fault.domain] = clock_.now();
-  if (is_sure) last_sure_fault_[fault.domain] = clock_.now();
+  recent_faults_.note(fault.domain, is_sure);
   if (!fault::ends_group(fault)) return;
   // MPS knows whether it is the domain that it happened to.
   if (!is_sure) return domains_.look_for_faults();
@@ -98,30 +91,23 @@ void Agent::on_gap(const watch::Gap& gap) {
   domains_.look_for_faults();
 }
 
-/// The server of a domain's first client may not be known yet: MPS is asked, and the fault waits for that.
-void Agent::ask_whose_server(const fault::Fault& fault) {
-  if (fault.source != fault::FaultSource::Xid || !fault.pid) return;
-  std::erase_if(unplaced_faults_,
-                [&](const UnplacedFault& each) { return clock_.now() - each.fault.when > confirms_for; });
-  std::string start_time = start_time_of(kernel_, *fault.pid);
-  if (start_time.empty() || unplaced_faults_.size() >= most_unplaced_faults) return;
-  unplaced_faults_.push_back({fault, std::move(start_time)});
-  domains_.refresh_servers();
-}
-
-/// Faults that named that server before it was known as one.
-void Agent::place_late(const std::string& domain, pid_t server) {
-  const std::string start_time = start_time_of(kernel_, server);
-  std::vector<fault::Fault> its;
-  std::erase_if(unplaced_faults_, [&](const UnplacedFault& each) {
-    if (each.fault.pid != server || each.start_time != start_time) return false;
-    if (clock_.now() - each.fault.when <= confirms_for) its.push_back(each.fault);
-    return true;
-  });
-  for (fault::Fault& fault : its) {
+/// One that ends while there is no agent takes its clients' contexts along, and those that sleep do not know.
+void Agent::on_server(const std::string& domain, pid_t pid) {
+  if (!warm_standbys_.add_server(domain, pid)) return;
+  save();
+  warm_standbys_.let_stand_by_in(domain);
+  // Faults that named it before it was known.
+  for (fault::Fault& fault : recent_faults_.take_of_server(pid)) {
     fault.domain = domain;
     on_fault(fault);
   }
+}
+
+/// Its domain's server has started by now, or will.
+void Agent::on_gpu_opened(pid_t pid) {
+  holder_.look(pid);
+  const Process* process = processes_.living(pid);
+  if (process != nullptr && !warm_standbys_.knows_server_of(process->domain())) domains_.refresh_servers();
 }
 
 /// An Xid names a client that comes to the driver's mind: often a neighbour of the culprit, and once a
@@ -131,8 +117,7 @@ bool Agent::is_sure_of_domain(const fault::Fault& fault) {
   if (fault.source == fault::FaultSource::ProcessExit) return false;
   if (fault.source != fault::FaultSource::Xid) return true;
   if (fault.pid && domains_.domain_of_server(*fault.pid)) return true;
-  const auto seen = last_sure_fault_.find(fault.domain);
-  return seen != last_sure_fault_.end() && clock_.now() - seen->second < confirms_for;
+  return recent_faults_.is_confirmed(fault.domain);
 }
 
 void Agent::on_exit(pid_t pid) {
@@ -174,8 +159,18 @@ void Agent::leave(Tenant& tenant, pid_t pid) {
 void Agent::on_clients_lost(const std::string& domain) {
   carry_out(promote(ClientsLost{domain}));
   let_go_of(domain);
-  forget_ended_servers();
+  warm_standbys_.forget_ended_servers();
   save();
+}
+
+Result<abi::Placed> Agent::place(const Connection& connection, const abi::Place& request) {
+  auto placement = placements_.choose(connection.id(), request);
+  if (!placement) return propagate(placement);
+  if (auto room = budget_.room_for_process_of(request.tenant); !room) return propagate(room);
+  auto placed = placements_.put(std::move(*placement), returns_ms());
+  if (!placed) return placed;
+  save();  // before it is told: whoever is started by it may be adopted by the next agent
+  return placed;
 }
 
 Status not_in_that_role(const char* what) {
@@ -187,8 +182,8 @@ Status not_in_that_role(const char* what) {
 
 Result<Tenant*> Agent::tenant_named(const std::string& name) {
   if (Tenant* found = tenants_.find(name)) return found;
-  if (!is_promised(name)) {
-    if (auto room = room_for_process_of(name); !room) return propagate(room);
+  if (!budget_.is_promised(name)) {
+    if (auto room = budget_.room_for_process_of(name); !room) return propagate(room);
   }
   auto created = Tenant::create(name, options_.quota_bytes);
   if (!created) return propagate(created);

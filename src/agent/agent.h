@@ -14,16 +14,20 @@
 #include <vector>
 
 #include "agent/credentials.h"
+#include "agent/descriptor_budget.h"
 #include "agent/kept_state.h"
 #include "agent/options.h"
 #include "agent/orderly_end.h"
+#include "agent/placements.h"
 #include "agent/process.h"
 #include "agent/promoter.h"
+#include "agent/recent_faults.h"
 #include "agent/server.h"
 #include "agent/shelf_queue.h"
 #include "agent/surroundings.h"
 #include "agent/teller.h"
 #include "agent/tenants.h"
+#include "agent/warm_standbys.h"
 #include "base/clock.h"
 #include "hold/holder.h"
 #include "os/kernel.h"
@@ -61,29 +65,6 @@ class Agent final : private ServerHandler {
     Asker asker;
     abi::Join request;
     pid_t pid = 0;
-  };
-
-  /// A fault that names a process of which nobody knows, as the server of a first client.
-  struct UnplacedFault {
-    fault::Fault fault;
-    std::string start_time;  ///< of that process
-  };
-
-  /// A standby that has warmed up, while nobody knows an MPS server of its domain. It sleeps, and could not
-  /// tell that its context went with one that ended while there was no agent.
-  struct WarmStandby {
-    pid_t pid = 0;
-    std::optional<Asker> asker = {};  ///< none: it has come back so
-    os::Watch patience = {};
-  };
-
-  /// Where a process was told to run that has not come yet.
-  struct Placement {
-    std::uint64_t connection = 0;  ///< that asked; 0: the agent before was asked
-    std::string tenant;
-    abi::Role role = abi::Role::Active;
-    std::string domain;
-    mps::ClientLimits limits;
   };
 
   Agent(AgentOptions options, os::EventLoop& loop, os::Kernel& kernel, const Clock& clock, Domains& domains,
@@ -131,16 +112,6 @@ class Agent final : private ServerHandler {
   Status may_join(const Tenant& tenant, const abi::Join& request) const;
   std::uint32_t returns_ms() const;
 
-  // Standbys that are ready but for their MPS server, in agent_warm_standbys.cpp.
-  void warmed_up(Tenant& tenant, std::optional<Asker> asker);
-  void stand_by(Tenant& tenant, const std::optional<Asker>& asker, const std::string& but);
-  void stand_by_warm(const std::string& tenant, const std::string& but);
-  bool knows_server_of(const std::string& domain) const;
-  void let_stand_by_in(const std::string& domain);
-  const WarmStandby* warm_standby_of(const Tenant& tenant) const;
-  void tell_stood_by(Tenant& tenant);
-  void on_gpu_opened(pid_t pid);
-
   // The tenants' own clients, in agent_connections.cpp.
   void take_listener(Connection& connection, const Descriptors& descriptors);
   void give_listener(Connection& connection);
@@ -158,38 +129,15 @@ class Agent final : private ServerHandler {
   void send_allocations(Connection& connection, const Tenant& tenant);
   void put_away_memory(const Asker& asker, const Tenant& tenant, const vault::Entry& entry);
 
-  // Who runs where, in agent_placements.cpp.
-  Result<abi::Placed> place(const Connection& connection, const abi::Place& request);
-  Placement take_placement(const std::string& tenant, abi::Role role);
-  void forget_placements(std::uint64_t connection);
-  std::vector<KeptPlacement> kept_placements() const;
-  void restore_placements(const std::vector<KeptPlacement>& kept);
-  Result<std::string> domain_for(const std::string& tenant, abi::Role role, const std::string& gpu) const;
-  std::string domain_of_half(const std::string& tenant, abi::Role role) const;
-  mps::ClientLimits limits_for(const abi::Place& request) const;
-
-  // Descriptors, in agent_descriptors.cpp.
-  struct DescriptorUse {
-    std::uint64_t limit = 0;
-    std::uint64_t open = 0;
-    std::uint64_t promised = 0;
-    std::uint64_t reserve = 0;
-    std::uint64_t of_a_pair = 0;
-  };
-  DescriptorUse descriptor_use() const;
-  std::uint64_t promised_descriptors() const;
-  bool is_promised(const std::string& tenant) const;
-  Status room_for(const std::string& whom, std::uint64_t promise, std::uint64_t at_once) const;
-  Status room_for_process_of(const std::string& tenant) const;
-  Status room_for_allocation(const std::string& name) const;
-  std::vector<std::string> lacks_of(const Tenant& tenant) const;
-
   // What happens, in agent.cpp.
   void on_fault(const fault::Fault& fault);
   void on_gap(const watch::Gap& gap);
   void on_exit(pid_t pid);
   void leave(Tenant& tenant, pid_t pid);
   void on_clients_lost(const std::string& domain);
+  void on_server(const std::string& domain, pid_t pid);
+  void on_gpu_opened(pid_t pid);
+  Result<abi::Placed> place(const Connection& connection, const abi::Place& request);
 
   // What is decided and carried out, in agent_decisions.cpp.
   using Telling = std::function<void()>;
@@ -209,15 +157,14 @@ class Agent final : private ServerHandler {
   void tell_action(Tenant& tenant, const Decided& decided, const Told& told);
   bool is_held_suspect(const Tenant& tenant) const;
   void look_for_first_step(Tenant& tenant);
+  void stand_by(Tenant& tenant, const std::optional<Asker>& asker, const std::string& but);
+  void tell_stood_by(Tenant& tenant);
   void end(const Member& member, std::string_view why);
 
   // What outlives the agent itself, in agent_restart.cpp.
   void begin_keeping();
   KeptCommon take_up_common(std::map<std::string, os::Fd>& descriptors);
   std::vector<KeptTenant> take_up_tenants(std::map<std::string, os::Fd>& descriptors);
-  void on_server(const std::string& domain, pid_t pid);
-  void forget_ended_servers();
-  bool has_ended(const KeptServer& server) const;
   void save();
   void save_for(const Connection& connection);
   void save_common();
@@ -273,7 +220,6 @@ class Agent final : private ServerHandler {
   void end_whole(Tenant& tenant, const std::string& why, Milliseconds grace);
   void end_unless_it_serves(pid_t pid);
   void on_other_program(pid_t pid);
-  Nanoseconds fault_lasts(const std::string& domain) const;
   void tell_ended(pid_t pid, const std::string& how);
 
   // Clients that nobody has placed, in agent_strangers.cpp.
@@ -290,12 +236,11 @@ class Agent final : private ServerHandler {
 
   // Who is who.
   Result<Tenant*> tenant_named(const std::string& name);  ///< made where it is new
+  std::vector<std::string> lacks_of(const Tenant& tenant) const;
   std::vector<pid_t> processes_in(const std::string& domain) const;
   nlohmann::json foreign_json(const std::string& domain) const;
   Status follow(pid_t pid, const std::string& tenant, const std::string& domain);
   void follow_progress(const Tenant& tenant);
-  void ask_whose_server(const fault::Fault& fault);
-  void place_late(const std::string& domain, pid_t server);
   bool is_sure_of_domain(const fault::Fault& fault);
   void follow_up(const fault::Fault& fault, bool is_sure);
   std::string tenant_of_process(pid_t pid) const;  ///< also of one that is gone and held
@@ -310,30 +255,35 @@ class Agent final : private ServerHandler {
   Promoter promoter_;
   ShelfQueue shelves_;
   std::optional<KeptDocument> document_;  ///< none: nobody keeps anything for us
-  std::uint64_t descriptors_at_start_ = 0;
   struct TenantDocument {
     KeptDocument document;
     KeptText text;  ///< of what it holds
   };
   std::map<std::string, TenantDocument> tenant_documents_;
-  std::vector<KeptServer> servers_;
   std::optional<KeptCommon> written_common_;
   Server server_{loop_, *this};
   Teller teller_{clock_, server_};
   Tenants tenants_;
   Credentials credentials_;
   Processes processes_;
+  RecentFaults recent_faults_{clock_, kernel_};
+  Placements placements_{{.options = options_,
+                          .loop = loop_,
+                          .domains = domains_,
+                          .tenants = tenants_,
+                          .credentials = credentials_}};
+  DescriptorBudget budget_{{.tenants = tenants_, .placements = placements_, .processes = processes_},
+                           options_.descriptors_max};
+  WarmStandbys warm_standbys_{
+      {.loop = loop_, .kernel = kernel_, .domains = domains_, .server = server_, .tenants = tenants_},
+      options_.server_patience,
+      [this](Tenant& tenant, const std::optional<Asker>& asker, const std::string& but) {
+        stand_by(tenant, asker, but);
+      }};
   std::map<pid_t, std::string> unfollowed_;  ///< clients, and their domains, that were told and are gone
   hold::Holder holder_;
-  std::map<std::string, Monotonic, std::less<>> last_fault_;  ///< of a domain
-  /// Of a domain, from who does not mistake it.
-  std::map<std::string, Monotonic, std::less<>> last_sure_fault_;
-  std::vector<UnplacedFault> unplaced_faults_;
   std::vector<EndWaiter> end_waiters_;
   std::vector<WaitingJoin> waiting_joins_;
-  std::map<std::string, WarmStandby> warm_standbys_;  ///< by their tenants
-  std::vector<Placement> placements_;                 ///< one a connection
-  os::Watch placements_lease_;                        ///< of those whose connection was another agent's
   /// The tenant's connection that a fault on purpose is asked of, to the one that asked, and its kind.
   std::map<std::uint64_t, std::pair<Asker, std::string>> injections_;
 };

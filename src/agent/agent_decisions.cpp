@@ -20,13 +20,13 @@ constexpr Milliseconds first_step_looks{100};
 
 Decided Agent::promote(const Happening& happening) {
   for (auto& [name, tenant] : tenants_.all()) {
-    promoter_.look_at(*tenant, warm_standby_of(*tenant) != nullptr);
+    promoter_.look_at(*tenant, warm_standbys_.is_warm(*tenant));
   }
   return promoter_.decide(happening);
 }
 
 Decided Agent::promote_if(Tenant& tenant, pair::EventType event) {
-  const std::size_t index = promoter_.look_at(tenant, warm_standby_of(tenant) != nullptr);
+  const std::size_t index = promoter_.look_at(tenant, warm_standbys_.is_warm(tenant));
   return promoter_.decide(OfTenant{index, event});
 }
 
@@ -160,6 +160,34 @@ void Agent::tell_action(Tenant& tenant, const Decided& decided, const Told& told
       return;
   }
   teller_.tell(std::move(event));
+}
+
+/// `but`: what is not as it should be; empty: all is.
+void Agent::stand_by(Tenant& tenant, const std::optional<Asker>& asker, const std::string& but) {
+  abi::Event event;
+  event.what = abi::EventKind::Ready;
+  event.tenant = tenant.name();
+  event.domain = tenant.standby.domain;
+  event.pid = tenant.standby.pid;
+  event.text = but;
+  if (!but.empty()) spdlog::warn("standby {} of tenant {}: {}", event.pid, event.tenant, but);
+  advance(tenant, pair::EventType::StandbyReady, [&] { teller_.tell(std::move(event)); });
+  if (!asker) return save();
+  server_.handle(*asker, [this](Connection& connection) { answer_once(connection, {}); });
+}
+
+/// It was needed before its server was known, and may be the active by now.
+void Agent::tell_stood_by(Tenant& tenant) {
+  const auto warm = warm_standbys_.take(tenant);
+  if (!warm) return;
+  abi::Event event;
+  event.what = abi::EventKind::Ready;
+  event.tenant = tenant.name();
+  event.domain = (tenant.active.pid == warm->pid ? tenant.active : tenant.standby).domain;
+  event.pid = warm->pid;
+  teller_.tell(std::move(event));
+  if (!warm->asker) return;
+  server_.handle(*warm->asker, [this](Connection& connection) { answer_once(connection, {}); });
 }
 
 /// One that is dead and held only for its last kernel gives no all-clear.

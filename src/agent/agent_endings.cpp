@@ -63,7 +63,7 @@ void Agent::end_orderly(pid_t pid, const std::string& why, Milliseconds grace) {
   EndPlan plan;
   plan.pid = pid;
   plan.domain = process->domain();
-  plan.fault_lasts = fault_lasts(process->domain());
+  plan.fault_lasts = recent_faults_.lasts(process->domain());
   plan.grace = grace;
   auto end = OrderlyEnd::begin(loop_, kernel_, domains_, std::move(plan),
                                [this, pid] { detectors_.expect_exit(pid); });
@@ -111,13 +111,6 @@ void Agent::on_other_program(pid_t pid) {
       if (!image.empty() && image != member->image) return server_.close(member->connection);
     }
   }
-}
-
-/// A fault is under way for as long as a pair would wait for its last word.
-Nanoseconds Agent::fault_lasts(const std::string& domain) const {
-  const auto last = last_fault_.find(domain);
-  if (last == last_fault_.end()) return Nanoseconds(0);
-  return last->second + Milliseconds(pair::suspicion_ms) - clock_.now();
 }
 
 void Agent::tell_ended(pid_t pid, const std::string& how) {

@@ -22,7 +22,7 @@ Status Agent::adopt(const abi::Adopt& request) {
                 fmt::format("tenant '{}' already has its {} (process {})", request.tenant,
                             abi::to_string(request.role), member.pid));
   }
-  const Placement placement = take_placement(request.tenant, request.role);
+  const Placement placement = placements_.take(request.tenant, request.role);
   const std::string& domain = placement.domain;
   if (auto followed = follow(pid, request.tenant, domain); !followed) {
     forget_if_empty(request.tenant);
@@ -240,7 +240,7 @@ Status Agent::take_in(Tenant& tenant, const abi::Publish& request, std::vector<o
   if (auto good = abi::check_name(request.name); !good) return good;
   if (descriptors.size() != 1)
     return fail(ErrorCode::InvalidArgument, "an allocation comes with one descriptor");
-  if (auto room = room_for_allocation(request.name); !room) return room;
+  if (auto room = budget_.room_for_allocation(request.name); !room) return room;
   auto added = tenant.vault.add(
       {request.name, request.address, request.size_bytes, request.memory, std::move(descriptors.front())});
   if (!added) return added;

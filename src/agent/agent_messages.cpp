@@ -109,7 +109,7 @@ void Agent::report_status(Connection& connection) const {
 void Agent::on_closed(Connection& connection) {
   teller_.forget(connection.id());
   end_injection(connection.id(), abi::Refused{"the tenant ended first"});
-  forget_placements(connection.id());
+  placements_.forget(connection.id());
   std::erase_if(end_waiters_,
                 [&](const EndWaiter& each) { return each.asker.connection == connection.id(); });
   std::erase_if(waiting_joins_,
@@ -133,7 +133,7 @@ void Agent::on_closed(Connection& connection) {
 void Agent::ready(Connection& connection) {
   Tenant* tenant = tenants_.of(connection, &Tenant::standby);
   if (tenant == nullptr) return answer(connection, not_in_that_role("ready"));
-  warmed_up(*tenant, connection.asker());
+  warm_standbys_.warmed_up(*tenant, connection.asker());
 }
 
 Status Agent::resumed(Connection& connection, const abi::Resumed& request) {

@@ -33,17 +33,18 @@ void Agent::begin_keeping() {
   std::map<std::string, os::Fd> descriptors = manager_.take_descriptors();
   shelves_.take_up(descriptors);
   // Those that were kept are counted with their tenants.
-  descriptors_at_start_ = os::open_descriptors().value_or(descriptors.size()) - descriptors.size();
+  budget_.begin(descriptors.size());
   const KeptCommon common = take_up_common(descriptors);
-  servers_ = common.servers;
+  warm_standbys_.restore_servers(common.servers);
   const std::vector<KeptTenant> kept = take_up_tenants(descriptors);
   std::map<std::string, std::vector<pid_t>> gone;
   for (const KeptTenant& each : kept) gone[each.name] = restore(each, descriptors);
   // Whatever follows writes down what is known, and by now all of them are. First who has lost its context:
   // nobody is to take over there.
-  restore_placements(common.placements);
+  // Placements hold as long as anybody waits for us.
+  placements_.restore(common.placements, Milliseconds(returns_ms()), [this] { save(); });
   for (const KeptServer& each : common.servers) {
-    if (has_ended(each)) on_clients_lost(each.domain);
+    if (warm_standbys_.has_ended(each)) on_clients_lost(each.domain);
   }
   domains_.look_for_faults();
   for (const KeptTenant& each : kept) settle(each, gone[each.name]);
@@ -95,27 +96,6 @@ std::vector<KeptTenant> Agent::take_up_tenants(std::map<std::string, os::Fd>& de
   return tenants;
 }
 
-/// One that ends while there is no agent takes its clients' contexts along, and those that sleep do not know.
-void Agent::on_server(const std::string& domain, pid_t pid) {
-  KeptServer server{domain, pid, start_time_of(kernel_, pid)};
-  if (std::ranges::count(servers_, server) > 0) return;
-  // One that was replaced took no clients along, and is to be missed by nobody.
-  std::erase_if(servers_, [&](const KeptServer& each) { return each.domain == domain && has_ended(each); });
-  servers_.push_back(std::move(server));
-  save();
-  let_stand_by_in(domain);
-  place_late(domain, pid);
-}
-
-void Agent::forget_ended_servers() {
-  std::erase_if(servers_, [this](const KeptServer& each) { return has_ended(each); });
-}
-
-bool Agent::has_ended(const KeptServer& server) const {
-  const auto stat = kernel_.read_file(os::proc_folder(server.pid) + "/stat");
-  return !stat || !os::is_alive(*stat) || os::start_time(*stat) != server.start_time;
-}
-
 /// Tenants first: who was placed is one of them before the placement goes.
 void Agent::save() {
   if (!document_) return;
@@ -133,7 +113,7 @@ void Agent::save_for(const Connection& connection) {
 }
 
 void Agent::save_common() {
-  KeptCommon common{servers_, kept_placements()};
+  KeptCommon common{warm_standbys_.servers(), placements_.kept()};
   if (written_common_ == common) return;
   const Status written = document_->write(encode_common(common));
   if (!written) return spdlog::error("{}", to_string(written.error()));
@@ -360,7 +340,7 @@ void Agent::stands_by_again(Tenant& tenant, bool ready) {
     tell_joined(tenant, tenant.standby, "as a standby, which had lost its connection");
     advance(tenant, pair::EventType::StandbyJoined);
   }
-  if (ready && tenant.pair.standby == pair::Standby::Joined) warmed_up(tenant, std::nullopt);
+  if (ready && tenant.pair.standby == pair::Standby::Joined) warm_standbys_.warmed_up(tenant, std::nullopt);
 }
 
 /// One without a connection cannot take over, and while it is there no other one is started.

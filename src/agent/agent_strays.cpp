@@ -59,8 +59,7 @@ void Agent::on_contained(pid_t pid, const std::string& what) {
   if (found == nullptr) return;
   spdlog::warn("the driver contained a fault of tenant {}, process {}: {}", found->name(), pid, what);
   // What UVM told of it as fatal is not: MPS answers, and an Xid that names a client has no second witness.
-  last_fault_.erase(process->domain());
-  last_sure_fault_.erase(process->domain());
+  recent_faults_.forget(process->domain());
   end_strayed(*found, pid, "its fault was " + what);
 }
 

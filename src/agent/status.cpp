@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "agent/agent.h"
@@ -91,11 +92,23 @@ nlohmann::json Agent::foreign_json(const std::string& domain) const {
   return all;
 }
 
+/// In words, with the process.
+std::vector<std::string> Agent::lacks_of(const Tenant& tenant) const {
+  std::vector<std::string> all;
+  for (const Member* member : {&tenant.active, &tenant.standby}) {
+    if (member->pid == 0) continue;
+    std::vector<std::string> its = detectors_.lacks_of(member->pid);
+    if (holder_.lacks(member->pid)) its.emplace_back("not all of it is held");
+    for (const std::string& each : its) all.push_back(fmt::format("process {}: {}", member->pid, each));
+  }
+  return all;
+}
+
 std::string Agent::status_json() const {
   nlohmann::json document = {{"socket", options_.socket_path},
                              {"guard_test", options_.guard_test},
                              {"not_heard", detectors_.not_heard()}};
-  const DescriptorUse use = descriptor_use();
+  const DescriptorUse use = budget_.use();
   document["descriptors"] = {{"limit", use.limit},
                              {"open", use.open},
                              {"promised", use.promised},

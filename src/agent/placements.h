@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+/// Who is told to run where, and with how much of the GPU.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "agent/credentials.h"
+#include "agent/kept_state.h"
+#include "agent/options.h"
+#include "agent/surroundings.h"
+#include "agent/tenants.h"
+#include "base/result.h"
+#include "mps/client_limits.h"
+#include "os/event_loop.h"
+
+namespace firebreak::agent {
+
+/// Where a process was told to run that has not come yet.
+struct Placement {
+  std::uint64_t connection = 0;  ///< that asked; 0: the agent before was asked
+  std::string tenant;
+  abi::Role role = abi::Role::Active;
+  std::string domain;
+  mps::ClientLimits limits;
+};
+
+/// One a connection. Belongs to the loop's thread.
+class Placements {
+ public:
+  struct Knows {
+    const AgentOptions& options;
+    os::EventLoop& loop;
+    Domains& domains;
+    Tenants& tenants;
+    Credentials& credentials;
+  };
+  explicit Placements(Knows knows) : at_(knows) {}
+
+  /// Where it would run. InvalidArgument: there is no such tenant or limit. Also as choose_domain()
+  /// (agent/placement.h).
+  Result<Placement> choose(std::uint64_t connection, const abi::Place& request) const;
+  /// In the place of that connection's before. `agent_returns_ms`: how long it waits for the next agent.
+  Result<abi::Placed> put(Placement placement, std::uint32_t agent_returns_ms);
+  /// Where such a process runs that has come now: where it was told to, however the domains are by now. One
+  /// that was told nothing runs where it would be told to.
+  Placement take(const std::string& tenant, abi::Role role);
+  /// The connection is gone: nobody comes.
+  void forget(std::uint64_t connection);
+
+  /// Whether a process of that tenant was told to come.
+  bool has(const std::string& tenant) const;
+  /// Tenants that are none yet.
+  std::set<std::string> coming() const;
+
+  std::vector<KeptPlacement> kept() const;
+  /// Those that another agent kept, for as long as `lease`; then they are forgotten, and `is_over` is called.
+  void restore(const std::vector<KeptPlacement>& kept, Milliseconds lease, std::function<void()> is_over);
+
+ private:
+  Result<std::string> domain_for(const std::string& tenant, abi::Role role, const std::string& gpu) const;
+  std::string domain_of_half(const std::string& tenant, abi::Role role) const;
+  mps::ClientLimits limits_for(const abi::Place& request) const;
+  Environment environment_of(const Placement& placement, const std::string& token,
+                             std::uint32_t agent_returns_ms) const;
+
+  Knows at_;
+  std::vector<Placement> placements_;
+  os::Watch lease_;  ///< of those whose connection was another agent's
+};
+
+}  // namespace firebreak::agent

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/recent_faults.h"
+
+#include <utility>
+
+#include "agent/process.h"
+#include "pair/pair.h"
+
+namespace firebreak::agent {
+namespace {
+
+/// A domain's fault that is known from elsewhere, for Xids that name one of its clients: they come up to
+/// 153 ms after UVM's event.
+constexpr Milliseconds confirms_for{1000};
+/// Those of one second: the driver prints no more of them.
+constexpr std::size_t most_unplaced = 64;
+
+}  // namespace
+
+void RecentFaults::note(const std::string& domain, bool is_sure) {
+  last_[domain] = clock_.now();
+  if (is_sure) last_sure_[domain] = clock_.now();
+}
+
+void RecentFaults::forget(const std::string& domain) {
+  last_.erase(domain);
+  last_sure_.erase(domain);
+}
+
+bool RecentFaults::is_confirmed(std::string_view domain) const {
+  const auto seen = last_sure_.find(domain);
+  return seen != last_sure_.end() && clock_.now() - seen->second < confirms_for;
+}
+
+/// For as long as a pair would wait for its last word.
+Nanoseconds RecentFaults::lasts(std::string_view domain) const {
+  const auto last = last_.find(domain);
+  if (last == last_.end()) return Nanoseconds(0);
+  return last->second + Milliseconds(pair::suspicion_ms) - clock_.now();
+}
+
+bool RecentFaults::put_off(const fault::Fault& fault) {
+  if (fault.source != fault::FaultSource::Xid || !fault.pid) return false;
+  std::erase_if(unplaced_,
+                [&](const Unplaced& each) { return clock_.now() - each.fault.when > confirms_for; });
+  std::string start_time = start_time_of(kernel_, *fault.pid);
+  if (start_time.empty() || unplaced_.size() >= most_unplaced) return false;
+  unplaced_.push_back({fault, std::move(start_time)});
+  return true;
+}
+
+std::vector<fault::Fault> RecentFaults::take_of_server(pid_t server) {
+  const std::string start_time = start_time_of(kernel_, server);
+  std::vector<fault::Fault> its;
+  std::erase_if(unplaced_, [&](const Unplaced& each) {
+    if (each.fault.pid != server || each.start_time != start_time) return false;
+    if (clock_.now() - each.fault.when <= confirms_for) its.push_back(each.fault);
+    return true;
+  });
+  return its;
+}
+
+}  // namespace firebreak::agent
