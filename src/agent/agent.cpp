@@ -94,7 +94,7 @@ void Agent::on_gap(const watch::Gap& gap) {
 /// One that ends while there is no agent takes its clients' contexts along, and those that sleep do not know.
 void Agent::on_server(const std::string& domain, pid_t pid) {
   if (!warm_standbys_.add_server(domain, pid)) return;
-  save();
+  records_.save();
   warm_standbys_.let_stand_by_in(domain);
   // Faults that named it before it was known.
   for (fault::Fault& fault : recent_faults_.take_of_server(pid)) {
@@ -143,7 +143,7 @@ void Agent::on_exit(pid_t pid) {
   const std::string_view endangered = endangers ? std::string_view(process->domain()) : std::string_view();
   carry_out(promote(take_out(its, pid, endangered)), [&] { tell_exited(*process); });
   if (its != nullptr) forget_if_empty(process->tenant());
-  save();
+  records_.save();
   tell_ended(pid, process->steps());
   if (is_known && others_in(process->domain()).empty()) let_go_of(process->domain());
 }
@@ -152,7 +152,7 @@ void Agent::leave(Tenant& tenant, pid_t pid) {
   const std::string name = tenant.name();
   carry_out(promote(take_out(&tenant, pid, {})));
   forget_if_empty(name);
-  save();
+  records_.save();
 }
 
 /// 20 clients needed up to 7 s to notice by themselves (H100, driver 580: results/h100/server-end.json).
@@ -160,21 +160,17 @@ void Agent::on_clients_lost(const std::string& domain) {
   carry_out(promote(ClientsLost{domain}));
   let_go_of(domain);
   warm_standbys_.forget_ended_servers();
-  save();
+  records_.save();
 }
 
 Result<abi::Placed> Agent::place(const Connection& connection, const abi::Place& request) {
   auto placement = placements_.choose(connection.id(), request);
   if (!placement) return propagate(placement);
   if (auto room = budget_.room_for_process_of(request.tenant); !room) return propagate(room);
-  auto placed = placements_.put(std::move(*placement), returns_ms());
+  auto placed = placements_.put(std::move(*placement), records_.returns_ms());
   if (!placed) return placed;
-  save();  // before it is told: whoever is started by it may be adopted by the next agent
+  records_.save();  // before it is told: whoever is started by it may be adopted by the next agent
   return placed;
-}
-
-Status not_in_that_role(const char* what) {
-  return fail(ErrorCode::InvalidArgument, fmt::format("{} is not for a process in this role", what));
 }
 
 // --- who is who
@@ -187,7 +183,7 @@ Result<Tenant*> Agent::tenant_named(const std::string& name) {
   }
   auto created = Tenant::create(name, options_.quota_bytes);
   if (!created) return propagate(created);
-  keep(page_name(name), (*created)->page_descriptor());
+  records_.keep(page_name(name), (*created)->page_descriptor());
   promoter_.reserve(tenants_.all().size() + 1);
   return &tenants_.put(std::move(*created));
 }

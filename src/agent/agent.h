@@ -13,6 +13,7 @@
 #include <string_view>
 #include <vector>
 
+#include "agent/answers.h"
 #include "agent/credentials.h"
 #include "agent/descriptor_budget.h"
 #include "agent/kept_state.h"
@@ -22,6 +23,7 @@
 #include "agent/process.h"
 #include "agent/promoter.h"
 #include "agent/recent_faults.h"
+#include "agent/records.h"
 #include "agent/server.h"
 #include "agent/shelf_queue.h"
 #include "agent/surroundings.h"
@@ -33,9 +35,6 @@
 #include "os/kernel.h"
 
 namespace firebreak::agent {
-
-/// InvalidArgument: the process that asks for `what` is not the one of its tenant that may.
-Status not_in_that_role(const char* what);
 
 /// Belongs to the loop's thread.
 class Agent final : private ServerHandler {
@@ -91,9 +90,6 @@ class Agent final : private ServerHandler {
   // Messages: one function each, in agent_messages.cpp and agent_joins.cpp.
   void on_message(Connection& connection, abi::Message message, std::vector<os::Fd> descriptors) override;
   void on_closed(Connection& connection) override;
-  void answer(Connection& connection, const Status& status);
-  void answer_once(Connection& connection, const Status& status);
-  bool is_done(const Connection& connection);
   Status adopt(const abi::Adopt& request);
   Status adopt_from(const Connection& connection, const abi::Adopt& request);
   void join(Connection& connection, const abi::Join& request);
@@ -110,7 +106,6 @@ class Agent final : private ServerHandler {
   void injected(Connection& connection, const abi::Injected& report);
   void end_injection(std::uint64_t tenant_connection, const abi::Message& answer);
   Status may_join(const Tenant& tenant, const abi::Join& request) const;
-  std::uint32_t returns_ms() const;
 
   // The tenants' own clients, in agent_connections.cpp.
   void take_listener(Connection& connection, const Descriptors& descriptors);
@@ -163,15 +158,6 @@ class Agent final : private ServerHandler {
 
   // What outlives the agent itself, in agent_restart.cpp.
   void begin_keeping();
-  KeptCommon take_up_common(std::map<std::string, os::Fd>& descriptors);
-  std::vector<KeptTenant> take_up_tenants(std::map<std::string, os::Fd>& descriptors);
-  void save();
-  void save_for(const Connection& connection);
-  void save_common();
-  void save(const Tenant& tenant);
-  KeptTenant kept_of(const Tenant& tenant) const;
-  std::vector<KeptProcess> kept_processes_of(const Tenant& tenant) const;
-  void keep(const std::string& name, int descriptor);
   void put_away(const std::string& name, int descriptor, std::function<void()> done);
   bool is_put_off(const Connection& connection, Tenant& tenant, std::function<void(Connection&)> what);
   void take_up_again(const std::string& tenant);
@@ -254,18 +240,12 @@ class Agent final : private ServerHandler {
   ServiceManager& manager_;
   Promoter promoter_;
   ShelfQueue shelves_;
-  std::optional<KeptDocument> document_;  ///< none: nobody keeps anything for us
-  struct TenantDocument {
-    KeptDocument document;
-    KeptText text;  ///< of what it holds
-  };
-  std::map<std::string, TenantDocument> tenant_documents_;
-  std::optional<KeptCommon> written_common_;
   Server server_{loop_, *this};
   Teller teller_{clock_, server_};
   Tenants tenants_;
   Credentials credentials_;
   Processes processes_;
+  hold::Holder holder_;
   RecentFaults recent_faults_{clock_, kernel_};
   Placements placements_{{.options = options_,
                           .loop = loop_,
@@ -280,8 +260,16 @@ class Agent final : private ServerHandler {
       [this](Tenant& tenant, const std::optional<Asker>& asker, const std::string& but) {
         stand_by(tenant, asker, but);
       }};
+  Records records_{{.manager = manager_,
+                    .tenants = tenants_,
+                    .processes = processes_,
+                    .holder = holder_,
+                    .credentials = credentials_,
+                    .placements = placements_,
+                    .warm_standbys = warm_standbys_},
+                   options_.returns_within};
+  Answers answers_{tenants_, records_};
   std::map<pid_t, std::string> unfollowed_;  ///< clients, and their domains, that were told and are gone
-  hold::Holder holder_;
   std::vector<EndWaiter> end_waiters_;
   std::vector<WaitingJoin> waiting_joins_;
   /// The tenant's connection that a fault on purpose is asked of, to the one that asked, and its kind.

@@ -9,43 +9,43 @@ namespace firebreak::agent {
 
 void Agent::take_listener(Connection& connection, const Descriptors& descriptors) {
   Tenant* tenant = tenants_.of(connection, &Tenant::active);
-  if (tenant == nullptr) return answer_once(connection, not_in_that_role("listen"));
+  if (tenant == nullptr) return answers_.give_once(connection, not_in_that_role("listen"));
   if (is_put_off(connection, *tenant, [=, this](Connection& then) { take_listener(then, descriptors); }))
     return;
   if (descriptors->size() != 1)
-    return answer_once(connection, fail(ErrorCode::InvalidArgument, "to listen takes one socket"));
+    return answers_.give_once(connection, fail(ErrorCode::InvalidArgument, "to listen takes one socket"));
   if (auto listens = tenant->clients.listen(std::move(descriptors->front())); !listens)
-    return answer_once(connection, listens);
+    return answers_.give_once(connection, listens);
   put_away(listener_name(tenant->name()), tenant->clients.listener(), [this, asker = connection.asker()] {
-    server_.handle(asker, [this](Connection& then) { answer_once(then, {}); });
+    server_.handle(asker, [this](Connection& then) { answers_.give_once(then, {}); });
   });
 }
 
 void Agent::give_listener(Connection& connection) {
   Tenant* tenant = tenants_.of(connection, &Tenant::active);
-  if (tenant == nullptr) return answer(connection, not_in_that_role("listen"));
+  if (tenant == nullptr) return answers_.give(connection, not_in_that_role("listen"));
   if (is_put_off(connection, *tenant, [this](Connection& then) { give_listener(then); })) return;
   if (tenant->clients.listener() < 0)
-    return answer(connection, fail(ErrorCode::NotFound, "the tenant listens nowhere"));
+    return answers_.give(connection, fail(ErrorCode::NotFound, "the tenant listens nowhere"));
   connection.answer(abi::Done{}, tenant->clients.listener());
 }
 
 void Agent::next_connection(Connection& connection, const abi::NextConnection& request) {
   Tenant* tenant = tenants_.of(connection, &Tenant::active);
-  if (tenant == nullptr) return answer(connection, not_in_that_role("accept"));
+  if (tenant == nullptr) return answers_.give(connection, not_in_that_role("accept"));
   if (is_put_off(connection, *tenant, [=, this](Connection& then) { next_connection(then, request); }))
     return;
   const auto next = tenant->clients.next(request.after);
   if (!next) {
     const bool nobody_waits = next.error().code == ErrorCode::Timeout;
-    return answer(connection, nobody_waits ? Status{} : propagate(next));
+    return answers_.give(connection, nobody_waits ? Status{} : propagate(next));
   }
   const abi::ClientConnection given{next->id};
   if (!next->is_new) return connection.answer(given, next->descriptor);
   // It is the tenant's once it outlives us.
   put_away(connection_name(tenant->name(), next->id), next->descriptor,
            [this, given, asker = connection.asker(), name = tenant->name()] {
-             save();
+             records_.save();
              Tenant* found = tenants_.find(name);
              if (found == nullptr) return;
              const auto& open = found->clients.open();
@@ -57,14 +57,14 @@ void Agent::next_connection(Connection& connection, const abi::NextConnection& r
 
 void Agent::release(Connection& connection, const abi::ReleaseConnection& request) {
   Tenant* tenant = tenants_.of(connection, &Tenant::active);
-  if (tenant == nullptr) return answer_once(connection, not_in_that_role("release"));
+  if (tenant == nullptr) return answers_.give_once(connection, not_in_that_role("release"));
   if (is_put_off(connection, *tenant, [=, this](Connection& then) { release(then, request); })) return;
   // Else the agent before died before it answered.
   if (tenant->clients.open().contains(request.id)) {
     tenant->clients.release(request.id);
     shelves_.drop(connection_name(tenant->name(), request.id));
   }
-  answer_once(connection, {});
+  answers_.give_once(connection, {});
 }
 
 /// Until the shelves have said what there is, its connections have their numbers alone.

@@ -61,9 +61,7 @@ void Agent::carry_out(Decided decided, const Telling& first_told) {
   }
   for (const Act& each : decided.effects.acts) act(*decided.tenants[each.tenant], each);
   for (Tenant* tenant : decided.tenants) look_for_first_step(*tenant);
-  if (document_) {
-    for (const Tenant* tenant : decided.tenants) save(*tenant);
-  }
+  for (const Tenant* tenant : decided.tenants) records_.save(*tenant);
   if (first_told) first_told();
   for (const Told& told : decided.effects.told) tell(decided, told);
   promoter_.give_back(std::move(decided));
@@ -93,7 +91,7 @@ void Agent::start_deadline(Tenant& tenant, Milliseconds delay) {
     Tenant* found = tenants_.find(name);
     if (found == nullptr || is_held_suspect(*found)) return;
     advance(*found, pair::EventType::DeadlinePassed);
-    save();
+    records_.save();
   });
   if (!timer) return spdlog::error("no timer for {}: {}", tenant.name(), timer.error().message);
   tenant.deadline = std::move(*timer);
@@ -172,8 +170,8 @@ void Agent::stand_by(Tenant& tenant, const std::optional<Asker>& asker, const st
   event.text = but;
   if (!but.empty()) spdlog::warn("standby {} of tenant {}: {}", event.pid, event.tenant, but);
   advance(tenant, pair::EventType::StandbyReady, [&] { teller_.tell(std::move(event)); });
-  if (!asker) return save();
-  server_.handle(*asker, [this](Connection& connection) { answer_once(connection, {}); });
+  if (!asker) return records_.save();
+  server_.handle(*asker, [this](Connection& connection) { answers_.give_once(connection, {}); });
 }
 
 /// It was needed before its server was known, and may be the active by now.
@@ -187,7 +185,7 @@ void Agent::tell_stood_by(Tenant& tenant) {
   event.pid = warm->pid;
   teller_.tell(std::move(event));
   if (!warm->asker) return;
-  server_.handle(*warm->asker, [this](Connection& connection) { answer_once(connection, {}); });
+  server_.handle(*warm->asker, [this](Connection& connection) { answers_.give_once(connection, {}); });
 }
 
 /// One that is dead and held only for its last kernel gives no all-clear.
@@ -204,7 +202,7 @@ void Agent::look_for_first_step(Tenant& tenant) {
     if (found == nullptr || !found->has_begun()) return;
     follow_progress(*found);
     advance(*found, pair::EventType::Resumed);
-    save();
+    records_.save();
   });
   if (!looks) return spdlog::error("no timer for {}: {}", tenant.name(), looks.error().message);
   tenant.first_step = std::move(*looks);

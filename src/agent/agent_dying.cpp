@@ -132,7 +132,7 @@ void Agent::on_released(const hold::Release& release) {
   const std::string_view endangered = endangers ? std::string_view(process->domain()) : std::string_view();
   carry_out(promote(take_out(tenant, release.pid, endangered)), [&] { tell_released(release, *process); });
   if (tenant != nullptr) forget_if_empty(process->tenant());
-  save();
+  records_.save();
   let_join(process->tenant());
   tell_ended(release.pid, process->steps());
   if (others_in(process->domain()).empty()) let_go_of(process->domain());
@@ -184,7 +184,7 @@ void Agent::on_others(pid_t pid, const hold::Findings& others) {
 /// The next agent has no duplicates of what it had, and is told by us who has them.
 void Agent::on_traces(pid_t pid) {
   Tenant* tenant = tenants_.find(tenant_of_process(pid));
-  if (document_ && tenant != nullptr) save(*tenant);
+  if (tenant != nullptr) records_.save(*tenant);
 }
 
 void Agent::tell_of_others(Process& process, const std::string& others) {

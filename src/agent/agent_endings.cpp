@@ -30,8 +30,8 @@ Status Agent::end_process(const abi::EndProcess& request) {
 void Agent::end_tenant(Connection& connection, const abi::EndTenant& request) {
   Tenant* found = tenants_.find(request.tenant);
   if (found == nullptr) {
-    return answer(connection,
-                  fail(ErrorCode::NotFound, fmt::format("there is no tenant '{}'", request.tenant)));
+    return answers_.give(connection,
+                         fail(ErrorCode::NotFound, fmt::format("there is no tenant '{}'", request.tenant)));
   }
   EndWaiter waiter{connection.asker(), {}, {}};
   for (const auto& all : {processes_.all_living(), processes_.all_dying()}) {
@@ -44,7 +44,7 @@ void Agent::end_tenant(Connection& connection, const abi::EndTenant& request) {
   end_whole(*found, "its operator wants it", std::min(Milliseconds(request.grace_ms), longest_grace));
   if (!nobody_is_left) return;
   forget_if_empty(request.tenant);
-  save();
+  records_.save();
   connection.answer(abi::Ended{"none of its processes was left"});
 }
 

@@ -8,11 +8,11 @@ namespace firebreak::agent {
 
 void Agent::inject(Connection& connection, const abi::Inject& request) {
   const auto active = active_of(request.tenant);
-  if (!active) return answer(connection, propagate(active));
+  if (!active) return answers_.give(connection, propagate(active));
   if (injections_.contains((*active)->id())) {
-    return answer(connection,
-                  fail(ErrorCode::Unavailable,
-                       fmt::format("tenant '{}' already waits for the commit of a fault", request.tenant)));
+    return answers_.give(
+        connection, fail(ErrorCode::Unavailable,
+                         fmt::format("tenant '{}' already waits for the commit of a fault", request.tenant)));
   }
   injections_[(*active)->id()] = {connection.asker(), request.kind};
   (*active)->send(request);

@@ -82,23 +82,23 @@ Status Agent::may_join(const Tenant& tenant, const abi::Join& request) const {
 
 void Agent::join(Connection& connection, const abi::Join& request) {
   auto tenant = tenant_named(request.tenant);
-  if (!tenant) return answer(connection, propagate(tenant));
+  if (!tenant) return answers_.give(connection, propagate(tenant));
   if (has_joined(connection, **tenant, request)) {
     if (request.role == abi::Role::Standby) stands_by_again(**tenant, false);
     return welcome(connection, **tenant, request.role);
   }
-  if (auto may = may_join(**tenant, request); !may) return answer(connection, may);
+  if (auto may = may_join(**tenant, request); !may) return answers_.give(connection, may);
   if (request.role == abi::Role::Active && has_dying(request.tenant)) {
     waiting_joins_.push_back({connection.asker(), request, connection.peer().pid});
     return;
   }
   const pid_t pid = connection.peer().pid;
   if (auto adopted = adopt({request.tenant, request.role, pid, {}}); !adopted)
-    return answer(connection, adopted);
+    return answers_.give(connection, adopted);
 
   const bool active = request.role == abi::Role::Active;
   Member& member = (*tenant)->member(request.role);
-  if (member.pid != pid) return answer(connection, not_in_that_role("join"));
+  if (member.pid != pid) return answers_.give(connection, not_in_that_role("join"));
   member.image = image_of(kernel_, pid);
   if (Process* process = processes_.living(pid)) process->become(ProcessState::Running);
   member.done = 0;  // of a session of before in the same process
@@ -122,16 +122,12 @@ bool Agent::has_joined(const Connection& connection, Tenant& tenant, const abi::
 void Agent::welcome(Connection& connection, Tenant& tenant, abi::Role role) {
   Member& member = tenant.member(role);
   member.connection = connection.id();
-  save();
+  records_.save();
   const auto entries = static_cast<std::uint32_t>(tenant.vault.entries().size());
-  connection.answer(
-      abi::Joined{tenant.pair.epoch, Tenant::arena_base, entries, returns_ms(), member_number(member)},
-      tenant.page_descriptor());
+  connection.answer(abi::Joined{tenant.pair.epoch, Tenant::arena_base, entries, records_.returns_ms(),
+                                member_number(member)},
+                    tenant.page_descriptor());
   send_allocations(connection, tenant);
-}
-
-std::uint32_t Agent::returns_ms() const {
-  return document_ ? static_cast<std::uint32_t>(options_.returns_within.count()) : 0;
 }
 
 void Agent::tell_joined(const Tenant& tenant, const Member& member, const std::string& how) {
@@ -223,13 +219,13 @@ bool is_published(const Tenant& tenant, const abi::Publish& request) {
 
 void Agent::publish(Connection& connection, const abi::Publish& request, const Descriptors& descriptors) {
   Tenant* tenant = tenants_.of(connection, &Tenant::active);
-  if (tenant == nullptr) return answer_once(connection, not_in_that_role("publish"));
+  if (tenant == nullptr) return answers_.give_once(connection, not_in_that_role("publish"));
   if (is_put_off(connection, *tenant, [=, this](Connection& then) { publish(then, request, descriptors); }))
     return;
   // Else the agent before died before it answered.
   if (!is_published(*tenant, request)) {
     if (auto taken = take_in(*tenant, request, std::move(*descriptors)); !taken)
-      return answer_once(connection, taken);
+      return answers_.give_once(connection, taken);
   }
   const auto entries = tenant->vault.entries();
   put_away_memory(connection.asker(), *tenant,
@@ -255,7 +251,7 @@ Status Agent::take_in(Tenant& tenant, const abi::Publish& request, std::vector<o
 /// answered, and relies on it.
 void Agent::put_away_memory(const Asker& asker, const Tenant& tenant, const vault::Entry& entry) {
   const auto answer_asker = [this, asker] {
-    server_.handle(asker, [this](Connection& connection) { answer_once(connection, {}); });
+    server_.handle(asker, [this](Connection& connection) { answers_.give_once(connection, {}); });
   };
   if (entry.is_put_away) return answer_asker();
   const std::string name = memory_name(tenant.name(), entry.name);
@@ -270,19 +266,20 @@ void Agent::put_away_memory(const Asker& asker, const Tenant& tenant, const vaul
 
 void Agent::give_allocation(Connection& connection, const abi::GiveAllocation& request) {
   const Tenant* tenant = tenants_.of(connection);
-  if (tenant == nullptr) return answer(connection, not_in_that_role("give_allocation"));
+  if (tenant == nullptr) return answers_.give(connection, not_in_that_role("give_allocation"));
   const auto entries = tenant->vault.entries();
   const auto entry = std::ranges::find(entries, request.name, &vault::Entry::name);
   if (entry == entries.end()) return connection.answer(abi::Done{});
   const abi::Allocation given{entry->name, entry->address, entry->size_bytes, entry->memory};
   if (!entry->is_put_away) return connection.answer(given, entry->descriptor.get());
-  shelves_.get({memory_name(tenant->name(), entry->name)}, [this, given, asker = connection.asker()](
-                                                               const std::vector<os::Fd>& found) {
-    server_.handle(asker, [&](Connection& then) {
-      if (found.front()) return then.answer(given, found.front().get());
-      answer(then, fail(ErrorCode::NotFound, fmt::format("the tenant's memory '{}' is lost", given.name)));
-    });
-  });
+  shelves_.get({memory_name(tenant->name(), entry->name)},
+               [this, given, asker = connection.asker()](const std::vector<os::Fd>& found) {
+                 server_.handle(asker, [&](Connection& then) {
+                   if (found.front()) return then.answer(given, found.front().get());
+                   answers_.give(then, fail(ErrorCode::NotFound,
+                                            fmt::format("the tenant's memory '{}' is lost", given.name)));
+                 });
+               });
 }
 
 }  // namespace firebreak::agent

@@ -20,7 +20,7 @@ void Agent::forget_if_empty(std::string name) {
     Tenant* still = tenants_.find(name);
     if (still == nullptr || !still->empty()) return;
     forget(name, "its lease is over");
-    save();
+    records_.save();
   });
 }
 
@@ -32,8 +32,7 @@ void Agent::forget(std::string name, const char* why) {
   event.text = fmt::format("{} MiB in {} allocations: {}", found->vault.total_bytes() / mib,
                            found->vault.entries().size(), why);
   // First what says that there is such a tenant.
-  manager_.drop(tenant_document_name(name));
-  tenant_documents_.erase(name);
+  records_.forget(name);
   manager_.drop(page_name(name));
   shelves_.drop(shelf_folder(name));
   tenants_.erase(name);

@@ -20,7 +20,7 @@ constexpr std::size_t number_bytes = 64;
 }  // namespace
 
 void Agent::on_message(Connection& connection, abi::Message message, std::vector<os::Fd> descriptors) {
-  if (is_done(connection)) return answer(connection, {});
+  if (answers_.is_done(connection)) return answers_.give(connection, {});
   std::visit(
       Overloaded{
           [&](const abi::Join& request) { join(connection, request); },
@@ -28,8 +28,10 @@ void Agent::on_message(Connection& connection, abi::Message message, std::vector
             publish(connection, request, std::make_shared<std::vector<os::Fd>>(std::move(descriptors)));
           },
           [&](const abi::GiveAllocation& request) { give_allocation(connection, request); },
-          [&](const abi::Rejoin& request) { answer(connection, rejoin(connection, request)); },
-          [&](const abi::StandDown& request) { answer_once(connection, stand_down(connection, request)); },
+          [&](const abi::Rejoin& request) { answers_.give(connection, rejoin(connection, request)); },
+          [&](const abi::StandDown& request) {
+            answers_.give_once(connection, stand_down(connection, request));
+          },
           [&](const abi::Listen&) {
             take_listener(connection, std::make_shared<std::vector<os::Fd>>(std::move(descriptors)));
           },
@@ -37,19 +39,19 @@ void Agent::on_message(Connection& connection, abi::Message message, std::vector
           [&](const abi::NextConnection& request) { next_connection(connection, request); },
           [&](const abi::ReleaseConnection& request) { release(connection, request); },
           [&](const abi::Ready&) { ready(connection); },
-          [&](const abi::Resumed& request) { answer_once(connection, resumed(connection, request)); },
-          [&](const abi::Finish&) { answer_once(connection, finish(connection)); },
+          [&](const abi::Resumed& request) { answers_.give_once(connection, resumed(connection, request)); },
+          [&](const abi::Finish&) { answers_.give_once(connection, finish(connection)); },
           [&](const abi::Inject& request) { inject(connection, request); },
           [&](const abi::Injected& report) { injected(connection, report); },
           [&](const abi::Place& request) {
             if (auto placed = place(connection, request)) {
               connection.answer(*placed);
             } else {
-              answer(connection, propagate(placed));
+              answers_.give(connection, propagate(placed));
             }
           },
-          [&](const abi::Adopt& request) { answer(connection, adopt_from(connection, request)); },
-          [&](const abi::EndProcess& request) { answer(connection, end_process(request)); },
+          [&](const abi::Adopt& request) { answers_.give(connection, adopt_from(connection, request)); },
+          [&](const abi::EndProcess& request) { answers_.give(connection, end_process(request)); },
           [&](const abi::EndTenant& request) { end_tenant(connection, request); },
           [&](const abi::Output& output) {
             detectors_.note_output(static_cast<pid_t>(output.pid), output.text);
@@ -57,40 +59,16 @@ void Agent::on_message(Connection& connection, abi::Message message, std::vector
           [&](const abi::StatusRequest&) { report_status(connection); },
           [&](const abi::Subscribe&) {
             teller_.subscribe(connection.id());
-            answer(connection, {});
+            answers_.give(connection, {});
           },
-          [&](const abi::HandOver& request) { answer(connection, hand_over(request)); },
+          [&](const abi::HandOver& request) { answers_.give(connection, hand_over(request)); },
           [&](const abi::Stop&) {
-            answer(connection, {});
+            answers_.give(connection, {});
             loop_.stop();
           },
           [&](const auto&) { connection.answer(abi::Refused{"that is the agent's to say"}); },
       },
       message);
-}
-
-/// What was asked for is written down first: who has been answered relies on it.
-void Agent::answer(Connection& connection, const Status& status) {
-  save_for(connection);
-  if (status) {
-    connection.answer(abi::Done{});
-    return;
-  }
-  const bool used_up = status.error().code == ErrorCode::ResourceExhausted;
-  connection.answer(abi::Refused{to_string(status.error()), used_up});
-}
-
-/// For what a process asks again, under the same number, when the agent ended before it answered.
-void Agent::answer_once(Connection& connection, const Status& status) {
-  Member* member = status ? tenants_.member_of(connection) : nullptr;
-  if (member != nullptr) member->done = connection.asker().number;
-  answer(connection, status);
-}
-
-bool Agent::is_done(const Connection& connection) {
-  const std::uint64_t number = connection.asker().number;
-  const Member* member = number == 0 ? nullptr : tenants_.member_of(connection);
-  return member != nullptr && member->done == number;
 }
 
 /// In a memory file where it is longer than a message.
@@ -127,12 +105,12 @@ void Agent::on_closed(Connection& connection) {
     advance(*tenant, pair::EventType::StandbyExited);
     await_return(*tenant);
   }
-  save();
+  records_.save();
 }
 
 void Agent::ready(Connection& connection) {
   Tenant* tenant = tenants_.of(connection, &Tenant::standby);
-  if (tenant == nullptr) return answer(connection, not_in_that_role("ready"));
+  if (tenant == nullptr) return answers_.give(connection, not_in_that_role("ready"));
   warm_standbys_.warmed_up(*tenant, connection.asker());
 }
 

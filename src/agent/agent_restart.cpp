@@ -19,9 +19,6 @@ namespace {
 /// A process looks for the agent every 20 ms, and gives it 5 s to answer.
 constexpr Milliseconds standby_returns_within{15'000};
 
-/// Of a process: a document has room for so many. More are very many children.
-constexpr std::size_t most_kept_traces = 256;
-
 Status nobody_needs_it(const Tenant& tenant) {
   return fail(ErrorCode::Unavailable, fmt::format("tenant '{}' is {}: nobody needs this standby any more",
                                                   tenant.name(), pair::to_string(tenant.pair.phase)));
@@ -34,15 +31,15 @@ void Agent::begin_keeping() {
   shelves_.take_up(descriptors);
   // Those that were kept are counted with their tenants.
   budget_.begin(descriptors.size());
-  const KeptCommon common = take_up_common(descriptors);
+  const KeptCommon common = records_.take_up_common(descriptors);
   warm_standbys_.restore_servers(common.servers);
-  const std::vector<KeptTenant> kept = take_up_tenants(descriptors);
+  const std::vector<KeptTenant> kept = records_.take_up_tenants(descriptors);
   std::map<std::string, std::vector<pid_t>> gone;
   for (const KeptTenant& each : kept) gone[each.name] = restore(each, descriptors);
   // Whatever follows writes down what is known, and by now all of them are. First who has lost its context:
   // nobody is to take over there.
   // Placements hold as long as anybody waits for us.
-  placements_.restore(common.placements, Milliseconds(returns_ms()), [this] { save(); });
+  placements_.restore(common.placements, Milliseconds(records_.returns_ms()), [this] { records_.save(); });
   for (const KeptServer& each : common.servers) {
     if (warm_standbys_.has_ended(each)) on_clients_lost(each.domain);
   }
@@ -50,140 +47,13 @@ void Agent::begin_keeping() {
   for (const KeptTenant& each : kept) settle(each, gone[each.name]);
   for (const auto& [name, descriptor] : descriptors) manager_.drop(name);
   shelves_.be_kept();
-  if (!document_) {
-    auto document = KeptDocument::create();
-    if (!document) return spdlog::error("nothing can be kept: {}", to_string(document.error()));
-    // Nobody keeps anything for an agent that was started by hand, which is no error.
-    if (!manager_.keep(document_name(), document->descriptor())) return shelves_.be_kept(false);
-    document_ = std::move(*document);
-  }
-  save();
-}
-
-KeptCommon Agent::take_up_common(std::map<std::string, os::Fd>& descriptors) {
-  os::Fd file = take_descriptor(descriptors, document_name());
-  if (!file) return {};
-  auto document = KeptDocument::open(std::move(file));
-  auto read = document ? decode_common(document->read()) : propagate(document);
-  if (document) document_ = std::move(*document);
-  if (read) return std::move(*read);
-  spdlog::error("which MPS servers there were, and who was told where to run, is not known any more: {}",
-                to_string(read.error()));
-  return {};
-}
-
-/// All whose document can be read.
-std::vector<KeptTenant> Agent::take_up_tenants(std::map<std::string, os::Fd>& descriptors) {
-  std::vector<KeptTenant> tenants;
-  for (auto at = descriptors.begin(); at != descriptors.end();) {
-    const std::string name = tenant_of_document(at->first);
-    if (name.empty()) {
-      ++at;
-      continue;
-    }
-    auto document = KeptDocument::open(std::move(at->second));
-    auto read = document ? decode_tenant(document->read()) : propagate(document);
-    if (read) {
-      document->close_descriptor();
-      tenants.push_back(std::move(*read));
-      tenant_documents_.emplace(name, TenantDocument{std::move(*document), {}});
-      at = descriptors.erase(at);
-    } else {
-      spdlog::error("tenant {} is lost: {}", name, to_string(read.error()));
-      ++at;
-    }
-  }
-  return tenants;
-}
-
-/// Tenants first: who was placed is one of them before the placement goes.
-void Agent::save() {
-  if (!document_) return;
-  for (const auto& [name, tenant] : tenants_.all()) save(*tenant);
-  save_common();
-}
-
-/// What a tenant's process asks for changes that tenant alone.
-void Agent::save_for(const Connection& connection) {
-  const Tenant* its = tenants_.of(connection);
-  if (its == nullptr) return save();
-  if (!document_) return;
-  save(*its);
-  save_common();
-}
-
-void Agent::save_common() {
-  KeptCommon common{warm_standbys_.servers(), placements_.kept()};
-  if (written_common_ == common) return;
-  const Status written = document_->write(encode_common(common));
-  if (!written) return spdlog::error("{}", to_string(written.error()));
-  written_common_ = std::move(common);
-}
-
-void Agent::save(const Tenant& tenant) {
-  auto found = tenant_documents_.find(tenant.name());
-  if (found == tenant_documents_.end()) {
-    auto document = KeptDocument::create();
-    if (!document) {
-      return spdlog::error("tenant {} would not outlive the agent: {}", tenant.name(),
-                           to_string(document.error()));
-    }
-    keep(tenant_document_name(tenant.name()), document->descriptor());
-    document->close_descriptor();
-    found = tenant_documents_.emplace(tenant.name(), TenantDocument{std::move(*document), {}}).first;
-  }
-  const auto text = found->second.text.update(kept_of(tenant), tenant.vault.entries(), tenant.clients);
-  if (!text) return;
-  if (auto written = found->second.document.write(*text); !written)
-    spdlog::error("{}", to_string(written.error()));
-}
-
-/// Without what is kept beside it.
-KeptTenant Agent::kept_of(const Tenant& tenant) const {
-  KeptTenant kept;
-  kept.name = tenant.name();
-  kept.token = credentials_.known_token_of(tenant.name());
-  kept.pair = tenant.pair;
-  kept.strays = tenant.strays;
-  kept.ended_by_us = tenant.ended_by_us;
-  kept.active = tenant.active;
-  kept.standby = tenant.standby;
-  kept.old_active = tenant.old_active;
-  kept.processes = kept_processes_of(tenant);
-  kept.last_connection = tenant.clients.last_id();
-  return kept;
-}
-
-/// Those in a role, and the dead that are in none any more.
-std::vector<KeptProcess> Agent::kept_processes_of(const Tenant& tenant) const {
-  std::vector<KeptProcess> kept;
-  const auto add = [&](pid_t pid, const std::string& domain, bool has_left) {
-    hold::Traces traces = holder_.traces_of(pid);
-    if (traces.empty()) return;
-    traces.marks.resize(std::min(traces.marks.size(), most_kept_traces));
-    traces.others.resize(std::min(traces.others.size(), most_kept_traces));
-    kept.push_back({pid, domain, has_left, std::move(traces)});
-  };
-  for (const Member* member : {&tenant.active, &tenant.standby, &tenant.old_active}) {
-    if (member->pid != 0) add(member->pid, member->domain, false);
-  }
-  if (processes_.dying_count() == 0) return kept;
-  for (const Process* each : processes_.all_dying()) {
-    if (each->tenant() == tenant.name() && each->remainder.has_left) add(each->pid(), each->domain(), true);
-  }
-  return kept;
-}
-
-void Agent::keep(const std::string& name, int descriptor) {
-  if (!document_) return;
-  if (auto kept = manager_.keep(name, descriptor); !kept) {
-    spdlog::error("{} would not outlive the agent: {}", name, to_string(kept.error()));
-  }
+  if (!records_.begin()) return shelves_.be_kept(false);
+  records_.save();
 }
 
 /// The same of what is many: on a shelf.
 void Agent::put_away(const std::string& name, int descriptor, std::function<void()> done) {
-  if (!document_) return done();
+  if (!records_.are_kept()) return done();
   shelves_.put(name, descriptor, [name, done = std::move(done)](const Status& put) {
     if (!put) spdlog::error("{} would not outlive the agent: {}", name, to_string(put.error()));
     done();
@@ -252,10 +122,9 @@ void Agent::forget_lost_memory(const std::string& tenant, const std::vector<std:
     if (there[i]) continue;
     spdlog::error("memory '{}' of tenant {} is lost", allocations[i], tenant);
     found->vault.forget(allocations[i]);
-    if (const auto its = tenant_documents_.find(tenant); its != tenant_documents_.end())
-      its->second.text = {};
+    records_.forget_text_of(tenant);
   }
-  save();
+  records_.save();
 }
 
 std::vector<pid_t> Agent::restore_members(Tenant& tenant, const KeptTenant& kept) {
