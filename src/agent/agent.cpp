@@ -14,7 +14,7 @@ Result<std::unique_ptr<Agent>> Agent::start(const AgentOptions& options, os::Eve
   of_domains.on_clients_lost = [raw](const std::string& domain) { raw->on_clients_lost(domain); };
   of_domains.on_server = [raw](const std::string& domain, pid_t pid) { raw->on_server(domain, pid); };
   of_domains.on_clients = [raw](const std::string& domain, const mps::ClientList& clients) {
-    raw->on_clients(domain, clients);
+    raw->follower_.on_clients(domain, clients);
   };
   if (auto started = domains.start(std::move(of_domains)); !started) return propagate(started);
   Detectors::Callbacks callbacks;
@@ -42,9 +42,7 @@ void Agent::on_fault(const fault::Fault& fault) {
   const bool is_sure = is_sure_of_domain(fault);
   const bool ends_domain = is_sure && fault.conclusive && fault::ends_group(fault);
   const auto means = is_sure ? pair::event_of(fault) : pair::EventType::DangerSeen;
-  auto decided =
-      domain.empty() ? std::nullopt : std::optional(promote(FaultSeen{domain, means, ends_domain}));
-  if (decided) carry_out(std::move(*decided));
+  if (!domain.empty()) pairs_.happened(FaultSeen{domain, means, ends_domain});
   follow_up(fault, is_sure);
   abi::Event event;
   event.at_ns = to_ns(fault.when);
@@ -87,7 +85,7 @@ void Agent::on_gap(const watch::Gap& gap) {
   }
   teller_.tell(event);
   if (!gap.danger) return;
-  carry_out(promote(DangerSeen{event.domain}));
+  pairs_.happened(DangerSeen{event.domain});
   domains_.look_for_faults();
 }
 
@@ -141,7 +139,7 @@ void Agent::on_exit(pid_t pid) {
   const bool is_known = its != nullptr || process->stranger;
   const bool endangers = is_known && !is_harmless(*process);
   const std::string_view endangered = endangers ? std::string_view(process->domain()) : std::string_view();
-  carry_out(promote(take_out(its, pid, endangered)), [&] { tell_exited(*process); });
+  pairs_.exited(its, pid, endangered, [&] { tell_exited(*process); });
   if (its != nullptr) forget_if_empty(process->tenant());
   records_.save();
   tell_ended(pid, process->steps());
@@ -150,14 +148,14 @@ void Agent::on_exit(pid_t pid) {
 
 void Agent::leave(Tenant& tenant, pid_t pid) {
   const std::string name = tenant.name();
-  carry_out(promote(take_out(&tenant, pid, {})));
+  pairs_.exited(&tenant, pid, {});
   forget_if_empty(name);
   records_.save();
 }
 
 /// 20 clients needed up to 7 s to notice by themselves (H100, driver 580: results/h100/server-end.json).
 void Agent::on_clients_lost(const std::string& domain) {
-  carry_out(promote(ClientsLost{domain}));
+  pairs_.happened(ClientsLost{domain});
   let_go_of(domain);
   warm_standbys_.forget_ended_servers();
   records_.save();
@@ -184,7 +182,7 @@ Result<Tenant*> Agent::tenant_named(const std::string& name) {
   auto created = Tenant::create(name, options_.quota_bytes);
   if (!created) return propagate(created);
   records_.keep(page_name(name), (*created)->page_descriptor());
-  promoter_.reserve(tenants_.all().size() + 1);
+  pairs_.reserve(tenants_.all().size() + 1);
   return &tenants_.put(std::move(*created));
 }
 
@@ -193,28 +191,6 @@ Result<Connection*> Agent::active_of(const std::string& tenant) {
   Connection* active = found == nullptr ? nullptr : server_.find(found->active.connection);
   if (active != nullptr) return active;
   return fail(ErrorCode::NotFound, fmt::format("no tenant '{}' has an active process", tenant));
-}
-
-Status Agent::follow(pid_t pid, const std::string& tenant, const std::string& domain) {
-  // First: what it has already, a guard, is told of at once.
-  if (auto added = processes_.add(kernel_, pid, tenant, domain); !added) return propagate(added);
-  const auto named = tenant.empty() ? std::nullopt : std::optional(tenant);
-  if (auto followed = detectors_.follow({pid, 0, domain, named}); !followed) {
-    processes_.take_living(pid);
-    return followed;
-  }
-  return holder_.follow(pid);
-}
-
-/// Its heartbeats, where it has any: without them a long step cannot be told from a hang.
-void Agent::follow_progress(const Tenant& tenant) {
-  auto read = [this, name = tenant.name(), pid = tenant.active.pid]() -> std::optional<std::uint64_t> {
-    Tenant* found = tenants_.find(name);
-    if (found == nullptr || found->active.pid != pid) return std::nullopt;
-    return found->progress();
-  };
-  if (auto followed = detectors_.follow_progress(tenant.active.pid, std::move(read)); !followed)
-    spdlog::warn("a hang of {} would not be seen: {}", tenant.name(), to_string(followed.error()));
 }
 
 }  // namespace firebreak::agent

@@ -16,12 +16,13 @@
 #include "agent/answers.h"
 #include "agent/credentials.h"
 #include "agent/descriptor_budget.h"
+#include "agent/follower.h"
 #include "agent/kept_state.h"
 #include "agent/options.h"
 #include "agent/orderly_end.h"
+#include "agent/pairs.h"
 #include "agent/placements.h"
 #include "agent/process.h"
-#include "agent/promoter.h"
 #include "agent/recent_faults.h"
 #include "agent/records.h"
 #include "agent/server.h"
@@ -75,7 +76,6 @@ class Agent final : private ServerHandler {
         domains_(domains),
         detectors_(detectors),
         manager_(manager),
-        promoter_(clock),
         shelves_(loop, kernel, manager, options_.shelf_command,
                  [this](const std::string& shelf, bool is_silent) { tell_silence(shelf, is_silent); }),
         holder_(loop, kernel, clock,
@@ -100,8 +100,6 @@ class Agent final : private ServerHandler {
   void publish(Connection& connection, const abi::Publish& request, const Descriptors& descriptors);
   Status take_in(Tenant& tenant, const abi::Publish& request, std::vector<os::Fd> descriptors);
   void ready(Connection& connection);
-  Status resumed(Connection& connection, const abi::Resumed& request);
-  Status finish(Connection& connection);
   void inject(Connection& connection, const abi::Inject& request);
   void injected(Connection& connection, const abi::Injected& report);
   void end_injection(std::uint64_t tenant_connection, const abi::Message& answer);
@@ -134,28 +132,6 @@ class Agent final : private ServerHandler {
   void on_gpu_opened(pid_t pid);
   Result<abi::Placed> place(const Connection& connection, const abi::Place& request);
 
-  // What is decided and carried out, in agent_decisions.cpp.
-  using Telling = std::function<void()>;
-  /// Whoever is promoted by it has been woken when it returns; all tenants are looked at.
-  Decided promote(const Happening& happening);
-  Decided promote_if(Tenant& tenant, pair::EventType event);
-  Exited take_out(Tenant* tenant, pid_t pid, std::string_view endangered);
-  /// The rest of it, in this order: signals and timers, what is kept, `first_told`, what is told.
-  void carry_out(Decided decided, const Telling& first_told = {});
-  void advance(Tenant& tenant, pair::EventType event, const Telling& first_told = {}) {
-    carry_out(promote_if(tenant, event), first_told);
-  }
-  void take_up(Tenant& tenant);
-  void act(Tenant& tenant, const Act& act);
-  void start_deadline(Tenant& tenant, Milliseconds delay);
-  void tell(const Decided& decided, const Told& told);
-  void tell_action(Tenant& tenant, const Decided& decided, const Told& told);
-  bool is_held_suspect(const Tenant& tenant) const;
-  void look_for_first_step(Tenant& tenant);
-  void stand_by(Tenant& tenant, const std::optional<Asker>& asker, const std::string& but);
-  void tell_stood_by(Tenant& tenant);
-  void end(const Member& member, std::string_view why);
-
   // What outlives the agent itself, in agent_restart.cpp.
   void begin_keeping();
   void put_away(const std::string& name, int descriptor, std::function<void()> done);
@@ -176,7 +152,6 @@ class Agent final : private ServerHandler {
   // What outlives a tenant's processes, in agent_leases.cpp.
   void forget_if_empty(std::string name);
   void forget(std::string name, const char* why);
-  void tell_protection(Tenant& tenant, bool has_standby);
 
   // The dying, in agent_dying.cpp.
   void await_last_kernel(Process& process);
@@ -208,12 +183,6 @@ class Agent final : private ServerHandler {
   void on_other_program(pid_t pid);
   void tell_ended(pid_t pid, const std::string& how);
 
-  // Clients that nobody has placed, in agent_strangers.cpp.
-  void on_clients(const std::string& domain, const mps::ClientList& clients);
-  void meet_stranger(const std::string& domain, pid_t pid);
-  Stranger describe_stranger(pid_t pid) const;
-  bool is_ours(pid_t pid) const;
-
   // Strays, in agent_strays.cpp.
   void on_guard(pid_t pid, const strays::GuardReport& guard);
   void on_stray(const strays::Stray& stray);
@@ -225,8 +194,6 @@ class Agent final : private ServerHandler {
   std::vector<std::string> lacks_of(const Tenant& tenant) const;
   std::vector<pid_t> processes_in(const std::string& domain) const;
   nlohmann::json foreign_json(const std::string& domain) const;
-  Status follow(pid_t pid, const std::string& tenant, const std::string& domain);
-  void follow_progress(const Tenant& tenant);
   bool is_sure_of_domain(const fault::Fault& fault);
   void follow_up(const fault::Fault& fault, bool is_sure);
   std::string tenant_of_process(pid_t pid) const;  ///< also of one that is gone and held
@@ -238,7 +205,6 @@ class Agent final : private ServerHandler {
   Domains& domains_;
   Detectors& detectors_;
   ServiceManager& manager_;
-  Promoter promoter_;
   ShelfQueue shelves_;
   Server server_{loop_, *this};
   Teller teller_{clock_, server_};
@@ -258,7 +224,7 @@ class Agent final : private ServerHandler {
       {.loop = loop_, .kernel = kernel_, .domains = domains_, .server = server_, .tenants = tenants_},
       options_.server_patience,
       [this](Tenant& tenant, const std::optional<Asker>& asker, const std::string& but) {
-        stand_by(tenant, asker, but);
+        pairs_.stand_by(tenant, asker, but);
       }};
   Records records_{{.manager = manager_,
                     .tenants = tenants_,
@@ -269,7 +235,24 @@ class Agent final : private ServerHandler {
                     .warm_standbys = warm_standbys_},
                    options_.returns_within};
   Answers answers_{tenants_, records_};
-  std::map<pid_t, std::string> unfollowed_;  ///< clients, and their domains, that were told and are gone
+  Follower follower_{{.kernel = kernel_,
+                      .detectors = detectors_,
+                      .holder = holder_,
+                      .processes = processes_,
+                      .tenants = tenants_,
+                      .teller = teller_}};
+  Pairs pairs_{{.loop = loop_,
+                .kernel = kernel_,
+                .clock = clock_,
+                .detectors = detectors_,
+                .server = server_,
+                .tenants = tenants_,
+                .processes = processes_,
+                .warm_standbys = warm_standbys_,
+                .records = records_,
+                .answers = answers_,
+                .teller = teller_,
+                .follower = follower_}};
   std::vector<EndWaiter> end_waiters_;
   std::vector<WaitingJoin> waiting_joins_;
   /// The tenant's connection that a fault on purpose is asked of, to the one that asked, and its kind.

@@ -44,7 +44,7 @@ void Agent::await_last_kernel(Process& process) {
   process.remainder.guard = detectors_.guard_of(pid);
   process.remainder.harmless = harmless;
   if (waits) {
-    advance(*tenant, pair::EventType::DangerSeen);  // it serves no more
+    pairs_.advance(*tenant, pair::EventType::DangerSeen);  // it serves no more
   } else if (tenant != nullptr) {
     leave(*tenant, pid);
   }
@@ -130,7 +130,7 @@ void Agent::on_released(const hold::Release& release) {
   Tenant* tenant = process->remainder.has_left ? nullptr : tenants_.find(process->tenant());
   const bool endangers = !is_safe(release.work) && !process->remainder.harmless;
   const std::string_view endangered = endangers ? std::string_view(process->domain()) : std::string_view();
-  carry_out(promote(take_out(tenant, release.pid, endangered)), [&] { tell_released(release, *process); });
+  pairs_.exited(tenant, release.pid, endangered, [&] { tell_released(release, *process); });
   if (tenant != nullptr) forget_if_empty(process->tenant());
   records_.save();
   let_join(process->tenant());

@@ -20,7 +20,7 @@ constexpr Milliseconds ending_takes{50};
 
 Status Agent::end_process(const abi::EndProcess& request) {
   const auto pid = static_cast<pid_t>(request.pid);
-  if (!is_ours(pid) || processes_.living(pid)->tenant() != request.tenant) {
+  if (!follower_.is_ours(pid) || processes_.living(pid)->tenant() != request.tenant) {
     return fail(ErrorCode::NotFound, fmt::format("tenant '{}' has no process {}", request.tenant, pid));
   }
   end_orderly(pid, "its operator wants it", options_.end_grace);
@@ -51,7 +51,7 @@ void Agent::end_tenant(Connection& connection, const abi::EndTenant& request) {
 /// With its standby, which is not to take over.
 void Agent::end_whole(Tenant& tenant, const std::string& why, Milliseconds grace) {
   tenant.ended_by_us = true;
-  advance(tenant, pair::EventType::ActiveFinished);
+  pairs_.advance(tenant, pair::EventType::ActiveFinished);
   for (const Process* each : processes_.all_living()) {
     if (each->tenant() == tenant.name()) end_orderly(each->pid(), why, grace);
   }
@@ -96,7 +96,7 @@ void Agent::end_unless_it_serves(pid_t pid) {
     if (active.pid != pid || active.connection != 0) return;
     const auto on_gpu = hold::gpu_descriptors_of(kernel_, pid);
     if (on_gpu && on_gpu->empty())
-      end(active, "it is its tenant's active no more: it has neither us nor the GPU");
+      pairs_.end(active, "it is its tenant's active no more: it has neither us nor the GPU");
   });
   if (!look) return spdlog::error("process {} is not looked at: {}", pid, to_string(look.error()));
   process->look = std::move(*look);

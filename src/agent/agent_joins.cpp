@@ -13,7 +13,7 @@ namespace firebreak::agent {
 /// A process that `firebreak run` has started. One that joins by itself may have done so already.
 Status Agent::adopt(const abi::Adopt& request) {
   const auto pid = static_cast<pid_t>(request.pid);
-  if (is_ours(pid)) return {};
+  if (follower_.is_ours(pid)) return {};
   auto tenant = tenant_named(request.tenant);
   if (!tenant) return propagate(tenant);
   Member& member = (*tenant)->member(request.role);
@@ -24,7 +24,7 @@ Status Agent::adopt(const abi::Adopt& request) {
   }
   const Placement placement = placements_.take(request.tenant, request.role);
   const std::string& domain = placement.domain;
-  if (auto followed = follow(pid, request.tenant, domain); !followed) {
+  if (auto followed = follower_.follow(pid, request.tenant, domain); !followed) {
     forget_if_empty(request.tenant);
     return followed;
   }
@@ -104,11 +104,11 @@ void Agent::join(Connection& connection, const abi::Join& request) {
   member.done = 0;  // of a session of before in the same process
   member.attempt = request.attempt;
   member.connection = connection.id();
-  if (active) follow_progress(**tenant);
+  if (active) follower_.follow_progress(**tenant);
   if (active && (*tenant)->pair.standby == pair::Standby::None) (*tenant)->unprotected_since = clock_.now();
   tell_joined(**tenant, member, abi::to_string(request.role));
   // First, since an active that begins anew where its tenant was lost begins an epoch.
-  advance(**tenant, active ? pair::EventType::ActiveJoined : pair::EventType::StandbyJoined);
+  pairs_.advance(**tenant, active ? pair::EventType::ActiveJoined : pair::EventType::StandbyJoined);
   welcome(connection, **tenant, request.role);
 }
 
@@ -171,7 +171,7 @@ Status Agent::stand_down(Connection& connection, const abi::StandDown& request) 
       if (tenant->pair.standby != pair::Standby::Ready) return no_standby_is_ready(name);
       if (request.word != 0 && !tenant->take_hand_over(request.word))
         return fail(ErrorCode::Timeout, fmt::format("tenant '{}' has taken its word back", name));
-      advance(*tenant, pair::EventType::ActiveStoodDown);
+      pairs_.advance(*tenant, pair::EventType::ActiveStoodDown);
       if (tenant->active.pid == pid) return no_standby_is_ready(name);
     }
     if (tenant->old_active.pid != pid) continue;
@@ -182,7 +182,7 @@ Status Agent::stand_down(Connection& connection, const abi::StandDown& request) 
     tenant->standby.connection = connection.id();
     tell_joined(*tenant, tenant->standby, "as a standby, fenced before");
     send_allocations(connection, *tenant);
-    advance(*tenant, pair::EventType::StandbyJoined);
+    pairs_.advance(*tenant, pair::EventType::StandbyJoined);
     return {};
   }
   return not_in_that_role("stand_down");

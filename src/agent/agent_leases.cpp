@@ -40,23 +40,4 @@ void Agent::forget(std::string name, const char* why) {
   teller_.tell(std::move(event));
 }
 
-void Agent::tell_protection(Tenant& tenant, bool has_standby) {
-  abi::Event event;
-  event.what = has_standby ? abi::EventKind::Protected : abi::EventKind::Unprotected;
-  event.tenant = tenant.name();
-  event.domain = has_standby ? tenant.standby.domain : "";
-  event.pid = has_standby ? tenant.standby.pid : 0;
-  event.text = "no standby";
-  if (has_standby) {
-    const Nanoseconds without =
-        tenant.unprotected_since ? clock_.now() - *tenant.unprotected_since : Nanoseconds(0);
-    event.text =
-        fmt::format("had no standby for {} ms", std::chrono::duration_cast<Milliseconds>(without).count());
-    tenant.unprotected_since.reset();
-  } else if (!tenant.unprotected_since) {
-    tenant.unprotected_since = clock_.now();
-  }
-  teller_.tell(std::move(event));
-}
-
 }  // namespace firebreak::agent

@@ -39,8 +39,10 @@ void Agent::on_message(Connection& connection, abi::Message message, std::vector
           [&](const abi::NextConnection& request) { next_connection(connection, request); },
           [&](const abi::ReleaseConnection& request) { release(connection, request); },
           [&](const abi::Ready&) { ready(connection); },
-          [&](const abi::Resumed& request) { answers_.give_once(connection, resumed(connection, request)); },
-          [&](const abi::Finish&) { answers_.give_once(connection, finish(connection)); },
+          [&](const abi::Resumed& request) {
+            answers_.give_once(connection, pairs_.resumed(connection, request));
+          },
+          [&](const abi::Finish&) { answers_.give_once(connection, pairs_.finish(connection)); },
           [&](const abi::Inject& request) { inject(connection, request); },
           [&](const abi::Injected& report) { injected(connection, report); },
           [&](const abi::Place& request) {
@@ -102,7 +104,7 @@ void Agent::on_closed(Connection& connection) {
     }
     if (tenant->standby.connection != connection.id()) continue;
     tenant->standby.connection = 0;
-    advance(*tenant, pair::EventType::StandbyExited);
+    pairs_.advance(*tenant, pair::EventType::StandbyExited);
     await_return(*tenant);
   }
   records_.save();
@@ -112,35 +114,6 @@ void Agent::ready(Connection& connection) {
   Tenant* tenant = tenants_.of(connection, &Tenant::standby);
   if (tenant == nullptr) return answers_.give(connection, not_in_that_role("ready"));
   warm_standbys_.warmed_up(*tenant, connection.asker());
-}
-
-Status Agent::resumed(Connection& connection, const abi::Resumed& request) {
-  Tenant* tenant = tenants_.of(connection, &Tenant::active);
-  if (tenant == nullptr) return not_in_that_role("resumed");
-  abi::Event event;
-  event.what = abi::EventKind::Resumed;
-  event.step = request.next_step;
-  event.at_ns = tenant->page().resumed_at_ns.load(std::memory_order_relaxed);
-  event.tenant = tenant->name();
-  event.domain = tenant->active.domain;
-  event.pid = tenant->active.pid;
-  event.epoch = tenant->pair.epoch;
-  advance(*tenant, pair::EventType::Resumed, [&] { teller_.tell(std::move(event)); });
-  follow_progress(*tenant);
-  return {};
-}
-
-Status Agent::finish(Connection& connection) {
-  Tenant* tenant = tenants_.of(connection, &Tenant::active);
-  if (tenant == nullptr) return not_in_that_role("finish");
-  abi::Event event;
-  event.what = abi::EventKind::Finished;
-  event.tenant = tenant->name();
-  event.pid = tenant->active.pid;
-  event.epoch = tenant->pair.epoch;
-  event.step = tenant->committed();
-  advance(*tenant, pair::EventType::ActiveFinished, [&] { teller_.tell(std::move(event)); });
-  return {};
 }
 
 }  // namespace firebreak::agent

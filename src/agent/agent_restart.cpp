@@ -77,7 +77,7 @@ std::vector<pid_t> Agent::restore(const KeptTenant& kept, std::map<std::string, 
     spdlog::error("tenant {} is lost: {}", kept.name, to_string(made.error()));
     return {};
   }
-  promoter_.reserve(tenants_.all().size() + 1);
+  pairs_.reserve(tenants_.all().size() + 1);
   Tenant& tenant = tenants_.put(std::move(*made));
   tenant.pair = kept.pair;
   tenant.strays = kept.strays;
@@ -92,7 +92,7 @@ std::vector<pid_t> Agent::restore(const KeptTenant& kept, std::map<std::string, 
     tenant.pair = {pair::Phase::Promoting, pair::Standby::None, kept.pair.epoch + 1};
   }
   tell_restored(tenant);
-  take_up(tenant);
+  pairs_.take_up(tenant);
   return gone;
 }
 
@@ -136,13 +136,13 @@ std::vector<pid_t> Agent::restore_members(Tenant& tenant, const KeptTenant& kept
     if (its->pid == 0) continue;
     *member = *its;
     const bool lives = start_time_of(kernel_, its->pid) == its->start_time;
-    if (!lives || !follow(its->pid, tenant.name(), its->domain)) {
+    if (!lives || !follower_.follow(its->pid, tenant.name(), its->domain)) {
       gone.push_back(its->pid);
     } else if (!its->image.empty()) {  // it had joined
       processes_.living(its->pid)->become(ProcessState::Running);
     }
   }
-  if (tenant.active.pid != 0) follow_progress(tenant);
+  if (tenant.active.pid != 0) follower_.follow_progress(tenant);
   return gone;
 }
 
@@ -207,7 +207,7 @@ Status Agent::rejoin(Connection& connection, const abi::Rejoin& request) {
 void Agent::stands_by_again(Tenant& tenant, bool ready) {
   if (tenant.pair.standby == pair::Standby::None) {
     tell_joined(tenant, tenant.standby, "as a standby, which had lost its connection");
-    advance(tenant, pair::EventType::StandbyJoined);
+    pairs_.advance(tenant, pair::EventType::StandbyJoined);
   }
   if (ready && tenant.pair.standby == pair::Standby::Joined) warm_standbys_.warmed_up(tenant, std::nullopt);
 }
@@ -220,7 +220,7 @@ void Agent::await_return(Tenant& tenant) {
     Tenant* found = tenants_.find(name);
     if (found == nullptr || found->standby.pid != pid) return;
     if (found->standby.connection == 0)
-      end(found->standby, "a standby that has lost its connection, and did not come back");
+      pairs_.end(found->standby, "a standby that has lost its connection, and did not come back");
   });
   if (!look) return spdlog::error("standby {} is not looked at: {}", process->pid(), to_string(look.error()));
   process->look = std::move(*look);

@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What follows from an event for pairs, in a fixed order: all promotions, then signals and timers, then what
-/// is kept, then what is told.
+#include "agent/pairs.h"
+
 #include <fmt/format.h>
 #include <signal.h>
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
 #include <utility>
-
-#include "agent/agent.h"
 
 namespace firebreak::agent {
 namespace {
@@ -18,24 +16,27 @@ constexpr Milliseconds first_step_looks{100};
 
 }  // namespace
 
-Decided Agent::promote(const Happening& happening) {
-  for (auto& [name, tenant] : tenants_.all()) {
-    promoter_.look_at(*tenant, warm_standbys_.is_warm(*tenant));
+void Pairs::happened(const Happening& happening, const Telling& first_told) {
+  for (const auto& [name, tenant] : at_.tenants.all()) {
+    promoter_.look_at(*tenant, at_.warm_standbys.is_warm(*tenant));
   }
-  return promoter_.decide(happening);
+  carry_out(promoter_.decide(happening), first_told);
 }
 
-Decided Agent::promote_if(Tenant& tenant, pair::EventType event) {
-  const std::size_t index = promoter_.look_at(tenant, warm_standbys_.is_warm(tenant));
-  return promoter_.decide(OfTenant{index, event});
+void Pairs::advance(Tenant& tenant, pair::EventType event, const Telling& first_told) {
+  const std::size_t index = promoter_.look_at(tenant, at_.warm_standbys.is_warm(tenant));
+  carry_out(promoter_.decide(OfTenant{index, event}), first_told);
 }
 
-/// It is in no role any more. `tenant`: its own, null where it has none; `endangered`: the domain that it may
-/// take along, since it ended without a word and may have had work in flight.
-Exited Agent::take_out(Tenant* tenant, pid_t pid, std::string_view endangered) {
+void Pairs::exited(Tenant* tenant, pid_t pid, std::string_view endangered, const Telling& first_told) {
+  happened(take_out(tenant, pid, endangered), first_told);
+}
+
+/// It is in no role any more.
+Exited Pairs::take_out(Tenant* tenant, pid_t pid, std::string_view endangered) {
   Exited exited{.endangered = endangered};
   if (tenant == nullptr) return exited;
-  const std::size_t index = tenants_.index_of(*tenant);
+  const std::size_t index = at_.tenants.index_of(*tenant);
   if (tenant->active.pid == pid) {
     tenant->active.pid = 0;
     exited.tenant = index;
@@ -50,24 +51,24 @@ Exited Agent::take_out(Tenant* tenant, pid_t pid, std::string_view endangered) {
   return exited;
 }
 
-void Agent::take_up(Tenant& tenant) {
+void Pairs::take_up(Tenant& tenant) {
   const std::size_t index = promoter_.look_at(tenant, false);
   carry_out(promoter_.decide(TakenUp{index, tenant.promoted_epoch()}));
 }
 
-void Agent::carry_out(Decided decided, const Telling& first_told) {
+void Pairs::carry_out(Decided decided, const Telling& first_told) {
   for (const Told& told : decided.effects.told) {
     if (told.what == Told::What::Phase) decided.tenants[told.tenant]->waiting_for.clear();
   }
   for (const Act& each : decided.effects.acts) act(*decided.tenants[each.tenant], each);
   for (Tenant* tenant : decided.tenants) look_for_first_step(*tenant);
-  for (const Tenant* tenant : decided.tenants) records_.save(*tenant);
+  for (const Tenant* tenant : decided.tenants) at_.records.save(*tenant);
   if (first_told) first_told();
   for (const Told& told : decided.effects.told) tell(decided, told);
   promoter_.give_back(std::move(decided));
 }
 
-void Agent::act(Tenant& tenant, const Act& act) {
+void Pairs::act(Tenant& tenant, const Act& act) {
   switch (act.type) {
     case pair::ActionType::StartDeadline:
       return start_deadline(tenant, Milliseconds(act.deadline_ms));
@@ -86,18 +87,18 @@ void Agent::act(Tenant& tenant, const Act& act) {
   }
 }
 
-void Agent::start_deadline(Tenant& tenant, Milliseconds delay) {
-  auto timer = loop_.after(delay, [this, name = tenant.name()] {
-    Tenant* found = tenants_.find(name);
+void Pairs::start_deadline(Tenant& tenant, Milliseconds delay) {
+  auto timer = at_.loop.after(delay, [this, name = tenant.name()] {
+    Tenant* found = at_.tenants.find(name);
     if (found == nullptr || is_held_suspect(*found)) return;
     advance(*found, pair::EventType::DeadlinePassed);
-    records_.save();
+    at_.records.save();
   });
   if (!timer) return spdlog::error("no timer for {}: {}", tenant.name(), timer.error().message);
   tenant.deadline = std::move(*timer);
 }
 
-void Agent::tell(const Decided& decided, const Told& told) {
+void Pairs::tell(const Decided& decided, const Told& told) {
   Tenant& tenant = *decided.tenants[told.tenant];
   switch (told.what) {
     case Told::What::Action:
@@ -114,10 +115,10 @@ void Agent::tell(const Decided& decided, const Told& told) {
   event.epoch = told.epoch;
   event.text = fmt::format("{}: {} -> {}", pair::to_string(told.cause), pair::to_string(told.before),
                            pair::to_string(told.after));
-  teller_.tell(std::move(event));
+  at_.teller.tell(std::move(event));
 }
 
-void Agent::tell_action(Tenant& tenant, const Decided& decided, const Told& told) {
+void Pairs::tell_action(Tenant& tenant, const Decided& decided, const Told& told) {
   abi::Event event;
   event.tenant = tenant.name();
   switch (told.action.type) {
@@ -157,11 +158,10 @@ void Agent::tell_action(Tenant& tenant, const Decided& decided, const Told& told
     default:
       return;
   }
-  teller_.tell(std::move(event));
+  at_.teller.tell(std::move(event));
 }
 
-/// `but`: what is not as it should be; empty: all is.
-void Agent::stand_by(Tenant& tenant, const std::optional<Asker>& asker, const std::string& but) {
+void Pairs::stand_by(Tenant& tenant, const std::optional<Asker>& asker, const std::string& but) {
   abi::Event event;
   event.what = abi::EventKind::Ready;
   event.tenant = tenant.name();
@@ -169,51 +169,99 @@ void Agent::stand_by(Tenant& tenant, const std::optional<Asker>& asker, const st
   event.pid = tenant.standby.pid;
   event.text = but;
   if (!but.empty()) spdlog::warn("standby {} of tenant {}: {}", event.pid, event.tenant, but);
-  advance(tenant, pair::EventType::StandbyReady, [&] { teller_.tell(std::move(event)); });
-  if (!asker) return records_.save();
-  server_.handle(*asker, [this](Connection& connection) { answers_.give_once(connection, {}); });
+  advance(tenant, pair::EventType::StandbyReady, [&] { at_.teller.tell(std::move(event)); });
+  if (!asker) return at_.records.save();
+  at_.server.handle(*asker, [this](Connection& connection) { at_.answers.give_once(connection, {}); });
 }
 
 /// It was needed before its server was known, and may be the active by now.
-void Agent::tell_stood_by(Tenant& tenant) {
-  const auto warm = warm_standbys_.take(tenant);
+void Pairs::tell_stood_by(Tenant& tenant) {
+  const auto warm = at_.warm_standbys.take(tenant);
   if (!warm) return;
   abi::Event event;
   event.what = abi::EventKind::Ready;
   event.tenant = tenant.name();
   event.domain = (tenant.active.pid == warm->pid ? tenant.active : tenant.standby).domain;
   event.pid = warm->pid;
-  teller_.tell(std::move(event));
+  at_.teller.tell(std::move(event));
   if (!warm->asker) return;
-  server_.handle(*warm->asker, [this](Connection& connection) { answers_.give_once(connection, {}); });
+  at_.server.handle(*warm->asker, [this](Connection& connection) { at_.answers.give_once(connection, {}); });
+}
+
+void Pairs::tell_protection(Tenant& tenant, bool has_standby) {
+  abi::Event event;
+  event.what = has_standby ? abi::EventKind::Protected : abi::EventKind::Unprotected;
+  event.tenant = tenant.name();
+  event.domain = has_standby ? tenant.standby.domain : "";
+  event.pid = has_standby ? tenant.standby.pid : 0;
+  event.text = "no standby";
+  if (has_standby) {
+    const Nanoseconds without =
+        tenant.unprotected_since ? at_.clock.now() - *tenant.unprotected_since : Nanoseconds(0);
+    event.text =
+        fmt::format("had no standby for {} ms", std::chrono::duration_cast<Milliseconds>(without).count());
+    tenant.unprotected_since.reset();
+  } else if (!tenant.unprotected_since) {
+    tenant.unprotected_since = at_.clock.now();
+  }
+  at_.teller.tell(std::move(event));
 }
 
 /// One that is dead and held only for its last kernel gives no all-clear.
-bool Agent::is_held_suspect(const Tenant& tenant) const {
-  return tenant.pair.phase == pair::Phase::Suspecting && processes_.dying(tenant.active.pid) != nullptr;
+bool Pairs::is_held_suspect(const Tenant& tenant) const {
+  return tenant.pair.phase == pair::Phase::Suspecting && at_.processes.dying(tenant.active.pid) != nullptr;
 }
 
 /// Who never says that it runs does so all the same once a step of its own counts.
-void Agent::look_for_first_step(Tenant& tenant) {
+void Pairs::look_for_first_step(Tenant& tenant) {
   if (tenant.pair.phase != pair::Phase::Promoting) return tenant.first_step.cancel();
   if (tenant.first_step) return;
-  auto looks = loop_.every(first_step_looks, [this, name = tenant.name()] {
-    Tenant* found = tenants_.find(name);
+  auto looks = at_.loop.every(first_step_looks, [this, name = tenant.name()] {
+    Tenant* found = at_.tenants.find(name);
     if (found == nullptr || !found->has_begun()) return;
-    follow_progress(*found);
+    at_.follower.follow_progress(*found);
     advance(*found, pair::EventType::Resumed);
-    records_.save();
+    at_.records.save();
   });
   if (!looks) return spdlog::error("no timer for {}: {}", tenant.name(), looks.error().message);
   tenant.first_step = std::move(*looks);
 }
 
-void Agent::end(const Member& member, std::string_view why) {
-  const Process* process = processes_.living(member.pid);
+Status Pairs::resumed(Connection& connection, const abi::Resumed& request) {
+  Tenant* tenant = at_.tenants.of(connection, &Tenant::active);
+  if (tenant == nullptr) return not_in_that_role("resumed");
+  abi::Event event;
+  event.what = abi::EventKind::Resumed;
+  event.step = request.next_step;
+  event.at_ns = tenant->page().resumed_at_ns.load(std::memory_order_relaxed);
+  event.tenant = tenant->name();
+  event.domain = tenant->active.domain;
+  event.pid = tenant->active.pid;
+  event.epoch = tenant->pair.epoch;
+  advance(*tenant, pair::EventType::Resumed, [&] { at_.teller.tell(std::move(event)); });
+  at_.follower.follow_progress(*tenant);
+  return {};
+}
+
+Status Pairs::finish(Connection& connection) {
+  Tenant* tenant = at_.tenants.of(connection, &Tenant::active);
+  if (tenant == nullptr) return not_in_that_role("finish");
+  abi::Event event;
+  event.what = abi::EventKind::Finished;
+  event.tenant = tenant->name();
+  event.pid = tenant->active.pid;
+  event.epoch = tenant->pair.epoch;
+  event.step = tenant->committed();
+  advance(*tenant, pair::EventType::ActiveFinished, [&] { at_.teller.tell(std::move(event)); });
+  return {};
+}
+
+void Pairs::end(const Member& member, std::string_view why) {
+  const Process* process = at_.processes.living(member.pid);
   if (process == nullptr) return;
   spdlog::info("ending process {} of {}: {}", member.pid, process->tenant(), why);
-  detectors_.expect_exit(member.pid);
-  if (auto sent = kernel_.send_signal(process->pidfd(), SIGKILL); !sent) {
+  at_.detectors.expect_exit(member.pid);
+  if (auto sent = at_.kernel.send_signal(process->pidfd(), SIGKILL); !sent) {
     spdlog::warn("process {} could not be ended: {}", member.pid, sent.error().message);
   }
 }

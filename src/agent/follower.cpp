@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Clients of our domains that nobody has placed there: whoever knows a domain's directory can join it. Their
-/// faults end our tenants as any neighbour's, so they are followed like one.
+#include "agent/follower.h"
+
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
 #include <charconv>
 
-#include "agent/agent.h"
 #include "os/processes.h"
 
 namespace firebreak::agent {
@@ -35,24 +34,45 @@ std::string word_after(const std::string& text, const std::string& label) {
 
 }  // namespace
 
-bool Agent::is_ours(pid_t pid) const {
-  const Process* process = processes_.living(pid);
+Status Follower::follow(pid_t pid, const std::string& tenant, const std::string& domain) {
+  // First: what it has already, a guard, is told of at once.
+  if (auto added = at_.processes.add(at_.kernel, pid, tenant, domain); !added) return propagate(added);
+  const auto named = tenant.empty() ? std::nullopt : std::optional(tenant);
+  if (auto followed = at_.detectors.follow({pid, 0, domain, named}); !followed) {
+    at_.processes.take_living(pid);
+    return followed;
+  }
+  return at_.holder.follow(pid);
+}
+
+void Follower::follow_progress(const Tenant& tenant) {
+  auto read = [this, name = tenant.name(), pid = tenant.active.pid]() -> std::optional<std::uint64_t> {
+    Tenant* found = at_.tenants.find(name);
+    if (found == nullptr || found->active.pid != pid) return std::nullopt;
+    return found->progress();
+  };
+  if (auto followed = at_.detectors.follow_progress(tenant.active.pid, std::move(read)); !followed)
+    spdlog::warn("a hang of {} would not be seen: {}", tenant.name(), to_string(followed.error()));
+}
+
+bool Follower::is_ours(pid_t pid) const {
+  const Process* process = at_.processes.living(pid);
   return process != nullptr && !process->stranger;
 }
 
-void Agent::on_clients(const std::string& domain, const mps::ClientList& clients) {
-  std::erase_if(unfollowed_, [&](const auto& each) {
+void Follower::on_clients(const std::string& domain, const mps::ClientList& clients) {
+  std::erase_if(not_followed_, [&](const auto& each) {
     return each.second == domain && std::ranges::count(clients.pids, each.first) == 0;
   });
   // First: who is named for a fault depends on who is watched.
   for (const pid_t pid : clients.pids) {
-    const bool is_known = processes_.knows(pid) || unfollowed_.contains(pid);
+    const bool is_known = at_.processes.knows(pid) || not_followed_.contains(pid);
     if (!is_known) meet_stranger(domain, pid);
   }
-  detectors_.note_clients(domain, clients);
+  at_.detectors.note_clients(domain, clients);
 }
 
-void Agent::meet_stranger(const std::string& domain, pid_t pid) {
+void Follower::meet_stranger(const std::string& domain, pid_t pid) {
   Stranger stranger = describe_stranger(pid);
   abi::Event event;
   event.what = abi::EventKind::Foreign;
@@ -62,21 +82,21 @@ void Agent::meet_stranger(const std::string& domain, pid_t pid) {
                            stranger.came);
   const Status followed = follow(pid, "", domain);
   if (followed) {
-    Process& process = *processes_.living(pid);
+    Process& process = *at_.processes.living(pid);
     process.stranger = std::move(stranger);
     process.become(ProcessState::Running);
   } else {
-    processes_.take_living(pid);
-    unfollowed_[pid] = domain;
+    at_.processes.take_living(pid);
+    not_followed_[pid] = domain;
     event.text += "; it cannot be followed: " + to_string(followed.error());
   }
   spdlog::warn("process {}: {}", pid, event.text);
-  teller_.tell(std::move(event));
+  at_.teller.tell(std::move(event));
 }
 
-Stranger Agent::describe_stranger(pid_t pid) const {
+Stranger Follower::describe_stranger(pid_t pid) const {
   const auto read = [&](pid_t whose, const char* file) {
-    return kernel_.read_file(os::proc_folder(whose) + "/" + file).value_or("");
+    return at_.kernel.read_file(os::proc_folder(whose) + "/" + file).value_or("");
   };
   const std::string name = printable(read(pid, "comm"));
   const std::string user = word_after(read(pid, "status"), "Uid:");
@@ -89,7 +109,7 @@ Stranger Agent::describe_stranger(pid_t pid) const {
     std::from_chars(parent.data(), parent.data() + parent.size(), ancestor);
     if (!is_ours(ancestor)) continue;
     stranger.came = fmt::format("not placed by us, but by process {} of tenant {}", ancestor,
-                                processes_.living(ancestor)->tenant());
+                                at_.processes.living(ancestor)->tenant());
     break;
   }
   return stranger;
