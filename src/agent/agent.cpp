@@ -140,7 +140,7 @@ void Agent::on_exit(pid_t pid) {
   const bool endangers = is_known && !is_harmless(*process);
   const std::string_view endangered = endangers ? std::string_view(process->domain()) : std::string_view();
   pairs_.exited(its, pid, endangered, [&] { tell_exited(*process); });
-  if (its != nullptr) forget_if_empty(process->tenant());
+  if (its != nullptr) memory_.forget_if_empty(process->tenant());
   records_.save();
   tell_ended(pid, process->steps());
   if (is_known && others_in(process->domain()).empty()) let_go_of(process->domain());
@@ -149,7 +149,7 @@ void Agent::on_exit(pid_t pid) {
 void Agent::leave(Tenant& tenant, pid_t pid) {
   const std::string name = tenant.name();
   pairs_.exited(&tenant, pid, {});
-  forget_if_empty(name);
+  memory_.forget_if_empty(name);
   records_.save();
 }
 
@@ -169,6 +169,15 @@ Result<abi::Placed> Agent::place(const Connection& connection, const abi::Place&
   if (!placed) return placed;
   records_.save();  // before it is told: whoever is started by it may be adopted by the next agent
   return placed;
+}
+
+void Agent::tell_silence(const std::string& shelf, bool is_silent) {
+  abi::Event event;
+  event.what = is_silent ? abi::EventKind::ShelfSilent : abi::EventKind::ShelfAnswers;
+  event.text = shelf + (is_silent ? " does not say what it keeps of tenants' memory, and is asked again"
+                                  : " says again what it keeps of tenants' memory");
+  spdlog::warn("{}", event.text);
+  teller_.tell(std::move(event));
 }
 
 // --- who is who

@@ -29,6 +29,8 @@
 #include "agent/shelf_queue.h"
 #include "agent/surroundings.h"
 #include "agent/teller.h"
+#include "agent/tenant_clients.h"
+#include "agent/tenant_memory.h"
 #include "agent/tenants.h"
 #include "agent/warm_standbys.h"
 #include "base/clock.h"
@@ -96,21 +98,11 @@ class Agent final : private ServerHandler {
   bool has_joined(const Connection& connection, Tenant& tenant, const abi::Join& request) const;
   void welcome(Connection& connection, Tenant& tenant, abi::Role role);
   void report_status(Connection& connection) const;
-  using Descriptors = std::shared_ptr<std::vector<os::Fd>>;
-  void publish(Connection& connection, const abi::Publish& request, const Descriptors& descriptors);
-  Status take_in(Tenant& tenant, const abi::Publish& request, std::vector<os::Fd> descriptors);
   void ready(Connection& connection);
   void inject(Connection& connection, const abi::Inject& request);
   void injected(Connection& connection, const abi::Injected& report);
   void end_injection(std::uint64_t tenant_connection, const abi::Message& answer);
   Status may_join(const Tenant& tenant, const abi::Join& request) const;
-
-  // The tenants' own clients, in agent_connections.cpp.
-  void take_listener(Connection& connection, const Descriptors& descriptors);
-  void give_listener(Connection& connection);
-  void next_connection(Connection& connection, const abi::NextConnection& request);
-  void release(Connection& connection, const abi::ReleaseConnection& request);
-  void restore_clients(Tenant& tenant, const KeptTenant& kept);
 
   // Who joins, in agent_joins.cpp.
   void tell_joined(const Tenant& tenant, const Member& member, const std::string& how);
@@ -118,9 +110,6 @@ class Agent final : private ServerHandler {
   Result<Connection*> active_of(const std::string& tenant);
   Status hand_over(const abi::HandOver& request);
   Status stand_down(Connection& connection, const abi::StandDown& request);
-  void give_allocation(Connection& connection, const abi::GiveAllocation& request);
-  void send_allocations(Connection& connection, const Tenant& tenant);
-  void put_away_memory(const Asker& asker, const Tenant& tenant, const vault::Entry& entry);
 
   // What happens, in agent.cpp.
   void on_fault(const fault::Fault& fault);
@@ -134,13 +123,7 @@ class Agent final : private ServerHandler {
 
   // What outlives the agent itself, in agent_restart.cpp.
   void begin_keeping();
-  void put_away(const std::string& name, int descriptor, std::function<void()> done);
-  bool is_put_off(const Connection& connection, Tenant& tenant, std::function<void(Connection&)> what);
-  void take_up_again(const std::string& tenant);
   void tell_silence(const std::string& shelf, bool is_silent);
-  void forget_lost_memory(const std::string& tenant, const std::vector<std::string>& allocations,
-                          const std::vector<bool>& there);
-  void restore_memory(Tenant& tenant, const KeptTenant& kept);
   std::vector<pid_t> restore(const KeptTenant& kept, std::map<std::string, os::Fd>& descriptors);
   void settle(const KeptTenant& kept, const std::vector<pid_t>& gone);
   std::vector<pid_t> restore_members(Tenant& tenant, const KeptTenant& kept);
@@ -148,10 +131,6 @@ class Agent final : private ServerHandler {
   Status rejoin(Connection& connection, const abi::Rejoin& request);
   void stands_by_again(Tenant& tenant, bool ready);
   void await_return(Tenant& tenant);
-
-  // What outlives a tenant's processes, in agent_leases.cpp.
-  void forget_if_empty(std::string name);
-  void forget(std::string name, const char* why);
 
   // The dying, in agent_dying.cpp.
   void await_last_kernel(Process& process);
@@ -253,6 +232,22 @@ class Agent final : private ServerHandler {
                 .answers = answers_,
                 .teller = teller_,
                 .follower = follower_}};
+  TenantMemory memory_{{.options = options_,
+                        .loop = loop_,
+                        .manager = manager_,
+                        .shelves = shelves_,
+                        .server = server_,
+                        .tenants = tenants_,
+                        .credentials = credentials_,
+                        .budget = budget_,
+                        .records = records_,
+                        .answers = answers_,
+                        .teller = teller_}};
+  TenantClients clients_{{.shelves = shelves_,
+                          .server = server_,
+                          .tenants = tenants_,
+                          .records = records_,
+                          .answers = answers_}};
   std::vector<EndWaiter> end_waiters_;
   std::vector<WaitingJoin> waiting_joins_;
   /// The tenant's connection that a fault on purpose is asked of, to the one that asked, and its kind.

@@ -131,7 +131,7 @@ void Agent::on_released(const hold::Release& release) {
   const bool endangers = !is_safe(release.work) && !process->remainder.harmless;
   const std::string_view endangered = endangers ? std::string_view(process->domain()) : std::string_view();
   pairs_.exited(tenant, release.pid, endangered, [&] { tell_released(release, *process); });
-  if (tenant != nullptr) forget_if_empty(process->tenant());
+  if (tenant != nullptr) memory_.forget_if_empty(process->tenant());
   records_.save();
   let_join(process->tenant());
   tell_ended(release.pid, process->steps());

@@ -43,7 +43,7 @@ void Agent::end_tenant(Connection& connection, const abi::EndTenant& request) {
   if (!nobody_is_left) end_waiters_.push_back(std::move(waiter));
   end_whole(*found, "its operator wants it", std::min(Milliseconds(request.grace_ms), longest_grace));
   if (!nobody_is_left) return;
-  forget_if_empty(request.tenant);
+  memory_.forget_if_empty(request.tenant);
   records_.save();
   connection.answer(abi::Ended{"none of its processes was left"});
 }

@@ -25,7 +25,7 @@ Status Agent::adopt(const abi::Adopt& request) {
   const Placement placement = placements_.take(request.tenant, request.role);
   const std::string& domain = placement.domain;
   if (auto followed = follower_.follow(pid, request.tenant, domain); !followed) {
-    forget_if_empty(request.tenant);
+    memory_.forget_if_empty(request.tenant);
     return followed;
   }
   member = Member{pid, start_time_of(kernel_, pid), {}, domain, placement.limits};
@@ -127,7 +127,7 @@ void Agent::welcome(Connection& connection, Tenant& tenant, abi::Role role) {
   connection.answer(abi::Joined{tenant.pair.epoch, Tenant::arena_base, entries, records_.returns_ms(),
                                 member_number(member)},
                     tenant.page_descriptor());
-  send_allocations(connection, tenant);
+  memory_.send_allocations(connection, tenant);
 }
 
 void Agent::tell_joined(const Tenant& tenant, const Member& member, const std::string& how) {
@@ -181,105 +181,11 @@ Status Agent::stand_down(Connection& connection, const abi::StandDown& request) 
     tenant->standby = std::exchange(tenant->old_active, {});
     tenant->standby.connection = connection.id();
     tell_joined(*tenant, tenant->standby, "as a standby, fenced before");
-    send_allocations(connection, *tenant);
+    memory_.send_allocations(connection, *tenant);
     pairs_.advance(*tenant, pair::EventType::StandbyJoined);
     return {};
   }
   return not_in_that_role("stand_down");
-}
-
-/// Who numbers its requests asks for what it needs.
-void Agent::send_allocations(Connection& connection, const Tenant& tenant) {
-  if (connection.numbers()) return;
-  for (const vault::Entry& entry : tenant.vault.entries()) {
-    const abi::Allocation sent{entry.name, entry.address, entry.size_bytes, entry.memory};
-    if (!entry.is_put_away) {
-      connection.send(sent, entry.descriptor.get());
-      continue;
-    }
-    shelves_.get(
-        {memory_name(tenant.name(), entry.name)},
-        [this, sent, id = connection.id(), tenant = tenant.name()](const std::vector<os::Fd>& found) {
-          if (!found.front()) spdlog::error("memory '{}' of tenant {} is lost", sent.name, tenant);
-          if (Connection* peer = server_.find(id)) peer->send(sent, found.front().get());
-        });
-  }
-}
-
-namespace {
-
-bool is_published(const Tenant& tenant, const abi::Publish& request) {
-  return std::ranges::any_of(tenant.vault.entries(), [&](const vault::Entry& entry) {
-    return entry.name == request.name && entry.address == request.address &&
-           entry.size_bytes == request.size_bytes && entry.memory == request.memory;
-  });
-}
-
-}  // namespace
-
-void Agent::publish(Connection& connection, const abi::Publish& request, const Descriptors& descriptors) {
-  Tenant* tenant = tenants_.of(connection, &Tenant::active);
-  if (tenant == nullptr) return answers_.give_once(connection, not_in_that_role("publish"));
-  if (is_put_off(connection, *tenant, [=, this](Connection& then) { publish(then, request, descriptors); }))
-    return;
-  // Else the agent before died before it answered.
-  if (!is_published(*tenant, request)) {
-    if (auto taken = take_in(*tenant, request, std::move(*descriptors)); !taken)
-      return answers_.give_once(connection, taken);
-  }
-  const auto entries = tenant->vault.entries();
-  put_away_memory(connection.asker(), *tenant,
-                  *std::ranges::find(entries, request.name, &vault::Entry::name));
-}
-
-Status Agent::take_in(Tenant& tenant, const abi::Publish& request, std::vector<os::Fd> descriptors) {
-  if (auto good = abi::check_name(request.name); !good) return good;
-  if (descriptors.size() != 1)
-    return fail(ErrorCode::InvalidArgument, "an allocation comes with one descriptor");
-  if (auto room = budget_.room_for_allocation(request.name); !room) return room;
-  auto added = tenant.vault.add(
-      {request.name, request.address, request.size_bytes, request.memory, std::move(descriptors.front())});
-  if (!added) return added;
-  if (Connection* standby = server_.find(tenant.standby.connection)) {
-    standby->send(abi::Allocation{request.name, request.address, request.size_bytes, request.memory},
-                  standby->numbers() ? -1 : tenant.vault.entries().back().descriptor.get());
-  }
-  return {};
-}
-
-/// From then on it costs no descriptor of ours; where it cannot be put away it stays. Only then who asked is
-/// answered, and relies on it.
-void Agent::put_away_memory(const Asker& asker, const Tenant& tenant, const vault::Entry& entry) {
-  const auto answer_asker = [this, asker] {
-    server_.handle(asker, [this](Connection& connection) { answers_.give_once(connection, {}); });
-  };
-  if (entry.is_put_away) return answer_asker();
-  const std::string name = memory_name(tenant.name(), entry.name);
-  const auto done = [=, this, tenant = tenant.name(), allocation = entry.name](const Status& put) {
-    Tenant* found = tenants_.find(tenant);
-    if (!put) spdlog::error("{} would not outlive the agent: {}", name, to_string(put.error()));
-    if (put && found != nullptr) found->vault.put_away(allocation);
-    answer_asker();
-  };
-  shelves_.put(name, entry.descriptor.get(), done);
-}
-
-void Agent::give_allocation(Connection& connection, const abi::GiveAllocation& request) {
-  const Tenant* tenant = tenants_.of(connection);
-  if (tenant == nullptr) return answers_.give(connection, not_in_that_role("give_allocation"));
-  const auto entries = tenant->vault.entries();
-  const auto entry = std::ranges::find(entries, request.name, &vault::Entry::name);
-  if (entry == entries.end()) return connection.answer(abi::Done{});
-  const abi::Allocation given{entry->name, entry->address, entry->size_bytes, entry->memory};
-  if (!entry->is_put_away) return connection.answer(given, entry->descriptor.get());
-  shelves_.get({memory_name(tenant->name(), entry->name)},
-               [this, given, asker = connection.asker()](const std::vector<os::Fd>& found) {
-                 server_.handle(asker, [&](Connection& then) {
-                   if (found.front()) return then.answer(given, found.front().get());
-                   answers_.give(then, fail(ErrorCode::NotFound,
-                                            fmt::format("the tenant's memory '{}' is lost", given.name)));
-                 });
-               });
 }
 
 }  // namespace firebreak::agent

@@ -25,19 +25,20 @@ void Agent::on_message(Connection& connection, abi::Message message, std::vector
       Overloaded{
           [&](const abi::Join& request) { join(connection, request); },
           [&](const abi::Publish& request) {
-            publish(connection, request, std::make_shared<std::vector<os::Fd>>(std::move(descriptors)));
+            memory_.publish(connection, request,
+                            std::make_shared<std::vector<os::Fd>>(std::move(descriptors)));
           },
-          [&](const abi::GiveAllocation& request) { give_allocation(connection, request); },
+          [&](const abi::GiveAllocation& request) { memory_.give_allocation(connection, request); },
           [&](const abi::Rejoin& request) { answers_.give(connection, rejoin(connection, request)); },
           [&](const abi::StandDown& request) {
             answers_.give_once(connection, stand_down(connection, request));
           },
           [&](const abi::Listen&) {
-            take_listener(connection, std::make_shared<std::vector<os::Fd>>(std::move(descriptors)));
+            clients_.take_listener(connection, std::make_shared<std::vector<os::Fd>>(std::move(descriptors)));
           },
-          [&](const abi::GiveListener&) { give_listener(connection); },
-          [&](const abi::NextConnection& request) { next_connection(connection, request); },
-          [&](const abi::ReleaseConnection& request) { release(connection, request); },
+          [&](const abi::GiveListener&) { clients_.give_listener(connection); },
+          [&](const abi::NextConnection& request) { clients_.next_connection(connection, request); },
+          [&](const abi::ReleaseConnection& request) { clients_.release(connection, request); },
           [&](const abi::Ready&) { ready(connection); },
           [&](const abi::Resumed& request) {
             answers_.give_once(connection, pairs_.resumed(connection, request));

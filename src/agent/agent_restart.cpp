@@ -51,24 +51,6 @@ void Agent::begin_keeping() {
   records_.save();
 }
 
-/// The same of what is many: on a shelf.
-void Agent::put_away(const std::string& name, int descriptor, std::function<void()> done) {
-  if (!records_.are_kept()) return done();
-  shelves_.put(name, descriptor, [name, done = std::move(done)](const Status& put) {
-    if (!put) spdlog::error("{} would not outlive the agent: {}", name, to_string(put.error()));
-    done();
-  });
-}
-
-void Agent::tell_silence(const std::string& shelf, bool is_silent) {
-  abi::Event event;
-  event.what = is_silent ? abi::EventKind::ShelfSilent : abi::EventKind::ShelfAnswers;
-  event.text = shelf + (is_silent ? " does not say what it keeps of tenants' memory, and is asked again"
-                                  : " says again what it keeps of tenants' memory");
-  spdlog::warn("{}", event.text);
-  teller_.tell(std::move(event));
-}
-
 /// Returns those of its processes that ended while nobody looked.
 std::vector<pid_t> Agent::restore(const KeptTenant& kept, std::map<std::string, os::Fd>& descriptors) {
   auto made =
@@ -83,8 +65,8 @@ std::vector<pid_t> Agent::restore(const KeptTenant& kept, std::map<std::string, 
   tenant.strays = kept.strays;
   tenant.ended_by_us = kept.ended_by_us;
   credentials_.restore(kept.name, kept.token);
-  restore_memory(tenant, kept);
-  restore_clients(tenant, kept);
+  memory_.restore(tenant, kept);
+  clients_.restore(tenant, kept);
   std::vector<pid_t> gone = restore_members(tenant, kept);
   // A promotion that was carried out, and not written down any more.
   if (tenant.standby.pid != 0 && tenant.was_promoted(tenant.standby, kept.pair.epoch + 1)) {
@@ -94,37 +76,6 @@ std::vector<pid_t> Agent::restore(const KeptTenant& kept, std::map<std::string, 
   tell_restored(tenant);
   pairs_.take_up(tenant);
   return gone;
-}
-
-void Agent::restore_memory(Tenant& tenant, const KeptTenant& kept) {
-  std::vector<std::string> names;
-  std::vector<std::string> allocations;
-  for (const KeptAllocation& each : kept.allocations) {
-    const Status added = tenant.vault.add({each.name, each.address, each.size_bytes, each.memory, {}, true});
-    if (!added) spdlog::error("memory of tenant {} is lost: {}", kept.name, to_string(added.error()));
-    names.push_back(memory_name(kept.name, each.name));
-    allocations.push_back(each.name);
-  }
-  if (names.empty()) return;
-  ++tenant.awaited_answers;
-  shelves_.have(std::move(names), [this, name = kept.name, allocations](const std::vector<bool>& there) {
-    forget_lost_memory(name, allocations, there);
-    take_up_again(name);
-  });
-}
-
-/// What was written down, and never came to a shelf, or went with it.
-void Agent::forget_lost_memory(const std::string& tenant, const std::vector<std::string>& allocations,
-                               const std::vector<bool>& there) {
-  Tenant* found = tenants_.find(tenant);
-  if (found == nullptr) return;
-  for (std::size_t i = 0; i < allocations.size(); ++i) {
-    if (there[i]) continue;
-    spdlog::error("memory '{}' of tenant {} is lost", allocations[i], tenant);
-    found->vault.forget(allocations[i]);
-    records_.forget_text_of(tenant);
-  }
-  records_.save();
 }
 
 std::vector<pid_t> Agent::restore_members(Tenant& tenant, const KeptTenant& kept) {
@@ -167,7 +118,7 @@ void Agent::settle(const KeptTenant& kept, const std::vector<pid_t>& gone) {
     if (holder_.keep(each.pid, each.traces))
       await_last_kernel(processes_.add_dead(each.pid, kept.name, each.domain));
   }
-  forget_if_empty(kept.name);
+  memory_.forget_if_empty(kept.name);
 }
 
 void Agent::tell_restored(const Tenant& tenant) {
@@ -196,7 +147,7 @@ Status Agent::rejoin(Connection& connection, const abi::Rejoin& request) {
     const bool is_standby = member == &tenant.standby;
     if (is_standby && tenant.pair.phase == pair::Phase::Lost) return nobody_needs_it(tenant);
     member->connection = connection.id();
-    send_allocations(connection, tenant);
+    memory_.send_allocations(connection, tenant);
     if (is_standby) stands_by_again(tenant, request.ready);
     return {};
   }

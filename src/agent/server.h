@@ -26,6 +26,9 @@ struct Asker {
   std::uint64_t number = 0;  ///< of the request
 };
 
+/// What came with a request that may have to wait.
+using Descriptors = std::shared_ptr<std::vector<os::Fd>>;
+
 /// One peer. Lives until it hangs up, sends nonsense, or does not read what it is sent.
 class Connection {
  public:

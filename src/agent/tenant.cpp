@@ -69,6 +69,17 @@ bool Tenant::take_hand_over(std::uint32_t number) {
   return word.compare_exchange_strong(there, taken, std::memory_order_acq_rel) || there == taken;
 }
 
+void Tenant::answered() {
+  if (--awaited_answers_ > 0) return;
+  for (const auto& each : std::exchange(put_off_, {})) each();
+}
+
+bool Tenant::put_off(std::function<void()> what) {
+  if (awaited_answers_ == 0) return false;
+  put_off_.push_back(std::move(what));
+  return true;
+}
+
 void Tenant::promote(std::uint32_t epoch, std::int64_t now_ns) {
   page().decided_at_ns.store(now_ns, std::memory_order_relaxed);
   page().promoted.store(abi::Promoted{epoch, member_number(standby)}.raw(), std::memory_order_release);

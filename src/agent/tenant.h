@@ -72,6 +72,13 @@ class Tenant {
   /// Wakes the standby for good: the tenant is done.
   void dismiss_standby();
 
+  /// A question to the shelves is under way, about what an agent before had put there.
+  void await_answer() { ++awaited_answers_; }
+  /// And has been answered: if it was the last one, what was put off is done.
+  void answered();
+  /// Whether that is put off, since it needs all these answers; else nobody does it.
+  bool put_off(std::function<void()> what);
+
   bool empty() const { return active.pid == 0 && standby.pid == 0 && old_active.pid == 0; }
 
   Member& member(abi::Role role) { return role == abi::Role::Active ? active : standby; }
@@ -88,11 +95,7 @@ class Tenant {
   os::Watch lease;                             ///< runs while it has no process
   std::optional<Monotonic> unprotected_since;  ///< it serves without a standby
   abi::StrayPolicy strays = abi::StrayPolicy::Default;
-  std::string last_stray;  ///< in words; empty: none was seen
-  /// Questions to the shelves about what an agent before had put there; until they are answered, whoever asks
-  /// for more than one piece of memory waits.
-  int awaited_answers = 0;
-  std::vector<std::function<void()>> put_off;
+  std::string last_stray;    ///< in words; empty: none was seen
   bool ended_by_us = false;  ///< its end is no word of its own that it has no work under way
 
  private:
@@ -105,6 +108,8 @@ class Tenant {
   std::string name_;
   os::Fd page_fd_;
   os::Mapping mapping_;
+  int awaited_answers_ = 0;
+  std::vector<std::function<void()>> put_off_;
 };
 
 }  // namespace firebreak::agent

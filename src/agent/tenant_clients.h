@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+/// A tenant's clients: whoever is the active one gets their connections, one question each.
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "agent/answers.h"
+#include "agent/records.h"
+#include "agent/shelf_queue.h"
+#include "agent/tenants.h"
+
+namespace firebreak::agent {
+
+/// Belongs to the loop's thread.
+class TenantClients {
+ public:
+  struct Knows {
+    ShelfQueue& shelves;
+    Server& server;
+    Tenants& tenants;
+    Records& records;
+    Answers& answers;
+  };
+  explicit TenantClients(Knows knows) : at_(knows) {}
+
+  void take_listener(Connection& connection, const Descriptors& descriptors);
+  void give_listener(Connection& connection);
+  void next_connection(Connection& connection, const abi::NextConnection& request);
+  void release(Connection& connection, const abi::ReleaseConnection& request);
+  /// As another agent kept them.
+  void restore(Tenant& tenant, const KeptTenant& kept);
+
+ private:
+  void put_away(const std::string& name, int descriptor, std::function<void()> done);
+  bool is_put_off(const Connection& connection, Tenant& tenant, std::function<void(Connection&)> what);
+
+  Knows at_;
+};
+
+}  // namespace firebreak::agent

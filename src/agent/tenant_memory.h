@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+/// Tenants' memory, which outlives their processes: taken in, put away on a shelf, given out again, and gone
+/// with the tenant when its lease is over.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "agent/answers.h"
+#include "agent/credentials.h"
+#include "agent/descriptor_budget.h"
+#include "agent/options.h"
+#include "agent/records.h"
+#include "agent/shelf_queue.h"
+#include "agent/teller.h"
+
+namespace firebreak::agent {
+
+/// Belongs to the loop's thread.
+class TenantMemory {
+ public:
+  struct Knows {
+    const AgentOptions& options;
+    os::EventLoop& loop;
+    ServiceManager& manager;
+    ShelfQueue& shelves;
+    Server& server;
+    Tenants& tenants;
+    Credentials& credentials;
+    DescriptorBudget& budget;
+    Records& records;
+    Answers& answers;
+    Teller& teller;
+  };
+  explicit TenantMemory(Knows knows) : at_(knows) {}
+
+  void publish(Connection& connection, const abi::Publish& request, const Descriptors& descriptors);
+  void give_allocation(Connection& connection, const abi::GiveAllocation& request);
+  /// To a program of before 0.7, unasked: who numbers its requests asks for what it needs.
+  void send_allocations(Connection& connection, const Tenant& tenant);
+  /// As another agent kept it.
+  void restore(Tenant& tenant, const KeptTenant& kept);
+
+  /// Who was lost may be started anew within the lease, and goes on where it stopped. Who has finished, or
+  /// never had anything, leaves nothing: then there is no such tenant any more.
+  void forget_if_empty(std::string name);
+
+ private:
+  Status take_in(Tenant& tenant, const abi::Publish& request, std::vector<os::Fd> descriptors);
+  void put_away(const Asker& asker, const Tenant& tenant, const vault::Entry& entry);
+  void forget_lost(const std::string& tenant, const std::vector<std::string>& allocations,
+                   const std::vector<bool>& there);
+  void forget(const Tenant& tenant, const char* why);
+
+  Knows at_;
+};
+
+}  // namespace firebreak::agent
