@@ -21,9 +21,13 @@ Result<std::unique_ptr<Agent>> Agent::start(const AgentOptions& options, os::Eve
   callbacks.on_fault = [raw](const fault::Fault& fault) { raw->on_fault(fault); };
   callbacks.on_exit = [raw](pid_t pid) { raw->on_exit(pid); };
   callbacks.on_gpu_opened = [raw](pid_t pid) { raw->on_gpu_opened(pid); };
-  callbacks.on_stray = [raw](const strays::Stray& stray) { raw->on_stray(stray); };
-  callbacks.on_contained = [raw](pid_t pid, const std::string& what) { raw->on_contained(pid, what); };
-  callbacks.on_guard = [raw](pid_t pid, const strays::GuardReport& guard) { raw->on_guard(pid, guard); };
+  callbacks.on_stray = [raw](const strays::Stray& stray) { raw->strays_.on_stray(stray); };
+  callbacks.on_contained = [raw](pid_t pid, const std::string& what) {
+    raw->strays_.on_contained(pid, what);
+  };
+  callbacks.on_guard = [raw](pid_t pid, const strays::GuardReport& guard) {
+    raw->strays_.on_guard(pid, guard);
+  };
   callbacks.on_gap = [raw](const watch::Gap& gap) { raw->on_gap(gap); };
   const auto missing = detectors.start(std::move(callbacks));
   for (const std::string& line : missing) spdlog::warn("{}", line);
@@ -142,7 +146,7 @@ void Agent::on_exit(pid_t pid) {
   pairs_.exited(its, pid, endangered, [&] { tell_exited(*process); });
   if (its != nullptr) memory_.forget_if_empty(process->tenant());
   records_.save();
-  tell_ended(pid, process->steps());
+  endings_.tell_ended(pid, process->steps());
   if (is_known && others_in(process->domain()).empty()) let_go_of(process->domain());
 }
 
@@ -193,13 +197,6 @@ Result<Tenant*> Agent::tenant_named(const std::string& name) {
   records_.keep(page_name(name), (*created)->page_descriptor());
   pairs_.reserve(tenants_.all().size() + 1);
   return &tenants_.put(std::move(*created));
-}
-
-Result<Connection*> Agent::active_of(const std::string& tenant) {
-  Tenant* found = tenants_.find(tenant);
-  Connection* active = found == nullptr ? nullptr : server_.find(found->active.connection);
-  if (active != nullptr) return active;
-  return fail(ErrorCode::NotFound, fmt::format("no tenant '{}' has an active process", tenant));
 }
 
 }  // namespace firebreak::agent

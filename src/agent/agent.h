@@ -16,7 +16,9 @@
 #include "agent/answers.h"
 #include "agent/credentials.h"
 #include "agent/descriptor_budget.h"
+#include "agent/endings.h"
 #include "agent/follower.h"
+#include "agent/injections.h"
 #include "agent/kept_state.h"
 #include "agent/options.h"
 #include "agent/orderly_end.h"
@@ -27,6 +29,7 @@
 #include "agent/records.h"
 #include "agent/server.h"
 #include "agent/shelf_queue.h"
+#include "agent/strays.h"
 #include "agent/surroundings.h"
 #include "agent/teller.h"
 #include "agent/tenant_clients.h"
@@ -55,13 +58,6 @@ class Agent final : private ServerHandler {
   bool awaits_shelves() const { return !shelves_.is_idle(); }
 
  private:
-  /// Who waits for the end of a tenant.
-  struct EndWaiter {
-    Asker asker;
-    std::set<pid_t> waiting;
-    std::vector<std::string> ends;
-  };
-
   /// An active that begins anew, and waits until nothing of its dead predecessor can land any more.
   struct WaitingJoin {
     Asker asker;
@@ -80,14 +76,15 @@ class Agent final : private ServerHandler {
         manager_(manager),
         shelves_(loop, kernel, manager, options_.shelf_command,
                  [this](const std::string& shelf, bool is_silent) { tell_silence(shelf, is_silent); }),
-        holder_(loop, kernel, clock,
-                {.takes_duplicates = options_.hold > Milliseconds(0),
-                 .hold = options_.hold,
-                 .longest = options_.longest_hold},
-                {[this](pid_t pid) { return watch_work(pid); }, [this](pid_t pid) { on_endless(pid); },
-                 [this](const hold::Release& release) { on_released(release); },
-                 [this](pid_t pid, const hold::Findings& others) { on_others(pid, others); },
-                 [this](pid_t pid) { on_traces(pid); }, [this](pid_t pid) { on_other_program(pid); }}) {}
+        holder_(
+            loop, kernel, clock,
+            {.takes_duplicates = options_.hold > Milliseconds(0),
+             .hold = options_.hold,
+             .longest = options_.longest_hold},
+            {[this](pid_t pid) { return watch_work(pid); }, [this](pid_t pid) { on_endless(pid); },
+             [this](const hold::Release& release) { on_released(release); },
+             [this](pid_t pid, const hold::Findings& others) { on_others(pid, others); },
+             [this](pid_t pid) { on_traces(pid); }, [this](pid_t pid) { endings_.on_other_program(pid); }}) {}
 
   // Messages: one function each, in agent_messages.cpp and agent_joins.cpp.
   void on_message(Connection& connection, abi::Message message, std::vector<os::Fd> descriptors) override;
@@ -99,15 +96,10 @@ class Agent final : private ServerHandler {
   void welcome(Connection& connection, Tenant& tenant, abi::Role role);
   void report_status(Connection& connection) const;
   void ready(Connection& connection);
-  void inject(Connection& connection, const abi::Inject& request);
-  void injected(Connection& connection, const abi::Injected& report);
-  void end_injection(std::uint64_t tenant_connection, const abi::Message& answer);
   Status may_join(const Tenant& tenant, const abi::Join& request) const;
 
   // Who joins, in agent_joins.cpp.
   void tell_joined(const Tenant& tenant, const Member& member, const std::string& how);
-  /// NotFound: nobody serves under that name.
-  Result<Connection*> active_of(const std::string& tenant);
   Status hand_over(const abi::HandOver& request);
   Status stand_down(Connection& connection, const abi::StandDown& request);
 
@@ -130,7 +122,6 @@ class Agent final : private ServerHandler {
   void tell_restored(const Tenant& tenant);
   Status rejoin(Connection& connection, const abi::Rejoin& request);
   void stands_by_again(Tenant& tenant, bool ready);
-  void await_return(Tenant& tenant);
 
   // The dying, in agent_dying.cpp.
   void await_last_kernel(Process& process);
@@ -152,21 +143,6 @@ class Agent final : private ServerHandler {
   bool is_waited_for(const Tenant& tenant, pid_t pid) const;
   bool is_harmless(const Process& process) const;
   std::vector<Tenant*> others_in(const std::string& domain);
-
-  // Ends in good order, in agent_endings.cpp.
-  Status end_process(const abi::EndProcess& request);
-  void end_tenant(Connection& connection, const abi::EndTenant& request);
-  void end_orderly(pid_t pid, const std::string& why, Milliseconds grace);
-  void end_whole(Tenant& tenant, const std::string& why, Milliseconds grace);
-  void end_unless_it_serves(pid_t pid);
-  void on_other_program(pid_t pid);
-  void tell_ended(pid_t pid, const std::string& how);
-
-  // Strays, in agent_strays.cpp.
-  void on_guard(pid_t pid, const strays::GuardReport& guard);
-  void on_stray(const strays::Stray& stray);
-  void on_contained(pid_t pid, const std::string& what);
-  void end_strayed(Tenant& tenant, pid_t pid, const std::string& why);
 
   // Who is who.
   Result<Tenant*> tenant_named(const std::string& name);  ///< made where it is new
@@ -248,10 +224,29 @@ class Agent final : private ServerHandler {
                           .tenants = tenants_,
                           .records = records_,
                           .answers = answers_}};
-  std::vector<EndWaiter> end_waiters_;
+  Endings endings_{{.options = options_,
+                    .loop = loop_,
+                    .kernel = kernel_,
+                    .domains = domains_,
+                    .detectors = detectors_,
+                    .server = server_,
+                    .tenants = tenants_,
+                    .processes = processes_,
+                    .recent_faults = recent_faults_,
+                    .records = records_,
+                    .answers = answers_,
+                    .teller = teller_,
+                    .follower = follower_,
+                    .pairs = pairs_,
+                    .memory = memory_}};
+  Strays strays_{{.options = options_,
+                  .tenants = tenants_,
+                  .processes = processes_,
+                  .recent_faults = recent_faults_,
+                  .teller = teller_,
+                  .endings = endings_}};
+  Injections injections_{{.server = server_, .tenants = tenants_, .answers = answers_, .teller = teller_}};
   std::vector<WaitingJoin> waiting_joins_;
-  /// The tenant's connection that a fault on purpose is asked of, to the one that asked, and its kind.
-  std::map<std::uint64_t, std::pair<Asker, std::string>> injections_;
 };
 
 }  // namespace firebreak::agent

@@ -118,7 +118,7 @@ void Agent::on_endless(pid_t pid) {
   teller_.tell(std::move(event));
   for (const Tenant* other : others) {
     if (other->pair.standby == pair::Standby::Ready) {
-      end_orderly(other->active.pid, "its domain is about to fail", options_.end_grace);
+      endings_.end_orderly(other->active.pid, "its domain is about to fail", options_.end_grace);
     }
   }
   if (others.empty()) holder_.let_go(pid);
@@ -134,7 +134,7 @@ void Agent::on_released(const hold::Release& release) {
   if (tenant != nullptr) memory_.forget_if_empty(process->tenant());
   records_.save();
   let_join(process->tenant());
-  tell_ended(release.pid, process->steps());
+  endings_.tell_ended(release.pid, process->steps());
   if (others_in(process->domain()).empty()) let_go_of(process->domain());
 }
 

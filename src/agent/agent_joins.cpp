@@ -150,7 +150,7 @@ Status no_standby_is_ready(const std::string& tenant) {
 
 /// Asked of the active itself: it knows when it is between two steps.
 Status Agent::hand_over(const abi::HandOver& request) {
-  const auto active = active_of(request.tenant);
+  const auto active = tenants_.active_of(request.tenant, server_);
   if (!active) return propagate(active);
   if (tenants_.find(request.tenant)->pair.standby != pair::Standby::Ready)
     return no_standby_is_ready(request.tenant);

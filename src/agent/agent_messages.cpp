@@ -44,8 +44,8 @@ void Agent::on_message(Connection& connection, abi::Message message, std::vector
             answers_.give_once(connection, pairs_.resumed(connection, request));
           },
           [&](const abi::Finish&) { answers_.give_once(connection, pairs_.finish(connection)); },
-          [&](const abi::Inject& request) { inject(connection, request); },
-          [&](const abi::Injected& report) { injected(connection, report); },
+          [&](const abi::Inject& request) { injections_.inject(connection, request); },
+          [&](const abi::Injected& report) { injections_.injected(connection, report); },
           [&](const abi::Place& request) {
             if (auto placed = place(connection, request)) {
               connection.answer(*placed);
@@ -54,8 +54,8 @@ void Agent::on_message(Connection& connection, abi::Message message, std::vector
             }
           },
           [&](const abi::Adopt& request) { answers_.give(connection, adopt_from(connection, request)); },
-          [&](const abi::EndProcess& request) { answers_.give(connection, end_process(request)); },
-          [&](const abi::EndTenant& request) { end_tenant(connection, request); },
+          [&](const abi::EndProcess& request) { answers_.give(connection, endings_.end_process(request)); },
+          [&](const abi::EndTenant& request) { endings_.end_tenant(connection, request); },
           [&](const abi::Output& output) {
             detectors_.note_output(static_cast<pid_t>(output.pid), output.text);
           },
@@ -89,25 +89,11 @@ void Agent::report_status(Connection& connection) const {
 
 void Agent::on_closed(Connection& connection) {
   teller_.forget(connection.id());
-  end_injection(connection.id(), abi::Refused{"the tenant ended first"});
+  injections_.on_closed(connection);
   placements_.forget(connection.id());
-  std::erase_if(end_waiters_,
-                [&](const EndWaiter& each) { return each.asker.connection == connection.id(); });
   std::erase_if(waiting_joins_,
                 [&](const WaitingJoin& each) { return each.asker.connection == connection.id(); });
-  for (auto& [name, tenant] : tenants_.all()) {
-    // An active without its connection still serves; its end is seen by its pidfd. A standby without one
-    // cannot take over.
-    for (Member* member : {&tenant->active, &tenant->old_active}) {
-      if (member->connection != connection.id()) continue;
-      member->connection = 0;
-      end_unless_it_serves(member->pid);
-    }
-    if (tenant->standby.connection != connection.id()) continue;
-    tenant->standby.connection = 0;
-    pairs_.advance(*tenant, pair::EventType::StandbyExited);
-    await_return(*tenant);
-  }
+  endings_.on_closed(connection);
   records_.save();
 }
 

@@ -16,9 +16,6 @@ namespace firebreak::agent {
 
 namespace {
 
-/// A process looks for the agent every 20 ms, and gives it 5 s to answer.
-constexpr Milliseconds standby_returns_within{15'000};
-
 Status nobody_needs_it(const Tenant& tenant) {
   return fail(ErrorCode::Unavailable, fmt::format("tenant '{}' is {}: nobody needs this standby any more",
                                                   tenant.name(), pair::to_string(tenant.pair.phase)));
@@ -161,20 +158,6 @@ void Agent::stands_by_again(Tenant& tenant, bool ready) {
     pairs_.advance(tenant, pair::EventType::StandbyJoined);
   }
   if (ready && tenant.pair.standby == pair::Standby::Joined) warm_standbys_.warmed_up(tenant, std::nullopt);
-}
-
-/// One without a connection cannot take over, and while it is there no other one is started.
-void Agent::await_return(Tenant& tenant) {
-  Process* process = processes_.living(tenant.standby.pid);
-  if (process == nullptr) return;
-  auto look = loop_.after(standby_returns_within, [this, name = tenant.name(), pid = tenant.standby.pid] {
-    Tenant* found = tenants_.find(name);
-    if (found == nullptr || found->standby.pid != pid) return;
-    if (found->standby.connection == 0)
-      pairs_.end(found->standby, "a standby that has lost its connection, and did not come back");
-  });
-  if (!look) return spdlog::error("standby {} is not looked at: {}", process->pid(), to_string(look.error()));
-  process->look = std::move(*look);
 }
 
 }  // namespace firebreak::agent

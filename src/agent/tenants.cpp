@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "agent/tenants.h"
 
+#include <fmt/format.h>
+
 #include <array>
 #include <iterator>
 #include <utility>
@@ -45,6 +47,13 @@ Member* Tenants::member_of(const Connection& connection) const {
     if (Tenant* tenant = of(connection, member)) return &(tenant->*member);
   }
   return nullptr;
+}
+
+Result<Connection*> Tenants::active_of(const std::string& name, Server& server) const {
+  const Tenant* tenant = find(name);
+  Connection* active = tenant == nullptr ? nullptr : server.find(tenant->active.connection);
+  if (active != nullptr) return active;
+  return fail(ErrorCode::NotFound, fmt::format("no tenant '{}' has an active process", name));
 }
 
 }  // namespace firebreak::agent

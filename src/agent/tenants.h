@@ -9,6 +9,7 @@
 
 #include "agent/server.h"
 #include "agent/tenant.h"
+#include "base/result.h"
 
 namespace firebreak::agent {
 
@@ -34,6 +35,8 @@ class Tenants {
   /// In whichever role.
   Tenant* of(const Connection& connection) const;
   Member* member_of(const Connection& connection) const;
+  /// NotFound: nobody serves under that name.
+  Result<Connection*> active_of(const std::string& name, Server& server) const;
 
  private:
   Map tenants_;

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+/// Processes and whole tenants that are told to end, and who waits for it; and processes that are no use to
+/// their tenant any more.
+#pragma once
+
+#include <sys/types.h>
+
+#include <set>
+#include <string>
+#include <vector>
+
+#include "agent/options.h"
+#include "agent/pairs.h"
+#include "agent/recent_faults.h"
+#include "agent/tenant_memory.h"
+
+namespace firebreak::agent {
+
+/// Belongs to the loop's thread.
+class Endings {
+ public:
+  struct Knows {
+    const AgentOptions& options;
+    os::EventLoop& loop;
+    os::Kernel& kernel;
+    Domains& domains;
+    Detectors& detectors;
+    Server& server;
+    Tenants& tenants;
+    Processes& processes;
+    RecentFaults& recent_faults;
+    Records& records;
+    Answers& answers;
+    Teller& teller;
+    Follower& follower;
+    Pairs& pairs;
+    TenantMemory& memory;
+  };
+  explicit Endings(Knows knows) : at_(knows) {}
+
+  /// What operators ask for.
+  Status end_process(const abi::EndProcess& request);
+  void end_tenant(Connection& connection, const abi::EndTenant& request);
+
+  /// In good order (agent/orderly_end.h).
+  void end_orderly(pid_t pid, const std::string& why, Milliseconds grace);
+  /// With its standby, which is not to take over.
+  void end_whole(Tenant& tenant, const std::string& why, Milliseconds grace);
+
+  /// Nothing of it is left; `how`: what we did for it, empty: nothing.
+  void tell_ended(pid_t pid, const std::string& how);
+  /// Whose connection it was may still serve, or come back, or be of no use any more.
+  void on_closed(const Connection& connection);
+  /// A process has become another program.
+  void on_other_program(pid_t pid);
+
+ private:
+  /// Who waits for the end of a tenant.
+  struct Waiter {
+    Asker asker;
+    std::set<pid_t> waiting;
+    std::vector<std::string> ends;
+  };
+
+  void end_unless_it_serves(pid_t pid);
+  void await_return(const Tenant& tenant);
+
+  Knows at_;
+  std::vector<Waiter> waiters_;
+};
+
+}  // namespace firebreak::agent

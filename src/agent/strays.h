@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+/// What becomes of a tenant whose stray or fault was contained: it computes nonsense, and its neighbours are
+/// not harmed.
+#pragma once
+
+#include <sys/types.h>
+
+#include <string>
+
+#include "agent/endings.h"
+#include "agent/options.h"
+#include "agent/recent_faults.h"
+
+namespace firebreak::agent {
+
+/// Belongs to the loop's thread.
+class Strays {
+ public:
+  struct Knows {
+    const AgentOptions& options;
+    Tenants& tenants;
+    Processes& processes;
+    RecentFaults& recent_faults;
+    Teller& teller;
+    Endings& endings;
+  };
+  explicit Strays(Knows knows) : at_(knows) {}
+
+  /// What a process's guard says of itself.
+  void on_guard(pid_t pid, const strays::GuardReport& guard);
+  void on_stray(const strays::Stray& stray);
+  /// The driver contained a fault of that process.
+  void on_contained(pid_t pid, const std::string& what);
+
+ private:
+  void end(Tenant& tenant, pid_t pid, const std::string& why);
+
+  Knows at_;
+};
+
+}  // namespace firebreak::agent
