@@ -19,7 +19,7 @@ Result<std::unique_ptr<Agent>> Agent::start(const AgentOptions& options, os::Eve
   if (auto started = domains.start(std::move(of_domains)); !started) return propagate(started);
   Detectors::Callbacks callbacks;
   callbacks.on_fault = [raw](const fault::Fault& fault) { raw->on_fault(fault); };
-  callbacks.on_exit = [raw](pid_t pid) { raw->on_exit(pid); };
+  callbacks.on_exit = [raw](pid_t pid) { raw->deaths_.on_exit(pid); };
   callbacks.on_gpu_opened = [raw](pid_t pid) { raw->on_gpu_opened(pid); };
   callbacks.on_stray = [raw](const strays::Stray& stray) { raw->strays_.on_stray(stray); };
   callbacks.on_contained = [raw](pid_t pid, const std::string& what) {
@@ -71,7 +71,7 @@ void Agent::follow_up(const fault::Fault& fault, bool is_sure) {
   // MPS knows whether it is the domain that it happened to.
   if (!is_sure) return domains_.look_for_faults();
   domains_.note_fault(fault.domain);
-  let_go_of(fault.domain);  // what ran there has ended
+  deaths_.let_go_of(fault.domain);  // what ran there has ended
 }
 
 /// What was missed may have been a fault's only word. It is no fence; MPS knows what has become of its
@@ -122,45 +122,10 @@ bool Agent::is_sure_of_domain(const fault::Fault& fault) {
   return recent_faults_.is_confirmed(fault.domain);
 }
 
-void Agent::on_exit(pid_t pid) {
-  if (processes_.living(pid) == nullptr) return;
-  const auto tell_exited = [this](const Process& process) {
-    abi::Event event;
-    event.what = abi::EventKind::Exited;
-    event.tenant = process.tenant();
-    event.domain = process.domain();
-    event.pid = process.pid();
-    event.text = process.steps();
-    teller_.tell(std::move(event));
-  };
-  if (holder_.keep(pid)) {
-    Process& dying = processes_.die(pid);
-    tell_exited(dying);
-    return await_last_kernel(dying);
-  }
-  const auto process = processes_.take_living(pid);
-  Tenant* its = tenants_.find(process->tenant());
-  const bool is_known = its != nullptr || process->stranger;
-  const bool endangers = is_known && !is_harmless(*process);
-  const std::string_view endangered = endangers ? std::string_view(process->domain()) : std::string_view();
-  pairs_.exited(its, pid, endangered, [&] { tell_exited(*process); });
-  if (its != nullptr) memory_.forget_if_empty(process->tenant());
-  records_.save();
-  endings_.tell_ended(pid, process->steps());
-  if (is_known && others_in(process->domain()).empty()) let_go_of(process->domain());
-}
-
-void Agent::leave(Tenant& tenant, pid_t pid) {
-  const std::string name = tenant.name();
-  pairs_.exited(&tenant, pid, {});
-  memory_.forget_if_empty(name);
-  records_.save();
-}
-
 /// 20 clients needed up to 7 s to notice by themselves (H100, driver 580: results/h100/server-end.json).
 void Agent::on_clients_lost(const std::string& domain) {
   pairs_.happened(ClientsLost{domain});
-  let_go_of(domain);
+  deaths_.let_go_of(domain);
   warm_standbys_.forget_ended_servers();
   records_.save();
 }

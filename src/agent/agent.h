@@ -15,6 +15,7 @@
 
 #include "agent/answers.h"
 #include "agent/credentials.h"
+#include "agent/deaths.h"
 #include "agent/descriptor_budget.h"
 #include "agent/endings.h"
 #include "agent/follower.h"
@@ -58,13 +59,6 @@ class Agent final : private ServerHandler {
   bool awaits_shelves() const { return !shelves_.is_idle(); }
 
  private:
-  /// An active that begins anew, and waits until nothing of its dead predecessor can land any more.
-  struct WaitingJoin {
-    Asker asker;
-    abi::Join request;
-    pid_t pid = 0;
-  };
-
   Agent(AgentOptions options, os::EventLoop& loop, os::Kernel& kernel, const Clock& clock, Domains& domains,
         Detectors& detectors, ServiceManager& manager)
       : options_(std::move(options)),
@@ -76,15 +70,16 @@ class Agent final : private ServerHandler {
         manager_(manager),
         shelves_(loop, kernel, manager, options_.shelf_command,
                  [this](const std::string& shelf, bool is_silent) { tell_silence(shelf, is_silent); }),
-        holder_(
-            loop, kernel, clock,
-            {.takes_duplicates = options_.hold > Milliseconds(0),
-             .hold = options_.hold,
-             .longest = options_.longest_hold},
-            {[this](pid_t pid) { return watch_work(pid); }, [this](pid_t pid) { on_endless(pid); },
-             [this](const hold::Release& release) { on_released(release); },
-             [this](pid_t pid, const hold::Findings& others) { on_others(pid, others); },
-             [this](pid_t pid) { on_traces(pid); }, [this](pid_t pid) { endings_.on_other_program(pid); }}) {}
+        holder_(loop, kernel, clock,
+                {.takes_duplicates = options_.hold > Milliseconds(0),
+                 .hold = options_.hold,
+                 .longest = options_.longest_hold},
+                {[this](pid_t pid) { return deaths_.watch_work(pid); },
+                 [this](pid_t pid) { deaths_.on_endless(pid); },
+                 [this](const hold::Release& release) { deaths_.on_released(release); },
+                 [this](pid_t pid, const hold::Findings& others) { deaths_.on_others(pid, others); },
+                 [this](pid_t pid) { deaths_.on_traces(pid); },
+                 [this](pid_t pid) { endings_.on_other_program(pid); }}) {}
 
   // Messages: one function each, in agent_messages.cpp and agent_joins.cpp.
   void on_message(Connection& connection, abi::Message message, std::vector<os::Fd> descriptors) override;
@@ -106,8 +101,6 @@ class Agent final : private ServerHandler {
   // What happens, in agent.cpp.
   void on_fault(const fault::Fault& fault);
   void on_gap(const watch::Gap& gap);
-  void on_exit(pid_t pid);
-  void leave(Tenant& tenant, pid_t pid);
   void on_clients_lost(const std::string& domain);
   void on_server(const std::string& domain, pid_t pid);
   void on_gpu_opened(pid_t pid);
@@ -117,32 +110,10 @@ class Agent final : private ServerHandler {
   void begin_keeping();
   void tell_silence(const std::string& shelf, bool is_silent);
   std::vector<pid_t> restore(const KeptTenant& kept, std::map<std::string, os::Fd>& descriptors);
-  void settle(const KeptTenant& kept, const std::vector<pid_t>& gone);
   std::vector<pid_t> restore_members(Tenant& tenant, const KeptTenant& kept);
   void tell_restored(const Tenant& tenant);
   Status rejoin(Connection& connection, const abi::Rejoin& request);
   void stands_by_again(Tenant& tenant, bool ready);
-
-  // The dying, in agent_dying.cpp.
-  void await_last_kernel(Process& process);
-  hold::ReadWork watch_work(pid_t pid) const;
-  void tell_of_running_work(const Process& process);
-  void verify_release(abi::Event released);
-  void on_endless(pid_t pid);
-  void on_released(const hold::Release& release);
-  void tell_released(const hold::Release& release, const Process& process);
-  void on_others(pid_t pid, const hold::Findings& others);
-  void tell_of_others(Process& process, const std::string& others);
-  void on_traces(pid_t pid);
-  void end_forks(Process& process, const std::vector<hold::OtherHolder>& holders);
-  bool somebody_waits_for(const Process& process) const;
-  void let_go_of(const std::string& domain);
-  bool has_lost_its_clients(const std::string& domain) const;
-  bool has_dying(const std::string& tenant) const;
-  void let_join(const std::string& tenant);
-  bool is_waited_for(const Tenant& tenant, pid_t pid) const;
-  bool is_harmless(const Process& process) const;
-  std::vector<Tenant*> others_in(const std::string& domain);
 
   // Who is who.
   Result<Tenant*> tenant_named(const std::string& name);  ///< made where it is new
@@ -151,7 +122,6 @@ class Agent final : private ServerHandler {
   nlohmann::json foreign_json(const std::string& domain) const;
   bool is_sure_of_domain(const fault::Fault& fault);
   void follow_up(const fault::Fault& fault, bool is_sure);
-  std::string tenant_of_process(pid_t pid) const;  ///< also of one that is gone and held
 
   AgentOptions options_;
   os::EventLoop& loop_;
@@ -246,7 +216,21 @@ class Agent final : private ServerHandler {
                   .teller = teller_,
                   .endings = endings_}};
   Injections injections_{{.server = server_, .tenants = tenants_, .answers = answers_, .teller = teller_}};
-  std::vector<WaitingJoin> waiting_joins_;
+  Deaths deaths_{{.options = options_,
+                  .kernel = kernel_,
+                  .domains = domains_,
+                  .detectors = detectors_,
+                  .holder = holder_,
+                  .tenants = tenants_,
+                  .processes = processes_,
+                  .records = records_,
+                  .teller = teller_,
+                  .pairs = pairs_,
+                  .memory = memory_,
+                  .endings = endings_},
+                 [this](const Asker& asker, const abi::Join& request) {
+                   server_.handle(asker, [&](Connection& connection) { join(connection, request); });
+                 }};
 };
 
 }  // namespace firebreak::agent

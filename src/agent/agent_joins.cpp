@@ -88,8 +88,8 @@ void Agent::join(Connection& connection, const abi::Join& request) {
     return welcome(connection, **tenant, request.role);
   }
   if (auto may = may_join(**tenant, request); !may) return answers_.give(connection, may);
-  if (request.role == abi::Role::Active && has_dying(request.tenant)) {
-    waiting_joins_.push_back({connection.asker(), request, connection.peer().pid});
+  if (request.role == abi::Role::Active && deaths_.has_dying(request.tenant)) {
+    deaths_.await(connection.asker(), request, connection.peer().pid);
     return;
   }
   const pid_t pid = connection.peer().pid;

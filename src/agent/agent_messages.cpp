@@ -91,8 +91,7 @@ void Agent::on_closed(Connection& connection) {
   teller_.forget(connection.id());
   injections_.on_closed(connection);
   placements_.forget(connection.id());
-  std::erase_if(waiting_joins_,
-                [&](const WaitingJoin& each) { return each.asker.connection == connection.id(); });
+  deaths_.on_closed(connection);
   endings_.on_closed(connection);
   records_.save();
 }

@@ -41,7 +41,7 @@ void Agent::begin_keeping() {
     if (warm_standbys_.has_ended(each)) on_clients_lost(each.domain);
   }
   domains_.look_for_faults();
-  for (const KeptTenant& each : kept) settle(each, gone[each.name]);
+  for (const KeptTenant& each : kept) deaths_.settle(each, gone[each.name]);
   for (const auto& [name, descriptor] : descriptors) manager_.drop(name);
   shelves_.be_kept();
   if (!records_.begin()) return shelves_.be_kept(false);
@@ -92,30 +92,6 @@ std::vector<pid_t> Agent::restore_members(Tenant& tenant, const KeptTenant& kept
   }
   if (tenant.active.pid != 0) follower_.follow_progress(tenant);
   return gone;
-}
-
-/// A lease that had begun begins once more: nobody knows how long the agent was away. Whoever ended before
-/// anybody had duplicates for us: of who else keeps its address space, forks are known, and what the agent
-/// before has written down.
-void Agent::settle(const KeptTenant& kept, const std::vector<pid_t>& gone) {
-  for (const pid_t pid : gone) {
-    Tenant* tenant = tenants_.find(kept.name);
-    if (tenant == nullptr) break;
-    const Member& active = tenant->active;
-    const auto its = std::ranges::find(kept.processes, pid, &KeptProcess::pid);
-    const auto traces = its == kept.processes.end() ? hold::Traces{active.image, {}, {}} : its->traces;
-    if (active.pid == pid && holder_.keep(pid, traces)) {
-      await_last_kernel(processes_.add_dead(pid, kept.name, active.domain));
-    } else {
-      leave(*tenant, pid);
-    }
-  }
-  for (const KeptProcess& each : kept.processes) {
-    if (!each.has_left || !tenants_.contains(kept.name)) continue;
-    if (holder_.keep(each.pid, each.traces))
-      await_last_kernel(processes_.add_dead(each.pid, kept.name, each.domain));
-  }
-  memory_.forget_if_empty(kept.name);
 }
 
 void Agent::tell_restored(const Tenant& tenant) {

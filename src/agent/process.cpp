@@ -79,6 +79,12 @@ Process& Processes::add_dead(pid_t pid, const std::string& tenant, const std::st
   return *place;
 }
 
+std::string Processes::tenant_of(pid_t pid) const {
+  const Process* process = dying(pid);
+  if (process == nullptr) process = living(pid);
+  return process == nullptr ? "" : process->tenant();
+}
+
 Process& Processes::die(pid_t pid) {
   auto& place = dying_[pid];
   place = std::move(living_.extract(pid).mapped());

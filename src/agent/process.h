@@ -102,6 +102,8 @@ class Processes {
   /// Null: there is none. Until it is taken.
   Process* living(pid_t pid) const { return find(living_, pid); }
   Process* dying(pid_t pid) const { return find(dying_, pid); }
+  /// Also of one that is gone and held; empty: it has none.
+  std::string tenant_of(pid_t pid) const;
   bool knows(pid_t pid) const { return living(pid) != nullptr || dying(pid) != nullptr; }
   /// In the order of their numbers.
   std::vector<Process*> all_living() const { return all(living_); }

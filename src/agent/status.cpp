@@ -139,7 +139,7 @@ std::string Agent::status_json() const {
   for (const hold::Held& held : holder_.held()) {
     const auto since_ms = std::chrono::duration_cast<Milliseconds>(held.since_death).count();
     holds.push_back({{"pid", held.pid},
-                     {"tenant", tenant_of_process(held.pid)},
+                     {"tenant", processes_.tenant_of(held.pid)},
                      {"state", state_of(held, processes_.living(held.pid) != nullptr)},
                      {"others", describe(held.others)},
                      {"since_death_ms", held.dead ? nlohmann::json(since_ms) : nullptr}});

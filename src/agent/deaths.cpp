@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/// A client that has died, and whose last kernels run to their end before its address space goes: a fault
-/// otherwise, which would take its domain along.
+#include "agent/deaths.h"
+
 #include <fmt/format.h>
 #include <signal.h>
 #include <spdlog/spdlog.h>
@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "agent/agent.h"
 #include "guard/work_view.h"
 
 namespace firebreak::agent {
@@ -22,42 +21,100 @@ std::string running_kernels(const abi::GuardWork& work) {
 
 }  // namespace
 
+void Deaths::on_exit(pid_t pid) {
+  if (at_.processes.living(pid) == nullptr) return;
+  if (at_.holder.keep(pid)) {
+    Process& dying = at_.processes.die(pid);
+    tell_exited(dying);
+    return await_last_kernel(dying);
+  }
+  const auto process = at_.processes.take_living(pid);
+  Tenant* its = at_.tenants.find(process->tenant());
+  const bool is_known = its != nullptr || process->stranger;
+  const bool endangers = is_known && !is_harmless(*process);
+  const std::string_view endangered = endangers ? std::string_view(process->domain()) : std::string_view();
+  at_.pairs.exited(its, pid, endangered, [&] { tell_exited(*process); });
+  if (its != nullptr) at_.memory.forget_if_empty(process->tenant());
+  at_.records.save();
+  at_.endings.tell_ended(pid, process->steps());
+  if (is_known && others_in(process->domain()).empty()) let_go_of(process->domain());
+}
+
+void Deaths::tell_exited(const Process& process) {
+  abi::Event event;
+  event.what = abi::EventKind::Exited;
+  event.tenant = process.tenant();
+  event.domain = process.domain();
+  event.pid = process.pid();
+  event.text = process.steps();
+  at_.teller.tell(std::move(event));
+}
+
+void Deaths::leave(Tenant& tenant, pid_t pid) {
+  const std::string name = tenant.name();
+  at_.pairs.exited(&tenant, pid, {});
+  at_.memory.forget_if_empty(name);
+  at_.records.save();
+}
+
+/// A lease that had begun begins once more: nobody knows how long the agent was away.
+void Deaths::settle(const KeptTenant& kept, const std::vector<pid_t>& gone) {
+  for (const pid_t pid : gone) {
+    Tenant* tenant = at_.tenants.find(kept.name);
+    if (tenant == nullptr) break;
+    const Member& active = tenant->active;
+    const auto its = std::ranges::find(kept.processes, pid, &KeptProcess::pid);
+    const auto traces = its == kept.processes.end() ? hold::Traces{active.image, {}, {}} : its->traces;
+    if (active.pid == pid && at_.holder.keep(pid, traces)) {
+      await_last_kernel(at_.processes.add_dead(pid, kept.name, active.domain));
+    } else {
+      leave(*tenant, pid);
+    }
+  }
+  for (const KeptProcess& each : kept.processes) {
+    if (!each.has_left || !at_.tenants.contains(kept.name)) continue;
+    if (at_.holder.keep(each.pid, each.traces))
+      await_last_kernel(at_.processes.add_dead(each.pid, kept.name, each.domain));
+  }
+  at_.memory.forget_if_empty(kept.name);
+}
+
 /// A standby takes over when nothing of the old active can land any more, and its last kernel still may.
-bool Agent::is_waited_for(const Tenant& tenant, pid_t pid) const {
+bool Deaths::is_waited_for(const Tenant& tenant, pid_t pid) const {
   return tenant.active.pid == pid && tenant.pair.standby != pair::Standby::None;
 }
 
 /// Whether it has nothing on the GPU any more: MPS took it off, or it has finished and said so.
-bool Agent::is_harmless(const Process& process) const {
+bool Deaths::is_harmless(const Process& process) const {
   if (process.was_taken_off()) return true;
-  Tenant* tenant = tenants_.find(process.tenant());
+  Tenant* tenant = at_.tenants.find(process.tenant());
   return tenant != nullptr && tenant->pair.phase == pair::Phase::Finished && !tenant->ended_by_us;
 }
 
-void Agent::await_last_kernel(Process& process) {
+void Deaths::await_last_kernel(Process& process) {
   const pid_t pid = process.pid();
-  Tenant* tenant = tenants_.find(process.tenant());
+  Tenant* tenant = at_.tenants.find(process.tenant());
   const bool waits = tenant != nullptr && is_waited_for(*tenant, pid);
   const std::string domain = process.domain();
   const bool harmless = is_harmless(process);
   process.remainder.has_left = !waits;
-  process.remainder.guard = detectors_.guard_of(pid);
+  process.remainder.guard = at_.detectors.guard_of(pid);
   process.remainder.harmless = harmless;
   if (waits) {
-    pairs_.advance(*tenant, pair::EventType::DangerSeen);  // it serves no more
+    at_.pairs.advance(*tenant, pair::EventType::DangerSeen);  // it serves no more
   } else if (tenant != nullptr) {
     leave(*tenant, pid);
   }
   // There is nothing to wait for, or nobody to be harmed.
-  if (harmless || has_lost_its_clients(domain) || others_in(domain).empty()) return holder_.let_go(pid);
+  if (harmless || has_lost_its_clients(domain) || others_in(domain).empty()) return at_.holder.let_go(pid);
   tell_of_running_work(process);
   // Its own standby cannot wait for a kernel whose end nobody sees, and not long for one whose end is seen.
-  if (waits) holder_.let_go(pid, options_.fence_wait);
+  if (waits) at_.holder.let_go(pid, at_.options.fence_wait);
 }
 
 /// It is the process's own word: one that lies harms nobody whom it could not harm anyway.
-hold::ReadWork Agent::watch_work(pid_t pid) const {
-  auto guard = detectors_.guard_of(pid);
+hold::ReadWork Deaths::watch_work(pid_t pid) const {
+  auto guard = at_.detectors.guard_of(pid);
   if (!guard) return nullptr;
   return [guard = std::move(guard)] {
     switch (guard::state_of(guard->work())) {
@@ -72,7 +129,7 @@ hold::ReadWork Agent::watch_work(pid_t pid) const {
   };
 }
 
-void Agent::tell_of_running_work(const Process& process) {
+void Deaths::tell_of_running_work(const Process& process) {
   const auto& guard = process.remainder.guard;
   if (!guard || guard::state_of(guard->work()) != guard::LaunchState::Running) return;
   abi::Event event;
@@ -81,27 +138,21 @@ void Agent::tell_of_running_work(const Process& process) {
   event.domain = process.domain();
   event.pid = process.pid();
   event.text = "its work is known to be under way" + running_kernels(guard->work());
-  teller_.tell(std::move(event));
+  at_.teller.tell(std::move(event));
 }
 
-std::string Agent::tenant_of_process(pid_t pid) const {
-  const Process* dying = processes_.dying(pid);
-  const Process* process = dying != nullptr ? dying : processes_.living(pid);
-  return process == nullptr ? "" : process->tenant();
-}
-
-std::vector<Tenant*> Agent::others_in(const std::string& domain) {
+std::vector<Tenant*> Deaths::others_in(const std::string& domain) const {
   std::vector<Tenant*> others;
-  for (auto& [name, tenant] : tenants_.all()) {
-    const bool is_alive = processes_.living(tenant->active.pid) != nullptr;
+  for (auto& [name, tenant] : at_.tenants.all()) {
+    const bool is_alive = at_.processes.living(tenant->active.pid) != nullptr;
     if (is_alive && tenant->active.domain == domain) others.push_back(tenant.get());
   }
   return others;
 }
 
 /// Whoever has a standby elsewhere is moved there while there is time.
-void Agent::on_endless(pid_t pid) {
-  const Process* dying = processes_.dying(pid);
+void Deaths::on_endless(pid_t pid) {
+  const Process* dying = at_.processes.dying(pid);
   if (dying == nullptr) return;
   const Process& process = *dying;
   const std::vector<Tenant*> others = others_in(process.domain());
@@ -111,34 +162,34 @@ void Agent::on_endless(pid_t pid) {
   event.domain = process.domain();
   event.pid = pid;
   const auto& guard = process.remainder.guard;
-  event.text =
-      fmt::format("its work runs on after its end{}; {} tenants in its domain, held for at most {} ms",
-                  guard ? running_kernels(guard->work()) : "", others.size(), options_.longest_hold.count());
+  event.text = fmt::format(
+      "its work runs on after its end{}; {} tenants in its domain, held for at most {} ms",
+      guard ? running_kernels(guard->work()) : "", others.size(), at_.options.longest_hold.count());
   spdlog::warn("process {} of {}: {}", pid, process.tenant(), event.text);
-  teller_.tell(std::move(event));
+  at_.teller.tell(std::move(event));
   for (const Tenant* other : others) {
     if (other->pair.standby == pair::Standby::Ready) {
-      endings_.end_orderly(other->active.pid, "its domain is about to fail", options_.end_grace);
+      at_.endings.end_orderly(other->active.pid, "its domain is about to fail", at_.options.end_grace);
     }
   }
-  if (others.empty()) holder_.let_go(pid);
+  if (others.empty()) at_.holder.let_go(pid);
 }
 
-void Agent::on_released(const hold::Release& release) {
-  const auto process = processes_.take_dying(release.pid);
+void Deaths::on_released(const hold::Release& release) {
+  const auto process = at_.processes.take_dying(release.pid);
   if (process == nullptr) return;  // it gave the GPU back, and lives
-  Tenant* tenant = process->remainder.has_left ? nullptr : tenants_.find(process->tenant());
+  Tenant* tenant = process->remainder.has_left ? nullptr : at_.tenants.find(process->tenant());
   const bool endangers = !is_safe(release.work) && !process->remainder.harmless;
   const std::string_view endangered = endangers ? std::string_view(process->domain()) : std::string_view();
-  pairs_.exited(tenant, release.pid, endangered, [&] { tell_released(release, *process); });
-  if (tenant != nullptr) memory_.forget_if_empty(process->tenant());
-  records_.save();
+  at_.pairs.exited(tenant, release.pid, endangered, [&] { tell_released(release, *process); });
+  if (tenant != nullptr) at_.memory.forget_if_empty(process->tenant());
+  at_.records.save();
   let_join(process->tenant());
-  endings_.tell_ended(release.pid, process->steps());
+  at_.endings.tell_ended(release.pid, process->steps());
   if (others_in(process->domain()).empty()) let_go_of(process->domain());
 }
 
-void Agent::tell_released(const hold::Release& release, const Process& process) {
+void Deaths::tell_released(const hold::Release& release, const Process& process) {
   abi::Event event;
   event.what = abi::EventKind::Released;
   event.tenant = process.tenant();
@@ -149,7 +200,7 @@ void Agent::tell_released(const hold::Release& release, const Process& process) 
     spdlog::warn("process {} of {}: {}", event.pid, event.tenant, event.text);
   }
   verify_release(event);
-  teller_.tell(std::move(event));
+  at_.teller.tell(std::move(event));
   if (process.remainder.others.empty()) return;
   abi::Event fenced;
   fenced.what = abi::EventKind::Fenced;
@@ -158,22 +209,22 @@ void Agent::tell_released(const hold::Release& release, const Process& process) 
   fenced.pid = release.pid;
   fenced.text = fmt::format("nobody keeps its GPU descriptors any more, {} ms after its end",
                             std::chrono::duration_cast<Milliseconds>(release.held).count());
-  teller_.tell(std::move(fenced));
+  at_.teller.tell(std::move(fenced));
 }
 
 // --- others who keep its address space
 // ---------------------------------------------------------------------------------
 
 /// Its standby, or who begins anew after it.
-bool Agent::somebody_waits_for(const Process& process) const {
+bool Deaths::somebody_waits_for(const Process& process) const {
   return !process.remainder.has_left || std::ranges::any_of(waiting_joins_, [&](const WaitingJoin& each) {
     return each.request.tenant == process.tenant();
   });
 }
 
 /// As long as they do, its end is no fence: its kernels may go on.
-void Agent::on_others(pid_t pid, const hold::Findings& others) {
-  Process* process = processes_.dying(pid);
+void Deaths::on_others(pid_t pid, const hold::Findings& others) {
+  Process* process = at_.processes.dying(pid);
   if (process == nullptr) return;  // it gave the GPU back, and lives
   const std::string text = describe(others);
   if (!others.settling && process->remainder.others != text) tell_of_others(*process, text);
@@ -182,12 +233,12 @@ void Agent::on_others(pid_t pid, const hold::Findings& others) {
 }
 
 /// The next agent has no duplicates of what it had, and is told by us who has them.
-void Agent::on_traces(pid_t pid) {
-  Tenant* tenant = tenants_.find(tenant_of_process(pid));
-  if (tenant != nullptr) records_.save(*tenant);
+void Deaths::on_traces(pid_t pid) {
+  Tenant* tenant = at_.tenants.find(at_.processes.tenant_of(pid));
+  if (tenant != nullptr) at_.records.save(*tenant);
 }
 
-void Agent::tell_of_others(Process& process, const std::string& others) {
+void Deaths::tell_of_others(Process& process, const std::string& others) {
   process.remainder.others = others;
   abi::Event event;
   event.what = abi::EventKind::NotFenced;
@@ -198,34 +249,43 @@ void Agent::tell_of_others(Process& process, const std::string& others) {
       fmt::format("{} still holds the GPU descriptors of the dead {}: nobody follows it before that ends",
                   others, process.remainder.has_left ? "process" : "active");
   spdlog::warn("process {} of {}: {}", event.pid, event.tenant, event.text);
-  teller_.tell(std::move(event));
+  at_.teller.tell(std::move(event));
 }
 
 /// They are the dead tenant's own, as the workers of a data loader: nothing is left of them but what they
 /// keep. Whoever is somebody else's is waited for.
-void Agent::end_forks(Process& process, const std::vector<hold::OtherHolder>& holders) {
+void Deaths::end_forks(Process& process, const std::vector<hold::OtherHolder>& holders) {
   for (const hold::OtherHolder& holder : holders) {
     const bool joins =
         std::ranges::any_of(waiting_joins_, [&](const WaitingJoin& each) { return each.pid == holder.pid; });
-    if (!holder.is_fork || processes_.living(holder.pid) != nullptr || joins) continue;
+    if (!holder.is_fork || at_.processes.living(holder.pid) != nullptr || joins) continue;
     // The process that was looked at: the number may be another's by now.
-    const auto fork = kernel_.pidfd_open(holder.pid);
-    if (!fork || start_time_of(kernel_, holder.pid) != holder.start_time) continue;
+    const auto fork = at_.kernel.pidfd_open(holder.pid);
+    if (!fork || start_time_of(at_.kernel, holder.pid) != holder.start_time) continue;
     if (!process.remainder.ended.insert(holder.pid).second) continue;
     spdlog::info("ending process {} ({}) of {}: it is left of a dead process, and keeps its GPU descriptors",
                  holder.pid, holder.name, process.tenant());
-    if (const Status sent = kernel_.send_signal(*fork, SIGKILL); !sent)
+    if (const Status sent = at_.kernel.send_signal(*fork, SIGKILL); !sent)
       spdlog::warn("process {} could not be ended: {}", holder.pid, to_string(sent.error()));
   }
 }
 
-bool Agent::has_dying(const std::string& tenant) const {
-  return std::ranges::any_of(processes_.all_dying(),
+bool Deaths::has_dying(const std::string& tenant) const {
+  return std::ranges::any_of(at_.processes.all_dying(),
                              [&](const Process* each) { return each->tenant() == tenant; });
 }
 
+void Deaths::await(const Asker& asker, const abi::Join& request, pid_t pid) {
+  waiting_joins_.push_back({asker, request, pid});
+}
+
+void Deaths::on_closed(const Connection& connection) {
+  std::erase_if(waiting_joins_,
+                [&](const WaitingJoin& each) { return each.asker.connection == connection.id(); });
+}
+
 /// Who begins anew after it.
-void Agent::let_join(const std::string& tenant) {
+void Deaths::let_join(const std::string& tenant) {
   if (has_dying(tenant)) return;
   std::vector<WaitingJoin> those;
   std::erase_if(waiting_joins_, [&](const WaitingJoin& each) {
@@ -233,34 +293,31 @@ void Agent::let_join(const std::string& tenant) {
     those.push_back(each);
     return true;
   });
-  for (const WaitingJoin& each : those) {
-    server_.handle(each.asker, [&](Connection& connection) { join(connection, each.request); });
-  }
+  for (const WaitingJoin& each : those) join_(each.asker, each.request);
 }
 
 /// That nothing was left.
-void Agent::verify_release(abi::Event released) {
+void Deaths::verify_release(abi::Event released) {
   const auto pid = static_cast<pid_t>(released.pid);
-  detectors_.look_for_remains(pid, [this, told = std::move(released)](const std::string& text) {
+  at_.detectors.look_for_remains(pid, [this, told = std::move(released)](const std::string& text) {
     abi::Event event = told;
     event.what = abi::EventKind::Remains;
     event.at_ns = 0;
     event.text = text;
-    teller_.tell(std::move(event));
+    at_.teller.tell(std::move(event));
   });
 }
 
 /// It had a fault and takes nobody yet, or its server has ended: nothing runs there any more that could harm.
-bool Agent::has_lost_its_clients(const std::string& domain) const {
-  const auto reports = domains_.reports();
+bool Deaths::has_lost_its_clients(const std::string& domain) const {
+  const auto reports = at_.domains.reports();
   const auto found = std::ranges::find(reports, domain, &mps::DomainReport::name);
   return found != reports.end() && found->state != mps::DomainState::Serving;
 }
 
-/// Nobody is there any more who would be harmed.
-void Agent::let_go_of(const std::string& domain) {
-  for (const Process* each : processes_.all_dying()) {
-    if (each->domain() == domain) holder_.let_go(each->pid());
+void Deaths::let_go_of(const std::string& domain) {
+  for (const Process* each : at_.processes.all_dying()) {
+    if (each->domain() == domain) at_.holder.let_go(each->pid());
   }
 }
 
