@@ -4,7 +4,23 @@
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
+#include "agent/restart.h"
+#include "agent/status.h"
+
 namespace firebreak::agent {
+namespace {
+
+/// So that std::visit takes one lambda a message.
+template <class... Each>
+struct Overloaded : Each... {
+  using Each::operator()...;
+};
+
+/// What a request's number adds to an answer, at most.
+constexpr std::size_t number_bytes = 64;
+
+}  // namespace
+
 Result<std::unique_ptr<Agent>> Agent::start(const AgentOptions& options, os::EventLoop& loop,
                                             os::Kernel& kernel, const Clock& clock, Domains& domains,
                                             Detectors& detectors, ServiceManager& manager) {
@@ -37,8 +53,109 @@ Result<std::unique_ptr<Agent>> Agent::start(const AgentOptions& options, os::Eve
   return agent;
 }
 
-// --- faults and ends
-// ----------------------------------------------------------------------------------------------
+void Agent::begin_keeping() {
+  Restart({options_, kernel_, domains_, manager_, shelves_, tenants_, processes_, credentials_, placements_,
+           budget_, warm_standbys_, records_, teller_, follower_, pairs_, memory_, clients_, deaths_},
+          [this](const std::string& domain) { on_clients_lost(domain); })
+      .run();
+}
+
+std::string Agent::status_json() const {
+  return agent::status_json({options_, clock_, detectors_, domains_, tenants_, processes_, holder_, budget_});
+}
+
+// --- what tenants and the firebreak command ask
+// ---------------------------------------------------------------------------------------------------
+
+void Agent::on_message(Connection& connection, abi::Message message, std::vector<os::Fd> descriptors) {
+  if (answers_.is_done(connection)) return answers_.give(connection, {});
+  std::visit(
+      Overloaded{
+          [&](const abi::Join& request) { joins_.join(connection, request); },
+          [&](const abi::Publish& request) {
+            memory_.publish(connection, request,
+                            std::make_shared<std::vector<os::Fd>>(std::move(descriptors)));
+          },
+          [&](const abi::GiveAllocation& request) { memory_.give_allocation(connection, request); },
+          [&](const abi::Rejoin& request) { answers_.give(connection, joins_.rejoin(connection, request)); },
+          [&](const abi::StandDown& request) {
+            answers_.give_once(connection, joins_.stand_down(connection, request));
+          },
+          [&](const abi::Listen&) {
+            clients_.take_listener(connection, std::make_shared<std::vector<os::Fd>>(std::move(descriptors)));
+          },
+          [&](const abi::GiveListener&) { clients_.give_listener(connection); },
+          [&](const abi::NextConnection& request) { clients_.next_connection(connection, request); },
+          [&](const abi::ReleaseConnection& request) { clients_.release(connection, request); },
+          [&](const abi::Ready&) { joins_.ready(connection); },
+          [&](const abi::Resumed& request) {
+            answers_.give_once(connection, pairs_.resumed(connection, request));
+          },
+          [&](const abi::Finish&) { answers_.give_once(connection, pairs_.finish(connection)); },
+          [&](const abi::Inject& request) { injections_.inject(connection, request); },
+          [&](const abi::Injected& report) { injections_.injected(connection, report); },
+          [&](const abi::Place& request) {
+            if (auto placed = place(connection, request)) {
+              connection.answer(*placed);
+            } else {
+              answers_.give(connection, propagate(placed));
+            }
+          },
+          [&](const abi::Adopt& request) { answers_.give(connection, joins_.adopt(connection, request)); },
+          [&](const abi::EndProcess& request) { answers_.give(connection, endings_.end_process(request)); },
+          [&](const abi::EndTenant& request) { endings_.end_tenant(connection, request); },
+          [&](const abi::Output& output) {
+            detectors_.note_output(static_cast<pid_t>(output.pid), output.text);
+          },
+          [&](const abi::StatusRequest&) { report_status(connection); },
+          [&](const abi::Subscribe&) {
+            teller_.subscribe(connection.id());
+            answers_.give(connection, {});
+          },
+          [&](const abi::HandOver& request) { answers_.give(connection, joins_.hand_over(request)); },
+          [&](const abi::Stop&) {
+            answers_.give(connection, {});
+            loop_.stop();
+          },
+          [&](const auto&) { connection.answer(abi::Refused{"that is the agent's to say"}); },
+      },
+      message);
+}
+
+Result<abi::Placed> Agent::place(const Connection& connection, const abi::Place& request) {
+  auto placement = placements_.choose(connection.id(), request);
+  if (!placement) return propagate(placement);
+  if (auto room = budget_.room_for_process_of(request.tenant); !room) return propagate(room);
+  auto placed = placements_.put(std::move(*placement), records_.returns_ms());
+  if (!placed) return placed;
+  records_.save();  // before it is told: whoever is started by it may be adopted by the next agent
+  return placed;
+}
+
+/// In a memory file where it is longer than a message.
+void Agent::report_status(Connection& connection) const {
+  const abi::StatusDocument report{status_json()};
+  if (abi::encode(report).size() <= abi::wire_bytes_max - number_bytes) return connection.answer(report);
+  if (!connection.numbers()) {
+    return connection.answer(
+        abi::Refused{"the status is too long for this program, which is older than the agent", false});
+  }
+  const auto file = os::memory_file_with(report.json);
+  if (file) return connection.answer(abi::StatusDocument{}, file->get());
+  connection.answer(abi::Refused{"the status: " + to_string(file.error()), true});
+}
+
+void Agent::on_closed(Connection& connection) {
+  teller_.forget(connection.id());
+  injections_.on_closed(connection);
+  placements_.forget(connection.id());
+  deaths_.on_closed(connection);
+  endings_.on_closed(connection);
+  records_.save();
+}
+
+// --- faults
+// ---------------------------------------------------------------------------------------------------
 
 /// Promotions first: a tenant waits for them, and nobody for anything else.
 void Agent::on_fault(const fault::Fault& fault) {
@@ -130,16 +247,6 @@ void Agent::on_clients_lost(const std::string& domain) {
   records_.save();
 }
 
-Result<abi::Placed> Agent::place(const Connection& connection, const abi::Place& request) {
-  auto placement = placements_.choose(connection.id(), request);
-  if (!placement) return propagate(placement);
-  if (auto room = budget_.room_for_process_of(request.tenant); !room) return propagate(room);
-  auto placed = placements_.put(std::move(*placement), records_.returns_ms());
-  if (!placed) return placed;
-  records_.save();  // before it is told: whoever is started by it may be adopted by the next agent
-  return placed;
-}
-
 void Agent::tell_silence(const std::string& shelf, bool is_silent) {
   abi::Event event;
   event.what = is_silent ? abi::EventKind::ShelfSilent : abi::EventKind::ShelfAnswers;
@@ -147,21 +254,6 @@ void Agent::tell_silence(const std::string& shelf, bool is_silent) {
                                   : " says again what it keeps of tenants' memory");
   spdlog::warn("{}", event.text);
   teller_.tell(std::move(event));
-}
-
-// --- who is who
-// ---------------------------------------------------------------------------------------------------
-
-Result<Tenant*> Agent::tenant_named(const std::string& name) {
-  if (Tenant* found = tenants_.find(name)) return found;
-  if (!budget_.is_promised(name)) {
-    if (auto room = budget_.room_for_process_of(name); !room) return propagate(room);
-  }
-  auto created = Tenant::create(name, options_.quota_bytes);
-  if (!created) return propagate(created);
-  records_.keep(page_name(name), (*created)->page_descriptor());
-  pairs_.reserve(tenants_.all().size() + 1);
-  return &tenants_.put(std::move(*created));
 }
 
 }  // namespace firebreak::agent

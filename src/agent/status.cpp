@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "agent/status.h"
+
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "agent/agent.h"
 #include "guard/work_view.h"
 
 namespace firebreak::agent {
@@ -70,19 +71,17 @@ nlohmann::json describe_domain(const mps::DomainReport& domain, const std::vecto
           {"news", domain.news}};
 }
 
-}  // namespace
-
-std::vector<pid_t> Agent::processes_in(const std::string& domain) const {
+std::vector<pid_t> processes_in(const StatusSources& of, const std::string& domain) {
   std::vector<pid_t> pids;
-  for (const Process* each : processes_.all_living()) {
+  for (const Process* each : of.processes.all_living()) {
     if (each->domain() == domain && !each->stranger) pids.push_back(each->pid());
   }
   return pids;
 }
 
-nlohmann::json Agent::foreign_json(const std::string& domain) const {
+nlohmann::json foreign_json(const StatusSources& of, const std::string& domain) {
   nlohmann::json all = nlohmann::json::array();
-  for (const Process* each : processes_.all_living()) {
+  for (const Process* each : of.processes.all_living()) {
     if (each->domain() != domain || !each->stranger) continue;
     all.push_back({{"pid", each->pid()},
                    {"name", each->stranger->name},
@@ -93,33 +92,35 @@ nlohmann::json Agent::foreign_json(const std::string& domain) const {
 }
 
 /// In words, with the process.
-std::vector<std::string> Agent::lacks_of(const Tenant& tenant) const {
+std::vector<std::string> lacks_of(const StatusSources& of, const Tenant& tenant) {
   std::vector<std::string> all;
   for (const Member* member : {&tenant.active, &tenant.standby}) {
     if (member->pid == 0) continue;
-    std::vector<std::string> its = detectors_.lacks_of(member->pid);
-    if (holder_.lacks(member->pid)) its.emplace_back("not all of it is held");
+    std::vector<std::string> its = of.detectors.lacks_of(member->pid);
+    if (of.holder.lacks(member->pid)) its.emplace_back("not all of it is held");
     for (const std::string& each : its) all.push_back(fmt::format("process {}: {}", member->pid, each));
   }
   return all;
 }
 
-std::string Agent::status_json() const {
-  nlohmann::json document = {{"socket", options_.socket_path},
-                             {"guard_test", options_.guard_test},
-                             {"not_heard", detectors_.not_heard()}};
-  const DescriptorUse use = budget_.use();
+}  // namespace
+
+std::string status_json(const StatusSources& of) {
+  nlohmann::json document = {{"socket", of.options.socket_path},
+                             {"guard_test", of.options.guard_test},
+                             {"not_heard", of.detectors.not_heard()}};
+  const DescriptorUse use = of.budget.use();
   document["descriptors"] = {{"limit", use.limit},
                              {"open", use.open},
                              {"promised", use.promised},
                              {"reserve", use.reserve},
                              {"of_a_pair", use.of_a_pair}};
   nlohmann::json& domains = document["domains"] = nlohmann::json::array();
-  for (const mps::DomainReport& domain : domains_.reports()) {
-    domains.push_back(describe_domain(domain, processes_in(domain.name), foreign_json(domain.name)));
+  for (const mps::DomainReport& domain : of.domains.reports()) {
+    domains.push_back(describe_domain(domain, processes_in(of, domain.name), foreign_json(of, domain.name)));
   }
   nlohmann::json& tenants = document["tenants"] = nlohmann::json::array();
-  for (const auto& [name, tenant] : tenants_.all()) {
+  for (const auto& [name, tenant] : of.tenants.all()) {
     tenants.push_back({{"name", name},
                        {"phase", pair::to_string(tenant->pair.phase)},
                        {"standby_state", pair::to_string(tenant->pair.standby)},
@@ -131,16 +132,16 @@ std::string Agent::status_json() const {
                        {"allocations", tenant->vault.entries().size()},
                        {"memory_bytes", tenant->vault.total_bytes()},
                        {"quota_bytes", described_quota(tenant->vault)},
-                       {"unprotected_ms", described_time_since(tenant->unprotected_since, clock_)},
-                       {"lacks", lacks_of(*tenant)},
-                       {"guard", describe_guard(*tenant, detectors_, options_.strays)}});
+                       {"unprotected_ms", described_time_since(tenant->unprotected_since, of.clock)},
+                       {"lacks", lacks_of(of, *tenant)},
+                       {"guard", describe_guard(*tenant, of.detectors, of.options.strays)}});
   }
   nlohmann::json& holds = document["holds"] = nlohmann::json::array();
-  for (const hold::Held& held : holder_.held()) {
+  for (const hold::Held& held : of.holder.held()) {
     const auto since_ms = std::chrono::duration_cast<Milliseconds>(held.since_death).count();
     holds.push_back({{"pid", held.pid},
-                     {"tenant", processes_.tenant_of(held.pid)},
-                     {"state", state_of(held, processes_.living(held.pid) != nullptr)},
+                     {"tenant", of.processes.tenant_of(held.pid)},
+                     {"state", state_of(held, of.processes.living(held.pid) != nullptr)},
                      {"others", describe(held.others)},
                      {"since_death_ms", held.dead ? nlohmann::json(since_ms) : nullptr}});
   }
