@@ -12,7 +12,7 @@ namespace {
 
 using testing::HasSubstr;
 
-constexpr std::uint64_t of_a_pair = 29;
+constexpr std::uint64_t of_a_pair = 27;
 constexpr std::uint64_t reserve = 32;
 
 class AgentDescriptors : public AgentTest {

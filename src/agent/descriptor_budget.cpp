@@ -13,9 +13,9 @@ namespace {
 
 /// For status, for who joins, and for what an MPS domain needs while it is started again.
 constexpr std::uint64_t reserve = 32;
-/// Its connection and that of who started it; five pidfds (ours, its exit's, UVM's, the guard's, the
-/// holder's); two event queues of UVM's; duplicates of four descriptors of the GPU's.
-constexpr std::uint64_t of_a_process = 13;
+/// Its connection and that of who started it; four pidfds (ours, its exit's, UVM's, the guard's); two event
+/// queues of UVM's; duplicates of four descriptors of the GPU's.
+constexpr std::uint64_t of_a_process = 12;
 /// Its page, its listening socket, and the connection of who keeps the pair.
 constexpr std::uint64_t of_a_tenant = 3;
 /// What is held of one that is gone.

@@ -66,7 +66,7 @@ void Endings::end_orderly(pid_t pid, const std::string& why, Milliseconds grace)
   plan.domain = process->domain();
   plan.fault_lasts = at_.recent_faults.lasts(process->domain());
   plan.grace = grace;
-  auto end = OrderlyEnd::begin(at_.loop, at_.kernel, at_.domains, std::move(plan),
+  auto end = OrderlyEnd::begin(at_.loop, at_.kernel, at_.domains, process->pidfd(), std::move(plan),
                                [this, pid] { at_.detectors.expect_exit(pid); });
   if (!end) {
     // Its exit is about to be told.

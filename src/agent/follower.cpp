@@ -36,13 +36,15 @@ std::string word_after(const std::string& text, const std::string& label) {
 
 Status Follower::follow(pid_t pid, const std::string& tenant, const std::string& domain) {
   // First: what it has already, a guard, is told of at once.
-  if (auto added = at_.processes.add(at_.kernel, pid, tenant, domain); !added) return propagate(added);
+  const auto added = at_.processes.add(at_.kernel, pid, tenant, domain);
+  if (!added) return propagate(added);
   const auto named = tenant.empty() ? std::nullopt : std::optional(tenant);
   if (auto followed = at_.detectors.follow({pid, 0, domain, named}); !followed) {
     at_.processes.take_living(pid);
     return followed;
   }
-  return at_.holder.follow(pid);
+  at_.holder.follow(pid, (*added)->pidfd());
+  return {};
 }
 
 void Follower::follow_progress(const Tenant& tenant) {

@@ -22,8 +22,8 @@ std::string why_not_asked(os::Kernel& kernel, pid_t pid) {
 
 }  // namespace
 
-OrderlyEnd::OrderlyEnd(os::EventLoop& loop, os::Kernel& kernel, Domains& domains, os::Fd process,
-                       EndPlan plan, std::function<void()> on_harmless)
+OrderlyEnd::OrderlyEnd(os::EventLoop& loop, os::Kernel& kernel, Domains& domains,
+                       std::shared_ptr<const os::Fd> process, EndPlan plan, std::function<void()> on_harmless)
     : loop_(loop),
       kernel_(kernel),
       domains_(domains),
@@ -32,12 +32,13 @@ OrderlyEnd::OrderlyEnd(os::EventLoop& loop, os::Kernel& kernel, Domains& domains
       on_harmless_(std::move(on_harmless)) {}
 
 Result<std::shared_ptr<OrderlyEnd>> OrderlyEnd::begin(os::EventLoop& loop, os::Kernel& kernel,
-                                                      Domains& domains, EndPlan plan,
-                                                      std::function<void()> on_harmless) {
-  auto process = kernel.pidfd_open(plan.pid);
-  if (!process) return propagate(process);
+                                                      Domains& domains, std::shared_ptr<const os::Fd> process,
+                                                      EndPlan plan, std::function<void()> on_harmless) {
+  const Status there = kernel.send_signal(*process, 0);  // sends none, and fails for who is not there
+  if (!there && there.error().code == ErrorCode::NotFound)
+    return fail(ErrorCode::NotFound, "process " + std::to_string(plan.pid) + " is gone");
   std::shared_ptr<OrderlyEnd> end(
-      new OrderlyEnd(loop, kernel, domains, std::move(*process), std::move(plan), std::move(on_harmless)));
+      new OrderlyEnd(loop, kernel, domains, std::move(process), std::move(plan), std::move(on_harmless)));
   end->start();
   return end;
 }
@@ -84,7 +85,7 @@ void OrderlyEnd::ask_it_to_end() {
 }
 
 void OrderlyEnd::send(int signal, const char* name) {
-  if (const Status sent = kernel_.send_signal(process_, signal); !sent) {
+  if (const Status sent = kernel_.send_signal(*process_, signal); !sent) {
     // It may just have ended: then its exit is about to be told.
     return spdlog::debug("{} to process {}: {}", name, plan_.pid, to_string(sent.error()));
   }

@@ -31,7 +31,8 @@ class OrderlyEnd : public std::enable_shared_from_this<OrderlyEnd> {
   /// `on_harmless`: it has nothing on the GPU from now on, so that its end is no fault; called at most once,
   /// before SIGTERM. The references outlive the object. NotFound: it is gone already.
   static Result<std::shared_ptr<OrderlyEnd>> begin(os::EventLoop& loop, os::Kernel& kernel, Domains& domains,
-                                                   EndPlan plan, std::function<void()> on_harmless);
+                                                   std::shared_ptr<const os::Fd> process, EndPlan plan,
+                                                   std::function<void()> on_harmless);
 
   /// Whether it had nothing on the GPU when it was told to end.
   bool harmless() const { return harmless_; }
@@ -39,8 +40,8 @@ class OrderlyEnd : public std::enable_shared_from_this<OrderlyEnd> {
   const std::string& steps() const { return steps_; }
 
  private:
-  OrderlyEnd(os::EventLoop& loop, os::Kernel& kernel, Domains& domains, os::Fd process, EndPlan plan,
-             std::function<void()> on_harmless);
+  OrderlyEnd(os::EventLoop& loop, os::Kernel& kernel, Domains& domains, std::shared_ptr<const os::Fd> process,
+             EndPlan plan, std::function<void()> on_harmless);
   void start();
   void terminate();
   void terminated(const Status& status);
@@ -52,7 +53,7 @@ class OrderlyEnd : public std::enable_shared_from_this<OrderlyEnd> {
   os::EventLoop& loop_;
   os::Kernel& kernel_;
   Domains& domains_;
-  os::Fd process_;
+  std::shared_ptr<const os::Fd> process_;
   EndPlan plan_;
   std::function<void()> on_harmless_;
   bool waits_for_mps_ = false;

@@ -20,6 +20,7 @@ class OrderlyEndTest : public testing::Test {
  protected:
   OrderlyEndTest() {
     kernel_.add_process(client);
+    process_ = std::make_shared<const os::Fd>(kernel_.pidfd_open(client).value());
     is("R");
     plan_.pid = client;
     plan_.domain = "a";
@@ -30,7 +31,7 @@ class OrderlyEndTest : public testing::Test {
     kernel_.set_file("/proc/4711/stat", "4711 (tenant) " + state + " 1 1 1 0 -1 0 0 0 0");
   }
   void begin() {
-    end_ = OrderlyEnd::begin(*loop_, kernel_, domains_, plan_, [this] {
+    end_ = OrderlyEnd::begin(*loop_, kernel_, domains_, process_, plan_, [this] {
              signals_when_harmless_ = signals();
            }).value();
   }
@@ -49,6 +50,7 @@ class OrderlyEndTest : public testing::Test {
   FakeDomains domains_;
   std::unique_ptr<os::EventLoop> loop_ = std::move(os::EventLoop::create().value());
   EndPlan plan_;
+  std::shared_ptr<const os::Fd> process_;
   std::shared_ptr<OrderlyEnd> end_;
   std::optional<std::vector<int>> signals_when_harmless_;
 };
@@ -131,7 +133,7 @@ TEST_F(OrderlyEndTest, AnAnswerToNobodyIsNothing) {
 TEST_F(OrderlyEndTest, WhoIsGoneIsSaid) {
   kernel_.exit_process(client, {0, 0});
   (void)kernel_.try_wait(client);
-  const auto end = OrderlyEnd::begin(*loop_, kernel_, domains_, plan_, [] {});
+  const auto end = OrderlyEnd::begin(*loop_, kernel_, domains_, process_, plan_, [] {});
   ASSERT_FALSE(end);
   EXPECT_EQ(end.error().code, ErrorCode::NotFound);
 }

@@ -261,7 +261,7 @@ void Pairs::end(const Member& member, std::string_view why) {
   if (process == nullptr) return;
   spdlog::info("ending process {} of {}: {}", member.pid, process->tenant(), why);
   at_.detectors.expect_exit(member.pid);
-  if (auto sent = at_.kernel.send_signal(process->pidfd(), SIGKILL); !sent) {
+  if (auto sent = at_.kernel.send_signal(*process->pidfd(), SIGKILL); !sent) {
     spdlog::warn("process {} could not be ended: {}", member.pid, sent.error().message);
   }
 }

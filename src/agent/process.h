@@ -60,12 +60,17 @@ struct Remainder {
 class Process {
  public:
   Process(pid_t pid, std::string tenant, std::string domain, os::Fd pidfd)
-      : pid_(pid), tenant_(std::move(tenant)), domain_(std::move(domain)), pidfd_(std::move(pidfd)) {}
+      : pid_(pid),
+        tenant_(std::move(tenant)),
+        domain_(std::move(domain)),
+        pidfd_(std::make_shared<os::Fd>(std::move(pidfd))) {}
 
   pid_t pid() const { return pid_; }
   const std::string& tenant() const { return tenant_; }  ///< empty: a stranger has none
   const std::string& domain() const { return domain_; }
-  const os::Fd& pidfd() const { return pidfd_; }
+  /// The only one of ours but for the detectors', which know no Process; who keeps it may outlive this
+  /// object.
+  const std::shared_ptr<const os::Fd>& pidfd() const { return pidfd_; }
   ProcessState state() const { return state_; }
   bool is_ending() const { return state_ == ProcessState::Ending; }
   /// False, and nothing has changed: that is no step of a process's life.
@@ -84,7 +89,7 @@ class Process {
   pid_t pid_;
   std::string tenant_;
   std::string domain_;
-  os::Fd pidfd_;  ///< none: it was dead when the agent came
+  std::shared_ptr<const os::Fd> pidfd_;  ///< to none: it was dead when the agent came
   ProcessState state_ = ProcessState::Starting;
   std::shared_ptr<OrderlyEnd> end_;
 };

@@ -65,7 +65,7 @@ class ProcessesTest : public testing::Test {
 TEST_F(ProcessesTest, OneIsLivingUntilItDiesAndDyingUntilItIsTaken) {
   Process* process = processes.add(kernel, pid, "llm", "a").value();
   EXPECT_EQ(processes.living(pid), process);
-  EXPECT_TRUE(process->pidfd());
+  EXPECT_TRUE(*process->pidfd());
   EXPECT_EQ(&processes.die(pid), process);
   EXPECT_EQ(processes.living(pid), nullptr);
   EXPECT_EQ(processes.dying(pid), process);

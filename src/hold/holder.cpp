@@ -57,12 +57,16 @@ Status Holder::follow(pid_t pid) {
   auto process = kernel_.pidfd_open(pid);
   const bool lacks = !process && process.error().code == ErrorCode::ResourceExhausted;
   if (!process && !lacks) return propagate(process);
+  follow(pid, lacks ? nullptr : std::make_shared<const os::Fd>(std::move(*process)));
+  return {};
+}
+
+void Holder::follow(pid_t pid, std::shared_ptr<const os::Fd> process) {
   Client client;
-  if (!lacks) client.process = std::move(*process);
+  client.process = std::move(process);
   client.pause = options_.first_look;
   clients_.insert_or_assign(pid, std::move(client));
   look(pid);
-  return {};
 }
 
 void Holder::look(pid_t pid) {
@@ -124,7 +128,7 @@ Status Holder::look_at(pid_t pid, Client& client) {
   if (!client.process) {
     auto process = kernel_.pidfd_open(pid);
     if (!process) return propagate(process);
-    client.process = std::move(*process);
+    client.process = std::make_shared<const os::Fd>(std::move(*process));
   }
   const auto numbers =
       options_.takes_duplicates ? gpu_descriptors_of(kernel_, pid) : Result<Numbers>(Numbers{});
@@ -136,11 +140,11 @@ Status Holder::look_at(pid_t pid, Client& client) {
   if (!gone.empty()) {
     // One that has become another program may have children that keep what it had, with the image of then.
     const Traces traces{image, {}, {}};
-    auto looker = image == client.image ? nullptr
-                                        : std::make_shared<OtherHolders>(kernel_, clock_, late(pid, traces));
+    auto looker =
+        image == client.image ? nullptr : std::make_shared<OtherHolders>(kernel_, clock_, late(pid, traces));
     hold_for_dead(pid, traces, std::move(gone), std::move(looker));
   }
-  return client.duplicates.take(kernel_, client.process, *numbers);
+  return client.duplicates.take(kernel_, *client.process, *numbers);
 }
 
 bool Holder::lacks(pid_t pid) const {

@@ -122,7 +122,9 @@ class Holder {
   Holder& operator=(const Holder&) = delete;
   ~Holder();
 
-  /// From now on it is held, as soon as it has something. NotFound: there is no such process.
+  /// From now on it is held, as soon as it has something.
+  void follow(pid_t pid, std::shared_ptr<const os::Fd> process);
+  /// The same for who has not opened the process. NotFound: there is none.
   Status follow(pid_t pid);
   /// It has just opened the GPU: a look is worth while.
   void look(pid_t pid);
@@ -146,7 +148,7 @@ class Holder {
     bool space_first = false;
   };
   struct Client {
-    os::Fd process;  ///< none: there was no descriptor for it
+    std::shared_ptr<const os::Fd> process;  ///< none: there was no descriptor for it
     std::string image;
     Duplicates duplicates;
     Nanoseconds pause{};

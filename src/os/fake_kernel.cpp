@@ -376,7 +376,7 @@ Status FakeKernel::send_signal(const Fd& pidfd, int signal) {
   if (pid == pid_of_pidfd_.end()) return fail_errno("send a signal", EBADF);
   const Result<Process*> process = find_running(pid->second);
   if (!process || (*process)->status) return fail_errno("send a signal", ESRCH);
-  signals_.push_back(SentSignal{pid->second, signal});
+  if (signal != 0) signals_.push_back(SentSignal{pid->second, signal});
   if (signal == SIGKILL) exit_locked(pid->second, ExitStatus{0, SIGKILL});
   return {};
 }

@@ -119,6 +119,8 @@ TEST(FakeKernelTest, SpawnedProcessesRunUntilKilled) {
   const pid_t pid = kernel.spawn(request).value();
   const Fd pidfd = kernel.pidfd_open(pid).value();
   EXPECT_TRUE(kernel.send_signal(pidfd, SIGTERM));
+  EXPECT_TRUE(kernel.send_signal(pidfd, 0));
+  EXPECT_EQ(kernel.signals().size(), 1u) << "none is sent";
   EXPECT_FALSE(kernel.try_wait(pid).value());
   EXPECT_TRUE(kernel.send_signal(pidfd, SIGKILL));
   EXPECT_EQ(kernel.try_wait(pid).value()->signal, SIGKILL);
