@@ -83,6 +83,7 @@ TEST_F(ProcessesTest, ANumberIsOfADeadOneAndOfALivingOneAtOnce) {
   Process* next = processes.add(kernel, pid, "other", "b").value();
   EXPECT_EQ(processes.dying(pid), &dead);
   EXPECT_EQ(processes.living(pid), next);
+  EXPECT_EQ(processes.tenant_of(pid), "llm") << "its last kernels are asked after";
   EXPECT_EQ(processes.take_living(pid)->tenant(), "other");
   EXPECT_EQ(processes.dying(pid), &dead);
   EXPECT_EQ(dead.tenant(), "llm");
@@ -92,6 +93,7 @@ TEST_F(ProcessesTest, WhoIsNotThereIsNotFollowed) {
   os::FakeKernel without;
   EXPECT_EQ(processes.add(without, 4711, "llm", "a").error().code, ErrorCode::NotFound);
   EXPECT_FALSE(processes.knows(4711));
+  EXPECT_EQ(processes.tenant_of(4711), "");
 }
 
 }  // namespace
