@@ -160,7 +160,8 @@ Result<OpeningMark> mark_opening(int fd) {
 Result<bool> is_marked(int fd, OpeningMark mark) {
   struct flock lock = lock_of(mark);
   if (::fcntl(fd, F_OFD_GETLK, &lock) != 0) return fail_errno("ask for a file's lock", errno);
-  return lock.l_type != F_UNLCK;
+  // Somebody may have locked more than that byte; such a lock is no mark.
+  return lock.l_type != F_UNLCK && lock.l_start == static_cast<off_t>(mark) && lock.l_len == 1;
 }
 
 }  // namespace firebreak::os

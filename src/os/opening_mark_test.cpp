@@ -93,6 +93,17 @@ TEST(OpeningMarkOfALockedFile, IsToldFromTheLockAndFromAnyOther) {
   EXPECT_FALSE(is_marked(other.get(), mark ^ 1).value());
 }
 
+TEST_F(OpeningMarkTest, IsNotALockOfMoreThanItsByte) {
+  const OpeningMark another = first_mark + 7;
+  struct flock lock {};
+  lock.l_type = F_WRLCK;
+  lock.l_whence = SEEK_SET;
+  lock.l_start = static_cast<off_t>(first_mark);
+  lock.l_len = 100;
+  ASSERT_EQ(::fcntl(opening_.get(), F_OFD_SETLK, &lock), 0);
+  EXPECT_FALSE(is_marked(other_.get(), another).value());
+}
+
 // A GPU's nodes are character devices.
 TEST(OpeningMarkOfADevice, IsThereAsLongAsItsOpening) {
   Fd opening(::open("/dev/null", O_RDWR | O_CLOEXEC));
