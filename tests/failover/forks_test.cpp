@@ -126,6 +126,8 @@ TEST_F(Forks, AnActiveThatBecomesAnotherProgramBesideItsChildIsReplaced) {
   EXPECT_THAT(stores_beside_the_successor(), testing::StartsWith("0 in"));
   EXPECT_FALSE(child_lives());
   EXPECT_TRUE(agent_->said("it is its tenant's active no more"));
+  EXPECT_TRUE(agent_->said("it is left of a dead process, and keeps its GPU descriptors"))
+      << "it ended itself";
 }
 
 TEST_F(Forks, NothingHeldChangesNothingOfThat) {
