@@ -74,6 +74,7 @@ void Holder::look(pid_t pid) {
   if (found == clients_.end()) return;
   Client& client = found->second;
   client.glances = 0;
+  const Traces traces = traces_of(pid);
   // First: what comes while we look makes the next look a whole one.
   client.descriptors = os::count_descriptors(kernel_, pid);
   const std::size_t before = client.duplicates.size();
@@ -86,6 +87,14 @@ void Holder::look(pid_t pid) {
   }
   client.lacks = lacks;
   look_later(pid, client);
+  if (traces_of(pid) != traces) tell_later(callbacks_.on_traces, pid);
+}
+
+void Holder::tell_later(const std::function<void(pid_t)>& callback, pid_t pid) {
+  if (!callback) return;
+  loop_.post([self = self_, callback, pid] {
+    if (*self != nullptr) callback(pid);
+  });
 }
 
 /// With many processes of many descriptors to look at each takes a good part of a core.
@@ -93,16 +102,10 @@ void Holder::look_again(pid_t pid) {
   const auto found = clients_.find(pid);
   if (found == clients_.end()) return;
   Client& client = found->second;
-  if (!is_as_it_was(pid, client)) return look_and_tell(pid);
+  if (!is_as_it_was(pid, client)) return look(pid);
   ++client.glances;
   note_image(pid, client);
   look_later(pid, client);
-}
-
-void Holder::look_and_tell(pid_t pid) {
-  const Traces before = traces_of(pid);
-  look(pid);
-  if (callbacks_.on_traces && traces_of(pid) != before) callbacks_.on_traces(pid);
 }
 
 bool Holder::is_as_it_was(pid_t pid, const Client& client) const {
@@ -118,10 +121,7 @@ void Holder::note_image(pid_t pid, Client& client) {
   if (image.empty()) return;
   const bool is_another = !client.image.empty() && client.image != image;
   client.image = std::move(image);
-  if (!is_another || !callbacks_.on_other_program) return;
-  loop_.post([self = self_, pid] {
-    if (*self != nullptr) (*self)->callbacks_.on_other_program(pid);
-  });
+  if (is_another) tell_later(callbacks_.on_other_program, pid);
 }
 
 Status Holder::look_at(pid_t pid, Client& client) {

@@ -179,7 +179,8 @@ class Holder {
   };
 
   void look_again(pid_t pid);
-  void look_and_tell(pid_t pid);
+  /// Not from inside of a call.
+  void tell_later(const std::function<void(pid_t)>& callback, pid_t pid);
   bool is_as_it_was(pid_t pid, const Client& client) const;
   void note_image(pid_t pid, Client& client);
   Status look_at(pid_t pid, Client& client);

@@ -28,9 +28,7 @@ constexpr std::uint32_t never = 1'000'000;
 class KernelWithSpace : public os::CountingKernel {
  public:
   std::string uvm_link_target() const override { return "/memfd:" + std::string(space_name) + " (deleted)"; }
-  std::string rm_link_target() const override {
-    return "/memfd:" + std::string(manager_name) + " (deleted)";
-  }
+  std::string rm_link_target() const override { return "/memfd:" + std::string(manager_name) + " (deleted)"; }
 };
 
 /// What the process is told to do, and answers when it has done so.
@@ -66,6 +64,7 @@ class HolderLooks : public testing::Test {
     options.takes_duplicates = takes_duplicates_;
     HolderCallbacks callbacks;
     callbacks.on_released = [this](const Release&) { released_ = true; };
+    callbacks.on_traces = [this](pid_t pid) { traces_ = holder_->traces_of(pid); };
     holder_.emplace(*loop_, kernel_, clock_, options, std::move(callbacks));
     ASSERT_TRUE(holder_->follow(pid_));
   }
@@ -91,6 +90,7 @@ class HolderLooks : public testing::Test {
   pid_t pid_ = 0;
   bool takes_duplicates_ = true;
   bool released_ = false;
+  Traces traces_;  ///< as last told
 
  private:
   bool answers() {
@@ -161,6 +161,15 @@ TEST_F(HolderLooks, WhatItOpensLaterIsHeld) {
   EXPECT_FALSE(is_held());
   tell(Deed::OpenSpace);
   run_until_held();
+}
+
+// The next agent knows it by its mark, also where nothing changes any more after that look.
+TEST_F(HolderLooks, WhatALookThatWasAskedForFindsIsToldToo) {
+  follow(never);
+  tell(Deed::OpenSpace);
+  holder_->look(pid_);
+  while (traces_.marks.empty()) loop_->run_once(std::nullopt);
+  EXPECT_EQ(traces_.marks, holder_->traces_of(pid_).marks);
 }
 
 TEST_F(HolderLooks, AndWhatItOpensInThePlaceOfAnotherFile) {
