@@ -28,6 +28,15 @@ class AgentFence : public AgentTest {
     child = os::children_of(kernel, active.pid()).at(0);
     return {std::move(active), std::move(standby), std::move(page)};
   }
+  /// An active without a standby, with such a child, and with memory that outlives it.
+  std::pair<Peer, os::Mapping> forking_alone() {
+    Peer active = peer("forking");
+    os::Mapping page = join(active, "llm", abi::Role::Active);
+    child = os::children_of(kernel, active.pid()).at(0);
+    const os::Fd descriptor = memory();
+    ask(active, abi::Publish{"state", 0x500000000000, 2 << 20}, descriptor.get());
+    return {std::move(active), std::move(page)};
+  }
   /// Its process ends, and the agent hears of it.
   void die(Peer& peer) {
     const pid_t pid = peer.pid();
@@ -98,11 +107,7 @@ TEST_F(AgentFence, AProcessOfATenantIsWaitedForAndTold) {
 }
 
 TEST_F(AgentFence, NobodysChildIsEndedWhileNobodyWaits) {
-  Peer active = peer("forking");
-  const os::Mapping page = join(active, "llm", abi::Role::Active);
-  child = os::children_of(kernel, active.pid()).at(0);
-  const os::Fd descriptor = memory();
-  ask(active, abi::Publish{"state", 0x500000000000, 2 << 20}, descriptor.get());
+  auto [active, page] = forking_alone();
   die(active);
   EXPECT_THAT(text_of("not fenced"), HasSubstr("still holds the GPU descriptors of the dead process"));
   EXPECT_TRUE(child_lives());
@@ -202,11 +207,7 @@ TEST_F(AgentFenceRestart, AStrangerWhomNoAgentHasSeenIsFoundByTheMark) {
 }
 
 TEST_F(AgentFenceRestart, WhoBeginsAnewUnderTheNextAgentWaitsForTheStrangerToo) {
-  Peer active = peer("forking");
-  const os::Mapping page = join(active, "llm", abi::Role::Active);
-  child = os::children_of(kernel, active.pid()).at(0);
-  const os::Fd descriptor = memory();
-  ask(active, abi::Publish{"state", 0x500000000000, 2 << 20}, descriptor.get());
+  auto [active, page] = forking_alone();
   give_to_stranger(active.pid());
   end_child();
   die(active);

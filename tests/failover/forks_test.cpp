@@ -23,6 +23,14 @@ class Forks : public SupervisedAgent {
     wait_for_status(tenant, [](const auto& now) { return now["standby_state"] == "ready"; });
   }
   void kill_active() { send(pid_of(tenant), SIGKILL); }
+  void kill_active_without_an_agent() {
+    const pid_t active = pid_of(tenant);
+    kill_agent_for_a_while();
+    send(active, SIGKILL);
+    wait_for_end(*active_);
+    resume_supervisor();
+    wait_for_next_agent();
+  }
   static std::string word_after(const Player& player, const std::string& words) {
     for (const std::string& line : player.lines) {
       if (line.starts_with(words)) return line.substr(words.size());
@@ -83,12 +91,7 @@ TEST_F(Forks, SomebodyElseIsWaitedForAndTold) {
 TEST_F(Forks, TheChildOfAnActiveThatDiedWithoutAnAgentIsEndedToo) {
   start_supervised();
   start_forking_pair();
-  const pid_t active = pid_of(tenant);
-  kill_agent_for_a_while();
-  send(active, SIGKILL);
-  wait_for_end(*active_);
-  resume_supervisor();
-  wait_for_next_agent();
+  kill_active_without_an_agent();
   EXPECT_THAT(stores_beside_the_successor(), testing::StartsWith("0 in"));
   EXPECT_FALSE(child_lives());
 }
@@ -108,12 +111,7 @@ TEST_F(Forks, SomebodyElseIsWaitedForByTheNextAgentToo) {
 TEST_F(Forks, SomebodyElseIsWaitedForWhereTheActiveDiedWithoutAnAgent) {
   start_supervised();
   start_forking_pair("--stranger");
-  const pid_t active = pid_of(tenant);
-  kill_agent_for_a_while();
-  send(active, SIGKILL);
-  wait_for_end(*active_);
-  resume_supervisor();
-  wait_for_next_agent();
+  kill_active_without_an_agent();
   wait_for_word();
   expect_to_wait_for_child();
 }
