@@ -67,7 +67,8 @@ bool Duplicates::are_all_of(os::Kernel& kernel, pid_t pid) const {
 }
 
 bool Duplicates::has(Device device) const {
-  return std::ranges::any_of(duplicates_, [device](const auto& entry) { return entry.second.device == device; });
+  return std::ranges::any_of(duplicates_,
+                             [device](const auto& entry) { return entry.second.device == device; });
 }
 
 std::vector<const Duplicate*> Duplicates::spaces() const {

@@ -202,7 +202,8 @@ void DomainKeeper::list_clients() {
   callbacks_.on_clients(list);
 }
 
-/// Who comes to a daemon that somebody has stopped would wait for it. On a busy machine one answer may be late.
+/// Who comes to a daemon that somebody has stopped would wait for it. On a busy machine one answer may be
+/// late.
 void DomainKeeper::note_answer(const Result<std::vector<pid_t>>& answer) {
   if (!answer && answer.error().code != ErrorCode::Timeout) return;
   silences_ = answer ? 0 : silences_ + 1;

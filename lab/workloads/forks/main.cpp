@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /// The fence's other adversary: an active with one kernel that stores one word for ever, and with a child of
 /// fork(), which has all that its parent has on the GPU and does nothing. The parent is to be killed: its
-/// standby then clears the word again and again, and counts how often somebody stored it beside it. SIGUSR2: the
-/// parent becomes another program.
+/// standby then clears the word again and again, and counts how often somebody stored it beside it. SIGUSR2:
+/// the parent becomes another program.
 #include <fcntl.h>
 #include <signal.h>
 #include <unistd.h>
