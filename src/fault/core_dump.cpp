@@ -75,7 +75,8 @@ std::optional<CoreDumpException> CoreDumpReader::read(std::string_view line) {
     exception_.warp = number<std::uint32_t>(text, 10);
   } else if (consume(text, "- PC ") || consume(text, "- PC: ")) {
     exception_.program_counter = number<std::uint64_t>(text, 16);
-    return exception_;
+    in_exception_ = exception_.warp.has_value();
+    if (in_exception_) return exception_;
   } else if (consume(text, "#0")) {
     in_exception_ = false;
     exception_.kernel = kernel_of(text);
