@@ -19,6 +19,7 @@
 
 #include "os/fd.h"
 #include "os/self.h"
+#include "os/socket.h"
 
 namespace firebreak::os {
 
@@ -66,6 +67,45 @@ Result<std::size_t> go_to_end(int fd) {
 
 Status go_to_beginning(int fd) {
   return ::lseek(fd, 0, SEEK_SET) == 0 ? Status{} : fail_errno("go to a file's beginning", errno);
+}
+
+// --- pipe
+
+Result<Pipe> make_pipe() {
+  std::array<int, 2> ends{};
+  if (::pipe2(ends.data(), O_CLOEXEC) != 0) return fail_errno("make a pipe", errno);
+  return Pipe{Fd(ends[0]), Fd(ends[1])};
+}
+
+Status make_fifo(const std::string& path) {
+  if (::mkfifo(path.c_str(), 0600) == 0) return {};
+  struct stat info {};
+  if (errno != EEXIST || ::lstat(path.c_str(), &info) != 0)
+    return fail_errno("make the pipe " + path, errno);
+  if (!S_ISFIFO(info.st_mode)) return fail(ErrorCode::Internal, path + " is there, and is no pipe");
+  return {};
+}
+
+void resize_pipe(const Fd& fd, std::size_t bytes) {
+  (void)::fcntl(fd.get(), F_SETPIPE_SZ, static_cast<int>(bytes));
+}
+
+// --- private file
+
+Status write_private_file(const std::string& path, std::span<const std::byte> content) {
+  const std::string aside = path + ".new";
+  Fd file(::open(aside.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600));
+  if (!file) return fail_errno("write " + aside, errno);
+  Status written = write_all(file.get(), content);
+  if (written && ::rename(aside.c_str(), path.c_str()) != 0)
+    written = fail_errno("rename " + aside, errno);
+  if (!written) (void)::unlink(aside.c_str());
+  return written;
+}
+
+Status remove_file(const std::string& path) {
+  if (::unlink(path.c_str()) == 0 || errno == ENOENT) return {};
+  return fail_errno("remove " + path, errno);
 }
 
 // --- file lock

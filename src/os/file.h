@@ -4,6 +4,8 @@
 
 #include <sys/types.h>
 #include <compare>
+#include <cstddef>
+#include <span>
 #include <string>
 #include <utility>
 
@@ -39,6 +41,30 @@ Result<Fd> open_regular_file(Kernel& kernel, const std::string& path);
 /// Moves the descriptor's place; returns where that is, in bytes from the file's beginning.
 Result<std::size_t> go_to_end(int fd);
 Status go_to_beginning(int fd);
+
+// --- pipe
+
+struct Pipe {
+  Fd reading;
+  Fd writing;
+};
+
+/// Close-on-exec, as every descriptor of ours.
+Result<Pipe> make_pipe();
+
+/// A named pipe, for us alone. One that is there is fine; anything else of that name is Internal.
+Status make_fifo(const std::string& path);
+
+/// That many bytes may wait in a pipe from now on, as far as the machine allows it; a page is the least.
+void resize_pipe(const Fd& fd, std::size_t bytes);
+
+// --- private file
+
+/// For us alone, in the place of one before: whoever opens it finds the old content or all of the new.
+Status write_private_file(const std::string& path, std::span<const std::byte> content);
+
+/// Fine when it is not there.
+Status remove_file(const std::string& path);
 
 // --- file lock
 

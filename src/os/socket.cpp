@@ -21,6 +21,7 @@
 
 #include "os/event_loop.h"
 #include "os/fd.h"
+#include "os/file.h"
 
 namespace firebreak::os {
 
@@ -413,9 +414,9 @@ Result<RelayChannel> terminal_like(int number) {
 }
 
 Result<RelayChannel> pipe_channel() {
-  std::array<int, 2> ends{};
-  if (::pipe2(ends.data(), O_CLOEXEC) != 0) return fail_errno("make a pipe", errno);
-  return RelayChannel{Fd(ends[0]), Fd(ends[1])};
+  auto pipe = make_pipe();
+  if (!pipe) return propagate(pipe);
+  return RelayChannel{std::move(pipe->reading), std::move(pipe->writing)};
 }
 
 }  // namespace
