@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "park/core_dump_file.h"
+
+#include <array>
+#include <charconv>
+#include <cstdint>
+#include <cstring>
+#include <string>
+#include <string_view>
+
+namespace firebreak::park {
+namespace {
+
+using Bytes = std::span<const std::byte>;
+
+// ELF64, little endian.
+constexpr std::size_t header_bytes = 64;
+constexpr std::size_t section_bytes = 64;
+constexpr std::uint16_t elf_core = 4;
+constexpr std::uint16_t machine_cuda = 190;
+
+// The types of a dump's sections.
+constexpr std::uint32_t warp_table = 0x80000000 + 14;
+constexpr std::uint32_t lane_table = 0x80000000 + 15;
+
+// Where their entries have what.
+constexpr std::size_t warp_number_at = 8;
+constexpr std::size_t warp_is_broken_at = 20;
+constexpr std::size_t warp_entry_min = 32;
+constexpr std::size_t lane_counter_at = 0;
+constexpr std::size_t lane_exception_at = 32;
+constexpr std::size_t lane_entry_min = 36;
+
+constexpr const char* trap = "TRAP";
+
+/// By their numbers.
+constexpr std::array<const char*, 23> exception_names = {
+    "NONE",
+    "LANE_ILLEGAL_ADDRESS",
+    "LANE_USER_STACK_OVERFLOW",
+    "DEVICE_HARDWARE_STACK_OVERFLOW",
+    "WARP_ILLEGAL_INSTRUCTION",
+    "WARP_OUT_OF_RANGE_ADDRESS",
+    "WARP_MISALIGNED_ADDRESS",
+    "WARP_INVALID_ADDRESS_SPACE",
+    "WARP_INVALID_PC",
+    "WARP_HARDWARE_STACK_OVERFLOW",
+    "DEVICE_ILLEGAL_ADDRESS",
+    "LANE_MISALIGNED_ADDRESS",
+    "WARP_ASSERT",
+    "LANE_SYSCALL_ERROR",
+    "WARP_ILLEGAL_ADDRESS",
+    "LANE_NONMIGRATABLE_ATOMSYS",
+    "LANE_INVALID_ATOMSYS",
+    "CLUSTER_OUT_OF_RANGE_ADDRESS",
+    "CLUSTER_BLOCK_NOT_PRESENT",
+    "WARP_STACK_CANARY",
+    "WARP_TMEM_ACCESS_CHECK",
+    "WARP_TMEM_LEAK",
+    "WARP_CALL_REQUIRES_NEWER_DRIVER",
+};
+
+template <class Number>
+Number number_at(Bytes bytes, std::size_t at) {
+  Number number;
+  std::memcpy(&number, bytes.data() + at, sizeof(number));
+  return number;
+}
+
+/// Empty: not all of it is there.
+std::optional<Bytes> part_of(Bytes bytes, std::uint64_t at, std::uint64_t size) {
+  if (at > bytes.size() || size > bytes.size() - at) return std::nullopt;
+  return bytes.subspan(at, size);
+}
+
+struct Section {
+  std::uint32_t name = 0;
+  std::uint32_t type = 0;
+  Bytes content;
+  std::size_t entry_bytes = 0;
+};
+
+/// Empty: it is outside of the dump.
+std::optional<Section> section_at(Bytes dump, Bytes header) {
+  Section section;
+  section.name = number_at<std::uint32_t>(header, 0);
+  section.type = number_at<std::uint32_t>(header, 4);
+  section.entry_bytes = number_at<std::uint64_t>(header, 56);
+  const auto content =
+      part_of(dump, number_at<std::uint64_t>(header, 24), number_at<std::uint64_t>(header, 32));
+  if (!content) return std::nullopt;
+  section.content = *content;
+  return section;
+}
+
+std::string type_name(std::uint32_t number) {
+  const char* name = number < exception_names.size() ? exception_names[number] : "UNKNOWN";
+  return std::string("CUDBG_EXCEPTION_") + name;
+}
+
+/// From ".cudbg.lntbl.dev0.sm3.cta1.wp7": 3 for "sm".
+std::optional<std::uint32_t> number_after(std::string_view name, std::string_view label) {
+  const std::size_t at = name.find(std::string(".") + std::string(label));
+  if (at == std::string_view::npos) return std::nullopt;
+  const std::string_view digits = name.substr(at + 1 + label.size());
+  std::uint32_t number = 0;
+  const auto read = std::from_chars(digits.data(), digits.data() + digits.size(), number);
+  return read.ec == std::errc() ? std::optional(number) : std::nullopt;
+}
+
+std::string_view text_at(Bytes names, std::uint32_t at) {
+  if (at >= names.size()) return {};
+  const std::string_view rest(reinterpret_cast<const char*>(names.data()) + at, names.size() - at);
+  return rest.substr(0, rest.find('\0'));
+}
+
+std::optional<fault::CoreDumpException> in_lanes(const Section& lanes, std::string_view name) {
+  for (std::size_t at = 0; at + lanes.entry_bytes <= lanes.content.size(); at += lanes.entry_bytes) {
+    const auto number = number_at<std::uint32_t>(lanes.content, at + lane_exception_at);
+    if (number == 0) continue;
+    fault::CoreDumpException found;
+    found.type = type_name(number);
+    found.sm = number_after(name, "sm");
+    found.warp = number_after(name, "wp");
+    found.program_counter = number_at<std::uint64_t>(lanes.content, at + lane_counter_at);
+    return found;
+  }
+  return std::nullopt;
+}
+
+std::optional<fault::CoreDumpException> in_warps(const Section& warps, std::string_view name) {
+  for (std::size_t at = 0; at + warps.entry_bytes <= warps.content.size(); at += warps.entry_bytes) {
+    if (number_at<std::uint32_t>(warps.content, at + warp_is_broken_at) == 0) continue;
+    fault::CoreDumpException found;
+    found.type = trap;
+    found.sm = number_after(name, "sm");
+    found.warp = number_at<std::uint32_t>(warps.content, at + warp_number_at);
+    return found;
+  }
+  return std::nullopt;
+}
+
+struct SectionHeaders {
+  Bytes headers;
+  std::size_t names = 0;  ///< the number of the section with all names
+};
+
+/// A dump of a full GPU has more sections than 16 bits count: the first header, which is of none, says how
+/// many. Empty: not all of them are there.
+std::optional<SectionHeaders> section_headers_in(Bytes dump) {
+  const auto at = number_at<std::uint64_t>(dump, 40);
+  const auto first = part_of(dump, at, section_bytes);
+  if (!first) return std::nullopt;
+  std::uint64_t count = number_at<std::uint16_t>(dump, 60);
+  std::size_t names = number_at<std::uint16_t>(dump, 62);
+  if (count == 0) count = number_at<std::uint64_t>(*first, 32);
+  if (names == 0xffff) names = number_at<std::uint32_t>(*first, 40);
+  if (count > dump.size() / section_bytes) return std::nullopt;
+  const auto headers = part_of(dump, at, count * section_bytes);
+  if (!headers) return std::nullopt;
+  return SectionHeaders{*headers, names};
+}
+
+Status is_dump(Bytes dump) {
+  if (dump.size() < header_bytes) return fail(ErrorCode::Protocol, "shorter than an ELF header");
+  constexpr std::array<unsigned char, 6> begin = {0x7f, 'E', 'L', 'F', 2, 1};
+  if (std::memcmp(dump.data(), begin.data(), begin.size()) != 0)
+    return fail(ErrorCode::Protocol, "no ELF file of 64 bits");
+  if (number_at<std::uint16_t>(dump, 16) != elf_core || number_at<std::uint16_t>(dump, 18) != machine_cuda)
+    return fail(ErrorCode::Protocol, "no core dump of a GPU");
+  if (number_at<std::uint16_t>(dump, 58) != section_bytes)
+    return fail(ErrorCode::Protocol, "its section headers have another size");
+  return {};
+}
+
+}  // namespace
+
+Result<std::optional<fault::CoreDumpException>> own_exception_in(Bytes dump) {
+  if (auto good = is_dump(dump); !good) return propagate(good);
+  const auto all = section_headers_in(dump);
+  if (!all) return fail(ErrorCode::Protocol, "it is cut short");
+  const auto& [headers, names_number] = *all;
+  const std::size_t count = headers.size() / section_bytes;
+  const auto header = [&headers = headers](std::size_t number) {
+    return headers.subspan(number * section_bytes, section_bytes);
+  };
+  const auto names = names_number < count ? section_at(dump, header(names_number)) : std::nullopt;
+  std::optional<fault::CoreDumpException> trapped;
+  for (std::size_t number = 1; number < count; ++number) {
+    const auto type = number_at<std::uint32_t>(header(number), 4);
+    if (type != lane_table && type != warp_table) continue;
+    const auto section = section_at(dump, header(number));
+    const std::size_t least = type == lane_table ? lane_entry_min : warp_entry_min;
+    if (!section || (section->entry_bytes < least && !section->content.empty()))
+      return fail(ErrorCode::Protocol, "a table of it is not as it should be");
+    if (section->content.empty()) continue;
+    const std::string_view name = names ? text_at(names->content, section->name) : std::string_view();
+    if (type == lane_table) {
+      if (auto found = in_lanes(*section, name)) return found;
+    } else if (!trapped) {
+      trapped = in_warps(*section, name);
+    }
+  }
+  return trapped;
+}
+
+}  // namespace firebreak::park

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+/// Who did it, from a GPU core dump: an ELF file whose sections are tables (cudacoredump.h of CUDA 13.0). What
+/// stands in the table of SMs stands in the dumps of all clients of a domain. The faulter's alone has a lane
+/// with an exception, or, after a trap, a warp that is broken (24 dumps of an H100, driver 580:
+/// docs/parking.md).
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <span>
+
+#include "base/result.h"
+#include "fault/core_dump.h"
+
+namespace firebreak::park {
+
+/// The first exception in the dump that is its process's own; empty: its kernels did nothing wrong. `type` is
+/// NVIDIA's name, or "CUDBG_EXCEPTION_UNKNOWN" of a number that this program does not know; of a trap, which
+/// has no number, "TRAP". Protocol: it is no complete dump. Reads nothing outside of `dump`, whatever that
+/// holds.
+Result<std::optional<fault::CoreDumpException>> own_exception_in(std::span<const std::byte> dump);
+
+}  // namespace firebreak::park

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "park/dump_pipe.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <thread>
+
+#include "os/file.h"
+#include "os/real_kernel.h"
+
+namespace firebreak::park {
+namespace {
+
+class DumpPipeTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    auto made = os::TemporaryDirectory::create();
+    ASSERT_TRUE(made) << to_string(made.error());
+    directory_.emplace(std::move(*made));
+    path_ = directory_->path() + "/1.pipe";
+    auto opened = DumpPipe::open(kernel_, path_);
+    ASSERT_TRUE(opened) << to_string(opened.error());
+    pipe_.emplace(std::move(*opened));
+  }
+  os::Fd writer() const { return os::Fd(::open(path_.c_str(), O_WRONLY | O_CLOEXEC)); }
+  static void write(const os::Fd& to, std::size_t bytes) {
+    const std::string text(bytes, 'd');
+    ASSERT_EQ(::write(to.get(), text.data(), text.size()), static_cast<ssize_t>(bytes));
+  }
+
+  os::RealKernel kernel_;
+  std::optional<os::TemporaryDirectory> directory_;
+  std::string path_;
+  std::optional<DumpPipe> pipe_;
+};
+
+TEST_F(DumpPipeTest, BeforeAnybodyWritesThereIsNoDump) {
+  EXPECT_EQ(pipe_->read(), DumpPipe::State::Silent);
+  const os::Fd to = writer();
+  EXPECT_EQ(pipe_->read(), DumpPipe::State::Silent);
+}
+
+TEST_F(DumpPipeTest, ADumpIsCompleteWhenItsWriterCloses) {
+  os::Fd to = writer();
+  write(to, 1000);
+  EXPECT_EQ(pipe_->read(), DumpPipe::State::Writing);
+  EXPECT_EQ(pipe_->read(), DumpPipe::State::Writing);
+  to.reset();
+  EXPECT_EQ(pipe_->read(), DumpPipe::State::Done);
+  EXPECT_EQ(pipe_->bytes().size(), 1000U);
+  EXPECT_FALSE(pipe_->is_cut());
+}
+
+/// Its process stands still in the middle of its dump until it is read.
+TEST_F(DumpPipeTest, BeforeItIsReadLessThanADumpFits) {
+  os::Fd to = writer();
+  ASSERT_EQ(::fcntl(to.get(), F_SETFL, O_NONBLOCK), 0);
+  const std::string dump(250'000, 'd');
+  const ssize_t first = ::write(to.get(), dump.data(), dump.size());
+  EXPECT_GT(first, 0);
+  EXPECT_LT(first, 100'000);
+  ASSERT_EQ(pipe_->read(), DumpPipe::State::Writing);
+  const auto rest = dump.size() - static_cast<std::size_t>(first);
+  ASSERT_EQ(::write(to.get(), dump.data(), rest), static_cast<ssize_t>(rest));
+  to.reset();
+  while (pipe_->read() == DumpPipe::State::Writing) continue;
+  EXPECT_EQ(pipe_->bytes().size(), dump.size());
+}
+
+TEST_F(DumpPipeTest, WhatIsTooLongIsReadAndThrownAway) {
+  constexpr std::size_t more = DumpPipe::bytes_max + (std::size_t{3} << 20);
+  std::thread dumping([&] {
+    const os::Fd to = writer();
+    const std::string text(std::size_t{1} << 20, 'd');
+    for (std::size_t left = more; left > 0;) {
+      const ssize_t wrote = ::write(to.get(), text.data(), std::min(left, text.size()));
+      if (wrote <= 0) return;
+      left -= static_cast<std::size_t>(wrote);
+    }
+  });
+  while (pipe_->read() != DumpPipe::State::Done) std::this_thread::yield();
+  dumping.join();
+  EXPECT_EQ(pipe_->bytes().size(), DumpPipe::bytes_max);
+  EXPECT_TRUE(pipe_->is_cut());
+}
+
+TEST_F(DumpPipeTest, WhoeverBeganToWriteBeforeThereWasAReaderIsRead) {
+  const std::string path = directory_->path() + "/2.pipe";
+  ASSERT_TRUE(os::make_fifo(path));
+  std::thread dumping([&] {
+    const os::Fd to(::open(path.c_str(), O_WRONLY | O_CLOEXEC));
+    write(to, 10);
+  });
+  auto pipe = DumpPipe::open(kernel_, path);
+  ASSERT_TRUE(pipe);
+  while (pipe->read() != DumpPipe::State::Done) std::this_thread::yield();
+  dumping.join();
+  EXPECT_EQ(pipe->bytes().size(), 10U);
+}
+
+TEST_F(DumpPipeTest, SomethingElseOfThatNameIsRefused) {
+  const std::string path = directory_->path() + "/file";
+  const os::Fd file(::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
+  EXPECT_FALSE(DumpPipe::open(kernel_, path));
+}
+
+}  // namespace
+}  // namespace firebreak::park

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+/// What follows when a kernel of an MPS domain raises an exception while all the domain's clients are in the
+/// core dump mode: (state, event) -> (state, actions). Pure: no clock, no I/O.
+///
+/// One client of the domain is the agent's own and does nothing. While its dump is not complete the driver
+/// does not reset the domain, and whoever has completed its own goes on: that is what holds a parked domain.
+/// From the moment when it lets its dump go the domain falls as it does without parking.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstddef>
+#include <vector>
+
+namespace firebreak::park {
+
+enum class Phase {
+  Off,       ///< the parking client is not there: an exception ends the domain as ever
+  Ready,     ///< nothing has happened
+  Halted,    ///< somebody has raised an exception, and nobody knows yet who
+  Held,      ///< it is known, or will not be: the others go on, and leave
+  Released,  ///< the parking client has let its dump go, and the domain is to fall
+};
+const char* to_string(Phase phase);
+
+struct State {
+  Phase phase = Phase::Off;
+  std::vector<pid_t> culprits = {};  ///< in the order in which they became known
+  bool operator==(const State&) const = default;
+};
+
+enum class EventType {
+  ClientReady,    ///< the parking client is in the domain, in the mode
+  ClientGone,     ///< and has ended
+  DumpBegan,      ///< of any client of the domain
+  BeganPartly,    ///< the same, where not all clients are in the mode: they stand still until the domain falls
+  Named,          ///< that process's kernel it was
+  AllDumped,      ///< every dump is complete but the parking client's, and none names anybody
+  EverybodyLeft,  ///< nobody but culprits is in the domain
+  Deadline,       ///< the timer that StartDeadline asked for
+  Fell,           ///< the driver has reset the domain
+};
+const char* to_string(EventType type);
+
+struct Event {
+  EventType type{};
+  pid_t pid = 0;  ///< of Named
+};
+
+enum class Action {
+  Condemn,          ///< the domain takes nobody from now on
+  StartNameLimit,   ///< a Deadline for the culprit's name
+  StartDrainLimit,  ///< a Deadline for all others to leave
+  StartFallLimit,   ///< a Deadline for the driver to reset the domain
+  Leave,            ///< whoever can leave the domain does, but for culprits
+  Release,          ///< the parking client's dump is let go
+  EndClient,        ///< the parking client and the culprits are ended: the driver does not come to it
+  Forget,           ///< of dumps and timers
+};
+const char* to_string(Action action);
+
+struct Step {
+  State state;
+  std::vector<Action> actions;
+};
+
+Step advance(const State& state, const Event& event);
+
+}  // namespace firebreak::park
