@@ -45,6 +45,10 @@ struct FakeDetectors final : Detectors {
   }
   std::map<std::string, std::vector<pid_t>> clients;  ///< as MPS has named them
   void note_output(pid_t pid, std::string_view text) override { output[pid] += text; }
+  void note_exception(pid_t pid, const fault::CoreDumpException& exception) override {
+    exceptions.emplace_back(pid, exception.type);
+  }
+  std::vector<std::pair<pid_t, std::string>> exceptions;
   void expect_exit(pid_t pid) override { expected.push_back(pid); }
   std::shared_ptr<const guard::GuardView> guard_of(pid_t pid) const override {
     const auto found = guards.find(pid);

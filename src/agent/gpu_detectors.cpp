@@ -116,6 +116,10 @@ void GpuDetectors::note_clients(const std::string& domain, const mps::ClientList
 
 void GpuDetectors::note_output(pid_t pid, std::string_view text) { watcher_->note_output(pid, text); }
 
+void GpuDetectors::note_exception(pid_t pid, const fault::CoreDumpException& exception) {
+  watcher_->note_exception(pid, exception);
+}
+
 void GpuDetectors::expect_exit(pid_t pid) { watcher_->expect_exit(pid); }
 
 std::shared_ptr<const guard::GuardView> GpuDetectors::guard_of(pid_t pid) const {

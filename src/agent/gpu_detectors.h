@@ -40,6 +40,7 @@ class GpuDetectors final : public Detectors {
   Status follow_progress(pid_t pid, watch::ReadProgress read) override;
   void note_clients(const std::string& domain, const mps::ClientList& clients) override;
   void note_output(pid_t pid, std::string_view text) override;
+  void note_exception(pid_t pid, const fault::CoreDumpException& exception) override;
   void expect_exit(pid_t pid) override;
   strays::Summary straying_of(pid_t pid) const override;
   std::vector<std::string> lacks_of(pid_t pid) const override;

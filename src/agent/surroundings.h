@@ -15,6 +15,7 @@
 
 #include "base/clock.h"
 #include "base/result.h"
+#include "fault/core_dump.h"
 #include "fault/fault.h"
 #include "guard/guard_view.h"
 #include "mps/domain_keeper.h"
@@ -59,6 +60,8 @@ class Detectors {
   virtual void note_clients(const std::string& domain, const mps::ClientList& clients) = 0;
   /// What a followed process wrote to its standard error; it may name a fault.
   virtual void note_output(pid_t pid, std::string_view text) = 0;
+  /// A core dump of a followed process names an exception of its own.
+  virtual void note_exception(pid_t pid, const fault::CoreDumpException& exception) = 0;
   /// From now on the end of that process is no fault: we bring it about.
   virtual void expect_exit(pid_t pid) = 0;
   /// The guard and the strays of a followed process.

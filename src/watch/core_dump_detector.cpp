@@ -61,7 +61,13 @@ void CoreDumpDetector::read_line(pid_t pid, std::string_view line) {
   if (const auto other = file != nullptr ? file->shared_with() : std::nullopt) {
     return spdlog::info("process {} or {} tells of a fault; they write to one file", pid, *other);
   }
-  fault::Fault fault = fault::from_core_dump(*exception, pid, at_.clock.now());
+  note_exception(pid, *exception);
+}
+
+void CoreDumpDetector::note_exception(pid_t pid, const fault::CoreDumpException& exception) {
+  const auto speaker = speakers_.find(pid);
+  if (speaker == speakers_.end()) return;
+  fault::Fault fault = fault::from_core_dump(exception, pid, at_.clock.now());
   set_subject(fault, speaker->second.target);
   at_.on_fault(fault);
 }

@@ -22,6 +22,7 @@ class CoreDumpDetector final : public Detector {
   void stop(pid_t pid) override;
   void read_now(pid_t pid) override;
   void note_output(pid_t pid, std::string_view text) override;
+  void note_exception(pid_t pid, const fault::CoreDumpException& exception) override;
 
  private:
   struct Speaker {

@@ -11,6 +11,7 @@
 
 #include "base/clock.h"
 #include "base/result.h"
+#include "fault/core_dump.h"
 #include "os/event_loop.h"
 #include "os/kernel.h"
 #include "watch/page_fault.h"
@@ -56,6 +57,8 @@ class Detector {
   virtual bool listen_to_page_faults(pid_t) { return false; }
   virtual Status follow_progress(const Target&, const ReadProgress&, const ProgressOptions&) { return {}; }
   virtual void note_output(pid_t, std::string_view) {}
+  /// A core dump of a process names an exception of its own.
+  virtual void note_exception(pid_t, const fault::CoreDumpException&) {}
 };
 
 /// What detectors are made with, and whom they tell. Outlives them.

@@ -224,6 +224,10 @@ void Watcher::note_output(pid_t pid, std::string_view text) {
   for (const auto& each : parts_->detectors) each.detector->note_output(pid, text);
 }
 
+void Watcher::note_exception(pid_t pid, const fault::CoreDumpException& exception) {
+  for (const auto& each : parts_->detectors) each.detector->note_exception(pid, exception);
+}
+
 bool Watcher::listen_to_page_faults(pid_t pid) {
   return std::ranges::any_of(parts_->detectors,
                              [pid](const auto& each) { return each.detector->listen_to_page_faults(pid); });

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "fault/core_dump.h"
 #include "fault/incident.h"
 #include "os/event_loop.h"
 #include "os/kernel.h"
@@ -65,6 +66,8 @@ class Watcher {
   /// What a followed process wrote to its standard error, in pieces of any size: in CUDA's core dump mode it
   /// names the exception, and with it the culprit. Where that is a regular file, nobody has to say it.
   void note_output(pid_t pid, std::string_view text);
+  /// What a core dump of a followed process says.
+  void note_exception(pid_t pid, const fault::CoreDumpException& exception);
   /// From now on page faults of that followed process too; it pays with being watched more closely, and we
   /// with a wake for each. Returns whether they are heard: not before its UVM events are.
   bool listen_to_page_faults(pid_t pid);
