@@ -35,7 +35,10 @@ Result<std::unique_ptr<Agent>> Agent::start(const AgentOptions& options, os::Eve
   if (auto started = domains.start(std::move(of_domains)); !started) return propagate(started);
   Detectors::Callbacks callbacks;
   callbacks.on_fault = [raw](const fault::Fault& fault) { raw->on_fault(fault); };
-  callbacks.on_exit = [raw](pid_t pid) { raw->deaths_.on_exit(pid); };
+  callbacks.on_exit = [raw](pid_t pid) {
+    raw->deaths_.on_exit(pid);
+    raw->parking_.on_exit(pid);
+  };
   callbacks.on_gpu_opened = [raw](pid_t pid) { raw->on_gpu_opened(pid); };
   callbacks.on_stray = [raw](const strays::Stray& stray) { raw->strays_.on_stray(stray); };
   callbacks.on_contained = [raw](pid_t pid, const std::string& what) {
@@ -47,6 +50,7 @@ Result<std::unique_ptr<Agent>> Agent::start(const AgentOptions& options, os::Eve
   callbacks.on_gap = [raw](const watch::Gap& gap) { raw->on_gap(gap); };
   const auto missing = detectors.start(std::move(callbacks));
   for (const std::string& line : missing) spdlog::warn("{}", line);
+  agent->parking_.begin();
   agent->begin_keeping();
   if (auto listens = agent->server_.listen(options.socket_path); !listens) return propagate(listens);
   manager.tell_ready();
@@ -61,7 +65,7 @@ void Agent::begin_keeping() {
 }
 
 std::string Agent::status_json() const {
-  return agent::status_json({options_, clock_, detectors_, domains_, tenants_, processes_, holder_, budget_});
+  return agent::status_json({options_, clock_, detectors_, domains_, tenants_, processes_, holder_, budget_, parking_});
 }
 
 // --- what tenants and the firebreak command ask
@@ -126,8 +130,11 @@ Result<abi::Placed> Agent::place(const Connection& connection, const abi::Place&
   auto placement = placements_.choose(connection.id(), request);
   if (!placement) return propagate(placement);
   if (auto room = budget_.room_for_process_of(request.tenant); !room) return propagate(room);
+  const std::string domain = placement->domain;
   auto placed = placements_.put(std::move(*placement), records_.returns_ms());
   if (!placed) return placed;
+  for (auto& variable : parking_.environment_of_next(domain))
+    placed->environment.push_back(std::move(variable));
   records_.save();  // before it is told: whoever is started by it may be adopted by the next agent
   return placed;
 }
@@ -160,11 +167,18 @@ void Agent::on_closed(Connection& connection) {
 /// Promotions first: a tenant waits for them, and nobody for anything else.
 void Agent::on_fault(const fault::Fault& fault) {
   const std::string_view domain = fault.domain;
+  const bool is_named = fault.source == fault::FaultSource::CoreDump && fault.pid.has_value();
+  if (is_named && parking_.on_named(*fault.pid, fault.domain)) return tell_fault(fault);
   const bool is_sure = is_sure_of_domain(fault);
   const bool ends_domain = is_sure && fault.conclusive && fault::ends_group(fault);
   const auto means = is_sure ? pair::event_of(fault) : pair::EventType::DangerSeen;
   if (!domain.empty()) pairs_.happened(FaultSeen{domain, means, ends_domain});
   follow_up(fault, is_sure);
+  if (ends_domain && means == pair::EventType::FenceSeen) parking_.on_fell(fault.domain);
+  tell_fault(fault);
+}
+
+void Agent::tell_fault(const fault::Fault& fault) {
   abi::Event event;
   event.at_ns = to_ns(fault.when);
   event.what = abi::EventKind::Fault;
@@ -225,6 +239,7 @@ void Agent::on_server(const std::string& domain, pid_t pid) {
 /// Its domain's server has started by now, or will.
 void Agent::on_gpu_opened(pid_t pid) {
   holder_.look(pid);
+  parking_.on_gpu_opened(pid);
   const Process* process = processes_.living(pid);
   if (process != nullptr && !warm_standbys_.knows_server_of(process->domain())) domains_.refresh_servers();
 }
@@ -242,6 +257,7 @@ bool Agent::is_sure_of_domain(const fault::Fault& fault) {
 /// 20 clients needed up to 7 s to notice by themselves (H100, driver 580: results/h100/server-end.json).
 void Agent::on_clients_lost(const std::string& domain) {
   pairs_.happened(ClientsLost{domain});
+  parking_.on_fell(domain);
   deaths_.let_go_of(domain);
   warm_standbys_.forget_ended_servers();
   records_.save();

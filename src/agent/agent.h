@@ -18,6 +18,7 @@
 #include "agent/joins.h"
 #include "agent/options.h"
 #include "agent/pairs.h"
+#include "agent/parking.h"
 #include "agent/placements.h"
 #include "agent/process.h"
 #include "agent/recent_faults.h"
@@ -87,6 +88,7 @@ class Agent final : private ServerHandler {
   void on_fault(const fault::Fault& fault);
   bool is_sure_of_domain(const fault::Fault& fault);
   void follow_up(const fault::Fault& fault, bool is_sure);
+  void tell_fault(const fault::Fault& fault);
   void on_gap(const watch::Gap& gap);
   void on_clients_lost(const std::string& domain);
   void on_server(const std::string& domain, pid_t pid);
@@ -117,7 +119,12 @@ class Agent final : private ServerHandler {
   Records records_{{manager_, tenants_, processes_, holder_, credentials_, placements_, warm_standbys_},
                    options_.returns_within};
   Answers answers_{tenants_, records_};
-  Follower follower_{{kernel_, detectors_, holder_, processes_, tenants_, teller_}};
+  Parking parking_{{options_, loop_, kernel_, domains_, clock_, tenants_, processes_, teller_},
+                   {[this](const std::string& tenant) { return joins_.hand_over({tenant}); },
+                    [this](pid_t pid, const fault::CoreDumpException& exception) {
+                      detectors_.note_exception(pid, exception);
+                    }}};
+  Follower follower_{{kernel_, detectors_, holder_, processes_, tenants_, teller_, parking_}};
   Pairs pairs_{{loop_, kernel_, clock_, detectors_, server_, tenants_, processes_, warm_standbys_, records_,
                 answers_, teller_, follower_}};
   TenantMemory memory_{{options_, loop_, manager_, shelves_, server_, tenants_, credentials_, budget_,

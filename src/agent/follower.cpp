@@ -44,6 +44,7 @@ Status Follower::follow(pid_t pid, const std::string& tenant, const std::string&
     return followed;
   }
   at_.holder.follow(pid, (*added)->pidfd());
+  at_.parking.follow(pid, domain);
   return {};
 }
 
@@ -62,7 +63,8 @@ bool Follower::is_ours(pid_t pid) const {
   return process != nullptr && !process->stranger;
 }
 
-void Follower::on_clients(const std::string& domain, const mps::ClientList& clients) {
+void Follower::on_clients(const std::string& domain, const mps::ClientList& answer) {
+  const mps::ClientList clients{answer.asked, at_.parking.without_ours(domain, answer.pids)};
   std::erase_if(not_followed_, [&](const auto& each) {
     return each.second == domain && std::ranges::count(clients.pids, each.first) == 0;
   });

@@ -9,6 +9,7 @@
 #include <map>
 #include <string>
 
+#include "agent/parking.h"
 #include "agent/process.h"
 #include "agent/surroundings.h"
 #include "agent/teller.h"
@@ -29,6 +30,7 @@ class Follower {
     Processes& processes;
     Tenants& tenants;
     Teller& teller;
+    Parking& parking;
   };
   explicit Follower(Knows knows) : at_(knows) {}
 

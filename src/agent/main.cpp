@@ -41,6 +41,7 @@ struct Options {
   double lease_s = 30;
   std::uint64_t quota_mib = 0;
   double fence_wait_s = 0.05;
+  double park_s = 0;
   std::string gpu_kind;
   std::vector<std::string> gpus;
   mps::ClientLimits limits;
@@ -138,6 +139,9 @@ Status serve(const Options& options) {
   agent_options.quota_bytes = options.quota_mib * mib;
   auto program = os::executable_path();
   if (!program) return propagate(program);
+  agent_options.park = milliseconds(options.park_s);
+  agent_options.dump_directory = options.directory + "/core-dumps";
+  agent_options.parking_client = std::filesystem::path(*program).replace_filename("firebreak-parking-client");
   agent_options.shelf_command = {std::move(*program), "--shelf"};
   auto agent = Agent::start(agent_options, **loop, *platform->kernel, clock, domains, detectors, *manager);
   if (!agent) return propagate(agent);
@@ -203,6 +207,11 @@ void add_tenant_options(CLI::App& app, Options& options) {
                  "started meanwhile goes on with it")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
+  app.add_option("--park-s", options.park_s,
+                 "How long the other tenants of a domain go on after an exception of one's kernel, so that "
+                 "they can leave before the domain falls; costs a small context a domain (default: 0, not "
+                 "at all)")
+      ->check(CLI::Range(0.0, 86400.0));
   app.add_option("--quota-mib", options.quota_mib,
                  "Of GPU memory that outlives its processes, for each tenant (default: "
                  "no limit)")

@@ -41,6 +41,10 @@ struct AgentOptions {
   std::uint64_t descriptors_max = 0;  ///< of ours; beyond them nobody is let in. 0: nobody counts them
   std::uint64_t quota_bytes = 0;      ///< of each tenant's memory in the vault; 0: no limit
   std::vector<std::string> shelf_command = {};  ///< starts one (agent/shelf.h)
+  /// How long the others of a domain whose kernel raised an exception have to leave it; 0: it falls at once.
+  Milliseconds park{0};
+  std::string parking_client = {};  ///< the program (park/client_main.cpp)
+  std::string dump_directory = {};  ///< where tenants' core dumps go; private to us
 };
 
 }  // namespace firebreak::agent

@@ -57,8 +57,18 @@ const char* state_of(const hold::Held& held, bool lives) {
   return held.work == hold::WorkState::Running ? "running" : "waiting";
 }
 
+/// Null: domains are not parked.
+nlohmann::json describe_parking(const StatusSources& of, const std::string& domain) {
+  if (of.options.park <= Milliseconds(0)) return nullptr;
+  const ParkingReport report = of.parking.report(domain);
+  return {{"state", to_string(report.phase)},
+          {"culprits", report.culprits},
+          {"prevented_by", report.prevented_by},
+          {"news", report.news}};
+}
+
 nlohmann::json describe_domain(const mps::DomainReport& domain, const std::vector<pid_t>& clients,
-                               const nlohmann::json& foreign) {
+                               const nlohmann::json& foreign, const nlohmann::json& parking) {
   return {{"name", domain.name},
           {"state", describe_state(domain)},
           {"gpu", domain.gpu},
@@ -66,6 +76,7 @@ nlohmann::json describe_domain(const mps::DomainReport& domain, const std::vecto
           {"server_pids", domain.servers},
           {"clients", clients},
           {"foreign", foreign},
+          {"parking", parking},
           {"daemon_restarts", domain.daemon_restarts},
           {"server_restarts", domain.server_restarts},
           {"news", domain.news}};
@@ -117,7 +128,8 @@ std::string status_json(const StatusSources& of) {
                              {"of_a_pair", use.of_a_pair}};
   nlohmann::json& domains = document["domains"] = nlohmann::json::array();
   for (const mps::DomainReport& domain : of.domains.reports()) {
-    domains.push_back(describe_domain(domain, processes_in(of, domain.name), foreign_json(of, domain.name)));
+    domains.push_back(describe_domain(domain, processes_in(of, domain.name), foreign_json(of, domain.name),
+                                      describe_parking(of, domain.name)));
   }
   nlohmann::json& tenants = document["tenants"] = nlohmann::json::array();
   for (const auto& [name, tenant] : of.tenants.all()) {

@@ -5,6 +5,7 @@
 
 #include "agent/descriptor_budget.h"
 #include "agent/options.h"
+#include "agent/parking.h"
 #include "agent/process.h"
 #include "agent/surroundings.h"
 #include "agent/tenants.h"
@@ -22,6 +23,7 @@ struct StatusSources {
   const Processes& processes;
   const hold::Holder& holder;
   const DescriptorBudget& budget;
+  const Parking& parking;
 };
 
 /// The document that `firebreak status` prints.

@@ -3,6 +3,7 @@
 
 #include <signal.h>
 
+#include <algorithm>
 #include <span>
 #include <utility>
 
@@ -11,6 +12,7 @@
 #include "guard/probe.h"
 #include "os/program.h"
 #include "os/self.h"
+#include "park/mode.h"
 #include "platform/platform.h"
 
 namespace firebreak::cli {
@@ -25,6 +27,16 @@ std::optional<std::string> tenant_variable(const abi::Placed& placed, const std:
     if (its_name == name) return value;
   }
   return os::environment_variable(name);
+}
+
+/// A program that has settings of its own for its core dumps keeps them, and is not parked.
+std::vector<std::pair<std::string, std::string>> without_what_is_its_own(
+    std::vector<std::pair<std::string, std::string>> placed) {
+  const bool has_its_own = std::ranges::any_of(placed, [](const auto& variable) {
+    return park::is_of_mode(variable.first) && os::environment_variable(variable.first).has_value();
+  });
+  if (has_its_own) std::erase_if(placed, [](const auto& each) { return park::is_of_mode(each.first); });
+  return placed;
 }
 
 /// Null: CUDA will print nothing about faults there, and the tenant's standard error is ours.
@@ -102,7 +114,7 @@ Status TenantProcess::spawn(const abi::Placed& placed) {
   relay_ = std::move(*relay);
   os::SpawnRequest request;
   request.command = options_.command;
-  request.environment = placed.environment;
+  request.environment = without_what_is_its_own(placed.environment);
   if (options_.guard) {
     if (const Status prepared = prepare_guard(request, placed, options_.guard_ipc); !prepared)
       return prepared;

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+/// A tenant that knows nothing of Firebreak: one kernel again and again, whose result is known. Every word of
+/// it is compared after every launch. Says "working" after the first one, and at the end what it saw.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <cstdio>
+#include <string>
+#include <vector>
+
+#include "cuda/copy.h"
+#include "cuda/device_buffer.h"
+#include "workloads/common/gpu.h"
+
+namespace {
+
+using namespace firebreak;
+using workloads::Gpu;
+
+constexpr const char* ptx = R"(.version 7.0
+.target sm_70
+.address_size 64
+
+.visible .entry mix(.param .u64 words, .param .u32 seed, .param .u32 rounds)
+{
+  .reg .u64 %words, %at;
+  .reg .u32 %block, %size, %thread, %i, %x, %shifted, %left;
+  .reg .pred %more;
+  ld.param.u64 %words, [words];
+  ld.param.u32 %x, [seed];
+  ld.param.u32 %left, [rounds];
+  mov.u32 %block, %ctaid.x;
+  mov.u32 %size, %ntid.x;
+  mov.u32 %thread, %tid.x;
+  mad.lo.u32 %i, %block, %size, %thread;
+  xor.b32 %x, %x, %i;
+again:
+  mad.lo.u32 %x, %x, 1664525, 1013904223;
+  shr.u32 %shifted, %x, 3;
+  xor.b32 %x, %x, %shifted;
+  sub.u32 %left, %left, 1;
+  setp.ne.u32 %more, %left, 0;
+  @%more bra again;
+  mul.wide.u32 %at, %i, 4;
+  add.u64 %at, %words, %at;
+  st.global.u32 [%at], %x;
+  ret;
+}
+)";
+
+struct Options {
+  double seconds = 5;
+  unsigned int blocks = 1;
+  unsigned int threads = 128;
+  std::uint32_t rounds = 200;
+};
+
+using Clock = std::chrono::steady_clock;
+
+double ms_since(Clock::time_point then) {
+  return std::chrono::duration<double, std::milli>(Clock::now() - then).count();
+}
+
+std::uint32_t expected(std::uint32_t i, std::uint32_t seed, std::uint32_t rounds) {
+  std::uint32_t x = seed ^ i;
+  for (std::uint32_t round = 0; round < rounds; ++round) {
+    x = x * 1664525U + 1013904223U;
+    x ^= x >> 3;
+  }
+  return x;
+}
+
+struct Seen {
+  std::uint64_t launches = 0;
+  std::uint64_t wrong_words = 0;
+  double longest_ms = 0;       ///< from a launch to its result
+  double longest_ended_ms = 0;  ///< when, since the first launch
+  std::string error;           ///< empty: none
+};
+
+Status once(const Gpu& gpu, const cuda::Function& mix, const cuda::DeviceBuffer& words, const Options& options,
+            std::vector<std::uint32_t>& result) {
+  constexpr std::uint32_t seed = 7;
+  const cuda::LaunchShape shape{{options.blocks, 1, 1}, {options.threads, 1, 1}};
+  if (Status cleared = cuda::fill_words(gpu.driver(), words.address(), 0, result.size(), gpu.stream().handle());
+      !cleared)
+    return cleared;
+  if (Status launched = mix.launch(gpu.stream().handle(), shape, words.address(), seed, options.rounds); !launched)
+    return launched;
+  if (Status copied = cuda::copy_to_host(gpu.driver(), std::as_writable_bytes(std::span(result)),
+                                         words.address(), gpu.stream().handle());
+      !copied)
+    return copied;
+  return gpu.stream().synchronize();
+}
+
+Result<Seen> play(const Options& options) {
+  const auto gpu = Gpu::open(ptx);
+  if (!gpu) return propagate(gpu);
+  const auto mix = gpu->module().function("mix");
+  if (!mix) return propagate(mix);
+  std::vector<std::uint32_t> result(std::size_t{options.blocks} * options.threads);
+  std::vector<std::uint32_t> right(result.size());
+  for (std::size_t i = 0; i < right.size(); ++i)
+    right[i] = expected(static_cast<std::uint32_t>(i), 7, options.rounds);
+  const auto words = cuda::DeviceBuffer::allocate(gpu->driver(), result.size() * sizeof(std::uint32_t));
+  if (!words) return propagate(words);
+  Seen seen;
+  const auto begin = Clock::now();
+  while (ms_since(begin) < options.seconds * 1e3) {
+    const auto launch = Clock::now();
+    const Status done = once(*gpu, *mix, *words, options, result);
+    const double took_ms = ms_since(launch);
+    if (seen.launches > 0 && took_ms > seen.longest_ms) {
+      seen.longest_ms = took_ms;
+      seen.longest_ended_ms = ms_since(begin);
+    }
+    if (!done) {
+      seen.error = done.error().message;
+      break;
+    }
+    for (std::size_t i = 0; i < right.size(); ++i) seen.wrong_words += result[i] != right[i] ? 1 : 0;
+    if (++seen.launches > 1) continue;
+    std::puts("working");
+    std::fflush(stdout);
+  }
+  return seen;
+}
+
+}  // namespace
+
+int main(int argument_count, char** arguments) {
+  Options options;
+  CLI::App app("A tenant that knows nothing of Firebreak, and compares every word of every result.");
+  app.add_option("--seconds", options.seconds, "how long it works")->check(CLI::Range(0.1, 86400.0));
+  app.add_option("--blocks", options.blocks, "of each launch")->check(CLI::Range(1U, 65535U));
+  app.add_option("--rounds", options.rounds, "of each thread")->check(CLI::Range(1U, 1U << 30));
+  CLI11_PARSE(app, argument_count, arguments);
+  const auto seen = play(options);
+  if (!seen) {
+    std::fprintf(stderr, "firebreak-checker: %s\n", to_string(seen.error()).c_str());
+    return 1;
+  }
+  fmt::print(
+      "{{\"launches\": {}, \"wrong_words\": {}, \"longest_ms\": {:.3f}, \"longest_ended_ms\": {:.1f}, \"error\": "
+      "\"{}\"}}\n",
+      seen->launches, seen->wrong_words, seen->longest_ms, seen->longest_ended_ms, seen->error);
+  std::fflush(stdout);
+  return seen->error.empty() && seen->wrong_words == 0 ? 0 : 1;
+}

@@ -1,0 +1,475 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/parking.h"
+
+#include <fmt/format.h>
+#include <signal.h>
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <array>
+
+#include "os/file.h"
+#include "os/processes.h"
+#include "os/self.h"
+#include "os/socket.h"
+#include "park/core_dump_file.h"
+#include "park/mode.h"
+
+namespace firebreak::agent {
+namespace {
+
+constexpr Milliseconds between_client_looks{500};
+constexpr Milliseconds between_leaving_looks{5};
+/// Until a new agent has looked whether a server without clients is to be replaced: ours would be one.
+constexpr Milliseconds first_client_after{2'500};
+/// All clients began to dump within 30 ms of each other (H100).
+constexpr Milliseconds begin_limit{300};
+/// A dump is complete some 60 ms after the exception (H100). The driver itself was seen to wait for 4 s.
+constexpr Milliseconds name_limit{6'000};
+/// The reset was seen to take up to 4 s (H100).
+constexpr Milliseconds fall_limit{6'000};
+constexpr std::size_t dumps_kept = 8;
+/// Whoever was started by us begins its program within that.
+constexpr Milliseconds doubt_limit{5'000};
+/// The multiprocessors of one that does nothing.
+constexpr std::uint32_t client_sm_percent = 2;
+
+}  // namespace
+
+Parking::~Parking() {
+  for (auto& [domain, place] : places_) end_client(place);
+  for (const auto& [pid, dumper] : dumpers_) {
+    if (!dumper.path.empty()) (void)os::remove_file(dumper.path);
+  }
+}
+
+void Parking::begin() {
+  if (!is_on()) return;
+  if (auto made = os::make_directories(at_.options.dump_directory); !made) {
+    spdlog::error("domains cannot be parked: {}", to_string(made.error()));
+    return;
+  }
+  auto looking = at_.loop.every(between_client_looks, [this] { look_after_clients(); });
+  if (looking) looking_ = std::move(*looking);
+  may_start_ = at_.clock.now() + first_client_after;
+  for (const std::string& domain : at_.domains.names()) places_[domain];
+}
+
+std::string Parking::new_pipe_path() {
+  return fmt::format("{}/{}-{}.pipe", at_.options.dump_directory, os::own_pid(), next_pipe_++);
+}
+
+Environment Parking::environment_of_next(const std::string& domain) {
+  if (!is_on() || !places_.contains(domain)) return {};
+  const std::string path = new_pipe_path();
+  // There before the process is: its reader comes with follow().
+  if (auto made = os::make_fifo(path); !made) {
+    spdlog::warn("a process in domain {} will not be in the core dump mode: {}", domain,
+                 to_string(made.error()));
+    return {};
+  }
+  return park::mode_environment(path);
+}
+
+// --- the parking client of a domain
+// ---------------------------------------------------------------------------------------------------
+
+void Parking::look_after_clients() {
+  for (auto& [pid, dumper] : dumpers_) {
+    if (dumper.is_in_doubt) look_at(pid, dumper, at_.clock.now() - dumper.since > doubt_limit);
+  }
+  for (const mps::DomainReport& report : at_.domains.reports()) {
+    Place& place = places_[report.name];
+    const bool may_come = place.client.pid == 0 && place.state.phase == park::Phase::Off &&
+                          at_.clock.now() >= may_start_;
+    if (!may_come || !report.takes_clients()) continue;
+    const Status started = start_client(report.name, place);
+    if (started) continue;
+    end_client(place);
+    if (place.news != to_string(started.error()))
+      spdlog::warn("domain {} cannot be parked: {}", report.name, to_string(started.error()));
+    place.news = to_string(started.error());
+  }
+}
+
+Status Parking::start_client(const std::string& domain, Place& place) {
+  Client& client = place.client = Client{};
+  const std::string path = new_pipe_path();
+  auto pipe = park::DumpPipe::open(at_.kernel, path);
+  if (!pipe) return propagate(pipe);
+  auto input = os::make_pipe();
+  if (!input) return propagate(input);
+  auto output = os::make_pipe();
+  if (!output) return propagate(output);
+  os::SpawnRequest request;
+  request.command = {at_.options.parking_client};
+  request.environment = at_.options.tenant_environment;
+  const auto add = [&request](const Environment& variables) {
+    request.environment.insert(request.environment.end(), variables.begin(), variables.end());
+  };
+  add(at_.domains.environment(domain));
+  add(mps::environment_of({client_sm_percent, 0}));
+  add(park::mode_environment(path));
+  request.standard_input = input->reading.get();
+  request.standard_output = output->writing.get();
+  request.standard_error = output->writing.get();
+  request.new_session = true;
+  const auto pid = at_.kernel.spawn(request);
+  if (!pid) return propagate(pid);
+  client.pid = *pid;
+  client.pipe_path = path;
+  client.input = std::move(input->writing);
+  client.output = std::move(output->reading);
+  client.pipe = std::move(*pipe);
+  auto pidfd = at_.kernel.pidfd_open(*pid);
+  if (!pidfd) return propagate(pidfd);
+  client.pidfd = std::move(*pidfd);
+  auto exit_watch = at_.loop.watch_readable(client.pidfd.get(), [this, domain] { on_client_exit(domain); });
+  if (!exit_watch) return propagate(exit_watch);
+  client.exit_watch = std::move(*exit_watch);
+  auto output_watch =
+      at_.loop.watch_readable(client.output.get(), [this, domain] { on_client_output(domain); });
+  if (!output_watch) return propagate(output_watch);
+  client.output_watch = std::move(*output_watch);
+  auto dump_watch = at_.loop.watch_readable(client.pipe->fd(), [this, domain] { on_client_dump(domain); });
+  if (!dump_watch) return propagate(dump_watch);
+  client.dump_watch = std::move(*dump_watch);
+  return {};
+}
+
+/// "ready", or why not.
+void Parking::on_client_output(const std::string& domain) {
+  Place& place = places_[domain];
+  std::array<std::byte, 512> bytes;
+  const auto got = at_.kernel.read(place.client.output, bytes);
+  if (!got || *got == 0) {
+    place.client.output_watch.cancel();
+    return;
+  }
+  const std::string_view text(reinterpret_cast<const char*>(bytes.data()), *got);
+  if (place.client.is_ready) return;  // what the driver says of its dump
+  if (!text.starts_with("ready")) {
+    place.news = std::string(text.substr(0, text.find('\n')));
+    spdlog::warn("domain {} cannot be parked: {}", domain, place.news);
+    return;
+  }
+  place.news.clear();
+  place.client.is_ready = true;
+  happened(domain, {park::EventType::ClientReady});
+  spdlog::info("domain {} can be parked: process {} is its parking client", domain, place.client.pid);
+}
+
+void Parking::on_client_exit(const std::string& domain) {
+  Place& place = places_[domain];
+  place.client.exit_watch.cancel();
+  (void)at_.kernel.try_wait(place.client.pid);
+  (void)os::remove_file(place.client.pipe_path);
+  place.client = Client{};
+  happened(domain, {park::EventType::ClientGone});
+}
+
+/// Its dump has begun, so somebody in the domain has raised an exception. It is not read before the domain is
+/// to fall.
+void Parking::on_client_dump(const std::string& domain) {
+  Place& place = places_[domain];
+  place.client.dump_watch.cancel();
+  place.client.has_begun = true;
+  began(domain);
+  look_whether_all_began(domain);
+}
+
+void Parking::end_client(Place& place) {
+  Client& client = place.client;
+  client.input.reset();
+  if (client.pidfd) (void)at_.kernel.send_signal(client.pidfd, SIGKILL);
+}
+
+/// What it still has to write is thrown away.
+void Parking::read_rest_of_client(const std::string& domain) {
+  Client& client = places_[domain].client;
+  if (!client.pipe) return;
+  auto watch = at_.loop.watch_readable(client.pipe->fd(), [this, domain] {
+    Client& its = places_[domain].client;
+    if (!its.pipe || its.pipe->read() == park::DumpPipe::State::Done) its.dump_watch.cancel();
+  });
+  if (watch) client.dump_watch = std::move(*watch);
+}
+
+// --- the dumps of everybody else
+// ---------------------------------------------------------------------------------------------------
+
+void Parking::follow(pid_t pid, const std::string& domain) {
+  if (!is_on() || !places_.contains(domain)) return;
+  Dumper& dumper = dumpers_[pid] = Dumper{};
+  dumper.domain = domain;
+  dumper.since = at_.clock.now();
+  look_at(pid, dumper, at_.processes.tenant_of(pid).empty());
+}
+
+void Parking::on_gpu_opened(pid_t pid) {
+  const auto found = dumpers_.find(pid);
+  if (found != dumpers_.end() && found->second.is_in_doubt) look_at(pid, found->second, true);
+}
+
+/// Until it begins its program a process of ours has the environment of `firebreak run`.
+void Parking::look_at(pid_t pid, Dumper& dumper, bool for_good) {
+  const auto environment = at_.kernel.read_file(os::proc_folder(pid) + "/environ");
+  const std::string path = environment ? park::dump_path_in(*environment) : std::string();
+  if (!path.starts_with(at_.options.dump_directory + "/")) {
+    if (!for_good) return;
+    dumper.is_in_doubt = false;
+    tell(dumper.domain, pid,
+         fmt::format("process {} is not in the core dump mode: domain {} is not parked while it is there",
+                     name_of(pid), dumper.domain));
+    return;
+  }
+  dumper.is_in_doubt = false;
+  dumper.path = path;
+  auto pipe = park::DumpPipe::open(at_.kernel, path);
+  if (!pipe) {
+    spdlog::error("the core dump of process {} cannot be read: {}", pid, to_string(pipe.error()));
+    return;
+  }
+  dumper.pipe = std::move(*pipe);
+  auto watch = at_.loop.watch_readable(dumper.pipe->fd(), [this, pid] { on_dump(pid); });
+  if (watch) dumper.watch = std::move(*watch);
+}
+
+void Parking::on_exit(pid_t pid) {
+  const auto found = dumpers_.extract(pid);
+  if (!found) return;
+  if (!found.mapped().path.empty()) (void)os::remove_file(found.mapped().path);
+  look_whether_all_began(found.mapped().domain);
+  look_whether_all_dumped(found.mapped().domain);
+}
+
+std::vector<pid_t> Parking::without_ours(const std::string& domain, std::vector<pid_t> clients) const {
+  const auto place = places_.find(domain);
+  if (place != places_.end()) std::erase(clients, place->second.client.pid);
+  return clients;
+}
+
+/// Who has completed its dump goes on, and its new kernels keep the others from beginning theirs: they then
+/// stood still for 4 s (H100). So nobody's is read before all have begun.
+void Parking::on_dump(pid_t pid) {
+  Dumper& dumper = dumpers_.at(pid);
+  dumper.watch.cancel();
+  dumper.has_begun = true;
+  const std::string domain = dumper.domain;
+  began(domain);
+  if (places_[domain].is_read) return begin_to_read(pid, dumper);
+  look_whether_all_began(domain);
+}
+
+void Parking::look_whether_all_began(const std::string& domain) {
+  const auto found = places_.find(domain);
+  if (found == places_.end() || found->second.is_read) return;
+  Place& place = found->second;
+  bool somebody = place.client.has_begun;
+  bool all = place.client.has_begun || place.client.pid == 0;
+  for (const auto& [pid, dumper] : dumpers_) {
+    if (dumper.domain != domain || dumper.path.empty()) continue;
+    somebody |= dumper.has_begun;
+    all &= dumper.has_begun;
+  }
+  if (!somebody) return;
+  if (all) return read_all(domain);
+  if (place.reading) return;
+  place.reading = at_.loop.after_or_now(begin_limit, [this, domain] { read_all(domain); });
+}
+
+void Parking::read_all(const std::string& domain) {
+  Place& place = places_[domain];
+  place.reading.cancel();
+  place.is_read = true;
+  for (auto& [pid, dumper] : dumpers_) {
+    if (dumper.domain == domain && dumper.has_begun && !dumper.is_done) begin_to_read(pid, dumper);
+  }
+}
+
+void Parking::begin_to_read(pid_t pid, Dumper& dumper) {
+  auto watch = at_.loop.watch_readable(dumper.pipe->fd(), [this, pid] { read_dump(pid); });
+  if (watch) dumper.watch = std::move(*watch);
+}
+
+void Parking::read_dump(pid_t pid) {
+  Dumper& dumper = dumpers_.at(pid);
+  if (dumper.pipe->read() != park::DumpPipe::State::Done) return;
+  dumper.watch.cancel();
+  dumper.is_done = true;
+  judge(pid, dumper);
+}
+
+void Parking::judge(pid_t pid, Dumper& dumper) {
+  const auto exception = park::own_exception_in(dumper.pipe->bytes());
+  if (!exception) {
+    spdlog::warn("the core dump of process {} says nothing: {}{}", pid, to_string(exception.error()),
+                 dumper.pipe->is_cut() ? " (it is longer than is read)" : "");
+  } else if (*exception) {
+    keep_dump(pid, dumper);
+    callbacks_.on_exception(pid, **exception);
+  }
+  dumper.pipe->clear();
+  look_whether_all_dumped(dumper.domain);
+}
+
+/// For cuda-gdb: the last ones.
+void Parking::keep_dump(pid_t pid, const Dumper& dumper) {
+  const std::string path = fmt::format("{}/{}.cudacore", at_.options.dump_directory, name_of(pid));
+  if (auto written = os::write_private_file(path, dumper.pipe->bytes()); !written) {
+    spdlog::warn("the core dump of process {} is not kept: {}", pid, to_string(written.error()));
+    return;
+  }
+  spdlog::info("the core dump of process {} is {}", pid, path);
+  std::erase(kept_dumps_, path);
+  kept_dumps_.push_back(path);
+  if (kept_dumps_.size() <= dumps_kept) return;
+  (void)os::remove_file(kept_dumps_.front());
+  kept_dumps_.erase(kept_dumps_.begin());
+}
+
+// --- what follows
+// ---------------------------------------------------------------------------------------------------
+
+void Parking::began(const std::string& domain) {
+  const auto in_the_way = not_in_mode(domain);
+  const auto type = in_the_way.empty() ? park::EventType::DumpBegan : park::EventType::BeganPartly;
+  happened(domain, {type});
+}
+
+bool Parking::on_named(pid_t pid, const std::string& domain) {
+  if (!is_on() || !places_.contains(domain)) return false;
+  Place& place = places_[domain];
+  if (!not_in_mode(domain).empty()) return false;
+  if (std::ranges::count(place.state.culprits, pid) == 0) {
+    happened(domain, {park::EventType::Named, pid});
+    if (std::ranges::count(place.state.culprits, pid) > 0)
+      tell(domain, pid,
+           fmt::format("domain {} is parked: {} has raised an exception, the others go on", domain,
+                       name_of(pid)));
+  }
+  return place.state.phase == park::Phase::Halted || place.state.phase == park::Phase::Held;
+}
+
+void Parking::on_fell(const std::string& domain) {
+  if (places_.contains(domain)) happened(domain, {park::EventType::Fell});
+}
+
+/// Nobody is named by a dump of a client whose kernels did nothing wrong.
+void Parking::look_whether_all_dumped(const std::string& domain) {
+  const bool all = std::ranges::all_of(dumpers_, [&](const auto& each) {
+    return each.second.domain != domain || each.second.path.empty() || each.second.is_done;
+  });
+  if (all && places_.contains(domain)) happened(domain, {park::EventType::AllDumped});
+}
+
+void Parking::look_whether_all_left(const std::string& domain) {
+  const Place& place = places_[domain];
+  const bool somebody = std::ranges::any_of(at_.tenants.all(), [&](const auto& each) {
+    const Member& active = each.second->active;
+    return active.pid != 0 && active.domain == domain &&
+           std::ranges::count(place.state.culprits, active.pid) == 0;
+  });
+  if (!somebody) happened(domain, {park::EventType::EverybodyLeft});
+}
+
+void Parking::happened(const std::string& domain, const park::Event& event) {
+  Place& place = places_[domain];
+  park::Step step = park::advance(place.state, event);
+  if (step.state.phase != place.state.phase)
+    spdlog::info("parking of domain {}: {}: {} -> {}", domain, to_string(event.type),
+                 to_string(place.state.phase), to_string(step.state.phase));
+  place.state = std::move(step.state);
+  for (const park::Action action : step.actions) act(domain, place, action);
+}
+
+void Parking::act(const std::string& domain, Place& place, park::Action action) {
+  switch (action) {
+    case park::Action::Condemn:
+      return at_.domains.note_fault(domain);
+    case park::Action::StartNameLimit:
+      return start_limit(domain, place, name_limit);
+    case park::Action::StartDrainLimit:
+      return start_limit(domain, place, at_.options.park);
+    case park::Action::StartFallLimit:
+      place.leaving.cancel();
+      return start_limit(domain, place, fall_limit);
+    case park::Action::Leave:
+      return let_leave(domain, place);
+    case park::Action::Release:
+      spdlog::info("parking of domain {} is over: it is to fall", domain);
+      return read_rest_of_client(domain);
+    case park::Action::EndClient:
+      end_client(place);
+      for (const pid_t pid : place.state.culprits) {
+        const Process* process = at_.processes.living(pid);
+        if (process != nullptr) (void)at_.kernel.send_signal(*process->pidfd(), SIGKILL);
+      }
+      return;
+    case park::Action::Forget:
+      place.limit.cancel();
+      place.leaving.cancel();
+      place.reading.cancel();
+      place.is_read = false;
+      for (auto& [pid, dumper] : dumpers_) {
+        if (dumper.domain == domain && dumper.pipe) dumper.pipe->clear();
+      }
+      return;
+  }
+}
+
+/// Whoever has a standby is handed over to it, with no step lost. The others have until the limit.
+void Parking::let_leave(const std::string& domain, const Place& place) {
+  Place& its = places_[domain];
+  for (const auto& [name, tenant] : at_.tenants.all()) {
+    const Member& active = tenant->active;
+    if (active.pid == 0 || active.domain != domain) continue;
+    if (std::ranges::count(place.state.culprits, active.pid) > 0) continue;
+    const bool has_standby = tenant->pair.standby == pair::Standby::Ready;
+    if (has_standby && callbacks_.hand_over(name)) continue;
+    tell(domain, active.pid,
+         fmt::format("tenant {} cannot leave domain {}, since it has no standby that is ready: it has {} s until "
+                     "the domain falls",
+                     name, domain,
+                     std::chrono::duration_cast<std::chrono::seconds>(at_.options.park).count()));
+  }
+  auto leaving = at_.loop.every(between_leaving_looks, [this, domain] { look_whether_all_left(domain); });
+  if (leaving) its.leaving = std::move(*leaving);
+}
+
+void Parking::start_limit(const std::string& domain, Place& place, Milliseconds limit) {
+  place.limit =
+      at_.loop.after_or_now(limit, [this, domain] { happened(domain, {park::EventType::Deadline}); });
+}
+
+void Parking::tell(const std::string& domain, pid_t pid, const std::string& text) {
+  abi::Event event;
+  event.what = abi::EventKind::Parking;
+  event.tenant = at_.processes.tenant_of(pid);
+  event.domain = domain;
+  event.pid = pid;
+  event.text = text;
+  spdlog::warn("{}", text);
+  at_.teller.tell(std::move(event));
+}
+
+std::vector<std::string> Parking::not_in_mode(const std::string& domain) const {
+  std::vector<std::string> all;
+  for (const auto& [pid, dumper] : dumpers_) {
+    if (dumper.domain == domain && dumper.path.empty() && !dumper.is_in_doubt) all.push_back(name_of(pid));
+  }
+  return all;
+}
+
+std::string Parking::name_of(pid_t pid) const {
+  const std::string tenant = at_.processes.tenant_of(pid);
+  return tenant.empty() ? std::to_string(pid) : fmt::format("{}-{}", tenant, pid);
+}
+
+ParkingReport Parking::report(const std::string& domain) const {
+  const auto place = places_.find(domain);
+  if (place == places_.end()) return {};
+  return {place->second.state.phase, place->second.state.culprits, not_in_mode(domain), place->second.news};
+}
+
+}  // namespace firebreak::agent

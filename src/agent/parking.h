@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+/// Parked domains: after an exception of one client's kernel the others go on, and leave, before the domain
+/// falls (park/parking.h). Off unless AgentOptions::park says how long they have.
+#pragma once
+
+#include <sys/types.h>
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "agent/options.h"
+#include "agent/process.h"
+#include "agent/surroundings.h"
+#include "agent/teller.h"
+#include "agent/tenants.h"
+#include "fault/core_dump.h"
+#include "os/event_loop.h"
+#include "os/kernel.h"
+#include "park/dump_pipe.h"
+#include "park/parking.h"
+
+namespace firebreak::agent {
+
+/// How parking stands in one domain.
+struct ParkingReport {
+  park::Phase phase = park::Phase::Off;
+  std::vector<pid_t> culprits;
+  std::vector<std::string> prevented_by;  ///< processes that are not in the mode, in words
+  std::string news;                       ///< why the parking client is not there; empty: it is, or will be
+};
+
+/// Belongs to the loop's thread.
+class Parking {
+ public:
+  struct Knows {
+    const AgentOptions& options;
+    os::EventLoop& loop;
+    os::Kernel& kernel;
+    Domains& domains;
+    const Clock& clock;
+    Tenants& tenants;
+    Processes& processes;
+    Teller& teller;
+  };
+  struct Callbacks {
+    /// A tenant is to go on in its standby, in good order.
+    std::function<Status(const std::string& tenant)> hand_over;
+    /// The dump of that process names an exception of its own.
+    std::function<void(pid_t pid, const fault::CoreDumpException&)> on_exception;
+  };
+  Parking(Knows knows, Callbacks callbacks) : at_(knows), callbacks_(std::move(callbacks)) {}
+  Parking(const Parking&) = delete;
+  Parking& operator=(const Parking&) = delete;
+  ~Parking();
+
+  /// Starts a parking client in each domain that serves, now and whenever one serves again.
+  void begin();
+
+  /// What a process needs besides, that is to start in that domain: nothing where parking is off.
+  Environment environment_of_next(const std::string& domain);
+  /// A process in that domain, ours or not, from now on.
+  void follow(pid_t pid, const std::string& domain);
+  /// It has initialised CUDA, so that its environment is what its program has.
+  void on_gpu_opened(pid_t pid);
+  void on_exit(pid_t pid);
+  /// Of these clients of a domain, all but the parking client.
+  std::vector<pid_t> without_ours(const std::string& domain, std::vector<pid_t> clients) const;
+
+  /// Its progress lines name a process. False: its domain does not park, and falls at once.
+  bool on_named(pid_t pid, const std::string& domain);
+  /// The driver has reset that domain, or its server has ended.
+  void on_fell(const std::string& domain);
+
+  ParkingReport report(const std::string& domain) const;
+
+ private:
+  /// The agent's own client of a domain.
+  struct Client {
+    pid_t pid = 0;  ///< 0: none
+    os::Fd pidfd;
+    os::Fd input;  ///< closed, it ends
+    os::Fd output;
+    std::optional<park::DumpPipe> pipe;
+    os::Watch exit_watch;
+    os::Watch output_watch;
+    os::Watch dump_watch;
+    std::string pipe_path;
+    bool is_ready = false;
+    bool has_begun = false;  ///< to dump
+  };
+  /// A process of the domain, as far as its dump goes.
+  struct Dumper {
+    std::string domain;
+    std::string path;                    ///< empty: it is not in the mode, or not known to be
+    std::optional<park::DumpPipe> pipe;  ///< its reader
+    os::Watch watch;
+    Monotonic since{};
+    bool is_in_doubt = true;  ///< it may not have begun its program yet
+    bool has_begun = false;   ///< to dump
+    bool is_done = false;
+  };
+  struct Place {
+    park::State state;
+    Client client;
+    std::string news;
+    bool is_read = false;  ///< its clients' dumps are
+    os::Watch limit;
+    os::Watch reading;  ///< for those who do not begin to dump
+    os::Watch leaving;  ///< looks whether somebody is left
+  };
+
+  bool is_on() const { return at_.options.park > Milliseconds(0); }
+  std::string new_pipe_path();
+  void look_after_clients();
+  Status start_client(const std::string& domain, Place& place);
+  void on_client_output(const std::string& domain);
+  void on_client_exit(const std::string& domain);
+  void on_client_dump(const std::string& domain);
+  void end_client(Place& place);
+  void read_rest_of_client(const std::string& domain);
+  /// Whether it is in the mode; `for_good`: the answer counts also where it is no.
+  void look_at(pid_t pid, Dumper& dumper, bool for_good);
+  void on_dump(pid_t pid);
+  void look_whether_all_began(const std::string& domain);
+  void read_all(const std::string& domain);
+  void begin_to_read(pid_t pid, Dumper& dumper);
+  void read_dump(pid_t pid);
+  void judge(pid_t pid, Dumper& dumper);
+  void keep_dump(pid_t pid, const Dumper& dumper);
+  void began(const std::string& domain);
+  void look_whether_all_dumped(const std::string& domain);
+  void look_whether_all_left(const std::string& domain);
+  void happened(const std::string& domain, const park::Event& event);
+  void act(const std::string& domain, Place& place, park::Action action);
+  void let_leave(const std::string& domain, const Place& place);
+  void start_limit(const std::string& domain, Place& place, Milliseconds limit);
+  void tell(const std::string& domain, pid_t pid, const std::string& text);
+  std::vector<std::string> not_in_mode(const std::string& domain) const;
+  std::string name_of(pid_t pid) const;
+
+  Knows at_;
+  Callbacks callbacks_;
+  std::map<std::string, Place> places_;
+  std::map<pid_t, Dumper> dumpers_;
+  std::vector<std::string> kept_dumps_;
+  unsigned next_pipe_ = 1;
+  Monotonic may_start_{};  ///< the parking clients
+  os::Watch looking_;
+};
+
+}  // namespace firebreak::agent

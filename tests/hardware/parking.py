@@ -1,0 +1,189 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Unmodified tenants beside one whose kernel raises an exception, in a parked domain. For a machine with a GPU, root and
+MPS; some ten seconds a play.
+
+  tests/hardware/parking.py BIN RESULT.json [--kinds KIND,...] [--repeat N]
+
+BIN: the folder with the programs. FIREBREAK_GPU=soft: without a GPU. Two tenants in the faulter's domain compare every
+word of every result until they are done, then the domain falls. One play goes without parking, and has to end them.
+Exit 1 where somebody did not live on, or a word was wrong. Ends everything that it started."""
+
+import argparse
+import datetime
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import time
+
+KINDS = ("misaligned-load,trap,shared-out-of-bounds,non-canonical-address,stack-overflow,illegal-instruction,"
+         "local-out-of-bounds,breakpoint,bad-program-counter,null-load")
+WORK_S = 4.0
+LOG_TIME = re.compile(r"(\d\d):(\d\d):(\d\d\.\d+) ")
+
+
+class Agent:
+    def __init__(self, programs, folder, log, options):
+        self.programs, self.folder, self.log = programs, folder, log
+        self.environment = dict(os.environ, FIREBREAK_SOCKET=folder + "/agent.sock", FIREBREAK_LOG="info")
+        self.environment.setdefault("FIREBREAK_GPU", "real")
+        self.out = open(log, "ab")
+        self.process = subprocess.Popen([programs + "/firebreakd", "--directory", folder, *options],
+                                        env=self.environment, stdout=self.out, stderr=self.out)
+
+    def status(self):
+        try:
+            answer = subprocess.run([self.programs + "/firebreak", "status", "--json"], env=self.environment,
+                                    capture_output=True, timeout=5, check=True)
+            return json.loads(answer.stdout)
+        except (subprocess.SubprocessError, ValueError):
+            return None
+
+    def await_all(self, what, limit_s=40):
+        end = time.monotonic() + limit_s
+        while time.monotonic() < end:
+            status = self.status()
+            if status and all(what(each) for each in status["domains"]):
+                return True
+            time.sleep(0.1)
+        return False
+
+    def run(self, name, *command, **more):
+        return subprocess.Popen([self.programs + "/firebreak", "run", "--name", name, "--", *command],
+                                env=self.environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+                                **more)
+
+    def domain_of(self, name):
+        for tenant in (self.status() or {"tenants": []})["tenants"]:
+            if tenant["name"] == name and tenant["active"]:
+                return tenant["active"]["domain"]
+        return None
+
+    def lines_since(self, offset):
+        with open(self.log, encoding="utf-8", errors="replace") as file:
+            file.seek(offset)
+            return file.read().splitlines()
+
+    def end(self):
+        self.process.terminate()
+        try:
+            self.process.wait(20)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+
+
+def seconds_of_day(line):
+    found = LOG_TIME.match(line)
+    return int(found[1]) * 3600 + int(found[2]) * 60 + float(found[3]) if found else None
+
+
+def ms_after(lines, text, began):
+    """From then to the first log line with that text; None: there is none."""
+    for line in lines:
+        if text in line and seconds_of_day(line) is not None:
+            return round((seconds_of_day(line) - began) * 1e3, 1)
+    return None
+
+
+def checker(agent, name, blocks, rounds):
+    process = agent.run(name, agent.programs + "/firebreak-checker", "--seconds", str(WORK_S), "--blocks", str(blocks),
+                        "--rounds", str(rounds))
+    return process if process.stdout.readline().strip() == "working" else None
+
+
+def play(agent, kind, parked, blocks, rounds):
+    """Tenants take turns between two domains, so every second one is put beside the faulter."""
+    ready = agent.await_all(lambda d: d["state"] == "serving" and (not parked or d["parking"]["state"] == "ready"))
+    row = {"kind": kind, "parked": parked, "blocks": blocks, "rounds": rounds, "ready": ready}
+    if not ready:
+        return row
+    tenants = {name: checker(agent, name, blocks, rounds) for name in ("v1", "o1", "v2", "o2")}
+    rogue = agent.run("rogue", agent.programs + "/firebreak-lab", "inject", "--wait", kind, stdin=subprocess.PIPE)
+    if "prepared" not in rogue.stdout.readline() or None in tenants.values():
+        row["ready"] = False
+    domain = agent.domain_of("rogue")
+    beside = [name for name in tenants if agent.domain_of(name) == domain]
+    offset = os.path.getsize(agent.log)
+    time.sleep(0.3)
+    now = datetime.datetime.now()
+    began = now.hour * 3600 + now.minute * 60 + now.second + now.microsecond / 1e6
+    rogue.stdin.write("go\n")
+    rogue.stdin.flush()
+    row["beside"] = len(beside)
+    row["tenants"] = []
+    for name, process in tenants.items():
+        if process is None:
+            continue
+        try:
+            said = process.communicate(timeout=40)[0].strip()
+            seen = json.loads(said.splitlines()[-1]) if said else {"error": "said nothing"}
+        except (subprocess.TimeoutExpired, ValueError):
+            process.kill()
+            seen = {"error": "did not end"}
+        row["tenants"].append({"beside": name in beside, **seen})
+    try:
+        row["faulter"] = rogue.communicate(timeout=30)[0].strip().splitlines()[-1][:120]
+    except (subprocess.TimeoutExpired, IndexError):
+        rogue.kill()
+        row["faulter"] = "did not end"
+    lines = agent.lines_since(offset)
+    row["named_after_ms"] = ms_after(lines, " is parked: rogue-", began)
+    row["first_xid_after_ms"] = ms_after(lines, "Xid ", began)
+    row["fell_after_ms"] = ms_after(lines, f"parking of domain {domain}: fell", began)
+    return row
+
+
+def is_good(row):
+    if not row["ready"] or row.get("beside", 0) < 2:
+        return False
+    lived = [each["error"] == "" and each.get("wrong_words") == 0 for each in row["tenants"] if each["beside"]]
+    return (all(lived) and row["named_after_ms"] is not None) if row["parked"] else not any(lived)
+
+
+def machine(programs):
+    version = subprocess.run([programs + "/firebreak", "--version"], capture_output=True, text=True, check=True).stdout
+    commit = re.search(r"[0-9a-f]{12}(-dirty)?", version)
+    its = {"linux": os.uname().release, "commit": commit[0] if commit else None,
+           "date": datetime.datetime.now(datetime.timezone.utc).date().isoformat()}
+    if os.environ.get("FIREBREAK_GPU", "real") == "soft":
+        return {"gpu": "software", **its}
+    asked = subprocess.run(["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"],
+                           capture_output=True, text=True, check=True).stdout.splitlines()[0]
+    name, driver = asked.split(", ")
+    return {"gpu": name, "driver": driver, **its}
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("programs")
+    parser.add_argument("result")
+    parser.add_argument("--kinds", default=KINDS)
+    parser.add_argument("--repeat", type=int, default=1)
+    parser.add_argument("--blocks", type=int, default=1)
+    parser.add_argument("--rounds", type=int, default=20000)
+    options = parser.parse_args()
+    programs = os.path.realpath(options.programs)
+    rows = []
+    with tempfile.TemporaryDirectory(prefix="fbp", dir="/tmp") as scratch:
+        for parked in (True, False):
+            agent = Agent(programs, scratch + ("/p" if parked else "/s"), options.result + ".agent.log",
+                          ["--park-s", "12"] if parked else [])
+            try:
+                kinds = options.kinds.split(",") * options.repeat if parked else ["misaligned-load"]
+                for kind in kinds:
+                    rows.append(play(agent, kind, parked, options.blocks, options.rounds))
+                    print(json.dumps({"good": is_good(rows[-1]), **rows[-1]}), flush=True)
+                    with open(options.result, "w", encoding="utf-8") as file:
+                        json.dump({"what": "tests/hardware/parking.py", "format": 1, "machine": machine(programs),
+                                   "command": "tests/hardware/parking.py BIN parking.json " + " ".join(sys.argv[3:]),
+                                   "good": sum(map(is_good, rows)), "rows": rows}, file, indent=1)
+            finally:
+                agent.end()
+    return 0 if all(map(is_good, rows)) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
