@@ -4,6 +4,7 @@
 
 #include <sys/types.h>
 #include <compare>
+#include <cstdint>
 #include <string>
 #include <utility>
 
@@ -36,9 +37,9 @@ Result<FileIdentity> regular_file_at(Kernel& kernel, const std::string& path);
 /// it. Unsupported as above.
 Result<Fd> open_regular_file(Kernel& kernel, const std::string& path);
 
-/// Moves the descriptor's place; returns where that is, in bytes from the file's beginning.
+/// Moves the descriptor's place, in bytes from the file's beginning; the first returns where that is.
 Result<std::size_t> go_to_end(int fd);
-Status go_to_beginning(int fd);
+Status go_to(int fd, std::uint64_t place);
 
 // --- file lock
 
