@@ -5,6 +5,7 @@
 #include <sys/types.h>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <utility>
@@ -49,6 +50,10 @@ class Socket {
 
   /// Ends the connection both ways; a receive() that another thread waits in returns Unavailable.
   void hang_up();
+
+  /// From now on that closes it, and each descriptor that comes by it, also in a message that is refused: who
+  /// is at the other end chose them.
+  void close_by(std::shared_ptr<Closer> closer) { fd_.close_by(std::move(closer)); }
 
   Result<PeerCredentials> peer_credentials() const;
   const Fd& fd() const { return fd_; }

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "os/closer.h"
+
+#include <fcntl.h>
+
+#include <vector>
+
+#include "os/socket.h"
+#include "os/tcp_test_support.h"
+
+namespace firebreak::os {
+namespace {
+
+struct CloserTest : testing::Test {
+  Loopback loopback;
+  std::shared_ptr<Closer> closer = std::make_shared<Closer>();
+};
+
+TEST_F(CloserTest, NobodyWaitsForWhatDoesNotClose) {
+  auto [connection, client, sent] = loopback.lingering();
+  connection.close_by(closer);
+  connection.reset();
+  EXPECT_FALSE(connection);
+  EXPECT_EQ(Loopback::read_to_end(client), sent) << "it is closed once all was read";
+}
+
+TEST_F(CloserTest, ItGoesWithWhoeverOwnsIt) {
+  auto [connection, client, sent] = loopback.lingering();
+  connection.close_by(closer);
+  {
+    std::vector<Fd> owner;
+    owner.push_back(std::move(connection));
+    Fd last;
+    last = std::move(owner.front());
+  }
+  EXPECT_EQ(Loopback::read_to_end(client), sent);
+}
+
+TEST_F(CloserTest, WhatIsGivenAwayIsTheOthersToClose) {
+  Fd fd = loopback.connect_client();
+  fd.close_by(closer);
+  const int number = fd.release();
+  EXPECT_EQ(fd.closer(), nullptr);
+  EXPECT_GE(::fcntl(number, F_GETFD), 0);
+  ::close(number);
+}
+
+TEST_F(CloserTest, OneThatHangsKeepsNobodyBehindIt) {
+  auto [connection, client, sent] = loopback.lingering();
+  connection.close_by(closer);
+  connection.reset();
+  const Fd other_client = loopback.connect_client();
+  Fd other = loopback.accept_client();
+  other.close_by(closer);
+  other.reset();
+  EXPECT_EQ(Loopback::read_to_end(other_client), 0u);
+  EXPECT_EQ(Loopback::read_to_end(client), sent);
+}
+
+TEST_F(CloserTest, WhoeverHadItNeedNotStay) {
+  auto [connection, client, sent] = loopback.lingering();
+  connection.close_by(std::exchange(closer, nullptr));
+  connection.reset();
+  EXPECT_EQ(Loopback::read_to_end(client), sent);
+}
+
+TEST_F(CloserTest, BeyondTheBoundTheyWaitForThoseBefore) {
+  std::vector<Loopback::Lingering> all;
+  for (std::size_t i = 0; i < Closer::most_threads + 2; ++i) {
+    all.push_back(loopback.lingering());
+    all.back().connection.close_by(closer);
+    all.back().connection.reset();
+  }
+  for (const Loopback::Lingering& each : all) EXPECT_EQ(Loopback::read_to_end(each.client), each.sent);
+}
+
+/// What a peer sends is of its making, also where it is refused or never read.
+TEST_F(CloserTest, WhatComesByASocketIsClosedAsTheSocketIs) {
+  auto [ours, theirs] = std::move(socket_pair().value());
+  ours.close_by(closer);
+  std::vector<Loopback::Lingering> sent;
+  const auto send = [&](std::size_t bytes) {
+    sent.push_back(loopback.lingering());
+    std::vector<std::byte> message(bytes);
+    iovec part{message.data(), message.size()};
+    alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> control{};
+    msghdr header{};
+    header.msg_iov = &part;
+    header.msg_iovlen = 1;
+    header.msg_control = control.data();
+    header.msg_controllen = control.size();
+    cmsghdr* item = CMSG_FIRSTHDR(&header);
+    *item = {CMSG_LEN(sizeof(int)), SOL_SOCKET, SCM_RIGHTS};
+    *reinterpret_cast<int*>(CMSG_DATA(item)) = sent.back().connection.get();
+    ASSERT_GT(::sendmsg(theirs.fd().get(), &header, 0), 0);
+    sent.back().connection.reset();
+  };
+  send(1);
+  send(most_bytes_in_a_message + 1);
+  send(1);
+  EXPECT_EQ(ours.receive(Milliseconds(-1))->descriptors.size(), 1u);
+  EXPECT_EQ(ours.receive(Milliseconds(-1)).error().code, ErrorCode::Protocol);
+  ours.release().reset();
+  for (const Loopback::Lingering& each : sent) EXPECT_EQ(Loopback::read_to_end(each.client), each.sent);
+}
+
+}  // namespace
+}  // namespace firebreak::os
