@@ -339,9 +339,10 @@ Result<Fd> accept_waiting(int listener) {
   for (;;) {
     Fd accepted(::accept4(listener, nullptr, nullptr, SOCK_CLOEXEC));
     if (accepted) return accepted;
-    if (errno == EAGAIN || errno == EWOULDBLOCK) return fail(ErrorCode::Timeout, "nobody waits");
+    const bool nobody = errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR;
+    if (nobody) return fail(ErrorCode::Timeout, "nobody waits");
     // A client that is gone again is none; the next one may be there.
-    if (errno != EINTR && errno != ECONNABORTED) return fail_errno("accept", errno);
+    if (errno != ECONNABORTED) return fail_errno("accept", errno);
   }
 }
 

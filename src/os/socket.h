@@ -120,8 +120,9 @@ Status check_socket_path(const std::string& path);
 // --- tcp
 // Connections of a tenant's clients: what the kernel knows of a stream, whichever process wrote it.
 
-/// A connection that waits at `listener`, close-on-exec; Timeout where none does. Never waits: makes the
-/// listener non-blocking, for all who share it.
+/// A connection that waits at `listener`, close-on-exec; Timeout where none does, or a signal came first.
+/// Makes the listener non-blocking, for all who share it; where one of them undoes that at once, it waits all
+/// the same (see os/accepter.h).
 Result<Fd> accept_waiting(int listener);
 
 /// Whether that is a TCP socket that listens.
