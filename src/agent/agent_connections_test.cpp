@@ -37,6 +37,13 @@ class AgentConnections : public AgentTest {
               static_cast<ssize_t>(text.size()));
     return os::Loopback::read_all(client, text.size());
   }
+  /// Of an agent that alone has what it holds.
+  void restart_unkept() {
+    agent.reset();
+    manager.is_there = false;
+    manager.kept.clear();
+    agent = start_agent({path, {}});
+  }
   void restart() {
     agent.reset();
     agent = start_agent({path, {}});
@@ -109,6 +116,39 @@ TEST_F(AgentConnections, ListeningAgainIsAtAnotherSocket) {
   EXPECT_TRUE(std::holds_alternative<abi::Done>(ask(active, abi::Listen{}, another.listener.get())));
   const os::Fd client = another.connect_client();
   EXPECT_EQ(passes(next(active, 0), client, "here"), "here");
+}
+
+TEST_F(AgentConnections, AConnectionThatLingersStopsNobody) {
+  restart_unkept();
+  Peer active = peer();
+  join(active, "llm", abi::Role::Active);
+  listen(active);
+  const os::Fd one = loopback.connect_client(4096), other = loopback.connect_client(4096);
+  const std::size_t to_one = os::Loopback::make_linger(next(active, 0).descriptor);
+  const std::size_t to_other = os::Loopback::make_linger(next(active, 1).descriptor);
+  EXPECT_TRUE(std::holds_alternative<abi::Done>(ask(active, abi::ReleaseConnection{1})));
+  ask(active, abi::Finish{});
+  detectors.callbacks.on_exit(active.pid());
+  settle();
+  EXPECT_EQ(os::Loopback::read_to_end(one), to_one) << "released";
+  EXPECT_EQ(os::Loopback::read_to_end(other), to_other) << "the tenant is gone";
+}
+
+TEST_F(AgentConnections, WhatComesWithMessagesStopsNobodyEither) {
+  Peer stranger = peer();
+  auto refused = loopback.lingering(), unread = loopback.lingering();
+  stranger.send(abi::Listen{}, refused.connection.get());
+  refused.connection.reset();
+  auto raw = os::connect(path, Milliseconds(1000));
+  const std::string nonsense = "nonsense";
+  ASSERT_TRUE(raw->send(std::as_bytes(std::span(nonsense)), {}, Milliseconds(1000)));
+  const int descriptor = unread.connection.get();
+  ASSERT_TRUE(raw->send(std::as_bytes(std::span(nonsense)), std::span(&descriptor, 1), Milliseconds(1000)));
+  unread.connection.reset();
+  settle();
+  EXPECT_EQ(os::Loopback::read_to_end(refused.client), refused.sent);
+  EXPECT_EQ(os::Loopback::read_to_end(unread.client), unread.sent)
+      << "it came behind what ended the connection";
 }
 
 TEST_F(AgentConnections, WhatCannotBeIsRefused) {
