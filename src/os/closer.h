@@ -12,10 +12,11 @@
 namespace firebreak::os {
 
 /// The last close() of such a descriptor takes as long as who made it likes: a TCP socket lingers
-/// (SO_LINGER), a file system in user space answers or does not. So it happens on threads of their own, which
-/// there are only while there is something to close. Nobody waits for them: they outlive whoever has the
-/// closer, and go with the process. One closer each for those who are not to wait for each other. What waits
-/// in it is as much as the process may have descriptors. Made by std::make_shared(). Thread safe.
+/// (SO_LINGER), in a local one others are on their way, a file system in user space answers or does not. So
+/// it happens on threads of their own, which there are only while there is something to close. Nobody waits
+/// for them: they outlive whoever has the closer, and go with the process. One closer each for those who are
+/// not to wait for each other. What waits in it is as much as the process may have descriptors. Made by
+/// std::make_shared(). Thread safe.
 class Closer : public std::enable_shared_from_this<Closer> {
  public:
   /// So many may hang before those behind them wait.

@@ -5,6 +5,7 @@
 
 #include <vector>
 
+#include "os/closer_test_support.h"
 #include "os/socket.h"
 #include "os/tcp_test_support.h"
 
@@ -14,6 +15,24 @@ namespace {
 struct CloserTest : testing::Test {
   Loopback loopback;
   std::shared_ptr<Closer> closer = std::make_shared<Closer>();
+
+  /// A socket in which something lingers that nobody has received: its close() lasts until the client has
+  /// read.
+  struct Hanging {
+    Fd fd;
+    Fd client;
+    std::size_t sent = 0;
+  };
+  Hanging make_hanging() {
+    auto [connection, client, sent] = loopback.lingering();
+    auto [ours, theirs] = std::move(socket_pair().value());
+    const std::byte one{1};
+    const int number = connection.get();
+    EXPECT_TRUE(theirs.send(std::span(&one, 1), std::span(&number, 1), Milliseconds(0)));
+    Hanging made{ours.release(), std::move(client), sent};
+    made.fd.close_by(closer);
+    return made;
+  }
 };
 
 TEST_F(CloserTest, NobodyWaitsForWhatDoesNotClose) {
@@ -45,16 +64,26 @@ TEST_F(CloserTest, WhatIsGivenAwayIsTheOthersToClose) {
   ::close(number);
 }
 
-TEST_F(CloserTest, OneThatHangsKeepsNobodyBehindIt) {
+/// A child that is about to become another program.
+TEST_F(CloserTest, WhoeverHasACopyDoesNotWaitEither) {
   auto [connection, client, sent] = loopback.lingering();
+  Fd copy(::dup(connection.get()));
   connection.close_by(closer);
   connection.reset();
+  await_closers();
+  copy.reset();
+  EXPECT_EQ(Loopback::read_to_end(client), sent);
+}
+
+TEST_F(CloserTest, OneThatHangsKeepsNobodyBehindIt) {
+  Hanging hanging = make_hanging();
+  hanging.fd.reset();
   const Fd other_client = loopback.connect_client();
   Fd other = loopback.accept_client();
   other.close_by(closer);
   other.reset();
   EXPECT_EQ(Loopback::read_to_end(other_client), 0u);
-  EXPECT_EQ(Loopback::read_to_end(client), sent);
+  EXPECT_EQ(Loopback::read_to_end(hanging.client), hanging.sent);
 }
 
 TEST_F(CloserTest, WhoeverHadItNeedNotStay) {
@@ -65,13 +94,12 @@ TEST_F(CloserTest, WhoeverHadItNeedNotStay) {
 }
 
 TEST_F(CloserTest, BeyondTheBoundTheyWaitForThoseBefore) {
-  std::vector<Loopback::Lingering> all;
+  std::vector<Hanging> all;
   for (std::size_t i = 0; i < Closer::most_threads + 2; ++i) {
-    all.push_back(loopback.lingering());
-    all.back().connection.close_by(closer);
-    all.back().connection.reset();
+    all.push_back(make_hanging());
+    all.back().fd.reset();
   }
-  for (const Loopback::Lingering& each : all) EXPECT_EQ(Loopback::read_to_end(each.client), each.sent);
+  for (const Hanging& each : all) EXPECT_EQ(Loopback::read_to_end(each.client), each.sent);
 }
 
 /// What a peer sends is of its making, also where it is refused or never read.
