@@ -212,11 +212,12 @@ void Agent::on_gap(const watch::Gap& gap) {
   event.what = abi::EventKind::Gap;
   event.source = to_string(gap.source);
   event.text = gap.text;
+  event.domain = gap.domain;
   if (gap.pid) {
     event.pid = *gap.pid;
     const Process* process = processes_.living(*gap.pid);
     event.tenant = process == nullptr ? "" : process->tenant();
-    event.domain = process == nullptr ? gap.domain : process->domain();
+    if (process != nullptr) event.domain = process->domain();
   }
   teller_.tell(event);
   if (!gap.danger) return;

@@ -4,6 +4,7 @@
 
 #include "agent/agent_test_support.h"
 #include "base/units.h"
+#include "os/closer_test_support.h"
 #include "os/descriptors.h"
 #include "os/fd.h"
 
@@ -20,6 +21,7 @@ class AgentDescriptors : public AgentTest {
   /// For so many pairs, and a few descriptors of the test's own.
   void restart_with_room_for(std::uint64_t pairs) {
     agent.reset();
+    os::await_closers();
     manager.is_there = false;  // what it keeps would be the test's own
     manager.kept.clear();
     AgentOptions options;

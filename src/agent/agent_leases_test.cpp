@@ -2,6 +2,7 @@
 /// What outlives a tenant's processes, who may have it, and how a fenced process becomes a standby.
 #include "agent/agent_test_support.h"
 #include "base/units.h"
+#include "os/closer_test_support.h"
 
 namespace firebreak::agent {
 namespace {
@@ -78,9 +79,11 @@ TEST_F(AgentLeases, AThousandOfThemLeaveNothing) {
     settle();
   };
   live_one(0);
+  os::await_closers();
   const std::size_t descriptors = kernel.list_directory("/proc/self/fd").value().size();
   const std::size_t kept = manager.kept.size();
   for (int number = 1; number <= 1000; ++number) live_one(number);
+  os::await_closers();
   EXPECT_EQ(kernel.list_directory("/proc/self/fd").value().size(), descriptors);
   EXPECT_EQ(manager.kept.size(), kept);
 }

@@ -5,6 +5,7 @@
 #include "agent/agent_test_support.h"
 #include "base/units.h"
 #include "link/status_view.h"
+#include "os/closer_test_support.h"
 
 namespace firebreak::agent {
 namespace {
@@ -338,8 +339,10 @@ TEST_F(AgentRestart, MemoryCostsTheAgentNoDescriptor) {
   Peer active = peer();
   join(active, "llm", abi::Role::Active);
   publish(active, "first", base);  // what comes once is there: the shelf
+  os::await_closers();
   const auto before = kernel.list_directory("/proc/self/fd").value().size();
   for (std::uint64_t i = 1; i <= 20; ++i) publish(active, std::to_string(i), base + i * 2 * mib);
+  os::await_closers();
   EXPECT_EQ(kernel.list_directory("/proc/self/fd").value().size(), before);
   restart();
   Peer standby = peer();

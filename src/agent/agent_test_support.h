@@ -231,8 +231,8 @@ struct AgentTest : testing::Test {
 
   void settle() {
     for (;;) {
-      const bool awaits_shelves = agent && agent->awaits_shelves();
-      if (!loop->run_once(Milliseconds(awaits_shelves ? 10 : 0)) && !awaits_shelves) return;
+      const bool awaits_others = agent && (agent->awaits_shelves() || agent->awaits_clients());
+      if (!loop->run_once(Milliseconds(awaits_others ? 10 : 0)) && !awaits_others) return;
     }
   }
   Peer peer(const std::string& how = {}) {

@@ -5,9 +5,11 @@
 
 #include <cstddef>
 #include <deque>
+#include <memory>
 #include <string>
 
 #include "base/result.h"
+#include "os/closer.h"
 #include "os/fd.h"
 #include "os/socket.h"
 
@@ -44,6 +46,7 @@ class Outbox {
   static Result<State> send(os::Socket& socket, const std::string& text, int descriptor);
   Status keep(std::string text, int descriptor);
 
+  std::shared_ptr<os::Closer> closer_ = std::make_shared<os::Closer>();
   std::deque<Letter> letters_;
   std::size_t bytes_ = 0;
 };

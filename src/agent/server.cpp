@@ -4,6 +4,7 @@
 #include <spdlog/spdlog.h>
 #include <unistd.h>
 
+#include "os/closer.h"
 #include "os/fd.h"
 
 namespace firebreak::agent {
@@ -88,6 +89,8 @@ void Server::accept_one() {
   auto socket = listener_->accept(Milliseconds(0));
   if (!socket && socket.error().code == ErrorCode::ResourceExhausted) return turn_away();
   if (!socket) return;
+  // Also what has come by it and nobody has read is closed with it.
+  socket->close_by(std::make_shared<os::Closer>());
   const auto peer = socket->peer_credentials();
   if (!peer || (peer->uid != 0 && peer->uid != ::geteuid())) {
     spdlog::warn("turned away a connection of another user");

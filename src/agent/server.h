@@ -35,6 +35,11 @@ class Connection {
   Connection(Server& server, std::uint64_t id, os::Socket socket, os::PeerCredentials peer)
       : server_(server), id_(id), socket_(std::move(socket)), peer_(peer) {}
 
+  Connection(const Connection&) = delete;
+  Connection& operator=(const Connection&) = delete;
+  /// The peer sees the end at once; the descriptor is closed a moment later.
+  ~Connection() { socket_.hang_up(); }
+
   std::uint64_t id() const { return id_; }
   const os::PeerCredentials& peer() const { return peer_; }
   /// Of the request that is being handled.

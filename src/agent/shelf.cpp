@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "os/closer.h"
 #include "os/descriptors.h"
 
 namespace firebreak::agent {
@@ -27,6 +28,8 @@ std::vector<std::string_view> lines_of(std::string_view text) {
 }  // namespace
 
 Shelf::Answer Shelf::answer(std::string_view question, std::vector<os::Fd> descriptors) {
+  const auto closer = std::make_shared<os::Closer>();
+  for (os::Fd& each : descriptors) each.close_by(closer);
   const std::size_t space = question.find(' ');
   if (space == std::string_view::npos || question.size() < space + 3) return {};
   const char what = question[space + 1];
@@ -51,6 +54,7 @@ Shelf::Answer Shelf::answer(std::string_view question, std::vector<os::Fd> descr
 
 std::string Shelf::keep(std::string_view name, std::vector<os::Fd> descriptors) {
   if (descriptors.size() != 1) return "0";
+  descriptors.front().close_by(closer_for(name));
   if (const auto found = kept_.find(name); found != kept_.end()) {
     found->second = std::move(descriptors.front());
     return "1";
@@ -58,6 +62,14 @@ std::string Shelf::keep(std::string_view name, std::vector<os::Fd> descriptors) 
   if (kept_.size() >= descriptors_max_) return "0";
   kept_.emplace(name, std::move(descriptors.front()));
   return "1";
+}
+
+/// One for each folder, which is a tenant: what one has keeps nobody else's from being closed.
+std::shared_ptr<os::Closer> Shelf::closer_for(std::string_view name) const {
+  const std::string_view folder = name.substr(0, name.find('/') + 1);
+  const auto first = kept_.lower_bound(folder);
+  const bool has_any = !folder.empty() && first != kept_.end() && first->first.starts_with(folder);
+  return has_any ? first->second.closer() : std::make_shared<os::Closer>();
 }
 
 void Shelf::drop(std::string_view name) {

@@ -12,6 +12,7 @@
 #pragma once
 
 #include <map>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -38,6 +39,7 @@ class Shelf {
  private:
   std::string keep(std::string_view name, std::vector<os::Fd> descriptors);
   void drop(std::string_view name);
+  std::shared_ptr<os::Closer> closer_for(std::string_view name) const;
 
   std::size_t descriptors_max_;
   std::map<std::string, os::Fd, std::less<>> kept_;

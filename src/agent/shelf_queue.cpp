@@ -7,6 +7,7 @@
 #include <iterator>
 #include <utility>
 
+#include "os/closer.h"
 #include "os/fd.h"
 #include "os/self.h"
 
@@ -43,6 +44,7 @@ void ShelfQueue::put(const std::string& name, int descriptor, std::function<void
       done(tl::unexpected(why));
     });
   }
+  duplicate->close_by(std::make_shared<os::Closer>());  // it may outlive all others
   auto kept = std::make_shared<os::Fd>(std::move(*duplicate));
   ask([name, kept, done = std::move(done)](Shelves& shelves) -> Answer {
     const Status put = shelves.put(name, kept->get());
@@ -109,7 +111,7 @@ void ShelfQueue::serve() {
     Answer answer = question(shelves_);
     tell_silence();
     if (answer) {
-      question = nullptr;  // its descriptor is closed before anybody is answered
+      question = nullptr;  // its descriptor is given up before anybody is answered
       post([this, answer = std::move(answer)] {
         --under_way_;
         answer();

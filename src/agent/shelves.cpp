@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <charconv>
 
+#include "os/closer.h"
 #include "os/socket.h"
 
 namespace firebreak::agent {
@@ -32,6 +33,7 @@ std::string shelf_name(std::uint32_t number) { return fmt::format("{}{}", prefix
 bool is_shelf(const std::string& name) { return number_of(name).has_value(); }
 
 void end_shelf(os::Socket socket) {
+  socket.close_by(std::make_shared<os::Closer>());
   os::end_sending(socket);
   // What it still had to say nobody wants.
   while (socket.receive(Shelves::patience)) {
@@ -200,6 +202,7 @@ Result<Shelves::Answer> Shelves::ask_and_wait(One& shelf, char what, std::span<c
   std::string text = fmt::format("{}{} ", number, what);
   for (const std::string& name : names) text += name + "\n";
   const std::span<const int> descriptors(&descriptor, descriptor >= 0 ? 1 : 0);
+  const auto closer = std::make_shared<os::Closer>();  // of what one tenant has
   const SystemClock clock;
   const Monotonic until = clock.now() + patience;
   const auto failed = [&](const Error& why) {
@@ -213,6 +216,7 @@ Result<Shelves::Answer> Shelves::ask_and_wait(One& shelf, char what, std::span<c
     auto received = shelf.socket.receive(std::max(left, Milliseconds(0)));
     if (!received) return failed(received.error());
     shelf.silent_until.reset();
+    for (os::Fd& each : received->descriptors) each.close_by(closer);
     const std::string_view answer(reinterpret_cast<const char*>(received->bytes.data()),
                                   received->bytes.size());
     if (answer.starts_with(number))

@@ -11,6 +11,7 @@
 #include "agent/shelf_queue.h"
 #include "os/memory.h"
 #include "os/processes.h"
+#include "os/tcp_test_support.h"
 
 namespace firebreak::agent {
 namespace {
@@ -192,6 +193,25 @@ TEST_F(ShelvesTest, ASilentOneStopsNobodysLoop) {
   signal_shelves(SIGCONT);
   while (!queue.is_idle()) loop->run_once(Milliseconds(10));
   EXPECT_THAT(said, ElementsAre("put", "the loop goes on", "shelf/0 is silent", "shelf/0 answers", "a"));
+}
+
+TEST_F(ShelvesTest, WhatDoesNotCloseKeepsAShelfFromNobody) {
+  const os::Loopback loopback;
+  auto dropped = loopback.lingering(), replaced = loopback.lingering();
+  script_ = "exec \"$0\"";
+  Shelves shelves = this->shelves();
+  ASSERT_TRUE(shelves.put("t/dropped", dropped.connection.get()));
+  ASSERT_TRUE(shelves.put("t/replaced", replaced.connection.get()));
+  dropped.connection.reset();
+  replaced.connection.reset();
+  put(shelves, "t/replaced");
+  shelves.drop("t/dropped");
+  put(shelves, "u/a");
+  EXPECT_THAT(contents(shelves, {"t/dropped", "t/replaced", "u/a"}),
+              ElementsAre("none", "t/replaced", "u/a"));
+  EXPECT_THAT(shelves.silent(), IsEmpty());
+  for (const auto* each : {&dropped, &replaced})
+    EXPECT_EQ(os::Loopback::read_to_end(each->client), each->sent);
 }
 
 TEST_F(ShelvesTest, WithoutAProgramNothingIsPutAway) {

@@ -3,6 +3,7 @@
 
 #include <spdlog/spdlog.h>
 
+#include <algorithm>
 #include <utility>
 #include <vector>
 
@@ -36,24 +37,32 @@ void TenantClients::next_connection(Connection& connection, const abi::NextConne
   if (tenant == nullptr) return at_.answers.give(connection, not_in_that_role("accept"));
   if (is_put_off(connection, *tenant, [=, this](Connection& then) { next_connection(then, request); }))
     return;
-  const auto next = tenant->clients.next(request.after);
-  if (!next) {
-    const bool nobody_waits = next.error().code == ErrorCode::Timeout;
-    return at_.answers.give(connection, nobody_waits ? Status{} : propagate(next));
-  }
-  const abi::ClientConnection given{next->id};
-  if (!next->is_new) return connection.answer(given, next->descriptor);
   // It is the tenant's once it outlives us.
-  put_away(connection_name(tenant->name(), next->id), next->descriptor,
-           [this, given, asker = connection.asker(), name = tenant->name()] {
-             at_.records.save();
-             Tenant* found = at_.tenants.find(name);
-             if (found == nullptr) return;
-             const auto& open = found->clients.open();
-             const auto its = open.find(given.id);
-             if (its == open.end()) return;
-             at_.server.handle(asker, [&](Connection& then) { then.answer(given, its->second.get()); });
-           });
+  const auto keep = [this, name = tenant->name()](const ClientConnections::Entry& added,
+                                                  std::function<void()> kept) {
+    put_away(connection_name(name, added.id), added.descriptor, [this, kept = std::move(kept)] {
+      at_.records.save();
+      kept();
+    });
+  };
+  using Next = Result<ClientConnections::Entry>;
+  tenant->clients.next(at_.loop, request.after, keep, [this, asker = connection.asker()](const Next& next) {
+    at_.server.handle(asker, [&](Connection& then) { answer_with_client(then, next); });
+  });
+}
+
+/// It may have waited, and another may be the active one by now.
+void TenantClients::answer_with_client(Connection& connection, const Result<ClientConnections::Entry>& next) {
+  if (at_.tenants.of(connection, &Tenant::active) == nullptr)
+    return at_.answers.give(connection, not_in_that_role("accept"));
+  if (next) return connection.answer(abi::ClientConnection{next->id}, next->descriptor);
+  const bool nobody_waits = next.error().code == ErrorCode::Timeout;
+  at_.answers.give(connection, nobody_waits ? Status{} : propagate(next));
+}
+
+bool TenantClients::is_idle() const {
+  return std::ranges::all_of(at_.tenants.all(),
+                             [](const auto& each) { return each.second->clients.is_idle(); });
 }
 
 void TenantClients::release(Connection& connection, const abi::ReleaseConnection& request) {

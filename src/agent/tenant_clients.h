@@ -9,6 +9,7 @@
 #include "agent/records.h"
 #include "agent/shelf_queue.h"
 #include "agent/tenants.h"
+#include "os/event_loop.h"
 
 namespace firebreak::agent {
 
@@ -16,6 +17,7 @@ namespace firebreak::agent {
 class TenantClients {
  public:
   struct Knows {
+    os::EventLoop& loop;
     ShelfQueue& shelves;
     Server& server;
     Tenants& tenants;
@@ -28,10 +30,13 @@ class TenantClients {
   void give_listener(Connection& connection);
   void next_connection(Connection& connection, const abi::NextConnection& request);
   void release(Connection& connection, const abi::ReleaseConnection& request);
+  /// Nobody waits for a tenant's next client.
+  bool is_idle() const;
   /// As another agent kept them.
   void restore(Tenant& tenant, const KeptTenant& kept);
 
  private:
+  void answer_with_client(Connection& connection, const Result<ClientConnections::Entry>& next);
   void put_away(const std::string& name, int descriptor, std::function<void()> done);
   bool is_put_off(const Connection& connection, Tenant& tenant, std::function<void(Connection&)> what);
 

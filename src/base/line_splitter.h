@@ -16,6 +16,12 @@ class LineSplitter {
   /// Calls back with each line that `piece` completes, without its line end.
   template <class OnLine>
   void take(std::string_view piece, OnLine on_line) {
+    if (is_skipping_) {
+      const std::size_t end = piece.find('\n');
+      if (end == std::string_view::npos) return;
+      piece.remove_prefix(end + 1);
+      is_skipping_ = false;
+    }
     unfinished_ += piece;
     std::size_t begin = 0;
     for (std::size_t end = unfinished_.find('\n'); end != std::string::npos;
@@ -27,10 +33,19 @@ class LineSplitter {
     if (unfinished_.size() > longest_line) unfinished_.clear();
   }
   /// What follows is another text.
-  void reset() { unfinished_.clear(); }
+  void reset() {
+    unfinished_.clear();
+    is_skipping_ = false;
+  }
+  /// What follows is the end of some line, which is passed over.
+  void skip_line() {
+    unfinished_.clear();
+    is_skipping_ = true;
+  }
 
  private:
   std::string unfinished_;
+  bool is_skipping_ = false;
 };
 
 }  // namespace firebreak

@@ -37,6 +37,17 @@ TEST_F(LineSplitterTest, AnotherTextDoesNotGoOnWithTheLine) {
   EXPECT_THAT(lines_, ElementsAre("new"));
 }
 
+TEST_F(LineSplitterTest, TheEndOfALineIsPassedOver) {
+  take("begun");
+  splitter_.skip_line();
+  take("the end of");
+  take(" another\nnew\n");
+  splitter_.skip_line();
+  splitter_.reset();
+  take("whole\n");
+  EXPECT_THAT(lines_, ElementsAre("new", "whole"));
+}
+
 TEST_F(LineSplitterTest, ATextWithoutLineEndsIsPassedOver) {
   take(std::string(LineSplitter::longest_line + 1, 'x'));
   take("end\nnext\n");

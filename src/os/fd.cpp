@@ -6,12 +6,18 @@
 #include <cerrno>
 #include <system_error>
 
+#include "os/closer.h"
+
 namespace firebreak::os {
 
 // --- fd
 
 void Fd::reset() {
-  if (number_ >= 0) ::close(std::exchange(number_, -1));
+  const std::shared_ptr<Closer> closer = std::move(closer_);
+  if (number_ < 0) return;
+  const int number = std::exchange(number_, -1);
+  if (closer) return closer->close(Fd(number));
+  ::close(number);
 }
 
 // --- duplicate

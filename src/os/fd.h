@@ -2,6 +2,7 @@
 /// Descriptors that close themselves, and what errno says.
 #pragma once
 
+#include <memory>
 #include <string>
 #include <utility>
 
@@ -11,16 +12,19 @@ namespace firebreak::os {
 
 // --- fd
 
+class Closer;
+
 /// Owns one file descriptor; closes it at the end. Movable, not copyable.
 class Fd {
  public:
   Fd() = default;
   explicit Fd(int number) : number_(number) {}
-  Fd(Fd&& other) noexcept : number_(std::exchange(other.number_, -1)) {}
+  Fd(Fd&& other) noexcept : number_(std::exchange(other.number_, -1)), closer_(std::move(other.closer_)) {}
   Fd& operator=(Fd&& other) noexcept {
     if (this != &other) {
       reset();
       number_ = std::exchange(other.number_, -1);
+      closer_ = std::move(other.closer_);
     }
     return *this;
   }
@@ -32,11 +36,20 @@ class Fd {
   int get() const { return number_; }
   explicit operator bool() const { return number_ >= 0; }
   /// Gives the number away; the caller closes it.
-  int release() { return std::exchange(number_, -1); }
+  int release() {
+    closer_.reset();
+    return std::exchange(number_, -1);
+  }
   void reset();
+
+  /// Whoever owns it from now on waits for no close(): the closer does (os/closer.h). Null: nobody does that
+  /// for it.
+  void close_by(std::shared_ptr<Closer> closer) { closer_ = std::move(closer); }
+  const std::shared_ptr<Closer>& closer() const { return closer_; }
 
  private:
   int number_ = -1;
+  std::shared_ptr<Closer> closer_;
 };
 
 // --- duplicate

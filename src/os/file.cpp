@@ -65,8 +65,9 @@ Result<std::size_t> go_to_end(int fd) {
   return static_cast<std::size_t>(place);
 }
 
-Status go_to_beginning(int fd) {
-  return ::lseek(fd, 0, SEEK_SET) == 0 ? Status{} : fail_errno("go to a file's beginning", errno);
+Status go_to(int fd, std::uint64_t place) {
+  if (::lseek(fd, static_cast<off_t>(place), SEEK_SET) >= 0) return {};
+  return fail_errno("go to a place in a file", errno);
 }
 
 // --- pipe

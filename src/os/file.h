@@ -5,6 +5,7 @@
 #include <sys/types.h>
 #include <compare>
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <string>
 #include <utility>
@@ -38,9 +39,9 @@ Result<FileIdentity> regular_file_at(Kernel& kernel, const std::string& path);
 /// it. Unsupported as above.
 Result<Fd> open_regular_file(Kernel& kernel, const std::string& path);
 
-/// Moves the descriptor's place; returns where that is, in bytes from the file's beginning.
+/// Moves the descriptor's place, in bytes from the file's beginning; the first returns where that is.
 Result<std::size_t> go_to_end(int fd);
-Status go_to_beginning(int fd);
+Status go_to(int fd, std::uint64_t place);
 
 // --- pipe
 

@@ -41,8 +41,10 @@ TEST_F(RegularFile, HasAPlaceOfItsOwn) {
   EXPECT_EQ(kernel.read(theirs, text).value(), 3u);
   append("new!");
   EXPECT_EQ(kernel.read(ours, text).value(), 4u);
-  ASSERT_TRUE(go_to_beginning(ours.get()));
+  ASSERT_TRUE(go_to(ours.get(), 0));
   EXPECT_EQ(kernel.read(ours, text).value(), 7u);
+  ASSERT_TRUE(go_to(ours.get(), 5));
+  EXPECT_EQ(kernel.read(ours, text).value(), 2u);
 }
 
 TEST_F(RegularFile, AFifoIsLeftAlone) {

@@ -15,6 +15,7 @@
 #include <climits>
 #include <cstdint>
 #include <cstdlib>
+#include <system_error>
 #include <utility>
 
 #include "os/fd.h"
@@ -121,15 +122,40 @@ std::string beside_this_library(const std::string& name) {
 
 // --- background thread
 
+namespace {
+
+/// A thread that is started meanwhile gets none.
+class SignalsHeld {
+ public:
+  SignalsHeld() {
+    sigset_t all;
+    ::sigfillset(&all);
+    ::pthread_sigmask(SIG_SETMASK, &all, &before_);
+  }
+  SignalsHeld(const SignalsHeld&) = delete;
+  SignalsHeld& operator=(const SignalsHeld&) = delete;
+  ~SignalsHeld() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+
+ private:
+  sigset_t before_{};
+};
+
+}  // namespace
+
 std::thread start_background_thread(const std::string& name, std::function<void()> run) {
-  sigset_t all;
-  sigset_t before;
-  ::sigfillset(&all);
-  ::pthread_sigmask(SIG_SETMASK, &all, &before);
+  const SignalsHeld held;
   std::thread thread(std::move(run));
-  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
   ::pthread_setname_np(thread.native_handle(), name.substr(0, 15).c_str());
   return thread;
+}
+
+Status start_detached_thread(const std::string& name, std::function<void()> run) {
+  try {
+    start_background_thread(name, std::move(run)).detach();
+  } catch (const std::system_error& error) {
+    return fail_errno("start a thread", error.code().value());
+  }
+  return {};
 }
 
 void run_in_children(void (*action)()) { ::pthread_atfork(nullptr, nullptr, action); }

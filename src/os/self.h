@@ -76,6 +76,10 @@ std::string beside_this_library(const std::string& name);
 /// A thread that gets none of the process's signals, and shows by that name (at most 15 characters).
 std::thread start_background_thread(const std::string& name, std::function<void()> run);
 
+/// The same of one that nobody waits for: it outlives whoever started it, so what it uses is its own.
+/// ResourceExhausted: there is no thread left.
+Status start_detached_thread(const std::string& name, std::function<void()> run);
+
 /// From now on `action` runs in every child of fork(), before fork() returns there.
 void run_in_children(void (*action)());
 

@@ -82,9 +82,12 @@ Status bind_replacing_stale(const Fd& fd, const std::string& path) {
   return {};
 }
 
+/// Linux's SCM_MAX_FD. What has no room when it comes Linux closes at once, on the receiving thread.
+constexpr std::size_t most_descriptors_to_come = 253;
+
 /// Room for the largest number of descriptors, aligned as control messages must be.
 struct alignas(cmsghdr) ControlBuffer {
-  std::array<std::byte, CMSG_SPACE(sizeof(int) * most_descriptors_in_a_message)> bytes{};
+  std::array<std::byte, CMSG_SPACE(sizeof(int) * most_descriptors_to_come)> bytes{};
 };
 
 void attach(msghdr& header, ControlBuffer& control, std::span<const int> descriptors) {
@@ -99,7 +102,7 @@ void attach(msghdr& header, ControlBuffer& control, std::span<const int> descrip
 }
 
 /// Owns every descriptor that arrived before anything else is looked at, so that none leaks.
-std::vector<Fd> take_descriptors(msghdr& header) {
+std::vector<Fd> take_descriptors(msghdr& header, const std::shared_ptr<Closer>& closer) {
   std::vector<Fd> descriptors;
   for (cmsghdr* item = CMSG_FIRSTHDR(&header); item != nullptr; item = CMSG_NXTHDR(&header, item)) {
     if (item->cmsg_level != SOL_SOCKET || item->cmsg_type != SCM_RIGHTS) continue;
@@ -107,7 +110,7 @@ std::vector<Fd> take_descriptors(msghdr& header) {
     for (std::size_t i = 0; i < count; ++i) {
       int number = -1;
       std::memcpy(&number, CMSG_DATA(item) + i * sizeof(int), sizeof(int));
-      descriptors.emplace_back(number);
+      descriptors.emplace_back(number).close_by(closer);
     }
   }
   return descriptors;
@@ -198,12 +201,14 @@ Result<Message> Socket::receive(Milliseconds timeout) {
   if (size < 0 && errno == EAGAIN) return fail(ErrorCode::Timeout, "no message came in time");
   if (size < 0) return fail_errno("receive a message", errno);
 
-  message.descriptors = take_descriptors(header);
+  message.descriptors = take_descriptors(header, fd_.closer());
   if (size == 0) return peer_is_gone();
   if ((header.msg_flags & MSG_TRUNC) != 0)
     return fail(ErrorCode::Protocol, "a message is longer than allowed");
   if ((header.msg_flags & MSG_CTRUNC) != 0)
     return fail(ErrorCode::Protocol, "a message lost its descriptors");
+  if (message.descriptors.size() > most_descriptors_in_a_message)
+    return fail(ErrorCode::Protocol, "a message has more descriptors than allowed");
   message.bytes.resize(static_cast<std::size_t>(size));
   return message;
 }
@@ -335,9 +340,10 @@ Result<Fd> accept_waiting(int listener) {
   for (;;) {
     Fd accepted(::accept4(listener, nullptr, nullptr, SOCK_CLOEXEC));
     if (accepted) return accepted;
-    if (errno == EAGAIN || errno == EWOULDBLOCK) return fail(ErrorCode::Timeout, "nobody waits");
+    const bool nobody = errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR;
+    if (nobody) return fail(ErrorCode::Timeout, "nobody waits");
     // A client that is gone again is none; the next one may be there.
-    if (errno != EINTR && errno != ECONNABORTED) return fail_errno("accept", errno);
+    if (errno != ECONNABORTED) return fail_errno("accept", errno);
   }
 }
 

@@ -5,6 +5,7 @@
 #include <sys/types.h>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <utility>
@@ -49,6 +50,10 @@ class Socket {
 
   /// Ends the connection both ways; a receive() that another thread waits in returns Unavailable.
   void hang_up();
+
+  /// From now on that closes it, and each descriptor that comes by it, also in a message that is refused: who
+  /// is at the other end chose them.
+  void close_by(std::shared_ptr<Closer> closer) { fd_.close_by(std::move(closer)); }
 
   Result<PeerCredentials> peer_credentials() const;
   const Fd& fd() const { return fd_; }
@@ -115,8 +120,9 @@ Status check_socket_path(const std::string& path);
 // --- tcp
 // Connections of a tenant's clients: what the kernel knows of a stream, whichever process wrote it.
 
-/// A connection that waits at `listener`, close-on-exec; Timeout where none does. Never waits: makes the
-/// listener non-blocking, for all who share it.
+/// A connection that waits at `listener`, close-on-exec; Timeout where none does, or a signal came first.
+/// Makes the listener non-blocking, for all who share it; where one of them undoes that at once, it waits all
+/// the same (see os/accepter.h).
 Result<Fd> accept_waiting(int listener);
 
 /// Whether that is a TCP socket that listens.

@@ -8,6 +8,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <string>
 
 #include "os/fd.h"
@@ -35,6 +36,39 @@ struct Loopback {
     EXPECT_EQ(::connect(client.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
     return client;
   }
+  Fd accept_client() const { return Fd(::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC)); }
+
+  /// From now on its last close() lasts for an hour, or until its client, of less than 32 KiB of receive
+  /// buffer, has read all: so many bytes.
+  static std::size_t make_linger(const Fd& connection) {
+    const int least = 1;  // Linux gives more
+    ::setsockopt(connection.get(), SOL_SOCKET, SO_SNDBUF, &least, sizeof least);
+    const linger for_an_hour{1, 3600};
+    ::setsockopt(connection.get(), SOL_SOCKET, SO_LINGER, &for_an_hour, sizeof for_an_hour);
+    const std::string text(std::size_t{64} << 10, 'x');
+    std::size_t all = 0;
+    for (ssize_t sent = 0; sent >= 0; all += static_cast<std::size_t>(std::max<ssize_t>(sent, 0)))
+      sent = ::send(connection.get(), text.data(), text.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
+    return all;
+  }
+  struct Lingering {
+    Fd connection;
+    Fd client;
+    std::size_t sent = 0;
+  };
+  Lingering lingering() const {
+    Lingering made{{}, connect_client(4096), 0};
+    made.connection = accept_client();
+    made.sent = make_linger(made.connection);
+    return made;
+  }
+  /// Until the connection is closed at the other end.
+  static std::size_t read_to_end(const Fd& from) {
+    std::size_t all = 0;
+    for (std::string got = " "; !got.empty(); all += got.size()) got = read_all(from, std::size_t{64} << 10);
+    return all;
+  }
+
   /// Up to so many bytes; fewer where the connection ends before.
   static std::string read_all(const Fd& from, std::size_t bytes) {
     std::string all(bytes, '\0');

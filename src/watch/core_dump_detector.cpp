@@ -3,6 +3,7 @@
 
 #include <spdlog/spdlog.h>
 
+#include <string>
 #include <utility>
 
 #include "os/processes.h"
@@ -10,7 +11,7 @@
 namespace firebreak::watch {
 
 Status CoreDumpDetector::follow(const Target& target, Parentage) {
-  Speaker& speaker = speakers_[target.pid] = Speaker{target, {}, {}, nullptr, {}};
+  Speaker& speaker = speakers_[target.pid] = Speaker{target, {}, {}, nullptr, {}, {}};
   follow_file(speaker);
   return {};
 }
@@ -20,13 +21,30 @@ void CoreDumpDetector::follow_file(Speaker& speaker) {
   const pid_t pid = speaker.target.pid;
   const auto environment = os::environment_of(at_.kernel, pid);
   if (os::variable_in(environment, fault::core_dump_progress_variable) != "1") return;
-  auto file = std::make_unique<ErrorFile>(at_.loop, at_.kernel, pid,
-                                          [this, pid](std::string_view line) { read_line(pid, line); });
+  auto file = std::make_unique<ErrorFile>(
+      at_.loop, at_.kernel, pid, [this, pid](std::string_view line) { read_line(pid, line); },
+      [this, pid](std::uint64_t bytes) { miss(pid, bytes); });
   if (const Status started = file->start(); !started) {
     return spdlog::info("what process {} says of its faults is not heard: {}", pid,
                         to_string(started.error()));
   }
   speaker.file = std::move(file);
+}
+
+/// No danger: it would only have said whose fault it is, and who writes the file could raise as many.
+void CoreDumpDetector::miss(pid_t pid, std::uint64_t bytes) {
+  const auto speaker = speakers_.find(pid);
+  if (speaker == speakers_.end()) return;
+  auto& last = speaker->second.last_gap;
+  if (last && at_.clock.now() - *last < between_gaps) return;
+  last = at_.clock.now();
+  Gap gap;
+  gap.source = fault::FaultSource::CoreDump;
+  gap.pid = pid;
+  gap.domain = speaker->second.target.domain;
+  gap.text = std::to_string(bytes) + " bytes of its standard error came faster than they can be read";
+  gap.danger = false;
+  at_.on_gap(gap);
 }
 
 void CoreDumpDetector::stop(pid_t pid) {

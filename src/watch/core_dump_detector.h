@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 
 #include "base/line_splitter.h"
 #include "fault/core_dump.h"
@@ -15,6 +17,9 @@ namespace firebreak::watch {
 /// was: in the file, where that is a regular one, or as somebody else has read it.
 class CoreDumpDetector final : public Detector {
  public:
+  /// One word for all that is missed of a process meanwhile.
+  static constexpr Milliseconds between_gaps{1000};
+
   explicit CoreDumpDetector(const Workplace& workplace) : at_(workplace) {}
 
   Status follow(const Target& target, Parentage parentage) override;
@@ -31,10 +36,12 @@ class CoreDumpDetector final : public Detector {
     LineSplitter output;
     std::unique_ptr<ErrorFile> file;  ///< null: nothing is to be read there
     os::Watch forgetting;             ///< after its end
+    std::optional<Monotonic> last_gap = {};
   };
 
   void follow_file(Speaker& speaker);
   void read_line(pid_t pid, std::string_view line);
+  void miss(pid_t pid, std::uint64_t bytes);
 
   const Workplace& at_;
   std::map<pid_t, Speaker> speakers_;

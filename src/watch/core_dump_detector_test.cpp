@@ -1,6 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "watch/core_dump_detector.h"
 
+#include <fcntl.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "base/units.h"
+#include "os/file.h"
+#include "os/program.h"
+#include "os/real_kernel.h"
 #include "watch/detector_test_support.h"
 
 namespace firebreak::watch {
@@ -47,6 +56,68 @@ TEST_F(CoreDumpDetectorTest, LastWordsCountForAWhile) {
     detector_.note_output(decode, exception);
     return faults_.empty();
   }));
+}
+
+/// A process that stays, with a standard error that it may let grow as it likes.
+class CoreDumpFileTest : public DetectorTest {
+ protected:
+  CoreDumpFileTest() {
+    os::SpawnRequest request;
+    const os::Fd errors = real_.open(path_, O_WRONLY | O_CREAT | O_APPEND).value();
+    request.command = {"sleep", "1000"};
+    request.environment = {{fault::core_dump_progress_variable, "1"}};
+    request.standard_error = errors.get();
+    pid_ = real_.spawn(request).value();
+    process_ = std::move(real_.pidfd_open(pid_).value());
+  }
+  void TearDown() override { EXPECT_TRUE(os::kill_child(real_, pid_, process_)); }
+
+  os::TemporaryDirectory directory_ = os::TemporaryDirectory::create().value();
+  std::string path_ = directory_.path() + "/errors";
+  os::RealKernel real_;
+  pid_t pid_ = 0;
+  os::Fd process_;
+  Workplace at_{.loop = *loop_,
+                .kernel = real_,
+                .clock = clock_,
+                .options = {},
+                .on_fault = note_fault(),
+                .on_gap = note_gap(),
+                .on_page_fault = {},
+                .on_uvm_heard = {},
+                .on_exit = {},
+                .on_client = {},
+                .is_expected_to_end = {}};
+  CoreDumpDetector detector_{at_};
+};
+
+TEST_F(CoreDumpFileTest, WhatGrowsTooFastIsAGapWithoutDangerAndItsEndIsHeard) {
+  ASSERT_TRUE(
+      detector_.follow({.pid = pid_, .gpu = 1, .domain = "a", .tenant = "decode"}, Parentage::OurChild));
+  for (const std::uint64_t size : {200 * gib, 400 * gib}) {
+    faults_.clear();
+    std::filesystem::resize_file(path_, size);
+    std::ofstream(path_, std::ios::app) << '\n' << exception;
+    ASSERT_TRUE(run_until([&] { return !faults_.empty(); }));
+    EXPECT_EQ(faults_[0].pid, pid_);
+  }
+  ASSERT_EQ(gaps_.size(), 1u) << "one word for all of it";
+  EXPECT_EQ(gaps_[0].source, fault::FaultSource::CoreDump);
+  EXPECT_EQ(gaps_[0].pid, pid_);
+  EXPECT_EQ(gaps_[0].domain, "a");
+  EXPECT_FALSE(gaps_[0].danger);
+  clock_.advance(CoreDumpDetector::between_gaps);
+  std::filesystem::resize_file(path_, 600 * gib);
+  EXPECT_TRUE(run_until([&] { return gaps_.size() == 2; }));
+}
+
+TEST_F(CoreDumpFileTest, TheLastWordsOfWhoLetItGrowAreReadAtOnce) {
+  ASSERT_TRUE(
+      detector_.follow({.pid = pid_, .gpu = 1, .domain = "a", .tenant = "decode"}, Parentage::OurChild));
+  std::filesystem::resize_file(path_, 200 * gib);
+  std::ofstream(path_, std::ios::app) << '\n' << exception;
+  detector_.read_now(pid_);
+  EXPECT_EQ(faults_.size(), 1u);
 }
 
 }  // namespace

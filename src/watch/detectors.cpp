@@ -60,6 +60,7 @@ Made mps_log(const Workplace& at, const std::string& directory, const std::strin
   options.directory = directory;
   options.domain = domain;
   options.on_arrival = [&at, domain](std::optional<pid_t> client) { at.on_client(domain, client); };
+  options.on_gap = at.on_gap;
   return one<MpsLogDetector>(at.loop, at.kernel, at.clock, options, at.on_fault);
 }
 

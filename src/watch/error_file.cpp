@@ -14,8 +14,9 @@ std::string error_path_of(pid_t pid) { return "/proc/" + std::to_string(pid) + "
 
 }  // namespace
 
-ErrorFile::ErrorFile(os::EventLoop& loop, os::Kernel& kernel, pid_t pid, LineTail::OnLine on_line)
-    : kernel_(kernel), pid_(pid), tail_(loop, kernel, std::move(on_line)) {}
+ErrorFile::ErrorFile(os::EventLoop& loop, os::Kernel& kernel, pid_t pid, LineTail::OnLine on_line,
+                     LineTail::OnSkipped on_skipped)
+    : kernel_(kernel), pid_(pid), tail_(loop, kernel, std::move(on_line), std::move(on_skipped)) {}
 
 Status ErrorFile::start() {
   const auto identity = os::regular_file_at(kernel_, error_path_of(pid_));

@@ -16,7 +16,8 @@ namespace firebreak::watch {
 /// is read alone; a pipe or a terminal, which reading would take from, is not touched.
 class ErrorFile {
  public:
-  ErrorFile(os::EventLoop& loop, os::Kernel& kernel, pid_t pid, LineTail::OnLine on_line);
+  ErrorFile(os::EventLoop& loop, os::Kernel& kernel, pid_t pid, LineTail::OnLine on_line,
+            LineTail::OnSkipped on_skipped = {});
 
   /// Unsupported: it is no regular file.
   Status start();

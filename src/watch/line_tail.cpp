@@ -43,18 +43,57 @@ Status LineTail::listen(os::FileWatch changes) {
 void LineTail::changed() {
   const os::FileWatch::Changes changes = changes_->read();
   if (!changes.written) return;
-  read_now();
+  was_replaced_ |= changes.replaced;
+  go_on();
+}
+
+/// One turn. Other callbacks of the loop have theirs before the next.
+void LineTail::go_on() {
+  skip_unless_within(most_behind);
+  if (!read_to_end(most_at_once)) return go_on_later();
+  if (begin_anew() && !read_to_end(most_at_once)) go_on_later();
+}
+
+/// Where there is no timer, the next change of the file goes on.
+void LineTail::go_on_later() {
+  if (auto turn = loop_.after({}, [this] { go_on(); })) next_turn_ = std::move(*turn);
+}
+
+bool LineTail::begin_anew() {
   const bool by_name = !path_.empty();
-  if (by_name && (changes.replaced || !file_)) {
+  if (by_name && (std::exchange(was_replaced_, false) || !file_)) {
     reopen();
-  } else if (is_cut_off()) {
-    lines_.reset();
-    position_ = 0;
-    if (!os::go_to_beginning(file_.get())) return;
-  } else {
-    return;
+    return true;
   }
-  read_now();
+  if (!is_cut_off()) return false;
+  lines_.reset();
+  position_ = 0;
+  return os::go_to(file_.get(), 0).has_value();
+}
+
+/// Nobody takes what is left of a line for a line.
+void LineTail::skip_unless_within(std::uint64_t bytes) {
+  const auto size = os::file_size(file_.get());
+  if (!size || *size <= position_ || *size - position_ <= bytes) return;
+  const std::uint64_t to = *size - last_part;
+  if (!os::go_to(file_.get(), to)) return;
+  const std::uint64_t skipped = to - std::exchange(position_, to);
+  lines_.skip_line();
+  if (on_skipped_) on_skipped_(skipped);
+}
+
+/// False: there is more.
+bool LineTail::read_to_end(std::uint64_t most) {
+  if (!file_) return true;
+  std::array<std::byte, 4096> buffer{};
+  for (std::uint64_t got = 0; got < most;) {
+    const Result<std::size_t> size = kernel_.read(file_, buffer);
+    if (!size || *size == 0) return true;
+    got += *size;
+    position_ += *size;
+    lines_.take({reinterpret_cast<const char*>(buffer.data()), *size}, on_line_);
+  }
+  return false;
 }
 
 bool LineTail::is_cut_off() const {
@@ -71,14 +110,8 @@ void LineTail::reopen() {
 }
 
 void LineTail::read_now() {
-  if (!file_) return;
-  std::array<std::byte, 4096> buffer{};
-  while (true) {
-    const Result<std::size_t> size = kernel_.read(file_, buffer);
-    if (!size || *size == 0) return;
-    position_ += *size;
-    lines_.take({reinterpret_cast<const char*>(buffer.data()), *size}, on_line_);
-  }
+  skip_unless_within(last_part);
+  (void)read_to_end(last_part);
 }
 
 }  // namespace firebreak::watch

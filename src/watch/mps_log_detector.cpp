@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "watch/mps_log_detector.h"
 
+#include <string>
 #include <utility>
 
 #include "fault/mps_log.h"
@@ -17,13 +18,24 @@ MpsLogDetector::MpsLogDetector(os::EventLoop& loop, os::Kernel& kernel, const Cl
     : clock_(clock),
       options_(std::move(options)),
       on_fault_(std::move(on_fault)),
-      tail_(loop, kernel, [this](std::string_view line) { take_line(line); }) {}
+      tail_(
+          loop, kernel, [this](std::string_view line) { take_line(line); },
+          [this](std::uint64_t bytes) { miss(bytes); }) {}
 
 Status MpsLogDetector::start() {
   if (Status followed = tail_.follow_name(options_.directory, log_name); !followed) {
     return propagate(followed, "no MPS server log");
   }
   return {};
+}
+
+void MpsLogDetector::miss(std::uint64_t bytes) {
+  if (!options_.on_gap) return;
+  Gap gap;
+  gap.source = fault::FaultSource::MpsLog;
+  gap.domain = options_.domain;
+  gap.text = std::to_string(bytes) + " bytes of " + log_name + " came faster than they can be read";
+  options_.on_gap(gap);
 }
 
 void MpsLogDetector::take_line(std::string_view text) {

@@ -25,6 +25,8 @@ class MpsLogDetector final : public Detector {
     std::string domain;
     /// A client has come, or a server for one; the client's number, where the line has it.
     std::function<void(std::optional<pid_t>)> on_arrival = nullptr;
+    /// A part of the log was passed over.
+    GapCallback on_gap = nullptr;
   };
 
   MpsLogDetector(os::EventLoop& loop, os::Kernel& kernel, const Clock& clock, Options options,
@@ -36,6 +38,7 @@ class MpsLogDetector final : public Detector {
 
  private:
   void take_line(std::string_view text);
+  void miss(std::uint64_t bytes);
 
   const Clock& clock_;
   Options options_;
