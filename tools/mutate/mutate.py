@@ -5,7 +5,7 @@
 A mutant that no test notices is a survivor. Those that are known stand in survivors.txt, each with the reason
 why no test could or need notice; any other is a failure. The set "promises" is by hand (promises.toml): each of
 its mutants takes away what a promise rests on. Works on a copy of the tree, so that the checkout and its build
-stay as they are.
+stay as they are. ccache finds what the checkout has compiled only where the copy lies as deep: --tree says where.
 """
 
 import argparse
@@ -21,8 +21,9 @@ import tomllib
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 SCRATCH = ROOT / "build" / "mutate"
-TREE = SCRATCH / "tree"
-BUILD = TREE / "build" / "dev"
+TREE = SCRATCH / "tree"  # --tree
+BUILD = "build/dev"
+MARK = "build/copied_by_mutate"  # what else lies in a copy is deleted, so only where this is
 SURVIVORS = pathlib.Path(__file__).resolve().parent / "survivors.txt"
 PROMISES = pathlib.Path(__file__).resolve().parent / "promises.toml"
 
@@ -207,6 +208,11 @@ def read_survivors():
 
 def copy_tree():
     """What git has or would take; files that are the same keep their time, so that little is built."""
+    if TREE.exists() and any(TREE.iterdir()) and not (TREE / MARK).exists():
+        sys.exit(f"{TREE} is not empty, and no copy that this made before")
+    SCRATCH.mkdir(parents=True, exist_ok=True)
+    (TREE / MARK).parent.mkdir(parents=True, exist_ok=True)
+    (TREE / MARK).touch()
     listed = subprocess.run(
         ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
         cwd=ROOT, check=True, capture_output=True,
@@ -240,7 +246,7 @@ def promises():
 
 
 def build(program, log, *others):
-    command = ["cmake", "--build", str(BUILD), "--target", program, *others]
+    command = ["cmake", "--build", str(TREE / BUILD), "--target", program, *others]
     with open(log, "w") as out:
         return subprocess.run(command, stdout=out, stderr=subprocess.STDOUT, check=False, cwd=TREE).returncode == 0
 
@@ -248,7 +254,7 @@ def build(program, log, *others):
 def run_tests(program, seed, limit_s, tests="*"):
     """None: they ran out of time, which is noticed as well."""
     known = environment() | {"FIREBREAK_TEST_SEED": str(seed)}
-    command = [str(BUILD / "bin" / program), "--gtest_fail_fast", "--gtest_brief=1", f"--gtest_filter={tests}"]
+    command = [str(TREE / BUILD / "bin" / program), "--gtest_fail_fast", "--gtest_brief=1", f"--gtest_filter={tests}"]
     try:
         return subprocess.run(
             command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, stdin=subprocess.DEVNULL,
@@ -317,8 +323,6 @@ def try_promise(promise, seed, limit_s):
 
 def try_promises(match, seed):
     wanted = [each for each in promises() if match in each["promise"]]
-    if not build("all", SCRATCH / "build.log"):
-        sys.exit(f"it does not build as it is: {SCRATCH / 'build.log'}")
     failed = []
     for at, each in enumerate(wanted, 1):
         outcome = try_promise(each, seed, limit_s=120)
@@ -330,12 +334,14 @@ def try_promises(match, seed):
 
 
 def main():
+    global TREE
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("sets", nargs="*", metavar="SET", help=f"of promises, {', '.join(SETS)} (all but promises)")
     parser.add_argument("--limit", type=int, default=0, help="so many mutants of each set, drawn by the seed (all)")
     parser.add_argument("--seed", type=int, default=1, help="of the sample, and of the tests that are random (1)")
     parser.add_argument("--match", default="", help="only mutants whose line in this list holds that text")
     parser.add_argument("--list", action="store_true", help="name the mutants, and try none")
+    parser.add_argument("--tree", type=pathlib.Path, default=TREE, help="where the copy lies (build/mutate/tree)")
     arguments = parser.parse_args()
     for name in arguments.sets:
         if name not in SETS and name != "promises":
@@ -354,6 +360,7 @@ def main():
         if "promises" in arguments.sets:
             print("\n".join(each["promise"] for each in promises()))
         return 0
+    TREE = arguments.tree.resolve()
     copy_tree()
     configured = subprocess.run(
         ["cmake", "--preset", "dev"], cwd=TREE, env=environment(), check=False,
