@@ -256,10 +256,11 @@ def run_tests(program, seed, limit_s, tests="*"):
     known = environment() | {"FIREBREAK_TEST_SEED": str(seed)}
     command = [str(TREE / BUILD / "bin" / program), "--gtest_fail_fast", "--gtest_brief=1", f"--gtest_filter={tests}"]
     try:
-        return subprocess.run(
-            command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, stdin=subprocess.DEVNULL,
-            check=False, timeout=limit_s, env=known, cwd=SCRATCH,
-        ).returncode == 0
+        with open(SCRATCH / "test.log", "w") as out:
+            return subprocess.run(
+                command, stdout=out, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
+                check=False, timeout=limit_s, env=known, cwd=SCRATCH,
+            ).returncode == 0
     except subprocess.TimeoutExpired:
         return None
 
@@ -302,22 +303,34 @@ def try_set(name, mutants, arguments, known):
     return fresh
 
 
-def try_promise(promise, seed):
+def build_for(promise):
+    return build(promise["program"], SCRATCH / "build.log", *promise.get("starts", []))
+
+
+def limits_of(wanted, seed):
+    """How long their tests may take, in seconds, by how long they take as it is, or None where they fail; all of one
+    program."""
+    program = wanted[0]["program"]
+    if not all(build_for(each) for each in wanted):
+        sys.exit(f"{program} does not build as it is: {SCRATCH / 'build.log'}")
+    limits = {}
+    for tests in dict.fromkeys(each["tests"] for each in wanted):
+        began = time.monotonic()
+        passed = run_tests(program, seed, 600, tests)
+        limits[program, tests] = 10 + 5 * (time.monotonic() - began) if passed else None
+    return limits
+
+
+def try_promise(promise, seed, limit_s):
     target = TREE / promise["file"]
     good = target.read_text()
+    if limit_s is None:
+        return "fails as it is"
     if good.count(promise["before"]) != 1:
         return "is not in its file once"
-    targets = [promise["program"], *promise.get("starts", [])]
-    log = SCRATCH / "build.log"
-    if not build(targets[0], log, *targets[1:]):
-        return "does not build as it is"
-    began = time.monotonic()
-    if not run_tests(promise["program"], seed, 600, promise["tests"]):
-        return "fails as it is"
-    limit_s = 10 + 5 * (time.monotonic() - began)
     try:
         target.write_text(good.replace(promise["before"], promise["after"]))
-        if not build(targets[0], log, *targets[1:]):
+        if not build_for(promise):
             return "does not build"
         passed = run_tests(promise["program"], seed, limit_s, promise["tests"])
         return {True: "SURVIVED", False: "killed", None: "killed by time"}[passed]
@@ -327,9 +340,11 @@ def try_promise(promise, seed):
 
 def try_promises(match, seed):
     wanted = [each for each in promises() if match in each["promise"]]
-    failed = []
+    limits, failed = {}, []
     for at, each in enumerate(wanted, 1):
-        outcome = try_promise(each, seed)
+        if (each["program"], each["tests"]) not in limits:
+            limits |= limits_of([other for other in wanted if other["program"] == each["program"]], seed)
+        outcome = try_promise(each, seed, limits[each["program"], each["tests"]])
         print(f"promises {at}/{len(wanted)} {outcome}: {each['promise']} ({each['tests']})", flush=True)
         if not outcome.startswith("killed"):
             failed.append(each)
