@@ -317,7 +317,7 @@ def limits_of(wanted, seed):
     for tests in dict.fromkeys(each["tests"] for each in wanted):
         began = time.monotonic()
         passed = run_tests(program, seed, 600, tests)
-        limits[program, tests] = 10 + 5 * (time.monotonic() - began) if passed else None
+        limits[program, tests] = 60 + 5 * (time.monotonic() - began) if passed else None
     return limits
 
 
