@@ -69,6 +69,7 @@ TEST_F(AgentDying, NobodyIsWaitedForWhereTheDomainHasLostItsClients) {
     const std::string name = mps::to_string(state);
     auto [active, standby, page] = pair(name);
     detectors.callbacks.on_gpu_opened(active.pid());
+    let_run(active.pid());  // otherwise it would not be waited for elsewhere either
     domains.states["a"] = state;
     active.end(kernel);
     detectors.callbacks.on_exit(active.pid());
