@@ -27,9 +27,9 @@ MARK = "build/copied_by_mutate"  # what else lies in a copy is deleted, so only 
 SURVIVORS = pathlib.Path(__file__).resolve().parent / "survivors.txt"
 PROMISES = pathlib.Path(__file__).resolve().parent / "promises.toml"
 
-# A set: its sources, the program that tests them.
+# A set: its sources, the programs that test them.
 SETS = {
-    "pair": (["src/pair/pair.cpp"], "pair_test"),
+    "pair": (["src/pair/pair.cpp"], ["pair_test"]),
     "journal": (
         [
             "src/journal/commit_checksum.cpp",
@@ -41,11 +41,11 @@ SETS = {
             "src/abi/commit_journal.h",
             "src/abi/shared_page.h",
         ],
-        "journal_test",
+        ["journal_test", "abi_test"],
     ),
     "client": (
         ["src/client/session.cpp", "src/client/session_clients.cpp", "src/link/agent_link.cpp"],
-        "client_library_test",
+        ["client_library_test", "link_test"],
     ),
     "agent": (
         [
@@ -74,7 +74,7 @@ SETS = {
             "src/agent/tenants.cpp",
             "src/agent/warm_standbys.cpp",
         ],
-        "agent_test",
+        ["agent_test"],
     ),
 }
 
@@ -265,32 +265,37 @@ def run_tests(program, seed, limit_s, tests="*"):
         return None
 
 
-def outcome_of(mutant, program, seed, limit_s):
+def outcome_of(mutant, programs, seed, limits):
     target = TREE / mutant.path
     good = target.read_text()
     lines = good.split("\n")
     lines[mutant.number] = mutant.after
     try:
         target.write_text("\n".join(lines))
-        if not build(program, SCRATCH / "build.log"):
+        if not build(programs[0], SCRATCH / "build.log", *programs[1:]):
             return "does not build"
-        passed = run_tests(program, seed, limit_s)
-        return {True: "SURVIVED", False: "killed", None: "killed by time"}[passed]
+        for program in programs:
+            passed = run_tests(program, seed, limits[program])
+            if not passed:
+                return "killed by time" if passed is None else "killed"
+        return "SURVIVED"
     finally:
         target.write_text(good)
 
 
 def try_set(name, mutants, arguments, known):
-    program = SETS[name][1]
-    if not build(program, SCRATCH / "build.log"):
-        sys.exit(f"{program} does not build as it is: {SCRATCH / 'build.log'}")
-    began = time.monotonic()
-    if not run_tests(program, arguments.seed, 600):
-        sys.exit(f"{program} fails as it is (seed {arguments.seed})")
-    limit_s = 10 + 5 * (time.monotonic() - began)
+    programs = SETS[name][1]
+    if not build(programs[0], SCRATCH / "build.log", *programs[1:]):
+        sys.exit(f"{' or '.join(programs)} does not build as it is: {SCRATCH / 'build.log'}")
+    limits = {}
+    for program in programs:
+        began = time.monotonic()
+        if not run_tests(program, arguments.seed, 600):
+            sys.exit(f"{program} fails as it is (seed {arguments.seed})")
+        limits[program] = 10 + 5 * (time.monotonic() - began)
     counts, fresh = {}, []
     for at, mutant in enumerate(mutants, 1):
-        outcome = outcome_of(mutant, program, arguments.seed, limit_s)
+        outcome = outcome_of(mutant, programs, arguments.seed, limits)
         is_known = outcome == "SURVIVED" and mutant.key() in known
         counts[outcome] = counts.get(outcome, 0) + 1
         print(f"{name} {at}/{len(mutants)} {'known survivor' if is_known else outcome}: {mutant.key()}", flush=True)
@@ -298,7 +303,7 @@ def try_set(name, mutants, arguments, known):
             fresh.append(mutant)
         if outcome.startswith("killed") and mutant.key() in known:
             print(f"  it is listed as a survivor, which it is no more: {SURVIVORS.name}", flush=True)
-    build(program, SCRATCH / "build.log")  # as it was
+    build(programs[0], SCRATCH / "build.log", *programs[1:])  # as it was
     print(f"{name}: " + ", ".join(f"{count} {outcome.lower()}" for outcome, count in sorted(counts.items())))
     return fresh
 
