@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Clients that have died, and what the agent holds of them. Here every process has a GPU: its standard
-/// input, which is /dev/null.
+/// Clients that have died, and what the agent holds of them. Here every peer has a GPU.
 #include "agent/agent_test_support.h"
 #include "guard/guard_view.h"
 #include "link/status_view.h"
@@ -9,7 +8,7 @@ namespace firebreak::agent {
 namespace {
 
 struct EveryoneHasAGpu final : os::RealKernel {
-  std::string uvm_link_target() const override { return "/dev/null"; }
+  std::string uvm_link_target() const override { return "/memfd:test-everyones (deleted)"; }
 };
 
 class AgentDying : public AgentTest {
@@ -70,6 +69,7 @@ TEST_F(AgentDying, NobodyIsWaitedForWhereTheDomainHasLostItsClients) {
     const std::string name = mps::to_string(state);
     auto [active, standby, page] = pair(name);
     detectors.callbacks.on_gpu_opened(active.pid());
+    let_run(active.pid());  // otherwise it would not be waited for elsewhere either
     domains.states["a"] = state;
     active.end(kernel);
     detectors.callbacks.on_exit(active.pid());

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /// A process for tests to be: connects to the agent, hands the connection to the test over descriptor 3,
 /// again whenever it is told to, and stays until the test lets go of it. So the agent sees a peer with a pid
-/// of its own, and the test speaks for it. One that is told "forking" has what stands for a GPU address
-/// space, and a child of fork() that has it too and ends a while after the test.
+/// of its own, and the test speaks for it. Each has what stands for a GPU address space where a test says
+/// that everyone has one. One that is told "forking" has one besides, and a child of fork() that has it too
+/// and ends a while after the test.
 #include <unistd.h>
 
 #include <string_view>
@@ -31,6 +32,7 @@ bool hand_over_a_connection(os::Socket& test, const char* agent) {
 int main(int count, char** arguments) {
   if (count < 2) return 2;
   os::Socket test{os::Fd(3)};
+  const auto everyones = os::create_memory_file("test-everyones", 4096);
   const bool forks = count > 2 && std::string_view(arguments[2]) == "forking";
   const auto space = forks ? os::create_memory_file("test-space", 4096) : os::Fd();
   if (forks && ::fork() == 0) {

@@ -51,5 +51,4 @@ void scribble(const Gpu& gpu, const Region& region, std::mt19937_64& random, std
 /// through its steps, the work of the first half still queued; `from` is current afterwards.
 std::string output_of_one_that_moves(Workload& workload, const Gpu& from, std::string_view ptx);
 
-
 }  // namespace firebreak::workloads::testing

@@ -5,7 +5,7 @@
 A mutant that no test notices is a survivor. Those that are known stand in survivors.txt, each with the reason
 why no test could or need notice; any other is a failure. The set "promises" is by hand (promises.toml): each of
 its mutants takes away what a promise rests on. Works on a copy of the tree, so that the checkout and its build
-stay as they are.
+stay as they are. ccache finds what the checkout has compiled only where the copy lies as deep: --tree says where.
 """
 
 import argparse
@@ -21,14 +21,15 @@ import tomllib
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 SCRATCH = ROOT / "build" / "mutate"
-TREE = SCRATCH / "tree"
-BUILD = TREE / "build" / "dev"
+TREE = SCRATCH / "tree"  # --tree
+BUILD = "build/dev"
+MARK = "build/copied_by_mutate"  # what else lies in a copy is deleted, so only where this is
 SURVIVORS = pathlib.Path(__file__).resolve().parent / "survivors.txt"
 PROMISES = pathlib.Path(__file__).resolve().parent / "promises.toml"
 
-# A set: its sources, the program that tests them.
+# A set: its sources, the programs that test them.
 SETS = {
-    "pair": (["src/pair/pair.cpp"], "pair_test"),
+    "pair": (["src/pair/pair.cpp"], ["pair_test"]),
     "journal": (
         [
             "src/journal/commit_checksum.cpp",
@@ -40,11 +41,11 @@ SETS = {
             "src/abi/commit_journal.h",
             "src/abi/shared_page.h",
         ],
-        "journal_test",
+        ["journal_test", "abi_test"],
     ),
     "client": (
         ["src/client/session.cpp", "src/client/session_clients.cpp", "src/link/agent_link.cpp"],
-        "client_library_test",
+        ["client_library_test", "link_test"],
     ),
     "agent": (
         [
@@ -73,7 +74,7 @@ SETS = {
             "src/agent/tenants.cpp",
             "src/agent/warm_standbys.cpp",
         ],
-        "agent_test",
+        ["agent_test"],
     ),
 }
 
@@ -207,6 +208,11 @@ def read_survivors():
 
 def copy_tree():
     """What git has or would take; files that are the same keep their time, so that little is built."""
+    if TREE.exists() and any(TREE.iterdir()) and not (TREE / MARK).exists():
+        sys.exit(f"{TREE} is not empty, and no copy that this made before")
+    SCRATCH.mkdir(parents=True, exist_ok=True)
+    (TREE / MARK).parent.mkdir(parents=True, exist_ok=True)
+    (TREE / MARK).touch()
     listed = subprocess.run(
         ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
         cwd=ROOT, check=True, capture_output=True,
@@ -240,7 +246,7 @@ def promises():
 
 
 def build(program, log, *others):
-    command = ["cmake", "--build", str(BUILD), "--target", program, *others]
+    command = ["cmake", "--build", str(TREE / BUILD), "--target", program, *others]
     with open(log, "w") as out:
         return subprocess.run(command, stdout=out, stderr=subprocess.STDOUT, check=False, cwd=TREE).returncode == 0
 
@@ -248,42 +254,48 @@ def build(program, log, *others):
 def run_tests(program, seed, limit_s, tests="*"):
     """None: they ran out of time, which is noticed as well."""
     known = environment() | {"FIREBREAK_TEST_SEED": str(seed)}
-    command = [str(BUILD / "bin" / program), "--gtest_fail_fast", "--gtest_brief=1", f"--gtest_filter={tests}"]
+    command = [str(TREE / BUILD / "bin" / program), "--gtest_fail_fast", "--gtest_brief=1", f"--gtest_filter={tests}"]
     try:
-        return subprocess.run(
-            command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, stdin=subprocess.DEVNULL,
-            check=False, timeout=limit_s, env=known, cwd=SCRATCH,
-        ).returncode == 0
+        with open(SCRATCH / "test.log", "w") as out:
+            return subprocess.run(
+                command, stdout=out, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
+                check=False, timeout=limit_s, env=known, cwd=SCRATCH,
+            ).returncode == 0
     except subprocess.TimeoutExpired:
         return None
 
 
-def outcome_of(mutant, program, seed, limit_s):
+def outcome_of(mutant, programs, seed, limits):
     target = TREE / mutant.path
     good = target.read_text()
     lines = good.split("\n")
     lines[mutant.number] = mutant.after
     try:
         target.write_text("\n".join(lines))
-        if not build(program, SCRATCH / "build.log"):
+        if not build(programs[0], SCRATCH / "build.log", *programs[1:]):
             return "does not build"
-        passed = run_tests(program, seed, limit_s)
-        return {True: "SURVIVED", False: "killed", None: "killed by time"}[passed]
+        for program in programs:
+            passed = run_tests(program, seed, limits[program])
+            if not passed:
+                return "killed by time" if passed is None else "killed"
+        return "SURVIVED"
     finally:
         target.write_text(good)
 
 
 def try_set(name, mutants, arguments, known):
-    program = SETS[name][1]
-    if not build(program, SCRATCH / "build.log"):
-        sys.exit(f"{program} does not build as it is: {SCRATCH / 'build.log'}")
-    began = time.monotonic()
-    if not run_tests(program, arguments.seed, 600):
-        sys.exit(f"{program} fails as it is (seed {arguments.seed})")
-    limit_s = 10 + 5 * (time.monotonic() - began)
+    programs = SETS[name][1]
+    if not build(programs[0], SCRATCH / "build.log", *programs[1:]):
+        sys.exit(f"{' or '.join(programs)} does not build as it is: {SCRATCH / 'build.log'}")
+    limits = {}
+    for program in programs:
+        began = time.monotonic()
+        if not run_tests(program, arguments.seed, 600):
+            sys.exit(f"{program} fails as it is (seed {arguments.seed})")
+        limits[program] = 10 + 5 * (time.monotonic() - began)
     counts, fresh = {}, []
     for at, mutant in enumerate(mutants, 1):
-        outcome = outcome_of(mutant, program, arguments.seed, limit_s)
+        outcome = outcome_of(mutant, programs, arguments.seed, limits)
         is_known = outcome == "SURVIVED" and mutant.key() in known
         counts[outcome] = counts.get(outcome, 0) + 1
         print(f"{name} {at}/{len(mutants)} {'known survivor' if is_known else outcome}: {mutant.key()}", flush=True)
@@ -291,23 +303,39 @@ def try_set(name, mutants, arguments, known):
             fresh.append(mutant)
         if outcome.startswith("killed") and mutant.key() in known:
             print(f"  it is listed as a survivor, which it is no more: {SURVIVORS.name}", flush=True)
-    build(program, SCRATCH / "build.log")  # as it was
+    build(programs[0], SCRATCH / "build.log", *programs[1:])  # as it was
     print(f"{name}: " + ", ".join(f"{count} {outcome.lower()}" for outcome, count in sorted(counts.items())))
     return fresh
+
+
+def build_for(promise):
+    return build(promise["program"], SCRATCH / "build.log", *promise.get("starts", []))
+
+
+def limits_of(wanted, seed):
+    """How long their tests may take, in seconds, by how long they take as it is, or None where they fail; all of one
+    program."""
+    program = wanted[0]["program"]
+    if not all(build_for(each) for each in wanted):
+        sys.exit(f"{program} does not build as it is: {SCRATCH / 'build.log'}")
+    limits = {}
+    for tests in dict.fromkeys(each["tests"] for each in wanted):
+        began = time.monotonic()
+        passed = run_tests(program, seed, 600, tests)
+        limits[program, tests] = 60 + 5 * (time.monotonic() - began) if passed else None
+    return limits
 
 
 def try_promise(promise, seed, limit_s):
     target = TREE / promise["file"]
     good = target.read_text()
+    if limit_s is None:
+        return "fails as it is"
     if good.count(promise["before"]) != 1:
         return "is not in its file once"
-    targets = [promise["program"], *promise.get("starts", [])]
-    log = SCRATCH / "build.log"
-    if not build(targets[0], log, *targets[1:]) or not run_tests(promise["program"], seed, limit_s, promise["tests"]):
-        return "fails as it is"
     try:
         target.write_text(good.replace(promise["before"], promise["after"]))
-        if not build(targets[0], log, *targets[1:]):
+        if not build_for(promise):
             return "does not build"
         passed = run_tests(promise["program"], seed, limit_s, promise["tests"])
         return {True: "SURVIVED", False: "killed", None: "killed by time"}[passed]
@@ -317,11 +345,11 @@ def try_promise(promise, seed, limit_s):
 
 def try_promises(match, seed):
     wanted = [each for each in promises() if match in each["promise"]]
-    if not build("all", SCRATCH / "build.log"):
-        sys.exit(f"it does not build as it is: {SCRATCH / 'build.log'}")
-    failed = []
+    limits, failed = {}, []
     for at, each in enumerate(wanted, 1):
-        outcome = try_promise(each, seed, limit_s=120)
+        if (each["program"], each["tests"]) not in limits:
+            limits |= limits_of([other for other in wanted if other["program"] == each["program"]], seed)
+        outcome = try_promise(each, seed, limits[each["program"], each["tests"]])
         print(f"promises {at}/{len(wanted)} {outcome}: {each['promise']} ({each['tests']})", flush=True)
         if not outcome.startswith("killed"):
             failed.append(each)
@@ -330,12 +358,14 @@ def try_promises(match, seed):
 
 
 def main():
+    global TREE
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("sets", nargs="*", metavar="SET", help=f"of promises, {', '.join(SETS)} (all but promises)")
     parser.add_argument("--limit", type=int, default=0, help="so many mutants of each set, drawn by the seed (all)")
     parser.add_argument("--seed", type=int, default=1, help="of the sample, and of the tests that are random (1)")
     parser.add_argument("--match", default="", help="only mutants whose line in this list holds that text")
     parser.add_argument("--list", action="store_true", help="name the mutants, and try none")
+    parser.add_argument("--tree", type=pathlib.Path, default=TREE, help="where the copy lies (build/mutate/tree)")
     arguments = parser.parse_args()
     for name in arguments.sets:
         if name not in SETS and name != "promises":
@@ -354,6 +384,7 @@ def main():
         if "promises" in arguments.sets:
             print("\n".join(each["promise"] for each in promises()))
         return 0
+    TREE = arguments.tree.resolve()
     copy_tree()
     configured = subprocess.run(
         ["cmake", "--preset", "dev"], cwd=TREE, env=environment(), check=False,
