@@ -167,9 +167,8 @@ void Agent::on_closed(Connection& connection) {
 /// Promotions first: a tenant waits for them, and nobody for anything else.
 void Agent::on_fault(const fault::Fault& fault) {
   const std::string_view domain = fault.domain;
-  const bool is_named = fault.source == fault::FaultSource::CoreDump && fault.pid.has_value();
-  if (is_named && parking_.on_named(*fault.pid, fault.domain)) return tell_fault(fault);
   const bool is_sure = is_sure_of_domain(fault);
+  if (parking_.holds(fault.domain) && !says_of_reset(fault)) return tell_fault(fault);
   const bool ends_domain = is_sure && fault.conclusive && fault::ends_group(fault);
   const auto means = is_sure ? pair::event_of(fault) : pair::EventType::DangerSeen;
   if (!domain.empty()) pairs_.happened(FaultSeen{domain, means, ends_domain});
@@ -253,6 +252,12 @@ bool Agent::is_sure_of_domain(const fault::Fault& fault) {
   if (fault.source != fault::FaultSource::Xid) return true;
   if (fault.pid && domains_.domain_of_server(*fault.pid)) return true;
   return recent_faults_.is_confirmed(fault.domain);
+}
+
+/// Of a domain that is held: the Xid that names its server once the channels are gone.
+bool Agent::says_of_reset(const fault::Fault& fault) {
+  return fault.source == fault::FaultSource::Xid && fault.xid == 43 && fault.pid &&
+         domains_.domain_of_server(*fault.pid) == fault.domain;
 }
 
 /// 20 clients needed up to 7 s to notice by themselves (H100, driver 580: results/h100/server-end.json).

@@ -89,6 +89,7 @@ class Agent final : private ServerHandler {
   // What happens to the GPU.
   void on_fault(const fault::Fault& fault);
   bool is_sure_of_domain(const fault::Fault& fault);
+  bool says_of_reset(const fault::Fault& fault);
   void follow_up(const fault::Fault& fault, bool is_sure);
   void tell_fault(const fault::Fault& fault);
   void on_gap(const watch::Gap& gap);

@@ -145,12 +145,14 @@ struct FakeServiceManager final : ServiceManager {
 /// One process that talks to the agent; the test reads and writes its socket.
 class Peer {
  public:
-  Peer(os::Kernel& kernel, const std::string& socket_path, const std::string& how = {}) {
+  Peer(os::Kernel& kernel, const std::string& socket_path, const std::string& how = {},
+       const Environment& environment = {}) {
     auto [ours, theirs] = std::move(os::socket_pair().value());
     os::SpawnRequest request;
     request.command = {FIREBREAK_TEST_PEER, socket_path};
     if (!how.empty()) request.command.push_back(how);
     request.inherited = {{theirs.fd().get(), 3}};
+    request.environment = environment;
     pid_ = kernel.spawn(request).value();
     control_.emplace(std::move(ours));
     take_connection();

@@ -20,8 +20,6 @@ namespace {
 
 constexpr Milliseconds between_client_looks{500};
 constexpr Milliseconds between_leaving_looks{5};
-/// Until a new agent has looked whether a server without clients is to be replaced: ours would be one.
-constexpr Milliseconds first_client_after{2'500};
 /// All clients began to dump within 30 ms of each other (H100).
 constexpr Milliseconds begin_limit{300};
 /// A dump is complete some 60 ms after the exception (H100). The driver itself was seen to wait for 4 s.
@@ -51,8 +49,9 @@ void Parking::begin() {
   }
   auto looking = at_.loop.every(between_client_looks, [this] { look_after_clients(); });
   if (looking) looking_ = std::move(*looking);
-  may_start_ = at_.clock.now() + first_client_after;
+  may_start_ = at_.clock.now() + at_.options.first_parking_client;
   for (const std::string& domain : at_.domains.names()) places_[domain];
+  look_after_clients();
 }
 
 std::string Parking::new_pipe_path() {
@@ -308,6 +307,7 @@ void Parking::judge(pid_t pid, Dumper& dumper) {
   } else if (*exception) {
     keep_dump(pid, dumper);
     callbacks_.on_exception(pid, **exception);
+    on_named(pid, dumper.domain);
   }
   dumper.pipe->clear();
   look_whether_all_dumped(dumper.domain);
@@ -348,7 +348,13 @@ bool Parking::on_named(pid_t pid, const std::string& domain) {
            fmt::format("domain {} is parked: {} has raised an exception, the others go on", domain,
                        name_of(pid)));
   }
-  return place.state.phase == park::Phase::Halted || place.state.phase == park::Phase::Held;
+  return holds(domain);
+}
+
+bool Parking::holds(const std::string& domain) const {
+  const auto place = places_.find(domain);
+  if (place == places_.end()) return false;
+  return place->second.state.phase == park::Phase::Halted || place->second.state.phase == park::Phase::Held;
 }
 
 void Parking::on_fell(const std::string& domain) {

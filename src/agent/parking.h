@@ -74,6 +74,8 @@ class Parking {
 
   /// Its progress lines name a process. False: its domain does not park, and falls at once.
   bool on_named(pid_t pid, const std::string& domain);
+  /// Its clients run on after an exception, so that no word of a fault in it is a fence but its server's end.
+  bool holds(const std::string& domain) const;
   /// The driver has reset that domain, or its server has ended.
   void on_fell(const std::string& domain);
 

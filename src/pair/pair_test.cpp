@@ -213,6 +213,11 @@ TEST(Pair, OnlyAnXidOfTheWholeGroupIsAFence) {
     return event_of(fault);
   };
   EXPECT_EQ(event(FaultSource::Xid, FaultClass::Sm), FenceSeen);
+  fault::Fault of_running_sm;
+  of_running_sm.source = FaultSource::Xid;
+  of_running_sm.fault_class = FaultClass::Sm;
+  of_running_sm.xid = 13;
+  EXPECT_EQ(event_of(of_running_sm), DangerSeen);
   EXPECT_EQ(event(FaultSource::Xid, FaultClass::MmuReplayable), FenceSeen);
   // A copy engine's fault was seen to end its own client alone, one of the group's own PBDMA all of them.
   EXPECT_EQ(event(FaultSource::Xid, FaultClass::MmuNonReplayable, "CE2 HUBCLIENT_CE0"), DangerSeen);

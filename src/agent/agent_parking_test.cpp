@@ -1,0 +1,297 @@
+// SPDX-License-Identifier: Apache-2.0
+/// Parked domains: with pipes, a client and processes that are real, and a GPU that is the test.
+#include <fcntl.h>
+#include <signal.h>
+
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "agent/agent_test_support.h"
+#include "park/mode.h"
+#include "park/test_dump.h"
+
+namespace firebreak::agent {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Pair;
+
+/// Larger than a pipe that nobody reads.
+const std::string idle_dump = park::test::dump_of(
+    {park::test::sms(6), {".cudbg.relfimg.dev0", 7, 0, std::string(250'000, '\0')}});
+const std::string culprits_dump =
+    park::test::dump_of({park::test::sms(6), park::test::warps(2, false), park::test::lanes(6)});
+
+/// The end of a process's pipe that its driver would write to; what does not fit waits.
+class Writer {
+ public:
+  Writer(const std::string& path, std::string dump)
+      : fd_(::open(path.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC)), rest_(std::move(dump)) {
+    EXPECT_TRUE(fd_);
+    write();
+  }
+  /// Whether all of it was taken; then it is closed.
+  bool write() {
+    while (!rest_.empty()) {
+      const ssize_t wrote = ::write(fd_.get(), rest_.data(), rest_.size());
+      if (wrote <= 0) return false;
+      rest_.erase(0, static_cast<std::size_t>(wrote));
+    }
+    fd_.reset();
+    return true;
+  }
+
+ private:
+  os::Fd fd_;
+  std::string rest_;
+};
+
+class ParkedDomain : public AgentTest {
+ protected:
+  struct Process {
+    pid_t pid = 0;
+    std::string pipe;
+  };
+
+  void SetUp() override { begin(Milliseconds(600'000)); }
+
+  void begin(Milliseconds limit) {
+    const std::string client = directory.path() + "/client";
+    std::ofstream(client) << "#!/bin/sh\necho ready\nexec sleep 300\n";
+    std::filesystem::permissions(client, std::filesystem::perms::owner_all);
+    agent.reset();
+    AgentOptions options{path, {{"LD_LIBRARY_PATH", "/soft"}}};
+    options.park = limit;
+    options.first_parking_client = Milliseconds(0);
+    options.parking_client = client;
+    options.dump_directory = directory.path() + "/dumps";
+    agent = start_agent(options);
+    until([&] { return parking("a")["state"] == "ready" && parking("b")["state"] == "ready"; });
+  }
+  /// Serves what comes until that is so.
+  template <class Condition>
+  void until(Condition&& condition) {
+    for (int looks = 0; looks < 2000 && !condition(); ++looks) loop->run_once(Milliseconds(5));
+    EXPECT_TRUE(condition());
+  }
+  nlohmann::json parking(const std::string& domain) {
+    for (const auto& each : nlohmann::json::parse(agent->status_json())["domains"]) {
+      if (each["name"] == domain) return each["parking"];
+    }
+    return nullptr;
+  }
+  /// What `firebreak run` does: asks where, starts it there, has it adopted.
+  Process start(Peer& command, const std::string& name, bool in_mode = true) {
+    const abi::Message answer = ask(command, abi::Place{name, abi::Role::Active});
+    const auto& placed = std::get<abi::Placed>(answer);
+    os::SpawnRequest request;
+    request.command = {"sleep", "300"};
+    Process process;
+    for (const auto& variable : placed.environment) {
+      if (!in_mode && park::is_of_mode(variable.first)) continue;
+      request.environment.push_back(variable);
+      if (variable.first == "CUDA_COREDUMP_FILE") process.pipe = variable.second;
+    }
+    process.pid = kernel.spawn(request).value();
+    ask(command, abi::Adopt{name, abi::Role::Active, process.pid});
+    detectors.callbacks.on_gpu_opened(process.pid);
+    settle();
+    return process;
+  }
+  /// Of the parking client of domain a, which has not been ended since.
+  std::string client_pipe() {
+    std::string path;
+    for (const auto& each : std::filesystem::directory_iterator(directory.path() + "/dumps"))
+      if (path.empty() || each.path().string() < path) path = each.path();
+    return path;
+  }
+  std::vector<std::string> told(Peer& watcher) {
+    std::vector<std::string> texts;
+    while (auto received = watcher.receive()) {
+      const auto& event = std::get<abi::Event>(received->message);
+      if (event.what == abi::EventKind::Parking) texts.push_back(event.text);
+    }
+    return texts;
+  }
+  void name_culprit(const Process& culprit) {
+    Writer of_culprit(culprit.pipe, culprits_dump);
+    until([&] { return parking("a")["state"] == "held"; });
+  }
+};
+
+TEST_F(ParkedDomain, WhoIsPlacedThereIsInTheMode) {
+  Peer command = peer();
+  const Process llm = start(command, "llm");
+  EXPECT_THAT(llm.pipe, HasSubstr(directory.path() + "/dumps/"));
+  EXPECT_THAT(parking("a")["prevented_by"], IsEmpty());
+}
+
+TEST_F(ParkedDomain, NobodysDumpIsReadBeforeAllHaveBegun) {
+  Peer first = peer(), second = peer();
+  const Process llm = start(first, "llm"), rogue = start(second, "rogue");
+  Writer of_llm(llm.pipe, idle_dump);
+  settle();
+  EXPECT_FALSE(of_llm.write()) << "it would go on, and keep the others from dumping";
+  Writer of_client(client_pipe(), idle_dump);
+  settle();
+  EXPECT_FALSE(of_llm.write());
+  Writer of_rogue(rogue.pipe, culprits_dump);
+  until([&] { return of_llm.write(); });
+  settle();
+  EXPECT_FALSE(of_client.write()) << "that is what holds the domain";
+}
+
+TEST_F(ParkedDomain, WhoDoesNotDumpIsNotWaitedForForEver) {
+  Peer first = peer(), second = peer();
+  const Process llm = start(first, "llm");
+  start(second, "rogue");
+  Writer of_llm(llm.pipe, idle_dump);
+  until([&] { return of_llm.write(); });
+}
+
+TEST_F(ParkedDomain, ItsCulpritIsNamedByItsDump) {
+  Peer first = peer(), second = peer();
+  const Process llm = start(first, "llm"), rogue = start(second, "rogue");
+  Writer of_llm(llm.pipe, idle_dump);
+  Writer of_client(client_pipe(), idle_dump);
+  Writer of_rogue(rogue.pipe, culprits_dump);
+  until([&] { return of_llm.write() && !detectors.exceptions.empty(); });
+  EXPECT_THAT(detectors.exceptions, ElementsAre(Pair(rogue.pid, HasSubstr("MISALIGNED"))));
+  EXPECT_TRUE(std::filesystem::exists(directory.path() + "/dumps/rogue-" + std::to_string(rogue.pid) +
+                                      ".cudacore"));
+}
+
+TEST_F(ParkedDomain, ItTakesNobodyAndTellsWhoItWas) {
+  Peer first = peer(), second = peer(), watcher = peer();
+  start(first, "llm");
+  const Process rogue = start(second, "rogue");
+  ask(watcher, abi::Subscribe{});
+  name_culprit(rogue);
+  settle();
+  EXPECT_EQ(domains.states["a"], mps::DomainState::Draining);
+  EXPECT_EQ(parking("a")["state"], "held");
+  EXPECT_THAT(parking("a")["culprits"], ElementsAre(rogue.pid));
+  EXPECT_THAT(told(watcher), ElementsAre(HasSubstr("tenant llm cannot leave domain a"),
+                                         HasSubstr("domain a is parked: rogue-")));
+}
+
+TEST_F(ParkedDomain, WhoHasAStandbyIsHandedOverAndNothingIsFenced) {
+  const auto mode = [&](const char* name) {
+    return park::mode_environment(directory.path() + "/dumps/" + name + ".pipe");
+  };
+  Peer active(kernel, path, {}, mode("active")), standby(kernel, path, {}, mode("standby"));
+  const os::Mapping page = join(active, "llm", abi::Role::Active);
+  join(standby, "llm", abi::Role::Standby);
+  ask(standby, abi::Ready{});
+  detectors.callbacks.on_gpu_opened(active.pid());
+  Peer command = peer();
+  const Process rogue = start(command, "rogue");
+  ASSERT_THAT(parking("a")["prevented_by"], IsEmpty());
+  name_culprit(rogue);
+  settle();
+  const auto asked = active.receive();
+  ASSERT_TRUE(asked);
+  EXPECT_TRUE(std::holds_alternative<abi::HandOver>(asked->message));
+  EXPECT_EQ(word(page).epoch, 0u) << "it is asked, and not fenced";
+}
+
+TEST_F(ParkedDomain, ItFallsAtItsLimit) {
+  begin(Milliseconds(50));
+  Peer first = peer(), second = peer();
+  start(first, "llm");
+  const Process rogue = start(second, "rogue");
+  Writer of_client(client_pipe(), idle_dump);
+  settle();
+  EXPECT_FALSE(of_client.write());
+  name_culprit(rogue);
+  until([&] { return of_client.write(); });
+  EXPECT_EQ(parking("a")["state"], "released");
+}
+
+TEST_F(ParkedDomain, ItFallsWhenNobodyButItsCulpritIsLeft) {
+  Peer first = peer(), second = peer();
+  const Process llm = start(first, "llm"), rogue = start(second, "rogue");
+  Writer of_client(client_pipe(), idle_dump);
+  name_culprit(rogue);
+  settle();
+  EXPECT_FALSE(of_client.write());
+  ::kill(llm.pid, SIGKILL);
+  detectors.callbacks.on_exit(llm.pid);
+  until([&] { return of_client.write(); });
+}
+
+TEST_F(ParkedDomain, WhoeverIsNotInTheModePreventsIt) {
+  Peer first = peer(), second = peer();
+  const Process llm = start(first, "llm", false), rogue = start(second, "rogue");
+  EXPECT_THAT(parking("a")["prevented_by"], ElementsAre("llm-" + std::to_string(llm.pid)));
+  Writer of_rogue(rogue.pipe, culprits_dump);
+  Writer of_client(client_pipe(), idle_dump);
+  until([&] { return of_client.write(); });
+  EXPECT_EQ(parking("a")["state"], "released");
+}
+
+/// An H100 wrote Xid 13 lines that name clients, and an Xid 31, of domains whose clients went on.
+TEST_F(ParkedDomain, WhileItIsHeldOnlyItsServersXid43IsAFence) {
+  Peer command = peer();
+  const Process rogue = start(command, "rogue");
+  Peer other = peer();
+  start(other, "llm");
+  domains.refresh_servers();
+  name_culprit(rogue);
+  fault::Fault fault;
+  fault.source = fault::FaultSource::Xid;
+  fault.fault_class = fault::FaultClass::Sm;
+  fault.when = clock.now();
+  for (const auto& [number, pid] : {std::pair(13, FakeDomains::server_of_a), std::pair(43, rogue.pid)}) {
+    fault.xid = number;
+    fault.pid = pid;
+    uvm_event(rogue.pid);
+    hear(fault);
+    EXPECT_EQ(parking("a")["state"], "held") << "Xid " << number;
+  }
+  fault.xid = 43;
+  fault.pid = FakeDomains::server_of_a;
+  hear(fault);
+  EXPECT_EQ(parking("a")["state"], "off");
+}
+
+TEST_F(ParkedDomain, AfterItsFallItHasANewClient) {
+  Peer command = peer();
+  const Process rogue = start(command, "rogue");
+  name_culprit(rogue);
+  domains.callbacks.on_clients_lost("a");
+  settle();
+  EXPECT_EQ(parking("a")["state"], "off");
+  domains.states.erase("a");
+  until([&] { return parking("a")["state"] == "ready"; });
+}
+
+TEST_F(ParkedDomain, TheParkingClientIsNoStranger) {
+  const auto pids_of = [&] { return nlohmann::json::parse(agent->status_json())["domains"][0]["foreign"]; };
+  std::vector<pid_t> children;
+  for (const auto& each : std::filesystem::directory_iterator("/proc")) {
+    const std::string name = each.path().filename();
+    std::ifstream stat(each.path() / "stat");
+    const std::string text((std::istreambuf_iterator<char>(stat)), {});
+    if (text.find("(sleep) ") != std::string::npos &&
+        text.find(" " + std::to_string(::getpid()) + " ") != std::string::npos)
+      children.push_back(std::stoi(name));
+  }
+  ASSERT_EQ(children.size(), 2u);
+  domains.callbacks.on_clients("a", {clock.now(), {children[0]}});
+  domains.callbacks.on_clients("a", {clock.now(), {children[1]}});
+  EXPECT_EQ(pids_of().size(), 1u) << "the other domain's is one";
+}
+
+TEST_F(AgentTest, WithoutALimitNobodyIsInTheMode) {
+  Peer command = peer();
+  const abi::Message answer = ask(command, abi::Place{"llm", abi::Role::Active});
+  for (const auto& [name, value] : std::get<abi::Placed>(answer).environment)
+    EXPECT_FALSE(park::is_of_mode(name)) << name;
+}
+
+}  // namespace
+}  // namespace firebreak::agent
