@@ -26,6 +26,15 @@ std::vector<pid_t> children_of(Kernel& kernel, pid_t pid);
 /// The folder of a process in /proc, without a slash at its end.
 std::string proc_folder(pid_t pid);
 
+/// All threads of a process but its first, in no order: they may go on when that one has ended.
+std::vector<pid_t> other_threads(Kernel& kernel, pid_t pid);
+
+/// The folder of a thread in /proc: of the first one, its process's.
+std::string thread_folder(pid_t pid, pid_t thread);
+
+/// One that shows what its process has: the first; where that has ended, another that lives.
+pid_t living_thread(Kernel& kernel, pid_t pid);
+
 /// What a process was started with: NAME=VALUE, each with a NUL at its end. Empty also where that is not for
 /// us to see.
 std::string environment_of(Kernel& kernel, pid_t pid);
