@@ -51,6 +51,13 @@ bool any_space(os::Kernel& kernel, pid_t pid, const Visit& visit) {
   return false;
 }
 
+/// A thread that has ended shows none.
+Result<std::string> maps_of(os::Kernel& kernel, pid_t pid) {
+  auto maps = kernel.read_file(os::proc_folder(pid) + "/maps");
+  if (maps && !maps->empty()) return maps;
+  return kernel.read_file(os::thread_folder(pid, os::living_thread(kernel, pid)) + "/maps");
+}
+
 /// A process of the same image.
 struct Relative {
   pid_t parent = 0;
@@ -63,7 +70,7 @@ Relatives relatives_of(os::Kernel& kernel, const Late& late) {
   for (const pid_t pid : os::all_processes(kernel)) {
     if (pid == late.pid) continue;
     auto stat = stat_of(kernel, pid);
-    if (!stat || os::image(*stat) != late.traces.image) continue;
+    if (!stat || os::image_of(kernel, pid, *stat) != late.traces.image) continue;
     pid_t parent = 0;
     const std::string_view text = os::parent(*stat);
     std::from_chars(text.data(), text.data() + text.size(), parent);
@@ -109,7 +116,7 @@ std::vector<OtherHolder> OtherHolders::same_openings(const Duplicates& duplicate
     const auto stat = stat_of(kernel_, pid);
     if (!stat) return;
     const bool is_fork = !late_.traces.image.empty() && !late_.others.contains(pid) &&
-                         os::image(*stat) == late_.traces.image;
+                         os::image_of(kernel_, pid, *stat) == late_.traces.image;
     holders.push_back(holder_from(pid, *stat, is_fork));
   };
   // Whoever had it most often has it still: then nobody else has to be looked at.
@@ -121,7 +128,7 @@ std::vector<OtherHolder> OtherHolders::same_openings(const Duplicates& duplicate
 
 /// A mapping keeps it as a descriptor does, and outlives that.
 bool OtherHolders::has_space_mapped(pid_t pid) {
-  const auto maps = kernel_.read_file(os::proc_folder(pid) + "/maps");
+  const auto maps = maps_of(kernel_, pid);
   return maps && maps->find(kernel_.uvm_link_target()) != std::string::npos;
 }
 

@@ -94,5 +94,11 @@ TEST_F(WithoutItsFirstThread, AProcessShowsWhatItHas) {
   EXPECT_EQ(count_descriptors(kernel_, pid_).value_or(0), linux_counts ? seen.size() : 0);
 }
 
+TEST_F(WithoutItsFirstThread, AProcessHasTheImageThatItHad) {
+  const auto own = kernel_.read_file(proc_folder(::getpid()) + "/stat");
+  EXPECT_FALSE(image(*own).empty());
+  EXPECT_EQ(image_of(kernel_, pid_), image(*own));
+}
+
 }  // namespace
 }  // namespace firebreak::os

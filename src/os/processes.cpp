@@ -120,6 +120,17 @@ std::string image(std::string_view stat) {
   return std::string(code) + ":" + std::string(stack);
 }
 
+std::string image_of(Kernel& kernel, pid_t pid, std::string_view stat) {
+  if (is_alive(stat)) return image(stat);
+  const auto other = kernel.read_file(thread_folder(pid, living_thread(kernel, pid)) + "/stat");
+  return other ? image(*other) : std::string();
+}
+
+std::string image_of(Kernel& kernel, pid_t pid) {
+  const auto stat = kernel.read_file(proc_folder(pid) + "/stat");
+  return stat ? image_of(kernel, pid, *stat) : std::string();
+}
+
 std::uint64_t stat_flags(std::string_view stat) {
   const std::string_view text = stat_field(stat, 9);
   std::uint64_t flags = 0;
