@@ -139,7 +139,7 @@ void Endings::on_other_program(pid_t pid) {
   for (const auto& [name, tenant] : at_.tenants.all()) {
     for (const Member* member : {&tenant->active, &tenant->standby, &tenant->old_active}) {
       if (member->pid != pid || member->connection == 0 || member->image.empty()) continue;
-      const std::string image = image_of(at_.kernel, pid);
+      const std::string image = os::image_of(at_.kernel, pid);
       if (!image.empty() && image != member->image) return at_.server.close(member->connection);
     }
   }

@@ -122,7 +122,7 @@ void Joins::join(Connection& connection, const abi::Join& request) {
   const bool active = request.role == abi::Role::Active;
   Member& member = (*tenant)->member(request.role);
   if (member.pid != pid) return at_.answers.give(connection, not_in_that_role("join"));
-  member.image = image_of(at_.kernel, pid);
+  member.image = os::image_of(at_.kernel, pid);
   if (Process* process = at_.processes.living(pid)) process->become(ProcessState::Running);
   member.done = 0;  // of a session of before in the same process
   member.attempt = request.attempt;

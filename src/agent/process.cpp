@@ -48,11 +48,6 @@ std::string start_time_of(os::Kernel& kernel, pid_t pid) {
   return stat ? std::string(os::start_time(*stat)) : std::string();
 }
 
-std::string image_of(os::Kernel& kernel, pid_t pid) {
-  const auto stat = kernel.read_file(os::proc_folder(pid) + "/stat");
-  return stat ? os::image(*stat) : std::string();
-}
-
 bool Process::become(ProcessState state) {
   if (!may_become(state_, state)) return false;
   state_ = state;

@@ -37,8 +37,6 @@ const char* to_string(ProcessState state);
 
 /// As /proc/PID/stat tells it (os::start_time); empty: it is gone.
 std::string start_time_of(os::Kernel& kernel, pid_t pid);
-/// And os::image.
-std::string image_of(os::Kernel& kernel, pid_t pid);
 
 /// A client of one of our domains that nobody has placed there.
 struct Stranger {

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "os/descriptors.h"
+#include "os/processes.h"
 
 namespace firebreak::hold {
 namespace {
@@ -14,6 +15,14 @@ std::optional<Device> device_of(const os::Kernel& kernel, const std::string& lin
   if (link == kernel.uvm_link_target()) return Device::AddressSpace;
   if (link == kernel.rm_link_target()) return Device::ResourceManager;
   return std::nullopt;
+}
+
+/// A thread that has ended has none to compare with.
+Result<bool> is_same_file(os::Kernel& kernel, pid_t pid, int number, const os::Fd& held) {
+  const auto same = kernel.is_same_file(pid, number, held);
+  if (same || same.error().code == ErrorCode::Unsupported) return same;
+  const pid_t thread = os::living_thread(kernel, pid);
+  return thread == pid ? same : kernel.is_same_file(thread, number, held);
 }
 
 }  // namespace
@@ -33,7 +42,7 @@ Duplicates Duplicates::give_back(os::Kernel& kernel, pid_t pid, const Numbers& n
     const auto found = now.find(number);
     // Where Linux cannot say, a device of the same name is taken for the same.
     return found != now.end() && found->second == held.device &&
-           kernel.is_same_file(pid, number, held.descriptor).value_or(true);
+           is_same_file(kernel, pid, number, held.descriptor).value_or(true);
   };
   Duplicates gone;
   for (auto held = duplicates_.begin(); held != duplicates_.end();) {
@@ -61,7 +70,7 @@ Status Duplicates::take(os::Kernel& kernel, const os::Fd& process, const Numbers
 
 bool Duplicates::are_all_of(os::Kernel& kernel, pid_t pid) const {
   return std::ranges::all_of(duplicates_, [&](const auto& entry) {
-    const auto same = kernel.is_same_file(pid, entry.first, entry.second.descriptor);
+    const auto same = is_same_file(kernel, pid, entry.first, entry.second.descriptor);
     return same ? *same : same.error().code == ErrorCode::Unsupported;
   });
 }

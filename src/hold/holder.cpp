@@ -116,8 +116,7 @@ bool Holder::is_as_it_was(pid_t pid, const Client& client) const {
 
 /// One that has died in the meantime shows none, and its children are known by the one that it had.
 void Holder::note_image(pid_t pid, Client& client) {
-  const auto stat = kernel_.read_file(os::proc_folder(pid) + "/stat");
-  std::string image = stat ? os::image(*stat) : std::string();
+  std::string image = os::image_of(kernel_, pid);
   if (image.empty()) return;
   const bool is_another = !client.image.empty() && client.image != image;
   client.image = std::move(image);

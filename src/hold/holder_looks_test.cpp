@@ -5,11 +5,13 @@
 #include <poll.h>
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
 #include <optional>
+#include <thread>
 
 #include "hold/holder.h"
 #include "os/counting_kernel.h"
@@ -37,6 +39,7 @@ enum class Deed : char {
   OpenSpaceForFile,   ///< as many descriptors as before
   OpenSpaceForSpace,  ///< under the same number
   Fork,               ///< a child that has the same, and lives as long as the test
+  EndFirstThread,     ///< goes on in another one
 };
 
 class HolderLooks : public testing::Test {
@@ -67,6 +70,9 @@ class HolderLooks : public testing::Test {
     callbacks.on_traces = [this](pid_t pid) { traces_ = holder_->traces_of(pid); };
     holder_.emplace(*loop_, kernel_, clock_, options, std::move(callbacks));
     ASSERT_TRUE(holder_->follow(pid_));
+  }
+  void wait_until_its_first_thread_has_ended() {
+    while (os::is_alive(kernel_.read_file(os::proc_folder(pid_) + "/stat").value())) ::usleep(1000);
   }
   void tell(Deed deed) {
     EXPECT_EQ(::write(to_[1], &deed, 1), 1);
@@ -111,11 +117,18 @@ class HolderLooks : public testing::Test {
     for (int i = 0; i < files; ++i) file = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
     const os::Fd manager = os::create_memory_file(manager_name, 4096).value();
     os::Fd space;
+    obey(file, space);
+  }
+  [[noreturn]] void obey(int file, os::Fd& space) {
     for (char word = 0; ::write(from_[1], &word, 1) == 1 && ::read(to_[0], &word, 1) == 1;) {
       const auto deed = static_cast<Deed>(word);
       if (deed == Deed::Fork) {
         if (::fork() == 0) outlive();
         continue;
+      }
+      if (deed == Deed::EndFirstThread) {
+        std::thread([&] { obey(file, space); }).detach();
+        ::syscall(SYS_exit, 0);  // of this thread alone
       }
       if (deed == Deed::OpenSpaceForFile) ::close(file);
       os::Fd made = os::create_memory_file(space_name, 4096).value();
@@ -139,7 +152,7 @@ TEST_F(HolderLooks, TheChildOfOneThatWasLookedAtWhenItWasDeadIsKnown) {
   tell(Deed::Fork);
   follow(never);
   ::kill(pid_, SIGKILL);
-  while (os::is_alive(kernel_.read_file(os::proc_folder(pid_) + "/stat").value())) ::usleep(1000);
+  wait_until_its_first_thread_has_ended();
   look_times(3);
   EXPECT_TRUE(holder_->keep(pid_));
 }
@@ -188,6 +201,28 @@ TEST_F(HolderLooks, AndWhatItOpensInThePlaceOfOneThatWasHeld) {
   tell(Deed::OpenSpaceForSpace);
   while (!released_) loop_->run_once(std::nullopt);
   EXPECT_TRUE(is_held());
+}
+
+// It lives, and shows what it has in another thread's folder.
+TEST_F(HolderLooks, AProcessWhoseFirstThreadHasEndedIsHeldAsBefore) {
+  tell(Deed::OpenSpace);
+  follow(0);
+  EXPECT_TRUE(is_held());
+  tell(Deed::EndFirstThread);
+  wait_until_its_first_thread_has_ended();
+  look_times(2 * files);
+  EXPECT_FALSE(released_);
+  ASSERT_TRUE(is_held());
+  EXPECT_FALSE(holder_->held().at(0).dead);
+}
+
+TEST_F(HolderLooks, AndItsSpaceIsReleasedWhenThatNumberIsAnothers) {
+  tell(Deed::OpenSpace);
+  follow(0);
+  tell(Deed::EndFirstThread);
+  wait_until_its_first_thread_has_ended();
+  tell(Deed::OpenSpaceForSpace);
+  while (!released_) loop_->run_once(std::nullopt);
 }
 
 }  // namespace

@@ -26,17 +26,12 @@ OtherHolder holder_from(pid_t pid, std::string_view stat, bool is_fork) {
   return {pid, std::string(os::start_time(stat)), std::string(os::program_name(stat)), is_fork};
 }
 
-/// Its first thread may have ended, and then shows nothing of what the others have.
-std::vector<std::string> descriptor_folders(os::Kernel& kernel, pid_t pid) {
-  const std::string folder = os::proc_folder(pid);
-  const auto descriptors = kernel.list_directory(folder + "/fd");
-  std::vector<std::string> folders{folder};
-  if (descriptors && !descriptors->empty()) return folders;
-  for (const std::string& task :
-       kernel.list_directory(folder + "/task").value_or(std::vector<std::string>())) {
-    if (task != std::to_string(pid)) folders.push_back(folder + "/task/" + task);
-  }
-  return folders;
+/// Its first thread may have ended, and then shows nothing of what the others have: all of them, since one
+/// may have a table of its own.
+std::vector<pid_t> descriptor_threads(os::Kernel& kernel, pid_t pid) {
+  const auto descriptors = kernel.list_directory(os::proc_folder(pid) + "/fd");
+  if (descriptors && !descriptors->empty()) return {pid};
+  return os::other_threads(kernel, pid);
 }
 
 /// Calls back with the number of each descriptor of an address space, and the thread that has it, until that
@@ -44,19 +39,23 @@ std::vector<std::string> descriptor_folders(os::Kernel& kernel, pid_t pid) {
 template <class Visit>
 bool any_space(os::Kernel& kernel, pid_t pid, const Visit& visit) {
   const std::string wanted = kernel.uvm_link_target();
-  for (const std::string& folder : descriptor_folders(kernel, pid)) {
-    pid_t task = pid;
-    const std::string last = folder.substr(folder.rfind('/') + 1);
-    std::from_chars(last.data(), last.data() + last.size(), task);
+  for (const pid_t thread : descriptor_threads(kernel, pid)) {
     bool found = false;
-    static_cast<void>(
-        os::visit_descriptors_in(kernel, folder + "/fd", [&](int number, const std::string& target) {
-          found = target == wanted && visit(task, number);
-          return !found;
-        }));
+    static_cast<void>(os::visit_descriptors_in(kernel, os::thread_folder(pid, thread) + "/fd",
+                                               [&](int number, const std::string& target) {
+                                                 found = target == wanted && visit(thread, number);
+                                                 return !found;
+                                               }));
     if (found) return true;
   }
   return false;
+}
+
+/// A thread that has ended shows none.
+Result<std::string> maps_of(os::Kernel& kernel, pid_t pid) {
+  auto maps = kernel.read_file(os::proc_folder(pid) + "/maps");
+  if (maps && !maps->empty()) return maps;
+  return kernel.read_file(os::thread_folder(pid, os::living_thread(kernel, pid)) + "/maps");
 }
 
 /// A process of the same image.
@@ -71,7 +70,7 @@ Relatives relatives_of(os::Kernel& kernel, const Late& late) {
   for (const pid_t pid : os::all_processes(kernel)) {
     if (pid == late.pid) continue;
     auto stat = stat_of(kernel, pid);
-    if (!stat || os::image(*stat) != late.traces.image) continue;
+    if (!stat || os::image_of(kernel, pid, *stat) != late.traces.image) continue;
     pid_t parent = 0;
     const std::string_view text = os::parent(*stat);
     std::from_chars(text.data(), text.data() + text.size(), parent);
@@ -116,8 +115,8 @@ std::vector<OtherHolder> OtherHolders::same_openings(const Duplicates& duplicate
     if (pid == late_.pid || pid == os::own_pid() || !has_one_of(pid, spaces)) return;
     const auto stat = stat_of(kernel_, pid);
     if (!stat) return;
-    const bool is_fork =
-        !late_.traces.image.empty() && os::image(*stat) == late_.traces.image && !late_.others.contains(pid);
+    const bool is_fork = !late_.traces.image.empty() && !late_.others.contains(pid) &&
+                         os::image_of(kernel_, pid, *stat) == late_.traces.image;
     holders.push_back(holder_from(pid, *stat, is_fork));
   };
   // Whoever had it most often has it still: then nobody else has to be looked at.
@@ -129,7 +128,7 @@ std::vector<OtherHolder> OtherHolders::same_openings(const Duplicates& duplicate
 
 /// A mapping keeps it as a descriptor does, and outlives that.
 bool OtherHolders::has_space_mapped(pid_t pid) {
-  const auto maps = kernel_.read_file(os::proc_folder(pid) + "/maps");
+  const auto maps = maps_of(kernel_, pid);
   return maps && maps->find(kernel_.uvm_link_target()) != std::string::npos;
 }
 

@@ -9,6 +9,7 @@
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -90,7 +91,6 @@ class OtherHoldersTest : public testing::Test {
     ::prctl(PR_SET_CHILD_SUBREAPER, 0);
   }
   void begin(const std::function<void(os::Fd&)>& childhood, bool is_duplicated = true) {
-    Line ready;
     Line born;
     // All of them are forks of ours, and of one image.
     parent_.emplace([&] {
@@ -98,22 +98,30 @@ class OtherHoldersTest : public testing::Test {
       const pid_t child = ::fork();
       if (child == 0) {
         childhood(space);
-        ready.say();
+        ready_.say();
         for (;;) ::pause();
       }
       born.say(child);
       for (;;) ::pause();
     });
     child_ = born.hear();
-    (void)ready.hear();
+    (void)ready_.hear();
     process_ = kernel_.pidfd_open(parent_->pid()).value();
     const Numbers numbers = gpu_descriptors_of(kernel_, parent_->pid()).value();
     EXPECT_FALSE(numbers.empty());
     if (is_duplicated) duplicates_.take(kernel_, process_, numbers);
-    late_ = {parent_->pid(), {}, {image_of(parent_->pid()), {}, {}}};
+    late_ = {parent_->pid(), {}, {os::image_of(kernel_, parent_->pid()), {}, {}}};
   }
-  std::string image_of(pid_t pid) {
-    return os::image(kernel_.read_file(os::proc_folder(pid) + "/stat").value());
+  /// In the child: its first thread ends, and another one is ready.
+  [[noreturn]] void go_on_in_another_thread() {
+    static os::RealKernel kernel;
+    std::thread([this] {
+      while (os::is_alive(kernel.read_file(os::proc_folder(::getpid()) + "/stat").value())) ::usleep(1000);
+      ready_.say();
+      for (;;) ::pause();
+    }).detach();
+    ::syscall(SYS_exit, 0);  // of this thread alone
+    ::abort();
   }
   void die() {
     parent_->end();
@@ -132,6 +140,7 @@ class OtherHoldersTest : public testing::Test {
 
   SpaceKernel kernel_;
   FakeClock clock_;
+  Line ready_;
   std::optional<Person> parent_;
   pid_t child_ = 0;
   os::Fd process_;
@@ -252,15 +261,28 @@ TEST_F(OtherHoldersTest, WhoseImageIsNotKnownHasNoForks) {
 
 // A thread may go on when the first one has ended, which then shows no descriptors.
 TEST_F(OtherHoldersTest, AProcessWhoseFirstThreadHasEndedIsSeen) {
-  begin([](os::Fd&) {
-    static Line begun;
-    std::thread([] {
-      begun.say();
-      for (;;) ::pause();
-    }).detach();
-    (void)begun.hear();
+  begin([this](os::Fd&) { go_on_in_another_thread(); });
+  die();
+  const Findings findings = look();
+  ASSERT_THAT(findings.seen, ElementsAre(Field(&OtherHolder::pid, child_)));
+  EXPECT_TRUE(findings.seen[0].is_fork);
+}
+
+TEST_F(OtherHoldersTest, AndWhereItHasItMapped) {
+  begin([this](os::Fd& space) {
+    EXPECT_NE(::mmap(nullptr, 4096, PROT_READ, MAP_SHARED, space.get(), 0), MAP_FAILED);
+    space.reset();
+    go_on_in_another_thread();
   });
   die();
+  close_all();
+  EXPECT_THAT(look().seen, ElementsAre(Field(&OtherHolder::pid, child_)));
+}
+
+TEST_F(OtherHoldersTest, AndWithoutDuplicatesItIsKnownByItsImage) {
+  begin([this](os::Fd&) { go_on_in_another_thread(); }, false);
+  die();
+  const os::Fd ours = make_space();
   EXPECT_THAT(look().seen, ElementsAre(Field(&OtherHolder::pid, child_)));
 }
 

@@ -14,32 +14,64 @@
 #include <string>
 
 #include "os/fd.h"
+#include "os/processes.h"
 
 namespace firebreak::os {
 
 // --- process descriptors
 
-Status visit_descriptors(Kernel& kernel, pid_t pid, const DescriptorVisitor& visit) {
-  return visit_descriptors_in(kernel, "/proc/" + std::to_string(pid) + "/fd", visit);
+namespace {
+
+std::string descriptor_folder(pid_t pid, pid_t thread) { return thread_folder(pid, thread) + "/fd"; }
+
+bool shows_any(Kernel& kernel, const std::string& directory) {
+  const auto names = kernel.list_directory(directory);
+  return names && !names->empty();
 }
 
-Status visit_descriptors_in(Kernel& kernel, const std::string& directory, const DescriptorVisitor& visit) {
+/// Whether the directory was that of a thread that lives: of one that has ended there is nothing to see.
+Result<bool> visit_living(Kernel& kernel, const std::string& directory, const DescriptorVisitor& visit) {
   const auto names = kernel.list_directory(directory);
   if (!names) return propagate(names);
+  bool has_missed_any = false;
   for (const std::string& name : *names) {
     int number = -1;
     if (std::from_chars(name.data(), name.data() + name.size(), number).ec != std::errc{}) continue;
     const auto target = kernel.read_link(directory + "/" + name);
-    if (target && !visit(number, *target)) break;
+    if (target && !visit(number, *target)) return true;
+    has_missed_any |= !target;
+  }
+  // The thread may have ended meanwhile.
+  return !names->empty() && (!has_missed_any || shows_any(kernel, directory));
+}
+
+std::optional<std::size_t> count_in(Kernel& kernel, const std::string& directory) {
+  const auto folder = kernel.open(directory, O_RDONLY | O_DIRECTORY);
+  struct stat info {};
+  if (!folder || ::fstat(folder->get(), &info) != 0 || info.st_size <= 0) return std::nullopt;
+  return static_cast<std::size_t>(info.st_size);
+}
+
+}  // namespace
+
+Status visit_descriptors(Kernel& kernel, pid_t pid, const DescriptorVisitor& visit) {
+  const auto lives = visit_living(kernel, descriptor_folder(pid, pid), visit);
+  if (!lives) return propagate(lives);
+  if (*lives) return {};
+  for (const pid_t thread : other_threads(kernel, pid)) {
+    if (visit_living(kernel, descriptor_folder(pid, thread), visit).value_or(false)) return {};
   }
   return {};
 }
 
+Status visit_descriptors_in(Kernel& kernel, const std::string& directory, const DescriptorVisitor& visit) {
+  const auto visited = visit_living(kernel, directory, visit);
+  return visited ? Status() : propagate(visited);
+}
+
 std::optional<std::size_t> count_descriptors(Kernel& kernel, pid_t pid) {
-  const auto folder = kernel.open("/proc/" + std::to_string(pid) + "/fd", O_RDONLY | O_DIRECTORY);
-  struct stat info {};
-  if (!folder || ::fstat(folder->get(), &info) != 0 || info.st_size <= 0) return std::nullopt;
-  return static_cast<std::size_t>(info.st_size);
+  if (const auto count = count_in(kernel, descriptor_folder(pid, pid))) return count;
+  return count_in(kernel, descriptor_folder(pid, living_thread(kernel, pid)));
 }
 
 // --- descriptor limit

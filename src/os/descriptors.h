@@ -21,6 +21,8 @@ namespace firebreak::os {
 using DescriptorVisitor = std::function<bool(int number, const std::string& target)>;
 
 /// Shows a process's descriptors in no order. They come and go meanwhile; what cannot be read is passed over.
+/// Its first thread may have ended, and then shows none: they are those of one that lives. Where it ends just
+/// then, a descriptor may be shown twice.
 /// NotFound: there is no such process; PermissionDenied: it is not ours to look into.
 Status visit_descriptors(Kernel& kernel, pid_t pid, const DescriptorVisitor& visit);
 

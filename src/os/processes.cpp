@@ -39,6 +39,32 @@ std::vector<pid_t> children_of(Kernel& kernel, pid_t pid) {
 
 std::string proc_folder(pid_t pid) { return "/proc/" + std::to_string(pid); }
 
+std::vector<pid_t> other_threads(Kernel& kernel, pid_t pid) {
+  std::vector<pid_t> threads;
+  const auto names = kernel.list_directory(proc_folder(pid) + "/task");
+  for (const std::string& name : names.value_or(std::vector<std::string>())) {
+    const auto thread = pid_in(name);
+    if (thread && *thread != pid) threads.push_back(*thread);
+  }
+  return threads;
+}
+
+std::string thread_folder(pid_t pid, pid_t thread) {
+  return proc_folder(pid) + (thread == pid ? "" : "/task/" + std::to_string(thread));
+}
+
+pid_t living_thread(Kernel& kernel, pid_t pid) {
+  const auto lives = [&](pid_t thread) {
+    const auto stat = kernel.read_file(thread_folder(pid, thread) + "/stat");
+    return stat && is_alive(*stat);
+  };
+  if (lives(pid)) return pid;
+  for (const pid_t thread : other_threads(kernel, pid)) {
+    if (lives(thread)) return thread;
+  }
+  return pid;
+}
+
 std::string environment_of(Kernel& kernel, pid_t pid) {
   return kernel.read_file(proc_folder(pid) + "/environ").value_or("");
 }
@@ -92,6 +118,17 @@ std::string image(std::string_view stat) {
   // What Linux hides it shows as 1 and 0.
   if (code.size() < 2 || stack.size() < 2) return {};
   return std::string(code) + ":" + std::string(stack);
+}
+
+std::string image_of(Kernel& kernel, pid_t pid, std::string_view stat) {
+  if (is_alive(stat)) return image(stat);
+  const auto other = kernel.read_file(thread_folder(pid, living_thread(kernel, pid)) + "/stat");
+  return other ? image(*other) : std::string();
+}
+
+std::string image_of(Kernel& kernel, pid_t pid) {
+  const auto stat = kernel.read_file(proc_folder(pid) + "/stat");
+  return stat ? image_of(kernel, pid, *stat) : std::string();
 }
 
 std::uint64_t stat_flags(std::string_view stat) {

@@ -26,6 +26,15 @@ std::vector<pid_t> children_of(Kernel& kernel, pid_t pid);
 /// The folder of a process in /proc, without a slash at its end.
 std::string proc_folder(pid_t pid);
 
+/// All threads of a process but its first, in no order: they may go on when that one has ended.
+std::vector<pid_t> other_threads(Kernel& kernel, pid_t pid);
+
+/// The folder of a thread in /proc: of the first one, its process's.
+std::string thread_folder(pid_t pid, pid_t thread);
+
+/// One that shows what its process has: the first; where that has ended, another that lives.
+pid_t living_thread(Kernel& kernel, pid_t pid);
+
 /// What a process was started with: NAME=VALUE, each with a NUL at its end. Empty also where that is not for
 /// us to see.
 std::string environment_of(Kernel& kernel, pid_t pid);
@@ -37,7 +46,7 @@ void for_each_text(std::string_view texts, const std::function<void(std::string_
 std::optional<std::string> variable_in(std::string_view environment, std::string_view name);
 
 // --- process stat
-// What stands in /proc/PID/stat. Pure.
+// What stands in /proc/PID/stat. Pure, but for image_of().
 
 /// Linux's PF_EXITING and PF_KTHREAD.
 inline constexpr std::uint64_t flag_exiting = 0x4;
@@ -63,6 +72,10 @@ std::string_view parent(std::string_view stat);
 /// Where the process's code and its first stack begin: Linux chooses both at random when a program starts,
 /// and a child of fork() has those of its parent. Empty: that is not for us to see, or it is gone.
 std::string image(std::string_view stat);
+
+/// That of a process, whose stat is `stat`; where its first thread has ended, and shows none, another one's.
+std::string image_of(Kernel& kernel, pid_t pid, std::string_view stat);
+std::string image_of(Kernel& kernel, pid_t pid);
 
 /// The process's flags; none where they cannot be read.
 std::uint64_t stat_flags(std::string_view stat);
