@@ -8,6 +8,7 @@
 #include <algorithm>
 
 #include "hold/gpu_descriptors.h"
+#include "os/processes.h"
 
 namespace firebreak::agent {
 namespace {

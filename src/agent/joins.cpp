@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "os/processes.h"
+
 namespace firebreak::agent {
 namespace {
 
