@@ -170,7 +170,7 @@ def main():
     with tempfile.TemporaryDirectory(prefix="fbp", dir="/tmp") as scratch:
         for parked in (True, False):
             agent = Agent(programs, scratch + ("/p" if parked else "/s"), options.result + ".agent.log",
-                          ["--park-s", "12"] if parked else [])
+                          ["--park-s", "8"] if parked else [])
             try:
                 kinds = options.kinds.split(",") * options.repeat if parked else ["misaligned-load"]
                 for kind in kinds:
