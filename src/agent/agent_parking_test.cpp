@@ -269,6 +269,17 @@ TEST_F(ParkedDomain, AfterItsFallItHasANewClient) {
   until([&] { return parking("a")["state"] == "ready"; });
 }
 
+TEST_F(ParkedDomain, ACulpritThatOutlivesItsDomainIsEnded) {
+  Peer command = peer();
+  const Process rogue = start(command, "rogue");
+  name_culprit(rogue);
+  domains.callbacks.on_clients_lost("a");
+  until([&] {
+    const auto ended = kernel.try_wait(rogue.pid);
+    return ended && *ended && (*ended)->signal == SIGKILL;
+  });
+}
+
 TEST_F(ParkedDomain, TheParkingClientIsNoStranger) {
   const auto pids_of = [&] { return nlohmann::json::parse(agent->status_json())["domains"][0]["foreign"]; };
   std::vector<pid_t> children;

@@ -26,6 +26,7 @@ constexpr Milliseconds begin_limit{300};
 constexpr Milliseconds name_limit{6'000};
 /// The reset was seen to take up to 4 s (H100).
 constexpr Milliseconds fall_limit{6'000};
+constexpr Milliseconds culprit_grace{2'000};
 constexpr std::size_t dumps_kept = 8;
 /// Whoever was started by us begins its program within that.
 constexpr Milliseconds doubt_limit{5'000};
@@ -358,7 +359,24 @@ bool Parking::holds(const std::string& domain) const {
 }
 
 void Parking::on_fell(const std::string& domain) {
-  if (places_.contains(domain)) happened(domain, {park::EventType::Fell});
+  const auto place = places_.find(domain);
+  if (place == places_.end()) return;
+  end_culprits(place->second);
+  happened(domain, {park::EventType::Fell});
+}
+
+/// They get their own error, and time to end of it. One hung in the driver after its domain had fallen, and MPS's
+/// daemon answered nobody until it was killed (H100).
+void Parking::end_culprits(Place& place) {
+  std::vector<std::shared_ptr<const os::Fd>> culprits;
+  for (const pid_t pid : place.state.culprits) {
+    const Process* process = at_.processes.living(pid);
+    if (process != nullptr) culprits.push_back(process->pidfd());
+  }
+  if (culprits.empty()) return;
+  place.ending = at_.loop.after_or_now(culprit_grace, [this, culprits] {
+    for (const auto& each : culprits) (void)at_.kernel.send_signal(*each, SIGKILL);
+  });
 }
 
 /// Nobody is named by a dump of a client whose kernels did nothing wrong.

@@ -114,6 +114,7 @@ class Parking {
     bool is_read = false;  ///< its clients' dumps are
     os::Watch limit;
     os::Watch reading;  ///< for those who do not begin to dump
+    os::Watch ending;   ///< of culprits that outlive their domain
     os::Watch leaving;  ///< looks whether somebody is left
   };
 
@@ -125,6 +126,7 @@ class Parking {
   void on_client_exit(const std::string& domain);
   void on_client_dump(const std::string& domain);
   void end_client(Place& place);
+  void end_culprits(Place& place);
   void read_rest_of_client(const std::string& domain);
   /// Whether it is in the mode; `for_good`: the answer counts also where it is no.
   void look_at(pid_t pid, Dumper& dumper, bool for_good);
