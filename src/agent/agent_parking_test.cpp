@@ -103,10 +103,11 @@ class ParkedDomain : public AgentTest {
   }
   /// Of the parking client of domain a, which has not been ended since.
   std::string client_pipe() {
-    std::string path;
-    for (const auto& each : std::filesystem::directory_iterator(directory.path() + "/dumps"))
-      if (path.empty() || each.path().string() < path) path = each.path();
-    return path;
+    std::string first;
+    for (const auto& each : std::filesystem::directory_iterator(directory.path() + "/dumps")) {
+      if (first.empty() || each.path().string() < first) first = each.path();
+    }
+    return first;
   }
   std::vector<std::string> told(Peer& watcher) {
     std::vector<std::string> texts;
