@@ -11,7 +11,8 @@ install(TARGETS firebreak_guard_shared firebreak_torch_shared LIBRARY DESTINATIO
 install(TARGETS firebreak firebreakd firebreak-parking-client RUNTIME DESTINATION bin)
 # The laboratory.
 install(TARGETS firebreak_inject_shared LIBRARY DESTINATION lib)
-install(TARGETS firebreak-lab firebreak-decode firebreak-denoise firebreak-checker firebreak-forks firebreak-scribble RUNTIME DESTINATION
+install(TARGETS firebreak-lab firebreak-decode firebreak-denoise firebreak-checker
+  firebreak-forks firebreak-scribble RUNTIME DESTINATION
   bin)
 install(TARGETS softgpu_cuda softgpu_nvidia_ml softgpu_plug_in LIBRARY DESTINATION lib/softgpu NAMELINK_SKIP)
 install(TARGETS softgpu_mps_control RUNTIME DESTINATION bin/softgpu)

@@ -65,7 +65,8 @@ void Agent::begin_keeping() {
 }
 
 std::string Agent::status_json() const {
-  return agent::status_json({options_, clock_, detectors_, domains_, tenants_, processes_, holder_, budget_, parking_});
+  return agent::status_json(
+      {options_, clock_, detectors_, domains_, tenants_, processes_, holder_, budget_, parking_});
 }
 
 // --- what tenants and the firebreak command ask

@@ -43,8 +43,8 @@ struct AgentOptions {
   std::vector<std::string> shelf_command = {};  ///< starts one (agent/shelf.h)
   /// How long the others of a domain whose kernel raised an exception have to leave it; 0: it falls at once.
   Milliseconds park{0};
-  /// Until a new agent has looked whether a server without clients is to be replaced: the parking client would
-  /// be one.
+  /// Until a new agent has looked whether a server without clients is to be replaced: the parking client
+  /// would be one.
   Milliseconds first_parking_client{2'500};
   std::string parking_client = {};  ///< the program (park/client_main.cpp)
   std::string dump_directory = {};  ///< where tenants' core dumps go; private to us

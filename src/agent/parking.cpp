@@ -80,7 +80,7 @@ void Parking::look_after_clients() {
   }
   for (const mps::DomainReport& report : at_.domains.reports()) {
     Place& place = places_[report.name];
-    const bool may_come = place.client.pid == 0 && place.state.phase == park::Phase::Off &&
+    const bool may_come = place.client.pid == 0 && place.state.phase == park::ParkingPhase::Off &&
                           at_.clock.now() >= may_start_;
     if (!may_come || !report.takes_clients()) continue;
     const Status started = start_client(report.name, place);
@@ -155,7 +155,7 @@ void Parking::on_client_output(const std::string& domain) {
   }
   place.news.clear();
   place.client.is_ready = true;
-  happened(domain, {park::EventType::ClientReady});
+  happened(domain, {park::ParkingEventType::ClientReady});
   spdlog::info("domain {} can be parked: process {} is its parking client", domain, place.client.pid);
 }
 
@@ -165,7 +165,7 @@ void Parking::on_client_exit(const std::string& domain) {
   (void)at_.kernel.try_wait(place.client.pid);
   (void)os::remove_file(place.client.pipe_path);
   place.client = Client{};
-  happened(domain, {park::EventType::ClientGone});
+  happened(domain, {park::ParkingEventType::ClientGone});
 }
 
 /// Its dump has begun, so somebody in the domain has raised an exception. It is not read before the domain is
@@ -188,6 +188,7 @@ void Parking::end_client(Place& place) {
 void Parking::read_rest_of_client(const std::string& domain) {
   Client& client = places_[domain].client;
   if (!client.pipe) return;
+  client.dump_watch.cancel();  // one descriptor has one watch
   auto watch = at_.loop.watch_readable(client.pipe->fd(), [this, domain] {
     Client& its = places_[domain].client;
     if (!its.pipe || its.pipe->read() == park::DumpPipe::State::Done) its.dump_watch.cancel();
@@ -334,7 +335,8 @@ void Parking::keep_dump(pid_t pid, const Dumper& dumper) {
 
 void Parking::began(const std::string& domain) {
   const auto in_the_way = not_in_mode(domain);
-  const auto type = in_the_way.empty() ? park::EventType::DumpBegan : park::EventType::BeganPartly;
+  const auto type =
+      in_the_way.empty() ? park::ParkingEventType::DumpBegan : park::ParkingEventType::BeganPartly;
   happened(domain, {type});
 }
 
@@ -343,7 +345,7 @@ bool Parking::on_named(pid_t pid, const std::string& domain) {
   Place& place = places_[domain];
   if (!not_in_mode(domain).empty()) return false;
   if (std::ranges::count(place.state.culprits, pid) == 0) {
-    happened(domain, {park::EventType::Named, pid});
+    happened(domain, {park::ParkingEventType::Named, pid});
     if (std::ranges::count(place.state.culprits, pid) > 0)
       tell(domain, pid,
            fmt::format("domain {} is parked: {} has raised an exception, the others go on", domain,
@@ -355,18 +357,19 @@ bool Parking::on_named(pid_t pid, const std::string& domain) {
 bool Parking::holds(const std::string& domain) const {
   const auto place = places_.find(domain);
   if (place == places_.end()) return false;
-  return place->second.state.phase == park::Phase::Halted || place->second.state.phase == park::Phase::Held;
+  return place->second.state.phase == park::ParkingPhase::Halted ||
+         place->second.state.phase == park::ParkingPhase::Held;
 }
 
 void Parking::on_fell(const std::string& domain) {
   const auto place = places_.find(domain);
   if (place == places_.end()) return;
   end_culprits(place->second);
-  happened(domain, {park::EventType::Fell});
+  happened(domain, {park::ParkingEventType::Fell});
 }
 
-/// They get their own error, and time to end of it. One hung in the driver after its domain had fallen, and MPS's
-/// daemon answered nobody until it was killed (H100).
+/// They get their own error, and time to end of it. One hung in the driver after its domain had fallen, and
+/// MPS's daemon answered nobody until it was killed (H100).
 void Parking::end_culprits(Place& place) {
   std::vector<std::shared_ptr<const os::Fd>> culprits;
   for (const pid_t pid : place.state.culprits) {
@@ -384,7 +387,7 @@ void Parking::look_whether_all_dumped(const std::string& domain) {
   const bool all = std::ranges::all_of(dumpers_, [&](const auto& each) {
     return each.second.domain != domain || each.second.path.empty() || each.second.is_done;
   });
-  if (all && places_.contains(domain)) happened(domain, {park::EventType::AllDumped});
+  if (all && places_.contains(domain)) happened(domain, {park::ParkingEventType::AllDumped});
 }
 
 void Parking::look_whether_all_left(const std::string& domain) {
@@ -394,43 +397,43 @@ void Parking::look_whether_all_left(const std::string& domain) {
     return active.pid != 0 && active.domain == domain &&
            std::ranges::count(place.state.culprits, active.pid) == 0;
   });
-  if (!somebody) happened(domain, {park::EventType::EverybodyLeft});
+  if (!somebody) happened(domain, {park::ParkingEventType::EverybodyLeft});
 }
 
-void Parking::happened(const std::string& domain, const park::Event& event) {
+void Parking::happened(const std::string& domain, const park::ParkingEvent& event) {
   Place& place = places_[domain];
-  park::Step step = park::advance(place.state, event);
+  park::ParkingStep step = park::advance(place.state, event);
   if (step.state.phase != place.state.phase)
     spdlog::info("parking of domain {}: {}: {} -> {}", domain, to_string(event.type),
                  to_string(place.state.phase), to_string(step.state.phase));
   place.state = std::move(step.state);
-  for (const park::Action action : step.actions) act(domain, place, action);
+  for (const park::ParkingAction action : step.actions) act(domain, place, action);
 }
 
-void Parking::act(const std::string& domain, Place& place, park::Action action) {
+void Parking::act(const std::string& domain, Place& place, park::ParkingAction action) {
   switch (action) {
-    case park::Action::Condemn:
+    case park::ParkingAction::Condemn:
       return at_.domains.note_fault(domain);
-    case park::Action::StartNameLimit:
+    case park::ParkingAction::StartNameLimit:
       return start_limit(domain, place, name_limit);
-    case park::Action::StartDrainLimit:
+    case park::ParkingAction::StartDrainLimit:
       return start_limit(domain, place, at_.options.park);
-    case park::Action::StartFallLimit:
+    case park::ParkingAction::StartFallLimit:
       place.leaving.cancel();
       return start_limit(domain, place, fall_limit);
-    case park::Action::Leave:
+    case park::ParkingAction::Leave:
       return let_leave(domain, place);
-    case park::Action::Release:
+    case park::ParkingAction::Release:
       spdlog::info("parking of domain {} is over: it is to fall", domain);
       return read_rest_of_client(domain);
-    case park::Action::EndClient:
+    case park::ParkingAction::EndClient:
       end_client(place);
       for (const pid_t pid : place.state.culprits) {
         const Process* process = at_.processes.living(pid);
         if (process != nullptr) (void)at_.kernel.send_signal(*process->pidfd(), SIGKILL);
       }
       return;
-    case park::Action::Forget:
+    case park::ParkingAction::Forget:
       place.limit.cancel();
       place.leaving.cancel();
       place.reading.cancel();
@@ -452,10 +455,10 @@ void Parking::let_leave(const std::string& domain, const Place& place) {
     const bool has_standby = tenant->pair.standby == pair::Standby::Ready;
     if (has_standby && callbacks_.hand_over(name)) continue;
     tell(domain, active.pid,
-         fmt::format("tenant {} cannot leave domain {}, since it has no standby that is ready: it has {} s until "
-                     "the domain falls",
-                     name, domain,
-                     std::chrono::duration_cast<std::chrono::seconds>(at_.options.park).count()));
+         fmt::format(
+             "tenant {} cannot leave domain {}, since it has no standby that is ready: it has {} s until "
+             "the domain falls",
+             name, domain, std::chrono::duration_cast<std::chrono::seconds>(at_.options.park).count()));
   }
   auto leaving = at_.loop.every(between_leaving_looks, [this, domain] { look_whether_all_left(domain); });
   if (leaving) its.leaving = std::move(*leaving);
@@ -463,7 +466,7 @@ void Parking::let_leave(const std::string& domain, const Place& place) {
 
 void Parking::start_limit(const std::string& domain, Place& place, Milliseconds limit) {
   place.limit =
-      at_.loop.after_or_now(limit, [this, domain] { happened(domain, {park::EventType::Deadline}); });
+      at_.loop.after_or_now(limit, [this, domain] { happened(domain, {park::ParkingEventType::Deadline}); });
 }
 
 void Parking::tell(const std::string& domain, pid_t pid, const std::string& text) {

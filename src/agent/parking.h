@@ -29,7 +29,7 @@ namespace firebreak::agent {
 
 /// How parking stands in one domain.
 struct ParkingReport {
-  park::Phase phase = park::Phase::Off;
+  park::ParkingPhase phase = park::ParkingPhase::Off;
   std::vector<pid_t> culprits;
   std::vector<std::string> prevented_by;  ///< processes that are not in the mode, in words
   std::string news;                       ///< why the parking client is not there; empty: it is, or will be
@@ -108,7 +108,7 @@ class Parking {
     bool is_done = false;
   };
   struct Place {
-    park::State state;
+    park::ParkingState state;
     Client client;
     std::string news;
     bool is_read = false;  ///< its clients' dumps are
@@ -140,8 +140,8 @@ class Parking {
   void began(const std::string& domain);
   void look_whether_all_dumped(const std::string& domain);
   void look_whether_all_left(const std::string& domain);
-  void happened(const std::string& domain, const park::Event& event);
-  void act(const std::string& domain, Place& place, park::Action action);
+  void happened(const std::string& domain, const park::ParkingEvent& event);
+  void act(const std::string& domain, Place& place, park::ParkingAction action);
   void let_leave(const std::string& domain, const Place& place);
   void start_limit(const std::string& domain, Place& place, Milliseconds limit);
   void tell(const std::string& domain, pid_t pid, const std::string& text);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /// The lines that CUDA prints in its core dump mode (CUDA_ENABLE_COREDUMP_ON_EXCEPTION=1) with
-/// CUDA_COREDUMP_SHOW_PROGRESS=1, to the standard error of the process whose kernel raised the exception. They
-/// come about 3 ms after the dump has begun. A process whose blocks share the SM prints the same exception of
-/// that SM, without a warp (H100 under MPS, driver 580: docs/parking.md); so does the faulter itself where its
-/// warp has left.
+/// CUDA_COREDUMP_SHOW_PROGRESS=1, to the standard error of the process whose kernel raised the exception.
+/// They come about 3 ms after the dump has begun. A process whose blocks share the SM prints the same
+/// exception of that SM, without a warp (H100 under MPS, driver 580: docs/parking.md); so does the faulter
+/// itself where its warp has left.
 #pragma once
 
 #include <sys/types.h>
@@ -35,9 +35,9 @@ struct CoreDumpException {
 /// Reads the lines of one process, one at a time.
 class CoreDumpReader {
  public:
-  /// The exception of a warp, once its program counter is told and again once its kernel is; the lines between
-  /// them are a fraction of a millisecond apart, but the second does not always come. One without a warp may
-  /// be a neighbour's, and is none.
+  /// The exception of a warp, once its program counter is told and again once its kernel is; the lines
+  /// between them are a fraction of a millisecond apart, but the second does not always come. One without a
+  /// warp may be a neighbour's, and is none.
   std::optional<CoreDumpException> read(std::string_view line);
 
  private:

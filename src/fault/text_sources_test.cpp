@@ -50,7 +50,8 @@ TEST(CoreDumpReader, AnExceptionOfNoWarpMayBeANeighbours) {
   for (const char* line :
        {"[10:14:48.073] coredump: Detected an exception of type CUDBG_EXCEPTION_WARP_MISALIGNED_ADDRESS (6)",
         "[10:14:48.073] coredump:   - Device: 0", "[10:14:48.073] coredump:   - SM: 124",
-        "[10:14:48.073] coredump:   - PC 0x7f4bff7aec30", "[10:14:48.073] coredump:   #0\t0x7f4bff7aec30\tmix"})
+        "[10:14:48.073] coredump:   - PC 0x7f4bff7aec30",
+        "[10:14:48.073] coredump:   #0\t0x7f4bff7aec30\tmix"})
     EXPECT_FALSE(reader.read(line)) << line;
 }
 

@@ -81,8 +81,7 @@ Result<Pipe> make_pipe() {
 Status make_fifo(const std::string& path) {
   if (::mkfifo(path.c_str(), 0600) == 0) return {};
   struct stat info {};
-  if (errno != EEXIST || ::lstat(path.c_str(), &info) != 0)
-    return fail_errno("make the pipe " + path, errno);
+  if (errno != EEXIST || ::lstat(path.c_str(), &info) != 0) return fail_errno("make the pipe " + path, errno);
   if (!S_ISFIFO(info.st_mode)) return fail(ErrorCode::Internal, path + " is there, and is no pipe");
   return {};
 }
@@ -98,8 +97,7 @@ Status write_private_file(const std::string& path, std::span<const std::byte> co
   Fd file(::open(aside.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600));
   if (!file) return fail_errno("write " + aside, errno);
   Status written = write_all(file.get(), content);
-  if (written && ::rename(aside.c_str(), path.c_str()) != 0)
-    written = fail_errno("rename " + aside, errno);
+  if (written && ::rename(aside.c_str(), path.c_str()) != 0) written = fail_errno("rename " + aside, errno);
   if (!written) (void)::unlink(aside.c_str());
   return written;
 }

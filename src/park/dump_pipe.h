@@ -29,8 +29,8 @@ class DumpPipe {
     Done,     ///< and is complete, or its writer is gone
   };
 
-  /// Takes what there is, 1 MiB at most, and never waits. From the first call on the pipe is a wide one. After
-  /// Done it has nothing to say.
+  /// Takes what there is, 1 MiB at most, and never waits. From the first call on the pipe is a wide one.
+  /// After Done it has nothing to say.
   State read();
   State state() const { return state_; }
   int fd() const { return fd_.get(); }

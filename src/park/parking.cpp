@@ -6,141 +6,144 @@
 namespace firebreak::park {
 namespace {
 
-bool is_parked(Phase phase) { return phase == Phase::Halted || phase == Phase::Held; }
+bool is_parked(ParkingPhase phase) { return phase == ParkingPhase::Halted || phase == ParkingPhase::Held; }
 
-Step release(State state, std::vector<Action> before = {}) {
-  state.phase = Phase::Released;
-  before.insert(before.end(), {Action::Release, Action::StartFallLimit});
+ParkingStep release(ParkingState state, std::vector<ParkingAction> before = {}) {
+  state.phase = ParkingPhase::Released;
+  before.insert(before.end(), {ParkingAction::Release, ParkingAction::StartFallLimit});
   return {std::move(state), std::move(before)};
 }
 
-Step begin(State state, Phase phase) {
+ParkingStep begin(ParkingState state, ParkingPhase phase) {
   state.phase = phase;
-  const Action limit = phase == Phase::Held ? Action::StartDrainLimit : Action::StartNameLimit;
-  std::vector<Action> actions = {Action::Condemn, limit};
-  if (phase == Phase::Held) actions.push_back(Action::Leave);
+  const ParkingAction limit =
+      phase == ParkingPhase::Held ? ParkingAction::StartDrainLimit : ParkingAction::StartNameLimit;
+  std::vector<ParkingAction> actions = {ParkingAction::Condemn, limit};
+  if (phase == ParkingPhase::Held) actions.push_back(ParkingAction::Leave);
   return {std::move(state), std::move(actions)};
 }
 
-Step hold(State state) {
-  state.phase = Phase::Held;
-  return {std::move(state), {Action::StartDrainLimit, Action::Leave}};
+ParkingStep hold(ParkingState state) {
+  state.phase = ParkingPhase::Held;
+  return {std::move(state), {ParkingAction::StartDrainLimit, ParkingAction::Leave}};
 }
 
 /// A second one does not begin the drain anew.
-Step name(State state, pid_t pid) {
-  if (state.phase != Phase::Ready && !is_parked(state.phase)) return {std::move(state), {}};
+ParkingStep name(ParkingState state, pid_t pid) {
+  if (state.phase != ParkingPhase::Ready && !is_parked(state.phase)) return {std::move(state), {}};
   if (std::ranges::count(state.culprits, pid) == 0) state.culprits.push_back(pid);
-  if (state.phase == Phase::Ready) return begin(std::move(state), Phase::Held);
-  if (state.phase == Phase::Halted) return hold(std::move(state));
+  if (state.phase == ParkingPhase::Ready) return begin(std::move(state), ParkingPhase::Held);
+  if (state.phase == ParkingPhase::Halted) return hold(std::move(state));
   return {std::move(state), {}};
 }
 
-Step after_deadline(State state) {
+ParkingStep after_deadline(ParkingState state) {
   if (is_parked(state.phase)) return release(std::move(state));
-  if (state.phase == Phase::Released) return {std::move(state), {Action::EndClient, Action::StartFallLimit}};
+  if (state.phase == ParkingPhase::Released)
+    return {std::move(state), {ParkingAction::EndClient, ParkingAction::StartFallLimit}};
   return {std::move(state), {}};
 }
 
 /// Whoever held the domain is gone, so it falls by itself.
-Step after_client(State state) {
-  if (is_parked(state.phase) || state.phase == Phase::Released) {
-    state.phase = Phase::Released;
-    return {std::move(state), {Action::StartFallLimit}};
+ParkingStep after_client(ParkingState state) {
+  if (is_parked(state.phase) || state.phase == ParkingPhase::Released) {
+    state.phase = ParkingPhase::Released;
+    return {std::move(state), {ParkingAction::StartFallLimit}};
   }
-  return {State{}, {}};
+  return {ParkingState{}, {}};
 }
 
 }  // namespace
 
-Step advance(const State& state, const Event& event) {
-  const bool is_ready = state.phase == Phase::Ready;
+ParkingStep advance(const ParkingState& state, const ParkingEvent& event) {
+  const bool is_ready = state.phase == ParkingPhase::Ready;
   switch (event.type) {
-    case EventType::ClientReady:
-      if (state.phase == Phase::Off) return {State{Phase::Ready}, {}};
+    case ParkingEventType::ClientReady:
+      if (state.phase == ParkingPhase::Off) return {ParkingState{ParkingPhase::Ready}, {}};
       break;
-    case EventType::ClientGone:
+    case ParkingEventType::ClientGone:
       return after_client(state);
-    case EventType::DumpBegan:
-      if (is_ready) return begin(state, Phase::Halted);
+    case ParkingEventType::DumpBegan:
+      if (is_ready) return begin(state, ParkingPhase::Halted);
       break;
-    case EventType::BeganPartly:
+    case ParkingEventType::BeganPartly:
       if (is_ready) return release(state);
       break;
-    case EventType::Named:
+    case ParkingEventType::Named:
       return name(state, event.pid);
-    case EventType::AllDumped:
-      if (state.phase == Phase::Halted) return hold(state);
+    case ParkingEventType::AllDumped:
+      if (state.phase == ParkingPhase::Halted) return hold(state);
       break;
-    case EventType::EverybodyLeft:
-      if (state.phase == Phase::Held) return release(state);
+    case ParkingEventType::EverybodyLeft:
+      if (state.phase == ParkingPhase::Held) return release(state);
       break;
-    case EventType::Deadline:
+    case ParkingEventType::Deadline:
       return after_deadline(state);
-    case EventType::Fell:
-      if (state.phase != Phase::Off) return {State{}, {Action::EndClient, Action::Forget}};
+    case ParkingEventType::Fell:
+      if (state.phase != ParkingPhase::Off)
+        return {ParkingState{}, {ParkingAction::EndClient, ParkingAction::Forget}};
       break;
   }
   return {state, {}};
 }
 
-const char* to_string(Phase phase) {
+const char* to_string(ParkingPhase phase) {
   switch (phase) {
-    case Phase::Off:
+    case ParkingPhase::Off:
       return "off";
-    case Phase::Ready:
+    case ParkingPhase::Ready:
       return "ready";
-    case Phase::Halted:
+    case ParkingPhase::Halted:
       return "halted";
-    case Phase::Held:
+    case ParkingPhase::Held:
       return "held";
-    case Phase::Released:
+    case ParkingPhase::Released:
       return "released";
   }
   return "?";
 }
 
-const char* to_string(EventType type) {
+const char* to_string(ParkingEventType type) {
   switch (type) {
-    case EventType::ClientReady:
+    case ParkingEventType::ClientReady:
       return "client ready";
-    case EventType::ClientGone:
+    case ParkingEventType::ClientGone:
       return "client gone";
-    case EventType::DumpBegan:
+    case ParkingEventType::DumpBegan:
       return "dump began";
-    case EventType::BeganPartly:
+    case ParkingEventType::BeganPartly:
       return "began partly";
-    case EventType::Named:
+    case ParkingEventType::Named:
       return "named";
-    case EventType::AllDumped:
+    case ParkingEventType::AllDumped:
       return "all dumped";
-    case EventType::EverybodyLeft:
+    case ParkingEventType::EverybodyLeft:
       return "everybody left";
-    case EventType::Deadline:
+    case ParkingEventType::Deadline:
       return "deadline";
-    case EventType::Fell:
+    case ParkingEventType::Fell:
       return "fell";
   }
   return "?";
 }
 
-const char* to_string(Action action) {
+const char* to_string(ParkingAction action) {
   switch (action) {
-    case Action::Condemn:
+    case ParkingAction::Condemn:
       return "condemn";
-    case Action::StartNameLimit:
+    case ParkingAction::StartNameLimit:
       return "start the name's limit";
-    case Action::StartDrainLimit:
+    case ParkingAction::StartDrainLimit:
       return "start the drain's limit";
-    case Action::StartFallLimit:
+    case ParkingAction::StartFallLimit:
       return "start the fall's limit";
-    case Action::Leave:
+    case ParkingAction::Leave:
       return "leave";
-    case Action::Release:
+    case ParkingAction::Release:
       return "release";
-    case Action::EndClient:
+    case ParkingAction::EndClient:
       return "end the client";
-    case Action::Forget:
+    case ParkingAction::Forget:
       return "forget";
   }
   return "?";

@@ -14,40 +14,40 @@
 
 namespace firebreak::park {
 
-enum class Phase {
+enum class ParkingPhase {
   Off,       ///< the parking client is not there: an exception ends the domain as ever
   Ready,     ///< nothing has happened
   Halted,    ///< somebody has raised an exception, and nobody knows yet who
   Held,      ///< it is known, or will not be: the others go on, and leave
   Released,  ///< the parking client has let its dump go, and the domain is to fall
 };
-const char* to_string(Phase phase);
+const char* to_string(ParkingPhase phase);
 
-struct State {
-  Phase phase = Phase::Off;
+struct ParkingState {
+  ParkingPhase phase = ParkingPhase::Off;
   std::vector<pid_t> culprits = {};  ///< in the order in which they became known
-  bool operator==(const State&) const = default;
+  bool operator==(const ParkingState&) const = default;
 };
 
-enum class EventType {
-  ClientReady,    ///< the parking client is in the domain, in the mode
-  ClientGone,     ///< and has ended
-  DumpBegan,      ///< of any client of the domain
-  BeganPartly,    ///< the same, where not all clients are in the mode: they stand still until the domain falls
-  Named,          ///< that process's kernel it was
-  AllDumped,      ///< every dump is complete but the parking client's, and none names anybody
+enum class ParkingEventType {
+  ClientReady,  ///< the parking client is in the domain, in the mode
+  ClientGone,   ///< and has ended
+  DumpBegan,    ///< of any client of the domain
+  BeganPartly,  ///< the same, where not all clients are in the mode: they stand still until the domain falls
+  Named,        ///< that process's kernel it was
+  AllDumped,    ///< every dump is complete but the parking client's, and none names anybody
   EverybodyLeft,  ///< nobody but culprits is in the domain
   Deadline,       ///< the timer that StartDeadline asked for
   Fell,           ///< the driver has reset the domain
 };
-const char* to_string(EventType type);
+const char* to_string(ParkingEventType type);
 
-struct Event {
-  EventType type{};
+struct ParkingEvent {
+  ParkingEventType type{};
   pid_t pid = 0;  ///< of Named
 };
 
-enum class Action {
+enum class ParkingAction {
   Condemn,          ///< the domain takes nobody from now on
   StartNameLimit,   ///< a Deadline for the culprit's name
   StartDrainLimit,  ///< a Deadline for all others to leave
@@ -57,13 +57,13 @@ enum class Action {
   EndClient,        ///< the parking client and the culprits are ended: the driver does not come to it
   Forget,           ///< of dumps and timers
 };
-const char* to_string(Action action);
+const char* to_string(ParkingAction action);
 
-struct Step {
-  State state;
-  std::vector<Action> actions;
+struct ParkingStep {
+  ParkingState state;
+  std::vector<ParkingAction> actions;
 };
 
-Step advance(const State& state, const Event& event);
+ParkingStep advance(const ParkingState& state, const ParkingEvent& event);
 
 }  // namespace firebreak::park

@@ -21,17 +21,17 @@ using testing::IsEmpty;
 constexpr pid_t culprit = 7;
 constexpr pid_t second = 8;
 
-State after(std::initializer_list<Event> events) {
-  State state;
-  for (const Event& event : events) state = advance(state, event).state;
+ParkingState after(std::initializer_list<ParkingEvent> events) {
+  ParkingState state;
+  for (const ParkingEvent& event : events) state = advance(state, event).state;
   return state;
 }
 
-std::vector<Action> last_of(std::initializer_list<Event> events) {
-  State state;
-  std::vector<Action> actions;
-  for (const Event& event : events) {
-    Step step = advance(state, event);
+std::vector<ParkingAction> last_of(std::initializer_list<ParkingEvent> events) {
+  ParkingState state;
+  std::vector<ParkingAction> actions;
+  for (const ParkingEvent& event : events) {
+    ParkingStep step = advance(state, event);
     state = step.state;
     actions = step.actions;
   }
@@ -39,88 +39,99 @@ std::vector<Action> last_of(std::initializer_list<Event> events) {
 }
 
 TEST(Parking, TheDomainIsCondemnedAsSoonAsADumpBegins) {
-  EXPECT_THAT(last_of({{EventType::ClientReady}, {EventType::DumpBegan}}),
-              ElementsAre(Action::Condemn, Action::StartNameLimit));
+  EXPECT_THAT(last_of({{ParkingEventType::ClientReady}, {ParkingEventType::DumpBegan}}),
+              ElementsAre(ParkingAction::Condemn, ParkingAction::StartNameLimit));
 }
 
 TEST(Parking, TheOthersLeaveOnceTheCulpritIsKnown) {
-  EXPECT_THAT(last_of({{EventType::ClientReady}, {EventType::DumpBegan}, {EventType::Named, culprit}}),
-              ElementsAre(Action::StartDrainLimit, Action::Leave));
+  EXPECT_THAT(last_of({{ParkingEventType::ClientReady},
+                       {ParkingEventType::DumpBegan},
+                       {ParkingEventType::Named, culprit}}),
+              ElementsAre(ParkingAction::StartDrainLimit, ParkingAction::Leave));
 }
 
 TEST(Parking, ALineMayComeBeforeTheDump) {
-  EXPECT_THAT(last_of({{EventType::ClientReady}, {EventType::Named, culprit}}),
-              ElementsAre(Action::Condemn, Action::StartDrainLimit, Action::Leave));
+  EXPECT_THAT(last_of({{ParkingEventType::ClientReady}, {ParkingEventType::Named, culprit}}),
+              ElementsAre(ParkingAction::Condemn, ParkingAction::StartDrainLimit, ParkingAction::Leave));
 }
 
 TEST(Parking, TheOthersLeaveAlsoWhereNobodyIsNamed) {
-  EXPECT_THAT(last_of({{EventType::ClientReady}, {EventType::DumpBegan}, {EventType::AllDumped}}),
-              ElementsAre(Action::StartDrainLimit, Action::Leave));
+  EXPECT_THAT(
+      last_of(
+          {{ParkingEventType::ClientReady}, {ParkingEventType::DumpBegan}, {ParkingEventType::AllDumped}}),
+      ElementsAre(ParkingAction::StartDrainLimit, ParkingAction::Leave));
 }
 
 TEST(Parking, TheDomainFallsWhenEverybodyHasLeft) {
-  EXPECT_THAT(last_of({{EventType::ClientReady}, {EventType::Named, culprit}, {EventType::EverybodyLeft}}),
-              ElementsAre(Action::Release, Action::StartFallLimit));
+  EXPECT_THAT(last_of({{ParkingEventType::ClientReady},
+                       {ParkingEventType::Named, culprit},
+                       {ParkingEventType::EverybodyLeft}}),
+              ElementsAre(ParkingAction::Release, ParkingAction::StartFallLimit));
 }
 
 TEST(Parking, TheDomainFallsAtTheDeadline) {
-  EXPECT_THAT(last_of({{EventType::ClientReady}, {EventType::Named, culprit}, {EventType::Deadline}}),
-              ElementsAre(Action::Release, Action::StartFallLimit));
+  EXPECT_THAT(last_of({{ParkingEventType::ClientReady},
+                       {ParkingEventType::Named, culprit},
+                       {ParkingEventType::Deadline}}),
+              ElementsAre(ParkingAction::Release, ParkingAction::StartFallLimit));
 }
 
 TEST(Parking, WhereNotAllAreInTheModeItFallsAtOnce) {
-  EXPECT_THAT(last_of({{EventType::ClientReady}, {EventType::BeganPartly}}),
-              ElementsAre(Action::Release, Action::StartFallLimit));
+  EXPECT_THAT(last_of({{ParkingEventType::ClientReady}, {ParkingEventType::BeganPartly}}),
+              ElementsAre(ParkingAction::Release, ParkingAction::StartFallLimit));
 }
 
 TEST(Parking, ADomainThatDoesNotFallIsMadeTo) {
-  EXPECT_THAT(last_of({{EventType::ClientReady},
-                       {EventType::Named, culprit},
-                       {EventType::Deadline},
-                       {EventType::Deadline}}),
-              ElementsAre(Action::EndClient, Action::StartFallLimit));
+  EXPECT_THAT(last_of({{ParkingEventType::ClientReady},
+                       {ParkingEventType::Named, culprit},
+                       {ParkingEventType::Deadline},
+                       {ParkingEventType::Deadline}}),
+              ElementsAre(ParkingAction::EndClient, ParkingAction::StartFallLimit));
 }
 
 TEST(Parking, ASecondCulpritBeginsNoSecondDrain) {
-  const State state =
-      after({{EventType::ClientReady}, {EventType::Named, culprit}, {EventType::Named, second}});
+  const ParkingState state = after({{ParkingEventType::ClientReady},
+                                    {ParkingEventType::Named, culprit},
+                                    {ParkingEventType::Named, second}});
   EXPECT_THAT(state.culprits, ElementsAre(culprit, second));
-  EXPECT_THAT(
-      last_of({{EventType::ClientReady}, {EventType::Named, culprit}, {EventType::Named, second}}),
-      IsEmpty());
+  EXPECT_THAT(last_of({{ParkingEventType::ClientReady},
+                       {ParkingEventType::Named, culprit},
+                       {ParkingEventType::Named, second}}),
+              IsEmpty());
 }
 
 TEST(Parking, WithoutItsClientNothingIsHeld) {
-  EXPECT_EQ(after({{EventType::DumpBegan}}).phase, Phase::Off);
-  EXPECT_EQ(after({{EventType::Named, culprit}}).phase, Phase::Off);
+  EXPECT_EQ(after({{ParkingEventType::DumpBegan}}).phase, ParkingPhase::Off);
+  EXPECT_EQ(after({{ParkingEventType::Named, culprit}}).phase, ParkingPhase::Off);
 }
 
 /// Every history of events, as far as states differ.
 class ParkingModel : public testing::Test {
  protected:
   static constexpr std::array events = {
-      Event{EventType::ClientReady},  Event{EventType::ClientGone},       Event{EventType::DumpBegan},
-      Event{EventType::BeganPartly},  Event{EventType::Named, culprit},   Event{EventType::Named, second},
-      Event{EventType::AllDumped},    Event{EventType::EverybodyLeft},    Event{EventType::Deadline},
-      Event{EventType::Fell},
+      ParkingEvent{ParkingEventType::ClientReady},    ParkingEvent{ParkingEventType::ClientGone},
+      ParkingEvent{ParkingEventType::DumpBegan},      ParkingEvent{ParkingEventType::BeganPartly},
+      ParkingEvent{ParkingEventType::Named, culprit}, ParkingEvent{ParkingEventType::Named, second},
+      ParkingEvent{ParkingEventType::AllDumped},      ParkingEvent{ParkingEventType::EverybodyLeft},
+      ParkingEvent{ParkingEventType::Deadline},       ParkingEvent{ParkingEventType::Fell},
   };
   /// With what actually goes on: a timer that was asked for, and whether the domain takes clients.
   struct World {
-    State state;
+    ParkingState state;
     bool timer = false;
     bool condemned = false;
     bool operator==(const World&) const = default;
   };
-  static World next(const World& world, const Event& event) {
-    Step step = advance(world.state, event);
-    World after{step.state, world.timer && event.type != EventType::Deadline, world.condemned};
-    for (const Action action : step.actions) {
-      after.timer |= action == Action::StartNameLimit || action == Action::StartDrainLimit ||
-                     action == Action::StartFallLimit;
-      if (action == Action::Forget) after.timer = false;
-      after.condemned |= action == Action::Condemn;
+  static World next(const World& world, const ParkingEvent& event) {
+    ParkingStep step = advance(world.state, event);
+    World after{step.state, world.timer && event.type != ParkingEventType::Deadline, world.condemned};
+    for (const ParkingAction action : step.actions) {
+      after.timer |= action == ParkingAction::StartNameLimit || action == ParkingAction::StartDrainLimit ||
+                     action == ParkingAction::StartFallLimit;
+      if (action == ParkingAction::Forget) after.timer = false;
+      after.condemned |= action == ParkingAction::Condemn;
     }
-    if (event.type == EventType::Fell) after.condemned = false;
+    if (event.type == ParkingEventType::Fell) after.condemned = false;
     return after;
   }
   template <class Visit>
@@ -129,8 +140,8 @@ class ParkingModel : public testing::Test {
     for (std::size_t at = 0; at < seen.size(); ++at) {
       const World world = seen[at];
       visit(world);
-      for (const Event& event : events) {
-        if (event.type == EventType::Deadline && !world.timer) continue;
+      for (const ParkingEvent& event : events) {
+        if (event.type == ParkingEventType::Deadline && !world.timer) continue;
         const World reached = next(world, event);
         if (std::ranges::count(seen, reached) == 0) seen.push_back(reached);
       }
@@ -141,17 +152,17 @@ class ParkingModel : public testing::Test {
 
 TEST_F(ParkingModel, NobodyComesToADomainThatIsHeld) {
   visit_all([](const World& world) {
-    const bool is_held = world.state.phase == Phase::Halted || world.state.phase == Phase::Held;
+    const bool is_held = world.state.phase == ParkingPhase::Halted || world.state.phase == ParkingPhase::Held;
     EXPECT_TRUE(world.condemned || !is_held) << to_string(world.state.phase);
   });
 }
 
 TEST_F(ParkingModel, NobodyLeavesBeforeTheCulpritIsKnownOrNobodyWillBe) {
   visit_all([](const World& world) {
-    for (const Event& event : events) {
-      const Step step = advance(world.state, event);
-      if (std::ranges::count(step.actions, Action::Leave) == 0) continue;
-      EXPECT_TRUE(event.type == EventType::Named || event.type == EventType::AllDumped)
+    for (const ParkingEvent& event : events) {
+      const ParkingStep step = advance(world.state, event);
+      if (std::ranges::count(step.actions, ParkingAction::Leave) == 0) continue;
+      EXPECT_TRUE(event.type == ParkingEventType::Named || event.type == ParkingEventType::AllDumped)
           << to_string(event.type);
     }
   });
@@ -162,11 +173,11 @@ TEST_F(ParkingModel, NoDomainIsHeldForEver) {
   visit_all([](const World& world) {
     World now = world;
     for (int deadline = 0; deadline < 3; ++deadline) {
-      if (now.state.phase == Phase::Off || now.state.phase == Phase::Ready) return;
+      if (now.state.phase == ParkingPhase::Off || now.state.phase == ParkingPhase::Ready) return;
       ASSERT_TRUE(now.timer) << to_string(now.state.phase);
-      const Step step = advance(now.state, {EventType::Deadline});
-      if (std::ranges::count(step.actions, Action::EndClient) > 0) return;
-      now = next(now, {EventType::Deadline});
+      const ParkingStep step = advance(now.state, {ParkingEventType::Deadline});
+      if (std::ranges::count(step.actions, ParkingAction::EndClient) > 0) return;
+      now = next(now, {ParkingEventType::Deadline});
     }
     ADD_FAILURE() << to_string(world.state.phase) << " is held for ever";
   });
@@ -174,9 +185,9 @@ TEST_F(ParkingModel, NoDomainIsHeldForEver) {
 
 TEST_F(ParkingModel, AfterTheFallNothingIsLeft) {
   visit_all([](const World& world) {
-    const World fallen = next(world, {EventType::Fell});
-    EXPECT_EQ(fallen.state, State{});
-    EXPECT_TRUE(!fallen.timer || world.state.phase == Phase::Off);
+    const World fallen = next(world, {ParkingEventType::Fell});
+    EXPECT_EQ(fallen.state, ParkingState{});
+    EXPECT_TRUE(!fallen.timer || world.state.phase == ParkingPhase::Off);
   });
 }
 

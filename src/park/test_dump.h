@@ -26,7 +26,8 @@ void put(std::string& into, std::size_t at, Number number) {
   std::memcpy(into.data() + at, &number, sizeof(number));
 }
 
-/// As the driver writes it: the section headers come last. `counts_apart`: as where 16 bits do not count them.
+/// As the driver writes it: the section headers come last. `counts_apart`: as where 16 bits do not count
+/// them.
 inline std::string dump_of(const std::vector<TestSection>& sections, bool counts_apart = false) {
   std::string file(64, '\0');
   std::string names(1, '\0');

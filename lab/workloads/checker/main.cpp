@@ -76,19 +76,21 @@ std::uint32_t expected(std::uint32_t i, std::uint32_t seed, std::uint32_t rounds
 struct Seen {
   std::uint64_t launches = 0;
   std::uint64_t wrong_words = 0;
-  double longest_ms = 0;       ///< from a launch to its result
+  double longest_ms = 0;        ///< from a launch to its result
   double longest_ended_ms = 0;  ///< when, since the first launch
-  std::string error;           ///< empty: none
+  std::string error;            ///< empty: none
 };
 
-Status once(const Gpu& gpu, const cuda::Function& mix, const cuda::DeviceBuffer& words, const Options& options,
-            std::vector<std::uint32_t>& result) {
+Status once(const Gpu& gpu, const cuda::Function& mix, const cuda::DeviceBuffer& words,
+            const Options& options, std::vector<std::uint32_t>& result) {
   constexpr std::uint32_t seed = 7;
   const cuda::LaunchShape shape{{options.blocks, 1, 1}, {options.threads, 1, 1}};
-  if (Status cleared = cuda::fill_words(gpu.driver(), words.address(), 0, result.size(), gpu.stream().handle());
+  if (Status cleared =
+          cuda::fill_words(gpu.driver(), words.address(), 0, result.size(), gpu.stream().handle());
       !cleared)
     return cleared;
-  if (Status launched = mix.launch(gpu.stream().handle(), shape, words.address(), seed, options.rounds); !launched)
+  if (Status launched = mix.launch(gpu.stream().handle(), shape, words.address(), seed, options.rounds);
+      !launched)
     return launched;
   if (Status copied = cuda::copy_to_host(gpu.driver(), std::as_writable_bytes(std::span(result)),
                                          words.address(), gpu.stream().handle());
@@ -145,7 +147,8 @@ int main(int argument_count, char** arguments) {
     return 1;
   }
   fmt::print(
-      "{{\"launches\": {}, \"wrong_words\": {}, \"longest_ms\": {:.3f}, \"longest_ended_ms\": {:.1f}, \"error\": "
+      "{{\"launches\": {}, \"wrong_words\": {}, \"longest_ms\": {:.3f}, \"longest_ended_ms\": {:.1f}, "
+      "\"error\": "
       "\"{}\"}}\n",
       seen->launches, seen->wrong_words, seen->longest_ms, seen->longest_ended_ms, seen->error);
   std::fflush(stdout);
