@@ -46,7 +46,7 @@ struct AgentOptions {
   /// Until a new agent has looked whether a server without clients is to be replaced: the parking client
   /// would be one.
   Milliseconds first_parking_client{2'500};
-  std::string parking_client = {};  ///< the program (park/client_main.cpp)
+  std::string parking_client = {};  ///< the program (park/main.cpp)
   std::string dump_directory = {};  ///< where tenants' core dumps go; private to us
 };
 
