@@ -24,5 +24,5 @@ int main() {
   std::fflush(stdout);
   char nothing = 0;
   while (::read(STDIN_FILENO, &nothing, 1) > 0) continue;
-  ::_exit(0);  // a context of a domain that has fallen may not be destroyed in time
+  return 0;
 }
