@@ -317,8 +317,11 @@ void Parking::judge(pid_t pid, Dumper& dumper) {
 
 /// For cuda-gdb: the last ones.
 void Parking::keep_dump(pid_t pid, const Dumper& dumper) {
-  const std::string path = fmt::format("{}/{}.cudacore", at_.options.dump_directory, name_of(pid));
-  if (auto written = os::write_private_file(path, dumper.pipe->bytes()); !written) {
+  const std::string name = name_of(pid) + ".cudacore";
+  const std::string path = at_.options.dump_directory + "/" + name;
+  const auto bytes = dumper.pipe->bytes();
+  const std::string content(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  if (auto written = os::replace_runtime_file(at_.options.dump_directory, name, content); !written) {
     spdlog::warn("the core dump of process {} is not kept: {}", pid, to_string(written.error()));
     return;
   }
@@ -344,9 +347,9 @@ bool Parking::on_named(pid_t pid, const std::string& domain) {
   if (!is_on() || !places_.contains(domain)) return false;
   Place& place = places_[domain];
   if (!not_in_mode(domain).empty()) return false;
-  if (std::ranges::count(place.state.culprits, pid) == 0) {
+  if (!place.state.is_culprit(pid)) {
     happened(domain, {park::ParkingEventType::Named, pid});
-    if (std::ranges::count(place.state.culprits, pid) > 0)
+    if (place.state.is_culprit(pid))
       tell(domain, pid,
            fmt::format("domain {} is parked: {} has raised an exception, the others go on", domain,
                        name_of(pid)));
@@ -356,9 +359,7 @@ bool Parking::on_named(pid_t pid, const std::string& domain) {
 
 bool Parking::holds(const std::string& domain) const {
   const auto place = places_.find(domain);
-  if (place == places_.end()) return false;
-  return place->second.state.phase == park::ParkingPhase::Halted ||
-         place->second.state.phase == park::ParkingPhase::Held;
+  return place != places_.end() && park::is_parked(place->second.state.phase);
 }
 
 void Parking::on_fell(const std::string& domain) {
@@ -394,8 +395,7 @@ void Parking::look_whether_all_left(const std::string& domain) {
   const Place& place = places_[domain];
   const bool somebody = std::ranges::any_of(at_.tenants.all(), [&](const auto& each) {
     const Member& active = each.second->active;
-    return active.pid != 0 && active.domain == domain &&
-           std::ranges::count(place.state.culprits, active.pid) == 0;
+    return active.pid != 0 && active.domain == domain && !place.state.is_culprit(active.pid);
   });
   if (!somebody) happened(domain, {park::ParkingEventType::EverybodyLeft});
 }
@@ -451,7 +451,7 @@ void Parking::let_leave(const std::string& domain, const Place& place) {
   for (const auto& [name, tenant] : at_.tenants.all()) {
     const Member& active = tenant->active;
     if (active.pid == 0 || active.domain != domain) continue;
-    if (std::ranges::count(place.state.culprits, active.pid) > 0) continue;
+    if (place.state.is_culprit(active.pid)) continue;
     const bool has_standby = tenant->pair.standby == pair::Standby::Ready;
     if (has_standby && callbacks_.hand_over(name)) continue;
     tell(domain, active.pid,

@@ -19,7 +19,6 @@
 
 #include "os/fd.h"
 #include "os/self.h"
-#include "os/socket.h"
 
 namespace firebreak::os {
 
@@ -90,17 +89,7 @@ void resize_pipe(const Fd& fd, std::size_t bytes) {
   (void)::fcntl(fd.get(), F_SETPIPE_SZ, static_cast<int>(bytes));
 }
 
-// --- private file
-
-Status write_private_file(const std::string& path, std::span<const std::byte> content) {
-  const std::string aside = path + ".new";
-  Fd file(::open(aside.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600));
-  if (!file) return fail_errno("write " + aside, errno);
-  Status written = write_all(file.get(), content);
-  if (written && ::rename(aside.c_str(), path.c_str()) != 0) written = fail_errno("rename " + aside, errno);
-  if (!written) (void)::unlink(aside.c_str());
-  return written;
-}
+// --- remove file
 
 Status remove_file(const std::string& path) {
   if (::unlink(path.c_str()) == 0 || errno == ENOENT) return {};

@@ -6,7 +6,6 @@
 #include <compare>
 #include <cstddef>
 #include <cstdint>
-#include <span>
 #include <string>
 #include <utility>
 
@@ -59,10 +58,7 @@ Status make_fifo(const std::string& path);
 /// That many bytes may wait in a pipe from now on, as far as the machine allows it; a page is the least.
 void resize_pipe(const Fd& fd, std::size_t bytes);
 
-// --- private file
-
-/// For us alone, in the place of one before: whoever opens it finds the old content or all of the new.
-Status write_private_file(const std::string& path, std::span<const std::byte> content);
+// --- remove file
 
 /// Fine when it is not there.
 Status remove_file(const std::string& path);

@@ -23,6 +23,7 @@
 #include "os/descriptors.h"
 #include "os/event_loop.h"
 #include "os/fd.h"
+#include "os/file.h"
 #include "os/self.h"
 
 namespace firebreak::os {
@@ -309,10 +310,10 @@ Result<HeldStart> start(const SpawnRequest& request, Gate gate) {
   if (const auto limit = descriptor_limit_of_children())
     launch.descriptors_max = rlimit{limit->soft, limit->hard};
 
-  std::array<int, 2> ends{};
-  if (::pipe2(ends.data(), O_CLOEXEC) != 0) return fail_errno("make a pipe", errno);
-  Fd report_read(ends[0]);
-  const Fd report_write(ends[1]);
+  auto report = make_pipe();
+  if (!report) return propagate(report);
+  Fd report_read = std::move(report->reading);
+  const Fd report_write = std::move(report->writing);
   const pid_t child = ::fork();
   if (child < 0) return fail_errno("fork", errno);
   if (child == 0) {

@@ -138,7 +138,7 @@ Result<Socket> bind_datagrams(const std::string& path) {
   if (Status good = check_socket_path(path); !good) return propagate(good);
   Fd fd(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
   if (!fd) return fail_errno("make a socket", errno);
-  if (::unlink(path.c_str()) != 0 && errno != ENOENT) return fail_errno("remove " + path, errno);
+  if (Status removed = remove_file(path); !removed) return propagate(removed);
   if (bind_to(fd, path) != 0) return fail_errno("make the socket " + path, errno);
   if (::chmod(path.c_str(), S_IRUSR | S_IWUSR) != 0) return fail_errno("protect " + path, errno);
   return Socket(std::move(fd));

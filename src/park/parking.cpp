@@ -6,21 +6,14 @@
 namespace firebreak::park {
 namespace {
 
-bool is_parked(ParkingPhase phase) { return phase == ParkingPhase::Halted || phase == ParkingPhase::Held; }
-
-ParkingStep release(ParkingState state, std::vector<ParkingAction> before = {}) {
+ParkingStep release(ParkingState state) {
   state.phase = ParkingPhase::Released;
-  before.insert(before.end(), {ParkingAction::Release, ParkingAction::StartFallLimit});
-  return {std::move(state), std::move(before)};
+  return {std::move(state), {ParkingAction::Release, ParkingAction::StartFallLimit}};
 }
 
-ParkingStep begin(ParkingState state, ParkingPhase phase) {
-  state.phase = phase;
-  const ParkingAction limit =
-      phase == ParkingPhase::Held ? ParkingAction::StartDrainLimit : ParkingAction::StartNameLimit;
-  std::vector<ParkingAction> actions = {ParkingAction::Condemn, limit};
-  if (phase == ParkingPhase::Held) actions.push_back(ParkingAction::Leave);
-  return {std::move(state), std::move(actions)};
+ParkingStep halt(ParkingState state) {
+  state.phase = ParkingPhase::Halted;
+  return {std::move(state), {ParkingAction::Condemn, ParkingAction::StartNameLimit}};
 }
 
 ParkingStep hold(ParkingState state) {
@@ -31,10 +24,12 @@ ParkingStep hold(ParkingState state) {
 /// A second one does not begin the drain anew.
 ParkingStep name(ParkingState state, pid_t pid) {
   if (state.phase != ParkingPhase::Ready && !is_parked(state.phase)) return {std::move(state), {}};
-  if (std::ranges::count(state.culprits, pid) == 0) state.culprits.push_back(pid);
-  if (state.phase == ParkingPhase::Ready) return begin(std::move(state), ParkingPhase::Held);
-  if (state.phase == ParkingPhase::Halted) return hold(std::move(state));
-  return {std::move(state), {}};
+  if (!state.is_culprit(pid)) state.culprits.push_back(pid);
+  if (state.phase == ParkingPhase::Held) return {std::move(state), {}};
+  const bool is_first_word = state.phase == ParkingPhase::Ready;
+  ParkingStep step = hold(std::move(state));
+  if (is_first_word) step.actions.insert(step.actions.begin(), ParkingAction::Condemn);
+  return step;
 }
 
 ParkingStep after_deadline(ParkingState state) {
@@ -55,6 +50,10 @@ ParkingStep after_client(ParkingState state) {
 
 }  // namespace
 
+bool is_parked(ParkingPhase phase) { return phase == ParkingPhase::Halted || phase == ParkingPhase::Held; }
+
+bool ParkingState::is_culprit(pid_t pid) const { return std::ranges::count(culprits, pid) > 0; }
+
 ParkingStep advance(const ParkingState& state, const ParkingEvent& event) {
   const bool is_ready = state.phase == ParkingPhase::Ready;
   switch (event.type) {
@@ -64,7 +63,7 @@ ParkingStep advance(const ParkingState& state, const ParkingEvent& event) {
     case ParkingEventType::ClientGone:
       return after_client(state);
     case ParkingEventType::DumpBegan:
-      if (is_ready) return begin(state, ParkingPhase::Halted);
+      if (is_ready) return halt(state);
       break;
     case ParkingEventType::BeganPartly:
       if (is_ready) return release(state);

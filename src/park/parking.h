@@ -22,10 +22,13 @@ enum class ParkingPhase {
   Released,  ///< the parking client has let its dump go, and the domain is to fall
 };
 const char* to_string(ParkingPhase phase);
+/// Somebody has raised an exception, and the others run on or will.
+bool is_parked(ParkingPhase phase);
 
 struct ParkingState {
   ParkingPhase phase = ParkingPhase::Off;
   std::vector<pid_t> culprits = {};  ///< in the order in which they became known
+  bool is_culprit(pid_t pid) const;
   bool operator==(const ParkingState&) const = default;
 };
 

@@ -18,6 +18,7 @@ namespace {
 constexpr pid_t decode = 10;
 constexpr const char* exception =
     "[06:43:15.2] coredump: Detected an exception of type CUDBG_EXCEPTION_WARP_MISALIGNED_ADDRESS (6)\n"
+    "[06:43:15.2] coredump:   - Warp: 3\n"
     "[06:43:15.2] coredump:   - PC 0x10\n";
 
 class CoreDumpDetectorTest : public DetectorTest {
@@ -77,17 +78,7 @@ class CoreDumpFileTest : public DetectorTest {
   os::RealKernel real_;
   pid_t pid_ = 0;
   os::Fd process_;
-  Workplace at_{.loop = *loop_,
-                .kernel = real_,
-                .clock = clock_,
-                .options = {},
-                .on_fault = note_fault(),
-                .on_gap = note_gap(),
-                .on_page_fault = {},
-                .on_uvm_heard = {},
-                .on_exit = {},
-                .on_client = {},
-                .is_expected_to_end = {}};
+  Workplace at_ = workplace(real_);
   CoreDumpDetector detector_{at_};
 };
 

@@ -33,9 +33,10 @@ class DetectorTest : public testing::Test {
     return [this](const Error& error) { ends_.push_back(error); };
   }
   /// For a detector, as a Watcher has it; of what is called back, the faults and gaps are noted.
-  Workplace workplace() {
+  Workplace workplace() { return workplace(kernel_); }
+  Workplace workplace(os::Kernel& kernel) {
     return {.loop = *loop_,
-            .kernel = kernel_,
+            .kernel = kernel,
             .clock = clock_,
             .options = {},
             .on_fault = note_fault(),

@@ -205,11 +205,12 @@ TEST_F(WatcherTest, ACoreDumpsLinesNameTheCulpritOfAnSmFault) {
   watcher_->note_output(rogue,
                         "step 5\n[06:43:15.2] coredump: Detected an exception of type "
                         "CUDBG_EXCEPTION_WARP_MISALIGNED_ADDRESS (6)\n[06:43:15.2] coredump:   - SM");
-  watcher_->note_output(rogue, ": 124\n[06:43:15.2] coredump:   - PC 0x7462c3bac310\n");
+  watcher_->note_output(rogue, ": 124\n[06:43:15.2] coredump:   - Warp: 3\n"
+                        "[06:43:15.2] coredump:   - PC 0x7462c3bac310\n");
   ASSERT_EQ(incidents_.size(), 2u);
   EXPECT_EQ(incidents_[1].id, 1u);
   EXPECT_EQ(incidents_[1].culprit.confidence, fault::Confidence::Certain);
-  EXPECT_EQ(incidents_[1].kind, "WARP_MISALIGNED_ADDRESS, SM 124, PC 0x7462c3bac310");
+  EXPECT_EQ(incidents_[1].kind, "WARP_MISALIGNED_ADDRESS, SM 124, warp 3, PC 0x7462c3bac310");
 }
 
 TEST_F(WatcherTest, LastWordsThatComeAfterTheEndCount) {
@@ -220,10 +221,11 @@ TEST_F(WatcherTest, LastWordsThatComeAfterTheEndCount) {
   ASSERT_TRUE(run_until([&] { return exits_.size() == 1; }));
   watcher_->note_output(rogue,
                         "[06:43:15.2] coredump: Detected an exception of type "
-                        "CUDBG_EXCEPTION_WARP_MISALIGNED_ADDRESS (6)\n[06:43:15.2] coredump:   - PC 0x10\n");
+                        "CUDBG_EXCEPTION_WARP_MISALIGNED_ADDRESS (6)\n"
+                        "[06:43:15.2] coredump:   - Warp: 3\n[06:43:15.2] coredump:   - PC 0x10\n");
   EXPECT_EQ(incidents_.back().id, 1u);
   EXPECT_EQ(incidents_.back().culprit.pid, rogue);
-  EXPECT_EQ(incidents_.back().kind, "WARP_MISALIGNED_ADDRESS, PC 0x10");
+  EXPECT_EQ(incidents_.back().kind, "WARP_MISALIGNED_ADDRESS, warp 3, PC 0x10");
 }
 
 TEST_F(WatcherTest, AHangIsAnIncidentOfItsProcess) {
