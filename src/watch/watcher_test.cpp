@@ -205,7 +205,8 @@ TEST_F(WatcherTest, ACoreDumpsLinesNameTheCulpritOfAnSmFault) {
   watcher_->note_output(rogue,
                         "step 5\n[06:43:15.2] coredump: Detected an exception of type "
                         "CUDBG_EXCEPTION_WARP_MISALIGNED_ADDRESS (6)\n[06:43:15.2] coredump:   - SM");
-  watcher_->note_output(rogue, ": 124\n[06:43:15.2] coredump:   - Warp: 3\n"
+  watcher_->note_output(rogue,
+                        ": 124\n[06:43:15.2] coredump:   - Warp: 3\n"
                         "[06:43:15.2] coredump:   - PC 0x7462c3bac310\n");
   ASSERT_EQ(incidents_.size(), 2u);
   EXPECT_EQ(incidents_[1].id, 1u);
