@@ -6,6 +6,7 @@
 
 #include "agent/restart.h"
 #include "agent/status.h"
+#include "fault/source_traits.h"
 
 namespace firebreak::agent {
 namespace {
@@ -15,6 +16,19 @@ template <class... Each>
 struct Overloaded : Each... {
   using Each::operator()...;
 };
+
+/// Whether the driver says so: UVM's event of it reads as that of an SM's access.
+bool is_of_copy_engine(const fault::Fault& fault) {
+  return fault.source == fault::FaultSource::Xid &&
+         fault.fault_class == fault::FaultClass::MmuNonReplayable && !fault::ends_group(fault);
+}
+
+/// What its source knows of, where it is sure of the domain.
+RecentFaults::Confirms confirmed_by(const fault::Fault& fault) {
+  if (is_of_copy_engine(fault)) return RecentFaults::Confirms::Nothing;
+  return fault::traits_of(fault.source).is_uvm ? RecentFaults::Confirms::MemoryFaults
+                                               : RecentFaults::Confirms::All;
+}
 
 /// What a request's number adds to an answer, at most.
 constexpr std::size_t number_bytes = 64;
@@ -58,9 +72,10 @@ Result<std::unique_ptr<Agent>> Agent::start(const AgentOptions& options, os::Eve
 }
 
 void Agent::begin_keeping() {
-  Restart({options_, kernel_, domains_, manager_, shelves_, tenants_, processes_, credentials_, placements_,
-           budget_, warm_standbys_, records_, teller_, follower_, pairs_, memory_, clients_, deaths_},
-          [this](const std::string& domain) { on_clients_lost(domain); })
+  Restart(
+      {options_, kernel_, domains_, manager_, shelves_, tenants_, processes_, credentials_, placements_,
+       budget_, warm_standbys_, records_, teller_, follower_, pairs_, memory_, clients_, deaths_},
+      [this](const std::string& domain) { on_clients_lost(domain); })
       .run();
 }
 
@@ -197,7 +212,8 @@ void Agent::follow_up(const fault::Fault& fault, bool is_sure) {
     return;
   }
   if (!fault.conclusive) return;
-  recent_faults_.note(fault.domain, is_sure);
+  if (is_of_copy_engine(fault)) recent_faults_.take_memory_fault_back(fault.domain);
+  recent_faults_.note(fault.domain, is_sure ? confirmed_by(fault) : RecentFaults::Confirms::Nothing);
   if (!fault::ends_group(fault)) return;
   // MPS knows whether it is the domain that it happened to.
   if (!is_sure) return domains_.look_for_faults();
@@ -252,7 +268,7 @@ bool Agent::is_sure_of_domain(const fault::Fault& fault) {
   if (fault.source == fault::FaultSource::ProcessExit) return false;
   if (fault.source != fault::FaultSource::Xid) return true;
   if (fault.pid && domains_.domain_of_server(*fault.pid)) return true;
-  return recent_faults_.is_confirmed(fault.domain);
+  return recent_faults_.is_confirmed(fault.domain, fault.fault_class);
 }
 
 /// Of a domain that is held: the Xid that names its server once the channels are gone.

@@ -64,7 +64,7 @@ TEST_F(Strangers, ItsFaultIsItsDomains) {
   mps_names("a", {llm.active.pid(), stranger.pid()});
   uvm_event(stranger.pid());
   EXPECT_EQ(link::parse_status(agent->status_json()).tenant("llm")->phase, pair::Phase::Suspecting);
-  xid(stranger.pid());  // UVM has told of the domain's fault
+  xid_31(stranger.pid());  // UVM has told of the domain's fault
   EXPECT_EQ(word(llm.page).epoch, 1u);
 }
 

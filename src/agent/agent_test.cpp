@@ -52,7 +52,7 @@ TEST_F(AgentTest, AFaultOfANeighbourInTheSameDomainPromotesAndNamesIt) {
   ask(watcher, abi::Subscribe{});
   uvm_event(rogue.pid());
   EXPECT_EQ(word(page).epoch, 0u);
-  xid(rogue.pid());
+  xid_31(rogue.pid());
   EXPECT_EQ(word(page).epoch, 1u);
   std::vector<abi::Event> faults;
   while (auto received = watcher.receive()) {
@@ -75,6 +75,23 @@ TEST_F(AgentTest, AnXidThatNamesAClientPromotesNobodyUnlessTheDomainsFaultIsKnow
   EXPECT_EQ(link::parse_status(agent->status_json()).tenant("llm")->phase, pair::Phase::Suspecting);
   EXPECT_TRUE(domains.states.empty());
   EXPECT_EQ(domains.looks_for_faults, looks + 1) << "MPS is asked whether it has lost its clients";
+  xid(FakeDomains::server_of_a);
+  EXPECT_EQ(word(page).epoch, 1u);
+}
+
+// UVM's event of it reads as any other, and it ends its own client alone.
+TEST_F(AgentTest, ACopyEnginesFaultConfirmsNoXidThatNamesAClient) {
+  auto [active, standby, page] = pair("llm");
+  Peer rogue = peer();
+  ask(rogue, abi::Adopt{"rogue", abi::Role::Active, rogue.pid()});
+  uvm_event(rogue.pid());
+  xid(active.pid());  // of another domain's SM fault: UVM hears of none
+  EXPECT_EQ(word(page).epoch, 0u);
+  xid_31_of_copy_engine(rogue.pid());
+  xid(active.pid());
+  xid_31(active.pid());
+  EXPECT_EQ(word(page).epoch, 0u);
+  EXPECT_EQ(link::parse_status(agent->status_json()).tenant("llm")->phase, pair::Phase::Suspecting);
   xid(FakeDomains::server_of_a);
   EXPECT_EQ(word(page).epoch, 1u);
 }
@@ -205,6 +222,21 @@ TEST_F(AgentTest, AnActiveThatHungUpAndHasNoGpuIsEnded) {
   auto llm = pair("llm");
   llm.active.hang_up();
   while (detectors.expected.empty()) loop->run_once(Milliseconds(1000));
+  EXPECT_THAT(detectors.expected, testing::ElementsAre(llm.active.pid()));
+}
+
+// Its first thread has ended, and another one serves.
+TEST_F(AgentTest, AnActiveThatHungUpAndHasTheGpuInAnotherThreadServesOn) {
+  Peer threaded = peer("threaded");
+  join(threaded, "threaded", abi::Role::Active);
+  while (os::is_alive(kernel.read_file(os::proc_folder(threaded.pid()) + "/stat").value_or(""))) {
+  }
+  auto llm = pair("llm");
+  threaded.hang_up();
+  settle();
+  llm.active.hang_up();  // looked at after it
+  while (!testing::Value(detectors.expected, testing::Contains(llm.active.pid())))
+    loop->run_once(Milliseconds(1000));
   EXPECT_THAT(detectors.expected, testing::ElementsAre(llm.active.pid()));
 }
 

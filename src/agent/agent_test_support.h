@@ -8,6 +8,7 @@
 #include "agent/agent.h"
 #include "fault/source_traits.h"
 #include "os/file.h"
+#include "os/processes.h"
 #include "os/real_kernel.h"
 #include "watch/subject.h"
 
@@ -172,6 +173,17 @@ class Peer {
     }
   }
 
+  /// It is `sleep` from now on, without a connection and without what it had on the GPU.
+  void become_another_program(os::Kernel& kernel) {
+    const std::byte become_another{2};
+    ASSERT_TRUE(control_->send(std::span(&become_another, 1), {}, Milliseconds(5000)).has_value());
+    const std::string stat = os::proc_folder(pid_) + "/stat";
+    while (os::program_name(kernel.read_file(stat).value()) != "sleep" ||
+           os::image_of(kernel, pid_).empty()) {
+    }
+    socket_.reset();
+  }
+
   pid_t pid() const { return pid_; }
   /// Without a number as programs before 0.7 do.
   void send(const abi::Message& message, int descriptor = -1, std::uint64_t number = 0) {
@@ -282,6 +294,10 @@ struct AgentTest : testing::Test {
     return abi::PromotionWord::from(page.as<abi::SharedPage>()->promotion.load());
   }
   void xid(pid_t pid) { hear(fault::FaultSource::Xid, fault::FaultClass::Sm, pid); }
+  void xid_31(pid_t pid) { hear(fault::FaultSource::Xid, fault::FaultClass::MmuReplayable, pid); }
+  void xid_31_of_copy_engine(pid_t pid) {
+    hear(fault::FaultSource::Xid, fault::FaultClass::MmuNonReplayable, pid);
+  }
   /// As UVM tells of a process's fault, before the Xid.
   void uvm_event(pid_t pid) { hear(fault::FaultSource::UvmEvent, fault::FaultClass::MmuReplayable, pid); }
   void hear(fault::FaultSource source, fault::FaultClass fault_class, pid_t pid) {

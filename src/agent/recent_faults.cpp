@@ -17,19 +17,29 @@ constexpr std::size_t most_unplaced = 64;
 
 }  // namespace
 
-void RecentFaults::note(const std::string& domain, bool is_sure) {
+void RecentFaults::note(const std::string& domain, Confirms confirms) {
   last_[domain] = clock_.now();
-  if (is_sure) last_sure_[domain] = clock_.now();
+  if (confirms == Confirms::All) last_sure_[domain] = clock_.now();
+  if (confirms == Confirms::MemoryFaults) last_memory_[domain] = clock_.now();
 }
+
+void RecentFaults::take_memory_fault_back(const std::string& domain) { last_memory_.erase(domain); }
 
 void RecentFaults::forget(const std::string& domain) {
   last_.erase(domain);
   last_sure_.erase(domain);
+  last_memory_.erase(domain);
 }
 
-bool RecentFaults::is_confirmed(std::string_view domain) const {
-  const auto seen = last_sure_.find(domain);
-  return seen != last_sure_.end() && clock_.now() - seen->second < confirms_for;
+bool RecentFaults::is_recent(const Times& times, std::string_view domain) const {
+  const auto seen = times.find(domain);
+  return seen != times.end() && clock_.now() - seen->second < confirms_for;
+}
+
+bool RecentFaults::is_confirmed(std::string_view domain, fault::FaultClass fault_class) const {
+  using enum fault::FaultClass;
+  const bool is_of_memory = fault_class == MmuReplayable || fault_class == MmuNonReplayable;
+  return is_recent(last_sure_, domain) || (is_of_memory && is_recent(last_memory_, domain));
 }
 
 /// For as long as a pair would wait for its last word.

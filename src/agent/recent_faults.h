@@ -18,12 +18,18 @@ class RecentFaults {
  public:
   RecentFaults(const Clock& clock, os::Kernel& kernel) : clock_(clock), kernel_(kernel) {}
 
-  /// A conclusive one of a domain, now. `is_sure`: from who does not mistake the domain.
-  void note(const std::string& domain, bool is_sure);
+  /// Which Xids that name a client one confirms: none, where its source may mistake the domain itself. UVM
+  /// knows of memory faults alone (docs/characterization.md).
+  enum class Confirms { Nothing, MemoryFaults, All };
+
+  /// A conclusive one of a domain, now.
+  void note(const std::string& domain, Confirms confirms);
+  /// UVM's event was that of a copy engine, which ends its own client alone: the event does not tell.
+  void take_memory_fault_back(const std::string& domain);
   /// What was noted of that domain was none.
   void forget(const std::string& domain);
-  /// Whether that domain has one of which somebody was sure a moment ago.
-  bool is_confirmed(std::string_view domain) const;
+  /// Whether that domain has one, of which somebody was sure a moment ago, that one of this class may be.
+  bool is_confirmed(std::string_view domain, fault::FaultClass fault_class) const;
   /// For how long the last one of that domain is still under way; not positive: it has passed.
   Nanoseconds lasts(std::string_view domain) const;
 
@@ -40,10 +46,13 @@ class RecentFaults {
     std::string start_time;  ///< of the process that it names
   };
 
+  bool is_recent(const Times& times, std::string_view domain) const;
+
   const Clock& clock_;
   os::Kernel& kernel_;
-  Times last_;       ///< of a domain
-  Times last_sure_;  ///< of a domain, from who does not mistake it
+  Times last_;         ///< of a domain
+  Times last_sure_;    ///< of a domain, from who does not mistake it
+  Times last_memory_;  ///< the same, of those that confirm memory faults alone
   std::vector<Unplaced> unplaced_;
 };
 

@@ -12,6 +12,9 @@
 namespace firebreak::agent {
 namespace {
 
+using Confirms = RecentFaults::Confirms;
+using fault::FaultClass;
+
 constexpr pid_t server = 4711;
 
 class RecentFaultsTest : public testing::Test {
@@ -36,30 +39,53 @@ class RecentFaultsTest : public testing::Test {
 };
 
 TEST_F(RecentFaultsTest, OneThatSomebodyIsSureOfConfirmsOthersForASecond) {
-  faults.note("a", false);
-  EXPECT_FALSE(faults.is_confirmed("a"));
-  faults.note("a", true);
-  EXPECT_TRUE(faults.is_confirmed("a"));
-  EXPECT_FALSE(faults.is_confirmed("b"));
+  faults.note("a", Confirms::Nothing);
+  EXPECT_FALSE(faults.is_confirmed("a", FaultClass::Sm));
+  faults.note("a", Confirms::All);
+  EXPECT_TRUE(faults.is_confirmed("a", FaultClass::Sm));
+  EXPECT_FALSE(faults.is_confirmed("b", FaultClass::Sm));
   clock.advance(Milliseconds(1000));
-  EXPECT_FALSE(faults.is_confirmed("a"));
+  EXPECT_FALSE(faults.is_confirmed("a", FaultClass::Sm));
+}
+
+// UVM hears of no SM exception.
+TEST_F(RecentFaultsTest, OneOfMemoryConfirmsThoseOfMemoryAlone) {
+  faults.note("a", Confirms::MemoryFaults);
+  EXPECT_TRUE(faults.is_confirmed("a", FaultClass::MmuReplayable));
+  EXPECT_TRUE(faults.is_confirmed("a", FaultClass::MmuNonReplayable));
+  EXPECT_FALSE(faults.is_confirmed("a", FaultClass::Sm));
+  EXPECT_FALSE(faults.is_confirmed("a", FaultClass::Unknown));
+  clock.advance(Milliseconds(1000));
+  EXPECT_FALSE(faults.is_confirmed("a", FaultClass::MmuReplayable));
+}
+
+TEST_F(RecentFaultsTest, OneOfMemoryThatIsTakenBackConfirmsNone) {
+  faults.note("a", Confirms::MemoryFaults);
+  faults.note("b", Confirms::MemoryFaults);
+  faults.take_memory_fault_back("a");
+  EXPECT_FALSE(faults.is_confirmed("a", FaultClass::MmuReplayable));
+  EXPECT_TRUE(faults.is_confirmed("b", FaultClass::MmuReplayable));
+  EXPECT_GT(faults.lasts("a"), Nanoseconds(0)) << "a client of it has had one all the same";
+  faults.note("a", Confirms::All);
+  faults.take_memory_fault_back("a");
+  EXPECT_TRUE(faults.is_confirmed("a", FaultClass::MmuReplayable)) << "of that somebody else was sure";
 }
 
 TEST_F(RecentFaultsTest, OneLastsAsLongAsAPairSuspects) {
   EXPECT_EQ(faults.lasts("a"), Nanoseconds(0));
-  faults.note("a", false);
+  faults.note("a", Confirms::Nothing);
   clock.advance(Milliseconds(1));
   EXPECT_EQ(faults.lasts("a"), Milliseconds(pair::suspicion_ms - 1));
   EXPECT_EQ(faults.lasts("b"), Nanoseconds(0));
 }
 
 TEST_F(RecentFaultsTest, WhatWasNoneIsForgotten) {
-  faults.note("a", true);
-  faults.note("b", true);
+  faults.note("a", Confirms::All);
+  faults.note("b", Confirms::All);
   faults.forget("a");
-  EXPECT_FALSE(faults.is_confirmed("a"));
+  EXPECT_FALSE(faults.is_confirmed("a", FaultClass::Sm));
   EXPECT_EQ(faults.lasts("a"), Nanoseconds(0));
-  EXPECT_TRUE(faults.is_confirmed("b"));
+  EXPECT_TRUE(faults.is_confirmed("b", FaultClass::Sm));
 }
 
 TEST_F(RecentFaultsTest, OneThatNamesAServerWaitsUntilThatIsKnown) {

@@ -3,10 +3,13 @@
 /// again whenever it is told to, and stays until the test lets go of it. So the agent sees a peer with a pid
 /// of its own, and the test speaks for it. Each has what stands for a GPU address space where a test says
 /// that everyone has one. One that is told "forking" has one besides, and a child of fork() that has it too
-/// and ends a while after the test.
+/// and ends a while after the test. One that is told "threaded" has one besides, and goes on in another
+/// thread than its first, which ends. Each becomes another program when it is told to, and stays that.
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <string_view>
+#include <thread>
 
 #include "os/memory.h"
 #include "os/socket.h"
@@ -16,6 +19,7 @@ namespace {
 using namespace firebreak;
 
 constexpr std::byte hello{1};
+constexpr std::byte become_another{2};
 
 /// From then on the test alone holds the connection, and its hang-up is one; the second word says so.
 bool hand_over_a_connection(os::Socket& test, const char* agent) {
@@ -27,21 +31,31 @@ bool hand_over_a_connection(os::Socket& test, const char* agent) {
   return test.send(std::span(&hello, 1), {}, Milliseconds(5000)).has_value();
 }
 
+int live(os::Socket& test, const char* agent) {
+  for (;;) {
+    if (!hand_over_a_connection(test, agent)) return 3;
+    const auto told = test.receive(Milliseconds(-1));
+    if (!told) return 0;
+    if (told->bytes.at(0) == become_another) ::execlp("sleep", "sleep", "60", nullptr);
+  }
+}
+
 }  // namespace
 
 int main(int count, char** arguments) {
   if (count < 2) return 2;
   os::Socket test{os::Fd(3)};
   const auto everyones = os::create_memory_file("test-everyones", 4096);
-  const bool forks = count > 2 && std::string_view(arguments[2]) == "forking";
-  const auto space = forks ? os::create_memory_file("test-space", 4096) : os::Fd();
-  if (forks && ::fork() == 0) {
+  const std::string_view how = count > 2 ? arguments[2] : "";
+  const auto space = how.empty() ? os::Fd() : os::create_memory_file("test-space", 4096);
+  if (how == "forking" && ::fork() == 0) {
     test.release().reset();
     ::alarm(60);
     for (;;) ::pause();
   }
-  do {
-    if (!hand_over_a_connection(test, arguments[1])) return 3;
-  } while (test.receive(Milliseconds(-1)));
-  return 0;
+  if (how == "threaded") {
+    std::thread([&] { ::_exit(live(test, arguments[1])); }).detach();
+    ::syscall(SYS_exit, 0);  // of this thread alone
+  }
+  return live(test, arguments[1]);
 }
