@@ -74,7 +74,7 @@ Result<std::unique_ptr<Agent>> Agent::start(const AgentOptions& options, os::Eve
 void Agent::begin_keeping() {
   Restart(
       {options_, kernel_, domains_, manager_, shelves_, tenants_, processes_, credentials_, placements_,
-       budget_, warm_standbys_, records_, teller_, follower_, pairs_, memory_, clients_, deaths_},
+       budget_, warm_standbys_, records_, teller_, follower_, pairs_, memory_, clients_, endings_, deaths_},
       [this](const std::string& domain) { on_clients_lost(domain); })
       .run();
 }

@@ -175,6 +175,23 @@ TEST_F(AgentFenceRestart, TheChildOfWhoEndedMeanwhileIsEndedFirst) {
   EXPECT_FALSE(child_lives());
 }
 
+// Its kernels go on with what its child has, and that program may run for ever.
+TEST_F(AgentFenceRestart, AnActiveThatBecameAnotherProgramMeanwhileIsEndedAndFollowedAfterItsChild) {
+  auto [active, standby, page] = forking_pair();
+  agent.reset();
+  active.become_another_program(kernel);
+  restart();
+  run_until([&] { return !detectors.expected.empty(); });
+  EXPECT_THAT(detectors.expected, testing::ElementsAre(active.pid())) << "it is ended";
+  EXPECT_EQ(word(page).epoch, 0u);
+  EXPECT_TRUE(child_lives());
+  active.end(kernel);
+  detectors.callbacks.on_exit(active.pid());
+  EXPECT_EQ(word(page).epoch, 0u);
+  run_until([&] { return word(page).epoch == 1; });
+  EXPECT_FALSE(child_lives());
+}
+
 TEST_F(AgentFenceRestart, AStrangerThatWasToldIsInTheWayOfTheNextAgentToo) {
   auto [active, standby, page] = forking_pair();
   give_to_stranger(active.pid());

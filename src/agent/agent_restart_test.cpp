@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// The agent is killed, and the next one goes on with what was kept.
+#include <signal.h>
 #include <nlohmann/json.hpp>
 
 #include "agent/agent_test_support.h"
@@ -82,6 +83,17 @@ TEST_F(AgentRestart, WhoEndedMeanwhileIsNoticed) {
   active.end(kernel);
   restart();
   EXPECT_EQ(word(page).epoch, 1u);
+}
+
+TEST_F(AgentRestart, AStandbyThatBecameAnotherProgramMeanwhileIsNone) {
+  auto [active, standby, page] = pair("llm");
+  agent.reset();
+  standby.become_another_program(kernel);
+  restart();
+  EXPECT_EQ(link::parse_status(agent->status_json()).tenant("llm")->standby_state, pair::Standby::None);
+  detectors.callbacks.on_exit(active.pid());
+  EXPECT_EQ(word(page).epoch, 0u);
+  ASSERT_TRUE(kernel.send_signal(kernel.pidfd_open(standby.pid()).value(), SIGKILL));
 }
 
 TEST_F(AgentRestart, AStandbyWhoseServerEndedMeanwhileIsNotPromoted) {
@@ -191,6 +203,62 @@ TEST_F(AgentRestart, AStandbyWhoseConnectionBrokeStandsByAgain) {
   EXPECT_EQ(word(page).epoch, 1u);
   const auto promoted = abi::Promoted::from(page.as<abi::SharedPage>()->promoted.load());
   EXPECT_EQ(promoted, (abi::Promoted{1, static_cast<std::uint32_t>(standby.pid())}));
+}
+
+class AgentRestartWithoutReturn : public AgentRestart {
+ protected:
+  void restart() {
+    agent.reset();
+    AgentOptions options;
+    options.stands_by_without = Milliseconds(20);
+    options.comes_back_within = Milliseconds(40);
+    options.socket_path = path;
+    agent = start_agent(options);
+    settle();
+  }
+  auto llm() { return *link::parse_status(agent->status_json()).tenant("llm"); }
+};
+
+TEST_F(AgentRestartWithoutReturn, AStandbyThatDoesNotComeBackIsNoneAndEnded) {
+  auto [active, standby, page] = pair("llm");
+  restart();
+  while (llm().standby_state != pair::Standby::None) loop->run_once(Milliseconds(1000));
+  detectors.callbacks.on_exit(active.pid());
+  EXPECT_EQ(word(page).epoch, 0u) << "nobody is there to be promoted";
+  EXPECT_EQ(llm().phase, pair::Phase::Lost);
+  while (detectors.expected.empty()) loop->run_once(Milliseconds(1000));
+  EXPECT_THAT(detectors.expected, testing::ElementsAre(standby.pid()));
+}
+
+TEST_F(AgentRestartWithoutReturn, OneThatComesBackLateStandsByAgain) {
+  auto [active, standby, page] = pair("llm");
+  restart();
+  while (llm().standby_state != pair::Standby::None) loop->run_once(Milliseconds(1000));
+  standby.reconnect();
+  EXPECT_TRUE(std::holds_alternative<abi::Done>(ask(standby, abi::Rejoin{"llm", "", true})));
+  EXPECT_EQ(llm().standby_state, pair::Standby::Ready);
+}
+
+// The shared page wakes it, if it is there.
+TEST_F(AgentRestartWithoutReturn, OneThatIsPromotedAndNeitherBeginsNorComesBackIsEnded) {
+  auto [active, standby, page] = pair("llm");
+  restart();
+  detectors.callbacks.on_exit(active.pid());
+  EXPECT_EQ(word(page).epoch, 1u);
+  while (detectors.expected.empty()) loop->run_once(Milliseconds(1000));
+  EXPECT_THAT(detectors.expected, testing::ElementsAre(standby.pid()));
+  detectors.callbacks.on_exit(standby.pid());
+  EXPECT_FALSE(link::parse_status(agent->status_json()).tenant("llm")) << "somebody may begin anew";
+}
+
+TEST_F(AgentRestartWithoutReturn, NorOneThatTheAgentBeforeHadPromoted) {
+  auto [active, standby, page] = pair("llm");
+  xid(FakeDomains::server_of_a);
+  EXPECT_EQ(llm().phase, pair::Phase::Promoting);
+  active.end(kernel);
+  restart();
+  while (detectors.expected.empty()) loop->run_once(Milliseconds(1000));
+  EXPECT_THAT(detectors.expected, testing::Contains(standby.pid()));
 }
 
 TEST_F(AgentRestart, OneThatWasStillStartingIsNotReadyWhenItComesBack) {

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "guard/work_view.h"
+#include "os/processes.h"
 
 namespace firebreak::agent {
 namespace {
@@ -17,6 +18,12 @@ namespace {
 std::string running_kernels(const abi::GuardWork& work) {
   const std::string kernels = guard::describe_kernels(kernels_in_flight(work, guard::Since::Now));
   return kernels.empty() ? "" : ", still running " + kernels;
+}
+
+/// What the agent before knew of who has what that process had on the GPU.
+hold::Traces traces_in(const KeptTenant& kept, const Member& member) {
+  const auto its = std::ranges::find(kept.processes, member.pid, &KeptProcess::pid);
+  return its == kept.processes.end() ? hold::Traces{member.image, {}, {}} : its->traces;
 }
 
 }  // namespace
@@ -63,9 +70,7 @@ void Deaths::settle(const KeptTenant& kept, const std::vector<pid_t>& gone) {
     Tenant* tenant = at_.tenants.find(kept.name);
     if (tenant == nullptr) break;
     const Member& active = tenant->active;
-    const auto its = std::ranges::find(kept.processes, pid, &KeptProcess::pid);
-    const auto traces = its == kept.processes.end() ? hold::Traces{active.image, {}, {}} : its->traces;
-    if (active.pid == pid && at_.holder.keep(pid, traces)) {
+    if (active.pid == pid && at_.holder.keep(pid, traces_in(kept, active))) {
       await_last_kernel(at_.processes.add_dead(pid, kept.name, active.domain));
     } else {
       leave(*tenant, pid);
@@ -76,7 +81,18 @@ void Deaths::settle(const KeptTenant& kept, const std::vector<pid_t>& gone) {
     if (at_.holder.keep(each.pid, each.traces))
       await_last_kernel(at_.processes.add_dead(each.pid, kept.name, each.domain));
   }
+  for (const Member* each : {&kept.active, &kept.standby, &kept.old_active})
+    settle_other_program(kept, *each);
   at_.memory.forget_if_empty(kept.name);
+}
+
+/// It lives, and its work has ended with the program that it was.
+void Deaths::settle_other_program(const KeptTenant& kept, const Member& member) {
+  if (member.image.empty() || at_.processes.living(member.pid) == nullptr) return;
+  const std::string image = os::image_of(at_.kernel, member.pid);
+  if (image.empty() || image == member.image) return;
+  at_.holder.keep_of_program_before(member.pid, traces_in(kept, member));
+  at_.endings.on_other_program(member.pid);
 }
 
 /// A standby takes over when nothing of the old active can land any more, and its last kernel still may.

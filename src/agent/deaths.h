@@ -40,8 +40,9 @@ class Deaths {
   Deaths(Knows knows, Join join) : at_(knows), join_(std::move(join)) {}
 
   void on_exit(pid_t pid);
-  /// `gone`: those of another agent's tenant that ended while nobody looked. Of who else keeps their address
-  /// spaces, forks are known, and what the agent before has written down.
+  /// `gone`: those of another agent's tenant that ended while nobody looked; others may be another program by
+  /// now. Of who else keeps their address spaces, forks are known, and what the agent before has written
+  /// down.
   void settle(const KeptTenant& kept, const std::vector<pid_t>& gone);
   /// Nobody is there any more who would be harmed by its dead.
   void let_go_of(const std::string& domain);
@@ -66,6 +67,7 @@ class Deaths {
   };
 
   void leave(Tenant& tenant, pid_t pid);
+  void settle_other_program(const KeptTenant& kept, const Member& member);
   void await_last_kernel(Process& process);
   bool is_waited_for(const Tenant& tenant, pid_t pid) const;
   bool is_harmless(const Process& process) const;

@@ -16,8 +16,6 @@ namespace {
 constexpr Milliseconds longest_grace{60'000};
 /// From the moment when a process's connection closes, on a busy machine.
 constexpr Milliseconds ending_takes{50};
-/// A process looks for the agent every 20 ms, and gives it 5 s to answer.
-constexpr Milliseconds standby_returns_within{15'000};
 
 }  // namespace
 
@@ -87,26 +85,26 @@ void Endings::end_orderly(pid_t pid, const std::string& why, Milliseconds grace)
 void Endings::on_closed(const Connection& connection) {
   std::erase_if(waiters_, [&](const Waiter& each) { return each.asker.connection == connection.id(); });
   for (auto& [name, tenant] : at_.tenants.all()) {
-    // An active without its connection still serves; its end is seen by its pidfd. A standby without one
-    // cannot take over.
-    for (Member* member : {&tenant->active, &tenant->old_active}) {
+    for (Member* member : {&tenant->active, &tenant->old_active, &tenant->standby}) {
       if (member->connection != connection.id()) continue;
       member->connection = 0;
-      end_unless_it_serves(member->pid);
+      has_hung_up(*tenant, *member);
     }
-    if (tenant->standby.connection != connection.id()) continue;
-    tenant->standby.connection = 0;
-    at_.pairs.advance(*tenant, pair::EventType::StandbyExited);
-    await_return(*tenant);
   }
+}
+
+/// An active without its connection still serves; its end is seen by its pidfd. A standby without one cannot
+/// take over.
+void Endings::has_hung_up(Tenant& tenant, const Member& member) {
+  if (&member != &tenant.standby) return end_unless_it_serves(member.pid);
+  at_.pairs.advance(tenant, pair::EventType::StandbyExited);
+  await_return(tenant.name(), member.pid, at_.options.comes_back_within);
 }
 
 /// A process that becomes another program lives on without us and without the GPU, and nobody would take over
 /// before that program ends. Most often it is just about to end, and then nothing is left to do.
 void Endings::end_unless_it_serves(pid_t pid) {
-  Process* process = at_.processes.living(pid);
-  if (process == nullptr) return;
-  auto look = at_.loop.after(ending_takes, [this, pid] {
+  look_later(pid, ending_takes, [this, pid] {
     const Process* found = at_.processes.living(pid);
     if (found == nullptr || found->is_ending()) return;
     Tenant* tenant = at_.tenants.find(found->tenant());
@@ -114,36 +112,72 @@ void Endings::end_unless_it_serves(pid_t pid) {
     const Member& active = tenant->active;
     if (active.pid != pid || active.connection != 0) return;
     const auto on_gpu = hold::gpu_descriptors_of(at_.kernel, pid);
-    if (on_gpu && on_gpu->empty())
-      at_.pairs.end(active, "it is its tenant's active no more: it has neither us nor the GPU");
+    if ((on_gpu && on_gpu->empty()) || is_other_program(active))
+      at_.pairs.end(
+          active, "it is its tenant's active no more: it has neither us nor the GPU, or is another program");
   });
-  if (!look) return spdlog::error("process {} is not looked at: {}", pid, to_string(look.error()));
-  process->look = std::move(*look);
 }
 
-/// One without a connection cannot take over, and while it is there no other one is started.
-void Endings::await_return(const Tenant& tenant) {
-  Process* process = at_.processes.living(tenant.standby.pid);
-  if (process == nullptr) return;
-  auto look = at_.loop.after(standby_returns_within, [this, name = tenant.name(), pid = tenant.standby.pid] {
-    Tenant* found = at_.tenants.find(name);
-    if (found == nullptr || found->standby.pid != pid) return;
-    if (found->standby.connection == 0)
+/// What happens before they are back is not lost: the shared page wakes whoever waits for a promotion.
+void Endings::await_those_of_before(const Tenant& tenant) {
+  const Member& standby = tenant.standby;
+  const bool had_joined = !standby.image.empty() || tenant.pair.standby != pair::Standby::None;
+  if (standby.pid != 0 && standby.connection == 0 && had_joined) {
+    look_later(standby.pid, at_.options.stands_by_without,
+               [this, name = tenant.name(), pid = standby.pid] { give_up_if_away(name, pid); });
+  }
+  if (tenant.pair.phase == pair::Phase::Promoting && tenant.active.connection == 0)
+    await_return(tenant.name(), tenant.active.pid, at_.options.comes_back_within);
+}
+
+/// It may be the active by now.
+void Endings::give_up_if_away(const std::string& name, pid_t pid) {
+  Tenant* found = at_.tenants.find(name);
+  if (found == nullptr) return;
+  const bool is_away = found->standby.pid == pid && found->standby.connection == 0;
+  if (is_away && found->pair.standby == pair::Standby::Ready) {
+    at_.pairs.advance(*found, pair::EventType::StandbyExited);
+    at_.records.save();
+  }
+  await_return(name, pid, at_.options.comes_back_within - at_.options.stands_by_without);
+}
+
+/// A standby without a connection cannot take over, and while it is there no other one is started.
+void Endings::await_return(const std::string& name, pid_t pid, Milliseconds patience) {
+  look_later(pid, patience, [this, name, pid] {
+    const Tenant* found = at_.tenants.find(name);
+    if (found == nullptr) return;
+    const auto is_away = [pid](const Member& member) { return member.pid == pid && member.connection == 0; };
+    if (is_away(found->standby))
       at_.pairs.end(found->standby, "a standby that has lost its connection, and did not come back");
+    const bool has_not_begun = found->pair.phase == pair::Phase::Promoting && !found->has_begun();
+    if (is_away(found->active) && has_not_begun)
+      at_.pairs.end(found->active, "it was promoted, has not begun its work, and did not come back");
   });
-  if (!look) return spdlog::error("standby {} is not looked at: {}", process->pid(), to_string(look.error()));
-  process->look = std::move(*look);
 }
 
-/// A child of fork() may have its connection still: then nobody but its image tells that it is gone.
+void Endings::look_later(pid_t pid, Milliseconds delay, std::function<void()> look) {
+  Process* process = at_.processes.living(pid);
+  if (process == nullptr) return;
+  auto timer = at_.loop.after(delay, std::move(look));
+  if (!timer) return spdlog::error("process {} is not looked at: {}", pid, to_string(timer.error()));
+  process->look = std::move(*timer);
+}
+
+/// A child of fork() may have its connection still: then nobody but its image tells that it is gone. One that
+/// an agent before has left to us has none.
 void Endings::on_other_program(pid_t pid) {
   for (const auto& [name, tenant] : at_.tenants.all()) {
     for (const Member* member : {&tenant->active, &tenant->standby, &tenant->old_active}) {
-      if (member->pid != pid || member->connection == 0 || member->image.empty()) continue;
-      const std::string image = os::image_of(at_.kernel, pid);
-      if (!image.empty() && image != member->image) return at_.server.close(member->connection);
+      if (member->pid != pid || !is_other_program(*member)) continue;
+      return member->connection != 0 ? at_.server.close(member->connection) : has_hung_up(*tenant, *member);
     }
   }
+}
+
+bool Endings::is_other_program(const Member& member) const {
+  const std::string image = os::image_of(at_.kernel, member.pid);
+  return !member.image.empty() && !image.empty() && image != member.image;
 }
 
 void Endings::tell_ended(pid_t pid, const std::string& how) {

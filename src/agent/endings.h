@@ -5,6 +5,7 @@
 
 #include <sys/types.h>
 
+#include <functional>
 #include <set>
 #include <string>
 #include <vector>
@@ -51,6 +52,8 @@ class Endings {
   void tell_ended(pid_t pid, const std::string& how);
   /// Whose connection it was may still serve, or come back, or be of no use any more.
   void on_closed(const Connection& connection);
+  /// An agent before has left it to us: those of its processes that have to come back have not yet.
+  void await_those_of_before(const Tenant& tenant);
   /// A process has become another program.
   void on_other_program(pid_t pid);
 
@@ -62,8 +65,12 @@ class Endings {
     std::vector<std::string> ends;
   };
 
+  void has_hung_up(Tenant& tenant, const Member& member);
   void end_unless_it_serves(pid_t pid);
-  void await_return(const Tenant& tenant);
+  bool is_other_program(const Member& member) const;
+  void give_up_if_away(const std::string& name, pid_t pid);
+  void await_return(const std::string& name, pid_t pid, Milliseconds patience);
+  void look_later(pid_t pid, Milliseconds delay, std::function<void()> look);
 
   Knows at_;
   std::vector<Waiter> waiters_;

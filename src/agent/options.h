@@ -36,6 +36,10 @@ struct AgentOptions {
   Milliseconds lease{30'000};
   /// How long processes wait for the next agent, where this one is killed and somebody keeps what it needs.
   Milliseconds returns_within{30'000};
+  /// How long one that has lost its connection has to come back before it is ended, and of those a standby
+  /// that the agent before has left to us before it counts as none: it looks for us every 20 ms.
+  Milliseconds comes_back_within{15'000};
+  Milliseconds stands_by_without{10'000};
   /// How long the MPS server of a standby is looked for before that counts as ready without.
   Milliseconds server_patience{20'000};
   std::uint64_t descriptors_max = 0;  ///< of ours; beyond them nobody is let in. 0: nobody counts them

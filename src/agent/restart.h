@@ -36,6 +36,7 @@ class Restart {
     Pairs& pairs;
     TenantMemory& memory;
     TenantClients& clients;
+    Endings& endings;
     Deaths& deaths;
   };
   /// The clients of that domain have lost their contexts while there was no agent.

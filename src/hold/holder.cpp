@@ -169,13 +169,19 @@ bool Holder::keep(pid_t pid, Traces known) {
     if (known.image.empty()) known.image = found->second.image;
     clients_.erase(found);
   }
+  keep_what_is_left(pid, std::move(known), std::move(duplicates));
+  return is_held(pid);
+}
+
+void Holder::keep_of_program_before(pid_t pid, Traces known) { keep_what_is_left(pid, std::move(known), {}); }
+
+void Holder::keep_what_is_left(pid_t pid, Traces known, Duplicates duplicates) {
   auto looker = std::make_shared<OtherHolders>(kernel_, clock_, late(pid, known));
   if (duplicates.empty()) duplicates = looker->take_found();
   // A tenant without descriptors that we know of may have had some all the same.
   if (!duplicates.empty() || !looker->look({}).none()) {
     hold_for_dead(pid, std::move(known), std::move(duplicates), std::move(looker));
   }
-  return is_held(pid);
 }
 
 bool Holder::is_held(pid_t pid) const {

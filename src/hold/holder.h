@@ -132,6 +132,9 @@ class Holder {
   /// nothing of it is left. `known`: of one that was not followed; with what another agent knew of it we
   /// hold again what somebody else still has.
   bool keep(pid_t pid, Traces known = {});
+  /// A living one became another program while nobody looked: what is left of the one before is held as of a
+  /// dead one, by what another agent knew of that. on_released tells.
+  void keep_of_program_before(pid_t pid, Traces known);
   /// Of a living or a dead one, for who comes after us.
   Traces traces_of(pid_t pid) const;
   /// Of a dead one: nobody is left who would be harmed, or somebody cannot wait, or no longer than `patience`
@@ -185,6 +188,7 @@ class Holder {
   void note_image(pid_t pid, Client& client);
   Status look_at(pid_t pid, Client& client);
   void look_later(pid_t pid, Client& client);
+  void keep_what_is_left(pid_t pid, Traces known, Duplicates duplicates);
   /// What it had is the dead one's from here on.
   void hold_for_dead(pid_t pid, Traces traces, Duplicates duplicates, std::shared_ptr<OtherHolders> looker);
   void look_at_work(std::uint64_t id);
