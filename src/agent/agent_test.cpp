@@ -240,6 +240,15 @@ TEST_F(AgentTest, AnActiveThatHungUpAndHasTheGpuInAnotherThreadServesOn) {
   EXPECT_THAT(detectors.expected, testing::ElementsAre(llm.active.pid()));
 }
 
+// Its kernels go on with what that program has inherited.
+TEST_F(AgentTest, AnActiveThatBecameAnotherProgramWithItsGpuIsEnded) {
+  Peer active = peer("bequeathing");
+  const os::Mapping page = join(active, "llm", abi::Role::Active);
+  active.become_another_program(kernel);
+  while (detectors.expected.empty()) loop->run_once(Milliseconds(1000));
+  EXPECT_THAT(detectors.expected, testing::ElementsAre(active.pid()));
+}
+
 TEST_F(AgentTest, AStandbyThatHungUpIsNotPromoted) {
   auto [active, standby, page] = pair("llm");
   standby.hang_up();

@@ -4,7 +4,9 @@
 /// of its own, and the test speaks for it. Each has what stands for a GPU address space where a test says
 /// that everyone has one. One that is told "forking" has one besides, and a child of fork() that has it too
 /// and ends a while after the test. One that is told "threaded" has one besides, and goes on in another
-/// thread than its first, which ends. Each becomes another program when it is told to, and stays that.
+/// thread than its first, which ends. One that is told "bequeathing" has one besides, and so has the program
+/// that it becomes. Each becomes another program when it is told to, and stays that.
+#include <fcntl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -47,12 +49,13 @@ int main(int count, char** arguments) {
   os::Socket test{os::Fd(3)};
   const auto everyones = os::create_memory_file("test-everyones", 4096);
   const std::string_view how = count > 2 ? arguments[2] : "";
-  const auto space = how.empty() ? os::Fd() : os::create_memory_file("test-space", 4096);
+  const auto space = how.empty() ? Result<os::Fd>() : os::create_memory_file("test-space", 4096);
   if (how == "forking" && ::fork() == 0) {
     test.release().reset();
     ::alarm(60);
     for (;;) ::pause();
   }
+  if (how == "bequeathing" && ::fcntl(space->get(), F_SETFD, 0) != 0) return 4;
   if (how == "threaded") {
     std::thread([&] { ::_exit(live(test, arguments[1])); }).detach();
     ::syscall(SYS_exit, 0);  // of this thread alone
