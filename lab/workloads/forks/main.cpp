@@ -9,6 +9,7 @@
 
 #include <CLI/CLI.hpp>
 #include <array>
+#include <cerrno>
 #include <chrono>
 #include <cstdio>
 #include <string>
@@ -52,14 +53,31 @@ void say(const std::string& line) {
 }
 
 /// What a child of a program with threads may do is little: system calls.
-[[noreturn]] void live_as_child(const Options& options) {
+/// `begun` is closed once it is what it will be.
+[[noreturn]] void live_as_child(const Options& options, int begun) {
   ::alarm(options.child_s);  // it ends by itself, whatever becomes of its parent
   if (options.stranger) {
     const std::string seconds = std::to_string(options.child_s);
-    for (int number = 3; number < 1024; ++number) ::fcntl(number, F_SETFD, 0);
+    for (int number = 3; number < 1024; ++number) ::fcntl(number, F_SETFD, number == begun ? FD_CLOEXEC : 0);
     ::execlp("sleep", "sleep", seconds.c_str(), nullptr);
   }
+  ::close(begun);
   for (;;) ::pause();
+}
+
+/// Returns once the child is what it will be.
+Result<pid_t> have_child(const Options& options) {
+  std::array<int, 2> begun{};
+  if (::pipe2(begun.data(), O_CLOEXEC) != 0) return fail(ErrorCode::ResourceExhausted, "no pipe");
+  const pid_t child = ::fork();
+  if (child < 0) return fail(ErrorCode::ResourceExhausted, "no child by fork()");
+  if (child == 0) live_as_child(options, begun[1]);
+  ::close(begun[1]);
+  std::byte nothing{};
+  while (::read(begun[0], &nothing, 1) < 0 && errno == EINTR) {
+  }
+  ::close(begun[0]);
+  return child;
 }
 
 /// The active itself, when it is told to: its child has everything still, the agent's connection too.
@@ -92,9 +110,9 @@ Status store_for_ever(const Options& options, const Gpu& gpu, const cuda::Pinned
     stored = *now;
   }
   ::signal(SIGUSR2, become_another_program);
-  const pid_t child = options.child ? ::fork() : 1;
-  if (child == 0) live_as_child(options);
-  say("storing, child " + std::to_string(child));
+  const auto child = options.child ? have_child(options) : Result<pid_t>(1);
+  if (!child) return propagate(child);
+  say("storing, child " + std::to_string(*child));
   for (;;) ::pause();
 }
 
