@@ -31,8 +31,14 @@ inline constexpr const char* mps_active_thread_percentage = "CUDA_MPS_ACTIVE_THR
 /// NVIDIA's own, of an MPS client: how much device memory it may have, "0=1G" or "0=512M".
 inline constexpr const char* mps_pinned_device_mem_limit = "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT";
 
-/// NVIDIA's own, both 1: a kernel's exception is named on standard error.
+/// NVIDIA's own, 1: an exception of a kernel in the process's domain makes it write a core dump of its GPU.
+/// With the second one 1 as well, that is told on standard error.
 inline constexpr const char* core_dump_on_exception = "CUDA_ENABLE_COREDUMP_ON_EXCEPTION";
 inline constexpr const char* core_dump_progress = "CUDA_COREDUMP_SHOW_PROGRESS";
+/// NVIDIA's own: the dump's file, also a FIFO; %h host, %p process, %t time; default core_%t_%h_%p.nvcudmp.
+inline constexpr const char* core_dump_file = "CUDA_COREDUMP_FILE";
+/// NVIDIA's own: words with commas between. Only skip_abort matters here: without it the process aborts after
+/// its dump.
+inline constexpr const char* core_dump_flags = "CUDA_COREDUMP_GENERATION_FLAGS";
 
 }  // namespace firebreak::softgpu::environment

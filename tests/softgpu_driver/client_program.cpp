@@ -56,6 +56,7 @@ class Client {
     if (verb == "make_managed") return {make_managed(words)};
     if (verb == "make_hole") return {make_hole(words)};
     if (verb == "context") return {entry<PFN_cuCtxCreate_v2>(library_, "cuCtxCreate_v2")(&context_, 0, 0)};
+    if (verb == "primary") return {retain_primary()};
     if (verb == "small_context") return {small_context(words)};
     if (verb == "context_sms") return context_sms();
     if (verb == "limit_stack") return {limit_stack(words)};
@@ -99,6 +100,12 @@ class Client {
     const CUresult created = entry<PFN_cuCtxCreate_v2>(library_, "cuCtxCreate_v2")(&context_, 0, 0);
     if (created != CUDA_SUCCESS) return created;
     return entry<PFN_cuModuleLoadData>(library_, "cuModuleLoadData")(&module_, test::kernels);
+  }
+
+  CUresult retain_primary() {
+    const CUresult initialised = entry<PFN_cuInit>(library_, "cuInit")(0);
+    if (initialised != CUDA_SUCCESS) return initialised;
+    return entry<PFN_cuDevicePrimaryCtxRetain>(library_, "cuDevicePrimaryCtxRetain")(&context_, 0);
   }
 
   /// At the address that follows, if any.

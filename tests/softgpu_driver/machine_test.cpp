@@ -36,12 +36,13 @@ bool eventually(const std::function<bool()>& condition) {
   return true;
 }
 
-Client::Client(os::RealKernel& kernel, const Environment& environment) : kernel_(kernel) {
+Client::Client(os::RealKernel& kernel, const Environment& environment, int standard_error) : kernel_(kernel) {
   auto pair = os::socket_pair();
   if (!pair) throw std::runtime_error(pair.error().message);
   os::SpawnRequest request;
   request.command = {FIREBREAK_CLIENT_PROGRAM, FIREBREAK_SOFTGPU_LIBRARY};
   request.environment = environment;
+  request.standard_error = standard_error;
   request.inherited = {{pair->second.fd().get(), 3}};
   const auto pid = kernel_.spawn(request);
   if (!pid) throw std::runtime_error(pid.error().message);
@@ -58,9 +59,10 @@ void Client::kill() {
   wait_for_end();
 }
 
-void Client::wait_for_end() {
-  static_cast<void>(os::wait_for_child(kernel_, pid_, pidfd_, patience));
+std::optional<os::ExitStatus> Client::wait_for_end() {
+  const auto status = os::wait_for_child(kernel_, pid_, pidfd_, patience);
   pid_ = 0;
+  return status.value_or(std::nullopt);
 }
 
 void Client::send(const std::string& command, int descriptor) {
@@ -131,9 +133,9 @@ std::uint32_t MachineTest::Sweeper::word(std::size_t index) const {
   return std::atomic_ref(words[index]).load(std::memory_order_relaxed);
 }
 
-MachineTest::Sweeper MachineTest::start_sweeper() {
+MachineTest::Sweeper MachineTest::sweep(std::unique_ptr<Client> client) {
   Sweeper sweeper;
-  sweeper.client = start_working_client();
+  sweeper.client = std::move(client);
   sweeper.descriptor = std::move(sweeper.client->ask("export").descriptor);
   sweeper.memory = os::Mapping::of_file(sweeper.descriptor.get(), 1 << 20, os::Protection::ReadWrite).value();
   EXPECT_EQ(sweeper.client->tell("launch sweep"), CUDA_SUCCESS);

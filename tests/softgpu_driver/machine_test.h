@@ -27,7 +27,8 @@ using Environment = std::vector<std::pair<std::string, std::string>>;
 /// One client program. Killed at the end.
 class Client {
  public:
-  Client(os::RealKernel& kernel, const Environment& environment);
+  /// `standard_error` -1: the test's own.
+  Client(os::RealKernel& kernel, const Environment& environment, int standard_error = -1);
   Client(const Client&) = delete;
   Client& operator=(const Client&) = delete;
   ~Client();
@@ -46,7 +47,8 @@ class Client {
   pid_t pid() const { return pid_; }
   const os::Fd& pidfd() const { return pidfd_; }
   void kill();
-  void wait_for_end();
+  /// Empty: it still runs, after long.
+  std::optional<os::ExitStatus> wait_for_end();
 
  private:
   os::RealKernel& kernel_;
@@ -71,7 +73,9 @@ class MachineTest : public ::testing::Test {
     os::Mapping memory;
     std::uint32_t word(std::size_t index) const;
   };
-  Sweeper start_sweeper();
+  Sweeper start_sweeper() { return sweep(start_working_client()); }
+  /// The same of a client that has its buffer.
+  static Sweeper sweep(std::unique_ptr<Client> client);
 
   /// What starts from then on computes on that GPU, of two.
   void choose_gpu(std::uint32_t gpu) { gpu_ = gpu; }

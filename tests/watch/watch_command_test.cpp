@@ -142,7 +142,9 @@ class WatchCommand : public testing::Test {
 };
 
 const Sandbox::Environment core_dump_mode{{"CUDA_ENABLE_COREDUMP_ON_EXCEPTION", "1"},
-                                          {"CUDA_COREDUMP_SHOW_PROGRESS", "1"}};
+                                          {"CUDA_COREDUMP_SHOW_PROGRESS", "1"},
+                                          {"CUDA_COREDUMP_GENERATION_FLAGS", "skip_abort"},
+                                          {"CUDA_COREDUMP_FILE", "/dev/null"}};
 
 /// Clients that were started in CUDA's core dump mode, with files for their standard error.
 class WatchCoreDumps : public WatchCommand {

@@ -38,6 +38,7 @@ CUresult create_context(CUcontext* answer, unsigned int flags, CUdevice device, 
     const auto multiprocessors = multiprocessors_of(process, affinities);
     if (!multiprocessors) return multiprocessors.error();
     if (process.domain().is_spoiled()) return CUDA_ERROR_LAUNCH_FAILED;
+    if (const CUresult error = process.await_context(); error != CUDA_SUCCESS) return error;
     *answer = process.create_context({flags, api_version, *multiprocessors})->handle();
     context_stack().push_back(*answer);
     return CUDA_SUCCESS;
@@ -50,6 +51,11 @@ CUresult with_primary(CUdevice device, CUresult (*action)(Process&, PrimaryConte
     const std::lock_guard lock(process.primary().mutex);
     return action(process, process.primary());
   });
+}
+
+bool has_primary(PrimaryContext& primary) {
+  const std::lock_guard lock(primary.mutex);
+  return primary.context != nullptr;
 }
 
 CUresult end_primary(Process& process, PrimaryContext& primary) {
@@ -68,6 +74,9 @@ CUresult cuDevicePrimaryCtxRetain(CUcontext* answer, CUdevice device) {
     if (device != 0) return CUDA_ERROR_INVALID_DEVICE;
     if (answer == nullptr) return CUDA_ERROR_INVALID_VALUE;
     PrimaryContext& primary = process.primary();
+    // Without the mutex, which others ask for who do not wait for the GPU.
+    const CUresult error = has_primary(primary) ? CUDA_SUCCESS : process.await_context();
+    if (error != CUDA_SUCCESS) return error;
     const std::lock_guard lock(primary.mutex);
     if (!primary.context && process.domain().is_spoiled()) return CUDA_ERROR_LAUNCH_FAILED;
     if (!primary.context) primary.context = process.create_context({primary.flags, api_version_v2});

@@ -41,7 +41,9 @@ template <class Action>
 CUresult with_live_process(Action&& action) {
   return with_process([&](Process& process) {
     const CUresult sticky = process.control().sticky_error();
-    return sticky != CUDA_SUCCESS ? sticky : std::forward<Action>(action)(process);
+    if (sticky != CUDA_SUCCESS) return sticky;
+    const CUresult of_core_dump = process.core_dump_mode().take_error();
+    return of_core_dump != CUDA_SUCCESS ? of_core_dump : std::forward<Action>(action)(process);
   });
 }
 

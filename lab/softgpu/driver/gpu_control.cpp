@@ -10,6 +10,8 @@ namespace firebreak::softgpu::driver {
 namespace {
 /// Whether a fault has been told of.
 constexpr std::int64_t until_asked_again_ns = 1'000'000;
+/// Without being woken.
+constexpr std::chrono::seconds look_again(1);
 }  // namespace
 
 GpuControl::GpuControl(std::shared_ptr<SharedGpu> gpu, std::shared_ptr<Domain> domain, std::uint32_t slot)
@@ -26,6 +28,10 @@ bool GpuControl::should_stop() {
   while (true) {
     const std::uint32_t seen = gpu_->wake().value();
     if (stopped()) return true;
+    if (stands_still()) {
+      gpu_->wake().wait(seen, look_again);
+      continue;
+    }
     const std::int64_t remaining_ns = gpu_->stalled_until_ns() - now_ns();
     if (remaining_ns <= 0) break;
     gpu_->wake().wait(seen, std::chrono::nanoseconds(remaining_ns));
@@ -35,11 +41,28 @@ bool GpuControl::should_stop() {
   return false;
 }
 
+void GpuControl::wait_while_still() {
+  while (true) {
+    const std::uint32_t seen = gpu_->wake().value();
+    if (stopped() || !stands_still()) return;
+    gpu_->wake().wait(seen, look_again);
+  }
+}
+
+void GpuControl::wait_until_stopped() {
+  while (true) {
+    const std::uint32_t seen = gpu_->wake().value();
+    if (stopped()) return;
+    gpu_->wake().wait(seen, look_again);
+  }
+}
+
 void GpuControl::refresh() {
-  if (stopped() || stalled()) attention.store(1);
+  if (stopped() || stalled() || stands_still()) attention.store(1);
 }
 
 std::optional<GpuControl::DueError> GpuControl::fault_error() const {
+  if (domain_->is_newcomer(slot_) && !domain_->healthy()) return DueError{CUDA_ERROR_MPS_SERVER_NOT_READY, 0};
   if (const auto fault = domain_->fault_of(slot_)) {
     const bool faulter = fault->faulter_slot == slot_;
     const std::int64_t due_ns = faulter ? fault->faulter_error_due_ns : fault->co_client_error_due_ns;

@@ -23,6 +23,10 @@ class GpuControl final : public ExecutionControl {
   bool should_stop() override;
   /// Nothing of this process runs on the GPU any more.
   bool stopped() const;
+  /// Waits while an exception in the domain holds this process's work.
+  void wait_while_still();
+  /// Of a kernel that an exception has halted: waits for the fault.
+  void wait_until_stopped();
   /// The error that ended this process's GPU work, once it shows; CUDA_SUCCESS before.
   CUresult sticky_error() const;
   /// When sticky_error() will change; empty: nothing is known to be due.
@@ -38,6 +42,7 @@ class GpuControl final : public ExecutionControl {
   /// The fault that ended this process's work, of its domain or of the device.
   std::optional<DueError> fault_error() const;
   bool stalled() const;
+  bool stands_still() const { return domain_->stands_still(slot_); }
 
   std::shared_ptr<SharedGpu> gpu_;
   std::shared_ptr<Domain> domain_;

@@ -2,7 +2,6 @@
 #include "softgpu/driver/launch.h"
 
 #include <algorithm>
-#include <cstdio>
 #include <cstring>
 #include <utility>
 
@@ -105,7 +104,9 @@ class RunningStores {
 WorkOutcome to_work_outcome(const LaunchOutcome& outcome) {
   if (std::holds_alternative<Completed>(outcome)) return WorkDone{};
   if (const auto* fault = std::get_if<GpuFault>(&outcome)) {
-    return WorkFault{cause_of(fault->kind), fault->access, fault->address};
+    WorkFault of{cause_of(fault->kind), fault->access, fault->address, std::nullopt};
+    if (!warp_has_left(*fault)) of.exception = {exception_number(fault->kind), program_counter(*fault)};
+    return of;
   }
   return WorkStopped{};
 }
@@ -137,10 +138,11 @@ void submit_launch(Process& process, Context& context, const std::shared_ptr<Str
     const bool writes = launch.kernel->writes_memory();
     const RunningStores stores(process.rm_client(), writes ? pointed_at(process.space(), launch.parameters)
                                                            : std::vector<std::uint64_t>());
+    CoreDumpMode::RunningKernel running(process.core_dump_mode(), launch);
     const LaunchOutcome outcome = run_launch(launch, process.space(), process.control());
-    const auto* fault = std::get_if<GpuFault>(&outcome);
-    // At once, so that nobody's words come between.
-    if (fault != nullptr && process.shows_core_dumps()) std::fputs(core_dump_lines(*fault).c_str(), stderr);
+    if (const auto* fault = std::get_if<GpuFault>(&outcome)) {
+      warp_has_left(*fault) ? process.core_dump_mode().show(core_dump_lines(*fault)) : running.halt(*fault);
+    }
     return to_work_outcome(outcome);
   };
   context.submit(stream, std::move(work));

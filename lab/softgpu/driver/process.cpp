@@ -10,7 +10,6 @@
 
 #include "base/clock.h"
 #include "os/self.h"
-#include "softgpu/driver/core_dump_lines.h"
 #include "softgpu/driver/mps_limits.h"
 #include "softgpu/environment.h"
 #include "softgpu/machine/fault_delivery.h"
@@ -90,7 +89,7 @@ Process::Process(std::shared_ptr<SharedGpu> gpu, DomainMembership membership, Uv
       uvm_memory_manager_(std::move(memory_manager)),
       rm_client_(std::move(rm_client)),
       speed_(speed_from_environment()),
-      shows_core_dumps_(core_dump_lines_wanted()),
+      core_dump_mode_(core_dump_settings()),
       uvm_(std::move(va_space), speed_, os::environment_variable(environment::uvm_asks_cpu) == "1"),
       control_(gpu_, membership_.domain, membership_.slot),
       completions_(control_),
@@ -122,8 +121,38 @@ void Process::take_mps_limits() {
 
 void Process::deliver(const WorkFault& fault) {
   const pid_t pid = os::own_pid();
-  deliver_fault(*gpu_, domain(), &uvm_.descriptor(),
-                {fault.cause, fault.access, fault.address, membership_.slot, pid, process_name(pid)}, speed_);
+  const FaultReport report{fault.cause, fault.access,      fault.address, membership_.slot,
+                           pid,         process_name(pid), false};
+  const auto is_held = [&] {
+    const std::lock_guard lock(hold_mutex_);
+    return hold_domain(*gpu_, domain(), &uvm_.descriptor(), report, *fault.exception, speed_);
+  };
+  if (fault.exception && is_held()) return control_.wait_until_stopped();
+  deliver_fault(*gpu_, domain(), &uvm_.descriptor(), report, speed_);
+}
+
+void Process::begin_core_dump() {
+  const auto hold = domain().hold();
+  if (dumps_core_ || !hold || !domain().wants_core_dump(membership_.slot)) return;
+  dumps_core_ = true;
+  // Of its own: somebody may let it wait for ever to write.
+  os::start_background_thread("cuda-core-dump", [this, hold] { dump_core(*hold); }).detach();
+}
+
+void Process::dump_core(const DomainHold& hold) {
+  std::this_thread::sleep_until(from_ns(hold.dumps_due_ns));
+  core_dump_mode_.write(hold.exception, hold.faulter_slot == membership_.slot);
+  domain().finish_core_dump(membership_.slot);
+  gpu_->wake_everybody();
+  // A server does that for its clients.
+  if (!is_mps_client()) end_hold(*gpu_, domain(), speed_);
+  if (core_dump_mode_.settings().aborts) std::abort();
+}
+
+CUresult Process::await_context() {
+  control_.wait_while_still();
+  if (core_dump_mode_.settings().enabled) domain().want_core_dump(membership_.slot);
+  return control_.sticky_error();
 }
 
 CUresult Process::raise_device_fault(int xid) {
@@ -161,6 +190,7 @@ void Process::watch_machine() {
     const std::uint32_t seen = gpu_->wake().value();
     if (server_is_gone()) domain().mark_server_gone();
     control_.refresh();
+    begin_core_dump();
     if (domain().is_terminated(membership_.slot)) domain().acknowledge_termination(membership_.slot);
     completions_.notify();
     gpu_->wake().wait(seen, look_again);

@@ -12,6 +12,7 @@
 #include "softgpu/driver/captures.h"
 #include "softgpu/driver/completion.h"
 #include "softgpu/driver/context.h"
+#include "softgpu/driver/core_dump_mode.h"
 #include "softgpu/driver/device_attributes.h"
 #include "softgpu/driver/device_memory.h"
 #include "softgpu/driver/domain_membership.h"
@@ -59,8 +60,7 @@ class Process {
   RmClient& rm_client() { return rm_client_; }
   /// How many SMs it may use.
   int sm_count() const { return sm_count_; }
-  /// Whether its kernels' exceptions are named on standard error.
-  bool shows_core_dumps() const { return shows_core_dumps_; }
+  CoreDumpMode& core_dump_mode() { return core_dump_mode_; }
   GpuControl& control() { return control_; }
   CompletionHub& completions() { return completions_; }
   AddressSpace& space() { return uvm_.space(); }
@@ -82,6 +82,9 @@ class Process {
   Captures& captures() { return captures_; }
   PrimaryContext& primary() { return primary_; }
 
+  /// Before a context is made: waits where an exception holds the domain, and takes part in core dumps from
+  /// then on. What the context cannot be made for, if anything.
+  CUresult await_context();
   std::shared_ptr<Context> create_context(const ContextOptions& options);
   /// Waits for the work of a context, and of the green ones that belong to it.
   CUresult synchronize(Context& context);
@@ -100,6 +103,9 @@ class Process {
   bool server_is_gone();
   void take_mps_limits();
   void deliver(const WorkFault& fault);
+  /// An exception holds the domain, and this process's dump is wanted.
+  void begin_core_dump();
+  void dump_core(const DomainHold& hold);
 
   std::shared_ptr<SharedGpu> gpu_;
   DomainMembership membership_;
@@ -107,7 +113,9 @@ class Process {
   RmClient rm_client_;
   HostFiles host_files_;
   double speed_;
-  bool shows_core_dumps_;
+  CoreDumpMode core_dump_mode_;
+  std::mutex hold_mutex_;    ///< one exception of this process at a time proposes to hold the domain
+  bool dumps_core_ = false;  ///< it has begun to; of the background thread alone
   int sm_count_ = multiprocessor_count;
   UvmSpace uvm_;
   GpuControl control_;

@@ -5,10 +5,12 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <variant>
 #include <vector>
 
 #include "softgpu/driver/completion.h"
+#include "softgpu/machine/domain.h"
 #include "softgpu/machine/fault_table.h"
 
 namespace firebreak::softgpu::driver {
@@ -20,6 +22,7 @@ struct WorkFault {
   FaultCause cause = FaultCause::UnmappedAccess;
   GpuAccess access = GpuAccess::None;
   std::uint64_t address = 0;
+  std::optional<SmException> exception = std::nullopt;  ///< its warp is halted, and can be dumped
 };
 using WorkOutcome = std::variant<WorkDone, WorkStopped, WorkFault>;
 

@@ -4,6 +4,7 @@
 #include <thread>
 #include <utility>
 
+#include "os/self.h"
 #include "softgpu/machine/liveness.h"
 
 namespace firebreak::softgpu {
@@ -53,6 +54,8 @@ void Domain::leave(std::uint32_t slot) {
   client.terminate_acknowledged.store(0);
   client.faulted_alone.store(0);
   client.pieces_of_work.store(0);
+  client.core_dump.store(static_cast<std::uint32_t>(CoreDump::None));
+  client.newcomer.store(0);
   client.pid.store(0);
 }
 
@@ -78,10 +81,13 @@ void Domain::write_record(const DomainFault& fault) {
   client.faulter_error_due_ns.store(fault.faulter_error_due_ns);
   client.co_client_error_due_ns.store(fault.co_client_error_due_ns);
   client.mps_log_due_ns.store(fault.mps_log_due_ns);
+  client.teller_pid.store(os::own_pid());
 }
 
 bool Domain::raise(const DomainFault& fault) {
-  if (is_faulted(fault.faulter_slot)) return false;
+  // Whoever holds the domain may have had a fault of its own since.
+  const bool holds = page_->held.load(std::memory_order_acquire) == fault.faulter_slot + 1;
+  if (holds ? !healthy() : is_faulted(fault.faulter_slot)) return false;
   write_record(fault);
   std::uint32_t none = 0;
   return page_->fault.compare_exchange_strong(none, fault.faulter_slot + 1);
@@ -97,7 +103,61 @@ bool Domain::raise_alone(const DomainFault& fault) {
 bool Domain::is_told() const {
   const std::uint32_t raised = page_->fault.load(std::memory_order_acquire);
   if (raised == 0 || raised > DomainPage::client_count_max || page_->told.load() != 0) return true;
-  return !is_alive(page_->clients[raised - 1].pid.load());
+  return !is_alive(page_->clients[raised - 1].teller_pid.load());
+}
+
+void Domain::want_core_dump(std::uint32_t slot) {
+  auto none = static_cast<std::uint32_t>(CoreDump::None);
+  page_->clients[slot].core_dump.compare_exchange_strong(none, static_cast<std::uint32_t>(CoreDump::Wanted));
+}
+
+void Domain::finish_core_dump(std::uint32_t slot) {
+  page_->clients[slot].core_dump.store(static_cast<std::uint32_t>(CoreDump::Complete));
+}
+
+bool Domain::is_there(std::uint32_t slot) const {
+  const pid_t pid = client_pid(slot);
+  return pid != 0 && !is_terminated(slot) && is_alive(pid);
+}
+
+bool Domain::has_core_dumps() const {
+  for (std::uint32_t slot = 0; slot < DomainPage::client_count_max; ++slot) {
+    if (wants_core_dump(slot) && is_there(slot)) return true;
+  }
+  return false;
+}
+
+bool Domain::is_hold_over() const {
+  const std::uint32_t held = page_->held.load(std::memory_order_acquire);
+  const bool known = held != 0 && held <= DomainPage::client_count_max;
+  return !known || !is_there(held - 1) || !has_core_dumps();
+}
+
+bool Domain::hold(const DomainHold& hold) {
+  if (is_faulted(hold.faulter_slot) || page_->held.load() != 0) return false;
+  DomainPage::ClientSlot& client = page_->clients[hold.faulter_slot];
+  client.held_cause.store(static_cast<std::uint32_t>(hold.cause));
+  client.held_access.store(static_cast<std::uint32_t>(hold.access));
+  client.held_address.store(hold.address);
+  client.held_exception.store(hold.exception.number);
+  client.held_program_counter.store(hold.exception.program_counter);
+  client.dumps_due_ns.store(hold.dumps_due_ns);
+  std::uint32_t none = 0;
+  return page_->held.compare_exchange_strong(none, hold.faulter_slot + 1);
+}
+
+std::optional<DomainHold> Domain::hold() const {
+  const std::uint32_t held = page_->held.load(std::memory_order_acquire);
+  if (held == 0 || held > DomainPage::client_count_max || !healthy()) return std::nullopt;
+  const DomainPage::ClientSlot& client = page_->clients[held - 1];
+  DomainHold hold;
+  hold.faulter_slot = held - 1;
+  hold.cause = static_cast<FaultCause>(client.held_cause.load());
+  hold.access = static_cast<GpuAccess>(client.held_access.load());
+  hold.address = client.held_address.load();
+  hold.exception = {client.held_exception.load(), client.held_program_counter.load()};
+  hold.dumps_due_ns = client.dumps_due_ns.load();
+  return hold;
 }
 
 std::optional<DomainFault> Domain::fault_of(std::uint32_t slot) const {

@@ -17,6 +17,7 @@
 #include "base/result.h"
 #include "os/fd.h"
 #include "os/memory.h"
+#include "softgpu/machine/fault_table.h"
 
 namespace firebreak::softgpu {
 
@@ -28,6 +29,29 @@ struct DomainFault {
   std::int64_t faulter_error_due_ns = 0;    ///< API calls of the faulter answer `error` from here on
   std::int64_t co_client_error_due_ns = 0;  ///< and those of the others from here on
   std::int64_t mps_log_due_ns = 0;          ///< the MPS server's log tells of it
+};
+
+/// What the GPU's debugger says of an exception.
+struct SmException {
+  std::uint32_t number = 0;  ///< one of CUDBG_EXCEPTION_*; 0: a trap or a breakpoint, which is none
+  std::uint64_t program_counter = 0;
+};
+
+/// The exception that holds a domain until all core dumps of its clients are complete.
+struct DomainHold {
+  std::uint32_t faulter_slot = 0;
+  FaultCause cause = FaultCause::Trap;
+  GpuAccess access = GpuAccess::None;
+  std::uint64_t address = 0;
+  SmException exception;
+  std::int64_t dumps_due_ns = 0;  ///< CLOCK_MONOTONIC; the clients begin their dumps
+};
+
+/// Of a client.
+enum class CoreDump : std::uint32_t {
+  None,    ///< it writes none: not in the mode, or without a context
+  Wanted,  ///< an exception waits for it
+  Complete,
 };
 
 struct DomainPage {
@@ -45,6 +69,16 @@ struct DomainPage {
     std::atomic<std::int64_t> faulter_error_due_ns;
     std::atomic<std::int64_t> co_client_error_due_ns;
     std::atomic<std::int64_t> mps_log_due_ns;
+    std::atomic<std::int32_t> teller_pid;  ///< who proposes it, and tells the kernel's log
+    std::atomic<std::uint32_t> core_dump;  ///< a CoreDump
+    std::atomic<std::uint32_t> newcomer;   ///< it came while the domain was held
+    // The exception with which this client proposes to hold the domain; valid once `held` names the slot.
+    std::atomic<std::uint32_t> held_cause;
+    std::atomic<std::uint32_t> held_access;
+    std::atomic<std::uint64_t> held_address;
+    std::atomic<std::uint32_t> held_exception;
+    std::atomic<std::uint64_t> held_program_counter;
+    std::atomic<std::int64_t> dumps_due_ns;
   };
   std::atomic<std::uint32_t> magic;
   std::atomic<std::int32_t> server_pid;  ///< 0: a domain without MPS
@@ -52,6 +86,7 @@ struct DomainPage {
   std::atomic<std::uint32_t> spoiled;
   std::atomic<std::uint32_t> fault;  ///< slot + 1 of the first fault; 0: healthy
   std::atomic<std::uint32_t> told;   ///< what the kernel's log says of it is on its way
+  std::atomic<std::uint32_t> held;   ///< slot + 1 of the first exception that core dumps wait for; 0: none
   std::array<ClientSlot, client_count_max> clients;
 };
 
@@ -88,6 +123,28 @@ class Domain {
   }
   bool healthy() const { return page_->fault.load(std::memory_order_acquire) == 0; }
 
+  // CUDA's core dump mode: an exception of an SM holds the domain. Each client in the mode writes a dump, and
+  // stands still until it is complete. The fault comes when all are, or when the faulter ends.
+  void want_core_dump(std::uint32_t slot);
+  void finish_core_dump(std::uint32_t slot);
+  bool wants_core_dump(std::uint32_t slot) const { return core_dump_of(slot) == CoreDump::Wanted; }
+  /// Whether an exception would have to wait: somebody who lives is in the mode.
+  bool has_core_dumps() const;
+  /// False when the domain was held or had faulted before; the first exception stays.
+  bool hold(const DomainHold& hold);
+  /// Empty: nothing holds it, or the fault has come.
+  std::optional<DomainHold> hold() const;
+  bool is_held() const { return page_->held.load(std::memory_order_acquire) != 0 && healthy(); }
+  /// Nobody's dump is waited for any more.
+  bool is_hold_over() const;
+  /// Its work waits.
+  bool stands_still(std::uint32_t slot) const {
+    return is_held() && core_dump_of(slot) != CoreDump::Complete;
+  }
+  /// Before the domain is given to it: to this client the fault is that of others.
+  void mark_newcomer(std::uint32_t slot) { page_->clients[slot].newcomer.store(1); }
+  bool is_newcomer(std::uint32_t slot) const { return page_->clients[slot].newcomer.load() != 0; }
+
   void terminate(std::uint32_t slot) { page_->clients[slot].terminated.store(1); }
   bool is_terminated(std::uint32_t slot) const { return page_->clients[slot].terminated.load() != 0; }
   void acknowledge_termination(std::uint32_t slot) { page_->clients[slot].terminate_acknowledged.store(1); }
@@ -115,6 +172,11 @@ class Domain {
  private:
   Domain(os::Fd fd, os::Mapping mapping);
   void write_record(const DomainFault& fault);
+  CoreDump core_dump_of(std::uint32_t slot) const {
+    return static_cast<CoreDump>(page_->clients[slot].core_dump.load());
+  }
+  /// It has not ended, and was not ended.
+  bool is_there(std::uint32_t slot) const;
   os::Fd fd_;
   os::Mapping mapping_;
   DomainPage* page_;

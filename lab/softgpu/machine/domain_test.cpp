@@ -2,6 +2,8 @@
 #include "softgpu/machine/domain.h"
 
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <limits>
 #include <thread>
@@ -66,9 +68,78 @@ TEST(Domain, AFaultIsToldOnceTheLogHasItOrNobodyIsLeftToTell) {
   EXPECT_TRUE(domain->is_told());
 
   const auto another = Domain::create(1).value();
-  const std::uint32_t dead = another->join(std::numeric_limits<std::int32_t>::max()).value();
-  ASSERT_TRUE(another->raise({CUDA_ERROR_LAUNCH_FAILED, dead, 0, 0, 0, 0}));
+  const pid_t child = ::fork();
+  if (child == 0) {
+    another->raise({CUDA_ERROR_LAUNCH_FAILED, another->join(os::own_pid()).value(), 0, 0, 0, 0});
+    ::_exit(0);
+  }
+  ASSERT_EQ(::waitpid(child, nullptr, 0), child);
+  EXPECT_FALSE(another->healthy());
   EXPECT_TRUE(another->is_told());
+}
+
+DomainHold hold_of(std::uint32_t slot) {
+  DomainHold hold;
+  hold.faulter_slot = slot;
+  hold.exception.number = slot;
+  return hold;
+}
+
+TEST(Domain, IsHeldUntilAllWhoLiveAndAreInTheModeHaveDumped) {
+  const auto domain = Domain::create(1).value();
+  const std::uint32_t outside = domain->join(os::own_pid()).value();
+  const std::uint32_t faulter = domain->join(os::own_pid()).value();
+  const std::uint32_t other = domain->join(os::own_pid()).value();
+  const std::uint32_t dead = domain->join(std::numeric_limits<std::int32_t>::max()).value();
+  domain->want_core_dump(dead);
+  EXPECT_FALSE(domain->has_core_dumps());
+  domain->want_core_dump(faulter);
+  domain->want_core_dump(other);
+  EXPECT_TRUE(domain->has_core_dumps());
+  EXPECT_FALSE(domain->stands_still(other));
+
+  ASSERT_TRUE(domain->hold(hold_of(faulter)));
+  EXPECT_FALSE(domain->hold(hold_of(other)));
+  ASSERT_TRUE(domain->hold());
+  EXPECT_EQ(domain->hold()->exception.number, faulter);
+  domain->finish_core_dump(faulter);
+  EXPECT_FALSE(domain->stands_still(faulter));
+  EXPECT_TRUE(domain->stands_still(other));
+  EXPECT_TRUE(domain->stands_still(outside));
+  EXPECT_FALSE(domain->is_hold_over());
+  domain->finish_core_dump(other);
+  EXPECT_TRUE(domain->is_hold_over());
+
+  ASSERT_TRUE(domain->raise(fault_of_slot(faulter, CUDA_ERROR_ILLEGAL_ADDRESS)));
+  EXPECT_FALSE(domain->is_held());
+  EXPECT_FALSE(domain->hold());
+  EXPECT_FALSE(domain->stands_still(outside));
+}
+
+TEST(Domain, IsNotHeldForAFaulterThatHasEnded) {
+  for (const bool ended : {false, true}) {
+    const auto domain = Domain::create(1).value();
+    const std::uint32_t other = domain->join(os::own_pid()).value();
+    const std::uint32_t faulter = domain->join(os::own_pid()).value();
+    domain->want_core_dump(other);
+    ASSERT_TRUE(domain->hold(hold_of(faulter)));
+    EXPECT_FALSE(domain->is_hold_over());
+    ended ? domain->leave(faulter) : domain->terminate(faulter);
+    EXPECT_TRUE(domain->is_hold_over());
+    EXPECT_TRUE(domain->is_held());
+    // Also where it has had a fault of its own.
+    domain->raise_alone(fault_of_slot(faulter, CUDA_ERROR_LAUNCH_FAILED));
+    EXPECT_TRUE(domain->raise(fault_of_slot(faulter, CUDA_ERROR_MISALIGNED_ADDRESS)));
+    EXPECT_FALSE(domain->is_held());
+  }
+}
+
+TEST(Domain, IsNotHeldOnceItHasFaulted) {
+  const auto domain = Domain::create(1).value();
+  const std::uint32_t slot = domain->join(os::own_pid()).value();
+  ASSERT_TRUE(domain->raise(fault_of_slot(slot, CUDA_ERROR_ILLEGAL_ADDRESS)));
+  EXPECT_FALSE(domain->hold(hold_of(slot)));
+  EXPECT_FALSE(domain->is_held());
 }
 
 TEST(Domain, IsFullAtTheLimitAndSeenThroughItsDescriptor) {

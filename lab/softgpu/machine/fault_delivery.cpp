@@ -3,6 +3,8 @@
 
 #include <chrono>
 #include <fstream>
+#include <span>
+#include <vector>
 
 #include "abi/nvml.h"
 
@@ -46,7 +48,50 @@ void blame_somebody_else(const Domain& domain, const FaultReport& report, FaultC
   context.client_name = process_name(context.client_pid);
 }
 
+void post_uvm_event(UvmDescriptor* events, const FaultReport& report, std::int64_t now, double speed) {
+  const FaultProfile& profile = profile_of(report.cause);
+  if (events == nullptr || profile.uvm_event_ms < 0) return;
+  const bool hub = report.cause == FaultCause::CopyEngine || report.cause == FaultCause::HostEngine;
+  events->post({now + delay_ns(profile.uvm_event_ms, speed), now, report.address, kind_of(report.cause),
+                report.access, hub ? 0u : 1u, 1u});
+}
+
+/// Of the fault's lines in the kernel's log, how many the exception itself makes; the end of the channels
+/// makes the others.
+std::size_t exception_lines(const FaultProfile& profile) { return profile.xid == 13 ? 1 : 0; }
+
 }  // namespace
+
+bool hold_domain(SharedGpu& gpu, Domain& domain, UvmDescriptor* events, const FaultReport& report,
+                 const SmException& exception, double speed) {
+  if (!domain.is_held() && !domain.has_core_dumps()) return false;
+  const std::int64_t now = now_ns();
+  const DomainHold hold{report.slot,    report.cause, report.access,
+                        report.address, exception,    now + delay_ns(core_dump_ms, speed)};
+  if (!domain.hold(hold)) return domain.is_held();
+  gpu.wake_everybody();
+  post_uvm_event(events, report, now, speed);
+  const FaultProfile& profile = profile_of(report.cause);
+  const std::vector<DelayedLine> lines = xid_lines(profile, context_of(gpu, domain, report));
+  for (const DelayedLine& line : std::span(lines).first(exception_lines(profile))) {
+    gpu.post_kmsg(now + delay_ns(line.delay_ms, speed), line.text);
+  }
+  return true;
+}
+
+bool end_hold(SharedGpu& gpu, Domain& domain, double speed) {
+  const auto hold = domain.hold();
+  if (!hold) return false;
+  FaultReport report;
+  report.cause = hold->cause;
+  report.access = hold->access;
+  report.address = hold->address;
+  report.slot = hold->faulter_slot;
+  report.pid = domain.client_pid(hold->faulter_slot);
+  report.process_name = process_name(report.pid);
+  report.was_held = true;
+  return deliver_fault(gpu, domain, nullptr, report, speed);
+}
 
 bool deliver_fault(SharedGpu& gpu, Domain& domain, UvmDescriptor* events, const FaultReport& report,
                    double speed) {
@@ -62,15 +107,12 @@ bool deliver_fault(SharedGpu& gpu, Domain& domain, UvmDescriptor* events, const 
   const bool others_live = profile.co_client_error_ms < 0;
   if (!(others_live ? domain.raise_alone(fault) : domain.raise(fault))) return false;
   gpu.stall_until(due(profile.gpu_stall_ms));
-  if (events != nullptr && profile.uvm_event_ms >= 0) {
-    const bool hub = report.cause == FaultCause::CopyEngine || report.cause == FaultCause::HostEngine;
-    events->post({due(profile.uvm_event_ms), now, report.address, kind_of(report.cause), report.access,
-                  hub ? 0u : 1u, 1u});
-  }
+  post_uvm_event(events, report, now, speed);
   if (!others_live) domain.wait_until_quiet(longest_stop);
   FaultContext context = context_of(gpu, domain, report);
   blame_somebody_else(domain, report, context);
-  for (const DelayedLine& line : xid_lines(profile, context)) {
+  const std::vector<DelayedLine> lines = xid_lines(profile, context);
+  for (const DelayedLine& line : std::span(lines).subspan(report.was_held ? exception_lines(profile) : 0)) {
     gpu.post_kmsg(due(line.delay_ms), line.text);
   }
   gpu.post_nvml({due(profile.nvml_ms), abi::nvmlEventTypeXidCriticalError,

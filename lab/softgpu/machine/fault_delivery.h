@@ -23,12 +23,22 @@ struct FaultReport {
   std::uint32_t slot = 0;  ///< the faulter's, in its domain
   pid_t pid = 0;
   std::string process_name;
+  bool was_held = false;  ///< UVM's event, and an Xid 13, were there when the exception was
 };
 
 /// False: the domain had faulted before, nothing was done. `events` is the faulter's UVM descriptor or null.
 /// `speed` divides every delay.
 bool deliver_fault(SharedGpu& gpu, Domain& domain, UvmDescriptor* events, const FaultReport& report,
                    double speed);
+
+/// An exception of an SM, where clients of the domain write core dumps: until these are complete there is no
+/// fault. True: the domain is held, now or since an exception before. False: nobody is in that mode, or the
+/// domain had faulted before; nothing was done.
+bool hold_domain(SharedGpu& gpu, Domain& domain, UvmDescriptor* events, const FaultReport& report,
+                 const SmException& exception, double speed);
+
+/// Now its fault comes. False: it is not held, or had faulted before.
+bool end_hold(SharedGpu& gpu, Domain& domain, double speed);
 
 /// The same for a fault of the device itself, noticed in the process that `report` names; its cause, access
 /// and address do not matter. False: there is no such fault, or the domain or the device had faulted before.

@@ -104,6 +104,7 @@ Result<AttachAnswer> Server::admit(pid_t pid) {
   }
   const auto slot = domain_->join(pid);
   if (!slot) return AttachAnswer{CUDA_ERROR_MPS_MAX_CLIENTS_REACHED, 0};
+  if (domain_->is_held()) domain_->mark_newcomer(*slot);
   return AttachAnswer{CUDA_SUCCESS, *slot};
 }
 
@@ -135,6 +136,7 @@ void Server::client_left(pid_t pid) {
   log_.write(fmt::format(
       "Server failed to recevie command with status 806, assuming client {{PID: {}, Context ID: 1}} exit",
       pid));
+  if (holds_its_domain(client)) end_hold(*gpu_, *client.domain, speed_);
   const bool is_kept = os::is_locked_elsewhere(client.uvm.get()).value_or(false);
   if (is_kept && (works_on(client) || may_begin(client))) {
     let_work_end(pid, std::move(client));
@@ -143,6 +145,17 @@ void Server::client_left(pid_t pid) {
   }
   if (clients_.empty() && orphans_.empty()) looking_.cancel();
   end_when_idle();
+}
+
+/// By an exception of its own.
+bool Server::holds_its_domain(const Client& client) {
+  const auto hold = client.domain->hold();
+  return hold && hold->faulter_slot == client.slot;
+}
+
+/// The fault of a held domain comes from here: the server outlives all who could be killed meanwhile.
+void Server::look_for_end_of_hold() {
+  if (domain_ && domain_->is_held() && domain_->is_hold_over()) end_hold(*gpu_, *domain_, speed_);
 }
 
 /// A terminated client's channels were taken off the GPU, whatever its streams still count as queued.
@@ -212,6 +225,7 @@ void Server::die(pid_t pid, Client& client) {
 
 void Server::start_looking() {
   auto timer = loop_->every(between_looks, [this] {
+    look_for_end_of_hold();
     look_for_fault();
     look_at_orphans();
   });
@@ -256,7 +270,10 @@ std::string Server::answer(const std::string& command) {
 
 /// As long as clients are there that a fault has hit.
 bool Server::is_in_fault() const {
-  return std::ranges::any_of(clients_, [](const auto& entry) { return !entry.second.domain->healthy(); });
+  return std::ranges::any_of(clients_, [](const auto& entry) {
+    const Client& client = entry.second;
+    return !client.domain->healthy() && !client.domain->is_newcomer(client.slot);
+  });
 }
 
 /// NVIDIA's server refuses new clients until the last one that was hit has left (docs/characterization.md,

@@ -61,6 +61,8 @@ class Server {
   void client_left(pid_t pid);
   bool works_on(const Client& client) const;
   static bool has_channels(const Client& client);
+  static bool holds_its_domain(const Client& client);
+  void look_for_end_of_hold();
   static bool may_begin(const Client& client);
   void let_work_end(pid_t pid, Client client);
   static void end_work(Client& client);

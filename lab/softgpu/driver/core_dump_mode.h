@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+/// CUDA's core dump mode of one process: which kernels a dump of it shows, and its writing.
+#pragma once
+
+#include <atomic>
+#include <list>
+#include <mutex>
+#include <string>
+#include <string_view>
+
+#include "abi/cuda_result.h"
+#include "softgpu/driver/core_dump_file.h"
+#include "softgpu/interpreter/interpreter.h"
+#include "softgpu/machine/domain.h"
+
+namespace firebreak::softgpu::driver {
+
+struct CoreDumpSettings {
+  bool enabled = false;
+  bool shows_progress = false;
+  bool aborts = true;  ///< the process, once its dump is complete
+  std::string file;    ///< with its %h, %p and %t filled in
+};
+
+/// As the environment says.
+CoreDumpSettings core_dump_settings();
+
+/// Thread safe.
+class CoreDumpMode {
+ public:
+  explicit CoreDumpMode(CoreDumpSettings settings) : settings_(std::move(settings)) {}
+
+  const CoreDumpSettings& settings() const { return settings_; }
+  /// Writes one line or several of the mode, where they are wanted.
+  void show(const std::string& lines) const;
+
+  /// While it lives a kernel is on the GPU; one that was halted stays there.
+  class RunningKernel {
+   public:
+    RunningKernel(CoreDumpMode& mode, const Launch& launch);
+    RunningKernel(const RunningKernel&) = delete;
+    RunningKernel& operator=(const RunningKernel&) = delete;
+    ~RunningKernel();
+    void halt(const GpuFault& fault);
+
+   private:
+    CoreDumpMode& mode_;
+    std::list<DumpedKernel>::iterator place_;
+    bool stays_ = false;
+  };
+
+  /// Opens the file and writes it, which blocks as long as a FIFO has no reader, or one that does not read.
+  /// `faulted_here`: the exception is that of a kernel of this process.
+  void write(const SmException& exception, bool faulted_here);
+  /// The error of a dump whose file cannot be opened; once.
+  CUresult take_error() { return error_.exchange(CUDA_SUCCESS); }
+
+ private:
+  std::vector<std::byte> content(const SmException& exception, bool faulted_here);
+  std::string exception_lines();
+
+  const CoreDumpSettings settings_;
+  std::atomic<CUresult> error_{CUDA_SUCCESS};
+  std::mutex mutex_;  ///< guards what follows
+  std::list<DumpedKernel> kernels_;
+  std::string exception_lines_;  ///< of the first kernel of this process that was halted
+};
+
+}  // namespace firebreak::softgpu::driver

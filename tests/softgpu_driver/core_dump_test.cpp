@@ -1,0 +1,403 @@
+// SPDX-License-Identifier: Apache-2.0
+/// CUDA's core dump mode holds a domain: who stands still, how long, and what ends it. With real processes.
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <csignal>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "softgpu/machine/shared_gpu.h"
+#include "tests/softgpu_driver/core_dump_reader.h"
+#include "tests/softgpu_driver/machine_test.h"
+
+namespace firebreak::test {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+constexpr std::size_t dump_bytes = 249'928;
+
+class CoreDumps : public MachineTest {
+ protected:
+  std::string path(const std::string& name) const { return directory() + "/" + name; }
+
+  Environment mode(const std::string& file, const char* flags = "skip_abort") const {
+    Environment all = environment();
+    all.emplace_back("CUDA_ENABLE_COREDUMP_ON_EXCEPTION", "1");
+    all.emplace_back("CUDA_COREDUMP_SHOW_PROGRESS", "1");
+    all.emplace_back("CUDA_COREDUMP_GENERATION_FLAGS", flags);
+    all.emplace_back("CUDA_COREDUMP_FILE", file);
+    return all;
+  }
+  /// A client whose dump goes to a file.
+  std::unique_ptr<Client> start(const std::string& name, const char* flags = "skip_abort") {
+    return working(mode(path(name), flags), name);
+  }
+  /// A client whose dump nobody reads, until drain().
+  std::unique_ptr<Client> start_unread(const std::string& name) {
+    EXPECT_EQ(::mkfifo(path(name).c_str(), 0600), 0);
+    return working(mode(path(name)), name);
+  }
+  std::unique_ptr<Client> working(const Environment& with, const std::string& name) {
+    const os::Fd errors(::open(path(name + ".err").c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
+    auto client = std::make_unique<Client>(kernel_, with, errors.get());
+    EXPECT_EQ(client->tell("init"), CUDA_SUCCESS);
+    EXPECT_EQ(client->tell("buffer"), CUDA_SUCCESS);
+    return client;
+  }
+  std::string errors_of(const std::string& name) {
+    return kernel_.read_file(path(name + ".err")).value_or("");
+  }
+  bool is_complete(const std::string& name) {
+    return eventually([&] { return errors_of(name).find("All done") != std::string::npos; });
+  }
+
+  /// Reads a whole dump from its FIFO.
+  std::string drain(const std::string& name) {
+    const os::Fd fifo(::open(path(name).c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
+    std::string dump;
+    EXPECT_TRUE(eventually([&] {
+      std::array<char, 65536> part{};
+      const ssize_t count = ::read(fifo.get(), part.data(), part.size());
+      if (count > 0) dump.append(part.data(), static_cast<std::size_t>(count));
+      return dump.size() >= dump_bytes;
+    }));
+    return dump;
+  }
+
+  /// All Xid lines so far, in order.
+  std::vector<softgpu::KmsgLine> log() {
+    const auto gpu = softgpu::SharedGpu::open(state_directory()).value();
+    std::vector<softgpu::KmsgLine> lines;
+    for (std::uint64_t at = 0; at < gpu->kmsg().next_sequence(); ++at) {
+      if (auto line = gpu->kmsg().read(at)) lines.push_back(std::move(*line));
+    }
+    return lines;
+  }
+  /// The domain was reset after that time, and not before.
+  void expect_reset_after(std::int64_t when_ns) {
+    std::vector<softgpu::KmsgLine> lines;
+    EXPECT_TRUE(eventually([&] {
+      lines = log();
+      return !lines.empty() && lines.back().text.find(": 43,") != std::string::npos;
+    }));
+    ASSERT_FALSE(lines.empty());
+    EXPECT_GT(lines.back().due_ns, when_ns);
+  }
+  /// Enough for a server that would reset the domain to have done so: each command is a process.
+  void let_the_server_look() {
+    for (int i = 0; i < 10; ++i) EXPECT_EQ(mps_command(status()), "ACTIVE\n");
+  }
+  std::string status() { return "get_server_status " + std::to_string(mps_server()); }
+
+  static void expect_works(Client& client) {
+    EXPECT_EQ(client.tell("launch add_one"), CUDA_SUCCESS);
+    EXPECT_EQ(client.tell("sync"), CUDA_SUCCESS);
+  }
+
+  /// How far an endless kernel has come.
+  static std::uint64_t sum(const Sweeper& sweeper) {
+    std::uint64_t all = 0;
+    for (std::size_t index = 0; index < (1 << 18); ++index) all += sweeper.word(index);
+    return all;
+  }
+  static bool stands_still(const Sweeper& sweeper) {
+    return eventually([&] {
+      const std::uint64_t before = sum(sweeper);
+      for (int i = 0; i < 10; ++i) {
+        if (sum(sweeper) != before) return false;
+      }
+      return true;
+    });
+  }
+  static bool goes_on(const Sweeper& sweeper) {
+    const std::uint64_t before = sum(sweeper);
+    return eventually([&] { return sum(sweeper) != before; });
+  }
+};
+
+TEST_F(CoreDumps, AnIdleInnocentWhoseDumpNobodyReadsHoldsTheDomain) {
+  start_mps();
+  const auto faulter = start("faulter");
+  const auto innocent = start("innocent");
+  const auto unread = start_unread("unread");
+  ASSERT_EQ(faulter->tell("launch misaligned"), CUDA_SUCCESS);
+  faulter->send("sync");
+  ASSERT_TRUE(is_complete("faulter"));
+  ASSERT_TRUE(is_complete("innocent"));
+
+  // Whoever has dumped works on; who has not is asked nothing but its GPU work.
+  expect_works(*innocent);
+  EXPECT_EQ(innocent->ask("read 0").value, 1u);
+  EXPECT_EQ(unread->tell("launch add_one"), CUDA_SUCCESS);
+  EXPECT_EQ(unread->tell("free_mib"), CUDA_SUCCESS);
+  let_the_server_look();
+  expect_works(*innocent);
+  ASSERT_EQ(log().size(), 1u);
+  EXPECT_THAT(log()[0].text, HasSubstr(": 13,"));
+
+  const std::int64_t read_from_ns = softgpu::now_ns();
+  drain("unread");
+  EXPECT_EQ(faulter->take_answer().result, CUDA_ERROR_MISALIGNED_ADDRESS);
+  EXPECT_EQ(innocent->tell("launch sweep"), CUDA_SUCCESS);
+  EXPECT_EQ(innocent->tell("sync"), CUDA_ERROR_MISALIGNED_ADDRESS);
+  EXPECT_TRUE(eventually([&] { return unread->tell("sync") == CUDA_ERROR_MISALIGNED_ADDRESS; }));
+  EXPECT_EQ(mps_command(status()), "FAULT\n");
+  expect_reset_after(read_from_ns);
+}
+
+TEST_F(CoreDumps, AClientStandsStillUntilItsOwnDumpIsComplete) {
+  start_mps();
+  const auto faulter = start("faulter");
+  const auto unread = start_unread("unread");
+  const Sweeper innocent = sweep(start_unread("innocent"));
+  ASSERT_EQ(faulter->tell("launch trap_now"), CUDA_SUCCESS);
+  ASSERT_TRUE(is_complete("faulter"));
+  EXPECT_TRUE(stands_still(innocent));
+  const std::uint64_t held = sum(innocent);
+  let_the_server_look();
+  EXPECT_EQ(sum(innocent), held);
+  drain("innocent");
+  EXPECT_TRUE(goes_on(innocent));
+  EXPECT_TRUE(log().empty()) << "of a trap there is no Xid 13";
+
+  const std::int64_t read_from_ns = softgpu::now_ns();
+  drain("unread");
+  EXPECT_EQ(innocent.client->tell("sync"), CUDA_ERROR_LAUNCH_FAILED);
+  EXPECT_TRUE(stands_still(innocent));
+  expect_reset_after(read_from_ns);
+}
+
+TEST_F(CoreDumps, AClientThatIsNotInTheModeStandsStillUntilTheReset) {
+  start_mps();
+  const auto faulter = start("faulter");
+  const auto unread = start_unread("unread");
+  const Sweeper outside = start_sweeper();
+  ASSERT_EQ(faulter->tell("launch misaligned"), CUDA_SUCCESS);
+  ASSERT_TRUE(is_complete("faulter"));
+  EXPECT_TRUE(stands_still(outside));
+  const std::uint64_t held = sum(outside);
+  let_the_server_look();
+  EXPECT_EQ(sum(outside), held);
+  drain("unread");
+  EXPECT_EQ(outside.client->tell("sync"), CUDA_ERROR_MISALIGNED_ADDRESS);
+}
+
+TEST_F(CoreDumps, OfOthersHoldADomainWhoseFaulterIsNotInTheMode) {
+  start_mps();
+  const auto faulter = start_working_client();
+  const auto unread = start_unread("unread");
+  const auto innocent = start("innocent");
+  ASSERT_EQ(faulter->tell("launch misaligned"), CUDA_SUCCESS);
+  ASSERT_TRUE(is_complete("innocent"));
+  let_the_server_look();
+  expect_works(*innocent);
+  const std::int64_t read_from_ns = softgpu::now_ns();
+  drain("unread");
+  EXPECT_EQ(faulter->tell("sync"), CUDA_ERROR_MISALIGNED_ADDRESS);
+  expect_reset_after(read_from_ns);
+}
+
+TEST_F(CoreDumps, TheFaultersEndResetsTheDomainAtOnce) {
+  start_mps();
+  const auto faulter = start("faulter");
+  const auto unread = start_unread("unread");
+  const auto innocent = start("innocent");
+  ASSERT_EQ(faulter->tell("launch misaligned"), CUDA_SUCCESS);
+  ASSERT_TRUE(is_complete("faulter"));
+  ASSERT_TRUE(is_complete("innocent"));
+  expect_works(*innocent);
+  const std::int64_t killed_ns = softgpu::now_ns();
+  faulter->kill();
+  EXPECT_EQ(innocent->tell("launch sweep"), CUDA_SUCCESS);
+  EXPECT_EQ(innocent->tell("sync"), CUDA_ERROR_MISALIGNED_ADDRESS);
+  EXPECT_TRUE(eventually([&] { return unread->tell("free_mib") == CUDA_ERROR_MISALIGNED_ADDRESS; }));
+  expect_reset_after(killed_ns);
+}
+
+TEST_F(CoreDumps, TheDumpOfAnInnocentThatHasEndedCountsNoLonger) {
+  start_mps();
+  const auto faulter = start("faulter");
+  const auto unread = start_unread("unread");
+  ASSERT_EQ(faulter->tell("launch misaligned"), CUDA_SUCCESS);
+  ASSERT_TRUE(is_complete("faulter"));
+  let_the_server_look();
+  const std::int64_t killed_ns = softgpu::now_ns();
+  unread->kill();
+  EXPECT_EQ(faulter->tell("sync"), CUDA_ERROR_MISALIGNED_ADDRESS);
+  expect_reset_after(killed_ns);
+}
+
+TEST_F(CoreDumps, WithoutMpsADumpComesBeforeTheFault) {
+  const auto client = start_unread("client");
+  ASSERT_EQ(client->tell("launch misaligned"), CUDA_SUCCESS);
+  client->send("sync");
+  EXPECT_TRUE(eventually([&] { return errors_of("client").find("Detected") != std::string::npos; }));
+  const std::int64_t read_from_ns = softgpu::now_ns();
+  EXPECT_TRUE(CoreDumpReader(drain("client")).valid());
+  EXPECT_EQ(client->take_answer().result, CUDA_ERROR_MISALIGNED_ADDRESS);
+  expect_reset_after(read_from_ns);
+}
+
+TEST_F(CoreDumps, AStoreIntoNowhereIsNotHeld) {
+  start_mps();
+  const auto faulter = start("faulter");
+  const auto unread = start_unread("unread");
+  ASSERT_EQ(faulter->tell("launch unmapped_store"), CUDA_SUCCESS);
+  EXPECT_EQ(faulter->tell("sync"), CUDA_ERROR_ILLEGAL_ADDRESS);
+  EXPECT_TRUE(eventually([&] { return unread->tell("sync") == CUDA_ERROR_ILLEGAL_ADDRESS; }));
+  EXPECT_THAT(errors_of("faulter"), HasSubstr("after the warp has exited"));
+  EXPECT_EQ(errors_of("unread"), "");
+}
+
+TEST_F(CoreDumps, AStoreIntoNowhereResetsAHeldDomain) {
+  start_mps();
+  const auto faulter = start("faulter");
+  const auto unread = start_unread("unread");
+  const auto innocent = start("innocent");
+  ASSERT_EQ(faulter->tell("launch misaligned"), CUDA_SUCCESS);
+  ASSERT_TRUE(is_complete("innocent"));
+  ASSERT_EQ(innocent->tell("launch unmapped_store"), CUDA_SUCCESS);
+  EXPECT_EQ(innocent->tell("sync"), CUDA_ERROR_ILLEGAL_ADDRESS);
+  EXPECT_EQ(faulter->tell("sync"), CUDA_ERROR_ILLEGAL_ADDRESS);
+}
+
+TEST_F(CoreDumps, AnUnmappedLoadAndABadProgramCounterAreHeld) {
+  for (const std::string kernel : {"load", "jump"}) {
+    start_mps(kernel);
+    const auto faulter = start(kernel + "_faulter");
+    const auto unread = start_unread(kernel + "_unread");
+    ASSERT_EQ(faulter->tell("launch " + kernel + " " + std::to_string(0x7000dead0000)), CUDA_SUCCESS);
+    ASSERT_TRUE(is_complete(kernel + "_faulter"));
+    const std::uint32_t number = kernel == "load" ? 14 : 4;
+    const CoreDumpReader dump(drain(kernel + "_unread"));
+    EXPECT_EQ(dump.word(".cudbg.smtbl.dev0", 0, 8), number);
+    EXPECT_EQ(faulter->tell("sync"), CUDA_ERROR_ILLEGAL_ADDRESS);
+  }
+}
+
+TEST_F(CoreDumps, ANewcomerHangsUntilTheReset) {
+  start_mps();
+  const auto faulter = start("faulter");
+  const auto unread = start_unread("unread");
+  ASSERT_EQ(faulter->tell("launch misaligned"), CUDA_SUCCESS);
+  ASSERT_TRUE(is_complete("faulter"));
+  Client newcomer(kernel_, mode(path("newcomer")));
+  newcomer.send("init");
+  const auto primary = start_client();
+  primary->send("primary");
+  let_the_server_look();
+  drain("unread");
+  EXPECT_EQ(newcomer.take_answer().result, CUDA_ERROR_MPS_SERVER_NOT_READY);
+  EXPECT_EQ(primary->take_answer().result, CUDA_ERROR_MPS_SERVER_NOT_READY);
+  EXPECT_FALSE(kernel_.read_file(path("newcomer"))) << "it has nothing to dump";
+
+  // It is not among those whom the fault has hit.
+  EXPECT_TRUE(eventually([&] { return unread->tell("sync") == CUDA_ERROR_MISALIGNED_ADDRESS; }));
+  faulter->kill();
+  unread->kill();
+  EXPECT_TRUE(eventually([&] { return start_client()->tell("init") == CUDA_SUCCESS; }));
+}
+
+TEST_F(CoreDumps, ADumpThatCannotBeOpenedIsAnErrorAndCounts) {
+  start_mps();
+  const auto faulter = start("faulter");
+  const auto unread = start_unread("unread");
+  const auto nowhere = working(mode(path("missing/dump")), "nowhere");
+  ASSERT_EQ(faulter->tell("launch misaligned"), CUDA_SUCCESS);
+  EXPECT_TRUE(eventually([&] { return nowhere->tell("free_mib") == 10; }));
+  expect_works(*nowhere);
+  drain("unread");
+  EXPECT_EQ(faulter->tell("sync"), CUDA_ERROR_MISALIGNED_ADDRESS);
+}
+
+TEST_F(CoreDumps, ASecondExceptionWaitsForTheReset) {
+  start_mps();
+  const auto faulter = start("faulter");
+  const auto unread = start_unread("unread");
+  const auto second = start("second");
+  ASSERT_EQ(faulter->tell("launch misaligned"), CUDA_SUCCESS);
+  ASSERT_TRUE(is_complete("faulter"));
+  ASSERT_TRUE(is_complete("second"));
+  ASSERT_EQ(second->tell("launch trap_now"), CUDA_SUCCESS);
+  second->send("sync");
+  let_the_server_look();
+  EXPECT_EQ(log().size(), 1u);
+  const std::int64_t read_from_ns = softgpu::now_ns();
+  drain("unread");
+  EXPECT_EQ(second->take_answer().result, CUDA_ERROR_MISALIGNED_ADDRESS);
+  EXPECT_EQ(faulter->tell("sync"), CUDA_ERROR_MISALIGNED_ADDRESS);
+  expect_reset_after(read_from_ns);
+  EXPECT_THAT(errors_of("second"), Not(HasSubstr("Detected")));
+}
+
+TEST_F(CoreDumps, AProcessAbortsAfterItsDumpUnlessItIsToldNotTo) {
+  start_mps();
+  const auto faulter = start("faulter", "skip_global_memory");
+  ASSERT_EQ(faulter->tell("launch misaligned"), CUDA_SUCCESS);
+  const auto status = faulter->wait_for_end();
+  ASSERT_TRUE(status);
+  EXPECT_EQ(status->signal, SIGABRT);
+  EXPECT_EQ(kernel_.read_file(path("faulter")).value_or("").size(), dump_bytes);
+}
+
+class CoreDumpOf : public CoreDumps, public ::testing::WithParamInterface<const char*> {};
+
+INSTANTIATE_TEST_SUITE_P(Kernels, CoreDumpOf, ::testing::Values("misaligned", "trap_now"),
+                         [](const auto& test) { return std::string(test.param); });
+
+TEST_P(CoreDumpOf, ShowsTheFaulterByItsLanesOrItsBrokenWarp) {
+  start_mps();
+  const auto faulter = start("faulter");
+  const auto idle = start("idle");
+  const Sweeper running = sweep(start("running"));
+  const bool is_trap = std::string(GetParam()) == "trap_now";
+  ASSERT_EQ(faulter->tell(std::string("launch ") + GetParam()), CUDA_SUCCESS);
+  EXPECT_NE(faulter->tell("sync"), CUDA_SUCCESS);
+  for (const std::string name : {"faulter", "idle", "running"}) {
+    const std::string bytes = kernel_.read_file(path(name)).value_or("");
+    const CoreDumpReader dump(bytes);
+    ASSERT_TRUE(dump.valid()) << name;
+    EXPECT_EQ(bytes.size(), dump_bytes);
+    ASSERT_EQ(dump.entries(".cudbg.smtbl.dev0"), 132u);
+    EXPECT_EQ(dump.word(".cudbg.smtbl.dev0", 0, 8), is_trap ? 0u : 6u) << name;
+    EXPECT_EQ(dump.word(".cudbg.smtbl.dev0", 131, 0), 131u);
+    EXPECT_EQ(dump.entries(".cudbg.gridtbl.dev0"), name == "idle" ? 0u : 1u) << name;
+    EXPECT_EQ(dump.has(".cudbg.lntbl.dev0.sm0.cta0.wp0"), name != "idle");
+    if (name == "idle") continue;
+    const bool faulted = name == "faulter";
+    EXPECT_EQ(dump.word(".cudbg.wptbl.dev0.sm0.cta0", 0, 20), faulted && is_trap ? 1u : 0u) << name;
+    EXPECT_EQ(dump.word(".cudbg.lntbl.dev0.sm0.cta0.wp0", 0, 32), faulted && !is_trap ? 6u : 0u) << name;
+  }
+}
+
+TEST_P(CoreDumpOf, IsToldByAllAndTheExceptionByTheFaulterUnlessItIsATrap) {
+  start_mps();
+  const auto faulter = start("faulter");
+  const auto innocent = start("innocent");
+  const bool is_trap = std::string(GetParam()) == "trap_now";
+  ASSERT_EQ(faulter->tell(std::string("launch ") + GetParam()), CUDA_SUCCESS);
+  EXPECT_NE(faulter->tell("sync"), CUDA_SUCCESS);
+  for (const std::string name : {"faulter", "innocent"}) {
+    const std::string errors = errors_of(name);
+    EXPECT_THAT(errors, HasSubstr("coredump: Starting GPU coredump generation\n"));
+    EXPECT_THAT(errors, HasSubstr("coredump: SM 132/132 has finished state collection\n"));
+    EXPECT_THAT(errors, HasSubstr("coredump: Writing done\n"));
+    const bool names_it = name == "faulter" && !is_trap;
+    EXPECT_EQ(errors.find("Detected an exception of type CUDBG_EXCEPTION_WARP_MISALIGNED_ADDRESS (6)") !=
+                  std::string::npos,
+              names_it)
+        << name;
+    EXPECT_EQ(errors.find("Detected") != std::string::npos, names_it) << name;
+  }
+}
+
+}  // namespace
+}  // namespace firebreak::test
