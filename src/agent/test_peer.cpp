@@ -7,6 +7,7 @@
 /// thread than its first, which ends. One that is told "bequeathing" has one besides, and so has the program
 /// that it becomes. Each becomes another program when it is told to, and stays that.
 #include <fcntl.h>
+#include <signal.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -57,7 +58,10 @@ int main(int count, char** arguments) {
   }
   if (how == "bequeathing" && ::fcntl(space->get(), F_SETFD, 0) != 0) return 4;
   if (how == "threaded") {
-    std::thread([&] { ::_exit(live(test, arguments[1])); }).detach();
+    std::thread([&] {
+      (void)live(test, arguments[1]);
+      ::kill(::getpid(), SIGKILL);  // the first thread is there no more to return
+    }).detach();
     ::syscall(SYS_exit, 0);  // of this thread alone
   }
   return live(test, arguments[1]);

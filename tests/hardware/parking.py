@@ -3,7 +3,7 @@
 """Unmodified tenants beside one whose kernel raises an exception, in a parked domain. For a machine with a GPU, root and
 MPS; some ten seconds a play.
 
-  tests/hardware/parking.py BIN RESULT.json [--kinds KIND,...] [--repeat N]
+  tests/hardware/parking.py BIN RESULT.json [--kinds KIND,...] [--repeat N] [--then kill|KIND]
 
 BIN: the folder with the programs. FIREBREAK_GPU=soft: without a GPU. Two tenants in the faulter's domain compare every
 word of every result until they are done, then the domain falls. One play goes without parking, and has to end them.
@@ -14,6 +14,7 @@ import datetime
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 import tempfile
@@ -94,17 +95,59 @@ def checker(agent, name, blocks, rounds):
     return process if process.stdout.readline().strip() == "working" else None
 
 
-def play(agent, kind, parked, blocks, rounds):
+def await_line(agent, offset, text, limit_s=10):
+    end = time.monotonic() + limit_s
+    while time.monotonic() < end:
+        if any(text in line for line in agent.lines_since(offset)):
+            return True
+        time.sleep(0.005)
+    return False
+
+
+def faulter(agent, name, kind):
+    process = agent.run(name, agent.programs + "/firebreak-lab", "inject", "--wait", kind, stdin=subprocess.PIPE)
+    return process, "prepared" in process.stdout.readline()
+
+
+def last_words(process):
+    try:
+        return process.communicate(timeout=30)[0].strip().splitlines()[-1][:120]
+    except subprocess.TimeoutExpired:
+        process.kill()
+        return "did not end"
+    except IndexError:
+        return "said nothing"
+
+
+def happens_besides(agent, what, offset, second):
+    """While the domain is held: another one of its clients raises an exception, or somebody kills the culprit."""
+    if not await_line(agent, offset, " is parked: rogue-"):
+        return
+    if what == "kill":
+        culprit = next(each for each in agent.status()["tenants"] if each["name"] == "rogue")
+        os.kill(culprit["active"]["pid"], signal.SIGKILL)
+    else:
+        second.stdin.write("go\n")
+        second.stdin.flush()
+
+
+def play(agent, kind, parked, blocks, rounds, then):
     """Tenants take turns between two domains, so every second one is put beside the faulter."""
     ready = agent.await_all(lambda d: d["state"] == "serving" and (not parked or d["parking"]["state"] == "ready"))
     row = {"kind": kind, "parked": parked, "blocks": blocks, "rounds": rounds, "ready": ready}
     if not ready:
         return row
     tenants = {name: checker(agent, name, blocks, rounds) for name in ("v1", "o1", "v2", "o2")}
-    rogue = agent.run("rogue", agent.programs + "/firebreak-lab", "inject", "--wait", kind, stdin=subprocess.PIPE)
-    if "prepared" not in rogue.stdout.readline() or None in tenants.values():
+    rogue, is_prepared = faulter(agent, "rogue", kind)
+    second = None
+    if then not in ("", "kill"):
+        second, is_second_prepared = faulter(agent, "second", then)
+        is_prepared = is_prepared and is_second_prepared
+    if not is_prepared or None in tenants.values():
         row["ready"] = False
     domain = agent.domain_of("rogue")
+    if second:
+        row["second_is_beside"] = agent.domain_of("second") == domain
     beside = [name for name in tenants if agent.domain_of(name) == domain]
     offset = os.path.getsize(agent.log)
     time.sleep(0.3)
@@ -112,6 +155,9 @@ def play(agent, kind, parked, blocks, rounds):
     began = now.hour * 3600 + now.minute * 60 + now.second + now.microsecond / 1e6
     rogue.stdin.write("go\n")
     rogue.stdin.flush()
+    if then:
+        row["then"] = then
+        happens_besides(agent, then, offset, second)
     row["beside"] = len(beside)
     row["tenants"] = []
     for name, process in tenants.items():
@@ -124,11 +170,9 @@ def play(agent, kind, parked, blocks, rounds):
             process.kill()
             seen = {"error": "did not end"}
         row["tenants"].append({"beside": name in beside, **seen})
-    try:
-        row["faulter"] = rogue.communicate(timeout=30)[0].strip().splitlines()[-1][:120]
-    except (subprocess.TimeoutExpired, IndexError):
-        rogue.kill()
-        row["faulter"] = "did not end"
+    row["faulter"] = last_words(rogue)
+    if second:
+        row["second"] = last_words(second)
     lines = agent.lines_since(offset)
     row["named_after_ms"] = ms_after(lines, " is parked: rogue-", began)
     row["first_xid_after_ms"] = ms_after(lines, "Xid ", began)
@@ -163,6 +207,7 @@ def main():
     parser.add_argument("--kinds", default=KINDS)
     parser.add_argument("--repeat", type=int, default=1)
     parser.add_argument("--blocks", type=int, default=1)
+    parser.add_argument("--then", default="", help="while it is held: kill (the culprit), or a KIND of a second one")
     parser.add_argument("--rounds", type=int, default=20000)
     options = parser.parse_args()
     programs = os.path.realpath(options.programs)
@@ -174,7 +219,8 @@ def main():
             try:
                 kinds = options.kinds.split(",") * options.repeat if parked else ["misaligned-load"]
                 for kind in kinds:
-                    rows.append(play(agent, kind, parked, options.blocks, options.rounds))
+                    rows.append(play(agent, kind, parked, options.blocks, options.rounds,
+                                     options.then if parked else ""))
                     print(json.dumps({"good": is_good(rows[-1]), **rows[-1]}), flush=True)
                     with open(options.result, "w", encoding="utf-8") as file:
                         json.dump({"what": "tests/hardware/parking.py", "format": 1, "machine": machine(programs),

@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: Apache-2.0
+/// An exception of one tenant's kernel in a domain that is parked: unmodified tenants beside it compare every
+/// word that they compute. All of it for real, on the software GPU.
+#include <signal.h>
+
+#include <algorithm>
+#include <tuple>
+
+#include "tests/failover/supervised_agent.h"
+
+namespace firebreak::tests {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+class ParkedDomainWhole : public SupervisedAgent {
+ protected:
+  /// Longer than any test: nobody is to wait for it.
+  static constexpr const char* long_enough = "900";
+
+  void start_parking(const std::string& park_s = long_enough) {
+    environment_.emplace_back("FIREBREAK_LOG", "info");
+    start_supervised({"--park-s", park_s});
+    wait_for_parking("ready");
+  }
+  /// Computes until let_them_end(), and at least one kernel after that.
+  Player& start_checker(const std::string& name) {
+    Player& checker = start_tenant(name, {program("firebreak-checker"), "--until", told_to_end_});
+    wait("the first kernel of " + name, [&] { return checker.said("working"); });
+    wait_until_adopted(name);
+    return checker;
+  }
+  /// Its kernel is launched once somebody says "go".
+  Player& start_rogue(const std::string& kind, const std::string& name = "rogue") {
+    Player& rogue = start_tenant(name, {program("firebreak-lab"), "inject", "--wait", kind});
+    wait("the faulter", [&] { return rogue.said("prepared"); });
+    wait_until_adopted(name);
+    return rogue;
+  }
+  void fault(Player& rogue, const std::string& name = "rogue") {
+    rogue.actor->tell("go");
+    wait("its name", [&] { return agent_->said("is parked: " + name + "-"); });
+  }
+  nlohmann::json domain() {
+    const auto all = nlohmann::json::parse(command({"status", "--json"}).output, nullptr, false);
+    if (!all.is_object()) return nullptr;
+    const nlohmann::json& domains = all["domains"];
+    return domains.empty() ? nlohmann::json() : domains[0];
+  }
+  std::string parking_state() {
+    const nlohmann::json now = domain();
+    return now.is_object() && now["parking"].is_object() ? now["parking"]["state"].get<std::string>() : "";
+  }
+  void wait_for_parking(const std::string& state) {
+    while (parking_state() != state) {
+      while (stage_->loop().run_once(Milliseconds(0))) {
+      }
+    }
+  }
+  void expect_right(Player& checker) {
+    wait_for_end(checker);
+    EXPECT_EQ(checker.exit_status(), 0);
+    EXPECT_TRUE(checker.said("\"wrong_words\": 0")) << testing::PrintToString(checker.lines);
+    EXPECT_TRUE(checker.said("\"error\": \"\"")) << testing::PrintToString(checker.lines);
+  }
+  /// It has seen the error, and no wrong word before that.
+  void expect_to_have_fallen(Player& checker) {
+    wait_for_end(checker);
+    EXPECT_EQ(checker.exit_status(), 1);
+    EXPECT_TRUE(checker.said("\"wrong_words\": 0")) << testing::PrintToString(checker.lines);
+    EXPECT_TRUE(checker.said("CUDA_ERROR_")) << testing::PrintToString(checker.lines);
+  }
+};
+
+class EachKind : public ParkedDomainWhole, public testing::WithParamInterface<const char*> {};
+
+TEST_P(EachKind, EverybodyElseFinishesAndOnlyTheFaulterHasItsError) {
+  start_parking();
+  Player& one = start_checker("one");
+  Player& other = start_checker("other");
+  Player& rogue = start_rogue(GetParam());
+  const pid_t culprit = pid_of("rogue");
+  fault(rogue);
+  const nlohmann::json held = domain();
+  EXPECT_EQ(held["parking"]["state"], "held");
+  EXPECT_EQ(held["parking"]["culprits"], nlohmann::json({culprit}));
+  EXPECT_THAT(held["parking"]["prevented_by"], IsEmpty());
+  EXPECT_FALSE(rogue.said("answered")) << "its call does not return with a result";
+  let_them_end();
+  expect_right(one);
+  expect_right(other);
+  wait_for_end(rogue);
+  EXPECT_TRUE(rogue.said("CUDA_ERROR_")) << testing::PrintToString(rogue.lines);
+  wait_for_parking("ready");  // the domain is back
+  std::ignore = start_checker("newcomer");
+}
+
+INSTANTIATE_TEST_SUITE_P(OfTheCatalogue, EachKind,
+                         testing::Values("misaligned-load", "trap", "shared-out-of-bounds",
+                                         "non-canonical-address", "stack-overflow", "illegal-instruction",
+                                         "local-out-of-bounds", "breakpoint"),
+                         [](const auto& kind) {
+                           std::string name = kind.param;
+                           std::ranges::replace(name, '-', '_');
+                           return name;
+                         });
+
+TEST_F(ParkedDomainWhole, WithoutParkingEverybodyFalls) {
+  start_supervised();
+  Player& one = start_checker("one");
+  Player& rogue = start_rogue("misaligned-load");
+  rogue.actor->tell("go");
+  expect_to_have_fallen(one);
+  EXPECT_TRUE(domain()["parking"].is_null());
+}
+
+TEST_F(ParkedDomainWhole, ATenantWithAStandbyIsHandedOverWithNoStepLostAndThenTheDomainFalls) {
+  start_parking();
+  start_active();
+  start_standby();
+  const pid_t before = pid_of(tenant);
+  Player& rogue = start_rogue("misaligned-load");
+  wait_for_steps(2);
+  fault(rogue);
+  wait_for_status(tenant, [before](const auto& now) {
+    return now["phase"] == "serving" && now["active"].is_object() && now["active"]["pid"] != before;
+  });
+  wait_for_end(rogue);  // nobody is left but the faulter
+  EXPECT_FALSE(agent_->said("promoted")) << "it was handed over";
+  let_them_end();
+  wait_until_unknown();
+  expect_output_as_if_nothing_happened();
+}
+
+TEST_F(ParkedDomainWhole, AtTheLimitWhoCouldNotLeaveFallsAndWasTold) {
+  start_parking("1");
+  Player& one = start_checker("one");
+  Player& rogue = start_rogue("trap");
+  fault(rogue);
+  EXPECT_TRUE(agent_->said("tenant one cannot leave domain a, since it has no standby that is ready: it has 1 s"));
+  expect_to_have_fallen(one);
+  wait_for_end(rogue);
+  wait_for_parking("ready");
+}
+
+// It stands still, as its neighbour's did before it: nobody tells of it.
+TEST_F(ParkedDomainWhole, ASecondExceptionWhileItIsHeldHarmsNobodyElse) {
+  start_parking();
+  Player& one = start_checker("one");
+  Player& first = start_rogue("misaligned-load", "first");
+  Player& second = start_rogue("trap", "second");
+  fault(first, "first");
+  second.actor->tell("go");
+  let_them_end();
+  expect_right(one);
+  EXPECT_FALSE(second.said("answered"));
+  EXPECT_EQ(parking_state(), "held");
+  send(pid_of("second"), SIGKILL);
+  wait_for_end(second);
+  wait_for_end(first);
+  EXPECT_TRUE(first.said("CUDA_ERROR_")) << testing::PrintToString(first.lines);
+  wait_for_parking("ready");
+}
+
+// As on an H100: the driver resets the domain of a client that died with its exception.
+TEST_F(ParkedDomainWhole, ACulpritThatSomebodyKillsTakesItsDomainAlong) {
+  start_parking();
+  Player& one = start_checker("one");
+  Player& rogue = start_rogue("misaligned-load");
+  const pid_t culprit = pid_of("rogue");
+  fault(rogue);
+  send(culprit, SIGKILL);
+  wait_for_end(rogue);
+  expect_to_have_fallen(one);
+  wait_for_parking("ready");
+}
+
+TEST_F(ParkedDomainWhole, WhoComesMeanwhileIsPutIntoTheOtherDomain) {
+  start_parking();
+  Player& one = start_checker("one");
+  Player& rogue = start_rogue("misaligned-load");
+  fault(rogue);
+  Player& newcomer = start_checker("newcomer");
+  EXPECT_EQ(status_of("newcomer")["active"]["domain"], "b");
+  let_them_end();
+  expect_right(one);
+  expect_right(newcomer);
+}
+
+// Its parking client ends with it, and nobody holds the domain any more.
+TEST_F(ParkedDomainWhole, WhereTheAgentDiesWhileItIsHeldItFallsAndTheNextAgentParksAgain) {
+  start_parking();
+  Player& one = start_checker("one");
+  Player& rogue = start_rogue("misaligned-load");
+  fault(rogue);
+  kill_agent();
+  wait_for_next_agent();
+  expect_to_have_fallen(one);
+  wait_for_end(rogue);
+  wait_for_parking("ready");
+  Player& newcomer = start_checker("newcomer");
+  let_them_end();
+  expect_right(newcomer);
+}
+
+TEST_F(ParkedDomainWhole, AClientThatIsNotInTheModePreventsItAndIsNamed) {
+  start_parking();
+  Player& one = start_checker("one");
+  Player& foreign = start({program("firebreak-checker"), "--until", told_to_end_},
+                          {{"FIREBREAK_SOFTGPU_DIR", sandbox_.file("d/softgpu")},
+                           {"LD_LIBRARY_PATH", std::string(FIREBREAK_PROGRAMS) + "/../lib/softgpu"},
+                           {"CUDA_MPS_PIPE_DIRECTORY", sandbox_.file("d/a/pipe")}});
+  wait("its first kernel", [&] { return foreign.said("working"); });
+  const std::string its = std::to_string(foreign.actor->record().pid);
+  for (nlohmann::json now; now.empty(); now = domain()["parking"]["prevented_by"]) {
+  }
+  EXPECT_THAT(domain()["parking"]["prevented_by"].dump(), HasSubstr(its));
+  Player& rogue = start_rogue("misaligned-load");
+  rogue.actor->tell("go");
+  expect_to_have_fallen(one);
+  expect_to_have_fallen(foreign);
+  wait_for_end(rogue);
+}
+
+}  // namespace
+}  // namespace firebreak::tests
