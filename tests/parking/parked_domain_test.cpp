@@ -4,7 +4,6 @@
 #include <signal.h>
 
 #include <algorithm>
-#include <tuple>
 
 #include "tests/failover/supervised_agent.h"
 
@@ -25,9 +24,12 @@ class ParkedDomainWhole : public SupervisedAgent {
     start_supervised({"--park-s", park_s});
     wait_for_parking("ready");
   }
+  std::vector<std::string> checker_command() const {
+    return {program("firebreak-checker"), "--until", told_to_end_};
+  }
   /// Computes until let_them_end(), and at least one kernel after that.
   Player& start_checker(const std::string& name) {
-    Player& checker = start_tenant(name, {program("firebreak-checker"), "--until", told_to_end_});
+    Player& checker = start_tenant(name, checker_command());
     wait("the first kernel of " + name, [&] { return checker.said("working"); });
     wait_until_adopted(name);
     return checker;
@@ -94,7 +96,7 @@ TEST_P(EachKind, EverybodyElseFinishesAndOnlyTheFaulterHasItsError) {
   wait_for_end(rogue);
   EXPECT_TRUE(rogue.said("CUDA_ERROR_")) << testing::PrintToString(rogue.lines);
   wait_for_parking("ready");  // the domain is back
-  std::ignore = start_checker("newcomer");
+  expect_right(start_tenant("newcomer", checker_command()));
 }
 
 INSTANTIATE_TEST_SUITE_P(OfTheCatalogue, EachKind,
@@ -208,8 +210,8 @@ TEST_F(ParkedDomainWhole, WhereTheAgentDiesWhileItIsHeldItFallsAndTheNextAgentPa
 TEST_F(ParkedDomainWhole, AClientThatIsNotInTheModePreventsItAndIsNamed) {
   start_parking();
   Player& one = start_checker("one");
-  Player& foreign = start({program("firebreak-checker"), "--until", told_to_end_},
-                          {{"FIREBREAK_SOFTGPU_DIR", sandbox_.file("d/softgpu")},
+  Player& foreign =
+      start(checker_command(), {{"FIREBREAK_SOFTGPU_DIR", sandbox_.file("d/softgpu")},
                            {"LD_LIBRARY_PATH", std::string(FIREBREAK_PROGRAMS) + "/../lib/softgpu"},
                            {"CUDA_MPS_PIPE_DIRECTORY", sandbox_.file("d/a/pipe")}});
   wait("its first kernel", [&] { return foreign.said("working"); });
