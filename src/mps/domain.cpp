@@ -237,6 +237,16 @@ Result<std::vector<pid_t>> Domain::clients(pid_t server) {
   return parse_process_ids(*output);
 }
 
+Result<std::vector<pid_t>> Domain::living_clients(pid_t server) {
+  auto all = clients(server);
+  if (!all) return all;
+  std::erase_if(*all, [this](pid_t pid) {
+    const auto stat = kernel_.read_file(os::proc_folder(pid) + "/stat");
+    return !stat && stat.error().code == ErrorCode::NotFound;
+  });
+  return all;
+}
+
 Status Domain::terminate_client(pid_t server, pid_t client, Milliseconds timeout) const {
   const Result<std::string> output =
       control("terminate_client " + std::to_string(server) + " " + std::to_string(client), timeout);
@@ -267,7 +277,7 @@ Status Domain::end_server(pid_t server) {
   // What it answers is written nowhere; whether it ends is what counts.
   static_cast<void>(control("shutdown_server " + std::to_string(server), options_.command_timeout));
   if (!is_readable(kernel_, process->get(), left_until(deadline))) {
-    const auto theirs = clients(server);
+    const auto theirs = living_clients(server);
     if (!theirs && theirs.error().code != ErrorCode::NotFound) return propagate(theirs);
     if (theirs && !theirs->empty()) {
       return fail(ErrorCode::Unavailable, "MPS server " + std::to_string(server) + " ends with its " +

@@ -69,6 +69,9 @@ class Domain {
   Result<std::vector<pid_t>> server_pids();
   /// The clients of one server. NotFound when there is no such server.
   Result<std::vector<pid_t>> clients(pid_t server);
+  /// Of these, those that are processes still: MPS named one for good that had died after an exception of its
+  /// kernel, on an H100 (docs/parking.md). NotFound as clients().
+  Result<std::vector<pid_t>> living_clients(pid_t server);
   /// Ends one client without harm to the others. Timeout when MPS does not answer: it hangs when the client
   /// is stopped, parked, or has just caused a memory fault (measured). NotFound when the client is already
   /// dead.
@@ -76,7 +79,7 @@ class Domain {
   Result<ServerState> server_state(pid_t server) const;
   /// Starts a server for that user, before a client asks for one.
   Status start_server(uid_t user);
-  /// Ends a server that has no clients and returns when MPS names it no more. It is asked to take nobody and
+  /// Ends a server that has no living clients and returns when MPS names it no more. It is asked to take nobody and
   /// to end with its last client (as NVIDIA's manual has it), and killed where it runs on without one.
   /// Unavailable: it has a client, who has come meanwhile; it then ends when that is gone.
   Status end_server(pid_t server);

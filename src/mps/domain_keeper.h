@@ -42,6 +42,8 @@ struct KeeperOptions {
   Milliseconds longest_drain_look{5'000};
   /// A client that has come to a server since its fault, and lives on for so long, has its context.
   Milliseconds newcomers_prove{10'000};
+  /// A server whose clients have all ended, and which MPS says that it has still, is replaced after so long.
+  Milliseconds dead_are_waited_for{10'000};
   Milliseconds between_log_looks{10'000};
   /// After a client has come, while no server is there: twice as long each time.
   Milliseconds first_server_look{50};
@@ -138,6 +140,7 @@ class DomainKeeper {
   /// Of all servers, in MPS's words.
   struct Occupancy {
     std::vector<pid_t> idle;  ///< have no clients
+    std::vector<pid_t> of_dead;  ///< name clients that are no processes any more, and no others
     bool hit = false;         ///< one is in FAULT, and waits for clients that the fault has hit
     bool newcomers = false;   ///< one is in order, and has clients
   };
@@ -167,6 +170,7 @@ class DomainKeeper {
   void look_again_whether_drained();
   std::optional<Occupancy> who_is_there();
   bool are_served(const Occupancy& there);
+  bool let_go_of_dead(Occupancy& there);
   void replace(const std::vector<pid_t>& servers, const std::string& why);
   void replace_unwatched();
   void bound_logs();
@@ -186,6 +190,7 @@ class DomainKeeper {
   Backoff backoff_;
   Backoff drain_looks_;
   int silences_ = 0;                       ///< questions in a row that the daemon did not answer
+  std::optional<Monotonic> only_dead_since_;  ///< while it drains: nobody else is named
   std::optional<Monotonic> served_since_;  ///< while it drains: somebody has come since the fault
   Monotonic began_{};
   os::Watch daemon_watch_;

@@ -59,8 +59,9 @@ void DomainKeeper::begin_drain() {
 void DomainKeeper::look_whether_drained() {
   next_drain_look_.cancel();
   if (report().state != DomainState::Draining) return;
-  const auto there = who_is_there();
-  if (!there || there->hit || !are_served(*there)) return look_again_whether_drained();
+  auto there = who_is_there();
+  if (!there || there->hit || !are_served(*there) || !let_go_of_dead(*there))
+    return look_again_whether_drained();
   drain_looks_.reset();
   served_since_.reset();
   replace(there->idle, "has drained");
@@ -85,6 +86,11 @@ std::optional<DomainKeeper::Occupancy> DomainKeeper::who_is_there() {
     // One that is only coming up is nobody's yet.
     if (clients->empty() && *state != ServerState::Other) there.idle.push_back(server);
     if (clients->empty()) continue;
+    const auto living = domain->living_clients(server);
+    if (living && living->empty()) {
+      there.of_dead.push_back(server);
+      continue;
+    }
     (*state == ServerState::Active ? there.newcomers : there.hit) = true;
   }
   return there;
@@ -96,6 +102,20 @@ bool DomainKeeper::are_served(const Occupancy& there) {
   if (!there.newcomers) return true;
   if (!served_since_) served_since_ = clock_.now();
   return clock_.now() - *served_since_ >= options_.newcomers_prove;
+}
+
+/// MPS may name a dead client for good. While the driver still takes it apart, its server is left alone.
+bool DomainKeeper::let_go_of_dead(Occupancy& there) {
+  if (there.of_dead.empty()) {
+    only_dead_since_.reset();
+    return true;
+  }
+  if (!only_dead_since_) only_dead_since_ = clock_.now();
+  if (clock_.now() - *only_dead_since_ < options_.dead_are_waited_for) return false;
+  only_dead_since_.reset();
+  tell(fmt::format("MPS server {} names nobody but the dead as its clients", fmt::join(there.of_dead, ", ")));
+  there.idle.insert(there.idle.end(), there.of_dead.begin(), there.of_dead.end());
+  return true;
 }
 
 /// A server whose only client had a fault calls itself ACTIVE, and its next client fails (docs/domains.md).

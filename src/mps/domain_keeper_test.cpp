@@ -58,6 +58,10 @@ class Keeper : public FakeDaemonTest {
     }
   }
 
+  /// A client that is a process.
+  static std::string living() { return std::to_string(getpid()) + "\n"; }
+  /// One that has ended: Linux has no such numbers.
+  static constexpr const char* dead = "5000001\n";
   /// MPS names that server and its clients.
   void list(const Stranger& server, const std::string& state, const std::string& clients) {
     write("answers/get_server_status_" + std::to_string(server.pid), state);
@@ -292,6 +296,7 @@ TEST_F(Keeper, LooksUntilTheFirstClientHasGotItsServer) {
 TEST_F(Keeper, AFaultThatNobodySawIsFoundOut) {
   const auto keeper = keep(quick());
   ASSERT_TRUE(keeper);
+  write("answers/get_client_list_5000000", living());
   write("answers/get_server_list", "5000000\n");
   write("answers/get_server_status_5000000", "INITIALIZING\n");
   keeper->look_for_faults();
@@ -311,6 +316,7 @@ TEST_F(Keeper, AFaultThatMpsHasNotHeardOfYetIsAskedForAgain) {
   KeeperOptions with = quick();
   with.fault_lasts = std::chrono::hours(1);
   with.second_fault_look = Milliseconds(1);
+  write("answers/get_client_list_5000000", living());
   write("answers/get_server_list", "5000000\n");
   write("answers/get_server_status_5000000", "ACTIVE\n");
   const auto keeper = keep(with);
@@ -324,6 +330,7 @@ TEST_F(Keeper, AFaultThatMpsHasNotHeardOfYetIsAskedForAgain) {
 }
 
 TEST_F(Keeper, ADomainThatIsTakenOverInFaultTakesNobody) {
+  write("answers/get_client_list_5000000", living());
   write("answers/get_server_list", "5000000\n");
   write("answers/get_server_status_5000000", "FAULT\n");
   KeeperOptions with = quick();
@@ -342,11 +349,12 @@ TEST_F(Keeper, AfterAFaultItTakesNobodyUntilTheServerIsInOrder) {
   const auto keeper = keep(quick());
   ASSERT_TRUE(keeper);
   write("answers/get_server_status_5000000", "FAULT\n");
+  write("answers/get_client_list_5000000", living());
   write("answers/get_server_list", "5000000\n");
   keeper->note_fault();
   EXPECT_FALSE(keeper->takes_clients());
   wait_for_news("takes nobody until it has drained");
-  // Its two clients are asked for again and again.
+  // Its client is asked for again and again.
   while (content("commands").find("get_client_list 5000000") ==
          content("commands").rfind("get_client_list 5000000")) {
   }
@@ -392,7 +400,7 @@ TEST_F(Keeper, AfterAFaultAServerIsNotEndedUnderANewcomer) {
   const auto keeper = keep(with);
   ASSERT_TRUE(keeper);
   const Stranger server = this->server();
-  list(server, "ACTIVE\n", "601\n");
+  list(server, "ACTIVE\n", living());
   keeper->note_fault();
   const std::string question = "get_client_list " + std::to_string(server.pid);
   while (content("commands").find(question) == content("commands").rfind(question)) {
@@ -404,11 +412,73 @@ TEST_F(Keeper, AfterAFaultAServerIsNotEndedUnderANewcomer) {
   end_of(server);
 }
 
+class KeeperOfTheDead : public Keeper, public testing::WithParamInterface<const char*> {
+ protected:
+  /// Until they have been asked for once more.
+  void wait_for_question(const Stranger& server) {
+    const std::string question = "get_client_list " + std::to_string(server.pid);
+    while (content("commands").find(question) == content("commands").rfind(question)) {
+    }
+  }
+};
+
+// On an H100 MPS named one for minutes, and nobody was placed there again.
+TEST_P(KeeperOfTheDead, AServerThatNamesNobodyButTheDeadIsReplaced) {
+  KeeperOptions with = quick();
+  with.domain = options("ignores-shutdown");
+  with.dead_are_waited_for = with.domain.server_end_timeout = Milliseconds(1);
+  const auto keeper = keep(with);
+  ASSERT_TRUE(keeper);
+  const Stranger server = this->server();
+  list(server, GetParam(), dead);
+  keeper->note_fault();
+  wait_for_news("names nobody but the dead as its clients");
+  wait_for_news("serves again, with a new server");
+  end_of(server);
+  EXPECT_TRUE(keeper->takes_clients());
+}
+
+TEST_P(KeeperOfTheDead, ButNotAtOnce) {
+  KeeperOptions with = quick();
+  with.dead_are_waited_for = std::chrono::hours(1);
+  const auto keeper = keep(with);
+  ASSERT_TRUE(keeper);
+  const Stranger server = this->server();
+  list(server, GetParam(), dead);
+  keeper->note_fault();
+  wait_for_question(server);
+  EXPECT_EQ(keeper->report().state, DomainState::Draining);
+  EXPECT_THAT(content("commands"), testing::Not(HasSubstr("shutdown_server")));
+  list(server, "ACTIVE\n", "");
+  wait_for_news("serves again, with a new server");
+  end_of(server);
+}
+
+TEST_P(KeeperOfTheDead, NorUnderALivingOne) {
+  KeeperOptions with = quick();
+  with.dead_are_waited_for = Milliseconds(1);
+  with.newcomers_prove = std::chrono::hours(1);
+  const auto keeper = keep(with);
+  ASSERT_TRUE(keeper);
+  const Stranger server = this->server();
+  list(server, GetParam(), dead + living());
+  keeper->note_fault();
+  wait_for_question(server);
+  EXPECT_EQ(keeper->report().state, DomainState::Draining);
+  EXPECT_THAT(content("commands"), testing::Not(HasSubstr("shutdown_server")));
+  list(server, "ACTIVE\n", "");
+  wait_for_news("serves again, with a new server");
+  end_of(server);
+}
+
+INSTANTIATE_TEST_SUITE_P(InEachState, KeeperOfTheDead, testing::Values("ACTIVE\n", "FAULT\n"),
+                         [](const auto& state) { return std::string(state.param, 5); });
+
 TEST_F(Keeper, AServerThatServesANewcomerIsInOrderAndStays) {
   const auto keeper = keep(quick());
   ASSERT_TRUE(keeper);
   const Stranger server = this->server();
-  list(server, "ACTIVE\n", "601\n");
+  list(server, "ACTIVE\n", living());
   keeper->note_fault();
   wait_for_news("has drained, and serves again");
   EXPECT_THAT(content("commands"), testing::Not(HasSubstr("shutdown_server")));
@@ -420,7 +490,7 @@ TEST_F(Keeper, AServerWithoutClientsIsReplacedWhereAFaultMayHaveBeenMissed) {
   const auto keeper = keep(quick());
   ASSERT_TRUE(keeper);
   const Stranger busy = this->server();
-  list(busy, "ACTIVE\n", "601\n");
+  list(busy, "ACTIVE\n", living());
   keeper->look_for_faults();
   const std::string question = "get_client_list " + std::to_string(busy.pid);
   while (content("commands").find(question) == std::string::npos) {
@@ -442,7 +512,7 @@ TEST_F(Keeper, AServerThatDoesNotGoLeavesTheDomainClosedAndIsSaid) {
   ASSERT_TRUE(keeper);
   const Stranger server = this->server();
   // A client comes after the question whether it has any.
-  write("answers/get_client_list_" + std::to_string(server.pid) + ".later", "601\n");
+  write("answers/get_client_list_" + std::to_string(server.pid) + ".later", living());
   list(server, "ACTIVE\n", "");
   keeper->note_fault();
   wait_for_news("has drained, but its MPS server " + std::to_string(server.pid) + " does not go");

@@ -128,7 +128,7 @@ TEST_F(DomainTest, KillsNoServerThatHasAClientOrDoesNotSay) {
   const auto domain = started(with);
   ASSERT_TRUE(domain);
   const std::string list = "answers/get_client_list_" + std::to_string(server.pid);
-  write(list, "601\n");
+  write(list, std::to_string(getpid()) + "\n");
   write("answers/get_server_list", std::to_string(server.pid) + "\n");
   const Status ended = domain->end_server(server.pid);
   ASSERT_FALSE(ended);
