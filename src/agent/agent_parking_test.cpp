@@ -22,8 +22,8 @@ using testing::Pair;
 /// Larger than a pipe that nobody reads.
 const std::string idle_dump =
     park::test::dump_of({park::test::sms(6), {".cudbg.relfimg.dev0", 7, 0, std::string(250'000, '\0')}});
-const std::string culprits_dump =
-    park::test::dump_of({park::test::sms(6), park::test::warps(2, false), park::test::lanes(6)});
+const std::string culprits_dump = park::test::dump_of(
+    park::test::with_sms_after({park::test::sms(6), park::test::warps(2, false), park::test::lanes(6)}));
 
 /// The end of a process's pipe that its driver would write to; what does not fit waits.
 class Writer {
@@ -166,12 +166,66 @@ TEST_F(ParkedDomain, ItsCulpritIsNamedByItsDump) {
   Writer of_client(client_pipe(), idle_dump);
   Writer of_rogue(rogue.pipe, culprits_dump);
   until([&] {
-    const bool is_written = of_rogue.write();
-    return of_llm.write() && is_written && !detectors.exceptions.empty();
+    (void)of_rogue.write();
+    return of_llm.write() && !detectors.exceptions.empty();
   });
   EXPECT_THAT(detectors.exceptions, ElementsAre(Pair(rogue.pid, HasSubstr("MISALIGNED"))));
-  EXPECT_TRUE(
-      std::filesystem::exists(directory.path() + "/dumps/rogue-" + std::to_string(rogue.pid) + ".cudacore"));
+}
+
+// Its next call would say CUDA_SUCCESS (H100).
+TEST_F(ParkedDomain, ItsCulpritStandsStillInItsDumpUntilAllOthersAreComplete) {
+  Peer first = peer(), second = peer();
+  const Process llm = start(first, "llm"), rogue = start(second, "rogue");
+  Writer of_llm(llm.pipe, idle_dump);
+  Writer of_client(client_pipe(), idle_dump);
+  Writer of_rogue(rogue.pipe, culprits_dump);
+  until([&] {
+    (void)of_rogue.write();
+    return of_llm.write() && !detectors.exceptions.empty();
+  });
+  settle();
+  EXPECT_FALSE(of_rogue.write());
+  ::kill(llm.pid, SIGKILL);
+  detectors.callbacks.on_exit(llm.pid);
+  bool is_culprit_first = false;
+  until([&] {
+    is_culprit_first |= of_rogue.write();
+    return of_client.write();
+  });
+  EXPECT_FALSE(is_culprit_first);
+  const std::string kept = directory.path() + "/dumps/rogue-" + std::to_string(rogue.pid) + ".cudacore";
+  until([&] { return of_rogue.write() && std::filesystem::exists(kept); });
+  EXPECT_EQ(std::filesystem::file_size(kept), culprits_dump.size());
+  EXPECT_EQ(detectors.exceptions.size(), 1u) << "it is told once";
+}
+
+// Its block was on one of the last SMs.
+TEST_F(ParkedDomain, ACulpritThatOnlyTheEndOfItsDumpNamesIsEnded) {
+  Peer second = peer();
+  const Process rogue = start(second, "rogue");
+  Writer of_client(client_pipe(), idle_dump);
+  Writer of_rogue(rogue.pipe, park::test::dump_of(
+                                  {park::test::sms(6), park::test::warps(2, false), park::test::lanes(6)}));
+  until([&] {
+    (void)of_rogue.write();
+    return !os::is_alive(kernel.read_file(os::proc_folder(rogue.pid) + "/stat").value_or(""));
+  });
+  EXPECT_EQ(detectors.exceptions.size(), 1u);
+}
+
+// Its calls fail by themselves, and its end would make the others stand still (H100).
+TEST_F(ParkedDomain, ButNotAfterATrap) {
+  Peer second = peer();
+  const Process rogue = start(second, "rogue");
+  Writer of_client(client_pipe(), idle_dump);
+  Writer of_rogue(rogue.pipe, park::test::dump_of(
+                                  {park::test::sms(0), park::test::warps(2, true), park::test::lanes(0)}));
+  until([&] {
+    (void)of_rogue.write();
+    return !detectors.exceptions.empty();
+  });
+  settle();
+  EXPECT_TRUE(os::is_alive(kernel.read_file(os::proc_folder(rogue.pid) + "/stat").value_or("")));
 }
 
 TEST_F(ParkedDomain, ItTakesNobodyAndTellsWhoItWas) {

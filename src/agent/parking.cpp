@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 #include "os/file.h"
 #include "os/processes.h"
@@ -165,6 +166,7 @@ void Parking::on_client_exit(const std::string& domain) {
   (void)at_.kernel.try_wait(place.client.pid);
   (void)os::remove_file(place.client.pipe_path);
   place.client = Client{};
+  let_culprits_end(domain);
   happened(domain, {park::ParkingEventType::ClientGone});
 }
 
@@ -187,11 +189,14 @@ void Parking::end_client(Place& place) {
 /// What it still has to write is thrown away.
 void Parking::read_rest_of_client(const std::string& domain) {
   Client& client = places_[domain].client;
-  if (!client.pipe) return;
+  if (!client.pipe) return let_culprits_end(domain);
   client.dump_watch.cancel();  // one descriptor has one watch
+  client.pipe->let_end();
   auto watch = at_.loop.watch_readable(client.pipe->fd(), [this, domain] {
     Client& its = places_[domain].client;
-    if (!its.pipe || its.pipe->read() == park::DumpPipe::State::Done) its.dump_watch.cancel();
+    if (its.pipe && its.pipe->read() != park::DumpPipe::State::Done) return;
+    its.dump_watch.cancel();
+    let_culprits_end(domain);
   });
   if (watch) client.dump_watch = std::move(*watch);
 }
@@ -295,10 +300,46 @@ void Parking::begin_to_read(pid_t pid, Dumper& dumper) {
 
 void Parking::read_dump(pid_t pid) {
   Dumper& dumper = dumpers_.at(pid);
-  if (dumper.pipe->read() != park::DumpPipe::State::Done) return;
+  const park::DumpPipe::State state = dumper.pipe->read();
+  if (state == park::DumpPipe::State::Nearly) return judge_early(pid, dumper);
+  if (state != park::DumpPipe::State::Done) return;
   dumper.watch.cancel();
   dumper.is_done = true;
   judge(pid, dumper);
+}
+
+/// A culprit does not get out of its dump: on an H100 its next call said CUDA_SUCCESS, of a kernel that was
+/// torn. It has its error when its dump ends after all others, as without parking.
+void Parking::judge_early(pid_t pid, Dumper& dumper) {
+  dumper.watch.cancel();
+  const auto exception = park::own_exception_in_beginning(dumper.pipe->bytes());
+  if (!exception || !holds(dumper.domain)) {
+    dumper.pipe->let_end();
+    return begin_to_read(pid, dumper);
+  }
+  dumper.is_held = dumper.is_done = dumper.is_named = true;
+  const std::string domain = dumper.domain;
+  callbacks_.on_exception(pid, *exception);
+  on_named(pid, domain);
+  look_whether_all_dumped(domain);
+}
+
+/// Its dump is complete already, and it goes on. After a trap its calls fail (H100), and its end would make
+/// its neighbours stand still; of anything else its next call might say that all was well.
+void Parking::end_late_culprit(pid_t pid, const fault::CoreDumpException& exception) {
+  const Process* process = at_.processes.living(pid);
+  if (!holds(dumpers_.at(pid).domain) || exception.type == "TRAP" || process == nullptr) return;
+  spdlog::warn("{} is ended: it is known as the culprit only since its core dump is complete", name_of(pid));
+  (void)at_.kernel.send_signal(*process->pidfd(), SIGKILL);
+}
+
+/// The last ones to complete their dumps.
+void Parking::let_culprits_end(const std::string& domain) {
+  for (auto& [pid, dumper] : dumpers_) {
+    if (dumper.domain != domain || !std::exchange(dumper.is_held, false)) continue;
+    dumper.pipe->let_end();
+    begin_to_read(pid, dumper);
+  }
 }
 
 void Parking::judge(pid_t pid, Dumper& dumper) {
@@ -308,8 +349,11 @@ void Parking::judge(pid_t pid, Dumper& dumper) {
                  dumper.pipe->is_cut() ? " (it is longer than is read)" : "");
   } else if (*exception) {
     keep_dump(pid, dumper);
-    callbacks_.on_exception(pid, **exception);
-    on_named(pid, dumper.domain);
+    if (!std::exchange(dumper.is_named, true)) {
+      end_late_culprit(pid, **exception);
+      callbacks_.on_exception(pid, **exception);
+      on_named(pid, dumper.domain);
+    }
   }
   dumper.pipe->clear();
   look_whether_all_dumped(dumper.domain);
@@ -438,8 +482,10 @@ void Parking::act(const std::string& domain, Place& place, park::ParkingAction a
       place.leaving.cancel();
       place.reading.cancel();
       place.is_read = false;
+      let_culprits_end(domain);
       for (auto& [pid, dumper] : dumpers_) {
-        if (dumper.domain == domain && dumper.pipe) dumper.pipe->clear();
+        const bool is_over = dumper.pipe && dumper.pipe->state() == park::DumpPipe::State::Done;
+        if (dumper.domain == domain && is_over) dumper.pipe->clear();
       }
       return;
   }

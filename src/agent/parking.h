@@ -106,6 +106,8 @@ class Parking {
     bool is_in_doubt = true;  ///< it may not have begun its program yet
     bool has_begun = false;   ///< to dump
     bool is_done = false;
+    bool is_named = false;
+    bool is_held = false;  ///< a culprit: it stands still in its dump until the domain is to fall
   };
   struct Place {
     park::ParkingState state;
@@ -135,6 +137,9 @@ class Parking {
   void read_all(const std::string& domain);
   void begin_to_read(pid_t pid, Dumper& dumper);
   void read_dump(pid_t pid);
+  void judge_early(pid_t pid, Dumper& dumper);
+  void end_late_culprit(pid_t pid, const fault::CoreDumpException& exception);
+  void let_culprits_end(const std::string& domain);
   void judge(pid_t pid, Dumper& dumper);
   void keep_dump(pid_t pid, const Dumper& dumper);
   void began(const std::string& domain);

@@ -79,9 +79,9 @@ class Domain {
   Result<ServerState> server_state(pid_t server) const;
   /// Starts a server for that user, before a client asks for one.
   Status start_server(uid_t user);
-  /// Ends a server that has no living clients and returns when MPS names it no more. It is asked to take nobody and
-  /// to end with its last client (as NVIDIA's manual has it), and killed where it runs on without one.
-  /// Unavailable: it has a client, who has come meanwhile; it then ends when that is gone.
+  /// Ends a server that has no living clients and returns when MPS names it no more. It is asked to take
+  /// nobody and to end with its last client (as NVIDIA's manual has it), and killed where it runs on without
+  /// one. Unavailable: it has a client, who has come meanwhile; it then ends when that is gone.
   Status end_server(pid_t server);
   /// Ends the daemon and its servers: asks, and kills what is still there after `timeout`. Safe to call
   /// again.

@@ -139,10 +139,10 @@ class DomainKeeper {
 
   /// Of all servers, in MPS's words.
   struct Occupancy {
-    std::vector<pid_t> idle;  ///< have no clients
+    std::vector<pid_t> idle;     ///< have no clients
     std::vector<pid_t> of_dead;  ///< name clients that are no processes any more, and no others
-    bool hit = false;         ///< one is in FAULT, and waits for clients that the fault has hit
-    bool newcomers = false;   ///< one is in order, and has clients
+    bool hit = false;            ///< one is in FAULT, and waits for clients that the fault has hit
+    bool newcomers = false;      ///< one is in order, and has clients
   };
 
   DomainKeeper(os::Kernel& kernel, KeeperOptions options, std::unique_ptr<os::EventLoop> loop,
@@ -189,9 +189,9 @@ class DomainKeeper {
   const SystemClock clock_;
   Backoff backoff_;
   Backoff drain_looks_;
-  int silences_ = 0;                       ///< questions in a row that the daemon did not answer
+  int silences_ = 0;                          ///< questions in a row that the daemon did not answer
   std::optional<Monotonic> only_dead_since_;  ///< while it drains: nobody else is named
-  std::optional<Monotonic> served_since_;  ///< while it drains: somebody has come since the fault
+  std::optional<Monotonic> served_since_;     ///< while it drains: somebody has come since the fault
   Monotonic began_{};
   os::Watch daemon_watch_;
   os::Watch next_start_;

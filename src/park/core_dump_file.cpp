@@ -173,18 +173,14 @@ Status is_dump(Bytes dump) {
   return {};
 }
 
-}  // namespace
-
-Result<std::optional<fault::CoreDumpException>> own_exception_in(Bytes dump) {
-  if (auto good = is_dump(dump); !good) return propagate(good);
-  const auto all = section_headers_in(dump);
-  if (!all) return fail(ErrorCode::Protocol, "it is cut short");
-  const auto& [headers, names_number] = *all;
-  const std::size_t count = headers.size() / section_bytes;
-  const auto header = [&headers = headers](std::size_t number) {
-    return headers.subspan(number * section_bytes, section_bytes);
+/// In the tables whose headers are these. Protocol: one is not as it should be.
+Result<std::optional<fault::CoreDumpException>> own_exception_in_tables(Bytes dump,
+                                                                        const SectionHeaders& all) {
+  const std::size_t count = all.headers.size() / section_bytes;
+  const auto header = [&](std::size_t number) {
+    return all.headers.subspan(number * section_bytes, section_bytes);
   };
-  const auto names = names_number < count ? section_at(dump, header(names_number)) : std::nullopt;
+  const auto names = all.names < count ? section_at(dump, header(all.names)) : std::nullopt;
   std::optional<fault::CoreDumpException> trapped;
   for (std::size_t number = 1; number < count; ++number) {
     const auto type = number_at<std::uint32_t>(header(number), 4);
@@ -202,6 +198,43 @@ Result<std::optional<fault::CoreDumpException>> own_exception_in(Bytes dump) {
     }
   }
   return trapped;
+}
+
+}  // namespace
+
+Result<std::optional<fault::CoreDumpException>> own_exception_in(Bytes dump) {
+  if (auto good = is_dump(dump); !good) return propagate(good);
+  const auto all = section_headers_in(dump);
+  if (!all) return fail(ErrorCode::Protocol, "it is cut short");
+  return own_exception_in_tables(dump, *all);
+}
+
+std::optional<fault::CoreDumpException> own_exception_in_beginning(Bytes dump) {
+  if (!is_dump(dump)) return std::nullopt;
+  const auto at = number_at<std::uint64_t>(dump, 40);
+  if (at > dump.size()) return std::nullopt;
+  const std::size_t count = (dump.size() - at) / section_bytes;
+  if (count == 0) return std::nullopt;
+  std::size_t names = number_at<std::uint16_t>(dump, 62);
+  if (names == 0xffff) names = number_at<std::uint32_t>(dump.subspan(at), 40);
+  const auto found = own_exception_in_tables(dump, {dump.subspan(at, count * section_bytes), names});
+  return found ? *found : std::nullopt;
+}
+
+DumpLength length_of_dump(Bytes beginning) {
+  if (beginning.size() < header_bytes) return {false, header_bytes};
+  if (!is_dump(beginning)) return {};
+  const auto at = number_at<std::uint64_t>(beginning, 40);
+  std::uint64_t count = number_at<std::uint16_t>(beginning, 60);
+  constexpr std::uint64_t longest = std::uint64_t{1} << 48;
+  if (at > longest) return {};
+  if (count == 0) {
+    const auto first = part_of(beginning, at, section_bytes);
+    if (!first) return {false, at + section_bytes};
+    count = number_at<std::uint64_t>(*first, 32);
+  }
+  if (count > longest / section_bytes) return {};
+  return {true, at + count * section_bytes};
 }
 
 }  // namespace firebreak::park

@@ -20,4 +20,15 @@ namespace firebreak::park {
 /// holds.
 Result<std::optional<fault::CoreDumpException>> own_exception_in(std::span<const std::byte> dump);
 
+/// The same of what has come of a dump so far: its section headers are its end, and what is told by those
+/// that are there counts. Empty: nothing is told yet. The name of the section may not be there, and the SM
+/// and the warp with it.
+std::optional<fault::CoreDumpException> own_exception_in_beginning(std::span<const std::byte> dump);
+
+struct DumpLength {
+  bool is_known = false;
+  std::size_t bytes = 0;  ///< of the whole; not known: so many of its first are needed to know; 0: it is none
+};
+DumpLength length_of_dump(std::span<const std::byte> beginning);
+
 }  // namespace firebreak::park

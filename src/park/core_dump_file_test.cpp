@@ -115,5 +115,60 @@ TEST(CoreDumpFile, AnyBytesAreAnswered) {
   EXPECT_LT(answered, 20'000);
 }
 
+std::span<const std::byte> first_of(const std::string& dump, std::size_t bytes) {
+  return std::as_bytes(std::span(dump)).first(bytes);
+}
+
+// Who stands still in its dump has written all but the last of it.
+TEST(CoreDumpFile, TheBeginningNamesWhoseHeadersAreThere) {
+  const std::string whole = dump_of(test::with_sms_after({sms(6), warps(2, false), lanes(6)}));
+  const auto found = own_exception_in_beginning(first_of(whole, whole.size() - 4097));
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->type, "CUDBG_EXCEPTION_WARP_MISALIGNED_ADDRESS");
+  EXPECT_EQ(found->program_counter, 0x7f00dead0050U);
+  EXPECT_FALSE(found->sm) << "the names' header is the last one";
+}
+
+TEST(CoreDumpFile, TheBeginningNeverNamesWhomTheWholeDoesNot) {
+  const std::string guilty = dump_of(test::with_sms_after({sms(6), warps(2, false), lanes(6)}));
+  const std::string innocent = dump_of(test::with_sms_after({sms(6), warps(2, false), lanes(0)}));
+  std::size_t named = 0;
+  for (std::size_t bytes = 0; bytes <= guilty.size(); ++bytes)
+    named += own_exception_in_beginning(first_of(guilty, bytes)) ? 1 : 0;
+  EXPECT_GT(named, 4097u);
+  EXPECT_LT(named, guilty.size() / 2);
+  for (std::size_t bytes = 0; bytes <= innocent.size(); ++bytes)
+    ASSERT_FALSE(own_exception_in_beginning(first_of(innocent, bytes))) << bytes;
+}
+
+TEST(CoreDumpFile, ItsBeginningSaysHowLongItIs) {
+  const std::string whole = dump_of({sms(6), lanes(6)});
+  EXPECT_EQ(length_of_dump(first_of(whole, 63)).bytes, 64u);
+  EXPECT_FALSE(length_of_dump(first_of(whole, 63)).is_known);
+  for (const std::size_t bytes : {std::size_t{64}, whole.size()}) {
+    EXPECT_TRUE(length_of_dump(first_of(whole, bytes)).is_known);
+    EXPECT_EQ(length_of_dump(first_of(whole, bytes)).bytes, whole.size());
+  }
+}
+
+TEST(CoreDumpFile, WhereItsHeadersAreCountedApartItIsTheFirstOfThemThatSaysHowLong) {
+  const std::string whole = dump_of({sms(6), lanes(6)}, true);
+  const auto least = length_of_dump(first_of(whole, 64));
+  EXPECT_FALSE(least.is_known);
+  EXPECT_FALSE(length_of_dump(first_of(whole, least.bytes - 1)).is_known);
+  const auto known = length_of_dump(first_of(whole, least.bytes));
+  EXPECT_TRUE(known.is_known);
+  EXPECT_EQ(known.bytes, whole.size());
+}
+
+TEST(CoreDumpFile, WhatIsNoDumpHasNoLength) {
+  const std::string other(4096, 'x');
+  EXPECT_FALSE(length_of_dump(first_of(other, other.size())).is_known);
+  EXPECT_EQ(length_of_dump(first_of(other, other.size())).bytes, 0u);
+  std::string endless = dump_of({lanes(6)});
+  std::memset(endless.data() + 40, 0xff, 8);  // where its headers begin
+  EXPECT_FALSE(length_of_dump(first_of(endless, endless.size())).is_known);
+}
+
 }  // namespace
 }  // namespace firebreak::park

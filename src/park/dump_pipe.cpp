@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "os/file.h"
+#include "park/core_dump_file.h"
 
 namespace firebreak::park {
 namespace {
@@ -25,10 +26,26 @@ Result<DumpPipe> DumpPipe::open(os::Kernel& kernel, const std::string& path) {
   return DumpPipe(kernel, std::move(*fd));
 }
 
+void DumpPipe::let_end() {
+  if (std::exchange(may_end_, true)) return;
+  os::resize_pipe(fd_, wide_bytes);
+  if (state_ == State::Nearly) state_ = State::Writing;
+}
+
+/// Of what follows; 0: one more, and the writer could be through. What the pipe holds it has written.
+std::size_t DumpPipe::bytes_wanted() const {
+  if (may_end_) return bytes_a_read;
+  const DumpLength length = length_of_dump(bytes_);
+  if (!length.is_known) return length.bytes > came_bytes_ ? length.bytes - came_bytes_ : bytes_a_read;
+  const std::size_t held = narrow_bytes + 1;
+  return length.bytes > came_bytes_ + held ? std::min(length.bytes - came_bytes_ - held, bytes_a_read) : 0;
+}
+
 DumpPipe::State DumpPipe::read() {
   if (state_ == State::Done) return state_;
-  if (!std::exchange(is_wide_, true)) os::resize_pipe(fd_, wide_bytes);
-  std::vector<std::byte> piece(bytes_a_read);
+  const std::size_t wanted = bytes_wanted();
+  if (wanted == 0) return state_ = State::Nearly;
+  std::vector<std::byte> piece(wanted);
   const auto got = kernel_->read(fd_, piece);
   if (!got) {
     if (got.error().code != ErrorCode::Unavailable) state_ = State::Done;
@@ -40,9 +57,12 @@ DumpPipe::State DumpPipe::read() {
     return state_;
   }
   state_ = State::Writing;
+  came_bytes_ += *got;
   const std::size_t kept = std::min(*got, bytes_max - bytes_.size());
   is_cut_ |= kept < *got;
   bytes_.insert(bytes_.end(), piece.begin(), piece.begin() + static_cast<std::ptrdiff_t>(kept));
+  if (const DumpLength length = length_of_dump(bytes_); !length.is_known && length.bytes == 0) let_end();
+  if (bytes_wanted() == 0) state_ = State::Nearly;
   return state_;
 }
 

@@ -26,12 +26,15 @@ class DumpPipe {
   enum class State {
     Silent,   ///< nobody has dumped
     Writing,  ///< a dump has begun
+    Nearly,   ///< all of it is read that can be read while its process stands still in it
     Done,     ///< and is complete, or its writer is gone
   };
 
-  /// Takes what there is, 1 MiB at most, and never waits. From the first call on the pipe is a wide one.
-  /// After Done it has nothing to say.
+  /// Takes what there is, 1 MiB at most, and never waits. Stops before the last 4 KiB of the dump, so that
+  /// its process does not go on, until let_end(). What is no dump, or not longer than that, is not held.
   State read();
+  /// From now on the whole of it is read, through a wide pipe.
+  void let_end();
   State state() const { return state_; }
   int fd() const { return fd_.get(); }
   std::span<const std::byte> bytes() const { return bytes_; }
@@ -43,11 +46,14 @@ class DumpPipe {
  private:
   DumpPipe(os::Kernel& kernel, os::Fd fd) : kernel_(&kernel), fd_(std::move(fd)) {}
 
+  std::size_t bytes_wanted() const;
+
   os::Kernel* kernel_;
   os::Fd fd_;
   State state_ = State::Silent;
   std::vector<std::byte> bytes_;
-  bool is_wide_ = false;
+  std::size_t came_bytes_ = 0;
+  bool may_end_ = false;
   bool is_cut_ = false;
 };
 

@@ -5,11 +5,13 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cstring>
 #include <thread>
 
 #include "os/file.h"
 #include "os/real_kernel.h"
+#include "park/test_dump.h"
 
 namespace firebreak::park {
 namespace {
@@ -67,6 +69,40 @@ TEST_F(DumpPipeTest, BeforeItIsReadLessThanADumpFits) {
   ASSERT_EQ(::write(to.get(), dump.data(), rest), static_cast<ssize_t>(rest));
   to.reset();
   while (pipe_->read() == DumpPipe::State::Writing) continue;
+  EXPECT_EQ(pipe_->bytes().size(), dump.size());
+}
+
+// Whoever has written the whole goes on with the program.
+TEST_F(DumpPipeTest, AWriterIsHeldInTheLastOfItsDumpUntilItMayEnd) {
+  const std::string dump = test::dump_of({{".cudbg.relfimg.dev0", 7, 0, std::string(50'000, '\0')}});
+  std::atomic<bool> is_through = false;
+  std::thread dumping([&] {
+    const os::Fd to = writer();
+    for (std::size_t at = 0; at < dump.size();)
+      at += static_cast<std::size_t>(::write(to.get(), dump.data() + at, dump.size() - at));
+    is_through = true;
+  });
+  while (pipe_->read() != DumpPipe::State::Nearly) std::this_thread::yield();
+  EXPECT_EQ(pipe_->bytes().size(), dump.size() - 4097) << "what is left is more than the pipe holds";
+  EXPECT_EQ(pipe_->read(), DumpPipe::State::Nearly);
+  EXPECT_EQ(pipe_->bytes().size(), dump.size() - 4097);
+  EXPECT_FALSE(is_through);
+  pipe_->let_end();
+  while (pipe_->read() != DumpPipe::State::Done) std::this_thread::yield();
+  dumping.join();
+  EXPECT_EQ(std::memcmp(pipe_->bytes().data(), dump.data(), dump.size()), 0);
+}
+
+TEST_F(DumpPipeTest, WhatThePipeHoldsAsAWholeIsNotHeld) {
+  const std::string dump = test::dump_of({{".cudbg.relfimg.dev0", 7, 0, std::string(100, '\0')}});
+  os::Fd to = writer();
+  ASSERT_EQ(::write(to.get(), dump.data(), dump.size()), static_cast<ssize_t>(dump.size()));
+  to.reset();
+  while (pipe_->read() == DumpPipe::State::Writing) continue;
+  EXPECT_EQ(pipe_->state(), DumpPipe::State::Nearly);
+  pipe_->let_end();
+  while (pipe_->read() == DumpPipe::State::Writing) continue;
+  EXPECT_EQ(pipe_->state(), DumpPipe::State::Done);
   EXPECT_EQ(pipe_->bytes().size(), dump.size());
 }
 

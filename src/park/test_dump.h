@@ -69,6 +69,13 @@ inline TestSection sms(std::uint32_t exception) {
   return {".cudbg.smtbl.dev0", sm_table, 48, table};
 }
 
+/// Empty tables follow that of the SM with a block, one for each SM after it (3 dumps of an H100).
+inline std::vector<TestSection> with_sms_after(std::vector<TestSection> sections, int sm = 3) {
+  constexpr std::uint32_t block_table = 13;
+  while (++sm < 132) sections.push_back({".cudbg.ctatbl.dev0.sm" + std::to_string(sm), block_table, 56});
+  return sections;
+}
+
 inline TestSection warps(std::uint32_t number, bool is_broken) {
   std::string table(64, '\0');
   put(table, 8, number);

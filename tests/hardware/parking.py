@@ -7,7 +7,8 @@ MPS; some ten seconds a play.
 
 BIN: the folder with the programs. FIREBREAK_GPU=soft: without a GPU. Two tenants in the faulter's domain compare every
 word of every result until they are done, then the domain falls. One play goes without parking, and has to end them.
-Exit 1 where somebody did not live on, or a word was wrong. Ends everything that it started."""
+Exit 1 where somebody did not live on, a word was wrong, or the faulter's call said CUDA_SUCCESS. Ends everything that
+it started."""
 
 import argparse
 import datetime
@@ -184,6 +185,8 @@ def is_good(row):
     if not row["ready"] or row.get("beside", 0) < 2:
         return False
     lived = [each["error"] == "" and each.get("wrong_words") == 0 for each in row["tenants"] if each["beside"]]
+    if "CUDA_SUCCESS" in row["faulter"]:
+        return False
     return (all(lived) and row["named_after_ms"] is not None) if row["parked"] else not any(lived)
 
 

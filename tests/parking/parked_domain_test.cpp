@@ -141,7 +141,8 @@ TEST_F(ParkedDomainWhole, AtTheLimitWhoCouldNotLeaveFallsAndWasTold) {
   Player& one = start_checker("one");
   Player& rogue = start_rogue("trap");
   fault(rogue);
-  EXPECT_TRUE(agent_->said("tenant one cannot leave domain a, since it has no standby that is ready: it has 1 s"));
+  EXPECT_TRUE(
+      agent_->said("tenant one cannot leave domain a, since it has no standby that is ready: it has 1 s"));
   expect_to_have_fallen(one);
   wait_for_end(rogue);
   wait_for_parking("ready");
@@ -212,8 +213,8 @@ TEST_F(ParkedDomainWhole, AClientThatIsNotInTheModePreventsItAndIsNamed) {
   Player& one = start_checker("one");
   Player& foreign =
       start(checker_command(), {{"FIREBREAK_SOFTGPU_DIR", sandbox_.file("d/softgpu")},
-                           {"LD_LIBRARY_PATH", std::string(FIREBREAK_PROGRAMS) + "/../lib/softgpu"},
-                           {"CUDA_MPS_PIPE_DIRECTORY", sandbox_.file("d/a/pipe")}});
+                                {"LD_LIBRARY_PATH", std::string(FIREBREAK_PROGRAMS) + "/../lib/softgpu"},
+                                {"CUDA_MPS_PIPE_DIRECTORY", sandbox_.file("d/a/pipe")}});
   wait("its first kernel", [&] { return foreign.said("working"); });
   const std::string its = std::to_string(foreign.actor->record().pid);
   for (nlohmann::json now; now.empty(); now = domain()["parking"]["prevented_by"]) {

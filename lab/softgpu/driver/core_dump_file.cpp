@@ -219,6 +219,8 @@ std::vector<std::byte> core_dump_file(const SmException& exception,
              std::vector<WarpEntry>{warp_entry(exception, kernels[index])});
     file.add(".cudbg.lntbl" + place + ".wp0", Table::Lanes, lane_entries(exception, kernels[index]));
   }
+  for (std::uint32_t sm = 1; sm < core_dump_sms; ++sm)
+    file.add(fmt::format(".cudbg.ctatbl.dev0.sm{}", sm), Table::Blocks, std::vector<BlockEntry>());
   return file.finish();
 }
 

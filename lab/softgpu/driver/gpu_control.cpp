@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <optional>
 #include <utility>
 
 namespace firebreak::softgpu::driver {
@@ -12,6 +13,8 @@ namespace {
 constexpr std::int64_t until_asked_again_ns = 1'000'000;
 /// Without being woken.
 constexpr std::chrono::seconds look_again(1);
+/// After the last core dump.
+constexpr std::chrono::milliseconds reset_takes(50);
 }  // namespace
 
 GpuControl::GpuControl(std::shared_ptr<SharedGpu> gpu, std::shared_ptr<Domain> domain, std::uint32_t slot)
@@ -49,11 +52,18 @@ void GpuControl::wait_while_still() {
   }
 }
 
-void GpuControl::wait_until_stopped() {
+bool GpuControl::outlives_own_dump() {
+  std::optional<std::chrono::steady_clock::time_point> complete_since;
   while (true) {
     const std::uint32_t seen = gpu_->wake().value();
-    if (stopped()) return;
-    gpu_->wake().wait(seen, look_again);
+    if (stopped()) return false;
+    const auto hold = domain_->hold();
+    if (hold && hold->faulter_slot == slot_ && !domain_->stands_still(slot_)) {
+      const auto now = std::chrono::steady_clock::now();
+      if (!complete_since) complete_since = now;
+      if (now - *complete_since >= reset_takes) return true;
+    }
+    gpu_->wake().wait(seen, complete_since ? Nanoseconds(reset_takes) : Nanoseconds(look_again));
   }
 }
 

@@ -25,8 +25,11 @@ class GpuControl final : public ExecutionControl {
   bool stopped() const;
   /// Waits while an exception in the domain holds this process's work.
   void wait_while_still();
-  /// Of a kernel that an exception has halted: waits for the fault.
-  void wait_until_stopped();
+  /// Of a kernel that an exception has halted: waits for the fault. True: this process had the first
+  /// exception and has completed its own dump, the domain is held on, and its kernel counts as done: on an
+  /// H100 its next call said CUDA_SUCCESS (results/h100/parking-unnamed.json). Others stood still
+  /// (results/h100/parking-second.json).
+  bool outlives_own_dump();
   /// The error that ended this process's GPU work, once it shows; CUDA_SUCCESS before.
   CUresult sticky_error() const;
   /// When sticky_error() will change; empty: nothing is known to be due.

@@ -110,7 +110,7 @@ Process::Process(std::shared_ptr<SharedGpu> gpu, DomainMembership membership, Uv
     begins ? domain().begin_work(membership_.slot) : domain().end_work(membership_.slot);
   };
   stream_host_->count_losable = [this](bool begins) { losable_work_ += begins ? 1 : -1; };
-  stream_host_->deliver_fault = [this](const WorkFault& fault) { deliver(fault); };
+  stream_host_->deliver_fault = [this](const WorkFault& fault) { return deliver(fault); };
 }
 
 /// As on an H100 with driver 580: the device says fewer SMs and as much memory as ever, and less of it free.
@@ -119,7 +119,7 @@ void Process::take_mps_limits() {
   if (const auto bytes = memory_limit_from_environment()) gpu_->limit_own_memory(*bytes);
 }
 
-void Process::deliver(const WorkFault& fault) {
+bool Process::deliver(const WorkFault& fault) {
   const pid_t pid = os::own_pid();
   const FaultReport report{fault.cause, fault.access,      fault.address, membership_.slot,
                            pid,         process_name(pid), false};
@@ -127,8 +127,9 @@ void Process::deliver(const WorkFault& fault) {
     const std::lock_guard lock(hold_mutex_);
     return hold_domain(*gpu_, domain(), &uvm_.descriptor(), report, *fault.exception, speed_);
   };
-  if (fault.exception && is_held()) return control_.wait_until_stopped();
+  if (fault.exception && is_held()) return control_.outlives_own_dump();
   deliver_fault(*gpu_, domain(), &uvm_.descriptor(), report, speed_);
+  return false;
 }
 
 void Process::begin_core_dump() {

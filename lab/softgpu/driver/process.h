@@ -102,7 +102,8 @@ class Process {
   void watch_machine();
   bool server_is_gone();
   void take_mps_limits();
-  void deliver(const WorkFault& fault);
+  /// Whether the process goes on as though the work were done.
+  bool deliver(const WorkFault& fault);
   /// An exception holds the domain, and this process's dump is wanted.
   void begin_core_dump();
   void dump_core(const DomainHold& hold);

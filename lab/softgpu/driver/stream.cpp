@@ -133,7 +133,7 @@ bool Stream::execute(const Work& work) {
   if (!work.run) return true;
   const Counted in_flight(host_->count_work, work.on_gpu);
   const WorkOutcome outcome = run_unless_stopped(*host_, work);
-  if (const auto* fault = std::get_if<WorkFault>(&outcome)) host_->deliver_fault(*fault);
+  if (const auto* fault = std::get_if<WorkFault>(&outcome)) return host_->deliver_fault(*fault);
   return std::holds_alternative<WorkDone>(outcome);
 }
 

@@ -20,11 +20,12 @@ class Context;
 struct StreamHost {
   GpuControl* control = nullptr;
   CompletionHub* completions = nullptr;
-  std::function<void(bool begins)> count_work;          ///< work of this process on the GPU, for its domain
-  std::function<void(bool begins)> count_waiting;       ///< and behind it, in a queue
-  std::function<void(bool begins)> count_writing;       ///< what may write memory just now
-  std::function<void(bool begins)> count_losable;       ///< from its submission to its end, see Work
-  std::function<void(const WorkFault&)> deliver_fault;  ///< makes the fault happen
+  std::function<void(bool begins)> count_work;     ///< work of this process on the GPU, for its domain
+  std::function<void(bool begins)> count_waiting;  ///< and behind it, in a queue
+  std::function<void(bool begins)> count_writing;  ///< what may write memory just now
+  std::function<void(bool begins)> count_losable;  ///< from its submission to its end, see Work
+  /// Makes the fault happen. True: the process goes on as though the work were done.
+  std::function<bool(const WorkFault&)> deliver_fault;
 };
 
 /// The range on the hardware; lower numbers are more urgent. The software GPU does not schedule by them.
