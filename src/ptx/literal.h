@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// From a number as written to the bit pattern that an instruction or variable of some type gets. Internal to
-/// lab/ptx.
+/// src/ptx.
 #pragma once
 
 #include <cstdint>

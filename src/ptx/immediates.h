@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// Gives every number the bit pattern of the type that the instruction reads at its place. Internal to
-/// lab/ptx.
+/// src/ptx.
 #pragma once
 
 #include "ptx/diagnostic.h"

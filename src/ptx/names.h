@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// What the names of a source stand for while it is parsed: block scopes, register ranges, labels. Internal
-/// to lab/ptx.
+/// to src/ptx.
 #pragma once
 
 #include <cstdint>

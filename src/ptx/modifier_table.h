@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Words like .rn, .ftz and .gt as data: which field of Modifiers each one sets. Internal to lab/ptx.
+/// Words like .rn, .ftz and .gt as data: which field of Modifiers each one sets. Internal to src/ptx.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// The recursive-descent parser: its state, and one function a construct, grouped by file. Internal to
-/// lab/ptx.
+/// src/ptx.
 ///
 /// A function that fails records the complaint in `tokens` and returns anything: from then on all tokens are
 /// End, and who looks at the result asks `tokens.failed()` first.

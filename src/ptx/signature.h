@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// The formal side of a call. Internal to lab/ptx.
+/// The formal side of a call. Internal to src/ptx.
 #pragma once
 
 #include <vector>

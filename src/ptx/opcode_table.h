@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// Every instruction as data: its names, the types and modifiers it takes, and its operands. Internal to
-/// lab/ptx.
+/// src/ptx.
 #pragma once
 
 #include <array>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// The parser's view of the tokens, and its first complaint. Internal to lab/ptx.
+/// The parser's view of the tokens, and its first complaint. Internal to src/ptx.
 #pragma once
 
 #include <optional>

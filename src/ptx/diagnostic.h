@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// One located complaint about the source. Internal to lab/ptx, and for who re-validates a module.
+/// One located complaint about the source. Internal to src/ptx, and for who re-validates a module.
 #pragma once
 
 #include <optional>

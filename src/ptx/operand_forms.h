@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Which operands an instruction takes, from the opcode table's small language. Internal to lab/ptx.
+/// Which operands an instruction takes, from the opcode table's small language. Internal to src/ptx.
 ///
 /// A form is a list of operands with blanks between them, alternatives are separated by '/'. An operand is
 ///   [?] it and all after it may be left out    [=] it is written    [~] a wider register will do    a rule

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Cuts PTX text into tokens. Internal to lab/ptx.
+/// Cuts PTX text into tokens. Internal to src/ptx.
 #pragma once
 
 #include <cstdint>
