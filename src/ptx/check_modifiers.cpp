@@ -7,6 +7,7 @@ namespace firebreak::ptx {
 namespace {
 
 Finding check_instruction(const Instruction& instruction) {
+  if (instruction.opcode == Opcode::Opaque) return std::nullopt;
   const InstructionVariant* variant = find_variant(
       instruction.opcode,
       {instruction.type, instruction.source_type, instruction.more_types[0], instruction.more_types[1]});

@@ -94,7 +94,10 @@ class ReferenceChecker {
 
   Finding check(const Instruction& instruction) const {
     const bool is_call = instruction.opcode == Opcode::Call;
-    if (variants_of(instruction.opcode).empty())
+    const bool is_opaque = instruction.opcode == Opcode::Opaque;
+    if (is_opaque != (instruction.opaque_index < function_.opaque_instructions.size()))
+      return complain(instruction.location, "the unknown instruction has no text");
+    if (!is_opaque && variants_of(instruction.opcode).empty())
       return complain(instruction.location, "the instruction does not exist");
     if (!is_register_or_none(instruction.guard.register_index))
       return complain(instruction.location, "the guard does not exist");

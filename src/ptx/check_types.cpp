@@ -23,7 +23,7 @@ Finding check_address(const Function& function, const Operand& operand) {
 
 Finding check_instruction(const Function& function, const Instruction& instruction) {
   if (Finding problem = check_guard(function, instruction)) return problem;
-  if (instruction.opcode == Opcode::Call) return std::nullopt;
+  if (instruction.opcode == Opcode::Call || instruction.opcode == Opcode::Opaque) return std::nullopt;
   const FormMatch match = match_operands(function, instruction);
   if (const auto* problem = std::get_if<Diagnostic>(&match)) return *problem;
   for (const Operand& operand : instruction.operands)

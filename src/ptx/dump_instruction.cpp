@@ -26,7 +26,9 @@ class InstructionWriter {
   InstructionWriter(const Module& module, const Function& function) : module_(module), function_(function) {}
 
   std::string write(const Instruction& instruction) const {
-    std::string text = guard(instruction.guard) + mnemonic(instruction);
+    const bool known = instruction.opcode != Opcode::Opaque;
+    std::string text = guard(instruction.guard) +
+                       (known ? mnemonic(instruction) : function_.opaque_instructions[instruction.opaque_index].text);
     if (instruction.opcode == Opcode::Call) return text + call(function_.calls[instruction.call_index]);
     const char* separator = " ";
     for (const Operand& operand : instruction.operands) {

@@ -155,6 +155,7 @@ struct Instruction {
   /// In source order: the destination, if any, is first. Empty for call.
   std::vector<Operand> operands;
   std::uint32_t call_index = no_index;  ///< Opcode::Call: into Function::calls
+  std::uint32_t opaque_index = no_index;  ///< Opcode::Opaque: into Function::opaque_instructions
   SourceLocation location;
 };
 
@@ -167,6 +168,15 @@ struct Call {
   std::uint32_t targets_index = no_index;  ///< indirect through .calltargets: into Function::call_targets
   std::vector<Operand> returns;
   std::vector<Operand> arguments;
+};
+
+/// An instruction that the parser does not know, kept for analysis: `operands` of the instruction are the
+/// registers that its text names, each of which it may read or write.
+struct OpaqueInstruction {
+  std::string text;              ///< the opcode with its modifiers, as written
+  bool has_address = false;      ///< an operand in brackets: it may touch memory
+  bool only_shared = false;      ///< what it touches is in .shared, by its modifiers
+  bool may_jump = false;         ///< an operand is no register, symbol or number: perhaps a label
 };
 
 /// `.callprototype`: only types, sizes and offsets of the parameters matter.
@@ -220,6 +230,7 @@ struct Function {
   std::uint64_t argument_area_bytes = 0;  ///< all .param variables of the body: the caller's side of calls
   std::vector<Instruction> instructions;
   std::vector<Call> calls;
+  std::vector<OpaqueInstruction> opaque_instructions;
   std::vector<Prototype> prototypes;
   std::vector<CallTargets> call_targets;
   std::vector<BranchTable> branch_tables;

@@ -130,6 +130,8 @@ enum class Opcode : std::uint8_t {
   Stacksave,
   Trap,
   Vabsdiff4,  ///< d, a, b, c: four bytes at a time
+  // Not of the language
+  Opaque,  ///< one that this parser does not know: Function::opaque_instructions
 };
 
 enum class Rounding : std::uint8_t { None, Rn, Rna, Rz, Rm, Rp, Rni, Rzi, Rmi, Rpi };
@@ -169,6 +171,9 @@ enum class Scope : std::uint8_t { None, Cta, Cluster, Gpu, Sys };
 
 /// atom, red, redux.sync.
 enum class AtomicOp : std::uint8_t { None, Add, And, Cas, Dec, Exch, Inc, Max, Min, Or, Xor };
+
+/// What an instruction does at one of its addresses.
+enum class EffectKind : std::uint8_t { None, Read, Write, Atomic };
 
 enum class ShuffleMode : std::uint8_t { None, Up, Down, Bfly, Idx };
 enum class VoteMode : std::uint8_t { None, All, Any, Uni, Ballot };

@@ -55,6 +55,12 @@ constexpr ModifierGroups store =
 constexpr ModifierGroups atomic = with(G::Order, G::Scope, G::Space, G::CacheHint, G::Vector, G::Hint);
 constexpr ModifierGroups mbarrier = with(G::Order, G::Scope, G::Space, G::Hint);
 
+using Effects = std::array<EffectKind, 2>;
+constexpr Effects reads{EffectKind::Read};
+constexpr Effects writes{EffectKind::Write};
+constexpr Effects updates{EffectKind::Atomic};
+constexpr Effects copies{EffectKind::Write, EffectKind::Read};
+
 // One row a line, however long.
 // clang-format off
 constexpr std::array table{
@@ -127,8 +133,8 @@ constexpr std::array table{
     InstructionVariant{O::Cvt, "cvt", {convertible, convertible}, with(G::Rounding, G::IntegerRounding, G::Ftz, G::Saturate, G::SaturateFinite, G::Relu), 0, "=~0 ~1 ?~1"},
     InstructionVariant{O::Cvta, "cvta", {addresses}, with(G::To), with(G::Space), "=0 a"},
     InstructionVariant{O::Isspacep, "isspacep", {}, 0, with(G::Space), "=p n"},
-    InstructionVariant{O::Ld, "ld", {memory}, load, 0, "=v m ?l"},
-    InstructionVariant{O::Ldu, "ldu", {memory}, with(G::Space, G::Vector), 0, "=v m"},
+    InstructionVariant{O::Ld, "ld", {memory}, load, 0, "=v m ?l", reads},
+    InstructionVariant{O::Ldu, "ldu", {memory}, with(G::Space, G::Vector), 0, "=v m", reads},
     InstructionVariant{O::Mapa, "mapa", {addresses}, with(G::Space), 0, "=0 a u"},
     InstructionVariant{O::Mov, "mov", {scalars | pred | set(Type::B128)}, 0, 0, "=M M"},
     InstructionVariant{O::Prefetch, "prefetch", {}, with(G::Space, G::Hint), 0, "m"},
@@ -136,15 +142,15 @@ constexpr std::array table{
     InstructionVariant{O::Prmt, "prmt", {b32}, with(G::PermuteMode), 0, "=0 0 0 u"},
     InstructionVariant{O::ShflSync, "shfl.sync", {b32}, 0, with(G::ShuffleMode), "=0| 0 u u u"},
     InstructionVariant{O::Shfl, "shfl", {b32}, 0, with(G::ShuffleMode), "=0| 0 u u"},
-    InstructionVariant{O::St, "st", {memory}, store, 0, "m v ?l"},
+    InstructionVariant{O::St, "st", {memory}, store, 0, "m v ?l", writes},
     // Asynchronous copy
     InstructionVariant{O::CpAsyncCommitGroup, "cp.async.commit_group", {}, 0, 0, ""},
     InstructionVariant{O::CpAsyncWaitAll, "cp.async.wait_all", {}, 0, 0, ""},
     InstructionVariant{O::CpAsyncWaitGroup, "cp.async.wait_group", {}, 0, 0, "i"},
-    InstructionVariant{O::CpAsync, "cp.async", {}, with(G::CacheHint, G::Hint), with(G::Cache, G::Space, G::SourceSpace), "m m i ?c ?l"},
+    InstructionVariant{O::CpAsync, "cp.async", {}, with(G::CacheHint, G::Hint), with(G::Cache, G::Space, G::SourceSpace), "m m i ?c ?l", copies},
     // Synchronisation
     InstructionVariant{O::Activemask, "activemask", {b32}, 0, 0, "=0"},
-    InstructionVariant{O::Atom, "atom", {bits_3 | integers | floats | set(Type::B128)}, atomic, with(G::AtomicOp), "=v m v ?0 ?l"},
+    InstructionVariant{O::Atom, "atom", {bits_3 | integers | floats | set(Type::B128)}, atomic, with(G::AtomicOp), "=v m v ?0 ?l", updates},
     InstructionVariant{O::BarArrive, "bar.arrive", {}, with(G::Aligned), 0, "u u"},
     InstructionVariant{O::BarRed, "bar.red", {u32 | pred}, with(G::Aligned), with(G::BoolOp), "=0 u q/=0 u u q"},
     InstructionVariant{O::BarSync, "bar.sync", {}, with(G::Aligned), 0, "u ?u"},
@@ -156,15 +162,15 @@ constexpr std::array table{
     InstructionVariant{O::MatchAll, "match.all.sync", {bits_2}, 0, 0, "=b| 0 u"},
     InstructionVariant{O::MatchAny, "match.any.sync", {bits_2}, 0, 0, "=b 0 u"},
     InstructionVariant{O::Membar, "membar", {}, 0, with(G::Scope), ""},
-    InstructionVariant{O::Red, "red", {bits_3 | integers | floats}, atomic, with(G::AtomicOp), "m v ?l"},
+    InstructionVariant{O::Red, "red", {bits_3 | integers | floats}, atomic, with(G::AtomicOp), "m v ?l", updates},
     InstructionVariant{O::ReduxSync, "redux.sync", {set(Type::B32, Type::U32, Type::S32)}, 0, with(G::AtomicOp), "=0 0 u"},
     InstructionVariant{O::VoteSync, "vote.sync", {pred | b32}, 0, with(G::VoteMode), "=0 q u"},
     InstructionVariant{O::Vote, "vote", {pred | b32}, 0, with(G::VoteMode), "=0 q"},
-    InstructionVariant{O::MbarrierInit, "mbarrier.init", {b64}, mbarrier, 0, "m u"},
-    InstructionVariant{O::MbarrierInval, "mbarrier.inval", {b64}, mbarrier, 0, "m"},
-    InstructionVariant{O::MbarrierArrive, "mbarrier.arrive", {b64}, mbarrier | with(G::ExpectTx, G::NoComplete), 0, "=l m ?u/m ?u"},
-    InstructionVariant{O::MbarrierTestWait, "mbarrier.test_wait", {b64}, mbarrier | with(G::Parity), 0, "=p m l/=p m u"},
-    InstructionVariant{O::MbarrierTryWait, "mbarrier.try_wait", {b64}, mbarrier | with(G::Parity), 0, "=p m l ?u/=p m u ?u"},
+    InstructionVariant{O::MbarrierInit, "mbarrier.init", {b64}, mbarrier, 0, "m u", writes},
+    InstructionVariant{O::MbarrierInval, "mbarrier.inval", {b64}, mbarrier, 0, "m", writes},
+    InstructionVariant{O::MbarrierArrive, "mbarrier.arrive", {b64}, mbarrier | with(G::ExpectTx, G::NoComplete), 0, "=l m ?u/m ?u", updates},
+    InstructionVariant{O::MbarrierTestWait, "mbarrier.test_wait", {b64}, mbarrier | with(G::Parity), 0, "=p m l/=p m u", reads},
+    InstructionVariant{O::MbarrierTryWait, "mbarrier.try_wait", {b64}, mbarrier | with(G::Parity), 0, "=p m l ?u/=p m u ?u", reads},
     // Control flow
     InstructionVariant{O::Bra, "bra", {}, with(G::Uniform), 0, "L"},
     InstructionVariant{O::BrxIdx, "brx.idx", {}, with(G::Uniform), 0, "u T"},
@@ -172,14 +178,14 @@ constexpr std::array table{
     InstructionVariant{O::Exit, "exit", {}, 0, 0, ""},
     InstructionVariant{O::Ret, "ret", {}, with(G::Uniform), 0, ""},
     // Matrix
-    InstructionVariant{O::Ldmatrix, "ldmatrix.sync", {bit(Type::B16)}, with(G::Aligned, G::Transposed, G::Space), with(G::MatrixShape, G::MatrixCount), "=V m"},
+    InstructionVariant{O::Ldmatrix, "ldmatrix.sync", {bit(Type::B16)}, with(G::Aligned, G::Transposed, G::Space), with(G::MatrixShape, G::MatrixCount), "=V m", reads},
     InstructionVariant{O::Mma, "mma.sync", {matrix, matrix, matrix, matrix}, with(G::Aligned, G::SaturateFinite), with(G::MatrixShape, G::LayoutA, G::LayoutB), "=V V V V"},
     InstructionVariant{O::Movmatrix, "movmatrix.sync", {bit(Type::B16)}, with(G::Aligned, G::Transposed), with(G::MatrixShape), "=b b"},
-    InstructionVariant{O::Stmatrix, "stmatrix.sync", {bit(Type::B16)}, with(G::Aligned, G::Transposed, G::Space), with(G::MatrixShape, G::MatrixCount), "m V"},
+    InstructionVariant{O::Stmatrix, "stmatrix.sync", {bit(Type::B16)}, with(G::Aligned, G::Transposed, G::Space), with(G::MatrixShape, G::MatrixCount), "m V", writes},
     // Miscellaneous
     InstructionVariant{O::Alloca, "alloca", {addresses}, 0, 0, "=0 0 ?i"},
     InstructionVariant{O::Brkpt, "brkpt", {}, 0, 0, ""},
-    InstructionVariant{O::Discard, "discard", {}, with(G::Space, G::Hint), 0, "m i"},
+    InstructionVariant{O::Discard, "discard", {}, with(G::Space, G::Hint), 0, "m i", writes},
     InstructionVariant{O::Griddepcontrol, "griddepcontrol", {}, 0, with(G::Hint), ""},
     InstructionVariant{O::Nanosleep, "nanosleep", {u32}, 0, 0, "u"},
     InstructionVariant{O::Pmevent, "pmevent", {}, 0, 0, "i"},

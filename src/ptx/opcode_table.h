@@ -27,6 +27,8 @@ struct InstructionVariant {
   ModifierGroups required = 0;
   /// The operands, in the language that operand_forms.h explains.
   std::string_view operands;
+  /// What it does to memory at its first and second [address]. None for calls: their callees do it.
+  std::array<EffectKind, 2> effects{};
 };
 
 /// All variants; those of one opcode stand together.

@@ -360,6 +360,7 @@ FormMatch match_operands(const Function& function, const Instruction& instructio
 }
 
 std::string short_name(const Instruction& instruction) {
+  if (variants_of(instruction.opcode).empty()) return "an instruction of no known kind";
   std::string name(variants_of(instruction.opcode).front().name);
   for (const Type type : {instruction.type, instruction.source_type})
     if (type != Type::None) name += std::string(".") + name_of(type);

@@ -7,8 +7,9 @@
 
 namespace firebreak::ptx {
 
-Result<Module> parse(std::string_view source, std::string_view file_name) {
+Result<Module> parse(std::string_view source, std::string_view file_name, UnknownInstructions unknown) {
   Parser parser(lex(source));
+  parser.keeps_unknown = unknown == UnknownInstructions::Kept;
   parse_module(parser);
   Finding problem = parser.tokens.failure();
   if (!problem) problem = encode_immediates(parser.module);

@@ -142,12 +142,66 @@ Guard parse_guard(Parser& parser) {
   return guard;
 }
 
+void add_opaque_register(Instruction& instruction, std::uint32_t index, SourceLocation location) {
+  Operand operand;
+  operand.kind = OperandKind::Register;
+  operand.register_index = index;
+  operand.location = location;
+  instruction.operands.push_back(std::move(operand));
+}
+
+// The operands of an instruction that nobody knows: only names and brackets mean something.
+void read_opaque_operands(Parser& parser, Instruction& instruction, OpaqueInstruction& opaque) {
+  TokenStream& tokens = parser.tokens;
+  while (!tokens.at(";") && !tokens.at("}") && !tokens.at_end()) {
+    const Token token = tokens.next();
+    if (token.text == "[") opaque.has_address = true;
+    if (token.kind != TokenKind::Word) continue;
+    const NameEntry* entry = parser.names.find(token.text);
+    if (entry != nullptr && entry->kind == NameKind::Register)
+      add_opaque_register(instruction, use_register(parser, token), token.location);
+    else if (entry == nullptr && token.text != "_" && !token.text.starts_with('%'))
+      opaque.may_jump = true;
+    else if (entry != nullptr && entry->kind != NameKind::Symbol)
+      opaque.may_jump = true;
+  }
+}
+
+void parse_opaque(Parser& parser, Instruction& instruction) {
+  const OpcodeWords words = read_words(parser);
+  OpaqueInstruction opaque;
+  opaque.text = words.text;
+  bool shared = false;
+  bool global = false;
+  for (const Token& word : words.rest) {
+    shared = shared || word.text.starts_with("shared");
+    global = global || word.text == "global";
+  }
+  opaque.only_shared = shared && !global;
+  instruction.opcode = Opcode::Opaque;
+  instruction.location = words.opcode.location;
+  read_opaque_operands(parser, instruction, opaque);
+  instruction.opaque_index = static_cast<std::uint32_t>(parser.function().opaque_instructions.size());
+  parser.function().opaque_instructions.push_back(std::move(opaque));
+}
+
 }  // namespace
 
 void parse_instruction(Parser& parser) {
   Instruction instruction;
   instruction.guard = parse_guard(parser);
-  if (!parse_opcode(parser, instruction)) return;
+  const std::size_t start = parser.tokens.position();
+  const bool fails_before = parser.tokens.failed();
+  if (!parse_opcode(parser, instruction)) {
+    if (!parser.keeps_unknown || fails_before) return;
+    parser.tokens.rewind(start);
+    Instruction opaque;
+    opaque.guard = instruction.guard;
+    parse_opaque(parser, opaque);
+    parser.tokens.expect(";");
+    parser.function().instructions.push_back(std::move(opaque));
+    return;
+  }
   if (instruction.opcode == Opcode::Call)
     parse_call(parser, instruction);
   else

@@ -36,6 +36,7 @@ struct Parser {
   LabelScopes labels;
   std::uint32_t function_index = no_index;  ///< whose body this is; no_index at module level
   std::uint64_t initial_bytes = 0;          ///< of all variables
+  bool keeps_unknown = false;               ///< unknown instructions become Opcode::Opaque
 };
 
 /// A number, or what an expression of integers comes to.

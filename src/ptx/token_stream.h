@@ -40,6 +40,13 @@ class TokenStream {
   bool failed() const { return failure_.has_value(); }
   const Finding& failure() const { return failure_; }
 
+  /// For a second attempt: where the next token is, and back to there with whatever went wrong forgotten.
+  std::size_t position() const { return position_; }
+  void rewind(std::size_t position) {
+    position_ = position;
+    failure_.reset();
+  }
+
  private:
   std::vector<Token> tokens_;
   Token end_;
