@@ -47,4 +47,9 @@ std::array<MemoryEffect, 2> memory_effects(const Instruction& instruction) {
   return effects;
 }
 
+bool writes_first_operand(const Instruction& instruction) {
+  const auto variants = variants_of(instruction.opcode);
+  return !variants.empty() && variants.front().operands.starts_with('=');
+}
+
 }  // namespace firebreak::ptx
