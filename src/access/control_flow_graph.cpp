@@ -18,7 +18,9 @@ bool ends_thread(const ptx::Module& module, const ptx::Function& function, const
 class GraphBuilder {
  public:
   GraphBuilder(const ptx::Module& module, const ptx::Function& function)
-      : module_(module), function_(function), count_(static_cast<std::uint32_t>(function.instructions.size())) {}
+      : module_(module),
+        function_(function),
+        count_(static_cast<std::uint32_t>(function.instructions.size())) {}
 
   ControlFlowGraph build() {
     find_starts();

@@ -16,8 +16,9 @@ using PlacedBox = DecisionWorkspace::PlacedBox;
 
 // The range that holds the address; null: none does.
 const MemoryRange* find_range(std::span<const MemoryRange> memory, std::uint64_t address) {
-  auto after = std::upper_bound(memory.begin(), memory.end(), address,
-                                [](std::uint64_t value, const MemoryRange& range) { return value < range.address; });
+  auto after =
+      std::upper_bound(memory.begin(), memory.end(), address,
+                       [](std::uint64_t value, const MemoryRange& range) { return value < range.address; });
   if (after == memory.begin()) return nullptr;
   --after;
   return address - after->address < after->size_bytes ? &*after : nullptr;
@@ -25,7 +26,8 @@ const MemoryRange* find_range(std::span<const MemoryRange> memory, std::uint64_t
 
 std::optional<std::uint64_t> read_pointer(const LaunchArguments& launch, std::uint64_t offset) {
   std::uint64_t value = 0;
-  if (offset > launch.parameters.size() || launch.parameters.size() - offset < sizeof(value)) return std::nullopt;
+  if (offset > launch.parameters.size() || launch.parameters.size() - offset < sizeof(value))
+    return std::nullopt;
   std::memcpy(&value, launch.parameters.data() + offset, sizeof(value));
   return value;
 }
@@ -73,7 +75,8 @@ class Decider {
     const std::optional<Affine> starts = evaluate(group.program, launch_, workspace_.slots);
     happens = starts.has_value();
     if (!happens) return fine();
-    if (group.kind == ptx::EffectKind::Atomic) return {Verdict::NotIdempotent, DecisionReason::Atomic, index, index};
+    if (group.kind == ptx::EffectKind::Atomic)
+      return {Verdict::NotIdempotent, DecisionReason::Atomic, index, index};
     placed.group = index;
     placed.box.width_bytes = group.width_bytes;
     if (starts->unknown != UnknownReason::None) return widen(group, index, placed);
@@ -86,10 +89,14 @@ class Decider {
     const MemoryRange* range = nullptr;
     if (group.base.kind == BaseKind::Parameter) {
       range = range_of_parameter(group.base.value);
-      const MemoryRange* second = group.base.has_second ? range_of_parameter(group.base.second_value) : nullptr;
-      if (range != nullptr && second != nullptr) range = nullptr;  // which of them is the pointer?
-      else if (second != nullptr) range = second;
-    } else if (group.base.kind == BaseKind::Variable && group.base.value < launch_.variable_addresses.size()) {
+      const MemoryRange* second =
+          group.base.has_second ? range_of_parameter(group.base.second_value) : nullptr;
+      if (range != nullptr && second != nullptr)
+        range = nullptr;  // which of them is the pointer?
+      else if (second != nullptr)
+        range = second;
+    } else if (group.base.kind == BaseKind::Variable &&
+               group.base.value < launch_.variable_addresses.size()) {
       range = find_range(launch_.memory, launch_.variable_addresses[group.base.value]);
     }
     if (range == nullptr) return unknown(DecisionReason::UnknownAddress, index);

@@ -236,7 +236,8 @@ std::set<std::string> conditions_of(const KernelSummary& summary) {
       if (read.kind != ptx::EffectKind::Read) continue;
       const bool in_place = read.address == write.address;
       found.insert("what is written at " + base_of(summary, write) +
-                   (in_place ? " is what is read there, in place" : " meets what is read at " + base_of(summary, read)));
+                   (in_place ? " is what is read there, in place"
+                             : " meets what is read at " + base_of(summary, read)));
     }
   }
   return found;
@@ -264,8 +265,8 @@ std::string explain(const KernelSummary& summary) {
   std::string text = summary.kernel + ":\n";
   if (!summary.refusal.empty()) return text + "  unknown for each launch: " + summary.refusal + "\n";
   for (const AccessGroup& group : summary.groups)
-    text += "  line " + std::to_string(group.line) + ": " + summary.instruction_names[group.instruction] + " " +
-            verb_of(group.kind) + " " + place_of(summary, group) + condition_of(summary, group) + "\n";
+    text += "  line " + std::to_string(group.line) + ": " + summary.instruction_names[group.instruction] +
+            " " + verb_of(group.kind) + " " + place_of(summary, group) + condition_of(summary, group) + "\n";
   const std::set<std::string> conditions = conditions_of(summary);
   text += conditions.empty() ? "  idempotent for each launch\n" : "  idempotent, unless\n";
   for (const std::string& condition : conditions) text += "    " + condition + "\n";

@@ -11,6 +11,10 @@ namespace {
 using ptx::Compare;
 using ptx::SpecialRegister;
 
+// A quotient of something unknown is bounded. Where the bound is larger, it says less than that the address
+// stays inside its allocation.
+constexpr std::uint8_t small_range_bits = 25;
+
 // Of an unsigned value: how many numbers have no more bits.
 Wide next_power(Wide value) {
   Wide power = 1;
@@ -112,7 +116,8 @@ class Evaluator {
       case Operation::LoopCounter:
         return counter(step);
       default:
-        return Affine::anything(step.width_bits, step.reason == UnknownReason::None ? UnknownReason::Computed : step.reason,
+        return Affine::anything(step.width_bits,
+                                step.reason == UnknownReason::None ? UnknownReason::Computed : step.reason,
                                 step.variable);
     }
   }
@@ -144,9 +149,8 @@ class Evaluator {
       case Operation::ZeroExtend:
         return fit(step.a, step.operand_width_bits, step.operation == Operation::SignExtend, step);
       case Operation::Truncate:
-        return slots_[step.a].unknown == UnknownReason::None
-                   ? slots_[step.a]
-                   : fit(step.a, step.width_bits, false, step);
+        return slots_[step.a].unknown == UnknownReason::None ? slots_[step.a]
+                                                             : fit(step.a, step.width_bits, false, step);
       case Operation::Select:
         return choose(step);
       case Operation::Compare:
@@ -170,7 +174,11 @@ class Evaluator {
     const Affine b = fit(step.b, step.width_bits, step.is_signed, step);
     const bool is_plain = b.is_constant() && b.base > 0;
     if (!is_plain) return Affine::anything(step.width_bits, UnknownReason::Computed, step.variable);
-    if (step.operation == Operation::Divide) return divide_by(a, b.base, true, step.variable);
+    if (step.operation == Operation::Divide) {
+      Affine quotient = divide_by(a, b.base, true, step.variable);
+      forget_doubt(quotient, small_range_bits);
+      return quotient;
+    }
     if (a.low() >= 0) return floor_modulo(a, b.base, step.variable);
     Affine result = Affine::range(1 - b.base, a.high() > 0 ? b.base - 1 : Wide{0}, 1, step.variable);
     return result;
@@ -181,10 +189,13 @@ class Evaluator {
     if (!by.is_constant()) return Affine::anything(step.width_bits, UnknownReason::Computed, step.variable);
     const Wide amount = std::min<Wide>(by.base, step.width_bits);
     if (step.operation == Operation::ShiftLeft)
-      return amount == step.width_bits ? Affine::constant(0)
-                                       : scale(slots_[step.a], Wide{1} << amount, step.width_bits, step.variable);
-    return divide_by(fit(step.a, step.width_bits, step.is_signed, step), Wide{1} << amount, false,
-                     step.variable);
+      return amount == step.width_bits
+                 ? Affine::constant(0)
+                 : scale(slots_[step.a], Wide{1} << amount, step.width_bits, step.variable);
+    Affine quotient = divide_by(fit(step.a, step.width_bits, step.is_signed, step), Wide{1} << amount, false,
+                                step.variable);
+    forget_doubt(quotient, small_range_bits);
+    return quotient;
   }
 
   Affine combine(const ProgramStep& step) const {
@@ -207,8 +218,8 @@ class Evaluator {
     const Affine positive = normalise(a, step.width_bits, false, step.variable);
     if (is_power_of_two(span - with)) {
       const Wide unit = span - with;
-      return Affine::range(floor_divide(positive.low(), unit) * unit, floor_divide(positive.high(), unit) * unit,
-                           unit, step.variable);
+      return Affine::range(floor_divide(positive.low(), unit) * unit,
+                           floor_divide(positive.high(), unit) * unit, unit, step.variable);
     }
     return Affine::range(0, std::min(positive.high(), with), with & -with, step.variable);
   }
@@ -244,10 +255,10 @@ class Evaluator {
     const bool is_minimum = step.operation == Operation::Minimum;
     if (a.high() <= b.low()) return is_minimum ? a : b;
     if (b.high() <= a.low()) return is_minimum ? b : a;
-    Affine result = is_minimum ? Affine::range(std::min(a.low(), b.low()), std::min(a.high(), b.high()), 1,
-                                               step.variable)
-                               : Affine::range(std::max(a.low(), b.low()), std::max(a.high(), b.high()), 1,
-                                               step.variable);
+    Affine result =
+        is_minimum
+            ? Affine::range(std::min(a.low(), b.low()), std::min(a.high(), b.high()), 1, step.variable)
+            : Affine::range(std::max(a.low(), b.low()), std::max(a.high(), b.high()), 1, step.variable);
     result.unknown = a.unknown != UnknownReason::None ? a.unknown : b.unknown;
     forget_doubt(result, step.width_bits);
     return result;

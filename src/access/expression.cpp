@@ -156,8 +156,8 @@ ExpressionIndex ExpressionPool::unary(Operation operation, std::uint8_t width_bi
   node.operand_width_bits = nodes_[a].width_bits;
   node.operands[0] = a;
   if (nodes_[a].operation == Operation::Constant) {
-    const bool negative = operation == Operation::SignExtend &&
-                          (nodes_[a].value >> (node.operand_width_bits - 1) & 1U) != 0;
+    const bool negative =
+        operation == Operation::SignExtend && (nodes_[a].value >> (node.operand_width_bits - 1) & 1U) != 0;
     const std::uint64_t ones = ~low_bits(~std::uint64_t{0}, node.operand_width_bits);
     return constant(width_bits, nodes_[a].value | (negative ? ones : 0));
   }

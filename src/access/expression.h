@@ -18,19 +18,19 @@ using ExpressionIndex = std::uint32_t;
 inline constexpr ExpressionIndex no_expression = ptx::no_index;
 
 enum class Operation : std::uint8_t {
-  Constant,        ///< `value`
-  Parameter,       ///< the bytes of the parameter block at `value`, as many as the width has
-  Special,         ///< `value` is the ptx::SpecialRegister
-  Variable,        ///< the address of ptx::Module::variables[value]
-  SharedAddress,   ///< of something in .shared
-  LocalAddress,    ///< of something in .local or in .param, of this thread alone
-  Unknown,         ///< one value that nothing is known of; `value` counts them, `reason` says why
-  Phi,             ///< where paths meet: `value` indexes ExpressionPool::phis
-  LoopCounter,     ///< of the loop `value`: 0 in the first iteration
+  Constant,       ///< `value`
+  Parameter,      ///< the bytes of the parameter block at `value`, as many as the width has
+  Special,        ///< `value` is the ptx::SpecialRegister
+  Variable,       ///< the address of ptx::Module::variables[value]
+  SharedAddress,  ///< of something in .shared
+  LocalAddress,   ///< of something in .local or in .param, of this thread alone
+  Unknown,        ///< one value that nothing is known of; `value` counts them, `reason` says why
+  Phi,            ///< where paths meet: `value` indexes ExpressionPool::phis
+  LoopCounter,    ///< of the loop `value`: 0 in the first iteration
   Add,
   Subtract,
   Multiply,
-  MultiplyHigh,    ///< the upper half of the product
+  MultiplyHigh,  ///< the upper half of the product
   Divide,
   Remainder,
   ShiftLeft,
@@ -50,16 +50,16 @@ enum class Operation : std::uint8_t {
 /// Why nothing is known of a value.
 enum class UnknownReason : std::uint8_t {
   None,
-  Loaded,       ///< it came from memory
-  Computed,     ///< by an instruction that is not modelled
-  Loop,         ///< it changes in a loop in a way that is not modelled
-  Wrapped,      ///< arithmetic may wrap around
-  Undefined,    ///< read before it is written
+  Loaded,     ///< it came from memory
+  Computed,   ///< by an instruction that is not modelled
+  Loop,       ///< it changes in a loop in a way that is not modelled
+  Wrapped,    ///< arithmetic may wrap around
+  Undefined,  ///< read before it is written
 };
 
 struct Expression {
   Operation operation = Operation::Constant;
-  std::uint8_t width_bits = 0;  ///< 1: a predicate. Of Compare: see operand_width_bits
+  std::uint8_t width_bits = 0;          ///< 1: a predicate. Of Compare: see operand_width_bits
   std::uint8_t operand_width_bits = 0;  ///< Compare, SignExtend, ZeroExtend: of what goes in
   bool is_signed = false;
   ptx::Compare compare = ptx::Compare::None;  ///< Eq, Ne, Lt, Le, Gt, Ge
@@ -73,9 +73,9 @@ struct Expression {
 /// Values that meet at the head of a block.
 struct PhiNode {
   std::uint32_t block = 0;
-  ExpressionIndex self = no_expression;  ///< the expression of Operation::Phi
+  ExpressionIndex self = no_expression;   ///< the expression of Operation::Phi
   std::vector<ExpressionIndex> operands;  ///< by predecessor of the block
-  bool joins_entries = false;  ///< of a loop's header, but only what comes in from outside
+  bool joins_entries = false;             ///< of a loop's header, but only what comes in from outside
   /// What it comes to, where that is known: the same on all paths, or an induction. no_expression: not known.
   ExpressionIndex replacement = no_expression;
 };

@@ -33,7 +33,8 @@ Difference difference_of(const Affine& a, const Affine& b) {
   difference.base = b.base - a.base;
   add_axes(difference, a, -1);
   add_axes(difference, b, 1);
-  std::sort(difference.spans.begin(), difference.spans.begin() + static_cast<std::ptrdiff_t>(difference.count),
+  std::sort(difference.spans.begin(),
+            difference.spans.begin() + static_cast<std::ptrdiff_t>(difference.count),
             [](const Span& x, const Span& y) { return x.stride > y.stride; });
   return difference;
 }

@@ -224,8 +224,8 @@ class ProgramCompiler {
     return shape_of(index, loop, known, 0) != Shape::Other;
   }
 
-  Shape shape_of(ExpressionIndex index, std::uint32_t loop,
-                 std::unordered_map<ExpressionIndex, Shape>& known, int depth) const {
+  Shape shape_of(ExpressionIndex index, std::uint32_t loop, std::unordered_map<ExpressionIndex, Shape>& known,
+                 int depth) const {
     index = pool_.resolve(index);
     if (const auto found = known.find(index); found != known.end()) return found->second;
     const Expression& node = pool_[index];

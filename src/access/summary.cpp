@@ -87,7 +87,8 @@ class BaseFinder {
       if (node.operation != Operation::Add && node.operation != Operation::Subtract) return false;
       index = node.operands[0];
       const Expression& other = pool_[pool_.resolve(node.operands[1])];
-      if (node.operation == Operation::Add && other.operation == Operation::Phi && other.value == phi) return true;
+      if (node.operation == Operation::Add && other.operation == Operation::Phi && other.value == phi)
+        return true;
     }
     return false;
   }

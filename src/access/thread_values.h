@@ -26,8 +26,8 @@ struct MemoryAccess {
   std::uint32_t operand = 0;
   ptx::StateSpace space = ptx::StateSpace::None;
   std::uint32_t width_bytes = 0;
-  ExpressionIndex address = no_expression;     ///< 64 bits
-  ExpressionIndex predicate = no_expression;   ///< of the instruction's own guard
+  ExpressionIndex address = no_expression;    ///< 64 bits
+  ExpressionIndex predicate = no_expression;  ///< of the instruction's own guard
 };
 
 /// A test that every full iteration of a loop passes: it goes on only where that holds.
@@ -42,7 +42,7 @@ struct ThreadValues {
   std::vector<MemoryAccess> accesses;
   /// By block and successor: when the edge is taken. no_expression: always, or not known.
   std::vector<std::vector<ExpressionIndex>> edge_conditions;
-  std::vector<std::vector<LoopTest>> loop_tests;              ///< by loop
+  std::vector<std::vector<LoopTest>> loop_tests;            ///< by loop
   std::vector<std::vector<ExpressionIndex>> loop_counters;  ///< by loop: one for each width
   std::string refusal;  ///< why nothing can be said of the kernel; empty: something can
 };
@@ -89,7 +89,8 @@ class ValueBuilder {
   const ptx::Function& kernel_;
   ThreadValues& values_;
   std::unordered_map<std::uint64_t, ExpressionIndex> definitions_;
-  std::vector<std::vector<std::pair<std::uint32_t, ExpressionIndex>>> incomplete_;  ///< register, phi; by block
+  std::vector<std::vector<std::pair<std::uint32_t, ExpressionIndex>>>
+      incomplete_;  ///< register, phi; by block
   std::vector<bool> sealed_;
   std::vector<bool> filled_;
   std::uint32_t block_ = 0;

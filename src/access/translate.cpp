@@ -146,11 +146,12 @@ class Translator {
     if (to.kind != OperandKind::PredicatePair) return;
     assign_register(to.register_index, value, sign);
     if (to.second_register_index == ptx::no_index) return;
-    const bool is_predicate = pool_[value].width_bits == 1 && builder_.width_of(to.second_register_index) == 1;
+    const bool is_predicate =
+        pool_[value].width_bits == 1 && builder_.width_of(to.second_register_index) == 1;
     builder_.write(to.second_register_index,
-                   is_predicate ? pool_.negate_predicate(value)
-                                : pool_.unknown(builder_.width_of(to.second_register_index),
-                                                UnknownReason::Computed));
+                   is_predicate
+                       ? pool_.negate_predicate(value)
+                       : pool_.unknown(builder_.width_of(to.second_register_index), UnknownReason::Computed));
   }
 
   void unpack(const Operand& to, ExpressionIndex value) {
@@ -187,7 +188,8 @@ class Translator {
     if (instruction_.opcode == Opcode::Opaque) {
       for (const Operand& each : instruction_.operands) forget_operand(each);
     } else if (instruction_.opcode == Opcode::Call) {
-      for (const Operand& each : builder_.kernel().calls[instruction_.call_index].returns) forget_operand(each);
+      for (const Operand& each : builder_.kernel().calls[instruction_.call_index].returns)
+        forget_operand(each);
     } else if (ptx::writes_first_operand(instruction_) && !instruction_.operands.empty()) {
       forget_operand(operand(0));
     }
@@ -198,11 +200,11 @@ class Translator {
     for (const Operand& each : instruction_.operands)
       if (each.kind == OperandKind::SpecialRegister && is_fickle(each.special))
         builder_.refuse(instruction_, "it reads a clock or where it runs, which differs from run to run");
-    if (instruction_.opcode == Opcode::Call && !never_returns(builder_.module(), builder_.kernel(), instruction_))
+    if (instruction_.opcode == Opcode::Call &&
+        !never_returns(builder_.module(), builder_.kernel(), instruction_))
       builder_.refuse(instruction_, "it calls " + callee_name());
     if (instruction_.opcode != Opcode::Opaque) return;
-    const ptx::OpaqueInstruction& opaque =
-        builder_.kernel().opaque_instructions[instruction_.opaque_index];
+    const ptx::OpaqueInstruction& opaque = builder_.kernel().opaque_instructions[instruction_.opaque_index];
     if (opaque.may_jump || (opaque.has_address && !opaque.only_shared))
       builder_.refuse(instruction_, "the instruction '" + opaque.text + "' is not known");
   }
@@ -293,9 +295,10 @@ class Translator {
     if (!is_integer(type)) return pool_.unknown(1, UnknownReason::Computed);
     bool sign = is_signed(type);
     Compare how = instruction_.modifiers.compare;
-    constexpr std::array<std::pair<Compare, Compare>, 4> unsigned_names{
-        {{Compare::Lo, Compare::Lt}, {Compare::Ls, Compare::Le}, {Compare::Hi, Compare::Gt},
-         {Compare::Hs, Compare::Ge}}};
+    constexpr std::array<std::pair<Compare, Compare>, 4> unsigned_names{{{Compare::Lo, Compare::Lt},
+                                                                         {Compare::Ls, Compare::Le},
+                                                                         {Compare::Hi, Compare::Gt},
+                                                                         {Compare::Hs, Compare::Ge}}};
     for (const auto& [name, meaning] : unsigned_names) {
       if (how != name) continue;
       how = meaning;
