@@ -27,8 +27,9 @@ class InstructionWriter {
 
   std::string write(const Instruction& instruction) const {
     const bool known = instruction.opcode != Opcode::Opaque;
-    std::string text = guard(instruction.guard) +
-                       (known ? mnemonic(instruction) : function_.opaque_instructions[instruction.opaque_index].text);
+    std::string text =
+        guard(instruction.guard) +
+        (known ? mnemonic(instruction) : function_.opaque_instructions[instruction.opaque_index].text);
     if (instruction.opcode == Opcode::Call) return text + call(function_.calls[instruction.call_index]);
     const char* separator = " ";
     for (const Operand& operand : instruction.operands) {

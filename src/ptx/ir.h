@@ -154,7 +154,7 @@ struct Instruction {
   Guard guard;
   /// In source order: the destination, if any, is first. Empty for call.
   std::vector<Operand> operands;
-  std::uint32_t call_index = no_index;  ///< Opcode::Call: into Function::calls
+  std::uint32_t call_index = no_index;    ///< Opcode::Call: into Function::calls
   std::uint32_t opaque_index = no_index;  ///< Opcode::Opaque: into Function::opaque_instructions
   SourceLocation location;
 };
@@ -173,10 +173,10 @@ struct Call {
 /// An instruction that the parser does not know, kept for analysis: `operands` of the instruction are the
 /// registers that its text names, each of which it may read or write.
 struct OpaqueInstruction {
-  std::string text;              ///< the opcode with its modifiers, as written
-  bool has_address = false;      ///< an operand in brackets: it may touch memory
-  bool only_shared = false;      ///< what it touches is in .shared, by its modifiers
-  bool may_jump = false;         ///< an operand is no register, symbol or number: perhaps a label
+  std::string text;          ///< the opcode with its modifiers, as written
+  bool has_address = false;  ///< an operand in brackets: it may touch memory
+  bool only_shared = false;  ///< what it touches is in .shared, by its modifiers
+  bool may_jump = false;     ///< an operand is no register, symbol or number: perhaps a label
 };
 
 /// `.callprototype`: only types, sizes and offsets of the parameters matter.

@@ -12,8 +12,8 @@ namespace firebreak::ptx {
 /// One access of an instruction.
 struct MemoryEffect {
   EffectKind kind = EffectKind::None;
-  std::uint32_t operand = no_index;      ///< into Instruction::operands: the address
-  StateSpace space = StateSpace::None;   ///< None: a generic address
+  std::uint32_t operand = no_index;     ///< into Instruction::operands: the address
+  StateSpace space = StateSpace::None;  ///< None: a generic address
 };
 
 /// At most two: cp.async writes one address and reads another. None of an opaque instruction: see

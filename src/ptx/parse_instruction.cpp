@@ -153,7 +153,7 @@ void add_opaque_register(Instruction& instruction, std::uint32_t index, SourceLo
 // The operands of an instruction that nobody knows: only names and brackets mean something.
 void read_opaque_operands(Parser& parser, Instruction& instruction, OpaqueInstruction& opaque) {
   TokenStream& tokens = parser.tokens;
-  while (!tokens.at(";") && !tokens.at("}") && !tokens.at_end()) {
+  while (!tokens.at(";") && !tokens.at_end()) {
     const Token token = tokens.next();
     if (token.text == "[") opaque.has_address = true;
     if (token.kind != TokenKind::Word) continue;
