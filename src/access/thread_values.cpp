@@ -9,6 +9,28 @@ namespace {
 constexpr std::size_t most_instructions = 200'000;
 constexpr std::size_t most_blocks = 8'000;  // reading goes as deep as there are blocks
 
+// A phi whose operands are one value and itself is that value. Phis of loops inside loops become so one after
+// the other.
+void remove_trivial_phis(ExpressionPool& pool) {
+  for (bool changed = true; changed;) {
+    changed = false;
+    for (PhiNode& phi : pool.phis) {
+      if (phi.replacement != no_expression) continue;
+      ExpressionIndex same = no_expression;
+      bool differs = phi.operands.empty();
+      for (const ExpressionIndex operand : phi.operands) {
+        const ExpressionIndex value = pool.resolve(operand);
+        if (value == phi.self || value == same) continue;
+        differs = differs || same != no_expression;
+        same = value;
+      }
+      if (differs || same == no_expression) continue;
+      phi.replacement = same;
+      changed = true;
+    }
+  }
+}
+
 // The block leaves the loop or stays in it, and each iteration asks it.
 bool is_test(const ControlFlowGraph& graph, const NaturalLoop& loop, std::uint32_t block) {
   const auto& successors = graph.blocks[block].successors;
@@ -173,6 +195,7 @@ ThreadValues find_thread_values(const ptx::Module& module, const ptx::Function& 
     values.refusal = "it has a loop with two entries";
   if (!values.refusal.empty()) return values;
   ValueBuilder(module, kernel, values).build();
+  remove_trivial_phis(values.pool);
   resolve_inductions(values);
   find_loop_tests(values);
   return values;
