@@ -125,6 +125,20 @@ TEST_F(DecisionTest, TheMemoKnowsWhatMatters) {
   EXPECT_EQ(memo.hits(), 1U);
 }
 
+// More questions than the memo has places: some take each other's.
+TEST_F(DecisionTest, TheMemoNeverAnswersAnotherQuestion) {
+  DecisionMemo memo;
+  int idempotent = 0;
+  for (std::uint32_t i = 0; i < 4'000; ++i) {
+    LaunchArguments asked = launch({.n = 1'000'000, .out = first + 32'000});
+    asked.grid[0] = i * 7'919 % 1'000 + 1;
+    const Verdict verdict = memo.decide(summary, asked, 1, workspace).verdict;
+    ASSERT_EQ(verdict, decide(summary, asked, workspace).verdict) << asked.grid[0];
+    idempotent += verdict == Verdict::Idempotent ? 1 : 0;
+  }
+  EXPECT_EQ(idempotent, 4 * 250);
+}
+
 TEST_F(DecisionTest, UnknownInstructionsMatterWhereTheyMayTouchMemory) {
   const auto with = [this](const std::string& extra) {
     std::string text = std::string(header) + std::string(copy_text);
