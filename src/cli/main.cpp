@@ -13,6 +13,7 @@ int main(int argument_count, char** arguments) {
       "FIREBREAK_GPU=real|soft chooses the GPU (default: real); soft is for trying Firebreak without one.");
   cli::Action action;
   cli::add_doctor(app, action);
+  cli::add_explain(app, action);
   cli::add_guard_probe(app, action);
   cli::add_hand_over(app, action);
   cli::add_run(app, action);

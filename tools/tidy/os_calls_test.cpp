@@ -35,8 +35,8 @@ TEST(OsCalls, OurOwnInterfaceAndTextPass) {
 
 TEST(OsCalls, AParsersAcceptPasses) {
   const auto findings =
-      check_os_calls(tree_of({{"lab/ptx/parser.h", "class Parser { bool accept(Token token); };"},
-                              {"lab/ptx/parser.cpp", "void Parser::f() { if (accept(Comma)) g(); }"}}));
+      check_os_calls(tree_of({{"src/ptx/parser.h", "class Parser { bool accept(Token token); };"},
+                              {"src/ptx/parser.cpp", "void Parser::f() { if (accept(Comma)) g(); }"}}));
   EXPECT_THAT(findings, testing::IsEmpty());
 }
 

@@ -69,6 +69,24 @@ struct Dimensions {
   std::uint32_t x = 1, y = 1, z = 1;
 };
 
+/// One access of one thread to global memory.
+struct ObservedAccess {
+  std::uint64_t address = 0;
+  std::uint32_t size_bytes = 0;
+  GpuAccess access = GpuAccess::None;
+  std::uint32_t ptx_line = 0;
+  std::uint64_t thread =
+      0;  ///< counts from 0: the block's place in the grid times its threads, plus the thread's
+};
+
+/// Told of a launch's accesses to global memory, in the order in which they happen. For checks and tests.
+class AccessObserver {
+ public:
+  virtual ~AccessObserver() = default;
+  /// Before it happens. False: it does not, and the kernel stops there, torn.
+  virtual bool observe(const ObservedAccess& access) = 0;
+};
+
 struct Launch {
   std::shared_ptr<const LoadedModule> module;  ///< kept alive for the launch
   const Kernel* kernel = nullptr;              ///< of `module`
@@ -77,7 +95,9 @@ struct Launch {
   std::uint32_t dynamic_shared_bytes = 0;
   std::vector<std::byte> parameters;  ///< packed as `Kernel::parameters` says
   std::uint64_t stack_limit_bytes =
-      1024;  ///< local memory for call frames per thread, beyond the entry's own
+      1024;                            ///< local memory for call frames per thread, beyond the entry's own
+  AccessObserver* observer = nullptr;  ///< null: nobody looks; outlives the launch
+  std::vector<std::uint32_t> block_order;  ///< blocks by their place in the grid; empty: x first, then y, z
 };
 
 /// Polled by running kernels, at least once every few thousand instructions of a thread.
@@ -92,7 +112,7 @@ class ExecutionControl {
 struct Completed {
   std::uint64_t instructions = 0;  ///< PTX instructions executed, summed over threads
 };
-struct Stopped {};
+struct Stopped {};  ///< by the ExecutionControl or the AccessObserver
 using LaunchOutcome = std::variant<Completed, Stopped, GpuFault>;
 
 /// Runs one launch to its end on the calling thread. A fault stops the kernel where it is: what other threads

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "softgpu/interpreter/memory_access.h"
 
+#include "softgpu/interpreter/interpreter.h"
+
 namespace firebreak::softgpu {
 
 namespace {
@@ -66,6 +68,30 @@ std::byte* handle_fault(Warp& warp, const MicroOp* op, Space space, int lane, st
     host = warp.launch->memory.handle_fault(address, size, access, lane);
   if (host == nullptr) raise_access(warp, op, space, address, size, access);
   return host;
+}
+
+LaneMask observe_lanes(Warp& warp, const MicroOp* op, LaneMask mask, const LaneAddresses& addresses,
+                       std::uint64_t size, GpuAccess access) {
+  const FunctionCode& function = *warp.frame->function;
+  ObservedAccess seen;
+  seen.size_bytes = static_cast<std::uint32_t>(size);
+  seen.access = access;
+  seen.ptx_line = function.lines[static_cast<std::size_t>(op - function.code.data())];
+  LaneMask done = 0;
+  for (LaneMask left = mask; left != 0; left &= left - 1) {
+    const int lane = std::countr_zero(left);
+    seen.address = addresses[lane];
+    seen.thread =
+        warp.launch->first_thread + std::uint64_t{warp.index} * warp_lanes + static_cast<unsigned>(lane);
+    const bool is_global = seen.address >> 63 == 0;  // not in a window
+    if (is_global && !warp.launch->observer->observe(seen)) {
+      warp.launch->is_stopped_by_observer = true;
+      warp.raise(op, GpuFaultKind::Breakpoint, access, seen.address);
+      return done;
+    }
+    done |= LaneMask{1} << lane;
+  }
+  return done;
 }
 
 }  // namespace firebreak::softgpu

@@ -39,7 +39,14 @@ LaunchState make_state(const Launch& launch, const DecodedKernel& kernel, const 
   const std::uint64_t stack_bytes = (launch.stack_limit_bytes + 15U) / 16U * 16U;
   state.local_bytes = kernel.entry().local_bytes + static_cast<std::uint32_t>(stack_bytes);
   state.attention = &control.attention;
+  state.observer = launch.observer;
   return state;
+}
+
+Dimensions block_at(Dimensions grid, std::uint64_t place) {
+  const std::uint64_t plane = std::uint64_t{grid.x} * grid.y;
+  return {static_cast<std::uint32_t>(place % grid.x), static_cast<std::uint32_t>(place % plane / grid.x),
+          static_cast<std::uint32_t>(place / plane)};
 }
 
 }  // namespace
@@ -49,15 +56,15 @@ LaunchOutcome run_launch(const Launch& launch, const AddressSpace& memory, Execu
   const auto& kernel = static_cast<const DecodedKernel&>(*launch.kernel);
   LaunchState state = make_state(launch, kernel, memory, control);
   Block block(state, launch, kernel.dynamic_shared_offset() + launch.dynamic_shared_bytes);
-  for (std::uint32_t z = 0; z < launch.grid.z; ++z) {
-    for (std::uint32_t y = 0; y < launch.grid.y; ++y) {
-      for (std::uint32_t x = 0; x < launch.grid.x; ++x) {
-        block.start({x, y, z});
-        const BlockEnd end = run_block(block, state, control);
-        if (end == BlockEnd::Faulted) return *std::move(state.fault);
-        if (end == BlockEnd::Stopped) return Stopped{};
-      }
-    }
+  const std::uint64_t count = std::uint64_t{launch.grid.x} * launch.grid.y * launch.grid.z;
+  const std::uint64_t threads = std::uint64_t{launch.block.x} * launch.block.y * launch.block.z;
+  for (std::uint64_t i = 0; i < count; ++i) {
+    const std::uint64_t place = launch.block_order.empty() ? i : launch.block_order[i];
+    state.first_thread = place * threads;
+    block.start(block_at(launch.grid, place));
+    const BlockEnd end = run_block(block, state, control);
+    if (end == BlockEnd::Stopped || state.is_stopped_by_observer) return Stopped{};
+    if (end == BlockEnd::Faulted) return *std::move(state.fault);
   }
   return Completed{state.instructions};
 }

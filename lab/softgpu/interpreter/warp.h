@@ -23,6 +23,7 @@
 namespace firebreak::softgpu {
 
 struct Block;
+class AccessObserver;
 
 /// One activation of a function, for the lanes that made the call together.
 struct Frame {
@@ -74,6 +75,9 @@ struct LaunchState {
   std::uint64_t fence = 0;            ///< what fences write
   std::optional<GpuFault> fault;
   const std::atomic<std::uint32_t>* attention = nullptr;  ///< not zero: come back soon
+  AccessObserver* observer = nullptr;
+  std::uint64_t first_thread = 0;       ///< of the block that runs, for the observer
+  bool is_stopped_by_observer = false;  ///< then `fault` is set, too, and means nothing
 };
 
 struct Warp {

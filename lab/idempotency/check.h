@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+/// One launch under the three questions of the first oracle: did it go only where it was predicted to, is
+/// what was called idempotent so by its trace, and does a torn run, done again, come out equal?
+#pragma once
+
+#include <cstdint>
+#include <random>
+#include <string>
+
+#include "access/decision.h"
+#include "idempotency/traced_gpu.h"
+#include "idempotency/truth.h"
+
+namespace firebreak::idempotency {
+
+struct LaunchReport {
+  access::Decision decision;
+  TraceTruth truth;
+  RunEnd end = RunEnd::Completed;
+  std::uint64_t access_count = 0;
+  std::uint32_t redo_count = 0;  ///< torn runs that were done again
+  std::string problem;           ///< what must not be; empty: all is well
+};
+
+/// The GPU's memory is what it was before when this returns. Fails only where the launch cannot run at all.
+Result<LaunchReport> check_launch(TracedGpu& gpu, const access::KernelSummary& summary,
+                                  const LaunchCase& launch, access::DecisionWorkspace& workspace,
+                                  std::mt19937_64& random);
+
+}  // namespace firebreak::idempotency

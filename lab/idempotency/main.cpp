@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// firebreak-idempotency: the oracle over as many random launches as asked for, or what can be said of the
+// kernels of PTX files.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <random>
+
+#include "idempotency/corpus.h"
+#include "idempotency/random_launches.h"
+
+int main(int argument_count, char** arguments) {
+  using namespace firebreak;
+  CLI::App app{"Checks what Firebreak says of launches: may they run again after they were torn?"};
+  idempotency::RandomLaunchOptions options;
+  options.seed = std::random_device{}();
+  std::vector<std::string> files;
+  app.add_option("--kernels", options.kernel_count, "Random kernels to check")->capture_default_str();
+  app.add_option("--launches", options.launches_per_kernel, "Launches of each")->capture_default_str();
+  app.add_option("--seed", options.seed, "To have the same again");
+  app.add_option("--ptx", files, "Instead: what can be said of the kernels of these PTX files")
+      ->check(CLI::ExistingFile);
+  CLI11_PARSE(app, argument_count, arguments);
+  if (!files.empty()) {
+    fmt::print("{}", to_text(idempotency::survey(files)));
+    return 0;
+  }
+  fmt::print("seed {}\n", options.seed);
+  const idempotency::RandomLaunchCounts counts = idempotency::check_random_launches(options);
+  fmt::print("{}", to_text(counts));
+  return counts.problem.empty() ? 0 : 1;
+}

@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "access/decision.h"
+
+#include <algorithm>
+#include <cstring>
+#include <optional>
+
+#include "access/evaluate.h"
+
+namespace firebreak::access {
+namespace {
+
+constexpr std::size_t most_boxes = 1'100;
+
+using PlacedBox = DecisionWorkspace::PlacedBox;
+
+// The range that holds the address; null: none does.
+const MemoryRange* find_range(std::span<const MemoryRange> memory, std::uint64_t address) {
+  auto after =
+      std::upper_bound(memory.begin(), memory.end(), address,
+                       [](std::uint64_t value, const MemoryRange& range) { return value < range.address; });
+  if (after == memory.begin()) return nullptr;
+  --after;
+  return address - after->address < after->size_bytes ? &*after : nullptr;
+}
+
+std::optional<std::uint64_t> read_pointer(const LaunchArguments& launch, std::uint64_t offset) {
+  std::uint64_t value = 0;
+  if (offset > launch.parameters.size() || launch.parameters.size() - offset < sizeof(value))
+    return std::nullopt;
+  std::memcpy(&value, launch.parameters.data() + offset, sizeof(value));
+  return value;
+}
+
+class Decider {
+ public:
+  Decider(const KernelSummary& summary, const LaunchArguments& launch, DecisionWorkspace& workspace)
+      : summary_(summary), launch_(launch), workspace_(workspace) {}
+
+  Decision run() {
+    if (!summary_.refusal.empty()) return {Verdict::Unknown, DecisionReason::Refused};
+    if (launch_.parameters.size() < summary_.parameter_bytes)
+      return {Verdict::Unknown, DecisionReason::ShortParameters};
+    workspace_.reads.clear();
+    workspace_.writes.clear();
+    for (const bool reads : {false, true}) {
+      if (reads && workspace_.writes.empty()) break;  // nothing is written: nothing can be torn
+      for (std::uint32_t i = 0; i < summary_.groups.size(); ++i) {
+        if ((summary_.groups[i].kind == ptx::EffectKind::Read) != reads) continue;
+        const Decision problem = place(i);
+        if (problem.verdict != Verdict::Idempotent) return problem;
+      }
+    }
+    return compare();
+  }
+
+  PlacedBox predicted(std::uint32_t index, bool& happens, bool& is_known) {
+    PlacedBox placed;
+    happens = false;
+    is_known = locate(index, placed, happens).verdict == Verdict::Idempotent;
+    return placed;
+  }
+
+ private:
+  static Decision fine() { return {Verdict::Idempotent, DecisionReason::None}; }
+  static Decision unknown(DecisionReason reason, std::uint32_t index) {
+    return {Verdict::Unknown, reason, index, index};
+  }
+
+  // Where the group goes, as the launch's own addresses.
+  Decision locate(std::uint32_t index, PlacedBox& placed, bool& happens) {
+    const AccessGroup& group = summary_.groups[index];
+    happens = true;
+    if (!group.program.is_complete) return unknown(DecisionReason::TooComplicated, index);
+    const std::optional<Affine> starts = evaluate(group.program, launch_, workspace_.slots);
+    happens = starts.has_value();
+    if (!happens) return fine();
+    if (group.kind == ptx::EffectKind::Atomic)
+      return {Verdict::NotIdempotent, DecisionReason::Atomic, index, index};
+    placed.group = index;
+    placed.box.width_bytes = group.width_bytes;
+    if (starts->unknown != UnknownReason::None) return widen(group, index, placed);
+    placed.box.starts = normalise(*starts, 64, false, 0);
+    if (placed.box.starts.unknown != UnknownReason::None) return widen(group, index, placed);
+    return fine();
+  }
+
+  Decision widen(const AccessGroup& group, std::uint32_t index, PlacedBox& placed) const {
+    const MemoryRange* range = nullptr;
+    if (group.base.kind == BaseKind::Parameter) {
+      range = range_of_parameter(group.base.value);
+      const MemoryRange* second =
+          group.base.has_second ? range_of_parameter(group.base.second_value) : nullptr;
+      if (range != nullptr && second != nullptr)
+        range = nullptr;  // which of them is the pointer?
+      else if (second != nullptr)
+        range = second;
+    } else if (group.base.kind == BaseKind::Variable &&
+               group.base.value < launch_.variable_addresses.size()) {
+      range = find_range(launch_.memory, launch_.variable_addresses[group.base.value]);
+    }
+    if (range == nullptr) return unknown(DecisionReason::UnknownAddress, index);
+    placed.is_wide = true;
+    placed.box.starts = Affine::constant(static_cast<Wide>(range->address));
+    placed.box.width_bytes = static_cast<Wide>(range->size_bytes);
+    return fine();
+  }
+
+  const MemoryRange* range_of_parameter(std::uint64_t offset) const {
+    const std::optional<std::uint64_t> pointer = read_pointer(launch_, offset);
+    return pointer ? find_range(launch_.memory, *pointer) : nullptr;
+  }
+
+  Decision place(std::uint32_t index) {
+    PlacedBox placed;
+    bool happens = false;
+    Decision problem = locate(index, placed, happens);
+    if (problem.verdict != Verdict::Idempotent || !happens) return problem;
+    problem = make_canonical(placed);
+    if (problem.verdict != Verdict::Idempotent) return problem;
+    const bool reads = summary_.groups[index].kind == ptx::EffectKind::Read;
+    (reads ? workspace_.reads : workspace_.writes).push_back(placed);
+    return fine();
+  }
+
+  // Two addresses of one memory become one.
+  Decision make_canonical(PlacedBox& placed) const {
+    StridedBox& box = placed.box;
+    const MemoryRange* range = find_range(launch_.memory, static_cast<std::uint64_t>(box.begin()));
+    const auto end_of = [](const MemoryRange& each) {
+      return static_cast<Wide>(each.address) + static_cast<Wide>(each.size_bytes);
+    };
+    if (range != nullptr && box.end() <= end_of(*range)) {
+      box.starts.base += static_cast<Wide>(range->canonical_address) - static_cast<Wide>(range->address);
+      return fine();
+    }
+    bool touches = false;
+    for (const MemoryRange& each : launch_.memory) {
+      if (static_cast<Wide>(each.address) >= box.end() || end_of(each) <= box.begin()) continue;
+      touches = true;
+      if (each.canonical_address != each.address) return unknown(DecisionReason::AliasedMemory, placed.group);
+    }
+    return touches ? fine() : unknown(DecisionReason::OutsideMemory, placed.group);
+  }
+
+  Decision compare() const {
+    Decision doubt = fine();
+    if (workspace_.writes.empty()) return doubt;
+    Wide begin = workspace_.writes.front().box.begin();
+    Wide end = workspace_.writes.front().box.end();
+    for (const PlacedBox& write : workspace_.writes) {
+      begin = std::min(begin, write.box.begin());
+      end = std::max(end, write.box.end());
+    }
+    for (const PlacedBox& read : workspace_.reads) {
+      if (read.box.end() <= begin || end <= read.box.begin()) continue;
+      for (const PlacedBox& write : workspace_.writes) {
+        if (!may_meet(write.box, read.box)) continue;
+        if (!write.is_wide && !read.is_wide)
+          return {Verdict::NotIdempotent, DecisionReason::Overlap, write.group, read.group};
+        doubt = {Verdict::Unknown, DecisionReason::WideOverlap, write.group, read.group};
+      }
+    }
+    return doubt;
+  }
+
+  const KernelSummary& summary_;
+  const LaunchArguments& launch_;
+  DecisionWorkspace& workspace_;
+};
+
+}  // namespace
+
+DecisionWorkspace::DecisionWorkspace() : slots(most_slots) {
+  reads.reserve(most_boxes);
+  writes.reserve(most_boxes);
+}
+
+Decision decide(const KernelSummary& summary, const LaunchArguments& launch, DecisionWorkspace& workspace) {
+  return Decider(summary, launch, workspace).run();
+}
+
+PredictedAccess predict(const KernelSummary& summary, std::size_t group, const LaunchArguments& launch,
+                        DecisionWorkspace& workspace) {
+  PredictedAccess result;
+  const PlacedBox placed = Decider(summary, launch, workspace)
+                               .predicted(static_cast<std::uint32_t>(group), result.happens, result.is_known);
+  result.box = placed.box;
+  result.is_wide = placed.is_wide;
+  return result;
+}
+
+bool allows(const PredictedAccess& predicted, std::uint64_t address, std::uint64_t size_bytes) {
+  if (!predicted.happens || !predicted.is_known) return predicted.happens;
+  const auto start = static_cast<Wide>(address);
+  const StridedBox& box = predicted.box;
+  if (start < box.begin() || start + static_cast<Wide>(size_bytes) > box.end()) return false;
+  const Wide step = box.starts.step();
+  return predicted.is_wide || step == 0 ? true : (start - box.starts.base) % step == 0;
+}
+
+}  // namespace firebreak::access

@@ -1,0 +1,419 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "access/evaluate.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+namespace firebreak::access {
+namespace {
+
+using ptx::Compare;
+using ptx::SpecialRegister;
+
+// A quotient of something unknown is bounded. Where the bound is larger, it says less than that the address
+// stays inside its allocation.
+constexpr std::uint8_t small_range_bits = 25;
+
+// Of an unsigned value: how many numbers have no more bits.
+Wide next_power(Wide value) {
+  Wide power = 1;
+  while (power <= value) power *= 2;
+  return power;
+}
+
+bool is_power_of_two(Wide value) { return value > 0 && (value & (value - 1)) == 0; }
+
+class Evaluator {
+ public:
+  Evaluator(const LaunchArguments& launch, std::span<Affine> slots) : launch_(launch), slots_(slots) {}
+
+  // False: the access does not happen.
+  bool run(const ProgramStep& step) {
+    switch (step.kind) {
+      case StepKind::Evaluate:
+        slots_[step.to] = value_of(step);
+        return true;
+      case StepKind::Hull:
+        slots_[step.to] = hull(slots_[step.a], slots_[step.b], step.variable);
+        return true;
+      case StepKind::Require:
+        return !slots_[step.a].is_constant() || slots_[step.a].base != 0;
+      case StepKind::Restrict:
+        return narrow(step);
+      case StepKind::Count:
+        return count(step);
+    }
+    return true;
+  }
+
+ private:
+  Affine fit(std::uint16_t slot, std::uint8_t width_bits, bool is_signed, const ProgramStep& step) const {
+    // Two operands that do not fit are not the same because of that.
+    const std::uint32_t own = slot == step.a ? 1 : 2;
+    return normalise(slots_[slot], width_bits, is_signed, step.variable + own);
+  }
+
+  // Constants and parameters as signed numbers: a negative stride stays a small one.
+  static Affine signed_constant(std::uint64_t bits, std::uint8_t width_bits) {
+    if (width_bits == 1) return Affine::constant(static_cast<Wide>(bits & 1U));
+    const unsigned unused = 64U - width_bits;
+    return Affine::constant(static_cast<std::int64_t>(bits << unused) >> unused);
+  }
+
+  Affine parameter(const ProgramStep& step) const {
+    std::uint64_t bits = 0;
+    const std::size_t bytes = step.width_bits / 8U;
+    if (step.value > launch_.parameters.size() || bytes > launch_.parameters.size() - step.value)
+      return Affine::anything(step.width_bits, UnknownReason::Undefined, step.variable);
+    std::memcpy(&bits, launch_.parameters.data() + step.value, bytes);
+    return signed_constant(bits, step.width_bits);
+  }
+
+  Affine special(const ProgramStep& step) const {
+    const auto which = static_cast<SpecialRegister>(step.value);
+    const auto axis = [&](std::uint32_t count) {
+      return Affine::range(0, Wide{count} - 1, 1, static_cast<std::uint32_t>(step.value));
+    };
+    const auto index = [&](SpecialRegister first) {
+      return static_cast<std::size_t>(step.value) - static_cast<std::size_t>(first);
+    };
+    if (which >= SpecialRegister::TidX && which <= SpecialRegister::TidZ)
+      return axis(launch_.block[index(SpecialRegister::TidX)]);
+    if (which >= SpecialRegister::NtidX && which <= SpecialRegister::NtidZ)
+      return Affine::constant(launch_.block[index(SpecialRegister::NtidX)]);
+    if (which >= SpecialRegister::CtaidX && which <= SpecialRegister::CtaidZ)
+      return axis(launch_.grid[index(SpecialRegister::CtaidX)]);
+    if (which >= SpecialRegister::NctaidX && which <= SpecialRegister::NctaidZ)
+      return Affine::constant(launch_.grid[index(SpecialRegister::NctaidX)]);
+    if (which == SpecialRegister::Laneid) return axis(32);
+    return Affine::anything(step.width_bits, UnknownReason::Computed, step.variable);
+  }
+
+  Affine counter(const ProgramStep& step) const {
+    const std::uint32_t variable = first_loop_variable + static_cast<std::uint32_t>(step.value);
+    Affine result;
+    result.axis_count = 1;
+    result.axes[0] = {variable, 1, 0};
+    if (step.is_signed) return result;
+    result.axes[0].last = (Wide{1} << step.width_bits) - 1;
+    result.unknown = UnknownReason::Loop;
+    return result;
+  }
+
+  Affine leaf(const ProgramStep& step) const {
+    switch (step.operation) {
+      case Operation::Constant:
+        return signed_constant(step.value, step.width_bits);
+      case Operation::Parameter:
+        return parameter(step);
+      case Operation::Special:
+        return special(step);
+      case Operation::Variable:
+        if (step.value < launch_.variable_addresses.size() && launch_.variable_addresses[step.value] != 0)
+          return Affine::constant(static_cast<Wide>(launch_.variable_addresses[step.value]));
+        return Affine::anything(step.width_bits, UnknownReason::Computed, step.variable);
+      case Operation::LoopCounter:
+        return counter(step);
+      default:
+        return Affine::anything(step.width_bits,
+                                step.reason == UnknownReason::None ? UnknownReason::Computed : step.reason,
+                                step.variable);
+    }
+  }
+
+  Affine value_of(const ProgramStep& step) const {
+    switch (step.operation) {
+      case Operation::Add:
+      case Operation::Subtract:
+        return add(slots_[step.a], slots_[step.b], step.operation == Operation::Subtract, step.width_bits,
+                   step.variable);
+      case Operation::Multiply:
+        return multiply(slots_[step.a], slots_[step.b], step.width_bits, step.variable);
+      case Operation::MultiplyHigh:
+        return multiply_high(step);
+      case Operation::Divide:
+      case Operation::Remainder:
+        return divide(step);
+      case Operation::ShiftLeft:
+      case Operation::ShiftRight:
+        return shift(step);
+      case Operation::And:
+      case Operation::Or:
+      case Operation::Xor:
+        return step.width_bits == 1 ? combine(step) : bits(step);
+      case Operation::Minimum:
+      case Operation::Maximum:
+        return extreme(step);
+      case Operation::SignExtend:
+      case Operation::ZeroExtend:
+        return fit(step.a, step.operand_width_bits, step.operation == Operation::SignExtend, step);
+      case Operation::Truncate:
+        return slots_[step.a].unknown == UnknownReason::None ? slots_[step.a]
+                                                             : fit(step.a, step.width_bits, false, step);
+      case Operation::Select:
+        return choose(step);
+      case Operation::Compare:
+        return compare(step);
+      default:
+        return leaf(step);
+    }
+  }
+
+  Affine multiply_high(const ProgramStep& step) const {
+    const Affine product = multiply(fit(step.a, step.width_bits, step.is_signed, step),
+                                    fit(step.b, step.width_bits, step.is_signed, step),
+                                    static_cast<std::uint8_t>(64), step.variable);
+    if (product.unknown != UnknownReason::None)
+      return Affine::anything(step.width_bits, product.unknown, step.variable);
+    return divide_by(product, Wide{1} << step.width_bits, false, step.variable);
+  }
+
+  Affine divide(const ProgramStep& step) const {
+    const Affine a = fit(step.a, step.width_bits, step.is_signed, step);
+    const Affine b = fit(step.b, step.width_bits, step.is_signed, step);
+    const bool is_plain = b.is_constant() && b.base > 0;
+    if (!is_plain) return Affine::anything(step.width_bits, UnknownReason::Computed, step.variable);
+    if (step.operation == Operation::Divide) {
+      Affine quotient = divide_by(a, b.base, true, step.variable);
+      forget_doubt(quotient, small_range_bits);
+      return quotient;
+    }
+    if (a.low() >= 0) return floor_modulo(a, b.base, step.variable);
+    Affine result = Affine::range(1 - b.base, a.high() > 0 ? b.base - 1 : Wide{0}, 1, step.variable);
+    return result;
+  }
+
+  Affine shift(const ProgramStep& step) const {
+    const Affine by = fit(step.b, 32, false, step);
+    if (!by.is_constant()) return Affine::anything(step.width_bits, UnknownReason::Computed, step.variable);
+    const Wide amount = std::min<Wide>(by.base, step.width_bits);
+    if (step.operation == Operation::ShiftLeft)
+      return amount == step.width_bits
+                 ? Affine::constant(0)
+                 : scale(slots_[step.a], Wide{1} << amount, step.width_bits, step.variable);
+    Affine quotient = divide_by(fit(step.a, step.width_bits, step.is_signed, step), Wide{1} << amount, false,
+                                step.variable);
+    forget_doubt(quotient, small_range_bits);
+    return quotient;
+  }
+
+  Affine combine(const ProgramStep& step) const {
+    const Affine& a = slots_[step.a];
+    const Affine& b = slots_[step.b];
+    const bool is_or = step.operation == Operation::Or;
+    if (step.operation != Operation::Xor) {
+      const Wide decides = is_or ? 1 : 0;
+      if (a.is_constant()) return a.base == decides ? a : b;
+      if (b.is_constant()) return b.base == decides ? b : a;
+    } else if (a.is_constant() && b.is_constant()) {
+      return Affine::constant(a.base != b.base ? 1 : 0);
+    }
+    return Affine::anything(1, UnknownReason::None, step.variable);
+  }
+
+  Affine mask(const Affine& a, Wide with, const ProgramStep& step) const {
+    const Wide span = Wide{1} << step.width_bits;
+    if (is_power_of_two(with + 1)) return floor_modulo(a, with + 1, step.variable);
+    const Affine positive = normalise(a, step.width_bits, false, step.variable);
+    if (is_power_of_two(span - with)) {
+      const Wide unit = span - with;
+      return Affine::range(floor_divide(positive.low(), unit) * unit,
+                           floor_divide(positive.high(), unit) * unit, unit, step.variable);
+    }
+    return Affine::range(0, std::min(positive.high(), with), with & -with, step.variable);
+  }
+
+  Affine bits(const ProgramStep& step) const {
+    const Affine a = fit(step.a, step.width_bits, false, step);
+    const Affine b = fit(step.b, step.width_bits, false, step);
+    const bool both = a.is_constant() && b.is_constant();
+    if (step.operation == Operation::And) {
+      if (both) return Affine::constant(a.base & b.base);
+      if (b.is_constant()) return mask(slots_[step.a], b.base, step);
+      return Affine::range(0, std::min(a.high(), b.high()), 1, step.variable);
+    }
+    if (both) return Affine::constant(step.operation == Operation::Or ? a.base | b.base : a.base ^ b.base);
+    // No bit in both: a sum.
+    for (const auto& [low, high] : {std::pair{&a, &b}, std::pair{&b, &a}}) {
+      const Wide unit = next_power(low->high());
+      if (floor_modulo(Affine::constant(high->base), unit, 0).base == 0 && high->step() % unit == 0)
+        return add(a, b, false, step.width_bits, step.variable);
+    }
+    Affine result = Affine::range(0, next_power(std::max(a.high(), b.high())) - 1, 1, step.variable);
+    result.unknown = a.unknown != UnknownReason::None ? a.unknown : b.unknown;
+    return result;
+  }
+
+  static void forget_doubt(Affine& value, std::uint8_t width_bits) {
+    if (value.high() - value.low() < (Wide{1} << (width_bits - 1))) value.unknown = UnknownReason::None;
+  }
+
+  Affine extreme(const ProgramStep& step) const {
+    const Affine a = fit(step.a, step.width_bits, step.is_signed, step);
+    const Affine b = fit(step.b, step.width_bits, step.is_signed, step);
+    const bool is_minimum = step.operation == Operation::Minimum;
+    if (a.high() <= b.low()) return is_minimum ? a : b;
+    if (b.high() <= a.low()) return is_minimum ? b : a;
+    Affine result =
+        is_minimum
+            ? Affine::range(std::min(a.low(), b.low()), std::min(a.high(), b.high()), 1, step.variable)
+            : Affine::range(std::max(a.low(), b.low()), std::max(a.high(), b.high()), 1, step.variable);
+    result.unknown = a.unknown != UnknownReason::None ? a.unknown : b.unknown;
+    forget_doubt(result, step.width_bits);
+    return result;
+  }
+
+  Affine choose(const ProgramStep& step) const {
+    const Affine& predicate = slots_[step.a];
+    if (predicate.is_constant()) return slots_[predicate.base != 0 ? step.b : step.c];
+    return hull(slots_[step.b], slots_[step.c], step.variable);
+  }
+
+  Affine compare(const ProgramStep& step) const {
+    const Affine a = fit(step.a, step.operand_width_bits, step.is_signed, step);
+    const Affine b = fit(step.b, step.operand_width_bits, step.is_signed, step);
+    const Affine difference = add(a, b, true, 64, step.variable);
+    const auto answer = [&](bool yes, bool no) {
+      if (yes) return Affine::constant(1);
+      return no ? Affine::constant(0) : Affine::anything(1, UnknownReason::None, step.variable);
+    };
+    const Wide low = difference.low();
+    const Wide high = difference.high();
+    switch (step.compare) {
+      case Compare::Eq:
+        return answer(low == 0 && high == 0, low > 0 || high < 0);
+      case Compare::Ne:
+        return answer(low > 0 || high < 0, low == 0 && high == 0);
+      case Compare::Lt:
+        return answer(high < 0, low >= 0);
+      case Compare::Le:
+        return answer(high <= 0, low > 0);
+      case Compare::Gt:
+        return answer(low > 0, high <= 0);
+      case Compare::Ge:
+        return answer(low >= 0, high < 0);
+      default:
+        return Affine::anything(1, UnknownReason::None, step.variable);
+    }
+  }
+
+  bool narrow(const ProgramStep& step) {
+    Affine value = fit(step.to, step.operand_width_bits, step.is_signed, step);
+    const Affine bound = fit(step.b, step.operand_width_bits, step.is_signed, step);
+    if (bound.unknown != UnknownReason::None) return true;
+    Wide low = value.low();
+    Wide high = value.high();
+    switch (step.compare) {
+      case Compare::Lt:
+        high = bound.high() - 1;
+        break;
+      case Compare::Le:
+        high = bound.high();
+        break;
+      case Compare::Gt:
+        low = bound.low() + 1;
+        break;
+      case Compare::Ge:
+        low = bound.low();
+        break;
+      case Compare::Eq:
+        low = bound.low();
+        high = bound.high();
+        break;
+      case Compare::Ne:
+        if (!bound.is_constant()) return true;
+        if (bound.base == low) low += 1;
+        if (bound.base == high) high -= 1;
+        break;
+      default:
+        return true;
+    }
+    if (!restrict_to(value, low, high, step.variable)) return false;
+    forget_doubt(value, step.operand_width_bits);
+    slots_[step.to] = value;
+    return true;
+  }
+
+  static Wide take_stride(Affine& value, std::uint32_t variable) {
+    for (std::size_t i = 0; i < value.axis_count; ++i) {
+      if (value.axes[i].variable != variable) continue;
+      const Wide stride = value.axes[i].stride;
+      value.axes[i] = value.axes[static_cast<std::size_t>(value.axis_count - 1)];
+      --value.axis_count;
+      return stride;
+    }
+    return 0;
+  }
+
+  // How many more iterations there may be after the first; less than 0: no bound.
+  Wide rounds(const ProgramStep& step) const {
+    constexpr Wide no_bound = -1;
+    Affine a = fit(step.a, step.operand_width_bits, step.is_signed, step);
+    Affine b = fit(step.b, step.operand_width_bits, step.is_signed, step);
+    if (a.unknown != UnknownReason::None || b.unknown != UnknownReason::None) return no_bound;
+    const std::uint32_t variable = first_loop_variable + static_cast<std::uint32_t>(step.value);
+    Wide stride = take_stride(a, variable);
+    const Wide other_stride = take_stride(b, variable);
+    if ((stride == 0) == (other_stride == 0)) return no_bound;
+    Compare how = step.compare;
+    if (stride == 0) {  // as if the one that moves stood first
+      std::swap(a, b);
+      stride = other_stride;
+      how = how == Compare::Lt   ? Compare::Gt
+            : how == Compare::Gt ? Compare::Lt
+            : how == Compare::Le ? Compare::Ge
+            : how == Compare::Ge ? Compare::Le
+                                 : how;
+    }
+    if (how == Compare::Ne) return rounds_until_equal(a, b, stride, step);
+    const bool grows = how == Compare::Lt || how == Compare::Le;
+    if (how == Compare::Eq || grows != (stride > 0)) return no_bound;
+    const Wide inclusive = how == Compare::Le || how == Compare::Ge ? 1 : 0;
+    const Wide size = stride > 0 ? stride : -stride;
+    // The first value that fails the test must not wrap around and pass it.
+    const Wide span = Wide{1} << step.operand_width_bits;
+    const Wide lowest = step.is_signed ? -(span / 2) : 0;
+    const bool stays = grows ? b.high() + inclusive - 1 + size <= lowest + span - 1
+                             : b.low() - inclusive + 1 - size >= lowest;
+    if (!stays) return no_bound;
+    const Wide distance = (grows ? b.high() - a.low() : a.high() - b.low()) + inclusive;
+    return distance <= 0 ? 0 : (distance + size - 1) / size;
+  }
+
+  static Wide rounds_until_equal(const Affine& a, const Affine& b, Wide stride, const ProgramStep& step) {
+    const Affine apart = stride > 0 ? add(b, a, true, 64, step.variable) : add(a, b, true, 64, step.variable);
+    const Wide size = stride > 0 ? stride : -stride;
+    const Affine left = normalise(apart, step.operand_width_bits, false, step.variable);
+    if (left.unknown != UnknownReason::None) return -1;
+    if (left.base % size != 0 || left.step() % size != 0) return -1;
+    return left.high() / size;
+  }
+
+  bool count(const ProgramStep& step) {
+    Wide most = rounds(step);
+    if (most < 0) return true;
+    if (step.operation == Operation::Select && --most < 0) return false;
+    Affine& counter = slots_[step.to];
+    if (counter.axis_count == 0) return true;  // a bound before said 0
+    counter.unknown = UnknownReason::None;
+    counter.axes[0].last = std::min(counter.axes[0].last, most);
+    if (counter.axes[0].last == 0) counter.axis_count = 0;
+    return true;
+  }
+
+  const LaunchArguments& launch_;
+  std::span<Affine> slots_;
+};
+
+}  // namespace
+
+std::optional<Affine> evaluate(const AddressProgram& program, const LaunchArguments& launch,
+                               std::span<Affine> slots) {
+  Evaluator evaluator(launch, slots);
+  for (const ProgramStep& step : program.steps)
+    if (!evaluator.run(step)) return std::nullopt;
+  return slots[program.result];
+}
+
+}  // namespace firebreak::access

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+/// What a kernel reads and writes in global memory, found once from its PTX. Immutable; shared by threads.
+///
+/// The idea that idempotency belongs to a launch and not to a kernel is PICKER's.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "access/program.h"
+#include "ptx/ir.h"
+
+namespace firebreak::access {
+
+/// What an address starts from.
+enum class BaseKind : std::uint8_t {
+  Unknown,
+  Parameter,  ///< a pointer in the parameter block
+  Variable,   ///< a variable of the module
+};
+struct AddressBase {
+  BaseKind kind = BaseKind::Unknown;
+  std::uint64_t value = 0;         ///< byte offset in the parameter block, or index of the variable
+  bool has_second = false;         ///< two 64-bit parameters are added: one of them is the pointer
+  std::uint64_t second_value = 0;  ///< the other's offset
+};
+
+/// One access of one instruction, of all threads.
+struct AccessGroup {
+  ptx::EffectKind kind = ptx::EffectKind::None;
+  std::uint32_t line = 0;         ///< of the instruction, in the PTX text
+  std::uint32_t instruction = 0;  ///< into ptx::Function::instructions
+  std::uint32_t operand = 0;
+  std::uint32_t width_bytes = 0;
+  bool is_certain = false;  ///< each thread does it, at least once
+  AddressBase base;
+  ExpressionIndex address = no_expression;
+  std::vector<AccessCondition> conditions;
+  AddressProgram program;
+};
+
+/// A part of the parameter block.
+struct ParameterBytes {
+  std::uint32_t offset_bytes = 0;
+  std::uint32_t size_bytes = 0;
+};
+
+struct KernelSummary {
+  std::string kernel;
+  std::string refusal;  ///< why nothing is known of any launch; empty: something is
+  std::vector<AccessGroup> groups;
+  std::vector<ptx::Parameter> parameters;
+  std::vector<std::string> variables;  ///< names of the module's
+  std::uint64_t parameter_bytes = 0;
+  /// By the kernel's instructions: how each is written; only of those in `groups`.
+  std::vector<std::string> instruction_names;
+  std::vector<ParameterBytes> relevant_parameters;  ///< what decisions depend on
+  bool uses_variables = false;                      ///< decisions depend on where variables of the module lie
+  std::shared_ptr<const ThreadValues> values;       ///< for words
+};
+
+/// Of an entry function with a body. Never fails: what is not understood is a refusal, or an address of which
+/// nothing is known.
+///
+/// A read of what the same thread has certainly written before is left out. Constant, shared, local and
+/// parameter memory are left out: nobody else sees them, or no kernel writes them. Arithmetic on a pointer is
+/// taken to stay inside the memory that it points to, but only where the offset is not known.
+KernelSummary summarise(const ptx::Module& module, const ptx::Function& kernel);
+
+}  // namespace firebreak::access
