@@ -123,10 +123,16 @@ class ParkedDomain : public AgentTest {
     }
     return texts;
   }
+  /// It stands still in its dump from then on.
   void name_culprit(const Process& culprit) {
-    Writer of_culprit(culprit.pipe, culprits_dump);
-    until([&] { return of_culprit.write() && parking("a")["state"] == "held"; });
+    of_culprit.emplace(culprit.pipe, culprits_dump);
+    until([&] {
+      EXPECT_FALSE(of_culprit->write());
+      return parking("a")["state"] == "held";
+    });
   }
+
+  std::optional<Writer> of_culprit;
 };
 
 TEST_F(ParkedDomain, WhoIsPlacedThereIsInTheMode) {
@@ -284,6 +290,20 @@ TEST_F(ParkedDomain, ItFallsWhenNobodyButItsCulpritIsLeft) {
   EXPECT_FALSE(of_client.write());
   ::kill(llm.pid, SIGKILL);
   detectors.callbacks.on_exit(llm.pid);
+  until([&] { return of_client.write(); });
+}
+
+// Whoever killed it: its neighbours would stand still until the limit (H100).
+TEST_F(ParkedDomain, ItFallsWhenItsCulpritIsGone) {
+  Peer first = peer(), second = peer();
+  start(first, "llm");
+  const Process rogue = start(second, "rogue");
+  Writer of_client(client_pipe(), idle_dump);
+  name_culprit(rogue);
+  settle();
+  EXPECT_FALSE(of_client.write());
+  ::kill(rogue.pid, SIGKILL);
+  detectors.callbacks.on_exit(rogue.pid);
   until([&] { return of_client.write(); });
 }
 

@@ -245,6 +245,7 @@ void Parking::on_exit(pid_t pid) {
   const auto found = dumpers_.extract(pid);
   if (!found) return;
   if (!found.mapped().path.empty()) (void)os::remove_file(found.mapped().path);
+  happened(found.mapped().domain, {park::ParkingEventType::CulpritGone, pid});
   look_whether_all_began(found.mapped().domain);
   look_whether_all_dumped(found.mapped().domain);
 }

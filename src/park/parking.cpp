@@ -70,6 +70,9 @@ ParkingStep advance(const ParkingState& state, const ParkingEvent& event) {
       break;
     case ParkingEventType::Named:
       return name(state, event.pid);
+    case ParkingEventType::CulpritGone:
+      if (state.phase == ParkingPhase::Held && state.is_culprit(event.pid)) return release(state);
+      break;
     case ParkingEventType::AllDumped:
       if (state.phase == ParkingPhase::Halted) return hold(state);
       break;
@@ -114,6 +117,8 @@ const char* to_string(ParkingEventType type) {
       return "began partly";
     case ParkingEventType::Named:
       return "named";
+    case ParkingEventType::CulpritGone:
+      return "culprit gone";
     case ParkingEventType::AllDumped:
       return "all dumped";
     case ParkingEventType::EverybodyLeft:

@@ -38,6 +38,7 @@ enum class ParkingEventType {
   DumpBegan,    ///< of any client of the domain
   BeganPartly,  ///< the same, where not all clients are in the mode: they stand still until the domain falls
   Named,        ///< that process's kernel it was
+  CulpritGone,  ///< that process has ended: on an H100 its neighbours then stand still until the reset
   AllDumped,    ///< every dump is complete but the parking client's, and none names anybody
   EverybodyLeft,  ///< nobody but culprits is in the domain
   Deadline,       ///< the timer that StartDeadline asked for
@@ -47,7 +48,7 @@ const char* to_string(ParkingEventType type);
 
 struct ParkingEvent {
   ParkingEventType type{};
-  pid_t pid = 0;  ///< of Named
+  pid_t pid = 0;  ///< of Named and CulpritGone
 };
 
 enum class ParkingAction {

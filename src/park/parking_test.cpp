@@ -100,6 +100,15 @@ TEST(Parking, ASecondCulpritBeginsNoSecondDrain) {
               IsEmpty());
 }
 
+// Whoever killed it.
+TEST(Parking, TheDomainFallsWhenItsCulpritIsGoneAndNotWhenAnotherIs) {
+  const ParkingState held = after(
+      {{ParkingEventType::ClientReady}, {ParkingEventType::DumpBegan}, {ParkingEventType::Named, culprit}});
+  EXPECT_THAT(advance(held, {ParkingEventType::CulpritGone, culprit}).actions,
+              ElementsAre(ParkingAction::Release, ParkingAction::StartFallLimit));
+  EXPECT_THAT(advance(held, {ParkingEventType::CulpritGone, second}).actions, IsEmpty());
+}
+
 TEST(Parking, WithoutItsClientNothingIsHeld) {
   EXPECT_EQ(after({{ParkingEventType::DumpBegan}}).phase, ParkingPhase::Off);
   EXPECT_EQ(after({{ParkingEventType::Named, culprit}}).phase, ParkingPhase::Off);
@@ -109,11 +118,17 @@ TEST(Parking, WithoutItsClientNothingIsHeld) {
 class ParkingModel : public testing::Test {
  protected:
   static constexpr std::array events = {
-      ParkingEvent{ParkingEventType::ClientReady},    ParkingEvent{ParkingEventType::ClientGone},
-      ParkingEvent{ParkingEventType::DumpBegan},      ParkingEvent{ParkingEventType::BeganPartly},
-      ParkingEvent{ParkingEventType::Named, culprit}, ParkingEvent{ParkingEventType::Named, second},
-      ParkingEvent{ParkingEventType::AllDumped},      ParkingEvent{ParkingEventType::EverybodyLeft},
-      ParkingEvent{ParkingEventType::Deadline},       ParkingEvent{ParkingEventType::Fell},
+      ParkingEvent{ParkingEventType::ClientReady},
+      ParkingEvent{ParkingEventType::ClientGone},
+      ParkingEvent{ParkingEventType::DumpBegan},
+      ParkingEvent{ParkingEventType::BeganPartly},
+      ParkingEvent{ParkingEventType::Named, culprit},
+      ParkingEvent{ParkingEventType::Named, second},
+      ParkingEvent{ParkingEventType::AllDumped},
+      ParkingEvent{ParkingEventType::EverybodyLeft},
+      ParkingEvent{ParkingEventType::CulpritGone, culprit},
+      ParkingEvent{ParkingEventType::Deadline},
+      ParkingEvent{ParkingEventType::Fell},
   };
   /// With what actually goes on: a timer that was asked for, and whether the domain takes clients.
   struct World {

@@ -18,15 +18,15 @@ std::vector<std::string> check(const std::vector<Target>& targets) {
 TEST(LinkDirection, OneWayPasses) {
   EXPECT_THAT(check({target_of("base", "src/base", "a.cpp"), target_of("os", "src/os", "a.cpp", {"base"}),
                      target_of("view", "src/os", "b.cpp", {"os"}),
-                     target_of("ptx", "src/ptx", "a.cpp", {"os", "base"})}),
+                     target_of("stage", "lab/stage", "a.cpp", {"os", "base"})}),
               IsEmpty());
 }
 
 TEST(LinkDirection, NothingInSrcLinksTheLaboratory) {
-  const auto ptx = target_of("ptx", "src/ptx", "a.cpp");
-  EXPECT_THAT(check({ptx, target_of("os", "src/os", "a.cpp", {"ptx"})}),
+  const auto stage = target_of("stage", "lab/stage", "a.cpp");
+  EXPECT_THAT(check({stage, target_of("os", "src/os", "a.cpp", {"stage"})}),
               ElementsAre("src/os/CMakeLists.txt:1"));
-  EXPECT_THAT(check({ptx, target_of("os_test", "src/os", "a.cpp", {"ptx"}, TargetKind::Test)}),
+  EXPECT_THAT(check({stage, target_of("os_test", "src/os", "a.cpp", {"stage"}, TargetKind::Test)}),
               ElementsAre("src/os/CMakeLists.txt:1"));
 }
 
