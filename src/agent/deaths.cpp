@@ -9,7 +9,6 @@
 #include <utility>
 
 #include "guard/work_view.h"
-#include "os/processes.h"
 
 namespace firebreak::agent {
 namespace {
@@ -88,9 +87,7 @@ void Deaths::settle(const KeptTenant& kept, const std::vector<pid_t>& gone) {
 
 /// It lives, and its work has ended with the program that it was.
 void Deaths::settle_other_program(const KeptTenant& kept, const Member& member) {
-  if (member.image.empty() || at_.processes.living(member.pid) == nullptr) return;
-  const std::string image = os::image_of(at_.kernel, member.pid);
-  if (image.empty() || image == member.image) return;
+  if (at_.processes.living(member.pid) == nullptr || !at_.endings.is_other_program(member)) return;
   at_.holder.keep_of_program_before(member.pid, traces_in(kept, member));
   at_.endings.on_other_program(member.pid);
 }

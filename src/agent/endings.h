@@ -54,6 +54,8 @@ class Endings {
   void on_closed(const Connection& connection);
   /// An agent before has left it to us: those of its processes that have to come back have not yet.
   void await_those_of_before(const Tenant& tenant);
+  /// Than the one that it was when it joined; false: nobody can tell.
+  bool is_other_program(const Member& member) const;
   /// A process has become another program.
   void on_other_program(pid_t pid);
 
@@ -67,7 +69,6 @@ class Endings {
 
   void has_hung_up(Tenant& tenant, const Member& member);
   void end_unless_it_serves(pid_t pid);
-  bool is_other_program(const Member& member) const;
   void give_up_if_away(const std::string& name, pid_t pid);
   void await_return(const std::string& name, pid_t pid, Milliseconds patience);
   void look_later(pid_t pid, Milliseconds delay, std::function<void()> look);

@@ -328,10 +328,15 @@ void Parking::judge_early(pid_t pid, Dumper& dumper) {
 /// Its dump is complete already, and it goes on. After a trap its calls fail (H100), and its end would make
 /// its neighbours stand still; of anything else its next call might say that all was well.
 void Parking::end_late_culprit(pid_t pid, const fault::CoreDumpException& exception) {
-  const Process* process = at_.processes.living(pid);
-  if (!holds(dumpers_.at(pid).domain) || exception.type == "TRAP" || process == nullptr) return;
+  if (!holds(dumpers_.at(pid).domain) || exception.type == "TRAP") return;
   spdlog::warn("{} is ended: it is known as the culprit only since its core dump is complete", name_of(pid));
-  (void)at_.kernel.send_signal(*process->pidfd(), SIGKILL);
+  kill(pid);
+}
+
+/// Whom we follow, while it lives.
+void Parking::kill(pid_t pid) const {
+  const Process* process = at_.processes.living(pid);
+  if (process != nullptr) (void)at_.kernel.send_signal(*process->pidfd(), SIGKILL);
 }
 
 /// The last ones to complete their dumps.
@@ -473,10 +478,7 @@ void Parking::act(const std::string& domain, Place& place, park::ParkingAction a
       return read_rest_of_client(domain);
     case park::ParkingAction::EndClient:
       end_client(place);
-      for (const pid_t pid : place.state.culprits) {
-        const Process* process = at_.processes.living(pid);
-        if (process != nullptr) (void)at_.kernel.send_signal(*process->pidfd(), SIGKILL);
-      }
+      for (const pid_t pid : place.state.culprits) kill(pid);
       return;
     case park::ParkingAction::Forget:
       place.limit.cancel();

@@ -139,6 +139,7 @@ class Parking {
   void read_dump(pid_t pid);
   void judge_early(pid_t pid, Dumper& dumper);
   void end_late_culprit(pid_t pid, const fault::CoreDumpException& exception);
+  void kill(pid_t pid) const;
   void let_culprits_end(const std::string& domain);
   void judge(pid_t pid, Dumper& dumper);
   void keep_dump(pid_t pid, const Dumper& dumper);
