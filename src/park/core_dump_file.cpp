@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "park/core_dump_file.h"
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cstdint>
@@ -145,20 +146,34 @@ struct SectionHeaders {
   std::size_t names = 0;  ///< the number of the section with all names
 };
 
+struct HeaderTable {
+  std::uint64_t at = 0;
+  std::uint64_t count = 0;
+  std::size_t names = 0;  ///< the number of the section with all names
+};
+
+std::uint64_t header_table_at(Bytes dump) { return number_at<std::uint64_t>(dump, 40); }
+
 /// A dump of a full GPU has more sections than 16 bits count: the first header, which is of none, says how
-/// many. Empty: not all of them are there.
-std::optional<SectionHeaders> section_headers_in(Bytes dump) {
-  const auto at = number_at<std::uint64_t>(dump, 40);
-  const auto first = part_of(dump, at, section_bytes);
+/// many. Empty: it is needed, and not there.
+std::optional<HeaderTable> header_table_of(Bytes dump) {
+  HeaderTable table{header_table_at(dump), number_at<std::uint16_t>(dump, 60),
+                    number_at<std::uint16_t>(dump, 62)};
+  if (table.count != 0 && table.names != 0xffff) return table;
+  const auto first = part_of(dump, table.at, section_bytes);
   if (!first) return std::nullopt;
-  std::uint64_t count = number_at<std::uint16_t>(dump, 60);
-  std::size_t names = number_at<std::uint16_t>(dump, 62);
-  if (count == 0) count = number_at<std::uint64_t>(*first, 32);
-  if (names == 0xffff) names = number_at<std::uint32_t>(*first, 40);
-  if (count > dump.size() / section_bytes) return std::nullopt;
-  const auto headers = part_of(dump, at, count * section_bytes);
+  if (table.count == 0) table.count = number_at<std::uint64_t>(*first, 32);
+  if (table.names == 0xffff) table.names = number_at<std::uint32_t>(*first, 40);
+  return table;
+}
+
+/// Empty: not all of them are there.
+std::optional<SectionHeaders> section_headers_in(Bytes dump) {
+  const auto table = header_table_of(dump);
+  if (!table || table->count > dump.size() / section_bytes) return std::nullopt;
+  const auto headers = part_of(dump, table->at, table->count * section_bytes);
   if (!headers) return std::nullopt;
-  return SectionHeaders{*headers, names};
+  return SectionHeaders{*headers, table->names};
 }
 
 Status is_dump(Bytes dump) {
@@ -211,30 +226,24 @@ Result<std::optional<fault::CoreDumpException>> own_exception_in(Bytes dump) {
 
 std::optional<fault::CoreDumpException> own_exception_in_beginning(Bytes dump) {
   if (!is_dump(dump)) return std::nullopt;
-  const auto at = number_at<std::uint64_t>(dump, 40);
-  if (at > dump.size()) return std::nullopt;
-  const std::size_t count = (dump.size() - at) / section_bytes;
-  if (count == 0) return std::nullopt;
-  std::size_t names = number_at<std::uint16_t>(dump, 62);
-  if (names == 0xffff) names = number_at<std::uint32_t>(dump.subspan(at), 40);
-  const auto found = own_exception_in_tables(dump, {dump.subspan(at, count * section_bytes), names});
+  const auto table = header_table_of(dump);
+  if (!table || table->at > dump.size()) return std::nullopt;
+  const std::size_t there = (dump.size() - table->at) / section_bytes;
+  const std::size_t count = std::min<std::uint64_t>(there, table->count);
+  const auto found =
+      own_exception_in_tables(dump, {dump.subspan(table->at, count * section_bytes), table->names});
   return found ? *found : std::nullopt;
 }
 
 DumpLength length_of_dump(Bytes beginning) {
   if (beginning.size() < header_bytes) return {false, header_bytes};
   if (!is_dump(beginning)) return {};
-  const auto at = number_at<std::uint64_t>(beginning, 40);
-  std::uint64_t count = number_at<std::uint16_t>(beginning, 60);
   constexpr std::uint64_t longest = std::uint64_t{1} << 48;
-  if (at > longest) return {};
-  if (count == 0) {
-    const auto first = part_of(beginning, at, section_bytes);
-    if (!first) return {false, at + section_bytes};
-    count = number_at<std::uint64_t>(*first, 32);
-  }
-  if (count > longest / section_bytes) return {};
-  return {true, at + count * section_bytes};
+  if (header_table_at(beginning) > longest) return {};
+  const auto table = header_table_of(beginning);
+  if (!table) return {false, header_table_at(beginning) + section_bytes};
+  if (table->count > longest / section_bytes) return {};
+  return {true, table->at + table->count * section_bytes};
 }
 
 }  // namespace firebreak::park
