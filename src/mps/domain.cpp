@@ -237,14 +237,11 @@ Result<std::vector<pid_t>> Domain::clients(pid_t server) {
   return parse_process_ids(*output);
 }
 
-Result<std::vector<pid_t>> Domain::living_clients(pid_t server) {
-  auto all = clients(server);
-  if (!all) return all;
-  std::erase_if(*all, [this](pid_t pid) {
+bool Domain::has_living(std::span<const pid_t> clients) const {
+  return std::ranges::any_of(clients, [this](pid_t pid) {
     const auto stat = kernel_.read_file(os::proc_folder(pid) + "/stat");
-    return !stat && stat.error().code == ErrorCode::NotFound;
+    return stat || stat.error().code != ErrorCode::NotFound;
   });
-  return all;
 }
 
 Status Domain::terminate_client(pid_t server, pid_t client, Milliseconds timeout) const {
@@ -277,9 +274,9 @@ Status Domain::end_server(pid_t server) {
   // What it answers is written nowhere; whether it ends is what counts.
   static_cast<void>(control("shutdown_server " + std::to_string(server), options_.command_timeout));
   if (!is_readable(kernel_, process->get(), left_until(deadline))) {
-    const auto theirs = living_clients(server);
+    const auto theirs = clients(server);
     if (!theirs && theirs.error().code != ErrorCode::NotFound) return propagate(theirs);
-    if (theirs && !theirs->empty()) {
+    if (theirs && has_living(*theirs)) {
       return fail(ErrorCode::Unavailable, "MPS server " + std::to_string(server) + " ends with its " +
                                               std::to_string(theirs->size()) + " clients");
     }

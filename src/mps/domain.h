@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -69,9 +70,9 @@ class Domain {
   Result<std::vector<pid_t>> server_pids();
   /// The clients of one server. NotFound when there is no such server.
   Result<std::vector<pid_t>> clients(pid_t server);
-  /// Of these, those that are processes still: MPS named one for good that had died after an exception of its
-  /// kernel, on an H100 (docs/parking.md). NotFound as clients().
-  Result<std::vector<pid_t>> living_clients(pid_t server);
+  /// Whether one of them is a process still: MPS named one for good that had died after an exception of its
+  /// kernel, on an H100 (docs/parking.md).
+  bool has_living(std::span<const pid_t> clients) const;
   /// Ends one client without harm to the others. Timeout when MPS does not answer: it hangs when the client
   /// is stopped, parked, or has just caused a memory fault (measured). NotFound when the client is already
   /// dead.

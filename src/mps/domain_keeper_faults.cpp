@@ -60,6 +60,7 @@ void DomainKeeper::look_whether_drained() {
   next_drain_look_.cancel();
   if (report().state != DomainState::Draining) return;
   auto there = who_is_there();
+  if (!there || there->of_dead.empty()) only_dead_since_.reset();
   if (!there || there->hit || !are_served(*there) || !let_go_of_dead(*there))
     return look_again_whether_drained();
   drain_looks_.reset();
@@ -86,8 +87,7 @@ std::optional<DomainKeeper::Occupancy> DomainKeeper::who_is_there() {
     // One that is only coming up is nobody's yet.
     if (clients->empty() && *state != ServerState::Other) there.idle.push_back(server);
     if (clients->empty()) continue;
-    const auto living = domain->living_clients(server);
-    if (living && living->empty()) {
+    if (!domain->has_living(*clients)) {
       there.of_dead.push_back(server);
       continue;
     }
@@ -106,10 +106,7 @@ bool DomainKeeper::are_served(const Occupancy& there) {
 
 /// MPS may name a dead client for good. While the driver still takes it apart, its server is left alone.
 bool DomainKeeper::let_go_of_dead(Occupancy& there) {
-  if (there.of_dead.empty()) {
-    only_dead_since_.reset();
-    return true;
-  }
+  if (there.of_dead.empty()) return true;
   if (!only_dead_since_) only_dead_since_ = clock_.now();
   if (clock_.now() - *only_dead_since_ < options_.dead_are_waited_for) return false;
   only_dead_since_.reset();
