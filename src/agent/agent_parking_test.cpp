@@ -132,6 +132,16 @@ class ParkedDomain : public AgentTest {
     });
   }
 
+  /// Both dump; so has the parking client.
+  void name_by_its_dump(const Process& innocent, const Process& culprit) {
+    Writer of_innocent(innocent.pipe, idle_dump);
+    of_culprit.emplace(culprit.pipe, culprits_dump);
+    until([&] {
+      (void)of_culprit->write();
+      return of_innocent.write() && !detectors.exceptions.empty();
+    });
+  }
+
   std::optional<Writer> of_culprit;
 };
 
@@ -168,13 +178,8 @@ TEST_F(ParkedDomain, WhoDoesNotDumpIsNotWaitedForForEver) {
 TEST_F(ParkedDomain, ItsCulpritIsNamedByItsDump) {
   Peer first = peer(), second = peer();
   const Process llm = start(first, "llm"), rogue = start(second, "rogue");
-  Writer of_llm(llm.pipe, idle_dump);
   Writer of_client(client_pipe(), idle_dump);
-  Writer of_rogue(rogue.pipe, culprits_dump);
-  until([&] {
-    (void)of_rogue.write();
-    return of_llm.write() && !detectors.exceptions.empty();
-  });
+  name_by_its_dump(llm, rogue);
   EXPECT_THAT(detectors.exceptions, ElementsAre(Pair(rogue.pid, HasSubstr("MISALIGNED"))));
 }
 
@@ -182,25 +187,20 @@ TEST_F(ParkedDomain, ItsCulpritIsNamedByItsDump) {
 TEST_F(ParkedDomain, ItsCulpritStandsStillInItsDumpUntilAllOthersAreComplete) {
   Peer first = peer(), second = peer();
   const Process llm = start(first, "llm"), rogue = start(second, "rogue");
-  Writer of_llm(llm.pipe, idle_dump);
   Writer of_client(client_pipe(), idle_dump);
-  Writer of_rogue(rogue.pipe, culprits_dump);
-  until([&] {
-    (void)of_rogue.write();
-    return of_llm.write() && !detectors.exceptions.empty();
-  });
+  name_by_its_dump(llm, rogue);
   settle();
-  EXPECT_FALSE(of_rogue.write());
+  EXPECT_FALSE(of_culprit->write());
   ::kill(llm.pid, SIGKILL);
   detectors.callbacks.on_exit(llm.pid);
   bool is_culprit_first = false;
   until([&] {
-    is_culprit_first |= of_rogue.write();
+    is_culprit_first |= of_culprit->write();
     return of_client.write();
   });
   EXPECT_FALSE(is_culprit_first);
   const std::string kept = directory.path() + "/dumps/rogue-" + std::to_string(rogue.pid) + ".cudacore";
-  until([&] { return of_rogue.write() && std::filesystem::exists(kept); });
+  until([&] { return of_culprit->write() && std::filesystem::exists(kept); });
   EXPECT_EQ(std::filesystem::file_size(kept), culprits_dump.size());
   EXPECT_EQ(detectors.exceptions.size(), 1u) << "it is told once";
 }

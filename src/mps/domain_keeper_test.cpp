@@ -68,6 +68,17 @@ class Keeper : public FakeDaemonTest {
     write("answers/get_client_list_" + std::to_string(server.pid), clients);
     write("answers/get_server_list", std::to_string(server.pid) + "\n");
   }
+  /// Its clients have been asked for twice, and it has not been ended; without clients it is replaced.
+  void expect_to_drain_until_it_has_none(const DomainKeeper& keeper, const Stranger& server) {
+    const std::string question = "get_client_list " + std::to_string(server.pid);
+    while (content("commands").find(question) == content("commands").rfind(question)) {
+    }
+    EXPECT_EQ(keeper.report().state, DomainState::Draining);
+    EXPECT_THAT(content("commands"), testing::Not(HasSubstr("shutdown_server")));
+    list(server, "ACTIVE\n", "");
+    wait_for_news("serves again, with a new server");
+    end_of(server);
+  }
   void wait_for_clients(const std::vector<pid_t>& pids) {
     std::unique_lock lock(mutex_);
     told_.wait(lock, [&] { return clients_.pids == pids; });
@@ -402,25 +413,10 @@ TEST_F(Keeper, AfterAFaultAServerIsNotEndedUnderANewcomer) {
   const Stranger server = this->server();
   list(server, "ACTIVE\n", living());
   keeper->note_fault();
-  const std::string question = "get_client_list " + std::to_string(server.pid);
-  while (content("commands").find(question) == content("commands").rfind(question)) {
-  }
-  EXPECT_EQ(keeper->report().state, DomainState::Draining) << "the newcomer may have no context yet";
-  EXPECT_THAT(content("commands"), testing::Not(HasSubstr("shutdown_server")));
-  list(server, "ACTIVE\n", "");
-  wait_for_news("serves again, with a new server");
-  end_of(server);
+  expect_to_drain_until_it_has_none(*keeper, server);  // the newcomer may have no context yet
 }
 
-class KeeperOfTheDead : public Keeper, public testing::WithParamInterface<const char*> {
- protected:
-  /// Until they have been asked for once more.
-  void wait_for_question(const Stranger& server) {
-    const std::string question = "get_client_list " + std::to_string(server.pid);
-    while (content("commands").find(question) == content("commands").rfind(question)) {
-    }
-  }
-};
+class KeeperOfTheDead : public Keeper, public testing::WithParamInterface<const char*> {};
 
 // On an H100 MPS named one for minutes, and nobody was placed there again.
 TEST_P(KeeperOfTheDead, AServerThatNamesNobodyButTheDeadIsReplaced) {
@@ -446,12 +442,7 @@ TEST_P(KeeperOfTheDead, ButNotAtOnce) {
   const Stranger server = this->server();
   list(server, GetParam(), dead);
   keeper->note_fault();
-  wait_for_question(server);
-  EXPECT_EQ(keeper->report().state, DomainState::Draining);
-  EXPECT_THAT(content("commands"), testing::Not(HasSubstr("shutdown_server")));
-  list(server, "ACTIVE\n", "");
-  wait_for_news("serves again, with a new server");
-  end_of(server);
+  expect_to_drain_until_it_has_none(*keeper, server);
 }
 
 TEST_P(KeeperOfTheDead, NorUnderALivingOne) {
@@ -463,12 +454,7 @@ TEST_P(KeeperOfTheDead, NorUnderALivingOne) {
   const Stranger server = this->server();
   list(server, GetParam(), dead + living());
   keeper->note_fault();
-  wait_for_question(server);
-  EXPECT_EQ(keeper->report().state, DomainState::Draining);
-  EXPECT_THAT(content("commands"), testing::Not(HasSubstr("shutdown_server")));
-  list(server, "ACTIVE\n", "");
-  wait_for_news("serves again, with a new server");
-  end_of(server);
+  expect_to_drain_until_it_has_none(*keeper, server);
 }
 
 INSTANTIATE_TEST_SUITE_P(InEachState, KeeperOfTheDead, testing::Values("ACTIVE\n", "FAULT\n"),
