@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <linux/futex.h>
+#include <linux/membarrier.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -155,6 +156,25 @@ void Mapping::reset() {
 }
 
 // --- futex
+
+void* raw_mmap(void* address, std::size_t size_bytes, int protection, int flags, int fd,
+               std::int64_t offset) {
+  return reinterpret_cast<void*>(::syscall(SYS_mmap, address, size_bytes, protection, flags, fd, offset));
+}
+
+int raw_munmap(void* address, std::size_t size_bytes) {
+  return static_cast<int>(::syscall(SYS_munmap, address, size_bytes));
+}
+
+int raw_bind(int fd, const void* name, std::uint32_t size_bytes) {
+  return static_cast<int>(::syscall(SYS_bind, fd, name, size_bytes));
+}
+
+bool prepare_process_barrier() {
+  return ::syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0) == 0;
+}
+
+void pass_process_barrier() { (void)::syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0); }
 
 bool futex_wait(const std::atomic<std::uint32_t>& word, std::uint32_t expected,
                 std::optional<Nanoseconds> timeout) {

@@ -101,6 +101,22 @@ class Mapping {
   std::size_t size_bytes_ = 0;
 };
 
+// --- below the C library
+// What the C library's functions of these names ask of Linux, for who stands in front of them. They answer
+// and set errno as those do.
+
+void* raw_mmap(void* address, std::size_t size_bytes, int protection, int flags, int fd, std::int64_t offset);
+int raw_munmap(void* address, std::size_t size_bytes);
+int raw_bind(int fd, const void* name, std::uint32_t size_bytes);
+
+// --- barrier
+// A fence that one thread pays for on behalf of all others (membarrier(2), private expedited).
+
+/// Once a process, before the first barrier. False: this kernel has none.
+bool prepare_process_barrier();
+/// Every thread of this process has passed a full memory barrier when this returns.
+void pass_process_barrier();
+
 // --- futex
 // Sleeping on a 32-bit word that processes share.
 

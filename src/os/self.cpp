@@ -2,10 +2,12 @@
 #include "os/self.h"
 
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
 #include <sys/random.h>
+#include <sys/sendfile.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -113,6 +115,74 @@ Result<std::string> library_of(const void* function) {
   }
   return std::string(found.dli_fname);
 }
+
+namespace {
+
+constexpr mode_t owner_alone = 0700;
+
+/// The folder of the copies, which nobody else can write to.
+Result<std::string> copies_folder() {
+  const std::string folder = "/dev/shm/firebreak-" + std::to_string(::geteuid());
+  if (::mkdir(folder.c_str(), owner_alone) != 0 && errno != EEXIST)
+    return fail_errno("make " + folder, errno);
+  struct stat status {};
+  if (::lstat(folder.c_str(), &status) != 0) return fail_errno("look at " + folder, errno);
+  const bool is_ours = S_ISDIR(status.st_mode) && status.st_uid == ::geteuid() && (status.st_mode & 077) == 0;
+  if (!is_ours) return fail(ErrorCode::PermissionDenied, folder + " is not this user's alone");
+  return folder;
+}
+
+Status copy_content(int from, int to, std::size_t size_bytes) {
+  for (std::size_t copied = 0; copied < size_bytes;) {
+    const ssize_t count = ::sendfile(to, from, nullptr, size_bytes - copied);
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) return fail_errno("copy a library", errno);
+    if (count == 0) return fail(ErrorCode::Unavailable, "a library became smaller while it was copied");
+    copied += static_cast<std::size_t>(count);
+  }
+  return {};
+}
+
+/// Nobody sees it before it is whole.
+Status make_copy(int library, std::size_t size_bytes, const std::string& folder, const std::string& path) {
+  std::string temporary = folder + "/new-XXXXXX";
+  const Fd file(::mkostemp(temporary.data(), O_CLOEXEC));
+  if (!file) return fail_errno("make a file in " + folder, errno);
+  Status done = copy_content(library, file.get(), size_bytes);
+  if (done && ::rename(temporary.c_str(), path.c_str()) != 0) done = fail_errno("name " + path, errno);
+  if (!done) ::unlink(temporary.c_str());
+  return done;
+}
+
+}  // namespace
+
+Result<PrivateLibrary> PrivateLibrary::load(const std::string& library, unsigned int copy) {
+  const Fd file(::open(library.c_str(), O_RDONLY | O_CLOEXEC));
+  struct stat status {};
+  if (!file || ::fstat(file.get(), &status) != 0) return fail_errno("open " + library, errno);
+  const auto folder = copies_folder();
+  if (!folder) return propagate(folder);
+  const std::array<std::int64_t, 6> identity{static_cast<std::int64_t>(status.st_dev),
+                                             static_cast<std::int64_t>(status.st_ino),
+                                             status.st_mtim.tv_sec,
+                                             status.st_mtim.tv_nsec,
+                                             static_cast<std::int64_t>(status.st_size),
+                                             copy};
+  std::string path = *folder + "/library";
+  for (const std::int64_t part : identity) path += "-" + std::to_string(part);
+  if (::access(path.c_str(), F_OK) != 0) {
+    const Status copied = make_copy(file.get(), static_cast<std::size_t>(status.st_size), *folder, path);
+    if (!copied) return propagate(copied);
+  }
+  void* const handle = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (handle == nullptr) {
+    const char* const why = ::dlerror();  // begins with the library's name
+    return fail(ErrorCode::NotFound, why != nullptr ? why : "cannot load " + path);
+  }
+  return PrivateLibrary(handle);
+}
+
+void* PrivateLibrary::symbol(const char* name) const { return ::dlsym(handle_, name); }
 
 std::string beside_this_library(const std::string& name) {
   const auto path = library_of(reinterpret_cast<const void*>(&beside_this_library));

@@ -70,6 +70,23 @@ Result<std::string> library_of(const void* function);
 /// where our own path is not known.
 std::string beside_this_library(const std::string& name);
 
+/// A copy of a shared library that this process has for itself: with data of its own, whoever else has loaded
+/// the library. Loaded for good. Constant; any thread may ask for a symbol.
+class PrivateLibrary {
+ public:
+  /// Copy number `copy` of the library, of those that this process has. The copies are files of this user's
+  /// on a tmpfs (/dev/shm), once for all processes: code that several have loaded takes memory once.
+  /// NotFound: no such library. PermissionDenied: somebody else has put something in the way.
+  /// ResourceExhausted: no room.
+  static Result<PrivateLibrary> load(const std::string& library, unsigned int copy);
+  /// Null: it has none of that name.
+  void* symbol(const char* name) const;
+
+ private:
+  explicit PrivateLibrary(void* handle) : handle_(handle) {}
+  void* handle_;
+};
+
 // --- background thread
 // Threads of a library inside somebody else's program, which must not notice them.
 

@@ -36,11 +36,16 @@ bool eventually(const std::function<bool()>& condition) {
   return true;
 }
 
-Client::Client(os::RealKernel& kernel, const Environment& environment, int standard_error) : kernel_(kernel) {
+Client::Client(os::RealKernel& kernel, const Environment& environment, int standard_error)
+    : Client(kernel, environment, FIREBREAK_CLIENT_PROGRAM, standard_error) {}
+
+Client::Client(os::RealKernel& kernel, const Environment& environment, const std::string& program,
+               int standard_error)
+    : kernel_(kernel) {
   auto pair = os::socket_pair();
   if (!pair) throw std::runtime_error(pair.error().message);
   os::SpawnRequest request;
-  request.command = {FIREBREAK_CLIENT_PROGRAM, FIREBREAK_SOFTGPU_LIBRARY};
+  request.command = {program, FIREBREAK_SOFTGPU_LIBRARY};
   request.environment = environment;
   request.standard_error = standard_error;
   request.inherited = {{pair->second.fd().get(), 3}};

@@ -29,6 +29,9 @@ class Client {
  public:
   /// `standard_error` -1: the test's own.
   Client(os::RealKernel& kernel, const Environment& environment, int standard_error = -1);
+  /// Another program that understands commands.
+  Client(os::RealKernel& kernel, const Environment& environment, const std::string& program,
+         int standard_error = -1);
   Client(const Client&) = delete;
   Client& operator=(const Client&) = delete;
   ~Client();

@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 /// The driver's own GPU virtual addresses, which are this process's too: as CUDA does, it keeps the CPU from
-/// mapping anything else there, and takes none where the CPU has something.
+/// mapping anything else there, and takes none where the CPU has something. What the CPU has, it asks Linux:
+/// once at its start, by reading /proc/self/maps, and later whenever it wants addresses.
 #pragma once
 
 #include <cstdint>
 #include <map>
 #include <mutex>
 #include <optional>
+#include <vector>
 
+#include "os/addresses.h"
 #include "os/memory.h"
 #include "softgpu/driver/address_ranges.h"
 
@@ -16,6 +19,7 @@ namespace firebreak::softgpu::driver {
 /// Thread safe.
 class DriverAddresses {
  public:
+  DriverAddresses();
   /// As AddressRanges::take. Where Linux refuses the placeholder (a sanitizer's own addresses, the lowest
   /// page), the range is numbers alone.
   std::optional<AddressRange> take(std::uint64_t size_bytes, std::uint64_t alignment_bytes,
@@ -24,6 +28,10 @@ class DriverAddresses {
   void give(std::uint64_t begin, std::uint64_t size_bytes);
 
  private:
+  /// Where the first thing that is in the way of the range ends. What can be had as a placeholder is not.
+  std::optional<std::uint64_t> obstacle(const AddressRange& range);
+
+  std::vector<os::MappedRegion> mapped_at_start_;
   std::mutex mutex_;  ///< guards what follows; before that of the ranges
   AddressRanges ranges_;
   std::map<std::uint64_t, os::Mapping> placeholders_;  // by address

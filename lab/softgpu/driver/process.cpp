@@ -76,15 +76,18 @@ Answer<Process*> Process::create() {
   auto memory_manager = create_memory_manager_descriptor();
   auto rm_client = RmClient::create(orphaned_work_from_environment());
   if (!va_space || !memory_manager || !rm_client) return refuse(CUDA_ERROR_OPERATING_SYSTEM);
+  auto presence = Presence::create();
+  if (!presence) return refuse(presence.error());
   auto membership = join_domain(*va_space, *rm_client);
   if (!membership) return refuse(membership.error());
   return new Process(std::move(*gpu), std::move(*membership), std::move(*va_space),
-                     std::move(*memory_manager), std::move(*rm_client));
+                     std::move(*memory_manager), std::move(*rm_client), std::move(*presence));
 }
 
 Process::Process(std::shared_ptr<SharedGpu> gpu, DomainMembership membership, UvmDescriptor va_space,
-                 os::Fd memory_manager, RmClient rm_client)
-    : gpu_(std::move(gpu)),
+                 os::Fd memory_manager, RmClient rm_client, Presence presence)
+    : presence_(std::move(presence)),
+      gpu_(std::move(gpu)),
       membership_(std::move(membership)),
       uvm_memory_manager_(std::move(memory_manager)),
       rm_client_(std::move(rm_client)),

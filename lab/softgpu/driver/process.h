@@ -24,6 +24,7 @@
 #include "softgpu/driver/handle_table.h"
 #include "softgpu/driver/host_files.h"
 #include "softgpu/driver/module.h"
+#include "softgpu/driver/presence.h"
 #include "softgpu/driver/shared_memory.h"
 #include "softgpu/driver/uvm_space.h"
 #include "softgpu/driver/virtual_memory.h"
@@ -96,7 +97,7 @@ class Process {
 
  private:
   Process(std::shared_ptr<SharedGpu> gpu, DomainMembership membership, UvmDescriptor va_space,
-          os::Fd memory_manager, RmClient rm_client);
+          os::Fd memory_manager, RmClient rm_client, Presence presence);
   static Answer<Process*> create();
   /// The process's one background thread: looks at the domain and the GPU whenever anything has changed.
   void watch_machine();
@@ -108,6 +109,7 @@ class Process {
   void begin_core_dump();
   void dump_core(const DomainHold& hold);
 
+  Presence presence_;
   std::shared_ptr<SharedGpu> gpu_;
   DomainMembership membership_;
   os::Fd uvm_memory_manager_;

@@ -15,8 +15,18 @@ using firebreak::abi::CudaPurpose;
 using firebreak::guard::Call;
 using firebreak::guard::ProcessDriver;
 
-#define GUARD_DEFINE_none(...)
-#define GUARD_DEFINE_left(...)
+// Who links against libcuda finds these, and the driver behind them may be the virtual one.
+#define GUARD_DEFINE_none(symbol, per_thread, purpose, ...) \
+  GUARD_PASSED_FUNCTION(symbol, __VA_ARGS__)                \
+  GUARD_PASSED_##per_thread(symbol, __VA_ARGS__)
+#define GUARD_DEFINE_left(...) GUARD_DEFINE_none(__VA_ARGS__)
+#define GUARD_PASSED_same(...)
+#define GUARD_PASSED_ptsz(symbol, ...) GUARD_PASSED_FUNCTION(symbol##_ptsz, __VA_ARGS__)
+#define GUARD_PASSED_ptds(symbol, ...) GUARD_PASSED_FUNCTION(symbol##_ptds, __VA_ARGS__)
+#define GUARD_PASSED_FUNCTION(exported, ...)                                 \
+  CUresult exported(CUDA_PARAMETERS(__VA_ARGS__)) {                          \
+    return ProcessDriver::functions().exported(CUDA_ARGUMENTS(__VA_ARGS__)); \
+  }
 
 #define GUARD_DEFINE_own(symbol, per_thread, purpose, ...) \
   GUARD_OWN_FUNCTION(symbol, symbol, false, __VA_ARGS__)   \

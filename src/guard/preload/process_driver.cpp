@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "os/self.h"
+#include "virtual/calls.h"
 
 namespace firebreak::guard {
 namespace {
@@ -23,6 +24,31 @@ void* symbol_of_library(void* library, const char* symbol) {
 void* symbol_of_any(void*, const char* symbol) {
   const auto found = os::load_symbol("libcuda.so.1", symbol);
   return found ? *found : nullptr;
+}
+
+/// What the program's own driver is to be part of: FIREBREAK_SPARE names the pipe directories of two domains,
+/// "A:B". The first instance that works joins A, its spare B. Empty: there is to be no spare.
+constexpr const char* spare_variable = "FIREBREAK_SPARE";
+
+void undisturbed(const std::function<void()>& run) {
+  const Bypass bypass;
+  run();
+}
+
+/// Whether the virtual driver stands in front of the program's own one from now on.
+bool start_virtual_driver(const cuda::Backend& own_driver, const cuda::Driver& library) {
+  const auto said = os::environment_variable(spare_variable);
+  const std::size_t colon = said ? said->find(':') : std::string::npos;
+  if (colon == std::string::npos) return false;
+  const auto path = os::library_of(library.symbol("cuInit"));
+  if (!path) return false;
+  virtual_driver::VirtualSettings settings;
+  settings.library = *path;
+  settings.domains = {said->substr(0, colon), said->substr(colon + 1)};
+  settings.undisturbed = &undisturbed;
+  // Never destroyed: other threads may use the driver until the process's very end.
+  virtual_driver::set_process(new virtual_driver::VirtualProcess(own_driver, settings));
+  return true;
 }
 
 }  // namespace
@@ -44,6 +70,8 @@ constinit cuda::Backend ProcessDriver::functions_{};
   functions_ = known_library == nullptr
                    ? cuda::Backend::from(nullptr, &symbol_of_any)
                    : cuda::Backend::from(const_cast<cuda::Driver*>(known_library), &symbol_of_library);
+  if (known_library != nullptr && start_virtual_driver(functions_, *known_library))
+    functions_ = virtual_driver::backend();
   found_.store(true, std::memory_order_release);
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/// The driver that this process's own calls reach behind the guard.
+/// The driver that this process's own calls reach behind the guard: the loaded one, or the virtual one that
+/// is made of several.
 #pragma once
 
 #include <atomic>

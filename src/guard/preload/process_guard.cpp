@@ -12,6 +12,7 @@
 #include "guard/preload/counting.h"
 #include "guard/preload/process_driver.h"
 #include "os/self.h"
+#include "virtual/process.h"
 
 namespace firebreak::guard {
 namespace {
@@ -62,6 +63,7 @@ Result<std::string> TenantKernel::gpu_driver() {
 
 std::unique_ptr<ProcessGuard> ProcessGuard::create(const cuda::Driver& driver) {
   const Bypass bypass;
+  if (virtual_driver::process() != nullptr) return nullptr;  // they do not work together yet
   std::unique_ptr<ProcessGuard> made(new ProcessGuard(driver));
   auto guard = Guard::create(driver, made->kernel_, address_space_settings(), longest_wait());
   if (!guard) return nullptr;

@@ -5,7 +5,9 @@
 
 #include "abi/cuda_api.h"
 #include "abi/cuda_driver.h"
+#include "guard/preload/process_driver.h"
 #include "guard/preload/process_guard.h"
+#include "virtual/calls.h"
 
 namespace firebreak::guard {
 namespace {
@@ -23,6 +25,8 @@ void* replacement_of_symbol(std::string_view name, const void* found) {
     return each.function == found || each.per_thread == found;
   });
   if (is_ours) return nullptr;
+  (void)ProcessDriver::library(found);
+  if (virtual_driver::process() != nullptr) return virtual_driver::stub_of_symbol(name);
   void* ours = replacement_of(abi::cuda_function_of_symbol(name)).function;
   if (ours == nullptr && (name.ends_with("_ptsz") || name.ends_with("_ptds"))) {
     const abi::CudaFunction* const plain = abi::cuda_function_of_symbol(name.substr(0, name.size() - 5));
@@ -32,6 +36,8 @@ void* replacement_of_symbol(std::string_view name, const void* found) {
 }
 
 void* replacement_of_entry_point(std::string_view name, int cuda_version, std::uint64_t flags) {
+  if (virtual_driver::process() != nullptr)
+    return virtual_driver::stub_of_entry_point(name, cuda_version, flags);
   const Replacement ours = replacement_of(abi::cuda_function_at(name, cuda_version));
   if (ours.function == nullptr || ProcessGuard::get() == nullptr) return nullptr;
   const bool per_thread = (flags & CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM) != 0;

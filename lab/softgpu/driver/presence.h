@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+/// That a process has a driver: libcuda binds an abstract socket with the process's number in its name, and
+/// does not start where somebody has bound it (measured on an H100: a second copy of the library answers
+/// 304).
+#pragma once
+
+#include "os/fd.h"
+#include "softgpu/driver/answer.h"
+
+namespace firebreak::softgpu::driver {
+
+/// For as long as it lives.
+class Presence {
+ public:
+  /// OPERATING_SYSTEM: another driver of this process is there.
+  static Answer<Presence> create();
+
+ private:
+  explicit Presence(os::Fd socket) : socket_(std::move(socket)) {}
+  os::Fd socket_;
+};
+
+}  // namespace firebreak::softgpu::driver

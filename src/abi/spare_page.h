@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+/// What a process with a spare driver instance tells the agent, and is told: a page of memory, in a memory
+/// file of that process which the agent finds by its name.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+namespace firebreak::abi {
+
+inline constexpr const char* spare_page_name = "firebreak-spare";
+
+enum class SpareState : std::uint32_t {
+  Starting,     ///< the program has not asked for CUDA yet, or its spare is being made
+  Protected,    ///< the spare has all that the program has
+  Unprotected,  ///< `reason` says why
+  Lost,         ///< its domain died and it could not leave; `reason` says why
+};
+
+/// Written by the process, but for `asked_to_leave`. A text is whole once the state beside it says so.
+struct SparePage {
+  static constexpr std::uint64_t right_magic = 0x6572617073626672;  // "rfbspare"
+  static constexpr std::uint32_t right_version = 1;
+  static constexpr std::size_t text_bytes = 256;
+
+  std::uint64_t magic = right_magic;
+  std::uint32_t version = right_version;
+  std::atomic<SpareState> state{SpareState::Starting};
+  /// The agent's: it counts up, and wakes who waits for it, when the process is to leave its domain.
+  std::atomic<std::uint32_t> asked_to_leave{0};
+  std::atomic<std::uint32_t> answered{0};  ///< the last of those that the process has dealt with
+  std::atomic<std::uint32_t> flips{0};
+  /// Counts up, and wakes the process's keeper: after `asked_to_leave` was changed, among others.
+  std::atomic<std::uint32_t> wake{0};
+  std::array<char, text_bytes> active_domain{};  ///< the pipe directory of the instance that works
+  std::array<char, text_bytes> spare_domain{};   ///< empty: there is no spare
+  std::array<char, text_bytes> reason{};
+};
+static_assert(sizeof(SparePage) <= 4096);
+static_assert(std::atomic<SpareState>::is_always_lock_free);
+
+}  // namespace firebreak::abi

@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: Apache-2.0
+/// The functions of the driver that the program sees, all of them made from the table of the driver's
+/// functions and from ways.def.
+#include <cstdio>
+
+#include "os/self.h"
+#include "virtual/calls.h"
+
+namespace firebreak::virtual_driver {
+
+LaunchConfig::LaunchConfig(const Turn& turn, const CUlaunchConfig* program) : given_(program != nullptr) {
+  if (!given_) return;
+  config_ = *program;
+  config_.hStream = turn.objects.translate(config_.hStream, turn.slot);
+  if (program->attrs == nullptr) return;
+  attributes_.assign(program->attrs, program->attrs + program->numAttrs);
+  for (CUlaunchAttribute& attribute : attributes_) {
+    // Both begin with their event.
+    const bool has_event = attribute.id == CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT ||
+                           attribute.id == CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT;
+    CUevent& event = attribute.value.programmaticEvent.event;
+    if (has_event) event = turn.objects.translate(event, turn.slot);
+  }
+  config_.attrs = attributes_.data();
+}
+
+namespace {
+
+/// FIREBREAK_SPARE_TRACE=1: what answers an error is written to standard error, for who develops this.
+bool is_traced() {
+  static const bool wanted = os::environment_variable("FIREBREAK_SPARE_TRACE") == "1";
+  return wanted;
+}
+
+CUresult told(const char* symbol, CUresult result) {
+  if (result != CUDA_SUCCESS && result != CUDA_ERROR_NOT_READY && is_traced()) [[unlikely]]
+    std::fprintf(stderr, "firebreak: %s answers %d\n", symbol, static_cast<int>(result));
+  return result;
+}
+
+/// The program gets its handle of what the call has made in the instance.
+template <class Handle>
+CUresult made(const Turn& turn, CUresult result, std::uintptr_t own, Handle* program, Object::Step step) {
+  if (result != CUDA_SUCCESS) return result;
+  std::vector<Object::Step> steps;
+  steps.push_back(std::move(step));
+  Object& object = turn.objects.add(FamilyOf<Handle>::value, own, turn.slot, std::move(steps));
+  *program = (Handle)object.seen;  // NOLINT: handles are numbers, too
+  return result;
+}
+
+template <class First, class... Rest>
+auto* out_among(First first, Rest... rest) {
+  if constexpr (std::is_pointer_v<First>) {
+    if constexpr (Followed<std::remove_pointer_t<First>>) {
+      return first;
+    } else {
+      return out_among(rest...);
+    }
+  } else {
+    return out_among(rest...);
+  }
+}
+
+// Whatever the parameters are called, `all`, `turn`, `making`, `here_` and `program_` are none of them.
+
+#define VIRTUAL_DEFINE_passed(exported, symbol, is_per_thread, purpose, reason, ...) \
+  CUresult exported(CUDA_PARAMETERS(__VA_ARGS__)) {                                  \
+    VirtualProcess& all = *process();                                                \
+    return all.call([&](const Turn& turn) {                                          \
+      return with_work<CudaPurpose::purpose, is_per_thread>(all, [&] {               \
+        return turn.driver.exported(CUDA_EACH(VIRTUAL_GIVEN, __VA_ARGS__));          \
+      } __VA_OPT__(, ) CUDA_ARGUMENTS(__VA_ARGS__));                                 \
+    });                                                                              \
+  }
+
+#define VIRTUAL_DEFINE_aside(exported, symbol, is_per_thread, purpose, reason, ...)                     \
+  CUresult exported(CUDA_PARAMETERS(__VA_ARGS__)) {                                                     \
+    VirtualProcess& all = *process();                                                                   \
+    all.stand_aside(reason);                                                                            \
+    return all.call(                                                                                    \
+        [&](const Turn& turn) { return turn.driver.exported(CUDA_EACH(VIRTUAL_GIVEN, __VA_ARGS__)); }); \
+  }
+
+#define VIRTUAL_DEFINE_anchor(exported, symbol, is_per_thread, purpose, reason, ...) \
+  CUresult exported(CUDA_PARAMETERS(__VA_ARGS__)) {                                  \
+    return process()->own_driver().exported(CUDA_ARGUMENTS(__VA_ARGS__));            \
+  }
+
+#define VIRTUAL_DEFINE_own(exported, symbol, is_per_thread, purpose, reason, ...)                      \
+  CUresult exported(CUDA_PARAMETERS(__VA_ARGS__)) {                                                    \
+    return own::symbol(OwnCall{*process(), is_per_thread} __VA_OPT__(, ) CUDA_ARGUMENTS(__VA_ARGS__)); \
+  }
+
+#define VIRTUAL_DEFINE_again(exported, symbol, is_per_thread, purpose, reason, ...)                   \
+  CUresult exported(CUDA_PARAMETERS(__VA_ARGS__)) {                                                   \
+    VirtualProcess& all = *process();                                                                 \
+    auto* const program_ = out_among(CUDA_ARGUMENTS(__VA_ARGS__));                                    \
+    if (program_ == nullptr) return CUDA_ERROR_INVALID_VALUE;                                         \
+    const CUresult result_ = all.call([&](const Turn& turn) {                                         \
+      Making here_{turn.driver, turn.slot, turn.objects};                                             \
+      Object::Step step{{}, [CUDA_EACH(VIRTUAL_KEPT, __VA_ARGS__)](Making& making) {                  \
+                          return making.driver.exported(CUDA_EACH(VIRTUAL_GIVEN_AGAIN, __VA_ARGS__)); \
+                        }};                                                                           \
+      const CUresult result = step.again(here_);                                                      \
+      return made(turn, result, here_.made, program_, std::move(step));                               \
+    });                                                                                               \
+    if (result_ == CUDA_SUCCESS) all.something_new();                                                 \
+    return result_;                                                                                   \
+  }
+
+#define VIRTUAL_DEFINE_sets(exported, symbol, is_per_thread, purpose, reason, ...)                    \
+  CUresult exported(CUDA_PARAMETERS(__VA_ARGS__)) {                                                   \
+    VirtualProcess& all = *process();                                                                 \
+    return all.call([&](const Turn& turn) {                                                           \
+      Making here_{turn.driver, turn.slot, turn.objects};                                             \
+      Object::Step step{#symbol + setting_among(CUDA_ARGUMENTS(__VA_ARGS__)),                         \
+                        [CUDA_EACH(VIRTUAL_KEPT, __VA_ARGS__)](Making& making) {                      \
+                          return making.driver.exported(CUDA_EACH(VIRTUAL_GIVEN_AGAIN, __VA_ARGS__)); \
+                        }};                                                                           \
+      const CUresult result = step.again(here_);                                                      \
+      Object* const object = object_among(turn.objects, CUDA_ARGUMENTS(__VA_ARGS__));                 \
+      if (result == CUDA_SUCCESS && object != nullptr) {                                              \
+        turn.objects.add_step(*object, turn.slot, std::move(step));                                   \
+        all.something_new();                                                                          \
+      }                                                                                               \
+      return result;                                                                                  \
+    });                                                                                               \
+  }
+
+namespace ways {
+
+#define VIRTUAL_TOO_same(define, symbol, purpose, reason, ...)
+#define VIRTUAL_TOO_ptsz(define, symbol, purpose, reason, ...) \
+  define(symbol##_ptsz, symbol, true, purpose, reason, __VA_ARGS__)
+#define VIRTUAL_TOO_ptds(define, symbol, purpose, reason, ...) \
+  define(symbol##_ptds, symbol, true, purpose, reason, __VA_ARGS__)
+#define VIRTUAL_BOTH(define, symbol, per_thread, purpose, reason, ...) \
+  define(symbol, symbol, false, purpose, reason, __VA_ARGS__)          \
+      VIRTUAL_TOO_##per_thread(define, symbol, purpose, reason, __VA_ARGS__)
+#define CUDA_FUNCTION(symbol, name, since, per_thread, purpose, ...)                                       \
+  VIRTUAL_BOTH(VIRTUAL_JOINED(VIRTUAL_DEFINE_, VIRTUAL_WAY(symbol, purpose)), symbol, per_thread, purpose, \
+               VIRTUAL_REASON(symbol, purpose), __VA_ARGS__)
+#include "abi/cuda_api.def"
+#undef CUDA_FUNCTION
+
+}  // namespace ways
+
+namespace stubs {
+
+#define VIRTUAL_DEFINE_told(exported, symbol, is_per_thread, purpose, reason, ...) \
+  CUresult exported(CUDA_PARAMETERS(__VA_ARGS__)) {                                \
+    return told(#exported, ways::exported(CUDA_ARGUMENTS(__VA_ARGS__)));           \
+  }
+#define CUDA_FUNCTION(symbol, name, since, per_thread, purpose, ...) \
+  VIRTUAL_BOTH(VIRTUAL_DEFINE_told, symbol, per_thread, purpose, nullptr, __VA_ARGS__)
+#include "abi/cuda_api.def"
+#undef CUDA_FUNCTION
+
+}  // namespace stubs
+}  // namespace
+
+const cuda::Backend& backend() {
+  static const cuda::Backend all = [] {
+    cuda::Backend made{};
+#define VIRTUAL_SET_same(symbol)
+#define VIRTUAL_SET_ptsz(symbol) made.symbol##_ptsz = &stubs::symbol##_ptsz;
+#define VIRTUAL_SET_ptds(symbol) made.symbol##_ptds = &stubs::symbol##_ptds;
+#define CUDA_FUNCTION(symbol, name, since, per_thread, purpose, ...) \
+  made.symbol = &stubs::symbol;                                      \
+  VIRTUAL_SET_##per_thread(symbol)
+#include "abi/cuda_api.def"
+#undef CUDA_FUNCTION
+    return made;
+  }();
+  return all;
+}
+
+namespace {
+
+template <class Function>
+void* untyped(Function* function) {
+  return reinterpret_cast<void*>(function);
+}
+
+void* stub_of(const abi::CudaFunction& function, bool per_thread) {
+  const Stub& stub = stubs_in_order()[static_cast<std::size_t>(&function - abi::cuda_functions().data())];
+  return per_thread && stub.per_thread != nullptr ? stub.per_thread : stub.function;
+}
+
+}  // namespace
+
+std::span<const Stub> stubs_in_order() {
+#define VIRTUAL_ROW_same(symbol) Stub{untyped(&stubs::symbol), nullptr},
+#define VIRTUAL_ROW_ptsz(symbol) Stub{untyped(&stubs::symbol), untyped(&stubs::symbol##_ptsz)},
+#define VIRTUAL_ROW_ptds(symbol) Stub{untyped(&stubs::symbol), untyped(&stubs::symbol##_ptds)},
+  static const std::array all{
+#define CUDA_FUNCTION(symbol, name, since, per_thread, purpose, ...) VIRTUAL_ROW_##per_thread(symbol)
+#include "abi/cuda_api.def"
+#undef CUDA_FUNCTION
+  };
+  return all;
+}
+
+void* stub_of_symbol(std::string_view symbol) {
+  const abi::CudaFunction* function = abi::cuda_function_of_symbol(symbol);
+  if (function != nullptr) return stub_of(*function, false);
+  if (!symbol.ends_with("_ptsz") && !symbol.ends_with("_ptds")) return nullptr;
+  function = abi::cuda_function_of_symbol(symbol.substr(0, symbol.size() - 5));
+  return function == nullptr || function->per_thread_symbol != symbol ? nullptr : stub_of(*function, true);
+}
+
+void* stub_of_entry_point(std::string_view name, int cuda_version, std::uint64_t flags) {
+  const abi::CudaFunction* const function = abi::cuda_function_at(name, cuda_version);
+  if (function == nullptr) return nullptr;
+  return stub_of(*function, (flags & CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM) != 0);
+}
+
+}  // namespace firebreak::virtual_driver

@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: Apache-2.0
+/// One call of the program's, made in an instance: what its arguments are there, and what has to be kept of
+/// them to make the same call in another instance. And our own functions in place of the driver's (ways.def).
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <vector>
+
+#include "abi/cuda_api.h"
+#include "virtual/process.h"
+
+// What ways.def says: a way, and its reason.
+#define VIRTUAL_OWN ~, own, nullptr
+#define VIRTUAL_AGAIN ~, again, nullptr
+#define VIRTUAL_SETS ~, sets, nullptr
+#define VIRTUAL_ANCHOR ~, anchor, nullptr
+#define VIRTUAL_ASIDE(reason) ~, aside, reason
+#include "virtual/ways.def"
+
+// The way of functions without a row, by their purpose.
+#define VIRTUAL_BY_Creates aside, "it makes what is not followed yet"
+#define VIRTUAL_BY_Destroys passed, nullptr
+#define VIRTUAL_BY_Configures passed, nullptr
+#define VIRTUAL_BY_Builds passed, nullptr
+#define VIRTUAL_BY_Exports aside, "it shares memory or events with other processes"
+#define VIRTUAL_BY_Maps aside, "it maps memory by itself"
+#define VIRTUAL_BY_Launches passed, nullptr
+#define VIRTUAL_BY_Copies passed, nullptr
+#define VIRTUAL_BY_Fills passed, nullptr
+#define VIRTUAL_BY_Enqueues passed, nullptr
+#define VIRTUAL_BY_Captures passed, nullptr
+#define VIRTUAL_BY_Synchronizes passed, nullptr
+#define VIRTUAL_BY_Queries passed, nullptr
+#define VIRTUAL_BY_Other passed, nullptr
+
+// A row's macro begins with something to be skipped; a name that is none is itself skipped.
+#define VIRTUAL_SECOND(...) VIRTUAL_SECOND_OF(__VA_ARGS__)
+#define VIRTUAL_SECOND_OF(first, second, ...) second
+#define VIRTUAL_THIRD(...) VIRTUAL_THIRD_OF(__VA_ARGS__)
+#define VIRTUAL_THIRD_OF(first, second, third, ...) third
+/// own, again, sets, anchor, aside or passed.
+#define VIRTUAL_WAY(symbol, purpose) VIRTUAL_SECOND(VIRTUAL_WAY_##symbol, VIRTUAL_BY_##purpose, ~)
+#define VIRTUAL_REASON(symbol, purpose) VIRTUAL_THIRD(VIRTUAL_WAY_##symbol, VIRTUAL_BY_##purpose, ~)
+#define VIRTUAL_JOINED(begin, end) VIRTUAL_JOINED_OF(begin, end)
+#define VIRTUAL_JOINED_OF(begin, end) begin##end
+
+namespace firebreak::virtual_driver {
+
+using abi::CudaParameterKind;
+using abi::CudaPurpose;
+
+/// What an argument means, as a type.
+template <CudaParameterKind kind>
+struct As {};
+
+// ---- What an argument is in an instance ----
+
+/// Takes an object's handle from an instance, and gives the program the one that the program knows it by, or
+/// is to know it by.
+template <class Handle>
+class Taken {
+ public:
+  Taken(const Turn& turn, Handle* program) : turn_(turn), program_(program) {}
+  Taken(const Taken&) = delete;
+  Taken& operator=(const Taken&) = delete;
+  /// Of an object that is known already; what is not followed is the driver's own.
+  ~Taken() {
+    if (program_ == nullptr || own_ == nothing()) return;
+    Object* const known = turn_.objects.find_own(FamilyOf<Handle>::value, number_of(own_), turn_.slot);
+    *program_ = known == nullptr ? own_ : (Handle)known->seen;  // NOLINT: handles are numbers, too
+  }
+  operator Handle*() { return program_ == nullptr ? nullptr : &own_; }  // NOLINT: for the driver's parameter
+
+ private:
+  static Handle nothing() { return (Handle)~std::uintptr_t{0}; }  // NOLINT
+
+  const Turn& turn_;
+  Handle* program_;
+  Handle own_ = nothing();
+};
+
+/// A launch's configuration, with the instance's own stream and events.
+class LaunchConfig {
+ public:
+  LaunchConfig(const Turn& turn, const CUlaunchConfig* program);
+  operator const CUlaunchConfig*() {
+    return given_ ? &config_ : nullptr;
+  }  // NOLINT: for the driver's parameter
+
+ private:
+  bool given_;
+  CUlaunchConfig config_{};
+  std::vector<CUlaunchAttribute> attributes_;
+};
+
+template <CudaParameterKind kind, class Type, class... Rest>
+decltype(auto) given(As<kind>, const Turn& turn, Type value, const Rest&...) {
+  if constexpr (kind == CudaParameterKind::Handle || kind == CudaParameterKind::Stream) {
+    if constexpr (Followed<Type>) {
+      return turn.objects.translate(value, turn.slot);
+    } else {
+      return value;
+    }
+  } else if constexpr (kind == CudaParameterKind::HandleOut) {
+    using Handle = std::remove_pointer_t<Type>;
+    if constexpr (Followed<Handle>) {
+      return Taken<Handle>(turn, value);
+    } else {
+      return value;
+    }
+  } else if constexpr (std::is_same_v<Type, const CUlaunchConfig*>) {
+    return LaunchConfig(turn, value);
+  } else {
+    return value;
+  }
+}
+
+// ---- What is kept of an argument ----
+
+template <CudaParameterKind kind, class Type>
+auto kept(As<kind>, Type value) {
+  if constexpr (kind == CudaParameterKind::HostIn) {
+    static_assert(std::is_same_v<Type, const char*>,
+                  "only names are kept; an image takes a function of its own");
+    return std::string(value == nullptr ? "" : value);
+  } else {
+    return value;
+  }
+}
+
+template <CudaParameterKind kind, class Type>
+auto again(As<kind>, Making& making, const Type& value) {
+  if constexpr (std::is_same_v<Type, std::string>) {
+    return value.c_str();
+  } else if constexpr (kind == CudaParameterKind::HandleOut) {
+    return reinterpret_cast<Type>(&making.made);
+  } else if constexpr (kind == CudaParameterKind::Handle || kind == CudaParameterKind::Stream) {
+    if constexpr (Followed<Type>) {
+      return making.in(value);
+    } else {
+      return value;
+    }
+  } else {
+    return value;
+  }
+}
+
+#define VIRTUAL_AS(kind) \
+  ::firebreak::virtual_driver::As< ::firebreak::virtual_driver::CudaParameterKind::kind> {}
+#define VIRTUAL_GIVEN(kind, type, name, ...) ::firebreak::virtual_driver::given(VIRTUAL_AS(kind), turn, name)
+#define VIRTUAL_KEPT(kind, type, name, ...) name = ::firebreak::virtual_driver::kept(VIRTUAL_AS(kind), name)
+#define VIRTUAL_GIVEN_AGAIN(kind, type, name, ...) \
+  ::firebreak::virtual_driver::again(VIRTUAL_AS(kind), making, name)
+
+// ---- What kind of work a call gives ----
+
+constexpr bool gives_work(CudaPurpose purpose) {
+  return purpose == CudaPurpose::Launches || purpose == CudaPurpose::Copies ||
+         purpose == CudaPurpose::Fills || purpose == CudaPurpose::Enqueues;
+}
+
+inline CUstream stream_among() { return nullptr; }
+template <class First, class... Rest>
+CUstream stream_among(First first, Rest... rest) {
+  if constexpr (std::is_same_v<First, CUstream>) {
+    return first;
+  } else if constexpr (std::is_same_v<First, const CUlaunchConfig*>) {
+    return first == nullptr ? nullptr : first->hStream;
+  } else {
+    return stream_among(rest...);
+  }
+}
+template <class... Arguments>
+inline constexpr bool says_stream =
+    ((std::is_same_v<Arguments, CUstream> || std::is_same_v<Arguments, const CUlaunchConfig*>) || ...);
+
+/// Of a function that gives work: what it queues is counted after it, since a call that answers an error has
+/// queued nothing; what returns once it has worked, before it, since it may have worked although it answers
+/// one.
+template <CudaPurpose purpose, bool per_thread, class Act, class... Arguments>
+CUresult with_work(VirtualProcess& all, const Act& act, Arguments... arguments) {
+  if constexpr (!gives_work(purpose)) {
+    return act();
+  } else if constexpr (says_stream<Arguments...>) {
+    const CUresult result = act();
+    if (result == CUDA_SUCCESS) all.work_of(stream_among(arguments...), per_thread).queued.fetch_add(1);
+    return result;
+  } else {
+    all.work_of(nullptr, per_thread).queued.fetch_add(1);
+    return act();
+  }
+}
+
+/// The first handle among a call's parameters whose object is followed.
+inline Object* object_among(Objects&) { return nullptr; }
+template <class First, class... Rest>
+Object* object_among(Objects& objects, First first, Rest... rest) {
+  if constexpr (Followed<First>) {
+    return objects.find(FamilyOf<First>::value, number_of(first));
+  } else {
+    return object_among(objects, rest...);
+  }
+}
+
+/// The first number among them that says what is set: an enumeration.
+inline std::string setting_among() { return {}; }
+template <class First, class... Rest>
+std::string setting_among(First first, Rest... rest) {
+  if constexpr (std::is_enum_v<First>) {
+    return std::to_string(static_cast<int>(first));
+  } else {
+    return setting_among(rest...);
+  }
+}
+
+// ---- Our own functions ----
+
+/// What one of them is given besides the function's own parameters.
+struct OwnCall {
+  VirtualProcess& all;
+  bool per_thread = false;  ///< a stream that is null means the calling thread's own
+
+  template <class Function>
+  Function which(Function plain, Function own) const {
+    return per_thread ? own : plain;
+  }
+};
+
+namespace own {
+
+#define VIRTUAL_DECLARE_own(symbol, ...) \
+  CUresult symbol(const OwnCall& call __VA_OPT__(, ) CUDA_PARAMETERS(__VA_ARGS__));
+#define VIRTUAL_DECLARE_again(...)
+#define VIRTUAL_DECLARE_sets(...)
+#define VIRTUAL_DECLARE_anchor(...)
+#define VIRTUAL_DECLARE_aside(...)
+#define VIRTUAL_DECLARE_passed(...)
+#define CUDA_FUNCTION(symbol, name, since, per_thread, purpose, ...) \
+  VIRTUAL_JOINED(VIRTUAL_DECLARE_, VIRTUAL_WAY(symbol, purpose))(symbol, __VA_ARGS__)
+#include "abi/cuda_api.def"
+#undef CUDA_FUNCTION
+#undef VIRTUAL_DECLARE_own
+#undef VIRTUAL_DECLARE_again
+#undef VIRTUAL_DECLARE_sets
+#undef VIRTUAL_DECLARE_anchor
+#undef VIRTUAL_DECLARE_aside
+#undef VIRTUAL_DECLARE_passed
+
+}  // namespace own
+
+/// All functions of the driver that the program sees: they need process().
+const cuda::Backend& backend();
+
+/// The same for who is asked for one by its name.
+struct Stub {
+  void* function = nullptr;
+  void* per_thread = nullptr;  ///< behind its per-thread symbol, where it has one
+};
+/// One for each of abi::cuda_functions(), in their order.
+std::span<const Stub> stubs_in_order();
+/// What stands behind the driver's exported symbol; null: the driver has none of that name.
+void* stub_of_symbol(std::string_view symbol);
+/// What stands behind what cuGetProcAddress answers for `name`, at that CUDA version and with those flags.
+void* stub_of_entry_point(std::string_view name, int cuda_version, std::uint64_t flags);
+
+}  // namespace firebreak::virtual_driver

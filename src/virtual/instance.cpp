@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "virtual/instance.h"
+
+#include "os/self.h"
+#include "virtual/address_keeping.h"
+#include "virtual/addresses.h"
+
+namespace firebreak::virtual_driver {
+namespace {
+
+void* symbol_of(void* library, const char* symbol) {
+  return static_cast<const os::PrivateLibrary*>(library)->symbol(symbol);
+}
+
+Status check(CUresult result, const std::string& call) {
+  if (result == CUDA_SUCCESS) return {};
+  return fail(ErrorCode::Unavailable, call + " answered " + std::to_string(result));
+}
+
+}  // namespace
+
+Status Instance::load() {
+  auto library = os::PrivateLibrary::load(settings_.library, settings_.slot);
+  if (!library) return propagate(library, "another instance of the driver");
+  driver_ = cuda::Backend::from(&*library, &symbol_of);
+  return {};
+}
+
+Status Instance::start() {
+  const os::EnvironmentScope domain({{"CUDA_MPS_PIPE_DIRECTORY", settings_.pipe_directory}});
+  const ComingUp coming_up(settings_.slot);
+  if (const Status done = check(driver_.cuInit(0), "cuInit"); !done) return done;
+  if (const Status done = check(driver_.cuDevicePrimaryCtxRetain(&primary_, 0), "cuDevicePrimaryCtxRetain");
+      !done)
+    return done;
+  if (const Status done = check(driver_.cuCtxSetCurrent(primary_), "cuCtxSetCurrent"); !done) return done;
+  CUdeviceptr window = 0;
+  const CUresult reserved = driver_.cuMemAddressReserve(&window, window_bytes, 0, window_begin, 0);
+  if (reserved == CUDA_SUCCESS && window == window_begin) return {};
+  return fail(ErrorCode::Unsupported,
+              "another instance of the driver does not get the addresses of the first");
+}
+
+Result<std::unique_ptr<Instance>> Instance::bring_up(const InstanceSettings& settings) {
+  std::unique_ptr<Instance> made(new Instance(settings));
+  if (const Status loaded = made->load(); !loaded) return propagate(loaded);
+  if (const Status started = made->start(); !started) return propagate(started);
+  return made;
+}
+
+std::unique_ptr<Instance> Instance::of_program(const cuda::Backend& driver) {
+  std::unique_ptr<Instance> made(new Instance(InstanceSettings{{}, {}, anchor}));
+  made->driver_ = driver;
+  return made;
+}
+
+CUresult Instance::reset() const { return driver_.cuDevicePrimaryCtxReset_v2(0); }
+
+}  // namespace firebreak::virtual_driver

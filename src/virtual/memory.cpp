@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "virtual/memory.h"
+
+#include <algorithm>
+#include <bit>
+#include <iterator>
+
+namespace firebreak::virtual_driver {
+namespace {
+
+/// What cuMemAlloc aligns to.
+constexpr std::uint64_t smallest_piece_bytes = 512;
+constexpr std::uint64_t largest_piece_bytes = block_bytes / 2;
+
+CUmemAllocationProp properties() {
+  CUmemAllocationProp wanted{};
+  wanted.type = CU_MEM_ALLOCATION_TYPE_PINNED;
+  wanted.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+  wanted.location = {CU_MEM_LOCATION_TYPE_DEVICE, 0};
+  return wanted;
+}
+
+/// Maps it with all rights, and gives the handle back: the mapping keeps the memory.
+CUresult map(const cuda::Backend& driver, std::uint64_t begin, std::uint64_t size_bytes,
+             CUmemGenericAllocationHandle handle) {
+  CUresult result = driver.cuMemMap(begin, size_bytes, 0, handle, 0);
+  if (result != CUDA_SUCCESS) return result;
+  const CUmemAccessDesc access{properties().location, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+  result = driver.cuMemSetAccess(begin, size_bytes, &access, 1);
+  if (result != CUDA_SUCCESS) driver.cuMemUnmap(begin, size_bytes);
+  return result;
+}
+
+CUresult import(const cuda::Backend& driver, std::uint64_t begin, std::uint64_t size_bytes, int memory) {
+  CUmemGenericAllocationHandle handle = 0;
+  void* const number = reinterpret_cast<void*>(static_cast<std::intptr_t>(memory));
+  const CUresult imported =
+      driver.cuMemImportFromShareableHandle(&handle, number, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
+  if (imported != CUDA_SUCCESS) return imported;
+  const CUresult mapped = map(driver, begin, size_bytes, handle);
+  driver.cuMemRelease(handle);
+  return mapped;
+}
+
+CUresult create(const cuda::Backend& driver, std::uint64_t begin, std::uint64_t size_bytes, os::Fd* memory) {
+  const CUmemAllocationProp wanted = properties();
+  CUmemGenericAllocationHandle handle = 0;
+  if (const CUresult made = driver.cuMemCreate(&handle, size_bytes, &wanted, 0); made != CUDA_SUCCESS)
+    return made;
+  int exported = -1;
+  CUresult result =
+      driver.cuMemExportToShareableHandle(&exported, handle, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);
+  if (result == CUDA_SUCCESS) {
+    *memory = os::Fd(exported);
+    result = map(driver, begin, size_bytes, handle);
+  }
+  driver.cuMemRelease(handle);
+  return result;
+}
+
+bool has(const std::vector<Slot>& slots, Slot slot) { return std::ranges::find(slots, slot) != slots.end(); }
+
+}  // namespace
+
+std::map<std::uint64_t, WindowMemory::Block>::const_iterator WindowMemory::block_of(
+    std::uint64_t address) const {
+  const auto after = blocks_.upper_bound(address);
+  if (after == blocks_.begin()) return blocks_.end();
+  const auto found = std::prev(after);
+  return address - found->first < found->second.size_bytes ? found : blocks_.end();
+}
+
+CUresult WindowMemory::add_block(const Instance& active, std::uint64_t size_bytes, std::uint64_t* begin) {
+  const auto address = addresses_.take(size_bytes, block_bytes);
+  if (!address) return CUDA_ERROR_OUT_OF_MEMORY;
+  Block block;
+  block.size_bytes = size_bytes;
+  const CUresult made = create(active.driver(), *address, size_bytes, &block.memory);
+  if (made != CUDA_SUCCESS) {
+    addresses_.give(*address);
+    return made;
+  }
+  block.has_it.push_back(active.slot());
+  blocks_[*address] = std::move(block);
+  *begin = *address;
+  return CUDA_SUCCESS;
+}
+
+CUresult WindowMemory::take_piece(const Instance& active, std::uint64_t size_bytes, CUdeviceptr* address) {
+  const std::uint64_t piece_bytes = std::max(std::bit_ceil(size_bytes), smallest_piece_bytes);
+  const auto take_from = [&](std::uint64_t begin, Block& block) {
+    const auto gap = std::ranges::find(block.taken, false);
+    if (block.pieces_of_bytes != piece_bytes || gap == block.taken.end()) return false;
+    *gap = true;
+    *address = begin + static_cast<std::uint64_t>(gap - block.taken.begin()) * piece_bytes;
+    pieces_[*address] = size_bytes;
+    return true;
+  };
+  for (auto& [begin, block] : blocks_) {
+    if (take_from(begin, block)) return CUDA_SUCCESS;
+  }
+  std::uint64_t begin = 0;
+  if (const CUresult made = add_block(active, block_bytes, &begin); made != CUDA_SUCCESS) return made;
+  Block& block = blocks_[begin];
+  block.pieces_of_bytes = piece_bytes;
+  block.taken.resize(block_bytes / piece_bytes);
+  take_from(begin, block);
+  return CUDA_SUCCESS;
+}
+
+CUresult WindowMemory::allocate(const Instance& active, std::uint64_t size_bytes, CUdeviceptr* address) {
+  if (address == nullptr || size_bytes == 0) return CUDA_ERROR_INVALID_VALUE;
+  if (size_bytes > window_bytes) return CUDA_ERROR_OUT_OF_MEMORY;
+  const std::lock_guard lock(mutex_);
+  if (size_bytes <= largest_piece_bytes) return take_piece(active, size_bytes, address);
+  std::uint64_t begin = 0;
+  if (const CUresult made = add_block(active, whole_blocks(size_bytes), &begin); made != CUDA_SUCCESS)
+    return made;
+  blocks_[begin].asked_for_bytes = size_bytes;
+  *address = begin;
+  return CUDA_SUCCESS;
+}
+
+bool WindowMemory::free(CUdeviceptr address, const Instance& active, const Instance* spare) {
+  const std::lock_guard lock(mutex_);
+  const auto known = block_of(address);
+  if (known == blocks_.end()) return false;
+  const std::uint64_t begin = known->first;
+  Block& block = blocks_[begin];
+  if (block.pieces_of_bytes != 0) {
+    if (pieces_.erase(address) == 0) return false;
+    block.taken[(address - begin) / block.pieces_of_bytes] = false;
+    if (std::ranges::find(block.taken, true) != block.taken.end()) return true;
+  } else if (address != begin) {
+    return false;
+  }
+  for (const Instance* const instance : {&active, spare}) {
+    if (instance != nullptr && has(block.has_it, instance->slot()))
+      instance->driver().cuMemUnmap(begin, block.size_bytes);
+  }
+  blocks_.erase(begin);
+  addresses_.give(begin);
+  return true;
+}
+
+std::optional<WindowMemory::Range> WindowMemory::find(std::uint64_t address) const {
+  const std::lock_guard lock(mutex_);
+  const auto block = block_of(address);
+  if (block == blocks_.end()) return std::nullopt;
+  if (block->second.pieces_of_bytes == 0) return Range{block->first, block->second.asked_for_bytes};
+  const auto after = pieces_.upper_bound(address);
+  if (after == pieces_.begin()) return std::nullopt;
+  const auto& [begin, size_bytes] = *std::prev(after);
+  if (address - begin >= size_bytes) return std::nullopt;
+  return Range{begin, size_bytes};
+}
+
+void WindowMemory::add_host(void* host, std::size_t size_bytes, unsigned int flags, Slot slot) {
+  const std::lock_guard lock(mutex_);
+  hosts_[host] = {size_bytes, flags, {slot}};
+}
+
+bool WindowMemory::remove_host(void* host, const Instance* spare) {
+  const std::lock_guard lock(mutex_);
+  const auto known = hosts_.find(host);
+  if (known == hosts_.end()) return false;
+  if (spare != nullptr && has(known->second.has_it, spare->slot())) spare->driver().cuMemHostUnregister(host);
+  hosts_.erase(known);
+  return true;
+}
+
+CUresult WindowMemory::bring_to(const Instance& instance) {
+  const std::lock_guard lock(mutex_);
+  const Slot slot = instance.slot();
+  for (auto& [begin, block] : blocks_) {
+    if (has(block.has_it, slot)) continue;
+    const CUresult done = import(instance.driver(), begin, block.size_bytes, block.memory.get());
+    if (done != CUDA_SUCCESS) return done;
+    block.has_it.push_back(slot);
+  }
+  for (auto& [host, known] : hosts_) {
+    if (has(known.has_it, slot)) continue;
+    const CUresult done = instance.driver().cuMemHostRegister_v2(host, known.size_bytes, known.flags);
+    if (done != CUDA_SUCCESS) return done;
+    known.has_it.push_back(slot);
+  }
+  return CUDA_SUCCESS;
+}
+
+std::uint64_t WindowMemory::size_bytes() const {
+  const std::lock_guard lock(mutex_);
+  std::uint64_t sum = 0;
+  for (const auto& [begin, block] : blocks_) sum += block.size_bytes;
+  return sum;
+}
+
+}  // namespace firebreak::virtual_driver

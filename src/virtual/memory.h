@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+/// The program's memory on the GPU: the same memory at the same addresses in every instance.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <vector>
+
+#include "os/fd.h"
+#include "virtual/addresses.h"
+#include "virtual/instance.h"
+
+namespace firebreak::virtual_driver {
+
+/// Thread safe.
+class WindowMemory {
+ public:
+  /// Where the program gets memory: a whole number of blocks, or, of half a block or less, a piece of one.
+  /// What the driver answers where it has none.
+  CUresult allocate(const Instance& active, std::uint64_t size_bytes, CUdeviceptr* address);
+  /// Takes it back, in every instance that has it. Nobody may be using it. False: not ours.
+  bool free(CUdeviceptr address, const Instance& active, const Instance* spare);
+
+  struct Range {
+    std::uint64_t begin = 0;
+    std::uint64_t size_bytes = 0;
+  };
+  /// The allocation that holds the address, as the program asked for it.
+  std::optional<Range> find(std::uint64_t address) const;
+
+  /// The host's memory that the program has pinned, by us or by cuMemHostRegister.
+  void add_host(void* host, std::size_t size_bytes, unsigned int flags, Slot slot);
+  /// False: not known.
+  bool remove_host(void* host, const Instance* spare);
+
+  /// Maps there what that instance does not have yet. The first thing that failed.
+  CUresult bring_to(const Instance& instance);
+  /// How much there is, in bytes.
+  std::uint64_t size_bytes() const;
+
+ private:
+  struct Block {
+    std::uint64_t size_bytes = 0;
+    os::Fd memory;                      ///< what others import
+    std::vector<Slot> has_it;           ///< instances in which it is mapped
+    std::uint64_t pieces_of_bytes = 0;  ///< 0: one allocation
+    std::vector<bool> taken;            ///< pieces
+    std::uint64_t asked_for_bytes = 0;
+  };
+  struct Host {
+    std::size_t size_bytes = 0;
+    unsigned int flags = 0;
+    std::vector<Slot> has_it;
+  };
+
+  CUresult add_block(const Instance& active, std::uint64_t size_bytes, std::uint64_t* begin);
+  CUresult take_piece(const Instance& active, std::uint64_t size_bytes, CUdeviceptr* address);
+  std::map<std::uint64_t, Block>::const_iterator block_of(std::uint64_t address) const;
+
+  mutable std::mutex mutex_;
+  Addresses addresses_{window_begin, window_bytes};
+  std::map<std::uint64_t, Block> blocks_;          ///< by where they begin
+  std::map<std::uint64_t, std::uint64_t> pieces_;  ///< begin -> what was asked for, in bytes
+  std::map<void*, Host> hosts_;
+};
+
+}  // namespace firebreak::virtual_driver

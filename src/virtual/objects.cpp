@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "virtual/objects.h"
+
+#include <algorithm>
+#include <mutex>
+
+namespace firebreak::virtual_driver {
+
+Objects::Known& Objects::known_place(Family family, std::uintptr_t seen) {
+  constexpr std::size_t places = 64;
+  static thread_local std::array<Known, places> known;
+  return known[(seen >> 4 ^ seen >> 12 ^ static_cast<std::uintptr_t>(family)) % places];
+}
+
+Object* Objects::find(Family family, std::uintptr_t seen) {
+  Known& entry = known_place(family, seen);
+  const bool is_it = entry.key == Key{family, seen} && entry.age == age_.load(std::memory_order_acquire);
+  return is_it ? entry.object : look_up(family, seen, entry);
+}
+
+Object* Objects::look_up(Family family, std::uintptr_t seen, Known& entry) {
+  const std::shared_lock lock(mutex_);
+  const std::uint64_t age = age_.load(std::memory_order_acquire);
+  const auto found = by_seen_.find({family, seen});
+  if (found == by_seen_.end()) return nullptr;
+  entry = {{family, seen}, age, found->second};
+  return found->second;
+}
+
+Object& Objects::add(Family family, std::uintptr_t own, Slot slot, std::vector<Object::Step> steps) {
+  const std::unique_lock lock(mutex_);
+  // The driver answers what it has made before, for a kernel's function or a library's module.
+  if (const auto known = by_own_[slot].find({family, own}); known != by_own_[slot].end())
+    return *known->second;
+  Object* object = &all_.emplace_back();
+  object->seen = own;
+  while (has_flipped_.load() && by_seen_.contains({family, object->seen = number_of(object)})) {
+    object = &all_.emplace_back();  // what stays behind is one object that nobody has
+  }
+  object->family = family;
+  object->steps = std::move(steps);
+  for (Object::Step& step : object->steps) step.number = ++steps_;
+  object->made_up_to[slot].store(steps_);
+  object->in[slot].store(own, std::memory_order_release);
+  by_own_[slot][{family, own}] = object;
+  by_seen_[{family, object->seen}] = object;
+  return *object;
+}
+
+Object& Objects::add_seen(Family family, std::uintptr_t seen) {
+  const std::unique_lock lock(mutex_);
+  if (const auto known = by_seen_.find({family, seen}); known != by_seen_.end()) return *known->second;
+  Object& object = all_.emplace_back();
+  object.family = family;
+  object.seen = seen;
+  by_seen_[{family, seen}] = &object;
+  return object;
+}
+
+Object* Objects::find_own(Family family, std::uintptr_t own, Slot slot) {
+  const std::shared_lock lock(mutex_);
+  const auto found = by_own_[slot].find({family, own});
+  return found == by_own_[slot].end() ? nullptr : found->second;
+}
+
+void Objects::set_own(Object& object, Slot slot, std::uintptr_t own) {
+  const std::unique_lock lock(mutex_);
+  if (object.is_gone.load()) return;
+  object.in[slot].store(own, std::memory_order_release);
+  by_own_[slot][{object.family, own}] = &object;
+}
+
+void Objects::remove(Object& object) {
+  const std::unique_lock lock(mutex_);
+  object.is_gone.store(true);
+  by_seen_.erase({object.family, object.seen});
+  for (Slot slot = 0; slot < slots_max; ++slot) {
+    if (const std::uintptr_t own = object.in[slot].load(); own != 0)
+      by_own_[slot].erase({object.family, own});
+  }
+  object.steps.clear();
+  forget_known();
+}
+
+void Objects::add_step(Object& object, Slot slot, Object::Step step) {
+  const std::unique_lock lock(mutex_);
+  if (object.is_gone.load()) return;
+  if (!step.key.empty()) {
+    std::erase_if(object.steps, [&](const Object::Step& before) { return before.key == step.key; });
+  }
+  step.number = ++steps_;
+  object.made_up_to[slot].store(steps_);
+  object.steps.push_back(std::move(step));
+}
+
+CUresult Objects::make(Object& object, const cuda::Backend& driver, Slot slot) {
+  std::vector<Object::Step> steps;
+  {
+    const std::shared_lock lock(mutex_);
+    if (!object.is_gone.load()) steps = object.steps;
+  }
+  Making making{driver, slot, *this};
+  for (const Object::Step& step : steps) {
+    if (step.number <= object.made_up_to[slot].load()) continue;
+    if (const CUresult result = step.again(making); result != CUDA_SUCCESS) return result;
+    // What follows changes it by its handle.
+    if (object.in[slot].load() == 0) set_own(object, slot, making.made);
+    object.made_up_to[slot].store(step.number);
+  }
+  return CUDA_SUCCESS;
+}
+
+std::optional<std::pair<CUresult, Family>> Objects::make_all(const cuda::Backend& driver, Slot slot) {
+  std::vector<Object*> todo;
+  {
+    const std::shared_lock lock(mutex_);
+    for (Object& object : all_) {
+      if (object.is_gone.load() || object.steps.empty()) continue;
+      if (object.steps.back().number > object.made_up_to[slot].load()) todo.push_back(&object);
+    }
+  }
+  for (Object* const object : todo) {
+    const CUresult result = make(*object, driver, slot);
+    if (result != CUDA_SUCCESS && !object->is_gone.load()) return std::pair(result, object->family);
+  }
+  return std::nullopt;
+}
+
+void Objects::for_each(Family family, const std::function<void(Object&)>& look) {
+  std::vector<Object*> found;
+  {
+    const std::shared_lock lock(mutex_);
+    for (Object& object : all_) {
+      if (object.family == family && !object.is_gone.load()) found.push_back(&object);
+    }
+  }
+  for (Object* const object : found) look(*object);
+}
+
+}  // namespace firebreak::virtual_driver

@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+/// What the program has of the driver: contexts, streams, events, code. Each object is known by the handle
+/// that the program holds, by the handle that each instance has for it, and by the calls that made it.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <list>
+#include <memory>
+#include <optional>
+#include <shared_mutex>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "cuda/backend.h"
+
+namespace firebreak::virtual_driver {
+
+/// Which instance, of those that a process has one after the other. 0 is the anchor.
+using Slot = std::uint32_t;
+inline constexpr Slot anchor = 0;
+inline constexpr Slot slots_max = 64;
+inline constexpr Slot no_slot = slots_max;
+
+/// Handles of one family mean the same kind of thing; those of two may have the same value.
+enum class Family : std::uint32_t { Context, Stream, Event, Module, Library, Code };
+
+template <class Handle>
+struct FamilyOf;
+template <>
+struct FamilyOf<CUcontext> {
+  static constexpr Family value = Family::Context;
+};
+template <>
+struct FamilyOf<CUstream> {
+  static constexpr Family value = Family::Stream;
+};
+template <>
+struct FamilyOf<CUevent> {
+  static constexpr Family value = Family::Event;
+};
+template <>
+struct FamilyOf<CUmodule> {
+  static constexpr Family value = Family::Module;
+};
+template <>
+struct FamilyOf<CUlibrary> {
+  static constexpr Family value = Family::Library;
+};
+// A kernel may stand wherever a function may.
+template <>
+struct FamilyOf<CUfunction> {
+  static constexpr Family value = Family::Code;
+};
+template <>
+struct FamilyOf<CUkernel> {
+  static constexpr Family value = Family::Code;
+};
+
+template <class Handle>
+concept Followed = requires {
+  FamilyOf<Handle>::value;
+};
+
+template <class Handle>
+std::uintptr_t number_of(Handle handle) {
+  return (std::uintptr_t)handle;  // NOLINT: some handles are pointers and some are numbers
+}
+
+/// Null and the two default streams: the same in every instance.
+constexpr bool is_special(std::uintptr_t handle) { return handle <= 2; }
+
+class Objects;
+
+/// One instance, while an object is made there again.
+struct Making {
+  const cuda::Backend& driver;
+  Slot slot;
+  Objects& objects;
+  std::uintptr_t made = 0;  ///< by a call that answers a handle
+
+  /// What that instance calls the object that the program calls so; null where it has none.
+  template <class Handle>
+  Handle in(Handle seen) const;
+};
+
+/// How much was queued in a stream, and up to where it is known to have ended.
+struct Work {
+  std::atomic<std::uint64_t> queued{0};
+  std::atomic<std::uint64_t> ended{0};
+  bool is_under_way() const { return queued.load() != ended.load(); }
+  /// `up_to`: what `queued` was before somebody began to wait for it.
+  void end(std::uint64_t up_to) {
+    std::uint64_t before = ended.load();
+    while (before < up_to && !ended.compare_exchange_weak(before, up_to)) {
+    }
+  }
+};
+
+struct Object {
+  /// One call that the program made: that which made it first, then those that changed it.
+  struct Step {
+    std::string key;  ///< of two steps with the same key, the later one counts alone; empty: all count
+    std::function<CUresult(Making&)> again;
+    std::uint64_t number = 0;  ///< counts all steps of all objects
+  };
+
+  Family family{};
+  std::uintptr_t seen = 0;                                  ///< what the program calls it
+  std::array<std::atomic<std::uintptr_t>, slots_max> in{};  ///< what each instance calls it; 0: nothing
+  std::vector<Step> steps;                                  ///< empty: it comes with its instance
+  /// The last step that was made in each instance.
+  std::array<std::atomic<std::uint64_t>, slots_max> made_up_to{};
+  /// Of modules: their variables on the GPU that a kernel may change.
+  std::vector<std::string> variables;
+  std::atomic<bool> is_gone{false};
+  Work work;  ///< of streams
+};
+
+/// Thread safe. Objects live as long as the process: a thread may still have one at hand that another thread
+/// has just destroyed.
+class Objects {
+ public:
+  /// The program is given an object that instance `slot` has just made and calls `own`. Until the first flip
+  /// the program's handle is the driver's own, so that whatever we do not know of works as ever. After it,
+  /// the handle is ours: an address of ours that is nobody else's.
+  Object& add(Family family, std::uintptr_t own, Slot slot, std::vector<Object::Step> steps);
+  /// The same of what comes with the instances.
+  Object& add_seen(Family family, std::uintptr_t seen);
+
+  Object* find(Family family, std::uintptr_t seen);
+  /// By what an instance calls it.
+  Object* find_own(Family family, std::uintptr_t own, Slot slot);
+  void set_own(Object& object, Slot slot, std::uintptr_t own);
+  void remove(Object& object);
+  /// `slot` has made it.
+  void add_step(Object& object, Slot slot, Object::Step step);
+
+  /// What instance `slot` calls it. What we do not follow is the driver's own: it is answered as it is.
+  template <class Handle>
+  Handle translate(Handle seen, Slot slot) {
+    const std::uintptr_t number = number_of(seen);
+    if (is_special(number)) return seen;
+    const Object* const object = find(FamilyOf<Handle>::value, number);
+    return object == nullptr ? seen : (Handle)object->in[slot].load(std::memory_order_acquire);  // NOLINT
+  }
+
+  /// Makes everything that is not there yet in that instance, in the order in which the program made it. What
+  /// failed first: the result and what it was.
+  std::optional<std::pair<CUresult, Family>> make_all(const cuda::Backend& driver, Slot slot);
+  /// One of them, while the program waits.
+  CUresult make(Object& object, const cuda::Backend& driver, Slot slot);
+
+  /// From now on handles of new objects are ours.
+  void flipped() {
+    has_flipped_.store(true);
+    forget_known();
+  }
+
+  /// Runs `look` on each that is not gone.
+  void for_each(Family family, const std::function<void(Object&)>& look);
+
+ private:
+  struct Key {
+    Family family;
+    std::uintptr_t handle;
+    bool operator==(const Key&) const = default;
+  };
+  struct Hash {
+    std::size_t operator()(const Key& key) const {
+      return std::hash<std::uintptr_t>()(key.handle * 8 + static_cast<std::uintptr_t>(key.family));
+    }
+  };
+  struct Known {
+    Key key{};
+    std::uint64_t age = 0;
+    Object* object = nullptr;
+  };
+  Object* look_up(Family family, std::uintptr_t seen, Known& entry);
+  static Known& known_place(Family family, std::uintptr_t seen);
+  void forget_known() { age_.fetch_add(1, std::memory_order_acq_rel); }
+
+  std::atomic<bool> has_flipped_{false};
+  std::uint64_t steps_ = 0;            ///< so far; guarded by the mutex
+  std::atomic<std::uint64_t> age_{1};  ///< what threads remember holds as long as it stays
+  mutable std::shared_mutex mutex_;    ///< guards what follows, and the steps of every object
+  std::list<Object> all_;
+  std::unordered_map<Key, Object*, Hash> by_seen_;
+  std::array<std::unordered_map<Key, Object*, Hash>, slots_max> by_own_;
+};
+
+template <class Handle>
+Handle Making::in(Handle seen) const {
+  return objects.translate(seen, slot);
+}
+
+}  // namespace firebreak::virtual_driver

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+/// Memory comes and goes, and what programs ask about it.
+#include "os/memory.h"
+#include "virtual/calls.h"
+
+namespace firebreak::virtual_driver::own {
+namespace {
+
+/// Everything that may use memory which the program gives back has ended, as the driver's own functions wait.
+CUresult wait_for_users(const OwnCall& call, const Turn& turn) {
+  const auto wait_on = [&] { return turn.driver.cuCtxSynchronize(); };
+  return call.all.has_one_context() ? call.all.wait_for_all(wait_on) : wait_on();
+}
+
+CUresult pin(const OwnCall& call, void* host, std::size_t size_bytes, unsigned int flags) {
+  const CUresult result = call.all.call([&](const Turn& turn) {
+    const CUresult registered = turn.driver.cuMemHostRegister_v2(host, size_bytes, flags);
+    if (registered == CUDA_SUCCESS) call.all.memory().add_host(host, size_bytes, flags, turn.slot);
+    return registered;
+  });
+  if (result == CUDA_SUCCESS) call.all.something_new();
+  return result;
+}
+
+CUresult unpin(const OwnCall& call, void* host) {
+  return call.all.call([&](const Turn& turn) {
+    if (const CUresult waited = wait_for_users(call, turn); waited != CUDA_SUCCESS) return waited;
+    const CUresult result = turn.driver.cuMemHostUnregister(host);
+    if (result == CUDA_SUCCESS) call.all.memory().remove_host(host, call.all.spare());
+    return result;
+  });
+}
+
+std::size_t whole_pages(std::size_t size_bytes) {
+  const std::size_t page = os::page_size();
+  return (size_bytes + page - 1) / page * page;
+}
+
+}  // namespace
+
+CUresult cuMemAlloc_v2(const OwnCall& call, CUdeviceptr* address, std::size_t size_bytes) {
+  const CUresult result = call.all.call([&](const Turn& turn) {
+    if (turn.slot == anchor) return turn.driver.cuMemAlloc_v2(address, size_bytes);
+    if (current().stack.empty()) return CUDA_ERROR_INVALID_CONTEXT;
+    return call.all.memory().allocate(turn.instance, size_bytes, address);
+  });
+  if (result == CUDA_SUCCESS) call.all.something_new();
+  return result;
+}
+
+CUresult cuMemAllocPitch_v2(const OwnCall& call, CUdeviceptr* address, std::size_t* pitch_bytes,
+                            std::size_t width_bytes, std::size_t height, unsigned int element_bytes) {
+  constexpr std::size_t alignment_bytes = 512;  // what an H100 aligns rows to
+  const bool is_element = element_bytes == 4 || element_bytes == 8 || element_bytes == 16;
+  if (pitch_bytes == nullptr || width_bytes == 0 || height == 0 || !is_element)
+    return CUDA_ERROR_INVALID_VALUE;
+  const std::size_t pitch = (width_bytes + alignment_bytes - 1) / alignment_bytes * alignment_bytes;
+  if (pitch < width_bytes || height > window_bytes / pitch) return CUDA_ERROR_OUT_OF_MEMORY;
+  if (call.all.is_plain()) {
+    return call.all.call([&](const Turn& turn) {
+      return turn.driver.cuMemAllocPitch_v2(address, pitch_bytes, width_bytes, height, element_bytes);
+    });
+  }
+  const CUresult result = own::cuMemAlloc_v2(call, address, pitch * height);
+  if (result == CUDA_SUCCESS) *pitch_bytes = pitch;
+  return result;
+}
+
+CUresult cuMemFree_v2(const OwnCall& call, CUdeviceptr address) {
+  if (address == 0) return CUDA_SUCCESS;
+  return call.all.call([&](const Turn& turn) {
+    const bool is_ours = call.all.memory().find(address).has_value();
+    if (!is_ours) return turn.driver.cuMemFree_v2(address);
+    if (const CUresult waited = wait_for_users(call, turn); waited != CUDA_SUCCESS) return waited;
+    return call.all.memory().free(address, turn.instance, call.all.spare()) ? CUDA_SUCCESS
+                                                                            : CUDA_ERROR_INVALID_VALUE;
+  });
+}
+
+CUresult cuMemGetAddressRange_v2(const OwnCall& call, CUdeviceptr* begin, std::size_t* size_bytes,
+                                 CUdeviceptr address) {
+  return call.all.call([&](const Turn& turn) {
+    const auto range = call.all.memory().find(address);
+    if (!range) return turn.driver.cuMemGetAddressRange_v2(begin, size_bytes, address);
+    if (begin != nullptr) *begin = range->begin;
+    if (size_bytes != nullptr) *size_bytes = range->size_bytes;
+    return CUDA_SUCCESS;
+  });
+}
+
+CUresult cuPointerGetAttribute(const OwnCall& call, void* data, CUpointer_attribute attribute,
+                               CUdeviceptr address) {
+  return call.all.call([&](const Turn& turn) {
+    const CUresult result = turn.driver.cuPointerGetAttribute(data, attribute, address);
+    if (result != CUDA_SUCCESS || data == nullptr) return result;
+    const auto range = call.all.memory().find(address);
+    if (range && attribute == CU_POINTER_ATTRIBUTE_RANGE_START_ADDR)
+      *static_cast<CUdeviceptr*>(data) = range->begin;
+    if (range && attribute == CU_POINTER_ATTRIBUTE_RANGE_SIZE)
+      *static_cast<std::size_t*>(data) = range->size_bytes;
+    if (attribute == CU_POINTER_ATTRIBUTE_CONTEXT) {
+      auto& context = *static_cast<CUcontext*>(data);
+      Object* const known = turn.objects.find_own(Family::Context, number_of(context), turn.slot);
+      if (known != nullptr) context = reinterpret_cast<CUcontext>(known->seen);
+    }
+    return result;
+  });
+}
+
+CUresult cuMemHostAlloc(const OwnCall& call, void** host, std::size_t size_bytes, unsigned int flags) {
+  if (call.all.is_plain() || host == nullptr || size_bytes == 0) {
+    return call.all.call(
+        [&](const Turn& turn) { return turn.driver.cuMemHostAlloc(host, size_bytes, flags); });
+  }
+  const std::size_t mapped_bytes = whole_pages(size_bytes);
+  auto mapping = mapped_bytes < size_bytes ? Result<os::Mapping>(fail(ErrorCode::ResourceExhausted, ""))
+                                           : os::Mapping::anonymous(mapped_bytes);
+  if (!mapping) return CUDA_ERROR_OUT_OF_MEMORY;
+  const CUresult result =
+      pin(call, mapping->data(), mapped_bytes, CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP);
+  if (result != CUDA_SUCCESS) return result;
+  *host = mapping->data();
+  call.all.keep_host(std::move(*mapping));
+  return result;
+}
+
+CUresult cuMemAllocHost_v2(const OwnCall& call, void** host, std::size_t size_bytes) {
+  return own::cuMemHostAlloc(call, host, size_bytes, 0);
+}
+
+CUresult cuMemFreeHost(const OwnCall& call, void* host) {
+  auto mapping = call.all.take_host(host);
+  if (!mapping) return call.all.call([&](const Turn& turn) { return turn.driver.cuMemFreeHost(host); });
+  return unpin(call, host);
+}
+
+CUresult cuMemHostRegister_v2(const OwnCall& call, void* host, std::size_t size_bytes, unsigned int flags) {
+  return pin(call, host, size_bytes, flags);
+}
+
+CUresult cuMemHostUnregister(const OwnCall& call, void* host) { return unpin(call, host); }
+
+}  // namespace firebreak::virtual_driver::own

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+/// Streams and events end, and what was queued is known to have ended. And what programs are given who look
+/// for the driver's functions by their names.
+#include "virtual/calls.h"
+
+namespace firebreak::virtual_driver::own {
+namespace {
+
+/// Waits for, or asks about, everything that was queued before in what `work` counts.
+template <class Wait>
+CUresult wait_for(Work& work, const Wait& wait_on) {
+  const std::uint64_t queued = work.queued.load();
+  const CUresult result = wait_on();
+  if (result == CUDA_SUCCESS) work.end(queued);
+  return result;
+}
+
+template <class Handle, class Destroy>
+CUresult destroy(const OwnCall& call, Handle handle, Destroy destroy_one) {
+  Object* const object = call.all.objects().find(FamilyOf<Handle>::value, number_of(handle));
+  const CUresult result = call.all.call([&](const Turn& turn) {
+    const CUresult destroyed = destroy_one(turn.driver, turn.objects.translate(handle, turn.slot));
+    const Instance* const spare = call.all.spare();
+    if (destroyed != CUDA_SUCCESS || object == nullptr || spare == nullptr) return destroyed;
+    if (const std::uintptr_t there = object->in[spare->slot()].load(); there != 0)
+      destroy_one(spare->driver(), reinterpret_cast<Handle>(there));
+    return destroyed;
+  });
+  if (result == CUDA_SUCCESS && object != nullptr) call.all.objects().remove(*object);
+  return result;
+}
+
+}  // namespace
+
+CUresult cuStreamDestroy_v2(const OwnCall& call, CUstream stream) {
+  // What is queued in it may go on.
+  if (call.all.work_of(stream).is_under_way()) call.all.work_of(nullptr, true).queued.fetch_add(1);
+  return destroy(call, stream,
+                 [](const cuda::Backend& driver, CUstream own) { return driver.cuStreamDestroy_v2(own); });
+}
+
+CUresult cuEventDestroy_v2(const OwnCall& call, CUevent event) {
+  return destroy(call, event,
+                 [](const cuda::Backend& driver, CUevent own) { return driver.cuEventDestroy_v2(own); });
+}
+
+CUresult cuStreamSynchronize(const OwnCall& call, CUstream stream) {
+  return call.all.call([&](const Turn& turn) {
+    const auto wait_on = call.which(turn.driver.cuStreamSynchronize, turn.driver.cuStreamSynchronize_ptsz);
+    const auto wait_one = [&] { return wait_on(turn.objects.translate(stream, turn.slot)); };
+    Work& work = call.all.work_of(stream, call.per_thread);
+    return call.all.is_one_stream(work) ? wait_for(work, wait_one) : wait_one();
+  });
+}
+
+CUresult cuStreamQuery(const OwnCall& call, CUstream stream) {
+  return call.all.call([&](const Turn& turn) {
+    const auto ask = call.which(turn.driver.cuStreamQuery, turn.driver.cuStreamQuery_ptsz);
+    const auto ask_one = [&] { return ask(turn.objects.translate(stream, turn.slot)); };
+    Work& work = call.all.work_of(stream, call.per_thread);
+    return call.all.is_one_stream(work) ? wait_for(work, ask_one) : ask_one();
+  });
+}
+
+/// It reads the GPU's memory and returns once that is done: whatever comes of it, it may be done again.
+CUresult cuMemcpyDtoH_v2(const OwnCall& call, void* host, CUdeviceptr address, std::size_t size_bytes) {
+  return call.all.call([&](const Turn& turn) {
+    const auto copy = call.which(turn.driver.cuMemcpyDtoH_v2, turn.driver.cuMemcpyDtoH_v2_ptds);
+    const auto copy_all = [&] { return copy(host, address, size_bytes); };
+    // Of the streams that threads have for themselves it has waited for one.
+    return call.per_thread ? copy_all() : wait_for(call.all.work_of(nullptr), copy_all);
+  });
+}
+
+namespace {
+
+CUresult replaced(CUresult result, const char* symbol, void** function, int cuda_version,
+                  std::uint64_t flags) {
+  if (result != CUDA_SUCCESS || symbol == nullptr || function == nullptr || *function == nullptr)
+    return result;
+  void* const ours = stub_of_entry_point(symbol, cuda_version, flags);
+  if (ours != nullptr) *function = ours;
+  return result;
+}
+
+}  // namespace
+
+CUresult cuGetProcAddress(const OwnCall& call, const char* symbol, void** function, int cuda_version,
+                          std::uint64_t flags) {
+  return replaced(call.all.own_driver().cuGetProcAddress(symbol, function, cuda_version, flags), symbol,
+                  function, cuda_version, flags);
+}
+
+CUresult cuGetProcAddress_v2(const OwnCall& call, const char* symbol, void** function, int cuda_version,
+                             std::uint64_t flags, CUdriverProcAddressQueryResult* found) {
+  return replaced(call.all.own_driver().cuGetProcAddress_v2(symbol, function, cuda_version, flags, found),
+                  symbol, function, cuda_version, flags);
+}
+
+}  // namespace firebreak::virtual_driver::own

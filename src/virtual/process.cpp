@@ -1,0 +1,389 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "virtual/process.h"
+
+#include <algorithm>
+#include <cstring>
+#include <new>
+
+#include "cuda/driver.h"
+#include "os/self.h"
+
+namespace firebreak::virtual_driver {
+namespace {
+
+constinit std::atomic<VirtualProcess*> only{nullptr};
+
+template <std::size_t size>
+void write_text(std::array<char, size>& into, const std::string& text) {
+  into.fill('\0');
+  std::memcpy(into.data(), text.data(), std::min(text.size(), size - 1));
+}
+
+}  // namespace
+
+VirtualProcess* process() { return only.load(std::memory_order_acquire); }
+void set_process(VirtualProcess* made) { only.store(made, std::memory_order_release); }
+
+Current& current() {
+  static thread_local Current own;
+  return own;
+}
+
+VirtualProcess::VirtualProcess(const cuda::Backend& own_driver, VirtualSettings settings)
+    : own_driver_(own_driver), settings_(std::move(settings)) {
+  instances_.push_back(Instance::of_program(own_driver));
+  active_.store(instances_.front().get());
+  auto memory = os::create_memory_file(abi::spare_page_name, os::page_size());
+  auto mapping = memory ? os::Mapping::of_file(memory->get(), os::page_size(), os::Protection::ReadWrite)
+                        : Result<os::Mapping>(propagate(memory));
+  if (!mapping) return;  // then nobody hears of us, and nobody asks us to leave
+  page_memory_ = std::move(*memory);
+  page_mapping_ = std::move(*mapping);
+  page_ = new (page_mapping_.data()) abi::SparePage;
+}
+
+// ---- Start ----
+
+Result<const Instance*> VirtualProcess::bring_up(const std::string& domain) {
+  if (next_slot_ == slots_max) {
+    return fail(ErrorCode::ResourceExhausted, "this process has left as many instances as it can",
+                "start the program anew");
+  }
+  auto made = Instance::bring_up({settings_.library, domain, next_slot_++});
+  if (!made) return propagate(made);
+  const Instance* const instance = made->get();
+  instance->driver().cuCtxSetCurrent(nullptr);
+  const std::lock_guard lock(instances_mutex_);
+  instances_.push_back(std::move(*made));
+  Object* const primary = objects_.find(Family::Context, primary_seen_.load());
+  if (primary != nullptr) objects_.set_own(*primary, instance->slot(), number_of(instance->primary()));
+  return instance;
+}
+
+void VirtualProcess::start_working() {
+  const auto working = bring_up(settings_.domains[0]);
+  const std::lock_guard lock(flipping_);
+  if (working) {
+    active_.store(*working, std::memory_order_release);
+    tell_domains();
+  } else {
+    tell(abi::SpareState::Unprotected, to_string(working.error()));
+  }
+}
+
+CUresult VirtualProcess::initialise(unsigned int flags) {
+  const std::lock_guard lock(starting_);
+  const CUresult result = own_driver_.cuInit(flags);
+  if (result != CUDA_SUCCESS || has_started_) return result;
+  has_started_ = true;
+  if (page_ == nullptr || settings_.domains[0].empty() || settings_.undisturbed == nullptr) return result;
+  settings_.undisturbed([this] { start_working(); });
+  if (is_plain()) return result;
+  const Status started =
+      os::start_detached_thread("firebreak-spare", [this] { settings_.undisturbed([this] { keep(); }); });
+  if (!started) stand_aside("there is no thread left for the spare");
+  return result;
+}
+
+CUresult VirtualProcess::retain_primary(CUcontext* context) {
+  const std::lock_guard starting(starting_);
+  const CUresult result = own_driver_.cuDevicePrimaryCtxRetain(context, 0);
+  if (result != CUDA_SUCCESS || primary_seen_.load() == number_of(*context)) return result;
+  const CUcontext seen = *context;
+  Object& primary = objects_.add_seen(Family::Context, number_of(seen));
+  const std::lock_guard lock(instances_mutex_);
+  primary_seen_.store(number_of(seen));
+  for (const auto& instance : instances_) {
+    const std::uintptr_t own = instance->slot() == anchor ? number_of(seen) : number_of(instance->primary());
+    objects_.set_own(primary, instance->slot(), own);
+  }
+  return result;
+}
+
+// ---- Calls ----
+
+bool VirtualProcess::ends_instance(CUresult result) {
+  return result != CUDA_SUCCESS && cuda::is_fatal(result);
+}
+
+void VirtualProcess::make_current(const Instance& instance) {
+  Current& mine = current();
+  const std::uintptr_t seen = mine.stack.empty() ? 0 : number_of(mine.stack.back());
+  std::uintptr_t wanted = 0;
+  if (seen != 0) {
+    Object* const context = objects_.find(Family::Context, seen);
+    wanted = context == nullptr ? seen : context->in[instance.slot()].load(std::memory_order_acquire);
+  }
+  std::uintptr_t& there = mine.in_driver[instance.slot()];
+  if (there == wanted) [[likely]]
+    return;
+  instance.driver().cuCtxSetCurrent(reinterpret_cast<CUcontext>(wanted));
+  there = wanted;
+}
+
+bool VirtualProcess::has_one_context() {
+  std::size_t count = 0;
+  objects_.for_each(Family::Context, [&](Object&) { ++count; });
+  return count <= 1;
+}
+
+Work& VirtualProcess::work_of(CUstream stream, bool per_thread) {
+  const std::uintptr_t number = number_of(stream);
+  if (number == CU_STREAM_PER_THREAD_AS_INT || (number == 0 && per_thread)) return thread_streams_work_;
+  if (is_special(number)) return legacy_stream_work_;
+  Object* const object = objects_.find(Family::Stream, number);
+  return object == nullptr ? no_work_ : object->work;
+}
+
+std::vector<std::pair<Work*, std::uint64_t>> VirtualProcess::all_queued() {
+  std::vector<std::pair<Work*, std::uint64_t>> all;
+  const auto add = [&](Work& work) { all.emplace_back(&work, work.queued.load()); };
+  add(legacy_stream_work_);
+  add(thread_streams_work_);
+  objects_.for_each(Family::Stream, [&](Object& stream) { add(stream.work); });
+  return all;
+}
+
+void VirtualProcess::end_all(const std::vector<std::pair<Work*, std::uint64_t>>& queued) {
+  for (const auto& [work, up_to] : queued) work->end(up_to);
+}
+
+bool VirtualProcess::is_work_under_way() {
+  const auto all = all_queued();
+  return std::ranges::any_of(all, [](const auto& each) { return each.first->is_under_way(); });
+}
+
+void VirtualProcess::stand_aside(const char* why) {
+  const char* before = nullptr;
+  if (!aside_.compare_exchange_strong(before, why)) return;
+  wake_keeper();
+}
+
+// ---- Leaving an instance ----
+
+CUresult VirtualProcess::synchronize(const Instance& instance) {
+  CUresult result = CUDA_SUCCESS;
+  objects_.for_each(Family::Context, [&](Object& context) {
+    const std::uintptr_t own = context.in[instance.slot()].load();
+    if (own == 0 || result != CUDA_SUCCESS) return;
+    result = instance.driver().cuCtxSetCurrent(reinterpret_cast<CUcontext>(own));
+    if (result == CUDA_SUCCESS) result = instance.driver().cuCtxSynchronize();
+  });
+  forget_current(instance);
+  return result;
+}
+
+/// Gives an instance everything that the program has.
+bool VirtualProcess::complete(const Instance& instance) {
+  instance.driver().cuCtxSetCurrent(instance.primary());
+  const CUresult memory = memory_.bring_to(instance);
+  const auto failed = objects_.make_all(instance.driver(), instance.slot());
+  forget_current(instance);
+  if (memory != CUDA_SUCCESS)
+    tell(abi::SpareState::Unprotected, "the spare does not get the program's memory");
+  if (failed) tell(abi::SpareState::Unprotected, "the spare does not get the program's objects");
+  return memory == CUDA_SUCCESS && !failed;
+}
+
+bool VirtualProcess::has_variables() {
+  bool some = false;
+  objects_.for_each(Family::Module, [&](Object& module) { some = some || !module.variables.empty(); });
+  return some;
+}
+
+/// What kernels may have stored in variables of their code, which each instance has for itself.
+bool VirtualProcess::copy_variables(const Instance& from, const Instance& to) {
+  bool whole = true;
+  const auto copy = [&](Object& module, const std::string& name) {
+    const auto place = [&](const Instance& instance, CUdeviceptr* address, std::size_t* size_bytes) {
+      const std::uintptr_t own = module.in[instance.slot()].load();
+      instance.driver().cuCtxSetCurrent(instance.primary());
+      return instance.driver().cuModuleGetGlobal_v2(address, size_bytes, reinterpret_cast<CUmodule>(own),
+                                                    name.c_str()) == CUDA_SUCCESS;
+    };
+    CUdeviceptr source = 0;
+    CUdeviceptr target = 0;
+    std::size_t size_bytes = 0;
+    if (!place(to, &target, &size_bytes) || !place(from, &source, &size_bytes)) return false;
+    std::vector<char> content(size_bytes);
+    if (from.driver().cuMemcpyDtoH_v2(content.data(), source, size_bytes) != CUDA_SUCCESS) return false;
+    to.driver().cuCtxSetCurrent(to.primary());
+    return to.driver().cuMemcpyHtoD_v2(target, content.data(), size_bytes) == CUDA_SUCCESS;
+  };
+  objects_.for_each(Family::Module, [&](Object& module) {
+    for (const std::string& name : module.variables) whole = whole && copy(module, name);
+  });
+  forget_current(from);
+  forget_current(to);
+  return whole;
+}
+
+/// On this thread nothing is current in that instance.
+void VirtualProcess::forget_current(const Instance& instance) {
+  instance.driver().cuCtxSetCurrent(nullptr);
+  current().in_driver[instance.slot()] = 0;
+}
+
+/// The gate is closed: nobody is inside.
+bool VirtualProcess::is_ready_to_flip(Why why, const Instance& from) {
+  const Instance& to = *spare_.load();
+  if (!is_alive(to)) tell(abi::SpareState::Unprotected, "the spare's domain has died: another one is made");
+  if (page_->state.load() != abi::SpareState::Protected || !complete(to)) {
+    drop_spare();
+    return false;
+  }
+  if (why == Why::Asked && wait_for_all([&] { return synchronize(from); }) == CUDA_SUCCESS) {
+    if (copy_variables(from, to)) return true;
+    tell(abi::SpareState::Unprotected, "variables of its code could not be copied to the spare");
+    return false;
+  }
+  if (!is_work_under_way() && !has_variables()) return true;
+  tell(abi::SpareState::Lost, is_work_under_way() ? "its domain died with work of this process under way"
+                                                  : "its domain died with variables of its code");
+  return false;
+}
+
+bool VirtualProcess::flip(Why why, Slot from) {
+  const std::lock_guard lock(flipping_);
+  const Instance& leaving = *active_.load();
+  if (leaving.slot() != from) return true;  // somebody else was faster
+  const Instance* const next = spare_.load();
+  if (next == nullptr || aside_.load() != nullptr) return false;
+  if (!gate_.close(settings_.longest_wait)) return false;
+  const bool ready = is_ready_to_flip(why, leaving);
+  if (ready) {
+    active_.store(next, std::memory_order_release);
+    spare_.store(nullptr, std::memory_order_release);
+    to_be_reset_.store(&leaving);
+    objects_.flipped();
+    if (page_ != nullptr) page_->flips.fetch_add(1);
+    tell_domains();
+    tell(abi::SpareState::Unprotected, "the next spare is being made");
+  }
+  gate_.open();
+  wake_keeper();
+  return ready;
+}
+
+// ---- The keeper: what is done in the background ----
+
+void VirtualProcess::wake_keeper() {
+  if (page_ == nullptr) return;
+  page_->wake.fetch_add(1, std::memory_order_release);
+  os::futex_wake(page_->wake);
+}
+
+const std::string& VirtualProcess::other_domain(const std::string& domain) const {
+  return settings_.domains[0] == domain ? settings_.domains[1] : settings_.domains[0];
+}
+
+void VirtualProcess::make_spare() {
+  if (const Instance* const old = to_be_reset_.exchange(nullptr); old != nullptr) old->reset();
+  const std::string domain = other_domain(active().pipe_directory());
+  const auto made = [&] {
+    const std::lock_guard starting(starting_);
+    return bring_up(domain);
+  }();
+  const std::lock_guard lock(flipping_);
+  if (!made) {
+    tell(abi::SpareState::Unprotected, to_string(made.error()));
+    return;
+  }
+  const Instance* const instance = *made;
+  if (!complete(*instance)) {
+    to_be_reset_.store(instance);
+    return;
+  }
+  spare_.store(instance, std::memory_order_release);
+  tell_domains();
+  tell(abi::SpareState::Protected, "");
+}
+
+/// It has died, or does not get what the program has: there will be another one.
+void VirtualProcess::drop_spare() {
+  const Instance* const dropped = spare_.exchange(nullptr);
+  if (dropped == nullptr) return;
+  to_be_reset_.store(dropped);
+  tell_domains();
+}
+
+bool VirtualProcess::is_alive(const Instance& instance) {
+  CUresult result = instance.driver().cuCtxSetCurrent(instance.primary());
+  if (result == CUDA_SUCCESS) result = instance.driver().cuCtxSynchronize();
+  forget_current(instance);
+  return result == CUDA_SUCCESS;
+}
+
+/// The spare lives, and has what the program has made since.
+void VirtualProcess::check_spare() {
+  const std::lock_guard lock(flipping_);
+  const Instance* const instance = spare_.load();
+  if (instance == nullptr) return;
+  if (!is_alive(*instance))
+    tell(abi::SpareState::Unprotected, "the spare's domain has died: another one is made");
+  if (page_->state.load() != abi::SpareState::Protected || !complete(*instance)) drop_spare();
+}
+
+/// The agent wants the program out of its domain. A spare that turns out to be none is replaced first.
+void VirtualProcess::leave_if_asked() {
+  constexpr int tries_max = 3;
+  const std::uint32_t asked = page_->asked_to_leave.load(std::memory_order_acquire);
+  if (asked == page_->answered.load() || spare_.load() == nullptr) return;
+  const bool left = flip(Why::Asked, active().slot());
+  if (!left && ++tries_ < tries_max && page_->state.load() != abi::SpareState::Lost) {
+    wake_keeper();  // once more
+    return;
+  }
+  tries_ = 0;
+  page_->answered.store(asked, std::memory_order_release);
+  os::futex_wake(page_->answered);
+}
+
+void VirtualProcess::keep() {
+  constexpr std::chrono::seconds look_again(1);
+  while (true) {
+    const std::uint32_t seen = page_->wake.load(std::memory_order_acquire);
+    if (const char* const why = aside_.load(); why != nullptr) {
+      const std::lock_guard lock(flipping_);
+      drop_spare();
+      tell(abi::SpareState::Unprotected, why);
+      return;
+    }
+    if (spare_.load() == nullptr) make_spare();
+    leave_if_asked();
+    check_spare();
+    os::futex_wait(page_->wake, seen, look_again);
+  }
+}
+
+// ---- Host memory ----
+
+void VirtualProcess::keep_host(os::Mapping memory) {
+  const std::lock_guard lock(hosts_mutex_);
+  const void* const begin = memory.data();
+  hosts_.insert_or_assign(begin, std::move(memory));
+}
+
+std::optional<os::Mapping> VirtualProcess::take_host(const void* host) {
+  const std::lock_guard lock(hosts_mutex_);
+  auto found = hosts_.extract(host);
+  if (found.empty()) return std::nullopt;
+  return std::move(found.mapped());
+}
+
+// ---- What is told ----
+
+void VirtualProcess::tell(abi::SpareState state, const std::string& reason) {
+  if (page_ == nullptr) return;
+  write_text(page_->reason, reason);
+  page_->state.store(state, std::memory_order_release);
+}
+
+void VirtualProcess::tell_domains() {
+  if (page_ == nullptr) return;
+  const Instance* const instance = spare_.load();
+  write_text(page_->active_domain, active().pipe_directory());
+  write_text(page_->spare_domain, instance == nullptr ? "" : instance->pipe_directory());
+}
+
+}  // namespace firebreak::virtual_driver

@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+/// The driver that a program sees, made of several: an anchor, an instance that works and a spare. Decides
+/// which instance a call reaches, and moves the program from one to the next.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "abi/spare_page.h"
+#include "cuda/backend.h"
+#include "os/memory.h"
+#include "virtual/gate.h"
+#include "virtual/instance.h"
+#include "virtual/memory.h"
+#include "virtual/objects.h"
+
+namespace firebreak::virtual_driver {
+
+struct VirtualSettings {
+  std::string library;                 ///< the program's own driver, by its path
+  std::array<std::string, 2> domains;  ///< pipe directories: that of the first working instance, the other
+  Nanoseconds longest_wait{std::chrono::seconds(10)};  ///< of a flip, for calls and work under way
+  /// Runs `run` in a way that what a driver asks the dynamic linker for meanwhile is answered with its own.
+  void (*undisturbed)(const std::function<void()>& run) = nullptr;
+};
+
+/// What the calling thread made current.
+struct Current {
+  std::vector<CUcontext> stack;  ///< as the program calls them; the last one is current
+  std::array<std::uintptr_t, slots_max> in_driver{};
+};
+Current& current();
+
+/// What a call is given: the instance that it reaches.
+struct Turn {
+  const Instance& instance;
+  const cuda::Backend& driver;
+  Slot slot;
+  Objects& objects;
+};
+
+/// One for the process, never destroyed. Thread safe.
+class VirtualProcess {
+ public:
+  /// `own_driver`: the program's own, which becomes the anchor. `settings` without domains: there is nothing
+  /// but the anchor, and the program works as ever.
+  VirtualProcess(const cuda::Backend& own_driver, VirtualSettings settings);
+
+  /// At the program's first cuInit: the working instance comes up, and the spare in the background.
+  CUresult initialise(unsigned int flags);
+
+  /// Runs `act` as one call of the program's. Where the instance has died and the program can leave it, `act`
+  /// runs again in the next one: a call that answers an error has given the GPU nothing.
+  template <class Act>
+  CUresult call(const Act& act) {
+    while (true) {
+      CUresult result = CUDA_SUCCESS;
+      Slot slot = no_slot;
+      {
+        const Pass pass(gate_);
+        const Instance& instance = *active_.load(std::memory_order_acquire);
+        slot = instance.slot();
+        make_current(instance);
+        result = act(Turn{instance, instance.driver(), slot, objects_});
+      }
+      if (!ends_instance(result)) [[likely]]
+        return result;
+      if (!leave_dead(slot)) return result;
+    }
+  }
+
+  const cuda::Backend& own_driver() const { return own_driver_; }
+  Objects& objects() { return objects_; }
+  WindowMemory& memory() { return memory_; }
+  /// Only the anchor is there: nothing is kept.
+  bool is_plain() const { return active_.load(std::memory_order_acquire)->slot() == anchor; }
+  /// The spare, for somebody inside a call. Null: there is none.
+  const Instance* spare() const { return spare_.load(std::memory_order_acquire); }
+  const Instance& active() const { return *active_.load(std::memory_order_acquire); }
+
+  /// The anchor's primary context, which is the program's handle of its own in every instance.
+  CUresult retain_primary(CUcontext* context);
+  /// The program uses what we cannot move: it goes on, unprotected. `why` is a literal.
+  void stand_aside(const char* why);
+  /// Something that the spare is to have, too.
+  void something_new() { wake_keeper(); }
+
+  /// Who waits for the current context has waited for everything.
+  bool has_one_context();
+  /// What is queued in a stream; of default streams, in the one for all threads, or in those of all threads.
+  Work& work_of(CUstream stream, bool per_thread = false);
+  /// False for what counts the streams that threads have for themselves.
+  bool is_one_stream(const Work& work) const { return &work != &thread_streams_work_; }
+  /// Waits, by `wait_on`, for everything that was queued before.
+  template <class Wait>
+  CUresult wait_for_all(const Wait& wait_on) {
+    const auto queued = all_queued();
+    const CUresult result = wait_on();
+    if (result == CUDA_SUCCESS) end_all(queued);
+    return result;
+  }
+
+  void make_current(const Instance& instance);
+
+  /// Host memory that we have given to the program, until it gives it back.
+  void keep_host(os::Mapping memory);
+  std::optional<os::Mapping> take_host(const void* host);
+
+ private:
+  enum class Why { Asked, Died };
+
+  static bool ends_instance(CUresult result);
+  bool leave_dead(Slot slot) { return flip(Why::Died, slot); }
+  bool flip(Why why, Slot from);
+  bool is_ready_to_flip(Why why, const Instance& from);
+  bool is_work_under_way();
+  std::vector<std::pair<Work*, std::uint64_t>> all_queued();
+  static void end_all(const std::vector<std::pair<Work*, std::uint64_t>>& queued);
+  CUresult synchronize(const Instance& instance);
+  bool complete(const Instance& instance);
+  bool has_variables();
+  bool copy_variables(const Instance& from, const Instance& to);
+  static void forget_current(const Instance& instance);
+  void start_working();
+  void keep();
+  void wake_keeper();
+  void make_spare();
+  void drop_spare();
+  void check_spare();
+  void leave_if_asked();
+  static bool is_alive(const Instance& instance);
+  void tell(abi::SpareState state, const std::string& reason);
+  void tell_domains();
+  Result<const Instance*> bring_up(const std::string& domain);
+  const std::string& other_domain(const std::string& domain) const;
+
+  cuda::Backend own_driver_;
+  VirtualSettings settings_;
+  Gate gate_;
+  Objects objects_;
+  WindowMemory memory_;
+  /// The environment says which domain a driver joins, and a driver asks it when it makes its first context:
+  /// one at a time starts. Before flipping_.
+  std::mutex starting_;
+  bool has_started_ = false;
+  std::mutex
+      flipping_;  ///< one flip at a time; also guards the texts on the page. Never taken inside a call.
+  std::mutex instances_mutex_;  ///< of the next; after that one
+  std::vector<std::unique_ptr<Instance>> instances_;
+  std::atomic<const Instance*> active_{nullptr};
+  std::atomic<const Instance*> spare_{nullptr};
+  std::atomic<const Instance*> to_be_reset_{nullptr};
+  std::atomic<const char*> aside_{nullptr};
+  Work legacy_stream_work_;
+  Work thread_streams_work_;
+  Work no_work_;  ///< of streams that are not followed: the program is aside then
+  std::atomic<std::uintptr_t> primary_seen_{0};
+  int tries_ = 0;  ///< to leave, as asked; of the keeper alone
+  Slot next_slot_ = anchor + 1;
+  std::mutex hosts_mutex_;
+  std::map<const void*, os::Mapping> hosts_;
+  os::Fd page_memory_;
+  os::Mapping page_mapping_;
+  abi::SparePage* page_ = nullptr;
+};
+
+/// The process's one; null: the program works without. Set once.
+VirtualProcess* process();
+void set_process(VirtualProcess* only);
+
+}  // namespace firebreak::virtual_driver

@@ -1,0 +1,304 @@
+// SPDX-License-Identifier: Apache-2.0
+/// The parts of the virtual driver that need no driver.
+#include <gmock/gmock.h>
+#include <sys/mman.h>
+
+#include <thread>
+
+#include "virtual/address_keeping.h"
+#include "virtual/addresses.h"
+#include "virtual/code_image.h"
+#include "virtual/gate.h"
+#include "virtual/objects.h"
+
+namespace firebreak::virtual_driver {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+using testing::Optional;
+
+// ---- Addresses ----
+
+TEST(Addresses, TheLowestGapThatIsLargeEnoughIsTaken) {
+  Addresses all(1000, 100);
+  EXPECT_EQ(all.take(40, 1), 1000U);
+  EXPECT_EQ(all.take(20, 1), 1040U);
+  EXPECT_EQ(all.take(40, 1), 1060U);
+  EXPECT_EQ(all.take(1, 1), std::nullopt) << "all is taken";
+  EXPECT_TRUE(all.give(1040));
+  EXPECT_FALSE(all.give(1040));
+  EXPECT_EQ(all.take(21, 1), std::nullopt);
+  EXPECT_EQ(all.take(20, 1), 1040U);
+}
+
+TEST(Addresses, GapsCountFromTheAlignmentOn) {
+  Addresses all(0, 64);
+  EXPECT_EQ(all.take(1, 16), 0U);
+  EXPECT_EQ(all.take(16, 16), 16U);
+  EXPECT_EQ(all.take(33, 16), std::nullopt);
+  EXPECT_EQ(all.take(32, 16), 32U);
+}
+
+TEST(Addresses, AnAddressIsFoundInItsRangeAlone) {
+  Addresses all(0, 64);
+  ASSERT_EQ(all.take(8, 8), 0U);
+  ASSERT_EQ(all.take(8, 8), 8U);
+  EXPECT_EQ(all.find(7)->begin, 0U);
+  EXPECT_EQ(all.find(8)->begin, 8U);
+  EXPECT_FALSE(all.find(16));
+}
+
+// ---- What libc answers ----
+
+TEST(AddressKeeping, OnlyAPlaceholderInTheWindowIsOne) {
+  const int anonymous = MAP_PRIVATE | MAP_ANONYMOUS;
+  EXPECT_TRUE(is_placeholder(window_begin, -1, PROT_NONE, anonymous));
+  EXPECT_TRUE(
+      is_placeholder(window_begin + window_bytes - 1, -1, PROT_NONE, anonymous | MAP_FIXED_NOREPLACE));
+  EXPECT_FALSE(is_placeholder(window_begin - 1, -1, PROT_NONE, anonymous));
+  EXPECT_FALSE(is_placeholder(window_begin + window_bytes, -1, PROT_NONE, anonymous));
+  EXPECT_FALSE(is_placeholder(window_begin, 3, PROT_NONE, MAP_SHARED)) << "a guard range";
+  EXPECT_FALSE(is_placeholder(window_begin, -1, PROT_READ, anonymous));
+  EXPECT_FALSE(is_placeholder(window_begin, -1, PROT_NONE, anonymous | MAP_FIXED));
+}
+
+TEST(AddressKeeping, TheSocketOfADriverThatComesUpIsItsOwn) {
+  EXPECT_EQ(socket_name("cuda-uvmfd-4026531836-17"), "cuda-uvmfd-4026531836-17") << "none comes up";
+  const ComingUp coming_up(3);
+  EXPECT_EQ(socket_name("cuda-uvmfd-4026531836-17"), "cuda-uvmfd-4026531836-17-3");
+  EXPECT_EQ(socket_name("somebody-else's"), "somebody-else's");
+}
+
+TEST(AddressKeeping, TheWindowIsNoPartOfTheMemoryMap) {
+  const std::string before = "4fffffe00000-500000000000 ---p 00000000 00:00 0 \n";
+  const std::string inside = "500000000000-504000000000 ---p 00000000 00:00 0 \n";
+  const std::string after = "504000000000-504000001000 rw-p 00000000 00:00 0 [x]";
+  EXPECT_EQ(without_window(before + inside + after), before + after);
+  EXPECT_EQ(without_window(""), "");
+}
+
+// ---- Code ----
+
+TEST(CodeImage, IsAsLongAsItSays) {
+  EXPECT_EQ(code_image_bytes(".version 7.0"), 13U);
+  EXPECT_EQ(code_image_bytes(nullptr), 0U);
+  const std::array<std::uint32_t, 4> fat_binary{0xBA55ED50, 0x00100001, 100, 0};
+  EXPECT_EQ(code_image_bytes(fat_binary.data()), 116U);
+  const std::array<std::uint32_t, 4> wrapper{0x466243B1, 1, 0, 0};
+  EXPECT_EQ(code_image_bytes(wrapper.data()), 0U) << "its length is behind a pointer";
+}
+
+TEST(CodeImage, VariablesAreThoseThatAreDeclared) {
+  EXPECT_THAT(variables_of(".version 7.0\n.visible .global .align 4 .u32 steps = 0;\n"
+                           ".global .b8 text[4] = {1, 2};\n.const .f32 pi;\n"
+                           ".entry f() { ld.global.u32 %r1, [steps]; }"),
+              Optional(ElementsAre("steps", "text")));
+  EXPECT_THAT(variables_of(".version 7.0\n// .global .u32 a;\n/* .global .u32 b; */\n"), Optional(IsEmpty()));
+}
+
+TEST(CodeImage, OfWhatIsNoPtxTheyAreNotKnown) {
+  EXPECT_FALSE(variables_of("\177ELF.version"));
+  EXPECT_FALSE(variables_of(""));
+  EXPECT_FALSE(variables_of("something else"));
+}
+
+// ---- The gate ----
+
+TEST(Gate, ClosesOnceNobodyIsInside) {
+  Gate gate;
+  std::atomic<bool> is_inside{false};
+  std::atomic<bool> leaves{false};
+  std::thread caller([&] {
+    const Pass pass(gate);
+    is_inside = true;
+    while (!leaves) std::this_thread::yield();
+  });
+  while (!is_inside) std::this_thread::yield();
+  EXPECT_FALSE(gate.close(Milliseconds(1))) << "somebody is inside";
+  leaves = true;
+  EXPECT_TRUE(gate.close(std::chrono::minutes(1)));
+  caller.join();
+  gate.open();
+}
+
+TEST(Gate, NobodyComesInWhileItIsClosed) {
+  Gate gate;
+  ASSERT_TRUE(gate.close(Milliseconds(0)));
+  std::atomic<bool> was_inside{false};
+  std::atomic<bool> has_come{false};
+  std::thread caller([&] {
+    has_come = true;
+    const Pass pass(gate);
+    was_inside = true;
+  });
+  while (!has_come) std::this_thread::yield();
+  EXPECT_FALSE(was_inside);
+  gate.open();
+  caller.join();
+  EXPECT_TRUE(was_inside);
+}
+
+TEST(Gate, ACallWithinACallIsNotHeldUp) {
+  Gate gate;
+  std::atomic<bool> is_closing{false};
+  std::atomic<bool> has_ended{false};
+  std::thread caller([&] {
+    const Pass outer(gate);
+    while (!is_closing) std::this_thread::yield();
+    for (int i = 0; i < 1000; ++i) const Pass inner(gate);
+    has_ended = true;
+  });
+  std::thread closer([&] {
+    is_closing = true;
+    EXPECT_TRUE(gate.close(std::chrono::minutes(1)));
+    EXPECT_TRUE(has_ended);
+    gate.open();
+  });
+  caller.join();
+  closer.join();
+}
+
+/// What the gate is for: a value that is changed while it is closed is never seen in between.
+TEST(Gate, NobodySeesWhatIsChangedMeanwhile) {
+  Gate gate;
+  std::atomic<int> first{0};
+  std::atomic<int> second{0};
+  std::atomic<bool> ends{false};
+  std::atomic<int> torn{0};
+  std::vector<std::thread> callers;
+  for (int i = 0; i < 3; ++i) {
+    callers.emplace_back([&] {
+      while (!ends) {
+        const Pass pass(gate);
+        const int seen = first.load(std::memory_order_relaxed);
+        std::this_thread::yield();
+        torn += second.load(std::memory_order_relaxed) != seen ? 1 : 0;
+      }
+    });
+  }
+  for (int i = 1; i <= 500; ++i) {
+    ASSERT_TRUE(gate.close(std::chrono::minutes(1)));
+    first.store(i, std::memory_order_relaxed);
+    std::this_thread::yield();
+    second.store(i, std::memory_order_relaxed);
+    gate.open();
+  }
+  ends = true;
+  for (std::thread& caller : callers) caller.join();
+  EXPECT_EQ(torn, 0);
+}
+
+// ---- Objects ----
+
+/// A driver that counts what is made.
+struct Made {
+  static inline std::vector<std::string> calls;
+  static inline std::uintptr_t next = 0x1000;
+};
+
+Object::Step make_step(const std::string& name) {
+  return {{}, [name](Making& making) {
+            Made::calls.push_back("make " + name + " in " + std::to_string(making.slot));
+            making.made = Made::next += 0x10;
+            return CUDA_SUCCESS;
+          }};
+}
+
+Object::Step set_step(const std::string& key, CUstream of, int value) {
+  return {key, [=](Making& making) {
+            Made::calls.push_back("set " + std::to_string(value) + " of " +
+                                  std::to_string(number_of(making.in(of))) + " in " +
+                                  std::to_string(making.slot));
+            return CUDA_SUCCESS;
+          }};
+}
+
+class ObjectsTest : public testing::Test {
+ protected:
+  ObjectsTest() { Made::calls.clear(); }
+  Object& add(std::uintptr_t own, Slot slot, const std::string& name = "x") {
+    std::vector<Object::Step> steps;
+    steps.push_back(make_step(name));
+    return objects_.add(Family::Stream, own, slot, std::move(steps));
+  }
+  static CUstream stream(std::uintptr_t number) { return reinterpret_cast<CUstream>(number); }
+
+  Objects objects_;
+  cuda::Backend driver_{};
+};
+
+TEST_F(ObjectsTest, BeforeAFlipTheProgramHasTheDriversOwnHandle) {
+  EXPECT_EQ(add(0x500, 1).seen, 0x500U);
+  EXPECT_EQ(objects_.translate(stream(0x500), 1), stream(0x500));
+  EXPECT_EQ(objects_.translate(stream(0x600), 1), stream(0x600)) << "not followed";
+}
+
+TEST_F(ObjectsTest, AfterAFlipTheHandleIsOursAndNobodyElses) {
+  add(0x500, 1);
+  objects_.flipped();
+  Object& other = add(0x500, 2);  // that instance happens to use the same number
+  EXPECT_NE(other.seen, 0x500U);
+  EXPECT_EQ(objects_.translate(stream(other.seen), 2), stream(0x500));
+  EXPECT_EQ(objects_.translate(stream(0x500), 2), nullptr) << "the first one is not there";
+}
+
+TEST_F(ObjectsTest, DefaultStreamsAreTheSameEverywhere) {
+  for (const std::uintptr_t each : {0, 1, 2}) EXPECT_EQ(objects_.translate(stream(each), 3), stream(each));
+}
+
+TEST_F(ObjectsTest, WhatIsMissingIsMadeInTheOrderOfTheProgram) {
+  Object& first = add(0x500, 1, "a");
+  add(0x600, 1, "b");
+  EXPECT_FALSE(objects_.make_all(driver_, 2));
+  EXPECT_THAT(Made::calls, ElementsAre("make a in 2", "make b in 2"));
+  EXPECT_NE(first.in[2].load(), 0U);
+  EXPECT_FALSE(objects_.make_all(driver_, 2));
+  EXPECT_EQ(Made::calls.size(), 2U) << "once";
+}
+
+TEST_F(ObjectsTest, WhatIsSetLaterIsSetThereTooAndTheLastValueCounts) {
+  Object& object = add(0x500, 1, "a");
+  objects_.add_step(object, 1, set_step("size", stream(0x500), 1));
+  EXPECT_FALSE(objects_.make_all(driver_, 2));
+  Made::calls.clear();
+  objects_.add_step(object, 1, set_step("size", stream(0x500), 2));
+  objects_.add_step(object, 1, set_step("size", stream(0x500), 3));
+  EXPECT_FALSE(objects_.make_all(driver_, 2));
+  EXPECT_THAT(Made::calls, ElementsAre("set 3 of " + std::to_string(object.in[2].load()) + " in 2"));
+}
+
+TEST_F(ObjectsTest, WhatIsGoneIsNotMade) {
+  Object& object = add(0x500, 1);
+  objects_.remove(object);
+  EXPECT_FALSE(objects_.make_all(driver_, 2));
+  EXPECT_THAT(Made::calls, IsEmpty());
+  EXPECT_EQ(objects_.find(Family::Stream, 0x500), nullptr);
+}
+
+TEST_F(ObjectsTest, AThreadThatRememberedAnObjectHearsThatAnotherOneHasItsHandle) {
+  Object& first = add(0x500, 1);
+  EXPECT_EQ(objects_.find(Family::Stream, 0x500), &first);
+  objects_.remove(first);
+  Object& second = add(0x500, 1);
+  EXPECT_EQ(objects_.find(Family::Stream, 0x500), &second);
+}
+
+TEST_F(ObjectsTest, WhatTheDriverAnswersAgainIsTheSameObject) {
+  Object& first = add(0x500, 1);
+  EXPECT_EQ(&add(0x500, 1), &first);
+}
+
+TEST(Work, IsUnderWayUntilSomebodyHasWaitedForAllOfIt) {
+  Work work;
+  EXPECT_FALSE(work.is_under_way());
+  work.queued = 2;
+  work.end(1);
+  EXPECT_TRUE(work.is_under_way());
+  work.end(2);
+  work.end(1);  // somebody who had begun to wait earlier
+  EXPECT_FALSE(work.is_under_way());
+}
+
+}  // namespace
+}  // namespace firebreak::virtual_driver

@@ -1,0 +1,285 @@
+// SPDX-License-Identifier: Apache-2.0
+/// A program that knows nothing of Firebreak: plain CUDA, one command a message on descriptor 3, one answer
+/// "RESULT [VALUE]" each. Everything that it makes, it makes once, at its start.
+#include <dlfcn.h>
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "abi/cuda_driver_functions.h"
+#include "os/socket.h"
+
+namespace {
+
+using namespace firebreak;
+
+/// `steps` is a variable of the code: how often `step` ran. `step` does with every word what cannot be done
+/// twice unnoticed. `spin` ends once somebody stores 1 to its second word; `fault` strays.
+constexpr const char* ptx = R"(.version 7.0
+.target sm_70
+.address_size 64
+
+.visible .global .align 4 .u32 steps = 0;
+
+.visible .entry step(.param .u64 words, .param .u32 count)
+{
+  .reg .u64 %p, %a;
+  .reg .u32 %i, %x, %n;
+  .reg .pred %more, %first;
+  ld.param.u64 %p, [words];
+  ld.param.u32 %n, [count];
+  mov.u64 %a, steps;
+  ld.global.u32 %x, [%a];
+  add.u32 %x, %x, 1;
+  st.global.u32 [%a], %x;
+  mov.u32 %i, 0;
+again:
+  ld.global.u32 %x, [%p];
+  mad.lo.u32 %x, %x, 1664525, %i;
+  add.u32 %x, %x, 1013904223;
+  st.global.u32 [%p], %x;
+  add.u64 %p, %p, 4;
+  add.u32 %i, %i, 1;
+  setp.lt.u32 %more, %i, %n;
+  @%more bra again;
+  ret;
+}
+
+.visible .entry how_many(.param .u64 words)
+{
+  .reg .u64 %p, %a;
+  .reg .u32 %x;
+  ld.param.u64 %p, [words];
+  mov.u64 %a, steps;
+  ld.global.u32 %x, [%a];
+  st.global.u32 [%p], %x;
+  ret;
+}
+
+.visible .entry spin(.param .u64 words)
+{
+  .reg .u64 %p;
+  .reg .u32 %x;
+  .reg .pred %more;
+  ld.param.u64 %p, [words];
+again:
+  ld.volatile.global.u32 %x, [%p+4];
+  setp.ne.u32 %more, %x, 1;
+  @%more bra again;
+  ret;
+}
+
+.visible .entry fault(.param .u64 words)
+{
+  .reg .u64 %p;
+  .reg .u32 %x;
+  ld.param.u64 %p, [words];
+  ld.volatile.global.u32 %x, [%p+1];
+  ret;
+}
+)";
+
+/// The same code without a variable.
+std::string without_variables() {
+  std::istringstream lines(ptx);
+  std::string kept;
+  for (std::string line; std::getline(lines, line);) {
+    const bool is_of_variable =
+        line.find("steps") != std::string::npos || line.find("[%a]") != std::string::npos;
+    if (!is_of_variable) kept += line + "\n";
+  }
+  return kept;
+}
+
+constexpr std::uint32_t word_count = 256;
+constexpr std::size_t large_bytes = std::size_t{5} << 20;
+
+struct Answer {
+  CUresult result = CUDA_SUCCESS;
+  unsigned long long value = 0;
+};
+
+class Program {
+ public:
+  explicit Program(void* library) : library_(library) {}
+
+  Answer run(const std::string& verb, std::istream& words) {
+    if (verb == "init") return {init(ptx)};
+    if (verb == "init_without_variables") return {init(without_variables())};
+    if (verb == "step") return {step()};
+    if (verb == "enqueue") return {launch("step", words_)};
+    if (verb == "wait") return {get<PFN_cuStreamSynchronize>("cuStreamSynchronize")(stream_)};
+    if (verb == "digest") return digest();
+    if (verb == "steps") return steps();
+    if (verb == "spin") return {launch("spin", spare_words_)};
+    if (verb == "fault") return {launch("fault", words_)};
+    if (verb == "fill_large") return {fill_large(words)};
+    if (verb == "read_large") return read_large();
+    if (verb == "pinned") return pinned();
+    if (verb == "allocate_free") return allocate_free(words);
+    if (verb == "more") return {make_more()};
+    if (verb == "context_is_same") return context_is_same();
+    if (verb == "export") return {export_memory()};
+    return {CUDA_ERROR_UNKNOWN};
+  }
+
+ private:
+  template <class Function>
+  Function get(const char* name) {
+    return reinterpret_cast<Function>(::dlsym(library_, name));
+  }
+
+  CUresult init(const std::string& code) {
+    CUresult result = get<PFN_cuInit>("cuInit")(0);
+    if (result == CUDA_SUCCESS)
+      result = get<PFN_cuDevicePrimaryCtxRetain>("cuDevicePrimaryCtxRetain")(&context_, 0);
+    if (result == CUDA_SUCCESS) result = get<PFN_cuCtxSetCurrent>("cuCtxSetCurrent")(context_);
+    if (result == CUDA_SUCCESS)
+      result = get<PFN_cuModuleLoadData>("cuModuleLoadData")(&module_, code.c_str());
+    if (result == CUDA_SUCCESS)
+      result = get<PFN_cuStreamCreate>("cuStreamCreate")(&stream_, CU_STREAM_NON_BLOCKING);
+    if (result == CUDA_SUCCESS)
+      result = get<PFN_cuEventCreate>("cuEventCreate")(&event_, CU_EVENT_DISABLE_TIMING);
+    const auto allocate = get<PFN_cuMemAlloc_v2>("cuMemAlloc_v2");
+    if (result == CUDA_SUCCESS) result = allocate(&words_, word_count * sizeof(std::uint32_t));
+    if (result == CUDA_SUCCESS) result = allocate(&spare_words_, word_count * sizeof(std::uint32_t));
+    if (result == CUDA_SUCCESS) result = allocate(&large_, large_bytes);
+    const auto fill = get<PFN_cuMemsetD32_v2>("cuMemsetD32_v2");
+    if (result == CUDA_SUCCESS) result = fill(words_, 7, word_count);
+    if (result == CUDA_SUCCESS) result = fill(spare_words_, 0, word_count);
+    if (result == CUDA_SUCCESS) result = get<PFN_cuMemHostAlloc>("cuMemHostAlloc")(&host_, 4096, 0);
+    return result == CUDA_SUCCESS ? get<PFN_cuCtxSynchronize>("cuCtxSynchronize")() : result;
+  }
+
+  CUresult launch(const char* kernel, CUdeviceptr address) {
+    CUfunction function = nullptr;
+    const CUresult found = get<PFN_cuModuleGetFunction>("cuModuleGetFunction")(&function, module_, kernel);
+    if (found != CUDA_SUCCESS) return found;
+    std::uint32_t count = word_count;
+    std::array<void*, 2> parameters{&address, &count};
+    return get<PFN_cuLaunchKernel>("cuLaunchKernel")(function, 1, 1, 1, 1, 1, 1, 0, stream_,
+                                                     parameters.data(), nullptr);
+  }
+
+  CUresult step() {
+    CUresult result = launch("step", words_);
+    if (result == CUDA_SUCCESS) result = get<PFN_cuEventRecord>("cuEventRecord")(event_, stream_);
+    if (result == CUDA_SUCCESS) result = get<PFN_cuStreamSynchronize>("cuStreamSynchronize")(stream_);
+    return result == CUDA_SUCCESS ? get<PFN_cuEventQuery>("cuEventQuery")(event_) : result;
+  }
+
+  Answer digest() {
+    std::array<std::uint32_t, word_count> words{};
+    const CUresult result = get<PFN_cuMemcpyDtoH_v2>("cuMemcpyDtoH_v2")(words.data(), words_, sizeof words);
+    unsigned long long sum = 0;
+    for (const std::uint32_t word : words) sum = sum * 31 + word;
+    return {result, sum};
+  }
+
+  Answer steps() {
+    CUresult result = launch("how_many", spare_words_);
+    if (result == CUDA_SUCCESS) result = get<PFN_cuStreamSynchronize>("cuStreamSynchronize")(stream_);
+    std::uint32_t count = 0;
+    if (result == CUDA_SUCCESS)
+      result = get<PFN_cuMemcpyDtoH_v2>("cuMemcpyDtoH_v2")(&count, spare_words_, sizeof count);
+    return {result, count};
+  }
+
+  CUresult fill_large(std::istream& words) {
+    unsigned int value = 0;
+    words >> value;
+    const CUresult result = get<PFN_cuMemsetD32_v2>("cuMemsetD32_v2")(large_, value, large_bytes / 4);
+    return result == CUDA_SUCCESS ? get<PFN_cuCtxSynchronize>("cuCtxSynchronize")() : result;
+  }
+
+  /// The last word.
+  Answer read_large() {
+    std::uint32_t word = 0;
+    const CUresult result =
+        get<PFN_cuMemcpyDtoH_v2>("cuMemcpyDtoH_v2")(&word, large_ + large_bytes - 4, sizeof word);
+    return {result, word};
+  }
+
+  /// The first word, as a copy of the GPU's into pinned memory sees it.
+  Answer pinned() {
+    CUresult result = get<PFN_cuMemcpyDtoHAsync_v2>("cuMemcpyDtoHAsync_v2")(host_, words_, 4, stream_);
+    if (result == CUDA_SUCCESS) result = get<PFN_cuStreamSynchronize>("cuStreamSynchronize")(stream_);
+    return {result, *static_cast<std::uint32_t*>(host_)};
+  }
+
+  /// So many times; the answer is how many addresses there were.
+  Answer allocate_free(std::istream& words) {
+    unsigned int times = 0;
+    words >> times;
+    CUdeviceptr first = 0;
+    unsigned long long differ = 0;
+    for (unsigned int i = 0; i < times; ++i) {
+      CUdeviceptr address = 0;
+      CUresult result = get<PFN_cuMemAlloc_v2>("cuMemAlloc_v2")(&address, large_bytes);
+      if (result == CUDA_SUCCESS) result = get<PFN_cuMemFree_v2>("cuMemFree_v2")(address);
+      if (result != CUDA_SUCCESS) return {result};
+      if (i == 0) first = address;
+      differ += address != first ? 1 : 0;
+    }
+    return {CUDA_SUCCESS, differ + 1};
+  }
+
+  /// Another module, stream and event, and memory: from now on these are used.
+  CUresult make_more() {
+    CUresult result = get<PFN_cuStreamCreate>("cuStreamCreate")(&stream_, CU_STREAM_NON_BLOCKING);
+    if (result == CUDA_SUCCESS) result = get<PFN_cuEventCreate>("cuEventCreate")(&event_, 0);
+    CUdeviceptr words = 0;
+    const std::size_t bytes = word_count * sizeof(std::uint32_t);
+    if (result == CUDA_SUCCESS) result = get<PFN_cuMemAlloc_v2>("cuMemAlloc_v2")(&words, bytes);
+    if (result == CUDA_SUCCESS) result = get<PFN_cuMemcpyDtoD_v2>("cuMemcpyDtoD_v2")(words, words_, bytes);
+    words_ = words;
+    return result == CUDA_SUCCESS ? get<PFN_cuCtxSynchronize>("cuCtxSynchronize")() : result;
+  }
+
+  Answer context_is_same() {
+    CUcontext now = nullptr;
+    CUresult result = get<PFN_cuCtxGetCurrent>("cuCtxGetCurrent")(&now);
+    CUcontext of_stream = nullptr;
+    if (result == CUDA_SUCCESS) result = get<PFN_cuStreamGetCtx>("cuStreamGetCtx")(stream_, &of_stream);
+    return {result, now == context_ && of_stream == context_ ? 1ULL : 0ULL};
+  }
+
+  CUresult export_memory() {
+    CUipcMemHandle handle{};
+    return get<PFN_cuIpcGetMemHandle>("cuIpcGetMemHandle")(&handle, large_);
+  }
+
+  void* library_;
+  CUcontext context_ = nullptr;
+  CUmodule module_ = nullptr;
+  CUstream stream_ = nullptr;
+  CUevent event_ = nullptr;
+  CUdeviceptr words_ = 0;
+  CUdeviceptr spare_words_ = 0;
+  CUdeviceptr large_ = 0;
+  void* host_ = nullptr;
+};
+
+}  // namespace
+
+int main(int argument_count, char** arguments) {
+  void* library = argument_count > 1 ? ::dlopen(arguments[1], RTLD_NOW) : nullptr;
+  if (library == nullptr) return 1;
+  Program program(library);
+  os::Socket test(os::Fd(3));
+  while (auto message = test.receive(Milliseconds(-1))) {
+    std::istringstream words(
+        std::string(reinterpret_cast<const char*>(message->bytes.data()), message->bytes.size()));
+    std::string verb;
+    words >> verb;
+    const Answer answer = program.run(verb, words);
+    const std::string text =
+        std::to_string(static_cast<int>(answer.result)) + " " + std::to_string(answer.value);
+    if (!test.send(std::as_bytes(std::span(text)), {}, Milliseconds(-1))) return 1;
+  }
+  return 0;
+}

@@ -1,0 +1,275 @@
+// SPDX-License-Identifier: Apache-2.0
+/// A program that knows nothing of Firebreak, with a spare driver instance: it leaves its domain, and does
+/// not notice. All of it for real, on the software GPU.
+#include <fcntl.h>
+#include <gmock/gmock.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "abi/spare_page.h"
+#include "tests/softgpu_driver/machine_test.h"
+
+namespace firebreak::test {
+namespace {
+
+using abi::SparePage;
+using abi::SpareState;
+
+/// The page of a process, as the agent finds it.
+class Page {
+ public:
+  explicit Page(pid_t pid) {
+    EXPECT_TRUE(eventually([&] { return find(pid); })) << "the process has no page";
+  }
+  SparePage& operator*() { return *reinterpret_cast<SparePage*>(mapping_.data()); }
+  SparePage* operator->() { return &**this; }
+
+  bool is(SpareState state) {
+    return eventually([&] { return (*this)->state.load() == state; });
+  }
+  std::string reason() { return (*this)->reason.data(); }
+  std::string active_domain() { return std::filesystem::path((*this)->active_domain.data()).filename(); }
+  std::string spare_domain() { return std::filesystem::path((*this)->spare_domain.data()).filename(); }
+
+  /// Asks, as the agent does, and waits for the answer.
+  void ask_to_leave() {
+    const std::uint32_t asked = (*this)->asked_to_leave.fetch_add(1) + 1;
+    (*this)->wake.fetch_add(1);
+    os::futex_wake((*this)->wake);
+    EXPECT_TRUE(eventually([&] { return (*this)->answered.load() == asked; }));
+  }
+
+ private:
+  bool find(pid_t pid) {
+    std::error_code ignored;
+    for (const auto& entry :
+         std::filesystem::directory_iterator("/proc/" + std::to_string(pid) + "/fd", ignored)) {
+      const std::string target = std::filesystem::read_symlink(entry, ignored).string();
+      if (target.find(abi::spare_page_name) == std::string::npos) continue;
+      const os::Fd file(::open(entry.path().c_str(), O_RDWR | O_CLOEXEC));
+      auto mapping = os::Mapping::of_file(file.get(), os::page_size(), os::Protection::ReadWrite);
+      if (!mapping) return false;
+      mapping_ = std::move(*mapping);
+      return true;
+    }
+    return false;
+  }
+
+  os::Mapping mapping_;
+};
+
+class Spare : public MachineTest {
+ protected:
+  /// In an anchor's domain, with its first working instance in "a" and its spare in "b".
+  std::unique_ptr<Client> start_with_spare(const std::string& init = "init") {
+    for (const char* const name : {"a", "b", "anchor"}) start_mps(name);
+    return start_again(init);
+  }
+  std::unique_ptr<Client> start_again(const std::string& init = "init") {
+    Environment all = environment();
+    all.emplace_back("LD_PRELOAD", FIREBREAK_GUARD_LIBRARY);
+    all.emplace_back("FIREBREAK_SPARE", directory() + "/a:" + directory() + "/b");
+    auto program = std::make_unique<Client>(kernel_, all, FIREBREAK_PLAIN_PROGRAM);
+    EXPECT_EQ(program->tell(init), CUDA_SUCCESS);
+    return program;
+  }
+  /// The same program without anything of ours: what is right.
+  std::unique_ptr<Client> start_plain(const std::string& domain) {
+    start_mps(domain);
+    auto program = std::make_unique<Client>(kernel_, environment(), FIREBREAK_PLAIN_PROGRAM);
+    EXPECT_EQ(program->tell("init"), CUDA_SUCCESS);
+    return program;
+  }
+  void step(Client& program, Client& model, int times = 1) {
+    for (int i = 0; i < times; ++i) {
+      EXPECT_EQ(program.tell("step"), CUDA_SUCCESS);
+      EXPECT_EQ(model.tell("step"), CUDA_SUCCESS);
+    }
+    expect_same(program, model);
+  }
+  void expect_same(Client& program, Client& model) {
+    for (const char* const question : {"digest", "steps", "read_large", "pinned"}) {
+      const auto answer = program.ask(question);
+      EXPECT_EQ(answer.result, CUDA_SUCCESS) << question;
+      EXPECT_EQ(answer.value, model.ask(question).value) << question;
+    }
+  }
+  /// A client of that domain alone faults, and with it everybody there.
+  void end_domain(const std::string& name) {
+    Environment all = environment();
+    for (auto& [variable, value] : all) {
+      if (variable == "CUDA_MPS_PIPE_DIRECTORY") value = directory() + "/" + name;
+    }
+    Client faulter(kernel_, all, FIREBREAK_PLAIN_PROGRAM);
+    ASSERT_EQ(faulter.tell("init"), CUDA_SUCCESS);
+    ASSERT_EQ(faulter.tell("fault"), CUDA_SUCCESS);
+    EXPECT_EQ(faulter.tell("wait"), CUDA_ERROR_MISALIGNED_ADDRESS);
+    faulter.kill();
+  }
+};
+
+TEST_F(Spare, ComesUpInTheOtherDomain) {
+  const auto program = start_with_spare();
+  Page page(program->pid());
+  EXPECT_TRUE(page.is(SpareState::Protected)) << page.reason();
+  EXPECT_EQ(page.active_domain(), "a");
+  EXPECT_EQ(page.spare_domain(), "b");
+  EXPECT_EQ(program->ask("context_is_same").value, 1U);
+}
+
+TEST_F(Spare, WhoIsAskedToLeaveTakesEverythingAlong) {
+  const auto program = start_with_spare();
+  const auto model = start_plain("model");
+  Page page(program->pid());
+  ASSERT_TRUE(page.is(SpareState::Protected)) << page.reason();
+  EXPECT_EQ(program->tell("fill_large 4711"), CUDA_SUCCESS);
+  EXPECT_EQ(model->tell("fill_large 4711"), CUDA_SUCCESS);
+  step(*program, *model, 3);
+  page.ask_to_leave();
+  EXPECT_EQ(page->flips.load(), 1U);
+  EXPECT_EQ(page.active_domain(), "b");
+  expect_same(*program, *model);
+  step(*program, *model, 3);
+  EXPECT_EQ(program->ask("context_is_same").value, 1U);
+}
+
+TEST_F(Spare, WorkUnderWayEndsFirst) {
+  const auto program = start_with_spare();
+  const auto model = start_plain("model");
+  Page page(program->pid());
+  ASSERT_TRUE(page.is(SpareState::Protected)) << page.reason();
+  for (int i = 0; i < 20; ++i) {
+    EXPECT_EQ(program->tell("enqueue"), CUDA_SUCCESS);
+    EXPECT_EQ(model->tell("enqueue"), CUDA_SUCCESS);
+  }
+  page.ask_to_leave();
+  EXPECT_EQ(page->flips.load(), 1U);
+  EXPECT_EQ(model->tell("wait"), CUDA_SUCCESS);
+  expect_same(*program, *model);
+}
+
+TEST_F(Spare, WhatWasMadeLaterIsThereToo) {
+  const auto program = start_with_spare();
+  const auto model = start_plain("model");
+  Page page(program->pid());
+  ASSERT_TRUE(page.is(SpareState::Protected)) << page.reason();
+  for (int round = 0; round < 3; ++round) {
+    EXPECT_EQ(program->tell("more"), CUDA_SUCCESS);
+    EXPECT_EQ(model->tell("more"), CUDA_SUCCESS);
+    step(*program, *model);
+    page.ask_to_leave();
+    step(*program, *model);
+    ASSERT_TRUE(page.is(SpareState::Protected)) << page.reason();
+  }
+  EXPECT_EQ(page->flips.load(), 3U);
+}
+
+TEST_F(Spare, WhoseDomainDiesWhileNothingIsUnderWayGoesOn) {
+  const auto program = start_with_spare("init_without_variables");
+  const auto model = start_plain("model");
+  Page page(program->pid());
+  ASSERT_TRUE(page.is(SpareState::Protected)) << page.reason();
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_EQ(program->tell("step"), CUDA_SUCCESS);
+    EXPECT_EQ(model->tell("step"), CUDA_SUCCESS);
+  }
+  end_domain("a");
+  EXPECT_EQ(program->ask("digest").value, model->ask("digest").value);
+  EXPECT_EQ(page->flips.load(), 1U);
+  EXPECT_EQ(program->tell("step"), CUDA_SUCCESS);
+  EXPECT_EQ(model->tell("step"), CUDA_SUCCESS);
+  EXPECT_EQ(program->ask("digest").value, model->ask("digest").value);
+  // The left instance is reset, its domain takes clients again, and the next spare is one of them.
+  EXPECT_TRUE(page.is(SpareState::Protected)) << page.reason();
+  EXPECT_EQ(page.spare_domain(), "a");
+}
+
+TEST_F(Spare, WhoseDomainDiesUnderItsWorkGetsTheErrorAndIsNotMoved) {
+  const auto program = start_with_spare("init_without_variables");
+  Page page(program->pid());
+  ASSERT_TRUE(page.is(SpareState::Protected)) << page.reason();
+  EXPECT_EQ(program->tell("spin"), CUDA_SUCCESS);
+  end_domain("a");
+  EXPECT_EQ(program->tell("wait"), CUDA_ERROR_MISALIGNED_ADDRESS);
+  EXPECT_EQ(page->flips.load(), 0U);
+  EXPECT_EQ(page->state.load(), SpareState::Lost);
+}
+
+/// A domain that is dead does not say any more what its kernels stored in variables.
+TEST_F(Spare, WhoseDomainDiesWithItsVariablesGetsTheError) {
+  const auto program = start_with_spare();
+  Page page(program->pid());
+  ASSERT_TRUE(page.is(SpareState::Protected)) << page.reason();
+  EXPECT_EQ(program->tell("step"), CUDA_SUCCESS);
+  end_domain("a");
+  EXPECT_EQ(program->tell("digest"), CUDA_ERROR_MISALIGNED_ADDRESS);
+  EXPECT_EQ(page->flips.load(), 0U);
+  EXPECT_EQ(page.reason(), "its domain died with variables of its code");
+}
+
+TEST_F(Spare, WhoseSpareDiesNoticesNothingAndGetsAnotherOne) {
+  const auto program = start_with_spare();
+  const auto model = start_plain("model");
+  Page page(program->pid());
+  ASSERT_TRUE(page.is(SpareState::Protected)) << page.reason();
+  end_domain("b");
+  step(*program, *model, 2);
+  EXPECT_EQ(program->tell("more"), CUDA_SUCCESS);  // the spare is to have it, too
+  EXPECT_EQ(model->tell("more"), CUDA_SUCCESS);
+  page.ask_to_leave();
+  step(*program, *model, 2);
+  EXPECT_EQ(page.active_domain(), "b");
+}
+
+TEST_F(Spare, ItsOwnFaultIsItsOwn) {
+  const auto program = start_with_spare();
+  Page page(program->pid());
+  ASSERT_TRUE(page.is(SpareState::Protected)) << page.reason();
+  EXPECT_EQ(program->tell("fault"), CUDA_SUCCESS);
+  EXPECT_EQ(program->tell("wait"), CUDA_ERROR_MISALIGNED_ADDRESS);
+  EXPECT_EQ(program->tell("step"), CUDA_ERROR_MISALIGNED_ADDRESS);
+  EXPECT_EQ(page->flips.load(), 0U);
+  EXPECT_EQ(page->state.load(), SpareState::Lost);
+  EXPECT_EQ(page.reason(), "its domain died with work of this process under way");
+}
+
+TEST_F(Spare, MemoryThatComesAndGoesKeepsItsAddresses) {
+  const auto program = start_with_spare();
+  Page page(program->pid());
+  ASSERT_TRUE(page.is(SpareState::Protected)) << page.reason();
+  const auto before = program->ask("allocate_free 8");
+  EXPECT_EQ(before.result, CUDA_SUCCESS);
+  page.ask_to_leave();
+  const auto after = program->ask("allocate_free 8");
+  EXPECT_EQ(after.result, CUDA_SUCCESS);
+  EXPECT_EQ(after.value, before.value);
+}
+
+TEST_F(Spare, WhoDoesWhatCannotBeMovedIsToldAndGoesOn) {
+  const auto program = start_with_spare();
+  const auto model = start_plain("model");
+  Page page(program->pid());
+  ASSERT_TRUE(page.is(SpareState::Protected)) << page.reason();
+  (void)program->tell("export");
+  ASSERT_TRUE(page.is(SpareState::Unprotected));
+  EXPECT_EQ(page.reason(), "it shares memory or events with other processes");
+  EXPECT_EQ(page.spare_domain(), "");
+  step(*program, *model, 2);
+}
+
+TEST_F(Spare, WithoutADomainForItsWorkTheProgramWorksAsEver) {
+  start_mps("anchor");
+  for (const char* const domain : {"/a", "/b"}) {
+    std::filesystem::create_directory(directory() + domain);
+    std::ofstream(directory() + domain + "/control") << "nobody listens";
+  }
+  const auto program = start_again();
+  const auto model = start_plain("model");
+  Page page(program->pid());
+  ASSERT_TRUE(page.is(SpareState::Unprotected));
+  step(*program, *model, 2);
+}
+
+}  // namespace
+}  // namespace firebreak::test
