@@ -18,7 +18,7 @@ void show_anchor(const OwnCall& call) {
 }
 
 bool is_known(const OwnCall& call, CUcontext context) {
-  return context == nullptr || call.all.objects().find(Family::Context, number_of(context)) != nullptr;
+  return context == nullptr || call.all.has_context(context);
 }
 
 /// Makes a context, which is current then.

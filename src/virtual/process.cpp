@@ -85,11 +85,8 @@ CUresult VirtualProcess::initialise(unsigned int flags) {
   return result;
 }
 
-CUresult VirtualProcess::retain_primary(CUcontext* context) {
-  const std::lock_guard starting(starting_);
-  const CUresult result = own_driver_.cuDevicePrimaryCtxRetain(context, 0);
-  if (result != CUDA_SUCCESS || primary_seen_.load() == number_of(*context)) return result;
-  const CUcontext seen = *context;
+void VirtualProcess::know_primary(CUcontext seen) {
+  if (primary_seen_.load() == number_of(seen)) return;
   Object& primary = objects_.add_seen(Family::Context, number_of(seen));
   const std::lock_guard lock(instances_mutex_);
   primary_seen_.store(number_of(seen));
@@ -97,7 +94,22 @@ CUresult VirtualProcess::retain_primary(CUcontext* context) {
     const std::uintptr_t own = instance->slot() == anchor ? number_of(seen) : number_of(instance->primary());
     objects_.set_own(primary, instance->slot(), own);
   }
+}
+
+CUresult VirtualProcess::retain_primary(CUcontext* context) {
+  const std::lock_guard starting(starting_);
+  const CUresult result = own_driver_.cuDevicePrimaryCtxRetain(context, 0);
+  if (result == CUDA_SUCCESS) know_primary(*context);
   return result;
+}
+
+bool VirtualProcess::has_context(CUcontext context) {
+  if (objects_.find(Family::Context, number_of(context)) != nullptr) return true;
+  const std::lock_guard starting(starting_);
+  if (primary_seen_.load() != 0 || own_driver_.cuCtxSetCurrent(context) != CUDA_SUCCESS) return false;
+  current().in_driver[anchor] = number_of(context);
+  know_primary(context);
+  return true;
 }
 
 // ---- Calls ----
@@ -328,9 +340,12 @@ void VirtualProcess::check_spare() {
 void VirtualProcess::leave_if_asked() {
   constexpr int tries_max = 3;
   const std::uint32_t asked = page_->asked_to_leave.load(std::memory_order_acquire);
-  if (asked == page_->answered.load() || spare_.load() == nullptr) return;
-  const bool left = flip(Why::Asked, active().slot());
-  if (!left && ++tries_ < tries_max && page_->state.load() != abi::SpareState::Lost) {
+  if (asked == page_->answered.load()) return;
+  const bool is_aside = aside_.load() != nullptr;
+  if (spare_.load() == nullptr && !is_aside) return;  // one is being made
+  const bool left = !is_aside && flip(Why::Asked, active().slot());
+  const bool is_over = left || is_aside || page_->state.load() == abi::SpareState::Lost;
+  if (!is_over && ++tries_ < tries_max) {
     wake_keeper();  // once more
     return;
   }
@@ -343,17 +358,24 @@ void VirtualProcess::keep() {
   constexpr std::chrono::seconds look_again(1);
   while (true) {
     const std::uint32_t seen = page_->wake.load(std::memory_order_acquire);
-    if (const char* const why = aside_.load(); why != nullptr) {
-      const std::lock_guard lock(flipping_);
-      drop_spare();
-      tell(abi::SpareState::Unprotected, why);
-      return;
+    if (aside_.load() == nullptr) {
+      if (spare_.load() == nullptr) make_spare();
+      check_spare();
+    } else {
+      give_up_spare();
     }
-    if (spare_.load() == nullptr) make_spare();
     leave_if_asked();
-    check_spare();
     os::futex_wait(page_->wake, seen, look_again);
   }
+}
+
+/// The program is aside.
+void VirtualProcess::give_up_spare() {
+  const std::lock_guard lock(flipping_);
+  drop_spare();
+  if (const Instance* const old = to_be_reset_.exchange(nullptr); old != nullptr) old->reset();
+  const std::string why = aside_.load();
+  if (why != page_->reason.data()) tell(abi::SpareState::Unprotected, why);
 }
 
 // ---- Host memory ----

@@ -87,6 +87,9 @@ class VirtualProcess {
 
   /// The anchor's primary context, which is the program's handle of its own in every instance.
   CUresult retain_primary(CUcontext* context);
+  /// Whether a context is one that the program has. The CUDA runtime gets the primary one by ways of its own:
+  /// the first that we do not know, and that the anchor takes, is that.
+  bool has_context(CUcontext context);
   /// The program uses what we cannot move: it goes on, unprotected. `why` is a literal.
   void stand_aside(const char* why);
   /// Something that the spare is to have, too.
@@ -116,6 +119,8 @@ class VirtualProcess {
  private:
   enum class Why { Asked, Died };
 
+  void know_primary(CUcontext seen);
+
   static bool ends_instance(CUresult result);
   bool leave_dead(Slot slot) { return flip(Why::Died, slot); }
   bool flip(Why why, Slot from);
@@ -134,6 +139,7 @@ class VirtualProcess {
   void make_spare();
   void drop_spare();
   void check_spare();
+  void give_up_spare();
   void leave_if_asked();
   static bool is_alive(const Instance& instance);
   void tell(abi::SpareState state, const std::string& reason);

@@ -6,8 +6,9 @@ domain again and again while it works, and compares every word of every result.
     tests/hardware/spare.py PROGRAMS OUTPUT.json [--leaves N] [--seconds S] [--program COMMAND...]
 
 PROGRAMS: the folder with firebreak-checker; libfirebreak-guard.so lies in ../lib of it. Starts three MPS daemons of its
-own in folders of its own, and ends them. Needs a GPU, nvidia-cuda-mps-control and nothing else."""
+own in folders of its own, and ends them. FIREBREAK_COMMIT says what was built. Needs a GPU, nvidia-cuda-mps-control and nothing else."""
 import argparse
+import datetime
 import json
 import mmap
 import os
@@ -116,6 +117,14 @@ def play(arguments, folder):
     return seen
 
 
+def machine():
+    asked = subprocess.run(["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"], text=True,
+                           stdout=subprocess.PIPE, timeout=30, check=False).stdout.strip()
+    name, _, driver = asked.partition(", ")
+    return {"gpu": name, "driver": driver, "linux": os.uname().release,
+            "commit": os.environ.get("FIREBREAK_COMMIT", "unknown"), "date": datetime.date.today().isoformat()}
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("programs", type=pathlib.Path)
@@ -135,7 +144,8 @@ def main():
         finally:
             for name in names:
                 daemon(folder, name, "quit -t 5\n")
-    seen["command"] = " ".join(sys.argv)
+    seen = {"what": "tests/hardware/spare.py", "format": 1, "machine": machine(),
+            "command": " ".join(["tests/hardware/spare.py", "PROGRAMS", arguments.output.name] + sys.argv[3:])} | seen
     arguments.output.write_text(json.dumps(seen, indent=1) + "\n")
     print(json.dumps({key: seen[key] for key in ("first_state", "last_state", "exit", "output")}, indent=1))
     print("left", sum(1 for each in seen["leaves"] if each["page"]), "times; ms:",

@@ -256,6 +256,8 @@ TEST_F(Spare, WhoDoesWhatCannotBeMovedIsToldAndGoesOn) {
   EXPECT_EQ(page.reason(), "it shares memory or events with other processes");
   EXPECT_EQ(page.spare_domain(), "");
   step(*program, *model, 2);
+  page.ask_to_leave();  // and is answered
+  EXPECT_EQ(page->flips.load(), 0U);
 }
 
 TEST_F(Spare, WithoutADomainForItsWorkTheProgramWorksAsEver) {
