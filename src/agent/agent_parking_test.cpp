@@ -8,6 +8,8 @@
 #include <nlohmann/json.hpp>
 
 #include "agent/agent_test_support.h"
+#include "os/processes.h"
+#include "os/self.h"
 #include "park/evidence_folder.h"
 #include "park/mode.h"
 #include "park/test_dump.h"
@@ -376,6 +378,20 @@ TEST_F(ParkedDomain, AfterItsFallItHasANewClient) {
   domains.callbacks.on_clients_lost("a");
   settle();
   EXPECT_EQ(parking("a")["state"], "off");
+  domains.states.erase("a");
+  until([&] { return parking("a")["state"] == "ready"; });
+}
+
+// Seen on the software GPU: it would have been parked for ever, with nobody in it.
+TEST_F(ParkedDomain, ADomainThatServesAgainHasFallenAlsoWhereNobodySaidSo) {
+  begin(Milliseconds(50));
+  std::vector<pid_t> clients = os::children_of(kernel, os::own_pid());
+  Peer command = peer();
+  const Process rogue = start(command, "rogue");
+  Writer of_client(client_pipe(), idle_dump);
+  name_culprit(rogue);
+  until([&] { return of_client.write() && parking("a")["state"] == "released"; });
+  for (const pid_t pid : clients) ::kill(pid, SIGKILL);
   domains.states.erase("a");
   until([&] { return parking("a")["state"] == "ready"; });
 }

@@ -81,6 +81,9 @@ void Parking::look_after_clients() {
   }
   for (const mps::DomainReport& report : at_.domains.reports()) {
     Place& place = places_[report.name];
+    // Its fall was told by nobody, and it serves again.
+    const bool has_fallen = place.client.pid == 0 && place.state.phase == park::ParkingPhase::Released;
+    if (has_fallen && report.takes_clients()) on_fell(report.name);
     const bool may_come = place.client.pid == 0 && place.state.phase == park::ParkingPhase::Off &&
                           at_.clock.now() >= may_start_;
     if (!may_come || !report.takes_clients()) continue;
