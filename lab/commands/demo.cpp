@@ -29,13 +29,38 @@ struct Options {
   std::uint64_t steps = 0;
   std::uint64_t seed = 1;
   int repeat = 1;
+  std::vector<std::string> parked = {"misaligned-load", "trap", "shared-out-of-bounds"};
 };
+
+/// What a play is left out for.
+constexpr const char* none = "none";
+
+/// Whose domain can be parked.
+bool is_exception(const inject::Kind& kind) {
+  return kind.fault_class == fault::FaultClass::Sm && inject::is_fault(kind);
+}
+
+/// Of the fourth act.
+Status check_parked(const Options& options) {
+  if (options.parked == std::vector<std::string>{none}) return {};
+  for (const std::string& name : options.parked) {
+    const inject::Kind* kind = inject::find(name);
+    if (kind == nullptr) return fail(ErrorCode::NotFound, no_such_kind(name));
+    if (!is_exception(*kind))
+      return fail(ErrorCode::InvalidArgument,
+                  fmt::format("'{}' is no exception of an SM, so nobody is parked", name));
+    if (std::ranges::count(options.parked, name) > 1)
+      return fail(ErrorCode::InvalidArgument, fmt::format("'{}' is named twice", name));
+  }
+  return {};
+}
 
 /// A size for which the acts take seconds and a fault finds the tenants at work.
 demo::Settings settings_for(const Options& options, platform::Gpu gpu, const std::string& directory) {
   demo::Settings settings;
   settings.fault = options.fault;
   settings.spares_co_clients = inject::find(options.fault)->expectation.co_client == CUDA_SUCCESS;
+  if (options.parked != std::vector<std::string>{none}) settings.parked_faults = options.parked;
   settings.programs = program_folder();
   settings.directory = directory;
   const bool real = gpu == platform::Gpu::Real;
@@ -60,6 +85,8 @@ Result<demo::Play> play(const Options& options, const std::string& fault) {
   const SystemClock clock;
   Options one = options;
   one.fault = fault;
+  // Where all kinds are played, each is parked in its own play.
+  if (options.fault == "all") one.parked = {is_exception(*inject::find(fault)) ? fault : none};
   return demo::play(settings_for(one, platform->gpu, directory->path()), *platform, clock, tell);
 }
 
@@ -111,6 +138,7 @@ int play_all(const Options& options) {
 }
 
 int run(const Options& options) {
+  if (const Status good = check_parked(options); !good) return complain(to_string(good.error()));
   if (options.fault == "all") return play_all(options);
   const inject::Kind* kind = inject::find(options.fault);
   if (kind == nullptr) return complain(no_such_kind(options.fault));
@@ -125,11 +153,18 @@ int run(const Options& options) {
 void add_demo(CLI::App& app, Action& action) {
   auto options = std::make_shared<Options>();
   CLI::App* command = app.add_subcommand("demo",
-                                         "Three acts: no fault; a fault under stock MPS, everybody dies; the "
-                                         "same with Firebreak, only the rogue does");
+                                         "Four acts: no fault; a fault under stock MPS, everybody dies; the "
+                                         "same with Firebreak, only the rogue does; SM exceptions in parked "
+                                         "domains, unmodified programs finish");
   command
       ->add_option("--fault", options->fault,
                    "What the rogue does, a kind of `firebreak-lab inject --list`, or all")
+      ->capture_default_str();
+  command
+      ->add_option("--parked", options->parked,
+                   "Exceptions of the fourth act, kinds of class SM; none: it is left out. With --fault all "
+                   "each play has its own")
+      ->delimiter(',')
       ->capture_default_str();
   command->add_option("--json", options->json_path, "Write the figures to this file");
   command->add_option("--html", options->html_path, "Write a page with the timeline drawn to this file");

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-/// The three acts: the same tenants and the same rogue, three times.
+/// The acts: the same tenants and the same rogue, three times; and unmodified tenants beside a rogue.
 #pragma once
 
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "base/clock.h"
 #include "demo/play.h"
@@ -14,16 +15,18 @@ namespace firebreak::demo {
 struct Settings {
   std::string fault;               ///< a kind of `firebreak-lab inject --list`
   bool spares_co_clients = false;  ///< the kind is known to end the faulter alone
-  std::string programs;            ///< the folder of firebreak, firebreakd and the tenants
-  std::string directory;           ///< private, short; outputs, sockets and MPS directories go there
-  std::string size;                ///< of the tenants: "small" or "medium"
-  std::uint64_t steps = 0;         ///< each tenant takes
-  Milliseconds pace{0};    ///< a step takes at least this long, so that fast tenants are not done too soon
-  std::uint64_t seed = 1;  ///< of the tenants' weights and inputs
+  std::vector<std::string>
+      parked_faults;        ///< kinds of exceptions of an SM; empty: the fourth act is left out
+  std::string programs;     ///< the folder of firebreak, firebreakd and the tenants
+  std::string directory;    ///< private, short; outputs, sockets and MPS directories go there
+  std::string size;         ///< of the tenants: "small" or "medium"
+  std::uint64_t steps = 0;  ///< each tenant takes
+  Milliseconds pace{0};     ///< a step takes at least this long, so that fast tenants are not done too soon
+  std::uint64_t seed = 1;   ///< of the tenants' weights and inputs
   Milliseconds patience{150'000};  ///< for each thing that is waited for; sanitizers are slow
 };
 
-/// Plays all three. An act that cannot be played to its end says so in its `problem`, and is the last one.
+/// Plays all of them. An act that cannot be played to its end says so in its `problem`, and is the last one.
 /// `tell` gets one line when an act begins.
 Play play(const Settings& settings, platform::Platform& platform, const Clock& clock,
           const std::function<void(const std::string&)>& tell);

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include "demo/parked_judge.h"
+
 namespace firebreak::demo {
 namespace {
 
@@ -91,8 +93,10 @@ void judge_firebreak(const Play& play, const ActRecord& act, std::vector<Check>&
 
 std::vector<Check> judge(const Play& play) {
   std::vector<Check> checks;
-  checks.push_back(
-      {play.acts.size() == 3, "three acts are played", fmt::format("{} were", play.acts.size())});
+  const bool is_with_parked = !play.parked_faults.empty();
+  checks.push_back({play.acts.size() == (is_with_parked ? 4u : 3u),
+                    is_with_parked ? "four acts are played" : "three acts are played",
+                    fmt::format("{} were", play.acts.size())});
   for (const ActRecord& act : play.acts) {
     checks.push_back(played(act));
     switch (act.act) {
@@ -104,6 +108,9 @@ std::vector<Check> judge(const Play& play) {
         break;
       case Act::Firebreak:
         judge_firebreak(play, act, checks);
+        break;
+      case Act::Parked:
+        judge_parked(play, act, checks);
         break;
     }
   }

@@ -15,6 +15,8 @@ const char* title(Act act) {
       return "stock MPS";
     case Act::Firebreak:
       return "Firebreak";
+    case Act::Parked:
+      return "parked";
   }
   return "?";
 }

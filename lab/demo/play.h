@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What was observed in the demo's three acts. Plain data: whoever judges, prints or draws it only reads.
+/// What was observed in the demo's acts. Plain data: whoever judges, prints or draws it only reads.
 #pragma once
 
 #include <sys/types.h>
@@ -21,7 +21,7 @@ using stage::StepMark;
 /// One process from its start to its end.
 struct ProcessRecord {
   std::string tenant;
-  std::string role;  ///< "active", "standby" or "rogue"
+  std::string role;  ///< "active", "standby", "rogue" or "unmodified"
   pid_t pid = 0;
   std::int64_t started_at_ns = 0;
   std::int64_t ended_at_ns = 0;  ///< 0: was still there when the act ended
@@ -38,18 +38,45 @@ struct TenantOutcome {
   bool same_as_reference = false;  ///< byte for byte
 };
 
-enum class Act { Reference = 1, StockMps = 2, Firebreak = 3 };
+/// A program that knows nothing of Firebreak, in the fourth act: `firebreak-checker`, and what it said.
+struct Neighbour {
+  std::string name;                    ///< "one", "two" or "newcomer"
+  std::string domain;                  ///< where it was put; empty: nobody said
+  std::optional<os::ExitStatus> exit;  ///< empty: it was still there when the act ended
+  bool has_counted = false;            ///< it lived to say the following
+  std::uint64_t launches = 0;          ///< every word of the result was compared after each
+  std::uint64_t wrong_words = 0;
+  double longest_ms = 0;  ///< from a launch to its result
+  std::string error;      ///< of CUDA; empty: none
+};
+
+/// One exception of the fourth act, and what came of it.
+struct ParkedFault {
+  std::string fault;                         ///< the kind
+  std::string domain;                        ///< where the rogue was put
+  pid_t rogue = 0;                           ///< 0: it did not start
+  std::vector<pid_t> culprits;               ///< whom the agent named while it held the domain
+  std::int64_t named_at_ns = 0;              ///< 0: nobody was
+  std::int64_t told_to_end_at_ns = 0;        ///< the neighbours; until then they go on
+  std::optional<stage::FaultReport> report;  ///< the rogue's
+  std::optional<os::ExitStatus> exit;        ///< the rogue's
+  std::vector<Neighbour> neighbours;
+  Neighbour newcomer;  ///< came while the domain was held
+};
+
+enum class Act { Reference = 1, StockMps = 2, Firebreak = 3, Parked = 4 };
 
 struct ActRecord {
   Act act = Act::Reference;
   std::int64_t began_at_ns = 0;
   std::int64_t ended_at_ns = 0;
   std::vector<ProcessRecord> processes;
-  std::vector<abi::Event> events;  ///< the agent's, in act 3
+  std::vector<abi::Event> events;  ///< the agent's, in acts 3 and 4
   std::optional<stage::FaultReport> rogue;
   std::vector<TenantOutcome> outcomes;
-  std::string problem;       ///< what kept the act from being played to its end; empty: nothing
-  bool interrupted = false;  ///< somebody ended us in the middle of it
+  std::string problem;                   ///< what kept the act from being played to its end; empty: nothing
+  bool interrupted = false;              ///< somebody ended us in the middle of it
+  std::vector<ParkedFault> parked = {};  ///< in act 4
 };
 
 /// One tenant's way through the fault of act 3, in milliseconds after the faulting launch.
@@ -69,9 +96,10 @@ struct Play {
   std::string date;
   std::vector<ActRecord> acts;
   std::vector<Recovery> recoveries;
+  std::vector<std::string> parked_faults = {};  ///< of act 4; empty: it is left out
 };
 
-/// "reference", "stock MPS", "Firebreak".
+/// "reference", "stock MPS", "Firebreak", "parked".
 const char* title(Act act);
 
 /// The recoveries that the third act's events tell of; a tenant without a promotion has none.

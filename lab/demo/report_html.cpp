@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "demo/parked_judge.h"
 #include "demo/report.h"
 #include "demo/table.h"
 #include "demo/timeline.h"
@@ -120,6 +121,22 @@ std::string recovery_rows(const Play& play) {
   return rows;
 }
 
+std::string parked_rows(const ActRecord& act) {
+  std::string rows;
+  const auto add = [&](const std::string& fault, const std::string& who, const std::string& domain,
+                       bool is_as_claimed, const std::string& fate) {
+    rows += fmt::format("<tr><td>{}</td><td>{}</td><td>{}</td><td class='{}'>{}</td></tr>\n", escape(fault),
+                        escape(who), escape(domain), is_as_claimed ? "yes" : "no", escape(fate));
+  };
+  for (const ParkedFault& fault : act.parked) {
+    add(fault.fault, "rogue", fault.domain, is_rogue_alone_named(fault), fate_of_rogue(fault));
+    for (const Neighbour& each : fault.neighbours)
+      add("", each.name, each.domain, is_unharmed(each), fate_of(each));
+    add("", fault.newcomer.name, fault.newcomer.domain, is_unharmed(fault.newcomer), fate_of(fault.newcomer));
+  }
+  return rows;
+}
+
 }  // namespace
 
 std::string to_html(const Play& play, const std::vector<Check>& checks) {
@@ -135,8 +152,16 @@ std::string to_html(const Play& play, const std::vector<Check>& checks) {
         "<th>committed steps lost</th></tr>\n" +
         recovery_rows(play) + "</table>\n";
   }
-  if (play.acts.size() == 3 && play.acts[2].rogue)
+  if (play.acts.size() >= 3 && play.acts[2].rogue)
     page += "<h2>Act 3</h2>\n" + draw(timeline_of(play.acts[2]));
+  for (const ActRecord& act : play.acts) {
+    if (act.act != Act::Parked) continue;
+    page +=
+        "<h2>Act 4</h2>\n<p>Programs that know nothing of Firebreak, in the domain of a rogue that raises an "
+        "exception of an SM: the domain is parked.</p>\n<table><tr><th>fault</th><th>who</th><th>domain</th>"
+        "<th>what became of it</th></tr>\n" +
+        parked_rows(act) + "</table>\n";
+  }
   page += "<h2>Claims</h2>\n<ul>\n";
   for (const Check& check : checks) {
     page += fmt::format("<li class='{}'>{}{}</li>\n", check.observed ? "yes" : "no", escape(check.claim),

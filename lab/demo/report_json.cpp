@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/clock.h"
+#include "demo/parked_judge.h"
 #include "demo/report.h"
 
 namespace firebreak::demo {
@@ -11,10 +12,10 @@ namespace {
 
 using nlohmann::json;
 
-json exit_json(const ProcessRecord& process) {
-  if (!process.exit) return nullptr;
-  if (process.exit->signal != 0) return {{"signal", process.exit->signal}};
-  return {{"status", process.exit->exit_code}};
+json exit_json(const std::optional<os::ExitStatus>& exit) {
+  if (!exit) return nullptr;
+  if (exit->signal != 0) return {{"signal", exit->signal}};
+  return {{"status", exit->exit_code}};
 }
 
 json process_json(const ProcessRecord& process) {
@@ -25,7 +26,7 @@ json process_json(const ProcessRecord& process) {
           {"pid", process.pid},
           {"started_at_ns", process.started_at_ns},
           {"ended_at_ns", process.ended_at_ns},
-          {"exit", exit_json(process)},
+          {"exit", exit_json(process.exit)},
           {"last_words", process.last_words},
           {"steps", std::move(steps)}};
 }
@@ -45,6 +46,37 @@ json outcome_json(const TenantOutcome& outcome) {
           {"same_as_reference", outcome.same_as_reference}};
 }
 
+json neighbour_json(const Neighbour& neighbour) {
+  return {{"name", neighbour.name},
+          {"domain", neighbour.domain},
+          {"exit", exit_json(neighbour.exit)},
+          {"unharmed", is_unharmed(neighbour)},
+          {"launches", neighbour.launches},
+          {"wrong_words", neighbour.has_counted ? json(neighbour.wrong_words) : json()},
+          {"longest_ms", neighbour.longest_ms},
+          {"error", neighbour.error}};
+}
+
+json report_json(const stage::FaultReport& report) {
+  return {{"launched_at_ns", report.launched_at_ns},
+          {"answered_at_ns", report.answered_at_ns},
+          {"error", report.error_name}};
+}
+
+json parked_json(const ParkedFault& fault) {
+  json out = {{"fault", fault.fault},
+              {"domain", fault.domain},
+              {"rogue_pid", fault.rogue},
+              {"culprits", fault.culprits},
+              {"named_at_ns", fault.named_at_ns != 0 ? json(fault.named_at_ns) : json()},
+              {"told_to_end_at_ns", fault.told_to_end_at_ns},
+              {"rogue", fault.report ? report_json(*fault.report) : json()},
+              {"rogue_exit", exit_json(fault.exit)},
+              {"newcomer", neighbour_json(fault.newcomer)}};
+  for (const Neighbour& each : fault.neighbours) out["neighbours"].push_back(neighbour_json(each));
+  return out;
+}
+
 json act_json(const ActRecord& act) {
   json out = {{"act", static_cast<int>(act.act)},
               {"title", title(act.act)},
@@ -53,11 +85,8 @@ json act_json(const ActRecord& act) {
   for (const TenantOutcome& outcome : act.outcomes) out["outcomes"].push_back(outcome_json(outcome));
   for (const ProcessRecord& process : act.processes) out["processes"].push_back(process_json(process));
   for (const abi::Event& event : act.events) out["events"].push_back(event_json(event));
-  if (act.rogue) {
-    out["rogue"] = {{"launched_at_ns", act.rogue->launched_at_ns},
-                    {"answered_at_ns", act.rogue->answered_at_ns},
-                    {"error", act.rogue->error_name}};
-  }
+  if (act.rogue) out["rogue"] = report_json(*act.rogue);
+  for (const ParkedFault& fault : act.parked) out["parked"].push_back(parked_json(fault));
   return out;
 }
 

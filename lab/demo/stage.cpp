@@ -51,6 +51,12 @@ std::size_t Stage::count(abi::EventKind what, const std::string& tenant) const {
       events_, [&](const abi::Event& event) { return event.what == what && event.tenant == tenant; }));
 }
 
+const abi::Event* Stage::first(abi::EventKind what, const std::string& tenant) const {
+  const auto found = std::ranges::find_if(
+      events_, [&](const abi::Event& event) { return event.what == what && event.tenant == tenant; });
+  return found == events_.end() ? nullptr : &*found;
+}
+
 std::uint64_t Stage::steps_done(const Actor& actor) const {
   const auto& actors = processes_->actors();
   for (const auto& [place, steps] : steps_) {

@@ -35,6 +35,10 @@ class Stage {
   }
   /// How many events of that kind the agent has told of that tenant.
   std::size_t count(abi::EventKind what, const std::string& tenant) const;
+  /// The first of these; null: there is none. Valid until the next one comes.
+  const abi::Event* first(abi::EventKind what, const std::string& tenant) const;
+  /// Watch what else counts here.
+  os::EventLoop& loop() { return processes_->loop(); }
   /// Steps seen to be done, from the start.
   std::uint64_t steps_done(const Actor& actor) const;
 

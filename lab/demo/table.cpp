@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "base/clock.h"
+#include "demo/parked_judge.h"
 #include "demo/timeline.h"
 
 namespace firebreak::demo {
@@ -48,9 +49,25 @@ std::string output_of(const ActRecord& act, const std::string& tenant) {
 template <class Cell>
 std::string row(const Play& play, const std::string& label, Cell cell) {
   std::string line = fit(label, label_columns);
-  for (const ActRecord& act : play.acts) line += "  " + fit(cell(act), cell_columns);
+  for (const ActRecord& act : play.acts) {
+    if (act.act != Act::Parked) line += "  " + fit(cell(act), cell_columns);
+  }
   while (line.ends_with(' ')) line.pop_back();
   return line + "\n";
+}
+
+/// The fourth act has other tenants than the three before it, so it is a table of its own.
+std::string parked_table(const ActRecord& act) {
+  std::string text = fmt::format("act {}: {}: unmodified programs beside the rogue\n",
+                                 static_cast<int>(act.act), title(act.act));
+  for (const ParkedFault& fault : act.parked) {
+    text += fmt::format("{}  rogue: {}\n", fit(fault.fault, label_columns), fate_of_rogue(fault));
+    for (const Neighbour& neighbour : fault.neighbours)
+      text += fmt::format("{}  {}: {}\n", fit("", label_columns), neighbour.name, fate_of(neighbour));
+    text += fmt::format("{}  {}: {}, in domain {} and not {}\n", fit("", label_columns), fault.newcomer.name,
+                        fate_of(fault.newcomer), fault.newcomer.domain, fault.domain);
+  }
+  return text;
 }
 
 }  // namespace
@@ -77,6 +94,9 @@ std::string render_table(const Play& play) {
         "{} committed steps lost\n",
         recovery.tenant, recovery.detected_ms, recovery.detected_by, recovery.promoted_ms,
         recovery.resumed_ms, recovery.steps_lost);
+  }
+  for (const ActRecord& act : play.acts) {
+    if (act.act == Act::Parked) text += parked_table(act);
   }
   return text;
 }

@@ -8,6 +8,9 @@
 #include <nlohmann/json.hpp>
 
 #include "agent/agent_test_support.h"
+#include "os/processes.h"
+#include "os/self.h"
+#include "park/evidence_folder.h"
 #include "park/mode.h"
 #include "park/test_dump.h"
 
@@ -199,9 +202,14 @@ TEST_F(ParkedDomain, ItsCulpritStandsStillInItsDumpUntilAllOthersAreComplete) {
     return of_client.write();
   });
   EXPECT_FALSE(is_culprit_first);
-  const std::string kept = directory.path() + "/dumps/rogue-" + std::to_string(rogue.pid) + ".cudacore";
-  until([&] { return of_culprit->write() && std::filesystem::exists(kept); });
-  EXPECT_EQ(std::filesystem::file_size(kept), culprits_dump.size());
+  const std::string folder = directory.path() + "/dumps";
+  until([&] {
+    const auto ids = park::evidence_ids(folder);
+    return of_culprit->write() && ids.size() == 1 && !park::dump_path_of(folder, ids.front()).empty();
+  });
+  const std::string id = park::evidence_ids(folder).front();
+  EXPECT_THAT(id, HasSubstr("Z-rogue-" + std::to_string(rogue.pid)));
+  EXPECT_EQ(std::filesystem::file_size(park::dump_path_of(folder, id)), culprits_dump.size());
   EXPECT_EQ(detectors.exceptions.size(), 1u) << "it is told once";
 }
 
@@ -232,6 +240,27 @@ TEST_F(ParkedDomain, ButNotAfterATrap) {
   });
   settle();
   EXPECT_TRUE(os::is_alive(kernel.read_file(os::proc_folder(rogue.pid) + "/stat").value_or("")));
+}
+
+// Before its dump is there, and before the domain falls.
+TEST_F(ParkedDomain, WhatIsKnownIsWrittenDownAsSoonAsItsCulpritIsNamed) {
+  Peer first = peer(), second = peer();
+  const Process llm = start(first, "llm"), rogue = start(second, "rogue");
+  name_culprit(rogue);
+  const std::string folder = directory.path() + "/dumps";
+  const auto read = [&] {
+    const auto ids = park::evidence_ids(folder);
+    return ids.empty() ? park::Evidence{} : park::read_evidence(folder, ids.front()).value();
+  };
+  until([&] { return !read().id.empty(); });
+  EXPECT_EQ(read().pid, rogue.pid);
+  EXPECT_THAT(read().exception.type, HasSubstr("MISALIGNED"));
+  ASSERT_EQ(read().affected.size(), 1u);
+  EXPECT_EQ(read().affected[0].name, "llm-" + std::to_string(llm.pid));
+  EXPECT_EQ(read().affected[0].became, "goes on");
+  domains.callbacks.on_clients_lost("a");
+  settle();
+  EXPECT_EQ(read().affected[0].became, "was there when the domain fell");
 }
 
 TEST_F(ParkedDomain, ItTakesNobodyAndTellsWhoItWas) {
@@ -349,6 +378,20 @@ TEST_F(ParkedDomain, AfterItsFallItHasANewClient) {
   domains.callbacks.on_clients_lost("a");
   settle();
   EXPECT_EQ(parking("a")["state"], "off");
+  domains.states.erase("a");
+  until([&] { return parking("a")["state"] == "ready"; });
+}
+
+// Seen on the software GPU: it would have been parked for ever, with nobody in it.
+TEST_F(ParkedDomain, ADomainThatServesAgainHasFallenAlsoWhereNobodySaidSo) {
+  begin(Milliseconds(50));
+  std::vector<pid_t> clients = os::children_of(kernel, os::own_pid());
+  Peer command = peer();
+  const Process rogue = start(command, "rogue");
+  Writer of_client(client_pipe(), idle_dump);
+  name_culprit(rogue);
+  until([&] { return of_client.write() && parking("a")["state"] == "released"; });
+  for (const pid_t pid : clients) ::kill(pid, SIGKILL);
   domains.states.erase("a");
   until([&] { return parking("a")["state"] == "ready"; });
 }

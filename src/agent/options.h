@@ -51,7 +51,7 @@ struct AgentOptions {
   /// would be one.
   Milliseconds first_parking_client{2'500};
   std::string parking_client = {};  ///< the program (park/main.cpp)
-  std::string dump_directory = {};  ///< where tenants' core dumps go; private to us
+  std::string dump_directory = {};  ///< where tenants' core dumps go, and what is known of them
 };
 
 }  // namespace firebreak::agent

@@ -28,7 +28,6 @@ constexpr Milliseconds name_limit{6'000};
 /// The reset was seen to take up to 4 s (H100).
 constexpr Milliseconds fall_limit{6'000};
 constexpr Milliseconds culprit_grace{2'000};
-constexpr std::size_t dumps_kept = 8;
 /// Whoever was started by us begins its program within that.
 constexpr Milliseconds doubt_limit{5'000};
 /// The multiprocessors of one that does nothing.
@@ -49,6 +48,7 @@ void Parking::begin() {
     spdlog::error("domains cannot be parked: {}", to_string(made.error()));
     return;
   }
+  incidents_.open();
   auto looking = at_.loop.every(between_client_looks, [this] { look_after_clients(); });
   if (looking) looking_ = std::move(*looking);
   may_start_ = at_.clock.now() + at_.options.first_parking_client;
@@ -81,6 +81,9 @@ void Parking::look_after_clients() {
   }
   for (const mps::DomainReport& report : at_.domains.reports()) {
     Place& place = places_[report.name];
+    // Its fall was told by nobody, and it serves again.
+    const bool has_fallen = place.client.pid == 0 && place.state.phase == park::ParkingPhase::Released;
+    if (has_fallen && report.takes_clients()) on_fell(report.name);
     const bool may_come = place.client.pid == 0 && place.state.phase == park::ParkingPhase::Off &&
                           at_.clock.now() >= may_start_;
     if (!may_come || !report.takes_clients()) continue;
@@ -245,6 +248,7 @@ void Parking::on_exit(pid_t pid) {
   const auto found = dumpers_.extract(pid);
   if (!found) return;
   if (!found.mapped().path.empty()) (void)os::remove_file(found.mapped().path);
+  incidents_.note_exit(found.mapped().domain, pid);
   happened(found.mapped().domain, {park::ParkingEventType::CulpritGone, pid});
   look_whether_all_began(found.mapped().domain);
   look_whether_all_dumped(found.mapped().domain);
@@ -320,7 +324,7 @@ void Parking::judge_early(pid_t pid, Dumper& dumper) {
   }
   dumper.is_held = dumper.is_done = dumper.is_named = true;
   const std::string domain = dumper.domain;
-  callbacks_.on_exception(pid, *exception);
+  note_exception(pid, domain, *exception);
   on_named(pid, domain);
   look_whether_all_dumped(domain);
 }
@@ -354,10 +358,10 @@ void Parking::judge(pid_t pid, Dumper& dumper) {
     spdlog::warn("the core dump of process {} says nothing: {}{}", pid, to_string(exception.error()),
                  dumper.pipe->is_cut() ? " (it is longer than is read)" : "");
   } else if (*exception) {
-    keep_dump(pid, dumper);
+    incidents_.keep_dump(dumper.domain, pid, name_of(pid), dumper.pipe->bytes(), dumper.pipe->is_cut());
     if (!std::exchange(dumper.is_named, true)) {
       end_late_culprit(pid, **exception);
-      callbacks_.on_exception(pid, **exception);
+      note_exception(pid, dumper.domain, **exception);
       on_named(pid, dumper.domain);
     }
   }
@@ -365,22 +369,11 @@ void Parking::judge(pid_t pid, Dumper& dumper) {
   look_whether_all_dumped(dumper.domain);
 }
 
-/// For cuda-gdb: the last ones.
-void Parking::keep_dump(pid_t pid, const Dumper& dumper) {
-  const std::string name = name_of(pid) + ".cudacore";
-  const std::string path = at_.options.dump_directory + "/" + name;
-  const auto bytes = dumper.pipe->bytes();
-  const std::string content(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-  if (auto written = os::replace_runtime_file(at_.options.dump_directory, name, content); !written) {
-    spdlog::warn("the core dump of process {} is not kept: {}", pid, to_string(written.error()));
-    return;
-  }
-  spdlog::info("the core dump of process {} is {}", pid, path);
-  std::erase(kept_dumps_, path);
-  kept_dumps_.push_back(path);
-  if (kept_dumps_.size() <= dumps_kept) return;
-  (void)os::remove_file(kept_dumps_.front());
-  kept_dumps_.erase(kept_dumps_.begin());
+/// Told, and written down.
+void Parking::note_exception(pid_t pid, const std::string& domain,
+                             const fault::CoreDumpException& exception) {
+  callbacks_.on_exception(pid, exception);
+  incidents_.name(domain, pid, name_of(pid), exception);
 }
 
 // --- what follows
@@ -456,8 +449,25 @@ void Parking::happened(const std::string& domain, const park::ParkingEvent& even
   if (step.state.phase != place.state.phase)
     spdlog::info("parking of domain {}: {}: {} -> {}", domain, to_string(event.type),
                  to_string(place.state.phase), to_string(step.state.phase));
+  const park::ParkingPhase before = place.state.phase;
   place.state = std::move(step.state);
+  write_down(domain, event, before, place.state.phase);
   for (const park::ParkingAction action : step.actions) act(domain, place, action);
+}
+
+/// An incident begins with the first word of an exception, and ends with its domain.
+void Parking::write_down(const std::string& domain, const park::ParkingEvent& event,
+                         park::ParkingPhase before, park::ParkingPhase after) {
+  if (before == after) return;
+  if (before == park::ParkingPhase::Ready && after != park::ParkingPhase::Off) {
+    ParkedIncidents::Clients clients;
+    for (const auto& [pid, dumper] : dumpers_) {
+      if (dumper.domain == domain) clients[pid] = name_of(pid);
+    }
+    incidents_.begin(domain, clients);
+  }
+  incidents_.note(domain, fmt::format("{}: the domain is {}", to_string(event.type), to_string(after)));
+  if (event.type == park::ParkingEventType::Fell) incidents_.end(domain);
 }
 
 void Parking::act(const std::string& domain, Place& place, park::ParkingAction action) {

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "agent/options.h"
+#include "agent/parked_incidents.h"
 #include "agent/process.h"
 #include "agent/surroundings.h"
 #include "agent/teller.h"
@@ -54,7 +55,10 @@ class Parking {
     /// The dump of that process names an exception of its own.
     std::function<void(pid_t pid, const fault::CoreDumpException&)> on_exception;
   };
-  Parking(Knows knows, Callbacks callbacks) : at_(knows), callbacks_(std::move(callbacks)) {}
+  Parking(Knows knows, Callbacks callbacks)
+      : at_(knows),
+        callbacks_(std::move(callbacks)),
+        incidents_(knows.kernel, knows.clock, knows.options.dump_directory) {}
   Parking(const Parking&) = delete;
   Parking& operator=(const Parking&) = delete;
   ~Parking();
@@ -142,11 +146,13 @@ class Parking {
   void kill(pid_t pid) const;
   void let_culprits_end(const std::string& domain);
   void judge(pid_t pid, Dumper& dumper);
-  void keep_dump(pid_t pid, const Dumper& dumper);
+  void note_exception(pid_t pid, const std::string& domain, const fault::CoreDumpException& exception);
   void began(const std::string& domain);
   void look_whether_all_dumped(const std::string& domain);
   void look_whether_all_left(const std::string& domain);
   void happened(const std::string& domain, const park::ParkingEvent& event);
+  void write_down(const std::string& domain, const park::ParkingEvent& event, park::ParkingPhase before,
+                  park::ParkingPhase after);
   void act(const std::string& domain, Place& place, park::ParkingAction action);
   void let_leave(const std::string& domain, const Place& place);
   void start_limit(const std::string& domain, Place& place, Milliseconds limit);
@@ -158,7 +164,7 @@ class Parking {
   Callbacks callbacks_;
   std::map<std::string, Place> places_;
   std::map<pid_t, Dumper> dumpers_;
-  std::vector<std::string> kept_dumps_;
+  ParkedIncidents incidents_;
   unsigned next_pipe_ = 1;
   Monotonic may_start_{};  ///< the parking clients
   os::Watch looking_;

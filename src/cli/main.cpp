@@ -16,6 +16,7 @@ int main(int argument_count, char** arguments) {
   cli::add_explain(app, action);
   cli::add_guard_probe(app, action);
   cli::add_hand_over(app, action);
+  cli::add_report(app, action);
   cli::add_run(app, action);
   cli::add_status(app, action);
   cli::add_stop(app, action);

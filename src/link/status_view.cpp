@@ -51,14 +51,14 @@ TenantView view_of(const Json& entry) {
           number_at(entry, "committed_steps")};
 }
 
-std::vector<pid_t> servers_of(const Json& domain) {
-  std::vector<pid_t> servers;
-  const auto pids = domain.find("server_pids");
-  if (pids == domain.end() || !pids->is_array()) return servers;
-  for (const Json& pid : *pids) {
-    if (pid.is_number_unsigned()) servers.push_back(pid.get<pid_t>());
+std::vector<pid_t> pids_at(const Json& entry, const char* name) {
+  std::vector<pid_t> pids;
+  const auto found = entry.find(name);
+  if (found == entry.end() || !found->is_array()) return pids;
+  for (const Json& pid : *found) {
+    if (pid.is_number_unsigned()) pids.push_back(pid.get<pid_t>());
   }
-  return servers;
+  return pids;
 }
 
 }  // namespace
@@ -72,8 +72,12 @@ StatusView parse_status(const std::string& status_json) {
   const Json all = Json::parse(status_json, nullptr, false);
   StatusView view;
   for (const Json& entry : objects_at(all, "tenants")) view.tenants[text_at(entry, "name")] = view_of(entry);
-  for (const Json& entry : objects_at(all, "domains"))
-    view.servers[text_at(entry, "name")] = servers_of(entry);
+  for (const Json& entry : objects_at(all, "domains")) {
+    view.servers[text_at(entry, "name")] = pids_at(entry, "server_pids");
+    const Json& parking = object_at(entry, "parking");
+    if (!parking.empty())
+      view.parking[text_at(entry, "name")] = {text_at(parking, "state"), pids_at(parking, "culprits")};
+  }
   return view;
 }
 

@@ -25,9 +25,16 @@ struct TenantView {
   std::uint64_t committed_steps = 0;
 };
 
+/// How parking stands in a domain (park/parking.h).
+struct ParkingView {
+  std::string state;  ///< "ready", "held", ...
+  std::vector<pid_t> culprits;
+};
+
 struct StatusView {
   std::map<std::string, TenantView> tenants;          ///< by name
   std::map<std::string, std::vector<pid_t>> servers;  ///< the MPS servers, by domain
+  std::map<std::string, ParkingView> parking;         ///< by domain; empty: domains are not parked
 
   /// Empty: it is not there.
   std::optional<TenantView> tenant(const std::string& name) const;

@@ -11,9 +11,11 @@ using testing::Each;
 using testing::ElementsAre;
 using testing::IsEmpty;
 using testing::Pair;
+using testing::SizeIs;
 
 constexpr const char* status = R"({
-  "domains": [{"name": "a", "server_pids": [31, 32]}, {"name": "b", "server_pids": []}],
+  "domains": [{"name": "a", "server_pids": [31, 32], "parking": {"state": "held", "culprits": [7]}},
+              {"name": "b", "server_pids": [], "parking": null}],
   "tenants": [
     {"name": "other", "phase": "lost", "standby_state": "none", "active": null, "standby": null},
     {"name": "llm", "phase": "serving", "standby_state": "ready", "epoch": 2, "committed_steps": 40,
@@ -38,6 +40,13 @@ TEST(StatusView, HoldsWhatATenantIs) {
 TEST(StatusView, HoldsTheServersOfADomain) {
   EXPECT_THAT(parse_status(status).servers,
               ElementsAre(Pair("a", ElementsAre(31, 32)), Pair("b", IsEmpty())));
+}
+
+TEST(StatusView, HoldsHowParkingStandsWhereDomainsAreParked) {
+  const StatusView view = parse_status(status);
+  ASSERT_THAT(view.parking, SizeIs(1));
+  EXPECT_EQ(view.parking.at("a").state, "held");
+  EXPECT_THAT(view.parking.at("a").culprits, ElementsAre(7));
 }
 
 TEST(StatusView, WhatIsNoStatusHoldsNobody) {

@@ -34,6 +34,14 @@ constexpr std::size_t lane_entry_min = 36;
 
 constexpr const char* trap = "TRAP";
 
+/// The code of the process's kernels, as it was loaded: an ELF file in the dump.
+constexpr std::uint32_t code_image = 0x80000000 + 7;
+constexpr std::string_view code_prefix = ".text.";
+/// Kernels have longer names only on purpose.
+constexpr std::size_t longest_name = 1024;
+/// Section headers of all images together; a dump that is not made up has some hundreds.
+constexpr std::size_t most_headers = std::size_t{1} << 20;
+
 /// By their numbers.
 constexpr std::array<const char*, 23> exception_names = {
     "NONE",
@@ -111,7 +119,8 @@ std::optional<std::uint32_t> number_after(std::string_view name, std::string_vie
 
 std::string_view text_at(Bytes names, std::uint32_t at) {
   if (at >= names.size()) return {};
-  const std::string_view rest(reinterpret_cast<const char*>(names.data()) + at, names.size() - at);
+  const std::size_t size = std::min(names.size() - at, longest_name);
+  const std::string_view rest(reinterpret_cast<const char*>(names.data()) + at, size);
   return rest.substr(0, rest.find('\0'));
 }
 
@@ -139,6 +148,14 @@ std::optional<fault::CoreDumpException> in_warps(const Section& warps, std::stri
     return found;
   }
   return std::nullopt;
+}
+
+/// From ".cudbg.wptbl.dev0.sm3.cta1", a table with one warp: ".cudbg.lntbl.dev0.sm3.cta1.wp". Empty: the name
+/// is another one.
+std::string lanes_beside(std::string_view name) {
+  constexpr std::string_view warps = ".cudbg.wptbl.";
+  if (!name.starts_with(warps)) return {};
+  return ".cudbg.lntbl." + std::string(name.substr(warps.size())) + ".wp";
 }
 
 struct SectionHeaders {
@@ -197,6 +214,9 @@ Result<std::optional<fault::CoreDumpException>> own_exception_in_tables(Bytes du
   };
   const auto names = all.names < count ? section_at(dump, header(all.names)) : std::nullopt;
   std::optional<fault::CoreDumpException> trapped;
+  std::string lanes_of_trapped;  ///< how the tables of its lanes are called; empty: not told
+  // Tables do not overlap, where nobody wants to keep us busy.
+  std::size_t left = dump.size();
   for (std::size_t number = 1; number < count; ++number) {
     const auto type = number_at<std::uint32_t>(header(number), 4);
     if (type != lane_table && type != warp_table) continue;
@@ -204,15 +224,59 @@ Result<std::optional<fault::CoreDumpException>> own_exception_in_tables(Bytes du
     const std::size_t least = type == lane_table ? lane_entry_min : warp_entry_min;
     if (!section || (section->entry_bytes < least && !section->content.empty()))
       return fail(ErrorCode::Protocol, "a table of it is not as it should be");
+    if (section->content.size() > left) return fail(ErrorCode::Protocol, "its tables overlap");
+    left -= section->content.size();
     if (section->content.empty()) continue;
     const std::string_view name = names ? text_at(names->content, section->name) : std::string_view();
     if (type == lane_table) {
       if (auto found = in_lanes(*section, name)) return found;
+      const bool is_of_trapped = !lanes_of_trapped.empty() && name.starts_with(lanes_of_trapped);
+      if (is_of_trapped && !trapped->program_counter && section->content.size() >= lane_entry_min)
+        trapped->program_counter = number_at<std::uint64_t>(section->content, lane_counter_at);
     } else if (!trapped) {
       trapped = in_warps(*section, name);
+      if (trapped && section->content.size() == section->entry_bytes) lanes_of_trapped = lanes_beside(name);
     }
   }
   return trapped;
+}
+
+/// In one image of code; `left` headers are looked at at most.
+std::string_view kernel_in(Bytes image, std::uint64_t counter, std::size_t& left) {
+  if (image.size() < header_bytes || std::memcmp(image.data(), "\177ELF\2\1", 6) != 0) return {};
+  const auto all = section_headers_in(image);
+  if (!all) return {};
+  const std::size_t count = all->headers.size() / section_bytes;
+  if (all->names >= count || count > left) return {};
+  left -= count;
+  const auto header = [&](std::size_t number) {
+    return all->headers.subspan(number * section_bytes, section_bytes);
+  };
+  const auto names = section_at(image, header(all->names));
+  if (!names) return {};
+  for (std::size_t number = 1; number < count; ++number) {
+    const auto begin = number_at<std::uint64_t>(header(number), 16);
+    const auto bytes = number_at<std::uint64_t>(header(number), 32);
+    if (counter < begin || counter - begin >= bytes) continue;
+    const std::string_view name = text_at(names->content, number_at<std::uint32_t>(header(number), 0));
+    if (name.starts_with(code_prefix)) return name.substr(code_prefix.size());
+  }
+  return {};
+}
+
+/// Whose code that is; empty: the dump does not tell. Printable, whatever the dump holds.
+std::string kernel_at(Bytes dump, const SectionHeaders& all, std::uint64_t counter) {
+  std::size_t left = most_headers;
+  for (std::size_t at = 0; at + section_bytes <= all.headers.size(); at += section_bytes) {
+    const Bytes header = all.headers.subspan(at, section_bytes);
+    if (number_at<std::uint32_t>(header, 4) != code_image) continue;
+    const auto image = section_at(dump, header);
+    std::string name(image ? kernel_in(image->content, counter, left) : std::string_view());
+    std::ranges::replace_if(
+        name, [](char c) { return c <= ' ' || c > '~'; }, '?');
+    if (!name.empty()) return name;
+  }
+  return {};
 }
 
 }  // namespace
@@ -221,7 +285,10 @@ Result<std::optional<fault::CoreDumpException>> own_exception_in(Bytes dump) {
   if (auto good = is_dump(dump); !good) return propagate(good);
   const auto all = section_headers_in(dump);
   if (!all) return fail(ErrorCode::Protocol, "it is cut short");
-  return own_exception_in_tables(dump, *all);
+  auto found = own_exception_in_tables(dump, *all);
+  if (found && *found && (*found)->program_counter)
+    (*found)->kernel = kernel_at(dump, *all, *(*found)->program_counter);
+  return found;
 }
 
 std::optional<fault::CoreDumpException> own_exception_in_beginning(Bytes dump) {

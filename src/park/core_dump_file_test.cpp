@@ -43,6 +43,50 @@ TEST(CoreDumpFile, NamesATrapByItsBrokenWarp) {
   EXPECT_EQ((*found)->warp, 5U);
 }
 
+// Three dumps of an H100 have the code of ten images each; the kernel's is one of them.
+TEST(CoreDumpFile, NamesTheKernelWhoseCodeStandsAtTheProgramCounter) {
+  constexpr std::uint64_t counter = 0x7f00dead0050;
+  const auto kernel = [&](std::uint64_t begin, std::uint64_t bytes) {
+    const auto found =
+        read(dump_of({test::code("memset32", counter + 0x1000, 0x380), test::code("load_word", begin, bytes),
+                      sms(6), warps(2, false), lanes(6)}));
+    return found && *found ? (*found)->kernel : "nothing";
+  };
+  EXPECT_EQ(kernel(counter - 0x50, 0x100), "load_word");
+  EXPECT_EQ(kernel(counter, 1), "load_word");
+  EXPECT_EQ(kernel(counter - 0x100, 0x100), "");
+  EXPECT_EQ(kernel(counter + 1, 0x100), "");
+}
+
+TEST(CoreDumpFile, OfATrapTheCounterIsThatOfTheOnlyWarpBesideIt) {
+  const auto found =
+      read(dump_of({test::code("check", 0x7f00dead0000, 0x100), sms(0), warps(2, true), {lanes(0)}}));
+  ASSERT_TRUE(found && *found);
+  EXPECT_EQ((*found)->type, "TRAP");
+  // The first lane of the table has its counter at 0, where no code is.
+  EXPECT_EQ((*found)->program_counter, 0U);
+  EXPECT_EQ((*found)->kernel, "");
+}
+
+TEST(CoreDumpFile, AKernelsNameCanBePrinted) {
+  const auto found = read(dump_of({test::code("a\033[2Jb\n", 0x7f00dead0000, 0x100), lanes(6)}));
+  ASSERT_TRUE(found && *found);
+  EXPECT_EQ((*found)->kernel, "a?[2Jb?");
+}
+
+// Each would be read as long as the dump is.
+TEST(CoreDumpFile, TablesThatOverlapAreNotRead) {
+  std::vector<TestSection> tables(40, lanes(0));
+  std::string dump = dump_of(tables);
+  const std::size_t headers = dump.size() - std::size_t{42} * 64;
+  for (std::size_t table = 1; table <= 40; ++table) {
+    put(dump, headers + table * 64 + 24, std::uint64_t{0});
+    put(dump, headers + table * 64 + 32, std::uint64_t{dump.size()});
+    put(dump, headers + table * 64 + 56, std::uint64_t{dump.size()});
+  }
+  EXPECT_FALSE(read(dump));
+}
+
 /// The exception of an SM stands in everybody's dump.
 TEST(CoreDumpFile, AnSmWithAnExceptionIsNobodysOwn) {
   const auto idle = read(dump_of({sms(6)}));
@@ -99,17 +143,24 @@ TEST(CoreDumpFile, ATableOfEntriesThatAreTooSmallIsNone) {
 /// Whatever bytes it is of: an answer, and nothing outside of it is read (address sanitizer).
 TEST(CoreDumpFile, AnyBytesAreAnswered) {
   std::mt19937_64 random(test_seed());
-  const std::string whole = dump_of({sms(6), warps(2, true), lanes(6)});
+  const std::string whole =
+      dump_of({test::code("load_word", 0x7f00dead0000, 0x100), sms(6), warps(2, true), lanes(6)});
   int answered = 0;
   for (int round = 0; round < 20'000; ++round) {
     std::string broken = whole;
     for (int change = 0; change < 4; ++change) {
-      const bool in_headers = random() % 2 == 0;
-      const std::size_t at = in_headers ? broken.size() - 1 - random() % 320 : random() % 64;
+      // The file's header and its code's, the code's section headers, and its own.
+      const std::size_t places[] = {random() % 64, 64 + random() % 600, broken.size() - 1 - random() % 384,
+                                    random() % broken.size()};
+      const std::size_t at = places[random() % std::size(places)];
       broken[at] = static_cast<char>(random());
     }
     broken.resize(broken.size() - (random() % 8 == 0 ? random() % broken.size() : 0));
-    answered += read(broken) ? 1 : 0;
+    const auto found = read(broken);
+    answered += found ? 1 : 0;
+    for (const char c : found&&* found ? (*found)->kernel : "") ASSERT_TRUE(c > ' ' && c <= '~');
+    (void)own_exception_in_beginning(std::as_bytes(std::span(broken)));
+    (void)length_of_dump(std::as_bytes(std::span(broken)));
   }
   EXPECT_GT(answered, 0);
   EXPECT_LT(answered, 20'000);

@@ -4,8 +4,10 @@
 #include <fcntl.h>
 
 #include <algorithm>
+#include <span>
 #include <utility>
 
+#include "base/clock.h"
 #include "os/file.h"
 #include "park/core_dump_file.h"
 
@@ -34,11 +36,22 @@ void DumpPipe::let_end() {
 
 /// Of what follows; 0: one more, and the writer could be through. What the pipe holds it has written.
 std::size_t DumpPipe::bytes_wanted() const {
-  if (may_end_) return bytes_a_read;
   const DumpLength length = length_of_dump(bytes_);
+  if (may_end_) {
+    // One more than there is to come shows that more comes.
+    const bool is_within = length.is_known && length.bytes >= came_bytes_;
+    return is_within ? std::min(length.bytes - came_bytes_ + 1, bytes_a_read) : bytes_a_read;
+  }
   if (!length.is_known) return length.bytes > came_bytes_ ? length.bytes - came_bytes_ : bytes_a_read;
   const std::size_t held = narrow_bytes + 1;
   return length.bytes > came_bytes_ + held ? std::min(length.bytes - came_bytes_ - held, bytes_a_read) : 0;
+}
+
+/// The end of a pipe that nobody has opened yet looks like the end of a dump, but to poll().
+bool DumpPipe::has_hung_up() const {
+  const int fd = fd_.get();
+  const auto ready = kernel_->poll(std::span(&fd, 1), Milliseconds(0));
+  return ready && !ready->empty();
 }
 
 DumpPipe::State DumpPipe::read() {
@@ -51,9 +64,8 @@ DumpPipe::State DumpPipe::read() {
     if (got.error().code != ErrorCode::Unavailable) state_ = State::Done;
     return state_;
   }
-  // The end of a pipe that nobody has opened yet looks like the end of a dump.
   if (*got == 0) {
-    if (state_ == State::Writing) state_ = State::Done;
+    if (state_ == State::Writing || has_hung_up()) state_ = State::Done;
     return state_;
   }
   state_ = State::Writing;

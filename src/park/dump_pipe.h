@@ -47,6 +47,7 @@ class DumpPipe {
   DumpPipe(os::Kernel& kernel, os::Fd fd) : kernel_(&kernel), fd_(std::move(fd)) {}
 
   std::size_t bytes_wanted() const;
+  bool has_hung_up() const;
 
   os::Kernel* kernel_;
   os::Fd fd_;

@@ -56,6 +56,14 @@ TEST_F(DumpPipeTest, ADumpIsCompleteWhenItsWriterCloses) {
   EXPECT_FALSE(pipe_->is_cut());
 }
 
+// Its pipe is readable for ever: who watches it would never come to rest.
+TEST_F(DumpPipeTest, ADumpThatEndsBeforeItsFirstByteIsAtItsEnd) {
+  os::Fd to = writer();
+  to.reset();
+  EXPECT_EQ(pipe_->read(), DumpPipe::State::Done);
+  EXPECT_TRUE(pipe_->bytes().empty());
+}
+
 /// Its process stands still in the middle of its dump until it is read.
 TEST_F(DumpPipeTest, BeforeItIsReadLessThanADumpFits) {
   os::Fd to = writer();

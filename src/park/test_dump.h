@@ -91,4 +91,14 @@ inline TestSection lanes(std::uint32_t exception) {
   return {".cudbg.lntbl.dev0.sm3.cta0.wp2", lane_table, 56, table};
 }
 
+/// The code of one kernel, as it was loaded.
+inline TestSection code(const std::string& kernel, std::uint64_t begin, std::uint64_t bytes) {
+  std::string image = dump_of({{".text." + kernel, 1, 0, "code"}});
+  const std::size_t headers = image.size() - std::size_t{3} * 64;
+  put(image, 16, std::uint16_t{2});
+  put(image, headers + 64 + 16, begin);
+  put(image, headers + 64 + 32, bytes);
+  return {".cudbg.relfimg.dev0.ctx0", 7, 0, image};
+}
+
 }  // namespace firebreak::park::test

@@ -168,8 +168,8 @@ TEST_F(BadLuck, ASoakThatIsInterruptedLeavesNothingBehind) {
 }
 
 TEST_F(BadLuck, AResultThatCannotBeWrittenIsSaid) {
-  const auto result =
-      sandbox.run("firebreak-lab", {"demo", "--steps", "60", "--json", "/nonexistent/demo.json"});
+  const auto result = sandbox.run(
+      "firebreak-lab", {"demo", "--steps", "60", "--parked", "none", "--json", "/nonexistent/demo.json"});
   EXPECT_EQ(result.status.exit_code, 1);
   EXPECT_THAT(result.output, HasSubstr("cannot write /nonexistent/demo.json"));
 }

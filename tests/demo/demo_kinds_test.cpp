@@ -22,9 +22,9 @@ struct DemoKinds : testing::TestWithParam<const inject::Kind*> {};
 TEST_P(DemoKinds, OnlyTheRogueDies) {
   Sandbox sandbox;
   const std::string json_path = sandbox.file("demo.json");
-  const auto result =
-      sandbox.run("firebreak-lab", {"demo", "--fault", std::string(GetParam()->name), "--steps", "30",
-                                    "--json", json_path, "--html", sandbox.file("demo.html")});
+  const auto result = sandbox.run(
+      "firebreak-lab", {"demo", "--fault", std::string(GetParam()->name), "--steps", "30", "--parked", "none",
+                        "--json", json_path, "--html", sandbox.file("demo.html")});
   EXPECT_TRUE(result.status.clean()) << result.output;
   EXPECT_THAT(sandbox.left_behind(), testing::IsEmpty());
 

@@ -97,6 +97,25 @@ TEST_P(EachKind, EverybodyElseFinishesAndOnlyTheFaulterHasItsError) {
   EXPECT_TRUE(rogue.said("CUDA_ERROR_")) << testing::PrintToString(rogue.lines);
   wait_for_parking("ready");  // the domain is back
   expect_right(start_tenant("newcomer", checker_command()));
+  const std::string listed = command({"report"}).output;
+  EXPECT_THAT(listed, HasSubstr("rogue-" + std::to_string(culprit)));
+  const auto all = nlohmann::json::parse(command({"report", "--json"}).output, nullptr, false);
+  ASSERT_EQ(all.size(), 1u) << listed;
+  EXPECT_EQ(all[0]["culprit"]["pid"], culprit);
+  EXPECT_GT(all[0]["dump_bytes"], 0);
+  EXPECT_EQ(all[0]["affected"].size(), 2u);
+  const std::string told = command({"report", all[0]["id"]}).output;
+  EXPECT_THAT(told, HasSubstr(all[0]["exception"]["type"].get<std::string>()));
+  EXPECT_THAT(told, HasSubstr("the domain has fallen"));
+  EXPECT_THAT(told, HasSubstr(".cudacore ("));
+}
+
+TEST_F(ParkedDomainWhole, AReportThatIsNotThereIsSaid) {
+  const auto asked = command({"report", "nobody"});
+  EXPECT_EQ(asked.status.exit_code, 1);
+  EXPECT_THAT(asked.output, HasSubstr("there is no report 'nobody'"));
+  EXPECT_THAT(command({"report"}).output, HasSubstr("no exception has been parked"));
+  EXPECT_EQ(command({"report", "../agent"}).status.exit_code, 1);
 }
 
 INSTANTIATE_TEST_SUITE_P(OfTheCatalogue, EachKind,
