@@ -34,6 +34,8 @@ Status Instance::start() {
       !done)
     return done;
   if (const Status done = check(driver_.cuCtxSetCurrent(primary_), "cuCtxSetCurrent"); !done) return done;
+  if (const Status done = check(driver_.cuMemAlloc_v2(&scratch_, sizeof(std::uint32_t)), "cuMemAlloc"); !done)
+    return done;
   CUdeviceptr window = 0;
   const CUresult reserved = driver_.cuMemAddressReserve(&window, window_bytes, 0, window_begin, 0);
   if (reserved == CUDA_SUCCESS && window == window_begin) return {};
@@ -52,6 +54,11 @@ std::unique_ptr<Instance> Instance::of_program(const cuda::Backend& driver) {
   std::unique_ptr<Instance> made(new Instance(InstanceSettings{{}, {}, anchor}));
   made->driver_ = driver;
   return made;
+}
+
+bool Instance::is_alive() const {
+  return driver_.cuCtxSetCurrent(primary_) == CUDA_SUCCESS &&
+         driver_.cuMemsetD32_v2(scratch_, 0, 1) == CUDA_SUCCESS && driver_.cuCtxSynchronize() == CUDA_SUCCESS;
 }
 
 CUresult Instance::reset() const { return driver_.cuDevicePrimaryCtxReset_v2(0); }

@@ -37,6 +37,11 @@ class Instance {
   const cuda::Backend& driver() const { return driver_; }
   CUcontext primary() const { return primary_; }
 
+  /// Whether it still works: it is given a word to store, and has stored it. Takes some 20 us where it lives,
+  /// and up to 300 ms where its domain has just died. Changes what is current on the calling thread in that
+  /// instance.
+  bool is_alive() const;
+
   /// Ends its context, so that its domain takes clients again. For one that nobody uses any more.
   CUresult reset() const;
 
@@ -48,6 +53,7 @@ class Instance {
   InstanceSettings settings_;
   cuda::Backend driver_{};
   CUcontext primary_ = nullptr;
+  CUdeviceptr scratch_ = 0;  ///< of is_alive()
 };
 
 }  // namespace firebreak::virtual_driver

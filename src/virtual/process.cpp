@@ -320,10 +320,9 @@ void VirtualProcess::drop_spare() {
 }
 
 bool VirtualProcess::is_alive(const Instance& instance) {
-  CUresult result = instance.driver().cuCtxSetCurrent(instance.primary());
-  if (result == CUDA_SUCCESS) result = instance.driver().cuCtxSynchronize();
+  const bool alive = instance.is_alive();
   forget_current(instance);
-  return result == CUDA_SUCCESS;
+  return alive;
 }
 
 /// The spare lives, and has what the program has made since.

@@ -88,11 +88,16 @@ def play(arguments, folder):
         "FIREBREAK_SPARE": f"{folder}/a:{folder}/b",
         "LD_PRELOAD": str(arguments.programs.parent / "lib" / "libfirebreak-guard.so"),
     }
+    if arguments.plain:
+        environment = os.environ | {"CUDA_MPS_PIPE_DIRECTORY": f"{folder}/a"}
     command = arguments.program or [str(arguments.programs / "firebreak-checker"), "--seconds", str(arguments.seconds)]
     begin = time.monotonic()
     program = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     deadline = begin + arguments.seconds + 25
     leaves = []
+    if arguments.plain:
+        output, _ = program.communicate(timeout=deadline - begin)
+        return {"exit": program.returncode, "output": output[-3000:]}
     page = Page(program.pid, deadline)
     first = page.wait(lambda now: now["state"] != "starting", deadline)
     seen = {"first_state": first, "first_state_ms": (time.monotonic() - begin) * 1e3}
@@ -132,6 +137,7 @@ def main():
     parser.add_argument("--leaves", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=15)
     parser.add_argument("--delay", type=float, default=0.2, help="seconds before each leave")
+    parser.add_argument("--plain", action="store_true", help="without anything of ours, to compare with")
     parser.add_argument("--program", nargs=argparse.REMAINDER)
     arguments = parser.parse_args()
     arguments.programs = arguments.programs.resolve()
@@ -145,9 +151,12 @@ def main():
             for name in names:
                 daemon(folder, name, "quit -t 5\n")
     seen = {"what": "tests/hardware/spare.py", "format": 1, "machine": machine(),
-            "command": " ".join(["tests/hardware/spare.py", "PROGRAMS", arguments.output.name] + sys.argv[3:])} | seen
+            "command": " ".join(["tests/hardware/spare.py", "PROGRAMS", arguments.output.name] + sys.argv[3:])
+            .replace(f"{arguments.programs}/", "PROGRAMS/")} | seen
     arguments.output.write_text(json.dumps(seen, indent=1) + "\n")
-    print(json.dumps({key: seen[key] for key in ("first_state", "last_state", "exit", "output")}, indent=1))
+    print(json.dumps({key: seen.get(key) for key in ("first_state", "last_state", "exit", "output")}, indent=1))
+    if arguments.plain:
+        return seen["exit"]
     print("left", sum(1 for each in seen["leaves"] if each["page"]), "times; ms:",
           [each["took_ms"] for each in seen["leaves"]])
     return 0 if seen["exit"] == 0 and seen["last_state"]["flips"] == len(seen["leaves"]) else 1

@@ -4,6 +4,7 @@
 #include <dlfcn.h>
 
 #include <array>
+#include <atomic>
 #include <cstdint>
 #include <span>
 #include <sstream>
@@ -18,7 +19,8 @@ namespace {
 using namespace firebreak;
 
 /// `steps` is a variable of the code: how often `step` ran. `step` does with every word what cannot be done
-/// twice unnoticed. `spin` ends once somebody stores 1 to its second word; `fault` strays.
+/// twice unnoticed. `spin` ends once somebody
+/// stores 1 to its second word, and says so in its third; `fault` strays.
 constexpr const char* ptx = R"(.version 7.0
 .target sm_70
 .address_size 64
@@ -70,6 +72,7 @@ again:
   ld.volatile.global.u32 %x, [%p+4];
   setp.ne.u32 %more, %x, 1;
   @%more bra again;
+  st.volatile.global.u32 [%p+8], 1;
   ret;
 }
 
@@ -116,6 +119,9 @@ class Program {
     if (verb == "digest") return digest();
     if (verb == "steps") return steps();
     if (verb == "spin") return {launch("spin", spare_words_)};
+    if (verb == "spin_on_host") return {launch("spin", reinterpret_cast<CUdeviceptr>(host_))};
+    if (verb == "release") return {release()};
+    if (verb == "has_ended") return {CUDA_SUCCESS, host_word(2).load()};
     if (verb == "fault") return {launch("fault", words_)};
     if (verb == "fill_large") return {fill_large(words)};
     if (verb == "read_large") return read_large();
@@ -204,8 +210,12 @@ class Program {
     return {result, word};
   }
 
-  /// The first word, as a copy of the GPU's into pinned memory sees it.
+  /// The first word, as a copy of the GPU's into pinned memory sees it, which the driver still knows as that.
   Answer pinned() {
+    CUdeviceptr on_gpu = 0;
+    const CUresult known =
+        get<PFN_cuMemHostGetDevicePointer_v2>("cuMemHostGetDevicePointer_v2")(&on_gpu, host_, 0);
+    if (known != CUDA_SUCCESS) return {known};
     CUresult result = get<PFN_cuMemcpyDtoHAsync_v2>("cuMemcpyDtoHAsync_v2")(host_, words_, 4, stream_);
     if (result == CUDA_SUCCESS) result = get<PFN_cuStreamSynchronize>("cuStreamSynchronize")(stream_);
     return {result, *static_cast<std::uint32_t*>(host_)};
@@ -246,6 +256,16 @@ class Program {
     CUcontext of_stream = nullptr;
     if (result == CUDA_SUCCESS) result = get<PFN_cuStreamGetCtx>("cuStreamGetCtx")(stream_, &of_stream);
     return {result, now == context_ && of_stream == context_ ? 1ULL : 0ULL};
+  }
+
+  std::atomic_ref<std::uint32_t> host_word(std::size_t index) {
+    return std::atomic_ref(static_cast<std::uint32_t*>(host_)[index]);
+  }
+
+  /// By the CPU.
+  CUresult release() {
+    host_word(1).store(1);
+    return CUDA_SUCCESS;
   }
 
   CUresult export_memory() {

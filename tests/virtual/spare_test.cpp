@@ -6,6 +6,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <thread>
 
 #include "abi/spare_page.h"
 #include "tests/softgpu_driver/machine_test.h"
@@ -34,10 +35,16 @@ class Page {
 
   /// Asks, as the agent does, and waits for the answer.
   void ask_to_leave() {
-    const std::uint32_t asked = (*this)->asked_to_leave.fetch_add(1) + 1;
+    ask();
+    EXPECT_TRUE(is_answered());
+  }
+  void ask() {
+    (*this)->asked_to_leave.fetch_add(1);
     (*this)->wake.fetch_add(1);
     os::futex_wake((*this)->wake);
-    EXPECT_TRUE(eventually([&] { return (*this)->answered.load() == asked; }));
+  }
+  bool is_answered() {
+    return eventually([&] { return (*this)->answered.load() == (*this)->asked_to_leave.load(); });
   }
 
  private:
@@ -135,11 +142,25 @@ TEST_F(Spare, WhoIsAskedToLeaveTakesEverythingAlong) {
 }
 
 TEST_F(Spare, WorkUnderWayEndsFirst) {
+  const auto program = start_with_spare("init_without_variables");
+  Page page(program->pid());
+  ASSERT_TRUE(page.is(SpareState::Protected)) << page.reason();
+  EXPECT_EQ(program->tell("spin_on_host"), CUDA_SUCCESS);
+  page.ask();
+  std::this_thread::sleep_for(Milliseconds(100));  // who does not wait has moved by now
+  EXPECT_EQ(page->flips.load(), 0U);
+  EXPECT_EQ(program->tell("release"), CUDA_SUCCESS);
+  EXPECT_TRUE(page.is_answered());
+  EXPECT_EQ(page->flips.load(), 1U);
+  EXPECT_EQ(program->ask("has_ended").value, 1U);
+}
+
+TEST_F(Spare, WhatWasQueuedIsDoneOnce) {
   const auto program = start_with_spare();
   const auto model = start_plain("model");
   Page page(program->pid());
   ASSERT_TRUE(page.is(SpareState::Protected)) << page.reason();
-  for (int i = 0; i < 20; ++i) {
+  for (int i = 0; i < 100; ++i) {
     EXPECT_EQ(program->tell("enqueue"), CUDA_SUCCESS);
     EXPECT_EQ(model->tell("enqueue"), CUDA_SUCCESS);
   }
@@ -222,6 +243,16 @@ TEST_F(Spare, WhoseSpareDiesNoticesNothingAndGetsAnotherOne) {
   EXPECT_EQ(page.active_domain(), "b");
 }
 
+TEST_F(Spare, NobodyIsMovedToASpareThatIsDead) {
+  const auto program = start_with_spare("init_without_variables");
+  Page page(program->pid());
+  ASSERT_TRUE(page.is(SpareState::Protected)) << page.reason();
+  end_domain("b");
+  page.ask_to_leave();
+  EXPECT_EQ(program->tell("step"), CUDA_SUCCESS);
+  EXPECT_EQ(page.active_domain(), "b") << "by a spare that was made anew";
+}
+
 TEST_F(Spare, ItsOwnFaultIsItsOwn) {
   const auto program = start_with_spare();
   Page page(program->pid());
@@ -240,6 +271,7 @@ TEST_F(Spare, MemoryThatComesAndGoesKeepsItsAddresses) {
   ASSERT_TRUE(page.is(SpareState::Protected)) << page.reason();
   const auto before = program->ask("allocate_free 8");
   EXPECT_EQ(before.result, CUDA_SUCCESS);
+  EXPECT_EQ(before.value, 1U) << "what is given back is taken again";
   page.ask_to_leave();
   const auto after = program->ask("allocate_free 8");
   EXPECT_EQ(after.result, CUDA_SUCCESS);
