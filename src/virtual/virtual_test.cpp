@@ -141,15 +141,18 @@ TEST(Gate, NobodyComesInWhileItIsClosed) {
 
 TEST(Gate, ACallWithinACallIsNotHeldUp) {
   Gate gate;
+  std::atomic<bool> is_inside{false};
   std::atomic<bool> is_closing{false};
   std::atomic<bool> has_ended{false};
   std::thread caller([&] {
     const Pass outer(gate);
+    is_inside = true;
     while (!is_closing) std::this_thread::yield();
     for (int i = 0; i < 1000; ++i) const Pass inner(gate);
     has_ended = true;
   });
   std::thread closer([&] {
+    while (!is_inside) std::this_thread::yield();
     is_closing = true;
     EXPECT_TRUE(gate.close(std::chrono::minutes(1)));
     EXPECT_TRUE(has_ended);
