@@ -183,7 +183,7 @@ RmClient::Ticket Process::queue_word(std::uint64_t address, std::uint64_t value,
 }
 
 bool Process::server_is_gone() {
-  if (!membership_.server) return false;
+  if (!membership_.server || has_left_server_) return false;
   const auto received = membership_.server->receive(Milliseconds(0));
   return !received && received.error().code != ErrorCode::Timeout;
 }
@@ -222,7 +222,13 @@ CUresult Process::destroy_context(CUcontext handle) {
   forget_all_of(handle, arrays_);
   forget_all_of(handle, mipmapped_arrays_);
   memory_.free_all_of(handle);
+  if (contexts_.all().empty()) leave_dead_domain();
   return CUDA_SUCCESS;
+}
+
+void Process::leave_dead_domain() {
+  if (!membership_.server || domain().healthy() || has_left_server_.exchange(true)) return;
+  membership_.server->hang_up();
 }
 
 }  // namespace firebreak::softgpu::driver

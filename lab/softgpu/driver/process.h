@@ -102,6 +102,9 @@ class Process {
   /// The process's one background thread: looks at the domain and the GPU whenever anything has changed.
   void watch_machine();
   bool server_is_gone();
+  /// A client whose last context is gone after a fault of its domain has left its server, which waits for
+  /// that (H100: docs/spare.md).
+  void leave_dead_domain();
   void take_mps_limits();
   /// Whether the process goes on as though the work were done.
   bool deliver(const WorkFault& fault);
@@ -130,6 +133,7 @@ class Process {
   std::shared_ptr<StreamHost> stream_host_;
   std::atomic<int> losable_work_{0};  ///< pieces of it, submitted and not done
   HandleTable<Context> contexts_;
+  std::atomic<bool> has_left_server_{false};
   HandleTable<Module> modules_;
   HandleTable<Function> functions_;
   HandleTable<Event> events_;

@@ -74,7 +74,7 @@ void Server::attach(std::vector<os::Fd> descriptors) {
   const auto peer = connection.peer_credentials();
   if (!peer) return;
   const pid_t pid = peer->pid;
-  client_left(pid);  // what the same process was as another program
+  let_earlier_go(pid);
   // Before the answer: once it has that, a client may work and die, and its death must not be missed.
   auto pidfd = kernel_.pidfd_open(pid);
   if (!pidfd) return;
@@ -92,6 +92,14 @@ void Server::attach(std::vector<os::Fd> descriptors) {
   clients_.insert_or_assign(
       pid, Client{domain_, reply.slot, std::move(connection), std::move(*rm), std::move(*uvm),
                   std::move(*pidfd), std::move(*exit_watch), std::move(*hang_up_watch), false});
+}
+
+/// What the same process was as another program; or an instance of its driver that it has given back. One
+/// that a fault has hit, and that is still there, is waited for as any client is.
+void Server::let_earlier_go(pid_t pid) {
+  const auto found = clients_.find(pid);
+  if (found == clients_.end()) return;
+  if (found->second.domain->healthy() || !take_messages(found->second)) client_left(pid);
 }
 
 Result<AttachAnswer> Server::admit(pid_t pid) {

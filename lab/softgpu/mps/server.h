@@ -58,6 +58,7 @@ class Server {
   Result<AttachAnswer> admit(pid_t pid);
   void hear(pid_t pid);
   static bool take_messages(Client& client);
+  void let_earlier_go(pid_t pid);
   void client_left(pid_t pid);
   bool works_on(const Client& client) const;
   static bool has_channels(const Client& client);
