@@ -19,10 +19,18 @@ enum class SpareState : std::uint32_t {
   Lost,         ///< its domain died and it could not leave; `reason` says why
 };
 
-/// Written by the process, but for `asked_to_leave`. A text is whole once the state beside it says so.
+/// What the agent wants of a process in one of its two domains.
+enum class DomainRule : std::uint32_t {
+  Open,    ///< nothing
+  Closed,  ///< no new instance joins it: it has had a fault, and waits for its clients to go
+  Held,    ///< and nothing there is given back: it is parked, and whoever ends in it ends it for everybody
+};
+
+/// Written by the process, but for `asked_to_leave` and `rules`. A text is whole once the state beside it
+/// says so.
 struct SparePage {
   static constexpr std::uint64_t right_magic = 0x6572617073626672;  // "rfbspare"
-  static constexpr std::uint32_t right_version = 1;
+  static constexpr std::uint32_t right_version = 2;
   static constexpr std::size_t text_bytes = 256;
 
   std::uint64_t magic = right_magic;
@@ -34,8 +42,11 @@ struct SparePage {
   std::atomic<std::uint32_t> flips{0};
   /// Counts up, and wakes the process's keeper: after `asked_to_leave` was changed, among others.
   std::atomic<std::uint32_t> wake{0};
-  std::array<char, text_bytes> active_domain{};  ///< the pipe directory of the instance that works
-  std::array<char, text_bytes> spare_domain{};   ///< empty: there is no spare
+  /// Of the domain of the same number; both are the agent's, which wakes the process after a change.
+  std::array<std::atomic<DomainRule>, 2> rules{};
+  std::array<std::array<char, text_bytes>, 2> domains{};  ///< pipe directories; from the start, for good
+  std::array<char, text_bytes> active_domain{};           ///< the pipe directory of the instance that works
+  std::array<char, text_bytes> spare_domain{};            ///< empty: there is no spare
   std::array<char, text_bytes> reason{};
 };
 static_assert(sizeof(SparePage) <= 4096);

@@ -27,7 +27,9 @@ Status Instance::load() {
 }
 
 Status Instance::start() {
-  const os::EnvironmentScope domain({{"CUDA_MPS_PIPE_DIRECTORY", settings_.pipe_directory}});
+  os::EnvironmentScope::Variables variables{{"CUDA_MPS_PIPE_DIRECTORY", settings_.pipe_directory}};
+  if (!settings_.dump_path.empty()) variables.emplace_back("CUDA_COREDUMP_FILE", settings_.dump_path);
+  const os::EnvironmentScope of_domain(variables);
   const ComingUp coming_up(settings_.slot);
   if (const Status done = check(driver_.cuInit(0), "cuInit"); !done) return done;
   if (const Status done = check(driver_.cuDevicePrimaryCtxRetain(&primary_, 0), "cuDevicePrimaryCtxRetain");

@@ -17,6 +17,7 @@ struct InstanceSettings {
   std::string library;         ///< the program's own driver, by its path
   std::string pipe_directory;  ///< of the domain that it joins
   Slot slot = no_slot;
+  std::string dump_path = {};  ///< of its core dump, where the process is in that mode; empty: the process's
 };
 
 /// Constant once it is there; any thread may use it. Never ended: a driver's threads do not survive that.

@@ -40,6 +40,7 @@ VirtualProcess::VirtualProcess(const cuda::Backend& own_driver, VirtualSettings 
   page_memory_ = std::move(*memory);
   page_mapping_ = std::move(*mapping);
   page_ = new (page_mapping_.data()) abi::SparePage;
+  for (std::size_t i = 0; i < page_->domains.size(); ++i) write_text(page_->domains[i], settings_.domains[i]);
 }
 
 // ---- Start ----
@@ -49,7 +50,8 @@ Result<const Instance*> VirtualProcess::bring_up(const std::string& domain) {
     return fail(ErrorCode::ResourceExhausted, "this process has left as many instances as it can",
                 "start the program anew");
   }
-  auto made = Instance::bring_up({settings_.library, domain, next_slot_++});
+  const std::string& dump_path = settings_.dumps[number_of_domain(domain)];
+  auto made = Instance::bring_up({settings_.library, domain, next_slot_++, dump_path});
   if (!made) return propagate(made);
   const Instance* const instance = made->get();
   instance->driver().cuCtxSetCurrent(nullptr);
@@ -266,7 +268,7 @@ bool VirtualProcess::flip(Why why, Slot from) {
   if (ready) {
     active_.store(next, std::memory_order_release);
     spare_.store(nullptr, std::memory_order_release);
-    to_be_reset_.store(&leaving);
+    left_.push_back(&leaving);
     objects_.flipped();
     if (page_ != nullptr) page_->flips.fetch_add(1);
     tell_domains();
@@ -285,13 +287,45 @@ void VirtualProcess::wake_keeper() {
   os::futex_wake(page_->wake);
 }
 
-const std::string& VirtualProcess::other_domain(const std::string& domain) const {
-  return settings_.domains[0] == domain ? settings_.domains[1] : settings_.domains[0];
+std::size_t VirtualProcess::number_of_domain(const std::string& domain) const {
+  return settings_.domains[0] == domain ? 0 : 1;
+}
+
+abi::DomainRule VirtualProcess::rule_of(const std::string& domain) const {
+  return page_->rules[number_of_domain(domain)].load(std::memory_order_acquire);
+}
+
+/// What was left goes back to the driver, so that its domain can drain; not while that is held.
+void VirtualProcess::give_back_left() {
+  std::vector<const Instance*> free;
+  {
+    const std::lock_guard lock(flipping_);
+    const auto is_held = [this](const Instance* left) {
+      return rule_of(left->pipe_directory()) == abi::DomainRule::Held;
+    };
+    const auto first_free = std::stable_partition(left_.begin(), left_.end(), is_held);
+    free.assign(first_free, left_.end());
+    left_.erase(first_free, left_.end());
+  }
+  for (const Instance* const each : free) {
+    // Its MPS server takes it for a client as long as it has any context, of the program's own making, too.
+    objects_.for_each(Family::Context, [&](Object& context) {
+      const std::uintptr_t own = context.in[each->slot()].exchange(0);
+      if (own != 0 && own != number_of(each->primary()))
+        each->driver().cuCtxDestroy_v2(reinterpret_cast<CUcontext>(own));
+    });
+    each->reset();
+  }
 }
 
 void VirtualProcess::make_spare() {
-  if (const Instance* const old = to_be_reset_.exchange(nullptr); old != nullptr) old->reset();
-  const std::string domain = other_domain(active().pipe_directory());
+  give_back_left();
+  const std::string& domain = settings_.domains[1 - number_of_domain(active().pipe_directory())];
+  if (rule_of(domain) != abi::DomainRule::Open) {
+    const std::lock_guard lock(flipping_);
+    tell(abi::SpareState::Unprotected, "the other domain takes nobody yet");
+    return;
+  }
   const auto made = [&] {
     const std::lock_guard starting(starting_);
     return bring_up(domain);
@@ -303,7 +337,7 @@ void VirtualProcess::make_spare() {
   }
   const Instance* const instance = *made;
   if (!complete(*instance)) {
-    to_be_reset_.store(instance);
+    left_.push_back(instance);
     return;
   }
   spare_.store(instance, std::memory_order_release);
@@ -315,7 +349,7 @@ void VirtualProcess::make_spare() {
 void VirtualProcess::drop_spare() {
   const Instance* const dropped = spare_.exchange(nullptr);
   if (dropped == nullptr) return;
-  to_be_reset_.store(dropped);
+  left_.push_back(dropped);
   tell_domains();
 }
 
@@ -330,7 +364,9 @@ void VirtualProcess::check_spare() {
   const std::lock_guard lock(flipping_);
   const Instance* const instance = spare_.load();
   if (instance == nullptr) return;
-  if (!is_alive(*instance))
+  const abi::DomainRule rule = rule_of(instance->pipe_directory());
+  if (rule == abi::DomainRule::Held) return;  // it stands still, or is about to
+  if (rule == abi::DomainRule::Closed || !is_alive(*instance))
     tell(abi::SpareState::Unprotected, "the spare's domain has died: another one is made");
   if (page_->state.load() != abi::SpareState::Protected || !complete(*instance)) drop_spare();
 }
@@ -341,7 +377,9 @@ void VirtualProcess::leave_if_asked() {
   const std::uint32_t asked = page_->asked_to_leave.load(std::memory_order_acquire);
   if (asked == page_->answered.load()) return;
   const bool is_aside = aside_.load() != nullptr;
-  if (spare_.load() == nullptr && !is_aside) return;  // one is being made
+  const Instance* const next = spare_.load();
+  const bool may_go = next != nullptr && rule_of(next->pipe_directory()) == abi::DomainRule::Open;
+  if (!may_go && !is_aside) return;  // one is being made, or its domain has had a fault, too
   const bool left = !is_aside && flip(Why::Asked, active().slot());
   const bool is_over = left || is_aside || page_->state.load() == abi::SpareState::Lost;
   if (!is_over && ++tries_ < tries_max) {
@@ -370,9 +408,9 @@ void VirtualProcess::keep() {
 
 /// The program is aside.
 void VirtualProcess::give_up_spare() {
+  give_back_left();
   const std::lock_guard lock(flipping_);
   drop_spare();
-  if (const Instance* const old = to_be_reset_.exchange(nullptr); old != nullptr) old->reset();
   const std::string why = aside_.load();
   if (why != page_->reason.data()) tell(abi::SpareState::Unprotected, why);
 }

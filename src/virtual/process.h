@@ -26,6 +26,8 @@ namespace firebreak::virtual_driver {
 struct VirtualSettings {
   std::string library;                 ///< the program's own driver, by its path
   std::array<std::string, 2> domains;  ///< pipe directories: that of the first working instance, the other
+  /// Core dumps of instances in these domains go there (docs/parking.md); empty: to where the process's go.
+  std::array<std::string, 2> dumps = {};
   Nanoseconds longest_wait{std::chrono::seconds(10)};  ///< of a flip, for calls and work under way
   /// Runs `run` in a way that what a driver asks the dynamic linker for meanwhile is answered with its own.
   void (*undisturbed)(const std::function<void()>& run) = nullptr;
@@ -145,7 +147,9 @@ class VirtualProcess {
   void tell(abi::SpareState state, const std::string& reason);
   void tell_domains();
   Result<const Instance*> bring_up(const std::string& domain);
-  const std::string& other_domain(const std::string& domain) const;
+  std::size_t number_of_domain(const std::string& domain) const;
+  abi::DomainRule rule_of(const std::string& domain) const;
+  void give_back_left();
 
   cuda::Backend own_driver_;
   VirtualSettings settings_;
@@ -162,7 +166,7 @@ class VirtualProcess {
   std::vector<std::unique_ptr<Instance>> instances_;
   std::atomic<const Instance*> active_{nullptr};
   std::atomic<const Instance*> spare_{nullptr};
-  std::atomic<const Instance*> to_be_reset_{nullptr};
+  std::vector<const Instance*> left_;  ///< to be given back to the driver; of flipping_
   std::atomic<const char*> aside_{nullptr};
   Work legacy_stream_work_;
   Work thread_streams_work_;
