@@ -93,13 +93,15 @@ struct Form<Place> : TenantRoleForm<Place> {
   static constexpr const char* name = "place";
   static void write(json& out, const Place& m) {
     TenantRoleForm<Place>::write(out, m);
-    out.update({{"gpu", m.gpu}, {"sm_percent", m.sm_percent}, {"memory_mib", m.memory_mib}});
+    out.update(
+        {{"gpu", m.gpu}, {"sm_percent", m.sm_percent}, {"memory_mib", m.memory_mib}, {"spare", m.spare}});
   }
   static void read(const json& in, Place& m) {
     TenantRoleForm<Place>::read(in, m);
     in.at("gpu").get_to(m.gpu);
     in.at("sm_percent").get_to(m.sm_percent);
     in.at("memory_mib").get_to(m.memory_mib);
+    m.spare = in.value("spare", m.spare);  // programs up to 0.6 have none
   }
 };
 template <>

@@ -7,6 +7,7 @@
 #include "agent/restart.h"
 #include "agent/status.h"
 #include "fault/source_traits.h"
+#include "park/mode.h"
 
 namespace firebreak::agent {
 namespace {
@@ -52,6 +53,7 @@ Result<std::unique_ptr<Agent>> Agent::start(const AgentOptions& options, os::Eve
   callbacks.on_exit = [raw](pid_t pid) {
     raw->deaths_.on_exit(pid);
     raw->parking_.on_exit(pid);
+    raw->spares_.on_exit(pid);
   };
   callbacks.on_gpu_opened = [raw](pid_t pid) { raw->on_gpu_opened(pid); };
   callbacks.on_stray = [raw](const strays::Stray& stray) { raw->strays_.on_stray(stray); };
@@ -81,7 +83,7 @@ void Agent::begin_keeping() {
 
 std::string Agent::status_json() const {
   return agent::status_json(
-      {options_, clock_, detectors_, domains_, tenants_, processes_, holder_, budget_, parking_});
+      {options_, clock_, detectors_, domains_, tenants_, processes_, holder_, budget_, parking_, spares_});
 }
 
 // --- what tenants and the firebreak command ask
@@ -147,12 +149,24 @@ Result<abi::Placed> Agent::place(const Connection& connection, const abi::Place&
   if (!placement) return propagate(placement);
   if (auto room = budget_.room_for_process_of(request.tenant); !room) return propagate(room);
   const std::string domain = placement->domain;
+  const std::string spare_domain = placement->spare_domain;
   auto placed = placements_.put(std::move(*placement), records_.returns_ms());
   if (!placed) return placed;
-  for (auto& variable : parking_.environment_of_next(domain))
+  for (auto& variable : environment_for(domain, spare_domain, connection.peer().uid))
     placed->environment.push_back(std::move(variable));
   records_.save();  // before it is told: whoever is started by it may be adopted by the next agent
   return placed;
+}
+
+/// Of the core dump mode, and of the spare driver instance; `spare_domain`: empty: it is to have none.
+Environment Agent::environment_for(const std::string& domain, const std::string& spare_domain, uid_t user) {
+  const std::string dump_path = parking_.new_dump_path(domain, user);
+  Environment all = dump_path.empty() ? Environment{} : park::mode_environment(dump_path);
+  if (spare_domain.empty()) return all;
+  SpareEnvironment spare{{domains_.pipe_directory(domain), domains_.pipe_directory(spare_domain)}, {}};
+  if (!dump_path.empty()) spare.dumps = {dump_path, parking_.new_dump_path(spare_domain, user)};
+  for (auto& variable : spare.variables()) all.push_back(std::move(variable));
+  return all;
 }
 
 /// In a memory file where it is longer than a message.
@@ -181,7 +195,8 @@ void Agent::on_closed(Connection& connection) {
 // ---------------------------------------------------------------------------------------------------
 
 /// Promotions first: a tenant waits for them, and nobody for anything else.
-void Agent::on_fault(const fault::Fault& fault) {
+void Agent::on_fault(const fault::Fault& told) {
+  const fault::Fault fault = where_it_works(told);
   const std::string_view domain = fault.domain;
   const bool is_sure = is_sure_of_domain(fault);
   if (parking_.holds(fault.domain) && !says_of_reset(fault)) return tell_fault(fault);
@@ -191,6 +206,13 @@ void Agent::on_fault(const fault::Fault& fault) {
   follow_up(fault, is_sure);
   if (ends_domain && means == pair::EventType::FenceSeen) parking_.on_fell(fault.domain);
   tell_fault(fault);
+}
+
+/// A detector knows the domain in which its process began.
+fault::Fault Agent::where_it_works(fault::Fault fault) const {
+  if (!fault.pid || !spares_.has(*fault.pid)) return fault;
+  if (const Process* const process = processes_.living(*fault.pid)) fault.domain = process->domain();
+  return fault;
 }
 
 void Agent::tell_fault(const fault::Fault& fault) {
@@ -219,6 +241,7 @@ void Agent::follow_up(const fault::Fault& fault, bool is_sure) {
   if (!is_sure) return domains_.look_for_faults();
   domains_.note_fault(fault.domain);
   deaths_.let_go_of(fault.domain);  // what ran there has ended
+  spares_.ask_all_to_leave(fault.domain);
 }
 
 /// What was missed may have been a fault's only word. It is no fence; MPS knows what has become of its
@@ -257,8 +280,40 @@ void Agent::on_server(const std::string& domain, pid_t pid) {
 void Agent::on_gpu_opened(pid_t pid) {
   holder_.look(pid);
   parking_.on_gpu_opened(pid);
+  spares_.follow(pid);
   const Process* process = processes_.living(pid);
   if (process != nullptr && !warm_standbys_.knows_server_of(process->domain())) domains_.refresh_servers();
+}
+
+/// With its spare driver instance. Whatever it does from now on, it does there.
+void Agent::on_moved(pid_t pid, const std::string& domain) {
+  Process* const process = processes_.living(pid);
+  if (process == nullptr) return;
+  abi::Event event;
+  event.what = abi::EventKind::Moved;
+  event.tenant = process->tenant();
+  event.domain = domain;
+  event.pid = pid;
+  event.text = fmt::format("from domain {} to domain {}", process->domain(), domain);
+  process->move_to(domain);
+  Tenant* const tenant = tenants_.find(process->tenant());
+  if (tenant != nullptr && tenant->active.pid == pid) tenant->active.domain = domain;
+  records_.save();
+  spdlog::info("{}, process {}: moved {}", event.tenant, pid, event.text);
+  teller_.tell(std::move(event));
+}
+
+void Agent::tell_spare(pid_t pid, const SpareReport& now) {
+  const Process* const process = processes_.living(pid);
+  if (process == nullptr) return;
+  abi::Event event;
+  event.what = abi::EventKind::Spare;
+  event.tenant = process->tenant();
+  event.domain = process->domain();
+  event.pid = pid;
+  event.text = fmt::format("{}{}{}", to_string(now.state), now.reason.empty() ? "" : ": ", now.reason);
+  spdlog::info("{}, process {}: spare: {}", event.tenant, pid, event.text);
+  teller_.tell(std::move(event));
 }
 
 /// An Xid names a client that comes to the driver's mind: often a neighbour of the culprit, and once a
@@ -282,6 +337,7 @@ void Agent::on_clients_lost(const std::string& domain) {
   pairs_.happened(ClientsLost{domain});
   parking_.on_fell(domain);
   deaths_.let_go_of(domain);
+  spares_.ask_all_to_leave(domain);
   warm_standbys_.forget_ended_servers();
   records_.save();
 }

@@ -25,6 +25,7 @@
 #include "agent/records.h"
 #include "agent/server.h"
 #include "agent/shelf_queue.h"
+#include "agent/spares.h"
 #include "agent/strays.h"
 #include "agent/surroundings.h"
 #include "agent/teller.h"
@@ -84,10 +85,12 @@ class Agent final : private ServerHandler {
   void on_message(Connection& connection, abi::Message message, std::vector<os::Fd> descriptors) override;
   void on_closed(Connection& connection) override;
   Result<abi::Placed> place(const Connection& connection, const abi::Place& request);
+  Environment environment_for(const std::string& domain, const std::string& spare_domain, uid_t user);
   void report_status(Connection& connection) const;
 
   // What happens to the GPU.
-  void on_fault(const fault::Fault& fault);
+  void on_fault(const fault::Fault& told);
+  fault::Fault where_it_works(fault::Fault fault) const;
   bool is_sure_of_domain(const fault::Fault& fault);
   bool says_of_reset(const fault::Fault& fault);
   void follow_up(const fault::Fault& fault, bool is_sure);
@@ -96,6 +99,8 @@ class Agent final : private ServerHandler {
   void on_clients_lost(const std::string& domain);
   void on_server(const std::string& domain, pid_t pid);
   void on_gpu_opened(pid_t pid);
+  void on_moved(pid_t pid, const std::string& domain);
+  void tell_spare(pid_t pid, const SpareReport& now);
   void tell_silence(const std::string& shelf, bool is_silent);
 
   AgentOptions options_;
@@ -122,7 +127,11 @@ class Agent final : private ServerHandler {
   Records records_{{manager_, tenants_, processes_, holder_, credentials_, placements_, warm_standbys_},
                    options_.returns_within};
   Answers answers_{tenants_, records_};
-  Parking parking_{{options_, loop_, kernel_, domains_, clock_, tenants_, processes_, teller_},
+  Spares spares_{{loop_, kernel_, domains_, processes_},
+                 {[this](const std::string& domain) { return parking_.is_to_fall(domain); },
+                  [this](pid_t pid, const std::string& domain) { on_moved(pid, domain); },
+                  [this](pid_t pid, const SpareReport& now) { tell_spare(pid, now); }}};
+  Parking parking_{{options_, loop_, kernel_, domains_, clock_, tenants_, processes_, teller_, spares_},
                    {[this](const std::string& tenant) { return joins_.hand_over({tenant}); },
                     [this](pid_t pid, const fault::CoreDumpException& exception) {
                       detectors_.note_exception(pid, exception);

@@ -92,6 +92,11 @@ struct FakeDomains final : Domains {
   Environment environment(const std::string& domain) const override {
     return {{"CUDA_MPS_PIPE_DIRECTORY", "/mps/" + domain}};
   }
+  Environment anchor_environment(const std::string&) const override {
+    if (!has_anchors) return {};
+    return {{"CUDA_MPS_PIPE_DIRECTORY", "/mps/anchor"}};
+  }
+  bool has_anchors = true;
   std::string log_directory(const std::string& domain) const override { return "/mps-log/" + domain; }
   /// As MPS: nobody knows its servers who has not asked for them.
   std::optional<std::string_view> domain_of_server(pid_t pid) override {

@@ -42,6 +42,7 @@ struct Options {
   std::uint64_t quota_mib = 0;
   double fence_wait_s = 0.05;
   double park_s = 0;
+  bool spares = false;
   std::string gpu_kind;
   std::vector<std::string> gpus;
   mps::ClientLimits limits;
@@ -122,7 +123,8 @@ Status serve(const Options& options) {
                       platform->environment,
                       std::move(*gpus),
                       options.keep_domains,
-                      {options.log_mib * mib, options.log_files}});
+                      {options.log_mib * mib, options.log_files},
+                      options.spares});
   GpuDetectors detectors(**loop, *platform->kernel, clock, domains, platform->nvml_library, options.sparse);
   AgentOptions agent_options;
   agent_options.socket_path = options.socket_path;
@@ -212,6 +214,9 @@ void add_tenant_options(CLI::App& app, Options& options) {
                  "they can leave before the domain falls; costs a small context a domain (default: 0, not "
                  "at all)")
       ->check(CLI::Range(0.0, 86400.0));
+  app.add_flag("--spares", options.spares,
+               "Give spare driver instances to programs that `firebreak run --spare` starts; costs an MPS "
+               "daemon more on each GPU");
   app.add_option("--quota-mib", options.quota_mib,
                  "Of GPU memory that outlives its processes, for each tenant (default: "
                  "no limit)")

@@ -56,10 +56,28 @@ Status MpsDomains::start(Callbacks callbacks) {
   for (const Plan& plan : plans_) {
     if (Status started = start_one(plan); !started) return started;
   }
+  return options_.anchors ? start_anchors() : Status();
+}
+
+/// Whatever happens there harms nobody: no word of it is told to the agent.
+Status MpsDomains::start_anchors() {
+  for (const Plan& plan : plans_) {
+    if (anchors_.contains(plan.gpu)) continue;
+    const std::string prefix = plan.name.substr(0, plan.name.size() - 1);
+    mps::KeeperCallbacks callbacks;
+    callbacks.on_news = [](const std::string& news) { spdlog::warn("MPS domain of anchors: {}", news); };
+    callbacks.on_clients_lost = [] {};
+    callbacks.on_server = [](pid_t) {};
+    callbacks.on_clients = [](const mps::ClientList&) {};
+    const auto options = keeper_options({prefix + "anchor", plan.gpu});
+    auto keeper = mps::DomainKeeper::start(kernel_, options, std::move(callbacks));
+    if (!keeper) return propagate(keeper, "MPS domain of anchors");
+    anchors_[plan.gpu] = std::move(*keeper);
+  }
   return {};
 }
 
-Status MpsDomains::start_one(const Plan& plan) {
+mps::KeeperOptions MpsDomains::keeper_options(const Plan& plan) const {
   mps::KeeperOptions options;
   options.domain.name = plan.name;
   options.domain.directory = directory_of(plan.name);
@@ -69,6 +87,10 @@ Status MpsDomains::start_one(const Plan& plan) {
   options.domain.outlives_us = options_.outlive_us;
   options.domain.takes_over = true;
   options.domain.log = options_.log;
+  return options;
+}
+
+Status MpsDomains::start_one(const Plan& plan) {
   const std::string name = plan.name;
   mps::KeeperCallbacks callbacks;
   callbacks.on_news = [name](const std::string& news) { spdlog::warn("MPS domain {}: {}", name, news); };
@@ -83,7 +105,7 @@ Status MpsDomains::start_one(const Plan& plan) {
       if (callbacks_.on_clients) callbacks_.on_clients(name, clients);
     });
   };
-  auto keeper = mps::DomainKeeper::start(kernel_, options, std::move(callbacks));
+  auto keeper = mps::DomainKeeper::start(kernel_, keeper_options(plan), std::move(callbacks));
   if (!keeper) return propagate(keeper, fmt::format("MPS domain {}", plan.name));
   keepers_.push_back(std::move(*keeper));
   return {};
@@ -108,6 +130,12 @@ void MpsDomains::note_fault(const std::string& domain) {
 Environment MpsDomains::environment(const std::string& domain) const {
   const mps::DomainKeeper* const keeper = keeper_of(domain);
   return keeper == nullptr ? Environment{} : keeper->client_environment();
+}
+
+Environment MpsDomains::anchor_environment(const std::string& domain) const {
+  const auto plan = std::ranges::find(plans_, domain, &Plan::name);
+  const auto found = plan == plans_.end() ? anchors_.end() : anchors_.find(plan->gpu);
+  return found == anchors_.end() ? Environment{} : found->second->client_environment();
 }
 
 std::string MpsDomains::directory_of(const std::string& domain) const {

@@ -16,8 +16,10 @@
 namespace firebreak::agent {
 
 /// Two MPS domains on each GPU: "a" and "b", or "0a", "0b", "1a" and so on where there are several, each with
-/// directories under the agent's own. Control commands can take seconds, so each domain has a thread of its
-/// own, and one more each takes a client off the GPU; the loop only reads what they found.
+/// directories under the agent's own. And "anchor" where programs get spare driver instances: it is no domain
+/// that anybody is placed in, and none of names() and reports(). Control commands can take seconds, so each
+/// domain has a thread of its own, and one more each takes a client off the GPU; the loop only reads what
+/// they found.
 class MpsDomains final : public Domains {
  public:
   struct Options {
@@ -28,6 +30,7 @@ class MpsDomains final : public Domains {
     /// Daemons, and with them the tenants, go on when the agent is killed; the next one takes them over.
     bool outlive_us = false;
     os::LogLimits log;
+    bool anchors = false;  ///< a domain for them on each GPU
   };
 
   /// The two references outlive it.
@@ -39,6 +42,7 @@ class MpsDomains final : public Domains {
   std::vector<mps::DomainReport> reports() const override;
   void note_fault(const std::string& domain) override;
   Environment environment(const std::string& domain) const override;
+  Environment anchor_environment(const std::string& domain) const override;
   std::string log_directory(const std::string& domain) const override;
   std::optional<std::string_view> domain_of_server(pid_t pid) override;
   void refresh_servers() override;
@@ -56,6 +60,8 @@ class MpsDomains final : public Domains {
 
   std::string directory_of(const std::string& domain) const;
   Status start_one(const Plan& plan);
+  mps::KeeperOptions keeper_options(const Plan& plan) const;
+  Status start_anchors();
   mps::DomainKeeper* keeper_of(const std::string& domain) const;
 
   os::EventLoop& loop_;
@@ -64,6 +70,7 @@ class MpsDomains final : public Domains {
   Callbacks callbacks_;
   std::vector<Plan> plans_;
   std::vector<std::unique_ptr<mps::DomainKeeper>> keepers_;  ///< the same ones between start and end
+  std::map<std::string, std::unique_ptr<mps::DomainKeeper>> anchors_;  ///< by GPU
   std::uint64_t next_termination_ = 0;
   std::map<std::uint64_t, std::thread> terminations_;  ///< under way
 };

@@ -37,7 +37,7 @@ constexpr std::uint32_t client_sm_percent = 2;
 
 Parking::~Parking() {
   for (auto& [domain, place] : places_) end_client(place);
-  for (const auto& [pid, dumper] : dumpers_) {
+  for (const auto& [who, dumper] : dumpers_) {
     if (!dumper.path.empty()) (void)os::remove_file(dumper.path);
   }
 }
@@ -48,6 +48,8 @@ void Parking::begin() {
     spdlog::error("domains cannot be parked: {}", to_string(made.error()));
     return;
   }
+  if (auto through = os::let_through(at_.options.dump_directory); !through)
+    spdlog::warn("tenants of other users cannot be parked: {}", to_string(through.error()));
   incidents_.open();
   auto looking = at_.loop.every(between_client_looks, [this] { look_after_clients(); });
   if (looking) looking_ = std::move(*looking);
@@ -60,24 +62,28 @@ std::string Parking::new_pipe_path() {
   return fmt::format("{}/{}-{}.pipe", at_.options.dump_directory, os::own_pid(), next_pipe_++);
 }
 
-Environment Parking::environment_of_next(const std::string& domain) {
+std::string Parking::new_dump_path(const std::string& domain, uid_t user) {
   if (!is_on() || !places_.contains(domain)) return {};
   const std::string path = new_pipe_path();
-  // There before the process is: its reader comes with follow().
-  if (auto made = os::make_fifo(path); !made) {
+  // There before the process is: its reader comes with follow(). A client that cannot open its own ends the
+  // others with an error (H100).
+  Status made = os::make_fifo(path);
+  if (made) made = os::give_to_user(path, user);
+  if (!made) {
+    (void)os::remove_file(path);
     spdlog::warn("a process in domain {} will not be in the core dump mode: {}", domain,
                  to_string(made.error()));
     return {};
   }
-  return park::mode_environment(path);
+  return path;
 }
 
 // --- the parking client of a domain
 // ---------------------------------------------------------------------------------------------------
 
 void Parking::look_after_clients() {
-  for (auto& [pid, dumper] : dumpers_) {
-    if (dumper.is_in_doubt) look_at(pid, dumper, at_.clock.now() - dumper.since > doubt_limit);
+  for (auto& [who, dumper] : dumpers_) {
+    if (dumper.is_in_doubt) look_at(who, dumper, at_.clock.now() - dumper.since > doubt_limit);
   }
   for (const mps::DomainReport& report : at_.domains.reports()) {
     Place& place = places_[report.name];
@@ -209,49 +215,83 @@ void Parking::read_rest_of_client(const std::string& domain) {
 
 void Parking::follow(pid_t pid, const std::string& domain) {
   if (!is_on() || !places_.contains(domain)) return;
-  Dumper& dumper = dumpers_[pid] = Dumper{};
-  dumper.domain = domain;
+  Dumper& dumper = dumpers_[{pid, domain}] = Dumper{};
   dumper.since = at_.clock.now();
-  look_at(pid, dumper, at_.processes.tenant_of(pid).empty());
+  look_at({pid, domain}, dumper, at_.processes.tenant_of(pid).empty());
 }
 
 void Parking::on_gpu_opened(pid_t pid) {
-  const auto found = dumpers_.find(pid);
-  if (found != dumpers_.end() && found->second.is_in_doubt) look_at(pid, found->second, true);
+  for (auto& [who, dumper] : dumpers_) {
+    if (who.first == pid && dumper.is_in_doubt) look_at(who, dumper, true);
+  }
 }
 
 /// Until it begins its program a process of ours has the environment of `firebreak run`.
-void Parking::look_at(pid_t pid, Dumper& dumper, bool for_good) {
+void Parking::look_at(const InDomain& who, Dumper& dumper, bool for_good) {
+  const auto& [pid, domain] = who;
   const auto environment = at_.kernel.read_file(os::proc_folder(pid) + "/environ");
   const std::string path = environment ? park::dump_path_in(*environment) : std::string();
-  if (!path.starts_with(at_.options.dump_directory + "/")) {
+  const std::string ours = at_.options.dump_directory + "/";
+  if (!path.starts_with(ours)) {
     if (!for_good) return;
     dumper.is_in_doubt = false;
-    tell(dumper.domain, pid,
+    tell(domain, pid,
          fmt::format("process {} is not in the core dump mode: domain {} is not parked while it is there",
-                     name_of(pid), dumper.domain));
+                     name_of(pid), domain));
     return;
   }
   dumper.is_in_doubt = false;
   dumper.path = path;
-  auto pipe = park::DumpPipe::open(at_.kernel, path);
+  const auto spare = SpareEnvironment::in(*environment);
+  for (std::size_t i = 0; spare && i < spare->dumps.size(); ++i) {
+    const std::string its = at_.spares.name_of(spare->domains[i]);
+    if (!spare->dumps[i].starts_with(ours) || !places_.contains(its)) continue;
+    Dumper& there = dumpers_[{pid, its}];
+    there.path = spare->dumps[i];
+    there.is_in_doubt = false;
+    there.has_spare = true;
+    open_pipe({pid, its}, there);
+  }
+  if (!dumper.pipe) open_pipe(who, dumper);
+}
+
+void Parking::open_pipe(const InDomain& who, Dumper& dumper) {
+  auto pipe = park::DumpPipe::open(at_.kernel, dumper.path);
   if (!pipe) {
-    spdlog::error("the core dump of process {} cannot be read: {}", pid, to_string(pipe.error()));
+    spdlog::error("the core dump of process {} cannot be read: {}", who.first, to_string(pipe.error()));
     return;
   }
+  dumper.watch.cancel();
   dumper.pipe = std::move(*pipe);
-  auto watch = at_.loop.watch_readable(dumper.pipe->fd(), [this, pid] { on_dump(pid); });
+  auto watch = at_.loop.watch_readable(dumper.pipe->fd(), [this, who] { on_dump(who); });
   if (watch) dumper.watch = std::move(*watch);
 }
 
+/// It has outlived its domain's fall: its next instance there may dump, too.
+void Parking::await_next_dump(const InDomain& who, Dumper& dumper) {
+  dumper.has_begun = dumper.is_done = dumper.is_named = dumper.is_held = false;
+  open_pipe(who, dumper);
+}
+
+bool Parking::is_there(const InDomain& who, const Dumper& dumper) const {
+  if (dumper.path.empty()) return false;
+  return !dumper.has_spare || dumper.has_begun || at_.spares.is_in(who.first, who.second);
+}
+
 void Parking::on_exit(pid_t pid) {
-  const auto found = dumpers_.extract(pid);
-  if (!found) return;
-  if (!found.mapped().path.empty()) (void)os::remove_file(found.mapped().path);
-  incidents_.note_exit(found.mapped().domain, pid);
-  happened(found.mapped().domain, {park::ParkingEventType::CulpritGone, pid});
-  look_whether_all_began(found.mapped().domain);
-  look_whether_all_dumped(found.mapped().domain);
+  std::vector<std::string> domains;
+  std::erase_if(dumpers_, [&](const auto& each) {
+    if (each.first.first != pid) return false;
+    if (!each.second.path.empty()) (void)os::remove_file(each.second.path);
+    domains.push_back(each.first.second);
+    return true;
+  });
+  for (const std::string& domain : domains) {
+    incidents_.note_exit(domain, pid);
+    happened(domain, {park::ParkingEventType::CulpritGone, pid});
+    look_whether_all_began(domain);
+    look_whether_all_dumped(domain);
+  }
 }
 
 std::vector<pid_t> Parking::without_ours(const std::string& domain, std::vector<pid_t> clients) const {
@@ -262,13 +302,14 @@ std::vector<pid_t> Parking::without_ours(const std::string& domain, std::vector<
 
 /// Who has completed its dump goes on, and its new kernels keep the others from beginning theirs: they then
 /// stood still for 4 s (H100). So nobody's is read before all have begun.
-void Parking::on_dump(pid_t pid) {
-  Dumper& dumper = dumpers_.at(pid);
+void Parking::on_dump(const InDomain& of) {
+  const InDomain who = of;  // the watch that calls us goes
+  const std::string& domain = who.second;
+  Dumper& dumper = dumpers_.at(who);
   dumper.watch.cancel();
   dumper.has_begun = true;
-  const std::string domain = dumper.domain;
   began(domain);
-  if (places_[domain].is_read) return begin_to_read(pid, dumper);
+  if (places_[domain].is_read) return begin_to_read(who, dumper);
   look_whether_all_began(domain);
 }
 
@@ -278,8 +319,8 @@ void Parking::look_whether_all_began(const std::string& domain) {
   Place& place = found->second;
   bool somebody = place.client.has_begun;
   bool all = place.client.has_begun || place.client.pid == 0;
-  for (const auto& [pid, dumper] : dumpers_) {
-    if (dumper.domain != domain || dumper.path.empty()) continue;
+  for (const auto& [who, dumper] : dumpers_) {
+    if (who.second != domain || !is_there(who, dumper)) continue;
     somebody |= dumper.has_begun;
     all &= dumper.has_begun;
   }
@@ -293,48 +334,50 @@ void Parking::read_all(const std::string& domain) {
   Place& place = places_[domain];
   place.reading.cancel();
   place.is_read = true;
-  for (auto& [pid, dumper] : dumpers_) {
-    if (dumper.domain == domain && dumper.has_begun && !dumper.is_done) begin_to_read(pid, dumper);
+  for (auto& [who, dumper] : dumpers_) {
+    if (who.second == domain && dumper.has_begun && !dumper.is_done) begin_to_read(who, dumper);
   }
 }
 
-void Parking::begin_to_read(pid_t pid, Dumper& dumper) {
-  auto watch = at_.loop.watch_readable(dumper.pipe->fd(), [this, pid] { read_dump(pid); });
+void Parking::begin_to_read(const InDomain& who, Dumper& dumper) {
+  auto watch = at_.loop.watch_readable(dumper.pipe->fd(), [this, who] { read_dump(who); });
   if (watch) dumper.watch = std::move(*watch);
 }
 
-void Parking::read_dump(pid_t pid) {
-  Dumper& dumper = dumpers_.at(pid);
+void Parking::read_dump(const InDomain& of) {
+  const InDomain who = of;  // the watch that calls us goes
+  Dumper& dumper = dumpers_.at(who);
   const park::DumpPipe::State state = dumper.pipe->read();
-  if (state == park::DumpPipe::State::Nearly) return judge_early(pid, dumper);
+  if (state == park::DumpPipe::State::Nearly) return judge_early(who, dumper);
   if (state != park::DumpPipe::State::Done) return;
   dumper.watch.cancel();
   dumper.is_done = true;
-  judge(pid, dumper);
+  judge(who, dumper);
 }
 
 /// A culprit does not get out of its dump: on an H100 its next call said CUDA_SUCCESS, of a kernel that was
 /// torn. It has its error when its dump ends after all others, as without parking.
-void Parking::judge_early(pid_t pid, Dumper& dumper) {
+void Parking::judge_early(const InDomain& who, Dumper& dumper) {
+  const auto& [pid, domain] = who;
   dumper.watch.cancel();
   const auto exception = park::own_exception_in_beginning(dumper.pipe->bytes());
-  if (!exception || !holds(dumper.domain)) {
+  if (!exception || !holds(domain)) {
     dumper.pipe->let_end();
-    return begin_to_read(pid, dumper);
+    return begin_to_read(who, dumper);
   }
   dumper.is_held = dumper.is_done = dumper.is_named = true;
-  const std::string domain = dumper.domain;
-  note_exception(pid, domain, *exception);
+  note_exception(who, *exception);
   on_named(pid, domain);
   look_whether_all_dumped(domain);
 }
 
 /// Its dump is complete already, and it goes on. After a trap its calls fail (H100), and its end would make
 /// its neighbours stand still; of anything else its next call might say that all was well.
-void Parking::end_late_culprit(pid_t pid, const fault::CoreDumpException& exception) {
-  if (!holds(dumpers_.at(pid).domain) || exception.type == "TRAP") return;
-  spdlog::warn("{} is ended: it is known as the culprit only since its core dump is complete", name_of(pid));
-  kill(pid);
+void Parking::end_late_culprit(const InDomain& who, const fault::CoreDumpException& exception) {
+  if (!holds(who.second) || exception.type == "TRAP") return;
+  spdlog::warn("{} is ended: it is known as the culprit only since its core dump is complete",
+               name_of(who.first));
+  kill(who.first);
 }
 
 /// Whom we follow, while it lives.
@@ -345,35 +388,35 @@ void Parking::kill(pid_t pid) const {
 
 /// The last ones to complete their dumps.
 void Parking::let_culprits_end(const std::string& domain) {
-  for (auto& [pid, dumper] : dumpers_) {
-    if (dumper.domain != domain || !std::exchange(dumper.is_held, false)) continue;
+  for (auto& [who, dumper] : dumpers_) {
+    if (who.second != domain || !std::exchange(dumper.is_held, false)) continue;
     dumper.pipe->let_end();
-    begin_to_read(pid, dumper);
+    begin_to_read(who, dumper);
   }
 }
 
-void Parking::judge(pid_t pid, Dumper& dumper) {
+void Parking::judge(const InDomain& who, Dumper& dumper) {
+  const auto& [pid, domain] = who;
   const auto exception = park::own_exception_in(dumper.pipe->bytes());
   if (!exception) {
     spdlog::warn("the core dump of process {} says nothing: {}{}", pid, to_string(exception.error()),
                  dumper.pipe->is_cut() ? " (it is longer than is read)" : "");
   } else if (*exception) {
-    incidents_.keep_dump(dumper.domain, pid, name_of(pid), dumper.pipe->bytes(), dumper.pipe->is_cut());
+    incidents_.keep_dump(domain, pid, name_of(pid), dumper.pipe->bytes(), dumper.pipe->is_cut());
     if (!std::exchange(dumper.is_named, true)) {
-      end_late_culprit(pid, **exception);
-      note_exception(pid, dumper.domain, **exception);
-      on_named(pid, dumper.domain);
+      end_late_culprit(who, **exception);
+      note_exception(who, **exception);
+      on_named(pid, domain);
     }
   }
   dumper.pipe->clear();
-  look_whether_all_dumped(dumper.domain);
+  look_whether_all_dumped(domain);
 }
 
 /// Told, and written down.
-void Parking::note_exception(pid_t pid, const std::string& domain,
-                             const fault::CoreDumpException& exception) {
-  callbacks_.on_exception(pid, exception);
-  incidents_.name(domain, pid, name_of(pid), exception);
+void Parking::note_exception(const InDomain& who, const fault::CoreDumpException& exception) {
+  callbacks_.on_exception(who.first, exception);
+  incidents_.name(who.second, who.first, name_of(who.first), exception);
 }
 
 // --- what follows
@@ -405,6 +448,12 @@ bool Parking::holds(const std::string& domain) const {
   return place != places_.end() && park::is_parked(place->second.state.phase);
 }
 
+bool Parking::is_to_fall(const std::string& domain) const {
+  const auto place = places_.find(domain);
+  return holds(domain) ||
+         (place != places_.end() && place->second.state.phase == park::ParkingPhase::Released);
+}
+
 void Parking::on_fell(const std::string& domain) {
   const auto place = places_.find(domain);
   if (place == places_.end()) return;
@@ -429,12 +478,13 @@ void Parking::end_culprits(Place& place) {
 /// Nobody is named by a dump of a client whose kernels did nothing wrong.
 void Parking::look_whether_all_dumped(const std::string& domain) {
   const bool all = std::ranges::all_of(dumpers_, [&](const auto& each) {
-    return each.second.domain != domain || each.second.path.empty() || each.second.is_done;
+    return each.first.second != domain || !is_there(each.first, each.second) || each.second.is_done;
   });
   if (all && places_.contains(domain)) happened(domain, {park::ParkingEventType::AllDumped});
 }
 
 void Parking::look_whether_all_left(const std::string& domain) {
+  at_.spares.refresh();
   const Place& place = places_[domain];
   const bool somebody = std::ranges::any_of(at_.tenants.all(), [&](const auto& each) {
     const Member& active = each.second->active;
@@ -453,6 +503,7 @@ void Parking::happened(const std::string& domain, const park::ParkingEvent& even
   place.state = std::move(step.state);
   write_down(domain, event, before, place.state.phase);
   for (const park::ParkingAction action : step.actions) act(domain, place, action);
+  if (before != place.state.phase) at_.spares.refresh();  // before anybody gives back what it has there
 }
 
 /// An incident begins with the first word of an exception, and ends with its domain.
@@ -461,8 +512,9 @@ void Parking::write_down(const std::string& domain, const park::ParkingEvent& ev
   if (before == after) return;
   if (before == park::ParkingPhase::Ready && after != park::ParkingPhase::Off) {
     ParkedIncidents::Clients clients;
-    for (const auto& [pid, dumper] : dumpers_) {
-      if (dumper.domain == domain) clients[pid] = name_of(pid);
+    for (const auto& [who, dumper] : dumpers_) {
+      if (who.second == domain && (dumper.path.empty() || is_there(who, dumper)))
+        clients[who.first] = name_of(who.first);
     }
     incidents_.begin(domain, clients);
   }
@@ -496,15 +548,17 @@ void Parking::act(const std::string& domain, Place& place, park::ParkingAction a
       place.reading.cancel();
       place.is_read = false;
       let_culprits_end(domain);
-      for (auto& [pid, dumper] : dumpers_) {
+      for (auto& [who, dumper] : dumpers_) {
         const bool is_over = dumper.pipe && dumper.pipe->state() == park::DumpPipe::State::Done;
-        if (dumper.domain == domain && is_over) dumper.pipe->clear();
+        if (who.second != domain || !is_over) continue;
+        dumper.has_spare ? await_next_dump(who, dumper) : dumper.pipe->clear();
       }
       return;
   }
 }
 
-/// Whoever has a standby is handed over to it, with no step lost. The others have until the limit.
+/// Whoever has a standby is handed over to it, with no step lost, and whoever has a spare driver instance
+/// goes on in that. The others have until the limit.
 void Parking::let_leave(const std::string& domain, const Place& place) {
   Place& its = places_[domain];
   for (const auto& [name, tenant] : at_.tenants.all()) {
@@ -513,6 +567,7 @@ void Parking::let_leave(const std::string& domain, const Place& place) {
     if (place.state.is_culprit(active.pid)) continue;
     const bool has_standby = tenant->pair.standby == pair::Standby::Ready;
     if (has_standby && callbacks_.hand_over(name)) continue;
+    if (at_.spares.ask_to_leave(active.pid)) continue;
     tell(domain, active.pid,
          fmt::format(
              "tenant {} cannot leave domain {}, since it has no standby that is ready: it has {} s until "
@@ -541,8 +596,8 @@ void Parking::tell(const std::string& domain, pid_t pid, const std::string& text
 
 std::vector<std::string> Parking::not_in_mode(const std::string& domain) const {
   std::vector<std::string> all;
-  for (const auto& [pid, dumper] : dumpers_) {
-    if (dumper.domain == domain && dumper.path.empty() && !dumper.is_in_doubt) all.push_back(name_of(pid));
+  for (const auto& [who, dumper] : dumpers_) {
+    if (who.second == domain && dumper.path.empty() && !dumper.is_in_doubt) all.push_back(name_of(who.first));
   }
   return all;
 }

@@ -17,6 +17,7 @@
 #include "agent/options.h"
 #include "agent/parked_incidents.h"
 #include "agent/process.h"
+#include "agent/spares.h"
 #include "agent/surroundings.h"
 #include "agent/teller.h"
 #include "agent/tenants.h"
@@ -48,6 +49,7 @@ class Parking {
     Tenants& tenants;
     Processes& processes;
     Teller& teller;
+    Spares& spares;
   };
   struct Callbacks {
     /// A tenant is to go on in its standby, in good order.
@@ -66,8 +68,9 @@ class Parking {
   /// Starts a parking client in each domain that serves, now and whenever one serves again.
   void begin();
 
-  /// What a process needs besides, that is to start in that domain: nothing where parking is off.
-  Environment environment_of_next(const std::string& domain);
+  /// Where a process of that user is to dump to that is to start in that domain, or is to have its spare
+  /// there. Empty: it need not be in the mode.
+  std::string new_dump_path(const std::string& domain, uid_t user);
   /// A process in that domain, ours or not, from now on.
   void follow(pid_t pid, const std::string& domain);
   /// It has initialised CUDA, so that its environment is what its program has.
@@ -80,6 +83,8 @@ class Parking {
   bool on_named(pid_t pid, const std::string& domain);
   /// Its clients run on after an exception, so that no word of a fault in it is a fence but its server's end.
   bool holds(const std::string& domain) const;
+  /// Nothing that is there may be given back: it has had an exception, and has not fallen yet.
+  bool is_to_fall(const std::string& domain) const;
   /// The driver has reset that domain, or its server has ended.
   void on_fell(const std::string& domain);
 
@@ -100,9 +105,10 @@ class Parking {
     bool is_ready = false;
     bool has_begun = false;  ///< to dump
   };
-  /// A process of the domain, as far as its dump goes.
+  /// A process in a domain. One with a spare driver instance is in two, and has a dump of its own in each.
+  using InDomain = std::pair<pid_t, std::string>;
+  /// It, as far as its dump goes.
   struct Dumper {
-    std::string domain;
     std::string path;                    ///< empty: it is not in the mode, or not known to be
     std::optional<park::DumpPipe> pipe;  ///< its reader
     os::Watch watch;
@@ -111,7 +117,8 @@ class Parking {
     bool has_begun = false;   ///< to dump
     bool is_done = false;
     bool is_named = false;
-    bool is_held = false;  ///< a culprit: it stands still in its dump until the domain is to fall
+    bool has_spare = false;  ///< its process may be in another domain, or in both
+    bool is_held = false;    ///< a culprit: it stands still in its dump until the domain is to fall
   };
   struct Place {
     park::ParkingState state;
@@ -135,18 +142,22 @@ class Parking {
   void end_culprits(Place& place);
   void read_rest_of_client(const std::string& domain);
   /// Whether it is in the mode; `for_good`: the answer counts also where it is no.
-  void look_at(pid_t pid, Dumper& dumper, bool for_good);
-  void on_dump(pid_t pid);
+  void look_at(const InDomain& who, Dumper& dumper, bool for_good);
+  void open_pipe(const InDomain& who, Dumper& dumper);
+  void await_next_dump(const InDomain& who, Dumper& dumper);
+  /// Whether it can have a dump of that domain's exception.
+  bool is_there(const InDomain& who, const Dumper& dumper) const;
+  void on_dump(const InDomain& who);
   void look_whether_all_began(const std::string& domain);
   void read_all(const std::string& domain);
-  void begin_to_read(pid_t pid, Dumper& dumper);
-  void read_dump(pid_t pid);
-  void judge_early(pid_t pid, Dumper& dumper);
-  void end_late_culprit(pid_t pid, const fault::CoreDumpException& exception);
+  void begin_to_read(const InDomain& who, Dumper& dumper);
+  void read_dump(const InDomain& who);
+  void judge_early(const InDomain& who, Dumper& dumper);
+  void end_late_culprit(const InDomain& who, const fault::CoreDumpException& exception);
   void kill(pid_t pid) const;
   void let_culprits_end(const std::string& domain);
-  void judge(pid_t pid, Dumper& dumper);
-  void note_exception(pid_t pid, const std::string& domain, const fault::CoreDumpException& exception);
+  void judge(const InDomain& who, Dumper& dumper);
+  void note_exception(const InDomain& who, const fault::CoreDumpException& exception);
   void began(const std::string& domain);
   void look_whether_all_dumped(const std::string& domain);
   void look_whether_all_left(const std::string& domain);
@@ -163,7 +174,7 @@ class Parking {
   Knows at_;
   Callbacks callbacks_;
   std::map<std::string, Place> places_;
-  std::map<pid_t, Dumper> dumpers_;
+  std::map<InDomain, Dumper> dumpers_;
   ParkedIncidents incidents_;
   unsigned next_pipe_ = 1;
   Monotonic may_start_{};  ///< the parking clients

@@ -20,7 +20,23 @@ Result<Placement> Placements::choose(std::uint64_t connection, const abi::Place&
   if (auto good = mps::check_limits(limits); !good) return propagate(good);
   auto domain = domain_for(request.tenant, request.role, request.gpu);
   if (!domain) return propagate(domain);
-  return Placement{connection, request.tenant, request.role, std::move(*domain), limits};
+  auto spare = request.spare ? spare_domain_for(*domain) : std::string();
+  if (!spare) return propagate(spare);
+  return Placement{connection, request.tenant, request.role, std::move(*domain), limits, std::move(*spare)};
+}
+
+/// The other one on its GPU, however it is now: it may take clients by the time when a spare is made.
+Result<std::string> Placements::spare_domain_for(const std::string& domain) const {
+  if (at_.domains.anchor_environment(domain).empty())
+    return fail(ErrorCode::Unsupported, "this agent gives no spare driver instances",
+                "start firebreakd with --spares");
+  const auto reports = at_.domains.reports();
+  const auto own = std::ranges::find(reports, domain, &mps::DomainReport::name);
+  const auto other = std::ranges::find_if(reports, [&](const mps::DomainReport& each) {
+    return each.name != domain && own != reports.end() && each.gpu == own->gpu;
+  });
+  if (other != reports.end()) return other->name;
+  return fail(ErrorCode::Unsupported, "there is no second MPS domain for a spare");
 }
 
 Result<abi::Placed> Placements::put(Placement placement, std::uint32_t agent_returns_ms) {
@@ -37,7 +53,10 @@ Result<abi::Placed> Placements::put(Placement placement, std::uint32_t agent_ret
 Environment Placements::environment_of(const Placement& placement, const std::string& token,
                                        std::uint32_t agent_returns_ms) const {
   Environment all = at_.options.tenant_environment;
-  for (auto& variable : at_.domains.environment(placement.domain)) all.push_back(std::move(variable));
+  // The driver that the program loads itself does no work where there is a spare.
+  auto of_domain = placement.spare_domain.empty() ? at_.domains.environment(placement.domain)
+                                                  : at_.domains.anchor_environment(placement.domain);
+  for (auto& variable : of_domain) all.push_back(std::move(variable));
   for (auto& variable : mps::environment_of(placement.limits)) all.push_back(std::move(variable));
   all.emplace_back("FIREBREAK_SOCKET", at_.options.socket_path);
   all.emplace_back("FIREBREAK_TENANT", placement.tenant);

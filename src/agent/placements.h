@@ -26,6 +26,7 @@ struct Placement {
   abi::Role role = abi::Role::Active;
   std::string domain;
   mps::ClientLimits limits;
+  std::string spare_domain = {};  ///< of its spare driver instance; empty: it has none, or has been started
 };
 
 /// One a connection. Belongs to the loop's thread.
@@ -63,6 +64,7 @@ class Placements {
  private:
   Result<std::string> domain_for(const std::string& tenant, abi::Role role, const std::string& gpu) const;
   std::string domain_of_half(const std::string& tenant, abi::Role role) const;
+  Result<std::string> spare_domain_for(const std::string& domain) const;
   mps::ClientLimits limits_for(const abi::Place& request) const;
   Environment environment_of(const Placement& placement, const std::string& token,
                              std::uint32_t agent_returns_ms) const;

@@ -66,6 +66,8 @@ class Process {
   pid_t pid() const { return pid_; }
   const std::string& tenant() const { return tenant_; }  ///< empty: a stranger has none
   const std::string& domain() const { return domain_; }
+  /// It works there from now on, with its spare driver instance.
+  void move_to(const std::string& domain) { domain_ = domain; }
   /// The only one of ours but for the detectors', which know no Process; who keeps it may outlive this
   /// object.
   const std::shared_ptr<const os::Fd>& pidfd() const { return pidfd_; }

@@ -49,6 +49,16 @@ nlohmann::json describe_guard(const Tenant& tenant, const Detectors& detectors, 
           {"last_stray", tenant.last_stray}};
 }
 
+/// Null: it has none, or has not begun to use CUDA.
+nlohmann::json describe_spare(const Tenant& tenant, const Spares& spares) {
+  const auto report = spares.report_of(tenant.active.pid);
+  if (!report) return nullptr;
+  return {{"state", to_string(report->state)},
+          {"reason", report->reason},
+          {"domain", report->spare_domain},
+          {"moves", report->moves}};
+}
+
 const char* state_of(const hold::Held& held, bool lives) {
   if (!held.dead) return "ready";
   if (lives) return "given back";  // it closed what it had opened, or became another program
@@ -146,6 +156,7 @@ std::string status_json(const StatusSources& of) {
                        {"quota_bytes", described_quota(tenant->vault)},
                        {"unprotected_ms", described_time_since(tenant->unprotected_since, of.clock)},
                        {"lacks", lacks_of(of, *tenant)},
+                       {"spare", describe_spare(*tenant, of.spares)},
                        {"guard", describe_guard(*tenant, of.detectors, of.options.strays)}});
   }
   nlohmann::json& holds = document["holds"] = nlohmann::json::array();

@@ -7,6 +7,7 @@
 #include "agent/options.h"
 #include "agent/parking.h"
 #include "agent/process.h"
+#include "agent/spares.h"
 #include "agent/surroundings.h"
 #include "agent/tenants.h"
 #include "base/clock.h"
@@ -24,6 +25,7 @@ struct StatusSources {
   const hold::Holder& holder;
   const DescriptorBudget& budget;
   const Parking& parking;
+  const Spares& spares;
 };
 
 /// The document that `firebreak status` prints.

@@ -97,6 +97,11 @@ class Domains {
   virtual void note_fault(const std::string& domain) = 0;
   /// What a client needs in its environment to run there.
   virtual Environment environment(const std::string& domain) const = 0;
+  /// Of that environment: by which a process says which domain an instance of its driver joins.
+  std::string pipe_directory(const std::string& domain) const;
+  /// And in the domain for anchors of that domain's GPU, in which nobody works (docs/spare.md). Empty: there
+  /// is none.
+  virtual Environment anchor_environment(const std::string&) const { return {}; }
   /// Where its server writes its server.log.
   virtual std::string log_directory(const std::string& domain) const = 0;
   /// The domain whose MPS server this process is, as MPS itself says, or was while a fault that names it may

@@ -67,6 +67,11 @@ void add_run(CLI::App& app, Action& action) {
           "--guard-ipc", options->tenant.guard_ipc,
           "Let the driver allocate, for programs that share memory with cuIpcGetMemHandle: less is guarded")
       ->needs(guard);
+  command
+      ->add_flag("--spare", options->tenant.spare,
+                 "Give the program a spare driver instance in the other MPS domain: it goes on there when a "
+                 "neighbour's fault ends this one. The program needs no change")
+      ->excludes(guard, standby, pair);
   command->add_flag(
       "--report-only", options->tenant.report_only,
       "Where the tenant is guarded and strays, say so and let it go on, up to a number of strays");

@@ -77,9 +77,10 @@ int status_of(const os::ExitStatus& exit) { return exit.signal != 0 ? 128 + exit
 std::unique_ptr<TenantProcess> TenantProcess::start(os::EventLoop& loop, const TenantOptions& options,
                                                     abi::Role role, Callbacks callbacks) {
   std::unique_ptr<TenantProcess> made(new TenantProcess(loop, options, role, std::move(callbacks)));
-  made->ask(abi::Place{options.name, role, options.gpu, options.sm_percent, options.memory_mib},
-            next_agent_patience, nullptr,
-            [raw = made.get()](const auto& answer, auto link) { raw->on_placed(answer, std::move(link)); });
+  made->ask(
+      abi::Place{options.name, role, options.gpu, options.sm_percent, options.memory_mib, options.spare},
+      next_agent_patience, nullptr,
+      [raw = made.get()](const auto& answer, auto link) { raw->on_placed(answer, std::move(link)); });
   return made;
 }
 
@@ -118,6 +119,11 @@ Status TenantProcess::spawn(const abi::Placed& placed) {
   if (options_.guard) {
     if (const Status prepared = prepare_guard(request, placed, options_.guard_ipc); !prepared)
       return prepared;
+  }
+  if (options_.spare) {
+    auto preload = platform::guard_preload();
+    if (!preload) return propagate(preload);
+    request.environment.push_back(std::move(*preload));
   }
   request.standard_input = 0;
   request.standard_error = relay_ ? relay_->tenant_end() : -1;

@@ -22,6 +22,7 @@ struct TenantOptions {
   std::string socket_path;
   std::string name;
   bool guard = false;
+  bool spare = false;
   bool guard_ipc = false;
   bool report_only = false;
   std::string gpu;

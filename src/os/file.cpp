@@ -85,6 +85,16 @@ Status make_fifo(const std::string& path) {
   return {};
 }
 
+Status give_to_user(const std::string& path, uid_t user) {
+  if (::lchown(path.c_str(), user, static_cast<gid_t>(-1)) == 0) return {};
+  return fail_errno("give " + path + " to user " + std::to_string(user), errno);
+}
+
+Status let_through(const std::string& folder) {
+  if (::chmod(folder.c_str(), 0711) == 0) return {};
+  return fail_errno("let others through " + folder, errno);
+}
+
 void resize_pipe(const Fd& fd, std::size_t bytes) {
   (void)::fcntl(fd.get(), F_SETPIPE_SZ, static_cast<int>(bytes));
 }

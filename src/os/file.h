@@ -54,6 +54,11 @@ Result<Pipe> make_pipe();
 
 /// A named pipe, for us alone. One that is there is fine; anything else of that name is Internal.
 Status make_fifo(const std::string& path);
+/// From now on it belongs to that user, who alone but for root opens it. PermissionDenied: we are not root,
+/// and that is somebody else.
+Status give_to_user(const std::string& path, uid_t user);
+/// Others may reach what is in a folder by its name, and may not list it.
+Status let_through(const std::string& folder);
 
 /// That many bytes may wait in a pipe from now on, as far as the machine allows it; a page is the least.
 void resize_pipe(const Fd& fd, std::size_t bytes);

@@ -1,0 +1,297 @@
+// SPDX-License-Identifier: Apache-2.0
+/// Tenants with a spare driver instance: the page is real, and the test does what its process would do.
+#include <new>
+
+#include "abi/spare_page.h"
+#include "agent/parked_domain_test_support.h"
+#include "agent/spares.h"
+
+namespace firebreak::agent {
+namespace {
+
+using abi::DomainRule;
+using abi::SpareState;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+template <std::size_t size>
+void write(std::array<char, size>& into, const std::string& text) {
+  into.fill('\0');
+  std::ranges::copy(text, into.begin());
+}
+
+/// What src/virtual makes in its process.
+class Page {
+ public:
+  explicit Page(os::MemorySeal seal = os::MemorySeal::Size)
+      : file_(os::create_memory_file(abi::spare_page_name, os::page_size(), seal).value()),
+        mapping_(os::Mapping::of_file(file_.get(), os::page_size(), os::Protection::ReadWrite).value()),
+        page_(new (mapping_.data()) abi::SparePage) {
+    write(page_->domains[0], "/mps/a");
+    write(page_->domains[1], "/mps/b");
+    works_in("a", "b");
+    page_->state = SpareState::Protected;
+  }
+  abi::SparePage* operator->() { return page_; }
+  int descriptor() const { return file_.get(); }
+  void works_in(const std::string& domain, const std::string& spare) {
+    write(page_->active_domain, "/mps/" + domain);
+    write(page_->spare_domain, spare.empty() ? "" : "/mps/" + spare);
+  }
+  /// As asked.
+  void leave_for(const std::string& domain) {
+    works_in(domain, "");
+    page_->state = SpareState::Unprotected;
+    page_->flips.fetch_add(1);
+    page_->answered = page_->asked_to_leave.load();
+  }
+  bool is_asked() const { return page_->asked_to_leave.load() != page_->answered.load(); }
+
+ private:
+  os::Fd file_;
+  os::Mapping mapping_;
+  abi::SparePage* page_;
+};
+
+class AgentSpares : public ParkedDomain {
+ protected:
+  Process start_with_spare(Peer& command, const std::string& name, const Page& page) {
+    abi::Place place{name, abi::Role::Active};
+    place.spare = true;
+    return start(command, place, true, page.descriptor());
+  }
+  static std::string variable(const Process& process, const std::string& name) {
+    for (const auto& [its, value] : process.environment) {
+      if (its == name) return value;
+    }
+    return {};
+  }
+  /// Of the process's dump in the second of its domains.
+  static std::string second_pipe(const Process& process) {
+    const std::string both = variable(process, "FIREBREAK_SPARE_DUMPS");
+    return both.substr(both.find(':') + 1);
+  }
+  nlohmann::json tenant(const std::string& name) {
+    const auto status = nlohmann::json::parse(agent->status_json());
+    for (const auto& each : status["tenants"]) {
+      if (each["name"] == name) return each;
+    }
+    return nullptr;
+  }
+  std::vector<std::string> told(Peer& watcher, abi::EventKind what) {
+    std::vector<std::string> texts;
+    while (auto received = watcher.receive()) {
+      const auto& event = std::get<abi::Event>(received->message);
+      if (event.what == what) texts.push_back(event.tenant + ": " + event.text);
+    }
+    return texts;
+  }
+};
+
+TEST_F(AgentSpares, TheProgramIsStartedInTheAnchorsDomain) {
+  Page page;
+  Peer command = peer();
+  const Process llm = start_with_spare(command, "llm", page);
+  EXPECT_EQ(variable(llm, "CUDA_MPS_PIPE_DIRECTORY"), "/mps/anchor");
+  EXPECT_EQ(variable(llm, "FIREBREAK_SPARE"), "/mps/a:/mps/b");
+  EXPECT_EQ(variable(llm, "FIREBREAK_SPARE_DUMPS"), llm.pipe + ":" + second_pipe(llm));
+  EXPECT_TRUE(std::filesystem::is_fifo(second_pipe(llm)));
+  EXPECT_EQ(tenant("llm")["spare"]["state"], "protected");
+  EXPECT_EQ(tenant("llm")["spare"]["domain"], "b");
+  EXPECT_EQ(tenant("llm")["active"]["domain"], "a");
+}
+
+TEST_F(AgentSpares, WhereThereIsNoDomainForAnchorsNobodyIsPlacedWithOne) {
+  domains.has_anchors = false;
+  Peer command = peer();
+  abi::Place place{"llm", abi::Role::Active};
+  place.spare = true;
+  EXPECT_THAT(std::get<abi::Refused>(ask(command, place)).reason, HasSubstr("no spare driver instances"));
+}
+
+TEST_F(AgentSpares, WhoHasOneIsAskedToLeaveAParkedDomainAndThenItFalls) {
+  Page page;
+  Peer first = peer(), second = peer(), watcher = peer();
+  start_with_spare(first, "llm", page);
+  const Process rogue = start(second, "rogue");
+  ask(watcher, abi::Subscribe{});
+  Writer of_client(client_pipe(), idle_dump);
+  EXPECT_FALSE(page.is_asked());
+  name_culprit(rogue);
+  EXPECT_TRUE(page.is_asked());
+  EXPECT_EQ(page->rules[0].load(), DomainRule::Held) << "nothing in it is to be given back";
+  EXPECT_EQ(page->rules[1].load(), DomainRule::Open);
+  EXPECT_FALSE(of_client.write());
+  page.leave_for("b");
+  until([&] { return of_client.write(); });
+  EXPECT_EQ(tenant("llm")["active"]["domain"], "b");
+  EXPECT_EQ(tenant("llm")["spare"]["moves"], 1);
+  EXPECT_EQ(page->asked_to_leave.load(), 1u);
+  EXPECT_EQ(page->rules[0].load(), DomainRule::Held) << "it has not fallen yet";
+  domains.callbacks.on_clients_lost("a");
+  until([&] { return page->rules[0].load() == DomainRule::Closed; });
+  domains.states.erase("a");
+  until([&] { return page->rules[0].load() == DomainRule::Open; });
+  EXPECT_THAT(told(watcher, abi::EventKind::Moved), ElementsAre("llm: from domain a to domain b"));
+  EXPECT_EQ(page->asked_to_leave.load(), 1u) << "it works elsewhere when its old domain has fallen";
+}
+
+TEST_F(AgentSpares, TheCulpritIsNotAsked) {
+  Page page;
+  Peer first = peer();
+  const Process llm = start_with_spare(first, "llm", page);
+  name_culprit(llm);
+  settle();
+  EXPECT_FALSE(page.is_asked());
+}
+
+TEST_F(AgentSpares, ItsDumpInTheDomainOfItsSpareIsReadAndItStays) {
+  Page page;
+  Peer first = peer();
+  const Process llm = start_with_spare(first, "llm", page);
+  Writer of_spare(second_pipe(llm), idle_dump);
+  until([&] { return of_spare.write(); });
+  settle();
+  EXPECT_NE(parking("b")["state"], "ready") << "somebody there has raised an exception";
+  EXPECT_EQ(parking("a")["state"], "ready");
+  EXPECT_FALSE(page.is_asked());
+  EXPECT_EQ(page->rules[1].load(), DomainRule::Held);
+}
+
+// Without it each exception would cost all its neighbours the time until nobody is waited for any more.
+TEST_F(AgentSpares, AnInstanceThatIsNotThereIsNotWaitedFor) {
+  Page page;
+  page.works_in("b", "");
+  Peer first = peer(), second = peer();
+  start_with_spare(first, "llm", page);
+  const Process rogue = start(second, "rogue");
+  until([&] { return tenant("llm")["active"]["domain"] == "b"; });
+  Writer of_client(client_pipe(), idle_dump);
+  of_culprit.emplace(rogue.pipe, culprits_dump);
+  for (int i = 0; i < 50 && parking("a")["state"] != "held"; ++i) {
+    (void)of_culprit->write();
+    settle();
+  }
+  EXPECT_EQ(parking("a")["state"], "held") << "with no clock having gone on";
+}
+
+TEST_F(AgentSpares, ItsNextInstanceThereCanDumpAgain) {
+  Page page;
+  Peer first = peer(), second = peer(), third = peer();
+  const Process llm = start_with_spare(first, "llm", page);
+  const Process rogue = start(second, "rogue");
+  {
+    Writer of_client(client_pipe(), idle_dump);
+    Writer of_llm(llm.pipe, idle_dump);
+    of_culprit.emplace(rogue.pipe, culprits_dump);
+    until([&] {
+      (void)of_culprit->write();
+      (void)of_llm.write();
+      return parking("a")["state"] == "held" && of_llm.write();
+    });
+    page.leave_for("b");
+    until([&] { return of_client.write(); });
+  }
+  of_culprit.reset();
+  ::kill(rogue.pid, SIGKILL);
+  detectors.callbacks.on_exit(rogue.pid);
+  domains.callbacks.on_clients_lost("a");
+  domains.states.erase("a");
+  until([&] { return parking("a")["state"] == "ready"; });
+  page.works_in("b", "a");
+  page->state = SpareState::Protected;
+  settle();
+  Writer again(llm.pipe, idle_dump);
+  until([&] { return again.write(); });
+  EXPECT_NE(parking("a")["state"], "ready");
+}
+
+TEST_F(AgentSpares, WhoeverHasOneIsAskedWhereADomainFallsUnparked) {
+  Page page;
+  Peer first = peer();
+  start_with_spare(first, "llm", page);
+  domains.callbacks.on_clients_lost("b");
+  EXPECT_FALSE(page.is_asked());
+  domains.callbacks.on_clients_lost("a");
+  EXPECT_TRUE(page.is_asked());
+}
+
+TEST_F(AgentSpares, WhatItDoesAfterAMoveIsOfItsNewDomain) {
+  Page page;
+  Peer first = peer(), watcher = peer();
+  const Process llm = start_with_spare(first, "llm", page);
+  page.leave_for("b");
+  until([&] { return tenant("llm")["active"]["domain"] == "b"; });
+  ask(watcher, abi::Subscribe{});
+  fault::Fault fault;
+  fault.source = fault::FaultSource::UvmEvent;
+  fault.fault_class = fault::FaultClass::MmuNonReplayable;
+  fault.domain = "a";  // the detector's, which followed it from the start
+  fault.pid = llm.pid;
+  fault.conclusive = true;
+  fault.when = clock.now();
+  hear(fault);
+  const auto event = watcher.receive();
+  ASSERT_TRUE(event);
+  EXPECT_EQ(std::get<abi::Event>(event->message).domain, "b");
+}
+
+TEST_F(AgentSpares, APageThatItsProcessCouldShrinkIsNotLookedAt) {
+  Page page(os::MemorySeal::None);
+  Peer first = peer();
+  start_with_spare(first, "llm", page);
+  EXPECT_EQ(tenant("llm")["spare"]["state"], "starting");
+  page->state = SpareState::Lost;
+  settle();
+  EXPECT_EQ(tenant("llm")["spare"]["state"], "starting");
+}
+
+TEST_F(AgentSpares, APageOfAnotherVersionIsNotLookedAt) {
+  Page page;
+  page->version = abi::SparePage::right_version + 1;
+  Peer first = peer();
+  start_with_spare(first, "llm", page);
+  EXPECT_EQ(tenant("llm")["spare"]["state"], "starting");
+}
+
+// A process writes there what it likes.
+TEST_F(AgentSpares, NonsenseInAPageHarmsNobody) {
+  Page page;
+  page->state = static_cast<SpareState>(77);
+  page->active_domain.fill('x');
+  page->spare_domain.fill('y');
+  page->reason.fill('z');
+  Peer first = peer();
+  start_with_spare(first, "llm", page);
+  EXPECT_EQ(tenant("llm")["spare"]["state"], "unprotected");
+  EXPECT_EQ(tenant("llm")["spare"]["domain"], "");
+  EXPECT_EQ(tenant("llm")["active"]["domain"], "a");
+  EXPECT_EQ(tenant("llm")["spare"]["reason"].get<std::string>().size(), abi::SparePage::text_bytes - 1);
+}
+
+// Its next agent would take its word for it.
+TEST_F(AgentSpares, ANextAgentKnowsWhereItWorks) {
+  Page page;
+  Peer first = peer();
+  start_with_spare(first, "llm", page);
+  page.leave_for("b");
+  until([&] { return tenant("llm")["active"]["domain"] == "b"; });
+  begin(Milliseconds(600'000));
+  EXPECT_EQ(tenant("llm")["active"]["domain"], "b");
+}
+
+TEST(SpareEnvironment, IsReadAsItIsWritten) {
+  const SpareEnvironment written{{"/mps/a", "/mps/b"}, {"/dumps/1", "/dumps/2"}};
+  std::string environment = std::string("PATH=/bin") + '\0' + "FIREBREAK_SPARES=x:y" + '\0';
+  for (const auto& [name, value] : written.variables()) environment += name + "=" + value + '\0';
+  const auto read = SpareEnvironment::in(environment);
+  ASSERT_TRUE(read);
+  EXPECT_EQ(read->domains, written.domains);
+  EXPECT_EQ(read->dumps, written.dumps);
+  EXPECT_FALSE(SpareEnvironment::in("FIREBREAK_SPARE=/mps/a"));
+  EXPECT_FALSE(SpareEnvironment::in(""));
+}
+
+}  // namespace
+}  // namespace firebreak::agent

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+/// Domains that can be parked: with pipes, a client and processes that are real, and a GPU that is the test.
+#pragma once
+
+#include <fcntl.h>
+#include <signal.h>
+
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "agent/agent_test_support.h"
+#include "os/processes.h"
+#include "os/real_kernel.h"
+#include "os/self.h"
+#include "park/mode.h"
+#include "park/test_dump.h"
+
+namespace firebreak::agent {
+/// Larger than a pipe that nobody reads.
+inline const std::string idle_dump =
+    park::test::dump_of({park::test::sms(6), {".cudbg.relfimg.dev0", 7, 0, std::string(250'000, '\0')}});
+inline const std::string culprits_dump = park::test::dump_of(
+    park::test::with_sms_after({park::test::sms(6), park::test::warps(2, false), park::test::lanes(6)}));
+
+/// The end of a process's pipe that its driver would write to; what does not fit waits.
+class Writer {
+ public:
+  Writer(const std::string& path, std::string dump) : rest_(std::move(dump)) {
+    auto opened = os::RealKernel().open(path, O_WRONLY | O_NONBLOCK);
+    EXPECT_TRUE(opened);
+    if (opened) fd_ = std::move(*opened);
+    write();
+  }
+  /// Whether all of it was taken; then it is closed.
+  bool write() {
+    while (!rest_.empty()) {
+      const ssize_t wrote = ::write(fd_.get(), rest_.data(), rest_.size());
+      if (wrote <= 0) return false;
+      rest_.erase(0, static_cast<std::size_t>(wrote));
+    }
+    fd_.reset();
+    return true;
+  }
+
+ private:
+  os::Fd fd_;
+  std::string rest_;
+};
+
+class ParkedDomain : public AgentTest {
+ protected:
+  struct Process {
+    pid_t pid = 0;
+    std::string pipe;
+    Environment environment;  ///< as it was told
+  };
+
+  void SetUp() override { begin(Milliseconds(600'000)); }
+
+  void begin(Milliseconds limit) {
+    const std::string client = directory.path() + "/client";
+    std::ofstream(client) << "#!/bin/sh\necho ready\nexec sleep 300\n";
+    std::filesystem::permissions(client, std::filesystem::perms::owner_all);
+    agent.reset();
+    AgentOptions options{path, {{"LD_LIBRARY_PATH", "/soft"}}};
+    options.park = limit;
+    options.first_parking_client = Milliseconds(0);
+    options.parking_client = client;
+    options.dump_directory = directory.path() + "/dumps";
+    agent = start_agent(options);
+    until([&] { return parking("a")["state"] == "ready" && parking("b")["state"] == "ready"; });
+  }
+  /// Serves what comes until that is so.
+  template <class Condition>
+  void until(Condition&& condition) {
+    const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+    bool is_met = condition();
+    while (!is_met && std::chrono::steady_clock::now() < limit) {
+      loop->run_once(Milliseconds(5));
+      is_met = condition();
+    }
+    EXPECT_TRUE(is_met);
+  }
+  nlohmann::json parking(const std::string& domain) {
+    const auto status = nlohmann::json::parse(agent->status_json());
+    for (const auto& each : status["domains"]) {
+      if (each["name"] == domain) return each["parking"];
+    }
+    return nullptr;
+  }
+  /// What `firebreak run` does: asks where, starts it there, has it adopted.
+  Process start(Peer& command, const std::string& name, bool in_mode = true) {
+    return start(command, abi::Place{name, abi::Role::Active}, in_mode, -1);
+  }
+  /// With that descriptor as its standard input.
+  Process start(Peer& command, const abi::Place& place, bool in_mode, int input) {
+    const std::string& name = place.tenant;
+    const abi::Message answer = ask(command, place);
+    const auto& placed = std::get<abi::Placed>(answer);
+    os::SpawnRequest request;
+    request.command = {"sleep", "300"};
+    request.standard_input = input;
+    Process process;
+    process.environment = placed.environment;
+    for (const auto& variable : placed.environment) {
+      if (!in_mode && park::is_of_mode(variable.first)) continue;
+      request.environment.push_back(variable);
+      if (variable.first == "CUDA_COREDUMP_FILE") process.pipe = variable.second;
+    }
+    process.pid = kernel.spawn(request).value();
+    ask(command, abi::Adopt{name, abi::Role::Active, process.pid});
+    detectors.callbacks.on_gpu_opened(process.pid);
+    settle();
+    return process;
+  }
+  /// Of the parking client of domain a, which has not been ended since.
+  std::string client_pipe() {
+    std::string first;
+    for (const auto& each : std::filesystem::directory_iterator(directory.path() + "/dumps")) {
+      if (first.empty() || each.path().string() < first) first = each.path();
+    }
+    return first;
+  }
+  std::vector<std::string> told(Peer& watcher) {
+    std::vector<std::string> texts;
+    while (auto received = watcher.receive()) {
+      const auto& event = std::get<abi::Event>(received->message);
+      if (event.what == abi::EventKind::Parking) texts.push_back(event.text);
+    }
+    return texts;
+  }
+  /// It stands still in its dump from then on.
+  void name_culprit(const Process& culprit) {
+    of_culprit.emplace(culprit.pipe, culprits_dump);
+    until([&] {
+      EXPECT_FALSE(of_culprit->write());
+      return parking("a")["state"] == "held";
+    });
+  }
+
+  /// Both dump; so has the parking client.
+  void name_by_its_dump(const Process& innocent, const Process& culprit) {
+    Writer of_innocent(innocent.pipe, idle_dump);
+    of_culprit.emplace(culprit.pipe, culprits_dump);
+    until([&] {
+      (void)of_culprit->write();
+      return of_innocent.write() && !detectors.exceptions.empty();
+    });
+  }
+
+  std::optional<Writer> of_culprit;
+};
+
+}  // namespace firebreak::agent

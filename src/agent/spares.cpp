@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/spares.h"
+
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "os/descriptors.h"
+#include "os/processes.h"
+
+namespace firebreak::agent {
+namespace {
+
+constexpr const char* domains_variable = "FIREBREAK_SPARE";
+constexpr const char* dumps_variable = "FIREBREAK_SPARE_DUMPS";
+constexpr const char* pipe_directory_variable = "CUDA_MPS_PIPE_DIRECTORY";
+constexpr Milliseconds between_looks{50};
+
+std::string page_link() { return "/memfd:" + std::string(abi::spare_page_name) + " (deleted)"; }
+
+/// "A:B"; empty: it is not there, or of another form.
+std::optional<std::array<std::string, 2>> pair_in(std::string_view environment, std::string_view name) {
+  while (!environment.empty()) {
+    const std::string_view variable = environment.substr(0, environment.find('\0'));
+    environment.remove_prefix(std::min(environment.size(), variable.size() + 1));
+    if (!variable.starts_with(name) || variable.substr(name.size(), 1) != "=") continue;
+    const std::string_view value = variable.substr(name.size() + 1);
+    const std::size_t colon = value.find(':');
+    if (colon == std::string_view::npos) return std::nullopt;
+    return std::array{std::string(value.substr(0, colon)), std::string(value.substr(colon + 1))};
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::string Domains::pipe_directory(const std::string& domain) const {
+  for (const auto& [name, value] : environment(domain)) {
+    if (name == pipe_directory_variable) return value;
+  }
+  return {};
+}
+
+const char* to_string(abi::SpareState state) {
+  switch (state) {
+    case abi::SpareState::Starting:
+      return "starting";
+    case abi::SpareState::Protected:
+      return "protected";
+    case abi::SpareState::Unprotected:
+      return "unprotected";
+    case abi::SpareState::Lost:
+      return "lost";
+  }
+  return "unprotected";  // the page says what no program of ours says
+}
+
+Environment SpareEnvironment::variables() const {
+  Environment all{{domains_variable, domains[0] + ":" + domains[1]}};
+  if (!dumps[0].empty()) all.emplace_back(dumps_variable, dumps[0] + ":" + dumps[1]);
+  return all;
+}
+
+std::optional<SpareEnvironment> SpareEnvironment::in(std::string_view environment) {
+  auto domains = pair_in(environment, domains_variable);
+  if (!domains) return std::nullopt;
+  return SpareEnvironment{std::move(*domains),
+                          pair_in(environment, dumps_variable).value_or(std::array<std::string, 2>{})};
+}
+
+// ---- SpareView ----
+
+Result<SpareView> SpareView::of(int descriptor) {
+  if (!os::has_fixed_size(descriptor, os::page_size()))
+    return fail(ErrorCode::InvalidArgument, "not the page of a spare");
+  auto mapping = os::Mapping::of_file(descriptor, os::page_size(), os::Protection::ReadWrite);
+  if (!mapping) return propagate(mapping);
+  SpareView view(std::move(*mapping));
+  if (view.page().magic != abi::SparePage::right_magic ||
+      view.page().version != abi::SparePage::right_version)
+    return fail(ErrorCode::InvalidArgument, "the page of a spare of another version");
+  return view;
+}
+
+abi::SpareState SpareView::state() const {
+  const abi::SpareState said = page().state.load(std::memory_order_acquire);
+  return said <= abi::SpareState::Lost ? said : abi::SpareState::Unprotected;
+}
+
+template <std::size_t size>
+std::string SpareView::text(const std::array<char, size>& from) {
+  std::array<char, size> copy = from;  // the process may write it meanwhile
+  copy.back() = '\0';
+  return copy.data();
+}
+
+void SpareView::wake() const {
+  page().wake.fetch_add(1, std::memory_order_release);
+  os::futex_wake(page().wake);
+}
+
+void SpareView::ask_to_leave() const {
+  page().asked_to_leave.fetch_add(1, std::memory_order_release);
+  wake();
+}
+
+void SpareView::set_rule(const std::string& pipe_directory, abi::DomainRule rule) const {
+  for (std::size_t i = 0; i < page().domains.size(); ++i) {
+    if (text(page().domains[i]) != pipe_directory) continue;
+    if (page().rules[i].exchange(rule, std::memory_order_acq_rel) != rule) wake();
+  }
+}
+
+// ---- Spares ----
+
+void Spares::follow(pid_t pid) {
+  const auto environment = at_.kernel.read_file(os::proc_folder(pid) + "/environ");
+  auto spare = environment ? SpareEnvironment::in(*environment) : std::nullopt;
+  if (!spare || followed_.contains(pid)) return;
+  followed_[pid].environment = std::move(*spare);
+  if (!looking_) {
+    auto looking = at_.loop.every(between_looks, [this] { refresh(); });
+    if (looking) looking_ = std::move(*looking);
+  }
+  refresh();
+}
+
+void Spares::find_page(pid_t pid, Followed& followed) {
+  const Process* const process = at_.processes.living(pid);
+  if (process == nullptr) return;
+  (void)os::visit_descriptors(at_.kernel, pid, [&](int number, const std::string& target) {
+    if (target != page_link()) return true;
+    const auto descriptor = at_.kernel.pidfd_getfd(*process->pidfd(), number);
+    auto view = descriptor ? SpareView::of(descriptor->get()) : Result<SpareView>(propagate(descriptor));
+    if (view) followed.view = std::move(*view);
+    return !followed.view;
+  });
+  if (followed.view && std::exchange(followed.is_to_leave, false)) followed.view->ask_to_leave();
+}
+
+std::string Spares::name_of(const std::string& pipe_directory) const {
+  for (const std::string& name : at_.domains.names()) {
+    if (!pipe_directory.empty() && at_.domains.pipe_directory(name) == pipe_directory) return name;
+  }
+  return {};
+}
+
+void Spares::look_at(pid_t pid, Followed& followed) {
+  if (!followed.view) find_page(pid, followed);
+  if (!followed.view) return;
+  const SpareView& view = *followed.view;
+  for (const mps::DomainReport& report : at_.domains.reports()) {
+    const bool is_held = callbacks_.is_held(report.name);
+    const auto open = report.takes_clients() ? abi::DomainRule::Open : abi::DomainRule::Closed;
+    view.set_rule(at_.domains.pipe_directory(report.name), is_held ? abi::DomainRule::Held : open);
+  }
+  const SpareReport now{view.state(), view.reason(), name_of(view.spare_domain()), view.moves()};
+  const std::string domain = name_of(view.active_domain());
+  const Process* const process = at_.processes.living(pid);
+  if (process != nullptr && !domain.empty() && process->domain() != domain) callbacks_.on_moved(pid, domain);
+  if (now == followed.told) return;
+  followed.told = now;
+  callbacks_.on_news(pid, now);
+}
+
+void Spares::refresh() {
+  std::vector<pid_t> pids;  // whoever is told may end one
+  for (const auto& [pid, followed] : followed_) pids.push_back(pid);
+  for (const pid_t pid : pids) {
+    const auto found = followed_.find(pid);
+    if (found != followed_.end()) look_at(pid, found->second);
+  }
+}
+
+std::optional<SpareReport> Spares::report_of(pid_t pid) const {
+  const auto found = followed_.find(pid);
+  if (found == followed_.end()) return std::nullopt;
+  return found->second.told;
+}
+
+bool Spares::is_in(pid_t pid, const std::string& domain) const {
+  const auto found = followed_.find(pid);
+  if (found == followed_.end() || !found->second.view) return true;
+  const std::string directory = at_.domains.pipe_directory(domain);
+  return found->second.view->active_domain() == directory || found->second.view->spare_domain() == directory;
+}
+
+bool Spares::ask_to_leave(pid_t pid) {
+  const auto found = followed_.find(pid);
+  if (found == followed_.end()) return false;
+  Followed& followed = found->second;
+  if (!followed.view) {
+    followed.is_to_leave = true;
+  } else if (!followed.view->is_asked()) {
+    followed.view->ask_to_leave();
+  }
+  return true;
+}
+
+void Spares::ask_all_to_leave(const std::string& domain) {
+  refresh();
+  for (const auto& [pid, followed] : followed_) {
+    const Process* const process = at_.processes.living(pid);
+    if (process != nullptr && process->domain() == domain) ask_to_leave(pid);
+  }
+}
+
+}  // namespace firebreak::agent

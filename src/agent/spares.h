@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+/// Processes with a spare driver instance: what they say of it, and what the agent asks of them
+/// (abi/spare_page.h, docs/spare.md).
+#pragma once
+
+#include <sys/types.h>
+
+#include <array>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "abi/spare_page.h"
+#include "agent/process.h"
+#include "agent/surroundings.h"
+#include "os/event_loop.h"
+#include "os/kernel.h"
+#include "os/memory.h"
+
+namespace firebreak::agent {
+
+/// What `firebreak run` puts into the environment of a process that is to have one.
+struct SpareEnvironment {
+  std::array<std::string, 2> domains;  ///< pipe directories: of the first working instance, of its spare
+  std::array<std::string, 2> dumps;    ///< where their core dumps go; empty where domains are not parked
+
+  Environment variables() const;
+  /// `environment`: as /proc/PID/environ has it. Empty: the process has no spare.
+  static std::optional<SpareEnvironment> in(std::string_view environment);
+};
+
+/// The page of one process, which wrote what it says: shown to people, and nothing is decided by it but what
+/// concerns this process.
+class SpareView {
+ public:
+  /// InvalidArgument: no such page, or one of another version.
+  static Result<SpareView> of(int descriptor);
+
+  abi::SpareState state() const;
+  std::string reason() const { return text(page().reason); }
+  std::string active_domain() const { return text(page().active_domain); }  ///< pipe directories
+  std::string spare_domain() const { return text(page().spare_domain); }
+  std::uint32_t moves() const { return page().flips.load(std::memory_order_acquire); }
+  /// It has been asked to leave, and has not dealt with that yet.
+  bool is_asked() const { return page().asked_to_leave.load() != page().answered.load(); }
+  void ask_to_leave() const;
+  /// For the domain of that pipe directory; wakes the process where it is news.
+  void set_rule(const std::string& pipe_directory, abi::DomainRule rule) const;
+
+ private:
+  explicit SpareView(os::Mapping mapping) : mapping_(std::move(mapping)) {}
+  abi::SparePage& page() const { return *mapping_.as<abi::SparePage>(); }
+  template <std::size_t size>
+  static std::string text(const std::array<char, size>& from);
+  void wake() const;
+
+  os::Mapping mapping_;
+};
+
+const char* to_string(abi::SpareState state);
+
+/// How one stands, as last looked at.
+struct SpareReport {
+  abi::SpareState state = abi::SpareState::Starting;
+  std::string reason;
+  std::string spare_domain;  ///< its name; empty: it has none now
+  std::uint32_t moves = 0;
+  bool operator==(const SpareReport&) const = default;
+};
+
+/// Belongs to the loop's thread.
+class Spares {
+ public:
+  struct Knows {
+    os::EventLoop& loop;
+    os::Kernel& kernel;
+    Domains& domains;
+    Processes& processes;
+  };
+  struct Callbacks {
+    /// Its domain is parked: nothing there may be given back.
+    std::function<bool(const std::string& domain)> is_held;
+    /// The process works in that domain from now on.
+    std::function<void(pid_t pid, const std::string& domain)> on_moved;
+    std::function<void(pid_t pid, const SpareReport& now)> on_news;
+  };
+  Spares(Knows knows, Callbacks callbacks) : at_(knows), callbacks_(std::move(callbacks)) {}
+
+  /// A process, from now on, whose program has begun. Without a spare nothing follows.
+  void follow(pid_t pid);
+  void on_exit(pid_t pid) { followed_.erase(pid); }
+
+  /// Looks at all pages, and says what the domains' rules are.
+  void refresh();
+  /// Whether it has a page.
+  bool has(pid_t pid) const { return followed_.contains(pid) && followed_.at(pid).view; }
+  /// Empty: it has none.
+  std::optional<SpareReport> report_of(pid_t pid) const;
+  /// Whether an instance of it is in that domain, or may be.
+  bool is_in(pid_t pid, const std::string& domain) const;
+  /// False: it has no spare, and will have none.
+  bool ask_to_leave(pid_t pid);
+  /// Everybody who works in that domain.
+  void ask_all_to_leave(const std::string& domain);
+  /// The domain of that pipe directory; empty: none of ours.
+  std::string name_of(const std::string& pipe_directory) const;
+
+ private:
+  struct Followed {
+    SpareEnvironment environment;
+    std::optional<SpareView> view;
+    SpareReport told;
+    bool is_to_leave = false;  ///< asked before it had a page
+  };
+
+  void find_page(pid_t pid, Followed& followed);
+  void look_at(pid_t pid, Followed& followed);
+
+  Knows at_;
+  Callbacks callbacks_;
+  std::map<pid_t, Followed> followed_;
+  os::Watch looking_;
+};
+
+}  // namespace firebreak::agent
