@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 
+#include <unistd.h>
+
 #include <algorithm>
 
 #include "os/self.h"
@@ -95,8 +97,10 @@ std::vector<std::string> Sandbox::marked_processes() {
 std::vector<std::string> Sandbox::left_behind() {
   std::vector<std::string> left = marked_processes();
   for (const std::string& name : names_in(temporary_.path())) left.push_back("TMPDIR/" + name);
+  // The driver's copies for spare instances, which all processes of a user share, are to stay.
+  const std::string copies = "firebreak-" + std::to_string(::geteuid());
   for (const std::string& name : names_in("/dev/shm")) {
-    const bool ours = name.find("firebreak") != std::string::npos;
+    const bool ours = name.find("firebreak") != std::string::npos && name != copies;
     if (ours && !std::ranges::binary_search(shared_memory_before_, name)) left.push_back("/dev/shm/" + name);
   }
   return left;

@@ -68,6 +68,11 @@ class Page {
 
 class Spare : public MachineTest {
  protected:
+  void SetUp() override {
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+    GTEST_SKIP() << "a sanitizer's runtime wants to be the first library";
+#endif
+  }
   /// In an anchor's domain, with its first working instance in "a" and its spare in "b".
   std::unique_ptr<Client> start_with_spare(const std::string& init = "init") {
     for (const char* const name : {"a", "b", "anchor"}) start_mps(name);
