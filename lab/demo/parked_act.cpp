@@ -31,12 +31,15 @@ struct Scene {
   Checker one;
   Checker two;
   Checker newcomer;
+  Checker mover;
   Rogue rogue;
 
   std::string name_of(const std::string& who) const { return who + "-" + fault; }
   std::vector<Actor*> neighbours() const { return {one.actor, two.actor}; }
   /// Who was to go on has not.
-  bool is_lost() const { return rogue.actor->ended() || one.actor->ended() || two.actor->ended(); }
+  bool is_lost() const {
+    return rogue.actor->ended() || one.actor->ended() || two.actor->ended() || mover.actor->ended();
+  }
 };
 
 class ParkedAct {
@@ -49,17 +52,26 @@ class ParkedAct {
              std::ranges::all_of(domains, [](const auto& domain) { return domain.second.state == "ready"; });
     });
     const std::string until = fmt::format("{}/end-of-{}", theatre_.settings.directory, scene.fault);
+    const std::string movers_until = until + "-mover";
     for (const auto& [checker, who] : {std::pair(&scene.one, "one"), std::pair(&scene.two, "two")}) {
       if (status) status = enter_checker(scene, *checker, who, {"--until", until});
     }
+    if (status) status = enter_checker(scene, scene.mover, "mover", {"--until", movers_until}, true);
+    if (status) status = await_spare(scene);
     if (status) status = prepare_rogue(scene);
     if (status) status = raise(scene, seen);
+    if (status) status = wait("the mover's move", [&] { return moved(scene) != nullptr || scene.is_lost(); });
     if (status) status = enter_checker(scene, scene.newcomer, "newcomer", {"--seconds", "0.1"});
     if (status) status = wait("the newcomer's end", [&] { return scene.newcomer.actor->ended(); });
     seen.told_to_end_at_ns = to_ns(theatre_.clock.now());
     std::ofstream(until) << "now\n";
     if (status) status = wait("the neighbours' end", [&] { return all_ended(scene.neighbours()); });
     if (status) status = wait("the rogue's end", [&] { return scene.rogue.actor->ended(); });
+    if (status) status = await_spare(scene);
+    seen.mover.is_protected_again = status.has_value() && has_spare_;
+    seen.mover.outlived_domain = scene.mover.actor != nullptr && !scene.mover.actor->ended();
+    std::ofstream(movers_until) << "now\n";
+    if (status) status = wait("the mover's end", [&] { return scene.mover.actor->ended(); });
     report(scene, seen);
     return status;
   }
@@ -71,29 +83,46 @@ class ParkedAct {
     return company_.stage->wait(what, theatre_.settings.patience, done);
   }
   /// Asks the agent again and again.
-  Status await_parking(const std::string& what, const std::function<bool(const Domains&)>& is_so) {
+  Status await_status(const std::string& what, const std::function<bool(const std::string&)>& is_so) {
     bool done = false;
     auto asking = company_.stage->loop().every(between_questions, [&] {
       const auto link = link::AgentLink::connect(company_.socket_path);
       const auto status = link ? (*link)->status() : propagate(link);
-      done = status && is_so(link::parse_status(*status).parking);
+      done = status && is_so(*status);
     });
     if (!asking) return propagate(asking);
     return wait(what, [&] { return done; });
+  }
+  Status await_parking(const std::string& what, const std::function<bool(const Domains&)>& is_so) {
+    return await_status(what,
+                        [&](const std::string& status) { return is_so(link::parse_status(status).parking); });
+  }
+  /// Returns when the mover has a spare, or has ended.
+  Status await_spare(const Scene& scene) {
+    has_spare_ = false;
+    return await_status("the mover's spare", [&](const std::string& status) {
+      const auto mover = link::parse_status(status).tenant(scene.name_of("mover"));
+      has_spare_ = mover && mover->spare == "protected";
+      return has_spare_ || scene.mover.actor->ended();
+    });
+  }
+  const abi::Event* moved(const Scene& scene) const {
+    return company_.stage->first(abi::EventKind::Moved, scene.name_of("mover"));
   }
   const abi::Event* adopted(const std::string& tenant) const {
     return company_.stage->first(abi::EventKind::Adopted, tenant);
   }
   /// Returns when its first kernel is done, and the agent knows it.
   Status enter_checker(const Scene& scene, Checker& checker, const std::string& who,
-                       const std::vector<std::string>& arguments) {
+                       const std::vector<std::string>& arguments, bool with_spare = false) {
     checker.told.name = who;
     std::vector<std::string> command = {theatre_.settings.programs + "/firebreak-checker"};
     command.insert(command.end(), arguments.begin(), arguments.end());
     const std::string tenant = scene.name_of(who);
-    auto actor = company_.stage->enter(
-        {tenant, "unmodified", under_the_agent(theatre_, company_, tenant, false, command), {}},
-        [&checker](const std::string& line) {
+    std::vector<std::string> whole = under_the_agent(theatre_, company_, tenant, false, command);
+    if (with_spare) whole.insert(std::ranges::find(whole, "--"), "--spare");
+    auto actor =
+        company_.stage->enter({tenant, "unmodified", whole, {}}, [&checker](const std::string& line) {
           checker.works |= line == "working";
           hear_count(line, checker.told);
         });
@@ -136,6 +165,11 @@ class ParkedAct {
   void report(const Scene& scene, ParkedFault& seen) const {
     seen.neighbours = {neighbour_of(scene, scene.one), neighbour_of(scene, scene.two)};
     seen.newcomer = neighbour_of(scene, scene.newcomer);
+    seen.mover.program = neighbour_of(scene, scene.mover);
+    if (const abi::Event* const move = moved(scene); move != nullptr) {
+      seen.mover.moved_to = move->domain;
+      seen.mover.moved_at_ns = move->at_ns;
+    }
     if (scene.rogue.actor != nullptr) seen.exit = scene.rogue.actor->record().exit;
     seen.report = scene.rogue.told.report;
     const abi::Event* named = company_.stage->first(abi::EventKind::Parking, scene.name_of("rogue"));
@@ -144,6 +178,7 @@ class ParkedAct {
 
   const Theatre& theatre_;
   Company& company_;
+  bool has_spare_ = false;  ///< the mover, when that was awaited last
 };
 
 }  // namespace
@@ -170,7 +205,7 @@ Status play_parked(const Theatre& theatre, ActRecord& record) {
   company.stage = std::move(*stage);
   // Whoever goes on there is not to be cut off while we wait for what follows.
   const auto park_s = std::chrono::duration_cast<std::chrono::seconds>(theatre.settings.patience).count();
-  Status status = raise_the_agent(theatre, company, "pk", {"--park-s", std::to_string(park_s)});
+  Status status = raise_the_agent(theatre, company, "pk", {"--park-s", std::to_string(park_s), "--spares"});
   ParkedAct act(theatre, company);
   for (const std::string& fault : theatre.settings.parked_faults) {
     if (!status) break;

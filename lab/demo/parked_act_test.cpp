@@ -38,6 +38,7 @@ ParkedFault as_claimed(const char* kind) {
   fault.exit = os::ExitStatus{3, 0};
   fault.neighbours = {neighbour("one", "a"), neighbour("two", "a")};
   fault.newcomer = neighbour("newcomer", "b");
+  fault.mover = {neighbour("mover", "a"), "b", 1030 * ms, true, true};
   return fault;
 }
 
@@ -69,6 +70,23 @@ TEST(ParkedAct, OneWrongWordIsSaid) {
       not_observed(play_of([](ParkedFault& fault) { fault.neighbours[1].wrong_words = 1; })),
       ElementsAre("misaligned-load: two finishes with every word right - ended with status 0, 1 wrong "
                   "words, no error"));
+}
+
+TEST(ParkedAct, AMoverThatDidNotMoveOrDidNotLiveIsSaid) {
+  EXPECT_THAT(
+      not_observed(play_of([](ParkedFault& fault) { fault.mover.moved_to.clear(); })),
+      ElementsAre("misaligned-load: mover goes on in another domain, in the same process - it did not "
+                  "move"));
+  EXPECT_THAT(not_observed(play_of([](ParkedFault& fault) { fault.mover.moved_to = "a"; })),
+              ElementsAre(HasSubstr("it moved to domain a")));
+  EXPECT_THAT(not_observed(play_of([](ParkedFault& fault) { fault.mover.outlived_domain = false; })),
+              ElementsAre(HasSubstr("mover outlives the domain that it has left")));
+  EXPECT_THAT(not_observed(play_of([](ParkedFault& fault) { fault.mover.is_protected_again = false; })),
+              ElementsAre(HasSubstr("mover has a new spare afterwards")));
+  EXPECT_THAT(not_observed(play_of([](ParkedFault& fault) { fault.mover.program.wrong_words = 1; })),
+              ElementsAre(HasSubstr("mover finishes with every word right")));
+  EXPECT_THAT(not_observed(play_of([](ParkedFault& fault) { fault.mover.program.domain = "b"; })),
+              ElementsAre(HasSubstr("mover is in the rogue's domain")));
 }
 
 TEST(ParkedAct, ANeighbourThatDidNotFinishItsWorkIsSaid) {

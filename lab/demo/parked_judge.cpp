@@ -58,6 +58,22 @@ void judge_newcomer(const ParkedFault& fault, std::vector<Check>& checks) {
                     fate_of(newcomer)});
 }
 
+void judge_mover(const ParkedFault& fault, std::vector<Check>& checks) {
+  const Mover& mover = fault.mover;
+  judge_neighbour(fault, mover.program, checks);
+  checks.push_back(
+      {!mover.moved_to.empty() && mover.moved_to != fault.domain,
+       fmt::format("{}: {} goes on in another domain, in the same process", fault.fault, mover.program.name),
+       mover.moved_to.empty() ? "it did not move" : "it moved to domain " + mover.moved_to});
+  checks.push_back(
+      {mover.outlived_domain,
+       fmt::format("{}: {} outlives the domain that it has left", fault.fault, mover.program.name),
+       "it had ended by then"});
+  checks.push_back({mover.is_protected_again,
+                    fmt::format("{}: {} has a new spare afterwards", fault.fault, mover.program.name),
+                    "it had none"});
+}
+
 void judge_fault(const ParkedFault& fault, std::vector<Check>& checks) {
   checks.push_back(named(fault));
   checks.push_back({fault.neighbours.size() >= 2,
@@ -65,6 +81,7 @@ void judge_fault(const ParkedFault& fault, std::vector<Check>& checks) {
                     fmt::format("it had {}", fault.neighbours.size())});
   for (const Neighbour& neighbour : fault.neighbours) judge_neighbour(fault, neighbour, checks);
   judge_newcomer(fault, checks);
+  judge_mover(fault, checks);
   checks.push_back({stood_still(fault),
                     fmt::format("{}: the rogue's call does not return while the others work", fault.fault),
                     "it did"});
@@ -84,6 +101,17 @@ std::string fate_of(const Neighbour& neighbour) {
   if (!neighbour.has_counted) return end_of(neighbour.exit);
   return fmt::format("{}, {} wrong words, {}", end_of(neighbour.exit), neighbour.wrong_words,
                      neighbour.error.empty() ? "no error" : neighbour.error);
+}
+
+bool is_as_claimed(const Mover& mover) {
+  return is_unharmed(mover.program) && !mover.moved_to.empty() && mover.moved_to != mover.program.domain &&
+         mover.outlived_domain && mover.is_protected_again;
+}
+
+std::string fate_of(const Mover& mover) {
+  if (mover.moved_to.empty()) return fate_of(mover.program) + ", did not move";
+  return fmt::format("moved to domain {} in the same process, {}{}", mover.moved_to, fate_of(mover.program),
+                     mover.is_protected_again ? "" : ", without a new spare");
 }
 
 bool is_rogue_alone_named(const ParkedFault& fault) {

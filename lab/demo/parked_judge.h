@@ -17,6 +17,9 @@ void judge_parked(const Play& play, const ActRecord& act, std::vector<Check>& ch
 bool is_unharmed(const Neighbour& neighbour);
 /// "finished, 812 launches right", or what became of it instead.
 std::string fate_of(const Neighbour& neighbour);
+/// Whether it finished so after it had gone on in another domain.
+bool is_as_claimed(const Mover& mover);
+std::string fate_of(const Mover& mover);
 /// Whether the agent named the rogue, and nobody else.
 bool is_rogue_alone_named(const ParkedFault& fault);
 /// "named after 1.23 ms, then MISALIGNED_ADDRESS", or what was observed instead.

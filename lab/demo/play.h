@@ -50,6 +50,15 @@ struct Neighbour {
   std::string error;      ///< of CUDA; empty: none
 };
 
+/// A neighbour with a spare driver instance, which needs no domain that is held.
+struct Mover {
+  Neighbour program;
+  std::string moved_to;          ///< the domain; empty: it did not move
+  std::int64_t moved_at_ns = 0;  ///< when the agent knew; 0: it did not
+  bool outlived_domain = false;  ///< it was at work when its old domain had fallen and served again
+  bool is_protected_again = false;
+};
+
 /// One exception of the fourth act, and what came of it.
 struct ParkedFault {
   std::string fault;                         ///< the kind
@@ -62,6 +71,7 @@ struct ParkedFault {
   std::optional<os::ExitStatus> exit;        ///< the rogue's
   std::vector<Neighbour> neighbours;
   Neighbour newcomer;  ///< came while the domain was held
+  Mover mover;
 };
 
 enum class Act { Reference = 1, StockMps = 2, Firebreak = 3, Parked = 4 };

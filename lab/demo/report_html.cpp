@@ -132,6 +132,8 @@ std::string parked_rows(const ActRecord& act) {
     add(fault.fault, "rogue", fault.domain, is_rogue_alone_named(fault), fate_of_rogue(fault));
     for (const Neighbour& each : fault.neighbours)
       add("", each.name, each.domain, is_unharmed(each), fate_of(each));
+    add("", fault.mover.program.name, fault.mover.program.domain, is_as_claimed(fault.mover),
+        fate_of(fault.mover));
     add("", fault.newcomer.name, fault.newcomer.domain, is_unharmed(fault.newcomer), fate_of(fault.newcomer));
   }
   return rows;

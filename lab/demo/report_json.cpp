@@ -57,6 +57,15 @@ json neighbour_json(const Neighbour& neighbour) {
           {"error", neighbour.error}};
 }
 
+json mover_json(const Mover& mover) {
+  json out = neighbour_json(mover.program);
+  out["moved_to"] = mover.moved_to;
+  out["moved_at_ns"] = mover.moved_at_ns != 0 ? json(mover.moved_at_ns) : json();
+  out["outlived_domain"] = mover.outlived_domain;
+  out["protected_again"] = mover.is_protected_again;
+  return out;
+}
+
 json report_json(const stage::FaultReport& report) {
   return {{"launched_at_ns", report.launched_at_ns},
           {"answered_at_ns", report.answered_at_ns},
@@ -72,7 +81,8 @@ json parked_json(const ParkedFault& fault) {
               {"told_to_end_at_ns", fault.told_to_end_at_ns},
               {"rogue", fault.report ? report_json(*fault.report) : json()},
               {"rogue_exit", exit_json(fault.exit)},
-              {"newcomer", neighbour_json(fault.newcomer)}};
+              {"newcomer", neighbour_json(fault.newcomer)},
+              {"mover", mover_json(fault.mover)}};
   for (const Neighbour& each : fault.neighbours) out["neighbours"].push_back(neighbour_json(each));
   return out;
 }

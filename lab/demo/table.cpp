@@ -64,6 +64,8 @@ std::string parked_table(const ActRecord& act) {
     text += fmt::format("{}  rogue: {}\n", fit(fault.fault, label_columns), fate_of_rogue(fault));
     for (const Neighbour& neighbour : fault.neighbours)
       text += fmt::format("{}  {}: {}\n", fit("", label_columns), neighbour.name, fate_of(neighbour));
+    text +=
+        fmt::format("{}  {}: {}\n", fit("", label_columns), fault.mover.program.name, fate_of(fault.mover));
     text += fmt::format("{}  {}: {}, in domain {} and not {}\n", fit("", label_columns), fault.newcomer.name,
                         fate_of(fault.newcomer), fault.newcomer.domain, fault.domain);
   }

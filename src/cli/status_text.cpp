@@ -88,6 +88,17 @@ std::vector<std::string> foreign_row(const json& client, const json& domain) {
           word(client, "came")};
 }
 
+/// "protected, in b", or why it is not; "-": it has none.
+std::string spare_of(const json& tenant) {
+  const json spare = tenant.value("spare", json());
+  if (!spare.is_object()) return "-";
+  const std::string state = word(spare, "state");
+  const std::string domain = word(spare, "domain", "");
+  const std::string reason = word(spare, "reason", "");
+  if (!domain.empty()) return fmt::format("{}, in {}", state, domain);
+  return reason.empty() ? state : fmt::format("{}: {}", state, reason);
+}
+
 std::vector<std::string> tenant_row(const json& tenant, const json& holds) {
   const json active = tenant.value("active", json());
   const json standby = tenant.value("standby", json());
@@ -97,7 +108,8 @@ std::vector<std::string> tenant_row(const json& tenant, const json& holds) {
           process_of(standby),
           limits_of(active.is_object() ? active : standby),
           word(tenant.value("guard", json::object()), "state"),
-          is_held(holds, active) ? "yes" : "no"};
+          is_held(holds, active) ? "yes" : "no",
+          spare_of(tenant)};
 }
 
 }  // namespace
@@ -109,7 +121,7 @@ std::string status_text(const std::string& document) {
       {"DOMAIN", "STATE", "GPU", "DAEMON", "SERVERS", "CLIENTS", "RESTARTS", "LAST NEWS"}};
   for (const json& domain : status.value("domains", json::array())) rows.push_back(domain_row(domain));
   std::string text = table(rows);
-  rows = {{"TENANT", "PHASE", "ACTIVE", "STANDBY", "LIMITS", "GUARD", "HELD"}};
+  rows = {{"TENANT", "PHASE", "ACTIVE", "STANDBY", "LIMITS", "GUARD", "HELD", "SPARE"}};
   const json holds = status.value("holds", json::array());
   for (const json& tenant : status.value("tenants", json::array())) rows.push_back(tenant_row(tenant, holds));
   text += rows.size() > 1 ? "\n" + table(rows) : "\nno tenants\n";

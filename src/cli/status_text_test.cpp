@@ -14,22 +14,28 @@ TEST(StatusText, ShowsDomainsAndTenantsWithTheirLimits) {
        "daemon_restarts": 1, "server_restarts": 0, "news": ""}],
     "tenants": [
       {"name": "llm", "phase": "serving", "guard": {"state": "on"},
-       "active": {"pid": 56, "domain": "a", "sm_percent": 25, "memory_mib": 1024}, "standby": null},
+       "active": {"pid": 56, "domain": "a", "sm_percent": 25, "memory_mib": 1024}, "standby": null,
+       "spare": {"state": "protected", "reason": "", "domain": "b", "moves": 2}},
       {"name": "x", "phase": "empty", "active": {"pid": 78, "domain": "a", "sm_percent": null,
-       "memory_mib": null}, "standby": {"pid": 9, "domain": "b"}}],
+       "memory_mib": null}, "standby": {"pid": 9, "domain": "b"}, "spare": null},
+      {"name": "torch", "phase": "empty", "active": {"pid": 80, "domain": "b", "sm_percent": null,
+       "memory_mib": null}, "standby": null,
+       "spare": {"state": "unprotected", "reason": "it captures", "domain": "", "moves": 0}}],
     "holds": [{"pid": 56, "tenant": "llm", "state": "ready", "since_death_ms": null},
       {"pid": 7, "tenant": "gone", "state": "waiting", "since_death_ms": 1204}]})";
-  EXPECT_EQ(status_text(json),
-            "DOMAIN  STATE     GPU        DAEMON  SERVERS  CLIENTS  RESTARTS  LAST NEWS\n"
-            "a       draining  (default)  12      34       56,78    0 + 2     had a fault\n"
-            "b       serving   GPU-1      13      -        -        1 + 0     -\n"
-            "\n"
-            "TENANT  PHASE    ACTIVE   STANDBY  LIMITS                     GUARD  HELD\n"
-            "llm     serving  56 in a  -        25 % of the SMs, 1024 MiB  on     yes\n"
-            "x       empty    78 in a  9 in b   none                       -      no\n"
-            "\n"
-            "DEAD  TENANT  HOLD     SINCE\n"
-            "7     gone    waiting  1204 ms");
+  EXPECT_EQ(
+      status_text(json),
+      "DOMAIN  STATE     GPU        DAEMON  SERVERS  CLIENTS  RESTARTS  LAST NEWS\n"
+      "a       draining  (default)  12      34       56,78    0 + 2     had a fault\n"
+      "b       serving   GPU-1      13      -        -        1 + 0     -\n"
+      "\n"
+      "TENANT  PHASE    ACTIVE   STANDBY  LIMITS                     GUARD  HELD  SPARE\n"
+      "llm     serving  56 in a  -        25 % of the SMs, 1024 MiB  on     yes   protected, in b\n"
+      "x       empty    78 in a  9 in b   none                       -      no    -\n"
+      "torch   empty    80 in b  -        none                       -      no    unprotected: it captures\n"
+      "\n"
+      "DEAD  TENANT  HOLD     SINCE\n"
+      "7     gone    waiting  1204 ms");
 }
 
 TEST(StatusText, SaysThatNobodyIsThere) {

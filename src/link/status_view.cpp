@@ -48,7 +48,8 @@ TenantView view_of(const Json& entry) {
           static_cast<pid_t>(number_at(object_at(entry, "standby"), "pid")),
           text_at(active, "domain"),
           number_at(entry, "epoch"),
-          number_at(entry, "committed_steps")};
+          number_at(entry, "committed_steps"),
+          text_at(object_at(entry, "spare"), "state")};
 }
 
 std::vector<pid_t> pids_at(const Json& entry, const char* name) {

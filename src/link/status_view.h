@@ -23,6 +23,7 @@ struct TenantView {
   std::string active_domain = {};
   std::uint64_t epoch = 0;
   std::uint64_t committed_steps = 0;
+  std::string spare = {};  ///< how its spare driver instance stands, "protected"; empty: it has none
 };
 
 /// How parking stands in a domain (park/parking.h).

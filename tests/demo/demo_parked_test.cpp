@@ -41,6 +41,14 @@ TEST(DemoParked, UnmodifiedNeighboursFinishBesideExceptionsOfSeveralKinds) {
       EXPECT_EQ(neighbour["wrong_words"], 0) << fault;
       EXPECT_GT(neighbour["launches"], 1) << fault;
     }
+    const auto& mover = fault["mover"];
+    EXPECT_EQ(mover["domain"], fault["domain"]);
+    EXPECT_NE(mover["moved_to"], fault["domain"]);
+    EXPECT_NE(mover["moved_to"], "");
+    EXPECT_EQ(mover["wrong_words"], 0) << fault;
+    EXPECT_EQ(mover["error"], "") << fault;
+    EXPECT_TRUE(mover["outlived_domain"]) << fault;
+    EXPECT_TRUE(mover["protected_again"]) << fault;
     EXPECT_NE(fault["newcomer"]["domain"], fault["domain"]);
     EXPECT_EQ(fault["newcomer"]["wrong_words"], 0) << fault;
   }
