@@ -72,6 +72,8 @@ TEST_F(AgentDescriptors, AnAllocationTakesNothingOfWhatOthersWerePromised) {
 }
 
 TEST_F(AgentDescriptors, WhoComesWhenNoneIsLeftIsToldAndTheAgentSleeps) {
+  // A sanitizer that looks at an object's type for the first time needs a descriptor for it.
+  settle();
   auto late = os::connect(path, Milliseconds(1000));
   ASSERT_TRUE(late);
   rlimit before{};

@@ -1,0 +1,27 @@
+# SPDX-License-Identifier: Apache-2.0
+# Several files of a target are compiled as one (CMake's unity builds): what they include is read once for all of them.
+# The sanitizer presets do without: there a file that forgets an include does not compile. So does who has ccache, which
+# would compile all of them again for a change in one. Who changes one file all day may want -DFIREBREAK_UNITY=OFF, too.
+if(CMAKE_CXX_COMPILER_LAUNCHER)
+  set(unity_by_default OFF)
+else()
+  set(unity_by_default ON)
+endif()
+option(FIREBREAK_UNITY "Compile several files of a target as one" ${unity_by_default})
+
+if(FIREBREAK_UNITY)
+  set(CMAKE_UNITY_BUILD ON)
+  set(CMAKE_UNITY_BUILD_BATCH_SIZE 10)
+  # A name of one file hides what another one keeps for itself.
+  add_compile_options(-Wno-shadow)
+endif()
+
+# firebreak_apart(TARGET ALL | FILE ...): these are compiled alone, since they keep a name for themselves that another
+# file of the target keeps, too.
+function(firebreak_apart target)
+  if("${ARGN}" STREQUAL ALL)
+    set_target_properties(${target} PROPERTIES UNITY_BUILD OFF)
+  else()
+    set_source_files_properties(${ARGN} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+  endif()
+endfunction()
