@@ -67,11 +67,13 @@ TEST(Cubin, WhatIsNamedByItsSectionMayBeAnyOfIt) {
 
 TEST(Cubin, LiteralsOfTheCompilerDoNotChange) {
   CubinBuilder cubin;
-  cubin.with_initialised("abcd1234wxyz");
+  cubin.with_initialised("abcd1234wxyz5678");
   cubin.with({"$str", ".nv.global.init", 0}).with({"$str$12", ".nv.global.init", 4});
   cubin.with({"$string", ".nv.global.init", 8});
-  for (const char* const name : {"$str", "$str$12", "$string"}) cubin.with(CubinBuilder::Relocation{name});
-  EXPECT_THAT(changing(code_of_cubin(cubin.build())), ElementsAre("$string"));
+  cubin.with({"$str$ing", ".nv.global.init", 12});
+  for (const char* const name : {"$str", "$str$12", "$string", "$str$ing"})
+    cubin.with(CubinBuilder::Relocation{name});
+  EXPECT_THAT(changing(code_of_cubin(cubin.build())), ElementsAre("$string", "$str$ing"));
 }
 
 TEST(Cubin, TheNameOfALiteralInMemoryThatIsZeroFirstIsNone) {
@@ -121,6 +123,16 @@ TEST(Cubin, VariablesThatHoldAddressesAreNotCopied) {
   EXPECT_EQ(code_of_cubin(table.build()).obstacle, std::nullopt) << "nobody takes its address";
   table.with(CubinBuilder::Relocation{"_ZTV1V"});
   EXPECT_EQ(code_of_cubin(table.build()).obstacle, Obstacle::KeepsAddresses);
+}
+
+TEST(Cubin, AFunctionOfItsOwnWhoseAddressIsTakenMayBeStored) {
+  CubinBuilder cubin;
+  cubin.sections.push_back({".text.kernel", SHT_PROGBITS, SHF_ALLOC, "code"});
+  cubin.with({"function", ".text.kernel", 0, 4, STT_FUNC, STB_GLOBAL}).with({"vprintf", "", 0, 0, STT_FUNC});
+  cubin.with(CubinBuilder::Relocation{"vprintf"});
+  EXPECT_EQ(code_of_cubin(cubin.build()).obstacle, std::nullopt) << "the driver's own is called";
+  cubin.with(CubinBuilder::Relocation{"function"});
+  EXPECT_EQ(code_of_cubin(cubin.build()).obstacle, Obstacle::KeepsAddresses);
 }
 
 TEST(Cubin, TwoVariablesOfOneNameCannotBeToldApart) {
