@@ -9,6 +9,14 @@ find_package(tl-expected REQUIRED)
 find_package(PkgConfig REQUIRED)
 pkg_check_modules(libsystemd REQUIRED IMPORTED_TARGET libsystemd)
 find_path(XXHASH_INCLUDE_DIR xxhash.h REQUIRED)  # header only
+# Fat binaries are compressed with these. Their archives alone: libfirebreak-guard.so may need nothing but libc.
+foreach(name lz4 zstd)
+  find_library(FIREBREAK_${name} NAMES lib${name}.a REQUIRED)
+  find_path(FIREBREAK_${name}_INCLUDE_DIR ${name}.h REQUIRED)
+  add_library(static_${name} STATIC IMPORTED)
+  set_target_properties(static_${name} PROPERTIES IMPORTED_LOCATION ${FIREBREAK_${name}}
+    INTERFACE_INCLUDE_DIRECTORIES ${FIREBREAK_${name}_INCLUDE_DIR})
+endforeach()
 find_package(Python3 3.10 REQUIRED COMPONENTS Interpreter)  # the binding's tests
 find_package(GTest REQUIRED)
 include(GoogleTest)

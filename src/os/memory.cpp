@@ -92,6 +92,12 @@ Result<std::string> content_of(int fd) {
   return content;
 }
 
+Result<std::string> content_at(const std::string& path) {
+  const Fd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK));
+  if (!file) return fail_errno("open " + path, errno);
+  return content_of(file.get());
+}
+
 Result<std::size_t> file_size(int fd) {
   struct stat info {};
   if (::fstat(fd, &info) != 0) return fail_errno("ask for a file's size", errno);

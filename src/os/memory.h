@@ -51,6 +51,8 @@ Result<bool> is_locked_elsewhere(int fd);
 
 /// The whole of a file that can be read at any place, wherever its descriptor stands.
 Result<std::string> content_of(int fd);
+/// Of the file at that path.
+Result<std::string> content_at(const std::string& path);
 
 /// The size of the file behind a descriptor.
 Result<std::size_t> file_size(int fd);

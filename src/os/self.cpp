@@ -3,6 +3,7 @@
 
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <link.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -114,6 +115,25 @@ Result<std::string> library_of(const void* function) {
     return fail(ErrorCode::NotFound, "an address that is part of no library");
   }
   return std::string(found.dli_fname);
+}
+
+bool is_constant_in_library(const void* begin, std::size_t size_bytes) {
+  struct Range {
+    std::uintptr_t begin;
+    std::size_t size_bytes;
+  } range{reinterpret_cast<std::uintptr_t>(begin), size_bytes};
+  const auto look = [](dl_phdr_info* library, std::size_t, void* asked) {
+    const Range& wanted = *static_cast<const Range*>(asked);
+    for (int i = 0; i < library->dlpi_phnum; ++i) {
+      const ElfW(Phdr)& segment = library->dlpi_phdr[i];
+      if (segment.p_type != PT_LOAD || (segment.p_flags & PF_W) != 0) continue;
+      const std::uintptr_t from = library->dlpi_addr + segment.p_vaddr;
+      const bool begins_inside = wanted.begin >= from && wanted.begin - from <= segment.p_filesz;
+      if (begins_inside && wanted.size_bytes <= segment.p_filesz - (wanted.begin - from)) return 1;
+    }
+    return 0;
+  };
+  return ::dl_iterate_phdr(look, &range) == 1;
 }
 
 namespace {

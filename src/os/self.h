@@ -3,6 +3,7 @@
 #pragma once
 
 #include <sys/types.h>
+#include <cstddef>
 #include <functional>
 #include <optional>
 #include <string>
@@ -64,6 +65,10 @@ Result<void*> load_symbol(const std::string& library, const char* symbol);
 
 /// The path of the shared library or program that a function is part of. NotFound: of none.
 Result<std::string> library_of(const void* function);
+
+/// Whether all of those bytes are part of a program's or shared library's file, as it is loaded, and nobody
+/// may write there. They are there until the library is unloaded.
+bool is_constant_in_library(const void* begin, std::size_t size_bytes);
 
 /// The path, in the folder of the shared library or program that this code is part of, of its neighbour
 /// `name`. A run path would do where nobody stands between us and dlopen(); the sanitizers do. Just the name

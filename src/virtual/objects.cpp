@@ -27,7 +27,8 @@ Object* Objects::look_up(Family family, std::uintptr_t seen, Known& entry) {
   return found->second;
 }
 
-Object& Objects::add(Family family, std::uintptr_t own, Slot slot, std::vector<Object::Step> steps) {
+Object& Objects::add(Family family, std::uintptr_t own, Slot slot, std::vector<Object::Step> steps,
+                     std::shared_ptr<CodeImage> code) {
   const std::unique_lock lock(mutex_);
   // The driver answers what it has made before, for a kernel's function or a library's module.
   if (const auto known = by_own_[slot].find({family, own}); known != by_own_[slot].end())
@@ -38,6 +39,7 @@ Object& Objects::add(Family family, std::uintptr_t own, Slot slot, std::vector<O
     object = &all_.emplace_back();  // what stays behind is one object that nobody has
   }
   object->family = family;
+  object->code = std::move(code);
   object->steps = std::move(steps);
   for (Object::Step& step : object->steps) step.number = ++steps_;
   object->made_up_to[slot].store(steps_);
@@ -79,6 +81,7 @@ void Objects::remove(Object& object) {
       by_own_[slot].erase({object.family, own});
   }
   object.steps.clear();
+  object.code = nullptr;
   forget_known();
 }
 
@@ -124,6 +127,20 @@ std::optional<std::pair<CUresult, Family>> Objects::make_all(const cuda::Backend
     if (result != CUDA_SUCCESS && !object->is_gone.load()) return std::pair(result, object->family);
   }
   return std::nullopt;
+}
+
+std::vector<std::pair<Object*, std::shared_ptr<CodeImage>>> Objects::unread_code() {
+  const std::shared_lock lock(mutex_);
+  std::vector<std::pair<Object*, std::shared_ptr<CodeImage>>> unread;
+  for (Object& object : all_) {
+    if (object.code != nullptr && !object.is_read.load()) unread.emplace_back(&object, object.code);
+  }
+  return unread;
+}
+
+std::shared_ptr<CodeImage> Objects::code_of(const Object& object) {
+  const std::shared_lock lock(mutex_);
+  return object.code;
 }
 
 void Objects::for_each(Family family, const std::function<void(Object&)>& look) {

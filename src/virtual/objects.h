@@ -13,9 +13,11 @@
 #include <shared_mutex>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "cuda/backend.h"
+#include "virtual/code_image.h"
 
 namespace firebreak::virtual_driver {
 
@@ -114,8 +116,15 @@ struct Object {
   std::vector<Step> steps;                                  ///< empty: it comes with its instance
   /// The last step that was made in each instance.
   std::array<std::atomic<std::uint64_t>, slots_max> made_up_to{};
-  /// Of modules: their variables on the GPU that a kernel may change.
+  /// Of modules and libraries: what was loaded. Guarded by the mutex of Objects; null: there is none, or it
+  /// is gone.
+  std::shared_ptr<CodeImage> code;
+  /// Of code that was read: its variables on the GPU that a kernel may change. Written once, before
+  /// `is_read`.
   std::vector<std::string> variables;
+  std::atomic<bool> is_read{false};
+  /// The instance that was last seen to have all of them. Of who flips alone.
+  Slot variables_seen_in = no_slot;
   std::atomic<bool> is_gone{false};
   Work work;  ///< of streams
 };
@@ -127,7 +136,8 @@ class Objects {
   /// The program is given an object that instance `slot` has just made and calls `own`. Until the first flip
   /// the program's handle is the driver's own, so that whatever we do not know of works as ever. After it,
   /// the handle is ours: an address of ours that is nobody else's.
-  Object& add(Family family, std::uintptr_t own, Slot slot, std::vector<Object::Step> steps);
+  Object& add(Family family, std::uintptr_t own, Slot slot, std::vector<Object::Step> steps,
+              std::shared_ptr<CodeImage> code = nullptr);
   /// The same of what comes with the instances.
   Object& add_seen(Family family, std::uintptr_t seen);
 
@@ -159,6 +169,10 @@ class Objects {
     has_flipped_.store(true);
     forget_known();
   }
+
+  /// Modules and libraries whose code nobody has read yet, with it.
+  std::vector<std::pair<Object*, std::shared_ptr<CodeImage>>> unread_code();
+  std::shared_ptr<CodeImage> code_of(const Object& object);
 
   /// Runs `look` on each that is not gone.
   void for_each(Family family, const std::function<void(Object&)>& look);

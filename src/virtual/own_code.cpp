@@ -1,53 +1,44 @@
 // SPDX-License-Identifier: Apache-2.0
 /// Code: what is loaded is kept, so that another instance can load it.
 #include <memory>
+#include <utility>
 
+#include "os/memory.h"
 #include "virtual/calls.h"
 #include "virtual/code_image.h"
 
 namespace firebreak::virtual_driver::own {
 namespace {
 
-/// What was loaded, for as long as somebody may load it again.
-struct Image {
-  const void* program = nullptr;  ///< the program's, which it keeps itself; null: `copy` is it
-  std::vector<char> copy;
-  const void* data() const { return program == nullptr ? copy.data() : program; }
-};
+using Code = std::shared_ptr<CodeImage>;
 
-/// What the program may change or free after the call is copied.
-std::shared_ptr<const Image> keep(const OwnCall& call, const void* image) {
-  auto kept = std::make_shared<Image>();
-  const std::size_t size_bytes = code_image_bytes(image);
-  if (size_bytes == 0) {
-    call.all.stand_aside("it loads code whose length is not known");
-    kept->program = image;
-    return kept;
-  }
-  const auto* const bytes = static_cast<const char*>(image);
-  kept->copy.assign(bytes, bytes + size_bytes);
+Code keep(const OwnCall& call, const void* image, bool is_preserved = false) {
+  auto kept = CodeImage::of(image, is_preserved);
+  if (kept == nullptr) call.all.stand_aside("it loads code whose length is not known");
   return kept;
 }
 
-std::vector<std::string> known_variables(const OwnCall& call, const Image& image) {
-  auto names = image.copy.empty() ? std::nullopt : variables_of({image.copy.data(), image.copy.size()});
-  if (!names) call.all.stand_aside("it loads code whose variables are not known");
-  return names.value_or(std::vector<std::string>{});
+/// Gives the code to a driver, by `load`. Where its length is not known it is the program's own: there is no
+/// spare.
+template <class Load>
+CUresult give(const Code& code, const void* image, const Load& load) {
+  if (code == nullptr) return load(image);
+  return code->use(load).value_or(CUDA_ERROR_NOT_FOUND);
 }
 
-/// Loads code by `load`, here and in what comes.
+/// Loads code by `load`, here and in what comes. What is in it is read in the background.
 template <class Handle, class Load>
-CUresult add_code(const OwnCall& call, Handle* code, std::vector<std::string> variables, Load load) {
-  if (code == nullptr) return CUDA_ERROR_INVALID_VALUE;
+CUresult add_code(const OwnCall& call, Handle* handle, const Code& code, Load load) {
+  if (handle == nullptr) return CUDA_ERROR_INVALID_VALUE;
   const CUresult result = call.all.call([&](const Turn& turn) {
     Making making{turn.driver, turn.slot, turn.objects};
     const CUresult loaded = load(making);
     if (loaded != CUDA_SUCCESS) return loaded;
     std::vector<Object::Step> steps;
     steps.push_back({{}, load});
-    Object& object = turn.objects.add(FamilyOf<Handle>::value, making.made, turn.slot, std::move(steps));
-    object.variables = variables;
-    *code = reinterpret_cast<Handle>(object.seen);
+    Object& object =
+        turn.objects.add(FamilyOf<Handle>::value, making.made, turn.slot, std::move(steps), code);
+    *handle = reinterpret_cast<Handle>(object.seen);
     return loaded;
   });
   if (result == CUDA_SUCCESS) call.all.something_new();
@@ -59,6 +50,7 @@ CUmodule* module_of(Making& making) { return reinterpret_cast<CUmodule*>(&making
 template <class Handle, class Unload>
 CUresult unload(const OwnCall& call, Handle code, Unload unload_one) {
   Object* const object = call.all.objects().find(FamilyOf<Handle>::value, number_of(code));
+  const Code image = object == nullptr ? nullptr : call.all.objects().code_of(*object);
   const CUresult result = call.all.call([&](const Turn& turn) {
     const CUresult unloaded = unload_one(turn.driver, turn.objects.translate(code, turn.slot));
     const Instance* const spare = call.all.spare();
@@ -69,32 +61,48 @@ CUresult unload(const OwnCall& call, Handle code, Unload unload_one) {
     unload_one(spare->driver(), reinterpret_cast<Handle>(there));
     return unloaded;
   });
-  if (result == CUDA_SUCCESS && object != nullptr) call.all.objects().remove(*object);
+  if (result != CUDA_SUCCESS || object == nullptr) return result;
+  call.all.objects().remove(*object);
+  if (image != nullptr) image->forget();
   return result;
+}
+
+/// A file's content, as the program has it now. Null: the driver is to say what is wrong with it.
+Code keep_file(const char* path) {
+  auto content = path == nullptr ? Result<std::string>(fail(ErrorCode::InvalidArgument, "no path"))
+                                 : os::content_at(path);
+  return content ? CodeImage::of_content(std::move(*content)) : nullptr;
 }
 
 }  // namespace
 
 CUresult cuModuleLoad(const OwnCall& call, CUmodule* module, const char* path) {
-  call.all.stand_aside("it loads code whose variables are not known");
-  return add_code(call, module, {}, [name = std::string(path == nullptr ? "" : path)](Making& making) {
-    return making.driver.cuModuleLoad(module_of(making), name.c_str());
+  const Code code = keep_file(path);
+  if (code == nullptr) {
+    return call.all.call([&](const Turn& turn) { return turn.driver.cuModuleLoad(module, path); });
+  }
+  return add_code(call, module, code, [code](Making& making) {
+    return give(code, nullptr,
+                [&](const void* image) { return making.driver.cuModuleLoadData(module_of(making), image); });
   });
 }
 
 CUresult cuModuleLoadData(const OwnCall& call, CUmodule* module, const void* image) {
   if (image == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  const auto kept = keep(call, image);
-  return add_code(call, module, known_variables(call, *kept), [kept](Making& making) {
-    return making.driver.cuModuleLoadData(module_of(making), kept->data());
+  const Code code = keep(call, image);
+  return add_code(call, module, code, [code, image](Making& making) {
+    return give(code, image,
+                [&](const void* given) { return making.driver.cuModuleLoadData(module_of(making), given); });
   });
 }
 
 CUresult cuModuleLoadFatBinary(const OwnCall& call, CUmodule* module, const void* image) {
   if (image == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  const auto kept = keep(call, image);
-  return add_code(call, module, known_variables(call, *kept), [kept](Making& making) {
-    return making.driver.cuModuleLoadFatBinary(module_of(making), kept->data());
+  const Code code = keep(call, image);
+  return add_code(call, module, code, [code, image](Making& making) {
+    return give(code, image, [&](const void* given) {
+      return making.driver.cuModuleLoadFatBinary(module_of(making), given);
+    });
   });
 }
 
@@ -103,46 +111,94 @@ CUresult cuModuleLoadFatBinary(const OwnCall& call, CUmodule* module, const void
 CUresult cuModuleLoadDataEx(const OwnCall& call, CUmodule* module, const void* image, unsigned int count,
                             CUjit_option* options, void** values) {
   if (image == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  const auto kept = keep(call, image);
+  const Code code = keep(call, image);
   std::vector<std::pair<CUjit_option, void*>> lasting;
   for (unsigned int i = 0; i < count; ++i) {
     const bool writes = (options[i] >= CU_JIT_WALL_TIME && options[i] <= CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES);
     if (!writes) lasting.emplace_back(options[i], values[i]);
+    if (options[i] == CU_JIT_FALLBACK_STRATEGY || options[i] == CU_JIT_TARGET)
+      call.all.stand_aside("it says which of its code is taken");
   }
   bool is_first = true;
   const auto load = [=](Making& making) mutable {
-    if (is_first) {
-      is_first = false;
-      return making.driver.cuModuleLoadDataEx(module_of(making), kept->data(), count, options, values);
-    }
-    std::vector<CUjit_option> again;
-    std::vector<void*> with;
-    for (const auto& [option, value] : lasting) {
-      again.push_back(option);
-      with.push_back(value);
-    }
-    return making.driver.cuModuleLoadDataEx(
-        module_of(making), kept->data(), static_cast<unsigned int>(again.size()), again.data(), with.data());
+    const bool is_again = !std::exchange(is_first, false);
+    return give(code, image, [&](const void* given) {
+      if (!is_again) {
+        return making.driver.cuModuleLoadDataEx(module_of(making), given, count, options, values);
+      }
+      std::vector<CUjit_option> again;
+      std::vector<void*> with;
+      for (const auto& [option, value] : lasting) {
+        again.push_back(option);
+        with.push_back(value);
+      }
+      const auto size = static_cast<unsigned int>(again.size());
+      return making.driver.cuModuleLoadDataEx(module_of(making), given, size, again.data(), with.data());
+    });
   };
-  return add_code(call, module, known_variables(call, *kept), load);
+  return add_code(call, module, code, load);
 }
+
+namespace {
+
+/// CU_LIBRARY_BINARY_IS_PRESERVED of cuda.h: the caller keeps the image as long as it has the library.
+constexpr auto option_preserved = static_cast<CUlibraryOption>(1);
+
+/// What the caller of a library says of it.
+struct LibraryOptions {
+  std::vector<CUlibraryOption> options;
+  std::vector<void*> values;
+
+  LibraryOptions(CUlibraryOption* given, void** with, unsigned int count) : options(given, given + count) {
+    for (unsigned int i = 0; i < count; ++i) values.push_back(with == nullptr ? nullptr : with[i]);
+  }
+  bool is_preserved() const {
+    for (std::size_t i = 0; i < options.size(); ++i) {
+      if (options[i] == option_preserved) return values[i] != nullptr;
+    }
+    return false;
+  }
+};
+
+CUresult load_library(const OwnCall& call, CUlibrary* library, const Code& code, const void* image,
+                      const LibraryOptions& with) {
+  return add_code(call, library, code, [=](Making& making) {
+    LibraryOptions given = with;
+    return give(code, image, [&](const void* bytes) {
+      return making.driver.cuLibraryLoadData(reinterpret_cast<CUlibrary*>(&making.made), bytes, nullptr,
+                                             nullptr, 0, given.options.data(), given.values.data(),
+                                             static_cast<unsigned int>(given.options.size()));
+    });
+  });
+}
+
+}  // namespace
 
 CUresult cuLibraryLoadData(const OwnCall& call, CUlibrary* library, const void* image, CUjit_option* options,
                            void** values, unsigned int count, CUlibraryOption* library_options,
                            void** library_values, unsigned int library_count) {
   if (image == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  if (count != 0) call.all.stand_aside("it loads a library with options of the compiler");
-  const auto kept = keep(call, image);
-  if (!known_variables(call, *kept).empty()) call.all.stand_aside("it loads a library that has variables");
-  const std::vector<CUlibraryOption> given(library_options, library_options + library_count);
-  std::vector<void*> with;
-  for (unsigned int i = 0; i < library_count; ++i)
-    with.push_back(library_values == nullptr ? nullptr : library_values[i]);
-  return add_code(call, library, {}, [=](Making& making) {
-    std::vector<CUlibraryOption> what = given;
-    std::vector<void*> values_given = with;
-    return making.driver.cuLibraryLoadData(reinterpret_cast<CUlibrary*>(&making.made), kept->data(), options,
-                                           values, count, what.data(), values_given.data(), library_count);
+  const LibraryOptions with(library_options, library_values, library_count);
+  if (count == 0) return load_library(call, library, keep(call, image, with.is_preserved()), image, with);
+  call.all.stand_aside("it loads a library with options of the compiler");
+  return add_code(call, library, nullptr, [=](Making& making) {
+    return making.driver.cuLibraryLoadData(reinterpret_cast<CUlibrary*>(&making.made), image, options, values,
+                                           count, library_options, library_values, library_count);
+  });
+}
+
+CUresult cuLibraryLoadFromFile(const OwnCall& call, CUlibrary* library, const char* path,
+                               CUjit_option* options, void** values, unsigned int count,
+                               CUlibraryOption* library_options, void** library_values,
+                               unsigned int library_count) {
+  const Code code = count == 0 ? keep_file(path) : nullptr;
+  if (code != nullptr)
+    return load_library(call, library, code, nullptr,
+                        LibraryOptions(library_options, library_values, library_count));
+  call.all.stand_aside("it loads a library with options of the compiler");
+  return call.all.call([&](const Turn& turn) {
+    return turn.driver.cuLibraryLoadFromFile(library, path, options, values, count, library_options,
+                                             library_values, library_count);
   });
 }
 

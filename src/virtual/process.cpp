@@ -196,37 +196,134 @@ bool VirtualProcess::complete(const Instance& instance) {
   if (memory != CUDA_SUCCESS)
     tell(abi::SpareState::Unprotected, "the spare does not get the program's memory");
   if (failed) tell(abi::SpareState::Unprotected, "the spare does not get the program's objects");
-  return memory == CUDA_SUCCESS && !failed;
+  if (memory != CUDA_SUCCESS || failed) return false;
+  read_code();
+  if (!has_all_variables(instance)) stand_aside("its code has variables that are not found in the spare");
+  return aside_.load() == nullptr;
+}
+
+namespace {
+
+/// All that is loaded as code: what is in it is looked for by the same names in each.
+void for_each_code(Objects& objects, const std::function<void(Object&)>& look) {
+  objects.for_each(Family::Module, look);
+  objects.for_each(Family::Library, look);
+}
+
+/// A variable in one instance. Lazily loaded code is loaded by that.
+struct Place {
+  CUdeviceptr address = 0;
+  std::size_t size_bytes = 0;
+};
+std::optional<Place> place_of(const Instance& instance, const Object& code, const std::string& name) {
+  const std::uintptr_t own = code.in[instance.slot()].load();
+  Place place;
+  instance.driver().cuCtxSetCurrent(instance.primary());
+  const CUresult found =
+      code.family == Family::Module
+          ? instance.driver().cuModuleGetGlobal_v2(&place.address, &place.size_bytes,
+                                                   reinterpret_cast<CUmodule>(own), name.c_str())
+          : instance.driver().cuLibraryGetGlobal(&place.address, &place.size_bytes,
+                                                 reinterpret_cast<CUlibrary>(own), name.c_str());
+  return found == CUDA_SUCCESS ? std::optional(place) : std::nullopt;
+}
+
+/// Bytes that lie at `from` in one instance and belong to `to` in the other.
+struct Piece {
+  CUdeviceptr from;
+  CUdeviceptr to;
+  std::size_t size_bytes;
+};
+
+/// Variables that lie beside each other in both are one piece: what is between them is there for their
+/// alignment.
+std::vector<Piece> joined(std::vector<Piece> pieces) {
+  constexpr std::size_t alignment = 16;
+  std::sort(pieces.begin(), pieces.end(), [](const Piece& a, const Piece& b) { return a.from < b.from; });
+  std::vector<Piece> whole;
+  for (const Piece& piece : pieces) {
+    Piece* const last = whole.empty() ? nullptr : &whole.back();
+    const bool is_beside = last != nullptr && piece.from - last->from == piece.to - last->to &&
+                           piece.from >= last->from + last->size_bytes &&
+                           piece.from - (last->from + last->size_bytes) < alignment;
+    if (is_beside) {
+      last->size_bytes = piece.from + piece.size_bytes - last->from;
+    } else {
+      whole.push_back(piece);
+    }
+  }
+  return whole;
+}
+
+}  // namespace
+
+/// Which variables the program's code has. In the background, but for code that came just before a flip.
+void VirtualProcess::read_code() {
+  const std::lock_guard lock(reading_code_);
+  const auto unread = objects_.unread_code();
+  if (unread.empty()) return;
+  int major = 0;
+  int minor = 0;
+  own_driver_.cuDeviceGetAttribute(&major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, 0);
+  own_driver_.cuDeviceGetAttribute(&minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, 0);
+  fatbin::Gpu gpu{static_cast<unsigned>(major), static_cast<unsigned>(minor)};
+  // CUDA C++ Programming Guide, "CUDA Environment Variables".
+  gpu.may_prefer_ptx = os::environment_variable("CUDA_FORCE_PTX_JIT").has_value() ||
+                       os::environment_variable("CUDA_FORCE_JIT").has_value();
+  for (const auto& [object, code] : unread) {
+    CodeState state = code->read(gpu);
+    if (state.why_unknown != nullptr) stand_aside(state.why_unknown);
+    object->variables = std::move(state.variables);
+    object->is_read.store(true, std::memory_order_release);
+  }
 }
 
 bool VirtualProcess::has_variables() {
   bool some = false;
-  objects_.for_each(Family::Module, [&](Object& module) { some = some || !module.variables.empty(); });
+  for_each_code(objects_,
+                [&](Object& code) { some = some || (code.is_read.load() && !code.variables.empty()); });
   return some;
+}
+
+/// Whether the driver finds them by their names. What it does not find cannot be copied.
+bool VirtualProcess::has_all_variables(const Instance& instance) {
+  bool all = true;
+  for_each_code(objects_, [&](Object& code) {
+    if (!all || !code.is_read.load() || code.variables.empty() || code.variables_seen_in == instance.slot())
+      return;
+    all = std::ranges::all_of(code.variables, [&](const std::string& name) {
+      return place_of(instance, code, name).has_value() || code.is_gone.load();
+    });
+    // Each context has a library's variables for itself; there is one in the other instance, too.
+    all = all && (code.family == Family::Module || has_one_context());
+    code.variables_seen_in = instance.slot();
+  });
+  forget_current(instance);
+  return all;
 }
 
 /// What kernels may have stored in variables of their code, which each instance has for itself.
 bool VirtualProcess::copy_variables(const Instance& from, const Instance& to) {
+  std::vector<Piece> pieces;
   bool whole = true;
-  const auto copy = [&](Object& module, const std::string& name) {
-    const auto place = [&](const Instance& instance, CUdeviceptr* address, std::size_t* size_bytes) {
-      const std::uintptr_t own = module.in[instance.slot()].load();
-      instance.driver().cuCtxSetCurrent(instance.primary());
-      return instance.driver().cuModuleGetGlobal_v2(address, size_bytes, reinterpret_cast<CUmodule>(own),
-                                                    name.c_str()) == CUDA_SUCCESS;
-    };
-    CUdeviceptr source = 0;
-    CUdeviceptr target = 0;
-    std::size_t size_bytes = 0;
-    if (!place(to, &target, &size_bytes) || !place(from, &source, &size_bytes)) return false;
-    std::vector<char> content(size_bytes);
-    if (from.driver().cuMemcpyDtoH_v2(content.data(), source, size_bytes) != CUDA_SUCCESS) return false;
-    to.driver().cuCtxSetCurrent(to.primary());
-    return to.driver().cuMemcpyHtoD_v2(target, content.data(), size_bytes) == CUDA_SUCCESS;
-  };
-  objects_.for_each(Family::Module, [&](Object& module) {
-    for (const std::string& name : module.variables) whole = whole && copy(module, name);
+  for_each_code(objects_, [&](Object& code) {
+    if (!code.is_read.load()) return;
+    for (const std::string& name : code.variables) {
+      const auto target = place_of(to, code, name);
+      const auto source = place_of(from, code, name);
+      whole = whole && target && source && target->size_bytes == source->size_bytes;
+      if (whole) pieces.push_back({source->address, target->address, source->size_bytes});
+    }
   });
+  std::vector<char> content;
+  for (const Piece& piece : joined(std::move(pieces))) {
+    if (!whole) break;
+    content.resize(piece.size_bytes);
+    from.driver().cuCtxSetCurrent(from.primary());
+    whole = from.driver().cuMemcpyDtoH_v2(content.data(), piece.from, piece.size_bytes) == CUDA_SUCCESS;
+    to.driver().cuCtxSetCurrent(to.primary());
+    whole = whole && to.driver().cuMemcpyHtoD_v2(piece.to, content.data(), piece.size_bytes) == CUDA_SUCCESS;
+  }
   forget_current(from);
   forget_current(to);
   return whole;
@@ -396,6 +493,7 @@ void VirtualProcess::keep() {
   while (true) {
     const std::uint32_t seen = page_->wake.load(std::memory_order_acquire);
     if (aside_.load() == nullptr) {
+      read_code();
       if (spare_.load() == nullptr) make_spare();
       check_spare();
     } else {

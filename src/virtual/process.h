@@ -132,6 +132,8 @@ class VirtualProcess {
   static void end_all(const std::vector<std::pair<Work*, std::uint64_t>>& queued);
   CUresult synchronize(const Instance& instance);
   bool complete(const Instance& instance);
+  void read_code();
+  bool has_all_variables(const Instance& instance);
   bool has_variables();
   bool copy_variables(const Instance& from, const Instance& to);
   static void forget_current(const Instance& instance);
@@ -162,7 +164,8 @@ class VirtualProcess {
   bool has_started_ = false;
   std::mutex
       flipping_;  ///< one flip at a time; also guards the texts on the page. Never taken inside a call.
-  std::mutex instances_mutex_;  ///< of the next; after that one
+  std::mutex reading_code_;     ///< one at a time reads it; after that one
+  std::mutex instances_mutex_;  ///< of the next; after flipping_
   std::vector<std::unique_ptr<Instance>> instances_;
   std::atomic<const Instance*> active_{nullptr};
   std::atomic<const Instance*> spare_{nullptr};

@@ -16,7 +16,6 @@ namespace {
 
 using testing::ElementsAre;
 using testing::IsEmpty;
-using testing::Optional;
 
 // ---- Addresses ----
 
@@ -80,27 +79,81 @@ TEST(AddressKeeping, TheWindowIsNoPartOfTheMemoryMap) {
 
 // ---- Code ----
 
-TEST(CodeImage, IsAsLongAsItSays) {
-  EXPECT_EQ(code_image_bytes(".version 7.0"), 13U);
-  EXPECT_EQ(code_image_bytes(nullptr), 0U);
-  const std::array<std::uint32_t, 4> fat_binary{0xBA55ED50, 0x00100001, 100, 0};
-  EXPECT_EQ(code_image_bytes(fat_binary.data()), 116U);
-  const std::array<std::uint32_t, 4> wrapper{0x466243B1, 1, 0, 0};
-  EXPECT_EQ(code_image_bytes(wrapper.data()), 0U) << "its length is behind a pointer";
+CodeState read(const char* text) { return CodeImage::of(text, false)->read({}); }
+
+TEST(CodeImage, SaysWhatKernelsMayChange) {
+  const CodeState state = read(
+      ".version 7.0\n.visible .global .align 4 .u32 steps = 0;\n.const .f32 pi;\n"
+      ".entry f() { ld.global.u32 %r1, [steps]; }");
+  EXPECT_THAT(state.variables, ElementsAre("steps"));
+  EXPECT_EQ(state.why_unknown, nullptr);
+  EXPECT_THAT(read(".version 7.0\n").variables, IsEmpty());
 }
 
-TEST(CodeImage, VariablesAreThoseThatAreDeclared) {
-  EXPECT_THAT(variables_of(".version 7.0\n.visible .global .align 4 .u32 steps = 0;\n"
-                           ".global .b8 text[4] = {1, 2};\n.const .f32 pi;\n"
-                           ".entry f() { ld.global.u32 %r1, [steps]; }"),
-              Optional(ElementsAre("steps", "text")));
-  EXPECT_THAT(variables_of(".version 7.0\n// .global .u32 a;\n/* .global .u32 b; */\n"), Optional(IsEmpty()));
+TEST(CodeImage, SaysWhyItIsNotKnown) {
+  EXPECT_STREQ(read("something else").why_unknown, "it loads code that is damaged");
+  EXPECT_STREQ(read(".version 7.0\n.extern .func free (.param .b64 a);").why_unknown,
+               "it loads code that allocates memory in its kernels");
 }
 
-TEST(CodeImage, OfWhatIsNoPtxTheyAreNotKnown) {
-  EXPECT_FALSE(variables_of("\177ELF.version"));
-  EXPECT_FALSE(variables_of(""));
-  EXPECT_FALSE(variables_of("something else"));
+TEST(CodeImage, OfUnknownLengthThereIsNone) {
+  EXPECT_EQ(CodeImage::of(nullptr, false), nullptr);
+  const std::array<std::uint32_t, 4> nothing{};
+  EXPECT_EQ(CodeImage::of(nothing.data(), true), nullptr);
+}
+
+TEST(CodeImage, IsACopyUnlessTheCallerKeepsIt) {
+  const std::string text = ".version 7.0\n";
+  const auto given = [](const CodeImage& image) {
+    return image.use([](const void* bytes) { return bytes; });
+  };
+  EXPECT_NE(given(*CodeImage::of(text.c_str(), false)), text.c_str());
+  EXPECT_EQ(given(*CodeImage::of(text.c_str(), true)), text.c_str());
+}
+
+/// An empty fat binary: one in this program's file, and one that nobody keeps.
+constexpr std::array<std::uint64_t, 2> constant_fat_binary{0x00100001BA55ED50, 0};
+
+TEST(CodeImage, WhatIsWrappedStaysInItsProgramsFile) {
+  std::array<std::uint64_t, 2> on_stack = constant_fat_binary;
+  const auto is_copy = [](const void* bytes) {
+    const fatbin::Wrapper wrapper{fatbin::wrapper_magic, 1, bytes, nullptr};
+    return CodeImage::of(&wrapper, false)->is_copy();
+  };
+  EXPECT_FALSE(is_copy(constant_fat_binary.data()));
+  EXPECT_TRUE(is_copy(on_stack.data()));
+}
+
+TEST(CodeImage, WhatIsUnloadedIsNotReadAnyMore) {
+  const auto image = CodeImage::of(".version 7.0\n.global .u32 a; a", true);
+  EXPECT_THAT(image->read({}).variables, ElementsAre("a"));
+  image->forget();
+  EXPECT_THAT(image->read({}).variables, IsEmpty());
+  EXPECT_FALSE(image->use([](const void*) { return 1; }));
+}
+
+TEST(CodeImage, IsForgottenOnceNobodyUsesIt) {
+  const auto image = CodeImage::of(".version 7.0\n", true);
+  std::atomic<bool> is_used{false};
+  std::atomic<bool> is_forgotten{false};
+  std::atomic<bool> may_end{false};
+  std::thread user([&] {
+    image->use([&](const void*) {
+      is_used = true;
+      while (!may_end) std::this_thread::yield();
+      EXPECT_FALSE(is_forgotten);
+      return 0;
+    });
+  });
+  while (!is_used) std::this_thread::yield();
+  std::thread unloader([&] {
+    may_end = true;
+    image->forget();
+    is_forgotten = true;
+  });
+  user.join();
+  unloader.join();
+  EXPECT_TRUE(is_forgotten);
 }
 
 // ---- The gate ----

@@ -86,6 +86,9 @@ again:
 }
 )";
 
+/// What kernels that allocate memory declare.
+constexpr const char* allocating = ".extern .func (.param .b64 result) malloc (.param .b64 bytes);\n";
+
 /// The same code without a variable.
 std::string without_variables() {
   std::istringstream lines(ptx);
@@ -96,6 +99,29 @@ std::string without_variables() {
     if (!is_of_variable) kept += line + "\n";
   }
   return kept;
+}
+
+/// The code as nvcc would put it into a program: a fat binary, with PTX for compute capability 7.0 in it.
+std::string fat_binary(const std::string& text) {
+  const std::string payload = text + std::string(8 - text.size() % 8, '\0');
+  struct {
+    std::uint32_t magic = 0xBA55ED50;
+    std::uint16_t version = 1;
+    std::uint16_t header_bytes = 16;
+    std::uint64_t content_bytes = 0;
+    std::uint16_t kind = 1;
+    std::uint16_t entry_version = 0x101;
+    std::uint32_t entry_header_bytes = 64;
+    std::uint64_t payload_bytes = 0;
+    std::array<std::uint32_t, 3> not_compressed{};
+    std::uint32_t arch = 70;
+    std::uint64_t name = 0;
+    std::uint64_t flags = 0x11;
+    std::array<std::uint64_t, 2> rest{};
+  } header;
+  header.content_bytes = 64 + payload.size();
+  header.payload_bytes = payload.size();
+  return std::string(reinterpret_cast<const char*>(&header), sizeof header) + payload;
 }
 
 constexpr std::uint32_t word_count = 256;
@@ -113,6 +139,10 @@ class Program {
   Answer run(const std::string& verb, std::istream& words) {
     if (verb == "init") return {init(ptx)};
     if (verb == "init_without_variables") return {init(without_variables())};
+    if (verb == "init_fat_binary") return {init(fat_binary(ptx))};
+    if (verb == "init_library") return {init(fat_binary(ptx), true)};
+    if (verb == "init_allocating") return {init(fat_binary(std::string(ptx) + allocating))};
+    if (verb == "address") return {address_of_variable()};
     if (verb == "step") return {step()};
     if (verb == "enqueue") return {launch("step", words_)};
     if (verb == "wait") return {get<PFN_cuStreamSynchronize>("cuStreamSynchronize")(stream_)};
@@ -139,13 +169,24 @@ class Program {
     return reinterpret_cast<Function>(::dlsym(library_, name));
   }
 
-  CUresult init(const std::string& code) {
+  /// What was loaded is gone when this returns.
+  CUresult load(std::string code, bool as_library) {
+    if (!as_library) return get<PFN_cuModuleLoadData>("cuModuleLoadData")(&module_, code.c_str());
+    return get<PFN_cuLibraryLoadData>("cuLibraryLoadData")(&library_of_code_, code.c_str(), nullptr, nullptr,
+                                                           0, nullptr, nullptr, 0);
+  }
+
+  CUresult address_of_variable() {
+    CUdeviceptr address = 0;
+    return get<PFN_cuModuleGetGlobal_v2>("cuModuleGetGlobal_v2")(&address, nullptr, module_, "steps");
+  }
+
+  CUresult init(const std::string& code, bool as_library = false) {
     CUresult result = get<PFN_cuInit>("cuInit")(0);
     if (result == CUDA_SUCCESS)
       result = get<PFN_cuDevicePrimaryCtxRetain>("cuDevicePrimaryCtxRetain")(&context_, 0);
     if (result == CUDA_SUCCESS) result = get<PFN_cuCtxSetCurrent>("cuCtxSetCurrent")(context_);
-    if (result == CUDA_SUCCESS)
-      result = get<PFN_cuModuleLoadData>("cuModuleLoadData")(&module_, code.c_str());
+    if (result == CUDA_SUCCESS) result = load(code, as_library);
     if (result == CUDA_SUCCESS)
       result = get<PFN_cuStreamCreate>("cuStreamCreate")(&stream_, CU_STREAM_NON_BLOCKING);
     if (result == CUDA_SUCCESS)
@@ -161,9 +202,17 @@ class Program {
     return result == CUDA_SUCCESS ? get<PFN_cuCtxSynchronize>("cuCtxSynchronize")() : result;
   }
 
+  /// Of a library it is a kernel, which may stand wherever a function may.
+  CUresult find_kernel(CUfunction* function, const char* name) {
+    if (library_of_code_ == nullptr)
+      return get<PFN_cuModuleGetFunction>("cuModuleGetFunction")(function, module_, name);
+    return get<PFN_cuLibraryGetKernel>("cuLibraryGetKernel")(reinterpret_cast<CUkernel*>(function),
+                                                             library_of_code_, name);
+  }
+
   CUresult launch(const char* kernel, CUdeviceptr address) {
     CUfunction function = nullptr;
-    const CUresult found = get<PFN_cuModuleGetFunction>("cuModuleGetFunction")(&function, module_, kernel);
+    const CUresult found = find_kernel(&function, kernel);
     if (found != CUDA_SUCCESS) return found;
     std::uint32_t count = word_count;
     std::array<void*, 2> parameters{&address, &count};
@@ -276,6 +325,7 @@ class Program {
   void* library_;
   CUcontext context_ = nullptr;
   CUmodule module_ = nullptr;
+  CUlibrary library_of_code_ = nullptr;
   CUstream stream_ = nullptr;
   CUevent event_ = nullptr;
   CUdeviceptr words_ = 0;

@@ -146,6 +146,61 @@ TEST_F(Spare, WhoIsAskedToLeaveTakesEverythingAlong) {
   EXPECT_EQ(program->ask("context_is_same").value, 1U);
 }
 
+/// Variables of code are found in whatever way it is loaded, and go along.
+class SpareWithCode : public Spare, public testing::WithParamInterface<const char*> {};
+
+TEST_P(SpareWithCode, WhoIsAskedToLeaveTakesItsVariablesAlong) {
+  const auto program = start_with_spare(GetParam());
+  const auto model = start_plain("model");
+  Page page(program->pid());
+  ASSERT_TRUE(page.is(SpareState::Protected)) << page.reason();
+  step(*program, *model, 3);
+  for (std::uint32_t moves = 1; moves <= 2; ++moves) {
+    page.ask_to_leave();
+    EXPECT_EQ(page->flips.load(), moves) << page.reason();
+    expect_same(*program, *model);
+    step(*program, *model, 3);
+    ASSERT_TRUE(page.is(SpareState::Protected)) << page.reason();
+  }
+}
+
+TEST_P(SpareWithCode, WhoseDomainDiesWithVariablesGetsTheError) {
+  const auto program = start_with_spare(GetParam());
+  Page page(program->pid());
+  ASSERT_TRUE(page.is(SpareState::Protected)) << page.reason();
+  EXPECT_EQ(program->tell("step"), CUDA_SUCCESS);
+  end_domain("a");
+  EXPECT_EQ(program->tell("digest"), CUDA_ERROR_MISALIGNED_ADDRESS);
+  EXPECT_EQ(page.reason(), "its domain died with variables of its code");
+}
+
+INSTANTIATE_TEST_SUITE_P(Code, SpareWithCode, testing::Values("init_fat_binary", "init_library"),
+                         [](const auto& each) { return std::string(each.param); });
+
+TEST_F(Spare, WhoseKernelsAllocateMemoryIsToldAndGoesOn) {
+  const auto program = start_with_spare("init_allocating");
+  const auto model = start_plain("model");
+  Page page(program->pid());
+  ASSERT_TRUE(eventually([&] {
+    return page.reason() == "it loads code that allocates memory in its kernels";
+  })) << page.reason();
+  step(*program, *model, 2);
+  page.ask_to_leave();
+  EXPECT_EQ(page->flips.load(), 0U);
+}
+
+TEST_F(Spare, WhoTakesTheAddressOfAVariableIsToldAndGoesOn) {
+  const auto program = start_with_spare("init_fat_binary");
+  const auto model = start_plain("model");
+  Page page(program->pid());
+  ASSERT_TRUE(page.is(SpareState::Protected)) << page.reason();
+  EXPECT_EQ(program->tell("address"), CUDA_SUCCESS);
+  ASSERT_TRUE(page.is(SpareState::Unprotected));
+  EXPECT_TRUE(eventually([&] { return page.reason() == "it takes the address of a variable"; }))
+      << page.reason();
+  step(*program, *model, 2);
+}
+
 TEST_F(Spare, WorkUnderWayEndsFirst) {
   const auto program = start_with_spare("init_without_variables");
   Page page(program->pid());

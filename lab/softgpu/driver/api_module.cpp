@@ -10,6 +10,7 @@
 #include "softgpu/driver/entry.h"
 #include "softgpu/driver/jit_options.h"
 #include "softgpu/driver/launch.h"
+#include "softgpu/driver/ptx_image.h"
 
 using namespace firebreak::softgpu::driver;
 
@@ -93,21 +94,25 @@ extern "C" {
 CUresult cuModuleLoadDataEx(CUmodule* module, const void* image, unsigned int option_count,
                             CUjit_option* options, void** option_values) {
   if (image == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  if (!begins_like_text(image)) return CUDA_ERROR_NO_BINARY_FOR_GPU;
-  return load(module, static_cast<const char*>(image), JitOptions(option_count, options, option_values));
+  const auto ptx = ptx_of_image(image);
+  return ptx ? load(module, *ptx, JitOptions(option_count, options, option_values)) : ptx.error();
 }
 
 CUresult cuModuleLoadData(CUmodule* module, const void* image) {
   return cuModuleLoadDataEx(module, image, 0, nullptr, nullptr);
 }
 
+CUresult cuModuleLoadFatBinary(CUmodule* module, const void* image) {
+  return cuModuleLoadData(module, image);
+}
+
 CUresult cuModuleLoad(CUmodule* module, const char* file_name) {
   if (file_name == nullptr) return CUDA_ERROR_INVALID_VALUE;
   std::ifstream file(file_name, std::ios::binary);
   if (!file) return CUDA_ERROR_FILE_NOT_FOUND;
-  std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-  if (const std::size_t end = text.find('\0'); end != std::string::npos) text.resize(end);
-  return load(module, text, JitOptions(0, nullptr, nullptr));
+  const std::string content{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+  const auto ptx = ptx_of_file(content);
+  return ptx ? load(module, *ptx, JitOptions(0, nullptr, nullptr)) : ptx.error();
 }
 
 CUresult cuModuleUnload(CUmodule handle) {
