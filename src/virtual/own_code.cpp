@@ -79,7 +79,10 @@ Code keep_file(const char* path) {
 CUresult cuModuleLoad(const OwnCall& call, CUmodule* module, const char* path) {
   const Code code = keep_file(path);
   if (code == nullptr) {
-    return call.all.call([&](const Turn& turn) { return turn.driver.cuModuleLoad(module, path); });
+    const CUresult loaded =
+        call.all.call([&](const Turn& turn) { return turn.driver.cuModuleLoad(module, path); });
+    if (loaded == CUDA_SUCCESS) call.all.stand_aside("it loads a file that is not to be read here");
+    return loaded;
   }
   return add_code(call, module, code, [code](Making& making) {
     return give(code, nullptr,

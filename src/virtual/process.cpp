@@ -215,10 +215,11 @@ struct Place {
   CUdeviceptr address = 0;
   std::size_t size_bytes = 0;
 };
-std::optional<Place> place_of(const Instance& instance, const Object& code, const std::string& name) {
+std::optional<Place> place_of(const Instance& instance, CUcontext context, const Object& code,
+                              const std::string& name) {
   const std::uintptr_t own = code.in[instance.slot()].load();
   Place place;
-  instance.driver().cuCtxSetCurrent(instance.primary());
+  instance.driver().cuCtxSetCurrent(context);
   const CUresult found =
       code.family == Family::Module
           ? instance.driver().cuModuleGetGlobal_v2(&place.address, &place.size_bytes,
@@ -287,12 +288,13 @@ bool VirtualProcess::has_variables() {
 
 /// Whether the driver finds them by their names. What it does not find cannot be copied.
 bool VirtualProcess::has_all_variables(const Instance& instance) {
+  const CUcontext context = only_context(instance);
   bool all = true;
   for_each_code(objects_, [&](Object& code) {
     if (!all || !code.is_read.load() || code.variables.empty() || code.variables_seen_in == instance.slot())
       return;
     all = std::ranges::all_of(code.variables, [&](const std::string& name) {
-      return place_of(instance, code, name).has_value() || code.is_gone.load();
+      return place_of(instance, context, code, name).has_value() || code.is_gone.load();
     });
     // Each context has a library's variables for itself; there is one in the other instance, too.
     all = all && (code.family == Family::Module || has_one_context());
@@ -306,11 +308,14 @@ bool VirtualProcess::has_all_variables(const Instance& instance) {
 bool VirtualProcess::copy_variables(const Instance& from, const Instance& to) {
   std::vector<Piece> pieces;
   bool whole = true;
+  const CUcontext of_from = only_context(from);
+  const CUcontext of_to = only_context(to);
   for_each_code(objects_, [&](Object& code) {
-    if (!code.is_read.load()) return;
+    if (!code.is_read.load() || code.variables.empty()) return;
+    whole = whole && (code.family == Family::Module || has_one_context());
     for (const std::string& name : code.variables) {
-      const auto target = place_of(to, code, name);
-      const auto source = place_of(from, code, name);
+      const auto target = place_of(to, of_to, code, name);
+      const auto source = place_of(from, of_from, code, name);
       whole = whole && target && source && target->size_bytes == source->size_bytes;
       if (whole) pieces.push_back({source->address, target->address, source->size_bytes});
     }
@@ -327,6 +332,15 @@ bool VirtualProcess::copy_variables(const Instance& from, const Instance& to) {
   forget_current(from);
   forget_current(to);
   return whole;
+}
+
+/// The program's, as far as it has one: each context has the variables of a library for itself.
+CUcontext VirtualProcess::only_context(const Instance& instance) {
+  std::uintptr_t own = number_of(instance.primary());
+  objects_.for_each(Family::Context, [&](Object& context) {
+    if (const std::uintptr_t its = context.in[instance.slot()].load(); its != 0) own = its;
+  });
+  return reinterpret_cast<CUcontext>(own);
 }
 
 /// On this thread nothing is current in that instance.

@@ -136,6 +136,7 @@ class VirtualProcess {
   bool has_all_variables(const Instance& instance);
   bool has_variables();
   bool copy_variables(const Instance& from, const Instance& to);
+  CUcontext only_context(const Instance& instance);
   static void forget_current(const Instance& instance);
   void start_working();
   void keep();
