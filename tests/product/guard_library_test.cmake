@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # cmake -D NM=nm -D READELF=readelf -D FILE=libfirebreak-guard.so -P guard_library_test.cmake
-# It is loaded into other people's programs: it needs what a C++ program needs anyway, and exports what it stands in for.
+# It is loaded into other people's programs: it needs what a C++ program needs anyway, and exports what it stands in
+# for.
 execute_process(COMMAND ${READELF} --dynamic --wide ${FILE} OUTPUT_VARIABLE dynamic COMMAND_ERROR_IS_FATAL ANY)
 string(REGEX MATCHALL "NEEDED[^\n]*" needed "${dynamic}")
 if(NOT needed)
