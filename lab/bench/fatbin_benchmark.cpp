@@ -15,7 +15,7 @@
 namespace firebreak {
 namespace {
 
-constexpr fatbin::Gpu hopper{9, 0};
+constexpr fatbin::TargetGpu hopper{9, 0};
 
 /// Kernels as nvcc writes them, and one variable.
 std::string ptx_text(std::size_t size_bytes) {

@@ -9,19 +9,19 @@
 
 namespace firebreak::fatbin {
 
-enum class Memory { Global, Constant };
+enum class VariableSpace { Global, Constant };
 
 struct Variable {
   std::string name;
   std::uint64_t size_bytes = 0;  ///< 0: only the driver knows it
-  Memory memory = Memory::Global;
+  VariableSpace memory = VariableSpace::Global;
   bool is_local = false;  ///< its symbol is, as all are in code that was compiled whole
   /// Made by the compiler, and never written: strings, tables of the math functions.
   bool is_literal = false;
   bool is_reached = true;  ///< something in the code names it
   bool is_certain = true;  ///< it is in whatever the driver takes of the image
   /// Its kernels may have changed it.
-  bool may_change() const { return memory == Memory::Global && !is_literal && is_reached; }
+  bool may_change() const { return memory == VariableSpace::Global && !is_literal && is_reached; }
 };
 
 /// Why it is not known what the code keeps, or why that cannot be copied.

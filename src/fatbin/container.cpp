@@ -74,13 +74,13 @@ Result<Header> header_of(std::string_view image) {
   return *header;
 }
 
-EntryKind kind_of(std::uint16_t number) {
-  const auto kind = static_cast<EntryKind>(number);
-  return kind == EntryKind::Ptx || kind == EntryKind::Elf ? kind : EntryKind::Other;
+CodeKind kind_of(std::uint16_t number) {
+  const auto kind = static_cast<CodeKind>(number);
+  return kind == CodeKind::Ptx || kind == CodeKind::Elf ? kind : CodeKind::Other;
 }
 
 /// The entry that begins at `offset`, which moves behind it.
-Result<Entry> next_entry(std::string_view content, std::uint64_t& offset) {
+Result<CodeEntry> next_entry(std::string_view content, std::uint64_t& offset) {
   const auto header = read_at<EntryHeader>(content, offset);
   if (!header || header->header_bytes < sizeof(EntryHeader))
     return malformed("has an entry without a header");
@@ -88,7 +88,7 @@ Result<Entry> next_entry(std::string_view content, std::uint64_t& offset) {
   if (!behind) return malformed("has an entry that is cut off");
   const auto stored = part_of(content, offset + header->header_bytes, header->padded_bytes);
   if (!stored) return malformed("has an entry that is cut off");
-  Entry entry;
+  CodeEntry entry;
   entry.kind = kind_of(header->kind);
   entry.number = header->kind;
   entry.arch = header->arch;
@@ -120,7 +120,7 @@ bool unpack_zstd(std::string_view from, char* to, std::uint64_t size_bytes) {
 }
 
 /// Whether so little can become so much.
-bool is_possible(const Entry& entry) {
+bool is_possible(const CodeEntry& entry) {
   constexpr std::uint64_t lz4_at_most = 255;  // a byte of a length stands for so many
   if (entry.compression == Compression::Lz4)
     return entry.unpacked_bytes / lz4_at_most <= entry.payload.size();
@@ -135,11 +135,11 @@ Result<std::uint64_t> fat_binary_bytes(std::string_view image) {
   return header->header_bytes + header->content_bytes;
 }
 
-Result<std::vector<Entry>> entries_of(std::string_view image) {
+Result<std::vector<CodeEntry>> entries_of(std::string_view image) {
   const auto header = header_of(image);
   if (!header) return propagate(header);
   const std::string_view content = image.substr(header->header_bytes, header->content_bytes);
-  std::vector<Entry> entries;
+  std::vector<CodeEntry> entries;
   for (std::uint64_t offset = 0; offset < content.size();) {
     auto entry = next_entry(content, offset);
     if (!entry) return propagate(entry);
@@ -148,7 +148,7 @@ Result<std::vector<Entry>> entries_of(std::string_view image) {
   return entries;
 }
 
-Result<Unpacked> unpack(const Entry& entry, std::uint64_t most_bytes) {
+Result<Unpacked> unpack(const CodeEntry& entry, std::uint64_t most_bytes) {
   if (entry.compression == Compression::None) return Unpacked{entry.payload, nullptr};
   if (entry.compression == Compression::Unknown)
     return malformed("has an entry compressed in a way that is not known");

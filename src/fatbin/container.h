@@ -26,11 +26,11 @@ struct Wrapper {
 inline constexpr std::uint32_t wrapper_magic = 0x466243B1;
 inline constexpr std::uint32_t fat_binary_magic = 0xBA55ED50;
 
-enum class EntryKind : std::uint16_t { Ptx = 1, Elf = 2, Other = 0 };
+enum class CodeKind : std::uint16_t { Ptx = 1, Elf = 2, Other = 0 };
 enum class Compression { None, Lz4, Zstd, Unknown };
 
-struct Entry {
-  EntryKind kind = EntryKind::Other;
+struct CodeEntry {
+  CodeKind kind = CodeKind::Other;
   std::uint16_t number = 0;     ///< the kind as it is written there
   unsigned arch = 0;            ///< 90: compute capability 9.0
   bool only_this_arch = false;  ///< sm_90a: for no later minor version
@@ -52,11 +52,11 @@ inline constexpr std::uint64_t most_unpacked_bytes = std::uint64_t{1} << 29;
 Result<std::uint64_t> fat_binary_bytes(std::string_view image);
 
 /// The entries of the fat binary that begins here.
-Result<std::vector<Entry>> entries_of(std::string_view image);
+Result<std::vector<CodeEntry>> entries_of(std::string_view image);
 
 /// What an entry holds. Refuses one whose header says more than `most_bytes`, or something that is not so,
 /// before it takes any memory.
-Result<Unpacked> unpack(const Entry& entry, std::uint64_t most_bytes = most_unpacked_bytes);
+Result<Unpacked> unpack(const CodeEntry& entry, std::uint64_t most_bytes = most_unpacked_bytes);
 
 /// All fat binaries of a `.nv_fatbin` section: they lie one after the other, with zeroes between them.
 Result<std::vector<std::string_view>> fat_binaries_in(std::string_view section);

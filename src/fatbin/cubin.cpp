@@ -141,7 +141,7 @@ class Cubin {
     Variable variable;
     variable.name = symbol.name;
     variable.size_bytes = symbol.size_bytes;
-    variable.memory = place == Place::Global ? Memory::Global : Memory::Constant;
+    variable.memory = place == Place::Global ? VariableSpace::Global : VariableSpace::Constant;
     variable.is_local = symbol.binding == STB_LOCAL;
     variable.is_literal = section.name == ".nv.global.init" && is_name_of_literal(variable.name);
     variable.is_reached = false;

@@ -37,10 +37,10 @@ TEST(Cubin, SaysItsVariables) {
   ASSERT_EQ(code.variables.size(), 3U);
   EXPECT_EQ(code.variables[0].name, "steps");
   EXPECT_EQ(code.variables[0].size_bytes, 4U);
-  EXPECT_EQ(code.variables[0].memory, Memory::Global);
+  EXPECT_EQ(code.variables[0].memory, VariableSpace::Global);
   EXPECT_TRUE(code.variables[0].is_local);
   EXPECT_FALSE(code.variables[1].is_local);
-  EXPECT_EQ(code.variables[2].memory, Memory::Constant);
+  EXPECT_EQ(code.variables[2].memory, VariableSpace::Constant);
   EXPECT_FALSE(code.variables[2].may_change()) << "the host alone writes constant memory";
 }
 

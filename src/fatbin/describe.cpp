@@ -38,16 +38,16 @@ const char* to_string(Compression compression) {
   return "unknown";
 }
 
-std::string kind_of(const Entry& entry) {
-  if (entry.kind == EntryKind::Ptx) return "ptx";
-  return entry.kind == EntryKind::Elf ? "elf" : fmt::format("kind{}", entry.number);
+std::string kind_of(const CodeEntry& entry) {
+  if (entry.kind == CodeKind::Ptx) return "ptx";
+  return entry.kind == CodeKind::Elf ? "elf" : fmt::format("kind{}", entry.number);
 }
 
 std::string describe(const Code& code) {
   std::string text;
   for (const Variable& variable : code.variables) {
     text += fmt::format("    variable {} {} {} {}{}{}\n", variable.name,
-                        variable.memory == Memory::Global ? "global" : "constant", variable.size_bytes,
+                        variable.memory == VariableSpace::Global ? "global" : "constant", variable.size_bytes,
                         variable.is_local ? "local" : "visible", variable.is_reached ? " reached" : "",
                         variable.is_literal ? " literal" : "");
   }
@@ -55,18 +55,18 @@ std::string describe(const Code& code) {
   return text;
 }
 
-Code code_of(const Entry& entry) {
-  if (entry.kind == EntryKind::Other) return {{}, Obstacle::UnknownKind};
+Code code_of(const CodeEntry& entry) {
+  if (entry.kind == CodeKind::Other) return {{}, Obstacle::UnknownKind};
   const auto unpacked = unpack(entry);
   if (!unpacked) return {{}, Obstacle::Malformed};
-  return entry.kind == EntryKind::Ptx ? code_of_ptx(unpacked->bytes) : code_of_cubin(unpacked->bytes);
+  return entry.kind == CodeKind::Ptx ? code_of_ptx(unpacked->bytes) : code_of_cubin(unpacked->bytes);
 }
 
 Result<std::string> describe_entries(std::string_view image) {
   const auto entries = entries_of(image);
   if (!entries) return propagate(entries);
   std::string text;
-  for (const Entry& entry : *entries) {
+  for (const CodeEntry& entry : *entries) {
     text += fmt::format("  {} {}{} {} {} {}\n", kind_of(entry), entry.arch, entry.only_this_arch ? "a" : "",
                         to_string(entry.compression), entry.payload.size(), entry.unpacked_bytes);
     text += describe(code_of(entry));
@@ -85,7 +85,7 @@ Result<std::string> describe(std::string_view file) {
     const ImageKind kind = kind_of_image(image);
     text += fmt::format("image {}, {}, {} bytes\n", ++number, to_string(kind), image.size());
     if (kind != ImageKind::FatBinary) {
-      text += describe(code_of_image(image, Gpu{}));
+      text += describe(code_of_image(image, TargetGpu{}));
       continue;
     }
     const auto entries = describe_entries(image);

@@ -19,19 +19,19 @@ namespace {
 /// nvcc's assembler puts the text's zeroes up to the next 8 bytes behind it.
 std::string_view text_of(std::string_view bytes) { return bytes.substr(0, bytes.find('\0')); }
 
-bool is_known_kind(const Entry& entry) { return entry.kind != EntryKind::Other; }
+bool is_known_kind(const CodeEntry& entry) { return entry.kind != CodeKind::Other; }
 
-bool takes_machine_code(const Entry& entry, const Gpu& gpu) {
+bool takes_machine_code(const CodeEntry& entry, const TargetGpu& gpu) {
   const unsigned major = entry.arch / 10;
   const unsigned minor = entry.arch % 10;
   return major == gpu.major && (entry.only_this_arch ? minor == gpu.minor : minor <= gpu.minor);
 }
 
-Code code_of_entry(const Entry& entry) {
+Code code_of_entry(const CodeEntry& entry) {
   if (!is_known_kind(entry) || entry.compression == Compression::Unknown) return {{}, Obstacle::UnknownKind};
   const auto unpacked = unpack(entry);
   if (!unpacked) return {{}, Obstacle::Malformed};
-  return entry.kind == EntryKind::Ptx ? code_of_ptx(unpacked->bytes) : code_of_cubin(unpacked->bytes);
+  return entry.kind == CodeKind::Ptx ? code_of_ptx(unpacked->bytes) : code_of_cubin(unpacked->bytes);
 }
 
 struct Merged {
@@ -46,20 +46,20 @@ void add(std::map<std::string, Merged>& all, const Variable& variable) {
   ++known->second.count;
   Variable& both = known->second.variable;
   both.size_bytes = std::max(both.size_bytes, variable.size_bytes);
-  if (variable.memory == Memory::Global) both.memory = Memory::Global;
+  if (variable.memory == VariableSpace::Global) both.memory = VariableSpace::Global;
   both.is_local = both.is_local && variable.is_local;
   both.is_literal = both.is_literal && variable.is_literal;
   both.is_reached = both.is_reached || variable.is_reached;
 }
 
-Code code_of_fat_binary(std::string_view image, const Gpu& gpu) {
+Code code_of_fat_binary(std::string_view image, const TargetGpu& gpu) {
   const auto entries = entries_of(image);
   if (!entries) return {{}, Obstacle::Malformed};
   const auto chosen = candidates(*entries, gpu);
   if (chosen.empty()) return {{}, Obstacle::NoCode};
   Code all;
   std::map<std::string, Merged> variables;
-  for (const Entry* const entry : chosen) {
+  for (const CodeEntry* const entry : chosen) {
     const Code code = code_of_entry(*entry);
     if (!all.obstacle) all.obstacle = code.obstacle;
     for (const Variable& variable : code.variables) add(variables, variable);
@@ -122,11 +122,11 @@ Found find_image(const void* image) {
   return {readable.substr(0, elf_bytes(readable))};
 }
 
-std::vector<const Entry*> candidates(const std::vector<Entry>& entries, const Gpu& gpu) {
-  std::vector<const Entry*> machine_code;
-  std::vector<const Entry*> ptx;
-  for (const Entry& entry : entries) {
-    if (entry.kind != EntryKind::Ptx) {
+std::vector<const CodeEntry*> candidates(const std::vector<CodeEntry>& entries, const TargetGpu& gpu) {
+  std::vector<const CodeEntry*> machine_code;
+  std::vector<const CodeEntry*> ptx;
+  for (const CodeEntry& entry : entries) {
+    if (entry.kind != CodeKind::Ptx) {
       if (takes_machine_code(entry, gpu)) machine_code.push_back(&entry);
     } else if (entry.arch <= gpu.major * 10 + gpu.minor) {
       ptx.push_back(&entry);
@@ -137,7 +137,7 @@ std::vector<const Entry*> candidates(const std::vector<Entry>& entries, const Gp
   return machine_code;
 }
 
-Code code_of_image(std::string_view image, const Gpu& gpu) {
+Code code_of_image(std::string_view image, const TargetGpu& gpu) {
   switch (kind_of_image(image)) {
     case ImageKind::Ptx:
       return code_of_ptx(image);
@@ -187,8 +187,8 @@ Result<std::vector<PtxText>> ptx_texts_in(std::string_view file) {
     if (kind != ImageKind::FatBinary) continue;
     const auto entries = entries_of(image);
     if (!entries) return propagate(entries);
-    for (const Entry& entry : *entries) {
-      if (entry.kind != EntryKind::Ptx) continue;
+    for (const CodeEntry& entry : *entries) {
+      if (entry.kind != CodeKind::Ptx) continue;
       const auto unpacked = unpack(entry);
       if (!unpacked) return propagate(unpacked);
       texts.push_back({entry.arch, std::string(text_of(unpacked->bytes))});

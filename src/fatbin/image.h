@@ -25,7 +25,7 @@ struct Found {
 Found find_image(const void* image);
 
 /// The GPU that is to run it.
-struct Gpu {
+struct TargetGpu {
   unsigned major = 0;
   unsigned minor = 0;
   bool may_prefer_ptx =
@@ -37,10 +37,10 @@ struct Gpu {
 /// It takes machine code of the same major version whose minor one is no higher, else PTX of a version that
 /// is no higher (CUDA C++ Programming Guide, "Binary Compatibility", "PTX Compatibility"). Which one of
 /// several it takes is not asked here: the code is taken to have what any of them has.
-std::vector<const Entry*> candidates(const std::vector<Entry>& entries, const Gpu& gpu);
+std::vector<const CodeEntry*> candidates(const std::vector<CodeEntry>& entries, const TargetGpu& gpu);
 
 /// What code keeps, whatever kind of image it is: the union of all that the driver may take.
-Code code_of_image(std::string_view image, const Gpu& gpu);
+Code code_of_image(std::string_view image, const TargetGpu& gpu);
 
 struct PtxText {
   unsigned arch = 0;  ///< 0: the text alone says it

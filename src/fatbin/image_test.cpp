@@ -24,7 +24,7 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::SizeIs;
 
-constexpr Gpu hopper{9, 0};
+constexpr TargetGpu hopper{9, 0};
 
 std::string sample(const std::string& name) {
   std::ifstream file(std::string(FIREBREAK_FATBIN_TESTDATA) + "/" + name, std::ios::binary);
@@ -61,7 +61,7 @@ std::vector<std::string> names(const Code& code) {
   return found;
 }
 
-std::vector<std::string> taken(const std::vector<EntryToBuild>& entries, const Gpu& gpu) {
+std::vector<std::string> taken(const std::vector<EntryToBuild>& entries, const TargetGpu& gpu) {
   return names(code_of_image(fat_binary(entries), gpu));
 }
 
@@ -149,12 +149,13 @@ TEST(FatBinary, MoreThanTheLimitIsRefused) {
 TEST(Sample, OfTheToolkitIsReadWhateverItsCompression) {
   for (const char* const name : {"sample-zstd.fatbin", "sample-lz4.fatbin"}) {
     const std::string image = sample(name);
-    for (const Gpu& gpu : {Gpu{8, 0}, Gpu{8, 9}, Gpu{9, 0}, Gpu{9, 0, true}, Gpu{12, 0}}) {
+    for (const TargetGpu& gpu :
+         {TargetGpu{8, 0}, TargetGpu{8, 9}, TargetGpu{9, 0}, TargetGpu{9, 0, true}, TargetGpu{12, 0}}) {
       const Code code = code_of_image(image, gpu);
       EXPECT_EQ(code.obstacle, std::nullopt) << name;
       EXPECT_THAT(names(code), ElementsAre("counter", "table")) << name;
       EXPECT_TRUE(code.variables[0].may_change());
-      EXPECT_EQ(code.variables[1].memory, Memory::Constant);
+      EXPECT_EQ(code.variables[1].memory, VariableSpace::Constant);
       EXPECT_EQ(code.variables[1].size_bytes, 64U);
     }
     EXPECT_EQ(code_of_image(image, {7, 5}).obstacle, Obstacle::NoCode);

@@ -115,7 +115,7 @@ class Reader {
         const bool is_joined = words_.was_joined() && !before.empty() && is_in_word(before.back());
         has_version = has_version || word == ".version";
         if ((word == ".global" || word == ".const") && !is_joined)
-          declaration(word == ".global" ? Memory::Global : Memory::Constant, before);
+          declaration(word == ".global" ? VariableSpace::Global : VariableSpace::Constant, before);
         if (word == ".func" && before == ".extern") function();
       }
       before = word;
@@ -161,7 +161,7 @@ class Reader {
   }
 
   /// ".global .attribute(.managed) .align 4 .v2 .b32 name[4][2] = {1, 2}, other;"
-  void declaration(Memory memory, std::string_view linking) {
+  void declaration(VariableSpace memory, std::string_view linking) {
     std::uint64_t each_bytes = 0;
     std::uint64_t vector = 1;
     for (std::string_view word = words_.next();; word = words_.next()) {
@@ -189,7 +189,8 @@ class Reader {
   }
 
   /// From the first name to the semicolon.
-  void names(Memory memory, std::string_view linking, std::uint64_t each_bytes, std::string_view name) {
+  void names(VariableSpace memory, std::string_view linking, std::uint64_t each_bytes,
+             std::string_view name) {
     if (linking == ".extern") meet(Obstacle::NotLinked);
     while (true) {
       Variable& variable = code_.variables.emplace_back();

@@ -28,7 +28,7 @@ TEST(PtxText, VariablesAreThoseThatAreDeclared) {
   EXPECT_EQ(code.variables[1].size_bytes, 16U * 8U);
   EXPECT_TRUE(code.variables[1].is_local);
   EXPECT_FALSE(code.variables[1].may_change()) << "nothing names it";
-  EXPECT_EQ(code.variables[2].memory, Memory::Constant);
+  EXPECT_EQ(code.variables[2].memory, VariableSpace::Constant);
   EXPECT_FALSE(code.variables[2].may_change());
 }
 

@@ -32,7 +32,7 @@ void CodeImage::forget() {
   is_forgotten_ = true;
 }
 
-CodeState CodeImage::read(const fatbin::Gpu& gpu) const {
+CodeState CodeImage::read(const fatbin::TargetGpu& gpu) const {
   const std::lock_guard lock(mutex_);
   if (is_forgotten_) return {};
   if (needs_linking_) return {{}, fatbin::to_string(fatbin::Obstacle::NotLinked)};

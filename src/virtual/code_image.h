@@ -43,7 +43,7 @@ class CodeImage {
   void forget();
 
   /// What it keeps when that GPU runs it. Takes a second for some hundred MB.
-  CodeState read(const fatbin::Gpu& gpu) const;
+  CodeState read(const fatbin::TargetGpu& gpu) const;
 
   bool is_copy() const { return !copy_.empty(); }
 

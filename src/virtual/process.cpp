@@ -267,7 +267,7 @@ void VirtualProcess::read_code() {
   int minor = 0;
   own_driver_.cuDeviceGetAttribute(&major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, 0);
   own_driver_.cuDeviceGetAttribute(&minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, 0);
-  fatbin::Gpu gpu{static_cast<unsigned>(major), static_cast<unsigned>(minor)};
+  fatbin::TargetGpu gpu{static_cast<unsigned>(major), static_cast<unsigned>(minor)};
   // CUDA C++ Programming Guide, "CUDA Environment Variables".
   gpu.may_prefer_ptx = os::environment_variable("CUDA_FORCE_PTX_JIT").has_value() ||
                        os::environment_variable("CUDA_FORCE_JIT").has_value();
