@@ -36,7 +36,7 @@ Lane& Gate::own_lane() {
   }
   auto* const made = new Lane;  // for ever: close() looks at it whenever it wants to
   made->next = lanes.load(std::memory_order_relaxed);
-  while (!lanes.compare_exchange_weak(made->next, made, std::memory_order_release)) {
+  while (!lanes.compare_exchange_weak(made->next, made, std::memory_order_seq_cst)) {
   }
   own.lane = made;
   return *made;
@@ -50,8 +50,8 @@ void Gate::wait_outside(Lane& lane) {
 }
 
 bool Gate::is_anybody_inside() const {
-  for (const Lane* lane = lanes.load(std::memory_order_acquire); lane != nullptr; lane = lane->next) {
-    if (lane->inside.load(std::memory_order_acquire)) return true;
+  for (const Lane* lane = lanes.load(std::memory_order_seq_cst); lane != nullptr; lane = lane->next) {
+    if (lane->inside.load(std::memory_order_seq_cst)) return true;
   }
   return false;
 }

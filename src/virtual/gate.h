@@ -27,13 +27,13 @@ class Gate {
     Lane& lane = own_lane();
     if (lane.depth++ > 0) return;
     while (true) {
-      lane.inside.store(true, std::memory_order_relaxed);
       if (cheap_) {
+        lane.inside.store(true, std::memory_order_relaxed);
         std::atomic_signal_fence(std::memory_order_seq_cst);  // close() has all threads pass a barrier
       } else {
-        std::atomic_thread_fence(std::memory_order_seq_cst);
+        lane.inside.store(true, std::memory_order_seq_cst);
       }
-      if (closed_.load(std::memory_order_acquire) == 0) [[likely]]
+      if (closed_.load(std::memory_order_seq_cst) == 0) [[likely]]
         return;
       wait_outside(lane);
     }

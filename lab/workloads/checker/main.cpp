@@ -58,6 +58,7 @@ struct Options {
   unsigned int blocks = 1;
   unsigned int threads = 128;
   std::uint32_t rounds = 200;
+  double stall_ms = 0;  ///< a launch that takes longer is told of by itself; 0: none is
 };
 
 using Clock = std::chrono::steady_clock;
@@ -75,13 +76,21 @@ std::uint32_t expected(std::uint32_t i, std::uint32_t seed, std::uint32_t rounds
   return x;
 }
 
+struct Stall {
+  std::int64_t began_ns;  ///< CLOCK_MONOTONIC
+  double ms;
+};
+
 struct Seen {
   std::uint64_t launches = 0;
   std::uint64_t wrong_words = 0;
   double longest_ms = 0;        ///< from a launch to its result
   double longest_ended_ms = 0;  ///< when, since the first launch
   std::string error;            ///< empty: none
+  std::vector<Stall> stalls;    ///< the first stalls_max
 };
+
+constexpr std::size_t stalls_max = 10'000;
 
 Status once(const Gpu& gpu, const cuda::Function& mix, const cuda::DeviceBuffer& words,
             const Options& options, std::vector<std::uint32_t>& result) {
@@ -128,6 +137,9 @@ Result<Seen> play(const Options& options) {
       seen.longest_ms = took_ms;
       seen.longest_ended_ms = ms_since(begin);
     }
+    if (options.stall_ms > 0 && took_ms > options.stall_ms && seen.launches > 0 &&
+        seen.stalls.size() < stalls_max)
+      seen.stalls.push_back({std::chrono::nanoseconds(launch.time_since_epoch()).count(), took_ms});
     if (!done) {
       seen.error = done.error().message;
       break;
@@ -149,17 +161,20 @@ int main(int argument_count, char** arguments) {
   app.add_option("--until", options.until, "works until that file is there, and not for some seconds");
   app.add_option("--blocks", options.blocks, "of each launch")->check(CLI::Range(1U, 65535U));
   app.add_option("--rounds", options.rounds, "of each thread")->check(CLI::Range(1U, 1U << 30));
+  app.add_option("--stalls", options.stall_ms, "tells of each launch that takes so many ms or longer");
   CLI11_PARSE(app, argument_count, arguments);
   const auto seen = play(options);
   if (!seen) {
     std::fprintf(stderr, "firebreak-checker: %s\n", to_string(seen.error()).c_str());
     return 1;
   }
+  std::string stalls;
+  for (const Stall& stall : seen->stalls)
+    stalls += fmt::format("{}[{}, {:.3f}]", stalls.empty() ? "" : ", ", stall.began_ns, stall.ms);
   fmt::print(
       "{{\"launches\": {}, \"wrong_words\": {}, \"longest_ms\": {:.3f}, \"longest_ended_ms\": {:.1f}, "
-      "\"error\": "
-      "\"{}\"}}\n",
-      seen->launches, seen->wrong_words, seen->longest_ms, seen->longest_ended_ms, seen->error);
+      "\"error\": \"{}\", \"stalls\": [{}]}}\n",
+      seen->launches, seen->wrong_words, seen->longest_ms, seen->longest_ended_ms, seen->error, stalls);
   std::fflush(stdout);
   return seen->error.empty() && seen->wrong_words == 0 ? 0 : 1;
 }
