@@ -22,6 +22,15 @@ Result<FirstGpu> FirstGpu::open(const std::string& library) {
   });
 }
 
+Result<FirstGpu> FirstGpu::open_primary(const std::string& library) {
+  return open_with(library, [](const Device& device) -> Result<SmallContext> {
+    auto context = Context::retain_primary(device);
+    if (!context) return propagate(context);
+    if (const Status current = context->view().make_current(); !current) return propagate(current);
+    return SmallContext{std::move(*context), false};
+  });
+}
+
 Result<FirstGpu> FirstGpu::open_small(unsigned int multiprocessors, const std::string& library) {
   return open_with(library, [multiprocessors](const Device& device) {
     return create_small_context(device, multiprocessors);

@@ -16,6 +16,8 @@ class FirstGpu {
  public:
   /// `library` as for Driver::open. The context is current on the calling thread.
   static Result<FirstGpu> open(const std::string& library = {});
+  /// The same with the device's primary context, as programs of the CUDA runtime have it.
+  static Result<FirstGpu> open_primary(const std::string& library = {});
   /// The same with the context that create_small_context makes.
   static Result<FirstGpu> open_small(unsigned int multiprocessors, const std::string& library = {});
 

@@ -15,6 +15,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <charconv>
 #include <climits>
 #include <cstdint>
 #include <cstdlib>
@@ -140,9 +141,11 @@ namespace {
 
 constexpr mode_t owner_alone = 0700;
 
+std::string copies_path() { return "/dev/shm/firebreak-" + std::to_string(::geteuid()); }
+
 /// The folder of the copies, which nobody else can write to.
 Result<std::string> copies_folder() {
-  const std::string folder = "/dev/shm/firebreak-" + std::to_string(::geteuid());
+  const std::string folder = copies_path();
   if (::mkdir(folder.c_str(), owner_alone) != 0 && errno != EEXIST)
     return fail_errno("make " + folder, errno);
   struct stat status {};
@@ -176,6 +179,19 @@ Status make_copy(int library, std::size_t size_bytes, const std::string& folder,
 
 }  // namespace
 
+/// The path says it: FOLDER/library-...-NUMBER-NAME.
+std::optional<PrivateLibrary::Origin> PrivateLibrary::origin_of(const void* address) {
+  const auto path = library_of(address);
+  const std::string begin = copies_path() + "/library-";
+  if (!path || !path->starts_with(begin)) return std::nullopt;
+  const std::size_t name = path->find("-lib", begin.size());
+  if (name == std::string::npos) return std::nullopt;
+  const std::size_t number = path->rfind('-', name - 1);
+  Origin origin{*path, path->substr(name + 1), 0};
+  std::from_chars(path->data() + number + 1, path->data() + name, origin.copy_number);
+  return origin;
+}
+
 Result<PrivateLibrary> PrivateLibrary::load(const std::string& library, unsigned int copy) {
   const Fd file(::open(library.c_str(), O_RDONLY | O_CLOEXEC));
   struct stat status {};
@@ -190,6 +206,7 @@ Result<PrivateLibrary> PrivateLibrary::load(const std::string& library, unsigned
                                              copy};
   std::string path = *folder + "/library";
   for (const std::int64_t part : identity) path += "-" + std::to_string(part);
+  path += "-" + library.substr(library.rfind('/') + 1);
   if (::access(path.c_str(), F_OK) != 0) {
     const Status copied = make_copy(file.get(), static_cast<std::size_t>(status.st_size), *folder, path);
     if (!copied) return propagate(copied);

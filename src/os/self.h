@@ -79,6 +79,13 @@ std::string beside_this_library(const std::string& name);
 /// the library. Loaded for good. Constant; any thread may ask for a symbol.
 class PrivateLibrary {
  public:
+  struct Origin {
+    std::string path;          ///< of the copy
+    std::string name;          ///< of what it is a copy of, without its folder
+    unsigned int copy_number;  ///< as given to load()
+  };
+  /// Of which library that address is part of a copy; empty: of none.
+  static std::optional<Origin> origin_of(const void* address);
   /// Copy number `copy` of the library, of those that this process has. The copies are files of this user's
   /// on a tmpfs (/dev/shm), once for all processes: code that several have loaded takes memory once.
   /// NotFound: no such library. PermissionDenied: somebody else has put something in the way.
@@ -86,6 +93,8 @@ class PrivateLibrary {
   static Result<PrivateLibrary> load(const std::string& library, unsigned int copy);
   /// Null: it has none of that name.
   void* symbol(const char* name) const;
+  /// As dlopen() gave it.
+  void* handle() const { return handle_; }
 
  private:
   explicit PrivateLibrary(void* handle) : handle_(handle) {}

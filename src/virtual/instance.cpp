@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "virtual/instance.h"
 
+#include <array>
+#include <atomic>
+
 #include "os/self.h"
 #include "virtual/address_keeping.h"
 #include "virtual/addresses.h"
@@ -12,6 +15,8 @@ void* symbol_of(void* library, const char* symbol) {
   return static_cast<const os::PrivateLibrary*>(library)->symbol(symbol);
 }
 
+constinit std::array<std::atomic<void*>, slots_max> libraries{};
+
 Status check(CUresult result, const std::string& call) {
   if (result == CUDA_SUCCESS) return {};
   return fail(ErrorCode::Unavailable, call + " answered " + std::to_string(result));
@@ -19,9 +24,12 @@ Status check(CUresult result, const std::string& call) {
 
 }  // namespace
 
+void* instance_library(Slot slot) { return slot < slots_max ? libraries[slot].load() : nullptr; }
+
 Status Instance::load() {
   auto library = os::PrivateLibrary::load(settings_.library, settings_.slot);
   if (!library) return propagate(library, "another instance of the driver");
+  libraries[settings_.slot].store(library->handle());
   driver_ = cuda::Backend::from(&*library, &symbol_of);
   return {};
 }

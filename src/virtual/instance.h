@@ -20,6 +20,9 @@ struct InstanceSettings {
   std::string dump_path = {};  ///< of its core dump, where the process is in that mode; empty: the process's
 };
 
+/// The library of the instance in that slot, as dlopen() gave it; null: there is none. Any thread may ask.
+void* instance_library(Slot slot);
+
 /// Constant once it is there; any thread may use it. Never ended: a driver's threads do not survive that.
 class Instance {
  public:

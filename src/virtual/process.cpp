@@ -418,15 +418,9 @@ void VirtualProcess::give_back_left() {
     free.assign(first_free, left_.end());
     left_.erase(first_free, left_.end());
   }
-  for (const Instance* const each : free) {
-    // Its MPS server takes it for a client as long as it has any context, of the program's own making, too.
-    objects_.for_each(Family::Context, [&](Object& context) {
-      const std::uintptr_t own = context.in[each->slot()].exchange(0);
-      if (own != 0 && own != number_of(each->primary()))
-        each->driver().cuCtxDestroy_v2(reinterpret_cast<CUcontext>(own));
-    });
-    each->reset();
-  }
+  // Contexts of the program's own making stay: to destroy one in a domain that had fallen took 2 s and more,
+  // and calls of the next instance failed then (H100). Their MPS server waits for the process's end.
+  for (const Instance* const each : free) each->reset();
 }
 
 void VirtualProcess::make_spare() {

@@ -116,7 +116,7 @@ bool is_over(const Options& options, double since_begin_ms) {
 }
 
 Result<Seen> play(const Options& options) {
-  const auto gpu = Gpu::open(ptx);
+  const auto gpu = Gpu::open_primary(ptx);
   if (!gpu) return propagate(gpu);
   const auto mix = gpu->module().function("mix");
   if (!mix) return propagate(mix);

@@ -7,6 +7,10 @@ Result<Gpu> Gpu::open(std::string_view ptx, const std::string& library) {
   return load(cuda::FirstGpu::open(library), ptx);
 }
 
+Result<Gpu> Gpu::open_primary(std::string_view ptx, const std::string& library) {
+  return load(cuda::FirstGpu::open_primary(library), ptx);
+}
+
 Result<Gpu> Gpu::open_small(std::string_view ptx, unsigned int multiprocessors, const std::string& library) {
   return load(cuda::FirstGpu::open_small(multiprocessors, library), ptx);
 }

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /// dlsym() in front of the C library's: the CUDA runtime and PyTorch look the driver's functions up by name.
+/// And dlopen(), for what copies of the driver load (guard/preload/debugger_copies.h).
 #include <dlfcn.h>
 
 #include <atomic>
 
+#include "guard/preload/debugger_copies.h"
 #include "guard/preload/process_driver.h"
 #include "guard/preload/replacements.h"
 
@@ -36,8 +38,26 @@ extern "C" __attribute__((visibility("default"), optimize("O2", "omit-frame-poin
     void* handle, const char* name) noexcept {
   const Dlsym real = real_dlsym();
   if (!may_be_replaced(handle, name)) return real(handle, name);
+  void* const driver = firebreak::guard::driver_of_debugger(__builtin_return_address(0));
+  if (driver != nullptr) return real(driver, name);
   void* const found = real(handle, name);
   if (found == nullptr) return nullptr;
   void* const ours = firebreak::guard::replacement_of_symbol(name, found);
   return ours != nullptr ? ours : found;
+}
+
+/// Likewise a jump: what a name without a folder means depends on who asks.
+extern "C" __attribute__((visibility("default"), optimize("O2", "omit-frame-pointer"))) void* dlopen(
+    const char* file, int flags) noexcept {
+  using Dlopen = void* (*)(const char* file, int flags);
+  static std::atomic<Dlopen> cached{nullptr};
+  Dlopen real = cached.load(std::memory_order_acquire);
+  for (const char* version : {"GLIBC_2.34", "GLIBC_2.2.5", "GLIBC_2.17"}) {
+    if (real == nullptr) real = reinterpret_cast<Dlopen>(dlvsym(RTLD_NEXT, "dlopen", version));
+  }
+  cached.store(real, std::memory_order_release);
+  if (firebreak::guard::Bypass::active()) return real(file, flags);
+  void* const ours = firebreak::guard::debugger_in_place_of(file, __builtin_return_address(0));
+  if (ours != nullptr) return ours;
+  return real(file, flags);
 }
