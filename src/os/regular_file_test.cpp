@@ -4,9 +4,11 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
+#include <cerrno>
 #include <filesystem>
 #include <fstream>
 
@@ -55,6 +57,36 @@ TEST_F(RegularFile, AFifoIsLeftAlone) {
   EXPECT_FALSE(regular_file_at(kernel, path));
   // Nobody reads it: a writer that does not wait is told so.
   EXPECT_LT(::open(path.c_str(), O_WRONLY | O_NONBLOCK), 0);
+}
+
+/// 0, or the error with which that user's process does not open the pipe.
+int opening_error_of(uid_t user, const std::string& path) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    if (::setuid(user) != 0) ::_exit(255);
+    ::_exit(::open(path.c_str(), O_WRONLY | O_NONBLOCK) >= 0 ? 0 : errno);
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+// A client of a parked domain that cannot open the pipe of its core dump ends the others (H100).
+TEST_F(RegularFile, APipeThatIsGivenToAUserIsOpenedByThatUserAlone) {
+  constexpr uid_t tenant = 65534;
+  const std::string pipe = directory.path() + "/pipe";
+  ASSERT_TRUE(make_fifo(pipe));
+  if (::geteuid() != 0) {
+    EXPECT_EQ(give_to_user(pipe, ::geteuid() + 1).error().code, ErrorCode::PermissionDenied);
+    return;
+  }
+  const auto reader = kernel.open(pipe, O_RDONLY | O_NONBLOCK);
+  ASSERT_TRUE(reader);
+  ASSERT_TRUE(give_to_user(pipe, tenant));
+  EXPECT_EQ(opening_error_of(tenant, pipe), EACCES) << "nobody else gets through the folder yet";
+  ASSERT_TRUE(let_through(directory.path()));
+  EXPECT_EQ(opening_error_of(tenant, pipe), 0);
+  EXPECT_EQ(opening_error_of(tenant - 1, pipe), EACCES);
 }
 
 }  // namespace
