@@ -195,8 +195,17 @@ void Agent::on_closed(Connection& connection) {
 // ---------------------------------------------------------------------------------------------------
 
 /// Promotions first: a tenant waits for them, and nobody for anything else.
-void Agent::on_fault(const fault::Fault& told) {
-  const fault::Fault fault = where_it_works(told);
+void Agent::on_fault(const fault::Fault& fault) {
+  // A detector knows the domain in which its process began.
+  const Process* const process =
+      fault.pid && spares_.has(*fault.pid) ? processes_.living(*fault.pid) : nullptr;
+  if (process == nullptr || process->domain() == fault.domain) return take_fault(fault);
+  fault::Fault where_it_works = fault;
+  where_it_works.domain = process->domain();
+  take_fault(where_it_works);
+}
+
+void Agent::take_fault(const fault::Fault& fault) {
   const std::string_view domain = fault.domain;
   const bool is_sure = is_sure_of_domain(fault);
   if (parking_.holds(fault.domain) && !says_of_reset(fault)) return tell_fault(fault);
@@ -206,13 +215,6 @@ void Agent::on_fault(const fault::Fault& told) {
   follow_up(fault, is_sure);
   if (ends_domain && means == pair::EventType::FenceSeen) parking_.on_fell(fault.domain);
   tell_fault(fault);
-}
-
-/// A detector knows the domain in which its process began.
-fault::Fault Agent::where_it_works(fault::Fault fault) const {
-  if (!fault.pid || !spares_.has(*fault.pid)) return fault;
-  if (const Process* const process = processes_.living(*fault.pid)) fault.domain = process->domain();
-  return fault;
 }
 
 void Agent::tell_fault(const fault::Fault& fault) {
@@ -285,35 +287,33 @@ void Agent::on_gpu_opened(pid_t pid) {
   if (process != nullptr && !warm_standbys_.knows_server_of(process->domain())) domains_.refresh_servers();
 }
 
+void Agent::tell_of(const Process& process, abi::EventKind what, std::string text) {
+  abi::Event event;
+  event.what = what;
+  event.tenant = process.tenant();
+  event.domain = process.domain();
+  event.pid = process.pid();
+  event.text = std::move(text);
+  teller_.tell(std::move(event));
+}
+
 /// With its spare driver instance. Whatever it does from now on, it does there.
 void Agent::on_moved(pid_t pid, const std::string& domain) {
   Process* const process = processes_.living(pid);
   if (process == nullptr) return;
-  abi::Event event;
-  event.what = abi::EventKind::Moved;
-  event.tenant = process->tenant();
-  event.domain = domain;
-  event.pid = pid;
-  event.text = fmt::format("from domain {} to domain {}", process->domain(), domain);
+  const std::string before = process->domain();
   process->move_to(domain);
   Tenant* const tenant = tenants_.find(process->tenant());
   if (tenant != nullptr && tenant->active.pid == pid) tenant->active.domain = domain;
   records_.save();
-  spdlog::info("{}, process {}: moved {}", event.tenant, pid, event.text);
-  teller_.tell(std::move(event));
+  tell_of(*process, abi::EventKind::Moved, fmt::format("from domain {} to domain {}", before, domain));
 }
 
 void Agent::tell_spare(pid_t pid, const SpareReport& now) {
   const Process* const process = processes_.living(pid);
   if (process == nullptr) return;
-  abi::Event event;
-  event.what = abi::EventKind::Spare;
-  event.tenant = process->tenant();
-  event.domain = process->domain();
-  event.pid = pid;
-  event.text = fmt::format("{}{}{}", to_string(now.state), now.reason.empty() ? "" : ": ", now.reason);
-  spdlog::info("{}, process {}: spare: {}", event.tenant, pid, event.text);
-  teller_.tell(std::move(event));
+  const char* const between = now.reason.empty() ? "" : ": ";
+  tell_of(*process, abi::EventKind::Spare, fmt::format("{}{}{}", to_string(now.state), between, now.reason));
 }
 
 /// An Xid names a client that comes to the driver's mind: often a neighbour of the culprit, and once a

@@ -89,8 +89,8 @@ class Agent final : private ServerHandler {
   void report_status(Connection& connection) const;
 
   // What happens to the GPU.
-  void on_fault(const fault::Fault& told);
-  fault::Fault where_it_works(fault::Fault fault) const;
+  void on_fault(const fault::Fault& fault);
+  void take_fault(const fault::Fault& fault);
   bool is_sure_of_domain(const fault::Fault& fault);
   bool says_of_reset(const fault::Fault& fault);
   void follow_up(const fault::Fault& fault, bool is_sure);
@@ -99,6 +99,7 @@ class Agent final : private ServerHandler {
   void on_clients_lost(const std::string& domain);
   void on_server(const std::string& domain, pid_t pid);
   void on_gpu_opened(pid_t pid);
+  void tell_of(const Process& process, abi::EventKind what, std::string text);
   void on_moved(pid_t pid, const std::string& domain);
   void tell_spare(pid_t pid, const SpareReport& now);
   void tell_silence(const std::string& shelf, bool is_silent);
