@@ -7,10 +7,25 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <string>
+#include <string_view>
 
 namespace firebreak::abi {
 
 inline constexpr const char* spare_page_name = "firebreak-spare";
+
+/// In the environment of a process that is to have a spare: the pipe directories of two domains, "A:B". The
+/// first instance that works joins A, its spare B.
+inline constexpr const char* spare_variable = "FIREBREAK_SPARE";
+/// And where core dumps of instances in these two go, likewise. Not set: to where the process's go.
+inline constexpr const char* spare_dumps_variable = "FIREBREAK_SPARE_DUMPS";
+
+/// "A:B" as A and B; two empty ones where it is not of that form.
+inline std::array<std::string, 2> spare_pair(std::string_view value) {
+  const std::size_t colon = value.find(':');
+  if (colon == std::string_view::npos) return {};
+  return {std::string(value.substr(0, colon)), std::string(value.substr(colon + 1))};
+}
 
 enum class SpareState : std::uint32_t {
   Starting,     ///< the program has not asked for CUDA yet, or its spare is being made

@@ -9,30 +9,15 @@
 
 #include "os/descriptors.h"
 #include "os/processes.h"
+#include "park/mode.h"
 
 namespace firebreak::agent {
 namespace {
 
-constexpr const char* domains_variable = "FIREBREAK_SPARE";
-constexpr const char* dumps_variable = "FIREBREAK_SPARE_DUMPS";
 constexpr const char* pipe_directory_variable = "CUDA_MPS_PIPE_DIRECTORY";
 constexpr Milliseconds between_looks{50};
 
 std::string page_link() { return "/memfd:" + std::string(abi::spare_page_name) + " (deleted)"; }
-
-/// "A:B"; empty: it is not there, or of another form.
-std::optional<std::array<std::string, 2>> pair_in(std::string_view environment, std::string_view name) {
-  while (!environment.empty()) {
-    const std::string_view variable = environment.substr(0, environment.find('\0'));
-    environment.remove_prefix(std::min(environment.size(), variable.size() + 1));
-    if (!variable.starts_with(name) || variable.substr(name.size(), 1) != "=") continue;
-    const std::string_view value = variable.substr(name.size() + 1);
-    const std::size_t colon = value.find(':');
-    if (colon == std::string_view::npos) return std::nullopt;
-    return std::array{std::string(value.substr(0, colon)), std::string(value.substr(colon + 1))};
-  }
-  return std::nullopt;
-}
 
 }  // namespace
 
@@ -58,16 +43,17 @@ const char* to_string(abi::SpareState state) {
 }
 
 Environment SpareEnvironment::variables() const {
-  Environment all{{domains_variable, domains[0] + ":" + domains[1]}};
-  if (!dumps[0].empty()) all.emplace_back(dumps_variable, dumps[0] + ":" + dumps[1]);
+  Environment all{{abi::spare_variable, domains[0] + ":" + domains[1]}};
+  if (!dumps[0].empty()) all.emplace_back(abi::spare_dumps_variable, dumps[0] + ":" + dumps[1]);
   return all;
 }
 
 std::optional<SpareEnvironment> SpareEnvironment::in(std::string_view environment) {
-  auto domains = pair_in(environment, domains_variable);
-  if (!domains) return std::nullopt;
-  return SpareEnvironment{std::move(*domains),
-                          pair_in(environment, dumps_variable).value_or(std::array<std::string, 2>{})};
+  const auto pair_in = [&](const char* variable) {
+    return abi::spare_pair(park::variable_in(environment, variable).value_or(""));
+  };
+  SpareEnvironment found{pair_in(abi::spare_variable), pair_in(abi::spare_dumps_variable)};
+  return found.domains[0].empty() ? std::nullopt : std::optional(std::move(found));
 }
 
 // ---- SpareView ----
@@ -117,14 +103,18 @@ void SpareView::set_rule(const std::string& pipe_directory, abi::DomainRule rule
 
 void Spares::follow(pid_t pid) {
   const auto environment = at_.kernel.read_file(os::proc_folder(pid) + "/environ");
-  auto spare = environment ? SpareEnvironment::in(*environment) : std::nullopt;
-  if (!spare || followed_.contains(pid)) return;
-  followed_[pid].environment = std::move(*spare);
+  if (!environment || !SpareEnvironment::in(*environment) || followed_.contains(pid)) return;
+  followed_[pid];
   if (!looking_) {
     auto looking = at_.loop.every(between_looks, [this] { refresh(); });
     if (looking) looking_ = std::move(*looking);
   }
   refresh();
+}
+
+void Spares::on_exit(pid_t pid) {
+  followed_.erase(pid);
+  if (followed_.empty()) looking_.cancel();
 }
 
 void Spares::find_page(pid_t pid, Followed& followed) {
@@ -147,15 +137,21 @@ std::string Spares::name_of(const std::string& pipe_directory) const {
   return {};
 }
 
-void Spares::look_at(pid_t pid, Followed& followed) {
+std::vector<Spares::Rule> Spares::rules() const {
+  std::vector<Rule> all;
+  for (const mps::DomainReport& report : at_.domains.reports()) {
+    const auto open = report.takes_clients() ? abi::DomainRule::Open : abi::DomainRule::Closed;
+    const auto rule = callbacks_.is_held(report.name) ? abi::DomainRule::Held : open;
+    all.push_back({at_.domains.pipe_directory(report.name), rule});
+  }
+  return all;
+}
+
+void Spares::look_at(pid_t pid, Followed& followed, const std::vector<Rule>& rules) {
   if (!followed.view) find_page(pid, followed);
   if (!followed.view) return;
   const SpareView& view = *followed.view;
-  for (const mps::DomainReport& report : at_.domains.reports()) {
-    const bool is_held = callbacks_.is_held(report.name);
-    const auto open = report.takes_clients() ? abi::DomainRule::Open : abi::DomainRule::Closed;
-    view.set_rule(at_.domains.pipe_directory(report.name), is_held ? abi::DomainRule::Held : open);
-  }
+  for (const Rule& each : rules) view.set_rule(each.pipe_directory, each.rule);
   const SpareReport now{view.state(), view.reason(), name_of(view.spare_domain()), view.moves()};
   const std::string domain = name_of(view.active_domain());
   const Process* const process = at_.processes.living(pid);
@@ -166,11 +162,13 @@ void Spares::look_at(pid_t pid, Followed& followed) {
 }
 
 void Spares::refresh() {
+  if (followed_.empty()) return;
+  const std::vector<Rule> now = rules();
   std::vector<pid_t> pids;  // whoever is told may end one
   for (const auto& [pid, followed] : followed_) pids.push_back(pid);
   for (const pid_t pid : pids) {
     const auto found = followed_.find(pid);
-    if (found != followed_.end()) look_at(pid, found->second);
+    if (found != followed_.end()) look_at(pid, found->second, now);
   }
 }
 

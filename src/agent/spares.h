@@ -12,6 +12,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "abi/spare_page.h"
 #include "agent/process.h"
@@ -91,7 +92,7 @@ class Spares {
 
   /// A process, from now on, whose program has begun. Without a spare nothing follows.
   void follow(pid_t pid);
-  void on_exit(pid_t pid) { followed_.erase(pid); }
+  void on_exit(pid_t pid);
 
   /// Looks at all pages, and says what the domains' rules are.
   void refresh();
@@ -109,15 +110,20 @@ class Spares {
   std::string name_of(const std::string& pipe_directory) const;
 
  private:
+  /// What holds in the domain of that pipe directory now.
+  struct Rule {
+    std::string pipe_directory;
+    abi::DomainRule rule;
+  };
   struct Followed {
-    SpareEnvironment environment;
     std::optional<SpareView> view;
     SpareReport told;
     bool is_to_leave = false;  ///< asked before it had a page
   };
 
   void find_page(pid_t pid, Followed& followed);
-  void look_at(pid_t pid, Followed& followed);
+  std::vector<Rule> rules() const;
+  void look_at(pid_t pid, Followed& followed, const std::vector<Rule>& rules);
 
   Knows at_;
   Callbacks callbacks_;

@@ -19,7 +19,9 @@ constexpr std::string_view flags =
     "skip_abort,skip_nonrelocated_elf_images,skip_global_memory,skip_shared_memory,skip_local_memory,"
     "skip_constbank_memory";
 
-std::optional<std::string_view> value_in(std::string_view environment, std::string_view name) {
+}  // namespace
+
+std::optional<std::string_view> variable_in(std::string_view environment, std::string_view name) {
   while (!environment.empty()) {
     const std::string_view variable = environment.substr(0, environment.find('\0'));
     environment.remove_prefix(std::min(environment.size(), variable.size() + 1));
@@ -28,8 +30,6 @@ std::optional<std::string_view> value_in(std::string_view environment, std::stri
   }
   return std::nullopt;
 }
-
-}  // namespace
 
 Environment mode_environment(const std::string& dump_path) {
   return {{std::string(enabling_variable), "1"},
@@ -45,10 +45,10 @@ bool is_of_mode(std::string_view variable) {
 }
 
 std::string dump_path_in(std::string_view environment) {
-  const auto path = value_in(environment, file_variable);
+  const auto path = variable_in(environment, file_variable);
   if (!path) return {};
   for (const auto& [name, value] : mode_environment(std::string(*path))) {
-    if (value_in(environment, name) != value) return {};
+    if (variable_in(environment, name) != value) return {};
   }
   return std::string(*path);
 }

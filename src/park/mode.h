@@ -5,6 +5,7 @@
 /// (H100, driver 580: docs/parking.md).
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -13,6 +14,9 @@
 namespace firebreak::park {
 
 using Environment = std::vector<std::pair<std::string, std::string>>;
+
+/// The value of a variable in an environment as /proc/PID/environ has it; empty: it has none, or is not set.
+std::optional<std::string_view> variable_in(std::string_view environment, std::string_view name);
 
 /// The variables that put a CUDA process into the mode, with its dump to go to `dump_path`. A dump has the
 /// state of the warps, and no memory: the process is not aborted after it.

@@ -6,6 +6,7 @@
 #include <new>
 #include <utility>
 
+#include "abi/spare_page.h"
 #include "os/self.h"
 #include "virtual/calls.h"
 
@@ -27,18 +28,9 @@ void* symbol_of_any(void*, const char* symbol) {
   return found ? *found : nullptr;
 }
 
-/// What the program's own driver is to be part of: FIREBREAK_SPARE names the pipe directories of two domains,
-/// "A:B". The first instance that works joins A, its spare B. Empty: there is to be no spare.
-constexpr const char* spare_variable = "FIREBREAK_SPARE";
-/// And where core dumps of instances in these two go, likewise "A:B". Not set: to where the process's go.
-constexpr const char* dumps_variable = "FIREBREAK_SPARE_DUMPS";
-
-/// "A:B"; two empty ones where it is not of that form.
+/// Two empty ones where there is to be none.
 std::array<std::string, 2> pair_in(const char* variable) {
-  const auto said = os::environment_variable(variable);
-  const std::size_t colon = said ? said->find(':') : std::string::npos;
-  if (colon == std::string::npos) return {};
-  return {said->substr(0, colon), said->substr(colon + 1)};
+  return abi::spare_pair(os::environment_variable(variable).value_or(""));
 }
 
 void undisturbed(const std::function<void()>& run) {
@@ -48,14 +40,14 @@ void undisturbed(const std::function<void()>& run) {
 
 /// Whether the virtual driver stands in front of the program's own one from now on.
 bool start_virtual_driver(const cuda::Backend& own_driver, const cuda::Driver& library) {
-  auto domains = pair_in(spare_variable);
+  auto domains = pair_in(abi::spare_variable);
   if (domains[0].empty()) return false;
   const auto path = os::library_of(library.symbol("cuInit"));
   if (!path) return false;
   virtual_driver::VirtualSettings settings;
   settings.library = *path;
   settings.domains = std::move(domains);
-  settings.dumps = pair_in(dumps_variable);
+  settings.dumps = pair_in(abi::spare_dumps_variable);
   settings.undisturbed = &undisturbed;
   // Never destroyed: other threads may use the driver until the process's very end.
   virtual_driver::set_process(new virtual_driver::VirtualProcess(own_driver, settings));
