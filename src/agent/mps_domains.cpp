@@ -66,9 +66,6 @@ Status MpsDomains::start_anchors() {
     const std::string prefix = plan.name.substr(0, plan.name.size() - 1);
     mps::KeeperCallbacks callbacks;
     callbacks.on_news = [](const std::string& news) { spdlog::warn("MPS domain of anchors: {}", news); };
-    callbacks.on_clients_lost = [] {};
-    callbacks.on_server = [](pid_t) {};
-    callbacks.on_clients = [](const mps::ClientList&) {};
     const auto options = keeper_options({prefix + "anchor", plan.gpu});
     auto keeper = mps::DomainKeeper::start(kernel_, options, std::move(callbacks));
     if (!keeper) return propagate(keeper, "MPS domain of anchors");

@@ -450,8 +450,9 @@ bool Parking::holds(const std::string& domain) const {
 
 bool Parking::is_to_fall(const std::string& domain) const {
   const auto place = places_.find(domain);
-  return holds(domain) ||
-         (place != places_.end() && place->second.state.phase == park::ParkingPhase::Released);
+  if (place == places_.end()) return false;
+  const park::ParkingPhase phase = place->second.state.phase;
+  return park::is_parked(phase) || phase == park::ParkingPhase::Released;
 }
 
 void Parking::on_fell(const std::string& domain) {

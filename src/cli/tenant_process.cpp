@@ -54,11 +54,16 @@ ErrorRelay::OnLine core_dump_teller(link::AgentLink& link, pid_t pid) {
   };
 }
 
-/// What the tenant is guarded by; whether that works here is known by then, and the guard itself says so.
-Status prepare_guard(os::SpawnRequest& request, const abi::Placed& placed, bool shares_memory) {
+/// The library that is the guard, and the spare driver instance.
+Status add_preload(os::SpawnRequest& request) {
   auto preload = platform::guard_preload();
   if (!preload) return propagate(preload);
   request.environment.push_back(std::move(*preload));
+  return {};
+}
+
+/// What the tenant is guarded by; whether that works here is known by then, and the guard itself says so.
+Status prepare_guard(os::SpawnRequest& request, const abi::Placed& placed, bool shares_memory) {
   if (shares_memory) request.environment.emplace_back(guard::sharing_variable, "1");
   const auto platform = platform::choose({}, tenant_variable(placed, "FIREBREAK_GPU").value_or(""));
   if (!platform) return propagate(platform);
@@ -116,14 +121,12 @@ Status TenantProcess::spawn(const abi::Placed& placed) {
   os::SpawnRequest request;
   request.command = options_.command;
   request.environment = without_what_is_its_own(placed.environment);
+  if (options_.guard || options_.spare) {
+    if (const Status added = add_preload(request); !added) return added;
+  }
   if (options_.guard) {
     if (const Status prepared = prepare_guard(request, placed, options_.guard_ipc); !prepared)
       return prepared;
-  }
-  if (options_.spare) {
-    auto preload = platform::guard_preload();
-    if (!preload) return propagate(preload);
-    request.environment.push_back(std::move(*preload));
   }
   request.standard_input = 0;
   request.standard_error = relay_ ? relay_->tenant_end() : -1;

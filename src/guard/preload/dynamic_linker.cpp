@@ -12,17 +12,21 @@
 namespace {
 
 using Dlsym = void* (*)(void* handle, const char* name);
+using Dlopen = void* (*)(const char* file, int flags);
+
+constinit std::atomic<Dlsym> found_dlsym{nullptr};
+constinit std::atomic<Dlopen> found_dlopen{nullptr};
 
 /// The C library's own. It may be asked for before our constructors have run.
-Dlsym real_dlsym() {
-  static std::atomic<Dlsym> cached{nullptr};
-  Dlsym real = cached.load(std::memory_order_acquire);
+template <class Function>
+Function real(std::atomic<Function>& found, const char* name) {
+  Function function = found.load(std::memory_order_acquire);
   for (const char* version : {"GLIBC_2.34", "GLIBC_2.2.5", "GLIBC_2.17"}) {
-    if (real != nullptr) break;
-    real = reinterpret_cast<Dlsym>(dlvsym(RTLD_NEXT, "dlsym", version));
+    if (function != nullptr) break;
+    function = reinterpret_cast<Function>(dlvsym(RTLD_NEXT, name, version));
   }
-  cached.store(real, std::memory_order_release);
-  return real;
+  found.store(function, std::memory_order_release);
+  return function;
 }
 
 bool may_be_replaced(void* handle, const char* name) {
@@ -36,7 +40,7 @@ bool may_be_replaced(void* handle, const char* name) {
 /// means depends on who asks.
 extern "C" __attribute__((visibility("default"), optimize("O2", "omit-frame-pointer"))) void* dlsym(
     void* handle, const char* name) noexcept {
-  const Dlsym real = real_dlsym();
+  const Dlsym real = ::real(found_dlsym, "dlsym");
   if (!may_be_replaced(handle, name)) return real(handle, name);
   void* const driver = firebreak::guard::driver_of_debugger(__builtin_return_address(0));
   if (driver != nullptr) return real(driver, name);
@@ -49,13 +53,7 @@ extern "C" __attribute__((visibility("default"), optimize("O2", "omit-frame-poin
 /// Likewise a jump: what a name without a folder means depends on who asks.
 extern "C" __attribute__((visibility("default"), optimize("O2", "omit-frame-pointer"))) void* dlopen(
     const char* file, int flags) noexcept {
-  using Dlopen = void* (*)(const char* file, int flags);
-  static std::atomic<Dlopen> cached{nullptr};
-  Dlopen real = cached.load(std::memory_order_acquire);
-  for (const char* version : {"GLIBC_2.34", "GLIBC_2.2.5", "GLIBC_2.17"}) {
-    if (real == nullptr) real = reinterpret_cast<Dlopen>(dlvsym(RTLD_NEXT, "dlopen", version));
-  }
-  cached.store(real, std::memory_order_release);
+  const Dlopen real = ::real(found_dlopen, "dlopen");
   if (firebreak::guard::Bypass::active()) return real(file, flags);
   void* const ours = firebreak::guard::debugger_in_place_of(file, __builtin_return_address(0));
   if (ours != nullptr) return ours;
