@@ -324,9 +324,9 @@ bool VirtualProcess::copy_variables(const Instance& from, const Instance& to) {
   for (const Piece& piece : joined(std::move(pieces))) {
     if (!whole) break;
     content.resize(piece.size_bytes);
-    from.driver().cuCtxSetCurrent(from.primary());
+    from.driver().cuCtxSetCurrent(of_from);
     whole = from.driver().cuMemcpyDtoH_v2(content.data(), piece.from, piece.size_bytes) == CUDA_SUCCESS;
-    to.driver().cuCtxSetCurrent(to.primary());
+    to.driver().cuCtxSetCurrent(of_to);
     whole = whole && to.driver().cuMemcpyHtoD_v2(piece.to, content.data(), piece.size_bytes) == CUDA_SUCCESS;
   }
   forget_current(from);
