@@ -15,6 +15,9 @@
 namespace firebreak::cli {
 namespace {
 
+// A text of that size is no PTX that a compiler wrote.
+constexpr std::size_t most_ptx_bytes = std::size_t{1} << 30;
+
 /// Mapped: libraries with code for GPUs have hundreds of MB.
 Result<os::Mapping> map_file(const std::string& path) {
   os::RealKernel kernel;
@@ -28,6 +31,8 @@ Result<os::Mapping> map_file(const std::string& path) {
 
 /// The kernels of one text; how many there were.
 Result<int> explain(const fatbin::PtxText& ptx, const std::string& path, const std::string& kernel) {
+  if (ptx.text.size() > most_ptx_bytes)
+    return fail(ErrorCode::InvalidArgument, path + " is larger than 1 GiB");
   const auto module = ptx::parse(ptx.text, path, ptx::UnknownInstructions::Kept);
   if (!module) return propagate(module);
   int found = 0;
