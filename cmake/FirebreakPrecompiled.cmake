@@ -5,12 +5,7 @@
 # nlohmann/json is not in them: whoever includes it pays for its instantiations, precompiled or not.
 # Where ccache is, they are left out: a precompiled header differs from checkout to checkout, and then no checkout finds
 # what another one has compiled.
-if(CMAKE_CXX_COMPILER_LAUNCHER)
-  set(precompiled_headers_by_default OFF)
-else()
-  set(precompiled_headers_by_default ON)
-endif()
-option(FIREBREAK_PRECOMPILED_HEADERS "Compile what most files include once" ${precompiled_headers_by_default})
+option(FIREBREAK_PRECOMPILED_HEADERS "Compile what most files include once" ${without_compiler_cache})
 
 if(FIREBREAK_PRECOMPILED_HEADERS)
   # Where the library's code comes from a precompiled header, g++ 12 sees bounds crossed in std::string's operator+ that

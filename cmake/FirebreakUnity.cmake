@@ -2,12 +2,7 @@
 # Several files of a target are compiled as one (CMake's unity builds): what they include is read once for all of them.
 # The sanitizer presets do without: there a file that forgets an include does not compile. So does who has ccache, which
 # would compile all of them again for a change in one. Who changes one file all day may want -DFIREBREAK_UNITY=OFF, too.
-if(CMAKE_CXX_COMPILER_LAUNCHER)
-  set(unity_by_default OFF)
-else()
-  set(unity_by_default ON)
-endif()
-option(FIREBREAK_UNITY "Compile several files of a target as one" ${unity_by_default})
+option(FIREBREAK_UNITY "Compile several files of a target as one" ${without_compiler_cache})
 
 if(FIREBREAK_UNITY)
   set(CMAKE_UNITY_BUILD ON)
