@@ -17,7 +17,7 @@ namespace {
 constexpr const char* pipe_directory_variable = "CUDA_MPS_PIPE_DIRECTORY";
 constexpr Milliseconds between_looks{50};
 
-std::string page_link() { return "/memfd:" + std::string(abi::spare_page_name) + " (deleted)"; }
+std::string page_link() { return os::memory_file_link(abi::spare_page_name); }
 
 }  // namespace
 

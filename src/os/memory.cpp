@@ -34,6 +34,8 @@ Result<Fd> create_memory_file(const std::string& name, std::size_t size_bytes, M
   return fd;
 }
 
+std::string memory_file_link(const std::string& name) { return "/memfd:" + name + " (deleted)"; }
+
 Result<Fd> memory_file_with(std::string_view content) {
   Result<Fd> fd = create_memory_file("content", 0, MemorySeal::None);
   if (!fd) return fd;

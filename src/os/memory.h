@@ -33,6 +33,9 @@ enum class MemorySeal {
 Result<Fd> create_memory_file(const std::string& name, std::size_t size_bytes,
                               MemorySeal seal = MemorySeal::Size);
 
+/// What /proc/PID/fd shows of a descriptor of such a file.
+std::string memory_file_link(const std::string& name);
+
 /// A memory file that holds `content`, to be read from its beginning: standard input for a program.
 Result<Fd> memory_file_with(std::string_view content);
 

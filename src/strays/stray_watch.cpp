@@ -17,7 +17,7 @@ GuardReport report_of(const guard::GuardView& guard) {
 }
 
 /// What /proc shows for a memory file of that name.
-std::string page_link() { return "/memfd:" + std::string(abi::guard_page_name) + " (deleted)"; }
+std::string page_link() { return os::memory_file_link(abi::guard_page_name); }
 
 }  // namespace
 

@@ -78,9 +78,7 @@ Status DeviceKernel::ioctl(const os::Fd& fd, unsigned long request, void* argume
 
 std::string DeviceKernel::uvm_link_target() const { return softgpu::uvm_link_target; }
 
-std::string DeviceKernel::rm_link_target() const {
-  return std::string("/memfd:") + RmClient::memfd_name + " (deleted)";
-}
+std::string DeviceKernel::rm_link_target() const { return os::memory_file_link(RmClient::memfd_name); }
 
 std::vector<int> DeviceKernel::resource_managers_of(pid_t pid) {
   std::vector<int> numbers;
