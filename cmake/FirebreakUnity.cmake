@@ -20,3 +20,21 @@ function(firebreak_apart target)
     set_source_files_properties(${ARGN} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
   endif()
 endfunction()
+
+# firebreak_by_the_file(TARGET ...): of these libraries, and of ours that they link, each file stays an object of its
+# own. What goes into other people's programs then takes the objects that it needs, and nothing that these do not need:
+# no exit(), and no library besides. tests/client/symbols_test.cmake and tests/product/guard_library_test.cmake look.
+function(firebreak_by_the_file)
+  foreach(target IN LISTS ARGN)
+    get_target_property(is_done ${target} FIREBREAK_BY_THE_FILE)
+    if(is_done)
+      continue()
+    endif()
+    set_target_properties(${target} PROPERTIES UNITY_BUILD OFF FIREBREAK_BY_THE_FILE ON)
+    foreach(property LINK_LIBRARIES INTERFACE_LINK_LIBRARIES)
+      get_target_property(links ${target} ${property})
+      list(FILTER links INCLUDE REGEX "^firebreak_")
+      firebreak_by_the_file(${links})
+    endforeach()
+  endforeach()
+endfunction()
