@@ -31,8 +31,7 @@ struct BadLuck : testing::Test {
     }
     sandbox.signal(program, SIGTERM);
     EXPECT_EQ(sandbox.wait(program).exit_code, 1);
-    while (!sandbox.left_behind().empty()) {
-    }
+    EXPECT_THAT(sandbox.left_behind_at_last(), IsEmpty());
   }
 };
 
@@ -152,8 +151,7 @@ TEST_F(BadLuck, AnAgentThatIsKilledLeavesNoDaemonsBehind) {
   sandbox.signal(agent, SIGKILL);
   EXPECT_EQ(sandbox.wait(agent).signal, SIGKILL);
   // The daemons get their parent's death signal at its end; each takes a moment to be gone.
-  while (!sandbox.left_behind().empty()) {
-  }
+  EXPECT_THAT(sandbox.left_behind_at_last(), IsEmpty());
 }
 
 TEST_F(BadLuck, ADemoThatIsInterruptedLeavesNothingBehind) { interrupt({"demo", "--steps", "60"}, 4); }

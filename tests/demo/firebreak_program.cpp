@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <thread>
 
 #include "os/self.h"
 
@@ -102,6 +103,15 @@ std::vector<std::string> Sandbox::left_behind() {
   for (const std::string& name : names_in("/dev/shm")) {
     const bool ours = name.find("firebreak") != std::string::npos && name != copies;
     if (ours && !std::ranges::binary_search(shared_memory_before_, name)) left.push_back("/dev/shm/" + name);
+  }
+  return left;
+}
+
+std::vector<std::string> Sandbox::left_behind_at_last() {
+  std::vector<std::string> left = left_behind();
+  for (int looks = 1; !left.empty() && looks < 400; ++looks) {
+    std::this_thread::sleep_for(Milliseconds(50));
+    left = left_behind();
   }
   return left;
 }

@@ -33,6 +33,8 @@ class Sandbox {
   std::string file(const std::string& name) const { return files_.path() + "/" + name; }
   /// What the programs left: "process 12 (firebreakd)", "/tmp/…/fb-x", "/dev/shm/y"; empty: nothing.
   std::vector<std::string> left_behind();
+  /// The same once all is gone, or after 20 s: whoever is killed by its parent's end takes a moment.
+  std::vector<std::string> left_behind_at_last();
   ~Sandbox();
 
  private:

@@ -50,8 +50,7 @@ TEST_F(Domains, ASecondAgentOnTheSameDirectoryIsRefused) {
 TEST_F(Domains, WhatAKilledAgentLeftIsRemovedByTheNext) {
   start_agent();
   kill_the_agent();
-  while (!sandbox_.left_behind().empty()) {
-  }
+  EXPECT_THAT(sandbox_.left_behind_at_last(), testing::IsEmpty());
   start_agent();
   EXPECT_TRUE(agent_->said("MPS domain a: what was left of it is removed, since its daemon was gone"));
   Player& neighbour = start_neighbour();

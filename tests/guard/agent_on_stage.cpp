@@ -32,7 +32,7 @@ void AgentOnStage::TearDown() {
     EXPECT_EQ(agent_->exit_status(), 0) << testing::PrintToString(agent_->lines);
   }
   stage_.reset();
-  EXPECT_THAT(sandbox_.left_behind(), testing::IsEmpty());
+  EXPECT_THAT(sandbox_.left_behind_at_last(), testing::IsEmpty());
 }
 
 Player& AgentOnStage::start(std::vector<std::string> command, Sandbox::Environment extra) {
