@@ -94,7 +94,8 @@ bool DeviceKernel::is_last(const os::Fd& fd, pid_t owner) {
   if (!resource_managers_of(owner).empty()) return false;
   const auto file = os::identity_of(fd.get());
   return std::ranges::none_of(resource_managers_of(os::own_pid()), [&](int number) {
-    const auto other = os::identity_of(number);
+    // By its path: another thread may close it meanwhile.
+    const auto other = os::regular_file_at(*wrapped_, "/proc/self/fd/" + std::to_string(number));
     return number != fd.get() && file && other && *file == *other;
   });
 }
