@@ -194,17 +194,23 @@ void Agent::on_closed(Connection& connection) {
 // --- faults
 // ---------------------------------------------------------------------------------------------------
 
-/// Promotions first: a tenant waits for them, and nobody for anything else.
+/// Whoever knows a process alone knows the domain in which that one began. One with a spare has said where it
+/// works now.
 void Agent::on_fault(const fault::Fault& fault) {
-  // A detector knows the domain in which its process began.
-  const Process* const process =
-      fault.pid && spares_.has(*fault.pid) ? processes_.living(*fault.pid) : nullptr;
+  const Process* const process = is_of_spares_owner(fault) ? processes_.living(*fault.pid) : nullptr;
   if (process == nullptr || process->domain() == fault.domain) return take_fault(fault);
   fault::Fault where_it_works = fault;
   where_it_works.domain = process->domain();
   take_fault(where_it_works);
 }
 
+/// And nothing in its words says in which of that process's domains it was.
+bool Agent::is_of_spares_owner(const fault::Fault& fault) const {
+  const fault::SourceTraits& source = fault::traits_of(fault.source);
+  return (source.is_uvm || source.has_process_alone) && fault.pid && spares_.has(*fault.pid);
+}
+
+/// Promotions first: a tenant waits for them, and nobody for anything else.
 void Agent::take_fault(const fault::Fault& fault) {
   const std::string_view domain = fault.domain;
   const bool is_sure = is_sure_of_domain(fault);
@@ -318,9 +324,10 @@ void Agent::tell_spare(pid_t pid, const SpareReport& now) {
 
 /// An Xid names a client that comes to the driver's mind: often a neighbour of the culprit, and once a
 /// process of another domain that was just starting (seen on an H100, driver 580). Whoever were promoted then
-/// would meet an active that goes on. It does not mistake the MPS server.
+/// would meet an active that goes on. It does not mistake the MPS server. And a process with a spare is a
+/// client of two domains, and says of itself in which it works: MPS has to confirm that.
 bool Agent::is_sure_of_domain(const fault::Fault& fault) {
-  if (fault.source == fault::FaultSource::ProcessExit) return false;
+  if (fault.source == fault::FaultSource::ProcessExit || is_of_spares_owner(fault)) return false;
   if (fault.source != fault::FaultSource::Xid) return true;
   if (fault.pid && domains_.domain_of_server(*fault.pid)) return true;
   return recent_faults_.is_confirmed(fault.domain, fault.fault_class);

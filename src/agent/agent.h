@@ -91,6 +91,7 @@ class Agent final : private ServerHandler {
   // What happens to the GPU.
   void on_fault(const fault::Fault& fault);
   void take_fault(const fault::Fault& fault);
+  bool is_of_spares_owner(const fault::Fault& fault) const;
   bool is_sure_of_domain(const fault::Fault& fault);
   bool says_of_reset(const fault::Fault& fault);
   void follow_up(const fault::Fault& fault, bool is_sure);
@@ -128,7 +129,7 @@ class Agent final : private ServerHandler {
   Records records_{{manager_, tenants_, processes_, holder_, credentials_, placements_, warm_standbys_},
                    options_.returns_within};
   Answers answers_{tenants_, records_};
-  Spares spares_{{loop_, kernel_, domains_, processes_},
+  Spares spares_{{loop_, kernel_, domains_, processes_, clock_},
                  {[this](const std::string& domain) { return parking_.is_to_fall(domain); },
                   [this](pid_t pid, const std::string& domain) { on_moved(pid, domain); },
                   [this](pid_t pid, const SpareReport& now) { tell_spare(pid, now); }}};

@@ -72,6 +72,17 @@ class AgentSpares : public ParkedDomain {
     const std::string both = variable(process, "FIREBREAK_SPARE_DUMPS");
     return both.substr(both.find(':') + 1);
   }
+  /// As UVM tells it; in domain a, where whoever follows processes saw it begin.
+  fault::Fault memory_fault_of(const Process& process) {
+    fault::Fault fault;
+    fault.source = fault::FaultSource::UvmEvent;
+    fault.fault_class = fault::FaultClass::MmuReplayable;
+    fault.domain = "a";
+    fault.pid = process.pid;
+    fault.conclusive = true;
+    fault.when = clock.now();
+    return fault;
+  }
   nlohmann::json tenant(const std::string& name) {
     const auto status = nlohmann::json::parse(agent->status_json());
     for (const auto& each : status["tenants"]) {
@@ -204,7 +215,7 @@ TEST_F(AgentSpares, ItsNextInstanceThereCanDumpAgain) {
   settle();
   Writer again(llm.pipe, idle_dump);
   until([&] { return again.write(); });
-  EXPECT_NE(parking("a")["state"], "ready");
+  until([&] { return parking("a")["state"] != "ready"; });
 }
 
 TEST_F(AgentSpares, WhoeverHasOneIsAskedWhereADomainFallsUnparked) {
@@ -224,17 +235,45 @@ TEST_F(AgentSpares, WhatItDoesAfterAMoveIsOfItsNewDomain) {
   page.leave_for("b");
   until([&] { return tenant("llm")["active"]["domain"] == "b"; });
   ask(watcher, abi::Subscribe{});
-  fault::Fault fault;
-  fault.source = fault::FaultSource::UvmEvent;
-  fault.fault_class = fault::FaultClass::MmuNonReplayable;
-  fault.domain = "a";  // the detector's, which followed it from the start
-  fault.pid = llm.pid;
-  fault.conclusive = true;
-  fault.when = clock.now();
-  hear(fault);
+  hear(memory_fault_of(llm));
   const auto event = watcher.receive();
   ASSERT_TRUE(event);
   EXPECT_EQ(std::get<abi::Event>(event->message).domain, "b");
+}
+
+TEST_F(AgentSpares, WhoKnowsTheDomainIsNotToldAnotherByAPage) {
+  Page page;
+  Peer first = peer(), watcher = peer();
+  const Process llm = start_with_spare(first, "llm", page);
+  page.leave_for("b");
+  until([&] { return tenant("llm")["active"]["domain"] == "b"; });
+  ask(watcher, abi::Subscribe{});
+  fault::Fault fault = memory_fault_of(llm);
+  fault.source = fault::FaultSource::MpsLog;
+  hear(fault);
+  const auto event = watcher.receive();
+  ASSERT_TRUE(event);
+  EXPECT_EQ(std::get<abi::Event>(event->message).domain, "a") << "its instance that was left, say";
+}
+
+// Who writes into its page that it works among others, and faults elsewhere.
+TEST_F(AgentSpares, WhereItSaysThatItWorksNobodyIsFenced) {
+  Page page, of_neighbour;
+  Peer first = peer(), second = peer();
+  const Process rogue = start_with_spare(first, "rogue", page);
+  start_with_spare(second, "llm", of_neighbour);
+  of_neighbour.leave_for("b");
+  page.works_in("b", "a");
+  until(
+      [&] { return tenant("rogue")["active"]["domain"] == "b" && tenant("llm")["active"]["domain"] == "b"; });
+  const int looks = domains.looks_for_faults;
+  hear(memory_fault_of(rogue));
+  settle();
+  EXPECT_EQ(domains.looks_for_faults, looks + 1) << "MPS is to say in which domain it was";
+  EXPECT_FALSE(domains.states.contains("b")) << "it takes clients as ever";
+  EXPECT_FALSE(of_neighbour.is_asked());
+  domains.callbacks.on_clients_lost("b");
+  EXPECT_TRUE(of_neighbour.is_asked()) << "MPS has said";
 }
 
 TEST_F(AgentSpares, APageThatItsProcessCouldShrinkIsNotLookedAt) {
@@ -268,6 +307,32 @@ TEST_F(AgentSpares, NonsenseInAPageHarmsNobody) {
   EXPECT_EQ(tenant("llm")["spare"]["domain"], "");
   EXPECT_EQ(tenant("llm")["active"]["domain"], "a");
   EXPECT_EQ(tenant("llm")["spare"]["reason"].get<std::string>().size(), abi::SparePage::text_bytes - 1);
+}
+
+TEST_F(AgentSpares, WhatAPageSaysIsShownOnOneLine) {
+  Page page;
+  write(page->reason, "fine\n\x1b[2Jfault tenant=other");
+  Peer first = peer();
+  start_with_spare(first, "llm", page);
+  EXPECT_EQ(tenant("llm")["spare"]["reason"], "fine??[2Jfault tenant=other");
+}
+
+TEST_F(AgentSpares, OneThatWritesWithoutEndIsNotToldWithoutEnd) {
+  Page page;
+  Peer first = peer(), watcher = peer();
+  start_with_spare(first, "llm", page);
+  ask(watcher, abi::Subscribe{});
+  for (int i = 0; i < 40; ++i) {
+    write(page->reason, "reason " + std::to_string(i));
+    page.works_in(i % 2 == 0 ? "b" : "a", "");
+    domains.callbacks.on_clients_lost("elsewhere");  // pages are looked at
+  }
+  std::size_t at_once = told(watcher, abi::EventKind::Spare).size();
+  EXPECT_GT(at_once, 2u);
+  EXPECT_LE(at_once, 8u);
+  clock.advance(std::chrono::seconds(2));
+  until([&] { return tenant("llm")["spare"]["reason"] == "reason 39"; });
+  EXPECT_EQ(tenant("llm")["active"]["domain"], "a") << "the last word is not lost";
 }
 
 // Its next agent would take its word for it.

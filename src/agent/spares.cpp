@@ -79,7 +79,10 @@ template <std::size_t size>
 std::string SpareView::text(const std::array<char, size>& from) {
   std::array<char, size> copy = from;  // the process may write it meanwhile
   copy.back() = '\0';
-  return copy.data();
+  std::string shown = copy.data();
+  std::ranges::replace_if(
+      shown, [](unsigned char each) { return each < ' ' || each > '~'; }, '?');
+  return shown;
 }
 
 void SpareView::wake() const {
@@ -147,6 +150,18 @@ std::vector<Spares::Rule> Spares::rules() const {
   return all;
 }
 
+bool Spares::may_tell(Followed& followed) const {
+  constexpr Nanoseconds between = std::chrono::seconds(1);
+  const auto more = (at_.clock.now() - followed.words_counted_at) / between;
+  if (more > 0) {
+    followed.words_left = static_cast<int>(std::min<std::int64_t>(words_max, followed.words_left + more));
+    followed.words_counted_at = at_.clock.now();
+  }
+  if (followed.words_left == 0) return false;
+  --followed.words_left;
+  return true;
+}
+
 void Spares::look_at(pid_t pid, Followed& followed, const std::vector<Rule>& rules) {
   if (!followed.view) find_page(pid, followed);
   if (!followed.view) return;
@@ -155,7 +170,9 @@ void Spares::look_at(pid_t pid, Followed& followed, const std::vector<Rule>& rul
   const SpareReport now{view.state(), view.reason(), name_of(view.spare_domain()), view.moves()};
   const std::string domain = name_of(view.active_domain());
   const Process* const process = at_.processes.living(pid);
-  if (process != nullptr && !domain.empty() && process->domain() != domain) callbacks_.on_moved(pid, domain);
+  const bool has_moved = process != nullptr && !domain.empty() && process->domain() != domain;
+  if ((!has_moved && now == followed.told) || !may_tell(followed)) return;
+  if (has_moved) callbacks_.on_moved(pid, domain);
   if (now == followed.told) return;
   followed.told = now;
   callbacks_.on_news(pid, now);

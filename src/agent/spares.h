@@ -17,6 +17,7 @@
 #include "abi/spare_page.h"
 #include "agent/process.h"
 #include "agent/surroundings.h"
+#include "base/clock.h"
 #include "os/event_loop.h"
 #include "os/kernel.h"
 #include "os/memory.h"
@@ -80,6 +81,7 @@ class Spares {
     os::Kernel& kernel;
     Domains& domains;
     Processes& processes;
+    const Clock& clock;
   };
   struct Callbacks {
     /// Its domain is parked: nothing there may be given back.
@@ -119,7 +121,13 @@ class Spares {
     std::optional<SpareView> view;
     SpareReport told;
     bool is_to_leave = false;  ///< asked before it had a page
+    /// How many more of its news are told at once. A process may write into its page as fast as it likes.
+    int words_left = words_max;
+    Monotonic words_counted_at{};
   };
+  static constexpr int words_max = 8;  ///< and one more each second
+
+  bool may_tell(Followed& followed) const;
 
   void find_page(pid_t pid, Followed& followed);
   std::vector<Rule> rules() const;
