@@ -64,14 +64,16 @@ auto* out_among(First first, Rest... rest) {
 
 // Whatever the parameters are called, `all`, `turn`, `making`, `here_` and `program_` are none of them.
 
-#define VIRTUAL_DEFINE_passed(exported, symbol, is_per_thread, purpose, reason, ...) \
-  CUresult exported(CUDA_PARAMETERS(__VA_ARGS__)) {                                  \
-    VirtualProcess& all = *process();                                                \
-    return all.call([&](const Turn& turn) {                                          \
-      return with_work<CudaPurpose::purpose, is_per_thread>(all, [&] {               \
-        return turn.driver.exported(CUDA_EACH(VIRTUAL_GIVEN, __VA_ARGS__));          \
-      } __VA_OPT__(, ) CUDA_ARGUMENTS(__VA_ARGS__));                                 \
-    });                                                                              \
+#define VIRTUAL_DEFINE_passed(exported, symbol, is_per_thread, purpose, reason, ...)          \
+  CUresult exported(CUDA_PARAMETERS(__VA_ARGS__)) {                                           \
+    VirtualProcess& all = *process();                                                         \
+    return all.call([&](const Turn& turn) {                                                   \
+      if (!may_launch<CudaPurpose::purpose>(turn __VA_OPT__(, ) CUDA_ARGUMENTS(__VA_ARGS__))) \
+        return CUDA_ERROR_NOT_SUPPORTED;                                                      \
+      return with_work<CudaPurpose::purpose, is_per_thread>(all, [&] {                        \
+        return turn.driver.exported(CUDA_EACH(VIRTUAL_GIVEN, __VA_ARGS__));                   \
+      } __VA_OPT__(, ) CUDA_ARGUMENTS(__VA_ARGS__));                                          \
+    });                                                                                       \
   }
 
 #define VIRTUAL_DEFINE_aside(exported, symbol, is_per_thread, purpose, reason, ...)                     \

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "abi/cuda_api.h"
+#include "abi/cuda_arrays.h"
 #include "virtual/process.h"
 
 // What ways.def says: a way, and its reason.
@@ -96,6 +97,30 @@ class LaunchConfig {
   std::vector<CUlaunchAttribute> attributes_;
 };
 
+/// A copy's description, with the addresses that the instance has.
+template <class Description>
+class Copy {
+ public:
+  Copy(const Turn& turn, const Description* program) : given_(program != nullptr) {
+    if (!given_) return;
+    here_ = *program;
+    here_.srcDevice = turn.translate_for_use(here_.srcDevice);
+    here_.dstDevice = turn.translate_for_use(here_.dstDevice);
+  }
+  operator const Description*() { return given_ ? &here_ : nullptr; }  // NOLINT: for the driver's parameter
+
+ private:
+  bool given_;
+  Description here_{};
+};
+
+/// Addresses stand inside of these.
+template <class Type>
+inline constexpr bool holds_many_addresses =
+    std::is_same_v<Type, const CUDA_MEMCPY3D_PEER*> || std::is_same_v<Type, CUDA_MEMCPY3D_BATCH_OP*> ||
+    std::is_same_v<Type, CUstreamBatchMemOpParams*> || std::is_same_v<Type, CUmemDecompressParams*> ||
+    std::is_same_v<Type, CUDA_LAUNCH_PARAMS*>;
+
 template <CudaParameterKind kind, class Type, class... Rest>
 decltype(auto) given(As<kind>, const Turn& turn, Type value, const Rest&...) {
   if constexpr (kind == CudaParameterKind::Handle || kind == CudaParameterKind::Stream) {
@@ -113,6 +138,15 @@ decltype(auto) given(As<kind>, const Turn& turn, Type value, const Rest&...) {
     }
   } else if constexpr (std::is_same_v<Type, const CUlaunchConfig*>) {
     return LaunchConfig(turn, value);
+  } else if constexpr (std::is_same_v<Type, const CUDA_MEMCPY2D*>) {
+    return Copy<CUDA_MEMCPY2D>(turn, value);
+  } else if constexpr (std::is_same_v<Type, const CUDA_MEMCPY3D*>) {
+    return Copy<CUDA_MEMCPY3D>(turn, value);
+  } else if constexpr (kind == CudaParameterKind::DevicePointer && std::is_same_v<Type, CUdeviceptr>) {
+    return turn.translate_for_use(value);
+  } else if constexpr (kind == CudaParameterKind::DevicePointerArray || holds_many_addresses<Type>) {
+    turn.beware_of_addresses();
+    return value;
   } else {
     return value;
   }
@@ -191,6 +225,44 @@ CUresult with_work(VirtualProcess& all, const Act& act, Arguments... arguments) 
   } else {
     all.work_of(nullptr, per_thread).queued.fetch_add(1);
     return act();
+  }
+}
+
+// ---- What a launch gives its kernel ----
+
+inline CUfunction function_among() { return nullptr; }
+template <class First, class... Rest>
+CUfunction function_among(First first, Rest... rest) {
+  if constexpr (std::is_same_v<First, CUfunction>) {
+    return first;
+  } else {
+    return function_among(rest...);
+  }
+}
+
+/// The kernel's parameters and `extra`, as far as the call has them.
+inline void arguments_among(void***) {}
+template <class First, class... Rest>
+void arguments_among(void*** next, First first, Rest... rest) {
+  if constexpr (std::is_same_v<First, void**>) *next++ = first;
+  arguments_among(next, rest...);
+}
+
+template <CudaPurpose purpose, class... Arguments>
+bool may_launch(const Turn& turn, Arguments... arguments) {
+  if constexpr (purpose == CudaPurpose::Launches && (std::is_same_v<Arguments, CUfunction> || ...)) {
+    if (!turn.all.taken().any()) [[likely]]
+      return true;
+    if constexpr (!(std::is_same_v<Arguments, void**> || ...)) {
+      turn.beware_of_addresses();  // they were set one by one before
+      return true;
+    } else {
+      void** given[2] = {nullptr, nullptr};
+      arguments_among(given, arguments...);
+      return turn.all.may_launch(turn, function_among(arguments...), given[0], given[1]);
+    }
+  } else {
+    return true;
   }
 }
 

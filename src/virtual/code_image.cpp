@@ -35,12 +35,17 @@ void CodeImage::forget() {
 CodeState CodeImage::read(const fatbin::TargetGpu& gpu) const {
   const std::lock_guard lock(mutex_);
   if (is_forgotten_) return {};
-  if (needs_linking_) return {{}, fatbin::to_string(fatbin::Obstacle::NotLinked)};
+  if (needs_linking_) return {{}, {}, fatbin::to_string(fatbin::Obstacle::NotLinked)};
   const fatbin::Code code = fatbin::code_of_image(bytes_, gpu);
   CodeState state;
   if (code.obstacle) state.why_unknown = fatbin::to_string(*code.obstacle);
   for (const fatbin::Variable& variable : code.variables) {
     if (variable.may_change()) state.variables.push_back(variable.name);
+    if (variable.memory == fatbin::VariableSpace::Constant) state.constants.push_back(variable.name);
+  }
+  // A name that means one thing in one of its images, and another in the next.
+  for (const fatbin::Variable& variable : code.variables) {
+    if (variable.memory == fatbin::VariableSpace::Global) std::erase(state.constants, variable.name);
   }
   return state;
 }

@@ -122,6 +122,7 @@ struct Object {
   /// Of code that was read: its variables on the GPU that a kernel may change. Written once, before
   /// `is_read`.
   std::vector<std::string> variables;
+  std::vector<std::string> constants;  ///< likewise, those that the host alone may change
   std::atomic<bool> is_read{false};
   /// The instance that was last seen to have all of them. Of who flips alone.
   Slot variables_seen_in = no_slot;

@@ -205,6 +205,46 @@ CUresult cuLibraryLoadFromFile(const OwnCall& call, CUlibrary* library, const ch
   });
 }
 
+namespace {
+
+/// `find`: in one driver, with that driver's handle of the code.
+template <class Handle, class Find>
+CUresult take_address(const OwnCall& call, CUdeviceptr* address, std::size_t* size_bytes, Handle code,
+                      const char* name, Find find) {
+  if (call.all.is_plain() || address == nullptr) {
+    return call.all.call([&](const Turn& turn) {
+      return find(turn.driver, address, size_bytes, turn.objects.translate(code, turn.slot));
+    });
+  }
+  return call.all.call([&](const Turn& turn) {
+    std::size_t size = 0;
+    const CUresult found = find(turn.driver, address, &size, turn.objects.translate(code, turn.slot));
+    if (found != CUDA_SUCCESS) return found;
+    if (size_bytes != nullptr) *size_bytes = size;
+    Object* const object = turn.objects.find(FamilyOf<Handle>::value, number_of(code));
+    *address = call.all.take_variable(object, name, *address, size, turn.slot);
+    return found;
+  });
+}
+
+}  // namespace
+
+CUresult cuModuleGetGlobal_v2(const OwnCall& call, CUdeviceptr* address, std::size_t* size_bytes,
+                              CUmodule module, const char* name) {
+  return take_address(call, address, size_bytes, module, name,
+                      [&](const cuda::Backend& driver, CUdeviceptr* at, std::size_t* size, CUmodule own) {
+                        return driver.cuModuleGetGlobal_v2(at, size, own, name);
+                      });
+}
+
+CUresult cuLibraryGetGlobal(const OwnCall& call, CUdeviceptr* address, std::size_t* size_bytes,
+                            CUlibrary library, const char* name) {
+  return take_address(call, address, size_bytes, library, name,
+                      [&](const cuda::Backend& driver, CUdeviceptr* at, std::size_t* size, CUlibrary own) {
+                        return driver.cuLibraryGetGlobal(at, size, own, name);
+                      });
+}
+
 CUresult cuModuleUnload(const OwnCall& call, CUmodule module) {
   return unload(call, module,
                 [](const cuda::Backend& driver, CUmodule own) { return driver.cuModuleUnload(own); });

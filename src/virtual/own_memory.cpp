@@ -81,27 +81,59 @@ CUresult cuMemGetAddressRange_v2(const OwnCall& call, CUdeviceptr* begin, std::s
                                  CUdeviceptr address) {
   return call.all.call([&](const Turn& turn) {
     const auto range = call.all.memory().find(address);
-    if (!range) return turn.driver.cuMemGetAddressRange_v2(begin, size_bytes, address);
+    if (!range) {
+      const CUdeviceptr there = turn.translate(address);
+      const CUresult result = turn.driver.cuMemGetAddressRange_v2(begin, size_bytes, there);
+      if (result == CUDA_SUCCESS && begin != nullptr) *begin += address - there;
+      return result;
+    }
     if (begin != nullptr) *begin = range->begin;
     if (size_bytes != nullptr) *size_bytes = range->size_bytes;
     return CUDA_SUCCESS;
   });
 }
 
+namespace {
+
+/// What the driver has answered, in the program's terms.
+void correct(const Turn& turn, void* data, CUpointer_attribute attribute, CUdeviceptr address) {
+  const auto range = turn.all.memory().find(address);
+  if (attribute == CU_POINTER_ATTRIBUTE_RANGE_START_ADDR || attribute == CU_POINTER_ATTRIBUTE_DEVICE_POINTER)
+    *static_cast<CUdeviceptr*>(data) += address - turn.translate(address);
+  if (range && attribute == CU_POINTER_ATTRIBUTE_RANGE_START_ADDR)
+    *static_cast<CUdeviceptr*>(data) = range->begin;
+  if (range && attribute == CU_POINTER_ATTRIBUTE_RANGE_SIZE)
+    *static_cast<std::size_t*>(data) = range->size_bytes;
+  if (attribute == CU_POINTER_ATTRIBUTE_CONTEXT) {
+    auto& context = *static_cast<CUcontext*>(data);
+    Object* const known = turn.objects.find_own(Family::Context, number_of(context), turn.slot);
+    if (known != nullptr) context = reinterpret_cast<CUcontext>(known->seen);
+  }
+}
+
+}  // namespace
+
 CUresult cuPointerGetAttribute(const OwnCall& call, void* data, CUpointer_attribute attribute,
                                CUdeviceptr address) {
   return call.all.call([&](const Turn& turn) {
-    const CUresult result = turn.driver.cuPointerGetAttribute(data, attribute, address);
-    if (result != CUDA_SUCCESS || data == nullptr) return result;
-    const auto range = call.all.memory().find(address);
-    if (range && attribute == CU_POINTER_ATTRIBUTE_RANGE_START_ADDR)
-      *static_cast<CUdeviceptr*>(data) = range->begin;
-    if (range && attribute == CU_POINTER_ATTRIBUTE_RANGE_SIZE)
-      *static_cast<std::size_t*>(data) = range->size_bytes;
-    if (attribute == CU_POINTER_ATTRIBUTE_CONTEXT) {
-      auto& context = *static_cast<CUcontext*>(data);
-      Object* const known = turn.objects.find_own(Family::Context, number_of(context), turn.slot);
-      if (known != nullptr) context = reinterpret_cast<CUcontext>(known->seen);
+    const CUresult result = turn.driver.cuPointerGetAttribute(data, attribute, turn.translate(address));
+    if (result == CUDA_SUCCESS && data != nullptr) correct(turn, data, attribute, address);
+    return result;
+  });
+}
+
+/// Of an address that the driver does not know, each attribute is null and the answer is success.
+CUresult cuPointerGetAttributes(const OwnCall& call, unsigned int count, CUpointer_attribute* attributes,
+                                void** data, CUdeviceptr address) {
+  return call.all.call([&](const Turn& turn) {
+    const CUdeviceptr there = turn.translate(address);
+    const CUresult result = turn.driver.cuPointerGetAttributes(count, attributes, data, there);
+    if (result != CUDA_SUCCESS) return result;
+    for (unsigned int i = 0; i < count; ++i) {
+      const bool is_address = attributes[i] == CU_POINTER_ATTRIBUTE_RANGE_START_ADDR ||
+                              attributes[i] == CU_POINTER_ATTRIBUTE_DEVICE_POINTER;
+      if (is_address && *static_cast<CUdeviceptr*>(data[i]) == 0) continue;
+      correct(turn, data[i], attributes[i], address);
     }
     return result;
   });

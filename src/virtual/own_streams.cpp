@@ -66,9 +66,20 @@ CUresult cuStreamQuery(const OwnCall& call, CUstream stream) {
 CUresult cuMemcpyDtoH_v2(const OwnCall& call, void* host, CUdeviceptr address, std::size_t size_bytes) {
   return call.all.call([&](const Turn& turn) {
     const auto copy = call.which(turn.driver.cuMemcpyDtoH_v2, turn.driver.cuMemcpyDtoH_v2_ptds);
-    const auto copy_all = [&] { return copy(host, address, size_bytes); };
+    const auto copy_all = [&] { return copy(host, turn.translate(address), size_bytes); };
     // Of the streams that threads have for themselves it has waited for one.
     return call.per_thread ? copy_all() : wait_for(call.all.work_of(nullptr), copy_all);
+  });
+}
+
+/// What it writes to variables is known then, also where the domain dies.
+CUresult cuMemcpyHtoD_v2(const OwnCall& call, CUdeviceptr address, const void* host, std::size_t size_bytes) {
+  return call.all.call([&](const Turn& turn) {
+    const auto copy = call.which(turn.driver.cuMemcpyHtoD_v2, turn.driver.cuMemcpyHtoD_v2_ptds);
+    call.all.work_of(nullptr, call.per_thread).queued.fetch_add(1);
+    const CUresult result = copy(turn.translate(address), host, size_bytes);
+    call.all.taken().wrote(address, host, size_bytes, result == CUDA_SUCCESS);
+    return result;
   });
 }
 

@@ -198,7 +198,8 @@ bool VirtualProcess::complete(const Instance& instance) {
   if (failed) tell(abi::SpareState::Unprotected, "the spare does not get the program's objects");
   if (memory != CUDA_SUCCESS || failed) return false;
   read_code();
-  if (!has_all_variables(instance)) stand_aside("its code has variables that are not found in the spare");
+  if (!has_all_variables(instance) || !bring_taken(instance))
+    stand_aside("its code has variables that are not found in the spare");
   return aside_.load() == nullptr;
 }
 
@@ -262,7 +263,7 @@ std::vector<Piece> joined(std::vector<Piece> pieces) {
 void VirtualProcess::read_code() {
   const std::lock_guard lock(reading_code_);
   const auto unread = objects_.unread_code();
-  if (unread.empty()) return;
+  if (unread.empty()) return check_taken();
   int major = 0;
   int minor = 0;
   own_driver_.cuDeviceGetAttribute(&major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, 0);
@@ -275,14 +276,17 @@ void VirtualProcess::read_code() {
     CodeState state = code->read(gpu);
     if (state.why_unknown != nullptr) stand_aside(state.why_unknown);
     object->variables = std::move(state.variables);
+    object->constants = std::move(state.constants);
     object->is_read.store(true, std::memory_order_release);
   }
+  check_taken();
 }
 
 bool VirtualProcess::has_variables() {
   bool some = false;
   for_each_code(objects_,
                 [&](Object& code) { some = some || (code.is_read.load() && !code.variables.empty()); });
+  taken_.for_each([&](const TakenVariable& each) { some = some || each.is_unknown.load(); });
   return some;
 }
 
@@ -304,6 +308,84 @@ bool VirtualProcess::has_all_variables(const Instance& instance) {
   return all;
 }
 
+// ---- Variables whose address the program has ----
+
+void Turn::beware_of_addresses() const {
+  if (all.taken().any())
+    all.stand_aside("it has the address of a variable, and gives the driver many at once");
+}
+
+CUdeviceptr VirtualProcess::take_variable(Object* code, const char* name, CUdeviceptr address,
+                                          std::size_t size_bytes, Slot slot) {
+  const auto seen = code == nullptr ? std::nullopt : taken_.take(*code, name, address, size_bytes, slot);
+  if (!seen) stand_aside("it takes the addresses of more variables than can be followed");
+  wake_keeper();
+  return seen.value_or(address);
+}
+
+/// Kernels may store the address of any other variable, and the program another in it.
+void VirtualProcess::check_taken() {
+  taken_.for_each([&](TakenVariable& each) {
+    if (each.is_constant || !each.code->is_read.load(std::memory_order_acquire)) return;
+    each.is_constant = std::ranges::count(each.code->constants, each.name) == 1;
+    if (!each.is_constant) stand_aside("it takes the address of a variable that kernels may change");
+  });
+}
+
+/// Where they lie in that instance.
+bool VirtualProcess::bring_taken(const Instance& instance) {
+  if (!taken_.any()) return true;
+  const CUcontext context = only_context(instance);
+  bool all = true;
+  taken_.for_each([&](TakenVariable& each) {
+    if (each.in[instance.slot()].load() != 0) return;
+    const auto place = place_of(instance, context, *each.code, each.name);
+    // Each context has a library's variables for itself; there is one in the other instance, too.
+    const bool is_it = place && place->size_bytes == each.size_bytes &&
+                       (each.code->family == Family::Module || has_one_context());
+    if (is_it) each.in[instance.slot()].store(place->address, std::memory_order_release);
+    all = all && (is_it || each.is_gone());
+  });
+  forget_current(instance);
+  return all;
+}
+
+/// What the program has written to them by the host, where the instance that had it is gone.
+bool VirtualProcess::write_taken(const Instance& instance) {
+  if (!taken_.any()) return true;
+  bool whole = true;
+  instance.driver().cuCtxSetCurrent(only_context(instance));
+  taken_.for_each([&](const TakenVariable& each) {
+    const CUdeviceptr begin = each.in[instance.slot()].load();
+    for (const TakenVariables::Run& run : taken_.written_to(each)) {
+      const CUresult written =
+          instance.driver().cuMemcpyHtoD_v2(begin + run.offset_bytes, run.bytes.data(), run.bytes.size());
+      whole = whole && written == CUDA_SUCCESS;
+    }
+  });
+  forget_current(instance);
+  return whole;
+}
+
+bool VirtualProcess::may_launch(const Turn& turn, CUfunction function, void** parameters, void** extra) {
+  const Object* const kernel = objects_.find(Family::Code, number_of(function));
+  const CUfunction own = objects_.translate(function, turn.slot);
+  switch (arguments_.look(turn.driver, turn.slot, taken_, kernel, own, parameters, extra)) {
+    case ArgumentAddresses::Give::NoAddress:
+      return true;
+    case ArgumentAddresses::Give::Address:
+      stand_aside("it gives a kernel the address of a variable");
+      return true;
+    case ArgumentAddresses::Give::OldAddress:
+      stand_aside("it gave a kernel the address of a variable after a move");
+      return false;
+    case ArgumentAddresses::Give::Unknown:
+      stand_aside("it has the address of a variable, and its kernels' parameters are not known");
+      return true;
+  }
+  return true;
+}
+
 /// What kernels may have stored in variables of their code, which each instance has for itself.
 bool VirtualProcess::copy_variables(const Instance& from, const Instance& to) {
   std::vector<Piece> pieces;
@@ -319,6 +401,10 @@ bool VirtualProcess::copy_variables(const Instance& from, const Instance& to) {
       whole = whole && target && source && target->size_bytes == source->size_bytes;
       if (whole) pieces.push_back({source->address, target->address, source->size_bytes});
     }
+  });
+  taken_.for_each([&](TakenVariable& each) {
+    pieces.push_back({each.in[from.slot()].load(), each.in[to.slot()].load(), each.size_bytes});
+    whole = whole && pieces.back().from != 0 && pieces.back().to != 0;
   });
   std::vector<char> content;
   for (const Piece& piece : joined(std::move(pieces))) {
@@ -362,7 +448,7 @@ bool VirtualProcess::is_ready_to_flip(Why why, const Instance& from) {
     tell(abi::SpareState::Unprotected, "variables of its code could not be copied to the spare");
     return false;
   }
-  if (!is_work_under_way() && !has_variables()) return true;
+  if (!is_work_under_way() && !has_variables() && write_taken(to)) return true;
   tell(abi::SpareState::Lost, is_work_under_way() ? "its domain died with work of this process under way"
                                                   : "its domain died with variables of its code");
   return false;

@@ -16,10 +16,12 @@
 #include "abi/spare_page.h"
 #include "cuda/backend.h"
 #include "os/memory.h"
+#include "virtual/argument_addresses.h"
 #include "virtual/gate.h"
 #include "virtual/instance.h"
 #include "virtual/memory.h"
 #include "virtual/objects.h"
+#include "virtual/taken_variables.h"
 
 namespace firebreak::virtual_driver {
 
@@ -40,12 +42,22 @@ struct Current {
 };
 Current& current();
 
+class VirtualProcess;
+
 /// What a call is given: the instance that it reaches.
 struct Turn {
   const Instance& instance;
   const cuda::Backend& driver;
   Slot slot;
   Objects& objects;
+  VirtualProcess& all;
+
+  /// Where what the program means by that address lies in the instance.
+  CUdeviceptr translate(CUdeviceptr address) const;
+  /// The same for a call that may write there.
+  CUdeviceptr translate_for_use(CUdeviceptr address) const;
+  /// The call has addresses in a place where nobody looks.
+  void beware_of_addresses() const;
 };
 
 /// One for the process, never destroyed. Thread safe.
@@ -70,7 +82,7 @@ class VirtualProcess {
         const Instance& instance = *active_.load(std::memory_order_acquire);
         slot = instance.slot();
         make_current(instance);
-        result = act(Turn{instance, instance.driver(), slot, objects_});
+        result = act(Turn{instance, instance.driver(), slot, objects_, *this});
       }
       if (!ends_instance(result)) [[likely]]
         return result;
@@ -81,6 +93,12 @@ class VirtualProcess {
   const cuda::Backend& own_driver() const { return own_driver_; }
   Objects& objects() { return objects_; }
   WindowMemory& memory() { return memory_; }
+  TakenVariables& taken() { return taken_; }
+  /// A variable's address becomes the program's: where it is to have it. `code` is what it was found in.
+  CUdeviceptr take_variable(Object* code, const char* name, CUdeviceptr address, std::size_t size_bytes,
+                            Slot slot);
+  /// False: it would give a kernel an address at which nothing is any more.
+  bool may_launch(const Turn& turn, CUfunction function, void** parameters, void** extra);
   /// Only the anchor is there: nothing is kept.
   bool is_plain() const { return active_.load(std::memory_order_acquire)->slot() == anchor; }
   /// The spare, for somebody inside a call. Null: there is none.
@@ -133,6 +151,9 @@ class VirtualProcess {
   CUresult synchronize(const Instance& instance);
   bool complete(const Instance& instance);
   void read_code();
+  void check_taken();
+  bool bring_taken(const Instance& instance);
+  bool write_taken(const Instance& instance);
   bool has_all_variables(const Instance& instance);
   bool has_variables();
   bool copy_variables(const Instance& from, const Instance& to);
@@ -159,6 +180,8 @@ class VirtualProcess {
   Gate gate_;
   Objects objects_;
   WindowMemory memory_;
+  TakenVariables taken_;
+  ArgumentAddresses arguments_;
   /// The environment says which domain a driver joins, and a driver asks it when it makes its first context:
   /// one at a time starts. Before flipping_.
   std::mutex starting_;
@@ -184,6 +207,12 @@ class VirtualProcess {
   os::Mapping page_mapping_;
   abi::SparePage* page_ = nullptr;
 };
+
+inline CUdeviceptr Turn::translate(CUdeviceptr address) const { return all.taken().translate(address, slot); }
+
+inline CUdeviceptr Turn::translate_for_use(CUdeviceptr address) const {
+  return all.taken().translate_for_use(address, slot);
+}
 
 /// The process's one; null: the program works without. Set once.
 VirtualProcess* process();

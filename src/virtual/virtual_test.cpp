@@ -10,6 +10,7 @@
 #include "virtual/code_image.h"
 #include "virtual/gate.h"
 #include "virtual/objects.h"
+#include "virtual/taken_variables.h"
 
 namespace firebreak::virtual_driver {
 namespace {
@@ -86,6 +87,7 @@ TEST(CodeImage, SaysWhatKernelsMayChange) {
       ".version 7.0\n.visible .global .align 4 .u32 steps = 0;\n.const .f32 pi;\n"
       ".entry f() { ld.global.u32 %r1, [steps]; }");
   EXPECT_THAT(state.variables, ElementsAre("steps"));
+  EXPECT_THAT(state.constants, ElementsAre("pi"));
   EXPECT_EQ(state.why_unknown, nullptr);
   EXPECT_THAT(read(".version 7.0\n").variables, IsEmpty());
 }
@@ -343,6 +345,100 @@ TEST_F(ObjectsTest, AThreadThatRememberedAnObjectHearsThatAnotherOneHasItsHandle
 TEST_F(ObjectsTest, WhatTheDriverAnswersAgainIsTheSameObject) {
   Object& first = add(0x500, 1);
   EXPECT_EQ(&add(0x500, 1), &first);
+}
+
+// ---- Variables whose address the program has ----
+
+class TakenTest : public testing::Test {
+ protected:
+  static constexpr Slot first = 1;
+  static constexpr Slot second = 2;
+
+  void write(CUdeviceptr address, std::string_view bytes, bool is_done = true) {
+    taken_.wrote(address, bytes.data(), bytes.size(), is_done);
+  }
+  TakenVariable& only() {
+    TakenVariable* found = nullptr;
+    taken_.for_each([&](TakenVariable& each) { found = &each; });
+    return *found;
+  }
+  std::string written() {
+    std::string all;
+    for (const auto& run : taken_.written_to(only()))
+      all += std::to_string(run.offset_bytes) + ":" + run.bytes + " ";
+    return all;
+  }
+
+  Object code_;
+  Object other_code_;
+  TakenVariables taken_;
+};
+
+TEST_F(TakenTest, AnAddressInsideIsOneThere) {
+  EXPECT_EQ(taken_.translate(0x1000, second), 0x1000U) << "nothing is taken";
+  EXPECT_EQ(taken_.take(code_, "a", 0x1000, 16, first), 0x1000U);
+  EXPECT_EQ(taken_.translate(0x1004, second), 0x1004U) << "it is not there yet";
+  only().in[second].store(0x9000);
+  EXPECT_EQ(taken_.translate(0x1000, second), 0x9000U);
+  EXPECT_EQ(taken_.translate(0x100f, second), 0x900fU);
+  EXPECT_EQ(taken_.translate(0x1010, second), 0x1010U);
+  EXPECT_EQ(taken_.translate(0xfff, second), 0xfffU);
+  EXPECT_EQ(taken_.translate(0x1004, first), 0x1004U);
+}
+
+TEST_F(TakenTest, WhatIsTakenAgainStaysWhereItWas) {
+  EXPECT_EQ(taken_.take(code_, "a", 0x1000, 16, first), 0x1000U);
+  EXPECT_EQ(taken_.take(code_, "a", 0x5000, 16, second), 0x1000U);
+  EXPECT_EQ(taken_.take(other_code_, "a", 0x5000, 16, second), 0x5000U) << "another one of that name";
+}
+
+TEST_F(TakenTest, AnAddressThatTheProgramHasOfSomethingElseIsNotTaken) {
+  EXPECT_EQ(taken_.take(code_, "a", 0x1000, 16, first), 0x1000U);
+  EXPECT_EQ(taken_.take(code_, "b", 0x100f, 4, second), std::nullopt);
+  EXPECT_EQ(taken_.take(code_, "c", 0xffd, 4, second), std::nullopt);
+  EXPECT_EQ(taken_.take(code_, "d", 0x1010, 4, second), 0x1010U);
+  EXPECT_EQ(taken_.take(code_, "e", 0xffc, 4, second), 0xffcU);
+}
+
+TEST_F(TakenTest, CodeThatIsGoneTakesItsVariablesAlong) {
+  EXPECT_EQ(taken_.take(other_code_, "a", 0x1000, 16, first), 0x1000U);
+  only().in[second].store(0x9000);
+  other_code_.is_gone.store(true);
+  EXPECT_EQ(taken_.translate(0x1000, second), 0x1000U);
+  EXPECT_FALSE(taken_.holds(0x1000));
+  EXPECT_EQ(taken_.take(code_, "b", 0x1008, 4, second), 0x1008U) << "the driver has used its memory again";
+}
+
+TEST_F(TakenTest, ThereIsALimit) {
+  for (std::size_t i = 0; i < TakenVariables::variables_max; ++i)
+    EXPECT_TRUE(taken_.take(code_, std::to_string(i), 0x1000 + 16 * i, 16, first));
+  EXPECT_EQ(taken_.take(code_, "one more", 0x100000, 16, first), std::nullopt);
+  EXPECT_EQ(taken_.take(code_, "7", 0x100000, 16, first), 0x1070U) << "that one is taken already";
+}
+
+TEST_F(TakenTest, WhatWasWrittenLastIsKept) {
+  EXPECT_EQ(taken_.take(code_, "a", 0x1000, 16, first), 0x1000U);
+  EXPECT_EQ(written(), "");
+  write(0x1004, "abcd");
+  write(0x1006, "XY");
+  write(0x1002, "12");
+  write(0x100f, "z");
+  EXPECT_EQ(written(), "2:12abXY 15:z ");
+  EXPECT_FALSE(only().is_unknown.load());
+}
+
+TEST_F(TakenTest, WhatIsNotSeenToBeWrittenIsUnknown) {
+  for (int how = 0; how < 3; ++how) {
+    TakenVariables taken;
+    taken.take(code_, "a", 0x1000, 16, first);
+    taken.take(code_, "b", 0x1010, 16, first);
+    if (how == 0) taken.translate_for_use(0x1004, first);
+    if (how == 1) taken.wrote(0x1004, "abcd", 4, false);
+    if (how == 2) taken.wrote(0x100e, "abcd", 4, true);  // over its end
+    int unknown = 0;
+    taken.for_each([&](TakenVariable& each) { unknown += each.is_unknown.load() ? 1 : 0; });
+    EXPECT_EQ(unknown, how == 0 ? 1 : 2) << how;
+  }
 }
 
 TEST(Work, IsUnderWayUntilSomebodyHasWaitedForAllOfIt) {

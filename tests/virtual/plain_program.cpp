@@ -20,12 +20,14 @@ using namespace firebreak;
 
 /// `steps` is a variable of the code: how often `step` ran. `step` does with every word what cannot be done
 /// twice unnoticed. `spin` ends once somebody
-/// stores 1 to its second word, and says so in its third; `fault` strays.
+/// stores 1 to its second word, and says so in its third; `fault` strays. `factor` is a constant: the host
+/// alone writes it, by its address.
 constexpr const char* ptx = R"(.version 7.0
 .target sm_70
 .address_size 64
 
 .visible .global .align 4 .u32 steps = 0;
+.visible .const .align 4 .b8 factor[8];
 
 .visible .entry step(.param .u64 words, .param .u32 count)
 {
@@ -59,6 +61,21 @@ again:
   mov.u64 %a, steps;
   ld.global.u32 %x, [%a];
   st.global.u32 [%p], %x;
+  ret;
+}
+
+.visible .entry what_factor(.param .u64 words)
+{
+  .reg .u64 %p;
+  .reg .u32 %x;
+  ld.param.u64 %p, [words];
+  ld.const.u32 %x, [factor+4];
+  st.global.u32 [%p], %x;
+  ret;
+}
+
+.visible .entry nothing(.param .u64 words)
+{
   ret;
 }
 
@@ -143,6 +160,14 @@ class Program {
     if (verb == "init_library") return {init(fat_binary(ptx), true)};
     if (verb == "init_allocating") return {init(fat_binary(std::string(ptx) + allocating))};
     if (verb == "address") return {address_of_variable()};
+    if (verb == "take") return take();
+    if (verb == "set_factor") return {set_factor(words)};
+    if (verb == "set_factor_2d") return {set_factor_2d(words)};
+    if (verb == "factor") return factor();
+    if (verb == "factor_on_host") return factor_on_host();
+    if (verb == "is_where_it_was") return is_where_it_was();
+    if (verb == "give_address") return {give_address()};
+    if (verb == "give_address_in_a_buffer") return {give_address_in_a_buffer()};
     if (verb == "step") return {step()};
     if (verb == "enqueue") return {launch("step", words_)};
     if (verb == "wait") return {get<PFN_cuStreamSynchronize>("cuStreamSynchronize")(stream_)};
@@ -179,6 +204,87 @@ class Program {
   CUresult address_of_variable() {
     CUdeviceptr address = 0;
     return get<PFN_cuModuleGetGlobal_v2>("cuModuleGetGlobal_v2")(&address, nullptr, module_, "steps");
+  }
+
+  // The constant: its second word is used, so that an address inside of it is.
+
+  /// Whether it is where it was before.
+  Answer take() {
+    CUdeviceptr address = 0;
+    std::size_t size_bytes = 0;
+    const CUresult result =
+        library_of_code_ == nullptr
+            ? get<PFN_cuModuleGetGlobal_v2>("cuModuleGetGlobal_v2")(&address, &size_bytes, module_, "factor")
+            : get<PFN_cuLibraryGetGlobal>("cuLibraryGetGlobal")(&address, &size_bytes, library_of_code_,
+                                                                "factor");
+    const bool is_same = factor_ == 0 || factor_ == address;
+    factor_ = address;
+    return {result, is_same && size_bytes == 8 ? 1ULL : 0ULL};
+  }
+
+  CUresult set_factor(std::istream& words) {
+    std::uint32_t value = 0;
+    words >> value;
+    return get<PFN_cuMemcpyHtoD_v2>("cuMemcpyHtoD_v2")(factor_ + 4, &value, sizeof value);
+  }
+
+  CUresult set_factor_2d(std::istream& words) {
+    std::uint32_t value = 0;
+    words >> value;
+    CUDA_MEMCPY2D copy{};
+    copy.srcMemoryType = CU_MEMORYTYPE_HOST;
+    copy.srcHost = &value;
+    copy.dstMemoryType = CU_MEMORYTYPE_DEVICE;
+    copy.dstDevice = factor_ + 4;
+    copy.WidthInBytes = sizeof value;
+    copy.Height = 1;
+    return get<PFN_cuMemcpy2D_v2>("cuMemcpy2D_v2")(&copy);
+  }
+
+  /// As kernels see it.
+  Answer factor() {
+    CUresult result = launch("what_factor", spare_words_);
+    if (result == CUDA_SUCCESS) result = get<PFN_cuStreamSynchronize>("cuStreamSynchronize")(stream_);
+    std::uint32_t value = 0;
+    if (result == CUDA_SUCCESS)
+      result = get<PFN_cuMemcpyDtoH_v2>("cuMemcpyDtoH_v2")(&value, spare_words_, sizeof value);
+    return {result, value};
+  }
+
+  Answer factor_on_host() {
+    std::uint32_t value = 0;
+    const CUresult result = get<PFN_cuMemcpyDtoH_v2>("cuMemcpyDtoH_v2")(&value, factor_ + 4, sizeof value);
+    return {result, value};
+  }
+
+  /// For the driver, asked in its ways.
+  Answer is_where_it_was() {
+    CUpointer_attribute attribute = CU_POINTER_ATTRIBUTE_DEVICE_POINTER;
+    CUdeviceptr one = 0;
+    CUdeviceptr several = 0;
+    void* into = &several;
+    CUresult result = get<PFN_cuPointerGetAttribute>("cuPointerGetAttribute")(&one, attribute, factor_ + 4);
+    if (result == CUDA_SUCCESS)
+      result = get<PFN_cuPointerGetAttributes>("cuPointerGetAttributes")(1, &attribute, &into, factor_ + 4);
+    return {result, one == factor_ + 4 && several == factor_ + 4 ? 1ULL : 0ULL};
+  }
+
+  CUresult give_address() {
+    const CUresult result = launch("nothing", factor_ + 4);
+    return result == CUDA_SUCCESS ? get<PFN_cuStreamSynchronize>("cuStreamSynchronize")(stream_) : result;
+  }
+
+  CUresult give_address_in_a_buffer() {
+    CUfunction function = nullptr;
+    const CUresult found = find_kernel(&function, "nothing");
+    if (found != CUDA_SUCCESS) return found;
+    CUdeviceptr inside = factor_;
+    std::size_t size_bytes = sizeof inside;
+    std::array<void*, 5> extra{reinterpret_cast<void*>(CU_LAUNCH_PARAM_BUFFER_SIZE_AS_INT), &size_bytes,
+                               reinterpret_cast<void*>(CU_LAUNCH_PARAM_BUFFER_POINTER_AS_INT), &inside,
+                               reinterpret_cast<void*>(CU_LAUNCH_PARAM_END_AS_INT)};
+    return get<PFN_cuLaunchKernel>("cuLaunchKernel")(function, 1, 1, 1, 1, 1, 1, 0, stream_, nullptr,
+                                                     extra.data());
   }
 
   CUresult init(const std::string& code, bool as_library = false) {
@@ -331,6 +437,7 @@ class Program {
   CUdeviceptr words_ = 0;
   CUdeviceptr spare_words_ = 0;
   CUdeviceptr large_ = 0;
+  CUdeviceptr factor_ = 0;
   void* host_ = nullptr;
 };
 

@@ -174,6 +174,56 @@ TEST_P(SpareWithCode, WhoseDomainDiesWithVariablesGetsTheError) {
   EXPECT_EQ(page.reason(), "its domain died with variables of its code");
 }
 
+// As the CUDA runtime does for cudaMemcpyToSymbol().
+TEST_P(SpareWithCode, WhoTakesTheAddressOfAConstantTakesItAlong) {
+  const auto program = start_with_spare(GetParam());
+  Page page(program->pid());
+  ASSERT_TRUE(page.is(SpareState::Protected)) << page.reason();
+  EXPECT_EQ(program->tell("take"), CUDA_SUCCESS);
+  EXPECT_EQ(program->tell("set_factor 5"), CUDA_SUCCESS);
+  EXPECT_EQ(program->ask("factor").value, 5U);
+  for (std::uint32_t moves = 1; moves <= 3; ++moves) {
+    page.ask_to_leave();
+    EXPECT_EQ(page->flips.load(), moves) << page.reason();
+    EXPECT_EQ(program->ask("factor").value, 4U + moves);
+    EXPECT_EQ(program->ask("factor_on_host").value, 4U + moves);
+    EXPECT_EQ(program->tell("set_factor 77"), CUDA_SUCCESS);
+    EXPECT_EQ(program->ask("factor").value, 77U);
+    EXPECT_EQ(program->tell("set_factor_2d " + std::to_string(5 + moves)), CUDA_SUCCESS);
+    EXPECT_EQ(program->ask("factor").value, 5U + moves);
+    EXPECT_EQ(program->ask("take").value, 1U) << "it has moved for the program";
+    EXPECT_EQ(program->ask("is_where_it_was").value, 1U);
+    EXPECT_EQ(program->tell("step"), CUDA_SUCCESS);
+    ASSERT_TRUE(page.is(SpareState::Protected)) << page.reason();
+  }
+}
+
+TEST_P(SpareWithCode, WhoGivesAKernelTheAddressOfAConstantIsToldAndGoesOn) {
+  for (const char* const name : {"a", "b", "anchor"}) start_mps(name);
+  for (const char* const how : {"give_address", "give_address_in_a_buffer"}) {
+    const auto program = start_again(GetParam());
+    Page page(program->pid());
+    ASSERT_TRUE(page.is(SpareState::Protected)) << page.reason();
+    EXPECT_EQ(program->tell("take"), CUDA_SUCCESS);
+    EXPECT_EQ(program->tell(how), CUDA_SUCCESS);
+    EXPECT_TRUE(eventually([&] { return page.reason() == "it gives a kernel the address of a variable"; }))
+        << page.reason();
+    EXPECT_EQ(program->tell("step"), CUDA_SUCCESS);
+  }
+}
+
+// Its kernel would read what is not there, and end everybody in the domain.
+TEST_P(SpareWithCode, WhoGivesAKernelAnAddressOfBeforeIsRefusedThat) {
+  const auto program = start_with_spare(GetParam());
+  Page page(program->pid());
+  ASSERT_TRUE(page.is(SpareState::Protected)) << page.reason();
+  EXPECT_EQ(program->tell("take"), CUDA_SUCCESS);
+  page.ask_to_leave();
+  ASSERT_EQ(page->flips.load(), 1U) << page.reason();
+  EXPECT_EQ(program->tell("give_address"), CUDA_ERROR_NOT_SUPPORTED);
+  EXPECT_EQ(program->tell("step"), CUDA_SUCCESS);
+}
+
 INSTANTIATE_TEST_SUITE_P(Code, SpareWithCode, testing::Values("init_fat_binary", "init_library"),
                          [](const auto& each) { return std::string(each.param); });
 
@@ -196,8 +246,9 @@ TEST_F(Spare, WhoTakesTheAddressOfAVariableIsToldAndGoesOn) {
   ASSERT_TRUE(page.is(SpareState::Protected)) << page.reason();
   EXPECT_EQ(program->tell("address"), CUDA_SUCCESS);
   ASSERT_TRUE(page.is(SpareState::Unprotected));
-  EXPECT_TRUE(eventually([&] { return page.reason() == "it takes the address of a variable"; }))
-      << page.reason();
+  EXPECT_TRUE(eventually([&] {
+    return page.reason() == "it takes the address of a variable that kernels may change";
+  })) << page.reason();
   step(*program, *model, 2);
 }
 
@@ -286,6 +337,35 @@ TEST_F(Spare, WhoseDomainDiesWithItsVariablesGetsTheError) {
   end_domain("a");
   EXPECT_EQ(program->tell("digest"), CUDA_ERROR_MISALIGNED_ADDRESS);
   EXPECT_EQ(page->flips.load(), 0U);
+  EXPECT_EQ(page.reason(), "its domain died with variables of its code");
+}
+
+TEST_F(Spare, WhoseDomainDiesKeepsWhatItHasWrittenToAConstant) {
+  const auto program = start_with_spare("init_without_variables");
+  Page page(program->pid());
+  ASSERT_TRUE(page.is(SpareState::Protected)) << page.reason();
+  EXPECT_EQ(program->tell("take"), CUDA_SUCCESS);
+  EXPECT_EQ(program->tell("set_factor 5"), CUDA_SUCCESS);
+  EXPECT_EQ(program->tell("set_factor 6"), CUDA_SUCCESS);
+  EXPECT_EQ(program->ask("factor").value, 6U);
+  EXPECT_EQ(program->tell("fill_large 1"), CUDA_SUCCESS);  // and it has waited for all that it gave to the GPU
+  end_domain("a");
+  EXPECT_EQ(program->tell("digest"), CUDA_SUCCESS);
+  EXPECT_EQ(page.active_domain(), "b") << page.reason();
+  EXPECT_EQ(program->ask("factor").value, 6U);
+  EXPECT_EQ(program->tell("set_factor 7"), CUDA_SUCCESS);
+  EXPECT_EQ(program->ask("factor").value, 7U);
+}
+
+TEST_F(Spare, WhoseDomainDiesWithAConstantThatIsNotKnownGetsTheError) {
+  const auto program = start_with_spare("init_without_variables");
+  Page page(program->pid());
+  ASSERT_TRUE(page.is(SpareState::Protected)) << page.reason();
+  EXPECT_EQ(program->tell("take"), CUDA_SUCCESS);
+  EXPECT_EQ(program->tell("set_factor_2d 5"), CUDA_SUCCESS);
+  EXPECT_EQ(program->tell("fill_large 1"), CUDA_SUCCESS);
+  end_domain("a");
+  EXPECT_EQ(program->tell("digest"), CUDA_ERROR_MISALIGNED_ADDRESS);
   EXPECT_EQ(page.reason(), "its domain died with variables of its code");
 }
 

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "virtual/argument_addresses.h"
+
+#include <algorithm>
+#include <cstring>
+#include <mutex>
+#include <utility>
+
+namespace firebreak::virtual_driver {
+namespace {
+
+using Give = ArgumentAddresses::Give;
+
+Give in_words(const void* bytes, std::size_t size_bytes, Slot slot, const TakenVariables& taken) {
+  Give found = Give::NoAddress;
+  for (std::size_t at = 0; at + sizeof(CUdeviceptr) <= size_bytes; at += sizeof(CUdeviceptr)) {
+    CUdeviceptr word = 0;
+    std::memcpy(&word, static_cast<const char*>(bytes) + at, sizeof word);
+    if (!taken.holds(word)) continue;
+    found = std::max(found, taken.translate(word, slot) == word ? Give::Address : Give::OldAddress);
+  }
+  return found;
+}
+
+/// All parameters in one piece, after cuda.h: pairs of a name and a value, and CU_LAUNCH_PARAM_END.
+Give in_buffer(void** extra, Slot slot, const TakenVariables& taken) {
+  const void* bytes = nullptr;
+  std::size_t size_bytes = 0;
+  for (; reinterpret_cast<std::uintptr_t>(*extra) != CU_LAUNCH_PARAM_END_AS_INT; extra += 2) {
+    const auto name = reinterpret_cast<std::uintptr_t>(*extra);
+    if (name == CU_LAUNCH_PARAM_BUFFER_POINTER_AS_INT) {
+      bytes = extra[1];
+    } else if (name == CU_LAUNCH_PARAM_BUFFER_SIZE_AS_INT) {
+      size_bytes = *static_cast<std::size_t*>(extra[1]);
+    } else {
+      return Give::Unknown;
+    }
+  }
+  return bytes == nullptr ? Give::NoAddress : in_words(bytes, size_bytes, slot, taken);
+}
+
+}  // namespace
+
+std::optional<ArgumentAddresses::Sizes> ArgumentAddresses::sizes_of(const cuda::Backend& driver,
+                                                                    const Object& kernel, CUfunction own) {
+  {
+    const std::shared_lock lock(mutex_);
+    if (const auto known = known_.find(&kernel); known != known_.end()) return known->second;
+  }
+  // A kernel may stand where a function may, but for this question.
+  const auto ask = [&](std::size_t index, std::size_t* size_bytes) {
+    std::size_t offset_bytes = 0;
+    const CUresult result = driver.cuFuncGetParamInfo(own, index, &offset_bytes, size_bytes);
+    if (result == CUDA_SUCCESS) return result;
+    return driver.cuKernelGetParamInfo(reinterpret_cast<CUkernel>(own), index, &offset_bytes, size_bytes);
+  };
+  Sizes sizes;
+  CUresult result = CUDA_SUCCESS;
+  while (true) {
+    std::size_t size_bytes = 0;
+    result = ask(sizes.size(), &size_bytes);
+    if (result != CUDA_SUCCESS) break;
+    sizes.push_back(size_bytes);
+  }
+  const bool is_whole = !sizes.empty() || result == CUDA_ERROR_INVALID_VALUE;
+  if (!is_whole) return std::nullopt;
+  const std::unique_lock lock(mutex_);
+  return known_.emplace(&kernel, std::move(sizes)).first->second;
+}
+
+Give ArgumentAddresses::look(const cuda::Backend& driver, Slot slot, const TakenVariables& taken,
+                             const Object* kernel, CUfunction own, void** parameters, void** extra) {
+  if (parameters == nullptr) return extra == nullptr ? Give::NoAddress : in_buffer(extra, slot, taken);
+  const auto sizes = kernel == nullptr ? std::nullopt : sizes_of(driver, *kernel, own);
+  if (!sizes) return Give::Unknown;
+  Give found = Give::NoAddress;
+  for (std::size_t i = 0; i < sizes->size(); ++i)
+    found = std::max(found, in_words(parameters[i], (*sizes)[i], slot, taken));
+  return found;
+}
+
+}  // namespace firebreak::virtual_driver

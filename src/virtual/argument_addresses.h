@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+/// What a launch gives its kernel, where the program has the address of a variable: a kernel may store what
+/// it is given anywhere, and in the next instance the variable lies somewhere else.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <shared_mutex>
+#include <unordered_map>
+#include <vector>
+
+#include "cuda/backend.h"
+#include "virtual/objects.h"
+#include "virtual/taken_variables.h"
+
+namespace firebreak::virtual_driver {
+
+/// Thread safe.
+class ArgumentAddresses {
+ public:
+  enum class Give {
+    NoAddress,   ///< of such a variable
+    Address,     ///< where it lies in this instance
+    OldAddress,  ///< where it lay in another one: nothing is there
+    Unknown,     ///< the driver does not say what the kernel takes
+  };
+
+  /// `kernel`: what the program calls its function; `own`: what the instance in `slot` calls it. Looks at
+  /// each aligned word of the arguments.
+  Give look(const cuda::Backend& driver, Slot slot, const TakenVariables& taken, const Object* kernel,
+            CUfunction own, void** parameters, void** extra);
+
+ private:
+  using Sizes = std::vector<std::size_t>;  ///< of the parameters, in bytes
+
+  std::optional<Sizes> sizes_of(const cuda::Backend& driver, const Object& kernel, CUfunction own);
+
+  std::shared_mutex mutex_;
+  std::unordered_map<const Object*, Sizes> known_;  ///< objects live as long as the process
+};
+
+}  // namespace firebreak::virtual_driver

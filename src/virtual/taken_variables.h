@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+/// Variables of the program's code whose address it has taken, as the CUDA runtime does for copies to a
+/// symbol.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "virtual/objects.h"
+
+namespace firebreak::virtual_driver {
+
+/// One of them. It lies somewhere else in each instance, so the program keeps the address that it was given
+/// first.
+struct TakenVariable {
+  Object* code = nullptr;  ///< a module or library
+  std::string name;
+  CUdeviceptr seen = 0;  ///< its begin, as the program has it
+  std::size_t size_bytes = 0;
+  std::array<std::atomic<CUdeviceptr>, slots_max> in{};  ///< its begin in each instance; 0: not known yet
+  bool is_constant = false;                              ///< of who reads code alone: that has been made sure
+  /// Somebody may have written it whose bytes we have not seen.
+  std::atomic<bool> is_unknown{false};
+  /// What the program has written since its code was loaded, and which of these bytes it has. Guarded by the
+  /// mutex of TakenVariables.
+  std::string content;
+  std::vector<bool> is_written;
+
+  bool is_gone() const { return code->is_gone.load(); }
+  bool holds(CUdeviceptr address) const { return address - seen < size_bytes; }
+};
+
+/// Thread safe. What is added stays until the process ends.
+///
+/// Only memory that the host alone writes (`.const`) may be taken: kernels use it by its name. The host's
+/// address of it is an argument of copies, and there it is replaced. A kernel that is given one may keep it.
+class TakenVariables {
+ public:
+  static constexpr std::size_t variables_max = 1024;
+
+  bool any() const { return count_.load(std::memory_order_acquire) != 0; }
+
+  /// Instance `slot` has it at `address`. The answer is where the program has it. Empty: there is no room
+  /// left, or the program has this address of something else.
+  std::optional<CUdeviceptr> take(Object& code, std::string_view name, CUdeviceptr address,
+                                  std::size_t size_bytes, Slot slot);
+
+  /// What lies in instance `slot` where the program has `address`: of an address in no such variable, itself.
+  CUdeviceptr translate(CUdeviceptr address, Slot slot) const {
+    if (!any() || address < lowest_.load() || address >= end_.load()) [[likely]]
+      return address;
+    return look_up(address, slot);
+  }
+  bool holds(CUdeviceptr address) const { return find(address) != nullptr; }
+  /// The same for a call that may write there, as far as we know.
+  CUdeviceptr translate_for_use(CUdeviceptr address, Slot slot);
+
+  /// The program has copied these bytes there. Done, or failed in the middle.
+  void wrote(CUdeviceptr address, const void* bytes, std::size_t size_bytes, bool is_done);
+  struct Run {
+    std::size_t offset_bytes;
+    std::string bytes;
+  };
+  /// What it has written to it so far, in the order of the offsets.
+  std::vector<Run> written_to(const TakenVariable& variable);
+
+  /// Those that are not gone.
+  void for_each(const std::function<void(TakenVariable&)>& look) const;
+
+ private:
+  CUdeviceptr look_up(CUdeviceptr address, Slot slot) const;
+  TakenVariable* find(CUdeviceptr address) const;
+
+  std::mutex mutex_;
+  std::atomic<std::size_t> count_{0};
+  std::atomic<CUdeviceptr> lowest_{~CUdeviceptr{0}};
+  std::atomic<CUdeviceptr> end_{0};
+  std::array<std::unique_ptr<TakenVariable>, variables_max> all_;  ///< the first `count_` are constant
+};
+
+}  // namespace firebreak::virtual_driver
