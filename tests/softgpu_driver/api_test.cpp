@@ -82,6 +82,26 @@ TEST_F(Api, LegacyStreamWaitsForBlockingStreamsAndTheyForIt) {
   EXPECT_EQ(words[2], 6u);
 }
 
+TEST_F(Api, WorkOfAStreamThatIsDestroyedIsStillWaitedFor) {
+  std::uint32_t* words = pinned_words();
+  const auto second_word = reinterpret_cast<CUdeviceptr>(words + 1);
+  const CUstream ended = stream(CU_STREAM_DEFAULT);
+  const CUstream ended_too = stream(CU_STREAM_NON_BLOCKING);
+  ASSERT_EQ(wait_for_one(ended, words), CUDA_SUCCESS);
+  ASSERT_EQ(fill(second_word, 5, ended), CUDA_SUCCESS);
+  ASSERT_EQ(wait_for_one(ended_too, words), CUDA_SUCCESS);
+  ASSERT_EQ(fill(second_word + 4, 6, ended_too), CUDA_SUCCESS);
+  EXPECT_EQ(entry<PFN_cuStreamDestroy_v2>("cuStreamDestroy_v2")(ended), CUDA_SUCCESS);
+  EXPECT_EQ(entry<PFN_cuStreamDestroy_v2>("cuStreamDestroy_v2")(ended_too), CUDA_SUCCESS);
+  ASSERT_EQ(fill(second_word + 8, 7, nullptr), CUDA_SUCCESS);
+  EXPECT_EQ(query(nullptr), CUDA_ERROR_NOT_READY) << "the legacy stream is behind the first";
+  std::atomic_ref(words[0]).store(1);
+  EXPECT_EQ(entry<PFN_cuCtxSynchronize>("cuCtxSynchronize")(), CUDA_SUCCESS);
+  EXPECT_EQ(words[1], 5u);
+  EXPECT_EQ(words[2], 6u);
+  EXPECT_EQ(words[3], 7u);
+}
+
 TEST_F(Api, PageableMemoryMayChangeAfterAnAsynchronousCopy) {
   CUdeviceptr device = 0;
   ASSERT_EQ(entry<PFN_cuMemAlloc_v2>("cuMemAlloc_v2")(&device, 4), CUDA_SUCCESS);

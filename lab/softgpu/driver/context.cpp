@@ -67,16 +67,30 @@ std::shared_ptr<Stream> Context::find_stream(CUstream handle) {
   return streams_.find(handle);
 }
 
+namespace {
+
+bool has_work(const Stream& stream) {
+  const CompletionPointer last = stream.last();
+  return last && !last->done();
+}
+
+}  // namespace
+
 bool Context::destroy_stream(CUstream handle) {
   const std::shared_ptr<Stream> stream = streams_.remove(handle);
-  if (stream) stream->close();
-  return stream != nullptr;
+  if (!stream) return false;
+  stream->close();
+  const std::lock_guard lock(mutex_);
+  std::erase_if(ending_streams_, [](const auto& each) { return !has_work(*each); });
+  if (has_work(*stream)) ending_streams_.push_back(stream);
+  return true;
 }
 
 std::vector<std::shared_ptr<Stream>> Context::all_streams() const {
   std::vector<std::shared_ptr<Stream>> streams = streams_.all();
   if (default_stream_) streams.push_back(default_stream_);
   for (const auto& [thread, stream] : per_thread_streams_) streams.push_back(stream);
+  streams.insert(streams.end(), ending_streams_.begin(), ending_streams_.end());
   return streams;
 }
 

@@ -82,6 +82,7 @@ class Context {
   mutable std::mutex mutex_;  ///< guards what follows; held while work is queued, so that its order is one
   std::shared_ptr<Stream> default_stream_;
   std::map<std::thread::id, std::shared_ptr<Stream>> per_thread_streams_;
+  std::vector<std::shared_ptr<Stream>> ending_streams_;  ///< destroyed, with work that is still done
   ContextLimits limits_;
   std::uint64_t counted_bytes_ = 0;
 };

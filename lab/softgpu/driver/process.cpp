@@ -185,6 +185,7 @@ RmClient::Ticket Process::queue_word(std::uint64_t address, std::uint64_t value,
 bool Process::server_is_gone() {
   if (!membership_.server || has_left_server_) return false;
   const auto received = membership_.server->receive(Milliseconds(0));
+  if (received) has_left_server_ = true;  // it has taken a later instance of this process: goodbye
   return !received && received.error().code != ErrorCode::Timeout;
 }
 

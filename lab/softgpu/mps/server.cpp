@@ -99,7 +99,10 @@ void Server::attach(std::vector<os::Fd> descriptors) {
 void Server::let_earlier_go(pid_t pid) {
   const auto found = clients_.find(pid);
   if (found == clients_.end()) return;
-  if (found->second.domain->healthy() || !take_messages(found->second)) client_left(pid);
+  if (!found->second.domain->healthy() && take_messages(found->second)) return;
+  // Without a word it would take the end of its connection for ours.
+  static_cast<void>(send_text(found->second.connection, "goodbye", io_timeout));
+  client_left(pid);
 }
 
 Result<AttachAnswer> Server::admit(pid_t pid) {
