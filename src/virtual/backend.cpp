@@ -40,11 +40,15 @@ CUresult told(const char* symbol, CUresult result) {
 
 /// The program gets its handle of what the call has made in the instance.
 template <class Handle>
-CUresult made(const Turn& turn, CUresult result, std::uintptr_t own, Handle* program, Object::Step step) {
+CUresult made(const Turn& turn, CUresult result, std::uintptr_t own, Handle* program, Object::Step step,
+              Object* parent) {
   if (result != CUDA_SUCCESS) return result;
+  // A kernel is its library's, in every context.
+  const std::uintptr_t context = std::is_same_v<Handle, CUkernel> ? 0 : step.context;
   std::vector<Object::Step> steps;
   steps.push_back(std::move(step));
-  Object& object = turn.objects.add(FamilyOf<Handle>::value, own, turn.slot, std::move(steps));
+  Object& object =
+      turn.objects.add(FamilyOf<Handle>::value, own, turn.slot, std::move(steps), {parent, context});
   *program = (Handle)object.seen;  // NOLINT: handles are numbers, too
   return result;
 }
@@ -101,11 +105,14 @@ auto* out_among(First first, Rest... rest) {
     if (program_ == nullptr) return CUDA_ERROR_INVALID_VALUE;                                         \
     const CUresult result_ = all.call([&](const Turn& turn) {                                         \
       Making here_{turn.driver, turn.slot, turn.objects};                                             \
-      Object::Step step{{}, [CUDA_EACH(VIRTUAL_KEPT, __VA_ARGS__)](Making& making) {                  \
+      Object::Step step{{},                                                                           \
+                        [CUDA_EACH(VIRTUAL_KEPT, __VA_ARGS__)](Making& making) {                      \
                           return making.driver.exported(CUDA_EACH(VIRTUAL_GIVEN_AGAIN, __VA_ARGS__)); \
-                        }};                                                                           \
+                        },                                                                            \
+                        current_context()};                                                           \
       const CUresult result = step.again(here_);                                                      \
-      return made(turn, result, here_.made, program_, std::move(step));                               \
+      Object* const parent = object_among(turn.objects __VA_OPT__(, ) CUDA_ARGUMENTS(__VA_ARGS__));   \
+      return made(turn, result, here_.made, program_, std::move(step), parent);                       \
     });                                                                                               \
     if (result_ == CUDA_SUCCESS) all.something_new();                                                 \
     return result_;                                                                                   \
@@ -119,7 +126,8 @@ auto* out_among(First first, Rest... rest) {
       Object::Step step{#symbol + setting_among(CUDA_ARGUMENTS(__VA_ARGS__)),                         \
                         [CUDA_EACH(VIRTUAL_KEPT, __VA_ARGS__)](Making& making) {                      \
                           return making.driver.exported(CUDA_EACH(VIRTUAL_GIVEN_AGAIN, __VA_ARGS__)); \
-                        }};                                                                           \
+                        },                                                                            \
+                        current_context()};                                                           \
       const CUresult result = step.again(here_);                                                      \
       Object* const object = object_among(turn.objects, CUDA_ARGUMENTS(__VA_ARGS__));                 \
       if (result == CUDA_SUCCESS && object != nullptr) {                                              \

@@ -288,6 +288,21 @@ std::string setting_among(First first, Rest... rest) {
   }
 }
 
+// ---- The end of an object ----
+
+/// The program has ended it in the instance of its turn. It ends in the spare by `end_one`, once nobody who
+/// makes or looks for objects there takes it for one any more.
+template <class EndOne>
+void end_object(const Turn& turn, Object* object, const EndOne& end_one) {
+  if (object == nullptr) return;
+  const Instance* const receiver = turn.all.receiver();
+  turn.objects.remove(*object);
+  const std::uintptr_t there = receiver == nullptr ? 0 : object->in[receiver->slot()].load();
+  if (there == 0) return;
+  turn.all.make_current(*receiver);
+  end_one(receiver->driver(), there);
+}
+
 // ---- Our own functions ----
 
 /// What one of them is given besides the function's own parameters.

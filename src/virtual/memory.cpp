@@ -86,14 +86,14 @@ CUresult WindowMemory::add_block(const Instance& active, std::uint64_t size_byte
   return CUDA_SUCCESS;
 }
 
-CUresult WindowMemory::take_piece(const Instance& active, std::uint64_t size_bytes, CUdeviceptr* address) {
-  const std::uint64_t piece_bytes = std::max(std::bit_ceil(size_bytes), smallest_piece_bytes);
+CUresult WindowMemory::take_piece(const Instance& active, const Piece& piece, CUdeviceptr* address) {
+  const std::uint64_t piece_bytes = std::max(std::bit_ceil(piece.size_bytes), smallest_piece_bytes);
   const auto take_from = [&](std::uint64_t begin, Block& block) {
     const auto gap = std::ranges::find(block.taken, false);
     if (block.pieces_of_bytes != piece_bytes || gap == block.taken.end()) return false;
     *gap = true;
     *address = begin + static_cast<std::uint64_t>(gap - block.taken.begin()) * piece_bytes;
-    pieces_[*address] = size_bytes;
+    pieces_[*address] = piece;
     return true;
   };
   for (auto& [begin, block] : blocks_) {
@@ -108,21 +108,39 @@ CUresult WindowMemory::take_piece(const Instance& active, std::uint64_t size_byt
   return CUDA_SUCCESS;
 }
 
-CUresult WindowMemory::allocate(const Instance& active, std::uint64_t size_bytes, CUdeviceptr* address) {
+CUresult WindowMemory::allocate(const Instance& active, std::uint64_t size_bytes, std::uintptr_t context,
+                                CUdeviceptr* address) {
   if (address == nullptr || size_bytes == 0) return CUDA_ERROR_INVALID_VALUE;
   if (size_bytes > window_bytes) return CUDA_ERROR_OUT_OF_MEMORY;
   const std::lock_guard lock(mutex_);
-  if (size_bytes <= largest_piece_bytes) return take_piece(active, size_bytes, address);
+  if (size_bytes <= largest_piece_bytes) return take_piece(active, {size_bytes, context}, address);
   std::uint64_t begin = 0;
   if (const CUresult made = add_block(active, whole_blocks(size_bytes), &begin); made != CUDA_SUCCESS)
     return made;
   blocks_[begin].asked_for_bytes = size_bytes;
+  blocks_[begin].context = context;
   *address = begin;
   return CUDA_SUCCESS;
 }
 
 bool WindowMemory::free(CUdeviceptr address, const Instance& active, const Instance* spare) {
   const std::lock_guard lock(mutex_);
+  return free_locked(address, active, spare);
+}
+
+void WindowMemory::free_all_of(std::uintptr_t context, const Instance& active, const Instance* spare) {
+  const std::lock_guard lock(mutex_);
+  std::vector<CUdeviceptr> all;
+  for (const auto& [begin, piece] : pieces_) {
+    if (piece.context == context) all.push_back(begin);
+  }
+  for (const auto& [begin, block] : blocks_) {
+    if (block.pieces_of_bytes == 0 && block.context == context) all.push_back(begin);
+  }
+  for (const CUdeviceptr address : all) free_locked(address, active, spare);
+}
+
+bool WindowMemory::free_locked(CUdeviceptr address, const Instance& active, const Instance* spare) {
   const auto known = block_of(address);
   if (known == blocks_.end()) return false;
   const std::uint64_t begin = known->first;
@@ -147,12 +165,13 @@ std::optional<WindowMemory::Range> WindowMemory::find(std::uint64_t address) con
   const std::lock_guard lock(mutex_);
   const auto block = block_of(address);
   if (block == blocks_.end()) return std::nullopt;
-  if (block->second.pieces_of_bytes == 0) return Range{block->first, block->second.asked_for_bytes};
+  if (block->second.pieces_of_bytes == 0)
+    return Range{block->first, block->second.asked_for_bytes, block->second.context};
   const auto after = pieces_.upper_bound(address);
   if (after == pieces_.begin()) return std::nullopt;
-  const auto& [begin, size_bytes] = *std::prev(after);
-  if (address - begin >= size_bytes) return std::nullopt;
-  return Range{begin, size_bytes};
+  const auto& [begin, piece] = *std::prev(after);
+  if (address - begin >= piece.size_bytes) return std::nullopt;
+  return Range{begin, piece.size_bytes, piece.context};
 }
 
 void WindowMemory::add_host(void* host, std::size_t size_bytes, unsigned int flags, Slot slot) {
@@ -185,6 +204,17 @@ CUresult WindowMemory::bring_to(const Instance& instance) {
     known.has_it.push_back(slot);
   }
   return CUDA_SUCCESS;
+}
+
+void WindowMemory::take_from(const Instance& instance) {
+  const std::lock_guard lock(mutex_);
+  const Slot slot = instance.slot();
+  for (auto& [begin, block] : blocks_) {
+    if (std::erase(block.has_it, slot) != 0) instance.driver().cuMemUnmap(begin, block.size_bytes);
+  }
+  for (auto& [host, known] : hosts_) {
+    if (std::erase(known.has_it, slot) != 0) instance.driver().cuMemHostUnregister(host);
+  }
 }
 
 std::uint64_t WindowMemory::size_bytes() const {

@@ -18,14 +18,19 @@ namespace firebreak::virtual_driver {
 class WindowMemory {
  public:
   /// Where the program gets memory: a whole number of blocks, or, of half a block or less, a piece of one.
-  /// What the driver answers where it has none.
-  CUresult allocate(const Instance& active, std::uint64_t size_bytes, CUdeviceptr* address);
+  /// What the driver answers where it has none. `context`: which of the program's it is for, as it calls
+  /// that.
+  CUresult allocate(const Instance& active, std::uint64_t size_bytes, std::uintptr_t context,
+                    CUdeviceptr* address);
   /// Takes it back, in every instance that has it. Nobody may be using it. False: not ours.
   bool free(CUdeviceptr address, const Instance& active, const Instance* spare);
+  /// All that is of that context.
+  void free_all_of(std::uintptr_t context, const Instance& active, const Instance* spare);
 
   struct Range {
     std::uint64_t begin = 0;
     std::uint64_t size_bytes = 0;
+    std::uintptr_t context = 0;
   };
   /// The allocation that holds the address, as the program asked for it.
   std::optional<Range> find(std::uint64_t address) const;
@@ -37,6 +42,9 @@ class WindowMemory {
 
   /// Maps there what that instance does not have yet. The first thing that failed.
   CUresult bring_to(const Instance& instance);
+  /// Takes everything out of an instance that nobody uses any more. Its memory is not its context's: without
+  /// this what the program frees later would stay.
+  void take_from(const Instance& instance);
   /// How much there is, in bytes.
   std::uint64_t size_bytes() const;
 
@@ -48,6 +56,11 @@ class WindowMemory {
     std::uint64_t pieces_of_bytes = 0;  ///< 0: one allocation
     std::vector<bool> taken;            ///< pieces
     std::uint64_t asked_for_bytes = 0;
+    std::uintptr_t context = 0;
+  };
+  struct Piece {
+    std::uint64_t size_bytes = 0;  ///< what was asked for
+    std::uintptr_t context = 0;
   };
   struct Host {
     std::size_t size_bytes = 0;
@@ -56,13 +69,14 @@ class WindowMemory {
   };
 
   CUresult add_block(const Instance& active, std::uint64_t size_bytes, std::uint64_t* begin);
-  CUresult take_piece(const Instance& active, std::uint64_t size_bytes, CUdeviceptr* address);
+  CUresult take_piece(const Instance& active, const Piece& piece, CUdeviceptr* address);
+  bool free_locked(CUdeviceptr address, const Instance& active, const Instance* spare);
   std::map<std::uint64_t, Block>::const_iterator block_of(std::uint64_t address) const;
 
   mutable std::mutex mutex_;
   Addresses addresses_{window_begin, window_bytes};
-  std::map<std::uint64_t, Block> blocks_;          ///< by where they begin
-  std::map<std::uint64_t, std::uint64_t> pieces_;  ///< begin -> what was asked for, in bytes
+  std::map<std::uint64_t, Block> blocks_;  ///< by where they begin
+  std::map<std::uint64_t, Piece> pieces_;  ///< likewise
   std::map<void*, Host> hosts_;
 };
 

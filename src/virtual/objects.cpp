@@ -28,7 +28,7 @@ Object* Objects::look_up(Family family, std::uintptr_t seen, Known& entry) {
 }
 
 Object& Objects::add(Family family, std::uintptr_t own, Slot slot, std::vector<Object::Step> steps,
-                     std::shared_ptr<CodeImage> code) {
+                     Object::Origin origin, std::shared_ptr<CodeImage> code) {
   const std::unique_lock lock(mutex_);
   // The driver answers what it has made before, for a kernel's function or a library's module.
   if (const auto known = by_own_[slot].find({family, own}); known != by_own_[slot].end())
@@ -39,6 +39,7 @@ Object& Objects::add(Family family, std::uintptr_t own, Slot slot, std::vector<O
     object = &all_.emplace_back();  // what stays behind is one object that nobody has
   }
   object->family = family;
+  object->origin = origin;
   object->code = std::move(code);
   object->steps = std::move(steps);
   for (Object::Step& step : object->steps) step.number = ++steps_;
@@ -74,6 +75,20 @@ void Objects::set_own(Object& object, Slot slot, std::uintptr_t own) {
 
 void Objects::remove(Object& object) {
   const std::unique_lock lock(mutex_);
+  std::vector<Object*> gone{&object};
+  for (std::size_t i = 0; i < gone.size(); ++i) {
+    Object& one = *gone[i];
+    for (Object& other : all_) {
+      const bool is_of_context = one.family == Family::Context && other.origin.context == one.seen;
+      if (!other.is_gone.load() && (other.origin.parent == &one || is_of_context) && &other != &one)
+        gone.push_back(&other);
+    }
+    remove_one(one);
+  }
+  forget_known();
+}
+
+void Objects::remove_one(Object& object) {
   object.is_gone.store(true);
   by_seen_.erase({object.family, object.seen});
   for (Slot slot = 0; slot < slots_max; ++slot) {
@@ -82,7 +97,6 @@ void Objects::remove(Object& object) {
   }
   object.steps.clear();
   object.code = nullptr;
-  forget_known();
 }
 
 void Objects::add_step(Object& object, Slot slot, Object::Step step) {
@@ -105,6 +119,7 @@ CUresult Objects::make(Object& object, const cuda::Backend& driver, Slot slot) {
   Making making{driver, slot, *this};
   for (const Object::Step& step : steps) {
     if (step.number <= object.made_up_to[slot].load()) continue;
+    if (step.context != 0) driver.cuCtxSetCurrent(translate(reinterpret_cast<CUcontext>(step.context), slot));
     if (const CUresult result = step.again(making); result != CUDA_SUCCESS) return result;
     // What follows changes it by its handle.
     if (object.in[slot].load() == 0) set_own(object, slot, making.made);

@@ -107,11 +107,18 @@ struct Object {
   struct Step {
     std::string key;  ///< of two steps with the same key, the later one counts alone; empty: all count
     std::function<CUresult(Making&)> again;
-    std::uint64_t number = 0;  ///< counts all steps of all objects
+    std::uintptr_t context = 0;  ///< what the program called the one that was current; 0: it does not matter
+    std::uint64_t number = 0;    ///< counts all steps of all objects
+  };
+  /// What it goes with.
+  struct Origin {
+    Object* parent = nullptr;    ///< a function's module, say
+    std::uintptr_t context = 0;  ///< as the program calls it; 0: it is of none
   };
 
   Family family{};
-  std::uintptr_t seen = 0;                                  ///< what the program calls it
+  std::uintptr_t seen = 0;  ///< what the program calls it
+  Origin origin;
   std::array<std::atomic<std::uintptr_t>, slots_max> in{};  ///< what each instance calls it; 0: nothing
   std::vector<Step> steps;                                  ///< empty: it comes with its instance
   /// The last step that was made in each instance.
@@ -138,7 +145,7 @@ class Objects {
   /// the program's handle is the driver's own, so that whatever we do not know of works as ever. After it,
   /// the handle is ours: an address of ours that is nobody else's.
   Object& add(Family family, std::uintptr_t own, Slot slot, std::vector<Object::Step> steps,
-              std::shared_ptr<CodeImage> code = nullptr);
+              Object::Origin origin = {}, std::shared_ptr<CodeImage> code = nullptr);
   /// The same of what comes with the instances.
   Object& add_seen(Family family, std::uintptr_t seen);
 
@@ -146,6 +153,7 @@ class Objects {
   /// By what an instance calls it.
   Object* find_own(Family family, std::uintptr_t own, Slot slot);
   void set_own(Object& object, Slot slot, std::uintptr_t own);
+  /// With everything that goes with it.
   void remove(Object& object);
   /// `slot` has made it.
   void add_step(Object& object, Slot slot, Object::Step step);
@@ -194,6 +202,7 @@ class Objects {
     std::uint64_t age = 0;
     Object* object = nullptr;
   };
+  void remove_one(Object& object);
   Object* look_up(Family family, std::uintptr_t seen, Known& entry);
   static Known& known_place(Family family, std::uintptr_t seen);
   void forget_known() { age_.fetch_add(1, std::memory_order_acq_rel); }

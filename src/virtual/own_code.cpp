@@ -35,9 +35,10 @@ CUresult add_code(const OwnCall& call, Handle* handle, const Code& code, Load lo
     const CUresult loaded = load(making);
     if (loaded != CUDA_SUCCESS) return loaded;
     std::vector<Object::Step> steps;
-    steps.push_back({{}, load});
-    Object& object =
-        turn.objects.add(FamilyOf<Handle>::value, making.made, turn.slot, std::move(steps), code);
+    steps.push_back({{}, load, current_context()});
+    const std::uintptr_t context = std::is_same_v<Handle, CUlibrary> ? 0 : current_context();
+    Object& object = turn.objects.add(FamilyOf<Handle>::value, making.made, turn.slot, std::move(steps),
+                                      {nullptr, context}, code);
     *handle = reinterpret_cast<Handle>(object.seen);
     return loaded;
   });
@@ -53,17 +54,13 @@ CUresult unload(const OwnCall& call, Handle code, Unload unload_one) {
   const Code image = object == nullptr ? nullptr : call.all.objects().code_of(*object);
   const CUresult result = call.all.call([&](const Turn& turn) {
     const CUresult unloaded = unload_one(turn.driver, turn.objects.translate(code, turn.slot));
-    const Instance* const spare = call.all.spare();
-    if (unloaded != CUDA_SUCCESS || spare == nullptr || object == nullptr) return unloaded;
-    const std::uintptr_t there = object->in[spare->slot()].load();
-    if (there == 0) return unloaded;
-    call.all.make_current(*spare);
-    unload_one(spare->driver(), reinterpret_cast<Handle>(there));
+    if (unloaded != CUDA_SUCCESS) return unloaded;
+    end_object(turn, object, [&](const cuda::Backend& driver, std::uintptr_t there) {
+      unload_one(driver, reinterpret_cast<Handle>(there));
+    });
     return unloaded;
   });
-  if (result != CUDA_SUCCESS || object == nullptr) return result;
-  call.all.objects().remove(*object);
-  if (image != nullptr) image->forget();
+  if (result == CUDA_SUCCESS && image != nullptr) image->forget();
   return result;
 }
 

@@ -100,16 +100,16 @@ CUresult cuCtxDestroy_v2(const OwnCall& call, CUcontext context) {
   if (object == nullptr || object->steps.empty()) return CUDA_ERROR_INVALID_CONTEXT;
   const CUresult result = call.all.call([&](const Turn& turn) {
     const CUresult destroyed = turn.driver.cuCtxDestroy_v2(turn.objects.translate(context, turn.slot));
-    const Instance* const spare = call.all.spare();
-    if (destroyed == CUDA_SUCCESS && spare != nullptr) {
-      if (const std::uintptr_t there = object->in[spare->slot()].load(); there != 0)
-        spare->driver().cuCtxDestroy_v2(reinterpret_cast<CUcontext>(there));
+    if (destroyed == CUDA_SUCCESS) {
+      call.all.memory().free_all_of(number_of(context), turn.instance, call.all.receiver());
+      end_object(turn, object, [](const cuda::Backend& driver, std::uintptr_t there) {
+        driver.cuCtxDestroy_v2(reinterpret_cast<CUcontext>(there));
+      });
     }
     current().in_driver.fill(~std::uintptr_t{0});
     return destroyed;
   });
   if (result != CUDA_SUCCESS) return result;
-  call.all.objects().remove(*object);
   std::vector<CUcontext>& stack = current().stack;
   if (!stack.empty() && stack.back() == context) stack.pop_back();
   show_anchor(call);
@@ -160,10 +160,9 @@ CUresult set_current(const OwnCall& call, std::string key, Set set) {
     const CUcontext seen = stack.back();
     Object* const context = turn.objects.find(Family::Context, number_of(seen));
     if (context == nullptr) return result;
-    turn.objects.add_step(*context, turn.slot, {std::move(key), [=](Making& making) {
-                                                  making.driver.cuCtxSetCurrent(making.in(seen));
-                                                  return set(making.driver);
-                                                }});
+    turn.objects.add_step(
+        *context, turn.slot,
+        {std::move(key), [=](Making& making) { return set(making.driver); }, number_of(seen)});
     call.all.something_new();
     return result;
   });

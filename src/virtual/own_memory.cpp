@@ -26,7 +26,7 @@ CUresult unpin(const OwnCall& call, void* host) {
   return call.all.call([&](const Turn& turn) {
     if (const CUresult waited = wait_for_users(call, turn); waited != CUDA_SUCCESS) return waited;
     const CUresult result = turn.driver.cuMemHostUnregister(host);
-    if (result == CUDA_SUCCESS) call.all.memory().remove_host(host, call.all.spare());
+    if (result == CUDA_SUCCESS) call.all.memory().remove_host(host, call.all.receiver());
     return result;
   });
 }
@@ -42,7 +42,7 @@ CUresult cuMemAlloc_v2(const OwnCall& call, CUdeviceptr* address, std::size_t si
   const CUresult result = call.all.call([&](const Turn& turn) {
     if (turn.slot == anchor) return turn.driver.cuMemAlloc_v2(address, size_bytes);
     if (current().stack.empty()) return CUDA_ERROR_INVALID_CONTEXT;
-    return call.all.memory().allocate(turn.instance, size_bytes, address);
+    return call.all.memory().allocate(turn.instance, size_bytes, current_context(), address);
   });
   if (result == CUDA_SUCCESS) call.all.something_new();
   return result;
@@ -72,8 +72,8 @@ CUresult cuMemFree_v2(const OwnCall& call, CUdeviceptr address) {
     const bool is_ours = call.all.memory().find(address).has_value();
     if (!is_ours) return turn.driver.cuMemFree_v2(address);
     if (const CUresult waited = wait_for_users(call, turn); waited != CUDA_SUCCESS) return waited;
-    return call.all.memory().free(address, turn.instance, call.all.spare()) ? CUDA_SUCCESS
-                                                                            : CUDA_ERROR_INVALID_VALUE;
+    return call.all.memory().free(address, turn.instance, call.all.receiver()) ? CUDA_SUCCESS
+                                                                               : CUDA_ERROR_INVALID_VALUE;
   });
 }
 
@@ -104,7 +104,10 @@ void correct(const Turn& turn, void* data, CUpointer_attribute attribute, CUdevi
     *static_cast<CUdeviceptr*>(data) = range->begin;
   if (range && attribute == CU_POINTER_ATTRIBUTE_RANGE_SIZE)
     *static_cast<std::size_t*>(data) = range->size_bytes;
-  if (attribute == CU_POINTER_ATTRIBUTE_CONTEXT) {
+  // The driver has it of no context: it was mapped.
+  if (range && attribute == CU_POINTER_ATTRIBUTE_CONTEXT) {
+    *static_cast<CUcontext*>(data) = reinterpret_cast<CUcontext>(range->context);
+  } else if (attribute == CU_POINTER_ATTRIBUTE_CONTEXT) {
     auto& context = *static_cast<CUcontext*>(data);
     Object* const known = turn.objects.find_own(Family::Context, number_of(context), turn.slot);
     if (known != nullptr) context = reinterpret_cast<CUcontext>(known->seen);
@@ -163,7 +166,9 @@ CUresult cuMemAllocHost_v2(const OwnCall& call, void** host, std::size_t size_by
 CUresult cuMemFreeHost(const OwnCall& call, void* host) {
   auto mapping = call.all.take_host(host);
   if (!mapping) return call.all.call([&](const Turn& turn) { return turn.driver.cuMemFreeHost(host); });
-  return unpin(call, host);
+  const CUresult result = unpin(call, host);
+  if (result != CUDA_SUCCESS) call.all.keep_host(std::move(*mapping));
+  return result;
 }
 
 CUresult cuMemHostRegister_v2(const OwnCall& call, void* host, std::size_t size_bytes, unsigned int flags) {

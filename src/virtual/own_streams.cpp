@@ -18,16 +18,14 @@ CUresult wait_for(Work& work, const Wait& wait_on) {
 template <class Handle, class Destroy>
 CUresult destroy(const OwnCall& call, Handle handle, Destroy destroy_one) {
   Object* const object = call.all.objects().find(FamilyOf<Handle>::value, number_of(handle));
-  const CUresult result = call.all.call([&](const Turn& turn) {
+  return call.all.call([&](const Turn& turn) {
     const CUresult destroyed = destroy_one(turn.driver, turn.objects.translate(handle, turn.slot));
-    const Instance* const spare = call.all.spare();
-    if (destroyed != CUDA_SUCCESS || object == nullptr || spare == nullptr) return destroyed;
-    if (const std::uintptr_t there = object->in[spare->slot()].load(); there != 0)
-      destroy_one(spare->driver(), reinterpret_cast<Handle>(there));
+    if (destroyed != CUDA_SUCCESS) return destroyed;
+    end_object(turn, object, [&](const cuda::Backend& driver, std::uintptr_t there) {
+      destroy_one(driver, reinterpret_cast<Handle>(there));
+    });
     return destroyed;
   });
-  if (result == CUDA_SUCCESS && object != nullptr) call.all.objects().remove(*object);
-  return result;
 }
 
 }  // namespace

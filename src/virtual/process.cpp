@@ -122,7 +122,7 @@ bool VirtualProcess::ends_instance(CUresult result) {
 
 void VirtualProcess::make_current(const Instance& instance) {
   Current& mine = current();
-  const std::uintptr_t seen = mine.stack.empty() ? 0 : number_of(mine.stack.back());
+  const std::uintptr_t seen = current_context();
   std::uintptr_t wanted = 0;
   if (seen != 0) {
     Object* const context = objects_.find(Family::Context, seen);
@@ -295,7 +295,10 @@ bool VirtualProcess::has_all_variables(const Instance& instance) {
   const CUcontext context = only_context(instance);
   bool all = true;
   for_each_code(objects_, [&](Object& code) {
-    if (!all || !code.is_read.load() || code.variables.empty() || code.variables_seen_in == instance.slot())
+    // What has just been loaded is made there later, at the latest while the gate is closed.
+    const bool is_there = code.in[instance.slot()].load() != 0;
+    if (!all || !is_there || !code.is_read.load() || code.variables.empty() ||
+        code.variables_seen_in == instance.slot())
       return;
     all = std::ranges::all_of(code.variables, [&](const std::string& name) {
       return place_of(instance, context, code, name).has_value() || code.is_gone.load();
@@ -338,7 +341,7 @@ bool VirtualProcess::bring_taken(const Instance& instance) {
   const CUcontext context = only_context(instance);
   bool all = true;
   taken_.for_each([&](TakenVariable& each) {
-    if (each.in[instance.slot()].load() != 0) return;
+    if (each.in[instance.slot()].load() != 0 || each.code->in[instance.slot()].load() == 0) return;
     const auto place = place_of(instance, context, *each.code, each.name);
     // Each context has a library's variables for itself; there is one in the other instance, too.
     const bool is_it = place && place->size_bytes == each.size_bytes &&
@@ -465,6 +468,7 @@ bool VirtualProcess::flip(Why why, Slot from) {
   if (ready) {
     active_.store(next, std::memory_order_release);
     spare_.store(nullptr, std::memory_order_release);
+    receiver_.store(nullptr);
     left_.push_back(&leaving);
     objects_.flipped();
     if (page_ != nullptr) page_->flips.fetch_add(1);
@@ -504,9 +508,24 @@ void VirtualProcess::give_back_left() {
     free.assign(first_free, left_.end());
     left_.erase(first_free, left_.end());
   }
-  // Contexts of the program's own making stay: to destroy one in a domain that had fallen took 2 s and more,
-  // and calls of the next instance failed then (H100). Their MPS server waits for the process's end.
-  for (const Instance* const each : free) each->reset();
+  for (const Instance* const each : free) {
+    if (rule_of(each->pipe_directory()) == abi::DomainRule::Open && is_alive(*each)) empty(*each);
+    each->reset();
+  }
+}
+
+/// Takes the program's memory and the contexts of its own making out of an instance that was left and lives.
+/// Where its domain has fallen they stay: to destroy such a context there took 2 s and more, and calls of the
+/// next instance failed then (H100). Their MPS server waits for the process's end.
+void VirtualProcess::empty(const Instance& instance) {
+  instance.driver().cuCtxSetCurrent(instance.primary());
+  memory_.take_from(instance);
+  objects_.for_each(Family::Context, [&](Object& context) {
+    const std::uintptr_t own = context.in[instance.slot()].load();
+    if (own == 0 || own == number_of(instance.primary())) return;
+    instance.driver().cuCtxDestroy_v2(reinterpret_cast<CUcontext>(own));
+  });
+  forget_current(instance);
 }
 
 void VirtualProcess::make_spare() {
@@ -527,7 +546,9 @@ void VirtualProcess::make_spare() {
     return;
   }
   const Instance* const instance = *made;
+  receiver_.store(instance, std::memory_order_seq_cst);
   if (!complete(*instance)) {
+    receiver_.store(nullptr);
     left_.push_back(instance);
     return;
   }
@@ -538,6 +559,7 @@ void VirtualProcess::make_spare() {
 
 /// It has died, or does not get what the program has: there will be another one.
 void VirtualProcess::drop_spare() {
+  receiver_.store(nullptr);
   const Instance* const dropped = spare_.exchange(nullptr);
   if (dropped == nullptr) return;
   left_.push_back(dropped);

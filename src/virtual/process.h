@@ -41,6 +41,10 @@ struct Current {
   std::array<std::uintptr_t, slots_max> in_driver{};
 };
 Current& current();
+/// What the program calls its current context; 0: none is.
+inline std::uintptr_t current_context() {
+  return current().stack.empty() ? 0 : number_of(current().stack.back());
+}
 
 class VirtualProcess;
 
@@ -101,8 +105,9 @@ class VirtualProcess {
   bool may_launch(const Turn& turn, CUfunction function, void** parameters, void** extra);
   /// Only the anchor is there: nothing is kept.
   bool is_plain() const { return active_.load(std::memory_order_acquire)->slot() == anchor; }
-  /// The spare, for somebody inside a call. Null: there is none.
-  const Instance* spare() const { return spare_.load(std::memory_order_acquire); }
+  /// For somebody inside a call: who has, or is being given, what the program has. It is the spare, or will
+  /// be. What the program gives back has to go there, too. Null: there is none.
+  const Instance* receiver() const { return receiver_.load(std::memory_order_acquire); }
   const Instance& active() const { return *active_.load(std::memory_order_acquire); }
 
   /// The anchor's primary context, which is the program's handle of its own in every instance.
@@ -174,6 +179,7 @@ class VirtualProcess {
   std::size_t number_of_domain(const std::string& domain) const;
   abi::DomainRule rule_of(const std::string& domain) const;
   void give_back_left();
+  void empty(const Instance& instance);
 
   cuda::Backend own_driver_;
   VirtualSettings settings_;
@@ -193,6 +199,7 @@ class VirtualProcess {
   std::vector<std::unique_ptr<Instance>> instances_;
   std::atomic<const Instance*> active_{nullptr};
   std::atomic<const Instance*> spare_{nullptr};
+  std::atomic<const Instance*> receiver_{nullptr};
   std::vector<const Instance*> left_;  ///< to be given back to the driver; of flipping_
   std::atomic<const char*> aside_{nullptr};
   Work legacy_stream_work_;

@@ -334,6 +334,46 @@ TEST_F(ObjectsTest, WhatIsGoneIsNotMade) {
   EXPECT_EQ(objects_.find(Family::Stream, 0x500), nullptr);
 }
 
+TEST_F(ObjectsTest, WhatGoesWithAnObjectIsGoneWithIt) {
+  const auto add_of = [&](Family family, std::uintptr_t own, Object::Origin origin) -> Object& {
+    std::vector<Object::Step> steps;
+    steps.push_back(make_step(std::to_string(own)));
+    return objects_.add(family, own, 1, std::move(steps), origin);
+  };
+  Object& context = add_of(Family::Context, 0x100, {});
+  Object& module = add_of(Family::Module, 0x200, {nullptr, 0x100});
+  Object& kernel = add_of(Family::Code, 0x300, {&module, 0x100});
+  const Object& function = add_of(Family::Code, 0x400, {&kernel, 0});
+  const Object& stream_there = add_of(Family::Stream, 0x500, {nullptr, 0x100});
+  const Object& other = add_of(Family::Code, 0x600, {nullptr, 0x700});
+  objects_.remove(module);
+  EXPECT_TRUE(kernel.is_gone.load());
+  EXPECT_TRUE(function.is_gone.load());
+  EXPECT_FALSE(stream_there.is_gone.load());
+  objects_.remove(context);
+  EXPECT_TRUE(stream_there.is_gone.load());
+  EXPECT_FALSE(other.is_gone.load());
+  EXPECT_FALSE(objects_.make_all(driver_, 2));
+  EXPECT_THAT(Made::calls, ElementsAre("make 1536 in 2"));
+}
+
+TEST_F(ObjectsTest, WhatIsMadeIsMadeInItsContext) {
+  static std::vector<CUcontext> current;
+  current.clear();
+  driver_.cuCtxSetCurrent = [](CUcontext context) {
+    current.push_back(context);
+    return CUDA_SUCCESS;
+  };
+  Object& context = objects_.add_seen(Family::Context, 0x100);
+  objects_.set_own(context, 2, 0x900);
+  std::vector<Object::Step> steps;
+  steps.push_back(make_step("stream"));
+  steps.back().context = 0x100;
+  objects_.add(Family::Stream, 0x500, 1, std::move(steps));
+  EXPECT_FALSE(objects_.make_all(driver_, 2));
+  EXPECT_THAT(current, ElementsAre(reinterpret_cast<CUcontext>(0x900)));
+}
+
 TEST_F(ObjectsTest, AThreadThatRememberedAnObjectHearsThatAnotherOneHasItsHandle) {
   Object& first = add(0x500, 1);
   EXPECT_EQ(objects_.find(Family::Stream, 0x500), &first);

@@ -13,6 +13,7 @@
 
 #include "abi/cuda_driver_functions.h"
 #include "os/socket.h"
+#include "tests/virtual/random_program.h"
 
 namespace {
 
@@ -185,6 +186,7 @@ class Program {
     if (verb == "more") return {make_more()};
     if (verb == "context_is_same") return context_is_same();
     if (verb == "export") return {export_memory()};
+    if (verb == "random") return run_random(words);
     return {CUDA_ERROR_UNKNOWN};
   }
 
@@ -421,6 +423,21 @@ class Program {
   CUresult release() {
     host_word(1).store(1);
     return CUDA_SUCCESS;
+  }
+
+  /// Those of so many seeds from one on, one after the other.
+  Answer run_random(std::istream& words) {
+    unsigned long long seed = 0;
+    unsigned long long count = 0;
+    unsigned int calls = 0;
+    bool with_contexts = false;
+    words >> seed >> count >> calls >> with_contexts;
+    const auto driver = cuda::Backend::from(
+        library_, [](void* library, const char* symbol) { return ::dlsym(library, symbol); });
+    unsigned long long all = 0;
+    for (unsigned long long i = 0; i < count; ++i)
+      all = all * 31 + test::run_random_program(driver, seed + i, calls, with_contexts);
+    return {CUDA_SUCCESS, all};
   }
 
   CUresult export_memory() {

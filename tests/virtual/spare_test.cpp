@@ -4,11 +4,13 @@
 #include <fcntl.h>
 #include <gmock/gmock.h>
 
+#include <atomic>
 #include <filesystem>
 #include <fstream>
 #include <thread>
 
 #include "abi/spare_page.h"
+#include "base/test_seed.h"
 #include "tests/softgpu_driver/machine_test.h"
 
 namespace firebreak::test {
@@ -348,7 +350,8 @@ TEST_F(Spare, WhoseDomainDiesKeepsWhatItHasWrittenToAConstant) {
   EXPECT_EQ(program->tell("set_factor 5"), CUDA_SUCCESS);
   EXPECT_EQ(program->tell("set_factor 6"), CUDA_SUCCESS);
   EXPECT_EQ(program->ask("factor").value, 6U);
-  EXPECT_EQ(program->tell("fill_large 1"), CUDA_SUCCESS);  // and it has waited for all that it gave to the GPU
+  EXPECT_EQ(program->tell("fill_large 1"),
+            CUDA_SUCCESS);  // and it has waited for all that it gave to the GPU
   end_domain("a");
   EXPECT_EQ(program->tell("digest"), CUDA_SUCCESS);
   EXPECT_EQ(page.active_domain(), "b") << page.reason();
@@ -444,6 +447,55 @@ TEST_F(Spare, WithoutADomainForItsWorkTheProgramWorksAsEver) {
   ASSERT_TRUE(page.is(SpareState::Unprotected));
   step(*program, *model, 2);
 }
+
+/// Random programs in one process, which moves from domain to domain meanwhile. What they see is what they
+/// see without any of this.
+class SpareRandom : public Spare, public testing::WithParamInterface<std::tuple<int, bool>> {
+ protected:
+  static constexpr int programs = 1250;
+  static constexpr int programs_at_once = 25;
+  static constexpr int calls = 10;
+
+  static std::string command(std::uint64_t seed, bool with_contexts) {
+    return "random " + std::to_string(seed) + " " + std::to_string(programs_at_once) + " " +
+           std::to_string(calls) + (with_contexts ? " 1" : " 0");
+  }
+};
+
+TEST_P(SpareRandom, ProgramsSeeTheSameWithMoves) {
+  const auto [part, with_contexts] = GetParam();
+  const auto program = start_with_spare();
+  const auto model = start_plain("model");
+  Page page(program->pid());
+  ASSERT_TRUE(page.is(SpareState::Protected)) << page.reason();
+  std::atomic<bool> is_done = false;
+  std::thread mover([&] {
+    while (!is_done.load()) {
+      const bool may_move = page->state.load() == SpareState::Protected;
+      if (may_move && page->answered.load() == page->asked_to_leave.load()) page.ask();
+      std::this_thread::sleep_for(Milliseconds(20));
+    }
+  });
+  const std::uint64_t first = test_seed() + static_cast<std::uint64_t>(part) * programs;
+  bool is_same = true;
+  for (std::uint64_t seed = first; seed < first + programs && is_same; seed += programs_at_once) {
+    const auto right = model->ask(command(seed, with_contexts));
+    const auto answer = program->ask(command(seed, with_contexts));
+    EXPECT_EQ(right.result, CUDA_SUCCESS);
+    EXPECT_EQ(answer.result, CUDA_SUCCESS);
+    is_same = answer.value == right.value;
+    EXPECT_TRUE(is_same) << "programs " << seed << " and on; " << page.reason();
+  }
+  is_done.store(true);
+  mover.join();
+  EXPECT_GT(page->flips.load(), 2U) << page.reason();
+}
+
+INSTANTIATE_TEST_SUITE_P(Of1250, SpareRandom, testing::Combine(testing::Range(0, 4), testing::Bool()),
+                         [](const auto& each) {
+                           return std::to_string(std::get<0>(each.param)) +
+                                  (std::get<1>(each.param) ? "WithContexts" : "");
+                         });
 
 }  // namespace
 }  // namespace firebreak::test
