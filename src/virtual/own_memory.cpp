@@ -38,14 +38,62 @@ std::size_t whole_pages(std::size_t size_bytes) {
 
 }  // namespace
 
+namespace {
+
+/// Gives up waiting for what was freed in the order of streams only where there is no other memory.
+CUresult allocate(const OwnCall& call, const Turn& turn, std::size_t size_bytes, CUdeviceptr* address) {
+  if (current().stack.empty()) return CUDA_ERROR_INVALID_CONTEXT;
+  const auto take_up = [&] {
+    call.all.later_frees().take_up(call.all.memory(), turn.instance, call.all.receiver());
+  };
+  const auto take = [&] {
+    return call.all.memory().allocate(turn.instance, size_bytes, current_context(), address);
+  };
+  take_up();
+  const CUresult taken = take();
+  if (taken != CUDA_ERROR_OUT_OF_MEMORY || wait_for_users(call, turn) != CUDA_SUCCESS) return taken;
+  take_up();
+  return take();
+}
+
+}  // namespace
+
 CUresult cuMemAlloc_v2(const OwnCall& call, CUdeviceptr* address, std::size_t size_bytes) {
   const CUresult result = call.all.call([&](const Turn& turn) {
     if (turn.slot == anchor) return turn.driver.cuMemAlloc_v2(address, size_bytes);
-    if (current().stack.empty()) return CUDA_ERROR_INVALID_CONTEXT;
-    return call.all.memory().allocate(turn.instance, size_bytes, current_context(), address);
+    return allocate(call, turn, size_bytes, address);
   });
   if (result == CUDA_SUCCESS) call.all.something_new();
   return result;
+}
+
+/// It is there at once, which is sooner than in the order of the stream.
+CUresult cuMemAllocAsync(const OwnCall& call, CUdeviceptr* address, std::size_t size_bytes, CUstream stream) {
+  const CUresult result = call.all.call([&](const Turn& turn) {
+    if (turn.slot == anchor) {
+      const auto plain = call.which(turn.driver.cuMemAllocAsync, turn.driver.cuMemAllocAsync_ptsz);
+      return plain(address, size_bytes, stream);
+    }
+    return allocate(call, turn, size_bytes, address);
+  });
+  if (result == CUDA_SUCCESS) call.all.something_new();
+  return result;
+}
+
+CUresult cuMemFreeAsync(const OwnCall& call, CUdeviceptr address, CUstream stream) {
+  return call.all.call([&](const Turn& turn) {
+    const CUstream own = turn.objects.translate(stream, turn.slot);
+    const auto range = call.all.memory().find(address);
+    if (!range) {
+      const auto plain = call.which(turn.driver.cuMemFreeAsync, turn.driver.cuMemFreeAsync_ptsz);
+      return plain(address, own);
+    }
+    if (range->begin != address) return CUDA_ERROR_INVALID_VALUE;
+    call.all.later_frees().take_up(call.all.memory(), turn.instance, call.all.receiver());
+    const CUresult marked = call.all.later_frees().add(turn.instance, own, call.per_thread, address);
+    if (marked == CUDA_SUCCESS) call.all.work_of(stream, call.per_thread).queued.fetch_add(1);
+    return marked;
+  });
 }
 
 CUresult cuMemAllocPitch_v2(const OwnCall& call, CUdeviceptr* address, std::size_t* pitch_bytes,
@@ -71,6 +119,7 @@ CUresult cuMemFree_v2(const OwnCall& call, CUdeviceptr address) {
   return call.all.call([&](const Turn& turn) {
     const bool is_ours = call.all.memory().find(address).has_value();
     if (!is_ours) return turn.driver.cuMemFree_v2(address);
+    if (call.all.later_frees().holds(address)) return CUDA_ERROR_INVALID_VALUE;
     if (const CUresult waited = wait_for_users(call, turn); waited != CUDA_SUCCESS) return waited;
     return call.all.memory().free(address, turn.instance, call.all.receiver()) ? CUDA_SUCCESS
                                                                                : CUDA_ERROR_INVALID_VALUE;

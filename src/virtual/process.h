@@ -19,6 +19,7 @@
 #include "virtual/argument_addresses.h"
 #include "virtual/gate.h"
 #include "virtual/instance.h"
+#include "virtual/later_frees.h"
 #include "virtual/memory.h"
 #include "virtual/objects.h"
 #include "virtual/taken_variables.h"
@@ -97,6 +98,7 @@ class VirtualProcess {
   const cuda::Backend& own_driver() const { return own_driver_; }
   Objects& objects() { return objects_; }
   WindowMemory& memory() { return memory_; }
+  LaterFrees& later_frees() { return later_frees_; }
   TakenVariables& taken() { return taken_; }
   /// A variable's address becomes the program's: where it is to have it. `code` is what it was found in.
   CUdeviceptr take_variable(Object* code, const char* name, CUdeviceptr address, std::size_t size_bytes,
@@ -186,6 +188,7 @@ class VirtualProcess {
   Gate gate_;
   Objects objects_;
   WindowMemory memory_;
+  LaterFrees later_frees_;
   TakenVariables taken_;
   ArgumentAddresses arguments_;
   /// The environment says which domain a driver joins, and a driver asks it when it makes its first context:

@@ -183,6 +183,7 @@ class Program {
     if (verb == "read_large") return read_large();
     if (verb == "pinned") return pinned();
     if (verb == "allocate_free") return allocate_free(words);
+    if (verb == "allocate_free_in_order") return {allocate_free_in_order(words)};
     if (verb == "more") return {make_more()};
     if (verb == "context_is_same") return context_is_same();
     if (verb == "export") return {export_memory()};
@@ -393,6 +394,23 @@ class Program {
       differ += address != first ? 1 : 0;
     }
     return {CUDA_SUCCESS, differ + 1};
+  }
+
+  /// In the order of the stream, so many times, with nobody who waits: more than the GPU has, in all.
+  CUresult allocate_free_in_order(std::istream& words) {
+    unsigned int times = 0;
+    words >> times;
+    CUdeviceptr address = 0;
+    for (unsigned int i = 0; i < times; ++i) {
+      CUresult result = get<PFN_cuMemAllocAsync>("cuMemAllocAsync")(&address, large_bytes, stream_);
+      if (result == CUDA_SUCCESS)
+        result = get<PFN_cuMemsetD32Async>("cuMemsetD32Async")(address, i, large_bytes / 4, stream_);
+      if (result == CUDA_SUCCESS) result = get<PFN_cuMemFreeAsync>("cuMemFreeAsync")(address, stream_);
+      if (result != CUDA_SUCCESS) return result;
+    }
+    // Once is enough.
+    const CUresult again = get<PFN_cuMemFreeAsync>("cuMemFreeAsync")(address, stream_);
+    return again == CUDA_ERROR_INVALID_VALUE ? CUDA_SUCCESS : CUDA_ERROR_UNKNOWN;
   }
 
   /// Another module, stream and event, and memory: from now on these are used.

@@ -133,21 +133,32 @@ class RandomProgram {
   void allocate() {
     if (memories_.size() == objects_max) return free();
     Memory made{0, 1 + below(words_max), nullptr};
-    std::size_t pitch_bytes = 0;
-    const bool with_pitch = below(4) == 0;
-    const CUresult result = with_pitch
-                                ? driver_.cuMemAllocPitch_v2(&made.begin, &pitch_bytes, made.words * 4, 1, 4)
-                                : driver_.cuMemAlloc_v2(&made.begin, made.words * 4);
-    if (!good(result)) return;
-    good(driver_.cuMemsetD32_v2(made.begin, below(1000), made.words));
-    wait_for_all();
+    const std::uint32_t value = below(1000);
+    if (below(3) == 0) {
+      made.stream = any_stream();
+      if (!good(driver_.cuMemAllocAsync(&made.begin, made.words * 4, made.stream))) return;
+      good(driver_.cuMemsetD32Async(made.begin, value, made.words, made.stream));
+    } else {
+      std::size_t pitch_bytes = 0;
+      const bool with_pitch = below(4) == 0;
+      if (!good(with_pitch ? driver_.cuMemAllocPitch_v2(&made.begin, &pitch_bytes, made.words * 4, 1, 4)
+                           : driver_.cuMemAlloc_v2(&made.begin, made.words * 4)))
+        return;
+      good(driver_.cuMemsetD32_v2(made.begin, value, made.words));
+      wait_for_all();
+    }
     memories_.push_back(made);
   }
   void free() {
     if (memories_.size() == 1) return;
-    wait_for_all();
     const std::size_t drawn = below(memories_.size());
-    good(driver_.cuMemFree_v2(memories_[drawn].begin));
+    const Memory freed = memories_[drawn];
+    if (below(3) == 0) {
+      good(driver_.cuMemFreeAsync(freed.begin, freed.stream));
+    } else {
+      wait_for_all();
+      good(driver_.cuMemFree_v2(freed.begin));
+    }
     memories_.erase(memories_.begin() + static_cast<std::ptrdiff_t>(drawn));
   }
   /// From now on it is used in another stream, which waits for the one before.

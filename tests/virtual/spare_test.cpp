@@ -421,6 +421,17 @@ TEST_F(Spare, MemoryThatComesAndGoesKeepsItsAddresses) {
   EXPECT_EQ(after.value, before.value);
 }
 
+TEST_F(Spare, MemoryThatComesAndGoesInTheOrderOfAStreamComesBack) {
+  const auto program = start_with_spare();
+  Page page(program->pid());
+  ASSERT_TRUE(page.is(SpareState::Protected)) << page.reason();
+  EXPECT_EQ(program->tell("allocate_free_in_order 40"), CUDA_SUCCESS);
+  page.ask_to_leave();
+  EXPECT_EQ(page->flips.load(), 1U) << page.reason();
+  EXPECT_EQ(program->tell("allocate_free_in_order 40"), CUDA_SUCCESS);
+  EXPECT_TRUE(page.is(SpareState::Protected)) << page.reason();
+}
+
 TEST_F(Spare, WhoDoesWhatCannotBeMovedIsToldAndGoesOn) {
   const auto program = start_with_spare();
   const auto model = start_plain("model");
