@@ -295,8 +295,8 @@ std::string setting_among(First first, Rest... rest) {
 template <class EndOne>
 void end_object(const Turn& turn, Object* object, const EndOne& end_one) {
   if (object == nullptr) return;
-  const Instance* const receiver = turn.all.receiver();
   turn.objects.remove(*object);
+  const Instance* const receiver = turn.all.receiver();
   const std::uintptr_t there = receiver == nullptr ? 0 : object->in[receiver->slot()].load();
   if (there == 0) return;
   turn.all.make_current(*receiver);

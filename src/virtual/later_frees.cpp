@@ -27,13 +27,13 @@ bool LaterFrees::holds(CUdeviceptr address) const {
   return std::ranges::any_of(all_, [&](const Later& each) { return each.address == address; });
 }
 
-void LaterFrees::take_up(WindowMemory& memory, const Instance& active, const Instance* receiver) {
+void LaterFrees::take_up(WindowMemory& memory, const Instance& active) {
   const std::lock_guard lock(mutex_);
   std::erase_if(all_, [&](const Later& each) {
     const bool is_here = each.slot == active.slot();
     if (is_here && active.driver().cuEventQuery(each.event) != CUDA_SUCCESS) return false;
     if (is_here) active.driver().cuEventDestroy_v2(each.event);
-    memory.free(each.address, active, receiver);
+    memory.free(each.address, active);
     return true;
   });
 }

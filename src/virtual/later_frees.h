@@ -20,7 +20,7 @@ class LaterFrees {
   /// Whether it waits to be free.
   bool holds(CUdeviceptr address) const;
   /// Gives `memory` what has become free.
-  void take_up(WindowMemory& memory, const Instance& active, const Instance* receiver);
+  void take_up(WindowMemory& memory, const Instance& active);
 
  private:
   struct Later {

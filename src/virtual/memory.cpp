@@ -123,12 +123,12 @@ CUresult WindowMemory::allocate(const Instance& active, std::uint64_t size_bytes
   return CUDA_SUCCESS;
 }
 
-bool WindowMemory::free(CUdeviceptr address, const Instance& active, const Instance* spare) {
+bool WindowMemory::free(CUdeviceptr address, const Instance& active) {
   const std::lock_guard lock(mutex_);
-  return free_locked(address, active, spare);
+  return free_locked(address, active);
 }
 
-void WindowMemory::free_all_of(std::uintptr_t context, const Instance& active, const Instance* spare) {
+void WindowMemory::free_all_of(std::uintptr_t context, const Instance& active) {
   const std::lock_guard lock(mutex_);
   std::vector<CUdeviceptr> all;
   for (const auto& [begin, piece] : pieces_) {
@@ -137,10 +137,10 @@ void WindowMemory::free_all_of(std::uintptr_t context, const Instance& active, c
   for (const auto& [begin, block] : blocks_) {
     if (block.pieces_of_bytes == 0 && block.context == context) all.push_back(begin);
   }
-  for (const CUdeviceptr address : all) free_locked(address, active, spare);
+  for (const CUdeviceptr address : all) free_locked(address, active);
 }
 
-bool WindowMemory::free_locked(CUdeviceptr address, const Instance& active, const Instance* spare) {
+bool WindowMemory::free_locked(CUdeviceptr address, const Instance& active) {
   const auto known = block_of(address);
   if (known == blocks_.end()) return false;
   const std::uint64_t begin = known->first;
@@ -152,7 +152,7 @@ bool WindowMemory::free_locked(CUdeviceptr address, const Instance& active, cons
   } else if (address != begin) {
     return false;
   }
-  for (const Instance* const instance : {&active, spare}) {
+  for (const Instance* const instance : {&active, receiver_.load()}) {
     if (instance != nullptr && has(block.has_it, instance->slot()))
       instance->driver().cuMemUnmap(begin, block.size_bytes);
   }
@@ -179,11 +179,13 @@ void WindowMemory::add_host(void* host, std::size_t size_bytes, unsigned int fla
   hosts_[host] = {size_bytes, flags, {slot}};
 }
 
-bool WindowMemory::remove_host(void* host, const Instance* spare) {
+bool WindowMemory::remove_host(void* host) {
   const std::lock_guard lock(mutex_);
   const auto known = hosts_.find(host);
   if (known == hosts_.end()) return false;
-  if (spare != nullptr && has(known->second.has_it, spare->slot())) spare->driver().cuMemHostUnregister(host);
+  const Instance* const receiver = receiver_.load();
+  if (receiver != nullptr && has(known->second.has_it, receiver->slot()))
+    receiver->driver().cuMemHostUnregister(host);
   hosts_.erase(known);
   return true;
 }

@@ -2,6 +2,7 @@
 /// The program's memory on the GPU: the same memory at the same addresses in every instance.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <map>
 #include <mutex>
@@ -14,18 +15,24 @@
 
 namespace firebreak::virtual_driver {
 
-/// Thread safe.
+/// Who has, or is being given, what the program has, besides the instance that works: the spare, or what will
+/// be one. What the program gives back has to go there, too. Null: there is none.
+using Receiver = std::atomic<const Instance*>;
+
+/// Thread safe. It asks who the receiver is while nobody brings memory to one.
 class WindowMemory {
  public:
+  explicit WindowMemory(const Receiver& receiver) : receiver_(receiver) {}
+
   /// Where the program gets memory: a whole number of blocks, or, of half a block or less, a piece of one.
   /// What the driver answers where it has none. `context`: which of the program's it is for, as it calls
   /// that.
   CUresult allocate(const Instance& active, std::uint64_t size_bytes, std::uintptr_t context,
                     CUdeviceptr* address);
   /// Takes it back, in every instance that has it. Nobody may be using it. False: not ours.
-  bool free(CUdeviceptr address, const Instance& active, const Instance* spare);
+  bool free(CUdeviceptr address, const Instance& active);
   /// All that is of that context.
-  void free_all_of(std::uintptr_t context, const Instance& active, const Instance* spare);
+  void free_all_of(std::uintptr_t context, const Instance& active);
 
   struct Range {
     std::uint64_t begin = 0;
@@ -38,7 +45,7 @@ class WindowMemory {
   /// The host's memory that the program has pinned, by us or by cuMemHostRegister.
   void add_host(void* host, std::size_t size_bytes, unsigned int flags, Slot slot);
   /// False: not known.
-  bool remove_host(void* host, const Instance* spare);
+  bool remove_host(void* host);
 
   /// Maps there what that instance does not have yet. The first thing that failed.
   CUresult bring_to(const Instance& instance);
@@ -70,9 +77,10 @@ class WindowMemory {
 
   CUresult add_block(const Instance& active, std::uint64_t size_bytes, std::uint64_t* begin);
   CUresult take_piece(const Instance& active, const Piece& piece, CUdeviceptr* address);
-  bool free_locked(CUdeviceptr address, const Instance& active, const Instance* spare);
+  bool free_locked(CUdeviceptr address, const Instance& active);
   std::map<std::uint64_t, Block>::const_iterator block_of(std::uint64_t address) const;
 
+  const Receiver& receiver_;
   mutable std::mutex mutex_;
   Addresses addresses_{window_begin, window_bytes};
   std::map<std::uint64_t, Block> blocks_;  ///< by where they begin

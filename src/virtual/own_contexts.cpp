@@ -101,7 +101,7 @@ CUresult cuCtxDestroy_v2(const OwnCall& call, CUcontext context) {
   const CUresult result = call.all.call([&](const Turn& turn) {
     const CUresult destroyed = turn.driver.cuCtxDestroy_v2(turn.objects.translate(context, turn.slot));
     if (destroyed == CUDA_SUCCESS) {
-      call.all.memory().free_all_of(number_of(context), turn.instance, call.all.receiver());
+      call.all.memory().free_all_of(number_of(context), turn.instance);
       end_object(turn, object, [](const cuda::Backend& driver, std::uintptr_t there) {
         driver.cuCtxDestroy_v2(reinterpret_cast<CUcontext>(there));
       });

@@ -26,7 +26,7 @@ CUresult unpin(const OwnCall& call, void* host) {
   return call.all.call([&](const Turn& turn) {
     if (const CUresult waited = wait_for_users(call, turn); waited != CUDA_SUCCESS) return waited;
     const CUresult result = turn.driver.cuMemHostUnregister(host);
-    if (result == CUDA_SUCCESS) call.all.memory().remove_host(host, call.all.receiver());
+    if (result == CUDA_SUCCESS) call.all.memory().remove_host(host);
     return result;
   });
 }
@@ -43,9 +43,7 @@ namespace {
 /// Gives up waiting for what was freed in the order of streams only where there is no other memory.
 CUresult allocate(const OwnCall& call, const Turn& turn, std::size_t size_bytes, CUdeviceptr* address) {
   if (current().stack.empty()) return CUDA_ERROR_INVALID_CONTEXT;
-  const auto take_up = [&] {
-    call.all.later_frees().take_up(call.all.memory(), turn.instance, call.all.receiver());
-  };
+  const auto take_up = [&] { call.all.later_frees().take_up(call.all.memory(), turn.instance); };
   const auto take = [&] {
     return call.all.memory().allocate(turn.instance, size_bytes, current_context(), address);
   };
@@ -89,7 +87,7 @@ CUresult cuMemFreeAsync(const OwnCall& call, CUdeviceptr address, CUstream strea
       return plain(address, own);
     }
     if (range->begin != address) return CUDA_ERROR_INVALID_VALUE;
-    call.all.later_frees().take_up(call.all.memory(), turn.instance, call.all.receiver());
+    call.all.later_frees().take_up(call.all.memory(), turn.instance);
     const CUresult marked = call.all.later_frees().add(turn.instance, own, call.per_thread, address);
     if (marked == CUDA_SUCCESS) call.all.work_of(stream, call.per_thread).queued.fetch_add(1);
     return marked;
@@ -121,8 +119,7 @@ CUresult cuMemFree_v2(const OwnCall& call, CUdeviceptr address) {
     if (!is_ours) return turn.driver.cuMemFree_v2(address);
     if (call.all.later_frees().holds(address)) return CUDA_ERROR_INVALID_VALUE;
     if (const CUresult waited = wait_for_users(call, turn); waited != CUDA_SUCCESS) return waited;
-    return call.all.memory().free(address, turn.instance, call.all.receiver()) ? CUDA_SUCCESS
-                                                                               : CUDA_ERROR_INVALID_VALUE;
+    return call.all.memory().free(address, turn.instance) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
   });
 }
 

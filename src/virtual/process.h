@@ -107,8 +107,7 @@ class VirtualProcess {
   bool may_launch(const Turn& turn, CUfunction function, void** parameters, void** extra);
   /// Only the anchor is there: nothing is kept.
   bool is_plain() const { return active_.load(std::memory_order_acquire)->slot() == anchor; }
-  /// For somebody inside a call: who has, or is being given, what the program has. It is the spare, or will
-  /// be. What the program gives back has to go there, too. Null: there is none.
+  /// For somebody inside a call.
   const Instance* receiver() const { return receiver_.load(std::memory_order_acquire); }
   const Instance& active() const { return *active_.load(std::memory_order_acquire); }
 
@@ -187,7 +186,8 @@ class VirtualProcess {
   VirtualSettings settings_;
   Gate gate_;
   Objects objects_;
-  WindowMemory memory_;
+  Receiver receiver_{nullptr};
+  WindowMemory memory_{receiver_};
   LaterFrees later_frees_;
   TakenVariables taken_;
   ArgumentAddresses arguments_;
@@ -202,7 +202,6 @@ class VirtualProcess {
   std::vector<std::unique_ptr<Instance>> instances_;
   std::atomic<const Instance*> active_{nullptr};
   std::atomic<const Instance*> spare_{nullptr};
-  std::atomic<const Instance*> receiver_{nullptr};
   std::vector<const Instance*> left_;  ///< to be given back to the driver; of flipping_
   std::atomic<const char*> aside_{nullptr};
   Work legacy_stream_work_;
