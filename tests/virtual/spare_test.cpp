@@ -430,6 +430,7 @@ TEST_F(Spare, MemoryThatComesAndGoesInTheOrderOfAStreamComesBack) {
     page.ask_to_leave();
     EXPECT_EQ(page->flips.load(), moves) << page.reason();
     EXPECT_EQ(program->tell("allocate_free_in_order 10"), CUDA_SUCCESS);
+    EXPECT_EQ(program->tell("step"), CUDA_SUCCESS) << "nobody else's event was destroyed";
     ASSERT_TRUE(page.is(SpareState::Protected)) << page.reason();
   }
 }

@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: Apache-2.0
+/// The variables of the program's code: which there are, where each instance has them, and what is in them.
+#include <algorithm>
+
+#include "os/self.h"
+#include "virtual/process.h"
+
+namespace firebreak::virtual_driver {
+
+namespace {
+
+/// All that is loaded as code: what is in it is looked for by the same names in each.
+void for_each_code(Objects& objects, const std::function<void(Object&)>& look) {
+  objects.for_each(Family::Module, look);
+  objects.for_each(Family::Library, look);
+}
+
+/// A variable in one instance. Lazily loaded code is loaded by that.
+struct Place {
+  CUdeviceptr address = 0;
+  std::size_t size_bytes = 0;
+};
+std::optional<Place> place_of(const Instance& instance, CUcontext context, const Object& code,
+                              const std::string& name) {
+  const std::uintptr_t own = code.in[instance.slot()].load();
+  Place place;
+  instance.driver().cuCtxSetCurrent(context);
+  const CUresult found =
+      code.family == Family::Module
+          ? instance.driver().cuModuleGetGlobal_v2(&place.address, &place.size_bytes,
+                                                   reinterpret_cast<CUmodule>(own), name.c_str())
+          : instance.driver().cuLibraryGetGlobal(&place.address, &place.size_bytes,
+                                                 reinterpret_cast<CUlibrary>(own), name.c_str());
+  return found == CUDA_SUCCESS ? std::optional(place) : std::nullopt;
+}
+
+/// Bytes that lie at `from` in one instance and belong to `to` in the other.
+struct Piece {
+  CUdeviceptr from;
+  CUdeviceptr to;
+  std::size_t size_bytes;
+};
+
+/// Variables that lie beside each other in both are one piece: what is between them is there for their
+/// alignment.
+std::vector<Piece> joined(std::vector<Piece> pieces) {
+  constexpr std::size_t alignment = 16;
+  std::sort(pieces.begin(), pieces.end(), [](const Piece& a, const Piece& b) { return a.from < b.from; });
+  std::vector<Piece> whole;
+  for (const Piece& piece : pieces) {
+    Piece* const last = whole.empty() ? nullptr : &whole.back();
+    const bool is_beside = last != nullptr && piece.from - last->from == piece.to - last->to &&
+                           piece.from >= last->from + last->size_bytes &&
+                           piece.from - (last->from + last->size_bytes) < alignment;
+    if (is_beside) {
+      last->size_bytes = piece.from + piece.size_bytes - last->from;
+    } else {
+      whole.push_back(piece);
+    }
+  }
+  return whole;
+}
+
+}  // namespace
+
+/// Which variables the program's code has. In the background, but for code that came just before a flip.
+void VirtualProcess::read_code() {
+  const std::lock_guard lock(reading_code_);
+  const auto unread = objects_.unread_code();
+  if (unread.empty()) return check_taken();
+  int major = 0;
+  int minor = 0;
+  own_driver_.cuDeviceGetAttribute(&major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, 0);
+  own_driver_.cuDeviceGetAttribute(&minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, 0);
+  fatbin::TargetGpu gpu{static_cast<unsigned>(major), static_cast<unsigned>(minor)};
+  // CUDA C++ Programming Guide, "CUDA Environment Variables".
+  gpu.may_prefer_ptx = os::environment_variable("CUDA_FORCE_PTX_JIT").has_value() ||
+                       os::environment_variable("CUDA_FORCE_JIT").has_value();
+  for (const auto& [object, code] : unread) {
+    CodeState state = code->read(gpu);
+    if (state.why_unknown != nullptr) stand_aside(state.why_unknown);
+    object->variables = std::move(state.variables);
+    object->constants = std::move(state.constants);
+    object->is_read.store(true, std::memory_order_release);
+  }
+  check_taken();
+}
+
+bool VirtualProcess::has_variables() {
+  bool some = false;
+  for_each_code(objects_,
+                [&](Object& code) { some = some || (code.is_read.load() && !code.variables.empty()); });
+  taken_.for_each([&](const TakenVariable& each) { some = some || each.is_unknown.load(); });
+  return some;
+}
+
+/// Whether the driver finds them by their names. What it does not find cannot be copied.
+bool VirtualProcess::has_all_variables(const Instance& instance) {
+  const CUcontext context = only_context(instance);
+  bool all = true;
+  for_each_code(objects_, [&](Object& code) {
+    // What has just been loaded is made there later, at the latest while the gate is closed.
+    const bool is_there = code.in[instance.slot()].load() != 0;
+    if (!all || !is_there || !code.is_read.load() || code.variables.empty() ||
+        code.variables_seen_in == instance.slot())
+      return;
+    all = std::ranges::all_of(code.variables, [&](const std::string& name) {
+      return place_of(instance, context, code, name).has_value() || code.is_gone.load();
+    });
+    // Each context has a library's variables for itself; there is one in the other instance, too.
+    all = all && (code.family == Family::Module || has_one_context());
+    code.variables_seen_in = instance.slot();
+  });
+  forget_current(instance);
+  return all;
+}
+
+// ---- Variables whose address the program has ----
+
+void Turn::beware_of_addresses() const {
+  if (all.taken().any())
+    all.stand_aside("it has the address of a variable, and gives the driver many at once");
+}
+
+CUdeviceptr VirtualProcess::take_variable(Object* code, const char* name, CUdeviceptr address,
+                                          std::size_t size_bytes, Slot slot) {
+  const auto seen = code == nullptr ? std::nullopt : taken_.take(*code, name, address, size_bytes, slot);
+  if (!seen) stand_aside("it takes the addresses of more variables than can be followed");
+  wake_keeper();
+  return seen.value_or(address);
+}
+
+/// Kernels may store the address of any other variable, and the program another in it.
+void VirtualProcess::check_taken() {
+  taken_.for_each([&](TakenVariable& each) {
+    if (each.is_constant || !each.code->is_read.load(std::memory_order_acquire)) return;
+    each.is_constant = std::ranges::count(each.code->constants, each.name) == 1;
+    if (!each.is_constant) stand_aside("it takes the address of a variable that kernels may change");
+  });
+}
+
+/// Where they lie in that instance.
+bool VirtualProcess::bring_taken(const Instance& instance) {
+  if (!taken_.any()) return true;
+  const CUcontext context = only_context(instance);
+  bool all = true;
+  taken_.for_each([&](TakenVariable& each) {
+    if (each.in[instance.slot()].load() != 0 || each.code->in[instance.slot()].load() == 0) return;
+    const auto place = place_of(instance, context, *each.code, each.name);
+    // Each context has a library's variables for itself; there is one in the other instance, too.
+    const bool is_it = place && place->size_bytes == each.size_bytes &&
+                       (each.code->family == Family::Module || has_one_context());
+    if (is_it) each.in[instance.slot()].store(place->address, std::memory_order_release);
+    all = all && (is_it || each.is_gone());
+  });
+  forget_current(instance);
+  return all;
+}
+
+/// What the program has written to them by the host, where the instance that had it is gone.
+bool VirtualProcess::write_taken(const Instance& instance) {
+  if (!taken_.any()) return true;
+  bool whole = true;
+  instance.driver().cuCtxSetCurrent(only_context(instance));
+  taken_.for_each([&](const TakenVariable& each) {
+    const CUdeviceptr begin = each.in[instance.slot()].load();
+    for (const TakenVariables::Run& run : taken_.written_to(each)) {
+      const CUresult written =
+          instance.driver().cuMemcpyHtoD_v2(begin + run.offset_bytes, run.bytes.data(), run.bytes.size());
+      whole = whole && written == CUDA_SUCCESS;
+    }
+  });
+  forget_current(instance);
+  return whole;
+}
+
+bool VirtualProcess::may_launch(const Turn& turn, CUfunction function, void** parameters, void** extra) {
+  const Object* const kernel = objects_.find(Family::Code, number_of(function));
+  const CUfunction own = objects_.translate(function, turn.slot);
+  switch (arguments_.look(turn.driver, turn.slot, taken_, kernel, own, parameters, extra)) {
+    case ArgumentAddresses::Give::NoAddress:
+      return true;
+    case ArgumentAddresses::Give::Address:
+      stand_aside("it gives a kernel the address of a variable");
+      return true;
+    case ArgumentAddresses::Give::OldAddress:
+      stand_aside("it gave a kernel the address of a variable after a move");
+      return false;
+    case ArgumentAddresses::Give::Unknown:
+      stand_aside("it has the address of a variable, and its kernels' parameters are not known");
+      return true;
+  }
+  return true;
+}
+
+/// What kernels may have stored in variables of their code, which each instance has for itself.
+bool VirtualProcess::copy_variables(const Instance& from, const Instance& to) {
+  std::vector<Piece> pieces;
+  bool whole = true;
+  const CUcontext of_from = only_context(from);
+  const CUcontext of_to = only_context(to);
+  for_each_code(objects_, [&](Object& code) {
+    if (!code.is_read.load() || code.variables.empty()) return;
+    whole = whole && (code.family == Family::Module || has_one_context());
+    for (const std::string& name : code.variables) {
+      const auto target = place_of(to, of_to, code, name);
+      const auto source = place_of(from, of_from, code, name);
+      whole = whole && target && source && target->size_bytes == source->size_bytes;
+      if (whole) pieces.push_back({source->address, target->address, source->size_bytes});
+    }
+  });
+  taken_.for_each([&](TakenVariable& each) {
+    pieces.push_back({each.in[from.slot()].load(), each.in[to.slot()].load(), each.size_bytes});
+    whole = whole && pieces.back().from != 0 && pieces.back().to != 0;
+  });
+  std::vector<char> content;
+  for (const Piece& piece : joined(std::move(pieces))) {
+    if (!whole) break;
+    content.resize(piece.size_bytes);
+    from.driver().cuCtxSetCurrent(of_from);
+    whole = from.driver().cuMemcpyDtoH_v2(content.data(), piece.from, piece.size_bytes) == CUDA_SUCCESS;
+    to.driver().cuCtxSetCurrent(of_to);
+    whole = whole && to.driver().cuMemcpyHtoD_v2(piece.to, content.data(), piece.size_bytes) == CUDA_SUCCESS;
+  }
+  forget_current(from);
+  forget_current(to);
+  return whole;
+}
+
+/// The program's, as far as it has one: each context has the variables of a library for itself.
+CUcontext VirtualProcess::only_context(const Instance& instance) {
+  std::uintptr_t own = number_of(instance.primary());
+  objects_.for_each(Family::Context, [&](Object& context) {
+    if (const std::uintptr_t its = context.in[instance.slot()].load(); its != 0) own = its;
+  });
+  return reinterpret_cast<CUcontext>(own);
+}
+
+}  // namespace firebreak::virtual_driver
