@@ -5,14 +5,31 @@
 
 #include <algorithm>
 #include <numeric>
+#include <unordered_map>
 
 #include "access/describe.h"
+#include "access/effects.h"
 
 namespace firebreak::idempotency {
 namespace {
 
 constexpr std::uint64_t most_accesses = 30'000;
 constexpr int tears = 3;
+
+std::vector<std::uint64_t> bytes_of(const access::StridedBox& box) {
+  std::vector<std::uint64_t> starts{static_cast<std::uint64_t>(box.starts.base)};
+  for (std::size_t i = 0; i < box.starts.axis_count; ++i) {
+    const access::AffineAxis& axis = box.starts.axes[i];
+    const std::size_t count = starts.size();
+    for (access::Wide k = 1; k <= axis.last; ++k)
+      for (std::size_t at = 0; at < count; ++at)
+        starts.push_back(starts[at] + static_cast<std::uint64_t>(axis.stride * k));
+  }
+  std::vector<std::uint64_t> bytes;
+  for (const std::uint64_t start : starts)
+    for (access::Wide k = 0; k < box.width_bytes; ++k) bytes.push_back(start + static_cast<std::uint64_t>(k));
+  return bytes;
+}
 
 access::LaunchArguments arguments_of(const TracedGpu& gpu, const LaunchCase& launch) {
   access::LaunchArguments arguments;
@@ -58,6 +75,33 @@ std::string find_unpredicted(const access::KernelSummary& summary, const access:
   return {};
 }
 
+// Each byte that is certainly written was; what is called free of races was.
+std::string find_uncertain(const access::LaunchEffects& effects, const TracedRun& run) {
+  std::unordered_map<std::uint64_t, std::uint64_t> writer;  // byte to thread
+  bool has_two_writers = false;
+  for (const softgpu::ObservedAccess& seen : run.accesses) {
+    if (seen.access == softgpu::GpuAccess::Load) continue;
+    for (std::uint64_t byte = seen.address; byte < seen.address + seen.size_bytes; ++byte) {
+      const bool is_first = writer.try_emplace(byte, seen.thread).first->second == seen.thread;
+      has_two_writers = has_two_writers || !is_first;
+    }
+  }
+  if (effects.decision.verdict != access::Verdict::Idempotent) return {};
+  for (const access::StridedBox& box : effects.certain_writes)
+    for (const std::uint64_t byte : bytes_of(box))
+      if (!writer.contains(byte)) return fmt::format("0x{:x} was not written, but certain to be", byte);
+  if (has_two_writers && !effects.values_may_race) return "two threads wrote one byte, which was ruled out";
+  for (const softgpu::ObservedAccess& seen : run.accesses) {
+    if (seen.access != softgpu::GpuAccess::Load || effects.may_race) continue;
+    for (std::uint64_t byte = seen.address; byte < seen.address + seen.size_bytes; ++byte) {
+      const auto found = writer.find(byte);
+      if (found != writer.end() && found->second != seen.thread)
+        return fmt::format("line {} read what another thread writes, which was ruled out", seen.ptx_line);
+    }
+  }
+  return {};
+}
+
 std::vector<std::uint32_t> shuffled_blocks(const LaunchCase& launch, std::mt19937_64& random) {
   std::vector<std::uint32_t> order(std::size_t{launch.grid.x} * launch.grid.y * launch.grid.z);
   std::iota(order.begin(), order.end(), 0U);
@@ -97,6 +141,12 @@ Result<LaunchReport> check_launch(TracedGpu& gpu, const access::KernelSummary& s
   if (report.problem.empty() && is_idempotent && !report.truth.is_idempotent)
     report.problem = fmt::format("called idempotent, but line {} writes 0x{:x}, which line {} had read",
                                  report.truth.write_line, report.truth.address, report.truth.read_line);
+  if (report.problem.empty() && run->end == RunEnd::Completed) {
+    const access::LaunchEffects effects = access::find_effects(summary, arguments, workspace);
+    for (const access::StridedBox& box : effects.certain_writes) report.certain_bytes += bytes_of(box).size();
+    report.problem = find_uncertain(effects, *run);
+    report.is_free_of_races = effects.decision.verdict == access::Verdict::Idempotent && !effects.may_race;
+  }
   if (is_idempotent && report.problem.empty() && run->end == RunEnd::Completed) {
     const std::vector<std::byte> after = gpu.snapshot();
     for (int i = 0; i < tears && report.problem.empty(); ++i, ++report.redo_count)

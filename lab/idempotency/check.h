@@ -18,8 +18,10 @@ struct LaunchReport {
   TraceTruth truth;
   RunEnd end = RunEnd::Completed;
   std::uint64_t access_count = 0;
-  std::uint32_t redo_count = 0;  ///< torn runs that were done again
-  std::string problem;           ///< what must not be; empty: all is well
+  std::uint64_t certain_bytes = 0;  ///< that it was certain to write, some maybe twice
+  bool is_free_of_races = false;    ///< was called so
+  std::uint32_t redo_count = 0;     ///< torn runs that were done again
+  std::string problem;              ///< what must not be; empty: all is well
 };
 
 /// The GPU's memory is what it was before when this returns. Fails only where the launch cannot run at all.

@@ -19,6 +19,8 @@ struct Counts {
   int called_idempotent = 0;
   int truly_idempotent = 0;
   int truly_not = 0;
+  int with_certain_writes = 0;
+  int free_of_races = 0;
 };
 
 // Some launches of one kernel; false: the text is no PTX that runs.
@@ -43,6 +45,8 @@ bool check_kernel(const std::string& text, int launches, std::mt19937_64& random
     counts.called_idempotent += called ? 1 : 0;
     counts.truly_idempotent += report->truth.is_idempotent ? 1 : 0;
     counts.truly_not += report->truth.is_idempotent ? 0 : 1;
+    counts.with_certain_writes += report->certain_bytes > 0 ? 1 : 0;
+    counts.free_of_races += report->is_free_of_races ? 1 : 0;
   }
   return true;
 }
@@ -56,8 +60,11 @@ TEST(RandomKernel, WhatIsCalledIdempotentIsSo) {
   // The corpus has both, and most of what is idempotent is seen to be.
   EXPECT_GT(counts.truly_not, counts.launches / 20);
   EXPECT_GT(counts.called_idempotent, counts.truly_idempotent / 2);
-  std::printf("%d launches, %d idempotent by their trace, %d of them called so\n", counts.launches,
-              counts.truly_idempotent, counts.called_idempotent);
+  EXPECT_GT(counts.with_certain_writes, counts.launches / 5);
+  EXPECT_GT(counts.free_of_races, counts.launches / 4);
+  std::printf("%d launches, %d idempotent by their trace, %d of them called so; %d with certain writes, ",
+              counts.launches, counts.truly_idempotent, counts.called_idempotent, counts.with_certain_writes);
+  std::printf("%d free of races\n", counts.free_of_races);
 }
 
 TEST(RandomKernel, MutantsThatAreNotIdempotentAreRefused) {

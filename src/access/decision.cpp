@@ -5,7 +5,9 @@
 #include <cstring>
 #include <optional>
 
+#include "access/effects.h"
 #include "access/evaluate.h"
+#include "access/exact_bytes.h"
 
 namespace firebreak::access {
 namespace {
@@ -38,9 +40,7 @@ class Decider {
       : summary_(summary), launch_(launch), workspace_(workspace) {}
 
   Decision run() {
-    if (!summary_.refusal.empty()) return {Verdict::Unknown, DecisionReason::Refused};
-    if (launch_.parameters.size() < summary_.parameter_bytes)
-      return {Verdict::Unknown, DecisionReason::ShortParameters};
+    if (const Decision problem = check_launch(); problem.verdict != Verdict::Idempotent) return problem;
     workspace_.reads.clear();
     workspace_.writes.clear();
     for (const bool reads : {false, true}) {
@@ -52,6 +52,27 @@ class Decider {
       }
     }
     return compare();
+  }
+
+  LaunchEffects effects() {
+    LaunchEffects found;
+    found.decision = check_launch();
+    if (found.decision.verdict != Verdict::Idempotent) return found;
+    keeps_atomics_ = true;
+    for (std::uint32_t i = 0; i < summary_.groups.size(); ++i) {
+      const AccessGroup& group = summary_.groups[i];
+      PlacedBox placed;
+      bool happens = false;
+      found.decision = locate(i, placed, happens);
+      if (found.decision.verdict == Verdict::Idempotent && happens) found.decision = make_canonical(placed);
+      if (found.decision.verdict != Verdict::Idempotent) return found;
+      if (!happens) continue;
+      if (group.kind != ptx::EffectKind::Write) found.reads.push_back(placed);
+      if (group.kind != ptx::EffectKind::Read) add_write(placed, found);
+    }
+    condense(found.certain_writes);
+    compare_order(found);
+    return found;
   }
 
   PlacedBox predicted(std::uint32_t index, bool& happens, bool& is_known) {
@@ -67,6 +88,13 @@ class Decider {
     return {Verdict::Unknown, reason, index, index};
   }
 
+  Decision check_launch() const {
+    if (!summary_.refusal.empty()) return {Verdict::Unknown, DecisionReason::Refused};
+    if (launch_.parameters.size() < summary_.parameter_bytes)
+      return {Verdict::Unknown, DecisionReason::ShortParameters};
+    return fine();
+  }
+
   // Where the group goes, as the launch's own addresses.
   Decision locate(std::uint32_t index, PlacedBox& placed, bool& happens) {
     const AccessGroup& group = summary_.groups[index];
@@ -75,7 +103,7 @@ class Decider {
     const std::optional<Affine> starts = evaluate(group.program, launch_, workspace_.slots);
     happens = starts.has_value();
     if (!happens) return fine();
-    if (group.kind == ptx::EffectKind::Atomic)
+    if (group.kind == ptx::EffectKind::Atomic && !keeps_atomics_)
       return {Verdict::NotIdempotent, DecisionReason::Atomic, index, index};
     placed.group = index;
     placed.box.width_bytes = group.width_bytes;
@@ -123,6 +151,12 @@ class Decider {
     return fine();
   }
 
+  bool is_inside(const StridedBox& box) const {
+    const MemoryRange* range = find_range(launch_.memory, static_cast<std::uint64_t>(box.begin()));
+    return range != nullptr &&
+           box.end() <= static_cast<Wide>(range->address) + static_cast<Wide>(range->size_bytes);
+  }
+
   // Two addresses of one memory become one.
   Decision make_canonical(PlacedBox& placed) const {
     StridedBox& box = placed.box;
@@ -164,9 +198,68 @@ class Decider {
     return doubt;
   }
 
+  // What the group certainly writes, in which order ever its threads come.
+  void add_write(PlacedBox placed, LaunchEffects& found) {
+    const AccessGroup& group = summary_.groups[placed.group];
+    bool is_one_to_one = false;
+    if (group.is_certain) {
+      const ExactPlace place =
+          evaluate_exactly(group.program, summary_.counted_loops, launch_, workspace_.slots);
+      placed.is_fixed = place.is_exact;
+      ExactBytes exact = find_exact_bytes(place, group.width_bytes, launch_);
+      is_one_to_one = exact.is_one_to_one && group.kind == ptx::EffectKind::Write;
+      for (const StridedBox& box : exact.boxes) {
+        PlacedBox one{box, placed.group};
+        if (group.is_store && is_inside(box) && make_canonical(one).verdict == Verdict::Idempotent)
+          found.certain_writes.push_back(one.box);
+      }
+    }
+    found.writes.push_back(placed);
+    one_to_one_.push_back(is_one_to_one);
+  }
+
+  // Each thread has an address of its own, whatever its conditions are.
+  bool is_own(const AccessGroup& group) {
+    if (!group.is_certain) return false;
+    ExactPlace place = evaluate_exactly(group.program, summary_.counted_loops, launch_, workspace_.slots);
+    place.constraint_count = 0;
+    return find_exact_bytes(place, group.width_bytes, launch_).is_one_to_one;
+  }
+
+  void compare_order(LaunchEffects& found) {
+    constexpr std::size_t most_pairs = 20'000;
+    const std::size_t pairs = found.writes.size() * (found.reads.size() + found.writes.size());
+    found.may_race = pairs > most_pairs;
+    found.values_may_race = found.may_race;
+    for (std::size_t i = 0; i < found.writes.size() && !found.may_race; ++i) {
+      const AccessGroup& write = summary_.groups[found.writes[i].group];
+      found.may_race = write.kind == ptx::EffectKind::Atomic;
+      std::optional<bool> own;
+      // The two meet only in one thread.
+      const auto is_harmless = [&](const PlacedBox& other) {
+        if (!may_meet(found.writes[i].box, other.box)) return true;
+        const AccessGroup& group = summary_.groups[other.group];
+        if (group.address != write.address || group.width_bytes != write.width_bytes) return false;
+        if (!own) own = is_own(write);
+        return *own;
+      };
+      found.may_race = found.may_race || !std::all_of(found.reads.begin(), found.reads.end(), is_harmless);
+      found.values_may_race =
+          found.values_may_race ||
+          !std::all_of(found.writes.begin(), found.writes.begin() + static_cast<std::ptrdiff_t>(i),
+                       is_harmless);
+      found.values_may_race = found.values_may_race || !one_to_one_[i];
+    }
+    // What a thread has written itself it reads back only where nobody else writes it.
+    found.may_race = found.may_race || (found.values_may_race && summary_.reads_own_writes);
+    found.values_may_race = found.values_may_race || found.may_race;
+  }
+
   const KernelSummary& summary_;
   const LaunchArguments& launch_;
   DecisionWorkspace& workspace_;
+  bool keeps_atomics_ = false;
+  std::vector<bool> one_to_one_;  ///< by LaunchEffects::writes: no two threads write one byte by it
 };
 
 }  // namespace
@@ -178,6 +271,11 @@ DecisionWorkspace::DecisionWorkspace() : slots(most_slots) {
 
 Decision decide(const KernelSummary& summary, const LaunchArguments& launch, DecisionWorkspace& workspace) {
   return Decider(summary, launch, workspace).run();
+}
+
+LaunchEffects find_effects(const KernelSummary& summary, const LaunchArguments& launch,
+                           DecisionWorkspace& workspace) {
+  return Decider(summary, launch, workspace).effects();
 }
 
 PredictedAccess predict(const KernelSummary& summary, std::size_t group, const LaunchArguments& launch,

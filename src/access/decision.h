@@ -46,7 +46,8 @@ class DecisionWorkspace {
   struct PlacedBox {
     StridedBox box;
     std::uint32_t group = 0;
-    bool is_wide = false;  ///< all of an allocation, because the offset is not known
+    bool is_wide = false;   ///< all of an allocation, because the offset is not known
+    bool is_fixed = false;  ///< of a write: which of the bytes it goes to does not depend on data
   };
   std::vector<Affine> slots;
   std::vector<PlacedBox> reads;

@@ -2,6 +2,7 @@
 #include "access/evaluate.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cstring>
 
@@ -24,9 +25,30 @@ Wide next_power(Wide value) {
 
 bool is_power_of_two(Wide value) { return value > 0 && (value & (value - 1)) == 0; }
 
+// How often loops go round, as far as is asked: the greatest value of each counter. Others: 0.
+struct LoopLasts {
+  struct Loop {
+    std::uint64_t loop = 0;
+    Wide last = 0;
+    bool is_bounded = false;  ///< the test that ends it is this constraint, if it says anything
+    std::size_t constraint = ExactPlace::most_constraints;
+  };
+
+  Loop* find(std::uint64_t loop) {
+    for (std::size_t i = 0; i < count; ++i)
+      if (loops[i].loop == loop) return &loops[i];
+    return nullptr;
+  }
+
+  std::size_t count = 0;
+  std::array<Loop, 8> loops;
+};
+
 class Evaluator {
  public:
-  Evaluator(const LaunchArguments& launch, std::span<Affine> slots) : launch_(launch), slots_(slots) {}
+  /// With `lasts` counters take all their values, and nothing is narrowed.
+  Evaluator(const LaunchArguments& launch, std::span<Affine> slots, LoopLasts* lasts = nullptr)
+      : launch_(launch), slots_(slots), lasts_(lasts) {}
 
   // False: the access does not happen.
   bool run(const ProgramStep& step) {
@@ -46,6 +68,11 @@ class Evaluator {
     }
     return true;
   }
+
+  Affine fitted(std::uint16_t slot, const ProgramStep& step) const {
+    return fit(slot, step.operand_width_bits, step.is_signed, step);
+  }
+  Affine& slot(std::uint16_t index) { return slots_[index]; }
 
  private:
   Affine fit(std::uint16_t slot, std::uint8_t width_bits, bool is_signed, const ProgramStep& step) const {
@@ -93,6 +120,10 @@ class Evaluator {
   Affine counter(const ProgramStep& step) const {
     const std::uint32_t variable = first_loop_variable + static_cast<std::uint32_t>(step.value);
     Affine result;
+    if (lasts_ != nullptr) {
+      const LoopLasts::Loop* loop = lasts_->find(step.value);
+      return Affine::range(0, loop == nullptr ? 0 : loop->last, 1, variable);
+    }
     result.axis_count = 1;
     result.axes[0] = {variable, 1, 0};
     if (step.is_signed) return result;
@@ -404,7 +435,169 @@ class Evaluator {
 
   const LaunchArguments& launch_;
   std::span<Affine> slots_;
+  LoopLasts* lasts_;
 };
+
+// The same program, but conditions are kept as constraints.
+class ExactEvaluator {
+ public:
+  ExactEvaluator(const LaunchArguments& launch, std::span<Affine> slots, LoopLasts& lasts, ExactPlace& place)
+      : evaluator_(launch, slots, &lasts), lasts_(lasts), place_(place) {}
+
+  void run(const AddressProgram& program) {
+    for (const ProgramStep& step : program.steps)
+      if (!run(step)) return;
+    place_.address = normalise(evaluator_.slot(program.result), 64, false, first_step_variable);
+    for (std::size_t i = 0; i < lasts_.count; ++i) forget_if_unused(lasts_.loops[i]);
+    const bool all_bounded =
+        std::all_of(lasts_.loops.begin(), lasts_.loops.begin() + static_cast<std::ptrdiff_t>(lasts_.count),
+                    [](const auto& loop) { return loop.last == 0 || loop.is_bounded; });
+    place_.is_exact = !is_asked_ && all_bounded && is_over_launch(place_.address);
+  }
+
+ private:
+  // False: there is no more to find.
+  bool run(const ProgramStep& step) {
+    switch (step.kind) {
+      case StepKind::Evaluate:
+      case StepKind::Hull:
+        return evaluator_.run(step);
+      case StepKind::Require:
+        return !step.is_needed || require(evaluator_.slot(step.a));
+      case StepKind::Restrict:
+        return !step.is_needed || is_settled_ || compare(step);
+      case StepKind::Count:
+        return count(step);
+    }
+    return true;
+  }
+
+  static bool is_over_launch(const Affine& value) {
+    if (value.unknown != UnknownReason::None) return false;
+    return std::all_of(value.axes.begin(), value.axes.begin() + value.axis_count, [](const auto& axis) {
+      const auto which = static_cast<SpecialRegister>(axis.variable);
+      return (axis.variable >= first_loop_variable && axis.variable < first_step_variable) ||
+             (which >= SpecialRegister::TidX && which <= SpecialRegister::TidZ) ||
+             (which >= SpecialRegister::CtaidX && which <= SpecialRegister::CtaidZ);
+    });
+  }
+
+  // A predicate that is not the same for all threads has to be a comparison: that follows.
+  bool require(const Affine& predicate) {
+    if (is_asked_) return false;
+    is_asked_ = !predicate.is_constant();
+    is_settled_ = !is_asked_;
+    if (is_asked_ || predicate.base != 0) return true;
+    place_.is_exact = true;
+    place_.happens = false;
+    return false;
+  }
+
+  bool add_constraint(const Affine& larger, const Affine& smaller, Wide apart) {
+    Affine difference = add(larger, smaller, true, 64, first_step_variable);
+    difference.base -= apart;
+    if (!is_over_launch(difference)) return false;
+    if (difference.low() >= 0) return true;
+    if (place_.constraint_count == ExactPlace::most_constraints) return false;
+    place_.at_least_zero[place_.constraint_count++] = difference;
+    return true;
+  }
+
+  bool compare(const ProgramStep& step) {
+    is_asked_ = false;
+    const Affine a = evaluator_.fitted(step.to, step);
+    const Affine b = evaluator_.fitted(step.b, step);
+    if (!is_over_launch(a) || !is_over_launch(b)) return false;
+    switch (step.compare) {
+      case Compare::Lt:
+        return add_constraint(b, a, 1);
+      case Compare::Le:
+        return add_constraint(b, a, 0);
+      case Compare::Gt:
+        return add_constraint(a, b, 1);
+      case Compare::Ge:
+        return add_constraint(a, b, 0);
+      case Compare::Eq:
+        return add_constraint(a, b, 0) && add_constraint(b, a, 0);
+      case Compare::Ne:
+        return a.high() < b.low() || b.high() < a.low();
+      default:
+        return false;
+    }
+  }
+
+  // The loop goes on after an iteration only where its test holds there. It holds in all iterations before,
+  // since it gets harder. After the last iteration that counts nobody asks.
+  bool count(const ProgramStep& step) {
+    LoopLasts::Loop* const loop = lasts_.find(step.value);
+    if (loop == nullptr || loop->last == 0) return true;
+    const Affine a = evaluator_.fitted(step.a, step);
+    const Affine b = evaluator_.fitted(step.b, step);
+    if (!is_over_launch(a) || !is_over_launch(b)) return true;
+    const std::uint32_t variable = first_loop_variable + static_cast<std::uint32_t>(step.value);
+    bool a_grows = step.compare == Compare::Lt || step.compare == Compare::Le;
+    if (step.compare == Compare::Ne)
+      a_grows = stride_of(a, variable) > stride_of(b, variable);
+    else if (!a_grows && step.compare != Compare::Gt && step.compare != Compare::Ge)
+      return true;
+    Affine room =
+        a_grows ? add(b, a, true, 64, first_step_variable) : add(a, b, true, 64, first_step_variable);
+    const Wide stride = stride_of(room, variable);
+    if (stride >= 0) return true;
+    if (step.operation != Operation::Select) room.base -= stride;  // asked in the iteration before
+    const Wide apart = step.compare == Compare::Le || step.compare == Compare::Ge ? 0 : 1;
+    const std::size_t before = place_.constraint_count;
+    loop->is_bounded = add_constraint(room, Affine::constant(0), apart);
+    if (place_.constraint_count > before) loop->constraint = before;
+    return true;
+  }
+
+  // Where nothing else depends on a loop's counter, its first iteration will do.
+  void forget_if_unused(LoopLasts::Loop& loop) {
+    const std::uint32_t variable = first_loop_variable + static_cast<std::uint32_t>(loop.loop);
+    if (has_axis(place_.address, variable)) return;
+    for (std::size_t i = 0; i < place_.constraint_count; ++i)
+      if (i != loop.constraint && has_axis(place_.at_least_zero[i], variable)) return;
+    if (loop.constraint < place_.constraint_count)
+      place_.at_least_zero[loop.constraint] = Affine::constant(0);
+    loop.last = 0;
+  }
+
+  static bool has_axis(const Affine& value, std::uint32_t variable) {
+    return std::any_of(value.axes.begin(), value.axes.begin() + value.axis_count,
+                       [variable](const AffineAxis& axis) { return axis.variable == variable; });
+  }
+
+  static Wide stride_of(const Affine& value, std::uint32_t variable) {
+    for (std::size_t i = 0; i < value.axis_count; ++i)
+      if (value.axes[i].variable == variable) return value.axes[i].stride;
+    return 0;
+  }
+
+  Evaluator evaluator_;
+  LoopLasts& lasts_;
+  ExactPlace& place_;
+  bool is_asked_ = false;    ///< the last predicate is not the same for all, and its comparison has not come
+  bool is_settled_ = false;  ///< the last predicate is the same for all
+};
+
+// From slots in which the program has run. Where a loop has no bound, only its first iteration counts.
+LoopLasts find_lasts(const AddressProgram& program, const std::vector<bool>& counted_loops,
+                     std::span<const Affine> slots) {
+  LoopLasts lasts;
+  for (const ProgramStep& step : program.steps) {
+    const bool is_counter = step.kind == StepKind::Evaluate && step.operation == Operation::LoopCounter;
+    if (!is_counter || step.is_signed) continue;
+    const Affine& counter = slots[step.to];
+    const bool is_known = counted_loops[step.value] && counter.unknown == UnknownReason::None;
+    const Wide last = is_known ? counter.high() : Wide{0};
+    if (LoopLasts::Loop* const found = lasts.find(step.value))
+      found->last = std::min(found->last, last);
+    else if (lasts.count < lasts.loops.size())
+      lasts.loops[lasts.count++] = {step.value, last, false};
+  }
+  return lasts;
+}
 
 }  // namespace
 
@@ -414,6 +607,20 @@ std::optional<Affine> evaluate(const AddressProgram& program, const LaunchArgume
   for (const ProgramStep& step : program.steps)
     if (!evaluator.run(step)) return std::nullopt;
   return slots[program.result];
+}
+
+ExactPlace evaluate_exactly(const AddressProgram& program, const std::vector<bool>& counted_loops,
+                            const LaunchArguments& launch, std::span<Affine> slots) {
+  ExactPlace place;
+  if (!program.is_complete) return place;
+  if (!evaluate(program, launch, slots)) {
+    place.is_exact = true;
+    place.happens = false;
+    return place;
+  }
+  LoopLasts lasts = find_lasts(program, counted_loops, slots);
+  ExactEvaluator(launch, slots, lasts, place).run(program);
+  return place;
 }
 
 }  // namespace firebreak::access

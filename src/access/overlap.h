@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Strided boxes of bytes, and whether two can meet. Internal to src/access.
+/// Strided boxes of bytes, and whether two can meet.
 #pragma once
 
 #include <cstdint>

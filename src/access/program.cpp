@@ -22,7 +22,10 @@ class ProgramCompiler {
   AddressProgram compile() {
     SlotMap slots;
     current_ = &slots;
-    for (const AccessCondition& condition : conditions_) impose(condition.predicate);
+    for (const AccessCondition& condition : conditions_) {
+      is_needed_ = condition.is_needed;
+      impose(condition.predicate);
+    }
     program_.result = slot_of(access_.address, 0);
     program_.is_complete = !overflows_;
     program_.slot_count = next_;
@@ -40,6 +43,7 @@ class ProgramCompiler {
     program_.steps.emplace_back();
     ProgramStep& step = program_.steps.back();
     step.kind = kind;
+    step.is_needed = is_needed_;
     step.variable = first_step_variable + 4 * static_cast<std::uint32_t>(program_.steps.size());
     return step;
   }
@@ -277,6 +281,7 @@ class ProgramCompiler {
   SlotMap* current_ = nullptr;
   std::vector<std::uint32_t> open_loops_;
   std::uint16_t next_ = 1;
+  bool is_needed_ = true;
   bool overflows_ = false;
 };
 

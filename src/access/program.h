@@ -27,6 +27,7 @@ struct ProgramStep {
   bool is_signed = false;
   ptx::Compare compare = ptx::Compare::None;
   UnknownReason reason = UnknownReason::None;
+  bool is_needed = true;  ///< AccessCondition::is_needed of the condition that it is for
   std::uint16_t to = 0;
   std::uint16_t a = 0;
   std::uint16_t b = 0;
@@ -40,6 +41,8 @@ struct ProgramStep {
 struct AccessCondition {
   ExpressionIndex predicate = no_expression;
   std::uint32_t block = ptx::no_index;  ///< no_index: the instruction's own guard
+  /// False: it says nothing of whether the access happens, only of what holds then. A loop ends some time.
+  bool is_needed = true;
 };
 
 struct AddressProgram {

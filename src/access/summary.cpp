@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "access/certainty.h"
 #include "ptx/dump.h"
 
 namespace firebreak::access {
@@ -117,6 +118,9 @@ class Summariser {
     summary_.refusal = values->refusal;
     if (!summary_.refusal.empty()) return std::move(summary_);
     summary_.instruction_names.resize(kernel_.instructions.size());
+    CertaintyFinder certainty(*values);
+    certainty_ = &certainty;
+    summary_.counted_loops = certainty.counted_loops();
     for (const MemoryAccess& access : values->accesses) {
       add_group(access);
       if (summary_.groups.size() <= most_groups) continue;
@@ -143,6 +147,13 @@ class Summariser {
     });
   }
 
+  // All ways to the block are over one edge, but for those that have been there before.
+  bool is_only_entry(std::uint32_t block) const {
+    const auto& predecessors = values_->graph.blocks[block].predecessors;
+    return std::count_if(predecessors.begin(), predecessors.end(),
+                         [&](std::uint32_t from) { return !values_->graph.dominates(block, from); }) == 1;
+  }
+
   std::vector<AccessCondition> conditions_of(const MemoryAccess& access) const {
     std::vector<AccessCondition> conditions;
     std::uint32_t below = access.block;
@@ -152,8 +163,7 @@ class Summariser {
       for (std::size_t i = 0; i < blocks[above].successors.size(); ++i) {
         const std::uint32_t to = blocks[above].successors[i].to;
         const ExpressionIndex predicate = values_->edge_conditions[above][i];
-        // The edge leads to the access, and every way to it is over this edge.
-        if (predicate != no_expression && to == below && blocks[to].predecessors.size() == 1)
+        if (predicate != no_expression && to == below && is_only_entry(to))
           conditions.push_back({predicate, above});
       }
     }
@@ -163,7 +173,10 @@ class Summariser {
   }
 
   void add_group(const MemoryAccess& access) {
-    if (access.kind == ptx::EffectKind::Read && is_own(access)) return;
+    if (access.kind == ptx::EffectKind::Read && is_own(access)) {
+      summary_.reads_own_writes = true;
+      return;
+    }
     const Start start = BaseFinder(values_->pool).find(access.address);
     if (start.place == Place::OwnMemory) return;
     AccessGroup group;
@@ -179,7 +192,8 @@ class Summariser {
     group.base.has_second = start.has_second;
     group.base.second_value = start.second_value;
     group.conditions = conditions_of(access);
-    group.is_certain = group.conditions.empty();
+    group.is_certain = certainty_->find(access, group.conditions);
+    group.is_store = kernel_.instructions[access.instruction].opcode == ptx::Opcode::St;
     group.program = compile_address(*values_, access, group.conditions);
     summary_.instruction_names[access.instruction] = name_of(access.instruction);
     summary_.groups.push_back(std::move(group));
@@ -212,6 +226,7 @@ class Summariser {
   const ptx::Module& module_;
   const ptx::Function& kernel_;
   const ThreadValues* values_ = nullptr;
+  CertaintyFinder* certainty_ = nullptr;
   KernelSummary summary_;
 };
 

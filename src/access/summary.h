@@ -34,7 +34,8 @@ struct AccessGroup {
   std::uint32_t instruction = 0;  ///< into ptx::Function::instructions
   std::uint32_t operand = 0;
   std::uint32_t width_bytes = 0;
-  bool is_certain = false;  ///< each thread does it, at least once
+  bool is_certain = false;  ///< each thread does it for which its conditions hold, if the launch ends
+  bool is_store = false;    ///< it writes all bytes of its width, and does nothing else
   AddressBase base;
   ExpressionIndex address = no_expression;
   std::vector<AccessCondition> conditions;
@@ -57,7 +58,9 @@ struct KernelSummary {
   /// By the kernel's instructions: how each is written; only of those in `groups`.
   std::vector<std::string> instruction_names;
   std::vector<ParameterBytes> relevant_parameters;  ///< what decisions depend on
+  bool reads_own_writes = false;                    ///< a read was left out for that
   bool uses_variables = false;                      ///< decisions depend on where variables of the module lie
+  std::vector<bool> counted_loops;                  ///< by loop: one test an iteration is the only way out
   std::shared_ptr<const ThreadValues> values;       ///< for words
 };
 
