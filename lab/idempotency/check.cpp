@@ -76,7 +76,7 @@ std::string find_unpredicted(const access::KernelSummary& summary, const access:
 }
 
 // Each byte that is certainly written was; what is called free of races was.
-std::string find_uncertain(const access::LaunchEffects& effects, const TracedRun& run) {
+std::string find_uncertain(const access::OperationEffects& effects, const TracedRun& run) {
   std::unordered_map<std::uint64_t, std::uint64_t> writer;  // byte to thread
   bool has_two_writers = false;
   for (const softgpu::ObservedAccess& seen : run.accesses) {
@@ -142,7 +142,7 @@ Result<LaunchReport> check_launch(TracedGpu& gpu, const access::KernelSummary& s
     report.problem = fmt::format("called idempotent, but line {} writes 0x{:x}, which line {} had read",
                                  report.truth.write_line, report.truth.address, report.truth.read_line);
   if (report.problem.empty() && run->end == RunEnd::Completed) {
-    const access::LaunchEffects effects = access::find_effects(summary, arguments, workspace);
+    const access::OperationEffects effects = access::find_effects(summary, arguments, workspace);
     for (const access::StridedBox& box : effects.certain_writes) report.certain_bytes += bytes_of(box).size();
     report.problem = find_uncertain(effects, *run);
     report.is_free_of_races = effects.decision.verdict == access::Verdict::Idempotent && !effects.may_race;

@@ -54,8 +54,8 @@ class Decider {
     return compare();
   }
 
-  LaunchEffects effects() {
-    LaunchEffects found;
+  OperationEffects effects() {
+    OperationEffects found;
     found.decision = check_launch();
     if (found.decision.verdict != Verdict::Idempotent) return found;
     keeps_atomics_ = true;
@@ -199,7 +199,7 @@ class Decider {
   }
 
   // What the group certainly writes, in which order ever its threads come.
-  void add_write(PlacedBox placed, LaunchEffects& found) {
+  void add_write(PlacedBox placed, OperationEffects& found) {
     const AccessGroup& group = summary_.groups[placed.group];
     bool is_one_to_one = false;
     if (group.is_certain) {
@@ -226,7 +226,7 @@ class Decider {
     return find_exact_bytes(place, group.width_bytes, launch_).is_one_to_one;
   }
 
-  void compare_order(LaunchEffects& found) {
+  void compare_order(OperationEffects& found) {
     constexpr std::size_t most_pairs = 20'000;
     const std::size_t pairs = found.writes.size() * (found.reads.size() + found.writes.size());
     found.may_race = pairs > most_pairs;
@@ -259,7 +259,7 @@ class Decider {
   const LaunchArguments& launch_;
   DecisionWorkspace& workspace_;
   bool keeps_atomics_ = false;
-  std::vector<bool> one_to_one_;  ///< by LaunchEffects::writes: no two threads write one byte by it
+  std::vector<bool> one_to_one_;  ///< by OperationEffects::writes: no two threads write one byte by it
 };
 
 }  // namespace
@@ -273,8 +273,8 @@ Decision decide(const KernelSummary& summary, const LaunchArguments& launch, Dec
   return Decider(summary, launch, workspace).run();
 }
 
-LaunchEffects find_effects(const KernelSummary& summary, const LaunchArguments& launch,
-                           DecisionWorkspace& workspace) {
+OperationEffects find_effects(const KernelSummary& summary, const LaunchArguments& launch,
+                              DecisionWorkspace& workspace) {
   return Decider(summary, launch, workspace).effects();
 }
 

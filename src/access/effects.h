@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What one launch may read, may write and certainly writes, as boxes of bytes. For sequences of launches.
+/// What one launch (or a copy, or a fill) may read, may write and certainly writes, as boxes of bytes.
 #pragma once
 
 #include <vector>
@@ -9,7 +9,7 @@
 namespace firebreak::access {
 
 /// Canonical addresses.
-struct LaunchEffects {
+struct OperationEffects {
   Decision decision;  ///< Unknown: why nothing is known, and all below says nothing. Else: Idempotent
   /// Atomics are in both. A thread's read of what it has certainly written itself is left out.
   std::vector<DecisionWorkspace::PlacedBox> reads;
@@ -23,7 +23,7 @@ struct LaunchEffects {
   bool values_may_race = false;
 };
 
-LaunchEffects find_effects(const KernelSummary& summary, const LaunchArguments& launch,
-                           DecisionWorkspace& workspace);
+OperationEffects find_effects(const KernelSummary& summary, const LaunchArguments& launch,
+                              DecisionWorkspace& workspace);
 
 }  // namespace firebreak::access

@@ -31,7 +31,7 @@ std::string kernel(const std::string& body) {
 
 class EffectsTest : public ::testing::Test {
  protected:
-  LaunchEffects effects(const std::string& body, std::uint32_t n = 100) {
+  OperationEffects effects(const std::string& body, std::uint32_t n = 100) {
     const auto module = ptx::parse(kernel(body));
     EXPECT_TRUE(module) << module.error().message;
     const KernelSummary summary = summarise(*module, module->functions.at(0));
