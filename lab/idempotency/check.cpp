@@ -31,16 +31,6 @@ std::vector<std::uint64_t> bytes_of(const access::StridedBox& box) {
   return bytes;
 }
 
-access::LaunchArguments arguments_of(const TracedGpu& gpu, const LaunchCase& launch) {
-  access::LaunchArguments arguments;
-  arguments.grid = {launch.grid.x, launch.grid.y, launch.grid.z};
-  arguments.block = {launch.block.x, launch.block.y, launch.block.z};
-  arguments.parameters = launch.parameters;
-  arguments.memory = gpu.memory();
-  arguments.variable_addresses = gpu.variable_addresses();
-  return arguments;
-}
-
 ptx::EffectKind kind_of(softgpu::GpuAccess access) {
   switch (access) {
     case softgpu::GpuAccess::Load:
@@ -123,6 +113,16 @@ std::string tear_and_redo(TracedGpu& gpu, const LaunchCase& launch, std::uint64_
 }
 
 }  // namespace
+
+access::LaunchArguments arguments_of(const TracedGpu& gpu, const LaunchCase& launch) {
+  access::LaunchArguments arguments;
+  arguments.grid = {launch.grid.x, launch.grid.y, launch.grid.z};
+  arguments.block = {launch.block.x, launch.block.y, launch.block.z};
+  arguments.parameters = launch.parameters;
+  arguments.memory = gpu.memory();
+  arguments.variable_addresses = gpu.variable_addresses();
+  return arguments;
+}
 
 Result<LaunchReport> check_launch(TracedGpu& gpu, const access::KernelSummary& summary,
                                   const LaunchCase& launch, access::DecisionWorkspace& workspace,

@@ -13,6 +13,9 @@
 
 namespace firebreak::idempotency {
 
+/// Borrows from both.
+access::LaunchArguments arguments_of(const TracedGpu& gpu, const LaunchCase& launch);
+
 struct LaunchReport {
   access::Decision decision;
   TraceTruth truth;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// firebreak-idempotency: the oracle over as many random launches as asked for, or what can be said of the
-// kernels of PTX files.
+// firebreak-idempotency: the oracle over as many random launches or sequences as asked for, or what can be
+// said of the kernels of PTX files.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -9,6 +9,7 @@
 
 #include "idempotency/corpus.h"
 #include "idempotency/random_launches.h"
+#include "idempotency/region_check.h"
 
 int main(int argument_count, char** arguments) {
   using namespace firebreak;
@@ -16,9 +17,14 @@ int main(int argument_count, char** arguments) {
   idempotency::RandomLaunchOptions options;
   options.seed = std::random_device{}();
   std::vector<std::string> files;
+  idempotency::RegionOptions regions;
+  regions.modules = 0;
   app.add_option("--kernels", options.kernel_count, "Random kernels to check")->capture_default_str();
   app.add_option("--launches", options.launches_per_kernel, "Launches of each")->capture_default_str();
   app.add_option("--seed", options.seed, "To have the same again");
+  app.add_option("--regions", regions.modules, "Instead: sequences of the kernels of so many random modules");
+  app.add_option("--sequences", regions.sequences, "Sequences of each module")->capture_default_str();
+  app.add_flag("--mutants", regions.with_mutants, "One kernel of each sequence is changed");
   app.add_option("--ptx", files, "Instead: what can be said of the kernels of these PTX files")
       ->check(CLI::ExistingFile);
   CLI11_PARSE(app, argument_count, arguments);
@@ -27,6 +33,12 @@ int main(int argument_count, char** arguments) {
     return 0;
   }
   fmt::print("seed {}\n", options.seed);
+  if (regions.modules > 0) {
+    regions.seed = options.seed;
+    const idempotency::RegionCounts counts = idempotency::check_random_regions(regions);
+    fmt::print("{}", to_text(counts));
+    return counts.problem.empty() ? 0 : 1;
+  }
   const idempotency::RandomLaunchCounts counts = idempotency::check_random_launches(options);
   fmt::print("{}", to_text(counts));
   return counts.problem.empty() ? 0 : 1;

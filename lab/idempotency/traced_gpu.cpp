@@ -111,6 +111,12 @@ void TracedGpu::restore(const std::vector<std::byte>& snapshot) {
   }
 }
 
+std::span<std::byte> TracedGpu::bytes(std::uint64_t address, std::uint64_t size_bytes) {
+  const auto found = space_.find(address);
+  if (!found || size_bytes > found->end - address) return {};
+  return {found->host + (address - found->begin), size_bytes};
+}
+
 void TracedGpu::scramble(std::uint64_t seed) {
   std::mt19937_64 random(seed);
   for (const auto& buffer : buffers_)

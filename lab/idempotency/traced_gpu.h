@@ -46,6 +46,8 @@ class TracedGpu {
 
   std::vector<std::byte> snapshot() const;
   void restore(const std::vector<std::byte>& snapshot);
+  /// Of one allocation. Empty: there is none.
+  std::span<std::byte> bytes(std::uint64_t address, std::uint64_t size_bytes);
   /// Fills all memory with what the seed says.
   void scramble(std::uint64_t seed);
 

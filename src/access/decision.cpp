@@ -229,7 +229,7 @@ class Decider {
   void compare_order(OperationEffects& found) {
     constexpr std::size_t most_pairs = 20'000;
     const std::size_t pairs = found.writes.size() * (found.reads.size() + found.writes.size());
-    found.may_race = pairs > most_pairs;
+    found.may_race = pairs > most_pairs || summary_.has_order_in_block;
     found.values_may_race = found.may_race;
     for (std::size_t i = 0; i < found.writes.size() && !found.may_race; ++i) {
       const AccessGroup& write = summary_.groups[found.writes[i].group];

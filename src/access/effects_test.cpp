@@ -183,6 +183,9 @@ TEST_F(EffectsTest, KnowsWhatMayRace) {
   EXPECT_FALSE(in_place.may_race || in_place.values_may_race);
   EXPECT_TRUE(effects("ld.global.u32 %r9, [%rd4+4]; st.global.u32 [%rd4], %r9;").may_race);
   EXPECT_TRUE(effects("red.global.add.u32 [%rd4], 1;").may_race);
+  EXPECT_TRUE(
+      effects(".shared .u32 next; atom.shared.add.u32 %r9, [next], 1; st.global.u32 [%rd4], %r9;").may_race);
+  EXPECT_TRUE(effects("activemask.b32 %r9; st.global.u32 [%rd4], %r9;").may_race);
   const auto one_value = effects("st.global.u32 [%rd1], %r5;");
   EXPECT_FALSE(one_value.may_race);
   EXPECT_TRUE(one_value.values_may_race);

@@ -5,6 +5,7 @@
 
 #include "access/certainty.h"
 #include "ptx/dump.h"
+#include "ptx/memory_effect.h"
 
 namespace firebreak::access {
 namespace {
@@ -129,6 +130,7 @@ class Summariser {
       return std::move(summary_);
     }
     note_relevant();
+    note_order();
     return std::move(summary_);
   }
 
@@ -178,7 +180,10 @@ class Summariser {
       return;
     }
     const Start start = BaseFinder(values_->pool).find(access.address);
-    if (start.place == Place::OwnMemory) return;
+    if (start.place == Place::OwnMemory) {
+      summary_.has_order_in_block = summary_.has_order_in_block || access.kind == ptx::EffectKind::Atomic;
+      return;
+    }
     AccessGroup group;
     group.kind = access.kind;
     group.line = kernel_.instructions[access.instruction].location.line;
@@ -203,6 +208,16 @@ class Summariser {
     const std::string text = ptx::dump(module_, kernel_, kernel_.instructions[instruction]);
     const std::size_t start = text.starts_with('@') ? text.find(' ') + 1 : 0;
     return text.substr(start, text.find(' ', start) - start);
+  }
+
+  void note_order() {
+    for (const ptx::Instruction& instruction : kernel_.instructions) {
+      const ptx::MemoryEffect effect = ptx::memory_effects(instruction).front();
+      const bool is_shared_atomic =
+          effect.kind == ptx::EffectKind::Atomic && effect.space == ptx::StateSpace::Shared;
+      summary_.has_order_in_block =
+          summary_.has_order_in_block || is_shared_atomic || instruction.opcode == ptx::Opcode::Activemask;
+    }
   }
 
   void note_relevant() {

@@ -59,6 +59,7 @@ struct KernelSummary {
   std::vector<std::string> instruction_names;
   std::vector<ParameterBytes> relevant_parameters;  ///< what decisions depend on
   bool reads_own_writes = false;                    ///< a read was left out for that
+  bool has_order_in_block = false;                  ///< atomics in shared memory: who comes first may matter
   bool uses_variables = false;                      ///< decisions depend on where variables of the module lie
   std::vector<bool> counted_loops;                  ///< by loop: one test an iteration is the only way out
   std::shared_ptr<const ThreadValues> values;       ///< for words

@@ -72,24 +72,12 @@ ByteRanges inside(const ByteRanges& bytes, std::span<const access::MemoryRange> 
 
 }  // namespace
 
-// Nothing saved matters: it is put back, so a torn run leaves it as it was.
-bool RegionBuilder::collect_reads(const access::OperationEffects& effects, Fit& fit) const {
+// What was saved does not matter: it is put back, so a torn run leaves it as it was.
+void RegionBuilder::collect_reads(const access::OperationEffects& effects, Fit& fit) const {
   for (const auto& placed : effects.reads) {
     Read read{placed.box, left_of(placed.box, {&certain_, &saved_}), next_};
-    if (read.exposed.empty()) continue;
-    for (const Write& write : writes_) {
-      if (!access::may_meet(write.box, read.box)) continue;
-      for (const ByteRange& range : read.exposed.ranges()) {
-        if (!may_meet(write.box, range)) continue;
-        fit.reason = BreakReason::ReadsWritten;
-        fit.bytes = range;
-        fit.other = write.operation;
-        return false;
-      }
-    }
-    fit.reads.push_back(std::move(read));
+    if (!read.exposed.empty()) fit.reads.push_back(std::move(read));
   }
-  return true;
 }
 
 void RegionBuilder::collect_overwritten(const access::OperationEffects& effects, Fit& fit) const {
@@ -135,16 +123,18 @@ void RegionBuilder::collect_by_order(const access::OperationEffects& effects, Fi
   }
 }
 
-// Saving is possible where the bytes still are what they were at the region's start.
+// What an operation of the region may have written meanwhile may be saved, too: nobody read it before that,
+// and the same is written there again.
 void RegionBuilder::check_saving(std::span<const access::MemoryRange> memory, Fit& fit) const {
   const BreakReason reason = std::exchange(fit.reason, BreakReason::None);
-  if (fit.to_save.empty()) return;
   fit.to_save.remove(saved_);
   fit.to_save = inside(fit.to_save, memory);
-  bool can_save = saved_.size_bytes() + fit.to_save.size_bytes() <= most_saved_bytes_;
-  for (const Write& write : writes_)
-    for (const ByteRange& range : fit.to_save.ranges()) can_save = can_save && !may_meet(write.box, range);
-  if (!can_save) fit.reason = reason == BreakReason::None ? BreakReason::Overwrites : reason;
+  if (fit.to_save.empty() || saved_.size_bytes() + fit.to_save.size_bytes() <= most_saved_bytes_) return;
+  fit.reason = reason == BreakReason::None ? BreakReason::Overwrites : reason;
+}
+
+bool RegionBuilder::has_many_ranges() const {
+  return certain_.ranges().size() + saved_.ranges().size() + by_order_.ranges().size() > most_boxes;
 }
 
 RegionBuilder::Fit RegionBuilder::fit(const access::OperationEffects& effects,
@@ -155,9 +145,10 @@ RegionBuilder::Fit RegionBuilder::fit(const access::OperationEffects& effects,
     fit.reason = BreakReason::Unknown;
   } else if (effects.writes.empty()) {
     // Whatever it reads, it does nothing.
-  } else if (reads_.size() + writes_.size() + effects.reads.size() + effects.writes.size() > most_boxes) {
+  } else if (reads_.size() + effects.reads.size() > most_boxes || has_many_ranges()) {
     fit.reason = BreakReason::TooLarge;
-  } else if (collect_reads(effects, fit)) {
+  } else {
+    collect_reads(effects, fit);
     collect_overwritten(effects, fit);
     collect_by_order(effects, fit);
     check_saving(memory, fit);
@@ -175,16 +166,13 @@ void RegionBuilder::take(const access::OperationEffects& effects, Fit fit) {
   certain_.add(own);
   const bool is_by_order = fit.is_by_order || effects.values_may_race;
   if (!is_by_order) by_order_.remove(own);
-  for (const auto& write : effects.writes) {
-    writes_.push_back({write.box, next_});
-    if (is_by_order) by_order_.add(hull_of(write.box));
-  }
+  if (!is_by_order) return;
+  for (const auto& write : effects.writes) by_order_.add(hull_of(write.box));
 }
 
 void RegionBuilder::complete() {
   is_first_ = true;
   reads_.clear();
-  writes_.clear();
   certain_.clear();
   saved_.clear();
   by_order_.clear();
@@ -222,9 +210,6 @@ std::string describe(BreakReason reason, const RegionAnswer& answer) {
       return "";
     case BreakReason::Unknown:
       return "nothing is known of what it reads and writes";
-    case BreakReason::ReadsWritten:
-      return fmt::format("it may read what operation {} may have written, but not certainly: {}",
-                         answer.other, where);
     case BreakReason::Overwrites:
       return fmt::format("it may write what operation {} has read: {}", answer.other, where);
     case BreakReason::ByOrder:

@@ -3,8 +3,9 @@
 /// somewhere. Pure.
 ///
 /// Such a sequence is a region: what an operation of it reads, before one before it has certainly written
-/// that, nobody in it writes; or it was saved before. Then a torn run leaves all that the region starts from,
-/// and doing it again, in the same order, gives what it would have given.
+/// that, neither it nor one after it writes; or it was saved before. Then a torn run leaves what the region
+/// reads. What a torn run may have written besides is written again: operations write where they did before,
+/// unless that depends on the order of threads, which is followed (access::OperationEffects::may_race).
 #pragma once
 
 #include <cstddef>
@@ -28,19 +29,18 @@ enum class RegionPlace : std::uint8_t {
 
 enum class BreakReason : std::uint8_t {
   None,
-  First,         ///< nothing is before it, or what cannot be done again
-  Unknown,       ///< nothing is known of it
-  ReadsWritten,  ///< it may read what an operation of the region may have written, but not certainly
-  Overwrites,    ///< it may write what an operation of the region, or it itself, has read
-  ByOrder,       ///< where it writes depends on the order of threads: what a torn run wrote may stay
-  TooLarge,      ///< the region has too many operations that matter
+  First,       ///< nothing is before it, or what cannot be done again
+  Unknown,     ///< nothing is known of it
+  Overwrites,  ///< it may write what an operation of the region, or it itself, has read
+  ByOrder,     ///< where it writes depends on the order of threads: what a torn run wrote may stay
+  TooLarge,    ///< the region has too many operations that matter
 };
 
 struct RegionAnswer {
   RegionPlace placement = RegionPlace::Continues;
-  BreakReason reason = BreakReason::None;  ///< why it does not continue the region before it
-  ByteRange bytes;                         ///< the first that are the reason
-  std::uint64_t other = 0;                 ///< the operation that read or wrote these before, by its number
+  BreakReason reason = BreakReason::None;        ///< why it does not continue the region before it
+  ByteRange bytes;                               ///< the first that are the reason
+  std::uint64_t other = 0;                       ///< the operation that read these, by its number
   BreakReason alone_reason = BreakReason::None;  ///< why it is alone
   /// To be copied elsewhere, in stream order, after all operations before it and before it. To be copied back
   /// before the region is done again, if that copy had completed: else these bytes are as they were.
@@ -70,10 +70,6 @@ class RegionBuilder {
     ByteRanges exposed;  ///< what of it nobody in the region had certainly written before
     std::uint64_t operation = 0;
   };
-  struct Write {
-    access::StridedBox box;
-    std::uint64_t operation = 0;
-  };
   struct Fit {
     BreakReason reason = BreakReason::None;  ///< not None: it does not fit
     ByteRange bytes;
@@ -83,8 +79,9 @@ class RegionBuilder {
     bool is_by_order = false;
   };
 
+  bool has_many_ranges() const;
   Fit fit(const access::OperationEffects& effects, std::span<const access::MemoryRange> memory) const;
-  bool collect_reads(const access::OperationEffects& effects, Fit& fit) const;
+  void collect_reads(const access::OperationEffects& effects, Fit& fit) const;
   void collect_overwritten(const access::OperationEffects& effects, Fit& fit) const;
   void collect_by_order(const access::OperationEffects& effects, Fit& fit) const;
   void check_saving(std::span<const access::MemoryRange> memory, Fit& fit) const;
@@ -94,9 +91,8 @@ class RegionBuilder {
   std::uint64_t next_ = 0;
   bool is_first_ = true;  ///< of a region
   std::vector<Read> reads_;
-  std::vector<Write> writes_;
   ByteRanges certain_;   ///< written in this region for certain
-  ByteRanges saved_;     ///< as it was at the region's start
+  ByteRanges saved_;     ///< put back before the region is done again
   ByteRanges by_order_;  ///< may hold what depends on the order of threads
 };
 
