@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+/// Notes what is given to the GPU, before it is.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+
+#include "abi/redo_ring.h"
+
+namespace firebreak::redo {
+
+/// Writes into a ring that somebody else maps and keeps. No locks, no allocation, no system call; any threads
+/// at once. Who uses one stream in several threads at once has to order what they note as the driver gets it.
+/// A thread that stands still in the middle of a note while others go once around damages the ring: readers
+/// see it.
+class RingWriter {
+ public:
+  /// Makes a ring of zeroed memory. Nothing: it is too small, or its size is not a header and a power of two.
+  static std::optional<RingWriter> make(std::span<std::byte> memory);
+
+  void launch(std::uint64_t stream, const abi::RedoLaunch& launch, std::span<const std::byte> parameters);
+  void copy(std::uint64_t stream, const abi::RedoCopy& copy);
+  void fill(std::uint64_t stream, const abi::RedoFill& fill);
+  void upload(std::uint64_t stream, const abi::RedoUpload& upload, std::span<const std::byte> bytes);
+  void record_event(std::uint64_t stream, std::uint64_t event);
+  void wait_for_event(std::uint64_t stream, std::uint64_t event);
+  void save(std::uint64_t stream, const abi::RedoSave& save);
+  void start_region(std::uint64_t stream, const abi::RedoMark& before);
+  void cannot_redo(std::uint64_t stream, abi::RedoCause cause);
+
+  /// For the GPU to write to.
+  std::atomic<std::uint64_t>& completed(std::size_t count) { return ring_->completed[count]; }
+
+ private:
+  RingWriter(abi::RedoRing& ring, std::byte* data) : ring_(&ring), data_(data) {}
+
+  void write(abi::RedoKind kind, abi::RedoCause cause, std::uint64_t stream, std::span<const std::byte> body,
+             std::span<const std::byte> payload);
+
+  abi::RedoRing* ring_;
+  std::byte* data_;
+};
+
+}  // namespace firebreak::redo
