@@ -9,6 +9,7 @@
 
 #include "idempotency/corpus.h"
 #include "idempotency/random_launches.h"
+#include "idempotency/redo_check.h"
 #include "idempotency/region_check.h"
 
 int main(int argument_count, char** arguments) {
@@ -19,12 +20,15 @@ int main(int argument_count, char** arguments) {
   std::vector<std::string> files;
   idempotency::RegionOptions regions;
   regions.modules = 0;
+  idempotency::RedoOptions redo;
+  redo.faults = 0;
   app.add_option("--kernels", options.kernel_count, "Random kernels to check")->capture_default_str();
   app.add_option("--launches", options.launches_per_kernel, "Launches of each")->capture_default_str();
   app.add_option("--seed", options.seed, "To have the same again");
   app.add_option("--regions", regions.modules, "Instead: sequences of the kernels of so many random modules");
   app.add_option("--sequences", regions.sequences, "Sequences of each module")->capture_default_str();
   app.add_flag("--mutants", regions.with_mutants, "One kernel of each sequence is changed");
+  app.add_option("--faults", redo.faults, "Instead: so many faults in such sequences, noted in a ring");
   app.add_option("--ptx", files, "Instead: what can be said of the kernels of these PTX files")
       ->check(CLI::ExistingFile);
   CLI11_PARSE(app, argument_count, arguments);
@@ -33,6 +37,12 @@ int main(int argument_count, char** arguments) {
     return 0;
   }
   fmt::print("seed {}\n", options.seed);
+  if (redo.faults > 0) {
+    redo.seed = options.seed;
+    const idempotency::RedoCounts counts = idempotency::check_redo(redo);
+    fmt::print("{}", to_text(counts));
+    return counts.problem.empty() ? 0 : 1;
+  }
   if (regions.modules > 0) {
     regions.seed = options.seed;
     const idempotency::RegionCounts counts = idempotency::check_random_regions(regions);

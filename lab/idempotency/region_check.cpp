@@ -4,53 +4,24 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
-#include <numeric>
 #include <set>
 #include <unordered_set>
 #include <utility>
 
 #include "idempotency/check.h"
 #include "idempotency/mutation.h"
-#include "ptx/parse.h"
 
 namespace firebreak::idempotency {
 namespace {
 
-constexpr std::uint64_t most_accesses = 30'000;
 constexpr int tears = 3;
 
 using Bytes = std::vector<std::byte>;
 
-std::vector<std::uint32_t> shuffled_blocks(const SequenceStep& step, std::mt19937_64& random) {
-  std::vector<std::uint32_t> order(step.kind == StepKind::Launch ? step.launch.grid.x : 0);
-  std::iota(order.begin(), order.end(), 0U);
-  std::shuffle(order.begin(), order.end(), random);
-  return order;
-}
-
-// A module on a GPU.
-struct Bench {
-  ptx::Module module;
-  std::vector<access::KernelSummary> summaries;
-  TracedGpu gpu;
-  RandomBuffers buffers;
-
-  Status load(const std::string& text) {
-    auto parsed = ptx::parse(text);
-    if (!parsed) return propagate(parsed);
-    module = *std::move(parsed);
-    for (const ptx::Function& kernel : module.functions)
-      summaries.push_back(access::summarise(module, kernel));
-    buffers = allocate_buffers(gpu);
-    return gpu.load(module);
-  }
-};
-
 // One sequence on one GPU.
 class SequenceChecker {
  public:
-  SequenceChecker(Bench& bench, const std::vector<SequenceStep>& steps, std::mt19937_64& random,
+  SequenceChecker(SequenceBench& bench, const std::vector<SequenceStep>& steps, std::mt19937_64& random,
                   RegionCounts& counts)
       : bench_(bench), steps_(steps), random_(random), counts_(counts) {}
 
@@ -58,7 +29,7 @@ class SequenceChecker {
   bool run_once() {
     for (const SequenceStep& step : steps_) {
       before_.push_back(bench_.gpu.snapshot());
-      auto run = run_step(bench_.gpu, step, most_accesses);
+      auto run = run_step(bench_.gpu, step, most_step_accesses);
       if (!run || run->end != RunEnd::Completed) return false;
       runs_.push_back(*std::move(run));
     }
@@ -118,7 +89,7 @@ class SequenceChecker {
         const auto bytes = bench_.gpu.bytes(range.begin, range.end - range.begin);
         saved.emplace_back(range, Bytes(bytes.begin(), bytes.end()));
       }
-      stop = i < torn ? most_accesses : random_() % (runs_[i].accesses.size() + 1);
+      stop = i < torn ? most_step_accesses : random_() % (runs_[i].accesses.size() + 1);
       if (!run_step(bench_.gpu, steps_[i], stop, shuffled_blocks(steps_[i], random_))) return "no run";
     }
     for (const auto& [range, bytes] : saved)
@@ -126,7 +97,7 @@ class SequenceChecker {
     for (std::size_t i = region.first; i < region.last; ++i) {
       std::vector<std::uint32_t> order;
       if (!region.depends_on_order) order = shuffled_blocks(steps_[i], random_);
-      if (!run_step(bench_.gpu, steps_[i], most_accesses, order)) return "no run";
+      if (!run_step(bench_.gpu, steps_[i], most_step_accesses, order)) return "no run";
     }
     if (bench_.gpu.snapshot() == before_[region.last]) return {};
     return fmt::format("operations {} to {}, torn in {} after {} accesses and done again: memory differs",
@@ -172,7 +143,7 @@ class SequenceChecker {
     exposed.insert(reads.begin(), reads.end());
   }
 
-  Bench& bench_;
+  SequenceBench& bench_;
   const std::vector<SequenceStep>& steps_;
   std::mt19937_64& random_;
   RegionCounts& counts_;
@@ -180,18 +151,13 @@ class SequenceChecker {
   std::vector<TracedRun> runs_;
 };
 
-std::uint64_t random_limit(std::mt19937_64& random) {
-  constexpr std::array<std::uint64_t, 4> limits{0, 64, 400, 1'000'000};
-  return limits[random() % limits.size()];
-}
-
 // The same sequence with a changed kernel. What was planned for the unchanged one may be wrong for it.
 void check_mutant(const std::string& text, const std::vector<SequenceStep>& steps, std::uint64_t seed,
                   std::uint64_t limit, const std::vector<PlannedRegion>& planned, std::mt19937_64& random,
                   RegionCounts& counts) {
   const std::vector<PtxMutant> mutants = make_mutants(text);
   const PtxMutant& mutant = mutants[random() % mutants.size()];
-  Bench bench;
+  SequenceBench bench;
   if (!bench.load(mutant.text)) return;
   bench.gpu.scramble(seed);
   SequenceChecker checker(bench, steps, random, counts);
@@ -206,14 +172,14 @@ void check_mutant(const std::string& text, const std::vector<SequenceStep>& step
 
 void check_module(const RegionOptions& options, std::mt19937_64& random, RegionCounts& counts) {
   const std::string text = make_sequence_kernels(random);
-  Bench bench;
+  SequenceBench bench;
   if (const Status loaded = bench.load(text); !loaded) {
     counts.problem = to_string(loaded.error()) + "\n" + text;
     return;
   }
   for (std::uint64_t i = 0; i < options.sequences && counts.problem.empty(); ++i) {
     const std::vector<SequenceStep> steps = make_sequence(bench.buffers, bench.summaries.size(), random);
-    const std::uint64_t limit = random_limit(random);
+    const std::uint64_t limit = random_save_limit(random);
     const std::uint64_t seed = random();
     bench.gpu.scramble(seed);
     RegionCounts unchanged;

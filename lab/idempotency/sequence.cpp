@@ -4,8 +4,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <numeric>
 
 #include "idempotency/check.h"
+#include "ptx/parse.h"
 
 namespace firebreak::idempotency {
 namespace {
@@ -94,6 +97,27 @@ TracedRun run_copy(TracedGpu& gpu, const SequenceStep& step, std::uint64_t most_
 }
 
 }  // namespace
+
+Status SequenceBench::load(const std::string& text) {
+  auto parsed = ptx::parse(text);
+  if (!parsed) return propagate(parsed);
+  module = *std::move(parsed);
+  for (const ptx::Function& kernel : module.functions) summaries.push_back(access::summarise(module, kernel));
+  buffers = allocate_buffers(gpu);
+  return gpu.load(module);
+}
+
+std::vector<std::uint32_t> shuffled_blocks(const SequenceStep& step, std::mt19937_64& random) {
+  std::vector<std::uint32_t> order(step.kind == StepKind::Launch ? step.launch.grid.x : 0);
+  std::iota(order.begin(), order.end(), 0U);
+  std::shuffle(order.begin(), order.end(), random);
+  return order;
+}
+
+std::uint64_t random_save_limit(std::mt19937_64& random) {
+  constexpr std::array<std::uint64_t, 4> limits{0, 64, 400, 1'000'000};
+  return limits[random() % limits.size()];
+}
 
 std::string make_sequence_kernels(std::mt19937_64& random) {
   std::string text;

@@ -25,6 +25,21 @@ struct SequenceStep {
   std::byte value{};
 };
 
+/// A module on a GPU of its own.
+struct SequenceBench {
+  Status load(const std::string& text);
+
+  ptx::Module module;
+  std::vector<access::KernelSummary> summaries;
+  TracedGpu gpu;
+  RandomBuffers buffers;
+};
+
+/// In any order; empty for what is no launch.
+std::vector<std::uint32_t> shuffled_blocks(const SequenceStep& step, std::mt19937_64& random);
+std::uint64_t random_save_limit(std::mt19937_64& random);
+inline constexpr std::uint64_t most_step_accesses = 30'000;
+
 /// PTX text of several random kernels, one that adds in place, one that counts by atomics, and one that
 /// scatters.
 std::string make_sequence_kernels(std::mt19937_64& random);
