@@ -64,7 +64,8 @@ class FaultRun {
       counts_.problem = "memory differs";
     counts_.equal += is_refused_ ? 0 : 1;
     if (!counts_.problem.empty())
-      counts_.problem += fmt::format(", after a fault at item {} of {}", fault_at_, queue_.size());
+      counts_.problem += fmt::format(", after a fault at item {} of {}{}", fault_at_, queue_.size(),
+                                     is_damaged ? ", with a damaged ring" : "");
   }
 
  private:
@@ -130,9 +131,14 @@ class FaultRun {
     }
   }
 
+  // Anywhere but in the number of the last record: without it that was not written to its end.
   bool damage() {
-    std::byte& each = memory_[sizeof(abi::RedoRing) + random_() % (steps_.size() * 128)];
-    each ^= static_cast<std::byte>(1 + random_() % 255);
+    const auto log = redo::read_ring(memory_);
+    if (!log || log->entries.empty()) return false;
+    const std::size_t last = (log->entries.back().sequence - 1) * abi::redo_unit_bytes;
+    const std::size_t at = random_() % (last + 128);
+    if (at >= last && at < last + sizeof(std::uint64_t)) return false;
+    memory_[sizeof(abi::RedoRing) + at] ^= static_cast<std::byte>(1 + random_() % 255);
     return true;
   }
 

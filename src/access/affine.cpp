@@ -2,6 +2,7 @@
 #include "access/affine.h"
 
 #include <algorithm>
+#include <numeric>
 
 namespace firebreak::access {
 namespace {
@@ -36,6 +37,7 @@ void remove_axis(Affine& a, std::size_t which) {
 Wide greatest_common_divisor(Wide a, Wide b) {
   a = a < 0 ? -a : a;
   b = b < 0 ? -b : b;
+  if (is_short(a) && is_short(b)) return std::gcd(static_cast<std::int64_t>(a), static_cast<std::int64_t>(b));
   while (b != 0) {
     const Wide rest = a % b;
     a = b;
@@ -151,8 +153,9 @@ Affine hull(const Affine& a, const Affine& b, std::uint32_t variable) {
 Affine normalise(const Affine& a, std::uint8_t width_bits, bool is_signed, std::uint32_t variable) {
   const Wide span = Wide{1} << width_bits;
   const Wide lowest = is_signed ? -(span / 2) : 0;
-  const Wide turns = floor_divide(a.low() - lowest, span);
-  if (floor_divide(a.high() - lowest, span) != turns) {
+  // Shifts divide by the span, and round down.
+  const Wide turns = (a.low() - lowest) >> width_bits;
+  if ((a.high() - lowest) >> width_bits != turns) {
     Affine result = Affine::range(lowest, lowest + span - 1, 1, variable);
     result.unknown = a.unknown != UnknownReason::None ? a.unknown : UnknownReason::Wrapped;
     return result;

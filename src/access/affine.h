@@ -13,9 +13,9 @@ namespace firebreak::access {
 __extension__ using Wide = __int128;
 
 struct AffineAxis {
-  std::uint32_t variable = 0;  ///< one that two values share has the same value in both, for one thread
-  Wide stride = 0;
-  Wide last = 0;  ///< at least 0
+  std::uint32_t variable;  ///< one that two values share has the same value in both, for one thread
+  Wide stride;
+  Wide last;  ///< at least 0
 };
 
 /// A value may be any of the set; values of one thread move together along the variables that they share.
@@ -25,7 +25,17 @@ struct Affine {
   Wide base = 0;
   UnknownReason unknown = UnknownReason::None;  ///< not None: the set says no more than the type
   std::uint8_t axis_count = 0;
-  std::array<AffineAxis, most_axes> axes;
+  std::array<AffineAxis, most_axes> axes;  ///< those beyond the count hold nothing
+
+  Affine() {}  // NOLINT(modernize-use-equals-default): that would write all axes
+  Affine(const Affine& other) { *this = other; }
+  Affine& operator=(const Affine& other) {
+    base = other.base;
+    unknown = other.unknown;
+    axis_count = other.axis_count;
+    for (std::size_t i = 0; i < axis_count; ++i) axes[i] = other.axes[i];
+    return *this;
+  }
 
   static Affine constant(Wide value) {
     Affine result;
@@ -60,7 +70,16 @@ Affine floor_modulo(const Affine& a, Wide modulus, std::uint32_t variable);
 /// Quotients by a positive number, rounded down or (truncate) towards zero.
 Affine divide_by(const Affine& a, Wide divisor, bool truncate, std::uint32_t variable);
 
-constexpr Wide floor_divide(Wide a, Wide b) { return a / b - (a % b != 0 && (a % b < 0) != (b < 0) ? 1 : 0); }
+/// Of 128 bits a division is a call; nearly all are of numbers of 64.
+constexpr bool is_short(Wide value) { return value == static_cast<std::int64_t>(value); }
+constexpr Wide floor_divide(Wide a, Wide b) {
+  if (is_short(a) && is_short(b) && b > 0) {
+    const auto x = static_cast<std::int64_t>(a);
+    const auto y = static_cast<std::int64_t>(b);
+    return x / y - (x % y < 0 ? 1 : 0);
+  }
+  return a / b - (a % b != 0 && (a % b < 0) != (b < 0) ? 1 : 0);
+}
 Wide greatest_common_divisor(Wide a, Wide b);
 
 }  // namespace firebreak::access

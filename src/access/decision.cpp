@@ -37,7 +37,9 @@ std::optional<std::uint64_t> read_pointer(const LaunchArguments& launch, std::ui
 class Decider {
  public:
   Decider(const KernelSummary& summary, const LaunchArguments& launch, DecisionWorkspace& workspace)
-      : summary_(summary), launch_(launch), workspace_(workspace) {}
+      : summary_(summary), launch_(launch), workspace_(workspace) {
+    workspace_.found.assign(summary.programs.size(), DecisionWorkspace::Found::NotAsked);
+  }
 
   Decision run() {
     if (const Decision problem = check_launch(); problem.verdict != Verdict::Idempotent) return problem;
@@ -99,18 +101,41 @@ class Decider {
   Decision locate(std::uint32_t index, PlacedBox& placed, bool& happens) {
     const AccessGroup& group = summary_.groups[index];
     happens = true;
-    if (!group.program.is_complete) return unknown(DecisionReason::TooComplicated, index);
-    const std::optional<Affine> starts = evaluate(group.program, launch_, workspace_.slots);
-    happens = starts.has_value();
+    if (!summary_.programs[group.program].is_complete) return unknown(DecisionReason::TooComplicated, index);
+    happens = run_program(group.program);
     if (!happens) return fine();
+    const Affine& starts = workspace_.starts[group.program];
     if (group.kind == ptx::EffectKind::Atomic && !keeps_atomics_)
       return {Verdict::NotIdempotent, DecisionReason::Atomic, index, index};
     placed.group = index;
     placed.box.width_bytes = group.width_bytes;
-    if (starts->unknown != UnknownReason::None) return widen(group, index, placed);
-    placed.box.starts = normalise(*starts, 64, false, 0);
+    if (starts.unknown != UnknownReason::None) return widen(group, index, placed);
+    placed.box.starts = starts;
+    placed.box.starts.base += static_cast<Wide>(group.offset_bytes);
+    placed.box.starts = normalise(placed.box.starts, 64, false, 0);
     if (placed.box.starts.unknown != UnknownReason::None) return widen(group, index, placed);
     return fine();
+  }
+
+  // False: what it is for does not happen.
+  bool run_program(std::uint32_t index) {
+    using Found = DecisionWorkspace::Found;
+    Found& found = workspace_.found[index];
+    if (found == Found::NotAsked) {
+      const std::optional<Affine> starts = evaluate(summary_.programs[index], launch_, workspace_.slots);
+      found = starts ? Found::Happens : Found::DoesNotHappen;
+      if (starts) workspace_.starts[index] = *starts;
+    }
+    return found == Found::Happens;
+  }
+
+  ExactPlace exact_place(const AccessGroup& group) {
+    ExactPlace place =
+        evaluate_exactly(summary_.programs[group.program], summary_.counted_loops, launch_, workspace_.slots);
+    place.address.base += static_cast<Wide>(group.offset_bytes);
+    place.address = normalise(place.address, 64, false, first_step_variable);
+    place.is_exact = place.is_exact && place.address.unknown == UnknownReason::None;
+    return place;
   }
 
   Decision widen(const AccessGroup& group, std::uint32_t index, PlacedBox& placed) const {
@@ -146,6 +171,8 @@ class Decider {
     if (problem.verdict != Verdict::Idempotent || !happens) return problem;
     problem = make_canonical(placed);
     if (problem.verdict != Verdict::Idempotent) return problem;
+    placed.begin = placed.box.begin();
+    placed.end = placed.box.end();
     const bool reads = summary_.groups[index].kind == ptx::EffectKind::Read;
     (reads ? workspace_.reads : workspace_.writes).push_back(placed);
     return fine();
@@ -180,16 +207,16 @@ class Decider {
   Decision compare() const {
     Decision doubt = fine();
     if (workspace_.writes.empty()) return doubt;
-    Wide begin = workspace_.writes.front().box.begin();
-    Wide end = workspace_.writes.front().box.end();
+    Wide begin = workspace_.writes.front().begin;
+    Wide end = workspace_.writes.front().end;
     for (const PlacedBox& write : workspace_.writes) {
-      begin = std::min(begin, write.box.begin());
-      end = std::max(end, write.box.end());
+      begin = std::min(begin, write.begin);
+      end = std::max(end, write.end);
     }
     for (const PlacedBox& read : workspace_.reads) {
-      if (read.box.end() <= begin || end <= read.box.begin()) continue;
+      if (read.end <= begin || end <= read.begin) continue;
       for (const PlacedBox& write : workspace_.writes) {
-        if (!may_meet(write.box, read.box)) continue;
+        if (read.end <= write.begin || write.end <= read.begin || !may_meet(write.box, read.box)) continue;
         if (!write.is_wide && !read.is_wide)
           return {Verdict::NotIdempotent, DecisionReason::Overlap, write.group, read.group};
         doubt = {Verdict::Unknown, DecisionReason::WideOverlap, write.group, read.group};
@@ -203,8 +230,7 @@ class Decider {
     const AccessGroup& group = summary_.groups[placed.group];
     bool is_one_to_one = false;
     if (group.is_certain) {
-      const ExactPlace place =
-          evaluate_exactly(group.program, summary_.counted_loops, launch_, workspace_.slots);
+      const ExactPlace place = exact_place(group);
       placed.is_fixed = place.is_exact;
       ExactBytes exact = find_exact_bytes(place, group.width_bytes, launch_);
       is_one_to_one = exact.is_one_to_one && group.kind == ptx::EffectKind::Write;
@@ -221,7 +247,7 @@ class Decider {
   // Each thread has an address of its own, whatever its conditions are.
   bool is_own(const AccessGroup& group) {
     if (!group.is_certain) return false;
-    ExactPlace place = evaluate_exactly(group.program, summary_.counted_loops, launch_, workspace_.slots);
+    ExactPlace place = exact_place(group);
     place.constraint_count = 0;
     return find_exact_bytes(place, group.width_bytes, launch_).is_one_to_one;
   }
@@ -264,7 +290,8 @@ class Decider {
 
 }  // namespace
 
-DecisionWorkspace::DecisionWorkspace() : slots(most_slots) {
+DecisionWorkspace::DecisionWorkspace() : slots(most_slots), starts(most_boxes) {
+  found.reserve(most_boxes);
   reads.reserve(most_boxes);
   writes.reserve(most_boxes);
 }

@@ -46,10 +46,16 @@ class DecisionWorkspace {
   struct PlacedBox {
     StridedBox box;
     std::uint32_t group = 0;
+    Wide begin = 0;  ///< those of the box
+    Wide end = 0;
     bool is_wide = false;   ///< all of an allocation, because the offset is not known
     bool is_fixed = false;  ///< of a write: which of the bytes it goes to does not depend on data
   };
   std::vector<Affine> slots;
+  /// By KernelSummary::programs: what each found for this launch.
+  enum class Found : std::uint8_t { NotAsked, Happens, DoesNotHappen };
+  std::vector<Found> found;
+  std::vector<Affine> starts;
   std::vector<PlacedBox> reads;
   std::vector<PlacedBox> writes;
 };

@@ -447,7 +447,7 @@ class ExactEvaluator {
   void run(const AddressProgram& program) {
     for (const ProgramStep& step : program.steps)
       if (!run(step)) return;
-    place_.address = normalise(evaluator_.slot(program.result), 64, false, first_step_variable);
+    place_.address = evaluator_.slot(program.result);
     for (std::size_t i = 0; i < lasts_.count; ++i) forget_if_unused(lasts_.loops[i]);
     const bool all_bounded =
         std::all_of(lasts_.loops.begin(), lasts_.loops.begin() + static_cast<std::ptrdiff_t>(lasts_.count),

@@ -2,6 +2,8 @@
 #include "access/summary.h"
 
 #include <algorithm>
+#include <map>
+#include <tuple>
 
 #include "access/certainty.h"
 #include "ptx/dump.h"
@@ -199,9 +201,30 @@ class Summariser {
     group.conditions = conditions_of(access);
     group.is_certain = certainty_->find(access, group.conditions);
     group.is_store = kernel_.instructions[access.instruction].opcode == ptx::Opcode::St;
-    group.program = compile_address(*values_, access, group.conditions);
+    find_program(access, group);
     summary_.instruction_names[access.instruction] = name_of(access.instruction);
     summary_.groups.push_back(std::move(group));
+  }
+
+  // Accesses that are a constant apart, under the same conditions, share one.
+  void find_program(const MemoryAccess& access, AccessGroup& group) {
+    MemoryAccess start = access;
+    start.address = values_->pool.resolve(start.address);
+    for (const ExpressionPool& pool = values_->pool;;) {
+      const Expression& node = pool[start.address];
+      if (node.operation != Operation::Add) break;
+      const ExpressionIndex addend = pool.resolve(node.operands[1]);
+      if (pool[addend].operation != Operation::Constant) break;
+      group.offset_bytes += pool[addend].value;
+      start.address = pool.resolve(node.operands[0]);
+    }
+    ProgramKey key{start.address, values_->graph.blocks[access.block].loop, {}};
+    for (const AccessCondition& each : group.conditions)
+      key.conditions.emplace_back(each.predicate, each.block, each.is_needed);
+    const auto [found, is_new] =
+        programs_.try_emplace(std::move(key), static_cast<std::uint32_t>(summary_.programs.size()));
+    if (is_new) summary_.programs.push_back(compile_address(*values_, start, group.conditions));
+    group.program = found->second;
   }
 
   std::string name_of(std::uint32_t instruction) const {
@@ -222,8 +245,8 @@ class Summariser {
 
   void note_relevant() {
     std::vector<bool> used(summary_.parameter_bytes, false);
-    for (const AccessGroup& group : summary_.groups) {
-      for (const ProgramStep& step : group.program.steps) {
+    for (const AddressProgram& program : summary_.programs) {
+      for (const ProgramStep& step : program.steps) {
         if (step.kind != StepKind::Evaluate) continue;
         summary_.uses_variables = summary_.uses_variables || step.operation == Operation::Variable;
         if (step.operation != Operation::Parameter) continue;
@@ -242,6 +265,14 @@ class Summariser {
   const ptx::Function& kernel_;
   const ThreadValues* values_ = nullptr;
   CertaintyFinder* certainty_ = nullptr;
+  // What a program depends on; `loop` is the innermost one around the access.
+  struct ProgramKey {
+    ExpressionIndex address = no_expression;
+    std::uint32_t loop = ptx::no_index;
+    std::vector<std::tuple<ExpressionIndex, std::uint32_t, bool>> conditions;
+    auto operator<=>(const ProgramKey&) const = default;
+  };
+  std::map<ProgramKey, std::uint32_t> programs_;
   KernelSummary summary_;
 };
 

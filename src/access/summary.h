@@ -39,7 +39,8 @@ struct AccessGroup {
   AddressBase base;
   ExpressionIndex address = no_expression;
   std::vector<AccessCondition> conditions;
-  AddressProgram program;
+  std::uint32_t program = 0;       ///< into KernelSummary::programs: where it starts, and whether it happens
+  std::uint64_t offset_bytes = 0;  ///< to be added to what the program finds, modulo 2^64
 };
 
 /// A part of the parameter block.
@@ -52,6 +53,7 @@ struct KernelSummary {
   std::string kernel;
   std::string refusal;  ///< why nothing is known of any launch; empty: something is
   std::vector<AccessGroup> groups;
+  std::vector<AddressProgram> programs;  ///< shared by groups a constant apart, under the same conditions
   std::vector<ptx::Parameter> parameters;
   std::vector<std::string> variables;  ///< names of the module's
   std::uint64_t parameter_bytes = 0;
