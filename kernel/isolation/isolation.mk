@@ -4,8 +4,14 @@ isolation_sources := $(wildcard $(here)/isolation/src/*.c $(here)/isolation/src/
 isolation_hooks := $(here)/isolation/apply $(here)/isolation/keep_lines $(wildcard $(here)/isolation/hooks/*)
 isolation_objects := $(patsubst %.c,nvidia-uvm/%.o,$(notdir $(filter %.c,$(isolation_sources))))
 
+# A file more or less is another tree: its Kbuild names each.
+isolation_list := $(build)/isolation.objects
+ifneq ($(shell cat $(isolation_list) 2>/dev/null),$(isolation_objects))
+  $(shell mkdir -p $(build) && echo '$(isolation_objects)' >$(isolation_list))
+endif
+
 # The tests of the kernel (conftest) take longer than the compilation and are the same for both trees.
-$(build)/patched/.hooked: $(here)/Makefile $(here)/isolation/isolation.mk $(isolation_hooks) $(source)/Kbuild \
+$(build)/patched/.hooked: $(here)/Makefile $(here)/isolation/isolation.mk $(isolation_hooks) $(source)/Kbuild $(isolation_list) \
     | $(if $(filter patched,$(MAKECMDGOALS)),,$(stock_module))
 	$(call copy_source,$(@D))
 	[ ! -d $(build)/stock/conftest ] || cp -a $(build)/stock/conftest $(@D)/
