@@ -7,7 +7,6 @@
 #include <unistd.h>
 #include "faults.h"
 
-#define NOWHERE		0x500000000000UL
 #define EXTERNAL	0x400000000UL
 #define STORM_COUNT	10000
 #define DUPLICATE_COUNT	6
@@ -191,5 +190,7 @@ const struct fault_class fault_classes[] = {
 	{ "duplicate of a client that has left", left_duplicates, 1 },
 	{ "suspend and resume", no_range_store, 1, .suspend = true },
 	{ "two GPUs, a fault on the second", second_gpu, 1, .two_gpus = true },
+	{ "its main thread has ended, another lives", main_thread_ended, 1 },
+	{ "its main thread has ended, another closes", main_thread_ended_in_order, 1, .no_fault = true, .no_grace = true },
 };
 const unsigned int fault_class_count = sizeof(fault_classes) / sizeof(fault_classes[0]);

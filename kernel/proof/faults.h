@@ -5,6 +5,7 @@
 
 #include "scene.h"
 
+#define NOWHERE		0x500000000000UL
 #define MANAGED		0x300000000UL
 #define SIZE		(4 * PROOF_MIB)
 #define BIG_PAGE	0x10000UL
@@ -18,5 +19,11 @@ fault_function managed_policy_cpu;
 fault_function managed_policy_gpu;
 fault_function managed_policy_doubled;
 fault_function out_of_memory;
+
+fault_function main_thread_ended;
+fault_function main_thread_ended_in_order;
+fault_function some_stores;
+/* Before it opens anything: who it is is noted then. */
+void name_as_mps_server(void);
 
 #endif

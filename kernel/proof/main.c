@@ -23,6 +23,6 @@ int main(int argc, char **argv)
 	if (strcmp(what, "wrong") == 0)
 		return run_wrong();
 	fprintf(stderr, "usage: proof conformance | quick | stock [CLASS [TIMES]] | patched [CLASS [TIMES]] | schedules FIRST COUNT |\n"
-			"fuzz FIRST SECONDS | wrong; CLASS is a number or FIRST-LAST\n");
+			"fuzz FIRST SECONDS | wrong; CLASS is a number, FIRST-LAST or NAME+NAME...\n");
 	return 2;
 }

@@ -147,10 +147,13 @@ static uint64_t benign_fault(struct client *client)
 void play_faulter(struct scene *scene, const struct fault_class *class, uint32_t number)
 {
 	struct part *part = &scene->part[number];
-	struct client client = enter(class, number + 1, scene->gpu);
 	struct gpu_model_wait end;
+	struct client client;
 	uint32_t program;
 
+	if (class->prepare)
+		class->prepare();
+	client = enter(class, number + 1, scene->gpu);
 	atomic_store(&part->benign_ns, benign_fault(&client));
 	atomic_store(&part->ready, 1);
 	wait_until(&scene->go);

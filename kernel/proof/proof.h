@@ -7,7 +7,10 @@
 
 /* All return 0 where everything was as it has to be. */
 int run_conformance(bool quick);
-/* patched: what is expected. only: the number of one class, or FIRST-LAST, or NULL for all; that many times. */
+/*
+ * patched: what is expected. only: the number of one class, FIRST-LAST, the beginnings of names ('_' for what is no letter
+ * and no digit) with '+' between them, or NULL for all; that many times.
+ */
 int run_classes(bool patched, const char *only, unsigned long times);
 /* Seeds first to first + count - 1, on a patched module. */
 int run_schedules(const char *first, const char *count);

@@ -13,6 +13,8 @@
 #define READY_MS	30000
 #define END_MS		20000
 #define ROUNDS_AFTER	3
+#define COUNTERS	"/proc/driver/nvidia-uvm/fault_isolation"
+#define SERVERS		"/proc/driver/nvidia-uvm/fault_isolation_servers"
 
 static bool all_ready(struct scene *scene, uint32_t clients)
 {
@@ -96,6 +98,34 @@ static uint32_t raise_grace_ms(uint32_t grace_ms)
 	if (before > grace_ms)
 		set("grace_ms", before);
 	return before;
+}
+
+/* Of the patched module's counters, 0 where it has counted none. */
+static uint64_t counted(const char *what)
+{
+	FILE *counters = fopen(COUNTERS, "r");
+	uint64_t found = 0;
+	char line[128];
+
+	if (!counters)
+		return 0;
+	while (fgets(line, sizeof(line), counters))
+		if (strncmp(line, what, strlen(what)) == 0)
+			sscanf(line + strlen(what), " %lu", &found);
+	fclose(counters);
+	return found;
+}
+
+/* Whom root names as an MPS server; nobody else may. The stock module does not ask. */
+static void name_server(pid_t pid)
+{
+	FILE *servers = fopen(SERVERS, "w");
+
+	if (!servers)
+		return;
+	fprintf(servers, "%d\n", pid);
+	if (fclose(servers) != 0)
+		die("%s", SERVERS);
 }
 
 static void sleep_and_wake(void)
@@ -186,6 +216,7 @@ static struct verdict play_once(const struct fault_class *class, uint32_t seed)
 	uint32_t clients = class->faulters + INNOCENTS;
 	struct gpu_model_status before = total_status(class->two_gpus), after;
 	struct verdict verdict = { .innocents_live = true, .values_right = true };
+	uint64_t deferred = counted("fault termination deferred");
 	pid_t pids[SCENE_CLIENTS_MAX] = { 0 };
 	uint32_t i, waited;
 
@@ -193,6 +224,8 @@ static struct verdict play_once(const struct fault_class *class, uint32_t seed)
 	start(scene, class, pids);
 	for (waited = 0; waited < READY_MS * 1000 && !all_ready(scene, clients); waited += STEP_US)
 		usleep(STEP_US);
+	if (class->server)
+		name_server(pids[0]);
 	atomic_store(&scene->go, 1);
 	for (waited = 0; class->kill && waited < READY_MS * 1000 && atomic_load(&scene->part[0].ready) < 2; waited += 1000)
 		usleep(1000);
@@ -209,6 +242,7 @@ static struct verdict play_once(const struct fault_class *class, uint32_t seed)
 		add_part(&verdict, class, scene, i);
 	verdict.clean = left_nothing(class->two_gpus, verdict.left, sizeof(verdict.left));
 	after = total_status(class->two_gpus);
+	verdict.deferred = counted("fault termination deferred") - deferred;
 	verdict.resets = after.resets - before.resets;
 	verdict.reported = after.reported - before.reported;
 	verdict.channel_errors = after.channel_errors - before.channel_errors;

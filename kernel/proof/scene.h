@@ -44,6 +44,10 @@ struct fault_class {
 	bool suspend;		/* the machine sleeps and wakes while the fault is under way */
 	bool cpu_reads;		/* the innocents' CPUs read what their GPU programs work on, and so take the pages back */
 	bool without_mm;	/* UVM cannot tell the clients apart by their mm */
+	bool server;		/* root names its process as an MPS server */
+	bool no_fault;		/* nobody faults: the stock module's neighbours live too */
+	bool no_grace;		/* it leaves in good order, so nothing is to be kept for it */
+	void (*prepare)(void);	/* in the faulter's process, before it opens anything */
 	bool as_ever;		/* nobody can tell whose fault it is: the patched module leaves it as it was */
 	uint32_t test_delay_ms;	/* the patched module looks that much later for whom an error concerns */
 	uint32_t grace_ms;	/* its program runs longer than others on a busy machine; 0 for what the module has */
@@ -64,6 +68,7 @@ struct verdict {
 	uint64_t resets;
 	uint64_t reported;
 	uint64_t channel_errors;
+	uint64_t deferred;	/* ends that the module has put off */
 	uint64_t benign_ns;
 	uint64_t fatal_ns;
 	char left[160];

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 /* One line of JSON a class, for the table that the host makes of a stock and a patched run. */
+#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,8 +11,12 @@ static bool as_expected(const struct fault_class *class, const struct verdict *v
 {
 	if (patched && class->as_ever)
 		return !verdict->innocents_live && verdict->values_right && verdict->resets > 0 && verdict->clean;
+	if (!patched && class->no_fault)
+		return verdict->innocents_live && verdict->resets == 0 && verdict->clean;
 	if (!patched)
 		return !verdict->innocents_live && verdict->resets > 0 && verdict->clean;
+	if (class->no_grace && verdict->deferred > 0)
+		return false;
 	return verdict->innocents_live && verdict->values_right && verdict->faulter_ended && verdict->resets == 0 &&
 	       verdict->reported == 0 && verdict->channel_errors == 0 && verdict->clean;
 }
@@ -20,14 +25,44 @@ static void print_verdict(const struct fault_class *class, const struct verdict 
 {
 	printf("{\"class\": \"%s\", \"as_expected\": %s, \"innocents_live\": %s, \"values_right\": %s, "
 	       "\"faulter_ended\": %s, \"resets\": %lu, \"reported\": %lu, \"channel_errors\": %lu, \"clean\": %s, "
-	       "\"benign_us\": %lu, \"fatal_us\": %lu, \"left\": \"%s\"}\n",
+	       "\"benign_us\": %lu, \"fatal_us\": %lu, \"deferred\": %lu, \"left\": \"%s\"}\n",
 	       class->name, as_expected(class, verdict, patched) ? "true" : "false", verdict->innocents_live ? "true" : "false",
 	       verdict->values_right ? "true" : "false", verdict->faulter_ended ? "true" : "false", verdict->resets,
 	       verdict->reported, verdict->channel_errors, verdict->clean ? "true" : "false", verdict->benign_ns / 1000,
-	       verdict->fatal_ns / 1000, verdict->clean ? "" : verdict->left);
+	       verdict->fatal_ns / 1000, verdict->deferred, verdict->clean ? "" : verdict->left);
 }
 
-static int run_once(bool patched, unsigned long from, unsigned long to)
+/* Whether the class's name begins with this word, in which '_' stands for whatever is neither a letter nor a digit. */
+static bool begins_with(const char *name, const char *word, size_t length)
+{
+	size_t i;
+
+	for (i = 0; i < length; i++)
+		if (name[i] != word[i] && (word[i] != '_' || name[i] == '\0' || isalnum((unsigned char)name[i])))
+			return false;
+	return length > 0;
+}
+
+/* which: NULL for all, a number, FIRST-LAST, or the beginnings of names with '+' between them. */
+static bool is_chosen(unsigned long index, const char *which)
+{
+	const char *word;
+
+	if (!which)
+		return true;
+	if (isdigit((unsigned char)*which)) {
+		char *last = NULL;
+		unsigned long from = strtoul(which, &last, 10);
+
+		return index >= from && index <= (*last == '-' ? strtoul(last + 1, NULL, 10) : from);
+	}
+	for (word = which; *word; word += strcspn(word, "+"), word += *word == '+')
+		if (begins_with(fault_classes[index].name, word, strcspn(word, "+")))
+			return true;
+	return false;
+}
+
+static int run_once(bool patched, const char *which)
 {
 	int failures = 0;
 	unsigned int i;
@@ -35,7 +70,7 @@ static int run_once(bool patched, unsigned long from, unsigned long to)
 	for (i = 0; i < fault_class_count; i++) {
 		struct verdict verdict;
 
-		if (i < from || i > to)
+		if (!is_chosen(i, which))
 			continue;
 		verdict = play(&fault_classes[i], i);
 		print_verdict(&fault_classes[i], &verdict, patched);
@@ -46,12 +81,9 @@ static int run_once(bool patched, unsigned long from, unsigned long to)
 
 int run_classes(bool patched, const char *only, unsigned long times)
 {
-	char *last = NULL;
-	unsigned long from = only ? strtoul(only, &last, 10) : 0;
-	unsigned long to = !only ? fault_class_count : *last == '-' ? strtoul(last + 1, NULL, 10) : from;
 	int failures = 0;
 
 	while (times-- > 0)
-		failures += run_once(patched, from, to);
+		failures += run_once(patched, only);
 	return failures ? 1 : 0;
 }

@@ -31,6 +31,8 @@ void uvm_fault_isolation_queue_free(struct work_struct *work)
     queue_work(g_work_queue, work);
 }
 
+// The process, not its main thread, which may end long before the others: each of its threads is past the point of no return, or all
+// were told to go there.
 bool uvm_fault_isolation_process_is_gone(uvm_fault_isolation_client_t *client)
 {
     struct task_struct *task;
@@ -38,7 +40,7 @@ bool uvm_fault_isolation_process_is_gone(uvm_fault_isolation_client_t *client)
 
     rcu_read_lock();
     task = pid_task(client->process, PIDTYPE_TGID);
-    is_gone = !task || (READ_ONCE(task->flags) & PF_EXITING);
+    is_gone = !task || atomic_read(&task->signal->live) == 0 || (READ_ONCE(task->signal->flags) & SIGNAL_GROUP_EXIT);
     rcu_read_unlock();
 
     return is_gone;
@@ -47,12 +49,10 @@ bool uvm_fault_isolation_process_is_gone(uvm_fault_isolation_client_t *client)
 static void kill_client(struct work_struct *work)
 {
     uvm_fault_isolation_client_t *client = container_of(to_delayed_work(work), uvm_fault_isolation_client_t, kill_work);
+    bool was_gone = uvm_fault_isolation_process_is_gone(client);
 
-    if (uvm_fault_isolation_process_is_gone(client))
-        return;
-
-    // The reference keeps the number from being given to another process
-    if (kill_pid(client->process, SIGKILL, 1) == 0)
+    // The reference keeps the number from being given to another process. A process that is on its way out may still be writing a core.
+    if (kill_pid(client->process, SIGKILL, 1) == 0 && !was_gone)
         uvm_fault_isolation_log_killed();
 }
 
