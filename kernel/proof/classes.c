@@ -192,5 +192,7 @@ const struct fault_class fault_classes[] = {
 	{ "two GPUs, a fault on the second", second_gpu, 1, .two_gpus = true },
 	{ "its main thread has ended, another lives", main_thread_ended, 1 },
 	{ "its main thread has ended, another closes", main_thread_ended_in_order, 1, .no_fault = true, .no_grace = true },
+	{ "calls itself an MPS server", some_stores, 1, .prepare = name_as_mps_server },
+	{ "an MPS server that root has named", some_stores, 1, .server = true, .as_ever = true },
 };
 const unsigned int fault_class_count = sizeof(fault_classes) / sizeof(fault_classes[0]);

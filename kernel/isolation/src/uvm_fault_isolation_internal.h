@@ -142,6 +142,13 @@ void uvm_fault_isolation_log_sinks(NvS64 change);
 const char* uvm_fault_isolation_class_string(uvm_fault_isolation_class_t fault_class);
 const char* uvm_fault_isolation_outcome_string(uvm_fault_isolation_outcome_t outcome);
 
+// uvm_fault_isolation_servers.c
+NV_STATUS uvm_fault_isolation_servers_init(void);
+void uvm_fault_isolation_servers_exit(void);
+
+// Whether root has named the process as an MPS server.
+bool uvm_fault_isolation_is_server(const struct pid* process);
+
 // uvm_fault_isolation_policy.c
 
 // CONTAINED when the fault may be contained, or the outcome that says why not. Changes nothing.

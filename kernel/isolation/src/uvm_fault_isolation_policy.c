@@ -2,12 +2,6 @@
 // Who may be contained.
 #include "uvm_fault_isolation_internal.h"
 
-// The kernel cuts a command off after 15 characters; the MPS server and its control daemon look the same then.
-static bool is_mps_server(const uvm_fault_isolation_client_t *client)
-{
-    return strncmp(client->command, "nvidia-cuda-mps", 15) == 0;
-}
-
 static bool channel_shares_group(uvm_user_channel_t *user_channel, uvm_va_space_t *va_space)
 {
     NvU32 i;
@@ -77,7 +71,7 @@ uvm_fault_isolation_outcome_t uvm_fault_isolation_decide(uvm_gpu_va_space_t *gpu
     if (!is_curable(gpu_va_space, fault_entry))
         return UVM_FAULT_ISOLATION_OUTCOME_UNSUPPORTED;
 
-    if (!client || client->is_doubtful || is_mps_server(client))
+    if (!client || client->is_doubtful || uvm_fault_isolation_is_server(client->process))
         return UVM_FAULT_ISOLATION_OUTCOME_DOUBT;
 
     if (uvm_fault_isolation_is_anybodys(gpu_va_space->gpu, fault_entry))
