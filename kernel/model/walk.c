@@ -149,10 +149,21 @@ static enum model_fault lookup(struct model_space *space, u64 address, struct mo
 	return MODEL_FAULT_NONE;
 }
 
+/* On hardware that knows better, or whose TLB does. */
+static bool sparse_helps(void)
+{
+	int left = READ_ONCE(model_settings.sparse_faults);
+
+	if (left <= 0)
+		return true;
+	WRITE_ONCE(model_settings.sparse_faults, left - 1);
+	return false;
+}
+
 static enum model_fault check(const struct model_leaf *leaf, enum model_access_type access, bool privileged)
 {
 	if (leaf->sparse)
-		return MODEL_FAULT_NONE;
+		return sparse_helps() ? MODEL_FAULT_NONE : MODEL_FAULT_PTE;
 	if (leaf->privileged && !privileged)
 		return MODEL_FAULT_PRIVILEGE;
 	if (leaf->read_only && (access == MODEL_ACCESS_WRITE || access == MODEL_ACCESS_ATOMIC))

@@ -193,6 +193,12 @@ const struct fault_class fault_classes[] = {
 	{ "its main thread has ended, another lives", main_thread_ended, 1 },
 	{ "its main thread has ended, another closes", main_thread_ended_in_order, 1, .no_fault = true, .no_grace = true },
 	{ "calls itself an MPS server", some_stores, 1, .prepare = name_as_mps_server },
+	{ "storm, 1,200 addresses 4 GiB apart", wide_storm, 1, .grace_ms = 5000, .table_kib_at_most = 32768 },
+	{ "storm, a million addresses over 47 bits", endless_storm, 1, .grace_ms = 10000, .table_kib_at_most = 32768 },
+	{ "storm, page tables for few sinks", few_wide_stores, 1, .max_table_kib = 64, .table_kib_at_most = 64,
+	  .kill_delay_ms = 60000 },
+	{ "storm in an external range of 64 GiB", external_storm, 1, .grace_ms = 5000, .contained_at_least = 200 },
+	{ "a sink that does not help", useless_sink, 1, .kill_delay_ms = 60000 },
 	{ "an MPS server that root has named", some_stores, 1, .server = true, .as_ever = true },
 };
 const unsigned int fault_class_count = sizeof(fault_classes) / sizeof(fault_classes[0]);

@@ -23,6 +23,11 @@ fault_function out_of_memory;
 fault_function main_thread_ended;
 fault_function main_thread_ended_in_order;
 fault_function some_stores;
+fault_function wide_storm;
+fault_function few_wide_stores;
+fault_function endless_storm;
+fault_function external_storm;
+fault_function useless_sink;
 /* Before it opens anything: who it is is noted then. */
 void name_as_mps_server(void);
 

@@ -2,6 +2,7 @@
 /* A scene: the clients as processes, a fault, what became of everybody and what was left behind. */
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -14,6 +15,8 @@
 #define END_MS		20000
 #define ROUNDS_AFTER	3
 #define COUNTERS	"/proc/driver/nvidia-uvm/fault_isolation"
+#define TIMES		12
+#define SHORTEST_US	64U
 #define SERVERS		"/proc/driver/nvidia-uvm/fault_isolation_servers"
 
 static bool all_ready(struct scene *scene, uint32_t clients)
@@ -116,6 +119,44 @@ static uint64_t counted(const char *what)
 	return found;
 }
 
+/* Of the lines that begin so, all together. */
+static uint64_t counted_in_all(const char *what, const char *having)
+{
+	FILE *counters = fopen(COUNTERS, "r");
+	uint64_t sum = 0;
+	char line[128];
+
+	if (!counters)
+		return 0;
+	while (fgets(line, sizeof(line), counters))
+		if (strncmp(line, what, strlen(what)) == 0 && strstr(line, having))
+			sum += strtoul(strrchr(line, ' '), NULL, 10);
+	fclose(counters);
+	return sum;
+}
+
+/* How often the module took that long for a fault, by powers of two. */
+static void read_times(uint64_t *times)
+{
+	char name[32];
+	uint32_t i;
+
+	for (i = 0; i < TIMES; i++) {
+		snprintf(name, sizeof(name), "took_us under_%u", SHORTEST_US << i);
+		times[i] = counted(name);
+	}
+	times[TIMES - 1] = counted("took_us longer");
+}
+
+static uint64_t longest(const uint64_t *before, const uint64_t *after)
+{
+	uint32_t i = TIMES;
+
+	while (i > 0 && before[i - 1] == after[i - 1])
+		i--;
+	return i ? SHORTEST_US << (i - 1) : 0;
+}
+
 /* Whom root names as an MPS server; nobody else may. The stock module does not ask. */
 static void name_server(pid_t pid)
 {
@@ -136,8 +177,16 @@ static void sleep_and_wake(void)
 	}
 }
 
+static void look_at_tables(uint64_t *most_kib)
+{
+	uint64_t kib = counted("table_kib");
+
+	if (kib > *most_kib)
+		*most_kib = kib;
+}
+
 /* Until the faulters are gone or marked as killed, and the innocents have done some rounds since. */
-static bool wait_for_ends(struct scene *scene, const struct fault_class *class, pid_t *pids)
+static bool wait_for_ends(struct scene *scene, const struct fault_class *class, pid_t *pids, uint64_t *table_kib)
 {
 	uint32_t rounds[SCENE_CLIENTS_MAX];
 	bool ended = false;
@@ -148,6 +197,7 @@ static bool wait_for_ends(struct scene *scene, const struct fault_class *class, 
 		for (i = 0; i < class->faulters && !ended; i++)
 			if (atomic_load(&scene->part[i].outcome) == OUTCOME_KILLED)
 				waited = END_MS * 1000;
+		look_at_tables(table_kib);
 		usleep(STEP_US);
 	}
 	usleep(100000);
@@ -216,10 +266,12 @@ static struct verdict play_once(const struct fault_class *class, uint32_t seed)
 	uint32_t clients = class->faulters + INNOCENTS;
 	struct gpu_model_status before = total_status(class->two_gpus), after;
 	struct verdict verdict = { .innocents_live = true, .values_right = true };
-	uint64_t deferred = counted("fault termination deferred");
+	uint64_t deferred = counted("fault termination deferred"), contained = counted_in_all("fault ", " contained ");
+	uint64_t times_before[TIMES], times_after[TIMES];
 	pid_t pids[SCENE_CLIENTS_MAX] = { 0 };
 	uint32_t i, waited;
 
+	read_times(times_before);
 	scene->seed = seed;
 	start(scene, class, pids);
 	for (waited = 0; waited < READY_MS * 1000 && !all_ready(scene, clients); waited += STEP_US)
@@ -233,7 +285,7 @@ static struct verdict play_once(const struct fault_class *class, uint32_t seed)
 		kill(pids[0], SIGKILL);
 	if (class->suspend)
 		sleep_and_wake();
-	verdict.faulter_ended = wait_for_ends(scene, class, pids);
+	verdict.faulter_ended = wait_for_ends(scene, class, pids, &verdict.table_kib);
 	atomic_store(&scene->stop, 1);
 	for (i = 0; i < clients; i++)
 		if (pids[i])
@@ -243,6 +295,9 @@ static struct verdict play_once(const struct fault_class *class, uint32_t seed)
 	verdict.clean = left_nothing(class->two_gpus, verdict.left, sizeof(verdict.left));
 	after = total_status(class->two_gpus);
 	verdict.deferred = counted("fault termination deferred") - deferred;
+	verdict.contained = counted_in_all("fault ", " contained ") - contained;
+	read_times(times_after);
+	verdict.longest_us = longest(times_before, times_after);
 	verdict.resets = after.resets - before.resets;
 	verdict.reported = after.reported - before.reported;
 	verdict.channel_errors = after.channel_errors - before.channel_errors;
@@ -253,12 +308,19 @@ static struct verdict play_once(const struct fault_class *class, uint32_t seed)
 struct verdict play(const struct fault_class *class, uint32_t seed)
 {
 	uint32_t before_ms = class->grace_ms ? raise_grace_ms(class->grace_ms) : 0;
+	uint32_t delay_ms = class->kill_delay_ms ? set("kill_delay_ms", class->kill_delay_ms) : 0;
+	uint32_t table_kib = class->max_table_kib ? set("max_table_kib", class->max_table_kib) : 0;
 	struct verdict verdict;
 
 	set("test_delay_ms", class->test_delay_ms);
 	verdict = play_once(class, seed);
+	if (delay_ms)
+		set("kill_delay_ms", delay_ms);
+	if (table_kib)
+		set("max_table_kib", table_kib);
 	if (before_ms)
 		set("grace_ms", before_ms);
 	set("test_delay_ms", 0);
+	model_set("sparse_faults", 0);
 	return verdict;
 }

@@ -51,6 +51,10 @@ struct fault_class {
 	bool as_ever;		/* nobody can tell whose fault it is: the patched module leaves it as it was */
 	uint32_t test_delay_ms;	/* the patched module looks that much later for whom an error concerns */
 	uint32_t grace_ms;	/* its program runs longer than others on a busy machine; 0 for what the module has */
+	uint32_t kill_delay_ms;	/* from the event to SIGKILL; 0 for what the module has */
+	uint32_t max_table_kib;	/* what the sinks' page tables may take; 0 for what the module has */
+	uint32_t table_kib_at_most;	/* what they are to take, 0 for nothing to be looked at */
+	uint32_t contained_at_least;	/* how many faults have to be contained: a sink is not to reach further than it may */
 	double ratio_at_most;	/* aim, 0 for none */
 };
 
@@ -69,6 +73,9 @@ struct verdict {
 	uint64_t reported;
 	uint64_t channel_errors;
 	uint64_t deferred;	/* ends that the module has put off */
+	uint64_t contained;	/* faults */
+	uint64_t table_kib;	/* the most that its sinks' page tables took whenever somebody looked */
+	uint64_t longest_us;	/* under the service lock no fault took longer than that: a power of two times 64 */
 	uint64_t benign_ns;
 	uint64_t fatal_ns;
 	char left[160];

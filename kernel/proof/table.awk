@@ -14,6 +14,9 @@ function field(name,   text) {
 	}
 	return text
 }
+function largest(before, now) {
+	return before > now + 0 ? before : now + 0
+}
 function every(before, name) {
 	return before == "false" ? before : field(name)
 }
@@ -48,6 +51,8 @@ file == 2 {
 	resets[c] += field("resets")
 	benign[c] = shortest(benign[c], field("benign_us"))
 	fatal[c] = shortest(fatal[c], field("fatal_us"))
+	tables[c] = largest(tables[c], field("table_kib"))
+	took[c] = shortest(took[c], field("longest_us"))
 }
 END {
 	printf "{\n  \"driver\": \"%s\",\n  \"kernel\": \"%s\",\n  \"commit\": \"%s\",\n  \"date\": \"%s\",\n", \
@@ -63,9 +68,9 @@ END {
 		bad += !good
 		printf "%-49s %-16s %-32s %5s%s\n", c, stock_words(c), patched_words(c), ratio, (good ? "" : "  <- not as expected")
 		printf "%s\n    {\"class\": \"%s\", \"stock\": \"%s\", \"patched\": \"%s\", \"ratio\": %s, \"benign_us\": %d, \"contained_us\": %d, " \
-			"\"stock_resets\": %d, \"patched_resets\": %d, \"patched_runs\": %d, \"as_expected\": %s}", \
+			"\"stock_resets\": %d, \"patched_resets\": %d, \"patched_runs\": %d, \"table_kib\": %d, \"took_us_under\": %d, \"as_expected\": %s}", \
 			(i > 1 ? "," : ""), c, stock_words(c), patched_words(c), (ratio == "-" ? "null" : ratio), benign[c], fatal[c], \
-			stock_resets[c], resets[c], times[c], (good ? "true" : "false") >json
+			stock_resets[c], resets[c], times[c], tables[c], took[c], (good ? "true" : "false") >json
 	}
 	printf "\n  ]\n}\n" >json
 	exit bad > 0 || count == 0

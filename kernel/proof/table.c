@@ -17,6 +17,10 @@ static bool as_expected(const struct fault_class *class, const struct verdict *v
 		return !verdict->innocents_live && verdict->resets > 0 && verdict->clean;
 	if (class->no_grace && verdict->deferred > 0)
 		return false;
+	if (class->table_kib_at_most && (verdict->table_kib == 0 || verdict->table_kib > class->table_kib_at_most))
+		return false;
+	if (verdict->contained < class->contained_at_least)
+		return false;
 	return verdict->innocents_live && verdict->values_right && verdict->faulter_ended && verdict->resets == 0 &&
 	       verdict->reported == 0 && verdict->channel_errors == 0 && verdict->clean;
 }
@@ -25,11 +29,13 @@ static void print_verdict(const struct fault_class *class, const struct verdict 
 {
 	printf("{\"class\": \"%s\", \"as_expected\": %s, \"innocents_live\": %s, \"values_right\": %s, "
 	       "\"faulter_ended\": %s, \"resets\": %lu, \"reported\": %lu, \"channel_errors\": %lu, \"clean\": %s, "
-	       "\"benign_us\": %lu, \"fatal_us\": %lu, \"deferred\": %lu, \"left\": \"%s\"}\n",
+	       "\"benign_us\": %lu, \"fatal_us\": %lu, \"deferred\": %lu, \"contained\": %lu, "
+	       "\"table_kib\": %lu, \"longest_us\": %lu, \"left\": \"%s\"}\n",
 	       class->name, as_expected(class, verdict, patched) ? "true" : "false", verdict->innocents_live ? "true" : "false",
 	       verdict->values_right ? "true" : "false", verdict->faulter_ended ? "true" : "false", verdict->resets,
 	       verdict->reported, verdict->channel_errors, verdict->clean ? "true" : "false", verdict->benign_ns / 1000,
-	       verdict->fatal_ns / 1000, verdict->deferred, verdict->clean ? "" : verdict->left);
+	       verdict->fatal_ns / 1000, verdict->deferred, verdict->contained, verdict->table_kib,
+	       verdict->longest_us, verdict->clean ? "" : verdict->left);
 }
 
 /* Whether the class's name begins with this word, in which '_' stands for whatever is neither a letter nor a digit. */

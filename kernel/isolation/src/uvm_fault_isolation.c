@@ -114,20 +114,27 @@ bool uvm_fault_isolation_contain(uvm_gpu_t *gpu, uvm_fault_buffer_entry_t *fault
     uvm_gpu_va_space_t *gpu_va_space = uvm_gpu_va_space_get(va_space, gpu);
     uvm_fault_isolation_event_t event = event_for(gpu, client, fault_entry);
     NvU64 start_ns = NV_GETTIME();
+    bool is_ours;
 
     UVM_ASSERT(gpu_va_space);
     uvm_assert_rwsem_locked(&va_space->lock);
 
     event.outcome = sink(gpu_va_space, fault_entry, &event.fault_class);
     event.duration_us = (NvU32)((NV_GETTIME() - start_ns) / 1000);
+    uvm_fault_isolation_log_time(event.duration_us);
+
+    is_ours = event.outcome == UVM_FAULT_ISOLATION_OUTCOME_CONTAINED || event.outcome == UVM_FAULT_ISOLATION_OUTCOME_HELD;
 
     // First the condemnation: who reads the event finds it true
-    if (event.outcome == UVM_FAULT_ISOLATION_OUTCOME_CONTAINED)
+    if (is_ours)
         uvm_fault_isolation_condemn(client);
+
+    if (is_ours && READ_ONCE(client->is_excessive))
+        uvm_fault_isolation_hurry(client);
 
     uvm_fault_isolation_log(&event);
 
-    return event.outcome == UVM_FAULT_ISOLATION_OUTCOME_CONTAINED;
+    return is_ours;
 }
 
 bool uvm_fault_isolation_contain_replayable(uvm_gpu_t *gpu, uvm_fault_buffer_entry_t *fault_entry)

@@ -72,6 +72,19 @@ void uvm_fault_isolation_condemn(uvm_fault_isolation_client_t *client)
     queue_delayed_work(g_work_queue, &client->kill_work, msecs_to_jiffies(uvm_fault_isolation_kill_delay_ms()));
 }
 
+void uvm_fault_isolation_hurry(uvm_fault_isolation_client_t *client)
+{
+    bool is_first;
+
+    uvm_mutex_lock(&client->lock);
+    is_first = !client->is_hurried;
+    client->is_hurried = true;
+    uvm_mutex_unlock(&client->lock);
+
+    if (is_first)
+        mod_delayed_work(g_work_queue, &client->kill_work, 0);
+}
+
 static void log_termination(uvm_fault_isolation_client_t *client)
 {
     uvm_fault_isolation_event_t event = {

@@ -3,9 +3,10 @@
 // writable; the faulting client loses its view of it and nothing else changes.
 #include "uvm_fault_isolation_internal.h"
 
-// From these counts on a client's next sink is larger: 2 MiB, then the whole range.
+// From these counts on a client's next sink is larger: 2 MiB, then 64 MiB. UVM's sparse mappings have entries of 64 KiB, and a table of them
+// for each 2 MiB, so the time for more would be too long under the service lock. Only a mapping that has pages of 512 MiB needs as much.
 #define UVM_FAULT_ISOLATION_EXTERNAL_2M_AFTER 4
-#define UVM_FAULT_ISOLATION_EXTERNAL_RANGE_AFTER 16
+#define UVM_FAULT_ISOLATION_EXTERNAL_64M_AFTER 16
 
 // What an unmapped mapping leaves behind can only be freed by RM, and not from here.
 typedef struct
@@ -74,8 +75,8 @@ static bool clip(const uvm_va_range_t *va_range, NvU64 address, NvU64 size, NvU6
 {
     NvU64 range_start = UVM_ALIGN_UP(va_range->node.start, UVM_PAGE_SIZE_64K);
     NvU64 range_end = UVM_ALIGN_DOWN(va_range->node.end + 1, UVM_PAGE_SIZE_64K);
-    NvU64 start = size ? max(range_start, UVM_ALIGN_DOWN(address, size)) : range_start;
-    NvU64 end = size ? min(range_end, UVM_ALIGN_DOWN(address, size) + size) : range_end;
+    NvU64 start = max(range_start, UVM_ALIGN_DOWN(address, size));
+    NvU64 end = min(range_end, UVM_ALIGN_DOWN(address, size) + size);
 
     *base = start;
     *length = end - start;
@@ -83,19 +84,26 @@ static bool clip(const uvm_va_range_t *va_range, NvU64 address, NvU64 size, NvU6
     return start <= address && address < end;
 }
 
-// A mapping splits only at its own page size, so a larger region may do where a smaller one does not. Size 0 is the whole range.
+// The entries of 64 KiB, and the directories on the way to them.
+static NvU64 table_bytes(NvU64 length)
+{
+    return length / UVM_PAGE_SIZE_64K * sizeof(NvU64) + 4 * UVM_PAGE_SIZE_4K;
+}
+
+// A mapping splits only at its own page size, so a larger region may do where a smaller one does not.
 static NV_STATUS map_sparse(uvm_va_range_t *va_range,
                             uvm_gpu_t *gpu,
                             NvU64 address,
                             NvU32 num_sinks,
-                            struct list_head *objects)
+                            struct list_head *objects,
+                            NvU64 *mapped)
 {
-    const NvU64 sizes[] = {UVM_PAGE_SIZE_64K, UVM_SIZE_1MB * 2, 0};
+    const NvU64 sizes[] = {UVM_PAGE_SIZE_64K, UVM_SIZE_1MB * 2, UVM_SIZE_1MB * 64, UVM_SIZE_1MB * 512};
     NV_STATUS status = NV_ERR_INVALID_ADDRESS;
     NvU64 base, length;
     size_t i = 0;
 
-    if (num_sinks >= UVM_FAULT_ISOLATION_EXTERNAL_RANGE_AFTER)
+    if (num_sinks >= UVM_FAULT_ISOLATION_EXTERNAL_64M_AFTER)
         i = 2;
     else if (num_sinks >= UVM_FAULT_ISOLATION_EXTERNAL_2M_AFTER)
         i = 1;
@@ -105,6 +113,7 @@ static NV_STATUS map_sparse(uvm_va_range_t *va_range,
             return NV_ERR_INVALID_ADDRESS;
 
         status = uvm_map_external_sparse_on_gpu(uvm_fault_isolation_external(va_range), gpu, base, length, objects);
+        *mapped = length;
     }
 
     return status;
@@ -117,6 +126,7 @@ static uvm_fault_isolation_outcome_t sink_locked(uvm_fault_isolation_client_t *c
 {
     NvU32 batch = uvm_fault_isolation_batch(gpu, fault_entry);
     deferred_free_t *deferred;
+    NvU64 mapped = 0;
     NV_STATUS status;
 
     uvm_assert_mutex_locked(&client->lock);
@@ -125,24 +135,29 @@ static uvm_fault_isolation_outcome_t sink_locked(uvm_fault_isolation_client_t *c
         if (fault_entry->is_replayable && client->external_batch == batch)
             return UVM_FAULT_ISOLATION_OUTCOME_CONTAINED;
 
-        if (client->num_external_repeats++ >= uvm_fault_isolation_max_repeats())
-            return UVM_FAULT_ISOLATION_OUTCOME_LIMIT;
+        if (client->num_external_repeats++ >= uvm_fault_isolation_max_repeats()) {
+            client->is_excessive = true;
+            return UVM_FAULT_ISOLATION_OUTCOME_HELD;
+        }
     }
 
-    if (client->num_sinks + client->num_external_sinks >= uvm_fault_isolation_max_sinks())
-        return UVM_FAULT_ISOLATION_OUTCOME_LIMIT;
+    if (uvm_fault_isolation_is_full(client, table_bytes(UVM_SIZE_1MB * 64))) {
+        client->is_excessive = true;
+        return UVM_FAULT_ISOLATION_OUTCOME_HELD;
+    }
 
     deferred = deferred_free_create(gpu);
     if (!deferred)
         return UVM_FAULT_ISOLATION_OUTCOME_FAILED;
 
-    status = map_sparse(va_range, gpu, fault_entry->fault_address, client->num_external_sinks, &deferred->objects);
+    status = map_sparse(va_range, gpu, fault_entry->fault_address, client->num_external_sinks, &deferred->objects, &mapped);
     deferred_free_submit(deferred);
 
     if (status != NV_OK)
         return UVM_FAULT_ISOLATION_OUTCOME_FAILED;
 
     ++client->num_external_sinks;
+    client->table_bytes += table_bytes(mapped);
     client->external_batch = batch;
 
     return UVM_FAULT_ISOLATION_OUTCOME_CONTAINED;

@@ -56,8 +56,8 @@ typedef enum {
   // Cancelled as ever, because no PTE helps here
   UVM_FAULT_ISOLATION_OUTCOME_UNSUPPORTED,
 
-  // Cancelled as ever, because the client has used up its sinks or repetitions
-  UVM_FAULT_ISOLATION_OUTCOME_LIMIT,
+  // Replayed without a sink, because the client has used up its page tables or repetitions; it is killed at once
+  UVM_FAULT_ISOLATION_OUTCOME_HELD,
 
   // Cancelled as ever, because an allocation or a push failed
   UVM_FAULT_ISOLATION_OUTCOME_FAILED,
@@ -80,6 +80,9 @@ struct uvm_fault_isolation_client_struct {
   // Written under the lock; read without it where a stale answer does no harm
   bool is_condemned;
 
+  // It does not have the time that others have until SIGKILL; under the lock
+  bool is_hurried;
+
   // Its end was put off already; written by the thread that releases the last descriptor
   bool had_grace;
 
@@ -88,12 +91,18 @@ struct uvm_fault_isolation_client_struct {
 
   // Sinks in page tables, one uvm_fault_isolation_space_t a GPU VA space
   struct list_head spaces;
-  NvU32 num_sinks;
+  NvU32 num_sinks_made;
 
   // Sinks made as sparse mappings of external ranges belong to those ranges; here they are only counted
   NvU32 num_external_sinks;
   NvU32 num_external_repeats;
   NvU32 external_batch;
+
+  // At most what the page tables of both kinds of sinks take
+  NvU64 table_bytes;
+
+  // It has used up its page tables or repetitions
+  bool is_excessive;
 
   // SIGKILL, when asking was in vain
   struct delayed_work kill_work;
@@ -129,16 +138,18 @@ bool uvm_fault_isolation_alone(void);
 NvU32 uvm_fault_isolation_kill_delay_ms(void);
 NvU32 uvm_fault_isolation_grace_ms(void);
 NvU32 uvm_fault_isolation_test_delay_ms(void);
-NvU32 uvm_fault_isolation_max_sinks(void);
+NvU64 uvm_fault_isolation_max_table_bytes(void);
 NvU32 uvm_fault_isolation_max_repeats(void);
 
 // uvm_fault_isolation_log.c
 NV_STATUS uvm_fault_isolation_log_init(void);
 void uvm_fault_isolation_log_exit(void);
 void uvm_fault_isolation_log(uvm_fault_isolation_event_t* event);
+void uvm_fault_isolation_log_time(NvU32 duration_us);
 void uvm_fault_isolation_log_condemned(void);
 void uvm_fault_isolation_log_killed(void);
 void uvm_fault_isolation_log_sinks(NvS64 change);
+void uvm_fault_isolation_log_table_bytes(NvS64 change);
 const char* uvm_fault_isolation_class_string(uvm_fault_isolation_class_t fault_class);
 const char* uvm_fault_isolation_outcome_string(uvm_fault_isolation_outcome_t outcome);
 
@@ -161,7 +172,7 @@ bool uvm_fault_isolation_shares_group(uvm_va_space_t* va_space);
 // lock.
 bool uvm_fault_isolation_is_anybodys(uvm_gpu_t* gpu, const uvm_fault_buffer_entry_t* fault_entry);
 
-// uvm_fault_isolation_sink.c: each takes client->lock and answers CONTAINED, LIMIT, UNSUPPORTED or FAILED.
+// uvm_fault_isolation_sink.c: each takes client->lock and answers CONTAINED, HELD, UNSUPPORTED or FAILED.
 uvm_fault_isolation_outcome_t uvm_fault_isolation_sink_no_range(uvm_fault_isolation_client_t* client,
                                                                 uvm_gpu_va_space_t* gpu_va_space,
                                                                 const uvm_fault_buffer_entry_t* fault_entry);
@@ -169,6 +180,9 @@ uvm_fault_isolation_outcome_t uvm_fault_isolation_sink_managed(uvm_fault_isolati
                                                                uvm_gpu_va_space_t* gpu_va_space,
                                                                uvm_va_block_t* va_block,
                                                                const uvm_fault_buffer_entry_t* fault_entry);
+
+// Whether that much more in page tables would be too much. Under client->lock.
+bool uvm_fault_isolation_is_full(uvm_fault_isolation_client_t* client, NvU64 bytes);
 bool uvm_fault_isolation_sink_overlaps(uvm_fault_isolation_client_t* client, NvU64 start, NvU64 end);
 
 // uvm_fault_isolation_end.c
@@ -177,6 +191,9 @@ void uvm_fault_isolation_end_exit(void);
 void uvm_fault_isolation_end_client_init(uvm_fault_isolation_client_t* client);
 void uvm_fault_isolation_end_client_deinit(uvm_fault_isolation_client_t* client);
 void uvm_fault_isolation_condemn(uvm_fault_isolation_client_t* client);
+
+// Condemned already; SIGKILL now.
+void uvm_fault_isolation_hurry(uvm_fault_isolation_client_t* client);
 bool uvm_fault_isolation_process_is_gone(uvm_fault_isolation_client_t* client);
 void uvm_fault_isolation_queue_free(struct work_struct* work);
 

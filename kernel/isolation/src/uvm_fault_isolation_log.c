@@ -18,6 +18,12 @@ static atomic64_t g_counters[UVM_FAULT_ISOLATION_CLASS_COUNT][UVM_FAULT_ISOLATIO
 static atomic64_t g_num_condemned = ATOMIC64_INIT(0);
 static atomic64_t g_num_killed = ATOMIC64_INIT(0);
 static atomic64_t g_num_sinks = ATOMIC64_INIT(0);
+static atomic64_t g_table_bytes = ATOMIC64_INIT(0);
+
+// How long the decision and the sink took, under the GPU's service lock: under 64 us, 128 us, ...; the last is what took longer
+#define UVM_FAULT_ISOLATION_NUM_TIMES 12
+#define UVM_FAULT_ISOLATION_SHORTEST_TIME_US 64
+static atomic64_t g_times[UVM_FAULT_ISOLATION_NUM_TIMES];
 
 // A ring; a leaf lock, since faults of several GPUs are logged at once.
 static uvm_spinlock_t g_events_lock;
@@ -63,8 +69,8 @@ const char *uvm_fault_isolation_outcome_string(uvm_fault_isolation_outcome_t out
             return "doubt";
         case UVM_FAULT_ISOLATION_OUTCOME_UNSUPPORTED:
             return "unsupported";
-        case UVM_FAULT_ISOLATION_OUTCOME_LIMIT:
-            return "limit";
+        case UVM_FAULT_ISOLATION_OUTCOME_HELD:
+            return "held";
         case UVM_FAULT_ISOLATION_OUTCOME_FAILED:
             return "failed";
         case UVM_FAULT_ISOLATION_OUTCOME_DEFERRED:
@@ -93,6 +99,22 @@ void uvm_fault_isolation_log(uvm_fault_isolation_event_t *event)
     wake_up_interruptible(&g_events_wait_queue);
 }
 
+// The number of this time's bucket.
+static size_t bucket_of(NvU32 duration_us)
+{
+    size_t i = 0;
+
+    while (i < UVM_FAULT_ISOLATION_NUM_TIMES - 1 && duration_us >= UVM_FAULT_ISOLATION_SHORTEST_TIME_US << i)
+        ++i;
+
+    return i;
+}
+
+void uvm_fault_isolation_log_time(NvU32 duration_us)
+{
+    atomic64_inc(&g_times[bucket_of(duration_us)]);
+}
+
 void uvm_fault_isolation_log_condemned(void)
 {
     atomic64_inc(&g_num_condemned);
@@ -108,6 +130,28 @@ void uvm_fault_isolation_log_sinks(NvS64 change)
     atomic64_add(change, &g_num_sinks);
 }
 
+void uvm_fault_isolation_log_table_bytes(NvS64 change)
+{
+    atomic64_add(change, &g_table_bytes);
+}
+
+static void show_times(struct seq_file *file)
+{
+    int i;
+
+    for (i = 0; i < UVM_FAULT_ISOLATION_NUM_TIMES; ++i) {
+        NvS64 count = atomic64_read(&g_times[i]);
+
+        if (!count)
+            continue;
+
+        if (i == UVM_FAULT_ISOLATION_NUM_TIMES - 1)
+            seq_printf(file, "took_us longer %lld\n", (long long)count);
+        else
+            seq_printf(file, "took_us under_%u %lld\n", UVM_FAULT_ISOLATION_SHORTEST_TIME_US << i, (long long)count);
+    }
+}
+
 static void show_counters(struct seq_file *file)
 {
     static const char *const modes[] = {"off", "report", "on"};
@@ -118,6 +162,8 @@ static void show_counters(struct seq_file *file)
     seq_printf(file, "condemned %lld\n", (long long)atomic64_read(&g_num_condemned));
     seq_printf(file, "killed %lld\n", (long long)atomic64_read(&g_num_killed));
     seq_printf(file, "sinks %lld\n", (long long)atomic64_read(&g_num_sinks));
+    seq_printf(file, "table_kib %lld\n", (long long)atomic64_read(&g_table_bytes) / 1024);
+    show_times(file);
 
     for (i = 0; i < UVM_FAULT_ISOLATION_CLASS_COUNT; ++i) {
         for (j = 0; j < UVM_FAULT_ISOLATION_OUTCOME_COUNT; ++j) {

@@ -55,13 +55,13 @@ static setting_t grace_ms = {5000, 0, 60000};
 module_param_cb(uvm_fault_isolation_grace_ms, &setting_ops, &grace_ms, 0644);
 MODULE_PARM_DESC(uvm_fault_isolation_grace_ms, "How long the VA space of a dead client stays, milliseconds (0-60000)");
 
-static setting_t max_sinks = {1024, 1, 65536};
-module_param_cb(uvm_fault_isolation_max_sinks, &setting_ops, &max_sinks, 0644);
-MODULE_PARM_DESC(uvm_fault_isolation_max_sinks, "Sinks of one client, beyond which its faults are cancelled (1-65536)");
+static setting_t max_table_kib = {32768, 64, 1048576};
+module_param_cb(uvm_fault_isolation_max_table_kib, &setting_ops, &max_table_kib, 0644);
+MODULE_PARM_DESC(uvm_fault_isolation_max_table_kib, "Page tables for one client's sinks, KiB; beyond it old sinks go (64-1048576)");
 
 static setting_t max_repeats = {16, 1, 1000};
 module_param_cb(uvm_fault_isolation_max_repeats, &setting_ops, &max_repeats, 0644);
-MODULE_PARM_DESC(uvm_fault_isolation_max_repeats, "Faults at one sink, beyond which they are cancelled (1-1000)");
+MODULE_PARM_DESC(uvm_fault_isolation_max_repeats, "Faults at one sink, beyond which they are held (1-1000)");
 
 static setting_t test_delay_ms = {0, 0, 1000};
 module_param_cb(uvm_fault_isolation_test_delay_ms, &setting_ops, &test_delay_ms, 0644);
@@ -99,9 +99,9 @@ NvU32 uvm_fault_isolation_test_delay_ms(void)
     return uvm_enable_builtin_tests ? READ_ONCE(test_delay_ms.value) : 0;
 }
 
-NvU32 uvm_fault_isolation_max_sinks(void)
+NvU64 uvm_fault_isolation_max_table_bytes(void)
 {
-    return READ_ONCE(max_sinks.value);
+    return (NvU64)READ_ONCE(max_table_kib.value) * 1024;
 }
 
 NvU32 uvm_fault_isolation_max_repeats(void)

@@ -8,12 +8,17 @@ typedef struct
     struct list_head list_node;
     uvm_gpu_va_space_t *gpu_va_space;
     uvm_range_tree_t tree;
+
+    // In the order in which they were made
+    struct list_head sinks;
 } uvm_fault_isolation_space_t;
 
 typedef struct
 {
     uvm_range_tree_node_t node;
+    struct list_head list_node;
     uvm_page_table_range_vec_t ptes;
+    NvU64 table_bytes;
 
     // Batches that faulted here although the PTEs were in place
     NvU32 num_repeats;
@@ -21,10 +26,27 @@ typedef struct
     bool last_is_replayable;
 } uvm_fault_isolation_sink_t;
 
-// A storm climbs these: a level is taken when its region has a sink of the level below, or this many of the one below that. A GiB has
-// hundreds of tables, so nobody gets there for a few faults.
-static const NvU64 level_sizes[] = {UVM_PAGE_SIZE_64K, UVM_SIZE_1MB * 2, UVM_SIZE_1MB * 64, UVM_SIZE_1GB};
-#define UVM_FAULT_ISOLATION_SINKS_TO_CLIMB 4
+// A storm climbs these: the more sinks a client has had, the larger its next one. Each has one page table of its own at most, and is
+// written in one go.
+typedef struct
+{
+    NvU64 size;
+    NvU32 page_size;
+    NvU32 sinks_before;
+} uvm_fault_isolation_level_t;
+
+static const uvm_fault_isolation_level_t levels[] = {
+    {UVM_PAGE_SIZE_64K, UVM_PAGE_SIZE_64K, 0},
+    {UVM_PAGE_SIZE_2M, UVM_PAGE_SIZE_2M, 4},
+    {UVM_PAGE_SIZE_512M, UVM_PAGE_SIZE_2M, 8},
+    {256 * UVM_SIZE_1GB, UVM_PAGE_SIZE_512M, 12},
+};
+
+// What a new sink may take in costs time under the service lock.
+#define UVM_FAULT_ISOLATION_MAX_ABSORBED 12
+
+// At most one table on each level below the root.
+#define UVM_FAULT_ISOLATION_MAX_SINK_BYTES (5 * UVM_PAGE_SIZE_4K)
 
 static uvm_fault_isolation_sink_t *sink_of(uvm_range_tree_node_t *node)
 {
@@ -59,6 +81,7 @@ static uvm_fault_isolation_space_t *find_or_create_space(uvm_fault_isolation_cli
 
     space->gpu_va_space = gpu_va_space;
     uvm_range_tree_init(&space->tree);
+    INIT_LIST_HEAD(&space->sinks);
     list_add_tail(&space->list_node, &client->spaces);
 
     return space;
@@ -72,32 +95,56 @@ static NvU64 sparse_pte_maker(uvm_page_table_range_vec_t *range_vec, NvU64 offse
 // Not the invalid pattern: that one would let the GPU read 4K PTEs below, which a managed block leaves as garbage under its big ones.
 static NvU64 unmapped_pte_maker(uvm_page_table_range_vec_t *range_vec, NvU64 offset, void *caller_data)
 {
-    return uvm_fault_isolation_unmapped_pte(range_vec->tree);
+    return range_vec->page_size == UVM_PAGE_SIZE_64K ? uvm_fault_isolation_unmapped_pte(range_vec->tree) : 0;
+}
+
+// More than the sink has to itself: directories above its tables may serve others, too.
+static NvU64 table_bytes(const uvm_page_table_range_vec_t *ptes)
+{
+    const uvm_page_directory_t *directory;
+    NvU64 bytes = 0;
+    size_t i;
+
+    for (i = 0; i < ptes->range_count; ++i) {
+        for (directory = ptes->ranges[i].table; directory->host_parent; directory = directory->host_parent)
+            bytes += directory->phys_alloc.size;
+    }
+
+    return bytes;
+}
+
+static void forget_sink(uvm_fault_isolation_client_t *client,
+                        uvm_fault_isolation_space_t *space,
+                        uvm_fault_isolation_sink_t *sink)
+{
+    uvm_range_tree_remove(&space->tree, &sink->node);
+    list_del(&sink->list_node);
+    uvm_page_table_range_vec_deinit(&sink->ptes);
+    client->table_bytes -= sink->table_bytes;
+    uvm_fault_isolation_log_table_bytes(-(NvS64)sink->table_bytes);
+    uvm_kvfree(sink);
+
+    uvm_fault_isolation_log_sinks(-1);
 }
 
 static void destroy_sink(uvm_fault_isolation_client_t *client,
                          uvm_fault_isolation_space_t *space,
                          uvm_fault_isolation_sink_t *sink)
 {
-    uvm_range_tree_remove(&space->tree, &sink->node);
-
     // The tables may go on living under a neighbour's mappings, so nothing sparse may stay in them
     (void)uvm_page_table_range_vec_write_ptes(&sink->ptes, UVM_MEMBAR_NONE, unmapped_pte_maker, NULL);
-    uvm_page_table_range_vec_deinit(&sink->ptes);
-    uvm_kvfree(sink);
-
-    --client->num_sinks;
-    uvm_fault_isolation_log_sinks(-1);
+    forget_sink(client, space, sink);
 }
 
 static NV_STATUS create_sink(uvm_fault_isolation_client_t *client,
                              uvm_fault_isolation_space_t *space,
-                             uvm_fault_isolation_sink_t *sink)
+                             uvm_fault_isolation_sink_t *sink,
+                             NvU32 page_size)
 {
     NV_STATUS status = uvm_page_table_range_vec_init(&space->gpu_va_space->page_tables,
                                                      sink->node.start,
                                                      uvm_range_tree_node_size(&sink->node),
-                                                     UVM_PAGE_SIZE_64K,
+                                                     page_size,
                                                      UVM_PMM_ALLOC_FLAGS_EVICT,
                                                      &sink->ptes);
     if (status != NV_OK)
@@ -112,8 +159,13 @@ static NV_STATUS create_sink(uvm_fault_isolation_client_t *client,
         return status;
     }
 
-    ++client->num_sinks;
+    list_add_tail(&sink->list_node, &space->sinks);
+    ++client->num_sinks_made;
     uvm_fault_isolation_log_sinks(1);
+
+    sink->table_bytes = table_bytes(&sink->ptes);
+    client->table_bytes += sink->table_bytes;
+    uvm_fault_isolation_log_table_bytes(sink->table_bytes);
 
     return NV_OK;
 }
@@ -143,21 +195,47 @@ static bool is_same_batch(const uvm_fault_isolation_sink_t *sink, uvm_gpu_t *gpu
            sink->last_batch == uvm_fault_isolation_batch(gpu, fault_entry);
 }
 
+bool uvm_fault_isolation_is_full(uvm_fault_isolation_client_t *client, NvU64 bytes)
+{
+    uvm_assert_mutex_locked(&client->lock);
+
+    return client->table_bytes + bytes > uvm_fault_isolation_max_table_bytes();
+}
+
+// Gives the oldest sinks up until a new one fits. Who comes back to one of those faults once more. False: all that are left are for faults of
+// this very batch, and the replay has to come first.
+static bool make_room(uvm_fault_isolation_client_t *client,
+                      uvm_fault_isolation_space_t *space,
+                      const uvm_fault_buffer_entry_t *fault_entry)
+{
+    while (uvm_fault_isolation_is_full(client, UVM_FAULT_ISOLATION_MAX_SINK_BYTES)) {
+        uvm_fault_isolation_sink_t *oldest = list_first_entry_or_null(&space->sinks, uvm_fault_isolation_sink_t, list_node);
+
+        client->is_excessive = true;
+        if (!oldest || is_same_batch(oldest, space->gpu_va_space->gpu, fault_entry))
+            return false;
+
+        destroy_sink(client, space, oldest);
+    }
+
+    return true;
+}
+
 static uvm_fault_isolation_outcome_t sink_region(uvm_fault_isolation_client_t *client,
                                                  uvm_fault_isolation_space_t *space,
                                                  NvU64 start,
                                                  NvU64 end,
+                                                 NvU32 page_size,
                                                  const uvm_fault_buffer_entry_t *fault_entry)
 {
     uvm_range_tree_node_t *node = uvm_range_tree_find(&space->tree, fault_entry->fault_address);
     uvm_gpu_t *gpu = space->gpu_va_space->gpu;
     uvm_fault_isolation_sink_t *sink;
 
-    if (node && sink_of(node)->num_repeats >= uvm_fault_isolation_max_repeats())
-        return UVM_FAULT_ISOLATION_OUTCOME_LIMIT;
-
-    if (!node && client->num_sinks + client->num_external_sinks >= uvm_fault_isolation_max_sinks())
-        return UVM_FAULT_ISOLATION_OUTCOME_LIMIT;
+    if (node && sink_of(node)->num_repeats >= uvm_fault_isolation_max_repeats()) {
+        client->is_excessive = true;
+        return UVM_FAULT_ISOLATION_OUTCOME_HELD;
+    }
 
     sink = uvm_kvmalloc_zero(sizeof(*sink));
     if (!sink)
@@ -169,7 +247,12 @@ static uvm_fault_isolation_outcome_t sink_region(uvm_fault_isolation_client_t *c
     sink->node.start = start;
     sink->node.end = end;
 
-    if (create_sink(client, space, sink) != NV_OK) {
+    if (!make_room(client, space, fault_entry)) {
+        uvm_kvfree(sink);
+        return UVM_FAULT_ISOLATION_OUTCOME_HELD;
+    }
+
+    if (create_sink(client, space, sink, page_size) != NV_OK) {
         uvm_kvfree(sink);
         return UVM_FAULT_ISOLATION_OUTCOME_FAILED;
     }
@@ -177,23 +260,17 @@ static uvm_fault_isolation_outcome_t sink_region(uvm_fault_isolation_client_t *c
     return UVM_FAULT_ISOLATION_OUTCOME_CONTAINED;
 }
 
-static bool is_worth_climbing(uvm_fault_isolation_space_t *space, NvU64 start, NvU64 end, size_t level)
+static bool is_cheap_to_absorb(uvm_fault_isolation_space_t *space, NvU64 start, NvU64 end)
 {
-    NvU64 size_counted = level_sizes[level > 1 ? level - 2 : 0];
     uvm_range_tree_node_t *node;
     NvU32 num_sinks = 0;
 
     uvm_range_tree_for_each_in(node, &space->tree, start, end) {
-        NvU64 size = uvm_range_tree_node_size(node);
-
-        if (size >= level_sizes[level - 1])
-            return true;
-
-        if (size >= size_counted && ++num_sinks >= UVM_FAULT_ISOLATION_SINKS_TO_CLIMB)
-            return true;
+        if (++num_sinks > UVM_FAULT_ISOLATION_MAX_ABSORBED)
+            return false;
     }
 
-    return false;
+    return true;
 }
 
 // Blocks of pageable memory belong to no range.
@@ -212,25 +289,36 @@ static bool has_hmm_block(uvm_va_space_t *va_space, NvU64 start, NvU64 end)
     return has_block;
 }
 
-// The largest region that is worth it and free of ranges; at least the 64 KiB around the address.
-static void choose_region(uvm_fault_isolation_space_t *space, NvU64 address, NvU64 *start, NvU64 *end)
+static bool is_possible(uvm_fault_isolation_client_t *client,
+                        uvm_fault_isolation_space_t *space,
+                        const uvm_fault_isolation_level_t *level,
+                        NvU64 start)
 {
     uvm_va_space_t *va_space = space->gpu_va_space->va_space;
-    size_t level;
+    uvm_page_tree_t *tree = &space->gpu_va_space->page_tables;
+    NvU64 end = start + level->size - 1;
 
-    for (level = ARRAY_SIZE(level_sizes) - 1; level > 0; --level) {
-        *start = UVM_ALIGN_DOWN(address, level_sizes[level]);
-        *end = *start + level_sizes[level] - 1;
+    return client->num_sinks_made >= level->sinks_before &&
+           (tree->hal->page_sizes() & level->page_size) &&
+           uvm_gpu_can_address(space->gpu_va_space->gpu, start, level->size) &&
+           is_cheap_to_absorb(space, start, end) &&
+           !uvm_range_tree_iter_first(&va_space->va_range_tree, start, end) &&
+           !has_hmm_block(va_space, start, end);
+}
 
-        if (uvm_gpu_can_address(space->gpu_va_space->gpu, *start, level_sizes[level]) &&
-            is_worth_climbing(space, *start, *end, level) &&
-            !uvm_range_tree_iter_first(&va_space->va_range_tree, *start, *end) &&
-            !has_hmm_block(va_space, *start, *end))
-            return;
+// The largest region that the client has come to and that is free of ranges; at least the 64 KiB around the address.
+static const uvm_fault_isolation_level_t *choose_level(uvm_fault_isolation_client_t *client,
+                                                       uvm_fault_isolation_space_t *space,
+                                                       NvU64 address)
+{
+    size_t i;
+
+    for (i = ARRAY_SIZE(levels) - 1; i > 0; --i) {
+        if (is_possible(client, space, &levels[i], UVM_ALIGN_DOWN(address, levels[i].size)))
+            break;
     }
 
-    *start = UVM_ALIGN_DOWN(address, level_sizes[0]);
-    *end = *start + level_sizes[0] - 1;
+    return &levels[i];
 }
 
 // Ranges that hold the context's own state must not share a 64 KiB PTE with a sink: that would hurt the whole group.
@@ -266,18 +354,24 @@ static uvm_fault_isolation_outcome_t sink_locked(uvm_fault_isolation_client_t *c
                                                  const uvm_fault_buffer_entry_t *fault_entry)
 {
     uvm_fault_isolation_space_t *space = find_or_create_space(client, gpu_va_space);
+    NvU32 page_size = UVM_PAGE_SIZE_64K;
 
     if (!space)
         return UVM_FAULT_ISOLATION_OUTCOME_FAILED;
 
     // No region given: the largest that is worth it
-    if (start > end)
-        choose_region(space, fault_entry->fault_address, &start, &end);
+    if (start > end) {
+        const uvm_fault_isolation_level_t *level = choose_level(client, space, fault_entry->fault_address);
+
+        start = UVM_ALIGN_DOWN(fault_entry->fault_address, level->size);
+        end = start + level->size - 1;
+        page_size = level->page_size;
+    }
 
     if (has_context_range(gpu_va_space->va_space, start, end))
         return UVM_FAULT_ISOLATION_OUTCOME_UNSUPPORTED;
 
-    return sink_region(client, space, start, end, fault_entry);
+    return sink_region(client, space, start, end, page_size, fault_entry);
 }
 
 uvm_fault_isolation_outcome_t uvm_fault_isolation_sink_no_range(uvm_fault_isolation_client_t *client,
@@ -364,8 +458,9 @@ void uvm_fault_isolation_remove_sinks(uvm_gpu_va_space_t *gpu_va_space)
 
     space = find_space(client, gpu_va_space);
     if (space) {
+        // The GPU does not walk these tables any more, and all of them go
         uvm_range_tree_for_each_safe(node, next, &space->tree)
-            destroy_sink(client, space, sink_of(node));
+            forget_sink(client, space, sink_of(node));
 
         list_del(&space->list_node);
         uvm_kvfree(space);
