@@ -315,6 +315,7 @@ struct model_settings {
 	int wrong_pte_bit;
 	int cancel_wrong_page;
 	int sparse_faults;
+	int fatal_client;
 };
 extern struct model_settings model_settings;
 int model_setting_change(const char *name, s64 value);

@@ -148,6 +148,8 @@ static void lane_step(struct model_program *program, u32 index)
 		lane_advance(program, lane);
 		return;
 	}
+	if (program->channel->client == (u32)READ_ONCE(model_settings.fatal_client))
+		fault = MODEL_FAULT_PRIVILEGE;
 	lane->fault = fault;
 	lane->fault_address = address & ~0xfffULL;
 	lane_fault(program, index);

@@ -2,10 +2,13 @@
 /* Faults of clients that would rather not be ended, or would rather that others were. */
 #include <pthread.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 #include "faults.h"
+#include "nvstatus.h"
 
 #define GIB		(1UL << 30)
 #define WIDE_COUNT	1200
@@ -17,8 +20,10 @@
 #define ODD_FACTOR	611953UL
 #define HUGE		0x600000000000UL
 #define HUGE_SIZE	(64 * GIB)
-#define HUGE_COUNT	200
+#define HUGE_COUNT	100
 #define USELESS_FAULTS	100
+#define POOL		0x700000000UL
+#define LONG_REPEAT	400000000U
 
 static struct {
 	struct client *client;
@@ -115,4 +120,77 @@ uint32_t useless_sink(struct client *client, struct scene *scene)
 {
 	model_set("sparse_faults", USELESS_FAULTS);
 	return several(client, PROOF_CHANNEL_SM, GPU_MODEL_STORE, NOWHERE, STRIDE, 1);
+}
+
+uint32_t useless_external_sink(struct client *client, struct scene *scene)
+{
+	external_range(client, HUGE, SIZE);
+	model_set("sparse_faults", USELESS_FAULTS);
+	return several(client, PROOF_CHANNEL_SM, GPU_MODEL_STORE, HUGE, STRIDE, 1);
+}
+
+/* What lies under a sink cannot be had any more. */
+uint32_t range_over_sink(struct client *client, struct scene *scene)
+{
+	wait_for(client, some_stores(client, scene), WAIT_MS, NULL, 0);
+	if (try_external_range(client, NOWHERE, SIZE) != NV_ERR_UVM_ADDRESS_IN_USE)
+		atomic_fetch_add(&scene->part[client->number - 1].refusals_missed, 1);
+	return 0;
+}
+
+/* Nor what a storm has made sparse beside its sinks. */
+uint32_t range_beside_sink(struct client *client, struct scene *scene)
+{
+	wait_for(client, few_wide_stores(client, scene), WAIT_MS, NULL, 0);
+	if (try_external_range(client, NOWHERE + WIDE_COUNT * WIDE_STRIDE, SIZE) != NV_ERR_UVM_ADDRESS_IN_USE)
+		atomic_fetch_add(&scene->part[client->number - 1].refusals_missed, 1);
+	return 0;
+}
+
+/* Its own memory lies beside the addresses of a storm, and stays what it is: who stores there finds it there. */
+uint32_t storm_beside_memory(struct client *client, struct scene *scene)
+{
+	uint64_t *memory = managed_map(client, NOWHERE + WIDE_COUNT * WIDE_STRIDE, SIZE);
+	uint64_t value = 0x1234;
+
+	wait_for(client, few_wide_stores(client, scene), WAIT_MS, NULL, 0);
+	if (run_one(client, PROOF_CHANNEL_SM, GPU_MODEL_STORE, (uintptr_t)memory, &value).state != GPU_MODEL_DONE || *memory != 0x1234)
+		atomic_fetch_add(&scene->part[client->number - 1].refusals_missed, 1);
+	return some_stores(client, scene);
+}
+
+/* No entry of a page table cures a violation of privilege. */
+uint32_t fatal_type(struct client *client, struct scene *scene)
+{
+	model_set("fatal_client", client->number);
+	return some_stores(client, scene);
+}
+
+/* Semaphores are the group's own, and an entry of 64 KiB would take them along. */
+uint32_t beside_semaphore_pool(struct client *client, struct scene *scene)
+{
+	semaphore_pool(client, POOL);
+	return several(client, PROOF_CHANNEL_SM, GPU_MODEL_STORE, POOL + BIG_PAGE / 2, STRIDE, 1);
+}
+
+/* Two processes own the address space now, and nobody can say which of them is to end. */
+uint32_t child_maps(struct client *client, struct scene *scene)
+{
+	pid_t child = fork();
+
+	if (child == 0) {
+		managed_map(client, MANAGED, SIZE);
+		_exit(0);
+	}
+	waitpid(child, NULL, 0);
+	return some_stores(client, scene);
+}
+
+/* Killed meanwhile, as others are; its program runs on for longer than its address space is kept. */
+uint32_t killed_too_early(struct client *client, struct scene *scene)
+{
+	struct gpu_model_access store = { (uintptr_t)managed_map(client, MANAGED, SIZE), 1, GPU_MODEL_STORE, 8 };
+
+	*(volatile char *)(uintptr_t)store.address = 1;
+	return launch(client, PROOF_CHANNEL_SM, 1, &store, 1, LONG_REPEAT);
 }

@@ -92,7 +92,7 @@ static void channel_register(struct client *client, uint32_t gpu, uint32_t chann
 		.client = client->number,
 		.channel = channel + 100 * gpu,
 		.engine = engine,
-		.group = PROOF_GROUP,
+		.group = client->group,
 		.subcontext = client->number,
 	};
 	UVM_REGISTER_CHANNEL_PARAMS params = {
@@ -124,10 +124,10 @@ void client_add_gpu(struct client *client, uint32_t gpu)
 	channel_register(client, gpu, PROOF_CHANNEL_HOST, GPU_MODEL_ENGINE_HOST);
 }
 
-static struct client open_with(uint32_t number, uint32_t gpu, uint64_t flags)
+static struct client open_with(uint32_t number, uint32_t gpu, uint32_t group, uint64_t flags)
 {
 	UVM_INITIALIZE_PARAMS params = { .flags = flags };
-	struct client client = { .number = number, .gpu = gpu };
+	struct client client = { .number = number, .gpu = gpu, .group = group };
 
 	client.model = open_device(MODEL_DEVICE);
 	client.uvm = open_device(UVM_DEVICE);
@@ -137,9 +137,9 @@ static struct client open_with(uint32_t number, uint32_t gpu, uint64_t flags)
 }
 
 /* As CUDA does: RM's descriptor first, then UVM's, then UVM's second one for the mm. */
-struct client client_open(uint32_t number, uint32_t gpu)
+static struct client open_in(uint32_t number, uint32_t gpu, uint32_t group)
 {
-	struct client client = open_with(number, gpu, 0);
+	struct client client = open_with(number, gpu, group, 0);
 	UVM_MM_INITIALIZE_PARAMS params = { .uvmFd = client.uvm };
 
 	check("UVM_MM_INITIALIZE", ioctl(client.mm, UVM_MM_INITIALIZE, &params), params.rmStatus);
@@ -147,9 +147,19 @@ struct client client_open(uint32_t number, uint32_t gpu)
 	return client;
 }
 
+struct client client_open(uint32_t number, uint32_t gpu)
+{
+	return open_in(number, gpu, PROOF_GROUP);
+}
+
+struct client client_open_alone(uint32_t number, uint32_t gpu)
+{
+	return open_in(number, gpu, PROOF_GROUP_ALONE);
+}
+
 struct client client_open_without_mm(uint32_t number, uint32_t gpu)
 {
-	struct client client = open_with(number, gpu, UVM_INIT_FLAGS_MULTI_PROCESS_SHARING_MODE);
+	struct client client = open_with(number, gpu, PROOF_GROUP, UVM_INIT_FLAGS_MULTI_PROCESS_SHARING_MODE);
 
 	client_add_gpu(&client, gpu);
 	return client;
@@ -172,11 +182,30 @@ void *managed_map(struct client *client, uint64_t address, size_t size)
 	return mapped;
 }
 
-void external_range(struct client *client, uint64_t address, size_t size)
+uint32_t try_external_range(struct client *client, uint64_t address, size_t size)
 {
 	UVM_CREATE_EXTERNAL_RANGE_PARAMS params = { .base = address, .length = size };
 
-	check("UVM_CREATE_EXTERNAL_RANGE", ioctl(client->uvm, UVM_CREATE_EXTERNAL_RANGE, &params), params.rmStatus);
+	if (ioctl(client->uvm, UVM_CREATE_EXTERNAL_RANGE, &params) != 0)
+		die("UVM_CREATE_EXTERNAL_RANGE: %s", strerror(errno));
+	return params.rmStatus;
+}
+
+void external_range(struct client *client, uint64_t address, size_t size)
+{
+	check("UVM_CREATE_EXTERNAL_RANGE", 0, try_external_range(client, address, size));
+}
+
+void semaphore_pool(struct client *client, uint64_t address)
+{
+	UVM_ALLOC_SEMAPHORE_POOL_PARAMS *params = calloc(1, sizeof(*params));
+
+	params->base = address;
+	params->length = 4096;
+	params->gpuAttributesCount = 1;
+	params->perGpuAttributes[0].gpuUuid = gpu_uuid(client->gpu);
+	check("UVM_ALLOC_SEMAPHORE_POOL", ioctl(client->uvm, UVM_ALLOC_SEMAPHORE_POOL, params), params->rmStatus);
+	free(params);
 }
 
 bool try_memory(struct client *client, uint32_t memory, size_t size)

@@ -10,6 +10,7 @@
 #include "uvm_types.h"
 
 #define PROOF_GROUP		7
+#define PROOF_GROUP_ALONE	8
 #define PROOF_CHANNEL_SM	1
 #define PROOF_CHANNEL_COPY	2
 #define PROOF_CHANNEL_HOST	3
@@ -21,6 +22,7 @@ struct client {
 	int model;
 	uint32_t number;	/* also its RM client handle and its subcontext */
 	uint32_t gpu;
+	uint32_t group;		/* of its channels */
 };
 
 /* Every function ends the process with a message where the driver or the model refuses; what is returned is right. */
@@ -30,6 +32,8 @@ void print_events(void);
 NvProcessorUuid gpu_uuid(uint32_t gpu);
 
 struct client client_open(uint32_t number, uint32_t gpu);
+/* With nobody else in its group. */
+struct client client_open_alone(uint32_t number, uint32_t gpu);
 /* One that UVM associates with no process's mm, as any that shares its descriptor with others. */
 struct client client_open_without_mm(uint32_t number, uint32_t gpu);
 void client_add_gpu(struct client *client, uint32_t gpu);
@@ -47,6 +51,11 @@ void fail_cpu_pages(struct client *client, void *address, size_t size);
 /* Maps size bytes of a new allocation into an external range at address; mapping is a UvmGpuMappingType. */
 void external_map(struct client *client, uint64_t address, size_t size, uint32_t memory, uint32_t mapping);
 void external_range(struct client *client, uint64_t address, size_t size);
+
+/* Returns UVM's status. */
+uint32_t try_external_range(struct client *client, uint64_t address, size_t size);
+/* One page of channels' own state, which the GPU maps at that address. */
+void semaphore_pool(struct client *client, uint64_t address);
 
 /* Video memory of the client's RM client, to be mapped; false where there is none. */
 bool try_memory(struct client *client, uint32_t memory, size_t size);

@@ -28,6 +28,14 @@ fault_function few_wide_stores;
 fault_function endless_storm;
 fault_function external_storm;
 fault_function useless_sink;
+fault_function useless_external_sink;
+fault_function range_over_sink;
+fault_function range_beside_sink;
+fault_function storm_beside_memory;
+fault_function fatal_type;
+fault_function beside_semaphore_pool;
+fault_function child_maps;
+fault_function killed_too_early;
 /* Before it opens anything: who it is is noted then. */
 void name_as_mps_server(void);
 

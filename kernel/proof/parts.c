@@ -153,7 +153,7 @@ void play_faulter(struct scene *scene, const struct fault_class *class, uint32_t
 
 	if (class->prepare)
 		class->prepare();
-	client = enter(class, number + 1, scene->gpu);
+	client = class->alone ? client_open_alone(number + 1, scene->gpu) : enter(class, number + 1, scene->gpu);
 	atomic_store(&part->benign_ns, benign_fault(&client));
 	atomic_store(&part->ready, 1);
 	wait_until(&scene->go);

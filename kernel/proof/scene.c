@@ -13,11 +13,28 @@
 #define STEP_US		5000
 #define READY_MS	30000
 #define END_MS		20000
+#define GONE_MS		60000
 #define ROUNDS_AFTER	3
 #define COUNTERS	"/proc/driver/nvidia-uvm/fault_isolation"
 #define TIMES		12
 #define SHORTEST_US	64U
 #define SERVERS		"/proc/driver/nvidia-uvm/fault_isolation_servers"
+
+/* Of the patched module's counters, 0 where it has counted none. */
+static uint64_t counted(const char *what)
+{
+	FILE *counters = fopen(COUNTERS, "r");
+	uint64_t found = 0;
+	char line[128];
+
+	if (!counters)
+		return 0;
+	while (fgets(line, sizeof(line), counters))
+		if (strncmp(line, what, strlen(what)) == 0)
+			sscanf(line + strlen(what), " %lu", &found);
+	fclose(counters);
+	return found;
+}
 
 static bool all_ready(struct scene *scene, uint32_t clients)
 {
@@ -103,22 +120,6 @@ static uint32_t raise_grace_ms(uint32_t grace_ms)
 	return before;
 }
 
-/* Of the patched module's counters, 0 where it has counted none. */
-static uint64_t counted(const char *what)
-{
-	FILE *counters = fopen(COUNTERS, "r");
-	uint64_t found = 0;
-	char line[128];
-
-	if (!counters)
-		return 0;
-	while (fgets(line, sizeof(line), counters))
-		if (strncmp(line, what, strlen(what)) == 0)
-			sscanf(line + strlen(what), " %lu", &found);
-	fclose(counters);
-	return found;
-}
-
 /* Of the lines that begin so, all together. */
 static uint64_t counted_in_all(const char *what, const char *having)
 {
@@ -200,6 +201,10 @@ static bool wait_for_ends(struct scene *scene, const struct fault_class *class, 
 		look_at_tables(table_kib);
 		usleep(STEP_US);
 	}
+	for (waited = 0; class->to_the_end && waited < GONE_MS * 1000 && counted("clients") > INNOCENTS; waited += STEP_US) {
+		look_at_tables(table_kib);
+		usleep(STEP_US);
+	}
 	usleep(100000);
 	for (i = 0; i < SCENE_CLIENTS_MAX; i++)
 		rounds[i] = atomic_load(&scene->part[i].rounds);
@@ -238,7 +243,7 @@ bool left_nothing(bool two_gpus, char *text, size_t size)
 	for (tries = 0; tries < 600 && left; tries++) {
 		status = total_status(two_gpus);
 		left = status.spaces + status.user_channels + status.programs + status.memories + status.rm_allocations +
-		       status.pma_bytes;
+		       status.pma_bytes + counted("clients") + counted("sinks");
 		if (left)
 			usleep(50000);
 	}
@@ -254,6 +259,7 @@ static void add_part(struct verdict *verdict, const struct fault_class *class, s
 	if (i < class->faulters) {
 		verdict->benign_ns = atomic_load(&part->benign_ns);
 		verdict->fatal_ns = atomic_load(&part->fatal_ns);
+		verdict->refusals_missed += atomic_load(&part->refusals_missed);
 		return;
 	}
 	verdict->innocents_live &= atomic_load(&part->outcome) == OUTCOME_FINISHED && atomic_load(&part->rounds) > 0;
@@ -267,6 +273,7 @@ static struct verdict play_once(const struct fault_class *class, uint32_t seed)
 	struct gpu_model_status before = total_status(class->two_gpus), after;
 	struct verdict verdict = { .innocents_live = true, .values_right = true };
 	uint64_t deferred = counted("fault termination deferred"), contained = counted_in_all("fault ", " contained ");
+	uint64_t counter = class->counts ? counted(class->counts) : 0;
 	uint64_t times_before[TIMES], times_after[TIMES];
 	pid_t pids[SCENE_CLIENTS_MAX] = { 0 };
 	uint32_t i, waited;
@@ -296,6 +303,7 @@ static struct verdict play_once(const struct fault_class *class, uint32_t seed)
 	after = total_status(class->two_gpus);
 	verdict.deferred = counted("fault termination deferred") - deferred;
 	verdict.contained = counted_in_all("fault ", " contained ") - contained;
+	verdict.counted = class->counts ? counted(class->counts) - counter : 0;
 	read_times(times_after);
 	verdict.longest_us = longest(times_before, times_after);
 	verdict.resets = after.resets - before.resets;
@@ -305,22 +313,47 @@ static struct verdict play_once(const struct fault_class *class, uint32_t seed)
 	return verdict;
 }
 
+/* Settings of the patched module while a class is played; 0 leaves one as it is. Exchanged with what was there. */
+struct settings {
+	uint32_t short_grace_ms;
+	uint32_t kill_delay_ms;
+	uint32_t max_table_kib;
+	uint32_t mode;
+};
+
+static void exchange(uint32_t *value, const char *name)
+{
+	if (*value)
+		*value = set(name, *value);
+}
+
+static void exchange_settings(struct settings *settings)
+{
+	exchange(&settings->short_grace_ms, "grace_ms");
+	exchange(&settings->kill_delay_ms, "kill_delay_ms");
+	exchange(&settings->max_table_kib, "max_table_kib");
+	exchange(&settings->mode, "mode");
+}
+
 struct verdict play(const struct fault_class *class, uint32_t seed)
 {
+	struct settings settings = {
+		.short_grace_ms = class->short_grace_ms,
+		.kill_delay_ms = class->kill_delay_ms,
+		.max_table_kib = class->max_table_kib,
+		.mode = class->report ? 1 : 0,
+	};
 	uint32_t before_ms = class->grace_ms ? raise_grace_ms(class->grace_ms) : 0;
-	uint32_t delay_ms = class->kill_delay_ms ? set("kill_delay_ms", class->kill_delay_ms) : 0;
-	uint32_t table_kib = class->max_table_kib ? set("max_table_kib", class->max_table_kib) : 0;
 	struct verdict verdict;
 
 	set("test_delay_ms", class->test_delay_ms);
+	exchange_settings(&settings);
 	verdict = play_once(class, seed);
-	if (delay_ms)
-		set("kill_delay_ms", delay_ms);
-	if (table_kib)
-		set("max_table_kib", table_kib);
+	exchange_settings(&settings);
 	if (before_ms)
 		set("grace_ms", before_ms);
 	set("test_delay_ms", 0);
 	model_set("sparse_faults", 0);
+	model_set("fatal_client", 0);
 	return verdict;
 }

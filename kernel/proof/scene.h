@@ -22,6 +22,7 @@ struct part {
 	atomic_ulong benign_ns;
 	atomic_ulong fatal_ns;
 	atomic_ulong wrong;
+	atomic_ulong refusals_missed;
 };
 
 struct scene {
@@ -45,15 +46,21 @@ struct fault_class {
 	bool cpu_reads;		/* the innocents' CPUs read what their GPU programs work on, and so take the pages back */
 	bool without_mm;	/* UVM cannot tell the clients apart by their mm */
 	bool server;		/* root names its process as an MPS server */
+	bool alone;		/* in a group of its own, which ends as ever */
+	bool report;		/* the module only says what it would do */
+	const char *counts;	/* a counter of the module that has to go up */
+	bool to_the_end;	/* the neighbours work until nothing of it is left, not only until its process has ended */
 	bool no_fault;		/* nobody faults: the stock module's neighbours live too */
 	bool no_grace;		/* it leaves in good order, so nothing is to be kept for it */
 	void (*prepare)(void);	/* in the faulter's process, before it opens anything */
 	bool as_ever;		/* nobody can tell whose fault it is: the patched module leaves it as it was */
 	uint32_t test_delay_ms;	/* the patched module looks that much later for whom an error concerns */
+	uint32_t short_grace_ms;	/* a grace time for which its program is too long; 0 for none such */
 	uint32_t grace_ms;	/* its program runs longer than others on a busy machine; 0 for what the module has */
 	uint32_t kill_delay_ms;	/* from the event to SIGKILL; 0 for what the module has */
 	uint32_t max_table_kib;	/* what the sinks' page tables may take; 0 for what the module has */
 	uint32_t table_kib_at_most;	/* what they are to take, 0 for nothing to be looked at */
+	uint32_t contained_at_most;	/* in how many faults it has to be over, 0 for any number */
 	uint32_t contained_at_least;	/* how many faults have to be contained: a sink is not to reach further than it may */
 	double ratio_at_most;	/* aim, 0 for none */
 };
@@ -74,6 +81,8 @@ struct verdict {
 	uint64_t channel_errors;
 	uint64_t deferred;	/* ends that the module has put off */
 	uint64_t contained;	/* faults */
+	uint64_t counted;	/* by how much the counter of the class went up */
+	uint64_t refusals_missed;	/* what the driver should have refused to the faulter */
 	uint64_t table_kib;	/* the most that its sinks' page tables took whenever somebody looked */
 	uint64_t longest_us;	/* under the service lock no fault took longer than that: a power of two times 64 */
 	uint64_t benign_ns;

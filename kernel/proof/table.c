@@ -9,17 +9,23 @@
 
 static bool as_expected(const struct fault_class *class, const struct verdict *verdict, bool patched)
 {
+	if (patched && class->counts && verdict->counted == 0)
+		return false;
+	if (class->alone && !class->no_fault)
+		return verdict->innocents_live && verdict->values_right && verdict->resets == 1 && verdict->clean;
 	if (patched && class->as_ever)
 		return !verdict->innocents_live && verdict->values_right && verdict->resets > 0 && verdict->clean;
 	if (!patched && class->no_fault)
 		return verdict->innocents_live && verdict->resets == 0 && verdict->clean;
 	if (!patched)
 		return !verdict->innocents_live && verdict->resets > 0 && verdict->clean;
-	if (class->no_grace && verdict->deferred > 0)
+	if (verdict->deferred > (class->no_grace ? 0 : class->faulters) && !class->without_mm)
 		return false;
 	if (class->table_kib_at_most && (verdict->table_kib == 0 || verdict->table_kib > class->table_kib_at_most))
 		return false;
-	if (verdict->contained < class->contained_at_least)
+	if (class->contained_at_most && verdict->contained > class->contained_at_most)
+		return false;
+	if (verdict->contained < class->contained_at_least || verdict->refusals_missed > 0)
 		return false;
 	return verdict->innocents_live && verdict->values_right && verdict->faulter_ended && verdict->resets == 0 &&
 	       verdict->reported == 0 && verdict->channel_errors == 0 && verdict->clean;

@@ -17,6 +17,7 @@ void uvm_fault_isolation_client_create(uvm_va_space_t *va_space)
     uvm_fault_isolation_end_client_init(client);
 
     va_space->fault_isolation = client;
+    uvm_fault_isolation_log_clients(1);
 }
 
 void uvm_fault_isolation_client_mmap(uvm_va_space_t *va_space)
@@ -38,5 +39,6 @@ void uvm_fault_isolation_client_destroy(uvm_va_space_t *va_space)
     UVM_ASSERT(list_empty(&client->spaces));
     put_pid(client->process);
     uvm_kvfree(client);
+    uvm_fault_isolation_log_clients(-1);
     va_space->fault_isolation = NULL;
 }

@@ -4,6 +4,7 @@
 #ifndef __UVM_FAULT_ISOLATION_INTERNAL_H__
 #define __UVM_FAULT_ISOLATION_INTERNAL_H__
 
+#include <linux/bitmap.h>
 #include <linux/pid.h>
 #include <linux/sched.h>
 #include <linux/workqueue.h>
@@ -112,6 +113,18 @@ struct uvm_fault_isolation_client_struct {
   struct file* grace_file;
 };
 
+#define UVM_FAULT_ISOLATION_MAX_ENTRIES 512
+#define UVM_FAULT_ISOLATION_SIBLING_LEVELS 2
+
+// The entries of one directory that are sparse because of a sink beside them
+typedef struct {
+  uvm_page_directory_t* directory;
+  NvU64 start;
+  NvU32 entry_shift;
+  NvU32 num_entries;
+  DECLARE_BITMAP(entries, UVM_FAULT_ISOLATION_MAX_ENTRIES);
+} uvm_fault_isolation_siblings_t;
+
 // What the log says of one fault.
 typedef struct {
   NvU64 sequence;
@@ -148,6 +161,7 @@ void uvm_fault_isolation_log(uvm_fault_isolation_event_t* event);
 void uvm_fault_isolation_log_time(NvU32 duration_us);
 void uvm_fault_isolation_log_condemned(void);
 void uvm_fault_isolation_log_killed(void);
+void uvm_fault_isolation_log_clients(NvS64 change);
 void uvm_fault_isolation_log_sinks(NvS64 change);
 void uvm_fault_isolation_log_table_bytes(NvS64 change);
 const char* uvm_fault_isolation_class_string(uvm_fault_isolation_class_t fault_class);
@@ -171,6 +185,18 @@ bool uvm_fault_isolation_shares_group(uvm_va_space_t* va_space);
 // not mapped proves nothing, since a CPU may have taken it back after it was served. Under the GPU's service
 // lock.
 bool uvm_fault_isolation_is_anybodys(uvm_gpu_t* gpu, const uvm_fault_buffer_entry_t* fault_entry);
+
+// uvm_fault_isolation_directory.c: siblings has UVM_FAULT_ISOLATION_SIBLING_LEVELS elements, of the directories above
+// the table of a sink. Under client->lock.
+void uvm_fault_isolation_siblings_add(uvm_gpu_va_space_t* gpu_va_space,
+                                      uvm_page_directory_t* table,
+                                      NvU64 address,
+                                      uvm_fault_isolation_siblings_t* siblings);
+void uvm_fault_isolation_siblings_remove(uvm_page_tree_t* tree, uvm_fault_isolation_siblings_t* siblings);
+bool uvm_fault_isolation_siblings_overlap(const uvm_fault_isolation_siblings_t* siblings, NvU64 start, NvU64 end);
+
+// Whether the GPU can have these addresses, and nothing that UVM knows of lies there.
+bool uvm_fault_isolation_is_free(uvm_gpu_va_space_t* gpu_va_space, NvU64 start, NvU64 end);
 
 // uvm_fault_isolation_sink.c: each takes client->lock and answers CONTAINED, HELD, UNSUPPORTED or FAILED.
 uvm_fault_isolation_outcome_t uvm_fault_isolation_sink_no_range(uvm_fault_isolation_client_t* client,

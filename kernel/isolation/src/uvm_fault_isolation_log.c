@@ -17,6 +17,7 @@
 static atomic64_t g_counters[UVM_FAULT_ISOLATION_CLASS_COUNT][UVM_FAULT_ISOLATION_OUTCOME_COUNT];
 static atomic64_t g_num_condemned = ATOMIC64_INIT(0);
 static atomic64_t g_num_killed = ATOMIC64_INIT(0);
+static atomic64_t g_num_clients = ATOMIC64_INIT(0);
 static atomic64_t g_num_sinks = ATOMIC64_INIT(0);
 static atomic64_t g_table_bytes = ATOMIC64_INIT(0);
 
@@ -125,6 +126,11 @@ void uvm_fault_isolation_log_killed(void)
     atomic64_inc(&g_num_killed);
 }
 
+void uvm_fault_isolation_log_clients(NvS64 change)
+{
+    atomic64_add(change, &g_num_clients);
+}
+
 void uvm_fault_isolation_log_sinks(NvS64 change)
 {
     atomic64_add(change, &g_num_sinks);
@@ -159,6 +165,7 @@ static void show_counters(struct seq_file *file)
 
     seq_printf(file, "format %u\n", UVM_FAULT_ISOLATION_FORMAT);
     seq_printf(file, "mode %s\n", modes[uvm_fault_isolation_mode()]);
+    seq_printf(file, "clients %lld\n", (long long)atomic64_read(&g_num_clients));
     seq_printf(file, "condemned %lld\n", (long long)atomic64_read(&g_num_condemned));
     seq_printf(file, "killed %lld\n", (long long)atomic64_read(&g_num_killed));
     seq_printf(file, "sinks %lld\n", (long long)atomic64_read(&g_num_sinks));

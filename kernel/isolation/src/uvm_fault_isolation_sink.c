@@ -19,6 +19,7 @@ typedef struct
     struct list_head list_node;
     uvm_page_table_range_vec_t ptes;
     NvU64 table_bytes;
+    uvm_fault_isolation_siblings_t *siblings;
 
     // Batches that faulted here although the PTEs were in place
     NvU32 num_repeats;
@@ -27,7 +28,7 @@ typedef struct
 } uvm_fault_isolation_sink_t;
 
 // A storm climbs these: the more sinks a client has had, the larger its next one. Each has one page table of its own at most, and is
-// written in one go.
+// written in one go. They are free of ranges, except for the smallest.
 typedef struct
 {
     NvU64 size;
@@ -39,11 +40,13 @@ static const uvm_fault_isolation_level_t levels[] = {
     {UVM_PAGE_SIZE_64K, UVM_PAGE_SIZE_64K, 0},
     {UVM_PAGE_SIZE_2M, UVM_PAGE_SIZE_2M, 4},
     {UVM_PAGE_SIZE_512M, UVM_PAGE_SIZE_2M, 8},
-    {256 * UVM_SIZE_1GB, UVM_PAGE_SIZE_512M, 12},
 };
 
+// From here on a sink takes along what is free beside it, in the directories above its table.
+#define UVM_FAULT_ISOLATION_SIBLINGS_AFTER 12
+
 // What a new sink may take in costs time under the service lock.
-#define UVM_FAULT_ISOLATION_MAX_ABSORBED 12
+#define UVM_FAULT_ISOLATION_MAX_ABSORBED 8
 
 // At most one table on each level below the root.
 #define UVM_FAULT_ISOLATION_MAX_SINK_BYTES (5 * UVM_PAGE_SIZE_4K)
@@ -122,6 +125,7 @@ static void forget_sink(uvm_fault_isolation_client_t *client,
     uvm_page_table_range_vec_deinit(&sink->ptes);
     client->table_bytes -= sink->table_bytes;
     uvm_fault_isolation_log_table_bytes(-(NvS64)sink->table_bytes);
+    uvm_kvfree(sink->siblings);
     uvm_kvfree(sink);
 
     uvm_fault_isolation_log_sinks(-1);
@@ -133,6 +137,9 @@ static void destroy_sink(uvm_fault_isolation_client_t *client,
 {
     // The tables may go on living under a neighbour's mappings, so nothing sparse may stay in them
     (void)uvm_page_table_range_vec_write_ptes(&sink->ptes, UVM_MEMBAR_NONE, unmapped_pte_maker, NULL);
+    if (sink->siblings)
+        uvm_fault_isolation_siblings_remove(&space->gpu_va_space->page_tables, sink->siblings);
+
     forget_sink(client, space, sink);
 }
 
@@ -221,6 +228,14 @@ static bool make_room(uvm_fault_isolation_client_t *client,
     return true;
 }
 
+// Without memory for the list of them they are left alone.
+static void add_siblings(uvm_fault_isolation_space_t *space, uvm_fault_isolation_sink_t *sink)
+{
+    sink->siblings = uvm_kvmalloc_zero(UVM_FAULT_ISOLATION_SIBLING_LEVELS * sizeof(*sink->siblings));
+    if (sink->siblings)
+        uvm_fault_isolation_siblings_add(space->gpu_va_space, sink->ptes.ranges[0].table, sink->node.start, sink->siblings);
+}
+
 static uvm_fault_isolation_outcome_t sink_region(uvm_fault_isolation_client_t *client,
                                                  uvm_fault_isolation_space_t *space,
                                                  NvU64 start,
@@ -257,6 +272,9 @@ static uvm_fault_isolation_outcome_t sink_region(uvm_fault_isolation_client_t *c
         return UVM_FAULT_ISOLATION_OUTCOME_FAILED;
     }
 
+    if (page_size == UVM_PAGE_SIZE_2M && client->num_sinks_made > UVM_FAULT_ISOLATION_SIBLINGS_AFTER)
+        add_siblings(space, sink);
+
     return UVM_FAULT_ISOLATION_OUTCOME_CONTAINED;
 }
 
@@ -273,37 +291,16 @@ static bool is_cheap_to_absorb(uvm_fault_isolation_space_t *space, NvU64 start, 
     return true;
 }
 
-// Blocks of pageable memory belong to no range.
-static bool has_hmm_block(uvm_va_space_t *va_space, NvU64 start, NvU64 end)
-{
-    bool has_block = false;
-
-#if UVM_IS_CONFIG_HMM()
-    if (uvm_hmm_is_enabled(va_space)) {
-        uvm_mutex_lock(&va_space->hmm.blocks_lock);
-        has_block = uvm_range_tree_iter_first(&va_space->hmm.blocks, start, end) != NULL;
-        uvm_mutex_unlock(&va_space->hmm.blocks_lock);
-    }
-#endif
-
-    return has_block;
-}
-
 static bool is_possible(uvm_fault_isolation_client_t *client,
                         uvm_fault_isolation_space_t *space,
                         const uvm_fault_isolation_level_t *level,
                         NvU64 start)
 {
-    uvm_va_space_t *va_space = space->gpu_va_space->va_space;
-    uvm_page_tree_t *tree = &space->gpu_va_space->page_tables;
     NvU64 end = start + level->size - 1;
 
     return client->num_sinks_made >= level->sinks_before &&
-           (tree->hal->page_sizes() & level->page_size) &&
-           uvm_gpu_can_address(space->gpu_va_space->gpu, start, level->size) &&
            is_cheap_to_absorb(space, start, end) &&
-           !uvm_range_tree_iter_first(&va_space->va_range_tree, start, end) &&
-           !has_hmm_block(va_space, start, end);
+           uvm_fault_isolation_is_free(space->gpu_va_space, start, end);
 }
 
 // The largest region that the client has come to and that is free of ranges; at least the 64 KiB around the address.
@@ -432,6 +429,21 @@ uvm_fault_isolation_outcome_t uvm_fault_isolation_sink_managed(uvm_fault_isolati
     return outcome;
 }
 
+static bool space_overlaps(uvm_fault_isolation_space_t *space, NvU64 start, NvU64 end)
+{
+    uvm_fault_isolation_sink_t *sink;
+
+    if (uvm_range_tree_iter_first(&space->tree, start, end))
+        return true;
+
+    list_for_each_entry(sink, &space->sinks, list_node) {
+        if (sink->siblings && uvm_fault_isolation_siblings_overlap(sink->siblings, start, end))
+            return true;
+    }
+
+    return false;
+}
+
 bool uvm_fault_isolation_sink_overlaps(uvm_fault_isolation_client_t *client, NvU64 start, NvU64 end)
 {
     uvm_fault_isolation_space_t *space;
@@ -439,7 +451,7 @@ bool uvm_fault_isolation_sink_overlaps(uvm_fault_isolation_client_t *client, NvU
 
     uvm_mutex_lock(&client->lock);
     list_for_each_entry(space, &client->spaces, list_node)
-        overlaps = overlaps || uvm_range_tree_iter_first(&space->tree, start, end);
+        overlaps = overlaps || space_overlaps(space, start, end);
     uvm_mutex_unlock(&client->lock);
 
     return overlaps;
