@@ -91,3 +91,22 @@ results:
 	    failed="$$failed $$run"; done; \
 	  $(here)/proof/record $(RESULTS) $(RESULT) $(addprefix $(build)/proof/,hopper.log turing.log mistakes.log schedules.log); \
 	  [ -z "$$failed" ] || { echo "failed:$$failed" >&2; exit 1; }
+
+# One thing at a time taken away from the patched module, in a copy of its tree: each has to fail a class. MUTANTS names some of them.
+MUTANTS ?=
+MUTANTS_ARCH ?= 1
+MUTANTS_RESULT ?= $(here)/../results/qemu/mutants.json
+mutant_tree := $(build)/mutant
+.PHONY: mutants mutant-run
+mutants: $(build)/proof/patched.img $(IMAGE)
+	@rm -rf $(mutant_tree) && cp -a $(build)/patched $(mutant_tree) && rm -f $(mutant_tree)/.hooked
+	@grep -rlI '$(build)/patched/' $(mutant_tree) | xargs -d '\n' sed -i 's#$(build)/patched/#$(mutant_tree)/#g'
+	@find $(mutant_tree) -name '*.o' -o -name '*.cmd' | xargs touch
+	@$(here)/proof/mutate $(here)/isolation/mutants $(mutant_tree) $(MUTANTS_RESULT) $(MUTANTS_ARCH) \
+	  '$(MAKE) --no-print-directory -f $(here)/Makefile SOURCE=$(SOURCE) mutant-run' \
+	  '{"driver": "$(VERSION)", "kernel": "$(release)", "commit": "$(repository_commit)", "date": "'$$(date -u +%F)'", "command": "make -C kernel mutants"}' $(MUTANTS)
+
+mutant-run: $(model_module) $(proof_program)
+	@$(call build_module,$(mutant_tree),$(build)/mutant.log)
+	@$(MAKE) --no-print-directory -f $(here)/Makefile SOURCE=$(SOURCE) $(build)/proof/mutant.img
+	@$(call guest,mutant,model=arch=$$ARCH$(comma)gpus=2 $(call isolating_uvm,1500,3000) proof=patched$(comma)$$CLASSES,300) || true
