@@ -27,6 +27,11 @@ $(patched_module): $(build)/patched/.hooked $(isolation_sources)
 	@echo "building $(VERSION) with fault isolation (a minute or two; log: $(build)/patched.log)"
 	+@$(call build_module,$(@D),$(build)/patched.log)
 
+# Before DKMS builds for a kernel: RELEASE is its name.
+.PHONY: same-version
+same-version:
+	@$(here)/isolation/same_version $(VERSION) $(RELEASE)
+
 # No instruction of the benign path may differ.
 .PHONY: objects
 objects: $(stock_module) $(patched_module)
@@ -37,6 +42,7 @@ objects: $(stock_module) $(patched_module)
 # anew for it, so not while `objects` reads them.
 .PHONY: lint
 lint: $(stock_module) $(patched_module) | $(filter objects,$(MAKECMDGOALS))
+	$(here)/isolation/same_version_test
 	$(here)/isolation/new_warnings $(build)/stock.log $(build)/patched.log
 	$(here)/isolation/lint $(build)/patched $(kernel_source) $(KERNEL) >$(build)/lint.log 2>&1 || { tail -n 40 $(build)/lint.log >&2; exit 1; }
 	tail -n 1 $(build)/lint.log

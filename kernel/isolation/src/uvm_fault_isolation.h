@@ -20,7 +20,8 @@ void uvm_fault_isolation_client_mmap(uvm_va_space_t *va_space);
 void uvm_fault_isolation_client_destroy(uvm_va_space_t *va_space);
 
 // A fatal replayable fault, instead of its cancel. True: contained, the replay that follows ends it. False: cancel as ever.
-// Locking: the ISR service lock, mmap_lock in read mode where the VA space has an mm, the VA space lock in read mode.
+// Locking: the ISR service lock, the VA space lock in read mode. One of the two callers also has mmap_lock in read mode where the VA space
+// has an mm, so nothing may rely on it.
 bool uvm_fault_isolation_contain_replayable(uvm_gpu_t *gpu, uvm_fault_buffer_entry_t *fault_entry);
 
 // Called before that. A service error cancels the whole batch, also entries that are not fatal. True: this one is somebody else's or
