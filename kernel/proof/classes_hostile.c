@@ -129,6 +129,14 @@ uint32_t useless_external_sink(struct client *client, struct scene *scene)
 	return several(client, PROOF_CHANNEL_SM, GPU_MODEL_STORE, HUGE, STRIDE, 1);
 }
 
+/* Whoever is condemned stays contained: it faults on, where it has no sink yet. */
+uint32_t mode_turned_off(struct client *client, struct scene *scene)
+{
+	wait_for(client, several(client, PROOF_CHANNEL_SM, GPU_MODEL_STORE, NOWHERE, STRIDE, 1), WAIT_MS, NULL, 0);
+	module_set("mode", 0);
+	return several(client, PROOF_CHANNEL_SM, GPU_MODEL_STORE, NOWHERE + GIB, STRIDE, 1);
+}
+
 /* What lies under a sink cannot be had any more. */
 uint32_t range_over_sink(struct client *client, struct scene *scene)
 {

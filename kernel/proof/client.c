@@ -351,3 +351,22 @@ void model_duplicate(const struct client *client, uint32_t count)
 
 	with_model(GPU_MODEL_IOC_DUPLICATE, &request, "duplicate");
 }
+
+uint32_t module_set(const char *name, uint32_t value)
+{
+	char path[128];
+	uint32_t before = 0;
+	FILE *setting;
+
+	snprintf(path, sizeof(path), "/sys/module/nvidia_uvm/parameters/uvm_fault_isolation_%s", name);
+	setting = fopen(path, "r+");
+	if (!setting)
+		return 0;
+	if (fscanf(setting, "%u", &before) != 1)
+		die("%s", path);
+	rewind(setting);
+	fprintf(setting, "%u\n", value);
+	if (fclose(setting) != 0)
+		die("%s", path);
+	return before;
+}

@@ -72,6 +72,9 @@ struct gpu_model_wait wait_for(struct client *client, uint32_t program, uint32_t
 /* One access, waited for; what it saw goes to *value. */
 struct gpu_model_wait run_one(struct client *client, uint32_t channel, uint32_t op, uint64_t address, uint64_t *value);
 
+/* A setting of the patched module. Returns what it was, 0 on a stock one. */
+uint32_t module_set(const char *name, uint32_t value);
+
 struct gpu_model_status model_status(uint32_t gpu);
 void model_set(const char *name, int64_t value);
 /* Returns how often the rule that this one replaces struck. */

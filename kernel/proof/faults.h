@@ -29,6 +29,7 @@ fault_function endless_storm;
 fault_function external_storm;
 fault_function useless_sink;
 fault_function useless_external_sink;
+fault_function mode_turned_off;
 fault_function range_over_sink;
 fault_function range_beside_sink;
 fault_function storm_beside_memory;

@@ -99,9 +99,9 @@ MUTANTS_RESULT ?= $(here)/../results/qemu/mutants.json
 mutant_tree := $(build)/mutant
 .PHONY: mutants mutant-run
 mutants: $(build)/proof/patched.img $(IMAGE)
-	@rm -rf $(mutant_tree) && cp -a $(build)/patched $(mutant_tree) && rm -f $(mutant_tree)/.hooked
-	@grep -rlI '$(build)/patched/' $(mutant_tree) | xargs -d '\n' sed -i 's#$(build)/patched/#$(mutant_tree)/#g'
-	@find $(mutant_tree) -name '*.o' -o -name '*.cmd' | xargs touch
+	@[ $(mutant_tree)/.copied -nt $(build)/patched/.hooked ] || { rm -rf $(mutant_tree) && cp -a $(build)/patched $(mutant_tree) && \
+	  grep -rlI '$(build)/patched/' $(mutant_tree) | xargs -d '\n' sed -i 's#$(build)/patched/#$(mutant_tree)/#g' && touch $(mutant_tree)/.copied; }
+	@cd $(build)/patched/nvidia-uvm && for file in *.[ch]; do cmp -s $$file $(mutant_tree)/nvidia-uvm/$$file || cp $$file $(mutant_tree)/nvidia-uvm/; done
 	@$(here)/proof/mutate $(here)/isolation/mutants $(mutant_tree) $(MUTANTS_RESULT) $(MUTANTS_ARCH) \
 	  '$(MAKE) --no-print-directory -f $(here)/Makefile SOURCE=$(SOURCE) mutant-run' \
 	  '{"driver": "$(VERSION)", "kernel": "$(release)", "commit": "$(repository_commit)", "date": "'$$(date -u +%F)'", "command": "make -C kernel mutants"}' $(MUTANTS)

@@ -90,33 +90,13 @@ static bool faulters_ended(const struct fault_class *class, pid_t *pids)
 	return ended == class->faulters;
 }
 
-/* A setting of the patched module. Returns what it was, 0 on a stock one. */
-static uint32_t set(const char *name, uint32_t value)
-{
-	char path[128];
-	uint32_t before = 0;
-	FILE *setting;
-
-	snprintf(path, sizeof(path), "/sys/module/nvidia_uvm/parameters/uvm_fault_isolation_%s", name);
-	setting = fopen(path, "r+");
-	if (!setting)
-		return 0;
-	if (fscanf(setting, "%u", &before) != 1)
-		die("%s", path);
-	rewind(setting);
-	fprintf(setting, "%u\n", value);
-	if (fclose(setting) != 0)
-		die("%s", path);
-	return before;
-}
-
 /* How long it keeps a dead client's address space; never shorter than it was: a slow guest was given more. */
 static uint32_t raise_grace_ms(uint32_t grace_ms)
 {
-	uint32_t before = set("grace_ms", grace_ms);
+	uint32_t before = module_set("grace_ms", grace_ms);
 
 	if (before > grace_ms)
-		set("grace_ms", before);
+		module_set("grace_ms", before);
 	return before;
 }
 
@@ -178,16 +158,32 @@ static void sleep_and_wake(void)
 	}
 }
 
-static void look_at_tables(uint64_t *most_kib)
+static uint64_t condemned_now(void)
 {
-	uint64_t kib = counted("table_kib");
+	FILE *condemned = fopen(COUNTERS "_condemned", "r");
+	uint64_t lines = 0;
+	char line[128];
 
-	if (kib > *most_kib)
-		*most_kib = kib;
+	if (!condemned)
+		return 0;
+	while (fgets(line, sizeof(line), condemned))
+		lines++;
+	fclose(condemned);
+	return lines;
+}
+
+static void look_around(struct verdict *verdict)
+{
+	uint64_t kib = counted("table_kib"), listed = condemned_now();
+
+	if (kib > verdict->table_kib)
+		verdict->table_kib = kib;
+	if (listed > verdict->listed)
+		verdict->listed = listed;
 }
 
 /* Until the faulters are gone or marked as killed, and the innocents have done some rounds since. */
-static bool wait_for_ends(struct scene *scene, const struct fault_class *class, pid_t *pids, uint64_t *table_kib)
+static bool wait_for_ends(struct scene *scene, const struct fault_class *class, pid_t *pids, struct verdict *verdict)
 {
 	uint32_t rounds[SCENE_CLIENTS_MAX];
 	bool ended = false;
@@ -198,11 +194,11 @@ static bool wait_for_ends(struct scene *scene, const struct fault_class *class, 
 		for (i = 0; i < class->faulters && !ended; i++)
 			if (atomic_load(&scene->part[i].outcome) == OUTCOME_KILLED)
 				waited = END_MS * 1000;
-		look_at_tables(table_kib);
+		look_around(verdict);
 		usleep(STEP_US);
 	}
 	for (waited = 0; class->to_the_end && waited < GONE_MS * 1000 && counted("clients") > INNOCENTS; waited += STEP_US) {
-		look_at_tables(table_kib);
+		look_around(verdict);
 		usleep(STEP_US);
 	}
 	usleep(100000);
@@ -292,7 +288,7 @@ static struct verdict play_once(const struct fault_class *class, uint32_t seed)
 		kill(pids[0], SIGKILL);
 	if (class->suspend)
 		sleep_and_wake();
-	verdict.faulter_ended = wait_for_ends(scene, class, pids, &verdict.table_kib);
+	verdict.faulter_ended = wait_for_ends(scene, class, pids, &verdict);
 	atomic_store(&scene->stop, 1);
 	for (i = 0; i < clients; i++)
 		if (pids[i])
@@ -324,7 +320,7 @@ struct settings {
 static void exchange(uint32_t *value, const char *name)
 {
 	if (*value)
-		*value = set(name, *value);
+		*value = module_set(name, *value);
 }
 
 static void exchange_settings(struct settings *settings)
@@ -346,13 +342,15 @@ struct verdict play(const struct fault_class *class, uint32_t seed)
 	uint32_t before_ms = class->grace_ms ? raise_grace_ms(class->grace_ms) : 0;
 	struct verdict verdict;
 
-	set("test_delay_ms", class->test_delay_ms);
+	module_set("test_delay_ms", class->test_delay_ms);
 	exchange_settings(&settings);
 	verdict = play_once(class, seed);
 	exchange_settings(&settings);
 	if (before_ms)
-		set("grace_ms", before_ms);
-	set("test_delay_ms", 0);
+		module_set("grace_ms", before_ms);
+	module_set("test_delay_ms", 0);
+	if (class->mode_off)
+		module_set("mode", 2);
 	model_set("sparse_faults", 0);
 	model_set("fatal_client", 0);
 	return verdict;

@@ -47,6 +47,8 @@ struct fault_class {
 	bool without_mm;	/* UVM cannot tell the clients apart by their mm */
 	bool server;		/* root names its process as an MPS server */
 	bool alone;		/* in a group of its own, which ends as ever */
+	bool mode_off;		/* it turns the module's mode off after its first fault */
+	uint32_t listed;	/* how many of its clients /proc has to list as condemned at some time */
 	bool report;		/* the module only says what it would do */
 	const char *counts;	/* a counter of the module that has to go up */
 	bool to_the_end;	/* the neighbours work until nothing of it is left, not only until its process has ended */
@@ -83,6 +85,7 @@ struct verdict {
 	uint64_t contained;	/* faults */
 	uint64_t counted;	/* by how much the counter of the class went up */
 	uint64_t refusals_missed;	/* what the driver should have refused to the faulter */
+	uint64_t listed;	/* the most clients that were listed as condemned at a time */
 	uint64_t table_kib;	/* the most that its sinks' page tables took whenever somebody looked */
 	uint64_t longest_us;	/* under the service lock no fault took longer than that: a power of two times 64 */
 	uint64_t benign_ns;

@@ -23,6 +23,8 @@ static bool as_expected(const struct fault_class *class, const struct verdict *v
 		return false;
 	if (class->table_kib_at_most && (verdict->table_kib == 0 || verdict->table_kib > class->table_kib_at_most))
 		return false;
+	if (verdict->listed < class->listed)
+		return false;
 	if (class->contained_at_most && verdict->contained > class->contained_at_most)
 		return false;
 	if (verdict->contained < class->contained_at_least || verdict->refusals_missed > 0)

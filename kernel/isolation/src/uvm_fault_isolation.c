@@ -6,9 +6,11 @@
 #define UVM_FAULT_ISOLATION_MAX_SPARED_BATCHES 8
 #define UVM_FAULT_ISOLATION_SPARED_PAUSE_NS NSEC_PER_SEC
 
-// How often in a row a fault of a subcontext without a VA space may be a stale one: real work comes back at once, within microseconds.
+// How often in a row a fault of a subcontext without a VA space may be a stale one: real work comes back with the next batch, however long
+// that takes. A row ends with some batches that have none, or with a pause.
 #define UVM_FAULT_ISOLATION_MAX_STALE_FAULTS 16
-#define UVM_FAULT_ISOLATION_STALE_PAUSE_NS (10 * NSEC_PER_MSEC)
+#define UVM_FAULT_ISOLATION_STALE_PAUSE_BATCHES 4
+#define UVM_FAULT_ISOLATION_STALE_PAUSE_NS NSEC_PER_SEC
 
 // What comes again and again, without a pause
 typedef struct
@@ -21,6 +23,7 @@ typedef struct
 static struct
 {
     uvm_fault_isolation_streak_t stale_faults;
+    NvU32 stale_batch_id;
     uvm_fault_isolation_streak_t spared_batches;
     NvU32 spared_batch_id;
 } g_streaks[UVM_ID_MAX_GPUS];
@@ -139,7 +142,7 @@ bool uvm_fault_isolation_contain(uvm_gpu_t *gpu, uvm_fault_buffer_entry_t *fault
 
 bool uvm_fault_isolation_contain_replayable(uvm_gpu_t *gpu, uvm_fault_buffer_entry_t *fault_entry)
 {
-    return uvm_fault_isolation_mode() != UVM_FAULT_ISOLATION_MODE_OFF && uvm_fault_isolation_contain(gpu, fault_entry);
+    return uvm_fault_isolation_looks_at(fault_entry->va_space) && uvm_fault_isolation_contain(gpu, fault_entry);
 }
 
 // Whether the GPU may now do what it faulted on: the error came later in the batch.
@@ -275,12 +278,21 @@ static void log_gone(uvm_gpu_t *gpu, uvm_fault_isolation_outcome_t outcome)
 bool uvm_fault_isolation_flush_stale(uvm_gpu_t *gpu)
 {
     uvm_fault_isolation_streak_t *streak = &g_streaks[uvm_id_gpu_index(gpu->id)].stale_faults;
+    NvU32 *last_batch_id = &g_streaks[uvm_id_gpu_index(gpu->id)].stale_batch_id;
+    NvU32 batch_id = UVM_FAULT_ISOLATION_FAULT_BUFFER(gpu)->replayable.batch_service_context.batch_id;
 
     // Pascal has no subcontexts: its global cancel means a fault that was looked at
     if (uvm_fault_isolation_mode() != UVM_FAULT_ISOLATION_MODE_ON || gpu->max_subcontexts == 0)
         return false;
 
+    if (uvm_fault_isolation_test_delay_ms() > 0)
+        msleep(uvm_fault_isolation_test_delay_ms());
+
     streak_begin(streak, UVM_FAULT_ISOLATION_STALE_PAUSE_NS);
+    if (batch_id - *last_batch_id > UVM_FAULT_ISOLATION_STALE_PAUSE_BATCHES)
+        streak->in_a_row = 0;
+
+    *last_batch_id = batch_id;
 
     if (++streak->in_a_row > UVM_FAULT_ISOLATION_MAX_STALE_FAULTS)
         return false;

@@ -81,7 +81,7 @@ bool uvm_fault_isolation_contain_channel(uvm_user_channel_t *user_channel)
     uvm_va_space_t *va_space = user_channel->kill_channel.va_space;
     uvm_fault_buffer_entry_t fault_entry;
 
-    if (uvm_fault_isolation_mode() == UVM_FAULT_ISOLATION_MODE_OFF)
+    if (!uvm_fault_isolation_looks_at(va_space))
         return false;
 
     parse(user_channel, va_space, &fault_entry);

@@ -2,15 +2,40 @@
 // The end of a client: its end is asked for, then forced; what its last kernels still use goes only after a grace time.
 #include <linux/file.h>
 #include <linux/module.h>
+#include <linux/proc_fs.h>
 #include <linux/sched/signal.h>
+#include <linux/seq_file.h>
 #include "uvm_fault_isolation_internal.h"
 
 // Tear-down waits for frees and kills, so these have a queue of their own.
 static struct workqueue_struct *g_work_queue;
 static struct workqueue_struct *g_grace_queue;
 
+// Who is condemned and still here: no number of events makes anybody miss one.
+#define UVM_FAULT_ISOLATION_CONDEMNED_PATH "driver/nvidia-uvm/fault_isolation_condemned"
+static LIST_HEAD(g_condemned);
+static DEFINE_SPINLOCK(g_condemned_lock);
+
+static int condemned_show(struct seq_file *file, void *data)
+{
+    uvm_fault_isolation_client_t *client;
+
+    spin_lock(&g_condemned_lock);
+    list_for_each_entry(client, &g_condemned, condemned_node) {
+        seq_printf(file, "condemned pid=%d command=", pid_nr(client->process));
+        seq_escape(file, client->command, "\n\r\t\\");
+        seq_putc(file, '\n');
+    }
+    spin_unlock(&g_condemned_lock);
+
+    return 0;
+}
+
 NV_STATUS uvm_fault_isolation_end_init(void)
 {
+    if (!proc_create_single(UVM_FAULT_ISOLATION_CONDEMNED_PATH, 0400, NULL, condemned_show))
+        return NV_ERR_OPERATING_SYSTEM;
+
     g_work_queue = alloc_workqueue("uvm_isolation", WQ_UNBOUND, 0);
     g_grace_queue = alloc_workqueue("uvm_isolation_grace", WQ_UNBOUND, 0);
 
@@ -19,6 +44,8 @@ NV_STATUS uvm_fault_isolation_end_init(void)
 
 void uvm_fault_isolation_end_exit(void)
 {
+    remove_proc_subtree(UVM_FAULT_ISOLATION_CONDEMNED_PATH, NULL);
+
     if (g_grace_queue)
         destroy_workqueue(g_grace_queue);
 
@@ -68,6 +95,10 @@ void uvm_fault_isolation_condemn(uvm_fault_isolation_client_t *client)
     if (!is_first)
         return;
 
+    spin_lock(&g_condemned_lock);
+    list_add_tail(&client->condemned_node, &g_condemned);
+    spin_unlock(&g_condemned_lock);
+
     uvm_fault_isolation_log_condemned();
     queue_delayed_work(g_work_queue, &client->kill_work, msecs_to_jiffies(uvm_fault_isolation_kill_delay_ms()));
 }
@@ -103,7 +134,7 @@ static bool deserves_grace(uvm_fault_isolation_client_t *client)
     bool shares;
 
     if (!client || client->had_grace || !g_grace_queue || uvm_fault_isolation_grace_ms() == 0 ||
-        uvm_fault_isolation_mode() != UVM_FAULT_ISOLATION_MODE_ON ||
+        (uvm_fault_isolation_mode() != UVM_FAULT_ISOLATION_MODE_ON && !client->is_condemned) ||
         !uvm_fault_isolation_process_is_gone(client))
         return false;
 
@@ -189,6 +220,7 @@ bool uvm_fault_isolation_defer_va_space_destroy(uvm_va_space_t *va_space)
 
 void uvm_fault_isolation_end_client_init(uvm_fault_isolation_client_t *client)
 {
+    INIT_LIST_HEAD(&client->condemned_node);
     INIT_DELAYED_WORK(&client->kill_work, kill_client);
     INIT_DELAYED_WORK(&client->grace_work, grace_over_entry);
 }
@@ -197,6 +229,10 @@ void uvm_fault_isolation_end_client_init(uvm_fault_isolation_client_t *client)
 void uvm_fault_isolation_end_client_deinit(uvm_fault_isolation_client_t *client)
 {
     cancel_delayed_work_sync(&client->kill_work);
+
+    spin_lock(&g_condemned_lock);
+    list_del_init(&client->condemned_node);
+    spin_unlock(&g_condemned_lock);
 
     if (g_work_queue)
         flush_workqueue(g_work_queue);

@@ -81,6 +81,9 @@ struct uvm_fault_isolation_client_struct {
   // Written under the lock; read without it where a stale answer does no harm
   bool is_condemned;
 
+  // Among all that are condemned, from then on until the end; under the list's lock
+  struct list_head condemned_node;
+
   // It does not have the time that others have until SIGKILL; under the lock
   bool is_hurried;
 
@@ -180,6 +183,9 @@ bool uvm_fault_isolation_is_server(const struct pid* process);
 uvm_fault_isolation_outcome_t uvm_fault_isolation_decide(uvm_gpu_va_space_t* gpu_va_space,
                                                          const uvm_fault_buffer_entry_t* fault_entry);
 bool uvm_fault_isolation_shares_group(uvm_va_space_t* va_space);
+
+// The mode is not off, or the VA space is condemned: who is on its way out stays contained, whatever the mode comes to be.
+bool uvm_fault_isolation_looks_at(uvm_va_space_t* va_space);
 
 // Whether the entry's error is its whole batch's, and no mm tells in whose VA space it was: a page that is
 // not mapped proves nothing, since a CPU may have taken it back after it was served. Under the GPU's service

@@ -57,6 +57,13 @@ static bool is_curable(uvm_gpu_va_space_t *gpu_va_space, const uvm_fault_buffer_
            uvm_gpu_can_address(gpu, UVM_ALIGN_DOWN(fault_entry->fault_address, UVM_PAGE_SIZE_64K), UVM_PAGE_SIZE_64K);
 }
 
+bool uvm_fault_isolation_looks_at(uvm_va_space_t *va_space)
+{
+    uvm_fault_isolation_client_t *client = va_space->fault_isolation;
+
+    return uvm_fault_isolation_mode() != UVM_FAULT_ISOLATION_MODE_OFF || (client && READ_ONCE(client->is_condemned));
+}
+
 bool uvm_fault_isolation_is_anybodys(uvm_gpu_t *gpu, const uvm_fault_buffer_entry_t *fault_entry)
 {
     return fault_entry->is_replayable && !fault_entry->is_fatal && !uvm_fault_isolation_service_mm(gpu);
@@ -80,7 +87,7 @@ uvm_fault_isolation_outcome_t uvm_fault_isolation_decide(uvm_gpu_va_space_t *gpu
     if (!client->is_condemned && !uvm_fault_isolation_alone() && !uvm_fault_isolation_shares_group(va_space))
         return UVM_FAULT_ISOLATION_OUTCOME_ALONE;
 
-    if (uvm_fault_isolation_mode() == UVM_FAULT_ISOLATION_MODE_REPORT)
+    if (uvm_fault_isolation_mode() == UVM_FAULT_ISOLATION_MODE_REPORT && !client->is_condemned)
         return UVM_FAULT_ISOLATION_OUTCOME_REPORTED;
 
     return UVM_FAULT_ISOLATION_OUTCOME_CONTAINED;

@@ -6,6 +6,7 @@
 #if !defined(__UVM_FAULT_ISOLATION_TRACE_H__) || defined(TRACE_HEADER_MULTI_READ)
 #define __UVM_FAULT_ISOLATION_TRACE_H__
 
+#include <linux/string.h>
 #include <linux/tracepoint.h>
 
 TRACE_EVENT(uvm_fault_isolation,
@@ -16,16 +17,16 @@ TRACE_EVENT(uvm_fault_isolation,
         __field(int, process_id)
         __field(unsigned int, gpu)
         __field(unsigned long long, address)
-        __field(const char *, fault_class)
-        __field(const char *, outcome)
+        __array(char, fault_class, 16)
+        __array(char, outcome, 16)
         __field(unsigned int, duration_us)
     ),
     TP_fast_assign(
         __entry->process_id = process_id;
         __entry->gpu = gpu;
         __entry->address = address;
-        __entry->fault_class = fault_class;
-        __entry->outcome = outcome;
+        strscpy(__entry->fault_class, fault_class, sizeof(__entry->fault_class));
+        strscpy(__entry->outcome, outcome, sizeof(__entry->outcome));
         __entry->duration_us = duration_us;
     ),
     TP_printk("pid=%d gpu=%u address=0x%llx class=%s outcome=%s us=%u",
