@@ -89,6 +89,18 @@ TEST_F(DecisionTest, PointersInsideAStructureAreFound) {
   EXPECT_THAT(describe(summary, overlap), HasSubstr("writes what line 20, ld.global.u32, operand 2"));
 }
 
+TEST_F(DecisionTest, AccessesAConstantApartShareAProgramAndKeepTheirPlaces) {
+  std::string text = std::string(header) + std::string(copy_text);
+  text.insert(text.find("DONE:\n  ret"), "  st.global.u32 [%rd5+8], %r6;\n  st.global.u32 [%rd5+-4], %r6;\n");
+  use(text);
+  EXPECT_EQ(summary.groups.size(), 4U);
+  EXPECT_EQ(summary.programs.size(), 2U);
+  EXPECT_EQ(decided({.in = first + 808, .out = first + 400}).verdict, Verdict::Idempotent);
+  EXPECT_EQ(decided({.in = first + 804, .out = first + 400}).verdict, Verdict::NotIdempotent);
+  EXPECT_EQ(decided({.in = first, .out = first + 404}).verdict, Verdict::Idempotent);
+  EXPECT_EQ(decided({.in = first, .out = first + 400}).verdict, Verdict::NotIdempotent);
+}
+
 TEST_F(DecisionTest, OneMemoryAtTwoAddressesIsOne) {
   memory.back().canonical_address = first;
   EXPECT_EQ(decided({}).verdict, Verdict::NotIdempotent);
