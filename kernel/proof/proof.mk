@@ -47,7 +47,7 @@ RUN_AS ?= make -C kernel classes
 # Where `make results` keeps the tables of all branches.
 RESULTS ?= $(here)/../results/qemu/isolation.json
 # One takes about five seconds.
-patched_timeout_s = $(shell echo $$((600 * $(TIMES))))
+patched_timeout_s = $(shell echo $$((900 * $(TIMES))))
 schedules_timeout_s = $(shell echo $$((600 + 15 * $(lastword $(subst $(comma), ,$(SCHEDULES))))))
 guest = GUEST_TIMEOUT_S=$(3) $(here)/proof/run.sh $(IMAGE) $(build)/proof/$(1).img $(2)
 # The last one that changed this folder: what ran is all in it.

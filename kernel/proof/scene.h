@@ -22,7 +22,7 @@ struct part {
 	atomic_ulong benign_ns;
 	atomic_ulong fatal_ns;
 	atomic_ulong wrong;
-	atomic_ulong refusals_missed;
+	atomic_ulong as_it_should;	/* what the faulter looked at by itself, and found right */
 };
 
 struct scene {
@@ -48,6 +48,7 @@ struct fault_class {
 	bool server;		/* root names its process as an MPS server */
 	bool alone;		/* in a group of its own, which ends as ever */
 	bool mode_off;		/* it turns the module's mode off after its first fault */
+	uint32_t looks;		/* at so many things by itself, all of which have to be right */
 	uint32_t listed;	/* how many of its clients /proc has to list as condemned at some time */
 	bool report;		/* the module only says what it would do */
 	const char *counts;	/* a counter of the module that has to go up */
@@ -84,7 +85,7 @@ struct verdict {
 	uint64_t deferred;	/* ends that the module has put off */
 	uint64_t contained;	/* faults */
 	uint64_t counted;	/* by how much the counter of the class went up */
-	uint64_t refusals_missed;	/* what the driver should have refused to the faulter */
+	uint64_t as_it_should;	/* what the faulter looked at by itself, and found right */
 	uint64_t listed;	/* the most clients that were listed as condemned at a time */
 	uint64_t table_kib;	/* the most that its sinks' page tables took whenever somebody looked */
 	uint64_t longest_us;	/* under the service lock no fault took longer than that: a power of two times 64 */

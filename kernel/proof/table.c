@@ -27,7 +27,7 @@ static bool as_expected(const struct fault_class *class, const struct verdict *v
 		return false;
 	if (class->contained_at_most && verdict->contained > class->contained_at_most)
 		return false;
-	if (verdict->contained < class->contained_at_least || verdict->refusals_missed > 0)
+	if (verdict->contained < class->contained_at_least || verdict->as_it_should != class->looks)
 		return false;
 	return verdict->innocents_live && verdict->values_right && verdict->faulter_ended && verdict->resets == 0 &&
 	       verdict->reported == 0 && verdict->channel_errors == 0 && verdict->clean;
