@@ -15,7 +15,7 @@
 #define READY_MS	30000
 #define END_MS		20000
 /* By the clock: less than the longest time until SIGKILL, so that who is to be killed at once is not killed late instead. */
-#define FAULTER_MS	40000
+#define FAULTER_MS	50000
 #define GONE_MS		60000
 #define ROUNDS_AFTER	3
 #define COUNTERS	"/proc/driver/nvidia-uvm/fault_isolation"
