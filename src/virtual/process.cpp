@@ -43,6 +43,17 @@ VirtualProcess::VirtualProcess(const cuda::Backend& own_driver, VirtualSettings 
   for (std::size_t i = 0; i < page_->domains.size(); ++i) write_text(page_->domains[i], settings_.domains[i]);
 }
 
+void VirtualProcess::begin_anew() {
+  VirtualProcess* const parents = process();
+  if (parents == nullptr) return;
+  parents->page_memory_ = os::Fd();
+  current() = {};
+  auto* const mine = new VirtualProcess(parents->own_driver_, {});
+  mine->gate_.begin_anew();
+  mine->tell(abi::SpareState::Unprotected, "a child of fork() has no spare");
+  set_process(mine);
+}
+
 // ---- Start ----
 
 Result<const Instance*> VirtualProcess::bring_up(const std::string& domain) {
@@ -175,16 +186,48 @@ void VirtualProcess::stand_aside(const char* why) {
 
 // ---- Leaving an instance ----
 
-CUresult VirtualProcess::synchronize(const Instance& instance) {
-  CUresult result = CUDA_SUCCESS;
+namespace {
+
+/// What a thread that waits for the GPU leaves behind, whoever is still there then.
+struct Waiting {
+  std::vector<CUcontext> contexts;
+  std::atomic<std::uint32_t> is_over{0};
+  CUresult result = CUDA_SUCCESS;  ///< once it is over
+};
+
+void wait_for(const Instance& instance, Waiting& waiting) {
+  for (const CUcontext context : waiting.contexts) {
+    waiting.result = instance.driver().cuCtxSetCurrent(context);
+    if (waiting.result == CUDA_SUCCESS) waiting.result = instance.driver().cuCtxSynchronize();
+    if (waiting.result != CUDA_SUCCESS) break;
+  }
+  instance.driver().cuCtxSetCurrent(nullptr);
+  waiting.is_over.store(1, std::memory_order_release);
+  os::futex_wake(waiting.is_over);
+}
+
+}  // namespace
+
+/// A kernel may wait for a call of the program's, which waits at the gate. So a thread of its own waits, and
+/// where it does not come back in time it is left behind until the kernel ends.
+VirtualProcess::Waited VirtualProcess::synchronize(const Instance& instance) {
+  const auto waiting = std::make_shared<Waiting>();
   objects_.for_each(Family::Context, [&](Object& context) {
     const std::uintptr_t own = context.in[instance.slot()].load();
-    if (own == 0 || result != CUDA_SUCCESS) return;
-    result = instance.driver().cuCtxSetCurrent(reinterpret_cast<CUcontext>(own));
-    if (result == CUDA_SUCCESS) result = instance.driver().cuCtxSynchronize();
+    if (own != 0) waiting->contexts.push_back(reinterpret_cast<CUcontext>(own));
   });
-  forget_current(instance);
-  return result;
+  const auto undisturbed = settings_.undisturbed;
+  const Status started = os::start_detached_thread("firebreak-wait", [waiting, &instance, undisturbed] {
+    undisturbed([&] { wait_for(instance, *waiting); });
+  });
+  if (!started) return Waited::TooLong;
+  const auto until = std::chrono::steady_clock::now() + settings_.longest_wait;
+  while (waiting->is_over.load(std::memory_order_acquire) == 0) {
+    const auto left = until - std::chrono::steady_clock::now();
+    if (left <= Nanoseconds(0)) return Waited::TooLong;
+    os::futex_wait(waiting->is_over, 0, left);
+  }
+  return waiting->result == CUDA_SUCCESS ? Waited::AllDone : Waited::Failed;
 }
 
 /// Gives an instance everything that the program has.
@@ -217,7 +260,11 @@ bool VirtualProcess::is_ready_to_flip(Why why, const Instance& from) {
     drop_spare();
     return false;
   }
-  if (why == Why::Asked && wait_for_all([&] { return synchronize(from); }) == CUDA_SUCCESS) {
+  const auto queued = all_queued();
+  const Waited waited = why == Why::Asked ? synchronize(from) : Waited::Failed;
+  if (waited == Waited::TooLong) return false;  // it stays, and may be asked once more
+  if (waited == Waited::AllDone) {
+    end_all(queued);
     if (copy_variables(from, to)) return true;
     tell(abi::SpareState::Unprotected, "variables of its code could not be copied to the spare");
     return false;

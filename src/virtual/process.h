@@ -72,6 +72,10 @@ class VirtualProcess {
   /// but the anchor, and the program works as ever.
   VirtualProcess(const cuda::Backend& own_driver, VirtualSettings settings);
 
+  /// In a child of fork(): from now on the process's one, with nothing but the anchor. Threads of the
+  /// parent's may have been using everything else, and its page is the parent's alone.
+  static void begin_anew();
+
   /// At the program's first cuInit: the working instance comes up, and the spare in the background.
   CUresult initialise(unsigned int flags);
 
@@ -154,7 +158,8 @@ class VirtualProcess {
   bool is_work_under_way();
   std::vector<std::pair<Work*, std::uint64_t>> all_queued();
   static void end_all(const std::vector<std::pair<Work*, std::uint64_t>>& queued);
-  CUresult synchronize(const Instance& instance);
+  enum class Waited { AllDone, TooLong, Failed };
+  Waited synchronize(const Instance& instance);
   bool complete(const Instance& instance);
   void read_code();
   void check_taken();

@@ -2,6 +2,8 @@
 /// A program that knows nothing of Firebreak: plain CUDA, one command a message on descriptor 3, one answer
 /// "RESULT [VALUE]" each. Everything that it makes, it makes once, at its start.
 #include <dlfcn.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <array>
 #include <atomic>
@@ -177,6 +179,8 @@ class Program {
     if (verb == "spin") return {launch("spin", spare_words_)};
     if (verb == "spin_on_host") return {launch("spin", reinterpret_cast<CUdeviceptr>(host_))};
     if (verb == "release") return {release()};
+    if (verb == "release_by_copy") return {release_by_copy()};
+    if (verb == "fork_and_init") return fork_and_init();
     if (verb == "has_ended") return {CUDA_SUCCESS, host_word(2).load()};
     if (verb == "fault") return {launch("fault", words_)};
     if (verb == "fill_large") return {fill_large(words)};
@@ -456,6 +460,25 @@ class Program {
     for (unsigned long long i = 0; i < count; ++i)
       all = all * 31 + test::run_random_program(driver, seed + i, calls, with_contexts);
     return {CUDA_SUCCESS, all};
+  }
+
+  /// By a copy in a stream of its own.
+  CUresult release_by_copy() {
+    static const std::uint32_t one = 1;
+    CUstream other = nullptr;
+    CUresult result = get<PFN_cuStreamCreate>("cuStreamCreate")(&other, CU_STREAM_NON_BLOCKING);
+    if (result == CUDA_SUCCESS)
+      result = get<PFN_cuMemcpyHtoDAsync_v2>("cuMemcpyHtoDAsync_v2")(spare_words_ + 4, &one, 4, other);
+    return result == CUDA_SUCCESS ? get<PFN_cuStreamSynchronize>("cuStreamSynchronize")(other) : result;
+  }
+
+  /// What cuInit answers in a child. It is waited for.
+  Answer fork_and_init() {
+    const pid_t child = ::fork();
+    if (child == 0) ::_exit(static_cast<int>(get<PFN_cuInit>("cuInit")(0)));
+    int status = 0;
+    ::waitpid(child, &status, 0);
+    return {CUDA_SUCCESS, static_cast<unsigned long long>(WEXITSTATUS(status))};
   }
 
   CUresult export_memory() {

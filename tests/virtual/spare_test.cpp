@@ -268,6 +268,30 @@ TEST_F(Spare, WorkUnderWayEndsFirst) {
   EXPECT_EQ(program->ask("has_ended").value, 1U);
 }
 
+// Its kernel waits for a copy, and the copy for the gate: it waits no longer than it says, and moves then.
+TEST_F(Spare, WorkThatWaitsForACallOfTheProgramsHoldsItUpForAWhile) {
+  const auto program = start_with_spare("init_without_variables");
+  Page page(program->pid());
+  ASSERT_TRUE(page.is(SpareState::Protected)) << page.reason();
+  EXPECT_EQ(program->tell("spin"), CUDA_SUCCESS);
+  page.ask();
+  std::this_thread::sleep_for(Milliseconds(200));  // it waits for its work by now
+  EXPECT_EQ(program->tell("release_by_copy"), CUDA_SUCCESS);
+  EXPECT_EQ(program->tell("wait"), CUDA_SUCCESS);
+  EXPECT_TRUE(page.is_answered());
+  EXPECT_EQ(page->flips.load(), 1U) << page.reason();
+}
+
+TEST_F(Spare, AForkedChildHasNoneAndDoesNotHang) {
+  const auto program = start_with_spare();
+  Page page(program->pid());
+  for (int i = 0; i < 20; ++i) {
+    page.ask();  // so that a spare comes up all the time
+    EXPECT_EQ(program->ask("fork_and_init").value, static_cast<unsigned>(CUDA_ERROR_NOT_INITIALIZED)) << i;
+  }
+  EXPECT_EQ(program->tell("step"), CUDA_SUCCESS);
+}
+
 TEST_F(Spare, WhatWasQueuedIsDoneOnce) {
   const auto program = start_with_spare();
   const auto model = start_plain("model");

@@ -51,6 +51,7 @@ bool start_virtual_driver(const cuda::Backend& own_driver, const cuda::Driver& l
   settings.undisturbed = &undisturbed;
   // Never destroyed: other threads may use the driver until the process's very end.
   virtual_driver::set_process(new virtual_driver::VirtualProcess(own_driver, settings));
+  os::run_in_children(&ProcessDriver::begin_anew);
   return true;
 }
 
@@ -83,6 +84,9 @@ const cuda::Driver* ProcessDriver::library(const void* part_of) {
   return known_library;
 }
 
-void ProcessDriver::begin_anew() { new (&finding) std::mutex(); }
+void ProcessDriver::begin_anew() {
+  new (&finding) std::mutex();
+  virtual_driver::VirtualProcess::begin_anew();
+}
 
 }  // namespace firebreak::guard
