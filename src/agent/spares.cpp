@@ -16,6 +16,8 @@ namespace {
 
 constexpr const char* pipe_directory_variable = "CUDA_MPS_PIPE_DIRECTORY";
 constexpr Milliseconds between_looks{50};
+constexpr Nanoseconds longest_between_searches = std::chrono::seconds(5);
+constexpr std::size_t most_looked_at = 4096;
 
 std::string page_link() { return os::memory_file_link(abi::spare_page_name); }
 
@@ -120,10 +122,15 @@ void Spares::on_exit(pid_t pid) {
   if (followed_.empty()) looking_.cancel();
 }
 
+/// Less often each time, and among the first descriptors: a process makes its page when it starts CUDA.
 void Spares::find_page(pid_t pid, Followed& followed) {
   const Process* const process = at_.processes.living(pid);
-  if (process == nullptr) return;
+  if (process == nullptr || at_.clock.now() < followed.next_search) return;
+  followed.next_search = at_.clock.now() + followed.between_searches;
+  followed.between_searches = std::min(2 * followed.between_searches, longest_between_searches);
+  std::size_t looked_at = 0;
   (void)os::visit_descriptors(at_.kernel, pid, [&](int number, const std::string& target) {
+    if (++looked_at > most_looked_at) return false;
     if (target != page_link()) return true;
     const auto descriptor = at_.kernel.pidfd_getfd(*process->pidfd(), number);
     auto view = descriptor ? SpareView::of(descriptor->get()) : Result<SpareView>(propagate(descriptor));
