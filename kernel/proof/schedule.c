@@ -22,7 +22,7 @@ static bool run_schedule(uint32_t seed)
 
 	do {
 		class = &fault_classes[random_next(&state, fault_class_count)];
-	} while (class->two_gpus || class->as_ever);
+	} while (class->two_gpus || class->as_ever || class->alone);
 	model_set("duplicate_percent", random_next(&state, 60));
 	model_set("late_valid_percent", random_next(&state, 60));
 	model_set("reset_delay_ms", 1 + random_next(&state, 40));
