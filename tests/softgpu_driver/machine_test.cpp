@@ -112,7 +112,7 @@ MachineTest::~MachineTest() {
 Environment MachineTest::environment() const {
   Environment all = {{"FIREBREAK_SOFTGPU_DIR", state_directory()},
                      {"FIREBREAK_SOFTGPU_SPEED", "5"},
-                     {"FIREBREAK_SOFTGPU_MEMORY_MIB", "64"},
+                     {"FIREBREAK_SOFTGPU_MEMORY_MIB", std::to_string(memory_mib_)},
                      {"CUDA_MPS_PIPE_DIRECTORY", directory() + "/" + mps_name_},
                      {"CUDA_MPS_LOG_DIRECTORY", directory() + "/" + mps_name_ + ".log"}};
   if (gpu_) {

@@ -90,6 +90,7 @@ class MachineTest : public ::testing::Test {
   Environment environment() const;
 
   os::RealKernel kernel_;
+  unsigned memory_mib_ = 64;  ///< of the GPU
 
  private:
   os::TemporaryDirectory directory_;

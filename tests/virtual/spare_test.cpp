@@ -490,6 +490,9 @@ TEST_F(Spare, WithoutADomainForItsWorkTheProgramWorksAsEver) {
 /// see without any of this.
 class SpareRandom : public Spare, public testing::WithParamInterface<std::tuple<int, bool>> {
  protected:
+  // For a moment the contexts of three instances are there.
+  SpareRandom() { memory_mib_ = 512; }
+
   static constexpr int programs = 1250;
   static constexpr int programs_at_once = 25;
   static constexpr int calls = 10;
