@@ -13,6 +13,9 @@ namespace {
 
 constinit std::atomic<VirtualProcess*> only{nullptr};
 
+/// To leave, where work under way holds the program up.
+constexpr std::chrono::milliseconds between_tries(500);
+
 template <std::size_t size>
 void write_text(std::array<char, size>& into, const std::string& text) {
   into.fill('\0');
@@ -262,7 +265,10 @@ bool VirtualProcess::is_ready_to_flip(Why why, const Instance& from) {
   }
   const auto queued = all_queued();
   const Waited waited = why == Why::Asked ? synchronize(from) : Waited::Failed;
-  if (waited == Waited::TooLong) return false;  // it stays, and may be asked once more
+  if (waited == Waited::TooLong) {  // it stays, and is asked once more
+    next_try_ = std::chrono::steady_clock::now() + between_tries;
+    return false;
+  }
   if (waited == Waited::AllDone) {
     end_all(queued);
     if (copy_variables(from, to)) return true;
@@ -405,6 +411,7 @@ void VirtualProcess::check_spare() {
 /// The agent wants the program out of its domain. A spare that turns out to be none is replaced first.
 void VirtualProcess::leave_if_asked() {
   constexpr int tries_max = 3;
+  if (std::chrono::steady_clock::now() < next_try_) return;
   const std::uint32_t asked = page_->asked_to_leave.load(std::memory_order_acquire);
   if (asked == page_->answered.load()) return;
   const bool is_aside = aside_.load() != nullptr;

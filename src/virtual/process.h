@@ -214,6 +214,8 @@ class VirtualProcess {
   Work no_work_;  ///< of streams that are not followed: the program is aside then
   std::atomic<std::uintptr_t> primary_seen_{0};
   int tries_ = 0;  ///< to leave, as asked; of the keeper alone
+  /// Before that nobody tries again: the program has to get through the gate.
+  std::chrono::steady_clock::time_point next_try_{};
   Slot next_slot_ = anchor + 1;
   std::mutex hosts_mutex_;
   std::map<const void*, os::Mapping> hosts_;
