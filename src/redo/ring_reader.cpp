@@ -6,7 +6,7 @@
 #include <cstring>
 #include <optional>
 
-#include "redo/checksum.h"
+#include "redo/record.h"
 
 namespace firebreak::redo {
 namespace {
@@ -76,7 +76,7 @@ class RingReader {
         continue;
       }
       // Here a record has to begin. One whose number is there was written to its end.
-      if (!is_searching) log.has_gap = log.has_gap || sequence_at(at) == sequence_of(at);
+      if (!is_searching) log.has_gap = log.has_gap || sequence_at(at) == sequence_at_byte(at);
       is_searching = true;
       at += abi::redo_unit_bytes;
     }
@@ -90,8 +90,6 @@ class RingReader {
     std::memcpy(to + first, data_.data(), count - first);
   }
 
-  static std::uint64_t sequence_of(std::uint64_t at) { return at / abi::redo_unit_bytes + 1; }
-
   std::uint64_t sequence_at(std::uint64_t at) const {
     std::uint64_t sequence = 0;
     copy_out(at, reinterpret_cast<std::byte*>(&sequence), sizeof(sequence));
@@ -102,17 +100,15 @@ class RingReader {
   std::uint64_t read_record(std::uint64_t at, RedoLog& log) {
     abi::RedoRecord record{};
     copy_out(at, reinterpret_cast<std::byte*>(&record), sizeof(record));
-    if (record.sequence != sequence_of(at)) return 0;
+    if (record.sequence != sequence_at_byte(at)) return 0;
     const auto body = body_bytes(record.kind);
     if (!body || record.size_bytes < sizeof(record) + *body) return 0;
     const std::size_t payload = record.size_bytes - sizeof(record) - *body;
-    const std::uint64_t whole =
-        (record.size_bytes + abi::redo_unit_bytes - 1) / abi::redo_unit_bytes * abi::redo_unit_bytes;
+    const std::uint64_t whole = whole_units(record.size_bytes);
     if (payload > abi::redo_payload_max || whole > next_bytes_ - at) return 0;
     buffer_.resize(record.size_bytes);
     copy_out(at, buffer_.data(), buffer_.size());
-    constexpr std::size_t covered = offsetof(abi::RedoRecord, size_bytes);
-    if (checksum_of(std::span(buffer_).subspan(covered), record.sequence) != record.checksum) return 0;
+    if (checksum_of(buffer_, record.sequence) != record.checksum) return 0;
     RedoEntry entry;
     entry.sequence = record.sequence;
     entry.kind = record.kind;

@@ -7,7 +7,7 @@
 #include <cstring>
 #include <new>
 
-#include "redo/checksum.h"
+#include "redo/record.h"
 
 namespace firebreak::redo {
 namespace {
@@ -44,11 +44,9 @@ void RingWriter::write(abi::RedoKind kind, abi::RedoCause cause, std::uint64_t s
     body = payload = {};
   }
   const std::size_t content = sizeof(abi::RedoRecord) + body.size() + payload.size();
-  const std::size_t whole =
-      (content + abi::redo_unit_bytes - 1) / abi::redo_unit_bytes * abi::redo_unit_bytes;
-  const std::uint64_t at = ring_->next_bytes.fetch_add(whole, std::memory_order_relaxed);
+  const std::uint64_t at = ring_->next_bytes.fetch_add(whole_units(content), std::memory_order_relaxed);
   abi::RedoRecord record{};
-  record.sequence = at / abi::redo_unit_bytes + 1;
+  record.sequence = sequence_at_byte(at);
   record.size_bytes = static_cast<std::uint32_t>(content);
   record.kind = kind;
   record.cause = cause;
@@ -56,8 +54,7 @@ void RingWriter::write(abi::RedoKind kind, abi::RedoCause cause, std::uint64_t s
   std::memcpy(buffer, &record, sizeof(record));
   if (!body.empty()) std::memcpy(buffer + sizeof(record), body.data(), body.size());
   if (!payload.empty()) std::memcpy(buffer + sizeof(record) + body.size(), payload.data(), payload.size());
-  constexpr std::size_t covered = offsetof(abi::RedoRecord, size_bytes);
-  record.checksum = checksum_of({buffer + covered, content - covered}, record.sequence);
+  record.checksum = checksum_of({buffer, content}, record.sequence);
   std::memcpy(buffer, &record, sizeof(record));
   const std::uint64_t place = at & (ring_->capacity_bytes - 1);
   const std::size_t first = std::min<std::uint64_t>(content, ring_->capacity_bytes - place);
