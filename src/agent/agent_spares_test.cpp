@@ -72,6 +72,20 @@ class AgentSpares : public ParkedDomain {
     const std::string both = variable(process, "FIREBREAK_SPARE_DUMPS");
     return both.substr(both.find(':') + 1);
   }
+  /// It has left domain a, where it began, for b.
+  Process start_moved(Peer& command, Page& page) {
+    Process llm = start_with_spare(command, "llm", page);
+    page.leave_for("b");
+    until([&] { return tenant("llm")["active"]["domain"] == "b"; });
+    return llm;
+  }
+  /// Empty: nothing is told.
+  std::string domain_that_is_told(const fault::Fault& fault, Peer& watcher) {
+    ask(watcher, abi::Subscribe{});
+    hear(fault);
+    const auto event = watcher.receive();
+    return event ? std::get<abi::Event>(event->message).domain : "";
+  }
   /// As UVM tells it; in domain a, where whoever follows processes saw it begin.
   fault::Fault memory_fault_of(const Process& process) {
     fault::Fault fault;
@@ -231,29 +245,15 @@ TEST_F(AgentSpares, WhoeverHasOneIsAskedWhereADomainFallsUnparked) {
 TEST_F(AgentSpares, WhatItDoesAfterAMoveIsOfItsNewDomain) {
   Page page;
   Peer first = peer(), watcher = peer();
-  const Process llm = start_with_spare(first, "llm", page);
-  page.leave_for("b");
-  until([&] { return tenant("llm")["active"]["domain"] == "b"; });
-  ask(watcher, abi::Subscribe{});
-  hear(memory_fault_of(llm));
-  const auto event = watcher.receive();
-  ASSERT_TRUE(event);
-  EXPECT_EQ(std::get<abi::Event>(event->message).domain, "b");
+  EXPECT_EQ(domain_that_is_told(memory_fault_of(start_moved(first, page)), watcher), "b");
 }
 
 TEST_F(AgentSpares, WhoKnowsTheDomainIsNotToldAnotherByAPage) {
   Page page;
   Peer first = peer(), watcher = peer();
-  const Process llm = start_with_spare(first, "llm", page);
-  page.leave_for("b");
-  until([&] { return tenant("llm")["active"]["domain"] == "b"; });
-  ask(watcher, abi::Subscribe{});
-  fault::Fault fault = memory_fault_of(llm);
+  fault::Fault fault = memory_fault_of(start_moved(first, page));
   fault.source = fault::FaultSource::MpsLog;
-  hear(fault);
-  const auto event = watcher.receive();
-  ASSERT_TRUE(event);
-  EXPECT_EQ(std::get<abi::Event>(event->message).domain, "a") << "its instance that was left, say";
+  EXPECT_EQ(domain_that_is_told(fault, watcher), "a") << "its instance that was left, say";
 }
 
 // Who writes into its page that it works among others, and faults elsewhere.

@@ -127,7 +127,8 @@ void Spares::find_page(pid_t pid, Followed& followed) {
   const Process* const process = at_.processes.living(pid);
   if (process == nullptr || at_.clock.now() < followed.next_search) return;
   followed.next_search = at_.clock.now() + followed.between_searches;
-  followed.between_searches = std::min(2 * followed.between_searches, longest_between_searches);
+  followed.between_searches =
+      std::clamp<Nanoseconds>(2 * followed.between_searches, 2 * between_looks, longest_between_searches);
   std::size_t looked_at = 0;
   (void)os::visit_descriptors(at_.kernel, pid, [&](int number, const std::string& target) {
     if (++looked_at > most_looked_at) return false;

@@ -122,7 +122,7 @@ class Spares {
     SpareReport told;
     bool is_to_leave = false;  ///< asked before it had a page
     /// A process may have very many descriptors and no page.
-    Nanoseconds between_searches{std::chrono::milliseconds(50)};
+    Nanoseconds between_searches{};
     Monotonic next_search{};
     /// How many more of its news are told at once. A process may write into its page as fast as it likes.
     int words_left = words_max;
