@@ -41,11 +41,11 @@ Give in_buffer(void** extra, Slot slot, const TakenVariables& taken) {
 
 }  // namespace
 
-std::optional<ArgumentAddresses::Sizes> ArgumentAddresses::sizes_of(const cuda::Backend& driver,
-                                                                    const Object& kernel, CUfunction own) {
+const ArgumentAddresses::Sizes* ArgumentAddresses::sizes_of(const cuda::Backend& driver, const Object& kernel,
+                                                            CUfunction own) {
   {
     const std::shared_lock lock(mutex_);
-    if (const auto known = known_.find(&kernel); known != known_.end()) return known->second;
+    if (const auto known = known_.find(&kernel); known != known_.end()) return &known->second;
   }
   // A kernel may stand where a function may, but for this question.
   const auto ask = [&](std::size_t index, std::size_t* size_bytes) {
@@ -63,16 +63,16 @@ std::optional<ArgumentAddresses::Sizes> ArgumentAddresses::sizes_of(const cuda::
     sizes.push_back(size_bytes);
   }
   const bool is_whole = !sizes.empty() || result == CUDA_ERROR_INVALID_VALUE;
-  if (!is_whole) return std::nullopt;
+  if (!is_whole) return nullptr;
   const std::unique_lock lock(mutex_);
-  return known_.emplace(&kernel, std::move(sizes)).first->second;
+  return &known_.emplace(&kernel, std::move(sizes)).first->second;
 }
 
 Give ArgumentAddresses::look(const cuda::Backend& driver, Slot slot, const TakenVariables& taken,
                              const Object* kernel, CUfunction own, void** parameters, void** extra) {
   if (parameters == nullptr) return extra == nullptr ? Give::NoAddress : in_buffer(extra, slot, taken);
-  const auto sizes = kernel == nullptr ? std::nullopt : sizes_of(driver, *kernel, own);
-  if (!sizes) return Give::Unknown;
+  const Sizes* const sizes = kernel == nullptr ? nullptr : sizes_of(driver, *kernel, own);
+  if (sizes == nullptr) return Give::Unknown;
   Give found = Give::NoAddress;
   for (std::size_t i = 0; i < sizes->size(); ++i)
     found = std::max(found, in_words(parameters[i], (*sizes)[i], slot, taken));

@@ -4,7 +4,6 @@
 #pragma once
 
 #include <cstddef>
-#include <optional>
 #include <shared_mutex>
 #include <unordered_map>
 #include <vector>
@@ -33,7 +32,8 @@ class ArgumentAddresses {
  private:
   using Sizes = std::vector<std::size_t>;  ///< of the parameters, in bytes
 
-  std::optional<Sizes> sizes_of(const cuda::Backend& driver, const Object& kernel, CUfunction own);
+  /// Null: the driver does not say.
+  const Sizes* sizes_of(const cuda::Backend& driver, const Object& kernel, CUfunction own);
 
   std::shared_mutex mutex_;
   std::unordered_map<const Object*, Sizes> known_;  ///< objects live as long as the process

@@ -292,7 +292,7 @@ std::string setting_among(First first, Rest... rest) {
 
 /// The program has ended it in the instance of its turn. It ends in the spare by `end_one`, once nobody who
 /// makes or looks for objects there takes it for one any more.
-template <class EndOne>
+template <class Handle, class EndOne>
 void end_object(const Turn& turn, Object* object, const EndOne& end_one) {
   if (object == nullptr) return;
   turn.objects.remove(*object);
@@ -300,7 +300,7 @@ void end_object(const Turn& turn, Object* object, const EndOne& end_one) {
   const std::uintptr_t there = receiver == nullptr ? 0 : object->in[receiver->slot()].load();
   if (there == 0) return;
   turn.all.make_current(*receiver);
-  end_one(receiver->driver(), there);
+  end_one(receiver->driver(), reinterpret_cast<Handle>(there));
 }
 
 // ---- Our own functions ----

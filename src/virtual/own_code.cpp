@@ -54,10 +54,7 @@ CUresult unload(const OwnCall& call, Handle code, Unload unload_one) {
   const Code image = object == nullptr ? nullptr : call.all.objects().code_of(*object);
   const CUresult result = call.all.call([&](const Turn& turn) {
     const CUresult unloaded = unload_one(turn.driver, turn.objects.translate(code, turn.slot));
-    if (unloaded != CUDA_SUCCESS) return unloaded;
-    end_object(turn, object, [&](const cuda::Backend& driver, std::uintptr_t there) {
-      unload_one(driver, reinterpret_cast<Handle>(there));
-    });
+    if (unloaded == CUDA_SUCCESS) end_object<Handle>(turn, object, unload_one);
     return unloaded;
   });
   if (result == CUDA_SUCCESS && image != nullptr) image->forget();

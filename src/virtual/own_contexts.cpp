@@ -102,9 +102,8 @@ CUresult cuCtxDestroy_v2(const OwnCall& call, CUcontext context) {
     const CUresult destroyed = turn.driver.cuCtxDestroy_v2(turn.objects.translate(context, turn.slot));
     if (destroyed == CUDA_SUCCESS) {
       call.all.memory().free_all_of(number_of(context), turn.instance);
-      end_object(turn, object, [](const cuda::Backend& driver, std::uintptr_t there) {
-        driver.cuCtxDestroy_v2(reinterpret_cast<CUcontext>(there));
-      });
+      end_object<CUcontext>(
+          turn, object, [](const cuda::Backend& driver, CUcontext there) { driver.cuCtxDestroy_v2(there); });
     }
     current().in_driver.fill(~std::uintptr_t{0});
     return destroyed;

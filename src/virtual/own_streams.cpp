@@ -20,10 +20,7 @@ CUresult destroy(const OwnCall& call, Handle handle, Destroy destroy_one) {
   Object* const object = call.all.objects().find(FamilyOf<Handle>::value, number_of(handle));
   return call.all.call([&](const Turn& turn) {
     const CUresult destroyed = destroy_one(turn.driver, turn.objects.translate(handle, turn.slot));
-    if (destroyed != CUDA_SUCCESS) return destroyed;
-    end_object(turn, object, [&](const cuda::Backend& driver, std::uintptr_t there) {
-      destroy_one(driver, reinterpret_cast<Handle>(there));
-    });
+    if (destroyed == CUDA_SUCCESS) end_object<Handle>(turn, object, destroy_one);
     return destroyed;
   });
 }

@@ -6,7 +6,7 @@
 
 namespace firebreak::virtual_driver {
 
-TakenVariable* TakenVariables::find(CUdeviceptr address) const {
+TakenVariable* TakenVariables::look_up(CUdeviceptr address) const {
   const std::size_t count = count_.load(std::memory_order_acquire);
   for (std::size_t i = 0; i < count; ++i) {
     if (all_[i]->holds(address) && !all_[i]->is_gone()) return all_[i].get();
@@ -14,7 +14,7 @@ TakenVariable* TakenVariables::find(CUdeviceptr address) const {
   return nullptr;
 }
 
-CUdeviceptr TakenVariables::look_up(CUdeviceptr address, Slot slot) const {
+CUdeviceptr TakenVariables::translate(CUdeviceptr address, Slot slot) const {
   const TakenVariable* const found = find(address);
   const CUdeviceptr there = found == nullptr ? 0 : found->in[slot].load(std::memory_order_acquire);
   return there == 0 ? address : there + (address - found->seen);
@@ -46,14 +46,12 @@ std::optional<CUdeviceptr> TakenVariables::take(Object& code, std::string_view n
 }
 
 CUdeviceptr TakenVariables::translate_for_use(CUdeviceptr address, Slot slot) {
-  if (!any()) [[likely]]
-    return address;
   if (TakenVariable* const found = find(address); found != nullptr) found->is_unknown.store(true);
   return translate(address, slot);
 }
 
 void TakenVariables::wrote(CUdeviceptr address, const void* bytes, std::size_t size_bytes, bool is_done) {
-  TakenVariable* const found = any() ? find(address) : nullptr;
+  TakenVariable* const found = find(address);
   if (found == nullptr) return;
   const std::size_t offset = address - found->seen;
   // Beyond its end may be another one that is taken.

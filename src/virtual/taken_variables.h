@@ -54,11 +54,7 @@ class TakenVariables {
                                   std::size_t size_bytes, Slot slot);
 
   /// What lies in instance `slot` where the program has `address`: of an address in no such variable, itself.
-  CUdeviceptr translate(CUdeviceptr address, Slot slot) const {
-    if (!any() || address < lowest_.load() || address >= end_.load()) [[likely]]
-      return address;
-    return look_up(address, slot);
-  }
+  CUdeviceptr translate(CUdeviceptr address, Slot slot) const;
   bool holds(CUdeviceptr address) const { return find(address) != nullptr; }
   /// The same for a call that may write there, as far as we know.
   CUdeviceptr translate_for_use(CUdeviceptr address, Slot slot);
@@ -76,8 +72,13 @@ class TakenVariables {
   void for_each(const std::function<void(TakenVariable&)>& look) const;
 
  private:
-  CUdeviceptr look_up(CUdeviceptr address, Slot slot) const;
-  TakenVariable* find(CUdeviceptr address) const;
+  /// Null: it is in none. Costs next to nothing for addresses that are far from all of them.
+  TakenVariable* find(CUdeviceptr address) const {
+    if (!any() || address < lowest_.load() || address >= end_.load()) [[likely]]
+      return nullptr;
+    return look_up(address);
+  }
+  TakenVariable* look_up(CUdeviceptr address) const;
 
   std::mutex mutex_;
   std::atomic<std::size_t> count_{0};
