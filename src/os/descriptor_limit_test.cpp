@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "os/descriptors.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -38,6 +39,21 @@ TEST(DescriptorLimitTest, IsRaisedForUsAndNotForWhomWeStart) {
     const auto said = run_program(kernel, request, "", Milliseconds(60'000));
     const std::string wanted = "64\n" + std::to_string(limit.rlim_max) + "\n";
     return said && said->output == wanted ? 0 : 3;
+  };
+  EXPECT_EXIT(::_exit(in_child()), testing::ExitedWithCode(0), "");
+}
+
+TEST(DescriptorLimitTest, WhatIsMovedAboveItLeavesItAsItWas) {
+  const auto in_child = [] {
+    constexpr rlim_t low = 64;
+    const rlimit limit{low, low + 2};
+    if (::setrlimit(RLIMIT_NOFILE, &limit) != 0) return 1;
+    const Fd first = move_above_limit(std::move(*duplicate(0)));
+    const Fd second = move_above_limit(std::move(*duplicate(0)));
+    if (first.get() != 64 || second.get() != 65 || descriptor_limit()->soft != low) return 2;
+    if (::fcntl(first.get(), F_GETFD) != FD_CLOEXEC) return 3;
+    const Fd third = move_above_limit(std::move(*duplicate(0)));
+    return third && third.get() < 64 && descriptor_limit()->soft == low ? 0 : 4;
   };
   EXPECT_EXIT(::_exit(in_child()), testing::ExitedWithCode(0), "");
 }

@@ -145,6 +145,14 @@ Status make_room_for_descriptors(std::uint64_t count) {
 
 std::optional<DescriptorLimit> descriptor_limit_of_children() { return limit_at_start(); }
 
+Fd move_above_limit(Fd descriptor) {
+  const auto limit = descriptor_limit();
+  if (!limit || limit->soft >= limit->hard || !set_limit({limit->hard, limit->hard})) return descriptor;
+  Fd moved(::fcntl(descriptor.get(), F_DUPFD_CLOEXEC, static_cast<int>(limit->soft)));
+  const Status restored = set_limit(*limit);
+  return moved && restored ? std::move(moved) : std::move(descriptor);
+}
+
 Result<std::size_t> open_descriptors() {
   // From Linux 6.2 on the directory's size says it.
   struct stat info {};

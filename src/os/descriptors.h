@@ -59,6 +59,11 @@ std::optional<DescriptorLimit> descriptor_limit_of_children();
 /// ResourceExhausted: the hard limit does not allow it; what it is. Any thread.
 Status make_room_for_descriptors(std::uint64_t count);
 
+/// The same opening with a number above the soft limit, which is raised for a moment: so the program has all
+/// numbers below for itself. The one given, where the hard limit does not allow that. For whoever works in
+/// somebody else's process. Any thread; a limit that another thread sets just then is lost.
+Fd move_above_limit(Fd descriptor);
+
 /// How many are open.
 Result<std::size_t> open_descriptors();
 

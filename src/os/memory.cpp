@@ -7,6 +7,7 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/uio.h>
 #include <unistd.h>
 #include <algorithm>
 #include <cerrno>
@@ -176,6 +177,12 @@ int raw_munmap(void* address, std::size_t size_bytes) {
 
 int raw_bind(int fd, const void* name, std::uint32_t size_bytes) {
   return static_cast<int>(::syscall(SYS_bind, fd, name, size_bytes));
+}
+
+bool copy_if_readable(void* to, const void* from, std::size_t size_bytes) {
+  const iovec into{to, size_bytes};
+  const iovec of{const_cast<void*>(from), size_bytes};
+  return ::process_vm_readv(::getpid(), &into, 1, &of, 1, 0) == static_cast<ssize_t>(size_bytes);
 }
 
 bool prepare_process_barrier() {

@@ -114,6 +114,10 @@ void* raw_mmap(void* address, std::size_t size_bytes, int protection, int flags,
 int raw_munmap(void* address, std::size_t size_bytes);
 int raw_bind(int fd, const void* name, std::uint32_t size_bytes);
 
+/// Copies from this process's own memory what may not be there. False: some of it is not to be read, or that
+/// is not to be known here.
+bool copy_if_readable(void* to, const void* from, std::size_t size_bytes);
+
 // --- barrier
 // A fence that one thread pays for on behalf of all others (membarrier(2), private expedited).
 

@@ -26,12 +26,6 @@ LaunchConfig::LaunchConfig(const Turn& turn, const CUlaunchConfig* program) : gi
 
 namespace {
 
-/// FIREBREAK_SPARE_TRACE=1: what answers an error is written to standard error, for who develops this.
-bool is_traced() {
-  static const bool wanted = os::environment_variable("FIREBREAK_SPARE_TRACE") == "1";
-  return wanted;
-}
-
 CUresult told(const char* symbol, CUresult result) {
   if (result != CUDA_SUCCESS && result != CUDA_ERROR_NOT_READY && is_traced()) [[unlikely]]
     std::fprintf(stderr, "firebreak: %s answers %d\n", symbol, static_cast<int>(result));
@@ -68,16 +62,17 @@ auto* out_among(First first, Rest... rest) {
 
 // Whatever the parameters are called, `all`, `turn`, `making`, `here_` and `program_` are none of them.
 
-#define VIRTUAL_DEFINE_passed(exported, symbol, is_per_thread, purpose, reason, ...)          \
-  CUresult exported(CUDA_PARAMETERS(__VA_ARGS__)) {                                           \
-    VirtualProcess& all = *process();                                                         \
-    return all.call([&](const Turn& turn) {                                                   \
-      if (!may_launch<CudaPurpose::purpose>(turn __VA_OPT__(, ) CUDA_ARGUMENTS(__VA_ARGS__))) \
-        return CUDA_ERROR_NOT_SUPPORTED;                                                      \
-      return with_work<CudaPurpose::purpose, is_per_thread>(all, [&] {                        \
-        return turn.driver.exported(CUDA_EACH(VIRTUAL_GIVEN, __VA_ARGS__));                   \
-      } __VA_OPT__(, ) CUDA_ARGUMENTS(__VA_ARGS__));                                          \
-    });                                                                                       \
+#define VIRTUAL_DEFINE_passed(exported, symbol, is_per_thread, purpose, reason, ...)            \
+  CUresult exported(CUDA_PARAMETERS(__VA_ARGS__)) {                                             \
+    VirtualProcess& all = *process();                                                           \
+    return all.call([&](const Turn& turn) {                                                     \
+      if (!may_launch<CudaPurpose::purpose>(turn __VA_OPT__(, ) CUDA_ARGUMENTS(__VA_ARGS__)) || \
+          !may_copy<CudaPurpose::purpose>(turn __VA_OPT__(, ) CUDA_ARGUMENTS(__VA_ARGS__)))     \
+        return CUDA_ERROR_NOT_SUPPORTED;                                                        \
+      return with_work<CudaPurpose::purpose, is_per_thread>(all, [&] {                          \
+        return turn.driver.exported(CUDA_EACH(VIRTUAL_GIVEN, __VA_ARGS__));                     \
+      } __VA_OPT__(, ) CUDA_ARGUMENTS(__VA_ARGS__));                                            \
+    });                                                                                         \
   }
 
 #define VIRTUAL_DEFINE_aside(exported, symbol, is_per_thread, purpose, reason, ...)                     \

@@ -266,6 +266,25 @@ bool may_launch(const Turn& turn, Arguments... arguments) {
   }
 }
 
+// ---- What a copy gives the GPU ----
+
+template <CudaPurpose purpose, class... Rest>
+bool may_copy(const Turn&, Rest...) {
+  return true;
+}
+template <CudaPurpose purpose, class... Rest>
+requires(purpose == CudaPurpose::Copies) bool may_copy(const Turn& turn, CUdeviceptr address,
+                                                       const void* host, std::size_t size_bytes, Rest...) {
+  return turn.all.may_copy(turn, address, host, size_bytes);
+}
+/// Of cuMemcpy(), which copies from wherever the address is.
+template <CudaPurpose purpose, class... Rest>
+requires(purpose == CudaPurpose::Copies) bool may_copy(const Turn& turn, CUdeviceptr address,
+                                                       CUdeviceptr from, std::size_t size_bytes, Rest...) {
+  if (from - window_begin < window_bytes) return true;  // the GPU's own memory
+  return turn.all.may_copy(turn, address, reinterpret_cast<const void*>(from), size_bytes);
+}
+
 /// The first handle among a call's parameters whose object is followed.
 inline Object* object_among(Objects&) { return nullptr; }
 template <class First, class... Rest>

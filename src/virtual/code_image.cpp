@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "virtual/code_image.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "os/self.h"
@@ -41,12 +42,9 @@ CodeState CodeImage::read(const fatbin::TargetGpu& gpu) const {
   if (code.obstacle) state.why_unknown = fatbin::to_string(*code.obstacle);
   for (const fatbin::Variable& variable : code.variables) {
     if (variable.may_change()) state.variables.push_back(variable.name);
-    if (variable.memory == fatbin::VariableSpace::Constant) state.constants.push_back(variable.name);
+    if (!variable.is_literal) state.named.push_back(variable.name);
   }
-  // A name that means one thing in one of its images, and another in the next.
-  for (const fatbin::Variable& variable : code.variables) {
-    if (variable.memory == fatbin::VariableSpace::Global) std::erase(state.constants, variable.name);
-  }
+  std::ranges::sort(state.named);
   return state;
 }
 

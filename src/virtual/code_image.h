@@ -16,7 +16,7 @@ namespace firebreak::virtual_driver {
 /// What is kept of the code between two launches.
 struct CodeState {
   std::vector<std::string> variables;  ///< those that kernels may change
-  std::vector<std::string> constants;  ///< those that the host alone may change, by their address
+  std::vector<std::string> named;      ///< all that the program may ask for by their names; sorted
   const char* why_unknown = nullptr;   ///< a literal; null: these are all
 };
 

@@ -60,8 +60,8 @@ Result<std::unique_ptr<Instance>> Instance::bring_up(const InstanceSettings& set
   return made;
 }
 
-std::unique_ptr<Instance> Instance::of_program(const cuda::Backend& driver) {
-  std::unique_ptr<Instance> made(new Instance(InstanceSettings{{}, {}, anchor}));
+std::unique_ptr<Instance> Instance::of(const cuda::Backend& driver, Slot slot) {
+  std::unique_ptr<Instance> made(new Instance(InstanceSettings{{}, {}, slot}));
   made->driver_ = driver;
   return made;
 }

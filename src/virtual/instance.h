@@ -33,8 +33,8 @@ class Instance {
   /// not to be had.
   static Result<std::unique_ptr<Instance>> bring_up(const InstanceSettings& settings);
 
-  /// The program's own driver, whatever it is and whether or not it has started: the anchor.
-  static std::unique_ptr<Instance> of_program(const cuda::Backend& driver);
+  /// Of a driver that is there, whether or not it has started: the program's own is the anchor.
+  static std::unique_ptr<Instance> of(const cuda::Backend& driver, Slot slot = anchor);
 
   Slot slot() const { return settings_.slot; }
   const std::string& pipe_directory() const { return settings_.pipe_directory; }

@@ -47,8 +47,9 @@ class WindowMemory {
   /// False: not known.
   bool remove_host(void* host);
 
-  /// Maps there what that instance does not have yet. The first thing that failed.
-  CUresult bring_to(const Instance& instance);
+  /// Maps there what that instance does not have yet. The first thing that failed. What no instance has been
+  /// given before comes from `active`, which has to live for that. The program's own calls come in between.
+  CUresult bring_to(const Instance& instance, const Instance& active);
   /// Takes everything out of an instance that nobody uses any more. Its memory is not its context's: without
   /// this what the program frees later would stay.
   void take_from(const Instance& instance);
@@ -58,7 +59,7 @@ class WindowMemory {
  private:
   struct Block {
     std::uint64_t size_bytes = 0;
-    os::Fd memory;                      ///< what others import
+    os::Fd memory;                      ///< what others import; empty until the first one is to have it
     std::vector<Slot> has_it;           ///< instances in which it is mapped
     std::uint64_t pieces_of_bytes = 0;  ///< 0: one allocation
     std::vector<bool> taken;            ///< pieces
@@ -78,10 +79,14 @@ class WindowMemory {
   CUresult add_block(const Instance& active, std::uint64_t size_bytes, std::uint64_t* begin);
   CUresult take_piece(const Instance& active, const Piece& piece, CUdeviceptr* address);
   bool free_locked(CUdeviceptr address, const Instance& active);
+  CUresult bring_next_block(const Instance& instance, const Instance& active, std::uint64_t* from,
+                            bool* is_over);
+  std::unique_lock<std::mutex> lock_for_caller() const;
   std::map<std::uint64_t, Block>::const_iterator block_of(std::uint64_t address) const;
 
   const Receiver& receiver_;
   mutable std::mutex mutex_;
+  mutable std::atomic<int> callers_waiting_{0};
   Addresses addresses_{window_begin, window_bytes};
   std::map<std::uint64_t, Block> blocks_;  ///< by where they begin
   std::map<std::uint64_t, Piece> pieces_;  ///< likewise

@@ -129,7 +129,7 @@ struct Object {
   /// Of code that was read: its variables on the GPU that a kernel may change. Written once, before
   /// `is_read`.
   std::vector<std::string> variables;
-  std::vector<std::string> constants;  ///< likewise, those that the host alone may change
+  std::vector<std::string> named;  ///< likewise, all that the program may ask for by their names; sorted
   std::atomic<bool> is_read{false};
   /// The instance that was last seen to have all of them. Of who flips alone.
   Slot variables_seen_in = no_slot;

@@ -70,6 +70,7 @@ CUresult cuMemcpyDtoH_v2(const OwnCall& call, void* host, CUdeviceptr address, s
 /// What it writes to variables is known then, also where the domain dies.
 CUresult cuMemcpyHtoD_v2(const OwnCall& call, CUdeviceptr address, const void* host, std::size_t size_bytes) {
   return call.all.call([&](const Turn& turn) {
+    if (!call.all.may_copy(turn, address, host, size_bytes)) return CUDA_ERROR_NOT_SUPPORTED;
     const auto copy = call.which(turn.driver.cuMemcpyHtoD_v2, turn.driver.cuMemcpyHtoD_v2_ptds);
     call.all.work_of(nullptr, call.per_thread).queued.fetch_add(1);
     const CUresult result = copy(turn.translate(address), host, size_bytes);

@@ -2,6 +2,7 @@
 #include "virtual/process.h"
 
 #include <algorithm>
+#include <cstdio>
 #include <cstring>
 #include <new>
 
@@ -27,6 +28,11 @@ void write_text(std::array<char, size>& into, const std::string& text) {
 VirtualProcess* process() { return only.load(std::memory_order_acquire); }
 void set_process(VirtualProcess* made) { only.store(made, std::memory_order_release); }
 
+bool is_traced() {
+  static const bool wanted = os::environment_variable("FIREBREAK_SPARE_TRACE") == "1";
+  return wanted;
+}
+
 Current& current() {
   static thread_local Current own;
   return own;
@@ -34,7 +40,7 @@ Current& current() {
 
 VirtualProcess::VirtualProcess(const cuda::Backend& own_driver, VirtualSettings settings)
     : own_driver_(own_driver), settings_(std::move(settings)) {
-  instances_.push_back(Instance::of_program(own_driver));
+  instances_.push_back(Instance::of(own_driver));
   active_.store(instances_.front().get());
   auto memory = os::create_memory_file(abi::spare_page_name, os::page_size());
   auto mapping = memory ? os::Mapping::of_file(memory->get(), os::page_size(), os::Protection::ReadWrite)
@@ -182,9 +188,17 @@ bool VirtualProcess::is_work_under_way() {
 }
 
 void VirtualProcess::stand_aside(const char* why) {
+  static std::atomic<const char*> traced{nullptr};
+  if (is_traced() && traced.exchange(why) != why) std::fprintf(stderr, "firebreak: aside: %s\n", why);
   const char* before = nullptr;
   if (!aside_.compare_exchange_strong(before, why)) return;
   wake_keeper();
+}
+
+void VirtualProcess::stand_aside(const char* why, const std::string& what) {
+  if (aside_.load() != nullptr) return stand_aside(why);
+  static const std::string first = std::string(why) + ": " + what;  // there is one process, and one reason
+  stand_aside(first.c_str());
 }
 
 // ---- Leaving an instance ----
@@ -236,7 +250,7 @@ VirtualProcess::Waited VirtualProcess::synchronize(const Instance& instance) {
 /// Gives an instance everything that the program has.
 bool VirtualProcess::complete(const Instance& instance) {
   instance.driver().cuCtxSetCurrent(instance.primary());
-  const CUresult memory = memory_.bring_to(instance);
+  const CUresult memory = memory_.bring_to(instance, active());
   const auto failed = objects_.make_all(instance.driver(), instance.slot());
   forget_current(instance);
   if (memory != CUDA_SUCCESS)

@@ -36,6 +36,10 @@ struct VirtualSettings {
   void (*undisturbed)(const std::function<void()>& run) = nullptr;
 };
 
+/// FIREBREAK_SPARE_TRACE=1: calls that answer an error, addresses of variables that are taken, and all that
+/// puts the program aside are written to standard error, for who develops this.
+bool is_traced();
+
 /// What the calling thread made current.
 struct Current {
   std::vector<CUcontext> stack;  ///< as the program calls them; the last one is current
@@ -109,6 +113,8 @@ class VirtualProcess {
                             Slot slot);
   /// False: it would give a kernel an address at which nothing is any more.
   bool may_launch(const Turn& turn, CUfunction function, void** parameters, void** extra);
+  /// The same of a copy from the host to that address.
+  bool may_copy(const Turn& turn, CUdeviceptr address, const void* host, std::size_t size_bytes);
   /// Only the anchor is there: nothing is kept.
   bool is_plain() const { return active_.load(std::memory_order_acquire)->slot() == anchor; }
   /// For somebody inside a call.
@@ -122,6 +128,8 @@ class VirtualProcess {
   bool has_context(CUcontext context);
   /// The program uses what we cannot move: it goes on, unprotected. `why` is a literal.
   void stand_aside(const char* why);
+  /// The same, and what it was: a name in the program's code.
+  void stand_aside(const char* why, const std::string& what);
   /// Something that the spare is to have, too.
   void something_new() { wake_keeper(); }
 

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /// The variables of the program's code: which there are, where each instance has them, and what is in them.
 #include <algorithm>
+#include <array>
+#include <cstdio>
 
+#include "os/memory.h"
 #include "os/self.h"
 #include "virtual/process.h"
 
@@ -80,7 +83,7 @@ void VirtualProcess::read_code() {
     CodeState state = code->read(gpu);
     if (state.why_unknown != nullptr) stand_aside(state.why_unknown);
     object->variables = std::move(state.variables);
-    object->constants = std::move(state.constants);
+    object->named = std::move(state.named);
     object->is_read.store(true, std::memory_order_release);
   }
   check_taken();
@@ -124,19 +127,44 @@ void Turn::beware_of_addresses() const {
 
 CUdeviceptr VirtualProcess::take_variable(Object* code, const char* name, CUdeviceptr address,
                                           std::size_t size_bytes, Slot slot) {
+  if (is_traced()) std::fprintf(stderr, "firebreak: takes the address of %s, %zu bytes\n", name, size_bytes);
   const auto seen = code == nullptr ? std::nullopt : taken_.take(*code, name, address, size_bytes, slot);
   if (!seen) stand_aside("it takes the addresses of more variables than can be followed");
   wake_keeper();
   return seen.value_or(address);
 }
 
-/// Kernels may store the address of any other variable, and the program another in it.
+/// What is not named by what was read could be anything.
 void VirtualProcess::check_taken() {
   taken_.for_each([&](TakenVariable& each) {
-    if (each.is_constant || !each.code->is_read.load(std::memory_order_acquire)) return;
-    each.is_constant = std::ranges::count(each.code->constants, each.name) == 1;
-    if (!each.is_constant) stand_aside("it takes the address of a variable that kernels may change");
+    if (each.is_known || !each.code->is_read.load(std::memory_order_acquire)) return;
+    each.is_known = std::ranges::binary_search(each.code->named, each.name);
+    if (!each.is_known) stand_aside("it takes the address of a variable that is not known", each.name);
   });
+}
+
+/// A kernel may look there for the address. What is larger hardly has any.
+bool VirtualProcess::may_copy(const Turn& turn, CUdeviceptr address, const void* host,
+                              std::size_t size_bytes) {
+  constexpr std::size_t looked_at_bytes = std::size_t{64} << 10;
+  if (!taken_.any() || size_bytes > looked_at_bytes) [[likely]]
+    return true;
+  std::array<CUdeviceptr, 512> words;
+  constexpr std::size_t word_bytes = sizeof(CUdeviceptr);
+  std::size_t at = (word_bytes - address % word_bytes) % word_bytes;
+  while (at + word_bytes <= size_bytes) {
+    const std::size_t count = std::min(words.size(), (size_bytes - at) / word_bytes);
+    const char* const from = static_cast<const char*>(host) + at;
+    if (!os::copy_if_readable(words.data(), from, count * word_bytes)) return true;
+    const auto end = words.begin() + static_cast<std::ptrdiff_t>(count);
+    const auto found = std::find_if(words.begin(), end, [&](CUdeviceptr word) { return taken_.holds(word); });
+    if (found != end) {
+      stand_aside("it copies the address of a variable to the GPU");
+      return taken_.translate(*found, turn.slot) == *found;
+    }
+    at += count * word_bytes;
+  }
+  return true;
 }
 
 /// Where they lie in that instance.

@@ -57,6 +57,7 @@ void TakenVariables::wrote(CUdeviceptr address, const void* bytes, std::size_t s
   // Beyond its end may be another one that is taken.
   if (!is_done || size_bytes > found->size_bytes - offset)
     return for_each([](TakenVariable& each) { each.is_unknown.store(true); });
+  if (found->size_bytes > content_max_bytes) return found->is_unknown.store(true);
   const std::lock_guard lock(mutex_);
   found->content.resize(found->size_bytes);
   found->is_written.resize(found->size_bytes);

@@ -26,7 +26,7 @@ struct TakenVariable {
   CUdeviceptr seen = 0;  ///< its begin, as the program has it
   std::size_t size_bytes = 0;
   std::array<std::atomic<CUdeviceptr>, slots_max> in{};  ///< its begin in each instance; 0: not known yet
-  bool is_constant = false;                              ///< of who reads code alone: that has been made sure
+  bool is_known = false;  ///< of who reads code alone: its code says what it is
   /// Somebody may have written it whose bytes we have not seen.
   std::atomic<bool> is_unknown{false};
   /// What the program has written since its code was loaded, and which of these bytes it has. Guarded by the
@@ -40,11 +40,14 @@ struct TakenVariable {
 
 /// Thread safe. What is added stays until the process ends.
 ///
-/// Only memory that the host alone writes (`.const`) may be taken: kernels use it by its name. The host's
-/// address of it is an argument of copies, and there it is replaced. A kernel that is given one may keep it.
+/// Kernels use it by its name. The host's address of it is an argument of copies, and there it is replaced.
+/// What gives the GPU itself the address, for kernels to use, is not followed.
 class TakenVariables {
  public:
   static constexpr std::size_t variables_max = 1024;
+  /// Of larger ones it is not kept what the program writes there. Constants have no more (CUDA C++
+  /// Programming Guide, "Compute Capabilities").
+  static constexpr std::size_t content_max_bytes = std::size_t{64} << 10;
 
   bool any() const { return count_.load(std::memory_order_acquire) != 0; }
 

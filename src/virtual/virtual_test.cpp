@@ -2,21 +2,36 @@
 /// The parts of the virtual driver that need no driver.
 #include <gmock/gmock.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
+#include <filesystem>
+#include <future>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
 #include <thread>
+#include <vector>
 
 #include "virtual/address_keeping.h"
 #include "virtual/addresses.h"
 #include "virtual/code_image.h"
 #include "virtual/gate.h"
+#include "virtual/instance.h"
+#include "virtual/memory.h"
 #include "virtual/objects.h"
 #include "virtual/taken_variables.h"
 
 namespace firebreak::virtual_driver {
 namespace {
 
+using testing::AllOf;
+using testing::Each;
 using testing::ElementsAre;
+using testing::Ge;
 using testing::IsEmpty;
+using testing::SizeIs;
 
 // ---- Addresses ----
 
@@ -87,7 +102,7 @@ TEST(CodeImage, SaysWhatKernelsMayChange) {
       ".version 7.0\n.visible .global .align 4 .u32 steps = 0;\n.const .f32 pi;\n"
       ".entry f() { ld.global.u32 %r1, [steps]; }");
   EXPECT_THAT(state.variables, ElementsAre("steps"));
-  EXPECT_THAT(state.constants, ElementsAre("pi"));
+  EXPECT_THAT(state.named, ElementsAre("pi", "steps"));
   EXPECT_EQ(state.why_unknown, nullptr);
   EXPECT_THAT(read(".version 7.0\n").variables, IsEmpty());
 }
@@ -387,6 +402,145 @@ TEST_F(ObjectsTest, WhatTheDriverAnswersAgainIsTheSameObject) {
   EXPECT_EQ(&add(0x500, 1), &first);
 }
 
+// ---- Memory ----
+
+/// The GPU's memory is a number each. A descriptor of it is one of the kernel's, which somebody has to close.
+struct FakeGpu {
+  static inline std::atomic<int> created = 0;
+  static constexpr const char* name = "fake-gpu-memory";
+
+  static std::vector<int> open_descriptors() {
+    std::vector<int> found;
+    for (int number = 0; number < 4096; ++number) {
+      std::error_code ignored;
+      const auto target = std::filesystem::read_symlink("/proc/self/fd/" + std::to_string(number), ignored);
+      if (target.string().find(name) != std::string::npos) found.push_back(number);
+    }
+    return found;
+  }
+};
+
+template <Slot slot>
+struct FakeDriver {
+  static inline std::map<CUdeviceptr, int> mapped;
+  static inline std::set<CUmemGenericAllocationHandle> imported;
+  static inline bool is_dead = false;
+
+  static CUresult answer() { return is_dead ? CUDA_ERROR_ILLEGAL_ADDRESS : CUDA_SUCCESS; }
+  /// What an instance has imported it may not export (H100).
+  static CUresult export_it(void* to, CUmemGenericAllocationHandle handle) {
+    if (imported.contains(handle)) return CUDA_ERROR_INVALID_VALUE;
+    const int fd = ::memfd_create(FakeGpu::name, MFD_CLOEXEC);
+    if (::pwrite(fd, &handle, sizeof handle, 0) != sizeof handle) return CUDA_ERROR_OPERATING_SYSTEM;
+    *static_cast<int*>(to) = fd;
+    return answer();
+  }
+  static CUresult import_it(CUmemGenericAllocationHandle* handle, void* from) {
+    const int fd = static_cast<int>(reinterpret_cast<std::intptr_t>(from));
+    if (::pread(fd, handle, sizeof *handle, 0) != sizeof *handle) return CUDA_ERROR_INVALID_VALUE;
+    imported.insert(*handle);
+    return answer();
+  }
+  static std::unique_ptr<Instance> instance() {
+    mapped.clear();
+    imported.clear();
+    is_dead = false;
+    cuda::Backend driver{};
+    driver.cuMemCreate = [](CUmemGenericAllocationHandle* handle, std::size_t, const CUmemAllocationProp*,
+                            unsigned long long) {
+      *handle = static_cast<CUmemGenericAllocationHandle>(++FakeGpu::created);
+      return answer();
+    };
+    driver.cuMemMap = [](CUdeviceptr address, std::size_t, std::size_t, CUmemGenericAllocationHandle handle,
+                         unsigned long long) {
+      mapped[address] = static_cast<int>(handle);
+      return answer();
+    };
+    driver.cuMemUnmap = [](CUdeviceptr address, std::size_t) {
+      mapped.erase(address);
+      return answer();
+    };
+    driver.cuMemSetAccess = [](CUdeviceptr, std::size_t, const CUmemAccessDesc*, std::size_t) {
+      return answer();
+    };
+    driver.cuMemRelease = [](CUmemGenericAllocationHandle) { return answer(); };
+    driver.cuMemRetainAllocationHandle = [](CUmemGenericAllocationHandle* handle, void* address) {
+      *handle = static_cast<CUmemGenericAllocationHandle>(mapped.at(reinterpret_cast<CUdeviceptr>(address)));
+      return answer();
+    };
+    driver.cuMemExportToShareableHandle = [](void* to, CUmemGenericAllocationHandle handle,
+                                             CUmemAllocationHandleType,
+                                             unsigned long long) { return export_it(to, handle); };
+    driver.cuMemImportFromShareableHandle = [](CUmemGenericAllocationHandle* handle, void* from,
+                                               CUmemAllocationHandleType) { return import_it(handle, from); };
+    return Instance::of(driver, slot);
+  }
+};
+
+class WindowMemoryTest : public testing::Test {
+ protected:
+  using First = FakeDriver<1>;
+  using Second = FakeDriver<2>;
+  using Third = FakeDriver<3>;
+
+  std::vector<CUdeviceptr> allocate(int count) {
+    std::vector<CUdeviceptr> all(static_cast<std::size_t>(count));
+    for (CUdeviceptr& each : all) EXPECT_EQ(memory_.allocate(*first_, block_bytes, 0, &each), CUDA_SUCCESS);
+    return all;
+  }
+
+  std::unique_ptr<Instance> first_ = First::instance();
+  std::unique_ptr<Instance> second_ = Second::instance();
+  std::unique_ptr<Instance> third_ = Third::instance();
+  Receiver receiver_{nullptr};
+  WindowMemory memory_{receiver_};
+};
+
+TEST_F(WindowMemoryTest, IsTheSameInTheNextInstanceAndInTheOneAfterThat) {
+  const auto all = allocate(3);
+  EXPECT_THAT(FakeGpu::open_descriptors(), IsEmpty()) << "nobody is to have it";
+  EXPECT_EQ(memory_.bring_to(*second_, *first_), CUDA_SUCCESS);
+  EXPECT_EQ(Second::mapped, First::mapped);
+  First::is_dead = true;
+  EXPECT_EQ(memory_.bring_to(*third_, *second_), CUDA_SUCCESS);
+  EXPECT_EQ(Third::mapped, First::mapped);
+  EXPECT_THAT(FakeGpu::open_descriptors(), SizeIs(3));
+  for (const CUdeviceptr each : all) EXPECT_TRUE(memory_.free(each, *third_));
+  EXPECT_THAT(FakeGpu::open_descriptors(), IsEmpty());
+}
+
+TEST_F(WindowMemoryTest, LeavesTheProgramItsDescriptors) {
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+  const rlimit few{200, before.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &few), 0);
+  allocate(300);
+  EXPECT_EQ(memory_.bring_to(*second_, *first_), CUDA_SUCCESS);
+  EXPECT_EQ(Second::mapped, First::mapped);
+  EXPECT_THAT(FakeGpu::open_descriptors(), AllOf(SizeIs(300), Each(Ge(200))));
+  rlimit after{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &after), 0);
+  EXPECT_EQ(after.rlim_cur, 200U);
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
+}
+
+TEST_F(WindowMemoryTest, WaitsForNobodyWhileItIsBrought) {
+  allocate(200);
+  const auto waiter =
+      std::async(std::launch::async, [&] { EXPECT_EQ(memory_.bring_to(*second_, *first_), CUDA_SUCCESS); });
+  const auto all = allocate(50);
+  for (const CUdeviceptr each : all) EXPECT_TRUE(memory_.free(each, *first_));
+  waiter.wait();
+  EXPECT_EQ(memory_.bring_to(*second_, *first_), CUDA_SUCCESS);
+  EXPECT_EQ(Second::mapped, First::mapped);
+}
+
+TEST_F(WindowMemoryTest, ThatNobodyHasYetDiesWithWhoMadeIt) {
+  allocate(1);
+  First::is_dead = true;
+  EXPECT_EQ(memory_.bring_to(*second_, *first_), CUDA_ERROR_ILLEGAL_ADDRESS);
+}
+
 // ---- Variables whose address the program has ----
 
 class TakenTest : public testing::Test {
@@ -465,6 +619,18 @@ TEST_F(TakenTest, WhatWasWrittenLastIsKept) {
   write(0x100f, "z");
   EXPECT_EQ(written(), "2:12abXY 15:z ");
   EXPECT_FALSE(only().is_unknown.load());
+}
+
+TEST_F(TakenTest, WhatIsWrittenToALargeOneIsNotKept) {
+  constexpr std::size_t most = TakenVariables::content_max_bytes;
+  EXPECT_EQ(taken_.take(code_, "large", 0x100000, most + 1, first), 0x100000U);
+  write(0x100000, "abcd");
+  EXPECT_TRUE(only().is_unknown.load());
+  EXPECT_EQ(written(), "");
+  EXPECT_EQ(taken_.take(code_, "less", 0x200000, most, first), 0x200000U);
+  write(0x200000, "abcd");
+  EXPECT_FALSE(only().is_unknown.load());
+  EXPECT_EQ(written(), "0:abcd ");
 }
 
 TEST_F(TakenTest, WhatIsNotSeenToBeWrittenIsUnknown) {

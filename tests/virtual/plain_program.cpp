@@ -121,31 +121,40 @@ std::string without_variables() {
   return kept;
 }
 
-/// The code as nvcc would put it into a program: a fat binary, with PTX for compute capability 7.0 in it.
-std::string fat_binary(const std::string& text) {
+/// The code as nvcc would put it into a program: a fat binary, with PTX for these compute capabilities in it,
+/// times ten.
+std::string fat_binary(const std::string& text, std::initializer_list<std::uint32_t> capabilities = {70}) {
   const std::string payload = text + std::string(8 - text.size() % 8, '\0');
   struct {
     std::uint32_t magic = 0xBA55ED50;
     std::uint16_t version = 1;
     std::uint16_t header_bytes = 16;
     std::uint64_t content_bytes = 0;
+  } all;
+  struct {
     std::uint16_t kind = 1;
     std::uint16_t entry_version = 0x101;
     std::uint32_t entry_header_bytes = 64;
     std::uint64_t payload_bytes = 0;
     std::array<std::uint32_t, 3> not_compressed{};
-    std::uint32_t arch = 70;
+    std::uint32_t arch = 0;
     std::uint64_t name = 0;
     std::uint64_t flags = 0x11;
     std::array<std::uint64_t, 2> rest{};
   } header;
-  header.content_bytes = 64 + payload.size();
   header.payload_bytes = payload.size();
-  return std::string(reinterpret_cast<const char*>(&header), sizeof header) + payload;
+  std::string entries;
+  for (const std::uint32_t capability : capabilities) {
+    header.arch = capability;
+    entries += std::string(reinterpret_cast<const char*>(&header), sizeof header) + payload;
+  }
+  all.content_bytes = entries.size();
+  return std::string(reinterpret_cast<const char*>(&all), sizeof all) + entries;
 }
 
 constexpr std::uint32_t word_count = 256;
 constexpr std::size_t large_bytes = std::size_t{5} << 20;
+constexpr std::size_t many_bytes = std::size_t{2} << 20;
 
 struct Answer {
   CUresult result = CUDA_SUCCESS;
@@ -161,8 +170,12 @@ class Program {
     if (verb == "init_without_variables") return {init(without_variables())};
     if (verb == "init_fat_binary") return {init(fat_binary(ptx))};
     if (verb == "init_library") return {init(fat_binary(ptx), true)};
+    if (verb == "init_library_of_two") return {init(fat_binary(ptx, {70, 80}), true)};
     if (verb == "init_allocating") return {init(fat_binary(std::string(ptx) + allocating))};
-    if (verb == "address") return {address_of_variable()};
+    if (verb == "take_steps") return {take_steps()};
+    if (verb == "steps_on_host") return steps_on_host();
+    if (verb == "set_steps") return {set_steps(words)};
+    if (verb == "copy_address") return {copy_address(words)};
     if (verb == "take") return take();
     if (verb == "set_factor") return {set_factor(words)};
     if (verb == "set_factor_2d") return {set_factor_2d(words)};
@@ -188,6 +201,8 @@ class Program {
     if (verb == "pinned") return pinned();
     if (verb == "allocate_free") return allocate_free(words);
     if (verb == "allocate_free_in_order") return {allocate_free_in_order(words)};
+    if (verb == "allocate_many") return {allocate_many(words)};
+    if (verb == "check_many") return check_many();
     if (verb == "more") return {make_more()};
     if (verb == "context_is_same") return context_is_same();
     if (verb == "export") return {export_memory()};
@@ -208,9 +223,41 @@ class Program {
                                                            0, nullptr, nullptr, 0);
   }
 
-  CUresult address_of_variable() {
-    CUdeviceptr address = 0;
-    return get<PFN_cuModuleGetGlobal_v2>("cuModuleGetGlobal_v2")(&address, nullptr, module_, "steps");
+  CUresult find_variable(const char* name, CUdeviceptr* address, std::size_t* size_bytes) {
+    if (library_of_code_ == nullptr)
+      return get<PFN_cuModuleGetGlobal_v2>("cuModuleGetGlobal_v2")(address, size_bytes, module_, name);
+    return get<PFN_cuLibraryGetGlobal>("cuLibraryGetGlobal")(address, size_bytes, library_of_code_, name);
+  }
+
+  CUresult take_steps() { return find_variable("steps", &steps_, nullptr); }
+
+  Answer steps_on_host() {
+    std::uint32_t value = 0;
+    const CUresult result = get<PFN_cuMemcpyDtoH_v2>("cuMemcpyDtoH_v2")(&value, steps_, sizeof value);
+    return {result, value};
+  }
+
+  CUresult set_steps(std::istream& words) {
+    std::uint32_t value = 0;
+    words >> value;
+    return get<PFN_cuMemcpyHtoD_v2>("cuMemcpyHtoD_v2")(steps_, &value, sizeof value);
+  }
+
+  /// To the GPU, between other bytes: by one of three calls.
+  CUresult copy_address(std::istream& words) {
+    int how = 0;
+    words >> how;
+    static std::array<CUdeviceptr, 1000> bytes{};
+    bytes[998] = steps_ + 1;
+    const std::size_t size_bytes = sizeof bytes - 4;
+    const CUdeviceptr to = large_ + 4;
+    const auto* const from = reinterpret_cast<const char*>(bytes.data()) + 4;
+    if (how == 0) return get<PFN_cuMemcpyHtoD_v2>("cuMemcpyHtoD_v2")(to, from, size_bytes);
+    const CUresult result =
+        how == 1 ? get<PFN_cuMemcpyHtoDAsync_v2>("cuMemcpyHtoDAsync_v2")(to, from, size_bytes, stream_)
+                 : get<PFN_cuMemcpyAsync>("cuMemcpyAsync")(to, reinterpret_cast<CUdeviceptr>(from),
+                                                           size_bytes, stream_);
+    return result == CUDA_SUCCESS ? get<PFN_cuStreamSynchronize>("cuStreamSynchronize")(stream_) : result;
   }
 
   // The constant: its second word is used, so that an address inside of it is.
@@ -219,11 +266,7 @@ class Program {
   Answer take() {
     CUdeviceptr address = 0;
     std::size_t size_bytes = 0;
-    const CUresult result =
-        library_of_code_ == nullptr
-            ? get<PFN_cuModuleGetGlobal_v2>("cuModuleGetGlobal_v2")(&address, &size_bytes, module_, "factor")
-            : get<PFN_cuLibraryGetGlobal>("cuLibraryGetGlobal")(&address, &size_bytes, library_of_code_,
-                                                                "factor");
+    const CUresult result = find_variable("factor", &address, &size_bytes);
     const bool is_same = factor_ == 0 || factor_ == address;
     factor_ = address;
     return {result, is_same && size_bytes == 8 ? 1ULL : 0ULL};
@@ -417,6 +460,33 @@ class Program {
     return again == CUDA_ERROR_INVALID_VALUE ? CUDA_SUCCESS : CUDA_ERROR_UNKNOWN;
   }
 
+  /// Blocks of the driver's, each with its number in it.
+  CUresult allocate_many(std::istream& words) {
+    std::size_t count = 0;
+    words >> count;
+    CUresult result = CUDA_SUCCESS;
+    for (std::size_t i = 0; i < count && result == CUDA_SUCCESS; ++i) {
+      result = get<PFN_cuMemAlloc_v2>("cuMemAlloc_v2")(&many_.emplace_back(), many_bytes);
+      const auto number = static_cast<unsigned int>(i);
+      if (result == CUDA_SUCCESS)
+        result = get<PFN_cuMemsetD32_v2>("cuMemsetD32_v2")(many_.back(), number, many_bytes / 4);
+    }
+    return result == CUDA_SUCCESS ? get<PFN_cuCtxSynchronize>("cuCtxSynchronize")() : result;
+  }
+
+  /// How many of them still have it, in their last word.
+  Answer check_many() {
+    unsigned long long right = 0;
+    for (std::size_t i = 0; i < many_.size(); ++i) {
+      std::uint32_t word = 0;
+      const CUresult result =
+          get<PFN_cuMemcpyDtoH_v2>("cuMemcpyDtoH_v2")(&word, many_[i] + many_bytes - 4, sizeof word);
+      if (result != CUDA_SUCCESS) return {result};
+      right += word == i ? 1 : 0;
+    }
+    return {CUDA_SUCCESS, right};
+  }
+
   /// Another module, stream and event, and memory: from now on these are used.
   CUresult make_more() {
     CUresult result = get<PFN_cuStreamCreate>("cuStreamCreate")(&stream_, CU_STREAM_NON_BLOCKING);
@@ -496,6 +566,8 @@ class Program {
   CUdeviceptr spare_words_ = 0;
   CUdeviceptr large_ = 0;
   CUdeviceptr factor_ = 0;
+  CUdeviceptr steps_ = 0;
+  std::vector<CUdeviceptr> many_;
   void* host_ = nullptr;
 };
 

@@ -226,9 +226,6 @@ TEST_P(SpareWithCode, WhoGivesAKernelAnAddressOfBeforeIsRefusedThat) {
   EXPECT_EQ(program->tell("step"), CUDA_SUCCESS);
 }
 
-INSTANTIATE_TEST_SUITE_P(Code, SpareWithCode, testing::Values("init_fat_binary", "init_library"),
-                         [](const auto& each) { return std::string(each.param); });
-
 TEST_F(Spare, WhoseKernelsAllocateMemoryIsToldAndGoesOn) {
   const auto program = start_with_spare("init_allocating");
   const auto model = start_plain("model");
@@ -241,18 +238,59 @@ TEST_F(Spare, WhoseKernelsAllocateMemoryIsToldAndGoesOn) {
   EXPECT_EQ(page->flips.load(), 0U);
 }
 
-TEST_F(Spare, WhoTakesTheAddressOfAVariableIsToldAndGoesOn) {
-  const auto program = start_with_spare("init_fat_binary");
+// As cublasLt does with a table of numbers.
+TEST_P(SpareWithCode, WhoTakesTheAddressOfAVariableTakesItAlong) {
+  const auto program = start_with_spare(GetParam());
   const auto model = start_plain("model");
   Page page(program->pid());
   ASSERT_TRUE(page.is(SpareState::Protected)) << page.reason();
-  EXPECT_EQ(program->tell("address"), CUDA_SUCCESS);
-  ASSERT_TRUE(page.is(SpareState::Unprotected));
-  EXPECT_TRUE(eventually([&] {
-    return page.reason() == "it takes the address of a variable that kernels may change";
-  })) << page.reason();
   step(*program, *model, 2);
+  EXPECT_EQ(program->tell("take_steps"), CUDA_SUCCESS);
+  for (std::uint32_t moves = 1; moves <= 3; ++moves) {
+    page.ask_to_leave();
+    EXPECT_EQ(page->flips.load(), moves) << page.reason();
+    EXPECT_EQ(program->ask("steps_on_host").value, 2 * moves);
+    step(*program, *model, 2);
+    EXPECT_EQ(program->ask("steps_on_host").value, 2 * moves + 2);
+    ASSERT_TRUE(page.is(SpareState::Protected)) << page.reason();
+  }
+  EXPECT_EQ(program->tell("set_steps 77"), CUDA_SUCCESS);
+  EXPECT_EQ(program->ask("steps").value, 77U);
+  end_domain(page.active_domain());
+  EXPECT_EQ(program->tell("digest"), CUDA_ERROR_MISALIGNED_ADDRESS);
+  EXPECT_EQ(page.reason(), "its domain died with variables of its code");
 }
+
+TEST_P(SpareWithCode, WhoCopiesTheAddressOfAVariableToTheGpuIsToldAndGoesOn) {
+  for (const char* const name : {"a", "b", "anchor"}) start_mps(name);
+  for (const char* const how : {"copy_address 0", "copy_address 1", "copy_address 2"}) {
+    const auto program = start_again(GetParam());
+    Page page(program->pid());
+    ASSERT_TRUE(page.is(SpareState::Protected)) << page.reason();
+    EXPECT_EQ(program->tell("take_steps"), CUDA_SUCCESS);
+    EXPECT_EQ(program->tell(how), CUDA_SUCCESS);
+    EXPECT_TRUE(eventually([&] { return page.reason() == "it copies the address of a variable to the GPU"; }))
+        << how << ": " << page.reason();
+    EXPECT_EQ(program->tell("step"), CUDA_SUCCESS);
+  }
+}
+
+// A kernel that looks there would read what is not there.
+TEST_P(SpareWithCode, WhoCopiesAnAddressOfBeforeToTheGpuIsRefusedThat) {
+  const auto program = start_with_spare(GetParam());
+  Page page(program->pid());
+  ASSERT_TRUE(page.is(SpareState::Protected)) << page.reason();
+  EXPECT_EQ(program->tell("take_steps"), CUDA_SUCCESS);
+  page.ask_to_leave();
+  ASSERT_EQ(page->flips.load(), 1U) << page.reason();
+  for (const char* const how : {"copy_address 0", "copy_address 1", "copy_address 2"})
+    EXPECT_EQ(program->tell(how), CUDA_ERROR_NOT_SUPPORTED) << how;
+  EXPECT_EQ(program->tell("step"), CUDA_SUCCESS);
+}
+
+INSTANTIATE_TEST_SUITE_P(Code, SpareWithCode,
+                         testing::Values("init_fat_binary", "init_library", "init_library_of_two"),
+                         [](const auto& each) { return std::string(each.param); });
 
 TEST_F(Spare, WorkUnderWayEndsFirst) {
   const auto program = start_with_spare("init_without_variables");
@@ -457,6 +495,25 @@ TEST_F(Spare, MemoryThatComesAndGoesInTheOrderOfAStreamComesBack) {
     ASSERT_TRUE(page.is(SpareState::Protected)) << page.reason();
     EXPECT_EQ(program->tell("allocate_free_in_order 10"), CUDA_SUCCESS);
     EXPECT_EQ(program->tell("step"), CUDA_SUCCESS) << "nobody else's event was destroyed";
+  }
+}
+
+class SpareOfMuchMemory : public Spare {
+ protected:
+  SpareOfMuchMemory() { memory_mib_ = 512; }
+};
+
+TEST_F(SpareOfMuchMemory, GoesAlongFromInstanceToInstance) {
+  const auto program = start_with_spare();
+  Page page(program->pid());
+  ASSERT_TRUE(page.is(SpareState::Protected)) << page.reason();
+  constexpr unsigned long long blocks = 50;
+  EXPECT_EQ(program->tell("allocate_many " + std::to_string(blocks)), CUDA_SUCCESS);
+  for (std::uint32_t moves = 1; moves <= 3; ++moves) {
+    page.ask_to_leave();
+    EXPECT_EQ(page->flips.load(), moves) << page.reason();
+    EXPECT_EQ(program->ask("check_many").value, blocks);
+    ASSERT_TRUE(page.is(SpareState::Protected)) << page.reason();
   }
 }
 

@@ -31,6 +31,7 @@ class PhysicalMemory {
 
   std::byte* host() const { return mapping_.bytes().data(); }
   std::uint64_t size_bytes() const { return mapping_.size_bytes(); }
+  bool is_imported() const { return account_ == nullptr; }
   /// A descriptor for another process; owned by the caller.
   Answer<os::Fd> export_descriptor() const;
 
