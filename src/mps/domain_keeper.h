@@ -172,6 +172,8 @@ class DomainKeeper {
   bool are_served(const Occupancy& there);
   bool let_go_of_dead(Occupancy& there);
   void replace(const std::vector<pid_t>& servers, const std::string& why);
+  void renew(const std::vector<pid_t>& servers, const std::string& why);
+  bool end_servers(const std::vector<pid_t>& servers, const std::string& why);
   void replace_unwatched();
   void bound_logs();
 

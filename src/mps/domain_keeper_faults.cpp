@@ -65,7 +65,9 @@ void DomainKeeper::look_whether_drained() {
     return look_again_whether_drained();
   drain_looks_.reset();
   served_since_.reset();
-  replace(there->idle, "has drained");
+  const auto why = "has drained";
+  if (!there->newcomers && !there->idle.empty()) return renew(there->idle, why);
+  replace(there->idle, why);
 }
 
 void DomainKeeper::look_again_whether_drained() {
@@ -119,21 +121,12 @@ bool DomainKeeper::let_go_of_dead(Occupancy& there) {
 /// It cannot be told from one in order but by a client, and a client of our own would be the one that fails,
 /// with a fault on the GPU that everybody is told of. Without clients its end harms nobody.
 void DomainKeeper::replace(const std::vector<pid_t>& servers, const std::string& why) {
-  const auto domain = this->domain();
   std::optional<uid_t> user;
-  for (const pid_t pid : servers) {
-    const auto known = servers_.find(pid);
-    user = known == servers_.end() ? user_of(pid) : known->second.user;
-    if (const Status ended = domain ? domain->end_server(pid) : Status{}; !ended) {
-      tell(fmt::format("{}, but its MPS server {} does not go: {}", why, pid, to_string(ended.error())));
-      return look_again_whether_drained();
-    }
-    servers_.erase(pid);
-    const std::lock_guard lock(mutex_);
-    std::erase(report_.servers, pid);
-    note_end(pid);
-    ++report_.server_restarts;
+  if (!servers.empty()) {
+    const auto known = servers_.find(servers.back());
+    user = known == servers_.end() ? user_of(servers.back()) : known->second.user;
   }
+  if (!end_servers(servers, why)) return;
   if (!user) {
     set_state(DomainState::Serving);
     return tell(why + ", and serves again");
@@ -142,6 +135,44 @@ void DomainKeeper::replace(const std::vector<pid_t>& servers, const std::string&
   tell(fmt::format("{}; its MPS server {} is replaced, since a fault may have spoiled it", why,
                    fmt::join(servers, ", ")));
   start_server(*user);
+}
+
+/// A process that outlives its part in the fault was a client of the server that goes. Where it comes again
+/// the daemon ends, and with it everybody who has come meanwhile (H100, 15 of 15: docs/domains.md). Nobody is
+/// there now, so the daemon goes along.
+void DomainKeeper::renew(const std::vector<pid_t>& servers, const std::string& why) {
+  if (!end_servers(servers, why)) return;
+  set_state(DomainState::Restarting);
+  tell(fmt::format("{}; its MPS server {} is replaced, since a fault may have spoiled it, and its daemon",
+                   why, fmt::join(servers, ", ")));
+  daemon_watch_.cancel();
+  std::shared_ptr<Domain> old;
+  {
+    const std::lock_guard lock(mutex_);
+    old = std::move(domain_);
+    domain_.reset();
+    report_.daemon_pid = 0;
+  }
+  if (old) static_cast<void>(old->quit(options_.domain.quit_timeout));
+  start_daemon();
+}
+
+/// False: one does not go, and is asked again.
+bool DomainKeeper::end_servers(const std::vector<pid_t>& servers, const std::string& why) {
+  const auto domain = this->domain();
+  for (const pid_t pid : servers) {
+    if (const Status ended = domain ? domain->end_server(pid) : Status{}; !ended) {
+      tell(fmt::format("{}, but its MPS server {} does not go: {}", why, pid, to_string(ended.error())));
+      look_again_whether_drained();
+      return false;
+    }
+    servers_.erase(pid);
+    const std::lock_guard lock(mutex_);
+    std::erase(report_.servers, pid);
+    note_end(pid);
+    ++report_.server_restarts;
+  }
+  return true;
 }
 
 /// What befell them while nobody looked they do not say.

@@ -76,7 +76,7 @@ class Keeper : public FakeDaemonTest {
     EXPECT_EQ(keeper.report().state, DomainState::Draining);
     EXPECT_THAT(content("commands"), testing::Not(HasSubstr("shutdown_server")));
     list(server, "ACTIVE\n", "");
-    wait_for_news("serves again, with a new server");
+    wait_for_news("serves again, with daemon");
     end_of(server);
   }
   void wait_for_clients(const std::vector<pid_t>& pids) {
@@ -383,7 +383,7 @@ TEST_F(Keeper, AServerWhoseClientsAreGoneHasDrained) {
   write("answers/get_server_list", "5000000\n");
   keeper->note_fault();
   wait_for_news("has drained; its MPS server 5000000 is replaced");
-  wait_for_news("serves again, with a new server");
+  wait_for_news("serves again, with daemon");
 }
 
 // It calls itself ACTIVE, and would fail its next client (docs/domains.md).
@@ -394,15 +394,37 @@ TEST_F(Keeper, AfterAFaultAServerWithoutClientsIsReplacedWhateverItSays) {
   list(server, "ACTIVE\n", "");
   keeper->look_for_servers();
   wait_for_server(*keeper, server.pid);
+  const pid_t daemon = keeper->report().daemon_pid;
   keeper->note_fault();
   EXPECT_FALSE(keeper->takes_clients());
-  wait_for_news("serves again, with a new server");
+  wait_for_news("serves again, with daemon");
   EXPECT_EQ(end_of(server).signal, SIGTERM) << "by the fake's way to shut it down";
   EXPECT_TRUE(keeper->takes_clients());
   EXPECT_EQ(keeper->report().server_restarts, 1U);
   EXPECT_THAT(keeper->report().servers, IsEmpty());
   EXPECT_EQ(clients_lost_, 0) << "it had none";
-  EXPECT_THAT(content("commands"), HasSubstr("start_server -uid " + std::to_string(getuid()) + "\n"));
+  EXPECT_FALSE(exists(daemon)) << "whoever was its client, and comes again, would end it";
+  EXPECT_THAT(keeper->report().daemon_pid, Ne(daemon));
+  EXPECT_EQ(keeper->report().daemon_restarts, 0U) << "it has not failed";
+  EXPECT_TRUE(keeper->domain()->server_pids());
+}
+
+// A daemon that fails is waited for, longer each time. One that is replaced is there at once, however often.
+TEST_F(Keeper, ADaemonThatIsReplacedIsThereAtOnceEachTime) {
+  KeeperOptions with = quick();
+  with.longest_backoff = with.first_backoff = std::chrono::hours(1);
+  const auto keeper = keep(with);
+  ASSERT_TRUE(keeper);
+  for (int i = 0; i < 5; ++i) {
+    const Stranger server = this->server();
+    list(server, "ACTIVE\n", "");
+    keeper->note_fault();
+    wait_for_news("serves again, with daemon");
+    end_of(server);
+    EXPECT_TRUE(keeper->takes_clients()) << i;
+    const std::lock_guard lock(mutex_);
+    news_.clear();
+  }
 }
 
 TEST_F(Keeper, AfterAFaultAServerIsNotEndedUnderANewcomer) {
@@ -429,7 +451,7 @@ TEST_P(KeeperOfTheDead, AServerThatNamesNobodyButTheDeadIsReplaced) {
   list(server, GetParam(), dead);
   keeper->note_fault();
   wait_for_news("names nobody but the dead as its clients");
-  wait_for_news("serves again, with a new server");
+  wait_for_news("serves again, with daemon");
   end_of(server);
   EXPECT_TRUE(keeper->takes_clients());
 }

@@ -98,6 +98,9 @@ void Daemon::serve(int number) {
 }
 
 void Daemon::attach(os::Socket client, const std::vector<os::Fd>& descriptors) {
+  const auto who = client.peer_credentials();
+  if (who && former_clients_.contains(who->pid)) return loop_->stop();
+  if (who) clients_.insert(who->pid);
   const bool refused = quitting_ || !ensure_server();
   std::vector<int> numbers{client.fd().get()};
   for (const os::Fd& descriptor : descriptors) numbers.push_back(descriptor.get());
@@ -132,6 +135,10 @@ void Daemon::server_ended() {
   log_.write(fmt::format("Server {} exited", server_->pid));
   static_cast<void>(kernel_.try_wait(server_->pid));
   server_.reset();
+  if (is_shut_down_) former_clients_.merge(clients_);
+  clients_.clear();
+  is_shut_down_ = false;
+  std::erase_if(former_clients_, [](pid_t pid) { return ::kill(pid, 0) != 0; });
   if (quitting_) loop_->stop();
 }
 
@@ -178,6 +185,7 @@ std::string Daemon::ask_server(const std::string& verb, std::istream& arguments)
   pid_t pid = 0;
   arguments >> pid;
   if (!server_ || pid != server_->pid) return "Server " + std::to_string(pid) + " not found\n";
+  if (verb == "shutdown_server") is_shut_down_ = true;
   std::string rest;
   std::getline(arguments, rest);
   const Status sent = send_request(server_->channel, {RequestKind::Command, verb + rest}, io_timeout);

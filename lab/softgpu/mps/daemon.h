@@ -8,6 +8,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -70,6 +71,11 @@ class Daemon {
   os::Watch quit_timer_;
   std::map<int, Visitor> visitors_;
   std::optional<ServerProcess> server_;
+  std::set<pid_t> clients_;  ///< of this server
+  /// Of servers that were shut down, as far as they live. An H100's daemon ends when one of these comes
+  /// again.
+  std::set<pid_t> former_clients_;
+  bool is_shut_down_ = false;  ///< the server was asked to end
   bool quitting_ = false;
   std::vector<os::Socket> quit_visitors_;  ///< they are answered when everything has ended
 };
