@@ -4,6 +4,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <signal.h>
 
 #include <functional>
 #include <nlohmann/json.hpp>
@@ -130,13 +131,24 @@ TEST(ParkedAct, ACondemnedDomainThatTookSomebodyIsSaid) {
 
 TEST(ParkedAct, ARogueThatGotAResultIsSaid) {
   EXPECT_THAT(not_observed(play_of([](ParkedFault& fault) { fault.report->error_name = "CUDA_SUCCESS"; })),
-              ElementsAre(HasSubstr("the rogue ends with its own error")));
+              ElementsAre(HasSubstr("the rogue gets no result")));
   EXPECT_THAT(not_observed(play_of([](ParkedFault& fault) {
                 fault.exit = os::ExitStatus{0, 0};
               })),
-              ElementsAre(HasSubstr("the rogue ends with its own error")));
+              ElementsAre(HasSubstr("the rogue gets no result")));
   EXPECT_THAT(not_observed(play_of([](ParkedFault& fault) { fault.report.reset(); })),
-              ElementsAre(HasSubstr("the rogue ends with its own error")));
+              ElementsAre(HasSubstr("the rogue gets no result")));
+}
+
+TEST(ParkedAct, ARogueThatIsEndedBeforeItsCallReturnsGotNoResult) {
+  const auto end = [](ParkedFault& fault, std::int64_t answered_at_ns) {
+    fault.exit = os::ExitStatus{0, SIGKILL};
+    fault.report->answered_at_ns = answered_at_ns;
+    fault.report->error_name = answered_at_ns == 0 ? "" : "CUDA_SUCCESS";
+  };
+  EXPECT_THAT(not_observed(play_of([&](ParkedFault& fault) { end(fault, 0); })), IsEmpty());
+  EXPECT_THAT(not_observed(play_of([&](ParkedFault& fault) { end(fault, 9000 * ms); })),
+              ElementsAre(HasSubstr("the rogue gets no result")));
 }
 
 TEST(ParkedAct, ARogueWhoseCallReturnedBeforeIsSaid) {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "demo/parked_judge.h"
 
+#include <signal.h>
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -24,10 +26,17 @@ bool has_own_error(const ParkedFault& fault) {
          !fault.exit->clean();
 }
 
+/// Where somebody has moved away, the agent ends it: its call could say that all was well (docs/parking.md).
+bool is_ended(const ParkedFault& fault) {
+  const bool has_answer = fault.report && fault.report->answered_at_ns != 0;
+  constexpr int killed = 128 + SIGKILL;  // as `firebreak run` passes it on
+  return !has_answer && fault.exit && (fault.exit->signal == SIGKILL || fault.exit->exit_code == killed);
+}
+
 /// Its call had not returned when the others were told to end.
 bool stood_still(const ParkedFault& fault) {
   return fault.told_to_end_at_ns != 0 &&
-         (!fault.report || fault.report->answered_at_ns > fault.told_to_end_at_ns);
+         (!fault.report || is_ended(fault) || fault.report->answered_at_ns > fault.told_to_end_at_ns);
 }
 
 std::string where(const std::string& domain) { return domain.empty() ? "nowhere" : "in domain " + domain; }
@@ -85,8 +94,8 @@ void judge_fault(const ParkedFault& fault, std::vector<Check>& checks) {
   checks.push_back({stood_still(fault),
                     fmt::format("{}: the rogue's call does not return while the others work", fault.fault),
                     "it did"});
-  checks.push_back({has_own_error(fault), fmt::format("{}: the rogue ends with its own error", fault.fault),
-                    fate_of_rogue(fault)});
+  checks.push_back({has_own_error(fault) || is_ended(fault),
+                    fmt::format("{}: the rogue gets no result", fault.fault), fate_of_rogue(fault)});
 }
 
 }  // namespace

@@ -352,6 +352,11 @@ void Parking::read_dump(const InDomain& of) {
   if (state != park::DumpPipe::State::Done) return;
   dumper.watch.cancel();
   dumper.is_done = true;
+  if (std::exchange(dumper.is_to_end, false)) {
+    tell(who.second, who.first,
+         fmt::format("{} is ended: its calls could say that all was well", name_of(who.first)));
+    kill(who.first);
+  }
   judge(who, dumper);
 }
 
@@ -362,7 +367,7 @@ void Parking::judge_early(const InDomain& who, Dumper& dumper) {
   dumper.watch.cancel();
   const auto exception = park::own_exception_in_beginning(dumper.pipe->bytes());
   if (!exception || !holds(domain)) {
-    dumper.pipe->let_end();
+    exception&& has_others(who) ? let_dump_and_end(who, dumper) : dumper.pipe->let_end();
     return begin_to_read(who, dumper);
   }
   dumper.is_held = dumper.is_done = dumper.is_named = true;
@@ -381,18 +386,46 @@ void Parking::end_late_culprit(const InDomain& who, const fault::CoreDumpExcepti
 }
 
 /// Whom we follow, while it lives.
-void Parking::kill(pid_t pid) const {
+void Parking::kill(pid_t pid) {
   const Process* process = at_.processes.living(pid);
   if (process != nullptr) (void)at_.kernel.send_signal(*process->pidfd(), SIGKILL);
+  for (auto& [who, dumper] : dumpers_) {
+    if (who.first == pid) dumper.standstill.reset();  // its parent is to hear of its end
+  }
 }
 
-/// The last ones to complete their dumps.
+/// Somebody who has worked in the domain is its client still, whether or not it works elsewhere by now.
+bool Parking::has_others(const InDomain& culprit) const {
+  const auto place = places_.find(culprit.second);
+  return std::ranges::any_of(dumpers_, [&](const auto& each) {
+    const auto& [who, dumper] = each;
+    return who != culprit && who.second == culprit.second && is_there(who, dumper) &&
+           !place->second.state.is_culprit(who.first);
+  });
+}
+
+/// The last ones to complete their dumps. Where they are alone they have their own error then (H100: each
+/// time). Where somebody else is a client still, their next call said CUDA_SUCCESS of a kernel that was torn
+/// (H100: each time, docs/parking.md).
 void Parking::let_culprits_end(const std::string& domain) {
   for (auto& [who, dumper] : dumpers_) {
     if (who.second != domain || !std::exchange(dumper.is_held, false)) continue;
-    dumper.pipe->let_end();
+    has_others(who) ? let_dump_and_end(who, dumper) : dumper.pipe->let_end();
     begin_to_read(who, dumper);
   }
+}
+
+/// It writes the rest of its dump, and does nothing else before it is ended.
+void Parking::let_dump_and_end(const InDomain& who, Dumper& dumper) {
+  dumper.is_to_end = true;
+  auto stopped = at_.kernel.stop_all_but_writers(who.first, dumper.pipe->descriptor());
+  if (stopped) {
+    dumper.standstill = std::move(*stopped);
+  } else {
+    spdlog::warn("{} is ended in its core dump: {}", name_of(who.first), to_string(stopped.error()));
+    kill(who.first);
+  }
+  dumper.pipe->let_end();
 }
 
 void Parking::judge(const InDomain& who, Dumper& dumper) {

@@ -119,6 +119,8 @@ class Parking {
     bool is_named = false;
     bool has_spare = false;  ///< its process may be in another domain, or in both
     bool is_held = false;    ///< a culprit: it stands still in its dump until the domain is to fall
+    bool is_to_end = false;  ///< a culprit: it is ended once its dump is complete
+    std::unique_ptr<os::Standstill> standstill;  ///< of a culprit but for its dump
   };
   struct Place {
     park::ParkingState state;
@@ -154,8 +156,10 @@ class Parking {
   void read_dump(const InDomain& who);
   void judge_early(const InDomain& who, Dumper& dumper);
   void end_late_culprit(const InDomain& who, const fault::CoreDumpException& exception);
-  void kill(pid_t pid) const;
+  void kill(pid_t pid);
+  bool has_others(const InDomain& culprit) const;
   void let_culprits_end(const std::string& domain);
+  void let_dump_and_end(const InDomain& who, Dumper& dumper);
   void judge(const InDomain& who, Dumper& dumper);
   void note_exception(const InDomain& who, const fault::CoreDumpException& exception);
   void began(const std::string& domain);

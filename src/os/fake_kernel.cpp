@@ -381,6 +381,11 @@ Status FakeKernel::send_signal(const Fd& pidfd, int signal) {
   return {};
 }
 
+/// Its processes have no threads.
+Result<std::unique_ptr<Standstill>> FakeKernel::stop_all_but_writers(pid_t pid, const Fd& /*pipe*/) {
+  return fail(ErrorCode::NotFound, "process " + std::to_string(pid) + " has no thread");
+}
+
 Result<std::optional<ExitStatus>> FakeKernel::try_wait(pid_t pid) {
   const std::lock_guard lock(mutex_);
   const auto found = processes_.find(pid);

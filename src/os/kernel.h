@@ -10,6 +10,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -19,6 +20,7 @@
 #include "base/result.h"
 #include "os/fd.h"
 #include "os/logs.h"
+#include "os/standstill.h"
 
 namespace firebreak::os {
 
@@ -83,6 +85,8 @@ class Kernel {
   /// Whether that descriptor of a process is (a duplicate of) ours. Unsupported: this kernel cannot say.
   virtual Result<bool> is_same_file(pid_t pid, int remote_number, const Fd& fd) = 0;
   virtual Status send_signal(const Fd& pidfd, int signal) = 0;
+  /// os/standstill.h
+  virtual Result<std::unique_ptr<Standstill>> stop_all_but_writers(pid_t pid, const Fd& pipe) = 0;
   /// Reaps a child; empty while it runs.
   virtual Result<std::optional<ExitStatus>> try_wait(pid_t pid) = 0;
 

@@ -148,6 +148,10 @@ Status RealKernel::send_signal(const Fd& pidfd, int signal) {
   return {};
 }
 
+Result<std::unique_ptr<Standstill>> RealKernel::stop_all_but_writers(pid_t pid, const Fd& pipe) {
+  return os::stop_all_but_writers(pid, pipe);
+}
+
 Result<std::optional<ExitStatus>> RealKernel::try_wait(pid_t pid) {
   int status = 0;
   pid_t reaped = -1;

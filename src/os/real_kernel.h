@@ -28,6 +28,7 @@ class RealKernel : public Kernel {
   Result<Fd> pidfd_getfd(const Fd& pidfd, int remote_number) override;
   Result<bool> is_same_file(pid_t pid, int remote_number, const Fd& fd) override;
   Status send_signal(const Fd& pidfd, int signal) override;
+  Result<std::unique_ptr<Standstill>> stop_all_but_writers(pid_t pid, const Fd& pipe) override;
   Result<std::optional<ExitStatus>> try_wait(pid_t pid) override;
 
   Result<std::vector<std::size_t>> poll(std::span<const int> fds, std::chrono::milliseconds timeout) override;

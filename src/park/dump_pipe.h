@@ -37,6 +37,7 @@ class DumpPipe {
   void let_end();
   State state() const { return state_; }
   int fd() const { return fd_.get(); }
+  const os::Fd& descriptor() const { return fd_; }
   std::span<const std::byte> bytes() const { return bytes_; }
   /// More came than bytes_max.
   bool is_cut() const { return is_cut_; }

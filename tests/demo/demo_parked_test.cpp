@@ -36,7 +36,8 @@ TEST(DemoParked, UnmodifiedNeighboursFinishBesideExceptionsOfSeveralKinds) {
   ASSERT_EQ(parked.size(), 4u);
   for (const auto& fault : parked) {
     EXPECT_EQ(fault["culprits"], nlohmann::json({fault["rogue_pid"]})) << fault;
-    EXPECT_THAT(fault["rogue"]["error"].get<std::string>(), HasSubstr("CUDA_ERROR_")) << fault;
+    // The mover is a client of that domain still: the rogue's call could say that all was well.
+    EXPECT_TRUE(fault["rogue"].is_null()) << fault;
     ASSERT_EQ(fault["neighbours"].size(), 2u);
     for (const auto& neighbour : fault["neighbours"]) {
       EXPECT_EQ(neighbour["domain"], fault["domain"]);

@@ -8,7 +8,8 @@ and MPS; some four seconds a fault.
 
 BIN: the folder with the programs. FIREBREAK_GPU=soft: without a GPU. Tenants: small and full (firebreak-checker with
 kernels of one block, and with such that fill the GPU), torch (steps_torch.py). Exit 1 where a program ended, a word was
-wrong, somebody did not leave, or the faulter's call said CUDA_SUCCESS. Ends everything that it started."""
+wrong, somebody did not leave, the faulter's call said CUDA_SUCCESS, or an MPS daemon ended by itself. Ends everything
+that it started."""
 import argparse
 import datetime
 import json
@@ -210,22 +211,25 @@ def main():
             if not arguments.faults:
                 time.sleep(10)
             stage.wait(stage.is_ready, 30)
-            last = {each["name"]: each["spare"] for each in (stage.status() or {"tenants": []})["tenants"]}
+            ending = stage.status() or {"tenants": [], "domains": []}
+            last = {each["name"]: each["spare"] for each in ending["tenants"]}
+            restarts = {each["name"]: each["daemon_restarts"] for each in ending["domains"]}
         finally:
             said = stage.end()
             log = pathlib.Path(stage.log).read_text(errors="replace").splitlines()
     figures = summed_up(faults, said)
     seen = {"what": "tests/hardware/spare_faults.py", "format": 1, "machine": machine(programs),
             "command": " ".join(["tests/hardware/spare_faults.py", "BIN", arguments.output.name] + sys.argv[3:]),
-            "figures": figures, "starts": starts, "memory": memory, "spares": states, "spares_at_the_end": last,
-            "faults": faults, "said": said}
-    good = all(row["ready"] and row.get("left") == len(said) and row.get("faulter") != "CUDA_SUCCESS"
-               for row in faults) and all(each["error"] == "" and each.get("wrong_words") == 0 and each["exit"] == 0
-                                          for each in said.values())
+            "figures": figures, "daemon_restarts": restarts, "starts": starts, "memory": memory, "spares": states,
+            "spares_at_the_end": last, "faults": faults, "said": said}
+    right = lambda row: row["ready"] and row.get("left") == len(said) and row.get("faulter") != "CUDA_SUCCESS"
+    unharmed = lambda each: each["error"] == "" and each.get("wrong_words") == 0 and each["exit"] == 0
+    good = not any(restarts.values()) and all(map(right, faults)) and all(map(unharmed, said.values()))
     if not good:
         seen["log"] = log[-120:]
     arguments.output.write_text(json.dumps(seen, indent=1) + "\n")
-    print(json.dumps({"figures": figures, "starts": starts, "memory": memory, "spares": states,
+    print(json.dumps({"figures": figures, "daemon_restarts": restarts, "starts": starts, "memory": memory,
+                      "spares": states,
                       "ends": {name: {key: each.get(key) for key in ("launches", "wrong_words", "error", "exit")}
                                for name, each in said.items()}}, indent=1))
     return 0 if good else 1

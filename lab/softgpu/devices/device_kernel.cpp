@@ -137,6 +137,10 @@ Result<bool> DeviceKernel::is_same_file(pid_t pid, int remote_number, const os::
 Status DeviceKernel::send_signal(const os::Fd& pidfd, int signal) {
   return wrapped_->send_signal(pidfd, signal);
 }
+
+Result<std::unique_ptr<os::Standstill>> DeviceKernel::stop_all_but_writers(pid_t pid, const os::Fd& pipe) {
+  return wrapped_->stop_all_but_writers(pid, pipe);
+}
 Result<std::optional<os::ExitStatus>> DeviceKernel::try_wait(pid_t pid) { return wrapped_->try_wait(pid); }
 Result<std::vector<std::size_t>> DeviceKernel::poll(std::span<const int> fds,
                                                     std::chrono::milliseconds timeout) {

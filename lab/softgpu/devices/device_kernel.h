@@ -43,6 +43,7 @@ class DeviceKernel final : public os::Kernel {
   Result<os::Fd> pidfd_getfd(const os::Fd& pidfd, int remote_number) override;
   Result<bool> is_same_file(pid_t pid, int remote_number, const os::Fd& fd) override;
   Status send_signal(const os::Fd& pidfd, int signal) override;
+  Result<std::unique_ptr<os::Standstill>> stop_all_but_writers(pid_t pid, const os::Fd& pipe) override;
   Result<std::optional<os::ExitStatus>> try_wait(pid_t pid) override;
   Result<std::vector<std::size_t>> poll(std::span<const int> fds, std::chrono::milliseconds timeout) override;
 

@@ -113,6 +113,7 @@ void CoreDumpMode::write(const SmException& exception, bool faulted_here) {
   const os::Fd file(::open(settings_.file.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
   if (!file) {
     error_.store(cannot_open_dump);
+    is_in_order_.store(false);
     return;
   }
   if (write_all(file, bytes)) show(core_dump_end_lines());

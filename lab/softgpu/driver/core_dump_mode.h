@@ -52,6 +52,7 @@ class CoreDumpMode {
   /// Opens the file and writes it, which blocks as long as a FIFO has no reader, or one that does not read.
   /// `faulted_here`: the exception is that of a kernel of this process.
   void write(const SmException& exception, bool faulted_here);
+  bool is_in_order() const { return is_in_order_.load(); }
   /// The error of a dump whose file cannot be opened; once.
   CUresult take_error() { return error_.exchange(CUDA_SUCCESS); }
 
@@ -61,7 +62,8 @@ class CoreDumpMode {
 
   const CoreDumpSettings settings_;
   std::atomic<CUresult> error_{CUDA_SUCCESS};
-  std::mutex mutex_;  ///< guards what follows
+  std::atomic<bool> is_in_order_{true};  ///< no dump has failed
+  std::mutex mutex_;                     ///< guards what follows
   std::list<DumpedKernel> kernels_;
   std::string exception_lines_;  ///< of the first kernel of this process that was halted
 };

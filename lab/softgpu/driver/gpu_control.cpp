@@ -56,6 +56,7 @@ bool GpuControl::outlives_own_dump() {
   std::optional<std::chrono::steady_clock::time_point> complete_since;
   while (true) {
     const std::uint32_t seen = gpu_->wake().value();
+    if (domain_->has_dumped(slot_) && domain_->falls_late(slot_)) return true;
     if (stopped()) return false;
     const auto hold = domain_->hold();
     if (hold && hold->faulter_slot == slot_ && !domain_->stands_still(slot_)) {

@@ -138,6 +138,7 @@ void submit_launch(Process& process, Context& context, const std::shared_ptr<Str
     const bool writes = launch.kernel->writes_memory();
     const RunningStores stores(process.rm_client(), writes ? pointed_at(process.space(), launch.parameters)
                                                            : std::vector<std::uint64_t>());
+    process.note_work();
     CoreDumpMode::RunningKernel running(process.core_dump_mode(), launch);
     const LaunchOutcome outcome = run_launch(launch, process.space(), process.control());
     if (const auto* fault = std::get_if<GpuFault>(&outcome)) {

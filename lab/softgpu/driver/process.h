@@ -50,6 +50,9 @@ class Process {
 
   SharedGpu& gpu() { return *gpu_; }
   Domain& domain() { return *membership_.domain; }
+  void note_work() {
+    if (core_dump_mode_.is_in_order()) domain().note_work(membership_.slot);
+  }
   bool is_mps_client() const { return membership_.server.has_value(); }
   /// Host memory that the GPU may write from now on; the MPS server hears of it.
   void share_host_memory(void* host, std::size_t size_bytes);

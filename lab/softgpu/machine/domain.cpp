@@ -56,6 +56,7 @@ void Domain::leave(std::uint32_t slot) {
   client.pieces_of_work.store(0);
   client.core_dump.store(static_cast<std::uint32_t>(CoreDump::None));
   client.newcomer.store(0);
+  client.worked_on.store(0);
   client.pid.store(0);
 }
 
@@ -125,6 +126,16 @@ bool Domain::has_core_dumps() const {
     if (wants_core_dump(slot) && is_there(slot)) return true;
   }
   return false;
+}
+
+bool Domain::falls_late(std::uint32_t faulter) const {
+  bool has_worker = false;
+  bool has_holder = false;
+  for (std::uint32_t slot = 0; slot < DomainPage::client_count_max; ++slot) {
+    if (slot == faulter || !has_dumped(slot) || !is_there(slot)) continue;
+    (page_->clients[slot].worked_on.load() != 0 ? has_worker : has_holder) = true;
+  }
+  return has_worker && has_holder;
 }
 
 bool Domain::is_hold_over() const {

@@ -72,6 +72,7 @@ struct DomainPage {
     std::atomic<std::int32_t> teller_pid;  ///< who proposes it, and tells the kernel's log
     std::atomic<std::uint32_t> core_dump;  ///< a CoreDump
     std::atomic<std::uint32_t> newcomer;   ///< it came while the domain was held
+    std::atomic<std::uint32_t> worked_on;  ///< after its dump
     // The exception with which this client proposes to hold the domain; valid once `held` names the slot.
     std::atomic<std::uint32_t> held_cause;
     std::atomic<std::uint32_t> held_access;
@@ -137,10 +138,18 @@ class Domain {
   bool is_held() const { return page_->held.load(std::memory_order_acquire) != 0 && healthy(); }
   /// Nobody's dump is waited for any more.
   bool is_hold_over() const;
+  bool has_dumped(std::uint32_t slot) const { return core_dump_of(slot) == CoreDump::Complete; }
   /// Its work waits.
   bool stands_still(std::uint32_t slot) const {
     return is_held() && core_dump_of(slot) != CoreDump::Complete;
   }
+  /// It launches a kernel.
+  void note_work(std::uint32_t slot) {
+    if (has_dumped(slot)) page_->clients[slot].worked_on.store(1, std::memory_order_relaxed);
+  }
+  /// Another client has worked on after its dump, and is there still. Then the faulter goes on, too, before
+  /// the domain falls, once its dump is complete (H100).
+  bool falls_late(std::uint32_t faulter) const;
   /// Before the domain is given to it: to this client the fault is that of others.
   void mark_newcomer(std::uint32_t slot) { page_->clients[slot].newcomer.store(1); }
   bool is_newcomer(std::uint32_t slot) const { return page_->clients[slot].newcomer.load() != 0; }

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "os/standstill.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <atomic>
+#include <fstream>
+#include <string>
+#include <thread>
+
+#include "os/fd.h"
+#include "os/file.h"
+
+namespace firebreak::os {
+namespace {
+
+struct Counters {
+  std::array<std::atomic<std::uint64_t>, 3> steps;
+  std::atomic<bool> has_written;
+};
+
+/// A process with three threads that count, and a fourth one that waits for room in a pipe.
+class StandstillTest : public testing::Test {
+ protected:
+  StandstillTest() {
+    auto made = make_pipe();
+    EXPECT_TRUE(made);
+    reading_ = std::move(made->reading);
+    resize_pipe(reading_, 4096);
+    counters_ = static_cast<Counters*>(
+        ::mmap(nullptr, sizeof(Counters), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
+    new (counters_) Counters{};
+    pid_ = ::fork();
+    if (pid_ == 0) play(made->writing.get());
+    made->writing.reset();
+    EXPECT_TRUE(eventually([&] { return all_move() && is_writing(); }));
+  }
+  ~StandstillTest() override {
+    ::kill(pid_, SIGKILL);
+    ::waitpid(pid_, nullptr, 0);
+    ::munmap(counters_, sizeof(Counters));
+  }
+
+  [[noreturn]] void play(int pipe) {
+    for (std::size_t i = 1; i < 3; ++i) std::thread([this, i] { count(i); }).detach();
+    std::thread([this, pipe] {
+      const std::string much(10'000, 'x');
+      std::size_t written = 0;
+      while (written < much.size()) {
+        const ssize_t count = ::write(pipe, much.data() + written, much.size() - written);
+        if (count > 0) written += static_cast<std::size_t>(count);
+      }
+      ::close(pipe);
+      counters_->has_written = true;
+    }).detach();
+    count(0);
+  }
+  [[noreturn]] void count(std::size_t which) {
+    while (true) ++counters_->steps[which];
+  }
+
+  template <class Condition>
+  static bool eventually(const Condition& condition) {
+    for (int i = 0; i < 60'000; ++i) {
+      if (condition()) return true;
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    return false;
+  }
+  bool all_move() const {
+    return counters_->steps[0] > 0 && counters_->steps[1] > 0 && counters_->steps[2] > 0;
+  }
+  bool is_writing() const {
+    for (const auto& each : std::filesystem::directory_iterator("/proc/" + std::to_string(pid_) + "/task")) {
+      long call = -1;
+      std::ifstream(each.path() / "syscall") >> call;
+      if (call == 1) return true;
+    }
+    return false;
+  }
+  /// How many of them have moved in a while.
+  int moving() const {
+    std::array<std::uint64_t, 3> before{};
+    for (std::size_t i = 0; i < 3; ++i) before[i] = counters_->steps[i];
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    int moved = 0;
+    for (std::size_t i = 0; i < 3; ++i) moved += counters_->steps[i] != before[i] ? 1 : 0;
+    return moved;
+  }
+  void read_all() {
+    std::array<char, 4096> bytes;
+    while (::read(reading_.get(), bytes.data(), bytes.size()) > 0) {
+    }
+  }
+
+  Fd reading_;
+  Counters* counters_ = nullptr;
+  pid_t pid_ = 0;
+};
+
+TEST_F(StandstillTest, OnlyWhoWritesGoesOn) {
+  auto stopped = stop_all_but_writers(pid_, reading_);
+  ASSERT_TRUE(stopped) << to_string(stopped.error());
+  EXPECT_TRUE(eventually([&] { return moving() == 0; }));
+  read_all();
+  EXPECT_TRUE(eventually([&] { return counters_->has_written.load(); }));
+  EXPECT_EQ(moving(), 0);
+  stopped->reset();
+  EXPECT_TRUE(eventually([&] { return moving() == 3; }));
+}
+
+TEST_F(StandstillTest, WhoIsKilledMeanwhileEnds) {
+  auto stopped = stop_all_but_writers(pid_, reading_);
+  ASSERT_TRUE(stopped);
+  EXPECT_TRUE(eventually([&] { return moving() == 0; }));
+  ::kill(pid_, SIGKILL);
+  stopped->reset();
+  int status = 0;
+  EXPECT_EQ(::waitpid(pid_, &status, 0), pid_);
+  EXPECT_EQ(WTERMSIG(status), SIGKILL);
+}
+
+TEST_F(StandstillTest, WhoHasADebuggerIsNotOurs) {
+  const auto debugger = stop_all_but_writers(pid_, reading_);
+  ASSERT_TRUE(debugger);
+  const auto second = stop_all_but_writers(pid_, reading_);
+  ASSERT_FALSE(second);
+  EXPECT_EQ(second.error().code, ErrorCode::PermissionDenied);
+}
+
+TEST_F(StandstillTest, WhoIsGoneIsNotStopped) {
+  const auto stopped = stop_all_but_writers(0x3fffffff, reading_);
+  ASSERT_FALSE(stopped);
+  EXPECT_EQ(stopped.error().code, ErrorCode::NotFound);
+}
+
+}  // namespace
+}  // namespace firebreak::os
