@@ -285,8 +285,9 @@ bool VirtualProcess::is_ready_to_flip(Why why, const Instance& from) {
   }
   if (waited == Waited::AllDone) {
     end_all(queued);
-    if (copy_variables(from, to)) return true;
-    tell(abi::SpareState::Unprotected, "variables of its code could not be copied to the spare");
+    const std::string wrong = copy_variables(from, to);
+    if (wrong.empty()) return true;
+    tell(abi::SpareState::Unprotected, "variables of its code could not be copied to the spare: " + wrong);
     return false;
   }
   if (!is_work_under_way() && !has_variables() && write_taken(to)) return true;

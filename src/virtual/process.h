@@ -175,7 +175,7 @@ class VirtualProcess {
   bool write_taken(const Instance& instance);
   bool has_all_variables(const Instance& instance);
   bool has_variables();
-  bool copy_variables(const Instance& from, const Instance& to);
+  std::string copy_variables(const Instance& from, const Instance& to);
   CUcontext only_context(const Instance& instance);
   static void forget_current(const Instance& instance);
   void start_working();

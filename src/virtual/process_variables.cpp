@@ -42,26 +42,67 @@ struct Piece {
   CUdeviceptr from;
   CUdeviceptr to;
   std::size_t size_bytes;
+  const Object* code;  ///< which has them
 };
 
-/// Variables that lie beside each other in both are one piece: what is between them is there for their
-/// alignment.
-std::vector<Piece> joined(std::vector<Piece> pieces) {
+/// In the order of their addresses; one that is there twice is one.
+void sort(std::vector<Piece>& pieces) {
+  const auto begin_of = [](const Piece& piece) { return piece.from; };
+  std::erase_if(pieces, [](const Piece& piece) { return piece.size_bytes == 0; });
+  std::ranges::stable_sort(pieces, {}, begin_of);
+  const auto rest = std::ranges::unique(pieces, {}, begin_of);
+  pieces.erase(rest.begin(), rest.end());
+}
+
+/// From that one on: those of the same code that lie beside each other in both. What is between them is there
+/// for their alignment.
+std::size_t count_beside(const std::vector<Piece>& pieces, std::size_t first) {
   constexpr std::size_t alignment = 16;
-  std::sort(pieces.begin(), pieces.end(), [](const Piece& a, const Piece& b) { return a.from < b.from; });
-  std::vector<Piece> whole;
-  for (const Piece& piece : pieces) {
-    Piece* const last = whole.empty() ? nullptr : &whole.back();
-    const bool is_beside = last != nullptr && piece.from - last->from == piece.to - last->to &&
-                           piece.from >= last->from + last->size_bytes &&
-                           piece.from - (last->from + last->size_bytes) < alignment;
-    if (is_beside) {
-      last->size_bytes = piece.from + piece.size_bytes - last->from;
-    } else {
-      whole.push_back(piece);
-    }
+  std::size_t next = first + 1;
+  for (; next < pieces.size(); ++next) {
+    const Piece& last = pieces[next - 1];
+    const Piece& piece = pieces[next];
+    const bool is_beside = piece.code == last.code && piece.from - last.from == piece.to - last.to &&
+                           piece.from >= last.from + last.size_bytes &&
+                           piece.from - (last.from + last.size_bytes) < alignment;
+    if (!is_beside) break;
   }
-  return whole;
+  return next - first;
+}
+
+struct Side {
+  const cuda::Backend& driver;
+  CUcontext context;
+};
+
+CUresult copy(const Side& from, const Side& to, const Piece& piece) {
+  std::vector<char> content(piece.size_bytes);
+  from.driver.cuCtxSetCurrent(from.context);
+  const CUresult read = from.driver.cuMemcpyDtoH_v2(content.data(), piece.from, piece.size_bytes);
+  if (read != CUDA_SUCCESS) return read;
+  to.driver.cuCtxSetCurrent(to.context);
+  return to.driver.cuMemcpyHtoD_v2(piece.to, content.data(), piece.size_bytes);
+}
+
+/// In as few copies as can be. Empty: all is copied; else why not.
+std::string copy_all(const Side& from, const Side& to, std::vector<Piece> pieces) {
+  sort(pieces);
+  std::size_t count = 0;
+  for (std::size_t first = 0; first < pieces.size(); first += count) {
+    count = count_beside(pieces, first);
+    const Piece& last = pieces[first + count - 1];
+    Piece whole = pieces[first];
+    whole.size_bytes = last.from + last.size_bytes - whole.from;
+    CUresult done = copy(from, to, whole);
+    // What lies beside each other may be two pieces of the driver's memory (H100).
+    const bool is_one_by_one = done == CUDA_ERROR_INVALID_VALUE;
+    for (std::size_t i = first; is_one_by_one && i < first + count; ++i) {
+      done = copy(from, to, pieces[i]);
+      if (done != CUDA_SUCCESS) break;
+    }
+    if (done != CUDA_SUCCESS) return "a copy answers " + std::to_string(done);
+  }
+  return {};
 }
 
 }  // namespace
@@ -221,38 +262,32 @@ bool VirtualProcess::may_launch(const Turn& turn, CUfunction function, void** pa
   return true;
 }
 
-/// What kernels may have stored in variables of their code, which each instance has for itself.
-bool VirtualProcess::copy_variables(const Instance& from, const Instance& to) {
+/// What kernels may have stored in variables of their code, which each instance has for itself. Empty: all is
+/// copied; else why not.
+std::string VirtualProcess::copy_variables(const Instance& from, const Instance& to) {
   std::vector<Piece> pieces;
-  bool whole = true;
+  std::string wrong;
   const CUcontext of_from = only_context(from);
   const CUcontext of_to = only_context(to);
   for_each_code(objects_, [&](Object& code) {
-    if (!code.is_read.load() || code.variables.empty()) return;
-    whole = whole && (code.family == Family::Module || has_one_context());
+    if (!code.is_read.load() || code.variables.empty() || !wrong.empty()) return;
+    if (code.family != Family::Module && !has_one_context()) wrong = "there are several contexts";
     for (const std::string& name : code.variables) {
       const auto target = place_of(to, of_to, code, name);
       const auto source = place_of(from, of_from, code, name);
-      whole = whole && target && source && target->size_bytes == source->size_bytes;
-      if (whole) pieces.push_back({source->address, target->address, source->size_bytes});
+      if (!target || !source || target->size_bytes != source->size_bytes) wrong = name + " is not in both";
+      if (!wrong.empty()) return;
+      pieces.push_back({source->address, target->address, source->size_bytes, &code});
     }
   });
   taken_.for_each([&](TakenVariable& each) {
-    pieces.push_back({each.in[from.slot()].load(), each.in[to.slot()].load(), each.size_bytes});
-    whole = whole && pieces.back().from != 0 && pieces.back().to != 0;
+    pieces.push_back({each.in[from.slot()].load(), each.in[to.slot()].load(), each.size_bytes, each.code});
+    if (pieces.back().from == 0 || pieces.back().to == 0) wrong = each.name + " has no address in both";
   });
-  std::vector<char> content;
-  for (const Piece& piece : joined(std::move(pieces))) {
-    if (!whole) break;
-    content.resize(piece.size_bytes);
-    from.driver().cuCtxSetCurrent(of_from);
-    whole = from.driver().cuMemcpyDtoH_v2(content.data(), piece.from, piece.size_bytes) == CUDA_SUCCESS;
-    to.driver().cuCtxSetCurrent(of_to);
-    whole = whole && to.driver().cuMemcpyHtoD_v2(piece.to, content.data(), piece.size_bytes) == CUDA_SUCCESS;
-  }
+  if (wrong.empty()) wrong = copy_all({from.driver(), of_from}, {to.driver(), of_to}, std::move(pieces));
   forget_current(from);
   forget_current(to);
-  return whole;
+  return wrong;
 }
 
 /// The program's, as far as it has one: each context has the variables of a library for itself.
