@@ -15,7 +15,7 @@ namespace firebreak::agent {
 struct Member {
   pid_t pid = 0;
   std::string start_time;  ///< as /proc/PID/stat tells it (os::start_time)
-  std::string image;       ///< os::image when it joined: what a child of its fork() has as well
+  std::string image;       ///< os::image_of when it joined: what a child of its fork() has as well
   std::string domain;      ///< the MPS domain that it was placed in
   mps::ClientLimits limits = {};
   /// The number of its last request that was carried out: asked again by another agent, it is not done again.

@@ -18,7 +18,8 @@
 ///   * Where an agent before us had the duplicates, its marks tell the openings: whoever has a descriptor of
 ///     one is found by it, and gives us a duplicate again.
 /// Where there is neither a duplicate nor a mark (the operator has nothing held) forks are known: processes
-/// of the same image (os::image) that have any such descriptor or mapping; and whom an agent before has seen.
+/// of the same image (os::image_of) that have any such descriptor or mapping; and whom an agent before has
+/// seen.
 #pragma once
 
 #include <sys/types.h>
@@ -47,7 +48,7 @@ struct OtherHolder {
 /// What another agent needs to know of a process to go on looking, since it has no duplicates of what that
 /// one had.
 struct Traces {
-  std::string image;                   ///< os::image, as long as it had them; empty: not known
+  std::string image;                   ///< os::image_of, as long as it had them; empty: not known
   std::vector<os::OpeningMark> marks;  ///< of its address spaces
   std::vector<OtherHolder> others;     ///< who else had them at the last look
   bool empty() const { return marks.empty() && others.empty(); }

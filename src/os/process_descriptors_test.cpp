@@ -95,9 +95,8 @@ TEST_F(WithoutItsFirstThread, AProcessShowsWhatItHas) {
 }
 
 TEST_F(WithoutItsFirstThread, AProcessHasTheImageThatItHad) {
-  const auto own = kernel_.read_file(proc_folder(::getpid()) + "/stat");
-  EXPECT_FALSE(image(*own).empty());
-  EXPECT_EQ(image_of(kernel_, pid_), image(*own));
+  EXPECT_FALSE(image_of(kernel_, ::getpid()).empty());
+  EXPECT_EQ(image_of(kernel_, pid_), image_of(kernel_, ::getpid()));
 }
 
 }  // namespace

@@ -1,8 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "os/processes.h"
 
+#include <elf.h>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
 #include <algorithm>
+#include <array>
 #include <charconv>
+#include <cstring>
 
 namespace firebreak::os {
 
@@ -120,10 +127,45 @@ std::string image(std::string_view stat) {
   return std::string(code) + ":" + std::string(stack);
 }
 
+namespace {
+
+/// Where in its memory a program finds its AT_RANDOM.
+std::optional<std::uint64_t> random_bytes_address(std::string_view auxiliary_vector) {
+  Elf64_auxv_t entry{};
+  for (; auxiliary_vector.size() >= sizeof(entry); auxiliary_vector.remove_prefix(sizeof(entry))) {
+    std::memcpy(&entry, auxiliary_vector.data(), sizeof(entry));
+    if (entry.a_type == AT_RANDOM) return entry.a_un.a_val;
+  }
+  return std::nullopt;
+}
+
+/// In hexadecimal; empty where they are not to be had.
+std::string random_bytes_of(Kernel& kernel, const std::string& folder) {
+  const auto address = random_bytes_address(kernel.read_file(folder + "/auxv").value_or(""));
+  if (!address) return {};
+  const auto memory = kernel.open(folder + "/mem", O_RDONLY);
+  if (!memory) return {};
+  std::array<std::uint64_t, 2> bytes{};
+  const auto got = ::pread(memory->get(), bytes.data(), sizeof(bytes), static_cast<off_t>(*address));
+  if (got != ssize_t{sizeof(bytes)}) return {};
+  return fmt::format("{:016x}{:016x}", bytes[0], bytes[1]);
+}
+
+std::string image_in(Kernel& kernel, const std::string& folder, std::string_view stat) {
+  std::string addresses = image(stat);
+  // Not needed else, and a look into memory may have to wait for the process's own changes of its mappings.
+  if (addresses.empty() || (stat_flags(stat) & flag_random_addresses) != 0) return addresses;
+  const std::string bytes = random_bytes_of(kernel, folder);
+  return bytes.empty() ? std::string() : addresses + ":" + bytes;
+}
+
+}  // namespace
+
 std::string image_of(Kernel& kernel, pid_t pid, std::string_view stat) {
-  if (is_alive(stat)) return image(stat);
-  const auto other = kernel.read_file(thread_folder(pid, living_thread(kernel, pid)) + "/stat");
-  return other ? image(*other) : std::string();
+  if (is_alive(stat)) return image_in(kernel, proc_folder(pid), stat);
+  const std::string folder = thread_folder(pid, living_thread(kernel, pid));
+  const auto other = kernel.read_file(folder + "/stat");
+  return other ? image_in(kernel, folder, *other) : std::string();
 }
 
 std::string image_of(Kernel& kernel, pid_t pid) {

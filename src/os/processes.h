@@ -48,9 +48,10 @@ std::optional<std::string> variable_in(std::string_view environment, std::string
 // --- process stat
 // What stands in /proc/PID/stat. Pure, but for image_of().
 
-/// Linux's PF_EXITING and PF_KTHREAD.
+/// Linux's PF_EXITING, PF_KTHREAD and PF_RANDOMIZE.
 inline constexpr std::uint64_t flag_exiting = 0x4;
 inline constexpr std::uint64_t flag_kernel_thread = 0x200000;
+inline constexpr std::uint64_t flag_random_addresses = 0x400000;
 
 /// Field `number`, at least 3, as proc(5) counts: the second is the name and may hold anything. Empty: it is
 /// not there.
@@ -74,6 +75,9 @@ std::string_view parent(std::string_view stat);
 std::string image(std::string_view stat);
 
 /// That of a process, whose stat is `stat`; where its first thread has ended, and shows none, another one's.
+/// Where Linux does not choose addresses at random (setarch -R, a debugger), all runs of a program have the
+/// same: then it ends with the random bytes that each program is started with (AT_RANDOM), and a child of
+/// fork() has as well. Empty: those are not for us to see.
 std::string image_of(Kernel& kernel, pid_t pid, std::string_view stat);
 std::string image_of(Kernel& kernel, pid_t pid);
 
