@@ -201,35 +201,58 @@ TEST_F(AgentSpares, AnInstanceThatIsNotThereIsNotWaitedFor) {
   EXPECT_EQ(parking("a")["state"], "held") << "with no clock having gone on";
 }
 
-TEST_F(AgentSpares, ItsNextInstanceThereCanDumpAgain) {
-  Page page;
-  Peer first = peer(), second = peer(), third = peer();
-  const Process llm = start_with_spare(first, "llm", page);
-  const Process rogue = start(second, "rogue");
-  {
+/// One that left a parked domain, which fell, and has its next instance there.
+class OneThatHasLeft : public AgentSpares {
+ protected:
+  void leave_and_let_fall() {
+    const Process rogue = start(*second_, "rogue");
     Writer of_client(client_pipe(), idle_dump);
-    Writer of_llm(llm.pipe, idle_dump);
+    Writer of_llm(llm_.pipe, idle_dump);
     of_culprit.emplace(rogue.pipe, culprits_dump);
     until([&] {
       (void)of_culprit->write();
       (void)of_llm.write();
       return parking("a")["state"] == "held" && of_llm.write();
     });
-    page.leave_for("b");
+    page_.leave_for("b");
     until([&] { return of_client.write(); });
+    of_culprit.reset();
+    ::kill(rogue.pid, SIGKILL);
+    detectors.callbacks.on_exit(rogue.pid);
+    domains.callbacks.on_clients_lost("a");
+    domains.states.erase("a");
+    until([&] { return parking("a")["state"] == "ready"; });
+    page_.works_in("b", "a");
+    page_->state = SpareState::Protected;
+    settle();
   }
-  of_culprit.reset();
-  ::kill(rogue.pid, SIGKILL);
-  detectors.callbacks.on_exit(rogue.pid);
-  domains.callbacks.on_clients_lost("a");
-  domains.states.erase("a");
-  until([&] { return parking("a")["state"] == "ready"; });
-  page.works_in("b", "a");
-  page->state = SpareState::Protected;
+  void expect_to_be_heard() {
+    Writer again(llm_.pipe, idle_dump);
+    until([&] { return again.write(); });
+    until([&] { return parking("a")["state"] != "ready"; });
+  }
+  void SetUp() override {
+    AgentSpares::SetUp();
+    first_.emplace(peer());
+    second_.emplace(peer());
+    llm_ = start_with_spare(*first_, "llm", page_);
+  }
+  Page page_;
+  std::optional<Peer> first_, second_;
+  Process llm_;
+};
+
+TEST_F(OneThatHasLeft, CanDumpAgainThere) {
+  leave_and_let_fall();
+  expect_to_be_heard();
+}
+
+TEST_F(OneThatHasLeft, CanDumpAgainThereIfItsDumpEndedAfterTheFall) {
+  os::Fd still_open = os::RealKernel().open(llm_.pipe, O_WRONLY | O_NONBLOCK).value();
+  leave_and_let_fall();
+  still_open.reset();
   settle();
-  Writer again(llm.pipe, idle_dump);
-  until([&] { return again.write(); });
-  until([&] { return parking("a")["state"] != "ready"; });
+  expect_to_be_heard();
 }
 
 TEST_F(AgentSpares, WhoeverHasOneIsAskedWhereADomainFallsUnparked) {

@@ -269,7 +269,7 @@ void Parking::open_pipe(const InDomain& who, Dumper& dumper) {
 
 /// It has outlived its domain's fall: its next instance there may dump, too.
 void Parking::await_next_dump(const InDomain& who, Dumper& dumper) {
-  dumper.has_begun = dumper.is_done = dumper.is_named = dumper.is_held = false;
+  dumper.has_begun = dumper.is_done = dumper.is_named = dumper.is_held = dumper.has_outlived = false;
   open_pipe(who, dumper);
 }
 
@@ -358,6 +358,7 @@ void Parking::read_dump(const InDomain& of) {
     kill(who.first);
   }
   judge(who, dumper);
+  if (dumper.has_outlived) await_next_dump(who, dumper);
 }
 
 /// A culprit does not get out of its dump: on an H100 its next call said CUDA_SUCCESS, of a kernel that was
@@ -583,9 +584,13 @@ void Parking::act(const std::string& domain, Place& place, park::ParkingAction a
       place.is_read = false;
       let_culprits_end(domain);
       for (auto& [who, dumper] : dumpers_) {
-        const bool is_over = dumper.pipe && dumper.pipe->state() == park::DumpPipe::State::Done;
-        if (who.second != domain || !is_over) continue;
-        dumper.has_spare ? await_next_dump(who, dumper) : dumper.pipe->clear();
+        if (who.second != domain || !dumper.pipe) continue;
+        const bool is_over = dumper.pipe->state() == park::DumpPipe::State::Done;
+        if (!is_over) {
+          dumper.has_outlived = dumper.has_spare && dumper.has_begun;
+        } else {
+          dumper.has_spare ? await_next_dump(who, dumper) : dumper.pipe->clear();
+        }
       }
       return;
   }

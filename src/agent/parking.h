@@ -117,9 +117,10 @@ class Parking {
     bool has_begun = false;   ///< to dump
     bool is_done = false;
     bool is_named = false;
-    bool has_spare = false;  ///< its process may be in another domain, or in both
-    bool is_held = false;    ///< a culprit: it stands still in its dump until the domain is to fall
-    bool is_to_end = false;  ///< a culprit: it is ended once its dump is complete
+    bool has_spare = false;     ///< its process may be in another domain, or in both
+    bool is_held = false;       ///< a culprit: it stands still in its dump until the domain is to fall
+    bool is_to_end = false;     ///< a culprit: it is ended once its dump is complete
+    bool has_outlived = false;  ///< its domain, which fell before its dump was read to the end
     std::unique_ptr<os::Standstill> standstill;  ///< of a culprit but for its dump
   };
   struct Place {
