@@ -115,7 +115,7 @@ std::uint32_t UvmToolsNode::init_tracker(const abi::UvmToolsInitEventTracker& re
   queue_ = std::move(*queue);
   control_ = std::move(*control);
   queue_entries_ = static_cast<std::uint32_t>(entries);
-  next_sequence_ = target->posted();
+  follower_ = RingFollower(target->posted());
   target_.emplace(std::move(*target));
   thread_ = std::thread(&UvmToolsNode::run, this);
   return abi::nv_ok;
@@ -124,12 +124,13 @@ std::uint32_t UvmToolsNode::init_tracker(const abi::UvmToolsInitEventTracker& re
 void UvmToolsNode::run() {
   while (!stopping_.load() && !socket_.is_gone()) {
     const std::uint32_t seen = target_->wake().value();
-    std::int64_t next = now_ns() + look_again_ns;
+    std::int64_t next = 0;
     {
       const std::lock_guard lock(mutex_);
       collect();
       if (write_due() && !wake_program()) break;
-      next = std::min(waiting_.next_due_ns().value_or(next), next);
+      const std::int64_t latest = now_ns() + follower_.sleep_ns(look_again_ns);
+      next = std::min(waiting_.next_due_ns().value_or(latest), latest);
     }
     if (!stopping_.load()) target_->wake().wait(seen, std::chrono::nanoseconds(next - now_ns()));
   }
@@ -157,9 +158,8 @@ bool UvmToolsNode::ended() const {
 }
 
 void UvmToolsNode::collect() {
-  for (; next_sequence_ < target_->posted(); ++next_sequence_) {
-    if (auto event = target_->read(next_sequence_)) waiting_.add(event->due_ns, *event);
-  }
+  follower_.collect(target_->ring(), now_ns(),
+                    [this](const UvmPageFault& fault) { waiting_.add(fault.due_ns, fault); });
 }
 
 bool UvmToolsNode::write_due() {

@@ -16,6 +16,7 @@
 #include "softgpu/devices/node_socket.h"
 #include "softgpu/devices/pinned_buffer.h"
 #include "softgpu/machine/due_queue.h"
+#include "softgpu/machine/ring_follower.h"
 #include "softgpu/machine/shared_gpu.h"
 #include "softgpu/machine/uvm_ring.h"
 
@@ -62,7 +63,7 @@ class UvmToolsNode {
   std::uint32_t queue_entries_ = 0;
   std::atomic<std::uint32_t> threshold_{1};
   std::atomic<std::uint64_t> enabled_events_{0};
-  std::uint64_t next_sequence_ = 0;
+  RingFollower follower_{0};
   DueQueue<UvmPageFault> waiting_;
   std::atomic<bool> stopping_{false};
   bool ended_ = false;

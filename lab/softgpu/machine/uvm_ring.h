@@ -32,11 +32,13 @@ struct UvmPageFault {
   std::uint32_t fatal = 1;       ///< 0: it was serviced, and the access went on
 };
 
+using UvmRing = RecordRing<UvmPageFault, 512>;
+
 struct UvmPage {
   std::atomic<std::uint32_t> magic;
   std::atomic<std::int32_t> owner_pid;
   WakeWord wake;
-  RecordRing<UvmPageFault, 512> ring;
+  UvmRing ring;
   UvmRangeTable ranges;
 };
 
@@ -56,6 +58,8 @@ class UvmDescriptor {
   void post(const UvmPageFault& event);
   /// How many events were ever posted.
   std::uint64_t posted() const { return page_->ring.next_sequence(); }
+  /// One that another thread is about to post is counted already, and cannot be read yet (RingFollower).
+  const UvmRing& ring() const { return page_->ring; }
   /// Event number `sequence`; empty: not there (yet) or overwritten.
   std::optional<UvmPageFault> read(std::uint64_t sequence) const { return page_->ring.read(sequence); }
   WakeWord& wake() { return page_->wake; }
