@@ -30,6 +30,12 @@ function(firebreak_library name)
   target_link_libraries(firebreak_${name} ${scope} ${ARG_DEPENDS} ${ARG_LINK})
 endfunction()
 
+# A test that takes longer hangs. Under a sanitizer some take twenty times the time.
+set(test_limit_s 300)
+if(FIREBREAK_SANITIZE)
+  set(test_limit_s 900)
+endif()
+
 # firebreak_test(NAME SOURCES ... [DEPENDS folder ...] [LINK target ...])
 # One test program, NAME_test; every case in it becomes a ctest test.
 function(firebreak_test name)
@@ -39,7 +45,7 @@ function(firebreak_test name)
   firebreak_precompiled(${name}_test precompiled_for_tests)
   firebreak_include_roots(${name}_test PRIVATE)
   target_link_libraries(${name}_test PRIVATE ${ARG_DEPENDS} ${ARG_LINK} GTest::gmock GTest::gtest_main)
-  gtest_discover_tests(${name}_test DISCOVERY_MODE PRE_TEST TEST_PREFIX "${name}." PROPERTIES TIMEOUT 300)
+  gtest_discover_tests(${name}_test DISCOVERY_MODE PRE_TEST TEST_PREFIX "${name}." PROPERTIES TIMEOUT ${test_limit_s})
 endfunction()
 
 # firebreak_python_test(NAME FILE): one file of unittest. What it starts is there when ctest runs: everything is built
