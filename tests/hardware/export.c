@@ -57,7 +57,7 @@ static int receive_descriptor(int socket) {
 }
 
 static void map(CUdeviceptr address, CUmemGenericAllocationHandle handle) {
-  const CUmemAccessDesc access = {{CU_MEM_LOCATION_TYPE_DEVICE, {0}}, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+  const CUmemAccessDesc access = {{CU_MEM_LOCATION_TYPE_DEVICE, 0}, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
   CHECK(cuMemMap(address, block_bytes, 0, handle, 0));
   CHECK(cuMemSetAccess(address, block_bytes, &access, 1));
   CHECK(cuMemRelease(handle));
