@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <cstring>
 #include <new>
+#include <thread>
 
 #include "cuda/driver.h"
 #include "os/self.h"
@@ -13,6 +14,9 @@ namespace firebreak::virtual_driver {
 namespace {
 
 constinit std::atomic<VirtualProcess*> only{nullptr};
+
+/// The program, while work is waited for.
+constexpr Milliseconds look_whether_it_ends(100);
 
 /// To leave, where work under way holds the program up.
 constexpr std::chrono::milliseconds between_tries(500);
@@ -75,6 +79,7 @@ Result<const Instance*> VirtualProcess::bring_up(const std::string& domain) {
   if (!made) return propagate(made);
   const Instance* const instance = made->get();
   instance->driver().cuCtxSetCurrent(nullptr);
+  os::run_at_exit(&VirtualProcess::end_of_program);  // before all that the instance has asked for
   const std::lock_guard lock(instances_mutex_);
   instances_.push_back(std::move(*made));
   Object* const primary = objects_.find(Family::Context, primary_seen_.load());
@@ -240,9 +245,9 @@ VirtualProcess::Waited VirtualProcess::synchronize(const Instance& instance) {
   if (!started) return Waited::TooLong;
   const auto until = std::chrono::steady_clock::now() + settings_.longest_wait;
   while (waiting->is_over.load(std::memory_order_acquire) == 0) {
-    const auto left = until - std::chrono::steady_clock::now();
-    if (left <= Nanoseconds(0)) return Waited::TooLong;
-    os::futex_wait(waiting->is_over, 0, left);
+    const Nanoseconds left = until - std::chrono::steady_clock::now();
+    if (left <= Nanoseconds(0) || program_ends_.load()) return Waited::TooLong;
+    os::futex_wait(waiting->is_over, 0, std::min<Nanoseconds>(left, look_whether_it_ends));
   }
   return waiting->result == CUDA_SUCCESS ? Waited::AllDone : Waited::Failed;
 }
@@ -448,16 +453,32 @@ void VirtualProcess::keep() {
   constexpr std::chrono::seconds look_again(1);
   while (true) {
     const std::uint32_t seen = page_->wake.load(std::memory_order_acquire);
-    if (aside_.load() == nullptr) {
-      read_code();
-      if (spare_.load() == nullptr) make_spare();
-      check_spare();
-    } else {
-      give_up_spare();
-    }
-    leave_if_asked();
+    is_keeping_.store(true);
+    if (!program_ends_.load()) keep_once();
+    is_keeping_.store(false);
     os::futex_wait(page_->wake, seen, look_again);
   }
+}
+
+void VirtualProcess::keep_once() {
+  if (aside_.load() == nullptr) {
+    read_code();
+    if (spare_.load() == nullptr) make_spare();
+    check_spare();
+  } else {
+    give_up_spare();
+  }
+  leave_if_asked();
+}
+
+void VirtualProcess::end_of_program() {
+  constexpr std::chrono::seconds longest(2);
+  VirtualProcess* const mine = process();
+  if (mine == nullptr) return;
+  mine->program_ends_.store(true);
+  const auto until = std::chrono::steady_clock::now() + longest;
+  while (mine->is_keeping_.load() && std::chrono::steady_clock::now() < until)
+    std::this_thread::sleep_for(Milliseconds(1));
 }
 
 /// The program is aside.

@@ -80,6 +80,10 @@ class VirtualProcess {
   /// parent's may have been using everything else, and its page is the parent's alone.
   static void begin_anew();
 
+  /// At the program's exit: from now on nobody moves it, nor makes a spare. Returns once nobody does, or
+  /// after a while: drivers are taken down next.
+  static void end_of_program();
+
   /// At the program's first cuInit: the working instance comes up, and the spare in the background.
   CUresult initialise(unsigned int flags);
 
@@ -180,6 +184,7 @@ class VirtualProcess {
   static void forget_current(const Instance& instance);
   void start_working();
   void keep();
+  void keep_once();
   void wake_keeper();
   void make_spare();
   void drop_spare();
@@ -221,7 +226,9 @@ class VirtualProcess {
   Work thread_streams_work_;
   Work no_work_;  ///< of streams that are not followed: the program is aside then
   std::atomic<std::uintptr_t> primary_seen_{0};
-  int tries_ = 0;  ///< to leave, as asked; of the keeper alone
+  std::atomic<bool> program_ends_{false};
+  std::atomic<bool> is_keeping_{false};  ///< the keeper may be inside a driver
+  int tries_ = 0;                        ///< to leave, as asked; of the keeper alone
   /// Before that nobody tries again: the program has to get through the gate.
   std::chrono::steady_clock::time_point next_try_{};
   Slot next_slot_ = anchor + 1;

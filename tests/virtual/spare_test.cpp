@@ -320,6 +320,28 @@ TEST_F(Spare, WorkThatWaitsForACallOfTheProgramsHoldsItUpForAWhile) {
   EXPECT_TRUE(page.is_answered());
 }
 
+// Its drivers are taken down, and nobody may be inside them then (an H100: a corrupted heap).
+TEST_F(Spare, AProgramThatEndsIsNotMovedAnyMore) {
+  const auto program = start_with_spare();
+  Page page(program->pid());
+  ASSERT_TRUE(page.is(SpareState::Protected)) << page.reason();
+  std::atomic<bool> has_ended{false};
+  std::thread mover([&] {
+    while (!has_ended) page.ask();
+  });
+  EXPECT_TRUE(eventually([&] { return page->flips.load() > 2; }));
+  program->send("exit");
+  EXPECT_EQ(program->take_answer().value, 1U);
+  const std::uint32_t moves = page->flips.load();
+  EXPECT_EQ(program->take_answer().value, 2U) << "some time later";
+  EXPECT_EQ(page->flips.load(), moves);
+  const auto end = program->wait_for_end();
+  has_ended = true;
+  mover.join();
+  ASSERT_TRUE(end);
+  EXPECT_TRUE(end->clean()) << end->signal;
+}
+
 TEST_F(Spare, AForkedChildHasNoneAndDoesNotHang) {
   const auto program = start_with_spare();
   Page page(program->pid());
