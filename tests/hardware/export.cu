@@ -2,7 +2,7 @@
 // Can memory that an instance has imported be exported again? Four processes hand one block on, each by its address
 // alone. And what a block costs that nobody exports, and an export.
 //
-//     cc tests/hardware/export.c -o export -lcuda && ./export
+//     nvcc -x c tests/hardware/export.cu -o export -lcuda && ./export
 #include <cuda.h>
 #include <stdint.h>
 #include <stdio.h>
