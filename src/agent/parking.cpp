@@ -28,6 +28,8 @@ constexpr Milliseconds name_limit{6'000};
 /// The reset was seen to take up to 4 s (H100).
 constexpr Milliseconds fall_limit{6'000};
 constexpr Milliseconds culprit_grace{2'000};
+/// A culprit that stands still writes the last 4 KiB of its dump within that.
+constexpr Milliseconds dump_limit{1'000};
 /// Whoever was started by us begins its program within that.
 constexpr Milliseconds doubt_limit{5'000};
 /// The multiprocessors of one that does nothing.
@@ -380,7 +382,7 @@ void Parking::judge_early(const InDomain& who, Dumper& dumper) {
 /// Its dump is complete already, and it goes on. After a trap its calls fail (H100), and its end would make
 /// its neighbours stand still; of anything else its next call might say that all was well.
 void Parking::end_late_culprit(const InDomain& who, const fault::CoreDumpException& exception) {
-  if (!holds(who.second) || exception.type == "TRAP") return;
+  if (exception.type == "TRAP" || (!holds(who.second) && !has_others(who))) return;
   spdlog::warn("{} is ended: it is known as the culprit only since its core dump is complete",
                name_of(who.first));
   kill(who.first);
@@ -390,18 +392,23 @@ void Parking::end_late_culprit(const InDomain& who, const fault::CoreDumpExcepti
 void Parking::kill(pid_t pid) {
   const Process* process = at_.processes.living(pid);
   if (process != nullptr) (void)at_.kernel.send_signal(*process->pidfd(), SIGKILL);
+  let_go(pid);
+}
+
+/// It is ended, and its parent is to hear of that.
+void Parking::let_go(pid_t pid) {
   for (auto& [who, dumper] : dumpers_) {
-    if (who.first == pid) dumper.standstill.reset();  // its parent is to hear of its end
+    if (who.first == pid) dumper.standstill.reset();
   }
 }
 
-/// Somebody who has worked in the domain is its client still, whether or not it works elsewhere by now.
+/// Somebody else is the domain's client still, whether or not it works elsewhere by now: another culprit,
+/// too.
 bool Parking::has_others(const InDomain& culprit) const {
-  const auto place = places_.find(culprit.second);
   return std::ranges::any_of(dumpers_, [&](const auto& each) {
     const auto& [who, dumper] = each;
-    return who != culprit && who.second == culprit.second && is_there(who, dumper) &&
-           !place->second.state.is_culprit(who.first);
+    const bool may_be_there = dumper.path.empty() || is_there(who, dumper);
+    return who.first != culprit.first && who.second == culprit.second && may_be_there;
   });
 }
 
@@ -427,6 +434,7 @@ void Parking::let_dump_and_end(const InDomain& who, Dumper& dumper) {
     kill(who.first);
   }
   dumper.pipe->let_end();
+  dumper.end_of_dump = at_.loop.after_or_now(dump_limit, [this, pid = who.first] { kill(pid); });
 }
 
 void Parking::judge(const InDomain& who, Dumper& dumper) {
@@ -499,14 +507,15 @@ void Parking::on_fell(const std::string& domain) {
 /// They get their own error, and time to end of it. One hung in the driver after its domain had fallen, and
 /// MPS's daemon answered nobody until it was killed (H100).
 void Parking::end_culprits(Place& place) {
-  std::vector<std::shared_ptr<const os::Fd>> culprits;
+  std::vector<std::pair<pid_t, std::shared_ptr<const os::Fd>>> culprits;
   for (const pid_t pid : place.state.culprits) {
     const Process* process = at_.processes.living(pid);
-    if (process != nullptr) culprits.push_back(process->pidfd());
+    if (process != nullptr) culprits.emplace_back(pid, process->pidfd());
   }
   if (culprits.empty()) return;
   place.ending = at_.loop.after_or_now(culprit_grace, [this, culprits] {
-    for (const auto& each : culprits) (void)at_.kernel.send_signal(*each, SIGKILL);
+    for (const auto& each : culprits) (void)at_.kernel.send_signal(*each.second, SIGKILL);
+    for (const auto& each : culprits) let_go(each.first);
   });
 }
 

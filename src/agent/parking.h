@@ -122,6 +122,7 @@ class Parking {
     bool is_to_end = false;     ///< a culprit: it is ended once its dump is complete
     bool has_outlived = false;  ///< its domain, which fell before its dump was read to the end
     std::unique_ptr<os::Standstill> standstill;  ///< of a culprit but for its dump
+    os::Watch end_of_dump;                       ///< the limit of that
   };
   struct Place {
     park::ParkingState state;
@@ -158,6 +159,7 @@ class Parking {
   void judge_early(const InDomain& who, Dumper& dumper);
   void end_late_culprit(const InDomain& who, const fault::CoreDumpException& exception);
   void kill(pid_t pid);
+  void let_go(pid_t pid);
   bool has_others(const InDomain& culprit) const;
   void let_culprits_end(const std::string& domain);
   void let_dump_and_end(const InDomain& who, Dumper& dumper);

@@ -47,61 +47,96 @@ bool waits_to_write(pid_t pid, pid_t thread, const struct stat& pipe) {
   return ::stat(link.c_str(), &target) == 0 && target.st_dev == pipe.st_dev && target.st_ino == pipe.st_ino;
 }
 
-/// Who is stopped belongs to the thread that stopped it, and goes on when that ends.
+/// Whoever ends just then cannot be stopped, and need not be.
+bool is_ending(pid_t pid, pid_t thread) {
+  std::ifstream file(thread_folder(pid, thread) + "/stat");
+  const std::string stat{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+  const std::size_t name_end = stat.rfind(')');
+  const char state = name_end == std::string::npos || name_end + 2 >= stat.size() ? 'X' : stat[name_end + 2];
+  return state == 'Z' || state == 'X';
+}
+
+std::set<pid_t> writers_of(pid_t pid, const struct stat& pipe) {
+  std::set<pid_t> writers;
+  for (const pid_t thread : threads_of(pid)) {
+    if (waits_to_write(pid, thread, pipe)) writers.insert(thread);
+  }
+  return writers;
+}
+
+/// One who has just been given room runs for a moment, and does not show what he does.
+std::set<pid_t> await_writers(pid_t pid, const struct stat& pipe) {
+  constexpr int looks = 50;
+  std::set<pid_t> writers = writers_of(pid, pipe);
+  for (int i = 0; i < looks && writers.empty(); ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    writers = writers_of(pid, pipe);
+  }
+  return writers;
+}
+
+/// Who is stopped belongs to the thread that stopped him, and is ended with that.
 Status stop_threads(pid_t pid, const struct stat& pipe) {
+  constexpr int rounds = 100;  // threads that are not stopped yet may start others
+  const std::set<pid_t> writing = await_writers(pid, pipe);
   std::set<pid_t> stopped;
-  std::set<pid_t> writing;
-  for (bool is_over = false; !is_over;) {  // threads that are not stopped yet may start others
+  bool is_over = false;
+  for (int i = 0; i < rounds && !is_over; ++i) {
     is_over = true;
     for (const pid_t thread : threads_of(pid)) {
       if (stopped.contains(thread) || writing.contains(thread)) continue;
       is_over = false;
-      if (waits_to_write(pid, thread, pipe)) {
-        writing.insert(thread);
-        continue;
-      }
       stopped.insert(thread);
-      if (::ptrace(PTRACE_SEIZE, thread, nullptr, nullptr) != 0) {
-        if (errno == ESRCH) continue;  // it has ended
-        return fail_errno("stop a thread of process " + std::to_string(pid), errno);
+      if (::ptrace(PTRACE_SEIZE, thread, nullptr, PTRACE_O_EXITKILL) != 0) {
+        const int error = errno;
+        if (error == ESRCH || is_ending(pid, thread)) continue;
+        return fail_errno("stop a thread of process " + std::to_string(pid), error);
       }
       ::ptrace(PTRACE_INTERRUPT, thread, nullptr, nullptr);
     }
   }
-  if (!stopped.empty()) return {};
-  return fail(ErrorCode::NotFound, "no thread of process " + std::to_string(pid) + " is there to be stopped");
+  const std::string who = "process " + std::to_string(pid);
+  if (stopped.empty()) return fail(ErrorCode::NotFound, "no thread of " + who + " is there to be stopped");
+  if (!is_over) return fail(ErrorCode::ResourceExhausted, who + " starts threads without end");
+  return {};
 }
+
+/// Between who wants it and the thread that does it, which may hang in ptrace() until the process is killed.
+struct Doing {
+  std::promise<Status> is_done;
+  std::atomic<std::uint32_t> is_over{0};
+};
 
 class Stopped final : public Standstill {
  public:
-  Status begin(pid_t pid, const struct stat& pipe) {
-    std::promise<Status> begun;
-    auto is_stopped = begun.get_future();
-    thread_ = start_background_thread("firebreak-stop", [this, pid, pipe, begun = &begun] {
-      const Status done = stop_threads(pid, pipe);
-      begun->set_value(done);
-      while (done && is_over_.load() == 0) futex_wait(is_over_, 0, std::chrono::hours(1));
-    });
-    return is_stopped.get();
-  }
+  explicit Stopped(std::shared_ptr<Doing> doing) : doing_(std::move(doing)) {}
   ~Stopped() override {
-    is_over_.store(1);
-    futex_wake(is_over_);
-    if (thread_.joinable()) thread_.join();
+    doing_->is_over.store(1);
+    futex_wake(doing_->is_over);
   }
 
  private:
-  std::atomic<std::uint32_t> is_over_{0};
-  std::thread thread_;
+  std::shared_ptr<Doing> doing_;
 };
 
 }  // namespace
 
 Result<std::unique_ptr<Standstill>> stop_all_but_writers(pid_t pid, const Fd& pipe) {
+  constexpr std::chrono::milliseconds longest(300);
   struct stat of_pipe {};
   if (::fstat(pipe.get(), &of_pipe) != 0) return fail_errno("look at a pipe", errno);
-  auto stopped = std::make_unique<Stopped>();
-  if (const Status begun = stopped->begin(pid, of_pipe); !begun) return propagate(begun);
+  const auto doing = std::make_shared<Doing>();
+  auto is_done = doing->is_done.get_future();
+  auto stopped = std::make_unique<Stopped>(doing);
+  const Status started = start_detached_thread("firebreak-stop", [doing, pid, of_pipe] {
+    const Status done = stop_threads(pid, of_pipe);
+    doing->is_done.set_value(done);
+    while (done && doing->is_over.load() == 0) futex_wait(doing->is_over, 0, std::chrono::hours(1));
+  });
+  if (!started) return propagate(started);
+  if (is_done.wait_for(longest) != std::future_status::ready)
+    return fail(ErrorCode::Timeout, "process " + std::to_string(pid) + " is not to be stopped");
+  if (const Status done = is_done.get(); !done) return propagate(done);
   return stopped;
 }
 

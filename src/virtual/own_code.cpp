@@ -216,7 +216,9 @@ CUresult take_address(const OwnCall& call, CUdeviceptr* address, std::size_t* si
     if (found != CUDA_SUCCESS) return found;
     if (size_bytes != nullptr) *size_bytes = size;
     Object* const object = turn.objects.find(FamilyOf<Handle>::value, number_of(code));
-    *address = call.all.take_variable(object, name, *address, size, turn.slot);
+    const auto seen = call.all.take_variable(object, name, *address, size, turn.slot);
+    if (!seen) return CUDA_ERROR_NOT_SUPPORTED;
+    *address = *seen;
     return found;
   });
 }

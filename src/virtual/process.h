@@ -113,8 +113,9 @@ class VirtualProcess {
   LaterFrees& later_frees() { return later_frees_; }
   TakenVariables& taken() { return taken_; }
   /// A variable's address becomes the program's: where it is to have it. `code` is what it was found in.
-  CUdeviceptr take_variable(Object* code, const char* name, CUdeviceptr address, std::size_t size_bytes,
-                            Slot slot);
+  /// Empty: nowhere, since the program has that address of another variable, which has moved.
+  std::optional<CUdeviceptr> take_variable(Object* code, const char* name, CUdeviceptr address,
+                                           std::size_t size_bytes, Slot slot);
   /// False: it would give a kernel an address at which nothing is any more.
   bool may_launch(const Turn& turn, CUfunction function, void** parameters, void** extra);
   /// The same of a copy from the host to that address.

@@ -166,12 +166,16 @@ void Turn::beware_of_addresses() const {
     all.stand_aside("it has the address of a variable, and gives the driver many at once");
 }
 
-CUdeviceptr VirtualProcess::take_variable(Object* code, const char* name, CUdeviceptr address,
-                                          std::size_t size_bytes, Slot slot) {
+std::optional<CUdeviceptr> VirtualProcess::take_variable(Object* code, const char* name, CUdeviceptr address,
+                                                         std::size_t size_bytes, Slot slot) {
   if (is_traced()) std::fprintf(stderr, "firebreak: takes the address of %s, %zu bytes\n", name, size_bytes);
   const auto seen = code == nullptr ? std::nullopt : taken_.take(*code, name, address, size_bytes, slot);
   if (!seen) stand_aside("it takes the addresses of more variables than can be followed");
+  CUdeviceptr word = 0;
+  if (!os::copy_if_readable(&word, &address, sizeof word))
+    stand_aside("it takes the address of a variable, and its copies cannot be looked at here");
   wake_keeper();
+  if (!seen && taken_.holds(address)) return std::nullopt;
   return seen.value_or(address);
 }
 
