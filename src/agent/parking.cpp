@@ -369,8 +369,9 @@ void Parking::judge_early(const InDomain& who, Dumper& dumper) {
   const auto& [pid, domain] = who;
   dumper.watch.cancel();
   const auto exception = park::own_exception_in_beginning(dumper.pipe->bytes());
-  if (!exception || !holds(domain)) {
-    exception&& has_others(who) ? let_dump_and_end(who, dumper) : dumper.pipe->let_end();
+  if (exception && !holds(domain)) return let_culprit_end(who, dumper);
+  if (!exception) {
+    dumper.pipe->let_end();
     return begin_to_read(who, dumper);
   }
   dumper.is_held = dumper.is_done = dumper.is_named = true;
@@ -412,15 +413,18 @@ bool Parking::has_others(const InDomain& culprit) const {
   });
 }
 
-/// The last ones to complete their dumps. Where they are alone they have their own error then (H100: each
-/// time). Where somebody else is a client still, their next call said CUDA_SUCCESS of a kernel that was torn
-/// (H100: each time, docs/parking.md).
+/// The last ones to complete their dumps.
 void Parking::let_culprits_end(const std::string& domain) {
   for (auto& [who, dumper] : dumpers_) {
-    if (who.second != domain || !std::exchange(dumper.is_held, false)) continue;
-    has_others(who) ? let_dump_and_end(who, dumper) : dumper.pipe->let_end();
-    begin_to_read(who, dumper);
+    if (who.second == domain && std::exchange(dumper.is_held, false)) let_culprit_end(who, dumper);
   }
+}
+
+/// Where it is alone it has its own error then (H100: each time). Where somebody else is a client still, its
+/// next call said CUDA_SUCCESS of a kernel that was torn (H100: each time, docs/parking.md).
+void Parking::let_culprit_end(const InDomain& who, Dumper& dumper) {
+  has_others(who) ? let_dump_and_end(who, dumper) : dumper.pipe->let_end();
+  begin_to_read(who, dumper);
 }
 
 /// It writes the rest of its dump, and does nothing else before it is ended.
@@ -514,8 +518,10 @@ void Parking::end_culprits(Place& place) {
   }
   if (culprits.empty()) return;
   place.ending = at_.loop.after_or_now(culprit_grace, [this, culprits] {
-    for (const auto& each : culprits) (void)at_.kernel.send_signal(*each.second, SIGKILL);
-    for (const auto& each : culprits) let_go(each.first);
+    for (const auto& [pid, pidfd] : culprits) {
+      (void)at_.kernel.send_signal(*pidfd, SIGKILL);
+      let_go(pid);
+    }
   });
 }
 

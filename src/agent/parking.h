@@ -162,6 +162,7 @@ class Parking {
   void let_go(pid_t pid);
   bool has_others(const InDomain& culprit) const;
   void let_culprits_end(const std::string& domain);
+  void let_culprit_end(const InDomain& who, Dumper& dumper);
   void let_dump_and_end(const InDomain& who, Dumper& dumper);
   void judge(const InDomain& who, Dumper& dumper);
   void note_exception(const InDomain& who, const fault::CoreDumpException& exception);

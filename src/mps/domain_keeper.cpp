@@ -111,18 +111,10 @@ Status DomainKeeper::bring_up() {
 }
 
 void DomainKeeper::daemon_ended() {
-  daemon_watch_.cancel();
   next_start_.cancel();
-  servers_.clear();
-  std::shared_ptr<Domain> dead;
+  const std::shared_ptr<Domain> dead = let_go_of_daemon();
   {
     const std::lock_guard lock(mutex_);
-    dead = std::move(domain_);
-    domain_.reset();
-    report_.state = DomainState::Restarting;
-    report_.daemon_pid = 0;
-    for (const pid_t server : report_.servers) note_end(server);
-    report_.servers.clear();
     ++report_.daemon_restarts;
   }
   callbacks_.on_clients_lost();
@@ -131,6 +123,18 @@ void DomainKeeper::daemon_ended() {
   // Its servers end with it (H100, driver 580); one that does not would keep the next daemon from its place.
   static_cast<void>(dead->quit(Milliseconds(0)));
   try_again(clock_.now() - began_, what, [this] { start_daemon(); });
+}
+
+/// Nobody is served until the next one is there.
+std::shared_ptr<Domain> DomainKeeper::let_go_of_daemon() {
+  daemon_watch_.cancel();
+  servers_.clear();
+  const std::lock_guard lock(mutex_);
+  report_.state = DomainState::Restarting;
+  report_.daemon_pid = 0;
+  for (const pid_t server : report_.servers) note_end(server);
+  report_.servers.clear();
+  return std::exchange(domain_, nullptr);
 }
 
 void DomainKeeper::start_daemon() {

@@ -153,6 +153,7 @@ class DomainKeeper {
   void run(const std::function<void(Status)>& started);
   void end();
   void daemon_ended();
+  std::shared_ptr<Domain> let_go_of_daemon();
   void try_again(Nanoseconds lived, const std::string& what, std::function<void()> start);
   void start_daemon();
   void look_until_found(Milliseconds next);

@@ -145,17 +145,7 @@ void DomainKeeper::renew(const std::vector<pid_t>& servers, const std::string& w
   set_state(DomainState::Restarting);
   tell(fmt::format("{}; its MPS server {} is replaced, since a fault may have spoiled it, and its daemon",
                    why, fmt::join(servers, ", ")));
-  daemon_watch_.cancel();
-  servers_.clear();
-  std::shared_ptr<Domain> old;
-  {
-    const std::lock_guard lock(mutex_);
-    old = std::move(domain_);
-    domain_.reset();
-    report_.daemon_pid = 0;
-    for (const pid_t server : report_.servers) note_end(server);
-    report_.servers.clear();
-  }
+  const std::shared_ptr<Domain> old = let_go_of_daemon();
   if (old) static_cast<void>(old->quit(options_.domain.quit_timeout));
   start_daemon();
 }

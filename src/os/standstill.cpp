@@ -7,31 +7,26 @@
 
 #include <atomic>
 #include <cerrno>
-#include <charconv>
-#include <filesystem>
 #include <fstream>
 #include <future>
 #include <set>
 #include <string>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "os/memory.h"
 #include "os/processes.h"
+#include "os/real_kernel.h"
 #include "os/self.h"
 
 namespace firebreak::os {
 namespace {
 
-std::set<pid_t> threads_of(pid_t pid) {
-  std::set<pid_t> threads;
-  std::error_code ignored;
-  for (const auto& each : std::filesystem::directory_iterator(proc_folder(pid) + "/task", ignored)) {
-    const std::string name = each.path().filename();
-    pid_t thread = 0;
-    if (std::from_chars(name.data(), name.data() + name.size(), thread).ec == std::errc{})
-      threads.insert(thread);
-  }
+std::vector<pid_t> threads_of(pid_t pid) {
+  RealKernel kernel;
+  std::vector<pid_t> threads = other_threads(kernel, pid);
+  threads.push_back(pid);
   return threads;
 }
 
@@ -49,11 +44,8 @@ bool waits_to_write(pid_t pid, pid_t thread, const struct stat& pipe) {
 
 /// Whoever ends just then cannot be stopped, and need not be.
 bool is_ending(pid_t pid, pid_t thread) {
-  std::ifstream file(thread_folder(pid, thread) + "/stat");
-  const std::string stat{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-  const std::size_t name_end = stat.rfind(')');
-  const char state = name_end == std::string::npos || name_end + 2 >= stat.size() ? 'X' : stat[name_end + 2];
-  return state == 'Z' || state == 'X';
+  const auto stat = RealKernel().read_file(thread_folder(pid, thread) + "/stat");
+  return !stat || !is_alive(*stat);
 }
 
 std::set<pid_t> writers_of(pid_t pid, const struct stat& pipe) {
@@ -79,24 +71,25 @@ std::set<pid_t> await_writers(pid_t pid, const struct stat& pipe) {
 Status stop_threads(pid_t pid, const struct stat& pipe) {
   constexpr int rounds = 100;  // threads that are not stopped yet may start others
   const std::set<pid_t> writing = await_writers(pid, pipe);
-  std::set<pid_t> stopped;
+  std::set<pid_t> seen;
+  bool has_stopped_any = false;
   bool is_over = false;
   for (int i = 0; i < rounds && !is_over; ++i) {
     is_over = true;
     for (const pid_t thread : threads_of(pid)) {
-      if (stopped.contains(thread) || writing.contains(thread)) continue;
+      if (writing.contains(thread) || !seen.insert(thread).second) continue;
       is_over = false;
-      stopped.insert(thread);
       if (::ptrace(PTRACE_SEIZE, thread, nullptr, PTRACE_O_EXITKILL) != 0) {
         const int error = errno;
         if (error == ESRCH || is_ending(pid, thread)) continue;
         return fail_errno("stop a thread of process " + std::to_string(pid), error);
       }
       ::ptrace(PTRACE_INTERRUPT, thread, nullptr, nullptr);
+      has_stopped_any = true;
     }
   }
   const std::string who = "process " + std::to_string(pid);
-  if (stopped.empty()) return fail(ErrorCode::NotFound, "no thread of " + who + " is there to be stopped");
+  if (!has_stopped_any) return fail(ErrorCode::NotFound, "no thread of " + who + " is there to be stopped");
   if (!is_over) return fail(ErrorCode::ResourceExhausted, who + " starts threads without end");
   return {};
 }
