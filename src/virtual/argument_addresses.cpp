@@ -11,17 +11,6 @@ namespace {
 
 using Give = ArgumentAddresses::Give;
 
-Give in_words(const void* bytes, std::size_t size_bytes, Slot slot, const TakenVariables& taken) {
-  Give found = Give::NoAddress;
-  for (std::size_t at = 0; at + sizeof(CUdeviceptr) <= size_bytes; at += sizeof(CUdeviceptr)) {
-    CUdeviceptr word = 0;
-    std::memcpy(&word, static_cast<const char*>(bytes) + at, sizeof word);
-    if (!taken.holds(word)) continue;
-    found = std::max(found, taken.translate(word, slot) == word ? Give::Address : Give::OldAddress);
-  }
-  return found;
-}
-
 /// All parameters in one piece, after cuda.h: pairs of a name and a value, and CU_LAUNCH_PARAM_END.
 Give in_buffer(void** extra, Slot slot, const TakenVariables& taken) {
   const void* bytes = nullptr;
@@ -36,10 +25,22 @@ Give in_buffer(void** extra, Slot slot, const TakenVariables& taken) {
       return Give::Unknown;
     }
   }
-  return bytes == nullptr ? Give::NoAddress : in_words(bytes, size_bytes, slot, taken);
+  return bytes == nullptr ? Give::NoAddress : ArgumentAddresses::in_words(bytes, size_bytes, slot, taken);
 }
 
 }  // namespace
+
+Give ArgumentAddresses::in_words(const void* bytes, std::size_t size_bytes, Slot slot,
+                                 const TakenVariables& taken) {
+  Give found = Give::NoAddress;
+  for (std::size_t at = 0; at + sizeof(CUdeviceptr) <= size_bytes; at += sizeof(CUdeviceptr)) {
+    CUdeviceptr word = 0;
+    std::memcpy(&word, static_cast<const char*>(bytes) + at, sizeof word);
+    if (!taken.holds(word)) continue;
+    found = std::max(found, taken.translate(word, slot) == word ? Give::Address : Give::OldAddress);
+  }
+  return found;
+}
 
 const ArgumentAddresses::Sizes* ArgumentAddresses::sizes_of(const cuda::Backend& driver, const Object& kernel,
                                                             CUfunction own) {

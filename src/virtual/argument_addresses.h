@@ -28,6 +28,8 @@ class ArgumentAddresses {
   /// each aligned word of the arguments.
   Give look(const cuda::Backend& driver, Slot slot, const TakenVariables& taken, const Object* kernel,
             CUfunction own, void** parameters, void** extra);
+  /// The same of any bytes that the GPU is given.
+  static Give in_words(const void* bytes, std::size_t size_bytes, Slot slot, const TakenVariables& taken);
 
  private:
   using Sizes = std::vector<std::size_t>;  ///< of the parameters, in bytes

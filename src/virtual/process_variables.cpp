@@ -201,11 +201,10 @@ bool VirtualProcess::may_copy(const Turn& turn, CUdeviceptr address, const void*
     const std::size_t count = std::min(words.size(), (size_bytes - at) / word_bytes);
     const char* const from = static_cast<const char*>(host) + at;
     if (!os::copy_if_readable(words.data(), from, count * word_bytes)) return true;
-    const auto end = words.begin() + static_cast<std::ptrdiff_t>(count);
-    const auto found = std::find_if(words.begin(), end, [&](CUdeviceptr word) { return taken_.holds(word); });
-    if (found != end) {
+    const auto give = ArgumentAddresses::in_words(words.data(), count * word_bytes, turn.slot, taken_);
+    if (give != ArgumentAddresses::Give::NoAddress) {
       stand_aside("it copies the address of a variable to the GPU");
-      return taken_.translate(*found, turn.slot) == *found;
+      return give == ArgumentAddresses::Give::Address;
     }
     at += count * word_bytes;
   }

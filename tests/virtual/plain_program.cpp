@@ -185,14 +185,14 @@ class Program {
     if (verb == "init_library_of_two") return {init(fat_binary(ptx, {70, 80}), true)};
     if (verb == "init_allocating") return {init(fat_binary(std::string(ptx) + allocating))};
     if (verb == "take_steps") return {take_steps()};
-    if (verb == "steps_on_host") return steps_on_host();
-    if (verb == "set_steps") return {set_steps(words)};
+    if (verb == "steps_on_host") return read_word(steps_);
+    if (verb == "set_steps") return {write_word(steps_, words)};
     if (verb == "copy_address") return {copy_address(words)};
     if (verb == "take") return take();
-    if (verb == "set_factor") return {set_factor(words)};
+    if (verb == "set_factor") return {write_word(factor_ + 4, words)};
     if (verb == "set_factor_2d") return {set_factor_2d(words)};
     if (verb == "factor") return factor();
-    if (verb == "factor_on_host") return factor_on_host();
+    if (verb == "factor_on_host") return read_word(factor_ + 4);
     if (verb == "is_where_it_was") return is_where_it_was();
     if (verb == "give_address") return {give_address()};
     if (verb == "give_address_in_a_buffer") return {give_address_in_a_buffer()};
@@ -247,16 +247,16 @@ class Program {
 
   CUresult take_steps() { return find_variable("steps", &steps_, nullptr); }
 
-  Answer steps_on_host() {
+  Answer read_word(CUdeviceptr address) {
     std::uint32_t value = 0;
-    const CUresult result = get<PFN_cuMemcpyDtoH_v2>("cuMemcpyDtoH_v2")(&value, steps_, sizeof value);
+    const CUresult result = get<PFN_cuMemcpyDtoH_v2>("cuMemcpyDtoH_v2")(&value, address, sizeof value);
     return {result, value};
   }
 
-  CUresult set_steps(std::istream& words) {
+  CUresult write_word(CUdeviceptr address, std::istream& words) {
     std::uint32_t value = 0;
     words >> value;
-    return get<PFN_cuMemcpyHtoD_v2>("cuMemcpyHtoD_v2")(steps_, &value, sizeof value);
+    return get<PFN_cuMemcpyHtoD_v2>("cuMemcpyHtoD_v2")(address, &value, sizeof value);
   }
 
   /// To the GPU, between other bytes: by one of three calls.
@@ -288,12 +288,6 @@ class Program {
     return {result, is_same && size_bytes == 8 ? 1ULL : 0ULL};
   }
 
-  CUresult set_factor(std::istream& words) {
-    std::uint32_t value = 0;
-    words >> value;
-    return get<PFN_cuMemcpyHtoD_v2>("cuMemcpyHtoD_v2")(factor_ + 4, &value, sizeof value);
-  }
-
   CUresult set_factor_2d(std::istream& words) {
     std::uint32_t value = 0;
     words >> value;
@@ -314,12 +308,6 @@ class Program {
     std::uint32_t value = 0;
     if (result == CUDA_SUCCESS)
       result = get<PFN_cuMemcpyDtoH_v2>("cuMemcpyDtoH_v2")(&value, spare_words_, sizeof value);
-    return {result, value};
-  }
-
-  Answer factor_on_host() {
-    std::uint32_t value = 0;
-    const CUresult result = get<PFN_cuMemcpyDtoH_v2>("cuMemcpyDtoH_v2")(&value, factor_ + 4, sizeof value);
     return {result, value};
   }
 

@@ -149,7 +149,36 @@ TEST_F(Spare, WhoIsAskedToLeaveTakesEverythingAlong) {
 }
 
 /// Variables of code are found in whatever way it is loaded, and go along.
-class SpareWithCode : public Spare, public testing::WithParamInterface<const char*> {};
+class SpareWithCode : public Spare, public testing::WithParamInterface<const char*> {
+ protected:
+  using Commands = std::initializer_list<const char*>;
+
+  /// A program each takes an address and does that: it is aside then, and works.
+  void expect_told(const char* take, Commands ways, const std::string& reason) {
+    for (const char* const name : {"a", "b", "anchor"}) start_mps(name);
+    for (const char* const how : ways) {
+      const auto program = start_again(GetParam());
+      Page page(program->pid());
+      ASSERT_TRUE(page.is(SpareState::Protected)) << page.reason();
+      EXPECT_EQ(program->tell(take), CUDA_SUCCESS);
+      EXPECT_EQ(program->tell(how), CUDA_SUCCESS);
+      EXPECT_TRUE(eventually([&] { return page.reason() == reason; })) << how << ": " << page.reason();
+      EXPECT_EQ(program->tell("step"), CUDA_SUCCESS);
+    }
+  }
+
+  /// Each of these, with an address from before.
+  void expect_refused_after_a_move(const char* take, Commands ways) {
+    const auto program = start_with_spare(GetParam());
+    Page page(program->pid());
+    ASSERT_TRUE(page.is(SpareState::Protected)) << page.reason();
+    EXPECT_EQ(program->tell(take), CUDA_SUCCESS);
+    page.ask_to_leave();
+    ASSERT_EQ(page->flips.load(), 1U) << page.reason();
+    for (const char* const how : ways) EXPECT_EQ(program->tell(how), CUDA_ERROR_NOT_SUPPORTED) << how;
+    EXPECT_EQ(program->tell("step"), CUDA_SUCCESS);
+  }
+};
 
 TEST_P(SpareWithCode, WhoIsAskedToLeaveTakesItsVariablesAlong) {
   const auto program = start_with_spare(GetParam());
@@ -201,29 +230,13 @@ TEST_P(SpareWithCode, WhoTakesTheAddressOfAConstantTakesItAlong) {
 }
 
 TEST_P(SpareWithCode, WhoGivesAKernelTheAddressOfAConstantIsToldAndGoesOn) {
-  for (const char* const name : {"a", "b", "anchor"}) start_mps(name);
-  for (const char* const how : {"give_address", "give_address_in_a_buffer"}) {
-    const auto program = start_again(GetParam());
-    Page page(program->pid());
-    ASSERT_TRUE(page.is(SpareState::Protected)) << page.reason();
-    EXPECT_EQ(program->tell("take"), CUDA_SUCCESS);
-    EXPECT_EQ(program->tell(how), CUDA_SUCCESS);
-    EXPECT_TRUE(eventually([&] { return page.reason() == "it gives a kernel the address of a variable"; }))
-        << page.reason();
-    EXPECT_EQ(program->tell("step"), CUDA_SUCCESS);
-  }
+  expect_told("take", {"give_address", "give_address_in_a_buffer"},
+              "it gives a kernel the address of a variable");
 }
 
 // Its kernel would read what is not there, and end everybody in the domain.
 TEST_P(SpareWithCode, WhoGivesAKernelAnAddressOfBeforeIsRefusedThat) {
-  const auto program = start_with_spare(GetParam());
-  Page page(program->pid());
-  ASSERT_TRUE(page.is(SpareState::Protected)) << page.reason();
-  EXPECT_EQ(program->tell("take"), CUDA_SUCCESS);
-  page.ask_to_leave();
-  ASSERT_EQ(page->flips.load(), 1U) << page.reason();
-  EXPECT_EQ(program->tell("give_address"), CUDA_ERROR_NOT_SUPPORTED);
-  EXPECT_EQ(program->tell("step"), CUDA_SUCCESS);
+  expect_refused_after_a_move("take", {"give_address"});
 }
 
 TEST_F(Spare, WhoseKernelsAllocateMemoryIsToldAndGoesOn) {
@@ -262,30 +275,13 @@ TEST_P(SpareWithCode, WhoTakesTheAddressOfAVariableTakesItAlong) {
 }
 
 TEST_P(SpareWithCode, WhoCopiesTheAddressOfAVariableToTheGpuIsToldAndGoesOn) {
-  for (const char* const name : {"a", "b", "anchor"}) start_mps(name);
-  for (const char* const how : {"copy_address 0", "copy_address 1", "copy_address 2"}) {
-    const auto program = start_again(GetParam());
-    Page page(program->pid());
-    ASSERT_TRUE(page.is(SpareState::Protected)) << page.reason();
-    EXPECT_EQ(program->tell("take_steps"), CUDA_SUCCESS);
-    EXPECT_EQ(program->tell(how), CUDA_SUCCESS);
-    EXPECT_TRUE(eventually([&] { return page.reason() == "it copies the address of a variable to the GPU"; }))
-        << how << ": " << page.reason();
-    EXPECT_EQ(program->tell("step"), CUDA_SUCCESS);
-  }
+  expect_told("take_steps", {"copy_address 0", "copy_address 1", "copy_address 2"},
+              "it copies the address of a variable to the GPU");
 }
 
 // A kernel that looks there would read what is not there.
 TEST_P(SpareWithCode, WhoCopiesAnAddressOfBeforeToTheGpuIsRefusedThat) {
-  const auto program = start_with_spare(GetParam());
-  Page page(program->pid());
-  ASSERT_TRUE(page.is(SpareState::Protected)) << page.reason();
-  EXPECT_EQ(program->tell("take_steps"), CUDA_SUCCESS);
-  page.ask_to_leave();
-  ASSERT_EQ(page->flips.load(), 1U) << page.reason();
-  for (const char* const how : {"copy_address 0", "copy_address 1", "copy_address 2"})
-    EXPECT_EQ(program->tell(how), CUDA_ERROR_NOT_SUPPORTED) << how;
-  EXPECT_EQ(program->tell("step"), CUDA_SUCCESS);
+  expect_refused_after_a_move("take_steps", {"copy_address 0", "copy_address 1", "copy_address 2"});
 }
 
 INSTANTIATE_TEST_SUITE_P(Code, SpareWithCode,
