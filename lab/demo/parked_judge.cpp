@@ -132,6 +132,7 @@ std::string fate_of_rogue(const ParkedFault& fault) {
   if (fault.named_at_ns != 0 && fault.report)
     text +=
         fmt::format(" after {:.2f} ms", to_ms(Nanoseconds(fault.named_at_ns - fault.report->launched_at_ns)));
+  if (is_ended(fault)) return text + ", then ended before its call returned";
   if (!has_own_error(fault)) return text + ", then " + end_of(fault.exit);
   return text + ", then " + fault.report->error_name.substr(error_prefix.size());
 }
