@@ -5,7 +5,9 @@
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <algorithm>
 #include <array>
+#include <bit>
 #include <cctype>
 #include <cerrno>
 #include <chrono>
@@ -95,8 +97,21 @@ Status let_through(const std::string& folder) {
   return fail_errno("let others through " + folder, errno);
 }
 
-void resize_pipe(const Fd& fd, std::size_t bytes) {
+std::size_t resize_pipe(const Fd& fd, std::size_t bytes) {
   (void)::fcntl(fd.get(), F_SETPIPE_SZ, static_cast<int>(bytes));
+  return static_cast<std::size_t>(std::max(0, ::fcntl(fd.get(), F_GETPIPE_SZ)));
+}
+
+std::vector<std::byte> peek_pipe(const Fd& fd, std::size_t bytes_max) {
+  auto copy = make_pipe();
+  if (!copy) return {};
+  resize_pipe(copy->writing, std::bit_ceil(bytes_max));
+  const ssize_t waiting = ::tee(fd.get(), copy->writing.get(), bytes_max, SPLICE_F_NONBLOCK);
+  if (waiting <= 0) return {};
+  std::vector<std::byte> bytes(static_cast<std::size_t>(waiting));
+  const ssize_t got = ::read(copy->reading.get(), bytes.data(), bytes.size());
+  bytes.resize(static_cast<std::size_t>(std::max<ssize_t>(got, 0)));
+  return bytes;
 }
 
 // --- remove file

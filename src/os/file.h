@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "base/clock.h"
 #include "base/result.h"
@@ -60,8 +61,11 @@ Status give_to_user(const std::string& path, uid_t user);
 /// Others may reach what is in a folder by its name, and may not list it.
 Status let_through(const std::string& folder);
 
-/// That many bytes may wait in a pipe from now on, as far as the machine allows it; a page is the least.
-void resize_pipe(const Fd& fd, std::size_t bytes);
+/// That many bytes may wait in a pipe from now on, a power of two and a page at least, as far as the machine
+/// allows it and what waits there has room. How many it is now; 0: that is no pipe.
+std::size_t resize_pipe(const Fd& fd, std::size_t bytes);
+/// So many of the bytes that wait in a pipe, at most; they stay there. Never waits. Empty where it cannot.
+std::vector<std::byte> peek_pipe(const Fd& fd, std::size_t bytes_max);
 
 // --- remove file
 

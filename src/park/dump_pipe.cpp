@@ -4,6 +4,7 @@
 #include <fcntl.h>
 
 #include <algorithm>
+#include <bit>
 #include <span>
 #include <utility>
 
@@ -24,13 +25,13 @@ Result<DumpPipe> DumpPipe::open(os::Kernel& kernel, const std::string& path) {
   if (auto made = os::make_fifo(path); !made) return propagate(made);
   auto fd = kernel.open(path, O_RDONLY | O_NONBLOCK);
   if (!fd) return propagate(fd);
-  os::resize_pipe(*fd, narrow_bytes);
-  return DumpPipe(kernel, std::move(*fd));
+  const std::size_t room_bytes = os::resize_pipe(*fd, narrow_bytes);
+  return DumpPipe(kernel, std::move(*fd), room_bytes);
 }
 
 void DumpPipe::let_end() {
   if (std::exchange(may_end_, true)) return;
-  os::resize_pipe(fd_, wide_bytes);
+  room_bytes_ = os::resize_pipe(fd_, wide_bytes);
   if (state_ == State::Nearly) state_ = State::Writing;
 }
 
@@ -43,8 +44,37 @@ std::size_t DumpPipe::bytes_wanted() const {
     return is_within ? std::min(length.bytes - came_bytes_ + 1, bytes_a_read) : bytes_a_read;
   }
   if (!length.is_known) return length.bytes > came_bytes_ ? length.bytes - came_bytes_ : bytes_a_read;
-  const std::size_t held = narrow_bytes + 1;
+  const std::size_t held = room_bytes_ + 1;
   return length.bytes > came_bytes_ + held ? std::min(length.bytes - came_bytes_ - held, bytes_a_read) : 0;
+}
+
+/// It never becomes less: the kernel refuses that while more is in it.
+void DumpPipe::make_room() {
+  const DumpLength length = length_of_dump(bytes_);
+  if (may_end_ || !length.is_known || length.bytes <= came_bytes_) return;
+  const std::size_t quarter = std::min(std::bit_floor((length.bytes - came_bytes_) / 4), wide_bytes);
+  if (quarter > room_bytes_) room_bytes_ = os::resize_pipe(fd_, quarter);
+}
+
+bool DumpPipe::look_ahead() {
+  if (state_ != State::Nearly || is_cut_) return true;
+  const auto waiting = os::peek_pipe(fd_, room_bytes_);
+  if (waiting.size() > ahead_bytes_) {
+    bytes_.insert(bytes_.end(), waiting.begin() + static_cast<std::ptrdiff_t>(ahead_bytes_), waiting.end());
+    ahead_bytes_ = waiting.size();
+  }
+  const DumpLength length = length_of_dump(bytes_);
+  return !length.is_known || bytes_.size() + narrow_bytes >= length.bytes;
+}
+
+void DumpPipe::take(std::span<const std::byte> piece) {
+  came_bytes_ += piece.size();
+  const std::size_t known = std::min(piece.size(), ahead_bytes_);
+  ahead_bytes_ -= known;
+  const auto news = piece.subspan(known);
+  const std::size_t kept = std::min(news.size(), bytes_max - std::min(bytes_max, bytes_.size()));
+  is_cut_ |= kept < news.size();
+  bytes_.insert(bytes_.end(), news.begin(), news.begin() + static_cast<std::ptrdiff_t>(kept));
 }
 
 /// The end of a pipe that nobody has opened yet looks like the end of a dump, but to poll().
@@ -69,17 +99,16 @@ DumpPipe::State DumpPipe::read() {
     return state_;
   }
   state_ = State::Writing;
-  came_bytes_ += *got;
-  const std::size_t kept = std::min(*got, bytes_max - bytes_.size());
-  is_cut_ |= kept < *got;
-  bytes_.insert(bytes_.end(), piece.begin(), piece.begin() + static_cast<std::ptrdiff_t>(kept));
+  take(std::span(piece).first(*got));
   if (const DumpLength length = length_of_dump(bytes_); !length.is_known && length.bytes == 0) let_end();
+  make_room();
   if (bytes_wanted() == 0) state_ = State::Nearly;
   return state_;
 }
 
 void DumpPipe::clear() {
   bytes_.clear();
+  ahead_bytes_ = 0;
   bytes_.shrink_to_fit();
 }
 
