@@ -40,6 +40,7 @@ Object& Objects::add(Family family, std::uintptr_t own, Slot slot, std::vector<O
   }
   object->family = family;
   object->origin = origin;
+  if (origin.parent != nullptr) origin.parent->is_used.store(true, std::memory_order_release);
   object->code = std::move(code);
   object->steps = std::move(steps);
   for (Object::Step& step : object->steps) step.number = ++steps_;

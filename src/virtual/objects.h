@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <functional>
 #include <list>
+#include <map>
 #include <memory>
 #include <optional>
 #include <shared_mutex>
@@ -102,6 +103,12 @@ struct Work {
   }
 };
 
+/// A variable in one instance.
+struct VariablePlace {
+  CUdeviceptr address = 0;
+  std::size_t size_bytes = 0;
+};
+
 struct Object {
   /// One call that the program made: that which made it first, then those that changed it.
   struct Step {
@@ -131,8 +138,11 @@ struct Object {
   std::vector<std::string> variables;
   std::vector<std::string> named;  ///< likewise, all that the program may ask for by their names; sorted
   std::atomic<bool> is_read{false};
-  /// The instance that was last seen to have all of them. Of who flips alone.
-  Slot variables_seen_in = no_slot;
+  /// Where instances have these, in their order. Of who flips alone.
+  std::map<Slot, std::vector<VariablePlace>> variables_in;
+  /// Of modules and libraries: the program has a kernel or something else of it. Nobody has run what it has
+  /// nothing of.
+  std::atomic<bool> is_used{false};
   std::atomic<bool> is_gone{false};
   Work work;  ///< of streams
 };

@@ -263,7 +263,7 @@ bool VirtualProcess::complete(const Instance& instance) {
   if (failed) tell(abi::SpareState::Unprotected, "the spare does not get the program's objects");
   if (memory != CUDA_SUCCESS || failed) return false;
   read_code();
-  if (!has_all_variables(instance) || !bring_taken(instance))
+  if (!find_variables(instance) || !bring_taken(instance))
     stand_aside("its code has variables that are not found in the spare");
   return aside_.load() == nullptr;
 }
@@ -274,6 +274,13 @@ void VirtualProcess::forget_current(const Instance& instance) {
   current().in_driver[instance.slot()] = 0;
 }
 
+void VirtualProcess::note_part(abi::MovePart part) {
+  const auto now = std::chrono::steady_clock::now();
+  const auto took = std::chrono::duration_cast<std::chrono::microseconds>(now - part_began_);
+  page_->last_move_us[static_cast<std::size_t>(part)].store(static_cast<std::uint32_t>(took.count()));
+  part_began_ = now;
+}
+
 /// The gate is closed: nobody is inside.
 bool VirtualProcess::is_ready_to_flip(Why why, const Instance& from) {
   const Instance& to = *spare_.load();
@@ -282,15 +289,18 @@ bool VirtualProcess::is_ready_to_flip(Why why, const Instance& from) {
     drop_spare();
     return false;
   }
+  note_part(abi::MovePart::Spare);
   const auto queued = all_queued();
   const Waited waited = why == Why::Asked ? synchronize(from) : Waited::Failed;
   if (waited == Waited::TooLong) {  // it stays, and is asked once more
     next_try_ = std::chrono::steady_clock::now() + between_tries;
     return false;
   }
+  note_part(abi::MovePart::Work);
   if (waited == Waited::AllDone) {
     end_all(queued);
     const std::string wrong = copy_variables(from, to);
+    note_part(abi::MovePart::Variables);
     if (wrong.empty()) return true;
     tell(abi::SpareState::Unprotected, "variables of its code could not be copied to the spare: " + wrong);
     return false;
@@ -307,7 +317,9 @@ bool VirtualProcess::flip(Why why, Slot from) {
   if (leaving.slot() != from) return true;  // somebody else was faster
   const Instance* const next = spare_.load();
   if (next == nullptr || aside_.load() != nullptr) return false;
+  part_began_ = std::chrono::steady_clock::now();
   if (!gate_.close(settings_.longest_wait)) return false;
+  note_part(abi::MovePart::Calls);
   const bool ready = is_ready_to_flip(why, leaving);
   if (ready) {
     active_.store(next, std::memory_order_release);
@@ -422,7 +434,11 @@ void VirtualProcess::check_spare() {
   const Instance* const instance = spare_.load();
   if (instance == nullptr) return;
   const abi::DomainRule rule = rule_of(instance->pipe_directory());
-  if (rule == abi::DomainRule::Held) return;  // it stands still, or is about to
+  if (rule == abi::DomainRule::Held) return;                          // it stands still, or is about to
+  if (rule_of(active().pipe_directory()) == abi::DomainRule::Open) {  // what a move would have to do else
+    (void)find_variables(active());
+    make_room_for_variables();
+  }
   if (rule == abi::DomainRule::Closed || !is_alive(*instance))
     tell(abi::SpareState::Unprotected, "the spare's domain has died: another one is made");
   if (page_->state.load() != abi::SpareState::Protected || !complete(*instance)) drop_spare();

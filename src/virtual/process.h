@@ -51,6 +51,12 @@ inline std::uintptr_t current_context() {
   return current().stack.empty() ? 0 : number_of(current().stack.back());
 }
 
+/// Memory in the window that is ours.
+struct Room {
+  CUdeviceptr begin = 0;
+  std::size_t size_bytes = 0;
+};
+
 class VirtualProcess;
 
 /// What a call is given: the instance that it reaches.
@@ -167,6 +173,8 @@ class VirtualProcess {
   static bool ends_instance(CUresult result);
   bool leave_dead(Slot slot) { return flip(Why::Died, slot); }
   bool flip(Why why, Slot from);
+  /// Since the part before; on the page.
+  void note_part(abi::MovePart part);
   bool is_ready_to_flip(Why why, const Instance& from);
   bool is_work_under_way();
   std::vector<std::pair<Work*, std::uint64_t>> all_queued();
@@ -178,7 +186,8 @@ class VirtualProcess {
   void check_taken();
   bool bring_taken(const Instance& instance);
   bool write_taken(const Instance& instance);
-  bool has_all_variables(const Instance& instance);
+  bool find_variables(const Instance& instance);
+  void make_room_for_variables();
   bool has_variables();
   std::string copy_variables(const Instance& from, const Instance& to);
   CUcontext only_context(const Instance& instance);
@@ -209,6 +218,7 @@ class VirtualProcess {
   WindowMemory memory_{receiver_};
   LaterFrees later_frees_;
   TakenVariables taken_;
+  Room room_;  ///< for variables on their way; of flipping_
   ArgumentAddresses arguments_;
   /// The environment says which domain a driver joins, and a driver asks it when it makes its first context:
   /// one at a time starts. Before flipping_.
@@ -228,8 +238,9 @@ class VirtualProcess {
   Work no_work_;  ///< of streams that are not followed: the program is aside then
   std::atomic<std::uintptr_t> primary_seen_{0};
   std::atomic<bool> program_ends_{false};
-  std::atomic<bool> is_keeping_{false};  ///< the keeper may be inside a driver
-  int tries_ = 0;                        ///< to leave, as asked; of the keeper alone
+  std::atomic<bool> is_keeping_{false};                 ///< the keeper may be inside a driver
+  std::chrono::steady_clock::time_point part_began_{};  ///< of a move; of flipping_
+  int tries_ = 0;                                       ///< to leave, as asked; of the keeper alone
   /// Before that nobody tries again: the program has to get through the gate.
   std::chrono::steady_clock::time_point next_try_{};
   Slot next_slot_ = anchor + 1;

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdio>
 
+#include "base/units.h"
 #include "os/memory.h"
 #include "os/self.h"
 #include "virtual/process.h"
@@ -12,21 +13,21 @@ namespace firebreak::virtual_driver {
 
 namespace {
 
-/// All that is loaded as code: what is in it is looked for by the same names in each.
-void for_each_code(Objects& objects, const std::function<void(Object&)>& look) {
-  objects.for_each(Family::Module, look);
-  objects.for_each(Family::Library, look);
+/// Code that kernels may have run of, and that may have changed variables: they are looked for by the same
+/// names in each instance.
+void for_each_with_variables(Objects& objects, const std::function<void(Object&)>& look) {
+  const auto look_at_one = [&](Object& code) {
+    if (code.is_used.load() && code.is_read.load() && !code.variables.empty()) look(code);
+  };
+  objects.for_each(Family::Module, look_at_one);
+  objects.for_each(Family::Library, look_at_one);
 }
 
-/// A variable in one instance. Lazily loaded code is loaded by that.
-struct Place {
-  CUdeviceptr address = 0;
-  std::size_t size_bytes = 0;
-};
-std::optional<Place> place_of(const Instance& instance, CUcontext context, const Object& code,
-                              const std::string& name) {
+/// Lazily loaded code is loaded by that.
+std::optional<VariablePlace> place_of(const Instance& instance, CUcontext context, const Object& code,
+                                      const std::string& name) {
   const std::uintptr_t own = code.in[instance.slot()].load();
-  Place place;
+  VariablePlace place;
   instance.driver().cuCtxSetCurrent(context);
   const CUresult found =
       code.family == Family::Module
@@ -75,6 +76,7 @@ struct Side {
   CUcontext context;
 };
 
+/// By way of the host: a wait for each.
 CUresult copy(const Side& from, const Side& to, const Piece& piece) {
   std::vector<char> content(piece.size_bytes);
   from.driver.cuCtxSetCurrent(from.context);
@@ -84,25 +86,56 @@ CUresult copy(const Side& from, const Side& to, const Piece& piece) {
   return to.driver.cuMemcpyHtoD_v2(piece.to, content.data(), piece.size_bytes);
 }
 
-/// In as few copies as can be. Empty: all is copied; else why not.
-std::string copy_all(const Side& from, const Side& to, std::vector<Piece> pieces) {
-  sort(pieces);
+/// Gives `copy_one` as few pieces as can be, in the order of their addresses.
+CUresult copy_each(const std::vector<Piece>& pieces, const std::function<CUresult(const Piece&)>& copy_one) {
+  CUresult done = CUDA_SUCCESS;
   std::size_t count = 0;
-  for (std::size_t first = 0; first < pieces.size(); first += count) {
+  for (std::size_t first = 0; first < pieces.size() && done == CUDA_SUCCESS; first += count) {
     count = count_beside(pieces, first);
     const Piece& last = pieces[first + count - 1];
     Piece whole = pieces[first];
     whole.size_bytes = last.from + last.size_bytes - whole.from;
-    CUresult done = copy(from, to, whole);
+    done = copy_one(whole);
     // What lies beside each other may be two pieces of the driver's memory (H100).
-    const bool is_one_by_one = done == CUDA_ERROR_INVALID_VALUE;
-    for (std::size_t i = first; is_one_by_one && i < first + count; ++i) {
-      done = copy(from, to, pieces[i]);
-      if (done != CUDA_SUCCESS) break;
-    }
-    if (done != CUDA_SUCCESS) return "a copy answers " + std::to_string(done);
+    if (done != CUDA_ERROR_INVALID_VALUE || count == 1) continue;
+    done = CUDA_SUCCESS;
+    for (std::size_t i = first; i < first + count && done == CUDA_SUCCESS; ++i) done = copy_one(pieces[i]);
   }
-  return {};
+  return done;
+}
+
+constexpr std::size_t room_alignment_bytes = 16;
+
+/// By way of memory that both have at the same place: in a domain that is half halted each wait takes some ms
+/// (H100), and here are two.
+CUresult copy_by_way_of(const Room& room, const Side& from, const Side& to,
+                        const std::vector<Piece>& pieces) {
+  std::vector<Piece> second_half;
+  CUdeviceptr next = room.begin;
+  from.driver.cuCtxSetCurrent(from.context);
+  CUresult done = copy_each(pieces, [&](const Piece& piece) {
+    const CUresult begun = from.driver.cuMemcpyDtoDAsync_v2(next, piece.from, piece.size_bytes, nullptr);
+    if (begun != CUDA_SUCCESS) return begun;
+    second_half.push_back({next, piece.to, piece.size_bytes, piece.code});
+    next += round_up(piece.size_bytes, room_alignment_bytes);
+    return begun;
+  });
+  if (done == CUDA_SUCCESS) done = from.driver.cuCtxSynchronize();
+  if (done != CUDA_SUCCESS) return done;
+  to.driver.cuCtxSetCurrent(to.context);
+  for (const Piece& piece : second_half) {
+    done = to.driver.cuMemcpyDtoDAsync_v2(piece.to, piece.from, piece.size_bytes, nullptr);
+    if (done != CUDA_SUCCESS) return done;
+  }
+  return to.driver.cuCtxSynchronize();
+}
+
+/// At most, with all that is between variables which are copied as one.
+std::size_t room_bytes_of(const std::vector<std::size_t>& sizes_bytes) {
+  std::size_t sum = 0;
+  for (const std::size_t size : sizes_bytes)
+    sum += round_up(size, room_alignment_bytes) + room_alignment_bytes;
+  return sum;
 }
 
 }  // namespace
@@ -132,31 +165,52 @@ void VirtualProcess::read_code() {
 
 bool VirtualProcess::has_variables() {
   bool some = false;
-  for_each_code(objects_,
-                [&](Object& code) { some = some || (code.is_read.load() && !code.variables.empty()); });
+  for_each_with_variables(objects_, [&](Object&) { some = true; });
   taken_.for_each([&](const TakenVariable& each) { some = some || each.is_unknown.load(); });
   return some;
 }
 
-/// Whether the driver finds them by their names. What it does not find cannot be copied.
-bool VirtualProcess::has_all_variables(const Instance& instance) {
+/// By their names. False: the driver does not find one, so it cannot be copied.
+bool VirtualProcess::find_variables(const Instance& instance) {
   const CUcontext context = only_context(instance);
   bool all = true;
-  for_each_code(objects_, [&](Object& code) {
+  for_each_with_variables(objects_, [&](Object& code) {
     // What has just been loaded is made there later, at the latest while the gate is closed.
     const bool is_there = code.in[instance.slot()].load() != 0;
-    if (!all || !is_there || !code.is_read.load() || code.variables.empty() ||
-        code.variables_seen_in == instance.slot())
-      return;
-    all = std::ranges::all_of(code.variables, [&](const std::string& name) {
-      return place_of(instance, context, code, name).has_value() || code.is_gone.load();
-    });
+    if (!all || !is_there || code.variables_in.contains(instance.slot())) return;
+    std::vector<VariablePlace> places;
+    for (const std::string& name : code.variables) {
+      const auto place = place_of(instance, context, code, name);
+      if (!place) break;
+      places.push_back(*place);
+    }
+    all = places.size() == code.variables.size() || code.is_gone.load();
     // Each context has a library's variables for itself; there is one in the other instance, too.
     all = all && (code.family == Family::Module || has_one_context());
-    code.variables_seen_in = instance.slot();
+    if (all && places.size() == code.variables.size()) code.variables_in[instance.slot()] = std::move(places);
   });
   forget_current(instance);
   return all;
+}
+
+/// Room in the window for all variables, in the instance that works and, with bring_to(), in the spare. Where
+/// there is no memory left for it a move takes longer.
+void VirtualProcess::make_room_for_variables() {
+  std::vector<std::size_t> sizes_bytes;
+  for_each_with_variables(objects_, [&](Object& code) {
+    const auto places = code.variables_in.find(active().slot());
+    if (places == code.variables_in.end()) return;
+    for (const VariablePlace& place : places->second) sizes_bytes.push_back(place.size_bytes);
+  });
+  taken_.for_each([&](const TakenVariable& each) { sizes_bytes.push_back(each.size_bytes); });
+  const std::size_t wanted_bytes = room_bytes_of(sizes_bytes);
+  if (wanted_bytes <= room_.size_bytes) return;
+  active().driver().cuCtxSetCurrent(only_context(active()));
+  if (room_.size_bytes != 0) memory_.free(room_.begin, active());
+  room_ = {};
+  CUdeviceptr begin = 0;
+  if (memory_.allocate(active(), wanted_bytes, 0, &begin) == CUDA_SUCCESS) room_ = {begin, wanted_bytes};
+  forget_current(active());
 }
 
 // ---- Variables whose address the program has ----
@@ -268,29 +322,40 @@ bool VirtualProcess::may_launch(const Turn& turn, CUfunction function, void** pa
 /// What kernels may have stored in variables of their code, which each instance has for itself. Empty: all is
 /// copied; else why not.
 std::string VirtualProcess::copy_variables(const Instance& from, const Instance& to) {
+  if (!find_variables(from) || !find_variables(to)) return "one is not in both";
   std::vector<Piece> pieces;
   std::string wrong;
-  const CUcontext of_from = only_context(from);
-  const CUcontext of_to = only_context(to);
-  for_each_code(objects_, [&](Object& code) {
-    if (!code.is_read.load() || code.variables.empty() || !wrong.empty()) return;
-    if (code.family != Family::Module && !has_one_context()) wrong = "there are several contexts";
-    for (const std::string& name : code.variables) {
-      const auto target = place_of(to, of_to, code, name);
-      const auto source = place_of(from, of_from, code, name);
-      if (!target || !source || target->size_bytes != source->size_bytes) wrong = name + " is not in both";
-      if (!wrong.empty()) return;
-      pieces.push_back({source->address, target->address, source->size_bytes, &code});
+  for_each_with_variables(objects_, [&](Object& code) {
+    const auto sources = code.variables_in.find(from.slot());
+    const auto targets = code.variables_in.find(to.slot());
+    const bool are_in_both = sources != code.variables_in.end() && targets != code.variables_in.end();
+    for (std::size_t i = 0; i < code.variables.size(); ++i) {
+      if (!are_in_both || sources->second[i].size_bytes != targets->second[i].size_bytes) {
+        wrong = code.variables[i] + " is not in both";
+        return;
+      }
+      const VariablePlace& source = sources->second[i];
+      pieces.push_back({source.address, targets->second[i].address, source.size_bytes, &code});
     }
   });
   taken_.for_each([&](TakenVariable& each) {
     pieces.push_back({each.in[from.slot()].load(), each.in[to.slot()].load(), each.size_bytes, each.code});
     if (pieces.back().from == 0 || pieces.back().to == 0) wrong = each.name + " has no address in both";
   });
-  if (wrong.empty()) wrong = copy_all({from.driver(), of_from}, {to.driver(), of_to}, std::move(pieces));
+  if (!wrong.empty()) return wrong;
+  sort(pieces);
+  const Side source{from.driver(), only_context(from)};
+  const Side target{to.driver(), only_context(to)};
+  std::vector<std::size_t> sizes_bytes;
+  for (const Piece& piece : pieces) sizes_bytes.push_back(piece.size_bytes);
+  const bool has_room = room_bytes_of(sizes_bytes) <= room_.size_bytes;
+  const auto by_host = [&](const Piece& piece) { return copy(source, target, piece); };
+  const CUresult done = pieces.empty() ? CUDA_SUCCESS
+                        : has_room     ? copy_by_way_of(room_, source, target, pieces)
+                                       : copy_each(pieces, by_host);
   forget_current(from);
   forget_current(to);
-  return wrong;
+  return done == CUDA_SUCCESS ? "" : "a copy answers " + std::to_string(done);
 }
 
 /// The program's, as far as it has one: each context has the variables of a library for itself.
