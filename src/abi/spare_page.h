@@ -41,11 +41,20 @@ enum class DomainRule : std::uint32_t {
   Held,    ///< and nothing there is given back: it is parked, and whoever ends in it ends it for everybody
 };
 
+/// How long the parts of a move took, in microseconds, in this order; then the whole.
+enum class MovePart : std::uint32_t {
+  Calls,      ///< until nobody was inside a call
+  Spare,      ///< until the spare had everything
+  Work,       ///< until all that was queued was done
+  Variables,  ///< until the variables of the code were copied
+};
+inline constexpr std::size_t move_parts = 4;
+
 /// Written by the process, but for `asked_to_leave` and `rules`. A text is whole once the state beside it
 /// says so.
 struct SparePage {
   static constexpr std::uint64_t right_magic = 0x6572617073626672;  // "rfbspare"
-  static constexpr std::uint32_t right_version = 2;
+  static constexpr std::uint32_t right_version = 3;
   static constexpr std::size_t text_bytes = 256;
 
   std::uint64_t magic = right_magic;
@@ -63,6 +72,7 @@ struct SparePage {
   std::array<char, text_bytes> active_domain{};           ///< the pipe directory of the instance that works
   std::array<char, text_bytes> spare_domain{};            ///< empty: there is no spare
   std::array<char, text_bytes> reason{};
+  std::array<std::atomic<std::uint32_t>, move_parts> last_move_us{};  ///< by MovePart
 };
 static_assert(sizeof(SparePage) <= 4096);
 static_assert(std::atomic<SpareState>::is_always_lock_free);

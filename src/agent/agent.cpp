@@ -304,7 +304,7 @@ void Agent::tell_of(const Process& process, abi::EventKind what, std::string tex
 }
 
 /// With its spare driver instance. Whatever it does from now on, it does there.
-void Agent::on_moved(pid_t pid, const std::string& domain) {
+void Agent::on_moved(pid_t pid, const std::string& domain, const std::string& took) {
   Process* const process = processes_.living(pid);
   if (process == nullptr) return;
   const std::string before = process->domain();
@@ -312,7 +312,8 @@ void Agent::on_moved(pid_t pid, const std::string& domain) {
   Tenant* const tenant = tenants_.find(process->tenant());
   if (tenant != nullptr && tenant->active.pid == pid) tenant->active.domain = domain;
   records_.save();
-  tell_of(*process, abi::EventKind::Moved, fmt::format("from domain {} to domain {}", before, domain));
+  tell_of(*process, abi::EventKind::Moved,
+          fmt::format("from domain {} to domain {} ({})", before, domain, took));
 }
 
 void Agent::tell_spare(pid_t pid, const SpareReport& now) {

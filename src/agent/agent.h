@@ -101,7 +101,7 @@ class Agent final : private ServerHandler {
   void on_server(const std::string& domain, pid_t pid);
   void on_gpu_opened(pid_t pid);
   void tell_of(const Process& process, abi::EventKind what, std::string text);
-  void on_moved(pid_t pid, const std::string& domain);
+  void on_moved(pid_t pid, const std::string& domain, const std::string& took);
   void tell_spare(pid_t pid, const SpareReport& now);
   void tell_silence(const std::string& shelf, bool is_silent);
 
@@ -129,10 +129,11 @@ class Agent final : private ServerHandler {
   Records records_{{manager_, tenants_, processes_, holder_, credentials_, placements_, warm_standbys_},
                    options_.returns_within};
   Answers answers_{tenants_, records_};
-  Spares spares_{{loop_, kernel_, domains_, processes_, clock_},
-                 {[this](const std::string& domain) { return parking_.is_to_fall(domain); },
-                  [this](pid_t pid, const std::string& domain) { on_moved(pid, domain); },
-                  [this](pid_t pid, const SpareReport& now) { tell_spare(pid, now); }}};
+  Spares spares_{
+      {loop_, kernel_, domains_, processes_, clock_},
+      {[this](const std::string& domain) { return parking_.is_to_fall(domain); },
+       [this](pid_t pid, const std::string& domain, const std::string& took) { on_moved(pid, domain, took); },
+       [this](pid_t pid, const SpareReport& now) { tell_spare(pid, now); }}};
   Parking parking_{{options_, loop_, kernel_, domains_, clock_, tenants_, processes_, teller_, spares_},
                    {[this](const std::string& tenant) { return joins_.hand_over({tenant}); },
                     [this](pid_t pid, const fault::CoreDumpException& exception) {

@@ -44,6 +44,8 @@ class Page {
     works_in(domain, "");
     page_->state = SpareState::Unprotected;
     page_->flips.fetch_add(1);
+    constexpr std::array<std::uint32_t, abi::move_parts> took_us = {100, 200, 3'000, 1'500};
+    std::ranges::copy(took_us, page_->last_move_us.begin());
     page_->answered = page_->asked_to_leave.load();
   }
   bool is_asked() const { return page_->asked_to_leave.load() != page_->answered.load(); }
@@ -158,8 +160,22 @@ TEST_F(AgentSpares, WhoHasOneIsAskedToLeaveAParkedDomainAndThenItFalls) {
   until([&] { return page->rules[0].load() == DomainRule::Closed; });
   domains.states.erase("a");
   until([&] { return page->rules[0].load() == DomainRule::Open; });
-  EXPECT_THAT(told(watcher, abi::EventKind::Moved), ElementsAre("llm: from domain a to domain b"));
+  EXPECT_THAT(
+      told(watcher, abi::EventKind::Moved),
+      ElementsAre("llm: from domain a to domain b (calls 0.1 ms, spare 0.2, work 3.0, variables 1.5)"));
   EXPECT_EQ(page->asked_to_leave.load(), 1u) << "it works elsewhere when its old domain has fallen";
+}
+
+// Its kernels would keep the others from being halted for theirs: they stood still for 4 s (H100).
+TEST_F(AgentSpares, WhoCouldLeaveAtOnceIsNotReadBeforeTheOthersHaveBegunEither) {
+  Page page;
+  Peer first = peer(), second = peer();
+  const Process llm = start_with_spare(first, "llm", page);
+  start(second, "slow");
+  Writer of_llm(llm.pipe, idle_dump);
+  settle();
+  EXPECT_FALSE(of_llm.write());
+  EXPECT_FALSE(page.is_asked());
 }
 
 TEST_F(AgentSpares, TheCulpritIsNotAsked) {

@@ -113,6 +113,7 @@ class Parking {
     std::optional<park::DumpPipe> pipe;  ///< its reader
     os::Watch watch;
     Monotonic since{};
+    Monotonic began_at{};     ///< to dump
     bool is_in_doubt = true;  ///< it may not have begun its program yet
     bool has_begun = false;   ///< to dump
     bool is_done = false;
@@ -123,6 +124,8 @@ class Parking {
     bool has_outlived = false;  ///< its domain, which fell before its dump was read to the end
     std::unique_ptr<os::Standstill> standstill;  ///< of a culprit but for its dump
     os::Watch end_of_dump;                       ///< the limit of that
+    int looks_ahead = 0;
+    os::Watch looking_ahead;
   };
   struct Place {
     park::ParkingState state;
@@ -178,6 +181,7 @@ class Parking {
   void tell(const std::string& domain, pid_t pid, const std::string& text);
   std::vector<std::string> not_in_mode(const std::string& domain) const;
   std::string name_of(pid_t pid) const;
+  std::int64_t ms_since(Monotonic then) const;
 
   Knows at_;
   Callbacks callbacks_;

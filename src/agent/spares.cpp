@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "agent/spares.h"
 
+#include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
@@ -85,6 +86,14 @@ std::string SpareView::text(const std::array<char, size>& from) {
   std::ranges::replace_if(
       shown, [](unsigned char each) { return each < ' ' || each > '~'; }, '?');
   return shown;
+}
+
+std::string SpareView::last_move() const {
+  const auto ms = [&](abi::MovePart part) {
+    return static_cast<double>(page().last_move_us[static_cast<std::size_t>(part)].load()) / 1e3;
+  };
+  return fmt::format("calls {:.1f} ms, spare {:.1f}, work {:.1f}, variables {:.1f}", ms(abi::MovePart::Calls),
+                     ms(abi::MovePart::Spare), ms(abi::MovePart::Work), ms(abi::MovePart::Variables));
 }
 
 void SpareView::wake() const {
@@ -180,7 +189,7 @@ void Spares::look_at(pid_t pid, Followed& followed, const std::vector<Rule>& rul
   const Process* const process = at_.processes.living(pid);
   const bool has_moved = process != nullptr && !domain.empty() && process->domain() != domain;
   if ((!has_moved && now == followed.told) || !may_tell(followed)) return;
-  if (has_moved) callbacks_.on_moved(pid, domain);
+  if (has_moved) callbacks_.on_moved(pid, domain, view.last_move());
   if (now == followed.told) return;
   followed.told = now;
   callbacks_.on_news(pid, now);

@@ -45,6 +45,8 @@ class SpareView {
   std::string reason() const { return text(page().reason); }
   std::string active_domain() const { return text(page().active_domain); }  ///< pipe directories
   std::string spare_domain() const { return text(page().spare_domain); }
+  /// What the last move took, in words.
+  std::string last_move() const;
   std::uint32_t moves() const { return page().flips.load(std::memory_order_acquire); }
   /// It has been asked to leave, and has not dealt with that yet.
   bool is_asked() const { return page().asked_to_leave.load() != page().answered.load(); }
@@ -86,8 +88,8 @@ class Spares {
   struct Callbacks {
     /// Its domain is parked: nothing there may be given back.
     std::function<bool(const std::string& domain)> is_held;
-    /// The process works in that domain from now on.
-    std::function<void(pid_t pid, const std::string& domain)> on_moved;
+    /// The process works in that domain from now on; `took`: what it says of its way there.
+    std::function<void(pid_t pid, const std::string& domain, const std::string& took)> on_moved;
     std::function<void(pid_t pid, const SpareReport& now)> on_news;
   };
   Spares(Knows knows, Callbacks callbacks) : at_(knows), callbacks_(std::move(callbacks)) {}

@@ -185,6 +185,7 @@ def main():
     parser.add_argument("--kinds", default=KINDS)
     parser.add_argument("--tenants", default="small,full")
     parser.add_argument("--seconds", type=float, default=300, help="no further fault after that")
+    parser.add_argument("--log", type=pathlib.Path, help="keeps the agent's log there")
     parser.add_argument("--without-spares", action="store_true", help="and without faults: to compare with")
     arguments = parser.parse_args()
     programs = str(arguments.programs.resolve())
@@ -217,6 +218,8 @@ def main():
         finally:
             said = stage.end()
             log = pathlib.Path(stage.log).read_text(errors="replace").splitlines()
+            if arguments.log:
+                arguments.log.write_text("\n".join(log) + "\n")
     figures = summed_up(faults, said)
     seen = {"what": "tests/hardware/spare_faults.py", "format": 1, "machine": machine(programs),
             "command": " ".join(["tests/hardware/spare_faults.py", "BIN", arguments.output.name] + sys.argv[3:]),
