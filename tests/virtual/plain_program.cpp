@@ -184,6 +184,8 @@ class Program {
     if (verb == "init_library") return {init(fat_binary(ptx), true)};
     if (verb == "init_library_of_two") return {init(fat_binary(ptx, {70, 80}), true)};
     if (verb == "init_allocating") return {init(fat_binary(std::string(ptx) + allocating))};
+    if (verb == "load_more") return {load_more()};
+    if (verb == "use_more") return {use_more()};
     if (verb == "take_steps") return {take_steps()};
     if (verb == "steps_on_host") return read_word(steps_);
     if (verb == "set_steps") return {write_word(steps_, words)};
@@ -237,6 +239,13 @@ class Program {
     if (!as_library) return get<PFN_cuModuleLoadData>("cuModuleLoadData")(&module_, code.c_str());
     return get<PFN_cuLibraryLoadData>("cuLibraryLoadData")(&library_of_code_, code.c_str(), nullptr, nullptr,
                                                            0, nullptr, nullptr, 0);
+  }
+
+  /// Code with a variable, of which nothing is used.
+  CUresult load_more() { return get<PFN_cuModuleLoadData>("cuModuleLoadData")(&more_code_, ptx); }
+  CUresult use_more() {
+    CUfunction function = nullptr;
+    return get<PFN_cuModuleGetFunction>("cuModuleGetFunction")(&function, more_code_, "how_many");
   }
 
   CUresult find_variable(const char* name, CUdeviceptr* address, std::size_t* size_bytes) {
@@ -563,6 +572,7 @@ class Program {
   void* library_;
   CUcontext context_ = nullptr;
   CUmodule module_ = nullptr;
+  CUmodule more_code_ = nullptr;
   CUlibrary library_of_code_ = nullptr;
   CUstream stream_ = nullptr;
   CUevent event_ = nullptr;

@@ -224,6 +224,7 @@ TEST_P(SpareWithCode, WhoTakesTheAddressOfAConstantTakesItAlong) {
     EXPECT_EQ(program->ask("factor").value, 5U + moves);
     EXPECT_EQ(program->ask("take").value, 1U) << "it has moved for the program";
     EXPECT_EQ(program->ask("is_where_it_was").value, 1U);
+    EXPECT_EQ(program->ask("steps").value, moves - 1) << "the variable beside it goes along, too";
     EXPECT_EQ(program->tell("step"), CUDA_SUCCESS);
     ASSERT_TRUE(page.is(SpareState::Protected)) << page.reason();
   }
@@ -419,6 +420,31 @@ TEST_F(Spare, WhoseDomainDiesWithItsVariablesGetsTheError) {
   end_domain("a");
   EXPECT_EQ(program->tell("digest"), CUDA_ERROR_MISALIGNED_ADDRESS);
   EXPECT_EQ(page->flips.load(), 0U);
+  EXPECT_EQ(page.reason(), "its domain died with variables of its code");
+}
+
+// A library has the variables of all its code, and a program uses a little of that.
+TEST_F(Spare, VariablesOfCodeThatNothingIsUsedOfDoNotCount) {
+  const auto program = start_with_spare("init_without_variables");
+  const auto model = start_plain("model");
+  EXPECT_EQ(program->tell("load_more"), CUDA_SUCCESS);
+  Page page(program->pid());
+  ASSERT_TRUE(page.is(SpareState::Protected)) << page.reason();
+  EXPECT_EQ(program->tell("step"), CUDA_SUCCESS);
+  EXPECT_EQ(model->tell("step"), CUDA_SUCCESS);
+  end_domain("a");
+  EXPECT_EQ(program->ask("digest").value, model->ask("digest").value);
+  EXPECT_EQ(page->flips.load(), 1U);
+}
+
+TEST_F(Spare, OnceTheProgramHasAKernelOfItTheyDo) {
+  const auto program = start_with_spare("init_without_variables");
+  EXPECT_EQ(program->tell("load_more"), CUDA_SUCCESS);
+  Page page(program->pid());
+  ASSERT_TRUE(page.is(SpareState::Protected)) << page.reason();
+  EXPECT_EQ(program->tell("use_more"), CUDA_SUCCESS);
+  end_domain("a");
+  EXPECT_EQ(program->tell("digest"), CUDA_ERROR_MISALIGNED_ADDRESS);
   EXPECT_EQ(page.reason(), "its domain died with variables of its code");
 }
 
