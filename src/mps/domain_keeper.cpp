@@ -95,6 +95,7 @@ Status DomainKeeper::bring_up() {
   if (!watch) return propagate(watch);
   daemon_watch_ = std::move(*watch);
   began_ = clock_.now();
+  had_fault_ = false;
   const std::string takeover = (*domain)->takeover();
   {
     const std::lock_guard lock(mutex_);
@@ -265,6 +266,8 @@ void DomainKeeper::start_server(uid_t user) {
   const auto domain = this->domain();
   if (!domain) return;
   (void)look();
+  // It has ended by itself after a fault (renew()).
+  if (had_fault_ && servers_.empty()) return renew_daemon();
   // A client that came meanwhile has had one started.
   const Status started = servers_.empty() ? domain->start_server(user) : Status{};
   if (!started) {

@@ -174,6 +174,7 @@ class DomainKeeper {
   bool let_go_of_dead(Occupancy& there);
   void replace(const std::vector<pid_t>& servers, const std::string& why);
   void renew(const std::vector<pid_t>& servers, const std::string& why);
+  void renew_daemon();
   bool end_servers(const std::vector<pid_t>& servers, const std::string& why);
   void replace_unwatched();
   void bound_logs();
@@ -196,6 +197,7 @@ class DomainKeeper {
   std::optional<Monotonic> only_dead_since_;  ///< while it drains: nobody else is named
   std::optional<Monotonic> served_since_;     ///< while it drains: somebody has come since the fault
   Monotonic began_{};
+  bool had_fault_ = false;  ///< this daemon's domain: whoever was a client then may come again
   os::Watch daemon_watch_;
   os::Watch next_start_;
   os::Watch next_look_;

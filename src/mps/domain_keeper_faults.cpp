@@ -14,8 +14,7 @@ void DomainKeeper::note_fault() {
   {
     const std::lock_guard lock(mutex_);
     // What restarts has no clients that a fault could have hit.
-    if (report_.state == DomainState::Restarting) return;
-    report_.state = DomainState::Draining;
+    if (report_.state != DomainState::Restarting) report_.state = DomainState::Draining;
   }
   loop_->post([this] { begin_drain(); });
 }
@@ -49,6 +48,7 @@ bool DomainKeeper::has_fault() {
 }
 
 void DomainKeeper::begin_drain() {
+  had_fault_ = true;
   if (report().state != DomainState::Draining) return;
   served_since_.reset();
   const bool is_first = !next_drain_look_;
@@ -145,6 +145,10 @@ void DomainKeeper::renew(const std::vector<pid_t>& servers, const std::string& w
   set_state(DomainState::Restarting);
   tell(fmt::format("{}; its MPS server {} is replaced, since a fault may have spoiled it, and its daemon",
                    why, fmt::join(servers, ", ")));
+  renew_daemon();
+}
+
+void DomainKeeper::renew_daemon() {
   const std::shared_ptr<Domain> old = let_go_of_daemon();
   if (old) static_cast<void>(old->quit(options_.domain.quit_timeout));
   start_daemon();

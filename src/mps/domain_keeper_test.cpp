@@ -427,6 +427,27 @@ TEST_F(Keeper, ADaemonThatIsReplacedIsThereAtOnceEachTime) {
   }
 }
 
+// Stock MPS ends it, or somebody does, while the keeper waits for its clients.
+TEST_F(Keeper, AServerThatEndsByItselfAfterAFaultTakesItsDaemonAlong) {
+  const auto keeper = keep(quick());
+  ASSERT_TRUE(keeper);
+  const Stranger server = this->server();
+  list(server, "FAULT\n", living());
+  keeper->look_for_servers();
+  wait_for_server(*keeper, server.pid);
+  const pid_t daemon = keeper->report().daemon_pid;
+  keeper->note_fault();
+  wait_for_news("takes nobody until it has drained");
+  write("answers/get_server_list", "");
+  kill(server.pid);
+  wait_for_news("serves again, with daemon");
+  end_of(server);
+  EXPECT_FALSE(exists(daemon)) << "whoever was its client, and comes again, would end it";
+  EXPECT_THAT(content("commands"), testing::Not(HasSubstr("start_server")));
+  EXPECT_TRUE(keeper->takes_clients());
+  EXPECT_EQ(keeper->report().daemon_restarts, 0U) << "it has not failed";
+}
+
 TEST_F(Keeper, AfterAFaultAServerIsNotEndedUnderANewcomer) {
   KeeperOptions with = quick();
   with.newcomers_prove = std::chrono::hours(1);
