@@ -31,14 +31,15 @@ std::vector<pid_t> threads_of(pid_t pid) {
 }
 
 /// proc(5): the number of the system call in which it is, and its arguments, the first of which is a
-/// descriptor here.
+/// descriptor here. A process whose first thread has ended shows none under its own number.
 bool waits_to_write(pid_t pid, pid_t thread, const struct stat& pipe) {
   std::ifstream file(thread_folder(pid, thread) + "/syscall");
   long call = -1;
   std::string argument;
   if (!(file >> call >> argument) || (call != SYS_write && call != SYS_writev)) return false;
   struct stat target {};
-  const std::string link = proc_folder(pid) + "/fd/" + std::to_string(std::stoul(argument, nullptr, 16));
+  const std::string link =
+      thread_folder(pid, thread) + "/fd/" + std::to_string(std::stoul(argument, nullptr, 16));
   return ::stat(link.c_str(), &target) == 0 && target.st_dev == pipe.st_dev && target.st_ino == pipe.st_ino;
 }
 

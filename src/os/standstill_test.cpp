@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -24,6 +25,7 @@ namespace {
 struct Counters {
   std::array<std::atomic<std::uint64_t>, 3> steps;
   std::atomic<bool> has_written;
+  std::atomic<bool> first_is_to_end;  ///< thread
 };
 
 /// A process with three threads that count, and a fourth one that waits for room in a pipe.
@@ -64,6 +66,7 @@ class StandstillTest : public testing::Test {
   }
   [[noreturn]] void count(std::size_t which) {
     while (true) {
+      if (which == 0 && counters_->first_is_to_end) ::syscall(SYS_exit, 0);
       ++counters_->steps[which];
       ::usleep(100);  // or the test's own threads have to wait for a processor
     }
@@ -126,6 +129,16 @@ TEST_F(StandstillTest, OnlyWhoWritesGoesOn) {
   EXPECT_EQ(moving(), 0);
   stopped->reset();
   EXPECT_EQ(signal_of_end(), SIGKILL) << "it gets no further";
+}
+
+TEST_F(StandstillTest, AProcessWhoseFirstThreadHasEndedHasAWriter) {
+  counters_->first_is_to_end = true;
+  ASSERT_TRUE(eventually([&] { return moving() == 2; }));
+  auto stopped = stop_all_but_writers(pid_, reading_);
+  ASSERT_TRUE(stopped) << to_string(stopped.error());
+  EXPECT_TRUE(eventually([&] { return moving() == 0; }));
+  read_all();
+  EXPECT_TRUE(eventually([&] { return counters_->has_written.load(); }));
 }
 
 // Who is just writing does not show that: it is looked for once more.
