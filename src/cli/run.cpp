@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <signal.h>
 #include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cctype>
+#include <filesystem>
 
 #include "cli/agent_socket.h"
 #include "cli/commands.h"
 #include "cli/pair_keeper.h"
 #include "cli/tenant_process.h"
+#include "os/self.h"
 
 namespace firebreak::cli {
 namespace {
@@ -15,6 +19,15 @@ struct Options {
   bool standby = false;
   bool pair = false;
 };
+
+/// Nobody else has it: "python3-4242".
+std::string name_after(const std::string& program) {
+  constexpr std::size_t longest = 32;
+  std::string name = std::filesystem::path(program).filename().string().substr(0, longest);
+  std::ranges::replace_if(
+      name, [](unsigned char c) { return !std::isalnum(c) && c != '-' && c != '_' && c != '.'; }, '_');
+  return name + "-" + std::to_string(os::own_pid());
+}
 
 Result<int> run_alone(const TenantOptions& options, abi::Role role) {
   const auto loop = os::EventLoop::create();
@@ -42,16 +55,20 @@ Result<int> run(const Options& options) {
 void add_run(CLI::App& app, Action& action) {
   auto options = std::make_shared<Options>();
   CLI::App* command = app.add_subcommand(
-      "run", "Starts a tenant under the agent: firebreak run --name NAME [--standby|--pair] -- COMMAND...");
-  command->add_option("--name", options->tenant.name, "The tenant's name")->required();
+      "run", "Starts a tenant under the agent: firebreak run [--name NAME] [--standby|--pair] -- COMMAND...");
+  CLI::Option* name =
+      command->add_option("--name", options->tenant.name,
+                          "The tenant's name (default: its program's, and the number of this process)");
   CLI::Option* standby =
-      command->add_flag("--standby", options->standby, "Start the tenant's standby, in the other MPS domain");
+      command->add_flag("--standby", options->standby, "Start the tenant's standby, in the other MPS domain")
+          ->needs(name);
   CLI::Option* pair =
       command
           ->add_flag(
               "--pair", options->pair,
               "Start its active and its standby, and a new standby whenever it has none, until it is done")
-          ->excludes(standby);
+          ->excludes(standby)
+          ->needs(name);
   command
       ->add_option(
           "--standby-sm-percent", options->tenant.standby_sm_percent,
@@ -89,6 +106,8 @@ void add_run(CLI::App& app, Action& action) {
   command->positionals_at_end();
   command->callback([options, &action] {
     action = [options] {
+      std::string& name = options->tenant.name;
+      if (name.empty()) name = name_after(options->tenant.command.front());
       const auto status = run(*options);
       return status ? *status : complain(to_string(status.error()));
     };

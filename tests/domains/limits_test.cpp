@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a tenant may have of the GPU, and which GPU: from the command line to its environment.
+#include <filesystem>
+
 #include "tests/guard/agent_on_stage.h"
 
 namespace firebreak::tests {
@@ -35,6 +37,24 @@ TEST_F(Limits, OfTheAgentAreThoseOfTenantsThatNameNone) {
   EXPECT_THAT(environment_of_a_tenant({"--memory-mib", "200"}).output,
               AllOf(HasSubstr("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE=30\n"),
                     HasSubstr("CUDA_MPS_PINNED_DEVICE_MEM_LIMIT=0=200M\n")));
+}
+
+TEST_F(Limits, ATenantWithoutANameIsNamedAfterItsProgram) {
+  start_agent();
+  const std::string link = sandbox_.file("my program");
+  std::filesystem::create_symlink("/bin/sh", link);
+  const auto seen = sandbox_.run("firebreak", {"run", "--socket", socket_, "--", link, "-c",
+                                               program("firebreak") + " status --socket " + socket_});
+  EXPECT_EQ(seen.status.exit_code, 0) << seen.output;
+  EXPECT_THAT(seen.output, testing::ContainsRegex("my_program-[0-9]+"));
+}
+
+TEST_F(Limits, AStandbyNeedsTheNameOfItsTenant) {
+  for (const char* what : {"--standby", "--pair"}) {
+    const auto refused = sandbox_.run("firebreak", {"run", "--socket", socket_, what, "--", "true"});
+    EXPECT_NE(refused.status.exit_code, 0) << what;
+    EXPECT_THAT(refused.output, HasSubstr("--name")) << what;
+  }
 }
 
 TEST_F(Limits, ThatMakeNoSenseAreRefused) {
