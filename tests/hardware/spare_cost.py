@@ -3,11 +3,13 @@
 """What a spare driver instance costs a program where nobody faults: the same programs with and without it, in turns,
 one at a time, under one agent. For a machine with a GPU, root and MPS.
 
-    tests/hardware/spare_cost.py BIN RESULT.json [--seconds S] [--rounds N]
+    tests/hardware/spare_cost.py BIN RESULT.json [--seconds S] [--rounds N] [--programs NAME,...] [--cpus LIST]
 
-BIN: the folder with the programs. FIREBREAK_GPU=soft: without a GPU and without PyTorch. Of each program, medians of the
-rounds: the time until it has worked once, how much it did a second after that (launches.py: µs a launch), and how much
-GPU memory is in use while it works, above what was in use before. Ends everything that it started."""
+BIN: the folder with the programs. FIREBREAK_GPU=soft: without a GPU and without PyTorch. Programs: launches
+(launches.py), checker (firebreak-checker), torch (steps_torch.py). CPUs: where they may run, as taskset takes them. Of
+each program, medians of the rounds: the time until it has worked once, how much it did a second after that (launches.py:
+µs a launch), and how much GPU memory is in use while it works, above what was in use before. Without, with, with,
+without: what drifts falls on both. Ends everything that it started."""
 import argparse
 import json
 import os
@@ -29,8 +31,20 @@ def programs_to_play(programs, seconds):
     return {"launches": launches, "checker": checker, "torch": torch}
 
 
+def settled_memory_mib():
+    """What a program had is given back some time after its end."""
+    last = memory_used_mib()
+    for _ in range(20):
+        time.sleep(0.5)
+        now = memory_used_mib()
+        if now == last:
+            return now
+        last = now
+    return last
+
+
 def play(stage, name, command, with_spare):
-    before_mib = memory_used_mib()
+    before_mib = settled_memory_mib()
     begin = time.monotonic()
     process = stage.run(name, command, *(["--spare"] if with_spare else []))
     said = process.stdout.readline().strip()
@@ -65,16 +79,21 @@ def main():
     parser.add_argument("output", type=pathlib.Path)
     parser.add_argument("--seconds", type=float, default=6)
     parser.add_argument("--rounds", type=int, default=4)
+    parser.add_argument("--programs", dest="which", default="launches,checker,torch")
+    parser.add_argument("--cpus")
     arguments = parser.parse_args()
     programs = str(arguments.programs.resolve())
-    rows = {name: [] for name in programs_to_play(programs, arguments.seconds)}
+    plays = {name: (["taskset", "-c", arguments.cpus] if arguments.cpus else []) + command
+             for name, command in programs_to_play(programs, arguments.seconds).items()
+             if name in arguments.which.split(",")}
+    rows = {name: [] for name in plays}
     with tempfile.TemporaryDirectory(prefix="fb-sc-") as folder:
         stage = Stage(programs, folder + "/d", True)
         try:
             stage.wait(lambda status: all(each["parking"]["state"] == "ready" for each in status["domains"]), 40)
             for number in range(2 * arguments.rounds):
-                for name, command in programs_to_play(programs, arguments.seconds).items():
-                    row = play(stage, f"{name}{number}", command, number % 2 == 1)
+                for name, command in plays.items():
+                    row = play(stage, f"{name}{number}", command, number % 4 in (1, 2))
                     rows[name].append(row)
                     print(name, json.dumps(row), flush=True)
         finally:
