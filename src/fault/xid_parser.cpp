@@ -87,16 +87,29 @@ std::optional<std::uint64_t> leading_address(std::string_view text) {
   return number<std::uint64_t>(digits, 16);
 }
 
-/// "NVRM: Xid (PCI:0000:00:05): 31" and the comma behind it.
+/// "0000:00:05": a domain, a bus and a device.
+bool is_pci_address(std::string_view text) {
+  constexpr std::string_view hexadecimal = "0123456789abcdefABCDEF";
+  const auto is_number = [&](std::string_view digits, std::size_t size_max) {
+    return !digits.empty() && digits.size() <= size_max &&
+           digits.find_first_not_of(hexadecimal) == std::string_view::npos;
+  };
+  const std::size_t bus = std::min(text.find(':'), text.size());
+  const std::size_t device = std::min(text.find(':', bus + 1), text.size());
+  return device < text.size() && is_number(text.substr(0, bus), 8) &&
+         is_number(text.substr(bus + 1, device - bus - 1), 2) && is_number(text.substr(device + 1), 2);
+}
+
+/// "NVRM: Xid (PCI:0000:00:05): 31" and the comma behind it. The kernel's other lines begin with the names of
+/// processes, which choose them, in 15 characters.
 bool parse_head(Cursor& cursor, XidLine& line) {
   cursor.skip_spaces();
   if (cursor.consume("[") && !cursor.until(']')) return false;
   cursor.skip_spaces();
-  if (cursor.consume("NVRM:")) cursor.skip_spaces();
-  if (!cursor.consume("Xid (")) return false;
+  if (!cursor.consume("NVRM: Xid (PCI:")) return false;
   const std::optional<std::string_view> place = cursor.until(')');
-  if (!place || place->size() > longest_word || !cursor.consume(":")) return false;
-  line.pci = place->starts_with("PCI:") ? place->substr(4) : *place;
+  if (!place || !is_pci_address(*place) || !cursor.consume(":")) return false;
+  line.pci = *place;
   cursor.skip_spaces();
   const std::optional<int> code = number<int>(cursor.field(), 10);
   if (!code || *code < 0) return false;

@@ -107,11 +107,24 @@ TEST(ParseXid, ReadsALineThatEndsAfterTheChannel) {
 }
 
 TEST(ParseXid, ReadsALineOfNothingButACode) {
-  const auto line = parse_xid("Xid (PCI:0000:3b:00): 79, GPU has fallen off the bus.");
+  const auto line = parse_xid("NVRM: Xid (PCI:0000:3b:00): 79, GPU has fallen off the bus.");
   ASSERT_TRUE(line);
   EXPECT_EQ(line->code, 79);
   EXPECT_EQ(line->pci, "0000:3b:00");
-  EXPECT_TRUE(parse_xid("NVRM: Xid (0000:01:00): 8"));
+}
+
+// A line of the kernel begins with the name of whom it speaks of, and that may be any 15 characters.
+TEST(ParseXid, AProcessCannotNameItselfSo) {
+  for (const char* name :
+       {"Xid ():8,pid=1,", "Xid (PCI:0:1:2)", "NVRM: Xid (PCI:", "NVRM: Xid (0:0:", "NVRM: Xid ():8,"}) {
+    EXPECT_FALSE(
+        parse_xid(std::string(name) + "[4711]: segfault at 0 ip 00000000 error 4 in a.out[400000+1000]"));
+    EXPECT_FALSE(parse_xid(std::string(name) + "): 31, pid=1, name=a, Ch 8")) << name;
+  }
+  EXPECT_FALSE(parse_xid("NVRM: Xid (PCI:0000:00): 31, pid=1"));
+  EXPECT_FALSE(parse_xid("NVRM: Xid (PCI:0000:00:05:1): 31, pid=1"));
+  EXPECT_FALSE(parse_xid("NVRM: Xid (PCI:0000:00:): 31, pid=1"));
+  EXPECT_FALSE(parse_xid("NVRM: Xid (PCI::00:05): 31, pid=1"));
 }
 
 TEST(ParseXid, AcceptsTheTimeThatDmesgPutsInFront) {

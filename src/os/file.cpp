@@ -140,8 +140,13 @@ std::string holder_of(const Fd& fd) {
 }  // namespace
 
 Result<FileLock> FileLock::take(const std::string& path) {
-  Fd fd(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+  Fd fd(::open(path.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600));
   if (!fd) return fail_errno("open " + path, errno);
+  struct stat info {};
+  if (::fstat(fd.get(), &info) != 0) return fail_errno("look at " + path, errno);
+  // Where others may write they could have put another file of ours there, or a link to one.
+  if (info.st_uid != ::geteuid() || !S_ISREG(info.st_mode) || info.st_nlink != 1)
+    return fail(ErrorCode::PermissionDenied, path + " is not ours alone");
   if (::flock(fd.get(), LOCK_EX | LOCK_NB) != 0) {
     if (errno != EWOULDBLOCK) return fail_errno("lock " + path, errno);
     return fail(ErrorCode::Unavailable, holder_of(fd) + " holds " + path);

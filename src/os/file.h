@@ -78,7 +78,8 @@ Status remove_file(const std::string& path);
 /// gone, however it went; the file itself stays, so that nobody locks one that is about to vanish.
 class FileLock {
  public:
-  /// Makes the file where it is missing. Unavailable, with the holder's process id in the message, when
+  /// Makes the file where it is missing. PermissionDenied: it belongs to somebody else, or is a link or
+  /// another name of another file. Unavailable, with the holder's process id in the message, when
   /// somebody holds it (also another object of this process). Never waits.
   static Result<FileLock> take(const std::string& path);
 
