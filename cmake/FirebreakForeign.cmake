@@ -22,8 +22,9 @@ function(firebreak_for_foreign_programs target)
   # Before glibc 2.34 threads and the dynamic linker's functions are in libraries of their own.
   target_link_libraries(${target} PRIVATE $<TARGET_OBJECTS:firebreak_foreign>)
   set(old_libraries $<TARGET_FILE:firebreak_old_libdl>,$<TARGET_FILE:firebreak_old_libpthread>)
-  # fmt's shared library is on the line as well, and not needed any more.
+  # fmt's shared library is on the line as well, and not needed any more. Of a class with a pure function alone g++
+  # would leave the answer to the program's library.
   target_link_options(${target} PRIVATE -static-libstdc++ -static-libgcc -Wl,--exclude-libs,ALL -Wl,--gc-sections
-    -Wl,--as-needed ${calls} -Wl,--push-state,--no-as-needed,${old_libraries},--pop-state)
+    -Wl,--as-needed,-u,__cxa_pure_virtual ${calls} -Wl,--push-state,--no-as-needed,${old_libraries},--pop-state)
   add_dependencies(${target} firebreak_old_libdl firebreak_old_libpthread)
 endfunction()

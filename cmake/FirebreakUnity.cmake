@@ -23,7 +23,7 @@ endfunction()
 
 # firebreak_by_the_file(TARGET ...): of these libraries, and of ours that they link, each file stays an object of its
 # own. What goes into other people's programs then takes the objects that it needs, and nothing that these do not need:
-# no exit(), and no library besides. tests/client/symbols_test.cmake and tests/product/guard_library_test.cmake look.
+# no exit(), and no library besides. tests/client/symbols_test.cmake and tests/product/foreign_library_test.cmake look.
 function(firebreak_by_the_file)
   foreach(target IN LISTS ARGN)
     get_target_property(is_done ${target} FIREBREAK_BY_THE_FILE)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# cmake -D NM=nm -D LIBRARY=libfirebreak.so -D MAP=firebreak.map -D HEADER=firebreak.h -P symbols_test.cmake
-# What the library exports is what the version map says and the header declares, and it can end no process.
+# cmake -D NM=nm -D LIBRARY=libfirebreak.so -D BARE=the same with the C++ library outside -D MAP=firebreak.map -D
+#   HEADER=firebreak.h -P symbols_test.cmake
 execute_process(COMMAND ${NM} -D --defined-only ${LIBRARY} OUTPUT_VARIABLE defined COMMAND_ERROR_IS_FATAL ANY)
 string(REGEX MATCHALL "[TDBRVWi] [A-Za-z_0-9]+@@?[A-Z_0-9.]+" lines "${defined}")
 set(exported)
@@ -44,8 +44,13 @@ if(NOT declared STREQUAL promised_names)
   message(FATAL_ERROR "declared: ${declared}\npromised: ${promised_names}")
 endif()
 
-# Assertions of a debug build, and std::terminate in std::thread, are for what must not happen; they are no way out.
+# Assertions of a debug build, and std::terminate in std::thread, are for what must not happen; they are no way out. In
+# the library they come with abort(), in BARE they stay in the C++ library.
 execute_process(COMMAND ${NM} -D --undefined-only ${LIBRARY} OUTPUT_VARIABLE undefined COMMAND_ERROR_IS_FATAL ANY)
+if(undefined MATCHES " (exit|_exit|_Exit|quick_exit)@")
+  message(FATAL_ERROR "the library can end its process: ${CMAKE_MATCH_1}")
+endif()
+execute_process(COMMAND ${NM} -D --undefined-only ${BARE} OUTPUT_VARIABLE undefined COMMAND_ERROR_IS_FATAL ANY)
 if(undefined MATCHES " (exit|_exit|_Exit|quick_exit|abort)@")
   message(FATAL_ERROR "the library can end its process: ${CMAKE_MATCH_1}")
 endif()

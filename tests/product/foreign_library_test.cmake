@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: Apache-2.0
+# cmake -D NM=nm -D READELF=readelf -D FILE=library [-D OURS=libfirebreak.so.0] -P foreign_library_test.cmake
+# FILE goes into programs that others built. It needs glibc alone (and OURS), none that is newer than 2.27, and nothing
+# of C++ is visible in it or asked for.
+cmake_policy(VERSION 3.25)
+set(newest_glibc 2.27)
+set(of_old_libraries "dl(addr|error|open|sym|vsym)|pthread_(create|detach|join|key_create|mutex_timedlock|once)|"
+  "pthread_(rwlock_[a-z]+|setname_np|sigmask)")
+list(JOIN of_old_libraries "" of_old_libraries)
+
+execute_process(COMMAND ${READELF} --dynamic --wide ${FILE} OUTPUT_VARIABLE dynamic COMMAND_ERROR_IS_FATAL ANY)
+string(REGEX MATCHALL "NEEDED[^\n]*" needed "${dynamic}")
+if(NOT needed)
+  message(FATAL_ERROR "${FILE} needs nothing: this looked at something else")
+endif()
+foreach(line ${needed})
+  string(REGEX REPLACE ".*\\[(.*)\\]" "\\1" library ${line})
+  if(NOT library MATCHES "^(libc\\.so\\.6|libdl\\.so\\.2|libpthread\\.so\\.0|ld-linux-[a-z0-9-]+\\.so\\.[0-9])$"
+     AND NOT library STREQUAL "${OURS}")
+    message(FATAL_ERROR "${FILE} needs more than glibc: ${library}")
+  endif()
+endforeach()
+
+# Each version that is asked for has a number, and stands below the library that is to have it.
+execute_process(COMMAND ${READELF} --version-info --wide ${FILE} OUTPUT_VARIABLE versions COMMAND_ERROR_IS_FATAL ANY)
+unset(library)
+string(REGEX MATCHALL "(File: [^ \n]+|Name: [^ \n]+ +Flags: [a-zA-Z |]+ +Version: [0-9]+)" lines "${versions}")
+set(libc_numbers)
+set(has_version FALSE)
+foreach(line ${lines})
+  if(line MATCHES "^File: (.*)$")
+    set(library ${CMAKE_MATCH_1})
+  elseif(line MATCHES "^Name: ([^ ]+) .* ([0-9]+)$" AND library)
+    set(version ${CMAKE_MATCH_1})
+    if(library STREQUAL libc.so.6)
+      list(APPEND libc_numbers ${CMAKE_MATCH_2})
+    endif()
+    if(version MATCHES "^GLIBC_([0-9.]+)$")
+      set(has_version TRUE)
+      if(CMAKE_MATCH_1 VERSION_GREATER newest_glibc)
+        string(REPLACE "." "\\." pattern ${version})
+        execute_process(COMMAND ${NM} -D --undefined-only ${FILE} OUTPUT_VARIABLE undefined)
+        string(REGEX MATCHALL "[A-Za-z_0-9]+@${pattern}" symbols "${undefined}")
+        message(FATAL_ERROR "${FILE} needs a glibc newer than ${newest_glibc}, for ${symbols}. Give them to "
+          "cmake/FirebreakForeign.cmake and src/foreign/old_glibc.c.")
+      endif()
+    elseif(NOT library STREQUAL "${OURS}")
+      message(FATAL_ERROR "${FILE} needs ${version} of ${library}")
+    endif()
+  endif()
+endforeach()
+if(NOT has_version)
+  message(FATAL_ERROR "${FILE} needs no version of glibc: this looked at something else")
+endif()
+
+# Before 2.30 glibc looks for a function only in the library that it is said to be in.
+execute_process(COMMAND ${READELF} --dyn-syms --wide ${FILE} OUTPUT_VARIABLE symbols COMMAND_ERROR_IS_FATAL ANY)
+string(REGEX MATCHALL " UND [^\n]+" lines "${symbols}")
+foreach(line ${lines})
+  if(line MATCHES "^ UND (${of_old_libraries})@[^ ]+ \\(([0-9]+)\\)")
+    set(name ${CMAKE_MATCH_1})
+    string(REGEX REPLACE ".*\\(([0-9]+)\\).*" "\\1" number "${line}")
+    if(number IN_LIST libc_numbers)
+      message(FATAL_ERROR "${FILE} looks for ${name} in libc.so.6, where glibc had none before 2.34")
+    endif()
+  endif()
+endforeach()
+
+execute_process(COMMAND ${NM} -D ${FILE} OUTPUT_VARIABLE symbols COMMAND_ERROR_IS_FATAL ANY)
+string(REGEX REPLACE "[^\n]* __cxa_(atexit|finalize|thread_atexit_impl)@GLIBC_[^\n]*" "" symbols "${symbols}")
+if(symbols MATCHES "[^\n]* (_Z|__cxa_|__gxx_|_Unwind_|__wrap_|__libc_single)[^\n]*")
+  message(FATAL_ERROR "the C++ of ${FILE} and the program's can meet: ${CMAKE_MATCH_0}")
+endif()
