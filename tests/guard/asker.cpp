@@ -35,6 +35,9 @@ const void* by_name(const CudaFunction& function, std::uint64_t flags) {
 }  // namespace
 
 int main() {
+  // The first that is asked for is no function of the driver's, though it begins as they do.
+  void* const c_library = dlopen("libc.so.6", RTLD_NOW | RTLD_NOLOAD);
+  if (c_library == nullptr || dlsym(c_library, "cuserid") == nullptr) return 1;
   if (cuInit(0) != CUDA_SUCCESS) return 1;
   void* const library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
   const auto by_symbol = [library](std::string_view symbol) {

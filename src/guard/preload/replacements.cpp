@@ -12,6 +12,15 @@
 namespace firebreak::guard {
 namespace {
 
+/// Of the function behind a symbol, or behind its per-thread one. Null: no function of the driver's, whatever
+/// else begins with "cu".
+const abi::CudaFunction* function_behind(std::string_view symbol) {
+  const abi::CudaFunction* const function = abi::cuda_function_of_symbol(symbol);
+  if (function != nullptr || !(symbol.ends_with("_ptsz") || symbol.ends_with("_ptds"))) return function;
+  const abi::CudaFunction* const plain = abi::cuda_function_of_symbol(symbol.substr(0, symbol.size() - 5));
+  return plain != nullptr && plain->per_thread_symbol == symbol ? plain : nullptr;
+}
+
 Replacement replacement_of(const abi::CudaFunction* function) {
   if (function == nullptr) return {};
   return replacements()[static_cast<std::size_t>(function - abi::cuda_functions().data())];
@@ -20,6 +29,8 @@ Replacement replacement_of(const abi::CudaFunction* function) {
 }  // namespace
 
 void* replacement_of_symbol(std::string_view name, const void* found) {
+  const abi::CudaFunction* const function = function_behind(name);
+  if (function == nullptr) return nullptr;
   // Who asks for the first of that name among all libraries has found ours.
   const bool is_ours = std::ranges::any_of(replacements(), [found](const Replacement& each) {
     return each.function == found || each.per_thread == found;
@@ -27,11 +38,8 @@ void* replacement_of_symbol(std::string_view name, const void* found) {
   if (is_ours) return nullptr;
   (void)ProcessDriver::library(found);
   if (virtual_driver::process() != nullptr) return virtual_driver::stub_of_symbol(name);
-  void* ours = replacement_of(abi::cuda_function_of_symbol(name)).function;
-  if (ours == nullptr && (name.ends_with("_ptsz") || name.ends_with("_ptds"))) {
-    const abi::CudaFunction* const plain = abi::cuda_function_of_symbol(name.substr(0, name.size() - 5));
-    if (plain != nullptr && plain->per_thread_symbol == name) ours = replacement_of(plain).per_thread;
-  }
+  const Replacement each = replacement_of(function);
+  void* const ours = function->symbol == name ? each.function : each.per_thread;
   return ours == nullptr || ProcessGuard::get(found) == nullptr ? nullptr : ours;
 }
 
