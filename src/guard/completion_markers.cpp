@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstring>
+#include <system_error>
 
 #include "os/self.h"
 
@@ -99,7 +100,12 @@ void CompletionMarkers::stream_created(unsigned int flags) {
 void CompletionMarkers::start_in(CUcontext context) {
   const std::lock_guard lock(mutex_);
   if (thread_.joinable() || stopping_) return;
-  thread_ = os::start_background_thread("firebreak-markers", [this, context] { run(context); });
+  try {
+    thread_ = os::start_background_thread("firebreak-markers", [this, context] { run(context); });
+  } catch (const std::system_error&) {  // the program may have no more threads
+    stopping_ = true;
+    log_.note_gap(abi::GuardWorkNoMarkers);
+  }
 }
 
 bool CompletionMarkers::wait(Nanoseconds pause) {

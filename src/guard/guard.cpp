@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "guard/guard.h"
 
-#include <fmt/format.h>
-
 #include <initializer_list>
 #include <utility>
+
+#include "guard/say.h"
 
 namespace firebreak::guard {
 namespace {
@@ -51,7 +51,7 @@ void Guard::start() {
   const ProbeResult result = known_probe_result(kernel_);
   if (const Status up = come_up(result); !up) {
     ledger_.set_state(abi::GuardState::Off, to_string(up.error()));
-    fmt::print(stderr, "firebreak: the guard is off: {}\n", to_string(up.error()));
+    say("the guard is off: " + to_string(up.error()));
     return;
   }
   const bool tested = result.answer != ProbeResult::Answer::Untested;
@@ -78,10 +78,9 @@ void Guard::pass_through(const std::string& reason) {
 
 CUresult Guard::refuse_to_share() {
   std::call_once(share_refused_, [] {
-    fmt::print(stderr,
-               "firebreak: memory of a guarded program cannot be shared with cuIpcGetMemHandle; run it with "
-               "--guard-ipc, or with {}=1\n",
-               sharing_variable);
+    say("memory of a guarded program cannot be shared with cuIpcGetMemHandle; run it with --guard-ipc, or "
+        "with " +
+        std::string(sharing_variable) + "=1");
   });
   return CUDA_ERROR_NOT_SUPPORTED;
 }

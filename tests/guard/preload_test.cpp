@@ -194,6 +194,26 @@ TEST_F(Preload, LeavesProgramsAloneThatUseNoCuda) {
   EXPECT_EQ(under_guard.output, plain.output);
 }
 
+TEST_F(Preload, SaysOneLineAndLeavesTheProgramAloneWhereItCannotComeUp) {
+  const auto plain = sandbox_.run("guard_test_caller", {});
+  const auto alone = sandbox_.run("guard_test_caller", {},
+                                  {{"LD_PRELOAD", FIREBREAK_WITHOUT_PAGE ":" FIREBREAK_GUARD_LIBRARY}});
+  EXPECT_EQ(alone.status.exit_code, 0);
+  const std::string line = "firebreak: the guard is off: create a memory file: Function not implemented\n";
+  std::string output = alone.output;
+  const std::size_t begin = output.find(line);
+  ASSERT_NE(begin, std::string::npos) << output;
+  EXPECT_EQ(output.erase(begin, line.size()), plain.output);
+}
+
+TEST_F(Preload, GoesOnWhereNobodyCanBeTold) {
+  const auto plain = sandbox_.run("guard_test_caller", {"unheard"});
+  const auto alone = sandbox_.run("guard_test_caller", {"unheard"},
+                                  {{"LD_PRELOAD", FIREBREAK_WITHOUT_PAGE ":" FIREBREAK_GUARD_LIBRARY}});
+  EXPECT_EQ(alone.status.exit_code, 0);
+  EXPECT_EQ(alone.output, plain.output);
+}
+
 TEST_F(Preload, IsWhatRunWithGuardDoes) {
   const auto characterized =
       sandbox_.run("firebreak-lab", {"characterize", "--gpu", "soft", "--guard", "--repeat", "1", "--kinds",

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "abi/spare_page.h"
+#include "guard/say.h"
 #include "os/self.h"
 #include "virtual/calls.h"
 
@@ -71,6 +72,9 @@ constinit cuda::Backend ProcessDriver::functions_{};
   auto library = cuda::Driver::load(os::library_of(part_of).value_or(""));
   // Never destroyed: other threads may use the driver until the process's very end.
   if (library) known_library = library->release();
+  // A program that asks for the driver where there is none is told so by its own CUDA.
+  if (!library && library.error().code != ErrorCode::NotFound)
+    say("the guard is off: " + to_string(library.error()));
   functions_ = known_library == nullptr
                    ? cuda::Backend::from(nullptr, &symbol_of_any)
                    : cuda::Backend::from(const_cast<cuda::Driver*>(known_library), &symbol_of_library);

@@ -11,6 +11,7 @@
 
 #include "guard/preload/counting.h"
 #include "guard/preload/process_driver.h"
+#include "guard/say.h"
 #include "os/self.h"
 #include "virtual/process.h"
 
@@ -66,7 +67,10 @@ std::unique_ptr<ProcessGuard> ProcessGuard::create(const cuda::Driver& driver) {
   if (virtual_driver::process() != nullptr) return nullptr;  // they do not work together yet
   std::unique_ptr<ProcessGuard> made(new ProcessGuard(driver));
   auto guard = Guard::create(driver, made->kernel_, address_space_settings(), longest_wait());
-  if (!guard) return nullptr;
+  if (!guard) {
+    say("the guard is off: " + to_string(guard.error()));
+    return nullptr;
+  }
   made->guard_ = std::move(*guard);
   abi::GuardWork& work = made->guard_->ledger().work();
   if (os::environment_variable(markers_variable) == "0") {

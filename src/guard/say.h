@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+/// What a guarded program's user is told.
+#pragma once
+
+#include <string>
+
+namespace firebreak::guard {
+
+/// One line on the program's standard error. Where it has none, nothing: it goes on either way.
+void say(const std::string& line);
+
+}  // namespace firebreak::guard
