@@ -5,6 +5,7 @@
 #include <linux/futex.h>
 #include <linux/membarrier.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
@@ -23,7 +24,21 @@ namespace firebreak::os {
 
 std::size_t page_size() { return static_cast<std::size_t>(::sysconf(_SC_PAGESIZE)); }
 
+namespace {
+
+/// A file that grows beyond the process's limit ends the process (SIGXFSZ).
+Status may_have(std::size_t size_bytes) {
+  rlimit most{};
+  if (::getrlimit(RLIMIT_FSIZE, &most) != 0 || size_bytes <= most.rlim_cur) return {};
+  return fail(ErrorCode::ResourceExhausted,
+              "a memory file of " + std::to_string(size_bytes) + " bytes is larger than files may be here",
+              "raise `ulimit -f`");
+}
+
+}  // namespace
+
 Result<Fd> create_memory_file(const std::string& name, std::size_t size_bytes, MemorySeal seal) {
+  if (const Status may = may_have(size_bytes); !may) return propagate(may);
   Fd fd(::memfd_create(name.c_str(), MFD_CLOEXEC | MFD_ALLOW_SEALING));
   if (!fd) return fail_errno("create a memory file", errno);
   if (::ftruncate(fd.get(), static_cast<off_t>(size_bytes)) != 0) {
@@ -38,6 +53,7 @@ Result<Fd> create_memory_file(const std::string& name, std::size_t size_bytes, M
 std::string memory_file_link(const std::string& name) { return "/memfd:" + name + " (deleted)"; }
 
 Result<Fd> memory_file_with(std::string_view content) {
+  if (const Status may = may_have(content.size()); !may) return propagate(may);
   Result<Fd> fd = create_memory_file("content", 0, MemorySeal::None);
   if (!fd) return fd;
   const ssize_t size = ::pwrite(fd->get(), content.data(), content.size(), 0);

@@ -2,6 +2,7 @@
 #include "os/memory.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <cstdint>
@@ -48,6 +49,20 @@ TEST(MemoryFile, HoldsTextToBeReadFromTheBeginning) {
   ASSERT_EQ(::read(fd.get(), first, 4), 4);
   EXPECT_EQ(std::string(first, 4), "one\n");
   EXPECT_EQ(content_of(fd.get()).value(), "one\ntwo\n");
+}
+
+TEST(MemoryFile, IsRefusedWhereFilesMayNotBeThatLarge) {
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &before), 0);
+  const rlimit low{4096, before.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &low), 0);
+  const auto fitting = create_memory_file("fitting", 4096);
+  const auto larger = create_memory_file("larger", 4097);
+  const auto content = memory_file_with(std::string(4097, 'x'));
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &before), 0);
+  EXPECT_TRUE(fitting);
+  EXPECT_EQ(larger.error().code, ErrorCode::ResourceExhausted);
+  EXPECT_EQ(content.error().code, ErrorCode::ResourceExhausted);
 }
 
 TEST(MappingTest, APlaceholderKeepsItsAddressesUntilItGoes) {
