@@ -27,3 +27,9 @@ check("42 42\n" "firebreak: the guard is off: ${old}\n" ${PYTHON} -c "
 import ctypes
 driver = ctypes.CDLL('${OLD_DRIVER}')
 print(driver.cuInit(7), driver.cuInit(7))")
+
+# It asks for the first function of that name, which is the guard's, before anybody knows a driver.
+check("ended\n" "" ${PYTHON} -c "
+import ctypes
+ctypes.CDLL(None).cuInit(0)
+print('ended')")

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "guard/preload/replacements.h"
 
-#include <algorithm>
-
 #include "abi/cuda_api.h"
 #include "abi/cuda_driver.h"
 #include "guard/preload/process_driver.h"
 #include "guard/preload/process_guard.h"
+#include "os/self.h"
 #include "virtual/calls.h"
 
 namespace firebreak::guard {
@@ -21,6 +20,12 @@ const abi::CudaFunction* function_behind(std::string_view symbol) {
   return plain != nullptr && plain->per_thread_symbol == symbol ? plain : nullptr;
 }
 
+/// Who asks for the first of that name among all libraries finds ours, of all functions of the driver's.
+bool is_ours(const void* found) {
+  const auto library = os::library_of(found);
+  return library && *library == os::library_of(reinterpret_cast<const void*>(&is_ours)).value_or("");
+}
+
 Replacement replacement_of(const abi::CudaFunction* function) {
   if (function == nullptr) return {};
   return replacements()[static_cast<std::size_t>(function - abi::cuda_functions().data())];
@@ -31,11 +36,7 @@ Replacement replacement_of(const abi::CudaFunction* function) {
 void* replacement_of_symbol(std::string_view name, const void* found) {
   const abi::CudaFunction* const function = function_behind(name);
   if (function == nullptr) return nullptr;
-  // Who asks for the first of that name among all libraries has found ours.
-  const bool is_ours = std::ranges::any_of(replacements(), [found](const Replacement& each) {
-    return each.function == found || each.per_thread == found;
-  });
-  if (is_ours) return nullptr;
+  if (is_ours(found)) return nullptr;
   (void)ProcessDriver::library(found);
   if (virtual_driver::process() != nullptr) return virtual_driver::stub_of_symbol(name);
   const Replacement each = replacement_of(function);
