@@ -41,7 +41,7 @@ enum class DomainRule : std::uint32_t {
   Held,    ///< and nothing there is given back: it is parked, and whoever ends in it ends it for everybody
 };
 
-/// How long the parts of a move took, in microseconds, in this order; then the whole.
+/// The parts of a move, in this order.
 enum class MovePart : std::uint32_t {
   Calls,      ///< until nobody was inside a call
   Spare,      ///< until the spare had everything
@@ -72,7 +72,7 @@ struct SparePage {
   std::array<char, text_bytes> active_domain{};           ///< the pipe directory of the instance that works
   std::array<char, text_bytes> spare_domain{};            ///< empty: there is no spare
   std::array<char, text_bytes> reason{};
-  std::array<std::atomic<std::uint32_t>, move_parts> last_move_us{};  ///< by MovePart
+  std::array<std::atomic<std::uint32_t>, move_parts> last_move_us{};  ///< by MovePart; 0: it did not come to that
 };
 static_assert(sizeof(SparePage) <= 4096);
 static_assert(std::atomic<SpareState>::is_always_lock_free);

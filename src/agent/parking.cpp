@@ -30,7 +30,7 @@ constexpr Milliseconds fall_limit{6'000};
 constexpr Milliseconds culprit_grace{2'000};
 /// A culprit that stands still writes the last 4 KiB of its dump within that.
 constexpr Milliseconds dump_limit{1'000};
-/// A process that stands still in its dump has filled the pipe within that.
+/// A process that stands still in its dump writes nothing more for so many looks.
 constexpr Milliseconds between_looks_ahead{1};
 constexpr int looks_ahead_max = 10;
 /// Whoever was started by us begins its program within that.
@@ -274,6 +274,7 @@ void Parking::open_pipe(const InDomain& who, Dumper& dumper) {
 
 /// It has outlived its domain's fall: its next instance there may dump, too.
 void Parking::await_next_dump(const InDomain& who, Dumper& dumper) {
+  dumper.looking_ahead.cancel();
   dumper.looks_ahead = 0;
   dumper.has_begun = dumper.is_done = dumper.is_named = dumper.is_held = dumper.has_outlived = false;
   open_pipe(who, dumper);
@@ -377,7 +378,15 @@ void Parking::read_dump(const InDomain& of) {
 void Parking::judge_early(const InDomain& who, Dumper& dumper) {
   const auto& [pid, domain] = who;
   dumper.watch.cancel();
-  const bool is_all = dumper.pipe->look_ahead() || dumper.looks_ahead++ == looks_ahead_max;
+  dumper.looking_ahead.cancel();
+  const std::size_t known_bytes = dumper.pipe->bytes().size();
+  bool is_all = dumper.pipe->look_ahead();
+  // It is still writing.
+  if (dumper.pipe->bytes().size() > known_bytes) dumper.looks_ahead = 0;
+  if (!is_all && ++dumper.looks_ahead > looks_ahead_max) {
+    spdlog::info("the end of the core dump of {} is not to be seen before it is let go", name_of(pid));
+    is_all = true;
+  }
   const auto exception = park::own_exception_in_beginning(dumper.pipe->bytes());
   if (exception && !holds(domain)) return let_culprit_end(who, dumper);
   if (!exception && !is_all) {

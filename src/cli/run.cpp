@@ -20,7 +20,7 @@ struct Options {
   bool pair = false;
 };
 
-/// Nobody else has it: "python3-4242".
+/// "python3-4242": nobody else has it in this PID namespace.
 std::string name_after(const std::string& program) {
   constexpr std::size_t longest = 32;
   std::string name = std::filesystem::path(program).filename().string().substr(0, longest);
@@ -104,10 +104,10 @@ void add_run(CLI::App& app, Action& action) {
   add_socket_option(*command, options->tenant.socket_path);
   command->add_option("COMMAND", options->tenant.command, "The program and its arguments")->required();
   command->positionals_at_end();
-  command->callback([options, &action] {
-    action = [options] {
-      std::string& name = options->tenant.name;
-      if (name.empty()) name = name_after(options->tenant.command.front());
+  command->callback([options, &action, name] {
+    const bool has_name = name->count() > 0;
+    action = [options, has_name] {
+      if (!has_name) options->tenant.name = name_after(options->tenant.command.front());
       const auto status = run(*options);
       return status ? *status : complain(to_string(status.error()));
     };

@@ -265,9 +265,13 @@ void DomainKeeper::server_ended(pid_t pid) {
 void DomainKeeper::start_server(uid_t user) {
   const auto domain = this->domain();
   if (!domain) return;
-  (void)look();
+  const auto there = look();
+  if (had_fault_ && !there) {
+    return try_again(Nanoseconds(0), "its MPS daemon does not answer: " + to_string(there.error()),
+                     [this, user] { start_server(user); });
+  }
   // It has ended by itself after a fault (renew()).
-  if (had_fault_ && servers_.empty()) return renew_daemon();
+  if (had_fault_ && there->empty()) return renew_daemon();
   // A client that came meanwhile has had one started.
   const Status started = servers_.empty() ? domain->start_server(user) : Status{};
   if (!started) {

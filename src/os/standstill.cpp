@@ -38,8 +38,8 @@ bool waits_to_write(pid_t pid, pid_t thread, const struct stat& pipe) {
   std::string argument;
   if (!(file >> call >> argument) || (call != SYS_write && call != SYS_writev)) return false;
   struct stat target {};
-  const std::string link =
-      thread_folder(pid, thread) + "/fd/" + std::to_string(std::stoul(argument, nullptr, 16));
+  const std::string link = thread_folder(pid, thread) + "/fd/" +
+                           std::to_string(static_cast<unsigned>(std::stoul(argument, nullptr, 16)));
   return ::stat(link.c_str(), &target) == 0 && target.st_dev == pipe.st_dev && target.st_ino == pipe.st_ino;
 }
 

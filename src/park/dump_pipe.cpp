@@ -17,6 +17,8 @@ namespace {
 
 constexpr std::size_t narrow_bytes = 4096;
 constexpr std::size_t wide_bytes = std::size_t{1} << 20;
+/// While its process is held: where a writer does not fill its pages, up to half of that is not seen.
+constexpr std::size_t held_bytes_max = std::size_t{64} << 10;
 constexpr std::size_t bytes_a_read = std::size_t{1} << 20;
 
 }  // namespace
@@ -43,7 +45,8 @@ std::size_t DumpPipe::bytes_wanted() const {
     const bool is_within = length.is_known && length.bytes >= came_bytes_;
     return is_within ? std::min(length.bytes - came_bytes_ + 1, bytes_a_read) : bytes_a_read;
   }
-  if (!length.is_known) return length.bytes > came_bytes_ ? length.bytes - came_bytes_ : bytes_a_read;
+  if (!length.is_known)
+    return length.bytes > came_bytes_ ? std::min(length.bytes - came_bytes_, bytes_a_read) : bytes_a_read;
   const std::size_t held = room_bytes_ + 1;
   return length.bytes > came_bytes_ + held ? std::min(length.bytes - came_bytes_ - held, bytes_a_read) : 0;
 }
@@ -51,8 +54,8 @@ std::size_t DumpPipe::bytes_wanted() const {
 /// It never becomes less: the kernel refuses that while more is in it.
 void DumpPipe::make_room() {
   const DumpLength length = length_of_dump(bytes_);
-  if (may_end_ || !length.is_known || length.bytes <= came_bytes_) return;
-  const std::size_t quarter = std::min(std::bit_floor((length.bytes - came_bytes_) / 4), wide_bytes);
+  if (may_end_ || length.bytes <= came_bytes_) return;
+  const std::size_t quarter = std::min(std::bit_floor((length.bytes - came_bytes_) / 4), held_bytes_max);
   if (quarter > room_bytes_) room_bytes_ = os::resize_pipe(fd_, quarter);
 }
 

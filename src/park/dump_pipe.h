@@ -14,7 +14,7 @@ namespace firebreak::park {
 
 /// The named pipe that one process dumps into. As long as it is not read its process stands still in the
 /// middle of its dump, since the pipe is much smaller than a dump (250 KB of an idle client, 16 MB of
-/// PyTorch). Once it is read the pipe has room for a quarter of what comes, 1 MiB at most.
+/// PyTorch). Once it is read the pipe has room for a quarter of what comes, 64 KiB at most.
 class DumpPipe {
  public:
   /// What is read of one dump at most; what comes after that is read and thrown away.

@@ -155,6 +155,20 @@ TEST_F(DumpPipeTest, OfPagesThatAreNotFullWhatIsThereIsKnown) {
   EXPECT_EQ(std::memcmp(pipe_->bytes().data(), dump.data(), dump.size()), 0);
 }
 
+/// What a dump says of itself is its process's word: nobody makes room for it.
+TEST_F(DumpPipeTest, AHeaderThatClaimsATerabyteTakesNoMemory) {
+  std::string dump = test::dump_of({{".cudbg.relfimg.dev0", 7, 0, std::string(4'000, 'i')}});
+  test::put(dump, 40, std::uint64_t{1} << 40);
+  test::put(dump, 60, std::uint16_t{0});
+  os::Fd to = writer();
+  ASSERT_EQ(::write(to.get(), dump.data(), 4'000), 4'000);
+  EXPECT_EQ(pipe_->read(), DumpPipe::State::Writing);
+  EXPECT_EQ(pipe_->read(), DumpPipe::State::Writing);
+  to.reset();
+  while (pipe_->read() == DumpPipe::State::Writing) continue;
+  EXPECT_EQ(pipe_->bytes().size(), 4'000U);
+}
+
 TEST_F(DumpPipeTest, WhatThePipeHoldsAsAWholeIsNotHeld) {
   const std::string dump = test::dump_of({{".cudbg.relfimg.dev0", 7, 0, std::string(100, '\0')}});
   os::Fd to = writer();

@@ -140,6 +140,7 @@ struct Object {
   std::atomic<bool> is_read{false};
   /// Where instances have these, in their order. Of who flips alone.
   std::map<Slot, std::vector<VariablePlace>> variables_in;
+  const Object* variables_of = nullptr;  ///< the program's context then
   /// Of modules and libraries: the program has a kernel or something else of it. Nobody has run what it has
   /// nothing of.
   std::atomic<bool> is_used{false};

@@ -317,6 +317,7 @@ bool VirtualProcess::flip(Why why, Slot from) {
   if (leaving.slot() != from) return true;  // somebody else was faster
   const Instance* const next = spare_.load();
   if (next == nullptr || aside_.load() != nullptr) return false;
+  for (auto& part : page_->last_move_us) part.store(0);
   part_began_ = std::chrono::steady_clock::now();
   if (!gate_.close(settings_.longest_wait)) return false;
   note_part(abi::MovePart::Calls);
@@ -432,7 +433,7 @@ bool VirtualProcess::is_alive(const Instance& instance) {
 void VirtualProcess::check_spare() {
   const std::lock_guard lock(flipping_);
   const Instance* const instance = spare_.load();
-  if (instance == nullptr) return;
+  if (instance == nullptr || aside_.load() != nullptr) return;
   const abi::DomainRule rule = rule_of(instance->pipe_directory());
   if (rule == abi::DomainRule::Held) return;                          // it stands still, or is about to
   if (rule_of(active().pipe_directory()) == abi::DomainRule::Open) {  // what a move would have to do else

@@ -191,6 +191,7 @@ class VirtualProcess {
   bool has_variables();
   std::string copy_variables(const Instance& from, const Instance& to);
   CUcontext only_context(const Instance& instance);
+  const Object* only_own_context();
   static void forget_current(const Instance& instance);
   void start_working();
   void keep();

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
+#include <utility>
 
 #include "base/units.h"
 #include "os/memory.h"
@@ -105,6 +106,8 @@ CUresult copy_each(const std::vector<Piece>& pieces, const std::function<CUresul
 }
 
 constexpr std::size_t room_alignment_bytes = 16;
+/// It is the program's memory that goes for it. More goes by way of the host.
+constexpr std::size_t room_bytes_max = std::size_t{16} << 20;
 
 /// By way of memory that both have at the same place: in a domain that is half halted each wait takes some ms
 /// (H100), and here are two.
@@ -173,11 +176,17 @@ bool VirtualProcess::has_variables() {
 /// By their names. False: the driver does not find one, so it cannot be copied.
 bool VirtualProcess::find_variables(const Instance& instance) {
   const CUcontext context = only_context(instance);
+  const Object* const of_context = only_own_context();
+  const bool is_one = has_one_context();
   bool all = true;
   for_each_with_variables(objects_, [&](Object& code) {
+    // Each context has a library's variables for itself; there is one in the other instance, too.
+    all = all && (code.family == Family::Module || is_one);
     // What has just been loaded is made there later, at the latest while the gate is closed.
     const bool is_there = code.in[instance.slot()].load() != 0;
-    if (!all || !is_there || code.variables_in.contains(instance.slot())) return;
+    if (!all || !is_there) return;
+    if (std::exchange(code.variables_of, of_context) != of_context) code.variables_in.clear();
+    if (code.variables_in.contains(instance.slot())) return;
     std::vector<VariablePlace> places;
     for (const std::string& name : code.variables) {
       const auto place = place_of(instance, context, code, name);
@@ -185,8 +194,6 @@ bool VirtualProcess::find_variables(const Instance& instance) {
       places.push_back(*place);
     }
     all = places.size() == code.variables.size() || code.is_gone.load();
-    // Each context has a library's variables for itself; there is one in the other instance, too.
-    all = all && (code.family == Family::Module || has_one_context());
     if (all && places.size() == code.variables.size()) code.variables_in[instance.slot()] = std::move(places);
   });
   forget_current(instance);
@@ -204,7 +211,7 @@ void VirtualProcess::make_room_for_variables() {
   });
   taken_.for_each([&](const TakenVariable& each) { sizes_bytes.push_back(each.size_bytes); });
   const std::size_t wanted_bytes = room_bytes_of(sizes_bytes);
-  if (wanted_bytes <= room_.size_bytes) return;
+  if (wanted_bytes <= room_.size_bytes || wanted_bytes > room_bytes_max) return;
   active().driver().cuCtxSetCurrent(only_context(active()));
   if (room_.size_bytes != 0) memory_.free(room_.begin, active());
   room_ = {};
@@ -271,6 +278,7 @@ bool VirtualProcess::bring_taken(const Instance& instance) {
   const CUcontext context = only_context(instance);
   bool all = true;
   taken_.for_each([&](TakenVariable& each) {
+    if (each.code->family != Family::Module && !has_one_context()) all = all && each.is_gone();
     if (each.in[instance.slot()].load() != 0 || each.code->in[instance.slot()].load() == 0) return;
     const auto place = place_of(instance, context, *each.code, each.name);
     // Each context has a library's variables for itself; there is one in the other instance, too.
@@ -350,12 +358,20 @@ std::string VirtualProcess::copy_variables(const Instance& from, const Instance&
   for (const Piece& piece : pieces) sizes_bytes.push_back(piece.size_bytes);
   const bool has_room = room_bytes_of(sizes_bytes) <= room_.size_bytes;
   const auto by_host = [&](const Piece& piece) { return copy(source, target, piece); };
-  const CUresult done = pieces.empty() ? CUDA_SUCCESS
-                        : has_room     ? copy_by_way_of(room_, source, target, pieces)
-                                       : copy_each(pieces, by_host);
+  CUresult done = pieces.empty() ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+  if (done != CUDA_SUCCESS && has_room) done = copy_by_way_of(room_, source, target, pieces);
+  // Nobody has seen anything of the first try.
+  if (done != CUDA_SUCCESS) done = copy_each(pieces, by_host);
   forget_current(from);
   forget_current(to);
   return done == CUDA_SUCCESS ? "" : "a copy answers " + std::to_string(done);
+}
+
+/// The program's, where it has made one of its own.
+const Object* VirtualProcess::only_own_context() {
+  const Object* own = nullptr;
+  objects_.for_each(Family::Context, [&](Object& context) { own = &context; });
+  return own;
 }
 
 /// The program's, as far as it has one: each context has the variables of a library for itself.

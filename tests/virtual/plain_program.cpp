@@ -184,6 +184,7 @@ class Program {
     if (verb == "init_library") return {init(fat_binary(ptx), true)};
     if (verb == "init_library_of_two") return {init(fat_binary(ptx, {70, 80}), true)};
     if (verb == "init_allocating") return {init(fat_binary(std::string(ptx) + allocating))};
+    if (verb == "create_context") return {create_context()};
     if (verb == "load_more") return {load_more()};
     if (verb == "use_more") return {use_more()};
     if (verb == "take_steps") return {take_steps()};
@@ -239,6 +240,13 @@ class Program {
     if (!as_library) return get<PFN_cuModuleLoadData>("cuModuleLoadData")(&module_, code.c_str());
     return get<PFN_cuLibraryLoadData>("cuLibraryLoadData")(&library_of_code_, code.c_str(), nullptr, nullptr,
                                                            0, nullptr, nullptr, 0);
+  }
+
+  /// One of its own, besides, which is not used.
+  CUresult create_context() {
+    CUcontext made = nullptr;
+    const CUresult result = get<PFN_cuCtxCreate_v2>("cuCtxCreate_v2")(&made, 0, 0);
+    return result == CUDA_SUCCESS ? get<PFN_cuCtxPopCurrent_v2>("cuCtxPopCurrent_v2")(&made) : result;
   }
 
   /// Code with a variable, of which nothing is used.

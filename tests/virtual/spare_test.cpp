@@ -240,6 +240,23 @@ TEST_P(SpareWithCode, WhoGivesAKernelAnAddressOfBeforeIsRefusedThat) {
   expect_refused_after_a_move("take", {"give_address"});
 }
 
+// Each context has the variables of a library for itself. It comes when the first one's are known already.
+TEST_F(Spare, WhoMakesAnotherContextForALibraryWithVariablesIsToldAndGoesOn) {
+  const auto program = start_with_spare("init_library");
+  Page page(program->pid());
+  ASSERT_TRUE(page.is(SpareState::Protected)) << page.reason();
+  EXPECT_EQ(program->tell("step"), CUDA_SUCCESS);
+  page.ask_to_leave();
+  ASSERT_EQ(page->flips.load(), 1U) << page.reason();
+  ASSERT_TRUE(page.is(SpareState::Protected)) << page.reason();
+  EXPECT_EQ(program->tell("create_context"), CUDA_SUCCESS);
+  EXPECT_TRUE(page.is(SpareState::Unprotected)) << "and stays so";
+  page.ask_to_leave();
+  EXPECT_EQ(page->flips.load(), 1U);
+  EXPECT_EQ(page.reason(), "its code has variables that are not found in the spare");
+  EXPECT_EQ(program->tell("step"), CUDA_SUCCESS);
+}
+
 TEST_F(Spare, WhoseKernelsAllocateMemoryIsToldAndGoesOn) {
   const auto program = start_with_spare("init_allocating");
   const auto model = start_plain("model");
