@@ -16,9 +16,9 @@ namespace {
 constexpr std::size_t ring_bytes = std::size_t{1} << 20;
 
 struct Ring {
-  Ring() : memory(sizeof(abi::RedoRing) + ring_bytes), writer(*redo::RingWriter::make(memory)) {}
+  Ring() : memory(sizeof(abi::RedoRing) + ring_bytes), writer(*redo::RingWriter::make(memory.bytes())) {}
 
-  std::vector<std::byte> memory;
+  redo::RingMemory memory;
   redo::RingWriter writer;
 };
 

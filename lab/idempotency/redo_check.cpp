@@ -44,7 +44,7 @@ class FaultRun {
         random_(random),
         counts_(counts),
         memory_(sizeof(abi::RedoRing) + abi::redo_capacity_min),
-        ring_(*redo::RingWriter::make(memory_)) {}
+        ring_(*redo::RingWriter::make(memory_.bytes())) {}
 
   void run() {
     const Bytes before = bench_.gpu.snapshot();
@@ -133,18 +133,18 @@ class FaultRun {
 
   // Anywhere but in the number of the last record: without it that was not written to its end.
   bool damage() {
-    const auto log = redo::read_ring(memory_);
+    const auto log = redo::read_ring(memory_.bytes());
     if (!log || log->entries.empty()) return false;
     const std::size_t last = (log->entries.back().sequence - 1) * abi::redo_unit_bytes;
     const std::size_t at = random_() % (last + 128);
     if (at >= last && at < last + sizeof(std::uint64_t)) return false;
-    memory_[sizeof(abi::RedoRing) + at] ^= static_cast<std::byte>(1 + random_() % 255);
+    memory_.bytes()[sizeof(abi::RedoRing) + at] ^= static_cast<std::byte>(1 + random_() % 255);
     return true;
   }
 
   // Whoever comes after: the ring, the kept copies and the memory are all that it has.
   void go_on(bool is_damaged) {
-    const auto log = redo::read_ring(memory_);
+    const auto log = redo::read_ring(memory_.bytes());
     if (!log) {
       counts_.problem = "the ring cannot be read";
       return;
@@ -210,7 +210,7 @@ class FaultRun {
   const std::vector<SequenceStep>& steps_;
   std::mt19937_64& random_;
   RedoCounts& counts_;
-  Bytes memory_;
+  redo::RingMemory memory_;
   redo::RingWriter ring_;
   std::vector<std::uint64_t> access_counts_;
   std::vector<bool> is_alone_;

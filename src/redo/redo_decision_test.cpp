@@ -13,7 +13,7 @@ namespace {
 class RedoDecisionTest : public ::testing::Test {
  protected:
   RedoDecisionTest() : memory_(sizeof(abi::RedoRing) + (std::size_t{256} << 10)) {
-    writer = RingWriter::make(memory_);
+    writer = RingWriter::make(memory_.bytes());
   }
 
   void launch(std::uint64_t stream = 1) { writer->launch(stream, {}, {}); }
@@ -22,7 +22,7 @@ class RedoDecisionTest : public ::testing::Test {
   void save(std::uint64_t value) { writer->save(1, {100, 8, 0, {1, 0, value}}); }
   void complete(std::uint64_t value) { writer->completed(0).store(value); }
   RedoDecision decided() {
-    const auto read = read_ring(memory_);
+    const auto read = read_ring(memory_.bytes());
     EXPECT_TRUE(read);
     return decide(*read);
   }
@@ -41,7 +41,7 @@ class RedoDecisionTest : public ::testing::Test {
     EXPECT_EQ(decision.cause, cause);
   }
 
-  std::vector<std::byte> memory_;
+  RingMemory memory_;
   std::optional<RingWriter> writer;
 };
 
@@ -131,7 +131,7 @@ TEST_F(RedoDecisionTest, ARingThatDoesNotReachBackRefuses) {
 TEST_F(RedoDecisionTest, DamageRefuses) {
   launch();
   launch();
-  memory_[sizeof(abi::RedoRing) + 40] ^= std::byte{1};
+  memory_.bytes()[sizeof(abi::RedoRing) + 40] ^= std::byte{1};
   expect_refusal(RedoRefusal::Damaged, 0);
 }
 

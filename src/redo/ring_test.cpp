@@ -239,6 +239,9 @@ TEST_F(RingTest, OnlyRingsOfThisVersionAndSizeAreRead) {
   EXPECT_FALSE(RingWriter::make(small));
   std::vector<std::byte> odd(file_bytes + 4096);
   EXPECT_FALSE(RingWriter::make(odd));
+  RingMemory pages(file_bytes + 4096);
+  EXPECT_TRUE(RingWriter::make(pages.bytes().first(file_bytes)));
+  EXPECT_FALSE(RingWriter::make(pages.bytes().subspan(64, file_bytes))) << "not where a page begins";
 }
 
 // Whatever is read is what was written. A change of what was written to its end is seen.

@@ -24,6 +24,7 @@ std::span<const std::byte> bytes_of(const T& value) {
 
 std::optional<RingWriter> RingWriter::make(std::span<std::byte> memory) {
   if (memory.size() < sizeof(abi::RedoRing) + abi::redo_capacity_min) return std::nullopt;
+  if (reinterpret_cast<std::uintptr_t>(memory.data()) % alignof(abi::RedoRing) != 0) return std::nullopt;
   const std::uint64_t capacity_bytes = memory.size() - sizeof(abi::RedoRing);
   if (!std::has_single_bit(capacity_bytes)) return std::nullopt;
   auto* const ring = new (memory.data()) abi::RedoRing{};

@@ -2,14 +2,29 @@
 /// Notes what is given to the GPU, before it is.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <vector>
 
 #include "abi/redo_ring.h"
 
 namespace firebreak::redo {
+
+/// Memory for a ring in this process alone, zeroed, as a ring has to lie. A whole number of pages.
+class RingMemory {
+ public:
+  explicit RingMemory(std::size_t size_bytes) : pages_(size_bytes / sizeof(Page)) {}
+  std::span<std::byte> bytes() { return std::as_writable_bytes(std::span(pages_)); }
+
+ private:
+  struct alignas(alignof(abi::RedoRing)) Page {
+    std::array<std::byte, alignof(abi::RedoRing)> bytes{};
+  };
+  std::vector<Page> pages_;
+};
 
 /// Writes into a ring that somebody else maps and keeps. No locks, no allocation, no system call; any threads
 /// at once. Who uses one stream in several threads at once has to order what they note as the driver gets it.
@@ -17,7 +32,8 @@ namespace firebreak::redo {
 /// see it.
 class RingWriter {
  public:
-  /// Makes a ring of zeroed memory. Nothing: it is too small, or its size is not a header and a power of two.
+  /// Makes a ring of zeroed memory. Nothing: it is too small, its size is not a header and a power of two, or
+  /// it does not begin at a page.
   static std::optional<RingWriter> make(std::span<std::byte> memory);
 
   void launch(std::uint64_t stream, const abi::RedoLaunch& launch, std::span<const std::byte> parameters);
