@@ -51,13 +51,13 @@ void decide(benchmark::State& state) {
     ring.writer.launch(1, {}, parameters);
   }
   ring.writer.completed(0) = number;
-  const auto log = redo::read_ring(ring.memory);
+  const auto log = redo::read_ring(ring.memory.bytes());
   if (!log || decide(*log).answer != redo::RedoAnswer::Redo) return state.SkipWithError("no decision");
   std::vector<double> times_us;
   for (auto _ : state) {
     const auto start = std::chrono::steady_clock::now();
     if (state.range(0) != 0) {
-      benchmark::DoNotOptimize(redo::read_ring(ring.memory)->entries.size());
+      benchmark::DoNotOptimize(redo::read_ring(ring.memory.bytes())->entries.size());
     } else {
       benchmark::DoNotOptimize(decide(*log).first);
     }
