@@ -28,7 +28,7 @@ constexpr Milliseconds name_limit{6'000};
 /// The reset was seen to take up to 4 s (H100).
 constexpr Milliseconds fall_limit{6'000};
 constexpr Milliseconds culprit_grace{2'000};
-/// A culprit that stands still writes the last 4 KiB of its dump within that.
+/// A culprit that stands still writes the rest of its dump within that.
 constexpr Milliseconds dump_limit{1'000};
 /// A process that stands still in its dump writes nothing more for so many looks.
 constexpr Milliseconds between_looks_ahead{1};
@@ -309,7 +309,7 @@ std::vector<pid_t> Parking::without_ours(const std::string& domain, std::vector<
 
 /// Who has completed its dump goes on, and its new kernels keep the others from beginning theirs: they then
 /// stood still for 4 s (H100). So nobody's is read before all have begun. Not even of who could leave at
-/// once: in 2 of 4 faults the others stood still for 4 s then (H100).
+/// once: in 3 of 6 faults the others stood still for 4 s then (H100).
 void Parking::on_dump(const InDomain& of) {
   const InDomain who = of;  // the watch that calls us goes
   const std::string& domain = who.second;

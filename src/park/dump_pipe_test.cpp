@@ -5,7 +5,9 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
+#include <cstdint>
 #include <cstring>
 #include <thread>
 #include <utility>
@@ -34,6 +36,25 @@ class DumpPipeTest : public testing::Test {
     ASSERT_EQ(::write(to.get(), text.data(), text.size()), static_cast<ssize_t>(bytes));
   }
 
+  /// A process that writes it, at most so many bytes at once.
+  std::thread start_dump(const std::string& dump, std::size_t bytes_a_write = SIZE_MAX) {
+    return std::thread([this, &dump, bytes_a_write] {
+      const os::Fd to = writer();
+      for (std::size_t at = 0; at < dump.size();)
+        at += static_cast<std::size_t>(
+            ::write(to.get(), dump.data() + at, std::min(bytes_a_write, dump.size() - at)));
+      is_through_ = true;
+    });
+  }
+  void expect_the_rest(const std::string& dump, std::thread& dumping) {
+    pipe_->let_end();
+    while (pipe_->read() != DumpPipe::State::Done) std::this_thread::yield();
+    dumping.join();
+    ASSERT_EQ(pipe_->bytes().size(), dump.size());
+    EXPECT_EQ(std::memcmp(pipe_->bytes().data(), dump.data(), dump.size()), 0);
+  }
+
+  std::atomic<bool> is_through_ = false;  ///< the dump of start_dump()
   os::RealKernel kernel_;
   std::optional<os::TemporaryDirectory> directory_;
   std::string path_;
@@ -84,13 +105,7 @@ TEST_F(DumpPipeTest, BeforeItIsReadLessThanADumpFits) {
 // Whoever has written the whole goes on with the program.
 TEST_F(DumpPipeTest, AWriterIsHeldInTheLastOfItsDumpUntilItMayEnd) {
   const std::string dump = test::dump_of({{".cudbg.relfimg.dev0", 7, 0, std::string(50'000, '\0')}});
-  std::atomic<bool> is_through = false;
-  std::thread dumping([&] {
-    const os::Fd to = writer();
-    for (std::size_t at = 0; at < dump.size();)
-      at += static_cast<std::size_t>(::write(to.get(), dump.data() + at, dump.size() - at));
-    is_through = true;
-  });
+  std::thread dumping = start_dump(dump);
   while (pipe_->read() != DumpPipe::State::Nearly) std::this_thread::yield();
   EXPECT_LT(pipe_->bytes().size(), dump.size() - 4096) << "what is left is more than the pipe holds";
   EXPECT_EQ(pipe_->read(), DumpPipe::State::Nearly);
@@ -101,23 +116,14 @@ TEST_F(DumpPipeTest, AWriterIsHeldInTheLastOfItsDumpUntilItMayEnd) {
   EXPECT_TRUE(pipe_->look_ahead());
   EXPECT_EQ(pipe_->bytes().size(), known) << "nothing is there twice";
   EXPECT_EQ(pipe_->read(), DumpPipe::State::Nearly);
-  EXPECT_FALSE(is_through);
-  pipe_->let_end();
-  while (pipe_->read() != DumpPipe::State::Done) std::this_thread::yield();
-  dumping.join();
-  EXPECT_EQ(std::memcmp(pipe_->bytes().data(), dump.data(), dump.size()), 0);
+  EXPECT_FALSE(is_through_);
+  expect_the_rest(dump, dumping);
 }
 
 // PyTorch's dump has 16 MB (H100). Through 4 KiB it took 200 ms longer.
 TEST_F(DumpPipeTest, ALongDumpComesInFewPiecesAndIsHeldLikewise) {
   const std::string dump = test::dump_of({{".cudbg.relfimg.dev0", 7, 0, std::string(16'000'000, 'i')}});
-  std::atomic<bool> is_through = false;
-  std::thread dumping([&] {
-    const os::Fd to = writer();
-    for (std::size_t at = 0; at < dump.size();)
-      at += static_cast<std::size_t>(::write(to.get(), dump.data() + at, dump.size() - at));
-    is_through = true;
-  });
+  std::thread dumping = start_dump(dump);
   std::size_t pieces = 0, before = 0;
   while (pipe_->read() != DumpPipe::State::Nearly) {
     pieces += static_cast<std::size_t>(pipe_->came_bytes() != std::exchange(before, pipe_->came_bytes()));
@@ -126,33 +132,20 @@ TEST_F(DumpPipeTest, ALongDumpComesInFewPiecesAndIsHeldLikewise) {
   EXPECT_LT(pieces, 1'000U) << "4 KiB a piece are 4,000";
   while (!pipe_->look_ahead()) std::this_thread::yield();
   EXPECT_GE(pipe_->bytes().size(), dump.size() - 4096);
-  EXPECT_FALSE(is_through);
-  pipe_->let_end();
-  while (pipe_->read() != DumpPipe::State::Done) std::this_thread::yield();
-  dumping.join();
-  ASSERT_EQ(pipe_->bytes().size(), dump.size());
-  EXPECT_EQ(std::memcmp(pipe_->bytes().data(), dump.data(), dump.size()), 0);
+  EXPECT_FALSE(is_through_);
+  expect_the_rest(dump, dumping);
 }
 
 /// Of a writer that fills each page of the pipe with less, not all is known, and nothing is there twice.
 TEST_F(DumpPipeTest, OfPagesThatAreNotFullWhatIsThereIsKnown) {
   const std::string dump = test::dump_of({{".cudbg.relfimg.dev0", 7, 0, std::string(50'000, 'i')}});
-  std::thread dumping([&] {
-    const os::Fd to = writer();
-    for (std::size_t at = 0; at < dump.size();)
-      at += static_cast<std::size_t>(
-          ::write(to.get(), dump.data() + at, std::min<std::size_t>(3'000, dump.size() - at)));
-  });
+  std::thread dumping = start_dump(dump, 3'000);
   while (pipe_->read() != DumpPipe::State::Nearly) std::this_thread::yield();
   const std::size_t read = pipe_->bytes().size();
   while (pipe_->bytes().size() < read + 3'000) (void)pipe_->look_ahead();
   EXPECT_LT(pipe_->bytes().size(), dump.size());
   EXPECT_EQ(std::memcmp(pipe_->bytes().data(), dump.data(), pipe_->bytes().size()), 0);
-  pipe_->let_end();
-  while (pipe_->read() != DumpPipe::State::Done) std::this_thread::yield();
-  dumping.join();
-  ASSERT_EQ(pipe_->bytes().size(), dump.size());
-  EXPECT_EQ(std::memcmp(pipe_->bytes().data(), dump.data(), dump.size()), 0);
+  expect_the_rest(dump, dumping);
 }
 
 /// What a dump says of itself is its process's word: nobody makes room for it.

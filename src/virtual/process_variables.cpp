@@ -276,14 +276,17 @@ bool VirtualProcess::may_copy(const Turn& turn, CUdeviceptr address, const void*
 bool VirtualProcess::bring_taken(const Instance& instance) {
   if (!taken_.any()) return true;
   const CUcontext context = only_context(instance);
+  const bool is_one = has_one_context();
   bool all = true;
   taken_.for_each([&](TakenVariable& each) {
-    if (each.code->family != Family::Module && !has_one_context()) all = all && each.is_gone();
+    // Each context has a library's variables for itself; there is one in the other instance, too.
+    if (each.code->family != Family::Module && !is_one) {
+      all = all && each.is_gone();
+      return;
+    }
     if (each.in[instance.slot()].load() != 0 || each.code->in[instance.slot()].load() == 0) return;
     const auto place = place_of(instance, context, *each.code, each.name);
-    // Each context has a library's variables for itself; there is one in the other instance, too.
-    const bool is_it = place && place->size_bytes == each.size_bytes &&
-                       (each.code->family == Family::Module || has_one_context());
+    const bool is_it = place && place->size_bytes == each.size_bytes;
     if (is_it) each.in[instance.slot()].store(place->address, std::memory_order_release);
     all = all && (is_it || each.is_gone());
   });
