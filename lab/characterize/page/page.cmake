@@ -1,30 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 # The report's page becomes two strings in the library. node_modules and the bundle stay in the build tree.
-# Without npm there is no page, and firebreak-lab says so.
+# Where npm is missing or failed (cmake/FirebreakDependencies.cmake) there is no page, and firebreak-lab says so.
 if(NOT FIREBREAK_HAS_PAGE)
   set(page_cpp page/none.cpp)
   return()
 endif()
 
 set(page ${CMAKE_CURRENT_SOURCE_DIR}/page)
-set(FIREBREAK_PAGE_BUILD ${CMAKE_CURRENT_BINARY_DIR}/page CACHE INTERNAL "where the page's node_modules are")
-set(installed ${FIREBREAK_PAGE_BUILD}/installed.stamp)
-set(manifest ${page}/package.json ${page}/package-lock.json ${page}/.npmrc)
 file(GLOB page_sources CONFIGURE_DEPENDS ${page}/source/*)
-file(MAKE_DIRECTORY ${FIREBREAK_PAGE_BUILD})
-
-add_custom_command(OUTPUT ${installed}
-  COMMAND ${CMAKE_COMMAND} -E copy ${manifest} ${FIREBREAK_PAGE_BUILD}
-  COMMAND ${FIREBREAK_NPM} ci --ignore-scripts --no-audit --no-fund --loglevel=error
-  COMMAND ${CMAKE_COMMAND} -E touch ${installed}
-  DEPENDS ${manifest} WORKING_DIRECTORY ${FIREBREAK_PAGE_BUILD}
-  COMMENT "npm ci for the page of firebreak-lab characterize" VERBATIM)
 
 set(bundle ${FIREBREAK_PAGE_BUILD}/report.js ${FIREBREAK_PAGE_BUILD}/report.css)
 add_custom_command(OUTPUT ${bundle}
   COMMAND ${CMAKE_COMMAND} -E copy ${page}/build.mjs ${FIREBREAK_PAGE_BUILD}
   COMMAND ${FIREBREAK_NODE} build.mjs ${page}/source ${FIREBREAK_PAGE_BUILD}
-  DEPENDS ${installed} ${page}/build.mjs ${page_sources} WORKING_DIRECTORY ${FIREBREAK_PAGE_BUILD}
+  DEPENDS ${FIREBREAK_PAGE_BUILD}/installed.stamp ${page}/build.mjs ${page_sources} WORKING_DIRECTORY ${FIREBREAK_PAGE_BUILD}
   COMMENT "Bundling the page of firebreak-lab characterize" VERBATIM)
 
 set(page_cpp)
