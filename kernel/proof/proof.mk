@@ -78,7 +78,8 @@ classes-patched: $(build)/proof/patched.img $(IMAGE)
 classes: classes-stock classes-patched
 	@awk -v driver=$(VERSION) -v kernel=$(release) -v commit=$(repository_commit) -v date=$$(date -u +%F) -v json=$(RESULT) \
 	  -v command="$(RUN_AS)" -f $(here)/proof/table.awk $(build)/proof/stock.log $(build)/proof/patched.log || \
-	  { tail -n 8 $(build)/proof/stock.log $(build)/proof/patched.log >&2; exit 1; }
+	  { tail -n 8 $(build)/proof/stock.log $(build)/proof/patched.log >&2; \
+	    echo "not as expected:" >&2; grep -H '"as_expected": false' $(build)/proof/stock.log $(build)/proof/patched.log >&2; exit 1; }
 
 schedules: $(build)/proof/patched.img $(IMAGE)
 	@$(call guest,patched,model=arch=1 $(call isolating_uvm,300,3000) proof=schedules$(comma)$(SCHEDULES),$(schedules_timeout_s)) | tee $(build)/proof/schedules.log
