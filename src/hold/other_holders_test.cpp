@@ -235,7 +235,10 @@ TEST_F(OtherHoldersTest, ADescriptorOnItsWayIsFoundByTheMark) {
   EXPECT_EQ(look(), (Findings{{}, true, false}));
   EXPECT_EQ(describe(look()), "somebody whom /proc does not show");
   ends.second = os::Socket(os::Fd());
-  EXPECT_EQ(look(), (Findings{{}, false, true})) << "its release may be under way";
+  Findings now = look();
+  while (now.unseen)
+    now = look();  // an agent beside us, which looks at all processes, may have it for a moment
+  EXPECT_EQ(now, (Findings{{}, false, true})) << "its release may be under way";
   clock_.advance(OtherHolders::settles);
   EXPECT_TRUE(look().none());
 }
