@@ -27,7 +27,8 @@ find_program(FIREBREAK_NODE NAMES node nodejs DOC "bundles that page")
 set(FIREBREAK_HAS_PAGE 0)
 set(FIREBREAK_PAGE_BUILD ${PROJECT_BINARY_DIR}/lab/characterize/page)
 
-# While configuring, so that an npm that fails leaves the page out, and nothing else. Configured again, it is tried again.
+# While configuring, so that an npm that fails leaves the page out, and nothing else. Configured again, it is tried
+# again.
 function(firebreak_install_page status)
   set(page ${PROJECT_SOURCE_DIR}/lab/characterize/page)
   foreach(file package.json package-lock.json .npmrc)

@@ -13,7 +13,8 @@ set(bundle ${FIREBREAK_PAGE_BUILD}/report.js ${FIREBREAK_PAGE_BUILD}/report.css)
 add_custom_command(OUTPUT ${bundle}
   COMMAND ${CMAKE_COMMAND} -E copy ${page}/build.mjs ${FIREBREAK_PAGE_BUILD}
   COMMAND ${FIREBREAK_NODE} build.mjs ${page}/source ${FIREBREAK_PAGE_BUILD}
-  DEPENDS ${FIREBREAK_PAGE_BUILD}/installed.stamp ${page}/build.mjs ${page_sources} WORKING_DIRECTORY ${FIREBREAK_PAGE_BUILD}
+  DEPENDS ${FIREBREAK_PAGE_BUILD}/installed.stamp ${page}/build.mjs ${page_sources}
+  WORKING_DIRECTORY ${FIREBREAK_PAGE_BUILD}
   COMMENT "Bundling the page of firebreak-lab characterize" VERBATIM)
 
 set(page_cpp)
