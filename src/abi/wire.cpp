@@ -3,7 +3,10 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdint>
 #include <nlohmann/json.hpp>
+#include <string>
+#include <utility>
 
 namespace firebreak::abi {
 
@@ -35,6 +38,31 @@ void from_json(const json& in, StrayPolicy& policy) {
 
 namespace {
 
+/// What does not fit is no message of ours: cut off it would be another number.
+template <class T>
+void read_number(const json& in, const char* name, T& value) {
+  const json& its = in.at(name);
+  const bool fits = its.is_number_unsigned()
+                        ? std::in_range<T>(its.get<std::uint64_t>())
+                        : its.is_number_integer() && std::in_range<T>(its.get<std::int64_t>());
+  if (!fits) throw json::other_error::create(501, std::string(name) + " is no number that it can be", &in);
+  value = its.get<T>();
+}
+
+/// Of programs and agents that are older, and send none.
+template <class T>
+void read_number_if(const json& in, const char* name, T& value) {
+  if (in.contains(name)) read_number(in, name, value);
+}
+
+/// 0 is nobody's.
+void read_pid(const json& in, std::int64_t& pid) {
+  std::int32_t its = 0;
+  read_number(in, "pid", its);
+  if (its < 0) throw json::other_error::create(501, "pid is no number that it can be", &in);
+  pid = its;
+}
+
 /// One entry a message: its name on the wire, and how its fields go in and out.
 template <class T>
 struct Form;
@@ -62,8 +90,8 @@ struct AllocationForm {
   }
   static void read(const json& in, T& m) {
     in.at("name").get_to(m.name);
-    in.at("address").get_to(m.address);
-    in.at("size_bytes").get_to(m.size_bytes);
+    read_number(in, "address", m.address);
+    read_number(in, "size_bytes", m.size_bytes);
     in.at("memory").get_to(m.memory);
   }
 };
@@ -71,7 +99,7 @@ struct AllocationForm {
 template <class T>
 struct IdForm {
   static void write(json& out, const T& m) { out["id"] = m.id; }
-  static void read(const json& in, T& m) { in.at("id").get_to(m.id); }
+  static void read(const json& in, T& m) { read_number(in, "id", m.id); }
 };
 
 template <>
@@ -99,8 +127,8 @@ struct Form<Place> : TenantRoleForm<Place> {
   static void read(const json& in, Place& m) {
     TenantRoleForm<Place>::read(in, m);
     in.at("gpu").get_to(m.gpu);
-    in.at("sm_percent").get_to(m.sm_percent);
-    in.at("memory_mib").get_to(m.memory_mib);
+    read_number(in, "sm_percent", m.sm_percent);
+    read_number(in, "memory_mib", m.memory_mib);
     m.spare = in.value("spare", m.spare);  // programs up to 0.6 have none
   }
 };
@@ -135,7 +163,7 @@ struct Form<StandDown> {
   static constexpr const char* name = "stand_down";
   static void write(json& out, const StandDown& m) { out["word"] = m.word; }
   // Programs before 0.7 give none.
-  static void read(const json& in, StandDown& m) { m.word = in.value("word", m.word); }
+  static void read(const json& in, StandDown& m) { read_number_if(in, "word", m.word); }
 };
 template <>
 struct Form<Listen> : EmptyForm<Listen> {
@@ -149,7 +177,7 @@ template <>
 struct Form<NextConnection> {
   static constexpr const char* name = "next_connection";
   static void write(json& out, const NextConnection& m) { out["after"] = m.after; }
-  static void read(const json& in, NextConnection& m) { in.at("after").get_to(m.after); }
+  static void read(const json& in, NextConnection& m) { read_number(in, "after", m.after); }
 };
 template <>
 struct Form<ReleaseConnection> : IdForm<ReleaseConnection> {
@@ -167,7 +195,7 @@ template <>
 struct Form<Resumed> {
   static constexpr const char* name = "resumed";
   static void write(json& out, const Resumed& m) { out["next_step"] = m.next_step; }
-  static void read(const json& in, Resumed& m) { in.at("next_step").get_to(m.next_step); }
+  static void read(const json& in, Resumed& m) { read_number(in, "next_step", m.next_step); }
 };
 template <>
 struct Form<Finish> : EmptyForm<Finish> {
@@ -205,7 +233,7 @@ struct Form<Adopt> : TenantRoleForm<Adopt> {
   }
   static void read(const json& in, Adopt& m) {
     TenantRoleForm<Adopt>::read(in, m);
-    in.at("pid").get_to(m.pid);
+    read_pid(in, m.pid);
     in.at("strays").get_to(m.strays);
   }
 };
@@ -216,7 +244,7 @@ struct Form<EndProcess> {
   static void write(json& out, const EndProcess& m) { out.update({{"tenant", m.tenant}, {"pid", m.pid}}); }
   static void read(const json& in, EndProcess& m) {
     in.at("tenant").get_to(m.tenant);
-    in.at("pid").get_to(m.pid);
+    read_pid(in, m.pid);
   }
 };
 
@@ -228,7 +256,7 @@ struct Form<EndTenant> {
   }
   static void read(const json& in, EndTenant& m) {
     in.at("tenant").get_to(m.tenant);
-    in.at("grace_ms").get_to(m.grace_ms);
+    read_number(in, "grace_ms", m.grace_ms);
   }
 };
 
@@ -244,7 +272,7 @@ struct Form<Output> {
   static constexpr const char* name = "output";
   static void write(json& out, const Output& m) { out.update({{"pid", m.pid}, {"text", m.text}}); }
   static void read(const json& in, Output& m) {
-    in.at("pid").get_to(m.pid);
+    read_pid(in, m.pid);
     in.at("text").get_to(m.text);
   }
 };
@@ -260,11 +288,11 @@ struct Form<Joined> {
                 {"member", m.member}});
   }
   static void read(const json& in, Joined& m) {
-    in.at("allocations").get_to(m.allocations);
-    in.at("agent_returns_ms").get_to(m.agent_returns_ms);
-    in.at("member").get_to(m.member);
-    in.at("epoch").get_to(m.epoch);
-    in.at("arena_base").get_to(m.arena_base);
+    read_number(in, "allocations", m.allocations);
+    read_number(in, "agent_returns_ms", m.agent_returns_ms);
+    read_number(in, "member", m.member);
+    read_number(in, "epoch", m.epoch);
+    read_number(in, "arena_base", m.arena_base);
   }
 };
 
@@ -276,7 +304,7 @@ struct Form<Placed> {
   }
   static void read(const json& in, Placed& m) {
     in.at("environment").get_to(m.environment);
-    m.agent_returns_ms = in.value("agent_returns_ms", m.agent_returns_ms);  // agents before 0.7 say nothing
+    read_number_if(in, "agent_returns_ms", m.agent_returns_ms);  // agents before 0.7 say nothing
   }
 };
 
@@ -289,7 +317,7 @@ struct Form<Inject> {
   static void read(const json& in, Inject& m) {
     in.at("tenant").get_to(m.tenant);
     in.at("kind").get_to(m.kind);
-    in.at("commits").get_to(m.commits);
+    read_number(in, "commits", m.commits);
   }
 };
 
@@ -300,7 +328,7 @@ struct Form<Injected> {
     out.update({{"raised_at_ns", m.raised_at_ns}, {"refusal", m.refusal}});
   }
   static void read(const json& in, Injected& m) {
-    in.at("raised_at_ns").get_to(m.raised_at_ns);
+    read_number(in, "raised_at_ns", m.raised_at_ns);
     in.at("refusal").get_to(m.refusal);
   }
 };
@@ -339,14 +367,14 @@ struct Form<Event> {
                 {"text", m.text}});
   }
   static void read(const json& in, Event& m) {
-    in.at("at_ns").get_to(m.at_ns);
+    read_number(in, "at_ns", m.at_ns);
     m.what = event_kind(in.at("what").get_ref<const std::string&>());
     in.at("tenant").get_to(m.tenant);
     in.at("domain").get_to(m.domain);
-    in.at("pid").get_to(m.pid);
+    read_pid(in, m.pid);
     in.at("source").get_to(m.source);
-    in.at("epoch").get_to(m.epoch);
-    in.at("step").get_to(m.step);
+    read_number(in, "epoch", m.epoch);
+    read_number(in, "step", m.step);
     in.at("text").get_to(m.text);
   }
 };
@@ -386,7 +414,7 @@ Result<Letter> decode_letter(std::string_view text) {
   try {
     const std::string type = in.at("type").get<std::string>();
     Letter letter;
-    letter.number = in.value("number", letter.number);
+    read_number_if(in, "number", letter.number);
     if (!read_any(in, type, letter.message, static_cast<Message*>(nullptr))) {
       return fail(ErrorCode::Protocol, "a message of unknown type '" + type.substr(0, name_bytes_max) + "'");
     }

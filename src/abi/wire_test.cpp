@@ -37,6 +37,28 @@ TEST(Wire, EveryFieldOfAnEventSurvives) {
   EXPECT_EQ(got.text, "one \"line\"");
 }
 
+/// Cut off it would be another number: process 5 for 5 + 2^32, 3 percent for 4294967299.
+TEST(Wire, ANumberThatDoesNotFitIsNoMessage) {
+  const auto refused = [](const std::string& text) { return decode(text).error().message; };
+  const std::string place =
+      R"({"type":"place","tenant":"x","role":"active","gpu":"","memory_mib":0,"sm_percent":)";
+  EXPECT_TRUE(decode(place + "3}").has_value());
+  for (const char* number : {"4294967299", "-1", "3.5", "\"3\"", "1e300", "null", "18446744073709551619"})
+    EXPECT_NE(refused(place + number + "}").find("sm_percent"), std::string::npos) << number;
+  for (const char* number : {"4294967301", "-5", "2147483648"}) {
+    const std::string pid = std::string(R"(,"pid":)") + number + "}";
+    EXPECT_NE(refused(R"({"type":"end_process","tenant":"x")" + pid).find("pid"), std::string::npos)
+        << number;
+    EXPECT_NE(refused(R"({"type":"output","text":"x")" + pid).find("pid"), std::string::npos) << number;
+    EXPECT_NE(refused(R"({"type":"adopt","tenant":"x","role":"active","strays":"end")" + pid).find("pid"),
+              std::string::npos)
+        << number;
+  }
+  EXPECT_TRUE(decode(R"({"type":"end_process","tenant":"x","pid":2147483647})").has_value());
+  EXPECT_FALSE(decode(R"({"type":"stand_down","word":4294967296})").has_value());
+  EXPECT_TRUE(decode(R"({"type":"stand_down"})").has_value()) << "older programs";
+}
+
 TEST(Wire, RolesAndEnvironmentsSurvive) {
   EXPECT_EQ(round_trip(Join{"decode", Role::Standby}).role, Role::Standby);
   EXPECT_EQ(round_trip(Adopt{"rogue", Role::Active, 99, {}}).pid, 99);

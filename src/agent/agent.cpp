@@ -6,17 +6,12 @@
 
 #include "agent/restart.h"
 #include "agent/status.h"
+#include "base/overloaded.h"
 #include "fault/source_traits.h"
 #include "park/mode.h"
 
 namespace firebreak::agent {
 namespace {
-
-/// So that std::visit takes one lambda a message.
-template <class... Each>
-struct Overloaded : Each... {
-  using Each::operator()...;
-};
 
 /// Whether the driver says so: UVM's event of it reads as that of an SM's access.
 bool is_of_copy_engine(const fault::Fault& fault) {
@@ -68,7 +63,7 @@ Result<std::unique_ptr<Agent>> Agent::start(const AgentOptions& options, os::Eve
   for (const std::string& line : missing) spdlog::warn("{}", line);
   agent->parking_.begin();
   agent->begin_keeping();
-  if (auto listens = agent->server_.listen(options.socket_path); !listens) return propagate(listens);
+  if (auto listens = agent->server_.listen(options.sockets()); !listens) return propagate(listens);
   manager.tell_ready();
   return agent;
 }
@@ -81,15 +76,17 @@ void Agent::begin_keeping() {
       .run();
 }
 
-std::string Agent::status_json() const {
-  return agent::status_json(
-      {options_, clock_, detectors_, domains_, tenants_, processes_, holder_, budget_, parking_, spares_});
+std::string Agent::status_for(const Asking& who) const {
+  return agent::status_json({options_, clock_, detectors_, domains_, tenants_, processes_, holder_, budget_,
+                             parking_, spares_, credentials_},
+                            who);
 }
 
 // --- what tenants and the firebreak command ask
 // ---------------------------------------------------------------------------------------------------
 
 void Agent::on_message(Connection& connection, abi::Message message, std::vector<os::Fd> descriptors) {
+  if (auto may = admit(connection, message); !may) return answers_.give(connection, may);
   if (answers_.is_done(connection)) return answers_.give(connection, {});
   std::visit(
       Overloaded{
@@ -126,12 +123,10 @@ void Agent::on_message(Connection& connection, abi::Message message, std::vector
           [&](const abi::Adopt& request) { answers_.give(connection, joins_.adopt(connection, request)); },
           [&](const abi::EndProcess& request) { answers_.give(connection, endings_.end_process(request)); },
           [&](const abi::EndTenant& request) { endings_.end_tenant(connection, request); },
-          [&](const abi::Output& output) {
-            detectors_.note_output(static_cast<pid_t>(output.pid), output.text);
-          },
+          [&](const abi::Output& output) { note_output(connection, output); },
           [&](const abi::StatusRequest&) { report_status(connection); },
           [&](const abi::Subscribe&) {
-            teller_.subscribe(connection.id());
+            teller_.subscribe(connection.id(), connection.asking());
             answers_.give(connection, {});
           },
           [&](const abi::HandOver& request) { answers_.give(connection, joins_.hand_over(request)); },
@@ -144,13 +139,40 @@ void Agent::on_message(Connection& connection, abi::Message message, std::vector
       message);
 }
 
+/// What was asked for, by whom, and what was refused, is in the log.
+Status Agent::admit(Connection& connection, const abi::Message& request) {
+  const std::string tenant(tenant_named_by(request));
+  if (auto good = tenant.empty() ? Status{} : abi::check_name(tenant); !good) return good;
+  Status may = may_ask(connection.asking(), request, credentials_.owner_of(tenant));
+  const std::string_view name = audited_name(request);
+  if (may) {
+    connection.bind_to(tenant);
+    if (!name.empty()) {
+      spdlog::info("asked: {} tenant={} by uid={} pid={}", name, tenant, connection.peer().uid,
+                   connection.peer().pid);
+    }
+    return may;
+  }
+  spdlog::warn("refused: {} tenant={} by uid={} pid={}: {}", name.empty() ? "a request" : name, tenant,
+               connection.peer().uid, connection.peer().pid, may.error().message);
+  return may;
+}
+
+/// Only of who started the process: a word there names a culprit.
+void Agent::note_output(const Connection& connection, const abi::Output& output) {
+  const auto pid = static_cast<pid_t>(output.pid);
+  if (connection.adopted(pid)) return detectors_.note_output(pid, output.text);
+  spdlog::warn("refused: output of process {} by uid={} pid={}, which has not started it", pid,
+               connection.peer().uid, connection.peer().pid);
+}
+
 Result<abi::Placed> Agent::place(const Connection& connection, const abi::Place& request) {
   auto placement = placements_.choose(connection.id(), request);
   if (!placement) return propagate(placement);
   if (auto room = budget_.room_for_process_of(request.tenant); !room) return propagate(room);
   const std::string domain = placement->domain;
   const std::string spare_domain = placement->spare_domain;
-  auto placed = placements_.put(std::move(*placement), records_.returns_ms());
+  auto placed = placements_.put(std::move(*placement), connection.peer().uid, records_.returns_ms());
   if (!placed) return placed;
   for (auto& variable : environment_for(domain, spare_domain, connection.peer().uid))
     placed->environment.push_back(std::move(variable));
@@ -171,7 +193,7 @@ Environment Agent::environment_for(const std::string& domain, const std::string&
 
 /// In a memory file where it is longer than a message.
 void Agent::report_status(Connection& connection) const {
-  const abi::StatusDocument report{status_json()};
+  const abi::StatusDocument report{status_for(connection.asking())};
   if (abi::encode(report).size() <= abi::wire_bytes_max - number_bytes) return connection.answer(report);
   if (!connection.numbers()) {
     return connection.answer(

@@ -49,7 +49,7 @@ class Agent final : private ServerHandler {
                                               Detectors& detectors, ServiceManager& manager);
 
   /// The document that `firebreak status` prints.
-  std::string status_json() const;
+  std::string status_json() const { return status_for({}); }
 
   /// Somebody waits for what a shelf has not answered yet.
   bool awaits_shelves() const { return !shelves_.is_idle(); }
@@ -84,6 +84,9 @@ class Agent final : private ServerHandler {
   // What tenants and the firebreak command ask.
   void on_message(Connection& connection, abi::Message message, std::vector<os::Fd> descriptors) override;
   void on_closed(Connection& connection) override;
+  std::string status_for(const Asking& who) const;
+  Status admit(Connection& connection, const abi::Message& request);
+  void note_output(const Connection& connection, const abi::Output& output);
   Result<abi::Placed> place(const Connection& connection, const abi::Place& request);
   Environment environment_for(const std::string& domain, const std::string& spare_domain, uid_t user);
   void report_status(Connection& connection) const;
@@ -114,9 +117,9 @@ class Agent final : private ServerHandler {
   ServiceManager& manager_;
   ShelfQueue shelves_;
   Server server_{loop_, *this};
-  Teller teller_{clock_, server_};
   Tenants tenants_;
   Credentials credentials_;
+  Teller teller_{clock_, server_, credentials_};
   Processes processes_;
   hold::Holder holder_;
   RecentFaults recent_faults_{clock_, kernel_};

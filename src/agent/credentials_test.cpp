@@ -6,31 +6,53 @@
 namespace firebreak::agent {
 namespace {
 
+constexpr Asking by_operator{Access::Operator, 0};
+constexpr Asking by_alice{Access::Tenant, 1000};
+
 TEST(Credentials, AreWhatTheTenantWasGiven) {
   Credentials credentials;
   const std::string token = credentials.token_of("llm").value();
   EXPECT_EQ(credentials.token_of("llm").value(), token);
   EXPECT_NE(credentials.token_of("other").value(), token);
-  EXPECT_TRUE(credentials.are("llm", token));
-  EXPECT_FALSE(credentials.are("llm", ""));
-  EXPECT_FALSE(credentials.are("llm", token.substr(1)));
-  EXPECT_FALSE(credentials.are("llm", token + "0"));
-  EXPECT_FALSE(credentials.are("other", token));
+  for (const Asking& who : {by_operator, by_alice}) {
+    EXPECT_TRUE(credentials.admit("llm", token, who));
+    EXPECT_FALSE(credentials.admit("llm", "", who));
+    EXPECT_FALSE(credentials.admit("llm", token.substr(1), who));
+    EXPECT_FALSE(credentials.admit("llm", token + "0", who));
+    EXPECT_FALSE(credentials.admit("other", token, who));
+  }
 }
 
-TEST(Credentials, OfWhomNobodyWasPlacedAreNotAskedFor) {
-  const Credentials credentials;
-  EXPECT_TRUE(credentials.are("by-hand", ""));
+TEST(Credentials, OfWhomNobodyWasPlacedAreItsUser) {
+  Credentials credentials;
+  EXPECT_TRUE(credentials.admit("by-hand", "", by_alice));
+  credentials.claim("by-hand", 1001);
+  EXPECT_FALSE(credentials.admit("by-hand", "", by_alice));
+  EXPECT_TRUE(credentials.admit("by-hand", "", by_operator));
+  EXPECT_TRUE(credentials.admit("by-hand", "", {Access::Tenant, 1001}));
+}
+
+TEST(Credentials, ATenantIsOfWhoCameFirst) {
+  Credentials credentials;
+  EXPECT_EQ(credentials.owner_of("llm"), std::nullopt);
+  credentials.claim("llm", 1000);
+  credentials.claim("llm", 1001);
+  EXPECT_EQ(credentials.owner_of("llm"), 1000u);
+  EXPECT_EQ(credentials.count_of(1000), 1u);
+  EXPECT_EQ(credentials.count_of(1001), 0u);
 }
 
 TEST(Credentials, AreForgottenWithTheTenant) {
   Credentials credentials;
   const std::string token = credentials.token_of("llm").value();
+  credentials.claim("llm", 1000);
   credentials.forget("llm");
   EXPECT_EQ(credentials.known_token_of("llm"), "");
+  EXPECT_EQ(credentials.owner_of("llm"), std::nullopt);
   EXPECT_NE(credentials.token_of("llm").value(), token);
-  credentials.restore("llm", token);
-  EXPECT_TRUE(credentials.are("llm", token));
+  credentials.restore("llm", token, 1000);
+  EXPECT_TRUE(credentials.admit("llm", token, by_alice));
+  EXPECT_EQ(credentials.owner_of("llm"), 1000u);
 }
 
 }  // namespace

@@ -11,7 +11,7 @@ class DescriptorBudgetTest : public testing::Test {
   DescriptorBudget budget_of(std::uint64_t limit) { return {{tenants, placements, processes}, limit}; }
   std::uint64_t promised() { return budget_of(0).use().promised; }
   void place(std::uint64_t connection, const std::string& tenant, abi::Role role) {
-    ASSERT_TRUE(placements.put(placements.choose(connection, {tenant, role}).value(), 0));
+    ASSERT_TRUE(placements.put(placements.choose(connection, {tenant, role}).value(), 0, 0));
   }
 
   os::RealKernel kernel;

@@ -23,15 +23,6 @@ std::string printable(std::string text) {
   return text;
 }
 
-/// The second word of the line that begins with `label`; empty: there is none.
-std::string word_after(const std::string& text, const std::string& label) {
-  const std::size_t line = text.find("\n" + label);
-  if (line == std::string::npos) return {};
-  const std::size_t begin = text.find_first_not_of(" \t", line + 1 + label.size());
-  if (begin == std::string::npos) return {};
-  return text.substr(begin, text.find_first_of(" \t\n", begin) - begin);
-}
-
 }  // namespace
 
 Status Follower::follow(pid_t pid, const std::string& tenant, const std::string& domain) {
@@ -103,8 +94,8 @@ Stranger Follower::describe_stranger(pid_t pid) const {
     return at_.kernel.read_file(os::proc_folder(whose) + "/" + file).value_or("");
   };
   const std::string name = printable(read(pid, "comm"));
-  const std::string user = word_after(read(pid, "status"), "Uid:");
-  Stranger stranger{name.empty() ? "?" : name, user.empty() ? "?" : user, "not placed by us"};
+  const auto user = os::user_in(read(pid, "status"));
+  Stranger stranger{name.empty() ? "?" : name, user ? std::to_string(*user) : "?", "not placed by us"};
   pid_t ancestor = pid;
   for (int i = 0; i < most_ancestors && ancestor > 1; ++i) {
     const std::string stat = read(ancestor, "stat");

@@ -35,14 +35,14 @@ class Waiting final : public ServerHandler {
 
 }  // namespace
 
-Result<bool> wait_for_gpu(os::EventLoop& loop, ServiceManager& manager, const std::string& socket_path,
+Result<bool> wait_for_gpu(os::EventLoop& loop, ServiceManager& manager, const Sockets& sockets,
                           const std::function<Status()>& is_there, Milliseconds period) {
   Status there = is_there();
   if (there) return true;
   Waiting waiting(manager);
   waiting.say(there.error());
   Server server(loop, waiting);
-  if (auto listens = server.listen(socket_path); !listens) return propagate(listens);
+  if (auto listens = server.listen(sockets); !listens) return propagate(listens);
   const auto looks = loop.every(period, [&] {
     there = is_there();
     if (there) return loop.stop();

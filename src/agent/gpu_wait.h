@@ -5,6 +5,7 @@
 #include <functional>
 #include <string>
 
+#include "agent/server.h"
 #include "agent/service_manager.h"
 #include "base/clock.h"
 #include "os/event_loop.h"
@@ -15,8 +16,8 @@ namespace firebreak::agent {
 inline constexpr Milliseconds gpu_look_period{500};
 
 /// Runs `loop` until `is_there` says that there is a GPU; tells the log, `manager` and whoever asks at
-/// `socket_path` what is missing. False: something else stopped the loop first.
-Result<bool> wait_for_gpu(os::EventLoop& loop, ServiceManager& manager, const std::string& socket_path,
+/// `sockets` what is missing. False: something else stopped the loop first.
+Result<bool> wait_for_gpu(os::EventLoop& loop, ServiceManager& manager, const Sockets& sockets,
                           const std::function<Status()>& is_there, Milliseconds period = gpu_look_period);
 
 }  // namespace firebreak::agent

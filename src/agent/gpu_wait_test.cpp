@@ -16,7 +16,7 @@ struct GpuWait : testing::Test {
   FakeServiceManager manager;
 
   Result<bool> wait(const std::function<Status()>& is_there) {
-    return wait_for_gpu(*loop, manager, path, is_there, Milliseconds(1));
+    return wait_for_gpu(*loop, manager, {path}, is_there, Milliseconds(1));
   }
 };
 

@@ -23,24 +23,25 @@ Status nobody_needs_it(const Tenant& tenant) {
 
 }  // namespace
 
-/// Made where it is new.
-Result<Tenant*> Joins::tenant_named(const std::string& name) {
+/// Made where it is new, for that user.
+Result<Tenant*> Joins::tenant_named(const std::string& name, uid_t user) {
   if (Tenant* found = at_.tenants.find(name)) return found;
   if (!at_.budget.is_promised(name)) {
     if (auto room = at_.budget.room_for_process_of(name); !room) return propagate(room);
   }
   auto created = Tenant::create(name, at_.options.quota_bytes);
   if (!created) return propagate(created);
+  at_.credentials.claim(name, user);
   at_.records.keep(page_name(name), (*created)->page_descriptor());
   at_.pairs.reserve(at_.tenants.all().size() + 1);
   return &at_.tenants.put(std::move(*created));
 }
 
 /// One that joins by itself may have done so already.
-Status Joins::take_on(const abi::Adopt& request) {
+Status Joins::take_on(const abi::Adopt& request, uid_t user) {
   const auto pid = static_cast<pid_t>(request.pid);
   if (at_.follower.is_ours(pid)) return {};
-  auto tenant = tenant_named(request.tenant);
+  auto tenant = tenant_named(request.tenant, user);
   if (!tenant) return propagate(tenant);
   Member& member = (*tenant)->member(request.role);
   if (member.pid != 0) {
@@ -67,8 +68,27 @@ Status Joins::take_on(const abi::Adopt& request) {
   return {};
 }
 
-Status Joins::adopt(const Connection& connection, const abi::Adopt& request) {
-  if (auto adopted = take_on(request); !adopted) return adopted;
+/// A tenants' connection brings what it was told to start, its own child and its own user's: not any process
+/// whose number it knows.
+Status Joins::may_adopt(const Connection& connection, const abi::Adopt& request) const {
+  const os::PeerCredentials& peer = connection.peer();
+  if (connection.asking().access == Access::Operator || peer.pid == request.pid) return {};
+  const auto pid = static_cast<pid_t>(request.pid);
+  const bool is_again = at_.follower.is_ours(pid) && at_.processes.living(pid)->tenant() == request.tenant;
+  if (!is_again && !at_.placements.was_told(connection.id(), request.tenant, request.role))
+    return fail(ErrorCode::PermissionDenied, "nobody told this connection to start that process");
+  const auto stat = at_.kernel.read_file(os::proc_folder(pid) + "/stat");
+  const auto status = at_.kernel.read_file(os::proc_folder(pid) + "/status");
+  const bool is_child = stat && os::parent(*stat) == std::to_string(peer.pid);
+  if (is_child && status && os::is_of_user_alone(*status, peer.uid)) return {};
+  return fail(ErrorCode::PermissionDenied,
+              fmt::format("process {} is no child of process {} with its user", pid, peer.pid));
+}
+
+Status Joins::adopt(Connection& connection, const abi::Adopt& request) {
+  if (auto may = may_adopt(connection, request); !may) return may;
+  if (auto adopted = take_on(request, connection.peer().uid); !adopted) return adopted;
+  connection.has_adopted(static_cast<pid_t>(request.pid));
   const Process* process = at_.processes.living(static_cast<pid_t>(request.pid));
   const bool is_itself = connection.peer().pid == request.pid;
   if (process == nullptr || is_itself || request.strays == abi::StrayPolicy::Default) return {};
@@ -77,14 +97,17 @@ Status Joins::adopt(const Connection& connection, const abi::Adopt& request) {
   return {};
 }
 
+/// Its token says so; where it has none, its user.
+Status Joins::may_be(const Connection& connection, const std::string& tenant,
+                     const std::string& token) const {
+  if (at_.credentials.admit(tenant, token, connection.asking())) return {};
+  return fail(ErrorCode::PermissionDenied, fmt::format("that is not the token of tenant '{}'", tenant),
+              "start the program with `firebreak run`, which passes it on in FIREBREAK_TOKEN");
+}
+
 Status Joins::may_join(const Tenant& tenant, const abi::Join& request) const {
   const bool active = request.role == abi::Role::Active;
   const pair::Phase phase = tenant.pair.phase;
-  if (!at_.credentials.are(request.tenant, request.token)) {
-    return fail(ErrorCode::PermissionDenied,
-                fmt::format("that is not the token of tenant '{}'", request.tenant),
-                "start the program with `firebreak run`, which passes it on in FIREBREAK_TOKEN");
-  }
   if (phase == pair::Phase::Finished || (phase == pair::Phase::Lost && !active)) {
     return fail(ErrorCode::Unavailable,
                 fmt::format("tenant '{}' is {}", request.tenant, pair::to_string(phase)));
@@ -106,7 +129,10 @@ Status Joins::may_join(const Tenant& tenant, const abi::Join& request) const {
 }
 
 void Joins::join(Connection& connection, const abi::Join& request) {
-  auto tenant = tenant_named(request.tenant);
+  if (auto may = may_be(connection, request.tenant, request.token); !may)
+    return at_.answers.give(connection, may);
+  const bool is_new = !at_.tenants.contains(request.tenant);
+  auto tenant = tenant_named(request.tenant, connection.peer().uid);
   if (!tenant) return at_.answers.give(connection, propagate(tenant));
   if (has_joined(connection, **tenant, request)) {
     if (request.role == abi::Role::Standby) stands_by_again(**tenant, false);
@@ -118,12 +144,16 @@ void Joins::join(Connection& connection, const abi::Join& request) {
     return;
   }
   const pid_t pid = connection.peer().pid;
-  if (auto adopted = take_on({request.tenant, request.role, pid, {}}); !adopted)
+  if (auto adopted = take_on({request.tenant, request.role, pid, {}}, connection.peer().uid); !adopted)
     return at_.answers.give(connection, adopted);
 
   const bool active = request.role == abi::Role::Active;
   Member& member = (*tenant)->member(request.role);
-  if (member.pid != pid) return at_.answers.give(connection, not_in_that_role("join"));
+  if (member.pid != pid) {
+    at_.answers.give(connection, not_in_that_role("join"));
+    if (is_new) at_.memory.forget_if_empty(request.tenant);  // it is another tenant's process already
+    return;
+  }
   member.image = os::image_of(at_.kernel, pid);
   if (Process* process = at_.processes.living(pid)) process->become(ProcessState::Running);
   member.done = 0;  // of a session of before in the same process
@@ -141,8 +171,7 @@ void Joins::join(Connection& connection, const abi::Join& request) {
 /// The agent before ended, or the connection, before it was answered.
 bool Joins::has_joined(const Connection& connection, Tenant& tenant, const abi::Join& request) const {
   const Member& member = tenant.member(request.role);
-  return !request.attempt.empty() && member.attempt == request.attempt &&
-         member.pid == connection.peer().pid && at_.credentials.are(request.tenant, request.token);
+  return !request.attempt.empty() && member.attempt == request.attempt && member.pid == connection.peer().pid;
 }
 
 void Joins::welcome(Connection& connection, Tenant& tenant, abi::Role role) {
@@ -174,7 +203,7 @@ void Joins::ready(Connection& connection) {
 
 Status Joins::rejoin(Connection& connection, const abi::Rejoin& request) {
   Tenant* found = at_.tenants.find(request.tenant);
-  if (found == nullptr || !at_.credentials.are(request.tenant, request.token)) {
+  if (found == nullptr || !may_be(connection, request.tenant, request.token)) {
     return fail(ErrorCode::NotFound, fmt::format("nobody knows tenant '{}' here", request.tenant));
   }
   Tenant& tenant = *found;

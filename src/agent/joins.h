@@ -44,7 +44,7 @@ class Joins {
 
   /// A process that `firebreak run` has started, with what the operator says of its strays; a tenant's word
   /// about itself does not count.
-  Status adopt(const Connection& connection, const abi::Adopt& request);
+  Status adopt(Connection& connection, const abi::Adopt& request);
   void join(Connection& connection, const abi::Join& request);
   /// A standby has warmed up.
   void ready(Connection& connection);
@@ -59,9 +59,11 @@ class Joins {
   Status stand_down(Connection& connection, const abi::StandDown& request);
 
  private:
-  Result<Tenant*> tenant_named(const std::string& name);
-  Status take_on(const abi::Adopt& request);
+  Result<Tenant*> tenant_named(const std::string& name, uid_t user);
+  Status may_adopt(const Connection& connection, const abi::Adopt& request) const;
+  Status take_on(const abi::Adopt& request, uid_t user);
   Status may_join(const Tenant& tenant, const abi::Join& request) const;
+  Status may_be(const Connection& connection, const std::string& tenant, const std::string& token) const;
   bool has_joined(const Connection& connection, Tenant& tenant, const abi::Join& request) const;
   void welcome(Connection& connection, Tenant& tenant, abi::Role role);
   void stands_by_again(Tenant& tenant, bool ready);

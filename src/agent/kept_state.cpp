@@ -94,6 +94,15 @@ json encode(const vault::Entry& allocation) {
           {"memory", abi::to_string(allocation.memory)}};
 }
 
+json owner_of(const std::optional<uid_t>& owner) { return owner ? json(*owner) : json(nullptr); }
+
+/// Agents before 0.8 kept none.
+std::optional<uid_t> owner_in(const json& in) {
+  const auto found = in.find("owner");
+  if (found == in.end() || found->is_null()) return std::nullopt;
+  return found->get<uid_t>();
+}
+
 json encode(const KeptTenant& tenant) {
   json processes = json::array();
   for (const KeptProcess& each : tenant.processes) processes.push_back(encode(each));
@@ -109,7 +118,8 @@ json encode(const KeptTenant& tenant) {
           {"standby", encode(tenant.standby)},
           {"old_active", encode(tenant.old_active)},
           {"processes", processes},
-          {"last_connection", tenant.last_connection}};
+          {"last_connection", tenant.last_connection},
+          {"owner", owner_of(tenant.owner)}};
 }
 
 template <class T>
@@ -140,6 +150,7 @@ KeptTenant tenant_in(const json& in) {
   }
   in.at("connections").get_to(tenant.connections);
   in.at("last_connection").get_to(tenant.last_connection);
+  tenant.owner = owner_in(in);
   return tenant;
 }
 
@@ -148,7 +159,8 @@ KeptPlacement placement_in(const json& in) {
           value_of(abi::role_from(in.at("role").get<std::string>())),
           in.at("domain").get<std::string>(),
           {in.at("sm_percent").get<std::uint32_t>(), in.at("memory_mib").get<std::uint32_t>()},
-          in.at("token").get<std::string>()};
+          in.at("token").get<std::string>(),
+          owner_in(in)};
 }
 
 json parse(std::string_view text) {
@@ -198,7 +210,8 @@ std::string encode_common(const KeptCommon& common) {
                           {"domain", each.domain},
                           {"sm_percent", each.limits.sm_percent},
                           {"memory_mib", each.limits.memory_mib},
-                          {"token", each.token}});
+                          {"token", each.token},
+                          {"owner", owner_of(each.owner)}});
   }
   return json{{"version", version}, {"servers", servers}, {"placements", placements}}.dump();
 }

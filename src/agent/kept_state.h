@@ -56,6 +56,7 @@ struct KeptTenant {
   std::vector<KeptAllocation> allocations;
   std::vector<std::uint64_t> connections = {};  ///< of its clients, by their ids
   std::uint64_t last_connection = 0;            ///< the highest id ever given
+  std::optional<uid_t> owner = {};              ///< none: agents before 0.8 kept none
   friend bool operator==(const KeptTenant&, const KeptTenant&) = default;
 };
 
@@ -74,6 +75,7 @@ struct KeptPlacement {
   std::string domain;
   mps::ClientLimits limits = {};
   std::string token;
+  std::optional<uid_t> owner = {};
   friend bool operator==(const KeptPlacement&, const KeptPlacement&) = default;
 };
 

@@ -22,6 +22,7 @@ KeptTenant some_tenant() {
       {39, "b", true, {"4096:8191", {std::uint64_t{1} << 61, 7}, {{38, "1233000", "sleep", false}}}},
       {41, "a", false, {"4096:8192", {9}, {{37, "1232000", "no \"quotes\"", true}}}}};
   tenant.last_connection = 9;
+  tenant.owner = 1000;
   return tenant;
 }
 
@@ -64,8 +65,9 @@ TEST(KeptState, EveryFieldSurvives) {
   EXPECT_EQ(tenant->allocations[1].memory, abi::Memory::Weights);
   EXPECT_EQ(tenant->connections, std::vector<std::uint64_t>{7});
   EXPECT_EQ(tenant->last_connection, 9u);
+  EXPECT_EQ(tenant->owner, 1000u);
   const KeptCommon common = {{{"b", 42, "1234567"}},
-                             {{"rogue", abi::Role::Standby, "a", {25, 1024}, "4567"}}};
+                             {{"rogue", abi::Role::Standby, "a", {25, 1024}, "4567", 1000}}};
   EXPECT_EQ(decode_common(encode_common(common)).value(), common);
 }
 
@@ -96,6 +98,17 @@ TEST(KeptState, AnOlderAgentKeptNoProcesses) {
   const auto read = decode_tenant(older);
   ASSERT_TRUE(read) << read.error().message;
   EXPECT_TRUE(read->processes.empty());
+}
+
+TEST(KeptState, AnOlderAgentKeptNoOwner) {
+  KeptText text;
+  std::string older(text.update(some_tenant(), {}, ClientConnections()).value_or(""));
+  const std::string field = "\"owner\":1000,";
+  ASSERT_NE(older.find(field), std::string::npos);
+  older.erase(older.find(field), field.size());
+  const auto read = decode_tenant(older);
+  ASSERT_TRUE(read) << read.error().message;
+  EXPECT_EQ(read->owner, std::nullopt);
 }
 
 TEST(KeptText, IsThereOnlyWhereSomethingHasChanged) {

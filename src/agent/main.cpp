@@ -33,6 +33,8 @@ namespace {
 struct Options {
   std::string directory = "/run/firebreak";
   std::string socket_path;
+  std::string operator_group;
+  std::string tenant_group;
   std::string strays = "end";
   bool sparse = false;
   std::uint64_t stray_blocks = AgentOptions{}.stray_blocks_max;
@@ -87,13 +89,30 @@ std::uint64_t raise_descriptors(std::uint64_t most) {
 
 /// The software GPU is for those who ask for it; nobody's tenants are to run on an interpreter because the
 /// driver was not loaded yet. False: we are to end before there is one.
-Result<bool> await_gpu(const Options& options, os::EventLoop& loop, ServiceManager& manager) {
+Result<bool> await_gpu(const Options& options, const Sockets& sockets, os::EventLoop& loop,
+                       ServiceManager& manager) {
   const auto wanted = platform::wanted_gpu(options.gpu_kind);
   if (!wanted) return propagate(wanted);
   if (*wanted == platform::Gpu::Soft) return true;
   os::RealKernel kernel;
-  return wait_for_gpu(loop, manager, options.socket_path,
-                      [&kernel] { return platform::real_gpu_is_there(kernel); });
+  return wait_for_gpu(loop, manager, sockets, [&kernel] { return platform::real_gpu_is_there(kernel); });
+}
+
+/// Empty: none.
+Result<os::SocketGroup> group_of(const std::string& name) {
+  if (name.empty()) return os::SocketGroup{};
+  const auto group = os::group_named(name);
+  if (!group) return propagate(group);
+  return os::SocketGroup{*group};
+}
+
+/// Who may come there is said by the socket's group (docs/security.md).
+Result<Sockets> sockets_of(const Options& options) {
+  const auto operators = group_of(options.operator_group);
+  if (!operators) return propagate(operators);
+  const auto tenants = group_of(options.tenant_group);
+  if (!tenants) return propagate(tenants);
+  return Sockets{options.socket_path, *operators, options.directory + "/tenants.sock", *tenants};
 }
 
 Status serve(const Options& options) {
@@ -101,12 +120,18 @@ Status serve(const Options& options) {
   if (auto made = os::make_directories(options.directory); !made) return propagate(made, options.directory);
   const auto lock = os::FileLock::take(options.directory + "/agent.lock");
   if (!lock) return propagate(lock, "another agent uses this directory");
+  const auto sockets = sockets_of(options);
+  if (!sockets) return propagate(sockets);
+  // Each socket and each domain in it says by itself who may use it.
+  if (sockets->operator_group || sockets->tenant_group) {
+    if (auto through = os::let_through(options.directory); !through) return through;
+  }
   auto loop = os::EventLoop::create();
   if (!loop) return propagate(loop);
   auto signals = (*loop)->on_signals({SIGTERM, SIGINT, SIGHUP}, [raw = loop->get()](int) { raw->stop(); });
   if (!signals) return propagate(signals);
   const auto manager = find_service_manager();
-  const auto is_there = await_gpu(options, **loop, *manager);
+  const auto is_there = await_gpu(options, *sockets, **loop, *manager);
   if (!is_there) return propagate(is_there);
   if (!*is_there) return {};
   auto platform = platform::choose(options.directory + "/softgpu", options.gpu_kind);
@@ -124,10 +149,14 @@ Status serve(const Options& options) {
                       std::move(*gpus),
                       options.keep_domains,
                       {options.log_mib * mib, options.log_files},
-                      options.spares});
+                      options.spares,
+                      sockets->tenant_group});
   GpuDetectors detectors(**loop, *platform->kernel, clock, domains, platform->nvml_library, options.sparse);
   AgentOptions agent_options;
-  agent_options.socket_path = options.socket_path;
+  agent_options.socket_path = sockets->operators;
+  agent_options.operator_group = sockets->operator_group;
+  agent_options.tenants_socket_path = sockets->tenants;
+  agent_options.tenant_group = sockets->tenant_group;
   agent_options.guard_test = test_guard(*platform);
   agent_options.tenant_environment = platform->environment;
   agent_options.strays = abi::stray_policy_from(options.strays).value_or(agent_options.strays);
@@ -181,7 +210,12 @@ void add_tenant_options(CLI::App& app, Options& options) {
                  "For MPS directories and the default socket; short, private to us")
       ->capture_default_str();
   app.add_option("--socket", options.socket_path,
-                 "Where tenants reach the agent (default: DIRECTORY/agent.sock)");
+                 "Where operators reach the agent (default: DIRECTORY/agent.sock; tenants: "
+                 "DIRECTORY/tenants.sock)");
+  app.add_option("--operator-group", options.operator_group,
+                 "Whose members are operators, besides root and our user: they may do everything");
+  app.add_option("--tenant-group", options.tenant_group,
+                 "Whose members may run tenants, besides root and our user, and see and end their own");
   app.add_option("--strays", options.strays,
                  "What becomes of a guarded tenant that strays, where its operator says nothing else: end or "
                  "report")

@@ -84,6 +84,7 @@ mps::KeeperOptions MpsDomains::keeper_options(const Plan& plan) const {
   options.domain.outlives_us = options_.outlive_us;
   options.domain.takes_over = true;
   options.domain.log = options_.log;
+  options.domain.group = options_.group;
   return options;
 }
 

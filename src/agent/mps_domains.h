@@ -30,7 +30,8 @@ class MpsDomains final : public Domains {
     /// Daemons, and with them the tenants, go on when the agent is killed; the next one takes them over.
     bool outlive_us = false;
     os::LogLimits log;
-    bool anchors = false;  ///< a domain for them on each GPU
+    bool anchors = false;             ///< a domain for them on each GPU
+    std::optional<gid_t> group = {};  ///< whose members may be clients, besides root and our user
   };
 
   /// The two references outlive it.

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "abi/wire.h"
+#include "agent/server.h"
 #include "agent/surroundings.h"
 #include "base/clock.h"
 #include "mps/client_limits.h"
@@ -52,6 +53,12 @@ struct AgentOptions {
   Milliseconds first_parking_client{2'500};
   std::string parking_client = {};  ///< the program (park/main.cpp)
   std::string dump_directory = {};  ///< where tenants' core dumps go, and what is known of them
+  /// Where tenants' processes come, and who may (agent/server.h). Empty: to socket_path, as operators do.
+  std::string tenants_socket_path = {};
+  os::SocketGroup operator_group = {};
+  os::SocketGroup tenant_group = {};
+
+  Sockets sockets() const { return {socket_path, operator_group, tenants_socket_path, tenant_group}; }
 };
 
 }  // namespace firebreak::agent

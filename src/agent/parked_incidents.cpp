@@ -6,7 +6,6 @@
 #include <spdlog/spdlog.h>
 #include <unistd.h>
 
-#include <charconv>
 #include <ctime>
 #include <string_view>
 
@@ -129,14 +128,8 @@ void ParkedIncidents::write_all(Incident& incident) {
 
 /// Of what is gone already: ours, which is the safe one.
 uid_t ParkedIncidents::owner_of(pid_t pid) {
-  uid_t owner = ::geteuid();
   const auto status = kernel_.read_file(os::proc_folder(pid) + "/status");
-  const std::string_view label = "\nUid:\t";
-  const std::size_t at = status ? status->find(label) : std::string::npos;
-  if (at == std::string::npos) return owner;
-  const char* digits = status->data() + at + label.size();
-  (void)std::from_chars(digits, status->data() + status->size(), owner);
-  return owner;
+  return os::user_in(status.value_or("")).value_or(::geteuid());
 }
 
 }  // namespace firebreak::agent

@@ -39,10 +39,11 @@ Result<std::string> Placements::spare_domain_for(const std::string& domain) cons
   return fail(ErrorCode::Unsupported, "there is no second MPS domain for a spare");
 }
 
-Result<abi::Placed> Placements::put(Placement placement, std::uint32_t agent_returns_ms) {
+Result<abi::Placed> Placements::put(Placement placement, uid_t user, std::uint32_t agent_returns_ms) {
+  forget(placement.connection);  // with the token, where that was of the same tenant
+  at_.credentials.claim(placement.tenant, user);
   auto token = at_.credentials.token_of(placement.tenant);
   if (!token) return propagate(token);
-  forget(placement.connection);
   placements_.push_back(std::move(placement));
   abi::Placed placed;
   placed.environment = environment_of(placements_.back(), *token, agent_returns_ms);
@@ -58,7 +59,7 @@ Environment Placements::environment_of(const Placement& placement, const std::st
                                                   : at_.domains.anchor_environment(placement.domain);
   for (auto& variable : of_domain) all.push_back(std::move(variable));
   for (auto& variable : mps::environment_of(placement.limits)) all.push_back(std::move(variable));
-  all.emplace_back("FIREBREAK_SOCKET", at_.options.socket_path);
+  all.emplace_back("FIREBREAK_SOCKET", at_.options.sockets().of_tenants());
   all.emplace_back("FIREBREAK_TENANT", placement.tenant);
   all.emplace_back("FIREBREAK_TOKEN", token);
   all.emplace_back("FIREBREAK_ROLE", abi::to_string(placement.role));
@@ -93,6 +94,13 @@ void Placements::forget(std::uint64_t connection) {
   });
 }
 
+bool Placements::was_told(std::uint64_t connection, const std::string& tenant, abi::Role role) const {
+  return std::ranges::any_of(placements_, [&](const Placement& each) {
+    const bool is_its = each.connection == connection || each.connection == 0;
+    return is_its && each.tenant == tenant && each.role == role;
+  });
+}
+
 bool Placements::has(const std::string& tenant) const {
   return std::ranges::count(placements_, tenant, &Placement::tenant) > 0;
 }
@@ -109,8 +117,8 @@ std::vector<KeptPlacement> Placements::kept() const {
   std::vector<KeptPlacement> kept;
   for (const Placement& each : placements_) {
     if (kept.size() == most_kept_placements) break;
-    kept.push_back(
-        {each.tenant, each.role, each.domain, each.limits, at_.credentials.known_token_of(each.tenant)});
+    kept.push_back({each.tenant, each.role, each.domain, each.limits,
+                    at_.credentials.known_token_of(each.tenant), at_.credentials.owner_of(each.tenant)});
   }
   return kept;
 }
@@ -121,7 +129,7 @@ void Placements::restore(const std::vector<KeptPlacement>& kept, Milliseconds le
   for (const KeptPlacement& each : kept) {
     Tenant* tenant = at_.tenants.find(each.tenant);
     if (tenant != nullptr && tenant->member(each.role).pid != 0) continue;
-    if (tenant == nullptr) at_.credentials.restore(each.tenant, each.token);
+    if (tenant == nullptr) at_.credentials.restore(each.tenant, each.token, each.owner);
     placements_.push_back({0, each.tenant, each.role, each.domain, each.limits});
   }
   if (placements_.empty()) return;

@@ -44,14 +44,17 @@ class Placements {
   /// Where it would run. InvalidArgument: there is no such tenant or limit. Also as choose_domain()
   /// (agent/placement.h).
   Result<Placement> choose(std::uint64_t connection, const abi::Place& request) const;
-  /// In the place of that connection's before. `agent_returns_ms`: how long it waits for the next agent.
-  Result<abi::Placed> put(Placement placement, std::uint32_t agent_returns_ms);
+  /// In the place of that connection's before. The tenant is that user's where it is nobody's yet.
+  /// `agent_returns_ms`: how long it waits for the next agent.
+  Result<abi::Placed> put(Placement placement, uid_t user, std::uint32_t agent_returns_ms);
   /// Where such a process runs that has come now: where it was told to, however the domains are by now. One
   /// that was told nothing runs where it would be told to.
   Placement take(const std::string& tenant, abi::Role role);
   /// The connection is gone: nobody comes.
   void forget(std::uint64_t connection);
 
+  /// Whether such a process was told to come, on that connection or by the agent before.
+  bool was_told(std::uint64_t connection, const std::string& tenant, abi::Role role) const;
   /// Whether a process of that tenant was told to come.
   bool has(const std::string& tenant) const;
   /// Tenants that are none yet.

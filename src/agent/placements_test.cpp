@@ -17,7 +17,7 @@ class PlacementsTest : public testing::Test {
     return placements.choose(connection, {tenant, role}).value();
   }
   abi::Placed put(std::uint64_t connection, const std::string& tenant, abi::Role role) {
-    return placements.put(choose(connection, tenant, role), 500).value();
+    return placements.put(choose(connection, tenant, role), 0, 500).value();
   }
 
   AgentOptions options{"/run/agent", {{"LD_LIBRARY_PATH", "/soft"}}};

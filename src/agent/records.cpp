@@ -108,6 +108,7 @@ KeptTenant Records::kept_of(const Tenant& tenant) const {
   KeptTenant kept;
   kept.name = tenant.name();
   kept.token = at_.credentials.known_token_of(tenant.name());
+  kept.owner = at_.credentials.owner_of(tenant.name());
   kept.pair = tenant.pair;
   kept.strays = tenant.strays;
   kept.ended_by_us = tenant.ended_by_us;

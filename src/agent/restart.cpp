@@ -49,7 +49,7 @@ std::vector<pid_t> Restart::restore(const KeptTenant& kept) {
   tenant.pair = kept.pair;
   tenant.strays = kept.strays;
   tenant.ended_by_us = kept.ended_by_us;
-  at_.credentials.restore(kept.name, kept.token);
+  at_.credentials.restore(kept.name, kept.token, kept.owner);
   at_.memory.restore(tenant, kept);
   at_.clients.restore(tenant, kept);
   std::vector<pid_t> gone = restore_members(tenant, kept);

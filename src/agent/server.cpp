@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "agent/server.h"
 
+#include <fmt/format.h>
 #include <spdlog/spdlog.h>
 #include <unistd.h>
 
@@ -36,39 +37,50 @@ void Connection::send(const abi::Message& message, int descriptor) {
   server_.post(*this, abi::encode(message), descriptor);
 }
 
-Status Server::listen(const std::string& path) {
-  auto listener = os::Listener::listen(path, os::SocketAccess::Group);
-  if (!listener) return propagate(listener);
-  listener_ = std::move(*listener);
-  if (auto listens = watch_listener(); !listens) return listens;
-  auto looks = loop_.every(between_path_looks, [this] { look_after_path(); });
+Status Server::listen(const Sockets& sockets) {
+  if (auto opened = open_door(sockets.operators, Access::Operator, sockets.operator_group); !opened)
+    return opened;
+  if (!sockets.tenants.empty()) {
+    if (auto opened = open_door(sockets.tenants, Access::Tenant, sockets.tenant_group); !opened)
+      return opened;
+  }
+  auto looks = loop_.every(between_path_looks, [this] {
+    for (const auto& door : doors_) look_after_path(*door);
+  });
   if (!looks) return propagate(looks);
   path_looks_ = std::move(*looks);
   return {};
 }
 
-/// Whoever is connected does not need it; whoever comes does.
-void Server::look_after_path() {
-  if (listener_->is_there()) return;
-  auto again = os::Listener::listen(listener_->path(), os::SocketAccess::Group);
-  if (again) {
-    watch_.cancel();
-    spare_.reset();
-    listener_ = std::move(*again);
-    spdlog::warn("{} was removed, and is there again", listener_->path());
-  }
-  const Status listens = again ? watch_listener() : Status(propagate(again));
-  if (!listens && !has_lost_path_)
-    spdlog::error("{} was removed, and cannot be made again: {}", listener_->path(),
-                  to_string(listens.error()));
-  has_lost_path_ = !listens;
+Status Server::open_door(const std::string& path, Access access, os::SocketGroup group) {
+  auto listener = os::Listener::listen(path, os::SocketAccess::Group, group);
+  if (!listener) return propagate(listener);
+  doors_.push_back(std::make_unique<Door>(Door{access, group, std::move(*listener)}));
+  return watch_door(*doors_.back());
 }
 
-Status Server::watch_listener() {
-  if (auto spare = os::duplicate(listener_->fd().get())) spare_ = std::move(*spare);
-  auto watch = loop_.watch_readable(listener_->fd().get(), [this] { accept_one(); });
+/// Whoever is connected does not need it; whoever comes does.
+void Server::look_after_path(Door& door) {
+  if (door.listener.is_there()) return;
+  auto again = os::Listener::listen(door.listener.path(), os::SocketAccess::Group, door.group);
+  if (again) {
+    door.watch.cancel();
+    door.spare.reset();
+    door.listener = std::move(*again);
+    spdlog::warn("{} was removed, and is there again", door.listener.path());
+  }
+  const Status listens = again ? watch_door(door) : Status(propagate(again));
+  if (!listens && !door.has_lost_path)
+    spdlog::error("{} was removed, and cannot be made again: {}", door.listener.path(),
+                  to_string(listens.error()));
+  door.has_lost_path = !listens;
+}
+
+Status Server::watch_door(Door& door) {
+  if (auto spare = os::duplicate(door.listener.fd().get())) door.spare = std::move(*spare);
+  auto watch = loop_.watch_readable(door.listener.fd().get(), [this, &door] { accept_one(door); });
   if (!watch) return propagate(watch);
-  watch_ = std::move(*watch);
+  door.watch = std::move(*watch);
   return {};
 }
 
@@ -85,25 +97,22 @@ void Server::handle(const Asker& asker, const std::function<void(Connection&)>& 
   connection->number_ = handled;
 }
 
-void Server::accept_one() {
-  auto socket = listener_->accept(Milliseconds(0));
-  if (!socket && socket.error().code == ErrorCode::ResourceExhausted) return turn_away();
+void Server::accept_one(Door& door) {
+  auto socket = door.listener.accept(Milliseconds(0));
+  if (!socket && socket.error().code == ErrorCode::ResourceExhausted) return turn_away(door);
   if (!socket) return;
   // Also what has come by it and nobody has read is closed with it.
   socket->close_by(std::make_shared<os::Closer>());
   const auto peer = socket->peer_credentials();
-  if (!peer || (peer->uid != 0 && peer->uid != ::geteuid())) {
-    spdlog::warn("turned away a connection of another user");
-    return;
-  }
-  if (connections_.size() >= connections_max) {
-    spdlog::warn("turned away process {}: {} connections are open", peer->pid, connections_.size());
-    const std::string refusal = abi::encode(abi::Refused{"the agent has too many connections", true});
+  if (!peer) return;
+  if (const auto refused = why_not(door, *peer)) {
+    spdlog::warn("turned away process {} of user {}: {}", peer->pid, peer->uid, refused->reason);
+    const std::string refusal = abi::encode(*refused);
     (void)socket->send(std::as_bytes(std::span(refusal)), {}, Milliseconds(0));
     return;
   }
   const std::uint64_t id = next_id_++;
-  auto connection = std::make_unique<Connection>(*this, id, std::move(*socket), *peer);
+  auto connection = std::make_unique<Connection>(*this, id, door.access, std::move(*socket), *peer);
   auto watch = loop_.watch(
       connection->socket_.fd().get(), [this, id] { receive_one(id); }, [this, id] { flush(id); });
   if (!watch) {
@@ -112,23 +121,38 @@ void Server::accept_one() {
   }
   connection->watch_ = std::move(*watch);
   connections_.emplace(id, std::move(connection));
+  ++connections_of_user_[{door.access, peer->uid}];
+}
+
+/// Operators always find room, and no user takes all of it.
+std::optional<abi::Refused> Server::why_not(const Door& door, const os::PeerCredentials& peer) const {
+  if (!door.group && peer.uid != 0 && peer.uid != ::geteuid())
+    return abi::Refused{"the agent serves root and its own user alone"};
+  const bool is_tenant = door.access == Access::Tenant;
+  const auto its = connections_of_user_.find({door.access, peer.uid});
+  if (is_tenant && its != connections_of_user_.end() && its->second >= room_.of_user)
+    return abi::Refused{fmt::format("user {} has {} connections to the agent already", peer.uid, its->second),
+                        true};
+  const std::size_t room = is_tenant ? room_.most - room_.operators_reserve : room_.most;
+  if (connections_.size() >= room) return abi::Refused{"the agent has too many connections", true};
+  return std::nullopt;
 }
 
 /// No descriptor is left. Whoever waits to be accepted would wake us for ever.
-void Server::turn_away() {
-  spare_.reset();
+void Server::turn_away(Door& door) {
+  door.spare.reset();
   {
-    auto socket = listener_->accept(Milliseconds(0));
+    auto socket = door.listener.accept(Milliseconds(0));
     const std::string refusal = abi::encode(abi::Refused{"the agent has no descriptor left", true});
     if (socket) (void)socket->send(std::as_bytes(std::span(refusal)), {}, Milliseconds(0));
   }
   spdlog::warn("turned away a connection: no descriptor is left");
-  if (auto spare = os::duplicate(listener_->fd().get())) {
-    spare_ = std::move(*spare);
+  if (auto spare = os::duplicate(door.listener.fd().get())) {
+    door.spare = std::move(*spare);
     return;
   }
-  watch_.cancel();
-  waking_ = loop_.after_or_now(no_descriptors_pause, [this] { (void)watch_listener(); });
+  door.watch.cancel();
+  door.waking = loop_.after_or_now(no_descriptors_pause, [this, &door] { (void)watch_door(door); });
 }
 
 void Server::receive_one(std::uint64_t id) {
@@ -180,6 +204,8 @@ void Server::close(std::uint64_t id) {
   const auto found = connections_.find(id);
   if (found == connections_.end()) return;
   handler_.on_closed(*found->second);
+  const auto its = connections_of_user_.find({found->second->access_, found->second->peer_.uid});
+  if (--its->second == 0) connections_of_user_.erase(its);
   connections_.erase(id);
 }
 

@@ -8,11 +8,15 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "abi/wire.h"
 #include "agent/outbox.h"
+#include "agent/rights.h"
 #include "os/event_loop.h"
 #include "os/socket.h"
 
@@ -32,8 +36,8 @@ using Descriptors = std::shared_ptr<std::vector<os::Fd>>;
 /// One peer. Lives until it hangs up, sends nonsense, or does not read what it is sent.
 class Connection {
  public:
-  Connection(Server& server, std::uint64_t id, os::Socket socket, os::PeerCredentials peer)
-      : server_(server), id_(id), socket_(std::move(socket)), peer_(peer) {}
+  Connection(Server& server, std::uint64_t id, Access access, os::Socket socket, os::PeerCredentials peer)
+      : server_(server), id_(id), access_(access), socket_(std::move(socket)), peer_(peer) {}
 
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
@@ -42,6 +46,15 @@ class Connection {
 
   std::uint64_t id() const { return id_; }
   const os::PeerCredentials& peer() const { return peer_; }
+  /// Who asks here (agent/rights.h).
+  Asking asking() const { return {access_, peer_.uid, tenant_}; }
+  /// The first tenant that a tenants' connection names is the only one that it may name.
+  void bind_to(std::string_view tenant) {
+    if (access_ == Access::Tenant && tenant_.empty()) tenant_ = tenant;
+  }
+  /// A process that was started by this peer: what it writes is passed on by it.
+  void has_adopted(pid_t pid) { adopted_.insert(pid); }
+  bool adopted(pid_t pid) const { return adopted_.contains(pid); }
   /// Of the request that is being handled.
   Asker asker() const { return {id_, number_}; }
   /// Whether its requests carry numbers, as those of programs do that know this agent's ways.
@@ -57,6 +70,9 @@ class Connection {
   friend class Server;
   Server& server_;
   std::uint64_t id_;
+  Access access_;
+  std::string tenant_;
+  std::set<pid_t> adopted_;
   os::Socket socket_;
   os::PeerCredentials peer_;
   std::uint64_t number_ = 0;
@@ -76,18 +92,35 @@ class ServerHandler {
   virtual void on_closed(Connection& connection) = 0;
 };
 
+/// Where the agent is reached.
+struct Sockets {
+  std::string operators;
+  os::SocketGroup operator_group = {};  ///< whose members are operators, besides root and our user
+  std::string tenants = {};             ///< empty: they come to the operators' one
+  os::SocketGroup tenant_group = {};    ///< whose members may run tenants, besides them
+
+  /// Where a tenant's processes are told to come.
+  const std::string& of_tenants() const { return tenants.empty() ? operators : tenants; }
+};
+
+/// How many connections there can be at once.
+struct ServerRoom {
+  /// Each tenant has up to five: two processes, who started each, and who keeps the pair.
+  std::size_t most = 4096;
+  std::size_t operators_reserve = 256;  ///< of them, for operators alone
+  std::size_t of_user = 1024;           ///< of one user, at the tenants' socket
+};
+
 /// Belongs to the loop's thread.
 class Server {
  public:
-  /// Each tenant has up to five: two processes, who started each, and who keeps the pair.
-  static constexpr std::size_t connections_max = 4096;
-
   /// Both outlive it. Nobody is connected before listen().
-  Server(os::EventLoop& loop, ServerHandler& handler) : loop_(loop), handler_(handler) {}
+  Server(os::EventLoop& loop, ServerHandler& handler, const ServerRoom& room = {})
+      : loop_(loop), handler_(handler), room_(room) {}
 
-  /// Listens at `path` (mode 0660), and makes it again when somebody has removed it. Peers of another user
-  /// than ours and root are turned away. Once.
-  Status listen(const std::string& path);
+  /// Listens there (mode 0660), and makes each again when somebody has removed it. Where a socket has no
+  /// group of its own, peers of another user than ours and root are turned away. Once.
+  Status listen(const Sockets& sockets);
 
   /// Null when the connection is gone.
   Connection* find(std::uint64_t id);
@@ -101,10 +134,23 @@ class Server {
 
  private:
   friend class Connection;
-  Status watch_listener();
-  void look_after_path();
-  void accept_one();
-  void turn_away();
+  struct Door {
+    Access access = Access::Operator;
+    os::SocketGroup group;
+    os::Listener listener;
+    os::Watch watch = {};
+    os::Fd spare = {};      ///< given up for who is told that there is none left
+    os::Watch waking = {};  ///< while nobody is accepted
+    bool has_lost_path = false;
+  };
+
+  Status open_door(const std::string& path, Access access, os::SocketGroup group);
+  Status watch_door(Door& door);
+  void look_after_path(Door& door);
+  void accept_one(Door& door);
+  /// None: it may come in.
+  std::optional<abi::Refused> why_not(const Door& door, const os::PeerCredentials& peer) const;
+  void turn_away(Door& door);
   void receive_one(std::uint64_t id);
   void post(Connection& connection, std::string text, int descriptor);
   void flush(std::uint64_t id);
@@ -113,14 +159,12 @@ class Server {
 
   os::EventLoop& loop_;
   ServerHandler& handler_;
-  std::optional<os::Listener> listener_;
-  os::Watch watch_;
-  os::Fd spare_;      ///< given up for who is told that there is none left
-  os::Watch waking_;  ///< while nobody is accepted
+  ServerRoom room_;
+  std::vector<std::unique_ptr<Door>> doors_;
   os::Watch path_looks_;
-  bool has_lost_path_ = false;
   std::uint64_t next_id_ = 1;
   std::map<std::uint64_t, std::unique_ptr<Connection>> connections_;
+  std::map<std::pair<Access, uid_t>, std::size_t> connections_of_user_;
 };
 
 }  // namespace firebreak::agent

@@ -13,6 +13,11 @@ nlohmann::json described_limit(std::uint32_t limit) {
   return limit == 0 ? nlohmann::json(nullptr) : nlohmann::json(limit);
 }
 
+/// Its user's number; null: not known.
+nlohmann::json described_owner(const std::optional<uid_t>& owner) {
+  return owner ? nlohmann::json(*owner) : nlohmann::json(nullptr);
+}
+
 nlohmann::json described_quota(const vault::Vault& vault) {
   return vault.quota_bytes() == 0 ? nlohmann::json(nullptr) : nlohmann::json(vault.quota_bytes());
 }
@@ -67,10 +72,15 @@ const char* state_of(const hold::Held& held, bool lives) {
   return held.work == hold::WorkState::Running ? "running" : "waiting";
 }
 
-/// Null: domains are not parked.
-nlohmann::json describe_parking(const StatusSources& of, const std::string& domain) {
+/// Null: domains are not parked. Who is a culprit, and who prevents it, is the operators' to know.
+nlohmann::json describe_parking(const StatusSources& of, const Asking& who, const std::string& domain) {
   if (of.options.park <= Milliseconds(0)) return nullptr;
-  const ParkingReport report = of.parking.report(domain);
+  ParkingReport report = of.parking.report(domain);
+  if (who.access != Access::Operator) {
+    const auto phase = report.phase;
+    report = ParkingReport();
+    report.phase = phase;
+  }
   return {{"state", to_string(report.phase)},
           {"culprits", report.culprits},
           {"prevented_by", report.prevented_by},
@@ -92,16 +102,22 @@ nlohmann::json describe_domain(const mps::DomainReport& domain, const std::vecto
           {"news", domain.news}};
 }
 
-std::vector<pid_t> processes_in(const StatusSources& of, const std::string& domain) {
+bool is_to_see(const StatusSources& of, const Asking& who, const std::string& tenant) {
+  return may_see(who, of.credentials.owner_of(tenant));
+}
+
+std::vector<pid_t> processes_in(const StatusSources& of, const Asking& who, const std::string& domain) {
   std::vector<pid_t> pids;
   for (const Process* each : of.processes.all_living()) {
-    if (each->domain() == domain && !each->stranger) pids.push_back(each->pid());
+    const bool is_there = each->domain() == domain && !each->stranger;
+    if (is_there && is_to_see(of, who, each->tenant())) pids.push_back(each->pid());
   }
   return pids;
 }
 
-nlohmann::json foreign_json(const StatusSources& of, const std::string& domain) {
+nlohmann::json foreign_json(const StatusSources& of, const Asking& who, const std::string& domain) {
   nlohmann::json all = nlohmann::json::array();
+  if (who.access != Access::Operator) return all;
   for (const Process* each : of.processes.all_living()) {
     if (each->domain() != domain || !each->stranger) continue;
     all.push_back({{"pid", each->pid()},
@@ -126,8 +142,9 @@ std::vector<std::string> lacks_of(const StatusSources& of, const Tenant& tenant)
 
 }  // namespace
 
-std::string status_json(const StatusSources& of) {
+std::string status_json(const StatusSources& of, const Asking& who) {
   nlohmann::json document = {{"socket", of.options.socket_path},
+                             {"tenants_socket", of.options.sockets().of_tenants()},
                              {"guard_test", of.options.guard_test},
                              {"not_heard", of.detectors.not_heard()}};
   const DescriptorUse use = of.budget.use();
@@ -138,12 +155,15 @@ std::string status_json(const StatusSources& of) {
                              {"of_a_pair", use.of_a_pair}};
   nlohmann::json& domains = document["domains"] = nlohmann::json::array();
   for (const mps::DomainReport& domain : of.domains.reports()) {
-    domains.push_back(describe_domain(domain, processes_in(of, domain.name), foreign_json(of, domain.name),
-                                      describe_parking(of, domain.name)));
+    domains.push_back(describe_domain(domain, processes_in(of, who, domain.name),
+                                      foreign_json(of, who, domain.name),
+                                      describe_parking(of, who, domain.name)));
   }
   nlohmann::json& tenants = document["tenants"] = nlohmann::json::array();
   for (const auto& [name, tenant] : of.tenants.all()) {
+    if (!is_to_see(of, who, name)) continue;
     tenants.push_back({{"name", name},
+                       {"owner", described_owner(of.credentials.owner_of(name))},
                        {"phase", pair::to_string(tenant->pair.phase)},
                        {"standby_state", pair::to_string(tenant->pair.standby)},
                        {"epoch", tenant->pair.epoch},
@@ -161,6 +181,7 @@ std::string status_json(const StatusSources& of) {
   }
   nlohmann::json& holds = document["holds"] = nlohmann::json::array();
   for (const hold::Held& held : of.holder.held()) {
+    if (!is_to_see(of, who, of.processes.tenant_of(held.pid))) continue;
     const auto since_ms = std::chrono::duration_cast<Milliseconds>(held.since_death).count();
     holds.push_back({{"pid", held.pid},
                      {"tenant", of.processes.tenant_of(held.pid)},

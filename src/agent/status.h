@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "agent/credentials.h"
 #include "agent/descriptor_budget.h"
 #include "agent/options.h"
 #include "agent/parking.h"
@@ -26,9 +27,11 @@ struct StatusSources {
   const DescriptorBudget& budget;
   const Parking& parking;
   const Spares& spares;
+  const Credentials& credentials;
 };
 
-/// The document that `firebreak status` prints.
-std::string status_json(const StatusSources& of);
+/// The document that `firebreak status` prints. A tenants' connection is shown its user's tenants and their
+/// processes, and of the domains what is nobody's: whether they serve, and since which fault.
+std::string status_json(const StatusSources& of, const Asking& who);
 
 }  // namespace firebreak::agent

@@ -11,7 +11,9 @@ void Teller::tell(abi::Event event) {
                event.tenant, event.domain, event.pid, event.source, event.epoch, event.step, event.text);
   if (subscribers_.empty()) return;
   const std::string text = abi::encode(event);
-  for (const std::uint64_t id : subscribers_) {
+  const auto owner = credentials_.owner_of(event.tenant);
+  for (const auto& [id, who] : subscribers_) {
+    if (!may_see(who, owner)) continue;
     if (Connection* connection = server_.find(id)) connection->send_encoded(text);
   }
 }

@@ -3,9 +3,10 @@
 #pragma once
 
 #include <cstdint>
-#include <set>
+#include <map>
 
 #include "abi/wire.h"
+#include "agent/credentials.h"
 #include "agent/server.h"
 #include "base/clock.h"
 
@@ -14,9 +15,13 @@ namespace firebreak::agent {
 /// Belongs to the loop's thread.
 class Teller {
  public:
-  Teller(const Clock& clock, Server& server) : clock_(clock), server_(server) {}
+  Teller(const Clock& clock, Server& server, const Credentials& credentials)
+      : clock_(clock), server_(server), credentials_(credentials) {}
 
-  void subscribe(std::uint64_t connection) { subscribers_.insert(connection); }
+  /// To what is for `who` to see: of a tenants' connection, what is told of its user's tenants.
+  void subscribe(std::uint64_t connection, const Asking& who) {
+    subscribers_.insert_or_assign(connection, Asking{who.access, who.user});
+  }
   /// The connection is gone.
   void forget(std::uint64_t connection) { subscribers_.erase(connection); }
 
@@ -26,7 +31,8 @@ class Teller {
  private:
   const Clock& clock_;
   Server& server_;
-  std::set<std::uint64_t> subscribers_;
+  const Credentials& credentials_;
+  std::map<std::uint64_t, Asking> subscribers_;
 };
 
 }  // namespace firebreak::agent

@@ -4,11 +4,19 @@
 #include <CLI/CLI.hpp>
 #include <string>
 
+#include "os/file.h"
+
 namespace firebreak::cli {
+
+/// The operators' socket, where it is ours to use; else the tenants' one (docs/security.md).
+inline std::string default_socket() {
+  const std::string operators = "/run/firebreak/agent.sock", tenants = "/run/firebreak/tenants.sock";
+  return os::may_write(tenants) && !os::may_write(operators) ? tenants : operators;
+}
 
 /// The option that every command has which talks to the agent.
 inline void add_socket_option(CLI::App& command, std::string& path) {
-  path = "/run/firebreak/agent.sock";
+  path = default_socket();
   command.add_option("--socket", path, "Where the agent listens")
       ->envname("FIREBREAK_SOCKET")
       ->capture_default_str();

@@ -71,7 +71,9 @@ Status Domain::make_directories() {
   for (const std::string& path : {pipe_directory_, log_directory_}) {
     if (Status made = os::make_directories(path); !made) return made;
   }
-  return {};
+  if (!options_.group) return {};
+  if (Status opened = os::let_group_through(options_.directory, *options_.group); !opened) return opened;
+  return os::let_through(pipe_directory_);
 }
 
 Status Domain::find_control_program() {

@@ -37,6 +37,8 @@ struct DomainOptions {
   bool takes_over = false;
   /// Of what an earlier daemon wrote.
   os::LogLimits log;
+  /// Whose members may be clients, besides root and our user; none: nobody.
+  std::optional<gid_t> group = {};
   Milliseconds start_timeout{10'000};
   Milliseconds command_timeout{3'000};
   Milliseconds quit_timeout{5'000};

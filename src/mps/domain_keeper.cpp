@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <future>
-#include <sstream>
 
 #include "os/processes.h"
 
@@ -285,14 +284,8 @@ void DomainKeeper::start_server(uid_t user) {
 
 /// Who asked for it: the next one is to be of the same user.
 uid_t DomainKeeper::user_of(pid_t pid) {
-  const auto status = kernel_.read_file(fmt::format("/proc/{}/status", pid));
-  if (!status) return 0;
-  const std::size_t line = status->find("\nUid:");
-  if (line == std::string::npos) return 0;
-  std::istringstream numbers(status->substr(line + 5));
-  uid_t user = 0;
-  numbers >> user;
-  return user;
+  const auto status = kernel_.read_file(os::proc_folder(pid) + "/status");
+  return os::user_in(status.value_or("")).value_or(0);
 }
 
 // --- the rest

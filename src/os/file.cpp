@@ -2,6 +2,7 @@
 #include "os/file.h"
 
 #include <fcntl.h>
+#include <grp.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -10,6 +11,7 @@
 #include <bit>
 #include <cctype>
 #include <cerrno>
+#include <charconv>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -92,9 +94,31 @@ Status give_to_user(const std::string& path, uid_t user) {
   return fail_errno("give " + path + " to user " + std::to_string(user), errno);
 }
 
+bool may_write(const std::string& path) { return ::access(path.c_str(), W_OK) == 0; }
+
 Status let_through(const std::string& folder) {
   if (::chmod(folder.c_str(), 0711) == 0) return {};
   return fail_errno("let others through " + folder, errno);
+}
+
+Status let_group_through(const std::string& folder, gid_t group) {
+  const bool done =
+      ::lchown(folder.c_str(), static_cast<uid_t>(-1), group) == 0 && ::chmod(folder.c_str(), 0710) == 0;
+  if (done) return {};
+  return fail_errno("let group " + std::to_string(group) + " through " + folder, errno);
+}
+
+Result<gid_t> group_named(const std::string& name) {
+  gid_t number = 0;
+  const auto read = std::from_chars(name.data(), name.data() + name.size(), number);
+  if (read.ec == std::errc() && read.ptr == name.data() + name.size()) return number;
+  std::array<char, 16384> room{};
+  ::group entry{};
+  ::group* found = nullptr;
+  (void)::getgrnam_r(name.c_str(), &entry, room.data(), room.size(), &found);
+  if (found != nullptr) return found->gr_gid;
+  return fail(ErrorCode::InvalidArgument, "there is no group '" + name + "'",
+              "make it with groupadd --system");
 }
 
 std::size_t resize_pipe(const Fd& fd, std::size_t bytes) {

@@ -58,8 +58,14 @@ Status make_fifo(const std::string& path);
 /// From now on it belongs to that user, who alone but for root opens it. PermissionDenied: we are not root,
 /// and that is somebody else.
 Status give_to_user(const std::string& path, uid_t user);
+/// Whether we may write there, as the kernel sees it now.
+bool may_write(const std::string& path);
 /// Others may reach what is in a folder by its name, and may not list it.
 Status let_through(const std::string& folder);
+/// The same for the members of a group alone. PermissionDenied: it is not ours to give.
+Status let_group_through(const std::string& folder, gid_t group);
+/// InvalidArgument: there is no such group. By its name or its number.
+Result<gid_t> group_named(const std::string& name);
 
 /// That many bytes may wait in a pipe from now on, a power of two and a page at least, as far as the machine
 /// allows it and what waits there has room. How many it is now; 0: that is no pipe.

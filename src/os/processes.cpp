@@ -119,6 +119,38 @@ bool is_alive(std::string_view stat) {
 
 std::string_view parent(std::string_view stat) { return stat_field(stat, 4); }
 
+namespace {
+
+/// Real, effective, saved, and for files; fewer: that is no status. A name cannot hold a line's end there.
+std::vector<uid_t> users_in(std::string_view status) {
+  constexpr std::string_view label = "\nUid:";
+  std::vector<uid_t> users;
+  const std::size_t found = status.find(label);
+  if (found == std::string_view::npos) return users;
+  const char* at = status.data() + found + label.size();
+  const char* const end = status.data() + std::min(status.find('\n', found + 1), status.size());
+  while (at != end && *at == '\t') {
+    uid_t user = 0;
+    const auto read = std::from_chars(at + 1, end, user);
+    if (read.ec != std::errc()) break;
+    users.push_back(user);
+    at = read.ptr;
+  }
+  return users;
+}
+
+}  // namespace
+
+std::optional<uid_t> user_in(std::string_view status) {
+  const std::vector<uid_t> users = users_in(status);
+  return users.empty() ? std::nullopt : std::optional(users.front());
+}
+
+bool is_of_user_alone(std::string_view status, uid_t user) {
+  const std::vector<uid_t> users = users_in(status);
+  return users.size() == 4 && std::ranges::count(users, user) == 4;
+}
+
 std::string image(std::string_view stat) {
   const std::string_view code = stat_field(stat, 26);
   const std::string_view stack = stat_field(stat, 28);

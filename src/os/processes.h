@@ -70,6 +70,12 @@ bool is_alive(std::string_view stat);
 /// The pid of its parent.
 std::string_view parent(std::string_view stat);
 
+/// Whose process it is, as /proc/PID/status says: its real user. None: it does not say so.
+std::optional<uid_t> user_in(std::string_view status);
+/// Whether /proc/PID/status says that the process is of that user in each of the four ways: real, effective,
+/// saved, and for files. A program that can be somebody else's is not.
+bool is_of_user_alone(std::string_view status, uid_t user);
+
 /// Where the process's code and its first stack begin: Linux chooses both at random when a program starts,
 /// and a child of fork() has those of its parent. Empty: that is not for us to see, or it is gone.
 std::string image(std::string_view stat);

@@ -224,13 +224,15 @@ Result<PeerCredentials> Socket::peer_credentials() const {
   return PeerCredentials{credentials.pid, credentials.uid, credentials.gid};
 }
 
-Result<Listener> Listener::listen(const std::string& path, SocketAccess access) {
+Result<Listener> Listener::listen(const std::string& path, SocketAccess access, SocketGroup group) {
   if (Status fits = check_socket_path(path); !fits) return propagate(fits);
   Result<Fd> fd = new_socket(SOCK_NONBLOCK);
   if (!fd) return propagate(fd);
   if (Status bound = bind_replacing_stale(*fd, path); !bound) return propagate(bound);
   struct stat info {};
-  // Nobody can connect before listen(), so the mode is right from the first connection on.
+  // Nobody can connect before listen(), so group and mode are right from the first connection on.
+  if (group && ::lchown(path.c_str(), static_cast<uid_t>(-1), *group) != 0)
+    return fail_errno("give " + path + " to its group", errno);
   if (::lstat(path.c_str(), &info) != 0 ||
       ::chmod(path.c_str(), access == SocketAccess::Owner ? 0600 : 0660) != 0) {
     return fail_errno("set the mode of " + path, errno);

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -72,12 +73,16 @@ enum class SocketAccess {
   Group,  ///< mode 0660
 };
 
+/// Whose the socket's group is; none: the directory's or our own, as for any file.
+using SocketGroup = std::optional<gid_t>;
+
 /// A listening socket; takes its path away at the end, if the path is still its own.
 class Listener {
  public:
   /// Refuses a path that is too long or that somebody listens on; replaces a stale socket, never another kind
   /// of file.
-  static Result<Listener> listen(const std::string& path, SocketAccess access);
+  /// PermissionDenied: that group is not one of ours.
+  static Result<Listener> listen(const std::string& path, SocketAccess access, SocketGroup group = {});
 
   Listener(Listener&& other) noexcept;
   Listener& operator=(Listener&& other) noexcept;

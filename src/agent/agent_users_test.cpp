@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: Apache-2.0
+/// Tenants of several users: one of them tries everything against another's (docs/security.md).
+#include <nlohmann/json.hpp>
+
+#include "agent/agent_test_support.h"
+#include "base/overloaded.h"
+#include "os/processes.h"
+
+namespace firebreak::agent {
+namespace {
+
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Not;
+
+constexpr uid_t mallory = 65534;  ///< and group
+
+class Users : public AgentTest {
+ protected:
+  void SetUp() override {
+    if (::geteuid() != 0) GTEST_SKIP() << "only root can be two users";
+    ASSERT_TRUE(os::let_through(directory.path()));
+    agent.reset();
+    restart();
+    victim.emplace(pair("llm"));
+    const auto placed = std::get<abi::Placed>(ask(*owner, abi::Place{"placed", abi::Role::Active}));
+    ASSERT_FALSE(placed.environment.empty());
+  }
+  /// Joined without a token, and told to come.
+  std::optional<ProtectedTenant> victim;
+  std::optional<Peer> owner;
+
+  void restart() {
+    owner.reset();
+    AgentOptions options{path, {}};
+    options.tenants_socket_path = directory.path() + "/tenants";
+    options.tenant_group = mallory;
+    agent = start_agent(options);
+    owner.emplace(peer());
+  }
+  Peer user_peer(uid_t user) {
+    Peer made(kernel, directory.path() + "/tenants", "user=" + std::to_string(user));
+    settle();
+    return made;
+  }
+  pid_t child_of(const Peer& peer) {
+    std::vector<pid_t> children;
+    while (children.empty()) children = os::children_of(kernel, peer.pid());
+    return children.front();
+  }
+  nlohmann::json tenants_of(Peer& asker) {
+    const auto answer = std::get<abi::StatusDocument>(ask(asker, abi::StatusRequest{}));
+    return nlohmann::json::parse(answer.json)["tenants"];
+  }
+  /// What an operator sees of the victim.
+  std::string victims() const {
+    const auto all = nlohmann::json::parse(agent->status_json());
+    std::string text;
+    for (auto each : all["tenants"]) {
+      if (each["name"] != "llm") continue;
+      each.erase("unprotected_ms");
+      text += each.dump();
+    }
+    return text;
+  }
+};
+
+TEST_F(Users, NothingThatOneAsksChangesAnothersTenant) {
+  const std::string before = victims();
+  const pid_t active = victim->active.pid();
+  const std::vector<abi::Message> requests = {
+      abi::Join{"llm", abi::Role::Active, "", "a"},
+      abi::Join{"llm", abi::Role::Standby, "", "a"},
+      abi::Join{"placed", abi::Role::Active, "guessed", "a"},
+      abi::Join{"placed", abi::Role::Active, "", "a"},
+      abi::Rejoin{"llm", "", true},
+      abi::StandDown{},
+      abi::StandDown{1},
+      abi::Publish{"weights", 0x500000000000, 4096},
+      abi::GiveAllocation{"weights"},
+      abi::Listen{},
+      abi::GiveListener{},
+      abi::NextConnection{},
+      abi::ReleaseConnection{1},
+      abi::Ready{},
+      abi::Resumed{7},
+      abi::Finish{},
+      abi::Place{"llm", abi::Role::Active},
+      abi::Place{"llm", abi::Role::Standby},
+      abi::Place{"placed", abi::Role::Active},
+      abi::Adopt{"llm", abi::Role::Active, active},
+      abi::Adopt{"mine", abi::Role::Active, active},
+      abi::Adopt{"mine", abi::Role::Active, 1},
+      abi::EndProcess{"llm", active},
+      abi::EndProcess{"mine", active},
+      abi::EndTenant{"llm"},
+      abi::Inject{"llm", "trap"},
+      abi::HandOver{"llm"},
+      abi::Stop{},
+      // What only the agent says.
+      abi::Joined{},
+      abi::Placed{},
+      abi::Done{},
+      abi::Event{0, abi::EventKind::Fault, "llm", "a", active, "Xid", 0, 0, "a lie"},
+  };
+  for (const abi::Message& request : requests) {
+    Peer attacker = user_peer(mallory);
+    const std::string refused = refusal(attacker, request);
+    EXPECT_NE(refused, "(not refused)") << abi::encode(request);
+    EXPECT_EQ(victims(), before) << abi::encode(request);
+  }
+  // Each once more, on one connection that is a tenant's of its own.
+  Peer attacker = user_peer(mallory);
+  join(attacker, "mine", abi::Role::Active);
+  for (const abi::Message& request : requests) {
+    if (std::holds_alternative<abi::Finish>(request)) continue;  // its own
+    if (!attacker.try_to_send(request)) break;
+    settle();
+    while (attacker.receive()) {
+    }
+    EXPECT_EQ(victims(), before) << abi::encode(request);
+  }
+  EXPECT_THAT(detectors.expected, IsEmpty()) << "nobody was to end";
+}
+
+TEST_F(Users, NobodySeesAnothersTenants) {
+  Peer attacker = user_peer(mallory), spy = user_peer(mallory), operators = peer();
+  join(attacker, "mine", abi::Role::Active);
+  const std::string seen = std::get<abi::StatusDocument>(ask(spy, abi::StatusRequest{})).json;
+  EXPECT_THAT(seen, HasSubstr("mine"));
+  EXPECT_THAT(seen, Not(HasSubstr("llm")));
+  EXPECT_THAT(seen, Not(HasSubstr(std::to_string(victim->active.pid()))));
+  EXPECT_EQ(tenants_of(operators).size(), 2u);
+  EXPECT_EQ(tenants_of(operators)[1]["owner"], mallory);
+
+  ask(spy, abi::Subscribe{});
+  ask(operators, abi::Subscribe{});
+  victim->standby.hang_up();
+  attacker.hang_up();
+  settle();
+  std::string told, told_operators;
+  while (auto received = spy.receive()) told += std::get<abi::Event>(received->message).tenant + " ";
+  while (auto received = operators.receive()) {
+    if (const auto* event = std::get_if<abi::Event>(&received->message))
+      told_operators += event->tenant + " ";
+  }
+  EXPECT_THAT(told, Not(HasSubstr("llm")));
+  EXPECT_THAT(told_operators, HasSubstr("llm"));
+}
+
+TEST_F(Users, OneRunsTenantsOfItsOwn) {
+  Peer command = user_peer(mallory);
+  const auto placed = std::get<abi::Placed>(ask(command, abi::Place{"mine", abi::Role::Active}));
+  const std::pair<std::string, std::string> where{"FIREBREAK_SOCKET", directory.path() + "/tenants"};
+  EXPECT_THAT(placed.environment, testing::Contains(where));
+  const pid_t child = child_of(command);
+  EXPECT_TRUE(std::holds_alternative<abi::Done>(ask(command, abi::Adopt{"mine", abi::Role::Active, child})));
+  EXPECT_EQ(tenants_of(command)[0]["active"]["pid"], child);
+  EXPECT_EQ(refusal(command, abi::Place{"other", abi::Role::Active}),
+            "this connection is tenant 'mine' alone");
+  command.send(abi::Output{child, "fault"});
+  settle();
+  EXPECT_EQ(detectors.output[child], "fault");
+  Peer other = user_peer(mallory);
+  EXPECT_EQ(refusal(other, abi::HandOver{"mine"}), "no tenant 'mine' has an active process");
+}
+
+TEST_F(Users, OnlyWhoWasToldToStartAProcessBringsIt) {
+  Peer told = user_peer(mallory), other = user_peer(mallory);
+  ask(told, abi::Place{"mine", abi::Role::Active});
+  EXPECT_EQ(refusal(other, abi::Adopt{"mine", abi::Role::Active, child_of(other)}),
+            "nobody told this connection to start that process");
+  EXPECT_THAT(refusal(told, abi::Adopt{"mine", abi::Role::Active, child_of(other)}),
+              HasSubstr("is no child"));
+  EXPECT_THAT(refusal(told, abi::Adopt{"mine", abi::Role::Active, victim->standby.pid()}),
+              HasSubstr("is no child"));
+  EXPECT_EQ(tenants_of(told), nlohmann::json::array());
+}
+
+TEST_F(Users, WhatAnotherWroteIsNotBelieved) {
+  Peer attacker = user_peer(mallory);
+  const pid_t innocent = victim->active.pid();
+  attacker.send(abi::Output{innocent, "CUDA Exception: Warp Illegal Instruction"});
+  settle();
+  Peer operators = peer();
+  operators.send(abi::Output{innocent, "the same of an operator that has not started it"});
+  settle();
+  EXPECT_THAT(detectors.output, IsEmpty());
+}
+
+TEST_F(Users, AnotherAgentKnowsWhoseTheyAre) {
+  agent.reset();
+  restart();
+  EXPECT_THAT(victims(), HasSubstr("\"owner\":0"));
+  Peer attacker = user_peer(mallory);
+  EXPECT_EQ(refusal(attacker, abi::EndTenant{"llm"}), "tenant 'llm' is another user's");
+  EXPECT_EQ(refusal(attacker, abi::Place{"placed", abi::Role::Active}), "tenant 'placed' is another user's");
+}
+
+TEST_F(Users, WhoIsRefusedLeavesNothingBehind) {
+  Peer mine = user_peer(mallory);
+  join(mine, "mine", abi::Role::Active);
+  const std::size_t kept = manager.kept.size();
+  for (int i = 0; i < 20; ++i) {
+    // It is a process of another tenant already, and its new connection has named none.
+    mine.reconnect();
+    settle();
+    EXPECT_NE(refusal(mine, abi::Join{"new-" + std::to_string(i), abi::Role::Active, "", "a"}),
+              "(not refused)");
+    Peer attacker = user_peer(mallory);
+    EXPECT_NE(refusal(attacker, abi::Join{"placed", abi::Role::Active, "guessed"}), "(not refused)");
+  }
+  EXPECT_EQ(nlohmann::json::parse(agent->status_json())["tenants"].size(), 2u);
+  EXPECT_EQ(manager.kept.size(), kept);
+}
+
+/// Whoever takes all connections that there are takes no operator's.
+TEST(ServerRoom, OfOneUserLeavesRoomForOthersAndForOperators) {
+  struct Handler final : ServerHandler {
+    void on_message(Connection&, abi::Message, std::vector<os::Fd>) override {}
+    void on_closed(Connection&) override {}
+  } handler;
+  const auto directory = std::move(os::TemporaryDirectory::create().value());
+  const auto loop = std::move(os::EventLoop::create().value());
+  Server server(*loop, handler, {.most = 6, .operators_reserve = 2, .of_user = 3});
+  const std::string operators = directory.path() + "/agent", tenants = directory.path() + "/tenants";
+  ASSERT_TRUE(server.listen({operators, {}, tenants, {}}));
+  std::vector<os::Socket> open;
+  const auto come = [&](const std::string& where) -> std::string {
+    os::Socket socket = std::move(os::connect(where, Milliseconds(5000)).value());
+    while (loop->run_once(Milliseconds(0))) {
+    }
+    const auto answer = socket.receive(Milliseconds(0));
+    open.push_back(std::move(socket));
+    if (!answer) return "";
+    const std::string_view text(reinterpret_cast<const char*>(answer->bytes.data()), answer->bytes.size());
+    return std::get<abi::Refused>(abi::decode(text).value()).reason;
+  };
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(come(tenants), "");
+  EXPECT_THAT(come(tenants), HasSubstr("has 3 connections to the agent already"));
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(come(operators), "");
+  EXPECT_EQ(come(operators), "the agent has too many connections");
+  open.erase(open.begin());  // a tenant's
+  while (loop->run_once(Milliseconds(0))) {
+  }
+  EXPECT_EQ(come(tenants), "the agent has too many connections") << "what is left is the operators'";
+  EXPECT_EQ(come(operators), "");
+}
+
+}  // namespace
+}  // namespace firebreak::agent

@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+namespace firebreak {
+
+/// So that std::visit takes one lambda an alternative.
+template <class... Each>
+struct Overloaded : Each... {
+  using Each::operator()...;
+};
+
+}  // namespace firebreak
