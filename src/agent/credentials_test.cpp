@@ -6,8 +6,8 @@
 namespace firebreak::agent {
 namespace {
 
-constexpr Asking by_operator{Access::Operator, 0};
-constexpr Asking by_alice{Access::Tenant, 1000};
+constexpr Asking by_operator{Entrance::Operators, 0};
+constexpr Asking by_alice{Entrance::Tenants, 1000};
 
 TEST(Credentials, AreWhatTheTenantWasGiven) {
   Credentials credentials;
@@ -29,7 +29,7 @@ TEST(Credentials, OfWhomNobodyWasPlacedAreItsUser) {
   credentials.claim("by-hand", 1001);
   EXPECT_FALSE(credentials.admit("by-hand", "", by_alice));
   EXPECT_TRUE(credentials.admit("by-hand", "", by_operator));
-  EXPECT_TRUE(credentials.admit("by-hand", "", {Access::Tenant, 1001}));
+  EXPECT_TRUE(credentials.admit("by-hand", "", {Entrance::Tenants, 1001}));
 }
 
 TEST(Credentials, ATenantIsOfWhoCameFirst) {

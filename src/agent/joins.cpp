@@ -72,7 +72,7 @@ Status Joins::take_on(const abi::Adopt& request, uid_t user) {
 /// whose number it knows.
 Status Joins::may_adopt(const Connection& connection, const abi::Adopt& request) const {
   const os::PeerCredentials& peer = connection.peer();
-  if (connection.asking().access == Access::Operator || peer.pid == request.pid) return {};
+  if (connection.asking().entrance == Entrance::Operators || peer.pid == request.pid) return {};
   const auto pid = static_cast<pid_t>(request.pid);
   const bool is_again = at_.follower.is_ours(pid) && at_.processes.living(pid)->tenant() == request.tenant;
   if (!is_again && !at_.placements.was_told(connection.id(), request.tenant, request.role))

@@ -72,7 +72,7 @@ std::string_view tenant_named_by(const abi::Message& request) { return row_of(re
 std::string_view audited_name(const abi::Message& request) { return row_of(request).audited; }
 
 Status may_ask(const Asking& who, const abi::Message& request, const std::optional<uid_t>& owner) {
-  if (who.access == Access::Operator) return {};
+  if (who.entrance == Entrance::Operators) return {};
   const Row row = row_of(request);
   if (row.need == Need::Operator)
     return fail(ErrorCode::PermissionDenied, "that is for an operator to ask", "use the operators' socket");
@@ -86,7 +86,7 @@ Status may_ask(const Asking& who, const abi::Message& request, const std::option
 }
 
 bool may_see(const Asking& who, const std::optional<uid_t>& owner) {
-  return who.access == Access::Operator || owner == who.user;
+  return who.entrance == Entrance::Operators || owner == who.user;
 }
 
 }  // namespace firebreak::agent

@@ -15,14 +15,14 @@ namespace firebreak::agent {
 
 /// By which socket a peer has come. It alone says what a peer is: root in a container that was given the
 /// tenants' socket is a tenant.
-enum class Access {
-  Operator,  ///< everything
-  Tenant,    ///< the tenants of the peer's own user
+enum class Entrance {
+  Operators,  ///< everything
+  Tenants,    ///< the tenants of the peer's own user
 };
 
 /// Who asks.
 struct Asking {
-  Access access = Access::Operator;
+  Entrance entrance = Entrance::Operators;
   uid_t user = 0;
   /// The only tenant that this connection has to do with, since it has named it; empty: none yet. Of a
   /// tenants' connection alone.

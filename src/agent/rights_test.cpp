@@ -14,8 +14,8 @@ using testing::HasSubstr;
 
 constexpr uid_t alice = 1000;
 constexpr uid_t bob = 1001;
-constexpr Asking operator_who{Access::Operator, 0};
-constexpr Asking alice_who{Access::Tenant, alice};
+constexpr Asking operator_who{Entrance::Operators, 0};
+constexpr Asking alice_who{Entrance::Tenants, alice};
 
 /// Each request that there is, as it is for the tenant "llm".
 std::vector<std::pair<abi::Message, Need>> all_requests() {
@@ -69,7 +69,7 @@ TEST(Rights, AreSaidOfEachMessageThatAgentsAreSent) {
 }
 
 TEST(Rights, RootAtTheTenantsSocketIsATenantAsAnyOther) {
-  const Asking root_in_a_container{Access::Tenant, 0};
+  const Asking root_in_a_container{Entrance::Tenants, 0};
   EXPECT_FALSE(may(root_in_a_container, abi::Stop{}, std::nullopt));
   EXPECT_FALSE(may(root_in_a_container, abi::EndTenant{"llm"}, bob));
 }

@@ -38,10 +38,10 @@ void Connection::send(const abi::Message& message, int descriptor) {
 }
 
 Status Server::listen(const Sockets& sockets) {
-  if (auto opened = open_door(sockets.operators, Access::Operator, sockets.operator_group); !opened)
+  if (auto opened = open_door(sockets.operators, Entrance::Operators, sockets.operator_group); !opened)
     return opened;
   if (!sockets.tenants.empty()) {
-    if (auto opened = open_door(sockets.tenants, Access::Tenant, sockets.tenant_group); !opened)
+    if (auto opened = open_door(sockets.tenants, Entrance::Tenants, sockets.tenant_group); !opened)
       return opened;
   }
   auto looks = loop_.every(between_path_looks, [this] {
@@ -52,10 +52,10 @@ Status Server::listen(const Sockets& sockets) {
   return {};
 }
 
-Status Server::open_door(const std::string& path, Access access, os::SocketGroup group) {
+Status Server::open_door(const std::string& path, Entrance entrance, os::SocketGroup group) {
   auto listener = os::Listener::listen(path, os::SocketAccess::Group, group);
   if (!listener) return propagate(listener);
-  doors_.push_back(std::make_unique<Door>(Door{access, group, std::move(*listener)}));
+  doors_.push_back(std::make_unique<Door>(Door{entrance, group, std::move(*listener)}));
   return watch_door(*doors_.back());
 }
 
@@ -112,7 +112,7 @@ void Server::accept_one(Door& door) {
     return;
   }
   const std::uint64_t id = next_id_++;
-  auto connection = std::make_unique<Connection>(*this, id, door.access, std::move(*socket), *peer);
+  auto connection = std::make_unique<Connection>(*this, id, door.entrance, std::move(*socket), *peer);
   auto watch = loop_.watch(
       connection->socket_.fd().get(), [this, id] { receive_one(id); }, [this, id] { flush(id); });
   if (!watch) {
@@ -121,15 +121,15 @@ void Server::accept_one(Door& door) {
   }
   connection->watch_ = std::move(*watch);
   connections_.emplace(id, std::move(connection));
-  ++connections_of_user_[{door.access, peer->uid}];
+  ++connections_of_user_[{door.entrance, peer->uid}];
 }
 
 /// Operators always find room, and no user takes all of it.
 std::optional<abi::Refused> Server::why_not(const Door& door, const os::PeerCredentials& peer) const {
   if (!door.group && peer.uid != 0 && peer.uid != ::geteuid())
     return abi::Refused{"the agent serves root and its own user alone"};
-  const bool is_tenant = door.access == Access::Tenant;
-  const auto its = connections_of_user_.find({door.access, peer.uid});
+  const bool is_tenant = door.entrance == Entrance::Tenants;
+  const auto its = connections_of_user_.find({door.entrance, peer.uid});
   if (is_tenant && its != connections_of_user_.end() && its->second >= room_.of_user)
     return abi::Refused{fmt::format("user {} has {} connections to the agent already", peer.uid, its->second),
                         true};
@@ -204,7 +204,7 @@ void Server::close(std::uint64_t id) {
   const auto found = connections_.find(id);
   if (found == connections_.end()) return;
   handler_.on_closed(*found->second);
-  const auto its = connections_of_user_.find({found->second->access_, found->second->peer_.uid});
+  const auto its = connections_of_user_.find({found->second->entrance_, found->second->peer_.uid});
   if (--its->second == 0) connections_of_user_.erase(its);
   connections_.erase(id);
 }

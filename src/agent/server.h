@@ -36,8 +36,8 @@ using Descriptors = std::shared_ptr<std::vector<os::Fd>>;
 /// One peer. Lives until it hangs up, sends nonsense, or does not read what it is sent.
 class Connection {
  public:
-  Connection(Server& server, std::uint64_t id, Access access, os::Socket socket, os::PeerCredentials peer)
-      : server_(server), id_(id), access_(access), socket_(std::move(socket)), peer_(peer) {}
+  Connection(Server& server, std::uint64_t id, Entrance entrance, os::Socket socket, os::PeerCredentials peer)
+      : server_(server), id_(id), entrance_(entrance), socket_(std::move(socket)), peer_(peer) {}
 
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
@@ -47,10 +47,10 @@ class Connection {
   std::uint64_t id() const { return id_; }
   const os::PeerCredentials& peer() const { return peer_; }
   /// Who asks here (agent/rights.h).
-  Asking asking() const { return {access_, peer_.uid, tenant_}; }
+  Asking asking() const { return {entrance_, peer_.uid, tenant_}; }
   /// The first tenant that a tenants' connection names is the only one that it may name.
   void bind_to(std::string_view tenant) {
-    if (access_ == Access::Tenant && tenant_.empty()) tenant_ = tenant;
+    if (entrance_ == Entrance::Tenants && tenant_.empty()) tenant_ = tenant;
   }
   /// A process that was started by this peer: what it writes is passed on by it.
   void has_adopted(pid_t pid) { adopted_.insert(pid); }
@@ -70,7 +70,7 @@ class Connection {
   friend class Server;
   Server& server_;
   std::uint64_t id_;
-  Access access_;
+  Entrance entrance_;
   std::string tenant_;
   std::set<pid_t> adopted_;
   os::Socket socket_;
@@ -135,7 +135,7 @@ class Server {
  private:
   friend class Connection;
   struct Door {
-    Access access = Access::Operator;
+    Entrance entrance = Entrance::Operators;
     os::SocketGroup group;
     os::Listener listener;
     os::Watch watch = {};
@@ -144,7 +144,7 @@ class Server {
     bool has_lost_path = false;
   };
 
-  Status open_door(const std::string& path, Access access, os::SocketGroup group);
+  Status open_door(const std::string& path, Entrance entrance, os::SocketGroup group);
   Status watch_door(Door& door);
   void look_after_path(Door& door);
   void accept_one(Door& door);
@@ -164,7 +164,7 @@ class Server {
   os::Watch path_looks_;
   std::uint64_t next_id_ = 1;
   std::map<std::uint64_t, std::unique_ptr<Connection>> connections_;
-  std::map<std::pair<Access, uid_t>, std::size_t> connections_of_user_;
+  std::map<std::pair<Entrance, uid_t>, std::size_t> connections_of_user_;
 };
 
 }  // namespace firebreak::agent

@@ -76,7 +76,7 @@ const char* state_of(const hold::Held& held, bool lives) {
 nlohmann::json describe_parking(const StatusSources& of, const Asking& who, const std::string& domain) {
   if (of.options.park <= Milliseconds(0)) return nullptr;
   ParkingReport report = of.parking.report(domain);
-  if (who.access != Access::Operator) {
+  if (who.entrance != Entrance::Operators) {
     const auto phase = report.phase;
     report = ParkingReport();
     report.phase = phase;
@@ -117,7 +117,7 @@ std::vector<pid_t> processes_in(const StatusSources& of, const Asking& who, cons
 
 nlohmann::json foreign_json(const StatusSources& of, const Asking& who, const std::string& domain) {
   nlohmann::json all = nlohmann::json::array();
-  if (who.access != Access::Operator) return all;
+  if (who.entrance != Entrance::Operators) return all;
   for (const Process* each : of.processes.all_living()) {
     if (each->domain() != domain || !each->stranger) continue;
     all.push_back({{"pid", each->pid()},

@@ -20,7 +20,7 @@ class Teller {
 
   /// To what is for `who` to see: of a tenants' connection, what is told of its user's tenants.
   void subscribe(std::uint64_t connection, const Asking& who) {
-    subscribers_.insert_or_assign(connection, Asking{who.access, who.user});
+    subscribers_.insert_or_assign(connection, Asking{who.entrance, who.user});
   }
   /// The connection is gone.
   void forget(std::uint64_t connection) { subscribers_.erase(connection); }

@@ -18,7 +18,8 @@ struct Nobody final : ServerHandler {
 class TenantsTest : public testing::Test {
  protected:
   Connection connection(std::uint64_t id) {
-    return {server, id, Access::Operator, std::move(os::socket_pair().value().first), os::PeerCredentials{}};
+    return {server, id, Entrance::Operators, std::move(os::socket_pair().value().first),
+            os::PeerCredentials{}};
   }
 
   Tenants tenants;

@@ -5,6 +5,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <poll.h>
 #include <unistd.h>
 
 #include <array>
@@ -58,7 +59,16 @@ TEST_F(AgentLinkTest, ALateAnswerIsNotTheNextQuestions) {
   auto second = ask(abi::StandDown{});
   const std::uint64_t number = hear().number;
   EXPECT_NE(number, first);
-  say(abi::Done{}, first);
+  // It has been heard, and thrown away, when what came with it is closed: before the right answer comes.
+  std::array<int, 2> ends{};
+  ASSERT_EQ(::pipe(ends.data()), 0);
+  const os::Fd reading(ends[0]);
+  {
+    const os::Fd writing(ends[1]);
+    say(abi::Done{}, first, writing.get());
+  }
+  ::pollfd closed{reading.get(), POLLIN, 0};
+  EXPECT_EQ(::poll(&closed, 1, 10'000), 1) << "whoever asked next has it";
   say(abi::Refused{"no standby is ready"}, number);
   EXPECT_EQ(refusal(std::move(second)), "no standby is ready");
 }
