@@ -19,6 +19,14 @@ bool is_of_copy_engine(const fault::Fault& fault) {
          fault.fault_class == fault::FaultClass::MmuNonReplayable && !fault::ends_group(fault);
 }
 
+/// An active and a standby, and each once more where a keeper starts it anew.
+constexpr std::size_t placements_of_tenant_max = 4;
+
+Status peer_is_gone() {
+  return fail(ErrorCode::PermissionDenied,
+              "the process that opened this connection has ended, or is another user's by now");
+}
+
 /// What its source knows of, where it is sure of the domain.
 RecentFaults::Confirms confirmed_by(const fault::Fault& fault) {
   if (is_of_copy_engine(fault)) return RecentFaults::Confirms::Nothing;
@@ -90,7 +98,11 @@ void Agent::on_message(Connection& connection, abi::Message message, std::vector
   if (answers_.is_done(connection)) return answers_.give(connection, {});
   std::visit(
       Overloaded{
-          [&](const abi::Join& request) { joins_.join(connection, request); },
+          [&](const abi::Join& request) {
+            if (auto room = room_for_user(connection, request.tenant); !room)
+              return answers_.give(connection, room);
+            joins_.join(connection, request);
+          },
           [&](const abi::Publish& request) {
             memory_.publish(connection, request,
                             std::make_shared<std::vector<os::Fd>>(std::move(descriptors)));
@@ -121,7 +133,9 @@ void Agent::on_message(Connection& connection, abi::Message message, std::vector
             }
           },
           [&](const abi::Adopt& request) { answers_.give(connection, joins_.adopt(connection, request)); },
-          [&](const abi::EndProcess& request) { answers_.give(connection, endings_.end_process(request)); },
+          [&](const abi::EndProcess& request) {
+            answers_.give(connection, endings_.end_process(connection, request));
+          },
           [&](const abi::EndTenant& request) { endings_.end_tenant(connection, request); },
           [&](const abi::Output& output) { note_output(connection, output); },
           [&](const abi::StatusRequest&) { report_status(connection); },
@@ -144,6 +158,7 @@ Status Agent::admit(Connection& connection, const abi::Message& request) {
   const std::string tenant(tenant_named_by(request));
   if (auto good = tenant.empty() ? Status{} : abi::check_name(tenant); !good) return good;
   Status may = may_ask(connection.asking(), request, credentials_.owner_of(tenant));
+  if (may && !connection.has_its_peer(kernel_)) may = peer_is_gone();
   const std::string_view name = audited_name(request);
   if (may) {
     connection.bind_to(tenant);
@@ -161,12 +176,31 @@ Status Agent::admit(Connection& connection, const abi::Message& request) {
 /// Only of who started the process: a word there names a culprit.
 void Agent::note_output(const Connection& connection, const abi::Output& output) {
   const auto pid = static_cast<pid_t>(output.pid);
-  if (connection.adopted(pid)) return detectors_.note_output(pid, output.text);
+  const Process* now = processes_.living(pid) != nullptr ? processes_.living(pid) : processes_.dying(pid);
+  const bool is_another = now != nullptr && now->adopter != 0 && now->adopter != connection.id();
+  if (connection.adopted(pid) && !is_another) return detectors_.note_output(pid, output.text);
   spdlog::warn("refused: output of process {} by uid={} pid={}, which has not started it", pid,
                connection.peer().uid, connection.peer().pid);
 }
 
+/// No user takes the room of all: what a tenant and a placement cost is promised to it.
+Status Agent::room_for_user(const Connection& connection, const std::string& tenant) const {
+  if (connection.asking().entrance == Entrance::Operators) return {};
+  const uid_t user = connection.peer().uid;
+  const bool is_new = !credentials_.owner_of(tenant);
+  if (!is_new || credentials_.count_of(user) < options_.tenants_of_user_max) return {};
+  return fail(ErrorCode::ResourceExhausted,
+              fmt::format("user {} has {} tenants already", user, options_.tenants_of_user_max));
+}
+
 Result<abi::Placed> Agent::place(const Connection& connection, const abi::Place& request) {
+  if (auto room = room_for_user(connection, request.tenant); !room) return propagate(room);
+  if (connection.asking().entrance == Entrance::Tenants &&
+      placements_.count(request.tenant) >= placements_of_tenant_max) {
+    return fail(ErrorCode::ResourceExhausted,
+                fmt::format("{} processes of tenant '{}' were told where to run, and have not come",
+                            placements_of_tenant_max, request.tenant));
+  }
   auto placement = placements_.choose(connection.id(), request);
   if (!placement) return propagate(placement);
   if (auto room = budget_.room_for_process_of(request.tenant); !room) return propagate(room);

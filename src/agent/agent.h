@@ -85,6 +85,7 @@ class Agent final : private ServerHandler {
   void on_message(Connection& connection, abi::Message message, std::vector<os::Fd> descriptors) override;
   void on_closed(Connection& connection) override;
   std::string status_for(const Asking& who) const;
+  Status room_for_user(const Connection& connection, const std::string& tenant) const;
   Status admit(Connection& connection, const abi::Message& request);
   void note_output(const Connection& connection, const abi::Output& output);
   Result<abi::Placed> place(const Connection& connection, const abi::Place& request);

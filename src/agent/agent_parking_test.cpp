@@ -18,6 +18,28 @@ TEST_F(ParkedDomain, WhoIsPlacedThereIsInTheMode) {
   EXPECT_THAT(parking("a")["prevented_by"], IsEmpty());
 }
 
+/// The path stands in the process's own environment: it leads to no file of others, and removes none.
+TEST_F(ParkedDomain, APathThatIsNotItsPipeIsLeftAlone) {
+  const std::string file = directory.path() + "/precious", pipe = directory.path() + "/dumps/9-9.pipe";
+  std::ofstream(file) << "precious";
+  ASSERT_TRUE(os::make_fifo(pipe));
+  ASSERT_TRUE(::geteuid() != 0 || os::give_to_user(pipe, 65534));
+  for (const std::string& path :
+       {directory.path() + "/dumps/../precious", directory.path() + "/dumps/x/9.pipe", pipe}) {
+    Peer command = peer("", park::mode_environment(path));
+    ask(command, abi::Adopt{"evil", abi::Role::Active, command.pid()});
+    detectors.callbacks.on_gpu_opened(command.pid());
+    if (path != pipe || ::geteuid() == 0) {
+      EXPECT_THAT(parking("a")["prevented_by"].dump(), HasSubstr(std::to_string(command.pid()))) << path;
+    }
+    command.end(kernel);
+    detectors.callbacks.on_exit(command.pid());
+    settle();
+  }
+  EXPECT_TRUE(os::is_there(file));
+  EXPECT_TRUE(os::is_there(pipe));
+}
+
 TEST_F(ParkedDomain, NobodysDumpIsReadBeforeAllHaveBegun) {
   Peer first = peer(), second = peer();
   const Process llm = start(first, "llm"), rogue = start(second, "rogue");

@@ -230,6 +230,11 @@ class Peer {
 /// In which memory files stand for GPU address spaces.
 struct KernelWithSpaces final : os::RealKernel {
   std::string uvm_link_target() const override { return "/memfd:test-space (deleted)"; }
+  std::map<std::string, std::string> files;  ///< in the place of real ones
+  Result<std::string> read_file(const std::string& path) override {
+    const auto found = files.find(path);
+    return found == files.end() ? os::RealKernel::read_file(path) : found->second;
+  }
 };
 
 struct AgentTest : testing::Test {
@@ -254,8 +259,8 @@ struct AgentTest : testing::Test {
       if (!loop->run_once(Milliseconds(awaits_others ? 10 : 0)) && !awaits_others) return;
     }
   }
-  Peer peer(const std::string& how = {}) {
-    Peer made(kernel, path, how);
+  Peer peer(const std::string& how = {}, const Environment& environment = {}) {
+    Peer made(kernel, path, how, environment);
     settle();
     return made;
   }

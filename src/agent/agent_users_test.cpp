@@ -177,6 +177,72 @@ TEST_F(Users, OnlyWhoWasToldToStartAProcessBringsIt) {
   EXPECT_EQ(tenants_of(told), nlohmann::json::array());
 }
 
+/// Whoever has the connection of a process that has ended is not that process, whose number may be another's.
+TEST_F(Users, AConnectionIsOfTheProcessThatOpenedIt) {
+  Peer attacker = user_peer(mallory);
+  attacker.end(kernel);
+  for (const abi::Message& request :
+       std::initializer_list<abi::Message>{abi::Join{"evil", abi::Role::Active, "", "a"}, abi::StandDown{},
+                                           abi::Place{"evil", abi::Role::Active}, abi::StatusRequest{}}) {
+    EXPECT_THAT(refusal(attacker, request), HasSubstr("has ended, or is another user's"))
+        << abi::encode(request);
+  }
+  Peer changed = user_peer(mallory);  // it becomes a program of root's
+  kernel.files[os::proc_folder(changed.pid()) + "/status"] = "Name:\tsu\nUid:\t65534\t0\t0\t0\n";
+  EXPECT_THAT(refusal(changed, abi::Join{"evil", abi::Role::Active, "", "a"}), HasSubstr("another user's"));
+}
+
+TEST_F(Users, AProgramThatHasBecomeAnotherUsersIsNotEndedForThem) {
+  Peer command = user_peer(mallory);
+  ask(command, abi::Place{"mine", abi::Role::Active});
+  const pid_t child = child_of(command);
+  ask(command, abi::Adopt{"mine", abi::Role::Active, child});
+  kernel.files[os::proc_folder(child) + "/status"] = "Name:\tsu\nUid:\t65534\t0\t0\t0\n";
+  EXPECT_EQ(refusal(command, abi::EndTenant{"mine"}),
+            "process " + std::to_string(child) + " is another user's by now");
+  EXPECT_EQ(refusal(command, abi::EndProcess{"mine", child}),
+            "process " + std::to_string(child) + " is another user's by now");
+  Peer operators = peer();
+  operators.send(abi::EndProcess{"mine", child});
+  settle();
+  EXPECT_TRUE(std::holds_alternative<abi::Done>(operators.receive().value().message));
+}
+
+TEST_F(Users, ATenantThatIsToComeKeepsItsNameAndItsToken) {
+  Peer first = user_peer(mallory), second = user_peer(mallory);
+  ask(first, abi::Place{"mine", abi::Role::Active});
+  ask(second, abi::Place{"mine", abi::Role::Standby});
+  first.hang_up();
+  settle();
+  ask(*owner, abi::Place{"other", abi::Role::Active});  // the operators' own, and not in its place
+  Peer thief = user_peer(mallory - 1);
+  EXPECT_EQ(refusal(thief, abi::Place{"mine", abi::Role::Active}), "tenant 'mine' is another user's");
+  EXPECT_THAT(refusal(thief, abi::Join{"mine", abi::Role::Active, "", "a"}), HasSubstr("not the token"));
+}
+
+TEST_F(Users, OneTakesTheRoomOfSoManyTenants) {
+  agent.reset();
+  owner.reset();
+  AgentOptions options{path, {}};
+  options.tenants_socket_path = directory.path() + "/tenants";
+  options.tenant_group = mallory;
+  options.tenants_of_user_max = 2;
+  agent = start_agent(options);
+  Peer one = user_peer(mallory), two = user_peer(mallory), three = user_peer(mallory),
+       four = user_peer(mallory), five = user_peer(mallory), operators = peer();
+  ask(one, abi::Place{"one", abi::Role::Active});
+  join(two, "two", abi::Role::Active);
+  EXPECT_EQ(refusal(three, abi::Place{"three", abi::Role::Active}), "user 65534 has 2 tenants already");
+  EXPECT_EQ(refusal(four, abi::Join{"four", abi::Role::Active, "", "a"}), "user 65534 has 2 tenants already");
+  EXPECT_TRUE(std::holds_alternative<abi::Placed>(ask(operators, abi::Place{"five", abi::Role::Active})));
+  std::vector<Peer> many;
+  for (int i = 0; i < 3; ++i) {
+    many.push_back(user_peer(mallory));
+    EXPECT_TRUE(std::holds_alternative<abi::Placed>(ask(many.back(), abi::Place{"one", abi::Role::Active})));
+  }
+  EXPECT_THAT(refusal(five, abi::Place{"one", abi::Role::Active}), HasSubstr("4 processes of tenant 'one'"));
+}
+
 TEST_F(Users, WhatAnotherWroteIsNotBelieved) {
   Peer attacker = user_peer(mallory);
   const pid_t innocent = victim->active.pid();

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "agent/credentials.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -52,7 +54,8 @@ bool Credentials::admit(const std::string& tenant, std::string_view token, const
 }
 
 void Credentials::restore(const std::string& tenant, std::string token, std::optional<uid_t> owner) {
-  if (!token.empty() || owner) known_.insert_or_assign(tenant, Known{std::move(token), owner});
+  // Agents before 0.8 served their own user alone.
+  known_.insert_or_assign(tenant, Known{std::move(token), owner.value_or(::geteuid())});
 }
 
 std::string Credentials::known_token_of(const std::string& tenant) const {

@@ -19,11 +19,21 @@ constexpr Milliseconds ending_takes{50};
 
 }  // namespace
 
-Status Endings::end_process(const abi::EndProcess& request) {
+/// A program may have become another user's since it was adopted, root's above all: who could not end it by
+/// a signal does not end it through us.
+Status Endings::may_end(const Connection& connection, pid_t pid) const {
+  if (connection.asking().entrance == Entrance::Operators) return {};
+  const auto status = at_.kernel.read_file(os::proc_folder(pid) + "/status");
+  if (status && os::is_of_user_alone(*status, connection.peer().uid)) return {};
+  return fail(ErrorCode::PermissionDenied, fmt::format("process {} is another user's by now", pid));
+}
+
+Status Endings::end_process(const Connection& connection, const abi::EndProcess& request) {
   const auto pid = static_cast<pid_t>(request.pid);
   if (!at_.follower.is_ours(pid) || at_.processes.living(pid)->tenant() != request.tenant) {
     return fail(ErrorCode::NotFound, fmt::format("tenant '{}' has no process {}", request.tenant, pid));
   }
+  if (auto may = may_end(connection, pid); !may) return may;
   end_orderly(pid, "its operator wants it", at_.options.end_grace);
   return {};
 }
@@ -33,6 +43,10 @@ void Endings::end_tenant(Connection& connection, const abi::EndTenant& request) 
   if (found == nullptr) {
     return at_.answers.give(
         connection, fail(ErrorCode::NotFound, fmt::format("there is no tenant '{}'", request.tenant)));
+  }
+  for (const Process* each : at_.processes.all_living()) {
+    if (each->tenant() != request.tenant) continue;
+    if (auto may = may_end(connection, each->pid()); !may) return at_.answers.give(connection, may);
   }
   Waiter waiter{connection.asker(), {}, {}};
   for (const auto& all : {at_.processes.all_living(), at_.processes.all_dying()}) {

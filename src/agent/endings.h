@@ -40,7 +40,8 @@ class Endings {
   explicit Endings(Knows knows) : at_(knows) {}
 
   /// What operators ask for.
-  Status end_process(const abi::EndProcess& request);
+  /// PermissionDenied: a user asks who did not start that program: it has become another user's since.
+  Status end_process(const Connection& connection, const abi::EndProcess& request);
   void end_tenant(Connection& connection, const abi::EndTenant& request);
 
   /// In good order (agent/orderly_end.h).
@@ -60,6 +61,7 @@ class Endings {
   void on_other_program(pid_t pid);
 
  private:
+  Status may_end(const Connection& connection, pid_t pid) const;
   /// Who waits for the end of a tenant.
   struct Waiter {
     Asker asker;

@@ -89,7 +89,8 @@ Status Joins::adopt(Connection& connection, const abi::Adopt& request) {
   if (auto may = may_adopt(connection, request); !may) return may;
   if (auto adopted = take_on(request, connection.peer().uid); !adopted) return adopted;
   connection.has_adopted(static_cast<pid_t>(request.pid));
-  const Process* process = at_.processes.living(static_cast<pid_t>(request.pid));
+  Process* process = at_.processes.living(static_cast<pid_t>(request.pid));
+  if (process != nullptr) process->adopter = connection.id();
   const bool is_itself = connection.peer().pid == request.pid;
   if (process == nullptr || is_itself || request.strays == abi::StrayPolicy::Default) return {};
   Tenant* tenant = at_.tenants.find(process->tenant());
@@ -131,6 +132,8 @@ Status Joins::may_join(const Tenant& tenant, const abi::Join& request) const {
 void Joins::join(Connection& connection, const abi::Join& request) {
   if (auto may = may_be(connection, request.tenant, request.token); !may)
     return at_.answers.give(connection, may);
+  // It may have waited.
+  if (!connection.has_its_peer(at_.kernel)) return at_.answers.give(connection, not_in_that_role("join"));
   const bool is_new = !at_.tenants.contains(request.tenant);
   auto tenant = tenant_named(request.tenant, connection.peer().uid);
   if (!tenant) return at_.answers.give(connection, propagate(tenant));

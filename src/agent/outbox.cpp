@@ -22,12 +22,17 @@ Status Outbox::keep(std::string text, int descriptor) {
   }
   Letter letter{std::move(text), {}};
   if (descriptor >= 0) {
+    if (descriptors_ >= descriptors_max_) {
+      return fail(ErrorCode::ResourceExhausted,
+                  fmt::format("it does not read: {} messages with a descriptor wait", descriptors_));
+    }
     auto duplicate = os::duplicate(descriptor);
     if (!duplicate) return propagate(duplicate, "a descriptor for it cannot wait");
     letter.descriptor = std::move(*duplicate);
     letter.descriptor.close_by(closer_);  // it may outlive all others
   }
   bytes_ += letter.text.size();
+  descriptors_ += letter.descriptor ? 1 : 0;
   letters_.push_back(std::move(letter));
   return {};
 }
@@ -38,6 +43,7 @@ Result<Outbox::State> Outbox::flush(os::Socket& socket) {
     const auto sent = send(socket, next.text, next.descriptor ? next.descriptor.get() : -1);
     if (!sent || *sent != State::Sent) return sent;
     bytes_ -= next.text.size();
+    descriptors_ -= next.descriptor ? 1 : 0;
     letters_.pop_front();
   }
   return State::Sent;

@@ -22,6 +22,10 @@ class Outbox {
   static constexpr std::size_t messages_max = 4096;
   static constexpr std::size_t bytes_max = std::size_t{1} << 20;
 
+  /// `descriptors_max`: so many of those that wait may come with a descriptor, which is ours until it is
+  /// sent.
+  explicit Outbox(std::size_t descriptors_max = messages_max) : descriptors_max_(descriptors_max) {}
+
   enum class State {
     Sent,  ///< all of it
     Full,  ///< go on when the socket can be written to
@@ -49,6 +53,8 @@ class Outbox {
   std::shared_ptr<os::Closer> closer_ = std::make_shared<os::Closer>();
   std::deque<Letter> letters_;
   std::size_t bytes_ = 0;
+  std::size_t descriptors_max_;
+  std::size_t descriptors_ = 0;
 };
 
 }  // namespace firebreak::agent

@@ -70,6 +70,21 @@ TEST_F(OutboxTest, SoManyMayWaitAndNotOneMore) {
   EXPECT_EQ(outbox.put(ours, "y", -1).value(), Outbox::State::Sent);
 }
 
+/// One that waits is ours until it is sent.
+TEST_F(OutboxTest, SoManyDescriptorsMayWaitAndNotOneMore) {
+  Outbox small(2);
+  while (small.waiting() == 0) ASSERT_TRUE(small.put(ours, "filler", -1));
+  EXPECT_TRUE(small.put(ours, "one", 0));
+  EXPECT_TRUE(small.put(ours, "two", 0));
+  EXPECT_TRUE(small.put(ours, "none", -1));
+  EXPECT_EQ(small.put(ours, "three", 0).error().code, ErrorCode::ResourceExhausted);
+  for (std::string text; text != "none";) {
+    ASSERT_TRUE(small.flush(ours));
+    text = next();
+  }
+  EXPECT_EQ(small.put(ours, "three", 0).value(), Outbox::State::Sent);
+}
+
 TEST_F(OutboxTest, SoManyBytesMayWaitAndNotOneMore) {
   fill(0);
   const std::string large(Outbox::bytes_max / 16, 'x');

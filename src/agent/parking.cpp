@@ -231,13 +231,26 @@ void Parking::on_gpu_opened(pid_t pid) {
   }
 }
 
+/// The path is the process's own word: only a pipe in our folder itself, and its user's. The agent before may
+/// have taken it away.
+bool Parking::is_its_pipe(pid_t pid, const std::string& path) const {
+  const std::string ours = at_.options.dump_directory + "/";
+  if (!path.starts_with(ours)) return false;
+  const std::string_view name = std::string_view(path).substr(ours.size());
+  const bool is_in_it = name.ends_with(".pipe") && name.find('/') == std::string_view::npos;
+  const auto status = at_.kernel.read_file(os::proc_folder(pid) + "/status");
+  const auto user = os::user_in(status.value_or(""));
+  if (!is_in_it || !user) return false;
+  if (!os::is_there(path) && os::make_fifo(path)) (void)os::give_to_user(path, *user);
+  return os::is_fifo_of(path, *user);
+}
+
 /// Until it begins its program a process of ours has the environment of `firebreak run`.
 void Parking::look_at(const InDomain& who, Dumper& dumper, bool for_good) {
   const auto& [pid, domain] = who;
   const auto environment = at_.kernel.read_file(os::proc_folder(pid) + "/environ");
   const std::string path = environment ? park::dump_path_in(*environment) : std::string();
-  const std::string ours = at_.options.dump_directory + "/";
-  if (!path.starts_with(ours)) {
+  if (!is_its_pipe(pid, path)) {
     if (!for_good) return;
     dumper.is_in_doubt = false;
     tell(domain, pid,
@@ -250,7 +263,7 @@ void Parking::look_at(const InDomain& who, Dumper& dumper, bool for_good) {
   const auto spare = SpareEnvironment::in(*environment);
   for (std::size_t i = 0; spare && i < spare->dumps.size(); ++i) {
     const std::string its = at_.spares.name_of(spare->domains[i]);
-    if (!spare->dumps[i].starts_with(ours) || !places_.contains(its)) continue;
+    if (!is_its_pipe(pid, spare->dumps[i]) || !places_.contains(its)) continue;
     Dumper& there = dumpers_[{pid, its}];
     there.path = spare->dumps[i];
     there.is_in_doubt = false;

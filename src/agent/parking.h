@@ -150,6 +150,7 @@ class Parking {
   void read_rest_of_client(const std::string& domain);
   /// Whether it is in the mode; `for_good`: the answer counts also where it is no.
   void look_at(const InDomain& who, Dumper& dumper, bool for_good);
+  bool is_its_pipe(pid_t pid, const std::string& path) const;
   void open_pipe(const InDomain& who, Dumper& dumper);
   void await_next_dump(const InDomain& who, Dumper& dumper);
   /// Whether it can have a dump of that domain's exception.

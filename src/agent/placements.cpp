@@ -87,11 +87,14 @@ Placement Placements::take(const std::string& tenant, abi::Role role) {
 
 /// With the token of whom nothing else is known.
 void Placements::forget(std::uint64_t connection) {
+  std::set<std::string> gone;
   std::erase_if(placements_, [&](const Placement& each) {
-    if (each.connection != connection) return false;
-    if (!at_.tenants.contains(each.tenant)) at_.credentials.forget(each.tenant);
-    return true;
+    if (each.connection == connection) gone.insert(each.tenant);
+    return each.connection == connection;
   });
+  for (const std::string& tenant : gone) {
+    if (!at_.tenants.contains(tenant) && !has(tenant)) at_.credentials.forget(tenant);
+  }
 }
 
 bool Placements::was_told(std::uint64_t connection, const std::string& tenant, abi::Role role) const {
@@ -101,9 +104,11 @@ bool Placements::was_told(std::uint64_t connection, const std::string& tenant, a
   });
 }
 
-bool Placements::has(const std::string& tenant) const {
-  return std::ranges::count(placements_, tenant, &Placement::tenant) > 0;
+std::size_t Placements::count(const std::string& tenant) const {
+  return static_cast<std::size_t>(std::ranges::count(placements_, tenant, &Placement::tenant));
 }
+
+bool Placements::has(const std::string& tenant) const { return count(tenant) > 0; }
 
 std::set<std::string> Placements::coming() const {
   std::set<std::string> coming;

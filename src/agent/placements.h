@@ -55,7 +55,9 @@ class Placements {
 
   /// Whether such a process was told to come, on that connection or by the agent before.
   bool was_told(std::uint64_t connection, const std::string& tenant, abi::Role role) const;
-  /// Whether a process of that tenant was told to come.
+  /// How many processes of that tenant were told to come.
+  std::size_t count(const std::string& tenant) const;
+  /// Whether one was.
   bool has(const std::string& tenant) const;
   /// Tenants that are none yet.
   std::set<std::string> coming() const;

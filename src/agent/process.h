@@ -81,6 +81,7 @@ class Process {
   /// MPS took it off the GPU before it ended.
   bool was_taken_off() const { return end_ && end_->harmless(); }
 
+  std::uint64_t adopter = 0;  ///< the connection that brought it; 0: it came by itself, or to an agent before
   std::optional<Stranger> stranger;
   os::Watch look;  ///< at one that has hung up
   Remainder remainder;

@@ -7,6 +7,7 @@
 
 #include "os/closer.h"
 #include "os/fd.h"
+#include "os/processes.h"
 
 namespace firebreak::agent {
 
@@ -23,6 +24,16 @@ std::string_view text_of(const os::Message& message) {
 }
 
 }  // namespace
+
+bool Connection::has_its_peer(os::Kernel& kernel) const {
+  if (entrance_ == Entrance::Operators) return true;
+  const int number = process_.get();
+  const auto ended = number < 0 ? Result<std::vector<std::size_t>>(std::vector<std::size_t>{0})
+                                : kernel.poll(std::span(&number, 1), Milliseconds(0));
+  if (!ended || !ended->empty()) return false;
+  const auto status = kernel.read_file(os::proc_folder(peer_.pid) + "/status");
+  return status && os::is_of_user_alone(*status, peer_.uid);
+}
 
 void Connection::answer(const abi::Message& message, int descriptor) {
   std::string text = abi::encode(message, number_);
@@ -113,6 +124,7 @@ void Server::accept_one(Door& door) {
   }
   const std::uint64_t id = next_id_++;
   auto connection = std::make_unique<Connection>(*this, id, door.entrance, std::move(*socket), *peer);
+  if (auto process = connection->socket_.peer_process()) connection->process_ = std::move(*process);
   auto watch = loop_.watch(
       connection->socket_.fd().get(), [this, id] { receive_one(id); }, [this, id] { flush(id); });
   if (!watch) {

@@ -18,6 +18,7 @@
 #include "agent/outbox.h"
 #include "agent/rights.h"
 #include "os/event_loop.h"
+#include "os/kernel.h"
 #include "os/socket.h"
 
 namespace firebreak::agent {
@@ -37,7 +38,12 @@ using Descriptors = std::shared_ptr<std::vector<os::Fd>>;
 class Connection {
  public:
   Connection(Server& server, std::uint64_t id, Entrance entrance, os::Socket socket, os::PeerCredentials peer)
-      : server_(server), id_(id), entrance_(entrance), socket_(std::move(socket)), peer_(peer) {}
+      : server_(server),
+        id_(id),
+        entrance_(entrance),
+        socket_(std::move(socket)),
+        peer_(peer),
+        outbox_(entrance == Entrance::Tenants ? tenants_descriptors_max : Outbox::messages_max) {}
 
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
@@ -52,6 +58,10 @@ class Connection {
   void bind_to(std::string_view tenant) {
     if (entrance_ == Entrance::Tenants && tenant_.empty()) tenant_ = tenant;
   }
+  /// Of a tenants' connection: the process that opened it lives, and is its user's alone. A child may have
+  /// the connection after it, its number may be another's, and it may have become a program of another
+  /// user's.
+  bool has_its_peer(os::Kernel& kernel) const;
   /// A process that was started by this peer: what it writes is passed on by it.
   void has_adopted(pid_t pid) { adopted_.insert(pid); }
   bool adopted(pid_t pid) const { return adopted_.contains(pid); }
@@ -68,12 +78,16 @@ class Connection {
 
  private:
   friend class Server;
+  /// Answers with a descriptor that a tenants' connection may leave unread; libfirebreak asks one at a time.
+  static constexpr std::size_t tenants_descriptors_max = 4;
+
   Server& server_;
   std::uint64_t id_;
   Entrance entrance_;
   std::string tenant_;
   std::set<pid_t> adopted_;
   os::Socket socket_;
+  os::Fd process_;  ///< the peer's; none: it was gone already
   os::PeerCredentials peer_;
   std::uint64_t number_ = 0;
   bool numbers_ = false;

@@ -165,8 +165,9 @@ void TenantMemory::forget(const Tenant& tenant, const char* why) {
   at_.manager.drop(page_name(name));
   at_.shelves.drop(shelf_folder(name));
   at_.tenants.erase(name);
-  at_.credentials.forget(name);
-  at_.teller.tell(std::move(event));
+  at_.teller.tell(std::move(event));  // its owner hears of it
+  // Whoever of it was told to come is still to be known.
+  if (!at_.budget.is_promised(name)) at_.credentials.forget(name);
 }
 
 }  // namespace firebreak::agent

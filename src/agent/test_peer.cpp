@@ -5,8 +5,8 @@
 /// that everyone has one. One that is told "forking" has one besides, and a child of fork() that has it too
 /// and ends a while after the test. One that is told "threaded" has one besides, and goes on in another
 /// thread than its first, which ends. One that is told "bequeathing" has one besides, and so has the program
-/// that it becomes. One that is told "user=N" is that user's from its first connection on, and has a child
-/// that does nothing. Each becomes another program when it is told to, and stays that.
+/// that it becomes. One that is told "user=N" is that user's and of group 65534 from its first connection on,
+/// and has a child that does nothing. Each becomes another program when it is told to, and stays that.
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/syscall.h>
@@ -56,7 +56,7 @@ int main(int count, char** arguments) {
   constexpr std::string_view of_user = "user=";
   if (how.starts_with(of_user)) {
     const auto user = static_cast<uid_t>(std::stoul(std::string(how.substr(of_user.size()))));
-    if (::setresgid(user, user, user) != 0 || ::setresuid(user, user, user) != 0) return 5;
+    if (::setresgid(65534, 65534, 65534) != 0 || ::setresuid(user, user, user) != 0) return 5;
   }
   if ((how == "forking" || how.starts_with(of_user)) && ::fork() == 0) {
     test.release().reset();

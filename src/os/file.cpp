@@ -94,6 +94,16 @@ Status give_to_user(const std::string& path, uid_t user) {
   return fail_errno("give " + path + " to user " + std::to_string(user), errno);
 }
 
+bool is_there(const std::string& path) {
+  struct stat info {};
+  return ::lstat(path.c_str(), &info) == 0;
+}
+
+bool is_fifo_of(const std::string& path, uid_t user) {
+  struct stat info {};
+  return ::lstat(path.c_str(), &info) == 0 && S_ISFIFO(info.st_mode) && info.st_uid == user;
+}
+
 bool may_write(const std::string& path) { return ::access(path.c_str(), W_OK) == 0; }
 
 Status let_through(const std::string& folder) {

@@ -58,6 +58,10 @@ Status make_fifo(const std::string& path);
 /// From now on it belongs to that user, who alone but for root opens it. PermissionDenied: we are not root,
 /// and that is somebody else.
 Status give_to_user(const std::string& path, uid_t user);
+/// Whether there is anything of that name; a link counts.
+bool is_there(const std::string& path);
+/// Whether that is a named pipe of that user's, and no link to one.
+bool is_fifo_of(const std::string& path, uid_t user);
 /// Whether we may write there, as the kernel sees it now.
 bool may_write(const std::string& path);
 /// Others may reach what is in a folder by its name, and may not list it.

@@ -10,6 +10,7 @@
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/un.h>
 #include <termios.h>
 #include <unistd.h>
@@ -222,6 +223,19 @@ Result<PeerCredentials> Socket::peer_credentials() const {
     return fail_errno("ask who is at the other end", errno);
   }
   return PeerCredentials{credentials.pid, credentials.uid, credentials.gid};
+}
+
+Result<Fd> Socket::peer_process() const {
+  constexpr int peer_pidfd = 77;  // SO_PEERPIDFD, which older headers do not name
+  int number = -1;
+  socklen_t size = sizeof(number);
+  if (::getsockopt(fd_.get(), SOL_SOCKET, peer_pidfd, &number, &size) == 0) return Fd(number);
+  if (errno != ENOPROTOOPT && errno != EINVAL) return fail(ErrorCode::NotFound, "the peer's process is gone");
+  const auto peer = peer_credentials();
+  if (!peer) return propagate(peer);
+  Fd process(static_cast<int>(::syscall(SYS_pidfd_open, peer->pid, 0)));
+  if (process) return process;
+  return fail(ErrorCode::NotFound, "the peer's process is gone");
 }
 
 Result<Listener> Listener::listen(const std::string& path, SocketAccess access, SocketGroup group) {

@@ -57,6 +57,9 @@ class Socket {
   void close_by(std::shared_ptr<Closer> closer) { fd_.close_by(std::move(closer)); }
 
   Result<PeerCredentials> peer_credentials() const;
+  /// That process, also where its number is another's by now: a descriptor that a poll() finds readable once
+  /// it has ended (SO_PEERPIDFD, Linux 6.5; before, whoever has its number now). NotFound: it is gone.
+  Result<Fd> peer_process() const;
   const Fd& fd() const { return fd_; }
   Fd release() { return std::move(fd_); }
 
