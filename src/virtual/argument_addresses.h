@@ -31,12 +31,11 @@ class ArgumentAddresses {
   /// The same of any bytes that the GPU is given.
   static Give in_words(const void* bytes, std::size_t size_bytes, Slot slot, const TakenVariables& taken);
 
- private:
   using Sizes = std::vector<std::size_t>;  ///< of the parameters, in bytes
-
-  /// Null: the driver does not say.
+  /// Null: the driver does not say. The answer stays.
   const Sizes* sizes_of(const cuda::Backend& driver, const Object& kernel, CUfunction own);
 
+ private:
   std::shared_mutex mutex_;
   std::unordered_map<const Object*, Sizes> known_;  ///< objects live as long as the process
 };

@@ -11,6 +11,7 @@
 
 #include "abi/cuda_api.h"
 #include "abi/cuda_arrays.h"
+#include "abi/cuda_graphs.h"
 #include "virtual/process.h"
 
 // What ways.def says: a way, and its reason.
@@ -114,6 +115,104 @@ class Copy {
   Description here_{};
 };
 
+/// A fill's, with the address that the instance has.
+class Fill {
+ public:
+  Fill(const Turn& turn, const CUDA_MEMSET_NODE_PARAMS* program) : given_(program != nullptr) {
+    if (!given_) return;
+    here_ = *program;
+    here_.dst = turn.translate_for_use(here_.dst);
+  }
+  operator const CUDA_MEMSET_NODE_PARAMS*() { return given_ ? &here_ : nullptr; }  // NOLINT
+
+ private:
+  bool given_;
+  CUDA_MEMSET_NODE_PARAMS here_{};
+};
+
+/// A kernel node's parameters, with the instance's own function and context.
+template <class Params>
+class KernelNodeParams {
+ public:
+  KernelNodeParams(const Turn& turn, const Params* program) : given_(program != nullptr) {
+    if (!given_) return;
+    here_ = *program;
+    here_.func = turn.objects.translate(here_.func, turn.slot);
+    if constexpr (std::is_same_v<Params, CUDA_KERNEL_NODE_PARAMS>) {
+      here_.kern = turn.objects.translate(here_.kern, turn.slot);
+      here_.ctx = turn.objects.translate(here_.ctx, turn.slot);
+    }
+  }
+  operator const Params*() const { return given_ ? &here_ : nullptr; }  // NOLINT: for the driver's parameter
+
+ private:
+  bool given_;
+  Params here_{};
+};
+
+/// The other way, once the driver has answered.
+template <class Params>
+class TakenKernelNodeParams {
+ public:
+  TakenKernelNodeParams(const Turn& turn, Params* program) : turn_(turn), program_(program) {}
+  TakenKernelNodeParams(const TakenKernelNodeParams&) = delete;
+  TakenKernelNodeParams& operator=(const TakenKernelNodeParams&) = delete;
+  ~TakenKernelNodeParams() {
+    if (program_ == nullptr) return;
+    see(Family::Code, program_->func);
+    if constexpr (std::is_same_v<Params, CUDA_KERNEL_NODE_PARAMS>) {
+      see(Family::Code, program_->kern);
+      see(Family::Context, program_->ctx);
+    }
+  }
+  operator Params*() { return program_; }  // NOLINT: for the driver's parameter
+
+ private:
+  template <class Handle>
+  void see(Family family, Handle& handle) {
+    Object* const known = turn_.objects.find_own(family, number_of(handle), turn_.slot);
+    if (known != nullptr) handle = (Handle)known->seen;  // NOLINT: handles are numbers, too
+  }
+  const Turn& turn_;
+  Params* program_;
+};
+
+/// Nodes of graphs, as the instance calls them.
+template <class Node>
+class Nodes {
+ public:
+  Nodes(const Turn& turn, Node* program, std::size_t count) : program_(program) {
+    if (program == nullptr || !turn.all.graphs().has_moved_nodes()) return;
+    for (std::size_t i = 0; i < count; ++i) here_.push_back(turn.all.graphs().node_in(program[i], turn.slot));
+  }
+  operator Node*() { return here_.empty() ? program_ : here_.data(); }  // NOLINT
+
+ private:
+  Node* program_;
+  std::vector<CUgraphNode> here_;
+};
+
+/// Where the driver writes some, and how many.
+class TakenNodes {
+ public:
+  TakenNodes(const Turn& turn, CUgraphNode* program, const std::size_t* count)
+      : turn_(turn), program_(program), count_(count) {}
+  TakenNodes(const TakenNodes&) = delete;
+  TakenNodes& operator=(const TakenNodes&) = delete;
+  ~TakenNodes() {
+    if (program_ == nullptr || !turn_.all.graphs().has_moved_nodes()) return;
+    const std::size_t count = count_ == nullptr ? 1 : *count_;
+    for (std::size_t i = 0; i < count; ++i)
+      program_[i] = turn_.all.graphs().seen_node(program_[i], turn_.slot);
+  }
+  operator CUgraphNode*() { return program_; }  // NOLINT: for the driver's parameter
+
+ private:
+  const Turn& turn_;
+  CUgraphNode* program_;
+  const std::size_t* count_;
+};
+
 /// Addresses stand inside of these.
 template <class Type>
 inline constexpr bool holds_many_addresses =
@@ -122,10 +221,12 @@ inline constexpr bool holds_many_addresses =
     std::is_same_v<Type, CUDA_LAUNCH_PARAMS*>;
 
 template <CudaParameterKind kind, class Type, class... Rest>
-decltype(auto) given(As<kind>, const Turn& turn, Type value, const Rest&...) {
+decltype(auto) given(As<kind>, const Turn& turn, Type value, const Rest&... rest) {
   if constexpr (kind == CudaParameterKind::Handle || kind == CudaParameterKind::Stream) {
     if constexpr (Followed<Type>) {
       return turn.objects.translate(value, turn.slot);
+    } else if constexpr (std::is_same_v<Type, CUgraphNode>) {
+      return turn.all.graphs().node_in(value, turn.slot);
     } else {
       return value;
     }
@@ -133,9 +234,24 @@ decltype(auto) given(As<kind>, const Turn& turn, Type value, const Rest&...) {
     using Handle = std::remove_pointer_t<Type>;
     if constexpr (Followed<Handle>) {
       return Taken<Handle>(turn, value);
+    } else if constexpr (std::is_same_v<Handle, CUgraphNode>) {
+      return TakenNodes(turn, value, nullptr);
     } else {
       return value;
     }
+  } else if constexpr (kind == CudaParameterKind::HandleArray &&
+                       std::is_same_v<std::remove_const_t<std::remove_pointer_t<Type>>, CUgraphNode>) {
+    return Nodes<std::remove_pointer_t<Type>>(turn, value, rest...);
+  } else if constexpr (kind == CudaParameterKind::HandleArrayOut && std::is_same_v<Type, CUgraphNode*>) {
+    return TakenNodes(turn, value, rest...);
+  } else if constexpr (std::is_same_v<Type, const CUDA_KERNEL_NODE_PARAMS*> ||
+                       std::is_same_v<Type, const CUDA_KERNEL_NODE_PARAMS_v1*>) {
+    return KernelNodeParams<std::remove_const_t<std::remove_pointer_t<Type>>>(turn, value);
+  } else if constexpr (std::is_same_v<Type, CUDA_KERNEL_NODE_PARAMS*> ||
+                       std::is_same_v<Type, CUDA_KERNEL_NODE_PARAMS_v1*>) {
+    return TakenKernelNodeParams<std::remove_pointer_t<Type>>(turn, value);
+  } else if constexpr (std::is_same_v<Type, const CUDA_MEMSET_NODE_PARAMS*>) {
+    return Fill(turn, value);
   } else if constexpr (std::is_same_v<Type, const CUlaunchConfig*>) {
     return LaunchConfig(turn, value);
   } else if constexpr (std::is_same_v<Type, const CUDA_MEMCPY2D*>) {
@@ -183,8 +299,9 @@ auto again(As<kind>, Making& making, const Type& value) {
 }
 
 #define VIRTUAL_AS(kind) \
-  ::firebreak::virtual_driver::As< ::firebreak::virtual_driver::CudaParameterKind::kind> {}
-#define VIRTUAL_GIVEN(kind, type, name, ...) ::firebreak::virtual_driver::given(VIRTUAL_AS(kind), turn, name)
+  ::firebreak::virtual_driver::As<::firebreak::virtual_driver::CudaParameterKind::kind> {}
+#define VIRTUAL_GIVEN(kind, type, name, ...) \
+  ::firebreak::virtual_driver::given(VIRTUAL_AS(kind), turn, name __VA_OPT__(, ) __VA_ARGS__)
 #define VIRTUAL_KEPT(kind, type, name, ...) name = ::firebreak::virtual_driver::kept(VIRTUAL_AS(kind), name)
 #define VIRTUAL_GIVEN_AGAIN(kind, type, name, ...) \
   ::firebreak::virtual_driver::again(VIRTUAL_AS(kind), making, name)
@@ -225,6 +342,35 @@ CUresult with_work(VirtualProcess& all, const Act& act, Arguments... arguments) 
   } else {
     all.work_of(nullptr, per_thread).queued.fetch_add(1);
     return act();
+  }
+}
+
+// ---- What changes a graph ----
+
+inline void note_graph_change(const Turn&) {}
+template <class First, class... Rest>
+void note_graph_change(const Turn& turn, First first, Rest... rest) {
+  if constexpr (std::is_same_v<First, CUgraph>) {
+    turn.all.graphs().changed(turn, first);
+  } else if constexpr (std::is_same_v<First, CUgraphNode>) {
+    turn.all.graphs().changed_node(turn, first);
+  } else {
+    note_graph_change(turn, rest...);
+  }
+}
+
+/// Of a function that is given a graph or a node: one at a time, and the keeper not meanwhile.
+template <CudaPurpose purpose, class Act, class... Arguments>
+CUresult with_graph(const Turn& turn, const Act& act, Arguments... arguments) {
+  constexpr bool is_of_graph =
+      ((std::is_same_v<Arguments, CUgraph> || std::is_same_v<Arguments, CUgraphNode>) || ...);
+  if constexpr (!is_of_graph) {
+    return act();
+  } else {
+    const auto lock = turn.all.graphs().lock();
+    const CUresult result = act();
+    if (purpose == CudaPurpose::Builds && result == CUDA_SUCCESS) note_graph_change(turn, arguments...);
+    return result;
   }
 }
 

@@ -70,8 +70,10 @@ Object* Objects::find_own(Family family, std::uintptr_t own, Slot slot) {
 void Objects::set_own(Object& object, Slot slot, std::uintptr_t own) {
   const std::unique_lock lock(mutex_);
   if (object.is_gone.load()) return;
+  if (const std::uintptr_t before = object.in[slot].load(); before != 0 && before != own)
+    by_own_[slot].erase({object.family, before});
   object.in[slot].store(own, std::memory_order_release);
-  by_own_[slot][{object.family, own}] = &object;
+  if (own != 0) by_own_[slot][{object.family, own}] = &object;
 }
 
 void Objects::remove(Object& object) {
@@ -123,7 +125,7 @@ CUresult Objects::make(Object& object, const cuda::Backend& driver, Slot slot) {
     if (step.context != 0) driver.cuCtxSetCurrent(translate(reinterpret_cast<CUcontext>(step.context), slot));
     if (const CUresult result = step.again(making); result != CUDA_SUCCESS) return result;
     // What follows changes it by its handle.
-    if (object.in[slot].load() == 0) set_own(object, slot, making.made);
+    if (object.in[slot].load() == 0 && making.made != 0) set_own(object, slot, making.made);
     object.made_up_to[slot].store(step.number);
   }
   return CUDA_SUCCESS;
@@ -138,6 +140,9 @@ std::optional<std::pair<CUresult, Family>> Objects::make_all(const cuda::Backend
       if (object.steps.back().number > object.made_up_to[slot].load()) todo.push_back(&object);
     }
   }
+  std::ranges::stable_partition(todo, [](const Object* object) {
+    return object->family != Family::Graph && object->family != Family::GraphExec;
+  });
   for (Object* const object : todo) {
     const CUresult result = make(*object, driver, slot);
     if (result != CUDA_SUCCESS && !object->is_gone.load()) return std::pair(result, object->family);

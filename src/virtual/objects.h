@@ -29,7 +29,7 @@ inline constexpr Slot slots_max = 64;
 inline constexpr Slot no_slot = slots_max;
 
 /// Handles of one family mean the same kind of thing; those of two may have the same value.
-enum class Family : std::uint32_t { Context, Stream, Event, Module, Library, Code };
+enum class Family : std::uint32_t { Context, Stream, Event, Module, Library, Code, Graph, GraphExec };
 
 template <class Handle>
 struct FamilyOf;
@@ -52,6 +52,14 @@ struct FamilyOf<CUmodule> {
 template <>
 struct FamilyOf<CUlibrary> {
   static constexpr Family value = Family::Library;
+};
+template <>
+struct FamilyOf<CUgraph> {
+  static constexpr Family value = Family::Graph;
+};
+template <>
+struct FamilyOf<CUgraphExec> {
+  static constexpr Family value = Family::GraphExec;
 };
 // A kernel may stand wherever a function may.
 template <>
@@ -178,8 +186,9 @@ class Objects {
     return object == nullptr ? seen : (Handle)object->in[slot].load(std::memory_order_acquire);  // NOLINT
   }
 
-  /// Makes everything that is not there yet in that instance, in the order in which the program made it. What
-  /// failed first: the result and what it was.
+  /// Makes everything that is not there yet in that instance, in the order in which the program made it, and
+  /// graphs last: they change later, and are of what was there then. What failed first: the result and what
+  /// it was.
   std::optional<std::pair<CUresult, Family>> make_all(const cuda::Backend& driver, Slot slot);
   /// One of them, while the program waits.
   CUresult make(Object& object, const cuda::Backend& driver, Slot slot);

@@ -40,10 +40,22 @@ std::size_t whole_pages(std::size_t size_bytes) {
 
 namespace {
 
+bool is_captured_here(const OwnCall& call, const Turn& turn, CUstream stream) {
+  if (!call.all.graphs().are_captures_under_way()) return false;
+  CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+  const auto ask = call.which(turn.driver.cuStreamIsCapturing, turn.driver.cuStreamIsCapturing_ptsz);
+  const CUresult asked = ask(turn.objects.translate(stream, turn.slot), &status);
+  return asked == CUDA_SUCCESS && status != CU_STREAM_CAPTURE_STATUS_NONE;
+}
+
 /// Gives up waiting for what was freed in the order of streams only where there is no other memory.
 CUresult allocate(const OwnCall& call, const Turn& turn, std::size_t size_bytes, CUdeviceptr* address) {
   if (current().stack.empty()) return CUDA_ERROR_INVALID_CONTEXT;
-  const auto take_up = [&] { call.all.later_frees().take_up(call.all.memory(), turn.instance); };
+  const auto take_up = [&] {
+    // To ask for an event may end somebody's capture.
+    if (call.all.graphs().are_captures_under_way()) return;
+    call.all.later_frees().take_up(call.all.memory(), turn.instance);
+  };
   const auto take = [&] {
     return call.all.memory().allocate(turn.instance, size_bytes, current_context(), address);
   };
@@ -68,9 +80,11 @@ CUresult cuMemAlloc_v2(const OwnCall& call, CUdeviceptr* address, std::size_t si
 /// It is there at once, which is sooner than in the order of the stream.
 CUresult cuMemAllocAsync(const OwnCall& call, CUdeviceptr* address, std::size_t size_bytes, CUstream stream) {
   const CUresult result = call.all.call([&](const Turn& turn) {
-    if (turn.slot == anchor) {
+    const bool is_captured = is_captured_here(call, turn, stream);
+    if (is_captured) call.all.stand_aside("it has a graph that allocates memory");
+    if (turn.slot == anchor || is_captured) {
       const auto plain = call.which(turn.driver.cuMemAllocAsync, turn.driver.cuMemAllocAsync_ptsz);
-      return plain(address, size_bytes, stream);
+      return plain(address, size_bytes, turn.objects.translate(stream, turn.slot));
     }
     return allocate(call, turn, size_bytes, address);
   });
@@ -86,8 +100,10 @@ CUresult cuMemFreeAsync(const OwnCall& call, CUdeviceptr address, CUstream strea
       const auto plain = call.which(turn.driver.cuMemFreeAsync, turn.driver.cuMemFreeAsync_ptsz);
       return plain(address, own);
     }
-    if (range->begin != address) return CUDA_ERROR_INVALID_VALUE;
-    call.all.later_frees().take_up(call.all.memory(), turn.instance);
+    // What goes in a graph has come in one.
+    if (range->begin != address || is_captured_here(call, turn, stream)) return CUDA_ERROR_INVALID_VALUE;
+    if (!call.all.graphs().are_captures_under_way())
+      call.all.later_frees().take_up(call.all.memory(), turn.instance);
     const CUresult marked = call.all.later_frees().add(turn.instance, own, call.per_thread, address);
     if (marked == CUDA_SUCCESS) call.all.work_of(stream, call.per_thread).queued.fetch_add(1);
     return marked;

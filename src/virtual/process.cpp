@@ -141,6 +141,25 @@ bool VirtualProcess::has_context(CUcontext context) {
 
 // ---- Calls ----
 
+namespace {
+
+/// The driver has it for each thread. What was said in one instance holds in the next, too.
+void set_capture_mode(const Instance& instance, CUstreamCaptureMode mode) {
+  CUstreamCaptureMode& there = current().capture_mode_in[instance.slot()];
+  if (there == mode) [[likely]]
+    return;
+  CUstreamCaptureMode exchanged = mode;
+  if (instance.driver().cuThreadExchangeStreamCaptureMode(&exchanged) == CUDA_SUCCESS) there = mode;
+}
+
+/// What we do on a thread of our own breaks nobody's capture.
+void leave_captures_alone(const Instance& instance) {
+  current().capture_mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+  set_capture_mode(instance, CU_STREAM_CAPTURE_MODE_RELAXED);
+}
+
+}  // namespace
+
 bool VirtualProcess::ends_instance(CUresult result) {
   return result != CUDA_SUCCESS && cuda::is_fatal(result);
 }
@@ -158,6 +177,7 @@ void VirtualProcess::make_current(const Instance& instance) {
     return;
   instance.driver().cuCtxSetCurrent(reinterpret_cast<CUcontext>(wanted));
   there = wanted;
+  set_capture_mode(instance, mine.capture_mode);
 }
 
 bool VirtualProcess::has_one_context() {
@@ -256,6 +276,7 @@ VirtualProcess::Waited VirtualProcess::synchronize(const Instance& instance) {
 bool VirtualProcess::complete(const Instance& instance) {
   instance.driver().cuCtxSetCurrent(instance.primary());
   const CUresult memory = memory_.bring_to(instance, active());
+  graphs_.try_again(instance.slot());
   const auto failed = objects_.make_all(instance.driver(), instance.slot());
   forget_current(instance);
   if (memory != CUDA_SUCCESS)
@@ -320,6 +341,10 @@ bool VirtualProcess::flip(Why why, Slot from) {
   for (auto& part : page_->last_move_us) part.store(0);
   part_began_ = std::chrono::steady_clock::now();
   if (!gate_.close(settings_.longest_wait)) return false;
+  if (graphs_.are_captures_under_way()) {  // what it is to be recorded into is not there in the next one
+    gate_.open();
+    return false;
+  }
   note_part(abi::MovePart::Calls);
   const bool ready = is_ready_to_flip(why, leaving);
   if (ready) {
@@ -403,6 +428,7 @@ void VirtualProcess::make_spare() {
     return;
   }
   const Instance* const instance = *made;
+  leave_captures_alone(*instance);
   receiver_.store(instance, std::memory_order_seq_cst);
   if (!complete(*instance)) {
     receiver_.store(nullptr);
@@ -445,6 +471,17 @@ void VirtualProcess::check_spare() {
   if (page_->state.load() != abi::SpareState::Protected || !complete(*instance)) drop_spare();
 }
 
+/// For as long as work is waited for. Its end wakes the keeper.
+bool VirtualProcess::is_held_up_by_capture() {
+  if (!graphs_.are_captures_under_way()) {
+    captures_since_.reset();
+    return false;
+  }
+  const auto now = std::chrono::steady_clock::now();
+  if (!captures_since_) captures_since_ = now;
+  return now - *captures_since_ < settings_.longest_wait;
+}
+
 /// The agent wants the program out of its domain. A spare that turns out to be none is replaced first.
 void VirtualProcess::leave_if_asked() {
   constexpr int tries_max = 3;
@@ -455,6 +492,7 @@ void VirtualProcess::leave_if_asked() {
   const Instance* const next = spare_.load();
   const bool may_go = next != nullptr && rule_of(next->pipe_directory()) == abi::DomainRule::Open;
   if (!may_go && !is_aside) return;  // one is being made, or its domain has had a fault, too
+  if (!is_aside && is_held_up_by_capture()) return;
   const bool left = !is_aside && flip(Why::Asked, active().slot());
   const bool is_over = left || is_aside || page_->state.load() == abi::SpareState::Lost;
   if (!is_over && ++tries_ < tries_max) {
@@ -468,6 +506,7 @@ void VirtualProcess::leave_if_asked() {
 
 void VirtualProcess::keep() {
   constexpr std::chrono::seconds look_again(1);
+  leave_captures_alone(active());
   while (true) {
     const std::uint32_t seen = page_->wake.load(std::memory_order_acquire);
     is_keeping_.store(true);

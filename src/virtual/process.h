@@ -18,6 +18,7 @@
 #include "os/memory.h"
 #include "virtual/argument_addresses.h"
 #include "virtual/gate.h"
+#include "virtual/graphs.h"
 #include "virtual/instance.h"
 #include "virtual/later_frees.h"
 #include "virtual/memory.h"
@@ -44,6 +45,9 @@ bool is_traced();
 struct Current {
   std::vector<CUcontext> stack;  ///< as the program calls them; the last one is current
   std::array<std::uintptr_t, slots_max> in_driver{};
+  /// How the thread sees captures of others, as it has said, and as each instance has it.
+  CUstreamCaptureMode capture_mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
+  std::array<CUstreamCaptureMode, slots_max> capture_mode_in{};
 };
 Current& current();
 /// What the program calls its current context; 0: none is.
@@ -118,6 +122,10 @@ class VirtualProcess {
   WindowMemory& memory() { return memory_; }
   LaterFrees& later_frees() { return later_frees_; }
   TakenVariables& taken() { return taken_; }
+  ArgumentAddresses& arguments() { return arguments_; }
+  Graphs& graphs() { return graphs_; }
+  /// It is never moved any more.
+  bool is_aside() const { return aside_.load(std::memory_order_relaxed) != nullptr; }
   /// A variable's address becomes the program's: where it is to have it. `code` is what it was found in.
   /// Empty: nowhere, since the program has that address of another variable, which has moved.
   std::optional<CUdeviceptr> take_variable(Object* code, const char* name, CUdeviceptr address,
@@ -202,6 +210,7 @@ class VirtualProcess {
   void check_spare();
   void give_up_spare();
   void leave_if_asked();
+  bool is_held_up_by_capture();
   static bool is_alive(const Instance& instance);
   void tell(abi::SpareState state, const std::string& reason);
   void tell_domains();
@@ -221,6 +230,7 @@ class VirtualProcess {
   TakenVariables taken_;
   Room room_;  ///< for variables on their way; of flipping_
   ArgumentAddresses arguments_;
+  Graphs graphs_{*this};
   /// The environment says which domain a driver joins, and a driver asks it when it makes its first context:
   /// one at a time starts. Before flipping_.
   std::mutex starting_;
@@ -241,7 +251,9 @@ class VirtualProcess {
   std::atomic<bool> program_ends_{false};
   std::atomic<bool> is_keeping_{false};                 ///< the keeper may be inside a driver
   std::chrono::steady_clock::time_point part_began_{};  ///< of a move; of flipping_
-  int tries_ = 0;                                       ///< to leave, as asked; of the keeper alone
+  /// Since when captures have held a move up; of the keeper alone.
+  std::optional<std::chrono::steady_clock::time_point> captures_since_;
+  int tries_ = 0;  ///< to leave, as asked; of the keeper alone
   /// Before that nobody tries again: the program has to get through the gate.
   std::chrono::steady_clock::time_point next_try_{};
   Slot next_slot_ = anchor + 1;

@@ -20,6 +20,15 @@ CUdeviceptr TakenVariables::translate(CUdeviceptr address, Slot slot) const {
   return there == 0 ? address : there + (address - found->seen);
 }
 
+CUdeviceptr TakenVariables::seen_of(CUdeviceptr address, Slot slot) const {
+  CUdeviceptr seen = address;
+  for_each([&](const TakenVariable& each) {
+    const CUdeviceptr begin = each.in[slot].load(std::memory_order_acquire);
+    if (begin != 0 && address - begin < each.size_bytes) seen = each.seen + (address - begin);
+  });
+  return seen;
+}
+
 std::optional<CUdeviceptr> TakenVariables::take(Object& code, std::string_view name, CUdeviceptr address,
                                                 std::size_t size_bytes, Slot slot) {
   const std::lock_guard lock(mutex_);

@@ -58,6 +58,8 @@ class TakenVariables {
 
   /// What lies in instance `slot` where the program has `address`: of an address in no such variable, itself.
   CUdeviceptr translate(CUdeviceptr address, Slot slot) const;
+  /// The other way: where the program has what lies at `address` in that instance.
+  CUdeviceptr seen_of(CUdeviceptr address, Slot slot) const;
   bool holds(CUdeviceptr address) const { return find(address) != nullptr; }
   /// The same for a call that may write there, as far as we know.
   CUdeviceptr translate_for_use(CUdeviceptr address, Slot slot);

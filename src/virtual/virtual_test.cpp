@@ -330,6 +330,13 @@ TEST_F(ObjectsTest, WhatIsMissingIsMadeInTheOrderOfTheProgram) {
   EXPECT_EQ(Made::calls.size(), 2U) << "once";
 }
 
+TEST_F(ObjectsTest, GraphsAreMadeLast) {
+  objects_.add(Family::GraphExec, 0x400, 1, {make_step("graph")});
+  add(0x500, 1, "later");
+  EXPECT_FALSE(objects_.make_all(driver_, 2));
+  EXPECT_THAT(Made::calls, ElementsAre("make later in 2", "make graph in 2"));
+}
+
 TEST_F(ObjectsTest, WhatIsSetLaterIsSetThereTooAndTheLastValueCounts) {
   Object& object = add(0x500, 1, "a");
   objects_.add_step(object, 1, set_step("size", stream(0x500), 1));

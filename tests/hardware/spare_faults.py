@@ -7,9 +7,9 @@ and MPS; some four seconds a fault.
     tests/hardware/spare_faults.py BIN RESULT.json [--faults N] [--kinds KIND,...] [--tenants NAME,...]
 
 BIN: the folder with the programs. FIREBREAK_GPU=soft: without a GPU. Tenants: small and full (firebreak-checker with
-kernels of one block, and with such that fill the GPU), torch (steps_torch.py). Exit 1 where a program ended, a word was
-wrong, somebody did not leave, the faulter's call said CUDA_SUCCESS, or an MPS daemon ended by itself. Ends everything
-that it started."""
+kernels of one block, and with such that fill the GPU), torch and torch_graph (steps_torch.py, without and with a graph).
+Exit 1 where a program ended, a word was wrong, somebody did not leave, the faulter's call said CUDA_SUCCESS, or an MPS
+daemon ended by itself. Ends everything that it started."""
 import argparse
 import datetime
 import json
@@ -63,7 +63,8 @@ class Stage:
     def start(self, name):
         checker = [self.programs + "/firebreak-checker", "--until", self.until, "--stalls", "10"]
         commands = {"small": checker, "small2": checker, "full": checker + ["--blocks", "264", "--rounds", "20000"],
-                    "torch": [sys.executable, str(HERE / "steps_torch.py"), self.until]}
+                    "torch": [sys.executable, str(HERE / "steps_torch.py"), self.until],
+                    "torch_graph": [sys.executable, str(HERE / "steps_torch.py"), self.until, "graph"]}
         begin = time.monotonic()
         process = self.run(name, commands[name], *(["--spare"] if self.with_spares else []))
         said = process.stdout.readline().strip()

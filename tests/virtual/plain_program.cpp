@@ -9,6 +9,7 @@
 #include <atomic>
 #include <cstdint>
 #include <cstdlib>
+#include <optional>
 #include <span>
 #include <sstream>
 #include <string>
@@ -16,6 +17,7 @@
 
 #include "abi/cuda_driver_functions.h"
 #include "os/socket.h"
+#include "tests/virtual/graph_program.h"
 #include "tests/virtual/random_program.h"
 
 namespace {
@@ -226,6 +228,7 @@ class Program {
     if (verb == "context_is_same") return context_is_same();
     if (verb == "export") return {export_memory()};
     if (verb == "random") return run_random(words);
+    if (verb.starts_with("graph_")) return run_graph(verb, words);
     return {CUDA_ERROR_UNKNOWN};
   }
 
@@ -553,6 +556,23 @@ class Program {
     return {CUDA_SUCCESS, all};
   }
 
+  Answer run_graph(const std::string& verb, std::istream& words) {
+    std::string what;
+    words >> what;
+    if (!graphs_) {
+      graphs_.emplace(cuda::Backend::from(
+          library_, [](void* library, const char* symbol) { return ::dlsym(library, symbol); }));
+    }
+    if (verb == "graph_make") return {graphs_->make(what)};
+    if (verb == "graph_begin") return {graphs_->begin()};
+    if (verb == "graph_end") return {graphs_->end()};
+    if (verb == "graph_change") return {graphs_->change(what)};
+    if (verb == "graph_make_again") return {graphs_->make_again()};
+    if (verb == "graph_destroy") return {graphs_->destroy()};
+    const auto [result, value] = verb == "graph_count" ? graphs_->count_nodes() : graphs_->launch();
+    return {result, value};
+  }
+
   /// By a copy in a stream of its own.
   CUresult release_by_copy() {
     static const std::uint32_t one = 1;
@@ -590,6 +610,7 @@ class Program {
   CUdeviceptr factor_ = 0;
   CUdeviceptr steps_ = 0;
   std::vector<CUdeviceptr> many_;
+  std::optional<test::GraphProgram> graphs_;
   void* host_ = nullptr;
 };
 

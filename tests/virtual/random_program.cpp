@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "abi/cuda_arrays.h"
+#include "abi/cuda_graphs.h"
 
 namespace firebreak::test {
 namespace {
@@ -102,6 +103,13 @@ class RandomProgram {
     CUstream stream;
     CUmodule module;
     CUdeviceptr words;
+  };
+
+  struct Graph {
+    CUgraphExec exec;
+    CUgraph kept;  ///< null: it is gone, as it mostly is
+    CUdeviceptr begin;
+    std::uint32_t words;
   };
 
   // ---- What is seen, and what is drawn ----
@@ -504,6 +512,112 @@ class RandomProgram {
     contexts_.erase(contexts_.begin() + static_cast<std::ptrdiff_t>(drawn));
   }
 
+  // ---- Graphs ----
+
+  /// Its memory is its own, and its code stays: whoever launches it finds both.
+  void make_graph() {
+    if (graphs_.size() == 2) return end_graph();
+    if (graph_code_ == nullptr && !prepare_graphs()) return;
+    Graph made{};
+    made.words = 2 + below(words_max - 1);
+    if (!good(driver_.cuMemAlloc_v2(&made.begin, made.words * 4))) return;
+    good(driver_.cuMemsetD32_v2(made.begin, below(1000), made.words));
+    wait_for_all();
+    const CUgraph graph = capture(made);
+    if (below(2) == 0) {
+      good(driver_.cuGraphInstantiateWithFlags(&made.exec, graph, 0));
+    } else {
+      CUDA_GRAPH_INSTANTIATE_PARAMS params{};
+      good(driver_.cuGraphInstantiateWithParams(&made.exec, graph, &params));
+    }
+    if (below(3) == 0) {
+      made.kept = graph;
+    } else {
+      good(driver_.cuGraphDestroy(graph));
+    }
+    graphs_.push_back(made);
+  }
+  bool prepare_graphs() {
+    if (!good(driver_.cuModuleLoadData(&graph_code_, ptx))) return false;
+    good(driver_.cuModuleGetFunction(&graph_mix_, graph_code_, "mix"));
+    for (CUstream& stream : graph_streams_) good(driver_.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    for (CUevent& event : graph_events_) good(driver_.cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
+    return true;
+  }
+  void capture_mix(const Graph& graph, std::uint32_t first, std::uint32_t count, CUstream stream) {
+    CUdeviceptr begin = graph.begin + first * 4;
+    std::uint32_t value = below(1U << 16);
+    std::array<void*, 3> parameters{&begin, &count, &value};
+    good(driver_.cuLaunchKernel(graph_mix_, 1, 1, 1, 1, 1, 1, 0, stream, parameters.data(), nullptr));
+  }
+  /// Two streams: each half of the memory in one of them, then all of it.
+  CUgraph capture(const Graph& graph) {
+    const auto [first, second] = graph_streams_;
+    const std::uint32_t half = graph.words / 2;
+    good(driver_.cuStreamBeginCapture_v2(first, static_cast<CUstreamCaptureMode>(below(3))));
+    capture_mix(graph, 0, graph.words, first);
+    good(driver_.cuEventRecord(graph_events_[0], first));
+    good(driver_.cuStreamWaitEvent(second, graph_events_[0], 0));
+    capture_mix(graph, 0, half, first);
+    capture_mix(graph, half, graph.words - half, second);
+    good(driver_.cuMemsetD32Async(graph.begin + half * 4, below(1000), 1, second));
+    good(driver_.cuEventRecord(graph_events_[1], second));
+    good(driver_.cuStreamWaitEvent(first, graph_events_[1], 0));
+    good(driver_.cuMemcpyDtoDAsync_v2(graph.begin, graph.begin + half * 4, 4, first));
+    capture_mix(graph, 0, graph.words, first);
+    CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+    good(driver_.cuStreamIsCapturing(second, &status));
+    note(static_cast<std::uint64_t>(status));
+    CUgraph captured = nullptr;
+    good(driver_.cuStreamEndCapture(first, &captured));
+    std::size_t nodes = 0;
+    good(driver_.cuGraphGetNodes(captured, nullptr, &nodes));
+    note(nodes);
+    return captured;
+  }
+  void launch_graph() {
+    if (graphs_.empty()) return make_graph();
+    const Graph& graph = one_of(graphs_);
+    const CUstream stream = any_stream();
+    for (std::uint32_t times = 1 + below(3); times > 0; --times)
+      good(driver_.cuGraphLaunch(graph.exec, stream));
+    good(driver_.cuStreamSynchronize(stream));
+    std::vector<std::uint32_t> words(graph.words);
+    good(driver_.cuMemcpyDtoH_v2(words.data(), graph.begin, graph.words * 4));
+    for (const std::uint32_t word : words) note(word);
+  }
+  void update_graph() {
+    if (graphs_.empty()) return make_graph();
+    Graph& graph = one_of(graphs_);
+    if (graph.kept != nullptr && below(2) == 0) {
+      good(driver_.cuGraphExecDestroy(graph.exec));
+      good(driver_.cuGraphInstantiateWithFlags(&graph.exec, graph.kept, 0));
+      return;
+    }
+    const CUgraph other = capture(graph);
+    CUgraphExecUpdateResultInfo info{};
+    good(driver_.cuGraphExecUpdate_v2(graph.exec, other, &info));
+    note(static_cast<std::uint64_t>(info.result));
+    good(driver_.cuGraphDestroy(other));
+  }
+  void end_graph() {
+    if (graphs_.empty()) return;
+    const std::size_t drawn = below(graphs_.size());
+    const Graph ended = graphs_[drawn];
+    wait_for_all();
+    good(driver_.cuGraphExecDestroy(ended.exec));
+    if (ended.kept != nullptr) good(driver_.cuGraphDestroy(ended.kept));
+    good(driver_.cuMemFree_v2(ended.begin));
+    graphs_.erase(graphs_.begin() + static_cast<std::ptrdiff_t>(drawn));
+  }
+  void end_all_graphs() {
+    while (!graphs_.empty()) end_graph();
+    if (graph_code_ == nullptr) return;
+    for (const CUstream stream : graph_streams_) good(driver_.cuStreamDestroy_v2(stream));
+    for (const CUevent event : graph_events_) good(driver_.cuEventDestroy_v2(event));
+    good(driver_.cuModuleUnload(graph_code_));
+  }
+
   // ---- The rest ----
 
   /// What the driver is to refuse.
@@ -542,6 +656,7 @@ class RandomProgram {
   }
 
   void give_everything_back() {
+    end_all_graphs();
     while (contexts_.size() > 0) end_context();
     while (hosts_.size() > 0) unpin();
     while (memories_.size() > 1) free();
@@ -566,10 +681,15 @@ class RandomProgram {
   std::vector<CUstream> streams_;
   std::vector<CUevent> events_;
   std::vector<Context> contexts_;
+  std::vector<Graph> graphs_;
+  CUmodule graph_code_ = nullptr;  ///< null: nothing for graphs is there yet
+  CUfunction graph_mix_ = nullptr;
+  std::array<CUstream, 2> graph_streams_{};
+  std::array<CUevent, 2> graph_events_{};
 };
 
 RandomProgram::Act RandomProgram::any_act() {
-  static constexpr std::array<Act, 28> acts{
+  static constexpr std::array<Act, 33> acts{
       &RandomProgram::allocate,      &RandomProgram::free,         &RandomProgram::change_stream,
       &RandomProgram::change_stream, &RandomProgram::fill,         &RandomProgram::write,
       &RandomProgram::copy,          &RandomProgram::read,         &RandomProgram::describe,
@@ -579,7 +699,8 @@ RandomProgram::Act RandomProgram::any_act() {
       &RandomProgram::write_factors, &RandomProgram::ask_function, &RandomProgram::make_stream,
       &RandomProgram::end_stream,    &RandomProgram::ask_stream,   &RandomProgram::use_event,
       &RandomProgram::act_elsewhere, &RandomProgram::ask_context,  &RandomProgram::make_context,
-      &RandomProgram::use_context};
+      &RandomProgram::use_context,   &RandomProgram::make_graph,   &RandomProgram::launch_graph,
+      &RandomProgram::launch_graph,  &RandomProgram::update_graph, &RandomProgram::end_graph};
   // What is refused is the same all the time: less of it.
   return below(40) == 0 ? &RandomProgram::do_nonsense : acts[below(acts.size())];
 }

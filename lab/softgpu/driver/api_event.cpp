@@ -30,12 +30,18 @@ CUresult cuEventCreate(CUevent* event, unsigned int flags) {
   });
 }
 
-CUresult cuEventRecordWithFlags(CUevent event, CUstream stream, unsigned int) {
+CUresult cuEventRecordWithFlags(CUevent event, CUstream stream, unsigned int flags) {
   return with_stream(stream, [&](Process& process, Context& context, const std::shared_ptr<Stream>& target) {
     const auto found = process.events().find(event);
     if (!found || found->context() != context.handle()) return CUDA_ERROR_INVALID_HANDLE;
+    if (target->is_captured() && (flags & CU_EVENT_RECORD_EXTERNAL) == 0) {
+      found->record_in_capture(target->capture_place());
+      return CUDA_SUCCESS;
+    }
     Work work;
     work.on_gpu = false;
+    work.node = std::make_shared<NodeContent>(NodeContent{EventRecordNode{event}});
+    if (target->record(work)) return CUDA_SUCCESS;
     found->record(context.submit(target, std::move(work)));
     return CUDA_SUCCESS;
   });
@@ -45,6 +51,7 @@ CUresult cuEventRecord(CUevent event, CUstream stream) { return cuEventRecordWit
 
 CUresult cuEventQuery(CUevent event) {
   return with_event(event, [](Process&, const Event& found) {
+    if (found.captured().capture) return CUDA_ERROR_CAPTURED_EVENT;
     const CompletionPointer recorded = found.recorded();
     return !recorded || recorded->done() ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
   });
@@ -52,6 +59,7 @@ CUresult cuEventQuery(CUevent event) {
 
 CUresult cuEventSynchronize(CUevent event) {
   return with_event(event, [](Process& process, const Event& found) {
+    if (found.captured().capture) return CUDA_ERROR_CAPTURED_EVENT;
     const CompletionPointer recorded = found.recorded();
     return recorded ? process.completions().wait(*recorded) : CUDA_SUCCESS;
   });

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /// Entry points: kernel launches.
+#include <map>
+#include <utility>
+
 #include "softgpu/driver/entry.h"
 #include "softgpu/driver/launch.h"
 
@@ -14,14 +17,20 @@ struct LaunchShape {
   std::uint32_t shared_bytes = 0;
 };
 
+using Attributes = std::map<int, CUlaunchAttributeValue>;
+
 CUresult launch(CUfunction handle, const LaunchShape& shape, CUstream stream,
-                const LaunchArguments& arguments) {
+                const LaunchArguments& arguments, Attributes attributes = {}) {
   return with_stream(stream, [&](Process& process, Context& context, const std::shared_ptr<Stream>& target) {
     const auto function = process.functions().find(handle);
     if (!function || function->context != context.home()) return CUDA_ERROR_INVALID_HANDLE;
     auto prepared = prepare_launch(*function, shape.grid, shape.block, shape.shared_bytes, arguments);
     if (!prepared) return prepared.error();
-    submit_launch(process, context, target, std::move(*prepared));
+    KernelNode node = node_of_launch(*function, handle, *prepared, arguments);
+    node.attributes = std::move(attributes);
+    Work work = work_of_launch(process, context, std::move(*prepared));
+    if (target->is_captured()) work.node = std::make_shared<NodeContent>(NodeContent{std::move(node)});
+    context.submit(target, std::move(work));
     return CUDA_SUCCESS;
   });
 }
@@ -66,15 +75,26 @@ CUresult cuLaunchKernelEx(const CUlaunchConfig* config, CUfunction function, voi
   const LaunchShape shape{{config->gridDimX, config->gridDimY, config->gridDimZ},
                           {config->blockDimX, config->blockDimY, config->blockDimZ},
                           config->sharedMemBytes};
-  return launch(function, shape, config->hStream, {kernel_params, extra});
+  Attributes attributes;
+  for (unsigned int index = 0; index < config->numAttrs; ++index) {
+    const CUlaunchAttribute& attribute = config->attrs[index];
+    const bool is_of_node =
+        attribute.id == CU_LAUNCH_ATTRIBUTE_COOPERATIVE || attribute.id == CU_LAUNCH_ATTRIBUTE_PRIORITY;
+    if (is_of_node) attributes[attribute.id] = attribute.value;
+  }
+  return launch(function, shape, config->hStream, {kernel_params, extra}, std::move(attributes));
 }
 
 CUresult cuLaunchCooperativeKernel(CUfunction function, unsigned int grid_dim_x, unsigned int grid_dim_y,
                                    unsigned int grid_dim_z, unsigned int block_dim_x,
                                    unsigned int block_dim_y, unsigned int block_dim_z,
                                    unsigned int shared_bytes, CUstream stream, void** kernel_params) {
-  return cuLaunchKernel(function, grid_dim_x, grid_dim_y, grid_dim_z, block_dim_x, block_dim_y, block_dim_z,
-                        shared_bytes, stream, kernel_params, nullptr);
+  const LaunchShape shape{
+      {grid_dim_x, grid_dim_y, grid_dim_z}, {block_dim_x, block_dim_y, block_dim_z}, shared_bytes};
+  CUlaunchAttributeValue cooperative{};
+  cooperative.cooperative = 1;
+  return launch(function, shape, stream, {kernel_params, nullptr},
+                {{CU_LAUNCH_ATTRIBUTE_COOPERATIVE, cooperative}});
 }
 
 }  // extern "C"

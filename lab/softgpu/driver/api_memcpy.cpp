@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// Entry points: copies and fills.
+#include "softgpu/driver/boxes.h"
 #include "softgpu/driver/copy.h"
 #include "softgpu/driver/entry.h"
 
@@ -15,103 +16,63 @@ CopyPointer host(const void* address) {
 }
 CopyPointer either(CUdeviceptr address) { return {address, PointerRole::Either}; }
 
+/// Into a graph, where it is checked and not done. What waits cannot be captured.
+CUresult capture(Process& process, const std::shared_ptr<Stream>& target, const CUDA_MEMCPY3D& box,
+                 bool wait) {
+  if (wait) return process.captures().allow_waiting_for(*target);
+  const auto layers = layers_of(process, box);
+  if (!layers) return layers.error();
+  for (const CopyRequest& layer : *layers) {
+    if (const auto work = work_of_copy(process, layer); !work) return work.error();
+  }
+  Work work;
+  work.node = std::make_shared<NodeContent>(NodeContent{MemcpyNode{box}});
+  target->record(work);
+  return CUDA_SUCCESS;
+}
+
 CUresult copy(const CopyPointer& destination, const CopyPointer& source, std::size_t size_bytes,
               CUstream stream, bool wait) {
   return with_stream(stream, [&](Process& process, Context& context, const std::shared_ptr<Stream>& target) {
+    if (target->is_captured()) return capture(process, target, box_of(destination, source, size_bytes), wait);
     return submit_copy(process, context, target, {destination, source, {size_bytes}, wait});
   });
 }
 
 CUresult fill(const FillRequest& request, CUstream stream) {
   return with_stream(stream, [&](Process& process, Context& context, const std::shared_ptr<Stream>& target) {
-    return submit_fill(process, context, target, request);
+    if (!target->is_captured()) return submit_fill(process, context, target, request);
+    if (request.wait) return process.captures().allow_waiting_for(*target);
+    auto work = work_of_fill(process, request);
+    if (!work) return work.error();
+    work->node = std::make_shared<NodeContent>(NodeContent{
+        MemsetNode{{request.address, request.pitch_bytes, static_cast<unsigned int>(request.pattern),
+                    request.pattern_bytes, request.width, request.height}}});
+    target->record(*work);
+    return CUDA_SUCCESS;
   });
 }
 
-/// One side of a copy of rows and layers: where it begins, and how far apart they are.
-struct Side {
-  CopyPointer first;
-  std::size_t pitch_bytes = 0;
-  std::size_t layer_bytes = 0;
-};
-
-/// How a program names a side.
-struct Place {
-  CUmemorytype type;
-  const void* host_pointer;
-  CUdeviceptr device_pointer;
-  CUarray array;
-  std::size_t x_bytes, y, z;
-  std::size_t pitch_bytes, height;
-};
-
-struct Box {
-  std::size_t width_bytes, height, depth;
-};
-
-Answer<Side> side_in_array(Process& process, const Place& place, const Box& box) {
-  const auto array = process.arrays().find(place.array);
-  if (!array) return refuse(CUDA_ERROR_INVALID_HANDLE);
-  const bool inside = place.x_bytes + box.width_bytes <= array->row_bytes() &&
-                      place.y + box.height <= array->rows() && place.z + box.depth <= array->layers();
-  if (!inside) return refuse(CUDA_ERROR_INVALID_VALUE);
-  const std::size_t layer_bytes = array->row_bytes() * array->rows();
-  return Side{gpu(array->address + place.z * layer_bytes + place.y * array->row_bytes() + place.x_bytes),
-              array->row_bytes(), layer_bytes};
-}
-
-Answer<Side> side_of(Process& process, const Place& place, const Box& box) {
-  if (place.type == CU_MEMORYTYPE_ARRAY) return side_in_array(process, place, box);
-  if (box.height > 1 && place.pitch_bytes < place.x_bytes + box.width_bytes)
-    return refuse(CUDA_ERROR_INVALID_VALUE);  // rows that overlap
-  if (box.depth > 1 && place.height < place.y + box.height) return refuse(CUDA_ERROR_INVALID_VALUE);
-  const std::size_t layer_bytes = place.pitch_bytes * place.height;
-  const std::size_t offset_bytes = place.z * layer_bytes + place.y * place.pitch_bytes + place.x_bytes;
-  const CopyPointer first =
-      place.type == CU_MEMORYTYPE_HOST     ? host(static_cast<const char*>(place.host_pointer) + offset_bytes)
-      : place.type == CU_MEMORYTYPE_DEVICE ? gpu(place.device_pointer + offset_bytes)
-                                           : either(place.device_pointer + offset_bytes);
-  return Side{first, place.pitch_bytes, layer_bytes};
-}
-
-CUresult copy_box(const Place& to, const Place& from, const Box& box, CUstream stream, bool wait) {
+CUresult copy_box(const CUDA_MEMCPY3D& box, CUstream stream, bool wait) {
   return with_stream(stream, [&](Process& process, Context& context, const std::shared_ptr<Stream>& target) {
-    const auto destination = side_of(process, to, box);
-    const auto source = side_of(process, from, box);
-    if (!source) return source.error();
-    if (!destination) return destination.error();
+    if (target->is_captured()) return capture(process, target, box, wait);
+    const auto layers = layers_of(process, box);
+    if (!layers) return layers.error();
     CUresult result = CUDA_SUCCESS;
-    for (std::size_t z = 0; z < box.depth && result == CUDA_SUCCESS; ++z) {
-      CopyPointer into = destination->first;
-      CopyPointer out_of = source->first;
-      into.address += z * destination->layer_bytes;
-      out_of.address += z * source->layer_bytes;
-      const CopyShape layer{box.width_bytes, box.height, source->pitch_bytes, destination->pitch_bytes};
-      result = submit_copy(process, context, target, {into, out_of, layer, wait});
+    for (CopyRequest layer : *layers) {
+      layer.wait = wait;
+      if (result == CUDA_SUCCESS) result = submit_copy(process, context, target, layer);
     }
     return result;
   });
 }
 
 CUresult copy_2d(const CUDA_MEMCPY2D* request, CUstream stream, bool wait) {
-  if (request == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  const CUDA_MEMCPY2D& r = *request;
-  return copy_box(
-      {r.dstMemoryType, r.dstHost, r.dstDevice, r.dstArray, r.dstXInBytes, r.dstY, 0, r.dstPitch, 0},
-      {r.srcMemoryType, r.srcHost, r.srcDevice, r.srcArray, r.srcXInBytes, r.srcY, 0, r.srcPitch, 0},
-      {r.WidthInBytes, r.Height, 1}, stream, wait);
+  return request == nullptr ? CUDA_ERROR_INVALID_VALUE : copy_box(box_of(*request), stream, wait);
 }
 
 CUresult copy_3d(const CUDA_MEMCPY3D* request, CUstream stream, bool wait) {
-  if (request == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  const CUDA_MEMCPY3D& r = *request;
-  if (r.srcLOD != 0 || r.dstLOD != 0 || r.reserved0 != nullptr || r.reserved1 != nullptr)
-    return CUDA_ERROR_INVALID_VALUE;
-  return copy_box({r.dstMemoryType, r.dstHost, r.dstDevice, r.dstArray, r.dstXInBytes, r.dstY, r.dstZ,
-                   r.dstPitch, r.dstHeight},
-                  {r.srcMemoryType, r.srcHost, r.srcDevice, r.srcArray, r.srcXInBytes, r.srcY, r.srcZ,
-                   r.srcPitch, r.srcHeight},
-                  {r.WidthInBytes, r.Height, r.Depth}, stream, wait);
+  return request == nullptr ? CUDA_ERROR_INVALID_VALUE : copy_box(*request, stream, wait);
 }
 
 }  // namespace

@@ -167,8 +167,12 @@ CUresult cuMemPrefetchAsync(CUdeviceptr pointer, std::size_t size_bytes, CUdevic
 }
 
 CUresult cuMemAllocAsync(CUdeviceptr* pointer, std::size_t size_bytes, CUstream stream) {
-  return with_stream(stream, [&](Process& process, Context& context, const std::shared_ptr<Stream>&) {
+  return with_stream(stream, [&](Process& process, Context& context, const std::shared_ptr<Stream>& target) {
     if (pointer == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    Work allocating;  // the real driver has the memory only while the graph runs
+    allocating.node =
+        std::make_shared<NodeContent>(NodeContent{OtherNode{CU_GRAPH_NODE_TYPE_MEM_ALLOC, Work{}}});
+    target->record(allocating);
     return store(pointer, process.memory().allocate(size_bytes, context.home()));
   });
 }

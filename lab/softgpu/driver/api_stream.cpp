@@ -8,11 +8,13 @@ using namespace firebreak::softgpu::driver;
 
 namespace {
 
-CUresult launch_host(CUstream stream, std::function<WorkOutcome()> run) {
+CUresult launch_host(CUstream stream, std::function<WorkOutcome()> run,
+                     std::shared_ptr<const NodeContent> node = nullptr) {
   return with_stream(stream, [&](Process&, Context& context, const std::shared_ptr<Stream>& target) {
     Work work;
     work.on_gpu = false;
     work.run = std::move(run);
+    work.node = std::move(node);
     context.submit(target, std::move(work));
     return CUDA_SUCCESS;
   });
@@ -40,6 +42,8 @@ CUresult cuStreamCreate(CUstream* stream, unsigned int flags) {
 CUresult cuStreamDestroy_v2(CUstream stream) {
   return with_live_process([&](Process& process) {
     for (const auto& context : process.contexts().all()) {
+      const auto target = context->find_stream(stream);
+      if (target) process.captures().forget(*target);
       if (context->destroy_stream(stream)) return CUDA_SUCCESS;
     }
     return CUDA_ERROR_INVALID_HANDLE;
@@ -62,12 +66,19 @@ CUresult cuStreamSynchronize(CUstream stream) {
   });
 }
 
-CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned int) {
+CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned int flags) {
   return with_stream(stream, [&](Process& process, Context& context, const std::shared_ptr<Stream>& target) {
     const auto found = process.events().find(event);
     if (!found) return CUDA_ERROR_INVALID_HANDLE;
+    const CapturePlace place = found->captured();
+    const bool is_external = (flags & CU_EVENT_WAIT_EXTERNAL) != 0;
+    if (place.capture && !is_external) return process.captures().join(target, place);
     Work work;
     work.on_gpu = false;
+    if (is_external) work.node = std::make_shared<NodeContent>(NodeContent{EventWaitNode{event}});
+    if (target->is_captured() && !is_external)
+      return found->recorded() ? CUDA_ERROR_STREAM_CAPTURE_ISOLATION : CUDA_SUCCESS;
+    if (target->record(work)) return CUDA_SUCCESS;
     if (CompletionPointer recorded = found->recorded()) work.dependencies.push_back(std::move(recorded));
     context.submit(target, std::move(work));
     return CUDA_SUCCESS;
@@ -100,10 +111,12 @@ CUresult cuStreamGetCtx(CUstream stream, CUcontext* answer) {
 
 CUresult cuLaunchHostFunc(CUstream stream, CUhostFn function, void* user_data) {
   if (function == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  return launch_host(stream, [=]() -> WorkOutcome {
+  const auto run = [=]() -> WorkOutcome {
     function(user_data);
     return WorkDone{};
-  });
+  };
+  return launch_host(stream, run,
+                     std::make_shared<NodeContent>(NodeContent{HostNode{{function, user_data}}}));
 }
 
 CUresult cuStreamAddCallback(CUstream stream, CUstreamCallback callback, void* user_data,

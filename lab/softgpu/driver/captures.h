@@ -5,7 +5,6 @@
 
 #include <memory>
 #include <mutex>
-#include <thread>
 #include <vector>
 
 #include "abi/cuda_driver.h"
@@ -25,7 +24,12 @@ class Captures {
     CUresult result = CUDA_SUCCESS;
     std::shared_ptr<Graph> graph;
   };
+  /// By the stream that it began in. Everything in it has to come before what that stream waits for.
   End end(const std::shared_ptr<Stream>& stream);
+  /// A stream waits for an event that was recorded in a capture: it takes part from now on.
+  CUresult join(const std::shared_ptr<Stream>& stream, const CapturePlace& place);
+  /// A stream ends: what is captured with it is void.
+  void forget(const Stream& stream);
 
   /// For calls that no capture records and that change what a graph may rely on, such as cuMemAlloc and
   /// cuMemFree. STREAM_CAPTURE_UNSUPPORTED: forbidden, and the captures in whose way it came are void.
@@ -36,15 +40,16 @@ class Captures {
 
  private:
   struct Capture {
-    std::shared_ptr<Stream> stream;
-    CUstreamCaptureMode mode;
-    std::thread::id thread;
+    std::shared_ptr<CaptureUnderWay> under_way;
+    std::vector<std::shared_ptr<Stream>> streams;  ///< the first one is its origin
   };
   template <class Forbids>
   CUresult refuse_where(const Forbids& forbids);
+  std::vector<Capture>::iterator find(const CaptureUnderWay* under_way);
 
   std::mutex mutex_;  ///< guards what follows; before that of a stream
   std::vector<Capture> captures_;
+  std::uint64_t next_id_ = 1;
 };
 
 }  // namespace firebreak::softgpu::driver

@@ -36,6 +36,10 @@ struct CopyRequest {
   bool wait = false;  ///< return when it is done
 };
 
+/// The work of such a copy, which reads and writes host memory when it is done: of a graph. INVALID_VALUE as
+/// below.
+Answer<Work> work_of_copy(Process& process, const CopyRequest& request);
+
 /// INVALID_VALUE when a GPU pointer is not mapped now. Pageable host memory is read before this returns, and
 /// written before it returns.
 CUresult submit_copy(Process& process, Context& context, const std::shared_ptr<Stream>& stream,
@@ -51,6 +55,7 @@ struct FillRequest {
   bool wait = false;
 };
 
+Answer<Work> work_of_fill(Process& process, const FillRequest& request);
 CUresult submit_fill(Process& process, Context& context, const std::shared_ptr<Stream>& stream,
                      const FillRequest& request);
 

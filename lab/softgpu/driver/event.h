@@ -6,6 +6,7 @@
 
 #include "abi/cuda_driver.h"
 #include "softgpu/driver/completion.h"
+#include "softgpu/driver/stream.h"
 
 namespace firebreak::softgpu::driver {
 
@@ -19,6 +20,17 @@ class Event {
   void record(CompletionPointer completion) {
     const std::lock_guard lock(mutex_);
     recorded_ = std::move(completion);
+    captured_ = {};
+  }
+  /// In a stream that is captured: who waits for it takes part in the capture.
+  void record_in_capture(CapturePlace place) {
+    const std::lock_guard lock(mutex_);
+    captured_ = std::move(place);
+  }
+  /// Without a capture: it was not recorded in one.
+  CapturePlace captured() const {
+    const std::lock_guard lock(mutex_);
+    return captured_;
   }
   /// Null: never recorded.
   CompletionPointer recorded() const {
@@ -31,6 +43,7 @@ class Event {
   const CUcontext context_;
   mutable std::mutex mutex_;
   CompletionPointer recorded_;
+  CapturePlace captured_;
 };
 
 }  // namespace firebreak::softgpu::driver

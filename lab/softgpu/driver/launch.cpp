@@ -130,7 +130,7 @@ Answer<Launch> prepare_launch(const Function& function, Dimensions grid, Dimensi
   return launch;
 }
 
-void submit_launch(Process& process, Context& context, const std::shared_ptr<Stream>& stream, Launch launch) {
+Work work_of_launch(Process& process, Context& context, Launch launch) {
   launch.stack_limit_bytes = context.limit(CU_LIMIT_STACK_SIZE).value_or(launch.stack_limit_bytes);
   Work work;
   work.is_lost_with_process = launch.kernel->writes_memory();
@@ -146,7 +146,27 @@ void submit_launch(Process& process, Context& context, const std::shared_ptr<Str
     }
     return to_work_outcome(outcome);
   };
-  context.submit(stream, std::move(work));
+  return work;
+}
+
+KernelNode node_of_launch(const Function& function, CUfunction handle, const Launch& launch,
+                          const LaunchArguments& arguments) {
+  KernelNode node;
+  node.function = handle;
+  node.context = function.context;
+  const auto set = [](std::uint32_t(&into)[3], const Dimensions& from) {
+    into[0] = from.x;
+    into[1] = from.y;
+    into[2] = from.z;
+  };
+  set(node.grid, launch.grid);
+  set(node.block, launch.block);
+  node.shared_bytes = launch.dynamic_shared_bytes;
+  node.parameters = launch.parameters;
+  for (const KernelParameter& parameter : function.kernel.parameters())
+    node.offsets.push_back(parameter.offset_bytes);
+  node.in_one_piece = arguments.extra != nullptr;
+  return node;
 }
 
 int active_blocks(const Function& function, int block_size, std::size_t dynamic_shared_bytes) {

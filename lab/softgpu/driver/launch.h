@@ -9,6 +9,7 @@
 #include "abi/cuda_driver.h"
 #include "softgpu/driver/answer.h"
 #include "softgpu/driver/context.h"
+#include "softgpu/driver/graph_node.h"
 #include "softgpu/driver/module.h"
 #include "softgpu/driver/process.h"
 
@@ -25,8 +26,12 @@ struct LaunchArguments {
 Answer<Launch> prepare_launch(const Function& function, Dimensions grid, Dimensions block,
                               std::uint32_t dynamic_shared_bytes, const LaunchArguments& arguments);
 
-/// Puts it on the stream; its fault, if any, comes later.
-void submit_launch(Process& process, Context& context, const std::shared_ptr<Stream>& stream, Launch launch);
+/// Work of that kernel; its fault, if any, comes when it is done.
+Work work_of_launch(Process& process, Context& context, Launch launch);
+
+/// What a graph keeps of such a launch.
+KernelNode node_of_launch(const Function& function, CUfunction handle, const Launch& launch,
+                          const LaunchArguments& arguments);
 
 /// Blocks of that size which one multiprocessor can hold at the same time.
 int active_blocks(const Function& function, int block_size, std::size_t dynamic_shared_bytes);

@@ -79,6 +79,7 @@ class Process {
   HandleTable<Function>& functions() { return functions_; }
   HandleTable<Event>& events() { return events_; }
   HandleTable<Graph>& graphs() { return graphs_; }
+  HandleTable<GraphExec>& graph_execs() { return graph_execs_; }
   HandleTable<Array>& arrays() { return arrays_; }
   HandleTable<MipmappedArray>& mipmapped_arrays() { return mipmapped_arrays_; }
   HandleTable<ResourceDescription>& resource_descriptions() { return resource_descriptions_; }
@@ -141,6 +142,7 @@ class Process {
   HandleTable<Function> functions_;
   HandleTable<Event> events_;
   HandleTable<Graph> graphs_;
+  HandleTable<GraphExec> graph_execs_;
   HandleTable<Array> arrays_;
   HandleTable<MipmappedArray> mipmapped_arrays_;
   HandleTable<ResourceDescription> resource_descriptions_;

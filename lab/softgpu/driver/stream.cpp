@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "softgpu/driver/stream.h"
 
+#include <algorithm>
 #include <thread>
 #include <utility>
 
@@ -63,38 +64,44 @@ void Stream::close() {
   changed_.notify_one();
 }
 
-bool Stream::begin_capture() {
+bool Stream::begin_capture(CapturePlace place) {
   const std::lock_guard lock(mutex_);
-  if (captured_) return false;
-  captured_ = std::make_shared<Graph>();
-  capture_valid_ = true;
+  if (captured_.capture) return false;
+  captured_ = std::move(place);
   return true;
 }
 
-void Stream::invalidate_capture() {
+void Stream::end_capture() {
   const std::lock_guard lock(mutex_);
-  capture_valid_ = false;
-}
-
-bool Stream::is_capture_valid() const {
-  const std::lock_guard lock(mutex_);
-  return capture_valid_;
-}
-
-std::shared_ptr<Graph> Stream::end_capture() {
-  const std::lock_guard lock(mutex_);
-  return std::exchange(captured_, nullptr);
+  captured_ = {};
 }
 
 bool Stream::is_captured() const {
   const std::lock_guard lock(mutex_);
-  return captured_ != nullptr;
+  return captured_.capture != nullptr;
+}
+
+CapturePlace Stream::capture_place() const {
+  const std::lock_guard lock(mutex_);
+  return captured_;
+}
+
+void Stream::wait_in_capture(const GraphNodes& nodes, bool alone) {
+  const std::lock_guard lock(mutex_);
+  if (alone) captured_.after.clear();
+  for (const auto& node : nodes) {
+    if (std::ranges::find(captured_.after, node) == captured_.after.end()) captured_.after.push_back(node);
+  }
 }
 
 bool Stream::record(const Work& work) {
   const std::lock_guard lock(mutex_);
-  if (captured_) captured_->add(work);
-  return captured_ != nullptr;
+  if (!captured_.capture) return false;
+  NodeContent content = work.node != nullptr
+                            ? *work.node
+                            : NodeContent{OtherNode{CU_GRAPH_NODE_TYPE_BATCH_MEM_OP, work.again()}};
+  captured_.after = {captured_.capture->graph->add(std::move(content), captured_.after)};
+  return true;
 }
 
 void Stream::work_off(const std::shared_ptr<Stream>& stream) {

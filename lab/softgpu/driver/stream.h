@@ -2,11 +2,14 @@
 /// One CUDA stream: a queue, and a thread that works it off in order.
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
+#include <cstdint>
 #include <deque>
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <thread>
 
 #include "softgpu/driver/completion.h"
 #include "softgpu/driver/graph.h"
@@ -15,6 +18,22 @@
 namespace firebreak::softgpu::driver {
 
 class Context;
+class Stream;
+
+/// Streams that are recorded into one graph. Thread safe, but for what never changes.
+struct CaptureUnderWay {
+  std::uint64_t id;
+  const Stream* origin;
+  CUstreamCaptureMode mode;
+  std::thread::id thread;
+  std::shared_ptr<Graph> graph = std::make_shared<Graph>();
+  std::atomic<bool> is_valid{true};
+};
+/// Where a stream stands in one: what it is given next waits for these nodes.
+struct CapturePlace {
+  std::shared_ptr<CaptureUnderWay> capture;
+  GraphNodes after;
+};
 
 /// What a worker needs of its process.
 struct StreamHost {
@@ -50,14 +69,14 @@ class Stream : public std::enable_shared_from_this<Stream> {
   CompletionPointer last() const;
   void close();
 
-  /// From now on what it is given is recorded and not done. False: it is captured already.
-  bool begin_capture();
-  /// Null: it was not captured.
-  std::shared_ptr<Graph> end_capture();
+  /// From now on what it is given is recorded there and not done. False: it is captured already.
+  bool begin_capture(CapturePlace place);
+  void end_capture();
   bool is_captured() const;
-  /// What is captured is void: nothing comes of it.
-  void invalidate_capture();
-  bool is_capture_valid() const;
+  /// Without a capture: it is not captured.
+  CapturePlace capture_place() const;
+  /// What it is given next waits for these, too, or, with `alone`, for these alone.
+  void wait_in_capture(const GraphNodes& nodes, bool alone);
   /// True: the work was recorded.
   bool record(const Work& work);
 
@@ -77,8 +96,7 @@ class Stream : public std::enable_shared_from_this<Stream> {
   std::condition_variable changed_;
   std::deque<Work> queue_;
   CompletionPointer last_;
-  std::shared_ptr<Graph> captured_;
-  bool capture_valid_ = true;
+  CapturePlace captured_;
   bool running_ = false;
   bool closed_ = false;
   bool stopped_ = false;  ///< by a fault: what is queued is never done

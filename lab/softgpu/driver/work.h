@@ -15,6 +15,8 @@
 
 namespace firebreak::softgpu::driver {
 
+struct NodeContent;
+
 struct WorkDone {};
 /// The GPU stopped it half way: nothing after it runs, and it never completes.
 struct WorkStopped {};
@@ -33,6 +35,8 @@ struct Work {
   bool is_lost_with_process = false;
   std::vector<CompletionPointer> dependencies;
   CompletionPointer completion = std::make_shared<Completion>();
+  /// What a graph keeps of it; null: it can only be done again.
+  std::shared_ptr<const NodeContent> node = nullptr;
 
   /// The same to be done once more: after nothing, and with an end of its own.
   Work again() const {

@@ -1,0 +1,293 @@
+// SPDX-License-Identifier: Apache-2.0
+/// Graphs come and go, and what can be launched of them.
+#include "virtual/calls.h"
+
+namespace firebreak::virtual_driver::own {
+namespace {
+
+/// Makes a graph, which is empty or another one's.
+template <class Make>
+CUresult make(const OwnCall& call, CUgraph* graph, const Make& make_one) {
+  if (graph == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  return call.all.call([&](const Turn& turn) {
+    const auto lock = call.all.graphs().lock();
+    CUgraph own = nullptr;
+    const CUresult result = make_one(turn, &own);
+    if (result == CUDA_SUCCESS) *graph = turn.slot == anchor ? own : call.all.graphs().add_graph(turn, own);
+    return result;
+  });
+}
+
+/// Makes an executable by `make_one`. What the graph does is read now: programs destroy it next.
+template <class Make>
+CUresult instantiate(const OwnCall& call, CUgraphExec* exec, CUgraph graph, unsigned long long flags,
+                     const Make& make_one) {
+  if (exec == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  if ((flags & CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH) != 0)
+    call.all.stand_aside("it has a graph that kernels launch");
+  const CUresult result = call.all.call([&](const Turn& turn) {
+    Graphs& graphs = call.all.graphs();
+    const auto lock = graphs.lock();
+    const CUgraph own = turn.objects.translate(graph, turn.slot);
+    CUgraphExec made = nullptr;
+    const CUresult instantiated = make_one(turn, &made, own);
+    if (instantiated != CUDA_SUCCESS) return instantiated;
+    *exec = turn.slot == anchor ? made : graphs.add_exec(turn, made, graphs.content_of(turn, own), flags);
+    return instantiated;
+  });
+  if (result == CUDA_SUCCESS) call.all.something_new();
+  return result;
+}
+
+/// An error's node, as the program calls it.
+void see(const Turn& turn, CUgraphNode* node) {
+  if (node != nullptr) *node = turn.all.graphs().seen_node(*node, turn.slot);
+}
+
+/// Gives an executable what another graph does.
+template <class Update>
+CUresult update(const OwnCall& call, CUgraphExec exec, CUgraph graph, const Update& update_one) {
+  return call.all.call([&](const Turn& turn) {
+    Graphs& graphs = call.all.graphs();
+    const auto lock = graphs.lock();
+    const CUgraph own = turn.objects.translate(graph, turn.slot);
+    const CUresult updated = update_one(turn, turn.objects.translate(exec, turn.slot), own);
+    const auto state = graphs.find_exec(exec);
+    if (updated != CUDA_SUCCESS || state == nullptr || state->content == nullptr) return updated;
+    const auto now = graphs.content_of(turn, own);
+    if (now == nullptr) return updated;
+    // Its nodes go on to be those of the graph that it was made of.
+    auto content = std::make_shared<GraphContent>(*now);
+    const std::size_t count = std::min(content->nodes.size(), state->content->nodes.size());
+    for (std::size_t i = 0; i < count; ++i) content->nodes[i].seen = state->content->nodes[i].seen;
+    graphs.update_exec(turn, *state, std::move(content));
+    return updated;
+  });
+}
+
+/// Changes one node of an executable by `set_one`, and by `read_one` what is known of it.
+template <class Set, class Read>
+CUresult set_node(const OwnCall& call, CUgraphExec exec, CUgraphNode node, const Set& set_one,
+                  const Read& read_one) {
+  return call.all.call([&](const Turn& turn) {
+    Graphs& graphs = call.all.graphs();
+    const auto lock = graphs.lock();
+    const auto state = graphs.find_exec(exec);
+    const CUgraphNode own =
+        state == nullptr ? graphs.node_in(node, turn.slot) : graphs.node_of_exec(*state, node, turn.slot);
+    const CUresult result = set_one(turn, turn.objects.translate(exec, turn.slot), own);
+    if (result != CUDA_SUCCESS || state == nullptr || state->content == nullptr) return result;
+    auto content = std::make_shared<GraphContent>(*state->content);
+    const GraphSource source{turn.driver,          turn.slot,       turn.objects, call.all.taken(),
+                             call.all.arguments(), content->context};
+    const char* why = "it changes a graph in a way that is not followed";
+    for (GraphNodeContent& each : content->nodes) {
+      if (each.seen == number_of(node)) why = read_one(source, each);
+    }
+    if (why != nullptr) call.all.stand_aside(why);
+    graphs.update_exec(turn, *state, std::move(content));
+    return result;
+  });
+}
+
+}  // namespace
+
+CUresult cuGraphCreate(const OwnCall& call, CUgraph* graph, unsigned int flags) {
+  return make(call, graph,
+              [&](const Turn& turn, CUgraph* own) { return turn.driver.cuGraphCreate(own, flags); });
+}
+
+CUresult cuGraphClone(const OwnCall& call, CUgraph* clone, CUgraph original) {
+  return make(call, clone, [&](const Turn& turn, CUgraph* own) {
+    return turn.driver.cuGraphClone(own, turn.objects.translate(original, turn.slot));
+  });
+}
+
+/// An executable goes on without its graph.
+CUresult cuGraphDestroy(const OwnCall& call, CUgraph graph) {
+  return call.all.call([&](const Turn& turn) {
+    const auto lock = call.all.graphs().lock();
+    Object* const object = turn.objects.find(Family::Graph, number_of(graph));
+    const CUgraph own = turn.objects.translate(graph, turn.slot);
+    // Null: something that was in it was gone before a move.
+    const CUresult result =
+        object != nullptr && own == nullptr ? CUDA_SUCCESS : turn.driver.cuGraphDestroy(own);
+    if (result != CUDA_SUCCESS || object == nullptr) return result;
+    call.all.graphs().remove_graph(*object);
+    end_object<CUgraph>(turn, object, [](const cuda::Backend& driver, CUgraph there) {
+      return driver.cuGraphDestroy(there);
+    });
+    return result;
+  });
+}
+
+CUresult cuGraphExecDestroy(const OwnCall& call, CUgraphExec exec) {
+  return call.all.call([&](const Turn& turn) {
+    const auto lock = call.all.graphs().lock();
+    const auto state = call.all.graphs().find_exec(exec);
+    const CUgraphExec own = turn.objects.translate(exec, turn.slot);
+    const CUresult result =
+        state != nullptr && own == nullptr ? CUDA_SUCCESS : turn.driver.cuGraphExecDestroy(own);
+    if (result != CUDA_SUCCESS || state == nullptr) return result;
+    end_object<CUgraphExec>(turn, state->object, [](const cuda::Backend& driver, CUgraphExec there) {
+      return driver.cuGraphExecDestroy(there);
+    });
+    call.all.graphs().remove_exec(turn, state);
+    return result;
+  });
+}
+
+CUresult cuGraphInstantiateWithFlags(const OwnCall& call, CUgraphExec* exec, CUgraph graph,
+                                     unsigned long long flags) {
+  return instantiate(call, exec, graph, flags, [&](const Turn& turn, CUgraphExec* made, CUgraph own) {
+    return turn.driver.cuGraphInstantiateWithFlags(made, own, flags);
+  });
+}
+
+CUresult cuGraphInstantiateWithParams(const OwnCall& call, CUgraphExec* exec, CUgraph graph,
+                                      CUDA_GRAPH_INSTANTIATE_PARAMS* params) {
+  if (params == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  return instantiate(call, exec, graph, params->flags, [&](const Turn& turn, CUgraphExec* made, CUgraph own) {
+    CUDA_GRAPH_INSTANTIATE_PARAMS here = *params;
+    here.hUploadStream = turn.objects.translate(here.hUploadStream, turn.slot);
+    const auto plain =
+        call.which(turn.driver.cuGraphInstantiateWithParams, turn.driver.cuGraphInstantiateWithParams_ptsz);
+    const CUresult result = plain(made, own, &here);
+    see(turn, &here.hErrNode_out);
+    params->hErrNode_out = here.hErrNode_out;
+    params->result_out = here.result_out;
+    return result;
+  });
+}
+
+CUresult cuGraphInstantiate(const OwnCall& call, CUgraphExec* exec, CUgraph graph, CUgraphNode* error_node,
+                            char* log, std::size_t size_bytes) {
+  return instantiate(call, exec, graph, 0, [&](const Turn& turn, CUgraphExec* made, CUgraph own) {
+    const CUresult result = turn.driver.cuGraphInstantiate(made, own, error_node, log, size_bytes);
+    if (result != CUDA_SUCCESS) see(turn, error_node);
+    return result;
+  });
+}
+
+CUresult cuGraphInstantiate_v2(const OwnCall& call, CUgraphExec* exec, CUgraph graph, CUgraphNode* error_node,
+                               char* log, std::size_t size_bytes) {
+  return instantiate(call, exec, graph, 0, [&](const Turn& turn, CUgraphExec* made, CUgraph own) {
+    const CUresult result = turn.driver.cuGraphInstantiate_v2(made, own, error_node, log, size_bytes);
+    if (result != CUDA_SUCCESS) see(turn, error_node);
+    return result;
+  });
+}
+
+CUresult cuGraphExecUpdate(const OwnCall& call, CUgraphExec exec, CUgraph graph, CUgraphNode* error_node,
+                           CUgraphExecUpdateResult* why) {
+  return update(call, exec, graph, [&](const Turn& turn, CUgraphExec own, CUgraph from) {
+    const CUresult result = turn.driver.cuGraphExecUpdate(own, from, error_node, why);
+    if (result != CUDA_SUCCESS) see(turn, error_node);
+    return result;
+  });
+}
+
+CUresult cuGraphExecUpdate_v2(const OwnCall& call, CUgraphExec exec, CUgraph graph,
+                              CUgraphExecUpdateResultInfo* info) {
+  return update(call, exec, graph, [&](const Turn& turn, CUgraphExec own, CUgraph from) {
+    const CUresult result = turn.driver.cuGraphExecUpdate_v2(own, from, info);
+    if (result != CUDA_SUCCESS && info != nullptr) {
+      see(turn, &info->errorNode);
+      see(turn, &info->errorFromNode);
+    }
+    return result;
+  });
+}
+
+CUresult cuGraphExecKernelNodeSetParams_v2(const OwnCall& call, CUgraphExec exec, CUgraphNode node,
+                                           const CUDA_KERNEL_NODE_PARAMS* params) {
+  if (params == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  CUDA_KERNEL_NODE_PARAMS here{};
+  return set_node(
+      call, exec, node,
+      [&](const Turn& turn, CUgraphExec own, CUgraphNode of) {
+        here = *static_cast<const CUDA_KERNEL_NODE_PARAMS*>(KernelNodeParams(turn, params));
+        return turn.driver.cuGraphExecKernelNodeSetParams_v2(own, of, &here);
+      },
+      [&](const GraphSource& source, GraphNodeContent& into) { return read_kernel(source, here, into); });
+}
+
+CUresult cuGraphExecKernelNodeSetParams(const OwnCall& call, CUgraphExec exec, CUgraphNode node,
+                                        const CUDA_KERNEL_NODE_PARAMS_v1* params) {
+  if (params == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  CUDA_KERNEL_NODE_PARAMS here{};
+  return set_node(
+      call, exec, node,
+      [&](const Turn& turn, CUgraphExec own, CUgraphNode of) {
+        const CUDA_KERNEL_NODE_PARAMS_v1 first =
+            *static_cast<const CUDA_KERNEL_NODE_PARAMS_v1*>(KernelNodeParams(turn, params));
+        here = {first.func,         first.gridDimX,  first.gridDimY,  first.gridDimZ,
+                first.blockDimX,    first.blockDimY, first.blockDimZ, first.sharedMemBytes,
+                first.kernelParams, first.extra,     nullptr,         nullptr};
+        return turn.driver.cuGraphExecKernelNodeSetParams(own, of, &first);
+      },
+      [&](const GraphSource& source, GraphNodeContent& into) { return read_kernel(source, here, into); });
+}
+
+CUresult cuGraphExecMemcpyNodeSetParams(const OwnCall& call, CUgraphExec exec, CUgraphNode node,
+                                        const CUDA_MEMCPY3D* copy, CUcontext context) {
+  if (copy == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  CUDA_MEMCPY3D here{};
+  return set_node(
+      call, exec, node,
+      [&](const Turn& turn, CUgraphExec own, CUgraphNode of) {
+        here = *static_cast<const CUDA_MEMCPY3D*>(Copy<CUDA_MEMCPY3D>(turn, copy));
+        return turn.driver.cuGraphExecMemcpyNodeSetParams(own, of, &here,
+                                                          turn.objects.translate(context, turn.slot));
+      },
+      [&](const GraphSource& source, GraphNodeContent& into) { return read_copy(source, here, into); });
+}
+
+CUresult cuGraphExecMemsetNodeSetParams(const OwnCall& call, CUgraphExec exec, CUgraphNode node,
+                                        const CUDA_MEMSET_NODE_PARAMS* fill, CUcontext context) {
+  if (fill == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  CUDA_MEMSET_NODE_PARAMS here{};
+  return set_node(
+      call, exec, node,
+      [&](const Turn& turn, CUgraphExec own, CUgraphNode of) {
+        here = *static_cast<const CUDA_MEMSET_NODE_PARAMS*>(Fill(turn, fill));
+        return turn.driver.cuGraphExecMemsetNodeSetParams(own, of, &here,
+                                                          turn.objects.translate(context, turn.slot));
+      },
+      [&](const GraphSource& source, GraphNodeContent& into) { return read_fill(source, here, into); });
+}
+
+namespace {
+
+template <class Get>
+CUresult get_edges(const OwnCall& call, CUgraph graph, CUgraphNode* from, CUgraphNode* to, std::size_t* count,
+                   const Get& get) {
+  return call.all.call([&](const Turn& turn) {
+    const auto lock = call.all.graphs().lock();
+    const CUresult result = get(turn, turn.objects.translate(graph, turn.slot));
+    if (result != CUDA_SUCCESS || from == nullptr || to == nullptr) return result;
+    for (std::size_t i = 0; i < *count; ++i) {
+      see(turn, from + i);
+      see(turn, to + i);
+    }
+    return result;
+  });
+}
+
+}  // namespace
+
+CUresult cuGraphGetEdges(const OwnCall& call, CUgraph graph, CUgraphNode* from, CUgraphNode* to,
+                         std::size_t* count) {
+  return get_edges(call, graph, from, to, count, [&](const Turn& turn, CUgraph own) {
+    return turn.driver.cuGraphGetEdges(own, from, to, count);
+  });
+}
+
+CUresult cuGraphGetEdges_v2(const OwnCall& call, CUgraph graph, CUgraphNode* from, CUgraphNode* to,
+                            CUgraphEdgeData* data, std::size_t* count) {
+  return get_edges(call, graph, from, to, count, [&](const Turn& turn, CUgraph own) {
+    return turn.driver.cuGraphGetEdges_v2(own, from, to, data, count);
+  });
+}
+
+}  // namespace firebreak::virtual_driver::own
