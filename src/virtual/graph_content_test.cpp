@@ -160,7 +160,8 @@ class GraphContentTest : public testing::Test {
  protected:
   GraphContentTest() {
     fake = {};
-    context_ = &known(Family::Context, 0x100, 0x1000);
+    // What a thread remembers of objects is of one Objects: no other test here has a context of that number.
+    context_ = &known(Family::Context, 0x7100, 0x1000);
     function_ = &known(Family::Code, 0x200, 0x2000);
   }
   Object& known(Family family, std::uintptr_t in_first, std::uintptr_t in_second,
@@ -221,7 +222,7 @@ TEST_F(GraphContentTest, AKernelOfALibraryIsNoFunctionThereAndHasItsContext) {
   Object& library = known(Family::Library, 0x300, 0x3000);
   known(Family::Code, 0x400, 0x4000, {&library, 0});
   kernel(nullptr).kernel.kern = handle<CUkernel>(0x400);
-  fake.read[0]->kernel.ctx = handle<CUcontext>(0x100);
+  fake.read[0]->kernel.ctx = handle<CUcontext>(0x7100);
   const GraphReading reading = read();
   ASSERT_NE(reading.content, nullptr) << reading.why;
   ASSERT_EQ(make(*reading.content), CUDA_SUCCESS);

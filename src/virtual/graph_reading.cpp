@@ -203,7 +203,8 @@ const char* read_kernel(const GraphSource& source, const CUDA_KERNEL_NODE_PARAMS
     if (const char* const why = read_pieces(params.extra, into); why != nullptr) return why;
   } else {
     const auto* const sizes = source.arguments.sizes_of(source.driver, *into.code, own);
-    if (sizes == nullptr) return "it has a graph, and its kernels' parameters are not known";
+    const bool are_shown = sizes != nullptr && (sizes->empty() || params.kernelParams != nullptr);
+    if (!are_shown) return "it has a graph, and its kernels' parameters are not known";
     for (std::size_t i = 0; i < sizes->size(); ++i)
       into.arguments.emplace_back(static_cast<const char*>(params.kernelParams[i]), (*sizes)[i]);
   }

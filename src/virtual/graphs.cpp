@@ -159,6 +159,17 @@ void Graphs::try_again(Slot slot) {
   for (const auto& [object, state] : execs_) look(*object);
 }
 
+namespace {
+
+/// On a thread that makes calls there for us.
+void make_current(const Instance& instance, const Object* context) {
+  const std::uintptr_t there = context == nullptr ? 0 : context->in[instance.slot()].load();
+  instance.driver().cuCtxSetCurrent(reinterpret_cast<CUcontext>(there));
+  current().in_driver[instance.slot()] = there;
+}
+
+}  // namespace
+
 /// By the keeper, or by a thread that leaves a dead instance.
 CUresult Graphs::make_one(const std::shared_ptr<Object*>& of, Making& making) {
   const auto its_lock = lock();
@@ -168,7 +179,9 @@ CUresult Graphs::make_one(const std::shared_ptr<Object*>& of, Making& making) {
   const Instance& active = all_.active();
   if (state->second.content == nullptr) {
     const auto own = reinterpret_cast<CUgraph>(graph.in[active.slot()].load());
+    make_current(active, state->second.context);
     GraphReading reading = own == nullptr ? GraphReading{} : read(active, own, state->second.context);
+    make_current(active, nullptr);
     if (reading.why != nullptr) all_.stand_aside(reading.why);
     state->second.content = std::move(reading.content);
   }

@@ -22,17 +22,31 @@ CUresult LaterFrees::add(const Instance& active, CUstream stream, bool per_threa
   return CUDA_SUCCESS;
 }
 
+bool LaterFrees::add_until_all_waited(const Instance& active, CUdeviceptr address) {
+  const std::lock_guard lock(mutex_);
+  const bool is_freed = std::ranges::any_of(all_, [&](const Later& each) { return each.address == address; });
+  if (!is_freed) all_.push_back({address, nullptr, active.slot()});
+  return !is_freed;
+}
+
+bool LaterFrees::wants_wait() const {
+  const std::lock_guard lock(mutex_);
+  return std::ranges::any_of(all_, [](const Later& each) { return each.event == nullptr; });
+}
+
 bool LaterFrees::holds(CUdeviceptr address) const {
   const std::lock_guard lock(mutex_);
   return std::ranges::any_of(all_, [&](const Later& each) { return each.address == address; });
 }
 
-void LaterFrees::take_up(WindowMemory& memory, const Instance& active) {
+void LaterFrees::take_up(WindowMemory& memory, const Instance& active, bool all_waited) {
   const std::lock_guard lock(mutex_);
   std::erase_if(all_, [&](const Later& each) {
     const bool is_here = each.slot == active.slot();
-    if (is_here && active.driver().cuEventQuery(each.event) != CUDA_SUCCESS) return false;
-    if (is_here) active.driver().cuEventDestroy_v2(each.event);
+    if (is_here && each.event == nullptr && !all_waited) return false;
+    if (is_here && each.event != nullptr && active.driver().cuEventQuery(each.event) != CUDA_SUCCESS)
+      return false;
+    if (is_here && each.event != nullptr) active.driver().cuEventDestroy_v2(each.event);
     memory.free(each.address, active);
     return true;
   });

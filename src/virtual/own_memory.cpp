@@ -7,7 +7,9 @@ namespace firebreak::virtual_driver::own {
 namespace {
 
 /// Everything that may use memory which the program gives back has ended, as the driver's own functions wait.
+/// In the middle of a capture that would end it: the driver waits as it can.
 CUresult wait_for_users(const OwnCall& call, const Turn& turn) {
+  if (call.all.graphs().are_captures_under_way()) return CUDA_SUCCESS;
   const auto wait_on = [&] { return turn.driver.cuCtxSynchronize(); };
   return call.all.has_one_context() ? call.all.wait_for_all(wait_on) : wait_on();
 }
@@ -59,6 +61,10 @@ CUresult allocate(const OwnCall& call, const Turn& turn, std::size_t size_bytes,
   const auto take = [&] {
     return call.all.memory().allocate(turn.instance, size_bytes, current_context(), address);
   };
+  // What was freed during a capture.
+  if (call.all.later_frees().wants_wait() && !call.all.graphs().are_captures_under_way() &&
+      wait_for_users(call, turn) == CUDA_SUCCESS)
+    call.all.later_frees().take_up(call.all.memory(), turn.instance, true);
   take_up();
   const CUresult taken = take();
   if (taken != CUDA_ERROR_OUT_OF_MEMORY || wait_for_users(call, turn) != CUDA_SUCCESS) return taken;
@@ -134,6 +140,10 @@ CUresult cuMemFree_v2(const OwnCall& call, CUdeviceptr address) {
     const bool is_ours = call.all.memory().find(address).has_value();
     if (!is_ours) return turn.driver.cuMemFree_v2(address);
     if (call.all.later_frees().holds(address)) return CUDA_ERROR_INVALID_VALUE;
+    if (call.all.graphs().are_captures_under_way()) {  // to wait would end them
+      const bool is_first = call.all.later_frees().add_until_all_waited(turn.instance, address);
+      return is_first ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+    }
     if (const CUresult waited = wait_for_users(call, turn); waited != CUDA_SUCCESS) return waited;
     return call.all.memory().free(address, turn.instance) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
   });

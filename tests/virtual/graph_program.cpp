@@ -10,7 +10,7 @@ namespace firebreak::test {
 namespace {
 
 /// `mix` does with every word what cannot be done twice, or in another order, unnoticed.
-constexpr const char* ptx = R"(.version 7.0
+constexpr const char* graph_code = R"(.version 7.0
 .target sm_70
 .address_size 64
 
@@ -86,7 +86,7 @@ CUresult GraphProgram::prepare() {
   void* host = nullptr;
   const CUresult result =
       all([&] { return driver_.cuCtxGetCurrent(&context_); },
-          [&] { return driver_.cuModuleLoadData(&module_, ptx); },
+          [&] { return driver_.cuModuleLoadData(&module_, graph_code); },
           [&] { return driver_.cuModuleGetFunction(&mix_, module_, "mix"); },
           [&] { return driver_.cuModuleGetFunction(&nothing_, module_, "nothing"); },
           [&] { return driver_.cuStreamCreateWithPriority(&stream_, CU_STREAM_NON_BLOCKING, -1); },
@@ -276,7 +276,7 @@ CUresult GraphProgram::build_child(CUgraphNode after) {
 
 CUresult GraphProgram::begin() {
   return all([&] { return prepare(); }, [&] { return destroy(); },
-             [&] { return driver_.cuStreamBeginCapture_v2(stream_, CU_STREAM_CAPTURE_MODE_GLOBAL); },
+             [&] { return driver_.cuStreamBeginCapture_v2(stream_, CU_STREAM_CAPTURE_MODE_RELAXED); },
              [&] { return capture_mix(words_, 3, stream_); });
 }
 
