@@ -316,6 +316,13 @@ CUresult cuGraphNodeGetDependencies(CUgraphNode node, CUgraphNode* dependencies,
   });
 }
 
+CUresult cuGraphNodeGetDependencies_v2(CUgraphNode node, CUgraphNode* dependencies, CUgraphEdgeData* data,
+                                       std::size_t* count) {
+  const CUresult result = cuGraphNodeGetDependencies(node, dependencies, count);
+  if (result == CUDA_SUCCESS && data != nullptr) std::memset(data, 0, *count * sizeof *data);
+  return result;
+}
+
 CUresult cuGraphAddDependencies(CUgraph graph, const CUgraphNode* from, const CUgraphNode* to,
                                 std::size_t count) {
   return with_graph(graph, [&](Process&, Graph& found) {
