@@ -53,7 +53,10 @@ const ArgumentAddresses::Sizes* ArgumentAddresses::sizes_of(const cuda::Backend&
     std::size_t offset_bytes = 0;
     const CUresult result = driver.cuFuncGetParamInfo(own, index, &offset_bytes, size_bytes);
     if (result == CUDA_SUCCESS) return result;
-    return driver.cuKernelGetParamInfo(reinterpret_cast<CUkernel>(own), index, &offset_bytes, size_bytes);
+    const CUresult of_kernel =
+        driver.cuKernelGetParamInfo(reinterpret_cast<CUkernel>(own), index, &offset_bytes, size_bytes);
+    // A function that has no more of them is no kernel.
+    return of_kernel != CUDA_SUCCESS && result == CUDA_ERROR_INVALID_VALUE ? result : of_kernel;
   };
   Sizes sizes;
   CUresult result = CUDA_SUCCESS;
