@@ -494,6 +494,7 @@ void VirtualProcess::leave_if_asked() {
   if (!may_go && !is_aside) return;  // one is being made, or its domain has had a fault, too
   if (!is_aside && is_held_up_by_capture()) return;
   const bool left = !is_aside && flip(Why::Asked, active().slot());
+  if (!left && !is_aside && is_held_up_by_capture()) return;  // one began just before the gate was closed
   const bool is_over = left || is_aside || page_->state.load() == abi::SpareState::Lost;
   if (!is_over && ++tries_ < tries_max) {
     wake_keeper();  // once more
