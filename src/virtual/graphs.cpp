@@ -193,7 +193,7 @@ CUresult Graphs::make_one(const std::shared_ptr<Object*>& of, Making& making) {
   const auto before = reinterpret_cast<CUgraph>(graph.in[making.slot].load());
   if (before != nullptr) making.driver.cuGraphDestroy(before);
   making.objects.set_own(graph, making.slot, number_of(made.graph));
-  if (result == CUDA_SUCCESS) note_nodes(state->second, graph, *state->second.content, made, making.slot);
+  if (result == CUDA_SUCCESS) note_nodes(state->second, *state->second.content, made, making.slot);
   return CUDA_SUCCESS;
 }
 
@@ -244,14 +244,12 @@ void Graphs::forget_nodes(GraphState& state) {
   state.nodes.clear();
 }
 
-void Graphs::note_nodes(GraphState& state, const Object& graph, const GraphContent& content,
-                        const MadeGraph& made, Slot slot) {
+void Graphs::note_nodes(GraphState& state, const GraphContent& content, const MadeGraph& made, Slot slot) {
   const std::lock_guard its(nodes_mutex_);
   for (std::size_t i = 0; i < content.nodes.size(); ++i) {
     const std::uintptr_t seen = content.nodes[i].seen;
     NodePlace& place = nodes_[seen];
     if (place.in.empty()) state.nodes.push_back(seen);
-    place.graph = graph.seen;
     seen_nodes_.erase({slot, std::exchange(place.in[slot], number_of(made.nodes[i]))});
     seen_nodes_[{slot, number_of(made.nodes[i])}] = seen;
   }

@@ -87,7 +87,6 @@ class Graphs {
     std::vector<std::uintptr_t> nodes;            ///< that were made elsewhere, as the program calls them
   };
   struct NodePlace {
-    std::uintptr_t graph = 0;  ///< as the program calls it
     std::map<Slot, std::uintptr_t> in;
   };
 
@@ -98,8 +97,7 @@ class Graphs {
   CUresult make_one(const std::shared_ptr<Object*>& graph, Making& making);
   CUresult make_one(const std::shared_ptr<ExecState>& exec, Making& making);
   void forget_nodes(GraphState& state);
-  void note_nodes(GraphState& state, const Object& graph, const GraphContent& content, const MadeGraph& made,
-                  Slot slot);
+  void note_nodes(GraphState& state, const GraphContent& content, const MadeGraph& made, Slot slot);
 
   VirtualProcess& all_;
   std::mutex captures_mutex_;
