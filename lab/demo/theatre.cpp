@@ -58,7 +58,8 @@ Status raise_the_agent(const Theatre& theatre, Company& company, const std::stri
                        const std::vector<std::string>& arguments) {
   const std::string directory = theatre.settings.directory + "/" + folder;
   company.socket_path = directory + "/agent.sock";
-  std::vector<std::string> command = {theatre.settings.programs + "/firebreakd", "--directory", directory};
+  std::vector<std::string> command = {theatre.settings.programs + "/firebreakd", "--end-domains",
+                                      "--directory", directory};
   command.insert(command.end(), arguments.begin(), arguments.end());
   auto agent = company.stage->enter({"agent", "agent", command, theatre.platform.environment},
                                     [&company](const std::string&) { company.agent_listens = true; });

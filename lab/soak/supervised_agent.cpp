@@ -95,7 +95,7 @@ Status SupervisedAgent::end(Milliseconds patience) {
   if (supervisor_->ended()) {
     return fail(ErrorCode::Unavailable, "the agent had ended: " + supervisor_->record().last_words);
   }
-  supervisor_->signal(SIGTERM);
+  supervisor_->signal(SIGINT);
   return stage_.wait("the agent's end", patience, [this] { return supervisor_->ended(); });
 }
 

@@ -56,7 +56,7 @@ class SoftGpuTest(unittest.TestCase):
     def end(self, process: subprocess.Popen[str]) -> None:
         """In good order, so that what it keeps for others goes too."""
         if process.poll() is None:
-            process.send_signal(signal.SIGTERM)
+            process.send_signal(signal.SIGINT if process is self.agent else signal.SIGTERM)
             try:
                 process.wait(20)
             except subprocess.TimeoutExpired:

@@ -216,8 +216,15 @@ struct Form<HandOver> {
   static void read(const json& in, HandOver& m) { in.at("tenant").get_to(m.tenant); }
 };
 template <>
-struct Form<Stop> : EmptyForm<Stop> {
-  static constexpr const char* name = "stop";
+struct Form<Shutdown> {
+  static constexpr const char* name = "shutdown";
+  static void write(json& out, const Shutdown& m) {
+    out.update({{"force", m.force}, {"grace_ms", m.grace_ms}});
+  }
+  static void read(const json& in, Shutdown& m) {
+    in.at("force").get_to(m.force);
+    read_number(in, "grace_ms", m.grace_ms);
+  }
 };
 template <>
 struct Form<Done> : EmptyForm<Done> {

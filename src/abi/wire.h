@@ -159,8 +159,13 @@ struct Inject {
 struct HandOver {
   std::string tenant;
 };
-/// The agent ends in good order. Answered by Done.
-struct Stop {};
+/// Everything is to end: all tenants, the MPS daemons, what is kept for the next agent, and the agent, which
+/// nobody is to start again. Answered by Ended when all but the agent is gone, and nothing is kept; or by
+/// Refused, with who is there, unless `force`.
+struct Shutdown {
+  bool force = false;          ///< also where tenants are there
+  std::uint32_t grace_ms = 0;  ///< between SIGTERM and SIGKILL, for each of their processes
+};
 
 // --- from the agent
 // ---------------------------------------------------------------------------------------------
@@ -239,7 +244,7 @@ struct Event {
 using Message =
     std::variant<Join, Rejoin, StandDown, Publish, GiveAllocation, Listen, GiveListener, NextConnection,
                  ReleaseConnection, Ready, Resumed, Finish, Injected, Inject, Place, Adopt, EndProcess,
-                 EndTenant, Output, StatusRequest, Subscribe, HandOver, Stop, Joined, Allocation,
+                 EndTenant, Output, StatusRequest, Subscribe, HandOver, Shutdown, Joined, Allocation,
                  ClientConnection, Placed, Done, Refused, Ended, StatusDocument, Event>;
 
 /// A message as it travels.

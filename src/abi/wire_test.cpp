@@ -91,6 +91,9 @@ TEST(Wire, EveryFieldOfAnEndSurvives) {
   const EndTenant tenant = round_trip(EndTenant{"rogue", 250});
   EXPECT_EQ(tenant.tenant, "rogue");
   EXPECT_EQ(tenant.grace_ms, 250u);
+  const Shutdown all = round_trip(Shutdown{true, 250});
+  EXPECT_TRUE(all.force);
+  EXPECT_EQ(all.grace_ms, 250u);
   EXPECT_EQ(round_trip(HandOver{"llm"}).tenant, "llm");
   EXPECT_EQ(round_trip(Ended{"process 99: SIGTERM"}).text, "process 99: SIGTERM");
 }

@@ -37,6 +37,8 @@ RecentFaults::Confirms confirmed_by(const fault::Fault& fault) {
 /// What a request's number adds to an answer, at most.
 constexpr std::size_t number_bytes = 64;
 
+constexpr Milliseconds shelves_patience{1'000};
+
 }  // namespace
 
 Result<std::unique_ptr<Agent>> Agent::start(const AgentOptions& options, os::EventLoop& loop,
@@ -84,6 +86,14 @@ void Agent::begin_keeping() {
       .run();
 }
 
+/// What is on its way to a shelf is waited for, not for long: whoever asked for it asks again.
+void Agent::hand_over() {
+  const SystemClock clock;
+  const Monotonic until = clock.now() + shelves_patience;
+  while (awaits_shelves() && clock.now() < until) loop_.run_once(Milliseconds(10));
+  records_.save();
+}
+
 std::string Agent::status_for(const Asking& who) const {
   return agent::status_json({options_, clock_, detectors_, domains_, tenants_, processes_, holder_, budget_,
                              parking_, spares_, credentials_},
@@ -96,6 +106,7 @@ std::string Agent::status_for(const Asking& who) const {
 void Agent::on_message(Connection& connection, abi::Message message, std::vector<os::Fd> descriptors) {
   if (auto may = admit(connection, message); !may) return answers_.give(connection, may);
   if (answers_.is_done(connection)) return answers_.give(connection, {});
+  if (!is_let_in(connection, message)) return;
   std::visit(
       Overloaded{
           [&](const abi::Join& request) {
@@ -144,10 +155,7 @@ void Agent::on_message(Connection& connection, abi::Message message, std::vector
             answers_.give(connection, {});
           },
           [&](const abi::HandOver& request) { answers_.give(connection, joins_.hand_over(request)); },
-          [&](const abi::Stop&) {
-            answers_.give(connection, {});
-            loop_.stop();
-          },
+          [&](const abi::Shutdown& request) { shutdown_.ask(connection, request); },
           [&](const auto&) { connection.answer(abi::Refused{"that is the agent's to say"}); },
       },
       message);
@@ -191,6 +199,15 @@ Status Agent::room_for_user(const Connection& connection, const std::string& ten
   if (!is_new || credentials_.count_of(user) < options_.tenants_of_user_max) return {};
   return fail(ErrorCode::ResourceExhausted,
               fmt::format("user {} has {} tenants already", user, options_.tenants_of_user_max));
+}
+
+bool Agent::is_let_in(Connection& connection, const abi::Message& message) {
+  const bool is_new = std::holds_alternative<abi::Place>(message) ||
+                      std::holds_alternative<abi::Adopt>(message) ||
+                      std::holds_alternative<abi::Join>(message);
+  if (!is_new || !shutdown_.is_under_way()) return true;
+  connection.answer(abi::Refused{"the agent is being shut down"});
+  return false;
 }
 
 Result<abi::Placed> Agent::place(const Connection& connection, const abi::Place& request) {

@@ -25,6 +25,7 @@
 #include "agent/records.h"
 #include "agent/server.h"
 #include "agent/shelf_queue.h"
+#include "agent/shutdown.h"
 #include "agent/spares.h"
 #include "agent/strays.h"
 #include "agent/surroundings.h"
@@ -50,6 +51,13 @@ class Agent final : private ServerHandler {
 
   /// The document that `firebreak status` prints.
   std::string status_json() const { return status_for({}); }
+
+  /// Writes down what the next agent needs. Who calls it ends this process at once, without ending this
+  /// object: then nothing is released, as of an agent that was killed.
+  void hand_over();
+  /// Ends everything (agent/shutdown.h), and then stops the loop.
+  void shut_down() { shutdown_.begin(options_.end_grace); }
+  bool is_shutting_down() const { return shutdown_.is_under_way(); }
 
   /// Somebody waits for what a shelf has not answered yet.
   bool awaits_shelves() const { return !shelves_.is_idle(); }
@@ -80,6 +88,7 @@ class Agent final : private ServerHandler {
                  [this](pid_t pid) { endings_.on_other_program(pid); }}) {}
 
   void begin_keeping();
+  bool is_let_in(Connection& connection, const abi::Message& message);
 
   // What tenants and the firebreak command ask.
   void on_message(Connection& connection, abi::Message message, std::vector<os::Fd> descriptors) override;
@@ -160,6 +169,9 @@ class Agent final : private ServerHandler {
                  }};
   Joins joins_{{options_, kernel_, clock_, domains_, server_, tenants_, processes_, credentials_, placements_,
                 budget_, warm_standbys_, records_, answers_, teller_, follower_, pairs_, memory_, deaths_}};
+  OrderlyShutdown shutdown_{{loop_, domains_, shelves_, server_, tenants_, processes_, placements_, records_,
+                             parking_, memory_, endings_},
+                            [this] { loop_.stop(); }};
 };
 
 }  // namespace firebreak::agent

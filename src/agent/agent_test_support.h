@@ -74,6 +74,8 @@ struct FakeDomains final : Domains {
     callbacks = std::move(given);
     return {};
   }
+  void end() override { has_ended = true; }
+  bool has_ended = false;
   std::vector<std::string> names() const override { return {"a", "b"}; }
   std::map<std::string, std::string> gpus;  ///< of domains; none: one that is not named
   std::vector<mps::DomainReport> reports() const override {
@@ -137,12 +139,16 @@ struct FakeServiceManager final : ServiceManager {
     for (const auto& [name, descriptor] : kept) duplicates.emplace(name, os::Fd(::dup(descriptor.get())));
     return duplicates;
   }
+  const std::map<std::string, os::Fd>& descriptors() override { return kept; }
   Status keep(const std::string& name, int descriptor) override {
     if (!is_there) return fail(ErrorCode::Unsupported, "nobody is there");
     kept.insert_or_assign(name, os::Fd(::dup(descriptor)));
     return {};
   }
   void drop(const std::string& name) override { kept.erase(name); }
+  Status give_own_unit(const std::string&, const std::string&, pid_t) override {
+    return fail(ErrorCode::Unsupported, "there are no units");
+  }
   void tell_ready() override {}
   void tell_status(const std::string& line) override { statuses.push_back(line); }
   std::vector<std::string> statuses;

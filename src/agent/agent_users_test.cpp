@@ -96,7 +96,7 @@ TEST_F(Users, NothingThatOneAsksChangesAnothersTenant) {
       abi::EndTenant{"llm"},
       abi::Inject{"llm", "trap"},
       abi::HandOver{"llm"},
-      abi::Stop{},
+      abi::Shutdown{true},
       // What only the agent says.
       abi::Joined{},
       abi::Placed{},

@@ -48,19 +48,40 @@ void Endings::end_tenant(Connection& connection, const abi::EndTenant& request) 
     if (each->tenant() != request.tenant) continue;
     if (auto may = may_end(connection, each->pid()); !may) return at_.answers.give(connection, may);
   }
-  Waiter waiter{connection.asker(), {}, {}};
-  for (const auto& all : {at_.processes.all_living(), at_.processes.all_dying()}) {
-    for (const Process* each : all) {
-      if (each->tenant() == request.tenant) waiter.waiting.insert(each->pid());
-    }
+  std::set<pid_t> waiting = processes_of(request.tenant);
+  const bool nobody_is_left = waiting.empty();
+  if (!nobody_is_left) {
+    const auto done = [this, asker = connection.asker()](const std::string& ends) {
+      at_.server.answer(asker, abi::Ended{ends});
+    };
+    waiters_.push_back({connection.id(), done, std::move(waiting)});
   }
-  const bool nobody_is_left = waiter.waiting.empty();
-  if (!nobody_is_left) waiters_.push_back(std::move(waiter));
   end_whole(*found, "its operator wants it", std::min(Milliseconds(request.grace_ms), longest_grace));
   if (!nobody_is_left) return;
   at_.memory.forget_if_empty(request.tenant);
   at_.records.save();
   connection.answer(abi::Ended{"none of its processes was left"});
+}
+
+void Endings::end_all(const std::string& why, Milliseconds grace,
+                      std::function<void(const std::string&)> done) {
+  std::set<pid_t> waiting = processes_of({});
+  const bool nobody_is_left = waiting.empty();
+  if (!nobody_is_left) waiters_.push_back({0, done, std::move(waiting)});
+  for (const auto& [name, tenant] : at_.tenants.all())
+    end_whole(*tenant, why, std::min(grace, longest_grace));
+  at_.records.save();
+  if (nobody_is_left) done({});
+}
+
+std::set<pid_t> Endings::processes_of(const std::string& tenant) const {
+  std::set<pid_t> found;
+  for (const auto& all : {at_.processes.all_living(), at_.processes.all_dying()}) {
+    for (const Process* each : all) {
+      if (!each->tenant().empty() && (tenant.empty() || each->tenant() == tenant)) found.insert(each->pid());
+    }
+  }
+  return found;
 }
 
 void Endings::end_whole(Tenant& tenant, const std::string& why, Milliseconds grace) {
@@ -97,7 +118,7 @@ void Endings::end_orderly(pid_t pid, const std::string& why, Milliseconds grace)
 }
 
 void Endings::on_closed(const Connection& connection) {
-  std::erase_if(waiters_, [&](const Waiter& each) { return each.asker.connection == connection.id(); });
+  std::erase_if(waiters_, [&](const Waiter& each) { return each.connection == connection.id(); });
   for (auto& [name, tenant] : at_.tenants.all()) {
     for (Member* member : {&tenant->active, &tenant->old_active, &tenant->standby}) {
       if (member->connection != connection.id()) continue;
@@ -195,13 +216,14 @@ bool Endings::is_other_program(const Member& member) const {
 }
 
 void Endings::tell_ended(pid_t pid, const std::string& how) {
+  std::vector<Waiter> done;
   for (Waiter& waiter : waiters_) {
     if (waiter.waiting.erase(pid) == 0) continue;
     waiter.ends.push_back(fmt::format("process {}: {}", pid, how.empty() ? "ended by itself" : how));
-    if (!waiter.waiting.empty()) continue;
-    at_.server.answer(waiter.asker, abi::Ended{fmt::format("{}", fmt::join(waiter.ends, "; "))});
+    if (waiter.waiting.empty()) done.push_back(std::move(waiter));
   }
   std::erase_if(waiters_, [](const Waiter& waiter) { return waiter.waiting.empty(); });
+  for (const Waiter& waiter : done) waiter.done(fmt::format("{}", fmt::join(waiter.ends, "; ")));
 }
 
 }  // namespace firebreak::agent

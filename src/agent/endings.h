@@ -46,6 +46,9 @@ class Endings {
 
   /// In good order (agent/orderly_end.h).
   void end_orderly(pid_t pid, const std::string& why, Milliseconds grace);
+  /// All tenants, at once. `done` is called when nothing of their processes is left, also inside of this
+  /// call: with how each ended, in one line for a person; empty: none was there.
+  void end_all(const std::string& why, Milliseconds grace, std::function<void(const std::string&)> done);
   /// With its standby, which is not to take over.
   void end_whole(Tenant& tenant, const std::string& why, Milliseconds grace);
 
@@ -62,13 +65,16 @@ class Endings {
 
  private:
   Status may_end(const Connection& connection, pid_t pid) const;
-  /// Who waits for the end of a tenant.
+  /// Who waits for the end of a tenant, or of all.
   struct Waiter {
-    Asker asker;
+    std::uint64_t connection = 0;  ///< of who is told; 0: it is none
+    std::function<void(const std::string&)> done;
     std::set<pid_t> waiting;
-    std::vector<std::string> ends;
+    std::vector<std::string> ends = {};
   };
 
+  /// Of one tenant, or of all where the name is empty.
+  std::set<pid_t> processes_of(const std::string& tenant) const;
   void has_hung_up(Tenant& tenant, const Member& member);
   void end_unless_it_serves(pid_t pid);
   void give_up_if_away(const std::string& name, pid_t pid);

@@ -15,8 +15,14 @@ namespace {
 
 using nlohmann::json;
 
+/// Of the text. An agent reads all from `oldest_version` on; a field that may be missing counts for nothing.
+/// It goes up only where an older agent would misread what a newer one writes.
 constexpr int version = 2;
-constexpr std::uint64_t magic = 0x325450454b424646;  // "FFBKEPT2", as bytes
+constexpr int oldest_version = 2;
+/// Of the file: "FFBKEPT2", as bytes. Its last byte goes up where the places lie otherwise. The seven before
+/// it stay for ever, so that an older agent knows that a newer one was there.
+constexpr std::uint64_t magic = 0x325450454b424646;
+constexpr int number_in(std::uint64_t its_magic) { return static_cast<int>(its_magic >> 56) - '0'; }
 
 struct Place {
   std::uint64_t sequence;
@@ -166,8 +172,30 @@ KeptPlacement placement_in(const json& in) {
 json parse(std::string_view text) {
   json in = json::parse(text);
   const int its = in.at("version").get<int>();
-  if (its == version) return in;
-  throw json::other_error::create(501, fmt::format("version {}, this agent knows {}", its, version), nullptr);
+  if (its >= oldest_version && its <= version) return in;
+  throw json::other_error::create(
+      501, fmt::format("version {}, this agent knows {} to {}", its, oldest_version, version), nullptr);
+}
+
+/// 0: none of ours.
+int file_version_of(int descriptor) {
+  const auto size_bytes = os::file_size(descriptor);
+  if (!size_bytes || *size_bytes < sizeof(magic) || !os::has_fixed_size(descriptor)) return 0;
+  const auto mapping = os::Mapping::of_file(descriptor, sizeof(magic), os::Protection::Read);
+  if (!mapping) return 0;
+  std::uint64_t its = 0;
+  std::memcpy(&its, mapping->bytes().data(), sizeof(its));
+  return (its ^ magic) << 8 == 0 ? number_in(its) : 0;
+}
+
+/// 0: nobody can tell.
+int text_version_of(int descriptor) {
+  auto duplicate = os::duplicate(descriptor);
+  auto document = duplicate ? KeptDocument::open(std::move(*duplicate)) : propagate(duplicate);
+  if (!document) return 0;
+  const json in = json::parse(document->read(), nullptr, false);
+  if (!in.is_object() || !in.contains("version") || !in["version"].is_number_integer()) return 0;
+  return in["version"].get<int>();
 }
 
 tl::unexpected<Error> unreadable(const json::exception& wrong) {
@@ -239,6 +267,23 @@ Result<KeptCommon> decode_common(std::string_view text) {
   } catch (const json::exception& wrong) {
     return unreadable(wrong);
   }
+}
+
+Status check_versions(const std::map<std::string, os::Fd>& descriptors) {
+  constexpr int file_version = number_in(magic);
+  for (const auto& [name, descriptor] : descriptors) {
+    if (name != document_name() && tenant_of_document(name).empty()) continue;
+    const int file = file_version_of(descriptor.get());
+    const int text = file == file_version ? text_version_of(descriptor.get()) : 0;
+    if (file <= file_version && text <= version) continue;
+    return fail(ErrorCode::Unsupported,
+                fmt::format("what is kept of the tenants was written by a newer agent (version {}, this one "
+                            "knows {} to {}): it is not touched, and nobody is served",
+                            text != 0 ? text : file, oldest_version, version),
+                "install that agent again and restart firebreakd; or stop firebreakd and start it, to begin "
+                "without what is kept");
+  }
+  return {};
 }
 
 Result<KeptDocument> KeptDocument::create() {

@@ -105,7 +105,13 @@ class KeptText {
 
 std::string encode_common(const KeptCommon& common);
 
-/// Protocol: it is none of ours, or of another version.
+/// Whether any of these documents is of a newer agent than this one, or of so new a one that not even its
+/// file is known: then Unsupported, with what to do. Nothing is changed, and a descriptor that is no document
+/// counts for nothing.
+Status check_versions(const std::map<std::string, os::Fd>& descriptors);
+
+/// Protocol: it is none of ours, or of another version. An older one lacks fields: they are as if nothing had
+/// been kept of them.
 Result<KeptTenant> decode_tenant(std::string_view text);
 Result<KeptCommon> decode_common(std::string_view text);
 

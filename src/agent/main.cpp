@@ -13,15 +13,18 @@
 #include "agent/agent.h"
 #include "agent/gpu_detectors.h"
 #include "agent/gpu_wait.h"
+#include "agent/kept_state.h"
 #include "agent/mps_domains.h"
 #include "agent/shelf.h"
 #include "agent/shelves.h"
 #include "agent/supervisor.h"
+#include "agent/waiting.h"
 #include "base/log.h"
 #include "base/units.h"
 #include "guard/probe.h"
 #include "os/descriptors.h"
 #include "os/file.h"
+#include "os/leave_process.h"
 #include "os/real_kernel.h"
 #include "os/self.h"
 #include "platform/machine.h"
@@ -48,7 +51,7 @@ struct Options {
   std::string gpu_kind;
   std::vector<std::string> gpus;
   mps::ClientLimits limits;
-  bool keep_domains = false;
+  bool end_domains = false;
   bool supervised = false;
   bool shelf = false;
   std::uint64_t log_mib = 16;
@@ -115,7 +118,58 @@ Result<Sockets> sockets_of(const Options& options) {
   return Sockets{options.socket_path, *operators, options.directory + "/tenants.sock", *tenants};
 }
 
-Status serve(const Options& options) {
+/// What a signal asks of us.
+enum class Told { Nothing, HandOver, End };
+
+/// SIGTERM is what service managers send, and a restart or an upgrade begins with it just as a stop does;
+/// SIGHUP comes when a terminal is gone. Neither is a wish of somebody's that tenants end. SIGINT is: it
+/// comes from a keyboard, and who ends a program there wants nothing of it left.
+Told meaning_of(int signal, const Options& options) {
+  return signal == SIGINT || options.end_domains ? Told::End : Told::HandOver;
+}
+
+/// With its servers: what is done to all of this service, as a kill, does not concern them.
+void move_out(ServiceManager& manager, const std::string& domain, pid_t daemon) {
+  const Status moved = manager.give_own_unit(fmt::format("firebreak-mps-{}-{}", domain, daemon),
+                                             "Firebreak: MPS domain " + domain, daemon);
+  if (!moved && moved.error().code != ErrorCode::Unsupported)
+    spdlog::warn("MPS domain {} stays in this service's cgroup: {}", domain, to_string(moved.error()));
+}
+
+/// The next agent begins with what one that was killed would have left.
+[[noreturn]] void leave_to_the_next(Agent* agent) {
+  if (agent != nullptr) agent->hand_over();
+  os::leave_process_at_once(handed_over_status);
+}
+
+Result<AgentOptions> options_of_agent(const Options& options, const Sockets& sockets,
+                                      const platform::Platform& platform, std::uint64_t descriptors_max) {
+  AgentOptions made;
+  made.socket_path = sockets.operators;
+  made.operator_group = sockets.operator_group;
+  made.tenants_socket_path = sockets.tenants;
+  made.tenant_group = sockets.tenant_group;
+  made.guard_test = test_guard(platform);
+  made.tenant_environment = platform.environment;
+  made.strays = abi::stray_policy_from(options.strays).value_or(made.strays);
+  made.stray_blocks_max = options.stray_blocks;
+  made.hold = milliseconds(options.hold_s);
+  made.longest_hold = milliseconds(options.longest_hold_s);
+  made.fence_wait = milliseconds(options.fence_wait_s);
+  made.limits = options.limits;
+  made.lease = milliseconds(options.lease_s);
+  made.descriptors_max = descriptors_max;
+  made.quota_bytes = options.quota_mib * mib;
+  auto program = os::executable_path();
+  if (!program) return propagate(program);
+  made.park = milliseconds(options.park_s);
+  made.dump_directory = options.directory + "/core-dumps";
+  made.parking_client = std::filesystem::path(*program).replace_filename("firebreak-parking-client");
+  made.shelf_command = {std::move(*program), "--shelf"};
+  return made;
+}
+
+Result<int> serve(const Options& options) {
   const std::uint64_t descriptors_max = raise_descriptors(options.descriptors);
   if (auto made = os::make_directories(options.directory); !made) return propagate(made, options.directory);
   const auto lock = os::FileLock::take(options.directory + "/agent.lock");
@@ -124,16 +178,29 @@ Status serve(const Options& options) {
   if (!sockets) return propagate(sockets);
   // Each socket and each domain in it says by itself who may use it.
   if (sockets->operator_group || sockets->tenant_group) {
-    if (auto through = os::let_through(options.directory); !through) return through;
+    if (auto through = os::let_through(options.directory); !through) return propagate(through);
   }
   auto loop = os::EventLoop::create();
   if (!loop) return propagate(loop);
-  auto signals = (*loop)->on_signals({SIGTERM, SIGINT, SIGHUP}, [raw = loop->get()](int) { raw->stop(); });
+  Told told = Told::Nothing;
+  Agent* serving = nullptr;
+  auto signals = (*loop)->on_signals({SIGTERM, SIGINT, SIGHUP}, [&, raw = loop->get()](int signal) {
+    told = std::max(told, meaning_of(signal, options));
+    const bool is_the_end = told == Told::End || (serving != nullptr && serving->is_shutting_down());
+    if (is_the_end && serving != nullptr) return serving->shut_down();
+    raw->stop();
+  });
   if (!signals) return propagate(signals);
   const auto manager = find_service_manager();
   const auto is_there = await_gpu(options, *sockets, **loop, *manager);
   if (!is_there) return propagate(is_there);
-  if (!*is_there) return {};
+  if (!*is_there && told == Told::HandOver) leave_to_the_next(nullptr);
+  if (!*is_there) return 0;
+  if (const Status known = check_versions(manager->descriptors()); !known) {
+    const Status waited = wait_to_be_replaced(**loop, *manager, *sockets, known.error());
+    if (waited && told == Told::HandOver) leave_to_the_next(nullptr);
+    return waited ? Result<int>(0) : propagate(waited);
+  }
   auto platform = platform::choose(options.directory + "/softgpu", options.gpu_kind);
   if (!platform) return propagate(platform);
   platform::hear_promptly(*platform);
@@ -142,46 +209,30 @@ Status serve(const Options& options) {
   if (!gpus) return propagate(gpus);
 
   const SystemClock clock;
-  MpsDomains domains(**loop, *platform->kernel,
-                     {options.directory,
-                      platform->control_program,
-                      platform->environment,
-                      std::move(*gpus),
-                      options.keep_domains,
-                      {options.log_mib * mib, options.log_files},
-                      options.spares,
-                      sockets->tenant_group});
+  MpsDomains domains(
+      **loop, *platform->kernel,
+      {options.directory,
+       platform->control_program,
+       platform->environment,
+       std::move(*gpus),
+       !options.end_domains,
+       {options.log_mib * mib, options.log_files},
+       options.spares,
+       sockets->tenant_group,
+       [raw = manager.get()](const std::string& domain, pid_t daemon) { move_out(*raw, domain, daemon); }});
   GpuDetectors detectors(**loop, *platform->kernel, clock, domains, platform->nvml_library, options.sparse);
-  AgentOptions agent_options;
-  agent_options.socket_path = sockets->operators;
-  agent_options.operator_group = sockets->operator_group;
-  agent_options.tenants_socket_path = sockets->tenants;
-  agent_options.tenant_group = sockets->tenant_group;
-  agent_options.guard_test = test_guard(*platform);
-  agent_options.tenant_environment = platform->environment;
-  agent_options.strays = abi::stray_policy_from(options.strays).value_or(agent_options.strays);
-  agent_options.stray_blocks_max = options.stray_blocks;
-  agent_options.hold = milliseconds(options.hold_s);
-  agent_options.longest_hold = milliseconds(options.longest_hold_s);
-  agent_options.fence_wait = milliseconds(options.fence_wait_s);
-  agent_options.limits = options.limits;
-  agent_options.lease = milliseconds(options.lease_s);
-  agent_options.descriptors_max = descriptors_max;
-  agent_options.quota_bytes = options.quota_mib * mib;
-  auto program = os::executable_path();
-  if (!program) return propagate(program);
-  agent_options.park = milliseconds(options.park_s);
-  agent_options.dump_directory = options.directory + "/core-dumps";
-  agent_options.parking_client = std::filesystem::path(*program).replace_filename("firebreak-parking-client");
-  agent_options.shelf_command = {std::move(*program), "--shelf"};
-  auto agent = Agent::start(agent_options, **loop, *platform->kernel, clock, domains, detectors, *manager);
+  auto agent_options = options_of_agent(options, *sockets, *platform, descriptors_max);
+  if (!agent_options) return propagate(agent_options);
+  auto agent = Agent::start(*agent_options, **loop, *platform->kernel, clock, domains, detectors, *manager);
   if (!agent) return propagate(agent);
+  serving = agent->get();
   manager->tell_status(fmt::format("{} GPU", platform::to_string(platform->gpu)));
   fmt::print("firebreakd: {} GPU, listening at {}\n", platform::to_string(platform->gpu),
              options.socket_path);
   std::fflush(stdout);
   (*loop)->run();
-  return {};
+  if (told == Told::HandOver && !serving->is_shutting_down()) leave_to_the_next(serving);
+  return 0;
 }
 
 /// The same command again, under our eyes.
@@ -194,8 +245,6 @@ Result<int> supervise(const Options& options, int argument_count, char** argumen
   for (int i = 1; i < argument_count; ++i) {
     if (std::string_view(arguments[i]) != "--supervised") command.emplace_back(arguments[i]);
   }
-  // The next agent uses the domains on.
-  if (!options.keep_domains) command.emplace_back("--keep-domains");
   os::RealKernel kernel;
   const std::string notify_path = std::filesystem::absolute(options.directory + "/notify.sock").string();
   auto supervisor = Supervisor::create(kernel, std::move(command), notify_path);
@@ -277,14 +326,18 @@ void add_machine_options(CLI::App& app, Options& options) {
   app.add_option("--memory-mib", options.limits.memory_mib,
                  "Of device memory, for each tenant of which `firebreak run` says nothing else")
       ->check(CLI::Range(1U, 1U << 30));
+  // What it asked for is so by itself now; who has it in a unit file need not take it out.
+  app.add_flag("--keep-domains")->group("");
+  auto* supervised =
+      app.add_flag("--supervised", options.supervised,
+                   "Be started again after a failure and after a SIGTERM, with everything that is known of "
+                   "the tenants and "
+                   "their memory; for machines without systemd, whose descriptor store does the same");
   app.add_flag(
-      "--keep-domains", options.keep_domains,
-      "When the agent is killed its MPS daemons, and with them the tenants, go on, for the next agent "
-      "on this directory; without it they end with it");
-  app.add_flag(
-      "--supervised", options.supervised,
-      "Be started again after a failure, with everything that is known of the tenants and their memory; for "
-      "machines without systemd, whose descriptor store does the same. Implies --keep-domains");
+         "--end-domains", options.end_domains,
+         "Whatever ends the agent ends its MPS daemons, and with them the tenants; without it they go on, "
+         "for the next agent on this directory, unless it ends by SIGINT or `firebreak shutdown`")
+      ->excludes(supervised);
   app.add_flag("--shelf", options.shelf, "What agents start themselves, to hold descriptors for them")
       ->group("");
   app.add_option("--log-mib", options.log_mib, "Size of an MPS log above which its older part is moved away")
@@ -324,8 +377,8 @@ int main(int argument_count, char** arguments) {
     fmt::print(stderr, "firebreakd: {}\n", to_string(status.error()));
     return 1;
   }
-  const Status served = agent::serve(options);
-  if (served) return 0;
+  const auto served = agent::serve(options);
+  if (served) return *served;
   fmt::print(stderr, "firebreakd: {}\n", to_string(served.error()));
   return 1;
 }

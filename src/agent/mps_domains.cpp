@@ -6,10 +6,14 @@
 
 #include <algorithm>
 
+#include "mps/leftovers.h"
+
 namespace firebreak::agent {
 namespace {
 
 constexpr const char* on_each_gpu[] = {"a", "b"};
+constexpr const char* anchor = "anchor";
+constexpr Milliseconds leftovers_timeout{5'000};
 
 /// Asks one server after the other until one knows the client; NotFound when none does.
 Status terminate_at(const mps::Domain& domain, const std::vector<pid_t>& servers, pid_t client,
@@ -53,10 +57,43 @@ MpsDomains::~MpsDomains() {
 
 Status MpsDomains::start(Callbacks callbacks) {
   callbacks_ = std::move(callbacks);
+  end_forsaken();
   for (const Plan& plan : plans_) {
     if (Status started = start_one(plan); !started) return started;
   }
   return options_.anchors ? start_anchors() : Status();
+}
+
+/// What an agent before had, and this one has not: it had other GPUs, or anchors. Nobody will take it up.
+void MpsDomains::end_forsaken() {
+  const auto folders = kernel_.list_directory(options_.directory);
+  if (!folders) return;
+  for (const std::string& folder : *folders) {
+    const bool is_ours = std::ranges::count(plans_, folder, &Plan::name) > 0;
+    if (is_ours || (options_.anchors && folder.ends_with(anchor))) continue;
+    const std::string pipe_directory = directory_of(folder) + "/pipe";
+    if (!kernel_.list_directory(pipe_directory)) continue;
+    const auto left = mps::find_processes(kernel_, options_.control_program, pipe_directory);
+    if (left.empty()) continue;
+    if (mps::has_clients(kernel_, options_.control_program, pipe_directory)) {
+      spdlog::warn(
+          "MPS domain {}, of an agent before, is none of this one's: it goes on with its clients, and "
+          "ends when an agent starts that finds none there",
+          folder);
+      continue;
+    }
+    const Status ended = mps::end_all(kernel_, left, leftovers_timeout);
+    if (!ended) spdlog::error("MPS domain {}, of an agent before: {}", folder, to_string(ended.error()));
+    if (ended)
+      spdlog::warn("MPS domain {}, of an agent before, is none of this one's, and was ended", folder);
+  }
+}
+
+void MpsDomains::end() {
+  for (const auto& keeper : keepers_) keeper->end_for_good();
+  for (const auto& [gpu, keeper] : anchors_) keeper->end_for_good();
+  keepers_.clear();
+  anchors_.clear();
 }
 
 /// Whatever happens there harms nobody: no word of it is told to the agent.
@@ -66,7 +103,7 @@ Status MpsDomains::start_anchors() {
     const std::string prefix = plan.name.substr(0, plan.name.size() - 1);
     mps::KeeperCallbacks callbacks;
     callbacks.on_news = [](const std::string& news) { spdlog::warn("MPS domain of anchors: {}", news); };
-    const auto options = keeper_options({prefix + "anchor", plan.gpu});
+    const auto options = keeper_options({prefix + anchor, plan.gpu});
     auto keeper = mps::DomainKeeper::start(kernel_, options, std::move(callbacks));
     if (!keeper) return propagate(keeper, "MPS domain of anchors");
     anchors_[plan.gpu] = std::move(*keeper);
@@ -85,6 +122,11 @@ mps::KeeperOptions MpsDomains::keeper_options(const Plan& plan) const {
   options.domain.takes_over = true;
   options.domain.log = options_.log;
   options.domain.group = options_.group;
+  if (options_.on_daemon) {
+    options.domain.on_daemon = [on_daemon = options_.on_daemon, name = plan.name](pid_t daemon) {
+      on_daemon(name, daemon);
+    };
+  }
   return options;
 }
 

@@ -27,11 +27,15 @@ class MpsDomains final : public Domains {
     std::string control_program;
     Environment environment;        ///< for daemons and servers
     std::vector<std::string> gpus;  ///< UUIDs; empty: the one that CUDA finds
-    /// Daemons, and with them the tenants, go on when the agent is killed; the next one takes them over.
+    /// Daemons, and with them the tenants, go on when the agent ends; the next one takes them over. Those
+    /// that this object has started, and nobody has used, end with it: an agent that cannot start leaves
+    /// none.
     bool outlive_us = false;
     os::LogLimits log;
     bool anchors = false;             ///< a domain for them on each GPU
     std::optional<gid_t> group = {};  ///< whose members may be clients, besides root and our user
+    /// Called on a thread of the domain's with each daemon that has been started, before it has a server.
+    std::function<void(const std::string& domain, pid_t daemon)> on_daemon = nullptr;
   };
 
   /// The two references outlive it.
@@ -39,6 +43,7 @@ class MpsDomains final : public Domains {
   ~MpsDomains() override;
 
   Status start(Callbacks callbacks) override;
+  void end() override;
   std::vector<std::string> names() const override;
   std::vector<mps::DomainReport> reports() const override;
   void note_fault(const std::string& domain) override;
@@ -63,6 +68,7 @@ class MpsDomains final : public Domains {
   Status start_one(const Plan& plan);
   mps::KeeperOptions keeper_options(const Plan& plan) const;
   Status start_anchors();
+  void end_forsaken();
   mps::DomainKeeper* keeper_of(const std::string& domain) const;
 
   os::EventLoop& loop_;

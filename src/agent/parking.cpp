@@ -41,10 +41,15 @@ constexpr std::uint32_t client_sm_percent = 2;
 }  // namespace
 
 Parking::~Parking() {
-  for (auto& [domain, place] : places_) end_client(place);
+  end();
   for (const auto& [who, dumper] : dumpers_) {
     if (!dumper.path.empty()) (void)os::remove_file(dumper.path);
   }
+}
+
+void Parking::end() {
+  looking_.cancel();
+  for (auto& [domain, place] : places_) end_client(place);
 }
 
 void Parking::begin() {

@@ -65,6 +65,8 @@ class Parking {
   Parking& operator=(const Parking&) = delete;
   ~Parking();
 
+  /// No domain has a parking client from now on, nor gets one.
+  void end();
   /// Starts a parking client in each domain that serves, now and whenever one serves again.
   void begin();
 

@@ -149,6 +149,13 @@ void Records::forget(const std::string& tenant) {
   tenant_documents_.erase(tenant);
 }
 
+void Records::end() {
+  for (const auto& [tenant, its] : tenant_documents_) at_.manager.drop(tenant_document_name(tenant));
+  tenant_documents_.clear();
+  if (document_) at_.manager.drop(document_name());
+  document_.reset();
+}
+
 std::uint32_t Records::returns_ms() const {
   return document_ ? static_cast<std::uint32_t>(returns_within_.count()) : 0;
 }

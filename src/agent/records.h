@@ -54,6 +54,9 @@ class Records {
   void forget_text_of(const std::string& tenant);
   void forget(const std::string& tenant);
 
+  /// Nothing is kept from now on, nor is what was: there is to be no next agent.
+  void end();
+
   /// Something that is no document.
   void keep(const std::string& name, int descriptor);
   bool are_kept() const { return document_.has_value(); }

@@ -55,6 +55,9 @@ Row row_of(const abi::Message& request) {
                         },
                         [](const abi::StatusRequest&) { return Row{Need::Nothing}; },
                         [](const abi::Subscribe&) { return Row{Need::Nothing}; },
+                        [](const abi::Shutdown&) {
+                          return Row{Need::Operator, {}, "shutdown"};
+                        },
                         [](const abi::Stop&) {
                           return Row{Need::Operator, {}, "stop"};
                         },

@@ -41,7 +41,7 @@ std::vector<std::pair<abi::Message, Need>> all_requests() {
           {abi::HandOver{"llm"}, Need::Owner},
           {abi::StatusRequest{}, Need::Nothing},
           {abi::Subscribe{}, Need::Nothing},
-          {abi::Stop{}, Need::Operator}};
+          {abi::Shutdown{}, Need::Operator}};
 }
 
 bool may(const Asking& who, const abi::Message& request, std::optional<uid_t> owner) {
@@ -70,7 +70,7 @@ TEST(Rights, AreSaidOfEachMessageThatAgentsAreSent) {
 
 TEST(Rights, RootAtTheTenantsSocketIsATenantAsAnyOther) {
   const Asking root_in_a_container{Entrance::Tenants, 0};
-  EXPECT_FALSE(may(root_in_a_container, abi::Stop{}, std::nullopt));
+  EXPECT_FALSE(may(root_in_a_container, abi::Shutdown{}, std::nullopt));
   EXPECT_FALSE(may(root_in_a_container, abi::EndTenant{"llm"}, bob));
 }
 

@@ -4,6 +4,8 @@
 /// sd_listen_fds(3).
 #pragma once
 
+#include <sys/types.h>
+
 #include <map>
 #include <memory>
 #include <string>
@@ -13,15 +15,26 @@
 
 namespace firebreak::agent {
 
+/// The exit status of an agent that makes room for the next one: whoever started it starts that at once. As a
+/// shell says it of one that ended by SIGTERM. 0 is the end for good.
+inline constexpr int handed_over_status = 128 + 15;
+
 class ServiceManager {
  public:
   virtual ~ServiceManager() = default;
   /// What an earlier process of this service left there. Once: the descriptors become the caller's.
   virtual std::map<std::string, os::Fd> take_descriptors() = 0;
+  /// The same, which stay where they are; until they are taken.
+  virtual const std::map<std::string, os::Fd>& descriptors() = 0;
   /// Has a duplicate kept under that name, of which there is one: at most 255 bytes, without ':' and control
   /// characters. Unsupported: nobody keeps anything for us.
   virtual Status keep(const std::string& name, int descriptor) = 0;
   virtual void drop(const std::string& name) = 0;
+  /// Has that process live in a unit of its own, "NAME.scope", with all that it starts from now on: so that
+  /// what is done to this service's unit and cgroup does not concern it. Any thread may call it, for as long
+  /// as the manager takes to answer. Unsupported: systemd is not the manager, or this process is of no
+  /// service.
+  virtual Status give_own_unit(const std::string& name, const std::string& description, pid_t pid) = 0;
   /// The service is up.
   virtual void tell_ready() = 0;
   /// One line for whoever asks how the service is.

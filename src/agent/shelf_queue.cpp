@@ -76,6 +76,13 @@ void ShelfQueue::drop(const std::string& name) {
   });
 }
 
+void ShelfQueue::end_all(std::function<void()> done) {
+  ask([done = std::move(done)](Shelves& shelves) -> Answer {
+    shelves.end_all();
+    return done;
+  });
+}
+
 void ShelfQueue::ask(Question question) {
   ++under_way_;
   if (!thread_.joinable()) thread_ = os::start_background_thread("fb-shelves", [this] { serve(); });

@@ -42,6 +42,9 @@ class ShelfQueue {
   void get(std::vector<std::string> names, std::function<void(std::vector<os::Fd>)> done);
   void have(std::vector<std::string> names, std::function<void(const std::vector<bool>&)> done);
   void drop(const std::string& name);
+  /// After all that was asked before: no shelf is left, nor kept. `done` is called after the service manager
+  /// was told.
+  void end_all(std::function<void()> done);
 
   /// Nothing is on its way, neither to a shelf nor to who asked.
   bool is_idle() const { return under_way_ == 0; }
@@ -52,8 +55,12 @@ class ShelfQueue {
    public:
     explicit Manager(ShelfQueue& queue) : queue_(queue) {}
     std::map<std::string, os::Fd> take_descriptors() override { return {}; }
+    const std::map<std::string, os::Fd>& descriptors() override { return queue_.manager_.descriptors(); }
     Status keep(const std::string& name, int descriptor) override;
     void drop(const std::string& name) override;
+    Status give_own_unit(const std::string& name, const std::string& description, pid_t pid) override {
+      return queue_.manager_.give_own_unit(name, description, pid);
+    }
     void tell_ready() override {}
     void tell_status(const std::string&) override {}
 

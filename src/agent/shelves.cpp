@@ -87,6 +87,10 @@ Status Shelves::add() {
   // Without anybody who keeps it, what is on it ends with this agent.
   const bool is_kept = manager_.keep(shelf_name(number), ends->first.fd().get()).has_value();
   shelves_.emplace(number, One{std::move(ends->first), *pid, is_kept});
+  const Status moved = manager_.give_own_unit(fmt::format("firebreak-shelf-{}", *pid),
+                                              "Firebreak: what tenants' memory is held by", *pid);
+  if (!moved && moved.error().code != ErrorCode::Unsupported)
+    spdlog::warn("shelf {} stays in this service's cgroup: {}", number, to_string(moved.error()));
   spdlog::info("process {} is shelf {}: it holds descriptors of tenants' memory", *pid, number);
   return {};
 }
@@ -152,6 +156,11 @@ void Shelves::drop(const std::string& name) {
     if (is_gone || (left && left->text == "0")) empty.push_back(number);
   }
   for (const std::uint32_t number : empty) forget(number);
+  reap();
+}
+
+void Shelves::end_all() {
+  while (!shelves_.empty()) forget(shelves_.begin()->first);
   reap();
 }
 

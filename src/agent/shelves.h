@@ -58,6 +58,9 @@ class Shelves {
   /// answer is told before anything else is asked of it.
   void drop(const std::string& name);
 
+  /// All of them, with what they hold; returns when they are gone, or do not go.
+  void end_all();
+
   std::size_t size() const { return shelves_.size(); }
   /// Those that have not answered, and that have since not been heard of.
   std::vector<std::string> silent() const;

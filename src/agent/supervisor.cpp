@@ -9,6 +9,7 @@
 
 #include <utility>
 
+#include "agent/service_manager.h"
 #include "agent/shelves.h"
 
 namespace firebreak::agent {
@@ -126,8 +127,10 @@ void Supervisor::ended() {
   const auto reaped = kernel_.try_wait(pid_);
   const os::ExitStatus exit = reaped && *reaped ? **reaped : os::ExitStatus{};
   status_ = exit.signal != 0 ? signal_status + exit.signal : exit.exit_code;
-  if (ending_ || status_ == 0 || !was_ready_) return loop_->stop();
-  const Milliseconds pause = backoff_.after_failure(SystemClock().now() - started_);
+  const bool has_handed_over = status_ == handed_over_status;
+  if (ending_ || status_ == 0 || (!was_ready_ && !has_handed_over)) return loop_->stop();
+  const Milliseconds pause =
+      has_handed_over ? Milliseconds(0) : backoff_.after_failure(SystemClock().now() - started_);
   spdlog::warn("the agent, process {}, ended with {}; again in {} ms, with {} descriptors that were kept",
                pid_, status_, pause.count(), kept_.size());
   restart_ = loop_->after_or_now(pause, [this] {

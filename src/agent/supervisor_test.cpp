@@ -62,6 +62,12 @@ TEST_F(SupervisorTest, WhoKeptTooMuchIsStartedAgainWithPartOfIt) {
   EXPECT_THAT(content("state"), testing::MatchesRegex("started with 0\nstarted with 6[0-9][0-9]\n"));
 }
 
+/// Also where it was told so before it ever was up.
+TEST_F(SupervisorTest, WhoMakesRoomForTheNextIsFollowedByIt) {
+  EXPECT_EQ(run("keep one, leave, exit 0").value(), 0);
+  EXPECT_EQ(content("state"), "started with 0\nstarted with 1: one holds one\n");
+}
+
 TEST_F(SupervisorTest, ASignalToItIsOneToTheAgentAndTheEnd) {
   EXPECT_EQ(run("ready, signal parent, wait").value(), 128 + SIGTERM);
   EXPECT_EQ(content("state"), "started with 0\n");

@@ -90,6 +90,9 @@ class Domains {
   };
   /// Starts them all; bounded in time.
   virtual Status start(Callbacks callbacks) = 0;
+  /// Ends them all, with whoever is there still, and returns when they are gone; bounded in time. Without it
+  /// they go on for the next agent. Nothing is asked of them after it.
+  virtual void end() = 0;
   virtual std::vector<std::string> names() const = 0;
   /// How each is, in the order of their names.
   virtual std::vector<mps::DomainReport> reports() const = 0;

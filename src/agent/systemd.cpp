@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
+#include <systemd/sd-bus.h>
 #include <systemd/sd-daemon.h>
+#include <systemd/sd-login.h>
 
 #include <cstdlib>
+#include <utility>
 
 #include "agent/service_manager.h"
 #include "os/fd.h"
@@ -12,18 +15,56 @@
 namespace firebreak::agent {
 namespace {
 
+constexpr const char* manager_name = "org.freedesktop.systemd1";
+/// Where systemd itself listens for root, also on a machine without a D-Bus daemon.
+constexpr const char* manager_address = "unix:path=/run/systemd/private";
+
+constexpr std::uint64_t answer_timeout_us = 2'000'000;
+
+struct BusCloser {
+  void operator()(sd_bus* bus) const { ::sd_bus_flush_close_unref(bus); }
+};
+using Bus = std::unique_ptr<sd_bus, BusCloser>;
+
+Status open_bus(Bus& bus) {
+  sd_bus* made = nullptr;
+  if (::sd_bus_open_system(&made) >= 0) {
+    bus.reset(made);
+    return {};
+  }
+  int failed = ::sd_bus_new(&made);
+  if (failed < 0) return os::fail_errno("reach systemd", -failed);
+  bus.reset(made);
+  failed = ::sd_bus_set_address(made, manager_address);
+  if (failed >= 0) failed = ::sd_bus_start(made);
+  return failed < 0 ? Status(os::fail_errno("reach systemd", -failed)) : Status();
+}
+
+bool is_of_a_service() {
+  char* unit = nullptr;
+  if (::sd_booted() <= 0 || ::sd_pid_get_unit(0, &unit) < 0) return false;
+  const std::string name = unit;
+  std::free(unit);
+  return name.ends_with(".service");
+}
+
 class Systemd final : public ServiceManager {
  public:
   std::map<std::string, os::Fd> take_descriptors() override {
-    std::map<std::string, os::Fd> taken;
+    (void)descriptors();
+    return std::exchange(descriptors_, {});
+  }
+
+  const std::map<std::string, os::Fd>& descriptors() override {
     char** names = nullptr;
+    // From now on no program that we start, and no second call, finds any.
     const int count = ::sd_listen_fds_with_names(1, &names);
     for (int i = 0; i < count; ++i) {
-      taken.insert_or_assign(names[i], os::Fd(SD_LISTEN_FDS_START + i));
+      descriptors_.insert_or_assign(names[i], os::Fd(SD_LISTEN_FDS_START + i));
       std::free(names[i]);
     }
     std::free(names);
-    return taken;
+    return descriptors_;
   }
 
   Status keep(const std::string& name, int descriptor) override {
@@ -40,6 +81,25 @@ class Systemd final : public ServiceManager {
     (void)::sd_pid_notify(0, 0, fmt::format("FDSTOREREMOVE=1\nFDNAME={}", name).c_str());
   }
 
+  Status give_own_unit(const std::string& name, const std::string& description, pid_t pid) override {
+    if (!is_of_a_service()) return fail(ErrorCode::Unsupported, "this process is of no service of systemd's");
+    Bus bus;
+    if (auto opened = open_bus(bus); !opened) return opened;
+    (void)::sd_bus_set_method_call_timeout(bus.get(), answer_timeout_us);
+    const std::string unit = name + ".scope";
+    sd_bus_error why = SD_BUS_ERROR_NULL;
+    const int done = ::sd_bus_call_method(bus.get(), manager_name, "/org/freedesktop/systemd1",
+                                          "org.freedesktop.systemd1.Manager", "StartTransientUnit", &why,
+                                          nullptr, "ssa(sv)a(sa(sv))", unit.c_str(), "fail", 3, "Description",
+                                          "s", description.c_str(), "CollectMode", "s", "inactive-or-failed",
+                                          "PIDs", "au", 1, static_cast<std::uint32_t>(pid), 0);
+    const std::string words = why.message != nullptr ? why.message : "";
+    ::sd_bus_error_free(&why);
+    if (done >= 0) return {};
+    if (words.empty()) return os::fail_errno("make the unit " + unit, -done);
+    return fail(ErrorCode::Unavailable, "cannot make the unit " + unit + ": " + words);
+  }
+
   void tell_ready() override { (void)::sd_notify(0, "READY=1"); }
   void tell_status(const std::string& line) override { (void)::sd_notify(0, ("STATUS=" + line).c_str()); }
 
@@ -48,6 +108,8 @@ class Systemd final : public ServiceManager {
     return fail(ErrorCode::Unsupported, "nobody keeps descriptors for this process",
                 "start it by systemd with FileDescriptorStoreMax=, or with --supervised");
   }
+
+  std::map<std::string, os::Fd> descriptors_;  ///< that nobody has taken yet
 };
 
 }  // namespace

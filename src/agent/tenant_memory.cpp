@@ -153,6 +153,10 @@ void TenantMemory::forget_if_empty(std::string name) {
   });
 }
 
+void TenantMemory::forget_all(const char* why) {
+  while (!at_.tenants.all().empty()) forget(*at_.tenants.all().begin()->second, why);
+}
+
 void TenantMemory::forget(const Tenant& tenant, const char* why) {
   const std::string name = tenant.name();
   abi::Event event;

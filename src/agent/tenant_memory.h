@@ -44,6 +44,8 @@ class TenantMemory {
   /// Who was lost may be started anew within the lease, and goes on where it stopped. Who has finished, or
   /// never had anything, leaves nothing: then there is no such tenant any more.
   void forget_if_empty(std::string name);
+  /// All tenants, whatever they have: nothing of them is kept any more.
+  void forget_all(const char* why);
 
  private:
   Status take_in(Tenant& tenant, const abi::Publish& request, std::vector<os::Fd> descriptors);

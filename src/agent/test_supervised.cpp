@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <fstream>
 #include <sstream>
@@ -42,10 +43,12 @@ int main(int count, char** arguments) {
   const bool is_again = std::ifstream(arguments[2]).good();
   say_what_was_kept(arguments[2], kept);
   const std::string all = arguments[1];
-  std::istringstream script(is_again ? all.substr(all.find("die,") + 4) : all);
+  const std::size_t end = std::min(all.find("die,"), all.find("leave,"));
+  std::istringstream script(is_again ? all.substr(all.find(',', end) + 1) : all);
   for (std::string word, rest; script >> word;) {
     if (word == "ready,") manager->tell_ready();
     if (word == "die,") ::raise(SIGKILL);
+    if (word == "leave,") return agent::handed_over_status;
     if (word == "wait") ::pause();
     if (word == "signal") end_supervisor();
     if (word == "exit" && script >> rest) return std::atoi(rest.c_str());

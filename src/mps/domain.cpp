@@ -152,6 +152,7 @@ Status Domain::launch() {
   if (!pidfd) return propagate(pidfd, "start MPS domain " + options_.name);
   daemon_pid_ = *pid;
   daemon_ = std::move(*pidfd);
+  if (options_.on_daemon) options_.on_daemon(*pid);
   return {};
 }
 
@@ -324,6 +325,13 @@ Status Domain::quit(Milliseconds timeout) {
   Status ended = end_daemon(deadline);
   end_servers(deadline);
   return ended;
+}
+
+void Domain::leave() {
+  daemon_pid_ = 0;
+  daemon_.reset();
+  const std::lock_guard lock(mutex_);
+  servers_.clear();
 }
 
 Status Domain::end_daemon(Monotonic deadline) {

@@ -2,6 +2,7 @@
 /// One MPS domain: a control daemon with directories of its own, the servers it starts, and their clients.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -32,6 +33,9 @@ struct DomainOptions {
   std::string gpu;
   /// The daemon goes on when this process is killed.
   bool outlives_us = false;
+  /// Called with each daemon that is started, before it starts a server or answers; so that it can be moved
+  /// to a place of its own, and its servers with it.
+  std::function<void(pid_t daemon)> on_daemon = nullptr;
   /// The directories may hold what a killed process left: a daemon that still answers is used, and what does
   /// not is removed. Only for who alone may use them.
   bool takes_over = false;
@@ -89,12 +93,16 @@ class Domain {
   /// Ends the daemon and its servers: asks, and kills what is still there after `timeout`. Safe to call
   /// again.
   Status quit(Milliseconds timeout);
+  /// Lets go of the daemon, which goes on for another process.
+  void leave();
 
   /// Whether the daemon is still there.
   bool running();
   pid_t daemon_pid() const { return daemon_pid_; }
   /// Readable when the daemon has ended; valid until quit().
   const os::Fd& daemon() const { return daemon_; }
+  /// Another process had started the daemon.
+  bool is_taken_over() const { return !is_child_; }
   /// What became of what a killed process had left, in words; empty: there was nothing.
   const std::string& takeover() const { return takeover_; }
   /// The last line that daemon and servers printed.

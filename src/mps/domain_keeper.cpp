@@ -84,7 +84,11 @@ void DomainKeeper::end() {
   client_looks_.cancel();
   log_looks_.cancel();
   servers_.clear();
-  if (const auto domain = this->domain()) static_cast<void>(domain->quit(options_.domain.quit_timeout));
+  const auto domain = this->domain();
+  if (!domain) return;
+  const bool is_for_others = options_.domain.outlives_us && domain->is_taken_over();
+  if (is_for_others && !ends_for_good_.load(std::memory_order_relaxed)) return domain->leave();
+  static_cast<void>(domain->quit(options_.domain.quit_timeout));
 }
 
 Status DomainKeeper::bring_up() {

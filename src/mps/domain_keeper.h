@@ -97,8 +97,11 @@ class DomainKeeper {
                                                      KeeperCallbacks callbacks);
   DomainKeeper(const DomainKeeper&) = delete;
   DomainKeeper& operator=(const DomainKeeper&) = delete;
-  /// Ends the domain.
+  /// Ends the domain; but one that outlives us, and that another process had started, is left alone unless
+  /// end_for_good() was called.
   ~DomainKeeper();
+  /// Whoever made the domain, it is to end with this object.
+  void end_for_good() { ends_for_good_.store(true, std::memory_order_relaxed); }
 
   const std::string& name() const { return options_.domain.name; }
   Environment client_environment() const { return environment_; }
@@ -206,6 +209,7 @@ class DomainKeeper {
   os::Watch next_client_look_;
   os::Watch client_looks_;
   std::atomic<bool> clients_wanted_ = false;  ///< relaxed: what is posted orders it
+  std::atomic<bool> ends_for_good_ = false;   ///< relaxed: the loop's stop orders it
   os::Watch log_looks_;
   std::map<pid_t, Server> servers_;
 

@@ -574,5 +574,42 @@ TEST_F(Keeper, BoundsTheLog) {
   }
 }
 
+/// Whoever could not go on as an agent leaves them to the next one.
+TEST_F(Keeper, ADaemonOfAnotherProcessIsLeftAloneUnlessItIsToEndForGood) {
+  const Stranger daemon = left_daemon();
+  KeeperOptions with = quick();
+  with.domain.takes_over = with.domain.outlives_us = true;
+  auto keeper = keep(with);
+  ASSERT_TRUE(keeper);
+  EXPECT_EQ(keeper->report().daemon_pid, daemon.pid);
+  keeper.reset();
+  EXPECT_FALSE(kernel_.try_wait(daemon.pid).value());
+  keeper = keep(with);
+  ASSERT_TRUE(keeper);
+  EXPECT_EQ(keeper->report().daemon_pid, daemon.pid);
+  keeper->end_for_good();
+  keeper.reset();
+  EXPECT_TRUE(end_of(daemon).clean());
+}
+
+TEST_F(Keeper, ADaemonOfOursEndsWithIt) {
+  KeeperOptions with = quick();
+  with.domain.takes_over = with.domain.outlives_us = true;
+  auto keeper = keep(with);
+  ASSERT_TRUE(keeper);
+  const pid_t daemon = keeper->report().daemon_pid;
+  keeper.reset();
+  EXPECT_FALSE(exists(daemon));
+}
+
+TEST_F(Keeper, ADaemonIsToldOfBeforeItIsServing) {
+  KeeperOptions with = quick();
+  std::vector<pid_t> told;
+  with.domain.on_daemon = [&told](pid_t daemon) { told.push_back(daemon); };
+  const auto keeper = keep(with);
+  ASSERT_TRUE(keeper);
+  EXPECT_THAT(told, ElementsAre(keeper->report().daemon_pid));
+}
+
 }  // namespace
 }  // namespace firebreak::mps

@@ -59,6 +59,14 @@ std::vector<Leftover> find_processes(os::Kernel& kernel, const std::string& cont
   return found;
 }
 
+bool has_clients(os::Kernel& kernel, const std::string& control_program, const std::string& pipe_directory) {
+  return std::ranges::any_of(os::all_processes(kernel), [&](pid_t pid) {
+    const auto name = kernel.read_file(os::proc_folder(pid) + "/comm");
+    if (!name || *name == process_name(control_program)) return false;
+    return os::variable_in(os::environment_of(kernel, pid), "CUDA_MPS_PIPE_DIRECTORY") == pipe_directory;
+  });
+}
+
 Status end_all(os::Kernel& kernel, const std::vector<Leftover>& leftovers,
                std::chrono::milliseconds timeout) {
   const SystemClock clock;

@@ -29,6 +29,9 @@ std::optional<Leftover> find_daemon(os::Kernel& kernel, const std::string& contr
 std::vector<Leftover> find_processes(os::Kernel& kernel, const std::string& control_program,
                                      const std::string& pipe_directory);
 
+/// Whether anybody else was started with that pipe directory, and lives: a client, or who may become one.
+bool has_clients(os::Kernel& kernel, const std::string& control_program, const std::string& pipe_directory);
+
 /// Kills them and waits until they are gone, at most `timeout` for all. Timeout: one is still there.
 Status end_all(os::Kernel& kernel, const std::vector<Leftover>& leftovers, std::chrono::milliseconds timeout);
 

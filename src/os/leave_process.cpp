@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A file apart, so that no library for other people's processes comes to contain exit().
+#include "os/leave_process.h"
+
 #include <cstdlib>
 
 #include "os/self.h"
@@ -7,5 +9,7 @@
 namespace firebreak::os {
 
 void leave_process(int status) { std::exit(status); }
+
+void leave_process_at_once(int status) { std::_Exit(status); }
 
 }  // namespace firebreak::os

@@ -47,7 +47,7 @@ struct Example : testing::Test {
     return text.str();
   }
   void end_agent() {
-    sandbox.signal(agent, SIGTERM);
+    sandbox.signal(agent, SIGINT);
     EXPECT_TRUE(sandbox.wait(agent).clean());
     EXPECT_THAT(sandbox.left_behind(), IsEmpty());
   }

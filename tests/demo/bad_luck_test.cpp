@@ -82,7 +82,7 @@ TEST_F(BadLuck, AnAgentBeforeItsDriverWaitsAndSaysSo) {
   const auto refused = sandbox.run("firebreak", {"run", "--socket", socket, "--name", "x", "--", "true"});
   EXPECT_EQ(refused.status.exit_code, 1);
   EXPECT_THAT(refused.output, HasSubstr("waiting for a GPU"));
-  sandbox.signal(agent, SIGTERM);
+  sandbox.signal(agent, SIGINT);
   EXPECT_EQ(sandbox.wait(agent).exit_code, 0);
   EXPECT_THAT(sandbox.left_behind(), IsEmpty());
 }
@@ -93,7 +93,7 @@ TEST_F(BadLuck, TheOptionSaysWhichGpuBeforeTheEnvironmentDoes) {
                                     {{"FIREBREAK_GPU", "real"}});
   while (!sandbox.run("firebreak", {"status", "--json", "--socket", socket}).status.clean()) {
   }
-  sandbox.signal(agent, SIGTERM);
+  sandbox.signal(agent, SIGINT);
   EXPECT_EQ(sandbox.wait(agent).exit_code, 0);
 }
 
@@ -125,7 +125,7 @@ TEST_F(BadLuck, ATenantOfAStrangeNameIsRefused) {
   } while (result.output.find("start firebreakd") != std::string::npos);
   EXPECT_EQ(result.status.exit_code, 1);
   EXPECT_THAT(result.output, HasSubstr("letters, digits"));
-  sandbox.signal(agent, SIGTERM);
+  sandbox.signal(agent, SIGINT);
   EXPECT_TRUE(sandbox.wait(agent).clean());
   EXPECT_THAT(sandbox.left_behind(), IsEmpty());
 }
@@ -138,13 +138,13 @@ TEST_F(BadLuck, ASecondAgentOnTheSameSocketIsRefused) {
   const auto second = sandbox.run("firebreakd", {"--directory", sandbox.file("e"), "--socket", socket});
   EXPECT_EQ(second.status.exit_code, 1) << second.output;
   EXPECT_TRUE(sandbox.run("firebreak", {"status", "--json", "--socket", socket}).status.clean());
-  sandbox.signal(first, SIGTERM);
+  sandbox.signal(first, SIGINT);
   EXPECT_TRUE(sandbox.wait(first).clean());
   EXPECT_THAT(sandbox.left_behind(), IsEmpty());
 }
 
-TEST_F(BadLuck, AnAgentThatIsKilledLeavesNoDaemonsBehind) {
-  const pid_t agent = sandbox.start("firebreakd", {"--directory", sandbox.file("d")});
+TEST_F(BadLuck, AnAgentThatIsKilledLeavesNoDaemonsBehindWhereItIsAskedForThat) {
+  const pid_t agent = sandbox.start("firebreakd", {"--end-domains", "--directory", sandbox.file("d")});
   const std::string socket = sandbox.file("d/agent.sock");
   while (!sandbox.run("firebreak", {"status", "--json", "--socket", socket}).status.clean()) {
   }

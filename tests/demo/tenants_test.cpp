@@ -25,7 +25,7 @@ struct Tenants : testing::Test {
     }
   }
   void end_agent() {
-    sandbox.signal(agent, SIGTERM);
+    sandbox.signal(agent, SIGINT);
     EXPECT_TRUE(sandbox.wait(agent).clean());
     EXPECT_THAT(sandbox.left_behind(), IsEmpty());
   }

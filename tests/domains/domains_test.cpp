@@ -48,7 +48,7 @@ TEST_F(Domains, ASecondAgentOnTheSameDirectoryIsRefused) {
 }
 
 TEST_F(Domains, WhatAKilledAgentLeftIsRemovedByTheNext) {
-  start_agent();
+  start_agent({"--end-domains"});
   kill_the_agent();
   EXPECT_THAT(sandbox_.left_behind_at_last(), testing::IsEmpty());
   start_agent();
@@ -57,18 +57,35 @@ TEST_F(Domains, WhatAKilledAgentLeftIsRemovedByTheNext) {
   expect_unharmed(neighbour);
 }
 
-TEST_F(Domains, ThatAreKeptOutliveAKilledAgentAndTheNextUsesThemOn) {
-  start_agent({"--keep-domains"});
+TEST_F(Domains, OutliveAKilledAgentAndTheNextUsesThemOn) {
+  start_agent();
   Player& neighbour = start_neighbour();
   const nlohmann::json before = domain("a");
   kill_the_agent();
-  start_agent({"--keep-domains"});
+  start_agent();
   EXPECT_TRUE(agent_->said("MPS domain a: daemon " + before["daemon_pid"].dump() +
                            " was left running and is used on"));
   Player& newcomer = start_neighbour("newcomer");
   EXPECT_EQ(domain("a")["daemon_pid"], before["daemon_pid"]);
   expect_unharmed(neighbour);
   expect_unharmed(newcomer);
+}
+
+// The agent had two GPUs, and has one that CUDA finds.
+TEST_F(Domains, WhoseAgentIsGoneForGoodEndOnceNobodyIsThere) {
+  environment_ = {{"FIREBREAK_SOFTGPU_COUNT", "2"}};
+  start_agent({"--gpu", "GPU-66697265-6272-6561-6b2d-736f66742d30", "--gpu",
+               "GPU-66697265-6272-6561-6b2d-736f66742d31"});
+  Player& neighbour = start_neighbour();
+  ASSERT_EQ(domain_of("neighbour"), "0a");
+  kill_the_agent();
+  start_agent();
+  EXPECT_TRUE(agent_->said("MPS domain 0a, of an agent before, is none of this one's: it goes on"));
+  EXPECT_TRUE(agent_->said("MPS domain 1b, of an agent before, is none of this one's, and was ended"));
+  expect_unharmed(neighbour);
+  kill_the_agent();
+  start_agent();
+  EXPECT_TRUE(agent_->said("MPS domain 0a, of an agent before, is none of this one's, and was ended"));
 }
 
 TEST_F(Domains, ADaemonThatDiesIsStartedAgain) {
@@ -156,13 +173,13 @@ TEST_F(Domains, WhoIsPlacedAfterAnOnlyTenantDiedInMidKernelIsServed) {
 
 // Nobody has heard of the fault, and the server does not say.
 TEST_F(Domains, WhoIsPlacedAfterAnOnlyTenantDiedWithoutAnAgentIsServed) {
-  start_agent({"--keep-domains"});
+  start_agent();
   const Player& spinner = start_spinner();
   const pid_t lost = pid_of("spinner");
   kill_the_agent();
   send(lost, SIGKILL);
   wait_for_end(spinner);
-  start_agent({"--keep-domains"});
+  start_agent();
   // With a new server, and a new daemon where the fault is heard of after all.
   wait("the next server", [&] { return agent_->said("MPS domain a: serves again, with"); });
   Player& next = start_tenant("next", {program("firebreak-lab"), "victim", "--pace-ms", "5"});

@@ -107,6 +107,18 @@ TEST_F(Forks, SomebodyElseIsWaitedForByTheNextAgentToo) {
   expect_to_wait_for_child();
 }
 
+// A restart in the middle of a takeover.
+TEST_F(Forks, SomebodyElseIsWaitedForAfterAnOrderlyRestartToo) {
+  start_supervised();
+  start_forking_pair("--stranger");
+  kill_active();
+  wait_for_word();
+  tell_agent_to_end();
+  wait_for_next_agent();
+  wait_for_word();
+  expect_to_wait_for_child();
+}
+
 // He was given the descriptors before anybody looked who has them.
 TEST_F(Forks, SomebodyElseIsWaitedForWhereTheActiveDiedWithoutAnAgent) {
   start_supervised();

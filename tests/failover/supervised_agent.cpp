@@ -44,6 +44,17 @@ void SupervisedAgent::kill_agent() {
   ++agents_wanted_;
 }
 
+void SupervisedAgent::tell_agent_to_end() {
+  send(agent_pid(), SIGTERM);
+  ++agents_wanted_;
+}
+
+void SupervisedAgent::expect_supervisor_to_end() {
+  wait_for_end(*agent_);
+  EXPECT_EQ(agent_->exit_status(), 0) << testing::PrintToString(agent_->lines);
+  agent_ = nullptr;
+}
+
 void SupervisedAgent::wait_for_next_agent() {
   wait("the next agent", [&] { return agents_seen() >= agents_wanted_; });
 }

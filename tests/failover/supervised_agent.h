@@ -24,7 +24,11 @@ class SupervisedAgent : public AgentOnStage {
   pid_t shelf_pid();
   /// Returns at once; nobody is asked anything until wait_for_next_agent().
   void kill_agent();
+  /// The agent is told to end, as by a service manager that restarts it. Returns as kill_agent() does.
+  void tell_agent_to_end();
   void wait_for_next_agent();
+  /// With the agent that is there, as `firebreak shutdown` asks for it: the supervisor ends by itself.
+  void expect_supervisor_to_end();
   /// And there is none until resume_supervisor(): its supervisor stands still.
   void kill_agent_for_a_while();
   void resume_supervisor();

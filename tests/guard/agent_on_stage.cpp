@@ -27,7 +27,7 @@ AgentOnStage::AgentOnStage() : stage_(std::move(stage::Stage::create(kernel_, cl
 
 void AgentOnStage::TearDown() {
   if (agent_ != nullptr) {
-    agent_->actor->signal(SIGTERM);
+    agent_->actor->signal(SIGINT);
     wait_for_end(*agent_);
     EXPECT_EQ(agent_->exit_status(), 0) << testing::PrintToString(agent_->lines);
   }

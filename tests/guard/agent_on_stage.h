@@ -27,7 +27,7 @@ struct Player {
 class AgentOnStage : public testing::Test {
  protected:
   AgentOnStage();
-  /// Ends the agent, which must end in good order and leave nothing.
+  /// Ends the agent for good, which must end in good order and leave nothing.
   void TearDown() override;
 
   void start_agent(std::vector<std::string> arguments = {});

@@ -62,6 +62,9 @@ TEST_F(Stop, BySigtermToRunInMidKernelSparesTheNeighbour) {
 }
 
 TEST_F(Stop, BySigtermToRunWorksWithoutAnAgentToo) {
+  agent_->actor->signal(SIGINT);
+  wait_for_end(*agent_);
+  start_agent({"--end-domains"});
   const Player& spinner = start_spinner();
   agent_->actor->signal(SIGKILL);
   wait_for_end(*agent_);

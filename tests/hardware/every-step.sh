@@ -37,7 +37,7 @@ play() {  # NAME STEP: the fault comes at the commit of that step, or of the nex
 }
 
 : > "$result.log"
-"$bin/firebreakd" --directory "$scratch/d" > "$result.agent.log" 2>&1 &
+"$bin/firebreakd" --end-domains --directory "$scratch/d" > "$result.agent.log" 2>&1 &
 agent=$!
 await_agent /dev/null
 timeout 120 "$bin/firebreak" run --name alone -- "$bin/firebreak-denoise" "${tenant[@]}" --output "$scratch/alone" >> "$result.log" 2>&1

@@ -62,7 +62,7 @@ is_not_named() { ! sm_incidents | grep -q "culprit process $1\b"; }
 
 mkfifo "$scratch/nothing"
 : > "$result.log"
-"$bin/firebreakd" --directory "$scratch/d" > "$result.agent.log" 2>&1 &
+"$bin/firebreakd" --end-domains --directory "$scratch/d" > "$result.agent.log" 2>&1 &
 agent=$!
 await_agent /dev/null
 for run in $(seq "$runs"); do play "beside-$run" "${kinds[$(((run - 1) % ${#kinds[@]}))]}"; done

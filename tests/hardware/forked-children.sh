@@ -61,7 +61,7 @@ play() {  # NAME KIND OPTIONS...: KIND: what the child is
 }
 
 : > "$result.log"
-"$bin/firebreakd" --directory "$scratch/d" > "$result.agent.log" 2>&1 &
+"$bin/firebreakd" --end-domains --directory "$scratch/d" > "$result.agent.log" 2>&1 &
 agent=$!
 await_agent /dev/null
 for run in $(seq "$runs"); do play "fork-$run" fork; done

@@ -77,7 +77,7 @@ play() { # RUN: one SM fault of a foreign client, in the domain where most activ
 }
 
 : > "$result.log"
-"$bin/firebreakd" --directory "$scratch/d" > "$result.agent.log" 2>&1 &
+"$bin/firebreakd" --end-domains --directory "$scratch/d" > "$result.agent.log" 2>&1 &
 agent=$!
 await_agent /dev/null
 for each in $(seq "$tenants"); do

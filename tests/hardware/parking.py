@@ -33,7 +33,7 @@ class Agent:
         self.environment = dict(os.environ, FIREBREAK_SOCKET=folder + "/agent.sock", FIREBREAK_LOG="info")
         self.environment.setdefault("FIREBREAK_GPU", "real")
         self.out = open(log, "ab")
-        self.process = subprocess.Popen([programs + "/firebreakd", "--directory", folder, *options],
+        self.process = subprocess.Popen([programs + "/firebreakd", "--end-domains", "--directory", folder, *options],
                                         env=self.environment, stdout=self.out, stderr=self.out)
 
     def status(self):

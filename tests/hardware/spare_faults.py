@@ -33,7 +33,7 @@ class Stage:
         self.log = folder + ".log"
         with open(self.log, "wb") as out:
             self.agent = subprocess.Popen(
-                [programs + "/firebreakd", "--directory", folder, "--park-s", "60", "--spares"],
+                [programs + "/firebreakd", "--end-domains", "--directory", folder, "--park-s", "60", "--spares"],
                 env=self.environment, stdout=out, stderr=out)
         self.tenants = {}
         self.until = folder + ".until"

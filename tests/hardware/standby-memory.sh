@@ -77,7 +77,7 @@ play() {  # WORKLOAD SMS RUN
 }
 
 : > "$result.log"
-"$bin/firebreakd" --directory "$scratch/d" > "$result.agent.log" 2>&1 &
+"$bin/firebreakd" --end-domains --directory "$scratch/d" > "$result.agent.log" 2>&1 &
 agent=$!
 await_agent /dev/null
 declare -A alone_of

@@ -38,7 +38,7 @@ run() {  # NAME OPTIONS... -- MODE OUTPUT PAUSE_MS: one process of tenant NAME
 }
 
 timeout 240 "$python" "$here/torch-binding.py" alone "$scratch/alone" $steps 0 > "$scratch/alone.out" 2> "$scratch/alone.err" || { cat "$scratch/alone.err" >&2; exit 2; }
-"$bin/firebreakd" --directory "$scratch/d" > "$scratch/agent.log" 2>&1 &
+"$bin/firebreakd" --end-domains --directory "$scratch/d" > "$scratch/agent.log" 2>&1 &
 agent=$!
 await_agent /dev/null
 

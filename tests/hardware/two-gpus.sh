@@ -15,7 +15,7 @@ mapfile -t gpus < <(of_gpus uuid | head -2)
 [ ${#gpus[@]} = 2 ] || { echo "two GPUs are needed" >&2; exit 2; }
 
 start_agent() {
-  "$bin/firebreakd" --directory "$scratch/d" --gpu "${gpus[0]}" --gpu "${gpus[1]}" --hold-s 0 --keep-domains >> "$scratch/agent.log" 2>&1 &
+  "$bin/firebreakd" --directory "$scratch/d" --gpu "${gpus[0]}" --gpu "${gpus[1]}" --hold-s 0 >> "$scratch/agent.log" 2>&1 &
   agent=$!
   await_agent "$scratch/status.json" && return
   echo "no agent" >&2; cat "$scratch/agent.log" >&2; exit 2
@@ -67,7 +67,7 @@ claim "and the tenants go on" kill -0 "$two"
 
 kill "${inputs[@]}" 2> /dev/null
 for name in two late; do wait "${victims[$name]}"; echo "$name ended with $?"; tail -c 200 "$scratch/$name.out"; done
-kill "$agent"; wait "$agent" 2> /dev/null
+kill -INT "$agent"; wait "$agent" 2> /dev/null
 for pid in $(pgrep -f "nvidia-cuda-mps-control.*" || true); do
   tr '\0' '\n' < "/proc/$pid/environ" 2> /dev/null | grep -q "CUDA_MPS_PIPE_DIRECTORY=$scratch" && kill -9 "$pid"
 done

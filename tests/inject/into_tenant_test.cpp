@@ -28,7 +28,7 @@ struct InjectInto : testing::Test {
     }
   }
   void TearDown() override {
-    sandbox.signal(agent, SIGTERM);
+    sandbox.signal(agent, SIGINT);
     EXPECT_TRUE(sandbox.wait(agent).clean());
     EXPECT_THAT(sandbox.left_behind(), IsEmpty());
   }

@@ -259,7 +259,7 @@ Status Scale::end() {
     if (!tenant.pair->ended()) tenant.pair->signal(SIGKILL);
   }
   if (supervisor_ == nullptr || supervisor_->ended()) return {};
-  supervisor_->signal(SIGTERM);
+  supervisor_->signal(SIGINT);
   auto ended = stage_->wait("the agent's end", settings_.patience, [this] { return supervisor_->ended(); });
   if (!ended) return ended;
   const bool is_clean = supervisor_->record().exit->clean();

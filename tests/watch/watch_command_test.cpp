@@ -217,7 +217,7 @@ TEST_F(WatchCommand, TheAgentHearsTheCoreDumpOfATenantThatItsCommandStarted) {
   wait("its last line", [&] { return has(rogue, "misaligned-load: CUDA_ERROR_MISALIGNED_ADDRESS"); });
   EXPECT_TRUE(has(rogue, "coredump:   - SM: 0"));
   EXPECT_THAT(rogue.lines.back(), Not(HasSubstr("coredump: ")));
-  end(agent, SIGTERM);
+  end(agent, SIGINT);
 }
 
 struct SeenFault {

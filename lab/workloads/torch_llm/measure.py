@@ -367,7 +367,7 @@ def main() -> int:
         os.environ.setdefault("FIREBREAK_LIBRARY_DIR", str(pathlib.Path(options.bin).parent / "lib"))
         os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
         with open(options.result + ".log", "w", encoding="utf-8") as log:
-            agent = subprocess.Popen([f"{options.bin}/firebreakd", "--directory", f"{name}/d"], stdout=log, stderr=log)
+            agent = subprocess.Popen([f"{options.bin}/firebreakd", "--end-domains", "--directory", f"{name}/d"], stdout=log, stderr=log)
             try:
                 wait_for_agent(options.bin)
                 results = [measure(options, size, folder, log) for size in options.sizes.split(",")]
