@@ -58,9 +58,6 @@ Row row_of(const abi::Message& request) {
                         [](const abi::Shutdown&) {
                           return Row{Need::Operator, {}, "shutdown"};
                         },
-                        [](const abi::Stop&) {
-                          return Row{Need::Operator, {}, "stop"};
-                        },
                         [](const auto&) { return Row{}; },
                     },
                     request);
