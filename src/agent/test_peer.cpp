@@ -9,6 +9,7 @@
 /// and has a child that does nothing. Each becomes another program when it is told to, and stays that.
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -60,6 +61,8 @@ int main(int count, char** arguments) {
   }
   if ((how == "forking" || how.starts_with(of_user)) && ::fork() == 0) {
     test.release().reset();
+    if (how != "forking")
+      ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // whoever reads our output waits for all who have it
     ::alarm(60);
     for (;;) ::pause();
   }
