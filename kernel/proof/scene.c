@@ -326,6 +326,7 @@ struct settings {
 	uint32_t short_grace_ms;
 	uint32_t kill_delay_ms;
 	uint32_t max_table_kib;
+	uint32_t max_repeats;
 	uint32_t mode;
 };
 
@@ -340,6 +341,7 @@ static void exchange_settings(struct settings *settings)
 	exchange(&settings->short_grace_ms, "grace_ms");
 	exchange(&settings->kill_delay_ms, "kill_delay_ms");
 	exchange(&settings->max_table_kib, "max_table_kib");
+	exchange(&settings->max_repeats, "max_repeats");
 	exchange(&settings->mode, "mode");
 }
 
@@ -349,6 +351,7 @@ struct verdict play(const struct fault_class *class, uint32_t seed)
 		.short_grace_ms = class->short_grace_ms,
 		.kill_delay_ms = class->kill_delay_ms,
 		.max_table_kib = class->max_table_kib,
+		.max_repeats = class->max_repeats,
 		.mode = class->report ? 1 : 0,
 	};
 	uint32_t before_ms = class->grace_ms ? raise_grace_ms(class->grace_ms) : 0;

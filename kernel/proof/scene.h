@@ -61,7 +61,8 @@ struct fault_class {
 	uint32_t short_grace_ms;	/* a grace time for which its program is too long; 0 for none such */
 	uint32_t grace_ms;	/* its program runs longer than others on a busy machine; 0 for what the module has */
 	uint32_t kill_delay_ms;	/* from the event to SIGKILL; 0 for what the module has */
-	uint32_t max_table_kib;	/* what the sinks' page tables may take; 0 for what the module has */
+	uint32_t max_table_kib;
+	uint32_t max_repeats;	/* how often the module tries to help at one sink; 0 for what it has */
 	uint32_t table_kib_at_most;	/* what they are to take, 0 for nothing to be looked at */
 	uint32_t contained_at_most;	/* in how many faults it has to be over, 0 for any number */
 	uint32_t contained_at_least;	/* how many faults have to be contained: a sink is not to reach further than it may */
