@@ -11,24 +11,23 @@ namespace {
 
 using Give = ArgumentAddresses::Give;
 
-/// All parameters in one piece, after cuda.h: pairs of a name and a value, and CU_LAUNCH_PARAM_END.
-Give in_buffer(void** extra, Slot slot, const TakenVariables& taken) {
-  const void* bytes = nullptr;
+}  // namespace
+
+std::optional<std::span<const std::byte>> arguments_in_one_piece(void** extra) {
+  const std::byte* bytes = nullptr;
   std::size_t size_bytes = 0;
   for (; reinterpret_cast<std::uintptr_t>(*extra) != CU_LAUNCH_PARAM_END_AS_INT; extra += 2) {
     const auto name = reinterpret_cast<std::uintptr_t>(*extra);
     if (name == CU_LAUNCH_PARAM_BUFFER_POINTER_AS_INT) {
-      bytes = extra[1];
+      bytes = static_cast<const std::byte*>(extra[1]);
     } else if (name == CU_LAUNCH_PARAM_BUFFER_SIZE_AS_INT) {
       size_bytes = *static_cast<std::size_t*>(extra[1]);
     } else {
-      return Give::Unknown;
+      return std::nullopt;
     }
   }
-  return bytes == nullptr ? Give::NoAddress : ArgumentAddresses::in_words(bytes, size_bytes, slot, taken);
+  return std::span(bytes, bytes == nullptr ? 0 : size_bytes);
 }
-
-}  // namespace
 
 Give ArgumentAddresses::in_words(const void* bytes, std::size_t size_bytes, Slot slot,
                                  const TakenVariables& taken) {
@@ -74,7 +73,11 @@ const ArgumentAddresses::Sizes* ArgumentAddresses::sizes_of(const cuda::Backend&
 
 Give ArgumentAddresses::look(const cuda::Backend& driver, Slot slot, const TakenVariables& taken,
                              const Object* kernel, CUfunction own, void** parameters, void** extra) {
-  if (parameters == nullptr) return extra == nullptr ? Give::NoAddress : in_buffer(extra, slot, taken);
+  if (parameters == nullptr) {
+    if (extra == nullptr) return Give::NoAddress;
+    const auto piece = arguments_in_one_piece(extra);
+    return piece ? in_words(piece->data(), piece->size(), slot, taken) : Give::Unknown;
+  }
   const Sizes* const sizes = kernel == nullptr ? nullptr : sizes_of(driver, *kernel, own);
   if (sizes == nullptr) return Give::Unknown;
   Give found = Give::NoAddress;

@@ -4,7 +4,9 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <shared_mutex>
+#include <span>
 #include <unordered_map>
 #include <vector>
 
@@ -13,6 +15,10 @@
 #include "virtual/taken_variables.h"
 
 namespace firebreak::virtual_driver {
+
+/// A launch's arguments where all of them are given in one piece, after cuda.h: pairs of a name and a value
+/// in `extra`, and CU_LAUNCH_PARAM_END. None: there is another name among them. The bytes are the caller's.
+std::optional<std::span<const std::byte>> arguments_in_one_piece(void** extra);
 
 /// Thread safe.
 class ArgumentAddresses {

@@ -48,20 +48,10 @@ Object* code_of(const GraphSource& source, CUfunction own, std::uintptr_t contex
 }
 
 const char* read_pieces(void** extra, GraphNodeContent& into) {
-  const void* bytes = nullptr;
-  std::size_t size_bytes = 0;
-  for (; reinterpret_cast<std::uintptr_t>(*extra) != CU_LAUNCH_PARAM_END_AS_INT; extra += 2) {
-    const auto name = reinterpret_cast<std::uintptr_t>(*extra);
-    if (name == CU_LAUNCH_PARAM_BUFFER_POINTER_AS_INT) {
-      bytes = extra[1];
-    } else if (name == CU_LAUNCH_PARAM_BUFFER_SIZE_AS_INT) {
-      size_bytes = *static_cast<std::size_t*>(extra[1]);
-    } else {
-      return "it has a graph, and its kernels' parameters are not known";
-    }
-  }
+  const auto piece = arguments_in_one_piece(extra);
+  if (!piece) return "it has a graph, and its kernels' parameters are not known";
   into.in_one_piece = true;
-  into.arguments = {std::string(static_cast<const char*>(bytes), bytes == nullptr ? 0 : size_bytes)};
+  into.arguments = {std::string(reinterpret_cast<const char*>(piece->data()), piece->size())};
   return nullptr;
 }
 
