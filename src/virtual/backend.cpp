@@ -32,18 +32,21 @@ CUresult told(const char* symbol, CUresult result) {
   return result;
 }
 
-/// The program gets its handle of what the call has made in the instance.
-template <class Handle>
-CUresult made(const Turn& turn, CUresult result, std::uintptr_t own, Handle* program, Object::Step step,
+/// The program gets its handle of what the call has made in the instance. The CUDA runtime asks for a
+/// kernel's function at each launch: what is known already is not kept again.
+template <class Handle, class Again>
+CUresult made(const Turn& turn, CUresult result, std::uintptr_t own, Handle* program, const Again& again,
               Object* parent) {
   if (result != CUDA_SUCCESS) return result;
-  // A kernel is its library's, in every context.
-  const std::uintptr_t context = std::is_same_v<Handle, CUkernel> ? 0 : step.context;
-  std::vector<Object::Step> steps;
-  steps.push_back(std::move(step));
-  Object& object =
-      turn.objects.add(FamilyOf<Handle>::value, own, turn.slot, std::move(steps), {parent, context});
-  *program = (Handle)object.seen;  // NOLINT: handles are numbers, too
+  Object* object = turn.objects.find_own(FamilyOf<Handle>::value, own, turn.slot);
+  if (object == nullptr) {
+    // A kernel is its library's, in every context.
+    const std::uintptr_t context = std::is_same_v<Handle, CUkernel> ? 0 : current_context();
+    std::vector<Object::Step> steps{{.key = {}, .again = again, .context = current_context()}};
+    object = &turn.objects.add(FamilyOf<Handle>::value, own, turn.slot, std::move(steps), {parent, context});
+    turn.all.something_new();
+  }
+  *program = (Handle)object->seen;  // NOLINT: handles are numbers, too
   return result;
 }
 
@@ -95,44 +98,41 @@ auto* out_among(First first, Rest... rest) {
     return own::symbol(OwnCall{*process(), is_per_thread} __VA_OPT__(, ) CUDA_ARGUMENTS(__VA_ARGS__)); \
   }
 
-#define VIRTUAL_DEFINE_again(exported, symbol, is_per_thread, purpose, reason, ...)                   \
-  CUresult exported(CUDA_PARAMETERS(__VA_ARGS__)) {                                                   \
-    VirtualProcess& all = *process();                                                                 \
-    auto* const program_ = out_among(CUDA_ARGUMENTS(__VA_ARGS__));                                    \
-    if (program_ == nullptr) return CUDA_ERROR_INVALID_VALUE;                                         \
-    const CUresult result_ = all.call([&](const Turn& turn) {                                         \
-      Making here_{turn.driver, turn.slot, turn.objects};                                             \
-      Object::Step step{{},                                                                           \
-                        [CUDA_EACH(VIRTUAL_KEPT, __VA_ARGS__)](Making& making) {                      \
-                          return making.driver.exported(CUDA_EACH(VIRTUAL_GIVEN_AGAIN, __VA_ARGS__)); \
-                        },                                                                            \
-                        current_context()};                                                           \
-      const CUresult result = step.again(here_);                                                      \
-      Object* const parent = object_among(turn.objects __VA_OPT__(, ) CUDA_ARGUMENTS(__VA_ARGS__));   \
-      return made(turn, result, here_.made, program_, std::move(step), parent);                       \
-    });                                                                                               \
-    if (result_ == CUDA_SUCCESS) all.something_new();                                                 \
-    return result_;                                                                                   \
+#define VIRTUAL_DEFINE_again(exported, symbol, is_per_thread, purpose, reason, ...)                 \
+  CUresult exported(CUDA_PARAMETERS(__VA_ARGS__)) {                                                 \
+    VirtualProcess& all = *process();                                                               \
+    auto* const program_ = out_among(CUDA_ARGUMENTS(__VA_ARGS__));                                  \
+    if (program_ == nullptr) return CUDA_ERROR_INVALID_VALUE;                                       \
+    return all.call([&](const Turn& turn) {                                                         \
+      Making here_{turn.driver, turn.slot, turn.objects};                                           \
+      const auto again_ = [CUDA_EACH(VIRTUAL_KEPT, __VA_ARGS__)](Making& making) {                  \
+        return making.driver.exported(CUDA_EACH(VIRTUAL_GIVEN_AGAIN, __VA_ARGS__));                 \
+      };                                                                                            \
+      const CUresult result = again_(here_);                                                        \
+      Object* const parent = object_among(turn.objects __VA_OPT__(, ) CUDA_ARGUMENTS(__VA_ARGS__)); \
+      return made(turn, result, here_.made, program_, again_, parent);                              \
+    });                                                                                             \
   }
 
-#define VIRTUAL_DEFINE_sets(exported, symbol, is_per_thread, purpose, reason, ...)                    \
-  CUresult exported(CUDA_PARAMETERS(__VA_ARGS__)) {                                                   \
-    VirtualProcess& all = *process();                                                                 \
-    return all.call([&](const Turn& turn) {                                                           \
-      Making here_{turn.driver, turn.slot, turn.objects};                                             \
-      Object::Step step{#symbol + setting_among(CUDA_ARGUMENTS(__VA_ARGS__)),                         \
-                        [CUDA_EACH(VIRTUAL_KEPT, __VA_ARGS__)](Making& making) {                      \
-                          return making.driver.exported(CUDA_EACH(VIRTUAL_GIVEN_AGAIN, __VA_ARGS__)); \
-                        },                                                                            \
-                        current_context()};                                                           \
-      const CUresult result = step.again(here_);                                                      \
-      Object* const object = object_among(turn.objects, CUDA_ARGUMENTS(__VA_ARGS__));                 \
-      if (result == CUDA_SUCCESS && object != nullptr) {                                              \
-        turn.objects.add_step(*object, turn.slot, std::move(step));                                   \
-        all.something_new();                                                                          \
-      }                                                                                               \
-      return result;                                                                                  \
-    });                                                                                               \
+#define VIRTUAL_DEFINE_sets(exported, symbol, is_per_thread, purpose, reason, ...)                        \
+  CUresult exported(CUDA_PARAMETERS(__VA_ARGS__)) {                                                       \
+    VirtualProcess& all = *process();                                                                     \
+    return all.call([&](const Turn& turn) {                                                               \
+      Making here_{turn.driver, turn.slot, turn.objects};                                                 \
+      Object::Step step{.key = #symbol + setting_among(CUDA_ARGUMENTS(__VA_ARGS__)),                      \
+                        .again =                                                                          \
+                            [CUDA_EACH(VIRTUAL_KEPT, __VA_ARGS__)](Making& making) {                      \
+                              return making.driver.exported(CUDA_EACH(VIRTUAL_GIVEN_AGAIN, __VA_ARGS__)); \
+                            },                                                                            \
+                        .context = current_context(),                                                     \
+                        .value = bytes_of(CUDA_ARGUMENTS(__VA_ARGS__))};                                  \
+      const CUresult result = step.again(here_);                                                          \
+      Object* const object = object_among(turn.objects, CUDA_ARGUMENTS(__VA_ARGS__));                     \
+      if (result == CUDA_SUCCESS && object != nullptr &&                                                  \
+          turn.objects.add_step(*object, turn.slot, std::move(step)))                                     \
+        all.something_new();                                                                              \
+      return result;                                                                                      \
+    });                                                                                                   \
   }
 
 namespace ways {

@@ -453,6 +453,15 @@ std::string setting_among(First first, Rest... rest) {
   }
 }
 
+/// All that they say, to compare with what was set before.
+template <class... Values>
+std::string bytes_of(Values... values) {
+  static_assert((std::is_scalar_v<Values> && ...));
+  std::string all;
+  (all.append(reinterpret_cast<const char*>(&values), sizeof values), ...);
+  return all;
+}
+
 // ---- The end of an object ----
 
 /// The program has ended it in the instance of its turn. It ends in the spare by `end_one`, once nobody who

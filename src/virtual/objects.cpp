@@ -102,15 +102,19 @@ void Objects::remove_one(Object& object) {
   object.code = nullptr;
 }
 
-void Objects::add_step(Object& object, Slot slot, Object::Step step) {
+bool Objects::add_step(Object& object, Slot slot, Object::Step step) {
   const std::unique_lock lock(mutex_);
-  if (object.is_gone.load()) return;
+  if (object.is_gone.load()) return false;
   if (!step.key.empty()) {
-    std::erase_if(object.steps, [&](const Object::Step& before) { return before.key == step.key; });
+    const auto is_so = [&](const Object::Step& before) { return before.key == step.key; };
+    const auto before = std::ranges::find_if(object.steps, is_so);
+    if (before != object.steps.end() && !step.value.empty() && before->value == step.value) return false;
+    std::erase_if(object.steps, is_so);
   }
   step.number = ++steps_;
   object.made_up_to[slot].store(steps_);
   object.steps.push_back(std::move(step));
+  return true;
 }
 
 CUresult Objects::make(Object& object, const cuda::Backend& driver, Slot slot) {

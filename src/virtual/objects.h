@@ -123,6 +123,7 @@ struct Object {
     std::string key;  ///< of two steps with the same key, the later one counts alone; empty: all count
     std::function<CUresult(Making&)> again;
     std::uintptr_t context = 0;  ///< what the program called the one that was current; 0: it does not matter
+    std::string value = {};      ///< of what has a key: what it sets, as bytes; empty: it is not known
     std::uint64_t number = 0;    ///< counts all steps of all objects
   };
   /// What it goes with.
@@ -174,8 +175,9 @@ class Objects {
   void set_own(Object& object, Slot slot, std::uintptr_t own);
   /// With everything that goes with it.
   void remove(Object& object);
-  /// `slot` has made it.
-  void add_step(Object& object, Slot slot, Object::Step step);
+  /// `slot` has made it. False: it sets what is so already, as programs do before each launch, and is not
+  /// kept again.
+  bool add_step(Object& object, Slot slot, Object::Step step);
 
   /// What instance `slot` calls it. What we do not follow is the driver's own: it is answered as it is.
   template <class Handle>
@@ -228,9 +230,11 @@ class Objects {
   void forget_known() { age_.fetch_add(1, std::memory_order_acq_rel); }
 
   std::atomic<bool> has_flipped_{false};
-  std::uint64_t steps_ = 0;            ///< so far; guarded by the mutex
-  std::atomic<std::uint64_t> age_{1};  ///< what threads remember holds as long as it stays
-  mutable std::shared_mutex mutex_;    ///< guards what follows, and the steps of every object
+  std::uint64_t steps_ = 0;  ///< so far; guarded by the mutex
+  /// What threads remember holds as long as it stays. No two of these begin alike.
+  std::atomic<std::uint64_t> age_{++all_so_far << 32U};
+  static inline std::atomic<std::uint64_t> all_so_far{0};
+  mutable std::shared_mutex mutex_;  ///< guards what follows, and the steps of every object
   std::list<Object> all_;
   std::unordered_map<Key, Object*, Hash> by_seen_;
   std::array<std::unordered_map<Key, Object*, Hash>, slots_max> by_own_;

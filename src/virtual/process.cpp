@@ -510,11 +510,23 @@ void VirtualProcess::keep() {
   leave_captures_alone(active());
   while (true) {
     const std::uint32_t seen = page_->wake.load(std::memory_order_acquire);
+    const auto began = std::chrono::steady_clock::now();
+    news_.begin();
     is_keeping_.store(true);
     if (!program_ends_.load()) keep_once();
     is_keeping_.store(false);
+    const Nanoseconds worked = std::chrono::steady_clock::now() - began;
     os::futex_wait(page_->wake, seen, look_again);
+    rest(worked);
   }
+}
+
+/// Where it was woken by news alone. The agent wakes it out of that, too.
+void VirtualProcess::rest(Nanoseconds worked) {
+  const std::uint32_t seen = page_->wake.load(std::memory_order_acquire);
+  if (!news_.is_any() || page_->asked_to_leave.load(std::memory_order_acquire) != page_->answered.load())
+    return;
+  os::futex_wait(page_->wake, seen, News::rest_after(worked));
 }
 
 void VirtualProcess::keep_once() {

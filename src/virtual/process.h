@@ -22,6 +22,7 @@
 #include "virtual/instance.h"
 #include "virtual/later_frees.h"
 #include "virtual/memory.h"
+#include "virtual/news.h"
 #include "virtual/objects.h"
 #include "virtual/taken_variables.h"
 
@@ -150,7 +151,9 @@ class VirtualProcess {
   /// The same, and what it was: a name in the program's code.
   void stand_aside(const char* why, const std::string& what);
   /// Something that the spare is to have, too.
-  void something_new() { wake_keeper(); }
+  void something_new() {
+    if (news_.tell()) wake_keeper();
+  }
 
   /// Who waits for the current context has waited for everything.
   bool has_one_context();
@@ -204,6 +207,7 @@ class VirtualProcess {
   void start_working();
   void keep();
   void keep_once();
+  void rest(Nanoseconds worked);
   void wake_keeper();
   void make_spare();
   void drop_spare();
@@ -249,6 +253,7 @@ class VirtualProcess {
   Work no_work_;  ///< of streams that are not followed: the program is aside then
   std::atomic<std::uintptr_t> primary_seen_{0};
   std::atomic<bool> program_ends_{false};
+  News news_;
   std::atomic<bool> is_keeping_{false};                 ///< the keeper may be inside a driver
   std::chrono::steady_clock::time_point part_began_{};  ///< of a move; of flipping_
   /// Since when captures have held a move up; of the keeper alone.

@@ -20,6 +20,7 @@
 #include "virtual/gate.h"
 #include "virtual/instance.h"
 #include "virtual/memory.h"
+#include "virtual/news.h"
 #include "virtual/objects.h"
 #include "virtual/taken_variables.h"
 
@@ -262,6 +263,23 @@ TEST(Gate, NobodySeesWhatIsChangedMeanwhile) {
   EXPECT_EQ(torn, 0);
 }
 
+// ---- What is new ----
+
+TEST(News, WakesWhoLooksOnceUntilItLooks) {
+  News news;
+  EXPECT_TRUE(news.tell());
+  EXPECT_FALSE(news.tell());
+  EXPECT_TRUE(news.is_any());
+  news.begin();
+  EXPECT_FALSE(news.is_any());
+  EXPECT_TRUE(news.tell());
+}
+
+TEST(News, TakesATenthOfACore) {
+  EXPECT_EQ(News::rest_after(Milliseconds(1)), Milliseconds(9));
+  EXPECT_EQ(News::rest_after(Milliseconds(1000)), Milliseconds(50));
+}
+
 // ---- Objects ----
 
 /// A driver that counts what is made.
@@ -346,6 +364,20 @@ TEST_F(ObjectsTest, WhatIsSetLaterIsSetThereTooAndTheLastValueCounts) {
   objects_.add_step(object, 1, set_step("size", stream(0x500), 3));
   EXPECT_FALSE(objects_.make_all(driver_, 2));
   EXPECT_THAT(Made::calls, ElementsAre("set 3 of " + std::to_string(object.in[2].load()) + " in 2"));
+}
+
+TEST_F(ObjectsTest, WhatIsSetToWhatItIsIsNotSetAgain) {
+  Object& object = add(0x500, 1);
+  const auto set_size = [&](int value) {
+    Object::Step step = set_step("size", stream(0x500), value);
+    step.value = std::to_string(value);
+    return objects_.add_step(object, 1, std::move(step));
+  };
+  EXPECT_TRUE(set_size(1));
+  EXPECT_FALSE(set_size(1));
+  EXPECT_TRUE(set_size(2));
+  EXPECT_TRUE(set_size(1));
+  EXPECT_TRUE(objects_.add_step(object, 1, set_step("size", stream(0x500), 1))) << "not known to be the same";
 }
 
 TEST_F(ObjectsTest, WhatIsGoneIsNotMade) {

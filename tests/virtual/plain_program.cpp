@@ -189,6 +189,7 @@ class Program {
     if (verb == "create_context") return {create_context()};
     if (verb == "load_more") return {load_more()};
     if (verb == "use_more") return {use_more()};
+    if (verb == "prepare_launches") return {prepare_launches(words)};
     if (verb == "take_steps") return {take_steps()};
     if (verb == "steps_on_host") return read_word(steps_);
     if (verb == "set_steps") return {write_word(steps_, words)};
@@ -257,6 +258,24 @@ class Program {
   CUresult use_more() {
     CUfunction function = nullptr;
     return get<PFN_cuModuleGetFunction>("cuModuleGetFunction")(&function, more_code_, "how_many");
+  }
+
+  /// What libraries do before each launch of a kernel, so often.
+  CUresult prepare_launches(std::istream& words) {
+    int times = 0;
+    words >> times;
+    CUresult result = CUDA_SUCCESS;
+    while (result == CUDA_SUCCESS && times-- > 0) {
+      CUfunction function = nullptr;
+      result = find_kernel(&function, "nothing");
+      if (result == CUDA_SUCCESS && library_of_code_ != nullptr)
+        result = get<PFN_cuKernelGetFunction>("cuKernelGetFunction")(&function,
+                                                                     reinterpret_cast<CUkernel>(function));
+      if (result == CUDA_SUCCESS)
+        result = get<PFN_cuFuncSetAttribute>("cuFuncSetAttribute")(
+            function, CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT, 50);
+    }
+    return result;
   }
 
   CUresult find_variable(const char* name, CUdeviceptr* address, std::size_t* size_bytes) {

@@ -86,6 +86,16 @@ TEST_P(SpareWithCode, WhoIsAskedToLeaveTakesItsVariablesAlong) {
   }
 }
 
+TEST_P(SpareWithCode, WhatIsDoneBeforeEachLaunchMakesNoWorkForTheSpare) {
+  const auto program = start_with_spare(GetParam());
+  Page page(program->pid());
+  ASSERT_TRUE(page.is(SpareState::Protected)) << page.reason();
+  EXPECT_EQ(program->tell("prepare_launches 1"), CUDA_SUCCESS);
+  const std::uint32_t before = page->wake.load();
+  EXPECT_EQ(program->tell("prepare_launches 100"), CUDA_SUCCESS);
+  EXPECT_EQ(page->wake.load(), before);
+}
+
 TEST_P(SpareWithCode, WhoseDomainDiesWithVariablesGetsTheError) {
   const auto program = start_with_spare(GetParam());
   Page page(program->pid());

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+/// When the keeper of a spare works: a program makes something new in many of its calls, and must not pay for
+/// it with a core.
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+
+#include "base/clock.h"
+
+namespace firebreak::virtual_driver {
+
+/// Thread safe.
+class News {
+ public:
+  /// The program has made something. True: the first since begin(), so the keeper is to be woken.
+  bool tell() { return !any_.exchange(true, std::memory_order_acq_rel); }
+  /// The keeper looks at everything now.
+  void begin() { any_.store(false, std::memory_order_release); }
+  bool is_any() const { return any_.load(std::memory_order_acquire); }
+  /// How long it rests before it looks at news, once it has worked for so long: it takes a tenth of a core at
+  /// most, and what is new waits for 50 ms at most.
+  static constexpr Nanoseconds rest_after(Nanoseconds worked) {
+    constexpr int share = 9;
+    constexpr Nanoseconds longest = std::chrono::milliseconds(50);
+    return std::min(worked * share, longest);
+  }
+
+ private:
+  std::atomic<bool> any_{false};
+};
+
+}  // namespace firebreak::virtual_driver
