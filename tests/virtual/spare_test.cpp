@@ -91,6 +91,7 @@ TEST_P(SpareWithCode, WhatIsDoneBeforeEachLaunchMakesNoWorkForTheSpare) {
   Page page(program->pid());
   ASSERT_TRUE(page.is(SpareState::Protected)) << page.reason();
   EXPECT_EQ(program->tell("prepare_launches 1"), CUDA_SUCCESS);
+  std::this_thread::sleep_for(Milliseconds(300));  // it wakes nobody again before that has been looked at
   const std::uint32_t before = page->wake.load();
   EXPECT_EQ(program->tell("prepare_launches 100"), CUDA_SUCCESS);
   EXPECT_EQ(page->wake.load(), before);
