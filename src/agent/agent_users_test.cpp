@@ -251,8 +251,14 @@ TEST_F(Users, WhatAnotherWroteIsNotBelieved) {
 }
 
 TEST_F(Users, AnotherAgentKnowsWhoseTheyAre) {
+  Peer theirs = user_peer(mallory);
+  join(theirs, "mine", abi::Role::Active);
   agent.reset();
   restart();
+  Peer asker = user_peer(mallory), operators = peer();
+  ASSERT_EQ(tenants_of(asker).size(), 1u);
+  EXPECT_EQ(tenants_of(asker)[0]["name"], "mine");
+  EXPECT_EQ(tenants_of(operators)[1]["owner"], mallory);
   EXPECT_THAT(victims(), HasSubstr("\"owner\":0"));
   Peer attacker = user_peer(mallory);
   EXPECT_EQ(refusal(attacker, abi::EndTenant{"llm"}), "tenant 'llm' is another user's");
