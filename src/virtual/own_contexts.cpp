@@ -111,6 +111,7 @@ CUresult cuCtxDestroy_v2(const OwnCall& call, CUcontext context) {
   if (result != CUDA_SUCCESS) return result;
   std::vector<CUcontext>& stack = current().stack;
   if (!stack.empty() && stack.back() == context) stack.pop_back();
+  current().device_of = nullptr;
   show_anchor(call);
   return result;
 }
@@ -129,6 +130,29 @@ CUresult cuCtxGetCurrent(const OwnCall&, CUcontext* context) {
   const std::vector<CUcontext>& stack = current().stack;
   *context = stack.empty() ? nullptr : stack.back();
   return CUDA_SUCCESS;
+}
+
+/// Programs ask for it dozens of times between two launches.
+CUresult cuCtxGetDevice(const OwnCall& call, CUdevice* device) {
+  Current& mine = current();
+  if (device == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  if (!mine.stack.empty() && mine.stack.back() == mine.device_of) {
+    *device = mine.device;
+    return CUDA_SUCCESS;
+  }
+  const CUresult result = call.all.call([&](const Turn& turn) { return turn.driver.cuCtxGetDevice(device); });
+  if (result == CUDA_SUCCESS && !mine.stack.empty()) {
+    mine.device_of = mine.stack.back();
+    mine.device = *device;
+  }
+  return result;
+}
+
+CUresult cuCtxGetDevice_v2(const OwnCall& call, CUdevice* device, CUcontext context) {
+  if (context == nullptr) return cuCtxGetDevice(call, device);
+  return call.all.call([&](const Turn& turn) {
+    return turn.driver.cuCtxGetDevice_v2(device, turn.objects.translate(context, turn.slot));
+  });
 }
 
 CUresult cuCtxPushCurrent_v2(const OwnCall& call, CUcontext context) {

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <new>
 #include <thread>
+#include <utility>
 
 #include "cuda/driver.h"
 #include "os/self.h"
@@ -20,6 +21,8 @@ constexpr Milliseconds look_whether_it_ends(100);
 
 /// To leave, where work under way holds the program up.
 constexpr std::chrono::milliseconds between_tries(500);
+
+constexpr const char* anchor_sm_percent = "2";
 
 template <std::size_t size>
 void write_text(std::array<char, size>& into, const std::string& text) {
@@ -98,14 +101,19 @@ void VirtualProcess::start_working() {
   }
 }
 
+/// The working instance comes up first. Where none does, the program's own driver is the only one, and gets
+/// all that the program may have. Else it is the anchor: it does no work, and a driver keeps memory for each
+/// SM that it may use, so it gets few of them.
 CUresult VirtualProcess::initialise(unsigned int flags) {
   const std::lock_guard lock(starting_);
+  const bool may_have_spare =
+      page_ != nullptr && !settings_.domains[0].empty() && settings_.undisturbed != nullptr;
+  if (may_have_spare && !std::exchange(has_tried_, true)) settings_.undisturbed([this] { start_working(); });
+  if (is_plain()) return own_driver_.cuInit(flags);
+  const os::EnvironmentScope::Variables few{{"CUDA_MPS_ACTIVE_THREAD_PERCENTAGE", anchor_sm_percent}};
+  const os::EnvironmentScope of_anchor(few);
   const CUresult result = own_driver_.cuInit(flags);
-  if (result != CUDA_SUCCESS || has_started_) return result;
-  has_started_ = true;
-  if (page_ == nullptr || settings_.domains[0].empty() || settings_.undisturbed == nullptr) return result;
-  settings_.undisturbed([this] { start_working(); });
-  if (is_plain()) return result;
+  if (result != CUDA_SUCCESS || std::exchange(has_started_, true)) return result;
   const Status started =
       os::start_detached_thread("firebreak-spare", [this] { settings_.undisturbed([this] { keep(); }); });
   if (!started) stand_aside("there is no thread left for the spare");

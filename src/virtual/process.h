@@ -46,6 +46,8 @@ bool is_traced();
 struct Current {
   std::vector<CUcontext> stack;  ///< as the program calls them; the last one is current
   std::array<std::uintptr_t, slots_max> in_driver{};
+  CUcontext device_of = nullptr;  ///< the context whose device is known
+  CUdevice device = 0;
   /// How the thread sees captures of others, as it has said, and as each instance has it.
   CUstreamCaptureMode capture_mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
   std::array<CUstreamCaptureMode, slots_max> capture_mode_in{};
@@ -238,7 +240,8 @@ class VirtualProcess {
   /// The environment says which domain a driver joins, and a driver asks it when it makes its first context:
   /// one at a time starts. Before flipping_.
   std::mutex starting_;
-  bool has_started_ = false;
+  bool has_tried_ = false;    ///< to bring up an instance that works
+  bool has_started_ = false;  ///< there is one, and the anchor
   std::mutex
       flipping_;  ///< one flip at a time; also guards the texts on the page. Never taken inside a call.
   std::mutex reading_code_;     ///< one at a time reads it; after that one
