@@ -175,7 +175,18 @@ TEST_F(Users, OnlyWhoWasToldToStartAProcessBringsIt) {
               HasSubstr("is no child"));
   EXPECT_THAT(refusal(told, abi::Adopt{"mine", abi::Role::Active, victim->standby.pid()}),
               HasSubstr("is no child"));
+  const pid_t child = child_of(told);  // it becomes a program of root's
+  kernel.files[os::proc_folder(child) + "/status"] = "Name:\tsu\nUid:\t65534\t0\t0\t0\n";
+  EXPECT_THAT(refusal(told, abi::Adopt{"mine", abi::Role::Active, child}), HasSubstr("is no child"));
   EXPECT_EQ(tenants_of(told), nlohmann::json::array());
+}
+
+// It has no token, and room for a standby.
+TEST_F(Users, OneThatWasJoinedByHandGetsNoStandbyOfAnothers) {
+  Peer active = user_peer(mallory), thief = user_peer(mallory - 1), own = user_peer(mallory);
+  join(active, "mine", abi::Role::Active);
+  EXPECT_THAT(refusal(thief, abi::Join{"mine", abi::Role::Standby, "", "a"}), HasSubstr("not the token"));
+  join(own, "mine", abi::Role::Standby);
 }
 
 /// Whoever has the connection of a process that has ended is not that process, whose number may be another's.
