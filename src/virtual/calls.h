@@ -472,6 +472,7 @@ void end_object(const Turn& turn, Object* object, const EndOne& end_one) {
   turn.objects.remove(*object);
   const Instance* const receiver = turn.all.receiver();
   const std::uintptr_t there = receiver == nullptr ? 0 : object->in[receiver->slot()].load();
+  turn.objects.give_place(*object);
   if (there == 0) return;
   turn.all.make_current(*receiver);
   end_one(receiver->driver(), reinterpret_cast<Handle>(there));

@@ -103,6 +103,7 @@ const char* read_kernel_node(const GraphSource& source, CUgraphNode node, GraphN
 
 const char* read_event(const GraphSource& source, CUevent own, GraphNodeContent& into) {
   into.event = source.objects.find_own(Family::Event, number_of(own), source.slot);
+  if (into.event != nullptr) into.event->is_kept.store(true);
   return into.event == nullptr ? "it has a graph with an event that is not known" : nullptr;
 }
 

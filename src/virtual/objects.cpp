@@ -33,12 +33,13 @@ Object& Objects::add(Family family, std::uintptr_t own, Slot slot, std::vector<O
   // The driver answers what it has made before, for a kernel's function or a library's module.
   if (const auto known = by_own_[slot].find({family, own}); known != by_own_[slot].end())
     return *known->second;
-  Object* object = &all_.emplace_back();
+  Object* object = new_object(family);
   object->seen = own;
   while (has_flipped_.load() && by_seen_.contains({family, object->seen = number_of(object)})) {
     object = &all_.emplace_back();  // what stays behind is one object that nobody has
+    object->family = family;
   }
-  object->family = family;
+  object->place = alive(family).insert(alive(family).end(), object);
   object->origin = origin;
   if (origin.parent != nullptr) origin.parent->is_used.store(true, std::memory_order_release);
   object->code = std::move(code);
@@ -54,11 +55,34 @@ Object& Objects::add(Family family, std::uintptr_t own, Slot slot, std::vector<O
 Object& Objects::add_seen(Family family, std::uintptr_t seen) {
   const std::unique_lock lock(mutex_);
   if (const auto known = by_seen_.find({family, seen}); known != by_seen_.end()) return *known->second;
-  Object& object = all_.emplace_back();
-  object.family = family;
+  Object& object = *new_object(family);
+  object.place = alive(family).insert(alive(family).end(), &object);
   object.seen = seen;
   by_seen_[{family, seen}] = &object;
   return object;
+}
+
+Object* Objects::new_object(Family family) {
+  std::vector<Object*>& places = places_[static_cast<std::size_t>(family)];
+  if (places.empty()) {
+    Object& made = all_.emplace_back();
+    made.family = family;
+    return &made;
+  }
+  Object* const object = places.back();
+  places.pop_back();
+  ++object->life;
+  for (auto& each : object->in) each.store(0, std::memory_order_relaxed);
+  for (auto& each : object->made_up_to) each.store(0, std::memory_order_relaxed);
+  object->is_gone.store(false);
+  return object;
+}
+
+void Objects::give_place(Object& object) {
+  const bool is_without_end = object.family == Family::Stream || object.family == Family::Event;
+  const std::unique_lock lock(mutex_);
+  if (is_without_end && object.is_gone.load() && !object.is_kept.load())
+    places_[static_cast<std::size_t>(object.family)].push_back(&object);
 }
 
 Object* Objects::find_own(Family family, std::uintptr_t own, Slot slot) {
@@ -68,8 +92,12 @@ Object* Objects::find_own(Family family, std::uintptr_t own, Slot slot) {
 }
 
 void Objects::set_own(Object& object, Slot slot, std::uintptr_t own) {
+  set_own_of(object.life, object, slot, own);
+}
+
+void Objects::set_own_of(std::uint64_t life, Object& object, Slot slot, std::uintptr_t own) {
   const std::unique_lock lock(mutex_);
-  if (object.is_gone.load()) return;
+  if (object.is_gone.load() || object.life != life) return;
   if (const std::uintptr_t before = object.in[slot].load(); before != 0 && before != own)
     by_own_[slot].erase({object.family, before});
   object.in[slot].store(own, std::memory_order_release);
@@ -78,21 +106,25 @@ void Objects::set_own(Object& object, Slot slot, std::uintptr_t own) {
 
 void Objects::remove(Object& object) {
   const std::unique_lock lock(mutex_);
+  if (object.is_gone.exchange(true)) return;
   std::vector<Object*> gone{&object};
   for (std::size_t i = 0; i < gone.size(); ++i) {
     Object& one = *gone[i];
-    for (Object& other : all_) {
-      const bool is_of_context = one.family == Family::Context && other.origin.context == one.seen;
-      if (!other.is_gone.load() && (other.origin.parent == &one || is_of_context) && &other != &one)
-        gone.push_back(&other);
-    }
     remove_one(one);
+    if (one.family == Family::Stream || one.family == Family::Event) continue;  // nothing goes with these
+    for (const auto& family : alive_) {
+      for (Object* const other : family) {
+        const bool is_of_context = one.family == Family::Context && other->origin.context == one.seen;
+        if ((other->origin.parent == &one || is_of_context) && !other->is_gone.exchange(true))
+          gone.push_back(other);
+      }
+    }
   }
   forget_known();
 }
 
 void Objects::remove_one(Object& object) {
-  object.is_gone.store(true);
+  alive(object.family).erase(object.place);
   by_seen_.erase({object.family, object.seen});
   for (Slot slot = 0; slot < slots_max; ++slot) {
     if (const std::uintptr_t own = object.in[slot].load(); own != 0)
@@ -119,9 +151,11 @@ bool Objects::add_step(Object& object, Slot slot, Object::Step step) {
 
 CUresult Objects::make(Object& object, const cuda::Backend& driver, Slot slot) {
   std::vector<Object::Step> steps;
+  std::uint64_t life = 0;
   {
     const std::shared_lock lock(mutex_);
     if (!object.is_gone.load()) steps = object.steps;
+    life = object.life;
   }
   Making making{driver, slot, *this};
   for (const Object::Step& step : steps) {
@@ -129,27 +163,37 @@ CUresult Objects::make(Object& object, const cuda::Backend& driver, Slot slot) {
     if (step.context != 0) driver.cuCtxSetCurrent(translate(reinterpret_cast<CUcontext>(step.context), slot));
     if (const CUresult result = step.again(making); result != CUDA_SUCCESS) return result;
     // What follows changes it by its handle.
-    if (object.in[slot].load() == 0 && making.made != 0) set_own(object, slot, making.made);
-    object.made_up_to[slot].store(step.number);
+    if (object.in[slot].load() == 0 && making.made != 0) set_own_of(life, object, slot, making.made);
+    object.made_up_to[slot].store(step.number);  // of one that has taken its place, all steps are later
   }
   return CUDA_SUCCESS;
 }
 
 std::optional<std::pair<CUresult, Family>> Objects::make_all(const cuda::Backend& driver, Slot slot) {
-  std::vector<Object*> todo;
+  struct Todo {
+    std::uint64_t step;
+    Object* object;
+    std::uint64_t life;
+  };
+  std::vector<Todo> todo;
   {
     const std::shared_lock lock(mutex_);
-    for (Object& object : all_) {
-      if (object.is_gone.load() || object.steps.empty()) continue;
-      if (object.steps.back().number > object.made_up_to[slot].load()) todo.push_back(&object);
+    for (const auto& family : alive_) {
+      for (Object* const object : family) {
+        if (object->steps.empty() || object->steps.back().number <= object->made_up_to[slot].load()) continue;
+        todo.push_back({object->steps.front().number, object, object->life});
+      }
     }
   }
-  std::ranges::stable_partition(todo, [](const Object* object) {
-    return object->family != Family::Graph && object->family != Family::GraphExec;
+  std::ranges::sort(todo, {}, &Todo::step);
+  std::ranges::stable_partition(todo, [](const Todo& each) {
+    return each.object->family != Family::Graph && each.object->family != Family::GraphExec;
   });
-  for (Object* const object : todo) {
+  for (const auto& [step, object, life] : todo) {
     const CUresult result = make(*object, driver, slot);
-    if (result != CUDA_SUCCESS && !object->is_gone.load()) return std::pair(result, object->family);
+    if (result == CUDA_SUCCESS) continue;
+    const std::shared_lock lock(mutex_);
+    if (!object->is_gone.load() && object->life == life) return std::pair(result, object->family);
   }
   return std::nullopt;
 }
@@ -157,8 +201,10 @@ std::optional<std::pair<CUresult, Family>> Objects::make_all(const cuda::Backend
 std::vector<std::pair<Object*, std::shared_ptr<CodeImage>>> Objects::unread_code() {
   const std::shared_lock lock(mutex_);
   std::vector<std::pair<Object*, std::shared_ptr<CodeImage>>> unread;
-  for (Object& object : all_) {
-    if (object.code != nullptr && !object.is_read.load()) unread.emplace_back(&object, object.code);
+  for (const Family family : {Family::Module, Family::Library}) {
+    for (Object* const object : alive(family)) {
+      if (object->code != nullptr && !object->is_read.load()) unread.emplace_back(object, object->code);
+    }
   }
   return unread;
 }
@@ -172,9 +218,7 @@ void Objects::for_each(Family family, const std::function<void(Object&)>& look) 
   std::vector<Object*> found;
   {
     const std::shared_lock lock(mutex_);
-    for (Object& object : all_) {
-      if (object.family == family && !object.is_gone.load()) found.push_back(&object);
-    }
+    found.assign(alive(family).begin(), alive(family).end());
   }
   for (Object* const object : found) look(*object);
 }

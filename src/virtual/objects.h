@@ -30,6 +30,7 @@ inline constexpr Slot no_slot = slots_max;
 
 /// Handles of one family mean the same kind of thing; those of two may have the same value.
 enum class Family : std::uint32_t { Context, Stream, Event, Module, Library, Code, Graph, GraphExec };
+inline constexpr std::size_t families = 8;
 
 template <class Handle>
 struct FamilyOf;
@@ -154,11 +155,18 @@ struct Object {
   /// nothing of.
   std::atomic<bool> is_used{false};
   std::atomic<bool> is_gone{false};
-  Work work;  ///< of streams
+  /// Somebody has it at hand for longer than a call: no other one takes its place once it is gone.
+  std::atomic<bool> is_kept{false};
+  Work work;  ///< of streams. It goes on counting where another stream takes this one's place
+
+  // Of Objects.
+  std::uint64_t life = 0;              ///< counts those that were here
+  std::list<Object*>::iterator place;  ///< among those that are not gone
 };
 
 /// Thread safe. Objects live as long as the process: a thread may still have one at hand that another thread
-/// has just destroyed.
+/// has just destroyed. Of streams and events, which programs make without end, the next one takes a gone
+/// one's place, as handles of the driver do: whoever uses one that is gone meets another one of its kind.
 class Objects {
  public:
   /// The program is given an object that instance `slot` has just made and calls `own`. Until the first flip
@@ -175,6 +183,8 @@ class Objects {
   void set_own(Object& object, Slot slot, std::uintptr_t own);
   /// With everything that goes with it.
   void remove(Object& object);
+  /// A removed one of which the caller knows all that it wants to: the next one may take its place.
+  void give_place(Object& object);
   /// `slot` has made it. False: it sets what is so already, as programs do before each launch, and is not
   /// kept again.
   bool add_step(Object& object, Slot slot, Object::Step step);
@@ -205,6 +215,12 @@ class Objects {
   std::vector<std::pair<Object*, std::shared_ptr<CodeImage>>> unread_code();
   std::shared_ptr<CodeImage> code_of(const Object& object);
 
+  /// With those that are gone.
+  std::size_t count() const {
+    const std::shared_lock lock(mutex_);
+    return all_.size();
+  }
+
   /// Runs `look` on each that is not gone.
   void for_each(Family family, const std::function<void(Object&)>& look);
 
@@ -224,7 +240,10 @@ class Objects {
     std::uint64_t age = 0;
     Object* object = nullptr;
   };
+  Object* new_object(Family family);
   void remove_one(Object& object);
+  void set_own_of(std::uint64_t life, Object& object, Slot slot, std::uintptr_t own);
+  auto& alive(Family family) { return alive_[static_cast<std::size_t>(family)]; }
   Object* look_up(Family family, std::uintptr_t seen, Known& entry);
   static Known& known_place(Family family, std::uintptr_t seen);
   void forget_known() { age_.fetch_add(1, std::memory_order_acq_rel); }
@@ -236,6 +255,8 @@ class Objects {
   static inline std::atomic<std::uint64_t> all_so_far{0};
   mutable std::shared_mutex mutex_;  ///< guards what follows, and the steps of every object
   std::list<Object> all_;
+  std::array<std::list<Object*>, families> alive_;     ///< in the order in which the program made them
+  std::array<std::vector<Object*>, families> places_;  ///< of gone ones
   std::unordered_map<Key, Object*, Hash> by_seen_;
   std::array<std::unordered_map<Key, Object*, Hash>, slots_max> by_own_;
 };

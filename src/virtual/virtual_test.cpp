@@ -436,6 +436,60 @@ TEST_F(ObjectsTest, AThreadThatRememberedAnObjectHearsThatAnotherOneHasItsHandle
   EXPECT_EQ(objects_.find(Family::Stream, 0x500), &second);
 }
 
+TEST_F(ObjectsTest, OfWhatIsMadeWithoutEndTheNextOneTakesTheLastOnesPlace) {
+  Object& first = add(0x500, 1, "a");
+  first.work.queued.store(7);
+  EXPECT_FALSE(objects_.make_all(driver_, 2));
+  for (int i = 0; i < 100; ++i) {
+    Object& other = i == 0 ? first : add(0x500, 1);
+    objects_.remove(other);
+    objects_.give_place(other);
+  }
+  Object& last = add(0x600, 1, "b");
+  EXPECT_EQ(&last, &first);
+  EXPECT_EQ(objects_.count(), 1U);
+  EXPECT_EQ(last.work.queued.load(), 7U) << "who waits for the first one must not end the work of this one";
+  EXPECT_EQ(objects_.translate(stream(0x600), 2), nullptr);
+  Made::calls.clear();
+  EXPECT_FALSE(objects_.make_all(driver_, 2));
+  EXPECT_THAT(Made::calls, ElementsAre("make b in 2"));
+  EXPECT_EQ(objects_.translate(stream(0x500), 2), stream(0x500)) << "not followed any more";
+}
+
+TEST_F(ObjectsTest, NobodyTakesThePlaceOfWhatSomebodyHasAtHand) {
+  Object& kept = add(0x500, 1);
+  kept.is_kept.store(true);
+  objects_.remove(kept);
+  objects_.give_place(kept);
+  EXPECT_NE(&add(0x500, 1), &kept);
+  Object& alive = add(0x600, 1);
+  objects_.give_place(alive);  // it is not gone
+  EXPECT_NE(&add(0x700, 1), &alive);
+  Object& module = objects_.add(Family::Module, 0x800, 1, {make_step("module")});
+  objects_.remove(module);
+  objects_.give_place(module);  // what was found in it may be at hand
+  EXPECT_NE(&objects_.add(Family::Module, 0x800, 1, {make_step("module")}), &module);
+}
+
+// The keeper makes it, while the program ends it and makes another one.
+TEST_F(ObjectsTest, WhatIsMadeTooLateIsNotTheNextOnes) {
+  Object* object = nullptr;
+  Object::Step step = make_step("late");
+  step.again = [&](Making& making) {
+    objects_.remove(*object);
+    objects_.give_place(*object);
+    EXPECT_EQ(&add(0x600, 1, "next"), object);
+    making.made = 0x900;
+    return CUDA_SUCCESS;
+  };
+  object = &objects_.add(Family::Stream, 0x500, 1, {std::move(step)});
+  EXPECT_FALSE(objects_.make_all(driver_, 2));
+  EXPECT_EQ(objects_.translate(stream(0x600), 2), nullptr);
+  EXPECT_FALSE(objects_.make_all(driver_, 2));
+  EXPECT_THAT(Made::calls, ElementsAre("make next in 2"));
+  EXPECT_NE(objects_.translate(stream(0x600), 2), stream(0x900));
+}
+
 TEST_F(ObjectsTest, WhatTheDriverAnswersAgainIsTheSameObject) {
   Object& first = add(0x500, 1);
   EXPECT_EQ(&add(0x500, 1), &first);
