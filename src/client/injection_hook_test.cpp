@@ -24,10 +24,13 @@ struct InjectionHookTest : testing::Test {
   InjectionHook hook{*link};
 
   void TearDown() override { unsetenv("FIREBREAK_ALLOW_INJECTION"); }
+  /// A fault that is refused was raised at no time.
   std::string refusal() {
     const auto got = agent.receive(Milliseconds(5000)).value();
     const std::string_view text(reinterpret_cast<const char*>(got.bytes.data()), got.bytes.size());
-    return std::get<abi::Injected>(abi::decode(text).value()).refusal;
+    const auto injected = std::get<abi::Injected>(abi::decode(text).value());
+    EXPECT_EQ(injected.raised_at_ns, 0);
+    return injected.refusal;
   }
   bool silent() { return !agent.receive(Milliseconds(0)).has_value(); }
 };

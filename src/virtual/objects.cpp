@@ -73,7 +73,6 @@ Object* Objects::new_object(Family family) {
   places.pop_back();
   ++object->life;
   for (auto& each : object->in) each.store(0, std::memory_order_relaxed);
-  for (auto& each : object->made_up_to) each.store(0, std::memory_order_relaxed);
   object->is_gone.store(false);
   return object;
 }

@@ -187,6 +187,16 @@ TEST_F(SessionTest, AnAgentOfAnotherVersionIsRefused) {
   EXPECT_EQ(session, nullptr);
 }
 
+TEST_F(SessionTest, AnAgentWhoseMemoryIsMissingOrCouldShrinkIsRefused) {
+  for (const SmallAgent::Memory& memory :
+       {SmallAgent::Memory{.is_of_fixed_size = false}, SmallAgent::Memory{.is_sent = false}}) {
+    const auto other = SmallAgent::start(memory).value();
+    fb_session* session = nullptr;
+    EXPECT_EQ(join(*other, FB_ROLE_ACTIVE, &session), FB_ERROR_CORRUPT);
+    EXPECT_STREQ(fb_last_error(nullptr), "the agent sent no shared page");
+  }
+}
+
 TEST_F(SessionTest, AnAgentWithTooLittleMemoryIsRefusedAndNothingBehindItIsTouched) {
   for (const std::size_t size : {sizeof(abi::SharedPage), sizeof(abi::SharedMemory) - 4096}) {
     const auto other = SmallAgent::start({.size_bytes = size}).value();

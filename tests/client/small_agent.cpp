@@ -17,7 +17,8 @@ Result<std::unique_ptr<SmallAgent>> SmallAgent::start(const Memory& wanted) {
   if (!directory) return propagate(directory);
   auto listener = os::Listener::listen(directory->path() + "/agent.sock", os::SocketAccess::Owner);
   if (!listener) return propagate(listener);
-  auto memory = os::create_memory_file("small-agent", wanted.size_bytes);
+  const auto seal = wanted.is_of_fixed_size ? os::MemorySeal::Size : os::MemorySeal::None;
+  auto memory = os::create_memory_file("small-agent", wanted.size_bytes, seal);
   if (!memory) return propagate(memory);
   auto mapping = os::Mapping::of_file(memory->get(), wanted.size_bytes, os::Protection::ReadWrite);
   if (!mapping) return propagate(mapping);
@@ -25,16 +26,17 @@ Result<std::unique_ptr<SmallAgent>> SmallAgent::start(const Memory& wanted) {
     page->magic = abi::shared_page_magic;
     page->version = wanted.version;
   }
-  return std::unique_ptr<SmallAgent>(
-      new SmallAgent(std::move(*directory), std::move(*listener), std::move(*memory), std::move(*mapping)));
+  return std::unique_ptr<SmallAgent>(new SmallAgent(std::move(*directory), std::move(*listener),
+                                                    std::move(*memory), std::move(*mapping), wanted.is_sent));
 }
 
 SmallAgent::SmallAgent(os::TemporaryDirectory directory, os::Listener listener, os::Fd memory,
-                       os::Mapping mapping)
+                       os::Mapping mapping, bool sends_memory)
     : directory_(std::move(directory)),
       listener_(std::move(listener)),
       memory_(std::move(memory)),
       mapping_(std::move(mapping)),
+      sends_memory_(sends_memory),
       acceptor_([this] { accept_all(); }) {}
 
 SmallAgent::~SmallAgent() {
@@ -71,7 +73,7 @@ void SmallAgent::serve(os::Socket& peer) {
     const abi::Message answer = joins != nullptr ? abi::Message(join(*joins)) : abi::Message(abi::Done{});
     const std::string encoded = abi::encode(answer, asked->number);
     const int descriptor = memory_.get();
-    const std::span<const int> descriptors(&descriptor, joins != nullptr ? 1 : 0);
+    const std::span<const int> descriptors(&descriptor, joins != nullptr && sends_memory_ ? 1 : 0);
     if (!peer.send(std::as_bytes(std::span(encoded)), descriptors, patience)) return;
   }
 }

@@ -23,6 +23,8 @@ class SmallAgent {
   struct Memory {
     std::size_t size_bytes = sizeof(abi::SharedMemory);
     std::uint32_t version = abi::shared_page_version;
+    bool is_of_fixed_size = true;
+    bool is_sent = true;
   };
   static Result<std::unique_ptr<SmallAgent>> start(const Memory& memory);
   static Result<std::unique_ptr<SmallAgent>> start() { return start(Memory{}); }
@@ -39,7 +41,8 @@ class SmallAgent {
   void finish();
 
  private:
-  SmallAgent(os::TemporaryDirectory directory, os::Listener listener, os::Fd memory, os::Mapping mapping);
+  SmallAgent(os::TemporaryDirectory directory, os::Listener listener, os::Fd memory, os::Mapping mapping,
+             bool sends_memory);
   abi::SharedPage& page() { return *mapping_.as<abi::SharedPage>(); }
   void accept_all();
   void serve(os::Socket& peer);
@@ -49,6 +52,7 @@ class SmallAgent {
   os::Listener listener_;
   os::Fd memory_;
   os::Mapping mapping_;
+  const bool sends_memory_;
   std::mutex mutex_;
   bool ended_ = false;         ///< guarded by mutex_
   std::uint32_t members_ = 0;  ///< those who have joined; guarded by mutex_

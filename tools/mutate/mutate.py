@@ -45,7 +45,7 @@ SETS = {
     ),
     "client": (
         ["src/client/session.cpp", "src/client/session_clients.cpp", "src/link/agent_link.cpp"],
-        ["client_library_test", "link_test"],
+        ["client_library_test", "client_test", "link_test"],
     ),
     "agent": (
         [
