@@ -23,7 +23,6 @@ import time
 
 KINDS = ("misaligned-load,trap,shared-out-of-bounds,non-canonical-address,stack-overflow,illegal-instruction,"
          "local-out-of-bounds,breakpoint,bad-program-counter,null-load")
-WORK_S = 4.0
 LOG_TIME = re.compile(r"(\d\d):(\d\d):(\d\d\.\d+) ")
 
 
@@ -90,8 +89,8 @@ def ms_after(lines, text, began):
     return None
 
 
-def checker(agent, name, blocks, rounds):
-    process = agent.run(name, agent.programs + "/firebreak-checker", "--seconds", str(WORK_S), "--blocks", str(blocks),
+def checker(agent, name, work_s, blocks, rounds):
+    process = agent.run(name, agent.programs + "/firebreak-checker", "--seconds", str(work_s), "--blocks", str(blocks),
                         "--rounds", str(rounds))
     return process if process.stdout.readline().strip() == "working" else None
 
@@ -132,13 +131,13 @@ def happens_besides(agent, what, offset, second):
         second.stdin.flush()
 
 
-def play(agent, kind, parked, blocks, rounds, then):
+def play(agent, kind, parked, then, options):
     """Tenants take turns between two domains, so every second one is put beside the faulter."""
     ready = agent.await_all(lambda d: d["state"] == "serving" and (not parked or d["parking"]["state"] == "ready"))
-    row = {"kind": kind, "parked": parked, "blocks": blocks, "rounds": rounds, "ready": ready}
+    row = {"kind": kind, "parked": parked, "blocks": options.blocks, "rounds": options.rounds, "ready": ready}
     if not ready:
         return row
-    tenants = {name: checker(agent, name, blocks, rounds) for name in ("v1", "o1", "v2", "o2")}
+    tenants = {name: checker(agent, name, options.work_s, options.blocks, options.rounds) for name in ("v1", "o1", "v2", "o2")}
     rogue, is_prepared = faulter(agent, "rogue", kind)
     second = None
     if then not in ("", "kill"):
@@ -193,7 +192,7 @@ def is_good(row):
 def machine(programs):
     version = subprocess.run([programs + "/firebreak", "--version"], capture_output=True, text=True, check=True).stdout
     commit = re.search(r"[0-9a-f]{12}(-dirty)?", version)
-    its = {"linux": os.uname().release, "commit": commit[0] if commit else None,
+    its = {"linux": os.uname().release, "commit": os.environ.get("FIREBREAK_COMMIT") or (commit[0] if commit else None),
            "date": datetime.datetime.now(datetime.timezone.utc).date().isoformat()}
     if os.environ.get("FIREBREAK_GPU", "real") == "soft":
         return {"gpu": "software", **its}
@@ -212,9 +211,11 @@ def main():
     parser.add_argument("--blocks", type=int, default=1)
     parser.add_argument("--then", default="", help="while it is held: kill (the culprit), or a KIND of a second one")
     parser.add_argument("--rounds", type=int, default=20000)
+    parser.add_argument("--work-s", type=float, default=4)
+    parser.add_argument("--seconds", type=float, default=1e9, help="no further play after that")
     options = parser.parse_args()
     programs = os.path.realpath(options.programs)
-    rows = []
+    rows, until = [], time.monotonic() + options.seconds
     with tempfile.TemporaryDirectory(prefix="fbp", dir="/tmp") as scratch:
         for parked in (True, False):
             agent = Agent(programs, scratch + ("/p" if parked else "/s"), options.result + ".agent.log",
@@ -222,8 +223,9 @@ def main():
             try:
                 kinds = options.kinds.split(",") * options.repeat if parked else ["misaligned-load"]
                 for kind in kinds:
-                    rows.append(play(agent, kind, parked, options.blocks, options.rounds,
-                                     options.then if parked else ""))
+                    if time.monotonic() > until:
+                        break
+                    rows.append(play(agent, kind, parked, options.then if parked else "", options))
                     print(json.dumps({"good": is_good(rows[-1]), **rows[-1]}), flush=True)
                     with open(options.result, "w", encoding="utf-8") as file:
                         json.dump({"what": "tests/hardware/parking.py", "format": 1, "machine": machine(programs),

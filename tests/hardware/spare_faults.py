@@ -7,7 +7,8 @@ and MPS; some four seconds a fault.
     tests/hardware/spare_faults.py BIN RESULT.json [--faults N] [--kinds KIND,...] [--tenants NAME,...]
 
 BIN: the folder with the programs. FIREBREAK_GPU=soft: without a GPU. Tenants: small and full (firebreak-checker with
-kernels of one block, and with such that fill the GPU), torch and torch_graph (steps_torch.py, without and with a graph).
+kernels of one block, and with such that fill the GPU), torch, torch_graph and torch_segments (steps_torch.py: plain,
+with a graph, with memory that it maps itself).
 Exit 1 where a program ended, a word was wrong, somebody did not leave, the faulter's call said CUDA_SUCCESS, or an MPS
 daemon ended by itself. Ends everything that it started."""
 import argparse
@@ -64,7 +65,9 @@ class Stage:
         checker = [self.programs + "/firebreak-checker", "--until", self.until, "--stalls", "10"]
         commands = {"small": checker, "small2": checker, "full": checker + ["--blocks", "264", "--rounds", "20000"],
                     "torch": [sys.executable, str(HERE / "steps_torch.py"), self.until],
-                    "torch_graph": [sys.executable, str(HERE / "steps_torch.py"), self.until, "graph"]}
+                    "torch_graph": [sys.executable, str(HERE / "steps_torch.py"), self.until, "graph"],
+                    "torch_segments": ["env", "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True", sys.executable,
+                                       str(HERE / "steps_torch.py"), self.until]}
         begin = time.monotonic()
         process = self.run(name, commands[name], *(["--spare"] if self.with_spares else []))
         said = process.stdout.readline().strip()
