@@ -281,6 +281,29 @@ TEST_F(ParkedDomain, ADomainThatServesAgainHasFallenAlsoWhereNobodySaidSo) {
   until([&] { return parking("a")["state"] == "ready"; });
 }
 
+TEST_F(ParkedDomain, DumpsOfWhenItCouldNotBeParkedLeaveNothingBehind) {
+  const std::vector<pid_t> clients = os::children_of(kernel, os::own_pid());
+  Peer first = peer(), second = peer(), third = peer(), fourth = peer();
+  const Process llm = start(first, "llm"), rogue = start(second, "rogue");
+  domains.states["a"] = mps::DomainState::Restarting;  // it gets no other client
+  for (const pid_t pid : clients) ::kill(pid, SIGKILL);
+  until([&] { return parking("a")["state"] == "off"; });
+  name_by_its_dump(llm, rogue);
+  until([&] { return of_culprit->write(); });
+  for (const pid_t pid : {llm.pid, rogue.pid}) ::kill(pid, SIGKILL);
+  domains.callbacks.on_clients_lost("a");
+  settle();
+  domains.states.erase("a");
+  until([&] { return parking("a")["state"] == "ready"; });
+  const Process next = start(third, "next");
+  start(fourth, "beside");
+  Writer of_next(next.pipe, idle_dump);
+  const std::size_t left_bytes = of_next.left_bytes();
+  settle();
+  EXPECT_FALSE(of_next.write());
+  EXPECT_EQ(of_next.left_bytes(), left_bytes) << "it is read before all have begun";
+}
+
 TEST_F(ParkedDomain, ACulpritThatOutlivesItsDomainIsEnded) {
   Peer command = peer();
   const Process rogue = start(command, "rogue");

@@ -42,6 +42,7 @@ class Writer {
     fd_.reset();
     return true;
   }
+  std::size_t left_bytes() const { return rest_.size(); }
 
  private:
   os::Fd fd_;

@@ -82,9 +82,9 @@ ParkingStep advance(const ParkingState& state, const ParkingEvent& event) {
     case ParkingEventType::Deadline:
       return after_deadline(state);
     case ParkingEventType::Fell:
-      if (state.phase != ParkingPhase::Off)
-        return {ParkingState{}, {ParkingAction::EndClient, ParkingAction::Forget}};
-      break;
+      // Where it could not be parked there were dumps, too.
+      if (state.phase == ParkingPhase::Off) return {state, {ParkingAction::Forget}};
+      return {ParkingState{}, {ParkingAction::EndClient, ParkingAction::Forget}};
   }
   return {state, {}};
 }

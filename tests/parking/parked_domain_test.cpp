@@ -51,6 +51,15 @@ class ParkedDomainWhole : public SupervisedAgent {
     const nlohmann::json& domains = all["domains"];
     return domains.empty() ? nlohmann::json() : domains[0];
   }
+  /// 0: the tenant has none.
+  pid_t active_of(const std::string& tenant) {
+    const auto all = nlohmann::json::parse(command({"status", "--json"}).output, nullptr, false);
+    if (!all.is_object()) return 0;
+    for (const nlohmann::json& each : all["tenants"]) {
+      if (each["name"] == tenant && each["active"].is_object()) return each["active"]["pid"].get<pid_t>();
+    }
+    return 0;
+  }
   std::string parking_state() {
     const nlohmann::json now = domain();
     return now.is_object() && now["parking"].is_object() ? now["parking"]["state"].get<std::string>() : "";
@@ -221,6 +230,27 @@ TEST_F(ParkedDomainWhole, WhereTheAgentDiesWhileItIsHeldItFallsAndTheNextAgentPa
   wait_for_next_agent();
   expect_to_have_fallen(one);
   wait_for_end(rogue);
+  wait_for_parking("ready");
+  Player& newcomer = start_checker("newcomer");
+  let_them_end();
+  expect_right(newcomer);
+}
+
+// Its process did not run meanwhile, and has not seen that nobody read: it goes on in the middle.
+TEST_F(ParkedDomainWhole, WhereTheNextAgentFindsADumpInItsMiddleItReadsTheRestOfIt) {
+  start_parking();
+  Player& one = start_checker("one");
+  Player& rogue = start_rogue("misaligned-load");
+  const pid_t culprit = active_of("rogue");
+  fault(rogue);
+  ASSERT_EQ(::kill(culprit, SIGSTOP), 0);
+  kill_agent();
+  wait_for_next_agent();
+  while (active_of("rogue") != culprit) {
+  }
+  ASSERT_EQ(::kill(culprit, SIGCONT), 0);
+  wait_for_end(rogue);
+  expect_to_have_fallen(one);
   wait_for_parking("ready");
   Player& newcomer = start_checker("newcomer");
   let_them_end();
