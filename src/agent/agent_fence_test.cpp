@@ -77,6 +77,25 @@ TEST_F(AgentFence, AChildOfTheDeadActiveIsEndedBeforeItsStandbyIsPromoted) {
   EXPECT_THAT(text_of("fenced"), HasSubstr("nobody keeps its GPU descriptors any more"));
 }
 
+TEST_F(AgentFence, AProcessThatHasTheNumberOfTheChildByNowIsNotEnded) {
+  auto [active, standby, page] = forking_pair();
+  const std::string file = os::proc_folder(child) + "/stat";
+  std::string stat = kernel.read_file(file).value();
+  int looks = 0;
+  kernel.before_pidfd = [&](pid_t pid) {  // between the look at it and its end, each time
+    if (pid != child) return;
+    const std::string started = " " + std::string(os::start_time(stat));
+    stat.replace(stat.rfind(started), started.size(), started + "0");
+    kernel.files[file] = stat;
+    ++looks;
+  };
+  die(active);
+  run_until([&] { return looks >= 3; });
+  kernel.before_pidfd = nullptr;
+  EXPECT_TRUE(child_lives());
+  EXPECT_EQ(word(page).epoch, 0u);
+}
+
 TEST_F(AgentFence, AnActiveThatIsEndedSinceItsServerHasEndedIsFollowedAfterItsChild) {
   auto [active, standby, page] = forking_pair();
   domains.callbacks.on_clients_lost("a");

@@ -241,6 +241,11 @@ struct KernelWithSpaces final : os::RealKernel {
     const auto found = files.find(path);
     return found == files.end() ? os::RealKernel::read_file(path) : found->second;
   }
+  std::function<void(pid_t)> before_pidfd;  ///< of that process, is opened
+  Result<os::Fd> pidfd_open(pid_t pid) override {
+    if (before_pidfd) before_pidfd(pid);
+    return os::RealKernel::pidfd_open(pid);
+  }
 };
 
 struct AgentTest : testing::Test {
