@@ -302,6 +302,8 @@ TEST_F(AgentTest, HeartbeatsOfTheActiveAreWatchedForHangs) {
 TEST_F(AgentTest, WhoNeverSaysThatItRunsDoesSoWithItsFirstStep) {
   auto [active, standby, page] = pair("llm");
   const auto phase = [this] { return link::parse_status(agent->status_json()).tenant("llm")->phase; };
+  Peer watcher = peer();
+  ask(watcher, abi::Subscribe{});
   xid(FakeDomains::server_of_a);
   abi::CommitArea& area = page.as<abi::SharedPage>()->areas[2];
   area.first_step = area.next_step = 7;
@@ -310,6 +312,13 @@ TEST_F(AgentTest, WhoNeverSaysThatItRunsDoesSoWithItsFirstStep) {
   EXPECT_THAT(detectors.expected, testing::ElementsAre(active.pid())) << "however long its successor takes";
   EXPECT_EQ(phase(), pair::Phase::Promoting);
   EXPECT_THAT(agent->status_json(), HasSubstr("the promoted process has not begun its work yet"));
+  settle();
+  std::vector<pid_t> waited_for;
+  while (auto received = watcher.receive()) {
+    const auto* event = std::get_if<abi::Event>(&received->message);
+    if (event != nullptr && event->what == abi::EventKind::Waiting) waited_for.push_back(event->pid);
+  }
+  EXPECT_THAT(waited_for, testing::ElementsAre(standby.pid())) << "an operator is told of whom";
   area.next_step = 8;
   while (phase() == pair::Phase::Promoting) loop->run_once(Milliseconds(1000));
   EXPECT_EQ(phase(), pair::Phase::Serving);
