@@ -313,7 +313,7 @@ TEST_F(AgentTest, WhoNeverSaysThatItRunsDoesSoWithItsFirstStep) {
   EXPECT_EQ(phase(), pair::Phase::Promoting);
   EXPECT_THAT(agent->status_json(), HasSubstr("the promoted process has not begun its work yet"));
   settle();
-  std::vector<pid_t> waited_for;
+  std::vector<std::int64_t> waited_for;
   while (auto received = watcher.receive()) {
     const auto* event = std::get_if<abi::Event>(&received->message);
     if (event != nullptr && event->what == abi::EventKind::Waiting) waited_for.push_back(event->pid);
