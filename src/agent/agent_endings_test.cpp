@@ -26,12 +26,14 @@ class AgentEndings : public AgentTest {
   }
   void strays(pid_t pid, std::uint64_t blocks = 1) {
     strays::Stray stray;
+    stray.when = strayed_at;
     stray.pid = pid;
     stray.access = "store";
     stray.address = 0x40;
     stray.blocks = blocks;
     detectors.callbacks.on_stray(stray);
   }
+  const Monotonic strayed_at = from_ns(4'000);
   bool is_ended(const Peer& tenant) { return domains.terminations.contains(tenant.pid()); }
   /// MPS has taken it off the GPU, and it is gone.
   void ends(const Peer& tenant) {
@@ -139,6 +141,9 @@ TEST_F(AgentEndings, ATenantThatStrayedEndsWithItsStandby) {
   std::vector<std::string> whats, texts;
   while (auto received = subscriber.receive()) {
     const auto& event = std::get<abi::Event>(received->message);
+    if (event.what == abi::EventKind::Stray) {
+      EXPECT_EQ(event.at_ns, to_ns(strayed_at));
+    }
     whats.emplace_back(to_string(event.what));
     texts.push_back(event.text);
   }

@@ -66,6 +66,19 @@ TEST_F(AgentTest, AFaultOfANeighbourInTheSameDomainPromotesAndNamesIt) {
   EXPECT_EQ(faults[1].domain, "a");
 }
 
+TEST_F(AgentTest, AFaultIsToldWithTheTimeOfItsWord) {
+  Peer watcher = peer();
+  ask(watcher, abi::Subscribe{});
+  fault::Fault fault;
+  fault.fault_class = fault::FaultClass::MmuReplayable;
+  fault.source = fault::FaultSource::Xid;
+  fault.when = clock.now();
+  clock.advance(Milliseconds(7));
+  hear(fault);
+  settle();
+  EXPECT_EQ(std::get<abi::Event>(watcher.receive().value().message).at_ns, to_ns(fault.when));
+}
+
 // It may be a fault of another domain: its active would go on beside the standby.
 TEST_F(AgentTest, AnXidThatNamesAClientPromotesNobodyUnlessTheDomainsFaultIsKnown) {
   auto [active, standby, page] = pair("llm");
