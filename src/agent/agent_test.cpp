@@ -72,6 +72,7 @@ TEST_F(AgentTest, AFaultIsToldWithTheTimeOfItsWord) {
   fault::Fault fault;
   fault.fault_class = fault::FaultClass::MmuReplayable;
   fault.source = fault::FaultSource::Xid;
+  clock.advance(Milliseconds(7));
   fault.when = clock.now();
   clock.advance(Milliseconds(7));
   hear(fault);
