@@ -287,7 +287,10 @@ bool Agent::is_of_spares_owner(const fault::Fault& fault) const {
 void Agent::take_fault(const fault::Fault& fault) {
   const std::string_view domain = fault.domain;
   const bool is_sure = is_sure_of_domain(fault);
-  if (parking_.holds(fault.domain) && !says_of_reset(fault)) return tell_fault(fault);
+  if (parking_.holds(fault.domain) && !says_of_reset(fault)) {
+    parking_.note_fault(fault);
+    return tell_fault(fault);
+  }
   const bool ends_domain = is_sure && fault.conclusive && fault::ends_group(fault);
   const auto means = is_sure ? pair::event_of(fault) : pair::EventType::DangerSeen;
   if (!domain.empty()) pairs_.happened(FaultSeen{domain, means, ends_domain});

@@ -256,6 +256,17 @@ TEST_F(ParkedDomain, WhileItIsHeldOnlyItsServersXid43IsAFence) {
   EXPECT_EQ(parking("a")["state"], "off");
 }
 
+TEST_F(ParkedDomain, AMemoryFaultInTheKernelLogLetsItFall) {
+  Peer command = peer(), other = peer();
+  const Process rogue = start(command, "rogue"), llm = start(other, "llm");
+  uvm_event(rogue.pid);
+  name_culprit(rogue);
+  uvm_event(rogue.pid);
+  EXPECT_EQ(parking("a")["state"], "held") << "that is the exception's own";
+  xid_31(llm.pid);
+  EXPECT_EQ(parking("a")["state"], "released");
+}
+
 TEST_F(ParkedDomain, AfterItsFallItHasANewClient) {
   Peer command = peer();
   const Process rogue = start(command, "rogue");

@@ -554,6 +554,13 @@ void Parking::on_fell(const std::string& domain) {
   happened(domain, {park::ParkingEventType::Fell});
 }
 
+/// A bad pointer of a kernel is an exception first. It comes up again as a fault of whoever is next to give
+/// its context back, and everybody who is left stood still from then on (H100: in 32 of 32 plays).
+void Parking::note_fault(const fault::Fault& fault) {
+  if (fault.source == fault::FaultSource::Xid && fault.fault_class == fault::FaultClass::MmuReplayable)
+    happened(fault.domain, {park::ParkingEventType::MemoryFault});
+}
+
 /// They get their own error, and time to end of it. One hung in the driver after its domain had fallen, and
 /// MPS's daemon answered nobody until it was killed (H100).
 void Parking::end_culprits(Place& place) {

@@ -89,6 +89,8 @@ class Parking {
   bool is_to_fall(const std::string& domain) const;
   /// The driver has reset that domain, or its server has ended.
   void on_fell(const std::string& domain);
+  /// A word of a fault in a domain that is held, whatever it means elsewhere.
+  void note_fault(const fault::Fault& fault);
 
   ParkingReport report(const std::string& domain) const;
 

@@ -77,6 +77,7 @@ ParkingStep advance(const ParkingState& state, const ParkingEvent& event) {
       if (state.phase == ParkingPhase::Halted) return hold(state);
       break;
     case ParkingEventType::EverybodyLeft:
+    case ParkingEventType::MemoryFault:
       if (state.phase == ParkingPhase::Held) return release(state);
       break;
     case ParkingEventType::Deadline:
@@ -123,6 +124,8 @@ const char* to_string(ParkingEventType type) {
       return "all dumped";
     case ParkingEventType::EverybodyLeft:
       return "everybody left";
+    case ParkingEventType::MemoryFault:
+      return "memory fault";
     case ParkingEventType::Deadline:
       return "deadline";
     case ParkingEventType::Fell:

@@ -41,6 +41,7 @@ enum class ParkingEventType {
   CulpritGone,  ///< that process has ended: on an H100 its neighbours then stand still until the reset
   AllDumped,    ///< every dump is complete but the parking client's, and none names anybody
   EverybodyLeft,  ///< nobody but culprits is in the domain
+  MemoryFault,    ///< of a client, in the kernel log: on an H100 the others then stood still until the reset
   Deadline,       ///< the timer that StartDeadline asked for
   Fell,           ///< the driver has reset the domain
 };

@@ -105,7 +105,7 @@ class Life {
   int fallen() const { return fallen_; }
 
   void step() {
-    switch (below(23)) {
+    switch (below(24)) {
       case 0:
         return join();
       case 1:
@@ -130,6 +130,8 @@ class Life {
         return start_client();
       case 11:
         return once_in(4) ? hang() : pass(below(60));
+      case 12:
+        return once_in(12) ? happened({ParkingEventType::MemoryFault}) : pass(below(60));
       default:
         return once_in(2) ? write_some() : serve_one();
     }
@@ -485,7 +487,8 @@ class Life {
   void look_at_the_release(const ParkingEvent& event) {
     const bool is_culprits_end = event.type == ParkingEventType::CulpritGone && is_culprit(event.pid);
     check(event.type == ParkingEventType::Deadline || event.type == ParkingEventType::EverybodyLeft ||
-              event.type == ParkingEventType::ClientGone || is_culprits_end,
+              event.type == ParkingEventType::ClientGone || event.type == ParkingEventType::MemoryFault ||
+              is_culprits_end,
           std::string("a domain was let fall by: ") + to_string(event.type));
     const int limit_ms = state_.phase == ParkingPhase::Held ? drain_limit_ms : name_limit_ms;
     const int had_ms = now_ms_ - phase_since_ms_;

@@ -69,6 +69,19 @@ TEST(Parking, TheDomainFallsWhenEverybodyHasLeft) {
               ElementsAre(ParkingAction::Release, ParkingAction::StartFallLimit));
 }
 
+// Who is left stands still, and is not kept waiting for the limit.
+TEST(Parking, TheDomainFallsAtAMemoryFaultWhileItIsHeld) {
+  EXPECT_THAT(last_of({{ParkingEventType::ClientReady},
+                       {ParkingEventType::Named, culprit},
+                       {ParkingEventType::MemoryFault}}),
+              ElementsAre(ParkingAction::Release, ParkingAction::StartFallLimit));
+  EXPECT_THAT(
+      last_of(
+          {{ParkingEventType::ClientReady}, {ParkingEventType::DumpBegan}, {ParkingEventType::MemoryFault}}),
+      IsEmpty())
+      << "it may be the exception's own, told in another way";
+}
+
 TEST(Parking, TheDomainFallsAtTheDeadline) {
   EXPECT_THAT(last_of({{ParkingEventType::ClientReady},
                        {ParkingEventType::Named, culprit},
