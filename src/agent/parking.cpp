@@ -290,6 +290,16 @@ void Parking::open_pipe(const InDomain& who, Dumper& dumper) {
   if (watch) dumper.watch = std::move(*watch);
 }
 
+/// Its domain has fallen. What it has still to write is read, and it stands in nobody's way.
+void Parking::outlive(const InDomain& who, Dumper& dumper, bool was_read) {
+  const bool is_over = dumper.pipe->state() == park::DumpPipe::State::Done;
+  dumper.has_fallen = !dumper.has_spare;
+  if (is_over && dumper.has_spare) return await_next_dump(who, dumper);
+  if (is_over) return dumper.pipe->clear();
+  dumper.has_outlived = dumper.has_spare && dumper.has_begun;
+  if (dumper.has_begun && !dumper.is_done && !was_read) begin_to_read(who, dumper);
+}
+
 /// It has outlived its domain's fall: its next instance there may dump, too.
 void Parking::await_next_dump(const InDomain& who, Dumper& dumper) {
   dumper.looking_ahead.cancel();
@@ -299,7 +309,7 @@ void Parking::await_next_dump(const InDomain& who, Dumper& dumper) {
 }
 
 bool Parking::is_there(const InDomain& who, const Dumper& dumper) const {
-  if (dumper.path.empty()) return false;
+  if (dumper.path.empty() || dumper.has_fallen) return false;
   return !dumper.has_spare || dumper.has_begun || at_.spares.is_in(who.first, who.second);
 }
 
@@ -334,6 +344,7 @@ void Parking::on_dump(const InDomain& of) {
   Dumper& dumper = dumpers_.at(who);
   dumper.watch.cancel();
   dumper.has_begun = true;
+  dumper.has_fallen = false;
   dumper.began_at = at_.clock.now();
   began(domain);
   spdlog::info("{} has begun its core dump, in domain {}", name_of(who.first), domain);
@@ -626,6 +637,7 @@ void Parking::write_down(const std::string& domain, const park::ParkingEvent& ev
 }
 
 void Parking::act(const std::string& domain, Place& place, park::ParkingAction action) {
+  bool was_read = false;
   switch (action) {
     case park::ParkingAction::Condemn:
       return at_.domains.note_fault(domain);
@@ -649,16 +661,10 @@ void Parking::act(const std::string& domain, Place& place, park::ParkingAction a
       place.limit.cancel();
       place.leaving.cancel();
       place.reading.cancel();
-      place.is_read = false;
+      was_read = std::exchange(place.is_read, false);
       let_culprits_end(domain);
       for (auto& [who, dumper] : dumpers_) {
-        if (who.second != domain || !dumper.pipe) continue;
-        const bool is_over = dumper.pipe->state() == park::DumpPipe::State::Done;
-        if (!is_over) {
-          dumper.has_outlived = dumper.has_spare && dumper.has_begun;
-        } else {
-          dumper.has_spare ? await_next_dump(who, dumper) : dumper.pipe->clear();
-        }
+        if (who.second == domain && dumper.pipe) outlive(who, dumper, was_read);
       }
       return;
   }

@@ -126,6 +126,7 @@ class Parking {
     bool is_held = false;       ///< a culprit: it stands still in its dump until the domain is to fall
     bool is_to_end = false;     ///< a culprit: it is ended once its dump is complete
     bool has_outlived = false;  ///< its domain, which fell before its dump was read to the end
+    bool has_fallen = false;    ///< with its domain, of which it is no client any more unless it dumps again
     std::unique_ptr<os::Standstill> standstill;  ///< of a culprit but for its dump
     os::Watch end_of_dump;                       ///< the limit of that
     int looks_ahead = 0;
@@ -156,6 +157,7 @@ class Parking {
   void look_at(const InDomain& who, Dumper& dumper, bool for_good);
   bool is_its_pipe(pid_t pid, const std::string& path) const;
   void open_pipe(const InDomain& who, Dumper& dumper);
+  void outlive(const InDomain& who, Dumper& dumper, bool was_read);
   void await_next_dump(const InDomain& who, Dumper& dumper);
   /// Whether it can have a dump of that domain's exception.
   bool is_there(const InDomain& who, const Dumper& dumper) const;
