@@ -192,6 +192,17 @@ std::optional<WindowMemory::Range> WindowMemory::find(std::uint64_t address) con
   return Range{begin, piece.size_bytes, piece.context};
 }
 
+std::optional<std::uint64_t> WindowMemory::reserve(std::uint64_t size_bytes, std::uint64_t alignment_bytes) {
+  if (size_bytes > window_bytes || alignment_bytes > window_bytes) return std::nullopt;
+  const auto lock = lock_for_caller();
+  return addresses_.take(whole_blocks(size_bytes), std::max(alignment_bytes, block_bytes));
+}
+
+void WindowMemory::give_back(std::uint64_t begin) {
+  const auto lock = lock_for_caller();
+  addresses_.give(begin);
+}
+
 void WindowMemory::add_host(void* host, std::size_t size_bytes, unsigned int flags, Slot slot) {
   const std::lock_guard lock(mutex_);
   hosts_[host] = {size_bytes, flags, {slot}};

@@ -42,6 +42,10 @@ class WindowMemory {
   /// The allocation that holds the address, as the program asked for it.
   std::optional<Range> find(std::uint64_t address) const;
 
+  /// Addresses for what is not ours to map. Empty: there is no room.
+  std::optional<std::uint64_t> reserve(std::uint64_t size_bytes, std::uint64_t alignment_bytes);
+  void give_back(std::uint64_t begin);
+
   /// The host's memory that the program has pinned, by us or by cuMemHostRegister.
   void add_host(void* host, std::size_t size_bytes, unsigned int flags, Slot slot);
   /// False: not known.

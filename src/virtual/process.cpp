@@ -283,7 +283,8 @@ VirtualProcess::Waited VirtualProcess::synchronize(const Instance& instance) {
 /// Gives an instance everything that the program has.
 bool VirtualProcess::complete(const Instance& instance) {
   instance.driver().cuCtxSetCurrent(instance.primary());
-  const CUresult memory = memory_.bring_to(instance, active());
+  CUresult memory = memory_.bring_to(instance, active());
+  if (memory == CUDA_SUCCESS) memory = mappings_.bring_to(instance, active());
   graphs_.try_again(instance.slot());
   const auto failed = objects_.make_all(instance.driver(), instance.slot());
   forget_current(instance);
@@ -361,6 +362,7 @@ bool VirtualProcess::flip(Why why, Slot from) {
     receiver_.store(nullptr);
     left_.push_back(&leaving);
     objects_.flipped();
+    mappings_.flipped();
     if (page_ != nullptr) page_->flips.fetch_add(1);
     tell_domains();
     tell(abi::SpareState::Unprotected, "the next spare is being made");
@@ -400,6 +402,7 @@ void VirtualProcess::give_back_left() {
   }
   for (const Instance* const each : free) {
     if (rule_of(each->pipe_directory()) == abi::DomainRule::Open && is_alive(*each)) empty(*each);
+    mappings_.forget(each->slot());
     each->reset();
   }
 }
@@ -409,6 +412,7 @@ void VirtualProcess::give_back_left() {
 /// next instance failed then (H100). Their MPS server waits for the process's end.
 void VirtualProcess::empty(const Instance& instance) {
   instance.driver().cuCtxSetCurrent(instance.primary());
+  mappings_.take_from(instance);
   memory_.take_from(instance);
   objects_.for_each(Family::Context, [&](Object& context) {
     const std::uintptr_t own = context.in[instance.slot()].load();

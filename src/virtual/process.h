@@ -21,6 +21,7 @@
 #include "virtual/graphs.h"
 #include "virtual/instance.h"
 #include "virtual/later_frees.h"
+#include "virtual/mappings.h"
 #include "virtual/memory.h"
 #include "virtual/news.h"
 #include "virtual/objects.h"
@@ -123,6 +124,7 @@ class VirtualProcess {
   const cuda::Backend& own_driver() const { return own_driver_; }
   Objects& objects() { return objects_; }
   WindowMemory& memory() { return memory_; }
+  Mappings& mappings() { return mappings_; }
   LaterFrees& later_frees() { return later_frees_; }
   TakenVariables& taken() { return taken_; }
   ArgumentAddresses& arguments() { return arguments_; }
@@ -232,6 +234,7 @@ class VirtualProcess {
   Objects objects_;
   Receiver receiver_{nullptr};
   WindowMemory memory_{receiver_};
+  Mappings mappings_{receiver_, memory_};
   LaterFrees later_frees_;
   TakenVariables taken_;
   Room room_;  ///< for variables on their way; of flipping_
