@@ -80,6 +80,34 @@ TEST_F(VirtualMemoryOnDriver, RightsCanBeGivenLater) {
   EXPECT_EQ(word_at(mapping.address()), 8U);
 }
 
+// What an H200 does where NVIDIA's manual leaves it open (driver 580.159.04).
+TEST_F(VirtualMemoryOnDriver, MemoryIsMappedAsAWhole) {
+  const auto reservation = must(AddressReservation::reserve(driver(), 4 * granule_));
+  const auto memory = must(PhysicalAllocation::create(device(), 2 * granule_));
+  const auto map_part = [&](std::size_t size_bytes, std::size_t offset_bytes) {
+    return driver()->cuMemMap(reservation.address(), size_bytes, offset_bytes, memory.handle(), 0);
+  };
+  EXPECT_EQ(map_part(granule_, 0), CUDA_ERROR_NOT_SUPPORTED);
+  EXPECT_EQ(map_part(granule_, granule_), CUDA_ERROR_NOT_SUPPORTED);
+  EXPECT_EQ(map_part(3 * granule_, 0), CUDA_ERROR_NOT_SUPPORTED);
+}
+
+TEST_F(VirtualMemoryOnDriver, AReleasedHandleIsGoodAsLongAsItsMemoryIsMapped) {
+  const auto reservation = must(AddressReservation::reserve(driver(), 2 * granule_));
+  const CUdeviceptr begin = reservation.address();
+  CUmemAllocationProp wanted{};
+  wanted.type = CU_MEM_ALLOCATION_TYPE_PINNED;
+  wanted.location = {CU_MEM_LOCATION_TYPE_DEVICE, device().handle()};
+  CUmemGenericAllocationHandle handle = 0;
+  ASSERT_EQ(driver()->cuMemCreate(&handle, granule_, &wanted, 0), CUDA_SUCCESS);
+  ASSERT_EQ(driver()->cuMemMap(begin, granule_, 0, handle, 0), CUDA_SUCCESS);
+  EXPECT_EQ(driver()->cuMemRelease(handle), CUDA_SUCCESS);
+  EXPECT_EQ(driver()->cuMemRelease(handle), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(driver()->cuMemMap(begin + granule_, granule_, 0, handle, 0), CUDA_SUCCESS);
+  EXPECT_EQ(driver()->cuMemUnmap(begin, 2 * granule_), CUDA_SUCCESS);
+  EXPECT_EQ(driver()->cuMemMap(begin, granule_, 0, handle, 0), CUDA_ERROR_INVALID_VALUE);
+}
+
 TEST_F(VirtualMemoryOnDriver, AFixedAddressIsExact) {
   CUdeviceptr address = 0;
   {

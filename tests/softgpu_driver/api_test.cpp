@@ -323,6 +323,39 @@ class ManyMappings : public Api {
   }
 };
 
+// As an H200 answers (driver 580.159.04).
+TEST_F(ManyMappings, AttributesAreOfTheReservationAndTheRangeIsOfTheMapping) {
+  const CUmemAllocationProp properties{.type = CU_MEM_ALLOCATION_TYPE_PINNED,
+                                       .requestedHandleTypes = CU_MEM_HANDLE_TYPE_NONE,
+                                       .location = {CU_MEM_LOCATION_TYPE_DEVICE, 0},
+                                       .win32HandleMetaData = nullptr,
+                                       .allocFlags = {}};
+  const CUmemAccessDesc access{{CU_MEM_LOCATION_TYPE_DEVICE, 0}, CU_MEM_ACCESS_FLAGS_PROT_READ};
+  CUmemGenericAllocationHandle handle = 0;
+  CUdeviceptr reserved = 0;
+  ASSERT_EQ(entry<PFN_cuMemCreate>("cuMemCreate")(&handle, size_bytes, &properties, 0), CUDA_SUCCESS);
+  ASSERT_EQ(entry<PFN_cuMemAddressReserve>("cuMemAddressReserve")(&reserved, 4 * size_bytes, 0, 0, 0),
+            CUDA_SUCCESS);
+  const CUdeviceptr mapped = reserved + size_bytes;
+  ASSERT_EQ(entry<PFN_cuMemMap>("cuMemMap")(mapped, size_bytes, 0, handle, 0), CUDA_SUCCESS);
+  CUdeviceptr begin = 0;
+  std::size_t bytes = 0;
+  std::uint64_t types = 77;
+  const auto range = entry<PFN_cuMemGetAddressRange_v2>("cuMemGetAddressRange_v2");
+  const auto attribute = entry<PFN_cuPointerGetAttribute>("cuPointerGetAttribute");
+  EXPECT_EQ(range(&begin, &bytes, mapped + 5), CUDA_ERROR_NOT_FOUND) << "nobody has rights yet";
+  ASSERT_EQ(entry<PFN_cuMemSetAccess>("cuMemSetAccess")(mapped, size_bytes, &access, 1), CUDA_SUCCESS);
+  EXPECT_EQ(range(&begin, &bytes, mapped + 5), CUDA_SUCCESS);
+  EXPECT_EQ(begin, mapped);
+  EXPECT_EQ(bytes, size_bytes);
+  EXPECT_EQ(attribute(&begin, CU_POINTER_ATTRIBUTE_RANGE_START_ADDR, mapped + 5), CUDA_SUCCESS);
+  EXPECT_EQ(begin, reserved);
+  EXPECT_EQ(attribute(&bytes, CU_POINTER_ATTRIBUTE_RANGE_SIZE, mapped + 5), CUDA_SUCCESS);
+  EXPECT_EQ(bytes, 4 * size_bytes);
+  EXPECT_EQ(attribute(&types, CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES, mapped + 5), CUDA_SUCCESS);
+  EXPECT_EQ(types, 0U);
+}
+
 TEST_F(ManyMappings, OneMoreReadsNoMoreOfTheMemoryMapThanTheFirst) {
   const auto nothing = bytes_read_by([] {});
   if (bytes_read_by([] { (void)os::memory_map_within(os::own_pid(), 0, 1); }) > nothing + 64)

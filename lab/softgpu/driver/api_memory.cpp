@@ -77,7 +77,7 @@ CUresult cuMemFree_v2(CUdeviceptr pointer) {
 CUresult cuMemGetAddressRange_v2(CUdeviceptr* base, std::size_t* size_bytes, CUdeviceptr pointer) {
   return with_context([&](Process& process, Context&) {
     const PointerInfo info = pointer_info(process, pointer);
-    if (!info.known) return CUDA_ERROR_NOT_FOUND;
+    if (!info.is_accessible) return CUDA_ERROR_NOT_FOUND;
     if (base != nullptr) *base = info.begin;
     if (size_bytes != nullptr) *size_bytes = info.size_bytes;
     return CUDA_SUCCESS;

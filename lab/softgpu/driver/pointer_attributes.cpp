@@ -20,17 +20,26 @@ PointerInfo pointer_info(const Process& process, std::uint64_t address) {
   if (const auto allocation = process.memory().find(address)) {
     const bool on_host = allocation->kind == AllocationKind::HostAllocated ||
                          allocation->kind == AllocationKind::HostRegistered;
-    return {true,
-            allocation->begin,
-            allocation->size_bytes,
-            on_host,
-            allocation->kind == AllocationKind::Managed,
-            false,
-            allocation->id,
-            allocation->context};
+    PointerInfo info{};
+    info.known = info.is_accessible = true;
+    info.begin = info.range_begin = allocation->begin;
+    info.size_bytes = info.range_bytes = allocation->size_bytes;
+    info.on_host = on_host;
+    info.managed = allocation->kind == AllocationKind::Managed;
+    info.id = allocation->id;
+    info.context = allocation->context;
+    return info;
   }
   if (const auto mapped = process.virtual_memory().find_mapped(address)) {
-    return {true, mapped->begin, mapped->size_bytes, false, false, true, mapped->begin, nullptr};
+    PointerInfo info{};
+    info.known = true;
+    info.begin = info.id = mapped->begin;
+    info.size_bytes = mapped->size_bytes;
+    info.range_begin = mapped->reserved_begin;
+    info.range_bytes = mapped->reserved_bytes;
+    info.is_accessible = mapped->is_accessible;
+    info.handle_types = mapped->handle_types;
+    return info;
   }
   return {};
 }
@@ -60,15 +69,13 @@ CUresult write_pointer_attribute(const PointerInfo& info, CUpointer_attribute at
     case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
       return put(data, info, 0u);
     case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
-      return put(data, info, CUdeviceptr{info.begin});
+      return put(data, info, CUdeviceptr{info.range_begin});
     case CU_POINTER_ATTRIBUTE_RANGE_SIZE:
-      return put(data, info, std::size_t{info.size_bytes});
+      return put(data, info, std::size_t{info.range_bytes});
     case CU_POINTER_ATTRIBUTE_MAPPED:
       return put(data, info, 1u);
     case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES:
-      return put(
-          data, info,
-          static_cast<unsigned long long>(info.exportable ? CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR : 0));
+      return put(data, info, static_cast<unsigned long long>(info.handle_types));
     default:
       return CUDA_ERROR_NOT_SUPPORTED;
   }

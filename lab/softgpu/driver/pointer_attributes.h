@@ -14,9 +14,13 @@ struct PointerInfo {
   bool known = false;
   std::uint64_t begin = 0;
   std::uint64_t size_bytes = 0;
+  /// What CU_POINTER_ATTRIBUTE_RANGE_... answer: of a mapping the reservation that it lies in (H200).
+  std::uint64_t range_begin = 0;
+  std::uint64_t range_bytes = 0;
+  bool is_accessible = false;  ///< cuMemGetAddressRange knows of it
   bool on_host = false;
   bool managed = false;
-  bool exportable = false;
+  int handle_types = 0;
   std::uint64_t id = 0;
   CUcontext context = nullptr;
 };

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "softgpu/driver/virtual_memory.h"
 
+#include <algorithm>
 #include <iterator>
 #include <utility>
 
@@ -85,9 +86,17 @@ Answer<CUmemGenericAllocationHandle> VirtualMemory::create(std::uint64_t size_by
 CUresult VirtualMemory::release(CUmemGenericAllocationHandle handle) {
   const std::lock_guard lock(mutex_);
   const auto found = handles_.find(handle);
-  if (found == handles_.end()) return CUDA_ERROR_INVALID_VALUE;
-  if (--found->second.references == 0) handles_.erase(found);
+  if (found == handles_.end() || found->second.references == 0) return CUDA_ERROR_INVALID_VALUE;
+  --found->second.references;
+  forget_if_unused(handle);
   return CUDA_SUCCESS;
+}
+
+void VirtualMemory::forget_if_unused(CUmemGenericAllocationHandle handle) {
+  const auto found = handles_.find(handle);
+  const bool is_mapped =
+      std::ranges::any_of(mappings_, [&](const auto& each) { return each.second.handle == handle; });
+  if (!is_mapped && found != handles_.end() && found->second.references == 0) handles_.erase(found);
 }
 
 Answer<os::Fd> VirtualMemory::export_descriptor(CUmemGenericAllocationHandle handle) const {
@@ -123,11 +132,7 @@ Answer<CUmemGenericAllocationHandle> VirtualMemory::retain(std::uint64_t address
   const auto found = mapping_at(address);
   if (found == mappings_.end()) return refuse(CUDA_ERROR_INVALID_VALUE);
   const Mapping& mapping = found->second;
-  if (const auto handle = handles_.find(mapping.handle); handle != handles_.end()) {
-    ++handle->second.references;
-  } else {
-    handles_[mapping.handle] = {mapping.memory, mapping.properties, 1};
-  }
+  ++handles_.at(mapping.handle).references;
   return mapping.handle;
 }
 
@@ -149,14 +154,15 @@ CUresult VirtualMemory::map(std::uint64_t begin, std::uint64_t size_bytes, std::
   const std::uint64_t memory_bytes = found->second.memory->size_bytes();
   const bool inside_reservation =
       begin - reserved_begin < reserved_bytes && size_bytes <= reserved_bytes - (begin - reserved_begin);
-  const bool inside_memory = offset_bytes <= memory_bytes && size_bytes <= memory_bytes - offset_bytes;
   if (size_bytes == 0 || !whole_pages(size_bytes) || !whole_pages(offset_bytes) ||
-      !whole_pages(begin - reserved_begin) || !inside_reservation || !inside_memory) {
+      !whole_pages(begin - reserved_begin) || !inside_reservation) {
     return CUDA_ERROR_INVALID_VALUE;
   }
   const auto next = mappings_.lower_bound(begin);
   const bool next_is_free = next == mappings_.end() || next->first >= begin + size_bytes;
   if (!next_is_free || mapping_at(begin) != mappings_.end()) return CUDA_ERROR_INVALID_VALUE;
+  // Memory is mapped whole or not at all, as on an H200.
+  if (offset_bytes != 0 || size_bytes != memory_bytes) return CUDA_ERROR_NOT_SUPPORTED;
   mappings_[begin] = {size_bytes,
                       offset_bytes,
                       handle,
@@ -179,8 +185,11 @@ CUresult VirtualMemory::unmap(std::uint64_t begin, std::uint64_t size_bytes) {
   const std::lock_guard lock(mutex_);
   if (!covered(begin, size_bytes)) return CUDA_ERROR_INVALID_VALUE;
   const auto end = mappings_.lower_bound(begin + size_bytes);
-  for (auto mapping = mappings_.find(begin); mapping != end; mapping = mappings_.erase(mapping)) {
+  for (auto mapping = mappings_.find(begin); mapping != end;) {
     give_access(mapping->first, mapping->second, CU_MEM_ACCESS_FLAGS_PROT_NONE);
+    const CUmemGenericAllocationHandle handle = mapping->second.handle;
+    mapping = mappings_.erase(mapping);
+    forget_if_unused(handle);
   }
   return CUDA_SUCCESS;
 }
@@ -221,7 +230,14 @@ Answer<VirtualMemory::MappedRange> VirtualMemory::find_mapped(std::uint64_t addr
   const std::lock_guard lock(mutex_);
   const auto found = mapping_at(address);
   if (found == mappings_.end()) return refuse(CUDA_ERROR_INVALID_VALUE);
-  return MappedRange{found->first, found->second.size_bytes};
+  const auto& [begin, mapping] = *found;
+  const auto [reserved_begin, reserved_bytes] = *std::prev(reservations_.upper_bound(begin));
+  return MappedRange{begin,
+                     mapping.size_bytes,
+                     reserved_begin,
+                     reserved_bytes,
+                     mapping.properties.requestedHandleTypes,
+                     mapping.flags != CU_MEM_ACCESS_FLAGS_PROT_NONE};
 }
 
 }  // namespace firebreak::softgpu::driver

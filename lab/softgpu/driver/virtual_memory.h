@@ -43,6 +43,10 @@ class VirtualMemory {
   struct MappedRange {
     std::uint64_t begin = 0;
     std::uint64_t size_bytes = 0;
+    std::uint64_t reserved_begin = 0;
+    std::uint64_t reserved_bytes = 0;
+    int handle_types = 0;
+    bool is_accessible = false;
   };
   Answer<MappedRange> find_mapped(std::uint64_t address) const;
 
@@ -50,7 +54,7 @@ class VirtualMemory {
   struct Handle {
     std::shared_ptr<PhysicalMemory> memory;
     CUmemAllocationProp properties{};
-    std::uint32_t references = 1;
+    std::uint32_t references = 1;  ///< 0: it is mapped, and to be retained or mapped again (H200)
   };
   struct Mapping {
     std::uint64_t size_bytes = 0;
@@ -63,6 +67,7 @@ class VirtualMemory {
 
   CUmemGenericAllocationHandle add_handle(std::shared_ptr<PhysicalMemory> memory,
                                           const CUmemAllocationProp& properties);
+  void forget_if_unused(CUmemGenericAllocationHandle handle);
   /// The GPU and its UVM hear of a mapping with its first rights, as on an H100; false when something else
   /// has the addresses.
   bool give_access(std::uint64_t begin, Mapping& mapping, CUmemAccess_flags flags);
