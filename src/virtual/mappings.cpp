@@ -85,8 +85,7 @@ std::unique_lock<std::mutex> Mappings::lock_for_caller() {
 
 std::shared_ptr<Mappings::Memory> Mappings::find(MemoryHandle handle) const {
   const auto found = memories_.find(handle);
-  const bool is_there = found != memories_.end() && found->second->references != 0;
-  return is_there ? found->second : nullptr;
+  return found == memories_.end() ? nullptr : found->second;
 }
 
 std::optional<MemoryHandle> Mappings::handle_in(Slot slot, MemoryHandle handle) {
@@ -103,15 +102,17 @@ std::map<CUdeviceptr, Mappings::Mapping>::iterator Mappings::mapping_at(CUdevice
   return address - found->first < found->second.size_bytes ? found : mappings_.end();
 }
 
-std::optional<CUmemAllocationHandleType> Mappings::handle_types_at(CUdeviceptr address) {
+std::optional<Mappings::Place> Mappings::find_place(CUdeviceptr address) {
   const auto lock = lock_for_caller();
   const auto found = mapping_at(address);
-  if (found == mappings_.end()) return std::nullopt;
-  return found->second.memory->properties.requestedHandleTypes;
+  const auto after = reservations_.upper_bound(address);
+  if (found == mappings_.end() || after == reservations_.begin()) return std::nullopt;
+  const auto& [begin, size_bytes] = *std::prev(after);
+  return Place{begin, size_bytes, found->second.memory->properties.requestedHandleTypes};
 }
 
 /// By reservations of the program's, without a gap.
-bool Mappings::is_reserved(CUdeviceptr address, std::size_t size_bytes, bool in_one) const {
+bool Mappings::is_reserved(CUdeviceptr address, std::size_t size_bytes) const {
   while (true) {
     const auto after = reservations_.upper_bound(address);
     if (after == reservations_.begin()) return false;
@@ -119,7 +120,6 @@ bool Mappings::is_reserved(CUdeviceptr address, std::size_t size_bytes, bool in_
     if (address - begin >= reserved_bytes) return false;
     const std::size_t there = reserved_bytes - (address - begin);
     if (size_bytes <= there) return true;
-    if (in_one) return false;
     address += there;
     size_bytes -= there;
   }
@@ -127,10 +127,10 @@ bool Mappings::is_reserved(CUdeviceptr address, std::size_t size_bytes, bool in_
 
 /// Each instance has reserved the window whole, and has more there than what the program knows of: for the
 /// program nothing is reserved in between.
-bool Mappings::is_refused(CUdeviceptr address, std::size_t size_bytes, bool in_one) const {
+bool Mappings::is_refused(CUdeviceptr address, std::size_t size_bytes) const {
   const bool is_outside =
       !is_in_window(address) && (size_bytes == 0 || !is_in_window(address + size_bytes - 1));
-  return !is_outside && !is_reserved(address, size_bytes, in_one);
+  return !is_outside && !is_reserved(address, size_bytes);
 }
 
 // ---- Addresses ----
@@ -161,7 +161,8 @@ CUresult Mappings::free(const Instance& active, CUdeviceptr address, std::size_t
   }
   if (found == reservations_.end() || found->second != size_bytes) return no_such_range;
   const auto mapping = mappings_.lower_bound(address);
-  if (mapping != mappings_.end() && mapping->first - address < size_bytes) return no_such_range;
+  const bool is_used = mapping != mappings_.end() && mapping->first - address < size_bytes;
+  if (is_used || mapping_at(address) != mappings_.end()) return no_such_range;
   reservations_.erase(found);
   memory_.give_back(address);
   return CUDA_SUCCESS;
@@ -214,7 +215,7 @@ MemoryHandle Mappings::add(const Instance& active, MemoryHandle own) {
 CUresult Mappings::release(const Instance& active, MemoryHandle handle) {
   const auto lock = lock_for_caller();
   const auto memory = find(handle);
-  if (memory == nullptr) return no_such_memory;
+  if (memory == nullptr || memory->references == 0) return no_such_memory;
   --memory->references;
   end_if_unused(active, memory);
   return CUDA_SUCCESS;
@@ -274,7 +275,7 @@ CUresult Mappings::map(const Instance& active, CUdeviceptr address, std::size_t 
   const Slot slot = active.slot();
   const MemoryHandle* const own = memory == nullptr ? nullptr : of_slot(memory->in, slot);
   if (own == nullptr) return no_such_memory;
-  if (is_refused(address, size_bytes, true)) return no_such_range;
+  if (is_refused(address, size_bytes)) return no_such_range;
   const CUresult result = active.driver().cuMemMap(address, size_bytes, offset_bytes, *own, flags);
   if (result != CUDA_SUCCESS) return result;
   ++memory->mappings;

@@ -60,8 +60,14 @@ class Mappings {
 
   /// What the instance calls it. Empty: the program has no such memory.
   std::optional<MemoryHandle> handle_in(Slot slot, MemoryHandle handle);
-  /// How the program wanted to share what is mapped there. Empty: nothing is.
-  std::optional<CUmemAllocationHandleType> handle_types_at(CUdeviceptr address);
+  /// What the driver's pointer attributes say of a mapping.
+  struct Place {
+    CUdeviceptr reserved_begin = 0;
+    std::size_t reserved_bytes = 0;
+    CUmemAllocationHandleType handle_types{};  ///< as the program wanted to share it
+  };
+  /// Empty: the program has mapped nothing there.
+  std::optional<Place> find_place(CUdeviceptr address);
 
   // ---- From instance to instance ----
 
@@ -81,7 +87,7 @@ class Mappings {
     bool is_for_spare = true;
     os::Fd descriptor;  ///< what others import; empty until the first one is to have it
     std::vector<std::pair<Slot, MemoryHandle>> in;
-    std::uint32_t references = 1;  ///< the program's
+    std::uint32_t references = 1;  ///< the program's; 0: it is mapped
     std::uint32_t mappings = 0;
   };
   struct Mapping {
@@ -102,8 +108,8 @@ class Mappings {
   std::unique_lock<std::mutex> lock_for_caller();
   MemoryHandle add_memory(const std::shared_ptr<Memory>& memory, Slot slot, MemoryHandle own);
   std::shared_ptr<Memory> find(MemoryHandle handle) const;
-  bool is_reserved(CUdeviceptr address, std::size_t size_bytes, bool in_one) const;
-  bool is_refused(CUdeviceptr address, std::size_t size_bytes, bool in_one = false) const;
+  bool is_reserved(CUdeviceptr address, std::size_t size_bytes) const;
+  bool is_refused(CUdeviceptr address, std::size_t size_bytes) const;
   std::map<CUdeviceptr, Mapping>::iterator mapping_at(CUdeviceptr address);
   const Instance* user(Slot slot, const Instance& active) const;
   void end_mapping(const Instance& active, CUdeviceptr address, Mapping& mapping);

@@ -167,9 +167,25 @@ CUresult cuMemGetAddressRange_v2(const OwnCall& call, CUdeviceptr* begin, std::s
 
 namespace {
 
+/// What is mapped the driver has such that it can be exported, and in the window, which is one reservation.
+/// What it answers as null it does not know.
+void correct_mapped(const Turn& turn, void* data, CUpointer_attribute attribute, CUdeviceptr address) {
+  const auto place = turn.all.mappings().find_place(address);
+  if (attribute == CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES && (place || is_in_window(address))) {
+    auto& types = *static_cast<std::uint32_t*>(data);  // the driver writes that much at least
+    if (types != 0) types = place ? static_cast<std::uint32_t>(place->handle_types) : 0;
+  }
+  if (place && attribute == CU_POINTER_ATTRIBUTE_RANGE_START_ADDR)
+    *static_cast<CUdeviceptr*>(data) = place->reserved_begin;
+  if (attribute != CU_POINTER_ATTRIBUTE_RANGE_SIZE) return;
+  auto& size_bytes = *static_cast<std::size_t*>(data);
+  if (place && size_bytes != 0) size_bytes = place->reserved_bytes;
+}
+
 /// What the driver has answered, in the program's terms.
 void correct(const Turn& turn, void* data, CUpointer_attribute attribute, CUdeviceptr address) {
   const auto range = turn.all.memory().find(address);
+  correct_mapped(turn, data, attribute, address);
   if (attribute == CU_POINTER_ATTRIBUTE_RANGE_START_ADDR || attribute == CU_POINTER_ATTRIBUTE_DEVICE_POINTER)
     *static_cast<CUdeviceptr*>(data) += address - turn.translate(address);
   if (range && attribute == CU_POINTER_ATTRIBUTE_RANGE_START_ADDR)

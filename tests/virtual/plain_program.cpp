@@ -18,6 +18,7 @@
 #include "abi/cuda_driver_functions.h"
 #include "os/socket.h"
 #include "tests/virtual/graph_program.h"
+#include "tests/virtual/mapping_program.h"
 #include "tests/virtual/random_program.h"
 
 namespace {
@@ -230,6 +231,7 @@ class Program {
     if (verb == "export") return {export_memory()};
     if (verb == "random") return run_random(words);
     if (verb.starts_with("graph_")) return run_graph(verb, words);
+    if (verb == "vmm") return run_mapping(words);
     return {CUDA_ERROR_UNKNOWN};
   }
 
@@ -575,6 +577,17 @@ class Program {
     return {CUDA_SUCCESS, all};
   }
 
+  Answer run_mapping(std::istream& words) {
+    std::string what;
+    words >> what;
+    if (!mappings_) {
+      mappings_.emplace(cuda::Backend::from(
+          library_, [](void* library, const char* symbol) { return ::dlsym(library, symbol); }));
+    }
+    const auto [result, value] = mappings_->run(what, words);
+    return {result, value};
+  }
+
   Answer run_graph(const std::string& verb, std::istream& words) {
     std::string what;
     words >> what;
@@ -630,6 +643,7 @@ class Program {
   CUdeviceptr steps_ = 0;
   std::vector<CUdeviceptr> many_;
   std::optional<test::GraphProgram> graphs_;
+  std::optional<test::MappingProgram> mappings_;
   void* host_ = nullptr;
 };
 

@@ -12,6 +12,7 @@
 
 #include "abi/cuda_arrays.h"
 #include "abi/cuda_graphs.h"
+#include "tests/virtual/random_mappings.h"
 
 namespace firebreak::test {
 namespace {
@@ -266,6 +267,13 @@ class RandomProgram {
     good(driver_.cuPointerGetAttribute(&context, CU_POINTER_ATTRIBUTE_CONTEXT, inside));
     note(context == context_ ? 1 : 0);
   }
+
+  // ---- Mappings of its own ----
+
+  void create_mapped() { mappings_.create(); }
+  void change_mapped() { mappings_.change(); }
+  void use_mapped() { mappings_.use(function(one_of(codes_), "mix"), any_stream()); }
+  void describe_mapped() { mappings_.describe(); }
 
   // ---- Host memory ----
 
@@ -630,6 +638,7 @@ class RandomProgram {
     good(driver_.cuMemcpyHtoD_v2(one_of(memories_).begin, nullptr, 0));
     good(driver_.cuModuleLoadData(nullptr, ptx));
     good(driver_.cuStreamCreate(nullptr, 0));
+    mappings_.misuse();
     wait_for_all();
   }
   /// Another thread of the program's uses the same objects. What is one thread's own stream is not the
@@ -657,6 +666,7 @@ class RandomProgram {
 
   void give_everything_back() {
     end_all_graphs();
+    mappings_.end_all();
     while (contexts_.size() > 0) end_context();
     while (hosts_.size() > 0) unpin();
     while (memories_.size() > 1) free();
@@ -676,6 +686,8 @@ class RandomProgram {
   std::uint64_t seen_ = 0;
   CUcontext context_ = nullptr;
   std::vector<Memory> memories_;
+  RandomMappings mappings_{driver_, [this](std::uint64_t value) { note(value); },
+                           [this](std::size_t bound) { return below(bound); }};
   std::vector<Host> hosts_;
   std::vector<Code> codes_;
   std::vector<CUstream> streams_;
@@ -689,18 +701,20 @@ class RandomProgram {
 };
 
 RandomProgram::Act RandomProgram::any_act() {
-  static constexpr std::array<Act, 33> acts{
-      &RandomProgram::allocate,      &RandomProgram::free,         &RandomProgram::change_stream,
-      &RandomProgram::change_stream, &RandomProgram::fill,         &RandomProgram::write,
-      &RandomProgram::copy,          &RandomProgram::read,         &RandomProgram::describe,
-      &RandomProgram::pin,           &RandomProgram::unpin,        &RandomProgram::use_pinned,
-      &RandomProgram::load_code,     &RandomProgram::unload_code,  &RandomProgram::launch,
-      &RandomProgram::launch,        &RandomProgram::launch,       &RandomProgram::ask_code,
-      &RandomProgram::write_factors, &RandomProgram::ask_function, &RandomProgram::make_stream,
-      &RandomProgram::end_stream,    &RandomProgram::ask_stream,   &RandomProgram::use_event,
-      &RandomProgram::act_elsewhere, &RandomProgram::ask_context,  &RandomProgram::make_context,
-      &RandomProgram::use_context,   &RandomProgram::make_graph,   &RandomProgram::launch_graph,
-      &RandomProgram::launch_graph,  &RandomProgram::update_graph, &RandomProgram::end_graph};
+  static constexpr std::array<Act, 39> acts{
+      &RandomProgram::allocate,      &RandomProgram::free,          &RandomProgram::change_stream,
+      &RandomProgram::change_stream, &RandomProgram::fill,          &RandomProgram::write,
+      &RandomProgram::copy,          &RandomProgram::read,          &RandomProgram::describe,
+      &RandomProgram::pin,           &RandomProgram::unpin,         &RandomProgram::use_pinned,
+      &RandomProgram::load_code,     &RandomProgram::unload_code,   &RandomProgram::launch,
+      &RandomProgram::launch,        &RandomProgram::launch,        &RandomProgram::ask_code,
+      &RandomProgram::write_factors, &RandomProgram::ask_function,  &RandomProgram::make_stream,
+      &RandomProgram::end_stream,    &RandomProgram::ask_stream,    &RandomProgram::use_event,
+      &RandomProgram::act_elsewhere, &RandomProgram::ask_context,   &RandomProgram::make_context,
+      &RandomProgram::use_context,   &RandomProgram::make_graph,    &RandomProgram::launch_graph,
+      &RandomProgram::launch_graph,  &RandomProgram::update_graph,  &RandomProgram::end_graph,
+      &RandomProgram::create_mapped, &RandomProgram::change_mapped, &RandomProgram::change_mapped,
+      &RandomProgram::use_mapped,    &RandomProgram::use_mapped,    &RandomProgram::describe_mapped};
   // What is refused is the same all the time: less of it.
   return below(40) == 0 ? &RandomProgram::do_nonsense : acts[below(acts.size())];
 }
