@@ -92,6 +92,7 @@ MappingProgram::Seen MappingProgram::run(const std::string& verb, std::istream& 
       {"capture", &Self::capture},
       {"launch", &Self::launch},
       {"in_child", &Self::in_child},
+      {"use_in_order", &Self::use_in_order},
   };
   const auto found = commands.find(verb);
   if (found == commands.end()) return {CUDA_ERROR_UNKNOWN, 0};
@@ -353,6 +354,15 @@ MappingProgram::Seen MappingProgram::capture(std::istream& words) {
 MappingProgram::Seen MappingProgram::launch(std::istream&) {
   const CUresult result = driver_.cuGraphLaunch(graph_, nullptr);
   return {result == CUDA_SUCCESS ? driver_.cuCtxSynchronize() : result, 0};
+}
+
+/// BLOCKS: by cuMemAllocAsync and cuMemFreeAsync, with nobody who waits.
+MappingProgram::Seen MappingProgram::use_in_order(std::istream& words) {
+  const std::size_t size_bytes = next(words) * block_bytes;
+  CUdeviceptr address = 0;
+  CUresult result = driver_.cuMemAllocAsync(&address, size_bytes, nullptr);
+  if (result == CUDA_SUCCESS) result = driver_.cuMemsetD32Async(address, 1, size_bytes / 4, nullptr);
+  return {result == CUDA_SUCCESS ? driver_.cuMemFreeAsync(address, nullptr) : result, 0};
 }
 
 /// What each of these calls answers in a child of fork().

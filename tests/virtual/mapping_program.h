@@ -54,6 +54,7 @@ class MappingProgram {
   Seen attributes(std::istream& words);
   Seen capture(std::istream& words);
   Seen launch(std::istream& words);
+  Seen use_in_order(std::istream& words);
   Seen in_child(std::istream& words);
 
   cuda::Backend driver_;

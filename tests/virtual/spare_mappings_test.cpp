@@ -224,6 +224,16 @@ TEST_F(SpareMappings, WhatIsGivenBackGoesEverywhere) {
   }
 }
 
+TEST_F(SpareMappings, WhatWasFreedInTheOrderOfAStreamMakesRoom) {
+  start();
+  const auto create = [&] { return program_->tell("vmm create 0 150 plain"); };  // of 256 blocks
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_EQ(program_->tell("vmm use_in_order 150"), CUDA_SUCCESS);
+    EXPECT_EQ(create(), CUDA_SUCCESS);
+    EXPECT_EQ(program_->tell("vmm release 0"), CUDA_SUCCESS);
+  }
+}
+
 TEST_F(SpareMappings, GraphsUseThem) {
   start();
   well({"reserve 0 64 0 0", "create 0 1 plain", "map 0 1 1 0", "access 0 1 1 3", "fill 0 1 1 1",
