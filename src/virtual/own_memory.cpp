@@ -170,6 +170,9 @@ namespace {
 /// What is mapped the driver has such that it can be exported, and in the window, which is one reservation.
 /// What it answers as null it does not know.
 void correct_mapped(const Turn& turn, void* data, CUpointer_attribute attribute, CUdeviceptr address) {
+  const bool is_range =
+      attribute == CU_POINTER_ATTRIBUTE_RANGE_START_ADDR || attribute == CU_POINTER_ATTRIBUTE_RANGE_SIZE;
+  if (!is_range && attribute != CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES) return;
   const auto place = turn.all.mappings().find_place(address);
   if (attribute == CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES && (place || is_in_window(address))) {
     auto& types = *static_cast<std::uint32_t*>(data);  // the driver writes that much at least

@@ -160,6 +160,24 @@ TEST_F(SpareMappings, EachReferenceIsReleasedOnce) {
   refused({"release 2", "map 0 4 1 2"});
 }
 
+// Each instance counts its handles anew: one of them has the number of another memory of before.
+TEST_F(SpareMappings, HandlesOfOneInstanceMeanNothingElseInTheNext) {
+  start();
+  well({"reserve 0 64 0 0"});
+  const auto with_each = [&](const std::string& before, const std::string& after) {
+    for (int memory = 2; memory < 42; ++memory) well({before + std::to_string(memory) + after});
+  };
+  for (int i = 0; i < 30; ++i) well({"create 1 1 plain", "release 1"});
+  well({"create 0 1 plain", "map 0 1 1 0", "access 0 1 1 3", "fill 0 1 1 5", "unmap 0 1 1"});
+  for (int i = 0; i < 2; ++i) {
+    move();
+    with_each("create ", " 1 plain");
+    well({"map 0 1 1 0", "access 0 1 1 3", "read 0 1", "unmap 0 1 1"});
+    with_each("release ", "");
+  }
+  well({"release 0"});
+}
+
 TEST_F(SpareMappings, RightsAreTheSameInTheNextInstance) {
   start();
   well({"reserve 0 64 0 0", "create 0 1 plain", "create 1 1 plain", "create 2 1 plain", "map 0 1 1 0",
