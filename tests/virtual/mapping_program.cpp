@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/virtual/mapping_program.h"
 
+#include <fcntl.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -93,6 +95,7 @@ MappingProgram::Seen MappingProgram::run(const std::string& verb, std::istream& 
       {"launch", &Self::launch},
       {"in_child", &Self::in_child},
       {"use_in_order", &Self::use_in_order},
+      {"import", &Self::import_it},
   };
   const auto found = commands.find(verb);
   if (found == commands.end()) return {CUDA_ERROR_UNKNOWN, 0};
@@ -246,6 +249,19 @@ MappingProgram::Seen MappingProgram::export_and_import(std::istream& words) {
   void* const number = reinterpret_cast<void*>(static_cast<std::intptr_t>(descriptor));
   result = driver_.cuMemImportFromShareableHandle(&memories_.at(next(words)), number, type);
   ::close(descriptor);
+  return {result, 0};
+}
+
+/// MEMORY: what the software GPU takes for memory that another process has exported.
+MappingProgram::Seen MappingProgram::import_it(std::istream& words) {
+  const int others = ::memfd_create("memory of others", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+  if (::ftruncate(others, block_bytes) != 0 ||
+      ::fcntl(others, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0)
+    return {CUDA_ERROR_OPERATING_SYSTEM, 0};
+  void* const number = reinterpret_cast<void*>(static_cast<std::intptr_t>(others));
+  const CUresult result = driver_.cuMemImportFromShareableHandle(&memories_.at(next(words)), number,
+                                                                 CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
+  ::close(others);
   return {result, 0};
 }
 

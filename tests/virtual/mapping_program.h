@@ -45,6 +45,7 @@ class MappingProgram {
   Seen properties(std::istream& words);
   Seen export_it(std::istream& words);
   Seen export_and_import(std::istream& words);
+  Seen import_it(std::istream& words);
   Seen multicast(std::istream& words);
   Seen fill(std::istream& words);
   Seen read(std::istream& words);

@@ -342,9 +342,9 @@ TEST_F(SpareMappings, WhoExportsMemoryIsToldAndGoesOn) {
 
 TEST_F(SpareMappings, WhoImportsMemoryIsToldAndGoesOn) {
   start();
-  well({"reserve 0 64 0 0", "create 0 1 exportable", "map 0 1 1 0", "access 0 1 1 3", "fill 0 1 1 8"});
   move();
-  well({"export_and_import 0 1", "map 0 2 1 1", "access 0 2 1 3", "read 0 2", "properties 1"});
+  well({"reserve 0 64 0 0", "import 1", "map 0 2 1 1", "access 0 2 1 3", "fill 0 2 1 6", "read 0 2",
+        "properties 1"});
   expect_aside("it shares memory or events with other processes");
   well({"retain 3 0 2 1", "release 1", "release 3", "read 0 2", "unmap 0 2 1"});
   refused({"release 1", "map 0 2 1 1"});
