@@ -169,8 +169,8 @@ class Agent final : private ServerHandler {
                  }};
   Joins joins_{{options_, kernel_, clock_, domains_, server_, tenants_, processes_, credentials_, placements_,
                 budget_, warm_standbys_, records_, answers_, teller_, follower_, pairs_, memory_, deaths_}};
-  OrderlyShutdown shutdown_{{loop_, domains_, shelves_, server_, tenants_, processes_, placements_, records_,
-                             parking_, memory_, endings_},
+  OrderlyShutdown shutdown_{{loop_, manager_, domains_, shelves_, server_, tenants_, processes_, placements_,
+                             records_, parking_, memory_, endings_},
                             [this] { loop_.stop(); }};
 };
 

@@ -85,8 +85,10 @@ TEST_F(AgentShutdown, BySignalAsksNobody) {
   agent->shut_down();
   settle();
   EXPECT_FALSE(domains.has_ended);
+  EXPECT_FALSE(manager.signs_have_ended);
   ends(active);
   EXPECT_TRUE(domains.has_ended);
+  EXPECT_TRUE(manager.signs_have_ended) << "that may take seconds";
   EXPECT_THAT(manager.kept, IsEmpty());
 }
 

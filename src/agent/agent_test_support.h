@@ -151,7 +151,13 @@ struct FakeServiceManager final : ServiceManager {
   }
   void tell_ready() override {}
   void tell_status(const std::string& line) override { statuses.push_back(line); }
+  std::optional<Nanoseconds> ends_the_silent_after() override { return limit; }
+  void give_sign() override { ++signs; }
+  void end_signs() override { signs_have_ended = true; }
   std::vector<std::string> statuses;
+  std::optional<Nanoseconds> limit;
+  int signs = 0;
+  bool signs_have_ended = false;
 };
 
 /// One process that talks to the agent; the test reads and writes its socket.

@@ -8,8 +8,10 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 
+#include "base/clock.h"
 #include "base/result.h"
 #include "os/fd.h"
 
@@ -39,6 +41,13 @@ class ServiceManager {
   virtual void tell_ready() = 0;
   /// One line for whoever asks how the service is.
   virtual void tell_status(const std::string& line) = 0;
+  /// Once the service is up, the manager ends it where it has heard no sign of it for so long; none: it does
+  /// not.
+  virtual std::optional<Nanoseconds> ends_the_silent_after() { return std::nullopt; }
+  /// That sign. Waits for nobody: where the manager does not read, it is lost.
+  virtual void give_sign() {}
+  /// None comes from now on, and that is in order.
+  virtual void end_signs() {}
 };
 
 /// By the environment; one that keeps nothing where nobody is there.

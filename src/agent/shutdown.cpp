@@ -78,6 +78,7 @@ void OrderlyShutdown::release_what_is_kept() {
 
 /// From here on nothing else is served: it may take seconds.
 void OrderlyShutdown::finish() {
+  at_.manager.end_signs();
   at_.records.end();
   at_.parking.end();
   at_.domains.end();

@@ -19,6 +19,7 @@ class OrderlyShutdown {
  public:
   struct Knows {
     os::EventLoop& loop;
+    ServiceManager& manager;
     Domains& domains;
     ShelfQueue& shelves;
     Server& server;

@@ -11,6 +11,7 @@
 #include "agent/service_manager.h"
 #include "os/fd.h"
 #include "os/self.h"
+#include "os/socket.h"
 
 namespace firebreak::agent {
 namespace {
@@ -103,13 +104,30 @@ class Systemd final : public ServiceManager {
   void tell_ready() override { (void)::sd_notify(0, "READY=1"); }
   void tell_status(const std::string& line) override { (void)::sd_notify(0, ("STATUS=" + line).c_str()); }
 
+  std::optional<Nanoseconds> ends_the_silent_after() override {
+    std::uint64_t limit_us = 0;
+    // From now on no program that we start takes it for its own.
+    if (::sd_watchdog_enabled(1, &limit_us) > 0) limit_ = std::chrono::microseconds(limit_us);
+    return limit_;
+  }
+
+  /// sd_notify() waits for room, as long as a manager that is stopped likes.
+  void give_sign() override { say_at_once("WATCHDOG=1"); }
+  void end_signs() override { say_at_once("WATCHDOG_USEC=0"); }
+
  private:
   static Status nobody_keeps() {
     return fail(ErrorCode::Unsupported, "nobody keeps descriptors for this process",
                 "start it by systemd with FileDescriptorStoreMax=, or with --supervised");
   }
 
+  static void say_at_once(const std::string& state) {
+    const auto path = os::environment_variable("NOTIFY_SOCKET");
+    if (path && !path->empty()) (void)os::send_datagram(*path, state);
+  }
+
   std::map<std::string, os::Fd> descriptors_;  ///< that nobody has taken yet
+  std::optional<Nanoseconds> limit_;
 };
 
 }  // namespace

@@ -268,6 +268,7 @@ bool EventLoop::run_once(std::optional<Milliseconds> timeout) {
   std::array<epoll_event, most_events> events{};
   const int wait_ms = timeout ? static_cast<int>(std::max<std::int64_t>(timeout->count(), 0)) : -1;
   const int count = ::epoll_wait(epoll_.get(), events.data(), most_events, wait_ms);
+  const Monotonic begun = std::chrono::steady_clock::now();
   for (int i = 0; i < count; ++i) {
     const std::uint64_t id = events[static_cast<std::size_t>(i)].data.u64;
     if (id == wake_id) {
@@ -278,6 +279,7 @@ bool EventLoop::run_once(std::optional<Milliseconds> timeout) {
       dispatch(id, events[static_cast<std::size_t>(i)].events);
     }
   }
+  if (after_turn_) after_turn_(std::chrono::steady_clock::now() - begun);
   return count > 0;
 }
 

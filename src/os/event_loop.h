@@ -78,6 +78,10 @@ class EventLoop {
   /// before other threads start) and calls back with the number.
   Result<Watch> on_signals(const std::vector<int>& signals, std::function<void(int)> callback);
 
+  /// Calls back at the end of each turn, once all that the turn had to serve is served, with how long that
+  /// took. One at a time; empty: nobody is called.
+  void after_each_turn(std::function<void(Nanoseconds)> callback) { after_turn_ = std::move(callback); }
+
   /// Runs `callback` on the loop's thread, in the order of posting.
   void post(Callback callback);
   /// Makes run() return after the callback that is being called; a stop before run() makes it return at once.
@@ -124,6 +128,7 @@ class EventLoop {
   std::map<std::uint64_t, std::shared_ptr<Timer>> timers_;
   std::set<std::pair<Monotonic, std::uint64_t>> due_;  ///< the same by their times
   std::optional<Monotonic> alarm_at_;
+  std::function<void(Nanoseconds)> after_turn_;
 
   std::mutex mutex_;  ///< guards posted_ and stopping_
   std::vector<Callback> posted_;

@@ -48,6 +48,21 @@ TEST_F(EventLoopTest, CallsBackWhileADescriptorIsReadable) {
   EXPECT_FALSE(loop_->run_once(Milliseconds(0)));
 }
 
+TEST_F(EventLoopTest, SaysOfATurnThatItIsOverOnceAllOfItIsServed) {
+  std::string order;
+  const Watch watch = loop_->watch_readable(event_.get(), [&] { order += "served "; }).value();
+  loop_->post([&] { order += "posted "; });
+  raise();
+  loop_->after_each_turn(
+      [&](Nanoseconds took) { order += took >= Nanoseconds(0) ? "over" : "before it began"; });
+  EXPECT_TRUE(loop_->run_once(std::nullopt));
+  EXPECT_EQ(order.size(), std::string("served posted over").size()) << order;
+  EXPECT_TRUE(order.ends_with("over")) << order;
+  loop_->after_each_turn(nullptr);
+  EXPECT_TRUE(loop_->run_once(std::nullopt));
+  EXPECT_TRUE(order.ends_with("served ")) << order;
+}
+
 TEST_F(EventLoopTest, SeesAHangUp) {
   auto [left, right] = socket_pair().value();
   int calls = 0;

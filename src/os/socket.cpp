@@ -145,6 +145,19 @@ Result<Socket> bind_datagrams(const std::string& path) {
   return Socket(std::move(fd));
 }
 
+Status send_datagram(const std::string& path, const std::string& text) {
+  if (Status good = check_socket_path(path); !good) return good;
+  const Fd fd(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  if (!fd) return fail_errno("make a socket", errno);
+  sockaddr_un address = address_of(path);
+  const bool is_abstract = path.front() == '@';
+  if (is_abstract) address.sun_path[0] = 0;
+  const std::size_t size = offsetof(sockaddr_un, sun_path) + path.size() + (is_abstract ? 0 : 1);
+  const ssize_t sent = ::sendto(fd.get(), text.data(), text.size(), MSG_NOSIGNAL | MSG_DONTWAIT,
+                                reinterpret_cast<const sockaddr*>(&address), static_cast<socklen_t>(size));
+  return sent < 0 ? Status(fail_errno("send to " + path, errno)) : Status();
+}
+
 Status Socket::send(std::span<const std::byte> bytes, std::span<const int> descriptors,
                     Milliseconds timeout) {
   if (bytes.empty() || bytes.size() > most_bytes_in_a_message) {

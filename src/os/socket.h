@@ -71,6 +71,10 @@ class Socket {
 /// takes them. Mode 0600. Replaces a stale socket, and stays when the object goes: the path is the caller's.
 Result<Socket> bind_datagrams(const std::string& path);
 
+/// One message to such a place, or to an abstract one (its path begins with '@'). Waits for nobody:
+/// Unavailable where there is no room for it now.
+Status send_datagram(const std::string& path, const std::string& text);
+
 enum class SocketAccess {
   Owner,  ///< mode 0600
   Group,  ///< mode 0660
