@@ -15,6 +15,7 @@
 #include "agent/gpu_wait.h"
 #include "agent/kept_state.h"
 #include "agent/mps_domains.h"
+#include "agent/pulse.h"
 #include "agent/shelf.h"
 #include "agent/shelves.h"
 #include "agent/supervisor.h"
@@ -53,6 +54,7 @@ struct Options {
   mps::ClientLimits limits;
   bool end_domains = false;
   bool supervised = false;
+  double watchdog_s = 1;
   bool shelf = false;
   std::uint64_t log_mib = 16;
   std::size_t log_files = os::LogLimits{}.old_files;
@@ -192,6 +194,9 @@ Result<int> serve(const Options& options) {
   });
   if (!signals) return propagate(signals);
   const auto manager = find_service_manager();
+  const SystemClock clock;
+  const auto pulse = Pulse::begin(**loop, clock, *manager);
+  if (!pulse) return propagate(pulse);
   const auto is_there = await_gpu(options, *sockets, **loop, *manager);
   if (!is_there) return propagate(is_there);
   if (!*is_there && told == Told::HandOver) leave_to_the_next(nullptr);
@@ -208,7 +213,6 @@ Result<int> serve(const Options& options) {
   auto gpus = find_gpus(*platform, options);
   if (!gpus) return propagate(gpus);
 
-  const SystemClock clock;
   MpsDomains domains(
       **loop, *platform->kernel,
       {options.directory,
@@ -247,7 +251,8 @@ Result<int> supervise(const Options& options, int argument_count, char** argumen
   }
   os::RealKernel kernel;
   const std::string notify_path = std::filesystem::absolute(options.directory + "/notify.sock").string();
-  auto supervisor = Supervisor::create(kernel, std::move(command), notify_path);
+  auto supervisor =
+      Supervisor::create(kernel, std::move(command), notify_path, milliseconds(options.watchdog_s));
   if (!supervisor) return propagate(supervisor);
   return (*supervisor)->run();
 }
@@ -333,6 +338,12 @@ void add_machine_options(CLI::App& app, Options& options) {
                    "Be started again after a failure and after a SIGTERM, with everything that is known of "
                    "the tenants and "
                    "their memory; for machines without systemd, whose descriptor store does the same");
+  app.add_option(
+         "--watchdog-s", options.watchdog_s,
+         "With --supervised: an agent whose loop gives no sign of life for so long is killed and started "
+         "again; 0: none is, as for a debugger (by systemd: WatchdogSec=)")
+      ->check(CLI::Range(0.0, 86400.0))
+      ->capture_default_str();
   app.add_flag(
          "--end-domains", options.end_domains,
          "Whatever ends the agent ends its MPS daemons, and with them the tenants; without it they go on, "

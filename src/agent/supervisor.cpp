@@ -33,12 +33,12 @@ std::string value_in(const std::string& state, const std::string& name) {
 }
 
 Result<std::unique_ptr<Supervisor>> Supervisor::create(os::Kernel& kernel, std::vector<std::string> command,
-                                                       std::string notify_path) {
+                                                       std::string notify_path, Nanoseconds silence) {
   auto loop = os::EventLoop::create();
   if (!loop) return propagate(loop);
   auto notify = os::bind_datagrams(notify_path);
   if (!notify) return propagate(notify);
-  std::unique_ptr<Supervisor> made(new Supervisor(kernel, std::move(command), std::move(notify_path),
+  std::unique_ptr<Supervisor> made(new Supervisor(kernel, std::move(command), std::move(notify_path), silence,
                                                   std::move(*loop), std::move(*notify)));
   Supervisor* raw = made.get();
   auto signals =
@@ -48,6 +48,10 @@ Result<std::unique_ptr<Supervisor>> Supervisor::create(os::Kernel& kernel, std::
   auto heard = raw->loop_->watch_readable(raw->notify_.fd().get(), [raw] { raw->hear(); });
   if (!heard) return propagate(heard);
   made->heard_ = std::move(*heard);
+  if (!made->watchdog_.is_on()) return made;
+  auto looks = raw->loop_->every(made->watchdog_.between_looks(), [raw] { raw->look(); });
+  if (!looks) return propagate(looks);
+  made->looks_ = std::move(*looks);
   return made;
 }
 
@@ -68,6 +72,7 @@ Status Supervisor::start() {
   if (!pid) return propagate(pid);
   pid_ = *pid;
   started_ = SystemClock().now();
+  watchdog_.started();
   auto pidfd = kernel_.pidfd_open(pid_);
   if (!pidfd) return propagate(pidfd);
   pidfd_ = std::move(*pidfd);
@@ -77,19 +82,23 @@ Status Supervisor::start() {
   return {};
 }
 
-/// The shell knows the number of the process that it becomes, which the agent wants to see in LISTEN_PID.
+/// The shell knows the number of the process that it becomes, which the agent wants to see in LISTEN_PID
+/// and WATCHDOG_PID.
 os::SpawnRequest Supervisor::request() const {
   os::SpawnRequest request;
-  request.command = {"/bin/sh", "-c", "LISTEN_PID=$$ exec \"$@\"", "sh"};
+  request.command = {"/bin/sh", "-c", "LISTEN_PID=$$ WATCHDOG_PID=$$ exec \"$@\"", "sh"};
   request.command.insert(request.command.end(), command_.begin(), command_.end());
   std::vector<std::string> names;
   for (const auto& [name, descriptor] : kept_) {
     request.inherited.emplace_back(descriptor.get(), first_descriptor + static_cast<int>(names.size()));
     names.push_back(name);
   }
+  // 0: it gives no signs, also where somebody else wants ours.
+  const auto limit_us = std::chrono::duration_cast<std::chrono::microseconds>(silence_).count();
   request.environment = {{"NOTIFY_SOCKET", notify_path_},
                          {"LISTEN_FDS", std::to_string(names.size())},
-                         {"LISTEN_FDNAMES", fmt::format("{}", fmt::join(names, ":"))}};
+                         {"LISTEN_FDNAMES", fmt::format("{}", fmt::join(names, ":"))},
+                         {"WATCHDOG_USEC", std::to_string(limit_us)}};
   return request;
 }
 
@@ -104,6 +113,7 @@ bool Supervisor::hear_one() {
   const std::string state(reinterpret_cast<const char*>(received->bytes.data()), received->bytes.size());
   const std::string name = value_in(state, "FDNAME");
   if (value_in(state, "READY") == "1") was_ready_ = true;
+  hear_of_life(state);
   if (value_in(state, "FDSTOREREMOVE") == "1") kept_.erase(name);
   if (value_in(state, "FDSTORE") == "1" && received->descriptors.size() == 1) {
     const bool has_room = has_room_for(name);
@@ -111,6 +121,25 @@ bool Supervisor::hear_one() {
     if (!has_room) spdlog::error("{} is not kept: {} descriptors are", name, kept_.size());
   }
   return true;
+}
+
+void Supervisor::hear_of_life(const std::string& state) {
+  const Monotonic now = SystemClock().now();
+  if (value_in(state, "READY") == "1") watchdog_.came_up(now);
+  if (value_in(state, "WATCHDOG") == "1") watchdog_.note_sign(now);
+  if (value_in(state, "WATCHDOG_USEC") == "0") watchdog_.signs_end();
+}
+
+/// What it said before counts, however late we are. One that hangs is killed as others kill it: it writes
+/// nothing down, and what is kept is what it has kept so far.
+void Supervisor::look() {
+  hear();
+  if (!watchdog_.hangs(SystemClock().now())) return;
+  spdlog::error("the agent, process {}, hangs: no sign of life for {} ms; it is killed", pid_,
+                std::chrono::duration_cast<Milliseconds>(silence_).count());
+  watchdog_.signs_end();
+  if (auto sent = kernel_.send_signal(pidfd_, SIGKILL); !sent)
+    spdlog::error("cannot kill it: {}", to_string(sent.error()));
 }
 
 bool Supervisor::has_room_for(const std::string& name) const {
@@ -123,6 +152,7 @@ bool Supervisor::has_room_for(const std::string& name) const {
 /// What it said last counts as well.
 void Supervisor::ended() {
   hear();
+  watchdog_.signs_end();
   exit_.cancel();
   const auto reaped = kernel_.try_wait(pid_);
   const os::ExitStatus exit = reaped && *reaped ? **reaped : os::ExitStatus{};

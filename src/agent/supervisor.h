@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "agent/watchdog.h"
 #include "mps/backoff.h"
 #include "os/event_loop.h"
 #include "os/kernel.h"
@@ -29,8 +30,10 @@ class Supervisor {
 
   /// `command`: the agent's, without the option that asks for a supervisor. `notify_path`: for a socket of
   /// ours, absolute. The signals SIGTERM, SIGINT and SIGHUP become ours: before other threads start.
+  /// `silence`: an agent that is up and gives no sign of life for so long (WATCHDOG=1) is killed, and
+  /// followed by the next one; 0: none is.
   static Result<std::unique_ptr<Supervisor>> create(os::Kernel& kernel, std::vector<std::string> command,
-                                                    std::string notify_path);
+                                                    std::string notify_path, Nanoseconds silence);
   ~Supervisor();
 
   /// Until the agent ends in good order, is told to end through us, or cannot even start; returns its exit
@@ -39,10 +42,11 @@ class Supervisor {
 
  private:
   Supervisor(os::Kernel& kernel, std::vector<std::string> command, std::string notify_path,
-             std::unique_ptr<os::EventLoop> loop, os::Socket notify)
+             Nanoseconds silence, std::unique_ptr<os::EventLoop> loop, os::Socket notify)
       : kernel_(kernel),
         command_(std::move(command)),
         notify_path_(std::move(notify_path)),
+        silence_(silence),
         loop_(std::move(loop)),
         notify_(std::move(notify)) {}
 
@@ -50,6 +54,8 @@ class Supervisor {
   os::SpawnRequest request() const;
   void hear();
   bool hear_one();
+  void hear_of_life(const std::string& state);
+  void look();
   bool has_room_for(const std::string& name) const;
   void ended();
   void pass_on(int signal);
@@ -57,12 +63,15 @@ class Supervisor {
   os::Kernel& kernel_;
   std::vector<std::string> command_;
   std::string notify_path_;
+  Nanoseconds silence_;
   std::unique_ptr<os::EventLoop> loop_;
   os::Socket notify_;
   os::Watch signals_;
   os::Watch heard_;
   os::Watch exit_;
   os::Watch restart_;
+  os::Watch looks_;
+  Watchdog watchdog_{silence_};
   std::map<std::string, os::Fd> kept_;
   pid_t pid_ = 0;
   os::Fd pidfd_;

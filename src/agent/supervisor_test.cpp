@@ -16,9 +16,9 @@ namespace {
 
 class SupervisorTest : public testing::Test {
  protected:
-  Result<int> run(const std::string& script) {
+  Result<int> run(const std::string& script, Nanoseconds silence = {}) {
     auto supervisor =
-        Supervisor::create(kernel_, {FIREBREAK_SUPERVISED, script, file("state")}, file("notify"));
+        Supervisor::create(kernel_, {FIREBREAK_SUPERVISED, script, file("state")}, file("notify"), silence);
     EXPECT_TRUE(supervisor) << supervisor.error().message;
     return (*supervisor)->run();
   }
@@ -66,6 +66,39 @@ TEST_F(SupervisorTest, WhoKeptTooMuchIsStartedAgainWithPartOfIt) {
 TEST_F(SupervisorTest, WhoMakesRoomForTheNextIsFollowedByIt) {
   EXPECT_EQ(run("keep one, leave, exit 0").value(), 0);
   EXPECT_EQ(content("state"), "started with 0\nstarted with 1: one holds one\n");
+}
+
+/// By SIGKILL, since it is stopped and no other signal reaches it; it has kept what it had kept.
+TEST_F(SupervisorTest, WhoHangsIsKilledAndFollowedByTheNextOne) {
+  EXPECT_EQ(run("keep one, ready, hang, exit 0", Milliseconds(100)).value(), 0);
+  EXPECT_EQ(content("state"), "started with 0\nstarted with 1: one holds one\n");
+}
+
+/// As often as it hangs, as one that dies.
+TEST_F(SupervisorTest, WhoHangsAgainIsFollowedAgain) {
+  EXPECT_EQ(run("keep one, ready, hang, keep two, ready, hang, exit 0", Milliseconds(100)).value(), 0);
+  EXPECT_EQ(content("state"),
+            "started with 0\nstarted with 1: one holds one\nstarted with 2: one holds one: two holds two\n");
+}
+
+TEST_F(SupervisorTest, WhoTakesItsTimeToComeUpDoesNotHang) {
+  EXPECT_EQ(run("stay silent, ready, exit 0", Milliseconds(50)).value(), 0);
+  EXPECT_EQ(content("state"), "started with 0\n");
+}
+
+TEST_F(SupervisorTest, WhoGivesSignsDoesNotHang) {
+  EXPECT_EQ(run("ready, give signs, exit 0", Milliseconds(400)).value(), 0);
+  EXPECT_EQ(content("state"), "started with 0\n");
+}
+
+TEST_F(SupervisorTest, WhoSaysThatItsSignsEndDoesNotHang) {
+  EXPECT_EQ(run("ready, last sign given, stay silent, exit 0", Milliseconds(50)).value(), 0);
+  EXPECT_EQ(content("state"), "started with 0\n");
+}
+
+TEST_F(SupervisorTest, NobodyHangsWhereItIsNotAskedFor) {
+  EXPECT_EQ(run("no signs are wanted, ready, stay silent, exit 0", Milliseconds(0)).value(), 0);
+  EXPECT_EQ(content("state"), "started with 0\n");
 }
 
 TEST_F(SupervisorTest, ASignalToItIsOneToTheAgentAndTheEnd) {

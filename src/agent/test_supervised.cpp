@@ -8,8 +8,10 @@
 #include <algorithm>
 #include <cstdlib>
 #include <fstream>
+#include <iterator>
 #include <sstream>
 #include <string>
+#include <thread>
 
 #include "agent/service_manager.h"
 #include "os/memory.h"
@@ -34,20 +36,46 @@ void end_supervisor() {
   (void)kernel.send_signal(kernel.pidfd_open(::getppid()).value(), SIGTERM);
 }
 
+/// Longer than the limits of silence that the tests have, or for as long with signs.
+void stay(agent::ServiceManager& manager, bool gives_signs) {
+  const SystemClock clock;
+  for (const Monotonic begun = clock.now(); clock.now() - begun < Milliseconds(500);) {
+    std::this_thread::sleep_for(Milliseconds(5));
+    if (gives_signs) manager.give_sign();
+  }
+}
+
+/// Where the script died before, behind that; once more each time.
+std::string left_of(std::string script, std::ptrdiff_t deaths) {
+  for (; deaths > 0; --deaths) {
+    const std::size_t end = std::min({script.find("die,"), script.find("leave,"), script.find("hang,")});
+    script.erase(0, script.find(',', end) + 1);
+  }
+  return script;
+}
+
+std::ptrdiff_t starts_before(const char* file) {
+  std::ifstream in(file);
+  return std::count(std::istreambuf_iterator<char>(in), {}, '\n');
+}
+
 }  // namespace
 
 int main(int count, char** arguments) {
   if (count != 3) return 2;
   const auto manager = agent::find_service_manager();
   const auto kept = manager->take_descriptors();
-  const bool is_again = std::ifstream(arguments[2]).good();
+  const std::ptrdiff_t deaths = starts_before(arguments[2]);
   say_what_was_kept(arguments[2], kept);
-  const std::string all = arguments[1];
-  const std::size_t end = std::min(all.find("die,"), all.find("leave,"));
-  std::istringstream script(is_again ? all.substr(all.find(',', end) + 1) : all);
+  std::istringstream script(left_of(arguments[1], deaths));
   for (std::string word, rest; script >> word;) {
     if (word == "ready,") manager->tell_ready();
     if (word == "die,") ::raise(SIGKILL);
+    if (word == "hang,") ::raise(SIGSTOP);
+    if (word == "silent,") stay(*manager, false);
+    if (word == "signs,") stay(*manager, true);
+    if (word == "given,") manager->end_signs();
+    if (word == "wanted," && manager->ends_the_silent_after()) return 5;
     if (word == "leave,") return agent::handed_over_status;
     if (word == "wait") ::pause();
     if (word == "signal") end_supervisor();

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+/// Whether a service hangs, by the signs of life that it gives. Pure.
+#pragma once
+
+#include <algorithm>
+
+#include "base/clock.h"
+
+namespace firebreak::agent {
+
+/// Time that nobody looked does not count as silence: whoever was kept from looking (a machine that was
+/// suspended or has too much to do, a supervisor that was stopped) does not know whether the service was,
+/// too.
+class Watchdog {
+ public:
+  static constexpr int looks = 5;
+
+  /// `limit`: of silence; 0: it may be silent for ever.
+  explicit Watchdog(Nanoseconds limit) : limit_(limit) {}
+
+  bool is_on() const { return limit_ > Nanoseconds(0); }
+  /// How often somebody is to look.
+  Nanoseconds between_looks() const { return limit_ / looks; }
+
+  /// A service has been started. It may take its time, as one that waits for a driver does: until it is up,
+  /// its signs say nothing, and are not missed.
+  void started() { is_up_ = false; }
+  void came_up(Monotonic now) {
+    is_up_ = true;
+    note_sign(now);
+  }
+  void note_sign(Monotonic now) {
+    silence_ = Nanoseconds(0);
+    looked_ = now;
+  }
+  /// It will give none any more; or it is told to end because it did not.
+  void signs_end() { is_up_ = false; }
+  /// Looks.
+  bool hangs(Monotonic now) {
+    if (!is_on() || !is_up_) return false;
+    silence_ += std::min(now - looked_, 2 * between_looks());
+    looked_ = now;
+    return silence_ >= limit_;
+  }
+
+ private:
+  Nanoseconds limit_;
+  Nanoseconds silence_{};
+  Monotonic looked_{};
+  bool is_up_ = false;
+};
+
+}  // namespace firebreak::agent
