@@ -21,14 +21,10 @@ Result<std::unique_ptr<SupervisedAgent>> SupervisedAgent::raise(stage::Stage& st
   const std::string directory = settings.directory + "/fb";
   supervised->socket_path_ = directory + "/agent.sock";
   // Kernels of the dead are waited for, but not for as long as an operator would.
-  std::vector<std::string> command = {settings.programs + "/firebreakd",
-                                      "--directory",
-                                      directory,
+  std::vector<std::string> command = {settings.programs + "/firebreakd", "--directory", directory,
                                       "--supervised",
-                                      "--hold-s",
-                                      "0.5",
-                                      "--longest-hold-s",
-                                      "2"};
+                                      // The plan says when it stands still, and for how long.
+                                      "--watchdog-s", "0", "--hold-s", "0.5", "--longest-hold-s", "2"};
   environment.emplace_back("FIREBREAK_LOG", "info");
   if (settings.agent_descriptors != 0)
     command.insert(command.end(), {"--descriptors", std::to_string(settings.agent_descriptors)});

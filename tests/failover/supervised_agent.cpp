@@ -19,6 +19,9 @@ void SupervisedAgent::TearDown() {
 }
 
 void SupervisedAgent::start_supervised(std::vector<std::string> arguments) {
+  // Whoever is not told otherwise ends an agent that a busy machine kept waiting, which a test did not mean.
+  if (std::ranges::count(arguments, "--watchdog-s") == 0)
+    arguments.insert(arguments.end(), {"--watchdog-s", "0"});
   arguments.emplace_back("--supervised");
   start_agent(std::move(arguments));
   agents_wanted_ = 1;
@@ -41,6 +44,11 @@ pid_t SupervisedAgent::shelf_pid() {
 
 void SupervisedAgent::kill_agent() {
   send(agent_pid(), SIGKILL);
+  ++agents_wanted_;
+}
+
+void SupervisedAgent::hang_agent() {
+  send(agent_pid(), SIGSTOP);
   ++agents_wanted_;
 }
 

@@ -17,6 +17,7 @@ class SupervisedAgent : public AgentOnStage {
   /// Nothing of the supervisor is left either; whoever still goes slowly ends.
   void TearDown() override;
 
+  /// Nobody but the test ends its agent, unless the arguments say so.
   void start_supervised(std::vector<std::string> arguments = {});
   /// The agent itself, not its supervisor.
   pid_t agent_pid();
@@ -24,6 +25,8 @@ class SupervisedAgent : public AgentOnStage {
   pid_t shelf_pid();
   /// Returns at once; nobody is asked anything until wait_for_next_agent().
   void kill_agent();
+  /// Its loop hangs, and goes on under no circumstances. Returns as kill_agent() does.
+  void hang_agent();
   /// The agent is told to end, as by a service manager that restarts it. Returns as kill_agent() does.
   void tell_agent_to_end();
   void wait_for_next_agent();
@@ -55,8 +58,9 @@ class SupervisedAgent : public AgentOnStage {
   std::string output_ = sandbox_.file("tokens");
   std::string told_to_end_ = sandbox_.file("end");
 
- private:
   std::ptrdiff_t agents_seen() const;
+
+ private:
   std::ptrdiff_t agents_wanted_ = 0;
 };
 
