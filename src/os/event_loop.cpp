@@ -29,6 +29,8 @@ namespace {
 constexpr std::uint64_t wake_id = 0;
 constexpr std::uint64_t alarm_id = 1;
 constexpr int most_events = 32;
+/// What was posted is served for so long in one turn: who has much to post keeps nothing else waiting.
+constexpr Nanoseconds longest_posted = std::chrono::milliseconds(20);
 /// What is longer comes to the same, and fits into a time.
 constexpr Nanoseconds longest_delay = std::chrono::hours(24 * 365);
 
@@ -220,7 +222,22 @@ void EventLoop::run_posted() {
     const std::lock_guard lock(mutex_);
     batch.swap(posted_);
   }
-  for (Callback& callback : batch) callback();
+  const Monotonic until = std::chrono::steady_clock::now() + longest_posted;
+  for (std::size_t i = 0; i < batch.size(); ++i) {
+    batch[i]();
+    if (i + 1 < batch.size() && std::chrono::steady_clock::now() >= until)
+      return put_off(std::span(batch).subspan(i + 1));
+  }
+}
+
+/// Before what has been posted since.
+void EventLoop::put_off(std::span<Callback> rest) {
+  {
+    const std::lock_guard lock(mutex_);
+    posted_.insert(posted_.begin(), std::make_move_iterator(rest.begin()),
+                   std::make_move_iterator(rest.end()));
+  }
+  wake_up(wake_.get());
 }
 
 void EventLoop::dispatch(std::uint64_t id, std::uint32_t events) {

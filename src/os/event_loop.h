@@ -82,7 +82,8 @@ class EventLoop {
   /// took. One at a time; empty: nobody is called.
   void after_each_turn(std::function<void(Nanoseconds)> callback) { after_turn_ = std::move(callback); }
 
-  /// Runs `callback` on the loop's thread, in the order of posting.
+  /// Runs `callback` on the loop's thread, in the order of posting. Where many take long, other things are
+  /// served between them.
   void post(Callback callback);
   /// Makes run() return after the callback that is being called; a stop before run() makes it return at once.
   void stop() noexcept;
@@ -119,6 +120,7 @@ class EventLoop {
   void run_due();
   void run_timer(std::uint64_t id);
   void run_posted();
+  void put_off(std::span<Callback> rest);
 
   Fd epoll_;
   Fd wake_;

@@ -63,6 +63,29 @@ TEST_F(EventLoopTest, SaysOfATurnThatItIsOverOnceAllOfItIsServed) {
   EXPECT_TRUE(order.ends_with("served ")) << order;
 }
 
+TEST_F(EventLoopTest, MuchThatWasPostedIsServedInOrderAndKeepsNothingElseWaiting) {
+  std::string order;
+  const Watch watch = loop_
+                          ->watch_readable(event_.get(),
+                                           [&] {
+                                             order += "!";
+                                             lower();
+                                           })
+                          .value();
+  for (int i = 0; i < 9; ++i) {
+    loop_->post([&, i] {
+      order += std::to_string(i);
+      for (const auto begun = SystemClock().now(); SystemClock().now() - begun < Milliseconds(10);) {
+      }
+    });
+  }
+  raise();
+  settle();
+  EXPECT_FALSE(order.ends_with("!")) << order;
+  std::erase(order, '!');
+  EXPECT_EQ(order, "012345678");
+}
+
 TEST_F(EventLoopTest, SeesAHangUp) {
   auto [left, right] = socket_pair().value();
   int calls = 0;
