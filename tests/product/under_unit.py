@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Runs a program within the limits of a systemd unit that a process can lay on itself, without systemd: its capabilities,
-its system calls, no new privileges, read-only folders. under_unit.py UNIT PROGRAM... ; 77: this machine cannot do it.
-Namespaces and set-user-ID bits are refused to it by seccomp as systemd does; what systemd does in the cgroup is not played."""
+"""Runs a program within the limits of a systemd unit that a process can lay on itself, without systemd: its
+capabilities, its system calls, no new privileges, read-only folders. under_unit.py UNIT PROGRAM...; 77: this machine
+cannot do it. Namespaces and set-user-ID bits are refused to it by seccomp; what systemd does in cgroups is not played.
+"""
 
 import ctypes
 import ctypes.util
@@ -40,7 +41,8 @@ def settings_of(path):
 
 
 def calls_of(group):
-    listed = subprocess.run(["systemd-analyze", "syscall-filter", group], capture_output=True, text=True, check=True).stdout
+    command = ["systemd-analyze", "syscall-filter", group]
+    listed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     for word in (line.strip() for line in listed.splitlines()[1:]):
         if word.startswith("@"):
             yield from calls_of(word)
@@ -86,7 +88,8 @@ def lay_on(settings):
         assert libc.mount(None, name, None, MS_BIND | MS_REMOUNT | MS_RDONLY, None) == 0
     filters = Filter()
     assert settings["SystemCallFilter"].startswith("~")
-    refused = sum(filters.refuse(call) for group in settings["SystemCallFilter"][1:].split() for call in calls_of(group))
+    groups = settings["SystemCallFilter"][1:].split()
+    refused = sum(filters.refuse(call) for group in groups for call in calls_of(group))
     assert refused > 10, refused
     if settings["RestrictNamespaces"] == "yes":
         filters.refuse("setns")
