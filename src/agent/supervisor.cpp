@@ -136,8 +136,8 @@ void Supervisor::look() {
   hear();
   if (!watchdog_.hangs(SystemClock().now())) return;
   spdlog::error("the agent, process {}, hangs: no sign of life for {} ms; it is killed", pid_,
-                std::chrono::duration_cast<Milliseconds>(silence_).count());
-  watchdog_.signs_end();
+                std::chrono::duration_cast<Milliseconds>(watchdog_.limit()).count());
+  watchdog_.gives_up();
   if (auto sent = kernel_.send_signal(pidfd_, SIGKILL); !sent)
     spdlog::error("cannot kill it: {}", to_string(sent.error()));
 }

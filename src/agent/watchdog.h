@@ -14,13 +14,14 @@ namespace firebreak::agent {
 class Watchdog {
  public:
   static constexpr int looks = 5;
+  static constexpr int longest = 16;  ///< that limit, times
 
   /// `limit`: of silence; 0: it may be silent for ever.
-  explicit Watchdog(Nanoseconds limit) : limit_(limit) {}
+  explicit Watchdog(Nanoseconds limit) : first_limit_(limit), limit_(limit) {}
 
   bool is_on() const { return limit_ > Nanoseconds(0); }
   /// How often somebody is to look.
-  Nanoseconds between_looks() const { return limit_ / looks; }
+  Nanoseconds between_looks() const { return first_limit_ / looks; }
 
   /// A service has been started. It may take its time, as one that waits for a driver does: until it is up,
   /// its signs say nothing, and are not missed.
@@ -33,8 +34,15 @@ class Watchdog {
     silence_ = Nanoseconds(0);
     looked_ = now;
   }
-  /// It will give none any more; or it is told to end because it did not.
+  /// It will give none any more.
   void signs_end() { is_up_ = false; }
+  /// It is killed for its silence. The next one may be silent for twice as long: where a turn takes that time
+  /// because there is so much to do, it is not killed again and again.
+  void gives_up() {
+    signs_end();
+    limit_ = std::min(2 * limit_, longest * first_limit_);
+  }
+  Nanoseconds limit() const { return limit_; }
   /// Looks.
   bool hangs(Monotonic now) {
     if (!is_on() || !is_up_) return false;
@@ -44,6 +52,7 @@ class Watchdog {
   }
 
  private:
+  Nanoseconds first_limit_;
   Nanoseconds limit_;
   Nanoseconds silence_{};
   Monotonic looked_{};

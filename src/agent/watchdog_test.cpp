@@ -50,6 +50,17 @@ TEST_F(WatchdogTest, WhoGivesSignsDoesNotHang) {
   }
 }
 
+TEST_F(WatchdogTest, TheNextOneHasTwiceAsLongAndNoneMoreThanSixteenTimes) {
+  for (const int times : {1, 2, 4, 8, 16, 16}) {
+    watchdog_.started();
+    watchdog_.came_up(now_);
+    EXPECT_FALSE(hangs_within(times * limit - period_)) << times;
+    EXPECT_TRUE(hangs_within(period_)) << times;
+    watchdog_.gives_up();
+    EXPECT_FALSE(hangs_within(100 * limit)) << "it is being killed";
+  }
+}
+
 /// It may wait for its driver all day. Signs that it gives meanwhile do not begin anything.
 TEST_F(WatchdogTest, WhoIsNotUpYetIsNotMissed) {
   watchdog_.started();
