@@ -221,6 +221,35 @@ TEST_F(AgentSpares, AnInstanceThatIsNotThereIsNotWaitedFor) {
   EXPECT_EQ(parking("a")["state"], "held") << "with no clock having gone on";
 }
 
+// Seen on an H100: the next fault's dumps were read as they came, and it stood still for 4 s.
+TEST_F(AgentSpares, OneWhoseDumpIsReadAfterTheFallLeavesNothingBehind) {
+  Page page;
+  Peer first = peer(), second = peer(), third = peer(), fourth = peer();
+  const Process llm = start_with_spare(first, "llm", page), rogue = start(second, "rogue");
+  const std::string client = client_pipe();
+  Writer of_llm(llm.pipe, idle_dump);
+  name_culprit(rogue);
+  page.leave_for("b");
+  until([&] { return tenant("llm")["active"]["domain"] == "b"; });
+  domains.callbacks.on_clients_lost("a");
+  settle();
+  ::kill(rogue.pid, SIGKILL);
+  while (!kernel.try_wait(rogue.pid).value()) {
+  }
+  detectors.callbacks.on_exit(rogue.pid);
+  settle();
+  until([&] { return of_llm.write(); });
+  domains.states.erase("a");
+  until([&] { return parking("a")["state"] == "ready" && client_pipe() != client; });
+  const Process next = start(third, "next");
+  start(fourth, "beside");
+  Writer of_next(next.pipe, idle_dump);
+  const std::size_t left_bytes = of_next.left_bytes();
+  settle();
+  EXPECT_FALSE(of_next.write());
+  EXPECT_EQ(of_next.left_bytes(), left_bytes) << "it is read before all have begun";
+}
+
 /// One that left a parked domain, which fell, and has its next instance there.
 class OneThatHasLeft : public AgentSpares {
  protected:

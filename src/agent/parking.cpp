@@ -175,6 +175,8 @@ void Parking::on_client_output(const std::string& domain) {
   }
   place.news.clear();
   place.client.is_ready = true;
+  place.is_read = false;  // nobody's dump of this life
+  place.reading.cancel();
   happened(domain, {park::ParkingEventType::ClientReady});
   spdlog::info("domain {} can be parked: process {} is its parking client", domain, place.client.pid);
 }
@@ -293,7 +295,7 @@ void Parking::open_pipe(const InDomain& who, Dumper& dumper) {
 /// Its domain has fallen. What it has still to write is read, and it stands in nobody's way.
 void Parking::outlive(const InDomain& who, Dumper& dumper, bool was_read) {
   const bool is_over = dumper.pipe->state() == park::DumpPipe::State::Done;
-  dumper.has_fallen = !dumper.has_spare;
+  dumper.has_fallen = true;
   if (is_over && dumper.has_spare) return await_next_dump(who, dumper);
   if (is_over) return dumper.pipe->clear();
   dumper.has_outlived = dumper.has_spare && dumper.has_begun;
@@ -305,6 +307,7 @@ void Parking::await_next_dump(const InDomain& who, Dumper& dumper) {
   dumper.looking_ahead.cancel();
   dumper.looks_ahead = 0;
   dumper.has_begun = dumper.is_done = dumper.is_named = dumper.is_held = dumper.has_outlived = false;
+  dumper.has_fallen = false;
   open_pipe(who, dumper);
 }
 
