@@ -51,13 +51,15 @@ class AgentFence : public AgentTest {
   void run_until(Done done) {
     for (; !done(); clock.advance(Milliseconds(20))) loop->run_once(Milliseconds(20));
   }
-  /// The next event of that kind.
+  /// The next event of that kind; all of them are of the pair's tenant.
   std::string text_of(const std::string& what) {
     for (;;) {
       loop->run_once(Milliseconds(10));
       while (auto received = subscriber.receive()) {
         const auto* event = std::get_if<abi::Event>(&received->message);
-        if (event != nullptr && event->what == abi::event_kind(what)) return event->text;
+        if (event == nullptr || event->what != abi::event_kind(what)) continue;
+        EXPECT_EQ(event->tenant, "llm");
+        return event->text;
       }
     }
   }

@@ -371,11 +371,19 @@ TEST_F(AgentRestart, MemoryOfALostTenantIsStillThere) {
   restart();
   second.reconnect();
   settle();
+  Peer watcher = peer();
+  ask(watcher, abi::Subscribe{});
   second.send(abi::Join{"llm", abi::Role::Active});
   settle();
   auto joined = second.receive();
   ASSERT_TRUE(joined && std::holds_alternative<abi::Joined>(joined->message));
   EXPECT_EQ(std::get<abi::Joined>(joined->message).allocations, 1u);
+  std::vector<std::uint32_t> begun;
+  while (auto received = watcher.receive()) {
+    const auto* event = std::get_if<abi::Event>(&received->message);
+    if (event != nullptr && event->what == abi::EventKind::BegunAnew) begun.push_back(event->epoch);
+  }
+  EXPECT_THAT(begun, testing::ElementsAre(1u)) << "it begins an epoch, and operators are told which";
 }
 
 TEST_F(AgentRestart, TheLeaseOfALostTenantEndsUnderTheNextAgent) {
