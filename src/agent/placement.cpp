@@ -44,10 +44,7 @@ Result<std::string> choose_domain(const std::vector<Site>& sites, const Placemen
   const Site* best = nullptr;
   for (const Site& site : candidates) {
     if (!site.takes_clients || site.domain == avoided) continue;
-    const auto load_of = [&](const Site& its) {
-      return std::pair(actives_on[its.gpu], wish.has_spare ? its.actives : 0);
-    };
-    if (best == nullptr || load_of(site) < load_of(*best)) best = &site;
+    if (best == nullptr || actives_on[site.gpu] < actives_on[best->gpu]) best = &site;
   }
   if (best != nullptr) return best->domain;
   return fail(ErrorCode::Unavailable, "no MPS domain takes the tenant now: " + reasons(candidates),

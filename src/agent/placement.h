@@ -23,12 +23,10 @@ struct PlacementWish {
   abi::Role role = abi::Role::Active;
   std::string other_half;  ///< the domain of the tenant's other process; empty: it has none yet
   std::string gpu;         ///< UUID or how one begins; empty: any
-  bool has_spare = false;  ///< it may go on in the GPU's other domain
 };
 
 /// Which domain a process is to run in. Actives share the first domain of a GPU that takes clients, on the
-/// GPU that has the fewest of them; the two halves of a tenant run on one GPU and never in one domain. Who has
-/// a spare is where the fewest actives are, so that a fault disturbs as few of them as can be. Pure.
+/// GPU that has the fewest of them; the two halves of a tenant run on one GPU and never in one domain. Pure.
 /// NotFound: no such GPU. Unavailable, with each domain's reason: none takes anybody now.
 Result<std::string> choose_domain(const std::vector<Site>& sites, const PlacementWish& wish);
 

@@ -43,15 +43,6 @@ TEST(Placement, ActivesGoToTheGpuWithTheFewest) {
   EXPECT_EQ(choose_domain(two_gpus, {Role::Active, "", ""}).value(), "1a");
 }
 
-TEST(Placement, WhoHasASpareIsWhereTheFewestAre) {
-  const std::vector<Site> one_in_a = {{"a", "", true, "", 1}, {"b", "", true, "", 0}};
-  const std::vector<Site> one_in_each = {{"a", "", true, "", 1}, {"b", "", true, "", 1}};
-  EXPECT_EQ(choose_domain(one_in_a, {Role::Active, "", "", true}).value(), "b");
-  EXPECT_EQ(choose_domain(one_in_each, {Role::Active, "", "", true}).value(), "a");
-  EXPECT_EQ(choose_domain(one_in_a, {Role::Active, "", "", false}).value(), "a");
-  EXPECT_EQ(choose_domain(two_gpus, {Role::Active, "", "", true}).value(), "1b");
-}
-
 TEST(Placement, AWishedGpuIsNamedByHowItsUuidBegins) {
   EXPECT_EQ(choose_domain(two_gpus, {Role::Active, "", "GPU-x"}).value(), "0a");
   const auto none = choose_domain(two_gpus, {Role::Active, "", "GPU-z"});

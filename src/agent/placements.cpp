@@ -18,7 +18,7 @@ Result<Placement> Placements::choose(std::uint64_t connection, const abi::Place&
   if (auto good = abi::check_name(request.tenant); !good) return propagate(good);
   const mps::ClientLimits limits = limits_for(request);
   if (auto good = mps::check_limits(limits); !good) return propagate(good);
-  auto domain = domain_for(request.tenant, request.role, request.gpu, request.spare);
+  auto domain = domain_for(request.tenant, request.role, request.gpu);
   if (!domain) return propagate(domain);
   auto spare = request.spare ? spare_domain_for(*domain) : std::string();
   if (!spare) return propagate(spare);
@@ -145,7 +145,7 @@ void Placements::restore(const std::vector<KeptPlacement>& kept, Milliseconds le
 }
 
 Result<std::string> Placements::domain_for(const std::string& tenant, abi::Role role,
-                                           const std::string& gpu, bool has_spare) const {
+                                           const std::string& gpu) const {
   std::vector<Site> sites;
   for (const mps::DomainReport& report : at_.domains.reports()) {
     sites.push_back({report.name, report.gpu, report.takes_clients(), describe_state(report), 0});
@@ -157,7 +157,7 @@ Result<std::string> Placements::domain_for(const std::string& tenant, abi::Role 
       if (each.role == abi::Role::Active && each.domain == report.name) ++sites.back().actives;
     }
   }
-  return choose_domain(sites, {role, domain_of_half(tenant, role), gpu, has_spare});
+  return choose_domain(sites, {role, domain_of_half(tenant, role), gpu});
 }
 
 /// Of the tenant's process in the other role, also where that is still to come.

@@ -67,8 +67,7 @@ class Placements {
   void restore(const std::vector<KeptPlacement>& kept, Milliseconds lease, std::function<void()> is_over);
 
  private:
-  Result<std::string> domain_for(const std::string& tenant, abi::Role role, const std::string& gpu,
-                                 bool has_spare = false) const;
+  Result<std::string> domain_for(const std::string& tenant, abi::Role role, const std::string& gpu) const;
   std::string domain_of_half(const std::string& tenant, abi::Role role) const;
   Result<std::string> spare_domain_for(const std::string& domain) const;
   mps::ClientLimits limits_for(const abi::Place& request) const;
