@@ -15,6 +15,8 @@ TEST_F(ParkedDomain, WhoIsPlacedThereIsInTheMode) {
   Peer command = peer();
   const Process llm = start(command, "llm");
   EXPECT_THAT(llm.pipe, HasSubstr(directory.path() + "/dumps/"));
+  EXPECT_THAT(llm.pipe, testing::MatchesRegex(".*/[0-9]+-[0-9]+-[0-9a-f]{16}\\.pipe")) << "nobody guesses it";
+  EXPECT_NE(llm.pipe.substr(llm.pipe.size() - 21), client_pipe().substr(client_pipe().size() - 21));
   EXPECT_THAT(parking("a")["prevented_by"], IsEmpty());
 }
 

@@ -246,6 +246,29 @@ TEST_F(AgentSpares, OneWhoseDumpIsReadAfterTheFallLeavesNothingBehind) {
   EXPECT_EQ(of_next.left_bytes(), left_bytes) << "it is read before all have begun";
 }
 
+// It was elsewhere then, and its next spare is there now.
+TEST_F(AgentSpares, OneThatHadNotBegunToDumpWhenADomainFellIsWaitedForThereLater) {
+  Page page;
+  page.works_in("b", "");
+  Peer first = peer(), second = peer();
+  start_with_spare(first, "llm", page);
+  until([&] { return tenant("llm")["active"]["domain"] == "b"; });
+  const std::string client = client_pipe();
+  domains.callbacks.on_clients_lost("a");
+  settle();
+  domains.states.erase("a");
+  until([&] { return parking("a")["state"] == "ready" && client_pipe() != client; });
+  page.works_in("b", "a");
+  const std::string next_client = newest_pipe();
+  const Process rogue = start(second, "rogue");
+  Writer of_client(next_client, idle_dump);
+  Writer of_rogue(rogue.pipe, culprits_dump);
+  const std::size_t left_bytes = of_rogue.left_bytes();
+  settle();
+  EXPECT_FALSE(of_rogue.write());
+  EXPECT_EQ(of_rogue.left_bytes(), left_bytes) << "it is read before the spare has begun";
+}
+
 /// One that left a parked domain, which fell, and has its next instance there.
 class OneThatHasLeft : public AgentSpares {
  protected:

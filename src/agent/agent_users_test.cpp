@@ -236,11 +236,13 @@ TEST_F(Users, OneTakesTheRoomOfSoManyTenants) {
   agent.reset();
   restart(2);
   Peer one = user_peer(mallory), two = user_peer(mallory), three = user_peer(mallory),
-       four = user_peer(mallory), five = user_peer(mallory);
+       four = user_peer(mallory), five = user_peer(mallory), itself = user_peer(mallory);
   ask(one, abi::Place{"one", abi::Role::Active});
   join(two, "two", abi::Role::Active);
   EXPECT_EQ(refusal(three, abi::Place{"three", abi::Role::Active}), "user 65534 has 2 tenants already");
   EXPECT_EQ(refusal(four, abi::Join{"four", abi::Role::Active, "", "a"}), "user 65534 has 2 tenants already");
+  EXPECT_EQ(refusal(itself, abi::Adopt{"five", abi::Role::Active, itself.pid()}),
+            "user 65534 has 2 tenants already");
   EXPECT_TRUE(std::holds_alternative<abi::Placed>(ask(*owner, abi::Place{"five", abi::Role::Active})));
   std::vector<Peer> many;
   for (int i = 0; i < 3; ++i) {
@@ -248,6 +250,15 @@ TEST_F(Users, OneTakesTheRoomOfSoManyTenants) {
     EXPECT_TRUE(std::holds_alternative<abi::Placed>(ask(many.back(), abi::Place{"one", abi::Role::Active})));
   }
   EXPECT_THAT(refusal(five, abi::Place{"one", abi::Role::Active}), HasSubstr("4 processes of tenant 'one'"));
+}
+
+TEST_F(Users, AJoinThatWouldTakeMuchRoomWhileItWaitsIsRefused) {
+  Peer one = user_peer(mallory), two = user_peer(mallory);
+  EXPECT_THAT(refusal(one, abi::Join{"mine", abi::Role::Active, "", std::string(65, 'x')}),
+              HasSubstr("too long"));
+  two.send(abi::Join{"mine", abi::Role::Active, "", std::string(64, 'x')});
+  settle();
+  EXPECT_TRUE(std::holds_alternative<abi::Joined>(two.receive().value().message));
 }
 
 TEST_F(Users, WhatAnotherWroteIsNotBelieved) {

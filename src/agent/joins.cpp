@@ -130,6 +130,12 @@ Status Joins::may_join(const Tenant& tenant, const abi::Join& request) const {
 }
 
 void Joins::join(Connection& connection, const abi::Join& request) {
+  constexpr std::size_t longest_attempt = 64;  // it is kept while the join waits
+  if (request.attempt.size() > longest_attempt) {
+    return at_.answers.give(connection, fail(ErrorCode::InvalidArgument,
+                                             "what tells one attempt to join from another is "
+                                             "too long"));
+  }
   if (auto may = may_be(connection, request.tenant, request.token); !may)
     return at_.answers.give(connection, may);
   // It may have waited.

@@ -123,6 +123,13 @@ class ParkedDomain : public AgentTest {
     }
     return first;
   }
+  /// Whoever's.
+  std::string newest_pipe() {
+    std::string last;
+    for (const auto& each : std::filesystem::directory_iterator(directory.path() + "/dumps"))
+      last = std::max(last, each.path().string());
+    return last;
+  }
   std::vector<std::string> told(Peer& watcher) {
     std::vector<std::string> texts;
     while (auto received = watcher.receive()) {

@@ -45,6 +45,9 @@ Parking::~Parking() {
   for (const auto& [who, dumper] : dumpers_) {
     if (!dumper.path.empty()) (void)os::remove_file(dumper.path);
   }
+  for (const auto& [domain, place] : places_) {
+    if (!place.client.pipe_path.empty()) (void)os::remove_file(place.client.pipe_path);
+  }
 }
 
 void Parking::end() {
@@ -68,19 +71,25 @@ void Parking::begin() {
   look_after_clients();
 }
 
-std::string Parking::new_pipe_path() {
-  return fmt::format("{}/{}-{}.pipe", at_.options.dump_directory, os::own_pid(), next_pipe_++);
+/// Nobody knows it beforehand: whoever had made it would read another's dump, and could write one.
+Result<std::string> Parking::new_pipe_path() {
+  constexpr std::size_t letters = 16;
+  const auto token = os::random_token();
+  if (!token) return propagate(token);
+  return fmt::format("{}/{}-{}-{}.pipe", at_.options.dump_directory, os::own_pid(), next_pipe_++,
+                     token->substr(0, letters));
 }
 
 std::string Parking::new_dump_path(const std::string& domain, uid_t user) {
   if (!is_on() || !places_.contains(domain)) return {};
-  const std::string path = new_pipe_path();
+  const auto named = new_pipe_path();
+  const std::string path = named.value_or("");
   // There before the process is: its reader comes with follow(). A client that cannot open its own ends the
   // others with an error (H100).
-  Status made = os::make_fifo(path);
+  Status made = named ? os::make_fifo(path) : propagate(named);
   if (made) made = os::give_to_user(path, user);
   if (!made) {
-    (void)os::remove_file(path);
+    if (named) (void)os::remove_file(path);
     spdlog::warn("a process in domain {} will not be in the core dump mode: {}", domain,
                  to_string(made.error()));
     return {};
@@ -114,8 +123,9 @@ void Parking::look_after_clients() {
 
 Status Parking::start_client(const std::string& domain, Place& place) {
   Client& client = place.client = Client{};
-  const std::string path = new_pipe_path();
-  auto pipe = park::DumpPipe::open(at_.kernel, path);
+  const auto path = new_pipe_path();
+  if (!path) return propagate(path);
+  auto pipe = park::DumpPipe::open(at_.kernel, *path);
   if (!pipe) return propagate(pipe);
   auto input = os::make_pipe();
   if (!input) return propagate(input);
@@ -129,7 +139,7 @@ Status Parking::start_client(const std::string& domain, Place& place) {
   };
   add(at_.domains.environment(domain));
   add(mps::environment_of({client_sm_percent, 0}));
-  add(park::mode_environment(path));
+  add(park::mode_environment(*path));
   request.standard_input = input->reading.get();
   request.standard_output = output->writing.get();
   request.standard_error = output->writing.get();
@@ -137,7 +147,7 @@ Status Parking::start_client(const std::string& domain, Place& place) {
   const auto pid = at_.kernel.spawn(request);
   if (!pid) return propagate(pid);
   client.pid = *pid;
-  client.pipe_path = path;
+  client.pipe_path = *path;
   client.input = std::move(input->writing);
   client.output = std::move(output->reading);
   client.pipe = std::move(*pipe);
@@ -175,8 +185,8 @@ void Parking::on_client_output(const std::string& domain) {
   }
   place.news.clear();
   place.client.is_ready = true;
-  place.is_read = false;  // nobody's dump of this life
-  place.reading.cancel();
+  if (place.reading) read_all(domain);  // who began before it came
+  place.is_read = false;                // nobody's dump of this life
   happened(domain, {park::ParkingEventType::ClientReady});
   spdlog::info("domain {} can be parked: process {} is its parking client", domain, place.client.pid);
 }
@@ -295,7 +305,8 @@ void Parking::open_pipe(const InDomain& who, Dumper& dumper) {
 /// Its domain has fallen. What it has still to write is read, and it stands in nobody's way.
 void Parking::outlive(const InDomain& who, Dumper& dumper, bool was_read) {
   const bool is_over = dumper.pipe->state() == park::DumpPipe::State::Done;
-  dumper.has_fallen = true;
+  // Of one with a spare that has not begun its page says where it is.
+  dumper.has_fallen = !dumper.has_spare || dumper.has_begun;
   if (is_over && dumper.has_spare) return await_next_dump(who, dumper);
   if (is_over) return dumper.pipe->clear();
   dumper.has_outlived = dumper.has_spare && dumper.has_begun;

@@ -144,7 +144,7 @@ class Parking {
   };
 
   bool is_on() const { return at_.options.park > Milliseconds(0); }
-  std::string new_pipe_path();
+  Result<std::string> new_pipe_path();
   void look_after_clients();
   Status start_client(const std::string& domain, Place& place);
   void on_client_output(const std::string& domain);

@@ -38,12 +38,14 @@ template <class Handle, class Again>
 CUresult made(const Turn& turn, CUresult result, std::uintptr_t own, Handle* program, const Again& again,
               Object* parent) {
   if (result != CUDA_SUCCESS) return result;
-  Object* object = turn.objects.find_own(FamilyOf<Handle>::value, own, turn.slot);
+  constexpr Family family = FamilyOf<Handle>::value;
+  Object* object =
+      Objects::is_answered_again(family) ? turn.objects.find_own(family, own, turn.slot) : nullptr;
   if (object == nullptr) {
     // A kernel is its library's, in every context.
     const std::uintptr_t context = std::is_same_v<Handle, CUkernel> ? 0 : current_context();
     std::vector<Object::Step> steps{{.key = {}, .again = again, .context = current_context()}};
-    object = &turn.objects.add(FamilyOf<Handle>::value, own, turn.slot, std::move(steps), {parent, context});
+    object = &turn.objects.add(family, own, turn.slot, std::move(steps), {parent, context});
     turn.all.something_new();
   }
   *program = (Handle)object->seen;  // NOLINT: handles are numbers, too

@@ -468,8 +468,7 @@ std::string bytes_of(Values... values) {
 /// makes or looks for objects there takes it for one any more.
 template <class Handle, class EndOne>
 void end_object(const Turn& turn, Object* object, const EndOne& end_one) {
-  if (object == nullptr) return;
-  turn.objects.remove(*object);
+  if (object == nullptr || !turn.objects.remove(*object)) return;
   const Instance* const receiver = turn.all.receiver();
   const std::uintptr_t there = receiver == nullptr ? 0 : object->in[receiver->slot()].load();
   turn.objects.give_place(*object);

@@ -215,6 +215,11 @@ CUresult Graphs::make_one(const std::shared_ptr<ExecState>& exec, Making& making
     return result;
   }
   const auto its_lock = lock();
+  if (exec->object->is_gone.load()) {  // the program has destroyed it meanwhile, and what was here before
+    if (executable != nullptr) making.driver.cuGraphExecDestroy(executable);
+    if (made.graph != nullptr) making.driver.cuGraphDestroy(made.graph);
+    return CUDA_SUCCESS;
+  }
   const auto before = reinterpret_cast<CUgraphExec>(exec->object->in[making.slot].load());
   if (before != nullptr) making.driver.cuGraphExecDestroy(before);
   std::erase_if(exec->made_of, [&](const auto& each) {
@@ -224,11 +229,6 @@ CUresult Graphs::make_one(const std::shared_ptr<ExecState>& exec, Making& making
   if (made_of.graph != nullptr) making.driver.cuGraphDestroy(made_of.graph);
   made_of = std::move(made);
   making.objects.set_own(*exec->object, making.slot, number_of(executable));
-  if (!exec->object->is_gone.load()) return CUDA_SUCCESS;
-  // The program has destroyed it meanwhile.
-  if (executable != nullptr) making.driver.cuGraphExecDestroy(executable);
-  if (made_of.graph != nullptr) making.driver.cuGraphDestroy(made_of.graph);
-  exec->made_of.clear();
   return CUDA_SUCCESS;
 }
 

@@ -56,7 +56,10 @@ Status Instance::start() {
 Result<std::unique_ptr<Instance>> Instance::bring_up(const InstanceSettings& settings) {
   std::unique_ptr<Instance> made(new Instance(settings));
   if (const Status loaded = made->load(); !loaded) return propagate(loaded);
-  if (const Status started = made->start(); !started) return propagate(started);
+  if (const Status started = made->start(); !started) {
+    if (made->primary_ != nullptr) (void)made->reset();  // what it has on the GPU
+    return propagate(started);
+  }
   return made;
 }
 

@@ -27,11 +27,17 @@ Object* Objects::look_up(Family family, std::uintptr_t seen, Known& entry) {
   return found->second;
 }
 
+bool Objects::is_answered_again(Family family) {
+  return family == Family::Code || family == Family::Module || family == Family::Library;
+}
+
 Object& Objects::add(Family family, std::uintptr_t own, Slot slot, std::vector<Object::Step> steps,
                      Object::Origin origin, std::shared_ptr<CodeImage> code) {
   const std::unique_lock lock(mutex_);
-  // The driver answers what it has made before, for a kernel's function or a library's module.
-  if (const auto known = by_own_[slot].find({family, own}); known != by_own_[slot].end())
+  // The driver answers what it has made before, for a kernel's function or a library's module. Anything else
+  // that is known by that handle is being destroyed by another thread, which is not here yet.
+  const bool may_be_known = code == nullptr && is_answered_again(family);
+  if (const auto known = by_own_[slot].find({family, own}); may_be_known && known != by_own_[slot].end())
     return *known->second;
   Object* object = new_object(family);
   object->seen = own;
@@ -72,6 +78,7 @@ Object* Objects::new_object(Family family) {
   Object* const object = places.back();
   places.pop_back();
   ++object->life;
+  object->work.end(object->work.queued.load());
   for (auto& each : object->in) each.store(0, std::memory_order_relaxed);
   object->is_gone.store(false);
   return object;
@@ -103,9 +110,9 @@ void Objects::set_own_of(std::uint64_t life, Object& object, Slot slot, std::uin
   if (own != 0) by_own_[slot][{object.family, own}] = &object;
 }
 
-void Objects::remove(Object& object) {
+bool Objects::remove(Object& object) {
   const std::unique_lock lock(mutex_);
-  if (object.is_gone.exchange(true)) return;
+  if (object.is_gone.exchange(true)) return false;
   std::vector<Object*> gone{&object};
   for (std::size_t i = 0; i < gone.size(); ++i) {
     Object& one = *gone[i];
@@ -120,14 +127,19 @@ void Objects::remove(Object& object) {
     }
   }
   forget_known();
+  return true;
 }
 
 void Objects::remove_one(Object& object) {
   alive(object.family).erase(object.place);
-  by_seen_.erase({object.family, object.seen});
+  // The driver may have given its handle to the next one already.
+  const auto erase = [&](auto& from, std::uintptr_t handle) {
+    const auto found = from.find({object.family, handle});
+    if (found != from.end() && found->second == &object) from.erase(found);
+  };
+  erase(by_seen_, object.seen);
   for (Slot slot = 0; slot < slots_max; ++slot) {
-    if (const std::uintptr_t own = object.in[slot].load(); own != 0)
-      by_own_[slot].erase({object.family, own});
+    if (const std::uintptr_t own = object.in[slot].load(); own != 0) erase(by_own_[slot], own);
   }
   object.steps.clear();
   object.code = nullptr;

@@ -177,12 +177,15 @@ class Objects {
   /// The same of what comes with the instances.
   Object& add_seen(Family family, std::uintptr_t seen);
 
+  /// Whether the driver may answer one that it has made before, where another is asked for.
+  static bool is_answered_again(Family family);
+
   Object* find(Family family, std::uintptr_t seen);
   /// By what an instance calls it.
   Object* find_own(Family family, std::uintptr_t own, Slot slot);
   void set_own(Object& object, Slot slot, std::uintptr_t own);
-  /// With everything that goes with it.
-  void remove(Object& object);
+  /// With everything that goes with it. False: it was gone already.
+  bool remove(Object& object);
   /// A removed one of which the caller knows all that it wants to: the next one may take its place.
   void give_place(Object& object);
   /// `slot` has made it. False: it sets what is so already, as programs do before each launch, and is not

@@ -24,6 +24,10 @@ constexpr std::chrono::milliseconds between_tries(500);
 
 constexpr const char* anchor_sm_percent = "2";
 
+/// After a spare that did not come up, as where the GPU's memory is used up.
+constexpr std::chrono::seconds shortest_before_spare(1);
+constexpr std::chrono::seconds longest_before_spare(60);
+
 template <std::size_t size>
 void write_text(std::array<char, size>& into, const std::string& text) {
   into.fill('\0');
@@ -105,6 +109,8 @@ void VirtualProcess::start_working() {
 /// all that the program may have. Else it is the anchor: it does no work, and a driver keeps memory for each
 /// SM that it may use, so it gets few of them.
 CUresult VirtualProcess::initialise(unsigned int flags) {
+  if (has_started_.load())
+    return own_driver_.cuInit(flags);  // each library with a CUDA runtime of its own asks again
   const std::lock_guard lock(starting_);
   const bool may_have_spare =
       page_ != nullptr && !settings_.domains[0].empty() && settings_.undisturbed != nullptr;
@@ -113,7 +119,7 @@ CUresult VirtualProcess::initialise(unsigned int flags) {
   const os::EnvironmentScope::Variables few{{"CUDA_MPS_ACTIVE_THREAD_PERCENTAGE", anchor_sm_percent}};
   const os::EnvironmentScope of_anchor(few);
   const CUresult result = own_driver_.cuInit(flags);
-  if (result != CUDA_SUCCESS || std::exchange(has_started_, true)) return result;
+  if (result != CUDA_SUCCESS || has_started_.exchange(true)) return result;
   const Status started =
       os::start_detached_thread("firebreak-spare", [this] { settings_.undisturbed([this] { keep(); }); });
   if (!started) stand_aside("there is no thread left for the spare");
@@ -428,6 +434,7 @@ void VirtualProcess::make_spare() {
   if (rule_of(domain) != abi::DomainRule::Open) {
     const std::lock_guard lock(flipping_);
     tell(abi::SpareState::Unprotected, "the other domain takes nobody yet");
+    before_next_spare_ = Nanoseconds(0);
     return;
   }
   const auto made = [&] {
@@ -435,6 +442,10 @@ void VirtualProcess::make_spare() {
     return bring_up(domain);
   }();
   const std::lock_guard lock(flipping_);
+  // Each try that fails costs one of the instances that a process can have.
+  before_next_spare_ =
+      std::clamp<Nanoseconds>(2 * before_next_spare_, shortest_before_spare, longest_before_spare);
+  next_spare_ = std::chrono::steady_clock::now() + before_next_spare_;
   if (!made) {
     tell(abi::SpareState::Unprotected, to_string(made.error()));
     return;
@@ -448,6 +459,8 @@ void VirtualProcess::make_spare() {
     return;
   }
   spare_.store(instance, std::memory_order_release);
+  before_next_spare_ = Nanoseconds(0);
+  next_spare_ = {};
   tell_domains();
   tell(abi::SpareState::Protected, "");
 }
@@ -544,7 +557,7 @@ void VirtualProcess::rest(Nanoseconds worked) {
 void VirtualProcess::keep_once() {
   if (aside_.load() == nullptr) {
     read_code();
-    if (spare_.load() == nullptr) make_spare();
+    if (spare_.load() == nullptr && std::chrono::steady_clock::now() >= next_spare_) make_spare();
     check_spare();
   } else {
     give_up_spare();
@@ -556,7 +569,7 @@ void VirtualProcess::end_of_program() {
   constexpr std::chrono::seconds longest(2);
   VirtualProcess* const mine = process();
   if (mine == nullptr) return;
-  mine->program_ends_.store(true);
+  if (mine->program_ends_.exchange(true)) return;
   const auto until = std::chrono::steady_clock::now() + longest;
   while (mine->is_keeping_.load() && std::chrono::steady_clock::now() < until)
     std::this_thread::sleep_for(Milliseconds(1));

@@ -243,8 +243,10 @@ class VirtualProcess {
   /// The environment says which domain a driver joins, and a driver asks it when it makes its first context:
   /// one at a time starts. Before flipping_.
   std::mutex starting_;
-  bool has_tried_ = false;    ///< to bring up an instance that works
-  bool has_started_ = false;  ///< there is one, and the anchor
+  Nanoseconds before_next_spare_{0};                       ///< of the keeper, as the next one
+  std::chrono::steady_clock::time_point next_spare_ = {};  ///< not before that
+  bool has_tried_ = false;                                 ///< to bring up an instance that works
+  std::atomic<bool> has_started_{false};                   ///< there is one, and the anchor
   std::mutex
       flipping_;  ///< one flip at a time; also guards the texts on the page. Never taken inside a call.
   std::mutex reading_code_;     ///< one at a time reads it; after that one

@@ -449,6 +449,7 @@ TEST_F(ObjectsTest, OfWhatIsMadeWithoutEndTheNextOneTakesTheLastOnesPlace) {
   EXPECT_EQ(&last, &first);
   EXPECT_EQ(objects_.count(), 1U);
   EXPECT_EQ(last.work.queued.load(), 7U) << "who waits for the first one must not end the work of this one";
+  EXPECT_FALSE(last.work.is_under_way());
   EXPECT_EQ(objects_.translate(stream(0x600), 2), nullptr);
   Made::calls.clear();
   EXPECT_FALSE(objects_.make_all(driver_, 2));
@@ -491,8 +492,24 @@ TEST_F(ObjectsTest, WhatIsMadeTooLateIsNotTheNextOnes) {
 }
 
 TEST_F(ObjectsTest, WhatTheDriverAnswersAgainIsTheSameObject) {
-  Object& first = add(0x500, 1);
-  EXPECT_EQ(&add(0x500, 1), &first);
+  const auto add_code = [&]() -> Object& {
+    return objects_.add(Family::Code, 0x500, 1, {make_step("code")});
+  };
+  Object& first = add_code();
+  EXPECT_EQ(&add_code(), &first);
+}
+
+// Another thread has destroyed it in the driver, and is about to say so here.
+TEST_F(ObjectsTest, AHandleThatTheDriverGivesToTheNextOneIsTheNextOnes) {
+  Object& first = add(0x500, 1, "a");
+  Object& second = add(0x500, 1, "b");
+  EXPECT_NE(&second, &first);
+  EXPECT_TRUE(objects_.remove(first));
+  EXPECT_FALSE(objects_.remove(first)) << "it is gone already";
+  EXPECT_EQ(objects_.find(Family::Stream, 0x500), &second);
+  EXPECT_EQ(objects_.find_own(Family::Stream, 0x500, 1), &second);
+  EXPECT_FALSE(objects_.make_all(driver_, 2));
+  EXPECT_THAT(Made::calls, ElementsAre("make b in 2"));
 }
 
 // ---- Memory ----
