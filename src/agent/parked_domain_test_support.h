@@ -147,6 +147,17 @@ class ParkedDomain : public AgentTest {
     });
   }
 
+  /// Of two new clients of domain a one dumps: nothing of it is read, since the other has not begun.
+  void expect_to_wait_for_all_to_begin() {
+    Peer first = peer(), second = peer();
+    const Process next = start(first, "next");
+    start(second, "beside");
+    Writer of_next(next.pipe, idle_dump);
+    const std::size_t left_bytes = of_next.left_bytes();
+    settle();
+    EXPECT_FALSE(of_next.write());
+    EXPECT_EQ(of_next.left_bytes(), left_bytes) << "it is read before all have begun";
+  }
   /// Both dump; so has the parking client.
   void name_by_its_dump(const Process& innocent, const Process& culprit) {
     Writer of_innocent(innocent.pipe, idle_dump);

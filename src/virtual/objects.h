@@ -30,7 +30,7 @@ inline constexpr Slot no_slot = slots_max;
 
 /// Handles of one family mean the same kind of thing; those of two may have the same value.
 enum class Family : std::uint32_t { Context, Stream, Event, Module, Library, Code, Graph, GraphExec };
-inline constexpr std::size_t families = 8;
+inline constexpr std::size_t families = static_cast<std::size_t>(Family::GraphExec) + 1;
 
 template <class Handle>
 struct FamilyOf;
