@@ -61,7 +61,9 @@ class ParkedDomain : public AgentTest {
 
   void begin(Milliseconds limit) {
     const std::string client = directory.path() + "/client";
-    std::ofstream(client) << "#!/bin/sh\necho ready\nexec sleep 300\n";
+    // It keeps what it is told: turns_of().
+    std::ofstream(client) << "#!/bin/sh\necho ready\nexec cat >>'" << directory.path()
+                          << "/turns-'$(basename $CUDA_MPS_PIPE_DIRECTORY)\n";
     std::filesystem::permissions(client, std::filesystem::perms::owner_all);
     agent.reset();
     AgentOptions options{path, {{"LD_LIBRARY_PATH", "/soft"}}};
@@ -90,6 +92,10 @@ class ParkedDomain : public AgentTest {
     }
     return nullptr;
   }
+  /// How often that domain's parking client was told to take a turn.
+  std::uintmax_t turns_of(const std::string& domain) {
+    return std::filesystem::file_size(directory.path() + "/turns-" + domain);
+  }
   /// What `firebreak run` does: asks where, starts it there, has it adopted.
   Process start(Peer& command, const std::string& name, bool in_mode = true) {
     return start(command, abi::Place{name, abi::Role::Active}, in_mode, -1);
@@ -111,7 +117,7 @@ class ParkedDomain : public AgentTest {
     }
     process.pid = kernel.spawn(request).value();
     ask(command, abi::Adopt{name, abi::Role::Active, process.pid});
-    detectors.callbacks.on_gpu_opened(process.pid);
+    if (opens_gpu) detectors.callbacks.on_gpu_opened(process.pid);
     settle();
     return process;
   }
@@ -169,6 +175,7 @@ class ParkedDomain : public AgentTest {
   }
 
   std::optional<Writer> of_culprit;
+  bool opens_gpu = true;  ///< whoever is started
 };
 
 }  // namespace firebreak::agent

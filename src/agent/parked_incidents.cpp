@@ -6,6 +6,7 @@
 #include <spdlog/spdlog.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <ctime>
 #include <string_view>
 
@@ -15,6 +16,8 @@
 namespace firebreak::agent {
 namespace {
 
+/// Of one dump on the disk.
+constexpr std::size_t dump_bytes_max = std::size_t{128} << 20;
 constexpr const char* still_there = "was there when the domain fell";
 constexpr const char* has_left = "left, or ended, before the domain fell";
 constexpr const char* is_culprit = "raised an exception of its own";
@@ -74,11 +77,12 @@ void ParkedIncidents::keep_dump(const std::string& domain, pid_t pid, const std:
   Culprit& culprit = culprit_of(*incident, domain, pid, name);
   if (const auto exception = park::own_exception_in(dump); exception && *exception)
     culprit.evidence.exception = **exception;
-  culprit.evidence.dump_bytes = dump.size();
-  culprit.evidence.is_cut = is_cut;
+  const auto kept = dump.first(std::min(dump.size(), dump_bytes_max));
+  culprit.evidence.dump_bytes = kept.size();
+  culprit.evidence.is_cut = is_cut || kept.size() < dump.size();
   incident->timeline.push_back(
       {to_ms(clock_.now() - incident->since), "the core dump of " + name + " is complete"});
-  write(*incident, culprit, dump);
+  write(*incident, culprit, kept);
 }
 
 void ParkedIncidents::end(const std::string& domain) {

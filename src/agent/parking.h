@@ -119,14 +119,16 @@ class Parking {
     Monotonic since{};
     Monotonic began_at{};     ///< to dump
     bool is_in_doubt = true;  ///< it may not have begun its program yet
+    bool has_gpu = false;     ///< it has opened it
     bool has_begun = false;   ///< to dump
     bool is_done = false;
     bool is_named = false;
-    bool has_spare = false;     ///< its process may be in another domain, or in both
-    bool is_held = false;       ///< a culprit: it stands still in its dump until the domain is to fall
-    bool is_to_end = false;     ///< a culprit: it is ended once its dump is complete
-    bool has_outlived = false;  ///< its domain, which fell before its dump was read to the end
-    bool has_fallen = false;    ///< with its domain, of which it is no client any more unless it dumps again
+    bool has_spare = false;        ///< its process may be in another domain, or in both
+    bool is_held = false;          ///< a culprit: it stands still in its dump until the domain is to fall
+    bool fails_by_itself = false;  ///< a culprit, in each call from now on
+    bool is_to_end = false;        ///< a culprit: it is ended once its dump is complete
+    bool has_outlived = false;     ///< its domain, which fell before its dump was read to the end
+    bool has_fallen = false;  ///< with its domain, of which it is no client any more unless it dumps again
     std::unique_ptr<os::Standstill> standstill;  ///< of a culprit but for its dump
     os::Watch end_of_dump;                       ///< the limit of that
     int looks_ahead = 0;
@@ -138,9 +140,13 @@ class Parking {
     std::string news;
     bool is_read = false;  ///< its clients' dumps are
     os::Watch limit;
-    os::Watch reading;  ///< for those who do not begin to dump
-    os::Watch ending;   ///< of culprits that outlive their domain
-    os::Watch leaving;  ///< looks whether somebody is left
+    os::Watch reading;                ///< for those who do not begin to dump
+    bool beginners_are_late = false;  ///< nobody waits any more for those that have not opened the GPU
+    bool had_others = false;          ///< the culprit, when the first dump began
+    os::Watch ending;                 ///< of culprits that outlive their domain
+    os::Watch leaving;                ///< looks whether somebody is left
+    os::Watch thawing;
+    int turns = 0;  ///< of other domains' parking clients, since the last word of an exception here
   };
 
   bool is_on() const { return at_.options.park > Milliseconds(0); }
@@ -161,8 +167,10 @@ class Parking {
   void await_next_dump(const InDomain& who, Dumper& dumper);
   /// Whether it can have a dump of that domain's exception.
   bool is_there(const InDomain& who, const Dumper& dumper) const;
+  std::size_t clients_of(const std::string& domain) const;
   void on_dump(const InDomain& who);
   void look_whether_all_began(const std::string& domain);
+  void await_the_slow(const std::string& domain);
   void read_all(const std::string& domain);
   void begin_to_read(const InDomain& who, Dumper& dumper);
   void read_dump(const InDomain& who);
@@ -184,6 +192,8 @@ class Parking {
                   park::ParkingPhase after);
   void act(const std::string& domain, Place& place, park::ParkingAction action);
   void let_leave(const std::string& domain, const Place& place);
+  void begin_to_thaw(const std::string& domain);
+  void let_others_take_a_turn(const std::string& domain);
   void start_limit(const std::string& domain, Place& place, Milliseconds limit);
   void tell(const std::string& domain, pid_t pid, const std::string& text);
   std::vector<std::string> not_in_mode(const std::string& domain) const;
@@ -195,6 +205,7 @@ class Parking {
   std::map<std::string, Place> places_;
   std::map<InDomain, Dumper> dumpers_;
   ParkedIncidents incidents_;
+  std::shared_ptr<park::DumpBudget> budget_ = std::make_shared<park::DumpBudget>();
   unsigned next_pipe_ = 1;
   Monotonic may_start_{};  ///< the parking clients
   os::Watch looking_;

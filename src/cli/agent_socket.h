@@ -2,6 +2,7 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <filesystem>
 #include <string>
 
 #include "os/file.h"
@@ -20,6 +21,11 @@ inline void add_socket_option(CLI::App& command, std::string& path) {
   command.add_option("--socket", path, "Where the agent listens")
       ->envname("FIREBREAK_SOCKET")
       ->capture_default_str();
+}
+
+/// Where the agent behind that socket keeps the reports of exceptions.
+inline std::string report_folder(const std::string& socket_path) {
+  return std::filesystem::path(socket_path).replace_filename("core-dumps").string();
 }
 
 }  // namespace firebreak::cli

@@ -2,8 +2,6 @@
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
-#include <filesystem>
-
 #include "cli/agent_socket.h"
 #include "cli/commands.h"
 #include "park/evidence_folder.h"
@@ -48,10 +46,7 @@ int list_as_json(const std::string& folder) {
 }
 
 int run(const Options& options) {
-  const std::string folder =
-      !options.folder.empty()
-          ? options.folder
-          : std::filesystem::path(options.socket_path).replace_filename("core-dumps").string();
+  const std::string folder = options.folder.empty() ? report_folder(options.socket_path) : options.folder;
   if (options.id.empty()) return options.as_json ? list_as_json(folder) : list(folder);
   const auto evidence = park::read_evidence(folder, options.id);
   if (!evidence) return complain(to_string(evidence.error()));

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
 #include <signal.h>
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -10,6 +11,7 @@
 #include "cli/pair_keeper.h"
 #include "cli/tenant_process.h"
 #include "os/self.h"
+#include "park/evidence_folder.h"
 
 namespace firebreak::cli {
 namespace {
@@ -29,6 +31,19 @@ std::string name_after(const std::string& program) {
   return name + "-" + std::to_string(os::own_pid());
 }
 
+/// A program that ends with its neighbours' domain has not seen why.
+void tell_of_report(const TenantOptions& options, const TenantProcess& process) {
+  const std::string folder = report_folder(options.socket_path);
+  const std::string its = "-" + options.name + "-" + std::to_string(process.pid());
+  for (const std::string& id : park::evidence_ids(folder)) {
+    const auto evidence = id.ends_with(its) ? park::read_evidence(folder, id) : tl::unexpected(Error{});
+    if (!evidence) continue;
+    const fault::CoreDumpException& exception = evidence->exception;
+    fmt::print(stderr, "firebreak: {}{} raised {}: firebreak report {}\n",
+               exception.kernel.empty() ? "a kernel" : "the kernel ", exception.kernel, exception.type, id);
+  }
+}
+
 Result<int> run_alone(const TenantOptions& options, abi::Role role) {
   const auto loop = os::EventLoop::create();
   if (!loop) return propagate(loop);
@@ -40,6 +55,7 @@ Result<int> run_alone(const TenantOptions& options, abi::Role role) {
   process = TenantProcess::start(**loop, options, role, {{}, [raw = loop->get()] { raw->stop(); }});
   (*loop)->run();
   if (process->failure()) return tl::unexpected(*process->failure());
+  if (!process->exit()->clean()) tell_of_report(options, *process);
   return status_of(*process->exit());
 }
 

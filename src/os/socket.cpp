@@ -411,6 +411,18 @@ Result<std::size_t> send_waiting(int connection, std::span<const std::byte> byte
 
 // --- half close
 
+Result<InputChannel> make_input_channel() {
+  std::array<int, 2> ends{};
+  if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) != 0)
+    return fail_errno("make a channel for a child's input", errno);
+  return InputChannel{Fd(ends[0]), Fd(ends[1])};
+}
+
+Status write_byte(const Fd& input, char byte) {
+  if (::send(input.get(), &byte, 1, MSG_DONTWAIT | MSG_NOSIGNAL) == 1) return {};
+  return fail_errno("write to a child's input", errno);
+}
+
 void end_sending(const Socket& socket) { ::shutdown(socket.fd().get(), SHUT_WR); }
 
 // --- relay channel

@@ -149,6 +149,16 @@ Result<std::uint64_t> bytes_taken(int connection);
 /// gone.
 Result<std::size_t> send_waiting(int connection, std::span<const std::byte> bytes);
 
+// --- a child's standard input
+
+struct InputChannel {
+  Fd ours;    ///< closed, the child's input ends
+  Fd theirs;  ///< to be read
+};
+Result<InputChannel> make_input_channel();
+/// Never waits, and never a SIGPIPE. Unavailable: there is no room; Protocol: nobody reads there any more.
+Status write_byte(const Fd& input, char byte);
+
 // --- half close
 
 /// The peer reads what was sent, and then that we are gone; what it sends can still be received.

@@ -23,12 +23,38 @@ constexpr std::size_t bytes_a_read = std::size_t{1} << 20;
 
 }  // namespace
 
-Result<DumpPipe> DumpPipe::open(os::Kernel& kernel, const std::string& path) {
+std::size_t DumpBudget::take(std::size_t wanted_bytes) {
+  const std::size_t taken = std::min(wanted_bytes, left_bytes_);
+  left_bytes_ -= taken;
+  return taken;
+}
+
+BudgetedBytes& BudgetedBytes::operator=(BudgetedBytes&& other) noexcept {
+  if (this == &other) return *this;
+  clear();
+  budget_ = other.budget_;
+  bytes_ = std::exchange(other.bytes_, {});
+  return *this;
+}
+
+std::size_t BudgetedBytes::add(std::span<const std::byte> more) {
+  const auto kept = more.first(budget_->take(more.size()));
+  bytes_.insert(bytes_.end(), kept.begin(), kept.end());
+  return kept.size();
+}
+
+void BudgetedBytes::clear() {
+  budget_->give_back(bytes_.size());
+  bytes_ = {};
+}
+
+Result<DumpPipe> DumpPipe::open(os::Kernel& kernel, const std::string& path,
+                                std::shared_ptr<DumpBudget> budget) {
   if (auto made = os::make_fifo(path); !made) return propagate(made);
   auto fd = kernel.open(path, O_RDONLY | O_NONBLOCK);
   if (!fd) return propagate(fd);
   const std::size_t room_bytes = os::resize_pipe(*fd, narrow_bytes);
-  return DumpPipe(kernel, std::move(*fd), room_bytes);
+  return DumpPipe(kernel, std::move(*fd), room_bytes, std::move(budget));
 }
 
 void DumpPipe::let_end() {
@@ -39,7 +65,7 @@ void DumpPipe::let_end() {
 
 /// Of what follows; 0: one more, and the writer could be through. What the pipe holds it has written.
 std::size_t DumpPipe::bytes_wanted() const {
-  const DumpLength length = length_of_dump(bytes_);
+  const DumpLength length = length_of_dump(bytes());
   if (may_end_) {
     // One more than there is to come shows that more comes.
     const bool is_within = length.is_known && length.bytes >= came_bytes_;
@@ -53,7 +79,7 @@ std::size_t DumpPipe::bytes_wanted() const {
 
 /// It never becomes less: the kernel refuses that while more is in it.
 void DumpPipe::make_room() {
-  const DumpLength length = length_of_dump(bytes_);
+  const DumpLength length = length_of_dump(bytes());
   if (may_end_ || length.bytes <= came_bytes_) return;
   const std::size_t quarter = std::min(std::bit_floor((length.bytes - came_bytes_) / 4), held_bytes_max);
   if (quarter > room_bytes_) room_bytes_ = os::resize_pipe(fd_, quarter);
@@ -63,11 +89,10 @@ bool DumpPipe::look_ahead() {
   if (state_ != State::Nearly || is_cut_) return true;
   const auto waiting = os::peek_pipe(fd_, room_bytes_);
   if (waiting.size() > ahead_bytes_) {
-    bytes_.insert(bytes_.end(), waiting.begin() + static_cast<std::ptrdiff_t>(ahead_bytes_), waiting.end());
-    ahead_bytes_ = waiting.size();
+    ahead_bytes_ += bytes_.add(std::span(waiting).subspan(ahead_bytes_));
   }
-  const DumpLength length = length_of_dump(bytes_);
-  return !length.is_known || bytes_.size() + narrow_bytes >= length.bytes;
+  const DumpLength length = length_of_dump(bytes());
+  return !length.is_known || bytes().size() + narrow_bytes >= length.bytes;
 }
 
 void DumpPipe::take(std::span<const std::byte> piece) {
@@ -75,9 +100,8 @@ void DumpPipe::take(std::span<const std::byte> piece) {
   const std::size_t known = std::min(piece.size(), ahead_bytes_);
   ahead_bytes_ -= known;
   const auto news = piece.subspan(known);
-  const std::size_t kept = std::min(news.size(), bytes_max - std::min(bytes_max, bytes_.size()));
-  is_cut_ |= kept < news.size();
-  bytes_.insert(bytes_.end(), news.begin(), news.begin() + static_cast<std::ptrdiff_t>(kept));
+  const std::size_t room = is_cut_ ? 0 : bytes_max - std::min(bytes_max, bytes().size());
+  is_cut_ |= bytes_.add(news.first(std::min(news.size(), room))) < news.size();
 }
 
 /// The end of a pipe that nobody has opened yet looks like the end of a dump, but to poll().
@@ -103,7 +127,7 @@ DumpPipe::State DumpPipe::read() {
   }
   state_ = State::Writing;
   take(std::span(piece).first(*got));
-  if (const DumpLength length = length_of_dump(bytes_); !length.is_known && length.bytes == 0) let_end();
+  if (const DumpLength length = length_of_dump(bytes()); !length.is_known && length.bytes == 0) let_end();
   make_room();
   if (bytes_wanted() == 0) state_ = State::Nearly;
   return state_;
@@ -112,7 +136,6 @@ DumpPipe::State DumpPipe::read() {
 void DumpPipe::clear() {
   bytes_.clear();
   ahead_bytes_ = 0;
-  bytes_.shrink_to_fit();
 }
 
 }  // namespace firebreak::park

@@ -2,8 +2,10 @@
 #pragma once
 
 #include <cstddef>
+#include <memory>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/result.h"
@@ -12,17 +14,51 @@
 
 namespace firebreak::park {
 
+/// What all dumps together may take of the agent's memory. Thread safe: no; belongs to the loop's thread.
+class DumpBudget {
+ public:
+  explicit DumpBudget(std::size_t bytes = std::size_t{1} << 30) : left_bytes_(bytes) {}
+  /// As many as there are, `wanted_bytes` at most.
+  std::size_t take(std::size_t wanted_bytes);
+  void give_back(std::size_t bytes) { left_bytes_ += bytes; }
+
+ private:
+  std::size_t left_bytes_;
+};
+
+/// Bytes that count against a budget, until this goes.
+class BudgetedBytes {
+ public:
+  explicit BudgetedBytes(std::shared_ptr<DumpBudget> budget) : budget_(std::move(budget)) {}
+  BudgetedBytes(BudgetedBytes&& other) noexcept
+      : budget_(other.budget_), bytes_(std::exchange(other.bytes_, {})) {}
+  BudgetedBytes& operator=(BudgetedBytes&& other) noexcept;
+  ~BudgetedBytes() { clear(); }
+
+  /// The first ones that the budget has room for; answers how many.
+  std::size_t add(std::span<const std::byte> more);
+  void clear();
+  std::span<const std::byte> all() const { return bytes_; }
+
+ private:
+  std::shared_ptr<DumpBudget> budget_;
+  std::vector<std::byte> bytes_;
+};
+
 /// The named pipe that one process dumps into. As long as it is not read its process stands still in the
 /// middle of its dump, since the pipe is much smaller than a dump (250 KB of an idle client, 16 MB of
 /// PyTorch). Once it is read the pipe has room for a quarter of what comes, 64 KiB at most.
 class DumpPipe {
  public:
-  /// What is read of one dump at most; what comes after that is read and thrown away.
-  static constexpr std::size_t bytes_max = std::size_t{64} << 20;
+  /// What is read of one dump at most; what comes after that is read and thrown away. Who it was stands in
+  /// the headers at the end. PyTorch has dumps of 91 MB while it trains (H100).
+  static constexpr std::size_t bytes_max = std::size_t{512} << 20;
 
   /// Makes it where it is missing, for the users who have access to its folder. Whoever begins to write into
   /// it before this finds a reader now.
-  static Result<DumpPipe> open(os::Kernel& kernel, const std::string& path);
+  /// `budget`: shared by all whose bytes it bounds.
+  static Result<DumpPipe> open(os::Kernel& kernel, const std::string& path,
+                               std::shared_ptr<DumpBudget> budget = std::make_shared<DumpBudget>());
 
   enum class State {
     Silent,   ///< nobody has dumped
@@ -43,17 +79,17 @@ class DumpPipe {
   State state() const { return state_; }
   int fd() const { return fd_.get(); }
   const os::Fd& descriptor() const { return fd_; }
-  std::span<const std::byte> bytes() const { return bytes_; }
+  std::span<const std::byte> bytes() const { return bytes_.all(); }
   /// How many were read, those that were thrown away, too.
   std::size_t came_bytes() const { return came_bytes_; }
-  /// More came than bytes_max.
+  /// More came than bytes_max, or than the budget had room for.
   bool is_cut() const { return is_cut_; }
   /// Forgets what it has read.
   void clear();
 
  private:
-  DumpPipe(os::Kernel& kernel, os::Fd fd, std::size_t room_bytes)
-      : kernel_(&kernel), fd_(std::move(fd)), room_bytes_(room_bytes) {}
+  DumpPipe(os::Kernel& kernel, os::Fd fd, std::size_t room_bytes, std::shared_ptr<DumpBudget> budget)
+      : kernel_(&kernel), fd_(std::move(fd)), bytes_(std::move(budget)), room_bytes_(room_bytes) {}
 
   std::size_t bytes_wanted() const;
   void take(std::span<const std::byte> piece);
@@ -63,7 +99,7 @@ class DumpPipe {
   os::Kernel* kernel_;
   os::Fd fd_;
   State state_ = State::Silent;
-  std::vector<std::byte> bytes_;
+  BudgetedBytes bytes_;
   std::size_t came_bytes_ = 0;
   std::size_t ahead_bytes_ = 0;  ///< of bytes_, those that wait in the pipe still
   std::size_t room_bytes_;       ///< in the pipe

@@ -26,7 +26,10 @@ class DumpPipeTest : public testing::Test {
     ASSERT_TRUE(made) << to_string(made.error());
     directory_.emplace(std::move(*made));
     path_ = directory_->path() + "/1.pipe";
-    auto opened = DumpPipe::open(kernel_, path_);
+    open_with(std::make_shared<DumpBudget>());
+  }
+  void open_with(std::shared_ptr<DumpBudget> budget) {
+    auto opened = DumpPipe::open(kernel_, path_, std::move(budget));
     ASSERT_TRUE(opened) << to_string(opened.error());
     pipe_.emplace(std::move(*opened));
   }
@@ -176,20 +179,38 @@ TEST_F(DumpPipeTest, WhatThePipeHoldsAsAWholeIsNotHeld) {
 }
 
 TEST_F(DumpPipeTest, WhatIsTooLongIsReadAndThrownAway) {
-  constexpr std::size_t more = DumpPipe::bytes_max + (std::size_t{3} << 20);
-  std::thread dumping([&] {
-    const os::Fd to = writer();
-    const std::string text(std::size_t{1} << 20, 'd');
-    for (std::size_t left = more; left > 0;) {
-      const ssize_t wrote = ::write(to.get(), text.data(), std::min(left, text.size()));
-      if (wrote <= 0) return;
-      left -= static_cast<std::size_t>(wrote);
-    }
-  });
+  constexpr std::size_t most = std::size_t{3} << 20;
+  open_with(std::make_shared<DumpBudget>(most));
+  const std::string text(most + 100'000, 'd');
+  std::thread dumping = start_dump(text);
   while (pipe_->read() != DumpPipe::State::Done) std::this_thread::yield();
   dumping.join();
-  EXPECT_EQ(pipe_->bytes().size(), DumpPipe::bytes_max);
+  EXPECT_EQ(pipe_->bytes().size(), most);
+  EXPECT_EQ(pipe_->came_bytes(), text.size());
   EXPECT_TRUE(pipe_->is_cut());
+}
+
+/// Many tenants may dump at once, and each writes what it wants.
+TEST_F(DumpPipeTest, AllTogetherHaveOneBudget) {
+  const auto budget = std::make_shared<DumpBudget>(100'000);
+  const std::string text(80'000, 'd');
+  const auto read_one = [&] {
+    open_with(budget);
+    std::thread dumping = start_dump(text);
+    while (pipe_->read() != DumpPipe::State::Done) std::this_thread::yield();
+    dumping.join();
+  };
+  read_one();
+  EXPECT_FALSE(pipe_->is_cut());
+  {
+    const DumpPipe first = std::move(*pipe_);
+    read_one();
+    EXPECT_EQ(pipe_->bytes().size(), 20'000U);
+    EXPECT_TRUE(pipe_->is_cut());
+  }
+  pipe_->clear();
+  read_one();
+  EXPECT_FALSE(pipe_->is_cut()) << "what goes, and what is forgotten, gives back what it took";
 }
 
 TEST_F(DumpPipeTest, WhoeverBeganToWriteBeforeThereWasAReaderIsRead) {

@@ -1,28 +1,72 @@
 // SPDX-License-Identifier: Apache-2.0
-/// The parking client: a client of an MPS domain that does nothing. The agent starts it with the variables of
-/// a tenant, in the core dump mode, and reads its dump only to let the domain fall (park/parking.h). It says
-/// "ready" once it is one of the domain's clients, and ends when its standard input does.
+/// The parking client: a client of an MPS domain that does nothing by itself. The agent starts it with the
+/// variables of a tenant, in the core dump mode, and reads its dump only to let the domain fall
+/// (park/parking.h). It says "ready" once it is one of the domain's clients, and ends when its standard input
+/// does. For what comes there it runs one kernel: the GPU then has two domains to work for, and takes turns.
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <array>
+#include <cstdint>
 #include <cstdio>
+#include <string_view>
 
 #include "cuda/first_gpu.h"
+#include "cuda/module.h"
+#include "cuda/stream.h"
 
-int main() {
-  using namespace firebreak;
+namespace {
+
+using namespace firebreak;
+
+/// Longer than a turn of the GPU's (some 2 ms on an H100), so that the other domain has to make way.
+constexpr std::uint64_t turn_ns = 5'000'000;
+constexpr std::string_view turn_ptx = R"(.version 7.0
+.target sm_70
+.address_size 64
+
+.visible .entry take_a_turn(.param .u64 duration_ns)
+{
+  .reg .u64 %duration, %begin, %now, %elapsed;
+  .reg .u32 %looks;
+  .reg .pred %again;
+  ld.param.u64 %duration, [duration_ns];
+  mov.u64 %begin, %globaltimer;
+  mov.u32 %looks, 0;
+look:
+  mov.u64 %now, %globaltimer;
+  sub.u64 %elapsed, %now, %begin;
+  add.u32 %looks, %looks, 1;
+  setp.lt.u64 %again, %elapsed, %duration;
+  setp.lt.and.u32 %again, %looks, 1048576, %again;
+  @%again bra look;
+  ret;
+}
+)";
+
+Status serve() {
   const auto gpu = cuda::FirstGpu::open_small(2);
-  if (!gpu) {
-    fmt::print(stderr, "firebreak-parking-client: {}\n", to_string(gpu.error()));
-    return 1;
-  }
-  if (const Status limited = gpu->context().set_limit(CU_LIMIT_STACK_SIZE, 0); !limited) {
-    fmt::print(stderr, "firebreak-parking-client: {}\n", to_string(limited.error()));
-    return 1;
-  }
+  if (!gpu) return propagate(gpu);
+  if (const Status limited = gpu->context().set_limit(CU_LIMIT_STACK_SIZE, 0); !limited) return limited;
+  const auto module = cuda::Module::load_ptx(gpu->driver(), turn_ptx);
+  if (!module) return propagate(module);
+  const auto take_a_turn = module->function("take_a_turn");
+  if (!take_a_turn) return propagate(take_a_turn);
+  const auto stream = cuda::Stream::create(gpu->driver());
+  if (!stream) return propagate(stream);
   std::puts("ready");
   std::fflush(stdout);
-  char nothing = 0;
-  while (::read(STDIN_FILENO, &nothing, 1) > 0) continue;
-  return 0;
+  std::array<char, 64> wishes;
+  while (::read(STDIN_FILENO, wishes.data(), wishes.size()) > 0) {
+    if (take_a_turn->launch(stream->handle(), {}, turn_ns)) (void)stream->synchronize();
+  }
+  return {};
+}
+
+}  // namespace
+
+int main() {
+  const Status served = serve();
+  if (!served) fmt::print(stderr, "firebreak-parking-client: {}\n", to_string(served.error()));
+  return served ? 0 : 1;
 }

@@ -31,7 +31,7 @@
 namespace firebreak::park {
 namespace {
 
-constexpr int begin_limit_ms = 300;
+constexpr int begin_limit_ms = 2'000;
 constexpr int name_limit_ms = 6'000;
 constexpr int drain_limit_ms = 20'000;
 constexpr int fall_limit_ms = 6'000;

@@ -1,12 +1,15 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Unmodified tenants beside one whose kernel raises an exception, in a parked domain. For a machine with a GPU, root and
-MPS; some ten seconds a play.
+"""Unmodified tenants beside one whose kernel raises an exception, in a parked domain. For a machine with a GPU, root
+and MPS; some ten seconds a play.
 
-  tests/hardware/parking.py BIN RESULT.json [--kinds KIND,...] [--repeat N] [--then kill|KIND]
+  tests/hardware/parking.py BIN RESULT.json [--kinds KIND,...] [--repeat N] [--then kill|KIND] [--beside PROGRAM,...]
 
-BIN: the folder with the programs. FIREBREAK_GPU=soft: without a GPU. Two tenants in the faulter's domain compare every
+BIN: the folder with the programs. FIREBREAK_GPU=soft: without a GPU. Tenants in the faulter's domain compare every
 word of every result until they are done, then the domain falls. One play goes without parking, and has to end them.
+KIND: of firebreak-lab inject, or of more_kinds.py. --beside says what the tenants are: a kind of co_runners.cu (built
+into BIN), torch or torch_train (steps_torch.py),
+starts (programs that begin and end all the time), or checker (firebreak-checker, four of which are there otherwise).
 Exit 1 where somebody did not live on, a word was wrong, or the faulter's call said CUDA_SUCCESS. Ends everything that
 it started."""
 
@@ -21,8 +24,11 @@ import sys
 import tempfile
 import time
 
+import more_kinds
+
 KINDS = ("misaligned-load,trap,shared-out-of-bounds,non-canonical-address,stack-overflow,illegal-instruction,"
          "local-out-of-bounds,breakpoint,bad-program-counter,null-load")
+HERE = os.path.dirname(os.path.realpath(__file__))
 LOG_TIME = re.compile(r"(\d\d):(\d\d):(\d\d\.\d+) ")
 
 
@@ -31,6 +37,7 @@ class Agent:
         self.programs, self.folder, self.log = programs, folder, log
         self.environment = dict(os.environ, FIREBREAK_SOCKET=folder + "/agent.sock", FIREBREAK_LOG="info")
         self.environment.setdefault("FIREBREAK_GPU", "real")
+        self.until = folder + ".until"  # the tenants of a play work until that file is there
         self.out = open(log, "ab")
         self.process = subprocess.Popen([programs + "/firebreakd", "--end-domains", "--directory", folder, *options],
                                         env=self.environment, stdout=self.out, stderr=self.out)
@@ -89,10 +96,38 @@ def ms_after(lines, text, began):
     return None
 
 
-def checker(agent, name, work_s, blocks, rounds):
-    process = agent.run(name, agent.programs + "/firebreak-checker", "--seconds", str(work_s), "--blocks", str(blocks),
-                        "--rounds", str(rounds))
+def tenant(agent, name, what, options):
+    until = agent.until
+    if what == "starts":
+        process = subprocess.Popen([sys.executable, HERE + "/parking.py", "--starts", agent.programs, until],
+                                   env=agent.environment, stdout=subprocess.PIPE, text=True)
+    else:
+        commands = {"checker": [agent.programs + "/firebreak-checker", "--until", until,
+                                "--blocks", str(options.blocks), "--rounds", str(options.rounds)],
+                    "torch": [sys.executable, HERE + "/steps_torch.py", until],
+                    "torch_train": [sys.executable, HERE + "/steps_torch.py", until, "train"]}
+        process = agent.run(name, *commands.get(what, [agent.programs + "/co_runners", what, until]))
     return process if process.stdout.readline().strip() == "working" else None
+
+
+def starts(programs, until):
+    """One program after the other that begins, works for a moment and ends. They say what firebreak-checker says."""
+    seen = {"launches": 0, "wrong_words": 0, "longest_ms": 0, "error": "", "programs": 0, "refused": []}
+    print("working", flush=True)
+    while not os.path.exists(until):
+        began = time.monotonic()
+        one = subprocess.run([programs + "/firebreak", "run", "--name", f"s{seen['programs']}", "--",
+                              programs + "/firebreak-checker", "--seconds", "0.1"],
+                             capture_output=True, text=True, timeout=60, check=False)
+        lines = one.stdout.strip().splitlines()
+        said = json.loads(lines[-1]) if lines and lines[-1].startswith("{") else {"error": one.stderr.strip()[-200:]}
+        seen["longest_ms"] = max(seen["longest_ms"], round((time.monotonic() - began) * 1e3, 1))
+        for what in ("launches", "wrong_words"):
+            seen[what] += said.get(what, 0)
+        seen["programs"] += 1
+        if said["error"]:
+            seen["refused"].append(said["error"])
+    print(json.dumps(seen))
 
 
 def await_line(agent, offset, text, limit_s=10):
@@ -105,7 +140,10 @@ def await_line(agent, offset, text, limit_s=10):
 
 
 def faulter(agent, name, kind):
-    process = agent.run(name, agent.programs + "/firebreak-lab", "inject", "--wait", kind, stdin=subprocess.PIPE)
+    command = [agent.programs + "/firebreak-lab", "inject"]
+    if kind in more_kinds.KINDS:
+        command = [sys.executable, HERE + "/more_kinds.py"]
+    process = agent.run(name, *command, "--wait", kind, stdin=subprocess.PIPE)
     return process, "prepared" in process.stdout.readline()
 
 
@@ -137,7 +175,9 @@ def play(agent, kind, parked, then, options):
     row = {"kind": kind, "parked": parked, "blocks": options.blocks, "rounds": options.rounds, "ready": ready}
     if not ready:
         return row
-    tenants = {name: checker(agent, name, options.work_s, options.blocks, options.rounds) for name in ("v1", "o1", "v2", "o2")}
+    if os.path.exists(agent.until):
+        os.unlink(agent.until)
+    tenants = {f"v{i}": tenant(agent, f"v{i}", what, options) for i, what in enumerate(options.beside.split(","))}
     rogue, is_prepared = faulter(agent, "rogue", kind)
     second = None
     if then not in ("", "kill"):
@@ -148,7 +188,8 @@ def play(agent, kind, parked, then, options):
     domain = agent.domain_of("rogue")
     if second:
         row["second_is_beside"] = agent.domain_of("second") == domain
-    beside = [name for name in tenants if agent.domain_of(name) == domain]
+    beside = [name for name, what in zip(tenants, options.beside.split(",")) if what == "starts"
+              or agent.domain_of(name) == domain]
     offset = os.path.getsize(agent.log)
     time.sleep(0.3)
     now = datetime.datetime.now()
@@ -160,6 +201,8 @@ def play(agent, kind, parked, then, options):
         happens_besides(agent, then, offset, second)
     row["beside"] = len(beside)
     row["tenants"] = []
+    time.sleep(options.work_s)
+    open(agent.until, "w").close()
     for name, process in tenants.items():
         if process is None:
             continue
@@ -168,8 +211,8 @@ def play(agent, kind, parked, then, options):
             seen = json.loads(said.splitlines()[-1]) if said else {"error": "said nothing"}
         except (subprocess.TimeoutExpired, ValueError):
             process.kill()
-            seen = {"error": "did not end"}
-        row["tenants"].append({"beside": name in beside, **seen})
+            seen = {"error": "did not end, or said nothing in JSON"}
+        row["tenants"].append({"is": options.beside.split(",")[int(name[1:])], "beside": name in beside, **seen})
     row["faulter"] = last_words(rogue)
     if second:
         row["second"] = last_words(second)
@@ -183,7 +226,8 @@ def play(agent, kind, parked, then, options):
 def is_good(row):
     if not row["ready"] or row.get("beside", 0) < 2:
         return False
-    lived = [each["error"] == "" and each.get("wrong_words") == 0 for each in row["tenants"] if each["beside"]]
+    lived = [each["error"] == "" and each.get("wrong_words") == 0 for each in row["tenants"]
+             if each["beside"] and (row["parked"] or each["is"] != "starts")]
     if "CUDA_SUCCESS" in row["faulter"]:
         return False
     return (all(lived) and row["named_after_ms"] is not None) if row["parked"] else not any(lived)
@@ -211,7 +255,8 @@ def main():
     parser.add_argument("--blocks", type=int, default=1)
     parser.add_argument("--then", default="", help="while it is held: kill (the culprit), or a KIND of a second one")
     parser.add_argument("--rounds", type=int, default=20000)
-    parser.add_argument("--work-s", type=float, default=4)
+    parser.add_argument("--beside", default="checker,checker,checker,checker")
+    parser.add_argument("--work-s", type=float, default=2, help="from the exception to the domain's end")
     parser.add_argument("--seconds", type=float, default=1e9, help="no further play after that")
     options = parser.parse_args()
     programs = os.path.realpath(options.programs)
@@ -237,4 +282,6 @@ def main():
 
 
 if __name__ == "__main__":
+    if sys.argv[1] == "--starts":
+        sys.exit(starts(*sys.argv[2:4]))
     sys.exit(main())

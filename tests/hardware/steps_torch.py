@@ -4,7 +4,8 @@
 "working" after the first one, and at the end, in JSON, how many steps there were, how many had another result, and
 which took 10 ms or longer: when they began (CLOCK_MONOTONIC, ns), and how long they took.
 
-    steps_torch.py SECONDS | FILE [graph]    until that file is there; graph: the step is captured once, and replayed"""
+    steps_torch.py SECONDS | FILE [graph | train]    until that file is there; graph: the step is captured once, and
+    replayed; train: a step begins at the same weights, and is three of training, forth and back"""
 import hashlib
 import json
 import os
@@ -34,11 +35,30 @@ def step_of(model, given, as_graph):
     return replay
 
 
+def training_of(model, given):
+    """Answers the weights after three steps from where they are now."""
+    begin = {name: value.clone() for name, value in model.state_dict().items()}
+    wanted = torch.randn(64, 512, device="cuda")
+
+    def train():
+        model.load_state_dict(begin)
+        optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
+        for _ in range(3):
+            optimizer.zero_grad()
+            torch.nn.functional.mse_loss(model(given), wanted).backward()
+            optimizer.step()
+        return torch.cat([value.flatten() for value in model.state_dict().values()])
+    return train
+
+
 def main():
     torch.manual_seed(1)
     model = torch.nn.Sequential(torch.nn.Linear(512, 512), torch.nn.ReLU(), torch.nn.Linear(512, 512)).cuda()
     given = torch.randn(64, 512, device="cuda")
-    step = step_of(model, given, "graph" in sys.argv[2:])
+    if "train" in sys.argv[2:]:
+        step = training_of(model, given)
+    else:
+        step = step_of(model, given, "graph" in sys.argv[2:])
     first, steps, wrong, stalls = None, 0, 0, []
     begin = time.monotonic_ns()
     until = sys.argv[1]
