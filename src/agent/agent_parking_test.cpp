@@ -146,7 +146,7 @@ TEST_F(ParkedDomain, ItsCulpritStandsStillInItsDumpUntilAllOthersAreComplete) {
   EXPECT_EQ(detectors.exceptions.size(), 1u) << "it is told once";
 }
 
-// It said CUDA_SUCCESS in 5 of 8 plays where those who had left had large kernels (H100).
+// It said CUDA_SUCCESS in 5 of 7 plays where those who had left had large kernels (H100).
 TEST_F(ParkedDomain, ItsCulpritIsEndedAlsoWhereAllOthersHaveLeft) {
   Peer first = peer(), second = peer();
   const Process llm = start(first, "llm"), rogue = start(second, "rogue");

@@ -548,7 +548,7 @@ void Parking::let_culprits_end(const std::string& domain) {
 }
 
 /// Its next call would say CUDA_SUCCESS of a kernel that was torn: each time where somebody else is a client
-/// still, and in 5 of 8 plays where others with large kernels had left before. After a trap its calls fail by
+/// still, and in 5 of 7 plays where others with large kernels had left before. After a trap its calls fail by
 /// themselves. Where it has been alone it has its own error (H100, docs/parking.md).
 void Parking::let_culprit_end(const InDomain& who, Dumper& dumper) {
   const bool others_went_on = places_[who.second].had_others && !dumper.fails_by_itself;
