@@ -138,7 +138,7 @@ TEST_F(ParkedDomainWhole, AReportThatIsNotThereIsSaid) {
 INSTANTIATE_TEST_SUITE_P(OfTheCatalogue, EachKind,
                          testing::Values("misaligned-load", "trap", "shared-out-of-bounds",
                                          "non-canonical-address", "stack-overflow", "illegal-instruction",
-                                         "local-out-of-bounds", "breakpoint"),
+                                         "local-out-of-bounds", "breakpoint", "device-assert"),
                          [](const auto& kind) {
                            std::string name = kind.param;
                            std::ranges::replace(name, '-', '_');

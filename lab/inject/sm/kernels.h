@@ -23,6 +23,97 @@ inline constexpr Kernel barrier_misuse_kernel{.ptx = R"(.version 7.0
                                               .name = "barrier_misuse",
                                               .threads = 32};
 
+/// As nvcc compiles assert(false).
+inline constexpr Kernel assertion_kernel{.ptx = R"(.version 7.0
+.target sm_70
+.address_size 64
+
+.extern .func __assertfail(.param .b64 message, .param .b64 file, .param .b32 line, .param .b64 function,
+                           .param .b64 letter_bytes);
+.global .align 1 .b8 wrong[6] = {119, 114, 111, 110, 103, 0};
+
+.visible .entry failed_assertion(.param .u64 target, .param .u64 sink)
+{
+  .reg .u64 %text;
+  mov.u64 %text, wrong;
+  cvta.global.u64 %text, %text;
+  {
+    .param .b64 message;
+    .param .b64 file;
+    .param .b32 line;
+    .param .b64 function;
+    .param .b64 letter_bytes;
+    st.param.b64 [message], %text;
+    st.param.b64 [file], %text;
+    st.param.b32 [line], 1;
+    st.param.b64 [function], %text;
+    st.param.b64 [letter_bytes], 1;
+    call.uni __assertfail, (message, file, line, function, letter_bytes);
+  }
+  ret;
+}
+)",
+                                         .name = "failed_assertion"};
+
+/// 16 bytes from one byte beyond `target`'s begin, by the copy that does not wait.
+inline constexpr Kernel misaligned_copy_kernel{.ptx = R"(.version 7.0
+.target sm_80
+.address_size 64
+
+.visible .entry misaligned_copy(.param .u64 target, .param .u64 sink)
+{
+  .shared .align 16 .b8 window[64];
+  .reg .u64 %from, %sink;
+  .reg .u32 %value, %to;
+  ld.param.u64 %from, [target];
+  ld.param.u64 %sink, [sink];
+  mov.u32 %to, window;
+  cp.async.ca.shared.global [%to], [%from], 16;
+  cp.async.wait_all;
+  ld.shared.u32 %value, [%to];
+  st.u32 [%sink], %value;
+  ret;
+}
+)",
+                                               .name = "misaligned_copy"};
+
+/// `target` is how far its barrier is from where it could be.
+inline constexpr Kernel misaligned_mbarrier_kernel{.ptx = R"(.version 7.0
+.target sm_80
+.address_size 64
+
+.visible .entry misaligned_mbarrier(.param .u64 target, .param .u64 sink)
+{
+  .shared .align 8 .b8 window[64];
+  .reg .u64 %offset;
+  .reg .u32 %barrier, %by;
+  ld.param.u64 %offset, [target];
+  cvt.u32.u64 %by, %offset;
+  mov.u32 %barrier, window;
+  add.u32 %barrier, %barrier, %by;
+  mbarrier.init.shared.b64 [%barrier], 1;
+  ret;
+}
+)",
+                                                   .name = "misaligned_mbarrier"};
+
+/// 8 bytes, of which `target` is not the begin of a word.
+inline constexpr Kernel add_atomically_64{.ptx = R"(.version 7.0
+.target sm_70
+.address_size 64
+
+.visible .entry add_atomically_64(.param .u64 target, .param .u64 sink)
+{
+  .reg .u64 %address, %sink, %old;
+  ld.param.u64 %address, [target];
+  ld.param.u64 %sink, [sink];
+  atom.add.u64 %old, [%address], 1;
+  st.u64 [%sink], %old;
+  ret;
+}
+)",
+                                          .name = "add_atomically_64"};
+
 inline constexpr Kernel breakpoint_kernel{.ptx = R"(.version 7.0
 .target sm_70
 .address_size 64

@@ -55,6 +55,15 @@ constexpr Expectation trapped{.faulter = CUDA_ERROR_LAUNCH_FAILED,
                               .co_client = CUDA_ERROR_LAUNCH_FAILED,
                               .xids = trap_xids,
                               .first_seen_by = fault::FaultSource::MpsLog};
+/// As told() and trapped, where nobody has looked what others see on a stock domain.
+constexpr Expectation alone(Expectation expected) {
+  expected.measured = false;
+  return expected;
+}
+constexpr Expectation asserted{.faulter = CUDA_ERROR_ASSERT,
+                               .co_client = CUDA_ERROR_ASSERT,
+                               .xids = trap_xids,
+                               .first_seen_by = fault::FaultSource::MpsLog};
 constexpr Expectation let_pass{.xids = {}, .first_seen_by = std::nullopt};
 
 template <const Kernel& kernel, FindTarget find_target>
@@ -76,6 +85,15 @@ constexpr std::array kinds{
     sm_kind<add_atomically, &odd_address>("misaligned-atomic",
                                           "a kernel adds atomically to four bytes at an odd address",
                                           told(CUDA_ERROR_MISALIGNED_ADDRESS)),
+    sm_kind<add_atomically_64, &odd_address>("misaligned-atomic-64",
+                                             "a kernel adds atomically to eight bytes at an odd address",
+                                             alone(told(CUDA_ERROR_MISALIGNED_ADDRESS))),
+    sm_kind<misaligned_copy_kernel, &odd_address>(
+        "misaligned-async-copy", "a kernel copies asynchronously (cp.async) from an odd address",
+        alone(told(CUDA_ERROR_MISALIGNED_ADDRESS))),
+    sm_kind<misaligned_mbarrier_kernel, &the_number<4>>("misaligned-mbarrier",
+                                                        "a kernel makes an mbarrier that is not aligned",
+                                                        alone(told(CUDA_ERROR_MISALIGNED_ADDRESS))),
     sm_kind<shared_out_of_bounds_kernel, &the_number<far_offset_bytes>>(
         "shared-out-of-bounds", "a kernel loads from far beyond its shared memory",
         told(CUDA_ERROR_ILLEGAL_INSTRUCTION)),
@@ -87,6 +105,8 @@ constexpr std::array kinds{
         told(CUDA_ERROR_ILLEGAL_ADDRESS)),
     sm_kind<trap_kernel, &the_number<0>>(
         "trap", "a kernel executes the trap instruction, as a failed device-side check does", trapped),
+    sm_kind<assertion_kernel, &the_number<0>>("device-assert", "an assertion of a kernel fails",
+                                              alone(asserted)),
     sm_kind<breakpoint_kernel, &the_number<0>>(
         "breakpoint", "a kernel executes the breakpoint instruction and no debugger is there", trapped),
     Kind{.name = "illegal-instruction",

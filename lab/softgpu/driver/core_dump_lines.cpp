@@ -33,6 +33,8 @@ ExceptionName name_of(GpuFaultKind kind) {
     case GpuFaultKind::SharedOutOfBounds:
     case GpuFaultKind::InstructionFetch:
       return {"WARP_ILLEGAL_INSTRUCTION", 4};
+    case GpuFaultKind::Assertion:
+      return {"WARP_ASSERT", 12};
     case GpuFaultKind::Trap:
     case GpuFaultKind::Breakpoint:
       break;

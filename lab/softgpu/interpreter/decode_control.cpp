@@ -129,7 +129,7 @@ Status decode_call(FunctionDecoder& decoder, const Instruction& i) {
     // A failed assertion ends the kernel; anything else that is not there is an error, as it is for a linker.
     if (side->function->name != "__assertfail")
       return decoder.unsupported(i, side->function->name + " has no body");
-    decoder.emit(&execute_trap, i).detail = static_cast<std::int32_t>(GpuFaultKind::Trap);
+    decoder.emit(&execute_trap, i).detail = static_cast<std::int32_t>(GpuFaultKind::Assertion);
     return {};
   }
   CallSite site;

@@ -156,6 +156,15 @@ Status decode_store(FunctionDecoder& decoder, const Instruction& i) {
   return emit_access(decoder, i, i.operands[0], *elements, select_store(i.type, elements->width_bits), true);
 }
 
+/// The barrier's count, as a store: nobody waits at it here.
+Status decode_barrier_init(FunctionDecoder& decoder, const Instruction& i) {
+  if (i.operands[1].kind == OperandKind::Register) return decoder.unsupported(i, "a count in a register");
+  const auto elements = decode_elements(decoder, i, i.operands[1]);
+  if (!elements) return tl::unexpected(elements.error());
+  const Transfer transfer = select_store(i.type, elements->width_bits);
+  return emit_access(decoder, i, i.operands[0], *elements, transfer, true);
+}
+
 /// One atomic on `size` bytes at `extra` bytes beyond the address.
 Status emit_atomic(FunctionDecoder& decoder, const Instruction& i, const Operand& where, OperandReference old,
                    OperandReference operand, OperandReference second, std::uint64_t extra) {
@@ -314,6 +323,7 @@ constexpr std::array entries = {
     Entry{Opcode::Prefetch, &decode_nothing},
     Entry{Opcode::Prefetchu, &decode_nothing},
     Entry{Opcode::Discard, &decode_nothing},
+    Entry{Opcode::MbarrierInit, &decode_barrier_init},
     Entry{Opcode::CpAsync, &decode_copy_async},
     Entry{Opcode::CpAsyncCommitGroup, &decode_nothing},
     Entry{Opcode::CpAsyncWaitAll, &decode_nothing},

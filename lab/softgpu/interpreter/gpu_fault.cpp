@@ -27,6 +27,8 @@ const char* to_string(GpuFaultKind kind) {
       return "trap";
     case GpuFaultKind::Breakpoint:
       return "breakpoint";
+    case GpuFaultKind::Assertion:
+      return "failed assertion";
   }
   return "unknown";
 }

@@ -20,6 +20,7 @@ enum class GpuFaultKind {
   IllegalInstruction,  ///< SM
   Trap,                ///< SM: trap instruction
   Breakpoint,          ///< SM: brkpt instruction
+  Assertion,           ///< SM: a failed assertion of the program's
 };
 
 enum class GpuAccess { None, Load, Store, Atomic, Prefetch, Fetch };

@@ -25,7 +25,7 @@ constexpr const char* server_name = "nvidia-cuda-mps-server";
 //   co_client_error_ms  MMU 145-155; misaligned 66-319; trap 218-228
 // The errors are those of the table "Blast radius"; a row marked "assumed" was not measured itself and takes
 // the figures of the nearest one that was.
-constexpr std::array<FaultProfile, 14> table{{
+constexpr std::array<FaultProfile, 15> table{{
     // cause, error, xid, text, uvm, xid, channel xid, nvml, stall, faulter, co-clients
     {FaultCause::UnmappedAccess, CUDA_ERROR_ILLEGAL_ADDRESS, 31, "FAULT_PDE", 0.3, 110, never, 112, 118, 120,
      150},
@@ -53,6 +53,8 @@ constexpr std::array<FaultProfile, 14> table{{
      never, 7, 8, 10, 9, 60, 150},  // assumed
     {FaultCause::Trap, CUDA_ERROR_LAUNCH_FAILED, 0, "", never, never, 13, 14, 15, 60, 220},
     {FaultCause::Breakpoint, CUDA_ERROR_LAUNCH_FAILED, 0, "", never, never, 13, 14, 15, 60, 220},  // assumed
+    {FaultCause::Assertion, CUDA_ERROR_ASSERT, 0, "", never, never, 13, 14, 15, 60,
+     220},  // its delays assumed
 }};
 
 // Documented, not measured:
@@ -176,6 +178,8 @@ FaultCause cause_of(GpuFaultKind kind) {
       return FaultCause::Trap;
     case GpuFaultKind::Breakpoint:
       return FaultCause::Breakpoint;
+    case GpuFaultKind::Assertion:
+      return FaultCause::Assertion;
   }
   return FaultCause::IllegalInstruction;
 }

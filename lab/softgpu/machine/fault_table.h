@@ -30,6 +30,7 @@ enum class FaultCause {
   IllegalInstruction,
   Trap,
   Breakpoint,
+  Assertion,
 };
 
 /// One row. Delays count from the faulting access, in milliseconds; negative: never happens.
