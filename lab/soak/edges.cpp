@@ -33,7 +33,7 @@ void Soak::break_links_of(pid_t pid) {
   for (const std::string& name : *names) {
     const auto target = platform_.kernel->read_link(folder + "/" + name);
     if (!target || !target->starts_with("socket:")) continue;
-    auto duplicate = platform_.kernel->pidfd_getfd(*pidfd, std::stoi(name));
+    auto duplicate = platform_.kernel->pidfd_getfd(*pidfd, std::stoi(name), *target);
     if (!duplicate) continue;
     os::Socket socket(std::move(*duplicate));
     const auto peer = socket.peer_credentials();

@@ -158,7 +158,7 @@ class AgentFenceRestart : public AgentFence {
     const os::Fd process = kernel.pidfd_open(pid).value();
     os::Fd space;
     ASSERT_TRUE(os::visit_descriptors(kernel, pid, [&](int number, const std::string& target) {
-      if (target == wanted) space = kernel.pidfd_getfd(process, number).value();
+      if (target == wanted) space = kernel.pidfd_getfd(process, number, target).value();
       return !space;
     }));
     os::SpawnRequest request;

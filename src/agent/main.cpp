@@ -23,6 +23,7 @@
 #include "base/log.h"
 #include "base/units.h"
 #include "guard/probe.h"
+#include "os/broker.h"
 #include "os/descriptors.h"
 #include "os/file.h"
 #include "os/leave_process.h"
@@ -56,6 +57,7 @@ struct Options {
   bool supervised = false;
   double watchdog_s = 1;
   bool shelf = false;
+  bool looks = false;
   std::uint64_t log_mib = 16;
   std::size_t log_files = os::LogLimits{}.old_files;
   std::uint64_t descriptors = 0;
@@ -101,6 +103,18 @@ Result<bool> await_gpu(const Options& options, const Sockets& sockets, os::Event
   if (*wanted == platform::Gpu::Soft) return true;
   os::RealKernel kernel;
   return wait_for_gpu(loop, manager, sockets, [&kernel] { return platform::real_gpu_is_there(kernel); });
+}
+
+/// Tenants and whoever else decide how long a look at them lasts.
+Result<std::shared_ptr<os::Broker>> start_broker() {
+  auto program = os::executable_path();
+  if (!program) return propagate(program);
+  os::BrokerOptions options;
+  options.command = {std::move(*program), "--looks"};
+  options.tell = [](const std::string& line) { spdlog::warn("{}", line); };
+  auto broker = std::make_shared<os::Broker>(std::move(options));
+  if (const Status started = broker->start(); !started) return propagate(started);
+  return broker;
 }
 
 /// Empty: none.
@@ -208,6 +222,9 @@ Result<int> serve(const Options& options) {
   }
   auto platform = platform::choose(options.directory + "/softgpu", options.gpu_kind);
   if (!platform) return propagate(platform);
+  const auto broker = start_broker();
+  if (!broker) return propagate(broker);
+  platform->kernel->look_by(*broker);
   platform::hear_promptly(*platform);
 
   auto gpus = find_gpus(*platform, options);
@@ -227,6 +244,7 @@ Result<int> serve(const Options& options) {
   GpuDetectors detectors(**loop, *platform->kernel, clock, domains, platform->nvml_library, options.sparse);
   auto agent_options = options_of_agent(options, *sockets, *platform, descriptors_max);
   if (!agent_options) return propagate(agent_options);
+  agent_options->not_answered = [broker = *broker] { return broker->not_answered(); };
   auto agent = Agent::start(*agent_options, **loop, *platform->kernel, clock, domains, detectors, *manager);
   if (!agent) return propagate(agent);
   serving = agent->get();
@@ -351,6 +369,8 @@ void add_machine_options(CLI::App& app, Options& options) {
       ->excludes(supervised);
   app.add_flag("--shelf", options.shelf, "What agents start themselves, to hold descriptors for them")
       ->group("");
+  app.add_flag("--looks", options.looks, "What the agent starts itself, to look at other processes for it")
+      ->group("");
   app.add_option("--log-mib", options.log_mib, "Size of an MPS log above which its older part is moved away")
       ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1} << 20))
       ->capture_default_str();
@@ -380,6 +400,11 @@ int main(int argument_count, char** arguments) {
     os::Socket socket{os::Fd(agent::Shelves::socket_descriptor)};
     agent::serve_shelf(socket);
     (void)socket.release().release();
+    return 0;
+  }
+  if (options.looks) {
+    os::Socket socket{os::Fd(os::Broker::socket_descriptor)};
+    os::serve_looks(socket);
     return 0;
   }
   if (options.supervised) {

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <sys/types.h>
+
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -58,6 +61,10 @@ struct AgentOptions {
   std::size_t tenants_of_user_max = 64;  ///< of who comes by the tenants' socket
   os::SocketGroup operator_group = {};
   os::SocketGroup tenant_group = {};
+
+  /// Processes that do not let themselves be looked at (os/broker.h), for the status; none: nobody counts
+  /// them.
+  std::function<std::vector<pid_t>()> not_answered = nullptr;
 
   Sockets sockets() const { return {socket_path, operator_group, tenants_socket_path, tenant_group}; }
 };

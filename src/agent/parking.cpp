@@ -281,7 +281,9 @@ bool Parking::is_its_pipe(pid_t pid, const std::string& path) const {
 /// Until it begins its program a process of ours has the environment of `firebreak run`.
 void Parking::look_at(const InDomain& who, Dumper& dumper, bool for_good) {
   const auto& [pid, domain] = who;
-  const auto environment = at_.kernel.read_file(os::proc_folder(pid) + "/environ");
+  const auto environment = at_.kernel.read_memory_file(os::proc_folder(pid) + "/environ");
+  const bool is_not_answered = !environment && environment.error().code == ErrorCode::Timeout;
+  if (is_not_answered && at_.clock.now() - dumper.since <= doubt_limit) return;
   const std::string path = environment ? park::dump_path_in(*environment) : std::string();
   if (!is_its_pipe(pid, path)) {
     if (!for_good) return;

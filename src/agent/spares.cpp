@@ -116,7 +116,11 @@ void SpareView::set_rule(const std::string& pipe_directory, abi::DomainRule rule
 // ---- Spares ----
 
 void Spares::follow(pid_t pid) {
-  const auto environment = at_.kernel.read_file(os::proc_folder(pid) + "/environ");
+  const auto environment = at_.kernel.read_memory_file(os::proc_folder(pid) + "/environ");
+  asking_again_.erase(pid);
+  // Until it lets itself be looked at it counts as one that has none.
+  if (!environment && environment.error().code == ErrorCode::Timeout && at_.processes.living(pid) != nullptr)
+    asking_again_[pid] = at_.loop.after_or_now(longest_between_searches, [this, pid] { follow(pid); });
   if (!environment || !SpareEnvironment::in(*environment) || followed_.contains(pid)) return;
   followed_[pid];
   if (!looking_) {
@@ -127,6 +131,7 @@ void Spares::follow(pid_t pid) {
 }
 
 void Spares::on_exit(pid_t pid) {
+  asking_again_.erase(pid);
   followed_.erase(pid);
   if (followed_.empty()) looking_.cancel();
 }
@@ -142,7 +147,7 @@ void Spares::find_page(pid_t pid, Followed& followed) {
   (void)os::visit_descriptors(at_.kernel, pid, [&](int number, const std::string& target) {
     if (++looked_at > most_looked_at) return false;
     if (target != page_link()) return true;
-    const auto descriptor = at_.kernel.pidfd_getfd(*process->pidfd(), number);
+    const auto descriptor = at_.kernel.pidfd_getfd(*process->pidfd(), number, target);
     auto view = descriptor ? SpareView::of(descriptor->get()) : Result<SpareView>(propagate(descriptor));
     if (view) followed.view = std::move(*view);
     return !followed.view;

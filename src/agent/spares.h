@@ -141,6 +141,7 @@ class Spares {
   Knows at_;
   Callbacks callbacks_;
   std::map<pid_t, Followed> followed_;
+  std::map<pid_t, os::Watch> asking_again_;  ///< who did not let itself be looked at
   os::Watch looking_;
 };
 

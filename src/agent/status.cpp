@@ -153,6 +153,9 @@ std::string status_json(const StatusSources& of, const Asking& who) {
                              {"promised", use.promised},
                              {"reserve", use.reserve},
                              {"of_a_pair", use.of_a_pair}};
+  const bool is_operator = who.entrance == Entrance::Operators;
+  document["not_answered"] =
+      is_operator && of.options.not_answered ? of.options.not_answered() : std::vector<pid_t>();
   nlohmann::json& domains = document["domains"] = nlohmann::json::array();
   for (const mps::DomainReport& domain : of.domains.reports()) {
     domains.push_back(describe_domain(domain, processes_in(of, who, domain.name),

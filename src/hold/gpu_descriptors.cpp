@@ -17,6 +17,10 @@ std::optional<Device> device_of(const os::Kernel& kernel, const std::string& lin
   return std::nullopt;
 }
 
+std::string link_of(const os::Kernel& kernel, Device device) {
+  return device == Device::AddressSpace ? kernel.uvm_link_target() : kernel.rm_link_target();
+}
+
 /// A thread that has ended has none to compare with.
 Result<bool> is_same_file(os::Kernel& kernel, pid_t pid, int number, const os::Fd& held) {
   const auto same = kernel.is_same_file(pid, number, held);
@@ -56,9 +60,10 @@ Status Duplicates::take(os::Kernel& kernel, const os::Fd& process, const Numbers
   Status all;
   for (const auto& [number, device] : now) {
     if (duplicates_.contains(number)) continue;
-    auto taken = kernel.pidfd_getfd(process, number);
+    auto taken = kernel.pidfd_getfd(process, number, link_of(kernel, device));
     if (!taken) {
-      if (taken.error().code == ErrorCode::ResourceExhausted) all = propagate(taken);
+      const ErrorCode why = taken.error().code;
+      if (why == ErrorCode::ResourceExhausted || why == ErrorCode::Timeout) all = propagate(taken);
       continue;
     }
     Duplicate& duplicate = duplicates_.emplace(number, Duplicate{device, std::move(*taken)}).first->second;

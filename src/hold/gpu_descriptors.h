@@ -38,7 +38,8 @@ class Duplicates {
   /// Those that the process, `now` with these numbers, has no more: a number may mean another file by now.
   /// They are the caller's to close, which may take time.
   Duplicates give_back(os::Kernel& kernel, pid_t pid, const Numbers& now);
-  /// Takes those that are new. ResourceExhausted: not all of them, since we have no descriptor left.
+  /// Takes those that are new. ResourceExhausted: not all of them, since we have no descriptor left; Timeout:
+  /// since the process does not let itself be looked at.
   Status take(os::Kernel& kernel, const os::Fd& process, const Numbers& now);
   /// Whether the process has each of them still, under its number.
   bool are_all_of(os::Kernel& kernel, pid_t pid) const;

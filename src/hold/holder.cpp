@@ -81,7 +81,8 @@ void Holder::look(pid_t pid) {
   const Status looked = look_at(pid, client);
   // One that has just opened something is about to open the rest: an address space alone is not enough.
   if (client.duplicates.size() > before) client.pause = options_.first_look;
-  const bool lacks = !looked && looked.error().code == ErrorCode::ResourceExhausted;
+  const ErrorCode why = looked ? ErrorCode::Internal : looked.error().code;
+  const bool lacks = why == ErrorCode::ResourceExhausted || why == ErrorCode::Timeout;
   if (lacks && !client.lacks) {
     spdlog::warn("process {} is not held, or not all of it; tried again: {}", pid, to_string(looked.error()));
   }

@@ -53,15 +53,16 @@ bool any_space(os::Kernel& kernel, pid_t pid, const Visit& visit) {
 
 /// A thread that has ended shows none.
 Result<std::string> maps_of(os::Kernel& kernel, pid_t pid) {
-  auto maps = kernel.read_file(os::proc_folder(pid) + "/maps");
+  auto maps = kernel.read_memory_file(os::proc_folder(pid) + "/maps");
   if (maps && !maps->empty()) return maps;
-  return kernel.read_file(os::thread_folder(pid, os::living_thread(kernel, pid)) + "/maps");
+  return kernel.read_memory_file(os::thread_folder(pid, os::living_thread(kernel, pid)) + "/maps");
 }
 
 /// A process of the same image.
 struct Relative {
   pid_t parent = 0;
   std::string stat;
+  bool is_certain = true;  ///< else it does not let itself be looked at, and may be one
 };
 using Relatives = std::map<pid_t, Relative>;
 
@@ -70,11 +71,16 @@ Relatives relatives_of(os::Kernel& kernel, const Late& late) {
   for (const pid_t pid : os::all_processes(kernel)) {
     if (pid == late.pid) continue;
     auto stat = stat_of(kernel, pid);
-    if (!stat || os::image_of(kernel, pid, *stat) != late.traces.image) continue;
+    if (!stat) continue;
+    const auto image = os::known_image_of(kernel, pid, *stat);
+    const bool is_certain = image || image.error().code != ErrorCode::Timeout;
+    const std::string addresses = os::image(*stat);
+    const bool may_be_one = !addresses.empty() && late.traces.image.starts_with(addresses + ":");
+    if (is_certain ? image.value_or("") != late.traces.image : !may_be_one) continue;
     pid_t parent = 0;
     const std::string_view text = os::parent(*stat);
     std::from_chars(text.data(), text.data() + text.size(), parent);
-    relatives.emplace(pid, Relative{parent, std::move(*stat)});
+    relatives.emplace(pid, Relative{parent, std::move(*stat), is_certain});
   }
   return relatives;
 }
@@ -102,7 +108,10 @@ std::string describe(const Findings& findings) {
 bool OtherHolders::has_one_of(pid_t pid, const std::vector<const Duplicate*>& spaces) {
   return any_space(kernel_, pid, [&](pid_t task, int number) {
     return std::ranges::any_of(spaces, [&](const Duplicate* space) {
-      return kernel_.is_same_file(task, number, space->descriptor).value_or(false);
+      const auto same = kernel_.is_same_file(task, number, space->descriptor);
+      // Of one that does not let itself be looked at the mark tells. Without a mark it may have it.
+      const bool is_not_answered = !same && same.error().code == ErrorCode::Timeout;
+      return is_not_answered ? !space->mark : same.value_or(false);
     });
   });
 }
@@ -126,9 +135,11 @@ std::vector<OtherHolder> OtherHolders::same_openings(const Duplicates& duplicate
   return holders;
 }
 
-/// A mapping keeps it as a descriptor does, and outlives that.
+/// A mapping keeps it as a descriptor does, and outlives that. Whoever does not let itself be looked at may
+/// have one.
 bool OtherHolders::has_space_mapped(pid_t pid) {
   const auto maps = maps_of(kernel_, pid);
+  if (!maps && maps.error().code == ErrorCode::Timeout) return true;
   return maps && maps->find(kernel_.uvm_link_target()) != std::string::npos;
 }
 
@@ -147,7 +158,9 @@ std::vector<OtherHolder> OtherHolders::forks(bool somebody_has_it) {
     if (late_.others.contains(pid) || late_.others.contains(first)) continue;
     if (pid == os::own_pid() || !keeps_any_space(pid)) continue;
     const bool is_the_deads = first == pid || keeps_any_space(first);
-    if (is_the_deads || somebody_has_it) holders.push_back(holder_from(pid, relative.stat, is_the_deads));
+    // Who may be another program is waited for, and is nobody's to end.
+    if (is_the_deads || somebody_has_it)
+      holders.push_back(holder_from(pid, relative.stat, is_the_deads && relative.is_certain));
   }
   return holders;
 }
@@ -193,7 +206,7 @@ bool OtherHolders::are_all_found() const { return found_.marks().size() == late_
 bool OtherHolders::is_seen_from(const std::string& path) {
   bool is_any = false;
   for (const os::OpeningMark mark : late_.traces.marks) {
-    auto opening = kernel_.open(path, O_RDONLY);
+    auto opening = os::open_what_it_is_called(kernel_, path, kernel_.uvm_link_target());
     if (!opening) return false;
     if (!os::is_marked(opening->get(), mark).value_or(false)) continue;
     is_any = true;
@@ -207,7 +220,8 @@ void OtherHolders::find_marked_of(pid_t pid) {
     if (!is_seen_from(os::proc_folder(task) + "/fd/" + std::to_string(number))) return false;
     const auto process = kernel_.pidfd_open(pid);
     if (!process) return true;
-    if (auto duplicate = kernel_.pidfd_getfd(*process, number)) find_out(std::move(*duplicate));
+    if (auto duplicate = kernel_.pidfd_getfd(*process, number, kernel_.uvm_link_target()))
+      find_out(std::move(*duplicate));
     return are_all_found();
   });
 }

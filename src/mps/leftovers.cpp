@@ -63,7 +63,10 @@ bool has_clients(os::Kernel& kernel, const std::string& control_program, const s
   return std::ranges::any_of(os::all_processes(kernel), [&](pid_t pid) {
     const auto name = kernel.read_file(os::proc_folder(pid) + "/comm");
     if (!name || *name == process_name(control_program)) return false;
-    return os::variable_in(os::environment_of(kernel, pid), "CUDA_MPS_PIPE_DIRECTORY") == pipe_directory;
+    const auto environment = kernel.read_memory_file(os::proc_folder(pid) + "/environ");
+    // Who does not let itself be looked at may be one.
+    if (!environment && environment.error().code == ErrorCode::Timeout) return true;
+    return os::variable_in(environment.value_or(""), "CUDA_MPS_PIPE_DIRECTORY") == pipe_directory;
   });
 }
 

@@ -3,8 +3,11 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <linux/memfd.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
@@ -72,6 +75,79 @@ Status visit_descriptors_in(Kernel& kernel, const std::string& directory, const 
 std::optional<std::size_t> count_descriptors(Kernel& kernel, pid_t pid) {
   if (const auto count = count_in(kernel, descriptor_folder(pid, pid))) return count;
   return count_in(kernel, descriptor_folder(pid, living_thread(kernel, pid)));
+}
+
+// --- what a descriptor is
+
+namespace {
+
+using Facts = struct statx;
+
+/// By number, because the oldest supported C library has no function of that name.
+bool look_up(int folder, const char* path, int flags, Facts& facts) {
+  constexpr int asks_nobody = AT_STATX_DONT_SYNC | AT_NO_AUTOMOUNT;
+  return ::syscall(SYS_statx, folder, path, flags | asks_nobody, STATX_TYPE | STATX_MODE, &facts) == 0;
+}
+
+bool look_up(int fd, Facts& facts) { return look_up(fd, "", AT_EMPTY_PATH, facts); }
+
+using DeviceNumber = std::pair<std::uint32_t, std::uint32_t>;
+
+DeviceNumber file_system_of(const Facts& facts) { return {facts.stx_dev_major, facts.stx_dev_minor}; }
+
+/// Of all memory files of this kernel: nobody can mount it.
+std::optional<DeviceNumber> memory_files() {
+  const Fd one(static_cast<int>(::syscall(SYS_memfd_create, "kind", MFD_CLOEXEC)));
+  Facts facts{};
+  if (!one || !look_up(one.get(), facts)) return std::nullopt;
+  return file_system_of(facts);
+}
+
+bool is_memory_file(const Facts& facts) {
+  static const std::optional<DeviceNumber> all = memory_files();
+  return S_ISREG(facts.stx_mode) && all && file_system_of(facts) == *all;
+}
+
+bool is_called_rightly(const Facts& facts, const std::string& link) {
+  if (link.starts_with("/memfd:")) return is_memory_file(facts);
+  if (link.starts_with("socket:")) return S_ISSOCK(facts.stx_mode);
+  Facts node{};
+  if (!S_ISCHR(facts.stx_mode) || !look_up(AT_FDCWD, link.c_str(), 0, node)) return false;
+  return S_ISCHR(node.stx_mode) && node.stx_rdev_major == facts.stx_rdev_major &&
+         node.stx_rdev_minor == facts.stx_rdev_minor;
+}
+
+tl::unexpected<Error> only_called(const std::string& link) {
+  return fail(ErrorCode::NotFound, "a descriptor is called " + link + ", and is something else");
+}
+
+}  // namespace
+
+DescriptorKind kind_of(int fd) {
+  Facts facts{};
+  if (!look_up(fd, facts)) return DescriptorKind::Other;
+  if (is_memory_file(facts)) return DescriptorKind::MemoryFile;
+  if (S_ISCHR(facts.stx_mode)) return DescriptorKind::Device;
+  return S_ISSOCK(facts.stx_mode) ? DescriptorKind::Socket : DescriptorKind::Other;
+}
+
+bool is_what_it_is_called(int fd, const std::string& link) {
+  Facts facts{};
+  return look_up(fd, facts) && is_called_rightly(facts, link);
+}
+
+Status check_what_it_is_called(const std::string& path, const std::string& link) {
+  Facts facts{};
+  if (!look_up(AT_FDCWD, path.c_str(), 0, facts)) return fail_errno("look at " + path, errno);
+  return is_called_rightly(facts, link) ? Status() : only_called(link);
+}
+
+Result<Fd> open_what_it_is_called(Kernel& kernel, const std::string& path, const std::string& link) {
+  // This opens nothing yet, but from here on the path can lead nowhere else.
+  const auto found = kernel.open(path, O_PATH);
+  if (!found) return propagate(found);
+  if (!is_what_it_is_called(found->get(), link)) return only_called(link);
+  return kernel.open("/proc/self/fd/" + std::to_string(found->get()), O_RDONLY);
 }
 
 // --- descriptor limit

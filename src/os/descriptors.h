@@ -33,6 +33,26 @@ Status visit_descriptors_in(Kernel& kernel, const std::string& directory, const 
 /// gone, or it is not ours to look into.
 std::optional<std::size_t> count_descriptors(Kernel& kernel, pid_t pid);
 
+// --- what a descriptor is
+// Found out without a word to the file system behind it: one in user space (FUSE) answers when it likes, and
+// holds whoever asks. The text that /proc shows proves nothing: a file of such a file system may be called
+// "/dev/nvidia-uvm" where its owner has mounted it.
+
+enum class DescriptorKind { MemoryFile, Device, Socket, Other };
+
+/// Other: also where that cannot be said.
+DescriptorKind kind_of(int fd);
+
+/// Whether it is what /proc shows as `link`: that device, a memory file, a socket. By what Linux knows of the
+/// inode.
+bool is_what_it_is_called(int fd, const std::string& link);
+/// The same of the file to which `path` leads, a descriptor in /proc: NotFound where it is something else.
+Status check_what_it_is_called(const std::string& path, const std::string& link);
+
+/// Opens the file behind `path`, a descriptor in /proc that shows `link`, once more, for reading. NotFound:
+/// it is something else.
+Result<Fd> open_what_it_is_called(Kernel& kernel, const std::string& path, const std::string& link);
+
 // --- descriptor limit
 // How many descriptors this process may have, and has.
 

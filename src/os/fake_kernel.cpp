@@ -345,7 +345,7 @@ Result<Fd> FakeKernel::pidfd_open(pid_t pid) {
   return fd;
 }
 
-Result<Fd> FakeKernel::pidfd_getfd(const Fd& pidfd, int remote_number) {
+Result<Fd> FakeKernel::pidfd_getfd(const Fd& pidfd, int remote_number, const std::string& link) {
   const std::lock_guard lock(mutex_);
   if (getfd_error_) return tl::unexpected<Error>(*getfd_error_);
   const auto pid = pid_of_pidfd_.find(pidfd.get());
@@ -354,6 +354,7 @@ Result<Fd> FakeKernel::pidfd_getfd(const Fd& pidfd, int remote_number) {
   if (!process) return propagate(process);
   const auto descriptor = (*process)->descriptors.find(remote_number);
   if (descriptor == (*process)->descriptors.end()) return fail_errno("duplicate a descriptor", EBADF);
+  if (descriptor->second.first != link) return fail(ErrorCode::NotFound, "that descriptor is no " + link);
   Result<Fd> fd = duplicate(descriptor->second.second);
   if (fd) path_of_fd_[fd->get()] = descriptor->second.first;
   return fd;

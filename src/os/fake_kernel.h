@@ -96,7 +96,7 @@ class FakeKernel final : public Kernel {
   Result<KernelLogBell> kernel_log_bell() override;
   Result<pid_t> spawn(const SpawnRequest& request) override;
   Result<Fd> pidfd_open(pid_t pid) override;
-  Result<Fd> pidfd_getfd(const Fd& pidfd, int remote_number) override;
+  Result<Fd> pidfd_getfd(const Fd& pidfd, int remote_number, const std::string& link) override;
   Result<bool> is_same_file(pid_t pid, int remote_number, const Fd& fd) override;
   Status send_signal(const Fd& pidfd, int signal) override;
   Result<std::unique_ptr<Standstill>> stop_all_but_writers(pid_t pid, const Fd& pipe) override;

@@ -76,9 +76,9 @@ TEST(FakeKernelTest, IoctlsReachTheDeviceAlsoThroughADuplicate) {
   kernel.add_process(7);
   kernel.give_descriptor(7, 3, "/dev/nvidia-uvm", create_memory_file("x", 0).value());
   const Fd pidfd = kernel.pidfd_open(7).value();
-  EXPECT_TRUE(kernel.ioctl(kernel.pidfd_getfd(pidfd, 3).value(), 33, nullptr));
+  EXPECT_TRUE(kernel.ioctl(kernel.pidfd_getfd(pidfd, 3, "/dev/nvidia-uvm").value(), 33, nullptr));
   EXPECT_EQ(seen, 33u);
-  EXPECT_FALSE(kernel.pidfd_getfd(pidfd, 4));
+  EXPECT_FALSE(kernel.pidfd_getfd(pidfd, 4, "/dev/nvidia-uvm"));
   EXPECT_FALSE(kernel.ioctl(pidfd, 33, nullptr));
 }
 
@@ -106,7 +106,7 @@ TEST(FakeKernelTest, AProcessShowsItsDescriptorsUntilItExits) {
   EXPECT_FALSE(kernel.try_wait(7).value());
   kernel.exit_process(7, {3, 0});
   EXPECT_TRUE(readable(kernel, pidfd));
-  EXPECT_FALSE(kernel.pidfd_getfd(pidfd, 3));
+  EXPECT_FALSE(kernel.pidfd_getfd(pidfd, 3, "/dev/nvidia-uvm"));
   EXPECT_EQ(kernel.try_wait(7).value()->exit_code, 3);
   EXPECT_EQ(kernel.try_wait(7).error().code, ErrorCode::NotFound);
   EXPECT_EQ(kernel.pidfd_open(7).error().code, ErrorCode::NotFound);

@@ -5,6 +5,8 @@
 #include <grp.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 #include <algorithm>
 #include <array>
@@ -15,6 +17,7 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <string>
 #include <system_error>
@@ -28,10 +31,25 @@ namespace firebreak::os {
 
 // --- file identity
 
+namespace {
+
+/// By what Linux knows, without a word to its file system. By number, since the oldest supported C library
+/// has no such function.
+bool look_up(int fd, struct statx& facts) {
+  return ::syscall(SYS_statx, fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_TYPE | STATX_INO, &facts) ==
+         0;
+}
+
+FileIdentity identity_in(const struct statx& facts) {
+  return {makedev(facts.stx_dev_major, facts.stx_dev_minor), facts.stx_ino};
+}
+
+}  // namespace
+
 Result<FileIdentity> identity_of(int fd) {
-  struct stat info {};
-  if (::fstat(fd, &info) != 0) return fail_errno("ask which file a descriptor is", errno);
-  return FileIdentity{info.st_dev, info.st_ino};
+  struct statx facts {};
+  if (!look_up(fd, facts)) return fail_errno("ask which file a descriptor is", errno);
+  return identity_in(facts);
 }
 
 // --- regular file
@@ -39,10 +57,10 @@ Result<FileIdentity> identity_of(int fd) {
 namespace {
 
 Result<FileIdentity> identity_of(int fd, const std::string& path) {
-  struct stat info {};
-  if (::fstat(fd, &info) != 0) return fail_errno("look at " + path, errno);
-  if (!S_ISREG(info.st_mode)) return fail(ErrorCode::Unsupported, path + " is no regular file");
-  return FileIdentity{info.st_dev, info.st_ino};
+  struct statx facts {};
+  if (!look_up(fd, facts)) return fail_errno("look at " + path, errno);
+  if (!S_ISREG(facts.stx_mode)) return fail(ErrorCode::Unsupported, path + " is no regular file");
+  return identity_in(facts);
 }
 
 }  // namespace
@@ -59,6 +77,53 @@ Result<Fd> open_regular_file(Kernel& kernel, const std::string& path) {
   if (!found) return propagate(found);
   if (const auto identity = identity_of(found->get(), path); !identity) return propagate(identity);
   // The very file that was looked at, even if the path leads to another by now.
+  return kernel.open("/proc/self/fd/" + std::to_string(found->get()), O_RDONLY | O_NONBLOCK | O_NOCTTY);
+}
+
+namespace {
+
+/// proc(5): number parent major:minor ... - type ...
+bool is_mount_without_user_space(std::string_view line, std::string_view number, std::string_view device) {
+  std::array<std::string_view, 3> fields;
+  for (std::string_view& field : fields) {
+    field = line.substr(0, line.find(' '));
+    line.remove_prefix(std::min(field.size() + 1, line.size()));
+  }
+  constexpr std::string_view before_type = " - ";
+  const std::size_t type = line.find(before_type);
+  if ((fields[0] != number && fields[2] != device) || type == std::string_view::npos) return false;
+  return !line.substr(type + before_type.size()).starts_with("fuse");
+}
+
+bool is_on_file_system_of_ours(Kernel& kernel, int fd) {
+  constexpr unsigned mount_number = 0x1000;  // STATX_MNT_ID, of Linux 5.8; older headers have none
+  constexpr std::size_t place_of_mount_number = 144;
+  struct statx facts {};
+  const int flags = AT_EMPTY_PATH | AT_STATX_DONT_SYNC;
+  if (::syscall(SYS_statx, fd, "", flags, STATX_TYPE | mount_number, &facts) != 0) return false;
+  std::uint64_t number = 0;
+  std::memcpy(&number, reinterpret_cast<const char*>(&facts) + place_of_mount_number, sizeof(number));
+  const bool has_number = (facts.stx_mask & mount_number) != 0;
+  const std::string its_number = has_number ? std::to_string(number) : "none";
+  const auto device = std::to_string(facts.stx_dev_major) + ":" + std::to_string(facts.stx_dev_minor);
+  const auto mounts = kernel.read_file("/proc/self/mountinfo");
+  std::string_view left = mounts ? std::string_view(*mounts) : std::string_view();
+  while (!left.empty()) {
+    const std::string_view line = left.substr(0, left.find('\n'));
+    if (is_mount_without_user_space(line, its_number, device)) return true;
+    left.remove_prefix(std::min(line.size() + 1, left.size()));
+  }
+  return false;
+}
+
+}  // namespace
+
+Result<Fd> open_regular_file_of_others(Kernel& kernel, const std::string& path) {
+  const Result<Fd> found = kernel.open(path, O_PATH);
+  if (!found) return propagate(found);
+  if (const auto identity = identity_of(found->get(), path); !identity) return propagate(identity);
+  if (!is_on_file_system_of_ours(kernel, found->get()))
+    return fail(ErrorCode::Unsupported, path + " is on a file system that may make us wait");
   return kernel.open("/proc/self/fd/" + std::to_string(found->get()), O_RDONLY | O_NONBLOCK | O_NOCTTY);
 }
 

@@ -39,6 +39,11 @@ Result<FileIdentity> regular_file_at(Kernel& kernel, const std::string& path);
 /// it. Unsupported as above.
 Result<Fd> open_regular_file(Kernel& kernel, const std::string& path);
 
+/// The same of a file that somebody else has chosen. Unsupported also where its file system is one in user
+/// space (FUSE), or is mounted nowhere where we are: then each open() and read() may last as long as that one
+/// likes.
+Result<Fd> open_regular_file_of_others(Kernel& kernel, const std::string& path);
+
 /// Moves the descriptor's place, in bytes from the file's beginning; the first returns where that is.
 Result<std::size_t> go_to_end(int fd);
 Status go_to(int fd, std::uint64_t place);

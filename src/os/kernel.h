@@ -43,6 +43,24 @@ struct SpawnRequest {
   bool die_with_parent = true;  ///< PR_SET_PDEATHSIG(SIGKILL): nothing is left behind if we are killed
 };
 
+/// Looks at another process that may last as long as that process likes: Linux waits for a page of its
+/// memory, which a file system of its own may have to bring (FUSE) or a thread of its own (userfaultfd), for
+/// a lock on its mappings, or for its exec(). Does them here and now (direct_looks) or has them done
+/// (os/broker.h). Thread safe. Timeout: the look was not answered, and nothing is known.
+class Looks {
+ public:
+  virtual ~Looks() = default;
+  /// The whole of such a file in /proc: environ, cmdline, maps.
+  virtual Result<std::string> read_file(const std::string& path) = 0;
+  /// So many bytes, at most 4,096, from an address on of such a "mem".
+  virtual Result<std::string> read_memory(const std::string& path, std::uint64_t address,
+                                          std::size_t size_bytes) = 0;
+  /// As Kernel::pidfd_getfd().
+  virtual Result<Fd> duplicate(const Fd& pidfd, int number, const std::string& link) = 0;
+  /// Whether two processes' descriptors are of the same opening.
+  virtual Result<bool> is_same_file(pid_t pid, int number, pid_t other, int other_number) = 0;
+};
+
 /// Thread safe. Every call fails with the errno's text as message; EACCES and EPERM become PermissionDenied,
 /// ENOENT and ESRCH NotFound, ENOSPC, ENOMEM, EMFILE ResourceExhausted, EAGAIN Unavailable, EPIPE Protocol
 /// (for /dev/kmsg: records were overwritten before they were read), ETIMEDOUT Timeout, the rest Internal.
@@ -59,6 +77,16 @@ class Kernel {
   virtual Result<std::vector<std::string>> list_directory(const std::string& path) = 0;
   /// The whole of a small file (procfs, a pid file).
   virtual Result<std::string> read_file(const std::string& path) = 0;
+  /// The whole of a file in /proc that Linux makes of a process's memory: environ, cmdline, maps. Timeout:
+  /// the process does not let itself be looked at.
+  virtual Result<std::string> read_memory_file(const std::string& path) { return read_file(path); }
+  /// So many bytes of a process's memory (its "mem" in /proc). Timeout: as above.
+  virtual Result<std::string> read_memory(const std::string& path, std::uint64_t /*address*/,
+                                          std::size_t /*size_bytes*/) {
+    return fail(ErrorCode::NotFound, "no memory is seen in " + path);
+  }
+  /// From now on looks that may last are done by these.
+  virtual void look_by(std::shared_ptr<Looks> /*looks*/) {}
   virtual Status ioctl(const Fd& fd, unsigned long request, void* argument) = 0;
   /// Closes a descriptor. The last one of a device node may take as long as the driver waits for the GPU.
   virtual void close(Fd fd) { fd.reset(); }
@@ -80,9 +108,12 @@ class Kernel {
   // Processes.
   virtual Result<pid_t> spawn(const SpawnRequest& request) = 0;
   virtual Result<Fd> pidfd_open(pid_t pid) = 0;
-  /// A duplicate of another process's descriptor.
-  virtual Result<Fd> pidfd_getfd(const Fd& pidfd, int remote_number) = 0;
-  /// Whether that descriptor of a process is (a duplicate of) ours. Unsupported: this kernel cannot say.
+  /// A duplicate of another process's descriptor, which /proc shows as `link`: a device, a memory file or a
+  /// socket. NotFound: it is something else, whatever it is called. Timeout: the process does not let itself
+  /// be looked at.
+  virtual Result<Fd> pidfd_getfd(const Fd& pidfd, int remote_number, const std::string& link) = 0;
+  /// Whether that descriptor of a process is (a duplicate of) ours. Unsupported: this kernel cannot say;
+  /// Timeout: as above.
   virtual Result<bool> is_same_file(pid_t pid, int remote_number, const Fd& fd) = 0;
   virtual Status send_signal(const Fd& pidfd, int signal) = 0;
   /// os/standstill.h

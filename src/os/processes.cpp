@@ -2,9 +2,7 @@
 #include "os/processes.h"
 
 #include <elf.h>
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -73,7 +71,7 @@ pid_t living_thread(Kernel& kernel, pid_t pid) {
 }
 
 std::string environment_of(Kernel& kernel, pid_t pid) {
-  return kernel.read_file(proc_folder(pid) + "/environ").value_or("");
+  return kernel.read_memory_file(proc_folder(pid) + "/environ").value_or("");
 }
 
 void for_each_text(std::string_view texts, const std::function<void(std::string_view)>& callback) {
@@ -171,33 +169,40 @@ std::optional<std::uint64_t> random_bytes_address(std::string_view auxiliary_vec
   return std::nullopt;
 }
 
-/// In hexadecimal; empty where they are not to be had.
-std::string random_bytes_of(Kernel& kernel, const std::string& folder) {
-  const auto address = random_bytes_address(kernel.read_file(folder + "/auxv").value_or(""));
-  if (!address) return {};
-  const auto memory = kernel.open(folder + "/mem", O_RDONLY);
-  if (!memory) return {};
+/// In hexadecimal; empty where they are not to be had. Timeout: the process does not let itself be looked at.
+Result<std::string> random_bytes_of(Kernel& kernel, const std::string& folder) {
+  const auto vector = kernel.read_memory_file(folder + "/auxv");
+  if (!vector && vector.error().code == ErrorCode::Timeout) return propagate(vector);
+  const auto address = random_bytes_address(vector.value_or(""));
+  if (!address) return std::string();
   std::array<std::uint64_t, 2> bytes{};
-  const auto got = ::pread(memory->get(), bytes.data(), sizeof(bytes), static_cast<off_t>(*address));
-  if (got != ssize_t{sizeof(bytes)}) return {};
+  const auto got = kernel.read_memory(folder + "/mem", *address, sizeof(bytes));
+  if (!got && got.error().code == ErrorCode::Timeout) return propagate(got);
+  if (!got || got->size() != sizeof(bytes)) return std::string();
+  std::memcpy(bytes.data(), got->data(), sizeof(bytes));
   return fmt::format("{:016x}{:016x}", bytes[0], bytes[1]);
 }
 
-std::string image_in(Kernel& kernel, const std::string& folder, std::string_view stat) {
+Result<std::string> image_in(Kernel& kernel, const std::string& folder, std::string_view stat) {
   std::string addresses = image(stat);
   // Not needed else, and a look into memory may have to wait for the process's own changes of its mappings.
   if (addresses.empty() || (stat_flags(stat) & flag_random_addresses) != 0) return addresses;
-  const std::string bytes = random_bytes_of(kernel, folder);
-  return bytes.empty() ? std::string() : addresses + ":" + bytes;
+  const auto bytes = random_bytes_of(kernel, folder);
+  if (!bytes) return propagate(bytes);
+  return bytes->empty() ? std::string() : addresses + ":" + *bytes;
 }
 
 }  // namespace
 
-std::string image_of(Kernel& kernel, pid_t pid, std::string_view stat) {
+Result<std::string> known_image_of(Kernel& kernel, pid_t pid, std::string_view stat) {
   if (is_alive(stat)) return image_in(kernel, proc_folder(pid), stat);
   const std::string folder = thread_folder(pid, living_thread(kernel, pid));
   const auto other = kernel.read_file(folder + "/stat");
-  return other ? image_in(kernel, folder, *other) : std::string();
+  return other ? image_in(kernel, folder, *other) : Result<std::string>(std::string());
+}
+
+std::string image_of(Kernel& kernel, pid_t pid, std::string_view stat) {
+  return known_image_of(kernel, pid, stat).value_or("");
 }
 
 std::string image_of(Kernel& kernel, pid_t pid) {

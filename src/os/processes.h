@@ -84,6 +84,9 @@ std::string image(std::string_view stat);
 /// Where Linux does not choose addresses at random (setarch -R, a debugger), all runs of a program have the
 /// same: then it ends with the random bytes that each program is started with (AT_RANDOM), and a child of
 /// fork() has as well. Empty: those are not for us to see.
+/// Timeout: it is one of these, and does not let itself be looked at.
+Result<std::string> known_image_of(Kernel& kernel, pid_t pid, std::string_view stat);
+/// The same; empty also where it does not let itself be looked at.
 std::string image_of(Kernel& kernel, pid_t pid, std::string_view stat);
 std::string image_of(Kernel& kernel, pid_t pid);
 

@@ -3,7 +3,6 @@
 
 #include <dirent.h>
 #include <fcntl.h>
-#include <linux/kcmp.h>
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -32,9 +31,6 @@ namespace firebreak::os {
 
 namespace {
 
-/// What read_file() is for is far smaller; a file that never ends must not eat the memory.
-constexpr std::size_t largest_small_file = 16 * mib;
-
 ExitStatus from_wait(int status) {
   ExitStatus result;
   if (WIFSIGNALED(status)) {
@@ -47,9 +43,6 @@ ExitStatus from_wait(int status) {
 
 // By number, because the C library's header for these does not link from C++ in the oldest supported release.
 int call_pidfd_open(pid_t pid) { return static_cast<int>(::syscall(SYS_pidfd_open, pid, 0U)); }
-int call_pidfd_getfd(int pidfd, int number) {
-  return static_cast<int>(::syscall(SYS_pidfd_getfd, pidfd, number, 0U));
-}
 long call_pidfd_send_signal(int pidfd, int signal) {
   return ::syscall(SYS_pidfd_send_signal, pidfd, signal, nullptr, 0U);
 }
@@ -97,19 +90,7 @@ Result<std::vector<std::string>> RealKernel::list_directory(const std::string& p
   return names;
 }
 
-Result<std::string> RealKernel::read_file(const std::string& path) {
-  Result<Fd> fd = open(path, O_RDONLY);
-  if (!fd) return propagate(fd);
-  std::string text;
-  std::array<std::byte, 4096> buffer{};
-  while (text.size() < largest_small_file) {
-    const Result<std::size_t> size = read(*fd, buffer);
-    if (!size) return propagate(size, path);
-    if (*size == 0) return text;
-    text.append(reinterpret_cast<const char*>(buffer.data()), *size);
-  }
-  return fail(ErrorCode::Protocol, path + " is larger than expected");
-}
+Result<std::string> RealKernel::read_file(const std::string& path) { return read_small_file(path); }
 
 Status RealKernel::ioctl(const Fd& fd, unsigned long request, void* argument) {
   int result = -1;
@@ -128,17 +109,8 @@ Result<Fd> RealKernel::pidfd_open(pid_t pid) {
   return fd;
 }
 
-Result<Fd> RealKernel::pidfd_getfd(const Fd& pidfd, int remote_number) {
-  Fd fd(call_pidfd_getfd(pidfd.get(), remote_number));
-  if (!fd)
-    return fail_errno("duplicate descriptor " + std::to_string(remote_number) + " of a process", errno);
-  return fd;
-}
-
 Result<bool> RealKernel::is_same_file(pid_t pid, int remote_number, const Fd& fd) {
-  const long order = ::syscall(SYS_kcmp, ::getpid(), pid, KCMP_FILE, fd.get(), remote_number);
-  if (order < 0) return fail_errno("compare descriptors", errno);
-  return order == 0;
+  return looks_->is_same_file(pid, remote_number, ::getpid(), fd.get());
 }
 
 Status RealKernel::send_signal(const Fd& pidfd, int signal) {

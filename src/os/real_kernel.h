@@ -3,13 +3,14 @@
 #pragma once
 
 #include "os/kernel.h"
+#include "os/looks.h"
 
 namespace firebreak::os {
 
 // --- real kernel
 
-/// This machine's Linux kernel and NVIDIA driver. Has no state of its own; other kernels may derive from it
-/// to stand in for single device nodes.
+/// This machine's Linux kernel and NVIDIA driver. Has no state of its own but who looks for it; other kernels
+/// may derive from it to stand in for single device nodes.
 class RealKernel : public Kernel {
  public:
   /// Always close-on-exec.
@@ -18,6 +19,13 @@ class RealKernel : public Kernel {
   Result<std::string> read_link(const std::string& path) override;
   Result<std::vector<std::string>> list_directory(const std::string& path) override;
   Result<std::string> read_file(const std::string& path) override;
+  Result<std::string> read_memory_file(const std::string& path) override { return looks_->read_file(path); }
+  Result<std::string> read_memory(const std::string& path, std::uint64_t address,
+                                  std::size_t size_bytes) override {
+    return looks_->read_memory(path, address, size_bytes);
+  }
+  /// Before another thread uses it.
+  void look_by(std::shared_ptr<Looks> looks) override { looks_ = std::move(looks); }
   Status ioctl(const Fd& fd, unsigned long request, void* argument) override;
   Result<KernelLogBell> kernel_log_bell() override { return KernelLogBell::open(); }
 
@@ -25,13 +33,18 @@ class RealKernel : public Kernel {
   /// stays.
   Result<pid_t> spawn(const SpawnRequest& request) override;
   Result<Fd> pidfd_open(pid_t pid) override;
-  Result<Fd> pidfd_getfd(const Fd& pidfd, int remote_number) override;
+  Result<Fd> pidfd_getfd(const Fd& pidfd, int remote_number, const std::string& link) override {
+    return looks_->duplicate(pidfd, remote_number, link);
+  }
   Result<bool> is_same_file(pid_t pid, int remote_number, const Fd& fd) override;
   Status send_signal(const Fd& pidfd, int signal) override;
   Result<std::unique_ptr<Standstill>> stop_all_but_writers(pid_t pid, const Fd& pipe) override;
   Result<std::optional<ExitStatus>> try_wait(pid_t pid) override;
 
   Result<std::vector<std::size_t>> poll(std::span<const int> fds, std::chrono::milliseconds timeout) override;
+
+ private:
+  std::shared_ptr<Looks> looks_ = direct_looks();
 };
 
 // --- spawn

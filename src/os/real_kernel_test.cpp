@@ -227,7 +227,7 @@ TEST_F(RealKernelTest, DuplicatesAnotherProcessesDescriptor) {
   request.inherited = {{file.get(), 77}};
   const pid_t pid = kernel_.spawn(request).value();
   const Fd pidfd = kernel_.pidfd_open(pid).value();
-  const auto copy = kernel_.pidfd_getfd(pidfd, 77);
+  const auto copy = kernel_.pidfd_getfd(pidfd, 77, "/memfd:content (deleted)");
   EXPECT_TRUE(kill_child(kernel_, pid, pidfd));
   if (!copy && copy.error().code == ErrorCode::PermissionDenied) GTEST_SKIP() << to_string(copy.error());
   ASSERT_TRUE(copy) << to_string(copy.error());

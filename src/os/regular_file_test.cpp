@@ -12,6 +12,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "os/fuse_file.h"
 #include "os/real_kernel.h"
 
 namespace firebreak::os {
@@ -24,6 +25,18 @@ struct RegularFile : testing::Test {
 
   void append(const std::string& text) const { std::ofstream(path, std::ios::app) << text; }
 };
+
+TEST_F(RegularFile, OfOthersIsOpenedOnlyOnAFileSystemOfOurs) {
+  const Fd here = kernel.open(path, O_RDWR | O_CREAT).value();
+  EXPECT_TRUE(open_regular_file_of_others(kernel, "/proc/self/fd/" + std::to_string(here.get())));
+  FuseFile fuse;
+  if (!fuse.file()) GTEST_SKIP() << "nobody may mount here";
+  const auto opened =
+      open_regular_file_of_others(kernel, "/proc/self/fd/" + std::to_string(fuse.file().get()));
+  ASSERT_FALSE(opened);
+  EXPECT_EQ(opened.error().code, ErrorCode::Unsupported);
+  EXPECT_EQ(fuse.questions(), 0);
+}
 
 TEST_F(RegularFile, IsTheSameByAnotherName) {
   append("x");

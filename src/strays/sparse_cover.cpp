@@ -85,7 +85,7 @@ Result<os::Fd> SparseCover::va_space_of(pid_t pid) {
   Result<os::Fd> found = fail(ErrorCode::NotFound, "the process has no VA space");
   const Status visited = os::visit_descriptors(kernel_, pid, [&](int number, const std::string& target) {
     if (target != kernel_.uvm_link_target()) return true;
-    auto duplicate = kernel_.pidfd_getfd(*process, number);
+    auto duplicate = kernel_.pidfd_getfd(*process, number, target);
     // Of a process's two, the one without a VA space refuses whatever is asked: here, what is no range.
     const bool refuses = duplicate && free_range(kernel_, *duplicate, {}) == abi::nv_err_illegal_action;
     if (!refuses) found = std::move(duplicate);
@@ -97,7 +97,7 @@ Result<os::Fd> SparseCover::va_space_of(pid_t pid) {
 
 void SparseCover::cover(pid_t pid) {
   works_.erase(pid);
-  const auto maps = kernel_.read_file("/proc/" + std::to_string(pid) + "/maps");
+  const auto maps = kernel_.read_memory_file("/proc/" + std::to_string(pid) + "/maps");
   if (!maps) return finish(pid, {0, 0, maps.error().message});
   if (maps->find(guard_library) != std::string::npos) return;
   auto va_space = va_space_of(pid);

@@ -105,7 +105,7 @@ Status StrayWatch::find_guard(pid_t pid, Followed& followed) {
   Status lack;
   const Status visited = os::visit_descriptors(kernel_, pid, [&](int number, const std::string& target) {
     if (target != page_link()) return true;
-    const auto descriptor = kernel_.pidfd_getfd(followed.process, number);
+    const auto descriptor = kernel_.pidfd_getfd(followed.process, number, target);
     if (!descriptor) lack = propagate(descriptor);
     auto guard = descriptor ? guard::GuardView::of(descriptor->get())
                             : Result<guard::GuardView>(propagate(descriptor));

@@ -21,7 +21,7 @@ Status LineTail::follow_name(const std::string& directory, const std::string& na
 }
 
 Status LineTail::follow_file(const std::string& path) {
-  auto file = os::open_regular_file(kernel_, path);
+  auto file = os::open_regular_file_of_others(kernel_, path);
   if (!file) return propagate(file);
   auto changes = os::FileWatch::of(*file);
   if (!changes) return propagate(changes);

@@ -136,7 +136,7 @@ std::optional<MpsServer> ProcessScan::server(pid_t pid) {
 }
 
 bool ProcessScan::is_server(pid_t pid) {
-  const Result<std::string> command = kernel_.read_file(proc(pid, "cmdline"));
+  const Result<std::string> command = kernel_.read_memory_file(proc(pid, "cmdline"));
   if (!command) return false;
   bool server = false;
   int words = 0;
@@ -151,7 +151,7 @@ bool ProcessScan::is_server(pid_t pid) {
 
 bool ProcessScan::is_on_this_gpu(pid_t pid) {
   if (options_.gpu_variable.empty()) return true;
-  const Result<std::string> environment = kernel_.read_file(proc(pid, "environ"));
+  const Result<std::string> environment = kernel_.read_memory_file(proc(pid, "environ"));
   return environment && os::variable_in(*environment, options_.gpu_variable) == options_.gpu_value;
 }
 

@@ -83,7 +83,7 @@ Result<std::vector<int>> UvmListener::candidates() {
 
 /// Succeeds without an attachment when this descriptor is no VA space or is gone again.
 Status UvmListener::attach(int remote_number) {
-  const Result<os::Fd> uvm_fd = kernel_.pidfd_getfd(process_, remote_number);
+  const Result<os::Fd> uvm_fd = kernel_.pidfd_getfd(process_, remote_number, kernel_.uvm_link_target());
   if (!uvm_fd && uvm_fd.error().code == ErrorCode::ResourceExhausted) return propagate(uvm_fd);
   if (!uvm_fd && uvm_fd.error().code == ErrorCode::PermissionDenied) {
     return explain_getfd(uvm_fd.error(), target_.pid);

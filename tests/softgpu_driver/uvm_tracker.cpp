@@ -17,7 +17,7 @@ std::vector<os::Fd> uvm_descriptors(softgpu::DeviceKernel& devices, const Client
   for (const std::string& name : names.value()) {
     const auto link = devices.read_link(folder + "/" + name);
     if (!link || *link != devices.uvm_link_target()) continue;
-    found.push_back(devices.pidfd_getfd(client.pidfd(), std::atoi(name.c_str())).value());
+    found.push_back(devices.pidfd_getfd(client.pidfd(), std::atoi(name.c_str()), *link).value());
   }
   return found;
 }

@@ -126,10 +126,18 @@ Result<std::vector<std::string>> DeviceKernel::list_directory(const std::string&
   return wrapped_->list_directory(path);
 }
 Result<std::string> DeviceKernel::read_file(const std::string& path) { return wrapped_->read_file(path); }
+Result<std::string> DeviceKernel::read_memory_file(const std::string& path) {
+  return wrapped_->read_memory_file(path);
+}
+Result<std::string> DeviceKernel::read_memory(const std::string& path, std::uint64_t address,
+                                              std::size_t size_bytes) {
+  return wrapped_->read_memory(path, address, size_bytes);
+}
+void DeviceKernel::look_by(std::shared_ptr<os::Looks> looks) { wrapped_->look_by(std::move(looks)); }
 Result<pid_t> DeviceKernel::spawn(const os::SpawnRequest& request) { return wrapped_->spawn(request); }
 Result<os::Fd> DeviceKernel::pidfd_open(pid_t pid) { return wrapped_->pidfd_open(pid); }
-Result<os::Fd> DeviceKernel::pidfd_getfd(const os::Fd& pidfd, int remote_number) {
-  return wrapped_->pidfd_getfd(pidfd, remote_number);
+Result<os::Fd> DeviceKernel::pidfd_getfd(const os::Fd& pidfd, int remote_number, const std::string& link) {
+  return wrapped_->pidfd_getfd(pidfd, remote_number, link);
 }
 Result<bool> DeviceKernel::is_same_file(pid_t pid, int remote_number, const os::Fd& fd) {
   return wrapped_->is_same_file(pid, remote_number, fd);

@@ -30,6 +30,10 @@ class DeviceKernel final : public os::Kernel {
   Result<std::string> read_link(const std::string& path) override;
   Result<std::vector<std::string>> list_directory(const std::string& path) override;
   Result<std::string> read_file(const std::string& path) override;
+  Result<std::string> read_memory_file(const std::string& path) override;
+  Result<std::string> read_memory(const std::string& path, std::uint64_t address,
+                                  std::size_t size_bytes) override;
+  void look_by(std::shared_ptr<os::Looks> looks) override;
   Status ioctl(const os::Fd& fd, unsigned long request, void* argument) override;
   std::string uvm_link_target() const override;
   std::string rm_link_target() const override;
@@ -40,7 +44,7 @@ class DeviceKernel final : public os::Kernel {
   Result<std::vector<GpuUuid>> gpu_uuids() override;
   Result<pid_t> spawn(const os::SpawnRequest& request) override;
   Result<os::Fd> pidfd_open(pid_t pid) override;
-  Result<os::Fd> pidfd_getfd(const os::Fd& pidfd, int remote_number) override;
+  Result<os::Fd> pidfd_getfd(const os::Fd& pidfd, int remote_number, const std::string& link) override;
   Result<bool> is_same_file(pid_t pid, int remote_number, const os::Fd& fd) override;
   Status send_signal(const os::Fd& pidfd, int signal) override;
   Result<std::unique_ptr<os::Standstill>> stop_all_but_writers(pid_t pid, const os::Fd& pipe) override;

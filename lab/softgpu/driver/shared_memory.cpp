@@ -53,7 +53,7 @@ Answer<std::uint64_t> SharedMemory::open(const CUipcMemHandle& handle) {
   os::RealKernel kernel;
   const auto process = kernel.pidfd_open(content.pid);
   if (!process) return refuse(CUDA_ERROR_INVALID_VALUE);
-  const auto descriptor = kernel.pidfd_getfd(*process, content.descriptor);
+  const auto descriptor = kernel.pidfd_getfd(*process, content.descriptor, "/memfd:");
   if (!descriptor) return refuse(CUDA_ERROR_INVALID_VALUE);
   const auto memory = PhysicalMemory::import(descriptor->get());
   if (!memory) return refuse(memory.error());

@@ -1,0 +1,296 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "os/broker.h"
+
+#include <signal.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <string_view>
+#include <utility>
+
+#include "os/event_loop.h"
+#include "os/fd.h"
+#include "os/looks.h"
+#include "os/real_kernel.h"
+
+namespace firebreak::os {
+namespace {
+
+constexpr std::size_t part_bytes = std::size_t{32} * 1024;
+constexpr std::size_t most_message_bytes = 1024;
+constexpr std::string_view ready = "ready";
+constexpr Milliseconds for_ever{-1};
+constexpr Milliseconds end_limit{1'000};
+/// Abandoned by nobody: it was in no look.
+constexpr pid_t nobody = -1;
+
+std::span<const std::byte> bytes_of(std::string_view text) { return std::as_bytes(std::span(text)); }
+
+std::string_view text_of(const Message& message) {
+  return {reinterpret_cast<const char*>(message.bytes.data()), message.bytes.size()};
+}
+
+template <class Number>
+Number number_in(std::string_view text) {
+  Number number = 0;
+  std::from_chars(text.data(), text.data() + text.size(), number);
+  return number;
+}
+
+/// Of a path in /proc; 0: none.
+pid_t process_in(std::string_view path) {
+  constexpr std::string_view folder = "/proc/";
+  return path.starts_with(folder) ? number_in<pid_t>(path.substr(folder.size())) : 0;
+}
+
+Error error_in(std::string_view text) {
+  const auto code =
+      static_cast<ErrorCode>(std::clamp(number_in<int>(text), 0, static_cast<int>(ErrorCode::Internal)));
+  return Error{code, std::string(text.substr(std::min(text.find(' '), text.size() - 1) + 1)), {}};
+}
+
+/// Whether that child has ended; it is no zombie any more then.
+bool has_ended(pid_t child) {
+  const auto ended = RealKernel().try_wait(child);
+  return !ended || ended->has_value();
+}
+
+}  // namespace
+
+Broker::~Broker() {
+  const std::lock_guard lock(mutex_);
+  if (!helper_) return;
+  const auto process = RealKernel().pidfd_open(helper_->pid);
+  forget_helper();
+  const int number = process ? process->get() : -1;
+  if (process) (void)poll_readable(std::span(&number, 1), end_limit);
+  reap();
+}
+
+Status Broker::start() {
+  const std::lock_guard lock(mutex_);
+  if (auto begun = begin(); !begun) return begun;
+  if (await_ready(options_.start_limit) == Ended::Answered) return {};
+  forget_helper();
+  return fail(ErrorCode::Timeout, "the process that looks at others does not start");
+}
+
+std::vector<pid_t> Broker::not_answered() {
+  const std::lock_guard lock(mutex_);
+  reap();
+  std::vector<pid_t> all;
+  for (const Abandoned& each : abandoned_) {
+    if (each.by != nobody) all.push_back(each.by);
+  }
+  return all;
+}
+
+Result<std::string> Broker::read_file(const std::string& path) {
+  auto answer = ask(process_in(path), "file\n" + path);
+  if (!answer) return propagate(answer);
+  return std::move(answer->bytes);
+}
+
+Result<std::string> Broker::read_memory(const std::string& path, std::uint64_t address,
+                                        std::size_t size_bytes) {
+  auto answer = ask(process_in(path),
+                    "memory\n" + path + "\n" + std::to_string(address) + "\n" + std::to_string(size_bytes));
+  if (!answer) return propagate(answer);
+  return std::move(answer->bytes);
+}
+
+Result<Fd> Broker::duplicate(const Fd& pidfd, int number, const std::string& link) {
+  const int attached = pidfd.get();
+  auto answer = ask(process_behind(pidfd), "duplicate\n" + std::to_string(number) + "\n" + link,
+                    std::span(&attached, 1));
+  if (!answer) return propagate(answer);
+  if (answer->descriptors.size() == 1) return std::move(answer->descriptors.front());
+  return fail(ErrorCode::ResourceExhausted, "duplicate a descriptor of a process: it did not arrive");
+}
+
+Result<bool> Broker::is_same_file(pid_t pid, int number, pid_t other, int other_number) {
+  const auto line = [](std::int64_t value) { return "\n" + std::to_string(value); };
+  const auto answer = ask(pid, "same" + line(pid) + line(number) + line(other) + line(other_number));
+  if (!answer) return propagate(answer);
+  return answer->bytes == "1";
+}
+
+Result<Broker::Answer> Broker::ask(pid_t whom, const std::string& question,
+                                   std::span<const int> descriptors) {
+  const std::lock_guard lock(mutex_);
+  if (auto may = may_look_at(whom); !may) return propagate(may);
+  Result<Answer> answer = fail(ErrorCode::Timeout, "nobody is there to look at other processes");
+  // Somebody may have killed the helper: another one is asked the same, once.
+  for (int tries = 0; tries < 2; ++tries) {
+    if (auto begun = begin(); !begun) return fail(ErrorCode::Timeout, begun.error().message);
+    Ended ended = await_ready(options_.deadline);
+    if (ended == Ended::Late) return answer;
+    if (ended == Ended::Answered) ended = ask_helper(question, descriptors, answer);
+    if (ended == Ended::Answered) return answer;
+    if (ended == Ended::Gone) {
+      forget_helper();
+      continue;
+    }
+    abandon(whom);
+    return fail(ErrorCode::Timeout, "process " + std::to_string(whom) + " does not let itself be looked at");
+  }
+  return answer;
+}
+
+Status Broker::may_look_at(pid_t whom) {
+  reap();
+  if (std::ranges::find(abandoned_, whom, &Abandoned::by) != abandoned_.end())
+    return fail(ErrorCode::Timeout, "process " + std::to_string(whom) + " does not let itself be looked at");
+  if (abandoned_.size() < most_abandoned) return {};
+  return fail(ErrorCode::Timeout, std::to_string(abandoned_.size()) +
+                                      " processes did not let themselves be looked at: none is, for now");
+}
+
+/// Where there is none.
+Status Broker::begin() {
+  if (helper_) return {};
+  auto ends = socket_pair();
+  if (!ends) return propagate(ends);
+  SpawnRequest request;
+  request.command = options_.command;
+  request.inherited = {{ends->second.fd().get(), socket_descriptor}};
+  request.new_session = true;
+  const auto pid = spawn_process(request);
+  if (!pid) return propagate(pid);
+  helper_.emplace(Helper{std::move(ends->first), *pid});
+  return {};
+}
+
+Broker::Ended Broker::await_ready(Milliseconds limit) {
+  if (helper_->is_ready) return Ended::Answered;
+  const auto said = helper_->socket.receive(limit);
+  if (!said) return said.error().code == ErrorCode::Timeout ? Ended::Late : Ended::Gone;
+  helper_->is_ready = true;
+  return Ended::Answered;
+}
+
+/// Answered: also where the answer is why not.
+Broker::Ended Broker::ask_helper(const std::string& question, std::span<const int> descriptors,
+                                 Result<Answer>& answer) {
+  const auto ended_by = [](const Error& why) {
+    return why.code == ErrorCode::Timeout ? Ended::Late : Ended::Gone;
+  };
+  const SystemClock clock;
+  const Monotonic until = clock.now() + options_.deadline;
+  if (auto sent = helper_->socket.send(bytes_of(question), descriptors, options_.deadline); !sent)
+    return ended_by(sent.error());
+  Answer all;
+  for (;;) {
+    const auto left = std::chrono::ceil<Milliseconds>(until - clock.now());
+    auto part = helper_->socket.receive(std::max(left, Milliseconds(0)));
+    // There was no descriptor left for the one that came.
+    if (!part && part.error().code == ErrorCode::Protocol) continue;
+    if (!part) return ended_by(part.error());
+    const std::string_view text = text_of(*part);
+    for (Fd& each : part->descriptors) all.descriptors.push_back(std::move(each));
+    if (text.front() == '+') all.bytes += text.substr(1);
+    if (text.front() == '!') {
+      answer = tl::unexpected<Error>(error_in(text.substr(1)));
+      return Ended::Answered;
+    }
+    if (text.front() != '.') continue;
+    answer = std::move(all);
+    return Ended::Answered;
+  }
+}
+
+/// Its socket goes with it: what it may still say nobody takes for the answer to something else.
+void Broker::abandon(pid_t whom) {
+  ::kill(helper_->pid, SIGKILL);
+  abandoned_.push_back({helper_->pid, false, whom, SystemClock().now()});
+  helper_.reset();
+  if (options_.tell)
+    options_.tell("process " + std::to_string(whom) + " does not let itself be looked at: a look at it has " +
+                  "lasted for " + std::to_string(options_.deadline.count()) + " ms, and is given up");
+  (void)begin();
+}
+
+/// It is in no look, so that it ends at once.
+void Broker::forget_helper() {
+  ::kill(helper_->pid, SIGKILL);
+  abandoned_.push_back({helper_->pid, has_ended(helper_->pid), nobody, {}});
+  helper_.reset();
+}
+
+void Broker::reap() {
+  const Monotonic now = SystemClock().now();
+  std::erase_if(abandoned_, [&](Abandoned& each) {
+    each.has_ended = each.has_ended || has_ended(each.helper);
+    return each.has_ended && now - each.since >= options_.pause;
+  });
+}
+
+// --- the helper
+
+namespace {
+
+std::vector<std::string> lines_of(std::string_view text) {
+  std::vector<std::string> lines;
+  for (;;) {
+    const std::size_t end = text.find('\n');
+    lines.emplace_back(text.substr(0, end));
+    if (end == std::string_view::npos) return lines;
+    text.remove_prefix(end + 1);
+  }
+}
+
+Status say(Socket& asker, const std::string& text) { return asker.send(bytes_of(text), {}, for_ever); }
+
+Status say_why(Socket& asker, const Error& why) {
+  return say(
+      asker,
+      ("!" + std::to_string(static_cast<int>(why.code)) + " " + why.message).substr(0, most_message_bytes));
+}
+
+Status say_all(Socket& asker, const Result<std::string>& bytes) {
+  if (!bytes) return say_why(asker, bytes.error());
+  for (std::size_t at = 0; at < bytes->size(); at += part_bytes) {
+    if (auto said = say(asker, "+" + bytes->substr(at, part_bytes)); !said) return said;
+  }
+  return say(asker, ".");
+}
+
+/// Given up before that is said: the last close() is to be the asker's.
+Status give(Socket& asker, Result<Fd> found) {
+  if (!found) return say_why(asker, found.error());
+  const int number = found->get();
+  if (auto given = asker.send(bytes_of("d"), std::span(&number, 1), for_ever); !given) return given;
+  found->reset();
+  return say(asker, ".");
+}
+
+Status answer(Looks& looks, Socket& asker, const Message& question) {
+  std::vector<std::string> words = lines_of(text_of(question));
+  words.resize(5);
+  if (words[0] == "file") return say_all(asker, looks.read_file(words[1]));
+  if (words[0] == "memory")
+    return say_all(asker, looks.read_memory(words[1], number_in<std::uint64_t>(words[2]),
+                                            number_in<std::size_t>(words[3])));
+  if (words[0] == "duplicate" && question.descriptors.size() == 1)
+    return give(asker, looks.duplicate(question.descriptors.front(), number_in<int>(words[1]), words[2]));
+  if (words[0] == "same") {
+    const auto same = looks.is_same_file(number_in<pid_t>(words[1]), number_in<int>(words[2]),
+                                         number_in<pid_t>(words[3]), number_in<int>(words[4]));
+    return say_all(asker, same ? Result<std::string>(*same ? "1" : "0") : propagate(same));
+  }
+  return say_why(asker, {ErrorCode::InvalidArgument, "that is no look", {}});
+}
+
+}  // namespace
+
+void serve_looks(Socket& asker) {
+  const auto looks = direct_looks();
+  if (!say(asker, std::string(ready))) return;
+  for (;;) {
+    const auto question = asker.receive(for_ever);
+    if (!question || !answer(*looks, asker, *question)) return;
+  }
+}
+
+}  // namespace firebreak::os

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+/// Has looks at other processes (os::Looks) done by a process of its own, a helper, and waits for none longer
+/// than a deadline. What a process does so that a look at it never ends holds that helper, and nobody else.
+///
+/// A helper that has not answered by the deadline is abandoned: it is killed, which ends most waits and not
+/// all of them, and nobody waits for it. Another one takes its place. As long as it has not ended, and for a
+/// pause after that, looks at the process that held it are not answered (Timeout). Where four are abandoned,
+/// none is. Whoever asks then knows nothing, and has to do what does no harm.
+///
+/// The helper has one socket (AF_UNIX, SOCK_SEQPACKET), on which it first says "ready". A question is one
+/// message of lines, of which the first says what:
+///   file PATH                         the whole of that file
+///   memory PATH ADDRESS SIZE          so many bytes of it
+///   duplicate NUMBER LINK             with a pidfd attached: that descriptor of the process behind it
+///   same PID NUMBER PID NUMBER        "1" or "0"
+/// The answer is any number of messages, of which the first letter says what:
+///   +BYTES   a part of what was asked for
+///   d        the descriptor, attached
+///   .        that was all; a descriptor that was given is no more the helper's
+///   !CODE MESSAGE   there is no more: why
+/// It is asked one question at a time, and ends when nobody has the other end any more.
+///
+/// It has all rights of who starts it, and is where those could stay once that one gives its own up.
+#pragma once
+
+#include <sys/types.h>
+
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/result.h"
+#include "os/kernel.h"
+#include "os/socket.h"
+
+namespace firebreak::os {
+
+struct BrokerOptions {
+  std::vector<std::string> command;  ///< of a process that calls serve_looks() with Broker::socket_descriptor
+  Milliseconds deadline{300};
+  Milliseconds start_limit{5'000};  ///< for the first helper
+  Nanoseconds pause = std::chrono::seconds(5);
+  /// Of a look that was not answered, one line; from the thread that asked.
+  std::function<void(const std::string& line)> tell = nullptr;
+};
+
+/// Thread safe: who asks waits for who has asked before, for the deadline at most.
+class Broker final : public Looks {
+ public:
+  static constexpr int socket_descriptor = 3;
+  static constexpr std::size_t most_abandoned = 4;
+
+  explicit Broker(BrokerOptions options) : options_(std::move(options)) {}
+  Broker(const Broker&) = delete;
+  Broker& operator=(const Broker&) = delete;
+  /// The helper ends; those that are abandoned are not waited for.
+  ~Broker() override;
+
+  /// Waits until the helper is there. Without this the first look starts it.
+  Status start();
+  /// The processes that keep a helper, or have just done so.
+  std::vector<pid_t> not_answered();
+
+  Result<std::string> read_file(const std::string& path) override;
+  Result<std::string> read_memory(const std::string& path, std::uint64_t address,
+                                  std::size_t size_bytes) override;
+  Result<Fd> duplicate(const Fd& pidfd, int number, const std::string& link) override;
+  Result<bool> is_same_file(pid_t pid, int number, pid_t other, int other_number) override;
+
+ private:
+  struct Helper {
+    Socket socket;
+    pid_t pid = 0;
+    bool is_ready = false;
+  };
+  struct Abandoned {
+    pid_t helper = 0;
+    bool has_ended = false;
+    pid_t by = 0;  ///< whom it looked at
+    Monotonic since{};
+  };
+  struct Answer {
+    std::string bytes;
+    std::vector<Fd> descriptors;
+  };
+  enum class Ended { Answered, Late, Gone };
+
+  Result<Answer> ask(pid_t whom, const std::string& question, std::span<const int> descriptors = {});
+  Status may_look_at(pid_t whom);
+  Status begin();
+  Ended await_ready(Milliseconds limit);
+  Ended ask_helper(const std::string& question, std::span<const int> descriptors, Result<Answer>& answer);
+  void abandon(pid_t whom);
+  void forget_helper();
+  void reap();
+
+  BrokerOptions options_;
+  std::mutex mutex_;  ///< guards the next two
+  std::optional<Helper> helper_;
+  std::vector<Abandoned> abandoned_;
+};
+
+/// What a helper does, until nobody has the other end any more.
+void serve_looks(Socket& asker);
+
+}  // namespace firebreak::os

@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "os/broker.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <functional>
+#include <memory>
+#include <sstream>
+#include <thread>
+#include <vector>
+
+#include "os/file.h"
+#include "os/looks.h"
+#include "os/memory.h"
+#include "os/processes.h"
+#include "os/real_kernel.h"
+#include "os/self.h"
+
+namespace firebreak::os {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+constexpr Nanoseconds long_time = std::chrono::hours(1);
+
+void end(pid_t child, int signal = SIGKILL) {
+  RealKernel kernel;
+  ::kill(child, signal);
+  const Fd pidfd = kernel.pidfd_open(child).value();
+  const int number = pidfd.get();
+  (void)kernel.poll(std::span(&number, 1), Milliseconds(10'000));
+  (void)kernel.try_wait(child);
+}
+
+/// One that waits.
+class Child {
+ public:
+  explicit Child(int inherited = -1) {
+    SpawnRequest request;
+    request.command = {"sleep", "1000"};
+    request.environment = {{"FIREBREAK_TEST_BROKER", "seen"}};
+    if (inherited >= 0) request.inherited = {{inherited, 77}};
+    pid_ = RealKernel().spawn(request).value();
+  }
+  Child(const Child&) = delete;
+  Child& operator=(const Child&) = delete;
+  ~Child() { end(pid_); }
+  pid_t pid() const { return pid_; }
+  std::string environment() const { return proc_folder(pid_) + "/environ"; }
+
+ private:
+  pid_t pid_ = 0;
+};
+
+/// One that does not let itself be looked at, until this goes (test_hidden.cpp).
+class Hidden {
+ public:
+  explicit Hidden(const std::string& how) {
+    auto pipe = make_pipe().value();
+    SpawnRequest request;
+    request.command = {FIREBREAK_TEST_HIDDEN, how};
+    request.standard_output = pipe.writing.get();
+    RealKernel kernel;
+    server_ = kernel.spawn(request).value();
+    pipe.writing.reset();
+    std::string line;
+    std::byte letter{};
+    while (kernel.read(pipe.reading, std::span(&letter, 1)).value_or(0) == 1 && letter != std::byte{'\n'})
+      line += static_cast<char>(letter);
+    std::istringstream(line) >> pid_ >> address_;
+  }
+  Hidden(const Hidden&) = delete;
+  Hidden& operator=(const Hidden&) = delete;
+  ~Hidden() { end(server_, SIGTERM); }
+  /// 0: this machine does not let it.
+  pid_t pid() const { return pid_; }
+  std::uint64_t address() const { return address_; }
+  std::string folder() const { return proc_folder(pid_); }
+  std::string environment() const { return folder() + "/environ"; }
+
+ private:
+  pid_t server_ = 0;
+  pid_t pid_ = 0;
+  std::uint64_t address_ = 0;
+};
+
+struct BrokerTest : testing::Test {
+  std::shared_ptr<Broker> with(Milliseconds deadline, Nanoseconds pause) {
+    BrokerOptions options;
+    options.command = {FIREBREAK_TEST_LOOKS};
+    options.deadline = deadline;
+    options.pause = pause;
+    options.tell = [this](const std::string& line) { told.push_back(line); };
+    auto broker = std::make_shared<Broker>(options);
+    EXPECT_TRUE(broker->start());
+    return broker;
+  }
+  /// The time in which no look of an ordinary process is late, on the busiest machine.
+  std::shared_ptr<Broker> patient() { return with(Milliseconds(60'000), long_time); }
+
+  /// The next helper may take its time to come up; none is to be given up for that.
+  std::string read_in_time(Broker& broker, const std::string& path) {
+    auto seen = broker.read_file(path);
+    while (!seen && told.size() == 1U) seen = broker.read_file(path);
+    return seen.value_or("");
+  }
+
+  std::vector<std::string> told;
+};
+
+/// Internal: there was no error.
+template <class T>
+ErrorCode code_of(const Result<T>& result) {
+  return result ? ErrorCode::Internal : result.error().code;
+}
+
+TEST_F(BrokerTest, LooksAreAnsweredAsIfDoneHere) {
+  const auto broker = patient();
+  const Child child;
+  EXPECT_THAT(broker->read_file(child.environment()).value(), HasSubstr("FIREBREAK_TEST_BROKER=seen"));
+  EXPECT_EQ(broker->read_file("/proc/self/no-such-file").error().code, ErrorCode::NotFound);
+  EXPECT_EQ(broker->read_file("/proc/" + std::to_string(child.pid()) + "/stat").value(),
+            read_small_file("/proc/" + std::to_string(child.pid()) + "/stat").value());
+  const std::string here = "some bytes of ours";
+  EXPECT_EQ(broker
+                ->read_memory("/proc/" + std::to_string(own_pid()) + "/mem",
+                              reinterpret_cast<std::uint64_t>(here.data()), here.size())
+                .value(),
+            here);
+  EXPECT_THAT(broker->not_answered(), IsEmpty());
+  EXPECT_THAT(told, IsEmpty());
+}
+
+TEST_F(BrokerTest, WhatIsLongComesWhole) {
+  const auto folder = TemporaryDirectory::create().value();
+  const std::string content(1'000'003, 'x');
+  const std::string path = folder.path() + "/long";
+  ASSERT_TRUE(replace_runtime_file(folder.path(), "short", ""));
+  {
+    RealKernel kernel;
+    const Fd file = kernel.open(path, O_CREAT | O_WRONLY).value();
+    ASSERT_TRUE(write_all(file.get(), std::as_bytes(std::span(content))));
+  }
+  const auto broker = patient();
+  EXPECT_TRUE(broker->read_file(path).value() == content);
+  EXPECT_EQ(broker->read_file(folder.path() + "/short").value(), "");
+}
+
+TEST_F(BrokerTest, GivesDuplicatesAndKeepsNone) {
+  const auto broker = patient();
+  const Fd file = memory_file_with("shared").value();
+  const Child child(file.get());
+  const Fd pidfd = RealKernel().pidfd_open(child.pid()).value();
+  const auto taken = broker->duplicate(pidfd, 77, "/memfd:content (deleted)");
+  if (!taken && taken.error().code == ErrorCode::PermissionDenied) GTEST_SKIP() << to_string(taken.error());
+  ASSERT_TRUE(taken) << to_string(taken.error());
+  EXPECT_EQ(content_of(taken->get()).value(), "shared");
+  EXPECT_TRUE(broker->is_same_file(child.pid(), 77, own_pid(), taken->get()).value());
+  EXPECT_FALSE(broker->is_same_file(child.pid(), 0, own_pid(), taken->get()).value());
+  EXPECT_EQ(broker->duplicate(pidfd, 77, "/dev/null").error().code, ErrorCode::NotFound);
+  RealKernel kernel;
+  for (const pid_t each : children_of(kernel, own_pid())) {
+    if (each == child.pid()) continue;
+    for (int number = 3; number < 20; ++number)
+      EXPECT_FALSE(broker->is_same_file(each, number, own_pid(), taken->get()).value_or(false)) << number;
+  }
+}
+
+TEST_F(BrokerTest, OneThatIsKilledIsReplaced) {
+  const auto broker = patient();
+  RealKernel kernel;
+  for (const pid_t each : children_of(kernel, own_pid())) ::kill(each, SIGKILL);
+  const Child child;
+  EXPECT_TRUE(broker->read_file(child.environment()));
+  EXPECT_THAT(told, IsEmpty());
+}
+
+TEST_F(BrokerTest, WhoKeepsAHelperIsNotLookedAtAgainAndOthersAre) {
+  const Hidden hidden("exec");
+  if (hidden.pid() == 0) GTEST_SKIP() << "nobody may mount here";
+  const Child other;
+  const auto broker = with(Milliseconds(500), long_time);
+  EXPECT_EQ(code_of(broker->read_file(hidden.environment())), ErrorCode::Timeout);
+  EXPECT_EQ(told.size(), 1U);
+  EXPECT_EQ(code_of(broker->read_file(hidden.environment())), ErrorCode::Timeout);
+  EXPECT_EQ(told.size(), 1U) << "no helper was given up for it a second time";
+  EXPECT_THAT(broker->not_answered(), ElementsAre(hidden.pid()));
+  EXPECT_THAT(read_in_time(*broker, other.environment()), HasSubstr("FIREBREAK_TEST_BROKER=seen"));
+}
+
+/// With nothing in between they would hang here.
+TEST_F(BrokerTest, NoKindOfLookIsWaitedFor) {
+  const Fd file = create_memory_file("x", 0).value();
+  const auto looks = std::vector<std::function<ErrorCode(Broker&, const Hidden&)>>{
+      [](Broker& broker, const Hidden& hidden) {
+        return code_of(broker.read_file(hidden.folder() + "/maps"));
+      },
+      [](Broker& broker, const Hidden& hidden) {
+        return code_of(broker.read_memory(hidden.folder() + "/mem", hidden.address(), 16));
+      },
+      [](Broker& broker, const Hidden& hidden) {
+        const Fd pidfd = RealKernel().pidfd_open(hidden.pid()).value();
+        return code_of(broker.duplicate(pidfd, 77, "/memfd:nvidia-uvm (deleted)"));
+      },
+      [&file](Broker& broker, const Hidden& hidden) {
+        return code_of(broker.is_same_file(hidden.pid(), 77, own_pid(), file.get()));
+      }};
+  for (std::size_t i = 0; i < looks.size(); ++i) {
+    const Hidden hidden("exec");
+    if (hidden.pid() == 0) GTEST_SKIP() << "nobody may mount here";
+    EXPECT_EQ(looks[i](*with(Milliseconds(500), long_time), hidden), ErrorCode::Timeout) << i;
+  }
+}
+
+TEST_F(BrokerTest, WhereFourAreKeptNobodyIsLookedAt) {
+  std::vector<std::unique_ptr<Hidden>> hidden;
+  for (std::size_t i = 0; i < Broker::most_abandoned; ++i) hidden.push_back(std::make_unique<Hidden>("exec"));
+  if (hidden.front()->pid() == 0) GTEST_SKIP() << "nobody may mount here";
+  const auto broker = with(Milliseconds(500), long_time);
+  for (std::size_t i = 0; i < hidden.size(); ++i) {
+    while (broker->not_answered().size() == i)
+      ASSERT_EQ(code_of(broker->read_file(hidden[i]->environment())), ErrorCode::Timeout);
+  }
+  const Child other;
+  const auto refused = broker->read_file(other.environment());
+  ASSERT_FALSE(refused);
+  EXPECT_THAT(refused.error().message, HasSubstr("none is, for now"));
+}
+
+TEST_F(BrokerTest, AHelperThatCannotBeKilledIsNotWaitedFor) {
+  auto hidden = std::make_unique<Hidden>("memory");
+  if (hidden->pid() == 0) GTEST_SKIP() << "nobody may mount here";
+  const Child other;
+  const auto broker = with(Milliseconds(500), Nanoseconds(0));
+  const auto read = broker->read_memory(hidden->folder() + "/mem", hidden->address(), 16);
+  EXPECT_EQ(code_of(read), ErrorCode::Timeout);
+  EXPECT_THAT(read_in_time(*broker, other.environment()), HasSubstr("FIREBREAK_TEST_BROKER=seen"));
+  EXPECT_THAT(broker->not_answered(), ElementsAre(hidden->pid())) << "it has not ended";
+  hidden.reset();
+  while (!broker->not_answered().empty()) std::this_thread::yield();
+  EXPECT_EQ(told.size(), 1U);
+}
+
+}  // namespace
+}  // namespace firebreak::os
