@@ -146,8 +146,10 @@ void Endings::end_unless_it_serves(pid_t pid) {
     if (tenant == nullptr || tenant->pair.phase == pair::Phase::Finished) return;
     const Member& active = tenant->active;
     if (active.pid != pid || active.connection != 0) return;
-    const auto on_gpu = hold::gpu_descriptors_of(at_.kernel, pid);
-    if ((on_gpu && on_gpu->empty()) || is_other_program(active))
+    hold::Numbers on_gpu;
+    int from = 0;
+    const auto are_all = hold::add_gpu_descriptors_of(at_.kernel, pid, from, on_gpu);
+    if ((are_all && *are_all && on_gpu.empty()) || is_other_program(active))
       at_.pairs.end(
           active, "it is its tenant's active no more: it has neither us nor the GPU, or is another program");
   });

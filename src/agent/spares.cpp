@@ -18,7 +18,6 @@ namespace {
 constexpr const char* pipe_directory_variable = "CUDA_MPS_PIPE_DIRECTORY";
 constexpr Milliseconds between_looks{50};
 constexpr Nanoseconds longest_between_searches = std::chrono::seconds(5);
-constexpr std::size_t most_looked_at = 4096;
 
 std::string page_link() { return os::memory_file_link(abi::spare_page_name); }
 
@@ -143,9 +142,7 @@ void Spares::find_page(pid_t pid, Followed& followed) {
   followed.next_search = at_.clock.now() + followed.between_searches;
   followed.between_searches =
       std::clamp<Nanoseconds>(2 * followed.between_searches, 2 * between_looks, longest_between_searches);
-  std::size_t looked_at = 0;
-  (void)os::visit_descriptors(at_.kernel, pid, [&](int number, const std::string& target) {
-    if (++looked_at > most_looked_at) return false;
+  (void)os::visit_first_descriptors(at_.kernel, pid, [&](int number, const std::string& target) {
     if (target != page_link()) return true;
     const auto descriptor = at_.kernel.pidfd_getfd(*process->pidfd(), number, target);
     auto view = descriptor ? SpareView::of(descriptor->get()) : Result<SpareView>(propagate(descriptor));

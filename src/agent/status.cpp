@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "guard/work_view.h"
+#include "os/descriptors.h"
 
 namespace firebreak::agent {
 namespace {
@@ -134,6 +135,9 @@ std::vector<std::string> lacks_of(const StatusSources& of, const Tenant& tenant)
   for (const Member* member : {&tenant.active, &tenant.standby}) {
     if (member->pid == 0) continue;
     std::vector<std::string> its = of.detectors.lacks_of(member->pid);
+    if (of.holder.is_large(member->pid))
+      its.push_back(fmt::format("it has more than {} descriptors, and is looked at in parts",
+                                os::most_descriptors_in_a_look));
     if (of.holder.lacks(member->pid)) its.emplace_back("not all of it is held");
     for (const std::string& each : its) all.push_back(fmt::format("process {}: {}", member->pid, each));
   }

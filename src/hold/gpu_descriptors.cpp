@@ -41,6 +41,13 @@ Result<Numbers> gpu_descriptors_of(os::Kernel& kernel, pid_t pid) {
   return numbers;
 }
 
+Result<bool> add_gpu_descriptors_of(os::Kernel& kernel, pid_t pid, int& from, Numbers& seen) {
+  return os::visit_some_descriptors(kernel, pid, from, [&](int number, const std::string& target) {
+    if (const auto device = device_of(kernel, target)) seen.insert_or_assign(number, *device);
+    return true;
+  });
+}
+
 Duplicates Duplicates::give_back(os::Kernel& kernel, pid_t pid, const Numbers& now) {
   const auto is_still_there = [&](int number, const Duplicate& held) {
     const auto found = now.find(number);

@@ -25,6 +25,8 @@ using Numbers = std::map<int, Device>;
 /// Those that the process has now. NotFound: there is no such process; PermissionDenied: it is not ours to
 /// look into.
 Result<Numbers> gpu_descriptors_of(os::Kernel& kernel, pid_t pid);
+/// The same in parts (os::visit_some_descriptors): adds to `seen`. Whether those are all now.
+Result<bool> add_gpu_descriptors_of(os::Kernel& kernel, pid_t pid, int& from, Numbers& seen);
 
 struct Duplicate {
   Device device = Device::AddressSpace;

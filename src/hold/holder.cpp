@@ -76,7 +76,7 @@ void Holder::look(pid_t pid) {
   client.glances = 0;
   const Traces traces = traces_of(pid);
   // First: what comes while we look makes the next look a whole one.
-  client.descriptors = os::count_descriptors(kernel_, pid);
+  if (client.look_from == 0) client.descriptors = os::count_descriptors(kernel_, pid);
   const std::size_t before = client.duplicates.size();
   const Status looked = look_at(pid, client);
   // One that has just opened something is about to open the rest: an address space alone is not enough.
@@ -110,6 +110,7 @@ void Holder::look_again(pid_t pid) {
 }
 
 bool Holder::is_as_it_was(pid_t pid, const Client& client) const {
+  if (client.look_from != 0) return false;  // the rest of the look before
   if (client.lacks || !client.descriptors || client.glances >= options_.most_glances) return false;
   return os::count_descriptors(kernel_, pid) == client.descriptors &&
          client.duplicates.are_all_of(kernel_, pid);
@@ -130,13 +131,21 @@ Status Holder::look_at(pid_t pid, Client& client) {
     if (!process) return propagate(process);
     client.process = std::make_shared<const os::Fd>(std::move(*process));
   }
-  const auto numbers =
-      options_.takes_duplicates ? gpu_descriptors_of(kernel_, pid) : Result<Numbers>(Numbers{});
+  Result<bool> are_all = true;
+  if (options_.takes_duplicates)
+    are_all = add_gpu_descriptors_of(kernel_, pid, client.look_from, client.seen);
   const std::string image = client.image;
   note_image(pid, client);  // after the descriptors: exec changes it before it closes them
-  if (!numbers) return propagate(numbers);
+  if (!are_all) return propagate(are_all);
+  if (!*are_all && !std::exchange(client.is_large, true)) {
+    spdlog::warn("process {} has more than {} descriptors, and is looked at in parts", pid,
+                 os::most_descriptors_in_a_look);
+  }
+  // What was not looked at yet may be there still.
+  if (!*are_all) return client.duplicates.take(kernel_, *client.process, client.seen);
+  const Numbers numbers = std::exchange(client.seen, {});
   // Both: what a process has closed may have been the last of it, and work may be under way.
-  Duplicates gone = client.duplicates.give_back(kernel_, pid, *numbers);
+  Duplicates gone = client.duplicates.give_back(kernel_, pid, numbers);
   if (!gone.empty()) {
     // One that has become another program may have children that keep what it had, with the image of then.
     const Traces traces{image, {}, {}};
@@ -144,7 +153,7 @@ Status Holder::look_at(pid_t pid, Client& client) {
         image == client.image ? nullptr : std::make_shared<OtherHolders>(kernel_, clock_, late(pid, traces));
     hold_for_dead(pid, traces, std::move(gone), std::move(looker));
   }
-  return client.duplicates.take(kernel_, *client.process, *numbers);
+  return client.duplicates.take(kernel_, *client.process, numbers);
 }
 
 bool Holder::lacks(pid_t pid) const {
@@ -152,9 +161,15 @@ bool Holder::lacks(pid_t pid) const {
   return found != clients_.end() && found->second.lacks;
 }
 
+bool Holder::is_large(pid_t pid) const {
+  const auto found = clients_.find(pid);
+  return found != clients_.end() && found->second.is_large;
+}
+
 void Holder::look_later(pid_t pid, Client& client) {
   if (client.lacks) client.pause = options_.look_for_room;
-  auto timer = loop_.after(client.pause, [this, pid] { look_again(pid); });
+  const Nanoseconds pause = client.look_from != 0 ? options_.between_parts : client.pause;
+  auto timer = loop_.after(pause, [this, pid] { look_again(pid); });
   if (!timer) {
     return spdlog::error("descriptors of process {} are not followed any more: {}", pid,
                          to_string(timer.error()));
@@ -286,6 +301,7 @@ void Holder::start_closing(std::uint64_t id) {
   Dead& dead = dead_.at(id);
   dead.closing = std::thread(
       [this, id, plan = dead.plan, looker = dead.looker](Duplicates duplicates) {
+        if (looker) looker->take_time();
         Findings others = looker ? looker->look(duplicates) : Findings();
         if (others.none() && !duplicates.empty()) {
           if (looker) looker->prepare_to_close(duplicates);

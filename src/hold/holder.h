@@ -46,6 +46,8 @@ struct HolderOptions {
   /// all the same, since it may have closed one and opened another. Where Linux does not count (before 6.2)
   /// that is each time.
   std::uint32_t most_glances = 15;
+  /// Between two parts of one look at a process of very many descriptors.
+  Nanoseconds between_parts = std::chrono::milliseconds(2);
   /// And where there was no descriptor for something.
   Nanoseconds look_for_room = std::chrono::milliseconds(200);
   /// After the death: kernels of who serves or trains take milliseconds.
@@ -144,6 +146,8 @@ class Holder {
   std::vector<Held> held() const;
   /// Whether not all of a living one is held, for want of descriptors; that is tried again and again.
   bool lacks(pid_t pid) const;
+  /// Whether a living one has so many descriptors that it is looked at in parts.
+  bool is_large(pid_t pid) const;
 
  private:
   struct ClosingPlan {
@@ -157,6 +161,9 @@ class Holder {
     Nanoseconds pause{};
     os::Watch next_look;
     bool lacks = false;
+    int look_from = 0;                            ///< where a look in parts goes on; 0: none is under way
+    Numbers seen = {};                            ///< by the parts until now
+    bool is_large = false;                        ///< it was told that it is looked at in parts
     std::optional<std::size_t> descriptors = {};  ///< how many it had just before all were looked at
     std::uint32_t glances = 0;                    ///< since then
   };

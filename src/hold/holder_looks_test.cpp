@@ -39,12 +39,14 @@ enum class Deed : char {
   OpenSpaceForFile,   ///< as many descriptors as before
   OpenSpaceForSpace,  ///< under the same number
   Fork,               ///< a child that has the same, and lives as long as the test
+  OpenVeryMany,       ///< files; what it opens later has higher numbers
   EndFirstThread,     ///< goes on in another one
 };
 
 class HolderLooks : public testing::Test {
  protected:
   static constexpr int files = 40;
+  static constexpr int very_many = 12'000;
 
   HolderLooks() {
     EXPECT_EQ(::pipe2(to_.data(), O_CLOEXEC), 0);
@@ -113,6 +115,7 @@ class HolderLooks : public testing::Test {
   /// The process.
   [[noreturn]] void live() {
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+    may_have_very_many_ = os::make_room_for_descriptors(very_many + 1'000).has_value();
     int file = -1;
     for (int i = 0; i < files; ++i) file = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
     const os::Fd manager = os::create_memory_file(manager_name, 4096).value();
@@ -124,6 +127,10 @@ class HolderLooks : public testing::Test {
       const auto deed = static_cast<Deed>(word);
       if (deed == Deed::Fork) {
         if (::fork() == 0) outlive();
+        continue;
+      }
+      if (deed == Deed::OpenVeryMany) {
+        for (int i = 0; may_have_very_many_ && i < very_many; ++i) (void)::fcntl(file, F_DUPFD_CLOEXEC, 3);
         continue;
       }
       if (deed == Deed::EndFirstThread) {
@@ -143,6 +150,7 @@ class HolderLooks : public testing::Test {
 
   std::array<int, 2> to_{};
   std::array<int, 2> from_{};
+  bool may_have_very_many_ = false;  ///< the process's
 };
 
 // Between its death and the word of it there may be a look at it, when it has no image any more.
@@ -166,6 +174,23 @@ TEST_F(HolderLooks, DescriptorsOfAProcessThatDoesNotChangeAreNotLookedAtAgainAnd
   EXPECT_GE(links, files);
   look_times(20);
   EXPECT_EQ(kernel_.links, links);
+}
+
+TEST_F(HolderLooks, OneOfVeryManyDescriptorsIsLookedAtInParts) {
+  if (!linux_counts()) GTEST_SKIP() << "Linux counts descriptors from 6.2 on";
+  tell(Deed::OpenVeryMany);
+  if (os::count_descriptors(kernel_, pid_).value_or(0) < very_many) GTEST_SKIP() << "nobody may have so many";
+  tell(Deed::OpenSpace);
+  follow(never);
+  constexpr int most = os::most_descriptors_in_a_look;
+  EXPECT_LE(kernel_.links, most);
+  EXPECT_TRUE(holder_->is_large(pid_));
+  while (!is_held()) {
+    const int before = kernel_.links;
+    loop_->run_once(std::nullopt);
+    EXPECT_LE(kernel_.links - before, most) << "in one turn";
+  }
+  EXPECT_GT(kernel_.links, very_many);
 }
 
 TEST_F(HolderLooks, WhatItOpensLaterIsHeld) {

@@ -29,26 +29,33 @@ OtherHolder holder_from(pid_t pid, std::string_view stat, bool is_fork) {
 /// Its first thread may have ended, and then shows nothing of what the others have: all of them, since one
 /// may have a table of its own.
 std::vector<pid_t> descriptor_threads(os::Kernel& kernel, pid_t pid) {
-  const auto descriptors = kernel.list_directory(os::proc_folder(pid) + "/fd");
-  if (descriptors && !descriptors->empty()) return {pid};
+  if (os::first_thread_shows_descriptors(kernel, pid)) return {pid};
   return os::other_threads(kernel, pid);
 }
 
+enum class Seen { Nothing, Found, NotAll };
+
 /// Calls back with the number of each descriptor of an address space, and the thread that has it, until that
-/// says true. Whether it did.
+/// says true. NotAll: it has too many to look at all of them now.
 template <class Visit>
-bool any_space(os::Kernel& kernel, pid_t pid, const Visit& visit) {
+Seen any_space(os::Kernel& kernel, pid_t pid, bool is_hurried, const Visit& visit) {
   const std::string wanted = kernel.uvm_link_target();
   for (const pid_t thread : descriptor_threads(kernel, pid)) {
     bool found = false;
-    static_cast<void>(os::visit_descriptors_in(kernel, os::thread_folder(pid, thread) + "/fd",
-                                               [&](int number, const std::string& target) {
-                                                 found = target == wanted && visit(thread, number);
-                                                 return !found;
-                                               }));
-    if (found) return true;
+    const auto look = [&](int number, const std::string& target) {
+      found = target == wanted && visit(thread, number);
+      return !found;
+    };
+    Result<bool> all = true;
+    if (is_hurried && thread == pid) {
+      all = os::visit_first_descriptors(kernel, pid, look);
+    } else {
+      static_cast<void>(os::visit_descriptors_in(kernel, os::thread_folder(pid, thread) + "/fd", look));
+    }
+    if (found) return Seen::Found;
+    if (all && !*all) return Seen::NotAll;
   }
-  return false;
+  return Seen::Nothing;
 }
 
 /// A thread that has ended shows none.
@@ -106,14 +113,14 @@ std::string describe(const Findings& findings) {
 }
 
 bool OtherHolders::has_one_of(pid_t pid, const std::vector<const Duplicate*>& spaces) {
-  return any_space(kernel_, pid, [&](pid_t task, int number) {
-    return std::ranges::any_of(spaces, [&](const Duplicate* space) {
-      const auto same = kernel_.is_same_file(task, number, space->descriptor);
-      // Of one that does not let itself be looked at the mark tells. Without a mark it may have it.
-      const bool is_not_answered = !same && same.error().code == ErrorCode::Timeout;
-      return is_not_answered ? !space->mark : same.value_or(false);
-    });
-  });
+  return Seen::Found == any_space(kernel_, pid, is_hurried_, [&](pid_t task, int number) {
+           return std::ranges::any_of(spaces, [&](const Duplicate* space) {
+             const auto same = kernel_.is_same_file(task, number, space->descriptor);
+             // Of one that does not let itself be looked at the mark tells. Without a mark it may have it.
+             const bool is_not_answered = !same && same.error().code == ErrorCode::Timeout;
+             return is_not_answered ? !space->mark : same.value_or(false);
+           });
+         });
 }
 
 std::vector<OtherHolder> OtherHolders::same_openings(const Duplicates& duplicates) {
@@ -144,7 +151,8 @@ bool OtherHolders::has_space_mapped(pid_t pid) {
 }
 
 bool OtherHolders::keeps_any_space(pid_t pid) {
-  return any_space(kernel_, pid, [](pid_t, int) { return true; }) || has_space_mapped(pid);
+  const Seen seen = any_space(kernel_, pid, is_hurried_, [](pid_t, int) { return true; });
+  return seen != Seen::Nothing || has_space_mapped(pid);
 }
 
 /// Those of a living process of the same image are most likely its own children, and none of the dead's: they
@@ -172,7 +180,8 @@ void OtherHolders::add_known(std::vector<OtherHolder>& holders) {
     const auto stat = stat_of(kernel_, each.pid);
     if (!stat || os::start_time(*stat) != each.start_time) continue;
     if (std::ranges::find(holders, each.pid, &OtherHolder::pid) != holders.end()) continue;
-    const bool has_descriptors = any_space(kernel_, each.pid, [](pid_t, int) { return true; });
+    const bool has_descriptors =
+        any_space(kernel_, each.pid, is_hurried_, [](pid_t, int) { return true; }) != Seen::Nothing;
     const bool keeps = late_.traces.marks.empty() ? has_descriptors || has_space_mapped(each.pid)
                                                   : !has_descriptors && has_space_mapped(each.pid);
     if (keeps) holders.push_back(each);
@@ -216,7 +225,8 @@ bool OtherHolders::is_seen_from(const std::string& path) {
 }
 
 void OtherHolders::find_marked_of(pid_t pid) {
-  any_space(kernel_, pid, [this, pid](pid_t task, int number) {
+  // Where not all was looked at the mark says later that there is somebody.
+  (void)any_space(kernel_, pid, is_hurried_, [this, pid](pid_t task, int number) {
     if (!is_seen_from(os::proc_folder(task) + "/fd/" + std::to_string(number))) return false;
     const auto process = kernel_.pidfd_open(pid);
     if (!process) return true;

@@ -84,6 +84,9 @@ class OtherHolders {
 
   /// Duplicates of these, from whoever has them; once.
   Duplicates take_found() { return std::exchange(found_, {}); }
+  /// From now on a look lasts as long as it takes. Before, it is one of the loop's: of a process that has
+  /// very many descriptors the first are looked at, and the rest may be what is looked for.
+  void take_time() { is_hurried_ = false; }
   /// With `duplicates` of it that we still have, all of them, or none any more.
   Findings look(const Duplicates& duplicates);
   /// To be called before the duplicates are closed: later nobody can look from there.
@@ -117,7 +120,8 @@ class OtherHolders {
   Duplicates found_;
   std::vector<OtherHolder> last_seen_;
   std::vector<OtherHolder> known_;  ///< all that were ever seen
-  Monotonic last_kept_{};           ///< by somebody else, while we had nothing of it any more
+  bool is_hurried_ = true;
+  Monotonic last_kept_{};  ///< by somebody else, while we had nothing of it any more
   bool was_kept_ = false;
 };
 

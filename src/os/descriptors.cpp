@@ -48,6 +48,38 @@ Result<bool> visit_living(Kernel& kernel, const std::string& directory, const De
   return !names->empty() && (!has_missed_any || shows_any(kernel, directory));
 }
 
+struct Part {
+  std::vector<std::string> names;
+  int next = 0;  ///< 0: there are no more
+};
+
+/// Of a process that has very many even their names are not read at once.
+Result<Part> part_of(Kernel& kernel, const std::string& directory, int from) {
+  struct stat info {};
+  const bool is_large = ::stat(directory.c_str(), &info) == 0 &&
+                        static_cast<std::size_t>(info.st_size) > most_descriptors_in_a_look;
+  if (!is_large) {
+    auto names = kernel.list_directory(directory);
+    return names ? Result<Part>(Part{std::move(*names), 0}) : propagate(names);
+  }
+  const std::unique_ptr<DIR, int (*)(DIR*)> opened(::opendir(directory.c_str()), ::closedir);
+  if (!opened) return fail_errno("list " + directory, errno);
+  constexpr int before_the_first = 2;  // "." and "..": Linux counts places by the numbers of descriptors
+  if (from > 0) ::seekdir(opened.get(), from + before_the_first);
+  Part part;
+  while (const dirent* entry = ::readdir(opened.get())) {
+    int number = -1;
+    const std::string_view name = entry->d_name;
+    if (std::from_chars(name.data(), name.data() + name.size(), number).ec != std::errc{}) continue;
+    if (part.names.size() == most_descriptors_in_a_look) {
+      part.next = number;
+      break;
+    }
+    part.names.emplace_back(name);
+  }
+  return part;
+}
+
 std::optional<std::size_t> count_in(Kernel& kernel, const std::string& directory) {
   const auto folder = kernel.open(directory, O_RDONLY | O_DIRECTORY);
   struct stat info {};
@@ -65,6 +97,36 @@ Status visit_descriptors(Kernel& kernel, pid_t pid, const DescriptorVisitor& vis
     if (visit_living(kernel, descriptor_folder(pid, thread), visit).value_or(false)) return {};
   }
   return {};
+}
+
+Result<bool> visit_some_descriptors(Kernel& kernel, pid_t pid, int& from, const DescriptorVisitor& visit) {
+  std::string directory = descriptor_folder(pid, pid);
+  auto part = part_of(kernel, directory, from);
+  if (!part) return propagate(part);
+  if (part->names.empty() && from == 0) {
+    directory = descriptor_folder(pid, living_thread(kernel, pid));
+    part = part_of(kernel, directory, from);
+    if (!part) return propagate(part);
+  }
+  from = 0;
+  for (const std::string& name : part->names) {
+    int number = -1;
+    if (std::from_chars(name.data(), name.data() + name.size(), number).ec != std::errc{}) continue;
+    const auto target = kernel.read_link(directory + "/" + name);
+    if (target && !visit(number, *target)) return true;
+  }
+  from = part->next;
+  return from == 0;
+}
+
+bool first_thread_shows_descriptors(Kernel& kernel, pid_t pid) {
+  const auto part = part_of(kernel, descriptor_folder(pid, pid), 0);
+  return part && !part->names.empty();
+}
+
+Result<bool> visit_first_descriptors(Kernel& kernel, pid_t pid, const DescriptorVisitor& visit) {
+  int from = 0;
+  return visit_some_descriptors(kernel, pid, from, visit);
 }
 
 Status visit_descriptors_in(Kernel& kernel, const std::string& directory, const DescriptorVisitor& visit) {

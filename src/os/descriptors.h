@@ -26,6 +26,17 @@ using DescriptorVisitor = std::function<bool(int number, const std::string& targ
 /// NotFound: there is no such process; PermissionDenied: it is not ours to look into.
 Status visit_descriptors(Kernel& kernel, pid_t pid, const DescriptorVisitor& visit);
 
+/// So many are looked at in one turn of a loop: who has more does not make it last.
+inline constexpr std::size_t most_descriptors_in_a_look = 4096;
+
+/// The same of so many at most, from number `from` on. False: there are more, and `from` is where to go on;
+/// true: those were the last, or enough was seen, and `from` is 0.
+Result<bool> visit_some_descriptors(Kernel& kernel, pid_t pid, int& from, const DescriptorVisitor& visit);
+/// Whether its first thread shows any: one that has ended shows none.
+bool first_thread_shows_descriptors(Kernel& kernel, pid_t pid);
+/// The first so many. False: there are more.
+Result<bool> visit_first_descriptors(Kernel& kernel, pid_t pid, const DescriptorVisitor& visit);
+
 /// The same of such a folder in /proc: that of a thread.
 Status visit_descriptors_in(Kernel& kernel, const std::string& directory, const DescriptorVisitor& visit);
 

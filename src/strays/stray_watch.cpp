@@ -103,7 +103,7 @@ Status StrayWatch::find_guard(pid_t pid, Followed& followed) {
     followed.process = std::move(*process);
   }
   Status lack;
-  const Status visited = os::visit_descriptors(kernel_, pid, [&](int number, const std::string& target) {
+  const auto visited = os::visit_first_descriptors(kernel_, pid, [&](int number, const std::string& target) {
     if (target != page_link()) return true;
     const auto descriptor = kernel_.pidfd_getfd(followed.process, number, target);
     if (!descriptor) lack = propagate(descriptor);
@@ -114,7 +114,8 @@ Status StrayWatch::find_guard(pid_t pid, Followed& followed) {
     if (!guard) followed.descriptors.reset();
     return !followed.guard;
   });
-  return followed.guard || !visited ? visited : lack;
+  if (!visited) return propagate(visited);
+  return followed.guard ? Status() : lack;
 }
 
 bool StrayWatch::lacks(pid_t pid) const {

@@ -11,11 +11,13 @@ namespace {
 std::optional<bool> holds_uvm(os::Kernel& kernel, pid_t pid) {
   const std::string wanted = kernel.uvm_link_target();
   std::optional<bool> holds;
-  const Status visited = os::visit_descriptors(kernel, pid, [&](int, const std::string& target) {
+  const auto all_seen = os::visit_first_descriptors(kernel, pid, [&](int, const std::string& target) {
     holds = target == wanted;
     return !*holds;
   });
-  return visited ? holds : std::nullopt;
+  if (!all_seen) return std::nullopt;
+  // Of one that has very many the rest may be what it is.
+  return *all_seen || holds == true ? holds : std::nullopt;
 }
 
 }  // namespace

@@ -70,8 +70,8 @@ Status UvmListener::try_to_attach() {
 Result<std::vector<int>> UvmListener::candidates() {
   std::vector<int> numbers;
   const std::string wanted = kernel_.uvm_link_target();
-  const Status visited =
-      os::visit_descriptors(kernel_, target_.pid, [&](int number, const std::string& target) {
+  const auto visited =
+      os::visit_first_descriptors(kernel_, target_.pid, [&](int number, const std::string& target) {
         if (target == wanted) numbers.push_back(number);
         return numbers.size() < most_candidates;
       });
