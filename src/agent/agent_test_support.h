@@ -146,6 +146,8 @@ struct FakeServiceManager final : ServiceManager {
     return {};
   }
   void drop(const std::string& name) override { kept.erase(name); }
+  Status room_for(std::span<const std::string>) override { return room; }
+  Status room;
   Status give_own_unit(const std::string&, const std::string&, pid_t) override {
     return fail(ErrorCode::Unsupported, "there are no units");
   }

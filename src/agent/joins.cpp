@@ -29,6 +29,7 @@ Result<Tenant*> Joins::tenant_named(const std::string& name, uid_t user) {
   if (!at_.budget.is_promised(name)) {
     if (auto room = at_.budget.room_for_process_of(name); !room) return propagate(room);
   }
+  if (auto room = at_.records.room_for_tenant(name); !room) return propagate(room);
   auto created = Tenant::create(name, at_.options.quota_bytes);
   if (!created) return propagate(created);
   at_.credentials.claim(name, user);

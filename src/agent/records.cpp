@@ -4,6 +4,7 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 namespace firebreak::agent {
@@ -158,6 +159,12 @@ void Records::end() {
 
 std::uint32_t Records::returns_ms() const {
   return document_ ? static_cast<std::uint32_t>(returns_within_.count()) : 0;
+}
+
+Status Records::room_for_tenant(const std::string& tenant) const {
+  if (!are_kept()) return {};
+  const std::array<std::string, 2> names = {page_name(tenant), tenant_document_name(tenant)};
+  return at_.manager.room_for(names);
 }
 
 void Records::keep(const std::string& name, int descriptor) {

@@ -57,6 +57,8 @@ class Records {
   /// Nothing is kept from now on, nor is what was: there is to be no next agent.
   void end();
 
+  /// Whether what is kept of a new tenant has room.
+  Status room_for_tenant(const std::string& tenant) const;
   /// Something that is no document.
   void keep(const std::string& name, int descriptor);
   bool are_kept() const { return document_.has_value(); }

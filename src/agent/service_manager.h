@@ -9,6 +9,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 
 #include "base/clock.h"
@@ -32,6 +33,8 @@ class ServiceManager {
   /// characters. Unsupported: nobody keeps anything for us.
   virtual Status keep(const std::string& name, int descriptor) = 0;
   virtual void drop(const std::string& name) = 0;
+  /// ResourceExhausted: with so many names more the next agent could not be started (agent/kept_names.h).
+  virtual Status room_for(std::span<const std::string> /*names*/) { return {}; }
   /// Has that process live in a unit of its own, "NAME.scope", with all that it starts from now on: so that
   /// what is done to this service's unit and cgroup does not concern it. Any thread may call it, for as long
   /// as the manager takes to answer. Unsupported: systemd is not the manager, or this process is of no

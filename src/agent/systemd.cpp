@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <utility>
 
+#include "agent/kept_names.h"
 #include "agent/service_manager.h"
 #include "os/fd.h"
 #include "os/self.h"
@@ -61,6 +62,7 @@ class Systemd final : public ServiceManager {
     // From now on no program that we start, and no second call, finds any.
     const int count = ::sd_listen_fds_with_names(1, &names);
     for (int i = 0; i < count; ++i) {
+      names_.add(names[i]);
       descriptors_.insert_or_assign(names[i], os::Fd(SD_LISTEN_FDS_START + i));
       std::free(names[i]);
     }
@@ -71,14 +73,20 @@ class Systemd final : public ServiceManager {
   Status keep(const std::string& name, int descriptor) override {
     const bool somebody_listens = !os::environment_variable("NOTIFY_SOCKET").value_or("").empty();
     if (!somebody_listens) return nobody_keeps();
+    if (auto room = names_.room_for(std::span(&name, 1)); !room) return room;
     // Without FDPOLL=0 a descriptor whose poll says "hung up" would be dropped.
     const std::string state = fmt::format("FDSTORE=1\nFDNAME={}\nFDPOLL=0", name);
     const int sent = ::sd_pid_notify_with_fds(0, 0, state.c_str(), &descriptor, 1);
     if (sent < 0) return os::fail_errno("have " + name + " kept", -sent);
-    return sent > 0 ? Status{} : nobody_keeps();
+    if (sent == 0) return nobody_keeps();
+    names_.add(name);
+    return {};
   }
 
+  Status room_for(std::span<const std::string> names) override { return names_.room_for(names); }
+
   void drop(const std::string& name) override {
+    names_.remove(name);
     (void)::sd_pid_notify(0, 0, fmt::format("FDSTOREREMOVE=1\nFDNAME={}", name).c_str());
   }
 
@@ -126,6 +134,7 @@ class Systemd final : public ServiceManager {
     if (path && !path->empty()) (void)os::send_datagram(*path, state);
   }
 
+  KeptNames names_;
   std::map<std::string, os::Fd> descriptors_;  ///< that nobody has taken yet
   std::optional<Nanoseconds> limit_;
 };
