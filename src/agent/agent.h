@@ -157,7 +157,8 @@ class Agent final : private ServerHandler {
                 answers_, teller_, follower_}};
   TenantMemory memory_{{options_, loop_, manager_, shelves_, server_, tenants_, credentials_, budget_,
                         records_, answers_, teller_}};
-  TenantClients clients_{{loop_, shelves_, server_, tenants_, records_, answers_}};
+  TenantClients clients_{
+      {options_, loop_, shelves_, server_, tenants_, credentials_, budget_, records_, answers_}};
   Endings endings_{{options_, loop_, kernel_, domains_, detectors_, server_, tenants_, processes_,
                     recent_faults_, records_, answers_, teller_, follower_, pairs_, memory_}};
   Strays strays_{{options_, tenants_, processes_, recent_faults_, teller_, endings_}};

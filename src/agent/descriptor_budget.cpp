@@ -67,6 +67,10 @@ Status DescriptorBudget::room_for_allocation(const std::string& name) const {
   return room_for(fmt::format("allocation '{}'", name), 1, 0);
 }
 
+Status DescriptorBudget::room_for_client(const std::string& tenant) const {
+  return room_for(fmt::format("a client of tenant '{}'", tenant), 1, 0);
+}
+
 DescriptorUse DescriptorBudget::use() const {
   return {limit_, os::open_descriptors().value_or(0), promised(), reserve, of_a_pair};
 }

@@ -39,6 +39,7 @@ class DescriptorBudget {
   /// ResourceExhausted, with what to do: there is no room for another one.
   Status room_for_process_of(const std::string& tenant) const;
   Status room_for_allocation(const std::string& name) const;
+  Status room_for_client(const std::string& tenant) const;
   /// It is a tenant, or one that comes.
   bool is_promised(const std::string& tenant) const;
 

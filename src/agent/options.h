@@ -58,7 +58,8 @@ struct AgentOptions {
   std::string dump_directory = {};  ///< where tenants' core dumps go, and what is known of them
   /// Where tenants' processes come, and who may (agent/server.h). Empty: to socket_path, as operators do.
   std::string tenants_socket_path = {};
-  std::size_t tenants_of_user_max = 64;  ///< of who comes by the tenants' socket
+  std::size_t clients_of_user_max = 4096;  ///< connections of all its tenants' clients
+  std::size_t tenants_of_user_max = 64;    ///< of who comes by the tenants' socket
   os::SocketGroup operator_group = {};
   os::SocketGroup tenant_group = {};
 

@@ -5,7 +5,10 @@
 #include <spdlog/spdlog.h>
 #include <unistd.h>
 
+#include <algorithm>
+
 #include "os/closer.h"
+#include "os/descriptors.h"
 #include "os/fd.h"
 #include "os/processes.h"
 
@@ -18,6 +21,11 @@ constexpr Milliseconds held_pause{2};
 constexpr Milliseconds no_descriptors_pause{100};
 /// One lstat() each.
 constexpr Milliseconds between_path_looks{1000};
+
+/// A file of a file system in user space would keep whatever program we start, which closes it.
+bool may_be_kept(const os::Fd& descriptor) {
+  return os::kind_of(descriptor.get()) != os::DescriptorKind::Other;
+}
 
 std::string_view text_of(const os::Message& message) {
   return {reinterpret_cast<const char*>(message.bytes.data()), message.bytes.size()};
@@ -183,6 +191,11 @@ void Server::receive_one(std::uint64_t id) {
     connection->answer(abi::Refused{letter.error().message});
     close(id);
     return;
+  }
+  if (!std::ranges::all_of(received->descriptors, may_be_kept)) {
+    spdlog::warn("process {} sent a descriptor that is neither memory, a device nor a socket",
+                 connection->peer_.pid);
+    return connection->answer(abi::Refused{"that descriptor is neither memory, a device nor a socket"});
   }
   handler_.on_message(*connection, std::move(letter->message), std::move(received->descriptors));
 }

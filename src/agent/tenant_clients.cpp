@@ -37,6 +37,14 @@ void TenantClients::next_connection(Connection& connection, const abi::NextConne
   if (tenant == nullptr) return at_.answers.give(connection, not_in_that_role("accept"));
   if (is_put_off(connection, *tenant, [=, this](Connection& then) { next_connection(then, request); }))
     return;
+  const auto& open = tenant->clients.open();
+  const Status room = open.upper_bound(request.after) != open.end() ? Status() : room_for_client(*tenant);
+  if (room) told_full_.erase(tenant->name());
+  if (!room) {
+    if (told_full_.insert(tenant->name()).second)
+      spdlog::warn("clients of tenant {} wait to be accepted: {}", tenant->name(), to_string(room.error()));
+    return at_.answers.give(connection, {});
+  }
   // It is the tenant's once it outlives us.
   const auto keep = [this, name = tenant->name()](const ClientConnections::Entry& added,
                                                   std::function<void()> kept) {
@@ -49,6 +57,17 @@ void TenantClients::next_connection(Connection& connection, const abi::NextConne
   tenant->clients.next(at_.loop, request.after, keep, [this, asker = connection.asker()](const Next& next) {
     at_.server.handle(asker, [&](Connection& then) { answer_with_client(then, next); });
   });
+}
+
+Status TenantClients::room_for_client(const Tenant& tenant) const {
+  const auto user = at_.credentials.owner_of(tenant.name());
+  std::size_t of_user = 0;
+  for (const auto& [name, each] : at_.tenants.all()) {
+    if (at_.credentials.owner_of(name) == user) of_user += each->clients.open().size();
+  }
+  if (of_user >= at_.options.clients_of_user_max)
+    return fail(ErrorCode::ResourceExhausted, "its user's tenants have as many as are kept");
+  return at_.budget.room_for_client(tenant.name());
 }
 
 /// It may have waited, and another may be the active one by now.

@@ -3,9 +3,13 @@
 #pragma once
 
 #include <functional>
+#include <set>
 #include <string>
 
 #include "agent/answers.h"
+#include "agent/credentials.h"
+#include "agent/descriptor_budget.h"
+#include "agent/options.h"
 #include "agent/records.h"
 #include "agent/shelf_queue.h"
 #include "agent/tenants.h"
@@ -17,10 +21,13 @@ namespace firebreak::agent {
 class TenantClients {
  public:
   struct Knows {
+    const AgentOptions& options;
     os::EventLoop& loop;
     ShelfQueue& shelves;
     Server& server;
     Tenants& tenants;
+    Credentials& credentials;
+    DescriptorBudget& budget;
     Records& records;
     Answers& answers;
   };
@@ -36,11 +43,14 @@ class TenantClients {
   void restore(Tenant& tenant, const KeptTenant& kept);
 
  private:
+  /// Each client costs the agent a descriptor.
+  Status room_for_client(const Tenant& tenant) const;
   void answer_with_client(Connection& connection, const Result<ClientConnections::Entry>& next);
   void put_away(const std::string& name, int descriptor, std::function<void()> done);
   bool is_put_off(const Connection& connection, Tenant& tenant, std::function<void(Connection&)> what);
 
   Knows at_;
+  std::set<std::string> told_full_;  ///< tenants of which the log says that their clients wait
 };
 
 }  // namespace firebreak::agent

@@ -79,8 +79,16 @@ void TenantMemory::give_allocation(Connection& connection, const abi::GiveAlloca
   if (entry == entries.end()) return connection.answer(abi::Done{});
   const abi::Allocation given{entry->name, entry->address, entry->size_bytes, entry->memory};
   if (!entry->is_put_away) return connection.answer(given, entry->descriptor.get());
-  at_.shelves.get({memory_name(tenant->name(), entry->name)}, [this, given, asker = connection.asker()](
+  const pid_t pid = connection.peer().pid;
+  if (questions_[pid] >= most_questions) {
+    return at_.answers.give(
+        connection,
+        fail(ErrorCode::ResourceExhausted, "too much of the tenant's memory is on its way to this process"));
+  }
+  ++questions_[pid];
+  at_.shelves.get({memory_name(tenant->name(), entry->name)}, [this, given, pid, asker = connection.asker()](
                                                                   const std::vector<os::Fd>& found) {
+    if (--questions_[pid] == 0) questions_.erase(pid);
     at_.server.handle(asker, [&](Connection& then) {
       if (found.front()) return then.answer(given, found.front().get());
       at_.answers.give(
@@ -91,19 +99,37 @@ void TenantMemory::give_allocation(Connection& connection, const abi::GiveAlloca
 
 void TenantMemory::send_allocations(Connection& connection, const Tenant& tenant) {
   if (connection.numbers()) return;
+  const pid_t pid = connection.peer().pid;
+  if (const auto found = sending_.find(pid); found != sending_.end()) {
+    found->second.again = connection.id();
+    found->second.tenant = tenant.name();
+    return;
+  }
   for (const vault::Entry& entry : tenant.vault.entries()) {
     const abi::Allocation sent{entry.name, entry.address, entry.size_bytes, entry.memory};
     if (!entry.is_put_away) {
       connection.send(sent, entry.descriptor.get());
       continue;
     }
+    ++sending_[pid].left;
     at_.shelves.get(
         {memory_name(tenant.name(), entry.name)},
-        [this, sent, id = connection.id(), tenant = tenant.name()](const std::vector<os::Fd>& found) {
+        [this, sent, pid, id = connection.id(), tenant = tenant.name()](const std::vector<os::Fd>& found) {
           if (!found.front()) spdlog::error("memory '{}' of tenant {} is lost", sent.name, tenant);
           if (Connection* peer = at_.server.find(id)) peer->send(sent, found.front().get());
+          sent_to(pid);
         });
   }
+}
+
+void TenantMemory::sent_to(pid_t pid) {
+  const auto found = sending_.find(pid);
+  if (found == sending_.end() || --found->second.left > 0) return;
+  const Sending sent = std::move(found->second);
+  sending_.erase(found);
+  Connection* const connection = at_.server.find(sent.again);
+  const Tenant* const tenant = at_.tenants.find(sent.tenant);
+  if (connection != nullptr && tenant != nullptr) send_allocations(*connection, *tenant);
 }
 
 void TenantMemory::restore(Tenant& tenant, const KeptTenant& kept) {

@@ -3,6 +3,11 @@
 /// with the tenant when its lease is over.
 #pragma once
 
+#include <sys/types.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -34,9 +39,13 @@ class TenantMemory {
   };
   explicit TenantMemory(Knows knows) : at_(knows) {}
 
+  /// Of one process that wait for a shelf; libfirebreak asks one at a time.
+  static constexpr std::size_t most_questions = 64;
+
   void publish(Connection& connection, const abi::Publish& request, const Descriptors& descriptors);
   void give_allocation(Connection& connection, const abi::GiveAllocation& request);
-  /// To a program of before 0.7, unasked: who numbers its requests asks for what it needs.
+  /// To a program of before 0.7, unasked: who numbers its requests asks for what it needs. While all of it is
+  /// still on its way to that process it comes once more, however often this is called.
   void send_allocations(Connection& connection, const Tenant& tenant);
   /// As another agent kept it.
   void restore(Tenant& tenant, const KeptTenant& kept);
@@ -53,8 +62,18 @@ class TenantMemory {
   void forget_lost(const std::string& tenant, const std::vector<std::string>& allocations,
                    const std::vector<bool>& there);
   void forget(const Tenant& tenant, const char* why);
+  void sent_to(pid_t pid);
+
+  /// To one process.
+  struct Sending {
+    std::size_t left = 0;     ///< answers of shelves that are still to come
+    std::uint64_t again = 0;  ///< the connection that wants all of it once more; 0: none
+    std::string tenant = {};
+  };
 
   Knows at_;
+  std::map<pid_t, Sending> sending_;
+  std::map<pid_t, std::size_t> questions_;
 };
 
 }  // namespace firebreak::agent
