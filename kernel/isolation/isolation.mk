@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # The patched tree: a copy of the source, the hooks put in by spatch, our files beside NVIDIA's.
 isolation_sources := $(wildcard $(here)/isolation/src/*.c $(here)/isolation/src/*.h)
-isolation_hooks := $(here)/isolation/apply $(here)/isolation/keep_lines $(wildcard $(here)/isolation/hooks/*)
+isolation_hooks := $(addprefix $(here)/isolation/,apply keep_lines bodies relied_on) $(wildcard $(here)/isolation/hooks/*)
 isolation_objects := $(patsubst %.c,nvidia-uvm/%.o,$(notdir $(filter %.c,$(isolation_sources))))
 
 # A file more or less is another tree: its Kbuild names each.
@@ -15,6 +15,7 @@ $(build)/patched/.hooked: $(here)/Makefile $(here)/isolation/isolation.mk $(isol
     | $(if $(filter patched,$(MAKECMDGOALS)),,$(stock_module))
 	$(call copy_source,$(@D))
 	[ ! -d $(build)/stock/conftest ] || cp -a $(build)/stock/conftest $(@D)/
+	$(here)/isolation/bodies $(@D) $(BRANCH)
 	$(here)/isolation/apply $(@D) $(BRANCH) >$(build)/hooks.log
 	tail -n 1 $(build)/hooks.log
 	printf 'NVIDIA_UVM_SOURCES += %s\n' $(isolation_objects:.o=.c) >>$(@D)/nvidia-uvm/nvidia-uvm-sources.Kbuild
@@ -32,6 +33,12 @@ $(patched_module): $(build)/patched/.hooked $(isolation_sources)
 same-version:
 	@$(here)/isolation/same_version $(VERSION) $(RELEASE)
 
+# The patch as a series for NVIDIA's tree, into OUT.
+OUT ?= $(build)/series
+.PHONY: series
+series:
+	@$(here)/isolation/series $(source) $(BRANCH) $(OUT)
+
 # No instruction of the benign path may differ.
 .PHONY: objects
 objects: $(stock_module) $(patched_module)
@@ -43,6 +50,7 @@ objects: $(stock_module) $(patched_module)
 .PHONY: lint
 lint: $(stock_module) $(patched_module) | $(filter objects,$(MAKECMDGOALS))
 	$(here)/isolation/same_version_test
+	$(if $(filter 535,$(BRANCH)),$(here)/isolation/bodies_test $(source) $(BRANCH))
 	$(here)/isolation/new_warnings $(build)/stock.log $(build)/patched.log
 	$(here)/isolation/lint $(build)/patched $(kernel_source) $(KERNEL) >$(build)/lint.log 2>&1 || { tail -n 40 $(build)/lint.log >&2; exit 1; }
 	tail -n 1 $(build)/lint.log
