@@ -42,6 +42,8 @@ isolating_uvm = uvm=uvm_fault_isolation_mode=2,uvm_fault_isolation_kill_delay_ms
 SCHEDULES ?= 1,6
 # How often each class is played on the patched module: the first time the emulator translates the code as well, which a ratio would count.
 TIMES ?= 1
+# Of the GPU on which classes and mutants are played: 1 Hopper, 0 Turing.
+ARCH ?= 1
 RESULT ?= $(build)/isolation.json
 RUN_AS ?= make -C kernel classes
 # Where `make results` keeps the tables of all branches.
@@ -70,13 +72,13 @@ mistakes: $(build)/proof/stock.img $(IMAGE)
 
 # What these say of the classes is judged below.
 classes-stock: $(build)/proof/stock.img $(IMAGE)
-	@$(call guest,stock,model=arch=1$(comma)gpus=2 proof=stock,700) >$(build)/proof/stock.log || true
+	@$(call guest,stock,model=arch=$(ARCH)$(comma)gpus=2 proof=stock,700) >$(build)/proof/stock.log || true
 
 classes-patched: $(build)/proof/patched.img $(IMAGE)
-	@$(call guest,patched,model=arch=1$(comma)gpus=2 $(call isolating_uvm,1500,3000) proof=patched$(comma)0-99$(comma)$(TIMES),$(patched_timeout_s)) >$(build)/proof/patched.log || true
+	@$(call guest,patched,model=arch=$(ARCH)$(comma)gpus=2 $(call isolating_uvm,1500,3000) proof=patched$(comma)0-99$(comma)$(TIMES),$(patched_timeout_s)) >$(build)/proof/patched.log || true
 
 classes: classes-stock classes-patched
-	@awk -v driver=$(VERSION) -v kernel=$(release) -v commit=$(repository_commit) -v date=$$(date -u +%F) -v json=$(RESULT) \
+	@awk -v driver=$(VERSION) -v kernel=$(release) -v commit=$(repository_commit) -v date=$$(date -u +%F) -v arch=$(ARCH) -v json=$(RESULT) \
 	  -v command="$(RUN_AS)" -f $(here)/proof/table.awk $(build)/proof/stock.log $(build)/proof/patched.log || \
 	  { tail -n 8 $(build)/proof/stock.log $(build)/proof/patched.log >&2; \
 	    echo "not as expected:" >&2; grep -H '"as_expected": false' $(build)/proof/stock.log $(build)/proof/patched.log >&2; exit 1; }
@@ -93,9 +95,9 @@ results:
 	  $(here)/proof/record $(RESULTS) $(RESULT) $(addprefix $(build)/proof/,hopper.log turing.log mistakes.log schedules.log); \
 	  [ -z "$$failed" ] || { echo "failed:$$failed" >&2; exit 1; }
 
-# One thing at a time taken away from the patched module, in a copy of its tree: each has to fail a class. MUTANTS names some of them.
+# One thing at a time taken away from the patched module, in a copy of its tree: each has to fail a class. MUTANTS names
+# some of them; what the result says of the others stays.
 MUTANTS ?=
-MUTANTS_ARCH ?= 1
 MUTANTS_RESULT ?= $(here)/../results/qemu/mutants.json
 mutant_tree := $(build)/mutant
 .PHONY: mutants mutant-run
@@ -103,7 +105,7 @@ mutants: $(build)/proof/patched.img $(IMAGE)
 	@[ $(mutant_tree)/.copied -nt $(build)/patched/.hooked ] || { rm -rf $(mutant_tree) && cp -a $(build)/patched $(mutant_tree) && \
 	  grep -rlI '$(build)/patched/' $(mutant_tree) | xargs -d '\n' sed -i 's#$(build)/patched/#$(mutant_tree)/#g' && touch $(mutant_tree)/.copied; }
 	@cd $(build)/patched/nvidia-uvm && for file in *.[ch]; do cmp -s $$file $(mutant_tree)/nvidia-uvm/$$file || cp $$file $(mutant_tree)/nvidia-uvm/; done
-	@$(here)/proof/mutate $(here)/isolation/mutants $(mutant_tree) $(MUTANTS_RESULT) $(MUTANTS_ARCH) \
+	@$(here)/proof/mutate $(here)/isolation/mutants $(mutant_tree) $(MUTANTS_RESULT) $(ARCH) \
 	  '$(MAKE) --no-print-directory -f $(here)/Makefile SOURCE=$(SOURCE) mutant-run' \
 	  '{"driver": "$(VERSION)", "kernel": "$(release)", "commit": "$(repository_commit)", "date": "'$$(date -u +%F)'", "command": "make -C kernel mutants"}' $(MUTANTS)
 
