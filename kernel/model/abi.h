@@ -119,7 +119,7 @@ struct gpu_model_status {
 	__u64 clears;
 	__u64 reported;			/* non-replayable faults that UVM handed to RM */
 	__u64 resets;			/* groups reset by GSP */
-	__u64 channel_errors;		/* RC on UVM's own channels, malformed methods included */
+	__u64 channel_errors;		/* RC on UVM's own channels, malformed methods; calls of RM in sleep */
 	__u64 fatal_reports;		/* ReportFatalError calls */
 	__u64 invalidates;
 	__u64 tlb_hits;

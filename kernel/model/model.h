@@ -274,6 +274,7 @@ struct model_gpu {
 	wait_queue_head_t changed;
 	struct irq_work interrupt;
 	bool suspended;
+	bool asleep;		/* from UVM's answer to suspend until it is told to resume: nobody may call RM */
 
 	u8 *vidmem;
 	u64 vidmem_bytes;

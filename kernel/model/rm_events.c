@@ -63,6 +63,15 @@ static void freeze(bool suspended)
 	}
 }
 
+static void set_asleep(bool asleep)
+{
+	u32 gpu_index;
+
+	for (gpu_index = 0; gpu_index < MODEL_GPUS_MAX; gpu_index++)
+		if (model_gpus[gpu_index])
+			WRITE_ONCE(model_gpus[gpu_index]->asleep, asleep);
+}
+
 int model_power(bool suspend)
 {
 	model_events_t *callbacks = READ_ONCE(events);
@@ -72,7 +81,11 @@ int model_power(bool suspend)
 		return -ENODEV;
 	if (suspend)
 		freeze(true);
+	else
+		set_asleep(false);
 	status = suspend ? callbacks->suspend() : callbacks->resume();
+	if (suspend && status == NV_OK)
+		set_asleep(true);
 	if (!suspend)
 		freeze(false);
 	return status == NV_OK ? 0 : -EIO;

@@ -96,7 +96,13 @@ EXPORT_SYMBOL(nvUvmInterfaceDupMemory);
 NV_STATUS nvUvmInterfaceFreeDupedHandle(uvmGpuDeviceHandle device, NvHandle handle)
 {
 	struct model_memory *memory = duplicate_take(handle, true);
+	struct model_gpu *gpu = (struct model_gpu *)device;
 
+	if (READ_ONCE(gpu->asleep)) {
+		mutex_lock(&gpu->lock);
+		gpu->status.channel_errors++;
+		mutex_unlock(&gpu->lock);
+	}
 	if (!memory)
 		return NV_ERR_OBJECT_NOT_FOUND;
 	model_memory_put(memory);

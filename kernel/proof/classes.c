@@ -36,6 +36,13 @@ static uint32_t external_hole(struct client *client, struct scene *scene)
 	return several(client, PROOF_CHANNEL_SM, GPU_MODEL_STORE, EXTERNAL + STRIDE, BIG_PAGE, FATAL_COUNT);
 }
 
+/* The range begins in the midst of 64 KiB, which cannot be made sparse for it. */
+static uint32_t external_edge(struct client *client, struct scene *scene)
+{
+	external_range(client, EXTERNAL + BIG_PAGE / 2, SIZE);
+	return several(client, PROOF_CHANNEL_SM, GPU_MODEL_STORE, EXTERNAL + BIG_PAGE / 2, STRIDE, 1);
+}
+
 static uint32_t external_read_only(struct client *client, struct scene *scene)
 {
 	external_range(client, EXTERNAL, STRIDE);
@@ -189,6 +196,8 @@ const struct fault_class fault_classes[] = {
 	{ "fault while tearing down", torn_down, 1 },
 	{ "duplicate of a client that has left", left_duplicates, 1 },
 	{ "suspend and resume", no_range_store, 1, .suspend = true },
+	{ "suspend and resume, external range", external_read_only, 1, .suspend = true, .asleep_ms = 2500,
+	  .test_delay_ms = 1000, .kill_delay_ms = 10000 },
 	{ "two GPUs, a fault on the second", second_gpu, 1, .two_gpus = true },
 	{ "its main thread has ended, another lives", main_thread_ended, 1 },
 	{ "its main thread has ended, another closes", main_thread_ended_in_order, 1, .no_fault = true, .no_grace = true },
@@ -216,11 +225,18 @@ const struct fault_class fault_classes[] = {
 	{ "a new range beside a storm's sinks", range_beside_sink, 1, .looks = 1, .kill_delay_ms = 10000 },
 	{ "a storm beside memory in use", storm_beside_memory, 1, .looks = 1, .kill_delay_ms = 10000 },
 	{ "a fault that no entry cures", fatal_type, 1, .counts = "fault no_range unsupported", .as_ever = true },
+	{ "no sink can be made", some_stores, 1, .test_fails = true, .counts = "fault no_range failed", .as_ever = true },
+	{ "external range, less than 64 KiB of it", external_edge, 1, .counts = "fault external unsupported",
+	  .as_ever = true },
+	{ "mode 1, less than 64 KiB of an external range", external_edge, 1, .report = true,
+	  .counts = "fault external unsupported", .as_ever = true },
 	{ "beside a semaphore pool", beside_semaphore_pool, 1, .counts = "fault no_range unsupported", .as_ever = true },
 	{ "another process maps, clients without an mm", child_maps, 1, .without_mm = true, .counts = "fault no_range doubt",
 	  .as_ever = true },
 	{ "alone in its group", some_stores, 1, .alone = true, .counts = "fault no_range alone" },
 	{ "mode 1", some_stores, 1, .report = true, .counts = "fault no_range reported", .as_ever = true },
+	{ "mode 1, beside a semaphore pool", beside_semaphore_pool, 1, .report = true,
+	  .counts = "fault no_range unsupported", .as_ever = true },
 	{ "an MPS server that root has named", some_stores, 1, .server = true, .as_ever = true },
 };
 const unsigned int fault_class_count = sizeof(fault_classes) / sizeof(fault_classes[0]);

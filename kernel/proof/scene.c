@@ -17,9 +17,9 @@
 /* By the clock: less than the longest time until SIGKILL, so that who is to be killed at once is not killed late instead. */
 #define FAULTER_MS	50000
 #define GONE_MS		60000
+#define CONTAINED_MS	10000
 #define ROUNDS_AFTER	3
 #define COUNTERS	"/proc/driver/nvidia-uvm/fault_isolation"
-#define TIMES		12
 #define SHORTEST_US	64U
 #define SERVERS		"/proc/driver/nvidia-uvm/fault_isolation_servers"
 
@@ -125,20 +125,11 @@ static void read_times(uint64_t *times)
 	char name[32];
 	uint32_t i;
 
-	for (i = 0; i < TIMES; i++) {
+	for (i = 0; i < SCENE_TIMES; i++) {
 		snprintf(name, sizeof(name), "took_us under_%u", SHORTEST_US << i);
 		times[i] = counted(name);
 	}
-	times[TIMES - 1] = counted("took_us longer");
-}
-
-static uint64_t longest(const uint64_t *before, const uint64_t *after)
-{
-	uint32_t i = TIMES;
-
-	while (i > 0 && before[i - 1] == after[i - 1])
-		i--;
-	return i ? SHORTEST_US << (i - 1) : 0;
+	times[SCENE_TIMES - 1] = counted("took_us longer");
 }
 
 /* Whom root names as an MPS server; nobody else may. The stock module does not ask. */
@@ -153,20 +144,25 @@ static void name_server(pid_t pid)
 		die("%s", SERVERS);
 }
 
-static void sleep_and_wake(void)
-{
-	if (model_power(true) == 0) {
-		usleep(20000);
-		model_power(false);
-	}
-}
-
 static uint64_t now_ms(void)
 {
 	struct timespec now;
 
 	clock_gettime(CLOCK_MONOTONIC, &now);
 	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+}
+
+/* At once, or once the module has contained something; the stock module does not. */
+static void sleep_and_wake(uint32_t asleep_ms, uint64_t contained)
+{
+	uint64_t until_ms = now_ms() + CONTAINED_MS;
+
+	while (asleep_ms && now_ms() < until_ms && counted_in_all("fault ", " contained ") == contained)
+		usleep(1000);
+	if (model_power(true) == 0) {
+		usleep(asleep_ms ? asleep_ms * 1000 : 20000);
+		model_power(false);
+	}
 }
 
 static uint64_t condemned_now(void)
@@ -282,7 +278,7 @@ static struct verdict play_once(const struct fault_class *class, uint32_t seed)
 	struct verdict verdict = { .innocents_live = true, .values_right = true };
 	uint64_t deferred = counted("fault termination deferred"), contained = counted_in_all("fault ", " contained ");
 	uint64_t counter = class->counts ? counted(class->counts) : 0;
-	uint64_t times_before[TIMES], times_after[TIMES];
+	uint64_t times_before[SCENE_TIMES];
 	pid_t pids[SCENE_CLIENTS_MAX] = { 0 };
 	uint32_t i, waited;
 
@@ -299,7 +295,7 @@ static struct verdict play_once(const struct fault_class *class, uint32_t seed)
 	if (class->kill)
 		kill(pids[0], SIGKILL);
 	if (class->suspend)
-		sleep_and_wake();
+		sleep_and_wake(class->asleep_ms, contained);
 	verdict.faulter_ended = wait_for_ends(scene, class, pids, &verdict);
 	atomic_store(&scene->stop, 1);
 	for (i = 0; i < clients; i++)
@@ -312,8 +308,9 @@ static struct verdict play_once(const struct fault_class *class, uint32_t seed)
 	verdict.deferred = counted("fault termination deferred") - deferred;
 	verdict.contained = counted_in_all("fault ", " contained ") - contained;
 	verdict.counted = class->counts ? counted(class->counts) - counter : 0;
-	read_times(times_after);
-	verdict.longest_us = longest(times_before, times_after);
+	read_times(verdict.times);
+	for (i = 0; i < SCENE_TIMES; i++)
+		verdict.times[i] -= times_before[i];
 	verdict.resets = after.resets - before.resets;
 	verdict.reported = after.reported - before.reported;
 	verdict.channel_errors = after.channel_errors - before.channel_errors;
@@ -327,6 +324,7 @@ struct settings {
 	uint32_t kill_delay_ms;
 	uint32_t max_table_kib;
 	uint32_t max_repeats;
+	uint32_t max_failures;
 	uint32_t mode;
 };
 
@@ -342,6 +340,7 @@ static void exchange_settings(struct settings *settings)
 	exchange(&settings->kill_delay_ms, "kill_delay_ms");
 	exchange(&settings->max_table_kib, "max_table_kib");
 	exchange(&settings->max_repeats, "max_repeats");
+	exchange(&settings->max_failures, "max_failures");
 	exchange(&settings->mode, "mode");
 }
 
@@ -352,20 +351,25 @@ struct verdict play(const struct fault_class *class, uint32_t seed)
 		.kill_delay_ms = class->kill_delay_ms,
 		.max_table_kib = class->max_table_kib,
 		.max_repeats = class->max_repeats,
+		.max_failures = class->test_fails,
 		.mode = class->report ? 1 : 0,
 	};
 	uint32_t before_ms = class->grace_ms ? raise_grace_ms(class->grace_ms) : 0;
 	struct verdict verdict;
 
 	module_set("test_delay_ms", class->test_delay_ms);
+	module_set("test_fails", class->test_fails);
 	exchange_settings(&settings);
 	verdict = play_once(class, seed);
 	exchange_settings(&settings);
 	if (before_ms)
 		module_set("grace_ms", before_ms);
 	module_set("test_delay_ms", 0);
+	module_set("test_fails", 0);
 	if (class->mode_off)
 		module_set("mode", 2);
+	if (class->test_fails)
+		verdict.fell_back = module_set("mode", 2) == 1;
 	model_set("sparse_faults", 0);
 	model_set("fatal_client", 0);
 	return verdict;

@@ -7,6 +7,7 @@
 #include "client.h"
 
 #define SCENE_CLIENTS_MAX	4
+#define SCENE_TIMES		12
 
 enum outcome {
 	OUTCOME_NONE,
@@ -43,10 +44,12 @@ struct fault_class {
 	bool kill;		/* the parent kills the client once its program runs */
 	bool two_gpus;
 	bool suspend;		/* the machine sleeps and wakes while the fault is under way */
+	uint32_t asleep_ms;	/* or, not 0, once it is contained, and for so long */
 	bool cpu_reads;		/* the innocents' CPUs read what their GPU programs work on, and so take the pages back */
 	bool without_mm;	/* UVM cannot tell the clients apart by their mm */
 	bool server;		/* root names its process as an MPS server */
 	bool alone;		/* in a group of its own, which ends as ever */
+	bool test_fails;	/* the module can make no sink, gives up the first one, and only reports from then on */
 	bool mode_off;		/* it turns the module's mode off after its first fault */
 	uint32_t looks;		/* at so many things by itself, all of which have to be right */
 	uint32_t listed;	/* how many of its clients /proc has to list as condemned at some time */
@@ -87,9 +90,10 @@ struct verdict {
 	uint64_t contained;	/* faults */
 	uint64_t counted;	/* by how much the counter of the class went up */
 	uint64_t as_it_should;	/* what the faulter looked at by itself, and found right */
+	bool fell_back;		/* the module only reports now */
 	uint64_t listed;	/* the most clients that were listed as condemned at a time */
 	uint64_t table_kib;	/* the most that its sinks' page tables took whenever somebody looked */
-	uint64_t longest_us;	/* under the service lock no fault took longer than that: a power of two times 64 */
+	uint64_t times[SCENE_TIMES];	/* how many decisions and sinks took under 64 us, 128 us, ...; the last: longer */
 	uint64_t benign_ns;
 	uint64_t fatal_ns;
 	char left[160];

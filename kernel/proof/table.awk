@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# awk -v driver=V -v commit=C -v kernel=K -v command=... -v json=FILE -f table.awk STOCK.log PATCHED.log
+# awk -v driver=V -v commit=C -v kernel=K -v command=... -v arch=0|1 -v json=FILE -f table.awk STOCK.log PATCHED.log
 # Joins the two runs by class, prints the table, writes FILE. Exit status 1 where a class is not as expected.
 # The patched run may have each class several times: every time has to be as expected, and the shortest times count.
 function field(name,   text) {
@@ -22,6 +22,33 @@ function every(before, name) {
 }
 function shortest(before, now) {
 	return before > 0 && (now == 0 || before < now + 0) ? before : now + 0
+}
+# Adds to the counts of times that a class has so far, which are words of a string.
+function sum_of(before, now,   a, b, i, n, text) {
+	n = split(now, b, " ")
+	split(before, a, " ")
+	for (i = 1; i <= n; i++)
+		text = text (i > 1 ? " " : "") (a[i] + b[i])
+	return text
+}
+# Of so many in a hundred the time is under that, in microseconds; 0 where there is none. The last count has no bound: it
+# stands as twice the one before.
+function under(times, percent,   a, i, n, all, seen) {
+	n = split(times, a, " ")
+	for (i = 1; i <= n; i++)
+		all += a[i]
+	for (i = 1; i <= n && all > 0; i++) {
+		seen += a[i]
+		if (seen * 100 >= all * percent)
+			return 64 * 2 ^ (i - 1)
+	}
+	return 0
+}
+function total(times,   a, i, n, all) {
+	n = split(times, a, " ")
+	for (i = 1; i <= n; i++)
+		all += a[i]
+	return all + 0
 }
 function stock_words(c) {
 	return stock_live[c] == "false" ? "neighbours die" : "neighbours live"
@@ -52,11 +79,12 @@ file == 2 {
 	benign[c] = shortest(benign[c], field("benign_us"))
 	fatal[c] = shortest(fatal[c], field("fatal_us"))
 	tables[c] = largest(tables[c], field("table_kib"))
-	took[c] = shortest(took[c], field("longest_us"))
+	took[c] = sum_of(took[c], field("took"))
 }
 END {
 	printf "{\n  \"driver\": \"%s\",\n  \"kernel\": \"%s\",\n  \"commit\": \"%s\",\n  \"date\": \"%s\",\n", \
 		driver, kernel, commit, date >json
+	printf "  \"architecture\": \"%s\",\n", (arch == 0 ? "Turing" : "Hopper") >json
 	printf "  \"command\": \"%s\",\n  \"what\": \"the driver's logic against a model of the GPU in QEMU; no GPU\",\n", \
 		command >json
 	printf "  \"classes\": [" >json
@@ -68,9 +96,11 @@ END {
 		bad += !good
 		printf "%-49s %-16s %-32s %5s%s\n", c, stock_words(c), patched_words(c), ratio, (good ? "" : "  <- not as expected")
 		printf "%s\n    {\"class\": \"%s\", \"stock\": \"%s\", \"patched\": \"%s\", \"ratio\": %s, \"benign_us\": %d, \"contained_us\": %d, " \
-			"\"stock_resets\": %d, \"patched_resets\": %d, \"patched_runs\": %d, \"table_kib\": %d, \"took_us_under\": %d, \"as_expected\": %s}", \
+			"\"stock_resets\": %d, \"patched_resets\": %d, \"patched_runs\": %d, \"table_kib\": %d, " \
+			"\"lock_faults\": %d, \"lock_us_p50_under\": %d, \"lock_us_p99_under\": %d, \"lock_us_all_under\": %d, \"as_expected\": %s}", \
 			(i > 1 ? "," : ""), c, stock_words(c), patched_words(c), (ratio == "-" ? "null" : ratio), benign[c], fatal[c], \
-			stock_resets[c], resets[c], times[c], tables[c], took[c], (good ? "true" : "false") >json
+			stock_resets[c], resets[c], times[c], tables[c], total(took[c]), under(took[c], 50), \
+			under(took[c], 99), under(took[c], 100), (good ? "true" : "false") >json
 	}
 	printf "\n  ]\n}\n" >json
 	exit bad > 0 || count == 0

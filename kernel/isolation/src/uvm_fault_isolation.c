@@ -80,6 +80,32 @@ static uvm_fault_isolation_class_t classify(uvm_va_space_t *va_space,
     }
 }
 
+// The same answer as sink() has, without the act. What depends on memory and on earlier sinks is not foreseen.
+static uvm_fault_isolation_outcome_t report(uvm_gpu_va_space_t *gpu_va_space,
+                                            NvU64 address,
+                                            uvm_fault_isolation_class_t fault_class,
+                                            const uvm_va_range_t *va_range,
+                                            const uvm_va_block_t *va_block)
+{
+    switch (fault_class) {
+        case UVM_FAULT_ISOLATION_CLASS_NO_RANGE:
+        case UVM_FAULT_ISOLATION_CLASS_MANAGED:
+            if (!uvm_fault_isolation_may_sink(gpu_va_space, va_block, address))
+                return UVM_FAULT_ISOLATION_OUTCOME_UNSUPPORTED;
+
+            return UVM_FAULT_ISOLATION_OUTCOME_REPORTED;
+
+        case UVM_FAULT_ISOLATION_CLASS_EXTERNAL:
+            if (!uvm_fault_isolation_may_sink_external(va_range, address))
+                return UVM_FAULT_ISOLATION_OUTCOME_UNSUPPORTED;
+
+            return UVM_FAULT_ISOLATION_OUTCOME_REPORTED;
+
+        default:
+            return UVM_FAULT_ISOLATION_OUTCOME_UNSUPPORTED;
+    }
+}
+
 static uvm_fault_isolation_outcome_t sink(uvm_gpu_va_space_t *gpu_va_space,
                                           const uvm_fault_buffer_entry_t *fault_entry,
                                           uvm_fault_isolation_class_t *fault_class)
@@ -92,6 +118,9 @@ static uvm_fault_isolation_outcome_t sink(uvm_gpu_va_space_t *gpu_va_space,
     *fault_class = classify(va_space, fault_entry->fault_address, &va_range, &va_block);
 
     outcome = uvm_fault_isolation_decide(gpu_va_space, fault_entry);
+    if (outcome == UVM_FAULT_ISOLATION_OUTCOME_REPORTED)
+        return report(gpu_va_space, fault_entry->fault_address, *fault_class, va_range, va_block);
+
     if (outcome != UVM_FAULT_ISOLATION_OUTCOME_CONTAINED)
         return outcome;
 
@@ -136,6 +165,9 @@ bool uvm_fault_isolation_contain(uvm_gpu_t *gpu, uvm_fault_buffer_entry_t *fault
         uvm_fault_isolation_hurry(client);
 
     uvm_fault_isolation_log(&event);
+
+    if (event.outcome == UVM_FAULT_ISOLATION_OUTCOME_FAILED)
+        uvm_fault_isolation_note_failure();
 
     return is_ours;
 }

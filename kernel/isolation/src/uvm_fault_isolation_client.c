@@ -15,6 +15,7 @@ void uvm_fault_isolation_client_create(uvm_va_space_t *va_space)
     uvm_mutex_init(&client->lock, UVM_LOCK_ORDER_FAULT_ISOLATION);
     INIT_LIST_HEAD(&client->spaces);
     uvm_fault_isolation_end_client_init(client);
+    uvm_fault_isolation_external_client_init(client);
 
     va_space->fault_isolation = client;
     uvm_fault_isolation_log_clients(1);
@@ -36,6 +37,7 @@ void uvm_fault_isolation_client_destroy(uvm_va_space_t *va_space)
         return;
 
     uvm_fault_isolation_end_client_deinit(client);
+    uvm_fault_isolation_external_client_deinit(client);
     UVM_ASSERT(list_empty(&client->spaces));
     put_pid(client->process);
     uvm_kvfree(client);

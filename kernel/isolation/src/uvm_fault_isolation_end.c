@@ -53,9 +53,9 @@ void uvm_fault_isolation_end_exit(void)
         destroy_workqueue(g_work_queue);
 }
 
-void uvm_fault_isolation_queue_free(struct work_struct *work)
+void uvm_fault_isolation_queue(struct delayed_work *work, NvU32 delay_ms)
 {
-    queue_work(g_work_queue, work);
+    queue_delayed_work(g_work_queue, work, msecs_to_jiffies(delay_ms));
 }
 
 // The process, not its main thread, which may end long before the others: each of its threads is past the point of no return, or all
@@ -168,19 +168,19 @@ static void release_mm(uvm_va_space_t *va_space, struct file *uvm_file)
     fput(uvm_file);
 }
 
-static void destroy_va_space(uvm_va_space_t *va_space)
-{
-    uvm_down_read(&g_uvm_global.pm.lock);
-    uvm_va_space_destroy(va_space);
-    uvm_up_read(&g_uvm_global.pm.lock);
-}
-
+// Nobody freezes this thread, so the lock alone keeps it from calling RM while the machine sleeps.
 static void grace_over(uvm_fault_isolation_client_t *client)
 {
+    uvm_va_space_t *va_space = client->va_space;
+
+    uvm_down_read(&g_uvm_global.pm.lock);
+
     if (client->grace_file)
-        release_mm(client->va_space, client->grace_file);
+        release_mm(va_space, client->grace_file);
     else
-        destroy_va_space(client->va_space);
+        uvm_va_space_destroy(va_space);
+
+    uvm_up_read(&g_uvm_global.pm.lock);
 }
 
 static void grace_over_entry(struct work_struct *work)
@@ -233,7 +233,4 @@ void uvm_fault_isolation_end_client_deinit(uvm_fault_isolation_client_t *client)
     spin_lock(&g_condemned_lock);
     list_del_init(&client->condemned_node);
     spin_unlock(&g_condemned_lock);
-
-    if (g_work_queue)
-        flush_workqueue(g_work_queue);
 }

@@ -8,26 +8,63 @@
 #define UVM_FAULT_ISOLATION_EXTERNAL_2M_AFTER 4
 #define UVM_FAULT_ISOLATION_EXTERNAL_64M_AFTER 16
 
+// While the machine sleeps RM must not be called.
+#define UVM_FAULT_ISOLATION_FREE_AGAIN_MS 100
+
 // What an unmapped mapping leaves behind can only be freed by RM, and not from here.
 typedef struct
 {
-    struct work_struct work;
+    struct list_head list_node;
     uvm_gpu_t *gpu;
     struct list_head objects;
 } deferred_free_t;
 
-static void deferred_free(struct work_struct *work)
+// Under g_uvm_global.pm.lock.
+static void free_deferred(uvm_fault_isolation_client_t *client)
 {
-    deferred_free_t *deferred = container_of(work, deferred_free_t, work);
+    deferred_free_t *deferred, *next;
+    LIST_HEAD(all);
 
-    uvm_deferred_free_object_list(&deferred->objects);
-    uvm_gpu_release(deferred->gpu);
-    uvm_kvfree(deferred);
+    uvm_mutex_lock(&client->lock);
+    list_splice_init(&client->deferred_frees, &all);
+    uvm_mutex_unlock(&client->lock);
+
+    list_for_each_entry_safe(deferred, next, &all, list_node) {
+        uvm_deferred_free_object_list(&deferred->objects);
+        uvm_gpu_release(deferred->gpu);
+        uvm_kvfree(deferred);
+    }
 }
 
-static void deferred_free_entry(struct work_struct *work)
+// Who destroys the VA space has that lock and waits for this work, so it must not wait for the lock in turn.
+static void free_deferred_awake(uvm_fault_isolation_client_t *client)
 {
-    UVM_ENTRY_VOID(deferred_free(work));
+    if (uvm_down_read_trylock(&g_uvm_global.pm.lock)) {
+        free_deferred(client);
+        uvm_up_read(&g_uvm_global.pm.lock);
+    }
+    else {
+        uvm_fault_isolation_queue(&client->free_work, UVM_FAULT_ISOLATION_FREE_AGAIN_MS);
+    }
+}
+
+static void free_deferred_entry(struct work_struct *work)
+{
+    uvm_fault_isolation_client_t *client = container_of(to_delayed_work(work), uvm_fault_isolation_client_t, free_work);
+
+    UVM_ENTRY_VOID(free_deferred_awake(client));
+}
+
+void uvm_fault_isolation_external_client_init(uvm_fault_isolation_client_t *client)
+{
+    INIT_LIST_HEAD(&client->deferred_frees);
+    INIT_DELAYED_WORK(&client->free_work, free_deferred_entry);
+}
+
+void uvm_fault_isolation_external_client_deinit(uvm_fault_isolation_client_t *client)
+{
+    cancel_delayed_work_sync(&client->free_work);
+    free_deferred(client);
 }
 
 static deferred_free_t *deferred_free_create(uvm_gpu_t *gpu)
@@ -37,7 +74,6 @@ static deferred_free_t *deferred_free_create(uvm_gpu_t *gpu)
     if (!deferred)
         return NULL;
 
-    INIT_WORK(&deferred->work, deferred_free_entry);
     INIT_LIST_HEAD(&deferred->objects);
     deferred->gpu = gpu;
 
@@ -45,15 +81,18 @@ static deferred_free_t *deferred_free_create(uvm_gpu_t *gpu)
 }
 
 // Retains the GPU until the objects are gone, as the ioctl does.
-static void deferred_free_submit(deferred_free_t *deferred)
+static void deferred_free_submit(uvm_fault_isolation_client_t *client, deferred_free_t *deferred)
 {
+    uvm_assert_mutex_locked(&client->lock);
+
     if (list_empty(&deferred->objects)) {
         uvm_kvfree(deferred);
         return;
     }
 
     uvm_gpu_retain(deferred->gpu);
-    uvm_fault_isolation_queue_free(&deferred->work);
+    list_add_tail(&deferred->list_node, &client->deferred_frees);
+    uvm_fault_isolation_queue(&client->free_work, uvm_fault_isolation_test_delay_ms());
 }
 
 static bool is_sparse(uvm_fault_isolation_external_t *range, uvm_gpu_t *gpu, NvU64 address)
@@ -82,6 +121,13 @@ static bool clip(const uvm_va_range_t *va_range, NvU64 address, NvU64 size, NvU6
     *length = end - start;
 
     return start <= address && address < end;
+}
+
+bool uvm_fault_isolation_may_sink_external(const uvm_va_range_t *va_range, NvU64 address)
+{
+    NvU64 base, length;
+
+    return clip(va_range, address, UVM_PAGE_SIZE_64K, &base, &length);
 }
 
 // The entries of 64 KiB, and the directories on the way to them.
@@ -131,6 +177,9 @@ static uvm_fault_isolation_outcome_t sink_locked(uvm_fault_isolation_client_t *c
 
     uvm_assert_mutex_locked(&client->lock);
 
+    if (!uvm_fault_isolation_may_sink_external(va_range, fault_entry->fault_address))
+        return UVM_FAULT_ISOLATION_OUTCOME_UNSUPPORTED;
+
     if (is_sparse(uvm_fault_isolation_external(va_range), gpu, fault_entry->fault_address)) {
         if (fault_entry->is_replayable && client->external_batch == batch)
             return UVM_FAULT_ISOLATION_OUTCOME_CONTAINED;
@@ -151,7 +200,7 @@ static uvm_fault_isolation_outcome_t sink_locked(uvm_fault_isolation_client_t *c
         return UVM_FAULT_ISOLATION_OUTCOME_FAILED;
 
     status = map_sparse(va_range, gpu, fault_entry->fault_address, client->num_external_sinks, &deferred->objects, &mapped);
-    deferred_free_submit(deferred);
+    deferred_free_submit(client, deferred);
 
     if (status != NV_OK)
         return UVM_FAULT_ISOLATION_OUTCOME_FAILED;

@@ -14,135 +14,145 @@
 #include "uvm_kvmalloc.h"
 #include "uvm_lock.h"
 
-typedef enum {
-  UVM_FAULT_ISOLATION_MODE_OFF = 0,
-  UVM_FAULT_ISOLATION_MODE_REPORT,
-  UVM_FAULT_ISOLATION_MODE_ON,
-  UVM_FAULT_ISOLATION_MODE_COUNT,
+typedef enum
+{
+    UVM_FAULT_ISOLATION_MODE_OFF = 0,
+    UVM_FAULT_ISOLATION_MODE_REPORT,
+    UVM_FAULT_ISOLATION_MODE_ON,
+    UVM_FAULT_ISOLATION_MODE_COUNT,
 } uvm_fault_isolation_mode_t;
 
 // What lies at the faulting address.
-typedef enum {
-  UVM_FAULT_ISOLATION_CLASS_NO_RANGE = 0,
-  UVM_FAULT_ISOLATION_CLASS_EXTERNAL,
-  UVM_FAULT_ISOLATION_CLASS_MANAGED,
+typedef enum
+{
+    UVM_FAULT_ISOLATION_CLASS_NO_RANGE = 0,
+    UVM_FAULT_ISOLATION_CLASS_EXTERNAL,
+    UVM_FAULT_ISOLATION_CLASS_MANAGED,
 
-  // Channel, SKED and semaphore ranges, peer-to-peer registers
-  UVM_FAULT_ISOLATION_CLASS_CONTEXT,
-  UVM_FAULT_ISOLATION_CLASS_HMM,
+    // Channel, SKED and semaphore ranges, peer-to-peer registers
+    UVM_FAULT_ISOLATION_CLASS_CONTEXT,
+    UVM_FAULT_ISOLATION_CLASS_HMM,
 
-  // The faulting subcontext has no VA space any more
-  UVM_FAULT_ISOLATION_CLASS_GONE,
+    // The faulting subcontext has no VA space any more
+    UVM_FAULT_ISOLATION_CLASS_GONE,
 
-  // Not a fault: a process died that shares a channel group
-  UVM_FAULT_ISOLATION_CLASS_TERMINATION,
-  UVM_FAULT_ISOLATION_CLASS_COUNT,
+    // Not a fault: a process died that shares a channel group
+    UVM_FAULT_ISOLATION_CLASS_TERMINATION,
+    UVM_FAULT_ISOLATION_CLASS_COUNT,
 } uvm_fault_isolation_class_t;
 
-typedef enum {
-  UVM_FAULT_ISOLATION_OUTCOME_CONTAINED = 0,
+typedef enum
+{
+    UVM_FAULT_ISOLATION_OUTCOME_CONTAINED = 0,
 
-  // Mode report: would have been contained
-  UVM_FAULT_ISOLATION_OUTCOME_REPORTED,
+    // Mode report: would have been contained
+    UVM_FAULT_ISOLATION_OUTCOME_REPORTED,
 
-  // A service error in somebody else's batch
-  UVM_FAULT_ISOLATION_OUTCOME_SPARED,
+    // A service error in somebody else's batch
+    UVM_FAULT_ISOLATION_OUTCOME_SPARED,
 
-  // Cancelled as ever, because nobody else is in the channel group
-  UVM_FAULT_ISOLATION_OUTCOME_ALONE,
+    // Cancelled as ever, because nobody else is in the channel group
+    UVM_FAULT_ISOLATION_OUTCOME_ALONE,
 
-  // Cancelled as ever, because it is not clear whose VA space it is
-  UVM_FAULT_ISOLATION_OUTCOME_DOUBT,
+    // Cancelled as ever, because it is not clear whose VA space it is
+    UVM_FAULT_ISOLATION_OUTCOME_DOUBT,
 
-  // Cancelled as ever, because no PTE helps here
-  UVM_FAULT_ISOLATION_OUTCOME_UNSUPPORTED,
+    // Cancelled as ever, because no PTE helps here
+    UVM_FAULT_ISOLATION_OUTCOME_UNSUPPORTED,
 
-  // Replayed without a sink, because the client has used up its page tables or repetitions; it is killed at once
-  UVM_FAULT_ISOLATION_OUTCOME_HELD,
+    // Replayed without a sink, because the client has used up its page tables or repetitions; it is killed at once
+    UVM_FAULT_ISOLATION_OUTCOME_HELD,
 
-  // Cancelled as ever, because an allocation or a push failed
-  UVM_FAULT_ISOLATION_OUTCOME_FAILED,
+    // Cancelled as ever, because an allocation or a push failed
+    UVM_FAULT_ISOLATION_OUTCOME_FAILED,
 
-  // Of terminations: put off for the grace time
-  UVM_FAULT_ISOLATION_OUTCOME_DEFERRED,
-  UVM_FAULT_ISOLATION_OUTCOME_COUNT,
+    // Of terminations: put off for the grace time
+    UVM_FAULT_ISOLATION_OUTCOME_DEFERRED,
+    UVM_FAULT_ISOLATION_OUTCOME_COUNT,
 } uvm_fault_isolation_outcome_t;
 
-struct uvm_fault_isolation_client_struct {
-  uvm_va_space_t* va_space;
+struct uvm_fault_isolation_client_struct
+{
+    uvm_va_space_t *va_space;
 
-  // The process that initialized the VA space, with a reference
-  struct pid* process;
-  char command[TASK_COMM_LEN];
+    // The process that initialized the VA space, with a reference
+    struct pid *process;
+    char command[TASK_COMM_LEN];
 
-  // Another process mapped through the same descriptor: nobody can say who is to end
-  bool is_doubtful;
+    // Another process mapped through the same descriptor: nobody can say who is to end
+    bool is_doubtful;
 
-  // Written under the lock; read without it where a stale answer does no harm
-  bool is_condemned;
+    // Written under the lock; read without it where a stale answer does no harm
+    bool is_condemned;
 
-  // Among all that are condemned, from then on until the end; under the list's lock
-  struct list_head condemned_node;
+    // Among all that are condemned, from then on until the end; under the list's lock
+    struct list_head condemned_node;
 
-  // It does not have the time that others have until SIGKILL; under the lock
-  bool is_hurried;
+    // It does not have the time that others have until SIGKILL; under the lock
+    bool is_hurried;
 
-  // Its end was put off already; written by the thread that releases the last descriptor
-  bool had_grace;
+    // Its end was put off already; written by the thread that releases the last descriptor
+    bool had_grace;
 
-  // Protects what follows
-  uvm_mutex_t lock;
+    // Protects what follows
+    uvm_mutex_t lock;
 
-  // Sinks in page tables, one uvm_fault_isolation_space_t a GPU VA space
-  struct list_head spaces;
-  NvU32 num_sinks_made;
+    // Sinks in page tables, one uvm_fault_isolation_space_t a GPU VA space
+    struct list_head spaces;
+    NvU32 num_sinks_made;
 
-  // Sinks made as sparse mappings of external ranges belong to those ranges; here they are only counted
-  NvU32 num_external_sinks;
-  NvU32 num_external_repeats;
-  NvU32 external_batch;
+    // Sinks made as sparse mappings of external ranges belong to those ranges; here they are only counted
+    NvU32 num_external_sinks;
+    NvU32 num_external_repeats;
+    NvU32 external_batch;
 
-  // At most what the page tables of both kinds of sinks take
-  NvU64 table_bytes;
+    // At most what the page tables of both kinds of sinks take
+    NvU64 table_bytes;
 
-  // It has used up its page tables or repetitions
-  bool is_excessive;
+    // What RM still has to free of mappings that sinks took the place of, and the work that does so
+    struct list_head deferred_frees;
+    struct delayed_work free_work;
 
-  // SIGKILL, when asking was in vain
-  struct delayed_work kill_work;
+    // It has used up its page tables or repetitions
+    bool is_excessive;
 
-  // Tear-down, when the grace is over
-  struct delayed_work grace_work;
-  struct file* grace_file;
+    // SIGKILL, when asking was in vain
+    struct delayed_work kill_work;
+
+    // Tear-down, when the grace is over
+    struct delayed_work grace_work;
+    struct file *grace_file;
 };
 
 #define UVM_FAULT_ISOLATION_MAX_ENTRIES 512
 #define UVM_FAULT_ISOLATION_SIBLING_LEVELS 2
 
 // The entries of one directory that are sparse because of a sink beside them
-typedef struct {
-  uvm_page_directory_t* directory;
-  NvU64 start;
-  NvU32 entry_shift;
-  NvU32 num_entries;
-  DECLARE_BITMAP(entries, UVM_FAULT_ISOLATION_MAX_ENTRIES);
+typedef struct
+{
+    uvm_page_directory_t *directory;
+    NvU64 start;
+    NvU32 entry_shift;
+    NvU32 num_entries;
+    DECLARE_BITMAP(entries, UVM_FAULT_ISOLATION_MAX_ENTRIES);
 } uvm_fault_isolation_siblings_t;
 
 // What the log says of one fault.
-typedef struct {
-  NvU64 sequence;
-  NvU64 timestamp_ns;
-  NvU64 address;
-  NvU32 duration_us;
-  NvU32 gpu_index;
-  pid_t process_id;
-  char command[TASK_COMM_LEN];
-  bool is_replayable;
-  uvm_fault_type_t fault_type;
-  uvm_fault_access_type_t access_type;
-  NvU32 client_id;
-  uvm_fault_isolation_class_t fault_class;
-  uvm_fault_isolation_outcome_t outcome;
+typedef struct
+{
+    NvU64 sequence;
+    NvU64 timestamp_ns;
+    NvU64 address;
+    NvU32 duration_us;
+    NvU32 gpu_index;
+    pid_t process_id;
+    char command[TASK_COMM_LEN];
+    bool is_replayable;
+    uvm_fault_type_t fault_type;
+    uvm_fault_access_type_t access_type;
+    NvU32 client_id;
+    uvm_fault_isolation_class_t fault_class;
+    uvm_fault_isolation_outcome_t outcome;
 } uvm_fault_isolation_event_t;
 
 // What the files offer one another, in the order of their layers (kernel/README.md): a file calls those above it.
@@ -154,90 +164,104 @@ bool uvm_fault_isolation_alone(void);
 NvU32 uvm_fault_isolation_kill_delay_ms(void);
 NvU32 uvm_fault_isolation_grace_ms(void);
 NvU32 uvm_fault_isolation_test_delay_ms(void);
+bool uvm_fault_isolation_test_fails(void);
 NvU64 uvm_fault_isolation_max_table_bytes(void);
 NvU32 uvm_fault_isolation_max_repeats(void);
+
+// A sink could not be made; so many of them end mode 2.
+void uvm_fault_isolation_note_failure(void);
 
 // uvm_fault_isolation_log.c
 NV_STATUS uvm_fault_isolation_log_init(void);
 void uvm_fault_isolation_log_exit(void);
-void uvm_fault_isolation_log(uvm_fault_isolation_event_t* event);
+void uvm_fault_isolation_log(uvm_fault_isolation_event_t *event);
 void uvm_fault_isolation_log_time(NvU32 duration_us);
 void uvm_fault_isolation_log_condemned(void);
 void uvm_fault_isolation_log_killed(void);
 void uvm_fault_isolation_log_clients(NvS64 change);
 void uvm_fault_isolation_log_sinks(NvS64 change);
 void uvm_fault_isolation_log_table_bytes(NvS64 change);
-const char* uvm_fault_isolation_class_string(uvm_fault_isolation_class_t fault_class);
-const char* uvm_fault_isolation_outcome_string(uvm_fault_isolation_outcome_t outcome);
+const char *uvm_fault_isolation_class_string(uvm_fault_isolation_class_t fault_class);
+const char *uvm_fault_isolation_outcome_string(uvm_fault_isolation_outcome_t outcome);
 
 // uvm_fault_isolation_servers.c
 NV_STATUS uvm_fault_isolation_servers_init(void);
 void uvm_fault_isolation_servers_exit(void);
 
 // Whether root has named the process as an MPS server.
-bool uvm_fault_isolation_is_server(const struct pid* process);
+bool uvm_fault_isolation_is_server(const struct pid *process);
 
 // uvm_fault_isolation_policy.c
 
 // CONTAINED when the fault may be contained, or the outcome that says why not. Changes nothing.
-uvm_fault_isolation_outcome_t uvm_fault_isolation_decide(uvm_gpu_va_space_t* gpu_va_space,
-                                                         const uvm_fault_buffer_entry_t* fault_entry);
-bool uvm_fault_isolation_shares_group(uvm_va_space_t* va_space);
+uvm_fault_isolation_outcome_t uvm_fault_isolation_decide(uvm_gpu_va_space_t *gpu_va_space,
+                                                         const uvm_fault_buffer_entry_t *fault_entry);
+bool uvm_fault_isolation_shares_group(uvm_va_space_t *va_space);
 
 // The mode is not off, or the VA space is condemned: who is on its way out stays contained, whatever the mode comes to be.
-bool uvm_fault_isolation_looks_at(uvm_va_space_t* va_space);
+bool uvm_fault_isolation_looks_at(uvm_va_space_t *va_space);
 
 // Whether the entry's error is its whole batch's, and no mm tells in whose VA space it was: a page that is
 // not mapped proves nothing, since a CPU may have taken it back after it was served. Under the GPU's service
 // lock.
-bool uvm_fault_isolation_is_anybodys(uvm_gpu_t* gpu, const uvm_fault_buffer_entry_t* fault_entry);
+bool uvm_fault_isolation_is_anybodys(uvm_gpu_t *gpu, const uvm_fault_buffer_entry_t *fault_entry);
 
 // uvm_fault_isolation_directory.c: siblings has UVM_FAULT_ISOLATION_SIBLING_LEVELS elements, of the directories above
 // the table of a sink. Under client->lock.
-void uvm_fault_isolation_siblings_add(uvm_gpu_va_space_t* gpu_va_space,
-                                      uvm_page_directory_t* table,
+void uvm_fault_isolation_siblings_add(uvm_gpu_va_space_t *gpu_va_space,
+                                      uvm_page_directory_t *table,
                                       NvU64 address,
-                                      uvm_fault_isolation_siblings_t* siblings);
-void uvm_fault_isolation_siblings_remove(uvm_page_tree_t* tree, uvm_fault_isolation_siblings_t* siblings);
-bool uvm_fault_isolation_siblings_overlap(const uvm_fault_isolation_siblings_t* siblings, NvU64 start, NvU64 end);
+                                      uvm_fault_isolation_siblings_t *siblings);
+void uvm_fault_isolation_siblings_remove(uvm_page_tree_t *tree, uvm_fault_isolation_siblings_t *siblings);
+bool uvm_fault_isolation_siblings_overlap(const uvm_fault_isolation_siblings_t *siblings, NvU64 start, NvU64 end);
 
 // Whether the GPU can have these addresses, and nothing that UVM knows of lies there.
-bool uvm_fault_isolation_is_free(uvm_gpu_va_space_t* gpu_va_space, NvU64 start, NvU64 end);
+bool uvm_fault_isolation_is_free(uvm_gpu_va_space_t *gpu_va_space, NvU64 start, NvU64 end);
 
 // uvm_fault_isolation_sink.c: each takes client->lock and answers CONTAINED, HELD, UNSUPPORTED or FAILED.
-uvm_fault_isolation_outcome_t uvm_fault_isolation_sink_no_range(uvm_fault_isolation_client_t* client,
-                                                                uvm_gpu_va_space_t* gpu_va_space,
-                                                                const uvm_fault_buffer_entry_t* fault_entry);
-uvm_fault_isolation_outcome_t uvm_fault_isolation_sink_managed(uvm_fault_isolation_client_t* client,
-                                                               uvm_gpu_va_space_t* gpu_va_space,
-                                                               uvm_va_block_t* va_block,
-                                                               const uvm_fault_buffer_entry_t* fault_entry);
+uvm_fault_isolation_outcome_t uvm_fault_isolation_sink_no_range(uvm_fault_isolation_client_t *client,
+                                                                uvm_gpu_va_space_t *gpu_va_space,
+                                                                const uvm_fault_buffer_entry_t *fault_entry);
+uvm_fault_isolation_outcome_t uvm_fault_isolation_sink_managed(uvm_fault_isolation_client_t *client,
+                                                               uvm_gpu_va_space_t *gpu_va_space,
+                                                               uvm_va_block_t *va_block,
+                                                               const uvm_fault_buffer_entry_t *fault_entry);
+
+// Whether a sink there would leave the context's own state alone. Takes no lock; the VA space's is held.
+bool uvm_fault_isolation_may_sink(uvm_gpu_va_space_t *gpu_va_space, const uvm_va_block_t *va_block, NvU64 address);
 
 // Whether that much more in page tables would be too much. Under client->lock.
-bool uvm_fault_isolation_is_full(uvm_fault_isolation_client_t* client, NvU64 bytes);
-bool uvm_fault_isolation_sink_overlaps(uvm_fault_isolation_client_t* client, NvU64 start, NvU64 end);
+bool uvm_fault_isolation_is_full(uvm_fault_isolation_client_t *client, NvU64 bytes);
+bool uvm_fault_isolation_sink_overlaps(uvm_fault_isolation_client_t *client, NvU64 start, NvU64 end);
 
 // uvm_fault_isolation_end.c
 NV_STATUS uvm_fault_isolation_end_init(void);
 void uvm_fault_isolation_end_exit(void);
-void uvm_fault_isolation_end_client_init(uvm_fault_isolation_client_t* client);
-void uvm_fault_isolation_end_client_deinit(uvm_fault_isolation_client_t* client);
-void uvm_fault_isolation_condemn(uvm_fault_isolation_client_t* client);
+void uvm_fault_isolation_end_client_init(uvm_fault_isolation_client_t *client);
+void uvm_fault_isolation_end_client_deinit(uvm_fault_isolation_client_t *client);
+void uvm_fault_isolation_condemn(uvm_fault_isolation_client_t *client);
 
 // Condemned already; SIGKILL now.
-void uvm_fault_isolation_hurry(uvm_fault_isolation_client_t* client);
-bool uvm_fault_isolation_process_is_gone(uvm_fault_isolation_client_t* client);
-void uvm_fault_isolation_queue_free(struct work_struct* work);
+void uvm_fault_isolation_hurry(uvm_fault_isolation_client_t *client);
+bool uvm_fault_isolation_process_is_gone(uvm_fault_isolation_client_t *client);
+void uvm_fault_isolation_queue(struct delayed_work *work, NvU32 delay_ms);
 
 // uvm_fault_isolation_external.c
-uvm_fault_isolation_outcome_t uvm_fault_isolation_sink_external(uvm_fault_isolation_client_t* client,
-                                                                uvm_gpu_va_space_t* gpu_va_space,
-                                                                uvm_va_range_t* va_range,
-                                                                const uvm_fault_buffer_entry_t* fault_entry);
+uvm_fault_isolation_outcome_t uvm_fault_isolation_sink_external(uvm_fault_isolation_client_t *client,
+                                                                uvm_gpu_va_space_t *gpu_va_space,
+                                                                uvm_va_range_t *va_range,
+                                                                const uvm_fault_buffer_entry_t *fault_entry);
+
+// Whether the range has 64 KiB there that can be sparse.
+bool uvm_fault_isolation_may_sink_external(const uvm_va_range_t *va_range, NvU64 address);
+void uvm_fault_isolation_external_client_init(uvm_fault_isolation_client_t *client);
+
+// Under g_uvm_global.pm.lock, as all that calls RM.
+void uvm_fault_isolation_external_client_deinit(uvm_fault_isolation_client_t *client);
 
 // uvm_fault_isolation.c
 
 // Contains, condemns and logs. The mode is not off.
-bool uvm_fault_isolation_contain(uvm_gpu_t* gpu, uvm_fault_buffer_entry_t* fault_entry);
+bool uvm_fault_isolation_contain(uvm_gpu_t *gpu, uvm_fault_buffer_entry_t *fault_entry);
 
-#endif  // __UVM_FAULT_ISOLATION_INTERNAL_H__
+#endif // __UVM_FAULT_ISOLATION_INTERNAL_H__

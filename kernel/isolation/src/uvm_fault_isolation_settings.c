@@ -63,11 +63,22 @@ static setting_t max_repeats = {16, 1, 1000};
 module_param_cb(uvm_fault_isolation_max_repeats, &setting_ops, &max_repeats, 0644);
 MODULE_PARM_DESC(uvm_fault_isolation_max_repeats, "Faults at one sink, beyond which they are held (1-1000)");
 
+static setting_t max_failures = {16, 0, 1000};
+module_param_cb(uvm_fault_isolation_max_failures, &setting_ops, &max_failures, 0644);
+MODULE_PARM_DESC(uvm_fault_isolation_max_failures, "Sinks that could not be made, after which mode 2 becomes 1; 0: never (0-1000)");
+
 static setting_t test_delay_ms = {0, 0, 1000};
 module_param_cb(uvm_fault_isolation_test_delay_ms, &setting_ops, &test_delay_ms, 0644);
 MODULE_PARM_DESC(uvm_fault_isolation_test_delay_ms, "Tests: between an error and the look for its culprit, milliseconds (0-1000)");
 
+static setting_t test_fails = {0, 0, 1};
+module_param_cb(uvm_fault_isolation_test_fails, &setting_ops, &test_fails, 0644);
+MODULE_PARM_DESC(uvm_fault_isolation_test_fails, "Tests: no sink can be made: 0 no (default), 1 yes");
+
 static bool g_is_up;
+
+// Since the mode was last given up because of them
+static atomic_t g_num_failures = ATOMIC_INIT(0);
 
 void uvm_fault_isolation_set_up(bool is_up)
 {
@@ -97,6 +108,25 @@ NvU32 uvm_fault_isolation_grace_ms(void)
 NvU32 uvm_fault_isolation_test_delay_ms(void)
 {
     return uvm_enable_builtin_tests ? READ_ONCE(test_delay_ms.value) : 0;
+}
+
+bool uvm_fault_isolation_test_fails(void)
+{
+    return uvm_enable_builtin_tests && READ_ONCE(test_fails.value);
+}
+
+void uvm_fault_isolation_note_failure(void)
+{
+    NvU32 most = READ_ONCE(max_failures.value);
+
+    if (most == 0 || atomic_inc_return(&g_num_failures) < most)
+        return;
+
+    atomic_set(&g_num_failures, 0);
+
+    // Root may have changed it meanwhile
+    if (cmpxchg(&mode.value, UVM_FAULT_ISOLATION_MODE_ON, UVM_FAULT_ISOLATION_MODE_REPORT) == UVM_FAULT_ISOLATION_MODE_ON)
+        UVM_ERR_PRINT("Fault isolation only reports from now on: %u faults could not be contained\n", most);
 }
 
 NvU64 uvm_fault_isolation_max_table_bytes(void)

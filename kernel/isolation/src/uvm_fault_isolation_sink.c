@@ -267,7 +267,7 @@ static uvm_fault_isolation_outcome_t sink_region(uvm_fault_isolation_client_t *c
         return UVM_FAULT_ISOLATION_OUTCOME_HELD;
     }
 
-    if (create_sink(client, space, sink, page_size) != NV_OK) {
+    if (uvm_fault_isolation_test_fails() || create_sink(client, space, sink, page_size) != NV_OK) {
         uvm_kvfree(sink);
         return UVM_FAULT_ISOLATION_OUTCOME_FAILED;
     }
@@ -371,6 +371,23 @@ static uvm_fault_isolation_outcome_t sink_locked(uvm_fault_isolation_client_t *c
     return sink_region(client, space, start, end, page_size, fault_entry);
 }
 
+// The least that a fault's sink covers: the 64 KiB around the address, or the block.
+static void smallest_region(const uvm_va_block_t *va_block, NvU64 address, NvU64 *start, NvU64 *end)
+{
+    *start = UVM_ALIGN_DOWN(va_block ? va_block->start : address, UVM_PAGE_SIZE_64K);
+    *end = (va_block ? UVM_ALIGN_UP(va_block->end + 1, UVM_PAGE_SIZE_64K) : *start + UVM_PAGE_SIZE_64K) - 1;
+}
+
+// Larger sinks are free of ranges, so this is all that the place can speak against.
+bool uvm_fault_isolation_may_sink(uvm_gpu_va_space_t *gpu_va_space, const uvm_va_block_t *va_block, NvU64 address)
+{
+    NvU64 start, end;
+
+    smallest_region(va_block, address, &start, &end);
+
+    return !has_context_range(gpu_va_space->va_space, start, end);
+}
+
 uvm_fault_isolation_outcome_t uvm_fault_isolation_sink_no_range(uvm_fault_isolation_client_t *client,
                                                                 uvm_gpu_va_space_t *gpu_va_space,
                                                                 const uvm_fault_buffer_entry_t *fault_entry)
@@ -409,13 +426,9 @@ uvm_fault_isolation_outcome_t uvm_fault_isolation_sink_managed(uvm_fault_isolati
                                                                const uvm_fault_buffer_entry_t *fault_entry)
 {
     uvm_fault_isolation_outcome_t outcome = UVM_FAULT_ISOLATION_OUTCOME_CONTAINED;
-    NvU64 start = UVM_ALIGN_DOWN(fault_entry->fault_address, UVM_PAGE_SIZE_64K);
-    NvU64 end = start + UVM_PAGE_SIZE_64K - 1;
+    NvU64 start, end;
 
-    if (va_block) {
-        start = UVM_ALIGN_DOWN(va_block->start, UVM_PAGE_SIZE_64K);
-        end = UVM_ALIGN_UP(va_block->end + 1, UVM_PAGE_SIZE_64K) - 1;
-    }
+    smallest_region(va_block, fault_entry->fault_address, &start, &end);
 
     uvm_mutex_lock(&client->lock);
     if (!is_already_sunk(client, gpu_va_space, fault_entry)) {
