@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "mps/leftovers.h"
+#include "watch/isolation.h"
 
 namespace firebreak::agent {
 namespace {
@@ -37,6 +38,14 @@ Status terminate(mps::Domain& domain, const std::vector<pid_t>& known, pid_t cli
   if (!servers) return propagate(servers);
   std::erase_if(*servers, [&](pid_t server) { return std::ranges::count(known, server) > 0; });
   return terminate_at(domain, *servers, client, deadline);
+}
+
+/// Where the driver contains faults it does not end that server for one, nor with it its clients.
+void name_server(os::Kernel& kernel, const std::string& domain, pid_t server) {
+  const Status named = watch::name_mps_server(kernel, server);
+  if (!named && named.error().code != ErrorCode::NotFound)
+    spdlog::warn("MPS domain {}: the driver does not take its server's number {}: {}", domain, server,
+                 to_string(named.error()));
 }
 
 }  // namespace
@@ -103,6 +112,9 @@ Status MpsDomains::start_anchors() {
     const std::string prefix = plan.name.substr(0, plan.name.size() - 1);
     mps::KeeperCallbacks callbacks;
     callbacks.on_news = [](const std::string& news) { spdlog::warn("MPS domain of anchors: {}", news); };
+    callbacks.on_server = [this, name = prefix + anchor](pid_t server) {
+      name_server(kernel_, name, server);
+    };
     const auto options = keeper_options({prefix + anchor, plan.gpu});
     auto keeper = mps::DomainKeeper::start(kernel_, options, std::move(callbacks));
     if (!keeper) return propagate(keeper, "MPS domain of anchors");
@@ -138,6 +150,7 @@ Status MpsDomains::start_one(const Plan& plan) {
     loop_.post([this, name] { callbacks_.on_clients_lost(name); });
   };
   callbacks.on_server = [this, name](pid_t server) {
+    name_server(kernel_, name, server);
     loop_.post([this, name, server] { callbacks_.on_server(name, server); });
   };
   callbacks.on_clients = [this, name](const mps::ClientList& clients) {

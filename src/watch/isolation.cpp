@@ -9,6 +9,8 @@
 #include <charconv>
 #include <utility>
 
+#include "os/command_file.h"
+
 namespace firebreak::watch {
 namespace {
 
@@ -141,8 +143,8 @@ std::string kind_of(const IsolationEvent& event) {
 }  // namespace
 
 IsolationOutcome outcome_of(std::string_view word) {
-  constexpr std::array cancelled{"reported", "alone", "doubt", "unsupported", "limit", "failed"};
-  if (word == "contained") return IsolationOutcome::Contained;
+  constexpr std::array cancelled{"reported", "alone", "doubt", "unsupported", "failed"};
+  if (word == "contained" || word == "held") return IsolationOutcome::Contained;
   if (word == "spared") return IsolationOutcome::Spared;
   if (word == "deferred") return IsolationOutcome::Deferred;
   return std::ranges::find(cancelled, word) != cancelled.end() ? IsolationOutcome::Cancelled
@@ -173,6 +175,25 @@ Result<IsolationEvent> parse_isolation_event(std::string_view line) {
   event.command = rest;
   if (event.fault_class.empty() || event.word.empty()) return not_understood(line);
   return event;
+}
+
+Result<IsolationEvent> parse_condemned(std::string_view line) {
+  std::string_view rest = line;
+  IsolationEvent event;
+  pid_t pid = 0;
+  if (!take_prefix(rest, "condemned pid=") || !read_number(take(rest, ' '), pid) || pid <= 0 ||
+      !take_prefix(rest, "command=")) {
+    return not_understood(line);
+  }
+  event.pid = pid;
+  event.command = rest;
+  event.word = "contained";
+  event.fault_class = "its event was lost";
+  return event;
+}
+
+Status name_mps_server(os::Kernel& kernel, pid_t server) {
+  return os::write_command(kernel, isolation_servers_path, fmt::format("{}\n", server));
 }
 
 Result<IsolationState> read_isolation_state(os::Kernel& kernel) {

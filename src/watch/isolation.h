@@ -20,12 +20,16 @@ namespace firebreak::watch {
 inline constexpr const char* isolation_state_path = "/proc/driver/nvidia-uvm/fault_isolation";
 /// For root only.
 inline constexpr const char* isolation_events_path = "/proc/driver/nvidia-uvm/fault_isolation_events";
+/// For root only: who is condemned and still there.
+inline constexpr const char* isolation_condemned_path = "/proc/driver/nvidia-uvm/fault_isolation_condemned";
+/// For root only: takes the MPS servers.
+inline constexpr const char* isolation_servers_path = "/proc/driver/nvidia-uvm/fault_isolation_servers";
 
 enum class IsolationMode { Off, Report, On };
 
 /// What became of a fault.
 enum class IsolationOutcome {
-  Contained,  ///< its client alone ends
+  Contained,  ///< its client alone ends, also where the module helps it no more
   Cancelled,  ///< as the stock module does: it takes its domain along
   Spared,     ///< somebody else's, beside which this one would have been cancelled
   Deferred,   ///< no fault: a process died, and its address space stays for a while
@@ -67,6 +71,14 @@ IsolationOutcome outcome_of(std::string_view word);
 Result<IsolationState> parse_isolation_state(std::string_view text);
 /// One line of the events' file. Protocol: it is none.
 Result<IsolationEvent> parse_isolation_event(std::string_view line);
+
+/// One line of the list of who is condemned, as the event that would have told it. Protocol: it is none.
+Result<IsolationEvent> parse_condemned(std::string_view line);
+
+/// Says that the process is an MPS server. The module then leaves a fault of its own as it is, instead of
+/// killing the server and with it all of its clients. NotFound: no such process, or the module that is loaded
+/// has no fault isolation.
+Status name_mps_server(os::Kernel& kernel, pid_t server);
 
 /// NotFound: the module that is loaded, if any, is not the one with fault isolation.
 Result<IsolationState> read_isolation_state(os::Kernel& kernel);

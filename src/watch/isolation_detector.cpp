@@ -33,7 +33,9 @@ bool IsolationDetector::tells_outcomes() const {
 void IsolationDetector::read_new() {
   const auto events = read_events();
   if (events) {
+    const std::uint64_t lost_before = counters_.lost;
     for (const IsolationEvent& event : *events) tell(event);
+    if (counters_.lost != lost_before) tell_condemned();
     return;
   }
   readable_.cancel();
@@ -75,6 +77,18 @@ Result<std::string> IsolationDetector::read_all(const os::Fd& file) {
     text.append(reinterpret_cast<const char*>(piece.data()), *size);
   }
   return fail(ErrorCode::Protocol, std::string(isolation_events_path) + " never ends");
+}
+
+/// A storm of one client's pushes others' events out of the ring, but nobody out of this list.
+void IsolationDetector::tell_condemned() {
+  const auto text = kernel_.read_file(isolation_condemned_path);
+  if (!text) return spdlog::warn("who is condemned is not known: {}", to_string(text.error()));
+  LineSplitter lines;
+  lines.take(*text, [&](std::string_view line) {
+    const auto event = parse_condemned(line);
+    if (event) on_event_(*event);
+    if (!event) ++counters_.malformed;
+  });
 }
 
 void IsolationDetector::tell(const IsolationEvent& event) {

@@ -28,7 +28,8 @@ class IsolationDetector final : public Detector {
   IsolationDetector(os::EventLoop& loop, os::Kernel& kernel, IsolationCallback on_event, EndCallback on_end)
       : loop_(loop), kernel_(kernel), on_event_(std::move(on_event)), on_end_(std::move(on_end)) {}
 
-  /// From now on; what has happened before is skipped. NotFound: the driver has no fault isolation;
+  /// From now on; what has happened before is skipped. Where events were lost, whoever is condemned is told
+  /// of, some of them once more. NotFound: the driver has no fault isolation;
   /// PermissionDenied: only root may read it.
   Status start() override;
   /// false: it was never started, its file could not be read any more, or isolation is off.
@@ -39,6 +40,7 @@ class IsolationDetector final : public Detector {
   Result<std::vector<IsolationEvent>> read_events();
   Result<std::string> read_all(const os::Fd& file);
   void read_new();
+  void tell_condemned();
   void tell(const IsolationEvent& event);
 
   os::EventLoop& loop_;

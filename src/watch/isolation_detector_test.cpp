@@ -15,9 +15,14 @@ class IsolationDetectorTest : public DetectorTest {
  protected:
   IsolationDetectorTest()
       : detector_(
-            *loop_, kernel_, [this](const IsolationEvent& event) { heard_.push_back(event.sequence); },
+            *loop_, kernel_,
+            [this](const IsolationEvent& event) {
+              heard_.push_back(event.sequence);
+              pids_.push_back(event.pid.value_or(0));
+            },
             note_end()) {}
 
+  std::vector<pid_t> pids_;
   std::vector<std::uint64_t> heard_;
   IsolationDetector detector_;
 };
@@ -59,6 +64,21 @@ TEST_F(IsolationDetectorTest, CountsWhatWasOverwritten) {
   settle();
   EXPECT_THAT(heard_, ElementsAre(1u, 130u));
   EXPECT_EQ(detector_.counters().lost, 128u);
+}
+
+// A storm has pushed the event of another client out of the ring.
+TEST_F(IsolationDetectorTest, TellsWhoIsCondemnedWhereEventsWereLost) {
+  FakeIsolation module(kernel_);
+  kernel_.set_file(isolation_condemned_path,
+                   "condemned pid=7 command=a b\ncondemned pid=4711 command=rogue\n");
+  ASSERT_TRUE(detector_.start());
+  module.add(1);
+  settle();
+  EXPECT_THAT(pids_, ElementsAre(4711));
+  module.forget();
+  module.add(130);
+  settle();
+  EXPECT_THAT(pids_, ElementsAre(4711, 4711, 7, 4711));
 }
 
 TEST_F(IsolationDetectorTest, PassesOverALineThatItDoesNotUnderstand) {

@@ -1,9 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "watch/isolation.h"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 
+#include <utility>
+
 #include "os/fake_kernel.h"
+#include "os/file.h"
+#include "os/real_kernel.h"
 
 namespace firebreak::watch {
 namespace {
@@ -99,13 +104,57 @@ TEST(IsolationEvent, OfAContainedFaultIsASignalThatNamesTheProcess) {
   EXPECT_EQ(fault->source, fault::FaultSource::Isolation);
 }
 
+// The module answers it with replays alone, and kills its process at once: the neighbours go on.
+TEST(IsolationEvent, OfAHeldFaultIsContained) {
+  const auto fault = fault_of(event_with("=contained", "=held"), now);
+  ASSERT_TRUE(fault.has_value());
+  EXPECT_TRUE(fault->contained);
+  EXPECT_EQ(fault->pid, 131);
+}
+
+TEST(IsolationCondemned, NamesItsProcess) {
+  const auto event = parse_condemned("condemned pid=131 command=a program=b");
+  ASSERT_TRUE(event.has_value());
+  const auto fault = fault_of(*event, now);
+  ASSERT_TRUE(fault.has_value());
+  EXPECT_EQ(fault->pid, 131);
+  EXPECT_TRUE(fault->contained);
+  EXPECT_FALSE(fault->address.has_value());
+  EXPECT_THAT(fault->kind, HasSubstr("lost"));
+}
+
+TEST(IsolationCondemned, ThatIsNoneIsRefused) {
+  for (const char* line : {"", "condemned", "condemned pid=x command=a", "condemned pid=0 command=a",
+                           "event 1 pid=1 command=a", "condemned pid=131"}) {
+    EXPECT_FALSE(parse_condemned(line).has_value()) << line;
+  }
+}
+
+TEST(IsolationServers, AreNamedByTheirNumber) {
+  const os::TemporaryDirectory directory = os::TemporaryDirectory::create().value();
+  const std::string path = directory.path() + "/servers";
+  os::RealKernel beneath;
+  ASSERT_TRUE(beneath.open(path, O_CREAT | O_RDWR));
+  os::FakeKernel kernel;
+  os::FakeDevice servers;
+  servers.open = [&](int flags) { return beneath.open(path, flags); };
+  kernel.set_device(isolation_servers_path, std::move(servers));
+  ASSERT_TRUE(name_mps_server(kernel, 4711));
+  EXPECT_EQ(beneath.read_file(path).value(), "4711\n");
+}
+
+TEST(IsolationServers, AreNamedToNobodyWithTheStockModule) {
+  os::FakeKernel kernel;
+  EXPECT_EQ(name_mps_server(kernel, 4711).error().code, ErrorCode::NotFound);
+}
+
 TEST(IsolationEvent, OfACopyEngineIsNotReplayable) {
   const auto fault = fault_of(event_with("path=replayable", "path=non_replayable"), now);
   EXPECT_EQ(fault->fault_class, fault::FaultClass::MmuNonReplayable);
 }
 
 TEST(IsolationEvent, OfACancelledFaultSaysWhy) {
-  for (const std::string word : {"reported", "alone", "unsupported", "limit", "failed"}) {
+  for (const std::string word : {"reported", "alone", "unsupported", "failed"}) {
     const auto fault = fault_of(event_with("=contained", "=" + word), now);
     EXPECT_EQ(fault->kind, "not contained (" + word + "): write, invalid pde, no_range");
     EXPECT_FALSE(fault->contained) << word;

@@ -2,20 +2,43 @@
 // Who is a server and who a client, as the agent's own domains know it of the software GPU's MPS.
 #include "agent/mps_domains.h"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
 
+#include <algorithm>
+#include <atomic>
 #include <optional>
 
+#include "os/file.h"
 #include "os/processes.h"
+#include "os/real_kernel.h"
 #include "stage/stage.h"
 #include "tests/demo/firebreak_program.h"
+#include "watch/isolation.h"
 
 namespace firebreak::tests {
 namespace {
 
 constexpr Milliseconds patience{120'000};
+
+/// Beside a patched nvidia-uvm, whose file for the MPS servers is one of ours; or beside another one.
+class KernelWithIsolation final : public os::RealKernel {
+ public:
+  Result<os::Fd> open(const std::string& path, int flags) override {
+    if (path != watch::isolation_servers_path) return RealKernel::open(path, flags);
+    return RealKernel::open(servers_, is_patched_.load() ? flags | O_CREAT | O_APPEND : flags);
+  }
+  void unpatch() { is_patched_.store(false); }
+  /// One a line, in the order in which they were named.
+  std::string named() { return read_file(servers_).value_or(""); }
+
+ private:
+  const os::TemporaryDirectory directory_ = os::TemporaryDirectory::create().value();
+  const std::string servers_ = directory_.path() + "/servers";
+  std::atomic<bool> is_patched_ = true;  ///< each domain opens the file on a thread of its own
+};
 
 class MpsDomainsTest : public testing::Test {
  protected:
@@ -30,9 +53,12 @@ class MpsDomainsTest : public testing::Test {
   }
   /// A placed client, as `firebreak run` starts one, which runs short kernels until it is told "end".
   stage::Actor& start_client(const std::string& domain) {
+    return start_client_in(domains_.environment(domain));
+  }
+  stage::Actor& start_client_in(const agent::Environment& environment) {
     stage::Casting casting{
         "client", "", {program("firebreak-lab"), "victim", "--pace-ms", "5"}, sandbox_.environment()};
-    for (const auto& variable : domains_.environment(domain)) casting.environment.push_back(variable);
+    for (const auto& variable : environment) casting.environment.push_back(variable);
     stage::Actor& client =
         *stage_->enter(casting, [this](const std::string& line) { said_ += line; }).value();
     wait("the client", [&] { return said_.find("ready") != std::string::npos; });
@@ -48,7 +74,7 @@ class MpsDomainsTest : public testing::Test {
   }
   static std::string program(const std::string& name) { return std::string(FIREBREAK_PROGRAMS) + "/" + name; }
 
-  os::RealKernel kernel_;
+  KernelWithIsolation kernel_;
   SystemClock clock_;
   Sandbox sandbox_;
   std::unique_ptr<stage::Stage> stage_ = std::move(stage::Stage::create(kernel_, clock_).value());
@@ -62,7 +88,8 @@ class MpsDomainsTest : public testing::Test {
                               .control_program = program("softgpu/nvidia-cuda-mps-control"),
                               .environment = sandbox_.environment(),
                               .gpus = {},
-                              .log = {}}};
+                              .log = {},
+                              .anchors = true}};
 };
 
 // It has the domain's directory in its environment, as its server does.
@@ -99,6 +126,32 @@ TEST_F(MpsDomainsTest, AServerIsForgottenOnceItHasASuccessor) {
   EXPECT_EQ(domains_.domain_of_server(first), std::nullopt);
   EXPECT_EQ(domains_.domain_of_server(servers_["a"]), "a");
   EXPECT_EQ(clients_lost_, 1);
+}
+
+// Where the driver kills whoever faults, a server that it does not know would be killed for a fault of its
+// own.
+TEST_F(MpsDomainsTest, ADriverThatContainsFaultsIsToldOfEachServer) {
+  start_client("a");
+  wait_for_server("a");
+  const pid_t first = servers_["a"];
+  EXPECT_EQ(kernel_.named(), std::to_string(first) + "\n");
+  ASSERT_TRUE(kernel_.send_signal(kernel_.pidfd_open(first).value(), SIGKILL));
+  wait("the next server", [&] { return servers_["a"] != first; });
+  EXPECT_EQ(kernel_.named(), std::to_string(first) + "\n" + std::to_string(servers_["a"]) + "\n");
+}
+
+TEST_F(MpsDomainsTest, SoItIsOfTheServerOfSpares) {
+  start_client_in(domains_.anchor_environment("a"));
+  wait("its server", [&] { return !kernel_.named().empty(); });
+  EXPECT_EQ(std::ranges::count(kernel_.named(), '\n'), 1);
+  EXPECT_TRUE(servers_.empty());
+}
+
+TEST_F(MpsDomainsTest, AnotherDriverIsToldNothing) {
+  kernel_.unpatch();
+  start_client("a");
+  wait_for_server("a");
+  EXPECT_TRUE(kernel_.named().empty());
 }
 
 }  // namespace
