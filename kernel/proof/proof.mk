@@ -72,7 +72,7 @@ mistakes: $(build)/proof/stock.img $(IMAGE)
 
 # What these say of the classes is judged below.
 classes-stock: $(build)/proof/stock.img $(IMAGE)
-	@$(call guest,stock,model=arch=$(ARCH)$(comma)gpus=2 proof=stock,700) >$(build)/proof/stock.log || true
+	@$(call guest,stock,model=arch=$(ARCH)$(comma)gpus=2 proof=stock,1200) >$(build)/proof/stock.log || true
 
 classes-patched: $(build)/proof/patched.img $(IMAGE)
 	@$(call guest,patched,model=arch=$(ARCH)$(comma)gpus=2 $(call isolating_uvm,1500,3000) proof=patched$(comma)0-99$(comma)$(TIMES),$(patched_timeout_s)) >$(build)/proof/patched.log || true
