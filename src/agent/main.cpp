@@ -106,7 +106,7 @@ Result<bool> await_gpu(const Options& options, const Sockets& sockets, os::Event
 }
 
 /// Tenants and whoever else decide how long a look at them lasts.
-Result<std::shared_ptr<os::Broker>> start_broker() {
+Result<std::shared_ptr<os::Broker>> start_broker(os::Kernel& kernel) {
   auto program = os::executable_path();
   if (!program) return propagate(program);
   os::BrokerOptions options;
@@ -114,6 +114,7 @@ Result<std::shared_ptr<os::Broker>> start_broker() {
   options.tell = [](const std::string& line) { spdlog::warn("{}", line); };
   auto broker = std::make_shared<os::Broker>(std::move(options));
   if (const Status started = broker->start(); !started) return propagate(started);
+  kernel.look_by(broker);
   return broker;
 }
 
@@ -222,9 +223,8 @@ Result<int> serve(const Options& options) {
   }
   auto platform = platform::choose(options.directory + "/softgpu", options.gpu_kind);
   if (!platform) return propagate(platform);
-  const auto broker = start_broker();
+  const auto broker = start_broker(*platform->kernel);
   if (!broker) return propagate(broker);
-  platform->kernel->look_by(*broker);
   platform::hear_promptly(*platform);
 
   auto gpus = find_gpus(*platform, options);
