@@ -148,7 +148,8 @@ TEST_F(ParkedDomain, ItsCulpritStandsStillInItsDumpUntilAllOthersAreComplete) {
 
 // It said CUDA_SUCCESS in 5 of 7 plays where those who had left had large kernels (H100).
 TEST_F(ParkedDomain, ItsCulpritIsEndedAlsoWhereAllOthersHaveLeft) {
-  Peer first = peer(), second = peer();
+  Peer first = peer(), second = peer(), watcher = peer();
+  ask(watcher, abi::Subscribe{});
   const Process llm = start(first, "llm"), rogue = start(second, "rogue");
   Writer of_client(client_pipe(), idle_dump);
   name_by_its_dump(llm, rogue);
@@ -159,6 +160,7 @@ TEST_F(ParkedDomain, ItsCulpritIsEndedAlsoWhereAllOthersHaveLeft) {
     return of_client.write() &&
            !os::is_alive(kernel.read_file(os::proc_folder(rogue.pid) + "/stat").value_or(""));
   });
+  EXPECT_THAT(told(watcher), testing::Contains(HasSubstr("is ended: its calls"))) << "not at a limit";
 }
 
 TEST_F(ParkedDomain, ItsCulpritHasItsOwnErrorWhereItWasAlone) {
