@@ -50,6 +50,14 @@ static uint32_t external_read_only(struct client *client, struct scene *scene)
 	return several(client, PROOF_CHANNEL_SM, GPU_MODEL_STORE, EXTERNAL, BIG_PAGE, FATAL_COUNT);
 }
 
+/* All of the mapping goes with the first sink, so RM has something to free. */
+static uint32_t external_whole(struct client *client, struct scene *scene)
+{
+	external_range(client, EXTERNAL, STRIDE);
+	external_map(client, EXTERNAL, BIG_PAGE, 14, UVM_MAPPING_READ_ONLY);
+	return several(client, PROOF_CHANNEL_SM, GPU_MODEL_STORE, EXTERNAL, BIG_PAGE, 1);
+}
+
 static uint32_t external_atomic(struct client *client, struct scene *scene)
 {
 	external_range(client, EXTERNAL, STRIDE);
@@ -196,7 +204,7 @@ const struct fault_class fault_classes[] = {
 	{ "fault while tearing down", torn_down, 1 },
 	{ "duplicate of a client that has left", left_duplicates, 1 },
 	{ "suspend and resume", no_range_store, 1, .suspend = true },
-	{ "suspend and resume, external range", external_read_only, 1, .suspend = true, .asleep_ms = 2500,
+	{ "suspend and resume, external range", external_whole, 1, .suspend = true, .asleep_ms = 2500,
 	  .test_delay_ms = 1000, .kill_delay_ms = 10000 },
 	{ "two GPUs, a fault on the second", second_gpu, 1, .two_gpus = true },
 	{ "its main thread has ended, another lives", main_thread_ended, 1 },
