@@ -143,7 +143,8 @@ std::string kind_of(const IsolationEvent& event) {
 }  // namespace
 
 IsolationOutcome outcome_of(std::string_view word) {
-  constexpr std::array cancelled{"reported", "alone", "doubt", "unsupported", "failed"};
+  // "limit": of a module of before.
+  constexpr std::array cancelled{"reported", "alone", "doubt", "unsupported", "failed", "limit"};
   if (word == "contained" || word == "held") return IsolationOutcome::Contained;
   if (word == "spared") return IsolationOutcome::Spared;
   if (word == "deferred") return IsolationOutcome::Deferred;
