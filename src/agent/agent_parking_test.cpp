@@ -86,6 +86,33 @@ TEST_F(ParkedDomain, WhoHasTheGpuIsWaitedForLongerThanWhoBegins) {
   EXPECT_FALSE(is_much_later) << "the beginner has nothing to dump";
 }
 
+// Who follows it may come after the word that it has opened the GPU, as after an agent's restart.
+TEST_F(ParkedDomain, WhoHadTheGpuBeforeItWasFollowedIsWaitedForAsWell) {
+  Peer first = peer(), large = peer("", park::mode_environment(directory.path() + "/dumps/large.pipe"));
+  const Process llm = start(first, "llm");
+  detectors.callbacks.on_gpu_opened(large.pid());
+  ask(large, abi::Adopt{"large", abi::Role::Active, large.pid()});
+  settle();
+  bool is_late = false;
+  const auto waiting = loop->after(Milliseconds(700), [&] { is_late = true; });
+  Writer of_client(client_pipe(), idle_dump), of_llm(llm.pipe, idle_dump);
+  const std::size_t left_bytes = of_llm.left_bytes();
+  until([&] { return is_late; });
+  EXPECT_FALSE(of_llm.write());
+  EXPECT_EQ(of_llm.left_bytes(), left_bytes);
+}
+
+// MPS's keeper takes a domain for well whose clients run on.
+TEST_F(ParkedDomain, WhileItIsHeldItTakesNobodyWhateverMpsSays) {
+  Peer first = peer(), second = peer();
+  start(first, "llm");
+  const Process rogue = start(second, "rogue");
+  name_culprit(rogue);
+  domains.states.erase("a");
+  until([&] { return domains.states["a"] == mps::DomainState::Draining; });
+  EXPECT_EQ(parking("a")["state"], "held");
+}
+
 // Blocks that share the halted multiprocessor stand still until the GPU takes turns (H100).
 TEST_F(ParkedDomain, WhileItIsHaltedOtherDomainsTakeTurns) {
   Peer first = peer(), second = peer();
@@ -163,6 +190,22 @@ TEST_F(ParkedDomain, ItsCulpritIsEndedAlsoWhereAllOthersHaveLeft) {
   EXPECT_THAT(told(watcher), testing::Contains(HasSubstr("is ended: its calls"))) << "not at a limit";
 }
 
+TEST_F(ParkedDomain, ItsCulpritIsEndedAlsoWhereTheDomainIsToldFallenFirst) {
+  Peer first = peer(), second = peer(), watcher = peer();
+  ask(watcher, abi::Subscribe{});
+  const Process llm = start(first, "llm"), rogue = start(second, "rogue");
+  Writer of_client(client_pipe(), idle_dump);
+  name_by_its_dump(llm, rogue);
+  ::kill(llm.pid, SIGKILL);
+  detectors.callbacks.on_exit(llm.pid);
+  domains.callbacks.on_clients_lost("a");
+  until([&] {
+    (void)of_culprit->write();
+    return !os::is_alive(kernel.read_file(os::proc_folder(rogue.pid) + "/stat").value_or(""));
+  });
+  EXPECT_THAT(told(watcher), testing::Contains(HasSubstr("is ended: its calls")));
+}
+
 TEST_F(ParkedDomain, ItsCulpritHasItsOwnErrorWhereItWasAlone) {
   Peer second = peer();
   const Process rogue = start(second, "rogue");
@@ -174,6 +217,45 @@ TEST_F(ParkedDomain, ItsCulpritHasItsOwnErrorWhereItWasAlone) {
   });
   settle();
   EXPECT_TRUE(os::is_alive(kernel.read_file(os::proc_folder(rogue.pid) + "/stat").value_or("")));
+}
+
+TEST_F(ParkedDomain, WhoseDumpIsTooLongGoesOnWhereSomebodyElseIsNamed) {
+  dumps_bytes_max = 600'000;
+  begin(Milliseconds(600'000));
+  Peer first = peer(), second = peer();
+  const Process large = start(first, "large"), rogue = start(second, "rogue");
+  Writer of_client(client_pipe(), idle_dump);
+  Writer of_large(
+      large.pipe,
+      park::test::dump_of({park::test::sms(6), {".cudbg.relfimg.dev0", 7, 0, std::string(900'000, 'c')}}));
+  of_culprit.emplace(rogue.pipe, culprits_dump);
+  until([&] {
+    (void)of_culprit->write();
+    return of_large.write() && !detectors.exceptions.empty();
+  });
+  settle();
+  EXPECT_TRUE(os::is_alive(kernel.read_file(os::proc_folder(large.pid) + "/stat").value_or("")));
+}
+
+// Who it was stands at the end of a dump.
+TEST_F(ParkedDomain, WhereNobodyIsNamedWhoseDumpIsTooLongIsEnded) {
+  dumps_bytes_max = 100'000;
+  begin(Milliseconds(600'000));
+  Peer first = peer(), second = peer(), watcher = peer();
+  ask(watcher, abi::Subscribe{});
+  const Process llm = start(first, "llm"), rogue = start(second, "rogue");
+  Writer of_client(client_pipe(), idle_dump);
+  Writer of_llm(llm.pipe, park::test::dump_of({park::test::sms(6)}));
+  Writer of_rogue(rogue.pipe, park::test::dump_of({{".cudbg.relfimg.dev0", 7, 0, std::string(250'000, 'c')},
+                                                   park::test::sms(6),
+                                                   park::test::lanes(6)}));
+  until([&] {
+    (void)of_llm.write();
+    (void)of_rogue.write();
+    return !os::is_alive(kernel.read_file(os::proc_folder(rogue.pid) + "/stat").value_or(""));
+  });
+  EXPECT_THAT(told(watcher), testing::Contains(HasSubstr("may be the culprit")));
+  EXPECT_TRUE(os::is_alive(kernel.read_file(os::proc_folder(llm.pid) + "/stat").value_or("")));
 }
 
 // Its block was on one of the last SMs.

@@ -54,7 +54,8 @@ struct AgentOptions {
   /// Until a new agent has looked whether a server without clients is to be replaced: the parking client
   /// would be one.
   Milliseconds first_parking_client{2'500};
-  std::string parking_client = {};  ///< the program (park/main.cpp)
+  std::string parking_client = {};                     ///< the program (park/main.cpp)
+  std::size_t dumps_bytes_max = std::size_t{1} << 30;  ///< what all core dumps may take of our memory
   std::string dump_directory = {};  ///< where tenants' core dumps go, and what is known of them
   /// Where tenants' processes come, and who may (agent/server.h). Empty: to socket_path, as operators do.
   std::string tenants_socket_path = {};

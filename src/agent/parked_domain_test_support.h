@@ -71,6 +71,7 @@ class ParkedDomain : public AgentTest {
     options.first_parking_client = Milliseconds(0);
     options.parking_client = client;
     options.dump_directory = directory.path() + "/dumps";
+    options.dumps_bytes_max = dumps_bytes_max;
     agent = start_agent(options);
     until([&] { return parking("a")["state"] == "ready" && parking("b")["state"] == "ready"; });
   }
@@ -175,7 +176,8 @@ class ParkedDomain : public AgentTest {
   }
 
   std::optional<Writer> of_culprit;
-  bool opens_gpu = true;  ///< whoever is started
+  std::size_t dumps_bytes_max = std::size_t{1} << 20;  ///< of the agents that begin() starts
+  bool opens_gpu = true;                               ///< whoever is started
 };
 
 }  // namespace firebreak::agent

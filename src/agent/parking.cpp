@@ -120,6 +120,9 @@ void Parking::look_after_clients() {
     // Its fall was told by nobody, and it serves again.
     const bool has_fallen = place.client.pid == 0 && place.state.phase == park::ParkingPhase::Released;
     if (has_fallen && report.takes_clients()) on_fell(report.name);
+    // MPS names clients that run on, so its keeper may take it for well.
+    if (is_to_fall(report.name) && place.client.pid != 0 && report.takes_clients())
+      at_.domains.note_fault(report.name);
     // A fault that the driver does not reset the domain for (a texture that is none, H100).
     const bool drains = report.state == mps::DomainState::Draining && place.client.pid != 0;
     if (drains && place.state.phase == park::ParkingPhase::Ready && clients_of(report.name) == 0)
@@ -254,12 +257,15 @@ void Parking::follow(pid_t pid, const std::string& domain) {
   if (!is_on() || !places_.contains(domain)) return;
   Dumper& dumper = dumpers_[{pid, domain}] = Dumper{};
   dumper.since = at_.clock.now();
+  dumper.has_gpu = with_gpu_.contains(pid);
   look_at({pid, domain}, dumper, at_.processes.tenant_of(pid).empty());
 }
 
 void Parking::on_gpu_opened(pid_t pid) {
+  with_gpu_.insert(pid);
   for (auto& [who, dumper] : dumpers_) {
-    if (who.first == pid) dumper.has_gpu = true;
+    // Who comes to it only now had nothing there when its domain fell.
+    if (who.first == pid && !std::exchange(dumper.has_gpu, true)) dumper.has_fallen = false;
     if (who.first == pid && dumper.is_in_doubt) look_at(who, dumper, true);
   }
 }
@@ -301,6 +307,7 @@ void Parking::look_at(const InDomain& who, Dumper& dumper, bool for_good) {
     if (!is_its_pipe(pid, spare->dumps[i]) || !places_.contains(its)) continue;
     Dumper& there = dumpers_[{pid, its}];
     there.path = spare->dumps[i];
+    there.has_gpu = dumper.has_gpu;
     there.is_in_doubt = false;
     there.has_spare = true;
     open_pipe({pid, its}, there);
@@ -324,7 +331,7 @@ void Parking::open_pipe(const InDomain& who, Dumper& dumper) {
 void Parking::outlive(const InDomain& who, Dumper& dumper, bool was_read) {
   const bool is_over = dumper.pipe->state() == park::DumpPipe::State::Done;
   // Of one with a spare that has not begun its page says where it is.
-  dumper.has_fallen = !dumper.has_spare || dumper.has_begun;
+  dumper.has_fallen = dumper.has_begun || (dumper.has_gpu && !dumper.has_spare);
   if (is_over && dumper.has_spare) return await_next_dump(who, dumper);
   if (is_over) return dumper.pipe->clear();
   dumper.has_outlived = dumper.has_spare && dumper.has_begun;
@@ -336,6 +343,7 @@ void Parking::await_next_dump(const InDomain& who, Dumper& dumper) {
   dumper.looking_ahead.cancel();
   dumper.looks_ahead = 0;
   dumper.has_begun = dumper.is_done = dumper.is_named = dumper.is_held = dumper.has_outlived = false;
+  dumper.is_unjudged = false;
   dumper.has_fallen = false;
   open_pipe(who, dumper);
 }
@@ -352,7 +360,13 @@ std::size_t Parking::clients_of(const std::string& domain) const {
   }));
 }
 
+bool Parking::has_culprit(const std::string& domain) const {
+  const auto place = places_.find(domain);
+  return place != places_.end() && !place->second.state.culprits.empty();
+}
+
 void Parking::on_exit(pid_t pid) {
+  with_gpu_.erase(pid);
   std::vector<std::string> domains;
   std::erase_if(dumpers_, [&](const auto& each) {
     if (each.first.first != pid) return false;
@@ -422,7 +436,6 @@ void Parking::await_the_slow(const std::string& domain) {
 
 void Parking::begin_to_thaw(const std::string& domain) {
   Place& place = places_[domain];
-  place.turns = 0;
   auto thawing = at_.loop.every(between_turns, [this, domain] { let_others_take_a_turn(domain); });
   if (thawing) place.thawing = std::move(*thawing);
 }
@@ -430,9 +443,15 @@ void Parking::begin_to_thaw(const std::string& domain) {
 /// The GPU has to take turns for it only where another domain has work. A parking client of one has, when it
 /// is told.
 void Parking::let_others_take_a_turn(const std::string& domain) {
+  const auto reports = at_.domains.reports();
+  const auto gpu_of = [&](const std::string& its) {
+    const auto found = std::ranges::find(reports, its, &mps::DomainReport::name);
+    return found == reports.end() ? std::string() : found->gpu;
+  };
+  const std::string gpu = gpu_of(domain);
   for (auto& [name, place] : places_) {
-    const bool can =
-        name != domain && place.client.is_ready && place.state.phase == park::ParkingPhase::Ready;
+    const bool is_beside = name != domain && gpu_of(name) == gpu;
+    const bool can = is_beside && place.client.is_ready && place.state.phase == park::ParkingPhase::Ready;
     if (can) (void)os::write_byte(place.client.input, 't');
   }
   Place& halted = places_[domain];
@@ -497,6 +516,10 @@ void Parking::judge_early(const InDomain& who, Dumper& dumper) {
     });
     return;
   }
+  if (!exception && dumper.pipe->is_cut() && holds(domain)) {
+    dumper.is_held = dumper.is_done = dumper.is_unjudged = true;
+    return look_whether_all_dumped(domain);
+  }
   if (!exception) {
     dumper.pipe->let_end();
     return begin_to_read(who, dumper);
@@ -512,7 +535,8 @@ void Parking::judge_early(const InDomain& who, Dumper& dumper) {
 /// Its dump is complete already, and it goes on. After a trap its calls fail (H100), and its end would make
 /// its neighbours stand still; of anything else its next call might say that all was well.
 void Parking::end_late_culprit(const InDomain& who, const fault::CoreDumpException& exception) {
-  if (fails_by_itself(exception) || (!holds(who.second) && !has_others(who))) return;
+  const bool had_others = is_to_fall(who.second) && (holds(who.second) || places_[who.second].had_others);
+  if (fails_by_itself(exception) || (!had_others && !has_others(who))) return;
   spdlog::warn("{} is ended: it is known as the culprit only since its core dump is complete",
                name_of(who.first));
   kill(who.first);
@@ -545,7 +569,14 @@ bool Parking::has_others(const InDomain& culprit) const {
 /// The last ones to complete their dumps.
 void Parking::let_culprits_end(const std::string& domain) {
   for (auto& [who, dumper] : dumpers_) {
-    if (who.second == domain && std::exchange(dumper.is_held, false)) let_culprit_end(who, dumper);
+    if (who.second != domain || !std::exchange(dumper.is_held, false)) continue;
+    const bool is_innocent = std::exchange(dumper.is_unjudged, false) && has_culprit(domain);
+    if (!is_innocent) {
+      let_culprit_end(who, dumper);
+      continue;
+    }
+    dumper.pipe->let_end();
+    begin_to_read(who, dumper);
   }
 }
 
@@ -578,6 +609,7 @@ void Parking::judge(const InDomain& who, Dumper& dumper) {
   if (!exception) {
     spdlog::warn("the core dump of process {} says nothing: {}{}", pid, to_string(exception.error()),
                  dumper.pipe->is_cut() ? " (it is longer than is read)" : "");
+    if (dumper.pipe->is_cut() && !dumper.is_to_end && holds(domain) && !has_culprit(domain)) kill(pid);
   } else if (*exception) {
     incidents_.keep_dump(domain, pid, name_of(pid), dumper.pipe->bytes(), dumper.pipe->is_cut());
     if (!std::exchange(dumper.is_named, true)) {
@@ -669,7 +701,24 @@ void Parking::look_whether_all_dumped(const std::string& domain) {
   const bool all = std::ranges::all_of(dumpers_, [&](const auto& each) {
     return each.first.second != domain || !is_there(each.first, each.second) || each.second.is_done;
   });
-  if (all && places_.contains(domain)) happened(domain, {park::ParkingEventType::AllDumped});
+  if (!all || !places_.contains(domain)) return;
+  judge_the_rest(domain);
+  happened(domain, {park::ParkingEventType::AllDumped});
+}
+
+/// Where somebody else is named they go on. Where nobody is it may be each of them, and it gets no result.
+void Parking::judge_the_rest(const std::string& domain) {
+  const bool is_known = has_culprit(domain);
+  for (auto& [who, dumper] : dumpers_) {
+    if (who.second != domain || !std::exchange(dumper.is_unjudged, false)) continue;
+    dumper.is_held = false;
+    if (!is_known)
+      tell(domain, who.first,
+           fmt::format("{} may be the culprit: nobody is named, and its core dump is longer than we can keep",
+                       name_of(who.first)));
+    is_known ? dumper.pipe->let_end() : let_dump_and_end(who, dumper);
+    begin_to_read(who, dumper);
+  }
 }
 
 void Parking::look_whether_all_left(const std::string& domain) {
@@ -738,9 +787,11 @@ void Parking::act(const std::string& domain, Place& place, park::ParkingAction a
       place.leaving.cancel();
       place.reading.cancel();
       place.thawing.cancel();
-      place.had_others = place.beginners_are_late = false;
+      place.beginners_are_late = false;
+      place.turns = 0;
       was_read = std::exchange(place.is_read, false);
       let_culprits_end(domain);
+      place.had_others = false;
       for (auto& [who, dumper] : dumpers_) {
         if (who.second == domain && dumper.pipe) outlive(who, dumper, was_read);
       }

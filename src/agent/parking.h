@@ -9,6 +9,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -126,9 +127,11 @@ class Parking {
     bool has_spare = false;        ///< its process may be in another domain, or in both
     bool is_held = false;          ///< a culprit: it stands still in its dump until the domain is to fall
     bool fails_by_itself = false;  ///< a culprit, in each call from now on
-    bool is_to_end = false;        ///< a culprit: it is ended once its dump is complete
-    bool has_outlived = false;     ///< its domain, which fell before its dump was read to the end
-    bool has_fallen = false;  ///< with its domain, of which it is no client any more unless it dumps again
+    bool is_unjudged =
+        false;  ///< its dump is longer than there was room for: it is held until others are judged
+    bool is_to_end = false;     ///< a culprit: it is ended once its dump is complete
+    bool has_outlived = false;  ///< its domain, which fell before its dump was read to the end
+    bool has_fallen = false;    ///< with its domain, of which it is no client any more unless it dumps again
     std::unique_ptr<os::Standstill> standstill;  ///< of a culprit but for its dump
     os::Watch end_of_dump;                       ///< the limit of that
     int looks_ahead = 0;
@@ -146,7 +149,7 @@ class Parking {
     os::Watch ending;                 ///< of culprits that outlive their domain
     os::Watch leaving;                ///< looks whether somebody is left
     os::Watch thawing;
-    int turns = 0;  ///< of other domains' parking clients, since the last word of an exception here
+    int turns = 0;  ///< of other domains' parking clients, in this life of the domain
   };
 
   bool is_on() const { return at_.options.park > Milliseconds(0); }
@@ -168,6 +171,7 @@ class Parking {
   /// Whether it can have a dump of that domain's exception.
   bool is_there(const InDomain& who, const Dumper& dumper) const;
   std::size_t clients_of(const std::string& domain) const;
+  bool has_culprit(const std::string& domain) const;
   void on_dump(const InDomain& who);
   void look_whether_all_began(const std::string& domain);
   void await_the_slow(const std::string& domain);
@@ -186,6 +190,7 @@ class Parking {
   void note_exception(const InDomain& who, const fault::CoreDumpException& exception);
   void began(const std::string& domain);
   void look_whether_all_dumped(const std::string& domain);
+  void judge_the_rest(const std::string& domain);
   void look_whether_all_left(const std::string& domain);
   void happened(const std::string& domain, const park::ParkingEvent& event);
   void write_down(const std::string& domain, const park::ParkingEvent& event, park::ParkingPhase before,
@@ -204,8 +209,9 @@ class Parking {
   Callbacks callbacks_;
   std::map<std::string, Place> places_;
   std::map<InDomain, Dumper> dumpers_;
+  std::set<pid_t> with_gpu_;  ///< who has opened it, whether or not we follow it yet
   ParkedIncidents incidents_;
-  std::shared_ptr<park::DumpBudget> budget_ = std::make_shared<park::DumpBudget>();
+  std::shared_ptr<park::DumpBudget> budget_ = std::make_shared<park::DumpBudget>(at_.options.dumps_bytes_max);
   unsigned next_pipe_ = 1;
   Monotonic may_start_{};  ///< the parking clients
   os::Watch looking_;

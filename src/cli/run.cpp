@@ -35,12 +35,14 @@ std::string name_after(const std::string& program) {
 void tell_of_report(const TenantOptions& options, const TenantProcess& process) {
   const std::string folder = report_folder(options.socket_path);
   const std::string its = "-" + options.name + "-" + std::to_string(process.pid());
-  for (const std::string& id : park::evidence_ids(folder)) {
-    const auto evidence = id.ends_with(its) ? park::read_evidence(folder, id) : tl::unexpected(Error{});
-    if (!evidence) continue;
+  const std::vector<std::string> ids = park::evidence_ids(folder);
+  for (auto id = ids.rbegin(); id != ids.rend(); ++id) {  // the newest first
+    const auto evidence = id->ends_with(its) ? park::read_evidence(folder, *id) : tl::unexpected(Error{});
+    if (!evidence || evidence->name != its.substr(1)) continue;
     const fault::CoreDumpException& exception = evidence->exception;
     fmt::print(stderr, "firebreak: {}{} raised {}: firebreak report {}\n",
-               exception.kernel.empty() ? "a kernel" : "the kernel ", exception.kernel, exception.type, id);
+               exception.kernel.empty() ? "a kernel" : "the kernel ", exception.kernel, exception.type, *id);
+    return;
   }
 }
 

@@ -19,6 +19,7 @@ constexpr std::size_t narrow_bytes = 4096;
 constexpr std::size_t wide_bytes = std::size_t{1} << 20;
 /// While its process is held: where a writer does not fill its pages, up to half of that is not seen.
 constexpr std::size_t held_bytes_max = std::size_t{64} << 10;
+constexpr std::size_t bytes_free = 64;
 constexpr std::size_t bytes_a_read = std::size_t{1} << 20;
 
 }  // namespace
@@ -34,17 +35,21 @@ BudgetedBytes& BudgetedBytes::operator=(BudgetedBytes&& other) noexcept {
   clear();
   budget_ = other.budget_;
   bytes_ = std::exchange(other.bytes_, {});
+  counted_bytes_ = std::exchange(other.counted_bytes_, 0);
   return *this;
 }
 
 std::size_t BudgetedBytes::add(std::span<const std::byte> more) {
-  const auto kept = more.first(budget_->take(more.size()));
+  const std::size_t free_bytes = std::min(more.size(), bytes_free - std::min(bytes_free, bytes_.size()));
+  const std::size_t counted = budget_->take(more.size() - free_bytes);
+  counted_bytes_ += counted;
+  const auto kept = more.first(free_bytes + counted);
   bytes_.insert(bytes_.end(), kept.begin(), kept.end());
   return kept.size();
 }
 
 void BudgetedBytes::clear() {
-  budget_->give_back(bytes_.size());
+  budget_->give_back(std::exchange(counted_bytes_, 0));
   bytes_ = {};
 }
 

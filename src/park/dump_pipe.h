@@ -26,12 +26,14 @@ class DumpBudget {
   std::size_t left_bytes_;
 };
 
-/// Bytes that count against a budget, until this goes.
+/// Bytes that count against a budget, until this goes. The first 64 do not: they say how long the dump is.
 class BudgetedBytes {
  public:
   explicit BudgetedBytes(std::shared_ptr<DumpBudget> budget) : budget_(std::move(budget)) {}
   BudgetedBytes(BudgetedBytes&& other) noexcept
-      : budget_(other.budget_), bytes_(std::exchange(other.bytes_, {})) {}
+      : budget_(other.budget_),
+        bytes_(std::exchange(other.bytes_, {})),
+        counted_bytes_(std::exchange(other.counted_bytes_, 0)) {}
   BudgetedBytes& operator=(BudgetedBytes&& other) noexcept;
   ~BudgetedBytes() { clear(); }
 
@@ -43,6 +45,7 @@ class BudgetedBytes {
  private:
   std::shared_ptr<DumpBudget> budget_;
   std::vector<std::byte> bytes_;
+  std::size_t counted_bytes_ = 0;  ///< against the budget
 };
 
 /// The named pipe that one process dumps into. As long as it is not read its process stands still in the
