@@ -473,6 +473,12 @@ void Parking::begin_to_read(const InDomain& who, Dumper& dumper) {
   if (watch) dumper.watch = std::move(*watch);
 }
 
+/// Its dump may end, and it goes on.
+void Parking::let_out(const InDomain& who, Dumper& dumper) {
+  dumper.pipe->let_end();
+  begin_to_read(who, dumper);
+}
+
 void Parking::read_dump(const InDomain& of) {
   const InDomain who = of;  // the watch that calls us goes
   Dumper& dumper = dumpers_.at(who);
@@ -520,10 +526,7 @@ void Parking::judge_early(const InDomain& who, Dumper& dumper) {
     dumper.is_held = dumper.is_done = dumper.is_unjudged = true;
     return look_whether_all_dumped(domain);
   }
-  if (!exception) {
-    dumper.pipe->let_end();
-    return begin_to_read(who, dumper);
-  }
+  if (!exception) return let_out(who, dumper);
   dumper.is_held = dumper.is_done = dumper.is_named = true;
   spdlog::info("{} is held in its core dump: {} bytes, {} ms after it began", name_of(pid),
                dumper.pipe->came_bytes(), ms_since(dumper.began_at));
@@ -571,12 +574,7 @@ void Parking::let_culprits_end(const std::string& domain) {
   for (auto& [who, dumper] : dumpers_) {
     if (who.second != domain || !std::exchange(dumper.is_held, false)) continue;
     const bool is_innocent = std::exchange(dumper.is_unjudged, false) && has_culprit(domain);
-    if (!is_innocent) {
-      let_culprit_end(who, dumper);
-      continue;
-    }
-    dumper.pipe->let_end();
-    begin_to_read(who, dumper);
+    is_innocent ? let_out(who, dumper) : let_culprit_end(who, dumper);
   }
 }
 

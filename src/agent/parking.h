@@ -177,6 +177,7 @@ class Parking {
   void await_the_slow(const std::string& domain);
   void read_all(const std::string& domain);
   void begin_to_read(const InDomain& who, Dumper& dumper);
+  void let_out(const InDomain& who, Dumper& dumper);
   void read_dump(const InDomain& who);
   void judge_early(const InDomain& who, Dumper& dumper);
   void end_late_culprit(const InDomain& who, const fault::CoreDumpException& exception);
