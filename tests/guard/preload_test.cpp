@@ -194,6 +194,14 @@ TEST_F(Preload, LeavesProgramsAloneThatUseNoCuda) {
   EXPECT_EQ(under_guard.output, plain.output);
 }
 
+// PyTorch's linear algebra was not found, since dlopen() looked along our library's run path (H200).
+TEST_F(Preload, LibrariesFindEachOtherAsIfNobodyStoodBetween) {
+  const auto plain = sandbox_.run("guard_test_opener", {"libguard_test_beneath.so"});
+  EXPECT_EQ(plain.output, "opened 1: \nnext nobody\nunknown 0: 1\n");
+  const auto under_guard = sandbox_.run("guard_test_opener", {"libguard_test_beneath.so"}, guarded());
+  EXPECT_EQ(under_guard.output, plain.output);
+}
+
 TEST_F(Preload, SaysOneLineAndLeavesTheProgramAloneWhereItCannotComeUp) {
   const auto plain = sandbox_.run("guard_test_caller", {});
   const auto alone = sandbox_.run("guard_test_caller", {},

@@ -29,6 +29,7 @@ import more_kinds
 KINDS = ("misaligned-load,trap,shared-out-of-bounds,non-canonical-address,stack-overflow,illegal-instruction,"
          "local-out-of-bounds,breakpoint,bad-program-counter,null-load")
 HERE = os.path.dirname(os.path.realpath(__file__))
+DID_NOT_END = "did not end"
 LOG_TIME = re.compile(r"(\d\d):(\d\d):(\d\d\.\d+) ")
 
 
@@ -152,7 +153,7 @@ def last_words(process):
         return process.communicate(timeout=30)[0].strip().splitlines()[-1][:120]
     except subprocess.TimeoutExpired:
         process.kill()
-        return "did not end"
+        return DID_NOT_END
     except IndexError:
         return "said nothing"
 
@@ -228,8 +229,9 @@ def is_good(row):
         return False
     lived = [each["error"] == "" and each.get("wrong_words") == 0 for each in row["tenants"]
              if each["beside"] and (row["parked"] or each["is"] != "starts")]
-    if "CUDA_SUCCESS" in row["faulter"]:
-        return False
+    for said in (row["faulter"], row.get("second", "")):  # a culprit gets no result, and ends
+        if "CUDA_SUCCESS" in said or said == DID_NOT_END:
+            return False
     return (all(lived) and row["named_after_ms"] is not None) if row["parked"] else not any(lived)
 
 

@@ -119,10 +119,12 @@ def compare(plain, again, moved, output):
     for file in sorted(pathlib.Path(plain).glob("*.ops.json")):
         first, second, third = ({} if not (path := pathlib.Path(folder) / file.name).exists()
                                 else json.loads(path.read_text())["results"] for folder in (plain, again, moved))
-        told = json.loads((pathlib.Path(moved) / file.name.replace(".ops.", ".spare.")).read_text())
-        sums["parts"].append({"moves": told["last_state"]["flips"], "exit": told["exit"], "state": told["last_state"]["state"],
-                              "reason": told["last_state"]["reason"]})
-        sums["moves"] += told["last_state"]["flips"]
+        path = pathlib.Path(moved) / file.name.replace(".ops.", ".spare.")
+        told = json.loads(path.read_text()) if path.exists() else {"exit": None, "last_state": None}
+        last = told["last_state"] or {"flips": 0, "state": "", "reason": "nothing was told of it"}
+        sums["parts"].append({"moves": last["flips"], "exit": told["exit"], "state": last["state"],
+                              "reason": last["reason"]})
+        sums["moves"] += last["flips"]
         for key, bits in first.items():
             if second.get(key) != bits:
                 sums["not_deterministic"] += 1
@@ -143,7 +145,7 @@ def compare(plain, again, moved, output):
          "command": "tests/hardware/torch-operators.sh BIN RESULT.json", **sums}, indent=1) + "\n")
     print(json.dumps({key: value for key, value in sums.items() if key != "wrong"}), len(sums["wrong"]), "wrong",
           sums["wrong"][:5])
-    return 1 if sums["wrong"] or sums["missing"] else 0
+    return 1 if sums["wrong"] or sums["missing"] or not sums["moves"] or not sums["results"] else 0
 
 
 if __name__ == "__main__":

@@ -11,8 +11,9 @@
 
 namespace {
 
-using Dlsym = void* (*)(void* handle, const char* name);
-using Dlopen = void* (*)(const char* file, int flags);
+/// noexcept: a call of one that may throw, out of a function that may not, is never made into a jump.
+using Dlsym = void* (*)(void* handle, const char* name) noexcept;
+using Dlopen = void* (*)(const char* file, int flags) noexcept;
 
 constinit std::atomic<Dlsym> found_dlsym{nullptr};
 constinit std::atomic<Dlopen> found_dlopen{nullptr};
@@ -45,7 +46,7 @@ extern "C" __attribute__((visibility("default"), optimize("O2", "omit-frame-poin
   void* const driver = firebreak::guard::driver_of_debugger(__builtin_return_address(0));
   if (driver != nullptr) return real(driver, name);
   void* const found = real(handle, name);
-  if (found == nullptr) return nullptr;
+  if (found == nullptr) return real(handle, name);
   void* const ours = firebreak::guard::replacement_of_symbol(name, found);
   return ours != nullptr ? ours : found;
 }
