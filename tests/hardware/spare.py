@@ -26,8 +26,8 @@ ASKED, WAKE = 16, 28
 
 
 class Page:
-    def __init__(self, pid, deadline):
-        self.memory = None
+    def __init__(self, program, deadline):
+        self.memory, self.program, pid = None, program, program.pid
         while self.memory is None and time.monotonic() < deadline:
             for fd in pathlib.Path(f"/proc/{pid}/fd").iterdir():
                 try:
@@ -50,10 +50,13 @@ class Page:
         struct.pack_into("<I", self.memory, at, struct.unpack_from("<I", self.memory, at)[0] + 1)
 
     def wait(self, condition, deadline):
+        """Null: it was not so until then, or until the program ended."""
         while time.monotonic() < deadline:
             now = self.read()
             if condition(now):
                 return now
+            if self.program.poll() is not None:
+                return None
             time.sleep(0.0005)
         return None
 
@@ -98,7 +101,7 @@ def play(arguments, folder):
     if arguments.plain:
         output, _ = program.communicate(timeout=deadline - begin)
         return {"exit": program.returncode, "output": output[-3000:]}
-    page = Page(program.pid, deadline)
+    page = Page(program, deadline)
     first = page.wait(lambda now: now["state"] != "starting", deadline)
     seen = {"first_state": first, "first_state_ms": (time.monotonic() - begin) * 1e3}
     for _ in range(arguments.leaves):
