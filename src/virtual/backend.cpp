@@ -27,7 +27,8 @@ LaunchConfig::LaunchConfig(const Turn& turn, const CUlaunchConfig* program) : gi
 namespace {
 
 CUresult told(const char* symbol, CUresult result) {
-  if (result != CUDA_SUCCESS && result != CUDA_ERROR_NOT_READY && is_traced()) [[unlikely]]
+  const bool is_error = result != CUDA_SUCCESS && result != CUDA_ERROR_NOT_READY;
+  if ((is_error && is_traced()) || trace() == Trace::Calls) [[unlikely]]
     std::fprintf(stderr, "firebreak: %s answers %d\n", symbol, static_cast<int>(result));
   return result;
 }

@@ -2,6 +2,7 @@
 #include "virtual/gate.h"
 
 #include <thread>
+#include <utility>
 
 #include "os/memory.h"
 #include "os/self.h"
@@ -12,34 +13,42 @@ namespace {
 /// Of all threads that ever came by.
 constinit std::atomic<Lane*> lanes{nullptr};
 
-/// Gives the thread's lane back at its end.
-struct OwnLane {
-  Lane* lane = nullptr;
-  ~OwnLane() {
+constinit thread_local Lane* own = nullptr;
+
+/// Gives the thread's lane back at its end. What else ends with the thread may call the driver after that: it
+/// gets another lane, which stays its own.
+struct ThreadEnd {
+  bool wanted = false;
+  ~ThreadEnd() {
+    Lane* const lane = std::exchange(own, nullptr);
     if (lane != nullptr) lane->has_thread.store(false, std::memory_order_release);
   }
 };
-thread_local OwnLane own;
+thread_local ThreadEnd thread_end;
+
+Lane& keep(Lane* lane) {
+  thread_end.wanted = true;
+  own = lane;
+  return *lane;
+}
 
 }  // namespace
 
 bool Gate::prepare_barrier() { return os::prepare_process_barrier(); }
 
 Lane& Gate::own_lane() {
-  if (own.lane != nullptr) [[likely]]
-    return *own.lane;
+  if (own != nullptr) [[likely]]
+    return *own;
   for (Lane* lane = lanes.load(std::memory_order_acquire); lane != nullptr; lane = lane->next) {
     bool taken = false;
     if (!lane->has_thread.compare_exchange_strong(taken, true)) continue;
-    own.lane = lane;
-    return *lane;
+    return keep(lane);
   }
   auto* const made = new Lane;  // for ever: close() looks at it whenever it wants to
   made->next = lanes.load(std::memory_order_relaxed);
   while (!lanes.compare_exchange_weak(made->next, made, std::memory_order_seq_cst)) {
   }
-  own.lane = made;
-  return *made;
+  return keep(made);
 }
 
 void Gate::wait_outside(Lane& lane) {
@@ -79,7 +88,7 @@ void Gate::open() {
 void Gate::begin_anew() {
   closed_.store(0);
   for (Lane* lane = lanes.load(); lane != nullptr; lane = lane->next) {
-    if (lane == own.lane) continue;
+    if (lane == own) continue;
     lane->inside.store(false);
     lane->has_thread.store(false);
     lane->depth = 0;

@@ -10,7 +10,7 @@ namespace {
 void show_anchor(const OwnCall& call) {
   if (call.all.is_plain()) return;
   const Current& mine = current();
-  const CUcontext seen = mine.stack.empty() ? nullptr : mine.stack.back();
+  const CUcontext seen = mine.stack.back();
   Object* const context = call.all.objects().find(Family::Context, number_of(seen));
   const std::uintptr_t there = context == nullptr ? 0 : context->in[anchor].load();
   call.all.own_driver().cuCtxSetCurrent(reinterpret_cast<CUcontext>(there));
@@ -25,6 +25,7 @@ bool is_known(const OwnCall& call, CUcontext context) {
 template <class Create>
 CUresult create(const OwnCall& call, CUcontext* context, Create make) {
   if (context == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  if (current().stack.is_full()) return CUDA_ERROR_OUT_OF_MEMORY;
   const CUresult result = call.all.call([&](const Turn& turn) {
     Making making{turn.driver, turn.slot, turn.objects};
     Object::Step step{{}, std::move(make)};
@@ -109,7 +110,7 @@ CUresult cuCtxDestroy_v2(const OwnCall& call, CUcontext context) {
     return destroyed;
   });
   if (result != CUDA_SUCCESS) return result;
-  std::vector<CUcontext>& stack = current().stack;
+  ContextStack& stack = current().stack;
   if (!stack.empty() && stack.back() == context) stack.pop_back();
   current().device_of = nullptr;
   show_anchor(call);
@@ -118,7 +119,7 @@ CUresult cuCtxDestroy_v2(const OwnCall& call, CUcontext context) {
 
 CUresult cuCtxSetCurrent(const OwnCall& call, CUcontext context) {
   if (!is_known(call, context)) return CUDA_ERROR_INVALID_CONTEXT;
-  std::vector<CUcontext>& stack = current().stack;
+  ContextStack& stack = current().stack;
   if (!stack.empty()) stack.pop_back();
   if (context != nullptr) stack.push_back(context);
   show_anchor(call);
@@ -127,8 +128,8 @@ CUresult cuCtxSetCurrent(const OwnCall& call, CUcontext context) {
 
 CUresult cuCtxGetCurrent(const OwnCall&, CUcontext* context) {
   if (context == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  const std::vector<CUcontext>& stack = current().stack;
-  *context = stack.empty() ? nullptr : stack.back();
+  const ContextStack& stack = current().stack;
+  *context = stack.back();
   return CUDA_SUCCESS;
 }
 
@@ -157,13 +158,14 @@ CUresult cuCtxGetDevice_v2(const OwnCall& call, CUdevice* device, CUcontext cont
 
 CUresult cuCtxPushCurrent_v2(const OwnCall& call, CUcontext context) {
   if (context == nullptr || !is_known(call, context)) return CUDA_ERROR_INVALID_CONTEXT;
+  if (current().stack.is_full()) return CUDA_ERROR_OUT_OF_MEMORY;
   current().stack.push_back(context);
   show_anchor(call);
   return CUDA_SUCCESS;
 }
 
 CUresult cuCtxPopCurrent_v2(const OwnCall& call, CUcontext* context) {
-  std::vector<CUcontext>& stack = current().stack;
+  ContextStack& stack = current().stack;
   if (stack.empty()) return CUDA_ERROR_INVALID_CONTEXT;
   if (context != nullptr) *context = stack.back();
   stack.pop_back();
@@ -178,7 +180,7 @@ template <class Set>
 CUresult set_current(const OwnCall& call, std::string key, Set set) {
   return call.all.call([&](const Turn& turn) {
     const CUresult result = set(turn.driver);
-    const std::vector<CUcontext>& stack = current().stack;
+    const ContextStack& stack = current().stack;
     if (result != CUDA_SUCCESS || stack.empty()) return result;
     const CUcontext seen = stack.back();
     Object* const context = turn.objects.find(Family::Context, number_of(seen));

@@ -86,6 +86,8 @@ CUresult replaced(CUresult result, const char* symbol, void** function, int cuda
   if (result != CUDA_SUCCESS || symbol == nullptr || function == nullptr || *function == nullptr)
     return result;
   void* const ours = stub_of_entry_point(symbol, cuda_version, flags);
+  if (ours == nullptr && trace() == Trace::Calls)
+    std::fprintf(stderr, "firebreak: %s is not known here\n", symbol);
   if (ours != nullptr) *function = ours;
   return result;
 }

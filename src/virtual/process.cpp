@@ -39,8 +39,11 @@ void write_text(std::array<char, size>& into, const std::string& text) {
 VirtualProcess* process() { return only.load(std::memory_order_acquire); }
 void set_process(VirtualProcess* made) { only.store(made, std::memory_order_release); }
 
-bool is_traced() {
-  static const bool wanted = os::environment_variable("FIREBREAK_SPARE_TRACE") == "1";
+Trace trace() {
+  static const Trace wanted = [] {
+    const std::string said = os::environment_variable("FIREBREAK_SPARE_TRACE").value_or("");
+    return said == "2" ? Trace::Calls : said == "1" ? Trace::Errors : Trace::Nothing;
+  }();
   return wanted;
 }
 

@@ -40,12 +40,32 @@ struct VirtualSettings {
 };
 
 /// FIREBREAK_SPARE_TRACE=1: calls that answer an error, addresses of variables that are taken, and all that
-/// puts the program aside are written to standard error, for who develops this.
-bool is_traced();
+/// puts the program aside are written to standard error, for who develops this. 2: every call.
+enum class Trace { Nothing, Errors, Calls };
+Trace trace();
+inline bool is_traced() { return trace() != Trace::Nothing; }
+
+/// The contexts that a thread has pushed. It has a size, since it needs no destructor: what a program calls
+/// while it ends comes after the destructors of its threads' variables.
+class ContextStack {
+ public:
+  bool empty() const { return size_ == 0; }
+  bool is_full() const { return size_ == contexts_.size(); }
+  CUcontext back() const { return size_ == 0 ? nullptr : contexts_[size_ - 1]; }
+  /// Nothing where it is full.
+  void push_back(CUcontext context) {
+    if (!is_full()) contexts_[size_++] = context;
+  }
+  void pop_back() { --size_; }
+
+ private:
+  std::array<CUcontext, 512> contexts_{};
+  std::size_t size_ = 0;
+};
 
 /// What the calling thread made current.
 struct Current {
-  std::vector<CUcontext> stack;  ///< as the program calls them; the last one is current
+  ContextStack stack;  ///< as the program calls them; the last one is current
   std::array<std::uintptr_t, slots_max> in_driver{};
   CUcontext device_of = nullptr;  ///< the context whose device is known
   CUdevice device = 0;
@@ -53,11 +73,10 @@ struct Current {
   CUstreamCaptureMode capture_mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
   std::array<CUstreamCaptureMode, slots_max> capture_mode_in{};
 };
+static_assert(std::is_trivially_destructible_v<Current>);
 Current& current();
 /// What the program calls its current context; 0: none is.
-inline std::uintptr_t current_context() {
-  return current().stack.empty() ? 0 : number_of(current().stack.back());
-}
+inline std::uintptr_t current_context() { return number_of(current().stack.back()); }
 
 /// Memory in the window that is ours.
 struct Room {

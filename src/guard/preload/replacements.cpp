@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "guard/preload/replacements.h"
 
+#include <cstdio>
+#include <string>
+
 #include "abi/cuda_api.h"
 #include "abi/cuda_driver.h"
 #include "guard/preload/process_driver.h"
@@ -35,6 +38,10 @@ Replacement replacement_of(const abi::CudaFunction* function) {
 
 void* replacement_of_symbol(std::string_view name, const void* found) {
   const abi::CudaFunction* const function = function_behind(name);
+  if (virtual_driver::trace() == virtual_driver::Trace::Calls) {
+    std::fprintf(stderr, "firebreak: looked up %s in %s%s\n", std::string(name).c_str(),
+                 os::library_of(found).value_or("?").c_str(), function == nullptr ? ", not known here" : "");
+  }
   if (function == nullptr) return nullptr;
   if (is_ours(found)) return nullptr;
   (void)ProcessDriver::library(found);
