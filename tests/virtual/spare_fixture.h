@@ -76,12 +76,14 @@ class Spare : public MachineTest {
 #endif
   }
   /// In an anchor's domain, with its first working instance in "a" and its spare in "b".
-  std::unique_ptr<Client> start_with_spare(const std::string& init = "init") {
+  std::unique_ptr<Client> start_with_spare(const std::string& init = "init",
+                                           const Environment& besides = {}) {
     for (const char* const name : {"a", "b", "anchor"}) start_mps(name);
-    return start_again(init);
+    return start_again(init, besides);
   }
-  std::unique_ptr<Client> start_again(const std::string& init = "init") {
+  std::unique_ptr<Client> start_again(const std::string& init = "init", const Environment& besides = {}) {
     Environment all = environment();
+    all.insert(all.end(), besides.begin(), besides.end());
     all.emplace_back("LD_PRELOAD", FIREBREAK_GUARD_LIBRARY);
     all.emplace_back("FIREBREAK_SPARE", directory() + "/a:" + directory() + "/b");
     auto program = std::make_unique<Client>(kernel_, all, FIREBREAK_PLAIN_PROGRAM);

@@ -258,6 +258,40 @@ TEST_F(Spare, AProgramThatEndsIsNotMovedAnyMore) {
   EXPECT_TRUE(end->clean()) << end->signal;
 }
 
+// PyTorch's linear algebra ends its handles when its library is taken down: the program ended with a signal
+// (H200).
+TEST_F(Spare, WhatAProgramCallsWhileItEndsIsAnsweredAsEver) {
+  const auto program = start_with_spare("init", {{"MALLOC_PERTURB_", "165"}});
+  Page page(program->pid());
+  ASSERT_TRUE(page.is(SpareState::Protected)) << page.reason();
+  page.ask_to_leave();
+  EXPECT_EQ(page->flips.load(), 1U);
+  EXPECT_EQ(program->tell("use_until_the_end"), CUDA_SUCCESS);
+  program->send("exit");
+  const auto last = program->take_answer();
+  EXPECT_EQ(last.value, 3U);
+  EXPECT_EQ(last.result, CUDA_SUCCESS);
+  const auto end = program->wait_for_end();
+  ASSERT_TRUE(end);
+  EXPECT_TRUE(end->clean()) << end->signal;
+}
+
+// As cuFFT does. Its plans failed after a move (H200).
+TEST_F(Spare, KernelsThatAreFoundInATableOfTheDriversAreItsKernels) {
+  const auto program = start_with_spare();
+  const auto model = start_plain("model");
+  Page page(program->pid());
+  for (std::uint32_t moves = 1; moves <= 4; ++moves) {
+    ASSERT_TRUE(page.is(SpareState::Protected)) << page.reason();
+    page.ask_to_leave();
+    EXPECT_EQ(page->flips.load(), moves);
+    if (moves == 2) {
+      EXPECT_EQ(program->tell("use_table"), CUDA_SUCCESS);
+    }
+    step(*program, *model, 3);
+  }
+}
+
 TEST_F(Spare, AForkedChildHasNoneAndDoesNotHang) {
   const auto program = start_with_spare();
   Page page(program->pid());

@@ -70,11 +70,6 @@ CUresult cuGetProcAddress(const char* symbol, void** function, int driver_versio
   return cuGetProcAddress_v2(symbol, function, driver_version, flags, nullptr);
 }
 
-CUresult cuGetExportTable(const void** table, const CUuuid*) {
-  if (table != nullptr) *table = nullptr;
-  return CUDA_ERROR_NOT_FOUND;
-}
-
 CUresult cuCoredumpGetAttribute(CUcoredumpSettings, void*, std::size_t*) { return CUDA_ERROR_NOT_SUPPORTED; }
 CUresult cuCoredumpSetAttribute(CUcoredumpSettings, void*, std::size_t*) { return CUDA_ERROR_NOT_SUPPORTED; }
 CUresult cuCoredumpGetAttributeGlobal(CUcoredumpSettings, void*, std::size_t*) {

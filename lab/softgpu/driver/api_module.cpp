@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /// Entry points: modules, functions and their attributes, occupancy.
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <fstream>
 #include <iterator>
 #include <string>
 
+#include "abi/cuda_tables.h"
 #include "softgpu/driver/device_attributes.h"
 #include "softgpu/driver/entry.h"
 #include "softgpu/driver/jit_options.h"
@@ -86,6 +88,23 @@ CUresult set_function_attribute(Function& function, CUfunction_attribute attribu
   }
   return CUDA_ERROR_NOT_SUPPORTED;
 }
+
+int each_function(CUcontext, CUmodule handle, void (*take)(void*, CUfunction), void* data) {
+  return with_live_process([&](Process& process) {
+           const auto module = process.modules().find(handle);
+           if (!module) return CUDA_ERROR_INVALID_HANDLE;
+           for (const std::string& name : module->loaded().kernel_names()) {
+             if (const auto function = module->function(name)) take(data, *function);
+           }
+           return CUDA_SUCCESS;
+         }) == CUDA_SUCCESS;
+}
+
+struct ModuleTable {
+  std::uintptr_t size_bytes = sizeof(ModuleTable);
+  std::array<std::uintptr_t, firebreak::abi::module_table_each_function - 1> before{};
+  firebreak::abi::CudaEachFunction each = &each_function;
+};
 
 }  // namespace
 
@@ -178,6 +197,14 @@ CUresult cuFuncGetModule(CUmodule* module, CUfunction function) {
     *module = found.module_handle;
     return CUDA_SUCCESS;
   });
+}
+
+/// The table with one of its functions (abi/cuda_tables.h).
+CUresult cuGetExportTable(const void** table, const CUuuid* id) {
+  static const ModuleTable of_modules;
+  const bool is_known = id != nullptr && firebreak::abi::is_module_table(*id);
+  if (table != nullptr) *table = is_known ? &of_modules : nullptr;
+  return is_known ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
 }
 
 CUresult cuFuncGetName(const char** name, CUfunction function) {

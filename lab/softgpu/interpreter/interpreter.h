@@ -58,6 +58,7 @@ class LoadedModule {
   virtual ~LoadedModule() = default;
   /// Null when there is no such entry function.
   virtual const Kernel* find_kernel(std::string_view name) const = 0;
+  virtual std::vector<std::string> kernel_names() const = 0;
   struct Variable {
     std::uint64_t address = 0;
     std::uint64_t size_bytes = 0;

@@ -48,6 +48,11 @@ class DecodedModule final : public LoadedModule {
     const auto found = kernels_.find(name);
     return found == kernels_.end() ? nullptr : found->second.get();
   }
+  std::vector<std::string> kernel_names() const override {
+    std::vector<std::string> names;
+    for (const auto& [name, kernel] : kernels_) names.push_back(name);
+    return names;
+  }
   std::optional<Variable> find_variable(std::string_view name) const override {
     const auto found = variables_.find(name);
     return found == variables_.end() ? std::nullopt : std::optional(found->second);
