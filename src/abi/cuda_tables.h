@@ -5,15 +5,28 @@
 
 #include <cstddef>
 #include <cstring>
+#include <string_view>
 
 #include "abi/cuda_driver.h"
 
 namespace firebreak::abi {
 
+/// An id as it is written: 32 hexadecimal digits, in groups.
+consteval CUuuid id_of(std::string_view text) {
+  CUuuid id{};
+  std::size_t digits = 0;
+  for (const char each : text) {
+    if (each == '-') continue;
+    const int value = each >= 'a' ? each - 'a' + 10 : each - '0';
+    char& byte = id.bytes[digits++ / 2];
+    byte = static_cast<char>(static_cast<unsigned char>(byte) << 4 | value);
+  }
+  return id;
+}
+
 /// Its first word is its size in bytes, 0x318 in that driver. What follows are functions. cuFFT and cuBLAS
 /// ask for it.
-inline constexpr CUuuid module_table_id{
-    {0x6e, 0x16, 0x3f, -0x42, -0x47, 0x58, 0x44, 0x4d, -0x7d, 0x5c, -0x1e, -0x7e, -0x51, -0xf, -0x67, 0x1e}};
+inline constexpr CUuuid module_table_id = id_of("6e163fbe-b958-444d-835c-e182aff1991e");
 
 /// Calls `take` for each function of the module, which need not be of that context, nor of that driver. 1:
 /// done. cuFFT takes the kernels of code whose kernels' names it does not know, since each such module has

@@ -62,6 +62,8 @@ int each_function(CUcontext context, CUmodule module, void (*take)(void*, CUfunc
     answered = own(turn.objects.translate(context, turn.slot), turn.objects.translate(module, turn.slot),
                    &take_one, &functions);
     for (CUfunction& function : functions) function = seen(turn, function, module);
+    if (trace() == Trace::Calls)
+      std::fprintf(stderr, "firebreak: a module's functions: %zu, %d\n", functions.size(), answered);
     return CUDA_SUCCESS;
   });
   if (take != nullptr) {
