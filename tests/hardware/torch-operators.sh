@@ -11,6 +11,7 @@ bin=$(realpath "$1") result=$(realpath -m "$2") parts=${3:-16} at_once=${4:-4} s
 here=$(dirname "$(realpath "$0")")
 work=$(mktemp -d /tmp/fb-ops-XXXXXX)
 trap 'rm -rf "$work"' EXIT
+export PYTHONHASHSEED=0  # some of the inputs come from sets of names
 mkdir "$work/plain" "$work/again" "$work/moved"
 for run in plain again; do
   seq 0 $((first - 1)) | xargs -P 8 -I{} timeout 300 python3 "$here/torch_operators.py" "$work/$run/{}.ops.json" \
@@ -19,7 +20,7 @@ done
 wait
 echo "plain and again: $SECONDS s"
 seq 0 $((first - 1)) | xargs -P "$at_once" -I{} timeout 300 python3 "$here/spare.py" "$bin" "$work/moved/{}.spare.json" \
-  --leaves 40 --seconds "$seconds" --delay 0.3 --program python3 "$here/torch_operators.py" "$work/moved/{}.ops.json" \
+  --leaves 40 --seconds "$seconds" --delay 0.1 --program python3 "$here/torch_operators.py" "$work/moved/{}.ops.json" \
   --part "{}/$parts" >"$work/moved.log" 2>&1
 echo "moved: $SECONDS s"
 tail -n 3 "$work"/*.log
