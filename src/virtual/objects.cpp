@@ -201,6 +201,7 @@ std::optional<std::pair<CUresult, Family>> Objects::make_all(const cuda::Backend
     return each.object->family != Family::Graph && each.object->family != Family::GraphExec;
   });
   for (const auto& [step, object, life] : todo) {
+    if (is_over_.load()) return std::pair(CUDA_ERROR_DEINITIALIZED, object->family);
     const CUresult result = make(*object, driver, slot);
     if (result == CUDA_SUCCESS) continue;
     const std::shared_lock lock(mutex_);

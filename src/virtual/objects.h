@@ -205,6 +205,9 @@ class Objects {
   /// graphs last: they change later, and are of what was there then. What failed first: the result and what
   /// it was.
   std::optional<std::pair<CUresult, Family>> make_all(const cuda::Backend& driver, Slot slot);
+  /// Nothing is made again from now on: make_all() answers CUDA_ERROR_DEINITIALIZED where something is
+  /// missing.
+  void make_no_more() { is_over_.store(true); }
   /// One of them, while the program waits.
   CUresult make(Object& object, const cuda::Backend& driver, Slot slot);
 
@@ -251,6 +254,7 @@ class Objects {
   static Known& known_place(Family family, std::uintptr_t seen);
   void forget_known() { age_.fetch_add(1, std::memory_order_acq_rel); }
 
+  std::atomic<bool> is_over_{false};
   std::atomic<bool> has_flipped_{false};
   std::uint64_t steps_ = 0;  ///< so far; guarded by the mutex
   /// What threads remember holds as long as it stays. No two of these begin alike.

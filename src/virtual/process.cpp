@@ -569,10 +569,13 @@ void VirtualProcess::keep_once() {
 }
 
 void VirtualProcess::end_of_program() {
-  constexpr std::chrono::seconds longest(2);
+  // What one call of a driver may take that comes up beside many others. A program that is inside a driver
+  // while that is taken down ends with a signal (H200, eight programs at once).
+  constexpr std::chrono::seconds longest(10);
   VirtualProcess* const mine = process();
   if (mine == nullptr) return;
   if (mine->program_ends_.exchange(true)) return;
+  mine->objects_.make_no_more();
   const auto until = std::chrono::steady_clock::now() + longest;
   while (mine->is_keeping_.load() && std::chrono::steady_clock::now() < until)
     std::this_thread::sleep_for(Milliseconds(1));

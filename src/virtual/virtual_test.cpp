@@ -348,6 +348,20 @@ TEST_F(ObjectsTest, WhatIsMissingIsMadeInTheOrderOfTheProgram) {
   EXPECT_EQ(Made::calls.size(), 2U) << "once";
 }
 
+// A program that ended while its next spare got much code was inside a driver that was taken down (H200).
+TEST_F(ObjectsTest, NothingMoreIsMadeForAProgramThatEnds) {
+  add(0x500, 1, "a");
+  objects_.add(Family::Stream, 0x600, 1, {Object::Step{{}, [this](Making&) {
+                                                         objects_.make_no_more();
+                                                         return CUDA_SUCCESS;
+                                                       }}});
+  add(0x700, 1, "c");
+  const auto failed = objects_.make_all(driver_, 2);
+  ASSERT_TRUE(failed);
+  EXPECT_EQ(failed->first, CUDA_ERROR_DEINITIALIZED);
+  EXPECT_THAT(Made::calls, ElementsAre("make a in 2"));
+}
+
 TEST_F(ObjectsTest, GraphsAreMadeLast) {
   objects_.add(Family::GraphExec, 0x400, 1, {make_step("graph")});
   add(0x500, 1, "later");
