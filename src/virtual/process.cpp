@@ -299,7 +299,8 @@ bool VirtualProcess::complete(const Instance& instance) {
   forget_current(instance);
   if (memory != CUDA_SUCCESS)
     tell(abi::SpareState::Unprotected, "the spare does not get the program's memory");
-  if (failed) tell(abi::SpareState::Unprotected, "the spare does not get the program's objects");
+  if (failed && !program_ends_.load())
+    tell(abi::SpareState::Unprotected, "the spare does not get the program's objects");
   if (memory != CUDA_SUCCESS || failed) return false;
   read_code();
   if (!find_variables(instance) || !bring_taken(instance))
