@@ -43,8 +43,9 @@ constexpr Milliseconds between_looks_ahead{1};
 constexpr int looks_ahead_max = 10;
 /// Whoever was started by us begins its program within that.
 constexpr Milliseconds doubt_limit{5'000};
-/// The multiprocessors of one that does nothing.
-constexpr std::uint32_t client_sm_percent = 2;
+/// A long dump is looked through again once so much more of it is there, in parts of it.
+constexpr std::size_t short_dump_bytes = std::size_t{4} << 20;
+constexpr std::size_t parts_more = 16;
 
 /// All calls of its process say so from then on (H100).
 bool fails_by_itself(const fault::CoreDumpException& exception) { return exception.type == "TRAP"; }
@@ -55,9 +56,6 @@ Parking::~Parking() {
   end();
   for (const auto& [who, dumper] : dumpers_) {
     if (!dumper.path.empty()) (void)os::remove_file(dumper.path);
-  }
-  for (const auto& [domain, place] : places_) {
-    if (!place.client.pipe_path.empty()) (void)os::remove_file(place.client.pipe_path);
   }
 }
 
@@ -118,21 +116,20 @@ void Parking::look_after_clients() {
   for (const mps::DomainReport& report : at_.domains.reports()) {
     Place& place = places_[report.name];
     // Its fall was told by nobody, and it serves again.
-    const bool has_fallen = place.client.pid == 0 && place.state.phase == park::ParkingPhase::Released;
+    const bool has_fallen = place.client == nullptr && place.state.phase == park::ParkingPhase::Released;
     if (has_fallen && report.takes_clients()) on_fell(report.name);
     // MPS names clients that run on, so its keeper may take it for well.
-    if (is_to_fall(report.name) && place.client.pid != 0 && report.takes_clients())
+    if (is_to_fall(report.name) && place.client != nullptr && report.takes_clients())
       at_.domains.note_fault(report.name);
     // A fault that the driver does not reset the domain for (a texture that is none, H100).
-    const bool drains = report.state == mps::DomainState::Draining && place.client.pid != 0;
+    const bool drains = report.state == mps::DomainState::Draining && place.client != nullptr;
     if (drains && place.state.phase == park::ParkingPhase::Ready && clients_of(report.name) == 0)
       end_client(place);
-    const bool may_come = place.client.pid == 0 && place.state.phase == park::ParkingPhase::Off &&
+    const bool may_come = place.client == nullptr && place.state.phase == park::ParkingPhase::Off &&
                           at_.clock.now() >= may_start_;
     if (!may_come || !report.takes_clients()) continue;
     const Status started = start_client(report.name, place);
     if (started) continue;
-    end_client(place);
     if (place.news != to_string(started.error()))
       spdlog::warn("domain {} cannot be parked: {}", report.name, to_string(started.error()));
     place.news = to_string(started.error());
@@ -140,114 +137,50 @@ void Parking::look_after_clients() {
 }
 
 Status Parking::start_client(const std::string& domain, Place& place) {
-  Client& client = place.client = Client{};
   const auto path = new_pipe_path();
   if (!path) return propagate(path);
-  auto pipe = park::DumpPipe::open(at_.kernel, *path, budget_);
-  if (!pipe) return propagate(pipe);
-  auto input = os::make_input_channel();
-  if (!input) return propagate(input);
-  auto output = os::make_pipe();
-  if (!output) return propagate(output);
-  os::SpawnRequest request;
-  request.command = {at_.options.parking_client};
-  request.environment = at_.options.tenant_environment;
-  const auto add = [&request](const Environment& variables) {
-    request.environment.insert(request.environment.end(), variables.begin(), variables.end());
+  ParkingClient::Callbacks callbacks;
+  callbacks.on_ready = [this, domain] { on_client_ready(domain); };
+  callbacks.on_refused = [this, domain](const std::string& why) {
+    places_[domain].news = why;
+    spdlog::warn("domain {} cannot be parked: {}", domain, why);
   };
-  add(at_.domains.environment(domain));
-  add(mps::environment_of({client_sm_percent, 0}));
-  add(park::mode_environment(*path));
-  request.standard_input = input->theirs.get();
-  request.standard_output = output->writing.get();
-  request.standard_error = output->writing.get();
-  request.new_session = true;
-  const auto pid = at_.kernel.spawn(request);
-  if (!pid) return propagate(pid);
-  client.pid = *pid;
-  client.pipe_path = *path;
-  client.input = std::move(input->ours);
-  client.output = std::move(output->reading);
-  client.pipe = std::move(*pipe);
-  auto pidfd = at_.kernel.pidfd_open(*pid);
-  if (!pidfd) return propagate(pidfd);
-  client.pidfd = std::move(*pidfd);
-  auto exit_watch = at_.loop.watch_readable(client.pidfd.get(), [this, domain] { on_client_exit(domain); });
-  if (!exit_watch) return propagate(exit_watch);
-  client.exit_watch = std::move(*exit_watch);
-  auto output_watch =
-      at_.loop.watch_readable(client.output.get(), [this, domain] { on_client_output(domain); });
-  if (!output_watch) return propagate(output_watch);
-  client.output_watch = std::move(*output_watch);
-  auto dump_watch = at_.loop.watch_readable(client.pipe->fd(), [this, domain] { on_client_dump(domain); });
-  if (!dump_watch) return propagate(dump_watch);
-  client.dump_watch = std::move(*dump_watch);
+  callbacks.on_dump = [this, domain] {
+    began(domain);
+    look_whether_all_began(domain);
+  };
+  callbacks.on_dump_complete = [this, domain] { let_culprits_end(domain); };
+  callbacks.on_exit = [this, domain] { on_client_exit(domain); };
+  auto client = ParkingClient::start({at_.options, at_.loop, at_.kernel}, std::move(callbacks), *path,
+                                     budget_, at_.domains.environment(domain));
+  if (!client) return propagate(client);
+  place.client = std::move(*client);
   return {};
 }
 
-/// "ready", or why not.
-void Parking::on_client_output(const std::string& domain) {
+void Parking::on_client_ready(const std::string& domain) {
   Place& place = places_[domain];
-  std::array<std::byte, 512> bytes;
-  const auto got = at_.kernel.read(place.client.output, bytes);
-  if (!got || *got == 0) {
-    place.client.output_watch.cancel();
-    return;
-  }
-  const std::string_view text(reinterpret_cast<const char*>(bytes.data()), *got);
-  if (place.client.is_ready) return;  // what the driver says of its dump
-  if (!text.starts_with("ready")) {
-    place.news = std::string(text.substr(0, text.find('\n')));
-    spdlog::warn("domain {} cannot be parked: {}", domain, place.news);
-    return;
-  }
   place.news.clear();
-  place.client.is_ready = true;
   if (place.reading) read_all(domain);  // who began before it came
   place.is_read = false;                // nobody's dump of this life
   happened(domain, {park::ParkingEventType::ClientReady});
-  spdlog::info("domain {} can be parked: process {} is its parking client", domain, place.client.pid);
+  spdlog::info("domain {} can be parked: process {} is its parking client", domain, place.client->pid());
 }
 
 void Parking::on_client_exit(const std::string& domain) {
-  Place& place = places_[domain];
-  place.client.exit_watch.cancel();
-  (void)at_.kernel.try_wait(place.client.pid);
-  (void)os::remove_file(place.client.pipe_path);
-  place.client = Client{};
+  places_[domain].client.reset();
   let_culprits_end(domain);
   happened(domain, {park::ParkingEventType::ClientGone});
 }
 
-/// Its dump has begun, so somebody in the domain has raised an exception. It is not read before the domain is
-/// to fall.
-void Parking::on_client_dump(const std::string& domain) {
-  Place& place = places_[domain];
-  place.client.dump_watch.cancel();
-  place.client.has_begun = true;
-  began(domain);
-  look_whether_all_began(domain);
-}
-
 void Parking::end_client(Place& place) {
-  Client& client = place.client;
-  client.input.reset();
-  if (client.pidfd) (void)at_.kernel.send_signal(client.pidfd, SIGKILL);
+  if (place.client != nullptr) place.client->end();
 }
 
-/// What it still has to write is thrown away.
+/// Culprits' dumps end after it.
 void Parking::read_rest_of_client(const std::string& domain) {
-  Client& client = places_[domain].client;
-  if (!client.pipe) return let_culprits_end(domain);
-  client.dump_watch.cancel();  // one descriptor has one watch
-  client.pipe->let_end();
-  auto watch = at_.loop.watch_readable(client.pipe->fd(), [this, domain] {
-    Client& its = places_[domain].client;
-    if (its.pipe && its.pipe->read() != park::DumpPipe::State::Done) return;
-    its.dump_watch.cancel();
-    let_culprits_end(domain);
-  });
-  if (watch) client.dump_watch = std::move(*watch);
+  const Place& place = places_[domain];
+  place.client == nullptr ? let_culprits_end(domain) : place.client->read_rest_of_dump();
 }
 
 // --- the dumps of everybody else
@@ -331,26 +264,26 @@ void Parking::open_pipe(const InDomain& who, Dumper& dumper) {
 void Parking::outlive(const InDomain& who, Dumper& dumper, bool was_read) {
   const bool is_over = dumper.pipe->state() == park::DumpPipe::State::Done;
   // Of one with a spare that has not begun its page says where it is.
-  dumper.has_fallen = dumper.has_begun || (dumper.has_gpu && !dumper.has_spare);
+  dumper.has_fallen = dumper.has_begun() || (dumper.has_gpu && !dumper.has_spare);
   if (is_over && dumper.has_spare) return await_next_dump(who, dumper);
   if (is_over) return dumper.pipe->clear();
-  dumper.has_outlived = dumper.has_spare && dumper.has_begun;
-  if (dumper.has_begun && !dumper.is_done && !was_read) begin_to_read(who, dumper);
+  dumper.has_outlived = dumper.has_spare && dumper.has_begun();
+  if (dumper.dump == Dump::Begun && !was_read) begin_to_read(who, dumper);
 }
 
 /// It has outlived its domain's fall: its next instance there may dump, too.
 void Parking::await_next_dump(const InDomain& who, Dumper& dumper) {
   dumper.looking_ahead.cancel();
   dumper.looks_ahead = 0;
-  dumper.has_begun = dumper.is_done = dumper.is_named = dumper.is_held = dumper.has_outlived = false;
-  dumper.is_unjudged = false;
-  dumper.has_fallen = false;
+  dumper.judged_bytes = 0;
+  dumper.dump = Dump::NotBegun;
+  dumper.is_named = dumper.has_outlived = dumper.has_fallen = false;
   open_pipe(who, dumper);
 }
 
 bool Parking::is_there(const InDomain& who, const Dumper& dumper) const {
   if (dumper.path.empty() || dumper.has_fallen) return false;
-  return !dumper.has_spare || dumper.has_begun || at_.spares.is_in(who.first, who.second);
+  return !dumper.has_spare || dumper.has_begun() || at_.spares.is_in(who.first, who.second);
 }
 
 /// But the parking client.
@@ -384,7 +317,8 @@ void Parking::on_exit(pid_t pid) {
 
 std::vector<pid_t> Parking::without_ours(const std::string& domain, std::vector<pid_t> clients) const {
   const auto place = places_.find(domain);
-  if (place != places_.end()) std::erase(clients, place->second.client.pid);
+  if (place != places_.end() && place->second.client != nullptr)
+    std::erase(clients, place->second.client->pid());
   return clients;
 }
 
@@ -396,7 +330,7 @@ void Parking::on_dump(const InDomain& of) {
   const std::string& domain = who.second;
   Dumper& dumper = dumpers_.at(who);
   dumper.watch.cancel();
-  dumper.has_begun = true;
+  dumper.dump = Dump::Begun;
   dumper.has_fallen = false;
   dumper.began_at = at_.clock.now();
   began(domain);
@@ -409,14 +343,14 @@ void Parking::look_whether_all_began(const std::string& domain) {
   const auto found = places_.find(domain);
   if (found == places_.end() || found->second.is_read) return;
   Place& place = found->second;
-  bool somebody = place.client.has_begun;
-  bool all = place.client.has_begun || place.client.pid == 0;
+  bool somebody = place.client != nullptr && place.client->has_begun();
+  bool all = somebody || place.client == nullptr;
   bool all_with_gpu = all;
   for (const auto& [who, dumper] : dumpers_) {
     if (who.second != domain || !is_there(who, dumper)) continue;
-    somebody |= dumper.has_begun;
-    all &= dumper.has_begun;
-    all_with_gpu &= dumper.has_begun || !dumper.has_gpu;
+    somebody |= dumper.has_begun();
+    all &= dumper.has_begun();
+    all_with_gpu &= dumper.has_begun() || !dumper.has_gpu;
   }
   if (!somebody) return;
   if (all || (all_with_gpu && place.beginners_are_late)) return read_all(domain);
@@ -451,8 +385,8 @@ void Parking::let_others_take_a_turn(const std::string& domain) {
   const std::string gpu = gpu_of(domain);
   for (auto& [name, place] : places_) {
     const bool is_beside = name != domain && gpu_of(name) == gpu;
-    const bool can = is_beside && place.client.is_ready && place.state.phase == park::ParkingPhase::Ready;
-    if (can) (void)os::write_byte(place.client.input, 't');
+    if (!is_beside || place.client == nullptr || place.state.phase != park::ParkingPhase::Ready) continue;
+    if (place.client->is_ready()) place.client->take_a_turn();
   }
   Place& halted = places_[domain];
   if (++halted.turns >= turns_max || !park::is_parked(halted.state.phase)) halted.thawing.cancel();
@@ -464,7 +398,7 @@ void Parking::read_all(const std::string& domain) {
   place.beginners_are_late = false;
   place.is_read = true;
   for (auto& [who, dumper] : dumpers_) {
-    if (who.second == domain && dumper.has_begun && !dumper.is_done) begin_to_read(who, dumper);
+    if (who.second == domain && dumper.dump == Dump::Begun) begin_to_read(who, dumper);
   }
 }
 
@@ -486,7 +420,7 @@ void Parking::read_dump(const InDomain& of) {
   if (state == park::DumpPipe::State::Nearly) return judge_early(who, dumper);
   if (state != park::DumpPipe::State::Done) return;
   dumper.watch.cancel();
-  dumper.is_done = true;
+  dumper.dump = Dump::Complete;
   spdlog::info("the core dump of {} is complete: {} bytes, {} ms after it began", name_of(who.first),
                dumper.pipe->came_bytes(), ms_since(dumper.began_at));
   if (std::exchange(dumper.is_to_end, false)) {
@@ -496,6 +430,15 @@ void Parking::read_dump(const InDomain& of) {
   }
   judge(who, dumper);
   if (dumper.has_outlived) await_next_dump(who, dumper);
+}
+
+/// A writer of single bytes does not keep us at it.
+std::optional<fault::CoreDumpException> Parking::look_through(Dumper& dumper, bool is_all) {
+  const auto bytes = dumper.pipe->bytes();
+  const bool is_much_more = bytes.size() - dumper.judged_bytes >= dumper.judged_bytes / parts_more;
+  if (bytes.size() > short_dump_bytes && !is_all && !is_much_more) return std::nullopt;
+  dumper.judged_bytes = bytes.size();
+  return park::own_exception_in_beginning(bytes);
 }
 
 /// A culprit does not get out of its dump: on an H100 its next call said CUDA_SUCCESS, of a kernel that was
@@ -512,7 +455,7 @@ void Parking::judge_early(const InDomain& who, Dumper& dumper) {
     spdlog::info("the end of the core dump of {} is not to be seen before it is let go", name_of(pid));
     is_all = true;
   }
-  const auto exception = park::own_exception_in_beginning(dumper.pipe->bytes());
+  const auto exception = look_through(dumper, is_all);
   if (exception) dumper.fails_by_itself = fails_by_itself(*exception);
   if (exception && !holds(domain)) return let_culprit_end(who, dumper);
   if (!exception && !is_all) {
@@ -523,11 +466,12 @@ void Parking::judge_early(const InDomain& who, Dumper& dumper) {
     return;
   }
   if (!exception && dumper.pipe->is_cut() && holds(domain)) {
-    dumper.is_held = dumper.is_done = dumper.is_unjudged = true;
+    dumper.dump = Dump::HeldUnjudged;
     return look_whether_all_dumped(domain);
   }
   if (!exception) return let_out(who, dumper);
-  dumper.is_held = dumper.is_done = dumper.is_named = true;
+  dumper.dump = Dump::Held;
+  dumper.is_named = true;
   spdlog::info("{} is held in its core dump: {} bytes, {} ms after it began", name_of(pid),
                dumper.pipe->came_bytes(), ms_since(dumper.began_at));
   note_exception(who, *exception);
@@ -572,8 +516,9 @@ bool Parking::has_others(const InDomain& culprit) const {
 /// The last ones to complete their dumps.
 void Parking::let_culprits_end(const std::string& domain) {
   for (auto& [who, dumper] : dumpers_) {
-    if (who.second != domain || !std::exchange(dumper.is_held, false)) continue;
-    const bool is_innocent = std::exchange(dumper.is_unjudged, false) && has_culprit(domain);
+    if (who.second != domain || !dumper.is_held()) continue;
+    const bool is_innocent =
+        std::exchange(dumper.dump, Dump::LetOut) == Dump::HeldUnjudged && has_culprit(domain);
     is_innocent ? let_out(who, dumper) : let_culprit_end(who, dumper);
   }
 }
@@ -697,7 +642,7 @@ void Parking::end_culprits(Place& place) {
 /// Nobody is named by a dump of a client whose kernels did nothing wrong.
 void Parking::look_whether_all_dumped(const std::string& domain) {
   const bool all = std::ranges::all_of(dumpers_, [&](const auto& each) {
-    return each.first.second != domain || !is_there(each.first, each.second) || each.second.is_done;
+    return each.first.second != domain || !is_there(each.first, each.second) || each.second.is_judged();
   });
   if (!all || !places_.contains(domain)) return;
   judge_the_rest(domain);
@@ -708,8 +653,8 @@ void Parking::look_whether_all_dumped(const std::string& domain) {
 void Parking::judge_the_rest(const std::string& domain) {
   const bool is_known = has_culprit(domain);
   for (auto& [who, dumper] : dumpers_) {
-    if (who.second != domain || !std::exchange(dumper.is_unjudged, false)) continue;
-    dumper.is_held = false;
+    if (who.second != domain || dumper.dump != Dump::HeldUnjudged) continue;
+    dumper.dump = Dump::LetOut;
     if (!is_known)
       tell(domain, who.first,
            fmt::format("{} may be the culprit: nobody is named, and its core dump is longer than we can keep",

@@ -17,6 +17,7 @@
 
 #include "agent/options.h"
 #include "agent/parked_incidents.h"
+#include "agent/parking_client.h"
 #include "agent/process.h"
 #include "agent/spares.h"
 #include "agent/surroundings.h"
@@ -96,50 +97,47 @@ class Parking {
   ParkingReport report(const std::string& domain) const;
 
  private:
-  /// The agent's own client of a domain.
-  struct Client {
-    pid_t pid = 0;  ///< 0: none
-    os::Fd pidfd;
-    os::Fd input;  ///< closed, it ends
-    os::Fd output;
-    std::optional<park::DumpPipe> pipe;
-    os::Watch exit_watch;
-    os::Watch output_watch;
-    os::Watch dump_watch;
-    std::string pipe_path;
-    bool is_ready = false;
-    bool has_begun = false;  ///< to dump
-  };
   /// A process in a domain. One with a spare driver instance is in two, and has a dump of its own in each.
   using InDomain = std::pair<pid_t, std::string>;
+  /// How far the dump is.
+  enum class Dump {
+    NotBegun,
+    Begun,         ///< its end is not known yet
+    Held,          ///< a culprit's: its process stands still in it until the domain is to fall
+    HeldUnjudged,  ///< longer than there was room for: held until others are judged
+    LetOut,        ///< it was held
+    Complete,
+  };
   /// It, as far as its dump goes.
   struct Dumper {
     std::string path;                    ///< empty: it is not in the mode, or not known to be
     std::optional<park::DumpPipe> pipe;  ///< its reader
     os::Watch watch;
     Monotonic since{};
-    Monotonic began_at{};     ///< to dump
+    Monotonic began_at{};  ///< to dump
+    Dump dump = Dump::NotBegun;
     bool is_in_doubt = true;  ///< it may not have begun its program yet
     bool has_gpu = false;     ///< it has opened it
-    bool has_begun = false;   ///< to dump
-    bool is_done = false;
     bool is_named = false;
     bool has_spare = false;        ///< its process may be in another domain, or in both
-    bool is_held = false;          ///< a culprit: it stands still in its dump until the domain is to fall
     bool fails_by_itself = false;  ///< a culprit, in each call from now on
-    bool is_unjudged =
-        false;  ///< its dump is longer than there was room for: it is held until others are judged
-    bool is_to_end = false;     ///< a culprit: it is ended once its dump is complete
-    bool has_outlived = false;  ///< its domain, which fell before its dump was read to the end
-    bool has_fallen = false;    ///< with its domain, of which it is no client any more unless it dumps again
+    bool is_to_end = false;        ///< a culprit: it is ended once its dump is complete
+    bool has_outlived = false;     ///< its domain, which fell before its dump was read to the end
+    bool has_fallen = false;  ///< with its domain, of which it is no client any more unless it dumps again
     std::unique_ptr<os::Standstill> standstill;  ///< of a culprit but for its dump
     os::Watch end_of_dump;                       ///< the limit of that
     int looks_ahead = 0;
+    std::size_t judged_bytes = 0;  ///< of its dump, when that was last looked through
     os::Watch looking_ahead;
+
+    bool has_begun() const { return dump != Dump::NotBegun; }
+    bool is_held() const { return dump == Dump::Held || dump == Dump::HeldUnjudged; }
+    /// All that can be known of it is known.
+    bool is_judged() const { return dump != Dump::NotBegun && dump != Dump::Begun; }
   };
   struct Place {
     park::ParkingState state;
-    Client client;
+    std::unique_ptr<ParkingClient> client;  ///< null: none
     std::string news;
     bool is_read = false;  ///< its clients' dumps are
     os::Watch limit;
@@ -156,9 +154,8 @@ class Parking {
   Result<std::string> new_pipe_path();
   void look_after_clients();
   Status start_client(const std::string& domain, Place& place);
-  void on_client_output(const std::string& domain);
+  void on_client_ready(const std::string& domain);
   void on_client_exit(const std::string& domain);
-  void on_client_dump(const std::string& domain);
   void end_client(Place& place);
   void end_culprits(Place& place);
   void read_rest_of_client(const std::string& domain);
@@ -180,6 +177,7 @@ class Parking {
   void let_out(const InDomain& who, Dumper& dumper);
   void read_dump(const InDomain& who);
   void judge_early(const InDomain& who, Dumper& dumper);
+  static std::optional<fault::CoreDumpException> look_through(Dumper& dumper, bool is_all);
   void end_late_culprit(const InDomain& who, const fault::CoreDumpException& exception);
   void kill(pid_t pid);
   void let_go(pid_t pid);
