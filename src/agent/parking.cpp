@@ -476,6 +476,7 @@ void Parking::judge_early(const InDomain& who, Dumper& dumper) {
                dumper.pipe->came_bytes(), ms_since(dumper.began_at));
   note_exception(who, *exception);
   on_named(pid, domain);
+  if (is_to_be_ended(who, dumper)) (void)stop_but_for_its_dump(who, dumper);  // so that it ends with us
   look_whether_all_dumped(domain);
 }
 
@@ -526,19 +527,29 @@ void Parking::let_culprits_end(const std::string& domain) {
 /// Its next call would say CUDA_SUCCESS of a kernel that was torn: each time where somebody else is a client
 /// still, and in 5 of 7 plays where others with large kernels had left before. After a trap its calls fail by
 /// themselves. Where it has been alone it has its own error (H100, docs/parking.md).
+bool Parking::is_to_be_ended(const InDomain& who, const Dumper& dumper) const {
+  return places_.at(who.second).had_others && !dumper.fails_by_itself;
+}
+
 void Parking::let_culprit_end(const InDomain& who, Dumper& dumper) {
-  const bool others_went_on = places_[who.second].had_others && !dumper.fails_by_itself;
-  others_went_on || has_others(who) ? let_dump_and_end(who, dumper) : dumper.pipe->let_end();
+  is_to_be_ended(who, dumper) || has_others(who) ? let_dump_and_end(who, dumper) : dumper.pipe->let_end();
   begin_to_read(who, dumper);
+}
+
+/// It ends at the latest with this agent then, whoever reads its dump.
+Status Parking::stop_but_for_its_dump(const InDomain& who, Dumper& dumper) {
+  if (dumper.standstill != nullptr) return {};
+  auto stopped = at_.kernel.stop_all_but_writers(who.first, dumper.pipe->descriptor());
+  if (!stopped) return propagate(stopped);
+  dumper.standstill = std::move(*stopped);
+  spdlog::info("{} stands still but for its core dump", name_of(who.first));
+  return {};
 }
 
 /// It writes the rest of its dump, and does nothing else before it is ended.
 void Parking::let_dump_and_end(const InDomain& who, Dumper& dumper) {
   dumper.is_to_end = true;
-  auto stopped = at_.kernel.stop_all_but_writers(who.first, dumper.pipe->descriptor());
-  if (stopped) {
-    dumper.standstill = std::move(*stopped);
-  } else {
+  if (const Status stopped = stop_but_for_its_dump(who, dumper); !stopped) {
     spdlog::warn("{} is ended in its core dump: {}", name_of(who.first), to_string(stopped.error()));
     kill(who.first);
   }

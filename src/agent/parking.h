@@ -183,7 +183,9 @@ class Parking {
   void let_go(pid_t pid);
   bool has_others(const InDomain& culprit) const;
   void let_culprits_end(const std::string& domain);
+  bool is_to_be_ended(const InDomain& who, const Dumper& dumper) const;
   void let_culprit_end(const InDomain& who, Dumper& dumper);
+  Status stop_but_for_its_dump(const InDomain& who, Dumper& dumper);
   void let_dump_and_end(const InDomain& who, Dumper& dumper);
   void judge(const InDomain& who, Dumper& dumper);
   void note_exception(const InDomain& who, const fault::CoreDumpException& exception);

@@ -234,10 +234,12 @@ TEST_F(ParkedDomainWhole, WhereTheAgentDiesWhileItIsHeldItFallsAndTheNextAgentPa
   Player& one = start_checker("one");
   Player& rogue = start_rogue("misaligned-load");
   fault(rogue);
+  wait("its standstill", [&] { return agent_->said("stands still but for its core dump"); });
   kill_agent();
   wait_for_next_agent();
   expect_to_have_fallen(one);
   wait_for_end(rogue);
+  EXPECT_FALSE(rogue.said("answered")) << "it has ended with its agent";
   wait_for_parking("ready");
   Player& newcomer = start_checker("newcomer");
   let_them_end();
