@@ -31,6 +31,7 @@ struct GpuFault {
   std::uint64_t address = 0;   ///< GPU virtual address, or offset in its window for shared and local
   std::string kernel;          ///< name of the entry function
   std::uint32_t ptx_line = 0;  ///< where in the PTX source, 1-based; 0: not known
+  std::uint64_t block = 0;     ///< of the thread that raised it: its place in the grid
 };
 
 const char* to_string(GpuFaultKind kind);

@@ -110,6 +110,17 @@ class ExecutionControl {
   std::atomic<std::uint32_t> attention{0};
 };
 
+/// May keep single blocks of a launch from running, which an ExecutionControl does with all of them. A block
+/// is named by its place in the grid.
+class BlockGate {
+ public:
+  virtual ~BlockGate() = default;
+  /// Asked before a block begins, and every few thousand instructions of a thread while it runs.
+  virtual bool is_halted(std::uint64_t block) = 0;
+  /// Blocks while it is. False: the kernel is to stop where it is.
+  virtual bool wait(std::uint64_t block) = 0;
+};
+
 struct Completed {
   std::uint64_t instructions = 0;  ///< PTX instructions executed, summed over threads
 };
@@ -117,7 +128,9 @@ struct Stopped {};  ///< by the ExecutionControl or the AccessObserver
 using LaunchOutcome = std::variant<Completed, Stopped, GpuFault>;
 
 /// Runs one launch to its end on the calling thread. A fault stops the kernel where it is: what other threads
-/// of the grid have written by then stays written.
-LaunchOutcome run_launch(const Launch& launch, const AddressSpace& memory, ExecutionControl& control);
+/// of the grid have written by then stays written. Blocks that are halted when it is their turn run after the
+/// others; one that is halted in its middle keeps those behind it waiting. `gate` null: none is ever halted.
+LaunchOutcome run_launch(const Launch& launch, const AddressSpace& memory, ExecutionControl& control,
+                         BlockGate* gate = nullptr);
 
 }  // namespace firebreak::softgpu

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cassert>
 #include <chrono>
+#include <optional>
 #include <thread>
+#include <utility>
+#include <vector>
 
 #include "softgpu/interpreter/block.h"
 #include "softgpu/interpreter/interpreter.h"
@@ -21,9 +24,13 @@ bool asked_to_stop(ExecutionControl& control) {
   return control.attention.load(std::memory_order_acquire) != 0 && control.should_stop();
 }
 
-BlockEnd run_block(Block& block, LaunchState& state, ExecutionControl& control) {
+bool is_halted(BlockGate* gate, std::uint64_t place) { return gate != nullptr && gate->is_halted(place); }
+
+BlockEnd run_block(Block& block, std::uint64_t place, LaunchState& state, ExecutionControl& control,
+                   BlockGate* gate) {
   while (!block.finished()) {
     if (asked_to_stop(control)) return BlockEnd::Stopped;
+    if (is_halted(gate, place) && !gate->wait(place)) return BlockEnd::Stopped;
     const bool progress = block.run_slice();
     if (state.fault) return BlockEnd::Faulted;
     if (!progress && !block.can_run()) std::this_thread::sleep_for(hang_poll);
@@ -51,20 +58,35 @@ Dimensions block_at(Dimensions grid, std::uint64_t place) {
 
 }  // namespace
 
-LaunchOutcome run_launch(const Launch& launch, const AddressSpace& memory, ExecutionControl& control) {
+LaunchOutcome run_launch(const Launch& launch, const AddressSpace& memory, ExecutionControl& control,
+                         BlockGate* gate) {
   // Kernels are made by LoadedModule alone, so this is what every one of them is.
   const auto& kernel = static_cast<const DecodedKernel&>(*launch.kernel);
   LaunchState state = make_state(launch, kernel, memory, control);
   Block block(state, launch, kernel.dynamic_shared_offset() + launch.dynamic_shared_bytes);
   const std::uint64_t count = std::uint64_t{launch.grid.x} * launch.grid.y * launch.grid.z;
   const std::uint64_t threads = std::uint64_t{launch.block.x} * launch.block.y * launch.block.z;
-  for (std::uint64_t i = 0; i < count; ++i) {
-    const std::uint64_t place = launch.block_order.empty() ? i : launch.block_order[i];
+  /// Empty: it has run to its end.
+  const auto run = [&](std::uint64_t place) -> std::optional<LaunchOutcome> {
     state.first_thread = place * threads;
     block.start(block_at(launch.grid, place));
-    const BlockEnd end = run_block(block, state, control);
+    const BlockEnd end = run_block(block, place, state, control, gate);
     if (end == BlockEnd::Stopped || state.is_stopped_by_observer) return Stopped{};
-    if (end == BlockEnd::Faulted) return *std::move(state.fault);
+    if (end == BlockEnd::Finished) return std::nullopt;
+    state.fault->block = place;
+    return *std::move(state.fault);
+  };
+  std::vector<std::uint64_t> halted;
+  for (std::uint64_t i = 0; i < count; ++i) {
+    const std::uint64_t place = launch.block_order.empty() ? i : launch.block_order[i];
+    if (is_halted(gate, place)) {
+      halted.push_back(place);
+    } else if (auto end = run(place)) {
+      return *std::move(end);
+    }
+  }
+  for (const std::uint64_t place : halted) {
+    if (auto end = run(place)) return *std::move(end);
   }
   return Completed{state.instructions};
 }
