@@ -18,6 +18,10 @@ inline constexpr const char* visible_devices = "CUDA_VISIBLE_DEVICES";
 /// How many milliseconds the GPU works on for a process that has died with a kernel under way, or "endless";
 /// default 100. Nobody runs that kernel then: only its end is played.
 inline constexpr const char* orphaned_work_ms = "FIREBREAK_SOFTGPU_ORPHANED_WORK_MS";
+/// How many milliseconds kernels stand still that have a block on a multiprocessor which an exception has
+/// halted, where the GPU takes no turn for another domain meanwhile, or "endless"; default 4000 (measured on
+/// an H100), divided by the speed.
+inline constexpr const char* halt_ms = "FIREBREAK_SOFTGPU_HALT_MS";
 /// 1: plays a kernel whose UVM serves the GPU in a managed range only where the CPU might write as well, as
 /// UVM's source allows where the kernel knows device-private memory. Guard ranges is of no use there.
 inline constexpr const char* uvm_asks_cpu = "FIREBREAK_SOFTGPU_UVM_ASKS_CPU";

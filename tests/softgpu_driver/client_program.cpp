@@ -44,7 +44,8 @@ class Client {
     if (verb == "buffer") return {create_buffer(words)};
     if (verb == "import") return {import_buffer(descriptors)};
     if (verb == "export") return export_buffer();
-    if (verb == "launch") return {launch(words)};
+    if (verb == "launch") return {launch(words, 1)};
+    if (verb == "launch_blocks") return {launch_blocks(words)};
     if (verb == "copy_into_hole") return {copy_into_hole(words)};
     if (verb == "sync") return {entry<PFN_cuCtxSynchronize>(library_, "cuCtxSynchronize")()};
     if (verb == "read") return read(words);
@@ -148,7 +149,14 @@ class Client {
     return answer;
   }
 
-  CUresult launch(std::istream& words) {
+  /// "BLOCKS KERNEL [ARGUMENT]"
+  CUresult launch_blocks(std::istream& words) {
+    unsigned int blocks = 0;
+    words >> blocks;
+    return launch(words, blocks);
+  }
+
+  CUresult launch(std::istream& words, unsigned int blocks) {
     std::string kernel;
     CUdeviceptr argument = buffer_address_;
     words >> kernel >> argument;
@@ -158,7 +166,7 @@ class Client {
     if (found != CUDA_SUCCESS) return found;
     if (words.fail()) argument = buffer_address_;
     void* arguments[] = {&argument};
-    return entry<PFN_cuLaunchKernel>(library_, "cuLaunchKernel")(function, 1, 1, 1, 1, 1, 1, 0, nullptr,
+    return entry<PFN_cuLaunchKernel>(library_, "cuLaunchKernel")(function, blocks, 1, 1, 1, 1, 1, 0, nullptr,
                                                                  arguments, nullptr);
   }
 

@@ -35,6 +35,35 @@ next:
   bra again;
 }
 
+// Each block adds one to its word, the first one's is the second, once the first word is not 0. Word 2048 says
+// that one has begun.
+.visible .entry gated(.param .u64 address) {
+  .reg .b64 p, at;
+  .reg .b32 v, i;
+  .reg .pred shut;
+  ld.param.u64 p, [address];
+  st.volatile.global.u32 [p+8192], 1;
+look:
+  ld.volatile.global.u32 v, [p];
+  setp.eq.u32 shut, v, 0;
+  @shut bra look;
+  mov.u32 i, %ctaid.x;
+  mul.wide.u32 at, i, 4;
+  add.u64 at, p, at;
+  atom.global.add.u32 v, [at+4], 1;
+  ret;
+}
+
+.visible .entry trap_in_block(.param .u64 block) {
+  .reg .b64 which, own;
+  .reg .pred is_it;
+  ld.param.u64 which, [block];
+  cvt.u64.u32 own, %ctaid.x;
+  setp.eq.u64 is_it, which, own;
+  @is_it trap;
+  ret;
+}
+
 .visible .entry unmapped_store(.param .u64 address) {
   .reg .b64 p;
   mov.u64 p, 0x7000dead0000;

@@ -14,8 +14,8 @@
 
 namespace firebreak::softgpu::driver {
 
-/// The SMs of an H100; the software GPU runs fewer blocks at once, on the first.
-inline constexpr std::uint32_t core_dump_sms = 132;
+/// Its kernels are all on the first, wherever their blocks lie (softgpu/machine/halted_multiprocessor.h).
+inline constexpr std::uint32_t core_dump_sms = multiprocessors;
 inline constexpr std::size_t core_dump_bytes = 249'928;
 
 /// A kernel that was on the GPU, and stands still.

@@ -10,6 +10,7 @@
 #include "abi/cuda_result.h"
 #include "softgpu/interpreter/interpreter.h"
 #include "softgpu/machine/domain.h"
+#include "softgpu/machine/halted_multiprocessor.h"
 #include "softgpu/machine/shared_gpu.h"
 
 namespace firebreak::softgpu::driver {
@@ -18,6 +19,11 @@ namespace firebreak::softgpu::driver {
 class GpuControl final : public ExecutionControl {
  public:
   GpuControl(std::shared_ptr<SharedGpu> gpu, std::shared_ptr<Domain> domain, std::uint32_t slot);
+
+  SharedGpu& gpu() { return *gpu_; }
+  const Domain& domain() const { return *domain_; }
+  std::uint32_t slot() const { return slot_; }
+  const HaltRules& halt_rules() const { return halt_rules_; }
 
   /// For kernels: blocks while the GPU stands still.
   bool should_stop() override;
@@ -50,6 +56,7 @@ class GpuControl final : public ExecutionControl {
   std::shared_ptr<SharedGpu> gpu_;
   std::shared_ptr<Domain> domain_;
   std::uint32_t slot_;
+  HaltRules halt_rules_ = HaltRules::from_environment();
 };
 
 }  // namespace firebreak::softgpu::driver

@@ -8,6 +8,7 @@
 #include "base/units.h"
 #include "softgpu/driver/core_dump_lines.h"
 #include "softgpu/driver/device_attributes.h"
+#include "softgpu/driver/kernel_on_gpu.h"
 
 namespace firebreak::softgpu::driver {
 
@@ -101,11 +102,14 @@ class RunningStores {
   std::vector<std::uint64_t> hosts_;
 };
 
-WorkOutcome to_work_outcome(const LaunchOutcome& outcome) {
+WorkOutcome to_work_outcome(const LaunchOutcome& outcome, const KernelOnGpu& on_gpu) {
   if (std::holds_alternative<Completed>(outcome)) return WorkDone{};
   if (const auto* fault = std::get_if<GpuFault>(&outcome)) {
     WorkFault of{cause_of(fault->kind), fault->access, fault->address, std::nullopt};
-    if (!warp_has_left(*fault)) of.exception = {exception_number(fault->kind), program_counter(*fault)};
+    if (!warp_has_left(*fault)) {
+      of.exception = {exception_number(fault->kind), program_counter(*fault),
+                      on_gpu.multiprocessor(fault->block)};
+    }
     return of;
   }
   return WorkStopped{};
@@ -140,11 +144,12 @@ Work work_of_launch(Process& process, Context& context, Launch launch) {
                                                            : std::vector<std::uint64_t>());
     process.note_work();
     CoreDumpMode::RunningKernel running(process.core_dump_mode(), launch);
-    const LaunchOutcome outcome = run_launch(launch, process.space(), process.control());
+    KernelOnGpu on_gpu(process.control());
+    const LaunchOutcome outcome = run_launch(launch, process.space(), process.control(), &on_gpu);
     if (const auto* fault = std::get_if<GpuFault>(&outcome)) {
       warp_has_left(*fault) ? process.core_dump_mode().show(core_dump_lines(*fault)) : running.halt(*fault);
     }
-    return to_work_outcome(outcome);
+    return to_work_outcome(outcome, on_gpu);
   };
   return work;
 }

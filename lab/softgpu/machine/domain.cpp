@@ -152,6 +152,8 @@ bool Domain::hold(const DomainHold& hold) {
   client.held_address.store(hold.address);
   client.held_exception.store(hold.exception.number);
   client.held_program_counter.store(hold.exception.program_counter);
+  client.held_multiprocessor.store(hold.exception.multiprocessor);
+  client.held_switches.store(hold.switches);
   client.dumps_due_ns.store(hold.dumps_due_ns);
   std::uint32_t none = 0;
   return page_->held.compare_exchange_strong(none, hold.faulter_slot + 1);
@@ -166,7 +168,9 @@ std::optional<DomainHold> Domain::hold() const {
   hold.cause = static_cast<FaultCause>(client.held_cause.load());
   hold.access = static_cast<GpuAccess>(client.held_access.load());
   hold.address = client.held_address.load();
-  hold.exception = {client.held_exception.load(), client.held_program_counter.load()};
+  hold.exception = {client.held_exception.load(), client.held_program_counter.load(),
+                    client.held_multiprocessor.load()};
+  hold.switches = client.held_switches.load();
   hold.dumps_due_ns = client.dumps_due_ns.load();
   return hold;
 }

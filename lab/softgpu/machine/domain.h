@@ -35,6 +35,7 @@ struct DomainFault {
 struct SmException {
   std::uint32_t number = 0;  ///< one of CUDBG_EXCEPTION_*; 0: a trap or a breakpoint, which is none
   std::uint64_t program_counter = 0;
+  std::uint32_t multiprocessor = 0;  ///< that it has halted
 };
 
 /// The exception that holds a domain until all core dumps of its clients are complete.
@@ -45,6 +46,7 @@ struct DomainHold {
   std::uint64_t address = 0;
   SmException exception;
   std::int64_t dumps_due_ns = 0;  ///< CLOCK_MONOTONIC; the clients begin their dumps
+  std::uint64_t switches = 0;     ///< of the GPU between domains, when it came
 };
 
 /// Of a client.
@@ -79,6 +81,8 @@ struct DomainPage {
     std::atomic<std::uint64_t> held_address;
     std::atomic<std::uint32_t> held_exception;
     std::atomic<std::uint64_t> held_program_counter;
+    std::atomic<std::uint32_t> held_multiprocessor;
+    std::atomic<std::uint64_t> held_switches;
     std::atomic<std::int64_t> dumps_due_ns;
   };
   std::atomic<std::uint32_t> magic;
@@ -102,6 +106,8 @@ class Domain {
 
   int fd() const { return fd_.get(); }
   pid_t server_pid() const { return page_->server_pid.load(); }
+  /// The process that stands for it: the server, or the only client.
+  pid_t owner() const { return server_pid() != 0 ? server_pid() : client_pid(0); }
 
   /// A slot for the process; empty when all are taken.
   std::optional<std::uint32_t> join(pid_t pid);

@@ -66,8 +66,10 @@ bool hold_domain(SharedGpu& gpu, Domain& domain, UvmDescriptor* events, const Fa
                  const SmException& exception, double speed) {
   if (!domain.is_held() && !domain.has_core_dumps()) return false;
   const std::int64_t now = now_ns();
+  gpu.take_turn(domain.owner());  // it has it now
   const DomainHold hold{report.slot,    report.cause, report.access,
-                        report.address, exception,    now + delay_ns(core_dump_ms, speed)};
+                        report.address, exception,    now + delay_ns(core_dump_ms, speed),
+                        gpu.switches()};
   if (!domain.hold(hold)) return domain.is_held();
   gpu.wake_everybody();
   post_uvm_event(events, report, now, speed);

@@ -68,6 +68,15 @@ const ServicedFaultProfile& serviced_fault();
 /// From an exception to the core dumps of the domain's clients; measured: 45 to 60 ms.
 inline constexpr double core_dump_ms = 50;
 
+/// The multiprocessors that blocks lie on, those of an H100. What the device says of itself is less, for
+/// occupancy (softgpu/driver/device_attributes.h).
+inline constexpr std::uint32_t multiprocessors = 132;
+/// Where an exception has halted one, kernels of others that have a block there stood still for about so long
+/// on an H100, unless the GPU took a turn for another domain (docs/parking.md).
+inline constexpr double halt_ms = 4000;
+/// A turn of the GPU's, where two domains have kernels; some 2 ms on an H100.
+inline constexpr double turn_ms = 2;
+
 /// How long every client of the GPU stands still when MPS ends one of them; measured: 7.5 ms at worst.
 inline constexpr double terminate_stall_ms = 7.5;
 

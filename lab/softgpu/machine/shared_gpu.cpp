@@ -21,7 +21,7 @@ namespace firebreak::softgpu {
 
 namespace {
 
-constexpr std::uint32_t page_version = 5;
+constexpr std::uint32_t page_version = 6;
 constexpr std::uint64_t default_memory_mib = 8192;
 
 std::uint64_t total_bytes_from_environment() {

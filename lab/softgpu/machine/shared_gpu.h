@@ -44,11 +44,21 @@ struct SharedGpuPage {
   std::atomic<std::int64_t> stalled_until_ns;
   std::atomic<std::int64_t> device_fault_due_ns;
   std::atomic<std::uint32_t> device_fault_xid;  ///< 0: the device is well
+  std::atomic<std::int32_t> turn_of;            ///< the pid that stands for a domain; 0: nobody has had one
+  std::atomic<std::uint64_t> switches;
+  std::atomic<std::uint64_t> halted_kernels;
+  std::atomic<std::uint64_t> thawed_kernels;
   WakeWord nvml_wake;
   RecordRing<NvmlEvent, 128> nvml;
   GpuProcessTable processes;
   KmsgRing kmsg;
   WakeWord kmsg_wake;
+};
+
+/// Kernels of others than the faulter on multiprocessors that an exception had halted, since ever.
+struct HaltedKernels {
+  std::uint64_t stood_still = 0;
+  std::uint64_t thawed = 0;  ///< of these, went on since the GPU took a turn for another domain
 };
 
 /// CLOCK_MONOTONIC now, in nanoseconds.
@@ -86,6 +96,19 @@ class SharedGpu {
   /// Every process that uses the GPU answers errors from its time on. The first such fault stays.
   void raise_device_fault(int xid, std::int64_t error_due_ns);
   std::optional<DeviceFault> device_fault() const;
+
+  /// A kernel of that domain (Domain::owner()) has the GPU for as long as a turn lasts: the GPU has switched
+  /// contexts, if another domain had it before.
+  void take_turn(pid_t owner) {
+    if (page_->turn_of.exchange(owner) != owner) page_->switches.fetch_add(1);
+  }
+  std::uint64_t switches() const { return page_->switches.load(); }
+
+  void count_halted_kernel() { page_->halted_kernels.fetch_add(1); }
+  void count_thawed_kernel() { page_->thawed_kernels.fetch_add(1); }
+  HaltedKernels halted_kernels() const {
+    return {page_->halted_kernels.load(), page_->thawed_kernels.load()};
+  }
 
   void post_nvml(const NvmlEvent& event);
   const RecordRing<NvmlEvent, 128>& nvml() const { return page_->nvml; }
