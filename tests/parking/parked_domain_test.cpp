@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "tests/failover/supervised_agent.h"
+#include "tests/parking/parked_domain.h"
 
 namespace firebreak::tests {
 namespace {
@@ -13,84 +13,6 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
-
-class ParkedDomainWhole : public SupervisedAgent {
- protected:
-  /// Longer than any test: nobody is to wait for it.
-  static constexpr const char* long_enough = "900";
-
-  void start_parking(const std::string& park_s = long_enough) {
-    environment_.emplace_back("FIREBREAK_LOG", "info");
-    start_supervised({"--park-s", park_s});
-    wait_for_parking("ready");
-  }
-  std::vector<std::string> checker_command() const {
-    return {program("firebreak-checker"), "--until", told_to_end_};
-  }
-  /// Computes until let_them_end(), and at least one kernel after that.
-  Player& start_checker(const std::string& name) {
-    Player& checker = start_tenant(name, checker_command());
-    wait("the first kernel of " + name, [&] { return checker.said("working"); });
-    wait_until_adopted(name);
-    return checker;
-  }
-  /// Its kernel is launched once somebody says "go".
-  Player& start_rogue(const std::string& kind, const std::string& name = "rogue") {
-    Player& rogue = start_tenant(name, {program("firebreak-lab"), "inject", "--wait", kind});
-    wait("the faulter", [&] { return rogue.said("prepared"); });
-    wait_until_adopted(name);
-    return rogue;
-  }
-  void fault(Player& rogue, const std::string& name = "rogue") {
-    rogue.actor->tell("go");
-    wait("its name", [&] { return agent_->said("is parked: " + name + "-"); });
-  }
-  nlohmann::json domain() {
-    const auto all = nlohmann::json::parse(command({"status", "--json"}).output, nullptr, false);
-    if (!all.is_object()) return nullptr;
-    const nlohmann::json& domains = all["domains"];
-    return domains.empty() ? nlohmann::json() : domains[0];
-  }
-  /// 0: the tenant has none.
-  pid_t active_of(const std::string& tenant) {
-    const auto all = nlohmann::json::parse(command({"status", "--json"}).output, nullptr, false);
-    if (!all.is_object()) return 0;
-    for (const nlohmann::json& each : all["tenants"]) {
-      if (each["name"] == tenant && each["active"].is_object()) return each["active"]["pid"].get<pid_t>();
-    }
-    return 0;
-  }
-  std::string parking_state() {
-    const nlohmann::json now = domain();
-    return now.is_object() && now["parking"].is_object() ? now["parking"]["state"].get<std::string>() : "";
-  }
-  void wait_for_parking(const std::string& state) {
-    while (parking_state() != state) {
-      while (stage_->loop().run_once(Milliseconds(0))) {
-      }
-    }
-  }
-  void expect_right(Player& checker) {
-    wait_for_end(checker);
-    EXPECT_EQ(checker.exit_status(), 0);
-    EXPECT_TRUE(checker.said("\"wrong_words\": 0")) << testing::PrintToString(checker.lines);
-    EXPECT_TRUE(checker.said("\"error\": \"\"")) << testing::PrintToString(checker.lines);
-  }
-  /// Its kernel's result reaches nobody: it has its error, or is ended, which after a trap it is not.
-  void expect_to_have_got_nothing(Player& rogue, pid_t culprit, bool is_trap) {
-    wait_for_end(rogue);
-    EXPECT_FALSE(rogue.said("CUDA_SUCCESS"));
-    EXPECT_EQ(rogue.said("CUDA_ERROR_"), is_trap) << testing::PrintToString(rogue.lines);
-    EXPECT_EQ(agent_->said("-" + std::to_string(culprit) + " is ended: "), !is_trap);
-  }
-  /// It has seen the error, and no wrong word before that.
-  void expect_to_have_fallen(Player& checker) {
-    wait_for_end(checker);
-    EXPECT_EQ(checker.exit_status(), 1);
-    EXPECT_TRUE(checker.said("\"wrong_words\": 0")) << testing::PrintToString(checker.lines);
-    EXPECT_TRUE(checker.said("CUDA_ERROR_")) << testing::PrintToString(checker.lines);
-  }
-};
 
 bool is_trap(const std::string& kind) { return kind == "trap" || kind == "breakpoint"; }
 
