@@ -4,8 +4,6 @@
 /// does not.
 #include <signal.h>
 
-#include <fstream>
-
 #include "os/processes.h"
 #include "softgpu/machine/shared_gpu.h"
 #include "tests/parking/parked_domain.h"
@@ -27,14 +25,6 @@ class HaltedMultiprocessorWhole : public ParkedDomainWhole {
     wait_until_adopted("large");
     return large;
   }
-  Player& start_brief() {
-    Player& brief = start_tenant("brief", {program("firebreak-checker"), "--until", end_of_brief_});
-    wait("its first kernel", [&] { return brief.said("working"); });
-    wait_until_adopted("brief");
-    return brief;
-  }
-  void end_brief() const { std::ofstream(end_of_brief_) << "end"; }
-
   /// The agent's client in domain b does nothing, whatever it is told: so the GPU takes no turns.
   void stop_turns() {
     wait_for_parking("ready", 1);
@@ -66,7 +56,6 @@ class HaltedMultiprocessorWhole : public ParkedDomainWhole {
   }
 
  private:
-  std::string end_of_brief_ = sandbox_.file("end-of-brief");
   pid_t client_of_b_ = 0;
 };
 

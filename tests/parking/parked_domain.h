@@ -4,6 +4,7 @@
 
 #include <signal.h>
 
+#include <fstream>
 #include <string>
 #include <vector>
 
@@ -31,6 +32,14 @@ class ParkedDomainWhole : public SupervisedAgent {
     wait_until_adopted(name);
     return checker;
   }
+  /// Such a one that computes until end_brief() alone.
+  Player& start_brief() {
+    Player& brief = start_tenant("brief", {program("firebreak-checker"), "--until", end_of_brief_});
+    wait("its first kernel", [&] { return brief.said("working"); });
+    wait_until_adopted("brief");
+    return brief;
+  }
+  void end_brief() const { std::ofstream(end_of_brief_) << "end"; }
   /// Its kernel is launched once somebody says "go".
   Player& start_rogue(const std::string& kind, const std::string& name = "rogue") {
     Player& rogue = start_tenant(name, {program("firebreak-lab"), "inject", "--wait", kind});
@@ -87,6 +96,9 @@ class ParkedDomainWhole : public SupervisedAgent {
     EXPECT_TRUE(checker.said("\"wrong_words\": 0")) << testing::PrintToString(checker.lines);
     EXPECT_TRUE(checker.said("CUDA_ERROR_")) << testing::PrintToString(checker.lines);
   }
+
+ private:
+  std::string end_of_brief_ = sandbox_.file("end-of-brief");
 };
 
 }  // namespace firebreak::tests

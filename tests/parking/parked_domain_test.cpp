@@ -138,6 +138,31 @@ TEST_F(ParkedDomainWhole, ACulpritThatSomebodyKillsTakesItsDomainAlong) {
   wait_for_parking("ready");
 }
 
+class BadPointers : public ParkedDomainWhole, public testing::WithParamInterface<const char*> {};
+
+INSTANTIATE_TEST_SUITE_P(OfTheCatalogue, BadPointers, testing::Values("null-load", "bad-program-counter"),
+                         [](const auto& kind) {
+                           std::string name = kind.param;
+                           std::ranges::replace(name, '-', '_');
+                           return name;
+                         });
+
+// It comes up again then, as a memory fault: who is left would stand still until the limit.
+TEST_P(BadPointers, TheDomainFallsAtOnceWhenTheFirstOfTheOthersEnds) {
+  start_parking();
+  Player& first = start_brief();
+  Player& one = start_checker("one");
+  Player& rogue = start_rogue(GetParam());
+  const pid_t culprit = pid_of("rogue");
+  fault(rogue);
+  EXPECT_EQ(parking_state(), "held");
+  end_brief();
+  expect_right(first);
+  expect_to_have_fallen(one);
+  expect_to_have_got_nothing(rogue, culprit, false);
+  wait_for_parking("ready");
+}
+
 TEST_F(ParkedDomainWhole, WhoComesMeanwhileIsPutIntoTheOtherDomain) {
   start_parking();
   Player& one = start_checker("one");

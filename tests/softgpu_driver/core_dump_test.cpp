@@ -4,6 +4,7 @@
 
 #include <csignal>
 #include <cstdint>
+#include <ostream>
 #include <string>
 
 #include "tests/softgpu_driver/core_dump_reader.h"
@@ -175,6 +176,65 @@ TEST_F(CoreDumps, AnUnmappedLoadAndABadProgramCounterAreHeld) {
     EXPECT_EQ(dump.word(".cudbg.smtbl.dev0", 0, 8), number);
     EXPECT_EQ(faulter->tell("sync"), CUDA_ERROR_ILLEGAL_ADDRESS);
   }
+}
+
+struct BadPointer {
+  std::string kernel;
+  std::string end;  ///< of the client beside it
+};
+void PrintTo(const BadPointer& pointer, std::ostream* out) { *out << pointer.kernel << ", " << pointer.end; }
+class BadPointers : public CoreDumps, public ::testing::WithParamInterface<BadPointer> {};
+
+INSTANTIATE_TEST_SUITE_P(ByKernelAndEnd, BadPointers,
+                         ::testing::Values(BadPointer{"load", "end_context"}, BadPointer{"jump", "exit"},
+                                           BadPointer{"load", "kill"}),
+                         [](const auto& test) { return test.param.kernel + "_" + test.param.end; });
+
+TEST_P(BadPointers, ComeUpAgainAndHaltEverybodyWhenTheNextClientEnds) {
+  start_mps();
+  const auto faulter = start("faulter");
+  const auto unread = start_unread("unread");
+  const auto leaver = start("leaver");
+  const Sweeper innocent = sweep(start("innocent"));
+  const std::string nowhere = std::to_string(0x7000dead0000);
+  ASSERT_EQ(faulter->tell("launch " + GetParam().kernel + " " + nowhere), CUDA_SUCCESS);
+  ASSERT_TRUE(is_complete("leaver"));
+  ASSERT_TRUE(is_complete("innocent"));
+  ASSERT_TRUE(goes_on(innocent));
+  ASSERT_TRUE(log().empty());
+  const std::string its = "pid=" + std::to_string(leaver->pid()) + ",";
+  const std::string& end = GetParam().end;
+  const pid_t server = mps_server();
+  if (end != "kill") ::kill(server, SIGSTOP);  // so it is the client that tells, before its end shows
+  end == "kill" ? leaver->kill() : leaver->send(end);
+  EXPECT_TRUE(eventually([&] { return !log().empty(); }));
+  ::kill(server, SIGCONT);
+  ASSERT_EQ(log().size(), 1u);
+  EXPECT_THAT(log()[0].text, HasSubstr(": 31, " + its));
+  EXPECT_TRUE(eventually([&] {
+    const std::uint64_t before = sum(innocent);
+    let_the_server_look();
+    return sum(innocent) == before;
+  }));
+  EXPECT_EQ(log().size(), 1u);
+  drain("unread");
+  EXPECT_EQ(innocent.client->tell("sync"), CUDA_ERROR_ILLEGAL_ADDRESS);
+}
+
+TEST_F(CoreDumps, AnotherExceptionDoesNotComeUpAgain) {
+  start_mps();
+  const auto faulter = start("faulter");
+  const auto unread = start_unread("unread");
+  const auto leaver = start("leaver");
+  const auto killed = start("killed");
+  const auto innocent = start("innocent");
+  ASSERT_EQ(faulter->tell("launch misaligned"), CUDA_SUCCESS);
+  for (const std::string name : {"leaver", "killed", "innocent"}) ASSERT_TRUE(is_complete(name));
+  EXPECT_EQ(leaver->tell("end_context"), CUDA_SUCCESS);
+  killed->kill();
+  let_the_server_look();
+  expect_works(*innocent);
+  EXPECT_EQ(log().size(), 1u);
 }
 
 TEST_F(CoreDumps, ANewcomerHangsUntilTheReset) {

@@ -37,6 +37,12 @@ std::optional<Nanoseconds> orphaned_work_from_environment() {
   return std::chrono::milliseconds(text ? std::strtol(text->c_str(), nullptr, 10) : default_ms);
 }
 
+/// Before its end shows. Of a process that is killed its server does it, after that.
+void give_context_back_at_exit() {
+  Process* const process = Process::current();
+  if (process != nullptr && !process->contexts().all().empty()) process->give_last_context_back();
+}
+
 void disable_in_child() {
   // It has all that its parent had on the GPU, which lives on with it.
   if (Process* const parent = instance().process.load()) parent->rm_client().add_child(os::own_pid());
@@ -63,7 +69,9 @@ CUresult Process::initialise() {
   if (current() != nullptr) return CUDA_SUCCESS;
   const auto process = create();
   if (!process) return process.error();
-  if (pthread_atfork(nullptr, nullptr, &disable_in_child) != 0) return CUDA_ERROR_OPERATING_SYSTEM;
+  if (pthread_atfork(nullptr, nullptr, &disable_in_child) != 0 ||
+      std::atexit(&give_context_back_at_exit) != 0)
+    return CUDA_ERROR_OPERATING_SYSTEM;
   std::thread(&Process::watch_machine, *process).detach();
   instance().process.store(*process, std::memory_order_release);
   return CUDA_SUCCESS;
@@ -223,8 +231,15 @@ CUresult Process::destroy_context(CUcontext handle) {
   forget_all_of(handle, arrays_);
   forget_all_of(handle, mipmapped_arrays_);
   memory_.free_all_of(handle);
-  if (contexts_.all().empty()) leave_dead_domain();
+  if (!contexts_.all().empty()) return CUDA_SUCCESS;
+  give_last_context_back();
+  leave_dead_domain();
   return CUDA_SUCCESS;
+}
+
+void Process::give_last_context_back() {
+  const pid_t pid = os::own_pid();
+  leave_held_domain(*gpu_, domain(), membership_.slot, pid, process_name(pid));
 }
 
 void Process::leave_dead_domain() {

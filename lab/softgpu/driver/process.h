@@ -98,6 +98,8 @@ class Process {
   CUresult raise_device_fault(int xid);
   /// Ends a context and whatever is current on it; INVALID_CONTEXT when there is none.
   CUresult destroy_context(CUcontext handle);
+  /// Of a domain that an exception holds, as leave_held_domain() has it.
+  void give_last_context_back();
 
  private:
   Process(std::shared_ptr<SharedGpu> gpu, DomainMembership membership, UvmDescriptor va_space,

@@ -92,6 +92,7 @@ struct DomainPage {
   std::atomic<std::uint32_t> fault;  ///< slot + 1 of the first fault; 0: healthy
   std::atomic<std::uint32_t> told;   ///< what the kernel's log says of it is on its way
   std::atomic<std::uint32_t> held;   ///< slot + 1 of the first exception that core dumps wait for; 0: none
+  std::atomic<std::uint32_t> came_up_again;
   std::array<ClientSlot, client_count_max> clients;
 };
 
@@ -147,8 +148,10 @@ class Domain {
   bool has_dumped(std::uint32_t slot) const { return core_dump_of(slot) == CoreDump::Complete; }
   /// Its work waits.
   bool stands_still(std::uint32_t slot) const {
-    return is_held() && core_dump_of(slot) != CoreDump::Complete;
+    return is_held() && (core_dump_of(slot) != CoreDump::Complete || page_->came_up_again.load() != 0);
   }
+  /// What holds it has come up again as a memory fault: everybody's work waits. False: it had before.
+  bool come_up_again() { return page_->came_up_again.exchange(1) == 0; }
   /// It launches a kernel.
   void note_work(std::uint32_t slot) {
     if (has_dumped(slot)) page_->clients[slot].worked_on.store(1, std::memory_order_relaxed);

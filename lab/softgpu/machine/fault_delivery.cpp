@@ -81,6 +81,18 @@ bool hold_domain(SharedGpu& gpu, Domain& domain, UvmDescriptor* events, const Fa
   return true;
 }
 
+void leave_held_domain(SharedGpu& gpu, Domain& domain, std::uint32_t slot, pid_t pid,
+                       const std::string& process_name) {
+  constexpr int memory_fault = 31;
+  const auto hold = domain.hold();
+  if (!hold || hold->faulter_slot == slot || domain.is_newcomer(slot)) return;
+  const FaultProfile& profile = profile_of(hold->cause);
+  if (profile.xid != memory_fault || !domain.come_up_again()) return;
+  const FaultReport report{hold->cause, hold->access, hold->address, slot, pid, process_name, true};
+  gpu.wake_everybody();
+  gpu.post_kmsg(now_ns(), xid_lines(profile, context_of(gpu, domain, report)).front().text);
+}
+
 bool end_hold(SharedGpu& gpu, Domain& domain, double speed) {
   const auto hold = domain.hold();
   if (!hold) return false;

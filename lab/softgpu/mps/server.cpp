@@ -148,6 +148,7 @@ void Server::client_left(pid_t pid) {
       "Server failed to recevie command with status 806, assuming client {{PID: {}, Context ID: 1}} exit",
       pid));
   if (holds_its_domain(client)) end_hold(*gpu_, *client.domain, speed_);
+  leave_held_domain(*gpu_, *client.domain, client.slot, pid, process_name(pid));
   const bool is_kept = os::is_locked_elsewhere(client.uvm.get()).value_or(false);
   if (is_kept && (works_on(client) || may_begin(client))) {
     let_work_end(pid, std::move(client));
