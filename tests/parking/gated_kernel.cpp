@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 /// A tenant that knows nothing of Firebreak, with one kernel that fills the GPU. Its blocks come to their end
 /// once somebody says so on standard input. Says "working" when the kernel is on the GPU, and at the end
-/// "right" where each word of the result is, or what is wrong.
+/// "right" where each word of the result is, or what is wrong. "--stay": then it has no context any more, and
+/// waits for another line before it ends.
 #include <unistd.h>
 
 #include <atomic>
 #include <cstdint>
 #include <cstdio>
+#include <iostream>
 #include <span>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "cuda/copy.h"
@@ -62,6 +66,12 @@ std::size_t wrong_words(std::span<const std::uint32_t> result) {
   return wrong;
 }
 
+std::string read_line() {
+  std::string line;
+  std::getline(std::cin, line);
+  return line;
+}
+
 Status play() {
   const auto platform = gpu::choose_either();
   if (!platform) return propagate(platform);
@@ -85,7 +95,7 @@ Status play() {
   auto* const host = reinterpret_cast<std::uint32_t*>(gate->data());
   while (std::atomic_ref(host[1]).load() == 0) ::usleep(1000);
   say("working");
-  (void)std::getchar();
+  (void)read_line();
   std::atomic_ref(host[0]).store(1);
   if (Status copied = cuda::copy_to_host(gpu->driver(), std::as_writable_bytes(std::span(result)),
                                          words->address(), stream->handle());
@@ -97,8 +107,10 @@ Status play() {
 
 }  // namespace
 
-int main() {
+int main(int argument_count, char** arguments) {
+  const bool stays = argument_count > 1 && std::string_view(arguments[1]) == "--stay";
   const Status played = play();
   say(played ? "right" : to_string(played.error()).c_str());
+  if (stays) (void)read_line();
   return played ? 0 : 1;
 }

@@ -18,13 +18,6 @@ class HaltedMultiprocessorWhole : public ParkedDomainWhole {
     environment_.emplace_back("FIREBREAK_SOFTGPU_HALT_MS", "endless");
     start_parking(park_s);
   }
-  /// Its kernel is on the GPU, and ends after tell("go").
-  Player& start_large() {
-    Player& large = start_tenant("large", {program("parking_test_gated")});
-    wait("its kernel", [&] { return large.said("working"); });
-    wait_until_adopted("large");
-    return large;
-  }
   /// The agent's client in domain b does nothing, whatever it is told: so the GPU takes no turns.
   void stop_turns() {
     wait_for_parking("ready", 1);
@@ -49,10 +42,6 @@ class HaltedMultiprocessorWhole : public ParkedDomainWhole {
       while (stage_->loop().run_once(Milliseconds(0))) {
       }
     }
-  }
-  void expect_all_its_words(Player& large) {
-    wait_for_end(large);
-    EXPECT_TRUE(large.said("right")) << testing::PrintToString(large.lines);
   }
 
  private:

@@ -6,6 +6,7 @@
 
 #include <fstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tests/failover/supervised_agent.h"
@@ -40,6 +41,20 @@ class ParkedDomainWhole : public SupervisedAgent {
     return brief;
   }
   void end_brief() const { std::ofstream(end_of_brief_) << "end"; }
+  /// Its kernel fills the GPU, and is there. It ends after tell("go"). "--stay": its process then waits for
+  /// another word.
+  Player& start_large(const std::vector<std::string>& arguments = {}) {
+    std::vector<std::string> command = {program("parking_test_gated")};
+    command.insert(command.end(), arguments.begin(), arguments.end());
+    Player& large = start_tenant("large", std::move(command));
+    wait("its kernel", [&] { return large.said("working"); });
+    wait_until_adopted("large");
+    return large;
+  }
+  void expect_all_its_words(Player& large) {
+    wait_for_end(large);
+    EXPECT_TRUE(large.said("right")) << testing::PrintToString(large.lines);
+  }
   /// Its kernel is launched once somebody says "go".
   Player& start_rogue(const std::string& kind, const std::string& name = "rogue") {
     Player& rogue = start_tenant(name, {program("firebreak-lab"), "inject", "--wait", kind});

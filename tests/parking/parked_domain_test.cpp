@@ -147,18 +147,20 @@ INSTANTIATE_TEST_SUITE_P(OfTheCatalogue, BadPointers, testing::Values("null-load
                            return name;
                          });
 
-// It comes up again then, as a memory fault: who is left would stand still until the limit.
-TEST_P(BadPointers, TheDomainFallsAtOnceWhenTheFirstOfTheOthersEnds) {
+// It comes up again then, as a memory fault: who is left would stand still until the limit. Its process stays
+// until that was heard, since the line in the kernel's log has its number.
+TEST_P(BadPointers, TheDomainFallsAtOnceWhenTheFirstOfTheOthersGivesItsContextBack) {
   start_parking();
-  Player& first = start_brief();
+  Player& first = start_large({"--stay"});
   Player& one = start_checker("one");
   Player& rogue = start_rogue(GetParam());
   const pid_t culprit = pid_of("rogue");
   fault(rogue);
   EXPECT_EQ(parking_state(), "held");
-  end_brief();
-  expect_right(first);
+  first.actor->tell("go");
   expect_to_have_fallen(one);
+  first.actor->tell("end");
+  expect_all_its_words(first);
   expect_to_have_got_nothing(rogue, culprit, false);
   wait_for_parking("ready");
 }
