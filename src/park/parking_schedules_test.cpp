@@ -3,6 +3,10 @@
 /// ones, with real pipes between them. The driver, the tenants and the clock are a model, and so is the order
 /// in which everything happens. What the agent does with an action is played as agent/parking.cpp does it. A
 /// ghost knows who really raised an exception. One seed replays a whole life.
+///
+/// The driver is that of an H100 (docs/parking.md): kernels that share the multiprocessor of the exception
+/// stand still until the GPU takes a turn for another domain, or for 4 s. The agent's turns come late, twice,
+/// in another order or not at all. What a bad pointer has held comes up again when the next client ends.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <poll.h>
@@ -35,6 +39,10 @@ constexpr int begin_limit_ms = 2'000;
 constexpr int name_limit_ms = 6'000;
 constexpr int drain_limit_ms = 20'000;
 constexpr int fall_limit_ms = 6'000;
+/// The driver's, for kernels on the halted multiprocessor.
+constexpr int halt_limit_ms = 4'000;
+constexpr int between_turns_ms = 25;
+constexpr int turns_max = 16;
 /// The agent's own client. Tenants count up from it.
 constexpr pid_t client_pid = 1;
 
@@ -65,6 +73,7 @@ struct Process {
   bool is_complete = false;             ///< its dump is written, so it goes on
   bool is_stolen = false;               ///< somebody else has read some of it
   bool hangs = false;                   ///< in the driver: nothing but its end helps
+  bool is_frozen = false;               ///< its kernel is on the halted multiprocessor
 };
 
 /// What the agent knows of one.
@@ -103,9 +112,12 @@ class Life {
   int parks() const { return parks_; }
   int named() const { return named_; }
   int fallen() const { return fallen_; }
+  int thawed() const { return thawed_; }
+  int frozen_to_the_limit() const { return frozen_to_the_limit_; }
+  int came_up_again() const { return came_up_again_; }
 
   void step() {
-    switch (below(24)) {
+    switch (below(25)) {
       case 0:
         return join();
       case 1:
@@ -132,6 +144,9 @@ class Life {
         return once_in(4) ? hang() : pass(below(60));
       case 12:
         return once_in(12) ? happened({ParkingEventType::MemoryFault}) : pass(below(60));
+      case 13:
+        other_takes_turns_ = !once_in(4);
+        return;
       default:
         return once_in(2) ? write_some() : serve_one();
     }
@@ -197,7 +212,36 @@ class Life {
     note(std::to_string(pid) + " raises an exception");
     if (exception_ms_) return;
     exception_ms_ = now_ms_;
-    for (auto& [each, its] : processes_) its.dumps_at_ms = now_ms_ + 45 + below(once_in(10) ? 4'000 : 30);
+    is_bad_pointer_ = once_in(6);
+    for (auto& [each, its] : processes_) {
+      its.dumps_at_ms = now_ms_ + 45 + below(once_in(10) ? 4'000 : 30);
+      its.is_frozen = each != client_pid && its.guilt == Guilt::None && once_in(2);
+    }
+  }
+  /// Where nobody but the culprits has anything to do on the GPU, it takes none.
+  void take_turn() {
+    note("the GPU takes a turn");
+    for (auto& [pid, process] : processes_) thawed_ += std::exchange(process.is_frozen, false) ? 1 : 0;
+  }
+  void take_due_turns() {
+    const auto due = std::ranges::partition(turns_under_way_, [&](int at_ms) { return at_ms > now_ms_; });
+    const auto count = due.size();
+    turns_under_way_.erase(due.begin(), due.end());
+    for (std::size_t turn = 0; turn < count; ++turn) take_turn();
+    if (!exception_ms_ || *exception_ms_ + halt_limit_ms > now_ms_) return;
+    for (auto& [pid, process] : processes_)
+      frozen_to_the_limit_ += std::exchange(process.is_frozen, false) ? 1 : 0;
+  }
+  /// On an H100 all stand still from then on. The agent hears of it, or does not.
+  void come_up_again(pid_t pid) {
+    if (!exception_ms_ || !std::exchange(is_bad_pointer_, false)) return;
+    note("the bad pointer comes up again, since " + std::to_string(pid) + " has ended");
+    ++came_up_again_;
+    is_halted_for_good_ = true;
+    if (once_in(4)) return note("and nobody hears of it");
+    const bool was_held = state_.phase == ParkingPhase::Held;
+    happened({ParkingEventType::MemoryFault});
+    check(!was_held || !holds(), "everybody stands still, and the domain is held on");
   }
   void raise_two() {
     raise();
@@ -208,8 +252,8 @@ class Life {
     const pid_t pid = somebody();
     if (pid == 0 || pid == client_pid) return;
     const Process& process = processes_[pid];
-    const bool goes_on = process.guilt == Guilt::None && (!exception_ms_ || process.is_complete);
-    if (!goes_on) return;
+    const bool is_free = process.is_complete && !process.is_frozen && !is_halted_for_good_;
+    if (process.guilt != Guilt::None || (exception_ms_ && !is_free)) return;
     note(std::to_string(pid) + " leaves");
     gone(pid);
   }
@@ -229,6 +273,7 @@ class Life {
       on_exit(pid);
     }
     (void)::unlink(process.mapped().path.c_str());
+    if (pid != client_pid && process.mapped().guilt == Guilt::None) come_up_again(pid);
     look_whether_it_falls();
   }
   void begin_due_dumps() {
@@ -297,6 +342,7 @@ class Life {
     note("the domain falls: " + why);
     ++fallen_;
     exception_ms_.reset();
+    is_bad_pointer_ = is_halted_for_good_ = false;
     happened({ParkingEventType::Fell});
     while (!processes_.empty()) gone(processes_.rbegin()->first);
     doomed_.clear();
@@ -311,15 +357,20 @@ class Life {
     limit_ms_.reset();
     reading_ms_.reset();
     is_read_ = is_leaving_ = is_condemned_ = false;
+    next_turn_ms_.reset();
+    turns_ = 0;
     if (auto client = processes_.extract(client_pid)) (void)::unlink(client.mapped().path.c_str());
     if (exception_ms_) return fall("nobody holds it");
     for (const auto& [pid, process] : processes_) follow(pid, process);
   }
   void pass(int ms) {
     for (const int end_ms = now_ms_ + ms; now_ms_ < end_ms && broken_.empty();) {
-      now_ms_ += std::min(end_ms - now_ms_, 50);
+      now_ms_ += std::min(end_ms - now_ms_, between_turns_ms);
       for (const pid_t pid : std::exchange(doomed_, {})) gone(pid);
       begin_due_dumps();
+      take_due_turns();
+      if (next_turn_ms_ && *next_turn_ms_ <= now_ms_) let_others_take_a_turn();
+      look_whether_turns_are_asked_for();
       if (reading_ms_ && *reading_ms_ <= now_ms_) read_all();
       if (is_leaving_) look_whether_all_left();
       check(!is_leaving_ || state_.phase != ParkingPhase::Held || is_somebody_left(),
@@ -404,7 +455,25 @@ class Life {
     }
     if (!somebody) return;
     if (all) return read_all();
-    if (!reading_ms_) reading_ms_ = now_ms_ + begin_limit_ms;
+    if (reading_ms_) return;
+    reading_ms_ = now_ms_ + begin_limit_ms;
+    begin_to_thaw();
+  }
+  void begin_to_thaw() { next_turn_ms_ = now_ms_ + between_turns_ms; }
+  void let_others_take_a_turn() {
+    next_turn_ms_ = now_ms_ + between_turns_ms;
+    if (++turns_ >= turns_max || !holds()) next_turn_ms_.reset();
+    check(turns_ <= turns_max + 1, "the GPU takes turns without end");
+    was_turn_asked_ = true;
+    if (!other_takes_turns_) return note("a turn is lost");
+    for (int times = once_in(10) ? 2 : 1; times > 0; --times)
+      turns_under_way_.push_back(now_ms_ + (once_in(5) ? below(600) : below(between_turns_ms)));
+  }
+  /// Not before somebody could be frozen, and soon after everybody's dump may end.
+  void look_whether_turns_are_asked_for() {
+    const bool had_time =
+        state_.phase == ParkingPhase::Held && now_ms_ > phase_since_ms_ + 2 * between_turns_ms;
+    check(!had_time || was_turn_asked_, "a domain is held, and the GPU takes no turns");
   }
   void read_all() {
     reading_ms_.reset();
@@ -512,6 +581,7 @@ class Life {
         return start_limit(fall_limit_ms);
       case ParkingAction::Leave:
         is_leaving_ = true;
+        begin_to_thaw();
         return check(++counts_.left == 1, "it was left twice");
       case ParkingAction::Release:
         check(++counts_.released == 1, "it was released twice");
@@ -532,8 +602,10 @@ class Life {
   void forget() {
     limit_ms_.reset();
     reading_ms_.reset();
-    is_read_ = is_leaving_ = is_condemned_ = false;
+    is_read_ = is_leaving_ = is_condemned_ = was_turn_asked_ = false;
     counts_ = {};
+    next_turn_ms_.reset();
+    turns_ = 0;
     let_culprits_end();
   }
 
@@ -580,6 +652,10 @@ class Life {
   pid_t last_pid_ = client_pid;
   std::map<pid_t, Process> processes_;
   std::optional<int> exception_ms_;  ///< since then the driver waits for dumps
+  bool is_bad_pointer_ = false;      ///< the exception, and it has not come up again
+  bool is_halted_for_good_ = false;
+  std::vector<int> turns_under_way_;  ///< when the GPU takes them
+  bool other_takes_turns_ = true;     ///< the agent's client in the other domain
 
   ParkingState state_;
   std::map<pid_t, Dumper> dumpers_;
@@ -591,6 +667,9 @@ class Life {
   bool is_condemned_ = false;
   std::optional<int> limit_ms_;
   std::optional<int> reading_ms_;
+  std::optional<int> next_turn_ms_;
+  int turns_ = 0;
+  bool was_turn_asked_ = false;
   std::vector<pid_t> doomed_;  ///< SIGKILL is on its way
   Counts counts_;
   std::set<pid_t> told_;
@@ -599,6 +678,9 @@ class Life {
   int parks_ = 0;
   int named_ = 0;
   int fallen_ = 0;
+  int thawed_ = 0;
+  int frozen_to_the_limit_ = 0;
+  int came_up_again_ = 0;
   std::string broken_;
   std::vector<std::string> history_;
 };
@@ -610,7 +692,7 @@ TEST(ParkingSchedules, NoOrderOfWhatHappensBreaksARule) {
   const auto directory = os::TemporaryDirectory::create();
   ASSERT_TRUE(directory) << to_string(directory.error());
   const std::uint64_t seed = test_seed();
-  int parks = 0, named = 0, fallen = 0;
+  int parks = 0, named = 0, fallen = 0, thawed = 0, frozen_to_the_limit = 0, came_up_again = 0;
   for (int number = 0; number < lives; ++number) {
     Life life(seed + static_cast<std::uint64_t>(number), directory->path());
     for (int step = 0; step < steps && life.broken().empty(); ++step) life.step();
@@ -621,11 +703,17 @@ TEST(ParkingSchedules, NoOrderOfWhatHappensBreaksARule) {
     parks += life.parks();
     named += life.named();
     fallen += life.fallen();
+    thawed += life.thawed();
+    frozen_to_the_limit += life.frozen_to_the_limit();
+    came_up_again += life.came_up_again();
   }
   // The lives are worth something only where what they are about happens in them.
   EXPECT_GT(parks, lives / 2);
   EXPECT_GT(named, lives / 4);
   EXPECT_GT(fallen, lives / 4);
+  EXPECT_GT(thawed, lives / 4);
+  EXPECT_GT(frozen_to_the_limit, lives / 100);
+  EXPECT_GT(came_up_again, lives / 100);
 }
 
 }  // namespace
