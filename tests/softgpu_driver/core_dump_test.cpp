@@ -70,6 +70,41 @@ TEST_F(CoreDumps, AClientStandsStillUntilItsOwnDumpIsComplete) {
   expect_reset_after(read_from_ns);
 }
 
+TEST_F(CoreDumps, WhoWorksOnAfterItsDumpKeepsALateOneFromItsOwn) {
+  halt_ms_ = "endless";
+  start_mps();
+  const auto faulter = start("faulter");
+  const auto unread = start_unread("unread");
+  const auto late = start("late");
+  const auto worker = start("worker");
+  ASSERT_EQ(::kill(late->pid(), SIGSTOP), 0);
+  ASSERT_EQ(faulter->tell("launch misaligned"), CUDA_SUCCESS);
+  ASSERT_TRUE(is_complete("faulter"));
+  ASSERT_TRUE(is_complete("worker"));
+  expect_works(*worker);
+  ASSERT_EQ(::kill(late->pid(), SIGCONT), 0);
+  EXPECT_EQ(late->tell("free_mib"), CUDA_SUCCESS);
+  let_the_server_look();
+  EXPECT_EQ(errors_of("late"), "");
+  worker->kill();
+  EXPECT_TRUE(is_complete("late"));
+}
+
+TEST_F(CoreDumps, AfterTheDriversLimitALateOneDumpsBesideWhoWorksOn) {
+  halt_ms_ = "1";
+  start_mps();
+  const auto faulter = start("faulter");
+  const auto unread = start_unread("unread");
+  const auto late = start("late");
+  const auto worker = start("worker");
+  ASSERT_EQ(::kill(late->pid(), SIGSTOP), 0);
+  ASSERT_EQ(faulter->tell("launch misaligned"), CUDA_SUCCESS);
+  ASSERT_TRUE(is_complete("worker"));
+  expect_works(*worker);
+  ASSERT_EQ(::kill(late->pid(), SIGCONT), 0);
+  EXPECT_TRUE(is_complete("late"));
+}
+
 TEST_F(CoreDumps, AClientThatIsNotInTheModeStandsStillUntilTheReset) {
   start_mps();
   const auto faulter = start("faulter");

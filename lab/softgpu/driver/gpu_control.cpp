@@ -13,6 +13,8 @@ namespace {
 constexpr std::int64_t until_asked_again_ns = 1'000'000;
 /// Without being woken.
 constexpr std::chrono::seconds look_again(1);
+/// For what nobody is woken by.
+constexpr std::chrono::milliseconds short_look_again(1);
 /// After the last core dump.
 constexpr std::chrono::milliseconds reset_takes(50);
 }  // namespace
@@ -49,6 +51,15 @@ void GpuControl::wait_while_still() {
     const std::uint32_t seen = gpu_->wake().value();
     if (stopped() || !stands_still()) return;
     gpu_->wake().wait(seen, look_again);
+  }
+}
+
+void GpuControl::wait_until_halted(const DomainHold& hold) {
+  const auto is_over = [&] {
+    return halt_rules_.limit_ns && now_ns() >= hold.dumps_due_ns + *halt_rules_.limit_ns;
+  };
+  while (!stopped() && domain_->has_worker_beside(slot_) && !is_over()) {
+    gpu_->wake().wait(gpu_->wake().value(), short_look_again);
   }
 }
 

@@ -153,6 +153,7 @@ void Process::begin_core_dump() {
 
 void Process::dump_core(const DomainHold& hold) {
   std::this_thread::sleep_until(from_ns(hold.dumps_due_ns));
+  control_.wait_until_halted(hold);
   core_dump_mode_.write(hold.exception, hold.faulter_slot == membership_.slot);
   domain().finish_core_dump(membership_.slot);
   gpu_->wake_everybody();

@@ -128,6 +128,14 @@ bool Domain::has_core_dumps() const {
   return false;
 }
 
+bool Domain::has_worker_beside(std::uint32_t slot) const {
+  for (std::uint32_t other = 0; other < DomainPage::client_count_max; ++other) {
+    const bool works = page_->clients[other].worked_on.load() != 0;
+    if (other != slot && works && has_dumped(other) && is_there(other)) return true;
+  }
+  return false;
+}
+
 bool Domain::falls_late(std::uint32_t faulter) const {
   bool has_worker = false;
   bool has_holder = false;
