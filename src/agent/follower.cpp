@@ -98,10 +98,7 @@ Stranger Follower::describe_stranger(pid_t pid) const {
   Stranger stranger{name.empty() ? "?" : name, user ? std::to_string(*user) : "?", "not placed by us"};
   pid_t ancestor = pid;
   for (int i = 0; i < most_ancestors && ancestor > 1; ++i) {
-    const std::string stat = read(ancestor, "stat");
-    const std::string_view parent = os::parent(stat);
-    ancestor = 0;
-    std::from_chars(parent.data(), parent.data() + parent.size(), ancestor);
+    ancestor = os::parent_of(at_.kernel, ancestor);
     if (!is_ours(ancestor)) continue;
     stranger.came = fmt::format("not placed by us, but by process {} of tenant {}", ancestor,
                                 at_.processes.living(ancestor)->tenant());

@@ -52,11 +52,12 @@ Status Joins::take_on(const abi::Adopt& request, uid_t user) {
   }
   const Placement placement = at_.placements.take(request.tenant, request.role);
   const std::string& domain = placement.domain;
+  std::string start_time = start_time_of(at_.kernel, pid);  // first: later it may hide itself
   if (auto followed = at_.follower.follow(pid, request.tenant, domain); !followed) {
     at_.memory.forget_if_empty(request.tenant);
     return followed;
   }
-  member = Member{pid, start_time_of(at_.kernel, pid), {}, domain, placement.limits};
+  member = Member{pid, std::move(start_time), {}, domain, placement.limits};
   (*tenant)->lease.cancel();
   at_.domains.refresh_servers();
   abi::Event event;
@@ -78,9 +79,8 @@ Status Joins::may_adopt(const Connection& connection, const abi::Adopt& request)
   const bool is_again = at_.follower.is_ours(pid) && at_.processes.living(pid)->tenant() == request.tenant;
   if (!is_again && !at_.placements.was_told(connection.id(), request.tenant, request.role))
     return fail(ErrorCode::PermissionDenied, "nobody told this connection to start that process");
-  const auto stat = at_.kernel.read_file(os::proc_folder(pid) + "/stat");
   const auto status = at_.kernel.read_file(os::proc_folder(pid) + "/status");
-  const bool is_child = stat && os::parent(*stat) == std::to_string(peer.pid);
+  const bool is_child = os::parent_of(at_.kernel, pid) == peer.pid;
   if (is_child && status && os::is_of_user_alone(*status, peer.uid)) return {};
   return fail(ErrorCode::PermissionDenied,
               fmt::format("process {} is no child of process {} with its user", pid, peer.pid));
@@ -165,6 +165,7 @@ void Joins::join(Connection& connection, const abi::Join& request) {
     return;
   }
   member.image = os::image_of(at_.kernel, pid);
+  if (member.start_time.empty()) member.start_time = start_time_of(at_.kernel, pid);
   if (Process* process = at_.processes.living(pid)) process->become(ProcessState::Running);
   member.done = 0;  // of a session of before in the same process
   member.attempt = request.attempt;

@@ -13,10 +13,9 @@ namespace {
 
 /// Why MPS cannot be asked about a process in this state; empty: it can. It needs the client's own thread.
 std::string why_not_asked(os::Kernel& kernel, pid_t pid) {
-  const auto stat = kernel.read_file("/proc/" + std::to_string(pid) + "/stat");
-  if (!stat || !os::is_alive(*stat)) return "it is dead";
-  const std::string_view state = os::stat_field(*stat, 3);
-  if (state == "T" || state == "t") return "it is stopped";
+  const char state = os::state_in(kernel, os::proc_folder(pid));
+  if (state == 0 || state == 'Z' || state == 'X') return "it is dead";
+  if (state == 'T' || state == 't') return "it is stopped";
   return {};
 }
 

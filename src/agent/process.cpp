@@ -48,6 +48,12 @@ std::string start_time_of(os::Kernel& kernel, pid_t pid) {
   return stat ? std::string(os::start_time(*stat)) : std::string();
 }
 
+bool may_be_there(os::Kernel& kernel, pid_t pid, const std::string& start_time) {
+  if (start_time.empty()) return false;
+  const auto stat = kernel.read_file(os::proc_folder(pid) + "/stat");
+  return stat ? os::start_time(*stat) == start_time : stat.error().code == ErrorCode::Timeout;
+}
+
 bool Process::become(ProcessState state) {
   if (!may_become(state_, state)) return false;
   state_ = state;

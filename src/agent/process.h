@@ -35,8 +35,10 @@ enum class ProcessState {
 bool may_become(ProcessState from, ProcessState to);
 const char* to_string(ProcessState state);
 
-/// As /proc/PID/stat tells it (os::start_time); empty: it is gone.
+/// As /proc/PID/stat tells it (os::start_time); empty: it is gone, or does not let itself be looked at.
 std::string start_time_of(os::Kernel& kernel, pid_t pid);
+/// Whether the process that started then has the number still, or one that does not let itself be looked at.
+bool may_be_there(os::Kernel& kernel, pid_t pid, const std::string& start_time);
 
 /// A client of one of our domains that nobody has placed there.
 struct Stranger {

@@ -71,7 +71,7 @@ std::vector<pid_t> Restart::restore_members(Tenant& tenant, const KeptTenant& ke
   for (const auto& [member, its] : members) {
     if (its->pid == 0) continue;
     *member = *its;
-    const bool lives = start_time_of(at_.kernel, its->pid) == its->start_time;
+    const bool lives = may_be_there(at_.kernel, its->pid, its->start_time);
     if (!lives || !at_.follower.follow(its->pid, tenant.name(), its->domain)) {
       gone.push_back(its->pid);
     } else if (!its->image.empty()) {  // it had joined

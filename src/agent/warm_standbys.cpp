@@ -91,7 +91,8 @@ void WarmStandbys::forget_ended_servers() {
 
 bool WarmStandbys::has_ended(const KeptServer& server) const {
   const auto stat = at_.kernel.read_file(os::proc_folder(server.pid) + "/stat");
-  return !stat || !os::is_alive(*stat) || os::start_time(*stat) != server.start_time;
+  if (!stat) return stat.error().code != ErrorCode::Timeout;
+  return !os::is_alive(*stat) || os::start_time(*stat) != server.start_time;
 }
 
 }  // namespace firebreak::agent

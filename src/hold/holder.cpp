@@ -118,6 +118,8 @@ bool Holder::is_as_it_was(pid_t pid, const Client& client) const {
 
 /// One that has died in the meantime shows none, and its children are known by the one that it had.
 void Holder::note_image(pid_t pid, Client& client) {
+  if (auto user = os::user_in(kernel_.read_file(os::proc_folder(pid) + "/status").value_or("")))
+    client.user = user;
   std::string image = os::image_of(kernel_, pid);
   if (image.empty()) return;
   const bool is_another = !client.image.empty() && client.image != image;
@@ -149,8 +151,9 @@ Status Holder::look_at(pid_t pid, Client& client) {
   if (!gone.empty()) {
     // One that has become another program may have children that keep what it had, with the image of then.
     const Traces traces{image, {}, {}};
-    auto looker =
-        image == client.image ? nullptr : std::make_shared<OtherHolders>(kernel_, clock_, late(pid, traces));
+    auto looker = image == client.image
+                      ? nullptr
+                      : std::make_shared<OtherHolders>(kernel_, clock_, late(pid, traces, client.user));
     hold_for_dead(pid, traces, std::move(gone), std::move(looker));
   }
   return client.duplicates.take(kernel_, *client.process, numbers);
@@ -180,19 +183,24 @@ void Holder::look_later(pid_t pid, Client& client) {
 
 bool Holder::keep(pid_t pid, Traces known) {
   Duplicates duplicates;
+  std::optional<uid_t> user;
   if (const auto found = clients_.find(pid); found != clients_.end()) {
     duplicates = std::move(found->second.duplicates);
+    user = found->second.user;
     if (known.image.empty()) known.image = found->second.image;
     clients_.erase(found);
   }
-  keep_what_is_left(pid, std::move(known), std::move(duplicates));
+  keep_what_is_left(pid, std::move(known), std::move(duplicates), user);
   return is_held(pid);
 }
 
-void Holder::keep_of_program_before(pid_t pid, Traces known) { keep_what_is_left(pid, std::move(known), {}); }
+void Holder::keep_of_program_before(pid_t pid, Traces known) {
+  const auto found = clients_.find(pid);
+  keep_what_is_left(pid, std::move(known), {}, found == clients_.end() ? std::nullopt : found->second.user);
+}
 
-void Holder::keep_what_is_left(pid_t pid, Traces known, Duplicates duplicates) {
-  auto looker = std::make_shared<OtherHolders>(kernel_, clock_, late(pid, known));
+void Holder::keep_what_is_left(pid_t pid, Traces known, Duplicates duplicates, std::optional<uid_t> user) {
+  auto looker = std::make_shared<OtherHolders>(kernel_, clock_, late(pid, known, user));
   if (duplicates.empty()) duplicates = looker->take_found();
   // A tenant without descriptors that we know of may have had some all the same.
   if (!duplicates.empty() || !looker->look({}).none()) {
@@ -217,8 +225,8 @@ Traces Holder::traces_of(pid_t pid) const {
   return traces;
 }
 
-Late Holder::late(pid_t pid, Traces traces) const {
-  Late late{pid, {}, std::move(traces)};
+Late Holder::late(pid_t pid, Traces traces, std::optional<uid_t> user) const {
+  Late late{pid, {}, std::move(traces), user};
   for (const auto& [other, client] : clients_) late.others.insert(other);
   late.others.erase(pid);
   return late;

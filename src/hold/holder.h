@@ -157,6 +157,7 @@ class Holder {
   struct Client {
     std::shared_ptr<const os::Fd> process;  ///< none: there was no descriptor for it
     std::string image;
+    std::optional<uid_t> user = {};
     Duplicates duplicates;
     Nanoseconds pause{};
     os::Watch next_look;
@@ -195,7 +196,7 @@ class Holder {
   void note_image(pid_t pid, Client& client);
   Status look_at(pid_t pid, Client& client);
   void look_later(pid_t pid, Client& client);
-  void keep_what_is_left(pid_t pid, Traces known, Duplicates duplicates);
+  void keep_what_is_left(pid_t pid, Traces known, Duplicates duplicates, std::optional<uid_t> user);
   /// What it had is the dead one's from here on.
   void hold_for_dead(pid_t pid, Traces traces, Duplicates duplicates, std::shared_ptr<OtherHolders> looker);
   void look_at_work(std::uint64_t id);
@@ -212,7 +213,7 @@ class Holder {
   void tell(std::uint64_t id, Duplicates left, Findings others);
   void closed(std::uint64_t id, Duplicates left, const Findings& others);
   void await_others(std::uint64_t id, const Findings& others);
-  Late late(pid_t pid, Traces traces) const;
+  Late late(pid_t pid, Traces traces, std::optional<uid_t> user) const;
   void force(std::uint64_t id);
   void release(std::uint64_t id);
   bool is_held(pid_t pid) const;

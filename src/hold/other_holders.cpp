@@ -17,13 +17,30 @@
 namespace firebreak::hold {
 namespace {
 
-std::optional<std::string> stat_of(os::Kernel& kernel, pid_t pid) {
-  auto stat = kernel.read_file(os::proc_folder(pid) + "/stat");
-  return stat ? std::optional(std::move(*stat)) : std::nullopt;
+Result<std::string> stat_of(os::Kernel& kernel, pid_t pid) {
+  return kernel.read_file(os::proc_folder(pid) + "/stat");
+}
+
+template <class T>
+bool is_not_answered(const Result<T>& look) {
+  return !look && look.error().code == ErrorCode::Timeout;
 }
 
 OtherHolder holder_from(pid_t pid, std::string_view stat, bool is_fork) {
   return {pid, std::string(os::start_time(stat)), std::string(os::program_name(stat)), is_fork};
+}
+
+/// One of which nothing else is known.
+OtherHolder hidden_holder(os::Kernel& kernel, pid_t pid) {
+  const std::string name = kernel.read_file(os::proc_folder(pid) + "/comm").value_or("");
+  return {pid, {}, name.substr(0, name.find('\n')), false};
+}
+
+/// A child of fork() is of the same user as its parent, most often. Of others' processes nobody is kept
+/// waiting by one that does not let itself be looked at.
+bool may_be_of(os::Kernel& kernel, pid_t pid, const Late& late) {
+  const auto status = kernel.read_file(os::proc_folder(pid) + "/status");
+  return late.user && os::user_in(status.value_or("")) == late.user;
 }
 
 /// Its first thread may have ended, and then shows nothing of what the others have: all of them, since one
@@ -33,27 +50,37 @@ std::vector<pid_t> descriptor_threads(os::Kernel& kernel, pid_t pid) {
   return os::other_threads(kernel, pid);
 }
 
-enum class Seen { Nothing, Found, NotAll };
+/// For each the helper is asked, more than once.
+constexpr std::size_t most_spaces_in_a_look = 256;
+
+enum class Seen { Nothing, Found, NotAll, NotAnswered };
 
 /// Calls back with the number of each descriptor of an address space, and the thread that has it, until that
-/// says true. NotAll: it has too many to look at all of them now.
+/// says true. NotAll: it has too many to look at all of them now; NotAnswered: it does not let itself be
+/// looked at.
 template <class Visit>
 Seen any_space(os::Kernel& kernel, pid_t pid, bool is_hurried, const Visit& visit) {
   const std::string wanted = kernel.uvm_link_target();
+  std::size_t spaces = 0;
   for (const pid_t thread : descriptor_threads(kernel, pid)) {
     bool found = false;
     const auto look = [&](int number, const std::string& target) {
-      found = target == wanted && visit(thread, number);
+      if (target != wanted) return true;
+      if (is_hurried && ++spaces > most_spaces_in_a_look) return false;
+      found = visit(thread, number);
       return !found;
     };
     Result<bool> all = true;
     if (is_hurried && thread == pid) {
       all = os::visit_first_descriptors(kernel, pid, look);
-    } else {
-      static_cast<void>(os::visit_descriptors_in(kernel, os::thread_folder(pid, thread) + "/fd", look));
+    } else if (const Status looked =
+                   os::visit_descriptors_in(kernel, os::thread_folder(pid, thread) + "/fd", look);
+               !looked) {
+      all = propagate(looked);
     }
     if (found) return Seen::Found;
-    if (all && !*all) return Seen::NotAll;
+    if (is_not_answered(all)) return Seen::NotAnswered;
+    if ((all && !*all) || (is_hurried && spaces > most_spaces_in_a_look)) return Seen::NotAll;
   }
   return Seen::Nothing;
 }
@@ -68,7 +95,7 @@ Result<std::string> maps_of(os::Kernel& kernel, pid_t pid) {
 /// A process of the same image.
 struct Relative {
   pid_t parent = 0;
-  std::string stat;
+  std::string stat;        ///< empty: it does not let itself be looked at
   bool is_certain = true;  ///< else it does not let itself be looked at, and may be one
 };
 using Relatives = std::map<pid_t, Relative>;
@@ -78,9 +105,11 @@ Relatives relatives_of(os::Kernel& kernel, const Late& late) {
   for (const pid_t pid : os::all_processes(kernel)) {
     if (pid == late.pid) continue;
     auto stat = stat_of(kernel, pid);
+    if (is_not_answered(stat) && may_be_of(kernel, pid, late))
+      relatives.emplace(pid, Relative{os::parent_of(kernel, pid), {}, false});
     if (!stat) continue;
     const auto image = os::known_image_of(kernel, pid, *stat);
-    const bool is_certain = image || image.error().code != ErrorCode::Timeout;
+    const bool is_certain = !is_not_answered(image);
     const std::string addresses = os::image(*stat);
     const bool may_be_one = !addresses.empty() && late.traces.image.starts_with(addresses + ":");
     if (is_certain ? image.value_or("") != late.traces.image : !may_be_one) continue;
@@ -113,14 +142,17 @@ std::string describe(const Findings& findings) {
 }
 
 bool OtherHolders::has_one_of(pid_t pid, const std::vector<const Duplicate*>& spaces) {
-  return Seen::Found == any_space(kernel_, pid, is_hurried_, [&](pid_t task, int number) {
-           return std::ranges::any_of(spaces, [&](const Duplicate* space) {
-             const auto same = kernel_.is_same_file(task, number, space->descriptor);
-             // Of one that does not let itself be looked at the mark tells. Without a mark it may have it.
-             const bool is_not_answered = !same && same.error().code == ErrorCode::Timeout;
-             return is_not_answered ? !space->mark : same.value_or(false);
-           });
-         });
+  const Seen seen = any_space(kernel_, pid, is_hurried_, [&](pid_t task, int number) {
+    return std::ranges::any_of(spaces, [&](const Duplicate* space) {
+      const auto same = kernel_.is_same_file(task, number, space->descriptor);
+      // Of one that does not let itself be looked at the mark tells. Without a mark it may have it.
+      return is_not_answered(same) ? !space->mark : same.value_or(false);
+    });
+  });
+  if (seen != Seen::NotAnswered) return seen == Seen::Found;
+  const bool are_all_marked =
+      std::ranges::all_of(spaces, [](const Duplicate* space) { return space->mark.has_value(); });
+  return !are_all_marked && may_be_of(kernel_, pid, late_);
 }
 
 std::vector<OtherHolder> OtherHolders::same_openings(const Duplicates& duplicates) {
@@ -130,6 +162,7 @@ std::vector<OtherHolder> OtherHolders::same_openings(const Duplicates& duplicate
   const auto add = [&](pid_t pid) {
     if (pid == late_.pid || pid == os::own_pid() || !has_one_of(pid, spaces)) return;
     const auto stat = stat_of(kernel_, pid);
+    if (is_not_answered(stat)) holders.push_back(hidden_holder(kernel_, pid));
     if (!stat) return;
     const bool is_fork = !late_.traces.image.empty() && !late_.others.contains(pid) &&
                          os::image_of(kernel_, pid, *stat) == late_.traces.image;
@@ -146,7 +179,7 @@ std::vector<OtherHolder> OtherHolders::same_openings(const Duplicates& duplicate
 /// have one.
 bool OtherHolders::has_space_mapped(pid_t pid) {
   const auto maps = maps_of(kernel_, pid);
-  if (!maps && maps.error().code == ErrorCode::Timeout) return true;
+  if (is_not_answered(maps)) return true;
   return maps && maps->find(kernel_.uvm_link_target()) != std::string::npos;
 }
 
@@ -167,8 +200,10 @@ std::vector<OtherHolder> OtherHolders::forks(bool somebody_has_it) {
     if (pid == os::own_pid() || !keeps_any_space(pid)) continue;
     const bool is_the_deads = first == pid || keeps_any_space(first);
     // Who may be another program is waited for, and is nobody's to end.
-    if (is_the_deads || somebody_has_it)
-      holders.push_back(holder_from(pid, relative.stat, is_the_deads && relative.is_certain));
+    if (!is_the_deads && !somebody_has_it) continue;
+    holders.push_back(relative.stat.empty()
+                          ? hidden_holder(kernel_, pid)
+                          : holder_from(pid, relative.stat, is_the_deads && relative.is_certain));
   }
   return holders;
 }
@@ -178,6 +213,8 @@ std::vector<OtherHolder> OtherHolders::forks(bool somebody_has_it) {
 void OtherHolders::add_known(std::vector<OtherHolder>& holders) {
   for (const OtherHolder& each : late_.traces.others) {
     const auto stat = stat_of(kernel_, each.pid);
+    // It had it when it was seen; of one that is not to be seen now the marks tell, where there are any.
+    if (is_not_answered(stat) && late_.traces.marks.empty()) holders.push_back(each);
     if (!stat || os::start_time(*stat) != each.start_time) continue;
     if (std::ranges::find(holders, each.pid, &OtherHolder::pid) != holders.end()) continue;
     const bool has_descriptors =
@@ -271,7 +308,7 @@ bool OtherHolders::has_ended(const OtherHolder& holder) {
   const auto process = kernel_.pidfd_open(holder.pid);
   if (!process) return process.error().code == ErrorCode::NotFound;
   const auto stat = stat_of(kernel_, holder.pid);
-  if (stat && os::start_time(*stat) != holder.start_time) return true;
+  if (stat && !holder.start_time.empty() && os::start_time(*stat) != holder.start_time) return true;
   const int number = process->get();
   const auto ended = kernel_.poll(std::span(&number, 1), Milliseconds(0));
   return ended && !ended->empty();

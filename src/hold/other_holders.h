@@ -24,6 +24,7 @@
 
 #include <sys/types.h>
 
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -37,7 +38,7 @@ namespace firebreak::hold {
 /// A process that keeps the address space of a dead one.
 struct OtherHolder {
   pid_t pid = 0;
-  std::string start_time;
+  std::string start_time;  ///< empty: it does not let itself be looked at
   std::string name;
   /// It came from the dead process by fork(), runs no other program, and is no tenant's process itself: with
   /// its parent dead it is nobody's any more.
@@ -58,8 +59,9 @@ struct Traces {
 /// What is known of a process whose address space it is.
 struct Late {
   pid_t pid = 0;
-  std::set<pid_t> others;  ///< processes of tenants: no fork of anybody, whatever they look like
-  Traces traces;           ///< its image, and what an agent before knew
+  std::set<pid_t> others;          ///< processes of tenants: no fork of anybody, whatever they look like
+  Traces traces;                   ///< its image, and what an agent before knew
+  std::optional<uid_t> user = {};  ///< none: not known
 };
 
 struct Findings {

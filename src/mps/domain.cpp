@@ -242,8 +242,8 @@ Result<std::vector<pid_t>> Domain::clients(pid_t server) {
 
 bool Domain::has_living(std::span<const pid_t> clients) const {
   return std::ranges::any_of(clients, [this](pid_t pid) {
-    const auto stat = kernel_.read_file(os::proc_folder(pid) + "/stat");
-    return stat || stat.error().code != ErrorCode::NotFound;
+    const auto name = kernel_.read_file(os::proc_folder(pid) + "/comm");
+    return name || name.error().code != ErrorCode::NotFound;
   });
 }
 

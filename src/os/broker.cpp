@@ -12,6 +12,7 @@
 #include "os/event_loop.h"
 #include "os/fd.h"
 #include "os/looks.h"
+#include "os/processes.h"
 #include "os/real_kernel.h"
 
 namespace firebreak::os {
@@ -21,6 +22,8 @@ constexpr std::size_t part_bytes = std::size_t{32} * 1024;
 constexpr std::size_t most_message_bytes = 1024;
 constexpr std::string_view ready = "ready";
 constexpr Milliseconds for_ever{-1};
+/// Of the deadline: an ordinary look takes less.
+constexpr int shortest_part = 16;
 constexpr Milliseconds end_limit{1'000};
 /// Abandoned by nobody: it was in no look.
 constexpr pid_t nobody = -1;
@@ -48,6 +51,35 @@ Error error_in(std::string_view text) {
   const auto code =
       static_cast<ErrorCode>(std::clamp(number_in<int>(text), 0, static_cast<int>(ErrorCode::Internal)));
   return Error{code, std::string(text.substr(std::min(text.find(' '), text.size() - 1) + 1)), {}};
+}
+
+/// As in broker.h. What a descriptor is shown to be is its owner's choice, and holds no NUL.
+std::string text_of(const DescriptorLinks& links) {
+  std::string text = std::to_string(links.next) + " " + (links.has_missed_any ? "1" : "0") + '\0';
+  for (const DescriptorLink& link : links.all) text += std::to_string(link.number) + " " + link.target + '\0';
+  return text;
+}
+
+DescriptorLinks links_from(std::string_view text) {
+  DescriptorLinks links;
+  bool is_first = true;
+  while (!text.empty()) {
+    const std::string_view item = text.substr(0, text.find('\0'));
+    text.remove_prefix(std::min(item.size() + 1, text.size()));
+    const std::string_view rest = item.substr(std::min(item.find(' '), item.size() - 1) + 1);
+    if (!std::exchange(is_first, false)) {
+      links.all.push_back({number_in<int>(item), std::string(rest)});
+    } else {
+      links.next = number_in<int>(item);
+      links.has_missed_any = rest == "1";
+    }
+  }
+  return links;
+}
+
+/// None: it is gone.
+std::optional<uid_t> user_of(pid_t pid) {
+  return user_in(read_small_file("/proc/" + std::to_string(pid) + "/status").value_or(""));
 }
 
 /// Whether that child has ended; it is no zombie any more then.
@@ -100,13 +132,27 @@ Result<std::string> Broker::read_memory(const std::string& path, std::uint64_t a
   return std::move(answer->bytes);
 }
 
+Result<DescriptorLinks> Broker::read_links(const std::string& directory, int from) {
+  const auto answer = ask(process_in(directory), "links\n" + directory + "\n" + std::to_string(from));
+  if (!answer) return propagate(answer);
+  return links_from(answer->bytes);
+}
+
+Result<Fd> Broker::find(const std::string& path) {
+  return the_one_in(ask(process_in(path), "find\n" + path), "find a file of a process");
+}
+
 Result<Fd> Broker::duplicate(const Fd& pidfd, int number, const std::string& link) {
   const int attached = pidfd.get();
-  auto answer = ask(process_behind(pidfd), "duplicate\n" + std::to_string(number) + "\n" + link,
-                    std::span(&attached, 1));
+  return the_one_in(ask(process_behind(pidfd), "duplicate\n" + std::to_string(number) + "\n" + link,
+                        std::span(&attached, 1)),
+                    "duplicate a descriptor of a process");
+}
+
+Result<Fd> Broker::the_one_in(Result<Answer> answer, const char* what) {
   if (!answer) return propagate(answer);
   if (answer->descriptors.size() == 1) return std::move(answer->descriptors.front());
-  return fail(ErrorCode::ResourceExhausted, "duplicate a descriptor of a process: it did not arrive");
+  return fail(ErrorCode::ResourceExhausted, std::string(what) + ": it did not arrive");
 }
 
 Result<bool> Broker::is_same_file(pid_t pid, int number, pid_t other, int other_number) {
@@ -119,32 +165,52 @@ Result<bool> Broker::is_same_file(pid_t pid, int number, pid_t other, int other_
 Result<Broker::Answer> Broker::ask(pid_t whom, const std::string& question,
                                    std::span<const int> descriptors) {
   const std::lock_guard lock(mutex_);
-  if (auto may = may_look_at(whom); !may) return propagate(may);
+  const auto user = user_of(whom);
+  if (auto may = may_look_at(whom, user); !may) return propagate(may);
   Result<Answer> answer = fail(ErrorCode::Timeout, "nobody is there to look at other processes");
   // Somebody may have killed the helper: another one is asked the same, once.
   for (int tries = 0; tries < 2; ++tries) {
     if (auto begun = begin(); !begun) return fail(ErrorCode::Timeout, begun.error().message);
-    Ended ended = await_ready(options_.deadline);
+    const Monotonic since = SystemClock().now();
+    Ended ended = waited_for(await_ready(deadline_now()), since);
     if (ended == Ended::Late) return answer;
-    if (ended == Ended::Answered) ended = ask_helper(question, descriptors, answer);
+    if (ended == Ended::Answered) ended = waited_for(ask_helper(question, descriptors, answer), since);
     if (ended == Ended::Answered) return answer;
     if (ended == Ended::Gone) {
       forget_helper();
       continue;
     }
-    abandon(whom);
+    abandon(whom, user);
     return fail(ErrorCode::Timeout, "process " + std::to_string(whom) + " does not let itself be looked at");
   }
   return answer;
 }
 
-Status Broker::may_look_at(pid_t whom) {
+Status Broker::may_look_at(pid_t whom, std::optional<uid_t> user) {
   reap();
   if (std::ranges::find(abandoned_, whom, &Abandoned::by) != abandoned_.end())
     return fail(ErrorCode::Timeout, "process " + std::to_string(whom) + " does not let itself be looked at");
+  const auto of_the_user = std::ranges::count(abandoned_, user, &Abandoned::user);
+  if (user && of_the_user >= static_cast<std::ptrdiff_t>(most_abandoned_for_one_user))
+    return fail(ErrorCode::Timeout,
+                std::to_string(of_the_user) + " processes of user " + std::to_string(*user) +
+                    " did not let themselves be looked at: none " + "of that user's is, for now");
+  if (deadline_now() < options_.deadline / shortest_part)
+    return fail(ErrorCode::Timeout,
+                "too many processes do not let themselves be looked at: none is, for now");
   if (abandoned_.size() < most_abandoned) return {};
   return fail(ErrorCode::Timeout, std::to_string(abandoned_.size()) +
                                       " processes did not let themselves be looked at: none is, for now");
+}
+
+Milliseconds Broker::deadline_now() {
+  const auto most = std::chrono::duration_cast<Milliseconds>(patience_.for_one(SystemClock().now()));
+  return std::min(options_.deadline, most);
+}
+
+Broker::Ended Broker::waited_for(Ended ended, Monotonic since) {
+  if (ended == Ended::Late) patience_.waited(SystemClock().now() - since);
+  return ended;
 }
 
 /// Where there is none.
@@ -177,8 +243,9 @@ Broker::Ended Broker::ask_helper(const std::string& question, std::span<const in
     return why.code == ErrorCode::Timeout ? Ended::Late : Ended::Gone;
   };
   const SystemClock clock;
-  const Monotonic until = clock.now() + options_.deadline;
-  if (auto sent = helper_->socket.send(bytes_of(question), descriptors, options_.deadline); !sent)
+  const Milliseconds deadline = deadline_now();
+  const Monotonic until = clock.now() + deadline;
+  if (auto sent = helper_->socket.send(bytes_of(question), descriptors, deadline); !sent)
     return ended_by(sent.error());
   Answer all;
   for (;;) {
@@ -201,20 +268,20 @@ Broker::Ended Broker::ask_helper(const std::string& question, std::span<const in
 }
 
 /// Its socket goes with it: what it may still say nobody takes for the answer to something else.
-void Broker::abandon(pid_t whom) {
+void Broker::abandon(pid_t whom, std::optional<uid_t> user) {
   ::kill(helper_->pid, SIGKILL);
-  abandoned_.push_back({helper_->pid, false, whom, SystemClock().now()});
+  abandoned_.push_back({helper_->pid, false, whom, user, SystemClock().now()});
   helper_.reset();
   if (options_.tell)
-    options_.tell("process " + std::to_string(whom) + " does not let itself be looked at: a look at it has " +
-                  "lasted for " + std::to_string(options_.deadline.count()) + " ms, and is given up");
+    options_.tell("process " + std::to_string(whom) +
+                  " does not let itself be looked at: a look at it lasts too long, and is given up");
   (void)begin();
 }
 
 /// It is in no look, so that it ends at once.
 void Broker::forget_helper() {
   ::kill(helper_->pid, SIGKILL);
-  abandoned_.push_back({helper_->pid, has_ended(helper_->pid), nobody, {}});
+  abandoned_.push_back({helper_->pid, has_ended(helper_->pid), nobody, {}, {}});
   helper_.reset();
 }
 
@@ -256,6 +323,10 @@ Status say_all(Socket& asker, const Result<std::string>& bytes) {
   return say(asker, ".");
 }
 
+Status say_links(Socket& asker, const Result<DescriptorLinks>& links) {
+  return say_all(asker, links ? Result<std::string>(text_of(*links)) : propagate(links));
+}
+
 /// Given up before that is said: the last close() is to be the asker's.
 Status give(Socket& asker, Result<Fd> found) {
   if (!found) return say_why(asker, found.error());
@@ -272,6 +343,8 @@ Status answer(Looks& looks, Socket& asker, const Message& question) {
   if (words[0] == "memory")
     return say_all(asker, looks.read_memory(words[1], number_in<std::uint64_t>(words[2]),
                                             number_in<std::size_t>(words[3])));
+  if (words[0] == "links") return say_links(asker, looks.read_links(words[1], number_in<int>(words[2])));
+  if (words[0] == "find") return give(asker, looks.find(words[1]));
   if (words[0] == "duplicate" && question.descriptors.size() == 1)
     return give(asker, looks.duplicate(question.descriptors.front(), number_in<int>(words[1]), words[2]));
   if (words[0] == "same") {

@@ -4,13 +4,19 @@
 ///
 /// A helper that has not answered by the deadline is abandoned: it is killed, which ends most waits and not
 /// all of them, and nobody waits for it. Another one takes its place. As long as it has not ended, and for a
-/// pause after that, looks at the process that held it are not answered (Timeout). Where four are abandoned,
-/// none is. Whoever asks then knows nothing, and has to do what does no harm.
+/// pause after that, looks at the process that held it are not answered (Timeout). Where four are abandoned
+/// for processes of one user, no other process of that user is looked at, and where eight are, none is.
+/// Whoever asks then knows nothing, and has to do what does no harm. Each that is waited for leaves less time
+/// for the next (os/patience.h), so that all together do not last for so long that who asks counts as hung;
+/// where hardly any is left, nobody is looked at.
 ///
 /// The helper has one socket (AF_UNIX, SOCK_SEQPACKET), on which it first says "ready". A question is one
 /// message of lines, of which the first says what:
 ///   file PATH                         the whole of that file
 ///   memory PATH ADDRESS SIZE          so many bytes of it
+///   links PATH NUMBER                 what the descriptors in that folder are shown to be, from that one on:
+///                                     "NEXT MISSED", then "NUMBER LINK" of each, a NUL after each of these
+///   find PATH                         that file, opened with O_PATH
 ///   duplicate NUMBER LINK             with a pidfd attached: that descriptor of the process behind it
 ///   same PID NUMBER PID NUMBER        "1" or "0"
 /// The answer is any number of messages, of which the first letter says what:
@@ -36,6 +42,7 @@
 #include "base/clock.h"
 #include "base/result.h"
 #include "os/kernel.h"
+#include "os/patience.h"
 #include "os/socket.h"
 
 namespace firebreak::os {
@@ -45,6 +52,7 @@ struct BrokerOptions {
   Milliseconds deadline{300};
   Milliseconds start_limit{5'000};  ///< for the first helper
   Nanoseconds pause = std::chrono::seconds(5);
+  Nanoseconds patience = Milliseconds(600);  ///< for all together
   /// Of a look that was not answered, one line; from the thread that asked.
   std::function<void(const std::string& line)> tell = nullptr;
 };
@@ -53,9 +61,10 @@ struct BrokerOptions {
 class Broker final : public Looks {
  public:
   static constexpr int socket_descriptor = 3;
-  static constexpr std::size_t most_abandoned = 4;
+  static constexpr std::size_t most_abandoned_for_one_user = 4;
+  static constexpr std::size_t most_abandoned = 8;
 
-  explicit Broker(BrokerOptions options) : options_(std::move(options)) {}
+  explicit Broker(BrokerOptions options) : options_(std::move(options)), patience_(options_.patience) {}
   Broker(const Broker&) = delete;
   Broker& operator=(const Broker&) = delete;
   /// The helper ends; those that are abandoned are not waited for.
@@ -69,6 +78,8 @@ class Broker final : public Looks {
   Result<std::string> read_file(const std::string& path) override;
   Result<std::string> read_memory(const std::string& path, std::uint64_t address,
                                   std::size_t size_bytes) override;
+  Result<DescriptorLinks> read_links(const std::string& directory, int from) override;
+  Result<Fd> find(const std::string& path) override;
   Result<Fd> duplicate(const Fd& pidfd, int number, const std::string& link) override;
   Result<bool> is_same_file(pid_t pid, int number, pid_t other, int other_number) override;
 
@@ -81,7 +92,8 @@ class Broker final : public Looks {
   struct Abandoned {
     pid_t helper = 0;
     bool has_ended = false;
-    pid_t by = 0;  ///< whom it looked at
+    pid_t by = 0;               ///< whom it looked at
+    std::optional<uid_t> user;  ///< whose process that was
     Monotonic since{};
   };
   struct Answer {
@@ -91,16 +103,20 @@ class Broker final : public Looks {
   enum class Ended { Answered, Late, Gone };
 
   Result<Answer> ask(pid_t whom, const std::string& question, std::span<const int> descriptors = {});
-  Status may_look_at(pid_t whom);
+  static Result<Fd> the_one_in(Result<Answer> answer, const char* what);
+  Status may_look_at(pid_t whom, std::optional<uid_t> user);
+  Milliseconds deadline_now();
+  Ended waited_for(Ended ended, Monotonic since);
   Status begin();
   Ended await_ready(Milliseconds limit);
   Ended ask_helper(const std::string& question, std::span<const int> descriptors, Result<Answer>& answer);
-  void abandon(pid_t whom);
+  void abandon(pid_t whom, std::optional<uid_t> user);
   void forget_helper();
   void reap();
 
   BrokerOptions options_;
-  std::mutex mutex_;  ///< guards the next two
+  std::mutex mutex_;  ///< guards the next three
+  Patience patience_;
   std::optional<Helper> helper_;
   std::vector<Abandoned> abandoned_;
 };

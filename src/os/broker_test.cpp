@@ -1,16 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "os/broker.h"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
 
+#include <algorithm>
+#include <filesystem>
 #include <functional>
 #include <memory>
 #include <sstream>
 #include <thread>
 #include <vector>
 
+#include "os/descriptors.h"
 #include "os/file.h"
 #include "os/looks.h"
 #include "os/memory.h"
@@ -26,6 +30,7 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 
 constexpr Nanoseconds long_time = std::chrono::hours(1);
+constexpr uid_t some_user = 54'321;
 
 void end(pid_t child, int signal = SIGKILL) {
   RealKernel kernel;
@@ -39,12 +44,20 @@ void end(pid_t child, int signal = SIGKILL) {
 /// One that waits.
 class Child {
  public:
-  explicit Child(int inherited = -1) {
+  explicit Child(int inherited = -1, uid_t user = 0) {
     SpawnRequest request;
     request.command = {"sleep", "1000"};
+    if (user != 0) {
+      const std::string its = std::to_string(user);
+      request.command.insert(request.command.begin(), {"setpriv", "--reuid", its, "--clear-groups"});
+    }
     request.environment = {{"FIREBREAK_TEST_BROKER", "seen"}};
     if (inherited >= 0) request.inherited = {{inherited, 77}};
-    pid_ = RealKernel().spawn(request).value();
+    RealKernel kernel;
+    pid_ = kernel.spawn(request).value();
+    // Of this user it is only when it has become so.
+    while (user != 0 && user_in(kernel.read_file(proc_folder(pid_) + "/status").value_or("")) != user)
+      std::this_thread::yield();
   }
   Child(const Child&) = delete;
   Child& operator=(const Child&) = delete;
@@ -59,10 +72,10 @@ class Child {
 /// One that does not let itself be looked at, until this goes (test_hidden.cpp).
 class Hidden {
  public:
-  explicit Hidden(const std::string& how) {
+  explicit Hidden(const std::string& how, uid_t user = 0) {
     auto pipe = make_pipe().value();
     SpawnRequest request;
-    request.command = {FIREBREAK_TEST_HIDDEN, how};
+    request.command = {FIREBREAK_TEST_HIDDEN, how, std::to_string(user)};
     request.standard_output = pipe.writing.get();
     RealKernel kernel;
     server_ = kernel.spawn(request).value();
@@ -94,6 +107,7 @@ struct BrokerTest : testing::Test {
     options.command = {FIREBREAK_TEST_LOOKS};
     options.deadline = deadline;
     options.pause = pause;
+    options.patience = patience;
     options.tell = [this](const std::string& line) { told.push_back(line); };
     auto broker = std::make_shared<Broker>(options);
     EXPECT_TRUE(broker->start());
@@ -109,6 +123,7 @@ struct BrokerTest : testing::Test {
     return seen.value_or("");
   }
 
+  Nanoseconds patience = long_time;
   std::vector<std::string> told;
 };
 
@@ -200,6 +215,13 @@ TEST_F(BrokerTest, NoKindOfLookIsWaitedFor) {
         return code_of(broker.read_file(hidden.folder() + "/maps"));
       },
       [](Broker& broker, const Hidden& hidden) {
+        return code_of(broker.read_file(hidden.folder() + "/stat"));
+      },
+      [](Broker& broker, const Hidden& hidden) {
+        return code_of(broker.read_links(hidden.folder() + "/fd", 0));
+      },
+      [](Broker& broker, const Hidden& hidden) { return code_of(broker.find(hidden.folder() + "/fd/77")); },
+      [](Broker& broker, const Hidden& hidden) {
         return code_of(broker.read_memory(hidden.folder() + "/mem", hidden.address(), 16));
       },
       [](Broker& broker, const Hidden& hidden) {
@@ -216,9 +238,139 @@ TEST_F(BrokerTest, NoKindOfLookIsWaitedFor) {
   }
 }
 
-TEST_F(BrokerTest, WhereFourAreKeptNobodyIsLookedAt) {
+TEST_F(BrokerTest, NoLookIsWaitedForWhereAThreadHoldsTheMappings) {
+  const auto looks = std::vector<std::string>{"environ", "cmdline"};
+  for (const std::string& look : looks) {
+    const Hidden hidden("lock");
+    if (hidden.pid() == 0) GTEST_SKIP() << "nobody may mount here";
+    EXPECT_EQ(code_of(with(Milliseconds(500), long_time)->read_file(hidden.folder() + "/" + look)),
+              ErrorCode::Timeout)
+        << look;
+  }
+}
+
+/// What is read without a helper: if it had to wait it would hang here.
+TEST_F(BrokerTest, WhatIsReadHereNeedsNoAnswer) {
+  for (const std::string how : {"exec", "lock", "memory"}) {
+    const Hidden hidden(how);
+    if (hidden.pid() == 0) GTEST_SKIP() << "nobody may mount here";
+    RealKernel kernel;
+    for (const std::string file : {"comm", "status"}) {
+      const std::string path = hidden.folder() + "/" + file;
+      EXPECT_FALSE(may_have_to_wait(path));
+      EXPECT_TRUE(read_small_file(path)) << how << " " << file;
+    }
+    EXPECT_EQ(parent_of(kernel, hidden.pid()) == 0, false);
+    EXPECT_TRUE(kernel.list_directory(hidden.folder() + "/fd")) << how;
+    EXPECT_TRUE(kernel.list_directory(hidden.folder() + "/task")) << how;
+    (void)count_descriptors(kernel, hidden.pid());
+    const Fd pidfd = kernel.pidfd_open(hidden.pid()).value();
+    EXPECT_TRUE(kernel.send_signal(pidfd, 0)) << how;
+    EXPECT_EQ(process_behind(pidfd), hidden.pid()) << how;
+  }
+}
+
+TEST_F(BrokerTest, WhatMayHaveToWaitIsKnownByItsPath) {
+  for (const char* path :
+       {"/proc/7/stat", "/proc/7/task/8/stat", "/proc/7/fd/3", "/proc/7/exe", "/proc/7/cwd"})
+    EXPECT_TRUE(may_have_to_wait(path)) << path;
+  for (const char* path : {"/proc/self/stat", "/proc/driver/nvidia/version", "/proc/7", "/dev/nvidia-uvm",
+                           "/proc/7/comm", "/proc/7/task/8/status", "/x/proc/7/stat"})
+    EXPECT_FALSE(may_have_to_wait(path)) << path;
+}
+
+TEST_F(BrokerTest, AKernelHasItsLooksDoneByIt) {
+  const Hidden hidden("exec");
+  if (hidden.pid() == 0) GTEST_SKIP() << "nobody may mount here";
+  RealKernel kernel;
+  kernel.look_by(with(Milliseconds(500), long_time));
+  EXPECT_EQ(code_of(kernel.read_links(hidden.folder() + "/fd", 0)), ErrorCode::Timeout);
+  EXPECT_EQ(code_of(kernel.open(hidden.folder() + "/fd/77", O_PATH)), ErrorCode::Timeout);
+  EXPECT_EQ(code_of(kernel.read_file(hidden.folder() + "/stat")), ErrorCode::Timeout);
+  EXPECT_EQ(told.size(), 1U);
+  EXPECT_EQ(code_of(regular_file_at(kernel, hidden.folder() + "/fd/2")), ErrorCode::Timeout);
+  EXPECT_EQ(code_of(open_what_it_is_called(kernel, hidden.folder() + "/fd/77", "/memfd:x")),
+            ErrorCode::Timeout);
+  int from = 0;
+  const auto nothing = [](int, const std::string&) { return true; };
+  EXPECT_EQ(code_of(visit_some_descriptors(kernel, hidden.pid(), from, nothing)), ErrorCode::Timeout);
+  EXPECT_EQ(visit_descriptors(kernel, hidden.pid(), nothing).error().code, ErrorCode::Timeout);
+}
+
+TEST_F(BrokerTest, ShowsWhatDescriptorsAre) {
+  const auto broker = patient();
+  const Fd file = memory_file_with("shared").value();
+  const Child child(file.get());
+  const std::string folder = proc_folder(child.pid()) + "/fd";
+  const auto links = broker->read_links(folder, 0).value();
+  const auto found = std::ranges::find(links.all, 77, &DescriptorLink::number);
+  ASSERT_NE(found, links.all.end());
+  EXPECT_EQ(found->target, "/memfd:content (deleted)");
+  EXPECT_EQ(links.next, 0);
+  EXPECT_FALSE(links.has_missed_any);
+  EXPECT_EQ(broker->read_links(folder, 77).value().all.size(), 1U);
+  EXPECT_EQ(broker->read_links("/proc/self/no-such-folder", 0).error().code, ErrorCode::NotFound);
+  const Fd same = broker->find(folder + "/77").value();
+  EXPECT_EQ(identity_of(same.get()).value(), identity_of(file.get()).value());
+  EXPECT_EQ(broker->find(folder + "/999").error().code, ErrorCode::NotFound);
+}
+
+TEST_F(BrokerTest, OfVeryManyDescriptorsAsManyAreShownAsFitInALook) {
+  const auto broker = patient();
+  std::vector<Fd> many;
+  while (many.size() < most_descriptors_in_a_look + 100) {
+    many.emplace_back(::fcntl(many.empty() ? 0 : many.front().get(), F_DUPFD_CLOEXEC, 3));
+    if (!many.back()) GTEST_SKIP() << "nobody may have so many";
+  }
+  const std::string folder = proc_folder(own_pid()) + "/fd";
+  const auto first = broker->read_links(folder, 0).value();
+  EXPECT_EQ(first.all.size(), most_descriptors_in_a_look);
+  ASSERT_NE(first.next, 0);
+  const auto rest = broker->read_links(folder, first.next).value();
+  EXPECT_GE(rest.all.size(), 100U);
+  EXPECT_EQ(rest.next, 0);
+  EXPECT_EQ(rest.all.front().number, first.next);
+}
+
+/// A name of one's own choice: neither a line's end in it nor its length makes more of it than it is.
+TEST_F(BrokerTest, WhatADescriptorIsCalledIsOneText) {
+  const auto folder = TemporaryDirectory::create().value();
+  std::string deep = folder.path() + "/1 called\n2 otherwise";
+  std::filesystem::create_directory(deep);
+  deep += "/" + std::string(250, 'x');
+  std::filesystem::create_directory(deep);
+  const Fd file(::open(deep.c_str(), O_RDONLY | O_CLOEXEC));
+  const Child child(file.get());
+  const auto links = patient()->read_links(proc_folder(child.pid()) + "/fd", 77).value();
+  ASSERT_EQ(links.all.size(), 1U);
+  EXPECT_EQ(links.all.front().target, deep.substr(0, most_link_bytes));
+}
+
+TEST_F(BrokerTest, WhereFourOfAUserAreKeptNoOtherOfThatUserIsLookedAt) {
   std::vector<std::unique_ptr<Hidden>> hidden;
-  for (std::size_t i = 0; i < Broker::most_abandoned; ++i) hidden.push_back(std::make_unique<Hidden>("exec"));
+  for (std::size_t i = 0; i < Broker::most_abandoned_for_one_user; ++i)
+    hidden.push_back(std::make_unique<Hidden>("exec", some_user));
+  if (hidden.front()->pid() == 0) GTEST_SKIP() << "nobody may mount here";
+  const auto broker = with(Milliseconds(500), long_time);
+  for (std::size_t i = 0; i < hidden.size(); ++i) {
+    while (broker->not_answered().size() == i)
+      ASSERT_EQ(code_of(broker->read_file(hidden[i]->environment())), ErrorCode::Timeout);
+  }
+  const Child its(-1, some_user);
+  const auto refused = broker->read_file(its.environment());
+  ASSERT_FALSE(refused);
+  EXPECT_THAT(refused.error().message, HasSubstr("none of that user's is, for now"));
+  const Child other;
+  std::string seen = broker->read_file(other.environment()).value_or("");
+  while (seen.empty() && told.size() == hidden.size())
+    seen = broker->read_file(other.environment()).value_or("");
+  EXPECT_THAT(seen, HasSubstr("FIREBREAK_TEST_BROKER=seen"));
+}
+
+TEST_F(BrokerTest, WhereEightAreKeptNobodyIsLookedAt) {
+  std::vector<std::unique_ptr<Hidden>> hidden;
+  for (std::size_t i = 0; i < Broker::most_abandoned; ++i)
+    hidden.push_back(std::make_unique<Hidden>("exec", some_user + static_cast<uid_t>(i % 2)));
   if (hidden.front()->pid() == 0) GTEST_SKIP() << "nobody may mount here";
   const auto broker = with(Milliseconds(500), long_time);
   for (std::size_t i = 0; i < hidden.size(); ++i) {
@@ -229,6 +381,18 @@ TEST_F(BrokerTest, WhereFourAreKeptNobodyIsLookedAt) {
   const auto refused = broker->read_file(other.environment());
   ASSERT_FALSE(refused);
   EXPECT_THAT(refused.error().message, HasSubstr("none is, for now"));
+}
+
+TEST_F(BrokerTest, WherePatienceIsUsedUpNobodyIsLookedAt) {
+  const Hidden hidden("exec");
+  if (hidden.pid() == 0) GTEST_SKIP() << "nobody may mount here";
+  patience = Milliseconds(520);
+  const auto broker = with(Milliseconds(10'000), long_time);
+  EXPECT_EQ(code_of(broker->read_file(hidden.environment())), ErrorCode::Timeout);
+  const Child other;
+  const auto refused = broker->read_file(other.environment());
+  ASSERT_FALSE(refused);
+  EXPECT_THAT(refused.error().message, HasSubstr("too many processes"));
 }
 
 TEST_F(BrokerTest, AHelperThatCannotBeKilledIsNotWaitedFor) {

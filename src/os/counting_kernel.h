@@ -14,9 +14,10 @@ class CountingKernel : public RealKernel {
     if (path.ends_with("/fd")) ++counts;
     return RealKernel::open(path, flags);
   }
-  Result<std::string> read_link(const std::string& path) override {
-    ++links;
-    return RealKernel::read_link(path);
+  Result<DescriptorLinks> read_links(const std::string& directory, int from) override {
+    auto read = RealKernel::read_links(directory, from);
+    if (read) links += static_cast<int>(read->all.size());
+    return read;
   }
   int counts = 0;  ///< folders of descriptors opened
   int links = 0;   ///< descriptors whose target was read

@@ -27,57 +27,33 @@ namespace {
 
 std::string descriptor_folder(pid_t pid, pid_t thread) { return thread_folder(pid, thread) + "/fd"; }
 
-bool shows_any(Kernel& kernel, const std::string& directory) {
+/// Empty: it cannot be said.
+std::optional<bool> shows_any(Kernel& kernel, const std::string& directory) {
+  const auto folder = kernel.open(directory, O_RDONLY | O_DIRECTORY);
+  struct stat info {};
+  // Linux says how many since 6.2.
+  if (folder && ::fstat(folder->get(), &info) == 0 && info.st_size > 0) return true;
   const auto names = kernel.list_directory(directory);
-  return names && !names->empty();
+  return names ? std::optional(!names->empty()) : std::nullopt;
 }
 
 /// Whether the directory was that of a thread that lives: of one that has ended there is nothing to see.
 Result<bool> visit_living(Kernel& kernel, const std::string& directory, const DescriptorVisitor& visit) {
-  const auto names = kernel.list_directory(directory);
-  if (!names) return propagate(names);
+  bool is_any = false;
   bool has_missed_any = false;
-  for (const std::string& name : *names) {
-    int number = -1;
-    if (std::from_chars(name.data(), name.data() + name.size(), number).ec != std::errc{}) continue;
-    const auto target = kernel.read_link(directory + "/" + name);
-    if (target && !visit(number, *target)) return true;
-    has_missed_any |= !target;
-  }
-  // The thread may have ended meanwhile.
-  return !names->empty() && (!has_missed_any || shows_any(kernel, directory));
-}
-
-struct Part {
-  std::vector<std::string> names;
-  int next = 0;  ///< 0: there are no more
-};
-
-/// Of a process that has very many even their names are not read at once.
-Result<Part> part_of(Kernel& kernel, const std::string& directory, int from) {
-  struct stat info {};
-  const bool is_large = ::stat(directory.c_str(), &info) == 0 &&
-                        static_cast<std::size_t>(info.st_size) > most_descriptors_in_a_look;
-  if (!is_large) {
-    auto names = kernel.list_directory(directory);
-    return names ? Result<Part>(Part{std::move(*names), 0}) : propagate(names);
-  }
-  const std::unique_ptr<DIR, int (*)(DIR*)> opened(::opendir(directory.c_str()), ::closedir);
-  if (!opened) return fail_errno("list " + directory, errno);
-  constexpr int before_the_first = 2;  // "." and "..": Linux counts places by the numbers of descriptors
-  if (from > 0) ::seekdir(opened.get(), from + before_the_first);
-  Part part;
-  while (const dirent* entry = ::readdir(opened.get())) {
-    int number = -1;
-    const std::string_view name = entry->d_name;
-    if (std::from_chars(name.data(), name.data() + name.size(), number).ec != std::errc{}) continue;
-    if (part.names.size() == most_descriptors_in_a_look) {
-      part.next = number;
-      break;
+  int from = 0;
+  do {
+    const auto links = kernel.read_links(directory, from);
+    if (!links) return propagate(links);
+    for (const DescriptorLink& link : links->all) {
+      if (!visit(link.number, link.target)) return true;
     }
-    part.names.emplace_back(name);
-  }
-  return part;
+    is_any |= !links->is_nothing_there();
+    has_missed_any |= links->has_missed_any;
+    from = links->next;
+  } while (from != 0);
+  // The thread may have ended meanwhile.
+  return is_any && (!has_missed_any || shows_any(kernel, directory).value_or(false));
 }
 
 std::optional<std::size_t> count_in(Kernel& kernel, const std::string& directory) {
@@ -100,28 +76,20 @@ Status visit_descriptors(Kernel& kernel, pid_t pid, const DescriptorVisitor& vis
 }
 
 Result<bool> visit_some_descriptors(Kernel& kernel, pid_t pid, int& from, const DescriptorVisitor& visit) {
-  std::string directory = descriptor_folder(pid, pid);
-  auto part = part_of(kernel, directory, from);
-  if (!part) return propagate(part);
-  if (part->names.empty() && from == 0) {
-    directory = descriptor_folder(pid, living_thread(kernel, pid));
-    part = part_of(kernel, directory, from);
-    if (!part) return propagate(part);
-  }
+  auto links = kernel.read_links(descriptor_folder(pid, pid), from);
+  if (links && links->is_nothing_there() && from == 0)
+    links = kernel.read_links(descriptor_folder(pid, living_thread(kernel, pid)), from);
+  if (!links) return propagate(links);
   from = 0;
-  for (const std::string& name : part->names) {
-    int number = -1;
-    if (std::from_chars(name.data(), name.data() + name.size(), number).ec != std::errc{}) continue;
-    const auto target = kernel.read_link(directory + "/" + name);
-    if (target && !visit(number, *target)) return true;
+  for (const DescriptorLink& link : links->all) {
+    if (!visit(link.number, link.target)) return true;
   }
-  from = part->next;
+  from = links->next;
   return from == 0;
 }
 
 bool first_thread_shows_descriptors(Kernel& kernel, pid_t pid) {
-  const auto part = part_of(kernel, descriptor_folder(pid, pid), 0);
-  return part && !part->names.empty();
+  return shows_any(kernel, descriptor_folder(pid, pid)).value_or(false);
 }
 
 Result<bool> visit_first_descriptors(Kernel& kernel, pid_t pid, const DescriptorVisitor& visit) {

@@ -12,6 +12,7 @@
 #include "base/result.h"
 #include "os/fd.h"
 #include "os/kernel.h"
+#include "os/looks.h"
 
 namespace firebreak::os {
 
@@ -23,16 +24,18 @@ using DescriptorVisitor = std::function<bool(int number, const std::string& targ
 /// Shows a process's descriptors in no order. They come and go meanwhile; what cannot be read is passed over.
 /// Its first thread may have ended, and then shows none: they are those of one that lives. Where it ends just
 /// then, a descriptor may be shown twice.
-/// NotFound: there is no such process; PermissionDenied: it is not ours to look into.
+/// NotFound: there is no such process; PermissionDenied: it is not ours to look into; Timeout: it does not
+/// let itself be looked at.
 Status visit_descriptors(Kernel& kernel, pid_t pid, const DescriptorVisitor& visit);
 
-/// So many are looked at in one turn of a loop: who has more does not make it last.
-inline constexpr std::size_t most_descriptors_in_a_look = 4096;
+/// Of what looks like what is looked for, so many are taken and looked at more closely in one turn of a loop.
+inline constexpr std::size_t most_closer_looks = 64;
 
-/// The same of so many at most, from number `from` on. False: there are more, and `from` is where to go on;
-/// true: those were the last, or enough was seen, and `from` is 0.
+/// The same of as many as are looked at in one turn of a loop (os/looks.h), so that who has more does not
+/// make it last, from number `from` on. False: there are more, and `from` is where to go on; true: those were
+/// the last, or enough was seen, and `from` is 0.
 Result<bool> visit_some_descriptors(Kernel& kernel, pid_t pid, int& from, const DescriptorVisitor& visit);
-/// Whether its first thread shows any: one that has ended shows none.
+/// Whether its first thread has any: one that has ended shows none.
 bool first_thread_shows_descriptors(Kernel& kernel, pid_t pid);
 /// The first so many. False: there are more.
 Result<bool> visit_first_descriptors(Kernel& kernel, pid_t pid, const DescriptorVisitor& visit);

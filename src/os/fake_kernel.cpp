@@ -16,6 +16,7 @@
 #include "os/event_loop.h"
 #include "os/fd.h"
 #include "os/file.h"
+#include "os/processes.h"
 
 namespace firebreak::os {
 namespace {
@@ -284,8 +285,19 @@ Result<std::string> FakeKernel::read_file(const std::string& path) {
   const std::lock_guard lock(mutex_);
   if (Status allowed = check(path); !allowed) return propagate(allowed);
   const auto found = files_.find(path);
-  if (found == files_.end()) return no_such("open " + path);
-  return found->second;
+  if (found != files_.end()) return found->second;
+  if (auto status = status_locked(path)) return std::move(*status);
+  return no_such("open " + path);
+}
+
+/// What a stat says, where nothing else was set.
+std::optional<std::string> FakeKernel::status_locked(const std::string& path) const {
+  if (!path.starts_with("/proc/") || !path.ends_with("/status")) return std::nullopt;
+  const auto found = files_.find(path.substr(0, path.size() - 2));
+  if (found == files_.end() || stat_field(found->second, 4).empty()) return std::nullopt;
+  const std::string& stat = found->second;
+  return "Name:\t" + std::string(program_name(stat)) + "\nState:\t" + std::string(stat_field(stat, 3)) +
+         "\nPPid:\t" + std::string(parent(stat)) + "\n";
 }
 
 Status FakeKernel::ioctl(const Fd& fd, unsigned long request, void* argument) {

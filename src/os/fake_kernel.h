@@ -114,6 +114,7 @@ class FakeKernel final : public Kernel {
   Result<Process*> find_running(pid_t pid);
   FakeDevice device_of(const Fd& fd) const;
   void exit_locked(pid_t pid, ExitStatus status);
+  std::optional<std::string> status_locked(const std::string& path) const;
 
   mutable std::mutex mutex_;  ///< guards everything below
   std::map<std::string, std::string> files_;

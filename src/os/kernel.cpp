@@ -3,6 +3,7 @@
 
 #include <charconv>
 #include <string_view>
+#include <utility>
 
 namespace firebreak::os {
 namespace {
@@ -27,6 +28,21 @@ std::optional<Kernel::GpuUuid> parse_uuid(std::string_view text) {
 }
 
 }  // namespace
+
+Result<DescriptorLinks> Kernel::read_links(const std::string& directory, int from) {
+  const auto names = list_directory(directory);
+  if (!names) return propagate(names);
+  DescriptorLinks links;
+  for (const std::string& name : *names) {
+    int number = -1;
+    if (std::from_chars(name.data(), name.data() + name.size(), number).ec != std::errc{}) continue;
+    if (number < from) continue;
+    auto target = read_link(directory + "/" + name);
+    links.has_missed_any |= !target;
+    if (target) links.all.push_back({number, std::move(*target)});
+  }
+  return links;
+}
 
 Result<std::vector<Kernel::GpuUuid>> Kernel::gpu_uuids() {
   const std::string folder = "/proc/driver/nvidia/gpus";

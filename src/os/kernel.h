@@ -43,6 +43,20 @@ struct SpawnRequest {
   bool die_with_parent = true;  ///< PR_SET_PDEATHSIG(SIGKILL): nothing is left behind if we are killed
 };
 
+/// A descriptor of a process, and what /proc shows it to be, cut off where that is very long.
+struct DescriptorLink {
+  int number = 0;
+  std::string target;
+};
+
+/// Of a process's descriptors so many as one look takes.
+struct DescriptorLinks {
+  std::vector<DescriptorLink> all;  ///< in no order
+  int next = 0;                     ///< from here on there are more; 0: there are none
+  bool has_missed_any = false;      ///< that are there and could not be read
+  bool is_nothing_there() const { return all.empty() && !has_missed_any; }
+};
+
 /// Looks at another process that may last as long as that process likes: Linux waits for a page of its
 /// memory, which a file system of its own may have to bring (FUSE) or a thread of its own (userfaultfd), for
 /// a lock on its mappings, or for its exec(). Does them here and now (direct_looks) or has them done
@@ -50,11 +64,15 @@ struct SpawnRequest {
 class Looks {
  public:
   virtual ~Looks() = default;
-  /// The whole of such a file in /proc: environ, cmdline, maps.
+  /// The whole of such a file in /proc: environ, cmdline, maps, stat.
   virtual Result<std::string> read_file(const std::string& path) = 0;
   /// So many bytes, at most 4,096, from an address on of such a "mem".
   virtual Result<std::string> read_memory(const std::string& path, std::uint64_t address,
                                           std::size_t size_bytes) = 0;
+  /// As Kernel::read_links().
+  virtual Result<DescriptorLinks> read_links(const std::string& directory, int from) = 0;
+  /// The file behind a link in /proc, opened for nothing but to be asked what it is (O_PATH).
+  virtual Result<Fd> find(const std::string& path) = 0;
   /// As Kernel::pidfd_getfd().
   virtual Result<Fd> duplicate(const Fd& pidfd, int number, const std::string& link) = 0;
   /// Whether two processes' descriptors are of the same opening.
@@ -69,13 +87,16 @@ class Kernel {
   virtual ~Kernel() = default;
 
   // Files and device nodes.
+  /// Timeout: it is one of a process that does not let itself be looked at.
   virtual Result<Fd> open(const std::string& path, int flags) = 0;
   /// Bytes read; 0 at the end; Unavailable when a non-blocking descriptor has nothing (EAGAIN).
   virtual Result<std::size_t> read(const Fd& fd, std::span<std::byte> into) = 0;
   virtual Result<std::string> read_link(const std::string& path) = 0;
+  /// What such a folder of descriptors in /proc shows, from number `from` on. Timeout: as above.
+  virtual Result<DescriptorLinks> read_links(const std::string& directory, int from);
   /// Names in a directory, without "." and "..".
   virtual Result<std::vector<std::string>> list_directory(const std::string& path) = 0;
-  /// The whole of a small file (procfs, a pid file).
+  /// The whole of a small file (procfs, a pid file). Timeout: as above.
   virtual Result<std::string> read_file(const std::string& path) = 0;
   /// The whole of a file in /proc that Linux makes of a process's memory: environ, cmdline, maps. Timeout:
   /// the process does not let itself be looked at.

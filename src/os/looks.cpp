@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "os/looks.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <linux/kcmp.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -10,7 +12,10 @@
 #include <array>
 #include <cerrno>
 #include <charconv>
+#include <memory>
+#include <optional>
 #include <string_view>
+#include <utility>
 
 #include "base/units.h"
 #include "os/descriptors.h"
@@ -32,6 +37,47 @@ Result<Fd> open_to_read(const std::string& path) {
   return Fd(number);
 }
 
+std::optional<int> number_in(std::string_view name) {
+  int number = -1;
+  const auto parsed = std::from_chars(name.data(), name.data() + name.size(), number);
+  const bool is_number = parsed.ec == std::errc{} && parsed.ptr == name.data() + name.size();
+  return is_number ? std::optional(number) : std::nullopt;
+}
+
+/// Empty: it is gone, or not ours to see.
+std::optional<std::string> link_of(const std::string& path) {
+  std::string target(most_link_bytes, '\0');
+  const ssize_t length = ::readlink(path.c_str(), target.data(), target.size());
+  if (length < 0) return std::nullopt;
+  target.resize(static_cast<std::size_t>(length));
+  return target;
+}
+
+/// Of a process that has very many only so many names are read.
+Result<DescriptorLinks> links_in(const std::string& directory, int from) {
+  const std::unique_ptr<DIR, int (*)(DIR*)> opened(::opendir(directory.c_str()), ::closedir);
+  if (!opened) return fail_errno("list " + directory, errno);
+  constexpr int before_the_first = 2;  // "." and "..": Linux counts places by the numbers of descriptors
+  if (from > 0) ::seekdir(opened.get(), from + before_the_first);
+  DescriptorLinks links;
+  std::size_t seen = 0;
+  errno = 0;
+  while (const dirent* entry = ::readdir(opened.get())) {
+    const auto number = number_in(entry->d_name);
+    if (!number) continue;
+    if (seen++ == most_descriptors_in_a_look) {
+      links.next = *number;
+      return links;
+    }
+    auto target = link_of(directory + "/" + entry->d_name);
+    links.has_missed_any |= !target;
+    if (target) links.all.push_back({*number, std::move(*target)});
+    errno = 0;
+  }
+  if (errno != 0) return fail_errno("list " + directory, errno);
+  return links;
+}
+
 class DirectLooks final : public Looks {
  public:
   Result<std::string> read_file(const std::string& path) override { return read_small_file(path); }
@@ -45,6 +91,16 @@ class DirectLooks final : public Looks {
     if (got < 0) return fail_errno("read " + path, errno);
     bytes.resize(static_cast<std::size_t>(got));
     return bytes;
+  }
+
+  Result<DescriptorLinks> read_links(const std::string& directory, int from) override {
+    return links_in(directory, from);
+  }
+
+  Result<Fd> find(const std::string& path) override {
+    Fd found(::open(path.c_str(), O_PATH | O_CLOEXEC));
+    if (!found) return fail_errno("open " + path, errno);
+    return found;
   }
 
   Result<Fd> duplicate(const Fd& pidfd, int number, const std::string& link) override {
@@ -86,6 +142,16 @@ Result<std::string> read_small_file(const std::string& path) {
     text.append(buffer.data(), static_cast<std::size_t>(size));
   }
   return fail(ErrorCode::Protocol, path + " is larger than expected");
+}
+
+bool may_have_to_wait(std::string_view path) {
+  constexpr std::string_view folder = "/proc/";
+  if (!path.starts_with(folder)) return false;
+  const std::size_t slash = path.find('/', folder.size());
+  if (slash == std::string_view::npos || !number_in(path.substr(folder.size(), slash - folder.size())))
+    return false;
+  constexpr std::array<std::string_view, 2> never_wait{"comm", "status"};
+  return std::ranges::find(never_wait, path.substr(path.rfind('/') + 1)) == never_wait.end();
 }
 
 pid_t process_behind(const Fd& pidfd) {

@@ -2,8 +2,10 @@
 /// Looks at other processes (os::Looks, os/kernel.h), done by the thread that asks.
 #pragma once
 
+#include <cstddef>
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include "base/result.h"
 #include "os/kernel.h"
@@ -15,6 +17,15 @@ std::shared_ptr<Looks> direct_looks();
 
 /// The whole of a small file. Protocol: it is larger than 16 MiB.
 Result<std::string> read_small_file(const std::string& path);
+
+/// So many descriptors are looked at in one look.
+inline constexpr std::size_t most_descriptors_in_a_look = 4096;
+/// So much of what a descriptor is shown to be is told: whatever we look for is shorter.
+inline constexpr std::size_t most_link_bytes = 300;
+
+/// Whether to read that path, or to follow it, may last as long as a process likes: it leads into the folder
+/// of one in /proc, and to no file of which we know better (docs/security.md has who was seen to wait).
+bool may_have_to_wait(std::string_view path);
 
 /// The process behind a pidfd; 0: it is gone, or none that we can see.
 pid_t process_behind(const Fd& pidfd);

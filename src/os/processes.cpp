@@ -22,6 +22,14 @@ std::optional<pid_t> pid_in(std::string_view name) {
   return is_number && pid > 0 ? std::optional(pid) : std::nullopt;
 }
 
+/// What stands after such a label in a status. A process's name cannot hold a line's end there.
+std::string_view line_of(std::string_view status, std::string_view label) {
+  const std::size_t found = status.find(label);
+  if (found == std::string_view::npos) return {};
+  status.remove_prefix(found + label.size());
+  return status.substr(0, status.find('\n'));
+}
+
 }  // namespace
 
 std::vector<pid_t> all_processes(Kernel& kernel) {
@@ -32,12 +40,24 @@ std::vector<pid_t> all_processes(Kernel& kernel) {
   return pids;
 }
 
+pid_t parent_of(Kernel& kernel, pid_t pid) {
+  const auto status = kernel.read_file(proc_folder(pid) + "/status");
+  const std::string_view text = line_of(status ? *status : std::string_view(), "\nPPid:\t");
+  pid_t parent = 0;
+  std::from_chars(text.data(), text.data() + text.size(), parent);
+  return parent;
+}
+
+char state_in(Kernel& kernel, const std::string& folder) {
+  const auto status = kernel.read_file(folder + "/status");
+  const std::string_view text = line_of(status ? *status : std::string_view(), "\nState:\t");
+  return text.empty() ? '\0' : text.front();
+}
+
 std::vector<pid_t> children_of(Kernel& kernel, pid_t pid) {
   std::vector<pid_t> children;
-  const std::string parent = std::to_string(pid);
   for (const pid_t each : all_processes(kernel)) {
-    const auto stat = kernel.read_file(proc_folder(each) + "/stat");
-    if (stat && os::parent(*stat) == parent) children.push_back(each);
+    if (parent_of(kernel, each) == pid) children.push_back(each);
   }
   return children;
 }
@@ -60,8 +80,8 @@ std::string thread_folder(pid_t pid, pid_t thread) {
 
 pid_t living_thread(Kernel& kernel, pid_t pid) {
   const auto lives = [&](pid_t thread) {
-    const auto stat = kernel.read_file(thread_folder(pid, thread) + "/stat");
-    return stat && is_alive(*stat);
+    const char state = state_in(kernel, thread_folder(pid, thread));
+    return state != 0 && state != 'Z' && state != 'X';
   };
   if (lives(pid)) return pid;
   for (const pid_t thread : other_threads(kernel, pid)) {
@@ -198,6 +218,7 @@ Result<std::string> known_image_of(Kernel& kernel, pid_t pid, std::string_view s
   if (is_alive(stat)) return image_in(kernel, proc_folder(pid), stat);
   const std::string folder = thread_folder(pid, living_thread(kernel, pid));
   const auto other = kernel.read_file(folder + "/stat");
+  if (!other && other.error().code == ErrorCode::Timeout) return propagate(other);
   return other ? image_in(kernel, folder, *other) : Result<std::string>(std::string());
 }
 

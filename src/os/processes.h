@@ -20,6 +20,14 @@ namespace firebreak::os {
 /// Of this machine, in no order.
 std::vector<pid_t> all_processes(Kernel& kernel);
 
+// What /proc/PID/status says never waits for the process, and /proc/PID/stat may (os/looks.h).
+
+/// The pid of its parent now; 0: it is gone.
+pid_t parent_of(Kernel& kernel, pid_t pid);
+
+/// The letter that Linux has for its state, as 'R', 'T' or 'Z', by its folder in /proc; 0: it is gone.
+char state_in(Kernel& kernel, const std::string& folder);
+
 /// Those whose parent is `pid` now, in no order.
 std::vector<pid_t> children_of(Kernel& kernel, pid_t pid);
 

@@ -50,6 +50,7 @@ long call_pidfd_send_signal(int pidfd, int signal) {
 }  // namespace
 
 Result<Fd> RealKernel::open(const std::string& path, int flags) {
+  if ((flags & O_PATH) != 0 && may_have_to_wait(path)) return looks_->find(path);
   int number = -1;
   do {
     number = ::open(path.c_str(), flags | O_CLOEXEC, 0600);
@@ -90,7 +91,9 @@ Result<std::vector<std::string>> RealKernel::list_directory(const std::string& p
   return names;
 }
 
-Result<std::string> RealKernel::read_file(const std::string& path) { return read_small_file(path); }
+Result<std::string> RealKernel::read_file(const std::string& path) {
+  return may_have_to_wait(path) ? looks_->read_file(path) : read_small_file(path);
+}
 
 Status RealKernel::ioctl(const Fd& fd, unsigned long request, void* argument) {
   int result = -1;

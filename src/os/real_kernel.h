@@ -17,6 +17,9 @@ class RealKernel : public Kernel {
   Result<Fd> open(const std::string& path, int flags) override;
   Result<std::size_t> read(const Fd& fd, std::span<std::byte> into) override;
   Result<std::string> read_link(const std::string& path) override;
+  Result<DescriptorLinks> read_links(const std::string& directory, int from) override {
+    return looks_->read_links(directory, from);
+  }
   Result<std::vector<std::string>> list_directory(const std::string& path) override;
   Result<std::string> read_file(const std::string& path) override;
   Result<std::string> read_memory_file(const std::string& path) override { return looks_->read_file(path); }

@@ -12,6 +12,10 @@ namespace {
 
 std::string error_path_of(pid_t pid) { return "/proc/" + std::to_string(pid) + "/fd/2"; }
 
+std::optional<uid_t> user_of(os::Kernel& kernel, pid_t pid) {
+  return os::user_in(kernel.read_file(os::proc_folder(pid) + "/status").value_or(""));
+}
+
 }  // namespace
 
 ErrorFile::ErrorFile(os::EventLoop& loop, os::Kernel& kernel, pid_t pid, LineTail::OnLine on_line,
@@ -26,10 +30,14 @@ Status ErrorFile::start() {
 }
 
 std::optional<pid_t> ErrorFile::shared_with() {
+  const auto user = user_of(kernel_, pid_);
   for (const pid_t pid : os::all_processes(kernel_)) {
     if (pid == pid_) continue;
     const auto identity = os::regular_file_at(kernel_, error_path_of(pid));
     if (identity && *identity == identity_ && uses_gpu(kernel_, pid)) return pid;
+    // One of the same user that does not let itself be looked at may be one. Others' could not open it.
+    const bool is_not_answered = !identity && identity.error().code == ErrorCode::Timeout;
+    if (is_not_answered && user && user_of(kernel_, pid) == user) return pid;
   }
   return std::nullopt;
 }

@@ -75,8 +75,10 @@ Result<std::vector<int>> UvmListener::candidates() {
         if (target == wanted) numbers.push_back(number);
         return numbers.size() < most_candidates;
       });
-  // A target that just died has no such directory any more; its pidfd says so in a moment.
-  if (!visited && visited.error().code != ErrorCode::NotFound)
+  // A target that just died has no such directory any more; its pidfd says so in a moment. One that does not
+  // let itself be looked at is asked again.
+  const ErrorCode why = visited ? ErrorCode::NotFound : visited.error().code;
+  if (why != ErrorCode::NotFound && why != ErrorCode::Timeout)
     return explain_getfd(visited.error(), target_.pid);
   return numbers;
 }

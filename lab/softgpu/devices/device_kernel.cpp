@@ -122,6 +122,9 @@ Result<std::size_t> DeviceKernel::read(const os::Fd& fd, std::span<std::byte> in
   return wrapped_->read(fd, into);
 }
 Result<std::string> DeviceKernel::read_link(const std::string& path) { return wrapped_->read_link(path); }
+Result<os::DescriptorLinks> DeviceKernel::read_links(const std::string& directory, int from) {
+  return wrapped_->read_links(directory, from);
+}
 Result<std::vector<std::string>> DeviceKernel::list_directory(const std::string& path) {
   return wrapped_->list_directory(path);
 }

@@ -28,6 +28,7 @@ class DeviceKernel final : public os::Kernel {
   Result<os::Fd> open(const std::string& path, int flags) override;
   Result<std::size_t> read(const os::Fd& fd, std::span<std::byte> into) override;
   Result<std::string> read_link(const std::string& path) override;
+  Result<os::DescriptorLinks> read_links(const std::string& directory, int from) override;
   Result<std::vector<std::string>> list_directory(const std::string& path) override;
   Result<std::string> read_file(const std::string& path) override;
   Result<std::string> read_memory_file(const std::string& path) override;
