@@ -142,8 +142,10 @@ void Spares::find_page(pid_t pid, Followed& followed) {
   followed.next_search = at_.clock.now() + followed.between_searches;
   followed.between_searches =
       std::clamp<Nanoseconds>(2 * followed.between_searches, 2 * between_looks, longest_between_searches);
+  std::size_t closer = 0;
   (void)os::visit_first_descriptors(at_.kernel, pid, [&](int number, const std::string& target) {
     if (target != page_link()) return true;
+    if (++closer > os::most_closer_looks) return false;
     const auto descriptor = at_.kernel.pidfd_getfd(*process->pidfd(), number, target);
     auto view = descriptor ? SpareView::of(descriptor->get()) : Result<SpareView>(propagate(descriptor));
     if (view) followed.view = std::move(*view);

@@ -65,8 +65,15 @@ Duplicates Duplicates::give_back(os::Kernel& kernel, pid_t pid, const Numbers& n
 
 Status Duplicates::take(os::Kernel& kernel, const os::Fd& process, const Numbers& now) {
   Status all;
+  std::size_t tries = 0;
   for (const auto& [number, device] : now) {
     if (duplicates_.contains(number)) continue;
+    if (duplicates_.size() >= most_of_a_process)
+      return fail(ErrorCode::ResourceExhausted,
+                  "it has more of the GPU's descriptors than are held of a process");
+    if (tries++ >= most_at_once)
+      return fail(ErrorCode::ResourceExhausted,
+                  "it has more of the GPU's descriptors than are taken at once");
     auto taken = kernel.pidfd_getfd(process, number, link_of(kernel, device));
     if (!taken) {
       const ErrorCode why = taken.error().code;

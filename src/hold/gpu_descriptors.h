@@ -37,11 +37,17 @@ struct Duplicate {
 /// What is held of one process.
 class Duplicates {
  public:
+  /// What a program with several GPUs has is far less.
+  static constexpr std::size_t most_of_a_process = 512;
+  /// For each the helper is asked (os/broker.h): they are not to make a turn of the loop last.
+  static constexpr std::size_t most_at_once = 128;
+
   /// Those that the process, `now` with these numbers, has no more: a number may mean another file by now.
   /// They are the caller's to close, which may take time.
   Duplicates give_back(os::Kernel& kernel, pid_t pid, const Numbers& now);
-  /// Takes those that are new. ResourceExhausted: not all of them, since we have no descriptor left; Timeout:
-  /// since the process does not let itself be looked at.
+  /// Takes those that are new. ResourceExhausted: not all of them, since we have no descriptor left, or
+  /// since they are too many, or too many at once: the rest is for the next time. Timeout: since the process
+  /// does not let itself be looked at.
   Status take(os::Kernel& kernel, const os::Fd& process, const Numbers& now);
   /// Whether the process has each of them still, under its number.
   bool are_all_of(os::Kernel& kernel, pid_t pid) const;

@@ -83,8 +83,10 @@ Result<os::Fd> SparseCover::va_space_of(pid_t pid) {
   const auto process = kernel_.pidfd_open(pid);
   if (!process) return propagate(process);
   Result<os::Fd> found = fail(ErrorCode::NotFound, "the process has no VA space");
+  std::size_t closer = 0;
   const auto visited = os::visit_first_descriptors(kernel_, pid, [&](int number, const std::string& target) {
     if (target != kernel_.uvm_link_target()) return true;
+    if (++closer > os::most_closer_looks) return false;
     auto duplicate = kernel_.pidfd_getfd(*process, number, target);
     // Of a process's two, the one without a VA space refuses whatever is asked: here, what is no range.
     const bool refuses = duplicate && free_range(kernel_, *duplicate, {}) == abi::nv_err_illegal_action;

@@ -103,8 +103,10 @@ Status StrayWatch::find_guard(pid_t pid, Followed& followed) {
     followed.process = std::move(*process);
   }
   Status lack;
+  std::size_t closer = 0;
   const auto visited = os::visit_first_descriptors(kernel_, pid, [&](int number, const std::string& target) {
     if (target != page_link()) return true;
+    if (++closer > os::most_closer_looks) return false;
     const auto descriptor = kernel_.pidfd_getfd(followed.process, number, target);
     if (!descriptor) lack = propagate(descriptor);
     auto guard = descriptor ? guard::GuardView::of(descriptor->get())

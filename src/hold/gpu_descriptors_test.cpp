@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "hold/gpu_descriptors.h"
+
+#include <gtest/gtest.h>
+
+#include "os/fake_kernel.h"
+#include "os/fd.h"
+#include "os/memory.h"
+
+namespace firebreak::hold {
+namespace {
+
+TEST(DuplicatesTest, OfVeryManySoManyAreTakenAtOnceAndSoManyInAll) {
+  constexpr pid_t pid = 4711;
+  os::FakeKernel kernel;
+  kernel.add_process(pid);
+  const os::Fd file = os::create_memory_file("x", 0).value();
+  for (int number = 0; number < 1'000; ++number)
+    kernel.give_descriptor(pid, number, kernel.rm_link_target(), os::duplicate(file.get()).value());
+  const os::Fd process = kernel.pidfd_open(pid).value();
+  const Numbers now = gpu_descriptors_of(kernel, pid).value();
+  ASSERT_EQ(now.size(), 1'000U);
+  Duplicates duplicates;
+  for (std::size_t looks = 1; looks <= 10; ++looks) {
+    const Status taken = duplicates.take(kernel, process, now);
+    ASSERT_FALSE(taken);
+    EXPECT_EQ(taken.error().code, ErrorCode::ResourceExhausted);
+    EXPECT_EQ(duplicates.size(),
+              std::min(looks * Duplicates::most_at_once, std::size_t{Duplicates::most_of_a_process}));
+  }
+}
+
+TEST(DuplicatesTest, OfWhatIsThereAllAreTakenInTheEnd) {
+  constexpr pid_t pid = 4711;
+  constexpr std::size_t many = Duplicates::most_at_once + 2;
+  os::FakeKernel kernel;
+  kernel.add_process(pid);
+  const os::Fd file = os::create_memory_file("x", 0).value();
+  for (std::size_t number = 0; number < many; ++number)
+    kernel.give_descriptor(pid, static_cast<int>(number), kernel.rm_link_target(),
+                           os::duplicate(file.get()).value());
+  const os::Fd process = kernel.pidfd_open(pid).value();
+  const Numbers now = gpu_descriptors_of(kernel, pid).value();
+  Duplicates duplicates;
+  EXPECT_FALSE(duplicates.take(kernel, process, now));
+  EXPECT_TRUE(duplicates.take(kernel, process, now));
+  EXPECT_EQ(duplicates.size(), many);
+}
+
+}  // namespace
+}  // namespace firebreak::hold
