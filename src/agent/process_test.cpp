@@ -89,6 +89,17 @@ TEST_F(ProcessesTest, ANumberIsOfADeadOneAndOfALivingOneAtOnce) {
   EXPECT_EQ(dead.tenant(), "llm");
 }
 
+TEST_F(ProcessesTest, WhoIsNotToBeLookedAtMayBeThere) {
+  os::FakeKernel fake;
+  fake.set_file("/proc/7/stat", "7 (x) S 1 1 1 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 100 0 0");
+  EXPECT_TRUE(may_be_there(fake, 7, "100"));
+  EXPECT_FALSE(may_be_there(fake, 7, "200")) << "another one has the number";
+  EXPECT_FALSE(may_be_there(fake, 8, "100"));
+  fake.refuse("/proc/7/stat", Error{ErrorCode::Timeout, "it does not let itself be looked at", {}});
+  EXPECT_TRUE(may_be_there(fake, 7, "100"));
+  EXPECT_FALSE(may_be_there(fake, 7, "")) << "it was never known when it started";
+}
+
 TEST_F(ProcessesTest, WhoIsNotThereIsNotFollowed) {
   os::FakeKernel without;
   EXPECT_EQ(processes.add(without, 4711, "llm", "a").error().code, ErrorCode::NotFound);

@@ -89,6 +89,13 @@ TEST_F(WarmStandbysAlone, AServerIsNewOnce) {
   EXPECT_EQ(warm.servers().size(), 1u) << "the one before was replaced";
 }
 
+TEST_F(WarmStandbysAlone, AServerThatIsNotToBeLookedAtHasNotEndedForThat) {
+  starts(50, "100");
+  warm.add_server("b", 50);
+  kernel.refuse("/proc/50/stat", Error{ErrorCode::Timeout, "it does not let itself be looked at", {}});
+  EXPECT_TRUE(warm.knows_server_of("b"));
+}
+
 TEST_F(WarmStandbysAlone, AServerThatHasEndedIsNone) {
   starts(50, "100");
   starts(51, "100");

@@ -19,6 +19,7 @@
 #include <thread>
 
 #include "hold/holder.h"
+#include "os/looks.h"
 #include "os/memory.h"
 #include "os/processes.h"
 #include "os/real_kernel.h"
@@ -37,6 +38,18 @@ class SpaceKernel : public os::RealKernel {
  public:
   std::string uvm_link_target() const override { return "/memfd:" + std::string(space_name) + " (deleted)"; }
   std::string rm_link_target() const override { return "/memfd:other-holders-manager (deleted)"; }
+  /// Does not let itself be looked at.
+  pid_t hidden = 0;
+  Result<std::string> read_file(const std::string& path) override {
+    if (!path.starts_with(os::proc_folder(hidden) + "/") || !os::may_have_to_wait(path))
+      return os::RealKernel::read_file(path);
+    return fail(ErrorCode::Timeout, "it does not let itself be looked at");
+  }
+  Result<os::DescriptorLinks> read_links(const std::string& directory, int from) override {
+    if (!directory.starts_with(os::proc_folder(hidden) + "/"))
+      return os::RealKernel::read_links(directory, from);
+    return fail(ErrorCode::Timeout, "it does not let itself be looked at");
+  }
 };
 
 /// Two ends that say a byte to each other.
@@ -355,6 +368,47 @@ TEST_F(WithTraces, AndWhereNothingCouldBeMarked) {
   late_.traces.others[0].start_time = "1";
   die();
   EXPECT_TRUE(look().none());
+}
+
+TEST_F(OtherHoldersTest, OfOneThatIsNotToBeLookedAtTheMarkTells) {
+  begin([](os::Fd&) {});
+  kernel_.hidden = child_;
+  late_.user = ::getuid();
+  die();
+  EXPECT_THAT(look().seen, IsEmpty());
+  close_all();
+  const Findings findings = look();
+  EXPECT_TRUE(findings.unseen);
+  ASSERT_THAT(findings.seen, ElementsAre(Field(&OtherHolder::pid, child_)));
+  EXPECT_FALSE(findings.seen[0].is_fork) << "nobody ends it";
+  EXPECT_EQ(findings.seen[0].start_time, "");
+  end_child();
+  EXPECT_TRUE(look().none());
+}
+
+/// Nobody waits for whom others hide.
+TEST_F(OtherHoldersTest, WithoutAMarkOneOfTheSameUserIsWaitedFor) {
+  begin([](os::Fd&) {}, false);
+  kernel_.hidden = child_;
+  late_.user = ::getuid();
+  die();
+  EXPECT_THAT(look().seen, ElementsAre(Field(&OtherHolder::pid, child_)));
+  late_.user = ::getuid() + 1;
+  die();
+  EXPECT_THAT(look().seen, IsEmpty());
+  late_.user = std::nullopt;
+  die();
+  EXPECT_THAT(look().seen, IsEmpty());
+}
+
+TEST_F(WithTraces, WhoWasSeenBeforeAndIsNotToBeLookedAtIsBelievedWhereNothingIsMarked) {
+  begin([](os::Fd&) {});
+  forget_duplicates();
+  late_.traces.marks.clear();
+  late_.traces.others = {child()};
+  kernel_.hidden = child_;
+  die();
+  EXPECT_THAT(look().seen, ElementsAre(Field(&OtherHolder::pid, child_)));
 }
 
 class HolderWithOthers : public OtherHoldersTest {

@@ -8,6 +8,8 @@
 
 #include "base/units.h"
 #include "guard/ledger.h"
+#include "os/descriptors.h"
+#include "os/memory.h"
 #include "watch/detector_test_support.h"
 #include "watch/watcher.h"
 
@@ -85,6 +87,15 @@ TEST_F(StrayWatchTest, WhatThereWasNoDescriptorForIsWatchedOnceThereIsOne) {
   EXPECT_FALSE(strays_->lacks(tenant));
   EXPECT_FALSE(watcher_->lacks_uvm_of(tenant));
   EXPECT_TRUE(page_faults_are_asked_for());
+}
+
+TEST_F(StrayWatchTest, AmongVeryManyThatAreCalledSoAPageIsNotLookedForWithoutEnd) {
+  for (int number = 100; number < 100 + static_cast<int>(os::most_closer_looks); ++number)
+    kernel_.give_descriptor(tenant, number, page_link, os::create_memory_file("none", 4096).value());
+  kernel_.give_descriptor(tenant, 999, page_link, page());
+  follow();
+  settle();
+  EXPECT_EQ(strays_->guard_of(tenant), nullptr);
 }
 
 TEST_F(StrayWatchTest, AStrayOfAGuardedProcessIsTold) {

@@ -9,6 +9,7 @@
 #include <map>
 
 #include "os/file.h"
+#include "os/processes.h"
 #include "os/program.h"
 #include "os/real_kernel.h"
 #include "os/socket.h"
@@ -47,6 +48,12 @@ class ErrorFileTest : public DetectorTest {
   struct Kernel : os::RealKernel {
     std::string uvm_link;
     std::string uvm_link_target() const override { return uvm_link; }
+    /// Does not let itself be looked at.
+    pid_t hidden = 0;
+    Result<os::Fd> open(const std::string& path, int flags) override {
+      if (path != os::proc_folder(hidden) + "/fd/2") return os::RealKernel::open(path, flags);
+      return fail(ErrorCode::Timeout, "it does not let itself be looked at");
+    }
   };
 
   os::TemporaryDirectory directory_ = os::TemporaryDirectory::create().value();
@@ -84,6 +91,13 @@ TEST_F(ErrorFileTest, AnotherThatUsesTheGpuMayHaveWrittenALine) {
   EXPECT_EQ(its.shared_with(), std::nullopt);
   const pid_t other = start(shared, true);
   EXPECT_EQ(its.shared_with(), other);
+}
+
+TEST_F(ErrorFileTest, OneOfTheSameUserThatIsNotToBeLookedAtMayHaveWrittenALine) {
+  ErrorFile its = error_file_of(start(file("log")));
+  ASSERT_TRUE(its.start());
+  real_.hidden = start(file("own"));
+  EXPECT_EQ(its.shared_with(), real_.hidden);
 }
 
 }  // namespace

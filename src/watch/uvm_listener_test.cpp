@@ -83,6 +83,16 @@ TEST_F(UvmListenerTest, TriesTheNextDescriptorWhenOneIsNoVaSpace) {
   EXPECT_EQ(tools_.trackers, 1);
 }
 
+TEST_F(UvmListenerTest, WhoIsNotToBeLookedAtIsAskedAgain) {
+  target_opens_a_va_space();
+  kernel_.refuse("/proc/4711/fd", Error{ErrorCode::Timeout, "it does not let itself be looked at", {}});
+  UvmListener watcher = listener();
+  ASSERT_TRUE(watcher.start());
+  EXPECT_FALSE(watcher.attached());
+  kernel_.permit("/proc/4711/fd");
+  EXPECT_TRUE(run_until([&] { return watcher.attached(); }));
+}
+
 TEST_F(UvmListenerTest, FollowsTheLinkTargetThatTheKernelNames) {
   kernel_.set_uvm_link_target("/memfd:nvidia-uvm (deleted)");
   kernel_.give_descriptor(target_pid, 7, "/memfd:nvidia-uvm (deleted)", FakeUvmTools::va_space());
