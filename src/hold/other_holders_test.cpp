@@ -386,12 +386,13 @@ TEST_F(OtherHoldersTest, OfOneThatIsNotToBeLookedAtTheMarkTells) {
   EXPECT_TRUE(look().none());
 }
 
-/// Nobody waits for whom others hide.
+/// Nobody is kept waiting by another user's.
 TEST_F(OtherHoldersTest, WithoutAMarkOneOfTheSameUserIsWaitedFor) {
   begin([](os::Fd&) {}, false);
   kernel_.hidden = child_;
   late_.user = ::getuid();
   die();
+  const os::Fd ours = make_space();
   EXPECT_THAT(look().seen, ElementsAre(Field(&OtherHolder::pid, child_)));
   late_.user = ::getuid() + 1;
   die();

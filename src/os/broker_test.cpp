@@ -138,8 +138,8 @@ TEST_F(BrokerTest, LooksAreAnsweredAsIfDoneHere) {
   const Child child;
   EXPECT_THAT(broker->read_file(child.environment()).value(), HasSubstr("FIREBREAK_TEST_BROKER=seen"));
   EXPECT_EQ(broker->read_file("/proc/self/no-such-file").error().code, ErrorCode::NotFound);
-  EXPECT_EQ(broker->read_file("/proc/" + std::to_string(child.pid()) + "/stat").value(),
-            read_small_file("/proc/" + std::to_string(child.pid()) + "/stat").value());
+  EXPECT_EQ(broker->read_file(proc_folder(child.pid()) + "/limits").value(),
+            read_small_file(proc_folder(child.pid()) + "/limits").value());
   const std::string here = "some bytes of ours";
   EXPECT_EQ(broker
                 ->read_memory("/proc/" + std::to_string(own_pid()) + "/mem",
@@ -287,6 +287,11 @@ TEST_F(BrokerTest, AKernelHasItsLooksDoneByIt) {
   EXPECT_EQ(code_of(kernel.read_links(hidden.folder() + "/fd", 0)), ErrorCode::Timeout);
   EXPECT_EQ(code_of(kernel.open(hidden.folder() + "/fd/77", O_PATH)), ErrorCode::Timeout);
   EXPECT_EQ(code_of(kernel.read_file(hidden.folder() + "/stat")), ErrorCode::Timeout);
+  EXPECT_EQ(code_of(kernel.read_memory_file(hidden.environment())), ErrorCode::Timeout);
+  EXPECT_EQ(code_of(kernel.read_memory(hidden.folder() + "/mem", hidden.address(), 16)), ErrorCode::Timeout);
+  const Fd pidfd = kernel.pidfd_open(hidden.pid()).value();
+  EXPECT_EQ(code_of(kernel.pidfd_getfd(pidfd, 77, "/memfd:x")), ErrorCode::Timeout);
+  EXPECT_EQ(code_of(kernel.is_same_file(hidden.pid(), 77, pidfd)), ErrorCode::Timeout);
   EXPECT_EQ(told.size(), 1U);
   EXPECT_EQ(code_of(regular_file_at(kernel, hidden.folder() + "/fd/2")), ErrorCode::Timeout);
   EXPECT_EQ(code_of(open_what_it_is_called(kernel, hidden.folder() + "/fd/77", "/memfd:x")),
@@ -337,8 +342,10 @@ TEST_F(BrokerTest, WhatADescriptorIsCalledIsOneText) {
   const auto folder = TemporaryDirectory::create().value();
   std::string deep = folder.path() + "/1 called\n2 otherwise";
   std::filesystem::create_directory(deep);
-  deep += "/" + std::string(250, 'x');
-  std::filesystem::create_directory(deep);
+  for (int parts = 0; parts < 2; ++parts) {
+    deep += "/" + std::string(250, 'x');
+    std::filesystem::create_directory(deep);
+  }
   const Fd file(::open(deep.c_str(), O_RDONLY | O_CLOEXEC));
   const Child child(file.get());
   const auto links = patient()->read_links(proc_folder(child.pid()) + "/fd", 77).value();
@@ -393,6 +400,15 @@ TEST_F(BrokerTest, WherePatienceIsUsedUpNobodyIsLookedAt) {
   const auto refused = broker->read_file(other.environment());
   ASSERT_FALSE(refused);
   EXPECT_THAT(refused.error().message, HasSubstr("too many processes"));
+}
+
+TEST_F(BrokerTest, AHelperThatCanBeKilledIsAndThenItsProcessIsLookedAtAgain) {
+  const Hidden hidden("exec");
+  if (hidden.pid() == 0) GTEST_SKIP() << "nobody may mount here";
+  const auto broker = with(Milliseconds(500), Nanoseconds(0));
+  EXPECT_EQ(code_of(broker->read_file(hidden.environment())), ErrorCode::Timeout);
+  while (!broker->not_answered().empty()) std::this_thread::yield();
+  while (told.size() == 1U) EXPECT_EQ(code_of(broker->read_file(hidden.environment())), ErrorCode::Timeout);
 }
 
 TEST_F(BrokerTest, AHelperThatCannotBeKilledIsNotWaitedFor) {
