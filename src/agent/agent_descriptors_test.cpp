@@ -7,6 +7,7 @@
 #include "os/closer_test_support.h"
 #include "os/descriptors.h"
 #include "os/fd.h"
+#include "os/tcp_test_support.h"
 
 namespace firebreak::agent {
 namespace {
@@ -49,6 +50,24 @@ TEST_F(AgentDescriptors, WhoIsLetInHasRoomForBothProcessesAndOthersAreToldWhy) {
   one.hang_up();  // it does not come
   settle();
   join(three, "three", abi::Role::Active);
+}
+
+TEST_F(AgentDescriptors, AClientTakesNothingOfWhatOthersWerePromised) {
+  restart_with_room_for(1);
+  Peer active = peer();
+  join(active, "llm", abi::Role::Active);
+  const os::Loopback here;
+  ask(active, abi::Listen{}, here.listener.get());
+  std::vector<os::Fd> clients;
+  std::uint64_t after = 0;
+  for (std::uint64_t i = 0; i <= of_a_pair; ++i) {
+    clients.push_back(here.connect_client());
+    const abi::Message answer = ask(active, abi::NextConnection{after});
+    if (std::holds_alternative<abi::Done>(answer)) break;  // nobody, for now
+    ASSERT_TRUE(std::holds_alternative<abi::ClientConnection>(answer));
+    after = std::get<abi::ClientConnection>(answer).id;
+  }
+  EXPECT_EQ(after, of_a_pair / 2);
 }
 
 TEST_F(AgentDescriptors, AnAllocationTakesNothingOfWhatOthersWerePromised) {
