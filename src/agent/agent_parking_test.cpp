@@ -308,6 +308,26 @@ TEST_F(ParkedDomain, WhatIsKnownIsWrittenDownAsSoonAsItsCulpritIsNamed) {
   EXPECT_EQ(read().affected[0].became, "was there when the domain fell");
 }
 
+// After a trap it goes on when its dump is complete, and may end before that has been read.
+TEST_F(ParkedDomain, TheDumpOfACulpritThatEndsAtOnceIsKept) {
+  Peer second = peer();
+  const Process rogue = start(second, "rogue");
+  Writer of_client(client_pipe(), idle_dump);
+  Writer of_rogue(rogue.pipe, park::test::dump_of(park::test::with_sms_after(
+                                  {park::test::sms(0), park::test::warps(2, true), park::test::lanes(0)})));
+  until([&] {
+    (void)of_rogue.write();
+    return parking("a")["state"] == "held";
+  });
+  until([&] { return of_client.write(); });
+  until([&] { return of_rogue.write(); });
+  detectors.callbacks.on_exit(rogue.pid);
+  const std::string folder = directory.path() + "/dumps";
+  const auto ids = park::evidence_ids(folder);
+  ASSERT_EQ(ids.size(), 1u);
+  EXPECT_GT(park::read_evidence(folder, ids.front()).value().dump_bytes, 0u);
+}
+
 TEST_F(ParkedDomain, ItTakesNobodyAndTellsWhoItWas) {
   Peer first = peer(), second = peer(), watcher = peer();
   start(first, "llm");

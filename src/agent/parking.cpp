@@ -298,8 +298,22 @@ bool Parking::has_culprit(const std::string& domain) const {
   return place != places_.end() && !place->second.state.culprits.empty();
 }
 
+/// Its process has ended, perhaps before we have read what it wrote last.
+void Parking::read_what_is_left(const InDomain& who) {
+  std::size_t before = 0;
+  do {
+    before = dumpers_.at(who).pipe->came_bytes();
+    read_dump(who);
+  } while (dumpers_.at(who).dump == Dump::LetOut && dumpers_.at(who).pipe->came_bytes() > before);
+}
+
 void Parking::on_exit(pid_t pid) {
   with_gpu_.erase(pid);
+  std::vector<InDomain> let_out;
+  for (const auto& [who, dumper] : dumpers_) {
+    if (who.first == pid && dumper.dump == Dump::LetOut) let_out.push_back(who);
+  }
+  for (const InDomain& who : let_out) read_what_is_left(who);
   std::vector<std::string> domains;
   std::erase_if(dumpers_, [&](const auto& each) {
     if (each.first.first != pid) return false;

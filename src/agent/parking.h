@@ -176,6 +176,7 @@ class Parking {
   void begin_to_read(const InDomain& who, Dumper& dumper);
   void let_out(const InDomain& who, Dumper& dumper);
   void read_dump(const InDomain& who);
+  void read_what_is_left(const InDomain& who);
   void judge_early(const InDomain& who, Dumper& dumper);
   static std::optional<fault::CoreDumpException> look_through(Dumper& dumper, bool is_all);
   void end_late_culprit(const InDomain& who, const fault::CoreDumpException& exception);
