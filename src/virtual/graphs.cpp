@@ -19,28 +19,33 @@ bool Graphs::are_captures_under_way() {
   return !captures_.empty();
 }
 
-void Graphs::capture_begins(CUstream stream, bool per_thread) {
+void Graphs::capture_begins(CUstream stream, bool per_thread, CUgraph into) {
+  Object* const graph = into == nullptr ? nullptr : all_.objects().find(Family::Graph, number_of(into));
+  if (const auto state = graphs_.find(graph); graph != nullptr && state != graphs_.end())
+    state->second.is_captured_into = true;
   Object* const object =
       is_special(number_of(stream)) ? nullptr : all_.objects().find(Family::Stream, number_of(stream));
   const bool was_idle = object != nullptr && !all_.work_of(stream, per_thread).is_under_way();
   if (object != nullptr) object->is_kept.store(true);
   const std::lock_guard lock(captures_mutex_);
-  captures_.push_back({stream, std::this_thread::get_id(), object, was_idle});
+  captures_.push_back({stream, std::this_thread::get_id(), object, was_idle, into});
   captures_count_.store(captures_.size());
 }
 
-void Graphs::capture_ends(CUstream stream, bool per_thread) {
+CUgraph Graphs::capture_ends(CUstream stream, bool per_thread) {
   const std::lock_guard lock(captures_mutex_);
   const auto found = std::ranges::find_if(captures_, [&](const Capture& each) {
     return each.stream == stream && (each.object != nullptr || each.thread == std::this_thread::get_id());
   });
-  if (found == captures_.end()) return;
+  if (found == captures_.end()) return nullptr;
+  const CUgraph into = found->into;
   if (found->was_idle) {  // what was queued since has gone into the graph
     Work& work = all_.work_of(stream, per_thread);
     work.end(work.queued.load());
   }
   captures_.erase(found);
   captures_count_.store(captures_.size());
+  return into;
 }
 
 // ---- Graphs ----
@@ -80,6 +85,7 @@ void Graphs::changed(const Turn& turn, CUgraph graph) {
   const auto state = graphs_.find(object);
   if (state == graphs_.end()) return;
   state->second.content = nullptr;
+  state->second.is_captured_into = false;
   state->second.context = context_now();
   turn.objects.add_step(*object, turn.slot, step_of_graph(std::make_shared<Object*>(object)));
 }
@@ -176,7 +182,8 @@ CUresult Graphs::make_one(const std::shared_ptr<Object*>& of, Making& making) {
   const auto its_lock = lock();
   Object& graph = **of;
   const auto state = graphs_.find(&graph);
-  if (state == graphs_.end()) return CUDA_SUCCESS;  // it is gone
+  if (state == graphs_.end() || state->second.is_captured_into)
+    return CUDA_SUCCESS;  // it is gone, or to come
   const Instance& active = all_.active();
   if (state->second.content == nullptr) {
     const auto own = reinterpret_cast<CUgraph>(graph.in[active.slot()].load());

@@ -39,8 +39,10 @@ class Graphs {
 
   /// Nobody is moved in the middle of a capture.
   bool are_captures_under_way();
-  void capture_begins(CUstream stream, bool per_thread);
-  void capture_ends(CUstream stream, bool per_thread);
+  /// `into`: the program's graph that it goes into; then with the lock. Null: a new one.
+  void capture_begins(CUstream stream, bool per_thread, CUgraph into = nullptr);
+  /// The answer is that graph.
+  CUgraph capture_ends(CUstream stream, bool per_thread);
 
   // ---- What follows needs the lock, but for make_ ----
 
@@ -80,10 +82,12 @@ class Graphs {
     std::thread::id thread;  ///< of a thread's own stream
     const Object* object;    ///< null: it is a default stream
     bool was_idle;
+    CUgraph into;
   };
   struct GraphState {
     std::shared_ptr<const GraphContent> content;  ///< null: it is to be read
     Object* context = nullptr;                    ///< that was current when it changed last
+    bool is_captured_into = false;                ///< it is not to be read now
     std::vector<std::uintptr_t> nodes;            ///< that were made elsewhere, as the program calls them
   };
   struct NodePlace {

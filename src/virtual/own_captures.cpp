@@ -30,6 +30,22 @@ CUresult cuStreamBeginCapture_v2(const OwnCall& call, CUstream stream, CUstreamC
   });
 }
 
+/// JAX makes its command buffers so. Nobody reads the graph before it is whole.
+CUresult cuStreamBeginCaptureToGraph(const OwnCall& call, CUstream stream, CUgraph graph,
+                                     const CUgraphNode* dependencies, const CUgraphEdgeData* edges,
+                                     std::size_t count, CUstreamCaptureMode mode) {
+  return call.all.call([&](const Turn& turn) {
+    const auto lock = call.all.graphs().lock();
+    Nodes<const CUgraphNode> after(turn, dependencies, dependencies == nullptr ? 0 : count);
+    const auto begin_one =
+        call.which(turn.driver.cuStreamBeginCaptureToGraph, turn.driver.cuStreamBeginCaptureToGraph_ptsz);
+    const CUresult result = begin_one(turn.objects.translate(stream, turn.slot),
+                                      turn.objects.translate(graph, turn.slot), after, edges, count, mode);
+    if (result == CUDA_SUCCESS) call.all.graphs().capture_begins(stream, call.per_thread, graph);
+    return result;
+  });
+}
+
 /// It may end the capture although it answers an error.
 CUresult cuStreamEndCapture(const OwnCall& call, CUstream stream, CUgraph* graph) {
   const CUresult result = call.all.call([&](const Turn& turn) {
@@ -38,11 +54,14 @@ CUresult cuStreamEndCapture(const OwnCall& call, CUstream stream, CUgraph* graph
     const CUresult ended = end(own, graph);
     CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
     const auto ask = call.which(turn.driver.cuStreamIsCapturing, turn.driver.cuStreamIsCapturing_ptsz);
-    if (ask(own, &status) != CUDA_SUCCESS || status == CU_STREAM_CAPTURE_STATUS_NONE)
-      call.all.graphs().capture_ends(stream, call.per_thread);
-    if (ended != CUDA_SUCCESS || *graph == nullptr || turn.slot == anchor) return ended;
-    const auto lock = call.all.graphs().lock();
-    *graph = call.all.graphs().add_graph(turn, *graph);
+    Graphs& graphs = call.all.graphs();
+    const bool is_over = ask(own, &status) != CUDA_SUCCESS || status == CU_STREAM_CAPTURE_STATUS_NONE;
+    const CUgraph into = is_over ? graphs.capture_ends(stream, call.per_thread) : nullptr;
+    if (turn.slot == anchor) return ended;
+    const auto lock = graphs.lock();
+    if (into != nullptr) graphs.changed(turn, into);
+    if (ended != CUDA_SUCCESS || *graph == nullptr) return ended;
+    *graph = into != nullptr ? into : graphs.add_graph(turn, *graph);
     return ended;
   });
   call.all.something_new();  // a move may have waited for that

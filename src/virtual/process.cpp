@@ -610,6 +610,8 @@ std::optional<os::Mapping> VirtualProcess::take_host(const void* host) {
 
 void VirtualProcess::tell(abi::SpareState state, const std::string& reason) {
   if (page_ == nullptr) return;
+  if (page_->state.load() == abi::SpareState::Lost && state != abi::SpareState::Lost)
+    return;  // that is for good
   write_text(page_->reason, reason);
   page_->state.store(state, std::memory_order_release);
 }

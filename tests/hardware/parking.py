@@ -8,7 +8,7 @@ and MPS; some ten seconds a play.
 BIN: the folder with the programs. FIREBREAK_GPU=soft: without a GPU. Tenants in the faulter's domain compare every
 word of every result until they are done, then the domain falls. One play goes without parking, and has to end them.
 KIND: of firebreak-lab inject, or of more_kinds.py. --beside says what the tenants are: a kind of co_runners.cu (built
-into BIN), torch or torch_train (steps_torch.py),
+into BIN), torch or torch_train (steps_torch.py), sanitizer or debugger (the checker under NVIDIA's),
 starts (programs that begin and end all the time), or checker (firebreak-checker, four of which are there otherwise).
 Exit 1 where somebody did not live on, a word was wrong, or the faulter's call said CUDA_SUCCESS. Ends everything that
 it started."""
@@ -97,14 +97,22 @@ def ms_after(lines, text, began):
     return None
 
 
+def said_by(command):
+    """What the program says that runs in another one, which says more."""
+    return ["sh", "-c", command + " | grep --line-buffered -E '^(working|[{])'"]
+
+
 def tenant(agent, name, what, options):
     until = agent.until
     if what == "starts":
         process = subprocess.Popen([sys.executable, HERE + "/parking.py", "--starts", agent.programs, until],
                                    env=agent.environment, stdout=subprocess.PIPE, text=True)
     else:
+        checker = f"{agent.programs}/firebreak-checker --until {until} --rounds {options.rounds}"
         commands = {"checker": [agent.programs + "/firebreak-checker", "--until", until,
                                 "--blocks", str(options.blocks), "--rounds", str(options.rounds)],
+                    "sanitizer": said_by(f"compute-sanitizer --log-file /dev/null {checker}"),
+                    "debugger": said_by(f"cuda-gdb -batch -ex run --args {checker}"),
                     "torch": [sys.executable, HERE + "/steps_torch.py", until],
                     "torch_train": [sys.executable, HERE + "/steps_torch.py", until, "train"]}
         process = agent.run(name, *commands.get(what, [agent.programs + "/co_runners", what, until]))

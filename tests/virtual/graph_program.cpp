@@ -114,12 +114,31 @@ CUresult GraphProgram::make(const std::string& kind) {
 
 CUresult GraphProgram::fill_graph(const std::string& kind) {
   const bool is_built = kind == "built" || kind == "child" || kind == "kept";
+  if (kind == "into") {
+    return all([&] { return driver_.cuGraphCreate(&graph_, 0); }, [&] { return capture_into_graph(3); },
+               [&] { return capture_into_graph(4); });
+  }
   if (!is_built) {
     return all([&] { return driver_.cuStreamBeginCapture_v2(stream_, CU_STREAM_CAPTURE_MODE_GLOBAL); },
                [&] { return capture(kind); }, [&] { return driver_.cuStreamEndCapture(stream_, &graph_); });
   }
   return all([&] { return driver_.cuGraphCreate(&graph_, 0); },
              [&] { return build(graph_, 5, kind == "child"); });
+}
+
+/// After all that is in it already.
+CUresult GraphProgram::capture_into_graph(std::uint32_t value) {
+  std::array<CUgraphNode, 16> nodes{};
+  std::size_t node_count = nodes.size();
+  CUgraph ended = nullptr;
+  return all([&] { return driver_.cuGraphGetNodes(graph_, nodes.data(), &node_count); },
+             [&] {
+               return driver_.cuStreamBeginCaptureToGraph(stream_, graph_, nodes.data(), nullptr, node_count,
+                                                          CU_STREAM_CAPTURE_MODE_GLOBAL);
+             },
+             [&] { return capture_mix(words_, value, stream_); },
+             [&] { return driver_.cuStreamEndCapture(stream_, &ended); },
+             [&] { return ended == graph_ ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE; });
 }
 
 CUresult GraphProgram::instantiate(const std::string& kind) {

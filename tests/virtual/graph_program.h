@@ -41,6 +41,7 @@ class GraphProgram {
   CUresult prepare();
   CUresult fill_graph(const std::string& kind);
   CUresult capture(const std::string& kind);
+  CUresult capture_into_graph(std::uint32_t value);
   CUresult capture_mix(CUdeviceptr words, std::uint32_t value, CUstream stream);
   CUresult capture_in_one_piece();
   CUresult capture_with_attributes();

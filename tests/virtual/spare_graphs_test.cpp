@@ -60,7 +60,7 @@ TEST_P(SpareGraphsOfAKind, GoAlongFromInstanceToInstance) {
 
 INSTANTIATE_TEST_SUITE_P(Kinds, SpareGraphsOfAKind,
                          testing::Values("plain", "one_piece", "attributes", "copies", "fill", "host", "fork",
-                                         "events", "built", "child", "clone", "with_params"),
+                                         "events", "built", "child", "clone", "with_params", "into"),
                          [](const auto& each) { return std::string(each.param); });
 
 TEST_F(SpareGraphs, AnUpdatedExecutableGoesAlongAsItIsNow) {

@@ -89,6 +89,21 @@ CUresult cuStreamBeginCapture_v2(CUstream stream, CUstreamCaptureMode mode) {
   });
 }
 
+CUresult cuStreamBeginCaptureToGraph(CUstream stream, CUgraph graph, const CUgraphNode* dependencies,
+                                     const CUgraphEdgeData*, std::size_t count, CUstreamCaptureMode mode) {
+  return with_stream(stream, [&](Process& process, Context&, const std::shared_ptr<Stream>& target) {
+    if (stream == nullptr) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+    const auto into = process.graphs().find(graph);
+    if (!into || (count > 0 && dependencies == nullptr)) return CUDA_ERROR_INVALID_VALUE;
+    GraphNodes after;
+    for (std::size_t i = 0; i < count; ++i) {
+      after.push_back(into->find(dependencies[i]));
+      if (!after.back()) return CUDA_ERROR_INVALID_VALUE;
+    }
+    return process.captures().begin(target, mode, into, after) ? CUDA_SUCCESS : CUDA_ERROR_ILLEGAL_STATE;
+  });
+}
+
 CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode* mode) {
   if (mode == nullptr) return CUDA_ERROR_INVALID_VALUE;
   std::swap(*mode, capture_mode_of_thread());
@@ -99,7 +114,8 @@ CUresult cuStreamEndCapture(CUstream stream, CUgraph* graph) {
   return with_stream(stream, [&](Process& process, Context&, const std::shared_ptr<Stream>& target) {
     if (graph == nullptr) return CUDA_ERROR_INVALID_VALUE;
     auto [result, captured] = process.captures().end(target);
-    *graph = captured ? reinterpret_cast<CUgraph>(process.graphs().add(std::move(captured))) : nullptr;
+    *graph = captured ? captured->handle() : nullptr;
+    if (captured && !process.graphs().find(*graph)) process.graphs().add(std::move(captured));
     return result;
   });
 }

@@ -11,14 +11,16 @@ CUstreamCaptureMode& capture_mode_of_thread() {
   return mode;
 }
 
-bool Captures::begin(const std::shared_ptr<Stream>& stream, CUstreamCaptureMode mode) {
+bool Captures::begin(const std::shared_ptr<Stream>& stream, CUstreamCaptureMode mode,
+                     std::shared_ptr<Graph> into, const GraphNodes& after) {
   const std::lock_guard lock(mutex_);
   auto under_way = std::make_shared<CaptureUnderWay>();
   under_way->id = next_id_++;
   under_way->origin = stream.get();
   under_way->mode = mode;
   under_way->thread = std::this_thread::get_id();
-  if (!stream->begin_capture({under_way, {}})) return false;
+  if (into != nullptr) under_way->graph = std::move(into);
+  if (!stream->begin_capture({under_way, after})) return false;
   captures_.push_back({std::move(under_way), {stream}});
   return true;
 }

@@ -18,8 +18,10 @@ CUstreamCaptureMode& capture_mode_of_thread();
 /// Thread safe.
 class Captures {
  public:
-  /// False: the stream is captured already.
-  bool begin(const std::shared_ptr<Stream>& stream, CUstreamCaptureMode mode);
+  /// Into a new graph, or into `into`, where what is captured first waits for `after`. False: the stream is
+  /// captured already.
+  bool begin(const std::shared_ptr<Stream>& stream, CUstreamCaptureMode mode,
+             std::shared_ptr<Graph> into = nullptr, const GraphNodes& after = {});
   struct End {
     CUresult result = CUDA_SUCCESS;
     std::shared_ptr<Graph> graph;
