@@ -184,8 +184,7 @@ TEST_F(ParkedDomain, ItsCulpritIsEndedAlsoWhereAllOthersHaveLeft) {
   detectors.callbacks.on_exit(llm.pid);
   until([&] {
     (void)of_culprit->write();
-    return of_client.write() &&
-           !os::is_alive(kernel.read_file(os::proc_folder(rogue.pid) + "/stat").value_or(""));
+    return of_client.write() && !lives(rogue);
   });
   EXPECT_THAT(told(watcher), testing::Contains(HasSubstr("is ended: its calls"))) << "not at a limit";
 }
@@ -201,7 +200,7 @@ TEST_F(ParkedDomain, ItsCulpritIsEndedAlsoWhereTheDomainIsToldFallenFirst) {
   domains.callbacks.on_clients_lost("a");
   until([&] {
     (void)of_culprit->write();
-    return !os::is_alive(kernel.read_file(os::proc_folder(rogue.pid) + "/stat").value_or(""));
+    return !lives(rogue);
   });
   EXPECT_THAT(told(watcher), testing::Contains(HasSubstr("is ended: its calls")));
 }
@@ -216,7 +215,7 @@ TEST_F(ParkedDomain, ItsCulpritHasItsOwnErrorWhereItWasAlone) {
     return of_client.write() && is_through;
   });
   settle();
-  EXPECT_TRUE(os::is_alive(kernel.read_file(os::proc_folder(rogue.pid) + "/stat").value_or("")));
+  EXPECT_TRUE(lives(rogue));
 }
 
 TEST_F(ParkedDomain, WhoseDumpIsTooLongGoesOnWhereSomebodyElseIsNamed) {
@@ -234,7 +233,7 @@ TEST_F(ParkedDomain, WhoseDumpIsTooLongGoesOnWhereSomebodyElseIsNamed) {
     return of_large.write() && !detectors.exceptions.empty();
   });
   settle();
-  EXPECT_TRUE(os::is_alive(kernel.read_file(os::proc_folder(large.pid) + "/stat").value_or("")));
+  EXPECT_TRUE(lives(large));
 }
 
 // Who it was stands at the end of a dump.
@@ -252,10 +251,10 @@ TEST_F(ParkedDomain, WhereNobodyIsNamedWhoseDumpIsTooLongIsEnded) {
   until([&] {
     (void)of_llm.write();
     (void)of_rogue.write();
-    return !os::is_alive(kernel.read_file(os::proc_folder(rogue.pid) + "/stat").value_or(""));
+    return !lives(rogue);
   });
   EXPECT_THAT(told(watcher), testing::Contains(HasSubstr("may be the culprit")));
-  EXPECT_TRUE(os::is_alive(kernel.read_file(os::proc_folder(llm.pid) + "/stat").value_or("")));
+  EXPECT_TRUE(lives(llm));
 }
 
 // Its block was on one of the last SMs.
@@ -267,7 +266,7 @@ TEST_F(ParkedDomain, ACulpritThatOnlyTheEndOfItsDumpNamesIsEnded) {
                                   {park::test::sms(6), park::test::warps(2, false), park::test::lanes(6)}));
   until([&] {
     (void)of_rogue.write();
-    return !os::is_alive(kernel.read_file(os::proc_folder(rogue.pid) + "/stat").value_or(""));
+    return !lives(rogue);
   });
   EXPECT_EQ(detectors.exceptions.size(), 1u);
 }
@@ -284,7 +283,7 @@ TEST_F(ParkedDomain, ButNotAfterATrap) {
     return !detectors.exceptions.empty();
   });
   settle();
-  EXPECT_TRUE(os::is_alive(kernel.read_file(os::proc_folder(rogue.pid) + "/stat").value_or("")));
+  EXPECT_TRUE(lives(rogue));
 }
 
 // Before its dump is there, and before the domain falls.

@@ -86,6 +86,9 @@ class ParkedDomain : public AgentTest {
     }
     EXPECT_TRUE(is_met);
   }
+  bool lives(const Process& process) {
+    return os::is_alive(kernel.read_file(os::proc_folder(process.pid) + "/stat").value_or(""));
+  }
   nlohmann::json parking(const std::string& domain) {
     const auto status = nlohmann::json::parse(agent->status_json());
     for (const auto& each : status["domains"]) {
