@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "abi/cuda_opaque_types.h"
+#include "abi/cuda_arrays.h"
 
 /// For cuGraphNodeGetType.
 enum CUgraphNodeType : int {
@@ -69,6 +69,80 @@ struct CUDA_MEMSET_NODE_PARAMS {
 struct CUDA_HOST_NODE_PARAMS {
   CUhostFn fn;
   void* userData;
+};
+
+/// What the nodes of cuGraphAddNode have. A kernel's is CUDA_KERNEL_NODE_PARAMS, a host's
+/// CUDA_HOST_NODE_PARAMS. `flags` and `reserved` are 0.
+struct CUDA_MEMCPY_NODE_PARAMS {
+  int flags;
+  int reserved;
+  CUcontext copyCtx;
+  CUDA_MEMCPY3D copyParams;
+};
+
+/// Begins as CUDA_MEMSET_NODE_PARAMS.
+struct CUDA_MEMSET_NODE_PARAMS_v2 {
+  CUdeviceptr dst;
+  std::size_t pitch;
+  unsigned int value;
+  unsigned int elementSize;
+  std::size_t width;
+  std::size_t height;
+  CUcontext ctx;
+};
+
+/// Whose the child is afterwards. Before CUDA 12.9 these bytes are 0.
+enum CUgraphChildGraphNodeOwnership : int {
+  CU_GRAPH_CHILD_GRAPH_OWNERSHIP_CLONE = 0,
+  CU_GRAPH_CHILD_GRAPH_OWNERSHIP_MOVE = 1,
+};
+
+struct CUDA_CHILD_GRAPH_NODE_PARAMS {
+  CUgraph graph;
+  CUgraphChildGraphNodeOwnership ownership;
+};
+
+struct CUDA_EVENT_WAIT_NODE_PARAMS {
+  CUevent event;
+};
+
+struct CUDA_EVENT_RECORD_NODE_PARAMS {
+  CUevent event;
+};
+
+struct CUDA_BATCH_MEM_OP_NODE_PARAMS_v2 {
+  CUcontext ctx;
+  unsigned int count;
+  CUstreamBatchMemOpParams* paramArray;
+  unsigned int flags;
+};
+
+/// `phGraph_out` comes from the driver.
+struct CUDA_CONDITIONAL_NODE_PARAMS {
+  CUgraphConditionalHandle handle;
+  int type;
+  unsigned int size;
+  CUgraph* phGraph_out;
+  CUcontext ctx;
+};
+
+/// A node of any type. What is not used is 0. Types that have no member here are passed on as they are.
+struct CUgraphNodeParams {
+  CUgraphNodeType type;
+  int reserved0[3];
+  union {
+    long long reserved1[29];
+    CUDA_KERNEL_NODE_PARAMS kernel;
+    CUDA_MEMCPY_NODE_PARAMS memcpy;
+    CUDA_MEMSET_NODE_PARAMS_v2 memset;
+    CUDA_HOST_NODE_PARAMS host;
+    CUDA_CHILD_GRAPH_NODE_PARAMS graph;
+    CUDA_EVENT_WAIT_NODE_PARAMS eventWait;
+    CUDA_EVENT_RECORD_NODE_PARAMS eventRecord;
+    CUDA_BATCH_MEM_OP_NODE_PARAMS_v2 memOp;
+    CUDA_CONDITIONAL_NODE_PARAMS conditional;
+  };
+  long long reserved2;
 };
 
 /// Flags of cuGraphInstantiateWithFlags.

@@ -130,6 +130,118 @@ static_assert(sizeof(ours::CUDA_HOST_NODE_PARAMS::fn) == sizeof(CUDA_HOST_NODE_P
 static_assert(offsetof(ours::CUDA_HOST_NODE_PARAMS, userData) == offsetof(CUDA_HOST_NODE_PARAMS, userData));
 static_assert(sizeof(ours::CUDA_HOST_NODE_PARAMS::userData) == sizeof(CUDA_HOST_NODE_PARAMS::userData));
 
+static_assert(same_size<ours::CUDA_MEMCPY_NODE_PARAMS, CUDA_MEMCPY_NODE_PARAMS>());
+static_assert(offsetof(ours::CUDA_MEMCPY_NODE_PARAMS, flags) == offsetof(CUDA_MEMCPY_NODE_PARAMS, flags));
+static_assert(sizeof(ours::CUDA_MEMCPY_NODE_PARAMS::flags) == sizeof(CUDA_MEMCPY_NODE_PARAMS::flags));
+static_assert(offsetof(ours::CUDA_MEMCPY_NODE_PARAMS, reserved) ==
+              offsetof(CUDA_MEMCPY_NODE_PARAMS, reserved));
+static_assert(sizeof(ours::CUDA_MEMCPY_NODE_PARAMS::reserved) == sizeof(CUDA_MEMCPY_NODE_PARAMS::reserved));
+static_assert(offsetof(ours::CUDA_MEMCPY_NODE_PARAMS, copyCtx) == offsetof(CUDA_MEMCPY_NODE_PARAMS, copyCtx));
+static_assert(sizeof(ours::CUDA_MEMCPY_NODE_PARAMS::copyCtx) == sizeof(CUDA_MEMCPY_NODE_PARAMS::copyCtx));
+static_assert(offsetof(ours::CUDA_MEMCPY_NODE_PARAMS, copyParams) ==
+              offsetof(CUDA_MEMCPY_NODE_PARAMS, copyParams));
+static_assert(sizeof(ours::CUDA_MEMCPY_NODE_PARAMS::copyParams) ==
+              sizeof(CUDA_MEMCPY_NODE_PARAMS::copyParams));
+
+static_assert(same_size<ours::CUDA_MEMSET_NODE_PARAMS_v2, CUDA_MEMSET_NODE_PARAMS_v2>());
+static_assert(offsetof(ours::CUDA_MEMSET_NODE_PARAMS_v2, dst) == offsetof(CUDA_MEMSET_NODE_PARAMS_v2, dst));
+static_assert(sizeof(ours::CUDA_MEMSET_NODE_PARAMS_v2::dst) == sizeof(CUDA_MEMSET_NODE_PARAMS_v2::dst));
+static_assert(offsetof(ours::CUDA_MEMSET_NODE_PARAMS_v2, pitch) ==
+              offsetof(CUDA_MEMSET_NODE_PARAMS_v2, pitch));
+static_assert(sizeof(ours::CUDA_MEMSET_NODE_PARAMS_v2::pitch) == sizeof(CUDA_MEMSET_NODE_PARAMS_v2::pitch));
+static_assert(offsetof(ours::CUDA_MEMSET_NODE_PARAMS_v2, value) ==
+              offsetof(CUDA_MEMSET_NODE_PARAMS_v2, value));
+static_assert(sizeof(ours::CUDA_MEMSET_NODE_PARAMS_v2::value) == sizeof(CUDA_MEMSET_NODE_PARAMS_v2::value));
+static_assert(offsetof(ours::CUDA_MEMSET_NODE_PARAMS_v2, elementSize) ==
+              offsetof(CUDA_MEMSET_NODE_PARAMS_v2, elementSize));
+static_assert(sizeof(ours::CUDA_MEMSET_NODE_PARAMS_v2::elementSize) ==
+              sizeof(CUDA_MEMSET_NODE_PARAMS_v2::elementSize));
+static_assert(offsetof(ours::CUDA_MEMSET_NODE_PARAMS_v2, width) ==
+              offsetof(CUDA_MEMSET_NODE_PARAMS_v2, width));
+static_assert(sizeof(ours::CUDA_MEMSET_NODE_PARAMS_v2::width) == sizeof(CUDA_MEMSET_NODE_PARAMS_v2::width));
+static_assert(offsetof(ours::CUDA_MEMSET_NODE_PARAMS_v2, height) ==
+              offsetof(CUDA_MEMSET_NODE_PARAMS_v2, height));
+static_assert(sizeof(ours::CUDA_MEMSET_NODE_PARAMS_v2::height) == sizeof(CUDA_MEMSET_NODE_PARAMS_v2::height));
+static_assert(offsetof(ours::CUDA_MEMSET_NODE_PARAMS_v2, ctx) == offsetof(CUDA_MEMSET_NODE_PARAMS_v2, ctx));
+static_assert(sizeof(ours::CUDA_MEMSET_NODE_PARAMS_v2::ctx) == sizeof(CUDA_MEMSET_NODE_PARAMS_v2::ctx));
+
+static_assert(same_size<ours::CUDA_EVENT_WAIT_NODE_PARAMS, CUDA_EVENT_WAIT_NODE_PARAMS>());
+static_assert(offsetof(ours::CUDA_EVENT_WAIT_NODE_PARAMS, event) ==
+              offsetof(CUDA_EVENT_WAIT_NODE_PARAMS, event));
+static_assert(sizeof(ours::CUDA_EVENT_WAIT_NODE_PARAMS::event) == sizeof(CUDA_EVENT_WAIT_NODE_PARAMS::event));
+
+static_assert(same_size<ours::CUDA_EVENT_RECORD_NODE_PARAMS, CUDA_EVENT_RECORD_NODE_PARAMS>());
+static_assert(offsetof(ours::CUDA_EVENT_RECORD_NODE_PARAMS, event) ==
+              offsetof(CUDA_EVENT_RECORD_NODE_PARAMS, event));
+static_assert(sizeof(ours::CUDA_EVENT_RECORD_NODE_PARAMS::event) ==
+              sizeof(CUDA_EVENT_RECORD_NODE_PARAMS::event));
+
+static_assert(same_size<ours::CUDA_BATCH_MEM_OP_NODE_PARAMS_v2, CUDA_BATCH_MEM_OP_NODE_PARAMS_v2>());
+static_assert(offsetof(ours::CUDA_BATCH_MEM_OP_NODE_PARAMS_v2, ctx) ==
+              offsetof(CUDA_BATCH_MEM_OP_NODE_PARAMS_v2, ctx));
+static_assert(sizeof(ours::CUDA_BATCH_MEM_OP_NODE_PARAMS_v2::ctx) ==
+              sizeof(CUDA_BATCH_MEM_OP_NODE_PARAMS_v2::ctx));
+static_assert(offsetof(ours::CUDA_BATCH_MEM_OP_NODE_PARAMS_v2, count) ==
+              offsetof(CUDA_BATCH_MEM_OP_NODE_PARAMS_v2, count));
+static_assert(sizeof(ours::CUDA_BATCH_MEM_OP_NODE_PARAMS_v2::count) ==
+              sizeof(CUDA_BATCH_MEM_OP_NODE_PARAMS_v2::count));
+static_assert(offsetof(ours::CUDA_BATCH_MEM_OP_NODE_PARAMS_v2, paramArray) ==
+              offsetof(CUDA_BATCH_MEM_OP_NODE_PARAMS_v2, paramArray));
+static_assert(sizeof(ours::CUDA_BATCH_MEM_OP_NODE_PARAMS_v2::paramArray) ==
+              sizeof(CUDA_BATCH_MEM_OP_NODE_PARAMS_v2::paramArray));
+static_assert(offsetof(ours::CUDA_BATCH_MEM_OP_NODE_PARAMS_v2, flags) ==
+              offsetof(CUDA_BATCH_MEM_OP_NODE_PARAMS_v2, flags));
+static_assert(sizeof(ours::CUDA_BATCH_MEM_OP_NODE_PARAMS_v2::flags) ==
+              sizeof(CUDA_BATCH_MEM_OP_NODE_PARAMS_v2::flags));
+
+static_assert(same_size<ours::CUDA_CONDITIONAL_NODE_PARAMS, CUDA_CONDITIONAL_NODE_PARAMS>());
+static_assert(offsetof(ours::CUDA_CONDITIONAL_NODE_PARAMS, handle) ==
+              offsetof(CUDA_CONDITIONAL_NODE_PARAMS, handle));
+static_assert(sizeof(ours::CUDA_CONDITIONAL_NODE_PARAMS::handle) ==
+              sizeof(CUDA_CONDITIONAL_NODE_PARAMS::handle));
+static_assert(offsetof(ours::CUDA_CONDITIONAL_NODE_PARAMS, type) ==
+              offsetof(CUDA_CONDITIONAL_NODE_PARAMS, type));
+static_assert(sizeof(ours::CUDA_CONDITIONAL_NODE_PARAMS::type) == sizeof(CUDA_CONDITIONAL_NODE_PARAMS::type));
+static_assert(offsetof(ours::CUDA_CONDITIONAL_NODE_PARAMS, size) ==
+              offsetof(CUDA_CONDITIONAL_NODE_PARAMS, size));
+static_assert(sizeof(ours::CUDA_CONDITIONAL_NODE_PARAMS::size) == sizeof(CUDA_CONDITIONAL_NODE_PARAMS::size));
+static_assert(offsetof(ours::CUDA_CONDITIONAL_NODE_PARAMS, phGraph_out) ==
+              offsetof(CUDA_CONDITIONAL_NODE_PARAMS, phGraph_out));
+static_assert(sizeof(ours::CUDA_CONDITIONAL_NODE_PARAMS::phGraph_out) ==
+              sizeof(CUDA_CONDITIONAL_NODE_PARAMS::phGraph_out));
+static_assert(offsetof(ours::CUDA_CONDITIONAL_NODE_PARAMS, ctx) ==
+              offsetof(CUDA_CONDITIONAL_NODE_PARAMS, ctx));
+static_assert(sizeof(ours::CUDA_CONDITIONAL_NODE_PARAMS::ctx) == sizeof(CUDA_CONDITIONAL_NODE_PARAMS::ctx));
+
+static_assert(same_size<ours::CUgraphNodeParams, CUgraphNodeParams>());
+static_assert(offsetof(ours::CUgraphNodeParams, type) == offsetof(CUgraphNodeParams, type));
+static_assert(offsetof(ours::CUgraphNodeParams, reserved0) == offsetof(CUgraphNodeParams, reserved0));
+static_assert(offsetof(ours::CUgraphNodeParams, kernel) == offsetof(CUgraphNodeParams, kernel));
+static_assert(offsetof(ours::CUgraphNodeParams, memcpy) == offsetof(CUgraphNodeParams, memcpy));
+static_assert(offsetof(ours::CUgraphNodeParams, memset) == offsetof(CUgraphNodeParams, memset));
+static_assert(offsetof(ours::CUgraphNodeParams, host) == offsetof(CUgraphNodeParams, host));
+static_assert(offsetof(ours::CUgraphNodeParams, graph) == offsetof(CUgraphNodeParams, graph));
+static_assert(offsetof(ours::CUgraphNodeParams, eventWait) == offsetof(CUgraphNodeParams, eventWait));
+static_assert(offsetof(ours::CUgraphNodeParams, eventRecord) == offsetof(CUgraphNodeParams, eventRecord));
+static_assert(offsetof(ours::CUgraphNodeParams, memOp) == offsetof(CUgraphNodeParams, memOp));
+static_assert(offsetof(ours::CUgraphNodeParams, conditional) == offsetof(CUgraphNodeParams, conditional));
+static_assert(offsetof(ours::CUgraphNodeParams, reserved2) == offsetof(CUgraphNodeParams, reserved2));
+
+#if CUDA_VERSION >= 12090  // older ones have no `ownership`, and zeros in its place
+static_assert(same_size<ours::CUgraphChildGraphNodeOwnership, CUgraphChildGraphNodeOwnership>());
+static_assert(same(ours::CU_GRAPH_CHILD_GRAPH_OWNERSHIP_CLONE, CU_GRAPH_CHILD_GRAPH_OWNERSHIP_CLONE));
+static_assert(same(ours::CU_GRAPH_CHILD_GRAPH_OWNERSHIP_MOVE, CU_GRAPH_CHILD_GRAPH_OWNERSHIP_MOVE));
+static_assert(same_size<ours::CUDA_CHILD_GRAPH_NODE_PARAMS, CUDA_CHILD_GRAPH_NODE_PARAMS>());
+static_assert(offsetof(ours::CUDA_CHILD_GRAPH_NODE_PARAMS, graph) ==
+              offsetof(CUDA_CHILD_GRAPH_NODE_PARAMS, graph));
+static_assert(sizeof(ours::CUDA_CHILD_GRAPH_NODE_PARAMS::graph) ==
+              sizeof(CUDA_CHILD_GRAPH_NODE_PARAMS::graph));
+static_assert(offsetof(ours::CUDA_CHILD_GRAPH_NODE_PARAMS, ownership) ==
+              offsetof(CUDA_CHILD_GRAPH_NODE_PARAMS, ownership));
+static_assert(sizeof(ours::CUDA_CHILD_GRAPH_NODE_PARAMS::ownership) ==
+              sizeof(CUDA_CHILD_GRAPH_NODE_PARAMS::ownership));
+#endif
+
 static_assert(same_size<ours::CUgraphInstantiate_flags, CUgraphInstantiate_flags>());
 static_assert(same(ours::CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH,
                    CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH));

@@ -8,6 +8,57 @@
 
 namespace firebreak::virtual_driver {
 
+NodeParams::NodeParams(const Turn& turn, CUgraphNodeParams* program) : program_(program) {
+  if (program == nullptr) return;
+  here_ = *program;
+  const auto in = [&](auto& handle) { handle = turn.objects.translate(handle, turn.slot); };
+  switch (here_.type) {
+    case CU_GRAPH_NODE_TYPE_KERNEL:
+      in(here_.kernel.func);
+      in(here_.kernel.kern);
+      in(here_.kernel.ctx);
+      break;
+    case CU_GRAPH_NODE_TYPE_MEMCPY:
+      in(here_.memcpy.copyCtx);
+      here_.memcpy.copyParams = *static_cast<const CUDA_MEMCPY3D*>(Copy(turn, &program->memcpy.copyParams));
+      break;
+    case CU_GRAPH_NODE_TYPE_MEMSET:
+      in(here_.memset.ctx);
+      here_.memset.dst = turn.translate_for_use(here_.memset.dst);
+      break;
+    case CU_GRAPH_NODE_TYPE_GRAPH:
+      in(here_.graph.graph);
+      // The driver ends it, and the program may go on to use it.
+      if (here_.graph.ownership != CU_GRAPH_CHILD_GRAPH_OWNERSHIP_CLONE)
+        turn.all.stand_aside("it gives a graph away to another one");
+      break;
+    case CU_GRAPH_NODE_TYPE_WAIT_EVENT:
+      in(here_.eventWait.event);
+      break;
+    case CU_GRAPH_NODE_TYPE_EVENT_RECORD:
+      in(here_.eventRecord.event);
+      break;
+    case CU_GRAPH_NODE_TYPE_BATCH_MEM_OP:
+      in(here_.memOp.ctx);
+      turn.beware_of_addresses();
+      break;
+    case CU_GRAPH_NODE_TYPE_CONDITIONAL:
+      in(here_.conditional.ctx);
+      break;
+    default:
+      break;
+  }
+}
+
+/// Memory's address, or the graphs of a condition. The reading of the graph says that nobody makes them
+/// again.
+NodeParams::~NodeParams() {
+  if (program_ == nullptr) return;
+  if (here_.type == CU_GRAPH_NODE_TYPE_MEM_ALLOC) *program_ = here_;
+  if (here_.type == CU_GRAPH_NODE_TYPE_CONDITIONAL)
+    program_->conditional.phGraph_out = here_.conditional.phGraph_out;
+}
+
 LaunchConfig::LaunchConfig(const Turn& turn, const CUlaunchConfig* program) : given_(program != nullptr) {
   if (!given_) return;
   config_ = *program;

@@ -177,6 +177,22 @@ class TakenKernelNodeParams {
   Params* program_;
 };
 
+/// A node's of any type, with what the instance has. What the driver writes into them is the program's.
+class NodeParams {
+ public:
+  NodeParams(const Turn& turn, CUgraphNodeParams* program);
+  NodeParams(const NodeParams&) = delete;
+  NodeParams& operator=(const NodeParams&) = delete;
+  ~NodeParams();
+  operator CUgraphNodeParams*() {
+    return program_ == nullptr ? nullptr : &here_;
+  }  // NOLINT: for the driver's parameter
+
+ private:
+  CUgraphNodeParams* program_;
+  CUgraphNodeParams here_{};
+};
+
 /// Nodes of graphs, as the instance calls them.
 template <class Node>
 class Nodes {
@@ -252,6 +268,8 @@ decltype(auto) given(As<kind>, const Turn& turn, Type value, const Rest&... rest
     return TakenKernelNodeParams<std::remove_pointer_t<Type>>(turn, value);
   } else if constexpr (std::is_same_v<Type, const CUDA_MEMSET_NODE_PARAMS*>) {
     return Fill(turn, value);
+  } else if constexpr (std::is_same_v<Type, CUgraphNodeParams*>) {
+    return NodeParams(turn, value);
   } else if constexpr (std::is_same_v<Type, const CUlaunchConfig*>) {
     return LaunchConfig(turn, value);
   } else if constexpr (std::is_same_v<Type, const CUDA_MEMCPY2D*>) {

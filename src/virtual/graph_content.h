@@ -27,6 +27,7 @@ struct GraphNodeContent {
   CUgraphNodeType type{};
   std::uintptr_t seen = 0;  ///< what the program calls it
   std::vector<Dependency> dependencies;
+  bool is_enabled = true;  ///< in an executable
 
   // Of a kernel.
   Object* code = nullptr;
@@ -75,6 +76,10 @@ const char* read_kernel(const GraphSource& source, const CUDA_KERNEL_NODE_PARAMS
 /// The same of a copy and of a fill.
 const char* read_copy(const GraphSource& source, const CUDA_MEMCPY3D& copy, GraphNodeContent& into);
 const char* read_fill(const GraphSource& source, const CUDA_MEMSET_NODE_PARAMS& fill, GraphNodeContent& into);
+const char* read_event(const GraphSource& source, CUevent event, GraphNodeContent& into);
+const char* read_child(const GraphSource& source, CUgraph child, GraphNodeContent& into);
+/// Of a node of the type that they name.
+const char* read_params(const GraphSource& source, const CUgraphNodeParams& params, GraphNodeContent& into);
 
 /// A graph that was made in another instance.
 struct MadeGraph {

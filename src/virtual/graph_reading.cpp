@@ -101,10 +101,22 @@ const char* read_kernel_node(const GraphSource& source, CUgraphNode node, GraphN
   return why != nullptr ? why : read_attributes(source, node, into);
 }
 
-const char* read_event(const GraphSource& source, CUevent own, GraphNodeContent& into) {
-  into.event = source.objects.find_own(Family::Event, number_of(own), source.slot);
-  if (into.event != nullptr) into.event->is_kept.store(true);
-  return into.event == nullptr ? "it has a graph with an event that is not known" : nullptr;
+/// A type of node that nobody makes again.
+const char* why_refused(CUgraphNodeType type) {
+  switch (type) {
+    case CU_GRAPH_NODE_TYPE_EXT_SEMAS_SIGNAL:
+    case CU_GRAPH_NODE_TYPE_EXT_SEMAS_WAIT:
+      return "it has a graph with semaphores";
+    case CU_GRAPH_NODE_TYPE_MEM_ALLOC:
+    case CU_GRAPH_NODE_TYPE_MEM_FREE:
+      return "it has a graph that allocates memory";
+    case CU_GRAPH_NODE_TYPE_BATCH_MEM_OP:
+      return "it has a graph that waits for memory";
+    case CU_GRAPH_NODE_TYPE_CONDITIONAL:
+      return "it has a graph with conditions";
+    default:
+      return "it has a graph with a node that is not known";
+  }
 }
 
 const char* read_node(const GraphSource& source, CUgraphNode node, GraphNodeContent& into) {
@@ -129,9 +141,7 @@ const char* read_node(const GraphSource& source, CUgraphNode node, GraphNodeCont
     case CU_GRAPH_NODE_TYPE_GRAPH: {
       CUgraph child = nullptr;
       if (driver.cuGraphChildGraphNodeGetGraph(node, &child) != CUDA_SUCCESS) return why_driver;
-      GraphReading reading = read_graph(source, child);
-      into.child = std::move(reading.content);
-      return into.child != nullptr ? nullptr : reading.why == nullptr ? why_driver : reading.why;
+      return read_child(source, child, into);
     }
     case CU_GRAPH_NODE_TYPE_EMPTY:
       return nullptr;
@@ -141,18 +151,9 @@ const char* read_node(const GraphSource& source, CUgraphNode node, GraphNodeCont
     case CU_GRAPH_NODE_TYPE_EVENT_RECORD:
       if (driver.cuGraphEventRecordNodeGetEvent(node, &event) != CUDA_SUCCESS) return why_driver;
       return read_event(source, event, into);
-    case CU_GRAPH_NODE_TYPE_EXT_SEMAS_SIGNAL:
-    case CU_GRAPH_NODE_TYPE_EXT_SEMAS_WAIT:
-      return "it has a graph with semaphores";
-    case CU_GRAPH_NODE_TYPE_MEM_ALLOC:
-    case CU_GRAPH_NODE_TYPE_MEM_FREE:
-      return "it has a graph that allocates memory";
-    case CU_GRAPH_NODE_TYPE_BATCH_MEM_OP:
-      return "it has a graph that waits for memory";
-    case CU_GRAPH_NODE_TYPE_CONDITIONAL:
-      return "it has a graph with conditions";
+    default:
+      return why_refused(into.type);
   }
-  return "it has a graph with a node that is not known";
 }
 
 using Places = std::unordered_map<CUgraphNode, std::size_t>;
@@ -218,6 +219,45 @@ const char* read_fill(const GraphSource& source, const CUDA_MEMSET_NODE_PARAMS& 
   into.fill.dst = source.taken.seen_of(fill.dst, source.slot);
   source.taken.translate_for_use(into.fill.dst, source.slot);
   return nullptr;
+}
+
+const char* read_event(const GraphSource& source, CUevent event, GraphNodeContent& into) {
+  into.event = source.objects.find_own(Family::Event, number_of(event), source.slot);
+  if (into.event != nullptr) into.event->is_kept.store(true);
+  return into.event == nullptr ? "it has a graph with an event that is not known" : nullptr;
+}
+
+const char* read_child(const GraphSource& source, CUgraph child, GraphNodeContent& into) {
+  GraphReading reading = read_graph(source, child);
+  into.child = std::move(reading.content);
+  return into.child != nullptr ? nullptr : reading.why == nullptr ? why_driver : reading.why;
+}
+
+const char* read_params(const GraphSource& source, const CUgraphNodeParams& params, GraphNodeContent& into) {
+  switch (params.type) {
+    case CU_GRAPH_NODE_TYPE_KERNEL:
+      return read_kernel(source, params.kernel, into);
+    case CU_GRAPH_NODE_TYPE_MEMCPY:
+      return read_copy(source, params.memcpy.copyParams, into);
+    case CU_GRAPH_NODE_TYPE_MEMSET: {
+      const CUDA_MEMSET_NODE_PARAMS_v2& fill = params.memset;
+      return read_fill(source, {fill.dst, fill.pitch, fill.value, fill.elementSize, fill.width, fill.height},
+                       into);
+    }
+    case CU_GRAPH_NODE_TYPE_HOST:
+      into.call = params.host;
+      return nullptr;
+    case CU_GRAPH_NODE_TYPE_GRAPH:
+      return read_child(source, params.graph.graph, into);
+    case CU_GRAPH_NODE_TYPE_EMPTY:
+      return nullptr;
+    case CU_GRAPH_NODE_TYPE_WAIT_EVENT:
+      return read_event(source, params.eventWait.event, into);
+    case CU_GRAPH_NODE_TYPE_EVENT_RECORD:
+      return read_event(source, params.eventRecord.event, into);
+    default:
+      return why_refused(params.type);
+  }
 }
 
 GraphReading read_graph(const GraphSource& source, CUgraph graph) {

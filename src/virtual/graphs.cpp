@@ -217,7 +217,12 @@ CUresult Graphs::make_one(const std::shared_ptr<ExecState>& exec, Making& making
   CUresult result = make_graph(*content, making, all_.taken(), made);
   if (result == CUDA_SUCCESS)
     result = making.driver.cuGraphInstantiateWithFlags(&executable, made.graph, exec->flags);
+  for (std::size_t i = 0; result == CUDA_SUCCESS && i < content->nodes.size(); ++i) {
+    if (!content->nodes[i].is_enabled)
+      result = making.driver.cuGraphNodeSetEnabled(executable, made.nodes[i], 0);
+  }
   if (result != CUDA_SUCCESS && result != graph_is_gone) {
+    if (executable != nullptr) making.driver.cuGraphExecDestroy(executable);
     if (made.graph != nullptr) making.driver.cuGraphDestroy(made.graph);
     return result;
   }

@@ -56,37 +56,15 @@ CUresult update(const OwnCall& call, CUgraphExec exec, CUgraph graph, const Upda
     if (updated != CUDA_SUCCESS || state == nullptr || state->content == nullptr) return updated;
     const auto now = graphs.content_of(turn, own);
     if (now == nullptr) return updated;
-    // Its nodes go on to be those of the graph that it was made of.
+    // Its nodes go on to be those of the graph that it was made of, and those that do nothing do nothing.
     auto content = std::make_shared<GraphContent>(*now);
     const std::size_t count = std::min(content->nodes.size(), state->content->nodes.size());
-    for (std::size_t i = 0; i < count; ++i) content->nodes[i].seen = state->content->nodes[i].seen;
+    for (std::size_t i = 0; i < count; ++i) {
+      content->nodes[i].seen = state->content->nodes[i].seen;
+      content->nodes[i].is_enabled = state->content->nodes[i].is_enabled;
+    }
     graphs.update_exec(turn, *state, std::move(content));
     return updated;
-  });
-}
-
-/// Changes one node of an executable by `set_one`, and by `read_one` what is known of it.
-template <class Set, class Read>
-CUresult set_node(const OwnCall& call, CUgraphExec exec, CUgraphNode node, const Set& set_one,
-                  const Read& read_one) {
-  return call.all.call([&](const Turn& turn) {
-    Graphs& graphs = call.all.graphs();
-    const auto lock = graphs.lock();
-    const auto state = graphs.find_exec(exec);
-    const CUgraphNode own =
-        state == nullptr ? graphs.node_in(node, turn.slot) : graphs.node_of_exec(*state, node, turn.slot);
-    const CUresult result = set_one(turn, turn.objects.translate(exec, turn.slot), own);
-    if (result != CUDA_SUCCESS || state == nullptr || state->content == nullptr) return result;
-    auto content = std::make_shared<GraphContent>(*state->content);
-    const GraphSource source{turn.driver,          turn.slot,       turn.objects, call.all.taken(),
-                             call.all.arguments(), content->context};
-    const char* why = "it changes a graph in a way that is not followed";
-    for (GraphNodeContent& each : content->nodes) {
-      if (each.seen == number_of(node)) why = read_one(source, each);
-    }
-    if (why != nullptr) call.all.stand_aside(why);
-    graphs.update_exec(turn, *state, std::move(content));
-    return result;
   });
 }
 
@@ -197,64 +175,6 @@ CUresult cuGraphExecUpdate_v2(const OwnCall& call, CUgraphExec exec, CUgraph gra
     }
     return result;
   });
-}
-
-CUresult cuGraphExecKernelNodeSetParams_v2(const OwnCall& call, CUgraphExec exec, CUgraphNode node,
-                                           const CUDA_KERNEL_NODE_PARAMS* params) {
-  if (params == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  CUDA_KERNEL_NODE_PARAMS here{};
-  return set_node(
-      call, exec, node,
-      [&](const Turn& turn, CUgraphExec own, CUgraphNode of) {
-        here = *static_cast<const CUDA_KERNEL_NODE_PARAMS*>(KernelNodeParams(turn, params));
-        return turn.driver.cuGraphExecKernelNodeSetParams_v2(own, of, &here);
-      },
-      [&](const GraphSource& source, GraphNodeContent& into) { return read_kernel(source, here, into); });
-}
-
-CUresult cuGraphExecKernelNodeSetParams(const OwnCall& call, CUgraphExec exec, CUgraphNode node,
-                                        const CUDA_KERNEL_NODE_PARAMS_v1* params) {
-  if (params == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  CUDA_KERNEL_NODE_PARAMS here{};
-  return set_node(
-      call, exec, node,
-      [&](const Turn& turn, CUgraphExec own, CUgraphNode of) {
-        const CUDA_KERNEL_NODE_PARAMS_v1 first =
-            *static_cast<const CUDA_KERNEL_NODE_PARAMS_v1*>(KernelNodeParams(turn, params));
-        here = {first.func,         first.gridDimX,  first.gridDimY,  first.gridDimZ,
-                first.blockDimX,    first.blockDimY, first.blockDimZ, first.sharedMemBytes,
-                first.kernelParams, first.extra,     nullptr,         nullptr};
-        return turn.driver.cuGraphExecKernelNodeSetParams(own, of, &first);
-      },
-      [&](const GraphSource& source, GraphNodeContent& into) { return read_kernel(source, here, into); });
-}
-
-CUresult cuGraphExecMemcpyNodeSetParams(const OwnCall& call, CUgraphExec exec, CUgraphNode node,
-                                        const CUDA_MEMCPY3D* copy, CUcontext context) {
-  if (copy == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  CUDA_MEMCPY3D here{};
-  return set_node(
-      call, exec, node,
-      [&](const Turn& turn, CUgraphExec own, CUgraphNode of) {
-        here = *static_cast<const CUDA_MEMCPY3D*>(Copy<CUDA_MEMCPY3D>(turn, copy));
-        return turn.driver.cuGraphExecMemcpyNodeSetParams(own, of, &here,
-                                                          turn.objects.translate(context, turn.slot));
-      },
-      [&](const GraphSource& source, GraphNodeContent& into) { return read_copy(source, here, into); });
-}
-
-CUresult cuGraphExecMemsetNodeSetParams(const OwnCall& call, CUgraphExec exec, CUgraphNode node,
-                                        const CUDA_MEMSET_NODE_PARAMS* fill, CUcontext context) {
-  if (fill == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  CUDA_MEMSET_NODE_PARAMS here{};
-  return set_node(
-      call, exec, node,
-      [&](const Turn& turn, CUgraphExec own, CUgraphNode of) {
-        here = *static_cast<const CUDA_MEMSET_NODE_PARAMS*>(Fill(turn, fill));
-        return turn.driver.cuGraphExecMemsetNodeSetParams(own, of, &here,
-                                                          turn.objects.translate(context, turn.slot));
-      },
-      [&](const GraphSource& source, GraphNodeContent& into) { return read_fill(source, here, into); });
 }
 
 namespace {

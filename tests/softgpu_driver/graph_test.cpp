@@ -200,6 +200,51 @@ TEST_F(GraphApi, NodesRunAfterWhatTheyWaitForAndAnExecutableIsOfWhatWasThere) {
   EXPECT_EQ(word, 11U);
 }
 
+TEST_F(GraphApi, ANodeOfAnyTypeIsAsOneOfItsTypeAndStaysOfIt) {
+  ASSERT_EQ(driver_.cuGraphCreate(&graph_, 0), CUDA_SUCCESS);
+  CUdeviceptr address = words_;
+  void* parameters[] = {&address};
+  CUgraphNodeParams fill{};
+  fill.type = CU_GRAPH_NODE_TYPE_MEMSET;
+  fill.memset = {words_, 0, 10, 4, 1, 1, context_};
+  CUgraphNodeParams kernel{};
+  kernel.type = CU_GRAPH_NODE_TYPE_KERNEL;
+  kernel.kernel = {add_one_, 1, 1, 1, 1, 1, 1, 0, parameters, nullptr, nullptr, nullptr};
+  CUgraphNode first = nullptr;
+  CUgraphNode second = nullptr;
+  ASSERT_EQ(driver_.cuGraphAddNode(&first, graph_, nullptr, 0, &fill), CUDA_SUCCESS);
+  ASSERT_EQ(driver_.cuGraphAddNode_v2(&second, graph_, &first, nullptr, 1, &kernel), CUDA_SUCCESS);
+  EXPECT_EQ(dependencies_of(second), 1U);
+  EXPECT_EQ(run(graph_), 11U);
+  fill.memset.value = 20;
+  EXPECT_EQ(driver_.cuGraphNodeSetParams(first, &fill), CUDA_SUCCESS);
+  EXPECT_EQ(driver_.cuGraphNodeSetParams(first, &kernel), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(run(graph_), 21U);
+  int nobodys = 0;
+  kernel.kernel.func = reinterpret_cast<CUfunction>(&nobodys);
+  EXPECT_EQ(driver_.cuGraphAddNode(&second, graph_, nullptr, 0, &kernel), CUDA_ERROR_INVALID_HANDLE);
+  EXPECT_EQ(run(graph_), 21U);
+}
+
+TEST_F(GraphApi, ANodeThatIsOffIsNotRunAndHostFunctionsCannotBeOff) {
+  ASSERT_EQ(driver_.cuGraphCreate(&graph_, 0), CUDA_SUCCESS);
+  const CUDA_MEMSET_NODE_PARAMS fill{words_, 0, 10, 4, 1, 1};
+  const CUDA_HOST_NODE_PARAMS call{[](void*) {}, nullptr};
+  CUgraphNode node = nullptr;
+  CUgraphNode host = nullptr;
+  ASSERT_EQ(driver_.cuGraphAddMemsetNode(&node, graph_, nullptr, 0, &fill, context_), CUDA_SUCCESS);
+  ASSERT_EQ(driver_.cuGraphAddHostNode(&host, graph_, nullptr, 0, &call), CUDA_SUCCESS);
+  CUgraphExec exec = nullptr;
+  ASSERT_EQ(driver_.cuGraphInstantiateWithFlags(&exec, graph_, 0), CUDA_SUCCESS);
+  EXPECT_EQ(driver_.cuGraphNodeSetEnabled(exec, host, 0), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(driver_.cuGraphNodeSetEnabled(exec, node, 0), CUDA_SUCCESS);
+  ASSERT_EQ(driver_.cuGraphLaunch(exec, stream_), CUDA_SUCCESS);
+  ASSERT_EQ(driver_.cuStreamSynchronize(stream_), CUDA_SUCCESS);
+  std::uint32_t word = 1;
+  ASSERT_EQ(driver_.cuMemcpyDtoH_v2(&word, words_, sizeof word), CUDA_SUCCESS);
+  EXPECT_EQ(word, 0U);
+}
+
 TEST_F(GraphApi, ACircleIsNoGraphThatRuns) {
   ASSERT_EQ(driver_.cuGraphCreate(&graph_, 0), CUDA_SUCCESS);
   CUgraphNode one = nullptr;

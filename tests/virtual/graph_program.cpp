@@ -53,6 +53,7 @@ CUresult all(const Calls&... calls) {
 }
 
 void count_run(void* runs) { static_cast<std::atomic<std::uint32_t>*>(runs)->fetch_add(1); }
+void count_ten(void* runs) { static_cast<std::atomic<std::uint32_t>*>(runs)->fetch_add(10); }
 
 /// What a kernel is given, for as long as it is asked for.
 struct Arguments {
@@ -77,6 +78,44 @@ CUDA_MEMCPY3D between(CUdeviceptr to, CUdeviceptr from) {
   copy.Height = 1;
   copy.Depth = 1;
   return copy;
+}
+
+CUgraphNodeParams kernel_params(const CUDA_KERNEL_NODE_PARAMS& kernel) {
+  CUgraphNodeParams params{};
+  params.type = CU_GRAPH_NODE_TYPE_KERNEL;
+  params.kernel = kernel;
+  return params;
+}
+CUgraphNodeParams copy_params(const CUDA_MEMCPY3D& copy, CUcontext context) {
+  CUgraphNodeParams params{};
+  params.type = CU_GRAPH_NODE_TYPE_MEMCPY;
+  params.memcpy = {0, 0, context, copy};
+  return params;
+}
+CUgraphNodeParams fill_params(const CUDA_MEMSET_NODE_PARAMS& fill, CUcontext context) {
+  CUgraphNodeParams params{};
+  params.type = CU_GRAPH_NODE_TYPE_MEMSET;
+  params.memset = {fill.dst, fill.pitch, fill.value, fill.elementSize, fill.width, fill.height, context};
+  return params;
+}
+CUgraphNodeParams host_params(CUhostFn function, void* data) {
+  CUgraphNodeParams params{};
+  params.type = CU_GRAPH_NODE_TYPE_HOST;
+  params.host = {function, data};
+  return params;
+}
+CUgraphNodeParams child_params(CUgraph child, CUgraphChildGraphNodeOwnership ownership) {
+  CUgraphNodeParams params{};
+  params.type = CU_GRAPH_NODE_TYPE_GRAPH;
+  params.graph = {child, ownership};
+  return params;
+}
+CUgraphNodeParams event_params(CUgraphNodeType type, CUevent event) {
+  CUgraphNodeParams params{};
+  params.type = type;
+  if (type == CU_GRAPH_NODE_TYPE_EVENT_RECORD) params.eventRecord.event = event;
+  if (type == CU_GRAPH_NODE_TYPE_WAIT_EVENT) params.eventWait.event = event;
+  return params;
 }
 
 }  // namespace
@@ -114,6 +153,10 @@ CUresult GraphProgram::make(const std::string& kind) {
 
 CUresult GraphProgram::fill_graph(const std::string& kind) {
   const bool is_built = kind == "built" || kind == "child" || kind == "kept";
+  if (kind == "any_type" || kind == "gives_away") {
+    return all([&] { return driver_.cuGraphCreate(&graph_, 0); },
+               [&] { return build_any_type(kind == "gives_away"); });
+  }
   if (kind == "into") {
     return all([&] { return driver_.cuGraphCreate(&graph_, 0); }, [&] { return capture_into_graph(3); },
                [&] { return capture_into_graph(4); });
@@ -150,7 +193,7 @@ CUresult GraphProgram::instantiate(const std::string& kind) {
     result =
         driver_.cuGraphInstantiateWithFlags(&exec_, graph_, CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH);
   }
-  if (result != CUDA_SUCCESS || kind == "kept" || kind == "settable") return result;
+  if (result != CUDA_SUCCESS || kind == "kept" || kind == "any_type") return result;
   if (kind == "clone") {
     CUgraph clone = nullptr;
     return all([&] { return driver_.cuGraphClone(&clone, graph_); },
@@ -293,6 +336,54 @@ CUresult GraphProgram::build_child(CUgraphNode after) {
              });
 }
 
+/// One after the other, each by the function for nodes of any type.
+CUresult GraphProgram::build_any_type(bool gives_child_away) {
+  Arguments arguments(words_, 21);
+  CUgraph child = nullptr;
+  CUgraphNode last = nullptr;
+  const auto add = [&](CUgraphNodeParams params) {
+    CUgraphNode after = last;
+    return driver_.cuGraphAddNode_v2(&last, graph_, after == nullptr ? nullptr : &after, nullptr,
+                                     after == nullptr ? 0 : 1, &params);
+  };
+  const auto ownership =
+      gives_child_away ? CU_GRAPH_CHILD_GRAPH_OWNERSHIP_MOVE : CU_GRAPH_CHILD_GRAPH_OWNERSHIP_CLONE;
+  CUgraphNodeParams empty{};
+  empty.type = CU_GRAPH_NODE_TYPE_EMPTY;
+  return all([&] { return driver_.cuGraphCreate(&child, 0); }, [&] { return build(child, 6, false); },
+             [&] { return add(kernel_params(arguments.params(mix_))); },
+             [&] {
+               kernel_node_ = last;
+               return add(copy_params(between(other_words_, words_), context_));
+             },
+             [&] {
+               copy_node_ = last;
+               return add(fill_params({words_ + 16, 0, 5, 4, 4, 1}, context_));
+             },
+             [&] {
+               fill_node_ = last;
+               return add(empty);
+             },
+             [&] { return add(child_params(child, ownership)); },
+             [&] {
+               child_node_ = last;
+               return gives_child_away ? CUDA_SUCCESS : driver_.cuGraphDestroy(child);
+             },
+             [&] { return add(event_params(CU_GRAPH_NODE_TYPE_WAIT_EVENT, event_)); },
+             [&] {
+               wait_node_ = last;
+               return add(event_params(CU_GRAPH_NODE_TYPE_EVENT_RECORD, timed_[1]));
+             },
+             [&] {
+               record_node_ = last;
+               return add(host_params(&count_run, &host_runs_));
+             },
+             [&] {
+               host_node_ = last;
+               return CUDA_SUCCESS;
+             });
+}
+
 CUresult GraphProgram::begin() {
   return all([&] { return prepare(); }, [&] { return destroy(); },
              [&] { return driver_.cuStreamBeginCapture_v2(stream_, CU_STREAM_CAPTURE_MODE_RELAXED); },
@@ -321,6 +412,40 @@ CUresult GraphProgram::change(const std::string& how) {
     const CUDA_MEMSET_NODE_PARAMS fill{words_ + 20, 0, 99, 2, 6, 1};
     return driver_.cuGraphExecMemsetNodeSetParams(exec_, fill_node_, &fill, context_);
   }
+  if (how == "off" || how == "on")
+    return driver_.cuGraphNodeSetEnabled(exec_, kernel_node_, how == "on" ? 1 : 0);
+  if (how == "host") {
+    const CUDA_HOST_NODE_PARAMS call{&count_ten, &host_runs_};
+    return driver_.cuGraphExecHostNodeSetParams(exec_, host_node_, &call);
+  }
+  if (how == "child") {
+    const auto nodes = std::array{kernel_node_, copy_node_, fill_node_};
+    CUgraph child = nullptr;
+    return all([&] { return driver_.cuGraphCreate(&child, 0); }, [&] { return build(child, 66, false); },
+               [&] { return driver_.cuGraphExecChildGraphNodeSetParams(exec_, child_node_, child); },
+               [&] {
+                 kernel_node_ = nodes[0];
+                 copy_node_ = nodes[1];
+                 fill_node_ = nodes[2];
+                 return driver_.cuGraphDestroy(child);
+               });
+  }
+  if (how == "events") {
+    return all([&] { return driver_.cuGraphExecEventWaitNodeSetEvent(exec_, wait_node_, other_event_); },
+               [&] { return driver_.cuGraphExecEventRecordNodeSetEvent(exec_, record_node_, timed_[0]); });
+  }
+  if (how == "any_type") return change_any_type();
+  if (how == "same_graph") {
+    CUgraphExecUpdateResultInfo info{};
+    return driver_.cuGraphExecUpdate_v2(exec_, graph_, &info);
+  }
+  if (how == "graph_any_type") {
+    Arguments arguments(words_, 58);
+    auto kernel = kernel_params(arguments.params(mix_));
+    CUgraphNode added = nullptr;
+    return all([&] { return driver_.cuGraphNodeSetParams(kernel_node_, &kernel); },
+               [&] { return driver_.cuGraphAddNode_v2(&added, graph_, &host_node_, nullptr, 1, &kernel); });
+  }
   if (how == "graph") {  // the kept one: another node, and other parameters of the kernel
     CUgraphNode added = nullptr;
     Arguments arguments(words_, 31);
@@ -337,6 +462,33 @@ CUresult GraphProgram::change(const std::string& how) {
              [&] { return driver_.cuStreamEndCapture(stream_, &other); },
              [&] { return driver_.cuGraphExecUpdate_v2(exec_, other, &info); },
              [&] { return driver_.cuGraphDestroy(other); });
+}
+
+CUresult GraphProgram::change_any_type() {
+  Arguments arguments(other_words_, 85);
+  auto kernel = kernel_params(arguments.params(mix_));
+  auto copy = copy_params(between(other_words_ + 16, words_ + 8), context_);
+  auto fill = fill_params({words_ + 24, 0, 77, 2, 6, 1}, context_);
+  auto host = host_params(&count_ten, &host_runs_);
+  auto record = event_params(CU_GRAPH_NODE_TYPE_EVENT_RECORD, timed_[0]);
+  return all([&] { return driver_.cuGraphExecNodeSetParams(exec_, kernel_node_, &kernel); },
+             [&] { return driver_.cuGraphExecNodeSetParams(exec_, copy_node_, &copy); },
+             [&] { return driver_.cuGraphExecNodeSetParams(exec_, fill_node_, &fill); },
+             [&] { return driver_.cuGraphExecNodeSetParams(exec_, host_node_, &host); },
+             [&] { return driver_.cuGraphExecNodeSetParams(exec_, record_node_, &record); });
+}
+
+/// Which of two events the graph records: the answer is whether it is the second one.
+CUresult GraphProgram::launch_between_events(bool& is_second) {
+  float milliseconds = 0;
+  const CUresult result =
+      all([&] { return driver_.cuEventRecord(timed_[0], stream_); },
+          [&] { return driver_.cuEventRecord(timed_[1], stream_); },
+          [&] { return driver_.cuGraphLaunch(exec_, stream_); },
+          [&] { return driver_.cuStreamSynchronize(stream_); },
+          [&] { return driver_.cuEventElapsedTime(&milliseconds, timed_[0], timed_[1]); });
+  is_second = milliseconds > 0;
+  return result;
 }
 
 /// What the graph waits for happens once it was launched.
@@ -366,11 +518,15 @@ GraphProgram::Answer GraphProgram::launch() {
                [&] { return driver_.cuGraphLaunch(exec_, stream_); },
                [&] { return driver_.cuStreamSynchronize(stream_); });
   };
-  const CUresult result =
-      all([&] { return kind_ == "events" ? launch_with_events() : launch_one(); },
-          [&] { return driver_.cuMemcpyDtoH_v2(words.data(), words_, size_bytes); },
-          [&] { return driver_.cuMemcpyDtoH_v2(words.data() + count, other_words_, size_bytes); });
-  unsigned long long digest = host_runs_.load();
+  bool is_second = false;
+  const auto launch_it = [&] {
+    if (kind_ == "any_type") return launch_between_events(is_second);
+    return kind_ == "events" ? launch_with_events() : launch_one();
+  };
+  const CUresult result = all(
+      [&] { return launch_it(); }, [&] { return driver_.cuMemcpyDtoH_v2(words.data(), words_, size_bytes); },
+      [&] { return driver_.cuMemcpyDtoH_v2(words.data() + count, other_words_, size_bytes); });
+  unsigned long long digest = host_runs_.load() * 2 + (is_second ? 1 : 0);
   for (const std::uint32_t word : words) digest = digest * 31 + word;
   for (std::uint32_t i = 0; i < count; ++i) digest = digest * 31 + pinned_[i];
   return {result, digest};
@@ -389,6 +545,12 @@ GraphProgram::Answer GraphProgram::count_nodes() {
                               [&] { return driver_.cuGraphKernelNodeGetParams_v2(kernel_node_, &kernel); });
   for (const CUgraphNode node : all_nodes) has_kernel = has_kernel || node == kernel_node_;
   return {result, nodes * 1000 + edges * 10 + (has_kernel ? 1 : 0) + (kernel.func == mix_ ? 2 : 0)};
+}
+
+GraphProgram::Answer GraphProgram::is_enabled() {
+  unsigned int enabled = 2;
+  const CUresult result = driver_.cuGraphNodeGetEnabled(exec_, kernel_node_, &enabled);
+  return {result, enabled};
 }
 
 CUresult GraphProgram::make_again() {

@@ -33,6 +33,8 @@ class GraphProgram {
   Answer launch();
   /// How many nodes and dependencies the graph has that was kept.
   Answer count_nodes();
+  /// Whether its kernel is to be run: 0 or 1.
+  Answer is_enabled();
   /// The executable goes, and one is made of the graph that was kept.
   CUresult make_again();
   CUresult destroy();
@@ -50,9 +52,12 @@ class GraphProgram {
   CUresult capture_events();
   CUresult build(CUgraph graph, std::uint32_t value, bool with_child);
   CUresult build_child(CUgraphNode after);
+  CUresult build_any_type(bool gives_child_away);
+  CUresult change_any_type();
   CUresult instantiate(const std::string& kind);
   CUresult set_kernel(std::uint32_t value);
   CUresult launch_with_events();
+  CUresult launch_between_events(bool& is_second);
 
   cuda::Backend driver_;
   CUmodule module_ = nullptr;
@@ -74,6 +79,10 @@ class GraphProgram {
   CUgraphNode kernel_node_ = nullptr;
   CUgraphNode copy_node_ = nullptr;
   CUgraphNode fill_node_ = nullptr;
+  CUgraphNode child_node_ = nullptr;
+  CUgraphNode wait_node_ = nullptr;
+  CUgraphNode record_node_ = nullptr;
+  CUgraphNode host_node_ = nullptr;
   std::atomic<std::uint32_t> host_runs_{0};
 };
 

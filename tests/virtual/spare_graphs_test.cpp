@@ -60,7 +60,8 @@ TEST_P(SpareGraphsOfAKind, GoAlongFromInstanceToInstance) {
 
 INSTANTIATE_TEST_SUITE_P(Kinds, SpareGraphsOfAKind,
                          testing::Values("plain", "one_piece", "attributes", "copies", "fill", "host", "fork",
-                                         "events", "built", "child", "clone", "with_params", "into"),
+                                         "events", "built", "child", "clone", "with_params", "into",
+                                         "any_type"),
                          [](const auto& each) { return std::string(each.param); });
 
 TEST_F(SpareGraphs, AnUpdatedExecutableGoesAlongAsItIsNow) {
@@ -89,6 +90,56 @@ TEST_F(SpareGraphs, AnExecutablesNodesAreSetBeforeAndAfterAMove) {
   both("graph_change kernel_again");
   launch();
   move(2);
+  launch();
+}
+
+TEST_F(SpareGraphs, NodesOfEveryTypeAreSetBeforeAndAfterAMove) {
+  start();
+  both("graph_make any_type");
+  for (const char* const how : {"host", "child", "events"}) both(std::string("graph_change ") + how);
+  launch();
+  move(1);
+  launch();
+  both("graph_change any_type");
+  launch();
+  move(2);
+  launch();
+  for (const char* const how : {"host", "child", "events"}) both(std::string("graph_change ") + how);
+  launch();
+  move(3);
+  launch();
+}
+
+TEST_F(SpareGraphs, ANodeThatIsOffStaysOffUntilItIsOn) {
+  start();
+  both("graph_make any_type");
+  both("graph_change off");
+  launch();
+  move(1);
+  expect_same("graph_enabled");
+  launch();
+  both("graph_change on");
+  expect_same("graph_enabled");
+  launch();
+  both("graph_change off");
+  both("graph_change same_graph");  // that enables nothing
+  move(2);
+  expect_same("graph_enabled");
+  launch();
+}
+
+TEST_F(SpareGraphs, NodesOfAnyTypeAreAddedToAGraphThatHasMoved) {
+  start();
+  both("graph_make any_type");
+  expect_same("graph_count");
+  move(1);
+  expect_same("graph_count");
+  both("graph_change graph_any_type");
+  expect_same("graph_count");
+  both("graph_make_again");
+  launch();
+  move(2);
+  expect_same("graph_count");
   launch();
 }
 
@@ -134,6 +185,7 @@ TEST_P(SpareGraphsAside, WhoseGraphCannotBeMadeAgainIsToldAndGoesOn) {
 
 INSTANTIATE_TEST_SUITE_P(Kinds, SpareGraphsAside,
                          testing::Values(std::pair("allocates", "it has a graph that allocates memory"),
+                                         std::pair("gives_away", "it gives a graph away to another one"),
                                          std::pair("waits", "it has a graph that waits for memory")),
                          [](const auto& each) { return std::string(each.param.first); });
 

@@ -42,28 +42,6 @@ std::vector<CUgraphNode> handles_of(const GraphNodes& nodes) {
   return all;
 }
 
-CUresult set(Process& process, KernelNode& into, const CUDA_KERNEL_NODE_PARAMS* params) {
-  if (params == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  auto made = kernel_node_of(process, *params);
-  if (!made) return made.error();
-  made->attributes = std::move(into.attributes);
-  into = std::move(*made);
-  return CUDA_SUCCESS;
-}
-
-/// A node of that kind of an executable, by the node of its graph.
-template <class Kind, class Action>
-CUresult with_entry(CUgraphExec executable, CUgraphNode node, Action&& action) {
-  return with_live_process([&](Process& process) {
-    const auto exec = process.graph_execs().find(executable);
-    if (!exec) return CUDA_ERROR_INVALID_VALUE;
-    const std::lock_guard lock(exec->mutex);
-    const auto found = std::ranges::find(exec->entries, node, &GraphExec::Entry::node);
-    auto* const kind = found == exec->entries.end() ? nullptr : std::get_if<Kind>(&found->content.is);
-    return kind == nullptr ? CUDA_ERROR_INVALID_VALUE : action(process, *kind);
-  });
-}
-
 }  // namespace
 
 extern "C" {
@@ -92,12 +70,6 @@ CUresult cuGraphKernelNodeGetParams_v2(CUgraphNode node, CUDA_KERNEL_NODE_PARAMS
 CUresult cuGraphKernelNodeSetParams_v2(CUgraphNode node, const CUDA_KERNEL_NODE_PARAMS* params) {
   return with_node_of<KernelNode>(
       node, [&](Process& process, GraphNode&, KernelNode& kernel) { return set(process, kernel, params); });
-}
-
-CUresult cuGraphExecKernelNodeSetParams_v2(CUgraphExec executable, CUgraphNode node,
-                                           const CUDA_KERNEL_NODE_PARAMS* params) {
-  return with_entry<KernelNode>(
-      executable, node, [&](Process& process, KernelNode& kernel) { return set(process, kernel, params); });
 }
 
 CUresult cuGraphKernelNodeGetAttribute(CUgraphNode node, CUkernelNodeAttrID attribute,
@@ -142,16 +114,6 @@ CUresult cuGraphMemcpyNodeGetParams(CUgraphNode node, CUDA_MEMCPY3D* copy) {
   });
 }
 
-CUresult cuGraphExecMemcpyNodeSetParams(CUgraphExec executable, CUgraphNode node, const CUDA_MEMCPY3D* copy,
-                                        CUcontext context) {
-  return with_entry<MemcpyNode>(executable, node, [&](Process& process, MemcpyNode& found) {
-    if (copy == nullptr || !process.contexts().find(context)) return CUDA_ERROR_INVALID_VALUE;
-    const CUresult checked = check(process, *copy);
-    if (checked == CUDA_SUCCESS) found.copy = *copy;
-    return checked;
-  });
-}
-
 CUresult cuGraphAddMemsetNode(CUgraphNode* node, CUgraph graph, const CUgraphNode* dependencies,
                               std::size_t count, const CUDA_MEMSET_NODE_PARAMS* fill, CUcontext context) {
   return with_graph(graph, [&](Process& process, Graph& found) {
@@ -166,16 +128,6 @@ CUresult cuGraphMemsetNodeGetParams(CUgraphNode node, CUDA_MEMSET_NODE_PARAMS* f
     if (fill == nullptr) return CUDA_ERROR_INVALID_VALUE;
     *fill = found.fill;
     return CUDA_SUCCESS;
-  });
-}
-
-CUresult cuGraphExecMemsetNodeSetParams(CUgraphExec executable, CUgraphNode node,
-                                        const CUDA_MEMSET_NODE_PARAMS* fill, CUcontext context) {
-  return with_entry<MemsetNode>(executable, node, [&](Process& process, MemsetNode& found) {
-    if (fill == nullptr || !process.contexts().find(context)) return CUDA_ERROR_INVALID_VALUE;
-    const CUresult checked = check(process, *fill);
-    if (checked == CUDA_SUCCESS) found.fill = *fill;
-    return checked;
   });
 }
 
@@ -262,6 +214,34 @@ CUresult cuGraphDestroyNode(CUgraphNode node) {
     if (found->graph() == nullptr) return CUDA_ERROR_INVALID_VALUE;
     found->graph()->remove(found);
     return CUDA_SUCCESS;
+  });
+}
+
+// ---- Nodes of any type ----
+
+CUresult cuGraphAddNode(CUgraphNode* node, CUgraph graph, const CUgraphNode* dependencies, std::size_t count,
+                        CUgraphNodeParams* params) {
+  return with_graph(graph, [&](Process& process, Graph& found) {
+    if (params == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (params->type == CU_GRAPH_NODE_TYPE_GRAPH && params->graph.graph == graph)
+      return CUDA_ERROR_INVALID_VALUE;
+    auto content = content_of(process, *params);
+    return content ? add(found, node, {dependencies, count}, std::move(*content)) : content.error();
+  });
+}
+
+CUresult cuGraphAddNode_v2(CUgraphNode* node, CUgraph graph, const CUgraphNode* dependencies,
+                           const CUgraphEdgeData* data, std::size_t count, CUgraphNodeParams* params) {
+  constexpr CUgraphEdgeData plain{};
+  for (std::size_t i = 0; data != nullptr && i < count; ++i) {
+    if (std::memcmp(data + i, &plain, sizeof plain) != 0) return CUDA_ERROR_NOT_SUPPORTED;
+  }
+  return cuGraphAddNode(node, graph, dependencies, count, params);
+}
+
+CUresult cuGraphNodeSetParams(CUgraphNode node, CUgraphNodeParams* params) {
+  return with_node(node, [&](Process& process, const std::shared_ptr<GraphNode>& found) {
+    return set(process, found->content, params);
   });
 }
 

@@ -73,6 +73,7 @@ struct GraphExec {
   struct Entry {
     CUgraphNode node;  ///< of the graph that it was made of
     NodeContent content;
+    bool is_enabled = true;
   };
   std::mutex mutex;  ///< guards what follows
   std::vector<Entry> entries;

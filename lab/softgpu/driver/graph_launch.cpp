@@ -122,6 +122,72 @@ CUresult check(Process& process, const CUDA_MEMSET_NODE_PARAMS& fill) {
   return work ? CUDA_SUCCESS : work.error();
 }
 
+Answer<NodeContent> content_of(Process& process, const CUgraphNodeParams& params) {
+  switch (params.type) {
+    case CU_GRAPH_NODE_TYPE_KERNEL: {
+      auto kernel = kernel_node_of(process, params.kernel);
+      if (!kernel) return refuse(kernel.error());
+      return NodeContent{std::move(*kernel)};
+    }
+    case CU_GRAPH_NODE_TYPE_MEMCPY: {
+      if (!process.contexts().find(params.memcpy.copyCtx)) return refuse(CUDA_ERROR_INVALID_VALUE);
+      const CUresult checked = check(process, params.memcpy.copyParams);
+      if (checked != CUDA_SUCCESS) return refuse(checked);
+      return NodeContent{MemcpyNode{params.memcpy.copyParams}};
+    }
+    case CU_GRAPH_NODE_TYPE_MEMSET: {
+      const CUDA_MEMSET_NODE_PARAMS_v2& from = params.memset;
+      if (!process.contexts().find(from.ctx)) return refuse(CUDA_ERROR_INVALID_VALUE);
+      const CUDA_MEMSET_NODE_PARAMS fill{from.dst,         from.pitch, from.value,
+                                         from.elementSize, from.width, from.height};
+      const CUresult checked = check(process, fill);
+      if (checked != CUDA_SUCCESS) return refuse(checked);
+      return NodeContent{MemsetNode{fill}};
+    }
+    case CU_GRAPH_NODE_TYPE_HOST:
+      if (params.host.fn == nullptr) return refuse(CUDA_ERROR_INVALID_VALUE);
+      return NodeContent{HostNode{params.host}};
+    case CU_GRAPH_NODE_TYPE_GRAPH: {
+      const auto inner = process.graphs().find(params.graph.graph);
+      if (!inner) return refuse(CUDA_ERROR_INVALID_VALUE);
+      if (params.graph.ownership == CU_GRAPH_CHILD_GRAPH_OWNERSHIP_MOVE)
+        return NodeContent{ChildGraphNode{inner}};
+      const auto clone = inner->clone();
+      process.graphs().add(clone);
+      return NodeContent{ChildGraphNode{clone}};
+    }
+    case CU_GRAPH_NODE_TYPE_EMPTY:
+      return NodeContent{EmptyNode{}};
+    case CU_GRAPH_NODE_TYPE_WAIT_EVENT:
+      if (!process.events().find(params.eventWait.event)) return refuse(CUDA_ERROR_INVALID_HANDLE);
+      return NodeContent{EventWaitNode{params.eventWait.event}};
+    case CU_GRAPH_NODE_TYPE_EVENT_RECORD:
+      if (!process.events().find(params.eventRecord.event)) return refuse(CUDA_ERROR_INVALID_HANDLE);
+      return NodeContent{EventRecordNode{params.eventRecord.event}};
+    default:
+      return refuse(CUDA_ERROR_NOT_SUPPORTED);
+  }
+}
+
+CUresult set(Process& process, KernelNode& into, const CUDA_KERNEL_NODE_PARAMS* params) {
+  if (params == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  auto made = kernel_node_of(process, *params);
+  if (!made) return made.error();
+  made->attributes = std::move(into.attributes);
+  into = std::move(*made);
+  return CUDA_SUCCESS;
+}
+
+CUresult set(Process& process, NodeContent& into, const CUgraphNodeParams* params) {
+  if (params == nullptr || params->type != into.type()) return CUDA_ERROR_INVALID_VALUE;
+  auto made = content_of(process, *params);
+  if (!made) return made.error();
+  if (auto* const kernel = std::get_if<KernelNode>(&made->is))
+    kernel->attributes = std::move(std::get<KernelNode>(into.is).attributes);
+  into = std::move(*made);
+  return CUDA_SUCCESS;
+}
+
 Answer<std::shared_ptr<GraphExec>> instantiate(const Graph& graph, unsigned long long flags) {
   const auto nodes = graph.in_some_order();
   if (!nodes) return refuse(CUDA_ERROR_INVALID_VALUE);
@@ -138,6 +204,7 @@ Answer<std::shared_ptr<GraphExec>> instantiate(const Graph& graph, unsigned long
 CUresult launch(Process& process, Context& context, const std::shared_ptr<Stream>& stream, GraphExec& exec) {
   const std::lock_guard lock(exec.mutex);
   for (const GraphExec::Entry& entry : exec.entries) {
+    if (!entry.is_enabled) continue;
     const CUresult result = std::visit(Submit{process, context, stream}, entry.content.is);
     if (result != CUDA_SUCCESS) return result;
   }
