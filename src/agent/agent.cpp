@@ -56,6 +56,8 @@ Result<std::unique_ptr<Agent>> Agent::start(const AgentOptions& options, os::Eve
   Detectors::Callbacks callbacks;
   callbacks.on_fault = [raw](const fault::Fault& fault) { raw->on_fault(fault); };
   callbacks.on_exit = [raw](pid_t pid) {
+    if (const Process* const process = raw->processes_.living(pid); process != nullptr)
+      raw->recent_faults_.note_end(pid, process->domain());
     raw->deaths_.on_exit(pid);
     raw->parking_.on_exit(pid);
     raw->spares_.on_exit(pid);
@@ -273,11 +275,23 @@ void Agent::on_closed(Connection& connection) {
 /// Whoever knows a process alone knows the domain in which that one began. One with a spare has said where it
 /// works now.
 void Agent::on_fault(const fault::Fault& fault) {
-  const Process* const process = is_of_spares_owner(fault) ? processes_.living(*fault.pid) : nullptr;
-  if (process == nullptr || process->domain() == fault.domain) return take_fault(fault);
-  fault::Fault where_it_works = fault;
-  where_it_works.domain = process->domain();
-  take_fault(where_it_works);
+  std::string domain = domain_meant(fault);
+  if (domain == fault.domain) return take_fault(fault);
+  fault::Fault placed = fault;
+  placed.domain = std::move(domain);
+  take_fault(placed);
+}
+
+/// Where it works, of a process with a spare. And an Xid may name who is no tenant, or none any more: of a
+/// client that is killed the line came after its end (H100).
+std::string Agent::domain_meant(const fault::Fault& fault) const {
+  if (is_of_spares_owner(fault)) {
+    const Process* const process = processes_.living(*fault.pid);
+    return process == nullptr ? fault.domain : process->domain();
+  }
+  if (fault.source != fault::FaultSource::Xid || !fault.pid || !fault.domain.empty()) return fault.domain;
+  std::string of_client = parking_.domain_of_client(*fault.pid);
+  return of_client.empty() ? recent_faults_.domain_of_ended(*fault.pid) : of_client;
 }
 
 /// And nothing in its words says in which of that process's domains it was.

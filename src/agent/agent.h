@@ -105,6 +105,7 @@ class Agent final : private ServerHandler {
   void on_fault(const fault::Fault& fault);
   void take_fault(const fault::Fault& fault);
   bool is_of_spares_owner(const fault::Fault& fault) const;
+  std::string domain_meant(const fault::Fault& fault) const;
   bool is_sure_of_domain(const fault::Fault& fault);
   bool says_of_reset(const fault::Fault& fault);
   void follow_up(const fault::Fault& fault, bool is_sure);

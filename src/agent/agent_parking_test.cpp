@@ -446,6 +446,36 @@ TEST_F(ParkedDomain, AMemoryFaultInTheKernelLogLetsItFall) {
   EXPECT_EQ(parking("a")["state"], "released");
 }
 
+/// Of who was killed the line came after its end (H100). Of nobody's end nothing is known.
+TEST_F(ParkedDomain, AMemoryFaultThatNamesWhoHasEndedLetsItFall) {
+  Peer first = peer(), second = peer();
+  const Process rogue = start(first, "rogue"), llm = start(second, "llm");
+  name_culprit(rogue);
+  const auto end = [&](const Process& process) {
+    ::kill(process.pid, SIGKILL);
+    detectors.callbacks.on_exit(process.pid);
+    detectors.targets.erase(process.pid);
+  };
+  xid_31(llm.pid + 100'000);
+  EXPECT_EQ(parking("a")["state"], "held");
+  end(llm);
+  EXPECT_EQ(parking("a")["state"], "held");
+  xid_31(llm.pid);
+  EXPECT_EQ(parking("a")["state"], "released");
+}
+
+TEST_F(ParkedDomain, AMemoryFaultThatNamesItsParkingClientLetsItFall) {
+  Peer command = peer();
+  const Process rogue = start(command, "rogue");
+  const pid_t own = client_of("a"), other = client_of("b");
+  ASSERT_NE(own, other);
+  name_culprit(rogue);
+  xid_31(other);
+  EXPECT_EQ(parking("a")["state"], "held");
+  xid_31(own);
+  EXPECT_EQ(parking("a")["state"], "released");
+}
+
 // Seen on an H100 after a texture that is none: the driver did not reset the domain, and it took nobody any
 // more.
 TEST_F(ParkedDomain, ADomainThatDrainsIsNotKeptByItsParkingClient) {

@@ -133,6 +133,16 @@ class ParkedDomain : public AgentTest {
     }
     return first;
   }
+  pid_t client_of(const std::string& domain) {
+    for (const pid_t pid : os::children_of(kernel, os::own_pid())) {
+      const std::string name = directory.path() + "/turns-" + domain;
+      for (const auto& each : std::filesystem::directory_iterator(os::proc_folder(pid) + "/fd")) {
+        std::error_code gone;
+        if (std::filesystem::read_symlink(each, gone) == name) return pid;
+      }
+    }
+    return 0;
+  }
   /// Whoever's.
   std::string newest_pipe() {
     std::string last;

@@ -336,6 +336,13 @@ std::vector<pid_t> Parking::without_ours(const std::string& domain, std::vector<
   return clients;
 }
 
+std::string Parking::domain_of_client(pid_t pid) const {
+  const auto place = std::ranges::find_if(places_, [pid](const auto& each) {
+    return each.second.client != nullptr && each.second.client->pid() == pid;
+  });
+  return place == places_.end() ? std::string() : place->first;
+}
+
 /// Who has completed its dump goes on, and its new kernels keep the others from beginning theirs: they then
 /// stood still for 4 s (H100). So nobody's is read before all have begun. Not even of who could leave at
 /// once: in 3 of 6 faults the others stood still for 4 s then (H100).

@@ -83,6 +83,9 @@ class Parking {
   /// Of these clients of a domain, all but the parking client.
   std::vector<pid_t> without_ours(const std::string& domain, std::vector<pid_t> clients) const;
 
+  /// Whose parking client that is; empty: nobody's.
+  std::string domain_of_client(pid_t pid) const;
+
   /// Its progress lines name a process. False: its domain does not park, and falls at once.
   bool on_named(pid_t pid, const std::string& domain);
   /// Its clients run on after an exception, so that no word of a fault in it is a fence but its server's end.

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /// Faults that others still need to know of: the last one of each domain, and those that nobody could place.
+/// And whom a fault may still name.
 #pragma once
+
+#include <sys/types.h>
 
 #include <map>
 #include <string>
@@ -39,11 +42,21 @@ class RecentFaults {
   /// Those that named that process before it was known as a server, and are not too old.
   std::vector<fault::Fault> take_of_server(pid_t server);
 
+  /// A client of that domain has ended. The driver's line that names it may come after that.
+  void note_end(pid_t pid, const std::string& domain);
+  /// Where a client was that has ended a moment ago; empty: nobody of that number has.
+  std::string domain_of_ended(pid_t pid) const;
+
  private:
   using Times = std::map<std::string, Monotonic, std::less<>>;
   struct Unplaced {
     fault::Fault fault;
     std::string start_time;  ///< of the process that it names
+  };
+
+  struct Ended {
+    std::string domain;
+    Monotonic when;
   };
 
   bool is_recent(const Times& times, std::string_view domain) const;
@@ -54,6 +67,7 @@ class RecentFaults {
   Times last_sure_;    ///< of a domain, from who does not mistake it
   Times last_memory_;  ///< the same, of those that confirm memory faults alone
   std::vector<Unplaced> unplaced_;
+  std::map<pid_t, Ended> ended_;
 };
 
 }  // namespace firebreak::agent

@@ -124,5 +124,24 @@ TEST_F(RecentFaultsTest, NoMoreWaitThanTheDriverTellsInASecond) {
   EXPECT_EQ(faults.take_of_server(server).size(), 1u);
 }
 
+TEST_F(RecentFaultsTest, WhoHasEndedMayBeNamedForAsLongAsADomainIsHeld) {
+  EXPECT_EQ(faults.domain_of_ended(7), "");
+  faults.note_end(7, "a");
+  clock.advance(Milliseconds(7'000));
+  EXPECT_EQ(faults.domain_of_ended(7), "a");
+  EXPECT_EQ(faults.domain_of_ended(8), "");
+  clock.advance(Milliseconds(1));
+  EXPECT_EQ(faults.domain_of_ended(7), "");
+}
+
+TEST_F(RecentFaultsTest, NoMoreOfThoseWhoHaveEndedAreKeptThanThereIsRoomFor) {
+  for (pid_t pid = 1; pid <= 4'097; ++pid) faults.note_end(pid, "a");
+  EXPECT_EQ(faults.domain_of_ended(4'096), "a");
+  EXPECT_EQ(faults.domain_of_ended(4'097), "");
+  clock.advance(Milliseconds(7'001));
+  faults.note_end(4'097, "b");
+  EXPECT_EQ(faults.domain_of_ended(4'097), "b") << "the old ones make room";
+}
+
 }  // namespace
 }  // namespace firebreak::agent
