@@ -49,7 +49,7 @@ Resources count_resources(os::Kernel& kernel, pid_t supervisor, pid_t agent) {
   Resources all;
   all.agent_descriptors = count_descriptors(kernel, agent);
   all.agent_resident_kib = resident_kib(kernel, agent);
-  all.supervisor_descriptors = count_names(kernel, os::proc_folder(supervisor) + "/fd");
+  all.supervisor_descriptors = count_descriptors(kernel, supervisor);
   all.supervisor_resident_kib = resident_kib(kernel, supervisor);
   all.shared_memory_files = count_names(kernel, "/dev/shm");
   return all;
@@ -66,7 +66,11 @@ std::vector<std::string> leaks(const Resources& before, const Resources& after) 
             was == before.agent_descriptors.end() ? 0 : was->second, count, spare_descriptors);
   }
   compare("the agent's memory, KiB", before.agent_resident_kib, after.agent_resident_kib, spare_kib);
-  compare("the supervisor's descriptors", before.supervisor_descriptors, after.supervisor_descriptors, 0);
+  for (const auto& [target, count] : after.supervisor_descriptors) {
+    const auto was = before.supervisor_descriptors.find(target);
+    compare(fmt::format("the supervisor's descriptors of {}", target),
+            was == before.supervisor_descriptors.end() ? 0 : was->second, count, 0);
+  }
   compare("the supervisor's memory, KiB", before.supervisor_resident_kib, after.supervisor_resident_kib,
           spare_kib);
   compare("files in /dev/shm", before.shared_memory_files, after.shared_memory_files, 0);

@@ -16,7 +16,7 @@ namespace firebreak::soak {
 struct Resources {
   std::map<std::string, std::size_t> agent_descriptors;  ///< by what they are of, numbers left out
   std::uint64_t agent_resident_kib = 0;
-  std::size_t supervisor_descriptors = 0;  ///< it keeps what outlives the agent
+  std::map<std::string, std::size_t> supervisor_descriptors;  ///< it keeps what outlives the agent
   std::uint64_t supervisor_resident_kib = 0;
   std::size_t shared_memory_files = 0;  ///< names in /dev/shm
   std::size_t tenants = 0;              ///< that the agent knows

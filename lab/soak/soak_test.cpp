@@ -128,14 +128,17 @@ TEST(SoakLedger, AStepThatIsToldTwiceWasLost) {
 }
 
 TEST(SoakLeaks, WhatGrowsWithTheFaultsIsOne) {
-  const Resources before{{{"socket:[]", 40}}, 20'000, 10, 8'000, 3, 0};
+  const Resources before{{{"socket:[]", 40}}, 20'000, {{"socket:[]", 10}}, 8'000, 3, 0};
   Resources after = before;
   EXPECT_THAT(leaks(before, after), IsEmpty());
   after.agent_descriptors["socket:[]"] += 100;
   after.agent_descriptors["anon_inode:[pidfd]"] = 8;
+  after.supervisor_descriptors["socket:[]"] += 1;
   after.shared_memory_files += 1;
-  EXPECT_THAT(leaks(before, after), ElementsAre("the agent's descriptors of socket:[]: 40 before, 140 after",
-                                                "files in /dev/shm: 3 before, 4 after"));
+  EXPECT_THAT(leaks(before, after),
+              ElementsAre("the agent's descriptors of socket:[]: 40 before, 140 after",
+                          "the supervisor's descriptors of socket:[]: 10 before, 11 after",
+                          "files in /dev/shm: 3 before, 4 after"));
 }
 
 abi::Event event(const std::string& what, const std::string& tenant, std::int64_t at_ns,

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /// The agent is killed, and the next one goes on with what was kept.
 #include <signal.h>
+#include <unistd.h>
+
 #include <nlohmann/json.hpp>
 
 #include "agent/agent_test_support.h"
@@ -409,6 +411,26 @@ TEST_F(AgentRestart, NothingIsKeptOfWhoIsForgotten) {
   EXPECT_THAT(manager.kept, testing::ElementsAre(testing::Key(document_name())));
   restart();
   EXPECT_THAT(agent->status_json(), Not(HasSubstr("llm")));
+}
+
+// A soak found the shelf of a tenant that was gone: its agent was killed before the shelf had heard of that.
+TEST_F(AgentRestart, WhoIsForgottenJustBeforeTheAgentEndsHasNothingOnAShelf) {
+  Peer active = peer();
+  join(active, "llm", abi::Role::Active);
+  const std::vector<pid_t> others = os::children_of(kernel, ::getpid());
+  publish(active, "state", base);
+  std::vector<pid_t> shelves = os::children_of(kernel, ::getpid());
+  std::erase_if(shelves, [&](pid_t pid) { return std::ranges::count(others, pid) != 0; });
+  ASSERT_THAT(shelves, testing::SizeIs(1));
+  ask(active, abi::Finish{});
+  ::kill(shelves.front(), SIGSTOP);
+  detectors.callbacks.on_exit(active.pid());
+  while (agent->status_json().find("llm") != std::string::npos) loop->run_once(Milliseconds(10));
+  EXPECT_TRUE(agent->awaits_shelves());
+  agent.reset();
+  ::kill(shelves.front(), SIGCONT);
+  restart();
+  EXPECT_THAT(manager.kept, testing::ElementsAre(testing::Key(document_name())));
 }
 
 TEST_F(AgentRestart, MemoryCostsTheAgentNoDescriptor) {

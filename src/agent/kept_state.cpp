@@ -241,7 +241,9 @@ std::string encode_common(const KeptCommon& common) {
                           {"token", each.token},
                           {"owner", owner_of(each.owner)}});
   }
-  return json{{"version", version}, {"servers", servers}, {"placements", placements}}.dump();
+  return json{
+      {"version", version}, {"servers", servers}, {"placements", placements}, {"leaving", common.leaving}}
+      .dump();
 }
 
 Result<KeptTenant> decode_tenant(std::string_view text) {
@@ -263,6 +265,7 @@ Result<KeptCommon> decode_common(std::string_view text) {
     for (const json& each : in.value("placements", json::array())) {  // agents before 0.7 kept none
       common.placements.push_back(placement_in(each));
     }
+    common.leaving = in.value("leaving", std::vector<std::string>());  // agents before 0.8 kept none
     return common;
   } catch (const json::exception& wrong) {
     return unreadable(wrong);

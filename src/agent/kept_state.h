@@ -83,6 +83,8 @@ struct KeptPlacement {
 struct KeptCommon {
   std::vector<KeptServer> servers;
   std::vector<KeptPlacement> placements;
+  /// Tenants that are no more, and of which a shelf may still have something.
+  std::vector<std::string> leaving;
   friend bool operator==(const KeptCommon&, const KeptCommon&) = default;
 };
 

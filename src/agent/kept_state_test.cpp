@@ -67,7 +67,8 @@ TEST(KeptState, EveryFieldSurvives) {
   EXPECT_EQ(tenant->last_connection, 9u);
   EXPECT_EQ(tenant->owner, 1000u);
   const KeptCommon common = {{{"b", 42, "1234567"}},
-                             {{"rogue", abi::Role::Standby, "a", {25, 1024}, "4567", 1000}}};
+                             {{"rogue", abi::Role::Standby, "a", {25, 1024}, "4567", 1000}},
+                             {"gone", "gone too"}};
   EXPECT_EQ(decode_common(encode_common(common)).value(), common);
 }
 

@@ -21,6 +21,7 @@ KeptCommon Records::take_up_common(std::map<std::string, os::Fd>& descriptors) {
   auto document = KeptDocument::open(std::move(file));
   auto read = document ? decode_common(document->read()) : propagate(document);
   if (document) document_ = std::move(*document);
+  if (read) leaving_ = {read->leaving.begin(), read->leaving.end()};
   if (read) return std::move(*read);
   spdlog::error("which MPS servers there were, and who was told where to run, is not known any more: {}",
                 to_string(read.error()));
@@ -78,7 +79,7 @@ void Records::save_for(const Connection& connection) {
 
 void Records::save_common() {
   if (!document_) return;
-  KeptCommon common{at_.warm_standbys.servers(), at_.placements.kept()};
+  KeptCommon common{at_.warm_standbys.servers(), at_.placements.kept(), {leaving_.begin(), leaving_.end()}};
   if (written_common_ == common) return;
   const Status written = document_->write(encode_common(common));
   if (!written) return spdlog::error("{}", to_string(written.error()));
@@ -148,6 +149,16 @@ void Records::forget_text_of(const std::string& tenant) {
 void Records::forget(const std::string& tenant) {
   at_.manager.drop(tenant_document_name(tenant));
   tenant_documents_.erase(tenant);
+}
+
+void Records::leaves(const std::string& tenant) {
+  leaving_.insert(tenant);
+  save_common();
+}
+
+void Records::has_left(const std::string& tenant) {
+  leaving_.erase(tenant);
+  save_common();
 }
 
 void Records::end() {

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -53,6 +54,9 @@ class Records {
   /// Its document is written anew whatever it holds.
   void forget_text_of(const std::string& tenant);
   void forget(const std::string& tenant);
+  /// It is to be no more, and a shelf is told so: until it has heard it the next agent tells it, too.
+  void leaves(const std::string& tenant);
+  void has_left(const std::string& tenant);
 
   /// Nothing is kept from now on, nor is what was: there is to be no next agent.
   void end();
@@ -80,6 +84,7 @@ class Records {
   std::optional<KeptDocument> document_;  ///< none: nobody keeps anything for us
   std::map<std::string, TenantDocument> tenant_documents_;
   std::optional<KeptCommon> written_common_;
+  std::set<std::string> leaving_;
 };
 
 }  // namespace firebreak::agent

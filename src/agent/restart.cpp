@@ -30,6 +30,7 @@ void Restart::run() {
   at_.domains.look_for_faults();
   for (const KeptTenant& each : kept) at_.deaths.settle(each, gone[each.name]);
   for (const auto& [name, tenant] : at_.tenants.all()) at_.endings.await_those_of_before(*tenant);
+  at_.memory.take_up(common.leaving);
   for (const auto& [name, descriptor] : descriptors_) at_.manager.drop(name);
   at_.shelves.be_kept();
   if (!at_.records.begin()) return at_.shelves.be_kept(false);

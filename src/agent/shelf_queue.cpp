@@ -69,10 +69,11 @@ void ShelfQueue::have(std::vector<std::string> names, std::function<void(const s
   });
 }
 
-void ShelfQueue::drop(const std::string& name) {
-  ask([name](Shelves& shelves) -> Answer {
-    shelves.drop(name);
-    return [] {};
+/// Told again it is as what is still to be dropped, and not by its name, which may be somebody's by then.
+void ShelfQueue::drop(const std::string& name, std::function<void()> done) {
+  ask([name, is_first = true, done = std::move(done)](Shelves& shelves) mutable -> Answer {
+    if (std::exchange(is_first, false)) shelves.drop(name);
+    return shelves.drop_rest() ? done : Answer{};
   });
 }
 

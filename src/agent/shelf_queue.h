@@ -41,7 +41,9 @@ class ShelfQueue {
   void put(const std::string& name, int descriptor, std::function<void(const Status&)> done);
   void get(std::vector<std::string> names, std::function<void(std::vector<os::Fd>)> done);
   void have(std::vector<std::string> names, std::function<void(const std::vector<bool>&)> done);
-  void drop(const std::string& name);
+  /// `done`: all shelves have; one that does not answer is told again until it does.
+  void drop(
+      const std::string& name, std::function<void()> done = [] {});
   /// After all that was asked before: no shelf is left, nor kept. `done` is called after the service manager
   /// was told.
   void end_all(std::function<void()> done);

@@ -148,15 +148,26 @@ Result<std::vector<bool>> Shelves::look(char what, std::span<const std::string> 
 }
 
 void Shelves::drop(const std::string& name) {
-  std::vector<std::uint32_t> empty;
+  for (auto& [number, shelf] : shelves_) shelf.undropped.push_back(name);
+  drop_rest();
+}
+
+bool Shelves::drop_rest() {
+  const SystemClock clock;
+  bool are_all_dropped = true;
+  std::vector<std::uint32_t> over;
   for (auto& [number, shelf] : shelves_) {
-    const auto left = ask(shelf, 'd', std::span(&name, 1));
+    if (shelf.undropped.empty()) continue;
+    const bool may_ask = !shelf.silent_until || clock.now() >= *shelf.silent_until;
+    const auto left =
+        may_ask ? drop_what_is_left(shelf) : fail(ErrorCode::Timeout, "a shelf does not answer");
     const bool is_gone = !left && left.error().code == ErrorCode::Unavailable;
-    if (!left && !is_gone) shelf.undropped.push_back(name);
-    if (is_gone || (left && left->text == "0")) empty.push_back(number);
+    if (is_gone || (left && *left == "0")) over.push_back(number);
+    if (!left && !is_gone) are_all_dropped = false;
   }
-  for (const std::uint32_t number : empty) forget(number);
+  for (const std::uint32_t number : over) forget(number);
   reap();
+  return are_all_dropped;
 }
 
 void Shelves::end_all() {
@@ -192,15 +203,21 @@ Result<Shelves::Answer> Shelves::ask(One& shelf, char what, std::span<const std:
   const SystemClock clock;
   if (shelf.silent_until && clock.now() < *shelf.silent_until)
     return fail(ErrorCode::Timeout, "a shelf does not answer");
-  if (const Status dropped = drop_what_is_left(shelf); !dropped) return propagate(dropped);
+  if (const auto left = drop_what_is_left(shelf); !left) return propagate(left);
   return ask_and_wait(shelf, what, names, descriptor);
 }
 
-Status Shelves::drop_what_is_left(One& shelf) {
-  if (shelf.undropped.empty()) return {};
-  if (const auto dropped = ask_and_wait(shelf, 'd', shelf.undropped, -1); !dropped) return propagate(dropped);
-  shelf.undropped.clear();
-  return {};
+Result<std::string> Shelves::drop_what_is_left(One& shelf) {
+  std::string left;
+  while (!shelf.undropped.empty()) {
+    const std::size_t count = std::min(names_in_a_question, shelf.undropped.size());
+    auto answer = ask_and_wait(shelf, 'd', std::span(shelf.undropped).first(count), -1);
+    if (!answer) return propagate(answer);
+    left = std::move(answer->text);
+    shelf.undropped.erase(shelf.undropped.begin(),
+                          shelf.undropped.begin() + static_cast<std::ptrdiff_t>(count));
+  }
+  return left;
 }
 
 Result<Shelves::Answer> Shelves::ask_and_wait(One& shelf, char what, std::span<const std::string> names,

@@ -55,8 +55,10 @@ class Shelves {
   /// For each name whether it is there. Timeout: as above.
   Result<std::vector<bool>> have(std::span<const std::string> names);
   /// A name that ends in '/' stands for all that begin so. A shelf that is empty then ends. One that does not
-  /// answer is told before anything else is asked of it.
+  /// answer is told before anything else is asked of it, or by drop_rest().
   void drop(const std::string& name);
+  /// What could not be dropped by then. False: not all could be now, either.
+  bool drop_rest();
 
   /// All of them, with what they hold; returns when they are gone, or do not go.
   void end_all();
@@ -82,7 +84,8 @@ class Shelves {
   /// Timeout also where it is not to be waited for now.
   Result<Answer> ask(One& shelf, char what, std::span<const std::string> names, int descriptor = -1);
   Result<Answer> ask_and_wait(One& shelf, char what, std::span<const std::string> names, int descriptor);
-  Status drop_what_is_left(One& shelf);
+  /// How many are left there.
+  Result<std::string> drop_what_is_left(One& shelf);
   /// All shelves in turn: which of the names are there. Timeout: not all have said so.
   Result<std::vector<bool>> look(char what, std::span<const std::string> names, std::vector<os::Fd>* found);
   bool put_on(std::uint32_t number, const std::string& name, int descriptor);

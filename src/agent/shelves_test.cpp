@@ -195,6 +195,34 @@ TEST_F(ShelvesTest, ASilentOneStopsNobodysLoop) {
   EXPECT_THAT(said, ElementsAre("put", "the loop goes on", "shelf/0 is silent", "shelf/0 answers", "a"));
 }
 
+TEST_F(ShelvesTest, ASilentOneIsToldAgainWhatToDropAndNothingThatCameSince) {
+  const auto loop = std::move(os::EventLoop::create().value());
+  ShelfQueue queue(*loop, kernel_, manager_, {FIREBREAK_TEST_SHELF}, [](const std::string&, bool) {});
+  queue.be_kept();
+  const auto put_one = [&](const std::string& name) {
+    bool is_put = false;
+    queue.put(name, file_with(name).get(), [&](const Status& put) { is_put = put.has_value(); });
+    while (!is_put) loop->run_once(Milliseconds(10));
+  };
+  const auto until_idle = [&] {
+    while (!queue.is_idle()) loop->run_once(Milliseconds(10));
+  };
+  put_one("t/a");
+  signal_shelves(SIGSTOP);
+  bool is_dropped = false;
+  queue.drop("t/", [&] { is_dropped = true; });
+  put_one("t/b");  // on another shelf: that one did not answer in time
+  EXPECT_FALSE(is_dropped);
+  signal_shelves(SIGCONT);
+  until_idle();
+  EXPECT_TRUE(is_dropped);
+  EXPECT_THAT(manager_.kept, ElementsAre(testing::Key(shelf_name(1)))) << "the empty one has ended";
+  std::string there;
+  queue.get({"t/b"}, [&](const std::vector<os::Fd>& got) { there = content(got.front()); });
+  until_idle();
+  EXPECT_EQ(there, "t/b");
+}
+
 TEST_F(ShelvesTest, WhatDoesNotCloseKeepsAShelfFromNobody) {
   const os::Loopback loopback;
   auto dropped = loopback.lingering(), replaced = loopback.lingering();

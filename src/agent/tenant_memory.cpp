@@ -190,14 +190,28 @@ void TenantMemory::forget(const Tenant& tenant, const char* why) {
   event.tenant = name;
   event.text = fmt::format("{} MiB in {} allocations: {}", tenant.vault.total_bytes() / mib,
                            tenant.vault.entries().size(), why);
-  // First what says that there is such a tenant.
+  // First what says that there is such a tenant; whoever comes after us clears its shelf then.
+  at_.records.leaves(name);
   at_.records.forget(name);
   at_.manager.drop(page_name(name));
-  at_.shelves.drop(shelf_folder(name));
+  clear_shelf_of(name);
   at_.tenants.erase(name);
   at_.teller.tell(std::move(event));  // its owner hears of it
   // Whoever of it was told to come is still to be known.
   if (!at_.budget.is_promised(name)) at_.credentials.forget(name);
+}
+
+/// An agent that was killed before the shelf had heard it left the memory of that tenant there for good.
+void TenantMemory::clear_shelf_of(const std::string& tenant) {
+  at_.shelves.drop(shelf_folder(tenant), [this, tenant] { at_.records.has_left(tenant); });
+}
+
+void TenantMemory::take_up(const std::vector<std::string>& leaving) {
+  for (const std::string& tenant : leaving) {
+    // There is a new one of that name, with which all of it goes.
+    const bool is_there = at_.tenants.find(tenant) != nullptr;
+    is_there ? at_.records.has_left(tenant) : clear_shelf_of(tenant);
+  }
 }
 
 }  // namespace firebreak::agent

@@ -49,6 +49,8 @@ class TenantMemory {
   void send_allocations(Connection& connection, const Tenant& tenant);
   /// As another agent kept it.
   void restore(Tenant& tenant, const KeptTenant& kept);
+  /// What the agent before had still to clear away (KeptCommon), once all tenants are there.
+  void take_up(const std::vector<std::string>& leaving);
 
   /// Who was lost may be started anew within the lease, and goes on where it stopped. Who has finished, or
   /// never had anything, leaves nothing: then there is no such tenant any more.
@@ -62,6 +64,7 @@ class TenantMemory {
   void forget_lost(const std::string& tenant, const std::vector<std::string>& allocations,
                    const std::vector<bool>& there);
   void forget(const Tenant& tenant, const char* why);
+  void clear_shelf_of(const std::string& tenant);
   void sent_to(pid_t pid);
 
   /// To one process.
