@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /// What a keeper does about faults: its domain takes nobody until all whom one has hit are gone, and with
 /// them the server that had it.
+#include <signal.h>
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -53,7 +55,9 @@ void DomainKeeper::begin_drain() {
   served_since_.reset();
   const bool is_first = !next_drain_look_;
   next_drain_look_ = loop_->after_or_now(options_.fault_lasts, [this] { look_whether_drained(); });
-  if (is_first) tell("had a fault, and takes nobody until it has drained");
+  if (!is_first) return;
+  drains_since_ = clock_.now();
+  tell("had a fault, and takes nobody until it has drained");
 }
 
 void DomainKeeper::look_whether_drained() {
@@ -61,7 +65,8 @@ void DomainKeeper::look_whether_drained() {
   if (report().state != DomainState::Draining) return;
   auto there = who_is_there();
   if (!there || there->of_dead.empty()) only_dead_since_.reset();
-  if (!there || there->hit || !are_served(*there) || !let_go_of_dead(*there))
+  if (kill_who_waits_too_long(there)) return;
+  if (!there || !there->hit.empty() || !are_served(*there) || !let_go_of_dead(*there))
     return look_again_whether_drained();
   drain_looks_.reset();
   served_since_.reset();
@@ -93,9 +98,30 @@ std::optional<DomainKeeper::Occupancy> DomainKeeper::who_is_there() {
       there.of_dead.push_back(server);
       continue;
     }
-    (*state == ServerState::Active ? there.newcomers : there.hit) = true;
+    if (*state == ServerState::Active) {
+      there.newcomers = true;
+    } else {
+      there.hit.push_back(server);
+    }
   }
   return there;
+}
+
+/// Nothing that its clients have can work any more. Those that have their error lose nothing, and the others
+/// have it at once then. What follows is as where it ends by itself. False: there is none.
+bool DomainKeeper::kill_who_waits_too_long(const std::optional<Occupancy>& there) {
+  if (clock_.now() - drains_since_ < options_.hit_are_waited_for) return false;
+  bool are_any_killed = false;
+  for (const auto& [pid, server] : servers_) {
+    if (there && std::ranges::count(there->hit, pid) == 0) continue;
+    tell(fmt::format("its MPS server {} is killed: {} {} ms after its fault", pid,
+                     there ? "clients of it are still there" : "MPS does not answer",
+                     std::chrono::duration_cast<Milliseconds>(clock_.now() - drains_since_).count()));
+    are_any_killed = kernel_.send_signal(server.pidfd, SIGKILL).has_value() || are_any_killed;
+  }
+  drains_since_ = clock_.now();  // one that does not go is killed again
+  if (are_any_killed) look_again_whether_drained();
+  return are_any_killed;
 }
 
 /// Whoever has come since the fault, on his way or before he could be told that nobody is to come: once he

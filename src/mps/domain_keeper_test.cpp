@@ -427,6 +427,58 @@ TEST_F(Keeper, ADaemonThatIsReplacedIsThereAtOnceEachTime) {
   }
 }
 
+// On an H200 some never got their error, and their domain took nobody any more.
+TEST_F(Keeper, AServerThatWaitsTooLongForThoseWhomAFaultHasHitIsKilled) {
+  KeeperOptions with = quick();
+  with.hit_are_waited_for = Milliseconds(50);
+  const auto keeper = keep(with);
+  ASSERT_TRUE(keeper);
+  const Stranger server = this->server();
+  list(server, "FAULT\n", living());
+  keeper->look_for_servers();
+  wait_for_server(*keeper, server.pid);
+  keeper->note_fault();
+  wait_for_news("is killed: clients of it are still there");
+  write("answers/get_server_list", "");
+  EXPECT_EQ(end_of(server).signal, SIGKILL);
+  wait_for_news("serves again, with daemon");
+  EXPECT_TRUE(keeper->takes_clients());
+}
+
+TEST_F(Keeper, ButNotOneThatServesNewcomers) {
+  KeeperOptions with = quick();
+  with.hit_are_waited_for = Milliseconds(1);
+  with.newcomers_prove = std::chrono::hours(1);
+  const auto keeper = keep(with);
+  ASSERT_TRUE(keeper);
+  const Stranger server = this->server();
+  list(server, "ACTIVE\n", living());
+  keeper->look_for_servers();
+  wait_for_server(*keeper, server.pid);
+  keeper->note_fault();
+  expect_to_drain_until_it_has_none(*keeper, server);
+  const std::lock_guard lock(mutex_);
+  EXPECT_THAT(news_, testing::Not(HasSubstr("is killed")));
+}
+
+TEST_F(Keeper, AServerWhoseDaemonDoesNotAnswerAfterAFaultIsKilled) {
+  KeeperOptions with = quick();
+  with.hit_are_waited_for = Milliseconds(50);
+  with.domain.command_timeout = Milliseconds(20);
+  const auto keeper = keep(with);
+  ASSERT_TRUE(keeper);
+  const Stranger server = this->server();
+  list(server, "FAULT\n", living());
+  keeper->look_for_servers();
+  wait_for_server(*keeper, server.pid);
+  const pid_t daemon = keeper->report().daemon_pid;
+  ::kill(daemon, SIGSTOP);
+  keeper->note_fault();
+  wait_for_news("is killed: MPS does not answer");
+  EXPECT_EQ(end_of(server).signal, SIGKILL);
+  ::kill(daemon, SIGCONT);
+}
+
 // Stock MPS ends it, or somebody does, while the keeper waits for its clients.
 TEST_F(Keeper, AServerThatEndsByItselfAfterAFaultTakesItsDaemonAlong) {
   const auto keeper = keep(quick());
