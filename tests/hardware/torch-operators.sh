@@ -24,4 +24,4 @@ seq 0 $((first - 1)) | xargs -P "$at_once" -I{} timeout 300 python3 "$here/spare
   --part "{}/$parts" >"$work/moved.log" 2>&1
 echo "moved: $SECONDS s"
 tail -n 3 "$work"/*.log
-cd "$here" && python3 torch_operators.py --compare "$work/plain" "$work/again" "$work/moved" "$result"
+cd "$here" && python3 torch_operators.py --compare "$work/plain" "$work/again" "$work/moved" "$result" "${@:3}"

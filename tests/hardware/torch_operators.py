@@ -123,7 +123,7 @@ def run_all(chosen, samples, results, told):
     return ""
 
 
-def compare(plain, again, moved, output):
+def compare(plain, again, moved, output, *more):
     sums = {"operators": set(), "results": 0, "same": 0, "wrong": [], "missing": 0, "not_deterministic": 0, "moves": 0,
             "parts": [], "exceptions": 0}
     for file in sorted(pathlib.Path(plain).glob("*.ops.json")):
@@ -152,7 +152,7 @@ def compare(plain, again, moved, output):
     from spare import machine
     pathlib.Path(output).write_text(json.dumps(
         {"what": "tests/hardware/torch_operators.py", "format": 1, "machine": machine(),
-         "command": "tests/hardware/torch-operators.sh BIN RESULT.json", **sums}, indent=1) + "\n")
+         "command": " ".join(["tests/hardware/torch-operators.sh BIN RESULT.json", *more]), **sums}, indent=1) + "\n")
     print(json.dumps({key: value for key, value in sums.items() if key != "wrong"}), len(sums["wrong"]), "wrong",
           sums["wrong"][:5])
     ended = [part for part in sums["parts"] if part["exit"] != 0]
@@ -161,7 +161,7 @@ def compare(plain, again, moved, output):
 
 if __name__ == "__main__":
     if sys.argv[1] == "--compare":
-        sys.exit(compare(*sys.argv[2:6]))
+        sys.exit(compare(*sys.argv[2:]))
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("output")
     parser.add_argument("--part", default="0/1")
