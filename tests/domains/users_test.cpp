@@ -15,6 +15,10 @@ class SeveralUsers : public AgentOnStage {
   void SetUp() override {
     if (::geteuid() != 0) GTEST_SKIP() << "only root can be two users";
     ASSERT_TRUE(os::let_through(sandbox_.file("")));
+    const std::string gpu = sandbox_.file("gpu");
+    ASSERT_TRUE(os::make_directories(gpu));
+    ASSERT_TRUE(os::let_through(gpu));
+    environment_.emplace_back("FIREBREAK_SOFTGPU_DIR", gpu);
     start_agent({"--tenant-group", "65534"});
   }
   /// `firebreak COMMAND...` as that user, to its end.
@@ -47,6 +51,14 @@ TEST_F(SeveralUsers, OneWhoIsNobodySpecialRunsAndSeesItsOwn) {
   Player& place = as_nobody({"run", "--name", "neighbour", "--", "true"});
   EXPECT_NE(place.exit_status(), 0);
   EXPECT_TRUE(place.said("tenant 'neighbour' is another user's"));
+  expect_unharmed(neighbour);
+}
+
+TEST_F(SeveralUsers, TheyComputeOnOneGpuBesideEachOther) {
+  Player& neighbour = start_neighbour();
+  Player& ran = as_nobody({"run", "--name", "mine", "--", program("firebreak-checker"), "--seconds", "0.1"});
+  EXPECT_EQ(ran.exit_status(), 0) << testing::PrintToString(ran.lines);
+  EXPECT_TRUE(ran.said("\"wrong_words\": 0")) << testing::PrintToString(ran.lines);
   expect_unharmed(neighbour);
 }
 

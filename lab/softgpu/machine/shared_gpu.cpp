@@ -30,18 +30,20 @@ std::uint64_t total_bytes_from_environment() {
   return (value == 0 ? default_memory_mib : value) * mib;
 }
 
-Status make_private_directory(const std::string& directory) {
+/// The mode of the files in it. A folder of root's that lets others through is everybody's, as a GPU is.
+Result<mode_t> make_directory(const std::string& directory) {
   if (::mkdir(directory.c_str(), 0700) != 0 && errno != EEXIST) {
     return fail(ErrorCode::Unavailable, "cannot create " + directory + ": " + std::strerror(errno),
                 std::string("set ") + environment::directory + " to a folder that can be written");
   }
   struct stat status {};
-  if (::lstat(directory.c_str(), &status) != 0 || !S_ISDIR(status.st_mode) || status.st_uid != ::geteuid() ||
-      (status.st_mode & 0022) != 0) {
+  const bool is_folder = ::lstat(directory.c_str(), &status) == 0 && S_ISDIR(status.st_mode);
+  const bool is_everybodys = is_folder && status.st_uid == 0 && (status.st_mode & 0001) != 0;
+  if (!is_folder || (status.st_mode & 0022) != 0 || (!is_everybodys && status.st_uid != ::geteuid())) {
     return fail(ErrorCode::PermissionDenied, directory + " is not a folder of this user alone",
                 std::string("set ") + environment::directory + " to a folder of your own");
   }
-  return {};
+  return is_everybodys ? 0666 : 0600;
 }
 
 }  // namespace
@@ -70,13 +72,15 @@ Result<std::shared_ptr<SharedGpu>> SharedGpu::open_own() {
 }
 
 Result<std::shared_ptr<SharedGpu>> SharedGpu::open(const std::string& directory, std::uint32_t number) {
-  if (Status made = make_private_directory(directory); !made) return propagate(made);
+  const auto mode = make_directory(directory);
+  if (!mode) return propagate(mode);
   // Programs of another version have a GPU of their own: nothing that they left stands in the way.
   const std::string path = directory + "/gpu" + std::to_string(number) + "-v" + std::to_string(page_version);
-  os::Fd fd(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
+  os::Fd fd(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, *mode));
   if (!fd || ::ftruncate(fd.get(), sizeof(SharedGpuPage)) != 0) {
     return fail(ErrorCode::Unavailable, "cannot open " + path + ": " + std::strerror(errno));
   }
+  (void)::fchmod(fd.get(), *mode);  // whatever the umask took; of another's file it is not ours to say
   auto mapping = os::Mapping::of_file(fd.get(), sizeof(SharedGpuPage), os::Protection::ReadWrite);
   if (!mapping) return propagate(mapping);
   std::shared_ptr<SharedGpu> gpu(

@@ -70,7 +70,7 @@ class SharedGpu {
   /// The folder that the environment names.
   static std::string directory_from_environment();
   /// Creates the folder (0700) and the file where they are missing. PermissionDenied when the folder belongs
-  /// to somebody else.
+  /// to somebody else; a folder of root's with mode 0711 is for everybody.
   static Result<std::shared_ptr<SharedGpu>> open(const std::string& directory = directory_from_environment(),
                                                  std::uint32_t number = 0);
   /// The one on which this process computes.

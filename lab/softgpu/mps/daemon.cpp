@@ -2,6 +2,8 @@
 #include "softgpu/mps/daemon.h"
 
 #include <fmt/core.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
@@ -36,6 +38,8 @@ Result<std::unique_ptr<Daemon>> Daemon::create(MpsLog log) {
   if (Status made = os::make_directories(pipe_directory()); !made) return propagate(made);
   auto listener = os::Listener::listen(path, os::SocketAccess::Owner);
   if (!listener) return propagate(listener);
+  // Clients of every user that the folder lets through, as NVIDIA's.
+  if (::chmod(path.c_str(), 0666) != 0) return os::fail_errno("chmod " + path, errno);
   auto loop = os::EventLoop::create();
   if (!loop) return propagate(loop);
   std::unique_ptr<Daemon> daemon(new Daemon(std::move(*loop), std::move(*listener), std::move(log)));
@@ -90,11 +94,11 @@ void Daemon::serve(int number) {
   visitor.watch.cancel();
   auto received = receive_request(visitor.socket, Milliseconds(0));
   if (!received) return;
-  if (received->request.kind == RequestKind::Attach) {
-    attach(std::move(visitor.socket), received->descriptors);
-  } else {
-    answer(std::move(visitor.socket), received->request.text);
-  }
+  if (received->request.kind == RequestKind::Attach)
+    return attach(std::move(visitor.socket), received->descriptors);
+  const auto who = visitor.socket.peer_credentials();
+  const bool may_ask = who && (who->uid == 0 || who->uid == ::geteuid());
+  if (may_ask) answer(std::move(visitor.socket), received->request.text);
 }
 
 void Daemon::attach(os::Socket client, const std::vector<os::Fd>& descriptors) {
