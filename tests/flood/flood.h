@@ -55,6 +55,7 @@ struct Figures {
   std::map<std::string, double> flood;  ///< what was done in all
   double flood_lasted_ms = 0;
   std::uint64_t steps = 0;
+  std::uint64_t agents_replaced_unasked = 0;  ///< beside a flood
 };
 
 class Flood {

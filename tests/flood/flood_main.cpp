@@ -52,6 +52,7 @@ Json described(const Figures& figures) {
                 {"computing_against_nobody", change_percent(computing, nobody)},
                 {"flood_against_computing", change_percent(flood, computing)}}},
               {"steps", figures.steps},
+              {"agents_replaced_unasked", figures.agents_replaced_unasked},
               {"flood", {{"lasted_s", figures.flood_lasted_ms / 1e3}}}};
   for (const auto& [name, count] : figures.flood) out["flood"][name] = count;
   Json& beside = out["beside"];
