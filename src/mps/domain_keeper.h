@@ -44,9 +44,9 @@ struct KeeperOptions {
   Milliseconds newcomers_prove{10'000};
   /// A server whose clients have all ended, and which MPS says that it has still, is replaced after so long.
   Milliseconds dead_are_waited_for{10'000};
-  /// A server whose clients a fault has hit is killed after so long, where they are still there or MPS does
-  /// not answer: some never got their error otherwise (H200, beside compute-sanitizer).
-  Milliseconds hit_are_waited_for{15'000};
+  /// After a fault MPS's daemon answers nobody for so long: its servers are killed. Their clients never got
+  /// their error otherwise (H200, beside compute-sanitizer).
+  Milliseconds silence_is_waited_for{15'000};
   Milliseconds between_log_looks{10'000};
   /// After a client has come, while no server is there: twice as long each time.
   Milliseconds first_server_look{50};
@@ -147,7 +147,7 @@ class DomainKeeper {
   struct Occupancy {
     std::vector<pid_t> idle;     ///< have no clients
     std::vector<pid_t> of_dead;  ///< name clients that are no processes any more, and no others
-    std::vector<pid_t> hit;      ///< are in FAULT, and wait for clients that the fault has hit
+    bool hit = false;            ///< one is in FAULT, and waits for clients that the fault has hit
     bool newcomers = false;      ///< one is in order, and has clients
   };
 
@@ -176,7 +176,7 @@ class DomainKeeper {
   void look_whether_drained();
   void look_again_whether_drained();
   std::optional<Occupancy> who_is_there();
-  bool kill_who_waits_too_long(const std::optional<Occupancy>& there);
+  void kill_servers_of_the_silent(bool has_answered);
   bool are_served(const Occupancy& there);
   bool let_go_of_dead(Occupancy& there);
   void replace(const std::vector<pid_t>& servers, const std::string& why);
@@ -200,8 +200,9 @@ class DomainKeeper {
   const SystemClock clock_;
   Backoff backoff_;
   Backoff drain_looks_;
-  int silences_ = 0;  ///< questions in a row that the daemon did not answer
-  Monotonic drains_since_{};
+  int silences_ = 0;                          ///< questions in a row that the daemon did not answer
+  bool drains_after_fault_ = false;           ///< while it drains
+  std::optional<Monotonic> silent_since_;     ///< while it drains
   std::optional<Monotonic> only_dead_since_;  ///< while it drains: nobody else is named
   std::optional<Monotonic> served_since_;     ///< while it drains: somebody has come since the fault
   Monotonic began_{};

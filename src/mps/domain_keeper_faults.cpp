@@ -55,9 +55,8 @@ void DomainKeeper::begin_drain() {
   served_since_.reset();
   const bool is_first = !next_drain_look_;
   next_drain_look_ = loop_->after_or_now(options_.fault_lasts, [this] { look_whether_drained(); });
-  if (!is_first) return;
-  drains_since_ = clock_.now();
-  tell("had a fault, and takes nobody until it has drained");
+  drains_after_fault_ = true;
+  if (is_first) tell("had a fault, and takes nobody until it has drained");
 }
 
 void DomainKeeper::look_whether_drained() {
@@ -65,8 +64,8 @@ void DomainKeeper::look_whether_drained() {
   if (report().state != DomainState::Draining) return;
   auto there = who_is_there();
   if (!there || there->of_dead.empty()) only_dead_since_.reset();
-  if (kill_who_waits_too_long(there)) return;
-  if (!there || !there->hit.empty() || !are_served(*there) || !let_go_of_dead(*there))
+  kill_servers_of_the_silent(there.has_value());
+  if (!there || there->hit || !are_served(*there) || !let_go_of_dead(*there))
     return look_again_whether_drained();
   drain_looks_.reset();
   served_since_.reset();
@@ -98,30 +97,24 @@ std::optional<DomainKeeper::Occupancy> DomainKeeper::who_is_there() {
       there.of_dead.push_back(server);
       continue;
     }
-    if (*state == ServerState::Active) {
-      there.newcomers = true;
-    } else {
-      there.hit.push_back(server);
-    }
+    (*state == ServerState::Active ? there.newcomers : there.hit) = true;
   }
   return there;
 }
 
-/// Nothing that its clients have can work any more. Those that have their error lose nothing, and the others
-/// have it at once then. What follows is as where it ends by itself. False: there is none.
-bool DomainKeeper::kill_who_waits_too_long(const std::optional<Occupancy>& there) {
-  if (clock_.now() - drains_since_ < options_.hit_are_waited_for) return false;
-  bool are_any_killed = false;
+/// Only a daemon that is known as silent, and for all of that time: one answer may be late. Where it answers,
+/// a server in FAULT may have clients that work: after a texture that is none they did (H100).
+void DomainKeeper::kill_servers_of_the_silent(bool has_answered) {
+  if (has_answered || !drains_after_fault_ || !report().silent) return silent_since_.reset();
+  if (!silent_since_) silent_since_ = clock_.now();
+  const Nanoseconds silent_for = clock_.now() - *silent_since_;
+  if (silent_for < options_.silence_is_waited_for) return;
+  silent_since_.reset();  // one that does not go is killed again
   for (const auto& [pid, server] : servers_) {
-    if (there && std::ranges::count(there->hit, pid) == 0) continue;
-    tell(fmt::format("its MPS server {} is killed: {} {} ms after its fault", pid,
-                     there ? "clients of it are still there" : "MPS does not answer",
-                     std::chrono::duration_cast<Milliseconds>(clock_.now() - drains_since_).count()));
-    are_any_killed = kernel_.send_signal(server.pidfd, SIGKILL).has_value() || are_any_killed;
+    tell(fmt::format("its MPS server {} is killed: after a fault its daemon has not answered for {} ms", pid,
+                     std::chrono::duration_cast<Milliseconds>(silent_for).count()));
+    (void)kernel_.send_signal(server.pidfd, SIGKILL);
   }
-  drains_since_ = clock_.now();  // one that does not go is killed again
-  if (are_any_killed) look_again_whether_drained();
-  return are_any_killed;
 }
 
 /// Whoever has come since the fault, on his way or before he could be told that nobody is to come: once he
@@ -204,6 +197,7 @@ void DomainKeeper::replace_unwatched() {
   const auto there = who_is_there();
   if (!there || there->idle.empty()) return;
   set_state(DomainState::Draining);
+  drains_after_fault_ = false;
   replace(there->idle, "was not watched for a while");
 }
 

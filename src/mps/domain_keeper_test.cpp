@@ -427,44 +427,12 @@ TEST_F(Keeper, ADaemonThatIsReplacedIsThereAtOnceEachTime) {
   }
 }
 
-// On an H200 some never got their error, and their domain took nobody any more.
-TEST_F(Keeper, AServerThatWaitsTooLongForThoseWhomAFaultHasHitIsKilled) {
+// On an H200 their clients never got their error, and stood still for as long as somebody looked.
+TEST_F(Keeper, ServersOfADaemonThatDoesNotAnswerAfterAFaultAreKilled) {
   KeeperOptions with = quick();
-  with.hit_are_waited_for = Milliseconds(50);
-  const auto keeper = keep(with);
-  ASSERT_TRUE(keeper);
-  const Stranger server = this->server();
-  list(server, "FAULT\n", living());
-  keeper->look_for_servers();
-  wait_for_server(*keeper, server.pid);
-  keeper->note_fault();
-  wait_for_news("is killed: clients of it are still there");
-  write("answers/get_server_list", "");
-  EXPECT_EQ(end_of(server).signal, SIGKILL);
-  wait_for_news("serves again, with daemon");
-  EXPECT_TRUE(keeper->takes_clients());
-}
-
-TEST_F(Keeper, ButNotOneThatServesNewcomers) {
-  KeeperOptions with = quick();
-  with.hit_are_waited_for = Milliseconds(1);
-  with.newcomers_prove = std::chrono::hours(1);
-  const auto keeper = keep(with);
-  ASSERT_TRUE(keeper);
-  const Stranger server = this->server();
-  list(server, "ACTIVE\n", living());
-  keeper->look_for_servers();
-  wait_for_server(*keeper, server.pid);
-  keeper->note_fault();
-  expect_to_drain_until_it_has_none(*keeper, server);
-  const std::lock_guard lock(mutex_);
-  EXPECT_THAT(news_, testing::Not(HasSubstr("is killed")));
-}
-
-TEST_F(Keeper, AServerWhoseDaemonDoesNotAnswerAfterAFaultIsKilled) {
-  KeeperOptions with = quick();
-  with.hit_are_waited_for = Milliseconds(50);
-  with.domain.command_timeout = Milliseconds(20);
+  with.silence_is_waited_for = Milliseconds(50);
+  with.domain.command_timeout = Milliseconds(200);
+  with.between_client_looks = with.second_client_look = Milliseconds(10);
   const auto keeper = keep(with);
   ASSERT_TRUE(keeper);
   const Stranger server = this->server();
@@ -474,9 +442,24 @@ TEST_F(Keeper, AServerWhoseDaemonDoesNotAnswerAfterAFaultIsKilled) {
   const pid_t daemon = keeper->report().daemon_pid;
   ::kill(daemon, SIGSTOP);
   keeper->note_fault();
-  wait_for_news("is killed: MPS does not answer");
+  wait_for_news("is killed: after a fault its daemon has not answered for");
   EXPECT_EQ(end_of(server).signal, SIGKILL);
   ::kill(daemon, SIGCONT);
+}
+
+TEST_F(Keeper, ServersOfADaemonThatAnswersAreNot) {
+  KeeperOptions with = quick();
+  with.silence_is_waited_for = Milliseconds(0);
+  const auto keeper = keep(with);
+  ASSERT_TRUE(keeper);
+  const Stranger server = this->server();
+  list(server, "FAULT\n", living());
+  keeper->look_for_servers();
+  wait_for_server(*keeper, server.pid);
+  keeper->note_fault();
+  expect_to_drain_until_it_has_none(*keeper, server);
+  const std::lock_guard lock(mutex_);
+  EXPECT_THAT(news_, testing::Not(HasSubstr("is killed")));
 }
 
 // Stock MPS ends it, or somebody does, while the keeper waits for its clients.
