@@ -57,7 +57,7 @@ Result<std::unique_ptr<Agent>> Agent::start(const AgentOptions& options, os::Eve
   callbacks.on_fault = [raw](const fault::Fault& fault) { raw->on_fault(fault); };
   callbacks.on_exit = [raw](pid_t pid) {
     if (const Process* const process = raw->processes_.living(pid); process != nullptr)
-      raw->recent_faults_.note_end(pid, process->domain());
+      raw->recent_faults_.note_end(pid, raw->domain_left_by(*process));
     raw->deaths_.on_exit(pid);
     raw->parking_.on_exit(pid);
     raw->spares_.on_exit(pid);
@@ -292,6 +292,15 @@ std::string Agent::domain_meant(const fault::Fault& fault) const {
   if (fault.source != fault::FaultSource::Xid || !fault.pid || !fault.domain.empty()) return fault.domain;
   std::string of_client = parking_.domain_of_client(*fault.pid);
   return of_client.empty() ? recent_faults_.domain_of_ended(*fault.pid) : of_client;
+}
+
+/// One with a spare is a client of two: in the one that is held its old instance is still there.
+std::string Agent::domain_left_by(const Process& process) const {
+  if (!spares_.has(process.pid())) return process.domain();
+  for (const std::string& domain : domains_.names()) {
+    if (parking_.holds(domain)) return domain;
+  }
+  return process.domain();
 }
 
 /// And nothing in its words says in which of that process's domains it was.

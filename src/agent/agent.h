@@ -106,6 +106,7 @@ class Agent final : private ServerHandler {
   void take_fault(const fault::Fault& fault);
   bool is_of_spares_owner(const fault::Fault& fault) const;
   std::string domain_meant(const fault::Fault& fault) const;
+  std::string domain_left_by(const Process& process) const;
   bool is_sure_of_domain(const fault::Fault& fault);
   bool says_of_reset(const fault::Fault& fault);
   void follow_up(const fault::Fault& fault, bool is_sure);

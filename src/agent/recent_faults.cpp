@@ -14,8 +14,9 @@ namespace {
 constexpr Milliseconds confirms_for{1000};
 /// Those of one second: the driver prints no more of them.
 constexpr std::size_t most_unplaced = 64;
-/// A held domain stands still for no longer than this (--park-s).
-constexpr Milliseconds named_for{7'000};
+/// The driver takes a client apart once nobody has its descriptors any more: some have them for 30 s
+/// (--longest-hold-s).
+constexpr Milliseconds named_for{60'000};
 constexpr std::size_t most_ended = 4'096;
 
 }  // namespace
@@ -75,13 +76,15 @@ std::vector<fault::Fault> RecentFaults::take_of_server(pid_t server) {
 
 void RecentFaults::note_end(pid_t pid, const std::string& domain) {
   std::erase_if(ended_, [&](const auto& each) { return clock_.now() - each.second.when > named_for; });
-  if (ended_.size() < most_ended) ended_[pid] = {domain, clock_.now()};
+  if (ended_.size() < most_ended) ended_[pid] = {domain, clock_.now(), start_time_of(kernel_, pid)};
 }
 
 std::string RecentFaults::domain_of_ended(pid_t pid) const {
   const auto ended = ended_.find(pid);
-  const bool is_named = ended != ended_.end() && clock_.now() - ended->second.when <= named_for;
-  return is_named ? ended->second.domain : std::string();
+  if (ended == ended_.end() || clock_.now() - ended->second.when > named_for) return {};
+  const std::string now = start_time_of(kernel_, pid);
+  const bool is_another = !now.empty() && now != ended->second.start_time;
+  return is_another ? std::string() : ended->second.domain;
 }
 
 }  // namespace firebreak::agent

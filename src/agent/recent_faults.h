@@ -44,7 +44,7 @@ class RecentFaults {
 
   /// A client of that domain has ended. The driver's line that names it may come after that.
   void note_end(pid_t pid, const std::string& domain);
-  /// Where a client was that has ended a moment ago; empty: nobody of that number has.
+  /// Where a client was that has ended a moment ago; empty: nobody of that number has, or it is another's.
   std::string domain_of_ended(pid_t pid) const;
 
  private:
@@ -57,6 +57,7 @@ class RecentFaults {
   struct Ended {
     std::string domain;
     Monotonic when;
+    std::string start_time;  ///< empty: nobody knew it any more
   };
 
   bool is_recent(const Times& times, std::string_view domain) const;

@@ -157,7 +157,7 @@ void Records::leaves(const std::string& tenant) {
 }
 
 void Records::has_left(const std::string& tenant) {
-  leaving_.erase(tenant);
+  if (const auto one = leaving_.find(tenant); one != leaving_.end()) leaving_.erase(one);
   save_common();
 }
 

@@ -84,7 +84,7 @@ class Records {
   std::optional<KeptDocument> document_;  ///< none: nobody keeps anything for us
   std::map<std::string, TenantDocument> tenant_documents_;
   std::optional<KeptCommon> written_common_;
-  std::set<std::string> leaving_;
+  std::multiset<std::string> leaving_;  ///< once for each that was of that name
 };
 
 }  // namespace firebreak::agent

@@ -69,6 +69,7 @@ Status Shelves::put(const std::string& name, int descriptor) {
 
 bool Shelves::put_on(std::uint32_t number, const std::string& name, int descriptor) {
   const auto answer = ask(shelves_.at(number), 'k', std::span(&name, 1), descriptor);
+  if (answer) shelves_.at(number).is_empty = false;
   if (!answer && answer.error().code == ErrorCode::Unavailable) forget(number);
   return answer && answer->text == "1";
 }
@@ -157,13 +158,13 @@ bool Shelves::drop_rest() {
   bool are_all_dropped = true;
   std::vector<std::uint32_t> over;
   for (auto& [number, shelf] : shelves_) {
-    if (shelf.undropped.empty()) continue;
+    if (shelf.undropped.empty() && !shelf.is_empty) continue;
     const bool may_ask = !shelf.silent_until || clock.now() >= *shelf.silent_until;
-    const auto left =
+    const Status told =
         may_ask ? drop_what_is_left(shelf) : fail(ErrorCode::Timeout, "a shelf does not answer");
-    const bool is_gone = !left && left.error().code == ErrorCode::Unavailable;
-    if (is_gone || (left && *left == "0")) over.push_back(number);
-    if (!left && !is_gone) are_all_dropped = false;
+    const bool is_gone = !told && told.error().code == ErrorCode::Unavailable;
+    if (is_gone || shelf.is_empty) over.push_back(number);
+    if (!told && !is_gone) are_all_dropped = false;
   }
   for (const std::uint32_t number : over) forget(number);
   reap();
@@ -203,21 +204,20 @@ Result<Shelves::Answer> Shelves::ask(One& shelf, char what, std::span<const std:
   const SystemClock clock;
   if (shelf.silent_until && clock.now() < *shelf.silent_until)
     return fail(ErrorCode::Timeout, "a shelf does not answer");
-  if (const auto left = drop_what_is_left(shelf); !left) return propagate(left);
+  if (const Status told = drop_what_is_left(shelf); !told) return propagate(told);
   return ask_and_wait(shelf, what, names, descriptor);
 }
 
-Result<std::string> Shelves::drop_what_is_left(One& shelf) {
-  std::string left;
+Status Shelves::drop_what_is_left(One& shelf) {
   while (!shelf.undropped.empty()) {
     const std::size_t count = std::min(names_in_a_question, shelf.undropped.size());
     auto answer = ask_and_wait(shelf, 'd', std::span(shelf.undropped).first(count), -1);
     if (!answer) return propagate(answer);
-    left = std::move(answer->text);
+    shelf.is_empty = answer->text == "0";
     shelf.undropped.erase(shelf.undropped.begin(),
                           shelf.undropped.begin() + static_cast<std::ptrdiff_t>(count));
   }
-  return left;
+  return {};
 }
 
 Result<Shelves::Answer> Shelves::ask_and_wait(One& shelf, char what, std::span<const std::string> names,

@@ -74,6 +74,7 @@ class Shelves {
     bool is_kept = true;
     std::optional<Monotonic> silent_until = {};  ///< none: it has answered
     std::vector<std::string> undropped = {};
+    bool is_empty = false;  ///< it said so, and was given nothing since
   };
   struct Answer {
     std::string text;
@@ -84,8 +85,7 @@ class Shelves {
   /// Timeout also where it is not to be waited for now.
   Result<Answer> ask(One& shelf, char what, std::span<const std::string> names, int descriptor = -1);
   Result<Answer> ask_and_wait(One& shelf, char what, std::span<const std::string> names, int descriptor);
-  /// How many are left there.
-  Result<std::string> drop_what_is_left(One& shelf);
+  Status drop_what_is_left(One& shelf);
   /// All shelves in turn: which of the names are there. Timeout: not all have said so.
   Result<std::vector<bool>> look(char what, std::span<const std::string> names, std::vector<os::Fd>* found);
   bool put_on(std::uint32_t number, const std::string& name, int descriptor);

@@ -208,9 +208,12 @@ void TenantMemory::clear_shelf_of(const std::string& tenant) {
 
 void TenantMemory::take_up(const std::vector<std::string>& leaving) {
   for (const std::string& tenant : leaving) {
-    // There is a new one of that name, with which all of it goes.
-    const bool is_there = at_.tenants.find(tenant) != nullptr;
-    is_there ? at_.records.has_left(tenant) : clear_shelf_of(tenant);
+    // Of a new one of that name that has something there by now, all of it goes with that.
+    const Tenant* const another = at_.tenants.find(tenant);
+    const bool has_something =
+        another != nullptr && (!another->vault.entries().empty() || !another->clients.open().empty() ||
+                               another->clients.listener() >= 0);
+    has_something ? at_.records.has_left(tenant) : clear_shelf_of(tenant);
   }
 }
 

@@ -85,6 +85,7 @@ const char* read_params(const GraphSource& source, const CUgraphNodeParams& para
 struct MadeGraph {
   CUgraph graph = nullptr;
   std::vector<CUgraphNode> nodes;  ///< in the order of the content
+  std::vector<bool> are_empty;     ///< of a node that is off: what it would do is gone, and stands empty
 };
 
 /// What no driver answers to the calls that make graphs.

@@ -141,9 +141,13 @@ CUresult add_all(const GraphContent& content, const Place& place, MadeGraph& mad
     const std::vector<CUgraphNode> after = after_of(node, i, made);
     if (after.size() != node.dependencies.size()) later.push_back(i);
     CUgraphNode added = nullptr;
-    const CUresult result = add_node(place, node, after, &added);
+    CUresult result = add_node(place, node, after, &added);
+    const bool is_empty = result == is_gone && !node.is_enabled;
+    if (is_empty)
+      result = place.making.driver.cuGraphAddEmptyNode(&added, place.graph, after.data(), after.size());
     if (result != CUDA_SUCCESS) return result;
     made.nodes.push_back(added);
+    made.are_empty.push_back(is_empty);
   }
   for (const std::size_t i : later) {
     const CUresult result = add_dependencies(place.making.driver, made, content.nodes[i], i);

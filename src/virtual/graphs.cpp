@@ -129,6 +129,12 @@ CUgraphExec Graphs::add_exec(const Turn& turn, CUgraphExec own, std::shared_ptr<
   state->flags = flags & ~static_cast<unsigned long long>(CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD);
   Object& object = turn.objects.add(Family::GraphExec, number_of(own), turn.slot, {step_of_exec(state)});
   state->object = &object;
+  // Its graph may go, and with it what is known of nodes that have moved.
+  if (state->content != nullptr && has_moved_nodes()) {
+    MadeGraph& here = state->made_of[turn.slot];
+    for (const GraphNodeContent& each : state->content->nodes)
+      here.nodes.push_back(node_in(reinterpret_cast<CUgraphNode>(each.seen), turn.slot));
+  }
   execs_[&object] = std::move(state);
   return reinterpret_cast<CUgraphExec>(object.seen);
 }
@@ -149,6 +155,7 @@ void Graphs::remove_exec(const Turn& turn, const std::shared_ptr<ExecState>& exe
   execs_.erase(exec->object);
   const Instance* const receiver = all_.receiver();
   for (const auto& [slot, made] : exec->made_of) {
+    if (made.graph == nullptr) continue;
     if (slot == turn.slot) turn.driver.cuGraphDestroy(made.graph);
     if (receiver != nullptr && slot == receiver->slot()) receiver->driver().cuGraphDestroy(made.graph);
   }
@@ -218,7 +225,7 @@ CUresult Graphs::make_one(const std::shared_ptr<ExecState>& exec, Making& making
   if (result == CUDA_SUCCESS)
     result = making.driver.cuGraphInstantiateWithFlags(&executable, made.graph, exec->flags);
   for (std::size_t i = 0; result == CUDA_SUCCESS && i < content->nodes.size(); ++i) {
-    if (!content->nodes[i].is_enabled)
+    if (!content->nodes[i].is_enabled && !made.are_empty[i])
       result = making.driver.cuGraphNodeSetEnabled(executable, made.nodes[i], 0);
   }
   if (result != CUDA_SUCCESS && result != graph_is_gone) {
@@ -288,7 +295,8 @@ CUgraphNode Graphs::seen_node(CUgraphNode own, Slot slot) {
 CUgraphNode Graphs::node_of_exec(const ExecState& exec, CUgraphNode seen, Slot slot) {
   const auto made = exec.made_of.find(slot);
   if (made == exec.made_of.end() || exec.content == nullptr) return node_in(seen, slot);
-  for (std::size_t i = 0; i < made->second.nodes.size(); ++i) {
+  const std::size_t count = std::min(made->second.nodes.size(), exec.content->nodes.size());
+  for (std::size_t i = 0; i < count; ++i) {
     if (exec.content->nodes[i].seen == number_of(seen)) return made->second.nodes[i];
   }
   return node_in(seen, slot);

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// Graphs come and go, and what can be launched of them.
+#include <algorithm>
+
 #include "virtual/calls.h"
 
 namespace firebreak::virtual_driver::own {
@@ -44,6 +46,20 @@ void see(const Turn& turn, CUgraphNode* node) {
   if (node != nullptr) *node = turn.all.graphs().seen_node(*node, turn.slot);
 }
 
+/// The same types of nodes in the same places, and each waits for the same.
+bool is_alike(const GraphContent& one, const GraphContent& other) {
+  return std::ranges::equal(
+      one.nodes, other.nodes, [](const GraphNodeContent& its, const GraphNodeContent& others) {
+        return its.type == others.type &&
+               std::ranges::equal(its.dependencies, others.dependencies, {},
+                                  &GraphNodeContent::Dependency::node, &GraphNodeContent::Dependency::node);
+      });
+}
+
+bool are_all_enabled(const GraphContent& content) {
+  return std::ranges::all_of(content.nodes, &GraphNodeContent::is_enabled);
+}
+
 /// Gives an executable what another graph does.
 template <class Update>
 CUresult update(const OwnCall& call, CUgraphExec exec, CUgraph graph, const Update& update_one) {
@@ -56,12 +72,15 @@ CUresult update(const OwnCall& call, CUgraphExec exec, CUgraph graph, const Upda
     if (updated != CUDA_SUCCESS || state == nullptr || state->content == nullptr) return updated;
     const auto now = graphs.content_of(turn, own);
     if (now == nullptr) return updated;
-    // Its nodes go on to be those of the graph that it was made of, and those that do nothing do nothing.
+    // Its nodes go on to be those of the graph that it was made of, and those that do nothing do nothing. The
+    // driver finds out by itself which is which; where the graphs are not alike we do not.
     auto content = std::make_shared<GraphContent>(*now);
-    const std::size_t count = std::min(content->nodes.size(), state->content->nodes.size());
-    for (std::size_t i = 0; i < count; ++i) {
-      content->nodes[i].seen = state->content->nodes[i].seen;
-      content->nodes[i].is_enabled = state->content->nodes[i].is_enabled;
+    const bool are_alike = is_alike(*now, *state->content);
+    if (!are_alike && !are_all_enabled(*state->content))
+      call.all.stand_aside("it changes a graph in a way that is not followed");
+    for (std::size_t i = 0; i < content->nodes.size(); ++i) {
+      content->nodes[i].seen = are_alike ? state->content->nodes[i].seen : 0;
+      content->nodes[i].is_enabled = !are_alike || state->content->nodes[i].is_enabled;
     }
     graphs.update_exec(turn, *state, std::move(content));
     return updated;

@@ -414,6 +414,8 @@ CUresult GraphProgram::change(const std::string& how) {
   }
   if (how == "off" || how == "on")
     return driver_.cuGraphNodeSetEnabled(exec_, kernel_node_, how == "on" ? 1 : 0);
+  if (how == "off_and_gone") return turn_off_what_is_gone();
+  if (how == "other_order") return update_in_order();
   if (how == "host") {
     const CUDA_HOST_NODE_PARAMS call{&count_ten, &host_runs_};
     return driver_.cuGraphExecHostNodeSetParams(exec_, host_node_, &call);
@@ -460,6 +462,37 @@ CUresult GraphProgram::change(const std::string& how) {
              [&] { return capture_mix(other_words_, 41, stream_); },
              [&] { return capture_mix(words_, 42, stream_); },
              [&] { return driver_.cuStreamEndCapture(stream_, &other); },
+             [&] { return driver_.cuGraphExecUpdate_v2(exec_, other, &info); },
+             [&] { return driver_.cuGraphDestroy(other); });
+}
+
+CUresult GraphProgram::turn_off_what_is_gone() {
+  CUdeviceptr memory = 0;
+  return all([&] { return driver_.cuMemAlloc_v2(&memory, size_bytes); },
+             [&] {
+               const CUDA_MEMSET_NODE_PARAMS fill{memory, 0, 3, 4, 4, 1};
+               return driver_.cuGraphExecMemsetNodeSetParams(exec_, fill_node_, &fill, context_);
+             },
+             [&] { return driver_.cuGraphNodeSetEnabled(exec_, fill_node_, 0); },
+             [&] { return driver_.cuMemFree_v2(memory); });
+}
+
+/// As build() does it, but each node after those that it waits for.
+CUresult GraphProgram::update_in_order() {
+  Arguments arguments(words_, 5);
+  const CUDA_KERNEL_NODE_PARAMS kernel = arguments.params(mix_);
+  const CUDA_MEMCPY3D copy = between(other_words_, words_);
+  const CUDA_MEMSET_NODE_PARAMS fill{words_ + 16, 0, 5, 4, 4, 1};
+  const CUDA_HOST_NODE_PARAMS call{&count_run, &host_runs_};
+  CUgraph other = nullptr;
+  std::array<CUgraphNode, 5> nodes{};
+  CUgraphExecUpdateResultInfo info{};
+  return all([&] { return driver_.cuGraphCreate(&other, 0); },
+             [&] { return driver_.cuGraphAddMemsetNode(&nodes[0], other, nullptr, 0, &fill, context_); },
+             [&] { return driver_.cuGraphAddEmptyNode(&nodes[1], other, &nodes[0], 1); },
+             [&] { return driver_.cuGraphAddKernelNode_v2(&nodes[2], other, &nodes[1], 1, &kernel); },
+             [&] { return driver_.cuGraphAddMemcpyNode(&nodes[3], other, &nodes[2], 1, &copy, context_); },
+             [&] { return driver_.cuGraphAddHostNode(&nodes[4], other, &nodes[3], 1, &call); },
              [&] { return driver_.cuGraphExecUpdate_v2(exec_, other, &info); },
              [&] { return driver_.cuGraphDestroy(other); });
 }

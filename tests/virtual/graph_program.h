@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cstdint>
 #include <string>
+#include <utility>
 
 #include "cuda/backend.h"
 
@@ -38,6 +39,8 @@ class GraphProgram {
   /// The executable goes, and one is made of the graph that was kept.
   CUresult make_again();
   CUresult destroy();
+  /// The executable stays.
+  CUresult destroy_graph() { return driver_.cuGraphDestroy(std::exchange(graph_, nullptr)); }
 
  private:
   CUresult prepare();
@@ -54,6 +57,8 @@ class GraphProgram {
   CUresult build_child(CUgraphNode after);
   CUresult build_any_type(bool gives_child_away);
   CUresult change_any_type();
+  CUresult update_in_order();
+  CUresult turn_off_what_is_gone();
   CUresult instantiate(const std::string& kind);
   CUresult set_kernel(std::uint32_t value);
   CUresult launch_with_events();

@@ -644,6 +644,7 @@ class Program {
     if (verb == "graph_change") return {graphs_->change(what)};
     if (verb == "graph_make_again") return {graphs_->make_again()};
     if (verb == "graph_destroy") return {graphs_->destroy()};
+    if (verb == "graph_destroy_graph") return {graphs_->destroy_graph()};
     const auto [result, value] = verb == "graph_count"     ? graphs_->count_nodes()
                                  : verb == "graph_enabled" ? graphs_->is_enabled()
                                                            : graphs_->launch();

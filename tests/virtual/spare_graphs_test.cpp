@@ -128,6 +128,43 @@ TEST_F(SpareGraphs, ANodeThatIsOffStaysOffUntilItIsOn) {
   launch();
 }
 
+TEST_F(SpareGraphs, WhatANodeThatIsOffWouldDoMayBeGone) {
+  start();
+  both("graph_make kept");
+  both("graph_change off_and_gone");
+  launch();
+  move(1);
+  launch();
+}
+
+TEST_F(SpareGraphs, WhichNodeIsOffInAGraphThatIsNotAlikeNobodyKnows) {
+  start();
+  both("graph_make kept");
+  both("graph_change other_order");
+  launch();
+  move(1);
+  launch();
+  both("graph_make kept");
+  both("graph_change off");
+  both("graph_change other_order");
+  ASSERT_TRUE(page_->is(SpareState::Unprotected));
+  EXPECT_EQ(page_->reason(), "it changes a graph in a way that is not followed");
+  launch();
+}
+
+TEST_F(SpareGraphs, AnExecutablesNodesAreSetAfterItsGraphHasMovedAndIsGone) {
+  start();
+  both("graph_make kept");
+  move(1);
+  both("graph_make_again");
+  both("graph_destroy_graph");
+  both("graph_change kernel");
+  launch();
+  move(2);
+  both("graph_change kernel_again");
+  launch();
+}
+
 TEST_F(SpareGraphs, NodesOfAnyTypeAreAddedToAGraphThatHasMoved) {
   start();
   both("graph_make any_type");
