@@ -144,6 +144,7 @@ TEST_F(SpareGraphs, WhichNodeIsOffInAGraphThatIsNotAlikeNobodyKnows) {
   launch();
   move(1);
   launch();
+  ASSERT_TRUE(page_->is(SpareState::Protected)) << page_->reason();
   both("graph_make kept");
   both("graph_change off");
   both("graph_change other_order");
