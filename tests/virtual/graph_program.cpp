@@ -467,14 +467,17 @@ CUresult GraphProgram::change(const std::string& how) {
 }
 
 CUresult GraphProgram::turn_off_what_is_gone() {
-  CUdeviceptr memory = 0;
-  return all([&] { return driver_.cuMemAlloc_v2(&memory, size_bytes); },
+  CUmodule module = nullptr;
+  CUfunction mix = nullptr;
+  Arguments arguments(words_, 13);
+  return all([&] { return driver_.cuModuleLoadData(&module, graph_code); },
+             [&] { return driver_.cuModuleGetFunction(&mix, module, "mix"); },
              [&] {
-               const CUDA_MEMSET_NODE_PARAMS fill{memory, 0, 3, 4, 4, 1};
-               return driver_.cuGraphExecMemsetNodeSetParams(exec_, fill_node_, &fill, context_);
+               const CUDA_KERNEL_NODE_PARAMS kernel = arguments.params(mix);
+               return driver_.cuGraphExecKernelNodeSetParams_v2(exec_, kernel_node_, &kernel);
              },
-             [&] { return driver_.cuGraphNodeSetEnabled(exec_, fill_node_, 0); },
-             [&] { return driver_.cuMemFree_v2(memory); });
+             [&] { return driver_.cuGraphNodeSetEnabled(exec_, kernel_node_, 0); },
+             [&] { return driver_.cuModuleUnload(module); });
 }
 
 /// As build() does it, but each node after those that it waits for.
