@@ -60,17 +60,18 @@ std::vector<std::string> leaks(const Resources& before, const Resources& after) 
   const auto compare = [&](std::string_view what, std::uint64_t was, std::uint64_t is, std::uint64_t spare) {
     if (is > was + spare) lines.push_back(fmt::format("{}: {} before, {} after", what, was, is));
   };
-  for (const auto& [target, count] : after.agent_descriptors) {
-    const auto was = before.agent_descriptors.find(target);
-    compare(fmt::format("the agent's descriptors of {}", target),
-            was == before.agent_descriptors.end() ? 0 : was->second, count, spare_descriptors);
-  }
+  using Counts = std::map<std::string, std::size_t>;
+  const auto compare_each = [&](std::string_view whose, const Counts& was, const Counts& is,
+                                std::uint64_t spare) {
+    for (const auto& [target, count] : is) {
+      const auto found = was.find(target);
+      compare(fmt::format("{} descriptors of {}", whose, target), found == was.end() ? 0 : found->second,
+              count, spare);
+    }
+  };
+  compare_each("the agent's", before.agent_descriptors, after.agent_descriptors, spare_descriptors);
   compare("the agent's memory, KiB", before.agent_resident_kib, after.agent_resident_kib, spare_kib);
-  for (const auto& [target, count] : after.supervisor_descriptors) {
-    const auto was = before.supervisor_descriptors.find(target);
-    compare(fmt::format("the supervisor's descriptors of {}", target),
-            was == before.supervisor_descriptors.end() ? 0 : was->second, count, 0);
-  }
+  compare_each("the supervisor's", before.supervisor_descriptors, after.supervisor_descriptors, 0);
   compare("the supervisor's memory, KiB", before.supervisor_resident_kib, after.supervisor_resident_kib,
           spare_kib);
   compare("files in /dev/shm", before.shared_memory_files, after.shared_memory_files, 0);

@@ -42,6 +42,14 @@ std::vector<CUgraphNode> handles_of(const GraphNodes& nodes) {
   return all;
 }
 
+/// Nothing is said of how one node waits for another.
+bool are_plain(const CUgraphEdgeData* data, std::size_t count) {
+  constexpr CUgraphEdgeData plain{};
+  return data == nullptr || std::all_of(data, data + count, [&](const CUgraphEdgeData& each) {
+           return std::memcmp(&each, &plain, sizeof plain) == 0;
+         });
+}
+
 }  // namespace
 
 extern "C" {
@@ -232,10 +240,7 @@ CUresult cuGraphAddNode(CUgraphNode* node, CUgraph graph, const CUgraphNode* dep
 
 CUresult cuGraphAddNode_v2(CUgraphNode* node, CUgraph graph, const CUgraphNode* dependencies,
                            const CUgraphEdgeData* data, std::size_t count, CUgraphNodeParams* params) {
-  constexpr CUgraphEdgeData plain{};
-  for (std::size_t i = 0; data != nullptr && i < count; ++i) {
-    if (std::memcmp(data + i, &plain, sizeof plain) != 0) return CUDA_ERROR_NOT_SUPPORTED;
-  }
+  if (!are_plain(data, count)) return CUDA_ERROR_NOT_SUPPORTED;
   return cuGraphAddNode(node, graph, dependencies, count, params);
 }
 
@@ -315,10 +320,7 @@ CUresult cuGraphAddDependencies(CUgraph graph, const CUgraphNode* from, const CU
 
 CUresult cuGraphAddDependencies_v2(CUgraph graph, const CUgraphNode* from, const CUgraphNode* to,
                                    const CUgraphEdgeData* data, std::size_t count) {
-  constexpr CUgraphEdgeData plain{};
-  for (std::size_t i = 0; data != nullptr && i < count; ++i) {
-    if (std::memcmp(data + i, &plain, sizeof plain) != 0) return CUDA_ERROR_NOT_SUPPORTED;
-  }
+  if (!are_plain(data, count)) return CUDA_ERROR_NOT_SUPPORTED;
   return cuGraphAddDependencies(graph, from, to, count);
 }
 
