@@ -69,6 +69,14 @@ class Keeper : public FakeDaemonTest {
     write("answers/get_server_list", std::to_string(server.pid) + "\n");
   }
   /// Its clients have been asked for twice, and it has not been ended; without clients it is replaced.
+  /// A fault has hit its clients, which are still there. The keeper knows it.
+  Stranger server_in_fault(DomainKeeper& keeper) {
+    Stranger server = this->server();
+    list(server, "FAULT\n", living());
+    keeper.look_for_servers();
+    wait_for_server(keeper, server.pid);
+    return server;
+  }
   void expect_to_drain_until_it_has_none(const DomainKeeper& keeper, const Stranger& server) {
     const std::string question = "get_client_list " + std::to_string(server.pid);
     while (content("commands").find(question) == content("commands").rfind(question)) {
@@ -435,10 +443,7 @@ TEST_F(Keeper, ServersOfADaemonThatDoesNotAnswerAfterAFaultAreKilled) {
   with.between_client_looks = with.second_client_look = Milliseconds(10);
   const auto keeper = keep(with);
   ASSERT_TRUE(keeper);
-  const Stranger server = this->server();
-  list(server, "FAULT\n", living());
-  keeper->look_for_servers();
-  wait_for_server(*keeper, server.pid);
+  const Stranger server = server_in_fault(*keeper);
   const pid_t daemon = keeper->report().daemon_pid;
   ::kill(daemon, SIGSTOP);
   keeper->note_fault();
@@ -452,10 +457,7 @@ TEST_F(Keeper, ServersOfADaemonThatAnswersAreNot) {
   with.silence_is_waited_for = Milliseconds(0);
   const auto keeper = keep(with);
   ASSERT_TRUE(keeper);
-  const Stranger server = this->server();
-  list(server, "FAULT\n", living());
-  keeper->look_for_servers();
-  wait_for_server(*keeper, server.pid);
+  const Stranger server = server_in_fault(*keeper);
   keeper->note_fault();
   expect_to_drain_until_it_has_none(*keeper, server);
   const std::lock_guard lock(mutex_);
@@ -466,10 +468,7 @@ TEST_F(Keeper, ServersOfADaemonThatAnswersAreNot) {
 TEST_F(Keeper, AServerThatEndsByItselfAfterAFaultTakesItsDaemonAlong) {
   const auto keeper = keep(quick());
   ASSERT_TRUE(keeper);
-  const Stranger server = this->server();
-  list(server, "FAULT\n", living());
-  keeper->look_for_servers();
-  wait_for_server(*keeper, server.pid);
+  const Stranger server = server_in_fault(*keeper);
   const pid_t daemon = keeper->report().daemon_pid;
   keeper->note_fault();
   wait_for_news("takes nobody until it has drained");
