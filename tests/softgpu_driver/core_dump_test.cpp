@@ -272,6 +272,31 @@ TEST_F(CoreDumps, AnotherExceptionDoesNotComeUpAgain) {
   EXPECT_EQ(log().size(), 1u);
 }
 
+// As on an H200, results/h200/instance-again.json.
+TEST_F(CoreDumps, WhoHasGivenItsContextBackBeforeTheFallBeginsAgainAndNobodyElse) {
+  start_mps();
+  const auto faulter = start("faulter");
+  const auto unread = start_unread("unread");
+  const auto leaver = start("leaver");
+  const auto innocent = start("innocent");
+  ASSERT_EQ(faulter->tell("launch misaligned"), CUDA_SUCCESS);
+  for (const std::string name : {"leaver", "innocent"}) ASSERT_TRUE(is_complete(name));
+  EXPECT_EQ(leaver->tell("end_context"), CUDA_SUCCESS);
+  drain("unread");
+  EXPECT_TRUE(eventually([&] { return innocent->tell("sync") == CUDA_ERROR_MISALIGNED_ADDRESS; }));
+  EXPECT_EQ(innocent->tell("end_context"), CUDA_SUCCESS);
+  faulter->kill();
+  unread->kill();
+  EXPECT_TRUE(eventually([&] { return leaver->tell("init") == CUDA_SUCCESS; }));
+  EXPECT_EQ(leaver->tell("launch add_one"), CUDA_SUCCESS);
+  EXPECT_EQ(leaver->tell("sync"), CUDA_SUCCESS);
+  EXPECT_EQ(innocent->tell("init"), CUDA_ERROR_MISALIGNED_ADDRESS) << "for good";
+  // It is a client as any other.
+  const auto rogue = start("rogue");
+  ASSERT_EQ(rogue->tell("launch misaligned"), CUDA_SUCCESS);
+  EXPECT_TRUE(eventually([&] { return leaver->tell("sync") == CUDA_ERROR_MISALIGNED_ADDRESS; }));
+}
+
 TEST_F(CoreDumps, ANewcomerHangsUntilTheReset) {
   start_mps();
   const auto faulter = start("faulter");

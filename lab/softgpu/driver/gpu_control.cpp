@@ -20,12 +20,19 @@ constexpr std::chrono::milliseconds reset_takes(50);
 }  // namespace
 
 GpuControl::GpuControl(std::shared_ptr<SharedGpu> gpu, std::shared_ptr<Domain> domain, std::uint32_t slot)
-    : gpu_(std::move(gpu)), domain_(std::move(domain)), slot_(slot) {}
+    : gpu_(std::move(gpu)) {
+  move_to(std::move(domain), slot);
+}
+
+void GpuControl::move_to(std::shared_ptr<Domain> domain, std::uint32_t slot) {
+  places_.emplace_back(std::move(domain), slot);
+  place_.store(&places_.back(), std::memory_order_release);
+}
 
 bool GpuControl::stalled() const { return gpu_->stalled_until_ns() > now_ns(); }
 
 bool GpuControl::stopped() const {
-  return domain_->is_faulted(slot_) || domain_->is_terminated(slot_) || domain_->server_gone() ||
+  return domain().is_faulted(slot()) || domain().is_terminated(slot()) || domain().server_gone() ||
          gpu_->device_fault().has_value();
 }
 
@@ -58,7 +65,7 @@ void GpuControl::wait_until_halted(const DomainHold& hold) {
   const auto is_over = [&] {
     return halt_rules_.limit_ns && now_ns() >= hold.dumps_due_ns + *halt_rules_.limit_ns;
   };
-  while (!stopped() && domain_->has_worker_beside(slot_) && !is_over()) {
+  while (!stopped() && domain().has_worker_beside(slot()) && !is_over()) {
     gpu_->wake().wait(gpu_->wake().value(), short_look_again);
   }
 }
@@ -67,10 +74,10 @@ bool GpuControl::outlives_own_dump() {
   std::optional<std::chrono::steady_clock::time_point> complete_since;
   while (true) {
     const std::uint32_t seen = gpu_->wake().value();
-    if (domain_->has_dumped(slot_) && domain_->falls_late(slot_)) return true;
+    if (domain().has_dumped(slot()) && domain().falls_late(slot())) return true;
     if (stopped()) return false;
-    const auto hold = domain_->hold();
-    if (hold && hold->faulter_slot == slot_ && !domain_->stands_still(slot_)) {
+    const auto hold = domain().hold();
+    if (hold && hold->faulter_slot == slot() && !domain().stands_still(slot())) {
       const auto now = std::chrono::steady_clock::now();
       if (!complete_since) complete_since = now;
       if (now - *complete_since >= reset_takes) return true;
@@ -84,12 +91,14 @@ void GpuControl::refresh() {
 }
 
 std::optional<GpuControl::DueError> GpuControl::fault_error() const {
-  if (domain_->is_newcomer(slot_) && !domain_->healthy()) return DueError{CUDA_ERROR_MPS_SERVER_NOT_READY, 0};
-  if (const auto fault = domain_->fault_of(slot_)) {
-    const bool faulter = fault->faulter_slot == slot_;
+  const bool is_member = !place()->is_left.load(std::memory_order_acquire);
+  if (is_member && domain().is_newcomer(slot()) && !domain().healthy())
+    return DueError{CUDA_ERROR_MPS_SERVER_NOT_READY, 0};
+  if (const auto fault = is_member ? domain().fault_of(slot()) : std::nullopt) {
+    const bool faulter = fault->faulter_slot == slot();
     const std::int64_t due_ns = faulter ? fault->faulter_error_due_ns : fault->co_client_error_due_ns;
     return DueError{fault->error,
-                    domain_->is_told() ? due_ns : std::max(due_ns, now_ns() + until_asked_again_ns)};
+                    domain().is_told() ? due_ns : std::max(due_ns, now_ns() + until_asked_again_ns)};
   }
   if (const auto fault = gpu_->device_fault()) return DueError{fault->error, fault->error_due_ns};
   return std::nullopt;
@@ -98,8 +107,9 @@ std::optional<GpuControl::DueError> GpuControl::fault_error() const {
 CUresult GpuControl::sticky_error() const {
   const auto fault = fault_error();
   if (fault && now_ns() >= fault->due_ns) return fault->error;
-  if (domain_->is_terminated(slot_)) return CUDA_ERROR_MPS_CLIENT_TERMINATED;
-  if (!fault && domain_->server_gone()) return CUDA_ERROR_MPS_RPC_FAILURE;
+  if (place()->is_left.load(std::memory_order_acquire)) return CUDA_SUCCESS;
+  if (domain().is_terminated(slot())) return CUDA_ERROR_MPS_CLIENT_TERMINATED;
+  if (!fault && domain().server_gone()) return CUDA_ERROR_MPS_RPC_FAILURE;
   return CUDA_SUCCESS;
 }
 

@@ -3,9 +3,12 @@
 /// have ended this client. One object a process; running kernels poll it.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <optional>
+#include <utility>
 
 #include "abi/cuda_result.h"
 #include "softgpu/interpreter/interpreter.h"
@@ -21,8 +24,12 @@ class GpuControl final : public ExecutionControl {
   GpuControl(std::shared_ptr<SharedGpu> gpu, std::shared_ptr<Domain> domain, std::uint32_t slot);
 
   SharedGpu& gpu() { return *gpu_; }
-  const Domain& domain() const { return *domain_; }
-  std::uint32_t slot() const { return slot_; }
+  const Domain& domain() const { return *place()->domain; }
+  std::uint32_t slot() const { return place()->slot; }
+  /// The process has left its domain, with nothing on the GPU: what happens there is nothing to it.
+  void leave() { places_.back().is_left.store(true, std::memory_order_release); }
+  /// And has joined another one.
+  void move_to(std::shared_ptr<Domain> domain, std::uint32_t slot);
   const HaltRules& halt_rules() const { return halt_rules_; }
 
   /// For kernels: blocks while the GPU stands still.
@@ -54,11 +61,19 @@ class GpuControl final : public ExecutionControl {
   /// The fault that ended this process's work, of its domain or of the device.
   std::optional<DueError> fault_error() const;
   bool stalled() const;
-  bool stands_still() const { return domain_->stands_still(slot_); }
+  bool stands_still() const { return domain().stands_still(slot()); }
+  struct Place {
+    std::shared_ptr<Domain> domain;
+    std::uint32_t slot;
+    std::atomic<bool> is_left{false};
+    Place(std::shared_ptr<Domain> its_domain, std::uint32_t its_slot)
+        : domain(std::move(its_domain)), slot(its_slot) {}
+  };
+  const Place* place() const { return place_.load(std::memory_order_acquire); }
 
   std::shared_ptr<SharedGpu> gpu_;
-  std::shared_ptr<Domain> domain_;
-  std::uint32_t slot_;
+  std::deque<Place> places_;  ///< for good: a thread may still be looking at an earlier one
+  std::atomic<const Place*> place_{nullptr};
   HaltRules halt_rules_ = HaltRules::from_environment();
 };
 

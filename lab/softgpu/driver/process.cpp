@@ -96,18 +96,18 @@ Process::Process(std::shared_ptr<SharedGpu> gpu, DomainMembership membership, Uv
                  os::Fd memory_manager, RmClient rm_client, Presence presence)
     : presence_(std::move(presence)),
       gpu_(std::move(gpu)),
-      membership_(std::move(membership)),
       uvm_memory_manager_(std::move(memory_manager)),
       rm_client_(std::move(rm_client)),
       speed_(speed_from_environment()),
       core_dump_mode_(core_dump_settings()),
       uvm_(std::move(va_space), speed_, os::environment_variable(environment::uvm_asks_cpu) == "1"),
-      control_(gpu_, membership_.domain, membership_.slot),
+      control_(gpu_, membership.domain, membership.slot),
       completions_(control_),
       memory_(gpu_, uvm_, addresses_),
       virtual_memory_(gpu_, uvm_, addresses_),
       shared_memory_(memory_, uvm_, addresses_),
       stream_host_(std::make_shared<StreamHost>()) {
+  become(std::move(membership));
   if (is_mps_client()) take_mps_limits();
   stream_host_->control = &control_;
   stream_host_->completions = &completions_;
@@ -118,7 +118,7 @@ Process::Process(std::shared_ptr<SharedGpu> gpu, DomainMembership membership, Uv
     begins ? rm_client_.begin_wait() : rm_client_.end_wait();
   };
   stream_host_->count_writing = [this](bool begins) {
-    begins ? domain().begin_work(membership_.slot) : domain().end_work(membership_.slot);
+    begins ? domain().begin_work(slot()) : domain().end_work(slot());
   };
   stream_host_->count_losable = [this](bool begins) { losable_work_ += begins ? 1 : -1; };
   stream_host_->deliver_fault = [this](const WorkFault& fault) { return deliver(fault); };
@@ -132,8 +132,7 @@ void Process::take_mps_limits() {
 
 bool Process::deliver(const WorkFault& fault) {
   const pid_t pid = os::own_pid();
-  const FaultReport report{fault.cause, fault.access,      fault.address, membership_.slot,
-                           pid,         process_name(pid), false};
+  const FaultReport report{fault.cause, fault.access, fault.address, slot(), pid, process_name(pid), false};
   const auto is_held = [&] {
     const std::lock_guard lock(hold_mutex_);
     return hold_domain(*gpu_, domain(), &uvm_.descriptor(), report, *fault.exception, speed_);
@@ -145,7 +144,7 @@ bool Process::deliver(const WorkFault& fault) {
 
 void Process::begin_core_dump() {
   const auto hold = domain().hold();
-  if (dumps_core_ || !hold || !domain().wants_core_dump(membership_.slot)) return;
+  if (dumps_core_ || !hold || !domain().wants_core_dump(slot())) return;
   dumps_core_ = true;
   // Of its own: somebody may let it wait for ever to write.
   os::start_background_thread("cuda-core-dump", [this, hold] { dump_core(*hold); }).detach();
@@ -154,8 +153,8 @@ void Process::begin_core_dump() {
 void Process::dump_core(const DomainHold& hold) {
   std::this_thread::sleep_until(from_ns(hold.dumps_due_ns));
   control_.wait_until_halted(hold);
-  core_dump_mode_.write(hold.exception, hold.faulter_slot == membership_.slot);
-  domain().finish_core_dump(membership_.slot);
+  core_dump_mode_.write(hold.exception, hold.faulter_slot == slot());
+  domain().finish_core_dump(slot());
   gpu_->wake_everybody();
   // A server does that for its clients.
   if (!is_mps_client()) end_hold(*gpu_, domain(), speed_);
@@ -163,8 +162,12 @@ void Process::dump_core(const DomainHold& hold) {
 }
 
 CUresult Process::await_context() {
+  {
+    const std::lock_guard lock(joining_);
+    if (const CUresult error = join_again(); error != CUDA_SUCCESS) return error;
+  }
   control_.wait_while_still();
-  if (core_dump_mode_.settings().enabled) domain().want_core_dump(membership_.slot);
+  if (core_dump_mode_.settings().enabled) domain().want_core_dump(slot());
   return control_.sticky_error();
 }
 
@@ -172,7 +175,7 @@ CUresult Process::raise_device_fault(int xid) {
   if (find_device_fault(xid) == nullptr) return CUDA_ERROR_INVALID_VALUE;
   const pid_t pid = os::own_pid();
   FaultReport report;
-  report.slot = membership_.slot;
+  report.slot = slot();
   report.pid = pid;
   report.process_name = process_name(pid);
   deliver_device_fault(*gpu_, domain(), xid, report, speed_);
@@ -181,8 +184,8 @@ CUresult Process::raise_device_fault(int xid) {
 }
 
 void Process::share_host_memory(void* host, std::size_t size_bytes) {
-  if (!membership_.server) return;
-  host_files_.add(*membership_.server, reinterpret_cast<std::uint64_t>(host), size_bytes);
+  if (!is_mps_client()) return;
+  host_files_.add(*member().of.server, reinterpret_cast<std::uint64_t>(host), size_bytes);
 }
 
 RmClient::Ticket Process::queue_word(std::uint64_t address, std::uint64_t value, std::uint32_t size_bytes) {
@@ -192,20 +195,24 @@ RmClient::Ticket Process::queue_word(std::uint64_t address, std::uint64_t value,
 }
 
 bool Process::server_is_gone() {
-  if (!membership_.server || has_left_server_) return false;
-  const auto received = membership_.server->receive(Milliseconds(0));
-  if (received) has_left_server_ = true;  // it has taken a later instance of this process: goodbye
-  return !received && received.error().code != ErrorCode::Timeout;
+  Member& now = member();
+  if (!now.of.server || now.has_left) return false;
+  const auto received = now.of.server->receive(Milliseconds(0));
+  if (received) now.has_left = true;  // it has taken a later instance of this process: goodbye
+  const bool is_over = !received && received.error().code != ErrorCode::Timeout;
+  return is_over && !now.has_left;  // or it is our own end of it
 }
 
 void Process::watch_machine() {
   constexpr std::chrono::seconds look_again(1);
   while (true) {
     const std::uint32_t seen = gpu_->wake().value();
-    if (server_is_gone()) domain().mark_server_gone();
-    control_.refresh();
-    begin_core_dump();
-    if (domain().is_terminated(membership_.slot)) domain().acknowledge_termination(membership_.slot);
+    if (!member().has_left) {
+      if (server_is_gone()) domain().mark_server_gone();
+      control_.refresh();
+      begin_core_dump();
+      if (domain().is_terminated(slot())) domain().acknowledge_termination(slot());
+    }
     completions_.notify();
     gpu_->wake().wait(seen, look_again);
   }
@@ -234,18 +241,40 @@ CUresult Process::destroy_context(CUcontext handle) {
   memory_.free_all_of(handle);
   if (!contexts_.all().empty()) return CUDA_SUCCESS;
   give_last_context_back();
-  leave_dead_domain();
+  leave_server();
   return CUDA_SUCCESS;
 }
 
 void Process::give_last_context_back() {
   const pid_t pid = os::own_pid();
-  leave_held_domain(*gpu_, domain(), membership_.slot, pid, process_name(pid));
+  leave_held_domain(*gpu_, domain(), slot(), pid, process_name(pid));
 }
 
-void Process::leave_dead_domain() {
-  if (!membership_.server || domain().healthy() || has_left_server_.exchange(true)) return;
-  membership_.server->hang_up();
+void Process::leave_server() {
+  Member& now = member();
+  if (!now.of.server || now.has_left.exchange(true)) return;
+  if (domain().healthy()) {
+    now.may_join_another = true;
+    control_.leave();
+  }
+  now.of.server->hang_up();
+}
+
+/// Whose domain had not fallen when it gave its last context back asks whatever daemon is there now. Any
+/// other one has its error for good (H200: results/h200/instance-again.json).
+CUresult Process::join_again() {
+  if (!member().may_join_another) return CUDA_SUCCESS;
+  auto membership = join_domain(uvm_.descriptor(), rm_client_);
+  if (!membership) return membership.error();
+  control_.move_to(membership->domain, membership->slot);
+  become(std::move(*membership));
+  dumps_core_ = false;
+  return CUDA_SUCCESS;
+}
+
+void Process::become(DomainMembership membership) {
+  members_.emplace_back().of = std::move(membership);
+  member_.store(&members_.back(), std::memory_order_release);
 }
 
 }  // namespace firebreak::softgpu::driver

@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <mutex>
 
@@ -49,11 +50,11 @@ class Process {
   static Process* current();
 
   SharedGpu& gpu() { return *gpu_; }
-  Domain& domain() { return *membership_.domain; }
+  Domain& domain() { return *member().of.domain; }
   void note_work() {
-    if (core_dump_mode_.is_in_order()) domain().note_work(membership_.slot);
+    if (core_dump_mode_.is_in_order()) domain().note_work(slot());
   }
-  bool is_mps_client() const { return membership_.server.has_value(); }
+  bool is_mps_client() const { return member().of.server.has_value(); }
   /// Host memory that the GPU may write from now on; the MPS server hears of it.
   void share_host_memory(void* host, std::size_t size_bytes);
   /// A stream's word is queued, and later done: what is left when the process dies is the MPS server's to do,
@@ -107,10 +108,21 @@ class Process {
   static Answer<Process*> create();
   /// The process's one background thread: looks at the domain and the GPU whenever anything has changed.
   void watch_machine();
+  struct Member {
+    DomainMembership of;
+    std::atomic<bool> has_left{false};
+    std::atomic<bool> may_join_another{false};
+  };
+  Member& member() { return *member_.load(std::memory_order_acquire); }
+  const Member& member() const { return *member_.load(std::memory_order_acquire); }
+  std::uint32_t slot() const { return member().of.slot; }
   bool server_is_gone();
-  /// A client whose last context is gone after a fault of its domain has left its server, which waits for
-  /// that (H100: docs/spare.md).
-  void leave_dead_domain();
+  /// A client whose last context is gone has left its server, which waits for that after a fault (H100:
+  /// docs/spare.md).
+  void leave_server();
+  /// Of joining_.
+  CUresult join_again();
+  void become(DomainMembership membership);
   void take_mps_limits();
   /// Whether the process goes on as though the work were done.
   bool deliver(const WorkFault& fault);
@@ -120,14 +132,16 @@ class Process {
 
   Presence presence_;
   std::shared_ptr<SharedGpu> gpu_;
-  DomainMembership membership_;
+  std::mutex joining_;
+  std::deque<Member> members_;  ///< for good, as the places of GpuControl
+  std::atomic<Member*> member_{nullptr};
   os::Fd uvm_memory_manager_;
   RmClient rm_client_;
   HostFiles host_files_;
   double speed_;
   CoreDumpMode core_dump_mode_;
-  std::mutex hold_mutex_;    ///< one exception of this process at a time proposes to hold the domain
-  bool dumps_core_ = false;  ///< it has begun to; of the background thread alone
+  std::mutex hold_mutex_;  ///< one exception of this process at a time proposes to hold the domain
+  std::atomic<bool> dumps_core_ = false;  ///< it has begun to
   int sm_count_ = multiprocessor_count;
   UvmSpace uvm_;
   GpuControl control_;
@@ -139,7 +153,6 @@ class Process {
   std::shared_ptr<StreamHost> stream_host_;
   std::atomic<int> losable_work_{0};  ///< pieces of it, submitted and not done
   HandleTable<Context> contexts_;
-  std::atomic<bool> has_left_server_{false};
   HandleTable<Module> modules_;
   HandleTable<Function> functions_;
   HandleTable<Event> events_;
