@@ -36,9 +36,11 @@ enum class SpareState : std::uint32_t {
 
 /// What the agent wants of a process in one of its two domains.
 enum class DomainRule : std::uint32_t {
-  Open,    ///< nothing
-  Closed,  ///< no new instance joins it: it has had a fault, and waits for its clients to go
-  Held,    ///< and nothing there is given back: it is parked, and whoever ends in it ends it for everybody
+  Open,     ///< nothing
+  Closed,   ///< no new instance joins it: it has had a fault, and waits for its clients to go
+  Held,     ///< and nothing there is given back: it is parked, and whoever ends in it ends it for everybody
+  Emptied,  ///< it is parked still, and everybody works elsewhere: what is there is given back before it
+            ///< falls
 };
 
 /// The parts of a move, in this order.
@@ -54,7 +56,7 @@ inline constexpr std::size_t move_parts = 4;
 /// says so.
 struct SparePage {
   static constexpr std::uint64_t right_magic = 0x6572617073626672;  // "rfbspare"
-  static constexpr std::uint32_t right_version = 3;
+  static constexpr std::uint32_t right_version = 4;
   static constexpr std::size_t text_bytes = 256;
 
   std::uint64_t magic = right_magic;
@@ -68,11 +70,16 @@ struct SparePage {
   std::atomic<std::uint32_t> wake{0};
   /// Of the domain of the same number; both are the agent's, which wakes the process after a change.
   std::array<std::atomic<DomainRule>, 2> rules{};
+  /// How many instances it has there: that work, are spares, were left, or come up.
+  std::array<std::atomic<std::uint32_t>, 2> instances{};
+  /// How many copies of the driver the process has loaded. They stay.
+  std::atomic<std::uint32_t> copies{0};
   std::array<std::array<char, text_bytes>, 2> domains{};  ///< pipe directories; from the start, for good
   std::array<char, text_bytes> active_domain{};           ///< the pipe directory of the instance that works
   std::array<char, text_bytes> spare_domain{};            ///< empty: there is no spare
   std::array<char, text_bytes> reason{};
-  std::array<std::atomic<std::uint32_t>, move_parts> last_move_us{};  ///< by MovePart; 0: it did not come to that
+  std::array<std::atomic<std::uint32_t>, move_parts>
+      last_move_us{};  ///< by MovePart; 0: it did not come to that
 };
 static_assert(sizeof(SparePage) <= 4096);
 static_assert(std::atomic<SpareState>::is_always_lock_free);

@@ -80,6 +80,21 @@ bool Gate::close(Nanoseconds longest) {
   return true;
 }
 
+bool Gate::await_those_inside(Nanoseconds longest) {
+  constexpr std::chrono::microseconds look_again(200);
+  if (cheap_) os::pass_process_barrier();
+  const auto until = std::chrono::steady_clock::now() + longest;
+  for (const Lane* lane = lanes.load(std::memory_order_seq_cst); lane != nullptr; lane = lane->next) {
+    const std::uint32_t passes = lane->passes.load(std::memory_order_acquire);
+    while (lane->inside.load(std::memory_order_seq_cst) &&
+           lane->passes.load(std::memory_order_acquire) == passes) {
+      if (std::chrono::steady_clock::now() >= until) return false;
+      std::this_thread::sleep_for(look_again);
+    }
+  }
+  return true;
+}
+
 void Gate::open() {
   closed_.store(0, std::memory_order_release);
   os::futex_wake(closed_);

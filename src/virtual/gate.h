@@ -16,6 +16,7 @@ struct Lane {
   std::atomic<bool> inside{false};
   std::atomic<bool> has_thread{true};
   std::uint32_t depth = 0;  ///< calls of that thread that are under way; its own
+  std::atomic<std::uint32_t> passes{0};
   Lane* next = nullptr;
 };
 
@@ -26,6 +27,7 @@ class Gate {
   void enter() {
     Lane& lane = own_lane();
     if (lane.depth++ > 0) return;
+    lane.passes.store(lane.passes.load(std::memory_order_relaxed) + 1, std::memory_order_release);
     while (true) {
       if (cheap_) {
         lane.inside.store(true, std::memory_order_relaxed);
@@ -47,6 +49,10 @@ class Gate {
   /// time is over, and the gate is open again. The calling thread must not be inside.
   bool close(Nanoseconds longest);
   void open();
+
+  /// Whoever is inside now has left once, and may have come in again: true. False: not within that time. The
+  /// calling thread must not be inside.
+  bool await_those_inside(Nanoseconds longest);
 
   /// In a child of fork(): the parent's other threads are not here.
   void begin_anew();

@@ -164,6 +164,32 @@ void Graphs::remove_exec(const Turn& turn, const std::shared_ptr<ExecState>& exe
 
 // ---- In another instance ----
 
+void Graphs::take_from(const Instance& instance) {
+  const auto its_lock = lock();
+  const cuda::Backend& driver = instance.driver();
+  all_.objects().for_each(Family::GraphExec, [&](Object& exec) {
+    const std::uintptr_t own = exec.in[instance.slot()].load();
+    if (own != 0) driver.cuGraphExecDestroy(reinterpret_cast<CUgraphExec>(own));
+  });
+  all_.objects().for_each(Family::Graph, [&](Object& graph) {
+    const std::uintptr_t own = graph.in[instance.slot()].load();
+    if (own != 0) driver.cuGraphDestroy(reinterpret_cast<CUgraph>(own));
+  });
+  for (const auto& [object, exec] : execs_) {
+    const auto made = exec->made_of.find(instance.slot());
+    if (made != exec->made_of.end() && made->second.graph != nullptr)
+      driver.cuGraphDestroy(made->second.graph);
+  }
+}
+
+void Graphs::forget(Slot slot) {
+  const auto its_lock = lock();
+  for (const auto& [object, exec] : execs_) exec->made_of.erase(slot);
+  const std::lock_guard its(nodes_mutex_);
+  for (auto& [seen, place] : nodes_) place.in.erase(slot);
+  std::erase_if(seen_nodes_, [slot](const auto& each) { return each.first.first == slot; });
+}
+
 void Graphs::try_again(Slot slot) {
   const auto its_lock = lock();
   const auto look = [slot](Object& object) {
@@ -179,7 +205,7 @@ namespace {
 void make_current(const Instance& instance, const Object* context) {
   const std::uintptr_t there = context == nullptr ? 0 : context->in[instance.slot()].load();
   instance.driver().cuCtxSetCurrent(reinterpret_cast<CUcontext>(there));
-  current().in_driver[instance.slot()] = there;
+  there_in(instance).context = there;
 }
 
 }  // namespace

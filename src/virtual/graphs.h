@@ -68,6 +68,11 @@ class Graphs {
   /// What could not be made in an instance is tried once more: memory may be there again.
   void try_again(Slot slot);
 
+  /// Takes all graphs out of an instance that nobody uses any more.
+  void take_from(const Instance& instance);
+  /// As Objects::forget.
+  void forget(Slot slot);
+
   // ---- Nodes, by what the program calls them ----
 
   bool has_moved_nodes() const { return has_moved_nodes_.load(std::memory_order_acquire); }

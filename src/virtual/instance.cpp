@@ -15,7 +15,8 @@ void* symbol_of(void* library, const char* symbol) {
   return static_cast<const os::PrivateLibrary*>(library)->symbol(symbol);
 }
 
-constinit std::array<std::atomic<void*>, slots_max> libraries{};
+constinit std::array<std::atomic<void*>, copies_max> libraries{};
+constinit std::atomic<std::uint32_t> lives{0};
 
 Status check(CUresult result, const std::string& call) {
   if (result == CUDA_SUCCESS) return {};
@@ -24,33 +25,57 @@ Status check(CUresult result, const std::string& call) {
 
 }  // namespace
 
-void* instance_library(Slot slot) { return slot < slots_max ? libraries[slot].load() : nullptr; }
+void* instance_library(std::uint32_t copy) { return copy < copies_max ? libraries[copy].load() : nullptr; }
 
 Status Instance::load() {
-  auto library = os::PrivateLibrary::load(settings_.library, settings_.slot);
+  auto library = os::PrivateLibrary::load(settings_.library, settings_.copy);
   if (!library) return propagate(library, "another instance of the driver");
-  libraries[settings_.slot].store(library->handle());
+  libraries[settings_.copy].store(library->handle());
   driver_ = cuda::Backend::from(&*library, &symbol_of);
   return {};
 }
 
-Status Instance::start() {
+os::EnvironmentScope::Variables Instance::environment() const {
   os::EnvironmentScope::Variables variables{{"CUDA_MPS_PIPE_DIRECTORY", settings_.pipe_directory}};
   if (!settings_.dump_path.empty()) variables.emplace_back("CUDA_COREDUMP_FILE", settings_.dump_path);
-  const os::EnvironmentScope of_domain(variables);
-  const ComingUp coming_up(settings_.slot);
+  return variables;
+}
+
+Status Instance::start() {
+  const os::EnvironmentScope of_domain(environment());
+  const ComingUp coming_up(settings_.copy);
   if (const Status done = check(driver_.cuInit(0), "cuInit"); !done) return done;
+  return make_context();
+}
+
+Status Instance::begin_again() {
+  const os::EnvironmentScope of_domain(environment());
+  const ComingUp coming_up(settings_.copy);
+  return make_context();
+}
+
+Status Instance::make_context() {
   if (const Status done = check(driver_.cuDevicePrimaryCtxRetain(&primary_, 0), "cuDevicePrimaryCtxRetain");
       !done)
     return done;
   if (const Status done = check(driver_.cuCtxSetCurrent(primary_), "cuCtxSetCurrent"); !done) return done;
   if (const Status done = check(driver_.cuMemAlloc_v2(&scratch_, sizeof(std::uint32_t)), "cuMemAlloc"); !done)
     return done;
+  if (!reserve_window()) {
+    return fail(ErrorCode::Unsupported,
+                "another instance of the driver does not get the addresses of the first");
+  }
+  life_.store(lives.fetch_add(1) + 1, std::memory_order_release);
+  return {};
+}
+
+/// It is no context's, so one that begins again may have it still.
+bool Instance::reserve_window() {
   CUdeviceptr window = 0;
   const CUresult reserved = driver_.cuMemAddressReserve(&window, window_bytes, 0, window_begin, 0);
-  if (reserved == CUDA_SUCCESS && window == window_begin) return {};
-  return fail(ErrorCode::Unsupported,
-              "another instance of the driver does not get the addresses of the first");
+  if (reserved == CUDA_SUCCESS && window != window_begin) driver_.cuMemAddressFree(window, window_bytes);
+  has_window_ = has_window_ || (reserved == CUDA_SUCCESS && window == window_begin);
+  return has_window_;
 }
 
 Result<std::unique_ptr<Instance>> Instance::bring_up(const InstanceSettings& settings) {

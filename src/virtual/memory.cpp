@@ -171,9 +171,10 @@ bool WindowMemory::free_locked(CUdeviceptr address, const Instance& active) {
     return false;
   }
   for (const Instance* const instance : {&active, receiver_.load()}) {
-    if (instance != nullptr && has(block.has_it, instance->slot()))
+    if (instance != nullptr && std::erase(block.has_it, instance->slot()) != 0)
       instance->driver().cuMemUnmap(begin, block.size_bytes);
   }
+  for (const Slot left : block.has_it) remains_.push_back({left, begin, block.size_bytes});
   blocks_.erase(begin);
   addresses_.give(begin);
   return true;
@@ -265,6 +266,17 @@ void WindowMemory::take_from(const Instance& instance) {
   for (auto& [host, known] : hosts_) {
     if (std::erase(known.has_it, slot) != 0) instance.driver().cuMemHostUnregister(host);
   }
+  for (const Remains& each : remains_) {
+    if (each.slot == slot) instance.driver().cuMemUnmap(each.begin, each.size_bytes);
+  }
+  std::erase_if(remains_, [slot](const Remains& each) { return each.slot == slot; });
+}
+
+void WindowMemory::forget(Slot slot) {
+  const std::lock_guard lock(mutex_);
+  for (auto& [begin, block] : blocks_) std::erase(block.has_it, slot);
+  for (auto& [host, known] : hosts_) std::erase(known.has_it, slot);
+  std::erase_if(remains_, [slot](const Remains& each) { return each.slot == slot; });
 }
 
 std::uint64_t WindowMemory::size_bytes() const {

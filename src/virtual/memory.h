@@ -57,6 +57,8 @@ class WindowMemory {
   /// Takes everything out of an instance that nobody uses any more. Its memory is not its context's: without
   /// this what the program frees later would stay.
   void take_from(const Instance& instance);
+  /// What a dead instance has is gone.
+  void forget(Slot slot);
   /// How much there is, in bytes.
   std::uint64_t size_bytes() const;
 
@@ -94,6 +96,13 @@ class WindowMemory {
   Addresses addresses_{window_begin, window_bytes};
   std::map<std::uint64_t, Block> blocks_;  ///< by where they begin
   std::map<std::uint64_t, Piece> pieces_;  ///< likewise
+  /// What the program has given back, in an instance that it has left.
+  struct Remains {
+    Slot slot;
+    std::uint64_t begin;
+    std::uint64_t size_bytes;
+  };
+  std::vector<Remains> remains_;
   std::map<void*, Host> hosts_;
 };
 

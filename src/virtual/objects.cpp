@@ -210,6 +210,16 @@ std::optional<std::pair<CUresult, Family>> Objects::make_all(const cuda::Backend
   return std::nullopt;
 }
 
+void Objects::forget(Slot slot) {
+  const std::unique_lock lock(mutex_);
+  by_own_[slot].clear();
+  for (Object& object : all_) {
+    object.in[slot].store(0, std::memory_order_release);
+    object.made_up_to[slot].store(0);
+    object.variables_in.erase(slot);
+  }
+}
+
 std::vector<std::pair<Object*, std::shared_ptr<CodeImage>>> Objects::unread_code() {
   const std::shared_lock lock(mutex_);
   std::vector<std::pair<Object*, std::shared_ptr<CodeImage>>> unread;

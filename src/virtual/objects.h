@@ -22,10 +22,11 @@
 
 namespace firebreak::virtual_driver {
 
-/// Which instance, of those that a process has one after the other. 0 is the anchor.
+/// The place of an instance among those that a process has at the same time. 0 is the anchor. Another
+/// instance takes the place of one that nobody has anything in any more.
 using Slot = std::uint32_t;
 inline constexpr Slot anchor = 0;
-inline constexpr Slot slots_max = 64;
+inline constexpr Slot slots_max = 16;
 inline constexpr Slot no_slot = slots_max;
 
 /// Handles of one family mean the same kind of thing; those of two may have the same value.
@@ -210,6 +211,9 @@ class Objects {
   void make_no_more() { is_over_.store(true); }
   /// One of them, while the program waits.
   CUresult make(Object& object, const cuda::Backend& driver, Slot slot);
+
+  /// Nothing is there in that slot any more: the next instance takes it. Of who flips.
+  void forget(Slot slot);
 
   /// From now on handles of new objects are ours.
   void flipped() {

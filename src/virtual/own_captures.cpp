@@ -72,7 +72,7 @@ CUresult cuThreadExchangeStreamCaptureMode(const OwnCall& call, CUstreamCaptureM
   return call.all.call([&](const Turn& turn) {
     const CUstreamCaptureMode wanted = mode == nullptr ? CU_STREAM_CAPTURE_MODE_GLOBAL : *mode;
     const CUresult result = turn.driver.cuThreadExchangeStreamCaptureMode(mode);
-    if (result == CUDA_SUCCESS) current().capture_mode = current().capture_mode_in[turn.slot] = wanted;
+    if (result == CUDA_SUCCESS) current().capture_mode = there_in(turn.instance).capture_mode = wanted;
     return result;
   });
 }

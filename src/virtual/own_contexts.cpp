@@ -14,7 +14,7 @@ void show_anchor(const OwnCall& call) {
   Object* const context = call.all.objects().find(Family::Context, number_of(seen));
   const std::uintptr_t there = context == nullptr ? 0 : context->in[anchor].load();
   call.all.own_driver().cuCtxSetCurrent(reinterpret_cast<CUcontext>(there));
-  current().in_driver[anchor] = there;
+  current().there[anchor].context = there;
 }
 
 bool is_known(const OwnCall& call, CUcontext context) {
@@ -31,7 +31,7 @@ CUresult create(const OwnCall& call, CUcontext* context, Create make) {
     Object::Step step{{}, std::move(make)};
     const CUresult made = step.again(making);
     if (made != CUDA_SUCCESS) return made;
-    current().in_driver[turn.slot] = making.made;
+    there_in(turn.instance).context = making.made;
     Object& object = turn.objects.add(Family::Context, making.made, turn.slot, {step});
     *context = reinterpret_cast<CUcontext>(object.seen);
     return made;
@@ -106,7 +106,7 @@ CUresult cuCtxDestroy_v2(const OwnCall& call, CUcontext context) {
       end_object<CUcontext>(
           turn, object, [](const cuda::Backend& driver, CUcontext there) { driver.cuCtxDestroy_v2(there); });
     }
-    current().in_driver.fill(~std::uintptr_t{0});
+    for (ThreadThere& each : current().there) each.context = ThreadThere::unknown;
     return destroyed;
   });
   if (result != CUDA_SUCCESS) return result;

@@ -55,6 +55,8 @@ Current& current() {
 VirtualProcess::VirtualProcess(const cuda::Backend& own_driver, VirtualSettings settings)
     : own_driver_(own_driver), settings_(std::move(settings)) {
   instances_.push_back(Instance::of(own_driver));
+  there_.push_back(instances_.front().get());
+  for (Slot slot = slots_max - 1; slot > anchor; --slot) free_slots_.push_back(slot);
   active_.store(instances_.front().get());
   auto memory = os::create_memory_file(abi::spare_page_name, os::page_size());
   auto mapping = memory ? os::Mapping::of_file(memory->get(), os::page_size(), os::Protection::ReadWrite)
@@ -80,21 +82,78 @@ void VirtualProcess::begin_anew() {
 // ---- Start ----
 
 Result<const Instance*> VirtualProcess::bring_up(const std::string& domain) {
-  if (next_slot_ == slots_max) {
-    return fail(ErrorCode::ResourceExhausted, "this process has left as many instances as it can",
-                "start the program anew");
+  count_in(domain, 1);
+  const auto begun = begin(domain);
+  if (!begun) {
+    count_in(domain, -1);
+    return propagate(begun);
   }
-  const std::string& dump_path = settings_.dumps[number_of_domain(domain)];
-  auto made = Instance::bring_up({settings_.library, domain, next_slot_++, dump_path});
-  if (!made) return propagate(made);
-  const Instance* const instance = made->get();
+  const Instance* const instance = *begun;
   instance->driver().cuCtxSetCurrent(nullptr);
-  os::run_at_exit(&VirtualProcess::end_of_program);  // before all that the instance has asked for
   const std::lock_guard lock(instances_mutex_);
-  instances_.push_back(std::move(*made));
+  there_.push_back(instance);
   Object* const primary = objects_.find(Family::Context, primary_seen_.load());
   if (primary != nullptr) objects_.set_own(*primary, instance->slot(), number_of(instance->primary()));
   return instance;
+}
+
+/// One that rests costs the process nothing more. Where it does not begin again the domain may take nobody
+/// yet; or the driver does not do it, and another copy is taken.
+Result<Instance*> VirtualProcess::begin(const std::string& domain) {
+  constexpr int tries_max = 3;
+  Instance* const resting = take_resting(domain);
+  if (resting == nullptr) return begin_anew(domain);
+  const Status begun = resting->begin_again();
+  if (begun) {
+    tries_to_begin_again_ = 0;
+    return resting;
+  }
+  (void)resting->reset();
+  const std::lock_guard lock(instances_mutex_);
+  if (++tries_to_begin_again_ < tries_max) {
+    resting_.push_back(resting);
+  } else {
+    tries_to_begin_again_ = 0;
+    free_slots_.push_back(resting->slot());
+  }
+  return propagate(begun);
+}
+
+Result<Instance*> VirtualProcess::begin_anew(const std::string& domain) {
+  if (next_copy_ == copies_max) {
+    return fail(ErrorCode::ResourceExhausted, "this process has left as many instances as it can",
+                "start the program anew");
+  }
+  const auto slot = take_slot();
+  if (!slot) return fail(ErrorCode::Unavailable, "the instances that were left have not been given back yet");
+  const std::string& dump_path = settings_.dumps[number_of_domain(domain)];
+  if (page_ != nullptr) page_->copies.store(next_copy_);
+  auto made = Instance::bring_up({settings_.library, domain, *slot, next_copy_++, dump_path});
+  const std::lock_guard lock(instances_mutex_);
+  if (!made) {
+    free_slots_.push_back(*slot);
+    return propagate(made);
+  }
+  os::run_at_exit(&VirtualProcess::end_of_program);  // before all that the instance has asked for
+  instances_.push_back(std::move(*made));
+  return instances_.back().get();
+}
+
+Instance* VirtualProcess::take_resting(const std::string& domain) {
+  const std::lock_guard lock(instances_mutex_);
+  const auto found = std::ranges::find(resting_, domain, &Instance::pipe_directory);
+  if (found == resting_.end()) return nullptr;
+  const Instance* const its = *found;
+  resting_.erase(found);
+  return std::ranges::find(instances_, its, &std::unique_ptr<Instance>::get)->get();
+}
+
+std::optional<Slot> VirtualProcess::take_slot() {
+  const std::lock_guard lock(instances_mutex_);
+  if (free_slots_.empty()) return std::nullopt;
+  const Slot slot = free_slots_.back();
+  free_slots_.pop_back();
+  return slot;
 }
 
 void VirtualProcess::start_working() {
@@ -134,7 +193,7 @@ void VirtualProcess::know_primary(CUcontext seen) {
   Object& primary = objects_.add_seen(Family::Context, number_of(seen));
   const std::lock_guard lock(instances_mutex_);
   primary_seen_.store(number_of(seen));
-  for (const auto& instance : instances_) {
+  for (const Instance* const instance : there_) {
     const std::uintptr_t own = instance->slot() == anchor ? number_of(seen) : number_of(instance->primary());
     objects_.set_own(primary, instance->slot(), own);
   }
@@ -151,7 +210,7 @@ bool VirtualProcess::has_context(CUcontext context) {
   if (objects_.find(Family::Context, number_of(context)) != nullptr) return true;
   const std::lock_guard starting(starting_);
   if (primary_seen_.load() != 0 || own_driver_.cuCtxSetCurrent(context) != CUDA_SUCCESS) return false;
-  current().in_driver[anchor] = number_of(context);
+  current().there[anchor].context = number_of(context);
   know_primary(context);
   return true;
 }
@@ -162,7 +221,7 @@ namespace {
 
 /// The driver has it for each thread. What was said in one instance holds in the next, too.
 void set_capture_mode(const Instance& instance, CUstreamCaptureMode mode) {
-  CUstreamCaptureMode& there = current().capture_mode_in[instance.slot()];
+  CUstreamCaptureMode& there = there_in(instance).capture_mode;
   if (there == mode) [[likely]]
     return;
   CUstreamCaptureMode exchanged = mode;
@@ -189,7 +248,7 @@ void VirtualProcess::make_current(const Instance& instance) {
     Object* const context = objects_.find(Family::Context, seen);
     wanted = context == nullptr ? seen : context->in[instance.slot()].load(std::memory_order_acquire);
   }
-  std::uintptr_t& there = mine.in_driver[instance.slot()];
+  std::uintptr_t& there = there_in(instance).context;
   if (there == wanted) [[likely]]
     return;
   instance.driver().cuCtxSetCurrent(reinterpret_cast<CUcontext>(wanted));
@@ -311,7 +370,7 @@ bool VirtualProcess::complete(const Instance& instance) {
 /// On this thread nothing is current in that instance.
 void VirtualProcess::forget_current(const Instance& instance) {
   instance.driver().cuCtxSetCurrent(nullptr);
-  current().in_driver[instance.slot()] = 0;
+  there_in(instance).context = 0;
 }
 
 void VirtualProcess::note_part(abi::MovePart part) {
@@ -351,10 +410,10 @@ bool VirtualProcess::is_ready_to_flip(Why why, const Instance& from) {
   return false;
 }
 
-bool VirtualProcess::flip(Why why, Slot from) {
+bool VirtualProcess::flip(Why why, std::uint32_t from) {
   const std::lock_guard lock(flipping_);
   const Instance& leaving = *active_.load();
-  if (leaving.slot() != from) return true;  // somebody else was faster
+  if (leaving.life() != from) return true;  // somebody else was faster
   const Instance* const next = spare_.load();
   if (next == nullptr || aside_.load() != nullptr) return false;
   for (auto& part : page_->last_move_us) part.store(0);
@@ -398,32 +457,100 @@ abi::DomainRule VirtualProcess::rule_of(const std::string& domain) const {
   return page_->rules[number_of_domain(domain)].load(std::memory_order_acquire);
 }
 
-/// What was left goes back to the driver, so that its domain can drain; not while that is held.
-void VirtualProcess::give_back_left() {
-  std::vector<const Instance*> free;
-  {
-    const std::lock_guard lock(flipping_);
-    const auto is_held = [this](const Instance* left) {
-      return rule_of(left->pipe_directory()) == abi::DomainRule::Held;
-    };
-    const auto first_free = std::stable_partition(left_.begin(), left_.end(), is_held);
-    free.assign(first_free, left_.end());
-    left_.erase(first_free, left_.end());
+/// How many instances it has in that domain, for the agent.
+void VirtualProcess::count_in(const std::string& domain, int more) {
+  if (page_ != nullptr)
+    page_->instances[number_of_domain(domain)].fetch_add(static_cast<std::uint32_t>(more));
+}
+
+/// An idle spare whose domain is about to fall: what is given back before can begin again.
+void VirtualProcess::leave_emptied() {
+  const std::lock_guard lock(flipping_);
+  const Instance* const instance = spare_.load();
+  if (instance == nullptr || rule_of(instance->pipe_directory()) != abi::DomainRule::Emptied) return;
+  drop_spare();
+  tell(abi::SpareState::Unprotected, "the spare's domain is about to fall: another one is made");
+}
+
+bool VirtualProcess::has_own_contexts(const Instance& instance) {
+  bool any = false;
+  objects_.for_each(Family::Context, [&](Object& context) {
+    const std::uintptr_t own = context.in[instance.slot()].load();
+    any = any || (own != 0 && own != number_of(instance.primary()));
+  });
+  return any;
+}
+
+/// While its domain is held. Contexts of the program's own making would be ended by then: what that costs
+/// there was not tried.
+bool VirtualProcess::is_to_stay(const Instance& left) {
+  const abi::DomainRule rule = rule_of(left.pipe_directory());
+  return rule == abi::DomainRule::Held || (rule == abi::DomainRule::Emptied && has_own_contexts(left));
+}
+
+/// Whoever is inside a call may still be using a spare that was dropped. Of an instance that was left nobody
+/// is inside.
+std::vector<const Instance*> VirtualProcess::take_left() {
+  constexpr Milliseconds longest(5);
+  const std::lock_guard lock(flipping_);
+  if (!dropped_.empty() && !gate_.await_those_inside(longest)) {
+    wake_keeper();  // once more
+    return {};
   }
-  for (const Instance* const each : free) {
-    if (rule_of(each->pipe_directory()) == abi::DomainRule::Open && is_alive(*each)) empty(*each);
-    mappings_.forget(each->slot());
-    each->reset();
+  dropped_.clear();
+  const auto stays = [this](const Instance* left) { return is_to_stay(*left); };
+  const auto first_free = std::stable_partition(left_.begin(), left_.end(), stays);
+  std::vector<const Instance*> free(first_free, left_.end());
+  left_.erase(first_free, left_.end());
+  return free;
+}
+
+/// What was left goes back to the driver, so that its domain can drain.
+void VirtualProcess::give_back_left() {
+  for (const Instance* const each : take_left()) give_back(*each);
+}
+
+void VirtualProcess::give_back(const Instance& instance) {
+  const abi::DomainRule rule = rule_of(instance.pipe_directory());
+  const bool may_live = rule == abi::DomainRule::Open || rule == abi::DomainRule::Emptied;
+  const bool lives = may_live && is_alive(instance);
+  if (lives) empty(instance);
+  const bool was_reset = instance.reset() == CUDA_SUCCESS;
+  forget(instance);
+  const std::lock_guard lock(instances_mutex_);
+  std::erase(there_, &instance);
+  if (lives && was_reset) {
+    resting_.push_back(&instance);
+  } else {
+    free_slots_.push_back(instance.slot());
   }
 }
 
-/// Takes the program's memory and the contexts of its own making out of an instance that was left and lives.
+/// Nothing is there any more.
+void VirtualProcess::forget(const Instance& instance) {
+  const std::lock_guard lock(flipping_);
+  const Slot slot = instance.slot();
+  later_frees_.take_up(memory_, active());
+  mappings_.forget(slot);
+  memory_.forget(slot);
+  graphs_.forget(slot);
+  taken_.forget(slot);
+  objects_.forget(slot);
+  count_in(instance.pipe_directory(), -1);
+}
+
+/// Takes what is not its primary context's out of an instance that was left and lives.
 /// Where its domain has fallen they stay: to destroy such a context there took 2 s and more, and calls of the
 /// next instance failed then (H100). Their MPS server waits for the process's end.
 void VirtualProcess::empty(const Instance& instance) {
   instance.driver().cuCtxSetCurrent(instance.primary());
+  graphs_.take_from(instance);
   mappings_.take_from(instance);
   memory_.take_from(instance);
+  objects_.for_each(Family::Library, [&](Object& library) {
+    const std::uintptr_t own = library.in[instance.slot()].load();
+    if (own != 0) instance.driver().cuLibraryUnload(reinterpret_cast<CUlibrary>(own));
+  });
   objects_.for_each(Family::Context, [&](Object& context) {
     const std::uintptr_t own = context.in[instance.slot()].load();
     if (own == 0 || own == number_of(instance.primary())) return;
@@ -433,7 +560,6 @@ void VirtualProcess::empty(const Instance& instance) {
 }
 
 void VirtualProcess::make_spare() {
-  give_back_left();
   const std::string& domain = settings_.domains[1 - number_of_domain(active().pipe_directory())];
   if (rule_of(domain) != abi::DomainRule::Open) {
     const std::lock_guard lock(flipping_);
@@ -460,6 +586,7 @@ void VirtualProcess::make_spare() {
   if (!complete(*instance)) {
     receiver_.store(nullptr);
     left_.push_back(instance);
+    dropped_.push_back(instance);
     return;
   }
   spare_.store(instance, std::memory_order_release);
@@ -475,6 +602,7 @@ void VirtualProcess::drop_spare() {
   const Instance* const dropped = spare_.exchange(nullptr);
   if (dropped == nullptr) return;
   left_.push_back(dropped);
+  dropped_.push_back(dropped);
   tell_domains();
 }
 
@@ -490,7 +618,8 @@ void VirtualProcess::check_spare() {
   const Instance* const instance = spare_.load();
   if (instance == nullptr || aside_.load() != nullptr) return;
   const abi::DomainRule rule = rule_of(instance->pipe_directory());
-  if (rule == abi::DomainRule::Held) return;                          // it stands still, or is about to
+  const bool stands_still = rule == abi::DomainRule::Held || rule == abi::DomainRule::Emptied;
+  if (stands_still) return;                                           // or is about to
   if (rule_of(active().pipe_directory()) == abi::DomainRule::Open) {  // what a move would have to do else
     (void)find_variables(active());
     make_room_for_variables();
@@ -522,7 +651,7 @@ void VirtualProcess::leave_if_asked() {
   const bool may_go = next != nullptr && rule_of(next->pipe_directory()) == abi::DomainRule::Open;
   if (!may_go && !is_aside) return;  // one is being made, or its domain has had a fault, too
   if (!is_aside && is_held_up_by_capture()) return;
-  const bool left = !is_aside && flip(Why::Asked, active().slot());
+  const bool left = !is_aside && flip(Why::Asked, active().life());
   if (!left && !is_aside && is_held_up_by_capture()) return;  // one began just before the gate was closed
   const bool is_over = left || is_aside || page_->state.load() == abi::SpareState::Lost;
   if (!is_over && ++tries_ < tries_max) {
@@ -561,6 +690,8 @@ void VirtualProcess::rest(Nanoseconds worked) {
 void VirtualProcess::keep_once() {
   if (aside_.load() == nullptr) {
     read_code();
+    leave_emptied();
+    give_back_left();
     if (spare_.load() == nullptr && std::chrono::steady_clock::now() >= next_spare_) make_spare();
     check_spare();
   } else {

@@ -63,18 +63,32 @@ class ContextStack {
   std::size_t size_ = 0;
 };
 
+/// What an instance has for the calling thread, as far as we know.
+struct ThreadThere {
+  static constexpr std::uintptr_t unknown = ~std::uintptr_t{0};
+  static constexpr auto unknown_mode = static_cast<CUstreamCaptureMode>(-1);
+  std::uint32_t life = 0;      ///< of the instance
+  std::uintptr_t context = 0;  ///< that is current
+  CUstreamCaptureMode capture_mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
+};
+
 /// What the calling thread made current.
 struct Current {
   ContextStack stack;  ///< as the program calls them; the last one is current
-  std::array<std::uintptr_t, slots_max> in_driver{};
+  std::array<ThreadThere, slots_max> there{};
   CUcontext device_of = nullptr;  ///< the context whose device is known
   CUdevice device = 0;
-  /// How the thread sees captures of others, as it has said, and as each instance has it.
+  /// How the thread sees captures of others, as it has said.
   CUstreamCaptureMode capture_mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
-  std::array<CUstreamCaptureMode, slots_max> capture_mode_in{};
 };
 static_assert(std::is_trivially_destructible_v<Current>);
 Current& current();
+inline ThreadThere& there_in(const Instance& instance) {
+  ThreadThere& there = current().there[instance.slot()];
+  if (there.life != instance.life()) [[unlikely]]
+    there = {instance.life(), ThreadThere::unknown, ThreadThere::unknown_mode};
+  return there;
+}
 /// What the program calls its current context; 0: none is.
 inline std::uintptr_t current_context() { return number_of(current().stack.back()); }
 
@@ -126,17 +140,17 @@ class VirtualProcess {
   CUresult call(const Act& act) {
     while (true) {
       CUresult result = CUDA_SUCCESS;
-      Slot slot = no_slot;
+      std::uint32_t life = 0;
       {
         const Pass pass(gate_);
         const Instance& instance = *active_.load(std::memory_order_acquire);
-        slot = instance.slot();
+        life = instance.life();
         make_current(instance);
-        result = act(Turn{instance, instance.driver(), slot, objects_, *this});
+        result = act(Turn{instance, instance.driver(), instance.slot(), objects_, *this});
       }
       if (!ends_instance(result)) [[likely]]
         return result;
-      if (!leave_dead(slot)) return result;
+      if (!leave_dead(life)) return result;
     }
   }
 
@@ -205,8 +219,9 @@ class VirtualProcess {
   void know_primary(CUcontext seen);
 
   static bool ends_instance(CUresult result);
-  bool leave_dead(Slot slot) { return flip(Why::Died, slot); }
-  bool flip(Why why, Slot from);
+  bool leave_dead(std::uint32_t life) { return flip(Why::Died, life); }
+  /// `from`: the life of the instance that is to be left.
+  bool flip(Why why, std::uint32_t from);
   /// Since the part before; on the page.
   void note_part(abi::MovePart part);
   bool is_ready_to_flip(Why why, const Instance& from);
@@ -242,10 +257,21 @@ class VirtualProcess {
   void tell(abi::SpareState state, const std::string& reason);
   void tell_domains();
   Result<const Instance*> bring_up(const std::string& domain);
+  Result<Instance*> begin(const std::string& domain);
+  Result<Instance*> begin_anew(const std::string& domain);
+  Instance* take_resting(const std::string& domain);
+  std::optional<Slot> take_slot();
   std::size_t number_of_domain(const std::string& domain) const;
   abi::DomainRule rule_of(const std::string& domain) const;
+  void leave_emptied();
   void give_back_left();
+  std::vector<const Instance*> take_left();
+  bool is_to_stay(const Instance& left);
+  bool has_own_contexts(const Instance& instance);
+  void give_back(const Instance& instance);
   void empty(const Instance& instance);
+  void forget(const Instance& instance);
+  void count_in(const std::string& domain, int more);
 
   cuda::Backend own_driver_;
   VirtualSettings settings_;
@@ -268,12 +294,16 @@ class VirtualProcess {
   std::atomic<bool> has_started_{false};                   ///< there is one, and the anchor
   std::mutex
       flipping_;  ///< one flip at a time; also guards the texts on the page. Never taken inside a call.
-  std::mutex reading_code_;     ///< one at a time reads it; after that one
-  std::mutex instances_mutex_;  ///< of the next; after flipping_
-  std::vector<std::unique_ptr<Instance>> instances_;
+  std::mutex reading_code_;                           ///< one at a time reads it; after that one
+  std::mutex instances_mutex_;                        ///< of the next; after flipping_
+  std::vector<std::unique_ptr<Instance>> instances_;  ///< with those that are over
+  std::vector<const Instance*> there_;                ///< of these, those that have a context
   std::atomic<const Instance*> active_{nullptr};
   std::atomic<const Instance*> spare_{nullptr};
-  std::vector<const Instance*> left_;  ///< to be given back to the driver; of flipping_
+  std::vector<const Instance*> left_;     ///< to be given back to the driver; of flipping_
+  std::vector<const Instance*> dropped_;  ///< of those, which calls under way may still be using
+  std::vector<const Instance*> resting_;  ///< that can begin again; of instances_mutex_
+  std::vector<Slot> free_slots_;          ///< likewise
   std::atomic<const char*> aside_{nullptr};
   Work legacy_stream_work_;
   Work thread_streams_work_;
@@ -288,7 +318,8 @@ class VirtualProcess {
   int tries_ = 0;  ///< to leave, as asked; of the keeper alone
   /// Before that nobody tries again: the program has to get through the gate.
   std::chrono::steady_clock::time_point next_try_{};
-  Slot next_slot_ = anchor + 1;
+  std::uint32_t next_copy_ = 1;   ///< of the library; of starting_
+  int tries_to_begin_again_ = 0;  ///< likewise
   std::mutex hosts_mutex_;
   std::map<const void*, os::Mapping> hosts_;
   os::Fd page_memory_;

@@ -86,6 +86,11 @@ std::vector<TakenVariables::Run> TakenVariables::written_to(const TakenVariable&
   return runs;
 }
 
+void TakenVariables::forget(Slot slot) {
+  const std::size_t count = count_.load(std::memory_order_acquire);
+  for (std::size_t i = 0; i < count; ++i) all_[i]->in[slot].store(0, std::memory_order_release);
+}
+
 void TakenVariables::for_each(const std::function<void(TakenVariable&)>& look) const {
   const std::size_t count = count_.load(std::memory_order_acquire);
   for (std::size_t i = 0; i < count; ++i) {

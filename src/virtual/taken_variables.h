@@ -61,6 +61,8 @@ class TakenVariables {
   /// The other way: where the program has what lies at `address` in that instance.
   CUdeviceptr seen_of(CUdeviceptr address, Slot slot) const;
   bool holds(CUdeviceptr address) const { return find(address) != nullptr; }
+  /// As Objects::forget.
+  void forget(Slot slot);
   /// The same for a call that may write there, as far as we know.
   CUdeviceptr translate_for_use(CUdeviceptr address, Slot slot);
 

@@ -7,7 +7,9 @@
 #include <gmock/gmock.h>
 
 #include <filesystem>
+#include <fstream>
 #include <memory>
+#include <set>
 #include <string>
 #include <utility>
 
@@ -42,6 +44,11 @@ class Page {
   }
   void ask() {
     (*this)->asked_to_leave.fetch_add(1);
+    (*this)->wake.fetch_add(1);
+    os::futex_wake((*this)->wake);
+  }
+  void set_rule(std::size_t domain, abi::DomainRule rule) {
+    (*this)->rules[domain].store(rule);
     (*this)->wake.fetch_add(1);
     os::futex_wake((*this)->wake);
   }
@@ -110,6 +117,17 @@ class Spare : public MachineTest {
       EXPECT_EQ(answer.result, CUDA_SUCCESS) << question;
       EXPECT_EQ(answer.value, model.ask(question).value) << question;
     }
+  }
+  /// Files of that kind that the process has mapped.
+  static std::size_t copies_in(pid_t pid) {
+    std::ifstream maps("/proc/" + std::to_string(pid) + "/maps");
+    std::set<std::string> found;
+    for (std::string line; std::getline(maps, line);) {
+      const std::size_t path = line.find('/');
+      if (path != std::string::npos && line.find("/library-", path) != std::string::npos)
+        found.insert(line.substr(path));
+    }
+    return found.size();
   }
   /// A client of that domain alone faults, and with it everybody there.
   void end_domain(const std::string& name) {

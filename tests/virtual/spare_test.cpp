@@ -39,6 +39,81 @@ TEST_F(Spare, WhoIsAskedToLeaveTakesEverythingAlong) {
   EXPECT_EQ(program->ask("context_is_same").value, 1U);
 }
 
+/// What was left and given back in a domain that lives begins again there.
+TEST_F(Spare, ManyMovesTakeNoMoreCopiesOfTheDriver) {
+  const auto program = start_with_spare();
+  const auto model = start_plain("model");
+  Page page(program->pid());
+  for (std::uint32_t moves = 1; moves <= 30; ++moves) {
+    ASSERT_TRUE(page.is(SpareState::Protected)) << page.reason() << " after " << moves - 1;
+    page.ask_to_leave();
+    ASSERT_EQ(page->flips.load(), moves) << page.reason();
+    step(*program, *model);
+  }
+  EXPECT_EQ(page->copies.load(), 2U);
+  EXPECT_EQ(copies_in(program->pid()), 2U);
+}
+
+/// What an exception holds is emptied before it falls.
+TEST_F(Spare, WhatIsGivenBackWhileItsDomainIsHeldBeginsAgainAfterTheFall) {
+  const auto program = start_with_spare();
+  const auto model = start_plain("model");
+  Page page(program->pid());
+  for (std::uint32_t moves = 1; moves <= 6; ++moves) {
+    ASSERT_TRUE(page.is(SpareState::Protected)) << page.reason() << " after " << moves - 1;
+    const std::size_t left = moves % 2 == 1 ? 0 : 1;
+    page.set_rule(left, abi::DomainRule::Held);
+    page.ask_to_leave();
+    ASSERT_EQ(page->flips.load(), moves) << page.reason();
+    EXPECT_EQ(page->instances[left].load(), 1U);
+    page.set_rule(left, abi::DomainRule::Emptied);
+    ASSERT_TRUE(eventually([&] { return page->instances[left].load() == 0; }));
+    end_domain(left == 0 ? "a" : "b");
+    page.set_rule(left, abi::DomainRule::Closed);
+    step(*program, *model);
+    page.set_rule(left, abi::DomainRule::Open);
+  }
+  EXPECT_EQ(page->copies.load(), 2U);
+}
+
+/// An idle spare does not begin the next life of its domain with an error.
+TEST_F(Spare, ASpareIsGivenBackAsWell) {
+  const auto program = start_with_spare();
+  const auto model = start_plain("model");
+  Page page(program->pid());
+  ASSERT_TRUE(page.is(SpareState::Protected)) << page.reason();
+  page.set_rule(1, abi::DomainRule::Held);
+  step(*program, *model);
+  EXPECT_EQ(page->instances[1].load(), 1U);
+  page.set_rule(1, abi::DomainRule::Emptied);
+  ASSERT_TRUE(eventually([&] { return page->instances[1].load() == 0; }));
+  EXPECT_TRUE(page.is(SpareState::Unprotected));
+  end_domain("b");
+  page.set_rule(1, abi::DomainRule::Open);
+  ASSERT_TRUE(page.is(SpareState::Protected)) << page.reason();
+  EXPECT_EQ(page->copies.load(), 2U);
+  page.ask_to_leave();
+  step(*program, *model);
+}
+
+/// Each domain that dies under it costs a copy of the driver, and its place is another one's.
+TEST_F(Spare, MoreDomainsMayDieThanThereArePlacesForInstances) {
+  const auto program = start_with_spare("init_without_variables");
+  const auto model = start_plain("model");
+  Page page(program->pid());
+  constexpr std::uint32_t deaths = 20;
+  for (std::uint32_t death = 1; death <= deaths; ++death) {
+    ASSERT_TRUE(page.is(SpareState::Protected)) << page.reason() << " after " << death - 1;
+    end_domain(death % 2 == 1 ? "a" : "b");
+    EXPECT_EQ(program->ask("digest").value, model->ask("digest").value);
+    ASSERT_EQ(page->flips.load(), death) << page.reason();
+    EXPECT_EQ(program->tell("step"), CUDA_SUCCESS);
+    EXPECT_EQ(model->tell("step"), CUDA_SUCCESS);
+    EXPECT_EQ(program->ask("digest").value, model->ask("digest").value);
+  }
+  EXPECT_GE(page->copies.load(), deaths);
+}
+
 /// Variables of code are found in whatever way it is loaded, and go along.
 class SpareWithCode : public Spare, public testing::WithParamInterface<const char*> {
  protected:
