@@ -62,7 +62,8 @@ nlohmann::json describe_spare(const Tenant& tenant, const Spares& spares) {
   return {{"state", to_string(report->state)},
           {"reason", report->reason},
           {"domain", report->spare_domain},
-          {"moves", report->moves}};
+          {"moves", report->moves},
+          {"copies", report->copies}};
 }
 
 const char* state_of(const hold::Held& held, bool lives) {
