@@ -110,6 +110,18 @@ def memory_used_mib():
         return None
 
 
+def held_by(pid):
+    """What a process has of the host: KiB that are its own, KiB of files and of memory that others may share, and its
+    descriptors and threads."""
+    try:
+        status = pathlib.Path(f"/proc/{pid}/status").read_text(encoding="ascii", errors="replace")
+        sizes = dict(re.findall(r"^(RssAnon|RssFile|RssShmem|Threads):\s+(\d+)", status, re.M))
+        return {"own_kib": int(sizes["RssAnon"]), "shared_kib": int(sizes["RssFile"]) + int(sizes["RssShmem"]),
+                "descriptors": len(os.listdir(f"/proc/{pid}/fd")), "threads": int(sizes["Threads"])}
+    except (OSError, KeyError):
+        return None
+
+
 def raise_fault(stage, number, kind):
     """Beside the tenants, wherever they are by now: standbys are placed in the second domain."""
     before = stage.wait(stage.is_ready, 30)
@@ -120,6 +132,9 @@ def raise_fault(stage, number, kind):
     domains = {each["name"]: each["active"]["domain"] for each in before["tenants"] if each["active"]}
     domain = domains[next(iter(stage.tenants))]
     row["domain"] = domain
+    row["held"] = {each["name"]: {**(held_by(each["active"]["pid"]) or {}),
+                                  "copies": (each["spare"] or {}).get("copies")}
+                   for each in before["tenants"] if each["name"] in stage.tenants}
     row["in_that_domain"] = sum(1 for each in domains.values() if each == domain)
     name = f"rogue{number}"
     rogue = stage.run(name, [stage.programs + "/firebreak-lab", "inject", "--wait", kind],
@@ -209,7 +224,8 @@ def main():
             number = 0
             while number < arguments.faults and time.monotonic() - begin < arguments.seconds:
                 faults.append(raise_fault(stage, number, kinds[number % len(kinds)]))
-                print(json.dumps({key: value for key, value in faults[-1].items() if key != "status"}), flush=True)
+                print(json.dumps({key: value for key, value in faults[-1].items() if key not in ("status", "held")}),
+                      flush=True)
                 if not faults[-1]["ready"] or any(each.poll() is not None for each in stage.tenants.values()):
                     break
                 number += 1
@@ -236,7 +252,7 @@ def main():
         seen["log"] = log[-120:]
     arguments.output.write_text(json.dumps(seen, indent=1) + "\n")
     print(json.dumps({"figures": figures, "daemon_restarts": restarts, "starts": starts, "memory": memory,
-                      "spares": states,
+                      "spares": states, "held": [faults[0].get("held"), faults[-1].get("held")] if faults else [],
                       "ends": {name: {key: each.get(key) for key in ("launches", "wrong_words", "error", "exit")}
                                for name, each in said.items()}}, indent=1))
     return 0 if good else 1
