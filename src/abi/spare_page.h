@@ -36,11 +36,10 @@ enum class SpareState : std::uint32_t {
 
 /// What the agent wants of a process in one of its two domains.
 enum class DomainRule : std::uint32_t {
-  Open,     ///< nothing
-  Closed,   ///< no new instance joins it: it has had a fault, and waits for its clients to go
-  Held,     ///< and nothing there is given back: it is parked, and whoever ends in it ends it for everybody
-  Emptied,  ///< it is parked still, and everybody works elsewhere: what is there is given back before it
-            ///< falls
+  Open,    ///< nothing
+  Closed,  ///< no new instance joins it: it has had a fault, and waits for its clients to go
+  Held,    ///< and nothing there is given back: it is parked, and whoever ends in it ends it for everybody
+           ///< falls
 };
 
 /// The parts of a move, in this order.
@@ -70,8 +69,6 @@ struct SparePage {
   std::atomic<std::uint32_t> wake{0};
   /// Of the domain of the same number; both are the agent's, which wakes the process after a change.
   std::array<std::atomic<DomainRule>, 2> rules{};
-  /// How many instances it has there: that work, are spares, were left, or come up.
-  std::array<std::atomic<std::uint32_t>, 2> instances{};
   /// How many copies of the driver the process has loaded. They stay.
   std::atomic<std::uint32_t> copies{0};
   std::array<std::array<char, text_bytes>, 2> domains{};  ///< pipe directories; from the start, for good

@@ -146,7 +146,7 @@ class Agent final : private ServerHandler {
   Answers answers_{tenants_, records_};
   Spares spares_{
       {loop_, kernel_, domains_, processes_, clock_},
-      {[this](const std::string& domain) { return parking_.rule(domain); },
+      {[this](const std::string& domain) { return parking_.is_to_fall(domain); },
        [this](pid_t pid, const std::string& domain, const std::string& took) { on_moved(pid, domain, took); },
        [this](pid_t pid, const SpareReport& now) { tell_spare(pid, now); }}};
   Parking parking_{{options_, loop_, kernel_, domains_, clock_, tenants_, processes_, teller_, spares_},

@@ -166,52 +166,6 @@ TEST_F(AgentSpares, WhoHasOneIsAskedToLeaveAParkedDomainAndThenItFalls) {
   EXPECT_EQ(page->asked_to_leave.load(), 1u) << "it works elsewhere when its old domain has fallen";
 }
 
-// What is reset before the fall can begin again (H200, results/h200/instance-again.json).
-TEST_F(AgentSpares, BeforeAParkedDomainFallsWhatWasLeftThereIsGivenBack) {
-  Page page;
-  Peer first = peer(), second = peer();
-  start_with_spare(first, "llm", page);
-  const Process rogue = start(second, "rogue");
-  Writer of_client(client_pipe(), idle_dump);
-  page->instances[0] = 1;
-  page->instances[1] = 1;
-  name_culprit(rogue);
-  page.leave_for("b");
-  until([&] { return page->rules[0].load() == DomainRule::Emptied; });
-  EXPECT_EQ(parking("a")["state"], "emptied");
-  settle();
-  EXPECT_FALSE(of_client.write()) << "the domain is held until then";
-  page->instances[0] = 0;
-  until([&] { return of_client.write(); });
-  EXPECT_EQ(parking("a")["state"], "released");
-  EXPECT_EQ(page->rules[0].load(), DomainRule::Held);
-}
-
-TEST_F(AgentSpares, WhoNeverGivesBackKeepsNoDomain) {
-  Page page;
-  Peer first = peer(), second = peer();
-  start_with_spare(first, "llm", page);
-  const Process rogue = start(second, "rogue");
-  Writer of_client(client_pipe(), idle_dump);
-  page->instances[0] = 1;
-  name_culprit(rogue);
-  page.leave_for("b");
-  until([&] { return page->rules[0].load() == DomainRule::Emptied; });
-  until([&] { return of_client.write(); });
-  EXPECT_EQ(page->instances[0].load(), 1U);
-}
-
-// It never gives back anything: it stands still.
-TEST_F(AgentSpares, TheCulpritIsNotWaitedForToGiveBack) {
-  Page page;
-  Peer first = peer();
-  const Process llm = start_with_spare(first, "llm", page);
-  Writer of_client(client_pipe(), idle_dump);
-  page->instances[0] = 1;
-  name_culprit(llm);
-  until([&] { return parking("a")["state"] == "released"; });
-}
-
 // Its kernels would keep the others from being halted for theirs: they stood still for 4 s (H100).
 TEST_F(AgentSpares, WhoCouldLeaveAtOnceIsNotReadBeforeTheOthersHaveBegunEither) {
   Page page;

@@ -29,8 +29,6 @@ constexpr Milliseconds begin_limit{2'000};
 constexpr Milliseconds begin_limit_of_beginners{300};
 /// A dump is complete some 60 ms after the exception (H100). The driver itself was seen to wait for 4 s.
 constexpr Milliseconds name_limit{6'000};
-/// To give a context back took 47 to 71 ms while its domain was held (H200), once 486 (H100).
-constexpr Milliseconds empty_limit{1'000};
 /// The reset was seen to take up to 4 s (H100).
 constexpr Milliseconds fall_limit{6'000};
 constexpr Milliseconds culprit_grace{2'000};
@@ -642,13 +640,6 @@ bool Parking::is_to_fall(const std::string& domain) const {
   return park::is_parked(phase) || phase == park::ParkingPhase::Released;
 }
 
-abi::DomainRule Parking::rule(const std::string& domain) const {
-  const auto place = places_.find(domain);
-  if (place != places_.end() && place->second.state.phase == park::ParkingPhase::Emptied)
-    return abi::DomainRule::Emptied;
-  return is_to_fall(domain) ? abi::DomainRule::Held : abi::DomainRule::Open;
-}
-
 void Parking::on_fell(const std::string& domain) {
   const auto place = places_.find(domain);
   if (place == places_.end()) return;
@@ -708,11 +699,6 @@ void Parking::judge_the_rest(const std::string& domain) {
 void Parking::look_whether_all_left(const std::string& domain) {
   at_.spares.refresh();
   const Place& place = places_[domain];
-  if (place.state.phase == park::ParkingPhase::Emptied) {
-    if (!at_.spares.is_any_in(domain, place.state.culprits))
-      happened(domain, {park::ParkingEventType::AllGivenBack});
-    return;
-  }
   const bool somebody = std::ranges::any_of(at_.tenants.all(), [&](const auto& each) {
     const Member& active = each.second->active;
     return active.pid != 0 && active.domain == domain && !place.state.is_culprit(active.pid);
@@ -758,8 +744,6 @@ void Parking::act(const std::string& domain, Place& place, park::ParkingAction a
       return start_limit(domain, place, name_limit);
     case park::ParkingAction::StartDrainLimit:
       return start_limit(domain, place, at_.options.park);
-    case park::ParkingAction::StartEmptyLimit:
-      return start_limit(domain, place, empty_limit);
     case park::ParkingAction::StartFallLimit:
       place.leaving.cancel();
       return start_limit(domain, place, fall_limit);

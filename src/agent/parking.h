@@ -92,8 +92,6 @@ class Parking {
   bool holds(const std::string& domain) const;
   /// Nothing that is there may be given back: it has had an exception, and has not fallen yet.
   bool is_to_fall(const std::string& domain) const;
-  /// What that means for those who have something there; Open: nothing.
-  abi::DomainRule rule(const std::string& domain) const;
   /// The driver has reset that domain, or its server has ended.
   void on_fell(const std::string& domain);
   /// A word of a fault in a domain that is held, whatever it means elsewhere.

@@ -105,14 +105,6 @@ void SpareView::ask_to_leave() const {
   wake();
 }
 
-std::uint32_t SpareView::instances_in(const std::string& pipe_directory) const {
-  std::uint32_t sum = 0;
-  for (std::size_t i = 0; i < page().domains.size(); ++i) {
-    if (text(page().domains[i]) == pipe_directory) sum += page().instances[i].load(std::memory_order_acquire);
-  }
-  return sum;
-}
-
 void SpareView::set_rule(const std::string& pipe_directory, abi::DomainRule rule) const {
   for (std::size_t i = 0; i < page().domains.size(); ++i) {
     if (text(page().domains[i]) != pipe_directory) continue;
@@ -173,8 +165,8 @@ std::vector<Spares::Rule> Spares::rules() const {
   std::vector<Rule> all;
   for (const mps::DomainReport& report : at_.domains.reports()) {
     const auto open = report.takes_clients() ? abi::DomainRule::Open : abi::DomainRule::Closed;
-    const auto parked = callbacks_.rule_of_parked(report.name);
-    all.push_back({at_.domains.pipe_directory(report.name), parked == abi::DomainRule::Open ? open : parked});
+    const auto rule = callbacks_.is_held(report.name) ? abi::DomainRule::Held : open;
+    all.push_back({at_.domains.pipe_directory(report.name), rule});
   }
   return all;
 }
@@ -196,8 +188,7 @@ void Spares::look_at(pid_t pid, Followed& followed, const std::vector<Rule>& rul
   if (!followed.view) return;
   const SpareView& view = *followed.view;
   for (const Rule& each : rules) view.set_rule(each.pipe_directory, each.rule);
-  const SpareReport now{view.state(), view.reason(), name_of(view.spare_domain()), view.moves(),
-                        view.copies()};
+  const SpareReport now{view.state(), view.reason(), name_of(view.spare_domain()), view.moves(), view.copies()};
   const std::string domain = name_of(view.active_domain());
   const Process* const process = at_.processes.living(pid);
   const bool has_moved = process != nullptr && !domain.empty() && process->domain() != domain;
@@ -230,15 +221,6 @@ bool Spares::is_in(pid_t pid, const std::string& domain) const {
   if (found == followed_.end() || !found->second.view) return true;
   const std::string directory = at_.domains.pipe_directory(domain);
   return found->second.view->active_domain() == directory || found->second.view->spare_domain() == directory;
-}
-
-bool Spares::is_any_in(const std::string& domain, const std::vector<pid_t>& but_for) const {
-  const std::string directory = at_.domains.pipe_directory(domain);
-  return std::ranges::any_of(followed_, [&](const auto& each) {
-    const auto& [pid, followed] = each;
-    return std::ranges::count(but_for, pid) == 0 && followed.view &&
-           followed.view->instances_in(directory) != 0;
-  });
 }
 
 bool Spares::ask_to_leave(pid_t pid) {

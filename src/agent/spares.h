@@ -52,8 +52,6 @@ class SpareView {
   /// It has been asked to leave, and has not dealt with that yet.
   bool is_asked() const { return page().asked_to_leave.load() != page().answered.load(); }
   void ask_to_leave() const;
-  /// In the domain of that pipe directory, as the process says.
-  std::uint32_t instances_in(const std::string& pipe_directory) const;
   /// For the domain of that pipe directory; wakes the process where it is news.
   void set_rule(const std::string& pipe_directory, abi::DomainRule rule) const;
 
@@ -90,8 +88,8 @@ class Spares {
     const Clock& clock;
   };
   struct Callbacks {
-    /// What a domain's being parked means for those who have something there; Open: nothing.
-    std::function<abi::DomainRule(const std::string& domain)> rule_of_parked;
+    /// Its domain is parked: nothing there may be given back.
+    std::function<bool(const std::string& domain)> is_held;
     /// The process works in that domain from now on; `took`: what it says of its way there.
     std::function<void(pid_t pid, const std::string& domain, const std::string& took)> on_moved;
     std::function<void(pid_t pid, const SpareReport& now)> on_news;
@@ -110,8 +108,6 @@ class Spares {
   std::optional<SpareReport> report_of(pid_t pid) const;
   /// Whether an instance of it is in that domain, or may be.
   bool is_in(pid_t pid, const std::string& domain) const;
-  /// Whether any of them has an instance in that domain, but for these.
-  bool is_any_in(const std::string& domain, const std::vector<pid_t>& but_for) const;
   /// False: it has no spare, and will have none.
   bool ask_to_leave(pid_t pid);
   /// Everybody who works in that domain.

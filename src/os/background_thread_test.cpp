@@ -17,18 +17,20 @@ namespace {
 
 TEST(BackgroundThread, GetsNoSignalsAndHasAName) {
   std::binary_semaphore named(0);
-  bool blocked = false;
+  bool blocked = false, own_blocked = true;
   std::array<char, 16> name{};
   std::thread thread = start_background_thread("a-name-that-is-too-long", [&] {
     named.acquire();
     sigset_t mask;
     ::pthread_sigmask(SIG_SETMASK, nullptr, &mask);
     blocked = ::sigismember(&mask, SIGTERM) == 1 && ::sigismember(&mask, SIGUSR1) == 1;
+    own_blocked = ::sigismember(&mask, SIGSEGV) == 1 || ::sigismember(&mask, SIGBUS) == 1;
     ::pthread_getname_np(::pthread_self(), name.data(), name.size());
   });
   named.release();
   thread.join();
   EXPECT_TRUE(blocked);
+  EXPECT_FALSE(own_blocked) << "its own fault would end the process without the program's handler";
   EXPECT_EQ(std::string(name.data()), "a-name-that-is-");
   sigset_t ours;
   ::pthread_sigmask(SIG_SETMASK, nullptr, &ours);

@@ -231,12 +231,14 @@ std::string beside_this_library(const std::string& name) {
 
 namespace {
 
-/// A thread that is started meanwhile gets none.
+/// A thread that is started meanwhile gets none, but for what it does itself: such a signal would end the
+/// process without a word where it is blocked, whatever handler the program has for it.
 class SignalsHeld {
  public:
   SignalsHeld() {
     sigset_t all;
     ::sigfillset(&all);
+    for (const int own : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS}) ::sigdelset(&all, own);
     ::pthread_sigmask(SIG_SETMASK, &all, &before_);
   }
   SignalsHeld(const SignalsHeld&) = delete;

@@ -21,20 +21,11 @@ ParkingStep hold(ParkingState state) {
   return {std::move(state), {ParkingAction::StartDrainLimit, ParkingAction::Leave}};
 }
 
-/// A driver that has given everything back before its domain falls can begin again in the next one.
-ParkingStep let_give_back(ParkingState state) {
-  state.phase = ParkingPhase::Emptied;
-  return {std::move(state), {ParkingAction::StartEmptyLimit}};
-}
-
-/// Everybody else goes on, or has left.
-bool is_held(ParkingPhase phase) { return phase == ParkingPhase::Held || phase == ParkingPhase::Emptied; }
-
 /// A second one does not begin the drain anew.
 ParkingStep name(ParkingState state, pid_t pid) {
   if (state.phase != ParkingPhase::Ready && !is_parked(state.phase)) return {std::move(state), {}};
   if (!state.is_culprit(pid)) state.culprits.push_back(pid);
-  if (is_held(state.phase)) return {std::move(state), {}};
+  if (state.phase == ParkingPhase::Held) return {std::move(state), {}};
   const bool is_first_word = state.phase == ParkingPhase::Ready;
   ParkingStep step = hold(std::move(state));
   if (is_first_word) step.actions.insert(step.actions.begin(), ParkingAction::Condemn);
@@ -59,7 +50,7 @@ ParkingStep after_client(ParkingState state) {
 
 }  // namespace
 
-bool is_parked(ParkingPhase phase) { return phase == ParkingPhase::Halted || is_held(phase); }
+bool is_parked(ParkingPhase phase) { return phase == ParkingPhase::Halted || phase == ParkingPhase::Held; }
 
 bool ParkingState::is_culprit(pid_t pid) const { return std::ranges::count(culprits, pid) > 0; }
 
@@ -80,19 +71,14 @@ ParkingStep advance(const ParkingState& state, const ParkingEvent& event) {
     case ParkingEventType::Named:
       return name(state, event.pid);
     case ParkingEventType::CulpritGone:
-      if (is_held(state.phase) && state.is_culprit(event.pid)) return release(state);
+      if (state.phase == ParkingPhase::Held && state.is_culprit(event.pid)) return release(state);
       break;
     case ParkingEventType::AllDumped:
       if (state.phase == ParkingPhase::Halted) return hold(state);
       break;
     case ParkingEventType::EverybodyLeft:
-      if (state.phase == ParkingPhase::Held) return let_give_back(state);
-      break;
-    case ParkingEventType::AllGivenBack:
-      if (state.phase == ParkingPhase::Emptied) return release(state);
-      break;
     case ParkingEventType::MemoryFault:
-      if (is_held(state.phase)) return release(state);
+      if (state.phase == ParkingPhase::Held) return release(state);
       break;
     case ParkingEventType::Deadline:
       return after_deadline(state);
@@ -114,8 +100,6 @@ const char* to_string(ParkingPhase phase) {
       return "halted";
     case ParkingPhase::Held:
       return "held";
-    case ParkingPhase::Emptied:
-      return "emptied";
     case ParkingPhase::Released:
       return "released";
   }
@@ -140,8 +124,6 @@ const char* to_string(ParkingEventType type) {
       return "all dumped";
     case ParkingEventType::EverybodyLeft:
       return "everybody left";
-    case ParkingEventType::AllGivenBack:
-      return "all given back";
     case ParkingEventType::MemoryFault:
       return "memory fault";
     case ParkingEventType::Deadline:
@@ -160,8 +142,6 @@ const char* to_string(ParkingAction action) {
       return "start the name's limit";
     case ParkingAction::StartDrainLimit:
       return "start the drain's limit";
-    case ParkingAction::StartEmptyLimit:
-      return "start the limit of giving back";
     case ParkingAction::StartFallLimit:
       return "start the fall's limit";
     case ParkingAction::Leave:

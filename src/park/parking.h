@@ -19,7 +19,6 @@ enum class ParkingPhase {
   Ready,     ///< nothing has happened
   Halted,    ///< somebody has raised an exception, and nobody knows yet who
   Held,      ///< it is known, or will not be: the others go on, and leave
-  Emptied,   ///< they have left, and give back what they have there while that can be done
   Released,  ///< the parking client has let its dump go, and the domain is to fall
 };
 const char* to_string(ParkingPhase phase);
@@ -41,8 +40,7 @@ enum class ParkingEventType {
   Named,        ///< that process's kernel it was
   CulpritGone,  ///< that process has ended: on an H100 its neighbours then stand still until the reset
   AllDumped,    ///< every dump is complete but the parking client's, and none names anybody
-  EverybodyLeft,  ///< nobody but culprits works in the domain
-  AllGivenBack,   ///< nobody else has anything there
+  EverybodyLeft,  ///< nobody but culprits is in the domain
   MemoryFault,    ///< of a client, in the kernel log: on an H100 the others then stood still until the reset
   Deadline,       ///< the timer that StartDeadline asked for
   Fell,           ///< the driver has reset the domain
@@ -58,7 +56,6 @@ enum class ParkingAction {
   Condemn,          ///< the domain takes nobody from now on
   StartNameLimit,   ///< a Deadline for the culprit's name
   StartDrainLimit,  ///< a Deadline for all others to leave
-  StartEmptyLimit,  ///< a Deadline for what others have there
   StartFallLimit,   ///< a Deadline for the driver to reset the domain
   Leave,            ///< whoever can leave the domain does, but for culprits
   Release,          ///< the parking client's dump is let go

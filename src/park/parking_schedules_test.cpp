@@ -38,7 +38,6 @@ namespace {
 constexpr int begin_limit_ms = 2'000;
 constexpr int name_limit_ms = 6'000;
 constexpr int drain_limit_ms = 20'000;
-constexpr int empty_limit_ms = 1'000;
 constexpr int fall_limit_ms = 6'000;
 /// The driver's, for kernels on the halted multiprocessor.
 constexpr int halt_limit_ms = 4'000;
@@ -116,8 +115,6 @@ class Life {
   int thawed() const { return thawed_; }
   int frozen_to_the_limit() const { return frozen_to_the_limit_; }
   int came_up_again() const { return came_up_again_; }
-  int given_back() const { return given_back_; }
-  int never_given_back() const { return never_given_back_; }
 
   void step() {
     switch (below(25)) {
@@ -159,7 +156,6 @@ class Life {
     for (int round = 0; round < 40 && broken_.empty(); ++round) {
       pump();
       if (is_parked(state_.phase)) look_whether_innocents_go_on();
-      if (state_.phase == ParkingPhase::Held && once_in(4)) leave();
       const bool is_calm = state_.phase == ParkingPhase::Off || state_.phase == ParkingPhase::Ready;
       if (is_calm && !exception_ms_) return look_at_the_end();
       pass(2'000);
@@ -243,7 +239,7 @@ class Life {
     ++came_up_again_;
     is_halted_for_good_ = true;
     if (once_in(4)) return note("and nobody hears of it");
-    const bool was_held = is_held();
+    const bool was_held = state_.phase == ParkingPhase::Held;
     happened({ParkingEventType::MemoryFault});
     check(!was_held || !holds(), "everybody stands still, and the domain is held on");
   }
@@ -253,33 +249,13 @@ class Life {
   }
   /// Done with its work, or handed over: who stands still cannot.
   void leave() {
-    if (state_.phase != ParkingPhase::Held || once_in(3)) return leave(somebody());
-    std::vector<pid_t> all;  // asked to, they do so at about the same time
-    for (const auto& [pid, process] : processes_) all.push_back(pid);
-    for (const pid_t pid : all) leave(pid);
-  }
-  void leave(pid_t pid) {
-    if (pid == client_pid || !processes_.contains(pid)) return;
+    const pid_t pid = somebody();
+    if (pid == 0 || pid == client_pid) return;
     const Process& process = processes_[pid];
     const bool is_free = process.is_complete && !process.is_frozen && !is_halted_for_good_;
     if (process.guilt != Guilt::None || (exception_ms_ && !is_free)) return;
     note(std::to_string(pid) + " leaves");
-    // In the same process, which has an instance there until it may give that back.
-    const bool moves = exception_ms_ && once_in(2);
-    if (moves) left_behind_.push_back(once_in(20) ? std::nullopt : std::optional(30 + below(500)));
-    gone(pid, moves);
-  }
-  void give_back_what_is_due() {
-    if (state_.phase != ParkingPhase::Emptied) return;
-    const auto is_due = [&](const std::optional<int>& each) {
-      return each && phase_since_ms_ + *each <= now_ms_;
-    };
-    while (std::ranges::any_of(left_behind_, is_due)) {
-      left_behind_.erase(std::ranges::find_if(left_behind_, is_due));
-      note("somebody gives back what is there");
-      ++given_back_;
-      come_up_again(0);
-    }
+    gone(pid);
   }
   void kill_somebody() {
     const pid_t pid = somebody();
@@ -287,7 +263,7 @@ class Life {
     note("somebody kills " + std::to_string(pid));
     gone(pid);
   }
-  void gone(pid_t pid, bool moves = false) {
+  void gone(pid_t pid) {
     auto process = processes_.extract(pid);
     if (!process) return;
     process.mapped().writer.reset();
@@ -297,7 +273,7 @@ class Life {
       on_exit(pid);
     }
     (void)::unlink(process.mapped().path.c_str());
-    if (pid != client_pid && process.mapped().guilt == Guilt::None && !moves) come_up_again(pid);
+    if (pid != client_pid && process.mapped().guilt == Guilt::None) come_up_again(pid);
     look_whether_it_falls();
   }
   void begin_due_dumps() {
@@ -367,8 +343,6 @@ class Life {
     ++fallen_;
     exception_ms_.reset();
     is_bad_pointer_ = is_halted_for_good_ = false;
-    never_given_back_ += static_cast<int>(left_behind_.size());
-    left_behind_.clear();
     happened({ParkingEventType::Fell});
     while (!processes_.empty()) gone(processes_.rbegin()->first);
     doomed_.clear();
@@ -398,11 +372,9 @@ class Life {
       if (next_turn_ms_ && *next_turn_ms_ <= now_ms_) let_others_take_a_turn();
       look_whether_turns_are_asked_for();
       if (reading_ms_ && *reading_ms_ <= now_ms_) read_all();
-      give_back_what_is_due();
       if (is_leaving_) look_whether_all_left();
       check(!is_leaving_ || state_.phase != ParkingPhase::Held || is_somebody_left(),
             "a domain is held for nobody");
-      check(state_.phase != ParkingPhase::Emptied || is_leaving_, "nobody looks whether it is empty");
       if (limit_ms_ && *limit_ms_ <= now_ms_) {
         limit_ms_.reset();
         happened({ParkingEventType::Deadline});
@@ -414,7 +386,6 @@ class Life {
 
   bool is_culprit(pid_t pid) const { return state_.is_culprit(pid); }
   bool holds() const { return is_parked(state_.phase); }
-  bool is_held() const { return state_.phase == ParkingPhase::Held || state_.phase == ParkingPhase::Emptied; }
   void follow(pid_t pid, const Process& process) {
     Dumper& dumper = dumpers_[pid];
     dumper.is_in_mode = process.is_in_mode;
@@ -541,7 +512,7 @@ class Life {
   }
   void on_exit(pid_t pid) {
     if (!dumpers_.extract(pid)) return;
-    const bool is_culprits_end = is_held() && is_culprit(pid);
+    const bool is_culprits_end = state_.phase == ParkingPhase::Held && is_culprit(pid);
     happened({ParkingEventType::CulpritGone, pid});
     check(!is_culprits_end || !holds(), "its neighbours stand still beside a culprit that is gone");
     look_whether_all_began();
@@ -562,9 +533,7 @@ class Life {
     return std::ranges::any_of(dumpers_, [&](const auto& each) { return !is_culprit(each.first); });
   }
   void look_whether_all_left() {
-    const bool is_emptied = state_.phase == ParkingPhase::Emptied;
-    if (is_emptied && left_behind_.empty()) return happened({ParkingEventType::AllGivenBack});
-    if (!is_emptied && !is_somebody_left()) happened({ParkingEventType::EverybodyLeft});
+    if (!is_somebody_left()) happened({ParkingEventType::EverybodyLeft});
   }
   void happened(const ParkingEvent& event) {
     ParkingStep step = advance(state_, event);
@@ -586,18 +555,15 @@ class Life {
   /// The others have left, had their time, or cannot go on: nothing else lets a domain fall.
   void look_at_the_release(const ParkingEvent& event) {
     const bool is_culprits_end = event.type == ParkingEventType::CulpritGone && is_culprit(event.pid);
-    check(event.type == ParkingEventType::Deadline || event.type == ParkingEventType::AllGivenBack ||
+    check(event.type == ParkingEventType::Deadline || event.type == ParkingEventType::EverybodyLeft ||
               event.type == ParkingEventType::ClientGone || event.type == ParkingEventType::MemoryFault ||
               is_culprits_end,
           std::string("a domain was let fall by: ") + to_string(event.type));
-    const int limit_ms = state_.phase == ParkingPhase::Held      ? drain_limit_ms
-                         : state_.phase == ParkingPhase::Emptied ? empty_limit_ms
-                                                                 : name_limit_ms;
+    const int limit_ms = state_.phase == ParkingPhase::Held ? drain_limit_ms : name_limit_ms;
     const int had_ms = now_ms_ - phase_since_ms_;
     check(event.type != ParkingEventType::Deadline || (had_ms >= limit_ms && had_ms < limit_ms + 100),
           "the others had " + std::to_string(had_ms) + " ms, and not what was said");
-    if (event.type != ParkingEventType::AllGivenBack) return;
-    check(left_behind_.empty(), "it was let fall under what could have been given back");
+    if (event.type != ParkingEventType::EverybodyLeft) return;
     for (const auto& [pid, process] : processes_)
       check(pid == client_pid || is_culprit(pid), "it was let fall under " + std::to_string(pid));
   }
@@ -610,8 +576,6 @@ class Life {
         return start_limit(name_limit_ms);
       case ParkingAction::StartDrainLimit:
         return start_limit(drain_limit_ms);
-      case ParkingAction::StartEmptyLimit:
-        return start_limit(empty_limit_ms);
       case ParkingAction::StartFallLimit:
         is_leaving_ = false;
         return start_limit(fall_limit_ms);
@@ -690,8 +654,6 @@ class Life {
   std::optional<int> exception_ms_;  ///< since then the driver waits for dumps
   bool is_bad_pointer_ = false;      ///< the exception, and it has not come up again
   bool is_halted_for_good_ = false;
-  /// Instances of those who have moved, and how long each takes to give back: empty: for ever.
-  std::vector<std::optional<int>> left_behind_;
   std::vector<int> turns_under_way_;  ///< when the GPU takes them
   bool other_takes_turns_ = true;     ///< the agent's client in the other domain
 
@@ -719,8 +681,6 @@ class Life {
   int thawed_ = 0;
   int frozen_to_the_limit_ = 0;
   int came_up_again_ = 0;
-  int given_back_ = 0;
-  int never_given_back_ = 0;
   std::string broken_;
   std::vector<std::string> history_;
 };
@@ -733,7 +693,6 @@ TEST(ParkingSchedules, NoOrderOfWhatHappensBreaksARule) {
   ASSERT_TRUE(directory) << to_string(directory.error());
   const std::uint64_t seed = test_seed();
   int parks = 0, named = 0, fallen = 0, thawed = 0, frozen_to_the_limit = 0, came_up_again = 0;
-  int given_back = 0, never_given_back = 0;
   for (int number = 0; number < lives; ++number) {
     Life life(seed + static_cast<std::uint64_t>(number), directory->path());
     for (int step = 0; step < steps && life.broken().empty(); ++step) life.step();
@@ -747,8 +706,6 @@ TEST(ParkingSchedules, NoOrderOfWhatHappensBreaksARule) {
     thawed += life.thawed();
     frozen_to_the_limit += life.frozen_to_the_limit();
     came_up_again += life.came_up_again();
-    given_back += life.given_back();
-    never_given_back += life.never_given_back();
   }
   // The lives are worth something only where what they are about happens in them.
   EXPECT_GT(parks, lives / 2);
@@ -757,8 +714,6 @@ TEST(ParkingSchedules, NoOrderOfWhatHappensBreaksARule) {
   EXPECT_GT(thawed, lives / 4);
   EXPECT_GT(frozen_to_the_limit, lives / 100);
   EXPECT_GT(came_up_again, lives / 100);
-  EXPECT_GT(given_back, lives / 100);
-  EXPECT_GT(never_given_back, lives / 1'000);
 }
 
 }  // namespace

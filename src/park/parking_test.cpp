@@ -62,25 +62,11 @@ TEST(Parking, TheOthersLeaveAlsoWhereNobodyIsNamed) {
       ElementsAre(ParkingAction::StartDrainLimit, ParkingAction::Leave));
 }
 
-TEST(Parking, WhoHasLeftGivesBackWhatIsThereBeforeTheDomainFalls) {
+TEST(Parking, TheDomainFallsWhenEverybodyHasLeft) {
   EXPECT_THAT(last_of({{ParkingEventType::ClientReady},
                        {ParkingEventType::Named, culprit},
                        {ParkingEventType::EverybodyLeft}}),
-              ElementsAre(ParkingAction::StartEmptyLimit));
-  for (const ParkingEventType type :
-       {ParkingEventType::AllGivenBack, ParkingEventType::Deadline, ParkingEventType::MemoryFault}) {
-    EXPECT_THAT(last_of({{ParkingEventType::ClientReady},
-                         {ParkingEventType::Named, culprit},
-                         {ParkingEventType::EverybodyLeft},
-                         {type}}),
-                ElementsAre(ParkingAction::Release, ParkingAction::StartFallLimit))
-        << to_string(type);
-  }
-  EXPECT_THAT(last_of({{ParkingEventType::ClientReady},
-                       {ParkingEventType::Named, culprit},
-                       {ParkingEventType::AllGivenBack}}),
-              IsEmpty())
-      << "somebody works there still";
+              ElementsAre(ParkingAction::Release, ParkingAction::StartFallLimit));
 }
 
 // Who is left stands still, and is not kept waiting for the limit.
@@ -145,12 +131,17 @@ TEST(Parking, WithoutItsClientNothingIsHeld) {
 class ParkingModel : public testing::Test {
  protected:
   static constexpr std::array events = {
-      ParkingEvent{ParkingEventType::ClientReady},    ParkingEvent{ParkingEventType::ClientGone},
-      ParkingEvent{ParkingEventType::DumpBegan},      ParkingEvent{ParkingEventType::BeganPartly},
-      ParkingEvent{ParkingEventType::Named, culprit}, ParkingEvent{ParkingEventType::Named, second},
-      ParkingEvent{ParkingEventType::AllDumped},      ParkingEvent{ParkingEventType::EverybodyLeft},
-      ParkingEvent{ParkingEventType::AllGivenBack},   ParkingEvent{ParkingEventType::CulpritGone, culprit},
-      ParkingEvent{ParkingEventType::Deadline},       ParkingEvent{ParkingEventType::Fell},
+      ParkingEvent{ParkingEventType::ClientReady},
+      ParkingEvent{ParkingEventType::ClientGone},
+      ParkingEvent{ParkingEventType::DumpBegan},
+      ParkingEvent{ParkingEventType::BeganPartly},
+      ParkingEvent{ParkingEventType::Named, culprit},
+      ParkingEvent{ParkingEventType::Named, second},
+      ParkingEvent{ParkingEventType::AllDumped},
+      ParkingEvent{ParkingEventType::EverybodyLeft},
+      ParkingEvent{ParkingEventType::CulpritGone, culprit},
+      ParkingEvent{ParkingEventType::Deadline},
+      ParkingEvent{ParkingEventType::Fell},
   };
   /// With what actually goes on: a timer that was asked for, and whether the domain takes clients.
   struct World {
@@ -164,7 +155,7 @@ class ParkingModel : public testing::Test {
     World after{step.state, world.timer && event.type != ParkingEventType::Deadline, world.condemned};
     for (const ParkingAction action : step.actions) {
       after.timer |= action == ParkingAction::StartNameLimit || action == ParkingAction::StartDrainLimit ||
-                     action == ParkingAction::StartEmptyLimit || action == ParkingAction::StartFallLimit;
+                     action == ParkingAction::StartFallLimit;
       if (action == ParkingAction::Forget) after.timer = false;
       after.condemned |= action == ParkingAction::Condemn;
     }
@@ -189,7 +180,8 @@ class ParkingModel : public testing::Test {
 
 TEST_F(ParkingModel, NobodyComesToADomainThatIsHeld) {
   visit_all([](const World& world) {
-    EXPECT_TRUE(world.condemned || !is_parked(world.state.phase)) << to_string(world.state.phase);
+    const bool is_held = world.state.phase == ParkingPhase::Halted || world.state.phase == ParkingPhase::Held;
+    EXPECT_TRUE(world.condemned || !is_held) << to_string(world.state.phase);
   });
 }
 

@@ -82,12 +82,8 @@ void VirtualProcess::begin_anew() {
 // ---- Start ----
 
 Result<const Instance*> VirtualProcess::bring_up(const std::string& domain) {
-  count_in(domain, 1);
   const auto begun = begin(domain);
-  if (!begun) {
-    count_in(domain, -1);
-    return propagate(begun);
-  }
+  if (!begun) return propagate(begun);
   const Instance* const instance = *begun;
   instance->driver().cuCtxSetCurrent(nullptr);
   const std::lock_guard lock(instances_mutex_);
@@ -430,6 +426,7 @@ bool VirtualProcess::flip(Why why, std::uint32_t from) {
     spare_.store(nullptr, std::memory_order_release);
     receiver_.store(nullptr);
     left_.push_back(&leaving);
+    if (rule_of(leaving.pipe_directory()) != abi::DomainRule::Open) note_hit(leaving);
     objects_.flipped();
     mappings_.flipped();
     if (page_ != nullptr) page_->flips.fetch_add(1);
@@ -457,35 +454,9 @@ abi::DomainRule VirtualProcess::rule_of(const std::string& domain) const {
   return page_->rules[number_of_domain(domain)].load(std::memory_order_acquire);
 }
 
-/// How many instances it has in that domain, for the agent.
-void VirtualProcess::count_in(const std::string& domain, int more) {
-  if (page_ != nullptr)
-    page_->instances[number_of_domain(domain)].fetch_add(static_cast<std::uint32_t>(more));
-}
-
-/// An idle spare whose domain is about to fall: what is given back before can begin again.
-void VirtualProcess::leave_emptied() {
-  const std::lock_guard lock(flipping_);
-  const Instance* const instance = spare_.load();
-  if (instance == nullptr || rule_of(instance->pipe_directory()) != abi::DomainRule::Emptied) return;
-  drop_spare();
-  tell(abi::SpareState::Unprotected, "the spare's domain is about to fall: another one is made");
-}
-
-bool VirtualProcess::has_own_contexts(const Instance& instance) {
-  bool any = false;
-  objects_.for_each(Family::Context, [&](Object& context) {
-    const std::uintptr_t own = context.in[instance.slot()].load();
-    any = any || (own != 0 && own != number_of(instance.primary()));
-  });
-  return any;
-}
-
-/// While its domain is held. Contexts of the program's own making would be ended by then: what that costs
-/// there was not tried.
-bool VirtualProcess::is_to_stay(const Instance& left) {
-  const abi::DomainRule rule = rule_of(left.pipe_directory());
-  return rule == abi::DomainRule::Held || (rule == abi::DomainRule::Emptied && has_own_contexts(left));
+/// Of the keeper, or of who leaves a dead instance; with flipping_.
+void VirtualProcess::note_hit(const Instance& instance) {
+  if (std::ranges::count(hit_, &instance) == 0) hit_.push_back(&instance);
 }
 
 /// Whoever is inside a call may still be using a spare that was dropped. Of an instance that was left nobody
@@ -498,28 +469,36 @@ std::vector<const Instance*> VirtualProcess::take_left() {
     return {};
   }
   dropped_.clear();
-  const auto stays = [this](const Instance* left) { return is_to_stay(*left); };
-  const auto first_free = std::stable_partition(left_.begin(), left_.end(), stays);
+  const auto is_held = [this](const Instance* left) {
+    return rule_of(left->pipe_directory()) == abi::DomainRule::Held;
+  };
+  const auto first_free = std::stable_partition(left_.begin(), left_.end(), is_held);
   std::vector<const Instance*> free(first_free, left_.end());
   left_.erase(first_free, left_.end());
   return free;
 }
 
-/// What was left goes back to the driver, so that its domain can drain.
+/// What was left goes back to the driver, so that its domain can drain; not while that is held.
 void VirtualProcess::give_back_left() {
   for (const Instance* const each : take_left()) give_back(*each);
 }
 
+/// One whose domain has not had a fault begins again later. One that has written a core dump does not, even
+/// where it was reset before its domain fell: NVIDIA's debugger library, which has written that, ended
+/// PyTorch with a signal at the next copy on the GPU (H200, 3 of 3).
 void VirtualProcess::give_back(const Instance& instance) {
-  const abi::DomainRule rule = rule_of(instance.pipe_directory());
-  const bool may_live = rule == abi::DomainRule::Open || rule == abi::DomainRule::Emptied;
-  const bool lives = may_live && is_alive(instance);
+  const bool was_hit = [&] {
+    const std::lock_guard lock(flipping_);
+    return std::erase(hit_, &instance) != 0;
+  }();
+  const bool is_open = rule_of(instance.pipe_directory()) == abi::DomainRule::Open;
+  const bool lives = is_open && is_alive(instance);
   if (lives) empty(instance);
   const bool was_reset = instance.reset() == CUDA_SUCCESS;
   forget(instance);
   const std::lock_guard lock(instances_mutex_);
   std::erase(there_, &instance);
-  if (lives && was_reset) {
+  if (lives && was_reset && !was_hit) {
     resting_.push_back(&instance);
   } else {
     free_slots_.push_back(instance.slot());
@@ -536,7 +515,6 @@ void VirtualProcess::forget(const Instance& instance) {
   graphs_.forget(slot);
   taken_.forget(slot);
   objects_.forget(slot);
-  count_in(instance.pipe_directory(), -1);
 }
 
 /// Takes what is not its primary context's out of an instance that was left and lives.
@@ -618,8 +596,8 @@ void VirtualProcess::check_spare() {
   const Instance* const instance = spare_.load();
   if (instance == nullptr || aside_.load() != nullptr) return;
   const abi::DomainRule rule = rule_of(instance->pipe_directory());
-  const bool stands_still = rule == abi::DomainRule::Held || rule == abi::DomainRule::Emptied;
-  if (stands_still) return;                                           // or is about to
+  if (rule != abi::DomainRule::Open) note_hit(*instance);
+  if (rule == abi::DomainRule::Held) return;                          // it stands still, or is about to
   if (rule_of(active().pipe_directory()) == abi::DomainRule::Open) {  // what a move would have to do else
     (void)find_variables(active());
     make_room_for_variables();
@@ -690,7 +668,6 @@ void VirtualProcess::rest(Nanoseconds worked) {
 void VirtualProcess::keep_once() {
   if (aside_.load() == nullptr) {
     read_code();
-    leave_emptied();
     give_back_left();
     if (spare_.load() == nullptr && std::chrono::steady_clock::now() >= next_spare_) make_spare();
     check_spare();

@@ -263,15 +263,12 @@ class VirtualProcess {
   std::optional<Slot> take_slot();
   std::size_t number_of_domain(const std::string& domain) const;
   abi::DomainRule rule_of(const std::string& domain) const;
-  void leave_emptied();
   void give_back_left();
   std::vector<const Instance*> take_left();
-  bool is_to_stay(const Instance& left);
-  bool has_own_contexts(const Instance& instance);
   void give_back(const Instance& instance);
   void empty(const Instance& instance);
   void forget(const Instance& instance);
-  void count_in(const std::string& domain, int more);
+  void note_hit(const Instance& instance);
 
   cuda::Backend own_driver_;
   VirtualSettings settings_;
@@ -302,6 +299,7 @@ class VirtualProcess {
   std::atomic<const Instance*> spare_{nullptr};
   std::vector<const Instance*> left_;     ///< to be given back to the driver; of flipping_
   std::vector<const Instance*> dropped_;  ///< of those, which calls under way may still be using
+  std::vector<const Instance*> hit_;      ///< by a fault of their domain, whatever became of them; likewise
   std::vector<const Instance*> resting_;  ///< that can begin again; of instances_mutex_
   std::vector<Slot> free_slots_;          ///< likewise
   std::atomic<const char*> aside_{nullptr};

@@ -19,7 +19,7 @@ import sys
 import tempfile
 import time
 
-PAGE = struct.Struct("<QIIIIIIIIIII256s256s256s256s256s")  # src/abi/spare_page.h
+PAGE = struct.Struct("<QIIIIIIIII256s256s256s256s256s")  # src/abi/spare_page.h
 STATES = ["starting", "protected", "unprotected", "lost"]
 MAGIC = 0x6572617073626672
 ASKED, WAKE = 16, 28
@@ -41,7 +41,7 @@ class Page:
             raise TimeoutError("the process has no page")
 
     def read(self):
-        magic, _, state, asked, answered, flips, _, _, _, _, _, copies, _, _, active, spare, reason = (
+        magic, _, state, asked, answered, flips, _, _, _, copies, _, _, active, spare, reason = (
             PAGE.unpack_from(self.memory))
         text = lambda raw: raw.split(b"\0")[0].decode()
         return {"magic": magic == MAGIC, "state": STATES[state], "asked": asked, "answered": answered, "flips": flips,

@@ -54,46 +54,40 @@ TEST_F(Spare, ManyMovesTakeNoMoreCopiesOfTheDriver) {
   EXPECT_EQ(copies_in(program->pid()), 2U);
 }
 
-/// What an exception holds is emptied before it falls.
-TEST_F(Spare, WhatIsGivenBackWhileItsDomainIsHeldBeginsAgainAfterTheFall) {
+/// What NVIDIA's debugger library knows of an instance that has written a core dump does not outlive its
+/// context.
+TEST_F(Spare, WhatAFaultHasHitDoesNotBeginAgainHoweverItWasLeft) {
   const auto program = start_with_spare();
   const auto model = start_plain("model");
   Page page(program->pid());
-  for (std::uint32_t moves = 1; moves <= 6; ++moves) {
+  for (std::uint32_t moves = 1; moves <= 4; ++moves) {
     ASSERT_TRUE(page.is(SpareState::Protected)) << page.reason() << " after " << moves - 1;
     const std::size_t left = moves % 2 == 1 ? 0 : 1;
     page.set_rule(left, abi::DomainRule::Held);
     page.ask_to_leave();
     ASSERT_EQ(page->flips.load(), moves) << page.reason();
-    EXPECT_EQ(page->instances[left].load(), 1U);
-    page.set_rule(left, abi::DomainRule::Emptied);
-    ASSERT_TRUE(eventually([&] { return page->instances[left].load() == 0; }));
-    end_domain(left == 0 ? "a" : "b");
-    page.set_rule(left, abi::DomainRule::Closed);
-    step(*program, *model);
     page.set_rule(left, abi::DomainRule::Open);
+    ASSERT_TRUE(page.is(SpareState::Protected)) << page.reason();
+    step(*program, *model);
+    EXPECT_EQ(page->copies.load(), 2 + moves);
   }
-  EXPECT_EQ(page->copies.load(), 2U);
+  page.ask_to_leave();
+  ASSERT_TRUE(page.is(SpareState::Protected)) << page.reason();
+  EXPECT_EQ(page->copies.load(), 6U) << "of this one's domain there was no fault since it came up";
 }
 
-/// An idle spare does not begin the next life of its domain with an error.
-TEST_F(Spare, ASpareIsGivenBackAsWell) {
+TEST_F(Spare, ASpareThatAFaultHasHitDoesNotBeginAgainEither) {
   const auto program = start_with_spare();
   const auto model = start_plain("model");
   Page page(program->pid());
   ASSERT_TRUE(page.is(SpareState::Protected)) << page.reason();
   page.set_rule(1, abi::DomainRule::Held);
   step(*program, *model);
-  EXPECT_EQ(page->instances[1].load(), 1U);
-  page.set_rule(1, abi::DomainRule::Emptied);
-  ASSERT_TRUE(eventually([&] { return page->instances[1].load() == 0; }));
+  page.set_rule(1, abi::DomainRule::Closed);
   EXPECT_TRUE(page.is(SpareState::Unprotected));
-  end_domain("b");
   page.set_rule(1, abi::DomainRule::Open);
   ASSERT_TRUE(page.is(SpareState::Protected)) << page.reason();
-  EXPECT_EQ(page->copies.load(), 2U);
-  page.ask_to_leave();
-  step(*program, *model);
+  EXPECT_EQ(page->copies.load(), 3U);
 }
 
 /// Each domain that dies under it costs a copy of the driver, and its place is another one's.
