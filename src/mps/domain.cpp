@@ -2,6 +2,7 @@
 #include "mps/domain.h"
 
 #include <fcntl.h>
+#include <spdlog/spdlog.h>
 
 #include <algorithm>
 #include <csignal>
@@ -16,6 +17,8 @@
 
 namespace firebreak::mps {
 namespace {
+
+constexpr std::string_view several_users_option = "-multiuser-server";
 
 constexpr Milliseconds between_questions{10};
 constexpr Milliseconds one_question{1'000};
@@ -141,6 +144,7 @@ Status Domain::launch() {
 
   os::SpawnRequest request;
   request.command = {options_.control_program, "-f"};
+  if (options_.group && knows_several_users()) request.command.emplace_back(several_users_option);
   request.environment = daemon_environment();
   request.standard_output = output->get();
   request.standard_error = output->get();
@@ -154,6 +158,15 @@ Status Domain::launch() {
   daemon_ = std::move(*pidfd);
   if (options_.on_daemon) options_.on_daemon(*pid);
   return {};
+}
+
+/// Without it a server is one user's, and whoever else comes waits until all of that user's clients are gone
+/// (H200, results/h200/mps-users.json). A daemon that does not know the option would not start.
+bool Domain::knows_several_users() {
+  const auto program = kernel_.read_file(options_.control_program);
+  const bool knows = program && program->find(several_users_option.substr(1)) != std::string::npos;
+  if (!knows) spdlog::warn("MPS domain {}: tenants of several users wait for each other", options_.name);
+  return knows;
 }
 
 Status Domain::wait_until_it_answers() {

@@ -41,7 +41,7 @@ struct DomainOptions {
   bool takes_over = false;
   /// Of what an earlier daemon wrote.
   os::LogLimits log;
-  /// Whose members may be clients, besides root and our user; none: nobody.
+  /// Whose members may be clients, besides root and our user, at the same time; none: nobody.
   std::optional<gid_t> group = {};
   Milliseconds start_timeout{10'000};
   Milliseconds command_timeout{3'000};
@@ -121,6 +121,7 @@ class Domain {
   Status clean(const std::string& why);
   Environment daemon_environment() const;
   Status launch();
+  bool knows_several_users();
   Status wait_until_it_answers();
   Result<std::vector<pid_t>> list_servers(Milliseconds timeout);
   bool names(pid_t server);

@@ -2,6 +2,10 @@
 #include "mps/domain.h"
 
 #include <signal.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <fstream>
 
 #include "mps/domain_test_support.h"
 
@@ -42,6 +46,29 @@ TEST_F(DomainTest, StartsAnswersAndEnds) {
   EXPECT_FALSE(domain->running());
   EXPECT_FALSE(exists(daemon));
   EXPECT_TRUE(domain->quit(Milliseconds(20'000)));
+}
+
+TEST_F(DomainTest, UsersOfAGroupComputeAtTheSameTime) {
+  DomainOptions for_users = options();
+  for_users.group = ::getgid();
+  ASSERT_TRUE(started(for_users));
+  EXPECT_EQ(kernel_.read_file(directory_.path() + "/option").value_or(""), "-multiuser-server\n");
+}
+
+TEST_F(DomainTest, ForOneUserAloneMpsIsStartedAsEver) {
+  ASSERT_TRUE(started(options()));
+  EXPECT_EQ(kernel_.read_file(directory_.path() + "/option").value_or(""), "\n");
+}
+
+TEST_F(DomainTest, AnOlderMpsIsStartedWithoutWhatItDoesNotKnow) {
+  const std::string older = directory_.path() + "/older-mps-control";
+  std::ofstream(older) << "#!/bin/sh\nexec " << options().control_program << " \"$@\"\n";
+  ASSERT_EQ(::chmod(older.c_str(), 0755), 0);
+  DomainOptions for_users = options();
+  for_users.group = ::getgid();
+  for_users.control_program = older;
+  ASSERT_TRUE(started(for_users));
+  EXPECT_EQ(kernel_.read_file(directory_.path() + "/option").value_or(""), "\n");
 }
 
 TEST_F(DomainTest, TellsClientsWhereItIs) {

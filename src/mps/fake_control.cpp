@@ -4,7 +4,8 @@
 /// "hangs-on-terminate", "ignores-shutdown" (else a server that is shut down gets a SIGTERM). While it runs,
 /// files beside the pipe directory steer it and tell of it: "dies" makes the next daemon do so,
 /// "answers/COMMAND", with underscores for spaces, is what a command is answered, and with ".later" what it
-/// is answered after that; "commands" lists those that came, and "gpu" is CUDA_VISIBLE_DEVICES. The server
+/// is answered after that; "commands" lists those that came, "gpu" is CUDA_VISIBLE_DEVICES, and "option" is
+/// what followed "-f", of which it knows "-multiuser-server". The server
 /// 5000000, whose clients are 601 and 602, is no process: Linux has no such numbers.
 #include <unistd.h>
 
@@ -97,7 +98,9 @@ void tell_of_itself() {
   std::ofstream(beside("gpu")) << environment_variable("CUDA_VISIBLE_DEVICES").value_or("") << std::endl;
 }
 
-int serve() {
+int serve(const std::string& option) {
+  std::ofstream(beside("option")) << option << std::endl;
+  if (!option.empty() && option != "-multiuser-server") return 1;
   if (mode() == "dies" || std::ifstream(beside("dies"))) {
     std::cerr << "first line\nthe GPU is not there\n";
     return 1;
@@ -142,5 +145,5 @@ int send_commands() {
 }  // namespace
 
 int main(int argc, char** argv) {
-  return argc > 1 && std::strcmp(argv[1], "-f") == 0 ? serve() : send_commands();
+  return argc > 1 && std::strcmp(argv[1], "-f") == 0 ? serve(argc > 2 ? argv[2] : "") : send_commands();
 }

@@ -51,7 +51,7 @@ class Driver:
 
     def get(self, setting, of_context):
         room = ctypes.create_string_buffer(1024)
-        size = ctypes.c_size_t(len(room))
+        size = ctypes.c_size_t({FILE: len(room), FLAGS: 4}.get(setting, 1))
         call = "cuCoredumpGetAttribute" if of_context else "cuCoredumpGetAttributeGlobal"
         result = getattr(self.library, call)(setting, room, ctypes.byref(size))
         if result:

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// nvidia-cuda-mps-control for the software GPU: "-d" starts the daemon in the background, "-f" in the
-/// foreground; without an option the lines on standard input are commands for the daemon that runs.
+/// foreground, "-multiuser-server" after it is what it does anyway; without an option the lines on standard
+/// input are commands for the daemon that runs.
 #include <cstdio>
 #include <iostream>
 #include <string>
@@ -113,6 +114,6 @@ int main(int argument_count, char** arguments) {
   if (option == mps::background_argument) return run_daemon(mps::MpsLog("control.log", "Control"));
   if (option == mps::server_argument) return run_server();
   if (option.empty()) return send_commands();
-  std::fprintf(stderr, "usage: nvidia-cuda-mps-control [-d | -f]\n");
+  std::fprintf(stderr, "usage: nvidia-cuda-mps-control [-d | -f] [-multiuser-server]\n");
   return 1;
 }
