@@ -59,8 +59,9 @@ run(${CMAKE_COMMAND} -E env LD_LIBRARY_PATH=${FOLDER}/prefix/lib/softgpu FIREBRE
     ${FOLDER}/prefix/bin/firebreak-decode --standalone --steps 2)
 foreach(file lib/libfirebreak.so lib/libfirebreak.so.0 lib/libfirebreak-inject.so lib/libfirebreak-guard.so
   lib/libfirebreak-torch.so.0 lib/softgpu/libcuda.so.1
-             lib/softgpu/libfirebreak-softgpu.so bin/firebreak bin/firebreakd bin/softgpu/nvidia-cuda-mps-control
-             include/firebreak/firebreak.h include/firebreak/torch.h)
+             lib/softgpu/libfirebreak-softgpu.so bin/firebreak bin/firebreakd lib/softgpu/nvidia-cuda-mps-control
+             include/firebreak/firebreak.h include/firebreak/torch.h lib/systemd/system/firebreakd.service
+             lib/sysusers.d/firebreak.conf lib/tmpfiles.d/firebreak.conf)
   if(NOT EXISTS ${FOLDER}/prefix/${file})
     message(FATAL_ERROR "not installed: ${file}")
   endif()

@@ -19,7 +19,7 @@ Result<platform::Platform> make_platform(const platform::PlugInRequest& request)
   const std::string library_folder = request.installation + "/lib/softgpu";
   made.cuda_library = library_folder + "/libcuda.so.1";
   made.nvml_library = library_folder + "/" + abi::nvml_library_name;
-  made.control_program = request.installation + "/bin/softgpu/nvidia-cuda-mps-control";
+  made.control_program = request.installation + "/lib/softgpu/nvidia-cuda-mps-control";
   if (!os::find_program(made.control_program)) {
     return fail(ErrorCode::NotFound, "the software GPU is not installed: no " + made.control_program,
                 "build it, or set FIREBREAK_GPU=real");
