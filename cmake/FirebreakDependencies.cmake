@@ -9,6 +9,7 @@ find_package(tl-expected REQUIRED)
 find_package(PkgConfig REQUIRED)
 pkg_check_modules(libsystemd REQUIRED IMPORTED_TARGET libsystemd)
 find_path(XXHASH_INCLUDE_DIR xxhash.h REQUIRED)  # header only
+find_path(TOMLPLUSPLUS_INCLUDE_DIR toml++/toml.h REQUIRED)  # likewise
 # Fat binaries are compressed with these. Their archives alone: libfirebreak-guard.so may need nothing but libc.
 foreach(name lz4 zstd)
   find_library(FIREBREAK_${name} NAMES lib${name}.a REQUIRED)

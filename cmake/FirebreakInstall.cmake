@@ -14,6 +14,7 @@ install(TARGETS firebreak_guard_shared LIBRARY DESTINATION lib COMPONENT preload
 # What runs on a machine with a GPU.
 install(TARGETS firebreak firebreakd firebreak-parking-client RUNTIME DESTINATION bin COMPONENT agent)
 install(FILES packaging/firebreakd.service DESTINATION lib/systemd/system COMPONENT agent)
+install(FILES packaging/firebreakd.toml DESTINATION etc/firebreak COMPONENT agent)
 install(FILES packaging/sysusers.conf DESTINATION lib/sysusers.d RENAME firebreak.conf COMPONENT agent)
 install(FILES packaging/tmpfiles.conf DESTINATION lib/tmpfiles.d RENAME firebreak.conf COMPONENT agent)
 install(DIRECTORY docs/ DESTINATION share/doc/firebreak COMPONENT agent FILES_MATCHING PATTERN "*.md"

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 #include <signal.h>
 #include <spdlog/spdlog.h>
-#include <CLI/CLI.hpp>
 
 #include <algorithm>
 #include <cstdio>
@@ -11,6 +10,7 @@
 #include <string_view>
 
 #include "agent/agent.h"
+#include "agent/command_line.h"
 #include "agent/gpu_detectors.h"
 #include "agent/gpu_wait.h"
 #include "agent/kept_state.h"
@@ -35,34 +35,6 @@
 namespace firebreak::agent {
 namespace {
 
-struct Options {
-  std::string directory = "/run/firebreak";
-  std::string socket_path;
-  std::string operator_group;
-  std::string tenant_group;
-  std::string strays = "end";
-  bool sparse = false;
-  std::uint64_t stray_blocks = AgentOptions{}.stray_blocks_max;
-  double hold_s = 5;
-  double longest_hold_s = 30;
-  double lease_s = 30;
-  std::uint64_t quota_mib = 0;
-  double fence_wait_s = 0.05;
-  double park_s = 0;
-  bool spares = false;
-  std::string gpu_kind;
-  std::vector<std::string> gpus;
-  mps::ClientLimits limits;
-  bool end_domains = false;
-  bool supervised = false;
-  double watchdog_s = 1;
-  bool shelf = false;
-  bool looks = false;
-  std::uint64_t log_mib = 16;
-  std::size_t log_files = os::LogLimits{}.old_files;
-  std::uint64_t descriptors = 0;
-};
-
 /// Before there are domains that a guard is of use to.
 std::string test_guard(const platform::Platform& platform) {
   return describe(guard::known_or_new_probe_result(*platform.kernel, platform::guard_probe(platform)));
@@ -73,7 +45,7 @@ Milliseconds milliseconds(double seconds) {
 }
 
 /// Full UUIDs, each once.
-Result<std::vector<std::string>> find_gpus(const platform::Platform& platform, const Options& options) {
+Result<std::vector<std::string>> find_gpus(const platform::Platform& platform, const CommandLine& options) {
   std::vector<std::string> uuids;
   for (const std::string& wanted : options.gpus) {
     auto uuid = platform::find_gpu(platform, wanted);
@@ -96,7 +68,7 @@ std::uint64_t raise_descriptors(std::uint64_t most) {
 
 /// The software GPU is for those who ask for it; nobody's tenants are to run on an interpreter because the
 /// driver was not loaded yet. False: we are to end before there is one.
-Result<bool> await_gpu(const Options& options, const Sockets& sockets, os::EventLoop& loop,
+Result<bool> await_gpu(const CommandLine& options, const Sockets& sockets, os::EventLoop& loop,
                        ServiceManager& manager) {
   const auto wanted = platform::wanted_gpu(options.gpu_kind);
   if (!wanted) return propagate(wanted);
@@ -127,7 +99,7 @@ Result<os::SocketGroup> group_of(const std::string& name) {
 }
 
 /// Who may come there is said by the socket's group (docs/security.md).
-Result<Sockets> sockets_of(const Options& options) {
+Result<Sockets> sockets_of(const CommandLine& options) {
   const auto operators = group_of(options.operator_group);
   if (!operators) return propagate(operators);
   const auto tenants = group_of(options.tenant_group);
@@ -141,7 +113,7 @@ enum class Told { Nothing, HandOver, End };
 /// SIGTERM is what service managers send, and a restart or an upgrade begins with it just as a stop does;
 /// SIGHUP comes when a terminal is gone. Neither is a wish of somebody's that tenants end. SIGINT is: it
 /// comes from a keyboard, and who ends a program there wants nothing of it left.
-Told meaning_of(int signal, const Options& options) {
+Told meaning_of(int signal, const CommandLine& options) {
   return signal == SIGINT || options.end_domains ? Told::End : Told::HandOver;
 }
 
@@ -159,7 +131,7 @@ void move_out(ServiceManager& manager, const std::string& domain, pid_t daemon) 
   os::leave_process_at_once(handed_over_status);
 }
 
-Result<AgentOptions> options_of_agent(const Options& options, const Sockets& sockets,
+Result<AgentOptions> options_of_agent(const CommandLine& options, const Sockets& sockets,
                                       const platform::Platform& platform, std::uint64_t descriptors_max) {
   AgentOptions made;
   made.socket_path = sockets.operators;
@@ -186,7 +158,7 @@ Result<AgentOptions> options_of_agent(const Options& options, const Sockets& soc
   return made;
 }
 
-Result<int> serve(const Options& options) {
+Result<int> serve(const CommandLine& options) {
   const std::uint64_t descriptors_max = raise_descriptors(options.descriptors);
   if (auto made = os::make_directories(options.directory); !made) return propagate(made, options.directory);
   const auto lock = os::FileLock::take(options.directory + "/agent.lock");
@@ -226,7 +198,6 @@ Result<int> serve(const Options& options) {
   const auto broker = start_broker(*platform->kernel);
   if (!broker) return propagate(broker);
   platform::hear_promptly(*platform);
-
   auto gpus = find_gpus(*platform, options);
   if (!gpus) return propagate(gpus);
 
@@ -258,7 +229,7 @@ Result<int> serve(const Options& options) {
 }
 
 /// The same command again, under our eyes.
-Result<int> supervise(const Options& options, int argument_count, char** arguments) {
+Result<int> supervise(const CommandLine& options, int argument_count, char** arguments) {
   raise_descriptors(0);  // each that the agent has may be ours to keep
   if (auto made = os::make_directories(options.directory); !made) return propagate(made, options.directory);
   auto program = os::executable_path();
@@ -275,126 +246,13 @@ Result<int> supervise(const Options& options, int argument_count, char** argumen
   return (*supervisor)->run();
 }
 
-/// What becomes of tenants.
-void add_tenant_options(CLI::App& app, Options& options) {
-  app.set_version_flag("--version", "firebreakd " + platform::version());
-  app.add_option("--directory", options.directory,
-                 "For MPS directories and the default socket; short, private to us")
-      ->capture_default_str();
-  app.add_option("--socket", options.socket_path,
-                 "Where operators reach the agent (default: DIRECTORY/agent.sock; tenants: "
-                 "DIRECTORY/tenants.sock)");
-  app.add_option("--operator-group", options.operator_group,
-                 "Whose members are operators, besides root and our user: they may do everything");
-  app.add_option("--tenant-group", options.tenant_group,
-                 "Whose members may run tenants, besides root and our user, and see and end their own");
-  app.add_option("--strays", options.strays,
-                 "What becomes of a guarded tenant that strays, where its operator says nothing else: end or "
-                 "report")
-      ->check(CLI::IsMember({"end", "report"}))
-      ->capture_default_str();
-  app.add_option("--stray-blocks", options.stray_blocks,
-                 "A tenant that is only to be reported is ended beyond this many stray blocks of 2 MiB")
-      ->capture_default_str();
-  app.add_option("--hold-s", options.hold_s,
-                 "How long a dead client's last kernels have to end, while others share its domain; 0: none "
-                 "are waited for")
-      ->check(CLI::NonNegativeNumber)
-      ->capture_default_str();
-  app.add_option("--longest-hold-s", options.longest_hold_s,
-                 "The same where work is known to run on; then its domain is given up")
-      ->check(CLI::NonNegativeNumber)
-      ->capture_default_str();
-  app.add_option("--fence-wait-s", options.fence_wait_s,
-                 "The same for a dead active whose standby waits to take over, where work is known to run")
-      ->check(CLI::NonNegativeNumber)
-      ->capture_default_str();
-  app.add_option("--lease-s", options.lease_s,
-                 "How long a tenant's GPU memory outlives its last process, unless it had finished; a "
-                 "process that is "
-                 "started meanwhile goes on with it")
-      ->check(CLI::NonNegativeNumber)
-      ->capture_default_str();
-  app.add_option("--park-s", options.park_s,
-                 "How long the other tenants of a domain go on after an exception of one's kernel, so that "
-                 "they can leave before the domain falls; costs a small context a domain (default: 0, not "
-                 "at all)")
-      ->check(CLI::Range(0.0, 86400.0));
-  app.add_flag("--spares", options.spares,
-               "Give spare driver instances to programs that `firebreak run --spare` starts; costs an MPS "
-               "daemon more on each GPU");
-  app.add_option("--quota-mib", options.quota_mib,
-                 "Of GPU memory that outlives its processes, for each tenant (default: "
-                 "no limit)")
-      ->check(CLI::Range(std::uint64_t{0}, std::uint64_t{1} << 30));
-}
-
-/// What there is for them.
-void add_machine_options(CLI::App& app, Options& options) {
-  app.add_flag(
-      "--sparse", options.sparse,
-      "Let low addresses of tenants without a guard swallow strays (below 4 GiB): contained, and told "
-      "to nobody");
-  app.add_option(
-      "--gpu", options.gpus,
-      "A GPU with two MPS domains of its own, by its UUID or how that begins (nvidia-smi -L); may be "
-      "given again (default: one, the one that CUDA finds)");
-  app.add_option("--gpu-kind", options.gpu_kind,
-                 "real, for which the agent waits where its driver is not loaded, or soft, to try Firebreak "
-                 "without a GPU (default: FIREBREAK_GPU, else real)")
-      ->check(CLI::IsMember({"real", "soft"}));
-  app.add_option("--sm-percent", options.limits.sm_percent,
-                 "Of the SMs, for each tenant of which `firebreak run` says nothing else")
-      ->check(CLI::Range(1, 100));
-  app.add_option("--memory-mib", options.limits.memory_mib,
-                 "Of device memory, for each tenant of which `firebreak run` says nothing else")
-      ->check(CLI::Range(1U, 1U << 30));
-  // What it asked for is so by itself now; who has it in a unit file need not take it out.
-  app.add_flag("--keep-domains")->group("");
-  auto* supervised =
-      app.add_flag("--supervised", options.supervised,
-                   "Be started again after a failure and after a SIGTERM, with everything that is known of "
-                   "the tenants and "
-                   "their memory; for machines without systemd, whose descriptor store does the same");
-  app.add_option(
-         "--watchdog-s", options.watchdog_s,
-         "With --supervised: an agent whose loop gives no sign of life for so long is killed and started "
-         "again; 0: none is, as for a debugger (by systemd: WatchdogSec=)")
-      ->check(CLI::Range(0.0, 86400.0))
-      ->capture_default_str();
-  app.add_flag(
-         "--end-domains", options.end_domains,
-         "Whatever ends the agent ends its MPS daemons, and with them the tenants; without it they go on, "
-         "for the next agent on this directory, unless it ends by SIGINT or `firebreak shutdown`")
-      ->excludes(supervised);
-  app.add_flag("--shelf", options.shelf, "What agents start themselves, to hold descriptors for them")
-      ->group("");
-  app.add_flag("--looks", options.looks, "What the agent starts itself, to look at other processes for it")
-      ->group("");
-  app.add_option("--log-mib", options.log_mib, "Size of an MPS log above which its older part is moved away")
-      ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1} << 20))
-      ->capture_default_str();
-  app.add_option(
-         "--descriptors", options.descriptors,
-         "How many the agent may have, for how many tenants it has room (default: as many as the hard "
-         "limit allows, and root may raise)")
-      ->check(CLI::Range(std::uint64_t{128}, std::uint64_t{1} << 20));
-  app.add_option("--log-files", options.log_files, "How many such parts are kept of each log")
-      ->capture_default_str();
-}
-
 }  // namespace
 }  // namespace firebreak::agent
 
 int main(int argument_count, char** arguments) {
   using namespace firebreak;
-  agent::Options options;
-  CLI::App app{"The Firebreak agent: keeps the other tenants of a shared GPU alive when one faults."};
-  agent::add_tenant_options(app, options);
-  agent::add_machine_options(app, options);
-  CLI11_PARSE(app, argument_count, arguments);
-  if (options.socket_path.empty()) options.socket_path = options.directory + "/agent.sock";
-
+  agent::CommandLine options;
+  if (const auto status = agent::read_command_line(argument_count, arguments, options)) return *status;
   set_up_logging("firebreakd", "warn");
   if (options.shelf) {
     os::Socket socket{os::Fd(agent::Shelves::socket_descriptor)};

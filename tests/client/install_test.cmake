@@ -61,7 +61,7 @@ foreach(file lib/libfirebreak.so lib/libfirebreak.so.0 lib/libfirebreak-inject.s
   lib/libfirebreak-torch.so.0 lib/softgpu/libcuda.so.1
              lib/softgpu/libfirebreak-softgpu.so bin/firebreak bin/firebreakd lib/softgpu/nvidia-cuda-mps-control
              include/firebreak/firebreak.h include/firebreak/torch.h lib/systemd/system/firebreakd.service
-             lib/sysusers.d/firebreak.conf lib/tmpfiles.d/firebreak.conf)
+             lib/sysusers.d/firebreak.conf lib/tmpfiles.d/firebreak.conf etc/firebreak/firebreakd.toml)
   if(NOT EXISTS ${FOLDER}/prefix/${file})
     message(FATAL_ERROR "not installed: ${file}")
   endif()
