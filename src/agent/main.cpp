@@ -58,6 +58,16 @@ Result<std::vector<std::string>> find_gpus(const platform::Platform& platform, c
   return uuids;
 }
 
+/// Of several software GPUs: the stand-in for NVML, which is loaded into this process, finds it as tenants
+/// do.
+os::EnvironmentScope which_gpu(const platform::Platform& platform) {
+  os::EnvironmentScope::Variables variables;
+  for (const auto& variable : platform.environment) {
+    if (variable.first == platform.state_variable) variables.push_back(variable);
+  }
+  return os::EnvironmentScope{variables};
+}
+
 /// How many we have; a machine that does not say so lets us go on.
 std::uint64_t raise_descriptors(std::uint64_t most) {
   const auto limit = most == 0 ? os::raise_descriptor_limit() : os::raise_descriptor_limit(most);
@@ -195,6 +205,7 @@ Result<int> serve(const CommandLine& options) {
   }
   auto platform = platform::choose(options.directory + "/softgpu", options.gpu_kind);
   if (!platform) return propagate(platform);
+  const os::EnvironmentScope of_the_gpu = which_gpu(*platform);
   const auto broker = start_broker(*platform->kernel);
   if (!broker) return propagate(broker);
   platform::hear_promptly(*platform);
