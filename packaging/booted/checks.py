@@ -168,9 +168,10 @@ def set_up():
     for user in ("tenant", "stranger"):
         must("useradd", "--create-home", user)
     if BROKEN == "wait":
-        wrapper = pathlib.Path("/usr/local/bin/systemctl")
+        wrapper = pathlib.Path("/usr/bin/systemctl")
+        wrapper.rename("/usr/bin/systemctl.real")
         wrapper.write_text('#!/bin/sh\nfor a; do shift; [ "$a" = --no-block ] || set -- "$@" "$a"; done\n'
-                           'exec /usr/bin/systemctl "$@"\n')
+                           'exec /usr/bin/systemctl.real "$@"\n')
         wrapper.chmod(0o755)
 
 
@@ -330,6 +331,8 @@ def main():
             print("the others were not tried", flush=True)
             break
     told = {
+        "what": "the Debian packages on a booted Debian 12 in a container, with a pair at work",
+        "device": "Firebreak Software GPU",
         "date": datetime.date.today().isoformat(),
         "commit": OPTIONS["commit"],
         "command": f"./dev booted --restarts {OPTIONS['restarts']}" + (f" --break {BROKEN}" if BROKEN else ""),
