@@ -28,6 +28,7 @@ namespace {
 
 constexpr std::uint64_t wake_id = 0;
 constexpr std::uint64_t alarm_id = 1;
+constexpr std::uint64_t first_id = 2;
 constexpr int most_events = 32;
 /// What was posted is served for so long in one turn: who has much to post keeps nothing else waiting.
 constexpr Nanoseconds longest_posted = std::chrono::milliseconds(20);
@@ -84,17 +85,21 @@ void Watch::expect_writable(bool expected) {
 Result<std::unique_ptr<EventLoop>> EventLoop::create() {
   Fd epoll(::epoll_create1(EPOLL_CLOEXEC));
   if (!epoll) return fail_errno("make an event loop", errno);
+  Fd first(::epoll_create1(EPOLL_CLOEXEC));
+  if (!first || add_to_epoll(epoll, first.get(), first_id) != 0)
+    return fail_errno("make an event loop", errno);
   Fd wake(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!wake || add_to_epoll(epoll, wake.get(), wake_id) != 0) return fail_errno("make an event loop", errno);
   Fd alarm(::timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK));
   if (!alarm || add_to_epoll(epoll, alarm.get(), alarm_id) != 0)
     return fail_errno("make an event loop", errno);
-  return std::unique_ptr<EventLoop>(new EventLoop(std::move(epoll), std::move(wake), std::move(alarm)));
+  return std::unique_ptr<EventLoop>(
+      new EventLoop(std::move(epoll), std::move(first), std::move(wake), std::move(alarm)));
 }
 
 Result<Watch> EventLoop::add(Entry entry) {
   const std::uint64_t id = next_id_++;
-  if (add_to_epoll(epoll_, entry.fd, id) != 0) {
+  if (add_to_epoll(epoll_of(entry), entry.fd, id) != 0) {
     if (errno == EPERM) return fail(ErrorCode::Unsupported, "this kind of file cannot be waited for");
     return fail_errno("watch a descriptor", errno);
   }
@@ -111,7 +116,7 @@ void EventLoop::remove(std::uint64_t id) {
   }
   const auto found = entries_.find(id);
   if (found == entries_.end()) return;
-  ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, found->second->fd, nullptr);
+  ::epoll_ctl(epoll_of(*found->second).get(), EPOLL_CTL_DEL, found->second->fd, nullptr);
   entries_.erase(found);
 }
 
@@ -127,6 +132,14 @@ Result<Watch> EventLoop::watch(int fd, Callback readable, Callback writable) {
   entry.fd = fd;
   entry.readable = std::move(readable);
   entry.writable = std::move(writable);
+  return add(std::move(entry));
+}
+
+Result<Watch> EventLoop::watch_first(int fd, Callback callback) {
+  Entry entry;
+  entry.fd = fd;
+  entry.readable = std::move(callback);
+  entry.is_first = true;
   return add(std::move(entry));
 }
 
@@ -224,6 +237,7 @@ void EventLoop::run_posted() {
   }
   const Monotonic until = std::chrono::steady_clock::now() + longest_posted;
   for (std::size_t i = 0; i < batch.size(); ++i) {
+    serve_first();
     batch[i]();
     if (i + 1 < batch.size() && std::chrono::steady_clock::now() >= until)
       return put_off(std::span(batch).subspan(i + 1));
@@ -238,6 +252,15 @@ void EventLoop::put_off(std::span<Callback> rest) {
                    std::make_move_iterator(rest.end()));
   }
   wake_up(wake_.get());
+}
+
+void EventLoop::serve_first() {
+  std::array<epoll_event, most_events> events{};
+  const int count = ::epoll_wait(first_.get(), events.data(), most_events, 0);
+  for (int i = 0; i < count; ++i) {
+    const epoll_event& event = events[static_cast<std::size_t>(i)];
+    dispatch(event.data.u64, event.events);
+  }
 }
 
 void EventLoop::dispatch(std::uint64_t id, std::uint32_t events) {
@@ -262,7 +285,10 @@ void EventLoop::run_due() {
   const Monotonic now = std::chrono::steady_clock::now();
   for (auto next = due_.begin(); next != due_.end() && next->first <= now; ++next)
     ids.push_back(next->second);
-  for (const std::uint64_t id : ids) run_timer(id);
+  for (const std::uint64_t id : ids) {
+    serve_first();
+    run_timer(id);
+  }
   (void)set_alarm();  // it was set before, and nothing in it has changed but the time
 }
 
@@ -293,6 +319,8 @@ bool EventLoop::run_once(std::optional<Milliseconds> timeout) {
     } else if (id == alarm_id) {
       run_due();
     } else {
+      serve_first();
+      if (id == first_id) continue;
       dispatch(id, events[static_cast<std::size_t>(i)].events);
     }
   }

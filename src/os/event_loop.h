@@ -67,6 +67,9 @@ class EventLoop {
   Result<Watch> watch_readable(int fd, Callback callback) { return watch(fd, std::move(callback), {}); }
   /// The same, and `writable` as long as it can be written to, where Watch::expect_writable says so.
   Result<Watch> watch(int fd, Callback readable, Callback writable);
+  /// The same as the first, for what nobody may keep waiting: it is served before each of the others, however
+  /// many of those there are.
+  Result<Watch> watch_first(int fd, Callback callback);
   /// Calls back once, after `delay`.
   Result<Watch> after(Nanoseconds delay, Callback callback);
   /// The same, but rather at once than never: where no timer can be had the callback is posted, and nothing
@@ -102,6 +105,7 @@ class EventLoop {
     Callback readable;
     Callback writable;
     bool is_to_be_writable = false;
+    bool is_first = false;
   };
   struct Timer {
     Monotonic at{};
@@ -109,13 +113,18 @@ class EventLoop {
     Callback callback;
   };
 
-  EventLoop(Fd epoll, Fd wake, Fd alarm)
-      : epoll_(std::move(epoll)), wake_(std::move(wake)), alarm_(std::move(alarm)) {}
+  EventLoop(Fd epoll, Fd first, Fd wake, Fd alarm)
+      : epoll_(std::move(epoll)),
+        first_(std::move(first)),
+        wake_(std::move(wake)),
+        alarm_(std::move(alarm)) {}
   Result<Watch> add(Entry entry);
   Result<Watch> add_timer(Nanoseconds first, Nanoseconds period, Callback callback);
   Status set_alarm();
   void remove(std::uint64_t id);
   void expect_writable(std::uint64_t id, bool expected);
+  const Fd& epoll_of(const Entry& entry) const { return entry.is_first ? first_ : epoll_; }
+  void serve_first();
   void dispatch(std::uint64_t id, std::uint32_t events);
   void run_due();
   void run_timer(std::uint64_t id);
@@ -123,9 +132,10 @@ class EventLoop {
   void put_off(std::span<Callback> rest);
 
   Fd epoll_;
+  Fd first_;  ///< an epoll of its own, that the other one waits for
   Fd wake_;
   Fd alarm_;  ///< rings for the first of the timers
-  std::uint64_t next_id_ = 2;
+  std::uint64_t next_id_ = 3;
   std::map<std::uint64_t, std::shared_ptr<Entry>> entries_;
   std::map<std::uint64_t, std::shared_ptr<Timer>> timers_;
   std::set<std::pair<Monotonic, std::uint64_t>> due_;  ///< the same by their times

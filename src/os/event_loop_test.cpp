@@ -5,6 +5,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include <array>
 #include <csignal>
 #include <fstream>
 #include <thread>
@@ -84,6 +85,37 @@ TEST_F(EventLoopTest, MuchThatWasPostedIsServedInOrderAndKeepsNothingElseWaiting
   EXPECT_FALSE(order.ends_with("!")) << order;
   std::erase(order, '!');
   EXPECT_EQ(order, "012345678");
+}
+
+TEST_F(EventLoopTest, WhatComesFirstIsServedBeforeEachOfTheOthers) {
+  std::string order;
+  std::array<Fd, 3> others;
+  std::array<Watch, 3> watches;
+  for (std::size_t i = 0; i < others.size(); ++i) {
+    others[i] = Fd(::eventfd(1, EFD_CLOEXEC | EFD_NONBLOCK));
+    watches[i] = loop_->watch_readable(others[i].get(), [&] { raise(), order += "other "; }).value();
+  }
+  for (const char* posted : {"posted ", "posted "}) loop_->post([&, posted] { raise(), order += posted; });
+  const Watch first = loop_->watch_first(event_.get(), [&] { lower(), order += "first "; }).value();
+  EXPECT_TRUE(loop_->run_once(Milliseconds(0)));
+  for (std::size_t at = order.find(' '); at != std::string::npos; at = order.find(' ', at + 1)) {
+    const std::string before = order.substr(0, at);
+    if (before.ends_with("first") || at + 1 == order.size()) continue;
+    EXPECT_EQ(order.substr(at + 1, 5), "first") << order;
+  }
+  EXPECT_NE(order.find("first"), std::string::npos) << order;
+}
+
+TEST_F(EventLoopTest, WhatComesFirstWakesAndCanBeTakenAway) {
+  int calls = 0;
+  Watch first = loop_->watch_first(event_.get(), [&] { ++calls; }).value();
+  EXPECT_FALSE(loop_->run_once(Milliseconds(0)));
+  raise();
+  EXPECT_TRUE(loop_->run_once(std::nullopt));
+  EXPECT_EQ(calls, 1);
+  first.cancel();
+  EXPECT_FALSE(loop_->run_once(Milliseconds(0)));
+  EXPECT_EQ(calls, 1);
 }
 
 TEST_F(EventLoopTest, SeesAHangUp) {

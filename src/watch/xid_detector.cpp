@@ -72,8 +72,8 @@ Status XidDetector::open_log() {
   if (!log) return propagate(log);
   log_ = std::move(*log);
   Status skipped = skip_backlog();
-  Result<os::Watch> readable = skipped ? loop_.watch_readable(log_.get(), [this] { read_log(); })
-                                       : Result<os::Watch>(propagate(skipped));
+  Result<os::Watch> readable =
+      skipped ? loop_.watch_first(log_.get(), [this] { read_log(); }) : Result<os::Watch>(propagate(skipped));
   if (!readable) {
     log_.reset();
     return propagate(readable);
@@ -89,7 +89,7 @@ void XidDetector::listen_to_bell() {
   if (bell) {
     bell_ = std::move(*bell);
     for (const os::Fd* fd : bell_->fds()) {
-      Result<os::Watch> rings = loop_.watch_readable(fd->get(), [this, fd] { ring(*fd); });
+      Result<os::Watch> rings = loop_.watch_first(fd->get(), [this, fd] { ring(*fd); });
       if (rings) rings_.push_back(std::move(*rings));
     }
     options_.reading.bell = rings_.size() == bell_->fds().size();
