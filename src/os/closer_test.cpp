@@ -2,7 +2,10 @@
 #include "os/closer.h"
 
 #include <fcntl.h>
+#include <sys/socket.h>
 
+#include <optional>
+#include <string_view>
 #include <vector>
 
 #include "os/closer_test_support.h"
@@ -91,6 +94,54 @@ TEST_F(CloserTest, WhoeverHadItNeedNotStay) {
   connection.close_by(std::exchange(closer, nullptr));
   connection.reset();
   EXPECT_EQ(Loopback::read_to_end(client), sent);
+}
+
+/// What is left in a socket is closed with it.
+struct HangUpTest : CloserTest {
+  HangUpTest() {
+    auto [our_end, their_end] = std::move(socket_pair().value());
+    ours.emplace(std::move(our_end));
+    theirs.emplace(std::move(their_end));
+    ours->close_by(closer);
+  }
+  void send(std::string_view text, std::vector<int> descriptors = {}) {
+    EXPECT_TRUE(theirs->send(std::as_bytes(std::span(text)), descriptors, Milliseconds(0)));
+  }
+  bool needs_closer() {
+    ours->hang_up_for_good();
+    return ours->fd().closer() != nullptr;
+  }
+
+  std::optional<Socket> ours;
+  std::optional<Socket> theirs;
+};
+
+TEST_F(HangUpTest, OneInWhichNothingIsLeftNeedsNoCloser) {
+  EXPECT_FALSE(needs_closer());
+  EXPECT_EQ(theirs->receive(Milliseconds(0)).error().code, ErrorCode::Unavailable);
+}
+
+TEST_F(HangUpTest, OneInWhichMessagesAreLeftNeedsNoneEither) {
+  for (const char* text : {"one", "two", "three"}) send(text);
+  EXPECT_FALSE(needs_closer());
+}
+
+TEST_F(HangUpTest, OneInWhichDescriptorsAreLeftNeedsOne) {
+  send("one");
+  send("two", {loopback.connect_client().get()});
+  EXPECT_TRUE(needs_closer());
+}
+
+/// Which reads as the end.
+TEST_F(HangUpTest, WhatIsBehindAnEmptyMessageIsSeen) {
+  EXPECT_EQ(::send(theirs->fd().get(), "", 0, 0), 0);
+  send("two", {loopback.connect_client().get()});
+  EXPECT_TRUE(needs_closer());
+}
+
+TEST_F(HangUpTest, OneInWhichVeryManyAreLeftKeepsNobody) {
+  for (int i = 0; i < 100; ++i) send("one");
+  EXPECT_TRUE(needs_closer());
 }
 
 TEST_F(CloserTest, BeyondTheBoundTheyWaitForThoseBefore) {

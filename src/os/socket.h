@@ -51,6 +51,9 @@ class Socket {
 
   /// Ends the connection both ways; a receive() that another thread waits in returns Unavailable.
   void hang_up();
+  /// The same for who owns it alone and will not receive any more. Where nothing is left in it that others
+  /// have to close, no closer closes it either: that would be a thread for each.
+  void hang_up_for_good();
 
   /// From now on that closes it, and each descriptor that comes by it, also in a message that is refused: who
   /// is at the other end chose them.
@@ -64,6 +67,8 @@ class Socket {
   Fd release() { return std::move(fd_); }
 
  private:
+  bool take_off_what_came();
+
   Fd fd_;
 };
 
