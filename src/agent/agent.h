@@ -128,7 +128,7 @@ class Agent final : private ServerHandler {
   Detectors& detectors_;
   ServiceManager& manager_;
   ShelfQueue shelves_;
-  Server server_{loop_, *this};
+  Server server_{loop_, *this, {.clock = &clock_}};
   Tenants tenants_;
   Credentials credentials_;
   Teller teller_{clock_, server_, credentials_};

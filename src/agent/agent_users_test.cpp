@@ -337,5 +337,115 @@ TEST(ServerRoom, OfOneUserLeavesRoomForOthersAndForOperators) {
   EXPECT_EQ(come(operators), "");
 }
 
+/// A server whose requests take 10 ms each, of which a user may have four at once and a tenth of the time
+/// then.
+struct ServerTime : testing::Test {
+  struct Handler final : ServerHandler {
+    void on_message(Connection& connection, abi::Message message, std::vector<os::Fd>) override {
+      const auto* const named = std::get_if<abi::EndTenant>(&message);
+      (connection.asking().entrance == Entrance::Tenants ? tenants : operators)
+          .push_back(named == nullptr ? "" : named->tenant);
+      clock.advance(Milliseconds(10));
+    }
+    void on_closed(Connection&) override { ++closed; }
+    std::vector<std::string> tenants, operators;
+    int closed = 0;
+    FakeClock clock;
+  };
+
+  ServerTime() { EXPECT_TRUE(server.listen({path("agent"), {}, path("tenants"), {}})); }
+  std::string path(const std::string& name) const { return directory.path() + "/" + name; }
+  os::Socket come(const std::string& where) {
+    auto socket = std::move(os::connect(path(where), Milliseconds(5000)).value());
+    settle();
+    return socket;
+  }
+  static void ask(os::Socket& socket, const std::string& name) {
+    const std::string letter = abi::encode(abi::EndTenant{name, 0}, 1);
+    ASSERT_TRUE(socket.send(std::as_bytes(std::span(letter)), {}, Milliseconds(5000)));
+  }
+  void settle() {
+    while (loop->run_once(Milliseconds(0))) {
+    }
+  }
+  /// Its timers are the machine's, and those that come too early find that nobody may go on yet.
+  void pass_until(const std::function<bool()>& done) {
+    while (!done()) {
+      handler.clock.advance(Milliseconds(10));
+      loop->run_once(Milliseconds(1));
+    }
+  }
+
+  const os::TemporaryDirectory directory = std::move(os::TemporaryDirectory::create().value());
+  const std::unique_ptr<os::EventLoop> loop = std::move(os::EventLoop::create().value());
+  Handler handler;
+  const AllowanceLimits limits{.share = 0.1, .at_once = Milliseconds(35), .longest_wait = Milliseconds(500)};
+  Server server{*loop, handler, {.clock = &handler.clock, .time_of_user = limits}};
+};
+
+TEST_F(ServerTime, OfOneUserIsNoMoreThanItsShare) {
+  os::Socket socket = come("tenants");
+  for (int i = 0; i < 10; ++i) ask(socket, "llm");
+  settle();
+  EXPECT_EQ(handler.tenants.size(), 4u);
+  os::Socket other = come("agent");
+  for (int i = 0; i < 10; ++i) ask(other, "llm");
+  settle();
+  EXPECT_EQ(handler.operators.size(), 10u) << "operators wait for nobody";
+  EXPECT_EQ(handler.tenants.size(), 4u);
+}
+
+/// Also who had but one connection, behind all those of the same user.
+TEST_F(ServerTime, WhatWaitsIsServedInTheEndAndInItsOrder) {
+  std::vector<os::Socket> sockets;
+  for (int i = 0; i < 3; ++i) sockets.push_back(come("tenants"));
+  for (const char* number : {"1", "2", "3"}) {
+    for (std::size_t i = 0; i < sockets.size(); ++i) ask(sockets[i], std::string(1, char('a' + i)) + number);
+  }
+  settle();
+  EXPECT_EQ(handler.tenants.size(), 4u);
+  pass_until([&] { return handler.tenants.size() == 9; });
+  for (const char name : {'a', 'b', 'c'}) {
+    std::string order;
+    for (const std::string& each : handler.tenants) {
+      if (each.front() == name) order += each.substr(1);
+    }
+    EXPECT_EQ(order, "123") << name;
+  }
+}
+
+TEST_F(ServerTime, MoreConnectionsAreNoMoreTime) {
+  std::vector<os::Socket> sockets;
+  for (int i = 0; i < 20; ++i) {
+    sockets.push_back(come("tenants"));
+    ask(sockets.back(), "llm");
+  }
+  settle();
+  EXPECT_EQ(handler.tenants.size(), 4u);
+}
+
+/// It would have its share anew at once.
+TEST_F(ServerTime, WhoLeavesAndComesAgainHasNoMore) {
+  for (int i = 0; i < 4; ++i) {
+    os::Socket socket = come("tenants");
+    ask(socket, "llm");
+    settle();
+  }
+  os::Socket again = come("tenants");
+  ask(again, "llm");
+  settle();
+  EXPECT_EQ(handler.tenants.size(), 4u);
+}
+
+/// That a peer has gone is seen at its turn.
+TEST_F(ServerTime, WhoHangsUpMeanwhileIsForgotten) {
+  std::optional<os::Socket> socket = come("tenants");
+  for (int i = 0; i < 5; ++i) ask(*socket, "llm");
+  settle();
+  socket.reset();
+  pass_until([&] { return handler.closed == 1; });
+  EXPECT_EQ(handler.tenants.size(), 5u) << "what it said before counts";
+}
+
 }  // namespace
 }  // namespace firebreak::agent

@@ -21,6 +21,7 @@ constexpr Milliseconds held_pause{2};
 constexpr Milliseconds no_descriptors_pause{100};
 /// One lstat() each.
 constexpr Milliseconds between_path_looks{1000};
+constexpr Milliseconds between_words{1000};
 
 /// A file of a file system in user space would keep whatever program we start, which closes it.
 bool may_be_kept(const os::Fd& descriptor) {
@@ -65,6 +66,7 @@ Status Server::listen(const Sockets& sockets) {
   }
   auto looks = loop_.every(between_path_looks, [this] {
     for (const auto& door : doors_) look_after_path(*door);
+    forget_times();
   });
   if (!looks) return propagate(looks);
   path_looks_ = std::move(*looks);
@@ -117,6 +119,7 @@ void Server::handle(const Asker& asker, const std::function<void(Connection&)>& 
 }
 
 void Server::accept_one(Door& door) {
+  const Monotonic begin = now();
   auto socket = door.listener.accept(Milliseconds(0));
   if (!socket && socket.error().code == ErrorCode::ResourceExhausted) return turn_away(door);
   if (!socket) return;
@@ -125,23 +128,50 @@ void Server::accept_one(Door& door) {
   const auto peer = socket->peer_credentials();
   if (!peer) return;
   if (const auto refused = why_not(door, *peer)) {
-    spdlog::warn("turned away process {} of user {}: {}", peer->pid, peer->uid, refused->reason);
-    const std::string refusal = abi::encode(*refused);
-    (void)socket->send(std::as_bytes(std::span(refusal)), {}, Milliseconds(0));
-    return;
+    refuse(door, *peer, *socket, *refused);
+  } else {
+    let_in(door, *peer, std::move(*socket));
   }
+  spend(door.entrance, peer->uid, begin);
+}
+
+void Server::let_in(Door& door, const os::PeerCredentials& peer, os::Socket socket) {
   const std::uint64_t id = next_id_++;
-  auto connection = std::make_unique<Connection>(*this, id, door.entrance, std::move(*socket), *peer);
+  auto connection = std::make_unique<Connection>(*this, id, door.entrance, std::move(socket), peer);
   if (auto process = connection->socket_.peer_process()) connection->process_ = std::move(*process);
-  auto watch = loop_.watch(
-      connection->socket_.fd().get(), [this, id] { receive_one(id); }, [this, id] { flush(id); });
-  if (!watch) {
-    spdlog::error("cannot wait for process {}: {}", peer->pid, watch.error().message);
+  if (const Status watched = watch(*connection); !watched) {
+    spdlog::error("cannot wait for process {}: {}", peer.pid, watched.error().message);
     return;
   }
-  connection->watch_ = std::move(*watch);
   connections_.emplace(id, std::move(connection));
-  ++connections_of_user_[{door.entrance, peer->uid}];
+  ++connections_of_user_[{door.entrance, peer.uid}];
+}
+
+/// As cheaply as that goes: whoever comes again and again costs this each time. So of one user the log has a
+/// line a second.
+void Server::refuse(Door& door, const os::PeerCredentials& peer, os::Socket& socket,
+                    const abi::Refused& why) {
+  const std::string refusal = abi::encode(why);
+  (void)socket.send(std::as_bytes(std::span(refusal)), {}, Milliseconds(0));
+  socket.hang_up_for_good();
+  UserTime* const its = time_of(door.entrance, peer.uid);
+  if (its != nullptr && now() < its->next_word) {
+    ++its->turned_away_silently;
+    return;
+  }
+  const std::size_t others = its == nullptr ? 0 : std::exchange(its->turned_away_silently, 0);
+  spdlog::warn("turned away process {} of user {}: {}{}", peer.pid, peer.uid, why.reason,
+               others == 0 ? "" : fmt::format(" ({} more were before it)", others));
+  if (its != nullptr) its->next_word = now() + between_words;
+}
+
+Status Server::watch(Connection& connection) {
+  auto watch = loop_.watch(
+      connection.socket_.fd().get(), [this, id = connection.id()] { serve(id); },
+      [this, id = connection.id()] { flush(id); });
+  if (!watch) return propagate(watch);
+  connection.watch_ = std::move(*watch);
+  return {};
 }
 
 /// Operators always find room, and no user takes all of it.
@@ -164,7 +194,11 @@ void Server::turn_away(Door& door) {
   {
     auto socket = door.listener.accept(Milliseconds(0));
     const std::string refusal = abi::encode(abi::Refused{"the agent has no descriptor left", true});
-    if (socket) (void)socket->send(std::as_bytes(std::span(refusal)), {}, Milliseconds(0));
+    if (socket) {
+      socket->close_by(std::make_shared<os::Closer>());
+      (void)socket->send(std::as_bytes(std::span(refusal)), {}, Milliseconds(0));
+      socket->hang_up_for_good();
+    }
   }
   spdlog::warn("turned away a connection: no descriptor is left");
   if (auto spare = os::duplicate(door.listener.fd().get())) {
@@ -173,6 +207,75 @@ void Server::turn_away(Door& door) {
   }
   door.watch.cancel();
   door.waking = loop_.after_or_now(no_descriptors_pause, [this, &door] { (void)watch_door(door); });
+}
+
+// --- a user's share of the loop's time
+// ---------------------------------------------------------------------------------------------------
+
+Server::UserTime* Server::time_of(Entrance entrance, uid_t user) {
+  if (room_.clock == nullptr || entrance == Entrance::Operators) return nullptr;
+  return &time_of_users_.try_emplace(user, UserTime{Allowance(room_.time_of_user)}).first->second;
+}
+
+void Server::spend(Entrance entrance, uid_t user, Monotonic begin) {
+  UserTime* const its = time_of(entrance, user);
+  if (its != nullptr) its->allowance.spend(now() - begin, now());
+}
+
+/// Of a user who has taken its share the connections wait for their turn, one after the other: whoever has
+/// many gets no more by them, and none is left out.
+void Server::serve(std::uint64_t id) {
+  Connection* const connection = find(id);
+  if (connection == nullptr) return;
+  UserTime* const its = time_of(connection->entrance_, connection->peer_.uid);
+  const bool waits = its != nullptr && (its->next || its->allowance.wait(now()) > Nanoseconds(0));
+  return waits ? rest(*connection, *its) : serve_now(*connection);
+}
+
+void Server::serve_now(Connection& connection) {
+  const Monotonic begin = now();
+  const Entrance entrance = connection.entrance_;
+  const uid_t user = connection.peer_.uid;
+  receive_one(connection.id());  // which may close it
+  spend(entrance, user, begin);
+}
+
+void Server::rest(Connection& connection, UserTime& its) {
+  connection.watch_.cancel();
+  its.resting.push_back(connection.id());
+  if (!its.next) await_turn(its);
+}
+
+void Server::await_turn(UserTime& its) {
+  its.next = loop_.after_or_now(its.allowance.wait(now()), [this, &its] { serve_first_of(its); });
+}
+
+/// One message of one connection a turn of the loop: everybody else is served in between.
+void Server::serve_first_of(UserTime& its) {
+  its.next.cancel();
+  if (its.resting.empty()) return;
+  if (its.allowance.wait(now()) > Nanoseconds(0)) return await_turn(its);
+  const std::uint64_t id = its.resting.front();
+  its.resting.pop_front();
+  Connection* const connection = find(id);
+  if (connection != nullptr && !connection->closing_) {
+    if (const Status watched = watch(*connection); watched) {
+      flush(id);
+      serve_now(*connection);
+    } else {
+      give_up(*connection, watched.error());
+    }
+  }
+  if (!its.resting.empty()) await_turn(its);
+}
+
+/// Not before it has its whole share again: else it had that by coming anew.
+void Server::forget_times() {
+  std::erase_if(time_of_users_, [this](const auto& each) {
+    const auto& [user, its] = each;
+    return its.resting.empty() && its.allowance.is_whole(now()) &&
+           !connections_of_user_.contains({Entrance::Tenants, user});
+  });
 }
 
 void Server::receive_one(std::uint64_t id) {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -15,6 +16,7 @@
 #include <vector>
 
 #include "abi/wire.h"
+#include "agent/allowance.h"
 #include "agent/outbox.h"
 #include "agent/rights.h"
 #include "os/event_loop.h"
@@ -48,7 +50,7 @@ class Connection {
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
   /// The peer sees the end at once; the descriptor is closed a moment later.
-  ~Connection() { socket_.hang_up(); }
+  ~Connection() { socket_.hang_up_for_good(); }
 
   std::uint64_t id() const { return id_; }
   const os::PeerCredentials& peer() const { return peer_; }
@@ -123,6 +125,9 @@ struct ServerRoom {
   std::size_t most = 4096;
   std::size_t operators_reserve = 256;  ///< of them, for operators alone
   std::size_t of_user = 1024;           ///< of one user, at the tenants' socket
+  /// By which the time is taken that it may take there; none: as much as it likes.
+  const Clock* clock = nullptr;
+  AllowanceLimits time_of_user = {};
 };
 
 /// Belongs to the loop's thread.
@@ -158,6 +163,15 @@ class Server {
     bool has_lost_path = false;
   };
 
+  /// One user's, at the tenants' socket.
+  struct UserTime {
+    Allowance allowance;
+    std::deque<std::uint64_t> resting = {};  ///< connections that nobody reads from meanwhile, as they came
+    os::Watch next = {};                     ///< the first of them has its turn
+    Monotonic next_word{};                   ///< on who is turned away
+    std::size_t turned_away_silently = 0;
+  };
+
   Status open_door(const std::string& path, Entrance entrance, os::SocketGroup group);
   Status watch_door(Door& door);
   void look_after_path(Door& door);
@@ -165,6 +179,18 @@ class Server {
   /// None: it may come in.
   std::optional<abi::Refused> why_not(const Door& door, const os::PeerCredentials& peer) const;
   void turn_away(Door& door);
+  Status watch(Connection& connection);
+  UserTime* time_of(Entrance entrance, uid_t user);
+  void spend(Entrance entrance, uid_t user, Monotonic begin);
+  Monotonic now() const { return room_.clock == nullptr ? Monotonic{} : room_.clock->now(); }
+  void let_in(Door& door, const os::PeerCredentials& peer, os::Socket socket);
+  void refuse(Door& door, const os::PeerCredentials& peer, os::Socket& socket, const abi::Refused& why);
+  void serve(std::uint64_t id);
+  void serve_now(Connection& connection);
+  void rest(Connection& connection, UserTime& its);
+  void await_turn(UserTime& its);
+  void serve_first_of(UserTime& its);
+  void forget_times();
   void receive_one(std::uint64_t id);
   void post(Connection& connection, std::string text, int descriptor);
   void flush(std::uint64_t id);
@@ -179,6 +205,7 @@ class Server {
   std::uint64_t next_id_ = 1;
   std::map<std::uint64_t, std::unique_ptr<Connection>> connections_;
   std::map<std::pair<Entrance, uid_t>, std::size_t> connections_of_user_;
+  std::map<uid_t, UserTime> time_of_users_;
 };
 
 }  // namespace firebreak::agent
