@@ -5,6 +5,7 @@
 #include "abi/spare_page.h"
 #include "agent/parked_domain_test_support.h"
 #include "agent/spares.h"
+#include "os/descriptors.h"
 
 namespace firebreak::agent {
 namespace {
@@ -378,6 +379,29 @@ TEST_F(AgentSpares, APageOfAnotherVersionIsNotLookedAt) {
   start_with_spare(first, "llm", page);
   EXPECT_EQ(tenant("llm")["spare"]["state"], "starting");
 }
+
+class AgentSparesBehind : public AgentSpares, public testing::WithParamInterface<std::size_t> {};
+
+TEST_P(AgentSparesBehind, OthersThatAreCalledAsItIsAPageIsFoundIfTheyAreFew) {
+  const Page page;
+  const Page other(os::MemorySeal::None);
+  constexpr int first = 100;
+  std::vector<std::pair<int, int>> descriptors;
+  while (descriptors.size() < GetParam())
+    descriptors.emplace_back(other.descriptor(), first + static_cast<int>(descriptors.size()));
+  descriptors.emplace_back(page.descriptor(), 2 * first);
+  abi::Place place{"llm", abi::Role::Active};
+  place.spare = true;
+  Peer command = peer();
+  start(command, place, true, -1, std::move(descriptors));
+  settle();
+  const bool is_found = GetParam() < os::most_closer_looks;
+  EXPECT_EQ(tenant("llm")["spare"]["state"], is_found ? "protected" : "starting");
+}
+
+INSTANTIATE_TEST_SUITE_P(So, AgentSparesBehind,
+                         testing::Values(os::most_closer_looks - 1, os::most_closer_looks),
+                         [](const auto& many) { return "Many" + std::to_string(many.param); });
 
 // A process writes there what it likes.
 TEST_F(AgentSpares, NonsenseInAPageHarmsNobody) {

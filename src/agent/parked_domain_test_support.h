@@ -105,13 +105,15 @@ class ParkedDomain : public AgentTest {
     return start(command, abi::Place{name, abi::Role::Active}, in_mode, -1);
   }
   /// With that descriptor as its standard input.
-  Process start(Peer& command, const abi::Place& place, bool in_mode, int input) {
+  Process start(Peer& command, const abi::Place& place, bool in_mode, int input,
+                std::vector<std::pair<int, int>> inherited = {}) {
     const std::string& name = place.tenant;
     const abi::Message answer = ask(command, place);
     const auto& placed = std::get<abi::Placed>(answer);
     os::SpawnRequest request;
     request.command = {"sleep", "300"};
     request.standard_input = input;
+    request.inherited = std::move(inherited);
     Process process;
     process.environment = placed.environment;
     for (const auto& variable : placed.environment) {

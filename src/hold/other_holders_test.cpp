@@ -193,6 +193,23 @@ TEST_F(OtherHoldersTest, OneWithASpaceOfItsOwnIsNone) {
   EXPECT_TRUE(look().none());
 }
 
+// Of address spaces of its own it has more than one look compares, and behind them the one that is looked
+// for.
+TEST_F(OtherHoldersTest, OneWithVeryManyIsLookedAtInPartAsLongAsTheLoopWaits) {
+  begin([](os::Fd& space) {
+    constexpr int more_than_a_look_compares = 300;
+    const int last = ::fcntl(space.get(), F_DUPFD_CLOEXEC, 800);
+    space.reset();
+    static os::Fd own = make_space();
+    for (int i = 0; i < more_than_a_look_compares; ++i) ::fcntl(own.get(), F_DUPFD_CLOEXEC, 100);
+    EXPECT_GE(last, 800);
+  });
+  die();
+  EXPECT_THAT(look().seen, IsEmpty());
+  looker_->take_time();
+  EXPECT_THAT(look().seen, ElementsAre(Field(&OtherHolder::pid, child_)));
+}
+
 TEST_F(OtherHoldersTest, WhoRunsAnotherProgramIsNoFork) {
   begin([](os::Fd& space) {
     ::fcntl(space.get(), F_SETFD, 0);

@@ -6,6 +6,7 @@
 
 #include "abi/uvm_ranges.h"
 #include "abi/uvm_tools.h"
+#include "os/descriptors.h"
 #include "os/memory.h"
 #include "watch/detector_test_support.h"
 
@@ -68,6 +69,11 @@ class SparseCoverTest : public watch::DetectorTest {
       return {};
     }
     auto& range = *static_cast<abi::UvmRange*>(argument);
+    if (range.length == 0 && has_no_space_) {
+      ++refusals_;
+      range.rm_status = abi::nv_err_illegal_action;
+      return {};
+    }
     const bool in_use = request == abi::uvm_create_external_range && range.base == in_use_;
     range.rm_status = in_use ? abi::nv_err_uvm_address_in_use : abi::nv_ok;
     if (range.length != 0) (request == abi::uvm_free ? freed_ : created_) += 1;
@@ -81,6 +87,8 @@ class SparseCoverTest : public watch::DetectorTest {
     EXPECT_TRUE(run_until([&] { return !reports_.empty(); }));
   }
 
+  bool has_no_space_ = false;  ///< none of its descriptors has
+  std::size_t refusals_ = 0;
   int gpus_missing_ = 0;
   std::uint64_t in_use_ = ~std::uint64_t{0};
   os::Kernel::GpuUuid uuid_{};
@@ -131,6 +139,18 @@ TEST_F(SparseCoverTest, LeavesAGuardedProcessToItsGuard) {
   cover.cover(tenant);
   settle();
   EXPECT_EQ(created_, 0);
+}
+
+TEST_F(SparseCoverTest, OfOneWithVeryManyDescriptorsTheFirstAreAsked) {
+  has_no_space_ = true;
+  const int first = 100;
+  for (int i = 0; i < 2 * static_cast<int>(os::most_closer_looks); ++i)
+    kernel_.give_descriptor(tenant, first + i, "/dev/nvidia-uvm",
+                            os::create_memory_file("uvm", 4096).value());
+  cover();
+  EXPECT_EQ(refusals_, os::most_closer_looks);
+  EXPECT_THAT(sparse_, IsEmpty());
+  EXPECT_THAT(describe(reports_[0]), HasSubstr("the process has no VA space"));
 }
 
 TEST_F(SparseCoverTest, WhoIsForgottenIsAskedNothingMore) {
