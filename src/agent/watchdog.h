@@ -15,6 +15,7 @@ class Watchdog {
  public:
   static constexpr int looks = 5;
   static constexpr int longest = 16;  ///< that limit, times
+  static constexpr int forgets = 30;  ///< the same
 
   /// `limit`: of silence; 0: it may be silent for ever.
   explicit Watchdog(Nanoseconds limit) : first_limit_(limit), limit_(limit) {}
@@ -28,16 +29,19 @@ class Watchdog {
   void started() { is_up_ = false; }
   void came_up(Monotonic now) {
     is_up_ = true;
+    came_up_ = now;
     note_sign(now);
   }
   void note_sign(Monotonic now) {
     silence_ = Nanoseconds(0);
     looked_ = now;
+    if (is_up_ && now - came_up_ >= forgets * first_limit_) limit_ = first_limit_;
   }
   /// It will give none any more.
   void signs_end() { is_up_ = false; }
   /// It is killed for its silence. The next one may be silent for twice as long: where a turn takes that time
-  /// because there is so much to do, it is not killed again and again.
+  /// because there is so much to do, it is not killed again and again. One that has lived for long has shown
+  /// that it does not.
   void gives_up() {
     signs_end();
     limit_ = std::min(2 * limit_, longest * first_limit_);
@@ -56,6 +60,7 @@ class Watchdog {
   Nanoseconds limit_;
   Nanoseconds silence_{};
   Monotonic looked_{};
+  Monotonic came_up_{};
   bool is_up_ = false;
 };
 

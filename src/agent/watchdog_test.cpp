@@ -61,6 +61,22 @@ TEST_F(WatchdogTest, TheNextOneHasTwiceAsLongAndNoneMoreThanSixteenTimes) {
   }
 }
 
+/// It has shown that its turns do not take that long.
+TEST_F(WatchdogTest, AfterOneThatHasLivedForLongTheNextIsMissedAsSoonAsTheFirst) {
+  watchdog_.came_up(now_);
+  EXPECT_TRUE(hangs_within(limit));
+  watchdog_.gives_up();
+  watchdog_.came_up(now_);
+  for (int signs = 1; signs < Watchdog::forgets; ++signs) {
+    pass(limit);
+    watchdog_.note_sign(now_);
+  }
+  EXPECT_EQ(watchdog_.limit(), 2 * limit);
+  pass(limit);
+  watchdog_.note_sign(now_);
+  EXPECT_EQ(watchdog_.limit(), limit);
+}
+
 /// It may wait for its driver all day. Signs that it gives meanwhile do not begin anything.
 TEST_F(WatchdogTest, WhoIsNotUpYetIsNotMissed) {
   watchdog_.started();
