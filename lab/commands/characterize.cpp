@@ -173,7 +173,7 @@ int run(const Options& options) {
     return complain(to_string(held.error()));
   const auto platform = gpu::choose_either({}, options.gpu);
   if (!platform) return complain(to_string(platform.error()));
-  platform::hear_promptly(*platform);
+  platform::hear_promptly();
   auto results = empty_results(options, *platform);
   if (!results) return complain(to_string(results.error()));
   if (options.resume) {

@@ -208,7 +208,8 @@ Result<int> serve(const CommandLine& options) {
   const os::EnvironmentScope of_the_gpu = which_gpu(*platform);
   const auto broker = start_broker(*platform->kernel);
   if (!broker) return propagate(broker);
-  platform::hear_promptly(*platform);
+  platform::hear_promptly();
+
   auto gpus = find_gpus(*platform, options);
   if (!gpus) return propagate(gpus);
 

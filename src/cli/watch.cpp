@@ -123,7 +123,7 @@ Status follow(const Options& options, watch::ProcessFinder& process_finder) {
 Status keep_watch(const Options& options) {
   const auto platform = platform::choose({}, options.gpu);
   if (!platform) return propagate(platform);
-  platform::hear_promptly(*platform);
+  platform::hear_promptly();
   const auto loop = os::EventLoop::create();
   if (!loop) return propagate(loop);
   const auto signals =

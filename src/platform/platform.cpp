@@ -106,8 +106,7 @@ Result<Platform> choose(const std::string& state_directory, const std::string& w
   return real();
 }
 
-void hear_promptly(const Platform& platform) {
-  if (platform.gpu == Gpu::Soft) return;
+void hear_promptly() {
   if (const Status first = os::run_as_soon_as_woken(); !first) {
     spdlog::warn("signals may come up to 4 ms late: {}", firebreak::to_string(first.error()));
   }

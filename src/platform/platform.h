@@ -55,9 +55,9 @@ Result<std::string> find_gpu(const Platform& platform, const std::string& wanted
 Status real_gpu_is_there(os::Kernel& kernel);
 
 /// Lets the calling thread, which listens for faults, run as soon as it is woken, beside all that spin for a
-/// real GPU; what computes as the software GPU keeps its turn. Where that cannot be had the log says so: then
-/// some signals come up to 4 ms late.
-void hear_promptly(const Platform& platform);
+/// real GPU or compute as the software one. Where that cannot be had the log says so: then some signals come
+/// up to 4 ms late.
+void hear_promptly();
 
 /// "real" or "soft".
 const char* to_string(Gpu gpu);

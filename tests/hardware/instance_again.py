@@ -127,7 +127,8 @@ def child(way, first, second):
                           len(os.listdir("/proc/self/fd")), len(os.listdir("/proc/self/task"))]), flush=True)
         sys.stdin.readline()  # the next one serves
         client.said = []
-        os.environ["CUDA_MPS_PIPE_DIRECTORY"] = (second, first)[turn % 2] if way.endswith("other") or way == "left" else first
+        changes = way.endswith("other") or way == "left"
+        os.environ["CUDA_MPS_PIPE_DIRECTORY"] = (second, first)[turn % 2] if changes else first
         began = client.begin()
         print(json.dumps(["again", client.count() if began == 0 else None, client.said]), flush=True)
     sys.stdin.readline()
@@ -144,8 +145,10 @@ def play(way, turns=4):
     time.sleep(0.5)
     row = {"way": way, "turns": []}
     held = way.startswith("held")
-    worker = subprocess.Popen([sys.executable, __file__, "--child", way, first.folder + "/pipe", second.folder + "/pipe"],
-                              env={**os.environ, **(dump_mode(scratch + "/dump") if held else {})}, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    worker = subprocess.Popen(
+        [sys.executable, __file__, "--child", way, first.folder + "/pipe", second.folder + "/pipe"],
+        env={**os.environ, **(dump_mode(scratch + "/dump") if held else {})}, stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
 
     def say(text):
         worker.stdin.write(text + "\n")
@@ -219,7 +222,8 @@ def main():
     rows = [play(way) for way in ways if way in sys.argv[2:] or len(sys.argv) == 2]
     with open(sys.argv[1], "w", encoding="utf-8") as out:
         json.dump({
-            "what": "one copy of the driver, reset and begun again under MPS", "date": datetime.date.today().isoformat(),
+            "what": "one copy of the driver, reset and begun again under MPS",
+            "date": datetime.date.today().isoformat(),
             "commit": os.environ.get("FIREBREAK_COMMIT", ""),
             "device": subprocess.run(["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"],
                                      capture_output=True, text=True, check=False).stdout.strip(),

@@ -8,6 +8,8 @@
 #include <span>
 #include <utility>
 
+#include "os/self.h"
+
 namespace firebreak::softgpu {
 
 namespace {
@@ -41,6 +43,7 @@ KmsgFeed::~KmsgFeed() {
 }
 
 void KmsgFeed::run() {
+  (void)os::run_as_soon_as_woken();  // Linux itself writes the log, and waits for nobody who computes
   while (!stopping_.load() && !socket_.is_gone()) {
     const std::uint32_t seen = gpu_->kmsg_wake().value();
     collect();
