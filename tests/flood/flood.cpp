@@ -231,10 +231,6 @@ Status Flood::time_steps() {
 Status Flood::time_steps_beside(Beside beside) {
   Seen& seen = figures_.beside[beside];
   if (auto begun = begin(beside); !begun) return begun;
-  const auto pause = [this](Milliseconds time) {
-    return stage_->wait("some time", time + settings_.patience,
-                        [this, until = clock_.now() + time] { return clock_.now() >= until; });
-  };
   if (auto waited = pause(until_it_floods); !waited) return waited;
   const Monotonic since = clock_.now();
   const double cpu_before_ms = agent_cpu_ms();
@@ -247,6 +243,11 @@ Status Flood::time_steps_beside(Beside beside) {
   seen.step_ms.insert(seen.step_ms.end(), steps.begin(), steps.end());
   seen.step_ms_means.push_back(mean_of(steps));
   return end_beside();
+}
+
+Status Flood::pause(Milliseconds time) {
+  return stage_->wait("some time", time + settings_.patience,
+                      [this, until = clock_.now() + time] { return clock_.now() >= until; });
 }
 
 // --- faults
@@ -338,6 +339,7 @@ Status Flood::hang_agent_beside(Beside beside) {
   Seen& seen = figures_.beside[beside];
   if (auto begun = begin(beside); !begun) return begun;
   for (std::uint32_t i = 0; i < settings_.hangs; ++i) {
+    if (auto lived = pause(settings_.between_hangs); !lived) return lived;
     if (auto whole = wait_until_protected("everybody's protection"); !whole) return whole;
     std::vector<std::size_t> before;
     for (const auto& tenant : tenants_) before.push_back(tenant->promoted_at_ns.size());

@@ -32,6 +32,8 @@ struct Settings {
   Milliseconds lasts{6'000};  ///< each of them
   std::uint32_t faults = 40;  ///< without a flood, and as many beside it
   std::uint32_t hangs = 5;    ///< of the agent, the same
+  /// Before each: the supervisor waits twice as long for an agent whose predecessor hung lately.
+  Milliseconds between_hangs{0};
   Milliseconds patience{60'000};
 };
 
@@ -87,6 +89,7 @@ class Flood {
   Status start_pairs();
   Status time_steps();
   Status time_steps_beside(Beside beside);
+  Status pause(Milliseconds time);
   Status raise_faults();
   Status raise_faults_beside(Beside beside);
   Status raise_fault(Seen& seen);

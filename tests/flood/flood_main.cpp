@@ -66,6 +66,7 @@ constexpr int not_here = 77;
 struct Options {
   Settings settings;
   double seconds = 6;
+  double between_hangs_s = 0;
   std::string json_path;
 };
 
@@ -80,6 +81,7 @@ Status run(Options options) {
   settings.programs = FIREBREAK_PROGRAMS;
   settings.directory = directory->path();
   settings.lasts = Milliseconds(static_cast<std::int64_t>(options.seconds * 1e3));
+  settings.between_hangs = Milliseconds(static_cast<std::int64_t>(options.between_hangs_s * 1e3));
   const SystemClock clock;
   Flood flood(settings, *platform, clock, [](const std::string& line) { fmt::print(stderr, "{}\n", line); });
   const auto figures = flood.run();
@@ -93,8 +95,10 @@ Status run(Options options) {
       {"cpus", std::thread::hardware_concurrency()},
       {"commit", machine.commit},
       {"date", machine.date},
-      {"command", fmt::format("firebreak_flood --rounds {} --seconds {} --faults {} --hangs {}",
-                              settings.rounds, options.seconds, settings.faults, settings.hangs)}};
+      {"command",
+       fmt::format("firebreak_flood --rounds {} --seconds {} --faults {} --hangs {} --between-hangs-s {}",
+                   settings.rounds, options.seconds, settings.faults, settings.hangs,
+                   options.between_hangs_s)}};
   out.update(described(*figures));
   const std::string text = out.dump(1) + "\n";
   if (options.json_path.empty()) {
@@ -119,6 +123,9 @@ int main(int argument_count, char** arguments) {
   app.add_option("--seconds", options.seconds, "Of each")->check(CLI::Range(0.5, 600.0));
   app.add_option("--faults", options.settings.faults, "Without the flood, and as many beside it");
   app.add_option("--hangs", options.settings.hangs, "Of the agent, the same");
+  app.add_option("--between-hangs-s", options.between_hangs_s,
+                 "The agent lives so long before each; where it has hung lately it gets more time")
+      ->check(CLI::Range(0.0, 600.0));
   app.add_option("--json", options.json_path, "Write the figures to this file");
   CLI11_PARSE(app, argument_count, arguments);
   if (::geteuid() != 0) {
