@@ -380,7 +380,14 @@ struct ServerTime : testing::Test {
   const std::unique_ptr<os::EventLoop> loop = std::move(os::EventLoop::create().value());
   Handler handler;
   const AllowanceLimits limits{.share = 0.1, .at_once = Milliseconds(35), .longest_wait = Milliseconds(500)};
-  Server server{*loop, handler, {.clock = &handler.clock, .time_of_user = limits}};
+  /// The pause is longer than any test.
+  Server server{*loop,
+                handler,
+                {.of_user = 20,
+                 .clock = &handler.clock,
+                 .time_of_user = limits,
+                 .refusals_at_once = 3,
+                 .refusals_pause = std::chrono::hours(1)}};
 };
 
 TEST_F(ServerTime, OfOneUserIsNoMoreThanItsShare) {
@@ -435,6 +442,27 @@ TEST_F(ServerTime, WhoLeavesAndComesAgainHasNoMore) {
   ask(again, "llm");
   settle();
   EXPECT_EQ(handler.tenants.size(), 4u);
+}
+
+/// For so many at once, that is: then whoever comes there waits.
+TEST_F(ServerTime, WhoHasTakenItsShareIsNotRefusedAsFastAsItComes) {
+  std::vector<os::Socket> sockets;
+  for (int i = 0; i < 20; ++i) {
+    sockets.push_back(come("tenants"));
+    ask(sockets.back(), "llm");
+  }
+  settle();
+  std::size_t refused = 0;
+  for (int i = 0; i < 10; ++i) {
+    os::Socket one = come("tenants");
+    refused += one.receive(Milliseconds(0)).has_value();
+    sockets.push_back(std::move(one));
+  }
+  EXPECT_EQ(refused, 3u);
+  os::Socket other = come("agent");
+  ask(other, "llm");
+  settle();
+  EXPECT_EQ(handler.operators.size(), 1u) << "their door is another";
 }
 
 /// That a peer has gone is seen at its turn.

@@ -155,6 +155,8 @@ void Server::refuse(Door& door, const os::PeerCredentials& peer, os::Socket& soc
   (void)socket.send(std::as_bytes(std::span(refusal)), {}, Milliseconds(0));
   socket.hang_up_for_good();
   UserTime* const its = time_of(door.entrance, peer.uid);
+  const bool is_over = its != nullptr && its->allowance.wait(now()) > Nanoseconds(0);
+  if (is_over && ++door.refused % room_.refusals_at_once == 0) pause(door, room_.refusals_pause);
   if (its != nullptr && now() < its->next_word) {
     ++its->turned_away_silently;
     return;
@@ -205,8 +207,12 @@ void Server::turn_away(Door& door) {
     door.spare = std::move(*spare);
     return;
   }
+  pause(door, no_descriptors_pause);
+}
+
+void Server::pause(Door& door, Nanoseconds time) {
   door.watch.cancel();
-  door.waking = loop_.after_or_now(no_descriptors_pause, [this, &door] { (void)watch_door(door); });
+  door.waking = loop_.after_or_now(time, [this, &door] { (void)watch_door(door); });
 }
 
 // --- a user's share of the loop's time

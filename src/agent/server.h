@@ -128,6 +128,11 @@ struct ServerRoom {
   /// By which the time is taken that it may take there; none: as much as it likes.
   const Clock* clock = nullptr;
   AllowanceLimits time_of_user = {};
+  /// After so many of those who have taken more are refused, the door is closed for a while: refusing as fast
+  /// as they come would be most of our time. Others who come then wait behind them, a tenth of a second at
+  /// most where all that may wait there (512) are to be refused.
+  std::size_t refusals_at_once = 16;
+  Nanoseconds refusals_pause = std::chrono::milliseconds(3);
 };
 
 /// Belongs to the loop's thread.
@@ -161,6 +166,7 @@ class Server {
     os::Fd spare = {};      ///< given up for who is told that there is none left
     os::Watch waking = {};  ///< while nobody is accepted
     bool has_lost_path = false;
+    std::size_t refused = 0;  ///< of users who have taken their share of the time
   };
 
   /// One user's, at the tenants' socket.
@@ -179,6 +185,7 @@ class Server {
   /// None: it may come in.
   std::optional<abi::Refused> why_not(const Door& door, const os::PeerCredentials& peer) const;
   void turn_away(Door& door);
+  void pause(Door& door, Nanoseconds time);
   Status watch(Connection& connection);
   UserTime* time_of(Entrance entrance, uid_t user);
   void spend(Entrance entrance, uid_t user, Monotonic begin);
