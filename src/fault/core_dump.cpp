@@ -79,6 +79,7 @@ std::optional<CoreDumpException> CoreDumpReader::read(std::string_view line) {
     if (in_exception_) return exception_;
   } else if (consume(text, "#0")) {
     in_exception_ = false;
+    if (!exception_.warp) return std::nullopt;
     exception_.kernel = kernel_of(text);
     return exception_;
   }

@@ -55,6 +55,15 @@ TEST(CoreDumpReader, AnExceptionOfNoWarpMayBeANeighbours) {
     EXPECT_FALSE(reader.read(line)) << line;
 }
 
+/// Nor does it become anybody's where the line with its program counter does not come.
+TEST(CoreDumpReader, AKernelAloneDoesNotMakeItSomebodys) {
+  CoreDumpReader reader;
+  for (const char* line :
+       {"[10:14:48.073] coredump: Detected an exception of type CUDBG_EXCEPTION_WARP_MISALIGNED_ADDRESS (6)",
+        "[10:14:48.073] coredump:   - SM: 124", "[10:14:48.073] coredump:   #0\t0x7f4bff7aec30\tmix"})
+    EXPECT_FALSE(reader.read(line)) << line;
+}
+
 TEST(CoreDumpReader, AWarpThatHasLeftNamesNobody) {
   CoreDumpReader reader;
   reader.read(
