@@ -51,7 +51,7 @@ def run(*command, user=None, limit_s=LIMIT_S):
 
 def must(*command, **how):
     done = run(*command, **how)
-    expect(done.returncode == 0, f"{' '.join(command)}: {done.returncode}: {(done.stderr or done.stdout).strip()[-300:]}")
+    expect(done.returncode == 0, f"{' '.join(command)}: {done.returncode}: {(done.stdout + done.stderr).strip()[-600:]}")
     return done.stdout.strip()
 
 
