@@ -4,6 +4,8 @@
 option(FIREBREAK_WERROR "Warnings are errors" ON)
 set(FIREBREAK_SANITIZE "" CACHE STRING "Value for -fsanitize=, for example address,undefined or thread")
 
+option(FIREBREAK_FUZZ "Build firebreak_fuzz, and everything as libFuzzer wants it: with clang" OFF)
+
 set(CMAKE_CXX_STANDARD 20)
 set(CMAKE_CXX_STANDARD_REQUIRED ON)
 set(CMAKE_CXX_EXTENSIONS OFF)
@@ -28,6 +30,10 @@ endif()
 if(FIREBREAK_SANITIZE)
   add_compile_options(-fsanitize=${FIREBREAK_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
   add_link_options(-fsanitize=${FIREBREAK_SANITIZE})
+endif()
+
+if(FIREBREAK_FUZZ)
+  add_compile_options(-fsanitize=fuzzer-no-link)
 endif()
 
 # What saves a cold build its time takes the use out of a compiler's cache (FirebreakPrecompiled, FirebreakUnity).

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/fuzz/targets.h"
+
+#include <array>
+#include <cstdio>
+#include <cstdlib>
+
+namespace firebreak::fuzz {
+namespace {
+
+constexpr std::array all = {
+    Target{"wire", "", read_wire},
+    Target{"status", "", read_status},
+    Target{"kernel_log", "", read_kernel_log},
+    Target{"mps_log", "", read_mps_log},
+    Target{"mps_answer", "", read_mps_answer},
+    Target{"core_dump_lines", "", read_core_dump_lines},
+    Target{"core_dump", "", read_core_dump},
+    Target{"proc", "", read_proc},
+    Target{"ptx", "src/ptx/testdata", read_ptx},
+    Target{"fat_binary", "src/fatbin/testdata", read_fat_binary},
+};
+
+}  // namespace
+
+std::span<const Target> targets() { return all; }
+
+void require(bool holds, std::string_view what) {
+  if (holds) return;
+  std::fprintf(stderr, "does not hold: %.*s\n", static_cast<int>(what.size()), what.data());
+  std::abort();
+}
+
+}  // namespace firebreak::fuzz
