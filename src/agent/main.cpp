@@ -209,7 +209,6 @@ Result<int> serve(const CommandLine& options) {
   const auto broker = start_broker(*platform->kernel);
   if (!broker) return propagate(broker);
   platform::hear_promptly();
-
   auto gpus = find_gpus(*platform, options);
   if (!gpus) return propagate(gpus);
 
