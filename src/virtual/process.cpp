@@ -116,7 +116,8 @@ Result<Instance*> VirtualProcess::begin(const std::string& domain) {
 }
 
 Result<Instance*> VirtualProcess::begin_anew(const std::string& domain) {
-  if (next_copy_ == copies_max) {
+  const std::uint32_t last = settings_.dumps[0].empty() ? copies_max - 1 : copies_with_dumps_max;
+  if (next_copy_ > last) {
     return fail(ErrorCode::ResourceExhausted, "this process has left as many instances as it can",
                 "start the program anew");
   }

@@ -76,6 +76,27 @@ TEST_F(Spare, WhatAFaultHasHitDoesNotBeginAgainHoweverItWasLeft) {
   EXPECT_EQ(page->copies.load(), 6U) << "of this one's domain there was no fault since it came up";
 }
 
+/// NVIDIA's debugger library does not write the dumps of very many drivers in one process.
+TEST_F(Spare, InTheCoreDumpModeAProcessHasSoManyCopiesAndGoesOnUnprotected) {
+  for (const char* const name : {"a", "b", "anchor"}) start_mps(name);
+  const auto program =
+      start_again("init", {{"FIREBREAK_SPARE_DUMPS", directory() + "/dump-a:" + directory() + "/dump-b"}});
+  const auto model = start_plain("model");
+  Page page(program->pid());
+  constexpr std::uint32_t most = 28;
+  for (std::uint32_t moves = 1; moves < most; ++moves) {
+    ASSERT_TRUE(page.is(SpareState::Protected)) << page.reason() << " after " << moves - 1;
+    page.set_rule(1 - moves % 2, abi::DomainRule::Held);
+    page.ask_to_leave();
+    ASSERT_EQ(page->flips.load(), moves) << page.reason();
+    page.set_rule(1 - moves % 2, abi::DomainRule::Open);
+  }
+  const auto is_told = [&] { return page.reason().find("start the program anew") != std::string::npos; };
+  EXPECT_TRUE(eventually(is_told)) << page.reason();
+  EXPECT_EQ(page->copies.load(), most);
+  step(*program, *model);
+}
+
 TEST_F(Spare, ASpareThatAFaultHasHitDoesNotBeginAgainEither) {
   const auto program = start_with_spare();
   const auto model = start_plain("model");
