@@ -62,7 +62,7 @@ class Scene {
       mps::DomainOptions options;
       options.name = name;
       options.directory = directory_.path() + "/" + name;
-      options.control_program = std::string(FIREBREAK_PROGRAMS) + "/softgpu/nvidia-cuda-mps-control";
+      options.control_program = std::string(FIREBREAK_PROGRAMS) + "/../lib/softgpu/nvidia-cuda-mps-control";
       options.environment = environment_;
       auto domain = mps::Domain::start(kernel_, options);
       if (!domain) return propagate(domain);

@@ -85,7 +85,7 @@ class MpsDomainsTest : public testing::Test {
   agent::MpsDomains domains_{stage_->loop(),
                              kernel_,
                              {.directory = sandbox_.file("d"),
-                              .control_program = program("softgpu/nvidia-cuda-mps-control"),
+                              .control_program = program("../lib/softgpu/nvidia-cuda-mps-control"),
                               .environment = sandbox_.environment(),
                               .gpus = {},
                               .log = {},

@@ -64,7 +64,7 @@ class WatchCommand : public testing::Test {
     mps::DomainOptions options;
     options.name = name;
     options.directory = sandbox_.file(name);
-    options.control_program = std::string(FIREBREAK_PROGRAMS) + "/softgpu/nvidia-cuda-mps-control";
+    options.control_program = std::string(FIREBREAK_PROGRAMS) + "/../lib/softgpu/nvidia-cuda-mps-control";
     options.environment = environment_;
     domains_.push_back(std::move(mps::Domain::start(kernel_, options).value()));
     return domains_.back()->client_environment();
