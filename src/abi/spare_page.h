@@ -39,7 +39,6 @@ enum class DomainRule : std::uint32_t {
   Open,    ///< nothing
   Closed,  ///< no new instance joins it: it has had a fault, and waits for its clients to go
   Held,    ///< and nothing there is given back: it is parked, and whoever ends in it ends it for everybody
-           ///< falls
 };
 
 /// The parts of a move, in this order.

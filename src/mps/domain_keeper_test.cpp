@@ -68,7 +68,6 @@ class Keeper : public FakeDaemonTest {
     write("answers/get_client_list_" + std::to_string(server.pid), clients);
     write("answers/get_server_list", std::to_string(server.pid) + "\n");
   }
-  /// Its clients have been asked for twice, and it has not been ended; without clients it is replaced.
   /// A fault has hit its clients, which are still there. The keeper knows it.
   Stranger server_in_fault(DomainKeeper& keeper) {
     Stranger server = this->server();
@@ -77,6 +76,7 @@ class Keeper : public FakeDaemonTest {
     wait_for_server(keeper, server.pid);
     return server;
   }
+  /// Its clients have been asked for twice, and it has not been ended; without clients it is replaced.
   void expect_to_drain_until_it_has_none(const DomainKeeper& keeper, const Stranger& server) {
     const std::string question = "get_client_list " + std::to_string(server.pid);
     while (content("commands").find(question) == content("commands").rfind(question)) {

@@ -465,11 +465,11 @@ void VirtualProcess::note_hit(const Instance& instance) {
 std::vector<const Instance*> VirtualProcess::take_left() {
   constexpr Milliseconds longest(5);
   const std::lock_guard lock(flipping_);
-  if (!dropped_.empty() && !gate_.await_those_inside(longest)) {
+  if (are_left_in_use_ && !gate_.await_those_inside(longest)) {
     wake_keeper();  // once more
     return {};
   }
-  dropped_.clear();
+  are_left_in_use_ = false;
   const auto is_held = [this](const Instance* left) {
     return rule_of(left->pipe_directory()) == abi::DomainRule::Held;
   };
@@ -565,7 +565,7 @@ void VirtualProcess::make_spare() {
   if (!complete(*instance)) {
     receiver_.store(nullptr);
     left_.push_back(instance);
-    dropped_.push_back(instance);
+    are_left_in_use_ = true;
     return;
   }
   spare_.store(instance, std::memory_order_release);
@@ -581,7 +581,7 @@ void VirtualProcess::drop_spare() {
   const Instance* const dropped = spare_.exchange(nullptr);
   if (dropped == nullptr) return;
   left_.push_back(dropped);
-  dropped_.push_back(dropped);
+  are_left_in_use_ = true;
   tell_domains();
 }
 

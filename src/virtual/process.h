@@ -298,7 +298,7 @@ class VirtualProcess {
   std::atomic<const Instance*> active_{nullptr};
   std::atomic<const Instance*> spare_{nullptr};
   std::vector<const Instance*> left_;     ///< to be given back to the driver; of flipping_
-  std::vector<const Instance*> dropped_;  ///< of those, which calls under way may still be using
+  bool are_left_in_use_ = false;          ///< some of those, by calls under way; likewise
   std::vector<const Instance*> hit_;      ///< by a fault of their domain, whatever became of them; likewise
   std::vector<const Instance*> resting_;  ///< that can begin again; of instances_mutex_
   std::vector<Slot> free_slots_;          ///< likewise
