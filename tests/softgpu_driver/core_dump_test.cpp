@@ -90,6 +90,21 @@ TEST_F(CoreDumps, WhoWorksOnAfterItsDumpKeepsALateOneFromItsOwn) {
   EXPECT_TRUE(is_complete("late"));
 }
 
+TEST_F(CoreDumps, TheFaultersOwnIsKeptByNobody) {
+  halt_ms_ = "endless";
+  start_mps();
+  const auto faulter = start("faulter");
+  const auto unread = start_unread("unread");
+  const auto worker = start("worker");
+  ASSERT_EQ(faulter->tell("launch misaligned"), CUDA_SUCCESS);
+  ASSERT_TRUE(eventually([&] { return !log().empty(); }));
+  ASSERT_EQ(::kill(faulter->pid(), SIGSTOP), 0);
+  ASSERT_TRUE(is_complete("worker"));
+  expect_works(*worker);
+  ASSERT_EQ(::kill(faulter->pid(), SIGCONT), 0);
+  EXPECT_TRUE(is_complete("faulter"));
+}
+
 TEST_F(CoreDumps, AfterTheDriversLimitALateOneDumpsBesideWhoWorksOn) {
   halt_ms_ = "1";
   start_mps();

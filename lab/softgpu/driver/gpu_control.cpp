@@ -62,6 +62,7 @@ void GpuControl::wait_while_still() {
 }
 
 void GpuControl::wait_until_halted(const DomainHold& hold) {
+  if (hold.faulter_slot == slot()) return;  // the exception itself has halted it
   const auto is_over = [&] {
     return halt_rules_.limit_ns && now_ns() >= hold.dumps_due_ns + *halt_rules_.limit_ns;
   };

@@ -39,7 +39,7 @@ class GpuControl final : public ExecutionControl {
   /// Waits while an exception in the domain holds this process's work.
   void wait_while_still();
   /// Waits while others that have dumped keep this process from being halted for its own dump: no longer than
-  /// their kernels would stand still on a halted multiprocessor.
+  /// their kernels would stand still on a halted multiprocessor. The faulter is halted already.
   void wait_until_halted(const DomainHold& hold);
   /// Of a kernel that an exception has halted: waits for the fault. True: this process had the first
   /// exception and has completed its own dump, the domain is held on, and its kernel counts as done: on an
