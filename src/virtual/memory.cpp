@@ -220,6 +220,16 @@ bool WindowMemory::remove_host(void* host) {
   return true;
 }
 
+CUresult WindowMemory::export_block(const Instance& active, std::uint64_t begin, Block& block) {
+  return block.memory ? CUDA_SUCCESS : export_from(active.driver(), begin, &block.memory);
+}
+
+bool WindowMemory::make_movable(CUdeviceptr address, const Instance& active) {
+  const std::lock_guard lock(mutex_);
+  const auto known = block_of(address);
+  return known != blocks_.end() && export_block(active, known->first, blocks_[known->first]) == CUDA_SUCCESS;
+}
+
 /// The first one from there on that the instance does not have.
 CUresult WindowMemory::bring_next_block(const Instance& instance, const Instance& active, std::uint64_t* from,
                                         bool* is_over) {
@@ -230,10 +240,7 @@ CUresult WindowMemory::bring_next_block(const Instance& instance, const Instance
   if (*is_over) return CUDA_SUCCESS;
   auto& [begin, block] = *next;
   *from = begin + block.size_bytes;
-  if (!block.memory) {
-    const CUresult exported = export_from(active.driver(), begin, &block.memory);
-    if (exported != CUDA_SUCCESS) return exported;
-  }
+  if (const CUresult exported = export_block(active, begin, block); exported != CUDA_SUCCESS) return exported;
   const CUresult done = import(instance.driver(), begin, block.size_bytes, block.memory.get());
   if (done == CUDA_SUCCESS) block.has_it.push_back(instance.slot());
   return done;

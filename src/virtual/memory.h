@@ -54,6 +54,9 @@ class WindowMemory {
   /// Maps there what that instance does not have yet. The first thing that failed. What no instance has been
   /// given before comes from `active`, which has to live for that. The program's own calls come in between.
   CUresult bring_to(const Instance& instance, const Instance& active);
+  /// From then on the block that holds the address does not need `active` for that any more. False: that
+  /// failed.
+  bool make_movable(CUdeviceptr address, const Instance& active);
   /// Takes everything out of an instance that nobody uses any more. Its memory is not its context's: without
   /// this what the program frees later would stay.
   void take_from(const Instance& instance);
@@ -85,6 +88,7 @@ class WindowMemory {
   CUresult add_block(const Instance& active, std::uint64_t size_bytes, std::uint64_t* begin);
   CUresult take_piece(const Instance& active, const Piece& piece, CUdeviceptr* address);
   bool free_locked(CUdeviceptr address, const Instance& active);
+  static CUresult export_block(const Instance& active, std::uint64_t begin, Block& block);
   CUresult bring_next_block(const Instance& instance, const Instance& active, std::uint64_t* from,
                             bool* is_over);
   std::unique_lock<std::mutex> lock_for_caller() const;

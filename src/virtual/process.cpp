@@ -562,6 +562,7 @@ void VirtualProcess::make_spare() {
   const Instance* const instance = *made;
   leave_captures_alone(*instance);
   receiver_.store(instance, std::memory_order_seq_cst);
+  prepare_variables();
   if (!complete(*instance)) {
     receiver_.store(nullptr);
     left_.push_back(instance);
@@ -591,6 +592,13 @@ bool VirtualProcess::is_alive(const Instance& instance) {
   return alive;
 }
 
+/// What a move would have to do else.
+void VirtualProcess::prepare_variables() {
+  if (rule_of(active().pipe_directory()) != abi::DomainRule::Open) return;
+  (void)find_variables(active());
+  make_room_for_variables();
+}
+
 /// The spare lives, and has what the program has made since.
 void VirtualProcess::check_spare() {
   const std::lock_guard lock(flipping_);
@@ -598,11 +606,8 @@ void VirtualProcess::check_spare() {
   if (instance == nullptr || aside_.load() != nullptr) return;
   const abi::DomainRule rule = rule_of(instance->pipe_directory());
   if (rule != abi::DomainRule::Open) note_hit(*instance);
-  if (rule == abi::DomainRule::Held) return;                          // it stands still, or is about to
-  if (rule_of(active().pipe_directory()) == abi::DomainRule::Open) {  // what a move would have to do else
-    (void)find_variables(active());
-    make_room_for_variables();
-  }
+  if (rule == abi::DomainRule::Held) return;  // it stands still, or is about to
+  prepare_variables();
   if (rule == abi::DomainRule::Closed || !is_alive(*instance))
     tell(abi::SpareState::Unprotected, "the spare's domain has died: another one is made");
   if (page_->state.load() != abi::SpareState::Protected || !complete(*instance)) drop_spare();

@@ -237,6 +237,7 @@ class VirtualProcess {
   bool write_taken(const Instance& instance);
   bool find_variables(const Instance& instance);
   void make_room_for_variables();
+  void prepare_variables();
   bool has_variables();
   std::string copy_variables(const Instance& from, const Instance& to);
   CUcontext only_context(const Instance& instance);

@@ -216,7 +216,13 @@ void VirtualProcess::make_room_for_variables() {
   if (room_.size_bytes != 0) memory_.free(room_.begin, active());
   room_ = {};
   CUdeviceptr begin = 0;
-  if (memory_.allocate(active(), wanted_bytes, 0, &begin) == CUDA_SUCCESS) room_ = {begin, wanted_bytes};
+  if (memory_.allocate(active(), wanted_bytes, 0, &begin) == CUDA_SUCCESS) {
+    // A move after the domain's death would else fail for what the program does not know.
+    if (memory_.make_movable(begin, active()))
+      room_ = {begin, wanted_bytes};
+    else
+      memory_.free(begin, active());
+  }
   forget_current(active());
 }
 
