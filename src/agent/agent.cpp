@@ -70,6 +70,7 @@ Result<std::unique_ptr<Agent>> Agent::start(const AgentOptions& options, os::Eve
   callbacks.on_guard = [raw](pid_t pid, const strays::GuardReport& guard) {
     raw->strays_.on_guard(pid, guard);
   };
+  callbacks.on_incident = [raw](const fault::Incident& incident) { raw->on_incident(incident); };
   callbacks.on_gap = [raw](const watch::Gap& gap) { raw->on_gap(gap); };
   const auto missing = detectors.start(std::move(callbacks));
   for (const std::string& line : missing) spdlog::warn("{}", line);
@@ -81,10 +82,10 @@ Result<std::unique_ptr<Agent>> Agent::start(const AgentOptions& options, os::Eve
 }
 
 void Agent::begin_keeping() {
-  Restart(
-      {options_, kernel_, domains_, manager_, shelves_, tenants_, processes_, credentials_, placements_,
-       budget_, warm_standbys_, records_, teller_, follower_, pairs_, memory_, clients_, endings_, deaths_},
-      [this](const std::string& domain) { on_clients_lost(domain); })
+  Restart({options_,     kernel_,     domains_, manager_,       shelves_, tenants_, processes_,
+           credentials_, placements_, budget_,  warm_standbys_, tally_,   records_, teller_,
+           follower_,    pairs_,      memory_,  clients_,       endings_, deaths_},
+          [this](const std::string& domain) { on_clients_lost(domain); })
       .run();
 }
 
@@ -98,7 +99,7 @@ void Agent::hand_over() {
 
 std::string Agent::status_for(const Asking& who) const {
   return agent::status_json({options_, clock_, detectors_, domains_, tenants_, processes_, holder_, budget_,
-                             parking_, spares_, credentials_},
+                             parking_, spares_, credentials_, tally_},
                             who);
 }
 
@@ -335,6 +336,12 @@ void Agent::tell_fault(const fault::Fault& fault) {
   event.source = to_string(fault.source);
   event.text = describe(fault);
   teller_.tell(std::move(event));
+}
+
+void Agent::on_incident(const fault::Incident& incident) {
+  const bool is_parked = parking_.holds(incident.domain) || parking_.is_to_fall(incident.domain);
+  tally_.on_incident(incident, is_parked);
+  if (incident.closed) records_.save_counts();
 }
 
 void Agent::follow_up(const fault::Fault& fault, bool is_sure) {

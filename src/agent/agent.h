@@ -29,6 +29,7 @@
 #include "agent/spares.h"
 #include "agent/strays.h"
 #include "agent/surroundings.h"
+#include "agent/tally.h"
 #include "agent/teller.h"
 #include "agent/tenant_clients.h"
 #include "agent/tenant_memory.h"
@@ -111,6 +112,7 @@ class Agent final : private ServerHandler {
   bool says_of_reset(const fault::Fault& fault);
   void follow_up(const fault::Fault& fault, bool is_sure);
   void tell_fault(const fault::Fault& fault);
+  void on_incident(const fault::Incident& incident);
   void on_gap(const watch::Gap& gap);
   void on_clients_lost(const std::string& domain);
   void on_server(const std::string& domain, pid_t pid);
@@ -141,8 +143,10 @@ class Agent final : private ServerHandler {
                               options_.server_patience,
                               [this](Tenant& tenant, const std::optional<Asker>& asker,
                                      const std::string& but) { pairs_.stand_by(tenant, asker, but); }};
-  Records records_{{manager_, tenants_, processes_, holder_, credentials_, placements_, warm_standbys_},
-                   options_.returns_within};
+  Tally tally_{{clock_, domains_, tenants_}};
+  Records records_{
+      {manager_, tenants_, processes_, holder_, credentials_, placements_, warm_standbys_, tally_},
+      options_.returns_within};
   Answers answers_{tenants_, records_};
   Spares spares_{
       {loop_, kernel_, domains_, processes_, clock_},
@@ -155,15 +159,15 @@ class Agent final : private ServerHandler {
                       detectors_.note_exception(pid, exception);
                     }}};
   Follower follower_{{kernel_, detectors_, holder_, processes_, tenants_, teller_, parking_}};
-  Pairs pairs_{{loop_, kernel_, clock_, detectors_, server_, tenants_, processes_, warm_standbys_, records_,
-                answers_, teller_, follower_}};
+  Pairs pairs_{{loop_, kernel_, clock_, detectors_, server_, tenants_, processes_, warm_standbys_, tally_,
+                records_, answers_, teller_, follower_}};
   TenantMemory memory_{{options_, loop_, manager_, shelves_, server_, tenants_, credentials_, budget_,
                         records_, answers_, teller_}};
   TenantClients clients_{
       {options_, loop_, shelves_, server_, tenants_, credentials_, budget_, records_, answers_}};
   Endings endings_{{options_, loop_, kernel_, domains_, detectors_, server_, tenants_, processes_,
                     recent_faults_, records_, answers_, teller_, follower_, pairs_, memory_}};
-  Strays strays_{{options_, tenants_, processes_, recent_faults_, teller_, endings_}};
+  Strays strays_{{options_, tenants_, processes_, recent_faults_, tally_, teller_, endings_}};
   Injections injections_{{server_, tenants_, answers_, teller_}};
   Deaths deaths_{{options_, kernel_, domains_, detectors_, holder_, tenants_, processes_, records_, teller_,
                   pairs_, memory_, endings_},

@@ -79,6 +79,22 @@ TEST_F(AgentRestart, TheNextAgentPromotesWhomTheOneBeforeHadMadeReady) {
   EXPECT_TRUE(std::holds_alternative<abi::Done>(ask(standby, abi::Resumed{0})));
 }
 
+TEST_F(AgentRestart, WhatWasCountedIsCountedOn) {
+  auto [active, standby, page] = pair("llm");
+  xid(FakeDomains::server_of_a);
+  ASSERT_EQ(word(page).epoch, 1u);
+  fault::Incident incident;
+  incident.fault_class = fault::FaultClass::Sm;
+  incident.domain = "a";
+  incident.closed = true;
+  detectors.callbacks.on_incident(incident);
+  restart();
+  const auto counts = nlohmann::json::parse(agent->status_json())["counts"];
+  EXPECT_EQ(counts["agent_starts"], 2);
+  EXPECT_EQ(counts["promotions"]["xid"], 1);
+  EXPECT_EQ(counts["faults"]["sm"]["failed_over"], 1) << counts.dump();
+}
+
 TEST_F(AgentRestart, WhoEndedMeanwhileIsNoticed) {
   auto [active, standby, page] = pair("llm");
   agent.reset();

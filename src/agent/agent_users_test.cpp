@@ -35,12 +35,14 @@ class Users : public AgentTest {
     AgentOptions options{path, {}};
     options.tenants_socket_path = directory.path() + "/tenants";
     options.tenant_group = mallory;
+    options.observers_socket_path = directory.path() + "/status";
+    options.observer_group = mallory;
     options.tenants_of_user_max = tenants_of_user_max;
     agent = start_agent(options);
     owner.emplace(peer());
   }
-  Peer user_peer(uid_t user) {
-    Peer made(kernel, directory.path() + "/tenants", "user=" + std::to_string(user));
+  Peer user_peer(uid_t user, const std::string& socket = "/tenants") {
+    Peer made(kernel, directory.path() + socket, "user=" + std::to_string(user));
     settle();
     return made;
   }
@@ -147,6 +149,22 @@ TEST_F(Users, NobodySeesAnothersTenants) {
   }
   EXPECT_THAT(told, Not(HasSubstr("llm")));
   EXPECT_THAT(told_operators, HasSubstr("llm"));
+}
+
+TEST_F(Users, AnObserverSeesAllTenantsAndDoesNothing) {
+  const std::string before = victims();
+  Peer observer = user_peer(mallory, "/status"), tenants = user_peer(mallory);
+  const auto status =
+      nlohmann::json::parse(std::get<abi::StatusDocument>(ask(observer, abi::StatusRequest{})).json);
+  EXPECT_EQ(status["tenants"][0]["name"], "llm");
+  EXPECT_EQ(status["counts"]["agent_starts"], 2);
+  EXPECT_THAT(std::get<abi::StatusDocument>(ask(tenants, abi::StatusRequest{})).json,
+              Not(HasSubstr("\"counts\"")));
+  for (const abi::Message& request : std::initializer_list<abi::Message>{
+           abi::Join{"mine", abi::Role::Active}, abi::Place{"mine", abi::Role::Active}, abi::Subscribe{},
+           abi::EndTenant{"llm"}, abi::HandOver{"llm"}, abi::Shutdown{true}})
+    EXPECT_THAT(refusal(observer, request), HasSubstr("for the status alone")) << abi::encode(request);
+  EXPECT_EQ(victims(), before);
 }
 
 TEST_F(Users, OneRunsTenantsOfItsOwn) {

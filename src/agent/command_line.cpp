@@ -33,6 +33,10 @@ void add_tenant_options(CLI::App& app, CommandLine& options) {
                  "Whose members are operators, besides root and our user: they may do everything");
   app.add_option("--tenant-group", options.tenant_group,
                  "Whose members may run tenants, besides root and our user, and see and end their own");
+  app.add_option(
+      "--observer-group", options.observer_group,
+      "Whose members may read the status of all tenants, at DIRECTORY/status.sock, and do nothing: "
+      "for firebreak-exporter");
   app.add_option("--strays", options.strays,
                  "What becomes of a guarded tenant that strays, where its operator says nothing else: end or "
                  "report")

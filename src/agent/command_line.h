@@ -19,6 +19,7 @@ struct CommandLine {
   std::string socket_path;
   std::string operator_group;
   std::string tenant_group;
+  std::string observer_group;
   std::string strays = "end";
   bool sparse = false;
   std::uint64_t stray_blocks = AgentOptions{}.stray_blocks_max;

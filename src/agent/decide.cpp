@@ -52,7 +52,7 @@ class Decision {
     for (const pair::Action& action : pair::resume(tenants_[taken_up.tenant].pair).actions) {
       const bool is_done =
           action.type == pair::ActionType::Promote && taken_up.promoted_epoch == action.epoch;
-      if (!is_done) take(taken_up.tenant, action);
+      if (!is_done) take(taken_up.tenant, action, {});
     }
   }
 
@@ -80,7 +80,7 @@ class Decision {
     const pair::Phase before = facts.pair.phase;
     const pair::Step step = pair::advance(facts.pair, event);
     facts.pair = step.state;
-    for (const pair::Action& action : step.actions) take(tenant, action);
+    for (const pair::Action& action : step.actions) take(tenant, action, event);
     if (before == facts.pair.phase) return;
     effects_.told.push_back(
         {Told::What::Phase, tenant, {}, facts.pair.epoch, event, before, facts.pair.phase});
@@ -91,7 +91,7 @@ class Decision {
     advance(tenant, pair::EventType::StandbyReady);
   }
 
-  void take(std::size_t tenant, const pair::Action& action) {
+  void take(std::size_t tenant, const pair::Action& action, pair::EventType cause) {
     using enum pair::ActionType;
     const Act act = {tenant, action.type, action.deadline_ms, action.epoch, why(action.type)};
     switch (action.type) {
@@ -114,7 +114,7 @@ class Decision {
       case TellWaiting:
         break;
     }
-    effects_.told.push_back({Told::What::Action, tenant, action, tenants_[tenant].pair.epoch});
+    effects_.told.push_back({Told::What::Action, tenant, action, tenants_[tenant].pair.epoch, cause});
   }
 
   static void take_turns(TenantFacts& facts) {

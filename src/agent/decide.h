@@ -84,7 +84,7 @@ struct Told {
   std::size_t tenant = 0;
   pair::Action action = {};    ///< of an Action: Promote, BeginEpoch, or one that tells
   std::uint32_t epoch = 0;     ///< then
-  pair::EventType cause = {};  ///< of a Phase
+  pair::EventType cause = {};  ///< of a Phase, and of a promotion
   pair::Phase before = {};
   pair::Phase after = {};
 };

@@ -49,7 +49,10 @@ watch::WatcherCallbacks GpuDetectors::heard(Callbacks callbacks) {
     tell(pid);
   };
   heard.on_gap = std::move(callbacks.on_gap);
-  heard.on_incident = [this](const fault::Incident& incident) { log(incident); };
+  heard.on_incident = [this, tell = std::move(callbacks.on_incident)](const fault::Incident& incident) {
+    log(incident);
+    if (tell) tell(incident);
+  };
   heard.on_exit = [this, tell = std::move(callbacks.on_exit)](const watch::ProcessExit& exit) {
     strangers_.erase(exit.pid);
     if (sparse_) sparse_->forget(exit.pid);

@@ -241,8 +241,11 @@ std::string encode_common(const KeptCommon& common) {
                           {"token", each.token},
                           {"owner", owner_of(each.owner)}});
   }
-  return json{
-      {"version", version}, {"servers", servers}, {"placements", placements}, {"leaving", common.leaving}}
+  return json{{"version", version},
+              {"servers", servers},
+              {"placements", placements},
+              {"leaving", common.leaving},
+              {"counts", to_json(common.counts)}}
       .dump();
 }
 
@@ -266,6 +269,7 @@ Result<KeptCommon> decode_common(std::string_view text) {
       common.placements.push_back(placement_in(each));
     }
     common.leaving = in.value("leaving", std::vector<std::string>());  // agents before 0.8 kept none
+    common.counts = counts_in(in.value("counts", json::object()));     // older agents kept none
     return common;
   } catch (const json::exception& wrong) {
     return unreadable(wrong);

@@ -15,6 +15,7 @@
 
 #include "abi/wire.h"
 #include "agent/client_connections.h"
+#include "agent/counts.h"
 #include "agent/member.h"
 #include "agent/service_manager.h"
 #include "base/result.h"
@@ -85,6 +86,7 @@ struct KeptCommon {
   std::vector<KeptPlacement> placements;
   /// Tenants that are no more, and of which a shelf may still have something.
   std::vector<std::string> leaving;
+  Counts counts = {};
   friend bool operator==(const KeptCommon&, const KeptCommon&) = default;
 };
 

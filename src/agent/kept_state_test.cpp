@@ -66,9 +66,13 @@ TEST(KeptState, EveryFieldSurvives) {
   EXPECT_EQ(tenant->connections, std::vector<std::uint64_t>{7});
   EXPECT_EQ(tenant->last_connection, 9u);
   EXPECT_EQ(tenant->owner, 1000u);
+  Counts counts;
+  counts.agent_starts = 2;
+  counts.of_fault(fault::FaultClass::Device, FaultOutcome::Lost) = 3;
   const KeptCommon common = {{{"b", 42, "1234567"}},
                              {{"rogue", abi::Role::Standby, "a", {25, 1024}, "4567", 1000}},
-                             {"gone", "gone too"}};
+                             {"gone", "gone too"},
+                             counts};
   EXPECT_EQ(decode_common(encode_common(common)).value(), common);
 }
 

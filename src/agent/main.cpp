@@ -114,7 +114,14 @@ Result<Sockets> sockets_of(const CommandLine& options) {
   if (!operators) return propagate(operators);
   const auto tenants = group_of(options.tenant_group);
   if (!tenants) return propagate(tenants);
-  return Sockets{options.socket_path, *operators, options.directory + "/tenants.sock", *tenants};
+  const auto observers = group_of(options.observer_group);
+  if (!observers) return propagate(observers);
+  return Sockets{options.socket_path,
+                 *operators,
+                 options.directory + "/tenants.sock",
+                 *tenants,
+                 options.directory + "/status.sock",
+                 *observers};
 }
 
 /// What a signal asks of us.
@@ -148,6 +155,9 @@ Result<AgentOptions> options_of_agent(const CommandLine& options, const Sockets&
   made.operator_group = sockets.operator_group;
   made.tenants_socket_path = sockets.tenants;
   made.tenant_group = sockets.tenant_group;
+  made.observers_socket_path = sockets.observers;
+  made.observer_group = sockets.observer_group;
+  made.version = platform::version();
   made.guard_test = test_guard(platform);
   made.tenant_environment = platform.environment;
   made.strays = abi::stray_policy_from(options.strays).value_or(made.strays);
@@ -176,7 +186,7 @@ Result<int> serve(const CommandLine& options) {
   const auto sockets = sockets_of(options);
   if (!sockets) return propagate(sockets);
   // Each socket and each domain in it says by itself who may use it.
-  if (sockets->operator_group || sockets->tenant_group) {
+  if (sockets->operator_group || sockets->tenant_group || sockets->observer_group) {
     if (auto through = os::let_through(options.directory); !through) return propagate(through);
   }
   auto loop = os::EventLoop::create();

@@ -19,6 +19,7 @@ namespace firebreak::agent {
 struct AgentOptions {
   std::string socket_path;
   Environment tenant_environment;  ///< what every tenant needs besides its domain's, e.g. the driver to load
+  std::string version = {};        ///< of this agent, for the status
   std::string guard_test = "not tested";  ///< whether the guard works on this machine (guard/probe_result.h)
   abi::StrayPolicy strays = abi::StrayPolicy::End;  ///< of tenants of which the operator says nothing else
   /// Each stray block of 2 MiB takes memory, so with more of them a tenant is ended that was only to be told
@@ -63,12 +64,18 @@ struct AgentOptions {
   std::size_t tenants_of_user_max = 64;    ///< of who comes by the tenants' socket
   os::SocketGroup operator_group = {};
   os::SocketGroup tenant_group = {};
+  /// Where who only looks comes, and who may. Empty: nowhere.
+  std::string observers_socket_path = {};
+  os::SocketGroup observer_group = {};
 
   /// Processes that do not let themselves be looked at (os/broker.h), for the status; none: nobody counts
   /// them.
   std::function<std::vector<pid_t>()> not_answered = nullptr;
 
-  Sockets sockets() const { return {socket_path, operator_group, tenants_socket_path, tenant_group}; }
+  Sockets sockets() const {
+    return {socket_path,  operator_group,        tenants_socket_path,
+            tenant_group, observers_socket_path, observer_group};
+  }
 };
 
 }  // namespace firebreak::agent

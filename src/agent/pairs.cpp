@@ -65,6 +65,7 @@ void Pairs::carry_out(Decided decided, const Telling& first_told) {
   for (const Tenant* tenant : decided.tenants) at_.records.save(*tenant);
   if (first_told) first_told();
   for (const Told& told : decided.effects.told) tell(decided, told);
+  if (!decided.promoted.empty()) at_.records.save_counts();
   promoter_.give_back(std::move(decided));
 }
 
@@ -106,6 +107,7 @@ void Pairs::tell(const Decided& decided, const Told& told) {
     case Told::What::StoodBy:
       return tell_stood_by(tenant);
     case Told::What::Phase:
+      at_.tally.moved_on(tenant.name(), told.before, told.after);
       break;
   }
   abi::Event event;
@@ -132,6 +134,7 @@ void Pairs::tell_action(Tenant& tenant, const Decided& decided, const Told& told
       event.pid = tenant.active.pid;
       event.epoch = told.action.epoch;
       event.domain = tenant.active.domain;
+      at_.tally.promoted(tenant.name(), tenant.old_active.domain, fence_of(told.cause));
       break;
     }
     case pair::ActionType::BeginEpoch:

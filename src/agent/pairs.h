@@ -15,6 +15,7 @@
 #include "agent/follower.h"
 #include "agent/promoter.h"
 #include "agent/records.h"
+#include "agent/tally.h"
 #include "agent/teller.h"
 #include "agent/warm_standbys.h"
 
@@ -32,6 +33,7 @@ class Pairs {
     Tenants& tenants;
     Processes& processes;
     WarmStandbys& warm_standbys;
+    Tally& tally;
     Records& records;
     Answers& answers;
     Teller& teller;

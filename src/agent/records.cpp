@@ -79,7 +79,10 @@ void Records::save_for(const Connection& connection) {
 
 void Records::save_common() {
   if (!document_) return;
-  KeptCommon common{at_.warm_standbys.servers(), at_.placements.kept(), {leaving_.begin(), leaving_.end()}};
+  KeptCommon common{at_.warm_standbys.servers(),
+                    at_.placements.kept(),
+                    {leaving_.begin(), leaving_.end()},
+                    at_.tally.counts()};
   if (written_common_ == common) return;
   const Status written = document_->write(encode_common(common));
   if (!written) return spdlog::error("{}", to_string(written.error()));

@@ -16,6 +16,7 @@
 #include "agent/process.h"
 #include "agent/server.h"
 #include "agent/service_manager.h"
+#include "agent/tally.h"
 #include "agent/tenants.h"
 #include "agent/warm_standbys.h"
 #include "base/clock.h"
@@ -35,6 +36,7 @@ class Records {
     Credentials& credentials;
     Placements& placements;
     WarmStandbys& warm_standbys;
+    const Tally& tally;
   };
   /// `returns_within`: how long processes wait for the next agent.
   Records(Knows knows, Milliseconds returns_within) : at_(knows), returns_within_(returns_within) {}
@@ -49,6 +51,8 @@ class Records {
 
   void save();
   void save(const Tenant& tenant);
+  /// And all else that is no single tenant's.
+  void save_counts() { save_common(); }
   /// What a tenant's process asked for, which changes that tenant alone.
   void save_for(const Connection& connection);
   /// Its document is written anew whatever it holds.

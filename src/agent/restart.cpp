@@ -15,6 +15,7 @@ void Restart::run() {
   // Those that were kept are counted with their tenants.
   at_.budget.begin(descriptors_.size());
   const KeptCommon common = at_.records.take_up_common(descriptors_);
+  at_.tally.begin(common.counts);
   at_.warm_standbys.restore_servers(common.servers);
   const std::vector<KeptTenant> kept = at_.records.take_up_tenants(descriptors_);
   std::map<std::string, std::vector<pid_t>> gone;
@@ -57,6 +58,7 @@ std::vector<pid_t> Restart::restore(const KeptTenant& kept) {
   // A promotion that was carried out, and not written down any more.
   if (tenant.standby.pid != 0 && tenant.was_promoted(tenant.standby, kept.pair.epoch + 1)) {
     tenant.take_turns();
+    at_.tally.promoted(kept.name, kept.active.domain, Fence::Earlier);
     tenant.pair = {pair::Phase::Promoting, pair::Standby::None, kept.pair.epoch + 1};
   }
   tell_restored(tenant);

@@ -30,6 +30,7 @@ class Restart {
     Placements& placements;
     DescriptorBudget& budget;
     WarmStandbys& warm_standbys;
+    Tally& tally;
     Records& records;
     Teller& teller;
     Follower& follower;

@@ -73,6 +73,8 @@ std::string_view audited_name(const abi::Message& request) { return row_of(reque
 
 Status may_ask(const Asking& who, const abi::Message& request, const std::optional<uid_t>& owner) {
   if (who.entrance == Entrance::Operators) return {};
+  if (who.entrance == Entrance::Observers && !std::holds_alternative<abi::StatusRequest>(request))
+    return fail(ErrorCode::PermissionDenied, "this socket is for the status alone");
   const Row row = row_of(request);
   if (row.need == Need::Operator)
     return fail(ErrorCode::PermissionDenied, "that is for an operator to ask", "use the operators' socket");
@@ -86,7 +88,7 @@ Status may_ask(const Asking& who, const abi::Message& request, const std::option
 }
 
 bool may_see(const Asking& who, const std::optional<uid_t>& owner) {
-  return who.entrance == Entrance::Operators || owner == who.user;
+  return who.entrance != Entrance::Tenants || owner == who.user;
 }
 
 }  // namespace firebreak::agent

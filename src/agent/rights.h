@@ -18,6 +18,7 @@ namespace firebreak::agent {
 enum class Entrance {
   Operators,  ///< everything
   Tenants,    ///< the tenants of the peer's own user
+  Observers,  ///< the status alone, with all tenants
 };
 
 /// Who asks.

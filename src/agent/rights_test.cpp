@@ -53,6 +53,16 @@ TEST(Rights, OfAnOperatorAreAll) {
     EXPECT_TRUE(may(operator_who, request, bob)) << request.index();
 }
 
+TEST(Rights, OfAnObserverAreToAskForTheStatusAndNothingElse) {
+  const Asking observer{Entrance::Observers, alice};
+  for (const auto& [request, need] : all_requests()) {
+    const bool is_status = std::holds_alternative<abi::StatusRequest>(request);
+    EXPECT_EQ(may(observer, request, alice), is_status) << request.index();
+    EXPECT_EQ(may(observer, request, std::nullopt), is_status) << request.index();
+  }
+  EXPECT_TRUE(may_see(observer, bob));
+}
+
 TEST(Rights, OfATenantsConnectionAreItsUsers) {
   for (const auto& [request, need] : all_requests()) {
     EXPECT_EQ(need_of(request), need) << request.index();

@@ -64,6 +64,10 @@ Status Server::listen(const Sockets& sockets) {
     if (auto opened = open_door(sockets.tenants, Entrance::Tenants, sockets.tenant_group); !opened)
       return opened;
   }
+  if (!sockets.observers.empty()) {
+    if (auto opened = open_door(sockets.observers, Entrance::Observers, sockets.observer_group); !opened)
+      return opened;
+  }
   auto looks = loop_.every(between_path_looks, [this] {
     for (const auto& door : doors_) look_after_path(*door);
     forget_times();
@@ -180,12 +184,12 @@ Status Server::watch(Connection& connection) {
 std::optional<abi::Refused> Server::why_not(const Door& door, const os::PeerCredentials& peer) const {
   if (!door.group && peer.uid != 0 && peer.uid != ::geteuid())
     return abi::Refused{"the agent serves root and its own user alone"};
-  const bool is_tenant = door.entrance == Entrance::Tenants;
+  const bool is_operator = door.entrance == Entrance::Operators;
   const auto its = connections_of_user_.find({door.entrance, peer.uid});
-  if (is_tenant && its != connections_of_user_.end() && its->second >= room_.of_user)
+  if (!is_operator && its != connections_of_user_.end() && its->second >= room_.of_user)
     return abi::Refused{fmt::format("user {} has {} connections to the agent already", peer.uid, its->second),
                         true};
-  const std::size_t room = is_tenant ? room_.most - room_.operators_reserve : room_.most;
+  const std::size_t room = is_operator ? room_.most : room_.most - room_.operators_reserve;
   if (connections_.size() >= room) return abi::Refused{"the agent has too many connections", true};
   return std::nullopt;
 }

@@ -114,6 +114,8 @@ struct Sockets {
   os::SocketGroup operator_group = {};  ///< whose members are operators, besides root and our user
   std::string tenants = {};             ///< empty: they come to the operators' one
   os::SocketGroup tenant_group = {};    ///< whose members may run tenants, besides them
+  std::string observers = {};           ///< empty: there is none for them
+  os::SocketGroup observer_group = {};  ///< whose members are observers, besides them
 
   /// Where a tenant's processes are told to come.
   const std::string& of_tenants() const { return tenants.empty() ? operators : tenants; }
@@ -124,7 +126,7 @@ struct ServerRoom {
   /// Each tenant has up to five: two processes, who started each, and who keeps the pair.
   std::size_t most = 4096;
   std::size_t operators_reserve = 256;  ///< of them, for operators alone
-  std::size_t of_user = 1024;           ///< of one user, at the tenants' socket
+  std::size_t of_user = 1024;           ///< of one user, at the other sockets
   /// By which the time is taken that it may take there; none: as much as it likes.
   const Clock* clock = nullptr;
   AllowanceLimits time_of_user = {};

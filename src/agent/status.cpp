@@ -148,7 +148,8 @@ std::vector<std::string> lacks_of(const StatusSources& of, const Tenant& tenant)
 }  // namespace
 
 std::string status_json(const StatusSources& of, const Asking& who) {
-  nlohmann::json document = {{"socket", of.options.socket_path},
+  nlohmann::json document = {{"version", of.options.version},
+                             {"socket", of.options.socket_path},
                              {"tenants_socket", of.options.sockets().of_tenants()},
                              {"guard_test", of.options.guard_test},
                              {"not_heard", of.detectors.not_heard()}};
@@ -159,6 +160,7 @@ std::string status_json(const StatusSources& of, const Asking& who) {
                              {"reserve", use.reserve},
                              {"of_a_pair", use.of_a_pair}};
   const bool is_operator = who.entrance == Entrance::Operators;
+  if (who.entrance != Entrance::Tenants) document["counts"] = to_json(of.tally.counts());
   document["not_answered"] =
       is_operator && of.options.not_answered ? of.options.not_answered() : std::vector<pid_t>();
   nlohmann::json& domains = document["domains"] = nlohmann::json::array();

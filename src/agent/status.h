@@ -10,6 +10,7 @@
 #include "agent/process.h"
 #include "agent/spares.h"
 #include "agent/surroundings.h"
+#include "agent/tally.h"
 #include "agent/tenants.h"
 #include "base/clock.h"
 #include "hold/holder.h"
@@ -28,6 +29,7 @@ struct StatusSources {
   const Parking& parking;
   const Spares& spares;
   const Credentials& credentials;
+  const Tally& tally;
 };
 
 /// The document that `firebreak status` prints. A tenants' connection is shown its user's tenants and their

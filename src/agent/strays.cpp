@@ -38,6 +38,8 @@ void Strays::on_stray(const strays::Stray& stray) {
   event.source = to_string(fault::FaultSource::UvmEvent);
   event.text = describe(stray);
   tenant.last_stray = event.text;
+  // All that one process strays to is one fault.
+  if (stray.blocks == 1) at_.tally.contained(fault::FaultClass::MmuReplayable);
   spdlog::warn("contained stray of tenant {}, process {}: {}", tenant.name(), stray.pid, event.text);
   at_.teller.tell(std::move(event));
 

@@ -10,6 +10,7 @@
 #include "agent/endings.h"
 #include "agent/options.h"
 #include "agent/recent_faults.h"
+#include "agent/tally.h"
 
 namespace firebreak::agent {
 
@@ -21,6 +22,7 @@ class Strays {
     Tenants& tenants;
     Processes& processes;
     RecentFaults& recent_faults;
+    Tally& tally;
     Teller& teller;
     Endings& endings;
   };

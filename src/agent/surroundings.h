@@ -17,6 +17,7 @@
 #include "base/result.h"
 #include "fault/core_dump.h"
 #include "fault/fault.h"
+#include "fault/incident.h"
 #include "guard/guard_view.h"
 #include "mps/domain_keeper.h"
 #include "strays/stray.h"
@@ -44,6 +45,8 @@ class Detectors {
     std::function<void(pid_t, const strays::GuardReport&)> on_guard;
     /// Words of a detector were lost: what they told of is not known.
     std::function<void(const watch::Gap&)> on_gap = nullptr;
+    /// What signals make together: new, changed, or closed, after which nothing of it is told any more.
+    std::function<void(const fault::Incident&)> on_incident = nullptr;
   };
 
   virtual ~Detectors() = default;
