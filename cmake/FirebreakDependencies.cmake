@@ -7,6 +7,9 @@ find_package(nlohmann_json REQUIRED)
 find_package(CLI11 REQUIRED)
 find_package(tl-expected REQUIRED)
 find_package(PkgConfig REQUIRED)
+pkg_check_modules(prometheus-cpp-core REQUIRED IMPORTED_TARGET prometheus-cpp-core)  # firebreak-exporter
+find_library(CIVETWEB_CPP civetweb-cpp REQUIRED)  # serves it
+find_library(CIVETWEB civetweb REQUIRED)
 pkg_check_modules(libsystemd REQUIRED IMPORTED_TARGET libsystemd)
 find_path(XXHASH_INCLUDE_DIR xxhash.h REQUIRED)  # header only
 find_path(TOMLPLUSPLUS_INCLUDE_DIR toml++/toml.h REQUIRED)  # likewise

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+/// firebreak-exporter: what the agent counts, for Prometheus.
+#include <fmt/format.h>
+#include <signal.h>
+#include <CLI/CLI.hpp>
+
+#include <cstdio>
+
+#include "base/log.h"
+#include "exporter/command_line.h"
+#include "exporter/exporter.h"
+#include "exporter/http_server.h"
+#include "link/agent_link.h"
+#include "os/event_loop.h"
+#include "platform/machine.h"
+
+namespace firebreak::exporter {
+namespace {
+
+Result<std::string> ask(const std::string& socket_path) {
+  auto link = link::AgentLink::connect(socket_path);
+  if (!link) return propagate(link);
+  return (*link)->status();
+}
+
+void tell(const std::string& line) { fmt::print(stderr, "firebreak-exporter: {}\n", line); }
+
+/// Others answer; we wait for the end.
+Status serve(const Options& options) {
+  if (auto held = os::hold_signals({SIGINT, SIGTERM}); !held) return held;
+  const auto loop = os::EventLoop::create();
+  if (!loop) return propagate(loop);
+  const auto signals = (*loop)->on_signals({SIGINT, SIGTERM}, [raw = loop->get()](int) { raw->stop(); });
+  if (!signals) return propagate(signals);
+  const Exporter exporter(platform::version(), {[&options] { return ask(options.socket_path); }, tell});
+  const auto server = HttpServer::start(options.listen, "/metrics", [&exporter] { return exporter.text(); });
+  if (!server) return propagate(server);
+  fmt::print("firebreak-exporter: http://{}:{}/metrics\n",
+             options.listen.substr(0, options.listen.rfind(':')), (*server)->port());
+  std::fflush(stdout);
+  (*loop)->run();
+  return {};
+}
+
+}  // namespace
+}  // namespace firebreak::exporter
+
+int main(int argument_count, char** arguments) {
+  using namespace firebreak;
+  CLI::App app;
+  exporter::Options options;
+  exporter::describe_command_line(app, options);
+  CLI11_PARSE(app, argument_count, arguments);
+  set_up_logging("firebreak-exporter");
+  const Status served = exporter::serve(options);
+  if (served) return 0;
+  exporter::tell(to_string(served.error()));
+  return 1;
+}
