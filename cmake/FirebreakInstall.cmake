@@ -20,6 +20,12 @@ install(FILES packaging/tmpfiles.conf DESTINATION lib/tmpfiles.d RENAME firebrea
 install(DIRECTORY docs/ DESTINATION share/doc/firebreak COMPONENT agent FILES_MATCHING PATTERN "*.md"
   PATTERN plots EXCLUDE)
 
+# What it counts, for Prometheus.
+install(TARGETS firebreak-exporter RUNTIME DESTINATION bin COMPONENT exporter)
+install(FILES packaging/firebreak-exporter.service DESTINATION lib/systemd/system COMPONENT exporter)
+install(FILES packaging/prometheus/alerts.yml packaging/prometheus/dashboard.json packaging/prometheus/scrape.yml
+  DESTINATION share/firebreak-exporter COMPONENT exporter)
+
 # The laboratory.
 install(TARGETS firebreak_inject_shared LIBRARY DESTINATION lib COMPONENT laboratory)
 install(TARGETS firebreak-lab firebreak-decode firebreak-denoise firebreak-checker firebreak-forks firebreak-scribble

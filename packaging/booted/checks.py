@@ -12,11 +12,13 @@ import platform
 import subprocess
 import sys
 import time
+import urllib.request
 
 SHARE = pathlib.Path("/booted")
 OPTIONS = json.loads((SHARE / "options.json").read_text())
 BROKEN = OPTIONS["broken"]
 UNIT = "firebreakd.service"
+EXPORTER = "firebreak-exporter.service"
 DROP_IN = pathlib.Path("/etc/systemd/system/firebreakd.service.d/software.conf")
 STEPS = 600
 LIMIT_S = 60  # for whatever is waited for
@@ -25,6 +27,7 @@ BREAKS = {
     "wait": "the installation waits for the agent: it does not end without a GPU",
     "store": "systemd keeps no descriptors: whatever replaces the agent loses the pair",
     "group": "the agent has no group of tenants: no user has one",
+    "observers": "the agent has no group of observers: the exporter is told nothing",
     "output": "the undisturbed run is another one: the output differs",
     "policy": "policy-rc.d forbids restarts: an upgrade leaves the old agent",
     "prerm": "the removal asks nobody: it ends the tenant",
@@ -188,7 +191,9 @@ def starts_on_the_software_gpu():
     start = next(line for line in unit.splitlines() if line.startswith("ExecStart="))
     start = start.replace("--gpu-kind real", "--gpu-kind soft")
     if BROKEN == "group":
-        start = start.replace("--tenant-group firebreak", "")
+        start = start.replace("--tenant-group firebreak ", "")
+    if BROKEN == "observers":
+        start = start.replace("--observer-group firebreak-observer", "")
     DROP_IN.parent.mkdir()
     # A folder that lets others through is a software GPU of every user's.
     start = f"ExecStartPre=/usr/bin/install -d -m 711 /run/firebreak/softgpu\nExecStart=\n{start}\n"
@@ -208,6 +213,25 @@ def computes_undisturbed():
     library = "LD_LIBRARY_PATH=/usr/lib/softgpu"
     must("env", library, "FIREBREAK_SOFTGPU_DIR=/tmp/alone", "firebreak-decode", "--standalone", "--steps", str(STEPS),
          "--output", "/tmp/alone.tokens", "--seed", "2" if BROKEN == "output" else "1", limit_s=120)
+
+
+def metrics():
+    with urllib.request.urlopen("http://127.0.0.1:9757/metrics", timeout=LIMIT_S) as answer:
+        return answer.read().decode()
+
+
+def exporter_serves(pair):
+    """As a user that sees all tenants, and may do nothing."""
+    expect("\nfirebreak_up 1\n" in metrics(), metrics()[:300])
+    expect(f'\nfirebreak_tenant_protected{{tenant="{pair.name}"}} 1\n' in metrics(), metrics()[-600:])
+    expect(must("systemctl", "show", "--value", "--property=DynamicUser", EXPORTER) == "yes", "its user stays")
+    user = must("ps", "-o", "user=", "-C", "firebreak-expor")
+    expect(user not in ("root", ""), f"it runs as {user}")
+    socket = "--socket=/run/firebreak/status.sock"
+    refused = run("setpriv", "--reuid=stranger", "--regid=firebreak-observer", "--clear-groups", "--",
+                  "firebreak", "stop", socket, pair.name)
+    expect(refused.returncode != 0 and "for the status alone" in refused.stderr, refused.stderr[-300:])
+    expect(run("firebreak", "status", socket, user="stranger").returncode != 0, "a stranger is answered")
 
 
 def restarts_in_a_loop(pair):
@@ -288,6 +312,7 @@ def every_check():
     yield "only members of the group firebreak are tenants", only_members_of_the_group_are_tenants
     yield "a program computes undisturbed", computes_undisturbed
     yield "a user's pair is protected", pair.start
+    yield "the exporter serves what the agent says, and may do nothing", lambda: exporter_serves(pair)
 
     def after(action):
         return lambda: pair.same_after(agent_replaced_by(action))

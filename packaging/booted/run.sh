@@ -22,7 +22,7 @@ done
 
 # A bare Debian, and what the packages ask for: the machine has no network.
 make_root() {
-  local wanted=systemd,systemd-sysv,dbus,procps,python3,libfmt9,libspdlog1.10,libsystemd0,libstdc++6
+  local wanted=systemd,systemd-sysv,dbus,procps,python3,libfmt9,libspdlog1.10,libsystemd0,libstdc++6,libprometheus-cpp-core1.0,libcivetweb1
   [ "$(cat "$place/root.list" 2>/dev/null)" = "$wanted" ] && return
   echo "booted: making a Debian 12 (minutes, once)"
   rm -f "$place/root.tar"
