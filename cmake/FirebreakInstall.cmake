@@ -13,6 +13,12 @@ install(TARGETS firebreak_guard_shared LIBRARY DESTINATION lib COMPONENT preload
 
 # What runs on a machine with a GPU.
 install(TARGETS firebreak firebreakd firebreak-parking-client RUNTIME DESTINATION bin COMPONENT agent)
+set(pages ${PROJECT_BINARY_DIR}/share)
+set(completions bash-completion/completions)
+install(FILES ${pages}/man/man1/firebreak.1 DESTINATION share/man/man1 COMPONENT agent)
+install(FILES ${pages}/man/man8/firebreakd.8 DESTINATION share/man/man8 COMPONENT agent)
+install(FILES ${pages}/${completions}/firebreak ${pages}/${completions}/firebreakd
+  DESTINATION share/${completions} COMPONENT agent)
 install(FILES packaging/firebreakd.service DESTINATION lib/systemd/system COMPONENT agent)
 install(FILES packaging/firebreakd.toml DESTINATION etc/firebreak COMPONENT agent)
 install(FILES packaging/sysusers.conf DESTINATION lib/sysusers.d RENAME firebreak.conf COMPONENT agent)
@@ -22,6 +28,8 @@ install(DIRECTORY docs/ DESTINATION share/doc/firebreak COMPONENT agent FILES_MA
 
 # What it counts, for Prometheus.
 install(TARGETS firebreak-exporter RUNTIME DESTINATION bin COMPONENT exporter)
+install(FILES ${pages}/man/man8/firebreak-exporter.8 DESTINATION share/man/man8 COMPONENT exporter)
+install(FILES ${pages}/${completions}/firebreak-exporter DESTINATION share/${completions} COMPONENT exporter)
 install(FILES packaging/firebreak-exporter.service DESTINATION lib/systemd/system COMPONENT exporter)
 install(FILES packaging/prometheus/alerts.yml packaging/prometheus/dashboard.json packaging/prometheus/scrape.yml
   DESTINATION share/firebreak-exporter COMPONENT exporter)

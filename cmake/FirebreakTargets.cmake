@@ -48,6 +48,17 @@ function(firebreak_test name)
   gtest_discover_tests(${name}_test DISCOVERY_MODE PRE_TEST TEST_PREFIX "${name}." PROPERTIES TIMEOUT ${test_limit_s})
 endfunction()
 
+# firebreak_pages(PROGRAM SECTION): its manual page and its shell completion, which it prints itself (src/pages), beside
+# the build's other files in share/.
+function(firebreak_pages program section)
+  set(manual ${PROJECT_BINARY_DIR}/share/man/man${section})
+  set(completions ${PROJECT_BINARY_DIR}/share/bash-completion/completions)
+  add_custom_command(TARGET ${program} POST_BUILD
+    COMMAND ${CMAKE_COMMAND} -E make_directory ${manual} ${completions}
+    COMMAND ${program} --print-manual-page > ${manual}/${program}.${section}
+    COMMAND ${program} --print-completion > ${completions}/${program})
+endfunction()
+
 # firebreak_python_test(NAME FILE): one file of unittest. What it starts is there when ctest runs: everything is built
 # by then.
 function(firebreak_python_test name file)

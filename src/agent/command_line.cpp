@@ -10,6 +10,7 @@
 
 #include "agent/configuration.h"
 #include "os/real_kernel.h"
+#include "pages/pages.h"
 #include "platform/machine.h"
 
 namespace firebreak::agent {
@@ -200,6 +201,7 @@ std::optional<int> read_command_line(int argument_count, char** arguments, Comma
   CLI::App app{"The Firebreak agent: keeps the other tenants of a shared GPU alive when one faults."};
   add_tenant_options(app, into);
   add_machine_options(app, into);
+  if (pages::print_if_asked(app, {"firebreakd", 8, platform::version()}, argument_count, arguments)) return 0;
   CLI11_PARSE(app, argument_count, arguments);
   if (!into.configuration.empty()) {
     if (const auto wrong = read_file_too(app, argument_count, arguments, into)) {

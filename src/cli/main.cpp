@@ -2,6 +2,7 @@
 #include <CLI/CLI.hpp>
 
 #include "cli/commands.h"
+#include "pages/pages.h"
 #include "platform/machine.h"
 
 int main(int argument_count, char** arguments) {
@@ -22,5 +23,6 @@ int main(int argument_count, char** arguments) {
   cli::add_status(app, action);
   cli::add_stop(app, action);
   cli::add_watch(app, action);
+  if (pages::print_if_asked(app, {"firebreak", 1, platform::version()}, argument_count, arguments)) return 0;
   return cli::run_program(app, action, argument_count, arguments);
 }

@@ -12,6 +12,7 @@
 #include "exporter/http_server.h"
 #include "link/agent_link.h"
 #include "os/event_loop.h"
+#include "pages/pages.h"
 #include "platform/machine.h"
 
 namespace firebreak::exporter {
@@ -50,6 +51,8 @@ int main(int argument_count, char** arguments) {
   CLI::App app;
   exporter::Options options;
   exporter::describe_command_line(app, options);
+  if (pages::print_if_asked(app, {"firebreak-exporter", 8, platform::version()}, argument_count, arguments))
+    return 0;
   CLI11_PARSE(app, argument_count, arguments);
   set_up_logging("firebreak-exporter");
   const Status served = exporter::serve(options);
