@@ -183,6 +183,16 @@ TEST_F(AgentEndings, TheOperatorsWordCountsForAProcessThatHasJoinedAlready) {
   EXPECT_FALSE(is_ended(tenant));
 }
 
+TEST_F(AgentEndings, WhatOneProcessStraysToIsOneContainedFault) {
+  Peer first = adopted("llm", abi::StrayPolicy::Report), second = adopted("other", abi::StrayPolicy::Report);
+  strays(first.pid());
+  strays(first.pid(), 2);
+  strays(second.pid());
+  const auto counts = nlohmann::json::parse(agent->status_json())["counts"];
+  EXPECT_EQ(counts["faults"]["mmu_replayable"]["contained"], 2);
+  EXPECT_EQ(counts["culprits"]["known"], 2);
+}
+
 TEST_F(AgentEndings, TheStatusTellsOfGuardAndStrays) {
   Peer tenant = adopted("llm", abi::StrayPolicy::Report);
   EXPECT_EQ(guard()["state"], "none");
