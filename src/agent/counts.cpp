@@ -3,7 +3,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
-#include <string_view>
+#include <utility>
 
 namespace firebreak::agent {
 namespace {
@@ -53,6 +53,23 @@ DurationCounts durations_in(const json& in) {
   return durations;
 }
 
+std::string word_of(const json& in, const char* name) {
+  const json& found = member_of(in, name);
+  return found.is_string() ? found.get<std::string>() : std::string();
+}
+
+std::vector<PastFault> past_faults_in(const json& in) {
+  std::vector<PastFault> past;
+  if (!in.is_array()) return past;
+  for (const json& each : in) {
+    if (past.size() == Counts::most_past_faults) break;
+    past.push_back({static_cast<std::int64_t>(number_of(each, "at_ns")), word_of(each, "class"),
+                    word_of(each, "outcome"), word_of(each, "domain"), word_of(each, "culprit"),
+                    word_of(each, "what")});
+  }
+  return past;
+}
+
 }  // namespace
 
 void DurationCounts::add(Nanoseconds time) {
@@ -63,6 +80,16 @@ void DurationCounts::add(Nanoseconds time) {
   sum_us += static_cast<std::uint64_t>(std::max<std::int64_t>(us, 0));
 }
 
+void Counts::note_fault(fault::FaultClass fault_class, FaultOutcome outcome, PastFault fault) {
+  ++of_fault(fault_class, outcome);
+  ++(fault.culprit.empty() ? unknown_culprits : known_culprits);
+  fault.fault_class = class_words.at(static_cast<std::size_t>(fault_class));
+  fault.outcome = outcome_words.at(static_cast<std::size_t>(outcome));
+  if (fault.what.size() > longest_word_bytes) fault.what.resize(longest_word_bytes);
+  if (past_faults.size() >= most_past_faults) past_faults.erase(past_faults.begin());
+  past_faults.push_back(std::move(fault));
+}
+
 json to_json(const Counts& counts) {
   json faults = json::object();
   for (std::size_t i = 0; i < Counts::classes; ++i)
@@ -70,6 +97,15 @@ json to_json(const Counts& counts) {
   json restarts = json::object();
   for (const auto& [domain, its] : counts.domain_restarts)
     restarts[domain] = {{"daemon", its.of_daemon}, {"server", its.of_server}};
+  json past = json::array();
+  for (const PastFault& each : counts.past_faults) {
+    past.push_back({{"at_ns", static_cast<std::uint64_t>(each.at_ns)},
+                    {"class", each.fault_class},
+                    {"outcome", each.outcome},
+                    {"domain", each.domain},
+                    {"culprit", each.culprit},
+                    {"what", each.what}});
+  }
   return {{"agent_starts", counts.agent_starts},
           {"faults", faults},
           {"culprits", {{"known", counts.known_culprits}, {"unknown", counts.unknown_culprits}}},
@@ -78,7 +114,8 @@ json to_json(const Counts& counts) {
            {{"bounds_s", DurationCounts::bounds_s},
             {"counts", counts.promotion_times.counts},
             {"sum_us", counts.promotion_times.sum_us}}},
-          {"domain_restarts", restarts}};
+          {"domain_restarts", restarts},
+          {"past_faults", past}};
 }
 
 Counts counts_in(const json& in) {
@@ -91,6 +128,7 @@ Counts counts_in(const json& in) {
   counts.unknown_culprits = number_of(member_of(in, "culprits"), "unknown");
   counts.promotions = by_words(fence_words, member_of(in, "promotions"));
   counts.promotion_times = durations_in(member_of(in, "promotion_times"));
+  counts.past_faults = past_faults_in(member_of(in, "past_faults"));
   const json& restarts = member_of(in, "domain_restarts");
   if (!restarts.is_object()) return counts;
   for (const auto& [domain, its] : restarts.items())

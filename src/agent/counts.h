@@ -8,6 +8,7 @@
 #include <map>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
+#include <vector>
 
 #include "base/clock.h"
 #include "fault/fault.h"
@@ -46,7 +47,21 @@ struct RestartCounts {
   friend bool operator==(const RestartCounts&, const RestartCounts&) = default;
 };
 
+/// One that was counted. In words, as people are told.
+struct PastFault {
+  std::int64_t at_ns = 0;  ///< CLOCK_MONOTONIC
+  std::string fault_class;
+  std::string outcome;
+  std::string domain;   ///< empty: of none
+  std::string culprit;  ///< a tenant, or "process 7"; empty: nobody is named
+  std::string what;     ///< in the words of who told of it
+  friend bool operator==(const PastFault&, const PastFault&) = default;
+};
+
 struct Counts {
+  static constexpr std::size_t most_past_faults = 64;
+  static constexpr std::size_t longest_word_bytes = 256;
+
   static constexpr std::size_t classes = static_cast<std::size_t>(fault::FaultClass::Unknown) + 1;
   static constexpr std::size_t outcomes = static_cast<std::size_t>(FaultOutcome::Lost) + 1;
   static constexpr std::size_t fences = static_cast<std::size_t>(Fence::Earlier) + 1;
@@ -58,7 +73,10 @@ struct Counts {
   std::array<std::uint64_t, fences> promotions{};
   DurationCounts promotion_times;  ///< from the promotion until the agent heard of the first kernel's end
   std::map<std::string, RestartCounts> domain_restarts;
+  std::vector<PastFault> past_faults;  ///< the last ones, in their order
 
+  /// Counts it, too.
+  void note_fault(fault::FaultClass fault_class, FaultOutcome outcome, PastFault fault);
   std::uint64_t& of_fault(fault::FaultClass fault_class, FaultOutcome outcome) {
     return faults.at(static_cast<std::size_t>(fault_class)).at(static_cast<std::size_t>(outcome));
   }

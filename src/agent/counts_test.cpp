@@ -20,6 +20,7 @@ Counts some_counts() {
   counts.of_promotion(Fence::HandOver) = 8;
   counts.promotion_times.add(Milliseconds(12));
   counts.domain_restarts["a"] = {9, 10};
+  counts.past_faults = {{11, "sm", "lost", "a", "rogue", "Xid 13"}};
   return counts;
 }
 
@@ -41,6 +42,19 @@ TEST(Counts, WhatIsNoCountIsZero) {
   EXPECT_EQ(read.agent_starts, 0u);
   EXPECT_EQ(read.known_culprits, 0u);
   EXPECT_EQ(read.unknown_culprits, 7u);
+}
+
+TEST(Counts, TheLastFaultsAreTold) {
+  Counts counts;
+  for (std::int64_t at = 0; at < 70; ++at)
+    counts.note_fault(FaultClass::Sm, FaultOutcome::Lost, {at, {}, {}, "a", {}, std::string(1000, 'x')});
+  EXPECT_EQ(counts.of_fault(FaultClass::Sm, FaultOutcome::Lost), 70u);
+  ASSERT_EQ(counts.past_faults.size(), Counts::most_past_faults);
+  EXPECT_EQ(counts.past_faults.front().at_ns, 6);
+  EXPECT_EQ(counts.past_faults.back().at_ns, 69);
+  EXPECT_EQ(counts.past_faults.back().fault_class, "sm");
+  EXPECT_EQ(counts.past_faults.back().outcome, "lost");
+  EXPECT_EQ(counts.past_faults.back().what.size(), Counts::longest_word_bytes);
 }
 
 TEST(Counts, EachSeriesIsThereBeforeTheFirstFault) {

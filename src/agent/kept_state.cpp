@@ -246,7 +246,7 @@ std::string encode_common(const KeptCommon& common) {
               {"placements", placements},
               {"leaving", common.leaving},
               {"counts", to_json(common.counts)}}
-      .dump();
+      .dump(-1, ' ', false, json::error_handler_t::replace);
 }
 
 Result<KeptTenant> decode_tenant(std::string_view text) {

@@ -39,7 +39,10 @@ void Strays::on_stray(const strays::Stray& stray) {
   event.text = describe(stray);
   tenant.last_stray = event.text;
   // All that one process strays to is one fault.
-  if (stray.blocks == 1) at_.tally.contained(fault::FaultClass::MmuReplayable);
+  if (stray.blocks == 1) {
+    at_.tally.contained(fault::FaultClass::MmuReplayable,
+                        {event.at_ns, {}, {}, event.domain, tenant.name(), event.text});
+  }
   spdlog::warn("contained stray of tenant {}, process {}: {}", tenant.name(), stray.pid, event.text);
   at_.teller.tell(std::move(event));
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "agent/tally.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -9,6 +11,12 @@ namespace {
 
 bool is_undecided(pair::Phase phase) {
   return phase == pair::Phase::Suspecting || phase == pair::Phase::Orphaned;
+}
+
+/// Empty: nobody is named.
+std::string name_of(const fault::Culprit& culprit) {
+  if (!culprit.pid) return {};
+  return culprit.tenant.value_or(fmt::format("process {}", *culprit.pid));
 }
 
 }  // namespace
@@ -62,7 +70,7 @@ void Tally::on_incident(const fault::Incident& incident, bool is_parked) {
   note_affected(fault, incident);
   fault.fault_class = incident.fault_class;
   fault.culprit = incident.culprit.tenant;
-  fault.knows_culprit = incident.culprit.pid.has_value();
+  fault.told = {to_ns(incident.first_seen()), {}, {}, fault.domain, name_of(incident.culprit), incident.kind};
   fault.is_contained = is_contained(incident);
   fault.is_parked |= is_parked;
   fault.ends_domain = std::ranges::any_of(incident.signals, [](const fault::Fault& signal) {
@@ -78,9 +86,8 @@ void Tally::on_incident(const fault::Incident& incident, bool is_parked) {
   count_decided();
 }
 
-void Tally::contained(fault::FaultClass fault_class) {
-  ++counts_.of_fault(fault_class, FaultOutcome::Contained);
-  ++counts_.known_culprits;  // its process's own guard tells of it
+void Tally::contained(fault::FaultClass fault_class, PastFault fault) {
+  counts_.note_fault(fault_class, FaultOutcome::Contained, std::move(fault));
 }
 
 void Tally::promoted(const std::string& tenant, const std::string& left, Fence fence) {
@@ -127,14 +134,13 @@ FaultOutcome Tally::outcome_of(const Fault& fault) const {
     if (has_gone_on || fault.culprit == tenant || finished_.contains(tenant)) continue;
     if (fault.ends_domain || has_ended(tenant)) ++lost;
   }
-  const bool is_its_own = lost == 1 && !fault.knows_culprit;
+  const bool is_its_own = lost == 1 && fault.told.culprit.empty();
   if (lost > 0 && !is_its_own) return FaultOutcome::Lost;
   return has_failed_over ? FaultOutcome::FailedOver : FaultOutcome::Contained;
 }
 
 void Tally::count(const Fault& fault) {
-  ++counts_.of_fault(fault.fault_class, outcome_of(fault));
-  ++(fault.knows_culprit ? counts_.known_culprits : counts_.unknown_culprits);
+  counts_.note_fault(fault.fault_class, outcome_of(fault), fault.told);
 }
 
 void Tally::count_decided() {

@@ -36,8 +36,8 @@ class Tally {
   /// One that is new, has changed, or is closed: then it is counted, as soon as nobody is in doubt who was in
   /// its domain. `is_parked`: that domain is held now.
   void on_incident(const fault::Incident& incident, bool is_parked);
-  /// A fault that is no incident, since it harmed nobody.
-  void contained(fault::FaultClass fault_class);
+  /// A fault that is no incident, since it harmed nobody: its process's own guard has told of it.
+  void contained(fault::FaultClass fault_class, PastFault fault);
   /// A standby has taken over, and that domain is the one that its tenant has left by it.
   void promoted(const std::string& tenant, const std::string& left, Fence fence);
   /// A pair stands elsewhere than before.
@@ -47,9 +47,9 @@ class Tally {
   struct Fault {
     fault::FaultClass fault_class = fault::FaultClass::Unknown;
     std::string domain;
-    std::set<std::string> affected;  ///< tenants with an active there when it was first told of
-    std::optional<std::string> culprit;
-    bool knows_culprit = false;
+    std::set<std::string> affected;      ///< tenants with an active there when it was first told of
+    std::optional<std::string> culprit;  ///< a tenant
+    PastFault told = {};                 ///< names also one that is no tenant
     bool is_contained = false;
     bool is_parked = false;
     bool ends_domain = false;  ///< with whoever is in it, also who has not noticed yet

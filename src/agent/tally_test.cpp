@@ -97,6 +97,8 @@ TEST_F(TallyTest, NobodyElseIsHarmedByAFaultOfWhoeverIsAlone) {
   close(incident);
   EXPECT_EQ(sm_faults(FaultOutcome::Contained), 1u);
   EXPECT_EQ(tally.counts().known_culprits, 1u);
+  EXPECT_EQ(tally.counts().past_faults.at(0).culprit, "rogue");
+  EXPECT_EQ(tally.counts().past_faults.at(0).domain, "a");
 }
 
 TEST_F(TallyTest, ATenantWhoseStandbyWentOnHasFailedOver) {
@@ -118,6 +120,7 @@ TEST_F(TallyTest, AlsoWhereThePromotionWasSoonerThanTheFirstWord) {
   close(incident);
   EXPECT_EQ(sm_faults(FaultOutcome::FailedOver), 1u);
   EXPECT_EQ(tally.counts().unknown_culprits, 1u);
+  EXPECT_EQ(tally.counts().past_faults.at(0).culprit, "");
 }
 
 TEST_F(TallyTest, ANeighbourWithoutAStandbyIsLostAlsoBeforeItHasNoticed) {

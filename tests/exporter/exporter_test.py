@@ -74,6 +74,17 @@ class ExporterTest(SoftGpuTest):
     def lines(self) -> list[str]:
         return self.said.read_text(encoding="utf-8").splitlines()
 
+    def incidents(self) -> list[dict[str, Any]]:
+        command = [str(PROGRAMS / "firebreak"), "incidents", "--socket", self.socket]
+        done = [subprocess.run([*command, *how], env=self.environment, capture_output=True, text=True,
+                               timeout=PATIENCE_S, check=True).stdout for how in ([], ["--json"])]
+        faults: list[dict[str, Any]] = json.loads(done[1])
+        self.assertEqual(len(done[0].splitlines()), len(faults) + 1)
+        for line, fault in zip(done[0].splitlines()[1:], faults):
+            self.assertIn(f"{fault['class']} ", line)
+            self.assertIn(fault["what"], line)
+        return faults
+
     def run_pair(self) -> subprocess.Popen[str]:
         """At work, and protected."""
         pair = self.start(
@@ -130,6 +141,8 @@ class Metrics(ExporterTest):
                     "firebreak_fault_culprit_total", "firebreak_promotion_duration_seconds")}
 
         before = what_counts(self.scrape())
+        past = self.incidents()
+        self.assertEqual([(each["class"], each["outcome"]) for each in past], [("sm", "failed_over")])
         self.assertEqual(sum(before["firebreak_faults_total"].values()), 1)
         self.assertEqual(sum(before["firebreak_promotions_total"].values()), 1)
         self.assertEqual(sum(before["firebreak_fault_culprit_total"].values()), 1)
@@ -142,6 +155,7 @@ class Metrics(ExporterTest):
             os.kill(agent, ends_it)
             self.until_value(2 + number, "firebreak_agent_starts_total")
             self.assertEqual(what_counts(self.scrape()), before)
+            self.assertEqual(self.incidents(), past)
 
     def test_without_an_agent_it_goes_on_and_says_so_once(self) -> None:
         self.assertEqual(self.value("firebreak_up"), 1)
