@@ -286,6 +286,37 @@ TEST_F(ParkedDomain, ButNotAfterATrap) {
   EXPECT_TRUE(lives(rogue));
 }
 
+// Its kernels stood still for 28 s, and MPS's daemon with them, before the agent killed the server (H200).
+TEST_F(ParkedDomain, WhoNeverBeginsToDumpAfterATrapIsNotWaitedFor) {
+  Peer first = peer(), second = peer(), watcher = peer();
+  ask(watcher, abi::Subscribe{});
+  start(first, "llm");
+  const Process rogue = start(second, "rogue");
+  Writer of_client(client_pipe(), idle_dump);
+  const std::size_t left_bytes = of_client.left_bytes();
+  Writer of_rogue(rogue.pipe, park::test::dump_of(park::test::with_sms_after(
+                                  {park::test::sms(0), park::test::warps(2, true), park::test::lanes(0)})));
+  until([&] {
+    (void)of_rogue.write();
+    return parking("a")["state"] == "held";
+  });
+  EXPECT_EQ(of_client.left_bytes(), left_bytes);
+  until([&] { return of_client.write(); });
+  EXPECT_THAT(told(watcher), testing::Contains(HasSubstr("never will: it gets the error")));
+}
+
+// Of any other exception the driver lets it go on after 4 s (H100).
+TEST_F(ParkedDomain, AfterAnythingElseItIsWaitedFor) {
+  Peer first = peer(), second = peer();
+  start(first, "llm");
+  const Process rogue = start(second, "rogue");
+  bool is_much_later = false;
+  const auto waiting = loop->after(Milliseconds(8'000), [&] { is_much_later = true; });
+  name_culprit(rogue);
+  until([&] { return is_much_later; });
+  EXPECT_EQ(parking("a")["state"], "held");
+}
+
 // Before its dump is there, and before the domain falls.
 TEST_F(ParkedDomain, WhatIsKnownIsWrittenDownAsSoonAsItsCulpritIsNamed) {
   Peer first = peer(), second = peer();

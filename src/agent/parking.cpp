@@ -25,6 +25,10 @@ constexpr Milliseconds between_leaving_looks{5};
 /// (PyTorch's small layers), 510 to 650 ms with 91 MB (training). Who is read before the others have begun
 /// keeps them from it (H100).
 constexpr Milliseconds begin_limit{2'000};
+/// After a trap a client's driver may answer its MPS server at once that it does not dump, and its kernels
+/// then stand still for good (H200, docs/parking.md). Since the culprit's name. The driver itself lets others
+/// go on after 4 s.
+constexpr Milliseconds never_begins_after{4'000};
 /// For those that have not opened the GPU yet, as far as we know.
 constexpr Milliseconds begin_limit_of_beginners{300};
 /// A dump is complete some 60 ms after the exception (H100). The driver itself was seen to wait for 4 s.
@@ -699,11 +703,36 @@ void Parking::judge_the_rest(const std::string& domain) {
 void Parking::look_whether_all_left(const std::string& domain) {
   at_.spares.refresh();
   const Place& place = places_[domain];
-  const bool somebody = std::ranges::any_of(at_.tenants.all(), [&](const auto& each) {
-    const Member& active = each.second->active;
-    return active.pid != 0 && active.domain == domain && !place.state.is_culprit(active.pid);
+  std::vector<pid_t> stuck;
+  for (const auto& [name, tenant] : at_.tenants.all()) {
+    const Member& active = tenant->active;
+    if (active.pid == 0 || active.domain != domain || place.state.is_culprit(active.pid)) continue;
+    if (!never_begins({active.pid, domain})) return;
+    stuck.push_back(active.pid);
+  }
+  for (const pid_t pid : stuck)
+    tell(domain, pid,
+         fmt::format("{} has not begun its core dump {} s after a trap, and never will: it gets the error",
+                     name_of(pid),
+                     std::chrono::duration_cast<std::chrono::seconds>(never_begins_after).count()));
+  happened(domain, {park::ParkingEventType::EverybodyLeft});
+}
+
+/// Nothing that it waits for comes.
+bool Parking::never_begins(const InDomain& who) const {
+  const auto found = dumpers_.find(who);
+  return places_.at(who.second).is_late_after_trap && found != dumpers_.end() && !found->second.has_begun() &&
+         is_there(who, found->second);
+}
+
+/// From now on nobody begins to dump any more.
+void Parking::await_beginners(const std::string& domain) {
+  const bool is_trap = std::ranges::any_of(dumpers_, [&](const auto& each) {
+    return each.first.second == domain && each.second.has_begun() && each.second.fails_by_itself;
   });
-  if (!somebody) happened(domain, {park::ParkingEventType::EverybodyLeft});
+  if (!is_trap) return;
+  places_[domain].giving_up = at_.loop.after_or_now(
+      never_begins_after, [this, domain] { places_[domain].is_late_after_trap = true; });
 }
 
 void Parking::happened(const std::string& domain, const park::ParkingEvent& event) {
@@ -749,6 +778,7 @@ void Parking::act(const std::string& domain, Place& place, park::ParkingAction a
       return start_limit(domain, place, fall_limit);
     case park::ParkingAction::Leave:
       begin_to_thaw(domain);
+      await_beginners(domain);
       return let_leave(domain, place);
     case park::ParkingAction::Release:
       spdlog::info("parking of domain {} is over: it is to fall", domain);
@@ -762,6 +792,8 @@ void Parking::act(const std::string& domain, Place& place, park::ParkingAction a
       place.leaving.cancel();
       place.reading.cancel();
       place.thawing.cancel();
+      place.giving_up.cancel();
+      place.is_late_after_trap = false;
       place.beginners_are_late = false;
       place.turns = 0;
       was_read = std::exchange(place.is_read, false);

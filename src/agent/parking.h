@@ -150,7 +150,9 @@ class Parking {
     os::Watch ending;                 ///< of culprits that outlive their domain
     os::Watch leaving;                ///< looks whether somebody is left
     os::Watch thawing;
-    int turns = 0;  ///< of other domains' parking clients, in this life of the domain
+    os::Watch giving_up;              ///< those who have not begun to dump
+    bool is_late_after_trap = false;  ///< for them
+    int turns = 0;                    ///< of other domains' parking clients, in this life of the domain
   };
 
   bool is_on() const { return at_.options.park > Milliseconds(0); }
@@ -197,6 +199,8 @@ class Parking {
   void look_whether_all_dumped(const std::string& domain);
   void judge_the_rest(const std::string& domain);
   void look_whether_all_left(const std::string& domain);
+  bool never_begins(const InDomain& who) const;
+  void await_beginners(const std::string& domain);
   void happened(const std::string& domain, const park::ParkingEvent& event);
   void write_down(const std::string& domain, const park::ParkingEvent& event, park::ParkingPhase before,
                   park::ParkingPhase after);
