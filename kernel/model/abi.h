@@ -68,6 +68,8 @@ struct gpu_model_launch {
 	__u64 accesses;
 };
 
+#define GPU_MODEL_TIMES_MAX	256
+
 struct gpu_model_wait {
 	__u32 program;
 	__u32 timeout_ms;
@@ -76,7 +78,9 @@ struct gpu_model_wait {
 	__u64 values;			/* what loads and atomics saw, one per access */
 	__u64 steps;			/* out: accesses done so far */
 	__u64 faults;			/* out: faults met */
-	__u64 fault_ns;			/* out: shortest time from a fault's entry until the access went through */
+	__u64 times;			/* where to put how long each fault took, from its entry until the access went through */
+	__u32 time_count;		/* in: the most to copy; out: how many there are; ns, in the order in which they went */
+	__u32 reserved;
 };
 
 struct gpu_model_inject {

@@ -226,7 +226,10 @@ static int wait(struct control_file *control, struct gpu_model_wait __user *argu
 	request.state = READ_ONCE(program->state);
 	request.steps = READ_ONCE(program->done);
 	request.faults = READ_ONCE(program->faults);
-	request.fault_ns = READ_ONCE(program->fault_ns);
+	request.time_count = min(request.time_count, READ_ONCE(program->time_count));
+	if (request.times && copy_to_user((void __user *)(uintptr_t)request.times, program->times,
+					  request.time_count * sizeof(u64)))
+		error = -EFAULT;
 	if (request.values && copy_to_user((void __user *)(uintptr_t)request.values, program->values,
 					   min(request.count, handle->count) * sizeof(u64)))
 		error = -EFAULT;

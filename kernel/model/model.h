@@ -237,7 +237,8 @@ struct model_program {
 	u64 total;
 	u64 done;
 	u64 faults;
-	u64 fault_ns;
+	u32 time_count;
+	u64 times[GPU_MODEL_TIMES_MAX];	/* of its first faults */
 	struct gpu_model_access *accesses;
 	u64 *values;
 	struct model_lane lane[GPU_MODEL_LANES_MAX];

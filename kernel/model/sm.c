@@ -89,10 +89,8 @@ static void lane_advance(struct model_program *program, struct model_lane *lane)
 	u64 now = ktime_get_ns();
 
 	if (lane->fault_at_ns) {
-		u64 took = now - lane->fault_at_ns;
-
-		if (program->fault_ns == 0 || took < program->fault_ns)
-			program->fault_ns = took;
+		if (program->time_count < GPU_MODEL_TIMES_MAX)
+			program->times[program->time_count++] = now - lane->fault_at_ns;
 		lane->fault_at_ns = 0;
 	}
 	lane->step++;

@@ -84,6 +84,19 @@ static uint32_t copy_engine(struct client *client, struct scene *scene)
 	return launch(client, PROOF_CHANNEL_COPY, 1, &copy, 1, 1);
 }
 
+/* The channel that was cleared faults once more, elsewhere. */
+static uint32_t copy_engine_twice(struct client *client, struct scene *scene)
+{
+	char *memory = managed_map(client, MANAGED, SIZE);
+	struct gpu_model_access copies[] = {
+		{ NOWHERE, (uintptr_t)memory, GPU_MODEL_COPY, 4096 },
+		{ NOWHERE + 64 * STRIDE, (uintptr_t)memory, GPU_MODEL_COPY, 4096 },
+	};
+
+	memory[0] = 1;
+	return launch(client, PROOF_CHANNEL_COPY, 1, copies, 2, 1);
+}
+
 static uint32_t pbdma(struct client *client, struct scene *scene)
 {
 	return several(client, PROOF_CHANNEL_HOST, GPU_MODEL_RELEASE, NOWHERE, STRIDE, 1);
@@ -190,10 +203,11 @@ const struct fault_class fault_classes[] = {
 	{ "managed, policy keeps it on the GPU", managed_policy_gpu, 1, .ratio_at_most = 3 },
 	{ "managed, policy doubles it", managed_policy_doubled, 1, .ratio_at_most = 3 },
 	{ "out of memory during service", out_of_memory, 1, .ratio_at_most = 3 },
-	{ "out of memory, neighbours' CPUs take pages back", out_of_memory, 1, .cpu_reads = true, .test_delay_ms = 20 },
+	{ "out of memory, neighbours' CPUs take pages back", out_of_memory, 1, .cpu_reads = true, .test_delay_ms = 60 },
 	{ "out of memory, clients without an mm", out_of_memory, 1, .cpu_reads = true, .test_delay_ms = 20, .without_mm = true,
 	  .as_ever = true },
 	{ "copy engine", copy_engine, 1, .ratio_at_most = 3 },
+	{ "copy engine, two faults", copy_engine_twice, 1, .contained_at_least = 2, .kill_delay_ms = 10000 },
 	{ "PBDMA semaphore", pbdma, 1, .ratio_at_most = 3 },
 	{ "killed while its program runs", killed, 1, .kill = true },
 	{ "a forked child holds its descriptors", forked, 1 },
@@ -243,6 +257,15 @@ const struct fault_class fault_classes[] = {
 	  .as_ever = true },
 	{ "alone in its group", some_stores, 1, .alone = true, .counts = "fault no_range alone" },
 	{ "mode 1", some_stores, 1, .report = true, .counts = "fault no_range reported", .as_ever = true },
+	{ "opt-in, in a group below a named one", some_stores, 1, .opt_in = true, .prepare = enter_named_cgroup },
+	{ "opt-in, in another group", some_stores, 1, .opt_in = true, .prepare = enter_other_cgroup,
+	  .counts = "fault no_range unsupported", .as_ever = true },
+	{ "opt-in, killed, in another group", killed, 1, .kill = true, .opt_in = true, .prepare = enter_other_cgroup,
+	  .as_ever = true },
+	{ "a GPU that fails its self-test", some_stores, 1, .self_test_fails = true, .counts = "fault no_range unsupported",
+	  .as_ever = true },
+	{ "a storm around memory that is freed", storm_around_freed, 1, .to_the_end = true, .kill_delay_ms = 60000 },
+	{ "a bound that is lowered", bound_lowered, 1, .to_the_end = true, .kill_delay_ms = 60000, .max_table_kib = 32768 },
 	{ "mode 1, beside a semaphore pool", beside_semaphore_pool, 1, .report = true,
 	  .counts = "fault no_range unsupported", .as_ever = true },
 	{ "an MPS server that root has named", some_stores, 1, .server = true, .as_ever = true },

@@ -1,15 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 /* Faults of clients that would rather not be ended, or would rather that others were. */
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include "faults.h"
 #include "nvstatus.h"
 
+#define CGROUPS		"/sys/fs/cgroup"
 #define GIB		(1UL << 30)
 #define WIDE_COUNT	1200
 #define WIDE_STRIDE	(4 * GIB)
@@ -22,6 +25,8 @@
 #define HUGE_SIZE	(64 * GIB)
 #define HUGE_COUNT	40
 #define USELESS_FAULTS	30
+#define AROUND		0x640000000000UL
+#define AROUND_COUNT	40
 #define POOL		0x700000000UL
 #define LONG_REPEAT	400000000U
 
@@ -75,6 +80,40 @@ void name_as_mps_server(void)
 {
 	if (prctl(PR_SET_NAME, "nvidia-cuda-mps-server") != 0)
 		die("prctl");
+}
+
+static bool write_line(const char *path, const char *line)
+{
+	FILE *file = fopen(path, "w");
+
+	if (!file)
+		return false;
+	fputs(line, file);
+	return fclose(file) == 0;
+}
+
+/* The stock module asks for no names. */
+static void enter_cgroup(const char *name)
+{
+	char path[128];
+
+	mkdir(CGROUPS "/named", 0755);
+	write_line("/proc/driver/nvidia-uvm/fault_isolation_cgroups", "/named");
+	snprintf(path, sizeof(path), CGROUPS "/%s", name);
+	mkdir(path, 0755);
+	snprintf(path, sizeof(path), CGROUPS "/%s/cgroup.procs", name);
+	if (!write_line(path, "0"))
+		die("%s", path);
+}
+
+void enter_named_cgroup(void)
+{
+	enter_cgroup("named/below");
+}
+
+void enter_other_cgroup(void)
+{
+	enter_cgroup("other");
 }
 
 uint32_t some_stores(struct client *client, struct scene *scene)
@@ -154,6 +193,36 @@ uint32_t mode_turned_off(struct client *client, struct scene *scene)
 static void found(const struct client *client, struct scene *scene, bool right)
 {
 	atomic_fetch_add(&scene->part[client->number - 1].as_it_should, right);
+}
+
+/* All within 512 MiB, of which a range keeps sinks from being larger than 2 MiB. */
+static void many_small_sinks(struct client *client)
+{
+	external_range(client, AROUND, BIG_PAGE);
+	wait_for(client, several(client, PROOF_CHANNEL_SM, GPU_MODEL_STORE, AROUND + STRIDE, STRIDE, AROUND_COUNT), WAIT_MS,
+		 NULL, 0);
+}
+
+static uint32_t one_more_around(struct client *client)
+{
+	return several(client, PROOF_CHANNEL_SM, GPU_MODEL_STORE, AROUND + (AROUND_COUNT + 2) * STRIDE, STRIDE, 1);
+}
+
+/* With the range gone one sink could take the place of all of them, and would have to take them in. */
+uint32_t storm_around_freed(struct client *client, struct scene *scene)
+{
+	many_small_sinks(client);
+	free_range(client, AROUND, BIG_PAGE);
+	end_with(client, one_more_around(client));
+	return 0;
+}
+
+/* There are more of them than fit under the new bound. */
+uint32_t bound_lowered(struct client *client, struct scene *scene)
+{
+	many_small_sinks(client);
+	module_set("max_table_kib", 64);
+	return one_more_around(client);
 }
 
 /* What lies under a sink cannot be had any more. */

@@ -196,6 +196,13 @@ void external_range(struct client *client, uint64_t address, size_t size)
 	check("UVM_CREATE_EXTERNAL_RANGE", 0, try_external_range(client, address, size));
 }
 
+void free_range(struct client *client, uint64_t address, size_t size)
+{
+	UVM_FREE_PARAMS params = { .base = address, .length = size };
+
+	check("UVM_FREE", ioctl(client->uvm, UVM_FREE, &params), params.rmStatus);
+}
+
 void semaphore_pool(struct client *client, uint64_t address)
 {
 	UVM_ALLOC_SEMAPHORE_POOL_PARAMS *params = calloc(1, sizeof(*params));
@@ -292,6 +299,20 @@ struct gpu_model_wait wait_for(struct client *client, uint32_t program, uint32_t
 
 	model_ioctl(client->model, GPU_MODEL_IOC_WAIT, &request, "wait");
 	return request;
+}
+
+uint32_t wait_for_times(struct client *client, uint32_t program, uint32_t timeout_ms, uint32_t *state, uint64_t *times)
+{
+	struct gpu_model_wait request = {
+		.program = program,
+		.timeout_ms = timeout_ms,
+		.times = (uintptr_t)times,
+		.time_count = GPU_MODEL_TIMES_MAX,
+	};
+
+	model_ioctl(client->model, GPU_MODEL_IOC_WAIT, &request, "wait");
+	*state = request.state;
+	return request.time_count;
 }
 
 struct gpu_model_wait run_one(struct client *client, uint32_t channel, uint32_t op, uint64_t address, uint64_t *value)

@@ -51,6 +51,7 @@ void fail_cpu_pages(struct client *client, void *address, size_t size);
 /* Maps size bytes of a new allocation into an external range at address; mapping is a UvmGpuMappingType. */
 void external_map(struct client *client, uint64_t address, size_t size, uint32_t memory, uint32_t mapping);
 void external_range(struct client *client, uint64_t address, size_t size);
+void free_range(struct client *client, uint64_t address, size_t size);
 
 /* Returns UVM's status. */
 uint32_t try_external_range(struct client *client, uint64_t address, size_t size);
@@ -69,6 +70,8 @@ bool try_launch(struct client *client, uint32_t channel, uint32_t lanes, const s
 uint32_t several(struct client *client, uint32_t channel, uint32_t op, uint64_t first, uint64_t stride, uint32_t count);
 struct gpu_model_wait wait_for(struct client *client, uint32_t program, uint32_t timeout_ms, uint64_t *values,
 			       uint32_t count);
+/* The same; times has room for GPU_MODEL_TIMES_MAX and gets how long each fault took, in ns. Returns how many. */
+uint32_t wait_for_times(struct client *client, uint32_t program, uint32_t timeout_ms, uint32_t *state, uint64_t *times);
 /* One access, waited for; what it saw goes to *value. */
 struct gpu_model_wait run_one(struct client *client, uint32_t channel, uint32_t op, uint64_t address, uint64_t *value);
 

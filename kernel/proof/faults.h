@@ -37,7 +37,11 @@ fault_function fatal_type;
 fault_function beside_semaphore_pool;
 fault_function child_maps;
 fault_function killed_too_early;
-/* Before it opens anything: who it is is noted then. */
+fault_function storm_around_freed;
+fault_function bound_lowered;
+/* Before it opens anything: who it is is noted then. The groups below: one of which root names the parent, and another. */
+void enter_named_cgroup(void);
+void enter_other_cgroup(void);
 void name_as_mps_server(void);
 
 #endif

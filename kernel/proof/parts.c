@@ -122,13 +122,13 @@ void play_innocent(struct scene *scene, const struct fault_class *class, uint32_
 	client_close(&client);
 }
 
-/* Ordinary faults of the same client, for the time that they take. */
-static uint64_t benign_fault(struct client *client)
+/* Ordinary faults of the same client, for the times that they take. */
+static struct spread benign_faults(struct client *client)
 {
 	uint64_t *memory = managed_map(client, FAULTER_MEMORY, BENIGN_COUNT * 2 * PROOF_MIB);
 	struct gpu_model_access accesses[BENIGN_COUNT];
-	struct gpu_model_wait end;
-	uint32_t i;
+	uint64_t times[GPU_MODEL_TIMES_MAX];
+	uint32_t i, count, state;
 
 	for (i = 0; i < BENIGN_COUNT; i++) {
 		memory[i * 2 * PROOF_MIB / 8] = 1;
@@ -138,31 +138,31 @@ static uint64_t benign_fault(struct client *client)
 			.op = GPU_MODEL_STORE,
 		};
 	}
-	end = wait_for(client, launch(client, PROOF_CHANNEL_SM, 1, accesses, BENIGN_COUNT, 1), WAIT_MS, NULL, 0);
-	if (end.state != GPU_MODEL_DONE)
+	count = wait_for_times(client, launch(client, PROOF_CHANNEL_SM, 1, accesses, BENIGN_COUNT, 1), WAIT_MS, &state, times);
+	if (state != GPU_MODEL_DONE)
 		die("a benign fault was not serviced");
-	return end.fault_ns;
+	return spread_of(times, count);
 }
 
 void play_faulter(struct scene *scene, const struct fault_class *class, uint32_t number)
 {
 	struct part *part = &scene->part[number];
-	struct gpu_model_wait end;
+	uint64_t times[GPU_MODEL_TIMES_MAX];
 	struct client client;
-	uint32_t program;
+	uint32_t program, count, state;
 
 	if (class->prepare)
 		class->prepare();
 	client = class->alone ? client_open_alone(number + 1, scene->gpu) : enter(class, number + 1, scene->gpu);
-	atomic_store(&part->benign_ns, benign_fault(&client));
+	part->benign_ns = benign_faults(&client);
 	atomic_store(&part->ready, 1);
 	wait_until(&scene->go);
 	program = class->fault(&client, scene);
 	atomic_store(&part->ready, 2);
 	if (program) {
-		end = wait_for(&client, program, WAIT_MS, NULL, 0);
-		atomic_store(&part->fatal_ns, end.fault_ns);
-		atomic_store(&part->outcome, end.state == GPU_MODEL_DONE ? OUTCOME_FINISHED : OUTCOME_KILLED);
+		count = wait_for_times(&client, program, WAIT_MS, &state, times);
+		part->fatal_ns = spread_of(times, count);
+		atomic_store(&part->outcome, state == GPU_MODEL_DONE ? OUTCOME_FINISHED : OUTCOME_KILLED);
 	}
 	/* Who is contained is ended from outside, a little later. */
 	while (!atomic_load(&scene->stop))

@@ -112,4 +112,4 @@ mutants: $(build)/proof/patched.img $(IMAGE)
 mutant-run: $(model_module) $(proof_program)
 	@$(call build_module,$(mutant_tree),$(build)/mutant.log)
 	@$(MAKE) --no-print-directory -f $(here)/Makefile SOURCE=$(SOURCE) $(build)/proof/mutant.img
-	@$(call guest,mutant,model=arch=$$MUTANT_ARCH$(comma)gpus=2 $(call isolating_uvm,1500,3000) proof=patched$(comma)$$MUTANT_CLASSES,300) || true
+	@$(call guest,mutant,model=arch=$$MUTANT_ARCH$(comma)gpus=2 $(call isolating_uvm,1500,3000) proof=patched$(comma)$$MUTANT_CLASSES$(comma)$$MUTANT_TIMES,300) || true

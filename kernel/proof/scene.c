@@ -20,7 +20,6 @@
 #define CONTAINED_MS	10000
 #define ROUNDS_AFTER	3
 #define COUNTERS	"/proc/driver/nvidia-uvm/fault_isolation"
-#define SHORTEST_US	64U
 #define SERVERS		"/proc/driver/nvidia-uvm/fault_isolation_servers"
 
 /* Of the patched module's counters, 0 where it has counted none. */
@@ -117,19 +116,6 @@ static uint64_t counted_in_all(const char *what, const char *having)
 			sum += strtoul(strrchr(line, ' '), NULL, 10);
 	fclose(counters);
 	return sum;
-}
-
-/* How often the module took that long for a fault, by powers of two. */
-static void read_times(uint64_t *times)
-{
-	char name[32];
-	uint32_t i;
-
-	for (i = 0; i < SCENE_TIMES; i++) {
-		snprintf(name, sizeof(name), "took_us under_%u", SHORTEST_US << i);
-		times[i] = counted(name);
-	}
-	times[SCENE_TIMES - 1] = counted("took_us longer");
 }
 
 /* Whom root names as an MPS server; nobody else may. The stock module does not ask. */
@@ -261,8 +247,8 @@ static void add_part(struct verdict *verdict, const struct fault_class *class, s
 	struct part *part = &scene->part[i];
 
 	if (i < class->faulters) {
-		verdict->benign_ns = atomic_load(&part->benign_ns);
-		verdict->fatal_ns = atomic_load(&part->fatal_ns);
+		verdict->benign_ns = part->benign_ns;
+		verdict->fatal_ns = part->fatal_ns;
 		verdict->as_it_should += atomic_load(&part->as_it_should);
 		return;
 	}
@@ -278,11 +264,10 @@ static struct verdict play_once(const struct fault_class *class, uint32_t seed)
 	struct verdict verdict = { .innocents_live = true, .values_right = true };
 	uint64_t deferred = counted("fault termination deferred"), contained = counted_in_all("fault ", " contained ");
 	uint64_t counter = class->counts ? counted(class->counts) : 0;
-	uint64_t times_before[SCENE_TIMES];
 	pid_t pids[SCENE_CLIENTS_MAX] = { 0 };
 	uint32_t i, waited;
 
-	read_times(times_before);
+	lock_times_begin();
 	scene->seed = seed;
 	start(scene, class, pids);
 	for (waited = 0; waited < READY_MS * 1000 && !all_ready(scene, clients); waited += STEP_US)
@@ -308,9 +293,7 @@ static struct verdict play_once(const struct fault_class *class, uint32_t seed)
 	verdict.deferred = counted("fault termination deferred") - deferred;
 	verdict.contained = counted_in_all("fault ", " contained ") - contained;
 	verdict.counted = class->counts ? counted(class->counts) - counter : 0;
-	read_times(verdict.times);
-	for (i = 0; i < SCENE_TIMES; i++)
-		verdict.times[i] -= times_before[i];
+	verdict.lock = lock_times_end();
 	verdict.resets = after.resets - before.resets;
 	verdict.reported = after.reported - before.reported;
 	verdict.channel_errors = after.channel_errors - before.channel_errors;
@@ -359,6 +342,8 @@ struct verdict play(const struct fault_class *class, uint32_t seed)
 
 	module_set("test_delay_ms", class->test_delay_ms);
 	module_set("test_fails", class->test_fails);
+	module_set("test_self_fails", class->self_test_fails);
+	module_set("opt_in", class->opt_in);
 	exchange_settings(&settings);
 	verdict = play_once(class, seed);
 	exchange_settings(&settings);
@@ -366,6 +351,8 @@ struct verdict play(const struct fault_class *class, uint32_t seed)
 		module_set("grace_ms", before_ms);
 	module_set("test_delay_ms", 0);
 	module_set("test_fails", 0);
+	module_set("test_self_fails", 0);
+	module_set("opt_in", 0);
 	if (class->mode_off)
 		module_set("mode", 2);
 	if (class->test_fails)

@@ -5,9 +5,9 @@
 
 #include <stdatomic.h>
 #include "client.h"
+#include "times.h"
 
 #define SCENE_CLIENTS_MAX	4
-#define SCENE_TIMES		12
 
 enum outcome {
 	OUTCOME_NONE,
@@ -20,8 +20,8 @@ struct part {
 	atomic_int ready;
 	atomic_int outcome;
 	atomic_uint rounds;
-	atomic_ulong benign_ns;
-	atomic_ulong fatal_ns;
+	struct spread benign_ns;	/* of its faults, from an entry until the access went through; read once it is over */
+	struct spread fatal_ns;
 	atomic_ulong wrong;
 	atomic_ulong as_it_should;	/* what the faulter looked at by itself, and found right */
 };
@@ -53,6 +53,8 @@ struct fault_class {
 	bool mode_off;		/* it turns the module's mode off after its first fault */
 	uint32_t looks;		/* at so many things by itself, all of which have to be right */
 	uint32_t listed;	/* how many of its clients /proc has to list as condemned at some time */
+	bool opt_in;		/* the module is for who is in a control group that root has named */
+	bool self_test_fails;	/* the GPU gives another entry back than was written */
 	bool report;		/* the module only says what it would do */
 	const char *counts;	/* a counter of the module that has to go up */
 	bool to_the_end;	/* the neighbours work until nothing of it is left, not only until its process has ended */
@@ -93,9 +95,9 @@ struct verdict {
 	bool fell_back;		/* the module only reports now */
 	uint64_t listed;	/* the most clients that were listed as condemned at a time */
 	uint64_t table_kib;	/* the most that its sinks' page tables took whenever somebody looked */
-	uint64_t times[SCENE_TIMES];	/* how many decisions and sinks took under 64 us, 128 us, ...; the last: longer */
-	uint64_t benign_ns;
-	uint64_t fatal_ns;
+	struct lock_times lock;
+	struct spread benign_ns;
+	struct spread fatal_ns;
 	char left[160];
 };
 

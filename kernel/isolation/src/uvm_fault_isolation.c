@@ -361,6 +361,9 @@ void uvm_fault_isolation_init(void)
     if (status == NV_OK)
         status = uvm_fault_isolation_servers_init();
 
+    if (status == NV_OK)
+        status = uvm_fault_isolation_cgroups_init();
+
     uvm_fault_isolation_set_up(status == NV_OK);
     if (status != NV_OK)
         UVM_ERR_PRINT("Fault isolation stays off: %s\n", nvstatusToString(status));
@@ -369,6 +372,7 @@ void uvm_fault_isolation_init(void)
 void uvm_fault_isolation_exit(void)
 {
     uvm_fault_isolation_set_up(false);
+    uvm_fault_isolation_cgroups_exit();
     uvm_fault_isolation_servers_exit();
     uvm_fault_isolation_end_exit();
     uvm_fault_isolation_log_exit();

@@ -14,6 +14,10 @@ typedef struct uvm_fault_isolation_client_struct uvm_fault_isolation_client_t;
 void uvm_fault_isolation_init(void);
 void uvm_fault_isolation_exit(void);
 
+// A GPU is added, and nobody can use it yet: tests whether it takes sparse entries.
+// Locking: the global lock.
+void uvm_fault_isolation_gpu_add(uvm_gpu_t *gpu);
+
 // The VA space comes into being in its process, is mapped by a process, and goes. Destroy also waits for work of ours that names it.
 void uvm_fault_isolation_client_create(uvm_va_space_t *va_space);
 void uvm_fault_isolation_client_mmap(uvm_va_space_t *va_space);

@@ -11,6 +11,7 @@ void uvm_fault_isolation_client_create(uvm_va_space_t *va_space)
 
     client->va_space = va_space;
     client->process = get_pid(task_tgid(current));
+    client->cgroup = uvm_fault_isolation_cgroup_get();
     get_task_comm(client->command, current->group_leader);
     uvm_mutex_init(&client->lock, UVM_LOCK_ORDER_FAULT_ISOLATION);
     INIT_LIST_HEAD(&client->spaces);
@@ -39,6 +40,9 @@ void uvm_fault_isolation_client_destroy(uvm_va_space_t *va_space)
     uvm_fault_isolation_end_client_deinit(client);
     uvm_fault_isolation_external_client_deinit(client);
     UVM_ASSERT(list_empty(&client->spaces));
+    if (client->cgroup)
+        uvm_fault_isolation_cgroup_put(client->cgroup);
+
     put_pid(client->process);
     uvm_kvfree(client);
     uvm_fault_isolation_log_clients(-1);

@@ -60,6 +60,18 @@ static inline bool uvm_fault_isolation_sparse_supported(uvm_gpu_t *gpu)
 #endif
 }
 
+// With a root of its own, and no VA space.
+static inline NV_STATUS uvm_fault_isolation_page_tree_init(uvm_gpu_t *gpu, uvm_page_tree_t *tree)
+{
+#if UVM_FAULT_ISOLATION_BRANCH < 580
+    return uvm_page_tree_init(gpu, NULL, UVM_PAGE_TREE_TYPE_USER, UVM_PAGE_SIZE_64K, uvm_gpu_page_tree_init_location(gpu), tree);
+#elif UVM_FAULT_ISOLATION_BRANCH < 590
+    return uvm_page_tree_init(gpu, NULL, UVM_PAGE_TREE_TYPE_USER, UVM_PAGE_SIZE_64K, uvm_get_page_tree_location(gpu), tree);
+#else
+    return uvm_page_tree_init(gpu, NULL, UVM_PAGE_TREE_TYPE_USER, uvm_get_page_tree_location(gpu), tree);
+#endif
+}
+
 static inline NvU64 uvm_fault_isolation_unmapped_pte(uvm_page_tree_t *tree)
 {
 #if UVM_FAULT_ISOLATION_BRANCH < 590

@@ -128,12 +128,13 @@ static void log_termination(uvm_fault_isolation_client_t *client)
     uvm_fault_isolation_log(&event);
 }
 
-// Only a death can leave work of the group behind; who closes a descriptor while alive has stopped its channels first.
+// Only a death can leave work of the group behind; who closes a descriptor while alive has stopped its channels first. After the grace
+// time no channel is left that could share a group, so nobody has two.
 static bool deserves_grace(uvm_fault_isolation_client_t *client)
 {
     bool shares;
 
-    if (!client || client->had_grace || !g_grace_queue || uvm_fault_isolation_grace_ms() == 0 ||
+    if (!client || !g_grace_queue || uvm_fault_isolation_grace_ms() == 0 || !uvm_fault_isolation_is_for(client) ||
         (uvm_fault_isolation_mode() != UVM_FAULT_ISOLATION_MODE_ON && !client->is_condemned) ||
         !uvm_fault_isolation_process_is_gone(client))
         return false;
@@ -149,7 +150,6 @@ static bool deserves_grace(uvm_fault_isolation_client_t *client)
 static void start_grace(uvm_fault_isolation_client_t *client)
 {
     __module_get(THIS_MODULE);
-    client->had_grace = true;
     log_termination(client);
     queue_delayed_work(g_grace_queue, &client->grace_work, msecs_to_jiffies(uvm_fault_isolation_grace_ms()));
 }

@@ -79,6 +79,9 @@ struct uvm_fault_isolation_client_struct
     struct pid *process;
     char command[TASK_COMM_LEN];
 
+    // In which it was then, with a reference; NULL in a kernel without control groups
+    struct cgroup *cgroup;
+
     // Another process mapped through the same descriptor: nobody can say who is to end
     bool is_doubtful;
 
@@ -90,9 +93,6 @@ struct uvm_fault_isolation_client_struct
 
     // It does not have the time that others have until SIGKILL; under the lock
     bool is_hurried;
-
-    // Its end was put off already; written by the thread that releases the last descriptor
-    bool had_grace;
 
     // Protects what follows
     uvm_mutex_t lock;
@@ -161,10 +161,12 @@ typedef struct
 void uvm_fault_isolation_set_up(bool is_up);
 uvm_fault_isolation_mode_t uvm_fault_isolation_mode(void);
 bool uvm_fault_isolation_alone(void);
+bool uvm_fault_isolation_opt_in(void);
 NvU32 uvm_fault_isolation_kill_delay_ms(void);
 NvU32 uvm_fault_isolation_grace_ms(void);
 NvU32 uvm_fault_isolation_test_delay_ms(void);
 bool uvm_fault_isolation_test_fails(void);
+bool uvm_fault_isolation_test_self_fails(void);
 NvU64 uvm_fault_isolation_max_table_bytes(void);
 NvU32 uvm_fault_isolation_max_repeats(void);
 
@@ -178,11 +180,15 @@ void uvm_fault_isolation_log(uvm_fault_isolation_event_t *event);
 void uvm_fault_isolation_log_time(NvU32 duration_us);
 void uvm_fault_isolation_log_condemned(void);
 void uvm_fault_isolation_log_killed(void);
+void uvm_fault_isolation_log_self_test(bool passed);
 void uvm_fault_isolation_log_clients(NvS64 change);
 void uvm_fault_isolation_log_sinks(NvS64 change);
 void uvm_fault_isolation_log_table_bytes(NvS64 change);
 const char *uvm_fault_isolation_class_string(uvm_fault_isolation_class_t fault_class);
 const char *uvm_fault_isolation_outcome_string(uvm_fault_isolation_outcome_t outcome);
+
+// uvm_fault_isolation_self_test.c: whether the GPU, which has to be added, gave a sparse entry back as it was written.
+bool uvm_fault_isolation_self_test_passed(uvm_gpu_t *gpu);
 
 // uvm_fault_isolation_servers.c
 NV_STATUS uvm_fault_isolation_servers_init(void);
@@ -191,7 +197,21 @@ void uvm_fault_isolation_servers_exit(void);
 // Whether root has named the process as an MPS server.
 bool uvm_fault_isolation_is_server(const struct pid *process);
 
+// uvm_fault_isolation_cgroups.c
+NV_STATUS uvm_fault_isolation_cgroups_init(void);
+void uvm_fault_isolation_cgroups_exit(void);
+
+// That of the process that runs, with a reference; NULL in a kernel that has none. Put takes what get has given.
+struct cgroup *uvm_fault_isolation_cgroup_get(void);
+void uvm_fault_isolation_cgroup_put(struct cgroup *cgroup);
+
+// Whether root has named it, or one above it.
+bool uvm_fault_isolation_is_named(struct cgroup *cgroup);
+
 // uvm_fault_isolation_policy.c
+
+// Whether isolation is for this client: for everybody, or for whom root has named. Who is condemned stays so.
+bool uvm_fault_isolation_is_for(uvm_fault_isolation_client_t *client);
 
 // CONTAINED when the fault may be contained, or the outcome that says why not. Changes nothing.
 uvm_fault_isolation_outcome_t uvm_fault_isolation_decide(uvm_gpu_va_space_t *gpu_va_space,

@@ -21,6 +21,9 @@ static atomic64_t g_num_clients = ATOMIC64_INIT(0);
 static atomic64_t g_num_sinks = ATOMIC64_INIT(0);
 static atomic64_t g_table_bytes = ATOMIC64_INIT(0);
 
+// Of GPUs, failed and passed
+static atomic64_t g_num_self_tests[2];
+
 // How long the decision and the sink took, under the GPU's service lock: under 64 us, 128 us, ...; the last is what took longer
 #define UVM_FAULT_ISOLATION_NUM_TIMES 12
 #define UVM_FAULT_ISOLATION_SHORTEST_TIME_US 64
@@ -141,6 +144,11 @@ void uvm_fault_isolation_log_table_bytes(NvS64 change)
     atomic64_add(change, &g_table_bytes);
 }
 
+void uvm_fault_isolation_log_self_test(bool passed)
+{
+    atomic64_inc(&g_num_self_tests[passed]);
+}
+
 static void show_times(struct seq_file *file)
 {
     int i;
@@ -170,6 +178,10 @@ static void show_counters(struct seq_file *file)
     seq_printf(file, "killed %lld\n", (long long)atomic64_read(&g_num_killed));
     seq_printf(file, "sinks %lld\n", (long long)atomic64_read(&g_num_sinks));
     seq_printf(file, "table_kib %lld\n", (long long)atomic64_read(&g_table_bytes) / 1024);
+    seq_printf(file,
+               "self_tests passed %lld failed %lld\n",
+               (long long)atomic64_read(&g_num_self_tests[true]),
+               (long long)atomic64_read(&g_num_self_tests[false]));
     show_times(file);
 
     for (i = 0; i < UVM_FAULT_ISOLATION_CLASS_COUNT; ++i) {

@@ -52,9 +52,16 @@ static bool is_curable(uvm_gpu_va_space_t *gpu_va_space, const uvm_fault_buffer_
     return fault_entry->is_virtual &&
            fault_entry->fault_type < UVM_FAULT_TYPE_FATAL &&
            uvm_fault_isolation_sparse_supported(gpu) &&
+           uvm_fault_isolation_self_test_passed(gpu) &&
            !g_uvm_global.conf_computing_enabled &&
            !gpu_va_space->ats.enabled &&
            uvm_gpu_can_address(gpu, UVM_ALIGN_DOWN(fault_entry->fault_address, UVM_PAGE_SIZE_64K), UVM_PAGE_SIZE_64K);
+}
+
+bool uvm_fault_isolation_is_for(uvm_fault_isolation_client_t *client)
+{
+    return !uvm_fault_isolation_opt_in() || READ_ONCE(client->is_condemned) ||
+           (client->cgroup && uvm_fault_isolation_is_named(client->cgroup));
 }
 
 bool uvm_fault_isolation_looks_at(uvm_va_space_t *va_space)
@@ -76,6 +83,9 @@ uvm_fault_isolation_outcome_t uvm_fault_isolation_decide(uvm_gpu_va_space_t *gpu
     uvm_fault_isolation_client_t *client = va_space->fault_isolation;
 
     if (!is_curable(gpu_va_space, fault_entry))
+        return UVM_FAULT_ISOLATION_OUTCOME_UNSUPPORTED;
+
+    if (client && !uvm_fault_isolation_is_for(client))
         return UVM_FAULT_ISOLATION_OUTCOME_UNSUPPORTED;
 
     if (!client || client->is_doubtful || uvm_fault_isolation_is_server(client->process))

@@ -67,6 +67,10 @@ static setting_t max_failures = {16, 0, 1000};
 module_param_cb(uvm_fault_isolation_max_failures, &setting_ops, &max_failures, 0644);
 MODULE_PARM_DESC(uvm_fault_isolation_max_failures, "Sinks that could not be made, after which mode 2 becomes 1; 0: never (0-1000)");
 
+static setting_t opt_in = {0, 0, 1};
+module_param_cb(uvm_fault_isolation_opt_in, &setting_ops, &opt_in, 0644);
+MODULE_PARM_DESC(uvm_fault_isolation_opt_in, "Whom it is for: 0 everybody (default), 1 who is in a control group that root has named");
+
 static setting_t test_delay_ms = {0, 0, 1000};
 module_param_cb(uvm_fault_isolation_test_delay_ms, &setting_ops, &test_delay_ms, 0644);
 MODULE_PARM_DESC(uvm_fault_isolation_test_delay_ms, "Tests: between an error and the look for its culprit, milliseconds (0-1000)");
@@ -74,6 +78,10 @@ MODULE_PARM_DESC(uvm_fault_isolation_test_delay_ms, "Tests: between an error and
 static setting_t test_fails = {0, 0, 1};
 module_param_cb(uvm_fault_isolation_test_fails, &setting_ops, &test_fails, 0644);
 MODULE_PARM_DESC(uvm_fault_isolation_test_fails, "Tests: no sink can be made: 0 no (default), 1 yes");
+
+static setting_t test_self_fails = {0, 0, 1};
+module_param_cb(uvm_fault_isolation_test_self_fails, &setting_ops, &test_self_fails, 0644);
+MODULE_PARM_DESC(uvm_fault_isolation_test_self_fails, "Tests: a GPU's self-test finds another entry: 0 no (default), 1 yes");
 
 static bool g_is_up;
 
@@ -95,6 +103,11 @@ bool uvm_fault_isolation_alone(void)
     return READ_ONCE(alone.value);
 }
 
+bool uvm_fault_isolation_opt_in(void)
+{
+    return READ_ONCE(opt_in.value);
+}
+
 NvU32 uvm_fault_isolation_kill_delay_ms(void)
 {
     return READ_ONCE(kill_delay_ms.value);
@@ -113,6 +126,11 @@ NvU32 uvm_fault_isolation_test_delay_ms(void)
 bool uvm_fault_isolation_test_fails(void)
 {
     return uvm_enable_builtin_tests && READ_ONCE(test_fails.value);
+}
+
+bool uvm_fault_isolation_test_self_fails(void)
+{
+    return uvm_enable_builtin_tests && READ_ONCE(test_self_fails.value);
 }
 
 void uvm_fault_isolation_note_failure(void)

@@ -45,7 +45,7 @@ static const uvm_fault_isolation_level_t levels[] = {
 // From here on a sink takes along what is free beside it, in the directories above its table.
 #define UVM_FAULT_ISOLATION_SIBLINGS_AFTER 12
 
-// What a new sink may take in costs time under the service lock.
+// What a new sink may take in, or give up for room, costs time under the service lock.
 #define UVM_FAULT_ISOLATION_MAX_ABSORBED 8
 
 // At most one table on each level below the root.
@@ -210,16 +210,19 @@ bool uvm_fault_isolation_is_full(uvm_fault_isolation_client_t *client, NvU64 byt
 }
 
 // Gives the oldest sinks up until a new one fits. Who comes back to one of those faults once more. False: all that are left are for faults of
-// this very batch, and the replay has to come first.
+// this very batch, and the replay has to come first, or they are too many for one fault, as where the bound has just been lowered.
 static bool make_room(uvm_fault_isolation_client_t *client,
                       uvm_fault_isolation_space_t *space,
                       const uvm_fault_buffer_entry_t *fault_entry)
 {
+    NvU32 num_given_up = 0;
+
     while (uvm_fault_isolation_is_full(client, UVM_FAULT_ISOLATION_MAX_SINK_BYTES)) {
         uvm_fault_isolation_sink_t *oldest = list_first_entry_or_null(&space->sinks, uvm_fault_isolation_sink_t, list_node);
 
         client->is_excessive = true;
-        if (!oldest || is_same_batch(oldest, space->gpu_va_space->gpu, fault_entry))
+        if (!oldest || is_same_batch(oldest, space->gpu_va_space->gpu, fault_entry) ||
+            num_given_up++ == UVM_FAULT_ISOLATION_MAX_ABSORBED)
             return false;
 
         destroy_sink(client, space, oldest);

@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include "client.h"
+#include "times.h"
+
+#define TRACING		"/sys/kernel/tracing/"
+#define THREADS_MAX	64
+#define VALUES_MAX	65536
+#define BUFFER_KIB	"8192"
+
+/* A module's names have to be loaded before; the last is the patched module's alone. */
+static const char *const probes[] = {
+	"p:uvm/service_begins uvm_gpu_service_replayable_faults\n",
+	"r:uvm/service_ends uvm_gpu_service_replayable_faults\n",
+	"p:uvm/push uvm_channel_end_push\n",
+	"p:uvm/isolation_begins uvm_fault_isolation_contain\n",
+};
+
+struct values {
+	uint64_t *value;
+	uint64_t count;
+};
+
+struct thread {
+	unsigned long id;
+	bool services;
+	bool isolates;
+	double since;
+	uint64_t pushes;
+	uint64_t isolation_pushes;
+	uint64_t contained;
+};
+
+struct reader {
+	struct thread threads[THREADS_MAX];
+	struct values benign_us, fatal_us, sink_us, benign_pushes, sink_pushes;
+};
+
+static int by_value(const void *left, const void *right)
+{
+	uint64_t a = *(const uint64_t *)left, b = *(const uint64_t *)right;
+
+	return a < b ? -1 : a > b;
+}
+
+struct spread spread_of(uint64_t *values, uint64_t count)
+{
+	struct spread spread = { .count = count };
+
+	if (count == 0)
+		return spread;
+	qsort(values, count, sizeof(*values), by_value);
+	spread.p50 = values[(count - 1) / 2];
+	spread.p99 = values[(count * 99 + 99) / 100 - 1];
+	spread.largest = values[count - 1];
+	return spread;
+}
+
+/* With how as for open(2): stdio would look for the end of what has none. */
+static void write_to(const char *path, int how, const char *text)
+{
+	int file = open(path, O_WRONLY | how);
+
+	if (file < 0)
+		return;
+	if (write(file, text, strlen(text)) < 0)
+		errno = 0; /* what cannot be traced counts as 0 */
+	close(file);
+}
+
+static void set_up(void)
+{
+	static bool is_up;
+	unsigned int i;
+
+	if (is_up)
+		return;
+	is_up = true;
+	for (i = 0; i < sizeof(probes) / sizeof(probes[0]); i++)
+		write_to(TRACING "kprobe_events", O_APPEND, probes[i]);
+	write_to(TRACING "trace_clock", O_TRUNC, "mono"); /* the same on all processors, between which a thread may move */
+	write_to(TRACING "buffer_size_kb", O_TRUNC, BUFFER_KIB);
+	write_to(TRACING "events/uvm/enable", O_TRUNC, "1");
+	write_to(TRACING "events/nvidia_uvm/uvm_fault_isolation/enable", O_TRUNC, "1");
+}
+
+void lock_times_begin(void)
+{
+	set_up();
+	write_to(TRACING "trace", O_TRUNC, "");
+}
+
+static void add(struct values *values, uint64_t value)
+{
+	if (!values->value) {
+		values->value = calloc(VALUES_MAX, sizeof(*values->value));
+		if (!values->value)
+			die("calloc");
+	}
+	if (values->count < VALUES_MAX)
+		values->value[values->count++] = value;
+}
+
+static struct spread take(struct values *values)
+{
+	struct spread spread = spread_of(values->value, values->count);
+
+	free(values->value);
+	return spread;
+}
+
+static struct thread *thread_of(struct reader *reader, unsigned long id)
+{
+	struct thread *thread = reader->threads;
+
+	while (thread < reader->threads + THREADS_MAX - 1 && thread->id && thread->id != id)
+		thread++;
+	thread->id = id;
+	return thread;
+}
+
+static void service_ended(struct reader *reader, struct thread *thread, double now)
+{
+	uint64_t took_us = (uint64_t)((now - thread->since) * 1e6);
+
+	if (thread->services && thread->contained) {
+		add(&reader->fatal_us, took_us);
+	} else if (thread->services && thread->pushes) {
+		add(&reader->benign_us, took_us);
+		add(&reader->benign_pushes, thread->pushes);
+	}
+	thread->services = false;
+}
+
+static void isolation_told(struct reader *reader, struct thread *thread, const char *told)
+{
+	const char *took = strstr(told, " us=");
+
+	if (thread->isolates && (strstr(told, "outcome=contained") || strstr(told, "outcome=held"))) {
+		thread->contained++;
+		add(&reader->sink_us, took ? strtoul(took + 4, NULL, 10) : 0);
+		add(&reader->sink_pushes, thread->isolation_pushes);
+	}
+	thread->isolates = false;
+}
+
+/* "   UVM GPU1 BH-123     [000] d.... 12.345678: service_begins: (...)" */
+static void read_line(struct reader *reader, const char *line)
+{
+	const char *processor = strstr(line, " [0");
+	const char *number = processor;
+	struct thread *thread;
+	char what[32];
+	double now;
+	int told;
+
+	if (!processor || sscanf(processor, " [%*[0-9]] %*s %lf: %31[a-z_]: %n", &now, what, &told) < 2)
+		return;
+	while (number > line && number[-1] != '-')
+		number--;
+	thread = thread_of(reader, strtoul(number, NULL, 10));
+	if (strcmp(what, "service_begins") == 0) {
+		*thread = (struct thread){ .id = thread->id, .services = true, .since = now };
+	} else if (strcmp(what, "service_ends") == 0) {
+		service_ended(reader, thread, now);
+	} else if (strcmp(what, "push") == 0) {
+		thread->pushes++;
+		thread->isolation_pushes += thread->isolates;
+	} else if (strcmp(what, "isolation_begins") == 0) {
+		thread->isolates = true;
+		thread->isolation_pushes = 0;
+	} else if (strcmp(what, "uvm_fault_isolation") == 0) {
+		isolation_told(reader, thread, processor + told);
+	}
+}
+
+struct lock_times lock_times_end(void)
+{
+	struct reader *reader = calloc(1, sizeof(*reader));
+	FILE *trace = fopen(TRACING "trace", "r");
+	struct lock_times times;
+	char line[512];
+
+	if (!reader)
+		die("calloc");
+	while (trace && fgets(line, sizeof(line), trace))
+		read_line(reader, line);
+	if (trace)
+		fclose(trace);
+	times = (struct lock_times){
+		.benign_us = take(&reader->benign_us),
+		.fatal_us = take(&reader->fatal_us),
+		.sink_us = take(&reader->sink_us),
+		.benign_pushes = take(&reader->benign_pushes),
+		.sink_pushes = take(&reader->sink_pushes),
+	};
+	free(reader);
+	return times;
+}

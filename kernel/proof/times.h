@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: GPL-2.0 OR MIT */
+/* How long things took, and how much work they were. */
+#ifndef PROOF_TIMES_H
+#define PROOF_TIMES_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct spread {
+	uint64_t count;
+	uint64_t p50;
+	uint64_t p99;
+	uint64_t largest;
+};
+
+/* Sorts them. */
+struct spread spread_of(uint64_t *values, uint64_t count);
+
+/*
+ * What the driver did under a GPU's service lock, told by the kernel's own tracing: probes where the driver begins and ends
+ * to service replayable faults, where it hands a push to the GPU, where isolation begins, and isolation's tracepoint.
+ */
+struct lock_times {
+	struct spread benign_us;	/* of one hold of the lock in which nothing was contained, but something serviced */
+	struct spread fatal_us;		/* of one hold in which something was contained or held */
+	struct spread sink_us;		/* of the decision and the sink of one fault, as the module says */
+	struct spread benign_pushes;	/* in one hold */
+	struct spread sink_pushes;	/* for one fault */
+};
+
+/* Forgets what was traced so far. Nothing is traced where the kernel cannot: then all counts are 0. */
+void lock_times_begin(void);
+struct lock_times lock_times_end(void);
+
+#endif
