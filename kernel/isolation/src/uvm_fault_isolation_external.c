@@ -3,10 +3,11 @@
 // writable; the faulting client loses its view of it and nothing else changes.
 #include "uvm_fault_isolation_internal.h"
 
-// From these counts on a client's next sink is larger: 2 MiB, then 64 MiB. UVM's sparse mappings have entries of 64 KiB, and a table of them
-// for each 2 MiB, so the time for more would be too long under the service lock. Only a mapping that has pages of 512 MiB needs as much.
+// From these counts on a client's next sink is larger: 2 MiB, then 16 MiB. UVM's sparse mappings have entries of 64 KiB, and a table of them
+// for each 2 MiB, which takes two pushes under the service lock. Only a mapping that has pages of 512 MiB needs as much.
+#define UVM_FAULT_ISOLATION_EXTERNAL_LARGEST (UVM_SIZE_1MB * 16)
 #define UVM_FAULT_ISOLATION_EXTERNAL_2M_AFTER 4
-#define UVM_FAULT_ISOLATION_EXTERNAL_64M_AFTER 16
+#define UVM_FAULT_ISOLATION_EXTERNAL_16M_AFTER 16
 
 // While the machine sleeps RM must not be called.
 #define UVM_FAULT_ISOLATION_FREE_AGAIN_MS 100
@@ -144,12 +145,12 @@ static NV_STATUS map_sparse(uvm_va_range_t *va_range,
                             struct list_head *objects,
                             NvU64 *mapped)
 {
-    const NvU64 sizes[] = {UVM_PAGE_SIZE_64K, UVM_SIZE_1MB * 2, UVM_SIZE_1MB * 64, UVM_SIZE_1MB * 512};
+    const NvU64 sizes[] = {UVM_PAGE_SIZE_64K, UVM_SIZE_1MB * 2, UVM_FAULT_ISOLATION_EXTERNAL_LARGEST, UVM_SIZE_1MB * 512};
     NV_STATUS status = NV_ERR_INVALID_ADDRESS;
     NvU64 base, length;
     size_t i = 0;
 
-    if (num_sinks >= UVM_FAULT_ISOLATION_EXTERNAL_64M_AFTER)
+    if (num_sinks >= UVM_FAULT_ISOLATION_EXTERNAL_16M_AFTER)
         i = 2;
     else if (num_sinks >= UVM_FAULT_ISOLATION_EXTERNAL_2M_AFTER)
         i = 1;
@@ -190,7 +191,7 @@ static uvm_fault_isolation_outcome_t sink_locked(uvm_fault_isolation_client_t *c
         }
     }
 
-    if (uvm_fault_isolation_is_full(client, table_bytes(UVM_SIZE_1MB * 64))) {
+    if (uvm_fault_isolation_is_full(client, table_bytes(UVM_FAULT_ISOLATION_EXTERNAL_LARGEST))) {
         client->is_excessive = true;
         return UVM_FAULT_ISOLATION_OUTCOME_HELD;
     }
