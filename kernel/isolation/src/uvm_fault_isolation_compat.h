@@ -60,6 +60,15 @@ static inline bool uvm_fault_isolation_sparse_supported(uvm_gpu_t *gpu)
 #endif
 }
 
+static inline uvm_gpu_phys_address_t uvm_fault_isolation_pdb(uvm_page_tree_t *tree)
+{
+#if UVM_FAULT_ISOLATION_BRANCH < 580
+    return uvm_page_tree_pdb(tree)->addr;
+#else
+    return uvm_page_tree_pdb_address(tree);
+#endif
+}
+
 // With a root of its own, and no VA space.
 static inline NV_STATUS uvm_fault_isolation_page_tree_init(uvm_gpu_t *gpu, uvm_page_tree_t *tree)
 {

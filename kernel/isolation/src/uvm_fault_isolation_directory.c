@@ -100,7 +100,7 @@ static NV_STATUS write_entries(uvm_page_tree_t *tree, uvm_fault_isolation_siblin
     }
 
     uvm_hal_wfi_membar(&push, is_sysmem ? UVM_MEMBAR_SYS : UVM_MEMBAR_GPU);
-    gpu->parent->host_hal->tlb_invalidate_all(&push, uvm_page_tree_pdb(tree)->addr, directory->depth, UVM_MEMBAR_NONE);
+    gpu->parent->host_hal->tlb_invalidate_all(&push, uvm_fault_isolation_pdb(tree), directory->depth, UVM_MEMBAR_NONE);
 
     return uvm_push_end_and_wait(&push);
 }
