@@ -187,7 +187,7 @@ void uvm_fault_isolation_log_table_bytes(NvS64 change);
 const char *uvm_fault_isolation_class_string(uvm_fault_isolation_class_t fault_class);
 const char *uvm_fault_isolation_outcome_string(uvm_fault_isolation_outcome_t outcome);
 
-// uvm_fault_isolation_self_test.c: whether the GPU, which has to be added, gave a sparse entry back as it was written.
+// uvm_fault_isolation_gpu.c: whether the GPU, which has to be added, gave a sparse entry back as it was written.
 bool uvm_fault_isolation_self_test_passed(uvm_gpu_t *gpu);
 
 // uvm_fault_isolation_servers.c
