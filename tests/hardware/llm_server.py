@@ -4,7 +4,7 @@
 neighbours' kernels raise exceptions beside it. Each client compares each answer with the one that it got first. For a
 machine with a GPU, root and MPS.
 
-    tests/hardware/llm_server.py BIN RESULT.json [--faults N]
+    tests/hardware/llm_server.py BIN RESULT.json [--faults N] [--kinds KIND,...]
     tests/hardware/llm_server.py --serve PORT      the server alone
 
 BIN: the folder with the programs. Exit 1 where a request failed, an answer differed, or the server did not leave. Ends
@@ -135,7 +135,7 @@ class Client(threading.Thread):
 def play(arguments):
     import spare_faults
 
-    kinds = spare_faults.KINDS.split(",")
+    kinds = (arguments.kinds or spare_faults.KINDS).split(",")
     with tempfile.TemporaryDirectory(prefix="fb-llm-") as folder:
         stage = spare_faults.Stage(str(arguments.programs.resolve()), folder + "/d", True)
         stop, faults, clients = threading.Event(), [], []
@@ -196,6 +196,7 @@ def main():
     parser.add_argument("programs", type=pathlib.Path)
     parser.add_argument("output", type=pathlib.Path)
     parser.add_argument("--faults", type=int, default=12)
+    parser.add_argument("--kinds", help="of faults, one after the other; default: those of spare_faults.py")
     return play(parser.parse_args())
 
 
