@@ -712,9 +712,8 @@ void Parking::look_whether_all_left(const std::string& domain) {
   }
   for (const pid_t pid : stuck)
     tell(domain, pid,
-         fmt::format("{} has not begun its core dump {} s after a trap, and never will: it gets the error",
-                     name_of(pid),
-                     std::chrono::duration_cast<std::chrono::seconds>(never_begins_after).count()));
+         fmt::format("{} has not begun its core dump after a trap, and never will: it gets the error",
+                     name_of(pid)));
   happened(domain, {park::ParkingEventType::EverybodyLeft});
 }
 

@@ -106,6 +106,22 @@ TEST_F(ParkedDomainWhole, AtTheLimitWhoCouldNotLeaveFallsAndWasTold) {
   wait_for_parking("ready");
 }
 
+// As PyTorch's driver does at times (H200): it stood still for 28 s, and would have until the limit.
+TEST_F(ParkedDomainWhole, WhoNeverDumpsAfterATrapHasTheErrorLongBeforeTheLimit) {
+  start_parking();
+  std::vector<std::string> command = checker_command();
+  command.insert(command.begin(), {"env", "FIREBREAK_SOFTGPU_DUMPS_AFTER_TRAPS=0"});
+  Player& one = start_tenant("one", std::move(command));
+  wait("the first kernel", [&] { return one.said("working"); });
+  wait_until_adopted("one");
+  Player& rogue = start_rogue("trap");
+  fault(rogue);
+  expect_to_have_fallen(one);
+  EXPECT_TRUE(agent_->said("has not begun its core dump after a trap, and never will"));
+  wait_for_end(rogue);
+  wait_for_parking("ready");
+}
+
 // It stands still, as its neighbour's did before it: nobody tells of it.
 TEST_F(ParkedDomainWhole, ASecondExceptionWhileItIsHeldHarmsNobodyElse) {
   start_parking();

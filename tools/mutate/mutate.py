@@ -343,6 +343,11 @@ def try_promise(promise, seed, limit_s):
         target.write_text(good)
 
 
+def stale_promises():
+    """Whose place has changed since they were written: nobody would try them."""
+    return [each for each in promises() if (ROOT / each["file"]).read_text().count(each["before"]) != 1]
+
+
 def try_promises(match, seed):
     wanted = [each for each in promises() if match in each["promise"]]
     limits, failed = {}, []
@@ -364,7 +369,7 @@ def main():
     parser.add_argument("--limit", type=int, default=0, help="so many mutants of each set, drawn by the seed (all)")
     parser.add_argument("--seed", type=int, default=1, help="of the sample, and of the tests that are random (1)")
     parser.add_argument("--match", default="", help="only mutants whose line in this list holds that text")
-    parser.add_argument("--list", action="store_true", help="name the mutants, and try none")
+    parser.add_argument("--list", action="store_true", help="name the mutants, and try none; 1 where a promise's place is gone")
     parser.add_argument("--tree", type=pathlib.Path, default=TREE, help="where the copy lies (build/mutate/tree)")
     arguments = parser.parse_args()
     for name in arguments.sets:
@@ -383,7 +388,10 @@ def main():
             print("\n".join(f"{each.kind}: {each.key()}" for each in mutants))
         if "promises" in arguments.sets:
             print("\n".join(each["promise"] for each in promises()))
-        return 0
+        stale = stale_promises() if "promises" in arguments.sets else []
+        for each in stale:
+            print(f"not in {each['file']} once: {each['before']} ({each['promise']})", file=sys.stderr)
+        return 1 if stale else 0
     TREE = arguments.tree.resolve()
     copy_tree()
     configured = subprocess.run(

@@ -59,6 +59,7 @@ CoreDumpSettings core_dump_settings() {
   const auto is_on = [](const char* name) { return os::environment_variable(name) == "1"; };
   CoreDumpSettings settings;
   settings.enabled = is_on(environment::core_dump_on_exception);
+  settings.dumps_after_traps = os::environment_variable(environment::dumps_after_traps) != "0";
   settings.shows_progress = settings.enabled && is_on(environment::core_dump_progress);
   const std::string flags = os::environment_variable(environment::core_dump_flags).value_or("");
   settings.aborts = flags.find("skip_abort") == std::string::npos;

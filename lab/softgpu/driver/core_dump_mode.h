@@ -18,8 +18,9 @@ namespace firebreak::softgpu::driver {
 struct CoreDumpSettings {
   bool enabled = false;
   bool shows_progress = false;
-  bool aborts = true;  ///< the process, once its dump is complete
-  std::string file;    ///< with its %h, %p and %t filled in
+  bool dumps_after_traps = true;  ///< of others
+  bool aborts = true;             ///< the process, once its dump is complete
+  std::string file;               ///< with its %h, %p and %t filled in
 };
 
 /// As the environment says.

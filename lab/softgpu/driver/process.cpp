@@ -145,6 +145,11 @@ bool Process::deliver(const WorkFault& fault) {
 void Process::begin_core_dump() {
   const auto hold = domain().hold();
   if (dumps_core_ || !hold || !domain().wants_core_dump(slot())) return;
+  const bool is_trap = hold->cause == FaultCause::Trap || hold->cause == FaultCause::Breakpoint;
+  if (is_trap && hold->faulter_slot != slot() && !core_dump_mode_.settings().dumps_after_traps) {
+    domain().refuse_core_dump(slot());
+    return gpu_->wake_everybody();
+  }
   dumps_core_ = true;
   // Of its own: somebody may let it wait for ever to write.
   os::start_background_thread("cuda-core-dump", [this, hold] { dump_core(*hold); }).detach();

@@ -116,6 +116,10 @@ void Domain::finish_core_dump(std::uint32_t slot) {
   page_->clients[slot].core_dump.store(static_cast<std::uint32_t>(CoreDump::Complete));
 }
 
+void Domain::refuse_core_dump(std::uint32_t slot) {
+  page_->clients[slot].core_dump.store(static_cast<std::uint32_t>(CoreDump::Refused));
+}
+
 bool Domain::is_there(std::uint32_t slot) const {
   const pid_t pid = client_pid(slot);
   return pid != 0 && !is_terminated(slot) && is_alive(pid);

@@ -54,6 +54,7 @@ enum class CoreDump : std::uint32_t {
   None,    ///< it writes none: not in the mode, or without a context
   Wanted,  ///< an exception waits for it
   Complete,
+  Refused,  ///< it never will: nobody waits for it, and it stands still
 };
 
 struct DomainPage {
@@ -135,6 +136,7 @@ class Domain {
   // stands still until it is complete. The fault comes when all are, or when the faulter ends.
   void want_core_dump(std::uint32_t slot);
   void finish_core_dump(std::uint32_t slot);
+  void refuse_core_dump(std::uint32_t slot);
   bool wants_core_dump(std::uint32_t slot) const { return core_dump_of(slot) == CoreDump::Wanted; }
   /// Whether an exception would have to wait: somebody who lives is in the mode.
   bool has_core_dumps() const;
