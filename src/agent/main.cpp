@@ -5,9 +5,11 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <filesystem>
 #include <string_view>
+#include <thread>
 
 #include "agent/agent.h"
 #include "agent/command_line.h"
@@ -178,10 +180,22 @@ Result<AgentOptions> options_of_agent(const CommandLine& options, const Sockets&
   return made;
 }
 
+/// A child that an agent before was starting when it was killed has its lock until its own program begins.
+Result<os::FileLock> take_directory(const std::string& directory) {
+  constexpr Milliseconds longest(500);
+  const auto until = std::chrono::steady_clock::now() + longest;
+  auto lock = os::FileLock::take(directory + "/agent.lock");
+  while (!lock && std::chrono::steady_clock::now() < until) {
+    std::this_thread::sleep_for(Milliseconds(5));
+    lock = os::FileLock::take(directory + "/agent.lock");
+  }
+  return lock;
+}
+
 Result<int> serve(const CommandLine& options) {
   const std::uint64_t descriptors_max = raise_descriptors(options.descriptors);
   if (auto made = os::make_directories(options.directory); !made) return propagate(made, options.directory);
-  const auto lock = os::FileLock::take(options.directory + "/agent.lock");
+  const auto lock = take_directory(options.directory);
   if (!lock) return propagate(lock, "another agent uses this directory");
   const auto sockets = sockets_of(options);
   if (!sockets) return propagate(sockets);

@@ -2,6 +2,10 @@
 // What becomes of MPS domains whose agent, daemon or server dies, or that have a fault.
 #include <signal.h>
 
+#include <optional>
+#include <thread>
+
+#include "os/file.h"
 #include "tests/guard/agent_on_stage.h"
 
 namespace firebreak::tests {
@@ -55,6 +59,20 @@ TEST_F(Domains, WhatAKilledAgentLeftIsRemovedByTheNext) {
   EXPECT_TRUE(agent_->said("MPS domain a: what was left of it is removed, since its daemon was gone"));
   Player& neighbour = start_neighbour();
   expect_unharmed(neighbour);
+}
+
+// It was being started when that agent was killed.
+TEST_F(Domains, AChildOfAnAgentBeforeMayHaveItsLockForAMoment) {
+  ASSERT_TRUE(os::make_directories(sandbox_.file("d")));
+  std::optional<os::FileLock> lock =
+      std::move(os::FileLock::take(sandbox_.file("d") + "/agent.lock").value());
+  std::thread child([&] {
+    std::this_thread::sleep_for(Milliseconds(200));
+    lock.reset();
+  });
+  start_agent();
+  child.join();
+  EXPECT_FALSE(agent_->said("another agent uses this directory"));
 }
 
 TEST_F(Domains, OutliveAKilledAgentAndTheNextUsesThemOn) {
