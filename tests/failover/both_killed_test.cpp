@@ -38,7 +38,7 @@ TEST_F(BothKilled, WhoIsStartedAnewWithinTheLeaseGoesOn) {
   command.emplace_back("--progress");
   Player& next = start_tenant(tenant, command);
   wait_for_end(next);
-  EXPECT_EQ(next.exit_status(), 0) << testing::PrintToString(next.lines);
+  EXPECT_EQ(next.exit_status(), 0) << testing::PrintToString(next.lines) << next.actor->record().last_words;
   ASSERT_FALSE(next.lines.empty());
   std::string word;
   std::uint64_t first_step = 0;
