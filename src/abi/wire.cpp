@@ -192,6 +192,22 @@ struct Form<Ready> : EmptyForm<Ready> {
   static constexpr const char* name = "ready";
 };
 template <>
+struct Form<GiveCoreDumpPipe> : EmptyForm<GiveCoreDumpPipe> {
+  static constexpr const char* name = "give_core_dump_pipe";
+};
+template <>
+struct Form<CoreDumpMode> {
+  static constexpr const char* name = "core_dump_mode";
+  static void write(json& out, const CoreDumpMode& m) { out["why_not"] = m.why_not; }
+  static void read(const json& in, CoreDumpMode& m) { in.at("why_not").get_to(m.why_not); }
+};
+template <>
+struct Form<CoreDumpPipe> {
+  static constexpr const char* name = "core_dump_pipe";
+  static void write(json& out, const CoreDumpPipe& m) { out["path"] = m.path; }
+  static void read(const json& in, CoreDumpPipe& m) { in.at("path").get_to(m.path); }
+};
+template <>
 struct Form<Resumed> {
   static constexpr const char* name = "resumed";
   static void write(json& out, const Resumed& m) { out["next_step"] = m.next_step; }
@@ -344,11 +360,12 @@ template <>
 struct Form<Refused> {
   static constexpr const char* name = "refused";
   static void write(json& out, const Refused& m) {
-    out.update({{"reason", m.reason}, {"used_up", m.used_up}});
+    out.update({{"reason", m.reason}, {"used_up", m.used_up}, {"not_yet", m.not_yet}});
   }
   static void read(const json& in, Refused& m) {
     in.at("reason").get_to(m.reason);
     in.at("used_up").get_to(m.used_up);
+    m.not_yet = in.value("not_yet", false);  // an agent before it said so of nothing
   }
 };
 

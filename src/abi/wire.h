@@ -105,6 +105,16 @@ struct Injected {
   std::string refusal;  ///< empty: it is raised right after this
 };
 
+/// Where would a GPU core dump of this process go, whose environment does not say so? So that its MPS domain
+/// can be parked. Answered by CoreDumpPipe, by Done where it is not to be in the mode or is already, or
+/// Refused.
+struct GiveCoreDumpPipe {};
+/// It is in the core dump mode from now on, by the driver's calls, with the pipe that it was given; or it
+/// cannot be. Answered by Done.
+struct CoreDumpMode {
+  std::string why_not;  ///< empty: it is
+};
+
 // --- from the firebreak command
 // ---------------------------------------------------------------------------------
 
@@ -194,6 +204,10 @@ struct Allocation {
 struct ClientConnection {
   std::uint64_t id = 0;  ///< counts up from 1
 };
+/// A named pipe. Attached is a descriptor of its place (O_PATH), for who cannot reach it by its path.
+struct CoreDumpPipe {
+  std::string path;
+};
 struct Placed {
   std::vector<std::pair<std::string, std::string>> environment;
   /// How long to wait for the next agent, which knows of this, where this one is gone before it has answered
@@ -204,6 +218,7 @@ struct Done {};
 struct Refused {
   std::string reason;
   bool used_up = false;  ///< a quota or another limit is reached
+  bool not_yet = false;  ///< the same may be asked for again in a moment
 };
 /// How each process of a tenant ended, in one line for a person.
 struct Ended {
@@ -243,9 +258,10 @@ struct Event {
 
 using Message =
     std::variant<Join, Rejoin, StandDown, Publish, GiveAllocation, Listen, GiveListener, NextConnection,
-                 ReleaseConnection, Ready, Resumed, Finish, Injected, Inject, Place, Adopt, EndProcess,
-                 EndTenant, Output, StatusRequest, Subscribe, HandOver, Shutdown, Joined, Allocation,
-                 ClientConnection, Placed, Done, Refused, Ended, StatusDocument, Event>;
+                 ReleaseConnection, Ready, Resumed, Finish, Injected, GiveCoreDumpPipe, CoreDumpMode, Inject,
+                 Place, Adopt, EndProcess, EndTenant, Output, StatusRequest, Subscribe, HandOver, Shutdown,
+                 Joined, Allocation, ClientConnection, CoreDumpPipe, Placed, Done, Refused, Ended,
+                 StatusDocument, Event>;
 
 /// A message as it travels.
 struct Letter {

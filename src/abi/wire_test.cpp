@@ -116,6 +116,22 @@ TEST(Wire, EveryFieldOfAClientsConnectionSurvives) {
   round_trip(GiveListener{});
 }
 
+TEST(Wire, EveryFieldOfTheCoreDumpModeSurvives) {
+  round_trip(GiveCoreDumpPipe{});
+  EXPECT_EQ(round_trip(CoreDumpPipe{"/run/firebreak/core-dumps/1.pipe"}).path,
+            "/run/firebreak/core-dumps/1.pipe");
+  EXPECT_EQ(round_trip(CoreDumpMode{"it has settings of its own"}).why_not, "it has settings of its own");
+}
+
+TEST(Wire, WhatARefusalMeansSurvives) {
+  const Refused got = round_trip(Refused{"a is draining", false, true});
+  EXPECT_FALSE(got.used_up);
+  EXPECT_TRUE(got.not_yet);
+  const auto older = decode(R"({"type":"refused","reason":"no","used_up":true})");
+  ASSERT_TRUE(older);
+  EXPECT_FALSE(std::get<Refused>(*older).not_yet) << "an agent before 0.8 says nothing of it";
+}
+
 TEST(Wire, TheNumberOfARequestSurvives) {
   EXPECT_EQ(decode_letter(encode(Done{}, 7))->number, 7u);
   EXPECT_EQ(decode_letter(encode(Done{}))->number, 0u);

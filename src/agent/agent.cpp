@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "agent/agent.h"
 
+#include <fcntl.h>
+
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
@@ -38,6 +40,9 @@ RecentFaults::Confirms confirmed_by(const fault::Fault& fault) {
 constexpr std::size_t number_bytes = 64;
 
 constexpr Milliseconds shelves_patience{1'000};
+
+/// Of questions to MPS for processes that ask for what its clients may have.
+constexpr Milliseconds between_client_looks{100};
 
 }  // namespace
 
@@ -155,6 +160,11 @@ void Agent::on_message(Connection& connection, abi::Message message, std::vector
           },
           [&](const abi::EndTenant& request) { endings_.end_tenant(connection, request); },
           [&](const abi::Output& output) { note_output(connection, output); },
+          [&](const abi::GiveCoreDumpPipe&) { give_core_dump_pipe(connection); },
+          [&](const abi::CoreDumpMode& report) {
+            parking_.on_mode_by_calls(connection.peer().pid, report.why_not);
+            answers_.give(connection, {});
+          },
           [&](const abi::StatusRequest&) { report_status(connection); },
           [&](const abi::Subscribe&) {
             teller_.subscribe(connection.id(), connection.asking());
@@ -246,6 +256,27 @@ Environment Agent::environment_for(const std::string& domain, const std::string&
   if (!dump_path.empty()) spare.dumps = {dump_path, parking_.new_dump_path(spare_domain, user)};
   for (auto& variable : spare.variables()) all.push_back(std::move(variable));
   return all;
+}
+
+/// To a process that puts itself into the core dump mode. Whose client it is MPS may have to be asked first.
+void Agent::give_core_dump_pipe(Connection& connection) {
+  const pid_t pid = connection.peer().pid;
+  auto pipe = parking_.offer_pipe(pid, connection.peer().uid);
+  if (!pipe) {
+    if (pipe.error().code == ErrorCode::NotYet) look_for_new_clients();
+    return answers_.give(connection, propagate(pipe));
+  }
+  if (pipe->empty()) return answers_.give(connection, {});
+  const auto place = kernel_.open(*pipe, O_PATH | O_NOFOLLOW);
+  if (!place) return answers_.give(connection, propagate(place));
+  connection.answer(abi::CoreDumpPipe{*pipe}, place->get());
+}
+
+/// Not each time that somebody asks.
+void Agent::look_for_new_clients() {
+  if (clock_.now() < next_client_look_) return;
+  next_client_look_ = clock_.now() + between_client_looks;
+  for (const std::string& domain : domains_.names()) domains_.look_for_clients(domain);
 }
 
 /// In a memory file where it is longer than a message.

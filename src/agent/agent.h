@@ -99,6 +99,8 @@ class Agent final : private ServerHandler {
   Status admit(Connection& connection, const abi::Message& request);
   void note_output(const Connection& connection, const abi::Output& output);
   Result<abi::Placed> place(const Connection& connection, const abi::Place& request);
+  void give_core_dump_pipe(Connection& connection);
+  void look_for_new_clients();
   Environment environment_for(const std::string& domain, const std::string& spare_domain, uid_t user);
   void report_status(Connection& connection) const;
 
@@ -148,6 +150,7 @@ class Agent final : private ServerHandler {
       {manager_, tenants_, processes_, holder_, credentials_, placements_, warm_standbys_, tally_},
       options_.returns_within};
   Answers answers_{tenants_, records_};
+  Monotonic next_client_look_{};
   Spares spares_{
       {loop_, kernel_, domains_, processes_, clock_},
       {[this](const std::string& domain) { return parking_.is_to_fall(domain); },

@@ -16,8 +16,9 @@ void Answers::give(Connection& connection, const Status& status) {
     connection.answer(abi::Done{});
     return;
   }
-  const bool used_up = status.error().code == ErrorCode::ResourceExhausted;
-  connection.answer(abi::Refused{to_string(status.error()), used_up});
+  const ErrorCode why = status.error().code;
+  connection.answer(
+      abi::Refused{to_string(status.error()), why == ErrorCode::ResourceExhausted, why == ErrorCode::NotYet});
 }
 
 void Answers::give_once(Connection& connection, const Status& status) {

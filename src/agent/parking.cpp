@@ -45,8 +45,6 @@ constexpr Milliseconds dump_limit{1'000};
 /// A process that stands still in its dump writes nothing more for so many looks.
 constexpr Milliseconds between_looks_ahead{1};
 constexpr int looks_ahead_max = 10;
-/// Whoever was started by us begins its program within that.
-constexpr Milliseconds doubt_limit{5'000};
 /// A long dump is looked through again once so much more of it is there, in parts of it.
 constexpr std::size_t short_dump_bytes = std::size_t{4} << 20;
 constexpr std::size_t parts_more = 16;
@@ -58,8 +56,9 @@ bool fails_by_itself(const fault::CoreDumpException& exception) { return excepti
 
 Parking::~Parking() {
   end();
+  // Those of processes that are in the mode by calls say so to the next agent.
   for (const auto& [who, dumper] : dumpers_) {
-    if (!dumper.path.empty()) (void)os::remove_file(dumper.path);
+    if (!dumper.path.empty() && !is_by_calls(dumper.path)) (void)os::remove_file(dumper.path);
   }
 }
 
@@ -76,6 +75,7 @@ void Parking::begin() {
   }
   if (auto through = os::let_through(at_.options.dump_directory); !through)
     spdlog::warn("tenants of other users cannot be parked: {}", to_string(through.error()));
+  remove_pipes_of_the_dead();
   incidents_.open();
   auto looking = at_.loop.every(between_client_looks, [this] { look_after_clients(); });
   if (looking) looking_ = std::move(*looking);
@@ -84,39 +84,11 @@ void Parking::begin() {
   look_after_clients();
 }
 
-/// Nobody knows it beforehand: whoever had made it would read another's dump, and could write one.
-Result<std::string> Parking::new_pipe_path() {
-  constexpr std::size_t letters = 16;
-  const auto token = os::random_token();
-  if (!token) return propagate(token);
-  return fmt::format("{}/{}-{}-{}.pipe", at_.options.dump_directory, os::own_pid(), next_pipe_++,
-                     token->substr(0, letters));
-}
-
-std::string Parking::new_dump_path(const std::string& domain, uid_t user) {
-  if (!is_on() || !places_.contains(domain)) return {};
-  const auto named = new_pipe_path();
-  const std::string path = named.value_or("");
-  // There before the process is: its reader comes with follow(). A client that cannot open its own ends the
-  // others with an error (H100).
-  Status made = named ? os::make_fifo(path) : propagate(named);
-  if (made) made = os::give_to_user(path, user);
-  if (!made) {
-    if (named) (void)os::remove_file(path);
-    spdlog::warn("a process in domain {} will not be in the core dump mode: {}", domain,
-                 to_string(made.error()));
-    return {};
-  }
-  return path;
-}
-
 // --- the parking client of a domain
 // ---------------------------------------------------------------------------------------------------
 
 void Parking::look_after_clients() {
-  for (auto& [who, dumper] : dumpers_) {
-    if (dumper.is_in_doubt) look_at(who, dumper, at_.clock.now() - dumper.since > doubt_limit);
-  }
+  look_at_the_doubtful();
   for (const mps::DomainReport& report : at_.domains.reports()) {
     Place& place = places_[report.name];
     // Its fall was told by nobody, and it serves again.
@@ -141,7 +113,7 @@ void Parking::look_after_clients() {
 }
 
 Status Parking::start_client(const std::string& domain, Place& place) {
-  const auto path = new_pipe_path();
+  const auto path = new_pipe_path(fmt::format("{}-{}", os::own_pid(), next_pipe_++));
   if (!path) return propagate(path);
   ParkingClient::Callbacks callbacks;
   callbacks.on_ready = [this, domain] { on_client_ready(domain); };
@@ -207,63 +179,6 @@ void Parking::on_gpu_opened(pid_t pid) {
   }
 }
 
-/// The path is the process's own word: only a pipe in our folder itself, and its user's. The agent before may
-/// have taken it away.
-bool Parking::is_its_pipe(pid_t pid, const std::string& path) const {
-  const std::string ours = at_.options.dump_directory + "/";
-  if (!path.starts_with(ours)) return false;
-  const std::string_view name = std::string_view(path).substr(ours.size());
-  const bool is_in_it = name.ends_with(".pipe") && name.find('/') == std::string_view::npos;
-  const auto status = at_.kernel.read_file(os::proc_folder(pid) + "/status");
-  const auto user = os::user_in(status.value_or(""));
-  if (!is_in_it || !user) return false;
-  if (!os::is_there(path) && os::make_fifo(path)) (void)os::give_to_user(path, *user);
-  return os::is_fifo_of(path, *user);
-}
-
-/// Until it begins its program a process of ours has the environment of `firebreak run`.
-void Parking::look_at(const InDomain& who, Dumper& dumper, bool for_good) {
-  const auto& [pid, domain] = who;
-  const auto environment = at_.kernel.read_memory_file(os::proc_folder(pid) + "/environ");
-  const bool is_not_answered = !environment && environment.error().code == ErrorCode::Timeout;
-  if (is_not_answered && at_.clock.now() - dumper.since <= doubt_limit) return;
-  const std::string path = environment ? park::dump_path_in(*environment) : std::string();
-  if (!is_its_pipe(pid, path)) {
-    if (!for_good) return;
-    dumper.is_in_doubt = false;
-    tell(domain, pid,
-         fmt::format("process {} is not in the core dump mode: domain {} is not parked while it is there",
-                     name_of(pid), domain));
-    return;
-  }
-  dumper.is_in_doubt = false;
-  dumper.path = path;
-  const auto spare = SpareEnvironment::in(*environment);
-  for (std::size_t i = 0; spare && i < spare->dumps.size(); ++i) {
-    const std::string its = at_.spares.name_of(spare->domains[i]);
-    if (!is_its_pipe(pid, spare->dumps[i]) || !places_.contains(its)) continue;
-    Dumper& there = dumpers_[{pid, its}];
-    there.path = spare->dumps[i];
-    there.has_gpu = dumper.has_gpu;
-    there.is_in_doubt = false;
-    there.has_spare = true;
-    open_pipe({pid, its}, there);
-  }
-  if (!dumper.pipe) open_pipe(who, dumper);
-}
-
-void Parking::open_pipe(const InDomain& who, Dumper& dumper) {
-  auto pipe = park::DumpPipe::open(at_.kernel, dumper.path, budget_);
-  if (!pipe) {
-    spdlog::error("the core dump of process {} cannot be read: {}", who.first, to_string(pipe.error()));
-    return;
-  }
-  dumper.watch.cancel();
-  dumper.pipe = std::move(*pipe);
-  auto watch = at_.loop.watch_readable(dumper.pipe->fd(), [this, who] { on_dump(who); });
-  if (watch) dumper.watch = std::move(*watch);
-}
-
 /// Its domain has fallen. What it has still to write is read, and it stands in nobody's way.
 void Parking::outlive(const InDomain& who, Dumper& dumper, bool was_read) {
   const bool is_over = dumper.pipe->state() == park::DumpPipe::State::Done;
@@ -321,7 +236,9 @@ void Parking::on_exit(pid_t pid) {
   std::vector<std::string> domains;
   std::erase_if(dumpers_, [&](const auto& each) {
     if (each.first.first != pid) return false;
-    if (!each.second.path.empty()) (void)os::remove_file(each.second.path);
+    for (const std::string& path : {each.second.path, each.second.offered}) {
+      if (!path.empty()) (void)os::remove_file(path);
+    }
     domains.push_back(each.first.second);
     return true;
   });
@@ -704,17 +621,29 @@ void Parking::look_whether_all_left(const std::string& domain) {
   at_.spares.refresh();
   const Place& place = places_[domain];
   std::vector<pid_t> stuck;
-  for (const auto& [name, tenant] : at_.tenants.all()) {
-    const Member& active = tenant->active;
-    if (active.pid == 0 || active.domain != domain || place.state.is_culprit(active.pid)) continue;
-    if (!never_begins({active.pid, domain})) return;
-    stuck.push_back(active.pid);
+  for (const pid_t pid : who_works_in(domain)) {
+    if (place.state.is_culprit(pid)) continue;
+    if (!never_begins({pid, domain})) return;
+    stuck.push_back(pid);
   }
   for (const pid_t pid : stuck)
     tell(domain, pid,
          fmt::format("{} has not begun its core dump after a trap, and never will: it gets the error",
                      name_of(pid)));
   happened(domain, {park::ParkingEventType::EverybodyLeft});
+}
+
+/// Tenants' actives, and clients that are nobody's tenants: they can go nowhere else.
+std::vector<pid_t> Parking::who_works_in(const std::string& domain) const {
+  std::vector<pid_t> all;
+  for (const auto& [name, tenant] : at_.tenants.all()) {
+    if (tenant->active.pid != 0 && tenant->active.domain == domain) all.push_back(tenant->active.pid);
+  }
+  for (const auto& [who, dumper] : dumpers_) {
+    const bool is_stranger = who.second == domain && at_.processes.tenant_of(who.first).empty();
+    if (is_stranger && is_there(who, dumper)) all.push_back(who.first);
+  }
+  return all;
 }
 
 /// Nothing that it waits for comes.

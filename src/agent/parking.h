@@ -75,6 +75,12 @@ class Parking {
   /// Where a process of that user is to dump to that is to start in that domain, or is to have its spare
   /// there. Empty: it need not be in the mode.
   std::string new_dump_path(const std::string& domain, uid_t user);
+  /// Where a process is to dump to that is none of those, and puts itself into the mode by the driver's
+  /// calls. Empty: it need not, or is in it. NotYet: nobody knows it as a client so far.
+  Result<std::string> offer_pipe(pid_t pid, uid_t user);
+  /// It says that it has done so, or why it cannot. What it says binds itself alone: who says so and is not
+  /// in the mode stands still until its domain falls.
+  void on_mode_by_calls(pid_t pid, const std::string& why_not);
   /// A process in that domain, ours or not, from now on.
   void follow(pid_t pid, const std::string& domain);
   /// It has initialised CUDA, so that its environment is what its program has.
@@ -114,6 +120,7 @@ class Parking {
   /// It, as far as its dump goes.
   struct Dumper {
     std::string path;                    ///< empty: it is not in the mode, or not known to be
+    std::string offered;                 ///< by offer_pipe(): nobody has said yet what became of it
     std::optional<park::DumpPipe> pipe;  ///< its reader
     os::Watch watch;
     Monotonic since{};
@@ -156,7 +163,14 @@ class Parking {
   };
 
   bool is_on() const { return at_.options.park > Milliseconds(0); }
-  Result<std::string> new_pipe_path();
+  Result<std::string> new_pipe_path(const std::string& begin);
+  Status make_pipe(const std::string& path, uid_t user);
+  /// As offer_pipe() has made it, also an agent's before this one; empty: none.
+  std::string pipe_by_calls(pid_t pid) const;
+  static bool is_by_calls(const std::string& path);
+  void remove_pipes_of_the_dead() const;
+  std::string start_time_of(pid_t pid) const;
+  void enter(const InDomain& who, Dumper& dumper, std::string path);
   void look_after_clients();
   Status start_client(const std::string& domain, Place& place);
   void on_client_ready(const std::string& domain);
@@ -166,6 +180,7 @@ class Parking {
   void read_rest_of_client(const std::string& domain);
   /// Whether it is in the mode; `for_good`: the answer counts also where it is no.
   void look_at(const InDomain& who, Dumper& dumper, bool for_good);
+  void look_at_the_doubtful();
   bool is_its_pipe(pid_t pid, const std::string& path) const;
   void open_pipe(const InDomain& who, Dumper& dumper);
   void outlive(const InDomain& who, Dumper& dumper, bool was_read);
@@ -199,6 +214,7 @@ class Parking {
   void look_whether_all_dumped(const std::string& domain);
   void judge_the_rest(const std::string& domain);
   void look_whether_all_left(const std::string& domain);
+  std::vector<pid_t> who_works_in(const std::string& domain) const;
   bool never_begins(const InDomain& who) const;
   void await_beginners(const std::string& domain);
   void happened(const std::string& domain, const park::ParkingEvent& event);

@@ -30,7 +30,7 @@ std::string reasons(const std::vector<Site>& sites) {
     if (site.takes_clients) continue;
     text += fmt::format("{}{} is {}", text.empty() ? "" : ", ", site.domain, site.why_not);
   }
-  return text.empty() ? "there is no second one" : text;
+  return text;
 }
 
 }  // namespace
@@ -47,8 +47,11 @@ Result<std::string> choose_domain(const std::vector<Site>& sites, const Placemen
     if (best == nullptr || actives_on[site.gpu] < actives_on[best->gpu]) best = &site;
   }
   if (best != nullptr) return best->domain;
-  return fail(ErrorCode::Unavailable, "no MPS domain takes the tenant now: " + reasons(candidates),
-              "try again in a moment");
+  const std::string why_not = reasons(candidates);
+  const bool is_for_good = why_not.empty();
+  return fail(is_for_good ? ErrorCode::Unavailable : ErrorCode::NotYet,
+              "no MPS domain takes the tenant now: " + (is_for_good ? "there is no second one" : why_not),
+              is_for_good ? "" : "try again in a moment");
 }
 
 }  // namespace firebreak::agent

@@ -27,7 +27,8 @@ struct PlacementWish {
 
 /// Which domain a process is to run in. Actives share the first domain of a GPU that takes clients, on the
 /// GPU that has the fewest of them; the two halves of a tenant run on one GPU and never in one domain. Pure.
-/// NotFound: no such GPU. Unavailable, with each domain's reason: none takes anybody now.
+/// NotFound: no such GPU. NotYet, with each domain's reason: none takes anybody now. Unavailable: there is
+/// none for it, and will not be.
 Result<std::string> choose_domain(const std::vector<Site>& sites, const PlacementWish& wish);
 
 }  // namespace firebreak::agent

@@ -34,9 +34,17 @@ TEST(Placement, WhatDrainsIsPassedOver) {
 TEST(Placement, NeverPutsBothHalvesIntoOneDomainButSaysWhy) {
   const auto chosen = choose_domain(a_drains, {Role::Standby, "b", ""});
   ASSERT_FALSE(chosen);
-  EXPECT_EQ(chosen.error().code, ErrorCode::Unavailable);
+  EXPECT_EQ(chosen.error().code, ErrorCode::NotYet);
   EXPECT_EQ(to_string(chosen.error()),
             "no MPS domain takes the tenant now: a is draining (try again in a moment)");
+}
+
+TEST(Placement, WhereThereIsNoSecondDomainTimeDoesNotHelp) {
+  const std::vector<Site> only = {{"a", "", true, "", 0}};
+  const auto chosen = choose_domain(only, {Role::Standby, "a", ""});
+  ASSERT_FALSE(chosen);
+  EXPECT_EQ(chosen.error().code, ErrorCode::Unavailable);
+  EXPECT_EQ(to_string(chosen.error()), "no MPS domain takes the tenant now: there is no second one");
 }
 
 TEST(Placement, ActivesGoToTheGpuWithTheFewest) {

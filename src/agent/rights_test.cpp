@@ -39,6 +39,8 @@ std::vector<std::pair<abi::Message, Need>> all_requests() {
           {abi::EndTenant{"llm"}, Need::Owner},
           {abi::Inject{"llm", "trap"}, Need::Owner},
           {abi::HandOver{"llm"}, Need::Owner},
+          {abi::GiveCoreDumpPipe{}, Need::Nothing},
+          {abi::CoreDumpMode{}, Need::Nothing},
           {abi::StatusRequest{}, Need::Nothing},
           {abi::Subscribe{}, Need::Nothing},
           {abi::Shutdown{}, Need::Operator}};
@@ -74,7 +76,7 @@ TEST(Rights, OfATenantsConnectionAreItsUsers) {
 
 /// A message that is new has no row yet: it is here, or the agent's alone to send.
 TEST(Rights, AreSaidOfEachMessageThatAgentsAreSent) {
-  constexpr std::size_t from_the_agent = 9;  // Joined and what follows it in abi::Message
+  constexpr std::size_t from_the_agent = 10;  // Joined and what follows it in abi::Message
   EXPECT_EQ(all_requests().size() + from_the_agent, std::variant_size_v<abi::Message>);
 }
 

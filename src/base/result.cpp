@@ -13,6 +13,8 @@ const char* to_string(ErrorCode code) {
       return "permission denied";
     case ErrorCode::Unavailable:
       return "unavailable";
+    case ErrorCode::NotYet:
+      return "not yet";
     case ErrorCode::ResourceExhausted:
       return "resource exhausted";
     case ErrorCode::Timeout:

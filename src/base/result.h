@@ -14,6 +14,7 @@ enum class ErrorCode {
   NotFound,           ///< a file, process, tenant or symbol that is not there
   PermissionDenied,   ///< rights are missing; the hint says which
   Unavailable,        ///< a service that is not running or went away
+  NotYet,             ///< the same may be asked for again in a moment
   ResourceExhausted,  ///< memory, descriptors or space ran out
   Timeout,            ///< something did not happen in time
   Protocol,           ///< a peer or a file does not follow its format

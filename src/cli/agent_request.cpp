@@ -8,6 +8,8 @@ namespace {
 
 /// Between two looks whether the next agent is there.
 constexpr Milliseconds look_pause{20};
+/// Before the agent is asked again what could not be yet.
+constexpr Milliseconds not_yet_pause{200};
 
 }  // namespace
 
@@ -38,10 +40,11 @@ void AgentRequest::ask() {
     const Status connected = connect();
     answer_ = connected ? link_->ask(question_.message, -1, question_.answer_timeout)
                         : Result<link::Answer>(propagate(connected));
-    if (*answer_ || !is_away(answer_->error())) break;
+    const bool not_yet = !*answer_ && is_not_yet(answer_->error());
+    if (*answer_ || (!not_yet && !is_away(answer_->error()))) break;
     if (connected) deadline = clock.now() + question_.patience;
     if (clock.now() >= deadline) break;
-    if (is_taken_back_within(look_pause)) return;
+    if (is_taken_back_within(not_yet ? not_yet_pause : look_pause)) return;
   }
   loop_.post([self = std::weak_ptr(self_)] {
     if (const auto request = self.lock()) (*request)->deliver();
@@ -64,6 +67,17 @@ bool AgentRequest::is_away(const Error& error) {
   if (is_nowhere && !awaits_next_) return false;
   awaits_next_ = true;
   return is_nowhere || error.code == ErrorCode::Unavailable || !link_ || link_->lost();
+}
+
+/// While there is patience for it. Whoever waits is told why.
+bool AgentRequest::is_not_yet(const Error& error) {
+  if (error.code != ErrorCode::NotYet) return false;
+  const Monotonic now = SystemClock().now();
+  if (!not_yet_until_) {
+    not_yet_until_ = now + question_.not_yet_patience;
+    if (now < *not_yet_until_ && question_.on_not_yet) question_.on_not_yet(to_string(error));
+  }
+  return now < *not_yet_until_;
 }
 
 bool AgentRequest::is_taken_back_within(Milliseconds time) {

@@ -27,6 +27,10 @@ class AgentRequest {
     /// Also where there is not even a socket. One that was killed leaves its own, one that ended by itself
     /// does not.
     bool awaits_first_agent = true;
+    /// Where the agent says that it cannot be yet: it is asked again for so long.
+    Milliseconds not_yet_patience{0};
+    /// Of the first such answer, on the request's thread; empty: nobody is told.
+    std::function<void(const std::string& why)> on_not_yet = nullptr;
   };
   /// With the link that was answered by. Errors as AgentLink's.
   using Done = std::function<void(Result<link::Answer>, std::unique_ptr<link::AgentLink>)>;
@@ -41,6 +45,7 @@ class AgentRequest {
   void ask();
   Status connect();
   bool is_away(const Error& error);
+  bool is_not_yet(const Error& error);
   bool is_taken_back_within(Milliseconds time);
   void deliver();
 
@@ -53,6 +58,7 @@ class AgentRequest {
   bool taken_back_ = false;
   std::condition_variable changed_;
   bool awaits_next_;                            ///< the thread's
+  std::optional<Monotonic> not_yet_until_;      ///< the thread's
   std::optional<Result<link::Answer>> answer_;  ///< the thread's, and then the loop's
   std::thread thread_;                          ///< last: it uses all others
 };

@@ -18,6 +18,7 @@ namespace {
 
 struct Options {
   TenantOptions tenant;
+  std::uint32_t wait_s = 60;
   bool standby = false;
   bool pair = false;
 };
@@ -119,6 +120,12 @@ void add_run(CLI::App& app, Action& action) {
       ->check(CLI::Range(1U, 1U << 30));
   command->add_option("--gpu", options->tenant.gpu,
                       "On the GPU of this UUID, or how that begins, where the agent has several");
+  command
+      ->add_option(
+          "--wait-s", options->wait_s,
+          "How long to wait where no MPS domain takes it now, after a fault for one; 0: fails at once")
+      ->capture_default_str()
+      ->check(CLI::Range(0, 86'400));
   add_socket_option(*command, options->tenant.socket_path);
   command->add_option("COMMAND", options->tenant.command, "The program and its arguments")->required();
   command->positionals_at_end();
@@ -126,6 +133,7 @@ void add_run(CLI::App& app, Action& action) {
     const bool has_name = name->count() > 0;
     action = [options, has_name] {
       if (!has_name) options->tenant.name = name_after(options->tenant.command.front());
+      options->tenant.domain_patience = std::chrono::seconds(options->wait_s);
       const auto status = run(*options);
       return status ? *status : complain(to_string(status.error()));
     };

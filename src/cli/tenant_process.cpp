@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/tenant_process.h"
 
+#include <fmt/format.h>
 #include <signal.h>
 
 #include <algorithm>
@@ -98,6 +99,8 @@ void TenantProcess::ask(abi::Message message, Milliseconds patience, std::unique
   AgentRequest::Question question{options_.socket_path, std::move(message), patience};
   // Who has not been placed knows of no agent that was ever there.
   question.awaits_first_agent = pid_ != 0;
+  question.not_yet_patience = options_.domain_patience;
+  question.on_not_yet = [](const std::string& why) { fmt::print(stderr, "firebreak: waits: {}\n", why); };
   request_ = std::make_unique<AgentRequest>(loop_, std::move(question), std::move(first), std::move(done));
 }
 

@@ -29,6 +29,7 @@ struct TenantOptions {
   std::uint32_t sm_percent = 0;
   std::uint32_t standby_sm_percent = 0;  ///< of a standby while it waits; 0: the same
   std::uint32_t memory_mib = 0;
+  Milliseconds domain_patience{60'000};  ///< where no MPS domain takes it now
   std::vector<std::string> command;
 };
 

@@ -7,12 +7,14 @@
 #include <charconv>
 #include <chrono>
 #include <thread>
+#include <utility>
 
 #include "base/units.h"
 #include "cuda/context.h"
 #include "os/descriptors.h"
 #include "os/memory.h"
 #include "os/self.h"
+#include "park/mode_by_calls.h"
 
 namespace firebreak::client {
 namespace {
@@ -162,9 +164,16 @@ Outcome<cuda::Device> Session::current_device() {
   }
   auto context = cuda::ContextView::current(*driver_);
   if (!context) return cuda_failure(context.error());
+  enter_core_dump_mode();
   auto device = context->device();
   if (!device) return cuda_failure(device.error());
   return *device;
+}
+
+/// Once there is a context. What goes wrong the agent knows: its domain is not parked.
+void Session::enter_core_dump_mode() {
+  if (std::exchange(has_asked_for_core_dumps_, true)) return;
+  (void)park::enter_mode(*driver_, [this](const abi::Message& question) { return link_->ask(question); });
 }
 
 // --- memory

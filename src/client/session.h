@@ -93,6 +93,7 @@ class Session {
   bool withdraw_hand_over(std::uint32_t number, bool is_refused);
   /// Loads the driver where that has not happened, and says which device is current.
   Outcome<cuda::Device> current_device();
+  void enter_core_dump_mode();
   /// All that was queued has ended, and the context still takes work.
   Outcome<void> come_to_rest();
   Outcome<void> register_page();
@@ -127,6 +128,7 @@ class Session {
   std::optional<journal::CommitWriter> writer_;
   journal::Recovered recovered_;
   std::int64_t promoted_at_ns_ = 0;
+  bool has_asked_for_core_dumps_ = false;       ///< enter_core_dump_mode()
   std::unique_ptr<const cuda::Driver> driver_;  ///< before all that is made with it
   std::optional<cuda::HostRegistration> registration_;
   std::optional<cuda::AddressReservation> arena_;

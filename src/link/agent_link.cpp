@@ -311,11 +311,7 @@ Result<Answer> AgentLink::ask(const abi::Message& message, int descriptor, Milli
     return lost_ ? agent_is_gone() : fail(ErrorCode::Timeout, "the firebreak agent did not answer");
   Answer answer = std::move(*answer_);
   answer_.reset();
-  if (const auto* refused = std::get_if<abi::Refused>(&answer.message)) {
-    return fail(refused->used_up ? ErrorCode::ResourceExhausted : ErrorCode::PermissionDenied,
-                refused->reason);
-  }
-  return answer;
+  return as_result(std::move(answer));
 }
 
 Result<std::string> AgentLink::status() {

@@ -15,15 +15,10 @@
 
 #include "abi/wire.h"
 #include "base/clock.h"
+#include "link/question.h"
 #include "os/socket.h"
 
 namespace firebreak::link {
-
-/// What the agent answered, and the descriptors that came along.
-struct Answer {
-  abi::Message message;
-  std::vector<os::Fd> descriptors;
-};
 
 /// Reads on a thread of its own, so that nothing the agent sends waits for the tenant. Thread safe.
 class AgentLink {

@@ -101,6 +101,20 @@ TEST_F(AgentLinkTest, AnAnswerThatComesTwiceCountsOnce) {
   EXPECT_EQ(refusal(std::move(second)), "no");
 }
 
+TEST_F(AgentLinkTest, ARefusalSaysWhetherToAskAgain) {
+  const std::vector<std::pair<abi::Refused, ErrorCode>> refusals = {
+      {{"no", false, false}, ErrorCode::PermissionDenied},
+      {{"no room", true, false}, ErrorCode::ResourceExhausted},
+      {{"not now", false, true}, ErrorCode::NotYet}};
+  for (const auto& [refused, code] : refusals) {
+    auto asked = ask(abi::StandDown{});
+    say(refused, hear().number);
+    const auto answer = asked.get();
+    ASSERT_FALSE(answer);
+    EXPECT_EQ(answer.error().code, code) << refused.reason;
+  }
+}
+
 TEST_F(AgentLinkTest, AnswersInAnotherOrderFindTheirQuestion) {
   const std::uint64_t first = ask_in_vain(), second = ask_in_vain();
   auto third = ask(abi::StandDown{});

@@ -53,6 +53,14 @@ std::optional<std::string> environment_variable(const std::string& name) {
   return std::string(value);
 }
 
+bool has_environment_variable(const std::function<bool(std::string_view name)>& is_it) {
+  for (char** variable = ::environ; variable != nullptr && *variable != nullptr; ++variable) {
+    const std::string_view text(*variable);
+    if (is_it(text.substr(0, text.find('=')))) return true;
+  }
+  return false;
+}
+
 EnvironmentScope::EnvironmentScope(const Variables& variables) {
   for (const auto& [name, value] : variables) {
     before_.emplace_back(name, environment_variable(name));

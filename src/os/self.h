@@ -7,6 +7,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -25,6 +26,8 @@ Result<std::string> executable_path();
 
 /// The value of an environment variable, or empty. Not safe beside setenv() in another thread.
 std::optional<std::string> environment_variable(const std::string& name);
+/// Whether a variable is set of whose name that is so. Not safe beside setenv() in another thread.
+bool has_environment_variable(const std::function<bool(std::string_view name)>& is_it);
 
 /// Variables of our own environment for as long as the object lives; then they are as they were before. For
 /// libraries that read them in this process. Not safe while another thread reads or sets any.

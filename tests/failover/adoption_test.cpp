@@ -27,13 +27,20 @@ class Adoption : public AgentOnStage {
     return std::move(os::Listener::listen(path, os::SocketAccess::Owner).value());
   }
   void SetUp() override { ASSERT_TRUE(os::make_directories(sandbox_.file("d"))); }
-  /// `firebreak run`, which has been told where to run, and asks that its process is adopted.
-  void start_placed(std::vector<std::string> program, std::uint32_t agent_returns_ms) {
+  /// `firebreak run`, which asks where its process is to run.
+  void start_asking(std::vector<std::string> program, std::vector<std::string> run_arguments = {}) {
     os::Listener listener = listen(socket_);
-    run_ = &start_tenant("rogue", std::move(program));
+    run_ = &start_tenant("rogue", std::move(program), std::move(run_arguments));
     os::Socket asker = std::move(listener.accept(patience).value());
     agent_now_.emplace(Agent{std::move(listener), std::move(asker)});
     ASSERT_TRUE(std::holds_alternative<abi::Place>(question()));
+  }
+  /// And has been told, and asks that its process is adopted.
+  void start_placed(std::vector<std::string> program, std::uint32_t agent_returns_ms) {
+    start_asking(std::move(program));
+    place(agent_returns_ms);
+  }
+  void place(std::uint32_t agent_returns_ms) {
     answer(abi::Placed{{{"FIREBREAK_ROLE", "active"}}, agent_returns_ms});
     asked_ = std::get<abi::Adopt>(question());
   }
@@ -131,6 +138,43 @@ TEST_F(Adoption, WhoWaitsForTheNextAgentHeedsSignals) {
     wait_for_end(*run_);
     EXPECT_EQ(run_->exit_status(), 128 + signal) << "its program has not begun";
     EXPECT_FALSE(run_->said("up"));
+  }
+}
+
+TEST_F(Adoption, WhereNoDomainIsFreeYetItIsAskedForAgain) {
+  start_asking({"sh", "-c", "exit 7"});
+  for (const char* const why : {"a is draining", "a is restarting"}) {
+    answer(abi::Refused{why, false, true});
+    ASSERT_TRUE(std::holds_alternative<abi::Place>(question()));
+  }
+  place(returns_ms);
+  answer(abi::Done{});
+  wait_for_end(*run_);
+  EXPECT_EQ(run_->exit_status(), 7);
+  const std::string said = run_->actor->record().last_words;
+  EXPECT_THAT(said, testing::HasSubstr("firebreak: waits: a is draining"));
+  EXPECT_THAT(said, testing::Not(testing::HasSubstr("restarting"))) << "one line is enough";
+}
+
+TEST_F(Adoption, WhoIsNotToWaitForADomainIsTold) {
+  start_asking({"sleep", "1000"}, {"--wait-s", "0"});
+  answer(abi::Refused{"a is draining", false, true});
+  wait_for_end(*run_);
+  EXPECT_EQ(run_->exit_status(), 1);
+  const std::string said = run_->actor->record().last_words;
+  EXPECT_THAT(said, testing::HasSubstr("a is draining"));
+  EXPECT_THAT(said, testing::Not(testing::HasSubstr("waits")));
+}
+
+TEST_F(Adoption, WhoWaitsForADomainHeedsSignals) {
+  for (const int signal : {SIGINT, SIGTERM}) {
+    start_asking({"sleep", "1000"});
+    answer(abi::Refused{"a is draining", false, true});
+    ASSERT_TRUE(std::holds_alternative<abi::Place>(question()));
+    run_->actor->signal(signal);
+    wait_for_end(*run_);
+    EXPECT_EQ(run_->exit_status(), 128 + signal);
+    kill_it();
   }
 }
 

@@ -233,6 +233,87 @@ TEST_F(ParkedDomainWhole, WhereTheNextAgentFindsADumpInItsMiddleItReadsTheRestOf
   expect_right(newcomer);
 }
 
+/// Puts itself into the mode by the driver's calls.
+class ByCalls : public ParkedDomainWhole {
+ protected:
+  /// Without what `firebreak run` says of the mode.
+  static std::vector<std::string> without_the_mode(std::vector<std::string> command) {
+    std::vector<std::string> all = {"env"};
+    for (const char* const name :
+         {"CUDA_ENABLE_COREDUMP_ON_EXCEPTION", "CUDA_ENABLE_LIGHTWEIGHT_COREDUMP", "CUDA_COREDUMP_FILE",
+          "CUDA_COREDUMP_SHOW_PROGRESS", "CUDA_COREDUMP_GENERATION_FLAGS"}) {
+      all.insert(all.end(), {"-u", name});
+    }
+    all.insert(all.end(), command.begin(), command.end());
+    return all;
+  }
+  void wait_until_it_is(const std::string& who) {
+    wait(who,
+         [&] { return agent_->said(who) && agent_->said("is in the core dump mode by the driver's calls"); });
+    EXPECT_THAT(domain()["parking"]["prevented_by"], IsEmpty());
+  }
+  void expect_to_park(Player& one) {
+    Player& rogue = start_rogue("misaligned-load");
+    const pid_t culprit = pid_of("rogue");
+    fault(rogue);
+    EXPECT_EQ(domain()["parking"]["state"], "held");
+    let_them_end();
+    expect_right(one);
+    expect_to_have_got_nothing(rogue, culprit, false);
+  }
+};
+
+TEST_F(ByCalls, AProgramThatHasThePreloadByItsEnvironmentAlone) {
+  start_parking();
+  Player& one = start(checker_command(),
+                      {{"FIREBREAK_SOFTGPU_DIR", sandbox_.file("d/softgpu")},
+                       {"LD_LIBRARY_PATH", std::string(FIREBREAK_PROGRAMS) + "/../lib/softgpu"},
+                       {"LD_PRELOAD", std::string(FIREBREAK_PROGRAMS) + "/../lib/libfirebreak-guard.so"},
+                       {"FIREBREAK_SOCKET", socket_},
+                       {"CUDA_MPS_PIPE_DIRECTORY", sandbox_.file("d/a/pipe")}});
+  wait("its first kernel", [&] { return one.said("working"); });
+  wait_until_it_is(std::to_string(one.actor->record().pid));
+  expect_to_park(one);
+}
+
+TEST_F(ByCalls, AGuardedTenantWhoseEnvironmentWasCleared) {
+  start_parking();
+  Player& one = start_tenant("one", without_the_mode(checker_command()), {"--guard"});
+  wait("its first kernel", [&] { return one.said("working"); });
+  wait_until_it_is("one-");
+  expect_to_park(one);
+}
+
+TEST_F(ByCalls, ATenantOfTheLibraryWhoseEnvironmentWasCleared) {
+  start_parking();
+  Player& active = start_tenant(tenant, without_the_mode(decode_slowly()));
+  wait_for_steps(2);
+  wait_until_it_is(std::string(tenant) + "-");
+  Player& rogue = start_rogue("trap");
+  fault(rogue);
+  EXPECT_EQ(domain()["parking"]["state"], "held");
+  let_them_end();
+  wait_for_end(active);
+  EXPECT_EQ(active.exit_status(), 0);
+  expect_output_as_if_nothing_happened();
+}
+
+// The agent's calls find the settings of the program's own, and leave them.
+TEST_F(ByCalls, NobodyWhoHasSettingsOfItsOwn) {
+  start_parking();
+  std::vector<std::string> command = checker_command();
+  command.insert(command.begin(), {"env", "CUDA_COREDUMP_FILE=" + sandbox_.file("own")});
+  Player& one = start_tenant("one", without_the_mode(std::move(command)), {"--guard"});
+  wait("its first kernel", [&] { return one.said("working"); });
+  for (nlohmann::json now; now.empty(); now = domain()["parking"]["prevented_by"]) {
+  }
+  EXPECT_FALSE(agent_->said("by the driver's calls"));
+  Player& rogue = start_rogue("misaligned-load");
+  rogue.actor->tell("go");
+  expect_to_have_fallen(one);
+  wait_for_end(rogue);
+}
+
 TEST_F(ParkedDomainWhole, AClientThatIsNotInTheModePreventsItAndIsNamed) {
   start_parking();
   Player& one = start_checker("one");

@@ -62,6 +62,7 @@ class Client {
     if (verb == "context_sms") return context_sms();
     if (verb == "limit_stack") return {limit_stack(words)};
     if (verb == "end_context") return {entry<PFN_cuCtxDestroy_v2>(library_, "cuCtxDestroy_v2")(context_)};
+    if (verb == "core_dumps") return {enter_core_dump_mode(words)};
     if (verb == "exit") std::exit(0);
     return {CUDA_ERROR_UNKNOWN};
   }
@@ -101,6 +102,25 @@ class Client {
     const CUresult created = entry<PFN_cuCtxCreate_v2>(library_, "cuCtxCreate_v2")(&context_, 0, 0);
     if (created != CUDA_SUCCESS) return created;
     return entry<PFN_cuModuleLoadData>(library_, "cuModuleLoadData")(&module_, test::kernels);
+  }
+
+  /// "FILE": by calls for the process, as Firebreak's libraries make them.
+  CUresult enter_core_dump_mode(std::istream& words) {
+    std::string file;
+    words >> file;
+    bool yes = true;
+    unsigned int flags = CU_COREDUMP_LIGHTWEIGHT_FLAGS | CU_COREDUMP_SKIP_ABORT;
+    CUresult result = CUDA_SUCCESS;
+    const auto set = [&](CUcoredumpSettings setting, void* value, std::size_t size_bytes) {
+      if (result == CUDA_SUCCESS)
+        result = entry<PFN_cuCoredumpSetAttributeGlobal>(library_, "cuCoredumpSetAttributeGlobal")(
+            setting, value, &size_bytes);
+    };
+    set(CU_COREDUMP_LIGHTWEIGHT, &yes, sizeof(yes));
+    set(CU_COREDUMP_GENERATION_FLAGS, &flags, sizeof(flags));
+    set(CU_COREDUMP_FILE, file.data(), file.size() + 1);
+    set(CU_COREDUMP_ENABLE_ON_EXCEPTION, &yes, sizeof(yes));
+    return result;
   }
 
   CUresult retain_primary() {

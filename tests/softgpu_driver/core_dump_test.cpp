@@ -135,6 +135,41 @@ TEST_F(CoreDumps, AClientThatIsNotInTheModeStandsStillUntilTheReset) {
   EXPECT_EQ(outside.client->tell("sync"), CUDA_ERROR_MISALIGNED_ADDRESS);
 }
 
+TEST_F(CoreDumps, WhoEntersTheModeByCallsDumpsAndGoesOn) {
+  start_mps();
+  const auto faulter = start("faulter");
+  const auto unread = start_unread("unread");
+  const auto by_calls = start_working_client();
+  EXPECT_EQ(by_calls->tell("core_dumps " + path("by-calls")), CUDA_SUCCESS);
+  ASSERT_EQ(faulter->tell("launch misaligned"), CUDA_SUCCESS);
+  ASSERT_TRUE(is_complete("faulter"));
+  EXPECT_TRUE(eventually([&] { return dump_size("by-calls") == dump_bytes; }));
+  let_the_server_look();
+  expect_works(*by_calls);
+  drain("unread");
+  EXPECT_TRUE(eventually([&] { return by_calls->tell("sync") == CUDA_ERROR_MISALIGNED_ADDRESS; }));
+}
+
+TEST_F(CoreDumps, WhoIsInTheModeByItsEnvironmentStaysAsItIs) {
+  start_mps();
+  const auto faulter = start("faulter");
+  const auto unread = start_unread("unread");
+  EXPECT_EQ(faulter->tell("core_dumps " + path("another")), CUDA_ERROR_INVALID_VALUE);
+  ASSERT_EQ(faulter->tell("launch misaligned"), CUDA_SUCCESS);
+  ASSERT_TRUE(is_complete("faulter"));
+  EXPECT_EQ(dump_size("faulter"), dump_bytes);
+  EXPECT_EQ(dump_size("another"), 0U);
+  drain("unread");
+}
+
+TEST_F(CoreDumps, BeforeInitTheCallsEndTheProcess) {
+  const auto client = start_client();
+  client->send("core_dumps " + path("dump"));
+  const auto end = client->wait_for_end();
+  ASSERT_TRUE(end);
+  EXPECT_EQ(end->signal, SIGSEGV);
+}
+
 TEST_F(CoreDumps, OfOthersHoldADomainWhoseFaulterIsNotInTheMode) {
   start_mps();
   const auto faulter = start_working_client();

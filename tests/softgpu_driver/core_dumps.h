@@ -52,6 +52,8 @@ class CoreDumps : public MachineTest {
   std::string errors_of(const std::string& name) {
     return kernel_.read_file(path(name + ".err")).value_or("");
   }
+  /// 0: there is none.
+  std::size_t dump_size(const std::string& name) { return kernel_.read_file(path(name)).value_or("").size(); }
   bool is_complete(const std::string& name) {
     return eventually([&] { return errors_of(name).find("All done") != std::string::npos; });
   }

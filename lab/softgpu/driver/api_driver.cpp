@@ -2,6 +2,7 @@
 /// Entry points: errors in words, finding entry points, GPU core dump settings.
 #include <dlfcn.h>
 
+#include <csignal>
 #include <string>
 #include <string_view>
 
@@ -72,11 +73,18 @@ CUresult cuGetProcAddress(const char* symbol, void** function, int driver_versio
 
 CUresult cuCoredumpGetAttribute(CUcoredumpSettings, void*, std::size_t*) { return CUDA_ERROR_NOT_SUPPORTED; }
 CUresult cuCoredumpSetAttribute(CUcoredumpSettings, void*, std::size_t*) { return CUDA_ERROR_NOT_SUPPORTED; }
-CUresult cuCoredumpGetAttributeGlobal(CUcoredumpSettings, void*, std::size_t*) {
-  return CUDA_ERROR_NOT_SUPPORTED;
+CUresult cuCoredumpGetAttributeGlobal(CUcoredumpSettings setting, void* value, std::size_t* size) {
+  return with_process([&](Process& process) { return process.core_dump_mode().get(setting, value, size); });
 }
-CUresult cuCoredumpSetAttributeGlobal(CUcoredumpSettings, void*, std::size_t*) {
-  return CUDA_ERROR_NOT_SUPPORTED;
+/// Before cuInit the driver ended the process with that signal (H200).
+CUresult cuCoredumpSetAttributeGlobal(CUcoredumpSettings setting, void* value, std::size_t* size) {
+  if (Process::current() == nullptr) std::raise(SIGSEGV);
+  if (size == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  return with_process([&](Process& process) {
+    const CUresult result = process.core_dump_mode().set(setting, value, *size);
+    process.enter_core_dump_mode();
+    return result;
+  });
 }
 
 }  // extern "C"

@@ -7,6 +7,7 @@
 #include <array>
 #include <cerrno>
 #include <cstdio>
+#include <cstring>
 #include <ctime>
 #include <utility>
 #include <vector>
@@ -68,6 +69,55 @@ CoreDumpSettings core_dump_settings() {
   return settings;
 }
 
+bool CoreDumpMode::aborts() const {
+  if (!is_on_by_calls_.load()) return settings_.aborts;
+  const std::lock_guard lock(mutex_);
+  return (flags_by_calls_ & CU_COREDUMP_SKIP_ABORT) == 0;
+}
+
+CUresult CoreDumpMode::set(CUcoredumpSettings setting, const void* value, std::size_t size_bytes) {
+  if (settings_.enabled || value == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  const std::lock_guard lock(mutex_);
+  switch (setting) {
+    case CU_COREDUMP_FILE: {
+      const std::string_view text(static_cast<const char*>(value), size_bytes);
+      file_by_calls_ = fill_in(text.substr(0, text.find('\0')));
+      return CUDA_SUCCESS;
+    }
+    case CU_COREDUMP_GENERATION_FLAGS:
+      if (size_bytes != sizeof(flags_by_calls_)) return CUDA_ERROR_INVALID_VALUE;
+      std::memcpy(&flags_by_calls_, value, size_bytes);
+      return CUDA_SUCCESS;
+    case CU_COREDUMP_ENABLE_ON_EXCEPTION:
+      if (size_bytes != sizeof(bool)) return CUDA_ERROR_INVALID_VALUE;
+      is_on_by_calls_.store(*static_cast<const bool*>(value));
+      return CUDA_SUCCESS;
+    case CU_COREDUMP_LIGHTWEIGHT:
+      return size_bytes == sizeof(bool) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+    default:
+      return CUDA_ERROR_NOT_SUPPORTED;
+  }
+}
+
+/// Of the others it said that the value is invalid.
+CUresult CoreDumpMode::get(CUcoredumpSettings setting, void* value, std::size_t* size_bytes) const {
+  if (setting != CU_COREDUMP_FILE || value == nullptr || size_bytes == nullptr)
+    return CUDA_ERROR_INVALID_VALUE;
+  std::string named = settings_.enabled ? settings_.file : std::string();
+  if (!settings_.enabled) {
+    const std::lock_guard lock(mutex_);
+    named = file_by_calls_;
+  }
+  if (*size_bytes <= named.size()) return CUDA_ERROR_INVALID_VALUE;
+  std::memcpy(value, named.c_str(), named.size() + 1);
+  return CUDA_SUCCESS;
+}
+
+std::string CoreDumpMode::file() const {
+  const std::lock_guard lock(mutex_);
+  return file_by_calls_.empty() ? settings_.file : file_by_calls_;
+}
+
 void CoreDumpMode::show(const std::string& lines) const {
   // At once, so that nobody's words come between.
   if (settings_.shows_progress) std::fputs(lines.c_str(), stderr);
@@ -111,13 +161,13 @@ void CoreDumpMode::write(const SmException& exception, bool faulted_here) {
   show(core_dump_begin_lines());
   const std::vector<std::byte> bytes = content(exception, faulted_here);
   if (faulted_here) show(exception_lines());
-  const os::Fd file(::open(settings_.file.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
-  if (!file) {
+  const os::Fd opened(::open(file().c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
+  if (!opened) {
     error_.store(cannot_open_dump);
     is_in_order_.store(false);
     return;
   }
-  if (write_all(file, bytes)) show(core_dump_end_lines());
+  if (write_all(opened, bytes)) show(core_dump_end_lines());
 }
 
 }  // namespace firebreak::softgpu::driver

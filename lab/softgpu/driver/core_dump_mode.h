@@ -3,12 +3,14 @@
 #pragma once
 
 #include <atomic>
+#include <cstddef>
+#include <cstdint>
 #include <list>
 #include <mutex>
 #include <string>
 #include <string_view>
 
-#include "abi/cuda_result.h"
+#include "abi/cuda_driver.h"
 #include "softgpu/driver/core_dump_file.h"
 #include "softgpu/interpreter/interpreter.h"
 #include "softgpu/machine/domain.h"
@@ -16,7 +18,7 @@
 namespace firebreak::softgpu::driver {
 
 struct CoreDumpSettings {
-  bool enabled = false;
+  bool enabled = false;  ///< by the environment: no call changes anything of it
   bool shows_progress = false;
   bool dumps_after_traps = true;  ///< of others
   bool aborts = true;             ///< the process, once its dump is complete
@@ -31,7 +33,13 @@ class CoreDumpMode {
  public:
   explicit CoreDumpMode(CoreDumpSettings settings) : settings_(std::move(settings)) {}
 
-  const CoreDumpSettings& settings() const { return settings_; }
+  bool is_on() const { return settings_.enabled || is_on_by_calls_.load(); }
+  bool dumps_after_traps() const { return settings_.dumps_after_traps; }
+  bool aborts() const;
+  /// The settings of the process, as cuCoredumpSetAttributeGlobal was seen to take them (H200,
+  /// results/h200/core-dump-api.json): who is in the mode by its environment stays as it is.
+  CUresult set(CUcoredumpSettings setting, const void* value, std::size_t size_bytes);
+  CUresult get(CUcoredumpSettings setting, void* value, std::size_t* size_bytes) const;
   /// Writes one line or several of the mode, where they are wanted.
   void show(const std::string& lines) const;
 
@@ -58,13 +66,17 @@ class CoreDumpMode {
   CUresult take_error() { return error_.exchange(CUDA_SUCCESS); }
 
  private:
+  std::string file() const;
   std::vector<std::byte> content(const SmException& exception, bool faulted_here);
   std::string exception_lines();
 
   const CoreDumpSettings settings_;
+  std::atomic<bool> is_on_by_calls_{false};
   std::atomic<CUresult> error_{CUDA_SUCCESS};
   std::atomic<bool> is_in_order_{true};  ///< no dump has failed
-  std::mutex mutex_;                     ///< guards what follows
+  mutable std::mutex mutex_;             ///< guards what follows
+  std::string file_by_calls_;            ///< empty: no call has named one
+  std::uint32_t flags_by_calls_ = 0;
   std::list<DumpedKernel> kernels_;
   std::string exception_lines_;  ///< of the first kernel of this process that was halted
 };

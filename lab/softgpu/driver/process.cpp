@@ -146,7 +146,7 @@ void Process::begin_core_dump() {
   const auto hold = domain().hold();
   if (dumps_core_ || !hold || !domain().wants_core_dump(slot())) return;
   const bool is_trap = hold->cause == FaultCause::Trap || hold->cause == FaultCause::Breakpoint;
-  if (is_trap && hold->faulter_slot != slot() && !core_dump_mode_.settings().dumps_after_traps) {
+  if (is_trap && hold->faulter_slot != slot() && !core_dump_mode_.dumps_after_traps()) {
     domain().refuse_core_dump(slot());
     return gpu_->wake_everybody();
   }
@@ -163,7 +163,7 @@ void Process::dump_core(const DomainHold& hold) {
   gpu_->wake_everybody();
   // A server does that for its clients.
   if (!is_mps_client()) end_hold(*gpu_, domain(), speed_);
-  if (core_dump_mode_.settings().aborts) std::abort();
+  if (core_dump_mode_.aborts()) std::abort();
 }
 
 CUresult Process::await_context() {
@@ -172,8 +172,12 @@ CUresult Process::await_context() {
     if (const CUresult error = join_again(); error != CUDA_SUCCESS) return error;
   }
   control_.wait_while_still();
-  if (core_dump_mode_.settings().enabled) domain().want_core_dump(slot());
+  if (core_dump_mode_.is_on()) domain().want_core_dump(slot());
   return control_.sticky_error();
+}
+
+void Process::enter_core_dump_mode() {
+  if (core_dump_mode_.is_on() && !contexts_.all().empty()) domain().want_core_dump(slot());
 }
 
 CUresult Process::raise_device_fault(int xid) {

@@ -91,6 +91,8 @@ class Process {
   /// Before a context is made: waits where an exception holds the domain, and takes part in core dumps from
   /// then on. What the context cannot be made for, if anything.
   CUresult await_context();
+  /// Takes part in core dumps from now on, where it is in their mode and has a context.
+  void enter_core_dump_mode();
   std::shared_ptr<Context> create_context(const ContextOptions& options);
   /// Waits for the work of a context, and of the green ones that belong to it.
   CUresult synchronize(Context& context);

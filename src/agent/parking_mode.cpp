@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+/// Who is in the core dump mode, by its environment or by the driver's calls, and the pipes that the dumps go
+/// to.
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <string_view>
+#include <utility>
+
+#include "agent/parking.h"
+#include "os/file.h"
+#include "os/processes.h"
+#include "os/self.h"
+#include "park/mode.h"
+
+namespace firebreak::agent {
+namespace {
+
+/// Whoever was started by us begins its program within that.
+constexpr Milliseconds doubt_limit{5'000};
+
+constexpr std::string_view by_calls = "by-calls-";
+
+/// "by-calls-4711-1234567"
+std::string begin_of_pipe_by_calls(pid_t pid, const std::string& start_time) {
+  return fmt::format("{}{}-{}", by_calls, pid, start_time);
+}
+
+/// A process's own word.
+std::string printable(std::string text) {
+  constexpr std::size_t longest = 200;
+  text.resize(std::min(text.size(), longest));
+  std::ranges::replace_if(
+      text, [](unsigned char letter) { return letter < 0x20 || letter > 0x7e; }, '?');
+  return text;
+}
+
+}  // namespace
+
+/// Nobody knows it beforehand: whoever had made it would read another's dump, and could write one.
+Result<std::string> Parking::new_pipe_path(const std::string& begin) {
+  constexpr std::size_t letters = 16;
+  const auto token = os::random_token();
+  if (!token) return propagate(token);
+  return fmt::format("{}/{}-{}.pipe", at_.options.dump_directory, begin, token->substr(0, letters));
+}
+
+/// There before the process is: its reader comes with follow(). A client that cannot open its own ends the
+/// others with an error (H100).
+Status Parking::make_pipe(const std::string& path, uid_t user) {
+  Status made = os::make_fifo(path);
+  if (!made) return made;
+  made = os::give_to_user(path, user);
+  if (!made) (void)os::remove_file(path);
+  return made;
+}
+
+std::string Parking::new_dump_path(const std::string& domain, uid_t user) {
+  if (!is_on() || !places_.contains(domain)) return {};
+  const auto path = new_pipe_path(fmt::format("{}-{}", os::own_pid(), next_pipe_++));
+  const Status made = path ? make_pipe(*path, user) : propagate(path);
+  if (made) return *path;
+  spdlog::warn("a process in domain {} will not be in the core dump mode: {}", domain,
+               to_string(made.error()));
+  return {};
+}
+
+Result<std::string> Parking::offer_pipe(pid_t pid, uid_t user) {
+  if (!is_on()) return std::string();
+  const auto its =
+      std::ranges::find_if(dumpers_, [pid](const auto& each) { return each.first.first == pid; });
+  if (its == dumpers_.end())
+    return fail(ErrorCode::NotYet, fmt::format("process {} is nobody's client yet", pid));
+  if (!its->second.path.empty()) return std::string();
+  if (!its->second.offered.empty()) return its->second.offered;
+  auto path = new_pipe_path(begin_of_pipe_by_calls(pid, start_time_of(pid)));
+  if (!path) return path;
+  if (const Status made = make_pipe(*path, user); !made) return propagate(made);
+  its->second.offered = *path;
+  return path;
+}
+
+bool Parking::is_by_calls(const std::string& path) {
+  return path.substr(path.rfind('/') + 1).starts_with(by_calls);
+}
+
+/// Of processes that ended while no agent was there.
+void Parking::remove_pipes_of_the_dead() const {
+  for (const std::string& name :
+       at_.kernel.list_directory(at_.options.dump_directory).value_or(std::vector<std::string>())) {
+    if (!is_by_calls(name)) continue;
+    const pid_t pid = std::atoi(name.c_str() + by_calls.size());
+    const std::string path = at_.options.dump_directory + "/" + name;
+    if (pipe_by_calls(pid) != path) (void)os::remove_file(path);
+  }
+}
+
+/// Its name says whose it is, so that the next agent needs no other word of it.
+std::string Parking::pipe_by_calls(pid_t pid) const {
+  const std::string start_time = start_time_of(pid);
+  if (start_time.empty()) return {};
+  const std::string begin = begin_of_pipe_by_calls(pid, start_time) + "-";
+  for (const std::string& name :
+       at_.kernel.list_directory(at_.options.dump_directory).value_or(std::vector<std::string>())) {
+    if (name.starts_with(begin)) return at_.options.dump_directory + "/" + name;
+  }
+  return {};
+}
+
+std::string Parking::start_time_of(pid_t pid) const {
+  const auto stat = at_.kernel.read_file(os::proc_folder(pid) + "/stat");
+  return stat ? std::string(os::start_time(*stat)) : std::string();
+}
+
+void Parking::on_mode_by_calls(pid_t pid, const std::string& why_not) {
+  for (auto& [who, dumper] : dumpers_) {
+    if (who.first != pid || dumper.offered.empty()) continue;
+    const std::string path = std::exchange(dumper.offered, {});
+    if (!why_not.empty() || !is_its_pipe(pid, path)) {
+      (void)os::remove_file(path);
+      tell(who.second, pid,
+           fmt::format("{} cannot be in the core dump mode: {}", name_of(pid), printable(why_not)));
+      continue;
+    }
+    tell(who.second, pid, fmt::format("{} is in the core dump mode by the driver's calls", name_of(pid)));
+    enter(who, dumper, path);
+  }
+}
+
+/// The path is the process's own word: only a pipe in our folder itself, and its user's. The agent before may
+/// have taken it away.
+bool Parking::is_its_pipe(pid_t pid, const std::string& path) const {
+  const std::string ours = at_.options.dump_directory + "/";
+  if (!path.starts_with(ours)) return false;
+  const std::string_view name = std::string_view(path).substr(ours.size());
+  const bool is_in_it = name.ends_with(".pipe") && name.find('/') == std::string_view::npos;
+  const auto status = at_.kernel.read_file(os::proc_folder(pid) + "/status");
+  const auto user = os::user_in(status.value_or(""));
+  if (!is_in_it || !user) return false;
+  if (!os::is_there(path) && os::make_fifo(path)) (void)os::give_to_user(path, *user);
+  return os::is_fifo_of(path, *user);
+}
+
+/// Until it begins its program a process of ours has the environment of `firebreak run`.
+void Parking::look_at(const InDomain& who, Dumper& dumper, bool for_good) {
+  const auto& [pid, domain] = who;
+  const auto environment = at_.kernel.read_memory_file(os::proc_folder(pid) + "/environ");
+  const bool is_not_answered = !environment && environment.error().code == ErrorCode::Timeout;
+  if (is_not_answered && at_.clock.now() - dumper.since <= doubt_limit) return;
+  std::string path = environment ? park::dump_path_in(*environment) : std::string();
+  if (path.empty()) path = pipe_by_calls(pid);
+  if (!is_its_pipe(pid, path)) {
+    if (!for_good) return;
+    dumper.is_in_doubt = false;
+    tell(domain, pid,
+         fmt::format("process {} is not in the core dump mode: domain {} is not parked while it is there",
+                     name_of(pid), domain));
+    return;
+  }
+  enter(who, dumper, path);
+  const auto spare = SpareEnvironment::in(environment.value_or(""));
+  for (std::size_t i = 0; spare && i < spare->dumps.size(); ++i) {
+    const std::string its = at_.spares.name_of(spare->domains[i]);
+    if (!is_its_pipe(pid, spare->dumps[i]) || !places_.contains(its)) continue;
+    Dumper& there = dumpers_[{pid, its}];
+    there.path = spare->dumps[i];
+    there.has_gpu = dumper.has_gpu;
+    there.is_in_doubt = false;
+    there.has_spare = true;
+    open_pipe({pid, its}, there);
+  }
+}
+
+void Parking::look_at_the_doubtful() {
+  for (auto& [who, dumper] : dumpers_) {
+    if (dumper.is_in_doubt) look_at(who, dumper, at_.clock.now() - dumper.since > doubt_limit);
+  }
+}
+
+void Parking::enter(const InDomain& who, Dumper& dumper, std::string path) {
+  dumper.is_in_doubt = false;
+  dumper.path = std::move(path);
+  if (!dumper.pipe) open_pipe(who, dumper);
+}
+
+void Parking::open_pipe(const InDomain& who, Dumper& dumper) {
+  auto pipe = park::DumpPipe::open(at_.kernel, dumper.path, budget_);
+  if (!pipe) {
+    spdlog::error("the core dump of process {} cannot be read: {}", who.first, to_string(pipe.error()));
+    return;
+  }
+  dumper.watch.cancel();
+  dumper.pipe = std::move(*pipe);
+  auto watch = at_.loop.watch_readable(dumper.pipe->fd(), [this, who] { on_dump(who); });
+  if (watch) dumper.watch = std::move(*watch);
+}
+
+}  // namespace firebreak::agent
