@@ -10,6 +10,9 @@ word of every result until they are done, then the domain falls. One play goes w
 KIND: of firebreak-lab inject, or of more_kinds.py. --beside says what the tenants are: a kind of co_runners.cu (built
 into BIN), torch or torch_train (steps_torch.py), sanitizer or debugger (the checker under NVIDIA's),
 starts (programs that begin and end all the time), or checker (firebreak-checker, four of which are there otherwise).
+Without the environment of the core dump mode, so that they enter it by the driver's calls: preload (the checker, with
+the preload by its environment and no tenant), hidden (the same, which cannot reach its pipe by a path), guarded (the
+checker under run --guard) and library (firebreak-decode).
 Exit 1 where somebody did not live on, a word was wrong, or the faulter's call said CUDA_SUCCESS. Ends everything that
 it started."""
 
@@ -30,6 +33,9 @@ KINDS = ("misaligned-load,trap,shared-out-of-bounds,non-canonical-address,stack-
          "local-out-of-bounds,breakpoint,bad-program-counter,null-load")
 HERE = os.path.dirname(os.path.realpath(__file__))
 DID_NOT_END = "did not end"
+STRANGERS = ("preload", "hidden")
+MODE = ("CUDA_ENABLE_COREDUMP_ON_EXCEPTION", "CUDA_ENABLE_LIGHTWEIGHT_COREDUMP", "CUDA_COREDUMP_FILE",
+        "CUDA_COREDUMP_SHOW_PROGRESS", "CUDA_COREDUMP_GENERATION_FLAGS")
 LOG_TIME = re.compile(r"(\d\d):(\d\d):(\d\d\.\d+) ")
 
 
@@ -60,8 +66,8 @@ class Agent:
             time.sleep(0.1)
         return False
 
-    def run(self, name, *command, **more):
-        return subprocess.Popen([self.programs + "/firebreak", "run", "--name", name, "--", *command],
+    def run(self, name, arguments, *command, **more):
+        return subprocess.Popen([self.programs + "/firebreak", "run", "--name", name, *arguments, "--", *command],
                                 env=self.environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
                                 **more)
 
@@ -102,20 +108,69 @@ def said_by(command):
     return ["sh", "-c", command + " | grep --line-buffered -E '^(working|[{])'"]
 
 
+def without_the_mode(*command):
+    return ["env", *(word for name in MODE for word in ("-u", name)), *command]
+
+
+def preloaded(agent, command, hidden):
+    """A program that its environment alone makes a client of domain a."""
+    root = os.path.dirname(agent.programs)
+    environment = dict(agent.environment, LD_PRELOAD=root + "/lib/libfirebreak-guard.so",
+                       CUDA_MPS_PIPE_DIRECTORY=agent.folder + "/a/pipe")
+    if environment["FIREBREAK_GPU"] == "soft":
+        environment.update(FIREBREAK_SOFTGPU_DIR=agent.folder + "/softgpu", LD_LIBRARY_PATH=root + "/lib/softgpu")
+    if hidden:
+        command = ["unshare", "-m", "sh", "-c", 'mkdir -p "$0" && mount -t tmpfs none "$0" && exec "$@"',
+                   agent.folder + "/core-dumps", *command]
+    return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+
+
+def library(programs, until, name):
+    """A tenant of libfirebreak's that decodes until then, and says what firebreak-checker says."""
+    decode = [programs + "/firebreak-decode", "--steps", "150", "--output"]
+    with tempfile.TemporaryDirectory(prefix="fbl", dir="/tmp") as folder:
+        one = subprocess.Popen([programs + "/firebreak", "run", "--name", name, "--",
+                                *without_the_mode(*decode, folder + "/tokens", "--progress", "--pace-ms", "400",
+                                                     "--slow-until", until)],
+                               text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        if one.stdout.readline():
+            print("working", flush=True)
+        error = one.communicate()[1].strip()[-200:]
+        error = error if one.returncode else ""
+        environment = dict(os.environ, CUDA_MPS_PIPE_DIRECTORY=folder)  # no domain: alone
+        if environment["FIREBREAK_GPU"] == "soft":
+            environment.update(FIREBREAK_SOFTGPU_DIR=folder, LD_LIBRARY_PATH=os.path.dirname(programs) + "/lib/softgpu")
+        subprocess.run([*decode, folder + "/alone", "--standalone"], env=environment, check=True,
+                       stdout=subprocess.DEVNULL)
+        outputs = []
+        for file in ("tokens", "alone") if not error else ():
+            with open(folder + "/" + file, "rb") as its:
+                outputs.append(its.read())
+    print(json.dumps({"launches": 150, "wrong_words": int(len(set(outputs)) > 1), "error": error}))
+
+
 def tenant(agent, name, what, options):
     until = agent.until
-    if what == "starts":
+    checking = [agent.programs + "/firebreak-checker", "--until", until, "--blocks", str(options.blocks),
+                "--rounds", str(options.rounds)]
+    if what == "library":
+        process = subprocess.Popen([sys.executable, HERE + "/parking.py", "--library", agent.programs, until, name],
+                                   env=agent.environment, stdout=subprocess.PIPE, text=True)
+    elif what in STRANGERS:
+        process = preloaded(agent, checking, what == "hidden")
+    elif what == "starts":
         process = subprocess.Popen([sys.executable, HERE + "/parking.py", "--starts", agent.programs, until],
                                    env=agent.environment, stdout=subprocess.PIPE, text=True)
     else:
         checker = f"{agent.programs}/firebreak-checker --until {until} --rounds {options.rounds}"
-        commands = {"checker": [agent.programs + "/firebreak-checker", "--until", until,
-                                "--blocks", str(options.blocks), "--rounds", str(options.rounds)],
+        commands = {"checker": checking,
+                    "guarded": without_the_mode(*checking),
                     "sanitizer": said_by(f"compute-sanitizer --log-file /dev/null {checker}"),
                     "debugger": said_by(f"cuda-gdb -batch -ex run --args {checker}"),
                     "torch": [sys.executable, HERE + "/steps_torch.py", until],
                     "torch_train": [sys.executable, HERE + "/steps_torch.py", until, "train"]}
-        process = agent.run(name, *commands.get(what, [agent.programs + "/co_runners", what, until]))
+        arguments = ["--guard"] if what == "guarded" else []
+        process = agent.run(name, arguments, *commands.get(what, [agent.programs + "/co_runners", what, until]))
     return process if process.stdout.readline().strip() == "working" else None
 
 
@@ -152,7 +207,7 @@ def faulter(agent, name, kind):
     command = [agent.programs + "/firebreak-lab", "inject"]
     if kind in more_kinds.KINDS:
         command = [sys.executable, HERE + "/more_kinds.py"]
-    process = agent.run(name, *command, "--wait", kind, stdin=subprocess.PIPE)
+    process = agent.run(name, [], *command, "--wait", kind, stdin=subprocess.PIPE)
     return process, "prepared" in process.stdout.readline()
 
 
@@ -198,7 +253,9 @@ def play(agent, kind, parked, then, options):
     if second:
         row["second_is_beside"] = agent.domain_of("second") == domain
     beside = [name for name, what in zip(tenants, options.beside.split(",")) if what == "starts"
-              or agent.domain_of(name) == domain]
+              or (domain if what in STRANGERS and domain == "a" else agent.domain_of(name)) == domain]
+    if parked:
+        row["all_in_the_mode"] = agent.await_all(lambda d: not d["parking"]["prevented_by"], 10)
     offset = os.path.getsize(agent.log)
     time.sleep(0.3)
     now = datetime.datetime.now()
@@ -294,4 +351,6 @@ def main():
 if __name__ == "__main__":
     if sys.argv[1] == "--starts":
         sys.exit(starts(*sys.argv[2:4]))
+    if sys.argv[1] == "--library":
+        sys.exit(library(*sys.argv[2:5]))
     sys.exit(main())

@@ -55,7 +55,7 @@ def main():
                 if not ready:
                     raise TimeoutError("the domains do not become ready to be parked")
                 for name, command in plays.items():
-                    output, _ = agent.run(name, *command).communicate(timeout=options.seconds + 60)
+                    output, _ = agent.run(name, [], *command).communicate(timeout=options.seconds + 60)
                     counted[name][way].append(count(output))
                     print(name, way, counted[name][way][-1], flush=True)
             finally:

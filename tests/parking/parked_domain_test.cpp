@@ -252,6 +252,17 @@ class ByCalls : public ParkedDomainWhole {
          [&] { return agent_->said(who) && agent_->said("is in the core dump mode by the driver's calls"); });
     EXPECT_THAT(domain()["parking"]["prevented_by"], IsEmpty());
   }
+  /// As in a container: nobody has started it but its environment.
+  Player& start_preloaded(std::vector<std::string> command) {
+    Player& one = start(std::move(command),
+                        {{"FIREBREAK_SOFTGPU_DIR", sandbox_.file("d/softgpu")},
+                         {"LD_LIBRARY_PATH", std::string(FIREBREAK_PROGRAMS) + "/../lib/softgpu"},
+                         {"LD_PRELOAD", std::string(FIREBREAK_PROGRAMS) + "/../lib/libfirebreak-guard.so"},
+                         {"FIREBREAK_SOCKET", socket_},
+                         {"CUDA_MPS_PIPE_DIRECTORY", sandbox_.file("d/a/pipe")}});
+    wait("its first kernel", [&] { return one.said("working"); });
+    return one;
+  }
   void expect_to_park(Player& one) {
     Player& rogue = start_rogue("misaligned-load");
     const pid_t culprit = pid_of("rogue");
@@ -265,13 +276,24 @@ class ByCalls : public ParkedDomainWhole {
 
 TEST_F(ByCalls, AProgramThatHasThePreloadByItsEnvironmentAlone) {
   start_parking();
-  Player& one = start(checker_command(),
-                      {{"FIREBREAK_SOFTGPU_DIR", sandbox_.file("d/softgpu")},
-                       {"LD_LIBRARY_PATH", std::string(FIREBREAK_PROGRAMS) + "/../lib/softgpu"},
-                       {"LD_PRELOAD", std::string(FIREBREAK_PROGRAMS) + "/../lib/libfirebreak-guard.so"},
-                       {"FIREBREAK_SOCKET", socket_},
-                       {"CUDA_MPS_PIPE_DIRECTORY", sandbox_.file("d/a/pipe")}});
-  wait("its first kernel", [&] { return one.said("working"); });
+  Player& one = start_preloaded(checker_command());
+  wait_until_it_is(std::to_string(one.actor->record().pid));
+  expect_to_park(one);
+}
+
+// It has a mount namespace of its own, and finds nothing where the agent's pipes are.
+TEST_F(ByCalls, AProgramThatReachesItsPipeByADescriptorAlone) {
+  start_parking();
+  std::vector<std::string> command = {"unshare",
+                                      "-r",
+                                      "-m",
+                                      "sh",
+                                      "-c",
+                                      "mount -t tmpfs none \"$0\" && exec \"$@\"",
+                                      sandbox_.file("d/core-dumps")};
+  const std::vector<std::string> checker = checker_command();
+  command.insert(command.end(), checker.begin(), checker.end());
+  Player& one = start_preloaded(std::move(command));
   wait_until_it_is(std::to_string(one.actor->record().pid));
   expect_to_park(one);
 }
