@@ -8,6 +8,7 @@
 #include <string>
 #include <thread>
 
+#include "abi/wire.h"
 #include "base/clock.h"
 #include "os/self.h"
 #include "park/mode.h"
