@@ -142,6 +142,19 @@ TEST_F(ModeByCalls, WhoseEnvironmentSaysSoNeedsNoOther) {
   EXPECT_EQ(pipe_for(placed), "");
 }
 
+// The wrong one of the two was named, and ended.
+TEST_F(ModeByCalls, AChildWithItsParentsPipeIsInTheWay) {
+  Peer command = peer();
+  const Process llm = start(command, "llm");
+  Peer child = peer("", park::mode_environment(llm.pipe));
+  domains.callbacks.on_clients("a", {clock.now(), {llm.pid, child.pid()}});
+  EXPECT_THAT(prevented_by(), ElementsAre(std::to_string(child.pid())));
+  child.end(kernel);
+  detectors.callbacks.on_exit(child.pid());
+  EXPECT_THAT(prevented_by(), IsEmpty());
+  EXPECT_TRUE(os::is_there(llm.pipe));
+}
+
 TEST_F(ModeByCalls, NothingIsLeftOfTheDead) {
   Peer llm = joined("llm"), other = joined("other");
   const std::string entered = pipe_for(llm), offered = pipe_for(other);

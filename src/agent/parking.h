@@ -181,6 +181,7 @@ class Parking {
   /// Whether it is in the mode; `for_good`: the answer counts also where it is no.
   void look_at(const InDomain& who, Dumper& dumper, bool for_good);
   void look_at_the_doubtful();
+  pid_t other_with(const std::string& path, pid_t pid) const;
   bool is_its_pipe(pid_t pid, const std::string& path) const;
   void open_pipe(const InDomain& who, Dumper& dumper);
   void outlive(const InDomain& who, Dumper& dumper, bool was_read);

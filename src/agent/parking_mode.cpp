@@ -151,12 +151,14 @@ void Parking::look_at(const InDomain& who, Dumper& dumper, bool for_good) {
   if (is_not_answered && at_.clock.now() - dumper.since <= doubt_limit) return;
   std::string path = environment ? park::dump_path_in(*environment) : std::string();
   if (path.empty()) path = pipe_by_calls(pid);
-  if (!is_its_pipe(pid, path)) {
-    if (!for_good) return;
+  const pid_t other = other_with(path, pid);
+  if (other != 0 || !is_its_pipe(pid, path)) {
+    if (!for_good && other == 0) return;
     dumper.is_in_doubt = false;
     tell(domain, pid,
-         fmt::format("process {} is not in the core dump mode: domain {} is not parked while it is there",
-                     name_of(pid), domain));
+         fmt::format("process {} is not in the core dump mode{}: domain {} is not parked while it is there",
+                     name_of(pid),
+                     other == 0 ? "" : " with a pipe of its own, but has that of " + name_of(other), domain));
     return;
   }
   enter(who, dumper, path);
@@ -171,6 +173,14 @@ void Parking::look_at(const InDomain& who, Dumper& dumper, bool for_good) {
     there.has_spare = true;
     open_pipe({pid, its}, there);
   }
+}
+
+/// A child has its parent's environment: nobody would know whose a dump is. 0: nobody has that pipe.
+pid_t Parking::other_with(const std::string& path, pid_t pid) const {
+  const auto found = std::ranges::find_if(dumpers_, [&](const auto& each) {
+    return !path.empty() && each.first.first != pid && each.second.path == path;
+  });
+  return found == dumpers_.end() ? 0 : found->first.first;
 }
 
 void Parking::look_at_the_doubtful() {

@@ -3,7 +3,8 @@
 """Unmodified tenants beside one whose kernel raises an exception, in a parked domain. For a machine with a GPU, root
 and MPS; some ten seconds a play.
 
-  tests/hardware/parking.py BIN RESULT.json [--kinds KIND,...] [--repeat N] [--then kill|KIND] [--beside PROGRAM,...]
+  tests/hardware/parking.py BIN RESULT.json [--kinds KIND,...] [--repeat N] [--then kill|KIND [--at-once]]
+                              [--beside PROGRAM,...]
 
 BIN: the folder with the programs. FIREBREAK_GPU=soft: without a GPU. Tenants in the faulter's domain compare every
 word of every result until they are done, then the domain falls. One play goes without parking, and has to end them.
@@ -260,9 +261,15 @@ def play(agent, kind, parked, then, options):
     time.sleep(0.3)
     now = datetime.datetime.now()
     began = now.hour * 3600 + now.minute * 60 + now.second + now.microsecond / 1e6
+    gone = time.monotonic()
     rogue.stdin.write("go\n")
     rogue.stdin.flush()
-    if then:
+    if then and options.at_once:
+        row.update(then=then, at_once=True)
+        second.stdin.write("go\n")
+        second.stdin.flush()
+        row["gone_within_ms"] = round((time.monotonic() - gone) * 1e3, 3)
+    elif then:
         row["then"] = then
         happens_besides(agent, then, offset, second)
     row["beside"] = len(beside)
@@ -321,6 +328,7 @@ def main():
     parser.add_argument("--repeat", type=int, default=1)
     parser.add_argument("--blocks", type=int, default=1)
     parser.add_argument("--then", default="", help="while it is held: kill (the culprit), or a KIND of a second one")
+    parser.add_argument("--at-once", action="store_true", help="the second one does not wait for the first")
     parser.add_argument("--rounds", type=int, default=20000)
     parser.add_argument("--beside", default="checker,checker,checker,checker")
     parser.add_argument("--work-s", type=float, default=2, help="from the exception to the domain's end")
