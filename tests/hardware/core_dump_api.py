@@ -138,4 +138,5 @@ def main():
             "rows": [play(name) for name in wanted]}, out, indent=1)
 
 
-main()
+if __name__ == "__main__":
+    main()
