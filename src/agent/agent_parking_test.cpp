@@ -287,15 +287,28 @@ TEST_F(ParkedDomain, ButNotAfterATrap) {
 }
 
 // Its kernels stood still for 28 s, and MPS's daemon with them, before the agent killed the server (H200).
-TEST_F(ParkedDomain, WhoNeverBeginsToDumpAfterATrapIsNotWaitedFor) {
+class AfterATrap : public ParkedDomain, public testing::WithParamInterface<bool> {
+ protected:
+  static std::string dump() {
+    constexpr std::uint32_t assertion = 12;
+    const auto warps = park::test::warps(2, !GetParam());
+    return park::test::dump_of(
+        GetParam()
+            ? park::test::with_sms_after({park::test::sms(assertion), warps, park::test::lanes(assertion)})
+            : park::test::with_sms_after({park::test::sms(0), warps, park::test::lanes(0)}));
+  }
+};
+
+INSTANTIATE_TEST_SUITE_P(OrAnAssertion, AfterATrap, testing::Bool());
+
+TEST_P(AfterATrap, WhoNeverBeginsToDumpIsNotWaitedFor) {
   Peer first = peer(), second = peer(), watcher = peer();
   ask(watcher, abi::Subscribe{});
   start(first, "llm");
   const Process rogue = start(second, "rogue");
   Writer of_client(client_pipe(), idle_dump);
   const std::size_t left_bytes = of_client.left_bytes();
-  Writer of_rogue(rogue.pipe, park::test::dump_of(park::test::with_sms_after(
-                                  {park::test::sms(0), park::test::warps(2, true), park::test::lanes(0)})));
+  Writer of_rogue(rogue.pipe, dump());
   until([&] {
     (void)of_rogue.write();
     return parking("a")["state"] == "held";

@@ -50,7 +50,13 @@ constexpr std::size_t short_dump_bytes = std::size_t{4} << 20;
 constexpr std::size_t parts_more = 16;
 
 /// All calls of its process say so from then on (H100).
-bool fails_by_itself(const fault::CoreDumpException& exception) { return exception.type == "TRAP"; }
+bool fails_by_itself(const fault::CoreDumpException& exception) { return exception.type == park::trap_type; }
+
+/// After these another client's driver may answer that it does not dump (H200, docs/parking.md). An assertion
+/// that fails is a trap as well.
+bool is_trap(const fault::CoreDumpException& exception) {
+  return exception.type == park::trap_type || exception.type == park::assertion_type;
+}
 
 }  // namespace
 
@@ -399,6 +405,7 @@ void Parking::judge_early(const InDomain& who, Dumper& dumper) {
   }
   const auto exception = look_through(dumper, is_all);
   if (exception) dumper.fails_by_itself = fails_by_itself(*exception);
+  if (exception) dumper.has_trapped = is_trap(*exception);
   if (exception && !holds(domain)) return let_culprit_end(who, dumper);
   if (!exception && !is_all) {
     dumper.looking_ahead = at_.loop.after_or_now(between_looks_ahead, [this, who] {
@@ -655,10 +662,10 @@ bool Parking::never_begins(const InDomain& who) const {
 
 /// From now on nobody begins to dump any more.
 void Parking::await_beginners(const std::string& domain) {
-  const bool is_trap = std::ranges::any_of(dumpers_, [&](const auto& each) {
-    return each.first.second == domain && each.second.has_begun() && each.second.fails_by_itself;
+  const bool has_trapped = std::ranges::any_of(dumpers_, [&](const auto& each) {
+    return each.first.second == domain && each.second.has_begun() && each.second.has_trapped;
   });
-  if (!is_trap) return;
+  if (!has_trapped) return;
   places_[domain].giving_up = at_.loop.after_or_now(
       never_begins_after, [this, domain] { places_[domain].is_late_after_trap = true; });
 }

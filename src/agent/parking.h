@@ -131,6 +131,7 @@ class Parking {
     bool is_named = false;
     bool has_spare = false;        ///< its process may be in another domain, or in both
     bool fails_by_itself = false;  ///< a culprit, in each call from now on
+    bool has_trapped = false;      ///< a culprit: others may never begin their dumps
     bool is_to_end = false;        ///< a culprit: it is ended once its dump is complete
     bool has_outlived = false;     ///< its domain, which fell before its dump was read to the end
     bool has_fallen = false;  ///< with its domain, of which it is no client any more unless it dumps again

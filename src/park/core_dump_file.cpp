@@ -32,7 +32,6 @@ constexpr std::size_t lane_counter_at = 0;
 constexpr std::size_t lane_exception_at = 32;
 constexpr std::size_t lane_entry_min = 36;
 
-constexpr const char* trap = "TRAP";
 
 /// The code of the process's kernels, as it was loaded: an ELF file in the dump.
 constexpr std::uint32_t code_image = 0x80000000 + 7;
@@ -142,7 +141,7 @@ std::optional<fault::CoreDumpException> in_warps(const Section& warps, std::stri
   for (std::size_t at = 0; at + warps.entry_bytes <= warps.content.size(); at += warps.entry_bytes) {
     if (number_at<std::uint32_t>(warps.content, at + warp_is_broken_at) == 0) continue;
     fault::CoreDumpException found;
-    found.type = trap;
+    found.type = trap_type;
     found.sm = number_after(name, "sm");
     found.warp = number_at<std::uint32_t>(warps.content, at + warp_number_at);
     return found;

@@ -14,6 +14,10 @@
 
 namespace firebreak::park {
 
+/// What own_exception_in() says of a trap, and of an assertion that has failed.
+inline constexpr const char* trap_type = "TRAP";
+inline constexpr const char* assertion_type = "CUDBG_EXCEPTION_WARP_ASSERT";
+
 /// The first exception in the dump that is its process's own; empty: its kernels did nothing wrong. `type` is
 /// NVIDIA's name, or "CUDBG_EXCEPTION_UNKNOWN" of a number that this program does not know; of a trap, which
 /// has no number, "TRAP". `kernel` is whose code stands where the program counter is. Protocol: it is no

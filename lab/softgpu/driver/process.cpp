@@ -145,7 +145,8 @@ bool Process::deliver(const WorkFault& fault) {
 void Process::begin_core_dump() {
   const auto hold = domain().hold();
   if (dumps_core_ || !hold || !domain().wants_core_dump(slot())) return;
-  const bool is_trap = hold->cause == FaultCause::Trap || hold->cause == FaultCause::Breakpoint;
+  const bool is_trap = hold->cause == FaultCause::Trap || hold->cause == FaultCause::Breakpoint ||
+                       hold->cause == FaultCause::Assertion;
   if (is_trap && hold->faulter_slot != slot() && !core_dump_mode_.dumps_after_traps()) {
     domain().refuse_core_dump(slot());
     return gpu_->wake_everybody();
