@@ -4,7 +4,7 @@ comma := ,
 proof_sources := $(wildcard $(here)/proof/*.c) $(source)/nvidia-uvm/nvCpuUuid.c
 proof_program := $(build)/proof/proof
 release := $(shell sed -n 's/.*UTS_RELEASE "\(.*\)"/\1/p' $(KERNEL)/include/generated/utsrelease.h)
-guest_image := $(build)/../guest/vmlinuz-$(release)
+guest_image := $(build)/../guest/vmlinux-$(release)
 IMAGE ?= $(guest_image)
 PROOF_TOOLS := sh mount insmod rmmod mknod sed tr head tail echo dmesg grep poweroff cat sleep kill
 
@@ -13,12 +13,13 @@ $(proof_program): $(proof_sources) $(wildcard $(here)/proof/*.h) $(here)/model/a
 	@$(CC) -std=gnu11 -O1 -static -Wall -Wextra -Werror -Wno-missing-field-initializers -Wno-unused-parameter -DPROOF_BRANCH=$(BRANCH) -o $@ $(proof_sources) \
 	  -I$(here)/proof -I$(here)/model -I$(source)/nvidia-uvm -I$(source)/common/inc
 
-# The image of Debian's own package, unpacked here: nothing is installed and /boot stays as it is.
+# The image of Debian's own package, unpacked here: nothing is installed and /boot stays as it is. The package's last hundreds of MiB are modules.
 $(guest_image):
 	@mkdir -p $(@D)
-	@cd $(@D) && apt-get download -qq linux-image-$(release) && dpkg -x linux-image-$(release)_*.deb unpacked
-	@cp $(@D)/unpacked/boot/vmlinuz-$(release) $@
-	@rm -rf $(@D)/unpacked $(@D)/linux-image-$(release)_*.deb
+	@cd $(@D) && apt-get download -qq linux-image-$(release) && \
+	  { dpkg-deb --fsys-tarfile linux-image-$(release)_*.deb || true; } 2>/dev/null | tar -x -O --occurrence=1 ./boot/vmlinuz-$(release) >$@
+	@$(here)/proof/unpack $@
+	@rm -f $(@D)/linux-image-$(release)_*.deb
 
 # The model's exports lose their versions: nvidia-uvm.ko was built without knowing them.
 $(build)/proof/%.img: $(build)/%/nvidia-uvm.ko $(model_module) $(proof_program) $(here)/proof/init
