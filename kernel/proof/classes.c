@@ -266,6 +266,8 @@ const struct fault_class fault_classes[] = {
 	  .as_ever = true },
 	{ "a storm around memory that is freed", storm_around_freed, 1, .to_the_end = true, .kill_delay_ms = 60000 },
 	{ "a bound that is lowered", bound_lowered, 1, .to_the_end = true, .kill_delay_ms = 60000, .max_table_kib = 32768 },
+	{ "a bound that is lowered, sinks to take in", bound_lowered_around_freed, 1, .to_the_end = true, .kill_delay_ms = 60000,
+	  .max_table_kib = 32768 },
 	{ "mode 1, beside a semaphore pool", beside_semaphore_pool, 1, .report = true,
 	  .counts = "fault no_range unsupported", .as_ever = true },
 	{ "an MPS server that root has named", some_stores, 1, .server = true, .as_ever = true },

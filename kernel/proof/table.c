@@ -9,7 +9,8 @@
 
 /*
  * What one fault's sink may cost the neighbours, in pushes that the GPU's service lock waits for: eight sinks that it takes
- * in with the entries of two directories beside each, four new tables, its own entries, and two directories beside it.
+ * in or gives up, with the entries of two directories beside each, four new tables, its own entries, and two directories
+ * beside it.
  */
 #define PUSHES_AT_MOST	(8 * 3 + 4 + 1 + 2)
 
