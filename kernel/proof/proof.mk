@@ -51,7 +51,7 @@ RUN_AS ?= make -C kernel classes
 RESULTS ?= $(here)/../results/qemu/isolation.json
 # One takes about five seconds.
 patched_timeout_s = $(shell echo $$((900 * $(TIMES))))
-schedules_timeout_s = $(shell echo $$((600 + 15 * $(lastword $(subst $(comma), ,$(SCHEDULES))))))
+schedules_timeout_s = $(shell echo $$((600 + 20 * $(lastword $(subst $(comma), ,$(SCHEDULES))))))
 guest = GUEST_TIMEOUT_S=$(3) $(here)/proof/run.sh $(IMAGE) $(build)/proof/$(1).img $(2)
 # The last one that changed this folder: what ran is all in it.
 repository_commit = $(shell git -C $(here) log -1 --format=%h --abbrev=12 -- . 2>/dev/null)
@@ -85,7 +85,7 @@ classes: classes-stock classes-patched
 	    echo "not as expected:" >&2; grep -H '"as_expected": false' $(build)/proof/stock.log $(build)/proof/patched.log >&2; exit 1; }
 
 schedules: $(build)/proof/patched.img $(IMAGE)
-	@$(call guest,patched,model=arch=1 $(call isolating_uvm,300,3000) proof=schedules$(comma)$(SCHEDULES),$(schedules_timeout_s)) | tee $(build)/proof/schedules.log
+	@$(call guest,patched,model=arch=1 $(call isolating_uvm,300,10000) proof=schedules$(comma)$(SCHEDULES),$(schedules_timeout_s)) | tee $(build)/proof/schedules.log
 
 # All of it for one branch, into RESULTS in the place of that branch's last table. What fails is recorded too, and said.
 .PHONY: results
