@@ -79,6 +79,17 @@ static bool innocents_done(struct scene *scene, const struct fault_class *class,
 	return true;
 }
 
+/* Nobody is left whom the fault could still harm. */
+static bool innocents_dead(struct scene *scene, const struct fault_class *class)
+{
+	uint32_t i;
+
+	for (i = class->faulters; i < class->faulters + INNOCENTS; i++)
+		if (atomic_load(&scene->part[i].outcome) != OUTCOME_KILLED)
+			return false;
+	return true;
+}
+
 static bool faulters_ended(const struct fault_class *class, pid_t *pids)
 {
 	uint32_t ended = 0;
@@ -183,7 +194,7 @@ static bool wait_for_ends(struct scene *scene, const struct fault_class *class, 
 	uint32_t i, waited;
 	uint64_t until_ms;
 
-	for (until_ms = now_ms() + FAULTER_MS; now_ms() < until_ms && !ended;) {
+	for (until_ms = now_ms() + FAULTER_MS; now_ms() < until_ms && !ended && !innocents_dead(scene, class);) {
 		ended = faulters_ended(class, pids);
 		for (i = 0; i < class->faulters && !ended; i++)
 			if (atomic_load(&scene->part[i].outcome) == OUTCOME_KILLED)
@@ -191,7 +202,8 @@ static bool wait_for_ends(struct scene *scene, const struct fault_class *class, 
 		look_around(verdict);
 		usleep(STEP_US);
 	}
-	for (waited = 0; class->to_the_end && waited < GONE_MS * 1000 && counted("clients") > INNOCENTS; waited += STEP_US) {
+	for (waited = 0; class->to_the_end && waited < GONE_MS * 1000 && counted("clients") > INNOCENTS &&
+	     !innocents_dead(scene, class); waited += STEP_US) {
 		look_around(verdict);
 		usleep(STEP_US);
 	}
@@ -338,6 +350,7 @@ struct verdict play(const struct fault_class *class, uint32_t seed)
 		.mode = class->report ? 1 : 0,
 	};
 	uint32_t before_ms = class->grace_ms ? raise_grace_ms(class->grace_ms) : 0;
+	uint64_t since_ms = now_ms();
 	struct verdict verdict;
 
 	module_set("test_delay_ms", class->test_delay_ms);
@@ -346,6 +359,7 @@ struct verdict play(const struct fault_class *class, uint32_t seed)
 	module_set("opt_in", class->opt_in);
 	exchange_settings(&settings);
 	verdict = play_once(class, seed);
+	verdict.took_ms = now_ms() - since_ms;
 	exchange_settings(&settings);
 	if (before_ms)
 		module_set("grace_ms", before_ms);

@@ -95,6 +95,7 @@ struct verdict {
 	bool fell_back;		/* the module only reports now */
 	uint64_t listed;	/* the most clients that were listed as condemned at a time */
 	uint64_t table_kib;	/* the most that its sinks' page tables took whenever somebody looked */
+	uint64_t took_ms;	/* the whole scene */
 	struct lock_times lock;
 	struct spread benign_ns;
 	struct spread fatal_ns;
