@@ -10,8 +10,6 @@
 #define EXTERNAL	0x400000000UL
 #define STORM_COUNT	10000
 #define DUPLICATE_COUNT	6
-/* For whose process is dead before its program has done much: on a starved machine 3 s were too short for it. */
-#define LONG_GRACE_MS	10000
 #define UVM_MAPPING_READ_WRITE	2
 #define UVM_MAPPING_READ_ONLY	3
 #define UVM_MAPPING_ATOMIC	1
@@ -211,13 +209,13 @@ const struct fault_class fault_classes[] = {
 	{ "copy engine", copy_engine, 1, .ratio_at_most = 3 },
 	{ "copy engine, two faults", copy_engine_twice, 1, .contained_at_least = 2, .kill_delay_ms = 10000 },
 	{ "PBDMA semaphore", pbdma, 1, .ratio_at_most = 3 },
-	{ "killed while its program runs", killed, 1, .kill = true, .grace_ms = LONG_GRACE_MS },
+	{ "killed while its program runs", killed, 1, .kill = true },
 	{ "a forked child holds its descriptors", forked, 1 },
-	{ "killed, a forked child holds its descriptors", killed_with_child, 1, .kill = true, .grace_ms = LONG_GRACE_MS },
+	{ "killed, a forked child holds its descriptors", killed_with_child, 1, .kill = true },
 	{ "munmap against fault", munmapped, 1 },
 	{ "two clients fault at once", no_range_store, 2, .listed = 2 },
-	{ "storm over 10,000 addresses", storm, 1, .grace_ms = LONG_GRACE_MS },
-	{ "fault while tearing down", torn_down, 1, .grace_ms = LONG_GRACE_MS },
+	{ "storm over 10,000 addresses", storm, 1 },
+	{ "fault while tearing down", torn_down, 1 },
 	{ "duplicate of a client that has left", left_duplicates, 1 },
 	{ "suspend and resume", no_range_store, 1, .suspend = true },
 	{ "suspend and resume, external range", external_whole, 1, .suspend = true, .asleep_ms = 2500,
@@ -244,7 +242,7 @@ const struct fault_class fault_classes[] = {
 	{ "killed too early, a slow bottom half", killed_too_early, 1, .kill = true, .short_grace_ms = 100, .test_delay_ms = 20,
 	  .counts = "fault gone unsupported", .as_ever = true },
 	{ "the mode is turned off", mode_turned_off, 1, .mode_off = true },
-	{ "killed, clients without an mm", killed, 1, .kill = true, .without_mm = true, .grace_ms = LONG_GRACE_MS },
+	{ "killed, clients without an mm", killed, 1, .kill = true, .without_mm = true },
 	{ "a new range over a sink", range_over_sink, 1, .looks = 1, .kill_delay_ms = 10000 },
 	{ "a new range beside a storm's sinks", range_beside_sink, 1, .looks = 1, .kill_delay_ms = 10000 },
 	{ "a storm beside memory in use", storm_beside_memory, 1, .looks = 1, .kill_delay_ms = 10000 },

@@ -36,7 +36,7 @@ $(build)/proof/%.img: $(build)/%/nvidia-uvm.ko $(model_module) $(proof_program) 
 guest-stock guest-patched: guest-%: $(build)/proof/%.img $(IMAGE)
 	@$(here)/proof/run.sh $(IMAGE) $< $(GUEST)
 
-# isolating_uvm,KILL_DELAY_MS,GRACE_MS: the grace time has to outlast the longest program, however busy the machine is.
+# isolating_uvm,KILL_DELAY_MS,GRACE_MS: how long that time is where the neighbours work until nothing is left of a client.
 isolating_uvm = uvm=uvm_fault_isolation_mode=2,uvm_fault_isolation_kill_delay_ms=$(1),uvm_fault_isolation_grace_ms=$(2)
 
 # What `make test` runs: conformance on both architectures, the classes on both modules, mistakes, some schedules.
@@ -54,7 +54,7 @@ CLASS_PARTS := 0-20 21-40 41-99
 patched_logs := $(CLASS_PARTS:%=$(build)/proof/patched-%.log)
 # One takes about five seconds.
 patched_timeout_s = $(shell echo $$((900 * $(TIMES))))
-schedules_timeout_s = $(shell echo $$((600 + 20 * $(lastword $(subst $(comma), ,$(SCHEDULES))))))
+schedules_timeout_s = $(shell echo $$((600 + 15 * $(lastword $(subst $(comma), ,$(SCHEDULES))))))
 guest = GUEST_TIMEOUT_S=$(3) $(here)/proof/run.sh $(IMAGE) $(build)/proof/$(1).img $(2)
 # The last one that changed this folder: what ran is all in it.
 repository_commit = $(shell git -C $(here) log -1 --format=%h --abbrev=12 -- . 2>/dev/null)
@@ -90,7 +90,7 @@ classes: classes-stock classes-patched
 	    echo "not as expected:" >&2; grep -H '"as_expected": false' $(build)/proof/stock.log $(patched_logs) >&2; exit 1; }
 
 schedules: $(build)/proof/patched.img $(IMAGE)
-	@$(call guest,patched,model=arch=1 $(call isolating_uvm,300,10000) proof=schedules$(comma)$(SCHEDULES),$(schedules_timeout_s)) | tee $(build)/proof/schedules.log
+	@$(call guest,patched,model=arch=1 $(call isolating_uvm,300,3000) proof=schedules$(comma)$(SCHEDULES),$(schedules_timeout_s)) | tee $(build)/proof/schedules.log
 
 # All of it for one branch, into RESULTS in the place of that branch's last table. What fails is recorded too, and said.
 .PHONY: results
