@@ -47,6 +47,17 @@ static bool turn(struct model_gpu *gpu)
 	return busy;
 }
 
+/* Who has had nothing to do for some 50 ms looks more seldom: an emulated processor that only looks costs a real one. */
+#define RESTLESS_TURNS	500
+
+static void nap(unsigned int idle_turns)
+{
+	if (idle_turns < RESTLESS_TURNS)
+		usleep_range(20, 60);
+	else
+		usleep_range(500, 1000);
+}
+
 /* The interrupt is a level: as long as a fault waits it comes again. */
 static int engine(void *data)
 {
@@ -64,9 +75,11 @@ static int engine(void *data)
 			cond_resched();
 			continue;
 		}
-		if (++idle % 8 == 0 && model_faults_pending(gpu))
+		if (++idle % 8 == 0 && model_faults_pending(gpu)) {
 			model_interrupt(gpu);
-		usleep_range(20, 60);
+			idle = 0;
+		}
+		nap(idle);
 	}
 	return 0;
 }

@@ -27,6 +27,7 @@
 #define USELESS_FAULTS	30
 #define AROUND		0x640000000000UL
 #define AROUND_COUNT	40
+#define TAKEN_IN	8
 #define POOL		0x700000000UL
 #define LONG_REPEAT	400000000U
 
@@ -223,6 +224,18 @@ uint32_t bound_lowered(struct client *client, struct scene *scene)
 	many_small_sinks(client);
 	module_set("max_table_kib", 64);
 	return one_more_around(client);
+}
+
+/* The new sink could take in as many as it may, and would have to give up others besides. */
+uint32_t bound_lowered_around_freed(struct client *client, struct scene *scene)
+{
+	external_range(client, AROUND + GIB, BIG_PAGE);
+	many_small_sinks(client);
+	wait_for(client, several(client, PROOF_CHANNEL_SM, GPU_MODEL_STORE, AROUND + GIB + STRIDE, STRIDE, TAKEN_IN), WAIT_MS,
+		 NULL, 0);
+	free_range(client, AROUND + GIB, BIG_PAGE);
+	module_set("max_table_kib", 64);
+	return several(client, PROOF_CHANNEL_SM, GPU_MODEL_STORE, AROUND + GIB + (TAKEN_IN + 2) * STRIDE, STRIDE, 1);
 }
 
 /* What lies under a sink cannot be had any more. */

@@ -39,6 +39,7 @@ fault_function child_maps;
 fault_function killed_too_early;
 fault_function storm_around_freed;
 fault_function bound_lowered;
+fault_function bound_lowered_around_freed;
 /* Before it opens anything: who it is is noted then. The groups below: one of which root names the parent, and another. */
 void enter_named_cgroup(void);
 void enter_other_cgroup(void);

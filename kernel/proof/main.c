@@ -17,12 +17,12 @@ int main(int argc, char **argv)
 	if (strcmp(what, "stock") == 0 || strcmp(what, "patched") == 0)
 		return run_classes(strcmp(what, "patched") == 0, which, argc > 3 ? strtoul(argv[3], NULL, 10) : 1);
 	if (strcmp(what, "schedules") == 0)
-		return run_schedules(which, argc > 3 ? argv[3] : NULL);
+		return run_schedules(which, argc > 3 ? argv[3] : NULL, argc > 4 ? argv[4] : NULL);
 	if (strcmp(what, "fuzz") == 0)
 		return run_fuzz(which, argc > 3 ? argv[3] : NULL);
 	if (strcmp(what, "wrong") == 0)
 		return run_wrong();
-	fprintf(stderr, "usage: proof conformance | quick | stock [CLASS [TIMES]] | patched [CLASS [TIMES]] | schedules FIRST COUNT |\n"
-			"fuzz FIRST SECONDS | wrong; CLASS is a number, FIRST-LAST or NAME+NAME...\n");
+	fprintf(stderr, "usage: proof conformance | quick | stock [CLASS [TIMES]] | patched [CLASS [TIMES]] |\n"
+			"schedules FIRST COUNT [TIMES] | fuzz FIRST SECONDS | wrong; CLASS is a number, FIRST-LAST or NAME+NAME...\n");
 	return 2;
 }

@@ -17,6 +17,7 @@
 /* By the clock: less than the longest time until SIGKILL, so that who is to be killed at once is not killed late instead. */
 #define FAULTER_MS	50000
 #define GONE_MS		60000
+#define GRACE_MS_MAX	60000
 #define CONTAINED_MS	10000
 #define ROUNDS_AFTER	3
 #define COUNTERS	"/proc/driver/nvidia-uvm/fault_isolation"
@@ -79,6 +80,17 @@ static bool innocents_done(struct scene *scene, const struct fault_class *class,
 	return true;
 }
 
+/* Nobody is left whom the fault could still harm. */
+static bool innocents_dead(struct scene *scene, const struct fault_class *class)
+{
+	uint32_t i;
+
+	for (i = class->faulters; i < class->faulters + INNOCENTS; i++)
+		if (atomic_load(&scene->part[i].outcome) != OUTCOME_KILLED)
+			return false;
+	return true;
+}
+
 static bool faulters_ended(const struct fault_class *class, pid_t *pids)
 {
 	uint32_t ended = 0;
@@ -92,14 +104,54 @@ static bool faulters_ended(const struct fault_class *class, pid_t *pids)
 	return ended == class->faulters;
 }
 
-/* How long it keeps a dead client's address space; never shorter than it was: a slow guest was given more. */
-static uint32_t raise_grace_ms(uint32_t grace_ms)
+static uint64_t now_ms(void)
 {
-	uint32_t before = module_set("grace_ms", grace_ms);
+	struct timespec now;
 
-	if (before > grace_ms)
-		module_set("grace_ms", before);
-	return before;
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+}
+
+/* Of all GPUs that the scene uses. */
+static struct gpu_model_status total_status(bool two_gpus)
+{
+	struct gpu_model_status sum = model_status(0), other;
+
+	if (!two_gpus)
+		return sum;
+	other = model_status(1);
+	sum.spaces += other.spaces;
+	sum.user_channels += other.user_channels;
+	sum.programs += other.programs;
+	sum.memories += other.memories;
+	sum.rm_allocations += other.rm_allocations;
+	sum.pma_bytes += other.pma_bytes;
+	sum.resets += other.resets;
+	sum.reported += other.reported;
+	sum.channel_errors += other.channel_errors;
+	return sum;
+}
+
+/* A dead client's address space stays until its program is over, however long a busy machine takes for it. */
+static uint32_t begin_grace(const struct fault_class *class)
+{
+	return module_set("grace_ms", class->short_grace_ms ? class->short_grace_ms : GRACE_MS_MAX);
+}
+
+/* Whoever works until nothing is left of the client waits for it: never shorter than it was, a slow guest was given more. */
+static void shorten_grace(const struct fault_class *class, uint32_t usual_ms)
+{
+	if (!class->short_grace_ms)
+		module_set("grace_ms", class->grace_ms > usual_ms ? class->grace_ms : usual_ms);
+}
+
+static void end_grace(bool two_gpus)
+{
+	uint64_t until_ms = now_ms() + GONE_MS;
+
+	while (total_status(two_gpus).programs > 0 && now_ms() < until_ms)
+		usleep(STEP_US);
+	module_set("grace_ms", 1);
 }
 
 /* Of the lines that begin so, all together. */
@@ -128,14 +180,6 @@ static void name_server(pid_t pid)
 	fprintf(servers, "%d\n", pid);
 	if (fclose(servers) != 0)
 		die("%s", SERVERS);
-}
-
-static uint64_t now_ms(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
 }
 
 /* At once, or once the module has contained something; the stock module does not. */
@@ -176,14 +220,15 @@ static void look_around(struct verdict *verdict)
 }
 
 /* Until the faulters are gone or marked as killed, and the innocents have done some rounds since. */
-static bool wait_for_ends(struct scene *scene, const struct fault_class *class, pid_t *pids, struct verdict *verdict)
+static bool wait_for_ends(struct scene *scene, const struct fault_class *class, pid_t *pids, uint32_t grace_ms,
+			  struct verdict *verdict)
 {
 	uint32_t rounds[SCENE_CLIENTS_MAX];
 	bool ended = false;
 	uint32_t i, waited;
 	uint64_t until_ms;
 
-	for (until_ms = now_ms() + FAULTER_MS; now_ms() < until_ms && !ended;) {
+	for (until_ms = now_ms() + FAULTER_MS; now_ms() < until_ms && !ended && !innocents_dead(scene, class);) {
 		ended = faulters_ended(class, pids);
 		for (i = 0; i < class->faulters && !ended; i++)
 			if (atomic_load(&scene->part[i].outcome) == OUTCOME_KILLED)
@@ -191,7 +236,10 @@ static bool wait_for_ends(struct scene *scene, const struct fault_class *class, 
 		look_around(verdict);
 		usleep(STEP_US);
 	}
-	for (waited = 0; class->to_the_end && waited < GONE_MS * 1000 && counted("clients") > INNOCENTS; waited += STEP_US) {
+	if (class->to_the_end)
+		shorten_grace(class, grace_ms);
+	for (waited = 0; class->to_the_end && waited < GONE_MS * 1000 && counted("clients") > INNOCENTS &&
+	     !innocents_dead(scene, class); waited += STEP_US) {
 		look_around(verdict);
 		usleep(STEP_US);
 	}
@@ -201,26 +249,6 @@ static bool wait_for_ends(struct scene *scene, const struct fault_class *class, 
 	for (waited = 0; waited < END_MS * 1000 && !innocents_done(scene, class, rounds); waited += STEP_US)
 		usleep(STEP_US);
 	return ended;
-}
-
-/* Of all GPUs that the scene uses. */
-static struct gpu_model_status total_status(bool two_gpus)
-{
-	struct gpu_model_status sum = model_status(0), other;
-
-	if (!two_gpus)
-		return sum;
-	other = model_status(1);
-	sum.spaces += other.spaces;
-	sum.user_channels += other.user_channels;
-	sum.programs += other.programs;
-	sum.memories += other.memories;
-	sum.rm_allocations += other.rm_allocations;
-	sum.pma_bytes += other.pma_bytes;
-	sum.resets += other.resets;
-	sum.reported += other.reported;
-	sum.channel_errors += other.channel_errors;
-	return sum;
 }
 
 /* Half a minute at most: a dead client's address space may be kept for a while on purpose. */
@@ -256,7 +284,7 @@ static void add_part(struct verdict *verdict, const struct fault_class *class, s
 	verdict->values_right &= atomic_load(&part->wrong) == 0;
 }
 
-static struct verdict play_once(const struct fault_class *class, uint32_t seed)
+static struct verdict play_once(const struct fault_class *class, uint32_t seed, uint32_t grace_ms)
 {
 	struct scene *scene = mmap(NULL, sizeof(*scene), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	uint32_t clients = class->faulters + INNOCENTS;
@@ -281,13 +309,14 @@ static struct verdict play_once(const struct fault_class *class, uint32_t seed)
 		kill(pids[0], SIGKILL);
 	if (class->suspend)
 		sleep_and_wake(class->asleep_ms, contained);
-	verdict.faulter_ended = wait_for_ends(scene, class, pids, &verdict);
+	verdict.faulter_ended = wait_for_ends(scene, class, pids, grace_ms, &verdict);
 	atomic_store(&scene->stop, 1);
 	for (i = 0; i < clients; i++)
 		if (pids[i])
 			waitpid(pids[i], NULL, 0);
 	for (i = 0; i < clients; i++)
 		add_part(&verdict, class, scene, i);
+	end_grace(class->two_gpus);
 	verdict.clean = left_nothing(class->two_gpus, verdict.left, sizeof(verdict.left));
 	after = total_status(class->two_gpus);
 	verdict.deferred = counted("fault termination deferred") - deferred;
@@ -303,7 +332,6 @@ static struct verdict play_once(const struct fault_class *class, uint32_t seed)
 
 /* Settings of the patched module while a class is played; 0 leaves one as it is. Exchanged with what was there. */
 struct settings {
-	uint32_t short_grace_ms;
 	uint32_t kill_delay_ms;
 	uint32_t max_table_kib;
 	uint32_t max_repeats;
@@ -319,7 +347,6 @@ static void exchange(uint32_t *value, const char *name)
 
 static void exchange_settings(struct settings *settings)
 {
-	exchange(&settings->short_grace_ms, "grace_ms");
 	exchange(&settings->kill_delay_ms, "kill_delay_ms");
 	exchange(&settings->max_table_kib, "max_table_kib");
 	exchange(&settings->max_repeats, "max_repeats");
@@ -330,14 +357,14 @@ static void exchange_settings(struct settings *settings)
 struct verdict play(const struct fault_class *class, uint32_t seed)
 {
 	struct settings settings = {
-		.short_grace_ms = class->short_grace_ms,
 		.kill_delay_ms = class->kill_delay_ms,
 		.max_table_kib = class->max_table_kib,
 		.max_repeats = class->max_repeats,
 		.max_failures = class->test_fails,
 		.mode = class->report ? 1 : 0,
 	};
-	uint32_t before_ms = class->grace_ms ? raise_grace_ms(class->grace_ms) : 0;
+	uint32_t grace_ms = begin_grace(class);
+	uint64_t since_ms = now_ms();
 	struct verdict verdict;
 
 	module_set("test_delay_ms", class->test_delay_ms);
@@ -345,10 +372,10 @@ struct verdict play(const struct fault_class *class, uint32_t seed)
 	module_set("test_self_fails", class->self_test_fails);
 	module_set("opt_in", class->opt_in);
 	exchange_settings(&settings);
-	verdict = play_once(class, seed);
+	verdict = play_once(class, seed, grace_ms);
+	verdict.took_ms = now_ms() - since_ms;
 	exchange_settings(&settings);
-	if (before_ms)
-		module_set("grace_ms", before_ms);
+	module_set("grace_ms", grace_ms);
 	module_set("test_delay_ms", 0);
 	module_set("test_fails", 0);
 	module_set("test_self_fails", 0);

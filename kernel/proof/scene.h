@@ -64,7 +64,7 @@ struct fault_class {
 	bool as_ever;		/* nobody can tell whose fault it is: the patched module leaves it as it was */
 	uint32_t test_delay_ms;	/* the patched module looks that much later for whom an error concerns */
 	uint32_t short_grace_ms;	/* a grace time for which its program is too long; 0 for none such */
-	uint32_t grace_ms;	/* its program runs longer than others on a busy machine; 0 for what the module has */
+	uint32_t grace_ms;	/* to the end: its program runs longer than others on a busy machine; 0 for what the module has */
 	uint32_t kill_delay_ms;	/* from the event to SIGKILL; 0 for what the module has */
 	uint32_t max_table_kib;
 	uint32_t max_repeats;	/* how often the module tries to help at one sink; 0 for what it has */
@@ -95,6 +95,7 @@ struct verdict {
 	bool fell_back;		/* the module only reports now */
 	uint64_t listed;	/* the most clients that were listed as condemned at a time */
 	uint64_t table_kib;	/* the most that its sinks' page tables took whenever somebody looked */
+	uint64_t took_ms;	/* the whole scene */
 	struct lock_times lock;
 	struct spread benign_ns;
 	struct spread fatal_ns;

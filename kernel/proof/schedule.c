@@ -36,18 +36,19 @@ static bool run_schedule(uint32_t seed)
 	return false;
 }
 
-int run_schedules(const char *first, const char *count)
+int run_schedules(const char *first, const char *count, const char *times)
 {
 	uint32_t from = (uint32_t)strtoul(first ? first : "1", NULL, 10);
-	uint32_t number = (uint32_t)strtoul(count ? count : "1", NULL, 10);
+	uint32_t seeds = (uint32_t)strtoul(count ? count : "1", NULL, 10);
+	uint32_t number = seeds * (uint32_t)strtoul(times ? times : "1", NULL, 10);
 	uint32_t failures = 0;
 	uint32_t i;
 
 	for (i = 0; i < number; i++) {
-		failures += !run_schedule(from + i);
+		failures += !run_schedule(from + i % seeds);
 		if ((i + 1) % PROGRESS == 0)
 			printf("%u of %u schedules, %u failed\n", i + 1, number, failures);
 	}
-	printf("{\"schedules\": %u, \"first\": %u, \"failed\": %u}\n", number, from, failures);
+	printf("{\"schedules\": %u, \"first\": %u, \"seeds\": %u, \"failed\": %u}\n", number, from, seeds, failures);
 	return failures ? 1 : 0;
 }

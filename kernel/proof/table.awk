@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-# awk -v driver=V -v commit=C -v kernel=K -v command=... -v arch=0|1 -v json=FILE -f table.awk STOCK.log PATCHED.log
-# Joins the two runs by class, prints the table, writes FILE. Exit status 1 where a class is not as expected.
-# The patched run may have each class several times: every time has to be as expected, and the longest times count.
+# awk -v driver=V -v commit=C -v kernel=K -v command=... -v arch=0|1 -v json=FILE -f table.awk STOCK.log PATCHED.log...
+# Joins the runs by class, prints the table, writes FILE. Exit status 1 where a class is not as expected.
+# A patched run may have each class several times: every time has to be as expected, and the longest times count.
 function field(name,   text) {
 	text = $0
 	if (!sub(".*\"" name "\": ", "", text))
@@ -50,7 +50,47 @@ function patched_words(c) {
 	return (live[c] == "true" ? "neighbours live" : "neighbours die") (ended[c] == "true" ? ", client ended" : "") \
 		(clean[c] == "true" ? "" : ", something left")
 }
+# The values of all classes and guests, by size. There are some thousands at most.
+function sort_values(name,   i, j, value) {
+	for (i = 2; i <= number[name]; i++) {
+		value = values[name, i]
+		for (j = i - 1; j >= 1 && values[name, j] > value; j--)
+			values[name, j + 1] = values[name, j]
+		values[name, j + 1] = value
+	}
+}
+# As field() gives one of a class.
+function spread_of(name,   n) {
+	n = number[name]
+	if (n == 0)
+		return ""
+	sort_values(name)
+	return n " " values[name, int((n + 1) / 2)] " " values[name, int((n * 99 + 99) / 100)] " " values[name, n]
+}
+function all_as_json(   ordinary, sink) {
+	ordinary = spread_of("lock_benign_us")
+	sink = spread_of("sink_us")
+	return sprintf("\"all_classes\": {\"sink_over_ordinary_hold_p50\": %s, \"sink_over_ordinary_hold_p99\": %s, " \
+		"\"sink_over_ordinary_hold_largest\": %s, \"sink_p99_over_ordinary_p50\": %s, %s, %s, %s, %s}", \
+		ratio_of(sink, ordinary, 2), ratio_of(sink, ordinary, 3), ratio_of(sink, ordinary, 4), \
+		part(ordinary, 2) > 0 ? sprintf("%.2f", part(sink, 3) / part(ordinary, 2)) : "null", \
+		as_json("lock_benign_us", ordinary), as_json("sink_us", sink), \
+		as_json("lock_benign_pushes", spread_of("lock_benign_pushes")), as_json("sink_pushes", spread_of("sink_pushes")))
+}
+# The module's own histogram, of all guests together: under so many microseconds, each twice the one before, and what took longer.
+function took_as_json(   us, text) {
+	for (us = 64; us <= 65536; us *= 2)
+		text = text "\"under_" us "\": " took["under_" us] + 0 ", "
+	return "\"took_us\": {" text "\"longer\": " took["longer"] + 0 "}"
+}
 FNR == 1 { file++ }
+file >= 2 && /^took_us / { took[$2] += $3 }
+file >= 2 && /^\{"each"/ {
+	name = field("each")
+	count_of = split(field("values"), each, " ")
+	for (i = 1; i <= count_of; i++)
+		values[name, ++number[name]] = each[i] + 0
+}
 !/^\{"class"/ { next }
 file == 1 {
 	c = field("class")
@@ -59,7 +99,7 @@ file == 1 {
 	stock_ok[c] = field("as_expected")
 	stock_resets[c] = field("resets")
 }
-file == 2 {
+file >= 2 {
 	c = field("class")
 	times[c]++
 	live[c] = every(live[c], "innocents_live")
@@ -82,6 +122,7 @@ END {
 	printf "  \"architecture\": \"%s\",\n", (arch == 0 ? "Turing" : "Hopper") >json
 	printf "  \"command\": \"%s\",\n  \"what\": \"the driver's logic against a model of the GPU in QEMU; no GPU\",\n", \
 		command >json
+	printf "  %s,\n  %s,\n", all_as_json(), took_as_json() >json
 	printf "  \"classes\": [" >json
 	printf "%-49s %-16s %-32s %7s %7s %7s %9s\n", "class", "stock", "patched", "p50", "p99", "largest", "lock p50"
 	for (i = 1; i <= count; i++) {

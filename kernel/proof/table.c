@@ -9,7 +9,8 @@
 
 /*
  * What one fault's sink may cost the neighbours, in pushes that the GPU's service lock waits for: eight sinks that it takes
- * in with the entries of two directories beside each, four new tables, its own entries, and two directories beside it.
+ * in or gives up, with the entries of two directories beside each, four new tables, its own entries, and two directories
+ * beside it.
  */
 #define PUSHES_AT_MOST	(8 * 3 + 4 + 1 + 2)
 
@@ -65,11 +66,11 @@ static void print_verdict(const struct fault_class *class, const struct verdict 
 {
 	printf("{\"class\": \"%s\", \"as_expected\": %s, \"innocents_live\": %s, \"values_right\": %s, "
 	       "\"faulter_ended\": %s, \"resets\": %lu, \"reported\": %lu, \"channel_errors\": %lu, \"clean\": %s, "
-	       "\"deferred\": %lu, \"contained\": %lu, \"table_kib\": %lu, ",
+	       "\"deferred\": %lu, \"contained\": %lu, \"table_kib\": %lu, \"took_ms\": %lu, ",
 	       class->name, as_expected(class, verdict, patched) ? "true" : "false", verdict->innocents_live ? "true" : "false",
 	       verdict->values_right ? "true" : "false", verdict->faulter_ended ? "true" : "false", verdict->resets,
 	       verdict->reported, verdict->channel_errors, verdict->clean ? "true" : "false", verdict->deferred,
-	       verdict->contained, verdict->table_kib);
+	       verdict->contained, verdict->table_kib, verdict->took_ms);
 	print_times(verdict);
 	printf("\"left\": \"%s\"}\n", verdict->clean ? "" : verdict->left);
 }
@@ -127,5 +128,7 @@ int run_classes(bool patched, const char *only, unsigned long times)
 
 	while (times-- > 0)
 		failures += run_once(patched, only);
+	if (patched)
+		lock_times_print_each();
 	return failures ? 1 : 0;
 }

@@ -106,10 +106,16 @@ static void add(struct values *values, uint64_t value)
 		values->value[values->count++] = value;
 }
 
-static struct spread take(struct values *values)
+/* Of everything that was traced so far. */
+static struct values all_benign_us, all_sink_us, all_benign_pushes, all_sink_pushes;
+
+static struct spread take(struct values *values, struct values *all)
 {
 	struct spread spread = spread_of(values->value, values->count);
+	uint64_t i;
 
+	for (i = 0; all && i < values->count; i++)
+		add(all, values->value[i]);
 	free(values->value);
 	return spread;
 }
@@ -193,12 +199,30 @@ struct lock_times lock_times_end(void)
 	if (trace)
 		fclose(trace);
 	times = (struct lock_times){
-		.benign_us = take(&reader->benign_us),
-		.fatal_us = take(&reader->fatal_us),
-		.sink_us = take(&reader->sink_us),
-		.benign_pushes = take(&reader->benign_pushes),
-		.sink_pushes = take(&reader->sink_pushes),
+		.benign_us = take(&reader->benign_us, &all_benign_us),
+		.fatal_us = take(&reader->fatal_us, NULL),
+		.sink_us = take(&reader->sink_us, &all_sink_us),
+		.benign_pushes = take(&reader->benign_pushes, &all_benign_pushes),
+		.sink_pushes = take(&reader->sink_pushes, &all_sink_pushes),
 	};
 	free(reader);
 	return times;
+}
+
+static void print_values(const char *name, const struct values *all)
+{
+	uint64_t i;
+
+	printf("{\"each\": \"%s\", \"values\": \"", name);
+	for (i = 0; i < all->count; i++)
+		printf("%s%lu", i ? " " : "", all->value[i]);
+	printf("\"}\n");
+}
+
+void lock_times_print_each(void)
+{
+	print_values("lock_benign_us", &all_benign_us);
+	print_values("sink_us", &all_sink_us);
+	print_values("lock_benign_pushes", &all_benign_pushes);
+	print_values("sink_pushes", &all_sink_pushes);
 }

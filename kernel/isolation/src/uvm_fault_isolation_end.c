@@ -11,6 +11,9 @@
 static struct workqueue_struct *g_work_queue;
 static struct workqueue_struct *g_grace_queue;
 
+// How soon a grace time ends that root has shortened meanwhile
+#define UVM_FAULT_ISOLATION_GRACE_LOOK_MS 100
+
 // Who is condemned and still here: no number of events makes anybody miss one.
 #define UVM_FAULT_ISOLATION_CONDEMNED_PATH "driver/nvidia-uvm/fault_isolation_condemned"
 static LIST_HEAD(g_condemned);
@@ -146,12 +149,20 @@ static bool deserves_grace(uvm_fault_isolation_client_t *client)
     return shares;
 }
 
+static void continue_grace(uvm_fault_isolation_client_t *client)
+{
+    NvU32 delay_ms = min(uvm_fault_isolation_grace_ms(), (NvU32)UVM_FAULT_ISOLATION_GRACE_LOOK_MS);
+
+    queue_delayed_work(g_grace_queue, &client->grace_work, msecs_to_jiffies(delay_ms));
+}
+
 // The module stays as long as the VA space; who unloads it afterwards waits for the queue
 static void start_grace(uvm_fault_isolation_client_t *client)
 {
     __module_get(THIS_MODULE);
     log_termination(client);
-    queue_delayed_work(g_grace_queue, &client->grace_work, msecs_to_jiffies(uvm_fault_isolation_grace_ms()));
+    client->grace_start = get_jiffies_64();
+    continue_grace(client);
 }
 
 // What the release of the descriptor for the mm would have done. The last reference to the VA space's own descriptor may go here.
@@ -186,6 +197,11 @@ static void grace_over(uvm_fault_isolation_client_t *client)
 static void grace_over_entry(struct work_struct *work)
 {
     uvm_fault_isolation_client_t *client = container_of(to_delayed_work(work), uvm_fault_isolation_client_t, grace_work);
+
+    if (get_jiffies_64() - client->grace_start < msecs_to_jiffies(uvm_fault_isolation_grace_ms())) {
+        continue_grace(client);
+        return;
+    }
 
     UVM_ENTRY_VOID(grace_over(client));
     module_put(THIS_MODULE);

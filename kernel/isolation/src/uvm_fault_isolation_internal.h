@@ -121,6 +121,7 @@ struct uvm_fault_isolation_client_struct
 
     // Tear-down, when the grace is over
     struct delayed_work grace_work;
+    NvU64 grace_start;
     struct file *grace_file;
 };
 

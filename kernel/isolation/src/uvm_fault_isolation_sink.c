@@ -45,7 +45,7 @@ static const uvm_fault_isolation_level_t levels[] = {
 // From here on a sink takes along what is free beside it, in the directories above its table.
 #define UVM_FAULT_ISOLATION_SIBLINGS_AFTER 12
 
-// What a new sink may take in, or give up for room, costs time under the service lock.
+// What a new sink takes in and gives up for room costs time under the service lock, so this is for both together.
 #define UVM_FAULT_ISOLATION_MAX_ABSORBED 8
 
 // At most one table on each level below the root.
@@ -178,7 +178,11 @@ static NV_STATUS create_sink(uvm_fault_isolation_client_t *client,
 }
 
 // Widens [*start, *end] by the sinks that it touches, takes over the highest repetition, and removes them.
-static NvU32 absorb(uvm_fault_isolation_client_t *client, uvm_fault_isolation_space_t *space, NvU64 *start, NvU64 *end)
+static NvU32 absorb(uvm_fault_isolation_client_t *client,
+                    uvm_fault_isolation_space_t *space,
+                    NvU64 *start,
+                    NvU64 *end,
+                    NvU32 *num_absorbed)
 {
     uvm_range_tree_node_t *node;
     NvU32 num_repeats = 0;
@@ -190,6 +194,7 @@ static NvU32 absorb(uvm_fault_isolation_client_t *client, uvm_fault_isolation_sp
         *end = max(*end, node->end);
         num_repeats = max(num_repeats, sink->num_repeats);
         destroy_sink(client, space, sink);
+        ++*num_absorbed;
     }
 
     return num_repeats;
@@ -213,16 +218,17 @@ bool uvm_fault_isolation_is_full(uvm_fault_isolation_client_t *client, NvU64 byt
 // this very batch, and the replay has to come first, or they are too many for one fault, as where the bound has just been lowered.
 static bool make_room(uvm_fault_isolation_client_t *client,
                       uvm_fault_isolation_space_t *space,
-                      const uvm_fault_buffer_entry_t *fault_entry)
+                      const uvm_fault_buffer_entry_t *fault_entry,
+                      NvU32 num_absorbed)
 {
-    NvU32 num_given_up = 0;
+    NvU32 num_given_up = num_absorbed;
 
     while (uvm_fault_isolation_is_full(client, UVM_FAULT_ISOLATION_MAX_SINK_BYTES)) {
         uvm_fault_isolation_sink_t *oldest = list_first_entry_or_null(&space->sinks, uvm_fault_isolation_sink_t, list_node);
 
         client->is_excessive = true;
         if (!oldest || is_same_batch(oldest, space->gpu_va_space->gpu, fault_entry) ||
-            num_given_up++ == UVM_FAULT_ISOLATION_MAX_ABSORBED)
+            num_given_up++ >= UVM_FAULT_ISOLATION_MAX_ABSORBED)
             return false;
 
         destroy_sink(client, space, oldest);
@@ -249,6 +255,7 @@ static uvm_fault_isolation_outcome_t sink_region(uvm_fault_isolation_client_t *c
     uvm_range_tree_node_t *node = uvm_range_tree_find(&space->tree, fault_entry->fault_address);
     uvm_gpu_t *gpu = space->gpu_va_space->gpu;
     uvm_fault_isolation_sink_t *sink;
+    NvU32 num_absorbed = 0;
 
     if (node && sink_of(node)->num_repeats >= uvm_fault_isolation_max_repeats()) {
         client->is_excessive = true;
@@ -259,13 +266,13 @@ static uvm_fault_isolation_outcome_t sink_region(uvm_fault_isolation_client_t *c
     if (!sink)
         return UVM_FAULT_ISOLATION_OUTCOME_FAILED;
 
-    sink->num_repeats = absorb(client, space, &start, &end) + (node ? 1 : 0);
+    sink->num_repeats = absorb(client, space, &start, &end, &num_absorbed) + (node ? 1 : 0);
     sink->last_batch = uvm_fault_isolation_batch(gpu, fault_entry);
     sink->last_is_replayable = fault_entry->is_replayable;
     sink->node.start = start;
     sink->node.end = end;
 
-    if (!make_room(client, space, fault_entry)) {
+    if (!make_room(client, space, fault_entry, num_absorbed)) {
         uvm_kvfree(sink);
         return UVM_FAULT_ISOLATION_OUTCOME_HELD;
     }
