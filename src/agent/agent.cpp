@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
+#include "agent/inner_pids.h"
 #include "agent/restart.h"
 #include "agent/status.h"
 #include "base/overloaded.h"
@@ -115,6 +116,8 @@ void Agent::on_message(Connection& connection, abi::Message message, std::vector
   if (auto may = admit(connection, message); !may) return answers_.give(connection, may);
   if (answers_.is_done(connection)) return answers_.give(connection, {});
   if (!is_let_in(connection, message)) return;
+  if (auto ours = translate_pids(kernel_, connection.peer().pid, message); !ours)
+    return answers_.give(connection, ours);
   std::visit(
       Overloaded{
           [&](const abi::Join& request) {
