@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
+#include "agent/inner_pids.h"
 #include "agent/restart.h"
 #include "agent/status.h"
 #include "base/overloaded.h"
@@ -115,6 +116,8 @@ void Agent::on_message(Connection& connection, abi::Message message, std::vector
   if (auto may = admit(connection, message); !may) return answers_.give(connection, may);
   if (answers_.is_done(connection)) return answers_.give(connection, {});
   if (!is_let_in(connection, message)) return;
+  if (auto ours = translate_pids(kernel_, connection.peer().pid, message); !ours)
+    return answers_.give(connection, ours);
   std::visit(
       Overloaded{
           [&](const abi::Join& request) {
@@ -335,6 +338,12 @@ std::string Agent::domain_left_by(const Process& process) const {
   return process.domain();
 }
 
+/// That works, in a domain of its own.
+bool Agent::has_a_spare(pid_t pid) const {
+  const auto spare = spares_.report_of(pid);
+  return spare && !spare->spare_domain.empty();
+}
+
 /// And nothing in its words says in which of that process's domains it was.
 bool Agent::is_of_spares_owner(const fault::Fault& fault) const {
   const fault::SourceTraits& source = fault::traits_of(fault.source);
@@ -353,8 +362,14 @@ void Agent::take_fault(const fault::Fault& fault) {
   const auto means = is_sure ? pair::event_of(fault) : pair::EventType::DangerSeen;
   if (!domain.empty()) pairs_.happened(FaultSeen{domain, means, ends_domain});
   follow_up(fault, is_sure);
-  if (ends_domain && means == pair::EventType::FenceSeen) parking_.on_fell(fault.domain);
+  if (ends_domain && means == pair::EventType::FenceSeen) on_fell(fault.domain);
   tell_fault(fault);
+}
+
+/// Whether or not it was parked.
+void Agent::on_fell(const std::string& domain) {
+  tally_.fell(domain);
+  parking_.on_fell(domain);
 }
 
 void Agent::tell_fault(const fault::Fault& fault) {
@@ -370,8 +385,7 @@ void Agent::tell_fault(const fault::Fault& fault) {
 }
 
 void Agent::on_incident(const fault::Incident& incident) {
-  const bool is_parked = parking_.holds(incident.domain) || parking_.is_to_fall(incident.domain);
-  tally_.on_incident(incident, is_parked);
+  tally_.on_incident(incident);
   if (incident.closed) records_.save_counts();
 }
 
@@ -483,7 +497,7 @@ bool Agent::says_of_reset(const fault::Fault& fault) {
 /// 20 clients needed up to 7 s to notice by themselves (H100, driver 580: results/h100/server-end.json).
 void Agent::on_clients_lost(const std::string& domain) {
   pairs_.happened(ClientsLost{domain});
-  parking_.on_fell(domain);
+  on_fell(domain);
   deaths_.let_go_of(domain);
   spares_.ask_all_to_leave(domain);
   warm_standbys_.forget_ended_servers();

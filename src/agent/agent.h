@@ -109,11 +109,13 @@ class Agent final : private ServerHandler {
   void take_fault(const fault::Fault& fault);
   bool is_of_spares_owner(const fault::Fault& fault) const;
   std::string domain_meant(const fault::Fault& fault) const;
+  bool has_a_spare(pid_t pid) const;
   std::string domain_left_by(const Process& process) const;
   bool is_sure_of_domain(const fault::Fault& fault);
   bool says_of_reset(const fault::Fault& fault);
   void follow_up(const fault::Fault& fault, bool is_sure);
   void tell_fault(const fault::Fault& fault);
+  void on_fell(const std::string& domain);
   void on_incident(const fault::Incident& incident);
   void on_gap(const watch::Gap& gap);
   void on_clients_lost(const std::string& domain);
@@ -145,7 +147,9 @@ class Agent final : private ServerHandler {
                               options_.server_patience,
                               [this](Tenant& tenant, const std::optional<Asker>& asker,
                                      const std::string& but) { pairs_.stand_by(tenant, asker, but); }};
-  Tally tally_{{clock_, domains_, tenants_}};
+  Tally tally_{{clock_, domains_, tenants_},
+               {[this](const std::string& domain) { return parking_.is_to_fall(domain); },
+                [this](pid_t pid) { return has_a_spare(pid); }}};
   Records records_{
       {manager_, tenants_, processes_, holder_, credentials_, placements_, warm_standbys_, tally_},
       options_.returns_within};

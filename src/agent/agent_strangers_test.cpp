@@ -26,6 +26,15 @@ class Strangers : public AgentTest {
     }
     return nullptr;
   }
+  /// One that has loaded the guard by itself.
+  void strays(const Peer& stranger) {
+    strays::Stray stray;
+    stray.pid = stranger.pid();
+    stray.access = "store";
+    stray.address = 0x40;
+    stray.blocks = 1;
+    detectors.callbacks.on_stray(stray);
+  }
   std::vector<abi::Event> told(Peer& watcher, const std::string& what) {
     std::vector<abi::Event> events;
     while (auto received = watcher.receive()) {
@@ -66,6 +75,30 @@ TEST_F(Strangers, ItsFaultIsItsDomains) {
   EXPECT_EQ(link::parse_status(agent->status_json()).tenant("llm")->phase, pair::Phase::Suspecting);
   xid_31(stranger.pid());  // UVM has told of the domain's fault
   EXPECT_EQ(word(llm.page).epoch, 1u);
+}
+
+TEST_F(Strangers, WhatOneStraysToIsToldAndCountedAndItEnds) {
+  auto llm = pair("llm");
+  Peer stranger = peer(), watcher = peer();
+  ask(watcher, abi::Subscribe{});
+  mps_names("a", {llm.active.pid(), stranger.pid()});
+  strays(stranger);
+  const auto events = told(watcher, "stray");
+  ASSERT_EQ(events.size(), 1u);
+  EXPECT_EQ(events[0].pid, stranger.pid());
+  EXPECT_EQ(events[0].tenant, "");
+  const auto counts = nlohmann::json::parse(agent->status_json())["counts"];
+  EXPECT_EQ(counts["faults"]["mmu_replayable"]["contained"], 1);
+  EXPECT_EQ(counts["past_faults"][0]["culprit"], "process " + std::to_string(stranger.pid()));
+  EXPECT_TRUE(domains.terminations.contains(stranger.pid()));
+  EXPECT_FALSE(domains.terminations.contains(llm.active.pid()));
+}
+
+TEST_F(Strangers, OneWhoseFaultTheDriverContainedEnds) {
+  Peer stranger = peer();
+  mps_names("a", {stranger.pid()});
+  detectors.callbacks.on_contained(stranger.pid(), "contained");
+  EXPECT_TRUE(domains.terminations.contains(stranger.pid()));
 }
 
 TEST_F(Strangers, ItsEndIsADangerToItsNeighboursAsAnyOther) {

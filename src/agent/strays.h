@@ -35,7 +35,9 @@ class Strays {
   void on_contained(pid_t pid, const std::string& what);
 
  private:
-  void end(Tenant& tenant, pid_t pid, const std::string& why);
+  abi::StrayPolicy policy_for(const Tenant* tenant) const;
+  /// `tenant`: null: it is a stranger.
+  void end(Tenant* tenant, pid_t pid, const std::string& why);
 
   Knows at_;
 };

@@ -3,10 +3,12 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "agent/counts.h"
@@ -26,7 +28,13 @@ class Tally {
     const Domains& domains;
     const Tenants& tenants;
   };
-  explicit Tally(Knows knows) : at_(knows) {}
+  struct Callbacks {
+    /// It is parked, and has not fallen yet.
+    std::function<bool(const std::string& domain)> is_held;
+    /// That process has a spare driver instance elsewhere, and may go on there after its domain has fallen.
+    std::function<bool(pid_t pid)> can_outlive;
+  };
+  Tally(Knows knows, Callbacks callbacks) : at_(knows), callbacks_(std::move(callbacks)) {}
 
   /// Goes on from what agents before have counted. Once, also where that is nothing.
   void begin(Counts before);
@@ -34,8 +42,10 @@ class Tally {
   Counts counts() const;
 
   /// One that is new, has changed, or is closed: then it is counted, as soon as nobody is in doubt who was in
-  /// its domain. `is_parked`: that domain is held now.
-  void on_incident(const fault::Incident& incident, bool is_parked);
+  /// its domain, and that is not held.
+  void on_incident(const fault::Incident& incident);
+  /// A domain that was held has fallen, with whoever is there and cannot outlive it.
+  void fell(const std::string& domain);
   /// A fault that is no incident, since it harmed nobody: its process's own guard has told of it.
   void contained(fault::FaultClass fault_class, PastFault fault);
   /// A standby has taken over, and that domain is the one that its tenant has left by it.
@@ -52,8 +62,17 @@ class Tally {
     PastFault told = {};                 ///< names also one that is no tenant
     bool is_contained = false;
     bool is_parked = false;
-    bool ends_domain = false;  ///< with whoever is in it, also who has not noticed yet
+    bool has_fallen = false;       ///< its domain, which was parked
+    std::set<std::string> fallen;  ///< tenants, with it
+    bool ends_domain = false;      ///< with whoever is in it, also who has not noticed yet
+    bool names_exception = false;  ///< a core dump does
     Monotonic first_seen{};
+  };
+  /// From an exception in a domain that is parked until what its fall brings has been told.
+  struct Parked {
+    std::uint64_t incident = 0;
+    Monotonic since{};
+    Monotonic until = Monotonic::max();
   };
   struct Promotion {
     Monotonic when{};
@@ -61,17 +80,23 @@ class Tally {
   };
 
   void note_affected(Fault& fault, const fault::Incident& incident) const;
+  bool is_aftermath(std::uint64_t id, const Fault& fault) const;
+  void end_of_parking(const std::string& domain);
+  void note_fallen(Fault& fault) const;
   bool is_in_doubt(const Fault& fault) const;
   bool was_promoted_since(const std::string& tenant, Monotonic when) const;
   bool has_ended(const std::string& tenant) const;
   FaultOutcome outcome_of(const Fault& fault) const;
+  bool is_lost(const Fault& fault, const std::string& tenant) const;
   void count(const Fault& fault);
   void count_decided();
 
   Knows at_;
+  Callbacks callbacks_;
   Counts counts_;
   std::map<std::uint64_t, Fault> open_;        ///< by the incident's id
   std::vector<Fault> closed_;                  ///< not counted yet
+  std::map<std::string, Parked> parked_;       ///< the last time of each domain
   std::map<std::string, Promotion> promoted_;  ///< the last one of each tenant
   std::set<std::string> promoting_;            ///< whose is under way
   std::set<std::string> finished_;             ///< in good order, while faults are open

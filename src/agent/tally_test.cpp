@@ -14,7 +14,11 @@ class TallyTest : public testing::Test {
   FakeClock clock;
   FakeDomains domains;
   Tenants tenants;
-  Tally tally{{clock, domains, tenants}};
+  std::set<std::string> held;  ///< domains
+  std::set<pid_t> with_spares;
+  Tally tally{{clock, domains, tenants},
+              {[this](const std::string& domain) { return held.contains(domain); },
+               [this](pid_t pid) { return with_spares.contains(pid); }}};
   std::uint64_t last_id = 0;
 
   TallyTest() { tally.begin({}); }
@@ -60,12 +64,21 @@ class TallyTest : public testing::Test {
     incident.signals = {signal};
     return incident;
   }
-  void hear(const fault::Incident& incident, bool is_parked = false) {
-    tally.on_incident(incident, is_parked);
-  }
+  void hear(const fault::Incident& incident) { tally.on_incident(incident); }
   void close(fault::Incident incident) {
     incident.closed = true;
     hear(incident);
+  }
+  /// Its domain is held from then on.
+  void park(const fault::Incident& incident) {
+    held = {"a"};
+    hear(incident);
+    close(incident);
+  }
+  /// As the agent does it.
+  void fall() {
+    tally.fell("a");
+    held.clear();
   }
   std::uint64_t sm_faults(FaultOutcome outcome) { return tally.counts().of_fault(FaultClass::Sm, outcome); }
   std::uint64_t all_faults() {
@@ -144,12 +157,80 @@ TEST_F(TallyTest, OneWhomNobodyNamesIsAmongThoseThatEnded) {
   EXPECT_EQ(sm_faults(FaultOutcome::Lost), 1u);
 }
 
-TEST_F(TallyTest, AFaultInAParkedDomainIsParkedAlsoOnceThatHasFallen) {
+TEST_F(TallyTest, AFaultInAParkedDomainIsCountedOnceThatHasFallen) {
   serves("rogue", "a", 1);
+  Tenant& plain = serves("plain", "a", 2);
+  park(sm_fault());
+  EXPECT_EQ(all_faults(), 0u) << "who is there may still leave";
+  end(plain);
+  EXPECT_EQ(all_faults(), 0u);
+  fall();
+  EXPECT_EQ(sm_faults(FaultOutcome::Parked), 1u);
+}
+
+TEST_F(TallyTest, WhoIsThereWhenAParkedDomainFallsIsLost) {
+  const Tenant& rogue = serves("rogue", "a", 1);
   serves("plain", "a", 2);
-  const auto incident = sm_fault();
-  hear(incident, true);
-  close(incident);
+  auto incident = sm_fault();
+  name(incident, rogue);
+  park(incident);
+  fall();
+  EXPECT_EQ(sm_faults(FaultOutcome::Lost), 1u);
+  EXPECT_EQ(all_faults(), 1u);
+}
+
+TEST_F(TallyTest, WhoHasLeftAParkedDomainIsNotLostInItsFall) {
+  const Tenant& rogue = serves("rogue", "a", 1);
+  Tenant& handed_over = serves("handed-over", "a", 2);
+  Tenant& moved = serves("moved", "a", 4);
+  const Tenant& moves = serves("moves", "a", 5);
+  with_spares = {moves.active.pid};
+  auto incident = sm_fault();
+  name(incident, rogue);
+  park(incident);
+  promote(handed_over, "b", Fence::HandOver);
+  move(handed_over, Phase::Serving);
+  moved.active.domain = "b";
+  fall();
+  EXPECT_EQ(sm_faults(FaultOutcome::Parked), 1u);
+}
+
+TEST_F(TallyTest, TheFallOfAParkedDomainIsNoFaultOfItsOwn) {
+  const Tenant& rogue = serves("rogue", "a", 1);
+  serves("plain", "a", 2);
+  auto incident = sm_fault();
+  name(incident, rogue);
+  park(incident);
+  clock.advance(Milliseconds(5'000));
+  const auto words_of_the_fall = sm_fault();
+  fall();
+  hear(words_of_the_fall);
+  close(words_of_the_fall);
+  EXPECT_EQ(sm_faults(FaultOutcome::Lost), 1u);
+  EXPECT_EQ(all_faults(), 1u);
+  clock.advance(Milliseconds(5'000));
+  close(sm_fault());
+  EXPECT_EQ(all_faults(), 2u) << "the domain is another one by now";
+}
+
+TEST_F(TallyTest, AnotherExceptionInAParkedDomainIsOneMore) {
+  serves("rogue", "a", 1);
+  park(sm_fault());
+  clock.advance(Milliseconds(2'000));
+  auto second = sm_fault();
+  second.signals[0].source = fault::FaultSource::CoreDump;
+  close(second);
+  fall();
+  EXPECT_EQ(all_faults(), 2u);
+  EXPECT_EQ(sm_faults(FaultOutcome::Parked), 2u);
+}
+
+TEST_F(TallyTest, AParkedDomainWhoseFallNobodyTellsIsDecidedOnceItIsNotHeldAnyMore) {
+  serves("rogue", "a", 1);
+  park(sm_fault());
+  held.clear();
+  Tenant& other = serves("other", "b", 7);
+  move(other, Phase::Finished);
   EXPECT_EQ(sm_faults(FaultOutcome::Parked), 1u);
 }
 
@@ -210,7 +291,8 @@ TEST_F(TallyTest, RestartsOfDomainsAreAddedToThoseThatAgentsBeforeHaveSeen) {
   Counts before;
   before.agent_starts = 4;
   before.domain_restarts["a"] = {2, 3};
-  Tally next({clock, domains, tenants});
+  Tally next({clock, domains, tenants},
+             {[](const std::string&) { return false; }, [](pid_t) { return false; }});
   next.begin(before);
   EXPECT_EQ(next.counts().agent_starts, 5u);
   EXPECT_EQ(next.counts().domain_restarts["a"].of_server, 3u);

@@ -7,6 +7,7 @@
 namespace firebreak::cli {
 
 // Each adds its subcommand to `app` and, when the user chose it, puts what to do into `action`.
+void add_cdi(CLI::App& app, Action& action);
 void add_doctor(CLI::App& app, Action& action);
 void add_explain(CLI::App& app, Action& action);
 void add_guard_probe(CLI::App& app, Action& action);

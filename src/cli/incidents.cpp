@@ -68,7 +68,7 @@ void add_incidents(CLI::App& app, Action& action) {
       app.add_subcommand("incidents", "Shows the last faults, and what came of each for other tenants");
   command->footer(
       "The last 64, also of agents before, since the machine or the service was started. contained: nothing "
-      "came of it; parked: others can leave its domain; failed_over: a standby went on; lost: somebody "
+      "came of it; parked: others left its domain; failed_over: a standby went on; lost: somebody "
       "ended.");
   command->add_flag("--json", *as_json, "One JSON document, for programs");
   add_socket_option(*command, *socket_path);

@@ -13,6 +13,7 @@ int main(int argument_count, char** arguments) {
   app.footer(
       "FIREBREAK_GPU=real|soft chooses the GPU (default: real); soft is for trying Firebreak without one.");
   cli::Action action;
+  cli::add_cdi(app, action);
   cli::add_doctor(app, action);
   cli::add_explain(app, action);
   cli::add_guard_probe(app, action);

@@ -62,6 +62,25 @@ std::vector<pid_t> children_of(Kernel& kernel, pid_t pid) {
   return children;
 }
 
+bool is_in_inner_namespace(Kernel& kernel, pid_t pid) {
+  return numbers_in(kernel.read_file(proc_folder(pid) + "/status").value_or("")).size() > 1;
+}
+
+std::optional<pid_t> find_numbered(Kernel& kernel, pid_t pid, pid_t number) {
+  const auto numbers_of = [&](pid_t of) {
+    return numbers_in(kernel.read_file(proc_folder(of) + "/status").value_or(""));
+  };
+  const std::size_t depth = numbers_of(pid).size();
+  if (depth == 0) return std::nullopt;
+  std::vector<pid_t> all = children_of(kernel, pid);
+  all.push_back(pid);
+  for (const pid_t each : all) {
+    const std::vector<pid_t> numbers = numbers_of(each);
+    if (numbers.size() >= depth && numbers[depth - 1] == number) return each;
+  }
+  return std::nullopt;
+}
+
 std::string proc_folder(pid_t pid) { return "/proc/" + std::to_string(pid); }
 
 std::vector<pid_t> other_threads(Kernel& kernel, pid_t pid) {
@@ -139,23 +158,26 @@ std::string_view parent(std::string_view stat) { return stat_field(stat, 4); }
 
 namespace {
 
-/// Real, effective, saved, and for files; fewer: that is no status. A name cannot hold a line's end there.
-std::vector<uid_t> users_in(std::string_view status) {
-  constexpr std::string_view label = "\nUid:";
-  std::vector<uid_t> users;
+/// Of a line of numbers, which each begin with a tab. A name cannot hold a line's end there.
+template <class Number>
+std::vector<Number> numbers_after(std::string_view label, std::string_view status) {
+  std::vector<Number> numbers;
   const std::size_t found = status.find(label);
-  if (found == std::string_view::npos) return users;
+  if (found == std::string_view::npos) return numbers;
   const char* at = status.data() + found + label.size();
   const char* const end = status.data() + std::min(status.find('\n', found + 1), status.size());
   while (at != end && *at == '\t') {
-    uid_t user = 0;
-    const auto read = std::from_chars(at + 1, end, user);
+    Number number = 0;
+    const auto read = std::from_chars(at + 1, end, number);
     if (read.ec != std::errc()) break;
-    users.push_back(user);
+    numbers.push_back(number);
     at = read.ptr;
   }
-  return users;
+  return numbers;
 }
+
+/// Real, effective, saved, and for files; fewer: that is no status.
+std::vector<uid_t> users_in(std::string_view status) { return numbers_after<uid_t>("\nUid:", status); }
 
 }  // namespace
 
@@ -163,6 +185,8 @@ std::optional<uid_t> user_in(std::string_view status) {
   const std::vector<uid_t> users = users_in(status);
   return users.empty() ? std::nullopt : std::optional(users.front());
 }
+
+std::vector<pid_t> numbers_in(std::string_view status) { return numbers_after<pid_t>("\nNSpid:", status); }
 
 bool is_of_user_alone(std::string_view status, uid_t user) {
   const std::vector<uid_t> users = users_in(status);

@@ -31,6 +31,12 @@ char state_in(Kernel& kernel, const std::string& folder);
 /// Those whose parent is `pid` now, in no order.
 std::vector<pid_t> children_of(Kernel& kernel, pid_t pid);
 
+/// Whether it is in a PID namespace within ours, as a process of a container is. False also where it is gone.
+bool is_in_inner_namespace(Kernel& kernel, pid_t pid);
+
+/// Which of a process and its children has that number in the PID namespace of `pid`; none: none of them.
+std::optional<pid_t> find_numbered(Kernel& kernel, pid_t pid, pid_t number);
+
 /// The folder of a process in /proc, without a slash at its end.
 std::string proc_folder(pid_t pid);
 
@@ -80,6 +86,9 @@ std::string_view parent(std::string_view stat);
 
 /// Whose process it is, as /proc/PID/status says: its real user. None: it does not say so.
 std::optional<uid_t> user_in(std::string_view status);
+/// Its numbers in the PID namespaces that it is in, from ours inwards, as /proc/PID/status says. Empty: it
+/// does not say so.
+std::vector<pid_t> numbers_in(std::string_view status);
 /// Whether /proc/PID/status says that the process is of that user in each of the four ways: real, effective,
 /// saved, and for files. A program that can be somebody else's is not.
 bool is_of_user_alone(std::string_view status, uid_t user);

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+#include <sys/stat.h>
+
+#include <CLI/CLI.hpp>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "cli/agent_socket.h"
+#include "cli/cdi_spec.h"
+#include "cli/commands.h"
+#include "link/agent_link.h"
+#include "os/self.h"
+
+namespace firebreak::cli {
+namespace {
+
+using nlohmann::json;
+
+struct Options {
+  std::string socket_path;
+  std::string what;  ///< "generate": others may come
+  std::string output;
+  std::string shared_memory = "/dev/shm";
+  std::uint32_t seats = 1;
+  bool without_guard = false;
+  bool without_group = false;
+};
+
+Result<json> status_of_agent(const std::string& socket_path) {
+  auto link = link::AgentLink::connect(socket_path);
+  if (!link) return propagate(link);
+  const auto status = (*link)->status();
+  if (!status) return propagate(status);
+  json document = json::parse(*status, nullptr, false);
+  if (document.is_object()) return document;
+  return fail(ErrorCode::Protocol, "the agent's status is no JSON object");
+}
+
+/// Of the socket that a container's user, whoever that is, has to be let in by.
+Result<gid_t> group_of(const std::string& path) {
+  struct stat found {};
+  if (!path.empty() && ::stat(path.c_str(), &found) == 0) return found.st_gid;
+  return fail(ErrorCode::NotFound, "the agent has no socket for tenants",
+              "start firebreakd with --tenant-group");
+}
+
+Result<std::string> guard_library() {
+  std::error_code missing;
+  const auto library =
+      std::filesystem::canonical(program_folder() + "/../lib/libfirebreak-guard.so", missing);
+  if (!missing) return library.string();
+  return fail(ErrorCode::NotFound, "the guard is not installed",
+              "install firebreak-preload, or say --no-guard");
+}
+
+/// There is the old file or the new one. All may read it: containers are not root's alone.
+Status replace(const std::string& path, const std::string& content) {
+  const std::filesystem::path next =
+      std::filesystem::path(path).replace_filename("." + std::to_string(os::own_pid()) + ".firebreak");
+  std::ofstream file(next);
+  file << content;
+  file.close();
+  std::error_code failed;
+  if (file) std::filesystem::rename(next, path, failed);
+  if (file && !failed) return {};
+  std::error_code ignored;
+  std::filesystem::remove(next, ignored);
+  return fail(ErrorCode::PermissionDenied, "cannot write " + path,
+              "is its folder there, and yours to write?");
+}
+
+Result<CdiOptions> ask(const Options& options) {
+  const auto status = status_of_agent(options.socket_path);
+  if (!status) return propagate(status);
+  CdiOptions spec;
+  spec.seats = options.seats;
+  spec.shared_memory = options.shared_memory;
+  spec.tenants_socket = status->value("tenants_socket", "");
+  const auto group = group_of(spec.tenants_socket);
+  if (!group) return propagate(group);
+  if (!options.without_group) spec.group = *group;
+  const std::filesystem::path folder = std::filesystem::path(spec.tenants_socket).parent_path();
+  for (const json& domain : status->value("domains", json::array())) {
+    const std::string name = domain.value("name", "");
+    spec.domains.push_back({name, (folder / name / "pipe").string()});
+  }
+  if (options.without_guard) return spec;
+  const auto library = guard_library();
+  if (!library) return propagate(library);
+  spec.guard_library = *library;
+  return spec;
+}
+
+Status generate(const Options& options) {
+  const auto asked = ask(options);
+  if (!asked) return propagate(asked);
+  const auto spec = cdi_spec(*asked);
+  if (!spec) return propagate(spec);
+  const std::string text = spec->dump(2) + "\n";
+  if (!options.output.empty()) return replace(options.output, text);
+  fmt::print("{}", text);
+  return {};
+}
+
+}  // namespace
+
+void add_cdi(CLI::App& app, Action& action) {
+  auto options = std::make_shared<Options>();
+  CLI::App* command = app.add_subcommand("cdi",
+                                         "Writes what container runtimes read (Container Device Interface): "
+                                         "a seat in an MPS domain is a device");
+  command->footer("podman run --device firebreak.dev/seat=a-1 ... is then in domain a.");
+  command->add_option("WHAT", options->what, "To write the file")
+      ->required()
+      ->check(CLI::IsMember({"generate"}));
+  command->add_option("--output", options->output,
+                      "The file, as /etc/cdi/firebreak.json (default: standard output)");
+  command->add_option("--seats", options->seats, "How many devices each domain has")
+      ->capture_default_str()
+      ->check(CLI::Range(1U, 1000U));
+  command->add_flag("--no-guard", options->without_guard, "Containers do not load the guard");
+  command->add_flag(
+      "--no-group", options->without_group,
+      "Leave out the group that may use the agent's socket, for runtimes that read CDI 0.5 alone "
+      "(podman 4.3): they are told by --group-add");
+  command
+      ->add_option("--shm", options->shared_memory,
+                   "The host's folder that is /dev/shm in containers, which MPS needs; empty: their own")
+      ->capture_default_str();
+  add_socket_option(*command, options->socket_path);
+  command->callback([options, &action] {
+    action = [options] {
+      const Status done = generate(*options);
+      return done ? 0 : complain(to_string(done.error()));
+    };
+  });
+}
+
+}  // namespace firebreak::cli
