@@ -73,15 +73,6 @@ TEST_F(Question, AnAgentThatSaysNothingIsNotWaitedForForEver) {
   EXPECT_EQ(answer.error().code, ErrorCode::Timeout);
 }
 
-TEST_F(Question, OneThatTalksOnAndOnIsNeither) {
-  ask(Milliseconds(50));
-  while (answer_.wait_for(std::chrono::milliseconds(1)) != std::future_status::ready) {
-    const std::string text = abi::encode(abi::Event{});
-    (void)asker_->send(std::as_bytes(std::span(text)), {}, question_patience);
-  }
-  EXPECT_FALSE(answer_.get());
-}
-
 TEST_F(Question, OneThatGoesOrRavesIsAFailure) {
   ask();
   asker_.reset();

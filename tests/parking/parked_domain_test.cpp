@@ -286,11 +286,12 @@ class ByCalls : public ParkedDomainWhole {
     wait("its first kernel", [&] { return one.said("working"); });
     return one;
   }
-  void expect_to_park(Player& one) {
+  void expect_to_park(Player& one, const std::string& who) {
     Player& rogue = start_rogue("misaligned-load");
     const pid_t culprit = pid_of("rogue");
     fault(rogue);
     EXPECT_EQ(domain()["parking"]["state"], "held");
+    EXPECT_TRUE(agent_->said(who + " has begun its core dump")) << "and not into a file somewhere else";
     let_them_end();
     expect_right(one);
     expect_to_have_got_nothing(rogue, culprit, false);
@@ -300,8 +301,9 @@ class ByCalls : public ParkedDomainWhole {
 TEST_F(ByCalls, AProgramThatHasThePreloadByItsEnvironmentAlone) {
   start_parking();
   Player& one = start_preloaded(checker_command());
-  wait_until_it_is(std::to_string(one.actor->record().pid));
-  expect_to_park(one);
+  const std::string who = std::to_string(one.actor->record().pid);
+  wait_until_it_is(who);
+  expect_to_park(one, who);
 }
 
 // It has a mount namespace of its own, and finds nothing where the agent's pipes are.
@@ -317,16 +319,18 @@ TEST_F(ByCalls, AProgramThatReachesItsPipeByADescriptorAlone) {
   const std::vector<std::string> checker = checker_command();
   command.insert(command.end(), checker.begin(), checker.end());
   Player& one = start_preloaded(std::move(command));
-  wait_until_it_is(std::to_string(one.actor->record().pid));
-  expect_to_park(one);
+  const std::string who = std::to_string(one.actor->record().pid);
+  wait_until_it_is(who);
+  expect_to_park(one, who);
 }
 
 TEST_F(ByCalls, AGuardedTenantWhoseEnvironmentWasCleared) {
   start_parking();
   Player& one = start_tenant("one", without_the_mode(checker_command()), {"--guard"});
   wait("its first kernel", [&] { return one.said("working"); });
-  wait_until_it_is("one-");
-  expect_to_park(one);
+  const std::string who = "one-" + std::to_string(pid_of("one"));
+  wait_until_it_is(who);
+  expect_to_park(one, who);
 }
 
 TEST_F(ByCalls, ATenantOfTheLibraryWhoseEnvironmentWasCleared) {
