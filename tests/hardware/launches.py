@@ -2,11 +2,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """A program that knows nothing of Firebreak and launches an empty kernel back to back, by the driver's own functions.
 Says "working" after the first one; at the end, in JSON, how long a launch took in µs: the median of batches of 1,000,
-each with one wait at its end that is not counted.
+each with one wait at its end that is not counted. With a file it goes on until that is there, SECONDS at most, and says
+what a batch and its wait took before the longest of them and after it: where a neighbour's fault stopped it.
 
-    launches.py SECONDS"""
+    launches.py SECONDS [FILE]"""
 import ctypes
 import json
+import os
 import statistics
 import sys
 import time
@@ -20,12 +22,15 @@ PTX = b""".version 7.0
 
 def main():
     driver = ctypes.CDLL("libcuda.so.1")
-    seconds = float(sys.argv[1])
+    seconds, until = float(sys.argv[1]), sys.argv[2] if len(sys.argv) > 2 else None
 
     def call(name, *arguments):
         result = getattr(driver, name)(*arguments)
         if result != 0:
-            sys.exit(f"{name} answers {result}")
+            if until is None:
+                sys.exit(f"{name} answers {result}")
+            print(json.dumps({"error": f"{name} answers {result}", "wrong_words": 0}), flush=True)
+            os._exit(1)
 
     begin = time.monotonic()
     context, module, kernel = ctypes.c_void_p(), ctypes.c_void_p(), ctypes.c_void_p()
@@ -41,15 +46,24 @@ def main():
     call("cuCtxSynchronize")
     print("working", flush=True)
     first_ms = (time.monotonic() - begin) * 1e3
-    batches = []
-    while time.monotonic() - begin < seconds:
+    batches, wholes = [], []
+    while time.monotonic() - begin < seconds and not (until and os.path.exists(until)):
         batch_began = time.perf_counter_ns()
         for _ in range(1000):
             launch(*one)
         batches.append((time.perf_counter_ns() - batch_began) / 1e6)
         call("cuCtxSynchronize")
-    print(json.dumps({"launch_us": round(statistics.median(batches), 4), "batches": len(batches),
-                      "first_launch_ms": round(first_ms, 1)}))
+        wholes.append((time.perf_counter_ns() - batch_began) / 1e6)
+    seen = {"launch_us": round(statistics.median(batches), 4), "batches": len(batches),
+            "first_launch_ms": round(first_ms, 1)}
+    if until:
+        longest = wholes.index(max(wholes))
+        parts = {"before": wholes[:longest], "after": wholes[longest + 1:]}
+        seen.update({"error": "", "wrong_words": 0, "longest_ms": round(wholes[longest], 3),
+                     **{f"batches_{when}": len(part) for when, part in parts.items()},
+                     **{f"us_a_launch_{when}": round(statistics.median(part), 4) for when, part in parts.items()
+                        if part}})
+    print(json.dumps(seen))
 
 
 if __name__ == "__main__":

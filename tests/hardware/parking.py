@@ -10,7 +10,8 @@ BIN: the folder with the programs. FIREBREAK_GPU=soft: without a GPU. Tenants in
 word of every result until they are done, then the domain falls. One play goes without parking, and has to end them.
 KIND: of firebreak-lab inject, or of more_kinds.py. --beside says what the tenants are: a kind of co_runners.cu (built
 into BIN), torch or torch_train (steps_torch.py), sanitizer or debugger (the checker under NVIDIA's),
-starts (programs that begin and end all the time), or checker (firebreak-checker, four of which are there otherwise).
+starts (programs that begin and end all the time), launches (launches.py, which says how fast it launches before the
+fault and after it), or checker (firebreak-checker, four of which are there otherwise).
 Without the environment of the core dump mode, so that they enter it by the driver's calls: preload (the checker, with
 the preload by its environment and no tenant), hidden (the same, which cannot reach its pipe by a path), guarded (the
 checker under run --guard) and library (firebreak-decode).
@@ -166,6 +167,7 @@ def tenant(agent, name, what, options):
         checker = f"{agent.programs}/firebreak-checker --until {until} --rounds {options.rounds}"
         commands = {"checker": checking,
                     "guarded": without_the_mode(*checking),
+                    "launches": [sys.executable, HERE + "/launches.py", "60", until],
                     "sanitizer": said_by(f"compute-sanitizer --log-file /dev/null {checker}"),
                     "debugger": said_by(f"cuda-gdb -batch -ex run --args {checker}"),
                     "torch": [sys.executable, HERE + "/steps_torch.py", until],
