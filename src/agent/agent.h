@@ -141,7 +141,8 @@ class Agent final : private ServerHandler {
   Processes processes_;
   hold::Holder holder_;
   RecentFaults recent_faults_{clock_, kernel_};
-  Placements placements_{{options_, loop_, domains_, tenants_, credentials_}};
+  Placements placements_{{options_, loop_, domains_, tenants_, credentials_,
+                          [this](const std::string& domain) { return parking_.is_to_fall(domain); }}};
   DescriptorBudget budget_{{tenants_, placements_, processes_}, options_.descriptors_max};
   WarmStandbys warm_standbys_{{loop_, kernel_, domains_, server_, tenants_},
                               options_.server_patience,

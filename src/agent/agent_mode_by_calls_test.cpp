@@ -55,7 +55,6 @@ TEST_F(ModeByCalls, WhoWasNotStartedByRunCanBeInTheMode) {
   EXPECT_THAT(prevented_by(), IsEmpty());
   EXPECT_THAT(told(watcher),
               ElementsAre(named("llm", llm) + " is in the core dump mode by the driver's calls"));
-  EXPECT_EQ(pipe_for(llm), "") << "it is";
   name_by(pipe);
   EXPECT_THAT(parking("a")["culprits"], ElementsAre(llm.pid()));
 }
@@ -95,6 +94,33 @@ TEST_F(ModeByCalls, TheNextAgentKnowsWhoIs) {
   detectors.callbacks.on_gpu_opened(llm.pid());
   EXPECT_THAT(prevented_by(), IsEmpty());
   name_by(pipe);
+}
+
+// Its process has executed another program, which has no settings yet, or it asked and was not heard of any
+// more.
+TEST_F(ModeByCalls, WhoAsksAgainIsNotInTheModeBeforeItSaysSo) {
+  Peer llm = joined("llm");
+  const std::string pipe = pipe_for(llm);
+  ask(llm, abi::CoreDumpMode{});
+  EXPECT_THAT(prevented_by(), IsEmpty());
+  EXPECT_EQ(pipe_for(llm), pipe);
+  EXPECT_THAT(prevented_by(), ElementsAre(named("llm", llm)));
+  ask(llm, abi::CoreDumpMode{});
+  EXPECT_THAT(prevented_by(), IsEmpty());
+  name_by(pipe);
+}
+
+TEST_F(ModeByCalls, ForTheNextAgentWhoHasNotSaidSoIsNot) {
+  Peer llm = joined("llm");
+  const std::string pipe = pipe_for(llm);
+  begin(Milliseconds(600'000));
+  detectors.callbacks.on_gpu_opened(llm.pid());
+  EXPECT_THAT(prevented_by(), ElementsAre(named("llm", llm)));
+  llm.reconnect();
+  settle();
+  EXPECT_EQ(pipe_for(llm), pipe);
+  ask(llm, abi::CoreDumpMode{});
+  EXPECT_THAT(prevented_by(), IsEmpty());
 }
 
 TEST_F(ModeByCalls, MpsIsAskedWhoseClientSomebodyIs) {

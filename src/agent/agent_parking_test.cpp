@@ -113,6 +113,15 @@ TEST_F(ParkedDomain, WhileItIsHeldItTakesNobodyWhateverMpsSays) {
   EXPECT_EQ(parking("a")["state"], "held");
 }
 
+// Who waited for a domain came into this one, and stood still until it fell.
+TEST_F(ParkedDomain, WhileItIsHeldNobodyIsPlacedThereWhateverMpsSays) {
+  Peer first = peer(), second = peer(), next = peer();
+  start(first, "llm");
+  name_culprit(start(second, "rogue"));
+  domains.states = {{"b", mps::DomainState::Draining}};
+  EXPECT_THAT(refusal(next, abi::Place{"next", abi::Role::Active}), HasSubstr("a is parked, b is draining"));
+}
+
 // Blocks that share the halted multiprocessor stand still until the GPU takes turns (H100).
 TEST_F(ParkedDomain, WhileItIsHaltedOtherDomainsTakeTurns) {
   Peer first = peer(), second = peer();

@@ -169,6 +169,7 @@ class Parking {
   /// As offer_pipe() has made it, also an agent's before this one; empty: none.
   std::string pipe_by_calls(pid_t pid) const;
   static bool is_by_calls(const std::string& path);
+  static void withdraw(Dumper& dumper);
   void remove_pipes_of_the_dead() const;
   std::string start_time_of(pid_t pid) const;
   void enter(const InDomain& who, Dumper& dumper, std::string path);

@@ -73,13 +73,25 @@ Result<std::string> Parking::offer_pipe(pid_t pid, uid_t user) {
       std::ranges::find_if(dumpers_, [pid](const auto& each) { return each.first.first == pid; });
   if (its == dumpers_.end())
     return fail(ErrorCode::NotYet, fmt::format("process {} is nobody's client yet", pid));
-  if (!its->second.path.empty()) return std::string();
-  if (!its->second.offered.empty()) return its->second.offered;
+  Dumper& dumper = its->second;
+  if (!dumper.path.empty() && !is_by_calls(dumper.path)) return std::string();
+  // Whoever asks is not in the mode, whatever it has said before: its process may have another program by
+  // now.
+  if (!dumper.path.empty()) withdraw(dumper);
+  if (!dumper.offered.empty()) return dumper.offered;
   auto path = new_pipe_path(begin_of_pipe_by_calls(pid, start_time_of(pid)));
   if (!path) return path;
   if (const Status made = make_pipe(*path, user); !made) return propagate(made);
   its->second.offered = *path;
   return path;
+}
+
+void Parking::withdraw(Dumper& dumper) {
+  dumper.watch.cancel();
+  dumper.pipe.reset();
+  dumper.dump = Dump::NotBegun;
+  dumper.offered = std::exchange(dumper.path, {});
+  (void)os::mark_fifo(dumper.offered, false);
 }
 
 bool Parking::is_by_calls(const std::string& path) {
@@ -121,9 +133,13 @@ void Parking::on_mode_by_calls(pid_t pid, const std::string& why_not) {
     if (!why_not.empty() || !is_its_pipe(pid, path)) {
       (void)os::remove_file(path);
       tell(who.second, pid,
-           fmt::format("{} cannot be in the core dump mode: {}", name_of(pid), printable(why_not)));
+           fmt::format("{} cannot be in the core dump mode: {}", name_of(pid),
+                       why_not.empty() ? "its pipe is not its user's" : printable(why_not)));
       continue;
     }
+    // The next agent looks for that.
+    if (const Status marked = os::mark_fifo(path, true); !marked)
+      spdlog::warn("the next agent will not know of {}: {}", name_of(pid), to_string(marked.error()));
     tell(who.second, pid, fmt::format("{} is in the core dump mode by the driver's calls", name_of(pid)));
     enter(who, dumper, path);
   }
@@ -150,7 +166,8 @@ void Parking::look_at(const InDomain& who, Dumper& dumper, bool for_good) {
   const bool is_not_answered = !environment && environment.error().code == ErrorCode::Timeout;
   if (is_not_answered && at_.clock.now() - dumper.since <= doubt_limit) return;
   std::string path = environment ? park::dump_path_in(*environment) : std::string();
-  if (path.empty()) path = pipe_by_calls(pid);
+  if (std::string by_its_calls = path.empty() ? pipe_by_calls(pid) : std::string(); !by_its_calls.empty())
+    (os::is_marked_fifo(by_its_calls) ? path : dumper.offered) = by_its_calls;
   const pid_t other = other_with(path, pid);
   if (other != 0 || !is_its_pipe(pid, path)) {
     if (!for_good && other == 0) return;

@@ -148,7 +148,9 @@ Result<std::string> Placements::domain_for(const std::string& tenant, abi::Role 
                                            const std::string& gpu) const {
   std::vector<Site> sites;
   for (const mps::DomainReport& report : at_.domains.reports()) {
-    sites.push_back({report.name, report.gpu, report.takes_clients(), describe_state(report), 0});
+    const bool is_to_fall = at_.is_to_fall(report.name);
+    sites.push_back({report.name, report.gpu, report.takes_clients() && !is_to_fall,
+                     is_to_fall ? "parked" : describe_state(report), 0});
     for (const auto& [name, other] : at_.tenants.all()) {
       if (other->active.pid != 0 && other->active.domain == report.name) ++sites.back().actives;
     }

@@ -38,8 +38,10 @@ class Placements {
     Domains& domains;
     Tenants& tenants;
     Credentials& credentials;
+    /// After an exception MPS takes a domain for well whose clients run on (Parking::is_to_fall()).
+    std::function<bool(const std::string& domain)> is_to_fall = [](const std::string&) { return false; };
   };
-  explicit Placements(Knows knows) : at_(knows) {}
+  explicit Placements(Knows knows) : at_(std::move(knows)) {}
 
   /// Where it would run. InvalidArgument: there is no such tenant or limit. Also as choose_domain()
   /// (agent/placement.h).

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/agent_request.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace firebreak::cli {
@@ -8,8 +9,9 @@ namespace {
 
 /// Between two looks whether the next agent is there.
 constexpr Milliseconds look_pause{20};
-/// Before the agent is asked again what could not be yet.
-constexpr Milliseconds not_yet_pause{200};
+/// Before the agent is asked again what could not be yet: twice as long each time.
+constexpr Milliseconds first_not_yet_pause{100};
+constexpr Milliseconds longest_not_yet_pause{2'000};
 
 }  // namespace
 
@@ -36,6 +38,7 @@ AgentRequest::~AgentRequest() {
 void AgentRequest::ask() {
   const SystemClock clock;
   Monotonic deadline = clock.now() + question_.patience;
+  Milliseconds not_yet_pause = first_not_yet_pause;
   for (;;) {
     const Status connected = connect();
     answer_ = connected ? link_->ask(question_.message, -1, question_.answer_timeout)
@@ -45,6 +48,7 @@ void AgentRequest::ask() {
     if (connected) deadline = clock.now() + question_.patience;
     if (clock.now() >= deadline) break;
     if (is_taken_back_within(not_yet ? not_yet_pause : look_pause)) return;
+    if (not_yet) not_yet_pause = std::min(not_yet_pause * 2, longest_not_yet_pause);
   }
   loop_.post([self = std::weak_ptr(self_)] {
     if (const auto request = self.lock()) (*request)->deliver();
@@ -72,6 +76,7 @@ bool AgentRequest::is_away(const Error& error) {
 /// While there is patience for it. Whoever waits is told why.
 bool AgentRequest::is_not_yet(const Error& error) {
   if (error.code != ErrorCode::NotYet) return false;
+  awaits_next_ = true;  // there was one
   const Monotonic now = SystemClock().now();
   if (!not_yet_until_) {
     not_yet_until_ = now + question_.not_yet_patience;

@@ -160,6 +160,8 @@ bool PairKeeper::is_settled(const std::optional<link::TenantView>& tenant) const
 void PairKeeper::start(abi::Role role, std::uint32_t sm_percent, bool is_to_wait) {
   TenantOptions options = options_;
   options.sm_percent = sm_percent;
+  // Meanwhile nothing else is followed; whoever stands by is tried again.
+  if (role == abi::Role::Standby) options.domain_patience = Milliseconds(0);
   const auto on_started = [this, role, is_to_wait] {
     const pid_t pid = processes_.back()->pid();
     started_[pid] = clock_.now();

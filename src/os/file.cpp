@@ -169,6 +169,21 @@ bool is_fifo_of(const std::string& path, uid_t user) {
   return ::lstat(path.c_str(), &info) == 0 && S_ISFIFO(info.st_mode) && info.st_uid == user;
 }
 
+Status mark_fifo(const std::string& path, bool is_marked) {
+  struct stat info {};
+  if (::lstat(path.c_str(), &info) != 0) return fail_errno("mark the pipe " + path, errno);
+  if (!S_ISFIFO(info.st_mode)) return fail(ErrorCode::InvalidArgument, path + " is no named pipe");
+  const mode_t mode = info.st_mode & 07777U;
+  if (::chmod(path.c_str(), is_marked ? mode | S_IXUSR : mode & ~mode_t{S_IXUSR}) != 0)
+    return fail_errno("mark the pipe " + path, errno);
+  return {};
+}
+
+bool is_marked_fifo(const std::string& path) {
+  struct stat info {};
+  return ::lstat(path.c_str(), &info) == 0 && S_ISFIFO(info.st_mode) && (info.st_mode & S_IXUSR) != 0;
+}
+
 bool may_write(const std::string& path) { return ::access(path.c_str(), W_OK) == 0; }
 
 Status let_through(const std::string& folder) {

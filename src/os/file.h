@@ -67,6 +67,9 @@ Status give_to_user(const std::string& path, uid_t user);
 bool is_there(const std::string& path);
 /// Whether that is a named pipe of that user's, and no link to one.
 bool is_fifo_of(const std::string& path, uid_t user);
+/// A named pipe is marked in its mode, which changes nothing of who opens it, until that is taken back.
+Status mark_fifo(const std::string& path, bool is_marked);
+bool is_marked_fifo(const std::string& path);
 /// Whether we may write there, as the kernel sees it now.
 bool may_write(const std::string& path);
 /// Others may reach what is in a folder by its name, and may not list it.

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "park/mode_by_calls.h"
 
+#include <fcntl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <string>
@@ -61,10 +64,29 @@ bool leads_to(const std::string& path, int descriptor) {
          by_path.st_dev == by_descriptor.st_dev && by_path.st_ino == by_descriptor.st_ino;
 }
 
+/// A number that no program comes to by opening files: the driver opens what has it, and cuts it to nothing.
+os::Fd out_of_the_way(os::Fd place) {
+  constexpr rlim_t highest = 1 << 20;
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return place;
+  const auto last = static_cast<int>(std::min(limit.rlim_cur, highest)) - 1;
+  for (int number = last; number > last - 64 && number > place.get(); --number) {
+    os::Fd moved(::fcntl(place.get(), F_DUPFD_CLOEXEC, number));
+    if (moved) return moved;
+  }
+  return place;
+}
+
 /// As the driver can open it whenever it dumps.
 std::string reachable(const std::string& path, os::Fd place) {
   if (leads_to(path, place.get())) return path;
-  return "/proc/self/fd/" + std::to_string(std::move(place).release());
+  return "/proc/self/fd/" + std::to_string(out_of_the_way(std::move(place)).release());
+}
+
+/// Whoever listens at the socket may be somebody else: no file of the program's is cut.
+bool is_pipe(int descriptor) {
+  struct stat info {};
+  return ::fstat(descriptor, &info) == 0 && S_ISFIFO(info.st_mode);
 }
 
 Status set_all(const cuda::Driver& driver, const Calls& calls, std::string file) {
@@ -91,7 +113,8 @@ Result<ModeByCalls> enter_mode(const cuda::Driver& driver, const AskAgent& ask) 
   if (!answer) return propagate(answer);
   const auto* pipe = std::get_if<abi::CoreDumpPipe>(&answer->message);
   if (pipe == nullptr) return ModeByCalls::NotWanted;
-  if (answer->descriptors.size() != 1) return fail(ErrorCode::Protocol, "the agent sent no pipe");
+  if (answer->descriptors.size() != 1 || !is_pipe(answer->descriptors[0].get()))
+    return fail(ErrorCode::Protocol, "the agent sent no pipe");
   const Status is_set = set_all(driver, calls, reachable(pipe->path, std::move(answer->descriptors[0])));
   const auto told = ask(abi::CoreDumpMode{is_set ? std::string() : to_string(is_set.error())});
   if (!is_set) return propagate(is_set);

@@ -30,10 +30,14 @@ mount -t tmpfs -o mode=1777 none /tmp
 cd /
 exec setpriv --reuid=65534 --regid=65534 --clear-groups -- "$@")";
 
+const std::vector<std::string> namespaces = {"--pid",   "--fork", "--kill-child", "--mount-proc",
+                                             "--mount", "--net",  "--ipc",        "--uts"};
+
 class Pods : public AgentOnStage {
  protected:
   void SetUp() override {
     if (::geteuid() != 0) GTEST_SKIP() << "only root makes such namespaces here";
+    if (!may_unshare(namespaces)) GTEST_SKIP() << "nobody makes such namespaces here";
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
     GTEST_SKIP() << "a sanitizer's runtime wants to be the first library";
 #endif
@@ -49,14 +53,10 @@ class Pods : public AgentOnStage {
   }
   /// `environment`: besides what is the same in all pods.
   Player& start_pod(const std::vector<std::string>& program, const std::vector<std::string>& environment) {
-    std::vector<std::string> all = {"unshare",      "--pid",
-                                    "--fork",       "--kill-child",
-                                    "--mount-proc", "--mount",
-                                    "--net",        "--ipc",
-                                    "--uts",        "sh",
-                                    "-c",           enter,
-                                    "sh",           sandbox_.file(""),
-                                    "env",          "FIREBREAK_SOFTGPU_DIR=/run/firebreak/gpu"};
+    std::vector<std::string> all = {"unshare"};
+    all.insert(all.end(), namespaces.begin(), namespaces.end());
+    all.insert(all.end(), {"sh", "-c", enter, "sh", sandbox_.file(""), "env",
+                           "FIREBREAK_SOFTGPU_DIR=/run/firebreak/gpu"});
     all.insert(all.end(), environment.begin(), environment.end());
     all.insert(all.end(), program.begin(), program.end());
     return start(std::move(all));
@@ -80,12 +80,14 @@ class Pods : public AgentOnStage {
   /// Once the agent sees it, and its guard. By the number that it has outside.
   pid_t wait_for_stranger() {
     pid_t pid = 0;
-    while (pid == 0) {
+    const Monotonic limit = clock_.now() + std::chrono::minutes(2);
+    while (pid == 0 && clock_.now() < limit) {
       const nlohmann::json now = status();
       for (const auto& each : now["domains"][0]["foreign"]) pid = each["pid"];
       while (stage_->loop().run_once(Milliseconds(0))) {
       }
     }
+    EXPECT_NE(pid, 0) << "MPS names nobody";
     const std::string guarded = " pid=" + std::to_string(pid) + " source= epoch=0 step=0 on, ";
     wait("its guard", [&] { return agent_->said(guarded); });
     return pid;

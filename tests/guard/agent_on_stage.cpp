@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include "os/program.h"
+
 namespace firebreak::tests {
 namespace {
 
@@ -44,6 +46,15 @@ Player& AgentOnStage::start(std::vector<std::string> command, Sandbox::Environme
   player.actor =
       stage_->enter(casting, [&player](const std::string& line) { player.lines.push_back(line); }).value();
   return player;
+}
+
+bool AgentOnStage::may_unshare(const std::vector<std::string>& options) {
+  os::SpawnRequest request;
+  request.command = {"unshare"};
+  request.command.insert(request.command.end(), options.begin(), options.end());
+  request.command.emplace_back("true");
+  const auto tried = os::run_program(kernel_, request, "", Milliseconds(10'000));
+  return tried && tried->status.clean();
 }
 
 void AgentOnStage::start_agent(std::vector<std::string> arguments) {

@@ -56,6 +56,8 @@ class AgentOnStage : public testing::Test {
   void wait_until_adopted(const std::string& tenant);
   pid_t pid_of(const std::string& tenant) { return status_of(tenant)["active"]["pid"]; }
   void send(pid_t pid, int signal);
+  /// Whether this machine lets us make such namespaces; in a chroot some cannot be.
+  bool may_unshare(const std::vector<std::string>& options);
   static std::string program(const std::string& name) { return std::string(FIREBREAK_PROGRAMS) + "/" + name; }
 
   os::RealKernel kernel_;

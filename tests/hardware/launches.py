@@ -58,7 +58,8 @@ def main():
             "first_launch_ms": round(first_ms, 1)}
     if until:
         longest = wholes.index(max(wholes))
-        parts = {"before": wholes[:longest], "after": wholes[longest + 1:]}
+        # Before it the last ones alone: neighbours may have begun to work since the first.
+        parts = {"before": wholes[max(0, longest - 40):longest], "after": wholes[longest + 1:]}
         seen.update({"error": "", "wrong_words": 0, "longest_ms": round(wholes[longest], 3),
                      **{f"batches_{when}": len(part) for when, part in parts.items()},
                      **{f"us_a_launch_{when}": round(statistics.median(part), 4) for when, part in parts.items()

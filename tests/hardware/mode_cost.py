@@ -3,6 +3,7 @@
 """What CUDA's core dump mode costs a program that does not fault. For a machine with a GPU and PyTorch.
 
     mode_cost.py RESULT.json [--rounds N] [--kinds KIND,...]
+    mode_cost.py --until KIND FILE      a tenant of parking.py's
 
 Each process works in blocks of a tenth of a second. "calls": it enters the mode by the driver's calls after the first
 half of them, as Firebreak's libraries do; "never": it does not, and its halves are compared all the same; "environment":
@@ -82,6 +83,32 @@ def child(kind, mode, path):
     print(json.dumps([statistics.median(before), statistics.median(after)]))
 
 
+def until(kind, file):
+    """A tenant: blocks until that file is there, and how fast it worked just before the slowest of them and after it."""
+    import torch
+
+    work, many = work_of(kind)
+    rates = []
+    print("working", flush=True)
+    try:
+        while not os.path.exists(file):
+            count, began = 0, time.monotonic()
+            while time.monotonic() - began < BLOCK_S / 2:
+                for _ in range(many):
+                    work()
+                torch.cuda.synchronize()
+                count += many
+            rates.append((count / (time.monotonic() - began), time.monotonic() - began))
+    except RuntimeError as wrong:
+        print(json.dumps({"error": str(wrong)[:100], "wrong_words": 0}), flush=True)
+        os._exit(1)
+    longest = max(range(2, len(rates)), key=lambda each: rates[each][1])
+    median = lambda part: round(statistics.median(rate for rate, _ in part), 2) if part else None
+    print(json.dumps({"error": "", "wrong_words": 0, "longest_ms": round(rates[longest][1] * 1e3, 1),
+                      "per_s_before": median(rates[max(2, longest - 8):longest]), "per_s_after": median(rates[longest + 1:])}), flush=True)
+    os._exit(0)
+
+
 def play(kind, mode):
     with tempfile.TemporaryDirectory() as folder:
         environment = {name: value for name, value in os.environ.items() if not name.startswith("CUDA_COREDUMP")}
@@ -148,4 +175,6 @@ def main():
 if __name__ == "__main__":
     if sys.argv[1] == "--child":
         sys.exit(child(*sys.argv[2:5]))
+    if sys.argv[1] == "--until":
+        until(*sys.argv[2:4])
     sys.exit(main())

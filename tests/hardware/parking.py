@@ -4,14 +4,14 @@
 and MPS; some ten seconds a play.
 
   tests/hardware/parking.py BIN RESULT.json [--kinds KIND,...] [--repeat N] [--then kill|KIND [--at-once]]
-                              [--beside PROGRAM,...]
+                              [--beside PROGRAM,...] [--spares]
 
 BIN: the folder with the programs. FIREBREAK_GPU=soft: without a GPU. Tenants in the faulter's domain compare every
 word of every result until they are done, then the domain falls. One play goes without parking, and has to end them.
 KIND: of firebreak-lab inject, or of more_kinds.py. --beside says what the tenants are: a kind of co_runners.cu (built
 into BIN), torch or torch_train (steps_torch.py), sanitizer or debugger (the checker under NVIDIA's),
 starts (programs that begin and end all the time), launches (launches.py, which says how fast it launches before the
-fault and after it), or checker (firebreak-checker, four of which are there otherwise).
+fault and after it), rate-KIND (the same of a kind of mode_cost.py), or checker (firebreak-checker, four of which are there otherwise).
 Without the environment of the core dump mode, so that they enter it by the driver's calls: preload (the checker, with
 the preload by its environment and no tenant), hidden (the same, which cannot reach its pipe by a path), guarded (the
 checker under run --guard) and library (firebreak-decode).
@@ -64,6 +64,15 @@ class Agent:
         while time.monotonic() < end:
             status = self.status()
             if status and all(what(each) for each in status["domains"]):
+                return True
+            time.sleep(0.1)
+        return False
+
+    def await_spares(self, names, limit_s=40):
+        end = time.monotonic() + limit_s
+        while time.monotonic() < end:
+            its = {each["name"]: each.get("spare") for each in (self.status() or {"tenants": []})["tenants"]}
+            if all(its.get(name) and its[name]["state"] == "protected" for name in names):
                 return True
             time.sleep(0.1)
         return False
@@ -167,12 +176,14 @@ def tenant(agent, name, what, options):
         checker = f"{agent.programs}/firebreak-checker --until {until} --rounds {options.rounds}"
         commands = {"checker": checking,
                     "guarded": without_the_mode(*checking),
+                    **{"rate-" + kind: [sys.executable, HERE + "/mode_cost.py", "--until", kind, until]
+                       for kind in ("launches", "memory", "matmul", "inference")},
                     "launches": [sys.executable, HERE + "/launches.py", "60", until],
                     "sanitizer": said_by(f"compute-sanitizer --log-file /dev/null {checker}"),
                     "debugger": said_by(f"cuda-gdb -batch -ex run --args {checker}"),
                     "torch": [sys.executable, HERE + "/steps_torch.py", until],
                     "torch_train": [sys.executable, HERE + "/steps_torch.py", until, "train"]}
-        arguments = ["--guard"] if what == "guarded" else []
+        arguments = ["--guard"] if what == "guarded" else ["--spare"] if options.spares else []
         process = agent.run(name, arguments, *commands.get(what, [agent.programs + "/co_runners", what, until]))
     return process if process.stdout.readline().strip() == "working" else None
 
@@ -245,6 +256,8 @@ def play(agent, kind, parked, then, options):
     if os.path.exists(agent.until):
         os.unlink(agent.until)
     tenants = {f"v{i}": tenant(agent, f"v{i}", what, options) for i, what in enumerate(options.beside.split(","))}
+    if options.spares:
+        row["all_have_spares"] = agent.await_spares(tenants)
     rogue, is_prepared = faulter(agent, "rogue", kind)
     second = None
     if then not in ("", "kill"):
@@ -331,6 +344,7 @@ def main():
     parser.add_argument("--blocks", type=int, default=1)
     parser.add_argument("--then", default="", help="while it is held: kill (the culprit), or a KIND of a second one")
     parser.add_argument("--at-once", action="store_true", help="the second one does not wait for the first")
+    parser.add_argument("--spares", action="store_true", help="tenants have one, and leave; no play without parking")
     parser.add_argument("--rounds", type=int, default=20000)
     parser.add_argument("--beside", default="checker,checker,checker,checker")
     parser.add_argument("--work-s", type=float, default=2, help="from the exception to the domain's end")
@@ -339,9 +353,9 @@ def main():
     programs = os.path.realpath(options.programs)
     rows, until = [], time.monotonic() + options.seconds
     with tempfile.TemporaryDirectory(prefix="fbp", dir="/tmp") as scratch:
-        for parked in (True, False):
+        for parked in (True,) if options.spares else (True, False):
             agent = Agent(programs, scratch + ("/p" if parked else "/s"), options.result + ".agent.log",
-                          ["--park-s", "8"] if parked else [])
+                          ["--park-s", "8"] + ["--spares"] * options.spares if parked else [])
             try:
                 kinds = options.kinds.split(",") * options.repeat if parked else ["misaligned-load"]
                 for kind in kinds:
