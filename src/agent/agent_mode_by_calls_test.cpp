@@ -198,6 +198,31 @@ TEST_F(ModeByCalls, NothingIsLeftOfTheDead) {
   EXPECT_FALSE(os::is_there(of_before)) << "of another process of that number";
 }
 
+// An agent before has put it into the mode. Its driver, and with it all of its domain, waited for a reader
+// for ever.
+TEST_F(AgentTest, AnAgentThatParksNothingReadsTheDumpsOfWhoIsInTheMode) {
+  AgentOptions options{path, {{"LD_LIBRARY_PATH", "/soft"}}};
+  options.dump_directory = directory.path() + "/dumps";
+  ASSERT_TRUE(os::make_directories(options.dump_directory));
+  agent.reset();
+  agent = start_agent(options);
+  const std::string pipe = options.dump_directory + "/before.pipe";
+  ASSERT_TRUE(os::make_fifo(pipe));
+  Peer llm = peer("", park::mode_environment(pipe));
+  join(llm, "llm", abi::Role::Active);
+  for (int dump = 0; dump < 2; ++dump) {
+    Writer writer(pipe, idle_dump);
+    const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    bool is_written = false;
+    while (!is_written && std::chrono::steady_clock::now() < limit) {
+      loop->run_once(Milliseconds(5));
+      is_written = writer.write();
+    }
+    EXPECT_TRUE(is_written) << "dump " << dump;
+    settle();
+  }
+}
+
 TEST_F(AgentTest, WithoutALimitNobodyIsGivenAPipe) {
   Peer llm = peer();
   join(llm, "llm", abi::Role::Active);

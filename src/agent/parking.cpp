@@ -169,7 +169,8 @@ void Parking::read_rest_of_client(const std::string& domain) {
 // ---------------------------------------------------------------------------------------------------
 
 void Parking::follow(pid_t pid, const std::string& domain) {
-  if (!is_on() || !places_.contains(domain)) return;
+  if (!is_on()) return empty_pipes_of(pid);
+  if (!places_.contains(domain)) return;
   Dumper& dumper = dumpers_[{pid, domain}] = Dumper{};
   dumper.since = at_.clock.now();
   dumper.has_gpu = with_gpu_.contains(pid);
@@ -234,6 +235,7 @@ void Parking::read_what_is_left(const InDomain& who) {
 
 void Parking::on_exit(pid_t pid) {
   with_gpu_.erase(pid);
+  std::erase_if(emptied_, [pid](const auto& each) { return each.second.pid == pid; });
   std::vector<InDomain> let_out;
   for (const auto& [who, dumper] : dumpers_) {
     if (who.first == pid && dumper.dump == Dump::LetOut) let_out.push_back(who);

@@ -146,6 +146,12 @@ class Parking {
     /// All that can be known of it is known.
     bool is_judged() const { return dump != Dump::NotBegun && dump != Dump::Begun; }
   };
+  /// A pipe of a process that is in the mode, of an agent that does not park.
+  struct Emptied {
+    pid_t pid = 0;
+    std::optional<park::DumpPipe> pipe;
+    os::Watch watch;
+  };
   struct Place {
     park::ParkingState state;
     std::unique_ptr<ParkingClient> client;  ///< null: none
@@ -183,6 +189,9 @@ class Parking {
   /// Whether it is in the mode; `for_good`: the answer counts also where it is no.
   void look_at(const InDomain& who, Dumper& dumper, bool for_good);
   void look_at_the_doubtful();
+  void empty_pipes_of(pid_t pid);
+  void begin_to_empty(pid_t pid, const std::string& path);
+  void empty(const std::string& path);
   pid_t other_with(const std::string& path, pid_t pid) const;
   bool is_its_pipe(pid_t pid, const std::string& path) const;
   void open_pipe(const InDomain& who, Dumper& dumper);
@@ -237,7 +246,8 @@ class Parking {
   Callbacks callbacks_;
   std::map<std::string, Place> places_;
   std::map<InDomain, Dumper> dumpers_;
-  std::set<pid_t> with_gpu_;  ///< who has opened it, whether or not we follow it yet
+  std::map<std::string, Emptied> emptied_;  ///< by their paths
+  std::set<pid_t> with_gpu_;                ///< who has opened it, whether or not we follow it yet
   ParkedIncidents incidents_;
   std::shared_ptr<park::DumpBudget> budget_ = std::make_shared<park::DumpBudget>(at_.options.dumps_bytes_max);
   unsigned next_pipe_ = 1;

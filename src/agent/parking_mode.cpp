@@ -206,6 +206,38 @@ void Parking::look_at_the_doubtful() {
   }
 }
 
+/// An agent before has put it into the mode. Nobody holds its domain, and it is not to stand still in its
+/// dump.
+void Parking::empty_pipes_of(pid_t pid) {
+  const auto environment = at_.kernel.read_memory_file(os::proc_folder(pid) + "/environ");
+  std::vector<std::string> paths = {park::dump_path_in(environment.value_or("")), pipe_by_calls(pid)};
+  if (const auto spare = SpareEnvironment::in(environment.value_or("")))
+    paths.insert(paths.end(), spare->dumps.begin(), spare->dumps.end());
+  for (const std::string& path : paths) {
+    if (is_its_pipe(pid, path)) begin_to_empty(pid, path);
+  }
+}
+
+void Parking::begin_to_empty(pid_t pid, const std::string& path) {
+  Emptied& its = emptied_[path];
+  its.pid = pid;
+  its.watch.cancel();
+  auto pipe = park::DumpPipe::open(at_.kernel, path, budget_);
+  if (!pipe)
+    return spdlog::error("the core dump of process {} cannot be read: {}", pid, to_string(pipe.error()));
+  its.pipe = std::move(*pipe);
+  its.pipe->let_end();
+  if (auto watch = at_.loop.watch_readable(its.pipe->fd(), [this, path] { empty(path); }))
+    its.watch = std::move(*watch);
+}
+
+void Parking::empty(const std::string& path) {
+  Emptied& its = emptied_.at(path);
+  const bool is_over = its.pipe->read() == park::DumpPipe::State::Done;
+  its.pipe->clear();
+  if (is_over) begin_to_empty(its.pid, std::string(path));  // for the next one
+}
+
 void Parking::enter(const InDomain& who, Dumper& dumper, std::string path) {
   dumper.is_in_doubt = false;
   dumper.path = std::move(path);
