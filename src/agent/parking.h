@@ -177,7 +177,6 @@ class Parking {
   static bool is_by_calls(const std::string& path);
   static void withdraw(Dumper& dumper);
   void remove_pipes_of_the_dead() const;
-  std::string start_time_of(pid_t pid) const;
   void enter(const InDomain& who, Dumper& dumper, std::string path);
   void look_after_clients();
   Status start_client(const std::string& domain, Place& place);

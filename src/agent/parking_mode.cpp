@@ -79,10 +79,10 @@ Result<std::string> Parking::offer_pipe(pid_t pid, uid_t user) {
   // now.
   if (!dumper.path.empty()) withdraw(dumper);
   if (!dumper.offered.empty()) return dumper.offered;
-  auto path = new_pipe_path(begin_of_pipe_by_calls(pid, start_time_of(pid)));
+  auto path = new_pipe_path(begin_of_pipe_by_calls(pid, start_time_of(at_.kernel, pid)));
   if (!path) return path;
   if (const Status made = make_pipe(*path, user); !made) return propagate(made);
-  its->second.offered = *path;
+  dumper.offered = *path;
   return path;
 }
 
@@ -111,7 +111,7 @@ void Parking::remove_pipes_of_the_dead() const {
 
 /// Its name says whose it is, so that the next agent needs no other word of it.
 std::string Parking::pipe_by_calls(pid_t pid) const {
-  const std::string start_time = start_time_of(pid);
+  const std::string start_time = start_time_of(at_.kernel, pid);
   if (start_time.empty()) return {};
   const std::string begin = begin_of_pipe_by_calls(pid, start_time) + "-";
   for (const std::string& name :
@@ -119,11 +119,6 @@ std::string Parking::pipe_by_calls(pid_t pid) const {
     if (name.starts_with(begin)) return at_.options.dump_directory + "/" + name;
   }
   return {};
-}
-
-std::string Parking::start_time_of(pid_t pid) const {
-  const auto stat = at_.kernel.read_file(os::proc_folder(pid) + "/stat");
-  return stat ? std::string(os::start_time(*stat)) : std::string();
 }
 
 void Parking::on_mode_by_calls(pid_t pid, const std::string& why_not) {
