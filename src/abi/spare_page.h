@@ -47,8 +47,9 @@ enum class MovePart : std::uint32_t {
   Spare,      ///< until the spare had everything
   Work,       ///< until all that was queued was done
   Variables,  ///< until the variables of the code were copied
+  Ranges,     ///< until the guard ranges were the next instance's; a process of before has none
 };
-inline constexpr std::size_t move_parts = 4;
+inline constexpr std::size_t move_parts = 5;
 
 /// Written by the process, but for `asked_to_leave` and `rules`. A text is whole once the state beside it
 /// says so.

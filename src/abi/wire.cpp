@@ -121,15 +121,19 @@ struct Form<Place> : TenantRoleForm<Place> {
   static constexpr const char* name = "place";
   static void write(json& out, const Place& m) {
     TenantRoleForm<Place>::write(out, m);
-    out.update(
-        {{"gpu", m.gpu}, {"sm_percent", m.sm_percent}, {"memory_mib", m.memory_mib}, {"spare", m.spare}});
+    out.update({{"gpu", m.gpu},
+                {"sm_percent", m.sm_percent},
+                {"memory_mib", m.memory_mib},
+                {"spare", m.spare},
+                {"spare_if_there_is_one", m.spare_if_there_is_one}});
   }
   static void read(const json& in, Place& m) {
     TenantRoleForm<Place>::read(in, m);
     in.at("gpu").get_to(m.gpu);
     read_number(in, "sm_percent", m.sm_percent);
     read_number(in, "memory_mib", m.memory_mib);
-    m.spare = in.value("spare", m.spare);  // programs up to 0.6 have none
+    m.spare = in.value("spare", m.spare);  // programs up to 0.6 have none of these
+    m.spare_if_there_is_one = in.value("spare_if_there_is_one", m.spare_if_there_is_one);
   }
 };
 template <>

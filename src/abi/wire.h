@@ -126,7 +126,8 @@ struct Place {
   std::string gpu = {};          ///< UUID or how one begins; empty: any
   std::uint32_t sm_percent = 0;  ///< 0: what the agent was started with; both
   std::uint32_t memory_mib = 0;
-  bool spare = false;  ///< with a spare driver instance in another domain of that GPU
+  bool spare = false;                  ///< with a spare driver instance in another domain of that GPU
+  bool spare_if_there_is_one = false;  ///< the same where the agent gives one, and else without
 };
 /// `pid` was started with what Placed said, by this agent or the one before. Answered by Done, also where it
 /// has been adopted already, or Refused.

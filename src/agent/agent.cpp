@@ -473,6 +473,7 @@ void Agent::on_moved(pid_t pid, const std::string& domain, const std::string& to
 void Agent::tell_spare(pid_t pid, const SpareReport& now) {
   const Process* const process = processes_.living(pid);
   if (process == nullptr) return;
+  detectors_.look_again(pid);  // each instance has an address space of its own
   const char* const between = now.reason.empty() ? "" : ": ";
   tell_of(*process, abi::EventKind::Spare, fmt::format("{}{}{}", to_string(now.state), between, now.reason));
 }

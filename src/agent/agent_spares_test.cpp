@@ -12,9 +12,14 @@ namespace {
 
 using abi::DomainRule;
 using abi::SpareState;
+using testing::_;
+using testing::Contains;
+using testing::Each;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::Not;
+using testing::Pair;
 
 template <std::size_t size>
 void write(std::array<char, size>& into, const std::string& text) {
@@ -45,7 +50,7 @@ class Page {
     works_in(domain, "");
     page_->state = SpareState::Unprotected;
     page_->flips.fetch_add(1);
-    constexpr std::array<std::uint32_t, abi::move_parts> took_us = {100, 200, 3'000, 1'500};
+    constexpr std::array<std::uint32_t, abi::move_parts> took_us = {100, 200, 3'000, 1'500, 400};
     std::ranges::copy(took_us, page_->last_move_us.begin());
     page_->answered = page_->asked_to_leave.load();
   }
@@ -138,6 +143,34 @@ TEST_F(AgentSpares, WhereThereIsNoDomainForAnchorsNobodyIsPlacedWithOne) {
   EXPECT_THAT(std::get<abi::Refused>(ask(command, place)).reason, HasSubstr("no spare driver instances"));
 }
 
+TEST_F(AgentSpares, WhoWantsOneWhereThereIsOneIsPlacedWithoutOneToo) {
+  domains.has_anchors = false;
+  Peer command = peer();
+  abi::Place place{"llm", abi::Role::Active};
+  place.spare_if_there_is_one = true;
+  const auto without = std::get<abi::Placed>(ask(command, place));
+  EXPECT_THAT(without.environment, Not(Contains(Pair("FIREBREAK_SPARE", _))));
+  EXPECT_THAT(without.environment, Contains(Pair("CUDA_MPS_PIPE_DIRECTORY", "/mps/a")));
+  domains.has_anchors = true;
+  Peer other = peer();
+  place.tenant = "other";
+  const auto with = std::get<abi::Placed>(ask(other, place));
+  EXPECT_THAT(with.environment, Contains(Pair("FIREBREAK_SPARE", "/mps/a:/mps/b")));
+}
+
+// Each instance of a driver has a GPU address space of its own.
+TEST_F(AgentSpares, WhenAnotherInstanceHasComeUpItsFaultsAreHeard) {
+  Page page;
+  Peer command = peer();
+  const Process llm = start_with_spare(command, "llm", page);
+  until([&] { return !detectors.looked_again.empty(); });
+  EXPECT_THAT(detectors.looked_again, Each(llm.pid));
+  const std::size_t before = detectors.looked_again.size();
+  page.leave_for("b");
+  until([&] { return tenant("llm")["active"]["domain"] == "b"; });
+  EXPECT_GT(detectors.looked_again.size(), before);
+}
+
 TEST_F(AgentSpares, WhoHasOneIsAskedToLeaveAParkedDomainAndThenItFalls) {
   Page page;
   Peer first = peer(), second = peer(), watcher = peer();
@@ -161,9 +194,9 @@ TEST_F(AgentSpares, WhoHasOneIsAskedToLeaveAParkedDomainAndThenItFalls) {
   until([&] { return page->rules[0].load() == DomainRule::Closed; });
   domains.states.erase("a");
   until([&] { return page->rules[0].load() == DomainRule::Open; });
-  EXPECT_THAT(
-      told(watcher, abi::EventKind::Moved),
-      ElementsAre("llm: from domain a to domain b (calls 0.1 ms, spare 0.2, work 3.0, variables 1.5)"));
+  EXPECT_THAT(told(watcher, abi::EventKind::Moved),
+              ElementsAre("llm: from domain a to domain b (calls 0.1 ms, spare 0.2, work 3.0, variables 1.5, "
+                          "guard ranges 0.4)"));
   EXPECT_EQ(page->asked_to_leave.load(), 1u) << "it works elsewhere when its old domain has fallen";
 }
 

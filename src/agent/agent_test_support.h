@@ -41,6 +41,8 @@ struct FakeDetectors final : Detectors {
     progress[pid] = std::move(read);
     return {};
   }
+  void look_again(pid_t pid) override { looked_again.push_back(pid); }
+  std::vector<pid_t> looked_again;
   void note_clients(const std::string& domain, const mps::ClientList& list) override {
     clients[domain] = list.pids;
   }

@@ -113,6 +113,8 @@ Status GpuDetectors::follow_progress(pid_t pid, watch::ReadProgress read) {
   return watcher_->follow_progress(pid, std::move(read));
 }
 
+void GpuDetectors::look_again(pid_t pid) { watcher_->look_again(pid); }
+
 void GpuDetectors::note_clients(const std::string& domain, const mps::ClientList& clients) {
   watcher_->note_clients(domain, clients.asked, clients.pids);
 }

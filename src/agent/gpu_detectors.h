@@ -38,6 +38,7 @@ class GpuDetectors final : public Detectors {
   std::vector<std::string> not_heard() const override;
   Status follow(const watch::Target& target) override;
   Status follow_progress(pid_t pid, watch::ReadProgress read) override;
+  void look_again(pid_t pid) override;
   void note_clients(const std::string& domain, const mps::ClientList& clients) override;
   void note_output(pid_t pid, std::string_view text) override;
   void note_exception(pid_t pid, const fault::CoreDumpException& exception) override;

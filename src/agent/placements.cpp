@@ -20,8 +20,10 @@ Result<Placement> Placements::choose(std::uint64_t connection, const abi::Place&
   if (auto good = mps::check_limits(limits); !good) return propagate(good);
   auto domain = domain_for(request.tenant, request.role, request.gpu);
   if (!domain) return propagate(domain);
-  auto spare = request.spare ? spare_domain_for(*domain) : std::string();
-  if (!spare) return propagate(spare);
+  const bool wants_spare = request.spare || request.spare_if_there_is_one;
+  auto spare = wants_spare ? spare_domain_for(*domain) : std::string();
+  if (!spare && request.spare) return propagate(spare);
+  if (!spare) spare = std::string();
   return Placement{connection, request.tenant, request.role, std::move(*domain), limits, std::move(*spare)};
 }
 

@@ -91,8 +91,9 @@ std::string SpareView::last_move() const {
   const auto ms = [&](abi::MovePart part) {
     return static_cast<double>(page().last_move_us[static_cast<std::size_t>(part)].load()) / 1e3;
   };
-  return fmt::format("calls {:.1f} ms, spare {:.1f}, work {:.1f}, variables {:.1f}", ms(abi::MovePart::Calls),
-                     ms(abi::MovePart::Spare), ms(abi::MovePart::Work), ms(abi::MovePart::Variables));
+  return fmt::format("calls {:.1f} ms, spare {:.1f}, work {:.1f}, variables {:.1f}, guard ranges {:.1f}",
+                     ms(abi::MovePart::Calls), ms(abi::MovePart::Spare), ms(abi::MovePart::Work),
+                     ms(abi::MovePart::Variables), ms(abi::MovePart::Ranges));
 }
 
 void SpareView::wake() const {
@@ -188,7 +189,8 @@ void Spares::look_at(pid_t pid, Followed& followed, const std::vector<Rule>& rul
   if (!followed.view) return;
   const SpareView& view = *followed.view;
   for (const Rule& each : rules) view.set_rule(each.pipe_directory, each.rule);
-  const SpareReport now{view.state(), view.reason(), name_of(view.spare_domain()), view.moves(), view.copies()};
+  const SpareReport now{view.state(), view.reason(), name_of(view.spare_domain()), view.moves(),
+                        view.copies()};
   const std::string domain = name_of(view.active_domain());
   const Process* const process = at_.processes.living(pid);
   const bool has_moved = process != nullptr && !domain.empty() && process->domain() != domain;

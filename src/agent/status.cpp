@@ -78,6 +78,7 @@ const char* state_of(const hold::Held& held, bool lives) {
 nlohmann::json describe_parking(const StatusSources& of, const Asking& who, const std::string& domain) {
   if (of.options.park <= Milliseconds(0)) return nullptr;
   ParkingReport report = of.parking.report(domain);
+  const bool is_prevented = !report.prevented_by.empty();
   if (who.entrance != Entrance::Operators) {
     const auto phase = report.phase;
     report = ParkingReport();
@@ -85,6 +86,7 @@ nlohmann::json describe_parking(const StatusSources& of, const Asking& who, cons
   }
   return {{"state", to_string(report.phase)},
           {"culprits", report.culprits},
+          {"prevented", is_prevented},
           {"prevented_by", report.prevented_by},
           {"news", report.news}};
 }

@@ -59,6 +59,8 @@ class Detectors {
   /// And from now on, whether a followed process's work goes on. A hang is said, and nothing is decided by
   /// it.
   virtual Status follow_progress(pid_t pid, watch::ReadProgress read) = 0;
+  /// A followed process may have more GPU address spaces by now: its drivers come and go.
+  virtual void look_again(pid_t pid) = 0;
   /// All clients of a domain, as MPS names them: who is to blame depends on who else was there.
   virtual void note_clients(const std::string& domain, const mps::ClientList& clients) = 0;
   /// What a followed process wrote to its standard error; it may name a fault.

@@ -12,6 +12,7 @@
 #include "cli/tenant_process.h"
 #include "os/self.h"
 #include "park/evidence_folder.h"
+#include "platform/platform.h"
 
 namespace firebreak::cli {
 namespace {
@@ -21,7 +22,24 @@ struct Options {
   std::uint32_t wait_s = 60;
   bool standby = false;
   bool pair = false;
+  bool guard = false;
+  bool spare = false;
+  std::vector<std::string> without;
 };
+
+/// A program that comes alone has everything that works for it. One with a standby has what it is given: it
+/// knows of us, and survives by that. Where our library is not installed nobody else has it either.
+void choose_parts(Options& options) {
+  const bool is_alone = !options.standby && !options.pair && platform::guard_preload();
+  const auto part = [&](const char* name, bool asked_for) {
+    if (asked_for) return Part::Yes;
+    const bool is_without = std::ranges::count(options.without, name) != 0;
+    return is_alone && !is_without ? Part::IfPossible : Part::No;
+  };
+  options.tenant.guard = part("guard", options.guard || options.tenant.guard_ipc);
+  options.tenant.spare = part("spare", options.spare);
+  options.tenant.parking = std::ranges::count(options.without, "parking") == 0;
+}
 
 /// "python3-4242": nobody else has it in this PID namespace.
 std::string name_after(const std::string& program) {
@@ -69,6 +87,31 @@ Result<int> run(const Options& options) {
   return keeper ? (*keeper)->run() : propagate(keeper);
 }
 
+/// What a program is to have of all that protects it, and others from it.
+void add_parts(CLI::App& command, Options& options, CLI::Option& standby, CLI::Option& pair) {
+  command.add_flag(
+      "--guard", options.guard,
+      "Lay guard ranges over unused GPU addresses in the tenant's process: a stray access harms nobody and "
+      "is reported. The default of a program that comes alone, as far as it is possible");
+  command.add_flag(
+      "--guard-ipc", options.tenant.guard_ipc,
+      "Let the driver allocate, for programs that share memory with cuIpcGetMemHandle: less is guarded. Goes "
+      "--without spare");
+  command
+      .add_flag("--spare", options.spare,
+                "Give the program a spare driver instance in the other MPS domain: it goes on there when a "
+                "neighbour's fault ends this one. The program needs no change. Likewise a default")
+      ->excludes(&standby, &pair);
+  command
+      .add_option("--without", options.without,
+                  "What of that the program is not to have: guard, spare, and parking, which is to wait in "
+                  "a core dump after a neighbour's exception")
+      ->delimiter(',')
+      ->check(CLI::IsMember({"guard", "spare", "parking"}))
+      ->envname("FIREBREAK_WITHOUT")
+      ->type_name("PART,...");
+}
+
 }  // namespace
 
 void add_run(CLI::App& app, Action& action) {
@@ -95,19 +138,7 @@ void add_run(CLI::App& app, Action& action) {
           "that limit is ready, to which it hands over")
       ->check(CLI::Range(1, 100))
       ->needs(pair);
-  CLI::Option* guard = command->add_flag("--guard", options->tenant.guard,
-                                         "Lay guard ranges over unused GPU addresses in the tenant's "
-                                         "process: a stray access harms nobody and is reported");
-  command
-      ->add_flag(
-          "--guard-ipc", options->tenant.guard_ipc,
-          "Let the driver allocate, for programs that share memory with cuIpcGetMemHandle: less is guarded")
-      ->needs(guard);
-  command
-      ->add_flag("--spare", options->tenant.spare,
-                 "Give the program a spare driver instance in the other MPS domain: it goes on there when a "
-                 "neighbour's fault ends this one. The program needs no change")
-      ->excludes(guard, standby, pair);
+  add_parts(*command, *options, *standby, *pair);
   command->add_flag(
       "--report-only", options->tenant.report_only,
       "Where the tenant is guarded and strays, say so and let it go on, up to a number of strays");
@@ -133,6 +164,7 @@ void add_run(CLI::App& app, Action& action) {
     const bool has_name = name->count() > 0;
     action = [options, has_name] {
       if (!has_name) options->tenant.name = name_after(options->tenant.command.front());
+      choose_parts(*options);
       options->tenant.domain_patience = std::chrono::seconds(options->wait_s);
       const auto status = run(*options);
       return status ? *status : complain(to_string(status.error()));

@@ -99,7 +99,27 @@ std::string spare_of(const json& tenant) {
   return reason.empty() ? state : fmt::format("{}: {}", state, reason);
 }
 
-std::vector<std::string> tenant_row(const json& tenant, const json& holds) {
+/// Whether exceptions there are waited out in core dumps (docs/parking.md).
+bool is_parked(const json& domains, const json& member) {
+  return member.is_object() && std::ranges::any_of(domains, [&](const json& domain) {
+           const json parking = domain.value("parking", json());
+           return word(domain, "name") == word(member, "domain") && parking.is_object() &&
+                  (word(parking, "state") == "ready" || word(parking, "state") == "held") &&
+                  !parking.value("prevented", false);
+         });
+}
+
+/// Which faults of its neighbours the tenant outlives, as things are now.
+std::string survives(const json& tenant, const json& domains) {
+  if (word(tenant, "standby_state") == "ready") return "any fault";
+  const json active = tenant.value("active", json());
+  const bool has_spare = word(tenant.value("spare", json::object()), "state") == "protected";
+  const bool parked = is_parked(domains, active);
+  if (has_spare) return parked ? "exceptions" : "faults while idle";
+  return parked ? "exceptions, for a while" : "nothing";
+}
+
+std::vector<std::string> tenant_row(const json& tenant, const json& holds, const json& domains) {
   const json active = tenant.value("active", json());
   const json standby = tenant.value("standby", json());
   return {word(tenant, "name"),
@@ -109,6 +129,7 @@ std::vector<std::string> tenant_row(const json& tenant, const json& holds) {
           limits_of(active.is_object() ? active : standby),
           word(tenant.value("guard", json::object()), "state"),
           is_held(holds, active) ? "yes" : "no",
+          survives(tenant, domains),
           spare_of(tenant)};
 }
 
@@ -121,9 +142,11 @@ std::string status_text(const std::string& document) {
       {"DOMAIN", "STATE", "GPU", "DAEMON", "SERVERS", "CLIENTS", "RESTARTS", "LAST NEWS"}};
   for (const json& domain : status.value("domains", json::array())) rows.push_back(domain_row(domain));
   std::string text = table(rows);
-  rows = {{"TENANT", "PHASE", "ACTIVE", "STANDBY", "LIMITS", "GUARD", "HELD", "SPARE"}};
+  rows = {{"TENANT", "PHASE", "ACTIVE", "STANDBY", "LIMITS", "GUARD", "HELD", "SURVIVES", "SPARE"}};
   const json holds = status.value("holds", json::array());
-  for (const json& tenant : status.value("tenants", json::array())) rows.push_back(tenant_row(tenant, holds));
+  const json domains = status.value("domains", json::array());
+  for (const json& tenant : status.value("tenants", json::array()))
+    rows.push_back(tenant_row(tenant, holds, domains));
   text += rows.size() > 1 ? "\n" + table(rows) : "\nno tenants\n";
   rows = {{"DEAD", "TENANT", "HOLD", "SINCE"}};
   for (const json& hold : holds) {

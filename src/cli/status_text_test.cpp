@@ -11,13 +11,21 @@ TEST(StatusText, ShowsDomainsAndTenantsWithTheirLimits) {
       {"name": "a", "state": "draining", "gpu": "", "daemon_pid": 12, "server_pids": [34], "clients": [56, 78],
        "daemon_restarts": 0, "server_restarts": 2, "news": "had a fault"},
       {"name": "b", "state": "serving", "gpu": "GPU-1", "daemon_pid": 13, "server_pids": [], "clients": [],
-       "daemon_restarts": 1, "server_restarts": 0, "news": ""}],
+       "daemon_restarts": 1, "server_restarts": 0, "news": "", "parking": {"state": "ready"}},
+      {"name": "c", "state": "serving", "gpu": "GPU-1", "daemon_pid": 14, "server_pids": [], "clients": [],
+       "daemon_restarts": 0, "server_restarts": 0, "news": "",
+       "parking": {"state": "ready", "prevented": true}}],
     "tenants": [
       {"name": "llm", "phase": "serving", "guard": {"state": "on"},
        "active": {"pid": 56, "domain": "a", "sm_percent": 25, "memory_mib": 1024}, "standby": null,
        "spare": {"state": "protected", "reason": "", "domain": "b", "moves": 2}},
       {"name": "x", "phase": "empty", "active": {"pid": 78, "domain": "a", "sm_percent": null,
-       "memory_mib": null}, "standby": {"pid": 9, "domain": "b"}, "spare": null},
+       "memory_mib": null}, "standby": {"pid": 9, "domain": "b"}, "standby_state": "ready", "spare": null},
+      {"name": "two", "phase": "empty", "active": {"pid": 81, "domain": "b", "sm_percent": null,
+       "memory_mib": null}, "standby": null,
+       "spare": {"state": "protected", "reason": "", "domain": "a", "moves": 0}},
+      {"name": "odd", "phase": "empty", "active": {"pid": 82, "domain": "c", "sm_percent": null,
+       "memory_mib": null}, "standby": null, "spare": null},
       {"name": "torch", "phase": "empty", "active": {"pid": 80, "domain": "b", "sm_percent": null,
        "memory_mib": null}, "standby": null,
        "spare": {"state": "unprotected", "reason": "it captures", "domain": "", "moves": 0}}],
@@ -28,11 +36,20 @@ TEST(StatusText, ShowsDomainsAndTenantsWithTheirLimits) {
       "DOMAIN  STATE     GPU        DAEMON  SERVERS  CLIENTS  RESTARTS  LAST NEWS\n"
       "a       draining  (default)  12      34       56,78    0 + 2     had a fault\n"
       "b       serving   GPU-1      13      -        -        1 + 0     -\n"
+      "c       serving   GPU-1      14      -        -        0 + 0     -\n"
       "\n"
-      "TENANT  PHASE    ACTIVE   STANDBY  LIMITS                     GUARD  HELD  SPARE\n"
-      "llm     serving  56 in a  -        25 % of the SMs, 1024 MiB  on     yes   protected, in b\n"
-      "x       empty    78 in a  9 in b   none                       -      no    -\n"
-      "torch   empty    80 in b  -        none                       -      no    unprotected: it captures\n"
+      "TENANT  PHASE    ACTIVE   STANDBY  LIMITS                     GUARD  HELD  SURVIVES                 "
+      "SPARE\n"
+      "llm     serving  56 in a  -        25 % of the SMs, 1024 MiB  on     yes   faults while idle        "
+      "protected, in b\n"
+      "x       empty    78 in a  9 in b   none                       -      no    any fault                "
+      "-\n"
+      "two     empty    81 in b  -        none                       -      no    exceptions               "
+      "protected, in a\n"
+      "odd     empty    82 in c  -        none                       -      no    nothing                  "
+      "-\n"
+      "torch   empty    80 in b  -        none                       -      no    exceptions, for a while  "
+      "unprotected: it captures\n"
       "\n"
       "DEAD  TENANT  HOLD     SINCE\n"
       "7     gone    waiting  1204 ms");

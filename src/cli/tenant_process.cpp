@@ -8,6 +8,7 @@
 #include <span>
 #include <utility>
 
+#include "abi/spare_page.h"
 #include "fault/core_dump.h"
 #include "guard/guard.h"
 #include "guard/probe.h"
@@ -32,11 +33,12 @@ std::optional<std::string> tenant_variable(const abi::Placed& placed, const std:
 
 /// A program that has settings of its own for its core dumps keeps them, and is not parked.
 std::vector<std::pair<std::string, std::string>> without_what_is_its_own(
-    std::vector<std::pair<std::string, std::string>> placed) {
+    std::vector<std::pair<std::string, std::string>> placed, bool parking) {
   const bool has_its_own = std::ranges::any_of(placed, [](const auto& variable) {
     return park::is_of_mode(variable.first) && os::environment_variable(variable.first).has_value();
   });
-  if (has_its_own) std::erase_if(placed, [](const auto& each) { return park::is_of_mode(each.first); });
+  if (has_its_own || !parking)
+    std::erase_if(placed, [](const auto& each) { return park::is_of_mode(each.first); });
   return placed;
 }
 
@@ -56,10 +58,14 @@ ErrorRelay::OnLine core_dump_teller(link::AgentLink& link, pid_t pid) {
 }
 
 /// The library that is the guard, and the spare driver instance.
-Status add_preload(os::SpawnRequest& request) {
+Status add_preload(os::SpawnRequest& request, const TenantOptions& options) {
+  const bool has_spare = std::ranges::count(request.environment, abi::spare_variable,
+                                            [](const auto& each) { return each.first; }) != 0;
+  if (options.guard == Part::No && !has_spare) return {};
   auto preload = platform::guard_preload();
   if (!preload) return propagate(preload);
   request.environment.push_back(std::move(*preload));
+  if (options.guard == Part::No) request.environment.emplace_back(guard::guard_variable, "0");
   return {};
 }
 
@@ -83,10 +89,10 @@ int status_of(const os::ExitStatus& exit) { return exit.signal != 0 ? 128 + exit
 std::unique_ptr<TenantProcess> TenantProcess::start(os::EventLoop& loop, const TenantOptions& options,
                                                     abi::Role role, Callbacks callbacks) {
   std::unique_ptr<TenantProcess> made(new TenantProcess(loop, options, role, std::move(callbacks)));
-  made->ask(
-      abi::Place{options.name, role, options.gpu, options.sm_percent, options.memory_mib, options.spare},
-      next_agent_patience, nullptr,
-      [raw = made.get()](const auto& answer, auto link) { raw->on_placed(answer, std::move(link)); });
+  made->ask(abi::Place{options.name, role, options.gpu, options.sm_percent, options.memory_mib,
+                       options.spare == Part::Yes, options.spare == Part::IfPossible},
+            next_agent_patience, nullptr,
+            [raw = made.get()](const auto& answer, auto link) { raw->on_placed(answer, std::move(link)); });
   return made;
 }
 
@@ -123,11 +129,9 @@ Status TenantProcess::spawn(const abi::Placed& placed) {
   relay_ = std::move(*relay);
   os::SpawnRequest request;
   request.command = options_.command;
-  request.environment = without_what_is_its_own(placed.environment);
-  if (options_.guard || options_.spare) {
-    if (const Status added = add_preload(request); !added) return added;
-  }
-  if (options_.guard) {
+  request.environment = without_what_is_its_own(placed.environment, options_.parking);
+  if (const Status added = add_preload(request, options_); !added) return added;
+  if (options_.guard != Part::No) {
     if (const Status prepared = prepare_guard(request, placed, options_.guard_ipc); !prepared)
       return prepared;
   }

@@ -17,12 +17,20 @@
 
 namespace firebreak::cli {
 
+/// What a tenant is to have.
+enum class Part {
+  No,
+  IfPossible,  ///< where the agent and this machine give it; else it runs without
+  Yes,         ///< or it does not run
+};
+
 /// What the operator wants of a tenant.
 struct TenantOptions {
   std::string socket_path;
   std::string name;
-  bool guard = false;
-  bool spare = false;
+  Part guard = Part::No;
+  Part spare = Part::No;
+  bool parking = true;  ///< it enters the core dump mode where the agent parks domains
   bool guard_ipc = false;
   bool report_only = false;
   std::string gpu;

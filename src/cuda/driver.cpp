@@ -85,6 +85,13 @@ Result<std::unique_ptr<const Driver>> Driver::load(const std::string& path) {
   return std::unique_ptr<const Driver>(new Driver(library, handle, *table));
 }
 
+Result<std::unique_ptr<const Driver>> Driver::in_front_of(const Driver& library,
+                                                          PFN_cuGetProcAddress_v2 resolver) {
+  auto table = resolve_entry_points(resolver);
+  if (!table) return propagate(table, library.path_);
+  return std::unique_ptr<const Driver>(new Driver(library.path_, library.library_, *table));
+}
+
 Result<std::unique_ptr<const Driver>> Driver::open(const std::string& path) {
   auto driver = load(path);
   if (!driver) return driver;

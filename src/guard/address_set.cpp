@@ -41,4 +41,10 @@ std::vector<os::AddressRange> AddressSet::missing_of(os::AddressRange range) con
   return missing;
 }
 
+std::vector<os::AddressRange> AddressSet::all() const {
+  std::vector<os::AddressRange> ranges;
+  for (const auto& [begin, end] : ranges_) ranges.push_back({begin, end});
+  return ranges;
+}
+
 }  // namespace firebreak::guard

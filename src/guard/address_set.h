@@ -16,6 +16,8 @@ class AddressSet {
   void remove(os::AddressRange range);
   /// What of `range` is not in the set, by address.
   std::vector<os::AddressRange> missing_of(os::AddressRange range) const;
+  /// What is in the set, by address; ranges that touch are one.
+  std::vector<os::AddressRange> all() const;
 
  private:
   std::map<std::uint64_t, std::uint64_t> ranges_;  ///< begin -> end

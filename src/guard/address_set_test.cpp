@@ -24,6 +24,15 @@ TEST(AddressSet, JoinsWhatTouchesAndCutsWhatIsTakenOut) {
   EXPECT_THAT(set.missing_of({0, 20}), ElementsAre(Range{0, 14}));
 }
 
+TEST(AddressSet, ShowsWhatItHas) {
+  AddressSet set;
+  set.add({20, 30});
+  set.add({5, 10});
+  set.add({10, 12});
+  set.remove({22, 24});
+  EXPECT_THAT(set.all(), ElementsAre(Range{5, 12}, Range{20, 22}, Range{24, 30}));
+}
+
 TEST(AddressSet, IsEmptyAtFirst) {
   const AddressSet set;
   EXPECT_THAT(set.missing_of({1, 2}), ElementsAre(Range{1, 2}));

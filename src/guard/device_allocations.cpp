@@ -142,7 +142,7 @@ std::optional<Guard::Range> Guard::find(CUdeviceptr pointer) const {
   if (next == allocations_.begin()) return {};
   const auto found = std::prev(next);
   if (pointer - found->first >= found->second.size_bytes) return {};
-  return Range{found->first, found->second.size_bytes};
+  return Range{found->first, found->second.size_bytes, found->second.context};
 }
 
 CUcontext Guard::home_of(CUcontext context) const {

@@ -33,7 +33,7 @@ Status Guard::lay_guard_ranges(GuardRanges guard_ranges) {
 Status Guard::come_up(const ProbeResult& result) {
   if (result.answer == ProbeResult::Answer::Fails)
     return fail(ErrorCode::Unsupported, "it does not work on this kernel and driver: " + result.reason);
-  auto guard_ranges = GuardRanges::of_this_process(kernel_);
+  auto guard_ranges = GuardRanges::of_this_process(kernel_, settings_.find_descriptors);
   if (!guard_ranges) return propagate(guard_ranges);
   return lay_guard_ranges(std::move(*guard_ranges));
 }
@@ -76,10 +76,18 @@ void Guard::pass_through(const std::string& reason) {
   if (is_on()) ledger_.set_state(abi::GuardState::On, reason);
 }
 
+void Guard::follow_address_space() {
+  if (!is_on()) return;
+  const Status followed = address_space_->follow();
+  if (followed) return;
+  ledger_.set_state(abi::GuardState::Off, "after a move: " + to_string(followed.error()));
+  say("the guard is off after a move: " + to_string(followed.error()));
+}
+
 CUresult Guard::refuse_to_share() {
   std::call_once(share_refused_, [] {
-    say("memory of a guarded program cannot be shared with cuIpcGetMemHandle; run it with --guard-ipc, or "
-        "with " +
+    say("memory of a guarded program cannot be shared with cuIpcGetMemHandle; run it with --guard-ipc "
+        "--without spare, or with " +
         std::string(sharing_variable) + "=1");
   });
   return CUDA_ERROR_NOT_SUPPORTED;

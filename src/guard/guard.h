@@ -30,6 +30,9 @@ namespace firebreak::guard {
 /// (cuIpcGetMemHandle); what lies behind its ends is then not guarded.
 inline constexpr const char* sharing_variable = "FIREBREAK_GUARD_IPC";
 
+/// 0: nothing is guarded; for a program that is to have something else of the library.
+inline constexpr const char* guard_variable = "FIREBREAK_GUARD";
+
 /// How many GiB the guarded ranges reach to both sides of every allocation; 0: none around what the driver
 /// has placed.
 inline constexpr const char* reach_variable = "FIREBREAK_GUARD_REACH_GIB";
@@ -61,6 +64,10 @@ class Guard {
   CUresult refuse_to_share();
   Ledger& ledger() { return ledger_; }
 
+  /// The process works in another of its GPU address spaces from now on (settings.find_descriptors). Nobody
+  /// gives the GPU work meanwhile, and whoever waits for that may hold what is ours.
+  void follow_address_space();
+
   // cuMemAlloc and what goes with it (device_allocations.cpp).
   CUresult allocate(abi::GuardFunction function, CUdeviceptr* pointer, std::size_t size_bytes);
   CUresult allocate_pitch(CUdeviceptr* pointer, std::size_t* pitch_bytes, std::size_t width_bytes,
@@ -78,6 +85,7 @@ class Guard {
   struct Range {
     CUdeviceptr begin = 0;
     std::size_t size_bytes = 0;
+    CUcontext context = nullptr;  ///< in which it was allocated
   };
   std::optional<Range> find(CUdeviceptr pointer) const;
   /// A context has gone, and with it what was allocated in it.

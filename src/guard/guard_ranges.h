@@ -4,19 +4,30 @@
 /// results/h100/containment.json). No memory until something is touched.
 #pragma once
 
+#include <functional>
+#include <memory>
+#include <mutex>
 #include <vector>
 
 #include "base/result.h"
+#include "guard/address_set.h"
 #include "os/addresses.h"
 #include "os/kernel.h"
 
 namespace firebreak::guard {
 
-/// Used by one thread at a time.
+/// The UVM descriptors of this process that CUDA has opened, by number; of all its GPU address spaces.
+Result<std::vector<int>> uvm_descriptors_of_this_process(os::Kernel& kernel);
+
+/// Of these, those of the address space in which the process works now. Empty: it has one alone.
+using FindDescriptors = std::function<std::vector<int>()>;
+
+/// Thread safe. Waits for nobody who asks the driver for anything.
 class GuardRanges {
  public:
-  /// Through the UVM descriptors that CUDA has opened in this process. NotFound: it has none.
-  static Result<GuardRanges> of_this_process(os::Kernel& kernel);
+  /// Through the UVM descriptors that CUDA has opened in this process; where it has several address spaces,
+  /// through those that `find` names. NotFound: it has none.
+  static Result<GuardRanges> of_this_process(os::Kernel& kernel, FindDescriptors find = nullptr);
 
   /// Over addresses that nobody has mapped. Unavailable: somebody has.
   Status lay(os::AddressRange range) { return lay(range, os::Occupant::Nobody); }
@@ -24,15 +35,31 @@ class GuardRanges {
   /// CPU's side of them is a placeholder, and UVM hears of them with cuMemSetAccess.
   Status lay_over_reserved(os::AddressRange range) { return lay(range, os::Occupant::Placeholder); }
   /// The placeholder is there again, before the GPU is to reach something real.
-  Status cut_reserved(os::AddressRange range) { return os::hold_range(range); }
+  Status cut_reserved(os::AddressRange range);
+  /// The addresses are nobody's again.
+  void release(os::AddressRange range);
+
+  /// The process works in another address space from now on: all that lies becomes that one's. What cannot be
+  /// laid there is no guard range any more, and the first error is answered.
+  Status follow();
 
  private:
-  explicit GuardRanges(std::vector<int> descriptors) : descriptors_(std::move(descriptors)) {}
-  Status lay(os::AddressRange range, os::Occupant occupant);
+  /// Which of CUDA's descriptors, by number, never closed here. An address space has two, and one of them
+  /// takes ranges; the driver says which by taking one. After the first, that one alone.
+  struct Books {
+    std::mutex mutex;
+    std::vector<int> descriptors;
+    AddressSet laid;
+  };
 
-  /// CUDA's own, by number, never closed here. A process has two and one of them has its address space; the
-  /// driver says which by taking the range. After the first, that one alone.
-  std::vector<int> descriptors_;
+  GuardRanges(os::Kernel& kernel, FindDescriptors find) : kernel_(kernel), find_(std::move(find)) {}
+  Status find_descriptors();
+  Status lay(os::AddressRange range, os::Occupant occupant);
+  Status map(os::AddressRange range, os::Occupant occupant);
+
+  os::Kernel& kernel_;
+  FindDescriptors find_;
+  std::unique_ptr<Books> books_ = std::make_unique<Books>();
 };
 
 }  // namespace firebreak::guard

@@ -35,7 +35,8 @@ CUdeviceptr GuardedAddressSpace::find_room(std::uint64_t size_bytes) const {
 }
 
 Status GuardedAddressSpace::add_piece(std::uint64_t size_bytes) {
-  const std::uint64_t size = round_up(size_bytes, Arena::granule_bytes);
+  const std::uint64_t usable = round_up(size_bytes, Arena::granule_bytes);
+  const std::uint64_t size = usable + round_up(settings_.tail_bytes, Arena::granule_bytes);
   CUdeviceptr begin = 0;
   const auto reserved =
       driver_.check(driver_->cuMemAddressReserve(&begin, size, Arena::granule_bytes, find_room(size), 0),
@@ -48,7 +49,8 @@ Status GuardedAddressSpace::add_piece(std::uint64_t size_bytes) {
     driver_->cuMemAddressFree(begin, size);
     return laid;
   }
-  arena_.add(piece);
+  arena_.add({begin, begin + usable});
+  elsewhere_bytes_ += size - usable;
   tell(piece);
   lay_margins(piece);
   return laid;
@@ -83,7 +85,7 @@ std::vector<os::AddressRange> GuardedAddressSpace::give_way(os::AddressRange wan
   const std::vector<os::AddressRange> before = margins_.all();
   const std::vector<os::AddressRange> ways = margins_.give_way(wanted);
   if (ways.empty()) return ways;
-  for (const os::AddressRange& way : ways) os::release_range(way);
+  for (const os::AddressRange& way : ways) guard_ranges_.release(way);
   const Monotonic now = SystemClock().now();
   for (const os::AddressRange& margin : before) {
     const bool stays = std::ranges::count(margins_.all(), margin) != 0;
@@ -128,7 +130,8 @@ std::optional<os::AddressRange> GuardedAddressSpace::take(std::uint64_t size_byt
   if (auto range = arena_.take(size_bytes)) return range;
   // A piece for this one alone would leave no guard ranges around it.
   const std::uint64_t around = std::min(settings_.piece_bytes, gib);
-  if (size_bytes > (std::uint64_t{1} << 46) || guard_range_bytes() + around > settings_.guard_range_bytes_max)
+  const std::uint64_t more = around + settings_.tail_bytes;
+  if (size_bytes > (std::uint64_t{1} << 46) || guard_range_bytes() + more > settings_.guard_range_bytes_max)
     return {};
   if (!add_piece(size_bytes + around)) return {};
   return arena_.take(size_bytes);

@@ -24,11 +24,15 @@ struct GuardedAddressSpaceSettings {
   std::uint64_t guard_range_bytes_max = 512 * gib;
   /// Of these around allocations, at first and whenever they have used up what there is.
   std::uint64_t piece_bytes = 8 * gib;
+  /// Behind each of these, guarded as well and given to nobody: where what lies around is not there to be
+  /// guarded.
+  std::uint64_t tail_bytes = 0;
   /// And from the lowest address that the kernel allows up to here: where null plus an offset and truncated
   /// pointers land.
   std::uint64_t low_end = 4 * gib;
   /// Around all that, and around what the driver has placed itself.
   MarginSettings margins = {};
+  FindDescriptors find_descriptors = nullptr;
 };
 
 /// Thread safe.
@@ -64,6 +68,9 @@ class GuardedAddressSpace {
   std::vector<os::AddressRange> give_way(os::AddressRange wanted);
   /// It did not get them.
   void come_back(const std::vector<os::AddressRange>& margins);
+
+  /// The process works in another of its address spaces from now on, and nothing asks the driver meanwhile.
+  Status follow() { return guard_ranges_.follow(); }
 
   /// The GPU is about to reach part of a taken or adopted range, or no longer does.
   Status open(os::AddressRange part);

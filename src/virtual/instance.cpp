@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "virtual/instance.h"
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 
@@ -41,6 +42,20 @@ os::EnvironmentScope::Variables Instance::environment() const {
   return variables;
 }
 
+/// One that begins again may have kept what it had.
+Status Instance::with_descriptors(Status (Instance::*come_up)()) {
+  if (settings_.uvm_descriptors == nullptr) return (this->*come_up)();
+  const std::vector<int> before = settings_.uvm_descriptors();
+  const Status done = (this->*come_up)();
+  const std::vector<int> after = settings_.uvm_descriptors();
+  const auto has = [](const std::vector<int>& all, int one) { return std::ranges::count(all, one) != 0; };
+  std::erase_if(uvm_descriptors_, [&](int each) { return !has(after, each); });
+  for (const int each : after) {
+    if (!has(before, each) && !has(uvm_descriptors_, each)) uvm_descriptors_.push_back(each);
+  }
+  return done;
+}
+
 Status Instance::start() {
   const os::EnvironmentScope of_domain(environment());
   const ComingUp coming_up(settings_.copy);
@@ -48,11 +63,13 @@ Status Instance::start() {
   return make_context();
 }
 
-Status Instance::begin_again() {
+Status Instance::come_up_again() {
   const os::EnvironmentScope of_domain(environment());
   const ComingUp coming_up(settings_.copy);
   return make_context();
 }
+
+Status Instance::begin_again() { return with_descriptors(&Instance::come_up_again); }
 
 Status Instance::make_context() {
   if (const Status done = check(driver_.cuDevicePrimaryCtxRetain(&primary_, 0), "cuDevicePrimaryCtxRetain");
@@ -81,7 +98,7 @@ bool Instance::reserve_window() {
 Result<std::unique_ptr<Instance>> Instance::bring_up(const InstanceSettings& settings) {
   std::unique_ptr<Instance> made(new Instance(settings));
   if (const Status loaded = made->load(); !loaded) return propagate(loaded);
-  if (const Status started = made->start(); !started) {
+  if (const Status started = made->with_descriptors(&Instance::start); !started) {
     if (made->primary_ != nullptr) (void)made->reset();  // what it has on the GPU
     return propagate(started);
   }

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "base/result.h"
 #include "cuda/backend.h"
@@ -22,12 +23,16 @@ inline constexpr std::uint32_t copies_max = 256;
 /// results/h200/spare-faults-32.json).
 inline constexpr std::uint32_t copies_with_dumps_max = 28;
 
+/// The UVM descriptors of this process, by number.
+using ListUvmDescriptors = std::vector<int> (*)();
+
 /// What an instance is to be.
 struct InstanceSettings {
   std::string library;         ///< the program's own driver, by its path
   std::string pipe_directory;  ///< of the domain that it joins
   Slot slot = no_slot;
-  std::uint32_t copy = 0;      ///< which one of the library; from 1 on, and below copies_max
+  std::uint32_t copy = 0;  ///< which one of the library; from 1 on, and below copies_max
+  ListUvmDescriptors uvm_descriptors = nullptr;
   std::string dump_path = {};  ///< of its core dump, where the process is in that mode; empty: the process's
 };
 
@@ -59,6 +64,8 @@ class Instance {
   const std::string& pipe_directory() const { return settings_.pipe_directory; }
   const cuda::Backend& driver() const { return driver_; }
   CUcontext primary() const { return primary_; }
+  /// UVM descriptors that its driver opened as it came up. Empty: it did not come up here, or nobody asks.
+  const std::vector<int>& uvm_descriptors() const { return uvm_descriptors_; }
 
   /// Whether it still works: it is given a word to store, and has stored it. Takes some 20 us where it lives,
   /// and up to 300 ms where its domain has just died. Changes what is current on the calling thread in that
@@ -73,14 +80,17 @@ class Instance {
   Status load();
   os::EnvironmentScope::Variables environment() const;
   Status start();
+  Status come_up_again();
   Status make_context();
   bool reserve_window();
+  Status with_descriptors(Status (Instance::*come_up)());
 
   InstanceSettings settings_;
   cuda::Backend driver_{};
   CUcontext primary_ = nullptr;
   CUdeviceptr scratch_ = 0;  ///< of is_alive()
   bool has_window_ = false;
+  std::vector<int> uvm_descriptors_;
   std::atomic<std::uint32_t> life_{0};
 };
 

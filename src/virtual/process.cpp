@@ -125,7 +125,8 @@ Result<Instance*> VirtualProcess::begin_anew(const std::string& domain) {
   if (!slot) return fail(ErrorCode::Unavailable, "the instances that were left have not been given back yet");
   const std::string& dump_path = settings_.dumps[number_of_domain(domain)];
   if (page_ != nullptr) page_->copies.store(next_copy_);
-  auto made = Instance::bring_up({settings_.library, domain, *slot, next_copy_++, dump_path});
+  auto made = Instance::bring_up(
+      {settings_.library, domain, *slot, next_copy_++, settings_.uvm_descriptors, dump_path});
   const std::lock_guard lock(instances_mutex_);
   if (!made) {
     free_slots_.push_back(*slot);
@@ -430,6 +431,8 @@ bool VirtualProcess::flip(Why why, std::uint32_t from) {
     if (rule_of(leaving.pipe_directory()) != abi::DomainRule::Open) note_hit(leaving);
     objects_.flipped();
     mappings_.flipped();
+    if (settings_.moved != nullptr) settings_.moved();
+    note_part(abi::MovePart::Ranges);
     if (page_ != nullptr) page_->flips.fetch_add(1);
     tell_domains();
     tell(abi::SpareState::Unprotected, "the next spare is being made");

@@ -37,6 +37,11 @@ struct VirtualSettings {
   Nanoseconds longest_wait{std::chrono::seconds(10)};  ///< of a flip, for calls and work under way
   /// Runs `run` in a way that what a driver asks the dynamic linker for meanwhile is answered with its own.
   void (*undisturbed)(const std::function<void()>& run) = nullptr;
+  /// Null: nobody wants to know which instance has which.
+  ListUvmDescriptors uvm_descriptors = nullptr;
+  /// Called in each move, once the next instance is the one that works and before any call reaches it. It may
+  /// wait for nobody who calls the driver. Null: nobody wants to know.
+  void (*moved)() = nullptr;
 };
 
 /// FIREBREAK_SPARE_TRACE=1: calls that answer an error, addresses of variables that are taken, and all that

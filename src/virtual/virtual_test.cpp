@@ -92,6 +92,11 @@ TEST(AddressKeeping, TheWindowIsNoPartOfTheMemoryMap) {
   const std::string after = "540000000000-540000001000 rw-p 00000000 00:00 0 [x]";
   EXPECT_EQ(without_window(before + inside + after), before + after);
   EXPECT_EQ(without_window(""), "");
+  EXPECT_EQ(without_window("4fffffe00000-500200000000 ---p 0 00:00 0 x\n"),
+            "4fffffe00000-500000000000 ---p 0 00:00 0 x\n")
+      << "guard ranges that touch are one line";
+  EXPECT_EQ(without_window("4fffffe00000-540000200000 ---p\n" + after),
+            "4fffffe00000-500000000000 ---p\n540000000000-540000200000 ---p\n" + after);
 }
 
 // ---- Code ----

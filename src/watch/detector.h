@@ -54,6 +54,8 @@ class Detector {
   virtual bool tells_outcomes() const { return false; }
 
   // What a Watcher is asked for, of a process that is followed.
+  /// It may have more GPU address spaces by now.
+  virtual void look_again(pid_t) {}
   virtual bool listen_to_page_faults(pid_t) { return false; }
   virtual Status follow_progress(const Target&, const ReadProgress&, const ProgressOptions&) { return {}; }
   virtual void note_output(pid_t, std::string_view) {}

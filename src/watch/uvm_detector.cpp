@@ -87,6 +87,11 @@ void UvmDetector::read_now(pid_t pid) {
   if (found != followed_.end() && found->second.listener) found->second.listener->read_now();
 }
 
+void UvmDetector::look_again(pid_t pid) {
+  const auto found = followed_.find(pid);
+  if (found != followed_.end() && found->second.listener) found->second.listener->look_again();
+}
+
 UvmHearing UvmDetector::hears_uvm_of(pid_t pid) const {
   const auto found = followed_.find(pid);
   if (found == followed_.end()) return UvmHearing::No;

@@ -21,6 +21,7 @@ class UvmDetector final : public Detector {
   void stop(pid_t pid) override;
   void read_now(pid_t pid) override;
   UvmHearing hears_uvm_of(pid_t pid) const override;
+  void look_again(pid_t pid) override;
   /// Not before its events are heard.
   bool listen_to_page_faults(pid_t pid) override;
 

@@ -9,8 +9,12 @@
 namespace firebreak::watch {
 namespace {
 
-/// A process has two or three; a target that opens thousands must not keep us busy.
-constexpr std::size_t most_candidates = 16;
+/// A process has two or three for each driver in it, and each fault of its domain leaves one more driver
+/// there (docs/spare.md). A target that opens thousands must not keep us busy.
+constexpr std::size_t most_candidates = 128;
+/// Of these, the VA spaces that are listened to at once: of a working driver, its spare and an anchor, and of
+/// those that have just been left.
+constexpr std::size_t most_attachments = 8;
 
 /// What a fault may hide behind. Most page faults are serviced, and a fatal one is told once more.
 constexpr std::uint64_t dangers = abi::uvm_event_mask(abi::UvmEventType::FatalFault) |
@@ -61,10 +65,38 @@ Status UvmListener::start() {
 Status UvmListener::try_to_attach() {
   const Result<std::vector<int>> numbers = candidates();
   if (!numbers) return propagate(numbers);
+  forget_gone(*numbers);
   for (const int number : *numbers) {
+    if (is_known(number)) continue;
     if (Status done = attach(number); !done) return done;
   }
+  while (attachments_.size() > most_attachments) attachments_.pop_front();
   return {};
+}
+
+bool UvmListener::is_known(int remote_number) const {
+  const bool is_attached = std::ranges::count(attachments_, remote_number, &Attachment::number) != 0;
+  return is_attached || no_va_spaces_.contains(remote_number);
+}
+
+/// What has closed them may open another one under that number.
+void UvmListener::forget_gone(const std::vector<int>& numbers) {
+  const auto is_gone = [&](int number) { return std::ranges::find(numbers, number) == numbers.end(); };
+  std::erase_if(no_va_spaces_, is_gone);
+  for (auto next = attachments_.begin(); next != attachments_.end();) {
+    const auto each = next++;
+    if (!is_gone(each->number)) continue;
+    drain(*each);
+    attachments_.erase(each);
+  }
+}
+
+void UvmListener::look_again() {
+  if (!attached()) return;  // it is looked at again and again
+  if (const Status done = try_to_attach(); !done) return end(done.error());
+  if (distrust_) return end(*distrust_);
+  if (attached()) return;
+  if (const Status later = retry_later(); !later) end(later.error());
 }
 
 Result<std::vector<int>> UvmListener::candidates() {
@@ -92,9 +124,10 @@ Status UvmListener::attach(int remote_number) {
   }
   if (!uvm_fd) return {};
   Result<UvmQueue> queue = UvmQueue::open(kernel_, *uvm_fd, wanted_events(options_));
+  if (!queue && queue.error().code == ErrorCode::Unsupported) no_va_spaces_.insert(remote_number);
   if (!queue && queue.error().code == ErrorCode::Unsupported) return {};
   if (!queue) return propagate(queue);
-  Attachment& attachment = attachments_.emplace_back(Attachment{std::move(*queue), 0, 0, {}});
+  Attachment& attachment = attachments_.emplace_back(Attachment{std::move(*queue), remote_number, 0, 0, {}});
   Result<os::Watch> readable = loop_.watch_readable(attachment.queue.fd().get(), [this, &attachment] {
     drain(attachment);
     if (distrust_) end(*distrust_);
@@ -124,7 +157,9 @@ Status UvmListener::retry_later() {
   return {};
 }
 
+/// What was no VA space may have become one.
 void UvmListener::retry() {
+  no_va_spaces_.clear();
   Status done = try_to_attach();
   if (done && !attached()) done = retry_later();
   if (!done) end(done.error());

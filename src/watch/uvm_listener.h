@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <deque>
+#include <list>
 #include <memory>
+#include <set>
+#include <vector>
 
 #include "base/clock.h"
 #include "os/event_loop.h"
@@ -52,6 +54,11 @@ class UvmListener {
   Status start();
   /// Whether a queue is tied to the target, so that from here on no fault is missed.
   bool attached() const { return !attachments_.empty(); }
+  /// To how many VA spaces.
+  std::size_t attachments() const { return attachments_.size(); }
+  /// The target may have more VA spaces by now: it has several drivers, each with its own. Those are attached
+  /// to as well, up to a number, beyond which the oldest ones are let go.
+  void look_again();
   /// From now on page faults too, as with UvmListenerOptions::page_faults.
   Status listen_to_page_faults();
   /// The layout of the events; after attached().
@@ -66,6 +73,7 @@ class UvmListener {
  private:
   struct Attachment {
     UvmQueue queue;
+    int number = -1;            ///< of the target's descriptor
     std::uint64_t dropped = 0;  ///< as counted so far
     std::uint64_t dropped_dangers = 0;
     os::Watch readable;
@@ -73,6 +81,8 @@ class UvmListener {
 
   Status try_to_attach();
   Result<std::vector<int>> candidates();
+  bool is_known(int remote_number) const;
+  void forget_gone(const std::vector<int>& numbers);
   Status attach(int remote_number);
   Status retry_later();
   void retry();
@@ -101,7 +111,8 @@ class UvmListener {
   os::Fd process_;
   os::Watch gone_;
   os::Watch retry_;
-  std::deque<Attachment> attachments_;
+  std::list<Attachment> attachments_;  ///< the oldest one first
+  std::set<int> no_va_spaces_;         ///< descriptors of the target that have turned out to be none
 };
 
 }  // namespace firebreak::watch

@@ -114,6 +114,60 @@ TEST_F(UvmListenerTest, WaitsUntilTheTargetHasItsDescriptors) {
   EXPECT_TRUE(run_until([&] { return faults_.size() == 1; }));
 }
 
+TEST_F(UvmListenerTest, AttachesToWhatTheTargetHasOpenedSinceWhenItIsToldToLookAgain) {
+  target_opens_a_va_space();
+  UvmListener watcher = listener();
+  ASSERT_TRUE(watcher.start());
+  kernel_.give_descriptor(target_pid, 20, uvm_path, FakeUvmTools::va_space());
+  kernel_.give_descriptor(target_pid, 21, uvm_path, FakeUvmTools::no_va_space());
+  settle();
+  EXPECT_EQ(tools_.trackers, 1) << "nobody has said so";
+  watcher.look_again();
+  watcher.look_again();
+  EXPECT_EQ(tools_.trackers, 2);
+  EXPECT_EQ(tools_.refused, 1) << "what is none is asked once";
+  tools_.post(fatal_fault(0x40));  // into the queue that was made last
+  EXPECT_TRUE(run_until([&] { return faults_.size() == 1; }));
+}
+
+TEST_F(UvmListenerTest, ANumberThatWasClosedIsAnotherVaSpaceAfterwards) {
+  target_opens_a_va_space();
+  UvmListener watcher = listener();
+  ASSERT_TRUE(watcher.start());
+  kernel_.give_descriptor(target_pid, 20, uvm_path, FakeUvmTools::va_space());
+  watcher.look_again();
+  kernel_.take_descriptor(target_pid, 20);
+  watcher.look_again();
+  kernel_.give_descriptor(target_pid, 20, uvm_path, FakeUvmTools::va_space());
+  watcher.look_again();
+  EXPECT_EQ(tools_.trackers, 3);
+}
+
+TEST_F(UvmListenerTest, OfManyVaSpacesTheNewestAreListenedTo) {
+  target_opens_a_va_space();
+  UvmListener watcher = listener();
+  ASSERT_TRUE(watcher.start());
+  for (int number = 20; number < 60; ++number) {
+    kernel_.give_descriptor(target_pid, number, uvm_path, FakeUvmTools::va_space());
+    watcher.look_again();
+    tools_.post(fatal_fault(static_cast<std::uint64_t>(number)));
+    ASSERT_TRUE(run_until([&] { return faults_.size() == static_cast<std::size_t>(number) - 19; }));
+  }
+  EXPECT_EQ(watcher.attachments(), 8u);
+  EXPECT_TRUE(watcher.attached());
+}
+
+TEST_F(UvmListenerTest, WhereAllItsVaSpacesAreGoneTheNextOneIsWaitedFor) {
+  target_opens_a_va_space();
+  UvmListener watcher = listener();
+  ASSERT_TRUE(watcher.start());
+  kernel_.take_descriptor(target_pid, 11);
+  watcher.look_again();
+  EXPECT_FALSE(watcher.attached());
+  target_opens_a_va_space();
+  EXPECT_TRUE(run_until([&] { return watcher.attached(); }));
+}
+
 TEST_F(UvmListenerTest, ReadsMoreEventsThanTheQueueHolds) {
   target_opens_a_va_space();
   UvmListener watcher = listener();

@@ -228,6 +228,10 @@ void Watcher::note_exception(pid_t pid, const fault::CoreDumpException& exceptio
   for (const auto& each : parts_->detectors) each.detector->note_exception(pid, exception);
 }
 
+void Watcher::look_again(pid_t pid) {
+  for (const auto& each : parts_->detectors) each.detector->look_again(pid);
+}
+
 bool Watcher::listen_to_page_faults(pid_t pid) {
   return std::ranges::any_of(parts_->detectors,
                              [pid](const auto& each) { return each.detector->listen_to_page_faults(pid); });

@@ -68,6 +68,8 @@ class Watcher {
   void note_output(pid_t pid, std::string_view text);
   /// What a core dump of a followed process says.
   void note_exception(pid_t pid, const fault::CoreDumpException& exception);
+  /// A followed process may have more GPU address spaces by now, as one has that holds several drivers.
+  void look_again(pid_t pid);
   /// From now on page faults of that followed process too; it pays with being watched more closely, and we
   /// with a wake for each. Returns whether they are heard: not before its UVM events are.
   bool listen_to_page_faults(pid_t pid);

@@ -24,6 +24,7 @@ Sandbox::~Sandbox() {
 
 Sandbox::Environment Sandbox::environment() const {
   return {{"FIREBREAK_GPU", "soft"},
+          {"FIREBREAK_WITHOUT", "guard,spare"},  // what a test wants of these it says
           {"FIREBREAK_SOFTGPU_SPEED", "4"},
           {"TMPDIR", temporary_.path()},
           {"XDG_RUNTIME_DIR", files_.path()},

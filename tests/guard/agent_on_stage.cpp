@@ -41,7 +41,10 @@ Player& AgentOnStage::start(std::vector<std::string> command, Sandbox::Environme
   auto& player = *players_.emplace_back(std::make_unique<Player>());
   stage::Casting casting{command.back(), "", std::move(command), sandbox_.environment()};
   for (const auto* more : {&environment_, &extra}) {
-    casting.environment.insert(casting.environment.end(), more->begin(), more->end());
+    for (const auto& [name, value] : *more) {
+      std::erase_if(casting.environment, [&](const auto& variable) { return variable.first == name; });
+      casting.environment.emplace_back(name, value);
+    }
   }
   player.actor =
       stage_->enter(casting, [&player](const std::string& line) { player.lines.push_back(line); }).value();

@@ -60,7 +60,8 @@ TEST_F(Preload, SharesMemoryWithOtherProcessesOnlyWhereItIsToldTo) {
   EXPECT_THAT(plain.output, HasSubstr(shared));
   const auto refused = sandbox_.run("guard_test_caller", {"share"}, guarded());
   EXPECT_THAT(refused.output, HasSubstr("share 801 0\n"));
-  EXPECT_THAT(refused.output, HasSubstr("run it with --guard-ipc, or with FIREBREAK_GUARD_IPC=1"));
+  EXPECT_THAT(refused.output,
+              HasSubstr("run it with --guard-ipc --without spare, or with FIREBREAK_GUARD_IPC=1"));
   auto sharing = guarded();
   sharing.emplace_back("FIREBREAK_GUARD_IPC", "1");
   const auto allowed = sandbox_.run("guard_test_caller", {"share"}, sharing);

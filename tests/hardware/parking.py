@@ -46,6 +46,7 @@ class Agent:
         self.programs, self.folder, self.log = programs, folder, log
         self.environment = dict(os.environ, FIREBREAK_SOCKET=folder + "/agent.sock", FIREBREAK_LOG="info")
         self.environment.setdefault("FIREBREAK_GPU", "real")
+        self.environment.setdefault("FIREBREAK_WITHOUT", "guard,spare")  # what a play wants of these it says
         self.until = folder + ".until"  # the tenants of a play work until that file is there
         self.out = open(log, "ab")
         self.process = subprocess.Popen([programs + "/firebreakd", "--end-domains", "--directory", folder, *options],

@@ -4,11 +4,12 @@
 the same processes leave their domain each time, and compare every word of every result. For a machine with a GPU, root
 and MPS; some four seconds a fault.
 
-    tests/hardware/spare_faults.py BIN RESULT.json [--faults N] [--kinds KIND,...] [--tenants NAME,...]
+    tests/hardware/spare_faults.py BIN RESULT.json [--faults N] [--kinds KIND,...] [--tenants NAME,...] [--guarded]
 
 BIN: the folder with the programs. FIREBREAK_GPU=soft: without a GPU. Tenants: small and full (firebreak-checker with
 kernels of one block, and with such that fill the GPU), torch, torch_graph and torch_segments (steps_torch.py: plain,
-with a graph, with memory that it maps itself).
+with a graph, with memory that it maps itself). --guarded: with all that `firebreak run -- PROGRAM` gives, guard ranges
+among it, and one tenant more, which leaves its domain as the others do and goes astray at the end.
 Exit 1 where a program ended, a word was wrong, somebody did not leave, the faulter's call said CUDA_SUCCESS, or an MPS
 daemon ended by itself. Ends everything that it started."""
 import argparse
@@ -27,10 +28,12 @@ HERE = pathlib.Path(__file__).resolve().parent
 
 
 class Stage:
-    def __init__(self, programs, folder, with_spares):
+    def __init__(self, programs, folder, with_spares, guarded=False):
         self.programs, self.folder, self.with_spares = programs, folder, with_spares
+        self.options = ["--spare"] if with_spares else []
         self.environment = dict(os.environ, FIREBREAK_SOCKET=folder + "/agent.sock", FIREBREAK_LOG="info")
         self.environment.setdefault("FIREBREAK_GPU", "real")
+        self.environment["FIREBREAK_WITHOUT"] = "" if guarded else "guard,spare"  # what is asked for is there
         self.log = folder + ".log"
         with open(self.log, "wb") as out:
             self.agent = subprocess.Popen(
@@ -69,7 +72,7 @@ class Stage:
                     "torch_segments": ["env", "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True", sys.executable,
                                        str(HERE / "steps_torch.py"), self.until]}
         begin = time.monotonic()
-        process = self.run(name, commands[name], *(["--spare"] if self.with_spares else []))
+        process = self.run(name, commands[name], *self.options)
         said = process.stdout.readline().strip()
         self.tenants[name] = process
         return {"first_result_ms": round((time.monotonic() - begin) * 1e3, 1), "said": said}
@@ -136,9 +139,11 @@ def raise_fault(stage, number, kind):
                                   "copies": (each["spare"] or {}).get("copies")}
                    for each in before["tenants"] if each["name"] in stage.tenants}
     row["in_that_domain"] = sum(1 for each in domains.values() if each == domain)
+    row["guard"] = {each["name"]: (each["guard"] or {}).get("state") for each in before["tenants"]
+                    if each["name"] in stage.tenants}
     name = f"rogue{number}"
     rogue = stage.run(name, [stage.programs + "/firebreak-lab", "inject", "--wait", kind],
-                      *(["--standby"] if domain == "b" else []), stdin=subprocess.PIPE)
+                      *(["--standby"] if domain == "b" else ["--without", "guard,spare"]), stdin=subprocess.PIPE)
     if "prepared" not in rogue.stdout.readline():
         row["ready"] = False
         return row
@@ -156,6 +161,22 @@ def raise_fault(stage, number, kind):
     row["left"] = sum(1 for each in after["tenants"] if each["name"] in stage.tenants and each["active"]
                       and each["active"]["domain"] != domain)
     return row
+
+
+def go_astray(stage, strayer):
+    """As the last thing that happens: nobody else notices."""
+    before = stage.wait(stage.is_ready, 30) or {"tenants": []}
+    its = {each["name"]: each for each in before["tenants"]}.get("strayer") or {}
+    pathlib.Path(stage.until + ".stray").touch()
+    try:
+        said = strayer.communicate(timeout=20)[0].splitlines()
+    except subprocess.TimeoutExpired:
+        strayer.kill()
+        said = ["did not end"]
+    told = [line for line in pathlib.Path(stage.log).read_text(errors="replace").splitlines()
+            if "stray of tenant strayer" in line]
+    return {"moves": (its.get("spare") or {}).get("moves"), "guard": its.get("guard"), "said": said,
+            "exit": strayer.returncode, "told": told[:1]}
 
 
 def percentile(values, share):
@@ -205,19 +226,24 @@ def main():
     parser.add_argument("--tenants", default="small,full")
     parser.add_argument("--seconds", type=float, default=300, help="no further fault after that")
     parser.add_argument("--log", type=pathlib.Path, help="keeps the agent's log there")
+    parser.add_argument("--guarded", action="store_true", help="with guard ranges, and one that goes astray at the end")
     parser.add_argument("--without-spares", action="store_true", help="and without faults: to compare with")
     arguments = parser.parse_args()
     programs = str(arguments.programs.resolve())
     kinds = arguments.kinds.split(",")
     begin = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="fb-sf-") as folder:
-        stage = Stage(programs, folder + "/d", not arguments.without_spares)
-        faults, starts, memory = [], {}, {}
+        stage = Stage(programs, folder + "/d", not arguments.without_spares, arguments.guarded)
+        faults, starts, memory, strayed, strayer = [], {}, {}, None, None
         try:
             stage.wait(lambda status: all(each["parking"]["state"] == "ready" for each in status["domains"]), 40)
             memory["before_mib"] = memory_used_mib()
             for name in arguments.tenants.split(","):
                 starts[name] = stage.start(name)
+            if arguments.guarded:
+                strayer = stage.run("strayer", [programs + "/firebreak-checker", "--until", stage.until + ".stray",
+                                                "--stray-gib", "16"])
+                strayer.stdout.readline()
             stage.wait(stage.is_ready, 60)
             memory["after_mib"] = memory_used_mib()
             states = {each["name"]: each["spare"] for each in (stage.status() or {"tenants": []})["tenants"]}
@@ -232,10 +258,16 @@ def main():
             if not arguments.faults:
                 time.sleep(10)
             stage.wait(stage.is_ready, 30)
+            if strayer:
+                strayed = go_astray(stage, strayer)
+                print(json.dumps(strayed), flush=True)
+                time.sleep(2)  # the others compute on
             ending = stage.status() or {"tenants": [], "domains": []}
             last = {each["name"]: each["spare"] for each in ending["tenants"]}
             restarts = {each["name"]: each["daemon_restarts"] for each in ending["domains"]}
         finally:
+            if strayer and strayer.poll() is None:
+                strayer.kill()
             said = stage.end()
             log = pathlib.Path(stage.log).read_text(errors="replace").splitlines()
             if arguments.log:
@@ -244,10 +276,12 @@ def main():
     seen = {"what": "tests/hardware/spare_faults.py", "format": 1, "machine": machine(programs),
             "command": " ".join(["tests/hardware/spare_faults.py", "BIN", arguments.output.name] + sys.argv[3:]),
             "figures": figures, "daemon_restarts": restarts, "starts": starts, "memory": memory, "spares": states,
-            "spares_at_the_end": last, "faults": faults, "said": said}
+            "spares_at_the_end": last, "faults": faults, **({"strayed": strayed} if arguments.guarded else {}),
+            "said": said}
     right = lambda row: row["ready"] and row.get("left") == len(said) and row.get("faulter") != "CUDA_SUCCESS"
     unharmed = lambda each: each["error"] == "" and each.get("wrong_words") == 0 and each["exit"] == 0
-    good = not any(restarts.values()) and all(map(right, faults)) and all(map(unharmed, said.values()))
+    told = not arguments.guarded or (strayed and strayed["told"] and strayed["moves"] == len(faults))
+    good = told and not any(restarts.values()) and all(map(right, faults)) and all(map(unharmed, said.values()))
     if not good:
         seen["log"] = log[-120:]
     arguments.output.write_text(json.dumps(seen, indent=1) + "\n")

@@ -35,6 +35,7 @@ def main():
     scratch = tempfile.mkdtemp(prefix="fb-users-", dir="/tmp")
     os.chmod(scratch, 0o755)
     real = os.environ.setdefault("FIREBREAK_GPU", "real") == "real"
+    os.environ.setdefault("FIREBREAK_WITHOUT", "guard,spare")
     folder, claims, processes = scratch + "/d", [], []
     environment = {**os.environ, "FIREBREAK_LOG": "info", "FIREBREAK_SOCKET": folder + "/agent.sock"}
     if not real:

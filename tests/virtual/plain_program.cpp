@@ -102,6 +102,14 @@ again:
   ret;
 }
 
+.visible .entry stray(.param .u64 words)
+{
+  .reg .u64 %p;
+  ld.param.u64 %p, [words];
+  st.volatile.global.u32 [%p], 1;
+  ret;
+}
+
 .visible .entry fault(.param .u64 words)
 {
   .reg .u64 %p;
@@ -218,6 +226,8 @@ class Program {
     if (verb == "fork_and_init") return fork_and_init();
     if (verb == "has_ended") return {CUDA_SUCCESS, host_word(2).load()};
     if (verb == "fault") return {launch("fault", words_)};
+    if (verb == "stray") return {stray(words)};
+    if (verb == "reserve_and_stray") return {reserve_and_stray()};
     if (verb == "fill_large") return {fill_large(words)};
     if (verb == "read_large") return read_large();
     if (verb == "pinned") return pinned();
@@ -257,6 +267,37 @@ class Program {
     CUcontext made = nullptr;
     const CUresult result = get<PFN_cuCtxCreate_v2>("cuCtxCreate_v2")(&made, 0, 0);
     return result == CUDA_SUCCESS ? get<PFN_cuCtxPopCurrent_v2>("cuCtxPopCurrent_v2")(&made) : result;
+  }
+
+  // What the guard contains.
+
+  CUresult store_to(CUdeviceptr address) {
+    const CUresult result = launch("stray", address);
+    return result == CUDA_SUCCESS ? get<PFN_cuStreamSynchronize>("cuStreamSynchronize")(stream_) : result;
+  }
+  /// "end": behind 2 MiB; "far": 16 GiB behind their begin; "before": 16 GiB before it; "freed": into 2 MiB
+  /// that were given back; "low": where null and an offset lead; "again": where the one before went.
+  CUresult stray(std::istream& words) {
+    constexpr std::size_t size_bytes = 2 << 20;
+    std::string where;
+    words >> where;
+    if (where == "low") stray_ = 0xdead0000;
+    if (where == "low" || where == "again") return store_to(stray_);
+    CUdeviceptr memory = 0;
+    const CUresult made = get<PFN_cuMemAlloc_v2>("cuMemAlloc_v2")(&memory, size_bytes);
+    if (made != CUDA_SUCCESS) return made;
+    constexpr CUdeviceptr far = CUdeviceptr{16} << 30;
+    stray_ = where == "end" ? memory + size_bytes : where == "far" ? memory + far : memory;
+    if (where == "before") stray_ = memory - far;
+    if (where != "freed") return store_to(stray_);
+    const CUresult freed = get<PFN_cuMemFree_v2>("cuMemFree_v2")(memory);
+    return freed == CUDA_SUCCESS ? store_to(stray_) : freed;
+  }
+  /// Into addresses of its own, behind which there is nothing.
+  CUresult reserve_and_stray() {
+    const CUresult reserved =
+        get<PFN_cuMemAddressReserve>("cuMemAddressReserve")(&stray_, std::size_t{64} << 20, 0, 0, 0);
+    return reserved == CUDA_SUCCESS ? store_to(stray_) : reserved;
   }
 
   /// Code with a variable, of which nothing is used.
@@ -687,6 +728,7 @@ class Program {
   CUdeviceptr spare_words_ = 0;
   CUdeviceptr large_ = 0;
   CUdeviceptr factor_ = 0;
+  CUdeviceptr stray_ = 0;  ///< where the last one went
   CUdeviceptr steps_ = 0;
   std::vector<CUdeviceptr> many_;
   std::optional<test::GraphProgram> graphs_;

@@ -58,7 +58,8 @@ struct Options {
   unsigned int blocks = 1;
   unsigned int threads = 128;
   std::uint32_t rounds = 200;
-  double stall_ms = 0;  ///< a launch that takes longer is told of by itself; 0: none is
+  std::uint64_t stray_gib = 0;  ///< so far behind its memory it stores at last; 0: it does not
+  double stall_ms = 0;          ///< a launch that takes longer is told of by itself; 0: none is
 };
 
 using Clock = std::chrono::steady_clock;
@@ -110,6 +111,18 @@ Status once(const Gpu& gpu, const cuda::Function& mix, const cuda::DeviceBuffer&
   return gpu.stream().synchronize();
 }
 
+/// A mistake of its own.
+Status go_astray(const Gpu& gpu, const cuda::Function& mix, const cuda::DeviceBuffer& words,
+                 const Options& options) {
+  const cuda::LaunchShape shape{{1, 1, 1}, {1, 1, 1}};
+  const CUdeviceptr astray = words.address() + (options.stray_gib << 30);
+  const std::uint32_t seed = 7;
+  const std::uint32_t rounds = 1;
+  if (Status launched = mix.launch(gpu.stream().handle(), shape, astray, seed, rounds); !launched)
+    return launched;
+  return gpu.stream().synchronize();
+}
+
 bool is_over(const Options& options, double since_begin_ms) {
   if (!options.until.empty()) return std::filesystem::exists(options.until);
   return since_begin_ms >= options.seconds * 1e3;
@@ -149,6 +162,9 @@ Result<Seen> play(const Options& options) {
     std::puts("working");
     std::fflush(stdout);
   }
+  if (options.stray_gib == 0 || !seen.error.empty()) return seen;
+  const Status strayed = go_astray(*gpu, *mix, *words, options);
+  if (!strayed) seen.error = "its stray: " + strayed.error().message;
   return seen;
 }
 
@@ -161,6 +177,8 @@ int main(int argument_count, char** arguments) {
   app.add_option("--until", options.until, "works until that file is there, and not for some seconds");
   app.add_option("--blocks", options.blocks, "of each launch")->check(CLI::Range(1U, 65535U));
   app.add_option("--rounds", options.rounds, "of each thread")->check(CLI::Range(1U, 1U << 30));
+  app.add_option("--stray-gib", options.stray_gib, "at last stores so far behind its memory")
+      ->check(CLI::Range(1U, 60U));
   app.add_option("--stalls", options.stall_ms, "tells of each launch that takes so many ms or longer");
   CLI11_PARSE(app, argument_count, arguments);
   const auto seen = play(options);

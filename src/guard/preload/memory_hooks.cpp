@@ -27,17 +27,25 @@ CUresult displaced(const Call& call, CUresult result, CUdeviceptr pointer) {
   return result;
 }
 
-/// The driver knows the pages that an allocation of ours lies in, not the allocation.
+/// The driver knows the pages that an allocation of ours lies in, not the allocation; and what is mapped is
+/// no context's.
 void correct_range(const Call& call, CUpointer_attribute attribute, void* data, CUdeviceptr pointer) {
-  const bool start = attribute == CU_POINTER_ATTRIBUTE_RANGE_START_ADDR;
-  if (data == nullptr || (!start && attribute != CU_POINTER_ATTRIBUTE_RANGE_SIZE)) return;
+  const bool is_ours_to_say = attribute == CU_POINTER_ATTRIBUTE_RANGE_START_ADDR ||
+                              attribute == CU_POINTER_ATTRIBUTE_RANGE_SIZE ||
+                              attribute == CU_POINTER_ATTRIBUTE_CONTEXT;
+  if (data == nullptr || !is_ours_to_say) return;
   Guard* const ours = call.guard();
   const auto range = ours == nullptr ? std::nullopt : ours->find(pointer);
   if (!range) return;
-  if (start) {
-    *static_cast<CUdeviceptr*>(data) = range->begin;
-  } else {
-    *static_cast<std::size_t*>(data) = range->size_bytes;
+  switch (attribute) {
+    case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
+      *static_cast<CUdeviceptr*>(data) = range->begin;
+      break;
+    case CU_POINTER_ATTRIBUTE_RANGE_SIZE:
+      *static_cast<std::size_t*>(data) = range->size_bytes;
+      break;
+    default:
+      *static_cast<CUcontext*>(data) = range->context;
   }
 }
 

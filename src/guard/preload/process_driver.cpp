@@ -5,8 +5,10 @@
 #include <mutex>
 #include <new>
 #include <utility>
+#include <vector>
 
 #include "abi/spare_page.h"
+#include "guard/preload/process_guard.h"
 #include "guard/say.h"
 #include "os/self.h"
 #include "virtual/calls.h"
@@ -18,6 +20,7 @@ thread_local bool bypassed = false;
 
 constinit std::mutex finding;  ///< of what follows, until it was found
 constinit const cuda::Driver* known_library = nullptr;
+constinit const cuda::Driver* seen_driver = nullptr;
 
 void* symbol_of_library(void* library, const char* symbol) {
   return static_cast<const cuda::Driver*>(library)->symbol(symbol);
@@ -39,6 +42,16 @@ void undisturbed(const std::function<void()>& run) {
   run();
 }
 
+void follow_with_guard() {
+  ProcessGuard* const process = ProcessGuard::existing();
+  if (process != nullptr) process->guard().follow_address_space();
+}
+
+std::vector<int> uvm_descriptors() {
+  TenantKernel kernel(*known_library);
+  return uvm_descriptors_of_this_process(kernel).value_or(std::vector<int>{});
+}
+
 /// Whether the virtual driver stands in front of the program's own one from now on.
 bool start_virtual_driver(const cuda::Backend& own_driver, const cuda::Driver& library) {
   auto domains = pair_in(abi::spare_variable);
@@ -50,6 +63,10 @@ bool start_virtual_driver(const cuda::Backend& own_driver, const cuda::Driver& l
   settings.domains = std::move(domains);
   settings.dumps = pair_in(abi::spare_dumps_variable);
   settings.undisturbed = &undisturbed;
+  if (os::environment_variable(guard_variable) != "0") {
+    settings.uvm_descriptors = &uvm_descriptors;
+    settings.moved = &follow_with_guard;
+  }
   // Never destroyed: other threads may use the driver until the process's very end.
   virtual_driver::set_process(new virtual_driver::VirtualProcess(own_driver, settings));
   os::run_in_children(&ProcessDriver::begin_anew);
@@ -78,14 +95,23 @@ constinit cuda::Backend ProcessDriver::functions_{};
   functions_ = known_library == nullptr
                    ? cuda::Backend::from(nullptr, &symbol_of_any)
                    : cuda::Backend::from(const_cast<cuda::Driver*>(known_library), &symbol_of_library);
-  if (known_library != nullptr && start_virtual_driver(functions_, *known_library))
+  seen_driver = known_library;
+  if (known_library != nullptr && start_virtual_driver(functions_, *known_library)) {
     functions_ = virtual_driver::backend();
+    auto in_front = cuda::Driver::in_front_of(*known_library, functions_.cuGetProcAddress_v2);
+    seen_driver = in_front ? in_front->release() : nullptr;
+  }
   found_.store(true, std::memory_order_release);
 }
 
 const cuda::Driver* ProcessDriver::library(const void* part_of) {
   if (!found_.load(std::memory_order_acquire)) find(part_of);
   return known_library;
+}
+
+const cuda::Driver* ProcessDriver::seen(const void* part_of) {
+  (void)library(part_of);
+  return seen_driver;
 }
 
 void ProcessDriver::begin_anew() {

@@ -38,6 +38,9 @@ class ProcessDriver {
   /// else the one that cuda::Driver finds. Null: there is none, or one too old to be guarded.
   static const cuda::Driver* library(const void* part_of);
 
+  /// The driver that the program sees: the library, or the virtual one in front of it. Null as library().
+  static const cuda::Driver* seen(const void* part_of);
+
   /// In a child of fork(): another thread of the parent may have been looking.
   static void begin_anew();
 

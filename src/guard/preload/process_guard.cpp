@@ -8,6 +8,7 @@
 #include <new>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 #include "guard/preload/counting.h"
 #include "guard/preload/process_driver.h"
@@ -36,6 +37,14 @@ Milliseconds longest_wait() {
   return said ? Milliseconds(std::strtoul(said->c_str(), nullptr, 10)) : by_default;
 }
 
+/// The window of addresses that all instances have is the virtual driver's: around our own reservations in it
+/// nothing is free. So they are large enough to reach as far.
+void in_window(GuardedAddressSpaceSettings& settings) {
+  settings.tail_bytes = settings.margins.reach_bytes;
+  settings.piece_bytes = std::max(settings.piece_bytes, 2 * settings.margins.reach_bytes);
+  settings.guard_range_bytes_max = 2 * settings.guard_range_bytes_max;
+}
+
 GuardedAddressSpaceSettings address_space_settings() {
   constexpr std::uint64_t most_gib = 1024;
   GuardedAddressSpaceSettings settings;
@@ -44,6 +53,11 @@ GuardedAddressSpaceSettings address_space_settings() {
     const std::uint64_t reach_gib = std::strtoull(said->c_str(), nullptr, 10);
     settings.margins.reach_bytes = std::min(reach_gib, most_gib) * gib;
   }
+  if (virtual_driver::process() != nullptr) in_window(settings);
+  settings.find_descriptors = [] {
+    virtual_driver::VirtualProcess* const process = virtual_driver::process();
+    return process == nullptr ? std::vector<int>{} : process->active().uvm_descriptors();
+  };
   return settings;
 }
 
@@ -64,7 +78,7 @@ Result<std::string> TenantKernel::gpu_driver() {
 
 std::unique_ptr<ProcessGuard> ProcessGuard::create(const cuda::Driver& driver) {
   const Bypass bypass;
-  if (virtual_driver::process() != nullptr) return nullptr;  // they do not work together yet
+  if (os::environment_variable(guard_variable) == "0") return nullptr;
   std::unique_ptr<ProcessGuard> made(new ProcessGuard(driver));
   auto guard = Guard::create(driver, made->kernel_, address_space_settings(), longest_wait());
   if (!guard) {
@@ -73,7 +87,8 @@ std::unique_ptr<ProcessGuard> ProcessGuard::create(const cuda::Driver& driver) {
   }
   made->guard_ = std::move(*guard);
   abi::GuardWork& work = made->guard_->ledger().work();
-  if (os::environment_variable(markers_variable) == "0") {
+  const bool moves = virtual_driver::process() != nullptr;  // a marker's word is that of one instance
+  if (moves || os::environment_variable(markers_variable) == "0") {
     work.gaps.fetch_or(abi::GuardWorkNoMarkers);
   } else {
     made->markers_ = std::make_unique<CompletionMarkers>(driver, work);
@@ -103,7 +118,7 @@ ProcessGuard* ProcessGuard::get(const void* driver_function) {
     os::run_in_children(&ProcessGuard::begin_anew);
     return true;
   }();
-  const cuda::Driver* const driver = prepared ? ProcessDriver::library(driver_function) : nullptr;
+  const cuda::Driver* const driver = prepared ? ProcessDriver::seen(driver_function) : nullptr;
   const std::lock_guard lock(instance.mutex);
   if (instance.made.load(std::memory_order_acquire)) return existing();
   instance.guard.store(driver == nullptr ? nullptr : create(*driver).release(), std::memory_order_release);

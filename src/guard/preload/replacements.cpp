@@ -8,6 +8,7 @@
 #include "abi/cuda_driver.h"
 #include "guard/preload/process_driver.h"
 #include "guard/preload/process_guard.h"
+#include "guard/preload/ways.h"
 #include "os/self.h"
 #include "virtual/calls.h"
 
@@ -34,6 +35,12 @@ Replacement replacement_of(const abi::CudaFunction* function) {
   return replacements()[static_cast<std::size_t>(function - abi::cuda_functions().data())];
 }
 
+/// In front of the virtual driver nothing is counted.
+bool is_wanted(const abi::CudaFunction* function, const void* ours) {
+  if (function == nullptr || ours == nullptr) return false;
+  return virtual_driver::process() == nullptr || way_of(*function).kind == Way::Kind::own;
+}
+
 }  // namespace
 
 void* replacement_of_symbol(std::string_view name, const void* found) {
@@ -45,17 +52,20 @@ void* replacement_of_symbol(std::string_view name, const void* found) {
   if (function == nullptr) return nullptr;
   if (is_ours(found)) return nullptr;
   (void)ProcessDriver::library(found);
-  if (virtual_driver::process() != nullptr) return virtual_driver::stub_of_symbol(name);
   const Replacement each = replacement_of(function);
   void* const ours = function->symbol == name ? each.function : each.per_thread;
-  return ours == nullptr || ProcessGuard::get(found) == nullptr ? nullptr : ours;
+  const bool is_guards = is_wanted(function, ours) && ProcessGuard::get(found) != nullptr;
+  if (virtual_driver::process() != nullptr && !is_guards) return virtual_driver::stub_of_symbol(name);
+  return is_guards ? ours : nullptr;
 }
 
 void* replacement_of_entry_point(std::string_view name, int cuda_version, std::uint64_t flags) {
-  if (virtual_driver::process() != nullptr)
+  const abi::CudaFunction* const function = abi::cuda_function_at(name, cuda_version);
+  const Replacement ours = replacement_of(function);
+  const bool is_guards = is_wanted(function, ours.function) && ProcessGuard::get() != nullptr;
+  if (virtual_driver::process() != nullptr && !is_guards)
     return virtual_driver::stub_of_entry_point(name, cuda_version, flags);
-  const Replacement ours = replacement_of(abi::cuda_function_at(name, cuda_version));
-  if (ours.function == nullptr || ProcessGuard::get() == nullptr) return nullptr;
+  if (!is_guards) return nullptr;
   const bool per_thread = (flags & CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM) != 0;
   return per_thread && ours.per_thread != nullptr ? ours.per_thread : ours.function;
 }

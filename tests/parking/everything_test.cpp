@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+/// `firebreak run -- PROGRAM` gives a program that knows nothing of us all that works for it: guard ranges, a
+/// spare driver instance, a parked domain. All of it for real, on the software GPU.
+#include <algorithm>
+#include <fstream>
+
+#include "tests/parking/parked_domain.h"
+
+namespace firebreak::tests {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+class Everything : public ParkedDomainWhole {
+ protected:
+  void SetUp() override {
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+    GTEST_SKIP() << "a sanitizer's runtime wants to be the first library";
+#endif
+    environment_.emplace_back("FIREBREAK_WITHOUT", "");
+  }
+  void start_with_spares() {
+    environment_.emplace_back("FIREBREAK_LOG", "info");
+    start_supervised({"--park-s", long_enough, "--spares"});
+    wait_for_parking("ready");
+  }
+  /// It computes, and stores 16 GiB behind its memory once it is told to.
+  Player& start_strayer() {
+    Player& strayer = start_tenant(
+        "strayer", {program("firebreak-checker"), "--until", told_to_stray_, "--stray-gib", "16"});
+    wait("its first kernel", [&] { return strayer.said("working"); });
+    wait_for_status("strayer", has_everything);
+    return strayer;
+  }
+  void expect_stray(Player& strayer) {
+    std::ofstream(told_to_stray_) << "stray";
+    wait("the agent's word", [&] { return agent_->said("contained stray of tenant strayer"); });
+    wait_for_end(strayer);
+    EXPECT_FALSE(strayer.said("its stray: ")) << testing::PrintToString(strayer.lines);
+  }
+  static bool has_everything(const nlohmann::json& tenant) {
+    return tenant["guard"].is_object() && tenant["guard"]["state"] == "on" && tenant["spare"].is_object() &&
+           tenant["spare"]["state"] == "protected";
+  }
+  std::string environment_of(const std::string& name) {
+    std::string all =
+        kernel_.read_memory_file("/proc/" + std::to_string(pid_of(name)) + "/environ").value_or("");
+    std::ranges::replace(all, '\0', '\n');
+    return all;
+  }
+
+  std::string told_to_stray_ = sandbox_.file("stray");
+};
+
+TEST_F(Everything, IsWhatAProgramHasThatComesAlone) {
+  start_with_spares();
+  start_strayer();
+  EXPECT_THAT(environment_of("strayer"), HasSubstr("CUDA_COREDUMP_FILE"));
+  EXPECT_EQ(parking_state(), "ready");
+}
+
+TEST_F(Everything, WhoLeavesAParkedDomainIsGuardedAndHeardInTheNextOne) {
+  start_with_spares();
+  Player& strayer = start_strayer();
+  EXPECT_EQ(status_of("strayer")["active"]["domain"], "a");
+  Player& rogue = start_rogue("misaligned-load");
+  fault(rogue);
+  wait_for_status("strayer", [](const auto& tenant) { return tenant["active"]["domain"] == "b"; });
+  wait_for_status("strayer", has_everything);
+  Player& neighbour = start_tenant("neighbour", checker_command());
+  wait("its first kernel", [&] { return neighbour.said("working"); });
+  expect_stray(strayer);
+  let_them_end();
+  expect_right(neighbour);
+  wait_for_end(rogue);
+}
+
+// Each of its moves makes an instance with an address space of its own.
+TEST_F(Everything, AStrayIsHeardAfterManyMoves) {
+  start_with_spares();
+  Player& strayer = start_strayer();
+  for (const std::string next : {"b", "a", "b", "a"}) {
+    const std::vector<std::string> in_b = {"--standby"};
+    Player& rogue =
+        start_tenant("rogue-for-" + next, {program("firebreak-lab"), "inject", "--wait", "misaligned-load"},
+                     next == "a" ? in_b : std::vector<std::string>());
+    wait("the faulter", [&] { return rogue.said("prepared"); });
+    rogue.actor->tell("go");
+    wait_for_status("strayer", [&](const auto& tenant) { return tenant["active"]["domain"] == next; });
+    wait_for_end(rogue);
+    wait_for_status("strayer", has_everything);
+  }
+  expect_stray(strayer);
+}
+
+TEST_F(Everything, WithoutNamesWhatAProgramDoesNotHave) {
+  start_with_spares();
+  Player& plain = start_tenant("plain", checker_command(), {"--without", "guard,spare,parking"});
+  wait("its first kernel", [&] { return plain.said("working"); });
+  const std::string its = environment_of("plain");
+  for (const char* const variable : {"LD_PRELOAD", "FIREBREAK_SPARE", "CUDA_COREDUMP_FILE"})
+    EXPECT_THAT(its, Not(HasSubstr(variable)));
+  Player& one = start_tenant("one", checker_command(), {"--without", "guard"});
+  wait_for_status("one", [](const auto& tenant) {
+    return tenant["spare"].is_object() && tenant["spare"]["state"] == "protected";
+  });
+  EXPECT_EQ(status_of("one")["guard"]["state"], "none");
+  Player& other = start_tenant("other", checker_command(), {"--without", "spare"});
+  wait_for_status("other", [](const auto& tenant) {
+    return tenant["guard"].is_object() && tenant["guard"]["state"] == "on";
+  });
+  EXPECT_TRUE(status_of("other")["spare"].is_null());
+  const auto refused = command({"run", "--without", "brakes", "--", "true"});
+  EXPECT_NE(refused.status.exit_code, 0);
+  EXPECT_THAT(refused.output, HasSubstr("brakes"));
+  let_them_end();
+  for (Player* const each : {&plain, &one, &other}) expect_right(*each);
+}
+
+TEST_F(Everything, WhereTheAgentGivesNoSparesAProgramRunsWithoutOne) {
+  start_parking();
+  Player& one = start_tenant("one", checker_command());
+  wait_for_status("one", [](const auto& tenant) {
+    return tenant["guard"].is_object() && tenant["guard"]["state"] == "on";
+  });
+  EXPECT_TRUE(status_of("one")["spare"].is_null());
+  Player& wanting = start_tenant("wanting", checker_command(), {"--spare"});
+  wait_for_end(wanting);
+  EXPECT_NE(wanting.exit_status(), 0) << "who asks for one is told";
+  let_them_end();
+  expect_right(one);
+}
+
+}  // namespace
+}  // namespace firebreak::tests
