@@ -327,6 +327,23 @@ TEST_P(AfterATrap, WhoNeverBeginsToDumpIsNotWaitedFor) {
   EXPECT_THAT(told(watcher), testing::Contains(HasSubstr("never will: it gets the error")));
 }
 
+// Seen once, with a shared-memory access out of bounds (H200).
+TEST_F(ParkedDomain, AfterAnythingElseWhoNeverBeginsIsWaitedForLongerAndNotForEver) {
+  Peer first = peer(), second = peer(), watcher = peer();
+  ask(watcher, abi::Subscribe{});
+  start(first, "llm");
+  const Process rogue = start(second, "rogue");
+  Writer of_client(client_pipe(), idle_dump);
+  const std::size_t left_bytes = of_client.left_bytes();
+  bool is_much_later = false;
+  const auto waiting = loop->after(Milliseconds(11'000), [&] { is_much_later = true; });
+  name_culprit(rogue);
+  until([&] { return is_much_later; });
+  EXPECT_EQ(of_client.left_bytes(), left_bytes);
+  until([&] { return of_client.write(); });
+  EXPECT_THAT(told(watcher), testing::Contains(HasSubstr("never will: it gets the error")));
+}
+
 // Of any other exception the driver lets it go on after 4 s (H100).
 TEST_F(ParkedDomain, AfterAnythingElseItIsWaitedFor) {
   Peer first = peer(), second = peer();

@@ -29,6 +29,10 @@ constexpr Milliseconds begin_limit{2'000};
 /// then stand still for good (H200, docs/parking.md). Since the culprit's name. The driver itself lets others
 /// go on after 4 s.
 constexpr Milliseconds never_begins_after{4'000};
+/// After any other exception it was seen once, when the server stood still for 36 s (H200,
+/// results/h200/spare-guarded-2.json). Kernels that come later may keep a client from its dump for as long as
+/// the driver waits, so this is well beyond that.
+constexpr Milliseconds never_begins_after_others{12'000};
 /// For those that have not opened the GPU yet, as far as we know.
 constexpr Milliseconds begin_limit_of_beginners{300};
 /// A dump is complete some 60 ms after the exception (H100). The driver itself was seen to wait for 4 s.
@@ -637,8 +641,7 @@ void Parking::look_whether_all_left(const std::string& domain) {
   }
   for (const pid_t pid : stuck)
     tell(domain, pid,
-         fmt::format("{} has not begun its core dump after a trap, and never will: it gets the error",
-                     name_of(pid)));
+         fmt::format("{} has not begun its core dump, and never will: it gets the error", name_of(pid)));
   happened(domain, {park::ParkingEventType::EverybodyLeft});
 }
 
@@ -658,8 +661,8 @@ std::vector<pid_t> Parking::who_works_in(const std::string& domain) const {
 /// Nothing that it waits for comes.
 bool Parking::never_begins(const InDomain& who) const {
   const auto found = dumpers_.find(who);
-  return places_.at(who.second).is_late_after_trap && found != dumpers_.end() && !found->second.has_begun() &&
-         is_there(who, found->second);
+  return places_.at(who.second).is_too_late_to_begin && found != dumpers_.end() &&
+         !found->second.has_begun() && is_there(who, found->second);
 }
 
 /// From now on nobody begins to dump any more.
@@ -667,9 +670,9 @@ void Parking::await_beginners(const std::string& domain) {
   const bool has_trapped = std::ranges::any_of(dumpers_, [&](const auto& each) {
     return each.first.second == domain && each.second.has_begun() && each.second.has_trapped;
   });
-  if (!has_trapped) return;
-  places_[domain].giving_up = at_.loop.after_or_now(
-      never_begins_after, [this, domain] { places_[domain].is_late_after_trap = true; });
+  places_[domain].giving_up =
+      at_.loop.after_or_now(has_trapped ? never_begins_after : never_begins_after_others,
+                            [this, domain] { places_[domain].is_too_late_to_begin = true; });
 }
 
 void Parking::happened(const std::string& domain, const park::ParkingEvent& event) {
@@ -730,7 +733,7 @@ void Parking::act(const std::string& domain, Place& place, park::ParkingAction a
       place.reading.cancel();
       place.thawing.cancel();
       place.giving_up.cancel();
-      place.is_late_after_trap = false;
+      place.is_too_late_to_begin = false;
       place.beginners_are_late = false;
       place.turns = 0;
       was_read = std::exchange(place.is_read, false);

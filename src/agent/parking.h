@@ -164,9 +164,9 @@ class Parking {
     os::Watch ending;                 ///< of culprits that outlive their domain
     os::Watch leaving;                ///< looks whether somebody is left
     os::Watch thawing;
-    os::Watch giving_up;              ///< those who have not begun to dump
-    bool is_late_after_trap = false;  ///< for them
-    int turns = 0;                    ///< of other domains' parking clients, in this life of the domain
+    os::Watch giving_up;  ///< those who have not begun to dump
+    bool is_too_late_to_begin = false;
+    int turns = 0;  ///< of other domains' parking clients, in this life of the domain
   };
 
   bool is_on() const { return at_.options.park > Milliseconds(0); }

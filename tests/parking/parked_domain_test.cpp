@@ -124,7 +124,7 @@ TEST_P(NeverDumps, HasTheErrorLongBeforeTheLimit) {
   Player& rogue = start_rogue(GetParam());
   fault(rogue);
   expect_to_have_fallen(one);
-  EXPECT_TRUE(agent_->said("has not begun its core dump after a trap, and never will"));
+  EXPECT_TRUE(agent_->said("has not begun its core dump, and never will"));
   wait_for_end(rogue);
   wait_for_parking("ready");
 }
