@@ -29,6 +29,17 @@ void read_core_dump_lines(std::string_view bytes);
 void read_proc(std::string_view bytes);
 void read_ptx(std::string_view bytes);
 
+/// A sequence of what peers of two users do to a whole agent (agent_stage.h). As root; else nothing is
+/// played.
+void play_agent(std::string_view bytes);
+
+/// Memory that others write, too.
+void read_kept_state(std::string_view bytes);
+void read_guard_page(std::string_view bytes);
+void read_spare_page(std::string_view bytes);
+void read_shared_memory(std::string_view bytes);
+void read_redo_ring(std::string_view bytes);
+
 /// Binary files.
 void read_core_dump(std::string_view bytes);
 void read_fat_binary(std::string_view bytes);
