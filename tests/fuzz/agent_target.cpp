@@ -221,8 +221,9 @@ void step(AgentStage& stage, Bytes& bytes) {
 
 }  // namespace
 
+bool can_play_agent() { return AgentStage::is_possible(); }
+
 void play_agent(std::string_view input) {
-  if (!AgentStage::is_possible()) return;
   Bytes bytes(input);
   AgentStage stage(bytes.coin());
   for (int i = 0; i < steps_max && !bytes.is_over(); ++i) step(stage, bytes);

@@ -25,6 +25,10 @@ extern "C" __attribute__((visibility("default"))) int LLVMFuzzerInitialize(int* 
       std::fprintf(stderr, "  %.*s\n", static_cast<int>(each.name.size()), each.name.data());
     std::exit(2);
   }
+  if (!found->is_possible()) {
+    std::fprintf(stderr, "%.*s needs root\n", static_cast<int>(found->name.size()), found->name.data());
+    std::exit(2);
+  }
   chosen = &*found;
   if (inherited != nullptr) return 0;
   ::setenv("FIREBREAK_FUZZ_TARGET", (*arguments)[1], 1);

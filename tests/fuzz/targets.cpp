@@ -9,7 +9,7 @@ namespace firebreak::fuzz {
 namespace {
 
 constexpr std::array all = {
-    Target{"agent", "", play_agent},
+    Target{"agent", "", play_agent, can_play_agent},
     Target{"guard_page", "", read_guard_page},
     Target{"kept_state", "", read_kept_state},
     Target{"redo_ring", "", read_redo_ring},
