@@ -36,8 +36,8 @@ if(FIREBREAK_FUZZ)
   add_compile_options(-fsanitize=fuzzer-no-link)
 endif()
 
-# A write past a buffer, and a jump that nobody meant, end the process where they happen. tests/product/hardening_test.py
-# looks at what is installed. A sanitizer does the same better, and not beside it.
+# A write past a buffer, and a jump that nobody meant, end the process where they happen.
+# tests/product/hardening_test.py looks at what is installed. A sanitizer does the same better, and not beside it.
 if(NOT FIREBREAK_SANITIZE)
   add_compile_options(-fstack-protector-strong -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=3)
   include(CheckCXXCompilerFlag)
