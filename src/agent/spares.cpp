@@ -77,9 +77,8 @@ abi::SpareState SpareView::state() const {
   return said <= abi::SpareState::Lost ? said : abi::SpareState::Unprotected;
 }
 
-template <std::size_t size>
-std::string SpareView::text(const std::array<char, size>& from) {
-  std::array<char, size> copy = from;  // the process may write it meanwhile
+std::string SpareView::text(const std::array<char, abi::SparePage::text_bytes>& from) {
+  std::array<char, abi::SparePage::text_bytes> copy = from;  // the process may write it meanwhile
   copy.back() = '\0';
   std::string shown = copy.data();
   std::ranges::replace_if(

@@ -58,8 +58,7 @@ class SpareView {
  private:
   explicit SpareView(os::Mapping mapping) : mapping_(std::move(mapping)) {}
   abi::SparePage& page() const { return *mapping_.as<abi::SparePage>(); }
-  template <std::size_t size>
-  static std::string text(const std::array<char, size>& from);
+  static std::string text(const std::array<char, abi::SparePage::text_bytes>& from);
   void wake() const;
 
   os::Mapping mapping_;

@@ -8,5 +8,8 @@ template <class... Each>
 struct Overloaded : Each... {
   using Each::operator()...;
 };
+/// clang knows it of itself from 17 on.
+template <class... Each>
+Overloaded(Each...) -> Overloaded<Each...>;
 
 }  // namespace firebreak

@@ -107,6 +107,13 @@ TEST_F(LedgerTest, CoversWhatItSaysAndNoMore) {
   EXPECT_EQ(view_.guard_range_bytes(), gib);
 }
 
+// As a tenant may write it: it is read in the agent, and the last moment plus one second is none.
+TEST_F(LedgerTest, AReservationThatIsGivenBackAtTheEndOfTimeIsCovered) {
+  EXPECT_TRUE(ledger_.covered(base, base + gib, gib));
+  ledger_.uncovered(base, base + gib, gib, Monotonic::max());
+  EXPECT_TRUE(view_.covers(base, now));
+}
+
 TEST_F(LedgerTest, AReservationThatIsGivenBackIsCoveredNoLonger) {
   EXPECT_TRUE(ledger_.covered(base, base + gib, gib));
   EXPECT_TRUE(ledger_.covered(base + gib, base + 2 * gib, 2 * gib));

@@ -82,7 +82,7 @@ void Watch::expect_writable(bool expected) {
   if (loop_ != nullptr) loop_->expect_writable(id_, expected);
 }
 
-Result<std::unique_ptr<EventLoop>> EventLoop::create() {
+Result<std::unique_ptr<EventLoop>> EventLoop::create(const Clock* clock) {
   Fd epoll(::epoll_create1(EPOLL_CLOEXEC));
   if (!epoll) return fail_errno("make an event loop", errno);
   Fd first(::epoll_create1(EPOLL_CLOEXEC));
@@ -93,8 +93,10 @@ Result<std::unique_ptr<EventLoop>> EventLoop::create() {
   Fd alarm(::timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK));
   if (!alarm || add_to_epoll(epoll, alarm.get(), alarm_id) != 0)
     return fail_errno("make an event loop", errno);
-  return std::unique_ptr<EventLoop>(
+  std::unique_ptr<EventLoop> loop(
       new EventLoop(std::move(epoll), std::move(first), std::move(wake), std::move(alarm)));
+  loop->clock_ = clock;
+  return loop;
 }
 
 Result<Watch> EventLoop::add(Entry entry) {
@@ -145,7 +147,7 @@ Result<Watch> EventLoop::watch_first(int fd, Callback callback) {
 
 Result<Watch> EventLoop::add_timer(Nanoseconds first, Nanoseconds period, Callback callback) {
   const std::uint64_t id = next_id_++;
-  const Monotonic at = std::chrono::steady_clock::now() + std::clamp(first, Nanoseconds(0), longest_delay);
+  const Monotonic at = now() + std::clamp(first, Nanoseconds(0), longest_delay);
   timers_[id] = std::make_shared<Timer>(Timer{at, period, std::move(callback)});
   due_.emplace(at, id);
   Watch watch(this, id);  // which takes it away again
@@ -155,6 +157,7 @@ Result<Watch> EventLoop::add_timer(Nanoseconds first, Nanoseconds period, Callba
 
 /// For the first that is due, where that has changed.
 Status EventLoop::set_alarm() {
+  if (clock_ != nullptr) return {};
   const auto first = due_.empty() ? std::nullopt : std::optional(due_.begin()->first);
   if (first == alarm_at_) return {};
   itimerspec times{};  // all zeros: it does not ring
@@ -282,9 +285,8 @@ void EventLoop::run_due() {
   drain_counter(alarm_.get());
   alarm_at_.reset();
   std::vector<std::uint64_t> ids;
-  const Monotonic now = std::chrono::steady_clock::now();
-  for (auto next = due_.begin(); next != due_.end() && next->first <= now; ++next)
-    ids.push_back(next->second);
+  const Monotonic by = now();
+  for (auto next = due_.begin(); next != due_.end() && next->first <= by; ++next) ids.push_back(next->second);
   for (const std::uint64_t id : ids) {
     serve_first();
     run_timer(id);
@@ -300,17 +302,24 @@ void EventLoop::run_timer(std::uint64_t id) {
   if (timer->period == Nanoseconds(0)) {
     timers_.erase(found);
   } else {
-    const auto passed = (std::chrono::steady_clock::now() - timer->at) / timer->period;
+    const auto passed = (now() - timer->at) / timer->period;
     timer->at += timer->period * (passed + 1);
     due_.emplace(timer->at, id);
   }
   timer->callback();
 }
 
+bool EventLoop::run_due_by_clock() {
+  const bool is_any = clock_ != nullptr && !due_.empty() && due_.begin()->first <= clock_->now();
+  if (is_any) run_due();
+  return is_any;
+}
+
 bool EventLoop::run_once(std::optional<Milliseconds> timeout) {
   std::array<epoll_event, most_events> events{};
   const int wait_ms = timeout ? static_cast<int>(std::max<std::int64_t>(timeout->count(), 0)) : -1;
-  const int count = ::epoll_wait(epoll_.get(), events.data(), most_events, wait_ms);
+  const bool was_due = run_due_by_clock();
+  const int count = ::epoll_wait(epoll_.get(), events.data(), most_events, was_due ? 0 : wait_ms);
   const Monotonic begun = std::chrono::steady_clock::now();
   for (int i = 0; i < count; ++i) {
     const std::uint64_t id = events[static_cast<std::size_t>(i)].data.u64;
@@ -325,7 +334,7 @@ bool EventLoop::run_once(std::optional<Milliseconds> timeout) {
     }
   }
   if (after_turn_) after_turn_(std::chrono::steady_clock::now() - begun);
-  return count > 0;
+  return count > 0 || was_due;
 }
 
 void EventLoop::run() {

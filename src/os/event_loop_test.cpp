@@ -49,6 +49,23 @@ TEST_F(EventLoopTest, CallsBackWhileADescriptorIsReadable) {
   EXPECT_FALSE(loop_->run_once(Milliseconds(0)));
 }
 
+TEST(EventLoopByAClock, TimersComeWhenItSaysSo) {
+  FakeClock clock;
+  const auto loop = std::move(EventLoop::create(&clock).value());
+  std::string order;
+  const Watch once = loop->after(std::chrono::seconds(2), [&] { order += "once "; }).value();
+  const Watch often = loop->every(std::chrono::seconds(1), [&] { order += "often "; }).value();
+  EXPECT_FALSE(loop->run_once(Milliseconds(0)));
+  clock.advance(std::chrono::seconds(1));
+  EXPECT_TRUE(loop->run_once(Milliseconds(0)));
+  EXPECT_FALSE(loop->run_once(Milliseconds(0)));
+  EXPECT_EQ(order, "often ");
+  clock.advance(std::chrono::hours(1));
+  EXPECT_TRUE(loop->run_once(Milliseconds(0)));
+  EXPECT_FALSE(loop->run_once(Milliseconds(0)));
+  EXPECT_EQ(order, "often once often ");
+}
+
 TEST_F(EventLoopTest, SaysOfATurnThatItIsOverOnceAllOfItIsServed) {
   std::string order;
   const Watch watch = loop_->watch_readable(event_.get(), [&] { order += "served "; }).value();

@@ -29,6 +29,7 @@ std::size_t read_all_in(const std::filesystem::path& folder, const Target& targe
 TEST_P(Corpus, HoldsWhateverItIs) {
   const std::filesystem::path root = FIREBREAK_SOURCE_DIR;
   const Target& target = GetParam();
+  if (!target.is_possible()) GTEST_SKIP() << "it cannot be read here: another user, or another sanitizer";
   EXPECT_GT(read_all_in(root / "tests/fuzz/corpus" / target.name, target), 0u);
   if (!target.samples.empty()) {
     EXPECT_GT(read_all_in(root / target.samples, target), 0u);

@@ -9,6 +9,12 @@ namespace firebreak::fuzz {
 namespace {
 
 constexpr std::array all = {
+    Target{"agent", "", play_agent, can_play_agent},
+    Target{"guard_page", "", read_guard_page},
+    Target{"kept_state", "", read_kept_state},
+    Target{"redo_ring", "", read_redo_ring},
+    Target{"shared_memory", "", read_shared_memory},
+    Target{"spare_page", "", read_spare_page},
     Target{"wire", "", read_wire},
     Target{"status", "", read_status},
     Target{"kernel_log", "", read_kernel_log},

@@ -12,6 +12,7 @@ struct Target {
   std::string_view name;     ///< and that of its folder in tests/fuzz/corpus
   std::string_view samples;  ///< a folder of the repository with more of them; empty: none
   void (*read)(std::string_view bytes);
+  bool (*is_possible)() = [] { return true; };  ///< here and now
 };
 
 std::span<const Target> targets();
@@ -28,6 +29,18 @@ void read_mps_answer(std::string_view bytes);
 void read_core_dump_lines(std::string_view bytes);
 void read_proc(std::string_view bytes);
 void read_ptx(std::string_view bytes);
+
+/// A sequence of what peers of two users do to a whole agent (agent_stage.h).
+void play_agent(std::string_view bytes);
+/// As root, and not under the thread sanitizer.
+bool can_play_agent();
+
+/// Memory that others write, too.
+void read_kept_state(std::string_view bytes);
+void read_guard_page(std::string_view bytes);
+void read_spare_page(std::string_view bytes);
+void read_shared_memory(std::string_view bytes);
+void read_redo_ring(std::string_view bytes);
 
 /// Binary files.
 void read_core_dump(std::string_view bytes);

@@ -74,18 +74,34 @@ class Filter:
         assert self.library.seccomp_load(self.context) == 0
 
 
+def is_in(path, folders):
+    return any(path == folder or path.startswith(folder + "/") for folder in folders)
+
+
+def read_only(settings, written):
+    """Of what the unit may not write to: folders, or all that is mounted."""
+    paths = ["/sys/fs/cgroup"] if settings["ProtectControlGroups"] == "yes" else []
+    if settings["ProtectSystem"] == "full":
+        paths += ["/usr", "/boot", "/etc", *{"read-only": ["/home", "/root"]}[settings["ProtectHome"]]]
+        return filter(os.path.isdir, paths)
+    assert settings["ProtectSystem"] == "strict"
+    with open("/proc/self/mountinfo", encoding="utf-8") as mounts:
+        mounted = [line.split()[4] for line in mounts]
+    writable = ["/dev", "/proc", "/sys", *written]
+    return [path for path in mounted if not is_in(path, writable)] + paths
+
+
 def lay_on(settings):
     libc = ctypes.CDLL(None, use_errno=True)
     if os.geteuid() != 0 or libc.unshare(CLONE_NEWNS) != 0:
         skip("root's rights are needed")
     libc.mount(None, b"/", None, MS_REC | MS_PRIVATE, None)
-    read_only = {"full": ["/usr", "/boot", "/etc"]}[settings["ProtectSystem"]]
-    read_only += {"read-only": ["/home", "/root"]}[settings["ProtectHome"]]
-    read_only += ["/sys/fs/cgroup"] if settings["ProtectControlGroups"] == "yes" else []
-    for path in filter(os.path.isdir, read_only):
-        name = path.encode()
-        assert libc.mount(name, name, None, MS_BIND | MS_REC, None) == 0
-        assert libc.mount(None, name, None, MS_BIND | MS_REMOUNT | MS_RDONLY, None) == 0
+    written = settings.get("ReadWritePaths", "").split()
+    for path in written:  # mounts of their own, which stay as they are
+        assert libc.mount(path.encode(), path.encode(), None, MS_BIND | MS_REC, None) == 0
+    for path in read_only(settings, written):
+        assert os.path.ismount(path) or libc.mount(path.encode(), path.encode(), None, MS_BIND | MS_REC, None) == 0
+        assert libc.mount(None, path.encode(), None, MS_BIND | MS_REMOUNT | MS_RDONLY, None) == 0, path
     filters = Filter()
     assert settings["SystemCallFilter"].startswith("~")
     groups = settings["SystemCallFilter"][1:].split()
