@@ -10,6 +10,10 @@ find_package(PkgConfig REQUIRED)
 pkg_check_modules(prometheus-cpp-core REQUIRED IMPORTED_TARGET prometheus-cpp-core)  # firebreak-exporter
 find_library(CIVETWEB_CPP civetweb-cpp REQUIRED)  # serves it
 find_library(CIVETWEB civetweb REQUIRED)
+pkg_check_modules(grpc REQUIRED IMPORTED_TARGET grpc++)  # firebreak-k8s speaks it
+pkg_check_modules(protobuf REQUIRED IMPORTED_TARGET protobuf)
+find_program(FIREBREAK_PROTOC protoc REQUIRED)
+find_program(FIREBREAK_GRPC_PLUGIN grpc_cpp_plugin REQUIRED)
 pkg_check_modules(libsystemd REQUIRED IMPORTED_TARGET libsystemd)
 find_path(XXHASH_INCLUDE_DIR xxhash.h REQUIRED)  # header only
 find_path(TOMLPLUSPLUS_INCLUDE_DIR toml++/toml.h REQUIRED)  # likewise

@@ -5,18 +5,17 @@
 #include <CLI/CLI.hpp>
 #include <filesystem>
 #include <fstream>
-#include <nlohmann/json.hpp>
 
 #include "cli/agent_socket.h"
 #include "cli/cdi_spec.h"
 #include "cli/commands.h"
 #include "link/agent_link.h"
+#include "link/status_view.h"
 #include "os/self.h"
+#include "seats/seats.h"
 
 namespace firebreak::cli {
 namespace {
-
-using nlohmann::json;
 
 struct Options {
   std::string socket_path;
@@ -28,14 +27,12 @@ struct Options {
   bool without_group = false;
 };
 
-Result<json> status_of_agent(const std::string& socket_path) {
+Result<link::StatusView> status_of_agent(const std::string& socket_path) {
   auto link = link::AgentLink::connect(socket_path);
   if (!link) return propagate(link);
   const auto status = (*link)->status();
   if (!status) return propagate(status);
-  json document = json::parse(*status, nullptr, false);
-  if (document.is_object()) return document;
-  return fail(ErrorCode::Protocol, "the agent's status is no JSON object");
+  return link::parse_status(*status);
 }
 
 /// Of the socket that a container's user, whoever that is, has to be let in by.
@@ -44,15 +41,6 @@ Result<gid_t> group_of(const std::string& path) {
   if (!path.empty() && ::stat(path.c_str(), &found) == 0) return found.st_gid;
   return fail(ErrorCode::NotFound, "the agent has no socket for tenants",
               "start firebreakd with --tenant-group");
-}
-
-Result<std::string> guard_library() {
-  std::error_code missing;
-  const auto library =
-      std::filesystem::canonical(program_folder() + "/../lib/libfirebreak-guard.so", missing);
-  if (!missing) return library.string();
-  return fail(ErrorCode::NotFound, "the guard is not installed",
-              "install firebreak-preload, or say --no-guard");
 }
 
 /// There is the old file or the new one. All may read it: containers are not root's alone.
@@ -76,20 +64,16 @@ Result<CdiOptions> ask(const Options& options) {
   if (!status) return propagate(status);
   CdiOptions spec;
   spec.seats = options.seats;
-  spec.shared_memory = options.shared_memory;
-  spec.tenants_socket = status->value("tenants_socket", "");
-  const auto group = group_of(spec.tenants_socket);
+  spec.common.shared_memory = options.shared_memory;
+  spec.common.tenants_socket = status->tenants_socket;
+  const auto group = group_of(status->tenants_socket);
   if (!group) return propagate(group);
   if (!options.without_group) spec.group = *group;
-  const std::filesystem::path folder = std::filesystem::path(spec.tenants_socket).parent_path();
-  for (const json& domain : status->value("domains", json::array())) {
-    const std::string name = domain.value("name", "");
-    spec.domains.push_back({name, (folder / name / "pipe").string()});
-  }
+  spec.domains = seats::domains_in(*status);
   if (options.without_guard) return spec;
-  const auto library = guard_library();
+  const auto library = seats::find_guard_library();
   if (!library) return propagate(library);
-  spec.guard_library = *library;
+  spec.common.guard_library = *library;
   return spec;
 }
 

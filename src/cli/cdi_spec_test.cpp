@@ -20,9 +20,9 @@ using testing::StartsWith;
 CdiOptions options() {
   CdiOptions made;
   made.domains = {{"a", "/run/firebreak/a/pipe"}, {"b", "/run/firebreak/b/pipe"}};
-  made.tenants_socket = "/run/firebreak/tenants.sock";
-  made.guard_library = "/usr/lib/libfirebreak-guard.so";
-  made.shared_memory = "/dev/shm";
+  made.common.tenants_socket = "/run/firebreak/tenants.sock";
+  made.common.guard_library = "/usr/lib/libfirebreak-guard.so";
+  made.common.shared_memory = "/dev/shm";
   made.group = 998;
   return made;
 }
@@ -90,7 +90,7 @@ TEST(CdiSpec, GivesEverybodyTheTenantsSocketTheGuardAndTheGroup) {
   ASSERT_EQ(edits["mounts"].size(), 3u);
   EXPECT_EQ(edits["mounts"][0]["hostPath"], "/run/firebreak/tenants.sock");
   EXPECT_EQ(edits["mounts"][1]["hostPath"], "/usr/lib/libfirebreak-guard.so");
-  EXPECT_EQ(edits["mounts"][1]["containerPath"], cdi_guard_path);
+  EXPECT_EQ(edits["mounts"][1]["containerPath"], seats::guard_path_in_container);
   EXPECT_THAT(edits["mounts"][1]["options"], Contains("ro"));
   EXPECT_EQ(edits["mounts"][2]["containerPath"], "/dev/shm");
 }
@@ -99,8 +99,8 @@ TEST(CdiSpec, GivesEverybodyTheTenantsSocketTheGuardAndTheGroup) {
 TEST(CdiSpec, WithoutAGroupIsOfTheVersionThatOlderRuntimesRead) {
   CdiOptions plain = options();
   plain.group.reset();
-  plain.guard_library.clear();
-  plain.shared_memory.clear();
+  plain.common.guard_library.clear();
+  plain.common.shared_memory.clear();
   const json spec = cdi_spec(plain).value();
   expect_form(spec);
   EXPECT_EQ(spec["cdiVersion"], "0.5.0");

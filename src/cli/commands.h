@@ -18,6 +18,7 @@ void add_run(CLI::App& app, Action& action);
 void add_shutdown(CLI::App& app, Action& action);
 void add_status(CLI::App& app, Action& action);
 void add_stop(CLI::App& app, Action& action);
+void add_top(CLI::App& app, Action& action);
 void add_watch(CLI::App& app, Action& action);
 
 }  // namespace firebreak::cli

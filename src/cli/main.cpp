@@ -24,6 +24,7 @@ int main(int argument_count, char** arguments) {
   cli::add_shutdown(app, action);
   cli::add_status(app, action);
   cli::add_stop(app, action);
+  cli::add_top(app, action);
   cli::add_watch(app, action);
   if (pages::print_if_asked(app, {"firebreak", 1, platform::version()}, argument_count, arguments)) return 0;
   return cli::run_program(app, action, argument_count, arguments);

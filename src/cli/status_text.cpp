@@ -8,40 +8,17 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
+#include "cli/status_words.h"
+
 namespace firebreak::cli {
 namespace {
 
 using nlohmann::json;
 
-/// Of a field that may be missing, or be nothing.
-std::string word(const json& object, const char* name, const std::string& otherwise = "-") {
-  const auto found = object.find(name);
-  if (found == object.end() || found->is_null()) return otherwise;
-  if (!found->is_string()) return found->dump();
-  const auto& text = found->get_ref<const std::string&>();
-  return text.empty() ? otherwise : text;
-}
-
 std::string words(const json& object, const char* name) {
   std::vector<std::string> all;
   for (const json& each : object.value(name, json::array())) all.push_back(each.dump());
   return all.empty() ? "-" : fmt::format("{}", fmt::join(all, ","));
-}
-
-/// Each column as wide as its widest word, the last one left alone.
-std::string table(const std::vector<std::vector<std::string>>& rows) {
-  std::vector<std::size_t> widths;
-  for (const auto& row : rows) {
-    widths.resize(std::max(widths.size(), row.size()));
-    for (std::size_t at = 0; at < row.size(); ++at) widths[at] = std::max(widths[at], row[at].size());
-  }
-  std::string text;
-  for (const auto& row : rows) {
-    std::string line;
-    for (std::size_t at = 0; at < row.size(); ++at) line += fmt::format("{:<{}}", row[at], widths[at] + 2);
-    text += line.substr(0, line.find_last_not_of(' ') + 1) + "\n";
-  }
-  return text;
 }
 
 std::vector<std::string> domain_row(const json& domain) {

@@ -314,8 +314,8 @@ Result<Answer> AgentLink::ask(const abi::Message& message, int descriptor, Milli
   return as_result(std::move(answer));
 }
 
-Result<std::string> AgentLink::status() {
-  auto answer = ask(abi::StatusRequest{});
+Result<std::string> AgentLink::status(Milliseconds timeout) {
+  auto answer = ask(abi::StatusRequest{}, -1, timeout);
   if (!answer) return propagate(answer);
   auto* report = std::get_if<abi::StatusDocument>(&answer->message);
   if (report == nullptr) return fail(ErrorCode::Protocol, "the agent answered something else");

@@ -59,7 +59,7 @@ class AgentLink {
   Result<Answer> ask(const abi::Message& message, int descriptor = -1, Milliseconds timeout = answer_timeout);
 
   /// Domains and tenants as JSON, for status_view. Errors as ask(); Protocol when something else is answered.
-  Result<std::string> status();
+  Result<std::string> status(Milliseconds timeout = answer_timeout);
 
   /// Sends what is not answered; also for the reading thread.
   Status tell(const abi::Message& message);

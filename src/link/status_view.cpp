@@ -72,8 +72,10 @@ std::optional<TenantView> StatusView::tenant(const std::string& name) const {
 StatusView parse_status(const std::string& status_json) {
   const Json all = Json::parse(status_json, nullptr, false);
   StatusView view;
+  view.tenants_socket = text_at(all, "tenants_socket");
   for (const Json& entry : objects_at(all, "tenants")) view.tenants[text_at(entry, "name")] = view_of(entry);
   for (const Json& entry : objects_at(all, "domains")) {
+    view.domains.push_back({text_at(entry, "name"), text_at(entry, "gpu"), text_at(entry, "state")});
     view.servers[text_at(entry, "name")] = pids_at(entry, "server_pids");
     const Json& parking = object_at(entry, "parking");
     if (!parking.empty())

@@ -26,6 +26,12 @@ struct TenantView {
   std::string spare = {};  ///< how its spare driver instance stands, "protected"; empty: it has none
 };
 
+struct DomainView {
+  std::string name;
+  std::string gpu;    ///< UUID; empty: what CUDA finds
+  std::string state;  ///< "serving", "draining", "restarting", "silent"
+};
+
 /// How parking stands in a domain (park/parking.h).
 struct ParkingView {
   std::string state;  ///< "ready", "held", ...
@@ -34,8 +40,10 @@ struct ParkingView {
 
 struct StatusView {
   std::map<std::string, TenantView> tenants;          ///< by name
+  std::vector<DomainView> domains;                    ///< as the agent has them in order
   std::map<std::string, std::vector<pid_t>> servers;  ///< the MPS servers, by domain
   std::map<std::string, ParkingView> parking;         ///< by domain; empty: domains are not parked
+  std::string tenants_socket;                         ///< empty: the agent does not say
 
   /// Empty: it is not there.
   std::optional<TenantView> tenant(const std::string& name) const;

@@ -9,12 +9,14 @@ namespace {
 
 using testing::Each;
 using testing::ElementsAre;
+using testing::FieldsAre;
 using testing::IsEmpty;
 using testing::Pair;
 using testing::SizeIs;
 
 constexpr const char* status = R"({
-  "domains": [{"name": "a", "server_pids": [31, 32], "parking": {"state": "held", "culprits": [7]}},
+  "tenants_socket": "/run/firebreak/tenants.sock",
+  "domains": [{"name": "a", "gpu": "GPU-1", "state": "draining", "server_pids": [31, 32], "parking": {"state": "held", "culprits": [7]}},
               {"name": "b", "server_pids": [], "parking": null}],
   "tenants": [
     {"name": "other", "phase": "lost", "standby_state": "none", "active": null, "standby": null},
@@ -42,6 +44,12 @@ TEST(StatusView, HoldsTheServersOfADomain) {
               ElementsAre(Pair("a", ElementsAre(31, 32)), Pair("b", IsEmpty())));
 }
 
+TEST(StatusView, HoldsTheDomainsAndWhereTenantsAsk) {
+  const StatusView view = parse_status(status);
+  EXPECT_EQ(view.tenants_socket, "/run/firebreak/tenants.sock");
+  EXPECT_THAT(view.domains, ElementsAre(FieldsAre("a", "GPU-1", "draining"), FieldsAre("b", "", "")));
+}
+
 TEST(StatusView, HoldsHowParkingStandsWhereDomainsAreParked) {
   const StatusView view = parse_status(status);
   ASSERT_THAT(view.parking, SizeIs(1));
@@ -55,6 +63,7 @@ TEST(StatusView, WhatIsNoStatusHoldsNobody) {
         R"({"tenants": [1, {"name": 2}], "domains": [{"name": "a", "server_pids": ["x"]}]})"}) {
     const StatusView view = parse_status(text);
     EXPECT_FALSE(view.tenant("llm")) << text;
+    EXPECT_EQ(view.tenants_socket, "") << text;
     EXPECT_THAT(view.servers, Each(Pair("a", IsEmpty()))) << text;
   }
 }

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+/// What a program that draws has to know of its terminal.
+#pragma once
+
+#include <cstddef>
+
+#include "base/result.h"
+
+namespace firebreak::os {
+
+struct TerminalSize {
+  std::size_t columns = 80;
+  std::size_t rows = 24;
+};
+
+/// Of the terminal behind descriptor `number`, as it is now; one that does not say has 80 columns and 24
+/// rows. Unsupported: it is no terminal.
+Result<TerminalSize> terminal_size(int number);
+
+}  // namespace firebreak::os
