@@ -68,8 +68,7 @@ void PairKeeper::on_agent_lost() {
 }
 
 void PairKeeper::on_event(const abi::Event& event) {
-  note_numbers();
-  if (event.what == abi::EventKind::Finished) finished_ = our_number(static_cast<pid_t>(event.pid));
+  if (event.what == abi::EventKind::Finished) finished_ = static_cast<pid_t>(event.pid);
   if (event.what == abi::EventKind::Lost) lost_ = event.text;
   look_soon();
 }
@@ -113,7 +112,6 @@ void PairKeeper::look_in(Nanoseconds delay) {
 }
 
 void PairKeeper::look() {
-  note_numbers();
   note_ends();
   const bool nobody_runs = running().empty();
   if (ending_ || not_started_) return processes_.empty() ? loop_->stop() : void();
@@ -121,31 +119,7 @@ void PairKeeper::look() {
   if (!link_ && !connect()) return nobody_runs && !is_agent_awaited() ? loop_->stop() : look_in(look_pause);
   const auto status = link_->status();
   if (!status) return look_in(look_pause);
-  move(in_our_numbers(link::parse_status(*status).tenant(options_.name)));
-}
-
-/// In a PID namespace of our own the agent has other numbers for our processes. Somebody else's may be one of
-/// ours there: it is negative, as no process's is.
-pid_t PairKeeper::our_number(pid_t agents) const {
-  const auto found = known_.find(agents);
-  if (found != known_.end()) return found->second;
-  return known_.empty() ? agents : -agents;
-}
-
-/// What the agent tells of a process may come after its end.
-void PairKeeper::note_numbers() {
-  for (const auto& process : processes_) {
-    const pid_t agents = process->agents_number();
-    if (agents != process->pid()) known_[agents] = process->pid();
-  }
-}
-
-std::optional<link::TenantView> PairKeeper::in_our_numbers(std::optional<link::TenantView> tenant) const {
-  if (!tenant) return tenant;
-  for (pid_t* each : {&tenant->active, &tenant->standby}) {
-    if (*each != 0) *each = our_number(*each);
-  }
-  return tenant;
+  move(link::parse_status(*status).tenant(options_.name));
 }
 
 /// The next one says what became of the tenant.

@@ -168,8 +168,6 @@ void TenantProcess::begin() {
 void TenantProcess::on_adopted(const Result<link::Answer>& answer, std::unique_ptr<link::AgentLink> link) {
   if (!answer) return give_up(answer.error());
   is_adopted_ = true;
-  const auto* done = std::get_if<abi::Done>(&answer->message);
-  if (done != nullptr) agents_number_ = static_cast<pid_t>(done->pid);
   link_ = std::move(link);
   if (relay_) {
     const Status relayed = relay_->start(core_dump_teller(*link_, pid_));

@@ -65,9 +65,6 @@ class TenantProcess {
 
   /// 0: it is not started yet.
   pid_t pid() const { return pid_; }
-  /// As the agent calls it, which sees no PID namespace but its own. Ours before it has been adopted, and
-  /// where the agent is of an earlier version.
-  pid_t agents_number() const { return agents_number_ != 0 ? agents_number_ : pid_; }
   abi::Role role() const { return role_; }
   bool has_ended() const { return exit_ || failure_; }
   /// Empty: it runs, or failed.
@@ -105,7 +102,6 @@ class TenantProcess {
   std::unique_ptr<ErrorRelay>
       relay_;  ///< after link_, which its thread uses; null: our standard error is its
   pid_t pid_ = 0;
-  pid_t agents_number_ = 0;            ///< 0: it has not said
   std::optional<os::HeldStart> held_;  ///< its program does not run yet
   os::Fd pidfd_;
   os::Watch watch_;
