@@ -56,7 +56,8 @@ class Top(SoftGpuTest):
 
     def picture(self) -> str:
         pictures = [each for each in self.text.split("\x1b[H") if each.endswith("\x1b[J")]
-        return pictures[-1].replace("\x1b[K", "").replace("\x1b[J", "") if pictures else ""
+        plain = pictures[-1].replace("\x1b[K", "").replace("\x1b[J", "") if pictures else ""
+        return plain.replace("\r\r\n", "\r\n")  # the terminal makes two of a line's end, too
 
     def expect_restored(self, status: int) -> str:
         """What it said besides."""
