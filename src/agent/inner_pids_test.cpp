@@ -33,7 +33,9 @@ class InnerPids : public testing::Test {
     request.pid = named;
     abi::Message message = request;
     const Status done = translate_pids(kernel, asker, message);
-    if (!done) EXPECT_EQ(done.error().code, ErrorCode::NotFound);
+    if (!done) {
+      EXPECT_EQ(done.error().code, ErrorCode::NotFound);
+    }
     return done ? std::get<Message>(message).pid : 0;
   }
 
