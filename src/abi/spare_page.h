@@ -77,6 +77,9 @@ struct SparePage {
   std::array<char, text_bytes> reason{};
   std::array<std::atomic<std::uint32_t>, move_parts>
       last_move_us{};  ///< by MovePart; 0: it did not come to that
+  /// The agent's; not 0: the process loads no more copies, since all processes together have left as many
+  /// instances as may be left (docs/spare.md). An agent of before says nothing.
+  std::atomic<std::uint32_t> no_more_copies{0};
 };
 static_assert(sizeof(SparePage) <= 4096);
 static_assert(std::atomic<SpareState>::is_always_lock_free);

@@ -327,7 +327,7 @@ TEST_P(AfterATrap, WhoNeverBeginsToDumpIsNotWaitedFor) {
   EXPECT_THAT(told(watcher), testing::Contains(HasSubstr("never will: it gets the error")));
 }
 
-// Seen once, with a shared-memory access out of bounds (H200).
+// Seen where very many instances were left behind (H200).
 TEST_F(ParkedDomain, AfterAnythingElseWhoNeverBeginsIsWaitedForLongerAndNotForEver) {
   Peer first = peer(), second = peer(), watcher = peer();
   ask(watcher, abi::Subscribe{});

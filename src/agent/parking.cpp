@@ -29,9 +29,9 @@ constexpr Milliseconds begin_limit{2'000};
 /// then stand still for good (H200, docs/parking.md). Since the culprit's name. The driver itself lets others
 /// go on after 4 s.
 constexpr Milliseconds never_begins_after{4'000};
-/// After any other exception it was seen once, when the server stood still for 36 s (H200,
-/// results/h200/spare-guarded-2.json). Kernels that come later may keep a client from its dump for as long as
-/// the driver waits, so this is well beyond that.
+/// After any other exception it was seen where 62 or 63 instances were left behind, and the server stood
+/// still for 33 to 36 s (H200, results/h200/spare-guarded-2.json, spare-alone.json). Kernels that come later
+/// may keep a client from its dump for as long as the driver waits, so this is well beyond that.
 constexpr Milliseconds never_begins_after_others{12'000};
 /// For those that have not opened the GPU yet, as far as we know.
 constexpr Milliseconds begin_limit_of_beginners{300};

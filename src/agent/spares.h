@@ -54,6 +54,10 @@ class SpareView {
   void ask_to_leave() const;
   /// For the domain of that pipe directory; wakes the process where it is news.
   void set_rule(const std::string& pipe_directory, abi::DomainRule rule) const;
+  /// Whether that is one of its two domains.
+  bool is_of(const std::string& pipe_directory) const;
+  /// Whether it may load more copies of the driver; wakes the process where it is news.
+  void set_no_more_copies(bool no_more) const;
 
  private:
   explicit SpareView(os::Mapping mapping) : mapping_(std::move(mapping)) {}
@@ -93,7 +97,8 @@ class Spares {
     std::function<void(pid_t pid, const std::string& domain, const std::string& took)> on_moved;
     std::function<void(pid_t pid, const SpareReport& now)> on_news;
   };
-  Spares(Knows knows, Callbacks callbacks) : at_(knows), callbacks_(std::move(callbacks)) {}
+  Spares(Knows knows, Callbacks callbacks)
+      : at_(knows), callbacks_(std::move(callbacks)), began_(knows.clock.now()) {}
 
   /// A process, from now on, whose program has begun. Without a spare nothing follows.
   void follow(pid_t pid);
@@ -123,7 +128,8 @@ class Spares {
   struct Followed {
     std::optional<SpareView> view;
     SpareReport told;
-    bool is_to_leave = false;  ///< asked before it had a page
+    std::uint32_t left_instances = 0;  ///< whose domains have fallen, in its process
+    bool is_to_leave = false;          ///< asked before it had a page
     /// A process may have very many descriptors and no page.
     Nanoseconds between_searches{};
     Monotonic next_search{};
@@ -134,6 +140,8 @@ class Spares {
   static constexpr int words_max = 8;  ///< and one more each second
 
   bool may_tell(Followed& followed) const;
+  std::uint32_t left_instances() const;
+  void count_left(const std::vector<Rule>& now);
 
   void find_page(pid_t pid, Followed& followed);
   std::vector<Rule> rules() const;
@@ -141,6 +149,8 @@ class Spares {
 
   Knows at_;
   Callbacks callbacks_;
+  Monotonic began_;
+  std::vector<Rule> rules_before_;  ///< as last looked at
   std::map<pid_t, Followed> followed_;
   std::map<pid_t, os::Watch> asking_again_;  ///< who did not let itself be looked at
   os::Watch looking_;

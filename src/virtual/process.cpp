@@ -121,6 +121,11 @@ Result<Instance*> VirtualProcess::begin_anew(const std::string& domain) {
     return fail(ErrorCode::ResourceExhausted, "this process has left as many instances as it can",
                 "start the program anew");
   }
+  if (page_ != nullptr && page_->no_more_copies.load(std::memory_order_acquire) != 0) {
+    return fail(ErrorCode::ResourceExhausted,
+                "the programs on this machine have left as many instances as they can",
+                "start a program anew that has many copies");
+  }
   const auto slot = take_slot();
   if (!slot) return fail(ErrorCode::Unavailable, "the instances that were left have not been given back yet");
   const std::string& dump_path = settings_.dumps[number_of_domain(domain)];

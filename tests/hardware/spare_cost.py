@@ -4,12 +4,13 @@
 one at a time, under one agent. For a machine with a GPU, root and MPS.
 
     tests/hardware/spare_cost.py BIN RESULT.json [--seconds S] [--rounds N] [--programs NAME,...] [--cpus LIST]
+                                 [--guarded]
 
 BIN: the folder with the programs. FIREBREAK_GPU=soft: without a GPU and without PyTorch. Programs: launches
 (launches.py), checker (firebreak-checker), torch (steps_torch.py). CPUs: where they may run, as taskset takes them. Of
 each program, medians of the rounds: the time until it has worked once, how much it did a second after that (launches.py:
 µs a launch), and how much GPU memory is in use while it works, above what was in use before. Without, with, with,
-without: what drifts falls on both. Ends everything that it started."""
+without: what drifts falls on both. --guarded: with all that `firebreak run -- PROGRAM` gives. Ends everything that it started."""
 import argparse
 import json
 import os
@@ -46,7 +47,7 @@ def settled_memory_mib():
 def play(stage, name, command, with_spare):
     before_mib = settled_memory_mib()
     begin = time.monotonic()
-    process = stage.run(name, command, *(["--spare"] if with_spare else []))
+    process = stage.run(name, command, *(stage.options if with_spare else ["--without", "guard,spare"]))
     said = process.stdout.readline().strip()
     first_s = time.monotonic() - begin
     if said != "working":
@@ -81,6 +82,7 @@ def main():
     parser.add_argument("--rounds", type=int, default=4)
     parser.add_argument("--programs", dest="which", default="launches,checker,torch")
     parser.add_argument("--cpus")
+    parser.add_argument("--guarded", action="store_true")
     arguments = parser.parse_args()
     programs = str(arguments.programs.resolve())
     plays = {name: (["taskset", "-c", arguments.cpus] if arguments.cpus else []) + command
@@ -88,7 +90,7 @@ def main():
              if name in arguments.which.split(",")}
     rows = {name: [] for name in plays}
     with tempfile.TemporaryDirectory(prefix="fb-sc-") as folder:
-        stage = Stage(programs, folder + "/d", True)
+        stage = Stage(programs, folder + "/d", True, arguments.guarded)
         try:
             stage.wait(lambda status: all(each["parking"]["state"] == "ready" for each in status["domains"]), 40)
             for number in range(2 * arguments.rounds):

@@ -30,7 +30,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 class Stage:
     def __init__(self, programs, folder, with_spares, guarded=False):
         self.programs, self.folder, self.with_spares = programs, folder, with_spares
-        self.options = ["--spare"] if with_spares else []
+        self.options = ["--spare"] if with_spares and not guarded else []
         self.environment = dict(os.environ, FIREBREAK_SOCKET=folder + "/agent.sock", FIREBREAK_LOG="info")
         self.environment.setdefault("FIREBREAK_GPU", "real")
         self.environment["FIREBREAK_WITHOUT"] = "" if guarded else "guard,spare"  # what is asked for is there
