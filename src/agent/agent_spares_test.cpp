@@ -201,6 +201,9 @@ TEST_F(AgentSpares, WhoClaimsThatItHasLeftManyTakesNothingFromOthers) {
   start_with_spare(first, "llm", page);
   start_with_spare(second, "other", others);
   until([&] { return tenant("other")["spare"].is_object() && tenant("other")["spare"]["copies"] == 200; });
+  bool were_looked_at_again = false;
+  const auto waiting = loop->after(Milliseconds(300), [&] { were_looked_at_again = true; });
+  until([&] { return were_looked_at_again; });
   EXPECT_EQ(page->no_more_copies.load(), 0u);
 }
 
