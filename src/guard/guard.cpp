@@ -59,6 +59,8 @@ void Guard::start() {
   ledger_.set_state(abi::GuardState::On, joined({address_space_->remark(), untested, passing_}));
   allocates_.store(passing_.empty(), std::memory_order_release);
   on_.store(true, std::memory_order_release);
+  // A move that came meanwhile found no guard that was on.
+  if (settings_.find_descriptors) follow_address_space();
   wait_until_heard();
 }
 

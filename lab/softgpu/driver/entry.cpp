@@ -12,8 +12,8 @@ thread_local bool null_is_own_stream = false;
 PerThreadDefault::PerThreadDefault() : before_(std::exchange(null_is_own_stream, true)) {}
 PerThreadDefault::~PerThreadDefault() { null_is_own_stream = before_; }
 
-std::vector<CUcontext>& context_stack() {
-  thread_local std::vector<CUcontext> stack;
+ContextStack& context_stack() {
+  thread_local ContextStack stack;
   return stack;
 }
 

@@ -43,6 +43,7 @@ void in_window(GuardedAddressSpaceSettings& settings) {
   settings.tail_bytes = settings.margins.reach_bytes;
   settings.piece_bytes = std::max(settings.piece_bytes, 2 * settings.margins.reach_bytes);
   settings.guard_range_bytes_max = 2 * settings.guard_range_bytes_max;
+  settings.find_descriptors = [] { return virtual_driver::process()->active().uvm_descriptors(); };
 }
 
 GuardedAddressSpaceSettings address_space_settings() {
@@ -54,10 +55,6 @@ GuardedAddressSpaceSettings address_space_settings() {
     settings.margins.reach_bytes = std::min(reach_gib, most_gib) * gib;
   }
   if (virtual_driver::process() != nullptr) in_window(settings);
-  settings.find_descriptors = [] {
-    virtual_driver::VirtualProcess* const process = virtual_driver::process();
-    return process == nullptr ? std::vector<int>{} : process->active().uvm_descriptors();
-  };
   return settings;
 }
 
