@@ -153,7 +153,7 @@ TEST(TextSources, SurviveMutatedLines) {
   std::mt19937_64 random(test_seed());
   CoreDumpReader reader;
   int told = 0;
-  for (int round = 0; round < 10'000; ++round) {
+  for (int round = 0; round < 100'000; ++round) {
     std::string line = round % 5 == 0 ? "[2026-11-21 14:39:55.123 Server  4711] Client 815 had a fatal fault"
                                       : dump_lines[random() % dump_lines.size()];
     for (auto i = random() % 3; i > 0 && !line.empty(); --i) {
