@@ -150,7 +150,6 @@ CUresult cuCtxDestroy_v2(CUcontext context) {
 CUresult cuCtxPushCurrent_v2(CUcontext context) {
   return with_process([&](Process& process) {
     if (!process.contexts().find(context)) return CUDA_ERROR_INVALID_CONTEXT;
-    if (context_stack().is_full()) return CUDA_ERROR_OUT_OF_MEMORY;
     context_stack().push_back(context);
     return CUDA_SUCCESS;
   });

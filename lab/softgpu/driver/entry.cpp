@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "softgpu/driver/entry.h"
 
+#include <pthread.h>
+
+#include <cstdlib>
+
 namespace firebreak::softgpu::driver {
 
 namespace {
@@ -12,9 +16,21 @@ thread_local bool null_is_own_stream = false;
 PerThreadDefault::PerThreadDefault() : before_(std::exchange(null_is_own_stream, true)) {}
 PerThreadDefault::~PerThreadDefault() { null_is_own_stream = before_; }
 
-ContextStack& context_stack() {
-  thread_local ContextStack stack;
-  return stack;
+/// Of each thread until its end, and of the first one for ever: what a program calls while it ends comes
+/// after the destructors of its threads' variables.
+std::vector<CUcontext>& context_stack() {
+  using Stack = std::vector<CUcontext>;
+  static const pthread_key_t key = [] {
+    pthread_key_t made = 0;
+    if (::pthread_key_create(&made, [](void* stack) { delete static_cast<Stack*>(stack); }) != 0)
+      std::abort();
+    return made;
+  }();
+  auto* stack = static_cast<Stack*>(::pthread_getspecific(key));
+  if (stack != nullptr) return *stack;
+  stack = new Stack;
+  if (::pthread_setspecific(key, stack) != 0) std::abort();
+  return *stack;
 }
 
 CUcontext current_context() {

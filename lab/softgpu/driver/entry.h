@@ -3,37 +3,17 @@
 /// current.
 #pragma once
 
-#include <array>
-#include <cstddef>
 #include <memory>
-#include <type_traits>
 #include <utility>
+#include <vector>
 
 #include "abi/cuda_driver_prototypes.h"
 #include "softgpu/driver/process.h"
 
 namespace firebreak::softgpu::driver {
 
-/// Without a destructor: what a program calls while it ends comes after those of its threads' variables.
-class ContextStack {
- public:
-  bool empty() const { return size_ == 0; }
-  bool is_full() const { return size_ == contexts_.size(); }
-  CUcontext back() const { return contexts_[size_ - 1]; }
-  /// Nothing where it is full.
-  void push_back(CUcontext context) {
-    if (!is_full()) contexts_[size_++] = context;
-  }
-  void pop_back() { --size_; }
-
- private:
-  std::array<CUcontext, 256> contexts_{};
-  std::size_t size_ = 0;
-};
-static_assert(std::is_trivially_destructible_v<ContextStack>);
-
 /// The calling thread's stack of contexts; the last one is current.
-ContextStack& context_stack();
+std::vector<CUcontext>& context_stack();
 /// Null when none is current.
 CUcontext current_context();
 
