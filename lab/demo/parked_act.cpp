@@ -120,7 +120,7 @@ class ParkedAct {
     command.insert(command.end(), arguments.begin(), arguments.end());
     const std::string tenant = scene.name_of(who);
     std::vector<std::string> whole = under_the_agent(theatre_, company_, tenant, false, command);
-    if (with_spare) whole.insert(std::ranges::find(whole, "--"), "--spare");
+    if (with_spare) std::erase(whole, without_parts);
     auto actor =
         company_.stage->enter({tenant, "unmodified", whole, {}}, [&checker](const std::string& line) {
           checker.works |= line == "working";

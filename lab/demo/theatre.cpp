@@ -49,6 +49,7 @@ std::vector<std::string> under_the_agent(const Theatre& theatre, const Company& 
   std::vector<std::string> whole = {
       theatre.settings.programs + "/firebreak", "run", "--socket", company.socket_path, "--name", tenant};
   if (standby) whole.push_back("--standby");
+  whole.push_back(without_parts);
   whole.push_back("--");
   whole.insert(whole.end(), std::make_move_iterator(command.begin()), std::make_move_iterator(command.end()));
   return whole;

@@ -45,7 +45,9 @@ struct Company {
   Rogue rogue;
 };
 
-/// The command that starts that one as a tenant.
+/// What an act shows that is not about guard ranges and spares is what happens without them.
+inline constexpr const char* without_parts = "--without=guard,spare";
+/// The command that starts that one as a tenant, without these.
 std::vector<std::string> under_the_agent(const Theatre& theatre, const Company& company,
                                          const std::string& tenant, bool standby,
                                          std::vector<std::string> command);

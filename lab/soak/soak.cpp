@@ -202,7 +202,7 @@ Status Soak::raise_fault(const Disturbance& disturbance, Tenant& tenant) {
   } else {
     const std::string name = fmt::format("rogue-{}", record_.faults);
     command = {settings_.programs + "/firebreak", "run", "--socket", agent_->socket_path(), "--name", name};
-    if (disturbance.is_guarded) command.emplace_back("--guard");
+    command.emplace_back(disturbance.is_guarded ? "--guard" : "--without=guard,spare");
     command.insert(command.end(), {"--", lab, "inject", disturbance.kind});
   }
   auto culprit =

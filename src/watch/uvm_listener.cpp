@@ -9,9 +9,12 @@
 namespace firebreak::watch {
 namespace {
 
-/// A process has two or three for each driver in it, and each fault of its domain leaves one more driver
-/// there (docs/spare.md). A target that opens thousands must not keep us busy.
-constexpr std::size_t most_candidates = 128;
+/// A process has two or three. A target that opens thousands must not keep us busy: until it has a VA space
+/// it is looked through again and again.
+constexpr std::size_t most_candidates = 16;
+/// Each driver in it has as many, and each fault of its domain leaves one more driver there (docs/spare.md).
+/// Of one that is attached to, which is asked for more now and then.
+constexpr std::size_t most_candidates_of_attached = 128;
 /// Of these, the VA spaces that are listened to at once: of a working driver, its spare and an anchor, and of
 /// those that have just been left.
 constexpr std::size_t most_attachments = 8;
@@ -102,10 +105,11 @@ void UvmListener::look_again() {
 Result<std::vector<int>> UvmListener::candidates() {
   std::vector<int> numbers;
   const std::string wanted = kernel_.uvm_link_target();
+  const std::size_t most = attached() ? most_candidates_of_attached : most_candidates;
   const auto visited =
       os::visit_first_descriptors(kernel_, target_.pid, [&](int number, const std::string& target) {
         if (target == wanted) numbers.push_back(number);
-        return numbers.size() < most_candidates;
+        return numbers.size() < most;
       });
   // A target that just died has no such directory any more; its pidfd says so in a moment. One that does not
   // let itself be looked at is asked again.
