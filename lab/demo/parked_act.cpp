@@ -120,7 +120,8 @@ class ParkedAct {
     command.insert(command.end(), arguments.begin(), arguments.end());
     const std::string tenant = scene.name_of(who);
     std::vector<std::string> whole = under_the_agent(theatre_, company_, tenant, false, command);
-    if (with_spare) std::erase(whole, without_parts);
+    // What it has by default where no environment says otherwise.
+    if (with_spare) *std::ranges::find(whole, without_parts) = "--spare";
     auto actor =
         company_.stage->enter({tenant, "unmodified", whole, {}}, [&checker](const std::string& line) {
           checker.works |= line == "working";
