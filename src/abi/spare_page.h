@@ -51,8 +51,8 @@ enum class MovePart : std::uint32_t {
 };
 inline constexpr std::size_t move_parts = 5;
 
-/// Written by the process, but for `asked_to_leave` and `rules`. A text is whole once the state beside it
-/// says so.
+/// Written by the process, but for `asked_to_leave`, `rules` and `no_more_copies`. A text is whole once the
+/// state beside it says so.
 struct SparePage {
   static constexpr std::uint64_t right_magic = 0x6572617073626672;  // "rfbspare"
   static constexpr std::uint32_t right_version = 4;

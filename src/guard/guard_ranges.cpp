@@ -78,7 +78,13 @@ void GuardRanges::release(os::AddressRange range) {
 /// The ranges of the address space before end with this: Linux takes the old mapping away for the new one.
 Status GuardRanges::follow() {
   const std::lock_guard lock(books_->mutex);
+  const std::vector<int> before = books_->descriptors;  // one of them, once a range lies
   Status all = find_descriptors();
+  const bool is_the_same = before.size() == 1 && std::ranges::count(books_->descriptors, before.front()) != 0;
+  if (is_the_same) {
+    books_->descriptors = before;
+    return all;
+  }
   if (!all) books_->descriptors.clear();
   for (const os::AddressRange& range : books_->laid.all()) {
     const Status laid = map(range, os::Occupant::Placeholder);

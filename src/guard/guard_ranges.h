@@ -40,7 +40,7 @@ class GuardRanges {
   void release(os::AddressRange range);
 
   /// The process works in another address space from now on: all that lies becomes that one's. What cannot be
-  /// laid there is no guard range any more, and the first error is answered.
+  /// laid there is no guard range any more, and the first error is answered. In the same one nothing is done.
   Status follow();
 
  private:

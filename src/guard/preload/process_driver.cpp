@@ -63,10 +63,8 @@ bool start_virtual_driver(const cuda::Backend& own_driver, const cuda::Driver& l
   settings.domains = std::move(domains);
   settings.dumps = pair_in(abi::spare_dumps_variable);
   settings.undisturbed = &undisturbed;
-  if (os::environment_variable(guard_variable) != "0") {
-    settings.uvm_descriptors = &uvm_descriptors;
-    settings.moved = &follow_with_guard;
-  }
+  settings.uvm_descriptors = &uvm_descriptors;
+  settings.moved = &follow_with_guard;
   // Never destroyed: other threads may use the driver until the process's very end.
   virtual_driver::set_process(new virtual_driver::VirtualProcess(own_driver, settings));
   os::run_in_children(&ProcessDriver::begin_anew);
