@@ -199,6 +199,8 @@ CUresult Mappings::create(const Instance& active, std::size_t size_bytes, const 
   if (driver.cuMemGetAllocationPropertiesFromHandle(&memory->properties, own) != CUDA_SUCCESS)
     memory->properties = *wanted;
   memory->properties.requestedHandleTypes = wanted->requestedHandleTypes;
+  // At once, as in WindowMemory.
+  if (*is_for_spare) static_cast<void>(make_movable(*memory, own, active));
   const auto lock = lock_for_caller();
   *handle = add_memory(memory, active.slot(), own);
   return CUDA_SUCCESS;
@@ -360,16 +362,20 @@ void Mappings::end_if_unused(const Instance& active, const std::shared_ptr<Memor
 
 // ---- From instance to instance ----
 
+CUresult Mappings::make_movable(Memory& memory, MemoryHandle own, const Instance& active) {
+  int exported = -1;
+  const CUresult result = active.driver().cuMemExportToShareableHandle(&exported, own, by_descriptor, 0);
+  if (result == CUDA_SUCCESS) memory.descriptor = os::move_above_limit(os::Fd(exported));
+  return result;
+}
+
 CUresult Mappings::bring(Memory& memory, const Instance& instance, const Instance& active) {
   const Slot slot = instance.slot();
   if (!memory.is_for_spare || of_slot(memory.in, slot) != nullptr) return CUDA_SUCCESS;
   if (!memory.descriptor) {
     const MemoryHandle* const own = of_slot(memory.in, active.slot());
     if (own == nullptr) return no_such_memory;
-    int exported = -1;
-    const CUresult result = active.driver().cuMemExportToShareableHandle(&exported, *own, by_descriptor, 0);
-    if (result != CUDA_SUCCESS) return result;
-    memory.descriptor = os::move_above_limit(os::Fd(exported));
+    if (const CUresult done = make_movable(memory, *own, active); done != CUDA_SUCCESS) return done;
   }
   MemoryHandle imported = 0;
   void* const number = reinterpret_cast<void*>(static_cast<std::intptr_t>(memory.descriptor.get()));

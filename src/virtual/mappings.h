@@ -114,6 +114,7 @@ class Mappings {
   const Instance* user(Slot slot, const Instance& active) const;
   void end_mapping(const Instance& active, CUdeviceptr address, Mapping& mapping);
   void end_if_unused(const Instance& active, const std::shared_ptr<Memory>& memory);
+  static CUresult make_movable(Memory& memory, MemoryHandle own, const Instance& active);
   CUresult bring(Memory& memory, const Instance& instance, const Instance& active);
   CUresult bring(CUdeviceptr address, Mapping& mapping, const Instance& instance, const Instance& active);
   template <class Map, class Bring>

@@ -183,10 +183,11 @@ TEST_F(MappingsTest, AreTheSameInTheNextInstanceAndInTheOneAfterThat) {
   EXPECT_EQ(Third::state.handles(), 3);
 }
 
-TEST_F(MappingsTest, ThatNobodyHasYetDieWithWhoMadeThem) {
+TEST_F(MappingsTest, ThatNobodyElseHasYetOutliveWhoMadeThem) {
   create(*first_);
   First::state.is_dead = true;
-  EXPECT_EQ(mappings_.bring_to(*second_, *first_), CUDA_ERROR_ILLEGAL_ADDRESS);
+  EXPECT_EQ(mappings_.bring_to(*second_, *first_), CUDA_SUCCESS);
+  EXPECT_THAT(Second::state.memories, SizeIs(1));
 }
 
 TEST_F(MappingsTest, BeforeAMoveTheProgramHasTheDriversOwnHandleAndAfterItOurs) {

@@ -99,6 +99,8 @@ CUresult WindowMemory::add_block(const Instance& active, std::uint64_t size_byte
     return made;
   }
   block.has_it.push_back(active.slot());
+  // At once: nothing is exported out of a domain that has died. Where that fails, it is tried again later.
+  static_cast<void>(export_block(active, *address, block));
   blocks_[*address] = std::move(block);
   *begin = *address;
   return CUDA_SUCCESS;

@@ -360,7 +360,8 @@ bool VirtualProcess::complete(const Instance& instance) {
   const auto failed = objects_.make_all(instance.driver(), instance.slot());
   forget_current(instance);
   if (memory != CUDA_SUCCESS)
-    tell(abi::SpareState::Unprotected, "the spare does not get the program's memory");
+    tell(abi::SpareState::Unprotected,
+         "the spare does not get the program's memory: the driver says " + std::to_string(memory));
   if (failed && !program_ends_.load())
     tell(abi::SpareState::Unprotected, "the spare does not get the program's objects");
   if (memory != CUDA_SUCCESS || failed) return false;

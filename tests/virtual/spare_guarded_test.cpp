@@ -15,7 +15,8 @@ class SpareGuarded : public Spare {
 
   static os::Fd guard_page_of(pid_t pid) {
     for (const auto& entry : std::filesystem::directory_iterator("/proc/" + std::to_string(pid) + "/fd")) {
-      const std::string target = std::filesystem::read_symlink(entry).string();
+      std::error_code closed_meanwhile;
+      const std::string target = std::filesystem::read_symlink(entry, closed_meanwhile).string();
       if (target.find(abi::guard_page_name) != std::string::npos)
         return os::Fd(::open(entry.path().c_str(), O_RDWR | O_CLOEXEC));
     }
