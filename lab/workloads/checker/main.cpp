@@ -10,6 +10,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "cuda/copy.h"
@@ -59,6 +60,7 @@ struct Options {
   unsigned int threads = 128;
   std::uint32_t rounds = 200;
   std::uint64_t stray_gib = 0;  ///< so far behind its memory it stores at last; 0: it does not
+  double pause_ms = 0;          ///< between a result and the next launch it does nothing
   double stall_ms = 0;          ///< a launch that takes longer is told of by itself; 0: none is
 };
 
@@ -158,9 +160,12 @@ Result<Seen> play(const Options& options) {
       break;
     }
     for (std::size_t i = 0; i < right.size(); ++i) seen.wrong_words += result[i] != right[i] ? 1 : 0;
-    if (++seen.launches > 1) continue;
-    std::puts("working");
-    std::fflush(stdout);
+    if (++seen.launches == 1) {
+      std::puts("working");
+      std::fflush(stdout);
+    }
+    if (options.pause_ms > 0)
+      std::this_thread::sleep_for(std::chrono::duration<double, std::milli>(options.pause_ms));
   }
   if (options.stray_gib == 0 || !seen.error.empty()) return seen;
   const Status strayed = go_astray(*gpu, *mix, *words, options);
@@ -179,6 +184,8 @@ int main(int argument_count, char** arguments) {
   app.add_option("--rounds", options.rounds, "of each thread")->check(CLI::Range(1U, 1U << 30));
   app.add_option("--stray-gib", options.stray_gib, "at last stores so far behind its memory")
       ->check(CLI::Range(1U, 60U));
+  app.add_option("--pause-ms", options.pause_ms, "does nothing for so long after each result")
+      ->check(CLI::Range(0.1, 60'000.0));
   app.add_option("--stalls", options.stall_ms, "tells of each launch that takes so many ms or longer");
   CLI11_PARSE(app, argument_count, arguments);
   const auto seen = play(options);
