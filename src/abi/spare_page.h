@@ -80,6 +80,11 @@ struct SparePage {
   /// The agent's; not 0: the process loads no more copies, since all processes together have left as many
   /// instances as may be left (docs/spare.md). An agent of before says nothing.
   std::atomic<std::uint32_t> no_more_copies{0};
+  /// What the program's own driver, which does no work, and the spare take of the GPU's memory, in MiB: how
+  /// much less was free once each was there. What others took or gave meanwhile is in it. A process of before
+  /// says 0.
+  std::atomic<std::uint32_t> own_driver_mib{0};
+  std::atomic<std::uint32_t> spare_mib{0};
 };
 static_assert(sizeof(SparePage) <= 4096);
 static_assert(std::atomic<SpareState>::is_always_lock_free);

@@ -135,6 +135,17 @@ TEST_F(AgentSpares, TheProgramIsStartedInTheAnchorsDomain) {
   EXPECT_EQ(tenant("llm")["active"]["domain"], "a");
 }
 
+TEST_F(AgentSpares, StatusSaysWhatItTakesOfTheGpusMemory) {
+  Page page;
+  page->own_driver_mib = 290;
+  page->spare_mib = 295;
+  Peer command = peer();
+  start_with_spare(command, "llm", page);
+  until(
+      [&] { return tenant("llm")["spare"].is_object() && tenant("llm")["spare"]["gpu_memory_mib"] == 585; });
+  EXPECT_EQ(tenant("llm")["spare"]["gpu_memory_mib"], 585);
+}
+
 TEST_F(AgentSpares, WhereThereIsNoDomainForAnchorsNobodyIsPlacedWithOne) {
   domains.has_anchors = false;
   Peer command = peer();

@@ -49,6 +49,10 @@ class SpareView {
   std::string last_move() const;
   std::uint32_t moves() const { return page().flips.load(std::memory_order_acquire); }
   std::uint32_t copies() const { return page().copies.load(std::memory_order_acquire); }
+  /// What the second and the third context take of the GPU's memory, as the process says.
+  std::uint64_t gpu_memory_mib() const {
+    return std::uint64_t{page().own_driver_mib.load()} + page().spare_mib.load();
+  }
   /// It has been asked to leave, and has not dealt with that yet.
   bool is_asked() const { return page().asked_to_leave.load() != page().answered.load(); }
   void ask_to_leave() const;
@@ -76,7 +80,8 @@ struct SpareReport {
   std::string reason;
   std::string spare_domain;  ///< its name; empty: it has none now
   std::uint32_t moves = 0;
-  std::uint32_t copies = 0;  ///< of the driver that its process has loaded, for good
+  std::uint32_t copies = 0;          ///< of the driver that its process has loaded, for good
+  std::uint64_t gpu_memory_mib = 0;  ///< what it costs (abi::SparePage)
   bool operator==(const SpareReport&) const = default;
 };
 

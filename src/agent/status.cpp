@@ -63,7 +63,8 @@ nlohmann::json describe_spare(const Tenant& tenant, const Spares& spares) {
           {"reason", report->reason},
           {"domain", report->spare_domain},
           {"moves", report->moves},
-          {"copies", report->copies}};
+          {"copies", report->copies},
+          {"gpu_memory_mib", report->gpu_memory_mib}};
 }
 
 const char* state_of(const hold::Held& held, bool lives) {

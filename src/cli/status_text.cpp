@@ -65,14 +65,16 @@ std::vector<std::string> foreign_row(const json& client, const json& domain) {
           word(client, "came")};
 }
 
-/// "protected, in b", or why it is not; "-": it has none.
+/// "protected, in b, 585 MiB", or why it is not; "-": it has none.
 std::string spare_of(const json& tenant) {
   const json spare = tenant.value("spare", json());
   if (!spare.is_object()) return "-";
   const std::string state = word(spare, "state");
   const std::string domain = word(spare, "domain", "");
   const std::string reason = word(spare, "reason", "");
-  if (!domain.empty()) return fmt::format("{}, in {}", state, domain);
+  const auto cost_mib = spare.value("gpu_memory_mib", std::uint64_t{0});
+  const std::string cost = cost_mib == 0 ? "" : fmt::format(", {} MiB", cost_mib);
+  if (!domain.empty()) return fmt::format("{}, in {}{}", state, domain, cost);
   return reason.empty() ? state : fmt::format("{}: {}", state, reason);
 }
 

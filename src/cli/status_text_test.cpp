@@ -18,7 +18,7 @@ TEST(StatusText, ShowsDomainsAndTenantsWithTheirLimits) {
     "tenants": [
       {"name": "llm", "phase": "serving", "guard": {"state": "on"},
        "active": {"pid": 56, "domain": "a", "sm_percent": 25, "memory_mib": 1024}, "standby": null,
-       "spare": {"state": "protected", "reason": "", "domain": "b", "moves": 2}},
+       "spare": {"state": "protected", "reason": "", "domain": "b", "moves": 2, "gpu_memory_mib": 585}},
       {"name": "x", "phase": "empty", "active": {"pid": 78, "domain": "a", "sm_percent": null,
        "memory_mib": null}, "standby": {"pid": 9, "domain": "b"}, "standby_state": "ready", "spare": null},
       {"name": "two", "phase": "empty", "active": {"pid": 81, "domain": "b", "sm_percent": null,
@@ -41,7 +41,7 @@ TEST(StatusText, ShowsDomainsAndTenantsWithTheirLimits) {
       "TENANT  PHASE    ACTIVE   STANDBY  LIMITS                     GUARD  HELD  SURVIVES                 "
       "SPARE\n"
       "llm     serving  56 in a  -        25 % of the SMs, 1024 MiB  on     yes   faults while idle        "
-      "protected, in b\n"
+      "protected, in b, 585 MiB\n"
       "x       empty    78 in a  9 in b   none                       -      no    any fault                "
       "-\n"
       "two     empty    81 in b  -        none                       -      no    exceptions               "

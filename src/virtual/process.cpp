@@ -204,9 +204,31 @@ void VirtualProcess::know_primary(CUcontext seen) {
 
 CUresult VirtualProcess::retain_primary(CUcontext* context) {
   const std::lock_guard starting(starting_);
+  const bool is_first = page_ != nullptr && primary_seen_.load() == 0 && !is_plain();
+  const auto free_before = is_first ? free_on_gpu() : std::nullopt;
   const CUresult result = own_driver_.cuDevicePrimaryCtxRetain(context, 0);
   if (result == CUDA_SUCCESS) know_primary(*context);
+  if (result == CUDA_SUCCESS && is_first) note_cost(page_->own_driver_mib, free_before);
   return result;
+}
+
+/// As the instance that works is told. Nothing: it does not say.
+std::optional<std::uint64_t> VirtualProcess::free_on_gpu() const {
+  const Instance& asked = active();
+  std::size_t free_bytes = 0;
+  std::size_t total_bytes = 0;
+  const bool is_known = asked.driver().cuCtxSetCurrent(asked.primary()) == CUDA_SUCCESS &&
+                        asked.driver().cuMemGetInfo_v2(&free_bytes, &total_bytes) == CUDA_SUCCESS;
+  forget_current(asked);
+  return is_known ? std::optional<std::uint64_t>(free_bytes) : std::nullopt;
+}
+
+void VirtualProcess::note_cost(std::atomic<std::uint32_t>& cost_mib,
+                               std::optional<std::uint64_t> free_before_bytes) {
+  const auto free_after = free_before_bytes ? free_on_gpu() : std::nullopt;
+  if (!free_after) return;
+  const std::uint64_t taken = *free_before_bytes - std::min(*free_before_bytes, *free_after);
+  cost_mib.store(static_cast<std::uint32_t>(taken >> 20));
 }
 
 bool VirtualProcess::has_context(CUcontext context) {
@@ -557,7 +579,13 @@ void VirtualProcess::make_spare() {
   }
   const auto made = [&] {
     const std::lock_guard starting(starting_);
-    return bring_up(domain);
+    // A domain that is held answers nobody.
+    const bool may_ask = rule_of(active().pipe_directory()) == abi::DomainRule::Open;
+    if (may_ask) leave_captures_alone(active());
+    const auto free_before = may_ask ? free_on_gpu() : std::nullopt;
+    auto its = bring_up(domain);
+    if (its) note_cost(page_->spare_mib, free_before);
+    return its;
   }();
   const std::lock_guard lock(flipping_);
   // Each try that fails costs one of the instances that a process can have.

@@ -260,6 +260,8 @@ class VirtualProcess {
   void leave_if_asked();
   bool is_held_up_by_capture();
   static bool is_alive(const Instance& instance);
+  void note_cost(std::atomic<std::uint32_t>& cost_mib, std::optional<std::uint64_t> free_before_bytes);
+  std::optional<std::uint64_t> free_on_gpu() const;
   void tell(abi::SpareState state, const std::string& reason);
   void tell_domains();
   Result<const Instance*> bring_up(const std::string& domain);

@@ -609,6 +609,22 @@ TEST_F(Spare, MemoryThatComesAndGoesInTheOrderOfAStreamComesBack) {
   }
 }
 
+class SpareOfLargeGpu : public Spare {
+ protected:
+  SpareOfLargeGpu() { memory_mib_ = 8192; }
+};
+
+TEST_F(SpareOfLargeGpu, ItsPageSaysWhatTheContextsTakeThatDoNotWork) {
+  const auto program = start_with_spare();
+  Page page(program->pid());
+  ASSERT_TRUE(page.is(SpareState::Protected)) << page.reason();
+  constexpr std::uint32_t context_mib = 519;
+  constexpr std::uint32_t of_the_program_mib = 64;  // what it takes meanwhile is in it
+  EXPECT_EQ(page->own_driver_mib.load(), context_mib);
+  EXPECT_THAT(page->spare_mib.load(),
+              testing::AllOf(testing::Ge(context_mib), testing::Le(context_mib + of_the_program_mib)));
+}
+
 class SpareOfMuchMemory : public Spare {
  protected:
   SpareOfMuchMemory() { memory_mib_ = 512; }

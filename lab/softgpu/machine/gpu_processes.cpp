@@ -90,14 +90,18 @@ void GpuProcesses::count_context_memory(std::int64_t change_bytes) {
   if (own != nullptr) own->fetch_add(static_cast<std::uint64_t>(change_bytes));
 }
 
-std::uint64_t GpuProcesses::used_bytes() const {
+std::uint64_t GpuProcesses::sum_of(const Bytes& each_bytes) const {
   std::uint64_t sum = 0;
   for (std::size_t place = 0; place < GpuProcessTable::capacity; ++place) {
-    const std::uint64_t bytes = table_.used_bytes[place].load();
+    const std::uint64_t bytes = each_bytes[place].load();
     if (bytes != 0 && is_there(place)) sum += bytes;
   }
   return sum;
 }
+
+std::uint64_t GpuProcesses::used_bytes() const { return sum_of(table_.used_bytes); }
+
+std::uint64_t GpuProcesses::context_bytes() const { return sum_of(table_.context_bytes); }
 
 std::vector<GpuProcess> GpuProcesses::list() const {
   std::vector<GpuProcess> all;

@@ -65,6 +65,8 @@ class GpuProcesses {
   void count_context_memory(std::int64_t change_bytes);
   /// Of all processes that are there.
   std::uint64_t used_bytes() const;
+  /// By contexts, of all processes.
+  std::uint64_t context_bytes() const;
 
   /// Of all processes that are there, and of dead ones whose address space somebody keeps.
   std::vector<GpuProcess> list() const;
@@ -73,6 +75,8 @@ class GpuProcesses {
   void forget_all();
 
  private:
+  using Bytes = std::array<std::atomic<std::uint64_t>, GpuProcessTable::capacity>;
+  std::uint64_t sum_of(const Bytes& each_bytes) const;
   Status lock_entry();
   void unlock_entry();
   bool somebody_else() const;

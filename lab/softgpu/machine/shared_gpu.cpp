@@ -50,8 +50,11 @@ Result<mode_t> make_directory(const std::string& directory) {
 
 std::int64_t now_ns() { return std::chrono::steady_clock::now().time_since_epoch().count(); }
 
+/// A test's GPU may be smaller than a context.
 std::uint64_t SharedGpu::free_bytes() const {
-  const std::uint64_t used = used_bytes();
+  constexpr std::uint64_t smallest_with_contexts_bytes = std::uint64_t{1} << 30;
+  const bool has_contexts = total_bytes_ >= smallest_with_contexts_bytes;
+  const std::uint64_t used = used_bytes() + (has_contexts ? processes_.context_bytes() : 0);
   return std::min(used < total_bytes_ ? total_bytes_ - used : 0, processes_.left_of_own_limit());
 }
 
