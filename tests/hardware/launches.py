@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A program that knows nothing of Firebreak and launches an empty kernel back to back, by the driver's own functions.
 Says "working" after the first one; at the end, in JSON, how long a launch took in µs: the median of batches of 1,000,
-each with one wait at its end that is not counted. With a file it goes on until that is there, SECONDS at most, and says
+each with one wait at its end that is not counted; and what cuMemAlloc and cuMemFree took, by size. With a file it goes on until that is there, SECONDS at most, and says
 what a batch and its wait took before the longest of them and after it: where a neighbour's fault stopped it.
 
     launches.py SECONDS [FILE]"""
@@ -18,6 +18,24 @@ PTX = b""".version 7.0
 .address_size 64
 .visible .entry nothing() { ret; }
 """
+
+
+def allocations_us(call, rounds=40):
+    """Medians of cuMemAlloc and of cuMemFree, each the only one at its time."""
+    figures = {}
+    for name, size_bytes in (("64_kib", 64 << 10), ("2_mib", 2 << 20), ("64_mib", 64 << 20)):
+        took = {"allocation": [], "free": []}
+        for _ in range(rounds):
+            address = ctypes.c_uint64()
+            began = time.perf_counter_ns()
+            call("cuMemAlloc_v2", ctypes.byref(address), ctypes.c_size_t(size_bytes))
+            between = time.perf_counter_ns()
+            call("cuMemFree_v2", address)
+            took["allocation"].append(between - began)
+            took["free"].append(time.perf_counter_ns() - between)
+        for what, all_ns in took.items():
+            figures[f"{what}_of_{name}_us"] = round(statistics.median(all_ns) / 1e3, 1)
+    return figures
 
 
 def main():
@@ -55,7 +73,7 @@ def main():
         call("cuCtxSynchronize")
         wholes.append((time.perf_counter_ns() - batch_began) / 1e6)
     seen = {"launch_us": round(statistics.median(batches), 4), "batches": len(batches),
-            "first_launch_ms": round(first_ms, 1)}
+            "first_launch_ms": round(first_ms, 1), **({} if until else allocations_us(call))}
     if until:
         longest = wholes.index(max(wholes))
         # Before it the last ones alone: neighbours may have begun to work since the first.

@@ -68,6 +68,7 @@ def play(stage, name, command, with_spare):
     row["exit"] = process.returncode
     if "launch_us" in last:
         row["launch_us"] = last["launch_us"]
+        row.update({key: value for key, value in last.items() if key.startswith(("allocation_", "free_"))})
     else:
         row["a_second"] = round(last["launches"] / worked_s, 1)
         row["wrong"] = last["wrong_words"]
@@ -103,7 +104,8 @@ def main():
     figures = {}
     for name, all_rows in rows.items():
         figures[name] = {}
-        for key in ("launch_us", "a_second", "until_first_ms", "until_protected_ms", "memory_mib"):
+        of_memory = [key for key in all_rows[0] if key.startswith(("allocation_", "free_"))]
+        for key in ("launch_us", "a_second", "until_first_ms", "until_protected_ms", "memory_mib", *of_memory):
             of = {way: [row[key] for row in all_rows if row["with_spare"] == way and row.get(key) is not None]
                   for way in (False, True)}
             medians = {("without", "with")[way]: statistics.median(values) for way, values in of.items() if values}
