@@ -199,8 +199,7 @@ CUresult Mappings::create(const Instance& active, std::size_t size_bytes, const 
   if (driver.cuMemGetAllocationPropertiesFromHandle(&memory->properties, own) != CUDA_SUCCESS)
     memory->properties = *wanted;
   memory->properties.requestedHandleTypes = wanted->requestedHandleTypes;
-  // At once, as in WindowMemory.
-  if (*is_for_spare) static_cast<void>(make_movable(*memory, own, active));
+  if (*is_for_spare) exports_.maybe(SystemClock(), [&] { (void)make_movable(*memory, own, active); });
   const auto lock = lock_for_caller();
   *handle = add_memory(memory, active.slot(), own);
   return CUDA_SUCCESS;

@@ -16,6 +16,7 @@
 #include "os/fd.h"
 #include "virtual/instance.h"
 #include "virtual/memory.h"
+#include "virtual/news.h"
 
 namespace firebreak::virtual_driver {
 
@@ -124,6 +125,7 @@ class Mappings {
   WindowMemory& memory_;  ///< takes its own lock, after ours
   std::atomic<bool> has_flipped_{false};
   std::atomic<int> callers_waiting_{0};
+  AtOnce exports_;
   std::mutex mutex_;                                          ///< of what follows
   std::map<CUdeviceptr, std::size_t> reservations_;           ///< begin -> size
   std::map<CUdeviceptr, Mapping> mappings_;                   ///< by where they begin

@@ -99,8 +99,8 @@ CUresult WindowMemory::add_block(const Instance& active, std::uint64_t size_byte
     return made;
   }
   block.has_it.push_back(active.slot());
-  // At once: nothing is exported out of a domain that has died. Where that fails, it is tried again later.
-  static_cast<void>(export_block(active, *address, block));
+  // Nothing is exported out of a domain that has died. Where it fails, it is tried again later.
+  exports_.maybe(SystemClock(), [&] { (void)export_block(active, *address, block); });
   blocks_[*address] = std::move(block);
   *begin = *address;
   return CUDA_SUCCESS;

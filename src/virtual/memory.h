@@ -12,6 +12,7 @@
 #include "os/fd.h"
 #include "virtual/addresses.h"
 #include "virtual/instance.h"
+#include "virtual/news.h"
 
 namespace firebreak::virtual_driver {
 
@@ -95,6 +96,7 @@ class WindowMemory {
   std::map<std::uint64_t, Block>::const_iterator block_of(std::uint64_t address) const;
 
   const Receiver& receiver_;
+  AtOnce exports_;
   mutable std::mutex mutex_;
   mutable std::atomic<int> callers_waiting_{0};
   Addresses addresses_{window_begin, window_bytes};

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstdint>
 
 #include "base/clock.h"
 
@@ -28,6 +29,25 @@ class News {
 
  private:
   std::atomic<bool> any_{false};
+};
+
+/// What the keeper does in the background for something new may be done in the program's own call, too, so
+/// that it is done at once: for a tenth of the program's time, no more. Thread safe.
+class AtOnce {
+ public:
+  /// Does it, or leaves it to the keeper. Two threads may both do theirs.
+  template <class Do>
+  void maybe(const Clock& clock, const Do& act) {
+    constexpr int share = 9;
+    const Monotonic begin = clock.now();
+    if (to_ns(begin) < not_before_ns_.load(std::memory_order_acquire)) return;
+    act();
+    const Monotonic end = clock.now();
+    not_before_ns_.store(to_ns(end + (end - begin) * share), std::memory_order_release);
+  }
+
+ private:
+  std::atomic<std::int64_t> not_before_ns_{0};
 };
 
 }  // namespace firebreak::virtual_driver
