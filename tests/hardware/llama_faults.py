@@ -1,19 +1,19 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""llama.cpp's server (llama_server.py), which knows nothing of Firebreak, under `firebreak run` while neighbours' kernels
-raise exceptions beside it, and clients that ask all the time. Then what Firebreak costs it where nobody faults: tokens
-per second without Firebreak, with all that `firebreak run` gives, and with `--without guard,spare,parking`, in turns. For
-a machine with a GPU, root and MPS.
+"""llama.cpp's server (llama_server.py), which knows nothing of Firebreak, under `firebreak run` while neighbours'
+kernels raise exceptions beside it, and clients that ask all the time. Then what Firebreak costs it where nobody faults:
+tokens per second without Firebreak, with all that `firebreak run` gives, and with `--without guard,spare,parking`, in
+turns. For a machine with a GPU, root and MPS.
 
     tests/hardware/llama_faults.py BIN RESULT.json --libraries FOLDER [--faults N] [--kinds KIND,...] [--rounds N]
                                    [--without PART,...] [--parts faults,bench] [--limit-s S]
 
 BIN: the folder with the programs. FOLDER: llama.cpp's libraries (llama_server.py says which). --without: parts that the
-server is not to have. FIREBREAK_GPU=soft: without a GPU, llama.cpp on the CPU, and a checker that leaves its domain in its
+server is not to have. FIREBREAK_GPU=soft: without a GPU, llama.cpp on the CPU, and a checker leaves its domain in its
 place. Each answer is compared, to the token and to a checksum of all its logits, with that of a process that ran before
 without Firebreak, alone. A pause is the longest time between two words of one client's answers around a fault. Exit 1
-where a request failed, an answer differed, the server did not leave or ended, or a measurement is missing. Nothing waits
-for longer than --limit-s and half a minute; ends everything that it started."""
+where a request failed, an answer differed, the server did not leave or ended, or a measurement is missing. Nothing
+waits for longer than --limit-s and half a minute; ends everything that it started."""
 import argparse
 import hashlib
 import http.client
@@ -29,6 +29,7 @@ import tempfile
 import threading
 import time
 import traceback
+import zlib
 
 from spare_faults import HERE, KINDS, Stage, machine, percentile, raise_fault
 
@@ -44,9 +45,9 @@ def prompt(number):
 class BoundedStage(Stage):
     """What it started ends, by its number, when the time is over; and nothing is started after that."""
 
-    def __init__(self, programs, folder, cache, end_s):
+    def __init__(self, programs, folder, more, end_s):
         super().__init__(programs, folder, True, True)
-        self.environment.update(cache)
+        self.environment.update(more)
         self.plainly = {key: value for key, value in self.environment.items() if not key.startswith("FIREBREAK_")}
         self.started, self.end_s = [], end_s
         self.watchdog = threading.Timer(max(1.0, self.left_s()), self.end_started, (1,))
@@ -118,11 +119,18 @@ def ready_line(process, limit_s):
         return None
 
 
+def difference(text, words, expected):
+    """Where an answer leaves the expected one, first in any logit and then in a word; None: in none."""
+    first = lambda differ: next((at for at, both in enumerate(zip(words, expected)) if differ(*both)), None)
+    return {"prompt": text[:12], "seen_ns": time.monotonic_ns(), "logits_from": first(lambda a, b: a != b),
+            "words_from": first(lambda a, b: a[0] != b[0]), "checksum": zlib.crc32(json.dumps(words).encode())}
+
+
 class Client(threading.Thread):
     def __init__(self, port, number, expected, stop):
         super().__init__(daemon=True)
         self.port, self.number, self.expected, self.stop = port, number, expected, stop
-        self.requests, self.wrong, self.words, self.errors, self.gaps = 0, 0, 0, [], []
+        self.requests, self.words, self.wrong, self.errors, self.gaps = 0, 0, [], [], []
 
     def ask(self, text, count):
         link = http.client.HTTPConnection("127.0.0.1", self.port, timeout=45)
@@ -151,7 +159,8 @@ class Client(threading.Thread):
             try:
                 words = self.ask(text, len(self.expected[text]))
                 self.words += len(words)
-                self.wrong += words != self.expected[text]
+                if words != self.expected[text]:
+                    self.wrong.append(difference(text, words, self.expected[text]))
             except (OSError, ValueError, http.client.HTTPException) as wrong:
                 self.errors.append(repr(wrong)[:200])
                 time.sleep(0.2)
@@ -232,7 +241,8 @@ def play_faults(stage, server, expected, arguments, seen):
         end(process, 5)
         seen["requests"] = sum(each.requests for each in clients)
         seen["words"] = sum(each.words for each in clients)
-        seen["wrong_answers"] = sum(each.wrong for each in clients)
+        wrong_ones = sorted((wrong for each in clients for wrong in each.wrong), key=lambda wrong: wrong["seen_ns"])
+        seen["wrong_answers"], seen["first_wrong_ones"] = len(wrong_ones), wrong_ones[:20]
         seen["errors"] = [wrong for each in clients for wrong in each.errors]
         seen["moves"] = {name: (its["spare"] or {}).get("moves") for name, its in seen["at_the_end"].items()}
         seen["pause_ms"], seen["gap_without_a_fault_ms"] = pauses_of(faults, clients)
@@ -279,8 +289,8 @@ def play_bench(stage, server, arguments, seen):
             if stage.left_s() < longest_s + 3:
                 continue
             rows.append({"round": number, **measure(stage, server, f"bench{number}{way[:4]}", way, arguments.seconds)})
-            print(json.dumps({key: value for key, value in rows[-1].items() if key not in ("spare", "guard", "active")}),
-                  flush=True)
+            print(json.dumps({key: value for key, value in rows[-1].items()
+                              if key not in ("spare", "guard", "active")}), flush=True)
     speeds = {way: [row["tokens_a_second"] for row in rows if row["way"] == way and "tokens_a_second" in row]
               for way in WAYS}
     seen["tokens_a_second"] = {way: {"median": statistics.median(its), "least": min(its), "most": max(its)}
@@ -306,12 +316,12 @@ def play(arguments, seen, end_s):
     with tempfile.TemporaryDirectory(prefix="fb-ll-") as folder:
         server += [folder + "/model.gguf", "--layers", str(arguments.layers), "--width", str(arguments.width),
                    "--tokens", str(arguments.tokens)] + ([] if SOFT else ["--gpu"])
-        cache = {"CUDA_CACHE_PATH": folder + "/cache", "CUDA_CACHE_MAXSIZE": str(1 << 32)}
-        stage = BoundedStage(str(arguments.programs.resolve()), folder + "/d", cache, end_s)
+        more = {"CUDA_CACHE_PATH": folder + "/cache", "CUDA_CACHE_MAXSIZE": str(1 << 32), "GGML_NO_BACKTRACE": "1"}
+        stage = BoundedStage(str(arguments.programs.resolve()), folder + "/d", more, end_s)
         try:
-            seen["alone"], expected = expected_answers(stage, server, folder)
             seen["domains_ready"] = stage.wait(lambda status: all(
                 each["parking"]["state"] == "ready" for each in status["domains"]), min(40, stage.left_s())) is not None
+            seen["alone"], expected = expected_answers(stage, server, folder)
             if "faults" in arguments.parts:
                 seen["good"]["faults"] = play_faults(stage, server, expected, arguments,
                                                      seen.setdefault("with_faults", {}))
@@ -360,8 +370,8 @@ def main():
     parser.add_argument("--log", type=pathlib.Path, help="keeps the agent's log there")
     arguments = parser.parse_args()
     begin = time.monotonic()
-    seen = {"what": "tests/hardware/llama_faults.py", "format": 1, "machine": machine(str(arguments.programs.resolve())),
-            "command": command_line(arguments.output),
+    seen = {"what": "tests/hardware/llama_faults.py", "format": 1,
+            "machine": machine(str(arguments.programs.resolve())), "command": command_line(arguments.output),
             "libraries": described(arguments.libraries),
             "model": {"layers": arguments.layers, "width": arguments.width, "clients": CLIENTS,
                       "words_each": arguments.tokens}}

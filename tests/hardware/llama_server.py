@@ -1,22 +1,22 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """llama.cpp as a server over HTTP on 127.0.0.1: its own libraries, which know nothing of Firebreak, and a model with
-random weights that is written here. Answers are greedy, so that two runs can be compared to the token; beside each token
-stands a checksum of all its logits.
+random weights that is written here. Answers are greedy, so that two runs can be compared to the token; beside each
+token stands a checksum of all its logits.
 
     tests/hardware/llama_server.py LIBRARIES MODEL.gguf --serve PORT [--gpu] [--slots N]
     tests/hardware/llama_server.py LIBRARIES MODEL.gguf --bench SECONDS [--gpu]
     tests/hardware/llama_server.py LIBRARIES MODEL.gguf --answers PROMPTS.json [--tokens N] [--gpu]
 
-LIBRARIES: a folder with libllama, libggml, libggml-base, libggml-cpu-* and libggml-cuda of release b7347, as npm's package
-@node-llama-cpp/linux-x64-cuda 3.14.5 has them (for CUDA 13.0). Another release is refused where its structures differ.
+LIBRARIES: a folder with libllama, libggml, libggml-base, libggml-cpu-* and libggml-cuda of release b7347, as in npm's
+package @node-llama-cpp/linux-x64-cuda 3.14.5 (for CUDA 13.0). Another release is refused where its structures differ.
 MODEL.gguf is written where it is not there. libcudart, libcublas and libcublasLt are those of PyTorch's wheels, of
 LD_LIBRARY_PATH or of /usr/local/cuda.
 
 Each way first loads the model, answers once in each slot, and says so in a line of JSON. --serve: POST
 {"prompt": TEXT, "count": N, "stream": true}, and a line "TOKEN CHECKSUM" comes for each token; without "stream" all of
-them as JSON. --bench waits for a line on standard input (or its end), decodes for so long, and prints tokens per second.
---answers prints the answer to each prompt of a JSON list."""
+them as JSON. --bench waits for a line on standard input (or its end), decodes for so long, and prints tokens per
+second. --answers prints the answer to each prompt of a JSON list."""
 import argparse
 import ctypes
 import glob
@@ -35,7 +35,8 @@ import zlib
 
 WORDS, LONGEST, BYTE_TOKENS_BEGIN = 8192, 512, 3
 F32, F16, Q8_0 = 0, 1, 8
-DEVICE_IS_GPU = 1
+DEVICE_IS_GPU = 1  # as ggml counts kinds of devices
+MULTIPROCESSORS = 16  # cudaDevAttrMultiProcessorCount
 
 
 class ModelParameters(ctypes.Structure):
@@ -221,7 +222,8 @@ class Llama:
     def declare(self):
         pointer, number, text = ctypes.c_void_p, ctypes.c_int32, ctypes.c_char_p
         for library, name, result, *parameters in (
-                (self.ggml, "ggml_backend_load", pointer, text), (self.ggml, "ggml_backend_dev_by_type", pointer, number),
+                (self.ggml, "ggml_backend_load", pointer, text),
+                (self.ggml, "ggml_backend_dev_by_type", pointer, number),
                 (self.base, "ggml_backend_dev_description", text, pointer),
                 (self.llama, "llama_backend_init", None), (self.llama, "llama_model_get_vocab", pointer, pointer),
                 (self.llama, "llama_model_load_from_file", pointer, text, ModelParameters),
@@ -258,7 +260,7 @@ class Llama:
         best = max(scores, key=scores.get)
         if not scores[best] or not self.ggml.ggml_backend_load(best.encode()):
             raise RuntimeError("no CPU backend fits this machine")
-        self.device = os.path.basename(best)
+        self.device, self.multiprocessors = os.path.basename(best), None
         if not gpu:
             return
         for path in cuda_libraries():
@@ -269,6 +271,9 @@ class Llama:
         if not device:
             raise RuntimeError("the CUDA backend has no GPU")
         self.device = self.base.ggml_backend_dev_description(device).decode()
+        number = ctypes.c_int(0)
+        ctypes.CDLL("libcudart.so.13").cudaDeviceGetAttribute(ctypes.byref(number), MULTIPROCESSORS, 0)
+        self.multiprocessors = number.value
 
     def make_context(self):
         its = self.defaults("llama_context_default_params")
@@ -381,7 +386,7 @@ def main():
     parser.add_argument("--gpu", action="store_true", help="all layers on the GPU; default: on the CPU")
     parser.add_argument("--slots", type=int, default=4, help="requests that are answered at a time")
     parser.add_argument("--tokens", type=int, default=96, help="of each answer")
-    parser.add_argument("--threads", type=int, default=min(4, os.cpu_count() or 1))
+    parser.add_argument("--threads", type=int, default=1, help="on the CPU")
     parser.add_argument("--layers", type=int, default=12, help="of a model that is written")
     parser.add_argument("--width", type=int, default=1024, help="likewise; a multiple of 128")
     arguments = parser.parse_args()
@@ -397,8 +402,8 @@ def main():
 
     def tell(**more):
         print(json.dumps({"working": True, "pid": os.getpid(), "device": llama.device,
-                          "loaded_s": round(loaded - begin, 2), "warm_s": round(time.monotonic() - loaded, 2), **more}),
-              flush=True)
+                          "multiprocessors": llama.multiprocessors, "loaded_s": round(loaded - begin, 2),
+                          "warm_s": round(time.monotonic() - loaded, 2), **more}), flush=True)
 
     if arguments.serve is not None:
         return serve(llama, contexts, arguments.serve, tell)
