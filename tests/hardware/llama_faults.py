@@ -35,6 +35,7 @@ from spare_faults import HERE, KINDS, Stage, machine, percentile, raise_fault
 
 CLIENTS, PROMPTS, AROUND_A_FAULT_S, ENDING_S = 4, 8, 2, 20
 WAYS = {"without_firebreak": None, "firebreak_run": [], "run_without_parts": ["--without", "guard,spare,parking"]}
+PARTS = ("faults", "bench")
 SOFT = os.environ.get("FIREBREAK_GPU", "real") == "soft"
 
 
@@ -207,6 +208,7 @@ def play_faults(stage, server, expected, arguments, seen):
     process = stage.run("llama", server + ["--serve", "0", "--slots", str(CLIENTS)], *options)
     seen["server"] = ready_line(process, min(60, stage.left_s()))
     if not seen["server"]:
+        end(process, 3)
         raise RuntimeError(f"the server under firebreak run says nothing, exit {process.poll()}")
     if SOFT:
         seen["checker"] = stage.start("small")
@@ -216,7 +218,7 @@ def play_faults(stage, server, expected, arguments, seen):
     seen["at_the_start"] = of_tenants(stage.status(), stage.tenants)
     stop, kinds = threading.Event(), arguments.kinds.split(",")
     clients = [Client(seen["server"]["port"], number, expected, stop) for number in range(CLIENTS)]
-    seen["faults"] = faults = []
+    seen["rows"] = faults = []
     reserved_s = arguments.rounds * len(WAYS) * (arguments.seconds + 5) if "bench" in arguments.parts else 0
     try:
         for client in clients:
@@ -311,6 +313,17 @@ def described(libraries):
     return its
 
 
+def play_part(part, stage, server, expected, arguments, seen):
+    """What goes wrong in one of them does not keep the next from its turn."""
+    try:
+        if part == "bench":
+            return play_bench(stage, server, arguments, seen)
+        return play_faults(stage, server, expected, arguments, seen)
+    except Exception:
+        seen["error"] = traceback.format_exc().splitlines()[-8:]
+        return False
+
+
 def play(arguments, seen, end_s):
     seen["good"], server = {}, [sys.executable, str(HERE / "llama_server.py"), str(arguments.libraries.resolve())]
     with tempfile.TemporaryDirectory(prefix="fb-ll-") as folder:
@@ -322,11 +335,8 @@ def play(arguments, seen, end_s):
             seen["domains_ready"] = stage.wait(lambda status: all(
                 each["parking"]["state"] == "ready" for each in status["domains"]), min(40, stage.left_s())) is not None
             seen["alone"], expected = expected_answers(stage, server, folder)
-            if "faults" in arguments.parts:
-                seen["good"]["faults"] = play_faults(stage, server, expected, arguments,
-                                                     seen.setdefault("with_faults", {}))
-            if "bench" in arguments.parts:
-                seen["good"]["bench"] = play_bench(stage, server, arguments, seen.setdefault("bench", {}))
+            for part in arguments.parts.split(","):
+                seen["good"][part] = play_part(part, stage, server, expected, arguments, seen.setdefault(part, {}))
         except Exception:  # whatever it is: what was seen until then is written
             seen["error"] = traceback.format_exc().splitlines()[-8:]
         finally:
@@ -362,13 +372,15 @@ def main():
     parser.add_argument("--seconds", type=float, default=1 if SOFT else 4, help="of each measurement")
     parser.add_argument("--before-s", type=float, default=4, help="with clients, before the first fault")
     parser.add_argument("--without", default="", help="parts that the server is not to have: guard, for one")
-    parser.add_argument("--parts", default="faults,bench")
+    parser.add_argument("--parts", default=",".join(PARTS))
     parser.add_argument("--limit-s", type=float, default=175, help="the time in all, but for the end")
     parser.add_argument("--tokens", type=int, default=24 if SOFT else 96, help="of each answer")
     parser.add_argument("--layers", type=int, default=2 if SOFT else 12)
     parser.add_argument("--width", type=int, default=256 if SOFT else 1024)
     parser.add_argument("--log", type=pathlib.Path, help="keeps the agent's log there")
     arguments = parser.parse_args()
+    if not set(arguments.parts.split(",")) <= set(PARTS):
+        parser.error("parts are " + " and ".join(PARTS))
     begin = time.monotonic()
     seen = {"what": "tests/hardware/llama_faults.py", "format": 1,
             "machine": machine(str(arguments.programs.resolve())), "command": command_line(arguments.output),
@@ -379,8 +391,8 @@ def main():
     seen["wall_s"] = round(time.monotonic() - begin, 1)
     arguments.output.write_text(json.dumps(seen, indent=1) + "\n")
     print(json.dumps({"good": seen["good"], "wall_s": seen["wall_s"], "error": seen.get("error"),
-                      **{key: value for key, value in seen.get("with_faults", {}).items() if key != "faults"},
-                      **{key: value for key, value in seen.get("bench", {}).items() if key != "rows"}}, indent=1))
+                      **{part: {key: value for key, value in seen.get(part, {}).items() if key != "rows"}
+                         for part in PARTS}}, indent=1))
     return 0 if good else 1
 
 
