@@ -3,10 +3,11 @@
 """llama.cpp's server (llama_server.py), which knows nothing of Firebreak, under `firebreak run` while neighbours'
 kernels raise exceptions beside it, and clients that ask all the time. Then what Firebreak costs it where nobody faults:
 tokens per second without Firebreak, with all that `firebreak run` gives, and with `--without guard,spare,parking`, in
-turns. For a machine with a GPU, root and MPS.
+turns. Before both: whether its answers are the same with several clients at a time, in each of these three ways. For a
+machine with a GPU, root and MPS.
 
     tests/hardware/llama_faults.py BIN RESULT.json --libraries FOLDER [--faults N] [--kinds KIND,...] [--rounds N]
-                                   [--without PART,...] [--parts faults,bench] [--limit-s S]
+                                   [--without PART,...] [--parts answers,faults,bench] [--limit-s S]
 
 BIN: the folder with the programs. FOLDER: llama.cpp's libraries (llama_server.py says which). --without: parts that the
 server is not to have. FIREBREAK_GPU=soft: without a GPU, llama.cpp on the CPU, and a checker leaves its domain in its
@@ -35,7 +36,7 @@ from spare_faults import HERE, KINDS, Stage, machine, percentile, raise_fault
 
 CLIENTS, PROMPTS, AROUND_A_FAULT_S, ENDING_S = 4, 8, 2, 20
 WAYS = {"without_firebreak": None, "firebreak_run": [], "run_without_parts": ["--without", "guard,spare,parking"]}
-PARTS = ("faults", "bench")
+PARTS = ("answers", "faults", "bench")
 SOFT = os.environ.get("FIREBREAK_GPU", "real") == "soft"
 
 
@@ -281,6 +282,42 @@ def measure(stage, server, name, way, seconds):
     return row
 
 
+def answers_of(stage, server, name, way, number_of_clients, expected, seconds):
+    """Without a fault: how many answers differ from those of the process alone, with one client or with several at a
+    time."""
+    command = server + ["--serve", "0", "--slots", str(number_of_clients)]
+    process = (stage.run_plainly(name, command) if WAYS[way] is None else stage.run(name, command, *WAYS[way]))
+    row = {"way": way, "clients": number_of_clients}
+    stop = threading.Event()
+    try:
+        said = ready_line(process, min(30, stage.left_s()))
+        if not said:
+            return {**row, "error": "not ready"}
+        clients = [Client(said["port"], number, expected, stop) for number in range(number_of_clients)]
+        for client in clients:
+            client.start()
+        time.sleep(seconds)
+        stop.set()
+        for client in clients:
+            client.join(10)
+        wrong_ones = [wrong for each in clients for wrong in each.wrong]
+        row.update({"requests": sum(each.requests for each in clients), "wrong_answers": len(wrong_ones),
+                    "first_wrong_ones": wrong_ones[:4], "errors": [wrong for each in clients for wrong in each.errors]})
+    finally:
+        stop.set()
+        end(process, 3)
+    return row
+
+
+def play_answers(stage, server, expected, arguments, seen):
+    seen["rows"] = rows = []
+    for way in WAYS:
+        for clients in (1, CLIENTS):
+            rows.append(answers_of(stage, server, f"answers{len(rows)}", way, clients, expected, arguments.seconds))
+            print(json.dumps(rows[-1]), flush=True)
+    return all(row.get("wrong_answers") == 0 and not row["errors"] for row in rows)
+
+
 def play_bench(stage, server, arguments, seen):
     """In turns, each time in another order."""
     seen["rows"] = rows = []
@@ -316,6 +353,8 @@ def described(libraries):
 def play_part(part, stage, server, expected, arguments, seen):
     """What goes wrong in one of them does not keep the next from its turn."""
     try:
+        if part == "answers":
+            return play_answers(stage, server, expected, arguments, seen)
         if part == "bench":
             return play_bench(stage, server, arguments, seen)
         return play_faults(stage, server, expected, arguments, seen)
