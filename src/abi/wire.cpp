@@ -247,8 +247,14 @@ struct Form<Shutdown> {
   }
 };
 template <>
-struct Form<Done> : EmptyForm<Done> {
+struct Form<Done> {
   static constexpr const char* name = "done";
+  static void write(json& out, const Done& m) {
+    if (m.pid != 0) out["pid"] = m.pid;
+  }
+  static void read(const json& in, Done& m) {
+    if (in.contains("pid")) read_pid(in, m.pid);  // agents before 0.7 say none
+  }
 };
 
 template <>

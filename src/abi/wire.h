@@ -215,7 +215,9 @@ struct Placed {
   /// Adopt; 0: none will.
   std::uint32_t agent_returns_ms = 0;
 };
-struct Done {};
+struct Done {
+  std::int64_t pid = 0;  ///< of an Adopt: the process's number where the agent is; 0: nobody asked for one
+};
 struct Refused {
   std::string reason;
   bool used_up = false;  ///< a quota or another limit is reached

@@ -136,6 +136,8 @@ TEST(Wire, TheNumberOfARequestSurvives) {
   EXPECT_EQ(decode_letter(encode(Done{}, 7))->number, 7u);
   EXPECT_EQ(decode_letter(encode(Done{}))->number, 0u);
   EXPECT_EQ(encode(Done{}), R"({"type":"done"})") << "as programs before 0.7 write it";
+  EXPECT_EQ(std::get<Done>(decode_letter(encode(Done{}))->message).pid, 0);
+  EXPECT_EQ(std::get<Done>(decode_letter(encode(Done{4711}))->message).pid, 4711);
   EXPECT_EQ(decode_letter(R"({"type":"done","number":"x"})").error().code, ErrorCode::Protocol);
   EXPECT_EQ(number_in(R"({"type":"dance","number":8})"), 8u);
   for (const char* none : {R"({"type":"dance"})", R"({"number":"x"})", "[]", "{", ""})

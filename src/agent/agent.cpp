@@ -156,7 +156,7 @@ void Agent::on_message(Connection& connection, abi::Message message, std::vector
           },
           [&](const abi::Adopt& request) {
             const Status room = room_for_user(connection, request.tenant);
-            answers_.give(connection, room ? joins_.adopt(connection, request) : room);
+            answers_.give(connection, room ? joins_.adopt(connection, request) : room, {request.pid});
           },
           [&](const abi::EndProcess& request) {
             answers_.give(connection, endings_.end_process(connection, request));

@@ -10,10 +10,10 @@ Status not_in_that_role(const char* what) {
 }
 
 /// What was asked for is written down first: who has been answered relies on it.
-void Answers::give(Connection& connection, const Status& status) {
+void Answers::give(Connection& connection, const Status& status, const abi::Done& done) {
   records_.save_for(connection);
   if (status) {
-    connection.answer(abi::Done{});
+    connection.answer(done);
     return;
   }
   const ErrorCode why = status.error().code;

@@ -17,7 +17,8 @@ class Answers {
  public:
   Answers(Tenants& tenants, Records& records) : tenants_(tenants), records_(records) {}
 
-  void give(Connection& connection, const Status& status);
+  /// `done`: what is answered where it went well.
+  void give(Connection& connection, const Status& status, const abi::Done& done = {});
   /// For what a process asks again, under the same number, when the agent ended before it answered.
   void give_once(Connection& connection, const Status& status);
   /// It was answered so, by us or by an agent before.

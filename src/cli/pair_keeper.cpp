@@ -68,7 +68,8 @@ void PairKeeper::on_agent_lost() {
 }
 
 void PairKeeper::on_event(const abi::Event& event) {
-  if (event.what == abi::EventKind::Finished) finished_ = static_cast<pid_t>(event.pid);
+  note_numbers();
+  if (event.what == abi::EventKind::Finished) finished_ = our_number(static_cast<pid_t>(event.pid));
   if (event.what == abi::EventKind::Lost) lost_ = event.text;
   look_soon();
 }
@@ -112,6 +113,7 @@ void PairKeeper::look_in(Nanoseconds delay) {
 }
 
 void PairKeeper::look() {
+  note_numbers();
   note_ends();
   const bool nobody_runs = running().empty();
   if (ending_ || not_started_) return processes_.empty() ? loop_->stop() : void();
@@ -119,7 +121,31 @@ void PairKeeper::look() {
   if (!link_ && !connect()) return nobody_runs && !is_agent_awaited() ? loop_->stop() : look_in(look_pause);
   const auto status = link_->status();
   if (!status) return look_in(look_pause);
-  move(link::parse_status(*status).tenant(options_.name));
+  move(in_our_numbers(link::parse_status(*status).tenant(options_.name)));
+}
+
+/// In a PID namespace of our own the agent has other numbers for our processes. Somebody else's may be one of
+/// ours there: it is negative, as no process's is.
+pid_t PairKeeper::our_number(pid_t agents) const {
+  const auto found = known_.find(agents);
+  if (found != known_.end()) return found->second;
+  return known_.empty() ? agents : -agents;
+}
+
+/// What the agent tells of a process may come after its end.
+void PairKeeper::note_numbers() {
+  for (const auto& process : processes_) {
+    const pid_t agents = process->agents_number();
+    if (agents != process->pid()) known_[agents] = process->pid();
+  }
+}
+
+std::optional<link::TenantView> PairKeeper::in_our_numbers(std::optional<link::TenantView> tenant) const {
+  if (!tenant) return tenant;
+  for (pid_t* each : {&tenant->active, &tenant->standby}) {
+    if (*each != 0) *each = our_number(*each);
+  }
+  return tenant;
 }
 
 /// The next one says what became of the tenant.
@@ -169,7 +195,8 @@ void PairKeeper::start(abi::Role role, std::uint32_t sm_percent, bool is_to_wait
     if (is_to_wait) small_.insert(pid);
     look_soon();
   };
-  processes_.push_back(TenantProcess::start(*loop_, options, role, {on_started, [this] { look_soon(); }}));
+  const auto look_again = [this] { look_soon(); };
+  processes_.push_back(TenantProcess::start(*loop_, options, role, {on_started, look_again, look_again}));
 }
 
 /// Beside one that was made to wait, somebody who need not.
@@ -269,9 +296,11 @@ std::vector<pid_t> PairKeeper::running() const {
   return pids;
 }
 
+/// Before it is adopted the agent may not know it, and in a PID namespace of our own nor do we know its
+/// number there.
 bool PairKeeper::is_starting() const {
   return std::ranges::any_of(
-      processes_, [](const auto& process) { return process->pid() == 0 && !process->has_ended(); });
+      processes_, [](const auto& process) { return !process->is_adopted() && !process->has_ended(); });
 }
 
 int PairKeeper::exit_status() const {

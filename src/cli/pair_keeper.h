@@ -34,6 +34,9 @@ class PairKeeper {
   void on_agent_lost();
   void on_event(const abi::Event& event);
   bool is_agent_awaited() const;
+  pid_t our_number(pid_t agents) const;
+  void note_numbers();
+  std::optional<link::TenantView> in_our_numbers(std::optional<link::TenantView> tenant) const;
   void look_soon();
   void look_in(Nanoseconds delay);
   void look();
@@ -62,6 +65,7 @@ class PairKeeper {
   os::Watch next_look_;
   os::Watch patience_;  ///< with those who are to end
   std::vector<std::unique_ptr<TenantProcess>> processes_;
+  std::map<pid_t, pid_t> known_;  ///< our numbers of processes by the agent's, where those differ
   std::map<pid_t, Monotonic> started_;
   std::map<pid_t, os::ExitStatus> ends_;
   pid_t last_ended_ = 0;

@@ -73,7 +73,7 @@ Result<int> run_alone(const TenantOptions& options, abi::Role role) {
   const auto signals =
       (*loop)->on_signals({SIGTERM, SIGINT, SIGHUP}, [&process](int number) { process->pass_on(number); });
   if (!signals) return propagate(signals);
-  process = TenantProcess::start(**loop, options, role, {{}, [raw = loop->get()] { raw->stop(); }});
+  process = TenantProcess::start(**loop, options, role, {{}, {}, [raw = loop->get()] { raw->stop(); }});
   (*loop)->run();
   if (process->failure()) return tl::unexpected(*process->failure());
   if (!process->exit()->clean()) tell_of_report(options, *process);

@@ -5,6 +5,7 @@
 #include <signal.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <span>
 #include <utility>
 
@@ -40,6 +41,16 @@ std::vector<std::pair<std::string, std::string>> without_what_is_its_own(
   if (has_its_own || !parking)
     std::erase_if(placed, [](const auto& each) { return park::is_of_mode(each.first); });
   return placed;
+}
+
+/// In a mount namespace of our own the agent's socket may lie elsewhere: where we have found it.
+void use_reachable_socket(std::vector<std::pair<std::string, std::string>>& environment,
+                          const std::string& ours) {
+  std::error_code ignored;
+  for (auto& [name, value] : environment) {
+    if (name == "FIREBREAK_SOCKET" && !std::filesystem::exists(value, ignored))
+      value = std::filesystem::absolute(ours);
+  }
 }
 
 /// Null: CUDA will print nothing about faults there, and the tenant's standard error is ours.
@@ -130,6 +141,7 @@ Status TenantProcess::spawn(const abi::Placed& placed) {
   os::SpawnRequest request;
   request.command = options_.command;
   request.environment = without_what_is_its_own(placed.environment, options_.parking);
+  use_reachable_socket(request.environment, options_.socket_path);
   if (const Status added = add_preload(request, options_); !added) return added;
   if (options_.guard != Part::No) {
     if (const Status prepared = prepare_guard(request, placed, options_.guard_ipc); !prepared)
@@ -168,12 +180,15 @@ void TenantProcess::begin() {
 void TenantProcess::on_adopted(const Result<link::Answer>& answer, std::unique_ptr<link::AgentLink> link) {
   if (!answer) return give_up(answer.error());
   is_adopted_ = true;
+  const auto* done = std::get_if<abi::Done>(&answer->message);
+  if (done != nullptr) agents_number_ = static_cast<pid_t>(done->pid);
   link_ = std::move(link);
   if (relay_) {
     const Status relayed = relay_->start(core_dump_teller(*link_, pid_));
     if (!relayed) return give_up(relayed.error());
   }
   begin();
+  if (callbacks_.on_adopted) callbacks_.on_adopted();
 }
 
 /// Of one that has ended there is nothing to adopt, and what it said last is passed on.

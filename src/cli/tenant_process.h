@@ -52,9 +52,10 @@ int status_of(const os::ExitStatus& exit);
 /// agent, or of the next one where it is away, is answered while the loop goes on.
 class TenantProcess {
  public:
-  /// Both are called once at most, on the loop's thread, later than start(); this may not go inside of them.
+  /// Each is called once at most, on the loop's thread, later than start(); this may not go inside of them.
   struct Callbacks {
     std::function<void()> on_started;  ///< it has a pid
+    std::function<void()> on_adopted;  ///< the agent follows it
     std::function<void()> on_end;      ///< it has ended, or was not started, or has no agent: see failure()
   };
   static std::unique_ptr<TenantProcess> start(os::EventLoop& loop, const TenantOptions& options,
@@ -65,6 +66,10 @@ class TenantProcess {
 
   /// 0: it is not started yet.
   pid_t pid() const { return pid_; }
+  /// As the agent calls it, which sees no PID namespace but its own. Ours before it has been adopted, and
+  /// where the agent is of an earlier version.
+  pid_t agents_number() const { return agents_number_ != 0 ? agents_number_ : pid_; }
+  bool is_adopted() const { return is_adopted_; }
   abi::Role role() const { return role_; }
   bool has_ended() const { return exit_ || failure_; }
   /// Empty: it runs, or failed.
@@ -102,6 +107,7 @@ class TenantProcess {
   std::unique_ptr<ErrorRelay>
       relay_;  ///< after link_, which its thread uses; null: our standard error is its
   pid_t pid_ = 0;
+  pid_t agents_number_ = 0;            ///< 0: it has not said
   std::optional<os::HeldStart> held_;  ///< its program does not run yet
   os::Fd pidfd_;
   os::Watch watch_;

@@ -16,7 +16,8 @@ using testing::HasSubstr;
 using testing::Not;
 
 /// What a container runtime does. `$1`: the test's folder; what follows is the program. /tmp is another one
-/// there, so that nothing is found by the paths that it has outside.
+/// there, so that nothing is found by the paths that it has outside, but for the domains' directories and the
+/// GPU: those are where they are outside, as `firebreak cdi` and the driver have them.
 constexpr const char* enter = R"(set -e
 folder=$1; shift
 mount --make-rprivate /
@@ -26,7 +27,18 @@ touch /run/firebreak/tenants.sock
 mount --bind "$folder/d/a/pipe" /run/firebreak/pipe
 mount --bind "$folder/gpu" /run/firebreak/gpu
 mount --bind "$folder/d/tenants.sock" /run/firebreak/tenants.sock
+for domain in a b; do
+  mkdir -p "/run/firebreak/$domain"
+  mount --bind "$folder/d/$domain/pipe" "/run/firebreak/$domain"
+done
 mount -t tmpfs -o mode=1777 none /tmp
+for domain in a b; do
+  mkdir -p "$folder/d/$domain/pipe"
+  mount --bind "/run/firebreak/$domain" "$folder/d/$domain/pipe"
+done
+mkdir -p "$folder/gpu"
+mount --bind /run/firebreak/gpu "$folder/gpu"
+chmod 755 "$folder" "$folder/d"
 cd /
 exec setpriv --reuid=65534 --regid=65534 --clear-groups -- "$@")";
 
@@ -148,6 +160,28 @@ TEST_F(Pods, RunStartsATenantThatIsKnownByItsNumberOutside) {
   wait_for_end(pod);
   EXPECT_EQ(pod.exit_status(), 128 + SIGKILL) << testing::PrintToString(pod.lines);
   expect_unharmed(neighbour);
+}
+
+TEST_F(Pods, RunKeepsAPairWhoseActiveIsKilled) {
+  start_agent_for_users();
+  Player& pod =
+      start_pod({program("firebreak"), "run", "--pair", "--name", "llm", "--", program("firebreak-decode"),
+                 "--steps", "100000", "--output", "/tmp/tokens", "--pace-ms", "20"},
+                {"FIREBREAK_SOCKET=/run/firebreak/tenants.sock"});
+  const auto is_protected = [](std::uint32_t epoch) {
+    return [epoch](const nlohmann::json& now) {
+      return now["epoch"] == epoch && now["standby_state"] == "ready" && now["committed_steps"] > 1;
+    };
+  };
+  for (std::uint32_t epoch = 0; epoch < 3; ++epoch) {
+    wait_for_status("llm", is_protected(epoch));
+    const pid_t pid = pid_of("llm");
+    EXPECT_TRUE(os::is_in_inner_namespace(kernel_, pid));
+    send(pid, SIGKILL);
+  }
+  wait_for_status("llm", is_protected(3));
+  EXPECT_EQ(command({"stop", "llm"}).status.exit_code, 0);
+  wait_for_end(pod);
 }
 
 }  // namespace
