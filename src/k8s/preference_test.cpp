@@ -48,6 +48,8 @@ TEST(PreferredSeats, OfAPairAreInTwoDomainsOfOneGpu) {
   EXPECT_THAT(chosen({all_of(two_gpus()), {}, 2}), UnorderedElementsAre("a-1", "b-1"));
   EXPECT_THAT(domains_of(chosen({{"c-1", "a-2", "a-3", "d-3"}, {}, 2})), UnorderedElementsAre("c", "d"))
       << "the GPU that has two domains left";
+  EXPECT_THAT(chosen({{"a-1", "a-2", "a-3", "b-1"}, {}, 2}), UnorderedElementsAre("a-1", "b-1"))
+      << "however many the first has left";
 }
 
 TEST(PreferredSeats, AreOfOneDomainWhereItsGpuHasNoOther) {
