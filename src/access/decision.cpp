@@ -38,7 +38,7 @@ class Decider {
  public:
   Decider(const KernelSummary& summary, const LaunchArguments& launch, DecisionWorkspace& workspace)
       : summary_(summary), launch_(launch), workspace_(workspace) {
-    workspace_.found.assign(summary.programs.size(), DecisionWorkspace::Found::NotAsked);
+    workspace_.values.begin(summary.steps.size(), summary.places.size());
   }
 
   Decision run() {
@@ -101,10 +101,11 @@ class Decider {
   Decision locate(std::uint32_t index, PlacedBox& placed, bool& happens) {
     const AccessGroup& group = summary_.groups[index];
     happens = true;
-    if (!summary_.programs[group.program].is_complete) return unknown(DecisionReason::TooComplicated, index);
-    happens = run_program(group.program);
+    const AddressProgram& program = summary_.programs[group.program];
+    if (!program.is_complete) return unknown(DecisionReason::TooComplicated, index);
+    happens = evaluate(summary_.steps, summary_.places, program.place, launch_, workspace_.values);
     if (!happens) return fine();
-    const Affine& starts = workspace_.starts[group.program];
+    const Affine& starts = workspace_.values.values[program.result];
     if (group.kind == ptx::EffectKind::Atomic && !keeps_atomics_)
       return {Verdict::NotIdempotent, DecisionReason::Atomic, index, index};
     placed.group = index;
@@ -117,21 +118,11 @@ class Decider {
     return fine();
   }
 
-  // False: what it is for does not happen.
-  bool run_program(std::uint32_t index) {
-    using Found = DecisionWorkspace::Found;
-    Found& found = workspace_.found[index];
-    if (found == Found::NotAsked) {
-      const std::optional<Affine> starts = evaluate(summary_.programs[index], launch_, workspace_.slots);
-      found = starts ? Found::Happens : Found::DoesNotHappen;
-      if (starts) workspace_.starts[index] = *starts;
-    }
-    return found == Found::Happens;
-  }
-
   ExactPlace exact_place(const AccessGroup& group) {
+    const AddressProgram& program = summary_.programs[group.program];
     ExactPlace place =
-        evaluate_exactly(summary_.programs[group.program], summary_.counted_loops, launch_, workspace_.slots);
+        evaluate_exactly(summary_.steps, summary_.places[program.place], program.result,
+                         summary_.counted_loops, launch_, workspace_.values, workspace_.exact_values);
     place.address.base += static_cast<Wide>(group.offset_bytes);
     place.address = normalise(place.address, 64, false, first_step_variable);
     place.is_exact = place.is_exact && place.address.unknown == UnknownReason::None;
@@ -290,8 +281,7 @@ class Decider {
 
 }  // namespace
 
-DecisionWorkspace::DecisionWorkspace() : slots(most_slots), starts(most_boxes) {
-  found.reserve(most_boxes);
+DecisionWorkspace::DecisionWorkspace() {
   reads.reserve(most_boxes);
   writes.reserve(most_boxes);
 }

@@ -53,6 +53,8 @@ struct KernelSummary {
   std::string kernel;
   std::string refusal;  ///< why nothing is known of any launch; empty: something is
   std::vector<AccessGroup> groups;
+  std::vector<ProgramStep> steps;        ///< each needs earlier ones only
+  std::vector<AccessPlace> places;       ///< shared by groups under the same conditions
   std::vector<AddressProgram> programs;  ///< shared by groups a constant apart, under the same conditions
   std::vector<ptx::Parameter> parameters;
   std::vector<std::string> variables;  ///< names of the module's
