@@ -24,7 +24,7 @@ void stop() { recorder.store(nullptr); }
 template <class Handle, class Load>
 CUresult load(Handle* handle, const void* image, const Load& load_one) {
   // The bytes may be gone after the call.
-  auto kept = active() == nullptr || image == nullptr ? nullptr : std::make_shared<CodeImage>(image);
+  auto kept = active() == nullptr || image == nullptr ? nullptr : std::make_shared<LoadedImage>(image);
   const CUresult result = load_one();
   if (result == CUDA_SUCCESS && kept != nullptr)
     active()->loaded(*handle, std::move(kept), std::is_same_v<Handle, CUlibrary>);
@@ -37,12 +37,12 @@ CUresult load_file(Handle* handle, const char* path, const Load& load_one) {
   if (result != CUDA_SUCCESS || active() == nullptr) return result;
   auto content = os::content_at(path);
   if (content)
-    active()->loaded(*handle, std::make_shared<CodeImage>(std::move(*content)),
+    active()->loaded(*handle, std::make_shared<LoadedImage>(std::move(*content)),
                      std::is_same_v<Handle, CUlibrary>);
   return result;
 }
 
-void note(const Launch& launch) {
+void note(const RecordedCall& launch) {
   if (Recorder* const wanted = active()) wanted->launched(launch);
 }
 
@@ -111,13 +111,13 @@ CUresult cuLibraryGetKernel(CUkernel* kernel, CUlibrary library, const char* nam
 
 CUresult cuLibraryGetModule(CUmodule* module, CUlibrary library) {
   const CUresult result = driver->cuLibraryGetModule(module, library);
-  if (result == CUDA_SUCCESS && active() != nullptr) active()->named_again(*module, library);
+  if (result == CUDA_SUCCESS && active() != nullptr) active()->module_found(*module, library);
   return result;
 }
 
 CUresult cuKernelGetFunction(CUfunction* function, CUkernel kernel) {
   const CUresult result = driver->cuKernelGetFunction(function, kernel);
-  if (result == CUDA_SUCCESS && active() != nullptr) active()->named_again(*function, kernel);
+  if (result == CUDA_SUCCESS && active() != nullptr) active()->function_found(*function, kernel);
   return result;
 }
 

@@ -42,7 +42,7 @@ std::string to_text(const LaunchLine& line) {
   for (const std::byte each : line.parameters) fmt::format_to(out, "{:02x}", static_cast<unsigned>(each));
   text += R"(","memory":[)";
   const char* between = "";
-  for (const AddressRange& range : line.memory) {
+  for (const LaunchMemory& range : line.memory) {
     fmt::format_to(out, "{}[{},{}]", between, range.address, range.size_bytes);
     between = ",";
   }

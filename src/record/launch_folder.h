@@ -23,14 +23,14 @@
 #include <vector>
 
 #include "os/memory.h"
-#include "record/code_images.h"
+#include "record/loaded_image.h"
 
 namespace firebreak::record {
 
 /// Distinct ones of a process.
 inline constexpr std::size_t most_launches = 1U << 15;
 
-struct AddressRange {
+struct LaunchMemory {
   std::uint64_t address = 0;
   std::uint64_t size_bytes = 0;
 };
@@ -42,13 +42,13 @@ struct VariableAddress {
 /// What a decision about one launch needs.
 struct LaunchLine {
   std::string_view kernel;
-  std::string_view image;  ///< CodeImage::name()
+  std::string_view image;  ///< LoadedImage::name()
   CodeForm form = CodeForm::Unknown;
   std::array<unsigned int, 3> grid{};
   std::array<unsigned int, 3> block{};
   unsigned int shared_bytes = 0;
   std::span<const std::byte> parameters;  ///< packed
-  std::vector<AddressRange> memory;       ///< allocations that pointers among them lie in
+  std::vector<LaunchMemory> memory;       ///< allocations that pointers among them lie in
   std::span<const VariableAddress> variables;
 };
 

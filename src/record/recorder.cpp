@@ -50,7 +50,7 @@ void append(std::string& key, const void* bytes, std::size_t size_bytes) {
 
 }  // namespace
 
-void Recorder::loaded(const void* code, std::shared_ptr<CodeImage> image, bool is_library) {
+void Recorder::loaded(const void* code, std::shared_ptr<LoadedImage> image, bool is_library) {
   const std::lock_guard lock(mutex_);
   codes_[code] = std::make_shared<Code>(Code{std::move(image), code, is_library, false, {}, {}, {}});
 }
@@ -69,38 +69,44 @@ void Recorder::found(const void* function, const void* code, const char* name) {
   const auto known = codes_.find(code);
   Function& entry = functions_[function];
   if (known != codes_.end() && entry.code == known->second) return;
-  entry = {name, known == codes_.end() ? nullptr : known->second, std::nullopt};
+  const bool is_kernel = known != codes_.end() && known->second->is_library;
+  entry = {name, known == codes_.end() ? nullptr : known->second, is_kernel, std::nullopt};
 }
 
-void Recorder::named_again(const void* again, const void* known) {
+void Recorder::module_found(const void* module, const void* library) {
   const std::lock_guard lock(mutex_);
-  if (const auto code = codes_.find(known); code != codes_.end()) codes_[again] = code->second;
-  if (const auto function = functions_.find(known); function != functions_.end()) {
-    const Function same = function->second;
-    functions_[again] = same;
-  }
+  const auto code = codes_.find(library);
+  if (code != codes_.end()) codes_[module] = code->second;
+}
+
+void Recorder::function_found(const void* function, const void* kernel) {
+  const std::lock_guard lock(mutex_);
+  const auto known = functions_.find(kernel);
+  if (known == functions_.end()) return;
+  Function same = known->second;
+  same.is_kernel = false;
+  functions_[function] = std::move(same);
 }
 
 Recorder::Function& Recorder::function_of(const void* handle) {
   Function& function = functions_[handle];
   if (function.name.empty()) ask_name(handle, function);
   if (function.code != nullptr && !function.code->is_chosen) choose(*function.code);
-  if (!function.parameters) function.parameters = parameters_of(handle);
+  if (!function.parameters) function.parameters = parameters_of(handle, function.is_kernel);
   return function;
 }
 
 // Of one that the program has found in a way that is not followed.
 void Recorder::ask_name(const void* handle, Function& function) const {
   const char* name = nullptr;
-  const bool is_known = driver_.cuFuncGetName(&name, as<CUfunction>(handle)) == CUDA_SUCCESS ||
-                        driver_.cuKernelGetName(&name, as<CUkernel>(handle)) == CUDA_SUCCESS;
-  function.name = is_known && name != nullptr ? name : "?";
+  const bool is_function = driver_.cuFuncGetName(&name, as<CUfunction>(handle)) == CUDA_SUCCESS;
+  function.is_kernel = !is_function && driver_.cuKernelGetName(&name, as<CUkernel>(handle)) == CUDA_SUCCESS;
+  function.name = name != nullptr ? name : "?";
   CUmodule module = nullptr;
   CUlibrary library = nullptr;
   const void* code = nullptr;
-  if (driver_.cuFuncGetModule(&module, as<CUfunction>(handle)) == CUDA_SUCCESS)
-    code = module;
-  else if (driver_.cuKernelGetLibrary(&library, as<CUkernel>(handle)) == CUDA_SUCCESS)
+  if (is_function && driver_.cuFuncGetModule(&module, as<CUfunction>(handle)) == CUDA_SUCCESS) code = module;
+  if (function.is_kernel && driver_.cuKernelGetLibrary(&library, as<CUkernel>(handle)) == CUDA_SUCCESS)
     code = library;
   if (const auto known = codes_.find(code); known != codes_.end()) function.code = known->second;
 }
@@ -127,20 +133,20 @@ void Recorder::find_variables(Code& code, const ChosenCode& chosen) const {
   }
 }
 
-std::vector<Recorder::Parameter> Recorder::parameters_of(const void* handle) const {
+std::vector<Recorder::Parameter> Recorder::parameters_of(const void* handle, bool is_kernel) const {
   std::vector<Parameter> all;
   while (true) {
     Parameter next;
-    const bool is_there = driver_.cuFuncGetParamInfo(as<CUfunction>(handle), all.size(), &next.offset_bytes,
-                                                     &next.size_bytes) == CUDA_SUCCESS ||
-                          driver_.cuKernelGetParamInfo(as<CUkernel>(handle), all.size(), &next.offset_bytes,
-                                                       &next.size_bytes) == CUDA_SUCCESS;
-    if (!is_there || next.offset_bytes + next.size_bytes > most_parameter_bytes) return all;
+    const CUresult asked = is_kernel ? driver_.cuKernelGetParamInfo(as<CUkernel>(handle), all.size(),
+                                                                    &next.offset_bytes, &next.size_bytes)
+                                     : driver_.cuFuncGetParamInfo(as<CUfunction>(handle), all.size(),
+                                                                  &next.offset_bytes, &next.size_bytes);
+    if (asked != CUDA_SUCCESS || next.offset_bytes + next.size_bytes > most_parameter_bytes) return all;
     all.push_back(next);
   }
 }
 
-std::vector<std::byte> Recorder::packed(const Launch& launch,
+std::vector<std::byte> Recorder::packed(const RecordedCall& launch,
                                         const std::vector<Parameter>& parameters) const {
   if (launch.extra != nullptr) {
     const void* buffer = nullptr;
@@ -163,13 +169,13 @@ std::vector<std::byte> Recorder::packed(const Launch& launch,
 }
 
 // Whatever looks like an address and is one: structures may have pointers in them.
-std::vector<AddressRange> Recorder::memory_of(const std::vector<std::byte>& parameters,
+std::vector<LaunchMemory> Recorder::memory_of(const std::vector<std::byte>& parameters,
                                               const std::vector<VariableAddress>& variables) const {
-  std::vector<AddressRange> found;
+  std::vector<LaunchMemory> found;
   const auto add = [&](std::uint64_t address) {
     CUdeviceptr begin = 0;
     std::size_t size_bytes = 0;
-    const auto is_in = [&](const AddressRange& range) { return address - range.address < range.size_bytes; };
+    const auto is_in = [&](const LaunchMemory& range) { return address - range.address < range.size_bytes; };
     if (address == 0 || std::any_of(found.begin(), found.end(), is_in)) return;
     if (driver_.cuMemGetAddressRange_v2(&begin, &size_bytes, address) == CUDA_SUCCESS && size_bytes > 0)
       found.push_back({begin, size_bytes});
@@ -181,11 +187,11 @@ std::vector<AddressRange> Recorder::memory_of(const std::vector<std::byte>& para
   }
   for (const VariableAddress& variable : variables) add(variable.address);
   std::sort(found.begin(), found.end(),
-            [](const AddressRange& a, const AddressRange& b) { return a.address < b.address; });
+            [](const LaunchMemory& a, const LaunchMemory& b) { return a.address < b.address; });
   return found;
 }
 
-void Recorder::launched(const Launch& launch) {
+void Recorder::launched(const RecordedCall& launch) {
   const std::lock_guard lock(mutex_);
   const Undisturbed undisturbed(driver_);
   folder_->add_launch();

@@ -13,13 +13,13 @@
 #include <vector>
 
 #include "cuda/backend.h"
-#include "record/code_images.h"
 #include "record/launch_folder.h"
+#include "record/loaded_image.h"
 
 namespace firebreak::record {
 
 /// How a kernel is launched, whichever function of the driver's does it.
-struct Launch {
+struct RecordedCall {
   CUfunction function = nullptr;  ///< or a CUkernel
   std::array<unsigned int, 3> grid{};
   std::array<unsigned int, 3> block{};
@@ -35,19 +35,20 @@ class Recorder {
       : driver_(driver), folder_(std::move(folder)) {}
 
   /// `code`: a CUmodule or a CUlibrary that has just been made of it.
-  void loaded(const void* code, std::shared_ptr<CodeImage> image, bool is_library);
+  void loaded(const void* code, std::shared_ptr<LoadedImage> image, bool is_library);
   void unloaded(const void* code);
-  /// `function`: a CUfunction or a CUkernel of that module or library.
+  /// `function`: a CUfunction of that module, or a CUkernel of that library.
   void found(const void* function, const void* code, const char* name);
-  /// Another handle of the same function, or of the same code.
-  void named_again(const void* again, const void* known);
+  /// The module of a library, or the function of a kernel.
+  void module_found(const void* module, const void* library);
+  void function_found(const void* function, const void* kernel);
 
-  void launched(const Launch& launch);
+  void launched(const RecordedCall& launch);
   void launched_graph();
 
  private:
   struct Code {
-    std::shared_ptr<CodeImage> image;
+    std::shared_ptr<LoadedImage> image;
     const void* handle = nullptr;
     bool is_library = false;
     bool is_chosen = false;  ///< what follows is known
@@ -62,6 +63,7 @@ class Recorder {
   struct Function {
     std::string name;
     std::shared_ptr<Code> code;
+    bool is_kernel = false;                            ///< a CUkernel, which only functions for those take
     std::optional<std::vector<Parameter>> parameters;  ///< nothing: nobody has asked
   };
 
@@ -69,9 +71,9 @@ class Recorder {
   void ask_name(const void* handle, Function& function) const;
   void choose(Code& code);
   void find_variables(Code& code, const ChosenCode& chosen) const;
-  std::vector<Parameter> parameters_of(const void* handle) const;
-  std::vector<std::byte> packed(const Launch& launch, const std::vector<Parameter>& parameters) const;
-  std::vector<AddressRange> memory_of(const std::vector<std::byte>& parameters,
+  std::vector<Parameter> parameters_of(const void* handle, bool is_kernel) const;
+  std::vector<std::byte> packed(const RecordedCall& launch, const std::vector<Parameter>& parameters) const;
+  std::vector<LaunchMemory> memory_of(const std::vector<std::byte>& parameters,
                                       const std::vector<VariableAddress>& variables) const;
 
   const cuda::Backend driver_;

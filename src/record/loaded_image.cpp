@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "record/code_images.h"
+#include "record/loaded_image.h"
 
 #include <fmt/format.h>
 
@@ -16,7 +16,7 @@ std::string_view without_zeroes(std::string_view text) { return text.substr(0, t
 
 }  // namespace
 
-CodeImage::CodeImage(const void* image) {
+LoadedImage::LoadedImage(const void* image) {
   const fatbin::Found found = fatbin::find_image(image);
   needs_linking_ = found.needs_linking;
   is_own_ = !(found.was_wrapped && os::is_constant_in_library(found.bytes.data(), found.bytes.size()));
@@ -25,14 +25,14 @@ CodeImage::CodeImage(const void* image) {
 }
 
 // FNV-1a.
-std::string CodeImage::name() const {
+std::string LoadedImage::name() const {
   if (bytes_.empty()) return {};
   std::uint64_t hash = 0xCBF2'9CE4'8422'2325U;
   for (const char each : bytes_) hash = (hash ^ static_cast<unsigned char>(each)) * 0x0000'0100'0000'01B3U;
   return fmt::format("{:016x}-{}", hash, bytes_.size());
 }
 
-ChosenCode CodeImage::choose(const fatbin::TargetGpu& gpu) const {
+ChosenCode LoadedImage::choose(const fatbin::TargetGpu& gpu) const {
   if (needs_linking_) return {};
   const fatbin::ImageKind kind = fatbin::kind_of_image(bytes_);
   if (kind == fatbin::ImageKind::Ptx) return {CodeForm::Ptx, std::string(without_zeroes(bytes_))};

@@ -22,14 +22,14 @@ struct ChosenCode {
 };
 
 /// One image, from when it is loaded.
-class CodeImage {
+class LoadedImage {
  public:
   /// Bytes that may not stay where they are are copied.
-  explicit CodeImage(const void* image);
+  explicit LoadedImage(const void* image);
   /// A file's content.
-  explicit CodeImage(std::string content) : copy_(std::move(content)), bytes_(copy_), is_own_(true) {}
-  CodeImage(const CodeImage&) = delete;
-  CodeImage& operator=(const CodeImage&) = delete;
+  explicit LoadedImage(std::string content) : copy_(std::move(content)), bytes_(copy_), is_own_(true) {}
+  LoadedImage(const LoadedImage&) = delete;
+  LoadedImage& operator=(const LoadedImage&) = delete;
 
   /// The same for the same bytes; empty: they are not known.
   std::string name() const;
