@@ -161,8 +161,11 @@ def pair_with_ptx(images, caches):
 
 
 def decide(programs, folder):
-    done = subprocess.run([str(programs / "firebreak-idempotency"), "--recorded", str(folder)], text=True,
-                          capture_output=True, timeout=60, check=False)
+    try:
+        done = subprocess.run([str(programs / "firebreak-idempotency"), "--recorded", str(folder)], text=True,
+                              capture_output=True, timeout=60, check=False)
+    except (OSError, subprocess.TimeoutExpired) as problem:
+        return {"error": str(problem)}
     return json.loads(done.stdout) if done.returncode == 0 else {"error": done.stderr.strip()[-500:]}
 
 
