@@ -5,6 +5,7 @@
 #include <array>
 #include <bit>
 #include <cstring>
+#include <new>
 
 namespace firebreak::access {
 namespace {
@@ -54,7 +55,7 @@ class Evaluator {
   bool run(const ProgramStep& step, StepIndex result) {
     switch (step.kind) {
       case StepKind::Evaluate:
-        values_[result] = value_of(step);
+        new (&values_[result]) Affine(value_of(step));  // made where it stays
         return true;
       case StepKind::Hull:
         values_[result] = hull(values_[step.a], values_[step.b], step.variable);
@@ -304,13 +305,17 @@ class Evaluator {
   Affine compare(const ProgramStep& step) const {
     const Affine a = fit(step.a, step.operand_width_bits, step.is_signed, step);
     const Affine b = fit(step.b, step.operand_width_bits, step.is_signed, step);
-    const Affine difference = add(a, b, true, 64, step.variable);
     const auto answer = [&](bool yes, bool no) {
       if (yes) return Affine::constant(1);
       return no ? Affine::constant(0) : Affine::anything(1, UnknownReason::None, step.variable);
     };
-    const Wide low = difference.low();
-    const Wide high = difference.high();
+    Wide low = a.low() - b.high();
+    Wide high = a.high() - b.low();
+    if (low <= 0 && high >= 0 && low != high) {  // variables that both have may tell more
+      const Affine difference = add(a, b, true, 64, step.variable);
+      low = difference.low();
+      high = difference.high();
+    }
     switch (step.compare) {
       case Compare::Eq:
         return answer(low == 0 && high == 0, low > 0 || high < 0);

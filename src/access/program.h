@@ -59,11 +59,35 @@ struct AccessPlace {
   std::size_t common_step_count = 0;  ///< so many at the beginning are those of the place before
 };
 
+/// What an address starts from.
+enum class BaseKind : std::uint8_t {
+  Unknown,
+  Parameter,  ///< a pointer in the parameter block
+  Variable,   ///< a variable of the module
+};
+struct AddressBase {
+  BaseKind kind = BaseKind::Unknown;
+  std::uint64_t value = 0;         ///< byte offset in the parameter block, or index of the variable
+  bool has_second = false;         ///< two 64-bit parameters are added: one of them is the pointer
+  std::uint64_t second_value = 0;  ///< the other's offset
+};
+
+/// Bytes, counted from where a program's accesses start.
+struct OffsetRange {
+  std::int64_t begin = 0;
+  std::int64_t end = 0;  ///< after the last one; as `begin`: there is no such access
+  bool is_empty() const { return begin == end; }
+};
+
 /// Where accesses start that are a constant apart.
 struct AddressProgram {
   std::uint32_t place = 0;  ///< into KernelSummary::places
   StepIndex result = 0;
   bool is_complete = false;  ///< false: it would need too many steps
+  bool has_atomics = false;
+  AddressBase base;
+  OffsetRange reads;  ///< what accesses cover that start there
+  OffsetRange writes;
 };
 
 /// Of a kernel.

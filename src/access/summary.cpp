@@ -251,6 +251,17 @@ class Summariser {
       summary_.places.push_back(std::move(compiled.place));
     }
     summary_.steps = steps.take();
+    for (const AccessGroup& group : summary_.groups) note_covered(group, summary_.programs[group.program]);
+  }
+
+  static void note_covered(const AccessGroup& group, AddressProgram& program) {
+    OffsetRange& covered = group.kind == ptx::EffectKind::Read ? program.reads : program.writes;
+    const auto begin = static_cast<std::int64_t>(group.offset_bytes);
+    const std::int64_t end = begin + group.width_bytes;
+    covered = covered.is_empty() ? OffsetRange{begin, end}
+                                 : OffsetRange{std::min(covered.begin, begin), std::max(covered.end, end)};
+    program.base = group.base;
+    program.has_atomics = program.has_atomics || group.kind == ptx::EffectKind::Atomic;
   }
 
   static void note_common(const AccessPlace& before, AccessPlace& place) {

@@ -14,19 +14,6 @@
 
 namespace firebreak::access {
 
-/// What an address starts from.
-enum class BaseKind : std::uint8_t {
-  Unknown,
-  Parameter,  ///< a pointer in the parameter block
-  Variable,   ///< a variable of the module
-};
-struct AddressBase {
-  BaseKind kind = BaseKind::Unknown;
-  std::uint64_t value = 0;         ///< byte offset in the parameter block, or index of the variable
-  bool has_second = false;         ///< two 64-bit parameters are added: one of them is the pointer
-  std::uint64_t second_value = 0;  ///< the other's offset
-};
-
 /// One access of one instruction, of all threads.
 struct AccessGroup {
   ptx::EffectKind kind = ptx::EffectKind::None;
