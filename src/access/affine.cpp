@@ -65,13 +65,12 @@ Wide Affine::step() const {
 }
 
 Affine add(const Affine& a, const Affine& b, bool subtract, std::uint8_t width_bits, std::uint32_t variable) {
-  const Wide sign = subtract ? -1 : 1;
   Affine result = a;
-  result.base += sign * b.base;
+  result.base = subtract ? a.base - b.base : a.base + b.base;
   result.unknown = either(a.unknown, b.unknown);
   for (std::size_t i = 0; i < b.axis_count; ++i) {
     AffineAxis axis = b.axes[i];
-    axis.stride *= sign;
+    if (subtract) axis.stride = -axis.stride;
     std::size_t at = 0;
     while (at < result.axis_count && result.axes[at].variable != axis.variable) ++at;
     if (at < result.axis_count) {
@@ -99,10 +98,13 @@ Affine add(const Affine& a, const Affine& b, bool subtract, std::uint8_t width_b
 
 Affine scale(const Affine& a, Wide factor, std::uint8_t width_bits, std::uint32_t variable) {
   // Limits on both factors keep the product below 2^127.
-  const Wide widest = std::max(a.high() < 0 ? -a.high() : a.high(), a.low() < 0 ? -a.low() : a.low());
-  const Wide size = factor < 0 ? -factor : factor;
   if (factor == 0) return Affine::constant(0);
-  if (widest > limit / size) return Affine::anything(width_bits, UnknownReason::Wrapped, variable);
+  const Wide low = a.low();
+  const Wide high = a.high();
+  const Wide widest = std::max(high < 0 ? -high : high, low < 0 ? -low : low);
+  const Wide size = factor < 0 ? -factor : factor;
+  const bool fits = widest >> 49 == 0 && size >> 49 == 0;  // without a division of 128 bits
+  if (!fits && widest > limit / size) return Affine::anything(width_bits, UnknownReason::Wrapped, variable);
   Affine result = a;
   result.base *= factor;
   for (std::size_t i = 0; i < result.axis_count; ++i) result.axes[i].stride *= factor;

@@ -647,10 +647,8 @@ bool evaluate(std::span<const ProgramStep> steps, std::span<const AccessPlace> p
   std::size_t& possible = values.possible_steps[place];
   if (possible != StepValues::not_asked) return possible == own.size();
   possible = 0;
-  if (place > 0 && values.possible_steps[place - 1] != StepValues::not_asked) {
+  if (place > 0 && values.possible_steps[place - 1] != StepValues::not_asked)
     possible = std::min(places[place].common_step_count, values.possible_steps[place - 1]);
-    if (possible < places[place].common_step_count) return false;
-  }
   Evaluator evaluator(launch, values.values);
   for (; possible < own.size(); ++possible) {
     const StepIndex index = own[possible];
