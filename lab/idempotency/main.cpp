@@ -9,6 +9,7 @@
 
 #include "idempotency/corpus.h"
 #include "idempotency/random_launches.h"
+#include "idempotency/recorded_launches.h"
 #include "idempotency/redo_check.h"
 #include "idempotency/region_check.h"
 
@@ -31,10 +32,22 @@ int main(int argument_count, char** arguments) {
   app.add_option("--faults", redo.faults, "Instead: so many faults in such sequences, noted in a ring");
   app.add_option("--ptx", files, "Instead: what can be said of the kernels of these PTX files")
       ->check(CLI::ExistingFile);
+  std::string recorded;
+  app.add_option("--recorded", recorded,
+                 "Instead: the launches that a program recorded there (FIREBREAK_RECORD_LAUNCHES), as JSON")
+      ->check(CLI::ExistingDirectory);
   CLI11_PARSE(app, argument_count, arguments);
   if (!files.empty()) {
     fmt::print("{}", to_text(idempotency::survey(files)));
     return 0;
+  }
+  if (!recorded.empty()) {
+    const auto decided = idempotency::decide_recorded(recorded);
+    if (decided)
+      fmt::print("{}", to_json(*decided));
+    else
+      fmt::print(stderr, "{}\n", to_string(decided.error()));
+    return decided ? 0 : 1;
   }
   fmt::print("seed {}\n", options.seed);
   if (redo.faults > 0) {

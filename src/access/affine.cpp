@@ -21,11 +21,7 @@ bool stands_still(const Affine& a) {
 
 UnknownReason either(UnknownReason a, UnknownReason b) { return a != UnknownReason::None ? a : b; }
 
-Affine wrapped_if_large(const Affine& a, std::uint8_t width_bits, std::uint32_t variable) {
-  if (is_too_large(a.low()) || is_too_large(a.high()))
-    return Affine::anything(width_bits, UnknownReason::Wrapped, variable);
-  return a;
-}
+bool is_within_limit(const Affine& a) { return !is_too_large(a.low()) && !is_too_large(a.high()); }
 
 void remove_axis(Affine& a, std::size_t which) {
   a.axes[which] = a.axes[static_cast<std::size_t>(a.axis_count - 1)];
@@ -62,20 +58,6 @@ Affine Affine::anything(std::uint8_t width_bits, UnknownReason reason, std::uint
   return result;
 }
 
-Wide Affine::low() const {
-  Wide result = base;
-  for (std::size_t i = 0; i < axis_count; ++i)
-    if (axes[i].stride < 0) result += axes[i].stride * axes[i].last;
-  return result;
-}
-
-Wide Affine::high() const {
-  Wide result = base;
-  for (std::size_t i = 0; i < axis_count; ++i)
-    if (axes[i].stride > 0) result += axes[i].stride * axes[i].last;
-  return result;
-}
-
 Wide Affine::step() const {
   Wide result = 0;
   for (std::size_t i = 0; i < axis_count; ++i) result = greatest_common_divisor(result, axes[i].stride);
@@ -83,13 +65,12 @@ Wide Affine::step() const {
 }
 
 Affine add(const Affine& a, const Affine& b, bool subtract, std::uint8_t width_bits, std::uint32_t variable) {
-  const Wide sign = subtract ? -1 : 1;
   Affine result = a;
-  result.base += sign * b.base;
+  result.base = subtract ? a.base - b.base : a.base + b.base;
   result.unknown = either(a.unknown, b.unknown);
   for (std::size_t i = 0; i < b.axis_count; ++i) {
     AffineAxis axis = b.axes[i];
-    axis.stride *= sign;
+    if (subtract) axis.stride = -axis.stride;
     std::size_t at = 0;
     while (at < result.axis_count && result.axes[at].variable != axis.variable) ++at;
     if (at < result.axis_count) {
@@ -106,19 +87,24 @@ Affine add(const Affine& a, const Affine& b, bool subtract, std::uint8_t width_b
       const Wide step = greatest_common_divisor(a.step(), b.step());
       Affine plain = Affine::range(a.low() + other.low(), a.high() + other.high(), step, variable);
       plain.unknown = either(a.unknown, b.unknown);
-      return wrapped_if_large(plain, width_bits, variable);
+      if (!is_within_limit(plain)) return Affine::anything(width_bits, UnknownReason::Wrapped, variable);
+      return plain;
     }
     result.axes[result.axis_count++] = axis;
   }
-  return wrapped_if_large(result, width_bits, variable);
+  if (!is_within_limit(result)) result = Affine::anything(width_bits, UnknownReason::Wrapped, variable);
+  return result;
 }
 
 Affine scale(const Affine& a, Wide factor, std::uint8_t width_bits, std::uint32_t variable) {
   // Limits on both factors keep the product below 2^127.
-  const Wide widest = std::max(a.high() < 0 ? -a.high() : a.high(), a.low() < 0 ? -a.low() : a.low());
-  const Wide size = factor < 0 ? -factor : factor;
   if (factor == 0) return Affine::constant(0);
-  if (widest > limit / size) return Affine::anything(width_bits, UnknownReason::Wrapped, variable);
+  const Wide low = a.low();
+  const Wide high = a.high();
+  const Wide widest = std::max(high < 0 ? -high : high, low < 0 ? -low : low);
+  const Wide size = factor < 0 ? -factor : factor;
+  const bool fits = widest >> 49 == 0 && size >> 49 == 0;  // without a division of 128 bits
+  if (!fits && widest > limit / size) return Affine::anything(width_bits, UnknownReason::Wrapped, variable);
   Affine result = a;
   result.base *= factor;
   for (std::size_t i = 0; i < result.axis_count; ++i) result.axes[i].stride *= factor;
@@ -152,16 +138,19 @@ Affine hull(const Affine& a, const Affine& b, std::uint32_t variable) {
 
 Affine normalise(const Affine& a, std::uint8_t width_bits, bool is_signed, std::uint32_t variable) {
   const Wide span = Wide{1} << width_bits;
-  const Wide lowest = is_signed ? -(span / 2) : 0;
+  const Wide lowest = is_signed ? -(Wide{1} << (width_bits - 1)) : 0;
+  Affine result = a;
+  const Wide low = a.low() - lowest;
+  const Wide high = a.high() - lowest;
+  if (low >= 0 && high < span) return result;
   // Shifts divide by the span, and round down.
-  const Wide turns = (a.low() - lowest) >> width_bits;
-  if ((a.high() - lowest) >> width_bits != turns) {
-    Affine result = Affine::range(lowest, lowest + span - 1, 1, variable);
-    result.unknown = a.unknown != UnknownReason::None ? a.unknown : UnknownReason::Wrapped;
+  const Wide turns = low >> width_bits;
+  if (high >> width_bits == turns) {
+    result.base -= turns * span;
     return result;
   }
-  Affine result = a;
-  result.base -= turns * span;
+  result = Affine::range(lowest, lowest + span - 1, 1, variable);
+  result.unknown = either(a.unknown, UnknownReason::Wrapped);
   return result;
 }
 

@@ -48,8 +48,18 @@ struct Affine {
   static Affine anything(std::uint8_t width_bits, UnknownReason reason, std::uint32_t variable);
 
   bool is_constant() const { return axis_count == 0 && unknown == UnknownReason::None; }
-  Wide low() const;
-  Wide high() const;
+  Wide low() const {
+    Wide result = base;
+    for (std::size_t i = 0; i < axis_count; ++i)
+      if (axes[i].stride < 0) result += axes[i].stride * axes[i].last;
+    return result;
+  }
+  Wide high() const {
+    Wide result = base;
+    for (std::size_t i = 0; i < axis_count; ++i)
+      if (axes[i].stride > 0) result += axes[i].stride * axes[i].last;
+    return result;
+  }
   /// The greatest number that divides the distance of any two members; 0 for constants.
   Wide step() const;
 };

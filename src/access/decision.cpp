@@ -2,6 +2,7 @@
 #include "access/decision.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <optional>
 
@@ -13,6 +14,7 @@ namespace firebreak::access {
 namespace {
 
 constexpr std::size_t most_boxes = 1'100;
+constexpr Wide most_address = Wide{1} << 64;
 
 using PlacedBox = DecisionWorkspace::PlacedBox;
 
@@ -24,6 +26,10 @@ const MemoryRange* find_range(std::span<const MemoryRange> memory, std::uint64_t
   if (after == memory.begin()) return nullptr;
   --after;
   return address - after->address < after->size_bytes ? &*after : nullptr;
+}
+
+Wide end_of(const MemoryRange& range) {
+  return static_cast<Wide>(range.address) + static_cast<Wide>(range.size_bytes);
 }
 
 std::optional<std::uint64_t> read_pointer(const LaunchArguments& launch, std::uint64_t offset) {
@@ -38,11 +44,12 @@ class Decider {
  public:
   Decider(const KernelSummary& summary, const LaunchArguments& launch, DecisionWorkspace& workspace)
       : summary_(summary), launch_(launch), workspace_(workspace) {
-    workspace_.found.assign(summary.programs.size(), DecisionWorkspace::Found::NotAsked);
+    workspace_.values.begin(summary.steps.size(), summary.places.size());
   }
 
   Decision run() {
     if (const Decision problem = check_launch(); problem.verdict != Verdict::Idempotent) return problem;
+    if (are_all_apart()) return fine();
     workspace_.reads.clear();
     workspace_.writes.clear();
     for (const bool reads : {false, true}) {
@@ -97,14 +104,76 @@ class Decider {
     return fine();
   }
 
+  // Canonical addresses, in one allocation.
+  struct Bytes {
+    Wide begin = 0;
+    Wide end = 0;
+    const MemoryRange* allocation = nullptr;
+  };
+
+  // The quick proof: all accesses go to known places of known allocations, and what is read is nowhere near
+  // what is written. False says nothing.
+  bool are_all_apart() {
+    std::array<Bytes, 16> written;  // one for each allocation
+    std::size_t count = 0;
+    for (const AddressProgram& program : summary_.programs) {
+      Bytes bytes;
+      const Covered covered = cover(program, program.writes, bytes);
+      if (covered == Covered::Nothing) continue;
+      if (covered == Covered::NotKnown || program.has_atomics) return false;
+      std::size_t at = 0;
+      while (at < count && written[at].allocation != bytes.allocation) ++at;
+      if (at == written.size()) return false;
+      if (at == count) written[count++] = bytes;
+      written[at].begin = std::min(written[at].begin, bytes.begin);
+      written[at].end = std::max(written[at].end, bytes.end);
+    }
+    const auto is_apart = [&](const AddressProgram& program) {
+      Bytes bytes;
+      const Covered covered = cover(program, program.reads, bytes);
+      if (covered != Covered::Known) return covered == Covered::Nothing;
+      return std::none_of(written.begin(), written.begin() + count, [&](const Bytes& write) {
+        return bytes.begin < write.end && write.begin < bytes.end;
+      });
+    };
+    return count == 0 || std::all_of(summary_.programs.begin(), summary_.programs.end(), is_apart);
+  }
+
+  enum class Covered : std::uint8_t { Nothing, Known, NotKnown };
+
+  // Known: all of it lies in one allocation.
+  Covered cover(const AddressProgram& program, const OffsetRange& offsets, Bytes& bytes) {
+    if (offsets.is_empty()) return Covered::Nothing;
+    if (!program.is_complete) return Covered::NotKnown;
+    if (!evaluate(summary_.steps, summary_.places, program.place, launch_, workspace_.values))
+      return Covered::Nothing;
+    const Affine& starts = workspace_.values.values[program.result];
+    if (starts.unknown != UnknownReason::None) {
+      last_ = allocation_of(program.base);
+      if (last_ == nullptr) return Covered::NotKnown;
+      bytes = {static_cast<Wide>(last_->address), end_of(*last_), last_};
+    } else {
+      bytes = {starts.low() + offsets.begin, starts.high() + offsets.end, nullptr};
+      if (bytes.begin < 0 || bytes.end > most_address) return Covered::NotKnown;
+      const auto begin = static_cast<std::uint64_t>(bytes.begin);
+      const bool is_again = last_ != nullptr && begin - last_->address < last_->size_bytes;
+      if (!is_again) last_ = find_range(launch_.memory, begin);
+      if (last_ == nullptr || bytes.end > end_of(*last_)) return Covered::NotKnown;
+    }
+    const Wide moved = static_cast<Wide>(last_->canonical_address) - static_cast<Wide>(last_->address);
+    bytes = {bytes.begin + moved, bytes.end + moved, last_};
+    return Covered::Known;
+  }
+
   // Where the group goes, as the launch's own addresses.
   Decision locate(std::uint32_t index, PlacedBox& placed, bool& happens) {
     const AccessGroup& group = summary_.groups[index];
     happens = true;
-    if (!summary_.programs[group.program].is_complete) return unknown(DecisionReason::TooComplicated, index);
-    happens = run_program(group.program);
+    const AddressProgram& program = summary_.programs[group.program];
+    if (!program.is_complete) return unknown(DecisionReason::TooComplicated, index);
+    happens = evaluate(summary_.steps, summary_.places, program.place, launch_, workspace_.values);
     if (!happens) return fine();
-    const Affine& starts = workspace_.starts[group.program];
+    const Affine& starts = workspace_.values.values[program.result];
     if (group.kind == ptx::EffectKind::Atomic && !keeps_atomics_)
       return {Verdict::NotIdempotent, DecisionReason::Atomic, index, index};
     placed.group = index;
@@ -117,21 +186,11 @@ class Decider {
     return fine();
   }
 
-  // False: what it is for does not happen.
-  bool run_program(std::uint32_t index) {
-    using Found = DecisionWorkspace::Found;
-    Found& found = workspace_.found[index];
-    if (found == Found::NotAsked) {
-      const std::optional<Affine> starts = evaluate(summary_.programs[index], launch_, workspace_.slots);
-      found = starts ? Found::Happens : Found::DoesNotHappen;
-      if (starts) workspace_.starts[index] = *starts;
-    }
-    return found == Found::Happens;
-  }
-
   ExactPlace exact_place(const AccessGroup& group) {
+    const AddressProgram& program = summary_.programs[group.program];
     ExactPlace place =
-        evaluate_exactly(summary_.programs[group.program], summary_.counted_loops, launch_, workspace_.slots);
+        evaluate_exactly(summary_.steps, summary_.places[program.place], program.result,
+                         summary_.counted_loops, launch_, workspace_.values, workspace_.exact_values);
     place.address.base += static_cast<Wide>(group.offset_bytes);
     place.address = normalise(place.address, 64, false, first_step_variable);
     place.is_exact = place.is_exact && place.address.unknown == UnknownReason::None;
@@ -139,24 +198,23 @@ class Decider {
   }
 
   Decision widen(const AccessGroup& group, std::uint32_t index, PlacedBox& placed) const {
-    const MemoryRange* range = nullptr;
-    if (group.base.kind == BaseKind::Parameter) {
-      range = range_of_parameter(group.base.value);
-      const MemoryRange* second =
-          group.base.has_second ? range_of_parameter(group.base.second_value) : nullptr;
-      if (range != nullptr && second != nullptr)
-        range = nullptr;  // which of them is the pointer?
-      else if (second != nullptr)
-        range = second;
-    } else if (group.base.kind == BaseKind::Variable &&
-               group.base.value < launch_.variable_addresses.size()) {
-      range = find_range(launch_.memory, launch_.variable_addresses[group.base.value]);
-    }
+    const MemoryRange* const range = allocation_of(group.base);
     if (range == nullptr) return unknown(DecisionReason::UnknownAddress, index);
     placed.is_wide = true;
     placed.box.starts = Affine::constant(static_cast<Wide>(range->address));
     placed.box.width_bytes = static_cast<Wide>(range->size_bytes);
     return fine();
+  }
+
+  // Null: it is not known.
+  const MemoryRange* allocation_of(const AddressBase& base) const {
+    if (base.kind == BaseKind::Variable && base.value < launch_.variable_addresses.size())
+      return find_range(launch_.memory, launch_.variable_addresses[base.value]);
+    if (base.kind != BaseKind::Parameter) return nullptr;
+    const MemoryRange* const range = range_of_parameter(base.value);
+    const MemoryRange* const second = base.has_second ? range_of_parameter(base.second_value) : nullptr;
+    if (range != nullptr && second != nullptr) return nullptr;  // which of them is the pointer?
+    return second != nullptr ? second : range;
   }
 
   const MemoryRange* range_of_parameter(std::uint64_t offset) const {
@@ -180,17 +238,13 @@ class Decider {
 
   bool is_inside(const StridedBox& box) const {
     const MemoryRange* range = find_range(launch_.memory, static_cast<std::uint64_t>(box.begin()));
-    return range != nullptr &&
-           box.end() <= static_cast<Wide>(range->address) + static_cast<Wide>(range->size_bytes);
+    return range != nullptr && box.end() <= end_of(*range);
   }
 
   // Two addresses of one memory become one.
   Decision make_canonical(PlacedBox& placed) const {
     StridedBox& box = placed.box;
     const MemoryRange* range = find_range(launch_.memory, static_cast<std::uint64_t>(box.begin()));
-    const auto end_of = [](const MemoryRange& each) {
-      return static_cast<Wide>(each.address) + static_cast<Wide>(each.size_bytes);
-    };
     if (range != nullptr && box.end() <= end_of(*range)) {
       box.starts.base += static_cast<Wide>(range->canonical_address) - static_cast<Wide>(range->address);
       return fine();
@@ -284,14 +338,14 @@ class Decider {
   const KernelSummary& summary_;
   const LaunchArguments& launch_;
   DecisionWorkspace& workspace_;
+  const MemoryRange* last_ = nullptr;  ///< where cover() has found something
   bool keeps_atomics_ = false;
   std::vector<bool> one_to_one_;  ///< by OperationEffects::writes: no two threads write one byte by it
 };
 
 }  // namespace
 
-DecisionWorkspace::DecisionWorkspace() : slots(most_slots), starts(most_boxes) {
-  found.reserve(most_boxes);
+DecisionWorkspace::DecisionWorkspace() {
   reads.reserve(most_boxes);
   writes.reserve(most_boxes);
 }

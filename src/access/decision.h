@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "access/evaluate.h"
 #include "access/launch.h"
 #include "access/overlap.h"
 #include "access/summary.h"
@@ -51,11 +52,8 @@ class DecisionWorkspace {
     bool is_wide = false;   ///< all of an allocation, because the offset is not known
     bool is_fixed = false;  ///< of a write: which of the bytes it goes to does not depend on data
   };
-  std::vector<Affine> slots;
-  /// By KernelSummary::programs: what each found for this launch.
-  enum class Found : std::uint8_t { NotAsked, Happens, DoesNotHappen };
-  std::vector<Found> found;
-  std::vector<Affine> starts;
+  StepValues values;
+  StepValues exact_values;
   std::vector<PlacedBox> reads;
   std::vector<PlacedBox> writes;
 };

@@ -101,6 +101,30 @@ TEST_F(DecisionTest, AccessesAConstantApartShareAProgramAndKeepTheirPlaces) {
   EXPECT_EQ(decided({.in = first, .out = first + 400}).verdict, Verdict::NotIdempotent);
 }
 
+TEST_F(DecisionTest, WhatLiesBetweenTwoWritesOfOneAllocationIsNotWritten) {
+  std::string text = std::string(header) + std::string(copy_text);
+  text.insert(text.find("DONE:\n  ret"), "  st.global.u32 [%rd5+8192], %r6;\n");
+  use(text);
+  EXPECT_EQ(decided({.in = first + 400, .out = first}).verdict, Verdict::Idempotent);
+  EXPECT_EQ(decided({.in = first + 396, .out = first}).verdict, Verdict::NotIdempotent);
+  EXPECT_EQ(decided({.in = first + 7'792, .out = first}).verdict, Verdict::Idempotent);
+  EXPECT_EQ(decided({.in = first + 7'796, .out = first}).verdict, Verdict::NotIdempotent);
+}
+
+// What one condition makes of a value is not so under another one.
+TEST_F(DecisionTest, ConditionsDoNotReachIntoEachOthersAccesses) {
+  std::string text = std::string(header) + std::string(copy_text);
+  text.replace(text.find("%p<2>"), 5, "%p<5>");
+  text.insert(text.find("DONE:\n  ret"),
+              "  setp.lt.s32 %p3, %r5, 10;\n  @%p3 st.global.u32 [%rd5+4096], %r6;\n"
+              "  setp.ge.s32 %p4, %r5, 90;\n  @%p4 st.global.u32 [%rd5+8192], %r6;\n");
+  use(text);
+  EXPECT_EQ(decided({.in = first + 4'136, .out = first}).verdict, Verdict::Idempotent);
+  EXPECT_EQ(decided({.in = first + 4'132, .out = first}).verdict, Verdict::NotIdempotent);
+  EXPECT_EQ(decided({.in = first + 8'552 - 400, .out = first}).verdict, Verdict::Idempotent);
+  EXPECT_EQ(decided({.in = first + 8'556 - 400, .out = first}).verdict, Verdict::NotIdempotent);
+}
+
 TEST_F(DecisionTest, OneMemoryAtTwoAddressesIsOne) {
   memory.back().canonical_address = first;
   EXPECT_EQ(decided({}).verdict, Verdict::NotIdempotent);

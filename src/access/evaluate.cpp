@@ -5,6 +5,7 @@
 #include <array>
 #include <bit>
 #include <cstring>
+#include <new>
 
 namespace firebreak::access {
 namespace {
@@ -47,38 +48,38 @@ struct LoopLasts {
 class Evaluator {
  public:
   /// With `lasts` counters take all their values, and nothing is narrowed.
-  Evaluator(const LaunchArguments& launch, std::span<Affine> slots, LoopLasts* lasts = nullptr)
-      : launch_(launch), slots_(slots), lasts_(lasts) {}
+  Evaluator(const LaunchArguments& launch, std::span<Affine> values, LoopLasts* lasts = nullptr)
+      : launch_(launch), values_(values), lasts_(lasts) {}
 
-  // False: the access does not happen.
-  bool run(const ProgramStep& step) {
+  // The value of `result` from now on. False: the access does not happen.
+  bool run(const ProgramStep& step, StepIndex result) {
     switch (step.kind) {
       case StepKind::Evaluate:
-        slots_[step.to] = value_of(step);
+        new (&values_[result]) Affine(value_of(step));  // made where it stays
         return true;
       case StepKind::Hull:
-        slots_[step.to] = hull(slots_[step.a], slots_[step.b], step.variable);
+        values_[result] = hull(values_[step.a], values_[step.b], step.variable);
         return true;
       case StepKind::Require:
-        return !slots_[step.a].is_constant() || slots_[step.a].base != 0;
+        return !values_[step.a].is_constant() || values_[step.a].base != 0;
       case StepKind::Restrict:
-        return narrow(step);
+        return narrow(step, result);
       case StepKind::Count:
-        return count(step);
+        return count(step, result);
     }
     return true;
   }
 
-  Affine fitted(std::uint16_t slot, const ProgramStep& step) const {
-    return fit(slot, step.operand_width_bits, step.is_signed, step);
+  Affine fitted(StepIndex index, const ProgramStep& step) const {
+    return fit(index, step.operand_width_bits, step.is_signed, step);
   }
-  Affine& slot(std::uint16_t index) { return slots_[index]; }
+  Affine& value(StepIndex index) { return values_[index]; }
 
  private:
-  Affine fit(std::uint16_t slot, std::uint8_t width_bits, bool is_signed, const ProgramStep& step) const {
+  Affine fit(StepIndex index, std::uint8_t width_bits, bool is_signed, const ProgramStep& step) const {
     // Two operands that do not fit are not the same because of that.
-    const std::uint32_t own = slot == step.a ? 1 : 2;
-    return normalise(slots_[slot], width_bits, is_signed, step.variable + own);
+    const std::uint32_t own = index == step.b ? 1 : 2;
+    return normalise(values_[index], width_bits, is_signed, step.variable + own);
   }
 
   // Constants and parameters as signed numbers: a negative stride stays a small one.
@@ -157,10 +158,10 @@ class Evaluator {
     switch (step.operation) {
       case Operation::Add:
       case Operation::Subtract:
-        return add(slots_[step.a], slots_[step.b], step.operation == Operation::Subtract, step.width_bits,
+        return add(values_[step.a], values_[step.b], step.operation == Operation::Subtract, step.width_bits,
                    step.variable);
       case Operation::Multiply:
-        return multiply(slots_[step.a], slots_[step.b], step.width_bits, step.variable);
+        return multiply(values_[step.a], values_[step.b], step.width_bits, step.variable);
       case Operation::MultiplyHigh:
         return multiply_high(step);
       case Operation::Divide:
@@ -180,8 +181,8 @@ class Evaluator {
       case Operation::ZeroExtend:
         return fit(step.a, step.operand_width_bits, step.operation == Operation::SignExtend, step);
       case Operation::Truncate:
-        return slots_[step.a].unknown == UnknownReason::None ? slots_[step.a]
-                                                             : fit(step.a, step.width_bits, false, step);
+        return values_[step.a].unknown == UnknownReason::None ? values_[step.a]
+                                                              : fit(step.a, step.width_bits, false, step);
       case Operation::Select:
         return choose(step);
       case Operation::Compare:
@@ -222,7 +223,7 @@ class Evaluator {
     if (step.operation == Operation::ShiftLeft)
       return amount == step.width_bits
                  ? Affine::constant(0)
-                 : scale(slots_[step.a], Wide{1} << amount, step.width_bits, step.variable);
+                 : scale(values_[step.a], Wide{1} << amount, step.width_bits, step.variable);
     Affine quotient = divide_by(fit(step.a, step.width_bits, step.is_signed, step), Wide{1} << amount, false,
                                 step.variable);
     forget_doubt(quotient, small_range_bits);
@@ -230,8 +231,8 @@ class Evaluator {
   }
 
   Affine combine(const ProgramStep& step) const {
-    const Affine& a = slots_[step.a];
-    const Affine& b = slots_[step.b];
+    const Affine& a = values_[step.a];
+    const Affine& b = values_[step.b];
     const bool is_or = step.operation == Operation::Or;
     if (step.operation != Operation::Xor) {
       const Wide decides = is_or ? 1 : 0;
@@ -261,7 +262,7 @@ class Evaluator {
     const bool both = a.is_constant() && b.is_constant();
     if (step.operation == Operation::And) {
       if (both) return Affine::constant(a.base & b.base);
-      if (b.is_constant()) return mask(slots_[step.a], b.base, step);
+      if (b.is_constant()) return mask(values_[step.a], b.base, step);
       return Affine::range(0, std::min(a.high(), b.high()), 1, step.variable);
     }
     if (both) return Affine::constant(step.operation == Operation::Or ? a.base | b.base : a.base ^ b.base);
@@ -296,21 +297,25 @@ class Evaluator {
   }
 
   Affine choose(const ProgramStep& step) const {
-    const Affine& predicate = slots_[step.a];
-    if (predicate.is_constant()) return slots_[predicate.base != 0 ? step.b : step.c];
-    return hull(slots_[step.b], slots_[step.c], step.variable);
+    const Affine& predicate = values_[step.a];
+    if (predicate.is_constant()) return values_[predicate.base != 0 ? step.b : step.c];
+    return hull(values_[step.b], values_[step.c], step.variable);
   }
 
   Affine compare(const ProgramStep& step) const {
     const Affine a = fit(step.a, step.operand_width_bits, step.is_signed, step);
     const Affine b = fit(step.b, step.operand_width_bits, step.is_signed, step);
-    const Affine difference = add(a, b, true, 64, step.variable);
     const auto answer = [&](bool yes, bool no) {
       if (yes) return Affine::constant(1);
       return no ? Affine::constant(0) : Affine::anything(1, UnknownReason::None, step.variable);
     };
-    const Wide low = difference.low();
-    const Wide high = difference.high();
+    Wide low = a.low() - b.high();
+    Wide high = a.high() - b.low();
+    if (low <= 0 && high >= 0 && low != high) {  // variables that both have may tell more
+      const Affine difference = add(a, b, true, 64, step.variable);
+      low = difference.low();
+      high = difference.high();
+    }
     switch (step.compare) {
       case Compare::Eq:
         return answer(low == 0 && high == 0, low > 0 || high < 0);
@@ -329,8 +334,9 @@ class Evaluator {
     }
   }
 
-  bool narrow(const ProgramStep& step) {
-    Affine value = fit(step.to, step.operand_width_bits, step.is_signed, step);
+  bool narrow(const ProgramStep& step, StepIndex result) {
+    values_[result] = values_[step.c];
+    Affine value = fit(step.c, step.operand_width_bits, step.is_signed, step);
     const Affine bound = fit(step.b, step.operand_width_bits, step.is_signed, step);
     if (bound.unknown != UnknownReason::None) return true;
     Wide low = value.low();
@@ -362,7 +368,7 @@ class Evaluator {
     }
     if (!restrict_to(value, low, high, step.variable)) return false;
     forget_doubt(value, step.operand_width_bits);
-    slots_[step.to] = value;
+    values_[result] = value;
     return true;
   }
 
@@ -421,11 +427,12 @@ class Evaluator {
     return left.high() / size;
   }
 
-  bool count(const ProgramStep& step) {
+  bool count(const ProgramStep& step, StepIndex result) {
+    Affine& counter = values_[result];
+    counter = values_[step.c];
     Wide most = rounds(step);
     if (most < 0) return true;
     if (step.operation == Operation::Select && --most < 0) return false;
-    Affine& counter = slots_[step.to];
     if (counter.axis_count == 0) return true;  // a bound before said 0
     counter.unknown = UnknownReason::None;
     counter.axes[0].last = std::min(counter.axes[0].last, most);
@@ -434,20 +441,20 @@ class Evaluator {
   }
 
   const LaunchArguments& launch_;
-  std::span<Affine> slots_;
+  std::span<Affine> values_;
   LoopLasts* lasts_;
 };
 
 // The same program, but conditions are kept as constraints.
 class ExactEvaluator {
  public:
-  ExactEvaluator(const LaunchArguments& launch, std::span<Affine> slots, LoopLasts& lasts, ExactPlace& place)
-      : evaluator_(launch, slots, &lasts), lasts_(lasts), place_(place) {}
+  ExactEvaluator(const LaunchArguments& launch, std::span<Affine> values, LoopLasts& lasts, ExactPlace& place)
+      : evaluator_(launch, values, &lasts), lasts_(lasts), place_(place) {}
 
-  void run(const AddressProgram& program) {
-    for (const ProgramStep& step : program.steps)
-      if (!run(step)) return;
-    place_.address = evaluator_.slot(program.result);
+  void run(std::span<const ProgramStep> steps, std::span<const StepIndex> needed, StepIndex result) {
+    for (const StepIndex index : needed)
+      if (!run(steps[index], index)) return;
+    place_.address = evaluator_.value(result);
     for (std::size_t i = 0; i < lasts_.count; ++i) forget_if_unused(lasts_.loops[i]);
     const bool all_bounded =
         std::all_of(lasts_.loops.begin(), lasts_.loops.begin() + static_cast<std::ptrdiff_t>(lasts_.count),
@@ -457,16 +464,18 @@ class ExactEvaluator {
 
  private:
   // False: there is no more to find.
-  bool run(const ProgramStep& step) {
+  bool run(const ProgramStep& step, StepIndex result) {
     switch (step.kind) {
       case StepKind::Evaluate:
       case StepKind::Hull:
-        return evaluator_.run(step);
+        return evaluator_.run(step, result);
       case StepKind::Require:
-        return !step.is_needed || require(evaluator_.slot(step.a));
+        return !step.is_needed || require(evaluator_.value(step.a));
       case StepKind::Restrict:
+        evaluator_.value(result) = evaluator_.value(step.c);
         return !step.is_needed || is_settled_ || compare(step);
       case StepKind::Count:
+        evaluator_.value(result) = evaluator_.value(step.c);
         return count(step);
     }
     return true;
@@ -505,7 +514,7 @@ class ExactEvaluator {
 
   bool compare(const ProgramStep& step) {
     is_asked_ = false;
-    const Affine a = evaluator_.fitted(step.to, step);
+    const Affine a = evaluator_.fitted(step.c, step);
     const Affine b = evaluator_.fitted(step.b, step);
     if (!is_over_launch(a) || !is_over_launch(b)) return false;
     switch (step.compare) {
@@ -581,14 +590,38 @@ class ExactEvaluator {
   bool is_settled_ = false;  ///< the last predicate is the same for all
 };
 
-// From slots in which the program has run. Where a loop has no bound, only its first iteration counts.
-LoopLasts find_lasts(const AddressProgram& program, const std::vector<bool>& counted_loops,
-                     std::span<const Affine> slots) {
+// What of the place an access that starts at `result` depends on, in the same order.
+std::vector<StepIndex> needed_steps(std::span<const ProgramStep> steps, const AccessPlace& place,
+                                    StepIndex result) {
+  std::vector<bool> is_needed(steps.size(), false);
+  is_needed[result] = true;
+  std::vector<StepIndex> needed;
+  for (auto at = place.steps.rbegin(); at != place.steps.rend(); ++at) {
+    const ProgramStep& step = steps[*at];
+    const bool is_condition = step.kind == StepKind::Require || step.kind == StepKind::Restrict;
+    if (!is_condition && !is_needed[*at]) continue;
+    needed.push_back(*at);
+    for (const StepIndex operand : {step.a, step.b, step.c}) is_needed[operand] = true;
+  }
+  std::reverse(needed.begin(), needed.end());
+  return needed;
+}
+
+// The greatest value of each of these counters. Where a loop has no bound, only its first iteration counts.
+LoopLasts find_lasts(std::span<const ProgramStep> steps, std::span<const StepIndex> needed,
+                     const std::vector<bool>& counted_loops, std::span<const Affine> values) {
   LoopLasts lasts;
-  for (const ProgramStep& step : program.steps) {
+  for (auto at = needed.begin(); at != needed.end(); ++at) {
+    const ProgramStep& step = steps[*at];
     const bool is_counter = step.kind == StepKind::Evaluate && step.operation == Operation::LoopCounter;
     if (!is_counter || step.is_signed) continue;
-    const Affine& counter = slots[step.to];
+    StepIndex narrowest = *at;
+    for (auto next = at; next != needed.end(); ++next) {
+      const StepKind kind = steps[*next].kind;
+      const bool narrows = kind == StepKind::Restrict || kind == StepKind::Count;
+      if (narrows && steps[*next].c == narrowest) narrowest = *next;
+    }
+    const Affine& counter = values[narrowest];
     const bool is_known = counted_loops[step.value] && counter.unknown == UnknownReason::None;
     const Wide last = is_known ? counter.high() : Wide{0};
     if (LoopLasts::Loop* const found = lasts.find(step.value))
@@ -601,26 +634,40 @@ LoopLasts find_lasts(const AddressProgram& program, const std::vector<bool>& cou
 
 }  // namespace
 
-std::optional<Affine> evaluate(const AddressProgram& program, const LaunchArguments& launch,
-                               std::span<Affine> slots) {
-  Evaluator evaluator(launch, slots);
-  for (const ProgramStep& step : program.steps)
-    if (!evaluator.run(step)) return std::nullopt;
-  return slots[program.result];
+void StepValues::begin(std::size_t step_count, std::size_t place_count) {
+  if (values.size() < step_count) values.resize(step_count);
+  states.assign(step_count, State::NotRun);
+  possible_steps.assign(place_count, not_asked);
 }
 
-ExactPlace evaluate_exactly(const AddressProgram& program, const std::vector<bool>& counted_loops,
-                            const LaunchArguments& launch, std::span<Affine> slots) {
-  ExactPlace place;
-  if (!program.is_complete) return place;
-  if (!evaluate(program, launch, slots)) {
-    place.is_exact = true;
-    place.happens = false;
-    return place;
+bool evaluate(std::span<const ProgramStep> steps, std::span<const AccessPlace> places, std::size_t place,
+              const LaunchArguments& launch, StepValues& values) {
+  using State = StepValues::State;
+  const std::vector<StepIndex>& own = places[place].steps;
+  std::size_t& possible = values.possible_steps[place];
+  if (possible != StepValues::not_asked) return possible == own.size();
+  possible = 0;
+  if (place > 0 && values.possible_steps[place - 1] != StepValues::not_asked)
+    possible = std::min(places[place].common_step_count, values.possible_steps[place - 1]);
+  Evaluator evaluator(launch, values.values);
+  for (; possible < own.size(); ++possible) {
+    const StepIndex index = own[possible];
+    State& state = values.states[index];
+    if (state == State::NotRun) state = evaluator.run(steps[index], index) ? State::Made : State::Impossible;
+    if (state == State::Impossible) return false;
   }
-  LoopLasts lasts = find_lasts(program, counted_loops, slots);
-  ExactEvaluator(launch, slots, lasts, place).run(program);
-  return place;
+  return true;
+}
+
+ExactPlace evaluate_exactly(std::span<const ProgramStep> steps, const AccessPlace& place, StepIndex result,
+                            const std::vector<bool>& counted_loops, const LaunchArguments& launch,
+                            const StepValues& values, StepValues& exact) {
+  ExactPlace found;
+  const std::vector<StepIndex> needed = needed_steps(steps, place, result);
+  LoopLasts lasts = find_lasts(steps, needed, counted_loops, values.values);
+  exact.begin(steps.size(), 0);
+  ExactEvaluator(launch, exact.values, lasts, found).run(steps, needed, result);
+  return found;
 }
 
 }  // namespace firebreak::access

@@ -4,48 +4,63 @@
 #include <algorithm>
 #include <array>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 
 namespace firebreak::access {
 namespace {
 
 constexpr int most_depth = 1'000;
+constexpr std::size_t most_values = 4'096;  // of one place
 
-using SlotMap = std::unordered_map<ExpressionIndex, std::uint16_t>;
+// What holds an expression's value: an index into PlaceCompiler::values_of_slots_. A value that is narrowed
+// stays in its slot.
+using Slot = std::uint16_t;
+using SlotMap = std::unordered_map<ExpressionIndex, Slot>;
 
-class ProgramCompiler {
+class PlaceCompiler {
  public:
-  ProgramCompiler(const ThreadValues& values, const MemoryAccess& access,
-                  const std::vector<AccessCondition>& conditions)
-      : values_(values), pool_(values.pool), access_(access), conditions_(conditions) {}
+  PlaceCompiler(const ThreadValues& values, std::uint32_t block,
+                const std::vector<AccessCondition>& conditions, StepPool& steps)
+      : values_(values), pool_(values.pool), block_(block), conditions_(conditions), steps_(steps) {}
 
-  AddressProgram compile() {
+  CompiledPlace compile(const std::vector<ExpressionIndex>& addresses) {
     SlotMap slots;
     current_ = &slots;
     for (const AccessCondition& condition : conditions_) {
       is_needed_ = condition.is_needed;
       impose(condition.predicate);
     }
-    program_.result = slot_of(access_.address, 0);
-    program_.is_complete = !overflows_;
-    program_.slot_count = next_;
-    return std::move(program_);
+    CompiledPlace compiled;
+    for (const ExpressionIndex address : addresses) {
+      AddressProgram& program = compiled.programs.emplace_back();
+      program.result = value_of(slot_of(address, 0));
+      program.is_complete = !overflows_;
+    }
+    compiled.place = std::move(place_);
+    return compiled;
   }
 
  private:
-  std::uint16_t new_slot() {
-    if (next_ + 1 >= most_slots) overflows_ = true;
-    return overflows_ ? std::uint16_t{0} : next_++;
+  StepIndex value_of(Slot slot) const { return values_of_slots_[slot]; }
+
+  StepIndex add(const ProgramStep& step) {
+    const std::size_t index = overflows_ ? most_steps : steps_.add(step);
+    overflows_ = index == most_steps || place_.steps.size() > 4 * most_values;
+    if (overflows_) return 0;
+    const auto made = static_cast<StepIndex>(index);
+    // What is required stands before each restriction that follows from it.
+    const bool is_new = is_in_place_.emplace(made).second;
+    if (is_new || step.kind == StepKind::Require) place_.steps.push_back(made);
+    return made;
   }
 
-  ProgramStep& emit(StepKind kind) {
-    if (program_.steps.size() > std::size_t{4} * most_slots) overflows_ = true;
-    program_.steps.emplace_back();
-    ProgramStep& step = program_.steps.back();
-    step.kind = kind;
-    step.is_needed = is_needed_;
-    step.variable = first_step_variable + 4 * static_cast<std::uint32_t>(program_.steps.size());
-    return step;
+  Slot add_value(const ProgramStep& step) {
+    if (values_of_slots_.size() + 1 >= most_values) overflows_ = true;
+    const StepIndex value = add(step);
+    if (overflows_) return 0;
+    values_of_slots_.push_back(value);
+    return static_cast<Slot>(values_of_slots_.size() - 1);
   }
 
   void impose(ExpressionIndex predicate) {
@@ -57,11 +72,14 @@ class ProgramCompiler {
       return;
     }
     if (node.operation == Operation::Unknown) return;
-    const std::uint16_t slot = slot_of(predicate, 0);
-    emit(StepKind::Require).a = slot;
+    ProgramStep require;
+    require.kind = StepKind::Require;
+    require.is_needed = is_needed_;
+    require.a = value_of(slot_of(predicate, 0));
+    add(require);
     if (node.operation != Operation::Compare) return;
-    const std::uint16_t a = slot_of(node.operands[0], 0);
-    const std::uint16_t b = slot_of(node.operands[1], 0);
+    const Slot a = slot_of(node.operands[0], 0);
+    const Slot b = slot_of(node.operands[1], 0);
     narrow(node, node.compare, node.operands[0], a, b);
     narrow(node, mirrored(node.compare), node.operands[1], b, a);
   }
@@ -81,28 +99,30 @@ class ProgramCompiler {
     }
   }
 
-  void narrow(const Expression& node, ptx::Compare how, ExpressionIndex which, std::uint16_t to,
-              std::uint16_t other) {
+  void narrow(const Expression& node, ptx::Compare how, ExpressionIndex which, Slot narrowed, Slot other) {
     if (pool_[pool_.resolve(which)].operation == Operation::Constant) return;
-    ProgramStep& step = emit(StepKind::Restrict);
-    step.to = to;
-    step.b = other;
+    ProgramStep step;
+    step.kind = StepKind::Restrict;
+    step.is_needed = is_needed_;
+    step.b = value_of(other);
+    step.c = value_of(narrowed);
     step.compare = how;
     step.is_signed = node.is_signed;
     step.operand_width_bits = node.operand_width_bits;
+    values_of_slots_[narrowed] = add(step);
   }
 
-  std::uint16_t slot_of(ExpressionIndex index, int depth) {
+  Slot slot_of(ExpressionIndex index, int depth) {
     index = pool_.resolve(index);
     if (const auto found = current_->find(index); found != current_->end()) return found->second;
     const Expression node = pool_[index];
-    std::uint16_t slot = 0;
+    Slot slot = 0;
     if (depth > most_depth) {
-      slot = unknown_slot(node.width_bits, UnknownReason::Computed);
+      slot = unknown_slot(index, UnknownReason::Computed);
     } else if (node.operation == Operation::Phi) {
-      slot = joined_slot(node, depth);
+      slot = joined_slot(index, depth);
     } else if (node.operation == Operation::LoopCounter) {
-      slot = counter_slot(node);
+      slot = counter_slot(index);
     } else {
       slot = evaluated_slot(node, depth);
     }
@@ -110,88 +130,85 @@ class ProgramCompiler {
     return slot;
   }
 
-  std::uint16_t unknown_slot(std::uint8_t width_bits, UnknownReason reason) {
-    const std::uint16_t slot = new_slot();
-    ProgramStep& step = emit(StepKind::Evaluate);
+  // Another value than that of any other expression.
+  Slot unknown_slot(ExpressionIndex index, UnknownReason reason) {
+    ProgramStep step;
     step.operation = Operation::Unknown;
-    step.width_bits = width_bits;
+    step.width_bits = pool_[index].width_bits;
     step.reason = reason;
-    step.to = slot;
-    return slot;
+    step.value = std::uint64_t{1} << 32 | index;
+    return add_value(step);
   }
 
-  std::uint16_t evaluated_slot(const Expression& node, int depth) {
-    std::array<std::uint16_t, 3> operands{};
+  Slot evaluated_slot(const Expression& node, int depth) {
+    std::array<StepIndex, 3> operands{};
     for (std::size_t i = 0; i < operands.size(); ++i)
-      if (node.operands[i] != no_expression) operands[i] = slot_of(node.operands[i], depth + 1);
-    const std::uint16_t slot = new_slot();
-    ProgramStep& step = emit(StepKind::Evaluate);
+      if (node.operands[i] != no_expression) operands[i] = value_of(slot_of(node.operands[i], depth + 1));
+    ProgramStep step;
     step.operation = node.operation;
     step.width_bits = node.width_bits;
     step.operand_width_bits = node.operand_width_bits;
     step.is_signed = node.is_signed;
     step.compare = node.compare;
     step.reason = node.reason;
-    step.to = slot;
     step.a = operands[0];
     step.b = operands[1];
     step.c = operands[2];
     step.value = node.value;
-    return slot;
+    return add_value(step);
   }
 
   // Not the operands that come round a loop: what they are is not known here.
-  std::uint16_t joined_slot(const Expression& node, int depth) {
+  Slot joined_slot(ExpressionIndex index, int depth) {
+    const Expression node = pool_[index];
     const PhiNode& phi = values_.pool.phis[node.value];
     const bool comes_round = values_.graph.is_header(phi.block) && !phi.joins_entries;
     if (phi.operands.empty() || comes_round || phi.block == 0)
-      return unknown_slot(node.width_bits, UnknownReason::Loop);
-    std::uint16_t all = slot_of(phi.operands.front(), depth + 1);
+      return unknown_slot(index, UnknownReason::Loop);
+    Slot all = slot_of(phi.operands.front(), depth + 1);
     for (std::size_t i = 1; i < phi.operands.size(); ++i) {
-      const std::uint16_t one = slot_of(phi.operands[i], depth + 1);
+      const Slot one = slot_of(phi.operands[i], depth + 1);
       if (one == all) continue;
-      const std::uint16_t slot = new_slot();
-      ProgramStep& step = emit(StepKind::Hull);
-      step.to = slot;
-      step.a = all;
-      step.b = one;
+      ProgramStep step;
+      step.kind = StepKind::Hull;
+      step.a = value_of(all);
+      step.b = value_of(one);
       step.width_bits = node.width_bits;
-      all = slot;
+      all = add_value(step);
     }
     return all;
   }
 
   // How often a loop goes round: each test that all iterations pass bounds it.
-  std::uint16_t counter_slot(const Expression& node) {
+  Slot counter_slot(ExpressionIndex index) {
+    const Expression node = pool_[index];
     const auto loop = static_cast<std::uint32_t>(node.value);
     if (std::find(open_loops_.begin(), open_loops_.end(), loop) != open_loops_.end())
-      return unknown_slot(node.width_bits, UnknownReason::Loop);
+      return unknown_slot(index, UnknownReason::Loop);
     open_loops_.push_back(loop);
-    const std::uint16_t slot = emit_counter(loop, node.width_bits, false);
+    const Slot slot = add_counter(loop, node.width_bits, false);
     for (const LoopTest& test : values_.loop_tests[loop]) add_bound(test.goes_on, test.block, loop, slot);
     open_loops_.pop_back();
     return slot;
   }
 
-  std::uint16_t emit_counter(std::uint32_t loop, std::uint8_t width_bits, bool stands_still) {
-    const std::uint16_t slot = new_slot();
-    ProgramStep& step = emit(StepKind::Evaluate);
+  Slot add_counter(std::uint32_t loop, std::uint8_t width_bits, bool stands_still) {
+    ProgramStep step;
     step.operation = Operation::LoopCounter;
     step.value = loop;
-    step.to = slot;
     step.width_bits = width_bits;
     step.is_signed = stands_still;
-    return slot;
+    return add_value(step);
   }
 
   // The access happens only in iterations that have passed the test at the end of this block.
   bool passes(std::uint32_t loop, std::uint32_t block) const {
-    if (!values_.graph.loops[loop].body[access_.block]) return false;
+    if (!values_.graph.loops[loop].body[block_]) return false;
     return std::any_of(conditions_.begin(), conditions_.end(),
                        [block](const AccessCondition& condition) { return condition.block == block; });
   }
 
-  void add_bound(ExpressionIndex goes_on, std::uint32_t block, std::uint32_t loop, std::uint16_t slot) {
+  void add_bound(ExpressionIndex goes_on, std::uint32_t block, std::uint32_t loop, Slot slot) {
     goes_on = pool_.resolve(goes_on);
     const Expression node = pool_[goes_on];
     if (node.operation == Operation::And && node.width_bits == 1) {
@@ -204,20 +221,20 @@ class ProgramCompiler {
     // In slots of their own, where the counter is 0 and keeps its stride.
     SlotMap inside;
     SlotMap* const outside = std::exchange(current_, &inside);
-    const std::uint16_t still = emit_counter(loop, 64, true);
+    const Slot still = add_counter(loop, 64, true);
     for (const ExpressionIndex counter : values_.loop_counters[loop]) inside.emplace(counter, still);
-    const std::uint16_t a = slot_of(node.operands[0], 0);
-    const std::uint16_t b = slot_of(node.operands[1], 0);
+    ProgramStep step;
+    step.kind = StepKind::Count;
+    step.a = value_of(slot_of(node.operands[0], 0));
+    step.b = value_of(slot_of(node.operands[1], 0));
     current_ = outside;
-    ProgramStep& step = emit(StepKind::Count);
-    step.to = slot;
-    step.a = a;
-    step.b = b;
+    step.c = value_of(slot);
     step.compare = node.compare;
     step.is_signed = node.is_signed;
     step.operand_width_bits = node.operand_width_bits;
     step.value = loop;
     step.operation = passes(loop, block) ? Operation::Select : Operation::Constant;
+    values_of_slots_[slot] = add(step);
   }
 
   enum class Shape : std::uint8_t { Free, Linear, Other };
@@ -275,21 +292,49 @@ class ProgramCompiler {
 
   const ThreadValues& values_;
   const ExpressionPool& pool_;
-  const MemoryAccess& access_;
+  const std::uint32_t block_;
   const std::vector<AccessCondition>& conditions_;
-  AddressProgram program_;
+  StepPool& steps_;
+  AccessPlace place_;
+  std::unordered_set<StepIndex> is_in_place_;
   SlotMap* current_ = nullptr;
+  std::vector<StepIndex> values_of_slots_{0};  ///< the first is for what has no room
   std::vector<std::uint32_t> open_loops_;
-  std::uint16_t next_ = 1;
   bool is_needed_ = true;
   bool overflows_ = false;
 };
 
 }  // namespace
 
-AddressProgram compile_address(const ThreadValues& values, const MemoryAccess& access,
-                               const std::vector<AccessCondition>& conditions) {
-  return ProgramCompiler(values, access, conditions).compile();
+std::size_t StepPool::Hash::operator()(const ProgramStep& step) const {
+  std::uint64_t hash = 0;
+  const auto mix = [&hash](std::uint64_t word) {
+    hash = (hash ^ word) * 0x9E37'79B9'7F4A'7C15U;
+    hash ^= hash >> 32;
+  };
+  mix(static_cast<std::uint64_t>(step.kind) | static_cast<std::uint64_t>(step.operation) << 8 |
+      std::uint64_t{step.width_bits} << 16 | std::uint64_t{step.operand_width_bits} << 24 |
+      static_cast<std::uint64_t>(step.compare) << 32 | std::uint64_t{step.is_signed} << 40 |
+      std::uint64_t{step.is_needed} << 41);
+  mix(step.a | std::uint64_t{step.b} << 16 | std::uint64_t{step.c} << 32);
+  mix(step.value);
+  return hash;
+}
+
+std::size_t StepPool::add(ProgramStep step) {
+  step.variable = 0;
+  if (const auto found = index_.find(step); found != index_.end()) return found->second;
+  if (steps_.size() == most_steps) return most_steps;
+  index_.emplace(step, static_cast<StepIndex>(steps_.size()));
+  step.variable = first_step_variable + 4 * static_cast<std::uint32_t>(steps_.size());
+  steps_.push_back(step);
+  return steps_.size() - 1;
+}
+
+CompiledPlace compile_place(const ThreadValues& values, std::uint32_t block,
+                            const std::vector<AccessCondition>& conditions,
+                            const std::vector<ExpressionIndex>& addresses, StepPool& pool) {
+  return PlaceCompiler(values, block, conditions, pool).compile(addresses);
 }
 
 }  // namespace firebreak::access

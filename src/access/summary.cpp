@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <map>
 #include <tuple>
+#include <utility>
 
 #include "access/certainty.h"
 #include "ptx/dump.h"
@@ -131,6 +132,7 @@ class Summariser {
       summary_.refusal = "it has more than " + std::to_string(most_groups) + " accesses";
       return std::move(summary_);
     }
+    compile_places();
     note_relevant();
     note_order();
     return std::move(summary_);
@@ -218,13 +220,54 @@ class Summariser {
       group.offset_bytes += pool[addend].value;
       start.address = pool.resolve(node.operands[0]);
     }
-    ProgramKey key{start.address, values_->graph.blocks[access.block].loop, {}};
-    for (const AccessCondition& each : group.conditions)
-      key.conditions.emplace_back(each.predicate, each.block, each.is_needed);
-    const auto [found, is_new] =
-        programs_.try_emplace(std::move(key), static_cast<std::uint32_t>(summary_.programs.size()));
-    if (is_new) summary_.programs.push_back(compile_address(*values_, start, group.conditions));
+    const std::uint32_t place = find_place(access, group.conditions);
+    const auto [found, is_new] = programs_.try_emplace({place, start.address}, summary_.programs.size());
+    if (is_new) {
+      waiting_[place].addresses.push_back(start.address);
+      waiting_[place].programs.push_back(found->second);
+      summary_.programs.emplace_back().place = place;
+    }
     group.program = found->second;
+  }
+
+  std::uint32_t find_place(const MemoryAccess& access, const std::vector<AccessCondition>& conditions) {
+    PlaceKey key{values_->graph.blocks[access.block].loop, {}};
+    for (const AccessCondition& each : conditions)
+      key.conditions.emplace_back(each.predicate, each.block, each.is_needed);
+    const auto [found, is_new] = places_.try_emplace(std::move(key), waiting_.size());
+    if (is_new) waiting_.push_back({access.block, conditions, {}, {}});
+    return found->second;
+  }
+
+  void compile_places() {
+    StepPool steps;
+    for (const WaitingPlace& each : waiting_) {
+      CompiledPlace compiled = compile_place(*values_, each.block, each.conditions, each.addresses, steps);
+      for (std::size_t i = 0; i < each.programs.size(); ++i) {
+        compiled.programs[i].place = static_cast<std::uint32_t>(summary_.places.size());
+        summary_.programs[each.programs[i]] = compiled.programs[i];
+      }
+      if (!summary_.places.empty()) note_common(summary_.places.back(), compiled.place);
+      summary_.places.push_back(std::move(compiled.place));
+    }
+    summary_.steps = steps.take();
+    for (const AccessGroup& group : summary_.groups) note_covered(group, summary_.programs[group.program]);
+  }
+
+  static void note_covered(const AccessGroup& group, AddressProgram& program) {
+    OffsetRange& covered = group.kind == ptx::EffectKind::Read ? program.reads : program.writes;
+    const auto begin = static_cast<std::int64_t>(group.offset_bytes);
+    const std::int64_t end = begin + group.width_bytes;
+    covered = covered.is_empty() ? OffsetRange{begin, end}
+                                 : OffsetRange{std::min(covered.begin, begin), std::max(covered.end, end)};
+    program.base = group.base;
+    program.has_atomics = program.has_atomics || group.kind == ptx::EffectKind::Atomic;
+  }
+
+  static void note_common(const AccessPlace& before, AccessPlace& place) {
+    const auto differ =
+        std::mismatch(place.steps.begin(), place.steps.end(), before.steps.begin(), before.steps.end());
+    place.common_step_count = static_cast<std::size_t>(differ.first - place.steps.begin());
   }
 
   std::string name_of(std::uint32_t instruction) const {
@@ -245,13 +288,11 @@ class Summariser {
 
   void note_relevant() {
     std::vector<bool> used(summary_.parameter_bytes, false);
-    for (const AddressProgram& program : summary_.programs) {
-      for (const ProgramStep& step : program.steps) {
-        if (step.kind != StepKind::Evaluate) continue;
-        summary_.uses_variables = summary_.uses_variables || step.operation == Operation::Variable;
-        if (step.operation != Operation::Parameter) continue;
-        for (std::size_t i = 0; i < step.width_bits / 8U; ++i) used[step.value + i] = true;
-      }
+    for (const ProgramStep& step : summary_.steps) {
+      if (step.kind != StepKind::Evaluate) continue;
+      summary_.uses_variables = summary_.uses_variables || step.operation == Operation::Variable;
+      if (step.operation != Operation::Parameter) continue;
+      for (std::size_t i = 0; i < step.width_bits / 8U; ++i) used[step.value + i] = true;
     }
     for (std::size_t i = 0; i < used.size(); ++i) {
       if (!used[i]) continue;
@@ -265,14 +306,21 @@ class Summariser {
   const ptx::Function& kernel_;
   const ThreadValues* values_ = nullptr;
   CertaintyFinder* certainty_ = nullptr;
-  // What a program depends on; `loop` is the innermost one around the access.
-  struct ProgramKey {
-    ExpressionIndex address = no_expression;
+  // `loop` is the innermost one around the access.
+  struct PlaceKey {
     std::uint32_t loop = ptx::no_index;
     std::vector<std::tuple<ExpressionIndex, std::uint32_t, bool>> conditions;
-    auto operator<=>(const ProgramKey&) const = default;
+    auto operator<=>(const PlaceKey&) const = default;
   };
-  std::map<ProgramKey, std::uint32_t> programs_;
+  struct WaitingPlace {
+    std::uint32_t block = 0;
+    std::vector<AccessCondition> conditions;
+    std::vector<ExpressionIndex> addresses;
+    std::vector<std::uint32_t> programs;  ///< of these
+  };
+  std::map<PlaceKey, std::uint32_t> places_;
+  std::map<std::pair<std::uint32_t, ExpressionIndex>, std::uint32_t> programs_;
+  std::vector<WaitingPlace> waiting_;  ///< by place
   KernelSummary summary_;
 };
 

@@ -14,19 +14,6 @@
 
 namespace firebreak::access {
 
-/// What an address starts from.
-enum class BaseKind : std::uint8_t {
-  Unknown,
-  Parameter,  ///< a pointer in the parameter block
-  Variable,   ///< a variable of the module
-};
-struct AddressBase {
-  BaseKind kind = BaseKind::Unknown;
-  std::uint64_t value = 0;         ///< byte offset in the parameter block, or index of the variable
-  bool has_second = false;         ///< two 64-bit parameters are added: one of them is the pointer
-  std::uint64_t second_value = 0;  ///< the other's offset
-};
-
 /// One access of one instruction, of all threads.
 struct AccessGroup {
   ptx::EffectKind kind = ptx::EffectKind::None;
@@ -53,6 +40,8 @@ struct KernelSummary {
   std::string kernel;
   std::string refusal;  ///< why nothing is known of any launch; empty: something is
   std::vector<AccessGroup> groups;
+  std::vector<ProgramStep> steps;        ///< each needs earlier ones only
+  std::vector<AccessPlace> places;       ///< shared by groups under the same conditions
   std::vector<AddressProgram> programs;  ///< shared by groups a constant apart, under the same conditions
   std::vector<ptx::Parameter> parameters;
   std::vector<std::string> variables;  ///< names of the module's

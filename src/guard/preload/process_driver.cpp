@@ -11,6 +11,7 @@
 #include "guard/preload/process_guard.h"
 #include "guard/say.h"
 #include "os/self.h"
+#include "record/front.h"
 #include "virtual/calls.h"
 
 namespace firebreak::guard {
@@ -71,6 +72,16 @@ bool start_virtual_driver(const cuda::Backend& own_driver, const cuda::Driver& l
   return true;
 }
 
+void record_launches(cuda::Backend& functions) {
+  const auto folder = os::environment_variable(record::folder_variable);
+  if (!folder) return;
+  auto recording = record::start_recording(functions, *folder);
+  if (recording)
+    functions = *recording;
+  else
+    say("launches are not recorded: " + to_string(recording.error()));
+}
+
 }  // namespace
 
 Bypass::Bypass() : before_(std::exchange(bypassed, true)) {}
@@ -99,6 +110,7 @@ constinit cuda::Backend ProcessDriver::functions_{};
     auto in_front = cuda::Driver::in_front_of(*known_library, functions_.cuGetProcAddress_v2);
     seen_driver = in_front ? in_front->release() : nullptr;
   }
+  if (known_library != nullptr) record_launches(functions_);
   found_.store(true, std::memory_order_release);
 }
 

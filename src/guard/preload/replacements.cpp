@@ -10,6 +10,7 @@
 #include "guard/preload/process_guard.h"
 #include "guard/preload/ways.h"
 #include "os/self.h"
+#include "record/front.h"
 #include "virtual/calls.h"
 
 namespace firebreak::guard {
@@ -54,18 +55,20 @@ void* replacement_of_symbol(std::string_view name, const void* found) {
   (void)ProcessDriver::library(found);
   const Replacement each = replacement_of(function);
   void* const ours = function->symbol == name ? each.function : each.per_thread;
-  const bool is_guards = is_wanted(function, ours) && ProcessGuard::get(found) != nullptr;
-  if (virtual_driver::process() != nullptr && !is_guards) return virtual_driver::stub_of_symbol(name);
-  return is_guards ? ours : nullptr;
+  if (is_wanted(function, ours) && ProcessGuard::get(found) != nullptr) return ours;
+  if (void* const recording = record::recording_symbol(name)) return recording;
+  return virtual_driver::process() == nullptr ? nullptr : virtual_driver::stub_of_symbol(name);
 }
 
 void* replacement_of_entry_point(std::string_view name, int cuda_version, std::uint64_t flags) {
   const abi::CudaFunction* const function = abi::cuda_function_at(name, cuda_version);
   const Replacement ours = replacement_of(function);
-  const bool is_guards = is_wanted(function, ours.function) && ProcessGuard::get() != nullptr;
-  if (virtual_driver::process() != nullptr && !is_guards)
-    return virtual_driver::stub_of_entry_point(name, cuda_version, flags);
-  if (!is_guards) return nullptr;
+  if (!is_wanted(function, ours.function) || ProcessGuard::get() == nullptr) {
+    if (void* const recording = record::recording_entry_point(name, cuda_version, flags)) return recording;
+    return virtual_driver::process() == nullptr
+               ? nullptr
+               : virtual_driver::stub_of_entry_point(name, cuda_version, flags);
+  }
   const bool per_thread = (flags & CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM) != 0;
   return per_thread && ours.per_thread != nullptr ? ours.per_thread : ours.function;
 }

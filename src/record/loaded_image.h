@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+/// The code that a program has loaded, and what of it its GPU runs.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "fatbin/image.h"
+
+namespace firebreak::record {
+
+enum class CodeForm {
+  Ptx,          ///< the driver compiles it: the text is known
+  MachineCode,  ///< the driver takes it as it is
+  Unknown,      ///< it is not certain what the driver takes
+};
+
+/// What the driver takes of an image.
+struct ChosenCode {
+  CodeForm form = CodeForm::Unknown;
+  std::string text;  ///< PTX; else what was loaded, if the program made it itself
+};
+
+/// One image, from when it is loaded.
+class LoadedImage {
+ public:
+  /// Bytes that may not stay where they are are copied.
+  explicit LoadedImage(const void* image);
+  /// A file's content.
+  explicit LoadedImage(std::string content) : copy_(std::move(content)), bytes_(copy_), is_own_(true) {}
+  LoadedImage(const LoadedImage&) = delete;
+  LoadedImage& operator=(const LoadedImage&) = delete;
+
+  /// The same for the same bytes; empty: they are not known.
+  std::string name() const;
+  /// Takes machine code for that GPU if there is some, else the newest PTX that the GPU takes.
+  ChosenCode choose(const fatbin::TargetGpu& gpu) const;
+
+ private:
+  std::string copy_;
+  std::string_view bytes_;
+  bool is_own_ = false;  ///< no part of a program's or library's file
+  bool needs_linking_ = false;
+};
+
+}  // namespace firebreak::record
