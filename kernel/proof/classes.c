@@ -241,6 +241,8 @@ const struct fault_class fault_classes[] = {
 	  .counts = "fault gone unsupported", .as_ever = true },
 	{ "killed too early, a slow bottom half", killed_too_early, 1, .kill = true, .short_grace_ms = 100, .test_delay_ms = 20,
 	  .counts = "fault gone unsupported", .as_ever = true },
+	{ "processes of one user die one after another", die_one_after_another, 1, .kill = true, .no_fault = true, .deaths = 6,
+	  .max_graces = 2, .looks = 2, .counts = "graces_cut" },
 	{ "the mode is turned off", mode_turned_off, 1, .mode_off = true },
 	{ "killed, clients without an mm", killed, 1, .kill = true, .without_mm = true },
 	{ "a new range over a sink", range_over_sink, 1, .looks = 1, .kill_delay_ms = 10000 },

@@ -359,6 +359,7 @@ struct verdict play(const struct fault_class *class, uint32_t seed)
 	struct settings settings = {
 		.kill_delay_ms = class->kill_delay_ms,
 		.max_table_kib = class->max_table_kib,
+	uint32_t max_graces;
 		.max_repeats = class->max_repeats,
 		.max_failures = class->test_fails,
 		.mode = class->report ? 1 : 0,
@@ -374,6 +375,7 @@ struct verdict play(const struct fault_class *class, uint32_t seed)
 	exchange_settings(&settings);
 	verdict = play_once(class, seed, grace_ms);
 	verdict.took_ms = now_ms() - since_ms;
+	exchange(&settings->max_graces, "max_graces");
 	exchange_settings(&settings);
 	module_set("grace_ms", grace_ms);
 	module_set("test_delay_ms", 0);
@@ -384,6 +386,7 @@ struct verdict play(const struct fault_class *class, uint32_t seed)
 		module_set("mode", 2);
 	if (class->test_fails)
 		verdict.fell_back = module_set("mode", 2) == 1;
+		.max_graces = class->max_graces,
 	model_set("sparse_faults", 0);
 	model_set("fatal_client", 0);
 	return verdict;

@@ -60,6 +60,7 @@ struct fault_class {
 	bool to_the_end;	/* the neighbours work until nothing of it is left, not only until its process has ended */
 	bool no_fault;		/* nobody faults: the stock module's neighbours live too */
 	bool no_grace;		/* it leaves in good order, so nothing is to be kept for it */
+	uint32_t deaths;	/* of processes of its besides, each of which has a grace time */
 	void (*prepare)(void);	/* in the faulter's process, before it opens anything */
 	bool as_ever;		/* nobody can tell whose fault it is: the patched module leaves it as it was */
 	uint32_t test_delay_ms;	/* the patched module looks that much later for whom an error concerns */
@@ -68,6 +69,7 @@ struct fault_class {
 	uint32_t kill_delay_ms;	/* from the event to SIGKILL; 0 for what the module has */
 	uint32_t max_table_kib;
 	uint32_t max_repeats;	/* how often the module tries to help at one sink; 0 for what it has */
+	uint32_t max_graces;	/* grace times of one user's at once; 0 for what the module has */
 	uint32_t table_kib_at_most;	/* what they are to take, 0 for nothing to be looked at */
 	uint32_t contained_at_most;	/* in how many faults it has to be over, 0 for any number */
 	uint32_t contained_at_least;	/* how many faults have to be contained: a sink is not to reach further than it may */

@@ -30,7 +30,7 @@ static bool as_expected(const struct fault_class *class, const struct verdict *v
 		return verdict->innocents_live && verdict->resets == 0 && verdict->clean;
 	if (!patched)
 		return !verdict->innocents_live && verdict->resets > 0 && verdict->clean;
-	if (verdict->deferred > (class->no_grace ? 0 : class->faulters) && !class->without_mm)
+	if (verdict->deferred > (class->no_grace ? 0 : class->faulters + class->deaths) && !class->without_mm)
 		return false;
 	if (class->table_kib_at_most && (verdict->table_kib == 0 || verdict->table_kib > class->table_kib_at_most))
 		return false;

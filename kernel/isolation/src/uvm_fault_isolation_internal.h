@@ -5,6 +5,7 @@
 #define __UVM_FAULT_ISOLATION_INTERNAL_H__
 
 #include <linux/bitmap.h>
+#include <linux/cred.h>
 #include <linux/pid.h>
 #include <linux/sched.h>
 #include <linux/workqueue.h>
@@ -79,6 +80,9 @@ struct uvm_fault_isolation_client_struct
     struct pid *process;
     char command[TASK_COMM_LEN];
 
+    // Of that process, when it initialized the VA space
+    kuid_t user;
+
     // In which it was then, with a reference; NULL in a kernel without control groups
     struct cgroup *cgroup;
 
@@ -123,6 +127,12 @@ struct uvm_fault_isolation_client_struct
     struct delayed_work grace_work;
     NvU64 grace_start;
     struct file *grace_file;
+
+    // Among all in their grace times, in the order in which they died; under the list's lock
+    struct list_head grace_node;
+
+    // Its user has too many of them, so it ends with the next look
+    bool is_grace_cut;
 };
 
 #define UVM_FAULT_ISOLATION_MAX_ENTRIES 512
@@ -165,6 +175,7 @@ bool uvm_fault_isolation_alone(void);
 bool uvm_fault_isolation_opt_in(void);
 NvU32 uvm_fault_isolation_kill_delay_ms(void);
 NvU32 uvm_fault_isolation_grace_ms(void);
+NvU32 uvm_fault_isolation_max_graces(void);
 NvU32 uvm_fault_isolation_test_delay_ms(void);
 bool uvm_fault_isolation_test_fails(void);
 bool uvm_fault_isolation_test_self_fails(void);
@@ -186,6 +197,8 @@ void uvm_fault_isolation_log_clients(NvS64 change);
 void uvm_fault_isolation_log_sinks(NvS64 change);
 void uvm_fault_isolation_log_table_bytes(NvS64 change);
 const char *uvm_fault_isolation_class_string(uvm_fault_isolation_class_t fault_class);
+void uvm_fault_isolation_log_graces(NvS64 change);
+void uvm_fault_isolation_log_grace_cut(void);
 const char *uvm_fault_isolation_outcome_string(uvm_fault_isolation_outcome_t outcome);
 
 // uvm_fault_isolation_gpu.c: whether the GPU, which has to be added, gave a sparse entry back as it was written.

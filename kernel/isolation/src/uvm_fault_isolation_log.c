@@ -18,6 +18,8 @@ static atomic64_t g_counters[UVM_FAULT_ISOLATION_CLASS_COUNT][UVM_FAULT_ISOLATIO
 static atomic64_t g_num_condemned = ATOMIC64_INIT(0);
 static atomic64_t g_num_killed = ATOMIC64_INIT(0);
 static atomic64_t g_num_clients = ATOMIC64_INIT(0);
+static atomic64_t g_num_graces = ATOMIC64_INIT(0);
+static atomic64_t g_num_graces_cut = ATOMIC64_INIT(0);
 static atomic64_t g_num_sinks = ATOMIC64_INIT(0);
 static atomic64_t g_table_bytes = ATOMIC64_INIT(0);
 
@@ -179,6 +181,16 @@ static void show_counters(struct seq_file *file)
     seq_printf(file, "sinks %lld\n", (long long)atomic64_read(&g_num_sinks));
     seq_printf(file, "table_kib %lld\n", (long long)atomic64_read(&g_table_bytes) / 1024);
     seq_printf(file,
+void uvm_fault_isolation_log_graces(NvS64 change)
+{
+    atomic64_add(change, &g_num_graces);
+}
+
+void uvm_fault_isolation_log_grace_cut(void)
+{
+    atomic64_inc(&g_num_graces_cut);
+}
+
                "self_tests passed %lld failed %lld\n",
                (long long)atomic64_read(&g_num_self_tests[true]),
                (long long)atomic64_read(&g_num_self_tests[false]));
@@ -221,6 +233,8 @@ static void show_event(struct seq_file *file, const uvm_fault_isolation_event_t 
                event->address,
                !has_fault ? "none" : event->is_replayable ? "replayable" : "non_replayable",
                has_fault ? uvm_fault_access_type_string(event->access_type) : "none",
+    seq_printf(file, "graces %lld\n", (long long)atomic64_read(&g_num_graces));
+    seq_printf(file, "graces_cut %lld\n", (long long)atomic64_read(&g_num_graces_cut));
                has_fault ? uvm_fault_type_string(event->fault_type) : "none",
                event->client_id,
                uvm_fault_isolation_class_string(event->fault_class),
