@@ -72,6 +72,7 @@ NV_STATUS uvm_fault_isolation_end_init(void)
 
 void uvm_fault_isolation_end_exit(void)
 {
+    remove_proc_subtree(UVM_FAULT_ISOLATION_GRACES_PATH, NULL);
     remove_proc_subtree(UVM_FAULT_ISOLATION_CONDEMNED_PATH, NULL);
 
     if (g_grace_queue)
@@ -181,7 +182,6 @@ static void continue_grace(uvm_fault_isolation_client_t *client)
     queue_delayed_work(g_grace_queue, &client->grace_work, msecs_to_jiffies(delay_ms));
 }
 
-// The module stays as long as the VA space; who unloads it afterwards waits for the queue
 // Memory stays with each of them, so no user has more than so many: the oldest, whose kernels are the likeliest to have
 // ended, goes for the newest. Those of other users stay what they are.
 static void keep_for_grace(uvm_fault_isolation_client_t *client)
@@ -221,13 +221,14 @@ static void keep_no_longer(uvm_fault_isolation_client_t *client)
     uvm_fault_isolation_log_graces(-1);
 }
 
+// The module stays as long as the VA space; who unloads it afterwards waits for the queue
 static void start_grace(uvm_fault_isolation_client_t *client)
 {
     __module_get(THIS_MODULE);
     log_termination(client);
     client->grace_start = get_jiffies_64();
-    continue_grace(client);
     keep_for_grace(client);
+    continue_grace(client);
 }
 
 // What the release of the descriptor for the mm would have done. The last reference to the VA space's own descriptor may go here.
@@ -269,6 +270,7 @@ static void grace_over_entry(struct work_struct *work)
         return;
     }
 
+    keep_no_longer(client);
     UVM_ENTRY_VOID(grace_over(client));
     module_put(THIS_MODULE);
 }
@@ -303,9 +305,9 @@ bool uvm_fault_isolation_defer_va_space_destroy(uvm_va_space_t *va_space)
 void uvm_fault_isolation_end_client_init(uvm_fault_isolation_client_t *client)
 {
     INIT_LIST_HEAD(&client->condemned_node);
+    INIT_LIST_HEAD(&client->grace_node);
     INIT_DELAYED_WORK(&client->kill_work, kill_client);
     INIT_DELAYED_WORK(&client->grace_work, grace_over_entry);
-    INIT_LIST_HEAD(&client->grace_node);
 }
 
 // The grace is over when this runs, as it is what destroys the VA space, if it was started at all.

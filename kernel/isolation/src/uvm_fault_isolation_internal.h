@@ -190,15 +190,18 @@ NV_STATUS uvm_fault_isolation_log_init(void);
 void uvm_fault_isolation_log_exit(void);
 void uvm_fault_isolation_log(uvm_fault_isolation_event_t *event);
 void uvm_fault_isolation_log_time(NvU32 duration_us);
+
+// A replayable fault was dealt with in this hold of its GPU's service lock, which is held.
+void uvm_fault_isolation_log_stall(NvU32 gpu_index, NvU64 hold, NvU64 start_ns, NvU64 end_ns);
 void uvm_fault_isolation_log_condemned(void);
 void uvm_fault_isolation_log_killed(void);
 void uvm_fault_isolation_log_self_test(bool passed);
 void uvm_fault_isolation_log_clients(NvS64 change);
+void uvm_fault_isolation_log_graces(NvS64 change);
+void uvm_fault_isolation_log_grace_cut(void);
 void uvm_fault_isolation_log_sinks(NvS64 change);
 void uvm_fault_isolation_log_table_bytes(NvS64 change);
 const char *uvm_fault_isolation_class_string(uvm_fault_isolation_class_t fault_class);
-void uvm_fault_isolation_log_graces(NvS64 change);
-void uvm_fault_isolation_log_grace_cut(void);
 const char *uvm_fault_isolation_outcome_string(uvm_fault_isolation_outcome_t outcome);
 
 // uvm_fault_isolation_gpu.c: whether the GPU, which has to be added, gave a sparse entry back as it was written.

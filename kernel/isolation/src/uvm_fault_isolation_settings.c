@@ -153,7 +153,7 @@ void uvm_fault_isolation_note_failure(void)
 
     // Root may have changed it meanwhile
     if (cmpxchg(&mode.value, UVM_FAULT_ISOLATION_MODE_ON, UVM_FAULT_ISOLATION_MODE_REPORT) == UVM_FAULT_ISOLATION_MODE_ON)
-        UVM_ERR_PRINT("Fault isolation only reports from now on: %u faults could not be contained\n", most);
+        pr_warn("Fault isolation only reports from now on: %u faults could not be contained\n", most);
 }
 
 NvU64 uvm_fault_isolation_max_table_bytes(void)
