@@ -135,4 +135,5 @@ static void __exit model_exit(void)
 module_init(model_init);
 module_exit(model_exit);
 MODULE_LICENSE("Dual MIT/GPL");
+MODULE_VERSION(NV_VERSION_STRING); /* as nvidia.ko has it */
 MODULE_DESCRIPTION("A GPU and its resource manager in software, for nvidia-uvm");

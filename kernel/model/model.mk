@@ -10,7 +10,7 @@ model: $(model_module)
 $(model_module): $(model_sources) $(here)/model/features $(stock_module)
 	@echo "building the model (log: $(build)/model.log)"
 	@mkdir -p $(@D) && cp -u --preserve=timestamps $(model_sources) $(@D)
-	+@$(MAKE) --no-print-directory -C $(KERNEL) M=$(@D) MODEL_UVM=$(build)/stock \
+	+@$(MAKE) --no-print-directory -C $(KERNEL) M=$(@D) MODEL_UVM=$(build)/stock MODEL_VERSION=$(VERSION) \
 	  MODEL_DEFINES="$$($(here)/model/features $(source)/common/inc | tr '\n' ' ')" modules >$(build)/model.log 2>&1 || \
 	  { grep -E 'error|warning' -A4 $(build)/model.log | head -n 60 >&2; exit 1; }
 	@lacking=$$(comm -23 <(nm -u $(stock_module) | grep -o 'nvUvmInterface.*' | sort) <(nm $@ | awk '$$2 == "T" { print $$3 }' | sort)); \

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 /* Faults of clients that would rather not be ended, or would rather that others were. */
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
@@ -30,6 +32,13 @@
 #define TAKEN_IN	8
 #define POOL		0x700000000UL
 #define LONG_REPEAT	400000000U
+#define GRACES		"/proc/driver/nvidia-uvm/fault_isolation_graces"
+#define FIRST_NUMBER	10
+#define SOME_USER	1000
+#define OTHER_USER	2000
+#define OTHERS_COUNT	5
+#define OTHERS_KEPT	2
+#define STEP_US		10000
 
 static struct {
 	struct client *client;
@@ -301,4 +310,54 @@ uint32_t killed_too_early(struct client *client, struct scene *scene)
 
 	*(volatile char *)(uintptr_t)store.address = 1;
 	return launch(client, PROOF_CHANNEL_SM, 1, &store, 1, LONG_REPEAT);
+}
+
+/* A client of the same group, of a process of that user, that dies with all that it has. */
+static void die_as(uint32_t number, uid_t user)
+{
+	pid_t child = fork();
+
+	if (child == 0) {
+		if (setuid(user) != 0)
+			die("setuid");
+		client_open(number, 0);
+		kill(getpid(), SIGKILL);
+	}
+	waitpid(child, NULL, 0);
+}
+
+/* Of whose processes the VA spaces are kept now. */
+static uint32_t kept(uid_t user)
+{
+	FILE *graces = fopen(GRACES, "r");
+	char line[256], whose[32];
+	uint32_t count = 0;
+
+	if (!graces)
+		return 0;
+	snprintf(whose, sizeof(whose), "kept uid=%u ", user);
+	while (fgets(line, sizeof(line), graces))
+		count += strncmp(line, whose, strlen(whose)) == 0;
+	fclose(graces);
+	return count;
+}
+
+/*
+ * One user's processes die again and again, and each would keep its memory. Only so many do; the first one, of another
+ * user, keeps what it has. The grace time is a minute here, so that none ends by itself meanwhile.
+ */
+uint32_t die_one_after_another(struct client *client, struct scene *scene)
+{
+	uint32_t i, waited;
+
+	if (chmod("/dev/nvidia-uvm", 0666) != 0 || chmod("/dev/gpu-model", 0666) != 0)
+		die("chmod");
+	die_as(FIRST_NUMBER, SOME_USER);
+	for (i = 1; i <= OTHERS_COUNT; i++)
+		die_as(FIRST_NUMBER + i, OTHER_USER);
+	for (waited = 0; waited < WAIT_MS * 1000 && kept(OTHER_USER) > OTHERS_KEPT; waited += STEP_US)
+		usleep(STEP_US);
+	found(client, scene, kept(OTHER_USER) == OTHERS_KEPT);
+	found(client, scene, kept(SOME_USER) == 1);
+	return 0;
 }

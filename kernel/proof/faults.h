@@ -37,6 +37,7 @@ fault_function fatal_type;
 fault_function beside_semaphore_pool;
 fault_function child_maps;
 fault_function killed_too_early;
+fault_function die_one_after_another;
 fault_function storm_around_freed;
 fault_function bound_lowered;
 fault_function bound_lowered_around_freed;

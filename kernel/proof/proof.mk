@@ -21,6 +21,13 @@ $(guest_image):
 	@$(here)/proof/unpack $@
 	@rm -f $(@D)/linux-image-$(release)_*.deb
 
+# another_version,FOLDER,NAME,EDIT: the model, as an nvidia.ko of another version, or of none.
+define another_version
+objcopy -O binary --only-section=.modinfo --set-section-flags .modinfo=alloc $(1)/gpu-model.ko $(1)/modinfo && \
+  sed -z -i '$(3)' $(1)/modinfo && \
+  objcopy --update-section .modinfo=$(1)/modinfo $(1)/gpu-model.ko $(1)/gpu-model-$(2).ko && rm $(1)/modinfo
+endef
+
 # The model's exports lose their versions: nvidia-uvm.ko was built without knowing them.
 $(build)/proof/%.img: $(build)/%/nvidia-uvm.ko $(model_module) $(proof_program) $(here)/proof/init
 	@rm -rf $(@D)/$*.root && mkdir -p $(@D)/$*.root/bin $(@D)/$*.root/proc $(@D)/$*.root/sys $(@D)/$*.root/dev
@@ -28,6 +35,8 @@ $(build)/proof/%.img: $(build)/%/nvidia-uvm.ko $(model_module) $(proof_program) 
 	@cp $(here)/proof/init $(proof_program) $(@D)/$*.root/
 	@objcopy --strip-debug $< $(@D)/$*.root/nvidia-uvm.ko
 	@objcopy --strip-debug -R __kcrctab $(model_module) $(@D)/$*.root/gpu-model.ko
+	@$(call another_version,$(@D)/$*.root,other,s/^version=.*/version=1.2.3/)
+	@$(call another_version,$(@D)/$*.root,nameless,/^version=/d)
 	@cd $(@D)/$*.root && find . | cpio -o -H newc --quiet | gzip -1 >$@
 	@rm -rf $(@D)/$*.root
 
@@ -60,8 +69,14 @@ guest = GUEST_TIMEOUT_S=$(3) $(here)/proof/run.sh $(IMAGE) $(build)/proof/$(1).i
 repository_commit = $(shell git -C $(here) log -1 --format=%h --abbrev=12 -- . 2>/dev/null)
 
 # Each run has a guest of its own, which waits half of the time: two processors take make -j4.
-.PHONY: test conformance hopper turing classes classes-stock classes-patched mistakes schedules $(CLASS_PARTS:%=classes-patched-%)
-test: conformance mistakes classes schedules
+.PHONY: test load conformance hopper turing classes classes-stock classes-patched mistakes schedules $(CLASS_PARTS:%=classes-patched-%)
+test: load conformance mistakes classes schedules
+
+# Beside an nvidia.ko of another version the patched module does not load; beside its own it does, and works.
+load: $(build)/proof/patched.img $(IMAGE)
+	@$(call guest,patched,load=versions model=arch=1$(comma)gpus=2 $(call isolating_uvm,1500,3000) proof=patched$(comma)0,180) >$(build)/proof/load.log || \
+	  { tail -n 20 $(build)/proof/load.log >&2; exit 1; }
+	@grep '"load beside' $(build)/proof/load.log
 
 conformance: hopper turing
 
@@ -118,4 +133,4 @@ mutants: $(build)/proof/patched.img $(IMAGE)
 mutant-run: $(model_module) $(proof_program)
 	@$(call build_module,$(mutant_tree),$(build)/mutant.log)
 	@$(MAKE) --no-print-directory -f $(here)/Makefile SOURCE=$(SOURCE) $(build)/proof/mutant.img
-	@$(call guest,mutant,model=arch=$$MUTANT_ARCH$(comma)gpus=2 $(call isolating_uvm,1500,3000) proof=patched$(comma)$$MUTANT_CLASSES$(comma)$$MUTANT_TIMES,300) || true
+	@$(call guest,mutant,load=versions model=arch=$$MUTANT_ARCH$(comma)gpus=2 $(call isolating_uvm,1500,3000) proof=patched$(comma)$$MUTANT_CLASSES$(comma)$$MUTANT_TIMES,300) || true

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/klog.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -170,6 +171,25 @@ static uint64_t counted_in_all(const char *what, const char *having)
 	return sum;
 }
 
+static uint64_t stalls_counted(void)
+{
+	return counted_in_all("stall_us ", "under_") + counted("stall_us longer");
+}
+
+/* How often the kernel's log has the words. */
+static uint64_t said(const char *what)
+{
+	static char log[1 << 20];
+	int size = klogctl(3, log, sizeof(log) - 1);	/* SYSLOG_ACTION_READ_ALL */
+	uint64_t times = 0;
+	const char *at;
+
+	log[size > 0 ? size : 0] = '\0';
+	for (at = strstr(log, what); at; at = strstr(at + 1, what))
+		times++;
+	return times;
+}
+
 /* Whom root names as an MPS server; nobody else may. The stock module does not ask. */
 static void name_server(pid_t pid)
 {
@@ -291,6 +311,8 @@ static struct verdict play_once(const struct fault_class *class, uint32_t seed, 
 	struct gpu_model_status before = total_status(class->two_gpus), after;
 	struct verdict verdict = { .innocents_live = true, .values_right = true };
 	uint64_t deferred = counted("fault termination deferred"), contained = counted_in_all("fault ", " contained ");
+	uint64_t stalls = stalls_counted();
+	uint64_t said_before = class->says ? said(class->says) : 0;
 	uint64_t counter = class->counts ? counted(class->counts) : 0;
 	pid_t pids[SCENE_CLIENTS_MAX] = { 0 };
 	uint32_t i, waited;
@@ -321,7 +343,10 @@ static struct verdict play_once(const struct fault_class *class, uint32_t seed, 
 	after = total_status(class->two_gpus);
 	verdict.deferred = counted("fault termination deferred") - deferred;
 	verdict.contained = counted_in_all("fault ", " contained ") - contained;
+	verdict.said = class->says ? said(class->says) - said_before : 0;
 	verdict.counted = class->counts ? counted(class->counts) - counter : 0;
+	verdict.stalls = stalls_counted() - stalls;
+	verdict.longest_stall_us = counted("stall_us longest");
 	verdict.lock = lock_times_end();
 	verdict.resets = after.resets - before.resets;
 	verdict.reported = after.reported - before.reported;
@@ -334,6 +359,7 @@ static struct verdict play_once(const struct fault_class *class, uint32_t seed, 
 struct settings {
 	uint32_t kill_delay_ms;
 	uint32_t max_table_kib;
+	uint32_t max_graces;
 	uint32_t max_repeats;
 	uint32_t max_failures;
 	uint32_t mode;
@@ -349,6 +375,7 @@ static void exchange_settings(struct settings *settings)
 {
 	exchange(&settings->kill_delay_ms, "kill_delay_ms");
 	exchange(&settings->max_table_kib, "max_table_kib");
+	exchange(&settings->max_graces, "max_graces");
 	exchange(&settings->max_repeats, "max_repeats");
 	exchange(&settings->max_failures, "max_failures");
 	exchange(&settings->mode, "mode");
@@ -359,6 +386,7 @@ struct verdict play(const struct fault_class *class, uint32_t seed)
 	struct settings settings = {
 		.kill_delay_ms = class->kill_delay_ms,
 		.max_table_kib = class->max_table_kib,
+		.max_graces = class->max_graces,
 		.max_repeats = class->max_repeats,
 		.max_failures = class->test_fails,
 		.mode = class->report ? 1 : 0,

@@ -56,9 +56,11 @@ struct fault_class {
 	bool opt_in;		/* the module is for who is in a control group that root has named */
 	bool self_test_fails;	/* the GPU gives another entry back than was written */
 	bool report;		/* the module only says what it would do */
+	const char *says;	/* what the kernel's log has to say of it */
 	const char *counts;	/* a counter of the module that has to go up */
 	bool to_the_end;	/* the neighbours work until nothing of it is left, not only until its process has ended */
 	bool no_fault;		/* nobody faults: the stock module's neighbours live too */
+	uint32_t deaths;	/* of processes of its besides, each of which has a grace time */
 	bool no_grace;		/* it leaves in good order, so nothing is to be kept for it */
 	void (*prepare)(void);	/* in the faulter's process, before it opens anything */
 	bool as_ever;		/* nobody can tell whose fault it is: the patched module leaves it as it was */
@@ -67,6 +69,7 @@ struct fault_class {
 	uint32_t grace_ms;	/* to the end: its program runs longer than others on a busy machine; 0 for what the module has */
 	uint32_t kill_delay_ms;	/* from the event to SIGKILL; 0 for what the module has */
 	uint32_t max_table_kib;
+	uint32_t max_graces;	/* grace times of one user's at once; 0 for what the module has */
 	uint32_t max_repeats;	/* how often the module tries to help at one sink; 0 for what it has */
 	uint32_t table_kib_at_most;	/* what they are to take, 0 for nothing to be looked at */
 	uint32_t contained_at_most;	/* in how many faults it has to be over, 0 for any number */
@@ -90,9 +93,12 @@ struct verdict {
 	uint64_t channel_errors;
 	uint64_t deferred;	/* ends that the module has put off */
 	uint64_t contained;	/* faults */
+	uint64_t said;		/* how often the kernel's log has it more than before */
 	uint64_t counted;	/* by how much the counter of the class went up */
 	uint64_t as_it_should;	/* what the faulter looked at by itself, and found right */
 	bool fell_back;		/* the module only reports now */
+	uint64_t stalls;	/* that the module counted */
+	uint64_t longest_stall_us;	/* as the module says, since it was loaded */
 	uint64_t listed;	/* the most clients that were listed as condemned at a time */
 	uint64_t table_kib;	/* the most that its sinks' page tables took whenever somebody looked */
 	uint64_t took_ms;	/* the whole scene */

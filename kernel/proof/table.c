@@ -14,11 +14,22 @@
  */
 #define PUSHES_AT_MOST	(8 * 3 + 4 + 1 + 2)
 
+/* The module has counted the holds of the lock that the kernel's tracing tells of, and nothing in one took longer than it says. */
+static bool stalls_told(const struct verdict *verdict)
+{
+	return (verdict->stalls == verdict->lock.holds || (verdict->lock.lost && verdict->stalls > verdict->lock.holds)) &&
+	       verdict->longest_stall_us >= verdict->lock.under_lock_us.largest;
+}
+
 static bool as_expected(const struct fault_class *class, const struct verdict *verdict, bool patched)
 {
 	if (patched && class->counts && verdict->counted == 0)
 		return false;
+	if (patched && class->says && verdict->said == 0)
+		return false;
 	if (patched && class->test_fails && !verdict->fell_back)
+		return false;
+	if (patched && verdict->lock.holds && !stalls_told(verdict))
 		return false;
 	if (verdict->lock.sink_pushes.largest > PUSHES_AT_MOST)
 		return false;
@@ -30,7 +41,7 @@ static bool as_expected(const struct fault_class *class, const struct verdict *v
 		return verdict->innocents_live && verdict->resets == 0 && verdict->clean;
 	if (!patched)
 		return !verdict->innocents_live && verdict->resets > 0 && verdict->clean;
-	if (verdict->deferred > (class->no_grace ? 0 : class->faulters) && !class->without_mm)
+	if (verdict->deferred > (class->no_grace ? 0 : class->faulters + class->deaths) && !class->without_mm)
 		return false;
 	if (class->table_kib_at_most && (verdict->table_kib == 0 || verdict->table_kib > class->table_kib_at_most))
 		return false;
@@ -66,11 +77,12 @@ static void print_verdict(const struct fault_class *class, const struct verdict 
 {
 	printf("{\"class\": \"%s\", \"as_expected\": %s, \"innocents_live\": %s, \"values_right\": %s, "
 	       "\"faulter_ended\": %s, \"resets\": %lu, \"reported\": %lu, \"channel_errors\": %lu, \"clean\": %s, "
-	       "\"deferred\": %lu, \"contained\": %lu, \"table_kib\": %lu, \"took_ms\": %lu, ",
+	       "\"deferred\": %lu, \"contained\": %lu, \"stalls\": %lu, \"holds\": %lu, \"longest_stall_us\": %lu, "
+	       "\"table_kib\": %lu, \"took_ms\": %lu, ",
 	       class->name, as_expected(class, verdict, patched) ? "true" : "false", verdict->innocents_live ? "true" : "false",
 	       verdict->values_right ? "true" : "false", verdict->faulter_ended ? "true" : "false", verdict->resets,
 	       verdict->reported, verdict->channel_errors, verdict->clean ? "true" : "false", verdict->deferred,
-	       verdict->contained, verdict->table_kib, verdict->took_ms);
+	       verdict->contained, verdict->stalls, verdict->lock.holds, verdict->longest_stall_us, verdict->table_kib, verdict->took_ms);
 	print_times(verdict);
 	printf("\"left\": \"%s\"}\n", verdict->clean ? "" : verdict->left);
 }

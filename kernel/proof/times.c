@@ -34,11 +34,13 @@ struct thread {
 	uint64_t pushes;
 	uint64_t isolation_pushes;
 	uint64_t contained;
+	bool isolated;
 };
 
 struct reader {
+	uint64_t holds;
 	struct thread threads[THREADS_MAX];
-	struct values benign_us, fatal_us, sink_us, benign_pushes, sink_pushes;
+	struct values benign_us, fatal_us, sink_us, under_lock_us, benign_pushes, sink_pushes;
 };
 
 static int by_value(const void *left, const void *right)
@@ -140,17 +142,23 @@ static void service_ended(struct reader *reader, struct thread *thread, double n
 		add(&reader->benign_us, took_us);
 		add(&reader->benign_pushes, thread->pushes);
 	}
+	reader->holds += thread->services && thread->isolated;
 	thread->services = false;
 }
 
 static void isolation_told(struct reader *reader, struct thread *thread, const char *told)
 {
 	const char *took = strstr(told, " us=");
+	uint64_t took_us = took ? strtoul(took + 4, NULL, 10) : 0;
 
 	if (thread->isolates && (strstr(told, "outcome=contained") || strstr(told, "outcome=held"))) {
 		thread->contained++;
-		add(&reader->sink_us, took ? strtoul(took + 4, NULL, 10) : 0);
+		add(&reader->sink_us, took_us);
 		add(&reader->sink_pushes, thread->isolation_pushes);
+	}
+	if (thread->isolates && thread->services) {
+		thread->isolated = true;
+		add(&reader->under_lock_us, took_us);
 	}
 	thread->isolates = false;
 }
@@ -190,18 +198,27 @@ struct lock_times lock_times_end(void)
 	struct reader *reader = calloc(1, sizeof(*reader));
 	FILE *trace = fopen(TRACING "trace", "r");
 	struct lock_times times;
+	uint64_t kept, written;
+	bool lost = false;
 	char line[512];
 
 	if (!reader)
 		die("calloc");
-	while (trace && fgets(line, sizeof(line), trace))
-		read_line(reader, line);
+	while (trace && fgets(line, sizeof(line), trace)) {
+		if (sscanf(line, "# entries-in-buffer/entries-written: %lu/%lu", &kept, &written) == 2)
+			lost = kept != written;
+		else
+			read_line(reader, line);
+	}
 	if (trace)
 		fclose(trace);
 	times = (struct lock_times){
 		.benign_us = take(&reader->benign_us, &all_benign_us),
 		.fatal_us = take(&reader->fatal_us, NULL),
 		.sink_us = take(&reader->sink_us, &all_sink_us),
+		.under_lock_us = take(&reader->under_lock_us, NULL),
+		.holds = reader->holds,
+		.lost = lost,
 		.benign_pushes = take(&reader->benign_pushes, &all_benign_pushes),
 		.sink_pushes = take(&reader->sink_pushes, &all_sink_pushes),
 	};

@@ -24,6 +24,9 @@ struct lock_times {
 	struct spread benign_us;	/* of one hold of the lock in which nothing was contained, but something serviced */
 	struct spread fatal_us;		/* of one hold in which something was contained or held */
 	struct spread sink_us;		/* of the decision and the sink of one fault, as the module says */
+	struct spread under_lock_us;	/* the same, of what was done in a hold of the lock alone */
+	uint64_t holds;		/* of the lock in which isolation looked at something */
+	bool lost;		/* there was more than the kernel could keep, so these are too few */
 	struct spread benign_pushes;	/* in one hold */
 	struct spread sink_pushes;	/* for one fault */
 };

@@ -146,14 +146,18 @@ bool uvm_fault_isolation_contain(uvm_gpu_t *gpu, uvm_fault_buffer_entry_t *fault
     uvm_gpu_va_space_t *gpu_va_space = uvm_gpu_va_space_get(va_space, gpu);
     uvm_fault_isolation_event_t event = event_for(gpu, client, fault_entry);
     NvU64 start_ns = NV_GETTIME();
+    NvU64 end_ns;
     bool is_ours;
 
     UVM_ASSERT(gpu_va_space);
     uvm_assert_rwsem_locked(&va_space->lock);
 
     event.outcome = sink(gpu_va_space, fault_entry, &event.fault_class);
-    event.duration_us = (NvU32)((NV_GETTIME() - start_ns) / 1000);
+    end_ns = NV_GETTIME();
+    event.duration_us = (NvU32)((end_ns - start_ns) / 1000);
     uvm_fault_isolation_log_time(event.duration_us);
+    if (fault_entry->is_replayable)
+        uvm_fault_isolation_log_stall(event.gpu_index, uvm_fault_isolation_hold(gpu), start_ns, end_ns);
 
     is_ours = event.outcome == UVM_FAULT_ISOLATION_OUTCOME_CONTAINED || event.outcome == UVM_FAULT_ISOLATION_OUTCOME_HELD;
 
@@ -366,7 +370,7 @@ void uvm_fault_isolation_init(void)
 
     uvm_fault_isolation_set_up(status == NV_OK);
     if (status != NV_OK)
-        UVM_ERR_PRINT("Fault isolation stays off: %s\n", nvstatusToString(status));
+        pr_err("Fault isolation stays off: %s\n", nvstatusToString(status));
 }
 
 void uvm_fault_isolation_exit(void)

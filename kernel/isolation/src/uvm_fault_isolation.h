@@ -10,6 +10,10 @@
 // What isolation knows of one VA space. NULL where it could not be allocated: then nothing of that VA space is contained.
 typedef struct uvm_fault_isolation_client_struct uvm_fault_isolation_client_t;
 
+// Module load, before anything else: uvm_global_init(), where nvidia.ko is of the version that this module was built from. Otherwise
+// NV_ERR_LIB_RM_VERSION_MISMATCH, the kernel log says what to do, and the load fails.
+NV_STATUS uvm_fault_isolation_global_init(void);
+
 // Module load, after everything else is up, and unload, before anything else goes down.
 void uvm_fault_isolation_init(void);
 void uvm_fault_isolation_exit(void);

@@ -11,6 +11,7 @@ void uvm_fault_isolation_client_create(uvm_va_space_t *va_space)
 
     client->va_space = va_space;
     client->process = get_pid(task_tgid(current));
+    client->user = current_uid();
     client->cgroup = uvm_fault_isolation_cgroup_get();
     get_task_comm(client->command, current->group_leader);
     uvm_mutex_init(&client->lock, UVM_LOCK_ORDER_FAULT_ISOLATION);

@@ -41,6 +41,12 @@ static inline NvU32 uvm_fault_isolation_batch(uvm_gpu_t *gpu, const uvm_fault_bu
     return UVM_FAULT_ISOLATION_FAULT_BUFFER(gpu)->non_replayable.batch_id;
 }
 
+// Of a hold of the GPU's service lock for replayable faults: each bottom half counts itself first. Under that lock.
+static inline NvU64 uvm_fault_isolation_hold(uvm_gpu_t *gpu)
+{
+    return gpu->parent->isr.replayable_faults.stats.bottom_half_count;
+}
+
 // Of the VA space in which replayable faults were serviced last, NULL where that has none. Under the GPU's service lock.
 static inline const struct mm_struct *uvm_fault_isolation_service_mm(uvm_gpu_t *gpu)
 {

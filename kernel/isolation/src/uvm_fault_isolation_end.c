@@ -19,6 +19,30 @@ static struct workqueue_struct *g_grace_queue;
 static LIST_HEAD(g_condemned);
 static DEFINE_SPINLOCK(g_condemned_lock);
 
+// Whose VA space stays for a grace time, and since when
+#define UVM_FAULT_ISOLATION_GRACES_PATH "driver/nvidia-uvm/fault_isolation_graces"
+static LIST_HEAD(g_graces);
+static DEFINE_SPINLOCK(g_graces_lock);
+
+static int graces_show(struct seq_file *file, void *data)
+{
+    uvm_fault_isolation_client_t *client;
+
+    spin_lock(&g_graces_lock);
+    list_for_each_entry(client, &g_graces, grace_node) {
+        seq_printf(file,
+                   "kept uid=%u pid=%d ms=%llu command=",
+                   from_kuid(&init_user_ns, client->user),
+                   pid_nr(client->process),
+                   (unsigned long long)jiffies64_to_msecs(get_jiffies_64() - client->grace_start));
+        seq_escape(file, client->command, "\n\r\t\\");
+        seq_putc(file, '\n');
+    }
+    spin_unlock(&g_graces_lock);
+
+    return 0;
+}
+
 static int condemned_show(struct seq_file *file, void *data)
 {
     uvm_fault_isolation_client_t *client;
@@ -36,7 +60,8 @@ static int condemned_show(struct seq_file *file, void *data)
 
 NV_STATUS uvm_fault_isolation_end_init(void)
 {
-    if (!proc_create_single(UVM_FAULT_ISOLATION_CONDEMNED_PATH, 0400, NULL, condemned_show))
+    if (!proc_create_single(UVM_FAULT_ISOLATION_CONDEMNED_PATH, 0400, NULL, condemned_show) ||
+        !proc_create_single(UVM_FAULT_ISOLATION_GRACES_PATH, 0400, NULL, graces_show))
         return NV_ERR_OPERATING_SYSTEM;
 
     g_work_queue = alloc_workqueue("uvm_isolation", WQ_UNBOUND, 0);
@@ -47,6 +72,7 @@ NV_STATUS uvm_fault_isolation_end_init(void)
 
 void uvm_fault_isolation_end_exit(void)
 {
+    remove_proc_subtree(UVM_FAULT_ISOLATION_GRACES_PATH, NULL);
     remove_proc_subtree(UVM_FAULT_ISOLATION_CONDEMNED_PATH, NULL);
 
     if (g_grace_queue)
@@ -156,12 +182,52 @@ static void continue_grace(uvm_fault_isolation_client_t *client)
     queue_delayed_work(g_grace_queue, &client->grace_work, msecs_to_jiffies(delay_ms));
 }
 
+// Memory stays with each of them, so no user has more than so many: the oldest, whose kernels are the likeliest to have
+// ended, goes for the newest. Those of other users stay what they are.
+static void keep_for_grace(uvm_fault_isolation_client_t *client)
+{
+    uvm_fault_isolation_client_t *other;
+    uvm_fault_isolation_client_t *oldest = NULL;
+    NvU32 most = uvm_fault_isolation_max_graces();
+    NvU32 count = 0;
+
+    spin_lock(&g_graces_lock);
+
+    list_add_tail(&client->grace_node, &g_graces);
+    list_for_each_entry(other, &g_graces, grace_node) {
+        if (!uid_eq(other->user, client->user) || other->is_grace_cut)
+            continue;
+
+        ++count;
+        oldest = oldest ? oldest : other;
+    }
+
+    if (most > 0 && count > most) {
+        WRITE_ONCE(oldest->is_grace_cut, true);
+        uvm_fault_isolation_log_grace_cut();
+    }
+
+    spin_unlock(&g_graces_lock);
+
+    uvm_fault_isolation_log_graces(1);
+}
+
+static void keep_no_longer(uvm_fault_isolation_client_t *client)
+{
+    spin_lock(&g_graces_lock);
+    list_del_init(&client->grace_node);
+    spin_unlock(&g_graces_lock);
+
+    uvm_fault_isolation_log_graces(-1);
+}
+
 // The module stays as long as the VA space; who unloads it afterwards waits for the queue
 static void start_grace(uvm_fault_isolation_client_t *client)
 {
     __module_get(THIS_MODULE);
     log_termination(client);
     client->grace_start = get_jiffies_64();
+    keep_for_grace(client);
     continue_grace(client);
 }
 
@@ -198,11 +264,13 @@ static void grace_over_entry(struct work_struct *work)
 {
     uvm_fault_isolation_client_t *client = container_of(to_delayed_work(work), uvm_fault_isolation_client_t, grace_work);
 
-    if (get_jiffies_64() - client->grace_start < msecs_to_jiffies(uvm_fault_isolation_grace_ms())) {
+    if (!READ_ONCE(client->is_grace_cut) &&
+        get_jiffies_64() - client->grace_start < msecs_to_jiffies(uvm_fault_isolation_grace_ms())) {
         continue_grace(client);
         return;
     }
 
+    keep_no_longer(client);
     UVM_ENTRY_VOID(grace_over(client));
     module_put(THIS_MODULE);
 }
@@ -237,6 +305,7 @@ bool uvm_fault_isolation_defer_va_space_destroy(uvm_va_space_t *va_space)
 void uvm_fault_isolation_end_client_init(uvm_fault_isolation_client_t *client)
 {
     INIT_LIST_HEAD(&client->condemned_node);
+    INIT_LIST_HEAD(&client->grace_node);
     INIT_DELAYED_WORK(&client->kill_work, kill_client);
     INIT_DELAYED_WORK(&client->grace_work, grace_over_entry);
 }

@@ -56,7 +56,7 @@ static NV_STATUS write_and_read(uvm_gpu_t *gpu, uvm_page_tree_t *tree, uvm_rm_me
         status = read_entry(gpu, &ptes.ranges[0], copy);
 
     if (status == NV_OK && *found != tree->hal->make_sparse_pte()) {
-        UVM_ERR_PRINT("A sparse entry reads back as 0x%llx, GPU %s\n", *found, uvm_gpu_name(gpu));
+        pr_err("A sparse entry reads back as 0x%llx, GPU %s\n", *found, uvm_gpu_name(gpu));
         status = NV_ERR_INVALID_STATE;
     }
 
@@ -109,7 +109,7 @@ void uvm_fault_isolation_gpu_add(uvm_gpu_t *gpu)
     uvm_fault_isolation_log_self_test(status == NV_OK);
 
     if (status != NV_OK)
-        UVM_ERR_PRINT("Fault isolation contains nothing on GPU %s: %s\n", uvm_gpu_name(gpu), nvstatusToString(status));
+        pr_err("Fault isolation contains nothing on GPU %s: %s\n", uvm_gpu_name(gpu), nvstatusToString(status));
 }
 
 bool uvm_fault_isolation_self_test_passed(uvm_gpu_t *gpu)

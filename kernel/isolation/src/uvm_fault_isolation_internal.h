@@ -5,6 +5,7 @@
 #define __UVM_FAULT_ISOLATION_INTERNAL_H__
 
 #include <linux/bitmap.h>
+#include <linux/cred.h>
 #include <linux/pid.h>
 #include <linux/sched.h>
 #include <linux/workqueue.h>
@@ -79,6 +80,9 @@ struct uvm_fault_isolation_client_struct
     struct pid *process;
     char command[TASK_COMM_LEN];
 
+    // Of that process, when it initialized the VA space
+    kuid_t user;
+
     // In which it was then, with a reference; NULL in a kernel without control groups
     struct cgroup *cgroup;
 
@@ -123,6 +127,12 @@ struct uvm_fault_isolation_client_struct
     struct delayed_work grace_work;
     NvU64 grace_start;
     struct file *grace_file;
+
+    // Among all in their grace times, in the order in which they died; under the list's lock
+    struct list_head grace_node;
+
+    // Its user has too many of them, so it ends with the next look
+    bool is_grace_cut;
 };
 
 #define UVM_FAULT_ISOLATION_MAX_ENTRIES 512
@@ -165,6 +175,7 @@ bool uvm_fault_isolation_alone(void);
 bool uvm_fault_isolation_opt_in(void);
 NvU32 uvm_fault_isolation_kill_delay_ms(void);
 NvU32 uvm_fault_isolation_grace_ms(void);
+NvU32 uvm_fault_isolation_max_graces(void);
 NvU32 uvm_fault_isolation_test_delay_ms(void);
 bool uvm_fault_isolation_test_fails(void);
 bool uvm_fault_isolation_test_self_fails(void);
@@ -179,10 +190,15 @@ NV_STATUS uvm_fault_isolation_log_init(void);
 void uvm_fault_isolation_log_exit(void);
 void uvm_fault_isolation_log(uvm_fault_isolation_event_t *event);
 void uvm_fault_isolation_log_time(NvU32 duration_us);
+
+// A replayable fault was dealt with in this hold of its GPU's service lock, which is held.
+void uvm_fault_isolation_log_stall(NvU32 gpu_index, NvU64 hold, NvU64 start_ns, NvU64 end_ns);
 void uvm_fault_isolation_log_condemned(void);
 void uvm_fault_isolation_log_killed(void);
 void uvm_fault_isolation_log_self_test(bool passed);
 void uvm_fault_isolation_log_clients(NvS64 change);
+void uvm_fault_isolation_log_graces(NvS64 change);
+void uvm_fault_isolation_log_grace_cut(void);
 void uvm_fault_isolation_log_sinks(NvS64 change);
 void uvm_fault_isolation_log_table_bytes(NvS64 change);
 const char *uvm_fault_isolation_class_string(uvm_fault_isolation_class_t fault_class);

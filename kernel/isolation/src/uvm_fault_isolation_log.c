@@ -18,16 +18,31 @@ static atomic64_t g_counters[UVM_FAULT_ISOLATION_CLASS_COUNT][UVM_FAULT_ISOLATIO
 static atomic64_t g_num_condemned = ATOMIC64_INIT(0);
 static atomic64_t g_num_killed = ATOMIC64_INIT(0);
 static atomic64_t g_num_clients = ATOMIC64_INIT(0);
+static atomic64_t g_num_graces = ATOMIC64_INIT(0);
+static atomic64_t g_num_graces_cut = ATOMIC64_INIT(0);
 static atomic64_t g_num_sinks = ATOMIC64_INIT(0);
 static atomic64_t g_table_bytes = ATOMIC64_INIT(0);
 
 // Of GPUs, failed and passed
 static atomic64_t g_num_self_tests[2];
 
-// How long the decision and the sink took, under the GPU's service lock: under 64 us, 128 us, ...; the last is what took longer
+// How long the decision and the sink took: under 64 us, 128 us, ...; the last is what took longer
 #define UVM_FAULT_ISOLATION_NUM_TIMES 12
 #define UVM_FAULT_ISOLATION_SHORTEST_TIME_US 64
 static atomic64_t g_times[UVM_FAULT_ISOLATION_NUM_TIMES];
+
+// How long the GPU's other clients waited, hold by hold of its service lock: from where isolation begins with the hold's
+// first fault to where it is done with its last
+static atomic64_t g_stalls[UVM_FAULT_ISOLATION_NUM_TIMES];
+static atomic64_t g_longest_stall_us = ATOMIC64_INIT(0);
+
+// The newest hold of each GPU, under its service lock
+static struct
+{
+    NvU64 hold;
+    NvU64 start_ns;
+    NvU32 us;
+} g_holds[UVM_ID_MAX_GPUS];
 
 // A ring; a leaf lock, since faults of several GPUs are logged at once.
 static uvm_spinlock_t g_events_lock;
@@ -119,6 +134,38 @@ void uvm_fault_isolation_log_time(NvU32 duration_us)
     atomic64_inc(&g_times[bucket_of(duration_us)]);
 }
 
+static void log_longest_stall(NvU32 us)
+{
+    NvS64 longest = atomic64_read(&g_longest_stall_us);
+
+    while (longest < us) {
+        NvS64 found = atomic64_cmpxchg(&g_longest_stall_us, longest, us);
+
+        if (found == longest)
+            break;
+
+        longest = found;
+    }
+}
+
+void uvm_fault_isolation_log_stall(NvU32 gpu_index, NvU64 hold, NvU64 start_ns, NvU64 end_ns)
+{
+    bool goes_on = g_holds[gpu_index].start_ns && g_holds[gpu_index].hold == hold;
+    size_t before = bucket_of(g_holds[gpu_index].us);
+
+    if (!goes_on) {
+        g_holds[gpu_index].hold = hold;
+        g_holds[gpu_index].start_ns = start_ns;
+    }
+
+    g_holds[gpu_index].us = (NvU32)((end_ns - g_holds[gpu_index].start_ns) / 1000);
+    atomic64_inc(&g_stalls[bucket_of(g_holds[gpu_index].us)]);
+    if (goes_on)
+        atomic64_dec(&g_stalls[before]);
+
+    log_longest_stall(g_holds[gpu_index].us);
+}
+
 void uvm_fault_isolation_log_condemned(void)
 {
     atomic64_inc(&g_num_condemned);
@@ -132,6 +179,16 @@ void uvm_fault_isolation_log_killed(void)
 void uvm_fault_isolation_log_clients(NvS64 change)
 {
     atomic64_add(change, &g_num_clients);
+}
+
+void uvm_fault_isolation_log_graces(NvS64 change)
+{
+    atomic64_add(change, &g_num_graces);
+}
+
+void uvm_fault_isolation_log_grace_cut(void)
+{
+    atomic64_inc(&g_num_graces_cut);
 }
 
 void uvm_fault_isolation_log_sinks(NvS64 change)
@@ -149,20 +206,20 @@ void uvm_fault_isolation_log_self_test(bool passed)
     atomic64_inc(&g_num_self_tests[passed]);
 }
 
-static void show_times(struct seq_file *file)
+static void show_times(struct seq_file *file, const char *name, atomic64_t *times)
 {
     int i;
 
     for (i = 0; i < UVM_FAULT_ISOLATION_NUM_TIMES; ++i) {
-        NvS64 count = atomic64_read(&g_times[i]);
+        NvS64 count = atomic64_read(&times[i]);
 
         if (!count)
             continue;
 
         if (i == UVM_FAULT_ISOLATION_NUM_TIMES - 1)
-            seq_printf(file, "took_us longer %lld\n", (long long)count);
+            seq_printf(file, "%s longer %lld\n", name, (long long)count);
         else
-            seq_printf(file, "took_us under_%u %lld\n", UVM_FAULT_ISOLATION_SHORTEST_TIME_US << i, (long long)count);
+            seq_printf(file, "%s under_%u %lld\n", name, UVM_FAULT_ISOLATION_SHORTEST_TIME_US << i, (long long)count);
     }
 }
 
@@ -176,13 +233,17 @@ static void show_counters(struct seq_file *file)
     seq_printf(file, "clients %lld\n", (long long)atomic64_read(&g_num_clients));
     seq_printf(file, "condemned %lld\n", (long long)atomic64_read(&g_num_condemned));
     seq_printf(file, "killed %lld\n", (long long)atomic64_read(&g_num_killed));
+    seq_printf(file, "graces %lld\n", (long long)atomic64_read(&g_num_graces));
+    seq_printf(file, "graces_cut %lld\n", (long long)atomic64_read(&g_num_graces_cut));
     seq_printf(file, "sinks %lld\n", (long long)atomic64_read(&g_num_sinks));
     seq_printf(file, "table_kib %lld\n", (long long)atomic64_read(&g_table_bytes) / 1024);
     seq_printf(file,
                "self_tests passed %lld failed %lld\n",
                (long long)atomic64_read(&g_num_self_tests[true]),
                (long long)atomic64_read(&g_num_self_tests[false]));
-    show_times(file);
+    show_times(file, "took_us", g_times);
+    show_times(file, "stall_us", g_stalls);
+    seq_printf(file, "stall_us longest %lld\n", (long long)atomic64_read(&g_longest_stall_us));
 
     for (i = 0; i < UVM_FAULT_ISOLATION_CLASS_COUNT; ++i) {
         for (j = 0; j < UVM_FAULT_ISOLATION_OUTCOME_COUNT; ++j) {

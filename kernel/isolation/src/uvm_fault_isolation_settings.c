@@ -55,6 +55,10 @@ static setting_t grace_ms = {5000, 0, 60000};
 module_param_cb(uvm_fault_isolation_grace_ms, &setting_ops, &grace_ms, 0644);
 MODULE_PARM_DESC(uvm_fault_isolation_grace_ms, "How long the VA space of a dead client stays, milliseconds (0-60000)");
 
+static setting_t max_graces = {16, 0, 4096};
+module_param_cb(uvm_fault_isolation_max_graces, &setting_ops, &max_graces, 0644);
+MODULE_PARM_DESC(uvm_fault_isolation_max_graces, "Grace times of one user's at once; beyond it the oldest ends; 0: no bound (0-4096)");
+
 static setting_t max_table_kib = {32768, 64, 1048576};
 module_param_cb(uvm_fault_isolation_max_table_kib, &setting_ops, &max_table_kib, 0644);
 MODULE_PARM_DESC(uvm_fault_isolation_max_table_kib, "Page tables for one client's sinks, KiB; beyond it old sinks go (64-1048576)");
@@ -118,6 +122,11 @@ NvU32 uvm_fault_isolation_grace_ms(void)
     return READ_ONCE(grace_ms.value);
 }
 
+NvU32 uvm_fault_isolation_max_graces(void)
+{
+    return READ_ONCE(max_graces.value);
+}
+
 NvU32 uvm_fault_isolation_test_delay_ms(void)
 {
     return uvm_enable_builtin_tests ? READ_ONCE(test_delay_ms.value) : 0;
@@ -144,7 +153,7 @@ void uvm_fault_isolation_note_failure(void)
 
     // Root may have changed it meanwhile
     if (cmpxchg(&mode.value, UVM_FAULT_ISOLATION_MODE_ON, UVM_FAULT_ISOLATION_MODE_REPORT) == UVM_FAULT_ISOLATION_MODE_ON)
-        UVM_ERR_PRINT("Fault isolation only reports from now on: %u faults could not be contained\n", most);
+        pr_warn("Fault isolation only reports from now on: %u faults could not be contained\n", most);
 }
 
 NvU64 uvm_fault_isolation_max_table_bytes(void)
