@@ -235,8 +235,8 @@ void Spares::look_at(pid_t pid, Followed& followed, const std::vector<Rule>& rul
   if (!followed.view) return;
   const SpareView& view = *followed.view;
   for (const Rule& each : rules) view.set_rule(each.pipe_directory, each.rule);
-  const SpareReport now{view.state(), view.reason(), name_of(view.spare_domain()), view.moves(),
-                        view.copies(), view.gpu_memory_mib()};
+  const SpareReport now{view.state(), view.reason(), name_of(view.spare_domain()),
+                        view.moves(), view.copies(), view.gpu_memory_mib()};
   const std::string domain = name_of(view.active_domain());
   const Process* const process = at_.processes.living(pid);
   const bool has_moved = process != nullptr && !domain.empty() && process->domain() != domain;

@@ -32,7 +32,6 @@ constexpr std::size_t lane_counter_at = 0;
 constexpr std::size_t lane_exception_at = 32;
 constexpr std::size_t lane_entry_min = 36;
 
-
 /// The code of the process's kernels, as it was loaded: an ELF file in the dump.
 constexpr std::uint32_t code_image = 0x80000000 + 7;
 constexpr std::string_view code_prefix = ".text.";
