@@ -83,7 +83,8 @@ bool is_parked(const json& domains, const json& member) {
   return member.is_object() && std::ranges::any_of(domains, [&](const json& domain) {
            const json parking = domain.value("parking", json());
            return word(domain, "name") == word(member, "domain") && parking.is_object() &&
-                  (word(parking, "state") == "ready" || word(parking, "state") == "held") &&
+                  (word(parking, "state") == "ready" || word(parking, "state") == "halted" ||
+                   word(parking, "state") == "held") &&
                   !parking.value("prevented", false);
          });
 }

@@ -11,7 +11,7 @@ TEST(StatusText, ShowsDomainsAndTenantsWithTheirLimits) {
       {"name": "a", "state": "draining", "gpu": "", "daemon_pid": 12, "server_pids": [34], "clients": [56, 78],
        "daemon_restarts": 0, "server_restarts": 2, "news": "had a fault"},
       {"name": "b", "state": "serving", "gpu": "GPU-1", "daemon_pid": 13, "server_pids": [], "clients": [],
-       "daemon_restarts": 1, "server_restarts": 0, "news": "", "parking": {"state": "ready"}},
+       "daemon_restarts": 1, "server_restarts": 0, "news": "", "parking": {"state": "halted"}},
       {"name": "c", "state": "serving", "gpu": "GPU-1", "daemon_pid": 14, "server_pids": [], "clients": [],
        "daemon_restarts": 0, "server_restarts": 0, "news": "",
        "parking": {"state": "ready", "prevented": true}}],

@@ -96,6 +96,16 @@ CUresult cuCtxCreate_v4(const OwnCall& call, CUcontext* context, CUctxCreatePara
   });
 }
 
+CUresult cuDevicePrimaryCtxReset_v2(const OwnCall& call, CUdevice device) {
+  if (device == 0) return call.all.reset_primary();
+  call.all.stand_aside("it uses several devices");
+  return call.all.own_driver().cuDevicePrimaryCtxReset_v2(device);
+}
+
+CUresult cuDevicePrimaryCtxReset(const OwnCall& call, CUdevice device) {
+  return cuDevicePrimaryCtxReset_v2(call, device);
+}
+
 CUresult cuCtxDestroy_v2(const OwnCall& call, CUcontext context) {
   Object* const object = call.all.objects().find(Family::Context, number_of(context));
   if (object == nullptr || object->steps.empty()) return CUDA_ERROR_INVALID_CONTEXT;

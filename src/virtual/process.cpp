@@ -206,10 +206,39 @@ CUresult VirtualProcess::retain_primary(CUcontext* context) {
   const std::lock_guard starting(starting_);
   const bool is_first = page_ != nullptr && primary_seen_.load() == 0 && !is_plain();
   const auto free_before = is_first ? free_on_gpu() : std::nullopt;
-  const CUresult result = own_driver_.cuDevicePrimaryCtxRetain(context, 0);
+  CUresult result = own_driver_.cuDevicePrimaryCtxRetain(context, 0);
+  if (result == CUDA_SUCCESS && is_primary_reset_) result = begin_primary_again();
   if (result == CUDA_SUCCESS) know_primary(*context);
   if (result == CUDA_SUCCESS && is_first) note_cost(page_->own_driver_mib, free_before);
   return result;
+}
+
+CUresult VirtualProcess::reset_primary() {
+  if (is_plain()) return own_driver_.cuDevicePrimaryCtxReset_v2(0);
+  stand_aside("it resets its primary context");
+  const std::lock_guard starting(starting_);
+  const CUresult result = own_driver_.cuDevicePrimaryCtxReset_v2(0);
+  if (result != CUDA_SUCCESS) return result;
+  is_primary_reset_ = true;
+  return call([this](const Turn& turn) {
+    memory_.free_all_of(primary_seen_.load(), turn.instance);
+    const CUresult reset = turn.instance.reset();
+    for (ThreadThere& each : current().there) each.context = ThreadThere::unknown;
+    return reset;
+  });
+}
+
+/// The program is aside, so nobody moves meanwhile.
+CUresult VirtualProcess::begin_primary_again() {
+  const Instance& working = active();
+  const auto its = std::ranges::find(instances_, &working, &std::unique_ptr<Instance>::get);
+  Status begun;
+  settings_.undisturbed([&] { begun = (*its)->begin_again(); });
+  if (!begun) return CUDA_ERROR_SYSTEM_NOT_READY;
+  is_primary_reset_ = false;
+  forget_current(working);
+  primary_seen_.store(0);  // its handle there may be another one
+  return CUDA_SUCCESS;
 }
 
 /// As the instance that works is told. Nothing: it does not say.

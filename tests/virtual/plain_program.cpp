@@ -198,6 +198,7 @@ class Program {
     if (verb == "init_library_of_two") return {init(fat_binary(ptx, {70, 80}), true)};
     if (verb == "init_allocating") return {init(fat_binary(std::string(ptx) + allocating))};
     if (verb == "create_context") return {create_context()};
+    if (verb == "reset_primary") return reset_primary();
     if (verb == "load_more") return {load_more()};
     if (verb == "use_more") return {use_more()};
     if (verb == "use_table") return {use_table()};
@@ -267,6 +268,27 @@ class Program {
     CUcontext made = nullptr;
     const CUresult result = get<PFN_cuCtxCreate_v2>("cuCtxCreate_v2")(&made, 0, 0);
     return result == CUDA_SUCCESS ? get<PFN_cuCtxPopCurrent_v2>("cuCtxPopCurrent_v2")(&made) : result;
+  }
+
+  /// And begins anew: `value` is a word that it has stored then.
+  Answer reset_primary() {
+    constexpr unsigned int stored = 7;
+    constexpr std::size_t size_bytes = std::size_t{4} << 20;
+    CUdeviceptr memory = 0;
+    unsigned int word = 0;
+    CUresult result = get<PFN_cuDevicePrimaryCtxReset_v2>("cuDevicePrimaryCtxReset_v2")(0);
+    if (result == CUDA_SUCCESS)
+      result = get<PFN_cuDevicePrimaryCtxRetain>("cuDevicePrimaryCtxRetain")(&context_, 0);
+    if (result == CUDA_SUCCESS) result = get<PFN_cuCtxSetCurrent>("cuCtxSetCurrent")(context_);
+    if (result == CUDA_SUCCESS) result = get<PFN_cuMemAlloc_v2>("cuMemAlloc_v2")(&memory, size_bytes);
+    if (result == CUDA_SUCCESS) result = get<PFN_cuMemsetD32_v2>("cuMemsetD32_v2")(memory, stored, 1);
+    if (result == CUDA_SUCCESS)
+      result = get<PFN_cuMemcpyDtoH_v2>("cuMemcpyDtoH_v2")(&word, memory, sizeof word);
+    CUmodule module = nullptr;
+    if (result == CUDA_SUCCESS) result = get<PFN_cuModuleLoadData>("cuModuleLoadData")(&module, ptx);
+    if (result == CUDA_SUCCESS)
+      result = get<PFN_cuStreamCreate>("cuStreamCreate")(&stream_, CU_STREAM_NON_BLOCKING);
+    return {result, word};
   }
 
   // What the guard contains.

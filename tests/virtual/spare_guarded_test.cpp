@@ -76,6 +76,9 @@ TEST_F(SpareGuarded, ItsPageSaysWhatIsCoveredAndThatItIsOn) {
 TEST_F(SpareGuarded, WithoutTheGuardAStrayIsTheProgramsEnd) {
   for (const char* const name : {"a", "b", "anchor"}) start_mps(name);
   const auto program = start_again("init", {{"FIREBREAK_GUARD", "0"}});
+  Page page(program->pid());
+  // Until then what it frees may be taken at once, as room for its code's variables.
+  ASSERT_TRUE(page.is(SpareState::Protected)) << page.reason();
   EXPECT_EQ(program->tell("stray freed"), CUDA_ERROR_ILLEGAL_ADDRESS);
 }
 

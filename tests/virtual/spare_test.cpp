@@ -658,6 +658,19 @@ TEST_F(Spare, WhoDoesWhatCannotBeMovedIsToldAndGoesOn) {
   EXPECT_EQ(page->flips.load(), 0U);
 }
 
+TEST_F(Spare, WhoResetsThePrimaryContextBeginsAnewUnprotected) {
+  const auto program = start_with_spare();
+  Page page(program->pid());
+  ASSERT_TRUE(page.is(SpareState::Protected)) << page.reason();
+  for (int resets = 0; resets < 3; ++resets) {
+    const auto after = program->ask("reset_primary");
+    EXPECT_EQ(after.result, CUDA_SUCCESS) << resets;
+    EXPECT_EQ(after.value, 7U);
+  }
+  EXPECT_TRUE(eventually([&] { return page.reason() == "it resets its primary context"; })) << page.reason();
+  EXPECT_EQ(page->state.load(), SpareState::Unprotected);
+}
+
 TEST_F(Spare, WithoutADomainForItsWorkTheProgramWorksAsEver) {
   start_mps("anchor");
   for (const char* const domain : {"/a", "/b"}) {
