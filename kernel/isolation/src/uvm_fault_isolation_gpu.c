@@ -106,6 +106,7 @@ void uvm_fault_isolation_gpu_add(uvm_gpu_t *gpu)
         status = test(gpu);
 
     g_passed[uvm_id_gpu_index(gpu->id)] = status == NV_OK;
+    uvm_fault_isolation_log_new_gpu(uvm_id_gpu_index(gpu->id));
     uvm_fault_isolation_log_self_test(status == NV_OK);
 
     if (status != NV_OK)

@@ -193,6 +193,9 @@ void uvm_fault_isolation_log_time(NvU32 duration_us);
 
 // A replayable fault was dealt with in this hold of its GPU's service lock, which is held.
 void uvm_fault_isolation_log_stall(NvU32 gpu_index, NvU64 hold, NvU64 start_ns, NvU64 end_ns);
+
+// A GPU that is added counts its holds from the beginning: none of them goes on with one of before.
+void uvm_fault_isolation_log_new_gpu(NvU32 gpu_index);
 void uvm_fault_isolation_log_condemned(void);
 void uvm_fault_isolation_log_killed(void);
 void uvm_fault_isolation_log_self_test(bool passed);

@@ -166,6 +166,11 @@ void uvm_fault_isolation_log_stall(NvU32 gpu_index, NvU64 hold, NvU64 start_ns, 
     log_longest_stall(g_holds[gpu_index].us);
 }
 
+void uvm_fault_isolation_log_new_gpu(NvU32 gpu_index)
+{
+    g_holds[gpu_index].start_ns = 0;
+}
+
 void uvm_fault_isolation_log_condemned(void)
 {
     atomic64_inc(&g_num_condemned);
