@@ -206,8 +206,7 @@ CUresult VirtualProcess::retain_primary(CUcontext* context) {
   const std::lock_guard starting(starting_);
   const bool is_first = page_ != nullptr && primary_seen_.load() == 0 && !is_plain();
   const auto free_before = is_first ? free_on_gpu() : std::nullopt;
-  CUresult result = own_driver_.cuDevicePrimaryCtxRetain(context, 0);
-  if (result == CUDA_SUCCESS && is_primary_reset_) result = begin_primary_again();
+  const CUresult result = own_driver_.cuDevicePrimaryCtxRetain(context, 0);
   if (result == CUDA_SUCCESS) know_primary(*context);
   if (result == CUDA_SUCCESS && is_first) note_cost(page_->own_driver_mib, free_before);
   return result;
@@ -219,25 +218,22 @@ CUresult VirtualProcess::reset_primary() {
   const std::lock_guard starting(starting_);
   const CUresult result = own_driver_.cuDevicePrimaryCtxReset_v2(0);
   if (result != CUDA_SUCCESS) return result;
-  is_primary_reset_ = true;
   return call([this](const Turn& turn) {
     memory_.free_all_of(primary_seen_.load(), turn.instance);
     const CUresult reset = turn.instance.reset();
-    for (ThreadThere& each : current().there) each.context = ThreadThere::unknown;
-    return reset;
+    return reset == CUDA_SUCCESS ? begin_primary_again(turn.instance) : reset;
   });
 }
 
 /// The program is aside, so nobody moves meanwhile.
-CUresult VirtualProcess::begin_primary_again() {
-  const Instance& working = active();
+CUresult VirtualProcess::begin_primary_again(const Instance& working) {
   const auto its = std::ranges::find(instances_, &working, &std::unique_ptr<Instance>::get);
   Status begun;
   settings_.undisturbed([&] { begun = (*its)->begin_again(); });
+  for (ThreadThere& each : current().there) each.context = ThreadThere::unknown;
   if (!begun) return CUDA_ERROR_SYSTEM_NOT_READY;
-  is_primary_reset_ = false;
-  forget_current(working);
-  primary_seen_.store(0);  // its handle there may be another one
+  Object* const known = objects_.find(Family::Context, primary_seen_.exchange(0));
+  if (known != nullptr) objects_.set_own(*known, working.slot(), number_of(working.primary()));
   return CUDA_SUCCESS;
 }
 

@@ -185,8 +185,8 @@ class VirtualProcess {
 
   /// The anchor's primary context, which is the program's handle of its own in every instance.
   CUresult retain_primary(CUcontext* context);
-  /// The program is unprotected from then on. Its next retain_primary() makes the context of the instance
-  /// that works again.
+  /// The program begins anew in the instance that works, unprotected from then on. That has its context again
+  /// at once: the CUDA runtime gets the program's by ways of its own.
   CUresult reset_primary();
   /// Whether a context is one that the program has. The CUDA runtime gets the primary one by ways of its own:
   /// the first that we do not know, and that the anchor takes, is that.
@@ -263,7 +263,7 @@ class VirtualProcess {
   void leave_if_asked();
   bool is_held_up_by_capture();
   static bool is_alive(const Instance& instance);
-  CUresult begin_primary_again();
+  CUresult begin_primary_again(const Instance& working);
   void note_cost(std::atomic<std::uint32_t>& cost_mib, std::optional<std::uint64_t> free_before_bytes);
   std::optional<std::uint64_t> free_on_gpu() const;
   void tell(abi::SpareState state, const std::string& reason);
@@ -300,7 +300,6 @@ class VirtualProcess {
   Nanoseconds before_next_spare_{0};                       ///< of the keeper, as the next one
   std::chrono::steady_clock::time_point next_spare_ = {};  ///< not before that
   bool has_tried_ = false;                                 ///< to bring up an instance that works
-  bool is_primary_reset_ = false;                          ///< and not retained since; of starting_
   std::atomic<bool> has_started_{false};                   ///< there is one, and the anchor
   std::mutex
       flipping_;  ///< one flip at a time; also guards the texts on the page. Never taken inside a call.
