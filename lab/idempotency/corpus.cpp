@@ -39,8 +39,7 @@ class Surveyor {
 
   KernelSurvey run(const std::vector<std::string>& files) {
     for (const std::string& path : files) add_file(path);
-    std::sort(result_.decision_times.begin(), result_.decision_times.end());
-    std::sort(result_.remembered_times.begin(), result_.remembered_times.end());
+    result_.times = timer_.take();
     return std::move(result_);
   }
 
@@ -73,7 +72,7 @@ class Surveyor {
     const access::LaunchArguments launch = make_launch(module, function);
     const access::Decision decision = access::decide(summary, launch, workspace_);
     ++result_.verdicts[name_of(decision)];
-    time_decision(summary, launch);
+    timer_.measure(summary, launch, workspace_);
   }
 
   static std::string name_of(const access::Decision& decision) {
@@ -126,31 +125,13 @@ class Surveyor {
     return launch;
   }
 
-  void time_decision(const access::KernelSummary& summary, const access::LaunchArguments& launch) {
-    const Clock::time_point start = Clock::now();
-    access::decide(summary, launch, workspace_);
-    const Clock::time_point decided = Clock::now();
-    memo_.clear();
-    memo_.decide(summary, launch, 1, workspace_);
-    const Clock::time_point asked = Clock::now();
-    memo_.decide(summary, launch, 1, workspace_);
-    result_.decision_times.push_back(decided - start);
-    result_.remembered_times.push_back(Clock::now() - asked);
-  }
-
   KernelSurvey result_;
   access::DecisionWorkspace workspace_;
-  access::DecisionMemo memo_;
+  DecisionTimer timer_;
   std::vector<access::MemoryRange> memory_;
   std::vector<std::uint64_t> variables_;
   std::vector<std::byte> parameters_;
 };
-
-double percentile_us(const std::vector<std::chrono::nanoseconds>& sorted, double part) {
-  if (sorted.empty()) return 0;
-  const auto at = static_cast<std::size_t>(part * static_cast<double>(sorted.size() - 1));
-  return static_cast<double>(sorted[at].count()) / 1000;
-}
 
 }  // namespace
 
@@ -170,7 +151,7 @@ std::string to_text(const KernelSurvey& survey) {
     return fmt::format("{}: p50 {:.2f} us, p99 {:.2f} us, largest {:.2f} us\n", what,
                        percentile_us(times, 0.5), percentile_us(times, 0.99), percentile_us(times, 1));
   };
-  return text + line("a decision", survey.decision_times) + line("a remembered one", survey.remembered_times);
+  return text + line("a decision", survey.times.decided) + line("a remembered one", survey.times.remembered);
 }
 
 }  // namespace firebreak::idempotency

@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "idempotency/decision_times.h"
+
 namespace firebreak::idempotency {
 
 struct KernelSurvey {
@@ -21,8 +23,7 @@ struct KernelSurvey {
   std::map<std::string, std::uint64_t> verdicts;
   std::chrono::nanoseconds parse_time{};
   std::chrono::nanoseconds analysis_time{};
-  std::vector<std::chrono::nanoseconds> decision_times;    ///< the second of each launch, sorted
-  std::vector<std::chrono::nanoseconds> remembered_times;  ///< the same through a DecisionMemo, sorted
+  DecisionTimes times;
 };
 
 KernelSurvey survey(const std::vector<std::string>& files);

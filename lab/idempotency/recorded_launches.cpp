@@ -12,14 +12,12 @@
 #include <optional>
 #include <utility>
 
-#include "access/decision_memo.h"
 #include "access/describe.h"
 #include "ptx/parse.h"
 
 namespace firebreak::idempotency {
 namespace {
 
-using Clock = std::chrono::steady_clock;
 using Json = nlohmann::json;
 
 std::string content_of(const std::filesystem::path& path) {
@@ -159,8 +157,7 @@ class Reader {
   }
 
   RecordedLaunches take() {
-    std::sort(result_.decision_times.begin(), result_.decision_times.end());
-    std::sort(result_.remembered_times.begin(), result_.remembered_times.end());
+    result_.times = timer_.take();
     return std::move(result_);
   }
 
@@ -210,7 +207,7 @@ class Reader {
     arguments.memory = launch.memory;
     arguments.variable_addresses = variables;
     const access::Decision decision = access::decide(*summary, arguments, workspace_);
-    time(*summary, arguments);
+    timer_.measure(*summary, arguments, workspace_);
     const std::string verdict = access::to_string(decision.verdict);
     const std::string cause = cause_of(*summary, decision);
     add(result_.verdicts[verdict], times);
@@ -218,23 +215,11 @@ class Reader {
     add(result_.kernels[launch.kernel][cause.empty() ? verdict : verdict + ", " + cause], times);
   }
 
-  void time(const access::KernelSummary& summary, const access::LaunchArguments& arguments) {
-    const Clock::time_point start = Clock::now();
-    access::decide(summary, arguments, workspace_);
-    const Clock::time_point decided = Clock::now();
-    memo_.clear();
-    memo_.decide(summary, arguments, 1, workspace_);
-    const Clock::time_point asked = Clock::now();
-    memo_.decide(summary, arguments, 1, workspace_);
-    result_.remembered_times.push_back(Clock::now() - asked);
-    result_.decision_times.push_back(decided - start);
-  }
-
   const std::filesystem::path folder_;
   RecordedLaunches result_;
   std::map<std::string, Image> images_;
   access::DecisionWorkspace workspace_;
-  access::DecisionMemo memo_;
+  DecisionTimer timer_;
 };
 
 Json to_json(const LaunchCount& count) {
@@ -249,12 +234,9 @@ Json to_json(const std::map<std::string, LaunchCount>& counts) {
 
 Json to_json(const std::vector<std::chrono::nanoseconds>& sorted) {
   if (sorted.empty()) return nullptr;
-  const auto at = [&](double part) {
-    return static_cast<double>(
-               sorted[static_cast<std::size_t>(part * static_cast<double>(sorted.size() - 1))].count()) /
-           1000;
-  };
-  return {{"p50", at(0.5)}, {"p99", at(0.99)}, {"largest", at(1)}};
+  return {{"p50", percentile_us(sorted, 0.5)},
+          {"p99", percentile_us(sorted, 0.99)},
+          {"largest", percentile_us(sorted, 1)}};
 }
 
 }  // namespace
@@ -282,8 +264,8 @@ std::string to_json(const RecordedLaunches& recorded) {
                   {"without_ptx", to_json(recorded.without_ptx)},
                   {"verdicts", to_json(recorded.verdicts)},
                   {"causes", to_json(recorded.causes)},
-                  {"decision_us", to_json(recorded.decision_times)},
-                  {"remembered_us", to_json(recorded.remembered_times)},
+                  {"decision_us", to_json(recorded.times.decided)},
+                  {"remembered_us", to_json(recorded.times.remembered)},
                   {"kernels", std::move(kernels)}};
   return json.dump(1) + "\n";
 }

@@ -2,13 +2,12 @@
 /// What a program launched (record/launch_folder.h), decided one by one.
 #pragma once
 
-#include <chrono>
 #include <cstdint>
 #include <map>
 #include <string>
-#include <vector>
 
 #include "base/result.h"
+#include "idempotency/decision_times.h"
 
 namespace firebreak::idempotency {
 
@@ -28,8 +27,7 @@ struct RecordedLaunches {
   std::map<std::string, LaunchCount> verdicts;  ///< of the others
   std::map<std::string, LaunchCount> causes;    ///< of those that are not idempotent, or not known
   std::map<std::string, std::map<std::string, LaunchCount>> kernels;  ///< by kernel, by verdict and cause
-  std::vector<std::chrono::nanoseconds> decision_times;    ///< the second of each distinct launch; sorted
-  std::vector<std::chrono::nanoseconds> remembered_times;  ///< the same through a DecisionMemo; sorted
+  DecisionTimes times;                                                ///< of each distinct launch
 };
 
 /// NotFound: nothing was recorded there. PTX that cannot be read, and lines that are cut off, are counted.

@@ -11,6 +11,9 @@
 
 namespace firebreak::virtual_driver {
 
+/// Who works for a tenth of the time rests so much longer than it works.
+inline constexpr int rest_for_work = 9;
+
 /// Thread safe.
 class News {
  public:
@@ -22,9 +25,8 @@ class News {
   /// How long it rests before it looks at news, once it has worked for so long: it takes a tenth of a core at
   /// most, and what is new waits for 50 ms at most.
   static constexpr Nanoseconds rest_after(Nanoseconds worked) {
-    constexpr int share = 9;
     constexpr Nanoseconds longest = std::chrono::milliseconds(50);
-    return std::min(worked * share, longest);
+    return std::min(worked * rest_for_work, longest);
   }
 
  private:
@@ -38,12 +40,11 @@ class AtOnce {
   /// Does it, or leaves it to the keeper. Two threads may both do theirs.
   template <class Do>
   void maybe(const Clock& clock, const Do& act) {
-    constexpr int share = 9;
     const Monotonic begin = clock.now();
     if (to_ns(begin) < not_before_ns_.load(std::memory_order_acquire)) return;
     act();
     const Monotonic end = clock.now();
-    not_before_ns_.store(to_ns(end + (end - begin) * share), std::memory_order_release);
+    not_before_ns_.store(to_ns(end + (end - begin) * rest_for_work), std::memory_order_release);
   }
 
  private:

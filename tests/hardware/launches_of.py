@@ -10,7 +10,6 @@ installed is told. Machine code that Triton made is decided by the PTX that Trit
 --keep: the recorded launches and that PTX go there, to be decided again without a GPU. `-- COMMAND` after the options
 records that program alone. FIREBREAK_COMMIT says what was built."""
 import argparse
-import datetime
 import json
 import os
 import pathlib
@@ -20,6 +19,8 @@ import subprocess
 import sys
 import tempfile
 import time
+
+from spare_faults import machine_at
 
 
 # ---- The programs, each in a process of its own ----
@@ -198,16 +199,12 @@ def missing(needed):
 
 
 def machine():
-    its = {"linux": os.uname().release, "commit": os.environ.get("FIREBREAK_COMMIT"),
-           "date": datetime.datetime.now(datetime.timezone.utc).date().isoformat()}
-    if os.environ.get("FIREBREAK_GPU", "real") == "soft":
-        return {"gpu": "software", **its}
-    asked = subprocess.run(["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"], text=True,
-                           stdout=subprocess.PIPE, timeout=30, check=False).stdout.strip()
-    name, _, driver = asked.partition(", ")
+    its = machine_at(os.environ.get("FIREBREAK_COMMIT"))
+    if its["gpu"] == "software":
+        return its
     version = subprocess.run([sys.executable, "-c", "import torch; print(torch.__version__)"], text=True,
                              capture_output=True, check=False).stdout.strip()
-    return {"gpu": name, "driver": driver, "pytorch": version or None, **its}
+    return {**its, "pytorch": version or None}
 
 
 def keep(recorded, folder, name):

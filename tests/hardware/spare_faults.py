@@ -206,8 +206,11 @@ def summed_up(faults, said):
 def machine(programs):
     version = subprocess.run([programs + "/firebreak", "--version"], capture_output=True, text=True, check=True).stdout
     commit = re.search(r"[0-9a-f]{12}(-dirty)?", version)
-    its = {"linux": os.uname().release,
-           "commit": os.environ.get("FIREBREAK_COMMIT") or (commit[0] if commit else None),
+    return machine_at(os.environ.get("FIREBREAK_COMMIT") or (commit[0] if commit else None))
+
+
+def machine_at(commit):
+    its = {"linux": os.uname().release, "commit": commit,
            "date": datetime.datetime.now(datetime.timezone.utc).date().isoformat()}
     if os.environ.get("FIREBREAK_GPU", "real") == "soft":
         return {"gpu": "software", **its}

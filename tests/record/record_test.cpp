@@ -60,7 +60,7 @@ void expect_known_answers(const RecordedLaunches& recorded) {
           Pair("not idempotent, a store meets another load: st.global.u32 and ld.global.u32",
                LaunchCount{7, 1}),
           Pair("unknown, somewhere in one allocation: st.global.u32 and ld.global.u32", LaunchCount{8, 1})));
-  EXPECT_EQ(recorded.decision_times.size(), 6U);
+  EXPECT_EQ(recorded.times.decided.size(), 6U);
 }
 
 TEST_F(RecordedProgram, KnownKernelsHaveTheirAnswers) {
