@@ -25,13 +25,14 @@ class RunPair : public SupervisedAgent {
     const auto at = all.find(name);
     return at == std::string::npos ? "" : std::string(all.c_str() + at + name.size());
   }
-  /// With that process as its standby; returns the active.
-  pid_t wait_until_protected_by(pid_t standby) {
+  /// With that process as its standby; returns the active, which is another than the one that was killed
+  /// before: until the agent has seen its death, that one is still the active of the same standby.
+  pid_t wait_until_protected_by(pid_t standby, pid_t killed) {
     pid_t active = 0;
     wait_for_status(tenant, [&](const auto& now) {
       if (now["phase"] != "serving" || now["standby_state"] != "ready") return false;
       active = now["active"]["pid"];
-      return now["standby"]["pid"] == standby;
+      return active != killed && now["standby"]["pid"] == standby;
     });
     return active;
   }
@@ -159,7 +160,7 @@ TEST_F(RunPair, AStandbyWithFewMultiprocessorsHandsOverToOneWithAll) {
   EXPECT_EQ(sm_percent_of(first), "");
   EXPECT_EQ(sm_percent_of(waiting), "10");
   send(first, SIGKILL);
-  const pid_t next = wait_until_protected_by(waiting);
+  const pid_t next = wait_until_protected_by(waiting, first);
   EXPECT_EQ(sm_percent_of(next), "");
   send(next, SIGKILL);  // and on
   let_them_end();
