@@ -20,6 +20,11 @@ inline constexpr const char* spare_variable = "FIREBREAK_SPARE";
 /// And where core dumps of instances in these two go, likewise. Not set: to where the process's go.
 inline constexpr const char* spare_dumps_variable = "FIREBREAK_SPARE_DUMPS";
 
+/// A file in a domain's pipe directory for as long as the domain is parked: for processes that come to it,
+/// whose pages the agent has not found yet. A client that comes to a parked domain stands still until that
+/// falls.
+inline constexpr const char* parked_file = "firebreak-parked";
+
 /// "A:B" as A and B; two empty ones where it is not of that form.
 inline std::array<std::string, 2> spare_pair(std::string_view value) {
   const std::size_t colon = value.find(':');

@@ -256,6 +256,41 @@ TEST_F(AgentSpares, WhoHasOneIsAskedToLeaveAParkedDomainAndThenItFalls) {
   EXPECT_EQ(page->asked_to_leave.load(), 1u) << "it works elsewhere when its old domain has fallen";
 }
 
+// It is an interpreter that still reads its libraries, say.
+TEST_F(AgentSpares, WhoHasNotComeToCudaHoldsNoParkedDomain) {
+  opens_gpu = false;
+  Page without_work;
+  without_work.works_in("", "");
+  without_work->active_domain.fill('\0');
+  Peer first = peer(), second = peer(), third = peer();
+  start_with_spare(first, "with-a-page", without_work);
+  abi::Place place{"without-one", abi::Role::Active};
+  place.spare = true;
+  start(second, place, true, -1);
+  opens_gpu = true;
+  const Process rogue = start(third, "rogue");
+  Peer watcher = peer();
+  ask(watcher, abi::Subscribe{});
+  Writer of_client(client_pipe(), idle_dump);
+  name_culprit(rogue);
+  until([&] { return of_client.write(); });
+  EXPECT_EQ(parking("a")["state"], "released") << "nobody works there: it is to fall";
+  EXPECT_THAT(ParkedDomain::told(watcher), Not(Contains(HasSubstr("never will"))))
+      << "nobody waited for them";
+}
+
+TEST_F(AgentSpares, WhoComesToCudaWithoutBeingFollowedYetHoldsIt) {
+  Page page;  // found when it is looked for, which it was not for a while
+  Peer first = peer(), second = peer();
+  start_with_spare(first, "llm", page);
+  const Process rogue = start(second, "rogue");
+  Writer of_client(client_pipe(), idle_dump);
+  name_culprit(rogue);
+  for (int i = 0; i < 50; ++i) settle();
+  EXPECT_EQ(parking("a")["state"], "held");
+  EXPECT_FALSE(of_client.write());
+}
+
 // Its kernels would keep the others from being halted for theirs: they stood still for 4 s (H100).
 TEST_F(AgentSpares, WhoCouldLeaveAtOnceIsNotReadBeforeTheOthersHaveBegunEither) {
   Page page;

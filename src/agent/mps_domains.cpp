@@ -15,6 +15,7 @@ namespace {
 constexpr const char* on_each_gpu[] = {"a", "b"};
 constexpr const char* anchor = "anchor";
 constexpr Milliseconds leftovers_timeout{5'000};
+constexpr Milliseconds anchors_asked_every{2'000};
 
 /// Asks one server after the other until one knows the client; NotFound when none does.
 Status terminate_at(const mps::Domain& domain, const std::vector<pid_t>& servers, pid_t client,
@@ -105,7 +106,7 @@ void MpsDomains::end() {
   anchors_.clear();
 }
 
-/// Whatever happens there harms nobody: no word of it is told to the agent.
+/// Nobody works there, so no word of it is told to the agent. But whoever starts needs it.
 Status MpsDomains::start_anchors() {
   for (const Plan& plan : plans_) {
     if (anchors_.contains(plan.gpu)) continue;
@@ -115,7 +116,8 @@ Status MpsDomains::start_anchors() {
     callbacks.on_server = [this, name = prefix + anchor](pid_t server) {
       name_server(kernel_, name, server);
     };
-    const auto options = keeper_options({prefix + anchor, plan.gpu});
+    mps::KeeperOptions options = keeper_options({prefix + anchor, plan.gpu});
+    options.idle_clients_asked_every = anchors_asked_every;
     auto keeper = mps::DomainKeeper::start(kernel_, options, std::move(callbacks));
     if (!keeper) return propagate(keeper, "MPS domain of anchors");
     anchors_[plan.gpu] = std::move(*keeper);
@@ -189,6 +191,12 @@ Environment MpsDomains::anchor_environment(const std::string& domain) const {
   const auto plan = std::ranges::find(plans_, domain, &Plan::name);
   const auto found = plan == plans_.end() ? anchors_.end() : anchors_.find(plan->gpu);
   return found == anchors_.end() ? Environment{} : found->second->client_environment();
+}
+
+std::vector<mps::DomainReport> MpsDomains::anchor_reports() const {
+  std::vector<mps::DomainReport> all;
+  for (const auto& [gpu, keeper] : anchors_) all.push_back(keeper->report());
+  return all;
 }
 
 std::string MpsDomains::directory_of(const std::string& domain) const {

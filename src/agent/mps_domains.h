@@ -17,7 +17,8 @@ namespace firebreak::agent {
 
 /// Two MPS domains on each GPU: "a" and "b", or "0a", "0b", "1a" and so on where there are several, each with
 /// directories under the agent's own. And "anchor" where programs get spare driver instances: it is no domain
-/// that anybody is placed in, and none of names() and reports(). Control commands can take seconds, so each
+/// that anybody is placed in, and none of names() and reports(). After a fault there it is made anew at once:
+/// whoever is its client has work in another one. Control commands can take seconds, so each
 /// domain has a thread of its own, and one more each takes a client off the GPU; the loop only reads what
 /// they found.
 class MpsDomains final : public Domains {
@@ -49,6 +50,7 @@ class MpsDomains final : public Domains {
   void note_fault(const std::string& domain) override;
   Environment environment(const std::string& domain) const override;
   Environment anchor_environment(const std::string& domain) const override;
+  std::vector<mps::DomainReport> anchor_reports() const override;
   std::string log_directory(const std::string& domain) const override;
   std::optional<std::string_view> domain_of_server(pid_t pid) override;
   void refresh_servers() override;

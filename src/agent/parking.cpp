@@ -90,7 +90,10 @@ void Parking::begin() {
   auto looking = at_.loop.every(between_client_looks, [this] { look_after_clients(); });
   if (looking) looking_ = std::move(*looking);
   may_start_ = at_.clock.now() + at_.options.first_parking_client;
-  for (const std::string& domain : at_.domains.names()) places_[domain];
+  for (const std::string& domain : at_.domains.names()) {
+    places_[domain];
+    mark(domain);  // what an agent before has left there
+  }
   look_after_clients();
 }
 
@@ -645,11 +648,16 @@ void Parking::look_whether_all_left(const std::string& domain) {
   happened(domain, {park::ParkingEventType::EverybodyLeft});
 }
 
-/// Tenants' actives, and clients that are nobody's tenants: they can go nowhere else.
+/// Tenants' actives, and clients that are nobody's tenants: they can go nowhere else. Who is to have a spare
+/// and has not come to CUDA works nowhere, and a domain that is parked takes nobody.
 std::vector<pid_t> Parking::who_works_in(const std::string& domain) const {
   std::vector<pid_t> all;
   for (const auto& [name, tenant] : at_.tenants.all()) {
-    if (tenant->active.pid != 0 && tenant->active.domain == domain) all.push_back(tenant->active.pid);
+    const pid_t active = tenant->active.pid;
+    if (active == 0 || tenant->active.domain != domain) continue;
+    const auto its = dumpers_.find({active, domain});
+    const bool has_begun = its != dumpers_.end() && its->second.has_begun();
+    if (has_begun || at_.spares.may_work_in(active, domain)) all.push_back(active);
   }
   for (const auto& [who, dumper] : dumpers_) {
     const bool is_stranger = who.second == domain && at_.processes.tenant_of(who.first).empty();
@@ -685,7 +693,15 @@ void Parking::happened(const std::string& domain, const park::ParkingEvent& even
   place.state = std::move(step.state);
   write_down(domain, event, before, place.state.phase);
   for (const park::ParkingAction action : step.actions) act(domain, place, action);
-  if (before != place.state.phase) at_.spares.refresh();  // before anybody gives back what it has there
+  if (before == place.state.phase) return;
+  mark(domain);
+  at_.spares.refresh();  // before anybody gives back what it has there
+}
+
+/// Where the directory is not ours to write, who comes to the domain stands still until it falls.
+void Parking::mark(const std::string& domain) const {
+  const std::string file = at_.domains.pipe_directory(domain) + "/" + abi::parked_file;
+  (void)(is_to_fall(domain) ? os::make_file(file) : os::remove_file(file));
 }
 
 /// An incident begins with the first word of an exception, and ends with its domain.
@@ -756,6 +772,7 @@ void Parking::let_leave(const std::string& domain, const Place& place) {
     if (place.state.is_culprit(active.pid)) continue;
     const bool has_standby = tenant->pair.standby == pair::Standby::Ready;
     if (has_standby && callbacks_.hand_over(name)) continue;
+    at_.spares.follow(active.pid);  // it may not have opened the GPU
     if (at_.spares.ask_to_leave(active.pid)) continue;
     tell(domain, active.pid,
          fmt::format(

@@ -229,6 +229,7 @@ class Parking {
   bool never_begins(const InDomain& who) const;
   void await_beginners(const std::string& domain);
   void happened(const std::string& domain, const park::ParkingEvent& event);
+  void mark(const std::string& domain) const;
   void write_down(const std::string& domain, const park::ParkingEvent& event, park::ParkingPhase before,
                   park::ParkingPhase after);
   void act(const std::string& domain, Place& place, park::ParkingAction action);

@@ -185,6 +185,12 @@ void Spares::find_page(pid_t pid, Followed& followed) {
   followed.next_search = at_.clock.now() + followed.between_searches;
   followed.between_searches =
       std::clamp<Nanoseconds>(2 * followed.between_searches, 2 * between_looks, longest_between_searches);
+  search_page(pid, followed);
+}
+
+void Spares::search_page(pid_t pid, Followed& followed) {
+  const Process* const process = at_.processes.living(pid);
+  if (process == nullptr) return;
   std::size_t closer = 0;
   (void)os::visit_first_descriptors(at_.kernel, pid, [&](int number, const std::string& target) {
     if (target != page_link()) return true;
@@ -274,6 +280,17 @@ bool Spares::is_in(pid_t pid, const std::string& domain) const {
   if (found == followed_.end() || !found->second.view) return true;
   const std::string directory = at_.domains.pipe_directory(domain);
   return found->second.view->active_domain() == directory || found->second.view->spare_domain() == directory;
+}
+
+bool Spares::may_work_in(pid_t pid, const std::string& domain) {
+  const auto found = followed_.find(pid);
+  if (found == followed_.end()) return true;
+  Followed& followed = found->second;
+  if (!followed.view && at_.clock.now() >= followed.next_close_look) {
+    followed.next_close_look = at_.clock.now() + between_looks;
+    search_page(pid, followed);
+  }
+  return followed.view && followed.view->active_domain() == at_.domains.pipe_directory(domain);
 }
 
 bool Spares::ask_to_leave(pid_t pid) {

@@ -117,6 +117,9 @@ class Spares {
   std::optional<SpareReport> report_of(pid_t pid) const;
   /// Whether an instance of it is in that domain, or may be.
   bool is_in(pid_t pid, const std::string& domain) const;
+  /// Whether its program may have work in that domain. One that has a spare and has not come to CUDA yet has
+  /// none, and has no page or one that names no domain; it is looked for then.
+  bool may_work_in(pid_t pid, const std::string& domain);
   /// False: it has no spare, and will have none.
   bool ask_to_leave(pid_t pid);
   /// Everybody who works in that domain.
@@ -138,6 +141,7 @@ class Spares {
     /// A process may have very many descriptors and no page.
     Nanoseconds between_searches{};
     Monotonic next_search{};
+    Monotonic next_close_look{};
     /// How many more of its news are told at once. A process may write into its page as fast as it likes.
     int words_left = words_max;
     Monotonic words_counted_at{};
@@ -149,6 +153,7 @@ class Spares {
   void count_left(const std::vector<Rule>& now);
 
   void find_page(pid_t pid, Followed& followed);
+  void search_page(pid_t pid, Followed& followed);
   std::vector<Rule> rules() const;
   void look_at(pid_t pid, Followed& followed, const std::vector<Rule>& rules);
 

@@ -169,6 +169,9 @@ std::string status_json(const StatusSources& of, const Asking& who) {
                                       foreign_json(of, who, domain.name),
                                       describe_parking(of, who, domain.name)));
   }
+  nlohmann::json& anchors = document["anchors"] = nlohmann::json::array();
+  for (const mps::DomainReport& domain : of.domains.anchor_reports())
+    anchors.push_back(describe_domain(domain, {}, nlohmann::json::array(), nullptr));
   nlohmann::json& tenants = document["tenants"] = nlohmann::json::array();
   for (const auto& [name, tenant] : of.tenants.all()) {
     if (!is_to_see(of, who, name)) continue;

@@ -110,6 +110,8 @@ class Domains {
   /// And in the domain for anchors of that domain's GPU, in which nobody works (docs/spare.md). Empty: there
   /// is none.
   virtual Environment anchor_environment(const std::string&) const { return {}; }
+  /// How these are, one for each GPU.
+  virtual std::vector<mps::DomainReport> anchor_reports() const { return {}; }
   /// Where its server writes its server.log.
   virtual std::string log_directory(const std::string& domain) const = 0;
   /// The domain whose MPS server this process is, as MPS itself says, or was while a fault that names it may

@@ -54,6 +54,12 @@ bool is_held(const json& holds, const json& member) {
          });
 }
 
+/// Of one that lives there is what may be needed, or it has given that back itself.
+bool is_of_dead(const json& hold) {
+  const std::string state = hold.value("state", "");
+  return state != "ready" && state != "given back";
+}
+
 /// Of a process that is gone.
 std::vector<std::string> hold_row(const json& hold) {
   return {word(hold, "pid"), word(hold, "tenant"), word(hold, "state"), word(hold, "since_death_ms") + " ms"};
@@ -120,7 +126,9 @@ std::string status_text(const std::string& document) {
   if (!status.is_object()) return document;
   std::vector<std::vector<std::string>> rows = {
       {"DOMAIN", "STATE", "GPU", "DAEMON", "SERVERS", "CLIENTS", "RESTARTS", "LAST NEWS"}};
-  for (const json& domain : status.value("domains", json::array())) rows.push_back(domain_row(domain));
+  for (const char* const kind : {"domains", "anchors"}) {
+    for (const json& domain : status.value(kind, json::array())) rows.push_back(domain_row(domain));
+  }
   std::string text = table(rows);
   rows = {{"TENANT", "PHASE", "ACTIVE", "STANDBY", "LIMITS", "GUARD", "HELD", "SURVIVES", "SPARE"}};
   const json holds = status.value("holds", json::array());
@@ -130,7 +138,7 @@ std::string status_text(const std::string& document) {
   text += rows.size() > 1 ? "\n" + table(rows) : "\nno tenants\n";
   rows = {{"DEAD", "TENANT", "HOLD", "SINCE"}};
   for (const json& hold : holds) {
-    if (hold.value("state", "") != "ready") rows.push_back(hold_row(hold));
+    if (is_of_dead(hold)) rows.push_back(hold_row(hold));
   }
   if (rows.size() > 1) text += "\n" + table(rows);
   rows = {{"FOREIGN", "NAME", "USER", "DOMAIN", "HOW IT CAME"}};

@@ -72,6 +72,25 @@ TEST(StatusText, ShowsClientsThatNobodyHasPlaced) {
             "77       python3  1000  a       not placed by us");
 }
 
+TEST(StatusText, ShowsTheDomainForAnchors) {
+  EXPECT_EQ(status_text(R"({"domains": [], "anchors": [{"name": "anchor", "state": "restarting", "gpu": "",
+       "daemon_pid": 1, "server_pids": [2], "clients": [], "daemon_restarts": 0, "server_restarts": 3,
+       "news": "n"}], "tenants": []})"),
+            "DOMAIN  STATE       GPU        DAEMON  SERVERS  CLIENTS  RESTARTS  LAST NEWS\n"
+            "anchor  restarting  (default)  1       2        -        0 + 3     n\n"
+            "\nno tenants");
+}
+
+TEST(StatusText, WhoLivesIsNotAmongTheDead) {
+  EXPECT_EQ(status_text(R"({"domains": [], "tenants": [], "holds": [
+       {"pid": 7, "tenant": "llm", "state": "given back", "since_death_ms": 5},
+       {"pid": 8, "tenant": "llm", "state": "ready"},
+       {"pid": 9, "tenant": "old", "state": "running", "since_death_ms": 5}]})"),
+            "DOMAIN  STATE  GPU  DAEMON  SERVERS  CLIENTS  RESTARTS  LAST NEWS\n\nno tenants\n\n"
+            "DEAD  TENANT  HOLD     SINCE\n"
+            "9     old     running  5 ms");
+}
+
 TEST(StatusText, SaysWhatIsNotHeard) {
   EXPECT_EQ(status_text(R"({"domains": [], "tenants": [], "not_heard": ["not heard: kmsg: gone"]})"),
             "DOMAIN  STATE  GPU  DAEMON  SERVERS  CLIENTS  RESTARTS  LAST NEWS\n\nno tenants\n\n"

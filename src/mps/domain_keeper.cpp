@@ -70,6 +70,13 @@ void DomainKeeper::run(const std::function<void(Status)>& started) {
   if (auto looks = loop_->every(options_.between_client_looks, [this] { list_clients(); })) {
     client_looks_ = std::move(*looks);
   }
+  if (options_.idle_clients_asked_every > Milliseconds(0)) {
+    auto looks = loop_->every(options_.idle_clients_asked_every, [this] {
+      (void)look();
+      ask_for_faults();
+    });
+    if (looks) idle_looks_ = std::move(*looks);
+  }
   loop_->run();
   end();
 }
@@ -82,6 +89,7 @@ void DomainKeeper::end() {
   next_fault_look_.cancel();
   next_client_look_.cancel();
   client_looks_.cancel();
+  idle_looks_.cancel();
   log_looks_.cancel();
   servers_.clear();
   const auto domain = this->domain();

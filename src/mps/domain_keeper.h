@@ -54,6 +54,9 @@ struct KeeperOptions {
   /// Nobody has to tell us of a client; the server's log does, in words that no document promises.
   Milliseconds between_client_looks{5'000};
   Milliseconds second_client_look{500};
+  /// Its clients do no work and go by no fault, so nobody waits for them to go after one, and nobody but MPS
+  /// tells of it, which is asked that often. 0: they work.
+  Milliseconds idle_clients_asked_every{0};
 };
 
 /// How a domain is.
@@ -181,6 +184,7 @@ class DomainKeeper {
   bool let_go_of_dead(Occupancy& there);
   void replace(const std::vector<pid_t>& servers, const std::string& why);
   void renew(const std::vector<pid_t>& servers, const std::string& why);
+  void renew_under_idle_clients();
   void renew_daemon();
   bool end_servers(const std::vector<pid_t>& servers, const std::string& why);
   void replace_unwatched();
@@ -214,6 +218,7 @@ class DomainKeeper {
   os::Watch next_fault_look_;
   os::Watch next_client_look_;
   os::Watch client_looks_;
+  os::Watch idle_looks_;
   std::atomic<bool> clients_wanted_ = false;  ///< relaxed: what is posted orders it
   std::atomic<bool> ends_for_good_ = false;   ///< relaxed: the loop's stop orders it
   os::Watch log_looks_;

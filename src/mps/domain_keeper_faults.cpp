@@ -65,6 +65,8 @@ void DomainKeeper::look_whether_drained() {
   auto there = who_is_there();
   if (!there || there->of_dead.empty()) only_dead_since_.reset();
   kill_servers_of_the_silent(there.has_value());
+  const bool are_idle = options_.idle_clients_asked_every > Milliseconds(0);
+  if (are_idle && drains_after_fault_ && (!there || there->hit)) return renew_under_idle_clients();
   if (!there || there->hit || !are_served(*there) || !let_go_of_dead(*there))
     return look_again_whether_drained();
   drain_looks_.reset();
@@ -164,6 +166,18 @@ void DomainKeeper::renew(const std::vector<pid_t>& servers, const std::string& w
   set_state(DomainState::Restarting);
   tell(fmt::format("{}; its MPS server {} is replaced, since a fault may have spoiled it, and its daemon",
                    why, fmt::join(servers, ", ")));
+  renew_daemon();
+}
+
+/// Whoever is a client of a server in FAULT has lost nothing but a driver that did nothing, and stays.
+void DomainKeeper::renew_under_idle_clients() {
+  for (const auto& [pid, server] : servers_) (void)kernel_.send_signal(server.pidfd, SIGKILL);
+  {
+    const std::lock_guard lock(mutex_);
+    report_.server_restarts += static_cast<std::uint32_t>(servers_.size());
+  }
+  set_state(DomainState::Restarting);
+  tell("its clients do no work, and are not waited for: its MPS servers and its daemon are replaced");
   renew_daemon();
 }
 

@@ -464,6 +464,26 @@ TEST_F(Keeper, ServersOfADaemonThatAnswersAreNot) {
   EXPECT_THAT(news_, testing::Not(HasSubstr("is killed")));
 }
 
+// They do nothing that could show them the fault, and would stay for good.
+TEST_F(Keeper, IdleClientsOfAServerInFaultAreNotWaitedFor) {
+  KeeperOptions with = quick();
+  with.idle_clients_asked_every = Milliseconds(5);
+  const auto keeper = keep(with);
+  ASSERT_TRUE(keeper);
+  const Stranger server = this->server();
+  list(server, "ACTIVE\n", living());
+  wait_for_server(*keeper, server.pid);
+  const pid_t daemon = keeper->report().daemon_pid;
+  EXPECT_TRUE(keeper->takes_clients());
+  write("answers/get_server_status_" + std::to_string(server.pid), "FAULT\n");
+  wait_for_news("its clients do no work, and are not waited for");
+  EXPECT_EQ(end_of(server).signal, SIGKILL);
+  write("answers/get_server_list", "");
+  wait_for_news("serves again, with daemon");
+  EXPECT_THAT(keeper->report().daemon_pid, Ne(daemon));
+  EXPECT_GE(keeper->report().server_restarts, 1U);
+}
+
 // Stock MPS ends it, or somebody does, while the keeper waits for its clients.
 TEST_F(Keeper, AServerThatEndsByItselfAfterAFaultTakesItsDaemonAlong) {
   const auto keeper = keep(quick());

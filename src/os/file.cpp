@@ -228,7 +228,14 @@ std::vector<std::byte> peek_pipe(const Fd& fd, std::size_t bytes_max) {
   return bytes;
 }
 
-// --- remove file
+// --- make and remove file
+
+Status make_file(const std::string& path) {
+  constexpr mode_t for_all_to_read = 0644;
+  const Fd made(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, for_all_to_read));
+  if (made || errno == EEXIST) return {};
+  return fail_errno("make " + path, errno);
+}
 
 Status remove_file(const std::string& path) {
   if (::unlink(path.c_str()) == 0 || errno == ENOENT) return {};

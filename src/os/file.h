@@ -85,8 +85,10 @@ std::size_t resize_pipe(const Fd& fd, std::size_t bytes);
 /// So many of the bytes that wait in a pipe, at most; they stay there. Never waits. Empty where it cannot.
 std::vector<std::byte> peek_pipe(const Fd& fd, std::size_t bytes_max);
 
-// --- remove file
+// --- make and remove file
 
+/// An empty one, which all may read; fine when something of that name is there.
+Status make_file(const std::string& path);
 /// Fine when it is not there.
 Status remove_file(const std::string& path);
 

@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "cuda/driver.h"
-#include "os/self.h"
+#include "os/file.h"
 
 namespace firebreak::virtual_driver {
 namespace {
@@ -19,7 +19,7 @@ constinit std::atomic<VirtualProcess*> only{nullptr};
 /// The program, while work is waited for.
 constexpr Milliseconds look_whether_it_ends(100);
 
-/// To leave, where work under way holds the program up.
+/// To leave, where work under way holds the program up; and to come to the domain for anchors.
 constexpr std::chrono::milliseconds between_tries(500);
 
 constexpr const char* anchor_sm_percent = "2";
@@ -27,6 +27,12 @@ constexpr const char* anchor_sm_percent = "2";
 /// After a spare that did not come up, as where the GPU's memory is used up.
 constexpr std::chrono::seconds shortest_before_spare(1);
 constexpr std::chrono::seconds longest_before_spare(60);
+
+/// No server that takes this client, for now.
+bool is_mps_not_there(CUresult result) {
+  return result == CUDA_ERROR_MPS_CONNECTION_FAILED || result == CUDA_ERROR_MPS_RPC_FAILURE ||
+         result == CUDA_ERROR_MPS_SERVER_NOT_READY;
+}
 
 template <std::size_t size>
 void write_text(std::array<char, size>& into, const std::string& text) {
@@ -159,8 +165,23 @@ std::optional<Slot> VirtualProcess::take_slot() {
   return slot;
 }
 
+/// As far as is known. The agent finds the page some time after it was made.
+bool VirtualProcess::takes_instances(const std::string& domain) const {
+  return rule_of(domain) == abi::DomainRule::Open && !os::is_there(domain + "/" + abi::parked_file);
+}
+
+/// Where its domain takes nobody, as one that is parked, it comes up in the other one.
+Result<const Instance*> VirtualProcess::bring_up_first() {
+  const auto& [own, other] = settings_.domains;
+  const bool may_try_own = takes_instances(own) || !takes_instances(other);
+  auto working = may_try_own ? bring_up(own) : fail(ErrorCode::Unavailable, "its domain takes nobody");
+  if (working || other.empty()) return working;
+  auto instead = bring_up(other);
+  return instead ? instead : working;
+}
+
 void VirtualProcess::start_working() {
-  const auto working = bring_up(settings_.domains[0]);
+  const auto working = bring_up_first();
   const std::lock_guard lock(flipping_);
   if (working) {
     active_.store(*working, std::memory_order_release);
@@ -168,6 +189,36 @@ void VirtualProcess::start_working() {
   } else {
     tell(abi::SpareState::Unprotected, to_string(working.error()));
   }
+}
+
+/// The program's own driver does all the work. Its environment leads to the domain for anchors, where an
+/// exception would keep others from starting, and which nobody parks: so it goes where the program was
+/// placed.
+CUresult VirtualProcess::initialise_alone(unsigned int flags) {
+  for (std::size_t i = 0; i < settings_.domains.size() && page_ != nullptr; ++i) {
+    const std::string& domain = settings_.domains[i];
+    if (domain.empty()) continue;
+    os::EnvironmentScope::Variables variables{{"CUDA_MPS_PIPE_DIRECTORY", domain}};
+    if (!settings_.dumps[i].empty()) variables.emplace_back("CUDA_COREDUMP_FILE", settings_.dumps[i]);
+    const os::EnvironmentScope of_domain(variables);
+    if (own_driver_.cuInit(flags) != CUDA_SUCCESS) continue;
+    write_text(page_->active_domain, domain);
+    return CUDA_SUCCESS;
+  }
+  return own_driver_.cuInit(flags);
+}
+
+/// The domain for anchors is made anew within seconds where it has had a fault.
+CUresult VirtualProcess::initialise_anchor(unsigned int flags) {
+  const os::EnvironmentScope::Variables few{{"CUDA_MPS_ACTIVE_THREAD_PERCENTAGE", anchor_sm_percent}};
+  const os::EnvironmentScope of_anchor(few);
+  const auto until = std::chrono::steady_clock::now() + settings_.longest_wait;
+  CUresult result = own_driver_.cuInit(flags);
+  while (is_mps_not_there(result) && std::chrono::steady_clock::now() < until) {
+    std::this_thread::sleep_for(between_tries);
+    result = own_driver_.cuInit(flags);
+  }
+  return result;
 }
 
 /// The working instance comes up first. Where none does, the program's own driver is the only one, and gets
@@ -180,10 +231,12 @@ CUresult VirtualProcess::initialise(unsigned int flags) {
   const bool may_have_spare =
       page_ != nullptr && !settings_.domains[0].empty() && settings_.undisturbed != nullptr;
   if (may_have_spare && !std::exchange(has_tried_, true)) settings_.undisturbed([this] { start_working(); });
-  if (is_plain()) return own_driver_.cuInit(flags);
-  const os::EnvironmentScope::Variables few{{"CUDA_MPS_ACTIVE_THREAD_PERCENTAGE", anchor_sm_percent}};
-  const os::EnvironmentScope of_anchor(few);
-  const CUresult result = own_driver_.cuInit(flags);
+  if (is_plain()) return initialise_alone(flags);
+  // Each instance has its own. What the anchor dumps would be taken for word of an exception in another
+  // domain.
+  if (!settings_.dumps[0].empty() && !anchor_dump_)
+    anchor_dump_.emplace(os::EnvironmentScope::Variables{{"CUDA_COREDUMP_FILE", "/dev/null"}});
+  const CUresult result = initialise_anchor(flags);
   if (result != CUDA_SUCCESS || has_started_.exchange(true)) return result;
   const Status started =
       os::start_detached_thread("firebreak-spare", [this] { settings_.undisturbed([this] { keep(); }); });
@@ -207,6 +260,11 @@ CUresult VirtualProcess::retain_primary(CUcontext* context) {
   const bool is_first = page_ != nullptr && primary_seen_.load() == 0 && !is_plain();
   const auto free_before = is_first ? free_on_gpu() : std::nullopt;
   const CUresult result = own_driver_.cuDevicePrimaryCtxRetain(context, 0);
+  // The domain for anchors has had a fault since. What the program has is a name, and works elsewhere.
+  if (ends_instance(result) && primary_seen_.load() != 0 && !is_plain()) {
+    *context = reinterpret_cast<CUcontext>(primary_seen_.load());
+    return CUDA_SUCCESS;
+  }
   if (result == CUDA_SUCCESS) know_primary(*context);
   if (result == CUDA_SUCCESS && is_first) note_cost(page_->own_driver_mib, free_before);
   return result;
@@ -596,7 +654,7 @@ void VirtualProcess::empty(const Instance& instance) {
 
 void VirtualProcess::make_spare() {
   const std::string& domain = settings_.domains[1 - number_of_domain(active().pipe_directory())];
-  if (rule_of(domain) != abi::DomainRule::Open) {
+  if (!takes_instances(domain)) {
     const std::lock_guard lock(flipping_);
     tell(abi::SpareState::Unprotected, "the other domain takes nobody yet");
     before_next_spare_ = Nanoseconds(0);

@@ -16,6 +16,7 @@
 #include "abi/spare_page.h"
 #include "cuda/backend.h"
 #include "os/memory.h"
+#include "os/self.h"
 #include "virtual/argument_addresses.h"
 #include "virtual/gate.h"
 #include "virtual/graphs.h"
@@ -252,6 +253,10 @@ class VirtualProcess {
   const Object* only_own_context();
   static void forget_current(const Instance& instance);
   void start_working();
+  Result<const Instance*> bring_up_first();
+  bool takes_instances(const std::string& domain) const;
+  CUresult initialise_alone(unsigned int flags);
+  CUresult initialise_anchor(unsigned int flags);
   void keep();
   void keep_once();
   void rest(Nanoseconds worked);
@@ -299,6 +304,7 @@ class VirtualProcess {
   std::mutex starting_;
   Nanoseconds before_next_spare_{0};                       ///< of the keeper, as the next one
   std::chrono::steady_clock::time_point next_spare_ = {};  ///< not before that
+  std::optional<os::EnvironmentScope> anchor_dump_;        ///< of the anchor, for good
   bool has_tried_ = false;                                 ///< to bring up an instance that works
   std::atomic<bool> has_started_{false};                   ///< there is one, and the anchor
   std::mutex

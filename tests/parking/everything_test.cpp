@@ -50,7 +50,25 @@ class Everything : public ParkedDomainWhole {
     return all;
   }
 
+  /// A checker that comes to CUDA once `told_to_come_` is there.
+  Player& start_late() {
+    const std::string script = "until test -e \"$0\"; do sleep 0.02; done; exec \"$@\"";
+    std::vector<std::string> command = {"sh", "-c", script, told_to_come_};
+    for (std::string& word : checker_command()) command.push_back(std::move(word));
+    Player& late = start_tenant("late", std::move(command));
+    wait_until_adopted("late");
+    EXPECT_EQ(status_of("late")["active"]["domain"], "a");
+    return late;
+  }
+  /// Of a program that nobody has started. Returns its exit status.
+  int fault_in_the_domain_for_anchors() {
+    Sandbox::Environment all = environment_;
+    all.emplace_back("CUDA_MPS_PIPE_DIRECTORY", sandbox_.file("d/anchor/pipe"));
+    return sandbox_.run("firebreak-lab", {"inject", "misaligned-load"}, all).status.exit_code;
+  }
+
   std::string told_to_stray_ = sandbox_.file("stray");
+  std::string told_to_come_ = sandbox_.file("come");
 };
 
 TEST_F(Everything, IsWhatAProgramHasThatComesAlone) {
@@ -92,6 +110,69 @@ TEST_F(Everything, AStrayIsHeardAfterManyMoves) {
     wait_for_status("strayer", has_everything);
   }
   expect_stray(strayer);
+}
+
+/// It waits to be told, as an interpreter that reads its libraries, and then comes to CUDA.
+TEST_F(Everything, WhoHasNotComeToCudaHoldsNoParkedDomain) {
+  start_with_spares();
+  Player& late = start_late();
+  Player& rogue = start_rogue("misaligned-load");
+  fault(rogue);
+  wait_for_end(rogue);
+  wait_for_parking("ready");
+  std::ofstream(told_to_come_) << "come";
+  wait_for_status("late", has_everything);
+  let_them_end();
+  expect_right(late);
+  EXPECT_FALSE(agent_->said("never will")) << "nobody waited for it";
+}
+
+TEST_F(Everything, WhoComesWhileItsDomainIsHeldWorksInTheOtherOne) {
+  start_with_spares();
+  Player& late = start_late();
+  Player& staying = start_tenant("staying", checker_command(), {"--without", "spare"});
+  wait("its first kernel", [&] { return staying.said("working"); });
+  EXPECT_EQ(status_of("staying")["active"]["domain"], "a");
+  Player& rogue = start_rogue("misaligned-load");
+  fault(rogue);
+  EXPECT_EQ(parking_state(), "held");
+  std::ofstream(told_to_come_) << "come";
+  wait_for_status("late", [](const auto& tenant) { return tenant["active"]["domain"] == "b"; });
+  wait("its first kernel", [&] { return late.said("working"); });
+  EXPECT_EQ(parking_state(), "held");
+  let_them_end();
+  expect_right(late);
+  expect_right(staying);
+  wait_for_end(rogue);
+}
+
+/// Who works there is a program that our library did not get into, say.
+TEST_F(Everything, TheDomainForAnchorsIsMadeAnewAfterAFaultAndNobodyIsHit) {
+  start_with_spares();
+  Player& checker = start_checker("old");
+  wait_for_status("old", has_everything);
+  const auto anchors = [&] {
+    const auto all = nlohmann::json::parse(command({"status", "--json"}).output, nullptr, false);
+    return all.is_object() && all["anchors"].size() == 1 ? all["anchors"][0] : nlohmann::json();
+  };
+  EXPECT_EQ(anchors()["name"], "anchor");
+  EXPECT_EQ(anchors()["state"], "serving");
+  EXPECT_NE(fault_in_the_domain_for_anchors(), 0);
+  while (anchors()["state"] != "serving" || anchors()["server_restarts"] == 0) {
+    while (stage_->loop().run_once(Milliseconds(0))) {
+    }
+  }
+  EXPECT_FALSE(agent_->said("has begun its core dump")) << "nobody works where the fault was";
+  EXPECT_EQ(parking_state(), "ready");
+  Player& newer = start_checker("new");
+  wait_for_status("new", has_everything);
+  Player& rogue = start_rogue("misaligned-load");
+  fault(rogue);
+  wait_for_end(rogue);
+  wait_for_status("old", has_everything);
+  let_them_end();
+  expect_right(checker);
+  expect_right(newer);
 }
 
 TEST_F(Everything, WithoutNamesWhatAProgramDoesNotHave) {

@@ -199,6 +199,8 @@ class Program {
     if (verb == "init_allocating") return {init(fat_binary(std::string(ptx) + allocating))};
     if (verb == "create_context") return {create_context()};
     if (verb == "reset_primary") return reset_primary();
+    if (verb == "ask_version") return {ask_version()};
+    if (verb == "retain_primary") return {retain_primary()};
     if (verb == "load_more") return {load_more()};
     if (verb == "use_more") return {use_more()};
     if (verb == "use_table") return {use_table()};
@@ -271,6 +273,22 @@ class Program {
   }
 
   /// And begins anew: `value` is a word that it has stored then.
+  /// Which programs do before they come to the GPU.
+  CUresult ask_version() {
+    int version = 0;
+    return get<PFN_cuDriverGetVersion>("cuDriverGetVersion")(&version);
+  }
+
+  /// As each library with a CUDA runtime of its own does.
+  CUresult retain_primary() {
+    CUcontext retained = nullptr;
+    CUresult result = get<PFN_cuInit>("cuInit")(0);
+    if (result == CUDA_SUCCESS)
+      result = get<PFN_cuDevicePrimaryCtxRetain>("cuDevicePrimaryCtxRetain")(&retained, 0);
+    if (result != CUDA_SUCCESS) return result;
+    return retained == context_ ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
+  }
+
   Answer reset_primary() {
     constexpr unsigned int stored = 7;
     constexpr std::size_t size_bytes = std::size_t{4} << 20;

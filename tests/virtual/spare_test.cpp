@@ -684,6 +684,71 @@ TEST_F(Spare, WithoutADomainForItsWorkTheProgramWorksAsEver) {
   step(*program, *model, 2);
 }
 
+/// No instance comes up, and its domains are in order. In the domain for anchors its fault would be
+/// everybody's.
+TEST_F(Spare, WithoutAnInstanceTheProgramWorksWhereItWasPlaced) {
+  for (const char* const name : {"a", "b", "anchor"}) start_mps(name);
+  const auto model = start_plain("model");
+  const auto program = start_again("ask_version");
+  Page page(program->pid());
+  page->no_more_copies.store(1);
+  ASSERT_EQ(program->tell("init"), CUDA_SUCCESS);
+  EXPECT_EQ(page->state.load(), SpareState::Unprotected);
+  EXPECT_EQ(page.active_domain(), "a");
+  end_domain("anchor");
+  step(*program, *model, 2);
+  end_domain("a");
+  EXPECT_NE(program->tell("step"), CUDA_SUCCESS) << "it is in that domain";
+}
+
+/// As one that is parked.
+TEST_F(Spare, WhoComesWhileItsDomainTakesNobodyWorksInTheOther) {
+  start_mps("b");
+  start_mps("anchor");
+  std::filesystem::create_directory(directory() + "/a");
+  std::ofstream(directory() + "/a/control") << "nobody listens";
+  const auto program = start_again();
+  const auto model = start_plain("model");
+  Page page(program->pid());
+  EXPECT_EQ(page.active_domain(), "b");
+  EXPECT_EQ(page->state.load(), SpareState::Unprotected);
+  step(*program, *model, 2);
+  std::filesystem::remove_all(directory() + "/a");
+  start_mps("a");
+  ASSERT_TRUE(page.is(SpareState::Protected)) << page.reason();
+  EXPECT_EQ(page.spare_domain(), "a");
+  page.ask_to_leave();
+  EXPECT_EQ(page.active_domain(), "a") << page.reason();
+  step(*program, *model, 2);
+}
+
+TEST_F(Spare, WhoIsToldThatItsDomainIsHeldDoesNotComeToIt) {
+  for (const char* const name : {"a", "b", "anchor"}) start_mps(name);
+  const auto program = start_again("ask_version");
+  Page page(program->pid());
+  page.set_rule(0, abi::DomainRule::Held);
+  ASSERT_EQ(program->tell("init"), CUDA_SUCCESS);
+  EXPECT_EQ(page.active_domain(), "b");
+}
+
+/// Its own driver does no work.
+TEST_F(Spare, AFaultInTheDomainForAnchorsIsNotSeenByWhoHasOneThere) {
+  const auto program = start_with_spare();
+  const auto model = start_plain("model");
+  Page page(program->pid());
+  ASSERT_TRUE(page.is(SpareState::Protected)) << page.reason();
+  step(*program, *model, 2);
+  end_domain("anchor");
+  step(*program, *model, 2);
+  EXPECT_EQ(program->tell("load_more"), CUDA_SUCCESS);
+  EXPECT_EQ(model->tell("load_more"), CUDA_SUCCESS);
+  EXPECT_EQ(program->ask("use_more").value, model->ask("use_more").value);
+  EXPECT_EQ(program->tell("retain_primary"), CUDA_SUCCESS);
+  page.ask_to_leave();
+  EXPECT_EQ(page->flips.load(), 1U) << page.reason();
+  step(*program, *model, 2);
+}
+
 /// Random programs in one process, which moves from domain to domain meanwhile. What they see is what they
 /// see without any of this.
 class SpareRandom : public Spare, public testing::WithParamInterface<std::tuple<int, bool>> {
