@@ -89,6 +89,9 @@ turing: $(build)/proof/stock.img $(IMAGE)
 mistakes: $(build)/proof/stock.img $(IMAGE)
 	@$(call guest,stock,model=arch=1 proof=wrong,240) | tee $(build)/proof/mistakes.log
 
+# first_report,LOG: where the guest's kernel stood still, or what it found wrong first.
+first_report = sed -n '/watchdog: BUG\|Kernel panic\|Call Trace/,$$p' $(1) | head -n 60 >&2
+
 # What these say of the classes is judged below.
 classes-stock: $(build)/proof/stock.img $(IMAGE)
 	@$(call guest,stock,model=arch=$(ARCH)$(comma)gpus=2 proof=stock,1200) >$(build)/proof/stock.log || true
@@ -101,7 +104,7 @@ $(CLASS_PARTS:%=classes-patched-%): classes-patched-%: $(build)/proof/patched.im
 classes: classes-stock classes-patched
 	@awk -v driver=$(VERSION) -v kernel=$(release) -v commit=$(repository_commit) -v date=$$(date -u +%F) -v arch=$(ARCH) -v json=$(RESULT) \
 	  -v command="$(RUN_AS)" -f $(here)/proof/table.awk $(build)/proof/stock.log $(patched_logs) || \
-	  { tail -n 8 $(build)/proof/stock.log $(patched_logs) >&2; \
+	  { tail -n 8 $(build)/proof/stock.log $(patched_logs) >&2; $(foreach log,$(build)/proof/stock.log $(patched_logs),$(call first_report,$(log));) \
 	    echo "not as expected:" >&2; grep -H '"as_expected": false' $(build)/proof/stock.log $(patched_logs) >&2; exit 1; }
 
 schedules: $(build)/proof/patched.img $(IMAGE)

@@ -260,11 +260,6 @@ CUresult VirtualProcess::retain_primary(CUcontext* context) {
   const bool is_first = page_ != nullptr && primary_seen_.load() == 0 && !is_plain();
   const auto free_before = is_first ? free_on_gpu() : std::nullopt;
   const CUresult result = own_driver_.cuDevicePrimaryCtxRetain(context, 0);
-  // The domain for anchors has had a fault since. What the program has is a name, and works elsewhere.
-  if (ends_instance(result) && primary_seen_.load() != 0 && !is_plain()) {
-    *context = reinterpret_cast<CUcontext>(primary_seen_.load());
-    return CUDA_SUCCESS;
-  }
   if (result == CUDA_SUCCESS) know_primary(*context);
   if (result == CUDA_SUCCESS && is_first) note_cost(page_->own_driver_mib, free_before);
   return result;
