@@ -234,6 +234,24 @@ def exporter_serves(pair):
     expect(run("firebreak", "status", socket, user="stranger").returncode != 0, "a stranger is answered")
 
 
+def limits_of(pid):
+    status = pathlib.Path("/proc", pid, "status").read_text(encoding="utf-8")
+    return {name: value.strip() for name, value in (line.split(":", 1) for line in status.splitlines())}
+
+
+def daemons_are_services_of_their_own():
+    """With nothing of what the agent's unit takes away."""
+    daemons = [line.split(" ")[0] for line in processes() if "nvidia-cuda-mps-control" in line]
+    expect(len(daemons) >= 2, f"daemons: {processes()}")
+    for pid in daemons:
+        cgroup = pathlib.Path("/proc", pid, "cgroup").read_text(encoding="utf-8")
+        expect("/firebreak-mps-" in cgroup and ".service" in cgroup, f"{pid} is in {cgroup.strip()}")
+        for limit in ("NoNewPrivs", "Seccomp_filters", "CapBnd"):
+            its, of_machine = (limits_of(process)[limit] for process in (pid, "1"))
+            expect(its == of_machine, f"{limit} of {pid} is {its}, and {of_machine} of the machine's first process")
+    expect(limits_of(property_of("MainPID"))["NoNewPrivs"] == "1", "nothing binds the agent")
+
+
 def restarts_in_a_loop(pair):
     for _ in range(OPTIONS["restarts"]):
         pair.same_after(agent_replaced_by(lambda: must("systemctl", "restart", UNIT)))
@@ -312,6 +330,7 @@ def every_check():
     yield "only members of the group firebreak are tenants", only_members_of_the_group_are_tenants
     yield "a program computes undisturbed", computes_undisturbed
     yield "a user's pair is protected", pair.start
+    yield "MPS daemons are services of their own, and nothing of the agent's binds them", daemons_are_services_of_their_own
     yield "the exporter serves what the agent says, and may do nothing", lambda: exporter_serves(pair)
 
     def after(action):

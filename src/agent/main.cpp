@@ -136,7 +136,20 @@ Told meaning_of(int signal, const CommandLine& options) {
   return signal == SIGINT || options.end_domains ? Told::End : Told::HandOver;
 }
 
-/// With its servers: what is done to all of this service, as a kill, does not concern them.
+/// With its servers: nothing that binds this service binds them (docs/security.md), and what is done to all
+/// of it, as a kill, does not concern them.
+Result<pid_t> start_apart(ServiceManager& manager, const std::string& domain, const mps::DaemonStart& start) {
+  static std::atomic<int> started{0};
+  ApartService service;
+  service.name = fmt::format("firebreak-mps-{}-{}-{}", domain, os::own_pid(), ++started);
+  service.description = "Firebreak: MPS domain " + domain;
+  service.command = start.command;
+  service.environment = start.environment;
+  service.output_path = start.output_path;
+  return manager.start_apart(service);
+}
+
+/// Where that cannot be had, they leave the cgroup at least.
 void move_out(ServiceManager& manager, const std::string& domain, pid_t daemon) {
   const Status moved = manager.give_own_unit(fmt::format("firebreak-mps-{}-{}", domain, daemon),
                                              "Firebreak: MPS domain " + domain, daemon);
@@ -246,6 +259,10 @@ Result<int> serve(const CommandLine& options) {
        {options.log_mib * mib, options.log_files},
        options.spares,
        sockets->tenant_group,
+       options.end_domains ? decltype(MpsDomains::Options::start_apart)()
+                           : [raw = manager.get()](
+                                 const std::string& domain,
+                                 const mps::DaemonStart& start) { return start_apart(*raw, domain, start); },
        [raw = manager.get()](const std::string& domain, pid_t daemon) { move_out(*raw, domain, daemon); }});
   GpuDetectors detectors(**loop, *platform->kernel, clock, domains, platform->nvml_library, options.sparse);
   auto agent_options = options_of_agent(options, *sockets, *platform, descriptors_max);

@@ -136,6 +136,10 @@ mps::KeeperOptions MpsDomains::keeper_options(const Plan& plan) const {
   options.domain.takes_over = true;
   options.domain.log = options_.log;
   options.domain.group = options_.group;
+  if (options_.start_apart) {
+    options.domain.start_apart = [start = options_.start_apart, name = plan.name](
+                                     const mps::DaemonStart& daemon) { return start(name, daemon); };
+  }
   if (options_.on_daemon) {
     options.domain.on_daemon = [on_daemon = options_.on_daemon, name = plan.name](pid_t daemon) {
       on_daemon(name, daemon);

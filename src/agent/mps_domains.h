@@ -35,7 +35,10 @@ class MpsDomains final : public Domains {
     os::LogLimits log;
     bool anchors = false;             ///< a domain for them on each GPU
     std::optional<gid_t> group = {};  ///< whose members may be clients, besides root and our user
-    /// Called on a thread of the domain's with each daemon that has been started, before it has a server.
+    /// Starts a domain's daemon somewhere else than as our child (mps::DomainOptions); on a thread of the
+    /// domain's.
+    std::function<Result<pid_t>(const std::string& domain, const mps::DaemonStart&)> start_apart = nullptr;
+    /// Called on a thread of the domain's with each daemon that is our child, before it has a server.
     std::function<void(const std::string& domain, pid_t daemon)> on_daemon = nullptr;
   };
 

@@ -11,6 +11,8 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "base/clock.h"
 #include "base/result.h"
@@ -21,6 +23,16 @@ namespace firebreak::agent {
 /// The exit status of an agent that makes room for the next one: whoever started it starts that at once. As a
 /// shell says it of one that ended by SIGTERM. 0 is the end for good.
 inline constexpr int handed_over_status = 128 + 15;
+
+/// A program that is to run as a service of its own.
+struct ApartService {
+  std::string name;  ///< of its unit, "NAME.service"; no unit of that name is there
+  std::string description;
+  std::vector<std::string> command;  ///< the program by its path, and its arguments
+  /// Besides this process's own.
+  std::vector<std::pair<std::string, std::string>> environment;
+  std::string output_path;  ///< of what it prints, to be appended to
+};
 
 class ServiceManager {
  public:
@@ -40,6 +52,12 @@ class ServiceManager {
   /// as the manager takes to answer. Unsupported: systemd is not the manager, or this process is of no
   /// service.
   virtual Status give_own_unit(const std::string& name, const std::string& description, pid_t pid) = 0;
+  /// Starts a program as a service of its own, with none of this service's limits, capabilities and
+  /// protections but its place in the memory killer's order; returns its process. It ends by itself alone.
+  /// Any thread may call it, for as long as the manager takes to answer. Unsupported: as above.
+  virtual Result<pid_t> start_apart(const ApartService& /*service*/) {
+    return fail(ErrorCode::Unsupported, "nobody starts services for this process");
+  }
   /// The service is up.
   virtual void tell_ready() = 0;
   /// One line for whoever asks how the service is.

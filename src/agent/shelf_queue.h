@@ -63,6 +63,9 @@ class ShelfQueue {
     Status give_own_unit(const std::string& name, const std::string& description, pid_t pid) override {
       return queue_.manager_.give_own_unit(name, description, pid);
     }
+    Result<pid_t> start_apart(const ApartService& service) override {
+      return queue_.manager_.start_apart(service);
+    }
     void tell_ready() override {}
     void tell_status(const std::string&) override {}
 

@@ -5,7 +5,10 @@
 #include <systemd/sd-daemon.h>
 #include <systemd/sd-login.h>
 
+#include <algorithm>
+#include <array>
 #include <cstdlib>
+#include <thread>
 #include <utility>
 
 #include "agent/kept_names.h"
@@ -21,7 +24,16 @@ constexpr const char* manager_name = "org.freedesktop.systemd1";
 /// Where systemd itself listens for root, also on a machine without a D-Bus daemon.
 constexpr const char* manager_address = "unix:path=/run/systemd/private";
 
+constexpr const char* manager_path = "/org/freedesktop/systemd1";
+constexpr const char* manager_interface = "org.freedesktop.systemd1.Manager";
+
 constexpr std::uint64_t answer_timeout_us = 2'000'000;
+constexpr Milliseconds process_timeout{5'000};
+constexpr Milliseconds between_process_looks{5};
+/// As this service has them (packaging/firebreakd.service): the memory killer takes others first, and a
+/// daemon has a descriptor for each of its clients.
+constexpr int out_of_memory_score = -900;
+constexpr std::uint64_t descriptors_max = 65'536;
 
 struct BusCloser {
   void operator()(sd_bus* bus) const { ::sd_bus_flush_close_unref(bus); }
@@ -40,6 +52,103 @@ Status open_bus(Bus& bus) {
   failed = ::sd_bus_set_address(made, manager_address);
   if (failed >= 0) failed = ::sd_bus_start(made);
   return failed < 0 ? Status(os::fail_errno("reach systemd", -failed)) : Status();
+}
+
+/// Of systemd's words to this service alone.
+bool is_this_services(std::string_view name) {
+  constexpr std::array<std::string_view, 6> all = {"NOTIFY_SOCKET", "WATCHDOG_PID",   "WATCHDOG_USEC",
+                                                   "INVOCATION_ID", "JOURNAL_STREAM", "SYSTEMD_EXEC_PID"};
+  return std::ranges::count(all, name) > 0 || name.starts_with("LISTEN_");
+}
+
+/// A call of the manager's that is being put together. What fails is found out by call().
+class ManagerCall {
+ public:
+  ManagerCall(sd_bus* bus, const char* member) : bus_(bus) {
+    note(::sd_bus_message_new_method_call(bus, &message_, manager_name, manager_path, manager_interface,
+                                          member));
+  }
+  ManagerCall(const ManagerCall&) = delete;
+  ManagerCall& operator=(const ManagerCall&) = delete;
+  ~ManagerCall() {
+    ::sd_bus_message_unref(message_);
+    ::sd_bus_error_free(&why_);
+  }
+
+  template <class... Values>
+  ManagerCall& add(const char* types, Values... values) {
+    note(::sd_bus_message_append(message_, types, values...));
+    return *this;
+  }
+  ManagerCall& open(char type, const char* contents) {
+    note(::sd_bus_message_open_container(message_, type, contents));
+    return *this;
+  }
+  ManagerCall& close() {
+    note(::sd_bus_message_close_container(message_));
+    return *this;
+  }
+  ManagerCall& add_all(const std::vector<std::string>& strings) {
+    open('a', "s");
+    for (const std::string& each : strings) add("s", each.c_str());
+    return close();
+  }
+
+  /// `what`: in words, for who hears that it failed.
+  Status call(const std::string& what) {
+    if (failed_ >= 0) note(::sd_bus_call(bus_, message_, answer_timeout_us, &why_, nullptr));
+    if (failed_ >= 0) return {};
+    if (why_.message == nullptr) return os::fail_errno(what, -failed_);
+    return fail(ErrorCode::Unavailable, "cannot " + what + ": " + why_.message);
+  }
+
+ private:
+  void note(int result) {
+    if (failed_ >= 0) failed_ = result;
+  }
+
+  sd_bus* bus_;
+  sd_bus_message* message_ = nullptr;
+  sd_bus_error why_ = SD_BUS_ERROR_NULL;
+  int failed_ = 0;
+};
+
+Status start_unit(sd_bus* bus, const std::string& unit, const ApartService& service) {
+  std::vector<std::string> environment = os::environment_but_for(&is_this_services);
+  for (const auto& [name, value] : service.environment) environment.push_back(name + "=" + value);
+  ManagerCall start(bus, "StartTransientUnit");
+  start.add("ss", unit.c_str(), "fail").open('a', "(sv)");
+  start.add("(sv)", "Description", "s", service.description.c_str());
+  start.add("(sv)", "Type", "s", "exec");
+  start.add("(sv)", "CollectMode", "s", "inactive-or-failed");
+  start.add("(sv)", "KillMode", "s", "process");
+  start.add("(sv)", "OOMScoreAdjust", "i", out_of_memory_score);
+  start.add("(sv)", "LimitNOFILE", "t", descriptors_max);
+  for (const char* const stream : {"StandardOutputFileToAppend", "StandardErrorFileToAppend"})
+    start.add("(sv)", stream, "s", service.output_path.c_str());
+  start.open('r', "sv").add("s", "Environment").open('v', "as").add_all(environment).close().close();
+  start.open('r', "sv").add("s", "ExecStart").open('v', "a(sasb)").open('a', "(sasb)").open('r', "sasb");
+  start.add("s", service.command.front().c_str()).add_all(service.command).add("b", 0);
+  start.close().close().close().close();
+  return start.close().add("a(sa(sv))", 0).call("start the service " + unit);
+}
+
+/// Of a service that is being started.
+Result<pid_t> process_of(sd_bus* bus, const std::string& unit) {
+  char* path = nullptr;
+  if (const int made = ::sd_bus_path_encode("/org/freedesktop/systemd1/unit", unit.c_str(), &path); made < 0)
+    return os::fail_errno("name the service " + unit, -made);
+  const std::unique_ptr<char, decltype(&std::free)> its(path, &std::free);
+  const Monotonic until = SystemClock().now() + process_timeout;
+  while (SystemClock().now() < until) {
+    std::uint32_t pid = 0;
+    const int asked = ::sd_bus_get_property_trivial(
+        bus, manager_name, path, "org.freedesktop.systemd1.Service", "MainPID", nullptr, 'u', &pid);
+    if (asked < 0) return os::fail_errno("ask for the process of the service " + unit, -asked);
+    if (pid != 0) return static_cast<pid_t>(pid);
+    std::this_thread::sleep_for(between_process_looks);
+  }
+  return fail(ErrorCode::Timeout, "the service " + unit + " has no process");
 }
 
 bool is_of_a_service() {
@@ -96,17 +205,22 @@ class Systemd final : public ServiceManager {
     if (auto opened = open_bus(bus); !opened) return opened;
     (void)::sd_bus_set_method_call_timeout(bus.get(), answer_timeout_us);
     const std::string unit = name + ".scope";
-    sd_bus_error why = SD_BUS_ERROR_NULL;
-    const int done = ::sd_bus_call_method(bus.get(), manager_name, "/org/freedesktop/systemd1",
-                                          "org.freedesktop.systemd1.Manager", "StartTransientUnit", &why,
-                                          nullptr, "ssa(sv)a(sa(sv))", unit.c_str(), "fail", 3, "Description",
-                                          "s", description.c_str(), "CollectMode", "s", "inactive-or-failed",
-                                          "PIDs", "au", 1, static_cast<std::uint32_t>(pid), 0);
-    const std::string words = why.message != nullptr ? why.message : "";
-    ::sd_bus_error_free(&why);
-    if (done >= 0) return {};
-    if (words.empty()) return os::fail_errno("make the unit " + unit, -done);
-    return fail(ErrorCode::Unavailable, "cannot make the unit " + unit + ": " + words);
+    return ManagerCall(bus.get(), "StartTransientUnit")
+        .add("ssa(sv)a(sa(sv))", unit.c_str(), "fail", 3, "Description", "s", description.c_str(),
+             "CollectMode", "s", "inactive-or-failed", "PIDs", "au", 1, static_cast<std::uint32_t>(pid), 0)
+        .call("make the unit " + unit);
+  }
+
+  Result<pid_t> start_apart(const ApartService& service) override {
+    if (!is_of_a_service()) return fail(ErrorCode::Unsupported, "this process is of no service of systemd's");
+    Bus bus;
+    if (auto opened = open_bus(bus); !opened) return propagate(opened);
+    (void)::sd_bus_set_method_call_timeout(bus.get(), answer_timeout_us);
+    const std::string unit = service.name + ".service";
+    if (auto started = start_unit(bus.get(), unit, service); !started) return propagate(started);
+    auto pid = process_of(bus.get(), unit);
+    if (!pid) (void)ManagerCall(bus.get(), "StopUnit").add("ss", unit.c_str(), "fail").call("stop " + unit);
+    return pid;
   }
 
   void tell_ready() override { (void)::sd_notify(0, "READY=1"); }

@@ -113,6 +113,7 @@ bool Domain::adopt(const Leftover& daemon) {
   daemon_pid_ = daemon.pid;
   daemon_ = std::move(*pidfd);
   is_child_ = false;
+  is_taken_over_ = true;
   return running();
 }
 
@@ -142,21 +143,36 @@ Status Domain::launch() {
   const Result<os::Fd> output = kernel_.open(output_path_, O_WRONLY | O_CREAT | O_APPEND);
   if (!output) return propagate(output);
 
+  DaemonStart start{{options_.control_program, "-f"}, daemon_environment(), output_path_};
+  if (options_.group && knows_several_users()) start.command.emplace_back(several_users_option);
+  if (options_.start_apart) {
+    const Result<pid_t> apart = options_.start_apart(start);
+    if (apart) return follow(*apart, false);
+    if (apart.error().code != ErrorCode::Unsupported)
+      spdlog::warn("MPS domain {}: its daemon is started as a child: {}", options_.name,
+                   to_string(apart.error()));
+  }
   os::SpawnRequest request;
-  request.command = {options_.control_program, "-f"};
-  if (options_.group && knows_several_users()) request.command.emplace_back(several_users_option);
-  request.environment = daemon_environment();
+  request.command = std::move(start.command);
+  request.environment = std::move(start.environment);
   request.standard_output = output->get();
   request.standard_error = output->get();
   request.new_session = true;
   request.die_with_parent = !options_.outlives_us;
   const Result<pid_t> pid = kernel_.spawn(request);
   if (!pid) return propagate(pid, "start MPS domain " + options_.name);
-  Result<os::Fd> pidfd = kernel_.pidfd_open(*pid);
-  if (!pidfd) return propagate(pidfd, "start MPS domain " + options_.name);
-  daemon_pid_ = *pid;
-  daemon_ = std::move(*pidfd);
+  if (Status followed = follow(*pid, true); !followed) return followed;
   if (options_.on_daemon) options_.on_daemon(*pid);
+  return {};
+}
+
+Status Domain::follow(pid_t daemon, bool is_child) {
+  Result<os::Fd> pidfd = kernel_.pidfd_open(daemon);
+  if (!pidfd) return propagate(pidfd, "start MPS domain " + options_.name);
+  daemon_pid_ = daemon;
+  daemon_ = std::move(*pidfd);
+  is_child_ = is_child;
+  is_taken_over_ = false;
   return {};
 }
 

@@ -20,6 +20,13 @@ namespace firebreak::mps {
 
 struct Leftover;
 
+/// An MPS daemon that is to be started, in its process's own environment and this.
+struct DaemonStart {
+  std::vector<std::string> command;
+  Environment environment;
+  std::string output_path;  ///< of what it and its servers print, to be appended to
+};
+
 struct DomainOptions {
   std::string name;
   /// Where the domain's own "pipe" and "log" directories are made; the caller's to remove. Short: sockets
@@ -33,8 +40,11 @@ struct DomainOptions {
   std::string gpu;
   /// The daemon goes on when this process is killed.
   bool outlives_us = false;
-  /// Called with each daemon that is started, before it starts a server or answers; so that it can be moved
-  /// to a place of its own, and its servers with it.
+  /// Starts a daemon somewhere else than as our child, with nothing of what binds this process. Unsupported:
+  /// it is to be our child. Empty: nobody does.
+  std::function<Result<pid_t>(const DaemonStart&)> start_apart = nullptr;
+  /// Called with each daemon that is started as our child, before it starts a server or answers; so that it
+  /// can be moved to a place of its own, and its servers with it.
   std::function<void(pid_t daemon)> on_daemon = nullptr;
   /// The directories may hold what a killed process left: a daemon that still answers is used, and what does
   /// not is removed. Only for who alone may use them.
@@ -102,7 +112,7 @@ class Domain {
   /// Readable when the daemon has ended; valid until quit().
   const os::Fd& daemon() const { return daemon_; }
   /// Another process had started the daemon.
-  bool is_taken_over() const { return !is_child_; }
+  bool is_taken_over() const { return is_taken_over_; }
   /// What became of what a killed process had left, in words; empty: there was nothing.
   const std::string& takeover() const { return takeover_; }
   /// The last line that daemon and servers printed.
@@ -121,6 +131,7 @@ class Domain {
   Status clean(const std::string& why);
   Environment daemon_environment() const;
   Status launch();
+  Status follow(pid_t daemon, bool is_child);
   bool knows_several_users();
   Status wait_until_it_answers();
   Result<std::vector<pid_t>> list_servers(Milliseconds timeout);
@@ -138,6 +149,7 @@ class Domain {
   std::string output_path_;
   std::string takeover_;
   pid_t daemon_pid_ = 0;  ///< 0: not started, or ended and reaped
+  bool is_taken_over_ = false;
   bool is_child_ = true;  ///< no other can be reaped
   os::Fd daemon_;
   std::mutex mutex_;  ///< guards servers_

@@ -656,6 +656,42 @@ TEST_F(Keeper, ADaemonOfOursEndsWithIt) {
   EXPECT_FALSE(exists(daemon));
 }
 
+/// By a service manager, say.
+TEST_F(Keeper, ADaemonThatSomebodyElseHasStartedIsItsOwn) {
+  KeeperOptions with = quick();
+  with.domain.outlives_us = true;
+  std::vector<pid_t> moved;
+  DaemonStart asked;
+  std::optional<Stranger> started;
+  with.domain.on_daemon = [&moved](pid_t daemon) { moved.push_back(daemon); };
+  with.domain.start_apart = [&](const DaemonStart& start) -> Result<pid_t> {
+    asked = start;
+    started = this->start(start.command, start.environment);
+    return started->pid;
+  };
+  auto keeper = keep(with);
+  ASSERT_TRUE(keeper);
+  EXPECT_EQ(keeper->report().daemon_pid, started->pid);
+  EXPECT_THAT(asked.command, ElementsAre(options().control_program, "-f"));
+  EXPECT_THAT(asked.output_path, HasSubstr("/log/server.log"));
+  EXPECT_THAT(moved, IsEmpty()) << "it is where it is to be";
+  EXPECT_FALSE(keeper->domain()->is_taken_over());
+  keeper.reset();
+  EXPECT_TRUE(end_of(*started).clean()) << "nobody has used it";
+}
+
+TEST_F(Keeper, WhereNobodyElseStartsItADaemonIsAChild) {
+  KeeperOptions with = quick();
+  std::vector<pid_t> moved;
+  with.domain.on_daemon = [&moved](pid_t daemon) { moved.push_back(daemon); };
+  with.domain.start_apart = [](const DaemonStart&) -> Result<pid_t> {
+    return fail(ErrorCode::Unavailable, "the manager does not answer");
+  };
+  const auto keeper = keep(with);
+  ASSERT_TRUE(keeper);
+  EXPECT_THAT(moved, ElementsAre(keeper->report().daemon_pid));
+}
+
 TEST_F(Keeper, ADaemonIsToldOfBeforeItIsServing) {
   KeeperOptions with = quick();
   std::vector<pid_t> told;

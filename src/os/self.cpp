@@ -61,6 +61,15 @@ bool has_environment_variable(const std::function<bool(std::string_view name)>& 
   return false;
 }
 
+std::vector<std::string> environment_but_for(const std::function<bool(std::string_view name)>& is_it) {
+  std::vector<std::string> all;
+  for (char** variable = ::environ; variable != nullptr && *variable != nullptr; ++variable) {
+    const std::string_view text(*variable);
+    if (!is_it(text.substr(0, text.find('=')))) all.emplace_back(text);
+  }
+  return all;
+}
+
 EnvironmentScope::EnvironmentScope(const Variables& variables) {
   for (const auto& [name, value] : variables) {
     before_.emplace_back(name, environment_variable(name));

@@ -29,6 +29,9 @@ std::optional<std::string> environment_variable(const std::string& name);
 /// Whether a variable is set of whose name that is so. Not safe beside setenv() in another thread.
 bool has_environment_variable(const std::function<bool(std::string_view name)>& is_it);
 
+/// NAME=VALUE of all but those. Not safe beside setenv() in another thread.
+std::vector<std::string> environment_but_for(const std::function<bool(std::string_view name)>& is_it);
+
 /// Variables of our own environment for as long as the object lives; then they are as they were before. For
 /// libraries that read them in this process. Not safe while another thread reads or sets any.
 class EnvironmentScope {
