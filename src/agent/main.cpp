@@ -157,6 +157,27 @@ void move_out(ServiceManager& manager, const std::string& domain, pid_t daemon) 
     spdlog::warn("MPS domain {} stays in this service's cgroup: {}", domain, to_string(moved.error()));
 }
 
+MpsDomains::Options options_of_domains(const CommandLine& options, const Sockets& sockets,
+                                       const platform::Platform& platform, std::vector<std::string> gpus,
+                                       ServiceManager& manager) {
+  MpsDomains::Options made;
+  made.directory = options.directory;
+  made.control_program = platform.control_program;
+  made.environment = platform.environment;
+  made.gpus = std::move(gpus);
+  made.outlive_us = !options.end_domains;
+  made.log = {options.log_mib * mib, options.log_files};
+  made.anchors = options.spares;
+  made.group = sockets.tenant_group;
+  if (made.outlive_us) {
+    made.start_apart = [&manager](const std::string& domain, const mps::DaemonStart& start) {
+      return start_apart(manager, domain, start);
+    };
+  }
+  made.on_daemon = [&manager](const std::string& domain, pid_t daemon) { move_out(manager, domain, daemon); };
+  return made;
+}
+
 /// The next agent begins with what one that was killed would have left.
 [[noreturn]] void leave_to_the_next(Agent* agent) {
   if (agent != nullptr) agent->hand_over();
@@ -249,21 +270,8 @@ Result<int> serve(const CommandLine& options) {
   auto gpus = find_gpus(*platform, options);
   if (!gpus) return propagate(gpus);
 
-  MpsDomains domains(
-      **loop, *platform->kernel,
-      {options.directory,
-       platform->control_program,
-       platform->environment,
-       std::move(*gpus),
-       !options.end_domains,
-       {options.log_mib * mib, options.log_files},
-       options.spares,
-       sockets->tenant_group,
-       options.end_domains ? decltype(MpsDomains::Options::start_apart)()
-                           : [raw = manager.get()](
-                                 const std::string& domain,
-                                 const mps::DaemonStart& start) { return start_apart(*raw, domain, start); },
-       [raw = manager.get()](const std::string& domain, pid_t daemon) { move_out(*raw, domain, daemon); }});
+  MpsDomains domains(**loop, *platform->kernel,
+                     options_of_domains(options, *sockets, *platform, std::move(*gpus), *manager));
   GpuDetectors detectors(**loop, *platform->kernel, clock, domains, platform->nvml_library, options.sparse);
   auto agent_options = options_of_agent(options, *sockets, *platform, descriptors_max);
   if (!agent_options) return propagate(agent_options);
