@@ -161,11 +161,13 @@ class Agent final : private ServerHandler {
       {[this](const std::string& domain) { return parking_.is_to_fall(domain); },
        [this](pid_t pid, const std::string& domain, const std::string& took) { on_moved(pid, domain, took); },
        [this](pid_t pid, const SpareReport& now) { tell_spare(pid, now); }}};
-  Parking parking_{{options_, loop_, kernel_, domains_, clock_, tenants_, processes_, teller_, spares_},
-                   {[this](const std::string& tenant) { return joins_.hand_over({tenant}); },
-                    [this](pid_t pid, const fault::CoreDumpException& exception) {
-                      detectors_.note_exception(pid, exception);
-                    }}};
+  Parking parking_{
+      {options_, loop_, kernel_, domains_, clock_, tenants_, processes_, teller_, spares_},
+      {[this](const std::string& tenant) { return joins_.hand_over({tenant}); },
+       [this](pid_t pid, const fault::CoreDumpException& exception) {
+         detectors_.note_exception(pid, exception);
+       },
+       [this](const std::string& domain, bool is_to_fall) { detectors_.set_going_on(domain, is_to_fall); }}};
   Follower follower_{{kernel_, detectors_, holder_, processes_, tenants_, teller_, parking_}};
   Pairs pairs_{{loop_, kernel_, clock_, detectors_, server_, tenants_, processes_, warm_standbys_, tally_,
                 records_, answers_, teller_, follower_}};

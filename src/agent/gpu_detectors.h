@@ -40,6 +40,9 @@ class GpuDetectors final : public Detectors {
   Status follow_progress(pid_t pid, watch::ReadProgress read) override;
   void look_again(pid_t pid) override;
   void note_clients(const std::string& domain, const mps::ClientList& clients) override;
+  void set_going_on(const std::string& domain, bool goes_on) override {
+    watcher_->set_going_on(domain, goes_on);
+  }
   void note_output(pid_t pid, std::string_view text) override;
   void note_exception(pid_t pid, const fault::CoreDumpException& exception) override;
   void expect_exit(pid_t pid) override;

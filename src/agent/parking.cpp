@@ -92,7 +92,7 @@ void Parking::begin() {
   may_start_ = at_.clock.now() + at_.options.first_parking_client;
   for (const std::string& domain : at_.domains.names()) {
     places_[domain];
-    mark(domain);  // what an agent before has left there
+    tell_phase(domain);  // what an agent before has left there is over
   }
   look_after_clients();
 }
@@ -694,14 +694,15 @@ void Parking::happened(const std::string& domain, const park::ParkingEvent& even
   write_down(domain, event, before, place.state.phase);
   for (const park::ParkingAction action : step.actions) act(domain, place, action);
   if (before == place.state.phase) return;
-  mark(domain);
+  tell_phase(domain);
   at_.spares.refresh();  // before anybody gives back what it has there
 }
 
 /// Where the directory is not ours to write, who comes to the domain stands still until it falls.
-void Parking::mark(const std::string& domain) const {
+void Parking::tell_phase(const std::string& domain) const {
   const std::string file = at_.domains.pipe_directory(domain) + "/" + abi::parked_file;
   (void)(is_to_fall(domain) ? os::make_file(file) : os::remove_file(file));
+  callbacks_.on_phase(domain, is_to_fall(domain));
 }
 
 /// An incident begins with the first word of an exception, and ends with its domain.

@@ -58,6 +58,8 @@ class Parking {
     std::function<Status(const std::string& tenant)> hand_over;
     /// The dump of that process names an exception of its own.
     std::function<void(pid_t pid, const fault::CoreDumpException&)> on_exception;
+    /// That domain has had an exception and has not fallen yet; or it has.
+    std::function<void(const std::string& domain, bool is_to_fall)> on_phase;
   };
   Parking(Knows knows, Callbacks callbacks)
       : at_(knows),
@@ -229,7 +231,7 @@ class Parking {
   bool never_begins(const InDomain& who) const;
   void await_beginners(const std::string& domain);
   void happened(const std::string& domain, const park::ParkingEvent& event);
-  void mark(const std::string& domain) const;
+  void tell_phase(const std::string& domain) const;
   void write_down(const std::string& domain, const park::ParkingEvent& event, park::ParkingPhase before,
                   park::ParkingPhase after);
   void act(const std::string& domain, Place& place, park::ParkingAction action);

@@ -63,6 +63,8 @@ class Detectors {
   virtual void look_again(pid_t pid) = 0;
   /// All clients of a domain, as MPS names them: who is to blame depends on who else was there.
   virtual void note_clients(const std::string& domain, const mps::ClientList& clients) = 0;
+  /// A fault of that domain is not over, since it is parked: what comes until this is taken back is of it.
+  virtual void set_going_on(const std::string& /*domain*/, bool /*goes_on*/) {}
   /// What a followed process wrote to its standard error; it may name a fault.
   virtual void note_output(pid_t pid, std::string_view text) = 0;
   /// A core dump of a followed process names an exception of its own.

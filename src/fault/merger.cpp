@@ -309,7 +309,8 @@ void Merger::set_ended(pid_t pid, Monotonic when) {
 
 std::optional<int> Merger::fit(const Open& open, const Fault& signal) const {
   const Incident& incident = open.incident;
-  if (incident.gpu != signal.gpu || signal.when - open.last > options_.window) return std::nullopt;
+  const bool is_in_time = goes_on(open) || signal.when - open.last <= options_.window;
+  if (incident.gpu != signal.gpu || !is_in_time) return std::nullopt;
   const Relation relation(incident, signal);
   if (incident.fault_class == FaultClass::Device) return fit_device(relation);
   if (signal.fault_class == FaultClass::Device) return std::nullopt;
@@ -389,10 +390,22 @@ const Incident* Merger::take(const Fault& told) {
   return &std::ranges::find(open_, id, [](const Open& other) { return other.incident.id; })->incident;
 }
 
+void Merger::set_going_on(const std::string& domain, bool goes_on, Monotonic now) {
+  if (goes_on) {
+    going_on_.insert(domain);
+    return;
+  }
+  if (going_on_.erase(domain) == 0) return;
+  for (Open& open : open_) {
+    if (open.incident.domain == domain) open.last = std::max(open.last, now);
+  }
+}
+
 std::vector<Incident> Merger::advance(Monotonic now) {
   std::vector<Incident> closed;
   for (Open& open : open_) {
-    if (now - open.last <= options_.window) continue;
+    const bool is_over = now == Monotonic::max() || !goes_on(open);
+    if (!is_over || now - open.last <= options_.window) continue;
     open.incident.closed = true;
     if (open.told) closed.push_back(open.incident);
   }
@@ -405,9 +418,11 @@ std::vector<Incident> Merger::advance(Monotonic now) {
 }
 
 std::optional<Monotonic> Merger::next_closing() const {
-  if (open_.empty()) return std::nullopt;
-  const auto first = std::ranges::min_element(open_, {}, &Open::last);
-  return first->last + options_.window + Nanoseconds(1);
+  std::optional<Monotonic> first;
+  for (const Open& open : open_) {
+    if (!goes_on(open) && (!first || open.last < *first)) first = open.last;
+  }
+  return first ? std::optional(*first + options_.window + Nanoseconds(1)) : std::nullopt;
 }
 
 std::vector<Incident> Merger::finish() { return advance(Monotonic::max()); }

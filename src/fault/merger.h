@@ -43,6 +43,10 @@ class Merger {
   /// Domains of which a list is wanted that is younger than a fault of theirs.
   std::set<std::string> unlisted_domains() const;
 
+  /// A fault of that domain is not over: its domain is held, and falls later, with more signals of the same
+  /// fault. Until that is taken back an incident there takes in whatever fits, and after it for the window.
+  void set_going_on(const std::string& domain, bool goes_on, Monotonic now);
+
   /// The incident that the signal belongs to, new or changed; null when it says nothing alone (yet). Valid
   /// until the next call.
   const Incident* take(const Fault& told);
@@ -61,6 +65,7 @@ class Merger {
   };
 
   Open* find(const Fault& signal);
+  bool goes_on(const Open& open) const { return going_on_.contains(open.incident.domain); }
   std::optional<int> fit(const Open& open, const Fault& signal) const;
   void add(Open& open, const Fault& signal);
   void summarize(Incident& incident);
@@ -72,6 +77,7 @@ class Merger {
   WatchedProcesses processes_;
   ClientBook clients_;
   std::vector<Open> open_;
+  std::set<std::string> going_on_;  ///< domains
   std::uint64_t next_id_ = 1;
 };
 

@@ -186,6 +186,26 @@ TEST_F(MergerTest, AfterTheWindowItIsAnotherIncident) {
   EXPECT_EQ(take(xid(2000, 43, server, "a")).id, 2u);
 }
 
+TEST_F(MergerTest, WhileItsDomainIsHeldAnIncidentTakesInWhatComes) {
+  take(xid(0, 43, server, "a"));
+  merger.set_going_on("a", true, at_ms(10));
+  EXPECT_FALSE(merger.next_closing()) << "nobody knows when";
+  EXPECT_TRUE(merger.advance(at_ms(50'000)).empty());
+  EXPECT_EQ(take(xid(60'000, 43, server, "b")).id, 2u) << "another domain's";
+  EXPECT_EQ(take(xid(60'000, 43, server, "a")).id, 1u);
+  merger.set_going_on("a", false, at_ms(70'000));
+  EXPECT_EQ(take(xid(70'900, 43, server, "a")).id, 1u) << "the window begins with the fall";
+  ASSERT_TRUE(merger.next_closing());
+  EXPECT_EQ(merger.advance(at_ms(90'000)).size(), 2u);
+  EXPECT_EQ(take(xid(90'000, 43, server, "a")).id, 3u);
+}
+
+TEST_F(MergerTest, TheEndClosesWhatIsHeldToo) {
+  take(xid(0, 43, server, "a"));
+  merger.set_going_on("a", true, at_ms(10));
+  EXPECT_EQ(merger.finish().size(), 1u);
+}
+
 TEST_F(MergerTest, AdvanceClosesWhatIsDueAndSaysWhenToComeBack) {
   take(xid(0, 43, server, "a"));
   take(xid(500, 43, server, "b"));

@@ -50,6 +50,11 @@ void IncidentKeeper::note_clients(const std::string& domain, Monotonic asked,
   tell(merger_.note_clients(domain, asked, pids, clock_.now()));
 }
 
+void IncidentKeeper::set_going_on(const std::string& domain, bool goes_on) {
+  merger_.set_going_on(domain, goes_on, clock_.now());
+  wait_for_closing();
+}
+
 void IncidentKeeper::finish() {
   closing_.cancel();
   tell(merger_.finish());

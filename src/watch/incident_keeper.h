@@ -36,6 +36,8 @@ class IncidentKeeper {
   /// Somebody has become a client of a domain; empty: its number was not told.
   void note_client(const std::string& domain, std::optional<pid_t> client);
   void note_clients(const std::string& domain, Monotonic asked, const std::vector<pid_t>& pids);
+  /// fault::Merger::set_going_on().
+  void set_going_on(const std::string& domain, bool goes_on);
   /// Closes what is open.
   void finish();
 

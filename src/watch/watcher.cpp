@@ -237,6 +237,10 @@ bool Watcher::listen_to_page_faults(pid_t pid) {
                              [pid](const auto& each) { return each.detector->listen_to_page_faults(pid); });
 }
 
+void Watcher::set_going_on(const std::string& domain, bool goes_on) {
+  parts_->incidents.set_going_on(domain, goes_on);
+}
+
 void Watcher::note_clients(const std::string& domain, Monotonic asked, const std::vector<pid_t>& pids) {
   parts_->incidents.note_clients(domain, asked, pids);
 }

@@ -75,6 +75,8 @@ class Watcher {
   bool listen_to_page_faults(pid_t pid);
   /// All clients of a domain, as MPS answered when it was asked at `asked`.
   void note_clients(const std::string& domain, Monotonic asked, const std::vector<pid_t>& pids);
+  /// A fault of that domain is not over until this is taken back (fault::Merger::set_going_on()).
+  void set_going_on(const std::string& domain, bool goes_on);
   /// From now on the end of that process is no fault; where it is not followed, the MPS server's log tells of
   /// it.
   void expect_exit(pid_t pid);

@@ -144,6 +144,9 @@ TEST_F(Everything, WhoComesWhileItsDomainIsHeldWorksInTheOtherOne) {
   expect_right(late);
   expect_right(staying);
   wait_for_end(rogue);
+  wait_for_parking("ready");
+  EXPECT_TRUE(agent_->said("incident 1")) << "and what comes when the domain falls is of it";
+  EXPECT_FALSE(agent_->said("incident 2"));
 }
 
 /// Who works there is a program that our library did not get into, say.
