@@ -12,6 +12,9 @@ find_library(CIVETWEB_CPP civetweb-cpp REQUIRED)  # serves it
 find_library(CIVETWEB civetweb REQUIRED)
 pkg_check_modules(grpc REQUIRED IMPORTED_TARGET grpc++)  # firebreak-k8s speaks it
 pkg_check_modules(protobuf REQUIRED IMPORTED_TARGET protobuf)
+pkg_check_modules(curl REQUIRED IMPORTED_TARGET libcurl>=7.85)  # and asks an API server
+pkg_check_modules(yaml-cpp REQUIRED IMPORTED_TARGET yaml-cpp)  # reads a kubeconfig
+pkg_check_modules(openssl REQUIRED IMPORTED_TARGET openssl)  # the tests' API server
 find_program(FIREBREAK_PROTOC protoc REQUIRED)
 find_program(FIREBREAK_GRPC_PLUGIN grpc_cpp_plugin REQUIRED)
 pkg_check_modules(libsystemd REQUIRED IMPORTED_TARGET libsystemd)

@@ -19,6 +19,8 @@ OPTIONS = json.loads((SHARE / "options.json").read_text())
 BROKEN = OPTIONS["broken"]
 UNIT = "firebreakd.service"
 EXPORTER = "firebreak-exporter.service"
+K8S = "firebreak-k8s.service"
+KUBELET_FOLDER = pathlib.Path("/var/lib/kubelet/device-plugins")
 DROP_IN = pathlib.Path("/etc/systemd/system/firebreakd.service.d/software.conf")
 STEPS = 600
 LIMIT_S = 60  # for whatever is waited for
@@ -28,6 +30,7 @@ BREAKS = {
     "store": "systemd keeps no descriptors: whatever replaces the agent loses the pair",
     "group": "the agent has no group of tenants: no user has one",
     "observers": "the agent has no group of observers: the exporter is told nothing",
+    "kubelet": "the unit of firebreak-k8s cannot reach the kubelet's folder: it never registers",
     "output": "the undisturbed run is another one: the output differs",
     "policy": "policy-rc.d forbids restarts: an upgrade leaves the old agent",
     "prerm": "the removal asks nobody: it ends the tenant",
@@ -252,6 +255,62 @@ def daemons_are_services_of_their_own():
     expect(limits_of(property_of("MainPID"))["NoNewPrivs"] == "1", "nothing binds the agent")
 
 
+class Kubelet:
+    """A stand-in (tests/k8s), since the machine has none. It runs until it is ended."""
+
+    def __init__(self):
+        self.process = None
+        self.log = SHARE / "kubelet.log"
+
+    def start(self):
+        with open(self.log, "w", encoding="utf-8") as log:
+            self.process = subprocess.Popen([str(SHARE / "kubelet-stand-in"), str(KUBELET_FOLDER)],
+                                            stdin=subprocess.PIPE, stdout=log, stderr=log)
+
+    def told(self):
+        lines = self.log.read_text(encoding="utf-8").splitlines()
+        return json.loads(lines[-1]) if lines else {}
+
+    def has(self, registrations, seats):
+        now = self.told()
+        return now.get("registrations", 0) >= registrations and now["seats"] == seats
+
+    def end(self):
+        if self.process is not None:
+            self.process.communicate()
+            self.process = None
+
+
+def journal_of(unit):
+    return must("journalctl", "--no-pager", "--output=cat", "-u", unit)
+
+
+def k8s_waits_for_a_kubelet():
+    """Installed where there is no kubelet, it is no failed unit."""
+    wait_for("it waits", lambda: f"waits for {KUBELET_FOLDER}/kubelet.sock" in journal_of(K8S), lambda: journal_of(K8S))
+    expect(must("systemctl", "is-active", K8S) == "active", "not active")
+    expect(must("systemctl", "show", "--value", "--property=NRestarts", K8S) == "0", "it was started again")
+
+
+def k8s_registers(kubelet):
+    """And again after it was started anew. A seat is healthy as its domain serves."""
+    if BROKEN == "kubelet":
+        drop_in = pathlib.Path(f"/run/systemd/system/{K8S}.d")
+        drop_in.mkdir(parents=True)
+        (drop_in / "broken.conf").write_text("[Service]\nInaccessiblePaths=-/var/lib/kubelet\n")
+        KUBELET_FOLDER.mkdir(parents=True)
+        must("systemctl", "daemon-reload")
+        must("systemctl", "restart", K8S)
+    kubelet.start()
+    seats = {f"{domain}-{number}": "Healthy" for domain in "ab" for number in range(1, 5)}
+    for times in (1, 2):
+        wait_for(f"registration {times}", lambda: kubelet.has(times, seats),
+                 lambda: json.dumps(kubelet.told()) + journal_of(K8S)[-600:])
+        must("systemctl", "restart", K8S)
+    capabilities = must("systemctl", "show", "--value", "--property=CapabilityBoundingSet", K8S)
+    expect(capabilities == "", f"it has capabilities: {capabilities}")
+
+
 def restarts_in_a_loop(pair):
     for _ in range(OPTIONS["restarts"]):
         pair.same_after(agent_replaced_by(lambda: must("systemctl", "restart", UNIT)))
@@ -307,14 +366,19 @@ def ends_with_the_same_output(pair):
     expect(same, "the output is another one")
 
 
-def purges(before):
-    for path in ("/tmp/alone", "/tmp/alone.tokens"):
+def purges(before, kubelet):
+    # A user keeps what its last look at the GPU found, and its own software GPU.
+    users = [str(path) for path in pathlib.Path("/tmp").iterdir() if path.owner() == "tenant"]
+    for path in ("/tmp/alone", "/tmp/alone.tokens", *users):
         must("rm", "-rf", path)
     must("rm", "-rf", str(DROP_IN.parent), "/usr/sbin/policy-rc.d")
     if BROKEN == "postrm":
         pathlib.Path("/var/lib/dpkg/info/firebreak.postrm").write_text("#!/bin/sh\n")
     must("apt-get", "purge", "-y", *names(), limit_s=120)
     must("systemctl", "daemon-reload")
+    expect(not (KUBELET_FOLDER / "firebreak.sock").exists(), "the plugin's socket is left in the kubelet's folder")
+    kubelet.end()
+    must("rm", "-rf", "/var/lib/kubelet")
     expect(not processes(), f"processes: {processes()}")
     units = must("systemctl", "list-units", "--all", "--plain", "--no-legend", "firebreak*")
     expect(not units, f"units: {units}")
@@ -324,14 +388,16 @@ def purges(before):
 
 def every_check():
     before = files()
-    pair = Pair()
+    pair, kubelet = Pair(), Kubelet()
     yield "installs where there is no GPU, and waits for one", installs_without_a_gpu
     yield "starts on the software GPU", starts_on_the_software_gpu
     yield "only members of the group firebreak are tenants", only_members_of_the_group_are_tenants
+    yield "firebreak-k8s waits where there is no kubelet", k8s_waits_for_a_kubelet
     yield "a program computes undisturbed", computes_undisturbed
     yield "a user's pair is protected", pair.start
     yield "MPS daemons are services of their own, and nothing of the agent's binds them", daemons_are_services_of_their_own
     yield "the exporter serves what the agent says, and may do nothing", lambda: exporter_serves(pair)
+    yield "firebreak-k8s registers its seats with a kubelet (a stand-in)", lambda: k8s_registers(kubelet)
 
     def after(action):
         return lambda: pair.same_after(agent_replaced_by(action))
@@ -346,7 +412,7 @@ def every_check():
     yield "the package is not removed while a tenant is there", lambda: does_not_remove_itself_under_a_tenant(pair)
     yield "a fault after all that is survived by the standby", lambda: survives_a_fault(pair)
     yield "the output is that of the undisturbed run", lambda: ends_with_the_same_output(pair)
-    yield "a purge leaves no process, no unit and no file", lambda: purges(before)
+    yield "a purge leaves no process, no unit and no file", lambda: purges(before, kubelet)
 
 
 def versions():
@@ -384,7 +450,7 @@ def main():
         "checks": rows,
     }
     (SHARE / "booted.json").write_text(json.dumps(told, indent=1) + "\n", encoding="utf-8")
-    (SHARE / "journal").write_text(run("journalctl", "--no-pager", "-u", UNIT).stdout, encoding="utf-8")
+    (SHARE / "journal").write_text(run("journalctl", "--no-pager", "-u", UNIT, "-u", K8S).stdout, encoding="utf-8")
     sys.exit(0 if all(row["holds"] for row in rows) else 1)
 
 

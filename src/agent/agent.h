@@ -150,7 +150,8 @@ class Agent final : private ServerHandler {
                                      const std::string& but) { pairs_.stand_by(tenant, asker, but); }};
   Tally tally_{{clock_, domains_, tenants_},
                {[this](const std::string& domain) { return parking_.is_to_fall(domain); },
-                [this](pid_t pid) { return has_a_spare(pid); }}};
+                [this](pid_t pid) { return has_a_spare(pid); },
+                [this](pid_t pid) { return processes_.control_group_of(pid); }}};
   Records records_{
       {manager_, tenants_, processes_, holder_, credentials_, placements_, warm_standbys_, tally_},
       options_.returns_within};

@@ -65,7 +65,7 @@ std::vector<PastFault> past_faults_in(const json& in) {
     if (past.size() == Counts::most_past_faults) break;
     past.push_back({static_cast<std::int64_t>(number_of(each, "at_ns")), word_of(each, "class"),
                     word_of(each, "outcome"), word_of(each, "domain"), word_of(each, "culprit"),
-                    word_of(each, "what")});
+                    word_of(each, "what"), word_of(each, "control_group")});
   }
   return past;
 }
@@ -104,7 +104,8 @@ json to_json(const Counts& counts) {
                     {"outcome", each.outcome},
                     {"domain", each.domain},
                     {"culprit", each.culprit},
-                    {"what", each.what}});
+                    {"what", each.what},
+                    {"control_group", each.control_group}});
   }
   return {{"agent_starts", counts.agent_starts},
           {"faults", faults},

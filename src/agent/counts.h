@@ -52,9 +52,10 @@ struct PastFault {
   std::int64_t at_ns = 0;  ///< CLOCK_MONOTONIC
   std::string fault_class;
   std::string outcome;
-  std::string domain;   ///< empty: of none
-  std::string culprit;  ///< a tenant, or "process 7"; empty: nobody is named
-  std::string what;     ///< in the words of who told of it
+  std::string domain;              ///< empty: of none
+  std::string culprit;             ///< a tenant, or "process 7"; empty: nobody is named
+  std::string what;                ///< in the words of who told of it
+  std::string control_group = {};  ///< the culprit's; empty: not known
   friend bool operator==(const PastFault&, const PastFault&) = default;
 };
 

@@ -20,7 +20,7 @@ Counts some_counts() {
   counts.of_promotion(Fence::HandOver) = 8;
   counts.promotion_times.add(Milliseconds(12));
   counts.domain_restarts["a"] = {9, 10};
-  counts.past_faults = {{11, "sm", "lost", "a", "rogue", "Xid 13"}};
+  counts.past_faults = {{11, "sm", "lost", "a", "rogue", "Xid 13", "/kubepods/pod1"}};
   return counts;
 }
 

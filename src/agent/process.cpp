@@ -4,6 +4,8 @@
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
+#include <algorithm>
+#include <sstream>
 #include <utility>
 
 #include "os/processes.h"
@@ -54,6 +56,19 @@ bool may_be_there(os::Kernel& kernel, pid_t pid, const std::string& start_time) 
   return stat ? os::start_time(*stat) == start_time : stat.error().code == ErrorCode::Timeout;
 }
 
+std::string control_group_in(const std::string& proc_cgroup) {
+  std::istringstream lines(proc_cgroup);
+  std::string longest;
+  for (std::string line; std::getline(lines, line);) {
+    const std::size_t path = line.find(":/");  // NUMBER:CONTROLLERS:PATH
+    if (path != std::string::npos && line.size() - path - 1 > longest.size()) longest = line.substr(path + 1);
+  }
+  const auto is_plain = [](char byte) { return byte > ' ' && byte <= '~'; };
+  const bool is_taken =
+      longest.size() <= longest_control_group_bytes && std::ranges::all_of(longest, is_plain);
+  return is_taken ? longest : std::string();
+}
+
 bool Process::become(ProcessState state) {
   if (!may_become(state_, state)) return false;
   state_ = state;
@@ -68,8 +83,10 @@ Result<Process*> Processes::add(os::Kernel& kernel, pid_t pid, const std::string
                                 const std::string& domain) {
   auto pidfd = kernel.pidfd_open(pid);
   if (!pidfd) return propagate(pidfd, fmt::format("process {}", pid));
+  const auto group = kernel.read_file(os::proc_folder(pid) + "/cgroup");
   auto& place = living_[pid];
-  place = std::make_unique<Process>(pid, tenant, domain, std::move(*pidfd));
+  place =
+      std::make_unique<Process>(pid, tenant, domain, std::move(*pidfd), control_group_in(group.value_or("")));
   return place.get();
 }
 
@@ -84,6 +101,14 @@ std::string Processes::tenant_of(pid_t pid) const {
   const Process* process = dying(pid);
   if (process == nullptr) process = living(pid);
   return process == nullptr ? "" : process->tenant();
+}
+
+std::string Processes::control_group_of(pid_t pid) const {
+  const Process* process = dying(pid);
+  if (process == nullptr) process = living(pid);
+  if (process != nullptr) return process->control_group();
+  const auto gone = std::ranges::find(gone_, pid, &std::pair<pid_t, std::string>::first);
+  return gone == gone_.end() ? std::string() : gone->second;
 }
 
 Process& Processes::die(pid_t pid) {
@@ -108,6 +133,8 @@ std::unique_ptr<Process> Processes::take(Table& table, pid_t pid) {
   auto node = table.extract(pid);
   if (node.empty()) return nullptr;
   node.mapped()->become(ProcessState::Gone);
+  gone_.emplace_front(pid, node.mapped()->control_group());
+  if (gone_.size() > most_remembered) gone_.pop_back();
   return std::move(node.mapped());
 }
 

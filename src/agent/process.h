@@ -6,11 +6,13 @@
 #include <sys/types.h>
 
 #include <cstddef>
+#include <deque>
 #include <map>
 #include <memory>
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "agent/orderly_end.h"
@@ -40,6 +42,12 @@ std::string start_time_of(os::Kernel& kernel, pid_t pid);
 /// Whether the process that started then has the number still, or one that does not let itself be looked at.
 bool may_be_there(os::Kernel& kernel, pid_t pid, const std::string& start_time);
 
+/// Of a /proc/PID/cgroup: the longest path, since a machine may have several hierarchies in which it is
+/// nowhere special. Empty: it is longer than longest_control_group_bytes, or of bytes that no name of a
+/// container has.
+std::string control_group_in(const std::string& proc_cgroup);
+inline constexpr std::size_t longest_control_group_bytes = 512;
+
 /// A client of one of our domains that nobody has placed there.
 struct Stranger {
   std::string name;  ///< as the kernel shows it
@@ -59,11 +67,12 @@ struct Remainder {
 /// Belongs to the loop's thread.
 class Process {
  public:
-  Process(pid_t pid, std::string tenant, std::string domain, os::Fd pidfd)
+  Process(pid_t pid, std::string tenant, std::string domain, os::Fd pidfd, std::string control_group = {})
       : pid_(pid),
         tenant_(std::move(tenant)),
         domain_(std::move(domain)),
-        pidfd_(std::make_shared<os::Fd>(std::move(pidfd))) {}
+        pidfd_(std::make_shared<os::Fd>(std::move(pidfd))),
+        control_group_(std::move(control_group)) {}
 
   pid_t pid() const { return pid_; }
   const std::string& tenant() const { return tenant_; }  ///< empty: a stranger has none
@@ -73,6 +82,8 @@ class Process {
   /// The only one of ours but for the detectors', which know no Process; who keeps it may outlive this
   /// object.
   const std::shared_ptr<const os::Fd>& pidfd() const { return pidfd_; }
+  /// As it was when the agent came to know it: containers are found by it. Empty: not known.
+  const std::string& control_group() const { return control_group_; }
   ProcessState state() const { return state_; }
   bool is_ending() const { return state_ == ProcessState::Ending; }
   /// False, and nothing has changed: that is no step of a process's life.
@@ -93,6 +104,7 @@ class Process {
   std::string tenant_;
   std::string domain_;
   std::shared_ptr<const os::Fd> pidfd_;  ///< to none: it was dead when the agent came
+  std::string control_group_;
   ProcessState state_ = ProcessState::Starting;
   std::shared_ptr<OrderlyEnd> end_;
 };
@@ -112,6 +124,10 @@ class Processes {
   Process* dying(pid_t pid) const { return find(dying_, pid); }
   /// Also of one that is gone and held; empty: it has none.
   std::string tenant_of(pid_t pid) const;
+  /// Also of one that is Gone, until as many others are as are remembered: a fault is told after its
+  /// culprit's end.
+  std::string control_group_of(pid_t pid) const;
+  static constexpr std::size_t most_remembered = 256;
   bool knows(pid_t pid) const { return living(pid) != nullptr || dying(pid) != nullptr; }
   /// In the order of their numbers.
   std::vector<Process*> all_living() const { return all(living_); }
@@ -128,10 +144,11 @@ class Processes {
   using Table = std::map<pid_t, std::unique_ptr<Process>>;
   static Process* find(const Table& table, pid_t pid);
   static std::vector<Process*> all(const Table& table);
-  static std::unique_ptr<Process> take(Table& table, pid_t pid);
+  std::unique_ptr<Process> take(Table& table, pid_t pid);
 
   Table living_;
   Table dying_;
+  std::deque<std::pair<pid_t, std::string>> gone_;  ///< with their control groups, the last one first
 };
 
 }  // namespace firebreak::agent

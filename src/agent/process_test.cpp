@@ -100,6 +100,36 @@ TEST_F(ProcessesTest, WhoIsNotToBeLookedAtMayBeThere) {
   EXPECT_FALSE(may_be_there(fake, 7, "")) << "it was never known when it started";
 }
 
+TEST(ControlGroup, IsTheLongestOfThoseThatItIsIn) {
+  EXPECT_EQ(control_group_in("0::/system.slice/x.service\n"), "/system.slice/x.service");
+  EXPECT_EQ(control_group_in("9:name=systemd:/\n4:memory:/kubepods/pod1/c\n1:cpu,cpuacct:/kubepods\n0::/\n"),
+            "/kubepods/pod1/c");
+  EXPECT_EQ(control_group_in("0::/a:/b\n"), "/a:/b") << "a colon is part of it";
+  const std::string long_one = "0::/" + std::string(longest_control_group_bytes, 'x') + "\n";
+  for (const std::string& none :
+       std::vector<std::string>{"", "x\n", "0::/a\033[2Jb\n", "0::/a b\n", long_one})
+    EXPECT_EQ(control_group_in(none), "") << none;
+}
+
+TEST_F(ProcessesTest, ItsControlGroupIsKnownAfterItsEnd) {
+  const std::string own = control_group_in(kernel.read_file("/proc/self/cgroup").value());
+  processes.add(kernel, pid, "llm", "a").value();
+  EXPECT_EQ(processes.control_group_of(pid), own);
+  processes.die(pid);
+  EXPECT_EQ(processes.control_group_of(pid), own);
+  processes.take_dying(pid);
+  EXPECT_EQ(processes.control_group_of(pid), own);
+  for (pid_t other = 1; other < static_cast<pid_t>(Processes::most_remembered); ++other) {
+    processes.add_dead(pid + other, "llm", "a");
+    processes.take_dying(pid + other);
+  }
+  EXPECT_EQ(processes.control_group_of(pid), own);
+  processes.add_dead(pid + 1, "llm", "a");
+  processes.take_dying(pid + 1);
+  EXPECT_EQ(processes.control_group_of(pid), "") << "and is not remembered for ever";
+  EXPECT_NE(own, "");
+}
+
 TEST_F(ProcessesTest, WhoIsNotThereIsNotFollowed) {
   os::FakeKernel without;
   EXPECT_EQ(processes.add(without, 4711, "llm", "a").error().code, ErrorCode::NotFound);

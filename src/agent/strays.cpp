@@ -50,7 +50,7 @@ void Strays::on_stray(const strays::Stray& stray) {
   if (stray.blocks == 1) {
     const std::string culprit = tenant != nullptr ? tenant->name() : fmt::format("process {}", stray.pid);
     at_.tally.contained(fault::FaultClass::MmuReplayable,
-                        {event.at_ns, {}, {}, event.domain, culprit, event.text});
+                        {event.at_ns, {}, {}, event.domain, culprit, event.text, process->control_group()});
   }
   spdlog::warn("contained stray of {}, process {}: {}", words_for(*process), stray.pid, event.text);
   at_.teller.tell(std::move(event));

@@ -73,7 +73,13 @@ void Tally::on_incident(const fault::Incident& incident) {
   note_affected(fault, incident);
   fault.fault_class = incident.fault_class;
   fault.culprit = incident.culprit.tenant;
-  fault.told = {to_ns(incident.first_seen()), {}, {}, fault.domain, name_of(incident.culprit), incident.kind};
+  fault.told = {to_ns(incident.first_seen()),
+                {},
+                {},
+                fault.domain,
+                name_of(incident.culprit),
+                incident.kind,
+                incident.culprit.pid ? callbacks_.control_group_of(*incident.culprit.pid) : std::string()};
   fault.is_contained = is_contained(incident);
   if (!fault.is_parked && callbacks_.is_held(fault.domain)) {
     fault.is_parked = true;

@@ -33,6 +33,8 @@ class Tally {
     std::function<bool(const std::string& domain)> is_held;
     /// That process has a spare driver instance elsewhere, and may go on there after its domain has fallen.
     std::function<bool(pid_t pid)> can_outlive;
+    /// Empty: not known.
+    std::function<std::string(pid_t pid)> control_group_of;
   };
   Tally(Knows knows, Callbacks callbacks) : at_(knows), callbacks_(std::move(callbacks)) {}
 

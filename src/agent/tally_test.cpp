@@ -18,7 +18,8 @@ class TallyTest : public testing::Test {
   std::set<pid_t> with_spares;
   Tally tally{{clock, domains, tenants},
               {[this](const std::string& domain) { return held.contains(domain); },
-               [this](pid_t pid) { return with_spares.contains(pid); }}};
+               [this](pid_t pid) { return with_spares.contains(pid); },
+               [](pid_t pid) { return pid == 1 ? "/kubepods/pod1" : ""; }}};
   std::uint64_t last_id = 0;
 
   TallyTest() { tally.begin({}); }
@@ -112,6 +113,7 @@ TEST_F(TallyTest, NobodyElseIsHarmedByAFaultOfWhoeverIsAlone) {
   EXPECT_EQ(tally.counts().known_culprits, 1u);
   EXPECT_EQ(tally.counts().past_faults.at(0).culprit, "rogue");
   EXPECT_EQ(tally.counts().past_faults.at(0).domain, "a");
+  EXPECT_EQ(tally.counts().past_faults.at(0).control_group, "/kubepods/pod1");
 }
 
 TEST_F(TallyTest, ATenantWhoseStandbyWentOnHasFailedOver) {
@@ -292,7 +294,7 @@ TEST_F(TallyTest, RestartsOfDomainsAreAddedToThoseThatAgentsBeforeHaveSeen) {
   before.agent_starts = 4;
   before.domain_restarts["a"] = {2, 3};
   Tally next({clock, domains, tenants},
-             {[](const std::string&) { return false; }, [](pid_t) { return false; }});
+             {[](const std::string&) { return false; }, [](pid_t) { return false; }, nullptr});
   next.begin(before);
   EXPECT_EQ(next.counts().agent_starts, 5u);
   EXPECT_EQ(next.counts().domain_restarts["a"].of_server, 3u);

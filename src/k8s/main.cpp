@@ -4,12 +4,19 @@
 #include <grpc/support/log.h>
 #include <signal.h>
 #include <CLI/CLI.hpp>
+#include <cctype>
 
 #include "base/log.h"
+#include "cluster/access.h"
+#include "cluster/api_server.h"
+#include "cluster/messenger.h"
 #include "k8s/command_line.h"
 #include "k8s/plugin.h"
 #include "link/agent_link.h"
 #include "os/event_loop.h"
+#include "os/file.h"
+#include "os/host_name.h"
+#include "os/self.h"
 #include "pages/pages.h"
 #include "seats/seats.h"
 
@@ -47,11 +54,67 @@ Result<OfferRules> rules_of(const PluginOptions& options) {
   rules.seats_of_domain = options.seats;
   rules.agent_patience = std::chrono::seconds(options.agent_patience_s);
   rules.shared_memory = options.shared_memory;
-  if (options.without_guard) return rules;
+  rules.guard_library = options.guard_library;
+  if (options.without_guard || !options.guard_library.empty()) return rules;
   auto library = seats::find_guard_library();
   if (!library) return propagate(library);
   rules.guard_library = std::move(*library);
   return rules;
+}
+
+std::string variable(const char* name) { return os::environment_variable(name).value_or(""); }
+
+/// Empty: nobody is told.
+std::function<Result<cluster::ApiAccess>()> access_of(const PluginOptions& options) {
+  constexpr const char* usual = "/etc/firebreak/kubeconfig";
+  std::string path = options.kubeconfig;
+  if (path.empty() && os::is_there(usual)) path = usual;
+  if (!path.empty()) return [path] { return cluster::access_by_kubeconfig(path); };
+  if (variable("KUBERNETES_SERVICE_HOST").empty()) return nullptr;
+  return [] { return cluster::access_in_pod(variable); };
+}
+
+/// As a kubelet calls its node where nobody has told it: a path and a name of events are made of it.
+Result<std::string> node_name_of(const PluginOptions& options) {
+  std::string name = options.node_name.empty() ? os::host_name() : options.node_name;
+  bool is_name = !name.empty();
+  for (char& byte : name) {
+    byte = static_cast<char>(std::tolower(static_cast<unsigned char>(byte)));
+    is_name = is_name && (std::isalnum(static_cast<unsigned char>(byte)) || byte == '-' || byte == '.');
+  }
+  if (!is_name)
+    return fail(ErrorCode::InvalidArgument, fmt::format("'{}' is no node's name", name), "--node-name");
+  return name;
+}
+
+/// Whoever tells the API server, with its connection.
+class Cluster {
+ public:
+  Cluster(std::function<Result<cluster::ApiAccess>()> access, std::string node, Nanoseconds agent_patience)
+      : server_(std::move(access), "firebreak-k8s/" + platform::version()),
+        messenger_(cluster::Reporter(std::move(node), agent_patience),
+                   {now, [this](const cluster::ApiCall& call) { return server_.send(call); },
+                    [this] { server_.give_up(); }, tell}) {}
+  void hear(const Result<std::string>& status) { messenger_.hear(status); }
+
+ private:
+  static cluster::Instant now() { return {SystemClock().now(), std::chrono::system_clock::now()}; }
+
+  cluster::ApiServer server_;
+  cluster::Messenger messenger_;
+};
+
+/// Null: nobody is told.
+Result<std::unique_ptr<Cluster>> cluster_of(const PluginOptions& options) {
+  auto access = access_of(options);
+  if (!access) {
+    tell("no API server is told of faults: there is no /etc/firebreak/kubeconfig, and this is no pod");
+    return nullptr;
+  }
+  auto node = node_name_of(options);
+  if (!node) return propagate(node);
+  return std::make_unique<Cluster>(std::move(access), std::move(*node),
+                                   std::chrono::seconds(options.agent_patience_s));
 }
 
 Status serve(const PluginOptions& options) {
@@ -62,9 +125,16 @@ Status serve(const PluginOptions& options) {
   if (!loop) return propagate(loop);
   const auto signals = (*loop)->on_signals({SIGINT, SIGTERM}, [raw = loop->get()](int) { raw->stop(); });
   if (!signals) return propagate(signals);
+  const auto cluster = cluster_of(options);
+  if (!cluster) return propagate(cluster);
   AgentQuestion agent(options.socket_path);
+  const auto ask = [&agent, &cluster] {
+    auto status = agent.ask();
+    if (*cluster) (*cluster)->hear(status);
+    return status;
+  };
   const SystemClock clock;
-  Plugin plugin(options.kubelet_folder, *rules, {clock, [&agent] { return agent.ask(); }, tell});
+  Plugin plugin(options.kubelet_folder, *rules, {clock, ask, tell});
   plugin.look();
   const auto looks = (*loop)->every(between_looks, [&plugin] { plugin.look(); });
   if (!looks) return propagate(looks);

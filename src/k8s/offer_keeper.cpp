@@ -7,21 +7,6 @@
 #include <utility>
 
 namespace firebreak::k8s {
-namespace {
-
-std::string state_of(const link::StatusView& status, const link::DomainView& domain) {
-  const auto parking = status.parking.find(domain.name);
-  const bool is_parked =
-      parking != status.parking.end() && parking->second.state != "ready" && parking->second.state != "off";
-  return is_parked ? "parked" : domain.state;
-}
-
-}  // namespace
-
-bool takes_clients(const link::StatusView& status, const link::DomainView& domain) {
-  return state_of(status, domain) == "serving";
-}
-
 OfferKeeper::OfferKeeper(OfferRules rules)
     : rules_(std::move(rules)), offer_(std::make_shared<const Offer>()) {}
 
@@ -32,9 +17,9 @@ bool OfferKeeper::agent_said(const link::StatusView& status, Monotonic now) {
   std::string reasons;
   for (const link::DomainView& domain : status.domains) {
     if (!seats::check_domain_name(domain.name)) continue;
-    const bool is_healthy = takes_clients(status, domain);
+    const bool is_healthy = link::takes_clients(status, domain);
     if (!is_healthy)
-      reasons += fmt::format("{}{} ({})", reasons.empty() ? "" : ", ", domain.name, state_of(status, domain));
+      reasons += fmt::format("{}{} ({})", reasons.empty() ? "" : ", ", domain.name, link::state_of(status, domain));
     for (std::uint32_t number = 1; number <= rules_.seats_of_domain; ++number)
       next.seats.push_back({seats::seat_name(domain.name, number), domain.name, domain.gpu, is_healthy});
   }

@@ -21,9 +21,6 @@ struct OfferRules {
   std::string shared_memory;
 };
 
-/// Whether a domain takes clients, and nothing of it is held: that of a healthy seat.
-bool takes_clients(const link::StatusView& status, const link::DomainView& domain);
-
 /// For one thread; the offers that it gives out are everybody's.
 class OfferKeeper {
  public:

@@ -62,6 +62,16 @@ std::vector<pid_t> pids_at(const Json& entry, const char* name) {
   return pids;
 }
 
+FaultView fault_of(const Json& entry) {
+  return {static_cast<std::int64_t>(number_at(entry, "at_ns")),
+          text_at(entry, "class"),
+          text_at(entry, "outcome"),
+          text_at(entry, "domain"),
+          text_at(entry, "culprit"),
+          text_at(entry, "what"),
+          text_at(entry, "control_group")};
+}
+
 }  // namespace
 
 std::optional<TenantView> StatusView::tenant(const std::string& name) const {
@@ -74,6 +84,8 @@ StatusView parse_status(const std::string& status_json) {
   StatusView view;
   view.tenants_socket = text_at(all, "tenants_socket");
   for (const Json& entry : objects_at(all, "tenants")) view.tenants[text_at(entry, "name")] = view_of(entry);
+  for (const Json& entry : objects_at(object_at(all, "counts"), "past_faults"))
+    view.faults.push_back(fault_of(entry));
   for (const Json& entry : objects_at(all, "domains")) {
     view.domains.push_back({text_at(entry, "name"), text_at(entry, "gpu"), text_at(entry, "state")});
     view.servers[text_at(entry, "name")] = pids_at(entry, "server_pids");
@@ -82,6 +94,17 @@ StatusView parse_status(const std::string& status_json) {
       view.parking[text_at(entry, "name")] = {text_at(parking, "state"), pids_at(parking, "culprits")};
   }
   return view;
+}
+
+std::string state_of(const StatusView& status, const DomainView& domain) {
+  const auto parking = status.parking.find(domain.name);
+  const bool is_parked =
+      parking != status.parking.end() && parking->second.state != "ready" && parking->second.state != "off";
+  return is_parked ? "parked" : domain.state;
+}
+
+bool takes_clients(const StatusView& status, const DomainView& domain) {
+  return state_of(status, domain) == "serving";
 }
 
 }  // namespace firebreak::link

@@ -38,17 +38,34 @@ struct ParkingView {
   std::vector<pid_t> culprits;
 };
 
+/// One that was counted, in the agent's words (agent/counts.h).
+struct FaultView {
+  std::int64_t at_ns = 0;  ///< CLOCK_MONOTONIC
+  std::string fault_class;
+  std::string outcome;  ///< "contained", "parked", "failed_over", "lost"
+  std::string domain;
+  std::string culprit;  ///< a tenant, or "process 7"; empty: nobody is named
+  std::string what;
+  std::string control_group;  ///< the culprit's; empty: not known
+};
+
 struct StatusView {
   std::map<std::string, TenantView> tenants;          ///< by name
   std::vector<DomainView> domains;                    ///< as the agent has them in order
   std::map<std::string, std::vector<pid_t>> servers;  ///< the MPS servers, by domain
   std::map<std::string, ParkingView> parking;         ///< by domain; empty: domains are not parked
   std::string tenants_socket;                         ///< empty: the agent does not say
+  std::vector<FaultView> faults;                      ///< the last ones in their order; tenants are told none
 
   /// Empty: it is not there.
   std::optional<TenantView> tenant(const std::string& name) const;
 };
 
 StatusView parse_status(const std::string& status_json);
+
+/// "serving", "draining", "restarting", "silent", "parked".
+std::string state_of(const StatusView& status, const DomainView& domain);
+/// Whether it serves, and nothing of it is held.
+bool takes_clients(const StatusView& status, const DomainView& domain);
 
 }  // namespace firebreak::link

@@ -57,6 +57,27 @@ TEST(StatusView, HoldsHowParkingStandsWhereDomainsAreParked) {
   EXPECT_THAT(view.parking.at("a").culprits, ElementsAre(7));
 }
 
+TEST(StatusView, HoldsTheLastFaults) {
+  const StatusView view = parse_status(R"({"counts": {"past_faults": [
+      {"at_ns": 11, "class": "sm", "outcome": "lost", "domain": "a", "culprit": "rogue", "what": "Xid 13",
+       "control_group": "/kubepods/pod1"}, 7, {"at_ns": "x"}]}})");
+  EXPECT_THAT(view.faults, ElementsAre(FieldsAre(11, "sm", "lost", "a", "rogue", "Xid 13", "/kubepods/pod1"),
+                                       FieldsAre(0, "", "", "", "", "", "")));
+  EXPECT_THAT(parse_status(status).faults, IsEmpty()) << "an older agent, or to a tenant";
+}
+
+TEST(StatusView, ADomainThatIsParkedTakesNoClients) {
+  const auto first = [](const std::string& parking) {
+    const StatusView view =
+        parse_status(R"({"domains": [{"name": "a", "state": "serving", "parking": )" + parking + "}]}");
+    return state_of(view, view.domains.at(0));
+  };
+  EXPECT_EQ(first("null"), "serving");
+  EXPECT_EQ(first(R"({"state": "ready"})"), "serving");
+  EXPECT_EQ(first(R"({"state": "off"})"), "serving");
+  EXPECT_EQ(first(R"({"state": "held"})"), "parked");
+}
+
 TEST(StatusView, WhatIsNoStatusHoldsNobody) {
   for (const char* text :
        {"", "[]", "7", "{}", R"({"tenants": 1, "domains": {}})",

@@ -4,6 +4,10 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <fstream>
+
+#include "os/host_name.h"
+
 namespace firebreak::os {
 namespace {
 
@@ -19,6 +23,14 @@ TEST(Self, FindsProgramsAsAShellWould) {
   EXPECT_FALSE(find_program(""));
   EXPECT_FALSE(find_program("/tmp"));
   EXPECT_EQ(find_program(executable_path().value()), executable_path().value());
+}
+
+TEST(Self, KnowsTheNameOfItsHost) {
+  std::ifstream kernels("/proc/sys/kernel/hostname");
+  std::string name;
+  std::getline(kernels, name);
+  EXPECT_EQ(host_name(), name);
+  EXPECT_NE(name, "");
 }
 
 TEST(Self, ReadsTheEnvironment) {

@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+
+namespace firebreak::os {
+
+/// Of this machine, or of the container that we are in. Thread safe.
+std::string host_name();
+
+}  // namespace firebreak::os
