@@ -68,6 +68,9 @@ guest = GUEST_TIMEOUT_S=$(3) $(here)/proof/run.sh $(IMAGE) $(build)/proof/$(1).i
 # The last one that changed this folder: what ran is all in it.
 repository_commit = $(shell git -C $(here) log -1 --format=%h --abbrev=12 -- . 2>/dev/null)
 
+# first_report,LOG: where the guest's kernel stood still, both processors' stacks, or what it found wrong first.
+first_report = sed -n '/watchdog: BUG\|Kernel panic\|Call Trace/,$$p' $(1) | head -n 120 >&2
+
 # Each run has a guest of its own, which waits half of the time: two processors take make -j4.
 .PHONY: test load conformance hopper turing classes classes-stock classes-patched mistakes schedules $(CLASS_PARTS:%=classes-patched-%)
 test: load conformance mistakes classes schedules
@@ -75,7 +78,7 @@ test: load conformance mistakes classes schedules
 # Beside an nvidia.ko of another version the patched module does not load; beside its own it does, and works.
 load: $(build)/proof/patched.img $(IMAGE)
 	@$(call guest,patched,load=versions model=arch=1$(comma)gpus=2 $(call isolating_uvm,1500,3000) proof=patched$(comma)0,180) >$(build)/proof/load.log || \
-	  { tail -n 20 $(build)/proof/load.log >&2; exit 1; }
+	  { tail -n 20 $(build)/proof/load.log >&2; $(call first_report,$(build)/proof/load.log); exit 1; }
 	@grep '"load beside' $(build)/proof/load.log
 
 conformance: hopper turing
@@ -88,9 +91,6 @@ turing: $(build)/proof/stock.img $(IMAGE)
 
 mistakes: $(build)/proof/stock.img $(IMAGE)
 	@$(call guest,stock,model=arch=1 proof=wrong,240) | tee $(build)/proof/mistakes.log
-
-# first_report,LOG: where the guest's kernel stood still, or what it found wrong first.
-first_report = sed -n '/watchdog: BUG\|Kernel panic\|Call Trace/,$$p' $(1) | head -n 60 >&2
 
 # What these say of the classes is judged below.
 classes-stock: $(build)/proof/stock.img $(IMAGE)

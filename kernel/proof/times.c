@@ -75,20 +75,47 @@ static void write_to(const char *path, int how, const char *text)
 	close(file);
 }
 
-static void set_up(void)
+static void set_up_probes(void)
 {
-	static bool is_up;
 	unsigned int i;
 
-	if (is_up)
-		return;
-	is_up = true;
 	for (i = 0; i < sizeof(probes) / sizeof(probes[0]); i++)
 		write_to(TRACING "kprobe_events", O_APPEND, probes[i]);
 	write_to(TRACING "trace_clock", O_TRUNC, "mono"); /* the same on all processors, between which a thread may move */
 	write_to(TRACING "buffer_size_kb", O_TRUNC, BUFFER_KIB);
 	write_to(TRACING "events/uvm/enable", O_TRUNC, "1");
 	write_to(TRACING "events/nvidia_uvm/uvm_fault_isolation/enable", O_TRUNC, "1");
+}
+
+/* All but the first. A guest that lost one would have fewer races than it claims. */
+static void set_other_processors(bool online)
+{
+	long count = sysconf(_SC_NPROCESSORS_CONF), i;
+	char path[64];
+
+	for (i = 1; i < count; i++) {
+		snprintf(path, sizeof(path), "/sys/devices/system/cpu/cpu%ld/online", i);
+		write_to(path, 0, online ? "1" : "0");
+	}
+	if (sysconf(_SC_NPROCESSORS_ONLN) != (online ? count : 1))
+		die("%ld processors instead of %ld", sysconf(_SC_NPROCESSORS_ONLN), online ? count : 1);
+}
+
+/*
+ * Probes and trace points are switched on by writing over code of the kernel while it runs. QEMU's emulator once in some
+ * hundred times goes on with what it has translated before: the other processor then meets the same breakpoint for ever, in
+ * the scheduler, and this one waits for it for ever. Where there is no other it cannot.
+ */
+static void set_up(void)
+{
+	static bool is_up;
+
+	if (is_up)
+		return;
+	is_up = true;
+	set_other_processors(false);
+	set_up_probes();
+	set_other_processors(true);
 }
 
 void lock_times_begin(void)
