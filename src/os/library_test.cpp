@@ -3,7 +3,12 @@
 
 #include <gmock/gmock.h>
 
+#include <chrono>
 #include <filesystem>
+#include <string>
+#include <vector>
+
+#include "os/file.h"
 
 namespace firebreak::os {
 namespace {
@@ -29,6 +34,64 @@ TEST(Library, WhatIsMissingIsNamed) {
   ASSERT_FALSE(symbol);
   EXPECT_EQ(symbol.error().code, ErrorCode::NotFound);
   EXPECT_EQ(symbol.error().message, "libm.so.6 has no no_such_symbol");
+}
+
+/// A library that is put in the place of another one each time, as a driver that is updated.
+class PrivateCopies : public testing::Test {
+ protected:
+  void SetUp() override {
+    const auto its = library_of(reinterpret_cast<const void*>(load_symbol("libm.so.6", "floor").value()));
+    ASSERT_TRUE(its);
+    original_ = *its;
+    update();
+  }
+  void TearDown() override {
+    for (const std::string& each : made_) std::filesystem::remove(each);
+  }
+  void update() {
+    std::filesystem::remove(path_);
+    std::filesystem::copy_file(original_, path_);
+  }
+  /// The path of the copy.
+  std::string load(unsigned int copy = 1) {
+    const auto library = PrivateLibrary::load(path_, copy);
+    EXPECT_TRUE(library) << to_string(library.error());
+    if (!library) return {};
+    const auto origin = PrivateLibrary::origin_of(library->symbol("floor"));
+    EXPECT_TRUE(origin);
+    if (!origin) return {};
+    made_.push_back(origin->path);
+    return origin->path;
+  }
+  static void let_age(const std::string& path, std::chrono::minutes age) {
+    std::filesystem::last_write_time(path, std::filesystem::file_time_type::clock::now() - age);
+  }
+
+  TemporaryDirectory directory_ = TemporaryDirectory::create().value();
+  std::string original_;
+  /// Not the name of what others copy meanwhile.
+  std::string path_ = directory_.path() + "/libcopied-" + std::to_string(own_pid()) + ".so";
+  std::vector<std::string> made_;
+};
+
+TEST_F(PrivateCopies, OfALibraryAsItWasBeforeGoOnceTheyAreOld) {
+  const std::string first = load();
+  const std::string second = load(2);
+  let_age(first, std::chrono::minutes(61));
+  update();
+  const std::string next = load();
+  EXPECT_NE(next, first);
+  EXPECT_FALSE(std::filesystem::exists(first));
+  EXPECT_TRUE(std::filesystem::exists(second)) << "it may be in use beside the new one";
+  EXPECT_TRUE(std::filesystem::exists(next));
+}
+
+TEST_F(PrivateCopies, OfTheSameLibraryStay) {
+  const std::string first = load();
+  let_age(first, std::chrono::hours(100));
+  EXPECT_NE(load(2), first);
+  EXPECT_TRUE(std::filesystem::exists(first));
+  EXPECT_EQ(load(), first);
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "os/self.h"
 
+#include <dirent.h>
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <link.h>
@@ -19,6 +20,7 @@
 #include <climits>
 #include <cstdint>
 #include <cstdlib>
+#include <ctime>
 #include <system_error>
 #include <utility>
 
@@ -194,6 +196,26 @@ Status make_copy(int library, std::size_t size_bytes, const std::string& folder,
   return done;
 }
 
+/// Of a library of that name, copies of what it was before: they would stay until the machine is started
+/// anew. Who has one loaded keeps it. Another version may be in use beside this one, so those of the last
+/// hour stay.
+void remove_outdated(const std::string& folder, const std::string& current, const std::string& name) {
+  constexpr std::time_t kept_s = 3600;
+  DIR* const listed = ::opendir(folder.c_str());
+  if (listed == nullptr) return;
+  const std::time_t now_s = ::time(nullptr);
+  while (const dirent* const entry = ::readdir(listed)) {
+    const std::string_view file = entry->d_name;
+    const bool is_one =
+        file.starts_with("library-") && file.ends_with("-" + name) && !file.starts_with(current);
+    struct stat status {};
+    if (is_one && ::fstatat(::dirfd(listed), entry->d_name, &status, AT_SYMLINK_NOFOLLOW) == 0 &&
+        now_s - status.st_mtim.tv_sec > kept_s)
+      ::unlinkat(::dirfd(listed), entry->d_name, 0);
+  }
+  ::closedir(listed);
+}
+
 }  // namespace
 
 /// The path says it: FOLDER/library-...-NUMBER-NAME.
@@ -215,16 +237,15 @@ Result<PrivateLibrary> PrivateLibrary::load(const std::string& library, unsigned
   if (!file || ::fstat(file.get(), &status) != 0) return fail_errno("open " + library, errno);
   const auto folder = copies_folder();
   if (!folder) return propagate(folder);
-  const std::array<std::int64_t, 6> identity{static_cast<std::int64_t>(status.st_dev),
-                                             static_cast<std::int64_t>(status.st_ino),
-                                             status.st_mtim.tv_sec,
-                                             status.st_mtim.tv_nsec,
-                                             static_cast<std::int64_t>(status.st_size),
-                                             copy};
-  std::string path = *folder + "/library";
-  for (const std::int64_t part : identity) path += "-" + std::to_string(part);
-  path += "-" + library.substr(library.rfind('/') + 1);
+  const std::array<std::int64_t, 5> identity{
+      static_cast<std::int64_t>(status.st_dev), static_cast<std::int64_t>(status.st_ino),
+      status.st_mtim.tv_sec, status.st_mtim.tv_nsec, static_cast<std::int64_t>(status.st_size)};
+  std::string its = "library";
+  for (const std::int64_t part : identity) its += "-" + std::to_string(part);
+  const std::string name = library.substr(library.rfind('/') + 1);
+  const std::string path = *folder + "/" + its + "-" + std::to_string(copy) + "-" + name;
   if (::access(path.c_str(), F_OK) != 0) {
+    remove_outdated(*folder, its + "-", name);
     const Status copied = make_copy(file.get(), static_cast<std::size_t>(status.st_size), *folder, path);
     if (!copied) return propagate(copied);
   }

@@ -93,7 +93,8 @@ class PrivateLibrary {
   /// Of which library that address is part of a copy; empty: of none.
   static std::optional<Origin> origin_of(const void* address);
   /// Copy number `copy` of the library, of those that this process has. The copies are files of this user's
-  /// on a tmpfs (/dev/shm), once for all processes: code that several have loaded takes memory once.
+  /// on a tmpfs (/dev/shm), once for all processes: code that several have loaded takes memory once. Those of
+  /// the library as it was before go an hour after they were made, when another copy is.
   /// NotFound: no such library. PermissionDenied: somebody else has put something in the way.
   /// ResourceExhausted: no room.
   static Result<PrivateLibrary> load(const std::string& library, unsigned int copy);
