@@ -69,7 +69,7 @@ guest = GUEST_TIMEOUT_S=$(3) $(here)/proof/run.sh $(IMAGE) $(build)/proof/$(1).i
 repository_commit = $(shell git -C $(here) log -1 --format=%h --abbrev=12 -- . 2>/dev/null)
 
 # How often `make probes` switches the guest's probes on and off.
-PROBES ?= 300
+PROBES ?= 100
 
 # first_report,LOG: where the guest's kernel stood still, both processors' stacks, or what it found wrong first.
 first_report = sed -n '/watchdog: BUG\|Kernel panic\|Call Trace/,$$p' $(1) | head -n 120 >&2
