@@ -22,7 +22,10 @@ int main(int argc, char **argv)
 		return run_fuzz(which, argc > 3 ? argv[3] : NULL);
 	if (strcmp(what, "wrong") == 0)
 		return run_wrong();
+	if (strcmp(what, "probes") == 0)
+		return run_probes(which ? strtoul(which, NULL, 10) : 1);
 	fprintf(stderr, "usage: proof conformance | quick | stock [CLASS [TIMES]] | patched [CLASS [TIMES]] |\n"
-			"schedules FIRST COUNT [TIMES] | fuzz FIRST SECONDS | wrong; CLASS is a number, FIRST-LAST or NAME+NAME...\n");
+			"schedules FIRST COUNT [TIMES] | fuzz FIRST SECONDS | wrong | probes ROUNDS;\n"
+			"CLASS is a number, FIRST-LAST or NAME+NAME...\n");
 	return 2;
 }

@@ -18,5 +18,7 @@ int run_schedules(const char *first, const char *count, const char *times);
 int run_fuzz(const char *first, const char *seconds);
 /* Whether a model that is wrong on purpose is caught. */
 int run_wrong(void);
+/* Whether the guest outlives its probes, switched on and off so often. */
+int run_probes(unsigned long rounds);
 
 #endif

@@ -68,11 +68,14 @@ guest = GUEST_TIMEOUT_S=$(3) $(here)/proof/run.sh $(IMAGE) $(build)/proof/$(1).i
 # The last one that changed this folder: what ran is all in it.
 repository_commit = $(shell git -C $(here) log -1 --format=%h --abbrev=12 -- . 2>/dev/null)
 
+# How often `make probes` switches the guest's probes on and off.
+PROBES ?= 100
+
 # first_report,LOG: where the guest's kernel stood still, both processors' stacks, or what it found wrong first.
 first_report = sed -n '/watchdog: BUG\|Kernel panic\|Call Trace/,$$p' $(1) | head -n 120 >&2
 
 # Each run has a guest of its own, which waits half of the time: two processors take make -j4.
-.PHONY: test load conformance hopper turing classes classes-stock classes-patched mistakes schedules $(CLASS_PARTS:%=classes-patched-%)
+.PHONY: test load conformance hopper turing classes classes-stock classes-patched mistakes schedules probes $(CLASS_PARTS:%=classes-patched-%)
 test: load conformance mistakes classes schedules
 
 # Beside an nvidia.ko of another version the patched module does not load; beside its own it does, and works.
@@ -106,6 +109,12 @@ classes: classes-stock classes-patched
 	  -v command="$(RUN_AS)" -f $(here)/proof/table.awk $(build)/proof/stock.log $(patched_logs) || \
 	  { tail -n 8 $(build)/proof/stock.log $(patched_logs) >&2; $(foreach log,$(build)/proof/stock.log $(patched_logs),$(call first_report,$(log));) \
 	    echo "not as expected:" >&2; grep -H '"as_expected": false' $(build)/proof/stock.log $(patched_logs) >&2; exit 1; }
+
+# Not of `make test`: it is of the emulator, and takes some minutes.
+probes: $(build)/proof/patched.img $(IMAGE)
+	@$(call guest,patched,model=arch=1 proof=probes$(comma)$(PROBES),$(shell echo $$((120 + 5 * $(PROBES))))) >$(build)/proof/probes.log || \
+	  { tail -n 8 $(build)/proof/probes.log >&2; $(call first_report,$(build)/proof/probes.log); exit 1; }
+	@grep '"probes"' $(build)/proof/probes.log
 
 schedules: $(build)/proof/patched.img $(IMAGE)
 	@$(call guest,patched,model=arch=1 $(call isolating_uvm,300,3000) proof=schedules$(comma)$(SCHEDULES),$(schedules_timeout_s)) | tee $(build)/proof/schedules.log

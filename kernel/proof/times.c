@@ -75,16 +75,18 @@ static void write_to(const char *path, int how, const char *text)
 	close(file);
 }
 
-static void set_up_probes(void)
+static void set_up(void)
 {
+	static bool is_up;
 	unsigned int i;
 
+	if (is_up)
+		return;
+	is_up = true;
 	for (i = 0; i < sizeof(probes) / sizeof(probes[0]); i++)
 		write_to(TRACING "kprobe_events", O_APPEND, probes[i]);
 	write_to(TRACING "trace_clock", O_TRUNC, "mono"); /* the same on all processors, between which a thread may move */
 	write_to(TRACING "buffer_size_kb", O_TRUNC, BUFFER_KIB);
-	write_to(TRACING "events/uvm/enable", O_TRUNC, "1");
-	write_to(TRACING "events/nvidia_uvm/uvm_fault_isolation/enable", O_TRUNC, "1");
 }
 
 /* All but the first. A guest that lost one would have fewer races than it claims. */
@@ -106,21 +108,24 @@ static void set_other_processors(bool online)
  * hundred times goes on with what it has translated before: the other processor then meets the same breakpoint for ever, in
  * the scheduler, and this one waits for it for ever. Where there is no other it cannot.
  */
-static void set_up(void)
+void lock_times_switch(bool on)
 {
-	static bool is_up;
-
-	if (is_up)
+	if (access(TRACING "kprobe_events", W_OK) != 0)
 		return;
-	is_up = true;
+	set_up();
 	set_other_processors(false);
-	set_up_probes();
+	write_to(TRACING "events/uvm/enable", O_TRUNC, on ? "1" : "0");
+	write_to(TRACING "events/nvidia_uvm/uvm_fault_isolation/enable", O_TRUNC, on ? "1" : "0");
 	set_other_processors(true);
 }
 
 void lock_times_begin(void)
 {
-	set_up();
+	static bool is_on;
+
+	if (!is_on)
+		lock_times_switch(true);
+	is_on = true;
 	write_to(TRACING "trace", O_TRUNC, "");
 }
 

@@ -31,6 +31,9 @@ struct lock_times {
 	struct spread sink_pushes;	/* for one fault */
 };
 
+/* Probes and trace points, while the guest has one processor. The first lock_times_begin() switches them on. */
+void lock_times_switch(bool on);
+
 /* Forgets what was traced so far. Nothing is traced where the kernel cannot: then all counts are 0. */
 void lock_times_begin(void);
 struct lock_times lock_times_end(void);
