@@ -19,7 +19,8 @@ bool OfferKeeper::agent_said(const link::StatusView& status, Monotonic now) {
     if (!seats::check_domain_name(domain.name)) continue;
     const bool is_healthy = link::takes_clients(status, domain);
     if (!is_healthy)
-      reasons += fmt::format("{}{} ({})", reasons.empty() ? "" : ", ", domain.name, link::state_of(status, domain));
+      reasons +=
+          fmt::format("{}{} ({})", reasons.empty() ? "" : ", ", domain.name, link::state_of(status, domain));
     for (std::uint32_t number = 1; number <= rules_.seats_of_domain; ++number)
       next.seats.push_back({seats::seat_name(domain.name, number), domain.name, domain.gpu, is_healthy});
   }
