@@ -248,7 +248,9 @@ def daemons_are_services_of_their_own():
     expect(len(daemons) >= 2, f"daemons: {processes()}")
     for pid in daemons:
         cgroup = pathlib.Path("/proc", pid, "cgroup").read_text(encoding="utf-8")
-        expect("/firebreak-mps-" in cgroup and ".service" in cgroup, f"{pid} is in {cgroup.strip()}")
+        expect("/firebreak-mps-" in cgroup and ".service" in cgroup, 
+               f"{pid} is in {cgroup.splitlines()[-1]}: " + next((line for line in journal_of(UNIT).splitlines()
+                                                                  if "as a child" in line), "and nobody says why"))
         for limit in ("NoNewPrivs", "Seccomp_filters", "CapBnd"):
             its, of_machine = (limits_of(process)[limit] for process in (pid, "1"))
             expect(its == of_machine, f"{limit} of {pid} is {its}, and {of_machine} of the machine's first process")

@@ -8,6 +8,8 @@
 #include <algorithm>
 #include <array>
 #include <cstdlib>
+#include <functional>
+#include <map>
 #include <thread>
 #include <utility>
 
@@ -113,9 +115,19 @@ class ManagerCall {
   int failed_ = 0;
 };
 
+/// Each name once: systemd takes no other. The service's own come before this process's, and later ones
+/// before earlier ones.
+std::vector<std::string> environment_of(const ApartService& service) {
+  const std::map<std::string, std::string, std::less<>> own(service.environment.rbegin(),
+                                                            service.environment.rend());
+  auto all = os::environment_but_for(
+      [&](std::string_view name) { return is_this_services(name) || own.contains(name); });
+  for (const auto& [name, value] : own) all.push_back(name + "=" + value);
+  return all;
+}
+
 Status start_unit(sd_bus* bus, const std::string& unit, const ApartService& service) {
-  std::vector<std::string> environment = os::environment_but_for(&is_this_services);
-  for (const auto& [name, value] : service.environment) environment.push_back(name + "=" + value);
+  const std::vector<std::string> environment = environment_of(service);
   ManagerCall start(bus, "StartTransientUnit");
   start.add("ss", unit.c_str(), "fail").open('a', "(sv)");
   start.add("(sv)", "Description", "s", service.description.c_str());
