@@ -9,4 +9,11 @@
 #define CPU_ERROR_COUNT	cpu_chunk_allocation_error_count
 #endif
 
+/* UVM_FREE is told how much it frees; newer branches know. */
+#if PROOF_BRANCH < 595
+#define FREE_LENGTH(size)	.length = (size)
+#else
+#define FREE_LENGTH(size)
+#endif
+
 #endif

@@ -8,6 +8,7 @@
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <unistd.h>
+#include "branch.h"
 #include "client.h"
 #include "check.h"
 #include "uvm_ioctl.h"
@@ -198,7 +199,7 @@ void external_range(struct client *client, uint64_t address, size_t size)
 
 void free_range(struct client *client, uint64_t address, size_t size)
 {
-	UVM_FREE_PARAMS params = { .base = address, .length = size };
+	UVM_FREE_PARAMS params = { .base = address, FREE_LENGTH(size) };
 
 	check("UVM_FREE", ioctl(client->uvm, UVM_FREE, &params), params.rmStatus);
 }
