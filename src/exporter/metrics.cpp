@@ -71,14 +71,17 @@ MetricFamily single(MetricType type, const char* name, const char* help, double 
 
 // --- domains
 
-MetricFamily domain_states(const json& domains) {
+/// Also of the domain for anchors: while it takes nobody no program starts with a spare.
+MetricFamily domain_states(const json& status) {
   Family states(MetricType::Gauge, "firebreak_domain_state",
                 "1 for the state in which an MPS domain is, 0 for the others; serving takes clients.");
-  for (const json& domain : domains) {
-    const std::string is_in = word_of(domain, "state");
-    for (const char* state : {"serving", "draining", "restarting", "silent"}) {
-      states.add({{"domain", word_of(domain, "name")}, {"gpu", word_of(domain, "gpu")}, {"state", state}},
-                 is_in == state ? 1 : 0);
+  for (const char* const kind : {"domains", "anchors"}) {
+    for (const json& domain : list_of(status, kind)) {
+      const std::string is_in = word_of(domain, "state");
+      for (const char* state : {"serving", "draining", "restarting", "silent"}) {
+        states.add({{"domain", word_of(domain, "name")}, {"gpu", word_of(domain, "gpu")}, {"state", state}},
+                   is_in == state ? 1 : 0);
+      }
     }
   }
   return states.take();
@@ -195,13 +198,12 @@ std::vector<MetricFamily> metrics_of(const std::string& status_json) {
   const json status = json::parse(status_json, nullptr, false);
   if (!status.is_object()) return metrics_without_agent();
   std::vector<MetricFamily> all = {up(true)};
-  const json& domains = list_of(status, "domains");
   const json& counts = member_of(status, "counts");
   if (const std::string version = version_in(status_json); !version.empty()) {
     all.push_back(single(MetricType::Gauge, "firebreak_build_info", "The agent's version; always 1.", 1,
                          {{"version", version}}));
   }
-  all.push_back(domain_states(domains));
+  all.push_back(domain_states(status));
   if (counts.is_object()) {
     all.push_back(single(MetricType::Counter, "firebreak_agent_starts_total",
                          "Agents that were started one after the other, each with what the one before kept.",

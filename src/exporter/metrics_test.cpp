@@ -22,6 +22,7 @@ constexpr const char* status = R"json({
     "promotion_times": {"bounds_s": [0.005, 0.01], "counts": [1, 2, 3], "sum_us": 1500000}
   },
   "domains": [{"name": "a", "gpu": "GPU-1", "state": "draining"}],
+  "anchors": [{"name": "anchor", "gpu": "GPU-1", "state": "serving"}],
   "holds": [{"pid": 7, "state": "waiting", "since_death_ms": 12}, {"pid": 8, "state": "ready", "since_death_ms": null}],
   "tenants": [
     {"name": "llm", "phase": "serving", "standby_state": "ready", "committed_steps": 41, "memory_bytes": 2097152,
@@ -43,6 +44,7 @@ TEST(Metrics, SayWhatTheStatusSays) {
            "# TYPE firebreak_agent_starts_total counter\nfirebreak_agent_starts_total 3\n",
            "firebreak_domain_state{domain=\"a\",gpu=\"GPU-1\",state=\"draining\"} 1\n",
            "firebreak_domain_state{domain=\"a\",gpu=\"GPU-1\",state=\"serving\"} 0\n",
+           "firebreak_domain_state{domain=\"anchor\",gpu=\"GPU-1\",state=\"serving\"} 1\n",
            "firebreak_domain_restarts_total{domain=\"a\",what=\"server\"} 4\n",
            "firebreak_faults_total{class=\"sm\",outcome=\"failed_over\"} 5\n",
            "firebreak_faults_total{class=\"sm\",outcome=\"contained\"} 0\n",
