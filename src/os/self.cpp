@@ -208,10 +208,10 @@ void remove_outdated(const std::string& folder, const std::string& current, cons
     const std::string_view file = entry->d_name;
     const bool is_one =
         file.starts_with("library-") && file.ends_with("-" + name) && !file.starts_with(current);
+    const std::string path = folder + "/" + entry->d_name;
     struct stat status {};
-    if (is_one && ::fstatat(::dirfd(listed), entry->d_name, &status, AT_SYMLINK_NOFOLLOW) == 0 &&
-        now_s - status.st_mtim.tv_sec > kept_s)
-      ::unlinkat(::dirfd(listed), entry->d_name, 0);
+    if (is_one && ::lstat(path.c_str(), &status) == 0 && now_s - status.st_mtim.tv_sec > kept_s)
+      ::unlink(path.c_str());
   }
   ::closedir(listed);
 }
