@@ -404,8 +404,7 @@ void Merger::set_going_on(const std::string& domain, bool goes_on, Monotonic now
 std::vector<Incident> Merger::advance(Monotonic now) {
   std::vector<Incident> closed;
   for (Open& open : open_) {
-    const bool is_over = now == Monotonic::max() || !goes_on(open);
-    if (!is_over || now - open.last <= options_.window) continue;
+    if (goes_on(open) || now - open.last <= options_.window) continue;
     open.incident.closed = true;
     if (open.told) closed.push_back(open.incident);
   }
@@ -425,6 +424,9 @@ std::optional<Monotonic> Merger::next_closing() const {
   return first ? std::optional(*first + options_.window + Nanoseconds(1)) : std::nullopt;
 }
 
-std::vector<Incident> Merger::finish() { return advance(Monotonic::max()); }
+std::vector<Incident> Merger::finish() {
+  going_on_.clear();
+  return advance(Monotonic::max());
+}
 
 }  // namespace firebreak::fault
