@@ -36,9 +36,10 @@ Status Instance::load() {
   return {};
 }
 
-os::EnvironmentScope::Variables Instance::environment() const {
-  os::EnvironmentScope::Variables variables{{"CUDA_MPS_PIPE_DIRECTORY", settings_.pipe_directory}};
-  if (!settings_.dump_path.empty()) variables.emplace_back("CUDA_COREDUMP_FILE", settings_.dump_path);
+os::EnvironmentScope::Variables environment_in(const std::string& pipe_directory,
+                                               const std::string& dump_path) {
+  os::EnvironmentScope::Variables variables{{"CUDA_MPS_PIPE_DIRECTORY", pipe_directory}};
+  if (!dump_path.empty()) variables.emplace_back("CUDA_COREDUMP_FILE", dump_path);
   return variables;
 }
 
@@ -57,14 +58,14 @@ Status Instance::with_descriptors(Status (Instance::*come_up)()) {
 }
 
 Status Instance::start() {
-  const os::EnvironmentScope of_domain(environment());
+  const os::EnvironmentScope of_domain(environment_in(settings_.pipe_directory, settings_.dump_path));
   const ComingUp coming_up(settings_.copy);
   if (const Status done = check(driver_.cuInit(0), "cuInit"); !done) return done;
   return make_context();
 }
 
 Status Instance::come_up_again() {
-  const os::EnvironmentScope of_domain(environment());
+  const os::EnvironmentScope of_domain(environment_in(settings_.pipe_directory, settings_.dump_path));
   const ComingUp coming_up(settings_.copy);
   return make_context();
 }

@@ -39,6 +39,11 @@ struct InstanceSettings {
 /// That copy of the library, as dlopen() gave it; null: there is none. Any thread may ask.
 void* instance_library(std::uint32_t copy);
 
+/// What a driver is to find in its environment while it comes up in that domain. `dump_path` empty: its core
+/// dumps go to where the process's go.
+os::EnvironmentScope::Variables environment_in(const std::string& pipe_directory,
+                                               const std::string& dump_path);
+
 /// Constant while it is there; any thread may use it. Never ended: a driver's threads do not survive that.
 /// One that was reset while its domain had not fallen can begin again, in the same domain with whatever
 /// daemon serves there. One whose domain fell under it cannot: each call answers that error for good (H200,
@@ -78,7 +83,6 @@ class Instance {
  private:
   explicit Instance(InstanceSettings settings) : settings_(std::move(settings)) {}
   Status load();
-  os::EnvironmentScope::Variables environment() const;
   Status start();
   Status come_up_again();
   Status make_context();

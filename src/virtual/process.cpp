@@ -198,9 +198,7 @@ CUresult VirtualProcess::initialise_alone(unsigned int flags) {
   for (std::size_t i = 0; i < settings_.domains.size() && page_ != nullptr; ++i) {
     const std::string& domain = settings_.domains[i];
     if (domain.empty()) continue;
-    os::EnvironmentScope::Variables variables{{"CUDA_MPS_PIPE_DIRECTORY", domain}};
-    if (!settings_.dumps[i].empty()) variables.emplace_back("CUDA_COREDUMP_FILE", settings_.dumps[i]);
-    const os::EnvironmentScope of_domain(variables);
+    const os::EnvironmentScope of_domain(environment_in(domain, settings_.dumps[i]));
     if (own_driver_.cuInit(flags) != CUDA_SUCCESS) continue;
     write_text(page_->active_domain, domain);
     return CUDA_SUCCESS;
