@@ -25,10 +25,9 @@ struct PluginOptions {
 inline void describe_command_line(CLI::App& app, PluginOptions& options) {
   app.description(
       "Offers seats in the Firebreak agent's MPS domains to this machine's kubelet, as firebreak.dev/seat. "
-      "Tells the "
-      "cluster's API server of faults: by a condition of this node, events, and an annotation of the pod "
-      "that caused "
-      "one.");
+      "Tells the cluster's API server of faults: by a condition of this node, events, and an annotation of "
+      "the "
+      "pod that caused one.");
   app.set_version_flag("--version", "firebreak-k8s " + platform::version());
   app.add_option("--socket", options.socket_path, "Where the agent tells its status to observers")
       ->capture_default_str();

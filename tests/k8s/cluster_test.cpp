@@ -97,6 +97,16 @@ class FaultsInACluster : public AgentOnStage {
     stopped_ = pid_of("neighbour");
     send(stopped_, SIGSTOP);
   }
+  /// All is well, and then a domain serves nobody until let_domain_serve().
+  void begin_with_a_fault_that_lasts() {
+    write_kubeconfig();
+    start_agent();
+    start_plugin();
+    wait_for_condition("False");
+    stop_neighbour();
+    raise_fault();
+    wait_for_condition("True");
+  }
   void let_domain_serve() {
     send(stopped_, SIGCONT);
     wait_for_end(*neighbour_);
@@ -109,13 +119,7 @@ class FaultsInACluster : public AgentOnStage {
 };
 
 TEST_F(FaultsInACluster, AreAConditionAsLongAsTheDomainServesNobody) {
-  write_kubeconfig();
-  start_agent();
-  start_plugin();
-  wait_for_condition("False");
-  stop_neighbour();
-  raise_fault();
-  wait_for_condition("True");
+  begin_with_a_fault_that_lasts();
   EXPECT_THAT(api_->condition("FirebreakDomainFault")["message"], HasSubstr(" is draining"));
   let_domain_serve();
   wait_for_condition("False");
@@ -141,13 +145,7 @@ TEST_F(FaultsInACluster, AreEventsOfTheNodeAndOfThePodThatCausedThem) {
 }
 
 TEST_F(FaultsInACluster, AreTheSameAfterARestartInTheirMidst) {
-  write_kubeconfig();
-  start_agent();
-  start_plugin();
-  wait_for_condition("False");
-  stop_neighbour();
-  raise_fault();
-  wait_for_condition("True");
+  begin_with_a_fault_that_lasts();
   const auto changed = api_->condition("FirebreakDomainFault")["lastTransitionTime"];
   end_plugin();
   EXPECT_EQ(api_->condition("FirebreakDomainFault")["status"], "True") << "nobody is there who knows better";
