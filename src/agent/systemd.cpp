@@ -171,6 +171,14 @@ bool is_of_a_service() {
   return name.ends_with(".service");
 }
 
+/// Unsupported: we are of no service.
+Status reach_manager(Bus& bus) {
+  if (!is_of_a_service()) return fail(ErrorCode::Unsupported, "this process is of no service of systemd's");
+  if (auto opened = open_bus(bus); !opened) return opened;
+  (void)::sd_bus_set_method_call_timeout(bus.get(), answer_timeout_us);
+  return {};
+}
+
 class Systemd final : public ServiceManager {
  public:
   std::map<std::string, os::Fd> take_descriptors() override {
@@ -212,10 +220,8 @@ class Systemd final : public ServiceManager {
   }
 
   Status give_own_unit(const std::string& name, const std::string& description, pid_t pid) override {
-    if (!is_of_a_service()) return fail(ErrorCode::Unsupported, "this process is of no service of systemd's");
     Bus bus;
-    if (auto opened = open_bus(bus); !opened) return opened;
-    (void)::sd_bus_set_method_call_timeout(bus.get(), answer_timeout_us);
+    if (auto reached = reach_manager(bus); !reached) return reached;
     const std::string unit = name + ".scope";
     return ManagerCall(bus.get(), "StartTransientUnit")
         .add("ssa(sv)a(sa(sv))", unit.c_str(), "fail", 3, "Description", "s", description.c_str(),
@@ -224,10 +230,8 @@ class Systemd final : public ServiceManager {
   }
 
   Result<pid_t> start_apart(const ApartService& service) override {
-    if (!is_of_a_service()) return fail(ErrorCode::Unsupported, "this process is of no service of systemd's");
     Bus bus;
-    if (auto opened = open_bus(bus); !opened) return propagate(opened);
-    (void)::sd_bus_set_method_call_timeout(bus.get(), answer_timeout_us);
+    if (auto reached = reach_manager(bus); !reached) return propagate(reached);
     const std::string unit = service.name + ".service";
     if (auto started = start_unit(bus.get(), unit, service); !started) return propagate(started);
     auto pid = process_of(bus.get(), unit);
