@@ -5,6 +5,7 @@ the same processes leave their domain each time, and compare every word of every
 and MPS; some four seconds a fault.
 
     tests/hardware/spare_faults.py BIN RESULT.json [--faults N] [--kinds KIND,...] [--tenants NAME,...] [--guarded]
+                                    [--anchors N]
 
 BIN: the folder with the programs. FIREBREAK_GPU=soft: without a GPU. Tenants: small and full (firebreak-checker with
 kernels of one block, and with such that fill the GPU), torch, torch_graph and torch_segments (steps_torch.py: plain,
@@ -163,6 +164,31 @@ def raise_fault(stage, number, kind):
     return row
 
 
+def fault_among_the_anchors(stage, kind):
+    """A stranger's, in the domain where nobody works; whose clients are made anew in the next one."""
+    before = stage.wait(stage.is_ready, 30)
+    row = {"kind": kind, "ready": before is not None}
+    if before is None:
+        return row
+    of_it = {"CUDA_MPS_PIPE_DIRECTORY": stage.folder + "/anchor/pipe"}
+    if stage.environment["FIREBREAK_GPU"] == "soft":
+        of_it |= {"FIREBREAK_SOFTGPU_DIR": stage.folder + "/softgpu",
+                  "FIREBREAK_CUDA_LIBRARY": stage.programs + "/../lib/softgpu/libcuda.so.1"}
+    stranger = subprocess.run([stage.programs + "/firebreak-lab", "inject", kind], env=stage.environment | of_it,
+                              stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60, check=False)
+    row["stranger"] = (stranger.stdout + stranger.stderr).splitlines()[-4:]
+    begin = time.monotonic()
+    count = lambda status: sum(each["server_restarts"] + each["daemon_restarts"] for each in status["anchors"])
+    is_anew = lambda status: (all(each["state"] == "serving" for each in status["anchors"])
+                              and count(status) > count(before))
+    after = stage.wait(is_anew, 30)
+    row["anew_after_s"] = round(time.monotonic() - begin, 2) if after else None
+    row["anchors"] = (after or stage.status() or {}).get("anchors")
+    row["restarts_of_others"] = {each["name"]: each["server_restarts"] for each in (after or before)["domains"]}
+    row["alive"] = [name for name, each in stage.tenants.items() if each.poll() is None]
+    return row
+
+
 def go_astray(stage, strayer):
     """As the last thing that happens: nobody else notices."""
     before = stage.wait(stage.is_ready, 30) or {"tenants": []}
@@ -230,6 +256,7 @@ def main():
     parser.add_argument("--seconds", type=float, default=300, help="no further fault after that")
     parser.add_argument("--log", type=pathlib.Path, help="keeps the agent's log there")
     parser.add_argument("--guarded", action="store_true", help="with guard ranges, and one that goes astray at the end")
+    parser.add_argument("--anchors", type=int, default=0, help="faults in the anchors' domain before the others")
     parser.add_argument("--without-spares", action="store_true", help="and without faults: to compare with")
     arguments = parser.parse_args()
     programs = str(arguments.programs.resolve())
@@ -237,7 +264,7 @@ def main():
     begin = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="fb-sf-") as folder:
         stage = Stage(programs, folder + "/d", not arguments.without_spares, arguments.guarded)
-        faults, starts, memory, strayed, strayer = [], {}, {}, None, None
+        faults, among_anchors, starts, memory, strayed, strayer = [], [], {}, {}, None, None
         try:
             stage.wait(lambda status: all(each["parking"]["state"] == "ready" for each in status["domains"]), 40)
             memory["before_mib"] = memory_used_mib()
@@ -250,6 +277,9 @@ def main():
             stage.wait(stage.is_ready, 60)
             memory["after_mib"] = memory_used_mib()
             states = {each["name"]: each["spare"] for each in (stage.status() or {"tenants": []})["tenants"]}
+            for _ in range(arguments.anchors):
+                among_anchors.append(fault_among_the_anchors(stage, kinds[0]))
+                print(json.dumps(among_anchors[-1]), flush=True)
             number = 0
             while number < arguments.faults and time.monotonic() - begin < arguments.seconds:
                 faults.append(raise_fault(stage, number, kinds[number % len(kinds)]))
@@ -280,10 +310,12 @@ def main():
             "command": " ".join(["tests/hardware/spare_faults.py", "BIN", arguments.output.name] + sys.argv[3:]),
             "figures": figures, "daemon_restarts": restarts, "starts": starts, "memory": memory, "spares": states,
             "spares_at_the_end": last, "faults": faults, **({"strayed": strayed} if arguments.guarded else {}),
+            **({"faults_among_the_anchors": among_anchors} if arguments.anchors else {}),
             "said": said}
     right = lambda row: row["ready"] and row.get("left") == len(said) and row.get("faulter") != "CUDA_SUCCESS"
     unharmed = lambda each: each["error"] == "" and each.get("wrong_words") == 0 and each["exit"] == 0
     told = not arguments.guarded or (strayed and strayed["told"] and strayed["moves"] == len(faults))
+    told = told and all(row.get("anew_after_s") is not None and len(row["alive"]) == len(said) for row in among_anchors)
     good = told and not any(restarts.values()) and all(map(right, faults)) and all(map(unharmed, said.values()))
     if not good:
         seen["log"] = log[-120:]
