@@ -26,7 +26,7 @@
 #define HUGE		0x600000000000UL
 #define HUGE_SIZE	(64 * GIB)
 #define HUGE_COUNT	40
-#define USELESS_FAULTS	30
+#define USELESS_FAULTS	60
 #define AROUND		0x640000000000UL
 #define AROUND_COUNT	40
 #define TAKEN_IN	8
@@ -176,8 +176,8 @@ uint32_t external_storm(struct client *client, struct scene *scene)
 }
 
 /*
- * The GPU faults on although the entry is there, and more often than the module tries to help, which is four times here: on
- * a busy machine one that is serviced stands for several. Not much more often: a dead client's faults end its group.
+ * The GPU faults on although the entry is there, and more often than the module tries to help, which is four times here:
+ * one that is serviced stands for several, once for six. Not much more often: a dead client's faults end its group.
  */
 uint32_t useless_sink(struct client *client, struct scene *scene)
 {

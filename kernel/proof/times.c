@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
-#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include "branch.h"
 #include "client.h"
 #include "times.h"
 
@@ -13,13 +13,13 @@
 #define VALUES_MAX	65536
 #define BUFFER_KIB	"8192"
 
-/* A module's names have to be loaded before; the last is the patched module's alone. */
+/* A module's names have to be loaded before. */
 static const char *const probes[] = {
-	"p:uvm/service_begins uvm_gpu_service_replayable_faults\n",
-	"r:uvm/service_ends uvm_gpu_service_replayable_faults\n",
+	"p:uvm/service_begins " SERVICE_REPLAYABLE_FAULTS "\n",
+	"r:uvm/service_ends " SERVICE_REPLAYABLE_FAULTS "\n",
 	"p:uvm/push uvm_channel_end_push\n",
-	"p:uvm/isolation_begins uvm_fault_isolation_contain\n",
 };
+static const char isolation_probe[] = "p:uvm/isolation_begins uvm_fault_isolation_contain\n";
 
 struct values {
 	uint64_t *value;
@@ -64,15 +64,16 @@ struct spread spread_of(uint64_t *values, uint64_t count)
 }
 
 /* With how as for open(2): stdio would look for the end of what has none. */
-static void write_to(const char *path, int how, const char *text)
+static bool write_to(const char *path, int how, const char *text)
 {
 	int file = open(path, O_WRONLY | how);
+	bool written;
 
 	if (file < 0)
-		return;
-	if (write(file, text, strlen(text)) < 0)
-		errno = 0; /* what cannot be traced counts as 0 */
+		return false;
+	written = write(file, text, strlen(text)) >= 0;
 	close(file);
+	return written;
 }
 
 static void set_up(void)
@@ -84,7 +85,9 @@ static void set_up(void)
 		return;
 	is_up = true;
 	for (i = 0; i < sizeof(probes) / sizeof(probes[0]); i++)
-		write_to(TRACING "kprobe_events", O_APPEND, probes[i]);
+		if (!write_to(TRACING "kprobe_events", O_APPEND, probes[i]))
+			die("cannot set the probe %s", probes[i]); /* all holds would count as none, and nothing be checked */
+	write_to(TRACING "kprobe_events", O_APPEND, isolation_probe); /* the stock module has no such function */
 	write_to(TRACING "trace_clock", O_TRUNC, "mono"); /* the same on all processors, between which a thread may move */
 	write_to(TRACING "buffer_size_kb", O_TRUNC, BUFFER_KIB);
 }

@@ -34,7 +34,10 @@ struct lock_times {
 /* Probes and trace points, while the guest has one processor. The first lock_times_begin() switches them on. */
 void lock_times_switch(bool on);
 
-/* Forgets what was traced so far. Nothing is traced where the kernel cannot: then all counts are 0. */
+/*
+ * Forgets what was traced so far. Where the kernel has no probes nothing is traced, and all counts are 0. Where it has them
+ * and the driver lacks a function that they name, the program ends.
+ */
 void lock_times_begin(void);
 struct lock_times lock_times_end(void);
 
