@@ -89,7 +89,7 @@ Result<std::optional<Wish>> wish_of(const Annotations& annotations, const std::s
     if (!found) return propagate(found);
     seats = std::move(*found);
     for (const std::string& name : {std::string(), container}) {
-      if (const auto own = seats.find(name); own != seats.end()) wish = Wish{Part::Alone, own->second};
+      if (const auto own = seats.find(name); own != seats.end()) wish = Wish{PairPart::Alone, own->second};
     }
   }
   const auto asked = annotations.find(pair_annotation);
@@ -101,8 +101,8 @@ Result<std::optional<Wish>> wish_of(const Annotations& annotations, const std::s
       return bad(pair_annotation, asked->second,
                  fmt::format("container '{}' is in {}, too", name, seat_annotation));
   }
-  if (container == pair->first) return Wish{Part::Active, {}};
-  if (container == pair->second) return Wish{Part::Standby, {}};
+  if (container == pair->first) return Wish{PairPart::Active, {}};
+  if (container == pair->second) return Wish{PairPart::Standby, {}};
   return wish;
 }
 

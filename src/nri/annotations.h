@@ -16,10 +16,10 @@ inline constexpr const char* seat_annotation = "firebreak.dev/seat";
 /// "main,spare": these two containers are the active and the standby of one tenant.
 inline constexpr const char* pair_annotation = "firebreak.dev/pair";
 
-enum class Part { Alone, Active, Standby };
+enum class PairPart { Alone, Active, Standby };
 
 struct Wish {
-  Part part = Part::Alone;
+  PairPart part = PairPart::Alone;
   std::string domain;  ///< empty: any
   bool operator==(const Wish&) const = default;
 };

@@ -20,20 +20,20 @@ TEST(PodAnnotations, OfOthersAskForNothing) {
 }
 
 TEST(PodAnnotations, NameADomainForAllContainersOrForSome) {
-  EXPECT_EQ(seat("a", "main"), (Wish{Part::Alone, "a"}));
-  EXPECT_EQ(seat("any", "main"), (Wish{Part::Alone, ""}));
-  EXPECT_EQ(seat(" main = a , side = any ", "main"), (Wish{Part::Alone, "a"}));
-  EXPECT_EQ(seat("main=a,side=any", "side"), (Wish{Part::Alone, ""}));
+  EXPECT_EQ(seat("a", "main"), (Wish{PairPart::Alone, "a"}));
+  EXPECT_EQ(seat("any", "main"), (Wish{PairPart::Alone, ""}));
+  EXPECT_EQ(seat(" main = a , side = any ", "main"), (Wish{PairPart::Alone, "a"}));
+  EXPECT_EQ(seat("main=a,side=any", "side"), (Wish{PairPart::Alone, ""}));
   EXPECT_EQ(seat("main=a", "log"), std::nullopt);
-  EXPECT_EQ(seat("any,main=b", "log"), (Wish{Part::Alone, ""}));
-  EXPECT_EQ(seat("any,main=b", "main"), (Wish{Part::Alone, "b"}));
+  EXPECT_EQ(seat("any,main=b", "log"), (Wish{PairPart::Alone, ""}));
+  EXPECT_EQ(seat("any,main=b", "main"), (Wish{PairPart::Alone, "b"}));
 }
 
 TEST(PodAnnotations, NameTheTwoContainersOfAPair) {
   const Annotations pair = {{pair_annotation, "main, spare"}, {seat_annotation, "a"}};
-  EXPECT_EQ(wish_of(pair, "main").value(), (Wish{Part::Active, ""}));
-  EXPECT_EQ(wish_of(pair, "spare").value(), (Wish{Part::Standby, ""}));
-  EXPECT_EQ(wish_of(pair, "third").value(), (Wish{Part::Alone, "a"}));
+  EXPECT_EQ(wish_of(pair, "main").value(), (Wish{PairPart::Active, ""}));
+  EXPECT_EQ(wish_of(pair, "spare").value(), (Wish{PairPart::Standby, ""}));
+  EXPECT_EQ(wish_of(pair, "third").value(), (Wish{PairPart::Alone, "a"}));
 }
 
 struct Bad {

@@ -26,7 +26,7 @@ tl::unexpected<Error> too_large(std::size_t size_bytes) {
 
 }  // namespace
 
-std::string encode(const Message& message) {
+std::string encode(const TtrpcMessage& message) {
   std::string bytes;
   put(bytes, message.connection);
   put(bytes, message_header_bytes + message.data.size());
@@ -37,11 +37,11 @@ std::string encode(const Message& message) {
   return bytes + message.data;
 }
 
-Result<std::vector<Message>> FrameReader::read(std::string_view bytes) {
+Result<std::vector<TtrpcMessage>> FrameReader::read(std::string_view bytes) {
   if (has_failed_) return fail(ErrorCode::Protocol, "what follows a message that is too large");
   trunk_.append(bytes);
   Status done = take_frames();
-  std::vector<Message> messages;
+  std::vector<TtrpcMessage> messages;
   for (const auto& [connection, ignored] : streams_) {
     if (done) done = take_messages(connection, messages);
   }
@@ -72,7 +72,7 @@ Status FrameReader::take_frames() {
   return {};
 }
 
-Status FrameReader::take_messages(std::uint32_t connection, std::vector<Message>& messages) {
+Status FrameReader::take_messages(std::uint32_t connection, std::vector<TtrpcMessage>& messages) {
   std::string& stream = streams_[connection];
   std::size_t at = 0;
   while (stream.size() - at >= message_header_bytes) {

@@ -28,30 +28,30 @@ enum class MessageType : std::uint8_t { Request = 1, Response = 2, Data = 3 };
 /// Flag of a request: its sender goes on with Data.
 inline constexpr std::uint8_t remote_open_flag = 2;
 
-struct Message {
+struct TtrpcMessage {
   std::uint32_t connection = plugin_connection;
   std::uint32_t stream = 1;
   std::uint8_t type = 0;  ///< a MessageType, or what a later version has
   std::uint8_t flags = 0;
   std::string data;
-  bool operator==(const Message&) const = default;
+  bool operator==(const TtrpcMessage&) const = default;
 };
 
 /// As it is sent. `data` has at most most_data_bytes.
-std::string encode(const Message& message);
+std::string encode(const TtrpcMessage& message);
 
 /// For one thread. Keeps what is not whole yet, of which there is never more than twice most_data_bytes.
 class FrameReader {
  public:
   /// The messages that are whole now, in their order. What belongs to a connection that we do not have is
   /// skipped, as runtimes do. Protocol: too large, and so it stays.
-  Result<std::vector<Message>> read(std::string_view bytes);
+  Result<std::vector<TtrpcMessage>> read(std::string_view bytes);
   /// Whether something has begun and is not whole.
   bool is_in_midst() const;
 
  private:
   Status take_frames();
-  Status take_messages(std::uint32_t connection, std::vector<Message>& messages);
+  Status take_messages(std::uint32_t connection, std::vector<TtrpcMessage>& messages);
 
   std::string trunk_;
   std::map<std::uint32_t, std::string> streams_ = {{plugin_connection, {}}, {runtime_connection, {}}};

@@ -21,12 +21,12 @@ const std::string one_bytes =
     "\x02"
     "\0"
     "abc"s;
-const Message one{plugin_connection, 5, 2, 0, "abc"};
-const Message other{runtime_connection, 7, 1, 0, ""};
+const TtrpcMessage one{plugin_connection, 5, 2, 0, "abc"};
+const TtrpcMessage other{runtime_connection, 7, 1, 0, ""};
 
-std::vector<Message> read_all(FrameReader& reader, const std::string& bytes) {
+std::vector<TtrpcMessage> read_all(FrameReader& reader, const std::string& bytes) {
   auto read = reader.read(bytes);
-  return read ? *read : std::vector<Message>();
+  return read ? *read : std::vector<TtrpcMessage>();
 }
 
 std::string header(std::uint8_t high_byte_of_size) {
@@ -69,7 +69,7 @@ TEST(Frames, MayCutAMessageWhereTheyLike) {
 }
 
 TEST(Frames, OfAConnectionThatWeDoNotHaveAreSkipped) {
-  Message strange = one;
+  TtrpcMessage strange = one;
   strange.connection = 9;
   FrameReader reader;
   EXPECT_THAT(read_all(reader, encode(strange) + encode(one)), ElementsAre(one));
@@ -95,7 +95,7 @@ TEST(Frames, WithAMessageThatIsTooLargeAreRefused) {
 }
 
 TEST(Frames, OfTheLargestSizeAreTaken) {
-  Message large = one;
+  TtrpcMessage large = one;
   large.data.assign(most_data_bytes, 'x');
   FrameReader reader;
   EXPECT_THAT(read_all(reader, encode(large)), ElementsAre(large));

@@ -45,7 +45,7 @@ void RuntimeLink::connect() {
   watch_ = std::move(*watch);
   session_.emplace(at_.seating);
   connected_at_ = at_.clock.now();
-  unsent_ = Session::registration();
+  unsent_ = PluginSession::registration();
   write();
 }
 

@@ -27,7 +27,7 @@ class RuntimeLink {
   struct Surroundings {
     os::EventLoop& loop;
     const Clock& clock;
-    Session::Seating seating;
+    PluginSession::Seating seating;
     std::function<void(const std::string&)> tell;  ///< one line for a person
   };
   RuntimeLink(std::string socket_path, Surroundings surroundings)
@@ -50,7 +50,7 @@ class RuntimeLink {
   Surroundings at_;
   std::string said_;
   os::Fd connection_;
-  std::optional<Session> session_;
+  std::optional<PluginSession> session_;
   os::Watch watch_;  ///< before what it watches is closed
   std::string unsent_;
   Monotonic connected_at_{};

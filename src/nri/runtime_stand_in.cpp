@@ -36,10 +36,10 @@ void RuntimeStandIn::look() {
   if (!bytes) return hang_up();
   const auto messages = reader_.read(*bytes);
   if (!messages) return hang_up();
-  for (const Message& message : *messages) take(message);
+  for (const TtrpcMessage& message : *messages) take(message);
 }
 
-void RuntimeStandIn::take(const Message& message) {
+void RuntimeStandIn::take(const TtrpcMessage& message) {
   if (message.connection == runtime_connection) return take_registration(message);
   ttrpc::Response response;
   response.ParseFromString(message.data);
@@ -54,7 +54,7 @@ void RuntimeStandIn::take(const Message& message) {
   call("Synchronize", state.SerializeAsString());
 }
 
-void RuntimeStandIn::take_registration(const Message& message) {
+void RuntimeStandIn::take_registration(const TtrpcMessage& message) {
   ttrpc::Request request;
   request.ParseFromString(message.data);
   const bool is_one = message.type == request_type && request.service() == "nri.pkg.api.v1alpha1.Runtime" &&

@@ -49,8 +49,8 @@ class RuntimeStandIn {
   }
 
  private:
-  void take(const Message& message);
-  void take_registration(const Message& message);
+  void take(const TtrpcMessage& message);
+  void take_registration(const TtrpcMessage& message);
 
   Habits habits_;
   os::Fd listener_;

@@ -54,18 +54,18 @@ Result<Domains> choose(const Domains& all, const Wish& wish, const std::string& 
   for (const auto* each : all) {
     const bool has_other =
         std::ranges::count(all, each->gpu, [](const auto* other) { return other->gpu; }) > 1;
-    if (wish.part == Part::Alone ? each->is_healthy : has_other) fit.push_back(each);
+    if (wish.part == PairPart::Alone ? each->is_healthy : has_other) fit.push_back(each);
   }
-  if (fit.empty() && wish.part == Part::Alone)
+  if (fit.empty() && wish.part == PairPart::Alone)
     return fail(ErrorCode::Unavailable, "no domain takes clients now", "the kubelet tries again");
   if (fit.empty())
     return fail(ErrorCode::Unavailable, "a pair needs two domains of one GPU", "firebreakd --domains");
   const k8s::OfferedSeat* first = fit[spread(uid) % fit.size()];
-  if (wish.part == Part::Alone) return Domains{first};
+  if (wish.part == PairPart::Alone) return Domains{first};
   std::erase_if(fit, [&](const auto* other) { return other->gpu != first->gpu; });
   std::ranges::rotate(fit, std::ranges::find(fit, first));
   fit.resize(2);
-  if (wish.part == Part::Standby) std::ranges::reverse(fit);
+  if (wish.part == PairPart::Standby) std::ranges::reverse(fit);
   return fit;
 }
 
@@ -117,9 +117,9 @@ Result<std::optional<seats::SeatGrant>> seat_for(const k8s::Offer& offer, const 
   const auto own = seats::domain_at(offer.common.tenants_socket, domains->front()->domain);
   set(*grant, "CUDA_MPS_PIPE_DIRECTORY", own.pipe_directory);
   keep_own_preload(*grant, newcomer);
-  if ((*wish)->part == Part::Alone) return std::move(*grant);
+  if ((*wish)->part == PairPart::Alone) return std::move(*grant);
   set(*grant, "FIREBREAK_TENANT", tenant_of(newcomer));
-  set(*grant, "FIREBREAK_ROLE", (*wish)->part == Part::Active ? "active" : "standby");
+  set(*grant, "FIREBREAK_ROLE", (*wish)->part == PairPart::Active ? "active" : "standby");
   return std::move(*grant);
 }
 

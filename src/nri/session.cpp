@@ -82,7 +82,7 @@ void write(const seats::SeatGrant& grant, api::ContainerAdjustment& adjustment) 
 
 }  // namespace
 
-std::string Session::registration() {
+std::string PluginSession::registration() {
   api::RegisterPluginRequest plugin;
   plugin.set_plugin_name("firebreak");
   plugin.set_plugin_idx("10");
@@ -94,11 +94,11 @@ std::string Session::registration() {
                  request.SerializeAsString()});
 }
 
-Result<std::string> Session::receive(std::string_view bytes) {
+Result<std::string> PluginSession::receive(std::string_view bytes) {
   const auto messages = reader_.read(bytes);
   if (!messages) return propagate(messages);
   std::string answers;
-  for (const Message& message : *messages) {
+  for (const TtrpcMessage& message : *messages) {
     if (message.connection == runtime_connection) {
       if (Status heard = hear_registered(message); !heard) return propagate(heard);
       continue;
@@ -112,13 +112,13 @@ Result<std::string> Session::receive(std::string_view bytes) {
   return answers;
 }
 
-Error Session::end() const {
+Error PluginSession::end() const {
   if (reader_.is_in_midst()) return {ErrorCode::Protocol, "the runtime ended in the midst of a message", {}};
   if (!is_registered_) return {ErrorCode::Unavailable, "the runtime ended before it took the plugin", {}};
   return {ErrorCode::Unavailable, "the runtime has ended the connection", {}};
 }
 
-Status Session::hear_registered(const Message& message) {
+Status PluginSession::hear_registered(const TtrpcMessage& message) {
   const bool is_awaited = message.type == static_cast<std::uint8_t>(MessageType::Response) &&
                           message.stream == registration_stream && !is_registered_;
   if (!is_awaited)
@@ -132,7 +132,7 @@ Status Session::hear_registered(const Message& message) {
   return {};
 }
 
-std::string Session::answer(const Message& message) {
+std::string PluginSession::answer(const TtrpcMessage& message) {
   const auto refuse = [&](ErrorCode code, const char* why) {
     return response(message.stream, fail(code, why));
   };
@@ -152,7 +152,7 @@ std::string Session::answer(const Message& message) {
   return response(message.stream, call(request.method(), request.payload()));
 }
 
-Result<std::string> Session::call(const std::string& method, const std::string& payload) {
+Result<std::string> PluginSession::call(const std::string& method, const std::string& payload) {
   if (method == "CreateContainer") return create_container(payload);
   if (method == "Configure") return configure(payload);
   if (method == "Synchronize") {
@@ -166,7 +166,7 @@ Result<std::string> Session::call(const std::string& method, const std::string& 
   return fail(ErrorCode::Unsupported, fmt::format("there is no method '{}'", method));
 }
 
-Result<std::string> Session::configure(const std::string& payload) {
+Result<std::string> PluginSession::configure(const std::string& payload) {
   api::ConfigureRequest request;
   if (!request.ParseFromString(payload)) return unreadable("request");
   runtime_ = request.runtime_name() + " " + request.runtime_version();
@@ -176,7 +176,7 @@ Result<std::string> Session::configure(const std::string& payload) {
   return answer.SerializeAsString();
 }
 
-Result<std::string> Session::create_container(const std::string& payload) {
+Result<std::string> PluginSession::create_container(const std::string& payload) {
   api::CreateContainerRequest request;
   if (!request.ParseFromString(payload)) return unreadable("request");
   const Newcomer newcomer = newcomer_in(request);

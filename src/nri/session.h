@@ -15,11 +15,11 @@
 
 namespace firebreak::nri {
 
-class Session {
+class PluginSession {
  public:
   using Seating = std::function<Result<std::optional<seats::SeatGrant>>(const Newcomer&)>;
   /// What is called "10-firebreak" in the runtime's log. `seating` is asked within receive().
-  explicit Session(Seating seating) : seating_(std::move(seating)) {}
+  explicit PluginSession(Seating seating) : seating_(std::move(seating)) {}
 
   /// What is to be sent first.
   static std::string registration();
@@ -35,8 +35,8 @@ class Session {
   std::vector<std::string> take_news() { return std::exchange(news_, {}); }
 
  private:
-  Status hear_registered(const Message& message);
-  std::string answer(const Message& message);
+  Status hear_registered(const TtrpcMessage& message);
+  std::string answer(const TtrpcMessage& message);
   Result<std::string> call(const std::string& method, const std::string& payload);
   Result<std::string> configure(const std::string& payload);
   Result<std::string> create_container(const std::string& payload);

@@ -31,7 +31,7 @@ class NriSession : public testing::Test {
  protected:
   Result<std::optional<seats::SeatGrant>> seat = std::nullopt;
   std::vector<Newcomer> asked;
-  Session session{[this](const Newcomer& newcomer) {
+  PluginSession session{[this](const Newcomer& newcomer) {
     asked.push_back(newcomer);
     return seat;
   }};
@@ -42,7 +42,7 @@ class NriSession : public testing::Test {
     FrameReader reader;
     std::vector<Answer> all;
     const auto messages = reader.read(sent.value_or("")).value();
-    for (const Message& message : messages) {
+    for (const TtrpcMessage& message : messages) {
       EXPECT_EQ(message.connection, plugin_connection);
       EXPECT_EQ(message.type, 2);
       Answer answer{message.stream, {}};
@@ -86,7 +86,7 @@ class NriSession : public testing::Test {
 
 TEST_F(NriSession, RegistersUnderItsNameAndIndex) {
   FrameReader reader;
-  const auto sent = reader.read(Session::registration()).value();
+  const auto sent = reader.read(PluginSession::registration()).value();
   ASSERT_THAT(sent, SizeIs(1));
   EXPECT_EQ(sent[0].connection, runtime_connection);
   EXPECT_EQ(sent[0].stream, 1u);
