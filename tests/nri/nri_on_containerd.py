@@ -184,14 +184,19 @@ def run(machine, given):
     came = []
     for what, holds in checks(machine, containerd):
         print(f"{'ok' if holds else 'FAILED'}: {what}", flush=True)
-        came.append({"check": what, "ok": bool(holds)})
-    result = {"date": datetime.date.today().isoformat(), "device": "software GPU",
-              "containerd": version("chroot", machine.root, "containerd", "--version"),
-              "runc": version("chroot", machine.root, "runc", "--version").splitlines()[0],
-              "firebreak": version(given.programs / "firebreak-nri", "--version"), "checks": came}
+        came.append({"check": what, "holds": bool(holds)})
+    result = {"what": "firebreak-nri under containerd, with pods that are asked for as a kubelet asks",
+              "device": "Firebreak Software GPU", "date": datetime.date.today().isoformat(),
+              "commit": version("git", "-C", pathlib.Path(__file__).parent, "rev-parse", "HEAD"),
+              "command": "tests/nri/nri_on_containerd.py build/dev/bin ROOT.tar RESULT.json",
+              "versions": {"firebreak": version(given.programs / "firebreak-nri", "--version"),
+                           "containerd": version("chroot", machine.root, "containerd", "--version"),
+                           "runc": version("chroot", machine.root, "runc", "--version").splitlines()[0],
+                           "kernel": os.uname().release},
+              "checks": came}
     agent.terminate()
     agent.wait()
-    is_well = all(each["ok"] for each in came)
+    is_well = all(each["holds"] for each in came)
     if not given.broken:
         given.result.write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
     if not is_well:
