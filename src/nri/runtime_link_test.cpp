@@ -125,7 +125,7 @@ TEST_F(RuntimeLinkTest, TriesARuntimeThatRefusesLessAndLessOften) {
   Nanoseconds pause = RuntimeLink::first_pause;
   for (std::size_t times = 2; times < 12; ++times) {
     advance(pause - Milliseconds(1));
-    while (loop->run_once(Milliseconds(0))) runtime->look();
+    for (int looks = 0; looks < 3; ++looks) runtime->look();  // it would see one at once
     EXPECT_EQ(runtime->registrations().size(), times - 1) << "not yet";
     advance(Milliseconds(1));
     ASSERT_TRUE(refused(times));
