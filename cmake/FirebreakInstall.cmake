@@ -35,10 +35,13 @@ install(FILES packaging/prometheus/alerts.yml packaging/prometheus/dashboard.jso
   DESTINATION share/firebreak-exporter COMPONENT exporter)
 
 # Its domains' seats, for the kubelet, and its faults, for the API server.
-install(TARGETS firebreak-k8s RUNTIME DESTINATION bin COMPONENT k8s)
-install(FILES ${pages}/man/man8/firebreak-k8s.8 DESTINATION share/man/man8 COMPONENT k8s)
-install(FILES ${pages}/${completions}/firebreak-k8s DESTINATION share/${completions} COMPONENT k8s)
-install(FILES packaging/firebreak-k8s.service DESTINATION lib/systemd/system COMPONENT k8s)
+install(TARGETS firebreak-k8s firebreak-nri RUNTIME DESTINATION bin COMPONENT k8s)
+install(FILES ${pages}/man/man8/firebreak-k8s.8 ${pages}/man/man8/firebreak-nri.8
+  DESTINATION share/man/man8 COMPONENT k8s)
+install(FILES ${pages}/${completions}/firebreak-k8s ${pages}/${completions}/firebreak-nri
+  DESTINATION share/${completions} COMPONENT k8s)
+install(FILES packaging/firebreak-k8s.service packaging/firebreak-nri.service
+  DESTINATION lib/systemd/system COMPONENT k8s)
 install(DIRECTORY packaging/chart DESTINATION share/firebreak-k8s COMPONENT k8s)
 
 # The laboratory.

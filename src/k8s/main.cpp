@@ -12,7 +12,7 @@
 #include "cluster/messenger.h"
 #include "k8s/command_line.h"
 #include "k8s/plugin.h"
-#include "link/agent_link.h"
+#include "link/agent_question.h"
 #include "os/event_loop.h"
 #include "os/file.h"
 #include "os/host_name.h"
@@ -24,30 +24,8 @@ namespace firebreak::k8s {
 namespace {
 
 constexpr Milliseconds between_looks{500};
-constexpr Milliseconds answer_patience{2'000};
 
 void tell(const std::string& line) { fmt::print(stderr, "firebreak-k8s: {}\n", line); }
-
-/// By one connection, for as long as that lives.
-class AgentQuestion {
- public:
-  explicit AgentQuestion(std::string socket_path) : socket_path_(std::move(socket_path)) {}
-
-  Result<std::string> ask() {
-    if (!link_ || link_->lost()) {
-      auto link = link::AgentLink::connect(socket_path_);
-      if (!link) return propagate(link);
-      link_ = std::move(*link);
-    }
-    auto status = link_->status(answer_patience);
-    if (!status) link_.reset();
-    return status;
-  }
-
- private:
-  std::string socket_path_;
-  std::unique_ptr<link::AgentLink> link_;
-};
 
 Result<OfferRules> rules_of(const PluginOptions& options) {
   OfferRules rules;
@@ -127,7 +105,7 @@ Status serve(const PluginOptions& options) {
   if (!signals) return propagate(signals);
   const auto cluster = cluster_of(options);
   if (!cluster) return propagate(cluster);
-  AgentQuestion agent(options.socket_path);
+  link::AgentQuestion agent(options.socket_path);
   const auto ask = [&agent, &cluster] {
     auto status = agent.ask();
     if (*cluster) (*cluster)->hear(status);

@@ -436,6 +436,31 @@ Result<std::size_t> send_waiting(int connection, std::span<const std::byte> byte
   }
 }
 
+// --- stream
+
+Result<Fd> connect_stream(const std::string& path) {
+  if (Status fits = check_socket_path(path); !fits) return propagate(fits);
+  Fd fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!fd) return fail_errno("make a socket", errno);
+  if (connect_to(fd, path) == 0) return fd;
+  if (errno == ECONNREFUSED) return fail(ErrorCode::Unavailable, "nobody listens on " + path);
+  return fail_errno("connect to " + path, errno);
+}
+
+Result<std::string> read_waiting(int connection, std::size_t most_bytes) {
+  std::string bytes(most_bytes, '\0');
+  for (;;) {
+    const ssize_t size = ::recv(connection, bytes.data(), bytes.size(), MSG_DONTWAIT);
+    if (size > 0) {
+      bytes.resize(static_cast<std::size_t>(size));
+      return bytes;
+    }
+    if (size == 0 || errno == ECONNRESET) return peer_is_gone();
+    if (errno == EAGAIN || errno == EWOULDBLOCK) return std::string();
+    if (errno != EINTR) return fail_errno("receive", errno);
+  }
+}
+
 // --- half close
 
 Result<InputChannel> make_input_channel() {

@@ -154,6 +154,17 @@ Result<std::uint64_t> bytes_taken(int connection);
 /// gone.
 Result<std::size_t> send_waiting(int connection, std::span<const std::byte> bytes);
 
+// --- stream
+// A local socket of another program, that is a stream of bytes (AF_UNIX, SOCK_STREAM).
+
+/// Connected, close-on-exec; does not block. Waits for nobody: NotFound or Unavailable where nobody listens,
+/// Unavailable where too many wait to be accepted already.
+Result<Fd> connect_stream(const std::string& path);
+
+/// What has come, `most_bytes` at most; empty: nothing has. Never waits. Unavailable: the peer is gone, and
+/// all that it sent was read.
+Result<std::string> read_waiting(int connection, std::size_t most_bytes);
+
 // --- a child's standard input
 
 struct InputChannel {

@@ -8,7 +8,7 @@ import shutil
 import subprocess
 import sys
 
-SECTIONS = {"firebreak": 1, "firebreakd": 8, "firebreak-exporter": 8, "firebreak-k8s": 8}
+SECTIONS = {"firebreak": 1, "firebreakd": 8, "firebreak-exporter": 8, "firebreak-k8s": 8, "firebreak-nri": 8}
 
 
 def said(*command, **how):

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "nri/offer_watch.h"
+
+#include <utility>
+
+#include "link/status_view.h"
+
+namespace firebreak::nri {
+
+OfferWatch::OfferWatch(k8s::OfferRules rules, Surroundings surroundings)
+    : at_(std::move(surroundings)),
+      keeper_(std::move(rules)),
+      offer_(keeper_.offer()),
+      thread_([this] { work(); }) {}
+
+OfferWatch::~OfferWatch() {
+  {
+    const std::lock_guard lock(mutex_);
+    ends_ = true;
+  }
+  changed_.notify_all();
+  thread_.join();
+}
+
+k8s::SharedOffer OfferWatch::offer() const {
+  const std::lock_guard lock(mutex_);
+  return offer_;
+}
+
+void OfferWatch::work() {
+  std::unique_lock lock(mutex_);
+  while (!ends_) {
+    lock.unlock();
+    ask();
+    lock.lock();
+    offer_ = keeper_.offer();
+    changed_.wait_for(lock, at_.between_questions, [this] { return ends_; });
+  }
+}
+
+void OfferWatch::ask() {
+  const auto status = at_.ask();
+  if (status) keeper_.agent_said(link::parse_status(*status), at_.clock.now());
+  if (!status) keeper_.agent_is_away(at_.clock.now());
+  say(said_of_agent_, status ? "the agent answers" : to_string(status.error()));
+  say(said_of_seats_, keeper_.described());
+}
+
+void OfferWatch::say(std::string& said, const std::string& line) const {
+  if (std::exchange(said, line) != line) at_.tell(line);
+}
+
+}  // namespace firebreak::nri
