@@ -90,6 +90,11 @@ TEST_F(ApiServerTest, WhatItRefusesIsItsAnswer) {
   }
 }
 
+TEST_F(ApiServerTest, ThatWantsToBeLeftAloneForAgesIsSoForADay) {
+  stand_in->do_instead({.status = 429, .header = "Retry-After: 99999999999999"});
+  EXPECT_EQ(server->send(node).wait, std::chrono::hours(24));
+}
+
 TEST_F(ApiServerTest, ThatIsSlowIsWaitedForSoLong) {
   server = make({Milliseconds(5'000), Milliseconds(100)});
   stand_in->do_instead({.kind = Mischief::Kind::DoAndBeLate});
