@@ -122,6 +122,71 @@ TEST_F(ParkedDomain, WhileItIsHeldNobodyIsPlacedThereWhateverMpsSays) {
   EXPECT_THAT(refusal(next, abi::Place{"next", abi::Role::Active}), HasSubstr("a is parked, b is draining"));
 }
 
+/// The file that says to who comes whether a domain is parked.
+class Marked : public ParkedDomain {
+ protected:
+  void SetUp() override {
+    domains.pipe_directories = directory.path() + "/";
+    for (const std::string& domain : domains.names())
+      std::filesystem::create_directory(directory.path() + "/" + domain);
+  }
+  std::string mark_of(const std::string& domain) const {
+    return directory.path() + "/" + domain + "/" + abi::parked_file;
+  }
+  bool is_marked(const std::string& domain) const { return os::is_plain_file(mark_of(domain)); }
+};
+
+TEST_F(Marked, IsADomainForAsLongAsItIsParked) {
+  begin(Milliseconds(600'000));
+  Peer first = peer(), second = peer();
+  start(first, "llm");
+  EXPECT_FALSE(is_marked("a"));
+  name_culprit(start(second, "rogue"));
+  EXPECT_TRUE(is_marked("a"));
+  EXPECT_FALSE(is_marked("b"));
+  domains.callbacks.on_clients_lost("a");
+  until([&] { return !is_marked("a"); });
+}
+
+// Whose agent was killed while it was parked.
+TEST_F(Marked, IsNoneAfterTheAgentThatParkedIt) {
+  for (const int park_ms : {600'000, 0}) {
+    agent.reset();
+    ASSERT_TRUE(os::make_file(mark_of("a")));
+    AgentOptions options{path, {}};
+    options.park = Milliseconds(park_ms);
+    options.dump_directory = directory.path() + "/dumps";
+    agent = start_agent(options);
+    EXPECT_FALSE(is_marked("a")) << park_ms;
+  }
+}
+
+// Root in a container that was given the pipe directory may write there.
+TEST_F(Marked, ByNobodyElseForLong) {
+  begin(Milliseconds(600'000));
+  ASSERT_TRUE(os::make_file(mark_of("a")));
+  until([&] { return !is_marked("a"); });
+  Peer first = peer(), second = peer();
+  start(first, "llm");
+  name_culprit(start(second, "rogue"));
+  ASSERT_TRUE(os::remove_file(mark_of("a")));
+  until([&] { return is_marked("a"); });
+}
+
+TEST_F(Marked, IsADomainAlsoWhereAnotherFileHasThatName) {
+  std::filesystem::create_symlink(directory.path(), mark_of("a"));
+  ASSERT_TRUE(os::make_fifo(mark_of("b")));
+  begin(Milliseconds(600'000));
+  EXPECT_FALSE(os::is_there(mark_of("a")));
+  EXPECT_FALSE(os::is_there(mark_of("b")));
+  Peer first = peer(), second = peer();
+  start(first, "llm");
+  std::filesystem::create_symlink(directory.path(), mark_of("a"));
+  name_culprit(start(second, "rogue"));
+  EXPECT_TRUE(is_marked("a"));
+  EXPECT_TRUE(std::filesystem::is_directory(directory.path())) << "what the link led to stays";
+}
+
 // Blocks that share the halted multiprocessor stand still until the GPU takes turns (H100).
 TEST_F(ParkedDomain, WhileItIsHaltedOtherDomainsTakeTurns) {
   Peer first = peer(), second = peer();

@@ -78,6 +78,9 @@ void Parking::end() {
 }
 
 void Parking::begin() {
+  auto marking = at_.loop.every(between_client_looks, [this] { mark_all(); });
+  if (marking) marking_ = std::move(*marking);
+  mark_all();  // what an agent before has left there is over
   if (!is_on()) return;
   if (auto made = os::make_directories(at_.options.dump_directory); !made) {
     spdlog::error("domains cannot be parked: {}", to_string(made.error()));
@@ -92,9 +95,29 @@ void Parking::begin() {
   may_start_ = at_.clock.now() + at_.options.first_parking_client;
   for (const std::string& domain : at_.domains.names()) {
     places_[domain];
-    tell_phase(domain);  // what an agent before has left there is over
+    tell_phase(domain);
   }
   look_after_clients();
+}
+
+void Parking::mark_all() {
+  for (const std::string& domain : at_.domains.names()) mark(domain);
+}
+
+/// Others may write there, too: root in a container that was given the directory. While a file says that a
+/// domain is parked nobody gets a spare there, and while none says it who comes stands still until it falls.
+void Parking::mark(const std::string& domain) {
+  const std::string file = at_.domains.pipe_directory(domain) + "/" + abi::parked_file;
+  const bool is_wanted = is_to_fall(domain);
+  if (!is_wanted || !os::is_plain_file(file)) (void)os::remove_file(file);
+  if (is_wanted) (void)os::make_file(file);
+  if (os::is_plain_file(file) == is_wanted) {
+    wrongly_marked_.erase(domain);
+  } else if (wrongly_marked_.insert(domain).second) {
+    spdlog::warn("domain {}: {} {}", domain, file,
+                 is_wanted ? "cannot be made: who comes while it is parked stands still"
+                           : "cannot be removed: nobody gets a spare there");
+  }
 }
 
 // --- the parking client of a domain
@@ -698,10 +721,8 @@ void Parking::happened(const std::string& domain, const park::ParkingEvent& even
   at_.spares.refresh();  // before anybody gives back what it has there
 }
 
-/// Where the directory is not ours to write, who comes to the domain stands still until it falls.
-void Parking::tell_phase(const std::string& domain) const {
-  const std::string file = at_.domains.pipe_directory(domain) + "/" + abi::parked_file;
-  (void)(is_to_fall(domain) ? os::make_file(file) : os::remove_file(file));
+void Parking::tell_phase(const std::string& domain) {
+  mark(domain);
   callbacks_.on_phase(domain, is_to_fall(domain));
 }
 

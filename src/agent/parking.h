@@ -231,7 +231,9 @@ class Parking {
   bool never_begins(const InDomain& who) const;
   void await_beginners(const std::string& domain);
   void happened(const std::string& domain, const park::ParkingEvent& event);
-  void tell_phase(const std::string& domain) const;
+  void tell_phase(const std::string& domain);
+  void mark_all();
+  void mark(const std::string& domain);
   void write_down(const std::string& domain, const park::ParkingEvent& event, park::ParkingPhase before,
                   park::ParkingPhase after);
   void act(const std::string& domain, Place& place, park::ParkingAction action);
@@ -248,6 +250,7 @@ class Parking {
   Callbacks callbacks_;
   std::map<std::string, Place> places_;
   std::map<InDomain, Dumper> dumpers_;
+  std::set<std::string> wrongly_marked_;    ///< domains, by their files, which cannot be put right
   std::map<std::string, Emptied> emptied_;  ///< by their paths
   std::set<pid_t> with_gpu_;                ///< who has opened it, whether or not we follow it yet
   ParkedIncidents incidents_;
@@ -255,6 +258,7 @@ class Parking {
   unsigned next_pipe_ = 1;
   Monotonic may_start_{};  ///< the parking clients
   os::Watch looking_;
+  os::Watch marking_;
 };
 
 }  // namespace firebreak::agent

@@ -71,6 +71,11 @@ class ServiceManager {
   virtual void end_signs() {}
 };
 
+/// Of variables ("NAME=VALUE") those that systemd takes; it refuses all where one is wrong. Of a name that is
+/// there twice the first one, as getenv() answers it. No control characters but tabs and line feeds. That a
+/// value is no UTF-8 is not noticed.
+std::vector<std::string> that_systemd_takes(const std::vector<std::string>& environment);
+
 /// By the environment; one that keeps nothing where nobody is there.
 std::unique_ptr<ServiceManager> find_service_manager();
 

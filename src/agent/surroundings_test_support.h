@@ -103,8 +103,9 @@ struct FakeDomains final : Domains {
   }
   void note_fault(const std::string& domain) override { states[domain] = mps::DomainState::Draining; }
   Environment environment(const std::string& domain) const override {
-    return {{"CUDA_MPS_PIPE_DIRECTORY", "/mps/" + domain}};
+    return {{"CUDA_MPS_PIPE_DIRECTORY", pipe_directories + domain}};
   }
+  std::string pipe_directories = "/mps/";  ///< in which each domain has its own
   Environment anchor_environment(const std::string&) const override {
     if (!has_anchors) return {};
     return {{"CUDA_MPS_PIPE_DIRECTORY", "/mps/anchor"}};

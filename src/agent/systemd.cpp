@@ -7,9 +7,11 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <cstdlib>
 #include <functional>
 #include <map>
+#include <set>
 #include <thread>
 #include <utility>
 
@@ -115,13 +117,13 @@ class ManagerCall {
   int failed_ = 0;
 };
 
-/// Each name once: systemd takes no other. The service's own come before this process's, and later ones
+/// The service's own come before this process's, and later ones
 /// before earlier ones.
 std::vector<std::string> environment_of(const ApartService& service) {
   const std::map<std::string, std::string, std::less<>> own(service.environment.rbegin(),
                                                             service.environment.rend());
-  auto all = os::environment_but_for(
-      [&](std::string_view name) { return is_this_services(name) || own.contains(name); });
+  auto all = that_systemd_takes(os::environment_but_for(
+      [&](std::string_view name) { return is_this_services(name) || own.contains(name); }));
   for (const auto& [name, value] : own) all.push_back(name + "=" + value);
   return all;
 }
@@ -235,7 +237,9 @@ class Systemd final : public ServiceManager {
     const std::string unit = service.name + ".service";
     if (auto started = start_unit(bus.get(), unit, service); !started) return propagate(started);
     auto pid = process_of(bus.get(), unit);
-    if (!pid) (void)ManagerCall(bus.get(), "StopUnit").add("ss", unit.c_str(), "fail").call("stop " + unit);
+    // In place of its start, where that still waits: a child of ours takes its place.
+    if (!pid)
+      (void)ManagerCall(bus.get(), "StopUnit").add("ss", unit.c_str(), "replace").call("stop " + unit);
     return pid;
   }
 
@@ -270,6 +274,25 @@ class Systemd final : public ServiceManager {
 };
 
 }  // namespace
+
+std::vector<std::string> that_systemd_takes(const std::vector<std::string>& environment) {
+  const auto is_of_name = [](unsigned char byte) { return std::isalnum(byte) != 0 || byte == '_'; };
+  const auto is_control = [](unsigned char byte) {
+    return (byte < ' ' && byte != '\t' && byte != '\n') || byte == 0x7f;
+  };
+  std::vector<std::string> taken;
+  std::set<std::string_view> names;
+  for (const std::string& variable : environment) {
+    const std::size_t end = variable.find('=');
+    if (end == std::string::npos || end == 0) continue;
+    const std::string_view name = std::string_view(variable).substr(0, end);
+    const bool is_name =
+        std::ranges::all_of(name, is_of_name) && std::isdigit(static_cast<unsigned char>(name[0])) == 0;
+    if (is_name && std::ranges::none_of(variable, is_control) && names.insert(name).second)
+      taken.push_back(variable);
+  }
+  return taken;
+}
 
 std::unique_ptr<ServiceManager> find_service_manager() { return std::make_unique<Systemd>(); }
 

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <signal.h>
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cctype>
 #include <filesystem>
+#include <utility>
 
 #include "cli/agent_socket.h"
 #include "cli/commands.h"
@@ -16,6 +18,8 @@
 
 namespace firebreak::cli {
 namespace {
+
+constexpr const char* without_variable = "FIREBREAK_WITHOUT";
 
 struct Options {
   TenantOptions tenant;
@@ -39,6 +43,19 @@ void choose_parts(Options& options) {
   options.tenant.guard = part("guard", options.guard || options.tenant.guard_ipc);
   options.tenant.spare = part("spare", options.spare);
   options.tenant.parking = std::ranges::count(options.without, "parking") == 0;
+}
+
+/// What the environment says of all programs gives way to what is asked for of this one. Said in words, one
+/// of the two is a mistake.
+Status check_parts(const Options& options) {
+  if (os::environment_variable(without_variable) == fmt::format("{}", fmt::join(options.without, ",")))
+    return {};
+  for (const auto& [part, is_asked_for] : {std::pair("guard", options.guard), {"spare", options.spare}}) {
+    if (is_asked_for && std::ranges::count(options.without, part) != 0)
+      return fail(ErrorCode::InvalidArgument,
+                  fmt::format("--{0} and --without {0} contradict each other", part));
+  }
+  return {};
 }
 
 /// "python3-4242": nobody else has it in this PID namespace.
@@ -108,7 +125,7 @@ void add_parts(CLI::App& command, Options& options, CLI::Option& standby, CLI::O
                   "a core dump after a neighbour's exception")
       ->delimiter(',')
       ->check(CLI::IsMember({"guard", "spare", "parking"}))
-      ->envname("FIREBREAK_WITHOUT")
+      ->envname(without_variable)
       ->type_name("PART,...");
 }
 
@@ -164,6 +181,7 @@ void add_run(CLI::App& app, Action& action) {
     const bool has_name = name->count() > 0;
     action = [options, has_name] {
       if (!has_name) options->tenant.name = name_after(options->tenant.command.front());
+      if (const Status parts = check_parts(*options); !parts) return complain(to_string(parts.error()));
       choose_parts(*options);
       options->tenant.domain_patience = std::chrono::seconds(options->wait_s);
       const auto status = run(*options);

@@ -4,11 +4,12 @@
 #include <fmt/format.h>
 #include <yaml-cpp/yaml.h>
 
-#include <array>
-#include <cstdint>
+#include <algorithm>
+#include <cctype>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <vector>
 
 namespace firebreak::cluster {
 namespace {
@@ -30,28 +31,17 @@ std::string trimmed(const std::string& text) {
   return text.substr(first, text.find_last_not_of(blanks) - first + 1);
 }
 
-int value_of_base64(char digit) {
-  static constexpr std::string_view digits =
-      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-  const std::size_t found = digits.find(digit);
-  return found == std::string_view::npos ? -1 : static_cast<int>(found);
-}
-
-Result<std::string> decoded(const std::string& base64) {
-  std::string bytes;
-  std::uint32_t bits = 0;
-  int count = 0;
-  for (const char digit : base64) {
-    if (digit == '=' || digit == '\n' || digit == '\r') continue;
-    const int value = value_of_base64(digit);
-    if (value < 0) return fail(ErrorCode::InvalidArgument, "that is no base64");
-    bits = bits << 6 | static_cast<std::uint32_t>(value);
-    count += 6;
-    if (count < 8) continue;
-    count -= 8;
-    bytes += static_cast<char>(bits >> count & 0xff);
-  }
-  return bytes;
+/// yaml-cpp ends the process where a byte is not ASCII, and makes nothing or something else of other broken
+/// text.
+Result<std::string> decoded(std::string base64) {
+  std::erase_if(base64, [](char byte) { return byte == '\n' || byte == '\r'; });
+  const bool is_base64 = std::ranges::all_of(base64, [](unsigned char byte) {
+    return std::isalnum(byte) != 0 || byte == '+' || byte == '/' || byte == '=';
+  });
+  const auto bytes = is_base64 ? YAML::DecodeBase64(base64) : std::vector<unsigned char>();
+  if (bytes.empty() || YAML::EncodeBase64(bytes.data(), bytes.size()) != base64)
+    return fail(ErrorCode::InvalidArgument, "that is no base64");
+  return std::string(bytes.begin(), bytes.end());
 }
 
 class Kubeconfig {

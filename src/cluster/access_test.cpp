@@ -89,6 +89,21 @@ TEST_F(AccessTest, WhatCannotBeDoneIsToldInOneLine) {
   }
 }
 
+TEST_F(AccessTest, DataIsBase64AsKubectlTakesIt) {
+  const auto authorities = [&](const std::string& data) {
+    const auto access = read("server: 'https://h', certificate-authority-data: \"" + data + "\"", "token: t");
+    return access ? access->authorities : access.error().message;
+  };
+  EXPECT_EQ(authorities("UEVN"), "PEM");
+  EXPECT_EQ(authorities("UEU="), "PE");
+  EXPECT_EQ(authorities("UA=="), "P");
+  EXPECT_EQ(authorities("UE\\r\\nVN\\n"), "PEM") << "in lines";
+  EXPECT_EQ(authorities("AP8+/w=="), std::string("\0\xff\x3e\xff", 4));
+  for (const char* const broken : {"\\n", "UEV", "UEVNU", "UA", "UA=", "U===", "====", "UA==UEVN", "=UEV",
+                                   "UE N", "UEV-", "UEV_", "UB==", "UEVN\\0", "\\xc3\\xbcEVN"})
+    EXPECT_THAT(authorities(broken), HasSubstr("that is no base64")) << broken;
+}
+
 TEST_F(AccessTest, WhatIsNoKubeconfigIsToldInOneLine) {
   for (const char* text :
        {"", "7", "[", "a: [b: c", "clusters: 3\nusers: 4\ncontexts: {}\ncurrent-context: [1]",

@@ -3,6 +3,7 @@
 
 #include <curl/curl.h>
 
+#include <algorithm>
 #include <array>
 #include <utility>
 
@@ -115,7 +116,8 @@ ApiAnswer ApiServer::send(const ApiCall& call) {
   curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &status);
   curl_easy_getinfo(curl, CURLINFO_RETRY_AFTER, &wait_s);
   answer.status = static_cast<int>(status);
-  answer.wait = std::chrono::seconds(wait_s);
+  constexpr curl_off_t longest_wait_s = 24 * 3600;  // what is more does not fit
+  answer.wait = std::chrono::seconds(std::clamp<curl_off_t>(wait_s, 0, longest_wait_s));
   return answer;
 }
 

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <future>
 #include <nlohmann/json.hpp>
 #include <thread>
 
@@ -89,10 +90,21 @@ TEST_F(ApiServerTest, WhatItRefusesIsItsAnswer) {
   }
 }
 
+TEST_F(ApiServerTest, ThatWantsToBeLeftAloneForAgesIsSoForADay) {
+  stand_in->do_instead({.status = 429, .header = "Retry-After: 99999999999999"});
+  EXPECT_EQ(server->send(node).wait, std::chrono::hours(24));
+}
+
 TEST_F(ApiServerTest, ThatIsSlowIsWaitedForSoLong) {
   server = make({Milliseconds(5'000), Milliseconds(100)});
   stand_in->do_instead({.kind = Mischief::Kind::DoAndBeLate});
-  EXPECT_EQ(server->send(condition()).status, 0);
+  auto answer = std::async(std::launch::async, [this] { return server->send(condition()); });
+  EXPECT_EQ(answer.wait_for(std::chrono::minutes(1)), std::future_status::ready) << "it waits for ever";
+  stand_in->release();
+  EXPECT_EQ(answer.get().status, 0);
+  const ApiServer::Patience usual;
+  for (const Milliseconds limit : {usual.to_connect, usual.to_answer})
+    EXPECT_GT(limit, Milliseconds(0)) << "which libcurl takes for no limit";
   EXPECT_EQ(stand_in->condition("FirebreakDomainFault")["status"], "True") << "it was told all the same";
   server = make({});
   EXPECT_EQ(server->send(node).status, 200);

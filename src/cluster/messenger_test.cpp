@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <condition_variable>
 #include <mutex>
 #include <nlohmann/json.hpp>
 
@@ -218,6 +219,36 @@ TEST_F(MessengerTest, ItsEndWaitsForNoServer) {
   ASSERT_TRUE(until([this] { return !stand_in->heard().empty(); }));
   messenger.reset();
   EXPECT_EQ(stand_in->heard().size(), 1u);
+}
+
+TEST(MessengerEnd, BetweenTwoCallsIsBeforeTheSecond) {
+  std::mutex mutex;
+  std::condition_variable changed;
+  int calls = 0;
+  bool is_given_up = false;
+  const auto send = [&](const ApiCall&) {
+    std::unique_lock lock(mutex);
+    ++calls;
+    changed.notify_all();
+    changed.wait(lock, [&] { return is_given_up; });
+    return ApiAnswer{200, R"({"kind": "Node"})"};
+  };
+  const auto give_up = [&] {
+    const std::lock_guard lock(mutex);
+    is_given_up = true;
+    changed.notify_all();
+  };
+  {
+    Messenger messenger(Reporter("n1", std::chrono::seconds(30)),
+                        {[] {
+                           return Instant{Monotonic(std::chrono::hours(10)), {}};
+                         },
+                         send, give_up, [](const std::string&) {}});
+    messenger.hear(std::string(R"({"domains": [{"name": "a", "state": "serving"}]})"));
+    std::unique_lock lock(mutex);
+    changed.wait(lock, [&] { return calls == 1; });
+  }
+  EXPECT_EQ(calls, 1) << "the node was read, and its condition is the next one's";
 }
 
 }  // namespace

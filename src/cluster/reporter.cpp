@@ -95,7 +95,10 @@ ApiCall Reporter::call_for(const Report& report, Instant now) const {
 
 void Reporter::answered(const ApiAnswer& answer, Instant now) {
   const Asked asked = std::exchange(asked_, Asked::Nothing);
-  if (is_trouble_of_server(answer, now)) return;
+  if (is_trouble_of_server(answer, now)) {
+    if (asked == Asked::Fault) look_no_longer_for_pod(reports_.at(asked_report_), now);
+    return;
+  }
   if (asked == Asked::Node) on_node(answer, now);
   if (asked == Asked::Condition) on_condition(answer, now);
   if (asked == Asked::Fault) on_fault(reports_.at(asked_report_), answer, now);
@@ -157,14 +160,18 @@ void Reporter::on_pods(Report& report, const ApiAnswer& answer, Instant now) {
   if (!is_taken(answer)) {
     say("pods", fmt::format("the pods of node {} cannot be listed: {}", node_, answer.described()));
     report.pause.begin(now.monotonic, answer.wait);
-    if (now.monotonic - from_ns(report.fault.at_ns) >= name_patience) report.step = Step::TellOfNode;
-    return;
+    return look_no_longer_for_pod(report, now);
   }
   said_.erase("pods");
   report.pause.reset();
   report.step = Step::TellOfNode;
   const std::vector<Pod> pods = pods_in(answer.body);
   if (const Pod* found = find_pod(pods, pod_uid_in(report.fault.control_group))) report.pod = *found;
+}
+
+void Reporter::look_no_longer_for_pod(Report& report, Instant now) {
+  const bool is_late = now.monotonic - from_ns(report.fault.at_ns) >= name_patience;
+  if (is_late && report.step == Step::FindPod) report.step = Step::TellOfNode;
 }
 
 void Reporter::on_told(Report& report, const ApiAnswer& answer) {

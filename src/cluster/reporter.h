@@ -78,6 +78,8 @@ class Reporter {
   void on_condition(const ApiAnswer& answer, Instant now);
   void on_fault(Report& report, const ApiAnswer& answer, Instant now);
   void on_pods(Report& report, const ApiAnswer& answer, Instant now);
+  /// Where it has been looked for long enough.
+  static void look_no_longer_for_pod(Report& report, Instant now);
   void on_told(Report& report, const ApiAnswer& answer);
   bool is_annotated_later(const Report& report) const;
   void drop_done(Instant now);

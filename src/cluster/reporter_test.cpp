@@ -130,6 +130,20 @@ TEST_F(ReporterTest, ItsTimeOutlivesThisProgram) {
   EXPECT_EQ(last_condition()["lastTransitionTime"], written(now.wall));
 }
 
+TEST_F(ReporterTest, ANodeWhoseConditionIsRefusedIsReadAgain) {
+  settle();
+  answers["/nodes/n1/status"] = {{404, "{}"}, {200, "{}"}};
+  answers["GET /api/v1/nodes"] = {
+      {200, R"({"kind": "Node", "status": {"conditions": [{"type": "FirebreakDomainFault",
+      "status": "True", "lastTransitionTime": "2020-01-01T00:00:00Z"}]}})"}};
+  be_in("draining");
+  advance(Pause::first);
+  hear();
+  EXPECT_THAT(calls, ElementsAre("PATCH /api/v1/nodes/n1/status", "GET /api/v1/nodes/n1",
+                                 "PATCH /api/v1/nodes/n1/status"));
+  EXPECT_EQ(last_condition()["lastTransitionTime"], "2020-01-01T00:00:00Z") << "it may have been made anew";
+}
+
 TEST_F(ReporterTest, ItIsToldAgainAfterAWhile) {
   settle();
   advance(Reporter::condition_lasts);
@@ -350,6 +364,23 @@ TEST_F(ReporterTest, PodsThatCannotBeListedKeepNoFaultFromBeingTold) {
     hear();
     EXPECT_EQ(count("/events"), 1u) << status;
     EXPECT_THAT(lines, Contains(HasSubstr("cannot be listed: HTTP"))) << status;
+    EXPECT_THAT(lines, Contains(HasSubstr("caused by the pod of uid 0a1b2c3d-"))) << status;
+  }
+}
+
+// It waits for its pods too long, say, and answers all else.
+TEST_F(ReporterTest, PodsThatTheServerDoesNotComeToKeepNoFaultFromBeingTold) {
+  for (const int status : {0, 429, 503}) {
+    settle();
+    answers["GET /api/v1/pods"] = {{status, "it is busy"}};
+    add_fault();
+    hear();
+    EXPECT_EQ(count("/events"), 0u) << status << ": it may be so for a moment";
+    advance(Reporter::name_patience);
+    hear();
+    advance(Pause::longest);
+    hear();
+    EXPECT_EQ(count("/events"), 1u) << status;
     EXPECT_THAT(lines, Contains(HasSubstr("caused by the pod of uid 0a1b2c3d-"))) << status;
   }
 }

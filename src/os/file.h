@@ -65,6 +65,8 @@ Status make_fifo(const std::string& path);
 Status give_to_user(const std::string& path, uid_t user);
 /// Whether there is anything of that name; a link counts.
 bool is_there(const std::string& path);
+/// Whether that is a regular file, and no link to one.
+bool is_plain_file(const std::string& path);
 /// Whether that is a named pipe of that user's, and no link to one.
 bool is_fifo_of(const std::string& path, uid_t user);
 /// A named pipe is marked in its mode, which changes nothing of who opens it, until that is taken back.
@@ -87,9 +89,9 @@ std::vector<std::byte> peek_pipe(const Fd& fd, std::size_t bytes_max);
 
 // --- make and remove file
 
-/// An empty one, which all may read; fine when something of that name is there.
+/// An empty one, which all may read; fine when something of that name is there, whatever that is.
 Status make_file(const std::string& path);
-/// Fine when it is not there.
+/// A file or a link, and no folder; fine when it is not there.
 Status remove_file(const std::string& path);
 
 // --- file lock

@@ -102,5 +102,46 @@ TEST_F(RegularFile, APipeThatIsGivenToAUserIsOpenedByThatUserAlone) {
   EXPECT_EQ(opening_error_of(tenant - 1, pipe), EACCES);
 }
 
+TEST(PlainFile, IsOneAndNoLinkToOne) {
+  const auto folder = TemporaryDirectory::create().value();
+  const std::string file = folder.path() + "/file", link = folder.path() + "/link";
+  EXPECT_FALSE(is_plain_file(file));
+  EXPECT_TRUE(make_file(file));
+  EXPECT_TRUE(is_plain_file(file));
+  std::filesystem::create_symlink(file, link);
+  EXPECT_FALSE(is_plain_file(link));
+  EXPECT_FALSE(is_plain_file(folder.path()));
+}
+
+TEST(MakeFile, MakesAnEmptyOneThatAllMayReadAndTouchesNoOther) {
+  const auto folder = TemporaryDirectory::create().value();
+  const std::string file = folder.path() + "/file", other = folder.path() + "/other";
+  ASSERT_TRUE(make_file(file));
+  EXPECT_EQ(std::filesystem::file_size(file), 0u);
+  EXPECT_EQ(std::filesystem::status(file).permissions() & std::filesystem::perms(0444),
+            std::filesystem::perms(0444));
+  EXPECT_EQ(std::filesystem::status(file).permissions() & std::filesystem::perms(0022),
+            std::filesystem::perms::none);
+  std::ofstream(other) << "kept";
+  EXPECT_TRUE(make_file(other));
+  EXPECT_EQ(std::filesystem::file_size(other), 4u);
+  std::filesystem::create_symlink(folder.path() + "/nowhere", folder.path() + "/link");
+  EXPECT_TRUE(make_file(folder.path() + "/link"));
+  EXPECT_FALSE(is_there(folder.path() + "/nowhere")) << "a link is not followed";
+  EXPECT_FALSE(make_file(folder.path() + "/none/file"));
+}
+
+TEST(RemoveFile, TakesALinkAndNotWhatItLeadsTo) {
+  const auto folder = TemporaryDirectory::create().value();
+  const std::string file = folder.path() + "/file", link = folder.path() + "/link";
+  ASSERT_TRUE(make_file(file));
+  std::filesystem::create_symlink(file, link);
+  EXPECT_TRUE(remove_file(link));
+  EXPECT_FALSE(is_there(link));
+  EXPECT_TRUE(is_there(file));
+  EXPECT_TRUE(remove_file(link)) << "it is not there";
+  EXPECT_FALSE(remove_file(folder.path())) << "a folder";
+}
+
 }  // namespace
 }  // namespace firebreak::os

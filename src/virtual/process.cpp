@@ -167,7 +167,7 @@ std::optional<Slot> VirtualProcess::take_slot() {
 
 /// As far as is known. The agent finds the page some time after it was made.
 bool VirtualProcess::takes_instances(const std::string& domain) const {
-  return rule_of(domain) == abi::DomainRule::Open && !os::is_there(domain + "/" + abi::parked_file);
+  return rule_of(domain) == abi::DomainRule::Open && !os::is_plain_file(domain + "/" + abi::parked_file);
 }
 
 /// Where its domain takes nobody, as one that is parked, it comes up in the other one.
@@ -193,11 +193,14 @@ void VirtualProcess::start_working() {
 
 /// The program's own driver does all the work. Its environment leads to the domain for anchors, where an
 /// exception would keep others from starting, and which nobody parks: so it goes where the program was
-/// placed.
+/// placed. Who comes to a domain that is parked stands still there, so one that takes nobody is the last try.
 CUresult VirtualProcess::initialise_alone(unsigned int flags) {
-  for (std::size_t i = 0; i < settings_.domains.size() && page_ != nullptr; ++i) {
+  const auto& [own, other] = settings_.domains;
+  const bool is_own_first = page_ == nullptr || takes_instances(own) || !takes_instances(other);
+  for (const std::size_t i :
+       is_own_first ? std::array<std::size_t, 2>{0, 1} : std::array<std::size_t, 2>{1, 0}) {
     const std::string& domain = settings_.domains[i];
-    if (domain.empty()) continue;
+    if (domain.empty() || page_ == nullptr) continue;
     const os::EnvironmentScope of_domain(environment_in(domain, settings_.dumps[i]));
     if (own_driver_.cuInit(flags) != CUDA_SUCCESS) continue;
     write_text(page_->active_domain, domain);
@@ -228,6 +231,7 @@ CUresult VirtualProcess::initialise(unsigned int flags) {
   const std::lock_guard lock(starting_);
   const bool may_have_spare =
       page_ != nullptr && !settings_.domains[0].empty() && settings_.undisturbed != nullptr;
+  if (may_have_spare && !has_tried_) began_as_ = os::own_standing();
   if (may_have_spare && !std::exchange(has_tried_, true)) settings_.undisturbed([this] { start_working(); });
   if (is_plain()) return initialise_alone(flags);
   // Each instance has its own. What the anchor dumps would be taken for word of an exception in another
@@ -784,7 +788,13 @@ void VirtualProcess::rest(Nanoseconds worked) {
   os::futex_wait(page_->wake, seen, News::rest_after(worked));
 }
 
+/// Then neither its core dump nor its next instance finds what it needs.
+void VirtualProcess::look_who_it_is() {
+  if (os::own_standing() != began_as_) stand_aside("it has changed its user or its root directory");
+}
+
 void VirtualProcess::keep_once() {
+  look_who_it_is();
   if (aside_.load() == nullptr) {
     read_code();
     give_back_left();

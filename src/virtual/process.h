@@ -17,6 +17,7 @@
 #include "cuda/backend.h"
 #include "os/memory.h"
 #include "os/self.h"
+#include "os/standing.h"
 #include "virtual/argument_addresses.h"
 #include "virtual/gate.h"
 #include "virtual/graphs.h"
@@ -258,6 +259,7 @@ class VirtualProcess {
   CUresult initialise_alone(unsigned int flags);
   CUresult initialise_anchor(unsigned int flags);
   void keep();
+  void look_who_it_is();
   void keep_once();
   void rest(Nanoseconds worked);
   void wake_keeper();
@@ -306,6 +308,7 @@ class VirtualProcess {
   std::chrono::steady_clock::time_point next_spare_ = {};  ///< not before that
   std::optional<os::EnvironmentScope> anchor_dump_;        ///< of the anchor, for good
   bool has_tried_ = false;                                 ///< to bring up an instance that works
+  os::Standing began_as_;                                  ///< the program, when it came to CUDA
   std::atomic<bool> has_started_{false};                   ///< there is one, and the anchor
   std::mutex
       flipping_;  ///< one flip at a time; also guards the texts on the page. Never taken inside a call.

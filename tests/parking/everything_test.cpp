@@ -149,6 +149,44 @@ TEST_F(Everything, WhoComesWhileItsDomainIsHeldWorksInTheOtherOne) {
   EXPECT_FALSE(agent_->said("incident 2"));
 }
 
+// Where the file stayed that says so, nobody would have a spare there any more.
+TEST_F(Everything, AfterAnAgentThatDiedInAParkItsDomainTakesWhoComes) {
+  start_with_spares();
+  const std::string mark = sandbox_.file("d/a/pipe/firebreak-parked");
+  Player& rogue = start_rogue("misaligned-load");
+  Player& staying = start_tenant("staying", checker_command(), {"--without", "spare"});
+  wait("its first kernel", [&] { return staying.said("working"); });
+  fault(rogue);
+  EXPECT_TRUE(std::filesystem::exists(mark));
+  kill_agent();
+  wait_for_next_agent();
+  EXPECT_FALSE(std::filesystem::exists(mark));
+  wait_for_end(rogue);
+  wait_for_end(staying);
+  wait_for_parking("ready");
+  Player& late = start_checker("late");
+  wait_for_status("late", has_everything);
+  let_them_end();
+  expect_right(late);
+}
+
+// As root in a container might, that was given the directory.
+TEST_F(Everything, AFileThatSomebodyElseHasPutThereKeepsNobodyFromASpare) {
+  start_with_spares();
+  std::filesystem::create_directories(sandbox_.file("d/a/pipe/firebreak-parked/full"));
+  std::ofstream(sandbox_.file("d/b/pipe/firebreak-parked")) << "forged";
+  Player& checker = start_checker("checker");
+  wait_for_status("checker", has_everything);
+  Player& rogue = start_rogue("misaligned-load");
+  fault(rogue);
+  wait("the agent's word", [&] { return agent_->said("cannot be made: who comes while it is parked"); });
+  wait_for_status("checker", [](const auto& tenant) { return tenant["active"]["domain"] == "b"; });
+  wait_for_end(rogue);
+  wait_for_status("checker", has_everything);
+  let_them_end();
+  expect_right(checker);
+}
+
 /// Who works there is a program that our library did not get into, say.
 TEST_F(Everything, TheDomainForAnchorsIsMadeAnewAfterAFaultAndNobodyIsHit) {
   start_with_spares();
@@ -198,6 +236,12 @@ TEST_F(Everything, WithoutNamesWhatAProgramDoesNotHave) {
   const auto refused = command({"run", "--without", "brakes", "--", "true"});
   EXPECT_NE(refused.status.exit_code, 0);
   EXPECT_THAT(refused.output, HasSubstr("brakes"));
+  for (const char* const part : {"guard", "spare"}) {
+    const std::string with = std::string("--") + part;
+    const auto torn = command({"run", with, "--without", part, "--", "true"});
+    EXPECT_NE(torn.status.exit_code, 0);
+    EXPECT_THAT(torn.output, HasSubstr(with + " and --without " + part + " contradict each other"));
+  }
   let_them_end();
   for (Player* const each : {&plain, &one, &other}) expect_right(*each);
 }

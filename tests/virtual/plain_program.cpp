@@ -227,6 +227,8 @@ class Program {
     if (verb == "release") return {release()};
     if (verb == "release_by_copy") return {release_by_copy()};
     if (verb == "fork_and_init") return fork_and_init();
+    if (verb == "become_nobody") return {::setuid(65534) == 0 ? CUDA_SUCCESS : CUDA_ERROR_NOT_PERMITTED};
+    if (verb == "change_root") return {::chroot("/tmp") == 0 ? CUDA_SUCCESS : CUDA_ERROR_NOT_PERMITTED};
     if (verb == "has_ended") return {CUDA_SUCCESS, host_word(2).load()};
     if (verb == "fault") return {launch("fault", words_)};
     if (verb == "stray") return {stray(words)};

@@ -701,6 +701,20 @@ TEST_F(Spare, WithoutAnInstanceTheProgramWorksWhereItWasPlaced) {
   EXPECT_NE(program->tell("step"), CUDA_SUCCESS) << "it is in that domain";
 }
 
+// It would stand still there, and then get that domain's error.
+TEST_F(Spare, WithoutAnInstanceTheProgramComesToNoDomainThatIsParked) {
+  for (const char* const name : {"a", "b", "anchor"}) start_mps(name);
+  const auto model = start_plain("model");
+  std::ofstream(directory() + "/a/" + abi::parked_file);
+  const auto program = start_again("ask_version");
+  Page page(program->pid());
+  page->no_more_copies.store(1);
+  ASSERT_EQ(program->tell("init"), CUDA_SUCCESS);
+  EXPECT_EQ(page->state.load(), SpareState::Unprotected);
+  EXPECT_EQ(page.active_domain(), "b");
+  step(*program, *model, 2);
+}
+
 /// As one that is parked.
 TEST_F(Spare, WhoComesWhileItsDomainTakesNobodyWorksInTheOther) {
   start_mps("b");
@@ -720,6 +734,18 @@ TEST_F(Spare, WhoComesWhileItsDomainTakesNobodyWorksInTheOther) {
   page.ask_to_leave();
   EXPECT_EQ(page.active_domain(), "a") << page.reason();
   step(*program, *model, 2);
+}
+
+/// A link, say, that nobody can take away.
+TEST_F(Spare, WhatHasTheNameOfAParkedDomainsFileAndIsNoneKeepsNobodyAway) {
+  for (const char* const name : {"a", "b", "anchor"}) start_mps(name);
+  std::filesystem::create_symlink("/dev/null", directory() + "/a/" + abi::parked_file);
+  std::filesystem::create_directory(directory() + "/b/" + abi::parked_file);
+  const auto program = start_again();
+  Page page(program->pid());
+  EXPECT_EQ(page.active_domain(), "a");
+  ASSERT_TRUE(page.is(SpareState::Protected)) << page.reason();
+  EXPECT_EQ(page.spare_domain(), "b");
 }
 
 TEST_F(Spare, WhoIsToldThatItsDomainIsHeldDoesNotComeToIt) {
@@ -748,6 +774,24 @@ TEST_F(Spare, AFaultInTheDomainForAnchorsIsNotSeenByWhoHasOneThere) {
   EXPECT_EQ(page->flips.load(), 1U) << page.reason();
   step(*program, *model, 2);
 }
+
+/// Neither its core dump nor its next instance would find what it needs: nobody is to rely on its spare.
+class SpareChanges : public Spare, public testing::WithParamInterface<const char*> {};
+
+TEST_P(SpareChanges, AProgramThatBecomesAnotherUserOrHasAnotherRootIsAside) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root may";
+  const auto program = start_with_spare();
+  const auto model = start_plain("model");
+  Page page(program->pid());
+  ASSERT_TRUE(page.is(SpareState::Protected)) << page.reason();
+  step(*program, *model);
+  EXPECT_EQ(program->tell(GetParam()), CUDA_SUCCESS);
+  EXPECT_TRUE(page.is(SpareState::Unprotected));
+  EXPECT_EQ(page.reason(), "it has changed its user or its root directory");
+  step(*program, *model, 2);
+}
+
+INSTANTIATE_TEST_SUITE_P(WhoItIs, SpareChanges, testing::Values("become_nobody", "change_root"));
 
 /// Random programs in one process, which moves from domain to domain meanwhile. What they see is what they
 /// see without any of this.
