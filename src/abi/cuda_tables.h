@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <cstring>
 #include <string_view>
 
@@ -35,8 +36,17 @@ using CudaEachFunction = int (*)(CUcontext context, CUmodule module,
                                  void (*take)(void* data, CUfunction function), void* data);
 inline constexpr std::size_t module_table_each_function = 7;
 
-inline bool is_module_table(const CUuuid& id) {
-  return std::memcmp(id.bytes, module_table_id.bytes, sizeof id.bytes) == 0;
+/// Its first word is its size in bytes, 0x2e8 in that driver. cuBLAS 13 asks for it (H100, llama.cpp's
+/// cublasGemmEx).
+inline constexpr CUuuid object_table_id = id_of("21318c60-9714-3248-8ca6-41ff7324c8f2");
+
+/// A word of what the driver has of an object, which it takes for an address of its own without a look. Which
+/// kind of object cuBLAS means is not known; of a function the word is 0.
+using CudaWordOfObject = CUresult (*)(CUcontext context, void* object, std::uint64_t* word);
+inline constexpr std::size_t object_table_word = 39;
+
+inline bool is(const CUuuid& id, const CUuuid& other) {
+  return std::memcmp(id.bytes, other.bytes, sizeof id.bytes) == 0;
 }
 
 }  // namespace firebreak::abi

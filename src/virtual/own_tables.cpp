@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// Functions that the driver gives out in tables, and not by their names (abi/cuda_tables.h). They are the
-/// anchor's: what they answer means the process, or memory that is looked into. But one of them is given a
-/// module, which the program knows by another handle than the instance that works.
+/// anchor's: what they answer means the process, or memory that is looked into. But two of them are given
+/// what the program knows by another handle than the instance that works.
 #include "abi/cuda_tables.h"
 
 #include <string>
@@ -18,13 +18,13 @@ using Words = std::vector<std::uintptr_t>;
 /// More than any table has: what says so is none.
 constexpr std::size_t largest_table_bytes = 1 << 16;
 
-/// Empty: there is no such table, or it is shorter.
-std::span<const std::uintptr_t> module_table(const cuda::Backend& driver) {
+/// Empty: there is no such table, or it does not reach to that word.
+std::span<const std::uintptr_t> table_of(const cuda::Backend& driver, const CUuuid& id, std::size_t word) {
   const void* table = nullptr;
-  if (driver.cuGetExportTable(&table, &abi::module_table_id) != CUDA_SUCCESS || table == nullptr) return {};
+  if (driver.cuGetExportTable(&table, &id) != CUDA_SUCCESS || table == nullptr) return {};
   const auto* const words = static_cast<const std::uintptr_t*>(table);
   const std::size_t count = *words / sizeof(std::uintptr_t);
-  if (*words > largest_table_bytes || count <= abi::module_table_each_function) return {};
+  if (*words > largest_table_bytes || count <= word) return {};
   return {words, count};
 }
 
@@ -56,7 +56,7 @@ int each_function(CUcontext context, CUmodule module, void (*take)(void*, CUfunc
   std::vector<CUfunction> functions;
   int answered = 0;
   process()->call([&](const Turn& turn) {
-    const auto table = module_table(turn.driver);
+    const auto table = table_of(turn.driver, abi::module_table_id, abi::module_table_each_function);
     if (table.empty()) return CUDA_ERROR_NOT_FOUND;
     const auto own = reinterpret_cast<CudaEachFunction>(table[abi::module_table_each_function]);
     answered = own(turn.objects.translate(context, turn.slot), turn.objects.translate(module, turn.slot),
@@ -72,21 +72,38 @@ int each_function(CUcontext context, CUmodule module, void (*take)(void*, CUfunc
   return answered;
 }
 
+CUresult word_of_object(CUcontext context, void* object, std::uint64_t* word) {
+  return process()->call([&](const Turn& turn) {
+    const auto table = table_of(turn.driver, abi::object_table_id, abi::object_table_word);
+    if (table.empty()) return CUDA_ERROR_NOT_FOUND;
+    const auto own = reinterpret_cast<abi::CudaWordOfObject>(table[abi::object_table_word]);
+    return own(turn.objects.translate(context, turn.slot), turn.objects.translate_any(object, turn.slot),
+               word);
+  });
+}
+
+/// What stands in the place of the driver's: a copy with a function of ours. Empty: the driver has none such.
+Words copy_of(const cuda::Backend& driver, const CUuuid& id, std::size_t word, std::uintptr_t ours) {
+  const auto given = table_of(driver, id, word);
+  Words copy(given.begin(), given.end());
+  if (!copy.empty()) copy[word] = ours;
+  return copy;
+}
+
 }  // namespace
 
 CUresult cuGetExportTable(const OwnCall& call, const void** table, const CUuuid* id) {
   const cuda::Backend& driver = call.all.own_driver();
-  if (table == nullptr || id == nullptr || !abi::is_module_table(*id))
-    return driver.cuGetExportTable(table, id);
-  static const Words ours = [&] {
-    const auto given = module_table(driver);
-    Words copy(given.begin(), given.end());
-    if (!copy.empty())
-      copy[abi::module_table_each_function] = reinterpret_cast<std::uintptr_t>(&each_function);
-    return copy;
-  }();
-  if (ours.empty()) return driver.cuGetExportTable(table, id);
-  *table = ours.data();
+  if (table == nullptr || id == nullptr) return driver.cuGetExportTable(table, id);
+  static const Words of_modules = copy_of(driver, abi::module_table_id, abi::module_table_each_function,
+                                          reinterpret_cast<std::uintptr_t>(&each_function));
+  static const Words of_objects = copy_of(driver, abi::object_table_id, abi::object_table_word,
+                                          reinterpret_cast<std::uintptr_t>(&word_of_object));
+  const Words* const ours = abi::is(*id, abi::module_table_id)   ? &of_modules
+                            : abi::is(*id, abi::object_table_id) ? &of_objects
+                                                                 : nullptr;
+  if (ours == nullptr || ours->empty()) return driver.cuGetExportTable(table, id);
+  *table = ours->data();
   return CUDA_SUCCESS;
 }
 

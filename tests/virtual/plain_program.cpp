@@ -503,7 +503,13 @@ class Program {
       static_cast<std::vector<CUfunction>*>(kept)->push_back(function);
     };
     if (each(context_, module_, take, &all) != 1) return CUDA_ERROR_INVALID_HANDLE;
+    if (get<PFN_cuGetExportTable>("cuGetExportTable")(&table, &abi::object_table_id) != CUDA_SUCCESS)
+      return CUDA_ERROR_NOT_FOUND;
+    const auto word_of = reinterpret_cast<abi::CudaWordOfObject>(
+        static_cast<const std::uintptr_t*>(table)[abi::object_table_word]);
     for (const CUfunction function : all) {
+      std::uint64_t word = 1;
+      if (word_of(context_, function, &word) != CUDA_SUCCESS || word != 0) return CUDA_ERROR_INVALID_HANDLE;
       const char* name = nullptr;
       if (get<PFN_cuFuncGetName>("cuFuncGetName")(&name, function) == CUDA_SUCCESS)
         in_table_[name] = function;

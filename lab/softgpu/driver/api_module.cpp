@@ -106,6 +106,21 @@ struct ModuleTable {
   firebreak::abi::CudaEachFunction each = &each_function;
 };
 
+/// The real one reads what lies at the object's address, whoever's it is.
+CUresult word_of_object(CUcontext, void* object, std::uint64_t* word) {
+  return with_function(static_cast<CUfunction>(object), [&](Function&) {
+    if (word == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    *word = 0;
+    return CUDA_SUCCESS;
+  });
+}
+
+struct ObjectTable {
+  std::uintptr_t size_bytes = sizeof(ObjectTable);
+  std::array<std::uintptr_t, firebreak::abi::object_table_word - 1> before{};
+  firebreak::abi::CudaWordOfObject word = &word_of_object;
+};
+
 }  // namespace
 
 extern "C" {
@@ -199,12 +214,15 @@ CUresult cuFuncGetModule(CUmodule* module, CUfunction function) {
   });
 }
 
-/// The table with one of its functions (abi/cuda_tables.h).
+/// The tables with one of their functions each (abi/cuda_tables.h).
 CUresult cuGetExportTable(const void** table, const CUuuid* id) {
   static const ModuleTable of_modules;
-  const bool is_known = id != nullptr && firebreak::abi::is_module_table(*id);
-  if (table != nullptr) *table = is_known ? &of_modules : nullptr;
-  return is_known ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
+  static const ObjectTable of_objects;
+  const void* found = nullptr;
+  if (id != nullptr && firebreak::abi::is(*id, firebreak::abi::module_table_id)) found = &of_modules;
+  if (id != nullptr && firebreak::abi::is(*id, firebreak::abi::object_table_id)) found = &of_objects;
+  if (table != nullptr) *table = found;
+  return found != nullptr ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
 }
 
 CUresult cuFuncGetName(const char** name, CUfunction function) {
