@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <charconv>
 
+#include "base/text.h"
 #include "os/processes.h"
 
 namespace firebreak::agent {
@@ -16,11 +17,9 @@ namespace {
 constexpr int most_ancestors = 64;
 
 /// A process's own word: it may hold anything.
-std::string printable(std::string text) {
+std::string one_word(std::string text) {
   std::erase(text, '\n');
-  std::ranges::replace_if(
-      text, [](unsigned char letter) { return letter < 0x20 || letter > 0x7e; }, '?');
-  return text;
+  return printable(text);
 }
 
 }  // namespace
@@ -93,7 +92,7 @@ Stranger Follower::describe_stranger(pid_t pid) const {
   const auto read = [&](pid_t whose, const char* file) {
     return at_.kernel.read_file(os::proc_folder(whose) + "/" + file).value_or("");
   };
-  const std::string name = printable(read(pid, "comm"));
+  const std::string name = one_word(read(pid, "comm"));
   const auto user = os::user_in(read(pid, "status"));
   Stranger stranger{name.empty() ? "?" : name, user ? std::to_string(*user) : "?", "not placed by us"};
   pid_t ancestor = pid;

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "agent/parking.h"
+#include "base/text.h"
 #include "os/file.h"
 #include "os/processes.h"
 #include "os/self.h"
@@ -28,14 +29,8 @@ std::string begin_of_pipe_by_calls(pid_t pid, const std::string& start_time) {
   return fmt::format("{}{}-{}", by_calls, pid, start_time);
 }
 
-/// A process's own word.
-std::string printable(std::string text) {
-  constexpr std::size_t longest = 200;
-  text.resize(std::min(text.size(), longest));
-  std::ranges::replace_if(
-      text, [](unsigned char letter) { return letter < 0x20 || letter > 0x7e; }, '?');
-  return text;
-}
+/// Of a process's own word.
+constexpr std::size_t longest_word = 200;
 
 }  // namespace
 
@@ -129,7 +124,7 @@ void Parking::on_mode_by_calls(pid_t pid, const std::string& why_not) {
       (void)os::remove_file(path);
       tell(who.second, pid,
            fmt::format("{} cannot be in the core dump mode: {}", name_of(pid),
-                       why_not.empty() ? "its pipe is not its user's" : printable(why_not)));
+                       why_not.empty() ? "its pipe is not its user's" : printable(why_not, longest_word)));
       continue;
     }
     // The next agent looks for that.

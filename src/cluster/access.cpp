@@ -11,6 +11,8 @@
 #include <iterator>
 #include <vector>
 
+#include "base/text.h"
+
 namespace firebreak::cluster {
 namespace {
 
@@ -21,14 +23,6 @@ Result<std::string> read(const std::string& path) {
   std::string content{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
   if (!file.good() && !file.eof()) return fail(ErrorCode::NotFound, "cannot read " + path);
   return content;
-}
-
-/// A token's file ends in a line feed, and a header may have none.
-std::string trimmed(const std::string& text) {
-  constexpr const char* blanks = " \t\r\n";
-  const std::size_t first = text.find_first_not_of(blanks);
-  if (first == std::string::npos) return {};
-  return text.substr(first, text.find_last_not_of(blanks) - first + 1);
 }
 
 /// yaml-cpp ends the process where a byte is not ASCII, and makes nothing or something else of other broken
@@ -105,6 +99,7 @@ class Kubeconfig {
 
   Result<std::string> token_of(const YAML::Node& user) const {
     const std::string file = text(user, "tokenFile");
+    // A token's file ends in a line feed, and a header may have none.
     if (file.empty()) return trimmed(text(user, "token"));
     const auto token = read(beside(file));
     return token ? Result<std::string>(trimmed(*token)) : token;

@@ -8,6 +8,8 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "base/text.h"
+
 namespace firebreak::cluster {
 namespace {
 
@@ -33,13 +35,6 @@ std::string in_one_line(std::string text) {
 }
 
 std::string node_path(const std::string& node) { return "/api/v1/nodes/" + node; }
-
-/// FNV-1a: the same in each version of this program.
-std::uint64_t hash_of(const std::string& text) {
-  std::uint64_t hash = 0xcbf29ce484222325;
-  for (const unsigned char byte : text) hash = (hash ^ byte) * 0x100000001b3;
-  return hash;
-}
 
 struct OutcomeWords {
   const char* reason;
@@ -164,7 +159,7 @@ ApiCall list_pods(const std::string& node) {
 std::string event_name(const std::string& of, const std::string& node, const link::FaultView& fault) {
   const std::string all =
       fmt::format("{}\n{}\n{}\n{}\n{}", node, fault.at_ns, fault.domain, fault.culprit, fault.fault_class);
-  return fmt::format("firebreak-{}.{:016x}", of, hash_of(all));
+  return fmt::format("firebreak-{}.{:016x}", of, fnv1a(all));
 }
 
 std::string described(const link::FaultView& fault, const Pod* pod) {

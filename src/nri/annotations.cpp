@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/text.h"
 #include "seats/seats.h"
 
 namespace firebreak::nri {
@@ -15,18 +16,13 @@ namespace {
 constexpr std::string_view prefix = "firebreak.dev/";
 /// firebreak-k8s writes it itself (src/cluster).
 constexpr std::string_view last_fault = "firebreak.dev/last-fault";
-
-std::string trimmed(std::string_view text) {
-  const auto begin = text.find_first_not_of(" \t");
-  if (begin == std::string_view::npos) return {};
-  return std::string(text.substr(begin, text.find_last_not_of(" \t") - begin + 1));
-}
+constexpr std::string_view blanks = " \t";
 
 std::vector<std::string> split(std::string_view text) {
   std::vector<std::string> parts;
   for (std::size_t comma = 0; comma != std::string_view::npos; text.remove_prefix(comma + 1)) {
     comma = text.find(',');
-    parts.push_back(trimmed(text.substr(0, comma)));
+    parts.push_back(trimmed(text.substr(0, comma), blanks));
     if (comma == std::string_view::npos) break;
   }
   return parts;
@@ -34,11 +30,8 @@ std::vector<std::string> split(std::string_view text) {
 
 tl::unexpected<Error> bad(const char* annotation, const std::string& value, const std::string& why) {
   // A value is anybody's text. A line is to stay one, and ttrpc takes UTF-8 alone.
-  std::string shown = value.substr(0, 80);
-  for (char& letter : shown) {
-    if (letter < 0x20 || letter > 0x7e) letter = '?';
-  }
-  return fail(ErrorCode::InvalidArgument, fmt::format("annotation {}: \"{}\": {}", annotation, shown, why),
+  return fail(ErrorCode::InvalidArgument,
+              fmt::format("annotation {}: \"{}\": {}", annotation, printable(value, 80), why),
               "docs/operate.md has its forms");
 }
 
@@ -49,8 +42,8 @@ Result<std::map<std::string, std::string>> seats_in(const std::string& value) {
   for (const std::string& part : split(value)) {
     const auto sign = part.find('=');
     const bool is_for_all = sign == std::string::npos;
-    const std::string container = is_for_all ? "" : trimmed(part.substr(0, sign));
-    const std::string domain = is_for_all ? part : trimmed(part.substr(sign + 1));
+    const std::string container = is_for_all ? "" : trimmed(part.substr(0, sign), blanks);
+    const std::string domain = is_for_all ? part : trimmed(part.substr(sign + 1), blanks);
     if (!is_for_all && container.empty()) return refuse("a container's name is missing");
     if (!seats::check_domain_name(domain)) return refuse("it names no domain, nor \"any\"");
     if (!all.emplace(container, domain == "any" ? "" : domain).second)

@@ -8,16 +8,15 @@
 #include <string_view>
 
 #include "abi/wire.h"
+#include "base/text.h"
 
 namespace firebreak::nri {
 namespace {
 
 using Domains = std::vector<const k8s::OfferedSeat*>;  ///< each by its first seat
 
-/// FNV-1a: the same wherever it is asked, which std::hash is not bound to be.
 std::uint64_t spread(std::string_view text) {
-  std::uint64_t hash = 14695981039346656037U;
-  for (const char letter : text) hash = (hash ^ static_cast<unsigned char>(letter)) * 1099511628211U;
+  const std::uint64_t hash = fnv1a(text);
   return hash ^ (hash >> 32);
 }
 

@@ -7,6 +7,8 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "base/text.h"
+
 namespace firebreak::park {
 namespace {
 
@@ -16,17 +18,10 @@ constexpr std::size_t longest_id = 128;
 constexpr std::size_t longest_text = 1024;
 constexpr std::size_t most_entries = 1000;
 
-/// A terminal does what control characters say.
-std::string printable(std::string text) {
-  if (text.size() > longest_text) text.resize(longest_text);
-  std::ranges::replace_if(
-      text, [](char c) { return c < ' ' || c > '~'; }, '?');
-  return text;
-}
-
 std::string text_at(const Json& object, const char* name) {
   const auto found = object.find(name);
-  return found != object.end() && found->is_string() ? printable(found->get<std::string>()) : std::string();
+  return found != object.end() && found->is_string() ? printable(found->get<std::string>(), longest_text)
+                                                     : std::string();
 }
 
 template <class Number>

@@ -3,13 +3,11 @@
 
 #include <fmt/format.h>
 
+#include "base/text.h"
+
 namespace firebreak::workloads {
 
-std::uint64_t digest(std::string_view bytes) {
-  std::uint64_t hash = 0xcbf29ce484222325u;
-  for (const char byte : bytes) hash = (hash ^ static_cast<unsigned char>(byte)) * 0x100000001b3u;
-  return hash;
-}
+std::uint64_t digest(std::string_view bytes) { return fnv1a(bytes); }
 
 std::string hexadecimal(std::uint64_t value) { return fmt::format("{:016x}", value); }
 
