@@ -70,8 +70,7 @@ Result<CdiOptions> ask(const Options& options) {
   if (!group) return propagate(group);
   if (!options.without_group) spec.group = *group;
   spec.domains = seats::domains_in(*status);
-  if (options.without_guard) return spec;
-  const auto library = seats::find_guard_library();
+  const auto library = seats::choose_guard_library({}, options.without_guard);
   if (!library) return propagate(library);
   spec.common.guard_library = *library;
   return spec;

@@ -32,9 +32,7 @@ Result<OfferRules> rules_of(const PluginOptions& options) {
   rules.seats_of_domain = options.seats;
   rules.agent_patience = std::chrono::seconds(options.agent_patience_s);
   rules.shared_memory = options.shared_memory;
-  rules.guard_library = options.guard_library;
-  if (options.without_guard || !options.guard_library.empty()) return rules;
-  auto library = seats::find_guard_library();
+  auto library = seats::choose_guard_library(options.guard_library, options.without_guard);
   if (!library) return propagate(library);
   rules.guard_library = std::move(*library);
   return rules;

@@ -53,7 +53,8 @@ Status check_domain_name(std::string_view domain) {
   return fail(ErrorCode::InvalidArgument, fmt::format("no device can have the name '{}'", domain));
 }
 
-Result<std::string> find_guard_library() {
+Result<std::string> choose_guard_library(const std::string& given, bool without_guard) {
+  if (without_guard || !given.empty()) return given;
   const auto program = os::executable_path();
   if (!program) return propagate(program);
   std::error_code missing;

@@ -62,7 +62,8 @@ std::string seat_name(std::string_view domain, std::uint32_t number);
 /// InvalidArgument: runtimes take no such name for a device.
 Status check_domain_name(std::string_view domain);
 
-/// Where the guard's library is that was installed with the running program. NotFound: none was.
-Result<std::string> find_guard_library();
+/// The guard that containers load: that one; where none is given, the one that was installed with the running
+/// program. Empty: they load none. NotFound: none was installed.
+Result<std::string> choose_guard_library(const std::string& given, bool without_guard);
 
 }  // namespace firebreak::seats
