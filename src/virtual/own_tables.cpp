@@ -4,6 +4,7 @@
 /// what the program knows by another handle than the instance that works.
 #include "abi/cuda_tables.h"
 
+#include <array>
 #include <string>
 #include <vector>
 
@@ -12,7 +13,6 @@
 namespace firebreak::virtual_driver::own {
 namespace {
 
-using abi::CudaEachFunction;
 using Words = std::vector<std::uintptr_t>;
 
 /// More than any table has: what says so is none.
@@ -30,6 +30,12 @@ std::span<const std::uintptr_t> table_of(const cuda::Backend& driver, const CUuu
 
 void take_one(void* all, CUfunction function) {
   static_cast<std::vector<CUfunction>*>(all)->push_back(function);
+}
+
+template <class Function>
+Function function_in(const cuda::Backend& driver, const CUuuid& id, std::size_t word) {
+  const auto table = table_of(driver, id, word);
+  return table.empty() ? nullptr : reinterpret_cast<Function>(table[word]);
 }
 
 /// The program's handle of a function of that module; in another instance the module is asked for it by its
@@ -56,9 +62,9 @@ int each_function(CUcontext context, CUmodule module, void (*take)(void*, CUfunc
   std::vector<CUfunction> functions;
   int answered = 0;
   process()->call([&](const Turn& turn) {
-    const auto table = table_of(turn.driver, abi::module_table_id, abi::module_table_each_function);
-    if (table.empty()) return CUDA_ERROR_NOT_FOUND;
-    const auto own = reinterpret_cast<CudaEachFunction>(table[abi::module_table_each_function]);
+    const auto own = function_in<abi::CudaEachFunction>(turn.driver, abi::module_table_id,
+                                                        abi::module_table_each_function);
+    if (own == nullptr) return CUDA_ERROR_NOT_FOUND;
     answered = own(turn.objects.translate(context, turn.slot), turn.objects.translate(module, turn.slot),
                    &take_one, &functions);
     for (CUfunction& function : functions) function = seen(turn, function, module);
@@ -74,20 +80,26 @@ int each_function(CUcontext context, CUmodule module, void (*take)(void*, CUfunc
 
 CUresult word_of_object(CUcontext context, void* object, std::uint64_t* word) {
   return process()->call([&](const Turn& turn) {
-    const auto table = table_of(turn.driver, abi::object_table_id, abi::object_table_word);
-    if (table.empty()) return CUDA_ERROR_NOT_FOUND;
-    const auto own = reinterpret_cast<abi::CudaWordOfObject>(table[abi::object_table_word]);
+    const auto own =
+        function_in<abi::CudaWordOfObject>(turn.driver, abi::object_table_id, abi::object_table_word);
+    if (own == nullptr) return CUDA_ERROR_NOT_FOUND;
     return own(turn.objects.translate(context, turn.slot), turn.objects.translate_any(object, turn.slot),
                word);
   });
 }
 
-/// What stands in the place of the driver's: a copy with a function of ours. Empty: the driver has none such.
-Words copy_of(const cuda::Backend& driver, const CUuuid& id, std::size_t word, std::uintptr_t ours) {
+/// One that stands in the place of the driver's.
+struct OurTable {
+  CUuuid id;
+  Words words;  ///< empty: the driver has none such
+};
+
+template <class Function>
+OurTable with_ours(const cuda::Backend& driver, const CUuuid& id, std::size_t word, Function* ours) {
   const auto given = table_of(driver, id, word);
-  Words copy(given.begin(), given.end());
-  if (!copy.empty()) copy[word] = ours;
-  return copy;
+  OurTable table{id, {given.begin(), given.end()}};
+  if (!table.words.empty()) table.words[word] = reinterpret_cast<std::uintptr_t>(ours);
+  return table;
 }
 
 }  // namespace
@@ -95,16 +107,16 @@ Words copy_of(const cuda::Backend& driver, const CUuuid& id, std::size_t word, s
 CUresult cuGetExportTable(const OwnCall& call, const void** table, const CUuuid* id) {
   const cuda::Backend& driver = call.all.own_driver();
   if (table == nullptr || id == nullptr) return driver.cuGetExportTable(table, id);
-  static const Words of_modules = copy_of(driver, abi::module_table_id, abi::module_table_each_function,
-                                          reinterpret_cast<std::uintptr_t>(&each_function));
-  static const Words of_objects = copy_of(driver, abi::object_table_id, abi::object_table_word,
-                                          reinterpret_cast<std::uintptr_t>(&word_of_object));
-  const Words* const ours = abi::is(*id, abi::module_table_id)   ? &of_modules
-                            : abi::is(*id, abi::object_table_id) ? &of_objects
-                                                                 : nullptr;
-  if (ours == nullptr || ours->empty()) return driver.cuGetExportTable(table, id);
-  *table = ours->data();
-  return CUDA_SUCCESS;
+  static const std::array ours = {
+      with_ours(driver, abi::module_table_id, abi::module_table_each_function, &each_function),
+      with_ours(driver, abi::object_table_id, abi::object_table_word, &word_of_object),
+  };
+  for (const OurTable& each : ours) {
+    if (!abi::is(*id, each.id) || each.words.empty()) continue;
+    *table = each.words.data();
+    return CUDA_SUCCESS;
+  }
+  return driver.cuGetExportTable(table, id);
 }
 
 }  // namespace firebreak::virtual_driver::own
