@@ -95,7 +95,7 @@ void Parking::begin() {
   may_start_ = at_.clock.now() + at_.options.first_parking_client;
   for (const std::string& domain : at_.domains.names()) {
     places_[domain];
-    tell_phase(domain);
+    callbacks_.on_phase(domain, is_to_fall(domain));
   }
   look_after_clients();
 }
