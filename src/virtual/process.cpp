@@ -454,23 +454,25 @@ VirtualProcess::Waited VirtualProcess::synchronize(const Instance& instance) {
 }
 
 /// Gives an instance everything that the program has.
-bool VirtualProcess::complete(const Instance& instance) {
+VirtualProcess::Completed VirtualProcess::complete(const Instance& instance) {
   instance.driver().cuCtxSetCurrent(instance.primary());
   CUresult memory = memory_.bring_to(instance, active());
   if (memory == CUDA_SUCCESS) memory = mappings_.bring_to(instance, active());
   graphs_.try_again(instance.slot());
   const auto failed = objects_.make_all(instance.driver(), instance.slot());
   forget_current(instance);
+  // It is the active one's to give. Where that has died it is not the spare that is wrong.
+  if (ends_instance(memory) && is_alive(instance)) return Completed::NotFromTheDead;
   if (memory != CUDA_SUCCESS)
     tell(abi::SpareState::Unprotected,
          "the spare does not get the program's memory: the driver says " + std::to_string(memory));
   if (failed && !program_ends_.load())
     tell(abi::SpareState::Unprotected, "the spare does not get the program's objects");
-  if (memory != CUDA_SUCCESS || failed) return false;
+  if (memory != CUDA_SUCCESS || failed) return Completed::No;
   read_code();
   if (!find_variables(instance) || !bring_taken(instance))
     stand_aside("its code has variables that are not found in the spare");
-  return aside_.load() == nullptr;
+  return aside_.load() == nullptr ? Completed::Yes : Completed::No;
 }
 
 /// On this thread nothing is current in that instance.
@@ -490,7 +492,10 @@ void VirtualProcess::note_part(abi::MovePart part) {
 bool VirtualProcess::is_ready_to_flip(Why why, const Instance& from) {
   const Instance& to = *spare_.load();
   if (!is_alive(to)) tell(abi::SpareState::Unprotected, "the spare's domain has died: another one is made");
-  if (page_->state.load() != abi::SpareState::Protected || !complete(to)) {
+  const bool is_protected = page_->state.load() == abi::SpareState::Protected;
+  const Completed completed = is_protected ? complete(to) : Completed::No;
+  if (completed == Completed::NotFromTheDead) tell_lost("memory that was too new for its spare");
+  if (completed != Completed::Yes) {
     drop_spare();
     return false;
   }
@@ -511,9 +516,14 @@ bool VirtualProcess::is_ready_to_flip(Why why, const Instance& from) {
     return false;
   }
   if (!is_work_under_way() && !has_variables() && write_taken(to)) return true;
-  tell(abi::SpareState::Lost, is_work_under_way() ? "its domain died with work of this process under way"
-                                                  : "its domain died with variables of its code");
+  tell_lost("variables of its code");
   return false;
+}
+
+/// With what its domain died, where no work was under way.
+void VirtualProcess::tell_lost(const std::string& with) {
+  tell(abi::SpareState::Lost,
+       "its domain died with " + (is_work_under_way() ? "work of this process under way" : with));
 }
 
 bool VirtualProcess::flip(Why why, std::uint32_t from) {
@@ -680,7 +690,10 @@ void VirtualProcess::make_spare() {
   leave_captures_alone(*instance);
   receiver_.store(instance, std::memory_order_seq_cst);
   prepare_variables();
-  if (!complete(*instance)) {
+  const Completed completed = complete(*instance);
+  if (completed == Completed::NotFromTheDead)
+    tell(abi::SpareState::Unprotected, "its domain has died, and its spare was not there yet");
+  if (completed != Completed::Yes) {
     receiver_.store(nullptr);
     left_.push_back(instance);
     are_left_in_use_ = true;
@@ -727,7 +740,8 @@ void VirtualProcess::check_spare() {
   prepare_variables();
   if (rule == abi::DomainRule::Closed || !is_alive(*instance))
     tell(abi::SpareState::Unprotected, "the spare's domain has died: another one is made");
-  if (page_->state.load() != abi::SpareState::Protected || !complete(*instance)) drop_spare();
+  // Of a program whose domain has just died the spare is the way out: its next call decides.
+  if (page_->state.load() != abi::SpareState::Protected || complete(*instance) == Completed::No) drop_spare();
 }
 
 /// For as long as work is waited for. Its end wakes the keeper.

@@ -240,7 +240,9 @@ class VirtualProcess {
   static void end_all(const std::vector<std::pair<Work*, std::uint64_t>>& queued);
   enum class Waited { AllDone, TooLong, Failed };
   Waited synchronize(const Instance& instance);
-  bool complete(const Instance& instance);
+  enum class Completed : std::uint8_t { Yes, No, NotFromTheDead };
+  Completed complete(const Instance& instance);
+  void tell_lost(const std::string& with);
   void read_code();
   void check_taken();
   bool bring_taken(const Instance& instance);

@@ -218,7 +218,7 @@ TEST_P(SpareWithCode, WhoseDomainDiesWithVariablesGetsTheError) {
   EXPECT_EQ(program->tell("digest"), CUDA_ERROR_MISALIGNED_ADDRESS);
   // Memory that was made just before, and has not been exported yet, is reason enough.
   EXPECT_THAT(page.reason(), testing::AnyOf("its domain died with variables of its code",
-                                            "the spare does not get the program's memory"));
+                                            "its domain died with memory that was too new for its spare"));
 }
 
 // As the CUDA runtime does for cudaMemcpyToSymbol().
