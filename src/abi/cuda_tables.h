@@ -36,14 +36,20 @@ using CudaEachFunction = int (*)(CUcontext context, CUmodule module,
                                  void (*take)(void* data, CUfunction function), void* data);
 inline constexpr std::size_t module_table_each_function = 7;
 
-/// Its first word is its size in bytes, 0x2e8 in that driver. cuBLAS 13 asks for it (H100, llama.cpp's
-/// cublasGemmEx).
-inline constexpr CUuuid object_table_id = id_of("21318c60-9714-3248-8ca6-41ff7324c8f2");
+/// Its first word is its size in bytes, 0x2e8 in that driver. cuBLAS 13 asks for it in cublasGemmEx, to tell
+/// streams apart (H100, llama.cpp).
+inline constexpr CUuuid stream_table_id = id_of("21318c60-9714-3248-8ca6-41ff7324c8f2");
 
-/// A word of what the driver has of an object, which it takes for an address of its own without a look. Which
-/// kind of object cuBLAS means is not known; of a function the word is 0.
-using CudaWordOfObject = CUresult (*)(CUcontext context, void* object, std::uint64_t* word);
-inline constexpr std::size_t object_table_word = 39;
+/// What the driver has of a stream, an object of its own. It takes the stream for an address of its own
+/// without a look: of a stream of another driver, or of one that is gone, it answers whatever lies there. The
+/// context counts for the default streams alone, which are the thread's where `of_thread` is not 0.
+using CudaStreamObject = CUresult (*)(CUcontext context, CUstream stream, void** object, int of_thread);
+inline constexpr std::size_t stream_table_object = 51;
+
+/// A word of such an object, which it takes for an address of its own without a look, too. The context does
+/// not count.
+using CudaStreamWord = CUresult (*)(CUcontext context, void* object, std::uint64_t* word);
+inline constexpr std::size_t stream_table_word = 39;
 
 inline bool is(const CUuuid& id, const CUuuid& other) {
   return std::memcmp(id.bytes, other.bytes, sizeof id.bytes) == 0;

@@ -91,16 +91,6 @@ void Objects::give_place(Object& object) {
     places_[static_cast<std::size_t>(object.family)].push_back(&object);
 }
 
-void* Objects::translate_any(void* seen, Slot slot) {
-  const std::uintptr_t number = number_of(seen);
-  if (is_special(number)) return seen;
-  for (std::size_t family = 0; family < families; ++family) {
-    if (const Object* const object = find(static_cast<Family>(family), number))
-      return reinterpret_cast<void*>(object->in[slot].load(std::memory_order_acquire));
-  }
-  return seen;
-}
-
 Object* Objects::find_own(Family family, std::uintptr_t own, Slot slot) {
   const std::shared_lock lock(mutex_);
   const auto found = by_own_[slot].find({family, own});

@@ -202,9 +202,6 @@ class Objects {
     return object == nullptr ? seen : (Handle)object->in[slot].load(std::memory_order_acquire);  // NOLINT
   }
 
-  /// The same of a handle of which nobody says what it means: the first family that has it.
-  void* translate_any(void* seen, Slot slot);
-
   /// Makes everything that is not there yet in that instance, in the order in which the program made it, and
   /// graphs last: they change later, and are of what was there then. What failed first: the result and what
   /// it was.

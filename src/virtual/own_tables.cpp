@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /// Functions that the driver gives out in tables, and not by their names (abi/cuda_tables.h). They are the
-/// anchor's: what they answer means the process, or memory that is looked into. But two of them are given
-/// what the program knows by another handle than the instance that works.
+/// anchor's: what they answer means the process, or memory that is looked into. But three of them are given
+/// what the program knows by another handle than the instance that works, or come from that.
 #include "abi/cuda_tables.h"
 
+#include <algorithm>
 #include <array>
 #include <string>
 #include <vector>
@@ -78,13 +79,45 @@ int each_function(CUcontext context, CUmodule module, void (*take)(void*, CUfunc
   return answered;
 }
 
-CUresult word_of_object(CUcontext context, void* object, std::uint64_t* word) {
+/// A stream whose object the program has asked for.
+struct AskedStream {
+  const void* object = nullptr;  ///< the answer
+  CUcontext context = nullptr;
+  CUstream stream = nullptr;
+  int of_thread = 0;
+};
+
+/// The last one of this thread. cuBLAS asks for a word of the object next; there may be a move between the
+/// two.
+thread_local AskedStream asked;
+
+CUresult object_in(const Turn& turn, const AskedStream& of, void** object) {
+  const auto own =
+      function_in<abi::CudaStreamObject>(turn.driver, abi::stream_table_id, abi::stream_table_object);
+  if (own == nullptr) return CUDA_ERROR_NOT_FOUND;
+  return own(turn.objects.translate(of.context, turn.slot), turn.objects.translate(of.stream, turn.slot),
+             object, of.of_thread);
+}
+
+CUresult stream_object(CUcontext context, CUstream stream, void** object, int of_thread) {
+  AskedStream of{nullptr, context, stream, of_thread};
+  const CUresult result = process()->call([&](const Turn& turn) { return object_in(turn, of, object); });
+  if (result != CUDA_SUCCESS || object == nullptr) return result;
+  of.object = *object;
+  asked = of;
+  return result;
+}
+
+CUresult stream_word(CUcontext context, void* object, std::uint64_t* word) {
   return process()->call([&](const Turn& turn) {
     const auto own =
-        function_in<abi::CudaWordOfObject>(turn.driver, abi::object_table_id, abi::object_table_word);
+        function_in<abi::CudaStreamWord>(turn.driver, abi::stream_table_id, abi::stream_table_word);
     if (own == nullptr) return CUDA_ERROR_NOT_FOUND;
-    return own(turn.objects.translate(context, turn.slot), turn.objects.translate_any(object, turn.slot),
-               word);
+    void* here = object;
+    if (object != nullptr && object == asked.object) {
+      if (const CUresult gone = object_in(turn, asked, &here); gone != CUDA_SUCCESS) return gone;
+    }
+    return own(turn.objects.translate(context, turn.slot), here, word);
   });
 }
 
@@ -94,11 +127,21 @@ struct OurTable {
   Words words;  ///< empty: the driver has none such
 };
 
+struct OurWord {
+  std::size_t word;
+  std::uintptr_t function;
+};
+
 template <class Function>
-OurTable with_ours(const cuda::Backend& driver, const CUuuid& id, std::size_t word, Function* ours) {
-  const auto given = table_of(driver, id, word);
+OurWord at(std::size_t word, Function* ours) {
+  return {word, reinterpret_cast<std::uintptr_t>(ours)};
+}
+
+OurTable with_ours(const cuda::Backend& driver, const CUuuid& id, const std::vector<OurWord>& ours) {
+  const auto given = table_of(driver, id, std::ranges::max(ours, {}, &OurWord::word).word);
   OurTable table{id, {given.begin(), given.end()}};
-  if (!table.words.empty()) table.words[word] = reinterpret_cast<std::uintptr_t>(ours);
+  if (table.words.empty()) return table;
+  for (const OurWord& each : ours) table.words[each.word] = each.function;
   return table;
 }
 
@@ -108,8 +151,9 @@ CUresult cuGetExportTable(const OwnCall& call, const void** table, const CUuuid*
   const cuda::Backend& driver = call.all.own_driver();
   if (table == nullptr || id == nullptr) return driver.cuGetExportTable(table, id);
   static const std::array ours = {
-      with_ours(driver, abi::module_table_id, abi::module_table_each_function, &each_function),
-      with_ours(driver, abi::object_table_id, abi::object_table_word, &word_of_object),
+      with_ours(driver, abi::module_table_id, {at(abi::module_table_each_function, &each_function)}),
+      with_ours(driver, abi::stream_table_id,
+                {at(abi::stream_table_object, &stream_object), at(abi::stream_table_word, &stream_word)}),
   };
   for (const OurTable& each : ours) {
     if (!abi::is(*id, each.id) || each.words.empty()) continue;

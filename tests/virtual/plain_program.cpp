@@ -204,6 +204,7 @@ class Program {
     if (verb == "load_more") return {load_more()};
     if (verb == "use_more") return {use_more()};
     if (verb == "use_table") return {use_table()};
+    if (verb == "ask_of_streams") return {ask_of_streams()};
     if (verb == "prepare_launches") return {prepare_launches(words)};
     if (verb == "take_steps") return {take_steps()};
     if (verb == "steps_on_host") return read_word(steps_);
@@ -503,18 +504,31 @@ class Program {
       static_cast<std::vector<CUfunction>*>(kept)->push_back(function);
     };
     if (each(context_, module_, take, &all) != 1) return CUDA_ERROR_INVALID_HANDLE;
-    if (get<PFN_cuGetExportTable>("cuGetExportTable")(&table, &abi::object_table_id) != CUDA_SUCCESS)
-      return CUDA_ERROR_NOT_FOUND;
-    const auto word_of = reinterpret_cast<abi::CudaWordOfObject>(
-        static_cast<const std::uintptr_t*>(table)[abi::object_table_word]);
     for (const CUfunction function : all) {
-      std::uint64_t word = 1;
-      if (word_of(context_, function, &word) != CUDA_SUCCESS || word != 0) return CUDA_ERROR_INVALID_HANDLE;
       const char* name = nullptr;
       if (get<PFN_cuFuncGetName>("cuFuncGetName")(&name, function) == CUDA_SUCCESS)
         in_table_[name] = function;
     }
     return CUDA_SUCCESS;
+  }
+
+  /// What cuBLAS asks for (abi/cuda_tables.h), of two streams. The first question is of what was answered at
+  /// the step before: as if there had been a move between the two.
+  CUresult ask_of_streams() {
+    const void* found = nullptr;
+    if (get<PFN_cuGetExportTable>("cuGetExportTable")(&found, &abi::stream_table_id) != CUDA_SUCCESS)
+      return CUDA_ERROR_NOT_FOUND;
+    const auto* const table = static_cast<const std::uintptr_t*>(found);
+    const auto object_of = reinterpret_cast<abi::CudaStreamObject>(table[abi::stream_table_object]);
+    const auto word_of = reinterpret_cast<abi::CudaStreamWord>(table[abi::stream_table_word]);
+    std::array<std::uint64_t, 2> words{};
+    CUresult result = of_stream_ == nullptr ? CUDA_SUCCESS : word_of(context_, of_stream_, words.data());
+    for (const CUstream stream : {CUstream{nullptr}, stream_}) {
+      if (result == CUDA_SUCCESS) result = object_of(context_, stream, &of_stream_, 0);
+      if (result == CUDA_SUCCESS)
+        result = word_of(context_, of_stream_, &words.at(stream == stream_ ? 1 : 0));
+    }
+    return result == CUDA_SUCCESS && words[0] == words[1] ? CUDA_ERROR_INVALID_VALUE : result;
   }
 
   /// Libraries end what they have on the GPU in destructors of theirs, which run after those of the thread's
@@ -770,6 +784,7 @@ class Program {
   CUmodule more_code_ = nullptr;
   CUlibrary library_of_code_ = nullptr;
   std::map<std::string, CUfunction> in_table_;
+  void* of_stream_ = nullptr;  ///< what the driver has of stream_
   CUstream stream_ = nullptr;
   CUevent event_ = nullptr;
   CUdeviceptr words_ = 0;

@@ -406,6 +406,19 @@ TEST_F(Spare, KernelsThatAreFoundInATableOfTheDriversAreItsKernels) {
   }
 }
 
+// As cuBLAS does. It ended llama.cpp's server after a move (H100).
+TEST_F(Spare, StreamsAreToldApartByATableOfTheDriversAfterAMoveToo) {
+  const auto program = start_with_spare();
+  Page page(program->pid());
+  for (std::uint32_t moves = 1; moves <= 4; ++moves) {
+    EXPECT_EQ(program->tell("ask_of_streams"), CUDA_SUCCESS) << moves;
+    ASSERT_TRUE(page.is(SpareState::Protected)) << page.reason();
+    page.ask_to_leave();
+    EXPECT_EQ(page->flips.load(), moves);
+    EXPECT_EQ(program->tell("ask_of_streams"), CUDA_SUCCESS) << moves;
+  }
+}
+
 TEST_F(Spare, AForkedChildHasNoneAndDoesNotHang) {
   const auto program = start_with_spare();
   Page page(program->pid());

@@ -106,19 +106,35 @@ struct ModuleTable {
   firebreak::abi::CudaEachFunction each = &each_function;
 };
 
-/// The real one reads what lies at the object's address, whoever's it is.
-CUresult word_of_object(CUcontext, void* object, std::uint64_t* word) {
-  return with_function(static_cast<CUfunction>(object), [&](Function&) {
-    if (word == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    *word = 0;
+/// The real one does not look whether there is such a stream.
+CUresult stream_object(CUcontext, CUstream stream, void** object, int) {
+  return with_stream(stream, [&](Process&, Context&, const std::shared_ptr<Stream>& target) {
+    if (object == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    *object = target.get();
     return CUDA_SUCCESS;
   });
 }
 
-struct ObjectTable {
-  std::uintptr_t size_bytes = sizeof(ObjectTable);
-  std::array<std::uintptr_t, firebreak::abi::object_table_word - 1> before{};
-  firebreak::abi::CudaWordOfObject word = &word_of_object;
+/// The real one reads what lies at the object's address, whoever's it is.
+CUresult stream_word(CUcontext, void* object, std::uint64_t* word) {
+  return with_live_process([&](Process& process) {
+    if (word == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    const auto contexts = process.contexts().all();
+    const bool is_there =
+        std::ranges::any_of(contexts, [object](const auto& each) { return each->has_stream_at(object); });
+    if (!is_there) return CUDA_ERROR_INVALID_HANDLE;
+    *word = reinterpret_cast<std::uintptr_t>(object);
+    return CUDA_SUCCESS;
+  });
+}
+
+struct StreamTable {
+  std::uintptr_t size_bytes = sizeof(StreamTable);
+  std::array<std::uintptr_t, firebreak::abi::stream_table_word - 1> before{};
+  firebreak::abi::CudaStreamWord word = &stream_word;
+  std::array<std::uintptr_t, firebreak::abi::stream_table_object - firebreak::abi::stream_table_word - 1>
+      between{};
+  firebreak::abi::CudaStreamObject object = &stream_object;
 };
 
 }  // namespace
@@ -214,13 +230,13 @@ CUresult cuFuncGetModule(CUmodule* module, CUfunction function) {
   });
 }
 
-/// The tables with one of their functions each (abi/cuda_tables.h).
+/// The tables, with the functions that abi/cuda_tables.h names alone.
 CUresult cuGetExportTable(const void** table, const CUuuid* id) {
   static const ModuleTable of_modules;
-  static const ObjectTable of_objects;
+  static const StreamTable of_streams;
   const void* found = nullptr;
   if (id != nullptr && firebreak::abi::is(*id, firebreak::abi::module_table_id)) found = &of_modules;
-  if (id != nullptr && firebreak::abi::is(*id, firebreak::abi::object_table_id)) found = &of_objects;
+  if (id != nullptr && firebreak::abi::is(*id, firebreak::abi::stream_table_id)) found = &of_streams;
   if (table != nullptr) *table = found;
   return found != nullptr ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "softgpu/driver/context.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "base/units.h"
@@ -84,6 +85,12 @@ bool Context::destroy_stream(CUstream handle) {
   std::erase_if(ending_streams_, [](const auto& each) { return !has_work(*each); });
   if (has_work(*stream)) ending_streams_.push_back(stream);
   return true;
+}
+
+bool Context::has_stream_at(const void* address) const {
+  const std::lock_guard lock(mutex_);
+  const auto streams = all_streams();
+  return std::ranges::any_of(streams, [address](const auto& each) { return each.get() == address; });
 }
 
 std::vector<std::shared_ptr<Stream>> Context::all_streams() const {

@@ -57,6 +57,8 @@ class Context {
   CUstream create_stream(const StreamOptions& options);
   /// The stream behind a handle, also behind the two default streams' handles; null when there is none.
   std::shared_ptr<Stream> find_stream(CUstream handle);
+  /// Whether there is a stream at that address.
+  bool has_stream_at(const void* address) const;
   /// Closes it; what was submitted still runs. False when there is none.
   bool destroy_stream(CUstream handle);
 
