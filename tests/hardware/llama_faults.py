@@ -7,7 +7,7 @@ turns. Before both: whether its answers are the same with several clients at a t
 machine with a GPU, root and MPS.
 
     tests/hardware/llama_faults.py BIN RESULT.json --libraries FOLDER [--faults N] [--kinds KIND,...] [--rounds N]
-                                   [--without PART,...] [--parts answers,faults,bench] [--limit-s S]
+                                   [--without PART,...] [--parts answers,faults,bench] [--servers N] [--limit-s S]
 
 BIN: the folder with the programs. FOLDER: llama.cpp's libraries (llama_server.py says which). --without: parts that the
 server is not to have. FIREBREAK_GPU=soft: without a GPU, llama.cpp on the CPU, and a checker leaves its domain in its
@@ -205,8 +205,24 @@ def of_tenants(status, names):
 
 
 def play_faults(stage, server, expected, arguments, seen):
+    """One server after the other, where one was lost."""
+    seen["servers"], faults = [], 0
+    while len(seen["servers"]) < arguments.servers and faults < arguments.faults and stage.left_s() > 40:
+        one, stage.tenants = {}, {}
+        seen["servers"].append(one)
+        one["good"] = play_server(stage, server, expected, arguments, faults, one)
+        faults += len(one.get("rows", []))
+        stage.wait(lambda status: all(each["parking"]["state"] == "ready" for each in status["domains"]), 30)
+    rows = [row for one in seen["servers"] for row in one.get("rows", []) if "raised_ns" in row]
+    seen["faults"], seen["left"] = len(rows), sum(1 for row in rows if row["left"] == 1)
+    seen["ended"] = [one.get("server_exit") for one in seen["servers"] if one.get("server_exit") is not None]
+    return all(one["good"] for one in seen["servers"]) and faults > 0
+
+
+def play_server(stage, server, expected, arguments, before, seen):
     options = ["--without", arguments.without] if arguments.without else []
-    process = stage.run("llama", server + ["--serve", "0", "--slots", str(CLIENTS)], *options)
+    name = f"llama{before}"
+    process = stage.run(name, server + ["--serve", "0", "--slots", str(CLIENTS)], *options)
     seen["server"] = ready_line(process, min(60, stage.left_s()))
     if not seen["server"]:
         end(process, 3)
@@ -214,7 +230,7 @@ def play_faults(stage, server, expected, arguments, seen):
     if SOFT:
         seen["checker"] = stage.start("small")
     else:
-        stage.tenants["llama"] = process
+        stage.tenants[name] = process
     seen["ready"] = stage.wait(stage.is_ready, min(40, stage.left_s())) is not None
     seen["at_the_start"] = of_tenants(stage.status(), stage.tenants)
     stop, kinds = threading.Event(), arguments.kinds.split(",")
@@ -225,8 +241,13 @@ def play_faults(stage, server, expected, arguments, seen):
         for client in clients:
             client.start()
         time.sleep(arguments.before_s)
-        while seen["ready"] and len(faults) < arguments.faults and stage.left_s() > reserved_s + 12:
-            faults.append(raise_fault(stage, len(faults), kinds[len(faults) % len(kinds)]))
+        while seen["ready"] and before + len(faults) < arguments.faults and stage.left_s() > reserved_s + 12:
+            number = before + len(faults)
+            faults.append(raise_fault(stage, number, kinds[number % len(kinds)]))
+            had = sum(each.requests for each in clients)
+            time.sleep(arguments.between_s)
+            faults[-1]["requests_after"] = sum(each.requests for each in clients) - had
+            faults[-1]["errors_by_then"] = sum(len(each.errors) for each in clients)
             print(json.dumps({key: value for key, value in faults[-1].items() if key not in ("status", "held")}),
                   flush=True)
             if not faults[-1]["ready"] or process.poll() is not None:
@@ -409,6 +430,8 @@ def main():
     parser.add_argument("--kinds", default=KINDS)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=1 if SOFT else 4, help="of each measurement")
+    parser.add_argument("--servers", type=int, default=1, help="so many at most, one after the other where one is lost")
+    parser.add_argument("--between-s", type=float, default=2, help="with clients, after each fault")
     parser.add_argument("--before-s", type=float, default=4, help="with clients, before the first fault")
     parser.add_argument("--without", default="", help="parts that the server is not to have: guard, for one")
     parser.add_argument("--parts", default=",".join(PARTS))
