@@ -40,6 +40,10 @@ inline constexpr std::size_t module_table_each_function = 7;
 /// streams apart (H100, llama.cpp).
 inline constexpr CUuuid stream_table_id = id_of("21318c60-9714-3248-8ca6-41ff7324c8f2");
 
+/// A number of that context, which it takes for an address of its own without a look.
+using CudaContextNumber = CUresult (*)(CUcontext context, std::uint64_t* number);
+inline constexpr std::size_t stream_table_context = 4;
+
 /// What the driver has of a stream, an object of its own. It takes the stream for an address of its own
 /// without a look: of a stream of another driver, or of one that is gone, it answers whatever lies there. The
 /// context counts for the default streams alone, which are the thread's where `of_thread` is not 0.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// Functions that the driver gives out in tables, and not by their names (abi/cuda_tables.h). They are the
-/// anchor's: what they answer means the process, or memory that is looked into. But three of them are given
+/// anchor's: what they answer means the process, or memory that is looked into. But some of them are given
 /// what the program knows by another handle than the instance that works, or come from that.
 #include "abi/cuda_tables.h"
 
@@ -79,6 +79,14 @@ int each_function(CUcontext context, CUmodule module, void (*take)(void*, CUfunc
   return answered;
 }
 
+CUresult context_number(CUcontext context, std::uint64_t* number) {
+  return process()->call([&](const Turn& turn) {
+    const auto own =
+        function_in<abi::CudaContextNumber>(turn.driver, abi::stream_table_id, abi::stream_table_context);
+    return own == nullptr ? CUDA_ERROR_NOT_FOUND : own(turn.objects.translate(context, turn.slot), number);
+  });
+}
+
 /// A stream whose object the program has asked for.
 struct AskedStream {
   const void* object = nullptr;  ///< the answer
@@ -153,7 +161,8 @@ CUresult cuGetExportTable(const OwnCall& call, const void** table, const CUuuid*
   static const std::array ours = {
       with_ours(driver, abi::module_table_id, {at(abi::module_table_each_function, &each_function)}),
       with_ours(driver, abi::stream_table_id,
-                {at(abi::stream_table_object, &stream_object), at(abi::stream_table_word, &stream_word)}),
+                {at(abi::stream_table_context, &context_number), at(abi::stream_table_object, &stream_object),
+                 at(abi::stream_table_word, &stream_word)}),
   };
   for (const OurTable& each : ours) {
     if (!abi::is(*id, each.id) || each.words.empty()) continue;

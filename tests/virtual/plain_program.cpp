@@ -512,8 +512,8 @@ class Program {
     return CUDA_SUCCESS;
   }
 
-  /// What cuBLAS asks for (abi/cuda_tables.h), of two streams. The first question is of what was answered at
-  /// the step before: as if there had been a move between the two.
+  /// What cuBLAS and cuBLASLt ask for (abi/cuda_tables.h), of the context and of two streams. The first
+  /// question is of what was answered at the step before: as if there had been a move between the two.
   CUresult ask_of_streams() {
     const void* found = nullptr;
     if (get<PFN_cuGetExportTable>("cuGetExportTable")(&found, &abi::stream_table_id) != CUDA_SUCCESS)
@@ -521,6 +521,9 @@ class Program {
     const auto* const table = static_cast<const std::uintptr_t*>(found);
     const auto object_of = reinterpret_cast<abi::CudaStreamObject>(table[abi::stream_table_object]);
     const auto word_of = reinterpret_cast<abi::CudaStreamWord>(table[abi::stream_table_word]);
+    const auto number_of = reinterpret_cast<abi::CudaContextNumber>(table[abi::stream_table_context]);
+    std::uint64_t number = 0;
+    if (const CUresult none = number_of(context_, &number); none != CUDA_SUCCESS) return none;
     std::array<std::uint64_t, 2> words{};
     CUresult result = of_stream_ == nullptr ? CUDA_SUCCESS : word_of(context_, of_stream_, words.data());
     for (const CUstream stream : {CUstream{nullptr}, stream_}) {

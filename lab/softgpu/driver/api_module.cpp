@@ -106,6 +106,14 @@ struct ModuleTable {
   firebreak::abi::CudaEachFunction each = &each_function;
 };
 
+/// The real one does not look whether there is such a context.
+CUresult context_number(CUcontext context, std::uint64_t* number) {
+  unsigned long long id = 0;
+  const CUresult result = cuCtxGetId(context, &id);
+  if (result == CUDA_SUCCESS && number != nullptr) *number = id;
+  return result;
+}
+
 /// The real one does not look whether there is such a stream.
 CUresult stream_object(CUcontext, CUstream stream, void** object, int) {
   return with_stream(stream, [&](Process&, Context&, const std::shared_ptr<Stream>& target) {
@@ -130,7 +138,10 @@ CUresult stream_word(CUcontext, void* object, std::uint64_t* word) {
 
 struct StreamTable {
   std::uintptr_t size_bytes = sizeof(StreamTable);
-  std::array<std::uintptr_t, firebreak::abi::stream_table_word - 1> before{};
+  std::array<std::uintptr_t, firebreak::abi::stream_table_context - 1> before{};
+  firebreak::abi::CudaContextNumber context = &context_number;
+  std::array<std::uintptr_t, firebreak::abi::stream_table_word - firebreak::abi::stream_table_context - 1>
+      between_these{};
   firebreak::abi::CudaStreamWord word = &stream_word;
   std::array<std::uintptr_t, firebreak::abi::stream_table_object - firebreak::abi::stream_table_word - 1>
       between{};
