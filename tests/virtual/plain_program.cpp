@@ -270,9 +270,9 @@ class Program {
 
   /// One of its own, besides, which is not used.
   CUresult create_context() {
-    CUcontext made = nullptr;
-    const CUresult result = get<PFN_cuCtxCreate_v2>("cuCtxCreate_v2")(&made, 0, 0);
-    return result == CUDA_SUCCESS ? get<PFN_cuCtxPopCurrent_v2>("cuCtxPopCurrent_v2")(&made) : result;
+    const CUresult result = get<PFN_cuCtxCreate_v2>("cuCtxCreate_v2")(&made_context_, 0, 0);
+    return result == CUDA_SUCCESS ? get<PFN_cuCtxPopCurrent_v2>("cuCtxPopCurrent_v2")(&made_context_)
+                                  : result;
   }
 
   /// And begins anew: `value` is a word that it has stored then.
@@ -512,7 +512,8 @@ class Program {
     return CUDA_SUCCESS;
   }
 
-  /// What cuBLAS and cuBLASLt ask for (abi/cuda_tables.h), of the context and of two streams. The first
+  /// What cuBLAS and cuBLASLt ask for (abi/cuda_tables.h), of a context that it has created and of two
+  /// streams. The first
   /// question is of what was answered at the step before: as if there had been a move between the two.
   CUresult ask_of_streams() {
     const void* found = nullptr;
@@ -523,7 +524,7 @@ class Program {
     const auto word_of = reinterpret_cast<abi::CudaStreamWord>(table[abi::stream_table_word]);
     const auto number_of = reinterpret_cast<abi::CudaContextNumber>(table[abi::stream_table_context]);
     std::uint64_t number = 0;
-    if (const CUresult none = number_of(context_, &number); none != CUDA_SUCCESS) return none;
+    if (const CUresult none = number_of(made_context_, &number); none != CUDA_SUCCESS) return none;
     std::array<std::uint64_t, 2> words{};
     CUresult result = of_stream_ == nullptr ? CUDA_SUCCESS : word_of(context_, of_stream_, words.data());
     for (const CUstream stream : {CUstream{nullptr}, stream_}) {
@@ -787,6 +788,7 @@ class Program {
   CUmodule more_code_ = nullptr;
   CUlibrary library_of_code_ = nullptr;
   std::map<std::string, CUfunction> in_table_;
+  CUcontext made_context_ = nullptr;
   void* of_stream_ = nullptr;  ///< what the driver has of stream_
   CUstream stream_ = nullptr;
   CUevent event_ = nullptr;

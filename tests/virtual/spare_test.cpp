@@ -409,6 +409,7 @@ TEST_F(Spare, KernelsThatAreFoundInATableOfTheDriversAreItsKernels) {
 // As cuBLAS does. It ended llama.cpp's server after a move (H100).
 TEST_F(Spare, StreamsAreToldApartByATableOfTheDriversAfterAMoveToo) {
   const auto program = start_with_spare();
+  EXPECT_EQ(program->tell("create_context"), CUDA_SUCCESS);
   Page page(program->pid());
   for (std::uint32_t moves = 1; moves <= 4; ++moves) {
     EXPECT_EQ(program->tell("ask_of_streams"), CUDA_SUCCESS) << moves;
