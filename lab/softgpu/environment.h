@@ -28,6 +28,8 @@ inline constexpr const char* dumps_after_traps = "FIREBREAK_SOFTGPU_DUMPS_AFTER_
 /// 1: plays a kernel whose UVM serves the GPU in a managed range only where the CPU might write as well, as
 /// UVM's source allows where the kernel knows device-private memory. Guard ranges is of no use there.
 inline constexpr const char* uvm_asks_cpu = "FIREBREAK_SOFTGPU_UVM_ASKS_CPU";
+/// 1: plays a driver of which a process can have one instance alone, whatever is done for a second one.
+inline constexpr const char* one_instance = "FIREBREAK_SOFTGPU_ONE_INSTANCE";
 /// NVIDIA's own: where the MPS control daemon listens; default /tmp/nvidia-mps.
 inline constexpr const char* mps_pipe_directory = "CUDA_MPS_PIPE_DIRECTORY";
 /// NVIDIA's own: where the MPS daemon writes control.log and server.log; default /var/log/nvidia-mps.

@@ -38,8 +38,21 @@ namespace firebreak::agent {
 namespace {
 
 /// Before there are domains that a guard is of use to.
-std::string test_guard(const platform::Platform& platform) {
-  return describe(guard::known_or_new_probe_result(*platform.kernel, platform::guard_probe(platform)));
+guard::ProbeResult try_it(const platform::Platform& platform, guard::Probed what,
+                          const std::string& command) {
+  return guard::known_or_new_probe_result(*platform.kernel, what, platform::probe(platform, command));
+}
+
+/// What was found out, in words; empty: there are none, since nobody asks for them. Where they do not work
+/// there are none either.
+std::string try_spares(const platform::Platform& platform, CommandLine& options) {
+  if (!options.spares) return {};
+  const guard::ProbeResult result = try_it(platform, guard::Probed::Spares, "spare-probe");
+  if (result.answer == guard::ProbeResult::Answer::Fails) {
+    spdlog::warn("no program gets a spare driver instance: {}", describe(result));
+    options.spares = false;
+  }
+  return describe(result);
 }
 
 Milliseconds milliseconds(double seconds) {
@@ -194,7 +207,7 @@ Result<AgentOptions> options_of_agent(const CommandLine& options, const Sockets&
   made.observers_socket_path = sockets.observers;
   made.observer_group = sockets.observer_group;
   made.version = platform::version();
-  made.guard_test = test_guard(platform);
+  made.guard_test = describe(try_it(platform, guard::Probed::GuardRanges, "guard-probe"));
   made.tenant_environment = platform.environment;
   made.strays = abi::stray_policy_from(options.strays).value_or(made.strays);
   made.stray_blocks_max = options.stray_blocks;
@@ -226,7 +239,7 @@ Result<os::FileLock> take_directory(const std::string& directory) {
   return lock;
 }
 
-Result<int> serve(const CommandLine& options) {
+Result<int> serve(CommandLine options) {
   const std::uint64_t descriptors_max = raise_descriptors(options.descriptors);
   if (auto made = os::make_directories(options.directory); !made) return propagate(made, options.directory);
   const auto lock = take_directory(options.directory);
@@ -270,11 +283,13 @@ Result<int> serve(const CommandLine& options) {
   auto gpus = find_gpus(*platform, options);
   if (!gpus) return propagate(gpus);
 
+  const std::string spare_test = try_spares(*platform, options);
   MpsDomains domains(**loop, *platform->kernel,
                      options_of_domains(options, *sockets, *platform, std::move(*gpus), *manager));
   GpuDetectors detectors(**loop, *platform->kernel, clock, domains, platform->nvml_library, options.sparse);
   auto agent_options = options_of_agent(options, *sockets, *platform, descriptors_max);
   if (!agent_options) return propagate(agent_options);
+  agent_options->spare_test = spare_test;
   agent_options->not_answered = [broker = *broker] { return broker->not_answered(); };
   auto agent = Agent::start(*agent_options, **loop, *platform->kernel, clock, domains, detectors, *manager);
   if (!agent) return propagate(agent);

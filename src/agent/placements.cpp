@@ -29,6 +29,8 @@ Result<Placement> Placements::choose(std::uint64_t connection, const abi::Place&
 
 /// The other one on its GPU, however it is now: it may take clients by the time when a spare is made.
 Result<std::string> Placements::spare_domain_for(const std::string& domain) const {
+  if (at_.domains.anchor_environment(domain).empty() && at_.options.spare_test.starts_with("fails"))
+    return fail(ErrorCode::Unsupported, "spare driver instances do not work here: " + at_.options.spare_test);
   if (at_.domains.anchor_environment(domain).empty())
     return fail(ErrorCode::Unsupported, "this agent gives no spare driver instances",
                 "start firebreakd with --spares");

@@ -15,6 +15,7 @@ void add_hand_over(CLI::App& app, Action& action);
 void add_incidents(CLI::App& app, Action& action);
 void add_report(CLI::App& app, Action& action);
 void add_run(CLI::App& app, Action& action);
+void add_spare_probe(CLI::App& app, Action& action);
 void add_shutdown(CLI::App& app, Action& action);
 void add_status(CLI::App& app, Action& action);
 void add_stop(CLI::App& app, Action& action);

@@ -170,6 +170,18 @@ Finding examine_guard(const guard::ProbeResult& result) {
           "it is tried again when it is next used"};
 }
 
+Finding examine_spares(const guard::ProbeResult& result) {
+  const std::string name = "spare driver instances (firebreakd --spares)";
+  const std::string needed_for = "unmodified programs that go on in the same process";
+  if (result.answer == guard::ProbeResult::Answer::Works)
+    return good(name, "work on this kernel and driver", needed_for);
+  if (result.answer == guard::ProbeResult::Answer::Fails)
+    return missing(name, describe(result), needed_for,
+                   "none: the agent gives no spares here, and programs run without; give them standbys");
+  return {Availability::Limited, name, describe(result), needed_for,
+          "it is tried again when an agent with --spares starts"};
+}
+
 Finding examine_isolation(os::Kernel& kernel) {
   const std::string name = "fault isolation in nvidia-uvm";
   const std::string needed_for = "memory faults that end their own client alone (docs/isolation.md)";
@@ -268,7 +280,8 @@ std::vector<Finding> examine(os::Kernel& kernel, const ExamineOptions& options) 
   findings.push_back(examine_software_gpu(kernel, options));
   findings.push_back(examine_page(options));
   findings.push_back(examine_isolation(kernel));
-  findings.push_back(examine_guard(options.guard_probe_result()));
+  findings.push_back(examine_guard(options.probe_result(guard::Probed::GuardRanges)));
+  findings.push_back(examine_spares(options.probe_result(guard::Probed::Spares)));
   return findings;
 }
 

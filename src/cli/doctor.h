@@ -37,15 +37,15 @@ struct ExamineOptions {
   std::string software_gpu_library;
   /// Whether this build has the page of `firebreak-lab characterize --html`.
   bool has_page = true;
-  /// Whether the guard's guard ranges work here; tries it where that is not known.
-  std::function<guard::ProbeResult()> guard_probe_result;
+  /// Whether that works here.
+  std::function<guard::ProbeResult(guard::Probed what)> probe_result;
 };
 
 /// This process's PATH, its LD_LIBRARY_PATH, and the loader's usual folders.
 ExamineOptions usual_places(const std::string& software_gpu_library);
 
 /// Looks at everything; changes nothing (it opens device nodes and closes them again), but for what the
-/// guard's trial leaves.
+/// trials leave.
 std::vector<Finding> examine(os::Kernel& kernel, const ExamineOptions& options);
 
 /// The findings as text for a terminal, ending with a newline.

@@ -13,10 +13,12 @@ namespace firebreak::cli {
 
 namespace {
 
-guard::ProbeResult probe_guard() {
+/// Spares are tried by an agent alone: that raises a fault, in MPS domains of its own.
+guard::ProbeResult result_of(guard::Probed what) {
   const auto platform = platform::choose();
   if (!platform) return {guard::ProbeResult::Answer::Untested, platform.error().message};
-  return guard::known_or_new_probe_result(*platform->kernel, platform::guard_probe(*platform));
+  if (what == guard::Probed::Spares) return guard::known_probe_result(*platform->kernel, what);
+  return guard::known_or_new_probe_result(*platform->kernel, what, platform::probe(*platform, "guard-probe"));
 }
 
 }  // namespace
@@ -30,7 +32,7 @@ void add_doctor(CLI::App& app, Action& action) {
       const std::string software_gpu = program_folder() + "/../lib/softgpu/libcuda.so.1";
       ExamineOptions options = usual_places(software_gpu);
       options.has_page = FIREBREAK_HAS_PAGE == 1;
-      options.guard_probe_result = probe_guard;
+      options.probe_result = result_of;
       fmt::print("{}", to_text(examine(kernel, options)));
       return 0;
     };

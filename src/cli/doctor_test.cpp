@@ -25,7 +25,9 @@ class DoctorTest : public testing::Test {
     };
     options_.library_folders = {"/nowhere", "/usr/lib"};
     options_.software_gpu_library = "/firebreak/libcuda.so.1";
-    options_.guard_probe_result = [this] { return guard_probe_result_; };
+    options_.probe_result = [this](guard::Probed what) {
+      return what == guard::Probed::Spares ? spare_probe_result_ : guard_probe_result_;
+    };
   }
 
   /// A machine that has everything.
@@ -55,6 +57,7 @@ class DoctorTest : public testing::Test {
   ExamineOptions options_;
   bool has_mps_ = false;
   guard::ProbeResult guard_probe_result_{guard::ProbeResult::Answer::Works, ""};
+  guard::ProbeResult spare_probe_result_{guard::ProbeResult::Answer::Works, ""};
 };
 
 TEST_F(DoctorTest, FindsNothingWrongWithAMachineThatHasEverything) {

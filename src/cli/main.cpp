@@ -22,6 +22,7 @@ int main(int argument_count, char** arguments) {
   cli::add_report(app, action);
   cli::add_run(app, action);
   cli::add_shutdown(app, action);
+  cli::add_spare_probe(app, action);
   cli::add_status(app, action);
   cli::add_stop(app, action);
   cli::add_top(app, action);

@@ -85,7 +85,8 @@ Status prepare_guard(os::SpawnRequest& request, const abi::Placed& placed, bool 
   if (shares_memory) request.environment.emplace_back(guard::sharing_variable, "1");
   const auto platform = platform::choose({}, tenant_variable(placed, "FIREBREAK_GPU").value_or(""));
   if (!platform) return propagate(platform);
-  (void)guard::known_or_new_probe_result(*platform->kernel, platform::guard_probe(*platform));
+  (void)guard::known_or_new_probe_result(*platform->kernel, guard::Probed::GuardRanges,
+                                         platform::probe(*platform, "guard-probe"));
   return {};
 }
 

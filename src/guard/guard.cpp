@@ -48,7 +48,7 @@ void Guard::start() {
   if (started_.load(std::memory_order_acquire)) return;
   const std::lock_guard lock(start_mutex_);
   if (started_.exchange(true)) return;
-  const ProbeResult result = known_probe_result(kernel_);
+  const ProbeResult result = known_probe_result(kernel_, Probed::GuardRanges);
   if (const Status up = come_up(result); !up) {
     ledger_.set_state(abi::GuardState::Off, to_string(up.error()));
     say("the guard is off: " + to_string(up.error()));

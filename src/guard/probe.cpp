@@ -97,9 +97,9 @@ int exit_status_of(const ProbeResult& result) {
   return untested_status;
 }
 
-ProbeResult known_or_new_probe_result(os::Kernel& kernel, Result<os::SpawnRequest> program,
+ProbeResult known_or_new_probe_result(os::Kernel& kernel, Probed what, Result<os::SpawnRequest> program,
                                       Milliseconds patience) {
-  const ProbeResult known = known_probe_result(kernel);
+  const ProbeResult known = known_probe_result(kernel, what);
   if (known.answer != ProbeResult::Answer::Untested) return known;
   if (!program) return {ProbeResult::Answer::Untested, program.error().message};
   // Without the variable a client looks for a daemon in the default place: this one finds an empty folder.
@@ -115,7 +115,7 @@ ProbeResult known_or_new_probe_result(os::Kernel& kernel, Result<os::SpawnReques
   ProbeResult result{ProbeResult::Answer::Untested, said.empty() ? "its probe ended without a word" : said};
   if (ended && ran->status.exit_code == works_status) result = {ProbeResult::Answer::Works, ""};
   if (ended && ran->status.exit_code == fails_status) result.answer = ProbeResult::Answer::Fails;
-  (void)keep_probe_result(kernel, result);  // where it cannot be kept it is tried again
+  (void)keep_probe_result(kernel, what, result);  // where it cannot be kept it is tried again
   return result;
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/// The probe of the guard ranges: a process of its own lays one, has the GPU stray into it, and says what
-/// came of it. Where the guard ranges do not work, that process dies of a fatal fault, so it must be in no
-/// MPS domain.
+/// Probes are processes of their own, which say what came of it. That of the guard ranges lays one and has
+/// the GPU stray into it. Where they do not work, that process dies of a fatal fault, so it must be in no MPS
+/// domain. That of spares (cli/spare_probe.cpp) has domains of its own.
 #pragma once
 
 #include <string>
@@ -20,7 +20,7 @@ int exit_status_of(const ProbeResult& result);
 /// What is known; where that is nothing, `program` (an error is the reason why there is none) is run (see
 /// exit_status_of), in no MPS domain whatever this process's environment says, and its answer kept. Blocks
 /// until it has ended, at most `patience`.
-ProbeResult known_or_new_probe_result(os::Kernel& kernel, Result<os::SpawnRequest> program,
+ProbeResult known_or_new_probe_result(os::Kernel& kernel, Probed what, Result<os::SpawnRequest> program,
                                       Milliseconds patience = Milliseconds(30'000));
 
 }  // namespace firebreak::guard

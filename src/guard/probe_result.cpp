@@ -28,8 +28,9 @@ struct Place {
   std::string boot;
   std::string driver;
   /// One file a driver, so that the software GPU's answer and the real one's lie beside each other.
-  std::string file_name() const {
-    std::string name = "guard-ranges-" + driver.substr(0, name_bytes_max);
+  std::string file_name(Probed what) const {
+    std::string name = what == Probed::GuardRanges ? "guard-ranges-" : "spares-";
+    name += driver.substr(0, name_bytes_max);
     const auto is_plain = [](char c) {
       return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '.';
     };
@@ -49,10 +50,10 @@ Result<Place> this_place(os::Kernel& kernel) {
 
 }  // namespace
 
-ProbeResult known_probe_result(os::Kernel& kernel) {
+ProbeResult known_probe_result(os::Kernel& kernel, Probed what) {
   const auto place = this_place(kernel);
   if (!place) return {ProbeResult::Answer::Untested, place.error().message};
-  const auto content = os::read_runtime_file(os::runtime_folder(), place->file_name());
+  const auto content = os::read_runtime_file(os::runtime_folder(), place->file_name(what));
   const ProbeResult untested{ProbeResult::Answer::Untested, "not since this boot, with this driver"};
   if (!content && content.error().code == ErrorCode::NotFound) return untested;
   if (!content) return {ProbeResult::Answer::Untested, content.error().message};
@@ -67,12 +68,12 @@ ProbeResult known_probe_result(os::Kernel& kernel) {
   return found == spellings.end() ? untested : ProbeResult{found->answer, reason};
 }
 
-Status keep_probe_result(os::Kernel& kernel, const ProbeResult& result) {
+Status keep_probe_result(os::Kernel& kernel, Probed what, const ProbeResult& result) {
   const auto found = std::ranges::find(spellings, result.answer, &Spelling::answer);
   if (found == spellings.end()) return {};
   const auto place = this_place(kernel);
   if (!place) return propagate(place);
-  return os::replace_runtime_file(os::runtime_folder(), place->file_name(),
+  return os::replace_runtime_file(os::runtime_folder(), place->file_name(what),
                                   place->boot + "\n" + place->driver + "\n" + std::string(found->text) +
                                       "\n" + line_of(result.reason) + "\n");
 }

@@ -1,15 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Whether the guard ranges work on this kernel and driver. It must have no rights for the CPU, and UVM's
-/// source has a path, where the kernel knows device-private memory, that looks at the CPU's rights before it
-/// serves the GPU. So it is tried once for each boot and driver (guard/probe.h), and the answer is left in a
-/// file that no other user can write (os/file.h).
+/// Whether what nobody documents works on this kernel and driver. It is tried once for each boot and driver
+/// (guard/probe.h), and the answer is left in a file that no other user can write (os/file.h).
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include "os/kernel.h"
 
 namespace firebreak::guard {
+
+enum class Probed : std::uint8_t {
+  /// They must have no rights for the CPU, and UVM's source has a path, where the kernel knows device-private
+  /// memory, that looks at the CPU's rights before it serves the GPU.
+  GuardRanges,
+  /// A second instance of the driver in a process, to which a program moves (docs/spare.md).
+  Spares,
+};
 
 struct ProbeResult {
   enum class Answer { Untested, Works, Fails } answer = Answer::Untested;
@@ -18,10 +25,10 @@ struct ProbeResult {
 };
 
 /// What was found out since the last boot, with this driver; untested where nothing was.
-ProbeResult known_probe_result(os::Kernel& kernel);
+ProbeResult known_probe_result(os::Kernel& kernel, Probed what);
 
 /// For who asks later. An untested one is not kept.
-Status keep_probe_result(os::Kernel& kernel, const ProbeResult& result);
+Status keep_probe_result(os::Kernel& kernel, Probed what, const ProbeResult& result);
 
 /// "works", "fails: REASON", "not tested: REASON".
 std::string describe(const ProbeResult& result);

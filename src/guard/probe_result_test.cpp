@@ -30,45 +30,51 @@ class ProbeResultTest : public testing::Test {
 };
 
 TEST_F(ProbeResultTest, IsKnownUntilTheNextBootOrDriver) {
-  EXPECT_EQ(known_probe_result(kernel_).answer, Answer::Untested);
+  EXPECT_EQ(known_probe_result(kernel_, Probed::GuardRanges).answer, Answer::Untested);
   const ProbeResult fails{Answer::Fails, "the GPU may not"};
-  ASSERT_TRUE(keep_probe_result(kernel_, fails));
-  EXPECT_EQ(known_probe_result(kernel_), fails);
+  ASSERT_TRUE(keep_probe_result(kernel_, Probed::GuardRanges, fails));
+  EXPECT_EQ(known_probe_result(kernel_, Probed::GuardRanges), fails);
   describe_machine("boot-2", "driver 580.159.04");
-  EXPECT_EQ(known_probe_result(kernel_).answer, Answer::Untested);
+  EXPECT_EQ(known_probe_result(kernel_, Probed::GuardRanges).answer, Answer::Untested);
   describe_machine("boot-1", "driver 590.1");
-  EXPECT_EQ(known_probe_result(kernel_).answer, Answer::Untested);
-  ASSERT_TRUE(keep_probe_result(kernel_, {Answer::Works, ""}));
-  EXPECT_EQ(known_probe_result(kernel_).answer, Answer::Works);
+  EXPECT_EQ(known_probe_result(kernel_, Probed::GuardRanges).answer, Answer::Untested);
+  ASSERT_TRUE(keep_probe_result(kernel_, Probed::GuardRanges, {Answer::Works, ""}));
+  EXPECT_EQ(known_probe_result(kernel_, Probed::GuardRanges).answer, Answer::Works);
   describe_machine("boot-1", "driver 580.159.04");
-  EXPECT_EQ(known_probe_result(kernel_), fails);
+  EXPECT_EQ(known_probe_result(kernel_, Probed::GuardRanges), fails);
+}
+
+TEST_F(ProbeResultTest, OfOneThingIsNoneOfAnother) {
+  ASSERT_TRUE(keep_probe_result(kernel_, Probed::Spares, {Answer::Fails, "one instance alone"}));
+  EXPECT_EQ(known_probe_result(kernel_, Probed::GuardRanges).answer, Answer::Untested);
+  EXPECT_EQ(known_probe_result(kernel_, Probed::Spares).reason, "one instance alone");
 }
 
 TEST_F(ProbeResultTest, WhatWasNotFoundOutIsNotKept) {
-  ASSERT_TRUE(keep_probe_result(kernel_, {Answer::Works, ""}));
-  ASSERT_TRUE(keep_probe_result(kernel_, {Answer::Untested, "no GPU"}));
-  EXPECT_EQ(known_probe_result(kernel_).answer, Answer::Works);
+  ASSERT_TRUE(keep_probe_result(kernel_, Probed::GuardRanges, {Answer::Works, ""}));
+  ASSERT_TRUE(keep_probe_result(kernel_, Probed::GuardRanges, {Answer::Untested, "no GPU"}));
+  EXPECT_EQ(known_probe_result(kernel_, Probed::GuardRanges).answer, Answer::Works);
 }
 
 TEST_F(ProbeResultTest, OfAFolderThatOthersMayWriteIsNotBelieved) {
-  ASSERT_TRUE(keep_probe_result(kernel_, {Answer::Fails, "forged"}));
+  ASSERT_TRUE(keep_probe_result(kernel_, Probed::GuardRanges, {Answer::Fails, "forged"}));
   ::chmod(os::runtime_folder().c_str(), 0777);
-  EXPECT_EQ(known_probe_result(kernel_).answer, Answer::Untested);
+  EXPECT_EQ(known_probe_result(kernel_, Probed::GuardRanges).answer, Answer::Untested);
 }
 
 TEST_F(ProbeResultTest, NonsenseIsNoResult) {
-  ASSERT_TRUE(keep_probe_result(kernel_, {Answer::Works, ""}));
+  ASSERT_TRUE(keep_probe_result(kernel_, Probed::GuardRanges, {Answer::Works, ""}));
   const auto file = std::filesystem::directory_iterator(os::runtime_folder())->path().filename().string();
   for (const char* content : {"", "boot-1\n", "boot-1\ndriver 580.159.04\nperhaps\n"}) {
     ASSERT_TRUE(os::replace_runtime_file(os::runtime_folder(), file, content));
-    EXPECT_EQ(known_probe_result(kernel_).answer, Answer::Untested) << content;
+    EXPECT_EQ(known_probe_result(kernel_, Probed::GuardRanges).answer, Answer::Untested) << content;
   }
 }
 
 TEST_F(ProbeResultTest, WithoutADriverNothingIsKnown) {
   kernel_.remove("/proc/driver/nvidia/version");
-  EXPECT_EQ(known_probe_result(kernel_).answer, Answer::Untested);
-  EXPECT_FALSE(keep_probe_result(kernel_, {Answer::Works, ""}));
+  EXPECT_EQ(known_probe_result(kernel_, Probed::GuardRanges).answer, Answer::Untested);
+  EXPECT_FALSE(keep_probe_result(kernel_, Probed::GuardRanges, {Answer::Works, ""}));
 }
 
 TEST_F(ProbeResultTest, TheProbeIsInNoMpsDomainAndHasNoGuard) {
@@ -77,7 +83,7 @@ TEST_F(ProbeResultTest, TheProbeIsInNoMpsDomainAndHasNoGuard) {
     asked = request;
     return fail(ErrorCode::Internal, "enough");
   });
-  EXPECT_EQ(known_or_new_probe_result(kernel_, os::SpawnRequest{}),
+  EXPECT_EQ(known_or_new_probe_result(kernel_, Probed::GuardRanges, os::SpawnRequest{}),
             (ProbeResult{Answer::Untested, "enough"}));
   const auto value = [&](const std::string& wanted) {
     std::string last = "absent";
@@ -93,8 +99,9 @@ TEST_F(ProbeResultTest, TheProbeIsInNoMpsDomainAndHasNoGuard) {
 }
 
 TEST_F(ProbeResultTest, WhatIsKnownIsNotTriedAgain) {
-  ASSERT_TRUE(keep_probe_result(kernel_, {Answer::Works, ""}));
-  EXPECT_EQ(known_or_new_probe_result(kernel_, os::SpawnRequest{}).answer, Answer::Works);
+  ASSERT_TRUE(keep_probe_result(kernel_, Probed::GuardRanges, {Answer::Works, ""}));
+  EXPECT_EQ(known_or_new_probe_result(kernel_, Probed::GuardRanges, os::SpawnRequest{}).answer,
+            Answer::Works);
   EXPECT_TRUE(kernel_.spawned().empty());
 }
 

@@ -65,11 +65,11 @@ Result<std::pair<std::string, std::string>> guard_preload() {
   return std::pair{std::string("LD_PRELOAD"), inherited.empty() ? library : library + ":" + inherited};
 }
 
-Result<os::SpawnRequest> guard_probe(const Platform& platform) {
+Result<os::SpawnRequest> probe(const Platform& platform, const std::string& command) {
   const auto root = installation();
   if (!root) return propagate(root);
   os::SpawnRequest request;
-  request.command = {*root + "/bin/firebreak", "guard-probe"};
+  request.command = {*root + "/bin/firebreak", command};
   request.environment = platform.environment;
   return request;
 }

@@ -43,8 +43,8 @@ Result<Platform> choose(const std::string& state_directory = {}, const std::stri
 /// others that are preloaded. NotFound: it is not installed.
 Result<std::pair<std::string, std::string>> guard_preload();
 
-/// The program that tries whether the guard works here (guard/probe.h).
-Result<os::SpawnRequest> guard_probe(const Platform& platform);
+/// The program that tries whether something works here (guard/probe.h): that command of `firebreak`.
+Result<os::SpawnRequest> probe(const Platform& platform, const std::string& command);
 
 /// The full UUID of the platform's one GPU whose UUID is, or begins with, `wanted` ("GPU-8932f937").
 /// NotFound, with those that there are; InvalidArgument where several begin so. Where the driver lists none

@@ -78,6 +78,34 @@ TEST_F(Everything, IsWhatAProgramHasThatComesAlone) {
   EXPECT_EQ(parking_state(), "ready");
 }
 
+// Nobody says that two instances work with each driver, so that is tried, once a boot and driver.
+TEST_F(Everything, SparesAreTriedBeforeAnybodyGetsOne) {
+  start_with_spares();
+  const auto status = nlohmann::json::parse(command({"status", "--json"}).output, nullptr, false);
+  EXPECT_EQ(status["spare_test"], "works");
+  EXPECT_THAT(sandbox_.run("firebreak", {"doctor"}, environment_).output,
+              HasSubstr("(firebreakd --spares): work on this kernel and driver"));
+}
+
+TEST_F(Everything, WhereADriverHasOneInstanceAProgramRunsWithoutASpare) {
+  environment_.emplace_back("FIREBREAK_SOFTGPU_ONE_INSTANCE", "1");
+  start_with_spares();
+  const auto status = nlohmann::json::parse(command({"status", "--json"}).output, nullptr, false);
+  EXPECT_THAT(status["spare_test"].get<std::string>(), HasSubstr("fails: a program with a spare: cuInit"));
+  EXPECT_TRUE(agent_->said("no program gets a spare driver instance: fails"));
+  Player& checker = start_tenant("checker", checker_command());
+  wait("its first kernel", [&] { return checker.said("working"); });
+  wait_until_adopted("checker");
+  EXPECT_THAT(environment_of("checker"), Not(HasSubstr("FIREBREAK_SPARE=")));
+  let_them_end();
+  expect_right(checker);
+  const std::string socket = sandbox_.file("d/agent.sock");
+  const auto refused = sandbox_.run(
+      "firebreak", {"run", "--socket", socket, "--name", "who", "--spare", "--", "true"}, environment_);
+  EXPECT_NE(refused.status.exit_code, 0);
+  EXPECT_THAT(refused.output, HasSubstr("spare driver instances do not work here: fails"));
+}
+
 TEST_F(Everything, WhoLeavesAParkedDomainIsGuardedAndHeardInTheNextOne) {
   start_with_spares();
   Player& strayer = start_strayer();

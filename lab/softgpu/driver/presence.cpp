@@ -6,10 +6,12 @@
 #include <sys/un.h>
 
 #include <cstddef>
+#include <cstdlib>
 #include <cstring>
 #include <string>
 
 #include "os/self.h"
+#include "softgpu/environment.h"
 
 namespace firebreak::softgpu::driver {
 namespace {
@@ -20,9 +22,20 @@ std::string name_of_this_process() {
   return "cuda-uvmfd-" + std::to_string(pid_namespace.st_ino) + "-" + std::to_string(os::own_pid());
 }
 
+/// Copies of this library share nothing else.
+bool has_another(pid_t process) {
+  constexpr const char* mark = "FIREBREAK_SOFTGPU_FIRST_INSTANCE_OF";
+  const std::string number = std::to_string(process);
+  if (os::environment_variable(mark) == number) return true;
+  ::setenv(mark, number.c_str(), 1);
+  return false;
+}
+
 }  // namespace
 
 Answer<Presence> Presence::create() {
+  if (os::environment_variable(environment::one_instance) == "1" && has_another(os::own_pid()))
+    return refuse(CUDA_ERROR_OPERATING_SYSTEM);
   os::Fd socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
   if (!socket) return refuse(CUDA_ERROR_OPERATING_SYSTEM);
   const std::string name = name_of_this_process();

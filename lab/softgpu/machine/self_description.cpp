@@ -7,6 +7,8 @@
 namespace firebreak::softgpu {
 
 const char* driver_name() {
+  if (os::environment_variable(environment::one_instance) == "1")
+    return "software GPU, one instance in a process";
   const bool asks = os::environment_variable(environment::uvm_asks_cpu) == "1";
   return asks ? "software GPU, its UVM asks what the CPU may do" : "software GPU";
 }
