@@ -31,7 +31,7 @@ BREAKS = {
     "group": "the agent has no group of tenants: no user has one",
     "observers": "the agent has no group of observers: the exporter is told nothing",
     "kubelet": "the unit of firebreak-k8s cannot reach the kubelet's folder: it never registers",
-    "bus": "systemd starts no services for the agent: MPS daemons and parking clients are its children",
+    "bus": "the agent cannot reach systemd: daemons and parking clients are its children, killed with the unit",
     "output": "the undisturbed run is another one: the output differs",
     "policy": "policy-rc.d forbids restarts: an upgrade leaves the old agent",
     "prerm": "the removal asks nobody: it ends the tenant",
@@ -441,7 +441,7 @@ def every_check():
     yield "starts on the software GPU", starts_on_the_software_gpu
     yield "only members of the group firebreak are tenants", only_members_of_the_group_are_tenants
     yield "firebreak-k8s waits where there is no kubelet", k8s_waits_for_a_kubelet
-    yield "parking clients are services of their own, and end with their agent", parking_clients_are_services_of_their_own
+    yield "parking clients are services of their own, and end with it", parking_clients_are_services_of_their_own
     yield "a program computes undisturbed", computes_undisturbed
     yield "a user's pair is protected", pair.start
     yield "MPS daemons are services of their own, and nothing of the agent's binds them", daemons_are_services_of_their_own

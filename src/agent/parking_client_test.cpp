@@ -144,6 +144,20 @@ TEST_F(ParkingClientTest, OneThatIsToldToEndWhileItIsStartedEndsOnceItIsThere) {
   EXPECT_EQ((*client)->pid(), pid_);
 }
 
+TEST_F(ParkingClientTest, OneThatIsToldToEndWhileItsStartFailsIsNoChildEither) {
+  manager_.starts = [this](const ApartService&) -> Result<pid_t> {
+    go_.get_future().wait();
+    return fail(ErrorCode::Timeout, "the manager does not answer");
+  };
+  const auto client = start();
+  ASSERT_TRUE(client);
+  (*client)->end();
+  go_.set_value();
+  until(has_ended_);
+  EXPECT_EQ((*client)->pid(), 0);
+  EXPECT_EQ(refused_, "");
+}
+
 TEST_F(ParkingClientTest, OneThatComesToNobodyEndsByItself) {
   start_once_told();
   auto client = start();

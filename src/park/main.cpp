@@ -6,12 +6,9 @@
 /// standard input does. For what comes there it runs one kernel: the GPU then has two domains to work for,
 /// and takes turns.
 #include <fmt/format.h>
-#include <poll.h>
-#include <signal.h>
 #include <unistd.h>
 
 #include <array>
-#include <cerrno>
 #include <cstdint>
 #include <cstdio>
 #include <string_view>
@@ -20,6 +17,8 @@
 #include "cuda/first_gpu.h"
 #include "cuda/module.h"
 #include "cuda/stream.h"
+#include "os/leave_process.h"
+#include "os/socket.h"
 
 namespace {
 
@@ -54,10 +53,8 @@ look:
 /// threads in a core dump that nobody reads.
 void end_with_the_input() {
   std::thread([] {
-    pollfd input{STDIN_FILENO, 0, 0};
-    while (::poll(&input, 1, -1) < 0 && errno == EINTR) {
-    }
-    (void)::kill(::getpid(), SIGKILL);
+    os::wait_for_end_of_input(STDIN_FILENO);
+    os::leave_process_at_once(0);
   }).detach();
 }
 
