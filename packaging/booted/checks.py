@@ -31,6 +31,7 @@ BREAKS = {
     "group": "the agent has no group of tenants: no user has one",
     "observers": "the agent has no group of observers: the exporter is told nothing",
     "kubelet": "the unit of firebreak-k8s cannot reach the kubelet's folder: it never registers",
+    "bus": "the agent cannot reach systemd: daemons and parking clients are its children, killed with the unit",
     "output": "the undisturbed run is another one: the output differs",
     "policy": "policy-rc.d forbids restarts: an upgrade leaves the old agent",
     "prerm": "the removal asks nobody: it ends the tenant",
@@ -200,7 +201,8 @@ def starts_on_the_software_gpu():
     DROP_IN.parent.mkdir()
     # A folder that lets others through is a software GPU of every user's.
     start = f"ExecStartPre=/usr/bin/install -d -m 711 /run/firebreak/softgpu\nExecStart=\n{start}\n"
-    DROP_IN.write_text("[Service]\n" + start + ("FileDescriptorStoreMax=0\n" if BROKEN == "store" else ""))
+    more = {"store": "FileDescriptorStoreMax=0\n", "bus": "InaccessiblePaths=/run/dbus /run/systemd/private\n"}
+    DROP_IN.write_text("[Service]\n" + start + more.get(BROKEN, ""))
     must("systemctl", "daemon-reload")
     must("systemctl", "restart", UNIT)
     expect(property_of("ActiveState") == "active", property_of("ActiveState"))
@@ -242,19 +244,63 @@ def limits_of(pid):
     return {name: value.strip() for name, value in (line.split(":", 1) for line in status.splitlines())}
 
 
-def daemons_are_services_of_their_own():
+def numbers_of(program):
+    return [line.split(" ")[0] for line in processes() if program in line]
+
+
+def are_services_of_their_own(program, service):
     """With nothing of what the agent's unit takes away."""
-    daemons = [line.split(" ")[0] for line in processes() if "nvidia-cuda-mps-control" in line]
-    expect(len(daemons) >= 2, f"daemons: {processes()}")
-    for pid in daemons:
+    numbers = numbers_of(program)
+    expect(len(numbers) >= 2, f"{program}: {processes()}")
+    agent = property_of("MainPID")
+    for pid in numbers:
         cgroup = pathlib.Path("/proc", pid, "cgroup").read_text(encoding="utf-8")
-        expect("/firebreak-mps-" in cgroup and ".service" in cgroup, 
+        expect(f"/{service}-" in cgroup and ".service" in cgroup,
                f"{pid} is in {cgroup.splitlines()[-1]}: " + next((line for line in journal_of(UNIT).splitlines()
-                                                                  if "as a child" in line), "and nobody says why"))
+                                                                  if "a child" in line), "and nobody says why"))
         for limit in ("NoNewPrivs", "Seccomp_filters", "CapBnd"):
             its, of_machine = (limits_of(process)[limit] for process in (pid, "1"))
             expect(its == of_machine, f"{limit} of {pid} is {its}, and {of_machine} of the machine's first process")
-    expect(limits_of(property_of("MainPID"))["NoNewPrivs"] == "1", "nothing binds the agent")
+        for space in ("net", "mnt"):
+            its, of_machine, of_agent = (os.readlink(f"/proc/{process}/ns/{space}") for process in (pid, "1", agent))
+            expect(its == of_machine != of_agent, f"{space}: {its} of {pid}, {of_machine} of the machine, {of_agent}")
+    expect(limits_of(agent)["NoNewPrivs"] == "1", "nothing binds the agent")
+
+
+def daemons_are_services_of_their_own():
+    are_services_of_their_own("nvidia-cuda-mps-control", "firebreak-mps")
+
+
+def parking_clients():
+    return sorted(numbers_of("firebreak-parking-client"))
+
+
+def parking_clients_are_services_of_their_own():
+    """In an agent that parks. They end with it, however it ends, and the next one has others."""
+    plain = DROP_IN.read_text(encoding="utf-8")
+    DROP_IN.write_text(plain.replace("--gpu-kind soft", "--gpu-kind soft --park-s 30"), encoding="utf-8")
+    must("systemctl", "daemon-reload")
+    must("systemctl", "restart", UNIT)
+
+    def can_be_parked():
+        told = run("firebreak", "status", "--json")
+        domains = json.loads(told.stdout)["domains"] if told.returncode == 0 else []
+        return domains and all(domain["parking"]["state"] == "ready" for domain in domains)
+
+    wait_for("both domains can be parked", can_be_parked, lambda: journal_of(UNIT)[-600:])
+    are_services_of_their_own("firebreak-parking-client", "firebreak-park")
+    before = parking_clients()
+    must("systemctl", "kill", "-s", "KILL", "--kill-whom=main", UNIT)
+    wait_for("parking clients end with their agent", lambda: not set(before) & set(parking_clients()))
+    wait_for("the next agent parks", lambda: len(parking_clients()) == len(before) and can_be_parked(),
+             lambda: journal_of(UNIT)[-600:])
+    are_services_of_their_own("firebreak-parking-client", "firebreak-park")
+    DROP_IN.write_text(plain, encoding="utf-8")
+    must("systemctl", "daemon-reload")
+    must("systemctl", "restart", UNIT)
+    wait_for("nothing is left of them", lambda: not parking_clients())
+    units = must("systemctl", "list-units", "--all", "--plain", "--no-legend", "firebreak-park-*")
+    expect(not units, f"units: {units}")
 
 
 class Kubelet:
@@ -395,6 +441,7 @@ def every_check():
     yield "starts on the software GPU", starts_on_the_software_gpu
     yield "only members of the group firebreak are tenants", only_members_of_the_group_are_tenants
     yield "firebreak-k8s waits where there is no kubelet", k8s_waits_for_a_kubelet
+    yield "parking clients are services of their own, and end with it", parking_clients_are_services_of_their_own
     yield "a program computes undisturbed", computes_undisturbed
     yield "a user's pair is protected", pair.start
     yield "MPS daemons are services of their own, and nothing of the agent's binds them", daemons_are_services_of_their_own

@@ -162,8 +162,9 @@ class Agent final : private ServerHandler {
       {[this](const std::string& domain) { return parking_.is_to_fall(domain); },
        [this](pid_t pid, const std::string& domain, const std::string& took) { on_moved(pid, domain, took); },
        [this](pid_t pid, const SpareReport& now) { tell_spare(pid, now); }}};
+  ApartStarter starter_{loop_, manager_};
   Parking parking_{
-      {options_, loop_, kernel_, domains_, clock_, tenants_, processes_, teller_, spares_},
+      {options_, loop_, kernel_, starter_, domains_, clock_, tenants_, processes_, teller_, spares_},
       {[this](const std::string& tenant) { return joins_.hand_over({tenant}); },
        [this](pid_t pid, const fault::CoreDumpException& exception) {
          detectors_.note_exception(pid, exception);

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// Clients that have died, and what the agent holds of them. Here every peer has a GPU.
+#include <nlohmann/json.hpp>
+
 #include "agent/agent_test_support.h"
 #include "guard/guard_view.h"
 #include "link/status_view.h"
@@ -17,6 +19,7 @@ class AgentDying : public AgentTest {
     agent.reset();
     AgentOptions options;
     options.socket_path = path;
+    options.tenants_socket_path = tenants_path;
     options.hold = options.fence_wait = std::chrono::hours(1);
     agent = std::move(Agent::start(options, *loop, gpus_, clock, domains, detectors, manager).value());
   }
@@ -34,6 +37,24 @@ class AgentDying : public AgentTest {
     detectors.guards[pid] =
         std::make_shared<guard::GuardView>(std::move(guard::GuardView::of(file.get()).value()));
   }
+  /// An active of "llm" that has died alone, with work under way; and who begins anew, and has to wait.
+  Peer await_a_dying_one() {
+    Peer active = peer();
+    join(active, "llm", abi::Role::Active);
+    detectors.callbacks.on_gpu_opened(active.pid());
+    let_run(active.pid());
+    active.end(kernel);
+    detectors.callbacks.on_exit(active.pid());
+    EXPECT_EQ(tenants(), 1u);
+    Peer next(kernel, tenants_path);
+    settle();
+    next.send(abi::Join{"llm", abi::Role::Active});
+    settle();
+    EXPECT_FALSE(next.receive());
+    return next;
+  }
+  std::string tenants_path = directory.path() + "/tenants";
+  std::size_t tenants() { return nlohmann::json::parse(agent->status_json())["tenants"].size(); }
   void run_for(Milliseconds time) {
     bool is_over = false;
     const auto timer = loop->after(time, [&is_over] { is_over = true; });
@@ -75,6 +96,41 @@ TEST_F(AgentDying, NobodyIsWaitedForWhereTheDomainHasLostItsClients) {
     detectors.callbacks.on_exit(active.pid());
     while (word(page).epoch == 0) loop->run_once(Milliseconds(1000));
   }
+}
+
+// It was made for who waited, and nobody else would ever end it.
+TEST_F(AgentDying, WhoHangsUpWhileItWaitsToBeginAnewLeavesNoTenant) {
+  Peer neighbour = peer();
+  ask(neighbour, abi::Adopt{"neighbour", abi::Role::Active, neighbour.pid()});
+  const std::size_t kept = manager.kept.size();
+  Peer next = await_a_dying_one(), another = peer();
+  another.send(abi::Join{"llm", abi::Role::Active});
+  settle();
+  next.hang_up();
+  settle();
+  EXPECT_EQ(tenants(), 2u);  // the other one still waits
+  another.hang_up();
+  settle();
+  EXPECT_EQ(tenants(), 1u);
+  EXPECT_EQ(manager.kept.size(), kept);
+}
+
+TEST_F(AgentDying, WhoIsRefusedAfterItHasWaitedToBeginAnewLeavesNoTenant) {
+  Peer neighbour = peer();
+  ask(neighbour, abi::Adopt{"neighbour", abi::Role::Active, neighbour.pid()});
+  const std::size_t kept = manager.kept.size();
+  Peer next = await_a_dying_one();
+  next.end(kernel);  // its connection is open, and nobody's
+  neighbour.end(kernel);
+  detectors.callbacks.on_exit(neighbour.pid());  // so that nobody is waited for
+  std::optional<Peer::Received> answer;
+  while (!answer) {
+    loop->run_once(Milliseconds(10));
+    answer = next.receive();
+  }
+  EXPECT_TRUE(std::holds_alternative<abi::Refused>(answer->message));
+  EXPECT_EQ(tenants(), 0u);
+  EXPECT_LT(manager.kept.size(), kept);
 }
 
 }  // namespace

@@ -103,6 +103,23 @@ TEST_F(AgentRestart, WhoEndedMeanwhileIsNoticed) {
   EXPECT_EQ(word(page).epoch, 1u);
 }
 
+// It has ended, and another one has its number: the last moment for that is just before it is opened.
+TEST_F(AgentRestart, WhoHasTheNumberOfOneThatHasEndedIsNotTakenForIt) {
+  auto [active, standby, page] = pair("llm");
+  agent.reset();
+  const std::string file = os::proc_folder(active.pid()) + "/stat";
+  kernel.before_pidfd = [&](pid_t pid) {
+    if (pid != active.pid()) return;
+    std::string stat = kernel.read_file(file).value();
+    const std::string started = " " + std::string(os::start_time(stat));
+    kernel.files[file] = stat.replace(stat.rfind(started), started.size(), started + "0");
+  };
+  restart();
+  kernel.before_pidfd = nullptr;
+  EXPECT_EQ(active_of("llm")["pid"], standby.pid());
+  EXPECT_EQ(word(page).epoch, 1u);
+}
+
 TEST_F(AgentRestart, AStandbyThatBecameAnotherProgramMeanwhileIsNone) {
   auto [active, standby, page] = pair("llm");
   agent.reset();

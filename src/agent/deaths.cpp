@@ -6,6 +6,7 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "guard/work_view.h"
@@ -293,8 +294,22 @@ void Deaths::await(const Asker& asker, const abi::Join& request, pid_t pid) {
 }
 
 void Deaths::on_closed(const Connection& connection) {
-  std::erase_if(waiting_joins_,
-                [&](const WaitingJoin& each) { return each.asker.connection == connection.id(); });
+  std::set<std::string> tenants;
+  std::erase_if(waiting_joins_, [&](const WaitingJoin& each) {
+    if (each.asker.connection != connection.id()) return false;
+    tenants.insert(each.request.tenant);
+    return true;
+  });
+  for (const std::string& tenant : tenants) forget_if_nobody_came(tenant);
+}
+
+/// It may have been made for who waited, who has gone or been refused: no end of a process would end it.
+void Deaths::forget_if_nobody_came(const std::string& tenant) {
+  const Tenant* const its = at_.tenants.find(tenant);
+  const bool is_waited_for = std::ranges::any_of(
+      waiting_joins_, [&](const WaitingJoin& each) { return each.request.tenant == tenant; });
+  if (its == nullptr || its->pair.phase != pair::Phase::Empty || is_waited_for) return;
+  at_.memory.forget_if_empty(tenant);
 }
 
 /// Who begins anew after it.
@@ -307,6 +322,7 @@ void Deaths::let_join(const std::string& tenant) {
     return true;
   });
   for (const WaitingJoin& each : those) join_(each.asker, each.request);
+  forget_if_nobody_came(tenant);
 }
 
 /// That nothing was left.

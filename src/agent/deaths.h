@@ -76,6 +76,7 @@ class Deaths {
   bool somebody_waits_for(const Process& process) const;
   void end_forks(Process& process, const std::vector<hold::OtherHolder>& holders);
   void let_join(const std::string& tenant);
+  void forget_if_nobody_came(const std::string& tenant);
   void verify_release(abi::Event released);
   void tell_exited(const Process& process);
   void tell_of_running_work(const Process& process);

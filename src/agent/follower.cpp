@@ -24,10 +24,16 @@ std::string one_word(std::string text) {
 
 }  // namespace
 
-Status Follower::follow(pid_t pid, const std::string& tenant, const std::string& domain) {
+Status Follower::follow(pid_t pid, const std::string& tenant, const std::string& domain,
+                        const std::string& start_time) {
   // First: what it has already, a guard, is told of at once.
   const auto added = at_.processes.add(at_.kernel, pid, tenant, domain);
   if (!added) return propagate(added);
+  // After it was opened: from then on the number means no other process.
+  if (!start_time.empty() && !may_be_there(at_.kernel, pid, start_time)) {
+    at_.processes.take_living(pid);
+    return fail(ErrorCode::NotFound, fmt::format("process {} is another one by now", pid));
+  }
   const auto named = tenant.empty() ? std::nullopt : std::optional(tenant);
   if (auto followed = at_.detectors.follow({pid, 0, domain, named}); !followed) {
     at_.processes.take_living(pid);

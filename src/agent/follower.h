@@ -34,8 +34,10 @@ class Follower {
   };
   explicit Follower(Knows knows) : at_(knows) {}
 
-  /// `tenant`: empty for a stranger. NotFound: there is no such process.
-  Status follow(pid_t pid, const std::string& tenant, const std::string& domain);
+  /// `tenant`: empty for a stranger. NotFound: there is no such process, or it has not started then, where
+  /// that is said: another one has the number.
+  Status follow(pid_t pid, const std::string& tenant, const std::string& domain,
+                const std::string& start_time = {});
   /// Its active's heartbeats, where it has any: without them a long step cannot be told from a hang.
   void follow_progress(const Tenant& tenant);
   /// All clients of a domain, as MPS names them.

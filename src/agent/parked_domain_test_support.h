@@ -62,7 +62,7 @@ class ParkedDomain : public AgentTest {
   void begin(Milliseconds limit) {
     const std::string client = directory.path() + "/client";
     // It keeps what it is told: turns_of().
-    std::ofstream(client) << "#!/bin/sh\necho ready\nexec cat >>'" << directory.path()
+    std::ofstream(client) << "#!/bin/sh\nread begin\necho ready\nexec cat >>'" << directory.path()
                           << "/turns-'$(basename $CUDA_MPS_PIPE_DIRECTORY)\n";
     std::filesystem::permissions(client, std::filesystem::perms::owner_all);
     agent.reset();

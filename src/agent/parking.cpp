@@ -149,7 +149,8 @@ void Parking::look_after_clients() {
 }
 
 Status Parking::start_client(const std::string& domain, Place& place) {
-  const auto path = new_pipe_path(fmt::format("{}-{}", os::own_pid(), next_pipe_++));
+  const std::string name = fmt::format("{}-{}", os::own_pid(), next_pipe_++);
+  const auto path = new_pipe_path(name);
   if (!path) return propagate(path);
   ParkingClient::Callbacks callbacks;
   callbacks.on_ready = [this, domain] { on_client_ready(domain); };
@@ -163,7 +164,8 @@ Status Parking::start_client(const std::string& domain, Place& place) {
   };
   callbacks.on_dump_complete = [this, domain] { let_culprits_end(domain); };
   callbacks.on_exit = [this, domain] { on_client_exit(domain); };
-  auto client = ParkingClient::start({at_.options, at_.loop, at_.kernel}, std::move(callbacks), *path,
+  auto client = ParkingClient::start({at_.options, at_.loop, at_.kernel, at_.starter}, std::move(callbacks),
+                                     {domain, fmt::format("firebreak-park-{}-{}", domain, name), *path},
                                      budget_, at_.domains.environment(domain));
   if (!client) return propagate(client);
   place.client = std::move(*client);

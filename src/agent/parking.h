@@ -46,6 +46,7 @@ class Parking {
     const AgentOptions& options;
     os::EventLoop& loop;
     os::Kernel& kernel;
+    ApartStarter& starter;
     Domains& domains;
     const Clock& clock;
     Tenants& tenants;

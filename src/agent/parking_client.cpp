@@ -2,9 +2,11 @@
 #include "agent/parking_client.h"
 
 #include <signal.h>
+#include <spdlog/spdlog.h>
 
 #include <array>
 #include <string_view>
+#include <utility>
 
 #include "mps/client_limits.h"
 #include "os/file.h"
@@ -17,20 +19,22 @@ namespace {
 
 /// The multiprocessors of one that does nothing.
 constexpr std::uint32_t sm_percent = 2;
+/// Its first, which it waits for (park/main.cpp).
+constexpr char begin = '\n';
+constexpr char turn = 't';
 
 }  // namespace
 
-Result<std::unique_ptr<ParkingClient>> ParkingClient::start(Knows knows, Callbacks callbacks,
-                                                            std::string pipe_path,
+Result<std::unique_ptr<ParkingClient>> ParkingClient::start(Knows knows, Callbacks callbacks, Place place,
                                                             std::shared_ptr<park::DumpBudget> budget,
                                                             const Environment& environment) {
-  std::unique_ptr<ParkingClient> made(new ParkingClient(knows, std::move(callbacks), std::move(pipe_path)));
+  std::unique_ptr<ParkingClient> made(new ParkingClient(knows, std::move(callbacks), std::move(place)));
   if (const Status started = made->start(std::move(budget), environment); !started) return propagate(started);
   return made;
 }
 
 Status ParkingClient::start(std::shared_ptr<park::DumpBudget> budget, const Environment& environment) {
-  auto pipe = park::DumpPipe::open(at_.kernel, pipe_path_, std::move(budget));
+  auto pipe = park::DumpPipe::open(at_.kernel, place_.pipe_path, std::move(budget));
   if (!pipe) return propagate(pipe);
   auto input = os::make_input_channel();
   if (!input) return propagate(input);
@@ -44,21 +48,61 @@ Status ParkingClient::start(std::shared_ptr<park::DumpBudget> budget, const Envi
   };
   add(environment);
   add(mps::environment_of({sm_percent, 0}));
-  add(park::mode_environment(pipe_path_));
+  add(park::mode_environment(place_.pipe_path));
   request.standard_input = input->theirs.get();
   request.standard_output = output->writing.get();
   request.standard_error = output->writing.get();
   request.new_session = true;
-  const auto pid = at_.kernel.spawn(request);
-  if (!pid) return propagate(pid);
-  pid_ = *pid;
   input_ = std::move(input->ours);
   output_ = std::move(output->reading);
   pipe_ = std::move(*pipe);
-  auto pidfd = at_.kernel.pidfd_open(pid_);
+  if (!at_.starter.is_possible()) return spawn(request);
+  start_apart(std::move(request), std::move(input->theirs), std::move(output->writing));
+  return {};
+}
+
+/// One that comes when we are gone finds its input at its end, and ends.
+void ParkingClient::start_apart(os::SpawnRequest as_child, os::Fd input, os::Fd output) {
+  ApartService service;
+  service.name = place_.unit;
+  service.description = "Firebreak: what parks MPS domain " + place_.domain;
+  service.command = as_child.command;
+  service.environment = as_child.environment;
+  service.input = input.get();
+  service.output = output.get();
+  const auto theirs = std::make_shared<std::pair<os::Fd, os::Fd>>(std::move(input), std::move(output));
+  at_.starter.start(std::move(service), [this, is_there = std::weak_ptr(is_there_), theirs,
+                                         as_child = std::move(as_child)](const Result<pid_t>& process) {
+    if (!is_there.expired()) take(process, as_child);
+  });
+}
+
+/// It may have been told to end meanwhile.
+void ParkingClient::take(const Result<pid_t>& process, const os::SpawnRequest& as_child) {
+  const bool is_over = !input_;
+  if (!process)
+    spdlog::warn("domain {}: its parking client is a child of the agent's: {}", place_.domain,
+                 to_string(process.error()));
+  const Status taken = process ? follow(*process) : is_over ? Status(propagate(process)) : spawn(as_child);
+  if (taken) return;
+  if (!is_over) callbacks_.on_refused(to_string(taken.error()));
+  const auto told = callbacks_.on_exit;  // which may end us
+  told();
+}
+
+Status ParkingClient::spawn(const os::SpawnRequest& request) {
+  const auto pid = at_.kernel.spawn(request);
+  return pid ? follow(*pid) : Status(propagate(pid));
+}
+
+Status ParkingClient::follow(pid_t pid) {
+  pid_ = pid;
+  auto pidfd = at_.kernel.pidfd_open(pid);
   if (!pidfd) return propagate(pidfd);
   pidfd_ = std::move(*pidfd);
-  return watch();
+  if (auto watched = watch(); !watched) return watched;
+  input_ ? (void)os::write_byte(input_, begin) : end();
+  return {};
 }
 
 Status ParkingClient::watch() {
@@ -80,7 +124,7 @@ Status ParkingClient::watch() {
 
 ParkingClient::~ParkingClient() {
   end();
-  (void)os::remove_file(pipe_path_);
+  (void)os::remove_file(place_.pipe_path);
 }
 
 /// "ready", or why not.
@@ -101,7 +145,7 @@ void ParkingClient::on_exit() {
   told();
 }
 
-void ParkingClient::take_a_turn() { (void)os::write_byte(input_, 't'); }
+void ParkingClient::take_a_turn() { (void)os::write_byte(input_, turn); }
 
 void ParkingClient::read_rest_of_dump() {
   dump_watch_.cancel();  // one descriptor has one watch

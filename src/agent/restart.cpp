@@ -74,8 +74,8 @@ std::vector<pid_t> Restart::restore_members(Tenant& tenant, const KeptTenant& ke
   for (const auto& [member, its] : members) {
     if (its->pid == 0) continue;
     *member = *its;
-    const bool lives = may_be_there(at_.kernel, its->pid, its->start_time);
-    if (!lives || !at_.follower.follow(its->pid, tenant.name(), its->domain)) {
+    const bool is_known = !its->start_time.empty();
+    if (!is_known || !at_.follower.follow(its->pid, tenant.name(), its->domain, its->start_time)) {
       gone.push_back(its->pid);
     } else if (!its->image.empty()) {  // it had joined
       at_.processes.living(its->pid)->become(ProcessState::Running);

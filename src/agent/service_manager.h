@@ -31,7 +31,9 @@ struct ApartService {
   std::vector<std::string> command;  ///< the program by its path, and its arguments
   /// Besides this process's own.
   std::vector<std::pair<std::string, std::string>> environment;
-  std::string output_path;  ///< of what it prints, to be appended to
+  std::string output_path;  ///< of what it prints, to be appended to; empty: `output`
+  int input = -1;           ///< its standard input; -1: it has none
+  int output = -1;          ///< its standard output and error
 };
 
 class ServiceManager {
@@ -52,8 +54,11 @@ class ServiceManager {
   /// as the manager takes to answer. Unsupported: systemd is not the manager, or this process is of no
   /// service.
   virtual Status give_own_unit(const std::string& name, const std::string& description, pid_t pid) = 0;
+  /// Whether it starts any (start_apart()). Waits for nobody.
+  virtual bool can_start_apart() { return false; }
   /// Starts a program as a service of its own, with none of this service's limits, capabilities and
   /// protections but its place in the memory killer's order; returns its process. It ends by itself alone.
+  /// Its descriptors stay the caller's.
   /// Any thread may call it, for as long as the manager takes to answer. Unsupported: as above.
   virtual Result<pid_t> start_apart(const ApartService& /*service*/) {
     return fail(ErrorCode::Unsupported, "nobody starts services for this process");

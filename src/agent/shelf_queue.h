@@ -63,6 +63,7 @@ class ShelfQueue {
     Status give_own_unit(const std::string& name, const std::string& description, pid_t pid) override {
       return queue_.manager_.give_own_unit(name, description, pid);
     }
+    bool can_start_apart() override { return queue_.manager_.can_start_apart(); }
     Result<pid_t> start_apart(const ApartService& service) override {
       return queue_.manager_.start_apart(service);
     }

@@ -163,6 +163,12 @@ struct FakeServiceManager final : ServiceManager {
   Status give_own_unit(const std::string&, const std::string&, pid_t) override {
     return fail(ErrorCode::Unsupported, "there are no units");
   }
+  /// Starts services, on any thread; empty: nobody does.
+  std::function<Result<pid_t>(const ApartService&)> starts = nullptr;
+  bool can_start_apart() override { return starts != nullptr; }
+  Result<pid_t> start_apart(const ApartService& service) override {
+    return starts ? starts(service) : ServiceManager::start_apart(service);
+  }
   void tell_ready() override {}
   void tell_status(const std::string& line) override { statuses.push_back(line); }
   std::optional<Nanoseconds> ends_the_silent_after() override { return limit; }

@@ -128,6 +128,19 @@ std::vector<std::string> environment_of(const ApartService& service) {
   return all;
 }
 
+/// A descriptor stays open in systemd until the program has it.
+void add_streams(ManagerCall& start, const ApartService& service) {
+  if (service.input >= 0) start.add("(sv)", "StandardInputFileDescriptor", "h", service.input);
+  for (const char* const stream : {"StandardOutput", "StandardError"}) {
+    const std::string name(stream);
+    if (service.output_path.empty()) {
+      start.add("(sv)", (name + "FileDescriptor").c_str(), "h", service.output);
+    } else {
+      start.add("(sv)", (name + "FileToAppend").c_str(), "s", service.output_path.c_str());
+    }
+  }
+}
+
 Status start_unit(sd_bus* bus, const std::string& unit, const ApartService& service) {
   const std::vector<std::string> environment = environment_of(service);
   ManagerCall start(bus, "StartTransientUnit");
@@ -138,8 +151,7 @@ Status start_unit(sd_bus* bus, const std::string& unit, const ApartService& serv
   start.add("(sv)", "KillMode", "s", "process");
   start.add("(sv)", "OOMScoreAdjust", "i", out_of_memory_score);
   start.add("(sv)", "LimitNOFILE", "t", descriptors_max);
-  for (const char* const stream : {"StandardOutputFileToAppend", "StandardErrorFileToAppend"})
-    start.add("(sv)", stream, "s", service.output_path.c_str());
+  add_streams(start, service);
   start.open('r', "sv").add("s", "Environment").open('v', "as").add_all(environment).close().close();
   start.open('r', "sv").add("s", "ExecStart").open('v', "a(sasb)").open('a', "(sasb)").open('r', "sasb");
   start.add("s", service.command.front().c_str()).add_all(service.command).add("b", 0);
@@ -230,6 +242,8 @@ class Systemd final : public ServiceManager {
              "CollectMode", "s", "inactive-or-failed", "PIDs", "au", 1, static_cast<std::uint32_t>(pid), 0)
         .call("make the unit " + unit);
   }
+
+  bool can_start_apart() override { return is_of_a_service(); }
 
   Result<pid_t> start_apart(const ApartService& service) override {
     Bus bus;

@@ -470,6 +470,12 @@ Result<InputChannel> make_input_channel() {
   return InputChannel{Fd(ends[0]), Fd(ends[1])};
 }
 
+void wait_for_end_of_input(int input) {
+  pollfd end{input, 0, 0};
+  while (::poll(&end, 1, -1) < 0 && errno == EINTR) {
+  }
+}
+
 Status write_byte(const Fd& input, char byte) {
   if (::send(input.get(), &byte, 1, MSG_DONTWAIT | MSG_NOSIGNAL) == 1) return {};
   return fail_errno("write to a child's input", errno);

@@ -172,6 +172,8 @@ struct InputChannel {
   Fd theirs;  ///< to be read
 };
 Result<InputChannel> make_input_channel();
+/// For the child: returns when nobody has our end any more. What is still to be read stays.
+void wait_for_end_of_input(int input);
 /// Never waits, and never a SIGPIPE. Unavailable: there is no room; Protocol: nobody reads there any more.
 Status write_byte(const Fd& input, char byte);
 

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /// The parking client: a client of an MPS domain that does nothing by itself. The agent starts it with the
 /// variables of a tenant, in the core dump mode, and reads its dump only to let the domain fall
-/// (park/parking.h). It says "ready" once it is one of the domain's clients, and ends when its standard input
-/// does. For what comes there it runs one kernel: the GPU then has two domains to work for, and takes turns.
+/// (park/parking.h). It begins with the first byte of its standard input: by then the agent knows its number,
+/// and takes it for nobody else. It says "ready" once it is one of the domain's clients, and ends when its
+/// standard input does. For what comes there it runs one kernel: the GPU then has two domains to work for,
+/// and takes turns.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -10,10 +12,13 @@
 #include <cstdint>
 #include <cstdio>
 #include <string_view>
+#include <thread>
 
 #include "cuda/first_gpu.h"
 #include "cuda/module.h"
 #include "cuda/stream.h"
+#include "os/leave_process.h"
+#include "os/socket.h"
 
 namespace {
 
@@ -44,6 +49,20 @@ look:
 }
 )";
 
+/// Whoever started us has gone, and nothing of us is to stay: not even where the driver holds all other
+/// threads in a core dump that nobody reads.
+void end_with_the_input() {
+  std::thread([] {
+    os::wait_for_end_of_input(STDIN_FILENO);
+    os::leave_process_at_once(0);
+  }).detach();
+}
+
+bool is_told_to_begin() {
+  char first = 0;
+  return ::read(STDIN_FILENO, &first, 1) == 1;
+}
+
 Status serve() {
   const auto gpu = cuda::FirstGpu::open_small(2);
   if (!gpu) return propagate(gpu);
@@ -66,6 +85,8 @@ Status serve() {
 }  // namespace
 
 int main() {
+  end_with_the_input();
+  if (!is_told_to_begin()) return 0;
   const Status served = serve();
   if (!served) fmt::print(stderr, "firebreak-parking-client: {}\n", to_string(served.error()));
   return served ? 0 : 1;

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Runs a program within the limits of a systemd unit that a process can lay on itself, without systemd: its
-capabilities, its system calls, no new privileges, read-only folders. under_unit.py UNIT PROGRAM...; 77: this machine
-cannot do it. Namespaces and set-user-ID bits are refused to it by seccomp; what systemd does in cgroups is not played.
+capabilities, its system calls, no new privileges, read-only folders, a network of its own. under_unit.py UNIT
+PROGRAM...; 77: this machine cannot do it. Namespaces and set-user-ID bits are refused to it by seccomp; what systemd
+does in cgroups is not played, nor folders of its own for temporary files.
 """
 
 import ctypes
@@ -17,6 +18,7 @@ ALLOW, EPERM, ENOSYS = 0x7FFF0000, 0x00050001, 0x00050026
 MASKED_EQUAL = 7
 PR_CAPBSET_DROP, PR_SET_NO_NEW_PRIVS = 24, 38
 MS_REMOUNT, MS_BIND, MS_RDONLY, MS_REC, MS_PRIVATE, CLONE_NEWNS = 32, 4096, 1, 16384, 1 << 18, 0x20000
+CLONE_NEWNET = 0x40000000
 FAMILIES = {"AF_UNIX": 1, "AF_INET": 2, "AF_INET6": 10, "AF_NETLINK": 16}
 HIGHEST_FAMILY = 45
 
@@ -96,7 +98,11 @@ def lay_on(settings):
     if os.geteuid() != 0 or libc.unshare(CLONE_NEWNS) != 0:
         skip("root's rights are needed")
     libc.mount(None, b"/", None, MS_REC | MS_PRIVATE, None)
+    if settings.get("PrivateNetwork") == "yes" and libc.unshare(CLONE_NEWNET) != 0:
+        skip("a network of its own cannot be made")
     written = settings.get("ReadWritePaths", "").split()
+    if settings.get("PrivateTmp") == "yes":
+        written += ["/tmp", "/var/tmp"]
     for path in written:  # mounts of their own, which stay as they are
         assert libc.mount(path.encode(), path.encode(), None, MS_BIND | MS_REC, None) == 0
     for path in read_only(settings, written):
