@@ -36,16 +36,20 @@ void OfferWatch::work() {
   std::unique_lock lock(mutex_);
   while (!ends_) {
     lock.unlock();
-    ask();
+    const auto status = at_.ask();
+    hear(status);
     lock.lock();
     offer_ = keeper_.offer();
     actives_ = heard_;
+    lock.unlock();  // what is told is so by now
+    say(said_of_agent_, status ? "the agent answers" : to_string(status.error()));
+    say(said_of_seats_, keeper_.described());
+    lock.lock();
     changed_.wait_for(lock, at_.between_questions, [this] { return ends_; });
   }
 }
 
-void OfferWatch::ask() {
-  const auto status = at_.ask();
+void OfferWatch::hear(const Result<std::string>& status) {
   heard_.clear();
   if (status) {
     const link::StatusView view = link::parse_status(*status);
@@ -55,8 +59,6 @@ void OfferWatch::ask() {
     }
   }
   if (!status) keeper_.agent_is_away(at_.clock.now());
-  say(said_of_agent_, status ? "the agent answers" : to_string(status.error()));
-  say(said_of_seats_, keeper_.described());
 }
 
 void OfferWatch::say(std::string& said, const std::string& line) const {

@@ -36,7 +36,7 @@ class OfferWatch {
 
  private:
   void work();
-  void ask();
+  void hear(const Result<std::string>& status);
   void say(std::string& said, const std::string& line) const;
 
   Surroundings at_;
