@@ -228,14 +228,21 @@ class Cluster:
         self.has_seats()
         self.a_stray_is_contained("strayer2")
 
-    def a_pair_by_annotation_outlives_its_active(self):
-        """Its container is started anew by the kubelet, and is the standby then: twice, so that each was the active."""
+    def a_pod_without_its_seat_is_named(self):
+        """Made while nobody ran firebreak-nri, which says so as soon as it runs."""
+        pod = tenant(self.machine, "seatless", 0, "exec sleep 1000")
+        pod["metadata"]["annotations"] = {"firebreak.dev/seat": "any"}
+        self.machine.apply(pod)
+        self.wait_for_phase("seatless", "Running")
         self.machine.start("nri", self.machine.programs / "firebreak-nri",
                            "--socket", self.machine.agent_folder / "status.sock",
                            "--nri-socket", self.machine.inside("/run/nri/nri.sock"), "--shm", "")
-        wait_for("firebreak-nri is taken", lambda: "asks for each container" in self.machine.log("nri")
-                 and "seats are healthy" in self.machine.log("nri"),
-                 lambda: self.machine.log("nri"))
+        for words in ("asks for each container", "seats are healthy", "default/seatless: main runs without its seat"):
+            wait_for(words, lambda words=words: words in self.machine.log("nri"), lambda: self.machine.log("nri"))
+        self.machine.kubectl("delete", "pod", "seatless", "--wait")
+
+    def a_pair_by_annotation_outlives_its_active(self):
+        """Its container is started anew by the kubelet, and is the standby then: twice, so that each was the active."""
         self.machine.apply(pair_by_annotation(self.machine, "pair"))
         for epoch in range(3):
             def is_protected(epoch=epoch):
@@ -282,6 +289,8 @@ class Cluster:
         yield "a kubelet that restarts has the seats again, and gives one to a new pod", self.kubelet_restarts
         yield ("firebreak-k8s beside the kubelet does the same with the kubelet's credential",
                self.the_package_does_the_same)
+        yield ("a pod by annotation that was made without firebreak-nri is named as soon as that is there",
+               self.a_pod_without_its_seat_is_named)
         yield ("a pair by annotation outlives its active twice: its container is the standby when it is started again",
                self.a_pair_by_annotation_outlives_its_active)
         yield "the two pods lived: no error, and the output of an undisturbed run", self.neighbours_lived

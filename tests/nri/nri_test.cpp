@@ -81,6 +81,40 @@ TEST_F(PodsByAnnotation, GetSeatsOfARealAgentAlsoFromARuntimeThatRestarts) {
   EXPECT_EQ(plugin_->exit_status(), 0);
 }
 
+// Its containers' programs join by themselves, and nobody but their environment says where they are. With
+// another domain's fault the agent would take the wrong one of the two for dead.
+TEST_F(PodsByAnnotation, ThatJoinByThemselvesAreKnownInTheDomainsThatTheirEnvironmentNames) {
+  start_agent();
+  const auto start_member = [&](const std::string& tenant, const std::string& role,
+                                const std::string& domain) {
+    start({program("firebreak-decode"), "--steps", "100000", "--pace-ms", "20", "--output",
+           sandbox_.file(tenant)},
+          {{"FIREBREAK_SOCKET", sandbox_.file("d/tenants.sock")},
+           {"FIREBREAK_TENANT", tenant},
+           {"FIREBREAK_ROLE", role},
+           {"FIREBREAK_CUDA_LIBRARY", program("../lib/softgpu/libcuda.so.1")},
+           {"CUDA_MPS_PIPE_DIRECTORY", sandbox_.file("d/" + domain + "/pipe")}});
+  };
+  for (const auto& [tenant, active, standby] :
+       {std::tuple<std::string, std::string, std::string>{"n.p", "b", "a"}, {"n.q", "a", "b"}}) {
+    start_member(tenant, "active", active);
+    wait_for_status(tenant, [](const nlohmann::json& now) { return now["committed_steps"] > 1; });
+    start_member(tenant, "standby", standby);
+    wait_for_status(tenant, [](const nlohmann::json& now) { return now["standby_state"] == "ready"; });
+    EXPECT_EQ(status_of(tenant)["active"]["domain"], active);
+    EXPECT_EQ(status_of(tenant)["standby"]["domain"], standby);
+  }
+  Player& rogue = start({program("firebreak-lab"), "inject", "misaligned-load"},
+                        {{"CUDA_MPS_PIPE_DIRECTORY", sandbox_.file("d/b/pipe")}});
+  wait_for_end(rogue);
+  wait_for_status("n.p", [](const nlohmann::json& now) { return now["epoch"] == 1; });
+  EXPECT_EQ(status_of("n.p")["active"]["domain"], "a");
+  EXPECT_EQ(status_of("n.q")["epoch"], 0);
+  EXPECT_EQ(command({"shutdown", "--force"}).status.exit_code, 0);
+  wait_for_end(*agent_);
+  agent_ = nullptr;
+}
+
 // Each breaks the connection off, and is no reason to end or to give a wrong answer in the next one.
 TEST_F(PodsByAnnotation, OutliveARuntimeThatSpeaksNonsense) {
   const std::string call = nri::call_bytes(99, "CreateContainer", "x");
