@@ -320,6 +320,7 @@ def k8s_registers(kubelet):
 def nri_waits_for_a_runtime():
     """Whoever wants it enables it. Where there is no runtime it says so once, and is no failed unit."""
     expect(run("systemctl", "is-enabled", NRI).stdout.strip() == "disabled", "it is enabled by the installation")
+    expect(run("systemctl", "is-active", NRI).stdout.strip() == "inactive", "it is started by the installation")
     if BROKEN == "runtime":
         drop_in = pathlib.Path(f"/run/systemd/system/{NRI}.d")
         drop_in.mkdir(parents=True)
