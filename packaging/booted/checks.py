@@ -9,6 +9,7 @@ import json
 import os
 import pathlib
 import platform
+import socket
 import subprocess
 import sys
 import time
@@ -20,6 +21,8 @@ BROKEN = OPTIONS["broken"]
 UNIT = "firebreakd.service"
 EXPORTER = "firebreak-exporter.service"
 K8S = "firebreak-k8s.service"
+NRI = "firebreak-nri.service"
+RUNTIME_SOCKET = pathlib.Path("/var/run/nri/nri.sock")
 KUBELET_FOLDER = pathlib.Path("/var/lib/kubelet/device-plugins")
 DROP_IN = pathlib.Path("/etc/systemd/system/firebreakd.service.d/software.conf")
 STEPS = 600
@@ -32,6 +35,7 @@ BREAKS = {
     "observers": "the agent has no group of observers: the exporter is told nothing",
     "kubelet": "the unit of firebreak-k8s cannot reach the kubelet's folder: it never registers",
     "bus": "the agent cannot reach systemd: daemons and parking clients are its children, killed with the unit",
+    "runtime": "the unit of firebreak-nri cannot reach the runtime's folder: it never registers",
     "output": "the undisturbed run is another one: the output differs",
     "policy": "policy-rc.d forbids restarts: an upgrade leaves the old agent",
     "prerm": "the removal asks nobody: it ends the tenant",
@@ -359,6 +363,46 @@ def k8s_registers(kubelet):
     expect(capabilities == "", f"it has capabilities: {capabilities}")
 
 
+def nri_waits_for_a_runtime():
+    """Whoever wants it enables it. Where there is no runtime it says so once, and is no failed unit."""
+    expect(run("systemctl", "is-enabled", NRI).stdout.strip() == "disabled", "it is enabled by the installation")
+    expect(run("systemctl", "is-active", NRI).stdout.strip() == "inactive", "it is started by the installation")
+    if BROKEN == "runtime":
+        drop_in = pathlib.Path(f"/run/systemd/system/{NRI}.d")
+        drop_in.mkdir(parents=True)
+        (drop_in / "broken.conf").write_text(f"[Service]\nInaccessiblePaths=-{RUNTIME_SOCKET.parent}\n")
+        RUNTIME_SOCKET.parent.mkdir(parents=True)
+        must("systemctl", "daemon-reload")
+    must("systemctl", "enable", "--now", NRI)
+    waits = "waits for a runtime: "
+    wait_for("it waits", lambda: waits in journal_of(NRI), lambda: journal_of(NRI))
+    wait_for("it knows the agent's seats", lambda: "2 of 2 seats are healthy" in journal_of(NRI), lambda: journal_of(NRI))
+    time.sleep(2)  # four more tries
+    expect(journal_of(NRI).count(waits) == 1, journal_of(NRI))
+    expect(must("systemctl", "is-active", NRI) == "active", "not active")
+    expect(must("systemctl", "show", "--value", "--property=NRestarts", NRI) == "0", "it was started again")
+
+
+def nri_registers():
+    """With whoever listens where a runtime does, and again when that comes anew."""
+    RUNTIME_SOCKET.parent.mkdir(parents=True, exist_ok=True)
+    for _ in range(2):
+        with socket.socket(socket.AF_UNIX) as listener:
+            listener.bind(str(RUNTIME_SOCKET))
+            listener.listen()
+            listener.settimeout(LIMIT_S)
+            try:
+                connection, _ = listener.accept()
+                with connection:
+                    connection.settimeout(LIMIT_S)
+                    told = connection.recv(4096)
+            except TimeoutError:
+                raise Failed(f"nobody comes within {LIMIT_S} s: {journal_of(NRI)}") from None
+            expect(b"RegisterPlugin" in told and b"firebreak" in told, f"{told}")
+        RUNTIME_SOCKET.unlink()
+    RUNTIME_SOCKET.parent.rmdir()
+
+
 def restarts_in_a_loop(pair):
     for _ in range(OPTIONS["restarts"]):
         pair.same_after(agent_replaced_by(lambda: must("systemctl", "restart", UNIT)))
@@ -447,6 +491,8 @@ def every_check():
     yield "MPS daemons are services of their own, and nothing of the agent's binds them", daemons_are_services_of_their_own
     yield "the exporter serves what the agent says, and may do nothing", lambda: exporter_serves(pair)
     yield "firebreak-k8s registers its seats with a kubelet (a stand-in)", lambda: k8s_registers(kubelet)
+    yield "firebreak-nri, once it is enabled, waits where there is no runtime", nri_waits_for_a_runtime
+    yield "and registers with one (a stand-in)", nri_registers
 
     def after(action):
         return lambda: pair.same_after(agent_replaced_by(action))
@@ -499,7 +545,7 @@ def main():
         "checks": rows,
     }
     (SHARE / "booted.json").write_text(json.dumps(told, indent=1) + "\n", encoding="utf-8")
-    (SHARE / "journal").write_text(run("journalctl", "--no-pager", "-u", UNIT, "-u", K8S).stdout, encoding="utf-8")
+    (SHARE / "journal").write_text(run("journalctl", "--no-pager", "-u", UNIT, "-u", K8S, "-u", NRI).stdout, encoding="utf-8")
     sys.exit(0 if all(row["holds"] for row in rows) else 1)
 
 

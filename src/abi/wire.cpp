@@ -109,11 +109,13 @@ struct Form<Join> : TenantRoleForm<Join> {
     TenantRoleForm<Join>::write(out, m);
     out["token"] = m.token;
     out["attempt"] = m.attempt;
+    out["pipe_directory"] = m.pipe_directory;
   }
   static void read(const json& in, Join& m) {
     TenantRoleForm<Join>::read(in, m);
     in.at("token").get_to(m.token);
-    m.attempt = in.value("attempt", m.attempt);  // programs up to 0.6 have none
+    m.attempt = in.value("attempt", m.attempt);  // programs up to 0.6 have none of both
+    m.pipe_directory = in.value("pipe_directory", m.pipe_directory);
   }
 };
 template <>

@@ -50,6 +50,7 @@ struct Join {
   /// One no other join has: asked again with it, where the answer was lost with its agent, it is the same
   /// one.
   std::string attempt = {};
+  std::string pipe_directory = {};  ///< its CUDA_MPS_PIPE_DIRECTORY; empty: it has none
 };
 /// A process that had joined, and lost its connection or the agent itself. Answered by Done; or Refused where
 /// it is not wanted any more.

@@ -65,6 +65,15 @@ TEST(Wire, RolesAndEnvironmentsSurvive) {
   EXPECT_EQ(round_trip(Placed{{{"A", "1"}, {"B", "x=y"}}}).environment[1].second, "x=y");
 }
 
+TEST(Wire, EveryFieldOfAJoinSurvivesAndOlderProgramsHaveFewer) {
+  const Join got = round_trip(Join{"llm", Role::Standby, "token", "attempt", "/mps/b"});
+  EXPECT_EQ(got.tenant, "llm");
+  EXPECT_EQ(got.token, "token");
+  EXPECT_EQ(got.attempt, "attempt");
+  EXPECT_EQ(got.pipe_directory, "/mps/b");
+  EXPECT_TRUE(decode(R"({"type":"join","tenant":"x","role":"active","token":""})").has_value());
+}
+
 TEST(Wire, EveryFieldOfAPlaceSurvives) {
   const Place got = round_trip(Place{"llm", Role::Standby, "GPU-1", 25, 1024});
   EXPECT_EQ(got.tenant, "llm");

@@ -39,7 +39,7 @@ Result<Tenant*> Joins::tenant_named(const std::string& name, uid_t user) {
 }
 
 /// One that joins by itself may have done so already.
-Status Joins::take_on(const abi::Adopt& request, uid_t user) {
+Status Joins::take_on(const abi::Adopt& request, uid_t user, const std::string& pipe_directory) {
   const auto pid = static_cast<pid_t>(request.pid);
   if (at_.follower.is_ours(pid)) return {};
   auto tenant = tenant_named(request.tenant, user);
@@ -50,7 +50,7 @@ Status Joins::take_on(const abi::Adopt& request, uid_t user) {
                 fmt::format("tenant '{}' already has its {} (process {})", request.tenant,
                             abi::to_string(request.role), member.pid));
   }
-  const Placement placement = at_.placements.take(request.tenant, request.role);
+  const Placement placement = at_.placements.take(request.tenant, request.role, pipe_directory);
   const std::string& domain = placement.domain;
   std::string start_time = start_time_of(at_.kernel, pid);  // first: later it may hide itself
   if (auto followed = at_.follower.follow(pid, request.tenant, domain); !followed) {
@@ -131,12 +131,14 @@ Status Joins::may_join(const Tenant& tenant, const abi::Join& request) const {
 }
 
 void Joins::join(Connection& connection, const abi::Join& request) {
-  constexpr std::size_t longest_attempt = 64;  // it is kept while the join waits
+  constexpr std::size_t longest_attempt = 64, longest_path = 4096;  // they are kept while the join waits
   if (request.attempt.size() > longest_attempt) {
     return at_.answers.give(connection, fail(ErrorCode::InvalidArgument,
                                              "what tells one attempt to join from another is "
                                              "too long"));
   }
+  if (request.pipe_directory.size() > longest_path)
+    return at_.answers.give(connection, fail(ErrorCode::InvalidArgument, "its MPS directory is no path"));
   if (auto may = may_be(connection, request.tenant, request.token); !may)
     return at_.answers.give(connection, may);
   // It may have waited.
@@ -154,8 +156,9 @@ void Joins::join(Connection& connection, const abi::Join& request) {
     return;
   }
   const pid_t pid = connection.peer().pid;
-  if (auto adopted = take_on({request.tenant, request.role, pid, {}}, connection.peer().uid); !adopted)
-    return at_.answers.give(connection, adopted);
+  const auto adopted =
+      take_on({request.tenant, request.role, pid, {}}, connection.peer().uid, request.pipe_directory);
+  if (!adopted) return at_.answers.give(connection, adopted);
 
   const bool active = request.role == abi::Role::Active;
   Member& member = (*tenant)->member(request.role);

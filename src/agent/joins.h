@@ -61,7 +61,7 @@ class Joins {
  private:
   Result<Tenant*> tenant_named(const std::string& name, uid_t user);
   Status may_adopt(const Connection& connection, const abi::Adopt& request) const;
-  Status take_on(const abi::Adopt& request, uid_t user);
+  Status take_on(const abi::Adopt& request, uid_t user, const std::string& pipe_directory = {});
   Status may_join(const Tenant& tenant, const abi::Join& request) const;
   Status may_be(const Connection& connection, const std::string& tenant, const std::string& token) const;
   bool has_joined(const Connection& connection, Tenant& tenant, const abi::Join& request) const;

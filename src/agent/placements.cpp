@@ -78,15 +78,26 @@ mps::ClientLimits Placements::limits_for(const abi::Place& request) const {
   return limits;
 }
 
-Placement Placements::take(const std::string& tenant, abi::Role role) {
+Placement Placements::take(const std::string& tenant, abi::Role role, const std::string& pipe_directory) {
   const auto found = std::ranges::find_if(
       placements_, [&](const Placement& each) { return each.tenant == tenant && each.role == role; });
   if (found == placements_.end()) {
-    return {0, tenant, role, domain_for(tenant, role, {}).value_or(at_.domains.names().front()), {}};
+    std::string domain = domain_with(pipe_directory);
+    if (domain.empty()) domain = domain_for(tenant, role, {}).value_or(at_.domains.names().front());
+    return {0, tenant, role, std::move(domain), {}};
   }
   Placement placement = std::move(*found);
   placements_.erase(found);
   return placement;
+}
+
+std::string Placements::domain_with(const std::string& pipe_directory) const {
+  for (const std::string& name : at_.domains.names()) {
+    for (const auto& [variable, value] : at_.domains.environment(name)) {
+      if (variable == "CUDA_MPS_PIPE_DIRECTORY" && value == pipe_directory) return name;
+    }
+  }
+  return {};
 }
 
 /// With the token of whom nothing else is known.

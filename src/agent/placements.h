@@ -50,8 +50,9 @@ class Placements {
   /// `agent_returns_ms`: how long it waits for the next agent.
   Result<abi::Placed> put(Placement placement, uid_t user, std::uint32_t agent_returns_ms);
   /// Where such a process runs that has come now: where it was told to, however the domains are by now. One
-  /// that was told nothing runs where it would be told to.
-  Placement take(const std::string& tenant, abi::Role role);
+  /// that was told nothing, as in a container, runs in the domain whose pipe directory it has; where that is
+  /// none of ours, it is taken to run where it would be told to.
+  Placement take(const std::string& tenant, abi::Role role, const std::string& pipe_directory = {});
   /// The connection is gone: nobody comes.
   void forget(std::uint64_t connection);
 
@@ -70,6 +71,8 @@ class Placements {
 
  private:
   Result<std::string> domain_for(const std::string& tenant, abi::Role role, const std::string& gpu) const;
+  /// Empty: none has it.
+  std::string domain_with(const std::string& pipe_directory) const;
   std::string domain_of_half(const std::string& tenant, abi::Role role) const;
   Result<std::string> spare_domain_for(const std::string& domain) const;
   mps::ClientLimits limits_for(const abi::Place& request) const;

@@ -42,6 +42,8 @@ TEST_F(PlacementsTest, WhoComesRunsWhereItWasToldToHoweverTheDomainsAreByThen) {
   domains.states["a"] = mps::DomainState::Draining;
   EXPECT_EQ(placements.take("llm", abi::Role::Active).domain, "a");
   EXPECT_EQ(placements.take("llm", abi::Role::Active).domain, "b") << "as one that was told nothing";
+  EXPECT_EQ(placements.take("llm", abi::Role::Active, "/mps/a").domain, "a") << "as its environment says";
+  EXPECT_EQ(placements.take("llm", abi::Role::Active, "/elsewhere/a").domain, "b") << "as it would be told";
 }
 
 TEST_F(PlacementsTest, OneThatIsStillToComeCountsAsTheOtherHalf) {

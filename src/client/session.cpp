@@ -121,7 +121,8 @@ Outcome<std::unique_ptr<Session>> Session::join(const JoinOptions& options) {
   const std::string token = os::environment_variable("FIREBREAK_TOKEN").value_or("");
   const abi::Role wanted = *role == FB_ROLE_ACTIVE ? abi::Role::Active : abi::Role::Standby;
   // Where there is no number, a join whose answer is lost is refused by the next agent, as ever.
-  auto welcome = join_this_or_next(socket_path, {tenant, wanted, token, os::random_token().value_or("")});
+  auto welcome = join_this_or_next(socket_path, {tenant, wanted, token, os::random_token().value_or(""),
+                                                 or_environment({}, "CUDA_MPS_PIPE_DIRECTORY")});
   if (!welcome) return tl::unexpected(welcome.error());
   auto& [link, answer] = *welcome;
   const auto* joined = std::get_if<abi::Joined>(&answer.message);

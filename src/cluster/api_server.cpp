@@ -54,8 +54,7 @@ void set_access(CURL* curl, const ApiAccess& access) {
 
 Headers headers_of(const ApiCall& call, const ApiAccess& access) {
   Headers headers;
-  // Of objects that nobody needs whole their names alone, where the server can do that.
-  headers.add("Accept: application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1, application/json");
+  headers.add("Accept: " + call.accept);
   if (!call.content_type.empty()) headers.add("Content-Type: " + call.content_type);
   if (!access.token.empty()) headers.add("Authorization: Bearer " + access.token);
   return headers;

@@ -317,6 +317,7 @@ bool ApiServerStandIn::serve_one(void* stream) {
   std::istringstream(head) >> call.method >> call.path;
   call.authorization = header_of(head, "authorization");
   call.content_type = header_of(head, "content-type");
+  call.accept = header_of(head, "accept");
   call.client = name_of_client(ssl);
   call.body = Json::parse(text.substr(end_of_head + 4), nullptr, false);
 
@@ -324,8 +325,8 @@ bool ApiServerStandIn::serve_one(void* stream) {
   const Mischief mischief = mischief_for(call);
   const bool is_done = mischief.status == 200;
   heard_.push_back(call);
-  const Reply reply =
-      is_done ? obey(call) : Reply{mischief.status, failure(mischief.status, "mischief"), mischief.header};
+  const Reply reply = is_done ? as_accepted(obey(call), call)
+                              : Reply{mischief.status, failure(mischief.status, "mischief"), mischief.header};
   const std::size_t releases = releases_;
   changed_.notify_all();
   if (mischief.kind == Mischief::Kind::DoAndBeLate)
@@ -371,6 +372,16 @@ ApiServerStandIn::Reply ApiServerStandIn::obey(const HeardCall& call) {
   if (call.method == "POST" && call.path.ends_with("/events")) return add_event(call);
   if (call.method == "PATCH" && call.path.ends_with("/status")) return patch_pod(call);
   return {404, failure(404, "the server could not find the requested resource"), {}};
+}
+
+/// What it was asked is done, also where the answer has no such form.
+ApiServerStandIn::Reply ApiServerStandIn::as_accepted(Reply reply, const HeardCall& call) {
+  if (reply.status >= 300 || call.accept.find("as=PartialObjectMetadataList") == std::string::npos)
+    return reply;
+  if (!reply.body.contains("items"))
+    return {406, failure(406, "you requested PartialObjectMetadataList, but the object is not a list"), {}};
+  reply.body["kind"] = "PartialObjectMetadataList";
+  return reply;
 }
 
 /// Conditions are merged by their types.

@@ -22,6 +22,7 @@ struct HeardCall {
   std::string path;
   std::string authorization;
   std::string content_type;
+  std::string accept;
   std::string client;  ///< of its certificate; empty: it has none
   nlohmann::json body;
 };
@@ -86,6 +87,7 @@ class ApiServerStandIn {
   void serve(void* stream);
   bool serve_one(void* stream);
   Reply obey(const HeardCall& call);
+  static Reply as_accepted(Reply reply, const HeardCall& call);
   Reply patch_node(const HeardCall& call);
   Reply patch_pod(const HeardCall& call);
   Reply add_event(const HeardCall& call);

@@ -46,6 +46,18 @@ TEST_F(ApiServerTest, IsAskedAndAnswers) {
   EXPECT_EQ(stand_in->condition("Ready")["status"], "True") << "the others stay";
 }
 
+TEST_F(ApiServerTest, IsAskedForNamesAloneWhereItHasAList) {
+  stand_in->add_pod("x", "y", "1");
+  const ApiAnswer pods = server->send(list_pods("n1"));
+  EXPECT_EQ(pods.status, 200) << pods.body;
+  EXPECT_THAT(pods.body, HasSubstr("PartialObjectMetadataList"));
+  EXPECT_EQ(pods_in(pods.body).size(), 1u);
+  for (const ApiCall& call : {node, condition()}) {
+    const ApiAnswer answer = server->send(call);
+    EXPECT_EQ(answer.status, 200) << call.method << " " << answer.body;
+  }
+}
+
 TEST_F(ApiServerTest, KnowsUsByACertificate) {
   const auto identity = stand_in->identity_of("system:node:n1");
   access = ApiAccess{stand_in->url(), stand_in->authorities(), "", identity.certificate, identity.key};

@@ -19,6 +19,9 @@ constexpr std::size_t longest_line_bytes = 300;
 constexpr std::size_t longest_message_bytes = 900;
 constexpr const char* json_type = "application/json";
 constexpr const char* merge_type = "application/strategic-merge-patch+json";
+/// Of a list; of anything else servers refuse it. One that cannot do that sends the whole.
+constexpr const char* names_alone =
+    "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1, application/json";
 constexpr const char* annotation = "firebreak.dev/last-fault";
 constexpr const char* component = "firebreak-k8s";
 
@@ -153,7 +156,9 @@ ApiCall set_condition(const std::string& node, const Condition& condition, const
 }
 
 ApiCall list_pods(const std::string& node) {
-  return {"GET", "/api/v1/pods?fieldSelector=spec.nodeName%3D" + node};
+  ApiCall call{"GET", "/api/v1/pods?fieldSelector=spec.nodeName%3D" + node};
+  call.accept = names_alone;
+  return call;
 }
 
 std::string event_name(const std::string& of, const std::string& node, const link::FaultView& fault) {

@@ -17,6 +17,7 @@ struct ApiCall {
   std::string path;    ///< with what follows the question mark
   std::string body = {};
   std::string content_type = {};
+  std::string accept = "application/json";
 };
 
 struct ApiAnswer {

@@ -17,6 +17,8 @@ constexpr std::string_view prefix = "firebreak.dev/";
 /// firebreak-k8s writes it itself (src/cluster).
 constexpr std::string_view last_fault = "firebreak.dev/last-fault";
 constexpr std::string_view blanks = " \t";
+/// Of anybody's text in a line of ours. A line is to stay one, and ttrpc takes UTF-8 alone.
+constexpr std::size_t most_of_value_bytes = 80;
 
 std::vector<std::string> split(std::string_view text) {
   std::vector<std::string> parts;
@@ -29,10 +31,10 @@ std::vector<std::string> split(std::string_view text) {
 }
 
 tl::unexpected<Error> bad(const char* annotation, const std::string& value, const std::string& why) {
-  // A value is anybody's text. A line is to stay one, and ttrpc takes UTF-8 alone.
-  return fail(ErrorCode::InvalidArgument,
-              fmt::format("annotation {}: \"{}\": {}", annotation, printable(value, 80), why),
-              "docs/operate.md has its forms");
+  return fail(
+      ErrorCode::InvalidArgument,
+      fmt::format("annotation {}: \"{}\": {}", annotation, printable(value, most_of_value_bytes), why),
+      "docs/operate.md has its forms");
 }
 
 /// The seats by container; "" is all others.
@@ -48,7 +50,8 @@ Result<std::map<std::string, std::string>> seats_in(const std::string& value) {
     if (!seats::check_domain_name(domain)) return refuse("it names no domain, nor \"any\"");
     if (!all.emplace(container, domain == "any" ? "" : domain).second)
       return refuse(is_for_all ? "two domains for all containers"
-                               : fmt::format("container '{}' is named twice", container));
+                               : fmt::format("container '{}' is named twice",
+                                             printable(container, most_of_value_bytes)));
   }
   return all;
 }
@@ -65,7 +68,8 @@ Status know_all(const Annotations& annotations) {
   for (const auto& [name, value] : annotations) {
     if (!name.starts_with(prefix) || name == seat_annotation || name == pair_annotation || name == last_fault)
       continue;
-    return fail(ErrorCode::InvalidArgument, fmt::format("annotation {}: there is no such one", name),
+    return fail(ErrorCode::InvalidArgument,
+                fmt::format("annotation {}: there is no such one", printable(name, most_of_value_bytes)),
                 fmt::format("{} or {}", seat_annotation, pair_annotation));
   }
   return {};
@@ -91,8 +95,9 @@ Result<std::optional<Wish>> wish_of(const Annotations& annotations, const std::s
   if (!pair) return propagate(pair);
   for (const std::string& name : {pair->first, pair->second}) {
     if (seats.contains(name))
-      return bad(pair_annotation, asked->second,
-                 fmt::format("container '{}' is in {}, too", name, seat_annotation));
+      return bad(
+          pair_annotation, asked->second,
+          fmt::format("container '{}' is in {}, too", printable(name, most_of_value_bytes), seat_annotation));
   }
   if (container == pair->first) return Wish{PairPart::Active, {}};
   if (container == pair->second) return Wish{PairPart::Standby, {}};

@@ -58,6 +58,12 @@ TEST(PodAnnotations, ThatNobodyUnderstandsAreToldInOneLineWhicheverContainerAsks
       {{{pair_annotation, "main=a,spare=b"}}, "two containers"},
       {{{pair_annotation, "main,spare"}, {seat_annotation, "spare=a"}}, "container 'spare' is in"},
       {{{"firebreak.dev/seats", "a"}}, "annotation firebreak.dev/seats: there is no such one"},
+      {{{"firebreak.dev/\nroot: ", "a"}}, "annotation firebreak.dev/?root: : there is no such one"},
+      {{{seat_annotation, "x\ny=a,x\ny=b"}}, "container 'x?y' is named twice"},
+      {{{pair_annotation, "x\ny,z"}, {seat_annotation, "x\ny=a"}}, "container 'x?y' is in"},
+      {{{"firebreak.dev/" + std::string(9'999, 'x'), "a"}}, "there is no such one"},
+      {{{seat_annotation, std::string(9'999, 'x') + "=a," + std::string(9'999, 'x') + "=b"}},
+       "is named twice"},
   };
   for (const Bad& each : all) {
     for (const char* container : {"main", "someone"}) {
@@ -66,6 +72,7 @@ TEST(PodAnnotations, ThatNobodyUnderstandsAreToldInOneLineWhicheverContainerAsks
       EXPECT_EQ(wish.error().code, ErrorCode::InvalidArgument);
       EXPECT_THAT(wish.error().message, HasSubstr(each.why));
       EXPECT_THAT(to_string(wish.error()), Not(HasSubstr("\n")));
+      EXPECT_LT(to_string(wish.error()).size(), 500u) << "it goes into an event";
     }
   }
 }

@@ -43,7 +43,9 @@ Status serve(const NriOptions& options) {
   const SystemClock clock;
   link::AgentQuestion agent(options.socket_path);
   const OfferWatch offers(*rules, {clock, [&agent] { return agent.ask(); }, tell});
-  const auto seating = [&offers](const Newcomer& newcomer) { return seat_for(*offers.offer(), newcomer); };
+  const auto seating = [&offers](const Newcomer& newcomer) {
+    return seat_for(*offers.offer(), newcomer, offers.actives());
+  };
   RuntimeLink runtime(options.nri_socket, {**loop, clock, seating, tell});
   runtime.look();
   const auto looks = (*loop)->every(between_looks, [&runtime] { runtime.look(); });

@@ -27,23 +27,38 @@ k8s::SharedOffer OfferWatch::offer() const {
   return offer_;
 }
 
+Actives OfferWatch::actives() const {
+  const std::lock_guard lock(mutex_);
+  return actives_;
+}
+
 void OfferWatch::work() {
   std::unique_lock lock(mutex_);
   while (!ends_) {
     lock.unlock();
-    ask();
+    const auto status = at_.ask();
+    hear(status);
     lock.lock();
     offer_ = keeper_.offer();
+    actives_ = heard_;
+    lock.unlock();  // what is told is so by now
+    say(said_of_agent_, status ? "the agent answers" : to_string(status.error()));
+    say(said_of_seats_, keeper_.described());
+    lock.lock();
     changed_.wait_for(lock, at_.between_questions, [this] { return ends_; });
   }
 }
 
-void OfferWatch::ask() {
-  const auto status = at_.ask();
-  if (status) keeper_.agent_said(link::parse_status(*status), at_.clock.now());
+void OfferWatch::hear(const Result<std::string>& status) {
+  heard_.clear();
+  if (status) {
+    const link::StatusView view = link::parse_status(*status);
+    keeper_.agent_said(view, at_.clock.now());
+    for (const auto& [name, tenant] : view.tenants) {
+      if (tenant.active != 0) heard_[name] = tenant.active_domain;
+    }
+  }
   if (!status) keeper_.agent_is_away(at_.clock.now());
-  say(said_of_agent_, status ? "the agent answers" : to_string(status.error()));
-  say(said_of_seats_, keeper_.described());
 }
 
 void OfferWatch::say(std::string& said, const std::string& line) const {

@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/result.h"
 #include "k8s/offer_keeper.h"
+#include "nri/seating.h"
 
 namespace firebreak::nri {
 
@@ -30,18 +31,22 @@ class OfferWatch {
 
   /// As it is now; any thread. Never null.
   k8s::SharedOffer offer() const;
+  /// Empty while the agent does not answer; any thread.
+  Actives actives() const;
 
  private:
   void work();
-  void ask();
+  void hear(const Result<std::string>& status);
   void say(std::string& said, const std::string& line) const;
 
   Surroundings at_;
-  k8s::OfferKeeper keeper_;  ///< the thread's, as the next two
+  k8s::OfferKeeper keeper_;  ///< the thread's, as the next three
+  Actives heard_;
   std::string said_of_agent_;
   std::string said_of_seats_;
-  mutable std::mutex mutex_;  ///< guards the next two
+  mutable std::mutex mutex_;  ///< guards the next three
   k8s::SharedOffer offer_;
+  Actives actives_;
   bool ends_ = false;
   std::condition_variable changed_;
   std::thread thread_;  ///< last: it uses all others

@@ -31,7 +31,8 @@ class OfferWatchTest : public testing::Test {
         [this]() -> Result<std::string> {
           ++questions;
           if (!answers) return fail(ErrorCode::Unavailable, "it is away");
-          return R"({"tenants_socket": "/t.sock", "domains": [{"name": "a", "gpu": "G", "state": "serving"}]})";
+          return R"({"tenants_socket": "/t.sock", "domains": [{"name": "a", "gpu": "G", "state": "serving"}],
+              "tenants": [{"name": "ml.llm", "active": {"pid": 7, "domain": "a"}}, {"name": "ml.lost"}]})";
         },
         [this](const std::string& line) {
           const std::lock_guard lock(mutex);
@@ -46,6 +47,15 @@ TEST_F(OfferWatchTest, OffersNothingFirstAndThenWhatTheAgentSays) {
   ASSERT_NE(watch.offer(), nullptr);
   EXPECT_TRUE(until([&] { return watch.offer()->seats.size() == 1; }));
   EXPECT_TRUE(watch.offer()->seats.at(0).is_healthy);
+}
+
+TEST_F(OfferWatchTest, KnowsInWhichDomainTenantsHaveTheirActive) {
+  const OfferWatch watch({1, std::chrono::seconds(30), "", ""}, surroundings());
+  EXPECT_THAT(watch.actives(), testing::IsEmpty());
+  ASSERT_TRUE(until([&] { return !watch.actives().empty(); }));
+  EXPECT_EQ(watch.actives(), (Actives{{"ml.llm", "a"}}));
+  answers = false;
+  EXPECT_TRUE(until([&] { return watch.actives().empty(); })) << "nobody knows any more";
 }
 
 TEST_F(OfferWatchTest, AnAgentThatIsAwayChangesNothingUntilItsPatienceIsOver) {

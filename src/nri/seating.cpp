@@ -13,6 +13,9 @@
 namespace firebreak::nri {
 namespace {
 
+/// Names of pods have up to 253.
+constexpr std::size_t most_of_name_bytes = 253;
+
 using Domains = std::vector<const k8s::OfferedSeat*>;  ///< each by its first seat
 
 std::uint64_t spread(std::string_view text) {
@@ -45,7 +48,8 @@ Result<Domains> choose(const Domains& all, const Wish& wish, const std::string& 
   if (!wish.domain.empty()) {
     const auto found = std::ranges::find(all, wish.domain, [](const auto* seat) { return seat->domain; });
     if (found == all.end())
-      return fail(ErrorCode::NotFound, fmt::format("there is no domain '{}'", wish.domain),
+      return fail(ErrorCode::NotFound,
+                  fmt::format("there is no domain '{}'", printable(wish.domain, most_of_name_bytes)),
                   "there are: " + names_of(all));
     return Domains{*found};
   }
@@ -94,10 +98,19 @@ std::string tenant_of(const Newcomer& newcomer) {
 }  // namespace
 
 std::string described(const Newcomer& newcomer) {
-  return fmt::format("{}/{}: {}", newcomer.pod_namespace, newcomer.pod, newcomer.container);
+  const auto shown = [](const std::string& text) { return printable(text, most_of_name_bytes); };
+  return fmt::format("{}/{}: {}", shown(newcomer.pod_namespace), shown(newcomer.pod),
+                     shown(newcomer.container));
 }
 
-Result<std::optional<seats::SeatGrant>> seat_for(const k8s::Offer& offer, const Newcomer& newcomer) {
+bool lacks_its_seat(const Newcomer& made) {
+  const auto wish = wish_of(made.annotations, made.container);
+  const auto is_of_a_seat = [](const std::string& each) { return each.starts_with("FIREBREAK_SOCKET="); };
+  return (!wish || *wish) && std::ranges::none_of(made.environment, is_of_a_seat);
+}
+
+Result<std::optional<seats::SeatGrant>> seat_for(const k8s::Offer& offer, const Newcomer& newcomer,
+                                                 const Actives& actives) {
   const auto wish = wish_of(newcomer.annotations, newcomer.container);
   if (!wish) return propagate(wish);
   if (!*wish) return std::nullopt;
@@ -117,8 +130,12 @@ Result<std::optional<seats::SeatGrant>> seat_for(const k8s::Offer& offer, const 
   set(*grant, "CUDA_MPS_PIPE_DIRECTORY", own.pipe_directory);
   keep_own_preload(*grant, newcomer);
   if ((*wish)->part == PairPart::Alone) return std::move(*grant);
-  set(*grant, "FIREBREAK_TENANT", tenant_of(newcomer));
-  set(*grant, "FIREBREAK_ROLE", (*wish)->part == PairPart::Active ? "active" : "standby");
+  const std::string tenant = tenant_of(newcomer);
+  const auto active = actives.find(tenant);
+  const bool other_is_active = active != actives.end() && active->second != domains->front()->domain;
+  const bool is_active = (*wish)->part == PairPart::Active && !other_is_active;
+  set(*grant, "FIREBREAK_TENANT", tenant);
+  set(*grant, "FIREBREAK_ROLE", is_active ? "active" : "standby");
   return std::move(*grant);
 }
 

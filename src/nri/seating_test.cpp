@@ -110,6 +110,35 @@ TEST(Seating, CallsATenantByItsPodsUidWhereTheNameIsTooLong) {
   EXPECT_EQ(variable(seat_for(offer(), long_named).value(), "FIREBREAK_TENANT"), "u1");
 }
 
+// Its container is started anew after the other one took over: one that wants to be active is refused then.
+TEST(Seating, OfAPairsActiveThatComesAgainIsTheStandbyOfTheOneThatTookOver) {
+  const Annotations pair = {{pair_annotation, "main,spare"}};
+  const auto main_then = seat_for(offer(), newcomer(pair, "main")).value();
+  const auto spare_then = seat_for(offer(), newcomer(pair, "spare")).value();
+  const auto domain_of = [](const std::optional<seats::SeatGrant>& grant) {
+    return pipe_of(grant) == "/run/firebreak/a/pipe" ? "a" : "b";
+  };
+  const auto again = [&](const char* container, const std::string& active_in) {
+    return seat_for(offer(), newcomer(pair, container), {{"ml.llm-0", active_in}, {"ml.other", "a"}}).value();
+  };
+  const auto main_again = again("main", domain_of(spare_then));
+  EXPECT_EQ(variable(main_again, "FIREBREAK_ROLE"), "standby");
+  EXPECT_EQ(pipe_of(main_again), pipe_of(main_then)) << "not where the active is";
+  EXPECT_EQ(variable(again("main", domain_of(main_then)), "FIREBREAK_ROLE"), "active")
+      << "that is itself, and nobody has noticed yet";
+  EXPECT_EQ(variable(again("spare", domain_of(main_then)), "FIREBREAK_ROLE"), "standby");
+}
+
+TEST(Seating, IsMissedWhereAContainerWasMadeWithoutOne) {
+  Newcomer made = newcomer({{seat_annotation, "main=a"}});
+  EXPECT_TRUE(lacks_its_seat(made));
+  made.environment = {"PATH=/bin", "FIREBREAK_SOCKET=/run/firebreak/tenants.sock"};
+  EXPECT_FALSE(lacks_its_seat(made));
+  EXPECT_FALSE(lacks_its_seat(newcomer({{seat_annotation, "side=a"}}))) << "it asked for none";
+  EXPECT_FALSE(lacks_its_seat(newcomer({})));
+  EXPECT_TRUE(lacks_its_seat(newcomer({{seat_annotation, "a,b"}}))) << "with us it had not been made";
+}
+
 TEST(Seating, IsRefusedInOneLineThatSaysWhy) {
   const Newcomer to_a = newcomer({{seat_annotation, "a"}});
   EXPECT_EQ(refusal({}, to_a).message, "no agent has answered yet");
@@ -118,6 +147,8 @@ TEST(Seating, IsRefusedInOneLineThatSaysWhy) {
   const Error unknown = refusal(offer(), newcomer({{seat_annotation, "z"}}));
   EXPECT_EQ(to_string(unknown), "there is no domain 'z' (there are: a, b, c)");
   EXPECT_EQ(unknown.code, ErrorCode::NotFound);
+  const Error endless = refusal(offer(), newcomer({{seat_annotation, std::string(99'999, 'z')}}));
+  EXPECT_LT(to_string(endless).size(), 500u);
   k8s::Offer small = offer();
   small.seats = {small.seats[0], small.seats[2]};
   EXPECT_EQ(refusal(small, newcomer({{pair_annotation, "main,spare"}})).message,

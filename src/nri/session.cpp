@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/text.h"
+
 #include <nri.pb.h>
 #include <ttrpc.pb.h>
 
@@ -16,6 +18,10 @@ namespace api = ::nri::pkg::api::v1alpha1;
 
 constexpr std::uint32_t registration_stream = 1;
 constexpr const char* plugin_service = "nri.pkg.api.v1alpha1.Plugin";
+/// Of a runtime's words in a line of ours.
+constexpr std::size_t most_of_word_bytes = 253;
+/// Of those that ask for seats.
+constexpr std::size_t most_pods = 4096;
 constexpr int create_container_bit = 1 << (api::CREATE_CONTAINER - 1);
 
 /// gRPC's, which ttrpc has, too.
@@ -49,16 +55,22 @@ tl::unexpected<Error> unreadable(const char* what) {
   return fail(ErrorCode::Protocol, fmt::format("a {} that cannot be read", what));
 }
 
-Newcomer newcomer_in(const api::CreateContainerRequest& request) {
+std::string shown(const std::string& text) { return printable(text, most_of_word_bytes); }
+
+/// As far as its pod says.
+Newcomer newcomer_of(const api::PodSandbox& pod) {
   Newcomer newcomer;
-  newcomer.pod_namespace = request.pod().namespace_();
-  newcomer.pod = request.pod().name();
-  newcomer.pod_uid = request.pod().uid();
-  newcomer.container = request.container().name();
-  for (const auto& [name, value] : request.pod().annotations()) newcomer.annotations[name] = value;
-  newcomer.environment = {request.container().env().begin(), request.container().env().end()};
-  for (const api::Mount& mount : request.container().mounts())
-    newcomer.mounted_at.push_back(mount.destination());
+  newcomer.pod_namespace = pod.namespace_();
+  newcomer.pod = pod.name();
+  newcomer.pod_uid = pod.uid();
+  for (const auto& [name, value] : pod.annotations()) newcomer.annotations[name] = value;
+  return newcomer;
+}
+
+Newcomer newcomer_in(Newcomer newcomer, const api::Container& container) {
+  newcomer.container = container.name();
+  newcomer.environment = {container.env().begin(), container.env().end()};
+  for (const api::Mount& mount : container.mounts()) newcomer.mounted_at.push_back(mount.destination());
   return newcomer;
 }
 
@@ -127,7 +139,8 @@ Status PluginSession::hear_registered(const TtrpcMessage& message) {
   ttrpc::Response response;
   if (!response.ParseFromString(message.data)) return unreadable("response");
   if (response.status().code() != 0)
-    return fail(ErrorCode::Unavailable, "the runtime refuses the plugin: " + response.status().message());
+    return fail(ErrorCode::Unavailable,
+                "the runtime refuses the plugin: " + shown(response.status().message()));
   is_registered_ = true;
   return {};
 }
@@ -147,29 +160,48 @@ std::string PluginSession::answer(const TtrpcMessage& message) {
   ttrpc::Request request;
   if (!request.ParseFromString(message.data)) return response(message.stream, unreadable("request"));
   if (request.service() != plugin_service)
-    return response(message.stream,
-                    fail(ErrorCode::Unsupported, fmt::format("there is no service '{}'", request.service())));
+    return response(message.stream, fail(ErrorCode::Unsupported,
+                                         fmt::format("there is no service '{}'", shown(request.service()))));
   return response(message.stream, call(request.method(), request.payload()));
 }
 
 Result<std::string> PluginSession::call(const std::string& method, const std::string& payload) {
   if (method == "CreateContainer") return create_container(payload);
   if (method == "Configure") return configure(payload);
-  if (method == "Synchronize") {
-    api::SynchronizeRequest request;
-    if (!request.ParseFromString(payload)) return unreadable("request");
-    api::SynchronizeResponse answer;
-    answer.set_more(request.more());  // else the runtime sends no second part
-    return answer.SerializeAsString();
-  }
+  if (method == "Synchronize") return synchronize(payload);
   if (method == "Shutdown" || method == "StateChange") return std::string();
-  return fail(ErrorCode::Unsupported, fmt::format("there is no method '{}'", method));
+  return fail(ErrorCode::Unsupported, fmt::format("there is no method '{}'", shown(method)));
+}
+
+/// What is there already: a runtime that was not asking us made it as if nobody had asked for seats.
+Result<std::string> PluginSession::synchronize(const std::string& payload) {
+  api::SynchronizeRequest request;
+  if (!request.ParseFromString(payload)) return unreadable("request");
+  for (const api::PodSandbox& pod : request.pods()) {
+    Newcomer of_pod = newcomer_of(pod);
+    const auto is_ours = [](const auto& each) { return each.first.starts_with("firebreak.dev/"); };
+    if (std::ranges::any_of(of_pod.annotations, is_ours) && pods_.size() < most_pods)
+      pods_[pod.id()] = std::move(of_pod);
+  }
+  for (const api::Container& container : request.containers()) {
+    const auto pod = pods_.find(container.pod_sandbox_id());
+    if (pod == pods_.end() || container.state() == api::CONTAINER_STOPPED) continue;
+    const Newcomer made = newcomer_in(pod->second, container);
+    if (lacks_its_seat(made))
+      news_.push_back(described(made) +
+                      " runs without its seat: it was made while nobody asked firebreak-nri; "
+                      "make the pod anew");
+  }
+  if (!request.more()) pods_.clear();
+  api::SynchronizeResponse answer;
+  answer.set_more(request.more());  // else the runtime sends no second part
+  return answer.SerializeAsString();
 }
 
 Result<std::string> PluginSession::configure(const std::string& payload) {
   api::ConfigureRequest request;
   if (!request.ParseFromString(payload)) return unreadable("request");
-  runtime_ = request.runtime_name() + " " + request.runtime_version();
+  runtime_ = shown(request.runtime_name()) + " " + shown(request.runtime_version());
   is_configured_ = true;
   api::ConfigureResponse answer;
   answer.set_events(create_container_bit);
@@ -179,7 +211,7 @@ Result<std::string> PluginSession::configure(const std::string& payload) {
 Result<std::string> PluginSession::create_container(const std::string& payload) {
   api::CreateContainerRequest request;
   if (!request.ParseFromString(payload)) return unreadable("request");
-  const Newcomer newcomer = newcomer_in(request);
+  const Newcomer newcomer = newcomer_in(newcomer_of(request.pod()), request.container());
   const auto seat = seating_(newcomer);
   if (!seat) {
     news_.push_back(fmt::format("{} is refused: {}", described(newcomer), to_string(seat.error())));

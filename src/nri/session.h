@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -31,7 +32,8 @@ class PluginSession {
 
   /// "containerd v1.7.24", as soon as it has told us and has taken us; empty before.
   std::string runtime() const { return is_registered_ && is_configured_ ? runtime_ : std::string(); }
-  /// One line for each container that got a seat or was refused one, since the last call.
+  /// One line for each container that got a seat, was refused one, or runs without its own, since the last
+  /// call.
   std::vector<std::string> take_news() { return std::exchange(news_, {}); }
 
  private:
@@ -39,6 +41,7 @@ class PluginSession {
   std::string answer(const TtrpcMessage& message);
   Result<std::string> call(const std::string& method, const std::string& payload);
   Result<std::string> configure(const std::string& payload);
+  Result<std::string> synchronize(const std::string& payload);
   Result<std::string> create_container(const std::string& payload);
 
   Seating seating_;
@@ -47,6 +50,7 @@ class PluginSession {
   bool is_registered_ = false;
   bool is_configured_ = false;
   std::string runtime_;
+  std::map<std::string, Newcomer> pods_;  ///< by id: of a state that comes in parts, those that ask for seats
   std::vector<std::string> news_;
 };
 

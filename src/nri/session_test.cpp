@@ -118,6 +118,38 @@ TEST_F(NriSession, AsksForTheRestOfAStateThatComesInParts) {
   }
 }
 
+// Made while nobody was asked, as while the plugin was started anew.
+TEST_F(NriSession, NamesContainersThatRunWithoutTheirSeatAlsoInAStateInParts) {
+  api::SynchronizeRequest first;
+  first.set_more(true);
+  api::PodSandbox& pod = *first.add_pods();
+  pod.set_id("p1");
+  pod.set_namespace_("ml");
+  pod.set_name("llm-0");
+  (*pod.mutable_annotations())["firebreak.dev/seat"] = "main=a,done=a,seated=a";
+  first.add_pods()->set_id("p2");
+  api::SynchronizeRequest second;
+  const auto add = [&second](const char* name, const char* of, api::ContainerState state) {
+    api::Container& container = *second.add_containers();
+    container.set_pod_sandbox_id(of);
+    container.set_name(name);
+    container.set_state(state);
+    return &container;
+  };
+  add("main", "p1", api::CONTAINER_RUNNING);
+  add("seated", "p1", api::CONTAINER_RUNNING)->add_env("FIREBREAK_SOCKET=/s");
+  add("done", "p1", api::CONTAINER_STOPPED);
+  add("side", "p1", api::CONTAINER_RUNNING);
+  add("other", "p2", api::CONTAINER_RUNNING);
+  add("stray", "p3", api::CONTAINER_RUNNING);
+  answers_to(call_bytes(1, "Synchronize", first.SerializeAsString()) +
+             call_bytes(3, "Synchronize", second.SerializeAsString()));
+  EXPECT_THAT(session.take_news(),
+              ElementsAre("ml/llm-0: main runs without its seat: it was made while nobody "
+                          "asked firebreak-nri; make the pod anew"));
+  EXPECT_THAT(asked, IsEmpty());
+}
+
 TEST_F(NriSession, GivesAContainerItsSeat) {
   seat = seats::SeatGrant{{{"CUDA_MPS_PIPE_DIRECTORY", "/r/a/pipe"}},
                           {{"/host", "/there", true}, {"/dev/shm", "/dev/shm", false, false}}};
@@ -211,6 +243,37 @@ TEST_F(NriSession, EndsByAnAnswerWhereCallsCome) {
 
 TEST_F(NriSession, EndsByAnAnswerThatCannotBeRead) {
   EXPECT_EQ(end_by(encode({runtime_connection, 1, 2, 0, "\xff"})), ErrorCode::Protocol);
+}
+
+TEST_F(NriSession, SaysInOneShortLineWhateverTheRuntimeIsCalledAndSays) {
+  const std::string endless = "a\nb\xc3\xa9" + std::string(99'999, 'x');
+  const auto is_short_line = [](const std::string& text) {
+    return text.size() < 1'000 && text.find('\n') == std::string::npos;
+  };
+  EXPECT_PRED1(is_short_line, answer_to(call_bytes(1, endless, "")).response.status().message());
+  EXPECT_PRED1(is_short_line, answer_to(call_bytes(3, "Configure", "", endless)).response.status().message());
+  api::ConfigureRequest request;
+  request.set_runtime_name(endless);
+  request.set_runtime_version(endless);
+  answer_to(call_bytes(5, "Configure", request.SerializeAsString()));
+  answers_to(taken());
+  EXPECT_PRED1(is_short_line, session.runtime());
+  api::CreateContainerRequest container;
+  container.mutable_pod()->set_name(endless);
+  container.mutable_pod()->set_namespace_(endless);
+  container.mutable_container()->set_name(endless);
+  seat = fail(ErrorCode::NotFound, "no");
+  answer_to(call_bytes(7, "CreateContainer", container.SerializeAsString()));
+  const auto news = session.take_news();
+  ASSERT_THAT(news, SizeIs(1));
+  EXPECT_PRED1(is_short_line, news[0]);
+  PluginSession refused{[](const Newcomer&) { return std::nullopt; }};
+  ttrpc::Response refusal;
+  refusal.mutable_status()->set_code(3);
+  refusal.mutable_status()->set_message(endless);
+  const auto end = refused.receive(encode({runtime_connection, 1, 2, 0, refusal.SerializeAsString()}));
+  ASSERT_FALSE(end);
+  EXPECT_PRED1(is_short_line, to_string(end.error()));
 }
 
 TEST_F(NriSession, SaysHowTheConnectionEnded) {

@@ -81,5 +81,85 @@ TEST_F(PodsByAnnotation, GetSeatsOfARealAgentAlsoFromARuntimeThatRestarts) {
   EXPECT_EQ(plugin_->exit_status(), 0);
 }
 
+// Its containers' programs join by themselves, and nobody but their environment says where they are. With
+// another domain's fault the agent would take the wrong one of the two for dead.
+TEST_F(PodsByAnnotation, ThatJoinByThemselvesAreKnownInTheDomainsThatTheirEnvironmentNames) {
+  start_agent();
+  const auto start_member = [&](const std::string& tenant, const std::string& role,
+                                const std::string& domain) {
+    start({program("firebreak-decode"), "--steps", "100000", "--pace-ms", "20", "--output",
+           sandbox_.file(tenant)},
+          {{"FIREBREAK_SOCKET", sandbox_.file("d/tenants.sock")},
+           {"FIREBREAK_TENANT", tenant},
+           {"FIREBREAK_ROLE", role},
+           {"FIREBREAK_CUDA_LIBRARY", program("../lib/softgpu/libcuda.so.1")},
+           {"CUDA_MPS_PIPE_DIRECTORY", sandbox_.file("d/" + domain + "/pipe")}});
+  };
+  for (const auto& [tenant, active, standby] :
+       {std::tuple<std::string, std::string, std::string>{"n.p", "b", "a"}, {"n.q", "a", "b"}}) {
+    start_member(tenant, "active", active);
+    wait_for_status(tenant, [](const nlohmann::json& now) { return now["committed_steps"] > 1; });
+    start_member(tenant, "standby", standby);
+    wait_for_status(tenant, [](const nlohmann::json& now) { return now["standby_state"] == "ready"; });
+    EXPECT_EQ(status_of(tenant)["active"]["domain"], active);
+    EXPECT_EQ(status_of(tenant)["standby"]["domain"], standby);
+  }
+  Player& rogue = start({program("firebreak-lab"), "inject", "misaligned-load"},
+                        {{"CUDA_MPS_PIPE_DIRECTORY", sandbox_.file("d/b/pipe")}});
+  wait_for_end(rogue);
+  wait_for_status("n.p", [](const nlohmann::json& now) { return now["epoch"] == 1; });
+  EXPECT_EQ(status_of("n.p")["active"]["domain"], "a");
+  EXPECT_EQ(status_of("n.q")["epoch"], 0);
+  EXPECT_EQ(command({"shutdown", "--force"}).status.exit_code, 0);
+  wait_for_end(*agent_);
+  agent_ = nullptr;
+}
+
+// Each breaks the connection off, and is no reason to end or to give a wrong answer in the next one.
+TEST_F(PodsByAnnotation, OutliveARuntimeThatSpeaksNonsense) {
+  const std::string call = nri::call_bytes(99, "CreateContainer", "x");
+  const std::string endless_frame("\0\0\0\1\xff\xff\xff\xff", 8);
+  const std::string endless_message("\0\0\0\1\0\0\0\x0a\xff\xff\xff\xff\0\0\0\1\1\0", 18);
+  const std::string answer_to_nobody = nri::encode({nri::runtime_connection, 77, 2, 0, "x"});
+  const std::string no_call = nri::encode({nri::plugin_connection, 77, 200, 0, "x"});
+  start_agent();
+  start_plugin();
+  runtime_ = std::make_unique<RuntimeStandIn>(nri_socket());
+  const std::string taken = "stand-in 1.0 asks for each container";
+  const std::string pipe = "CUDA_MPS_PIPE_DIRECTORY=" + sandbox_.file("d/b/pipe");
+  wait_for_line("2 of 2 seats are healthy");
+  std::ptrdiff_t times = 1;
+  for (const std::string& nonsense : {call.substr(0, 5), call.substr(0, 12), call.substr(0, call.size() - 1),
+                                      endless_frame, endless_message, answer_to_nobody, no_call,
+                                      std::string("GET / HTTP/1.1\r\n\r\n"), std::string(100'000, '\xff')}) {
+    wait_for_line(taken, times++);
+    EXPECT_THAT(environment_in(create("firebreak.dev/seat", "b")), Contains(pipe));
+    runtime_->send(nonsense);
+    if (call.starts_with(nonsense)) runtime_->hang_up();  // it waits for the rest
+    go_on_until("the end of the connection", [&] { return !runtime_->has_plugin(); });
+  }
+  wait_for_line(taken, times);
+  EXPECT_THAT(environment_in(create("firebreak.dev/seat", "b")), Contains(pipe));
+}
+
+// What is of a connection that we do not have, or is empty, and what comes twice.
+TEST_F(PodsByAnnotation, GetTheirSeatsBesideWhatIsOfNobody) {
+  start_agent();
+  start_plugin();
+  runtime_ = std::make_unique<RuntimeStandIn>(nri_socket());
+  wait_for_line("stand-in 1.0 asks for each container");
+  wait_for_line("2 of 2 seats are healthy");
+  const std::string pipe = "CUDA_MPS_PIPE_DIRECTORY=" + sandbox_.file("d/b/pipe");
+  runtime_->send(std::string("\0\0\0\x07\0\0\0\3abc", 11) + std::string("\0\0\0\1\0\0\0\0", 8));
+  EXPECT_THAT(environment_in(create("firebreak.dev/seat", "b")), Contains(pipe));
+  const std::string twice = nri::call_bytes(101, "CreateContainer", "");
+  runtime_->send(twice);
+  go_on_until("the first answer", [&] { return runtime_->answer(101).has_value(); });
+  EXPECT_EQ(runtime_->answer(101)->status().code(), 0);
+  runtime_->send(twice);
+  go_on_until("the second answer", [&] { return runtime_->answer(101)->status().code() != 0; });
+  EXPECT_THAT(runtime_->answer(101)->status().message(), HasSubstr("come once"));
+}
+
 }  // namespace
 }  // namespace firebreak::tests
