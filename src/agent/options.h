@@ -20,7 +20,8 @@ struct AgentOptions {
   std::string socket_path;
   Environment tenant_environment;  ///< what every tenant needs besides its domain's, e.g. the driver to load
   std::string version = {};        ///< of this agent, for the status
-  std::string spare_test;  ///< whether spares work on this machine, in words; empty: nobody asks for them
+  std::string spare_test =
+      {};  ///< whether spares work on this machine, in words; empty: nobody asks for them
   std::string guard_test = "not tested";  ///< whether the guard works on this machine (guard/probe_result.h)
   abi::StrayPolicy strays = abi::StrayPolicy::End;  ///< of tenants of which the operator says nothing else
   /// Each stray block of 2 MiB takes memory, so with more of them a tenant is ended that was only to be told
