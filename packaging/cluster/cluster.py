@@ -27,7 +27,7 @@ SEAT = "firebreak.dev/seat"
 STEPS = 600
 BREAKS = {"plugin": "nobody offers seats: no pod starts",
           "rights": "firebreak-k8s may do nothing: nobody is told of faults",
-          "standby": "the pod with two seats is no pair: it dies with its domain",
+          "standby": "the pod with two seats is no pair: nobody goes on for it",
           "fault": "the third pod makes no fault: no domain falls"}
 
 
