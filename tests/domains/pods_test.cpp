@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tenants as in a pod: PID, mount, network, IPC and UTS namespaces of their own, an ordinary user, and of
-// ours nothing but a socket, a domain's directory, the guard's library and their environment.
+// ours nothing but a socket, a domain's directory, the guard's library and their environment. With
+// FIREBREAK_POD_ROOT in another root file system, too (HACKING.md).
 #include <signal.h>
 #include <unistd.h>
 
@@ -17,9 +18,10 @@ using testing::Not;
 
 /// What a container runtime does. `$1`: the test's folder; what follows is the program. /tmp is another one
 /// there, so that nothing is found by the paths that it has outside, but for the domains' directories and the
-/// GPU: those are where they are outside, as `firebreak cdi` and the driver have them.
+/// GPU: those are where they are outside, as `firebreak cdi` and the driver have them. `$2`: the build, which
+/// another root gets at the same place.
 constexpr const char* enter = R"(set -e
-folder=$1; shift
+folder=$1; build=$2; shift 2
 mount --make-rprivate /
 mount -t tmpfs none /run
 mkdir -p /run/firebreak/pipe /run/firebreak/gpu
@@ -40,7 +42,12 @@ mkdir -p "$folder/gpu"
 mount --bind /run/firebreak/gpu "$folder/gpu"
 chmod 755 "$folder" "$folder/d"
 cd /
-exec setpriv --reuid=65534 --regid=65534 --clear-groups -- "$@")";
+root=$FIREBREAK_POD_ROOT
+if [ -n "$root" ]; then
+  mkdir -p "$root$build"
+  for each in /proc /dev /run /tmp "$build"; do mount --rbind "$each" "$root$each"; done
+fi
+exec ${root:+chroot "$root"} setpriv --reuid=65534 --regid=65534 --clear-groups -- "$@")";
 
 const std::vector<std::string> namespaces = {"--pid",   "--fork", "--kill-child", "--mount-proc",
                                              "--mount", "--net",  "--ipc",        "--uts"};
@@ -67,7 +74,7 @@ class Pods : public AgentOnStage {
   Player& start_pod(const std::vector<std::string>& program, const std::vector<std::string>& environment) {
     std::vector<std::string> all = {"unshare"};
     all.insert(all.end(), namespaces.begin(), namespaces.end());
-    all.insert(all.end(), {"sh", "-c", enter, "sh", sandbox_.file(""), "env",
+    all.insert(all.end(), {"sh", "-c", enter, "sh", sandbox_.file(""), FIREBREAK_PROGRAMS "/..", "env",
                            "FIREBREAK_SOFTGPU_DIR=/run/firebreak/gpu"});
     all.insert(all.end(), environment.begin(), environment.end());
     all.insert(all.end(), program.begin(), program.end());
