@@ -105,14 +105,14 @@ class Chart(unittest.TestCase):
         text = CALLS.read_text(encoding="utf-8")
         verbs = {"GET": "get", "POST": "create", "PATCH": "patch"}
         wanted = set()
-        for method in re.findall(r'return \{"([A-Z]+)"', text):
+        for method in re.findall(r'(?:return |ApiCall call)\{"([A-Z]+)"', text):
             self.assertIn(method, verbs)
         for start, resource, verb in (("ApiCall get_node", "nodes", "get"), ("ApiCall set_condition", "nodes/status", "patch"),
                                       ("ApiCall list_pods", "pods", "list"), ("ApiCall annotate", "pods/status", "patch"),
                                       ("ApiCall event", "events", "create")):
             self.assertEqual(text.count(start + "("), 1, start)
             wanted.add(("", resource, verb))
-        calls = len(re.findall(r'return \{"(?:GET|POST|PATCH|PUT|DELETE)"', text))
+        calls = len(re.findall(r'(?:return |ApiCall call)\{"(?:GET|POST|PATCH|PUT|DELETE)"', text))
         self.assertEqual(calls, len(wanted), "a call that no right here is for")
         (role,) = of_kind("ClusterRole", *IMAGE)
         given = {(group, resource, verb) for rule in role["rules"] for group in rule["apiGroups"]

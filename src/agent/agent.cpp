@@ -7,6 +7,7 @@
 #include <spdlog/spdlog.h>
 
 #include "agent/inner_pids.h"
+#include "agent/journal.h"
 #include "agent/restart.h"
 #include "agent/status.h"
 #include "base/overloaded.h"
@@ -15,6 +16,15 @@
 
 namespace firebreak::agent {
 namespace {
+
+std::vector<JournalField> audit_fields(std::string_view what, std::string_view request,
+                                       const std::string& tenant, const Connection& connection) {
+  return {{"AUDIT", std::string(what)},
+          {"REQUEST", std::string(request)},
+          {"TENANT", tenant},
+          {"BY_UID", std::to_string(connection.peer().uid)},
+          {"BY_PID", std::to_string(connection.peer().pid)}};
+}
 
 /// Whether the driver says so: UVM's event of it reads as that of an SM's access.
 bool is_of_copy_engine(const fault::Fault& fault) {
@@ -190,13 +200,15 @@ Status Agent::admit(Connection& connection, const abi::Message& request) {
   if (may) {
     connection.bind_to(tenant);
     if (!name.empty()) {
-      spdlog::info("asked: {} tenant={} by uid={} pid={}", name, tenant, connection.peer().uid,
-                   connection.peer().pid);
+      log_with(spdlog::level::info, audit_fields("asked", name, tenant, connection),
+               fmt::format("asked: {} tenant={} by uid={} pid={}", name, tenant, connection.peer().uid,
+                           connection.peer().pid));
     }
     return may;
   }
-  spdlog::warn("refused: {} tenant={} by uid={} pid={}: {}", name.empty() ? "a request" : name, tenant,
-               connection.peer().uid, connection.peer().pid, may.error().message);
+  log_with(spdlog::level::warn, audit_fields("refused", name, tenant, connection),
+           fmt::format("refused: {} tenant={} by uid={} pid={}: {}", name.empty() ? "a request" : name,
+                       tenant, connection.peer().uid, connection.peer().pid, may.error().message));
   return may;
 }
 

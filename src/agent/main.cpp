@@ -15,6 +15,7 @@
 #include "agent/command_line.h"
 #include "agent/gpu_detectors.h"
 #include "agent/gpu_wait.h"
+#include "agent/journal.h"
 #include "agent/kept_state.h"
 #include "agent/mps_domains.h"
 #include "agent/pulse.h"
@@ -329,6 +330,7 @@ int main(int argument_count, char** arguments) {
   agent::CommandLine options;
   if (const auto status = agent::read_command_line(argument_count, arguments, options)) return *status;
   set_up_logging("firebreakd", "warn");
+  agent::log_to_journal("firebreakd");
   if (options.shelf) {
     os::Socket socket{os::Fd(agent::Shelves::socket_descriptor)};
     agent::serve_shelf(socket);

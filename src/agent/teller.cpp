@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "agent/teller.h"
 
-#include <spdlog/spdlog.h>
+#include <fmt/format.h>
+
+#include <string>
+
+#include "agent/journal.h"
 
 namespace firebreak::agent {
 namespace {
@@ -9,13 +13,36 @@ namespace {
 /// Words of tenants are in it, and a message has an end.
 constexpr std::size_t longest_text_bytes = 4096;
 
+/// What somebody has to look at.
+spdlog::level::level_enum level_of(abi::EventKind what) {
+  switch (what) {
+    case abi::EventKind::Fault:
+    case abi::EventKind::Stray:
+    case abi::EventKind::Promote:
+    case abi::EventKind::Lost:
+    case abi::EventKind::Endless:
+    case abi::EventKind::NotFenced:
+    case abi::EventKind::ShelfSilent:
+      return spdlog::level::warn;
+    default:
+      return spdlog::level::info;
+  }
+}
+
 }  // namespace
 
 void Teller::tell(abi::Event event) {
   if (event.text.size() > longest_text_bytes) event.text.resize(longest_text_bytes);
   if (event.at_ns == 0) event.at_ns = to_ns(clock_.now());
-  spdlog::info("{} tenant={} domain={} pid={} source={} epoch={} step={} {}", to_string(event.what),
-               event.tenant, event.domain, event.pid, event.source, event.epoch, event.step, event.text);
+  log_with(
+      level_of(event.what),
+      {{"EVENT", std::string(to_string(event.what))},
+       {"TENANT", event.tenant},
+       {"DOMAIN", event.domain},
+       {"PID", event.pid == 0 ? "" : std::to_string(event.pid)},
+       {"SOURCE", event.source}},
+      fmt::format("{} tenant={} domain={} pid={} source={} epoch={} step={} {}", to_string(event.what),
+                  event.tenant, event.domain, event.pid, event.source, event.epoch, event.step, event.text));
   if (subscribers_.empty()) return;
   const std::string text = abi::encode(event);
   const auto owner = credentials_.owner_of(event.tenant);

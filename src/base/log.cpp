@@ -31,11 +31,15 @@ class PrintableText final : public spdlog::custom_flag_formatter {
 
 }  // namespace
 
+std::unique_ptr<spdlog::formatter> printable_lines(const std::string& pattern) {
+  auto formatter = std::make_unique<spdlog::pattern_formatter>();
+  formatter->add_flag<PrintableText>('*').set_pattern(pattern);
+  return formatter;
+}
+
 void set_up_logging(const std::string& program, const std::string& default_level) {
   auto logger = spdlog::stderr_color_mt(program);
-  auto formatter = std::make_unique<spdlog::pattern_formatter>();
-  formatter->add_flag<PrintableText>('*').set_pattern("%H:%M:%S.%f %^%l%$ %n[%P] %*");
-  logger->set_formatter(std::move(formatter));
+  logger->set_formatter(printable_lines("%H:%M:%S.%f %^%l%$ %n[%P] %*"));
   const char* wanted = std::getenv("FIREBREAK_LOG");
   logger->set_level(spdlog::level::from_str(wanted != nullptr ? wanted : default_level));
   spdlog::set_default_logger(std::move(logger));
