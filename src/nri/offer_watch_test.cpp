@@ -50,8 +50,10 @@ TEST_F(OfferWatchTest, OffersNothingFirstAndThenWhatTheAgentSays) {
 }
 
 TEST_F(OfferWatchTest, KnowsInWhichDomainTenantsHaveTheirActive) {
+  answers = false;
   const OfferWatch watch({1, std::chrono::seconds(30), "", ""}, surroundings());
   EXPECT_THAT(watch.actives(), testing::IsEmpty());
+  answers = true;
   ASSERT_TRUE(until([&] { return !watch.actives().empty(); }));
   EXPECT_EQ(watch.actives(), (Actives{{"ml.llm", "a"}}));
   answers = false;
