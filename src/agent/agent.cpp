@@ -17,13 +17,19 @@
 namespace firebreak::agent {
 namespace {
 
-std::vector<JournalField> audit_fields(std::string_view what, std::string_view request,
-                                       const std::string& tenant, const Connection& connection) {
-  return {{"AUDIT", std::string(what)},
-          {"REQUEST", std::string(request)},
-          {"TENANT", tenant},
-          {"BY_UID", std::to_string(connection.peer().uid)},
-          {"BY_PID", std::to_string(connection.peer().pid)}};
+/// `what`: it was asked for, or refused.
+void audit(spdlog::level::level_enum level, const char* what, std::string_view request,
+           const std::string& tenant, const Connection& connection, const std::string& why) {
+  if (!spdlog::should_log(level)) return;
+  const auto& by = connection.peer();
+  log_with(level,
+           {{"AUDIT", what},
+            {"REQUEST", std::string(request)},
+            {"TENANT", tenant},
+            {"BY_UID", std::to_string(by.uid)},
+            {"BY_PID", std::to_string(by.pid)}},
+           fmt::format("{}: {} tenant={} by uid={} pid={}{}{}", what, request.empty() ? "a request" : request,
+                       tenant, by.uid, by.pid, why.empty() ? "" : ": ", why));
 }
 
 /// Whether the driver says so: UVM's event of it reads as that of an SM's access.
@@ -199,16 +205,10 @@ Status Agent::admit(Connection& connection, const abi::Message& request) {
   const std::string_view name = audited_name(request);
   if (may) {
     connection.bind_to(tenant);
-    if (!name.empty()) {
-      log_with(spdlog::level::info, audit_fields("asked", name, tenant, connection),
-               fmt::format("asked: {} tenant={} by uid={} pid={}", name, tenant, connection.peer().uid,
-                           connection.peer().pid));
-    }
+    if (!name.empty()) audit(spdlog::level::info, "asked", name, tenant, connection, "");
     return may;
   }
-  log_with(spdlog::level::warn, audit_fields("refused", name, tenant, connection),
-           fmt::format("refused: {} tenant={} by uid={} pid={}: {}", name.empty() ? "a request" : name,
-                       tenant, connection.peer().uid, connection.peer().pid, may.error().message));
+  audit(spdlog::level::warn, "refused", name, tenant, connection, may.error().message);
   return may;
 }
 

@@ -2,6 +2,7 @@
 #include "agent/teller.h"
 
 #include <fmt/format.h>
+#include <spdlog/spdlog.h>
 
 #include <string>
 
@@ -29,13 +30,11 @@ spdlog::level::level_enum level_of(abi::EventKind what) {
   }
 }
 
-}  // namespace
-
-void Teller::tell(abi::Event event) {
-  if (event.text.size() > longest_text_bytes) event.text.resize(longest_text_bytes);
-  if (event.at_ns == 0) event.at_ns = to_ns(clock_.now());
+void log(const abi::Event& event) {
+  const spdlog::level::level_enum level = level_of(event.what);
+  if (!spdlog::should_log(level)) return;
   log_with(
-      level_of(event.what),
+      level,
       {{"EVENT", std::string(to_string(event.what))},
        {"TENANT", event.tenant},
        {"DOMAIN", event.domain},
@@ -43,6 +42,14 @@ void Teller::tell(abi::Event event) {
        {"SOURCE", event.source}},
       fmt::format("{} tenant={} domain={} pid={} source={} epoch={} step={} {}", to_string(event.what),
                   event.tenant, event.domain, event.pid, event.source, event.epoch, event.step, event.text));
+}
+
+}  // namespace
+
+void Teller::tell(abi::Event event) {
+  if (event.text.size() > longest_text_bytes) event.text.resize(longest_text_bytes);
+  if (event.at_ns == 0) event.at_ns = to_ns(clock_.now());
+  log(event);
   if (subscribers_.empty()) return;
   const std::string text = abi::encode(event);
   const auto owner = credentials_.owner_of(event.tenant);
