@@ -44,16 +44,10 @@ guard::ProbeResult try_it(const platform::Platform& platform, guard::Probed what
   return guard::known_or_new_probe_result(*platform.kernel, what, platform::probe(platform, command));
 }
 
-/// What was found out, in words; empty: there are none, since nobody asks for them. Where they do not work
-/// there are none either.
-std::string try_spares(const platform::Platform& platform, CommandLine& options) {
-  if (!options.spares) return {};
-  const guard::ProbeResult result = try_it(platform, guard::Probed::Spares, "spare-probe");
-  if (result.answer == guard::ProbeResult::Answer::Fails) {
-    spdlog::warn("no program gets a spare driver instance: {}", describe(result));
-    options.spares = false;
-  }
-  return describe(result);
+/// Where an agent before has left tenants nobody raises a fault on their GPU, nor do they wait for one.
+guard::ProbeResult try_spares(const platform::Platform& platform, bool has_tenants) {
+  return has_tenants ? guard::known_probe_result(*platform.kernel, guard::Probed::Spares)
+                     : try_it(platform, guard::Probed::Spares, "spare-probe");
 }
 
 Milliseconds milliseconds(double seconds) {
@@ -284,7 +278,12 @@ Result<int> serve(CommandLine options) {
   auto gpus = find_gpus(*platform, options);
   if (!gpus) return propagate(gpus);
 
-  const std::string spare_test = try_spares(*platform, options);
+  std::optional<guard::ProbeResult> spare_test;
+  if (options.spares) spare_test = try_spares(*platform, !manager->descriptors().empty());
+  if (spare_test && spare_test->answer == guard::ProbeResult::Answer::Fails) {
+    spdlog::warn("no program gets a spare driver instance: {}", describe(*spare_test));
+    options.spares = false;
+  }
   MpsDomains domains(**loop, *platform->kernel,
                      options_of_domains(options, *sockets, *platform, std::move(*gpus), *manager));
   GpuDetectors detectors(**loop, *platform->kernel, clock, domains, platform->nvml_library, options.sparse);

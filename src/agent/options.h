@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -12,6 +13,7 @@
 #include "agent/server.h"
 #include "agent/surroundings.h"
 #include "base/clock.h"
+#include "guard/probe_result.h"
 #include "mps/client_limits.h"
 
 namespace firebreak::agent {
@@ -20,8 +22,8 @@ struct AgentOptions {
   std::string socket_path;
   Environment tenant_environment;  ///< what every tenant needs besides its domain's, e.g. the driver to load
   std::string version = {};        ///< of this agent, for the status
-  std::string spare_test =
-      {};  ///< whether spares work on this machine, in words; empty: nobody asks for them
+  /// Whether spares work on this machine; none: nobody asks for them.
+  std::optional<guard::ProbeResult> spare_test = {};
   std::string guard_test = "not tested";  ///< whether the guard works on this machine (guard/probe_result.h)
   abi::StrayPolicy strays = abi::StrayPolicy::End;  ///< of tenants of which the operator says nothing else
   /// Each stray block of 2 MiB takes memory, so with more of them a tenant is ended that was only to be told

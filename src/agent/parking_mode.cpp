@@ -171,7 +171,7 @@ void Parking::look_at(const InDomain& who, Dumper& dumper, bool for_good) {
   enter(who, dumper, path);
   const auto spare = SpareEnvironment::in(environment.value_or(""));
   for (std::size_t i = 0; spare && i < spare->dumps.size(); ++i) {
-    const std::string its = at_.spares.name_of(spare->domains[i]);
+    const std::string its = at_.domains.with_pipe_directory(spare->domains[i]);
     if (!is_its_pipe(pid, spare->dumps[i]) || !places_.contains(its)) continue;
     Dumper& there = dumpers_[{pid, its}];
     there.path = spare->dumps[i];

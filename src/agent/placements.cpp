@@ -29,11 +29,13 @@ Result<Placement> Placements::choose(std::uint64_t connection, const abi::Place&
 
 /// The other one on its GPU, however it is now: it may take clients by the time when a spare is made.
 Result<std::string> Placements::spare_domain_for(const std::string& domain) const {
-  if (at_.domains.anchor_environment(domain).empty() && at_.options.spare_test.starts_with("fails"))
-    return fail(ErrorCode::Unsupported, "spare driver instances do not work here: " + at_.options.spare_test);
-  if (at_.domains.anchor_environment(domain).empty())
+  if (at_.domains.anchor_environment(domain).empty()) {
+    const auto& tried = at_.options.spare_test;
+    if (tried && tried->answer == guard::ProbeResult::Answer::Fails)
+      return fail(ErrorCode::Unsupported, "spare driver instances do not work here: " + describe(*tried));
     return fail(ErrorCode::Unsupported, "this agent gives no spare driver instances",
                 "start firebreakd with --spares");
+  }
   const auto reports = at_.domains.reports();
   const auto own = std::ranges::find(reports, domain, &mps::DomainReport::name);
   const auto other = std::ranges::find_if(reports, [&](const mps::DomainReport& each) {
@@ -82,22 +84,13 @@ Placement Placements::take(const std::string& tenant, abi::Role role, const std:
   const auto found = std::ranges::find_if(
       placements_, [&](const Placement& each) { return each.tenant == tenant && each.role == role; });
   if (found == placements_.end()) {
-    std::string domain = domain_with(pipe_directory);
+    std::string domain = at_.domains.with_pipe_directory(pipe_directory);
     if (domain.empty()) domain = domain_for(tenant, role, {}).value_or(at_.domains.names().front());
     return {0, tenant, role, std::move(domain), {}};
   }
   Placement placement = std::move(*found);
   placements_.erase(found);
   return placement;
-}
-
-std::string Placements::domain_with(const std::string& pipe_directory) const {
-  for (const std::string& name : at_.domains.names()) {
-    for (const auto& [variable, value] : at_.domains.environment(name)) {
-      if (variable == "CUDA_MPS_PIPE_DIRECTORY" && value == pipe_directory) return name;
-    }
-  }
-  return {};
 }
 
 /// With the token of whom nothing else is known.

@@ -72,7 +72,6 @@ class Placements {
  private:
   Result<std::string> domain_for(const std::string& tenant, abi::Role role, const std::string& gpu) const;
   /// Empty: none has it.
-  std::string domain_with(const std::string& pipe_directory) const;
   std::string domain_of_half(const std::string& tenant, abi::Role role) const;
   Result<std::string> spare_domain_for(const std::string& domain) const;
   mps::ClientLimits limits_for(const abi::Place& request) const;

@@ -30,6 +30,13 @@ std::string Domains::pipe_directory(const std::string& domain) const {
   return {};
 }
 
+std::string Domains::with_pipe_directory(const std::string& path) const {
+  for (const std::string& name : names()) {
+    if (!path.empty() && pipe_directory(name) == path) return name;
+  }
+  return {};
+}
+
 const char* to_string(abi::SpareState state) {
   switch (state) {
     case abi::SpareState::Starting:
@@ -207,13 +214,6 @@ void Spares::search_page(pid_t pid, Followed& followed) {
   if (std::exchange(followed.is_to_leave, false)) followed.view->ask_to_leave();
 }
 
-std::string Spares::name_of(const std::string& pipe_directory) const {
-  for (const std::string& name : at_.domains.names()) {
-    if (!pipe_directory.empty() && at_.domains.pipe_directory(name) == pipe_directory) return name;
-  }
-  return {};
-}
-
 std::vector<Spares::Rule> Spares::rules() const {
   std::vector<Rule> all;
   for (const mps::DomainReport& report : at_.domains.reports()) {
@@ -241,9 +241,9 @@ void Spares::look_at(pid_t pid, Followed& followed, const std::vector<Rule>& rul
   if (!followed.view) return;
   const SpareView& view = *followed.view;
   for (const Rule& each : rules) view.set_rule(each.pipe_directory, each.rule);
-  const SpareReport now{view.state(), view.reason(), name_of(view.spare_domain()),
+  const SpareReport now{view.state(), view.reason(), at_.domains.with_pipe_directory(view.spare_domain()),
                         view.moves(), view.copies(), view.gpu_memory_mib()};
-  const std::string domain = name_of(view.active_domain());
+  const std::string domain = at_.domains.with_pipe_directory(view.active_domain());
   const Process* const process = at_.processes.living(pid);
   const bool has_moved = process != nullptr && !domain.empty() && process->domain() != domain;
   if ((!has_moved && now == followed.told) || !may_tell(followed)) return;

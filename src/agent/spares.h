@@ -124,8 +124,6 @@ class Spares {
   bool ask_to_leave(pid_t pid);
   /// Everybody who works in that domain.
   void ask_all_to_leave(const std::string& domain);
-  /// The domain of that pipe directory; empty: none of ours.
-  std::string name_of(const std::string& pipe_directory) const;
 
  private:
   /// What holds in the domain of that pipe directory now.

@@ -152,7 +152,7 @@ std::string status_json(const StatusSources& of, const Asking& who) {
                              {"socket", of.options.socket_path},
                              {"tenants_socket", of.options.sockets().of_tenants()},
                              {"guard_test", of.options.guard_test},
-                             {"spare_test", of.options.spare_test},
+                             {"spare_test", of.options.spare_test ? describe(*of.options.spare_test) : ""},
                              {"not_heard", of.detectors.not_heard()}};
   const DescriptorUse use = of.budget.use();
   document["descriptors"] = {{"limit", use.limit},

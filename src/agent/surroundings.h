@@ -109,6 +109,8 @@ class Domains {
   virtual Environment environment(const std::string& domain) const = 0;
   /// Of that environment: by which a process says which domain an instance of its driver joins.
   std::string pipe_directory(const std::string& domain) const;
+  /// Whose that is; empty: nobody's.
+  std::string with_pipe_directory(const std::string& path) const;
   /// And in the domain for anchors of that domain's GPU, in which nobody works (docs/spare.md). Empty: there
   /// is none.
   virtual Environment anchor_environment(const std::string&) const { return {}; }

@@ -80,6 +80,7 @@ class Domain {
   ~Domain();
 
   const std::string& name() const { return options_.name; }
+  const std::string& pipe_directory() const { return pipe_directory_; }
   /// What a client needs in its environment to join this domain.
   Environment client_environment() const;
   /// The running servers; none before the first client.

@@ -87,6 +87,18 @@ TEST_F(Everything, SparesAreTriedBeforeAnybodyGetsOne) {
               HasSubstr("(firebreakd --spares): work on this kernel and driver"));
 }
 
+// A trial is a fault on their GPU, and takes longer than they may be without an agent.
+TEST_F(Everything, SparesAreNotTriedWhereTenantsWaitForTheNextAgent) {
+  start_with_spares();
+  start_checker("checker");
+  ASSERT_TRUE(os::remove_file(sandbox_.file("firebreak/spares-software-GPU")));
+  kill_agent();
+  wait_for_next_agent();
+  const auto status = nlohmann::json::parse(command({"status", "--json"}).output, nullptr, false);
+  EXPECT_THAT(status["spare_test"].get<std::string>(), HasSubstr("not tested"));
+  wait_for_status("checker", [](const auto& tenant) { return tenant["spare"].is_object(); });
+}
+
 TEST_F(Everything, WhereADriverHasOneInstanceAProgramRunsWithoutASpare) {
   environment_.emplace_back("FIREBREAK_SOFTGPU_ONE_INSTANCE", "1");
   start_with_spares();
