@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "access/certainty.h"
+#include "access/hazard.h"
 #include "ptx/dump.h"
 #include "ptx/memory_effect.h"
 
@@ -121,6 +122,7 @@ class Summariser {
     summary_.values = values;
     summary_.refusal = values->refusal;
     if (!summary_.refusal.empty()) return std::move(summary_);
+    summary_.hazard = find_kernel_hazard(module_, kernel_);
     summary_.instruction_names.resize(kernel_.instructions.size());
     CertaintyFinder certainty(*values);
     certainty_ = &certainty;
@@ -185,6 +187,7 @@ class Summariser {
     }
     const Start start = BaseFinder(values_->pool).find(access.address);
     if (start.place == Place::OwnMemory) {
+      note_own_memory(access);
       summary_.has_order_in_block = summary_.has_order_in_block || access.kind == ptx::EffectKind::Atomic;
       return;
     }
@@ -206,6 +209,13 @@ class Summariser {
     find_program(access, group);
     summary_.instruction_names[access.instruction] = name_of(access.instruction);
     summary_.groups.push_back(std::move(group));
+  }
+
+  // Where it goes there is not followed.
+  void note_own_memory(const MemoryAccess& access) {
+    if (summary_.hazard.empty())
+      summary_.hazard = "line " + std::to_string(kernel_.instructions[access.instruction].location.line) +
+                        ": it goes to a computed place in shared or local memory";
   }
 
   // Accesses that are a constant apart, under the same conditions, share one.

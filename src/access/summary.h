@@ -39,6 +39,7 @@ struct ParameterBytes {
 struct KernelSummary {
   std::string kernel;
   std::string refusal;  ///< why nothing is known of any launch; empty: something is
+  std::string hazard;   ///< what of it may raise an exception, or waits for others (access/hazard.h)
   std::vector<AccessGroup> groups;
   std::vector<ProgramStep> steps;        ///< each needs earlier ones only
   std::vector<AccessPlace> places;       ///< shared by groups under the same conditions
