@@ -137,6 +137,25 @@ std::vector<const CodeEntry*> candidates(const std::vector<CodeEntry>& entries, 
   return machine_code;
 }
 
+ChosenCode choose_code(std::string_view image, const TargetGpu& gpu) {
+  const ImageKind kind = kind_of_image(image);
+  if (kind == ImageKind::Ptx) return {CodeForm::Ptx, std::string(text_of(image))};
+  if (kind == ImageKind::Cubin) return {CodeForm::MachineCode, {}};
+  if (kind != ImageKind::FatBinary) return {};
+  const auto entries = entries_of(image);
+  if (!entries) return {};
+  const std::vector<const CodeEntry*> taken = candidates(*entries, gpu);
+  const auto is_ptx = [](const CodeEntry* entry) { return entry->kind == CodeKind::Ptx; };
+  if (taken.empty()) return {};
+  if (std::ranges::none_of(taken, is_ptx)) return {CodeForm::MachineCode, {}};
+  if (!std::ranges::all_of(taken, is_ptx)) return {};
+  const auto newest = std::ranges::max_element(taken, {}, &CodeEntry::arch);
+  if (std::ranges::count(taken, (*newest)->arch, &CodeEntry::arch) != 1) return {};
+  const auto unpacked = unpack(**newest);
+  if (!unpacked) return {};
+  return {CodeForm::Ptx, std::string(text_of(unpacked->bytes))};
+}
+
 Code code_of_image(std::string_view image, const TargetGpu& gpu) {
   switch (kind_of_image(image)) {
     case ImageKind::Ptx:

@@ -42,6 +42,20 @@ std::vector<const CodeEntry*> candidates(const std::vector<CodeEntry>& entries, 
 /// What code keeps, whatever kind of image it is: the union of all that the driver may take.
 Code code_of_image(std::string_view image, const TargetGpu& gpu);
 
+enum class CodeForm {
+  Ptx,          ///< the driver compiles it: the text is known
+  MachineCode,  ///< the driver takes it as it is
+  Unknown,      ///< it is not certain what the driver takes
+};
+
+/// What the driver takes of an image.
+struct ChosenCode {
+  CodeForm form = CodeForm::Unknown;
+  std::string ptx;  ///< empty but for PTX
+};
+/// Machine code for that GPU if there is some, else the newest PTX that the GPU takes.
+ChosenCode choose_code(std::string_view image, const TargetGpu& gpu);
+
 struct PtxText {
   unsigned arch = 0;  ///< 0: the text alone says it
   std::string text;

@@ -81,6 +81,21 @@ TEST(FatBinary, WithoutMachineCodePtxIsTaken) {
   EXPECT_THAT(taken(all, {8, 6, true}), ElementsAre("eight", "old")) << "PTX may be preferred";
 }
 
+TEST(FatBinary, WhatTheDriverCompilesIsKnownWhereItIsCertain) {
+  const auto form_of = [](const std::vector<EntryToBuild>& entries, const TargetGpu& gpu) {
+    return choose_code(fat_binary(entries), gpu).form;
+  };
+  const std::vector<EntryToBuild> all{cubin(80, "eight"), ptx(75, "old"), ptx(90, "new"), ptx(120, "newer")};
+  const ChosenCode chosen = choose_code(fat_binary(all), hopper);
+  EXPECT_EQ(chosen.form, CodeForm::Ptx);
+  EXPECT_EQ(chosen.ptx, ptx_with("new")) << "without the zeroes behind it";
+  EXPECT_EQ(form_of(all, {8, 0}), CodeForm::MachineCode);
+  EXPECT_EQ(form_of(all, {8, 0, true}), CodeForm::Unknown) << "PTX may be preferred";
+  EXPECT_EQ(form_of({ptx(90, "one"), ptx(90, "other")}, hopper), CodeForm::Unknown) << "either may be taken";
+  EXPECT_EQ(form_of({ptx(120, "newer")}, hopper), CodeForm::Unknown);
+  EXPECT_EQ(choose_code(ptx_with("plain") + '\0', hopper).ptx, ptx_with("plain"));
+}
+
 TEST(FatBinary, CodeForOneArchitectureAloneIsForNoLaterOne) {
   EXPECT_THAT(taken({cubin(100, "exact", 0x100011), ptx(90, "text")}, {10, 3}), ElementsAre("text"));
   EXPECT_THAT(taken({cubin(100, "exact", 0x100011), ptx(90, "text")}, {10, 0}), ElementsAre("exact"));

@@ -3,19 +3,12 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cstdint>
-#include <vector>
+#include <utility>
 
 #include "os/self.h"
 
 namespace firebreak::record {
-namespace {
-
-std::string_view without_zeroes(std::string_view text) { return text.substr(0, text.find('\0')); }
-
-}  // namespace
-
 LoadedImage::LoadedImage(const void* image) {
   const fatbin::Found found = fatbin::find_image(image);
   needs_linking_ = found.needs_linking;
@@ -34,24 +27,9 @@ std::string LoadedImage::name() const {
 
 ChosenCode LoadedImage::choose(const fatbin::TargetGpu& gpu) const {
   if (needs_linking_) return {};
-  const fatbin::ImageKind kind = fatbin::kind_of_image(bytes_);
-  if (kind == fatbin::ImageKind::Ptx) return {CodeForm::Ptx, std::string(without_zeroes(bytes_))};
-  if (kind == fatbin::ImageKind::Cubin)
-    return {CodeForm::MachineCode, is_own_ ? std::string(bytes_) : std::string()};
-  if (kind != fatbin::ImageKind::FatBinary) return {};
-  const auto entries = fatbin::entries_of(bytes_);
-  if (!entries) return {};
-  const std::vector<const fatbin::CodeEntry*> taken = fatbin::candidates(*entries, gpu);
-  const auto is_ptx = [](const fatbin::CodeEntry* entry) { return entry->kind == fatbin::CodeKind::Ptx; };
-  if (taken.empty()) return {};
-  if (!std::all_of(taken.begin(), taken.end(), is_ptx)) return {CodeForm::MachineCode, {}};
-  const auto newest = std::max_element(taken.begin(), taken.end(),
-                                       [](const auto* a, const auto* b) { return a->arch < b->arch; });
-  const auto is_as_new = [&](const auto* entry) { return entry->arch == (*newest)->arch; };
-  if (std::count_if(taken.begin(), taken.end(), is_as_new) != 1) return {};
-  const auto unpacked = fatbin::unpack(**newest);
-  if (!unpacked) return {};
-  return {CodeForm::Ptx, std::string(without_zeroes(unpacked->bytes))};
+  fatbin::ChosenCode chosen = fatbin::choose_code(bytes_, gpu);
+  const bool is_kept = is_own_ && fatbin::kind_of_image(bytes_) == fatbin::ImageKind::Cubin;
+  return {chosen.form, is_kept ? std::string(bytes_) : std::move(chosen.ptx)};
 }
 
 }  // namespace firebreak::record

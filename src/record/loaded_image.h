@@ -9,11 +9,7 @@
 
 namespace firebreak::record {
 
-enum class CodeForm {
-  Ptx,          ///< the driver compiles it: the text is known
-  MachineCode,  ///< the driver takes it as it is
-  Unknown,      ///< it is not certain what the driver takes
-};
+using fatbin::CodeForm;
 
 /// What the driver takes of an image.
 struct ChosenCode {
