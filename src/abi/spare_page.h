@@ -90,6 +90,8 @@ struct SparePage {
   /// says 0.
   std::atomic<std::uint32_t> own_driver_mib{0};
   std::atomic<std::uint32_t> spare_mib{0};
+  /// How many operations that were under way when a domain died were done again, in all its moves.
+  std::atomic<std::uint32_t> redone{0};
 };
 static_assert(sizeof(SparePage) <= 4096);
 static_assert(std::atomic<SpareState>::is_always_lock_free);

@@ -41,34 +41,33 @@ Give ArgumentAddresses::in_words(const void* bytes, std::size_t size_bytes, Slot
   return found;
 }
 
-const ArgumentAddresses::Sizes* ArgumentAddresses::sizes_of(const cuda::Backend& driver, const Object& kernel,
-                                                            CUfunction own) {
+const ArgumentAddresses::Layout* ArgumentAddresses::layout_of(const cuda::Backend& driver,
+                                                              const Object& kernel, CUfunction own) {
   {
     const std::shared_lock lock(mutex_);
     if (const auto known = known_.find(&kernel); known != known_.end()) return &known->second;
   }
   // A kernel may stand where a function may, but for this question.
-  const auto ask = [&](std::size_t index, std::size_t* size_bytes) {
-    std::size_t offset_bytes = 0;
-    const CUresult result = driver.cuFuncGetParamInfo(own, index, &offset_bytes, size_bytes);
+  const auto ask = [&](std::size_t index, Parameter& found) {
+    const CUresult result = driver.cuFuncGetParamInfo(own, index, &found.offset_bytes, &found.size_bytes);
     if (result == CUDA_SUCCESS) return result;
-    const CUresult of_kernel =
-        driver.cuKernelGetParamInfo(reinterpret_cast<CUkernel>(own), index, &offset_bytes, size_bytes);
+    const CUresult of_kernel = driver.cuKernelGetParamInfo(reinterpret_cast<CUkernel>(own), index,
+                                                           &found.offset_bytes, &found.size_bytes);
     // A function that has no more of them is no kernel.
     return of_kernel != CUDA_SUCCESS && result == CUDA_ERROR_INVALID_VALUE ? result : of_kernel;
   };
-  Sizes sizes;
+  Layout layout;
   CUresult result = CUDA_SUCCESS;
   while (true) {
-    std::size_t size_bytes = 0;
-    result = ask(sizes.size(), &size_bytes);
+    Parameter next;
+    result = ask(layout.size(), next);
     if (result != CUDA_SUCCESS) break;
-    sizes.push_back(size_bytes);
+    layout.push_back(next);
   }
-  const bool is_whole = !sizes.empty() || result == CUDA_ERROR_INVALID_VALUE;
+  const bool is_whole = !layout.empty() || result == CUDA_ERROR_INVALID_VALUE;
   if (!is_whole) return nullptr;
   const std::unique_lock lock(mutex_);
-  return &known_.emplace(&kernel, std::move(sizes)).first->second;
+  return &known_.emplace(&kernel, std::move(layout)).first->second;
 }
 
 Give ArgumentAddresses::look(const cuda::Backend& driver, Slot slot, const TakenVariables& taken,
@@ -78,11 +77,11 @@ Give ArgumentAddresses::look(const cuda::Backend& driver, Slot slot, const Taken
     const auto piece = arguments_in_one_piece(extra);
     return piece ? in_words(piece->data(), piece->size(), slot, taken) : Give::Unknown;
   }
-  const Sizes* const sizes = kernel == nullptr ? nullptr : sizes_of(driver, *kernel, own);
-  if (sizes == nullptr) return Give::Unknown;
+  const Layout* const layout = kernel == nullptr ? nullptr : layout_of(driver, *kernel, own);
+  if (layout == nullptr) return Give::Unknown;
   Give found = Give::NoAddress;
-  for (std::size_t i = 0; i < sizes->size(); ++i)
-    found = std::max(found, in_words(parameters[i], (*sizes)[i], slot, taken));
+  for (std::size_t i = 0; i < layout->size(); ++i)
+    found = std::max(found, in_words(parameters[i], (*layout)[i].size_bytes, slot, taken));
   return found;
 }
 

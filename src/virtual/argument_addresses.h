@@ -37,13 +37,17 @@ class ArgumentAddresses {
   /// The same of any bytes that the GPU is given.
   static Give in_words(const void* bytes, std::size_t size_bytes, Slot slot, const TakenVariables& taken);
 
-  using Sizes = std::vector<std::size_t>;  ///< of the parameters, in bytes
+  struct Parameter {
+    std::size_t offset_bytes = 0;  ///< in the packed block
+    std::size_t size_bytes = 0;
+  };
+  using Layout = std::vector<Parameter>;
   /// Null: the driver does not say. The answer stays.
-  const Sizes* sizes_of(const cuda::Backend& driver, const Object& kernel, CUfunction own);
+  const Layout* layout_of(const cuda::Backend& driver, const Object& kernel, CUfunction own);
 
  private:
   std::shared_mutex mutex_;
-  std::unordered_map<const Object*, Sizes> known_;  ///< objects live as long as the process
+  std::unordered_map<const Object*, Layout> known_;  ///< objects live as long as the process
 };
 
 }  // namespace firebreak::virtual_driver

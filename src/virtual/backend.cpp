@@ -126,7 +126,7 @@ auto* out_among(First first, Rest... rest) {
       if (!may_launch<CudaPurpose::purpose>(turn __VA_OPT__(, ) CUDA_ARGUMENTS(__VA_ARGS__)) || \
           !may_copy<CudaPurpose::purpose>(turn __VA_OPT__(, ) CUDA_ARGUMENTS(__VA_ARGS__)))     \
         return CUDA_ERROR_NOT_SUPPORTED;                                                        \
-      return with_work<CudaPurpose::purpose, is_per_thread>(all, [&] {                          \
+      return with_work<VIRTUAL_NOTE(symbol), CudaPurpose::purpose, is_per_thread>(turn, [&] {   \
         return with_graph<CudaPurpose::purpose>(turn, [&] {                                     \
           return turn.driver.exported(CUDA_EACH(VIRTUAL_GIVEN, __VA_ARGS__));                   \
         } __VA_OPT__(, ) CUDA_ARGUMENTS(__VA_ARGS__));                                          \

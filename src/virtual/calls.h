@@ -12,6 +12,7 @@
 #include "abi/cuda_api.h"
 #include "abi/cuda_arrays.h"
 #include "abi/cuda_graphs.h"
+#include "virtual/notes.h"
 #include "virtual/process.h"
 
 // What ways.def says: a way, and its reason.
@@ -346,20 +347,59 @@ template <class... Arguments>
 inline constexpr bool says_stream =
     ((std::is_same_v<Arguments, CUstream> || std::is_same_v<Arguments, const CUlaunchConfig*>) || ...);
 
-/// Of a function that gives work: what it queues is counted after it, since a call that answers an error has
-/// queued nothing; what returns once it has worked, before it, since it may have worked although it answers
-/// one.
-template <CudaPurpose purpose, bool per_thread, class Act, class... Arguments>
-CUresult with_work(VirtualProcess& all, const Act& act, Arguments... arguments) {
-  if constexpr (!gives_work(purpose)) {
-    return act();
-  } else if constexpr (says_stream<Arguments...>) {
+/// While it is there, so is a call, in one of the counts of its work.
+class Counted {
+ public:
+  explicit Counted(std::atomic<std::uint32_t>& calls) : calls_(calls) { calls_.fetch_add(1); }
+  Counted(const Counted&) = delete;
+  Counted& operator=(const Counted&) = delete;
+  ~Counted() { calls_.fetch_sub(1); }
+
+ private:
+  std::atomic<std::uint32_t>& calls_;
+};
+
+template <class Act>
+CUresult counted_first(Work& work, const Act& act) {
+  const Counted counted(work.counted_first);
+  return act();
+}
+
+/// Of a function that gives work: what it queues is counted and noted after it, since a call that answers an
+/// error has queued nothing; what returns once it has worked, before it, since it may have worked although it
+/// answers one.
+template <class Note, CudaPurpose purpose, bool per_thread, class Act, class... Arguments>
+CUresult with_work(const Turn& turn, const Act& act, Arguments... arguments) {
+  const auto give = [&](Work& work) {
+    turn.all.give(work,
+                  [&](GivenWork& given, const Work& its) { Note::put(turn, given, its, arguments...); });
+  };
+  if constexpr (gives_work(purpose) && says_stream<Arguments...>) {
+    const CUstream stream = stream_among(arguments...);
+    Work& work = turn.all.work_of(stream, per_thread);
+    const Counted giver(work.givers);
     const CUresult result = act();
-    if (result == CUDA_SUCCESS) all.work_of(stream_among(arguments...), per_thread).queued.fetch_add(1);
+    if (result != CUDA_SUCCESS) return result;
+    give(work);
+    turn.all.maybe_mark(turn, work, stream);
+    return result;
+  } else if constexpr (gives_work(purpose)) {
+    Work& work = turn.all.work_of(nullptr, per_thread);
+    const Counted giver(work.givers);
+    const CUresult result = counted_first(work, [&] {
+      give(work);
+      return act();
+    });
+    if (result != CUDA_SUCCESS) return result;
+    turn.all.maybe_mark(turn, work, nullptr);
+    turn.all.saw_an_end();
     return result;
   } else {
-    all.work_of(nullptr, per_thread).queued.fetch_add(1);
-    return act();
+    const CUresult result = act();
+    if constexpr (purpose == CudaPurpose::Synchronizes) {
+      if (result == CUDA_SUCCESS) turn.all.saw_an_end();
+    }
+    return result;
   }
 }
 

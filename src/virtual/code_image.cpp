@@ -48,4 +48,12 @@ CodeState CodeImage::read(const fatbin::TargetGpu& gpu) const {
   return state;
 }
 
+std::optional<std::string> CodeImage::compiled_ptx(const fatbin::TargetGpu& gpu) const {
+  const std::lock_guard lock(mutex_);
+  if (is_forgotten_ || needs_linking_) return std::nullopt;
+  fatbin::ChosenCode chosen = fatbin::choose_code(bytes_, gpu);
+  if (chosen.form != fatbin::CodeForm::Ptx) return std::nullopt;
+  return std::move(chosen.ptx);
+}
+
 }  // namespace firebreak::virtual_driver

@@ -46,6 +46,10 @@ class CodeImage {
   /// What it keeps when that GPU runs it. Takes a second for some hundred MB.
   CodeState read(const fatbin::TargetGpu& gpu) const;
 
+  /// The PTX that the driver compiles for that GPU. Nothing: it takes machine code, or it is not certain, or
+  /// the program has unloaded it.
+  std::optional<std::string> compiled_ptx(const fatbin::TargetGpu& gpu) const;
+
   bool is_copy() const { return !copy_.empty(); }
 
  private:

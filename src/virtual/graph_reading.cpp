@@ -194,11 +194,11 @@ const char* read_kernel(const GraphSource& source, const CUDA_KERNEL_NODE_PARAMS
   if (params.extra != nullptr) {
     if (const char* const why = read_pieces(params.extra, into); why != nullptr) return why;
   } else {
-    const auto* const sizes = source.arguments.sizes_of(source.driver, *into.code, own);
-    const bool are_shown = sizes != nullptr && (sizes->empty() || params.kernelParams != nullptr);
+    const auto* const layout = source.arguments.layout_of(source.driver, *into.code, own);
+    const bool are_shown = layout != nullptr && (layout->empty() || params.kernelParams != nullptr);
     if (!are_shown) return "it has a graph, and its kernels' parameters are not known";
-    for (std::size_t i = 0; i < sizes->size(); ++i)
-      into.arguments.emplace_back(static_cast<const char*>(params.kernelParams[i]), (*sizes)[i]);
+    for (std::size_t i = 0; i < layout->size(); ++i)
+      into.arguments.emplace_back(static_cast<const char*>(params.kernelParams[i]), (*layout)[i].size_bytes);
   }
   return holds_address(source, into) ? "it gives a kernel the address of a variable" : nullptr;
 }

@@ -195,6 +195,16 @@ std::optional<WindowMemory::Range> WindowMemory::find(std::uint64_t address) con
   return Range{begin, piece.size_bytes, piece.context};
 }
 
+std::vector<WindowMemory::Range> WindowMemory::all() const {
+  const auto lock = lock_for_caller();
+  std::vector<Range> found;
+  for (const auto& [begin, block] : blocks_)
+    if (block.pieces_of_bytes == 0) found.push_back({begin, block.asked_for_bytes, block.context});
+  for (const auto& [begin, piece] : pieces_) found.push_back({begin, piece.size_bytes, piece.context});
+  std::ranges::sort(found, {}, &Range::begin);
+  return found;
+}
+
 std::optional<std::uint64_t> WindowMemory::reserve(std::uint64_t size_bytes, std::uint64_t alignment_bytes) {
   if (size_bytes > window_bytes || alignment_bytes > window_bytes) return std::nullopt;
   const auto lock = lock_for_caller();
@@ -220,6 +230,23 @@ bool WindowMemory::remove_host(void* host) {
     receiver->driver().cuMemHostUnregister(host);
   hosts_.erase(known);
   return true;
+}
+
+bool WindowMemory::is_pinned(std::uint64_t address, std::uint64_t size_bytes) const {
+  const auto lock = lock_for_caller();
+  auto after = hosts_.upper_bound(reinterpret_cast<void*>(address));
+  if (after == hosts_.begin()) return false;
+  --after;
+  const std::uint64_t offset = address - reinterpret_cast<std::uintptr_t>(after->first);
+  return offset <= after->second.size_bytes && size_bytes <= after->second.size_bytes - offset;
+}
+
+std::vector<WindowMemory::Range> WindowMemory::hosts() const {
+  const auto lock = lock_for_caller();
+  std::vector<Range> found;
+  for (const auto& [host, its] : hosts_)
+    found.push_back({reinterpret_cast<std::uintptr_t>(host), its.size_bytes, 0});
+  return found;
 }
 
 CUresult WindowMemory::export_block(const Instance& active, std::uint64_t begin, Block& block) {

@@ -43,6 +43,9 @@ class WindowMemory {
   /// The allocation that holds the address, as the program asked for it.
   std::optional<Range> find(std::uint64_t address) const;
 
+  /// All of them, by their addresses.
+  std::vector<Range> all() const;
+
   /// Addresses for what is not ours to map. Empty: there is no room.
   std::optional<std::uint64_t> reserve(std::uint64_t size_bytes, std::uint64_t alignment_bytes);
   void give_back(std::uint64_t begin);
@@ -51,6 +54,10 @@ class WindowMemory {
   void add_host(void* host, std::size_t size_bytes, unsigned int flags, Slot slot);
   /// False: not known.
   bool remove_host(void* host);
+  /// Whether all of it lies in one such piece: the GPU reads and writes it in its own time.
+  bool is_pinned(std::uint64_t address, std::uint64_t size_bytes) const;
+  /// All of those, by their addresses.
+  std::vector<Range> hosts() const;
 
   /// Maps there what that instance does not have yet. The first thing that failed. What no instance has been
   /// given before comes from `active`, which has to live for that. The program's own calls come in between.

@@ -104,6 +104,11 @@ struct Making {
 struct Work {
   std::atomic<std::uint64_t> queued{0};
   std::atomic<std::uint64_t> ended{0};
+  /// Calls under way that give such work; and of these, those that have counted it first.
+  std::atomic<std::uint32_t> givers{0};
+  std::atomic<std::uint32_t> counted_first{0};
+  std::atomic<std::int32_t> mark_word{-1};  ///< of virtual/marks.h; -1: there is none yet
+  std::atomic<std::int64_t> marked_ns{0};   ///< when the last mark was put
   bool is_under_way() const { return queued.load() != ended.load(); }
   /// `up_to`: what `queued` was before somebody began to wait for it.
   void end(std::uint64_t up_to) {

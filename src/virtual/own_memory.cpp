@@ -111,7 +111,7 @@ CUresult cuMemFreeAsync(const OwnCall& call, CUdeviceptr address, CUstream strea
     if (!call.all.graphs().are_captures_under_way())
       call.all.later_frees().take_up(call.all.memory(), turn.instance);
     const CUresult marked = call.all.later_frees().add(turn.instance, own, call.per_thread, address);
-    if (marked == CUDA_SUCCESS) call.all.work_of(stream, call.per_thread).queued.fetch_add(1);
+    if (marked == CUDA_SUCCESS) call.all.give_unknown(call.all.work_of(stream, call.per_thread));
     return marked;
   });
 }

@@ -8,10 +8,12 @@ namespace {
 
 /// Waits for, or asks about, everything that was queued before in what `work` counts.
 template <class Wait>
-CUresult wait_for(Work& work, const Wait& wait_on) {
+CUresult wait_for(VirtualProcess& all, Work& work, const Wait& wait_on) {
   const std::uint64_t queued = work.queued.load();
   const CUresult result = wait_on();
-  if (result == CUDA_SUCCESS) work.end(queued);
+  if (result != CUDA_SUCCESS) return result;
+  if (all.is_one_stream(work)) work.end(queued);
+  all.saw_an_end();
   return result;
 }
 
@@ -29,7 +31,7 @@ CUresult destroy(const OwnCall& call, Handle handle, Destroy destroy_one) {
 
 CUresult cuStreamDestroy_v2(const OwnCall& call, CUstream stream) {
   // What is queued in it may go on.
-  if (call.all.work_of(stream).is_under_way()) call.all.work_of(nullptr, true).queued.fetch_add(1);
+  if (call.all.work_of(stream).is_under_way()) call.all.give_unknown(call.all.work_of(nullptr, true));
   return destroy(call, stream,
                  [](const cuda::Backend& driver, CUstream own) { return driver.cuStreamDestroy_v2(own); });
 }
@@ -43,8 +45,7 @@ CUresult cuStreamSynchronize(const OwnCall& call, CUstream stream) {
   return call.all.call([&](const Turn& turn) {
     const auto wait_on = call.which(turn.driver.cuStreamSynchronize, turn.driver.cuStreamSynchronize_ptsz);
     const auto wait_one = [&] { return wait_on(turn.objects.translate(stream, turn.slot)); };
-    Work& work = call.all.work_of(stream, call.per_thread);
-    return call.all.is_one_stream(work) ? wait_for(work, wait_one) : wait_one();
+    return wait_for(call.all, call.all.work_of(stream, call.per_thread), wait_one);
   });
 }
 
@@ -52,8 +53,7 @@ CUresult cuStreamQuery(const OwnCall& call, CUstream stream) {
   return call.all.call([&](const Turn& turn) {
     const auto ask = call.which(turn.driver.cuStreamQuery, turn.driver.cuStreamQuery_ptsz);
     const auto ask_one = [&] { return ask(turn.objects.translate(stream, turn.slot)); };
-    Work& work = call.all.work_of(stream, call.per_thread);
-    return call.all.is_one_stream(work) ? wait_for(work, ask_one) : ask_one();
+    return wait_for(call.all, call.all.work_of(stream, call.per_thread), ask_one);
   });
 }
 
@@ -63,7 +63,7 @@ CUresult cuMemcpyDtoH_v2(const OwnCall& call, void* host, CUdeviceptr address, s
     const auto copy = call.which(turn.driver.cuMemcpyDtoH_v2, turn.driver.cuMemcpyDtoH_v2_ptds);
     const auto copy_all = [&] { return copy(host, turn.translate(address), size_bytes); };
     // Of the streams that threads have for themselves it has waited for one.
-    return call.per_thread ? copy_all() : wait_for(call.all.work_of(nullptr), copy_all);
+    return wait_for(call.all, call.all.work_of(nullptr, call.per_thread), copy_all);
   });
 }
 
@@ -72,8 +72,19 @@ CUresult cuMemcpyHtoD_v2(const OwnCall& call, CUdeviceptr address, const void* h
   return call.all.call([&](const Turn& turn) {
     if (!call.all.may_copy(turn, address, host, size_bytes)) return CUDA_ERROR_NOT_SUPPORTED;
     const auto copy = call.which(turn.driver.cuMemcpyHtoD_v2, turn.driver.cuMemcpyHtoD_v2_ptds);
-    call.all.work_of(nullptr, call.per_thread).queued.fetch_add(1);
-    const CUresult result = copy(turn.translate(address), host, size_bytes);
+    const bool was_under_way = call.all.is_any_work_under_way();
+    Work& work = call.all.work_of(nullptr, call.per_thread);
+    const Counted giver(work.givers);
+    const CUresult result = counted_first(work, [&] {
+      call.all.give(work, [&](GivenWork& given, const Work& its) {
+        note_upload(turn, given, its, address, host, size_bytes, was_under_way);
+      });
+      return copy(turn.translate(address), host, size_bytes);
+    });
+    if (result == CUDA_SUCCESS) {
+      call.all.maybe_mark(turn, work, nullptr);
+      call.all.saw_an_end();
+    }
     call.all.taken().wrote(address, host, size_bytes, result == CUDA_SUCCESS);
     return result;
   });

@@ -71,6 +71,7 @@ VirtualProcess::VirtualProcess(const cuda::Backend& own_driver, VirtualSettings 
   page_memory_ = std::move(*memory);
   page_mapping_ = std::move(*mapping);
   page_ = new (page_mapping_.data()) abi::SparePage;
+  if (settings_.between_marks && !settings_.domains[0].empty()) given_ = std::make_unique<GivenWork>();
   for (std::size_t i = 0; i < page_->domains.size(); ++i) write_text(page_->domains[i], settings_.domains[i]);
 }
 
@@ -515,15 +516,42 @@ bool VirtualProcess::is_ready_to_flip(Why why, const Instance& from) {
     tell(abi::SpareState::Unprotected, "variables of its code could not be copied to the spare: " + wrong);
     return false;
   }
-  if (!is_work_under_way() && !has_variables() && write_taken(to)) return true;
-  tell_lost("variables of its code");
-  return false;
+  if (has_variables() || !write_taken(to)) {
+    tell_lost("variables of its code");
+    return false;
+  }
+  take_up_marks();
+  const std::string obstacle = is_work_under_way() ? redo_in(to) : "";
+  if (!obstacle.empty()) tell_lost(obstacle);
+  return obstacle.empty();
 }
 
-/// With what its domain died, where no work was under way.
+void VirtualProcess::take_up_marks() {
+  for (const auto& [work, up_to] : all_queued()) marks_.take_up(*work);
+}
+
+/// What was under way. Empty: it has been done again, to its end; else why not.
+std::string VirtualProcess::redo_in(const Instance& to) {
+  if (given_ == nullptr) return "nothing is done again here";
+  if (!has_one_context()) return "it has several contexts";
+  const auto queued = all_queued();
+  std::vector<Work*> works;
+  for (const auto& [work, up_to] : queued) works.push_back(work);
+  const auto under_way = given_->under_way(works);
+  if (!under_way) return under_way.error().message;
+  if (std::string obstacle = redo_.find_obstacle(*under_way, to); !obstacle.empty()) return obstacle;
+  const CUresult given = redo_.give_again(*under_way, to);
+  forget_current(to);
+  if (given != CUDA_SUCCESS || synchronize(to) != Waited::AllDone) return "it did not end once more";
+  end_all(queued);
+  page_->redone.fetch_add(static_cast<std::uint32_t>(under_way->entries.size()));
+  return {};
+}
+
+/// `with`: what it died with; where work was under way, what keeps that from being done again.
 void VirtualProcess::tell_lost(const std::string& with) {
-  tell(abi::SpareState::Lost,
-       "its domain died with " + (is_work_under_way() ? "work of this process under way" : with));
+  const std::string what = is_work_under_way() ? "work of this process under way: " + with : with;
+  tell(abi::SpareState::Lost, "its domain died with " + what);
 }
 
 bool VirtualProcess::flip(Why why, std::uint32_t from) {

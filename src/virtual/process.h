@@ -20,16 +20,23 @@
 #include "os/standing.h"
 #include "virtual/argument_addresses.h"
 #include "virtual/gate.h"
+#include "virtual/given_work.h"
 #include "virtual/graphs.h"
 #include "virtual/instance.h"
 #include "virtual/later_frees.h"
 #include "virtual/mappings.h"
+#include "virtual/marks.h"
 #include "virtual/memory.h"
 #include "virtual/news.h"
 #include "virtual/objects.h"
+#include "virtual/redo.h"
 #include "virtual/taken_variables.h"
 
 namespace firebreak::virtual_driver {
+
+/// 0: what was under way when a domain died is not done again. Else how many microseconds marks are apart.
+inline constexpr const char* redo_variable = "FIREBREAK_SPARE_REDO";
+inline constexpr Nanoseconds default_between_marks = std::chrono::microseconds(100);
 
 struct VirtualSettings {
   std::string library;                 ///< the program's own driver, by its path
@@ -41,6 +48,9 @@ struct VirtualSettings {
   void (*undisturbed)(const std::function<void()>& run) = nullptr;
   /// Null: nobody wants to know which instance has which.
   ListUvmDescriptors uvm_descriptors = nullptr;
+  /// What was under way when a domain died is done again where that is proved (virtual/redo.h). So far apart
+  /// are marks in a stream at least, which tell how far it has come. Nothing: nothing is done again.
+  std::optional<Nanoseconds> between_marks = default_between_marks;
   /// Called in each move, once the next instance is the one that works and before any call reaches it. It may
   /// wait for nobody who calls the driver. Null: nobody wants to know.
   void (*moved)() = nullptr;
@@ -214,7 +224,32 @@ class VirtualProcess {
     const auto queued = all_queued();
     const CUresult result = wait_on();
     if (result == CUDA_SUCCESS) end_all(queued);
+    if (result == CUDA_SUCCESS) saw_an_end();
     return result;
+  }
+  /// Counts an operation, and has `note` put it down, once, with what it is given. In a capture it is none of
+  /// the GPU's.
+  template <class Note>
+  void give(Work& work, const Note& note) {
+    work.queued.fetch_add(1);
+    if (given_ == nullptr || is_plain()) return;
+    if (graphs_.are_captures_under_way()) return given_->unknown(work);
+    note(*given_, work);
+  }
+  /// After something was given to that stream.
+  void maybe_mark(const Turn& turn, Work& work, CUstream stream);
+  void give_unknown(Work& work) {
+    give(work, [](GivenWork& given, const Work& its) { given.unknown(its); });
+  }
+  /// The program knows now that something has ended, and may go on from there.
+  void saw_an_end() {
+    if (given_ != nullptr) given_->seen();
+  }
+  /// As far as is known here, and by what the GPU has marked.
+  bool is_any_work_under_way() {
+    if (given_ == nullptr) return false;
+    take_up_marks();
+    return is_work_under_way();
   }
 
   void make_current(const Instance& instance);
@@ -243,6 +278,8 @@ class VirtualProcess {
   enum class Completed : std::uint8_t { Yes, No, NotFromTheDead };
   Completed complete(const Instance& instance);
   void tell_lost(const std::string& with);
+  std::string redo_in(const Instance& to);
+  void take_up_marks();
   void read_code();
   void check_taken();
   bool bring_taken(const Instance& instance);
@@ -303,6 +340,9 @@ class VirtualProcess {
   Room room_;  ///< for variables on their way; of flipping_
   ArgumentAddresses arguments_;
   Graphs graphs_{*this};
+  std::unique_ptr<GivenWork> given_;  ///< null: nothing is done again
+  Marks marks_{memory_, settings_.between_marks.value_or(Nanoseconds(0))};
+  Redo redo_{objects_, memory_};  ///< of flipping_
   /// The environment says which domain a driver joins, and a driver asks it when it makes its first context:
   /// one at a time starts. Before flipping_.
   std::mutex starting_;
@@ -347,6 +387,12 @@ class VirtualProcess {
   os::Mapping page_mapping_;
   abi::SparePage* page_ = nullptr;
 };
+
+inline void VirtualProcess::maybe_mark(const Turn& turn, Work& work, CUstream stream) {
+  if (given_ == nullptr || is_plain() || is_aside() || graphs_.are_captures_under_way()) return;
+  if (&work == &thread_streams_work_ || &work == &no_work_) return;
+  marks_.maybe_put(turn.instance, work, objects_.translate(stream, turn.slot), *given_);
+}
 
 inline CUdeviceptr Turn::translate(CUdeviceptr address) const { return all.taken().translate(address, slot); }
 

@@ -22,6 +22,7 @@
 #include "tests/virtual/graph_program.h"
 #include "tests/virtual/mapping_program.h"
 #include "tests/virtual/random_program.h"
+#include "tests/virtual/redo_program.h"
 
 namespace {
 
@@ -252,6 +253,7 @@ class Program {
     if (verb == "random") return run_random(words);
     if (verb.starts_with("graph_")) return run_graph(verb, words);
     if (verb == "vmm") return run_mapping(words);
+    if (verb == "redo") return run_redo(words);
     return {CUDA_ERROR_UNKNOWN};
   }
 
@@ -738,6 +740,17 @@ class Program {
     return {result, value};
   }
 
+  Answer run_redo(std::istream& words) {
+    std::string what;
+    words >> what;
+    if (!redo_) {
+      redo_.emplace(cuda::Backend::from(
+          library_, [](void* library, const char* symbol) { return ::dlsym(library, symbol); }));
+    }
+    const auto [result, value] = redo_->run(what, words);
+    return {result, value};
+  }
+
   Answer run_graph(const std::string& verb, std::istream& words) {
     std::string what;
     words >> what;
@@ -801,6 +814,7 @@ class Program {
   std::vector<CUdeviceptr> many_;
   std::optional<test::GraphProgram> graphs_;
   std::optional<test::MappingProgram> mappings_;
+  std::optional<test::RedoProgram> redo_;
   void* host_ = nullptr;
 };
 

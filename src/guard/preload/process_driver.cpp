@@ -2,6 +2,7 @@
 #include "guard/preload/process_driver.h"
 
 #include <array>
+#include <cstdlib>
 #include <mutex>
 #include <new>
 #include <utility>
@@ -66,6 +67,11 @@ bool start_virtual_driver(const cuda::Backend& own_driver, const cuda::Driver& l
   settings.undisturbed = &undisturbed;
   settings.uvm_descriptors = &uvm_descriptors;
   settings.moved = &follow_with_guard;
+  if (const auto redo = os::environment_variable(virtual_driver::redo_variable)) {
+    const long us = std::strtol(redo->c_str(), nullptr, 10);
+    if (us > 0) settings.between_marks = std::chrono::microseconds(us);
+    if (us <= 0) settings.between_marks.reset();
+  }
   // Never destroyed: other threads may use the driver until the process's very end.
   virtual_driver::set_process(new virtual_driver::VirtualProcess(own_driver, settings));
   os::run_in_children(&ProcessDriver::begin_anew);

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "virtual/notes.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <optional>
+
+#include "virtual/addresses.h"
+
+namespace firebreak::virtual_driver {
+namespace {
+
+/// More is not kept.
+constexpr std::size_t parameter_bytes_max = 4096;
+using Packed = std::array<std::byte, parameter_bytes_max>;
+
+/// Those of one launch, in `room` where they are not in one piece. Nothing: they are not known.
+std::optional<std::span<const std::byte>> packed(const Turn& turn, CUfunction function, void** parameters,
+                                                 void** extra, Packed& room) {
+  if (parameters == nullptr) {
+    if (extra == nullptr) return std::span<const std::byte>();
+    return arguments_in_one_piece(extra);
+  }
+  const Object* const kernel = turn.objects.find(Family::Code, number_of(function));
+  if (kernel == nullptr) return std::nullopt;
+  const CUfunction own = turn.objects.translate(function, turn.slot);
+  const auto* const layout = turn.all.arguments().layout_of(turn.driver, *kernel, own);
+  if (layout == nullptr) return std::nullopt;
+  std::size_t end = 0;
+  for (std::size_t i = 0; i < layout->size(); ++i) {
+    const auto& [offset_bytes, size_bytes] = (*layout)[i];
+    if (offset_bytes > room.size() || size_bytes > room.size() - offset_bytes) return std::nullopt;
+    std::memset(room.data() + end, 0, offset_bytes - std::min(end, offset_bytes));
+    std::memcpy(room.data() + offset_bytes, parameters[i], size_bytes);
+    end = offset_bytes + size_bytes;
+  }
+  return std::span(room).first(end);
+}
+
+/// What says nothing of when the kernel runs, or of what it is given.
+bool is_harmless(const CUlaunchAttribute& attribute) {
+  switch (attribute.id) {
+    case CU_LAUNCH_ATTRIBUTE_IGNORE:
+    case CU_LAUNCH_ATTRIBUTE_PRIORITY:
+    case CU_LAUNCH_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT:
+      return true;
+    case CU_LAUNCH_ATTRIBUTE_COOPERATIVE:
+      return attribute.value.cooperative == 0;
+    case CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION:
+      return attribute.value.programmaticStreamSerializationAllowed == 0;
+    case CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION:
+      return attribute.value.clusterDim.x <= 1 && attribute.value.clusterDim.y <= 1 &&
+             attribute.value.clusterDim.z <= 1;
+    default:
+      return false;
+  }
+}
+
+}  // namespace
+
+void note_launch(const Turn& turn, GivenWork& given, const Work& work, const GivenLaunch& launch,
+                 void** parameters, void** extra) {
+  Packed room;
+  const auto bytes =
+      turn.all.taken().any() ? std::nullopt : packed(turn, launch.function, parameters, extra, room);
+  if (!bytes) return given.unknown(work);
+  given.launch(work, launch, *bytes);
+}
+
+void note_launch(const Turn& turn, GivenWork& given, const Work& work, const CUlaunchConfig& config,
+                 CUfunction function, void** parameters, void** extra) {
+  const std::span attributes(config.attrs, config.attrs == nullptr ? 0 : config.numAttrs);
+  if (!std::ranges::all_of(attributes, is_harmless)) return given.unknown(work);
+  const GivenLaunch launch{function,
+                           {config.gridDimX, config.gridDimY, config.gridDimZ},
+                           {config.blockDimX, config.blockDimY, config.blockDimZ},
+                           config.sharedMemBytes};
+  note_launch(turn, given, work, launch, parameters, extra);
+}
+
+/// Memory that is pinned stays as it is until the copy has ended, so it is read once more then. Other memory
+/// the program may change as soon as the call has returned.
+void note_copy(const Turn& turn, GivenWork& given, const Work& work, std::uint64_t to, std::uint64_t from,
+               std::size_t size_bytes) {
+  const bool is_to_host = !is_in_window(to);
+  const bool is_from_host = !is_in_window(from);
+  const bool is_pinned = (is_to_host && turn.all.memory().is_pinned(to, size_bytes)) ||
+                         (is_from_host && turn.all.memory().is_pinned(from, size_bytes));
+  if (is_to_host && is_from_host) return given.unknown(work, abi::RedoCause::HostMemory);
+  if ((!is_to_host && !is_from_host) || is_pinned)
+    return given.copy(work, one_row(to, size_bytes), one_row(from, size_bytes));
+  if (is_to_host || size_bytes > abi::redo_payload_max)
+    return given.unknown(work, abi::RedoCause::HostMemory);
+  given.upload(work, to, {reinterpret_cast<const std::byte*>(from), size_bytes});
+}
+
+void note_upload(const Turn& turn, GivenWork& given, const Work& work, CUdeviceptr to, const void* from,
+                 std::size_t size_bytes, bool was_under_way) {
+  const bool is_pinned = turn.all.memory().is_pinned(reinterpret_cast<std::uintptr_t>(from), size_bytes);
+  if (!is_in_window(to) || (is_pinned && was_under_way))
+    return given.unknown(work, abi::RedoCause::HostMemory);
+  given.upload(work, to, {static_cast<const std::byte*>(from), size_bytes});
+}
+
+}  // namespace firebreak::virtual_driver

@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "virtual/redo.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "access/describe.h"
+#include "access/effects.h"
+#include "access/hazard.h"
+#include "ptx/parse.h"
+#include "redo/redo_decision.h"
+#include "regions/area.h"
+#include "regions/region_builder.h"
+#include "virtual/addresses.h"
+
+namespace firebreak::virtual_driver {
+namespace {
+
+using abi::RedoKind;
+
+constexpr std::uint64_t nothing_is_saved = 0;
+
+regions::Area area_of(const GivenArea& given) {
+  return {given.address, given.width_bytes, given.pitch_bytes, given.rows};
+}
+
+/// The host's: the GPU's code that may be done again does not reach it.
+bool is_of_host(const GivenArea& area) { return !is_in_window(area.address); }
+
+/// What it writes there nobody reads before the program knows that it has ended.
+bool is_to_host(const redo::RedoEntry& entry) {
+  return entry.kind == RedoKind::Copy && is_of_host(entry.body.copy.to) && !is_of_host(entry.body.copy.from);
+}
+
+bool is_from_host(const redo::RedoEntry& entry) {
+  return entry.kind == RedoKind::Copy && is_of_host(entry.body.copy.from);
+}
+
+fatbin::TargetGpu gpu_of(const Instance& instance) {
+  int major = 0;
+  int minor = 0;
+  instance.driver().cuDeviceGetAttribute(&major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, 0);
+  instance.driver().cuDeviceGetAttribute(&minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, 0);
+  return {static_cast<unsigned>(major), static_cast<unsigned>(minor)};
+}
+
+/// A launch's memory is what we have mapped: whatever else it reaches makes it unknown.
+void append(std::vector<access::MemoryRange>& all, const std::vector<WindowMemory::Range>& ranges) {
+  for (const WindowMemory::Range& range : ranges) all.push_back({range.begin, range.size_bytes, range.begin});
+}
+
+/// Empty: it does not break the region.
+std::string break_in(const regions::RegionAnswer& answer) {
+  using regions::RegionPlace;
+  if (answer.placement == RegionPlace::Continues || answer.reason == regions::BreakReason::First) {
+    if (answer.placement != RegionPlace::Alone) return {};
+  }
+  const bool is_alone = answer.placement == RegionPlace::Alone;
+  return regions::describe(is_alone ? answer.alone_reason : answer.reason, answer);
+}
+
+}  // namespace
+
+/// All that is checked together.
+struct Redo::Checked {
+  const Instance& to;
+  std::vector<access::MemoryRange> memory;          ///< that kernels may use
+  std::vector<access::MemoryRange> memory_to_copy;  ///< and what the host has pinned
+  regions::RegionBuilder region{nothing_is_saved};
+};
+
+// ---- What a kernel does ----
+
+Redo::Code* Redo::code_of(const Object& kernel, const Instance& to) {
+  const Object* holder = &kernel;
+  while (holder->family == Family::Code && holder->origin.parent != nullptr) holder = holder->origin.parent;
+  auto image = objects_.code_of(*holder);
+  if (image == nullptr) return nullptr;
+  const auto [found, is_new] = code_.try_emplace(image.get());
+  Code& code = found->second;
+  if (!is_new) return &code;
+  code.image = std::move(image);
+  const auto text = code.image->compiled_ptx(gpu_of(to));
+  auto module = text ? ptx::parse(*text, "its code", ptx::UnknownInstructions::Kept)
+                     : Result<ptx::Module>(fail(ErrorCode::NotFound, "no PTX"));
+  if (module) code.module = std::move(*module);
+  return &code;
+}
+
+/// Null: nothing is known of it. `name`: as far as that is.
+const access::KernelSummary* Redo::summary_of(std::uint64_t kernel, const Instance& to, std::string& name) {
+  const Object* const object = objects_.find(Family::Code, kernel);
+  if (object == nullptr) return nullptr;
+  const std::uintptr_t own = object->in[to.slot()].load();
+  const char* its_name = nullptr;
+  const bool is_named =
+      to.driver().cuFuncGetName(&its_name, reinterpret_cast<CUfunction>(own)) == CUDA_SUCCESS ||
+      to.driver().cuKernelGetName(&its_name, reinterpret_cast<CUkernel>(own)) == CUDA_SUCCESS;
+  if (!is_named || its_name == nullptr) return nullptr;
+  name = its_name;
+  Code* const code = code_of(*object, to);
+  if (code == nullptr || !code->module) return nullptr;
+  if (const auto known = code->summaries.find(name); known != code->summaries.end()) return &known->second;
+  const auto found = std::ranges::find_if(code->module->functions, [&](const ptx::Function& each) {
+    return each.is_entry && each.has_body && each.name == name;
+  });
+  if (found == code->module->functions.end()) return nullptr;
+  return &code->summaries.emplace(name, access::summarise(*code->module, *found)).first->second;
+}
+
+// ---- Whether it may all be done again ----
+
+std::string Redo::check_launch(const redo::RedoLog& log, const redo::RedoEntry& entry, bool is_in_doubt,
+                               Checked& checked) {
+  std::string name = "a kernel";
+  const access::KernelSummary* const summary = summary_of(entry.body.launch.kernel, checked.to, name);
+  if (summary == nullptr) return name + ": its code is not known as PTX";
+  access::LaunchArguments launch;
+  std::ranges::copy(entry.body.launch.grid, launch.grid.begin());
+  std::ranges::copy(entry.body.launch.block, launch.block.begin());
+  launch.parameters = log.payload(entry);
+  launch.memory = checked.memory;
+  const std::string hazard = is_in_doubt ? access::find_hazard(*summary, launch, workspace_) : "";
+  if (!hazard.empty()) return name + ": " + hazard;
+  const access::OperationEffects effects = access::find_effects(*summary, launch, workspace_);
+  const std::string broken = break_in(checked.region.add(effects, checked.memory));
+  if (broken.empty()) return {};
+  const bool is_known = effects.decision.verdict == access::Verdict::Idempotent;
+  return name + ": " + (is_known ? broken : access::describe(*summary, effects.decision));
+}
+
+/// `is_in_doubt`: it may have been under way.
+std::string Redo::check(const redo::RedoLog& log, const redo::RedoEntry& entry, bool is_in_doubt,
+                        Checked& checked) {
+  const auto add = [&](const char* what, const access::OperationEffects& effects) {
+    const std::string broken = break_in(checked.region.add(effects, checked.memory));
+    return broken.empty() ? broken : what + broken;
+  };
+  switch (entry.kind) {
+    case RedoKind::Launch:
+      return check_launch(log, entry, is_in_doubt, checked);
+    case RedoKind::Copy:
+      return add("a copy: ", regions::copy_effects(area_of(entry.body.copy.to), area_of(entry.body.copy.from),
+                                                   checked.memory_to_copy));
+    case RedoKind::Fill:
+      return add("a fill: ", regions::fill_effects(area_of(entry.body.fill.to), checked.memory));
+    case RedoKind::Upload:
+      return add("a copy from the host: ",
+                 regions::fill_effects(area_of(entry.body.upload.to), checked.memory));
+    case RedoKind::EventRecord:
+      return {};
+    case RedoKind::CannotRedo:
+      return redo::to_string(entry.cause);
+    default:
+      return "something that is not known here";
+  }
+}
+
+std::string Redo::find_obstacle(const GivenWork::UnderWay& work, const Instance& to) {
+  Checked checked{.to = to, .memory = {}, .memory_to_copy = {}};
+  append(checked.memory, memory_.all());
+  append(checked.memory_to_copy, memory_.all());
+  append(checked.memory_to_copy, memory_.hosts());
+  // What comes after all that may have begun is given to a GPU for the first time.
+  const auto is_in_doubt = [&](const GivenWork::UnderWay::Entry& each) {
+    return each.may_have_begun && work.log.entries[each.index].kind != RedoKind::EventRecord;
+  };
+  const auto last = std::ranges::find_if(work.entries.rbegin(), work.entries.rend(), is_in_doubt);
+  const auto doubtful = static_cast<std::size_t>(work.entries.rend() - last);
+  for (std::size_t i = 0; i < work.entries.size(); ++i) {
+    const GivenWork::UnderWay::Entry& each = work.entries[i];
+    const redo::RedoEntry& entry = work.log.entries[each.index];
+    if (i >= doubtful && entry.kind != RedoKind::CannotRedo) continue;
+    if (each.has_ended && is_to_host(entry)) continue;
+    if (each.may_be_seen && is_to_host(entry)) return "a copy to the host that the program may have seen";
+    if (each.may_be_seen && is_from_host(entry))
+      return "a copy from the host's memory, which the program may have changed since";
+    std::string obstacle = check(work.log, entry, !each.has_ended && each.may_have_begun, checked);
+    if (!obstacle.empty()) return obstacle;
+  }
+  return checked.region.depends_on_order() ? "what it computes depends on the order of threads" : "";
+}
+
+// ---- Once more ----
+
+namespace {
+
+CUresult copy_rows(const cuda::Backend& driver, const GivenArea& to, const GivenArea& from) {
+  for (std::uint64_t row = 0; row < to.rows; ++row) {
+    const CUdeviceptr target = to.address + row * to.pitch_bytes;
+    const CUdeviceptr source = from.address + row * from.pitch_bytes;
+    const CUresult copied =
+        is_of_host(to)
+            ? driver.cuMemcpyDtoHAsync_v2(reinterpret_cast<void*>(target), source, to.width_bytes, nullptr)
+        : is_of_host(from) ? driver.cuMemcpyHtoDAsync_v2(target, reinterpret_cast<const void*>(source),
+                                                         to.width_bytes, nullptr)
+                           : driver.cuMemcpyDtoDAsync_v2(target, source, to.width_bytes, nullptr);
+    if (copied != CUDA_SUCCESS) return copied;
+  }
+  return CUDA_SUCCESS;
+}
+
+CUresult fill_rows(const cuda::Backend& driver, const abi::RedoFill& fill) {
+  const auto& [to, value, value_bytes] = fill;
+  const std::size_t count = to.width_bytes / value_bytes;
+  const bool is_one = to.rows == 1;
+  switch (value_bytes) {
+    case 1:
+      return is_one ? driver.cuMemsetD8Async(to.address, static_cast<unsigned char>(value), count, nullptr)
+                    : driver.cuMemsetD2D8Async(to.address, to.pitch_bytes, static_cast<unsigned char>(value),
+                                               count, to.rows, nullptr);
+    case 2:
+      return is_one ? driver.cuMemsetD16Async(to.address, static_cast<unsigned short>(value), count, nullptr)
+                    : driver.cuMemsetD2D16Async(to.address, to.pitch_bytes,
+                                                static_cast<unsigned short>(value), count, to.rows, nullptr);
+    default:
+      return is_one ? driver.cuMemsetD32Async(to.address, value, count, nullptr)
+                    : driver.cuMemsetD2D32Async(to.address, to.pitch_bytes, value, count, to.rows, nullptr);
+  }
+}
+
+}  // namespace
+
+CUresult Redo::give(const GivenWork::UnderWay& work, const GivenWork::UnderWay::Entry& given,
+                    const Instance& to) {
+  const cuda::Backend& driver = to.driver();
+  const redo::RedoEntry& entry = work.log.entries[given.index];
+  const std::span<const std::byte> payload = work.log.payload(entry);
+  if (given.has_ended && is_to_host(entry)) return CUDA_SUCCESS;
+  switch (entry.kind) {
+    case RedoKind::Launch: {
+      const abi::RedoLaunch& launch = entry.body.launch;
+      const CUfunction own = objects_.translate(reinterpret_cast<CUfunction>(launch.kernel), to.slot());
+      std::size_t size_bytes = payload.size();
+      std::array<void*, 5> extra{reinterpret_cast<void*>(CU_LAUNCH_PARAM_BUFFER_POINTER_AS_INT),
+                                 const_cast<std::byte*>(payload.data()),
+                                 reinterpret_cast<void*>(CU_LAUNCH_PARAM_BUFFER_SIZE_AS_INT), &size_bytes,
+                                 reinterpret_cast<void*>(CU_LAUNCH_PARAM_END_AS_INT)};
+      return driver.cuLaunchKernel(own, launch.grid[0], launch.grid[1], launch.grid[2], launch.block[0],
+                                   launch.block[1], launch.block[2], launch.shared_bytes, nullptr, nullptr,
+                                   payload.empty() ? nullptr : extra.data());
+    }
+    case RedoKind::Copy:
+      return copy_rows(driver, entry.body.copy.to, entry.body.copy.from);
+    case RedoKind::Fill:
+      return fill_rows(driver, entry.body.fill);
+    case RedoKind::Upload:
+      return driver.cuMemcpyHtoD_v2(entry.body.upload.to.address, payload.data(), payload.size());
+    default:
+      return CUDA_SUCCESS;
+  }
+}
+
+CUresult Redo::give_again(const GivenWork::UnderWay& work, const Instance& to) {
+  CUresult given = to.driver().cuCtxSetCurrent(to.primary());
+  for (std::size_t i = 0; i < work.entries.size() && given == CUDA_SUCCESS; ++i)
+    given = give(work, work.entries[i], to);
+  return given;
+}
+
+}  // namespace firebreak::virtual_driver

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+/// What was under way when a domain died, once more in the next instance: where it is proved that it comes
+/// out as if it had run once, and that it cannot have been what ended the domain.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "access/decision.h"
+#include "access/launch.h"
+#include "access/summary.h"
+#include "ptx/ir.h"
+#include "virtual/code_image.h"
+#include "virtual/given_work.h"
+#include "virtual/instance.h"
+#include "virtual/memory.h"
+#include "virtual/objects.h"
+
+namespace firebreak::virtual_driver {
+
+/// For one thread at a time, while nobody gives the driver anything. What it finds out of code it keeps.
+class Redo {
+ public:
+  Redo(Objects& objects, const WindowMemory& memory) : objects_(objects), memory_(memory) {}
+
+  /// Empty: all of it may be done again. Else why not, in one line. `to` has everything that the program has,
+  /// and lives.
+  std::string find_obstacle(const GivenWork::UnderWay& work, const Instance& to);
+  /// Gives all of it to that instance, in its order, by one stream. The first thing that failed. Changes what
+  /// is current on the calling thread there.
+  CUresult give_again(const GivenWork::UnderWay& work, const Instance& to);
+
+ private:
+  struct Code {
+    std::shared_ptr<CodeImage> image;  ///< stays while it is known here
+    std::optional<ptx::Module> module;
+    std::map<std::string, access::KernelSummary> summaries;
+  };
+  struct Checked;
+
+  const access::KernelSummary* summary_of(std::uint64_t kernel, const Instance& to, std::string& name);
+  Code* code_of(const Object& kernel, const Instance& to);
+  std::string check(const redo::RedoLog& log, const redo::RedoEntry& entry, bool is_in_doubt,
+                    Checked& checked);
+  std::string check_launch(const redo::RedoLog& log, const redo::RedoEntry& entry, bool is_in_doubt,
+                           Checked& checked);
+  CUresult give(const GivenWork::UnderWay& work, const GivenWork::UnderWay::Entry& given, const Instance& to);
+
+  Objects& objects_;
+  const WindowMemory& memory_;
+  std::map<const CodeImage*, Code> code_;
+  access::DecisionWorkspace workspace_;
+};
+
+}  // namespace firebreak::virtual_driver
