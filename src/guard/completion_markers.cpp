@@ -137,6 +137,11 @@ bool CompletionMarkers::prepare(CUcontext context) {
   return ready;
 }
 
+bool CompletionMarkers::is_marker(CUdeviceptr address) const {
+  const CUdeviceptr begin = markers_.load();
+  return begin != 0 && address - begin < words_bytes;
+}
+
 bool CompletionMarkers::is_stopping() {
   const std::lock_guard lock(mutex_);
   return stopping_;

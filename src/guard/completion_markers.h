@@ -43,6 +43,8 @@ class CompletionMarkers {
 
   WorkLog& log() { return log_; }
 
+  /// Whether that is where a marker goes.
+  bool is_marker(CUdeviceptr address) const;
   /// For the first launch of a thread into a stream, with its context current. Null and "legacy" are one
   /// stream; `per_thread`: null means the thread's own default stream. Null: launches are not counted.
   abi::GuardLaunches* slot(WorkLog::Thread thread, CUstream stream, bool per_thread);

@@ -359,6 +359,18 @@ void Mappings::end_if_unused(const Instance& active, const std::shared_ptr<Memor
   memories_.erase(memory->seen);
 }
 
+std::vector<WindowMemory::Range> Mappings::all_own() {
+  const auto lock = lock_for_caller();
+  std::vector<WindowMemory::Range> found;
+  for (const auto& [begin, mapping] : mappings_) {
+    const bool is_own = mapping.memory->mappings == 1 &&
+                        mapping.memory->properties.requestedHandleTypes == CU_MEM_HANDLE_TYPE_NONE &&
+                        mapping.access == CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+    if (is_own) found.push_back({begin, mapping.size_bytes, 0});
+  }
+  return found;
+}
+
 // ---- From instance to instance ----
 
 CUresult Mappings::make_movable(Memory& memory, MemoryHandle own, const Instance& active) {

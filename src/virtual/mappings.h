@@ -70,6 +70,10 @@ class Mappings {
   /// Empty: the program has mapped nothing there.
   std::optional<Place> find_place(CUdeviceptr address);
 
+  /// Where the program has mapped memory once, which it cannot have shared with others, to read and write it;
+  /// by the addresses.
+  std::vector<WindowMemory::Range> all_own();
+
   // ---- From instance to instance ----
 
   /// From now on handles of new memory are ours.

@@ -90,5 +90,14 @@ struct FillRows {
   }
 };
 
+/// Of ours it is; what the program writes so it may wait for.
+struct Write {
+  static void put(const Turn& turn, GivenWork& given, const Work& work, CUstream, CUdeviceptr to,
+                  std::uint32_t value, unsigned int) {
+    if (!turn.all.is_marker(to)) return given.unknown(work);
+    given.fill(work, one_row(to, sizeof value), value, sizeof value);
+  }
+};
+
 }  // namespace notes
 }  // namespace firebreak::virtual_driver

@@ -48,6 +48,9 @@ struct VirtualSettings {
   void (*undisturbed)(const std::function<void()>& run) = nullptr;
   /// Null: nobody wants to know which instance has which.
   ListUvmDescriptors uvm_descriptors = nullptr;
+  /// Whether that is a word of ours, which nobody else reads and the GPU writes in the order of a stream.
+  /// Null: there are none.
+  bool (*is_marker)(CUdeviceptr address) = nullptr;
   /// What was under way when a domain died is done again where that is proved (virtual/redo.h). So far apart
   /// are marks in a stream at least, which tell how far it has come. Nothing: nothing is done again.
   std::optional<Nanoseconds> between_marks = default_between_marks;
@@ -245,6 +248,9 @@ class VirtualProcess {
   void saw_an_end() {
     if (given_ != nullptr) given_->seen();
   }
+  bool is_marker(CUdeviceptr address) const {
+    return settings_.is_marker != nullptr && settings_.is_marker(address);
+  }
   /// As far as is known here, and by what the GPU has marked.
   bool is_any_work_under_way() {
     if (given_ == nullptr) return false;
@@ -342,7 +348,7 @@ class VirtualProcess {
   Graphs graphs_{*this};
   std::unique_ptr<GivenWork> given_;  ///< null: nothing is done again
   Marks marks_{memory_, settings_.between_marks.value_or(Nanoseconds(0))};
-  Redo redo_{objects_, memory_};  ///< of flipping_
+  Redo redo_{objects_, memory_, mappings_};  ///< of flipping_
   /// The environment says which domain a driver joins, and a driver asks it when it makes its first context:
   /// one at a time starts. Before flipping_.
   std::mutex starting_;

@@ -144,6 +144,7 @@ std::string Redo::check(const redo::RedoLog& log, const redo::RedoEntry& entry, 
       return add("a copy: ", regions::copy_effects(area_of(entry.body.copy.to), area_of(entry.body.copy.from),
                                                    checked.memory_to_copy));
     case RedoKind::Fill:
+      if (is_of_host(entry.body.fill.to)) return {};  // a marker
       return add("a fill: ", regions::fill_effects(area_of(entry.body.fill.to), checked.memory));
     case RedoKind::Upload:
       return add("a copy from the host: ",
@@ -160,7 +161,9 @@ std::string Redo::check(const redo::RedoLog& log, const redo::RedoEntry& entry, 
 std::string Redo::find_obstacle(const GivenWork::UnderWay& work, const Instance& to) {
   Checked checked{.to = to, .memory = {}, .memory_to_copy = {}};
   append(checked.memory, memory_.all());
-  append(checked.memory_to_copy, memory_.all());
+  append(checked.memory, mappings_.all_own());
+  std::ranges::sort(checked.memory, {}, &access::MemoryRange::address);
+  checked.memory_to_copy = checked.memory;
   append(checked.memory_to_copy, memory_.hosts());
   // What comes after all that may have begun is given to a GPU for the first time.
   const auto is_in_doubt = [&](const GivenWork::UnderWay::Entry& each) {
@@ -203,6 +206,7 @@ CUresult copy_rows(const cuda::Backend& driver, const GivenArea& to, const Given
 
 CUresult fill_rows(const cuda::Backend& driver, const abi::RedoFill& fill) {
   const auto& [to, value, value_bytes] = fill;
+  if (is_of_host(to)) return driver.cuStreamWriteValue32_v2(nullptr, to.address, value, 0);
   const std::size_t count = to.width_bytes / value_bytes;
   const bool is_one = to.rows == 1;
   switch (value_bytes) {

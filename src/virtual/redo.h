@@ -16,6 +16,7 @@
 #include "virtual/code_image.h"
 #include "virtual/given_work.h"
 #include "virtual/instance.h"
+#include "virtual/mappings.h"
 #include "virtual/memory.h"
 #include "virtual/objects.h"
 
@@ -24,7 +25,8 @@ namespace firebreak::virtual_driver {
 /// For one thread at a time, while nobody gives the driver anything. What it finds out of code it keeps.
 class Redo {
  public:
-  Redo(Objects& objects, const WindowMemory& memory) : objects_(objects), memory_(memory) {}
+  Redo(Objects& objects, const WindowMemory& memory, Mappings& mappings)
+      : objects_(objects), memory_(memory), mappings_(mappings) {}
 
   /// Empty: all of it may be done again. Else why not, in one line. `to` has everything that the program has,
   /// and lives.
@@ -51,6 +53,7 @@ class Redo {
 
   Objects& objects_;
   const WindowMemory& memory_;
+  Mappings& mappings_;
   std::map<const CodeImage*, Code> code_;
   access::DecisionWorkspace workspace_;
 };

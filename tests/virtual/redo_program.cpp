@@ -193,9 +193,10 @@ CUresult RedoProgram::give(const std::string& what) {
   if (what == "knead") return launch("knead", 2, 1, word_count, 7);
   if (what == "gather") return launch("gather", 2, 1, word_count, 7);
   if (what == "weave-beyond") {
-    memory_[3] += sizeof(std::uint32_t);
+    constexpr CUdeviceptr far = CUdeviceptr{1} << 36U;
+    memory_[3] += far;
     const CUresult launched = launch("weave", 3, 1, word_count, 7);
-    memory_[3] -= sizeof(std::uint32_t);
+    memory_[3] -= far;
     return launched;
   }
   if (what == "over")

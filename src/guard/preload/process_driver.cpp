@@ -49,6 +49,12 @@ void follow_with_guard() {
   if (process != nullptr) process->guard().follow_address_space();
 }
 
+bool is_marker(CUdeviceptr address) {
+  ProcessGuard* const process = ProcessGuard::existing();
+  const CompletionMarkers* const markers = process == nullptr ? nullptr : process->markers();
+  return markers != nullptr && markers->is_marker(address);
+}
+
 std::vector<int> uvm_descriptors() {
   TenantKernel kernel(*known_library);
   return uvm_descriptors_of_this_process(kernel).value_or(std::vector<int>{});
@@ -67,6 +73,7 @@ bool start_virtual_driver(const cuda::Backend& own_driver, const cuda::Driver& l
   settings.undisturbed = &undisturbed;
   settings.uvm_descriptors = &uvm_descriptors;
   settings.moved = &follow_with_guard;
+  settings.is_marker = &is_marker;
   if (const auto redo = os::environment_variable(virtual_driver::redo_variable)) {
     const long us = std::strtol(redo->c_str(), nullptr, 10);
     if (us > 0) settings.between_marks = std::chrono::microseconds(us);
