@@ -135,15 +135,17 @@ TEST_F(AgentSpares, TheProgramIsStartedInTheAnchorsDomain) {
   EXPECT_EQ(tenant("llm")["active"]["domain"], "a");
 }
 
-TEST_F(AgentSpares, StatusSaysWhatItTakesOfTheGpusMemory) {
+TEST_F(AgentSpares, StatusSaysWhatItTakesOfTheGpusMemoryAndWhatWasDoneAgain) {
   Page page;
   page->own_driver_mib = 290;
   page->spare_mib = 295;
+  page->redone = 7;
   Peer command = peer();
   start_with_spare(command, "llm", page);
   until(
       [&] { return tenant("llm")["spare"].is_object() && tenant("llm")["spare"]["gpu_memory_mib"] == 585; });
   EXPECT_EQ(tenant("llm")["spare"]["gpu_memory_mib"], 585);
+  EXPECT_EQ(tenant("llm")["spare"]["redone"], 7);
 }
 
 TEST_F(AgentSpares, WhereThereIsNoDomainForAnchorsNobodyIsPlacedWithOne) {

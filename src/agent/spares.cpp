@@ -242,7 +242,8 @@ void Spares::look_at(pid_t pid, Followed& followed, const std::vector<Rule>& rul
   const SpareView& view = *followed.view;
   for (const Rule& each : rules) view.set_rule(each.pipe_directory, each.rule);
   const SpareReport now{view.state(), view.reason(), at_.domains.with_pipe_directory(view.spare_domain()),
-                        view.moves(), view.copies(), view.gpu_memory_mib()};
+                        view.moves(), view.copies(), view.gpu_memory_mib(),
+                        view.redone()};
   const std::string domain = at_.domains.with_pipe_directory(view.active_domain());
   const Process* const process = at_.processes.living(pid);
   const bool has_moved = process != nullptr && !domain.empty() && process->domain() != domain;

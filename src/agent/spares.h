@@ -53,6 +53,8 @@ class SpareView {
   std::uint64_t gpu_memory_mib() const {
     return std::uint64_t{page().own_driver_mib.load()} + page().spare_mib.load();
   }
+  /// Operations that were under way when a domain died, and were done again, in all its moves.
+  std::uint32_t redone() const { return page().redone.load(std::memory_order_acquire); }
   /// It has been asked to leave, and has not dealt with that yet.
   bool is_asked() const { return page().asked_to_leave.load() != page().answered.load(); }
   void ask_to_leave() const;
@@ -82,6 +84,7 @@ struct SpareReport {
   std::uint32_t moves = 0;
   std::uint32_t copies = 0;          ///< of the driver that its process has loaded, for good
   std::uint64_t gpu_memory_mib = 0;  ///< what it costs (abi::SparePage)
+  std::uint32_t redone = 0;          ///< operations, after a domain died under them
   bool operator==(const SpareReport&) const = default;
 };
 

@@ -61,7 +61,8 @@ nlohmann::json describe_spare(const Tenant& tenant, const Spares& spares) {
   if (!report) return nullptr;
   return {{"state", to_string(report->state)}, {"reason", report->reason},
           {"domain", report->spare_domain},    {"moves", report->moves},
-          {"copies", report->copies},          {"gpu_memory_mib", report->gpu_memory_mib}};
+          {"copies", report->copies},          {"gpu_memory_mib", report->gpu_memory_mib},
+          {"redone", report->redone}};
 }
 
 const char* state_of(const hold::Held& held, bool lives) {
