@@ -131,6 +131,7 @@ CUresult RedoProgram::prepare() {
     void* memory = nullptr;
     done = first_of(done, driver_.cuMemHostAlloc(&memory, buffer_bytes, 0));
     host = static_cast<Host>(memory);
+    if (host != nullptr) std::fill_n(host, word_count, 0U);
   }
   for (std::size_t i = 0; i < buffers; ++i) {
     done = first_of(done, driver_.cuMemAlloc_v2(&memory_[i], buffer_bytes));
@@ -174,10 +175,10 @@ CUresult RedoProgram::launch(const char* kernel, std::size_t to, std::size_t fro
                                 streams_[stream_], parameters.data(), nullptr);
 }
 
-/// slowly: for seconds, and it may be done again. weave, knead, gather: what these kernels are. weave-beyond:
-/// behind its memory, so that it may be what faulted. twice: into what it reads, in two launches. over: it
-/// overwrites what the one before has read. download: what weave made, to the host. upload: more than is
-/// kept.
+/// slowly: for a second, and it may be done again. weave, knead, gather: what these kernels are.
+/// weave-beyond: far behind its memory, so that it may be what faulted. over: it overwrites what the one
+/// before has read. download, upload: to and from pinned memory. upload-of-the-moment: of memory that changes
+/// as soon as the call has returned.
 CUresult RedoProgram::give(const std::string& what) {
   const CUstream stream = streams_[stream_];
   if (what == "slowly") {
@@ -204,6 +205,14 @@ CUresult RedoProgram::give(const std::string& what) {
   if (what == "fill") return driver_.cuMemsetD32Async(memory_[3], 11, word_count, stream);
   if (what == "copy") return driver_.cuMemcpyDtoDAsync_v2(memory_[3], memory_[2], buffer_bytes, stream);
   if (what == "download") return driver_.cuMemcpyDtoHAsync_v2(hosts_[1], memory_[2], buffer_bytes, stream);
+  if (what == "upload") return driver_.cuMemcpyHtoDAsync_v2(memory_[3], hosts_[0], buffer_bytes, stream);
+  if (what == "upload-of-the-moment") {
+    pageable_.fill(23);
+    const CUresult copied =
+        driver_.cuMemcpyHtoDAsync_v2(memory_[3], pageable_.data(), sizeof pageable_, stream);
+    pageable_.fill(29);
+    return copied;
+  }
   if (what == "event") return driver_.cuEventRecord(event_, stream);
   if (what == "see-event") return driver_.cuEventSynchronize(event_);
   if (what == "change-stream") return change_stream();

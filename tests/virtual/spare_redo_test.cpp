@@ -41,13 +41,16 @@ class SpareRedo : public Spare {
     EXPECT_EQ(model->tell("redo wait"), CUDA_SUCCESS);
     return model->ask("redo digest").value;
   }
-  /// Takes clients, once nobody who was hit by its fault is there.
-  void await_open(const std::string& domain) {
+  Environment in_domain(const std::string& domain) {
     Environment all = environment();
     for (auto& [variable, value] : all)
       if (variable == "CUDA_MPS_PIPE_DIRECTORY") value = directory() + "/" + domain;
+    return all;
+  }
+  /// It takes clients, once nobody who was hit by its fault is there.
+  void await_open(const std::string& domain) {
     EXPECT_TRUE(eventually([&] {
-      Client visitor(kernel_, all, FIREBREAK_PLAIN_PROGRAM);
+      Client visitor(kernel_, in_domain(domain), FIREBREAK_PLAIN_PROGRAM);
       const bool is_open = visitor.tell("init") == CUDA_SUCCESS;
       visitor.kill();
       return is_open;
@@ -86,6 +89,8 @@ const std::vector<Given> may_be_done_again{
     {"AllThatCameAfter", {"slowly", "weave", "copy", "download"}},
     {"AFill", {"slowly", "fill"}},
     {"WhatIsInPlaceOnceItsInputIsMadeAnew", {"slowly", "weave", "knead"}},
+    {"WhatComesFromTheHost", {"slowly", "upload", "weave"}},
+    {"WhatTheHostHadAtThatMoment", {"slowly", "upload-of-the-moment"}},
     {"TwoStreamsInTheirOrder", {"slowly", "weave", "change-stream", "copy", "event"}},
 };
 INSTANTIATE_TEST_SUITE_P(Work, SpareRedoOf, testing::ValuesIn(may_be_done_again),
@@ -148,6 +153,9 @@ const std::vector<Refused> may_not_be_done_again{
     {"WhereMemorySays", {"slowly", "gather"}, "gather: line"},
     {"BehindItsMemory", {"slowly", "weave-beyond"}, "weave: line"},
     {"ACallOfTheHost", {"slowly", "callback"}, "nothing is known"},
+    {"WhatTheHostMayHaveChanged",
+     {"upload", "event", "see-event", "slowly"},
+     "a copy from the host's memory, which the program may have changed since"},
     {"WhatTheHostMayHaveSeen",
      {"weave", "download", "event", "see-event", "slowly"},
      "a copy to the host that the program may have seen"},
@@ -161,6 +169,10 @@ TEST_F(SpareRedo, ItsOwnFaultIsNotRaisedAgain) {
   EXPECT_EQ(program->tell("wait"), CUDA_ERROR_MISALIGNED_ADDRESS);
   EXPECT_EQ(page()->flips.load(), 0U);
   EXPECT_EQ(page()->state.load(), SpareState::Lost);
+  EXPECT_THAT(page().reason(), HasSubstr("fault: line"));
+  Client neighbour(kernel_, in_domain("b"), FIREBREAK_PLAIN_PROGRAM);
+  EXPECT_EQ(neighbour.tell("init"), CUDA_SUCCESS) << "its spare's domain has clients that live";
+  neighbour.kill();
 }
 
 TEST_F(SpareRedo, WhoDoesNotWantItGetsTheError) {
