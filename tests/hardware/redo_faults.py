@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Domains that die under work: a stranger strays without guard ranges while unmodified programs compute. What was under
+"""Domains that die under work: a stranger's kernel faults while unmodified programs compute, and nobody parks. What was under
 way is done again in the next instance where that is proved; else the program gets the driver's error, and its page has
 the reason. For a machine with a GPU, root and MPS; some six seconds a fault.
 
-    tests/hardware/redo_faults.py BIN RESULT.json [--seconds N] [--marks-us N]
+    tests/hardware/redo_faults.py BIN RESULT.json [--seconds N] [--marks-us N] [--kinds KIND,...]
 
 BIN: the folder with the programs. FIREBREAK_GPU=soft: without a GPU. Four programs: `long` and `full` (firebreak-checker
 with kernels of some 20 ms in one block, and such that fill the GPU), and two with random work in two streams
@@ -24,7 +24,7 @@ import time
 import spare_dead
 import spare_faults
 
-KIND = "unmapped-store-far"
+KINDS = "trap,misaligned-load,illegal-instruction,unmapped-store-far"
 
 
 def commands(stage):
@@ -78,28 +78,31 @@ def spare_of(status, name):
     return (its or {}).get("spare") or {}
 
 
-def raise_fault(stage, programs, number):
+def raise_fault(stage, programs, number, kind):
     """In the domain of the first; whoever is in the other one is not hit."""
     before = stage.wait(lambda status: all(each["state"] == "serving" for each in status["domains"]) and all(
         spare_of(status, name).get("state") == "protected" for name in stage.tenants), 40)
-    row = {"number": number, "ready": before is not None}
+    row = {"number": number, "kind": kind, "ready": before is not None}
     if before is None:
         return {**row, "status": stage.status()}
     domains = {each["name"]: each["active"]["domain"] for each in before["tenants"] if each["active"]}
     domain = domains[list(stage.tenants)[number % len(stage.tenants)]]
     hit = [name for name in stage.tenants if domains.get(name) == domain]
-    rogue = subprocess.Popen([stage.programs + "/firebreak-lab", "inject", "--wait", KIND], text=True,
+    rogue = subprocess.Popen([stage.programs + "/firebreak-lab", "inject", "--wait", kind], text=True,
                              env=spare_dead.strangers_environment(stage, stage.folder + "/" + domain + "/pipe"),
                              stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
     if "prepared" not in rogue.stdout.readline():
         rogue.kill()
         return {**row, "ready": False, "why": "the rogue did not prepare its fault"}
+    raised = time.monotonic()
     rogue.stdin.write("go\n")
     rogue.stdin.flush()
     try:
-        rogue.communicate(timeout=20)
+        rogue.communicate(timeout=5)
     except subprocess.TimeoutExpired:
         rogue.kill()
+        row["rogue"] = "killed after 5 s"
+    row["rogue_ms"] = round((time.monotonic() - raised) * 1e3)
     row.update({"domain": domain, "hit": hit, "outcome": {}})
     end = time.monotonic() + 15
     while set(row["outcome"]) != set(hit) and time.monotonic() < end:
@@ -144,17 +147,20 @@ def main():
     parser.add_argument("output", type=pathlib.Path)
     parser.add_argument("--seconds", type=float, default=120)
     parser.add_argument("--marks-us", type=int, default=100)
+    parser.add_argument("--kinds", default=KINDS)
     arguments = parser.parse_args()
+    kinds = arguments.kinds.split(",")
     with tempfile.TemporaryDirectory(prefix="fb-rf-") as folder:
         stage = spare_faults.Stage(str(arguments.programs.resolve()), folder + "/d", True)
         stage.environment["FIREBREAK_SPARE_REDO"] = str(arguments.marks_us)
+        stage.environment["FIREBREAK_WITHOUT"] = "guard,spare,parking"  # who can park has its work end first
         faults, programs = [], None
         end = time.monotonic() + arguments.seconds
         try:
             stage.wait(lambda status: all(each["state"] == "serving" for each in status["domains"]), 40)
             programs = Programs(stage)
             while time.monotonic() < end:
-                faults.append(raise_fault(stage, programs, len(faults)))
+                faults.append(raise_fault(stage, programs, len(faults), kinds[len(faults) % len(kinds)]))
                 print(json.dumps({key: value for key, value in faults[-1].items() if key != "status"}), flush=True)
                 if not faults[-1]["ready"]:
                     break
