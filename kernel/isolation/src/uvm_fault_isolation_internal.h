@@ -46,7 +46,7 @@ typedef enum
 {
     UVM_FAULT_ISOLATION_OUTCOME_CONTAINED = 0,
 
-    // Mode report: would have been contained
+    // Mode report: cancelled as ever; what mode on would have come to is in the event's foreseen
     UVM_FAULT_ISOLATION_OUTCOME_REPORTED,
 
     // A service error in somebody else's batch
@@ -71,6 +71,43 @@ typedef enum
     UVM_FAULT_ISOLATION_OUTCOME_DEFERRED,
     UVM_FAULT_ISOLATION_OUTCOME_COUNT,
 } uvm_fault_isolation_outcome_t;
+
+// What mode report foresees of a client's end.
+typedef enum
+{
+    UVM_FAULT_ISOLATION_END_NONE = 0,
+
+    // The client would be condemned with this fault
+    UVM_FAULT_ISOLATION_END_ASKED,
+
+    // It would be killed at once
+    UVM_FAULT_ISOLATION_END_AT_ONCE,
+    UVM_FAULT_ISOLATION_END_COUNT,
+} uvm_fault_isolation_end_t;
+
+// The sinks of a client, and what of its bounds they take. Under the client's lock.
+typedef struct
+{
+    uvm_fault_isolation_client_t *client;
+
+    // Mode report's: no page table and no range knows of these sinks, all else is as with those that are made
+    bool is_foreseen;
+
+    // Sinks in page tables, one uvm_fault_isolation_space_t a GPU VA space
+    struct list_head spaces;
+    NvU32 num_sinks_made;
+
+    // Sinks made as sparse mappings of external ranges belong to those ranges; here they are only counted
+    NvU32 num_external_sinks;
+    NvU32 num_external_repeats;
+    NvU32 external_batch;
+
+    // At most what the page tables of both kinds of sinks take
+    NvU64 table_bytes;
+
+    // The client has used up its page tables or repetitions
+    bool is_excessive;
+} uvm_fault_isolation_book_t;
 
 struct uvm_fault_isolation_client_struct
 {
@@ -98,27 +135,20 @@ struct uvm_fault_isolation_client_struct
     // It does not have the time that others have until SIGKILL; under the lock
     bool is_hurried;
 
+    // Mode report would have had it condemned, and killed at once; written under the lock
+    bool is_foreseen_condemned;
+    bool is_foreseen_hurried;
+
     // Protects what follows
     uvm_mutex_t lock;
 
-    // Sinks in page tables, one uvm_fault_isolation_space_t a GPU VA space
-    struct list_head spaces;
-    NvU32 num_sinks_made;
-
-    // Sinks made as sparse mappings of external ranges belong to those ranges; here they are only counted
-    NvU32 num_external_sinks;
-    NvU32 num_external_repeats;
-    NvU32 external_batch;
-
-    // At most what the page tables of both kinds of sinks take
-    NvU64 table_bytes;
+    // What was made, and what mode report only foresees
+    uvm_fault_isolation_book_t made;
+    uvm_fault_isolation_book_t foreseen;
 
     // What RM still has to free of mappings that sinks took the place of, and the work that does so
     struct list_head deferred_frees;
     struct delayed_work free_work;
-
-    // It has used up its page tables or repetitions
-    bool is_excessive;
 
     // SIGKILL, when asking was in vain
     struct delayed_work kill_work;
@@ -164,6 +194,10 @@ typedef struct
     NvU32 client_id;
     uvm_fault_isolation_class_t fault_class;
     uvm_fault_isolation_outcome_t outcome;
+
+    // Of REPORTED
+    uvm_fault_isolation_outcome_t foreseen;
+    uvm_fault_isolation_end_t foreseen_end;
 } uvm_fault_isolation_event_t;
 
 // What the files offer one another, in the order of their layers (kernel/README.md): a file calls those above it.
@@ -177,7 +211,9 @@ NvU32 uvm_fault_isolation_kill_delay_ms(void);
 NvU32 uvm_fault_isolation_grace_ms(void);
 NvU32 uvm_fault_isolation_max_graces(void);
 NvU32 uvm_fault_isolation_test_delay_ms(void);
-bool uvm_fault_isolation_test_fails(void);
+
+// What a test wants of the sinks to come: 1 that none can be made, 2 that each fails once its entries are written.
+NvU32 uvm_fault_isolation_test_fails(void);
 bool uvm_fault_isolation_test_self_fails(void);
 NvU64 uvm_fault_isolation_max_table_bytes(void);
 NvU32 uvm_fault_isolation_max_repeats(void);
@@ -204,6 +240,12 @@ void uvm_fault_isolation_log_graces(NvS64 change);
 void uvm_fault_isolation_log_grace_cut(void);
 void uvm_fault_isolation_log_sinks(NvS64 change);
 void uvm_fault_isolation_log_table_bytes(NvS64 change);
+
+// Of mode report: sinks that would be there now and what they would take, ends that it foresaw, and grace times.
+void uvm_fault_isolation_log_foreseen_sinks(NvS64 change);
+void uvm_fault_isolation_log_foreseen_table_bytes(NvS64 change);
+void uvm_fault_isolation_log_foreseen_end(uvm_fault_isolation_end_t end);
+void uvm_fault_isolation_log_foreseen_grace(void);
 const char *uvm_fault_isolation_class_string(uvm_fault_isolation_class_t fault_class);
 const char *uvm_fault_isolation_outcome_string(uvm_fault_isolation_outcome_t outcome);
 
@@ -233,7 +275,8 @@ bool uvm_fault_isolation_is_named(struct cgroup *cgroup);
 // Whether isolation is for this client: for everybody, or for whom root has named. Who is condemned stays so.
 bool uvm_fault_isolation_is_for(uvm_fault_isolation_client_t *client);
 
-// CONTAINED when the fault may be contained, or the outcome that says why not. Changes nothing.
+// CONTAINED when the fault may be contained, REPORTED where the mode then only foresees it, or the outcome that says why not. Changes
+// nothing.
 uvm_fault_isolation_outcome_t uvm_fault_isolation_decide(uvm_gpu_va_space_t *gpu_va_space,
                                                          const uvm_fault_buffer_entry_t *fault_entry);
 bool uvm_fault_isolation_shares_group(uvm_va_space_t *va_space);
@@ -258,21 +301,34 @@ bool uvm_fault_isolation_siblings_overlap(const uvm_fault_isolation_siblings_t *
 // Whether the GPU can have these addresses, and nothing that UVM knows of lies there.
 bool uvm_fault_isolation_is_free(uvm_gpu_va_space_t *gpu_va_space, NvU64 start, NvU64 end);
 
-// uvm_fault_isolation_sink.c: each takes client->lock and answers CONTAINED, HELD, UNSUPPORTED or FAILED.
-uvm_fault_isolation_outcome_t uvm_fault_isolation_sink_no_range(uvm_fault_isolation_client_t *client,
+// uvm_fault_isolation_sink.c
+void uvm_fault_isolation_book_init(uvm_fault_isolation_book_t *book, uvm_fault_isolation_client_t *client, bool is_foreseen);
+
+// Each takes client->lock and answers CONTAINED, HELD, UNSUPPORTED or FAILED. Of a book that is foreseen nothing is done but that.
+// Locking: the VA space lock in read mode.
+uvm_fault_isolation_outcome_t uvm_fault_isolation_sink_no_range(uvm_fault_isolation_book_t *book,
                                                                 uvm_gpu_va_space_t *gpu_va_space,
                                                                 const uvm_fault_buffer_entry_t *fault_entry);
-uvm_fault_isolation_outcome_t uvm_fault_isolation_sink_managed(uvm_fault_isolation_client_t *client,
+uvm_fault_isolation_outcome_t uvm_fault_isolation_sink_managed(uvm_fault_isolation_book_t *book,
                                                                uvm_gpu_va_space_t *gpu_va_space,
                                                                uvm_va_block_t *va_block,
                                                                const uvm_fault_buffer_entry_t *fault_entry);
 
-// Whether a sink there would leave the context's own state alone. Takes no lock; the VA space's is held.
-bool uvm_fault_isolation_may_sink(uvm_gpu_va_space_t *gpu_va_space, const uvm_va_block_t *va_block, NvU64 address);
-
 // Whether that much more in page tables would be too much. Under client->lock.
-bool uvm_fault_isolation_is_full(uvm_fault_isolation_client_t *client, NvU64 bytes);
+bool uvm_fault_isolation_is_full(uvm_fault_isolation_book_t *book, NvU64 bytes);
+
+// Whether there is one, and one more of an external range, which nobody gives up for room. Under client->lock.
+bool uvm_fault_isolation_has_sink(uvm_fault_isolation_book_t *book, uvm_gpu_va_space_t *gpu_va_space, NvU64 address);
+NV_STATUS uvm_fault_isolation_foresee_external(uvm_fault_isolation_book_t *book,
+                                               uvm_gpu_va_space_t *gpu_va_space,
+                                               NvU64 start,
+                                               NvU64 end);
+
+// Takes client->lock. Not for what is foreseen: nothing lies there.
 bool uvm_fault_isolation_sink_overlaps(uvm_fault_isolation_client_t *client, NvU64 start, NvU64 end);
+
+// Takes client->lock. The tables of what was made go with it; nobody may walk them, or all that they have is sparse.
+void uvm_fault_isolation_forget_sinks(uvm_fault_isolation_book_t *book, uvm_gpu_va_space_t *gpu_va_space);
 
 // uvm_fault_isolation_end.c
 NV_STATUS uvm_fault_isolation_end_init(void);
@@ -283,17 +339,17 @@ void uvm_fault_isolation_condemn(uvm_fault_isolation_client_t *client);
 
 // Condemned already; SIGKILL now.
 void uvm_fault_isolation_hurry(uvm_fault_isolation_client_t *client);
+
+// What condemn and hurry would do for the first time. Does not do it.
+uvm_fault_isolation_end_t uvm_fault_isolation_foresee_end(uvm_fault_isolation_client_t *client);
 bool uvm_fault_isolation_process_is_gone(uvm_fault_isolation_client_t *client);
 void uvm_fault_isolation_queue(struct delayed_work *work, NvU32 delay_ms);
 
 // uvm_fault_isolation_external.c
-uvm_fault_isolation_outcome_t uvm_fault_isolation_sink_external(uvm_fault_isolation_client_t *client,
+uvm_fault_isolation_outcome_t uvm_fault_isolation_sink_external(uvm_fault_isolation_book_t *book,
                                                                 uvm_gpu_va_space_t *gpu_va_space,
                                                                 uvm_va_range_t *va_range,
                                                                 const uvm_fault_buffer_entry_t *fault_entry);
-
-// Whether the range has 64 KiB there that can be sparse.
-bool uvm_fault_isolation_may_sink_external(const uvm_va_range_t *va_range, NvU64 address);
 void uvm_fault_isolation_external_client_init(uvm_fault_isolation_client_t *client);
 
 // Under g_uvm_global.pm.lock, as all that calls RM.

@@ -132,9 +132,9 @@ NvU32 uvm_fault_isolation_test_delay_ms(void)
     return uvm_enable_builtin_tests ? READ_ONCE(test_delay_ms.value) : 0;
 }
 
-bool uvm_fault_isolation_test_fails(void)
+NvU32 uvm_fault_isolation_test_fails(void)
 {
-    return uvm_enable_builtin_tests && READ_ONCE(test_fails.value);
+    return uvm_enable_builtin_tests ? READ_ONCE(test_fails.value) : 0;
 }
 
 bool uvm_fault_isolation_test_self_fails(void)
