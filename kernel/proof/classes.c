@@ -276,6 +276,8 @@ const struct fault_class fault_classes[] = {
 	{ "mode 1, beside a semaphore pool", beside_semaphore_pool, 1, .report = true,
 	  .counts = "fault no_range unsupported", .as_ever = true },
 	{ "an MPS server that root has named", some_stores, 1, .server = true, .as_ever = true },
+	{ "no sink can be made, its entries are written", some_stores, 1, .test_fails = 2, .counts = "fault no_range failed",
+	  .as_ever = true, .says = "Fault isolation only reports from now on" },
 	{ "mode 1, out of memory during service", out_of_memory, 1, .report = true, .counts = "fault managed reported",
 	  .foresees = "foreseen fault managed spared", .as_ever = true },
 	{ "mode 1, duplicate of a client that has left", left_duplicates, 1, .report = true, .counts = "fault gone reported",

@@ -201,8 +201,14 @@ static NV_STATUS write_entries(uvm_fault_isolation_space_t *space, uvm_fault_iso
         return status;
 
     status = uvm_page_table_range_vec_write_ptes(&sink->ptes, UVM_MEMBAR_NONE, sparse_pte_maker, NULL);
-    if (status != NV_OK)
+    if (status == NV_OK && uvm_fault_isolation_test_fails() == 2)
+        status = NV_ERR_NO_MEMORY;
+
+    // Some may be written: nobody is condemned for them, so nobody may read zeros there
+    if (status != NV_OK) {
+        unwrite_entries(sink);
         uvm_page_table_range_vec_deinit(&sink->ptes);
+    }
 
     return status;
 }
