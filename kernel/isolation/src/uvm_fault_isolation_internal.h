@@ -249,7 +249,10 @@ void uvm_fault_isolation_log_foreseen_grace(void);
 const char *uvm_fault_isolation_class_string(uvm_fault_isolation_class_t fault_class);
 const char *uvm_fault_isolation_outcome_string(uvm_fault_isolation_outcome_t outcome);
 
-// uvm_fault_isolation_gpu.c: whether the GPU, which has to be added, gave a sparse entry back as it was written.
+// uvm_fault_isolation_gpu.c: what an entry of 8 bytes is now, by a copy engine, to the beginning of copy.
+NV_STATUS uvm_fault_isolation_read_entry(uvm_gpu_t *gpu, const uvm_page_directory_t *table, NvU32 index, uvm_rm_mem_t *copy);
+
+// Whether the GPU, which has to be added, gave a sparse entry back as it was written.
 bool uvm_fault_isolation_self_test_passed(uvm_gpu_t *gpu);
 
 // uvm_fault_isolation_servers.c
