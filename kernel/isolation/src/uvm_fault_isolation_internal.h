@@ -215,16 +215,22 @@ NvU32 uvm_fault_isolation_test_delay_ms(void);
 // What a test wants of the sinks to come: 1 that none can be made, 2 that each fails once its entries are written.
 NvU32 uvm_fault_isolation_test_fails(void);
 bool uvm_fault_isolation_test_self_fails(void);
+
+// Of one client's sinks: what their page tables may take, and how often one of them is made anew.
 NvU64 uvm_fault_isolation_max_table_bytes(void);
 NvU32 uvm_fault_isolation_max_repeats(void);
 
 // A sink could not be made; so many of them end mode 2.
 void uvm_fault_isolation_note_failure(void);
 
-// uvm_fault_isolation_log.c
+// uvm_fault_isolation_log.c: the counters and events in /proc. Whoever may take a spinlock may log.
 NV_STATUS uvm_fault_isolation_log_init(void);
 void uvm_fault_isolation_log_exit(void);
+
+// Gives the event its number and its time, counts it, and wakes who reads the events.
 void uvm_fault_isolation_log(uvm_fault_isolation_event_t *event);
+
+// How long the decision and the sink of one fault took.
 void uvm_fault_isolation_log_time(NvU32 duration_us);
 
 // A replayable fault was dealt with in this hold of its GPU's service lock, which is held.
@@ -232,12 +238,16 @@ void uvm_fault_isolation_log_stall(NvU32 gpu_index, NvU64 hold, NvU64 start_ns, 
 
 // A GPU that is added counts its holds from the beginning: none of them goes on with one of before.
 void uvm_fault_isolation_log_new_gpu(NvU32 gpu_index);
+
+// Each counts one more.
 void uvm_fault_isolation_log_condemned(void);
 void uvm_fault_isolation_log_killed(void);
 void uvm_fault_isolation_log_self_test(bool passed);
+void uvm_fault_isolation_log_grace_cut(void);
+
+// How many more, or less, there are now.
 void uvm_fault_isolation_log_clients(NvS64 change);
 void uvm_fault_isolation_log_graces(NvS64 change);
-void uvm_fault_isolation_log_grace_cut(void);
 void uvm_fault_isolation_log_sinks(NvS64 change);
 void uvm_fault_isolation_log_table_bytes(NvS64 change);
 
@@ -246,6 +256,8 @@ void uvm_fault_isolation_log_foreseen_sinks(NvS64 change);
 void uvm_fault_isolation_log_foreseen_table_bytes(NvS64 change);
 void uvm_fault_isolation_log_foreseen_end(uvm_fault_isolation_end_t end);
 void uvm_fault_isolation_log_foreseen_grace(void);
+
+// As the files in /proc and the tracepoint name them.
 const char *uvm_fault_isolation_class_string(uvm_fault_isolation_class_t fault_class);
 const char *uvm_fault_isolation_outcome_string(uvm_fault_isolation_outcome_t outcome);
 
@@ -255,14 +267,14 @@ NV_STATUS uvm_fault_isolation_read_entry(uvm_gpu_t *gpu, const uvm_page_director
 // Whether the GPU, which has to be added, gave a sparse entry back as it was written.
 bool uvm_fault_isolation_self_test_passed(uvm_gpu_t *gpu);
 
-// uvm_fault_isolation_servers.c
+// uvm_fault_isolation_servers.c: the file in /proc in which root names MPS servers.
 NV_STATUS uvm_fault_isolation_servers_init(void);
 void uvm_fault_isolation_servers_exit(void);
 
 // Whether root has named the process as an MPS server.
 bool uvm_fault_isolation_is_server(const struct pid *process);
 
-// uvm_fault_isolation_cgroups.c
+// uvm_fault_isolation_cgroups.c: the file in /proc in which root names control groups.
 NV_STATUS uvm_fault_isolation_cgroups_init(void);
 void uvm_fault_isolation_cgroups_exit(void);
 
@@ -282,6 +294,9 @@ bool uvm_fault_isolation_is_for(uvm_fault_isolation_client_t *client);
 // nothing.
 uvm_fault_isolation_outcome_t uvm_fault_isolation_decide(uvm_gpu_va_space_t *gpu_va_space,
                                                          const uvm_fault_buffer_entry_t *fault_entry);
+
+// Whether one of its channels is in a group in which another VA space has a subcontext.
+// Locking: the VA space lock in read mode.
 bool uvm_fault_isolation_shares_group(uvm_va_space_t *va_space);
 
 // The mode is not off, or the VA space is condemned: who is on its way out stays contained, whatever the mode comes to be.
@@ -293,18 +308,20 @@ bool uvm_fault_isolation_looks_at(uvm_va_space_t *va_space);
 bool uvm_fault_isolation_is_anybodys(uvm_gpu_t *gpu, const uvm_fault_buffer_entry_t *fault_entry);
 
 // uvm_fault_isolation_directory.c: siblings has UVM_FAULT_ISOLATION_SIBLING_LEVELS elements, of the directories above
-// the table of a sink. Under client->lock.
+// the table of a sink. Add writes their free entries, remove takes these back; each takes the tree's lock. Under client->lock.
 void uvm_fault_isolation_siblings_add(uvm_gpu_va_space_t *gpu_va_space,
                                       uvm_page_directory_t *table,
                                       NvU64 address,
                                       uvm_fault_isolation_siblings_t *siblings);
 void uvm_fault_isolation_siblings_remove(uvm_page_tree_t *tree, uvm_fault_isolation_siblings_t *siblings);
+
+// Whether one of the entries that were written covers an address from start to end.
 bool uvm_fault_isolation_siblings_overlap(const uvm_fault_isolation_siblings_t *siblings, NvU64 start, NvU64 end);
 
 // Whether the GPU can have these addresses, and nothing that UVM knows of lies there.
 bool uvm_fault_isolation_is_free(uvm_gpu_va_space_t *gpu_va_space, NvU64 start, NvU64 end);
 
-// uvm_fault_isolation_sink.c
+// uvm_fault_isolation_sink.c: an empty book, of zeroed memory.
 void uvm_fault_isolation_book_init(uvm_fault_isolation_book_t *book, uvm_fault_isolation_client_t *client, bool is_foreseen);
 
 // Each takes client->lock and answers CONTAINED, HELD, UNSUPPORTED or FAILED. Of a book that is foreseen nothing is done but that.
@@ -333,11 +350,15 @@ bool uvm_fault_isolation_sink_overlaps(uvm_fault_isolation_client_t *client, NvU
 // Takes client->lock. The tables of what was made go with it; nobody may walk them, or all that they have is sparse.
 void uvm_fault_isolation_forget_sinks(uvm_fault_isolation_book_t *book, uvm_gpu_va_space_t *gpu_va_space);
 
-// uvm_fault_isolation_end.c
+// uvm_fault_isolation_end.c: the work queues, and the files in /proc of who is condemned and whose VA space stays. Exit waits for the work.
 NV_STATUS uvm_fault_isolation_end_init(void);
 void uvm_fault_isolation_end_exit(void);
+
+// Deinit waits for the client's kill.
 void uvm_fault_isolation_end_client_init(uvm_fault_isolation_client_t *client);
 void uvm_fault_isolation_end_client_deinit(uvm_fault_isolation_client_t *client);
+
+// The first time: lists the client, and kills it once the delay is over. Takes client->lock.
 void uvm_fault_isolation_condemn(uvm_fault_isolation_client_t *client);
 
 // Condemned already; SIGKILL now.
@@ -345,10 +366,14 @@ void uvm_fault_isolation_hurry(uvm_fault_isolation_client_t *client);
 
 // What condemn and hurry would do for the first time. Does not do it.
 uvm_fault_isolation_end_t uvm_fault_isolation_foresee_end(uvm_fault_isolation_client_t *client);
+
+// Whether each of its threads ends, or all were told to.
 bool uvm_fault_isolation_process_is_gone(uvm_fault_isolation_client_t *client);
+
+// To the queue whose work does not wait for tear-down.
 void uvm_fault_isolation_queue(struct delayed_work *work, NvU32 delay_ms);
 
-// uvm_fault_isolation_external.c
+// uvm_fault_isolation_external.c: as those of page tables above; also takes the external range tree's lock.
 uvm_fault_isolation_outcome_t uvm_fault_isolation_sink_external(uvm_fault_isolation_book_t *book,
                                                                 uvm_gpu_va_space_t *gpu_va_space,
                                                                 uvm_va_range_t *va_range,
