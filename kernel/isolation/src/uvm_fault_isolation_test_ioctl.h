@@ -5,17 +5,16 @@
 
 #include "uvm_test_ioctl.h"
 
-// Of the GPU VA spaces of the calling VA space, with uvm_fault_isolation_mode=2. With uvm_fault_isolation_test_fails=2 what a failed sink
+// Of one GPU of the calling VA space, with uvm_fault_isolation_mode=2. With uvm_fault_isolation_test_fails=2 what a failed sink
 // leaves, otherwise all else.
 #define UVM_TEST_FAULT_ISOLATION UVM_TEST_IOCTL_BASE(900)
 typedef struct
 {
+    NvProcessorUuid gpu_uuid; // In
+
     // Whether the caller has a channel in a group in which another VA space has one
     NvBool shares_group; // In
-
-    // How many GPU VA spaces were tested
-    NvU32 num_tested;   // Out
-    NV_STATUS rmStatus; // Out
+    NV_STATUS rmStatus;  // Out
 } UVM_TEST_FAULT_ISOLATION_PARAMS;
 
 #ifdef __KERNEL__

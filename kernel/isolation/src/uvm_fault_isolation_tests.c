@@ -311,17 +311,35 @@ static NV_STATUS test_sinks(isolation_test_t *test)
     return test_bounds(test);
 }
 
-static NV_STATUS test_gpu_va_space(uvm_gpu_va_space_t *gpu_va_space, uvm_fault_isolation_client_t *client)
+// RM is not to be called with the VA space lock held, so the memory comes from before.
+static NV_STATUS test_va_space(uvm_va_space_t *va_space, uvm_gpu_t *gpu, isolation_test_t *test, bool shares_group)
 {
-    isolation_test_t test = {.gpu_va_space = gpu_va_space, .client = client};
-    NV_STATUS status = uvm_rm_mem_alloc_and_map_cpu(gpu_va_space->gpu, UVM_RM_MEM_TYPE_SYS, sizeof(NvU64), 0, &test.copy);
+    NV_STATUS status;
+
+    uvm_va_space_down_write(va_space);
+
+    test->gpu_va_space = uvm_gpu_va_space_get(va_space, gpu);
+    status = test->gpu_va_space ? test_policy(test->gpu_va_space, shares_group) : NV_ERR_INVALID_DEVICE;
+    if (status == NV_OK) {
+        start_anew(test);
+        status = test_sinks(test);
+        start_anew(test);
+    }
+
+    uvm_va_space_up_write(va_space);
+
+    return status;
+}
+
+static NV_STATUS test_gpu(uvm_va_space_t *va_space, uvm_gpu_t *gpu, uvm_fault_isolation_client_t *client, bool shares_group)
+{
+    isolation_test_t test = {.client = client};
+    NV_STATUS status = uvm_rm_mem_alloc_and_map_cpu(gpu, UVM_RM_MEM_TYPE_SYS, sizeof(NvU64), 0, &test.copy);
 
     if (status != NV_OK)
         return status;
 
-    start_anew(&test);
-    status = test_sinks(&test);
-    start_anew(&test);
+    status = test_va_space(va_space, gpu, &test, shares_group);
     uvm_rm_mem_free(test.copy);
 
     return status;
@@ -330,31 +348,23 @@ static NV_STATUS test_gpu_va_space(uvm_gpu_va_space_t *gpu_va_space, uvm_fault_i
 NV_STATUS uvm_test_fault_isolation(UVM_TEST_FAULT_ISOLATION_PARAMS *params, struct file *filp)
 {
     uvm_va_space_t *va_space = uvm_va_space_get(filp);
-    uvm_fault_isolation_client_t *client = uvm_kvmalloc_zero(sizeof(*client));
-    uvm_gpu_va_space_t *gpu_va_space;
-    NV_STATUS status = NV_OK;
+    uvm_fault_isolation_client_t *client;
+    uvm_gpu_t *gpu = uvm_va_space_retain_gpu_by_uuid(va_space, &params->gpu_uuid);
+    NV_STATUS status = NV_ERR_NO_MEMORY;
 
-    if (!client)
-        return NV_ERR_NO_MEMORY;
+    if (!gpu)
+        return NV_ERR_INVALID_DEVICE;
 
-    uvm_mutex_init(&client->lock, UVM_LOCK_ORDER_FAULT_ISOLATION);
-    uvm_fault_isolation_book_init(&client->made, client, false);
-    uvm_fault_isolation_book_init(&client->foreseen, client, true);
-
-    params->num_tested = 0;
-    uvm_va_space_down_write(va_space);
-    for_each_gpu_va_space(gpu_va_space, va_space) {
-        if (status == NV_OK)
-            status = test_policy(gpu_va_space, params->shares_group);
-
-        if (status == NV_OK)
-            status = test_gpu_va_space(gpu_va_space, client);
-
-        params->num_tested += status == NV_OK;
+    client = uvm_kvmalloc_zero(sizeof(*client));
+    if (client) {
+        uvm_mutex_init(&client->lock, UVM_LOCK_ORDER_FAULT_ISOLATION);
+        uvm_fault_isolation_book_init(&client->made, client, false);
+        uvm_fault_isolation_book_init(&client->foreseen, client, true);
+        status = test_gpu(va_space, gpu, client, params->shares_group);
+        uvm_kvfree(client);
     }
-    uvm_va_space_up_write(va_space);
 
-    uvm_kvfree(client);
+    uvm_gpu_release(gpu);
 
     return status;
 }
