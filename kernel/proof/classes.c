@@ -279,7 +279,7 @@ const struct fault_class fault_classes[] = {
 	{ "no sink can be made, its entries are written", some_stores, 1, .test_fails = 2, .counts = "fault no_range failed",
 	  .as_ever = true, .says = "Fault isolation only reports from now on" },
 	{ "mode 1, out of memory during service", out_of_memory, 1, .report = true, .counts = "fault managed reported",
-	  .foresees = "foreseen fault managed spared", .as_ever = true },
+	  .foresees = "foreseen fault managed contained", .as_ever = true },
 	{ "mode 1, duplicate of a client that has left", left_duplicates, 1, .report = true, .counts = "fault gone reported",
 	  .foresees = "foreseen fault gone spared", .as_ever = true },
 	{ "mode 1, killed while its program runs", killed, 1, .kill = true, .report = true,
