@@ -259,7 +259,8 @@ const struct fault_class fault_classes[] = {
 	{ "another process maps, clients without an mm", child_maps, 1, .without_mm = true, .counts = "fault no_range doubt",
 	  .as_ever = true },
 	{ "alone in its group", some_stores, 1, .alone = true, .counts = "fault no_range alone" },
-	{ "mode 1", some_stores, 1, .report = true, .counts = "fault no_range reported", .as_ever = true },
+	{ "mode 1", some_stores, 1, .report = true, .counts = "fault no_range reported", .foresees = "foreseen condemned",
+	  .as_ever = true },
 	{ "opt-in, in a group below a named one", some_stores, 1, .opt_in = true, .prepare = enter_named_cgroup },
 	{ "opt-in, in another group", some_stores, 1, .opt_in = true, .prepare = enter_other_cgroup,
 	  .counts = "fault no_range unsupported", .as_ever = true },
@@ -275,5 +276,13 @@ const struct fault_class fault_classes[] = {
 	{ "mode 1, beside a semaphore pool", beside_semaphore_pool, 1, .report = true,
 	  .counts = "fault no_range unsupported", .as_ever = true },
 	{ "an MPS server that root has named", some_stores, 1, .server = true, .as_ever = true },
+	{ "no sink can be made, its entries are written", some_stores, 1, .test_fails = 2, .counts = "fault no_range failed",
+	  .as_ever = true, .says = "Fault isolation only reports from now on" },
+	{ "mode 1, out of memory during service", out_of_memory, 1, .report = true, .counts = "fault managed reported",
+	  .foresees = "foreseen fault managed contained", .as_ever = true },
+	{ "mode 1, duplicate of a client that has left", left_duplicates, 1, .report = true, .counts = "fault gone reported",
+	  .foresees = "foreseen fault gone spared", .as_ever = true },
+	{ "mode 1, killed while its program runs", killed, 1, .kill = true, .report = true,
+	  .foresees = "foreseen fault termination deferred", .as_ever = true },
 };
 const unsigned int fault_class_count = sizeof(fault_classes) / sizeof(fault_classes[0]);

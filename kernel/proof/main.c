@@ -16,6 +16,8 @@ int main(int argc, char **argv)
 		return run_conformance(true);
 	if (strcmp(what, "stock") == 0 || strcmp(what, "patched") == 0)
 		return run_classes(strcmp(what, "patched") == 0, which, argc > 3 ? strtoul(argv[3], NULL, 10) : 1);
+	if (strcmp(what, "builtin") == 0)
+		return run_builtin();
 	if (strcmp(what, "schedules") == 0)
 		return run_schedules(which, argc > 3 ? argv[3] : NULL, argc > 4 ? argv[4] : NULL);
 	if (strcmp(what, "fuzz") == 0)
@@ -24,7 +26,7 @@ int main(int argc, char **argv)
 		return run_wrong();
 	if (strcmp(what, "probes") == 0)
 		return run_probes(which ? strtoul(which, NULL, 10) : 1);
-	fprintf(stderr, "usage: proof conformance | quick | stock [CLASS [TIMES]] | patched [CLASS [TIMES]] |\n"
+	fprintf(stderr, "usage: proof conformance | quick | builtin | stock [CLASS [TIMES]] | patched [CLASS [TIMES]] |\n"
 			"schedules FIRST COUNT [TIMES] | fuzz FIRST SECONDS | wrong | probes ROUNDS;\n"
 			"CLASS is a number, FIRST-LAST or NAME+NAME...\n");
 	return 2;

@@ -12,6 +12,8 @@ int run_conformance(bool quick);
  * and no digit) with '+' between them, or NULL for all; that many times.
  */
 int run_classes(bool patched, const char *only, unsigned long times);
+/* The patched module's own tests, behind UVM's test ioctl. */
+int run_builtin(void);
 /* Seeds first to first + count - 1, that many times, on a patched module. */
 int run_schedules(const char *first, const char *count, const char *times);
 /* Seeds first and on for so many seconds, on a patched module. */

@@ -8,10 +8,10 @@ guest_image := $(build)/../guest/vmlinux-$(release)
 IMAGE ?= $(guest_image)
 PROOF_TOOLS := sh mount insmod rmmod mknod sed tr head tail echo dmesg grep poweroff cat sleep kill
 
-$(proof_program): $(proof_sources) $(wildcard $(here)/proof/*.h) $(here)/model/abi.h
+$(proof_program): $(proof_sources) $(wildcard $(here)/proof/*.h) $(here)/model/abi.h $(here)/isolation/src/uvm_fault_isolation_test_ioctl.h
 	@mkdir -p $(@D)
 	@$(CC) -std=gnu11 -O1 -static -Wall -Wextra -Werror -Wno-missing-field-initializers -Wno-unused-parameter -DPROOF_BRANCH=$(BRANCH) -o $@ $(proof_sources) \
-	  -I$(here)/proof -I$(here)/model -I$(source)/nvidia-uvm -I$(source)/common/inc
+	  -I$(here)/proof -I$(here)/model -I$(here)/isolation/src -I$(source)/nvidia-uvm -I$(source)/common/inc
 
 # The image of Debian's own package, unpacked here: nothing is installed and /boot stays as it is. The package's last hundreds of MiB are modules.
 $(guest_image):
@@ -78,11 +78,11 @@ first_report = sed -n '/watchdog: BUG\|Kernel panic\|Call Trace/,$$p' $(1) | hea
 .PHONY: test load conformance hopper turing classes classes-stock classes-patched mistakes schedules probes $(CLASS_PARTS:%=classes-patched-%)
 test: load conformance mistakes classes schedules
 
-# Beside an nvidia.ko of another version the patched module does not load; beside its own it does, and works.
+# Beside an nvidia.ko of another version the patched module does not load; beside its own it does, its own tests pass, and it works.
 load: $(build)/proof/patched.img $(IMAGE)
 	@$(call guest,patched,load=versions model=arch=1$(comma)gpus=2 $(call isolating_uvm,1500,3000) proof=patched$(comma)0,180) >$(build)/proof/load.log || \
 	  { tail -n 20 $(build)/proof/load.log >&2; $(call first_report,$(build)/proof/load.log); exit 1; }
-	@grep '"load beside' $(build)/proof/load.log
+	@grep '"load beside\|"built-in' $(build)/proof/load.log
 
 conformance: hopper turing
 

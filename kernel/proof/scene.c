@@ -281,7 +281,7 @@ bool left_nothing(bool two_gpus, char *text, size_t size)
 	for (tries = 0; tries < 600 && left; tries++) {
 		status = total_status(two_gpus);
 		left = status.spaces + status.user_channels + status.programs + status.memories + status.rm_allocations +
-		       status.pma_bytes + counted("clients") + counted("sinks");
+		       status.pma_bytes + counted("clients") + counted("sinks") + counted("foreseen sinks");
 		if (left)
 			usleep(50000);
 	}
@@ -314,6 +314,7 @@ static struct verdict play_once(const struct fault_class *class, uint32_t seed, 
 	uint64_t stalls = stalls_counted();
 	uint64_t said_before = class->says ? said(class->says) : 0;
 	uint64_t counter = class->counts ? counted(class->counts) : 0;
+	uint64_t foreseen = class->foresees ? counted(class->foresees) : 0;
 	pid_t pids[SCENE_CLIENTS_MAX] = { 0 };
 	uint32_t i, waited;
 
@@ -345,6 +346,7 @@ static struct verdict play_once(const struct fault_class *class, uint32_t seed, 
 	verdict.contained = counted_in_all("fault ", " contained ") - contained;
 	verdict.said = class->says ? said(class->says) - said_before : 0;
 	verdict.counted = class->counts ? counted(class->counts) - counter : 0;
+	verdict.foreseen = class->foresees ? counted(class->foresees) - foreseen : 0;
 	verdict.stalls = stalls_counted() - stalls;
 	verdict.longest_stall_us = counted("stall_us longest");
 	verdict.lock = lock_times_end();
@@ -388,7 +390,7 @@ struct verdict play(const struct fault_class *class, uint32_t seed)
 		.max_table_kib = class->max_table_kib,
 		.max_graces = class->max_graces,
 		.max_repeats = class->max_repeats,
-		.max_failures = class->test_fails,
+		.max_failures = class->test_fails ? 1 : 0,
 		.mode = class->report ? 1 : 0,
 	};
 	uint32_t grace_ms = begin_grace(class);

@@ -49,7 +49,8 @@ struct fault_class {
 	bool without_mm;	/* UVM cannot tell the clients apart by their mm */
 	bool server;		/* root names its process as an MPS server */
 	bool alone;		/* in a group of its own, which ends as ever */
-	bool test_fails;	/* the module can make no sink, gives up the first one, and only reports from then on */
+	uint32_t test_fails;	/* not 0: the module can make no sink, gives up the first one, and only reports from then on. 2: it
+				 * fails once its entries are written */
 	bool mode_off;		/* it turns the module's mode off after its first fault */
 	uint32_t looks;		/* at so many things by itself, all of which have to be right */
 	uint32_t listed;	/* how many of its clients /proc has to list as condemned at some time */
@@ -58,6 +59,7 @@ struct fault_class {
 	bool report;		/* the module only says what it would do */
 	const char *says;	/* what the kernel's log has to say of it */
 	const char *counts;	/* a counter of the module that has to go up */
+	const char *foresees;	/* another, of what mode 1 would have come to in mode 2 */
 	bool to_the_end;	/* the neighbours work until nothing of it is left, not only until its process has ended */
 	bool no_fault;		/* nobody faults: the stock module's neighbours live too */
 	uint32_t deaths;	/* of processes of its besides, each of which has a grace time */
@@ -95,6 +97,7 @@ struct verdict {
 	uint64_t contained;	/* faults */
 	uint64_t said;		/* how often the kernel's log has it more than before */
 	uint64_t counted;	/* by how much the counter of the class went up */
+	uint64_t foreseen;	/* the same of what it foresees */
 	uint64_t as_it_should;	/* what the faulter looked at by itself, and found right */
 	bool fell_back;		/* the module only reports now */
 	uint64_t stalls;	/* that the module counted */

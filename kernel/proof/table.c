@@ -25,6 +25,8 @@ static bool as_expected(const struct fault_class *class, const struct verdict *v
 {
 	if (patched && class->counts && verdict->counted == 0)
 		return false;
+	if (patched && class->foresees && verdict->foreseen == 0)
+		return false;
 	if (patched && class->says && verdict->said == 0)
 		return false;
 	if (patched && class->test_fails && !verdict->fell_back)

@@ -11,6 +11,9 @@ verdict_guest = GUEST_MIB=3072 GUEST_TIMEOUT_S=$(3) $(here)/proof/run.sh $(verdi
   $(verdict_build)/proof/$(1).img log_buf_len=8M log=full $(2)
 VERDICT_UVM = $(call isolating_uvm,10000,20000)
 VERDICT_SCHEDULES ?= 1,10
+# Some of the classes, by the beginnings of their names with '+' between them; all without it.
+VERDICT_CLASSES ?=
+verdict_chosen = $(if $(VERDICT_CLASSES),$(comma)$(VERDICT_CLASSES))
 VERDICT_RESULT ?= $(verdict)/verdict.json
 FUZZ_UVM = $(call isolating_uvm,1000,2000)
 FUZZ ?= 1,1800
@@ -33,10 +36,10 @@ verdict-modules: verdict-kernel
 	+@$(verdict_make) $(verdict_build)/proof/stock.img $(verdict_build)/proof/patched.img
 
 verdict: verdict-modules
-	@$(call verdict_guest,stock,model=arch=1$(comma)gpus=2 proof=stock,3600) >$(verdict)/stock.log || true
-	@$(call verdict_guest,patched,model=arch=1$(comma)gpus=2 $(VERDICT_UVM) proof=patched,3600) >$(verdict)/patched.log || true
+	@$(call verdict_guest,stock,model=arch=1$(comma)gpus=2 proof=stock$(verdict_chosen),3600) >$(verdict)/stock.log || true
+	@$(call verdict_guest,patched,load=versions model=arch=1$(comma)gpus=2 $(VERDICT_UVM) proof=patched$(verdict_chosen),3600) >$(verdict)/patched.log || true
 	@$(call verdict_guest,patched,model=arch=0 $(VERDICT_UVM) proof=schedules$(comma)$(VERDICT_SCHEDULES),3600) >$(verdict)/schedules.log || true
-	@$(call verdict_scan,$(VERDICT_RESULT),make -C kernel verdict KERNEL_SOURCE=PATH,$(verdict_logs))
+	@$(call verdict_scan,$(VERDICT_RESULT),make -C kernel verdict KERNEL_SOURCE=PATH$(if $(VERDICT_CLASSES), VERDICT_CLASSES=$(VERDICT_CLASSES)),$(verdict_logs))
 
 fuzz: verdict-modules
 	@$(call verdict_guest,patched,model=arch=1 $(FUZZ_UVM) proof=fuzz$(comma)$(FUZZ),$(shell echo $$(($(lastword $(subst $(comma), ,$(FUZZ))) + 900)))) \

@@ -24,6 +24,9 @@ static struct
 {
     uvm_fault_isolation_streak_t stale_faults;
     NvU32 stale_batch_id;
+
+    // Mode report lets a cancel happen instead of which mode on would flush
+    bool is_stale_foreseen;
     uvm_fault_isolation_streak_t spared_batches;
     NvU32 spared_batch_id;
 } g_streaks[UVM_ID_MAX_GPUS];
@@ -80,62 +83,60 @@ static uvm_fault_isolation_class_t classify(uvm_va_space_t *va_space,
     }
 }
 
-// The same answer as sink() has, without the act. What depends on memory and on earlier sinks is not foreseen.
-static uvm_fault_isolation_outcome_t report(uvm_gpu_va_space_t *gpu_va_space,
-                                            NvU64 address,
-                                            uvm_fault_isolation_class_t fault_class,
-                                            const uvm_va_range_t *va_range,
-                                            const uvm_va_block_t *va_block)
+static uvm_fault_isolation_outcome_t sink_in(uvm_fault_isolation_book_t *book,
+                                             uvm_gpu_va_space_t *gpu_va_space,
+                                             const uvm_fault_buffer_entry_t *fault_entry,
+                                             uvm_fault_isolation_class_t fault_class,
+                                             uvm_va_range_t *va_range,
+                                             uvm_va_block_t *va_block)
 {
     switch (fault_class) {
         case UVM_FAULT_ISOLATION_CLASS_NO_RANGE:
-        case UVM_FAULT_ISOLATION_CLASS_MANAGED:
-            if (!uvm_fault_isolation_may_sink(gpu_va_space, va_block, address))
-                return UVM_FAULT_ISOLATION_OUTCOME_UNSUPPORTED;
-
-            return UVM_FAULT_ISOLATION_OUTCOME_REPORTED;
+            return uvm_fault_isolation_sink_no_range(book, gpu_va_space, fault_entry);
 
         case UVM_FAULT_ISOLATION_CLASS_EXTERNAL:
-            if (!uvm_fault_isolation_may_sink_external(va_range, address))
-                return UVM_FAULT_ISOLATION_OUTCOME_UNSUPPORTED;
+            return uvm_fault_isolation_sink_external(book, gpu_va_space, va_range, fault_entry);
 
-            return UVM_FAULT_ISOLATION_OUTCOME_REPORTED;
+        case UVM_FAULT_ISOLATION_CLASS_MANAGED:
+            return uvm_fault_isolation_sink_managed(book, gpu_va_space, va_block, fault_entry);
 
         default:
             return UVM_FAULT_ISOLATION_OUTCOME_UNSUPPORTED;
     }
 }
 
-static uvm_fault_isolation_outcome_t sink(uvm_gpu_va_space_t *gpu_va_space,
-                                          const uvm_fault_buffer_entry_t *fault_entry,
-                                          uvm_fault_isolation_class_t *fault_class)
+static bool is_ours(uvm_fault_isolation_outcome_t outcome)
 {
-    uvm_va_space_t *va_space = gpu_va_space->va_space;
+    return outcome == UVM_FAULT_ISOLATION_OUTCOME_CONTAINED || outcome == UVM_FAULT_ISOLATION_OUTCOME_HELD;
+}
+
+// Mode report takes the same way, with the book of what is only foreseen.
+static void sink(uvm_gpu_va_space_t *gpu_va_space,
+                 const uvm_fault_buffer_entry_t *fault_entry,
+                 uvm_fault_isolation_event_t *event)
+{
+    uvm_fault_isolation_client_t *client = gpu_va_space->va_space->fault_isolation;
     uvm_va_range_t *va_range;
     uvm_va_block_t *va_block;
-    uvm_fault_isolation_outcome_t outcome;
+    bool is_foreseen;
 
-    *fault_class = classify(va_space, fault_entry->fault_address, &va_range, &va_block);
+    event->fault_class = classify(gpu_va_space->va_space, fault_entry->fault_address, &va_range, &va_block);
+    event->outcome = uvm_fault_isolation_decide(gpu_va_space, fault_entry);
+    is_foreseen = event->outcome == UVM_FAULT_ISOLATION_OUTCOME_REPORTED;
+    if (!is_foreseen && event->outcome != UVM_FAULT_ISOLATION_OUTCOME_CONTAINED)
+        return;
 
-    outcome = uvm_fault_isolation_decide(gpu_va_space, fault_entry);
-    if (outcome == UVM_FAULT_ISOLATION_OUTCOME_REPORTED)
-        return report(gpu_va_space, fault_entry->fault_address, *fault_class, va_range, va_block);
+    event->outcome = sink_in(is_foreseen ? &client->foreseen : &client->made,
+                             gpu_va_space,
+                             fault_entry,
+                             event->fault_class,
+                             va_range,
+                             va_block);
 
-    if (outcome != UVM_FAULT_ISOLATION_OUTCOME_CONTAINED)
-        return outcome;
-
-    switch (*fault_class) {
-        case UVM_FAULT_ISOLATION_CLASS_NO_RANGE:
-            return uvm_fault_isolation_sink_no_range(va_space->fault_isolation, gpu_va_space, fault_entry);
-
-        case UVM_FAULT_ISOLATION_CLASS_EXTERNAL:
-            return uvm_fault_isolation_sink_external(va_space->fault_isolation, gpu_va_space, va_range, fault_entry);
-
-        case UVM_FAULT_ISOLATION_CLASS_MANAGED:
-            return uvm_fault_isolation_sink_managed(va_space->fault_isolation, gpu_va_space, va_block, fault_entry);
-
-        default:
-            return UVM_FAULT_ISOLATION_OUTCOME_UNSUPPORTED;
+    if (is_foreseen && is_ours(event->outcome)) {
+        event->foreseen = event->outcome;
+        event->foreseen_end = uvm_fault_isolation_foresee_end(client);
+        event->outcome = UVM_FAULT_ISOLATION_OUTCOME_REPORTED;
     }
 }
 
@@ -147,25 +148,22 @@ bool uvm_fault_isolation_contain(uvm_gpu_t *gpu, uvm_fault_buffer_entry_t *fault
     uvm_fault_isolation_event_t event = event_for(gpu, client, fault_entry);
     NvU64 start_ns = NV_GETTIME();
     NvU64 end_ns;
-    bool is_ours;
 
     UVM_ASSERT(gpu_va_space);
     uvm_assert_rwsem_locked(&va_space->lock);
 
-    event.outcome = sink(gpu_va_space, fault_entry, &event.fault_class);
+    sink(gpu_va_space, fault_entry, &event);
     end_ns = NV_GETTIME();
     event.duration_us = (NvU32)((end_ns - start_ns) / 1000);
     uvm_fault_isolation_log_time(event.duration_us);
     if (fault_entry->is_replayable)
         uvm_fault_isolation_log_stall(event.gpu_index, uvm_fault_isolation_hold(gpu), start_ns, end_ns);
 
-    is_ours = event.outcome == UVM_FAULT_ISOLATION_OUTCOME_CONTAINED || event.outcome == UVM_FAULT_ISOLATION_OUTCOME_HELD;
-
     // First the condemnation: who reads the event finds it true
-    if (is_ours)
+    if (is_ours(event.outcome))
         uvm_fault_isolation_condemn(client);
 
-    if (is_ours && READ_ONCE(client->is_excessive))
+    if (is_ours(event.outcome) && READ_ONCE(client->made.is_excessive))
         uvm_fault_isolation_hurry(client);
 
     uvm_fault_isolation_log(&event);
@@ -173,12 +171,7 @@ bool uvm_fault_isolation_contain(uvm_gpu_t *gpu, uvm_fault_buffer_entry_t *fault
     if (event.outcome == UVM_FAULT_ISOLATION_OUTCOME_FAILED)
         uvm_fault_isolation_note_failure();
 
-    return is_ours;
-}
-
-bool uvm_fault_isolation_contain_replayable(uvm_gpu_t *gpu, uvm_fault_buffer_entry_t *fault_entry)
-{
-    return uvm_fault_isolation_looks_at(fault_entry->va_space) && uvm_fault_isolation_contain(gpu, fault_entry);
+    return is_ours(event.outcome);
 }
 
 // Whether the GPU may now do what it faulted on: the error came later in the batch.
@@ -272,18 +265,20 @@ static bool is_innocent(uvm_gpu_t *gpu, const uvm_fault_buffer_entry_t *fault_en
     return !is_culprit;
 }
 
-static void log_spared(uvm_gpu_t *gpu, const uvm_fault_buffer_entry_t *fault_entry)
+static void log_spared(uvm_gpu_t *gpu, const uvm_fault_buffer_entry_t *fault_entry, uvm_fault_isolation_outcome_t outcome)
 {
     uvm_fault_isolation_event_t event = event_for(gpu, fault_entry->va_space->fault_isolation, fault_entry);
 
     event.fault_class = UVM_FAULT_ISOLATION_CLASS_MANAGED;
-    event.outcome = UVM_FAULT_ISOLATION_OUTCOME_SPARED;
+    event.outcome = outcome;
+    event.foreseen = UVM_FAULT_ISOLATION_OUTCOME_SPARED;
     uvm_fault_isolation_log(&event);
 }
 
-bool uvm_fault_isolation_spare(uvm_gpu_t *gpu, uvm_fault_buffer_entry_t *fault_entry)
+// Takes the entry's reason with it, as the look at those behind it asks for.
+static bool is_to_spare(uvm_gpu_t *gpu, uvm_fault_buffer_entry_t *fault_entry)
 {
-    if (fault_entry->is_fatal || uvm_fault_isolation_mode() != UVM_FAULT_ISOLATION_MODE_ON)
+    if (fault_entry->is_fatal)
         return false;
 
     if (uvm_fault_isolation_test_delay_ms() > 0)
@@ -294,9 +289,38 @@ bool uvm_fault_isolation_spare(uvm_gpu_t *gpu, uvm_fault_buffer_entry_t *fault_e
         return false;
 
     fault_entry->fatal_reason = UvmEventFatalReasonInvalid;
-    log_spared(gpu, fault_entry);
 
     return true;
+}
+
+bool uvm_fault_isolation_spare(uvm_gpu_t *gpu, uvm_fault_buffer_entry_t *fault_entry)
+{
+    if (uvm_fault_isolation_mode() != UVM_FAULT_ISOLATION_MODE_ON || !is_to_spare(gpu, fault_entry))
+        return false;
+
+    log_spared(gpu, fault_entry, UVM_FAULT_ISOLATION_OUTCOME_SPARED);
+
+    return true;
+}
+
+// Behind the tools' event, which needs the reason. The cancel that follows does not.
+static bool is_foreseen_spared(uvm_gpu_t *gpu, uvm_fault_buffer_entry_t *fault_entry)
+{
+    const uvm_fault_isolation_client_t *client = fault_entry->va_space->fault_isolation;
+
+    if (uvm_fault_isolation_mode() != UVM_FAULT_ISOLATION_MODE_REPORT || (client && READ_ONCE(client->is_condemned)) ||
+        !is_to_spare(gpu, fault_entry))
+        return false;
+
+    log_spared(gpu, fault_entry, UVM_FAULT_ISOLATION_OUTCOME_REPORTED);
+
+    return true;
+}
+
+bool uvm_fault_isolation_contain_replayable(uvm_gpu_t *gpu, uvm_fault_buffer_entry_t *fault_entry)
+{
+    return uvm_fault_isolation_looks_at(fault_entry->va_space) && !is_foreseen_spared(gpu, fault_entry) &&
+           uvm_fault_isolation_contain(gpu, fault_entry);
 }
 
 static void log_gone(uvm_gpu_t *gpu, uvm_fault_isolation_outcome_t outcome)
@@ -306,20 +330,18 @@ static void log_gone(uvm_gpu_t *gpu, uvm_fault_isolation_outcome_t outcome)
         .is_replayable = true,
         .fault_class = UVM_FAULT_ISOLATION_CLASS_GONE,
         .outcome = outcome,
+        .foreseen = UVM_FAULT_ISOLATION_OUTCOME_SPARED,
     };
 
     uvm_fault_isolation_log(&event);
 }
 
-bool uvm_fault_isolation_flush_stale(uvm_gpu_t *gpu)
+// Counts the row.
+static bool may_be_stale(uvm_gpu_t *gpu)
 {
     uvm_fault_isolation_streak_t *streak = &g_streaks[uvm_id_gpu_index(gpu->id)].stale_faults;
     NvU32 *last_batch_id = &g_streaks[uvm_id_gpu_index(gpu->id)].stale_batch_id;
     NvU32 batch_id = UVM_FAULT_ISOLATION_FAULT_BUFFER(gpu)->replayable.batch_service_context.batch_id;
-
-    // Pascal has no subcontexts: its global cancel means a fault that was looked at
-    if (uvm_fault_isolation_mode() != UVM_FAULT_ISOLATION_MODE_ON || gpu->max_subcontexts == 0)
-        return false;
 
     if (uvm_fault_isolation_test_delay_ms() > 0)
         msleep(uvm_fault_isolation_test_delay_ms());
@@ -330,8 +352,24 @@ bool uvm_fault_isolation_flush_stale(uvm_gpu_t *gpu)
 
     *last_batch_id = batch_id;
 
-    if (++streak->in_a_row > UVM_FAULT_ISOLATION_MAX_STALE_FAULTS)
+    return ++streak->in_a_row <= UVM_FAULT_ISOLATION_MAX_STALE_FAULTS;
+}
+
+bool uvm_fault_isolation_flush_stale(uvm_gpu_t *gpu)
+{
+    bool *is_foreseen = &g_streaks[uvm_id_gpu_index(gpu->id)].is_stale_foreseen;
+    uvm_fault_isolation_mode_t mode = uvm_fault_isolation_mode();
+
+    *is_foreseen = false;
+
+    // Pascal has no subcontexts: its global cancel means a fault that was looked at
+    if (mode == UVM_FAULT_ISOLATION_MODE_OFF || gpu->max_subcontexts == 0 || !may_be_stale(gpu))
         return false;
+
+    if (mode == UVM_FAULT_ISOLATION_MODE_REPORT) {
+        *is_foreseen = true;
+        return false;
+    }
 
     log_gone(gpu, UVM_FAULT_ISOLATION_OUTCOME_SPARED);
 
@@ -340,8 +378,12 @@ bool uvm_fault_isolation_flush_stale(uvm_gpu_t *gpu)
 
 void uvm_fault_isolation_group_cancel(uvm_gpu_t *gpu)
 {
+    bool is_foreseen = g_streaks[uvm_id_gpu_index(gpu->id)].is_stale_foreseen;
+
+    g_streaks[uvm_id_gpu_index(gpu->id)].is_stale_foreseen = false;
+
     if (uvm_fault_isolation_mode() != UVM_FAULT_ISOLATION_MODE_OFF)
-        log_gone(gpu, UVM_FAULT_ISOLATION_OUTCOME_UNSUPPORTED);
+        log_gone(gpu, is_foreseen ? UVM_FAULT_ISOLATION_OUTCOME_REPORTED : UVM_FAULT_ISOLATION_OUTCOME_UNSUPPORTED);
 }
 
 NV_STATUS uvm_fault_isolation_range_add(uvm_va_space_t *va_space, uvm_range_tree_node_t *node)

@@ -15,7 +15,8 @@ void uvm_fault_isolation_client_create(uvm_va_space_t *va_space)
     client->cgroup = uvm_fault_isolation_cgroup_get();
     get_task_comm(client->command, current->group_leader);
     uvm_mutex_init(&client->lock, UVM_LOCK_ORDER_FAULT_ISOLATION);
-    INIT_LIST_HEAD(&client->spaces);
+    uvm_fault_isolation_book_init(&client->made, client, false);
+    uvm_fault_isolation_book_init(&client->foreseen, client, true);
     uvm_fault_isolation_end_client_init(client);
     uvm_fault_isolation_external_client_init(client);
 
@@ -40,7 +41,7 @@ void uvm_fault_isolation_client_destroy(uvm_va_space_t *va_space)
 
     uvm_fault_isolation_end_client_deinit(client);
     uvm_fault_isolation_external_client_deinit(client);
-    UVM_ASSERT(list_empty(&client->spaces));
+    UVM_ASSERT(list_empty(&client->made.spaces) && list_empty(&client->foreseen.spaces));
     if (client->cgroup)
         uvm_fault_isolation_cgroup_put(client->cgroup);
 

@@ -145,6 +145,29 @@ void uvm_fault_isolation_hurry(uvm_fault_isolation_client_t *client)
         mod_delayed_work(g_work_queue, &client->kill_work, 0);
 }
 
+uvm_fault_isolation_end_t uvm_fault_isolation_foresee_end(uvm_fault_isolation_client_t *client)
+{
+    bool is_first, is_hurried;
+
+    uvm_mutex_lock(&client->lock);
+    is_first = !client->is_foreseen_condemned;
+    is_hurried = client->foreseen.is_excessive && !client->is_foreseen_hurried;
+    client->is_foreseen_condemned = true;
+    client->is_foreseen_hurried = client->foreseen.is_excessive;
+    uvm_mutex_unlock(&client->lock);
+
+    if (is_first)
+        uvm_fault_isolation_log_foreseen_end(UVM_FAULT_ISOLATION_END_ASKED);
+
+    if (is_hurried)
+        uvm_fault_isolation_log_foreseen_end(UVM_FAULT_ISOLATION_END_AT_ONCE);
+
+    if (is_hurried)
+        return UVM_FAULT_ISOLATION_END_AT_ONCE;
+
+    return is_first ? UVM_FAULT_ISOLATION_END_ASKED : UVM_FAULT_ISOLATION_END_NONE;
+}
+
 static void log_termination(uvm_fault_isolation_client_t *client)
 {
     uvm_fault_isolation_event_t event = {
@@ -164,13 +187,17 @@ static bool deserves_grace(uvm_fault_isolation_client_t *client)
     bool shares;
 
     if (!client || !g_grace_queue || uvm_fault_isolation_grace_ms() == 0 || !uvm_fault_isolation_is_for(client) ||
-        (uvm_fault_isolation_mode() != UVM_FAULT_ISOLATION_MODE_ON && !client->is_condemned) ||
-        !uvm_fault_isolation_process_is_gone(client))
+        !uvm_fault_isolation_looks_at(client->va_space) || !uvm_fault_isolation_process_is_gone(client))
         return false;
 
     uvm_va_space_down_read(client->va_space);
     shares = uvm_fault_isolation_shares_group(client->va_space);
     uvm_va_space_up_read(client->va_space);
+
+    if (shares && uvm_fault_isolation_mode() != UVM_FAULT_ISOLATION_MODE_ON && !client->is_condemned) {
+        uvm_fault_isolation_log_foreseen_grace();
+        return false;
+    }
 
     return shares;
 }

@@ -124,7 +124,8 @@ static bool clip(const uvm_va_range_t *va_range, NvU64 address, NvU64 size, NvU6
     return start <= address && address < end;
 }
 
-bool uvm_fault_isolation_may_sink_external(const uvm_va_range_t *va_range, NvU64 address)
+// Whether the range has 64 KiB there that can be sparse.
+static bool may_sink(const uvm_va_range_t *va_range, NvU64 address)
 {
     NvU64 base, length;
 
@@ -137,6 +138,16 @@ static NvU64 table_bytes(NvU64 length)
     return length / UVM_PAGE_SIZE_64K * sizeof(NvU64) + 4 * UVM_PAGE_SIZE_4K;
 }
 
+static const NvU64 sizes[] = {UVM_PAGE_SIZE_64K, UVM_SIZE_1MB * 2, UVM_FAULT_ISOLATION_EXTERNAL_LARGEST, UVM_SIZE_1MB * 512};
+
+static size_t choose_size(NvU32 num_sinks)
+{
+    if (num_sinks >= UVM_FAULT_ISOLATION_EXTERNAL_16M_AFTER)
+        return 2;
+
+    return num_sinks >= UVM_FAULT_ISOLATION_EXTERNAL_2M_AFTER ? 1 : 0;
+}
+
 // A mapping splits only at its own page size, so a larger region may do where a smaller one does not.
 static NV_STATUS map_sparse(uvm_va_range_t *va_range,
                             uvm_gpu_t *gpu,
@@ -145,17 +156,11 @@ static NV_STATUS map_sparse(uvm_va_range_t *va_range,
                             struct list_head *objects,
                             NvU64 *mapped)
 {
-    const NvU64 sizes[] = {UVM_PAGE_SIZE_64K, UVM_SIZE_1MB * 2, UVM_FAULT_ISOLATION_EXTERNAL_LARGEST, UVM_SIZE_1MB * 512};
     NV_STATUS status = NV_ERR_INVALID_ADDRESS;
     NvU64 base, length;
-    size_t i = 0;
+    size_t i;
 
-    if (num_sinks >= UVM_FAULT_ISOLATION_EXTERNAL_16M_AFTER)
-        i = 2;
-    else if (num_sinks >= UVM_FAULT_ISOLATION_EXTERNAL_2M_AFTER)
-        i = 1;
-
-    for (; i < ARRAY_SIZE(sizes) && status == NV_ERR_INVALID_ADDRESS; ++i) {
+    for (i = choose_size(num_sinks); i < ARRAY_SIZE(sizes) && status == NV_ERR_INVALID_ADDRESS; ++i) {
         if (!clip(va_range, address, sizes[i], &base, &length))
             return NV_ERR_INVALID_ADDRESS;
 
@@ -166,63 +171,99 @@ static NV_STATUS map_sparse(uvm_va_range_t *va_range,
     return status;
 }
 
-static uvm_fault_isolation_outcome_t sink_locked(uvm_fault_isolation_client_t *client,
-                                                 uvm_gpu_t *gpu,
+static NV_STATUS make(uvm_fault_isolation_book_t *book, uvm_gpu_t *gpu, uvm_va_range_t *va_range, NvU64 address, NvU64 *mapped)
+{
+    deferred_free_t *deferred = deferred_free_create(gpu);
+    NV_STATUS status;
+
+    if (!deferred)
+        return NV_ERR_NO_MEMORY;
+
+    status = map_sparse(va_range, gpu, address, book->num_external_sinks, &deferred->objects, mapped);
+    deferred_free_submit(book->client, deferred);
+
+    return status;
+}
+
+// The page size of a mapping there is not asked for, so the region is never larger than the client has come to.
+static NV_STATUS foresee(uvm_fault_isolation_book_t *book,
+                         uvm_gpu_va_space_t *gpu_va_space,
+                         uvm_va_range_t *va_range,
+                         NvU64 address,
+                         NvU64 *mapped)
+{
+    NvU64 base;
+
+    if (!clip(va_range, address, sizes[choose_size(book->num_external_sinks)], &base, mapped))
+        return NV_ERR_INVALID_ADDRESS;
+
+    return uvm_fault_isolation_foresee_external(book, gpu_va_space, base, base + *mapped - 1);
+}
+
+// A sink that is only foreseen is in no mapping, and with it no fault would have come back.
+static bool is_sunk(uvm_fault_isolation_book_t *book, uvm_gpu_va_space_t *gpu_va_space, uvm_va_range_t *va_range, NvU64 address)
+{
+    if (book->is_foreseen)
+        return uvm_fault_isolation_has_sink(book, gpu_va_space, address);
+
+    return is_sparse(uvm_fault_isolation_external(va_range), gpu_va_space->gpu, address);
+}
+
+static uvm_fault_isolation_outcome_t sink_locked(uvm_fault_isolation_book_t *book,
+                                                 uvm_gpu_va_space_t *gpu_va_space,
                                                  uvm_va_range_t *va_range,
                                                  const uvm_fault_buffer_entry_t *fault_entry)
 {
-    NvU32 batch = uvm_fault_isolation_batch(gpu, fault_entry);
-    deferred_free_t *deferred;
+    NvU32 batch = uvm_fault_isolation_batch(gpu_va_space->gpu, fault_entry);
+    NvU64 address = fault_entry->fault_address;
     NvU64 mapped = 0;
     NV_STATUS status;
 
-    uvm_assert_mutex_locked(&client->lock);
+    uvm_assert_mutex_locked(&book->client->lock);
 
-    if (!uvm_fault_isolation_may_sink_external(va_range, fault_entry->fault_address))
+    if (!may_sink(va_range, address))
         return UVM_FAULT_ISOLATION_OUTCOME_UNSUPPORTED;
 
-    if (is_sparse(uvm_fault_isolation_external(va_range), gpu, fault_entry->fault_address)) {
-        if (fault_entry->is_replayable && client->external_batch == batch)
+    if (is_sunk(book, gpu_va_space, va_range, address)) {
+        if (book->is_foreseen || (fault_entry->is_replayable && book->external_batch == batch))
             return UVM_FAULT_ISOLATION_OUTCOME_CONTAINED;
 
-        if (client->num_external_repeats++ >= uvm_fault_isolation_max_repeats()) {
-            client->is_excessive = true;
+        if (book->num_external_repeats++ >= uvm_fault_isolation_max_repeats()) {
+            book->is_excessive = true;
             return UVM_FAULT_ISOLATION_OUTCOME_HELD;
         }
     }
 
-    if (uvm_fault_isolation_is_full(client, table_bytes(UVM_FAULT_ISOLATION_EXTERNAL_LARGEST))) {
-        client->is_excessive = true;
+    if (uvm_fault_isolation_is_full(book, table_bytes(UVM_FAULT_ISOLATION_EXTERNAL_LARGEST))) {
+        book->is_excessive = true;
         return UVM_FAULT_ISOLATION_OUTCOME_HELD;
     }
 
-    deferred = deferred_free_create(gpu);
-    if (!deferred)
-        return UVM_FAULT_ISOLATION_OUTCOME_FAILED;
-
-    status = map_sparse(va_range, gpu, fault_entry->fault_address, client->num_external_sinks, &deferred->objects, &mapped);
-    deferred_free_submit(client, deferred);
+    if (book->is_foreseen)
+        status = foresee(book, gpu_va_space, va_range, address, &mapped);
+    else
+        status = make(book, gpu_va_space->gpu, va_range, address, &mapped);
 
     if (status != NV_OK)
         return UVM_FAULT_ISOLATION_OUTCOME_FAILED;
 
-    ++client->num_external_sinks;
-    client->table_bytes += table_bytes(mapped);
-    client->external_batch = batch;
+    ++book->num_external_sinks;
+    book->table_bytes += table_bytes(mapped);
+    book->external_batch = batch;
 
     return UVM_FAULT_ISOLATION_OUTCOME_CONTAINED;
 }
 
-uvm_fault_isolation_outcome_t uvm_fault_isolation_sink_external(uvm_fault_isolation_client_t *client,
+uvm_fault_isolation_outcome_t uvm_fault_isolation_sink_external(uvm_fault_isolation_book_t *book,
                                                                 uvm_gpu_va_space_t *gpu_va_space,
                                                                 uvm_va_range_t *va_range,
                                                                 const uvm_fault_buffer_entry_t *fault_entry)
 {
     uvm_fault_isolation_outcome_t outcome;
 
-    uvm_mutex_lock(&client->lock);
-    outcome = sink_locked(client, gpu_va_space->gpu, va_range, fault_entry);
-    uvm_mutex_unlock(&client->lock);
+    uvm_mutex_lock(&book->client->lock);
+    outcome = sink_locked(book, gpu_va_space, va_range, fault_entry);
+    uvm_mutex_unlock(&book->client->lock);
 
     return outcome;
 }

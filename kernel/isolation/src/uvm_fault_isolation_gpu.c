@@ -18,13 +18,13 @@ static NvU64 tested_pte_maker(uvm_page_table_range_vec_t *range_vec, NvU64 offse
     return range_vec->tree->hal->make_sparse_pte();
 }
 
-static NV_STATUS read_entry(uvm_gpu_t *gpu, const uvm_page_table_range_t *range, uvm_rm_mem_t *copy)
+NV_STATUS uvm_fault_isolation_read_entry(uvm_gpu_t *gpu, const uvm_page_directory_t *table, NvU32 index, uvm_rm_mem_t *copy)
 {
-    uvm_gpu_phys_address_t entry = range->table->phys_alloc.addr;
+    uvm_gpu_phys_address_t entry = table->phys_alloc.addr;
     uvm_push_t push;
     NV_STATUS status;
 
-    entry.address += (NvU64)range->start_index * sizeof(NvU64);
+    entry.address += (NvU64)index * sizeof(NvU64);
 
     status = uvm_push_begin(gpu->channel_manager, UVM_CHANNEL_TYPE_GPU_TO_CPU, &push, "Reading a sparse entry back");
     if (status != NV_OK)
@@ -53,7 +53,7 @@ static NV_STATUS write_and_read(uvm_gpu_t *gpu, uvm_page_tree_t *tree, uvm_rm_me
 
     status = uvm_page_table_range_vec_write_ptes(&ptes, UVM_MEMBAR_SYS, tested_pte_maker, NULL);
     if (status == NV_OK)
-        status = read_entry(gpu, &ptes.ranges[0], copy);
+        status = uvm_fault_isolation_read_entry(gpu, ptes.ranges[0].table, ptes.ranges[0].start_index, copy);
 
     if (status == NV_OK && *found != tree->hal->make_sparse_pte()) {
         pr_err("A sparse entry reads back as 0x%llx, GPU %s\n", *found, uvm_gpu_name(gpu));

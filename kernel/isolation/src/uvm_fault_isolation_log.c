@@ -15,6 +15,12 @@
 #define UVM_FAULT_ISOLATION_MAX_EVENTS 128
 
 static atomic64_t g_counters[UVM_FAULT_ISOLATION_CLASS_COUNT][UVM_FAULT_ISOLATION_OUTCOME_COUNT];
+
+// Of mode report: of the faults that it leaves as they are, what mode on would come to; ends; sinks now; grace times
+static atomic64_t g_foreseen[UVM_FAULT_ISOLATION_CLASS_COUNT][UVM_FAULT_ISOLATION_OUTCOME_COUNT];
+static atomic64_t g_num_foreseen_ends[UVM_FAULT_ISOLATION_END_COUNT];
+static atomic64_t g_num_foreseen_sinks = ATOMIC64_INIT(0);
+static atomic64_t g_foreseen_table_bytes = ATOMIC64_INIT(0);
 static atomic64_t g_num_condemned = ATOMIC64_INIT(0);
 static atomic64_t g_num_killed = ATOMIC64_INIT(0);
 static atomic64_t g_num_clients = ATOMIC64_INIT(0);
@@ -103,6 +109,8 @@ void uvm_fault_isolation_log(uvm_fault_isolation_event_t *event)
 {
     event->timestamp_ns = ktime_get_ns();
     atomic64_inc(&g_counters[event->fault_class][event->outcome]);
+    if (event->outcome == UVM_FAULT_ISOLATION_OUTCOME_REPORTED)
+        atomic64_inc(&g_foreseen[event->fault_class][event->foreseen]);
 
     uvm_spin_lock(&g_events_lock);
     event->sequence = ++g_num_events;
@@ -206,6 +214,26 @@ void uvm_fault_isolation_log_table_bytes(NvS64 change)
     atomic64_add(change, &g_table_bytes);
 }
 
+void uvm_fault_isolation_log_foreseen_sinks(NvS64 change)
+{
+    atomic64_add(change, &g_num_foreseen_sinks);
+}
+
+void uvm_fault_isolation_log_foreseen_table_bytes(NvS64 change)
+{
+    atomic64_add(change, &g_foreseen_table_bytes);
+}
+
+void uvm_fault_isolation_log_foreseen_end(uvm_fault_isolation_end_t end)
+{
+    atomic64_inc(&g_num_foreseen_ends[end]);
+}
+
+void uvm_fault_isolation_log_foreseen_grace(void)
+{
+    atomic64_inc(&g_foreseen[UVM_FAULT_ISOLATION_CLASS_TERMINATION][UVM_FAULT_ISOLATION_OUTCOME_DEFERRED]);
+}
+
 void uvm_fault_isolation_log_self_test(bool passed)
 {
     atomic64_inc(&g_num_self_tests[passed]);
@@ -228,10 +256,42 @@ static void show_times(struct seq_file *file, const char *name, atomic64_t *time
     }
 }
 
+// One line for each that is not zero.
+static void show_outcomes(struct seq_file *file, const char *name, atomic64_t counters[][UVM_FAULT_ISOLATION_OUTCOME_COUNT])
+{
+    int i, j;
+
+    for (i = 0; i < UVM_FAULT_ISOLATION_CLASS_COUNT; ++i) {
+        for (j = 0; j < UVM_FAULT_ISOLATION_OUTCOME_COUNT; ++j) {
+            NvS64 count = atomic64_read(&counters[i][j]);
+
+            if (count)
+                seq_printf(file,
+                           "%s %s %s %lld\n",
+                           name,
+                           uvm_fault_isolation_class_string(i),
+                           uvm_fault_isolation_outcome_string(j),
+                           (long long)count);
+        }
+    }
+}
+
+static void show_foreseen(struct seq_file *file)
+{
+    seq_printf(file,
+               "foreseen condemned %lld\n",
+               (long long)atomic64_read(&g_num_foreseen_ends[UVM_FAULT_ISOLATION_END_ASKED]));
+    seq_printf(file,
+               "foreseen killed_at_once %lld\n",
+               (long long)atomic64_read(&g_num_foreseen_ends[UVM_FAULT_ISOLATION_END_AT_ONCE]));
+    seq_printf(file, "foreseen sinks %lld\n", (long long)atomic64_read(&g_num_foreseen_sinks));
+    seq_printf(file, "foreseen table_kib %lld\n", (long long)atomic64_read(&g_foreseen_table_bytes) / 1024);
+    show_outcomes(file, "foreseen fault", g_foreseen);
+}
+
 static void show_counters(struct seq_file *file)
 {
     static const char *const modes[] = {"off", "report", "on"};
-    int i, j;
 
     seq_printf(file, "format %u\n", UVM_FAULT_ISOLATION_FORMAT);
     seq_printf(file, "mode %s\n", modes[uvm_fault_isolation_mode()]);
@@ -249,19 +309,8 @@ static void show_counters(struct seq_file *file)
     show_times(file, "took_us", g_times);
     show_times(file, "stall_us", g_stalls);
     seq_printf(file, "stall_us longest %lld\n", (long long)atomic64_read(&g_longest_stall_us));
-
-    for (i = 0; i < UVM_FAULT_ISOLATION_CLASS_COUNT; ++i) {
-        for (j = 0; j < UVM_FAULT_ISOLATION_OUTCOME_COUNT; ++j) {
-            NvS64 count = atomic64_read(&g_counters[i][j]);
-
-            if (count)
-                seq_printf(file,
-                           "fault %s %s %lld\n",
-                           uvm_fault_isolation_class_string(i),
-                           uvm_fault_isolation_outcome_string(j),
-                           (long long)count);
-        }
-    }
+    show_outcomes(file, "fault", g_counters);
+    show_foreseen(file);
 }
 
 static int counters_show(struct seq_file *file, void *data)
@@ -274,12 +323,16 @@ static int counters_show(struct seq_file *file, void *data)
 // The command comes last and may hold spaces; control characters are escaped.
 static void show_event(struct seq_file *file, const uvm_fault_isolation_event_t *event)
 {
+    static const char *const ends[] = {"none", "asked", "at_once"};
+    bool is_reported = event->outcome == UVM_FAULT_ISOLATION_OUTCOME_REPORTED;
+
     // These two are no faults that were read from a buffer
     bool has_fault = event->fault_class != UVM_FAULT_ISOLATION_CLASS_TERMINATION &&
                      event->fault_class != UVM_FAULT_ISOLATION_CLASS_GONE;
 
     seq_printf(file,
-               "event %llu ns=%llu pid=%d gpu=%u address=0x%llx path=%s access=%s type=%s client=%u class=%s outcome=%s us=%u command=",
+               "event %llu ns=%llu pid=%d gpu=%u address=0x%llx path=%s access=%s type=%s client=%u class=%s outcome=%s foreseen=%s end=%s us=%u "
+               "command=",
                event->sequence,
                event->timestamp_ns,
                event->process_id,
@@ -291,6 +344,8 @@ static void show_event(struct seq_file *file, const uvm_fault_isolation_event_t 
                event->client_id,
                uvm_fault_isolation_class_string(event->fault_class),
                uvm_fault_isolation_outcome_string(event->outcome),
+               is_reported ? uvm_fault_isolation_outcome_string(event->foreseen) : "none",
+               is_reported ? ends[event->foreseen_end] : "none",
                event->duration_us);
     seq_escape(file, event->command, "\n\r\t\\");
     seq_putc(file, '\n');

@@ -58,9 +58,16 @@ static bool is_curable(uvm_gpu_va_space_t *gpu_va_space, const uvm_fault_buffer_
            uvm_gpu_can_address(gpu, UVM_ALIGN_DOWN(fault_entry->fault_address, UVM_PAGE_SIZE_64K), UVM_PAGE_SIZE_64K);
 }
 
+// Or would be, in the mode that only foresees.
+static bool is_condemned(uvm_fault_isolation_client_t *client)
+{
+    return READ_ONCE(client->is_condemned) ||
+           (uvm_fault_isolation_mode() == UVM_FAULT_ISOLATION_MODE_REPORT && READ_ONCE(client->is_foreseen_condemned));
+}
+
 bool uvm_fault_isolation_is_for(uvm_fault_isolation_client_t *client)
 {
-    return !uvm_fault_isolation_opt_in() || READ_ONCE(client->is_condemned) ||
+    return !uvm_fault_isolation_opt_in() || is_condemned(client) ||
            (client->cgroup && uvm_fault_isolation_is_named(client->cgroup));
 }
 
@@ -94,7 +101,7 @@ uvm_fault_isolation_outcome_t uvm_fault_isolation_decide(uvm_gpu_va_space_t *gpu
     if (uvm_fault_isolation_is_anybodys(gpu_va_space->gpu, fault_entry))
         return UVM_FAULT_ISOLATION_OUTCOME_DOUBT;
 
-    if (!client->is_condemned && !uvm_fault_isolation_alone() && !uvm_fault_isolation_shares_group(va_space))
+    if (!is_condemned(client) && !uvm_fault_isolation_alone() && !uvm_fault_isolation_shares_group(va_space))
         return UVM_FAULT_ISOLATION_OUTCOME_ALONE;
 
     if (uvm_fault_isolation_mode() == UVM_FAULT_ISOLATION_MODE_REPORT && !client->is_condemned)

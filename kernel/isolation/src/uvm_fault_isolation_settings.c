@@ -79,9 +79,9 @@ static setting_t test_delay_ms = {0, 0, 1000};
 module_param_cb(uvm_fault_isolation_test_delay_ms, &setting_ops, &test_delay_ms, 0644);
 MODULE_PARM_DESC(uvm_fault_isolation_test_delay_ms, "Tests: between an error and the look for its culprit, milliseconds (0-1000)");
 
-static setting_t test_fails = {0, 0, 1};
+static setting_t test_fails = {0, 0, 2};
 module_param_cb(uvm_fault_isolation_test_fails, &setting_ops, &test_fails, 0644);
-MODULE_PARM_DESC(uvm_fault_isolation_test_fails, "Tests: no sink can be made: 0 no (default), 1 yes");
+MODULE_PARM_DESC(uvm_fault_isolation_test_fails, "Tests: no sink can be made: 0 no (default), 1 yes, 2 each fails once its entries are written");
 
 static setting_t test_self_fails = {0, 0, 1};
 module_param_cb(uvm_fault_isolation_test_self_fails, &setting_ops, &test_self_fails, 0644);
@@ -132,9 +132,9 @@ NvU32 uvm_fault_isolation_test_delay_ms(void)
     return uvm_enable_builtin_tests ? READ_ONCE(test_delay_ms.value) : 0;
 }
 
-bool uvm_fault_isolation_test_fails(void)
+NvU32 uvm_fault_isolation_test_fails(void)
 {
-    return uvm_enable_builtin_tests && READ_ONCE(test_fails.value);
+    return uvm_enable_builtin_tests ? READ_ONCE(test_fails.value) : 0;
 }
 
 bool uvm_fault_isolation_test_self_fails(void)

@@ -51,18 +51,25 @@ static const uvm_fault_isolation_level_t levels[] = {
 // At most one table on each level below the root.
 #define UVM_FAULT_ISOLATION_MAX_SINK_BYTES (5 * UVM_PAGE_SIZE_4K)
 
+void uvm_fault_isolation_book_init(uvm_fault_isolation_book_t *book, uvm_fault_isolation_client_t *client, bool is_foreseen)
+{
+    book->client = client;
+    book->is_foreseen = is_foreseen;
+    INIT_LIST_HEAD(&book->spaces);
+}
+
 static uvm_fault_isolation_sink_t *sink_of(uvm_range_tree_node_t *node)
 {
     return container_of(node, uvm_fault_isolation_sink_t, node);
 }
 
-static uvm_fault_isolation_space_t *find_space(uvm_fault_isolation_client_t *client, uvm_gpu_va_space_t *gpu_va_space)
+static uvm_fault_isolation_space_t *find_space(uvm_fault_isolation_book_t *book, uvm_gpu_va_space_t *gpu_va_space)
 {
     uvm_fault_isolation_space_t *space;
 
-    uvm_assert_mutex_locked(&client->lock);
+    uvm_assert_mutex_locked(&book->client->lock);
 
-    list_for_each_entry(space, &client->spaces, list_node) {
+    list_for_each_entry(space, &book->spaces, list_node) {
         if (space->gpu_va_space == gpu_va_space)
             return space;
     }
@@ -70,10 +77,10 @@ static uvm_fault_isolation_space_t *find_space(uvm_fault_isolation_client_t *cli
     return NULL;
 }
 
-static uvm_fault_isolation_space_t *find_or_create_space(uvm_fault_isolation_client_t *client,
+static uvm_fault_isolation_space_t *find_or_create_space(uvm_fault_isolation_book_t *book,
                                                          uvm_gpu_va_space_t *gpu_va_space)
 {
-    uvm_fault_isolation_space_t *space = find_space(client, gpu_va_space);
+    uvm_fault_isolation_space_t *space = find_space(book, gpu_va_space);
 
     if (space)
         return space;
@@ -85,7 +92,7 @@ static uvm_fault_isolation_space_t *find_or_create_space(uvm_fault_isolation_cli
     space->gpu_va_space = gpu_va_space;
     uvm_range_tree_init(&space->tree);
     INIT_LIST_HEAD(&space->sinks);
-    list_add_tail(&space->list_node, &client->spaces);
+    list_add_tail(&space->list_node, &book->spaces);
 
     return space;
 }
@@ -116,69 +123,123 @@ static NvU64 table_bytes(const uvm_page_table_range_vec_t *ptes)
     return bytes;
 }
 
-static void forget_sink(uvm_fault_isolation_client_t *client,
-                        uvm_fault_isolation_space_t *space,
-                        uvm_fault_isolation_sink_t *sink)
+// What table_bytes() would be: below the root one table a level, for each table of the last.
+static NvU64 foreseen_table_bytes(uvm_page_tree_t *tree, NvU64 start, NvU64 end, NvU32 page_size)
+{
+    NvU64 coverage = uvm_mmu_pde_coverage(tree, page_size);
+    NvU64 num_tables = (UVM_ALIGN_DOWN(end, coverage) - UVM_ALIGN_DOWN(start, coverage)) / coverage + 1;
+    NvU64 bytes = 0;
+    NvU32 depth;
+
+    for (depth = tree->hal->page_table_depth(page_size); depth > 0; --depth)
+        bytes += tree->hal->allocation_size(depth, page_size);
+
+    return num_tables * bytes;
+}
+
+static void count_sinks(uvm_fault_isolation_book_t *book, NvS64 change)
+{
+    if (book->is_foreseen)
+        uvm_fault_isolation_log_foreseen_sinks(change);
+    else
+        uvm_fault_isolation_log_sinks(change);
+}
+
+static void count_table_bytes(uvm_fault_isolation_book_t *book, NvS64 change)
+{
+    book->table_bytes += change;
+    if (book->is_foreseen)
+        uvm_fault_isolation_log_foreseen_table_bytes(change);
+    else
+        uvm_fault_isolation_log_table_bytes(change);
+}
+
+static void forget_sink(uvm_fault_isolation_book_t *book, uvm_fault_isolation_space_t *space, uvm_fault_isolation_sink_t *sink)
 {
     uvm_range_tree_remove(&space->tree, &sink->node);
     list_del(&sink->list_node);
-    uvm_page_table_range_vec_deinit(&sink->ptes);
-    client->table_bytes -= sink->table_bytes;
-    uvm_fault_isolation_log_table_bytes(-(NvS64)sink->table_bytes);
+    if (!book->is_foreseen)
+        uvm_page_table_range_vec_deinit(&sink->ptes);
+
+    count_table_bytes(book, -(NvS64)sink->table_bytes);
+    count_sinks(book, -1);
     uvm_kvfree(sink->siblings);
     uvm_kvfree(sink);
-
-    uvm_fault_isolation_log_sinks(-1);
 }
 
-static void destroy_sink(uvm_fault_isolation_client_t *client,
-                         uvm_fault_isolation_space_t *space,
-                         uvm_fault_isolation_sink_t *sink)
+// The tables may go on living under a neighbour's mappings, so nothing sparse may stay in them.
+static void unwrite_entries(uvm_fault_isolation_sink_t *sink)
 {
-    // The tables may go on living under a neighbour's mappings, so nothing sparse may stay in them
     (void)uvm_page_table_range_vec_write_ptes(&sink->ptes, UVM_MEMBAR_NONE, unmapped_pte_maker, NULL);
+}
+
+static void destroy_sink(uvm_fault_isolation_book_t *book, uvm_fault_isolation_space_t *space, uvm_fault_isolation_sink_t *sink)
+{
+    if (!book->is_foreseen)
+        unwrite_entries(sink);
+
     if (sink->siblings)
         uvm_fault_isolation_siblings_remove(&space->gpu_va_space->page_tables, sink->siblings);
 
-    forget_sink(client, space, sink);
+    forget_sink(book, space, sink);
 }
 
-static NV_STATUS create_sink(uvm_fault_isolation_client_t *client,
-                             uvm_fault_isolation_space_t *space,
-                             uvm_fault_isolation_sink_t *sink,
-                             NvU32 page_size)
+static NV_STATUS write_entries(uvm_fault_isolation_space_t *space, uvm_fault_isolation_sink_t *sink, NvU32 page_size)
 {
-    NV_STATUS status = uvm_page_table_range_vec_init(&space->gpu_va_space->page_tables,
-                                                     sink->node.start,
-                                                     uvm_range_tree_node_size(&sink->node),
-                                                     page_size,
-                                                     UVM_PMM_ALLOC_FLAGS_EVICT,
-                                                     &sink->ptes);
+    NV_STATUS status;
+
+    if (uvm_fault_isolation_test_fails() == 1)
+        return NV_ERR_NO_MEMORY;
+
+    status = uvm_page_table_range_vec_init(&space->gpu_va_space->page_tables,
+                                           sink->node.start,
+                                           uvm_range_tree_node_size(&sink->node),
+                                           page_size,
+                                           UVM_PMM_ALLOC_FLAGS_EVICT,
+                                           &sink->ptes);
     if (status != NV_OK)
         return status;
 
     status = uvm_page_table_range_vec_write_ptes(&sink->ptes, UVM_MEMBAR_NONE, sparse_pte_maker, NULL);
-    if (status == NV_OK)
-        status = uvm_range_tree_add(&space->tree, &sink->node);
+    if (status == NV_OK && uvm_fault_isolation_test_fails() == 2)
+        status = NV_ERR_NO_MEMORY;
 
+    // Some may be written: nobody is condemned for them, so nobody may read zeros there
     if (status != NV_OK) {
+        unwrite_entries(sink);
         uvm_page_table_range_vec_deinit(&sink->ptes);
-        return status;
     }
 
-    list_add_tail(&sink->list_node, &space->sinks);
-    ++client->num_sinks_made;
-    uvm_fault_isolation_log_sinks(1);
+    return status;
+}
 
-    sink->table_bytes = table_bytes(&sink->ptes);
-    client->table_bytes += sink->table_bytes;
-    uvm_fault_isolation_log_table_bytes(sink->table_bytes);
+// In a place without one.
+static NV_STATUS create_sink(uvm_fault_isolation_book_t *book,
+                             uvm_fault_isolation_space_t *space,
+                             uvm_fault_isolation_sink_t *sink,
+                             NvU32 page_size)
+{
+    uvm_page_tree_t *tree = &space->gpu_va_space->page_tables;
+    NV_STATUS status = book->is_foreseen ? NV_OK : write_entries(space, sink, page_size);
+
+    if (status != NV_OK)
+        return status;
+
+    status = uvm_range_tree_add(&space->tree, &sink->node);
+    UVM_ASSERT(status == NV_OK);
+
+    list_add_tail(&sink->list_node, &space->sinks);
+    ++book->num_sinks_made;
+    sink->table_bytes = book->is_foreseen ? foreseen_table_bytes(tree, sink->node.start, sink->node.end, page_size) :
+                                            table_bytes(&sink->ptes);
+    count_sinks(book, 1);
+    count_table_bytes(book, sink->table_bytes);
 
     return NV_OK;
 }
 
 // Widens [*start, *end] by the sinks that it touches, takes over the highest repetition, and removes them.
-static NvU32 absorb(uvm_fault_isolation_client_t *client,
+static NvU32 absorb(uvm_fault_isolation_book_t *book,
                     uvm_fault_isolation_space_t *space,
                     NvU64 *start,
                     NvU64 *end,
@@ -193,7 +254,7 @@ static NvU32 absorb(uvm_fault_isolation_client_t *client,
         *start = min(*start, node->start);
         *end = max(*end, node->end);
         num_repeats = max(num_repeats, sink->num_repeats);
-        destroy_sink(client, space, sink);
+        destroy_sink(book, space, sink);
         ++*num_absorbed;
     }
 
@@ -207,31 +268,31 @@ static bool is_same_batch(const uvm_fault_isolation_sink_t *sink, uvm_gpu_t *gpu
            sink->last_batch == uvm_fault_isolation_batch(gpu, fault_entry);
 }
 
-bool uvm_fault_isolation_is_full(uvm_fault_isolation_client_t *client, NvU64 bytes)
+bool uvm_fault_isolation_is_full(uvm_fault_isolation_book_t *book, NvU64 bytes)
 {
-    uvm_assert_mutex_locked(&client->lock);
+    uvm_assert_mutex_locked(&book->client->lock);
 
-    return client->table_bytes + bytes > uvm_fault_isolation_max_table_bytes();
+    return book->table_bytes + bytes > uvm_fault_isolation_max_table_bytes();
 }
 
 // Gives the oldest sinks up until a new one fits. Who comes back to one of those faults once more. False: all that are left are for faults of
 // this very batch, and the replay has to come first, or they are too many for one fault, as where the bound has just been lowered.
-static bool make_room(uvm_fault_isolation_client_t *client,
+static bool make_room(uvm_fault_isolation_book_t *book,
                       uvm_fault_isolation_space_t *space,
                       const uvm_fault_buffer_entry_t *fault_entry,
                       NvU32 num_absorbed)
 {
     NvU32 num_given_up = num_absorbed;
 
-    while (uvm_fault_isolation_is_full(client, UVM_FAULT_ISOLATION_MAX_SINK_BYTES)) {
+    while (uvm_fault_isolation_is_full(book, UVM_FAULT_ISOLATION_MAX_SINK_BYTES)) {
         uvm_fault_isolation_sink_t *oldest = list_first_entry_or_null(&space->sinks, uvm_fault_isolation_sink_t, list_node);
 
-        client->is_excessive = true;
+        book->is_excessive = true;
         if (!oldest || is_same_batch(oldest, space->gpu_va_space->gpu, fault_entry) ||
             num_given_up++ >= UVM_FAULT_ISOLATION_MAX_ABSORBED)
             return false;
 
-        destroy_sink(client, space, oldest);
+        destroy_sink(book, space, oldest);
     }
 
     return true;
@@ -245,7 +306,7 @@ static void add_siblings(uvm_fault_isolation_space_t *space, uvm_fault_isolation
         uvm_fault_isolation_siblings_add(space->gpu_va_space, sink->ptes.ranges[0].table, sink->node.start, sink->siblings);
 }
 
-static uvm_fault_isolation_outcome_t sink_region(uvm_fault_isolation_client_t *client,
+static uvm_fault_isolation_outcome_t sink_region(uvm_fault_isolation_book_t *book,
                                                  uvm_fault_isolation_space_t *space,
                                                  NvU64 start,
                                                  NvU64 end,
@@ -258,7 +319,7 @@ static uvm_fault_isolation_outcome_t sink_region(uvm_fault_isolation_client_t *c
     NvU32 num_absorbed = 0;
 
     if (node && sink_of(node)->num_repeats >= uvm_fault_isolation_max_repeats()) {
-        client->is_excessive = true;
+        book->is_excessive = true;
         return UVM_FAULT_ISOLATION_OUTCOME_HELD;
     }
 
@@ -266,23 +327,23 @@ static uvm_fault_isolation_outcome_t sink_region(uvm_fault_isolation_client_t *c
     if (!sink)
         return UVM_FAULT_ISOLATION_OUTCOME_FAILED;
 
-    sink->num_repeats = absorb(client, space, &start, &end, &num_absorbed) + (node ? 1 : 0);
+    sink->num_repeats = absorb(book, space, &start, &end, &num_absorbed) + (node ? 1 : 0);
     sink->last_batch = uvm_fault_isolation_batch(gpu, fault_entry);
     sink->last_is_replayable = fault_entry->is_replayable;
     sink->node.start = start;
     sink->node.end = end;
 
-    if (!make_room(client, space, fault_entry, num_absorbed)) {
+    if (!make_room(book, space, fault_entry, num_absorbed)) {
         uvm_kvfree(sink);
         return UVM_FAULT_ISOLATION_OUTCOME_HELD;
     }
 
-    if (uvm_fault_isolation_test_fails() || create_sink(client, space, sink, page_size) != NV_OK) {
+    if (create_sink(book, space, sink, page_size) != NV_OK) {
         uvm_kvfree(sink);
         return UVM_FAULT_ISOLATION_OUTCOME_FAILED;
     }
 
-    if (page_size == UVM_PAGE_SIZE_2M && client->num_sinks_made > UVM_FAULT_ISOLATION_SIBLINGS_AFTER)
+    if (!book->is_foreseen && page_size == UVM_PAGE_SIZE_2M && book->num_sinks_made > UVM_FAULT_ISOLATION_SIBLINGS_AFTER)
         add_siblings(space, sink);
 
     return UVM_FAULT_ISOLATION_OUTCOME_CONTAINED;
@@ -301,27 +362,27 @@ static bool is_cheap_to_absorb(uvm_fault_isolation_space_t *space, NvU64 start, 
     return true;
 }
 
-static bool is_possible(uvm_fault_isolation_client_t *client,
+static bool is_possible(uvm_fault_isolation_book_t *book,
                         uvm_fault_isolation_space_t *space,
                         const uvm_fault_isolation_level_t *level,
                         NvU64 start)
 {
     NvU64 end = start + level->size - 1;
 
-    return client->num_sinks_made >= level->sinks_before &&
+    return book->num_sinks_made >= level->sinks_before &&
            is_cheap_to_absorb(space, start, end) &&
            uvm_fault_isolation_is_free(space->gpu_va_space, start, end);
 }
 
 // The largest region that the client has come to and that is free of ranges; at least the 64 KiB around the address.
-static const uvm_fault_isolation_level_t *choose_level(uvm_fault_isolation_client_t *client,
+static const uvm_fault_isolation_level_t *choose_level(uvm_fault_isolation_book_t *book,
                                                        uvm_fault_isolation_space_t *space,
                                                        NvU64 address)
 {
     size_t i;
 
     for (i = ARRAY_SIZE(levels) - 1; i > 0; --i) {
-        if (is_possible(client, space, &levels[i], UVM_ALIGN_DOWN(address, levels[i].size)))
+        if (is_possible(book, space, &levels[i], UVM_ALIGN_DOWN(address, levels[i].size)))
             break;
     }
 
@@ -343,24 +404,62 @@ static bool has_context_range(uvm_va_space_t *va_space, NvU64 start, NvU64 end)
     return false;
 }
 
-// True when the fault was read together with one that already has its sink.
-static bool is_already_sunk(uvm_fault_isolation_client_t *client,
+static uvm_fault_isolation_sink_t *find_sink(uvm_fault_isolation_book_t *book, uvm_gpu_va_space_t *gpu_va_space, NvU64 address)
+{
+    uvm_fault_isolation_space_t *space = find_space(book, gpu_va_space);
+    uvm_range_tree_node_t *node = space ? uvm_range_tree_find(&space->tree, address) : NULL;
+
+    return node ? sink_of(node) : NULL;
+}
+
+bool uvm_fault_isolation_has_sink(uvm_fault_isolation_book_t *book, uvm_gpu_va_space_t *gpu_va_space, NvU64 address)
+{
+    return find_sink(book, gpu_va_space, address) != NULL;
+}
+
+// True when the fault was read together with one that already has its sink. Of a sink that is only foreseen each is: with the sink it
+// would not have come.
+static bool is_already_sunk(uvm_fault_isolation_book_t *book,
                             uvm_gpu_va_space_t *gpu_va_space,
                             const uvm_fault_buffer_entry_t *fault_entry)
 {
-    uvm_fault_isolation_space_t *space = find_space(client, gpu_va_space);
-    uvm_range_tree_node_t *node = space ? uvm_range_tree_find(&space->tree, fault_entry->fault_address) : NULL;
+    uvm_fault_isolation_sink_t *sink = find_sink(book, gpu_va_space, fault_entry->fault_address);
 
-    return node && is_same_batch(sink_of(node), gpu_va_space->gpu, fault_entry);
+    return sink && (book->is_foreseen || is_same_batch(sink, gpu_va_space->gpu, fault_entry));
 }
 
-static uvm_fault_isolation_outcome_t sink_locked(uvm_fault_isolation_client_t *client,
+// It belongs to its range, so it is not among those that go for room, and its bytes are not this file's to count.
+NV_STATUS uvm_fault_isolation_foresee_external(uvm_fault_isolation_book_t *book,
+                                               uvm_gpu_va_space_t *gpu_va_space,
+                                               NvU64 start,
+                                               NvU64 end)
+{
+    uvm_fault_isolation_space_t *space = find_or_create_space(book, gpu_va_space);
+    uvm_fault_isolation_sink_t *sink = space ? uvm_kvmalloc_zero(sizeof(*sink)) : NULL;
+    NvU32 num_absorbed = 0;
+    NV_STATUS status;
+
+    if (!sink)
+        return NV_ERR_NO_MEMORY;
+
+    INIT_LIST_HEAD(&sink->list_node);
+    absorb(book, space, &start, &end, &num_absorbed);
+    sink->node.start = start;
+    sink->node.end = end;
+    status = uvm_range_tree_add(&space->tree, &sink->node);
+    UVM_ASSERT(status == NV_OK);
+    count_sinks(book, 1);
+
+    return status;
+}
+
+static uvm_fault_isolation_outcome_t sink_locked(uvm_fault_isolation_book_t *book,
                                                  uvm_gpu_va_space_t *gpu_va_space,
                                                  NvU64 start,
                                                  NvU64 end,
                                                  const uvm_fault_buffer_entry_t *fault_entry)
 {
-    uvm_fault_isolation_space_t *space = find_or_create_space(client, gpu_va_space);
+    uvm_fault_isolation_space_t *space = find_or_create_space(book, gpu_va_space);
     NvU32 page_size = UVM_PAGE_SIZE_64K;
 
     if (!space)
@@ -368,7 +467,7 @@ static uvm_fault_isolation_outcome_t sink_locked(uvm_fault_isolation_client_t *c
 
     // No region given: the largest that is worth it
     if (start > end) {
-        const uvm_fault_isolation_level_t *level = choose_level(client, space, fault_entry->fault_address);
+        const uvm_fault_isolation_level_t *level = choose_level(book, space, fault_entry->fault_address);
 
         start = UVM_ALIGN_DOWN(fault_entry->fault_address, level->size);
         end = start + level->size - 1;
@@ -378,7 +477,7 @@ static uvm_fault_isolation_outcome_t sink_locked(uvm_fault_isolation_client_t *c
     if (has_context_range(gpu_va_space->va_space, start, end))
         return UVM_FAULT_ISOLATION_OUTCOME_UNSUPPORTED;
 
-    return sink_region(client, space, start, end, page_size, fault_entry);
+    return sink_region(book, space, start, end, page_size, fault_entry);
 }
 
 // The least that a fault's sink covers: the 64 KiB around the address, or the block.
@@ -388,26 +487,16 @@ static void smallest_region(const uvm_va_block_t *va_block, NvU64 address, NvU64
     *end = (va_block ? UVM_ALIGN_UP(va_block->end + 1, UVM_PAGE_SIZE_64K) : *start + UVM_PAGE_SIZE_64K) - 1;
 }
 
-// Larger sinks are free of ranges, so this is all that the place can speak against.
-bool uvm_fault_isolation_may_sink(uvm_gpu_va_space_t *gpu_va_space, const uvm_va_block_t *va_block, NvU64 address)
-{
-    NvU64 start, end;
-
-    smallest_region(va_block, address, &start, &end);
-
-    return !has_context_range(gpu_va_space->va_space, start, end);
-}
-
-uvm_fault_isolation_outcome_t uvm_fault_isolation_sink_no_range(uvm_fault_isolation_client_t *client,
+uvm_fault_isolation_outcome_t uvm_fault_isolation_sink_no_range(uvm_fault_isolation_book_t *book,
                                                                 uvm_gpu_va_space_t *gpu_va_space,
                                                                 const uvm_fault_buffer_entry_t *fault_entry)
 {
     uvm_fault_isolation_outcome_t outcome = UVM_FAULT_ISOLATION_OUTCOME_CONTAINED;
 
-    uvm_mutex_lock(&client->lock);
-    if (!is_already_sunk(client, gpu_va_space, fault_entry))
-        outcome = sink_locked(client, gpu_va_space, 1, 0, fault_entry);
-    uvm_mutex_unlock(&client->lock);
+    uvm_mutex_lock(&book->client->lock);
+    if (!is_already_sunk(book, gpu_va_space, fault_entry))
+        outcome = sink_locked(book, gpu_va_space, 1, 0, fault_entry);
+    uvm_mutex_unlock(&book->client->lock);
 
     return outcome;
 }
@@ -430,7 +519,7 @@ static NV_STATUS unmap_block(uvm_va_block_t *va_block, uvm_gpu_va_space_t *gpu_v
 }
 
 // What the block's own service may map again later is memory of the condemned client, and nobody else's.
-uvm_fault_isolation_outcome_t uvm_fault_isolation_sink_managed(uvm_fault_isolation_client_t *client,
+uvm_fault_isolation_outcome_t uvm_fault_isolation_sink_managed(uvm_fault_isolation_book_t *book,
                                                                uvm_gpu_va_space_t *gpu_va_space,
                                                                uvm_va_block_t *va_block,
                                                                const uvm_fault_buffer_entry_t *fault_entry)
@@ -440,14 +529,14 @@ uvm_fault_isolation_outcome_t uvm_fault_isolation_sink_managed(uvm_fault_isolati
 
     smallest_region(va_block, fault_entry->fault_address, &start, &end);
 
-    uvm_mutex_lock(&client->lock);
-    if (!is_already_sunk(client, gpu_va_space, fault_entry)) {
-        if (va_block && unmap_block(va_block, gpu_va_space) != NV_OK)
+    uvm_mutex_lock(&book->client->lock);
+    if (!is_already_sunk(book, gpu_va_space, fault_entry)) {
+        if (va_block && !book->is_foreseen && unmap_block(va_block, gpu_va_space) != NV_OK)
             outcome = UVM_FAULT_ISOLATION_OUTCOME_FAILED;
         else
-            outcome = sink_locked(client, gpu_va_space, start, end, fault_entry);
+            outcome = sink_locked(book, gpu_va_space, start, end, fault_entry);
     }
-    uvm_mutex_unlock(&client->lock);
+    uvm_mutex_unlock(&book->client->lock);
 
     return outcome;
 }
@@ -473,33 +562,40 @@ bool uvm_fault_isolation_sink_overlaps(uvm_fault_isolation_client_t *client, NvU
     bool overlaps = false;
 
     uvm_mutex_lock(&client->lock);
-    list_for_each_entry(space, &client->spaces, list_node)
+    list_for_each_entry(space, &client->made.spaces, list_node)
         overlaps = overlaps || space_overlaps(space, start, end);
     uvm_mutex_unlock(&client->lock);
 
     return overlaps;
 }
 
-void uvm_fault_isolation_remove_sinks(uvm_gpu_va_space_t *gpu_va_space)
+void uvm_fault_isolation_forget_sinks(uvm_fault_isolation_book_t *book, uvm_gpu_va_space_t *gpu_va_space)
 {
-    uvm_fault_isolation_client_t *client = gpu_va_space->va_space->fault_isolation;
     uvm_fault_isolation_space_t *space;
     uvm_range_tree_node_t *node, *next;
 
-    if (!client)
-        return;
+    uvm_mutex_lock(&book->client->lock);
 
-    uvm_mutex_lock(&client->lock);
-
-    space = find_space(client, gpu_va_space);
+    space = find_space(book, gpu_va_space);
     if (space) {
-        // The GPU does not walk these tables any more, and all of them go
         uvm_range_tree_for_each_safe(node, next, &space->tree)
-            forget_sink(client, space, sink_of(node));
+            forget_sink(book, space, sink_of(node));
 
         list_del(&space->list_node);
         uvm_kvfree(space);
     }
 
-    uvm_mutex_unlock(&client->lock);
+    uvm_mutex_unlock(&book->client->lock);
+}
+
+// The GPU does not walk these tables any more, and all of them go.
+void uvm_fault_isolation_remove_sinks(uvm_gpu_va_space_t *gpu_va_space)
+{
+    uvm_fault_isolation_client_t *client = gpu_va_space->va_space->fault_isolation;
+
+    if (!client)
+        return;
+
+    uvm_fault_isolation_forget_sinks(&client->made, gpu_va_space);
+    uvm_fault_isolation_forget_sinks(&client->foreseen, gpu_va_space);
 }
