@@ -82,7 +82,7 @@ void LaunchFolder::write(const LaunchLine& line) {
   (void)std::fflush(lines_.get());
 }
 
-void LaunchFolder::write_image(const std::string& name, const ChosenCode& code) {
+void LaunchFolder::write_image(const std::string& name, const LoadedCode& code) {
   if (name.empty() || code.text.empty()) return;
   const char* const ending = code.form == CodeForm::Ptx ? "ptx" : "cubin";
   const std::string path = fmt::format("{}/images/{}.{}", folder_, name, ending);

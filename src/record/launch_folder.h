@@ -64,7 +64,7 @@ class LaunchFolder {
   /// Of a launch that has a line; the first has the number 0.
   void add_again(std::size_t line) { counts()[3 + line] += 1; }
   void write(const LaunchLine& line);
-  void write_image(const std::string& name, const ChosenCode& code);
+  void write_image(const std::string& name, const LoadedCode& code);
 
  private:
   struct CloseFile {

@@ -25,7 +25,7 @@ std::string LoadedImage::name() const {
   return fmt::format("{:016x}-{}", hash, bytes_.size());
 }
 
-ChosenCode LoadedImage::choose(const fatbin::TargetGpu& gpu) const {
+LoadedCode LoadedImage::choose(const fatbin::TargetGpu& gpu) const {
   if (needs_linking_) return {};
   fatbin::ChosenCode chosen = fatbin::choose_code(bytes_, gpu);
   const bool is_kept = is_own_ && fatbin::kind_of_image(bytes_) == fatbin::ImageKind::Cubin;

@@ -12,7 +12,7 @@ namespace firebreak::record {
 using fatbin::CodeForm;
 
 /// What the driver takes of an image.
-struct ChosenCode {
+struct LoadedCode {
   CodeForm form = CodeForm::Unknown;
   std::string text;  ///< PTX; else what was loaded, if the program made it itself
 };
@@ -30,7 +30,7 @@ class LoadedImage {
   /// The same for the same bytes; empty: they are not known.
   std::string name() const;
   /// Takes machine code for that GPU if there is some, else the newest PTX that the GPU takes.
-  ChosenCode choose(const fatbin::TargetGpu& gpu) const;
+  LoadedCode choose(const fatbin::TargetGpu& gpu) const;
 
  private:
   std::string copy_;

@@ -114,13 +114,13 @@ void Recorder::ask_name(const void* handle, Function& function) const {
 void Recorder::choose(Code& code) {
   code.is_chosen = true;
   code.name = code.image->name();
-  const ChosenCode chosen = code.image->choose(current_gpu(driver_));
+  const LoadedCode chosen = code.image->choose(current_gpu(driver_));
   code.form = chosen.form;
   folder_->write_image(code.name, chosen);
   if (chosen.form == CodeForm::Ptx) find_variables(code, chosen);
 }
 
-void Recorder::find_variables(Code& code, const ChosenCode& chosen) const {
+void Recorder::find_variables(Code& code, const LoadedCode& chosen) const {
   for (const fatbin::Variable& variable : fatbin::code_of_image(chosen.text, {}).variables) {
     CUdeviceptr address = 0;
     std::size_t size_bytes = 0;

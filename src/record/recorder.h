@@ -70,7 +70,7 @@ class Recorder {
   Function& function_of(const void* handle);
   void ask_name(const void* handle, Function& function) const;
   void choose(Code& code);
-  void find_variables(Code& code, const ChosenCode& chosen) const;
+  void find_variables(Code& code, const LoadedCode& chosen) const;
   std::vector<Parameter> parameters_of(const void* handle, bool is_kernel) const;
   std::vector<std::byte> packed(const RecordedCall& launch, const std::vector<Parameter>& parameters) const;
   std::vector<LaunchMemory> memory_of(const std::vector<std::byte>& parameters,

@@ -14,7 +14,7 @@
 #define VIRTUAL_NOTE_SECOND(first, second, ...) second
 /// The struct of virtual_driver::notes for a function, by its symbol.
 #define VIRTUAL_NOTE(symbol) \
-  ::firebreak::virtual_driver::notes::VIRTUAL_NOTE_NAME(VIRTUAL_NOTE_##symbol, Unknown, ~)
+  ::firebreak::virtual_driver::notes::VIRTUAL_NOTE_NAME(VIRTUAL_NOTE_##symbol, UnknownNote, ~)
 
 namespace firebreak::virtual_driver {
 
@@ -34,7 +34,7 @@ void note_upload(const Turn& turn, GivenWork& given, const Work& work, CUdevicep
 
 namespace notes {
 
-struct Unknown {
+struct UnknownNote {
   template <class... Arguments>
   static void put(const Turn&, GivenWork& given, const Work& work, const Arguments&...) {
     given.unknown(work);
@@ -42,14 +42,14 @@ struct Unknown {
 };
 
 /// It has its place in its stream, and does nothing with memory.
-struct Nothing {
+struct NothingNote {
   template <class... Arguments>
   static void put(const Turn&, GivenWork& given, const Work& work, const Arguments&...) {
     given.nothing(work);
   }
 };
 
-struct Launch {
+struct LaunchNote {
   static void put(const Turn& turn, GivenWork& given, const Work& work, CUfunction function,
                   unsigned int grid_x, unsigned int grid_y, unsigned int grid_z, unsigned int block_x,
                   unsigned int block_y, unsigned int block_z, unsigned int shared_bytes, CUstream,
@@ -59,14 +59,14 @@ struct Launch {
   }
 };
 
-struct LaunchWithConfig {
+struct ConfigLaunchNote {
   static void put(const Turn& turn, GivenWork& given, const Work& work, const CUlaunchConfig* config,
                   CUfunction function, void** parameters, void** extra) {
     note_launch(turn, given, work, *config, function, parameters, extra);
   }
 };
 
-struct Copy {
+struct CopyNote {
   template <class To, class From, class... Rest>
   static void put(const Turn& turn, GivenWork& given, const Work& work, To to, From from,
                   std::size_t size_bytes, Rest...) {
@@ -74,7 +74,7 @@ struct Copy {
   }
 };
 
-struct Fill {
+struct FillNote {
   template <class Value, class... Rest>
   static void put(const Turn&, GivenWork& given, const Work& work, CUdeviceptr to, Value value,
                   std::size_t count, Rest...) {
@@ -82,7 +82,7 @@ struct Fill {
   }
 };
 
-struct FillRows {
+struct FillRowsNote {
   template <class Value, class... Rest>
   static void put(const Turn&, GivenWork& given, const Work& work, CUdeviceptr to, std::size_t pitch_bytes,
                   Value value, std::size_t width, std::size_t height, Rest...) {
@@ -91,7 +91,7 @@ struct FillRows {
 };
 
 /// Of ours it is; what the program writes so it may wait for.
-struct Write {
+struct WriteNote {
   static void put(const Turn& turn, GivenWork& given, const Work& work, CUstream, CUdeviceptr to,
                   std::uint32_t value, unsigned int) {
     if (!turn.all.is_marker(to)) return given.unknown(work);

@@ -148,6 +148,7 @@ def main():
     parser.add_argument("--seconds", type=float, default=120)
     parser.add_argument("--marks-us", type=int, default=100)
     parser.add_argument("--kinds", default=KINDS)
+    parser.add_argument("--log", type=pathlib.Path, help="keeps the agent's log there")
     arguments = parser.parse_args()
     kinds = arguments.kinds.split(",")
     with tempfile.TemporaryDirectory(prefix="fb-rf-") as folder:
@@ -169,6 +170,8 @@ def main():
                 programs.end()
             stage.end()
             log = pathlib.Path(stage.log).read_text(errors="replace").splitlines()
+            if arguments.log:
+                arguments.log.write_text("\n".join(log) + "\n")
     said = programs.said
     figures = sum_up(faults, said, log)
     seen = {"what": "tests/hardware/redo_faults.py", "format": 1,
