@@ -38,8 +38,11 @@ std::vector<std::pair<std::string, std::string>> without_what_is_its_own(
   const bool has_its_own = std::ranges::any_of(placed, [](const auto& variable) {
     return park::is_of_mode(variable.first) && os::environment_variable(variable.first).has_value();
   });
-  if (has_its_own || !parking)
-    std::erase_if(placed, [](const auto& each) { return park::is_of_mode(each.first); });
+  // A pipe that nobody reads would hold up whoever dumps into it.
+  const auto is_of_dumps = [](const auto& each) {
+    return park::is_of_mode(each.first) || each.first == abi::spare_dumps_variable;
+  };
+  if (has_its_own || !parking) std::erase_if(placed, is_of_dumps);
   return placed;
 }
 
