@@ -98,10 +98,10 @@ def raise_fault(stage, programs, number, kind):
     rogue.stdin.write("go\n")
     rogue.stdin.flush()
     try:
-        rogue.communicate(timeout=5)
+        rogue.communicate(timeout=20)
     except subprocess.TimeoutExpired:
         rogue.kill()
-        row["rogue"] = "killed after 5 s"
+        row["rogue"] = "killed after 20 s"
     row["rogue_ms"] = round((time.monotonic() - raised) * 1e3)
     row.update({"domain": domain, "hit": hit, "outcome": {}})
     end = time.monotonic() + 15
