@@ -263,6 +263,11 @@ TEST_F(Everything, WithoutNamesWhatAProgramDoesNotHave) {
   const std::string its = environment_of("plain");
   for (const char* const variable : {"LD_PRELOAD", "FIREBREAK_SPARE", "CUDA_COREDUMP_FILE"})
     EXPECT_THAT(its, Not(HasSubstr(variable)));
+  Player& unparked = start_tenant("unparked", checker_command(), {"--without", "guard,parking"});
+  wait("its first kernel", [&] { return unparked.said("working"); });
+  EXPECT_THAT(environment_of("unparked"), HasSubstr("FIREBREAK_SPARE="));
+  EXPECT_THAT(environment_of("unparked"), Not(HasSubstr("FIREBREAK_SPARE_DUMPS")))
+      << "nobody reads these pipes";
   Player& one = start_tenant("one", checker_command(), {"--without", "guard"});
   wait_for_status("one", [](const auto& tenant) {
     return tenant["spare"].is_object() && tenant["spare"]["state"] == "protected";
@@ -283,7 +288,7 @@ TEST_F(Everything, WithoutNamesWhatAProgramDoesNotHave) {
     EXPECT_THAT(torn.output, HasSubstr(with + " and --without " + part + " contradict each other"));
   }
   let_them_end();
-  for (Player* const each : {&plain, &one, &other}) expect_right(*each);
+  for (Player* const each : {&plain, &unparked, &one, &other}) expect_right(*each);
 }
 
 TEST_F(Everything, WhereTheAgentGivesNoSparesAProgramRunsWithoutOne) {
