@@ -817,6 +817,7 @@ void VirtualProcess::keep_once() {
   look_who_it_is();
   if (aside_.load() == nullptr) {
     read_code();
+    if (given_ != nullptr && has_variables()) is_never_redone_.store(true, std::memory_order_relaxed);
     give_back_left();
     if (spare_.load() == nullptr && std::chrono::steady_clock::now() >= next_spare_) make_spare();
     check_spare();

@@ -235,7 +235,7 @@ class VirtualProcess {
   template <class Note>
   void give(Work& work, const Note& note) {
     work.queued.fetch_add(1);
-    if (given_ == nullptr || is_plain()) return;
+    if (given_ == nullptr || is_plain() || is_never_redone()) return;
     if (graphs_.are_captures_under_way()) return given_->unknown(work);
     note(*given_, work);
   }
@@ -246,8 +246,11 @@ class VirtualProcess {
   }
   /// The program knows now that something has ended, and may go on from there.
   void saw_an_end() {
-    if (given_ != nullptr) given_->seen();
+    if (given_ != nullptr && !is_never_redone()) given_->seen();
   }
+  /// Its code has variables, so its domain could not be left anyway once that has died: from then on, for
+  /// good, nothing is noted.
+  bool is_never_redone() const { return is_never_redone_.load(std::memory_order_relaxed); }
   bool is_marker(CUdeviceptr address) const {
     return settings_.is_marker != nullptr && settings_.is_marker(address);
   }
@@ -347,6 +350,7 @@ class VirtualProcess {
   ArgumentAddresses arguments_;
   Graphs graphs_{*this};
   std::unique_ptr<GivenWork> given_;  ///< null: nothing is done again
+  std::atomic<bool> is_never_redone_{false};
   Marks marks_{memory_, settings_.between_marks.value_or(Nanoseconds(0))};
   Redo redo_{objects_, memory_, mappings_};  ///< of flipping_
   /// The environment says which domain a driver joins, and a driver asks it when it makes its first context:
@@ -395,7 +399,8 @@ class VirtualProcess {
 };
 
 inline void VirtualProcess::maybe_mark(const Turn& turn, Work& work, CUstream stream) {
-  if (given_ == nullptr || is_plain() || is_aside() || graphs_.are_captures_under_way()) return;
+  if (given_ == nullptr || is_plain() || is_aside() || is_never_redone()) return;
+  if (graphs_.are_captures_under_way()) return;
   if (&work == &thread_streams_work_ || &work == &no_work_) return;
   marks_.maybe_put(turn.instance, work, objects_.translate(stream, turn.slot), *given_);
 }

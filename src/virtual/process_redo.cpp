@@ -11,6 +11,7 @@ void VirtualProcess::take_up_marks() {
 /// What was under way. Empty: it has been done again, to its end; else why not.
 std::string VirtualProcess::redo_in(const Instance& to) {
   if (given_ == nullptr) return "nothing is done again here";
+  if (is_never_redone()) return "its code has had variables";
   if (!has_one_context()) return "it has several contexts";
   const auto queued = all_queued();
   std::vector<Work*> works;

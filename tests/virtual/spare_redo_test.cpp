@@ -175,6 +175,18 @@ TEST_F(SpareRedo, ItsOwnFaultIsNotRaisedAgain) {
   neighbour.kill();
 }
 
+/// It is noted nothing more of who has come to variables: it would not be moved then anyway.
+TEST_F(SpareRedo, WhoHasVariablesIsToldSo) {
+  const auto program = start_protected();
+  EXPECT_EQ(program->tell("load_more"), CUDA_SUCCESS);
+  EXPECT_EQ(program->tell("use_more"), CUDA_SUCCESS);
+  ASSERT_TRUE(page().is(SpareState::Protected)) << page().reason();
+  ASSERT_EQ(give(*program, {"slowly"}), CUDA_SUCCESS);
+  end_domain("a");
+  EXPECT_EQ(program->tell("redo wait"), CUDA_ERROR_MISALIGNED_ADDRESS);
+  EXPECT_THAT(page().reason(), HasSubstr("variables of its code"));
+}
+
 TEST_F(SpareRedo, WhoDoesNotWantItGetsTheError) {
   const auto program = start_protected({{"FIREBREAK_SPARE_REDO", "0"}});
   ASSERT_EQ(give(*program, {"slowly"}), CUDA_SUCCESS);
