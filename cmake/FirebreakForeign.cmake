@@ -8,7 +8,10 @@
 set(newer_than_old_glibc __pthread_key_create _dl_find_object arc4random dladdr dlerror dlopen dlsym dlvsym fstat
   fstat64 lstat pthread_cond_clockwait pthread_create pthread_detach pthread_join pthread_mutex_clocklock pthread_once
   pthread_rwlock_rdlock pthread_rwlock_unlock pthread_rwlock_wrlock pthread_setname_np pthread_sigmask stat)
+# What libstdc++ would have libm.so.6 for, in code that is not used.
+set(of_no_use fegetround fesetround)
 list(TRANSFORM newer_than_old_glibc PREPEND "-Wl,--wrap=" OUTPUT_VARIABLE calls_to_old_glibc)
+list(TRANSFORM of_no_use PREPEND "-Wl,--wrap=" OUTPUT_VARIABLE calls_of_no_use)
 
 # OWN: what the library stands in for itself.
 function(firebreak_for_foreign_programs target)
@@ -16,7 +19,7 @@ function(firebreak_for_foreign_programs target)
   if(FIREBREAK_SANITIZE)  # a sanitizer wants the shared C++ library
     return()
   endif()
-  set(calls ${calls_to_old_glibc})
+  set(calls ${calls_to_old_glibc} ${calls_of_no_use})
   list(TRANSFORM ARG_OWN PREPEND "-Wl,--wrap=")
   list(REMOVE_ITEM calls ${ARG_OWN})
   # Before glibc 2.34 threads and the dynamic linker's functions are in libraries of their own.

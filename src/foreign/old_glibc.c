@@ -22,6 +22,11 @@
 extern char __libc_single_threaded;
 char __libc_single_threaded = 0;
 
+// Of libm.so.6, which nothing else here needs. libstdc++ asks for the rounding mode where it reads a long
+// double, which nobody here has it do; a double it reads without.
+int __wrap_fegetround(void) { return 0; }         // FE_TONEAREST
+int __wrap_fesetround(int mode) { return mode; }  // not 0: only that one is there
+
 // In libdl.so.2 before glibc 2.34.
 int old_dladdr(const void* address, Dl_info* info);
 char* old_dlerror(void);
