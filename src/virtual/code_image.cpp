@@ -7,6 +7,18 @@
 #include "os/self.h"
 
 namespace firebreak::virtual_driver {
+
+fatbin::TargetGpu target_gpu(const cuda::Backend& driver) {
+  int major = 0;
+  int minor = 0;
+  driver.cuDeviceGetAttribute(&major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, 0);
+  driver.cuDeviceGetAttribute(&minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, 0);
+  // CUDA C++ Programming Guide, "CUDA Environment Variables".
+  const bool may_prefer_ptx = os::environment_variable("CUDA_FORCE_PTX_JIT").has_value() ||
+                              os::environment_variable("CUDA_FORCE_JIT").has_value();
+  return {static_cast<unsigned>(major), static_cast<unsigned>(minor), may_prefer_ptx};
+}
+
 std::shared_ptr<CodeImage> CodeImage::of(const void* image, bool is_preserved) {
   const fatbin::Found found = fatbin::find_image(image);
   if (found.bytes.empty()) return nullptr;

@@ -9,9 +9,13 @@
 #include <string_view>
 #include <vector>
 
+#include "cuda/backend.h"
 #include "fatbin/image.h"
 
 namespace firebreak::virtual_driver {
+
+/// The first device, and whether the program's environment has the driver prefer PTX there.
+fatbin::TargetGpu target_gpu(const cuda::Backend& driver);
 
 /// What is kept of the code between two launches.
 struct CodeState {

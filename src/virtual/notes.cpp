@@ -95,11 +95,9 @@ void note_copy(const Turn& turn, GivenWork& given, const Work& work, std::uint64
   given.upload(work, to, {reinterpret_cast<const std::byte*>(from), size_bytes});
 }
 
-void note_upload(const Turn& turn, GivenWork& given, const Work& work, CUdeviceptr to, const void* from,
-                 std::size_t size_bytes, bool was_under_way) {
-  const bool is_pinned = turn.all.memory().is_pinned(reinterpret_cast<std::uintptr_t>(from), size_bytes);
-  if (!is_in_window(to) || (is_pinned && was_under_way))
-    return given.unknown(work, abi::RedoCause::HostMemory);
+void note_upload(GivenWork& given, const Work& work, CUdeviceptr to, const void* from, std::size_t size_bytes,
+                 bool may_change_first) {
+  if (!is_in_window(to) || may_change_first) return given.unknown(work, abi::RedoCause::HostMemory);
   given.upload(work, to, {static_cast<const std::byte*>(from), size_bytes});
 }
 

@@ -27,10 +27,10 @@ void note_launch(const Turn& turn, GivenWork& given, const Work& work, const CUl
 void note_copy(const Turn& turn, GivenWork& given, const Work& work, std::uint64_t to, std::uint64_t from,
                std::size_t size_bytes);
 
-/// Of a copy from the host that returns once it has read that. `was_under_way`: work was, so that some of it
-/// may write there first.
-void note_upload(const Turn& turn, GivenWork& given, const Work& work, CUdeviceptr to, const void* from,
-                 std::size_t size_bytes, bool was_under_way);
+/// Of a copy from the host that returns once it has read that. `may_change_first`: work that is under way may
+/// write there before that.
+void note_upload(GivenWork& given, const Work& work, CUdeviceptr to, const void* from, std::size_t size_bytes,
+                 bool may_change_first);
 
 namespace notes {
 

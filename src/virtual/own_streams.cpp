@@ -67,17 +67,25 @@ CUresult cuMemcpyDtoH_v2(const OwnCall& call, void* host, CUdeviceptr address, s
   });
 }
 
+namespace {
+
+bool is_pinned_for(const OwnCall& call, const void* host, std::size_t size_bytes) {
+  return call.all.memory().is_pinned(reinterpret_cast<std::uintptr_t>(host), size_bytes);
+}
+
+}  // namespace
+
 /// What it writes to variables is known then, also where the domain dies.
 CUresult cuMemcpyHtoD_v2(const OwnCall& call, CUdeviceptr address, const void* host, std::size_t size_bytes) {
   return call.all.call([&](const Turn& turn) {
     if (!call.all.may_copy(turn, address, host, size_bytes)) return CUDA_ERROR_NOT_SUPPORTED;
     const auto copy = call.which(turn.driver.cuMemcpyHtoD_v2, turn.driver.cuMemcpyHtoD_v2_ptds);
-    const bool was_under_way = call.all.is_any_work_under_way();
+    const bool may_change_first = is_pinned_for(call, host, size_bytes) && call.all.is_any_work_under_way();
     Work& work = call.all.work_of(nullptr, call.per_thread);
     const Counted giver(work.givers);
     const CUresult result = counted_first(work, [&] {
       call.all.give(work, [&](GivenWork& given, const Work& its) {
-        note_upload(turn, given, its, address, host, size_bytes, was_under_way);
+        note_upload(given, its, address, host, size_bytes, may_change_first);
       });
       return copy(turn.translate(address), host, size_bytes);
     });

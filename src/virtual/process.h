@@ -256,7 +256,7 @@ class VirtualProcess {
   }
   /// As far as is known here, and by what the GPU has marked.
   bool is_any_work_under_way() {
-    if (given_ == nullptr) return false;
+    if (given_ == nullptr || is_never_redone()) return false;
     take_up_marks();
     return is_work_under_way();
   }

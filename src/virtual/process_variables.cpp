@@ -148,14 +148,7 @@ void VirtualProcess::read_code() {
   const std::lock_guard lock(reading_code_);
   const auto unread = objects_.unread_code();
   if (unread.empty()) return check_taken();
-  int major = 0;
-  int minor = 0;
-  own_driver_.cuDeviceGetAttribute(&major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, 0);
-  own_driver_.cuDeviceGetAttribute(&minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, 0);
-  fatbin::TargetGpu gpu{static_cast<unsigned>(major), static_cast<unsigned>(minor)};
-  // CUDA C++ Programming Guide, "CUDA Environment Variables".
-  gpu.may_prefer_ptx = os::environment_variable("CUDA_FORCE_PTX_JIT").has_value() ||
-                       os::environment_variable("CUDA_FORCE_JIT").has_value();
+  const fatbin::TargetGpu gpu = target_gpu(own_driver_);
   for (const auto& [object, code] : unread) {
     CodeState state = code->read(gpu);
     if (state.why_unknown != nullptr) stand_aside(state.why_unknown);

@@ -37,14 +37,6 @@ bool is_from_host(const redo::RedoEntry& entry) {
   return entry.kind == RedoKind::Copy && is_of_host(entry.body.copy.from);
 }
 
-fatbin::TargetGpu gpu_of(const Instance& instance) {
-  int major = 0;
-  int minor = 0;
-  instance.driver().cuDeviceGetAttribute(&major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, 0);
-  instance.driver().cuDeviceGetAttribute(&minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, 0);
-  return {static_cast<unsigned>(major), static_cast<unsigned>(minor)};
-}
-
 /// A launch's memory is what we have mapped: whatever else it reaches makes it unknown.
 void append(std::vector<access::MemoryRange>& all, const std::vector<WindowMemory::Range>& ranges) {
   for (const WindowMemory::Range& range : ranges) all.push_back({range.begin, range.size_bytes, range.begin});
@@ -53,10 +45,9 @@ void append(std::vector<access::MemoryRange>& all, const std::vector<WindowMemor
 /// Empty: it does not break the region.
 std::string break_in(const regions::RegionAnswer& answer) {
   using regions::RegionPlace;
-  if (answer.placement == RegionPlace::Continues || answer.reason == regions::BreakReason::First) {
-    if (answer.placement != RegionPlace::Alone) return {};
-  }
   const bool is_alone = answer.placement == RegionPlace::Alone;
+  const bool is_first = answer.reason == regions::BreakReason::First;
+  if (!is_alone && (is_first || answer.placement == RegionPlace::Continues)) return {};
   return regions::describe(is_alone ? answer.alone_reason : answer.reason, answer);
 }
 
@@ -81,7 +72,7 @@ Redo::Code* Redo::code_of(const Object& kernel, const Instance& to) {
   Code& code = found->second;
   if (!is_new) return &code;
   code.image = std::move(image);
-  const auto text = code.image->compiled_ptx(gpu_of(to));
+  const auto text = code.image->compiled_ptx(target_gpu(to.driver()));
   auto module = text ? ptx::parse(*text, "its code", ptx::UnknownInstructions::Kept)
                      : Result<ptx::Module>(fail(ErrorCode::NotFound, "no PTX"));
   if (module) code.module = std::move(*module);

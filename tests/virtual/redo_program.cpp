@@ -84,8 +84,6 @@ done:
   add.u64 %to, %to, %at;
   add.u64 %at, %from, %at;
   ld.global.u32 %x, [%at];
-  and.b32 %t, %x, 16383;
-  min.u32 %t, %t, 4095;
   popc.b32 %x, %x;
   mul.wide.u32 %at, %x, 4;
   add.u64 %from, %from, %at;
