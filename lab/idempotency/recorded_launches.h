@@ -6,6 +6,7 @@
 #include <map>
 #include <string>
 
+#include "access/decision.h"
 #include "base/result.h"
 #include "idempotency/decision_times.h"
 
@@ -24,11 +25,16 @@ struct RecordedLaunches {
   std::uint64_t unread_lines = 0;
   /// Of code whose PTX is not known: "machine code", or why else.
   std::map<std::string, LaunchCount> without_ptx;
+  LaunchCount
+      beside;  ///< of the others: what ran was machine code, and PTX of the same source lies beside it
   std::map<std::string, LaunchCount> verdicts;  ///< of the others
   std::map<std::string, LaunchCount> causes;    ///< of those that are not idempotent, or not known
   std::map<std::string, std::map<std::string, LaunchCount>> kernels;  ///< by kernel, by verdict and cause
   DecisionTimes times;                                                ///< of each distinct launch
 };
+
+/// Why it is not idempotent, or not known, in words that many launches share; empty: it is idempotent.
+std::string cause_of(const access::KernelSummary& summary, const access::Decision& decision);
 
 /// NotFound: nothing was recorded there. PTX that cannot be read, and lines that are cut off, are counted.
 Result<RecordedLaunches> decide_recorded(const std::string& folder);

@@ -226,15 +226,6 @@ class Translator {
     }
   }
 
-  std::uint32_t access_bytes() const {
-    constexpr std::uint32_t discarded_bytes = 128;
-    if (instruction_.opcode == Opcode::CpAsync) return static_cast<std::uint32_t>(operand(2).bits);
-    if (instruction_.opcode == Opcode::Discard) return discarded_bytes;
-    const std::uint32_t element = std::max(ptx::size_bytes(instruction_.type), 1U);
-    const std::uint32_t matrix = instruction_.modifiers.matrix_count != 0 ? 16U : 1U;
-    return element * instruction_.modifiers.vector_arity * matrix;
-  }
-
   void note_accesses() {
     for (const ptx::MemoryEffect& effect : ptx::memory_effects(instruction_)) {
       const bool is_memory = effect.space == StateSpace::None || effect.space == StateSpace::Global;
@@ -245,7 +236,7 @@ class Translator {
       access.kind = effect.kind;
       access.operand = effect.operand;
       access.space = effect.space;
-      access.width_bytes = access_bytes();
+      access.width_bytes = ptx::access_bytes(instruction_);
       access.address = address_of(operand(effect.operand));
       access.predicate = builder_.predicate();
       builder_.accesses().push_back(access);

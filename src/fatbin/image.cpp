@@ -156,6 +156,20 @@ ChosenCode choose_code(std::string_view image, const TargetGpu& gpu) {
   return {CodeForm::Ptx, std::string(text_of(unpacked->bytes))};
 }
 
+std::string newest_ptx(std::string_view image, const TargetGpu& gpu) {
+  if (kind_of_image(image) != ImageKind::FatBinary) return {};
+  const auto entries = entries_of(image);
+  if (!entries) return {};
+  const CodeEntry* newest = nullptr;
+  for (const CodeEntry& entry : *entries) {
+    const bool is_taken = entry.kind == CodeKind::Ptx && entry.arch <= gpu.major * 10 + gpu.minor;
+    if (is_taken && (newest == nullptr || newest->arch < entry.arch)) newest = &entry;
+  }
+  if (newest == nullptr) return {};
+  const auto unpacked = unpack(*newest);
+  return unpacked ? std::string(text_of(unpacked->bytes)) : std::string();
+}
+
 Code code_of_image(std::string_view image, const TargetGpu& gpu) {
   switch (kind_of_image(image)) {
     case ImageKind::Ptx:

@@ -56,6 +56,9 @@ struct ChosenCode {
 /// Machine code for that GPU if there is some, else the newest PTX that the GPU takes.
 ChosenCode choose_code(std::string_view image, const TargetGpu& gpu);
 
+/// The newest PTX in a fat binary that the GPU could take, whether or not it takes machine code; empty: none.
+std::string newest_ptx(std::string_view image, const TargetGpu& gpu);
+
 struct PtxText {
   unsigned arch = 0;  ///< 0: the text alone says it
   std::string text;

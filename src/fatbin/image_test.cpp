@@ -96,6 +96,16 @@ TEST(FatBinary, WhatTheDriverCompilesIsKnownWhereItIsCertain) {
   EXPECT_EQ(choose_code(ptx_with("plain") + '\0', hopper).ptx, ptx_with("plain"));
 }
 
+TEST(FatBinary, ThePtxBesideMachineCodeIsTheNewestThatTheGpuCouldTake) {
+  const std::string image =
+      fat_binary({cubin(90, "nine"), ptx(75, "old"), ptx(80, "new"), ptx(120, "newer")});
+  EXPECT_EQ(newest_ptx(image, hopper), ptx_with("new"));
+  EXPECT_EQ(newest_ptx(image, {7, 5}), ptx_with("old"));
+  EXPECT_EQ(newest_ptx(fat_binary({cubin(90, "nine"), ptx(120, "newer")}), hopper), "");
+  EXPECT_EQ(newest_ptx(ptx_with("plain"), hopper), "") << "no fat binary";
+  EXPECT_EQ(newest_ptx(image.substr(0, image.size() / 2), hopper), "");
+}
+
 TEST(FatBinary, CodeForOneArchitectureAloneIsForNoLaterOne) {
   EXPECT_THAT(taken({cubin(100, "exact", 0x100011), ptx(90, "text")}, {10, 3}), ElementsAre("text"));
   EXPECT_THAT(taken({cubin(100, "exact", 0x100011), ptx(90, "text")}, {10, 0}), ElementsAre("exact"));

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ptx/memory_effect.h"
 
+#include <algorithm>
+
 #include "ptx/opcode_table.h"
 
 namespace firebreak::ptx {
@@ -45,6 +47,16 @@ std::array<MemoryEffect, 2> memory_effects(const Instruction& instruction) {
     effects[n].space = named == StateSpace::None ? default_space(instruction.opcode) : named;
   }
   return effects;
+}
+
+std::uint32_t access_bytes(const Instruction& instruction) {
+  constexpr std::uint32_t discarded_bytes = 128;
+  if (instruction.opcode == Opcode::CpAsync && instruction.operands.size() > 2)
+    return static_cast<std::uint32_t>(instruction.operands[2].bits);
+  if (instruction.opcode == Opcode::Discard) return discarded_bytes;
+  const std::uint32_t element = std::max(size_bytes(instruction.type), 1U);
+  const std::uint32_t matrix = instruction.modifiers.matrix_count != 0 ? 16U : 1U;
+  return element * instruction.modifiers.vector_arity * matrix;
 }
 
 bool writes_first_operand(const Instruction& instruction) {

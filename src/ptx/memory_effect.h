@@ -20,6 +20,9 @@ struct MemoryEffect {
 /// Function::opaque_instructions. None of a call either: its callee has them. Thread safe.
 std::array<MemoryEffect, 2> memory_effects(const Instruction& instruction);
 
+/// How much one thread reads or writes at each address of such an instruction, in bytes.
+std::uint32_t access_bytes(const Instruction& instruction);
+
 /// Whether operand 0 is a result, by the opcode table; of some instructions only where it is no address.
 bool writes_first_operand(const Instruction& instruction);
 

@@ -83,15 +83,19 @@ void LaunchFolder::write(const LaunchLine& line) {
 }
 
 void LaunchFolder::write_image(const std::string& name, const LoadedCode& code) {
-  if (name.empty() || code.text.empty()) return;
-  const char* const ending = code.form == CodeForm::Ptx ? "ptx" : "cubin";
-  const std::string path = fmt::format("{}/images/{}.{}", folder_, name, ending);
+  write_text(name + (code.form == CodeForm::Ptx ? ".ptx" : ".cubin"), name.empty() ? "" : code.text);
+  write_text(name + ".beside.ptx", name.empty() ? "" : code.beside);
+}
+
+void LaunchFolder::write_text(const std::string& name, std::string_view text) {
+  if (text.empty()) return;
+  const std::string path = fmt::format("{}/images/{}", folder_, name);
   if (os::is_there(path)) return;
   // Under its name it is there as a whole: several processes may write one.
   const std::string part = fmt::format("{}.{}", path, os::own_pid());
   const File file(std::fopen(part.c_str(), "we"));
   if (file == nullptr) return;
-  (void)std::fwrite(code.text.data(), 1, code.text.size(), file.get());
+  (void)std::fwrite(text.data(), 1, text.size(), file.get());
   if (std::fflush(file.get()) == 0) (void)std::rename(part.c_str(), path.c_str());
 }
 

@@ -7,6 +7,7 @@
 ///                           since there were too many distinct ones; how many graphs were launched; then, by
 ///                           the lines, how often each was launched
 ///     images/NAME.ptx       the PTX of which the driver makes the image's kernels
+///     images/NAME.beside.ptx  PTX of the same source beside the machine code that the driver takes
 ///     images/NAME.cubin     machine code that the process made itself, of which somebody may have the PTX
 ///
 /// What a killed process has written stays good.
@@ -74,6 +75,7 @@ class LaunchFolder {
   static constexpr std::size_t counts_bytes = (3 + most_launches) * sizeof(std::uint64_t);
 
   LaunchFolder() = default;
+  void write_text(const std::string& name, std::string_view text);
   std::uint64_t* counts() { return static_cast<std::uint64_t*>(counts_.data()); }
 
   std::string folder_;

@@ -29,7 +29,8 @@ LoadedCode LoadedImage::choose(const fatbin::TargetGpu& gpu) const {
   if (needs_linking_) return {};
   fatbin::ChosenCode chosen = fatbin::choose_code(bytes_, gpu);
   const bool is_kept = is_own_ && fatbin::kind_of_image(bytes_) == fatbin::ImageKind::Cubin;
-  return {chosen.form, is_kept ? std::string(bytes_) : std::move(chosen.ptx)};
+  std::string beside = chosen.form == CodeForm::MachineCode ? fatbin::newest_ptx(bytes_, gpu) : std::string();
+  return {chosen.form, is_kept ? std::string(bytes_) : std::move(chosen.ptx), std::move(beside)};
 }
 
 }  // namespace firebreak::record

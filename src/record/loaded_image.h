@@ -15,6 +15,9 @@ using fatbin::CodeForm;
 struct LoadedCode {
   CodeForm form = CodeForm::Unknown;
   std::string text;  ///< PTX; else what was loaded, if the program made it itself
+  /// Of machine code out of a fat binary: the newest PTX beside it that the GPU could take, of the same
+  /// source.
+  std::string beside;
 };
 
 /// One image, from when it is loaded.

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A PyTorch program that knows nothing of Firebreak: one step again and again, whose result is the same each time. Says
 "working" after the first one, and at the end, in JSON, how many steps there were, how many had another result, and
-which took 10 ms or longer: when they began (CLOCK_MONOTONIC, ns), and how long they took.
+which took 10 ms or longer: when they began (CLOCK_MONOTONIC, ns), and how long they took; how many steps a second there
+were after the first one.
 
     steps_torch.py SECONDS | FILE [graph | train]    until that file is there; graph: the step is captured once, and
     replayed; train: a step begins at the same weights, and is three of training, forth and back"""
@@ -59,7 +60,7 @@ def main():
         step = training_of(model, given)
     else:
         step = step_of(model, given, "graph" in sys.argv[2:])
-    first, steps, wrong, stalls = None, 0, 0, []
+    first, first_end, steps, wrong, stalls = None, None, 0, 0, []
     begin = time.monotonic_ns()
     until = sys.argv[1]
     is_over = (lambda: os.path.exists(until)) if "/" in until else (
@@ -69,13 +70,14 @@ def main():
         result = hashlib.sha1(step().detach().cpu().numpy().tobytes()).hexdigest()
         took_ms = (time.monotonic_ns() - step_began) / 1e6
         if first is None:
-            first = result
+            first, first_end = result, time.monotonic_ns()
             print("working", flush=True)
         elif took_ms >= 10 and len(stalls) < 10_000:
             stalls.append([step_began, round(took_ms, 3)])
         wrong += result != first
         steps += 1
-    print(json.dumps({"hash": first, "launches": steps, "wrong_words": wrong, "error": "", "stalls": stalls}))
+    print(json.dumps({"hash": first, "launches": steps, "wrong_words": wrong, "error": "", "stalls": stalls,
+                      "a_second": round((steps - 1) * 1e9 / max(1, time.monotonic_ns() - first_end), 2)}))
     return 1 if wrong else 0
 
 
