@@ -8,7 +8,6 @@
 #include <unordered_map>
 
 #include "access/describe.h"
-#include "access/effects.h"
 
 namespace firebreak::idempotency {
 namespace {
@@ -42,14 +41,17 @@ ptx::EffectKind kind_of(softgpu::GpuAccess access) {
   }
 }
 
+}  // namespace
+
 // Of the groups of one line and kind, one must allow each access. A read without a group is one of what the
 // thread has written itself.
 std::string find_unpredicted(const access::KernelSummary& summary, const access::LaunchArguments& arguments,
-                             const TracedRun& run, access::DecisionWorkspace& workspace) {
+                             std::span<const softgpu::ObservedAccess> accesses,
+                             access::DecisionWorkspace& workspace) {
   std::vector<access::PredictedAccess> predicted;
   for (std::size_t i = 0; i < summary.groups.size(); ++i)
     predicted.push_back(access::predict(summary, i, arguments, workspace));
-  for (const softgpu::ObservedAccess& seen : run.accesses) {
+  for (const softgpu::ObservedAccess& seen : accesses) {
     bool has_group = false;
     bool is_allowed = false;
     for (std::size_t i = 0; i < summary.groups.size() && !is_allowed; ++i) {
@@ -66,10 +68,11 @@ std::string find_unpredicted(const access::KernelSummary& summary, const access:
 }
 
 // Each byte that is certainly written was; what is called free of races was.
-std::string find_uncertain(const access::OperationEffects& effects, const TracedRun& run) {
+std::string find_uncertain(const access::OperationEffects& effects,
+                           std::span<const softgpu::ObservedAccess> accesses) {
   std::unordered_map<std::uint64_t, std::uint64_t> writer;  // byte to thread
   bool has_two_writers = false;
-  for (const softgpu::ObservedAccess& seen : run.accesses) {
+  for (const softgpu::ObservedAccess& seen : accesses) {
     if (seen.access == softgpu::GpuAccess::Load) continue;
     for (std::uint64_t byte = seen.address; byte < seen.address + seen.size_bytes; ++byte) {
       const bool is_first = writer.try_emplace(byte, seen.thread).first->second == seen.thread;
@@ -81,7 +84,7 @@ std::string find_uncertain(const access::OperationEffects& effects, const Traced
     for (const std::uint64_t byte : bytes_of(box))
       if (!writer.contains(byte)) return fmt::format("0x{:x} was not written, but certain to be", byte);
   if (has_two_writers && !effects.values_may_race) return "two threads wrote one byte, which was ruled out";
-  for (const softgpu::ObservedAccess& seen : run.accesses) {
+  for (const softgpu::ObservedAccess& seen : accesses) {
     if (seen.access != softgpu::GpuAccess::Load || effects.may_race) continue;
     for (std::uint64_t byte = seen.address; byte < seen.address + seen.size_bytes; ++byte) {
       const auto found = writer.find(byte);
@@ -91,6 +94,8 @@ std::string find_uncertain(const access::OperationEffects& effects, const Traced
   }
   return {};
 }
+
+namespace {
 
 std::vector<std::uint32_t> shuffled_blocks(const LaunchCase& launch, std::mt19937_64& random) {
   std::vector<std::uint32_t> order(std::size_t{launch.grid.x} * launch.grid.y * launch.grid.z);
@@ -137,14 +142,15 @@ Result<LaunchReport> check_launch(TracedGpu& gpu, const access::KernelSummary& s
   report.access_count = run->accesses.size();
   report.truth = find_truth(run->accesses);
   const bool is_idempotent = report.decision.verdict == access::Verdict::Idempotent;
-  if (summary.refusal.empty()) report.problem = find_unpredicted(summary, arguments, *run, workspace);
+  if (summary.refusal.empty())
+    report.problem = find_unpredicted(summary, arguments, run->accesses, workspace);
   if (report.problem.empty() && is_idempotent && !report.truth.is_idempotent)
     report.problem = fmt::format("called idempotent, but line {} writes 0x{:x}, which line {} had read",
                                  report.truth.write_line, report.truth.address, report.truth.read_line);
   if (report.problem.empty() && run->end == RunEnd::Completed) {
     const access::OperationEffects effects = access::find_effects(summary, arguments, workspace);
     for (const access::StridedBox& box : effects.certain_writes) report.certain_bytes += bytes_of(box).size();
-    report.problem = find_uncertain(effects, *run);
+    report.problem = find_uncertain(effects, run->accesses);
     report.is_free_of_races = effects.decision.verdict == access::Verdict::Idempotent && !effects.may_race;
   }
   if (is_idempotent && report.problem.empty() && run->end == RunEnd::Completed) {

@@ -5,9 +5,11 @@
 
 #include <cstdint>
 #include <random>
+#include <span>
 #include <string>
 
 #include "access/decision.h"
+#include "access/effects.h"
 #include "idempotency/traced_gpu.h"
 #include "idempotency/truth.h"
 
@@ -15,6 +17,14 @@ namespace firebreak::idempotency {
 
 /// Borrows from both.
 access::LaunchArguments arguments_of(const TracedGpu& gpu, const LaunchCase& launch);
+
+/// What went where it was not predicted to go, in words; empty: nothing did.
+std::string find_unpredicted(const access::KernelSummary& summary, const access::LaunchArguments& arguments,
+                             std::span<const softgpu::ObservedAccess> accesses,
+                             access::DecisionWorkspace& workspace);
+/// Of a launch that ran to its end: what was said of it for certain and is not so, in words.
+std::string find_uncertain(const access::OperationEffects& effects,
+                           std::span<const softgpu::ObservedAccess> accesses);
 
 struct LaunchReport {
   access::Decision decision;

@@ -5,6 +5,7 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdio>
+#include <cstdlib>
 #include <random>
 
 #include "idempotency/corpus.h"
@@ -12,6 +13,7 @@
 #include "idempotency/recorded_launches.h"
 #include "idempotency/redo_check.h"
 #include "idempotency/region_check.h"
+#include "idempotency/replay.h"
 
 int main(int argument_count, char** arguments) {
   using namespace firebreak;
@@ -36,9 +38,27 @@ int main(int argument_count, char** arguments) {
   app.add_option("--recorded", recorded,
                  "Instead: the launches that a program recorded there (FIREBREAK_RECORD_LAUNCHES), as JSON")
       ->check(CLI::ExistingDirectory);
+  bool replays = false;
+  idempotency::ReplayOptions replay;
+  idempotency::ReplayPart part;
+  app.add_flag("--replay", replays,
+               "With --recorded: on a GPU, with made-up data, traced, torn and done again; lines of JSON");
+  app.add_option("--part", part.part, "With --replay: this part of the kernels, from 0")
+      ->capture_default_str();
+  app.add_option("--parts", part.parts, "of so many")->capture_default_str()->check(CLI::PositiveNumber);
+  app.add_option("--begin", part.begin, "With --replay: launches before that one are left out");
+  app.add_option("--records", replay.most_records, "With --replay: accesses that are recorded of a launch")
+      ->capture_default_str();
   CLI11_PARSE(app, argument_count, arguments);
   if (!files.empty()) {
     fmt::print("{}", to_text(idempotency::survey(files)));
+    return 0;
+  }
+  if (replays) {
+    const Status done = idempotency::replay_recorded(recorded, replay, part);
+    if (!done) fmt::print(stderr, "{}\n", to_string(done.error()));
+    // The driver would wait for a kernel that does not end.
+    if (!done) std::_Exit(1);
     return 0;
   }
   if (!recorded.empty()) {

@@ -1,0 +1,566 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "idempotency/replay.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstring>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <random>
+#include <span>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "access/describe.h"
+#include "cuda/copy.h"
+#include "cuda/device_buffer.h"
+#include "cuda/first_gpu.h"
+#include "cuda/module.h"
+#include "cuda/stream.h"
+#include "idempotency/check.h"
+#include "idempotency/instrument.h"
+#include "idempotency/recorded_launches.h"
+
+namespace firebreak::idempotency {
+namespace {
+
+constexpr auto longest_run = std::chrono::seconds(20);
+constexpr std::uint64_t never = ~std::uint64_t{0};
+constexpr std::uint64_t most_checked_bytes = std::uint64_t{1} << 22;
+constexpr std::uint64_t most_ranges = 128;
+
+// fill: word i is (a mixed number & what is for even or odd words) | always. compare: counts words that
+// differ.
+constexpr const char* own_kernels = R"(.version 7.0
+.target sm_70
+.address_size 64
+.visible .entry fill(.param .u64 to, .param .u64 words, .param .u32 seed, .param .u32 even, .param .u32 odd,
+                     .param .u32 always)
+{
+  .reg .pred %p<3>;
+  .reg .b32 %r<20>;
+  .reg .b64 %rd<12>;
+  ld.param.u64 %rd1, [to];
+  ld.param.u64 %rd2, [words];
+  ld.param.u32 %r1, [seed];
+  ld.param.u32 %r2, [even];
+  ld.param.u32 %r3, [odd];
+  ld.param.u32 %r4, [always];
+  mov.u32 %r5, %ctaid.x;
+  mov.u32 %r6, %ntid.x;
+  mov.u32 %r7, %tid.x;
+  mad.lo.u32 %r8, %r5, %r6, %r7;
+  mov.u32 %r9, %nctaid.x;
+  mul.lo.u32 %r9, %r9, %r6;
+  cvt.u64.u32 %rd3, %r8;
+  cvt.u64.u32 %rd4, %r9;
+$next:
+  setp.ge.u64 %p1, %rd3, %rd2;
+  @%p1 bra $end;
+  cvt.u32.u64 %r10, %rd3;
+  add.u32 %r11, %r10, %r1;
+  mul.lo.u32 %r11, %r11, 0x9E3779B1;
+  shr.u32 %r12, %r11, 15;
+  xor.b32 %r11, %r11, %r12;
+  mul.lo.u32 %r11, %r11, 0x85EBCA77;
+  shr.u32 %r12, %r11, 13;
+  xor.b32 %r11, %r11, %r12;
+  and.b32 %r13, %r10, 1;
+  setp.eq.u32 %p2, %r13, 0;
+  selp.b32 %r14, %r2, %r3, %p2;
+  and.b32 %r11, %r11, %r14;
+  or.b32 %r11, %r11, %r4;
+  shl.b64 %rd5, %rd3, 2;
+  add.u64 %rd5, %rd5, %rd1;
+  st.global.u32 [%rd5], %r11;
+  add.u64 %rd3, %rd3, %rd4;
+  bra $next;
+$end:
+  ret;
+}
+.visible .entry compare(.param .u64 a, .param .u64 b, .param .u64 words, .param .u64 count)
+{
+  .reg .pred %p<3>;
+  .reg .b32 %r<12>;
+  .reg .b64 %rd<12>;
+  ld.param.u64 %rd1, [a];
+  ld.param.u64 %rd2, [b];
+  ld.param.u64 %rd3, [words];
+  ld.param.u64 %rd4, [count];
+  mov.u32 %r5, %ctaid.x;
+  mov.u32 %r6, %ntid.x;
+  mov.u32 %r7, %tid.x;
+  mad.lo.u32 %r8, %r5, %r6, %r7;
+  mov.u32 %r9, %nctaid.x;
+  mul.lo.u32 %r9, %r9, %r6;
+  cvt.u64.u32 %rd5, %r8;
+  cvt.u64.u32 %rd6, %r9;
+$again:
+  setp.ge.u64 %p1, %rd5, %rd3;
+  @%p1 bra $done;
+  shl.b64 %rd7, %rd5, 2;
+  add.u64 %rd8, %rd7, %rd1;
+  add.u64 %rd9, %rd7, %rd2;
+  ld.global.u32 %r10, [%rd8];
+  ld.global.u32 %r11, [%rd9];
+  setp.ne.u32 %p2, %r10, %r11;
+  @!%p2 bra $same;
+  atom.global.add.u32 %r10, [%rd4], 1;
+$same:
+  add.u64 %rd5, %rd5, %rd6;
+  bra $again;
+$done:
+  ret;
+}
+)";
+
+struct FillWords {
+  std::uint32_t even = 0;
+  std::uint32_t odd = 0;
+  std::uint32_t always = 0;
+};
+
+// Numbers are between 1 and 2 in size as halves, and below 2 as floats. Small ones are 0 or 1, also in 64
+// bits.
+FillWords words_of(MadeUpData data) {
+  switch (data) {
+    case MadeUpData::Numbers:
+      return {0x83FF'83FF, 0x83FF'83FF, 0x3C00'3C00};
+    case MadeUpData::SmallNumbers:
+      return {1, 0, 0};
+    default:
+      return {};
+  }
+}
+
+softgpu::GpuAccess access_of(std::uint32_t what) {
+  switch (static_cast<ptx::EffectKind>(what & 0xFFU)) {
+    case ptx::EffectKind::Read:
+      return softgpu::GpuAccess::Load;
+    case ptx::EffectKind::Write:
+      return softgpu::GpuAccess::Store;
+    default:
+      return softgpu::GpuAccess::Atomic;
+  }
+}
+
+// A part of the GPU's memory that a launch may use, and what it holds before the launch.
+struct Place {
+  std::uint64_t recorded = 0;  ///< where it lay; 0: a variable of the module
+  CUdeviceptr address = 0;
+  std::uint64_t size_bytes = 0;
+  CUdeviceptr initial = 0;  ///< of a variable: what it holds first
+};
+
+struct LoadedKernel {
+  cuda::Module module;
+  cuda::Function function;
+  CUdeviceptr trace = 0;  ///< where the address of the header goes
+  std::vector<Place> variables;
+  std::map<std::string, std::uint64_t> addresses;
+  std::vector<cuda::DeviceBuffer> initial;
+};
+
+class GpuReplayer : public Replayer {
+ public:
+  static Result<std::unique_ptr<Replayer>> open(const ReplayOptions& options) {
+    auto gpu = cuda::FirstGpu::open(options.cuda_library);
+    if (!gpu) return propagate(gpu);
+    std::unique_ptr<GpuReplayer> made(new GpuReplayer(options, std::move(*gpu)));
+    if (const Status prepared = made->prepare(); !prepared) return propagate(prepared);
+    return made;
+  }
+
+  Result<ReplayReport> play(const RecordedLaunch& launch, const RecordedKernel& kernel) override {
+    ReplayReport report;
+    auto loaded = load(launch, kernel);
+    if (!loaded) return left_out(loaded.error());
+    auto placed = place(launch, **loaded);
+    if (!placed) return left_out(placed.error());
+    launch_ = &launch;
+    kernel_ = *loaded;
+    for (const MadeUpData data : {MadeUpData::Numbers, MadeUpData::SmallNumbers, MadeUpData::Zeroes}) {
+      report.data = data;
+      const auto header = traced(data, never);
+      if (!header) return propagate(header);
+      if (header->strays != 0) continue;
+      report.access_count = header->next;
+      report.is_whole = header->next <= options_.most_records;
+      const Status judged = judge(report, *kernel.summary);
+      if (!judged) return propagate(judged);
+      return report;
+    }
+    report.left_out = "made-up data lead it out of its memory";
+    return report;
+  }
+
+ private:
+  GpuReplayer(ReplayOptions options, cuda::FirstGpu gpu)
+      : options_(std::move(options)), gpu_(std::move(gpu)), driver_(gpu_.driver()) {}
+
+  static ReplayReport left_out(const Error& error) {
+    ReplayReport report;
+    report.left_out = error.message.substr(0, 200);
+    return report;
+  }
+
+  Status prepare() {
+    auto stream = cuda::Stream::create(driver_);
+    if (!stream) return propagate(stream);
+    stream_.emplace(std::move(*stream));
+    auto own = cuda::Module::load_ptx(driver_, own_kernels);
+    if (!own) return propagate(own);
+    own_.emplace(std::move(*own));
+    const auto fill = own_->function("fill");
+    const auto compare = own_->function("compare");
+    if (!fill || !compare) return fail(ErrorCode::Internal, "own kernels are missing");
+    fill_.emplace(*fill);
+    compare_.emplace(*compare);
+    for (const auto& [buffer, size_bytes] :
+         {std::pair{&header_, sizeof(TraceHeader) + most_ranges * 16},
+          std::pair{&records_, options_.most_records * sizeof(TraceRecord)},
+          std::pair{&count_, std::size_t{8}}}) {
+      auto made = cuda::DeviceBuffer::allocate(driver_, size_bytes);
+      if (!made) return propagate(made);
+      buffer->emplace(std::move(*made));
+    }
+    return {};
+  }
+
+  Result<LoadedKernel*> load(const RecordedLaunch& launch, const RecordedKernel& kernel) {
+    const auto& block = launch.arguments.block;
+    const std::uint32_t threads = block[0] * block[1] * block[2];
+    const std::string key = fmt::format("{} {} {}", launch.image, launch.kernel, threads);
+    if (const auto known = kernels_.find(key); known != kernels_.end()) return &known->second;
+    const auto text = instrument(kernel.image->text, kernel.image->module, *kernel.function, threads);
+    if (!text) return propagate(text);
+    auto module = cuda::Module::load_ptx(driver_, *text);
+    if (!module) return propagate(module);
+    const auto function = module->function(launch.kernel);
+    const auto trace = module->variable(trace_variable);
+    if (!function || !trace) return fail(ErrorCode::Internal, "what was instrumented is missing");
+    LoadedKernel made{std::move(*module), *function, trace->address, {}, {}, {}};
+    for (const ptx::Variable& variable : kernel.image->module.variables) {
+      const auto found = made.module.variable(variable.name);
+      if (!found || found->size_bytes == 0) continue;
+      made.addresses[variable.name] = found->address;
+      if (variable.space != ptx::StateSpace::Global) continue;
+      auto initial = cuda::DeviceBuffer::allocate(driver_, found->size_bytes);
+      if (!initial) return propagate(initial);
+      if (const Status copied =
+              cuda::copy_on_device(driver_, initial->address(), found->address, found->size_bytes);
+          !copied)
+        return propagate(copied);
+      made.variables.push_back({0, found->address, found->size_bytes, initial->address()});
+      made.initial.push_back(std::move(*initial));
+    }
+    return &kernels_.emplace(key, std::move(made)).first->second;
+  }
+
+  // Memory for all that the launch had, and its parameters with the new addresses.
+  Status place(const RecordedLaunch& launch, const LoadedKernel& kernel) {
+    buffers_.clear();
+    places_ = kernel.variables;
+    std::uint64_t all_bytes = 0;
+    for (const access::MemoryRange& range : launch.memory) {
+      const bool is_variable = std::ranges::any_of(launch.variables, [&](const auto& variable) {
+        return variable.second - range.address < range.size_bytes;
+      });
+      if (is_variable) continue;
+      all_bytes += range.size_bytes;
+      if (all_bytes > options_.most_memory_bytes || places_.size() == most_ranges)
+        return fail(ErrorCode::ResourceExhausted, "it has more memory than is played with");
+      places_.push_back({range.address, 0, range.size_bytes, 0});
+    }
+    for (Place& each : places_) {
+      // Twice: what the launch works on, and what a whole run of it has left.
+      for (int copy = 0; copy < 2; ++copy) {
+        auto buffer = cuda::DeviceBuffer::allocate(driver_, each.size_bytes + 3);
+        if (!buffer) return propagate(buffer);
+        if (copy == 0 && each.recorded != 0) each.address = buffer->address();
+        buffers_.push_back(std::move(*buffer));
+      }
+    }
+    parameters_ = launch.parameters;
+    for (std::size_t at = 0; at + sizeof(std::uint64_t) <= parameters_.size(); at += sizeof(std::uint64_t)) {
+      std::uint64_t word = 0;
+      std::memcpy(&word, parameters_.data() + at, sizeof word);
+      for (const Place& each : places_) {
+        if (each.recorded == 0 || word - each.recorded >= each.size_bytes) continue;
+        word = word - each.recorded + each.address;
+        std::memcpy(parameters_.data() + at, &word, sizeof word);
+        break;
+      }
+    }
+    return {};
+  }
+
+  Status fill(MadeUpData data) {
+    const FillWords words = words_of(data);
+    std::uint32_t seed = 1;
+    for (const Place& each : places_) {
+      seed += 7919;
+      if (each.initial != 0) {
+        const Status copied =
+            cuda::copy_on_device(driver_, each.address, each.initial, each.size_bytes, stream_->handle());
+        if (!copied) return propagate(copied);
+        continue;
+      }
+      const Status filled =
+          fill_->launch(stream_->handle(), shape_of(each), each.address, std::uint64_t{each.size_bytes / 4},
+                        seed, words.even, words.odd, words.always);
+      if (!filled) return propagate(filled);
+    }
+    return {};
+  }
+
+  static cuda::LaunchShape shape_of(const Place& place) {
+    const auto blocks = static_cast<unsigned>(std::clamp<std::uint64_t>(place.size_bytes / 4096, 1, 1024));
+    return {{blocks, 1, 1}, {256, 1, 1}, 0};
+  }
+
+  // Fills memory and runs the launch on it. Nothing: it is not traced.
+  Result<TraceHeader> traced(MadeUpData data, std::uint64_t stop_after) {
+    if (const Status filled = fill(data); !filled) return propagate(filled);
+    return run(options_.most_records, stop_after);
+  }
+
+  Result<TraceHeader> run(std::uint64_t most, std::uint64_t stop_after) {
+    TraceHeader header{.most = most, .stop_after = stop_after, .records = records_->address()};
+    std::vector<std::uint64_t> words(sizeof header / 8);
+    header.range_count = places_.size();
+    std::memcpy(words.data(), &header, sizeof header);
+    for (const Place& each : places_) {
+      words.push_back(each.address);
+      words.push_back(each.address + each.size_bytes);
+    }
+    const CUdeviceptr at = header_->address();
+    Status done = cuda::copy_to_device(driver_, at, std::as_bytes(std::span(words)));
+    if (done) done = cuda::copy_to_device(driver_, kernel_->trace, std::as_bytes(std::span(&at, 1)));
+    if (done) done = launch();
+    if (done) done = cuda::copy_to_host(driver_, std::as_writable_bytes(std::span(&header, 1)), at);
+    if (!done) return propagate(done);
+    return header;
+  }
+
+  // What is not traced is not slowed down, but for the calls.
+  Status run_untraced() {
+    const std::uint64_t none = 0;
+    const Status done = cuda::copy_to_device(driver_, kernel_->trace, std::as_bytes(std::span(&none, 1)));
+    return done ? launch() : done;
+  }
+
+  Status launch() {
+    if (const Status waited = wait(); !waited) return waited;
+    const auto shared = static_cast<int>(launch_->shared_bytes);
+    if (shared > 48 << 10)
+      if (const Status set =
+              kernel_->function.set_attribute(CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, shared);
+          !set)
+        return set;
+    std::size_t size_bytes = parameters_.size();
+    void* extra[] = {reinterpret_cast<void*>(CU_LAUNCH_PARAM_BUFFER_POINTER_AS_INT), parameters_.data(),
+                     reinterpret_cast<void*>(CU_LAUNCH_PARAM_BUFFER_SIZE_AS_INT), &size_bytes, nullptr};
+    const auto& grid = launch_->arguments.grid;
+    const auto& block = launch_->arguments.block;
+    const CUresult launched =
+        driver_->cuLaunchKernel(kernel_->function.handle(), grid[0], grid[1], grid[2], block[0], block[1],
+                                block[2], launch_->shared_bytes, stream_->handle(), nullptr, extra);
+    if (launched != CUDA_SUCCESS) return driver_.check(launched, "cuLaunchKernel");
+    return wait();
+  }
+
+  Status wait() {
+    const auto begin = std::chrono::steady_clock::now();
+    while (true) {
+      const auto idle = stream_->idle();
+      if (!idle) return fail(ErrorCode::Device, idle.error().message);
+      if (*idle) return {};
+      const auto waited = std::chrono::steady_clock::now() - begin;
+      if (waited > longest_run) return fail(ErrorCode::Timeout, "it does not end");
+      if (waited > std::chrono::milliseconds(1)) std::this_thread::sleep_for(std::chrono::microseconds(200));
+    }
+  }
+
+  Result<std::vector<softgpu::ObservedAccess>> recorded(std::uint64_t count) {
+    std::vector<TraceRecord> records(std::min(count, options_.most_records));
+    if (records.empty()) return std::vector<softgpu::ObservedAccess>();
+    const Status copied =
+        cuda::copy_to_host(driver_, std::as_writable_bytes(std::span(records)), records_->address());
+    if (!copied) return propagate(copied);
+    std::vector<softgpu::ObservedAccess> accesses;
+    accesses.reserve(records.size());
+    for (const TraceRecord& record : records)
+      accesses.push_back(
+          {record.address, record.what >> 8U, access_of(record.what), record.line, record.thread});
+    return accesses;
+  }
+
+  Status judge(ReplayReport& report, const access::KernelSummary& summary) {
+    const auto accesses = recorded(report.access_count);
+    if (!accesses) return propagate(accesses);
+    std::vector<access::MemoryRange> memory;
+    for (const Place& each : places_) memory.push_back({each.address, each.size_bytes, each.address});
+    std::sort(memory.begin(), memory.end(),
+              [](const auto& a, const auto& b) { return a.address < b.address; });
+    const std::vector<std::uint64_t> variables = variable_addresses(summary, kernel_->addresses);
+    access::LaunchArguments arguments = launch_->arguments;
+    arguments.parameters = parameters_;
+    arguments.memory = memory;
+    arguments.variable_addresses = variables;
+    report.decision = access::decide(summary, arguments, workspace_);
+    report.cause = cause_of(summary, report.decision);
+    if (summary.refusal.empty()) report.problem = find_unpredicted(summary, arguments, *accesses, workspace_);
+    if (!report.problem.empty() || !report.is_whole) return {};
+    report.truth = find_truth(*accesses);
+    const bool is_idempotent = report.decision.verdict == access::Verdict::Idempotent;
+    if (is_idempotent && !report.truth.is_idempotent)
+      report.problem = fmt::format("called idempotent, but line {} writes 0x{:x}, which line {} had read",
+                                   report.truth.write_line, report.truth.address, report.truth.read_line);
+    std::uint64_t touched_bytes = 0;
+    for (const softgpu::ObservedAccess& each : *accesses) touched_bytes += each.size_bytes;
+    if (report.problem.empty() && touched_bytes <= most_checked_bytes)
+      report.problem = find_uncertain(access::find_effects(summary, arguments, workspace_), *accesses);
+    return is_idempotent && report.problem.empty() ? tear(report) : Status();
+  }
+
+  Status tear(ReplayReport& report) {
+    for (int run = 0; run < 2; ++run) {
+      Status done = fill(report.data);
+      if (done) done = run_untraced();
+      if (!done) return done;
+      if (run == 0) {
+        if (const Status kept = keep(); !kept) return kept;
+        continue;
+      }
+      const auto different = count_different();
+      if (!different) return propagate(different);
+      report.leaves_to_chance = *different != 0;
+    }
+    for (int i = 0; i < options_.tears && !report.leaves_to_chance && report.problem.empty(); ++i) {
+      // At random instants; of a short one also right at its beginning.
+      const std::uint64_t stop = report.access_count == 0 ? 0 : random_() % report.access_count;
+      if (const auto torn = traced(report.data, stop); !torn) return propagate(torn);
+      if (const Status redone = run_untraced(); !redone) return redone;
+      const auto different = count_different();
+      if (!different) return propagate(different);
+      if (*different != 0)
+        report.problem =
+            fmt::format("torn after {} accesses and done again, {} words differ", stop, *different);
+      else
+        ++report.redo_count;
+    }
+    return {};
+  }
+
+  // What memory holds is what a whole run leaves.
+  Status keep() {
+    for (std::size_t i = 0; i < places_.size(); ++i) {
+      const Status copied = cuda::copy_on_device(driver_, buffers_[2 * i + 1].address(), places_[i].address,
+                                                 places_[i].size_bytes, stream_->handle());
+      if (!copied) return copied;
+    }
+    return wait();
+  }
+
+  Result<std::uint32_t> count_different() {
+    Status done = cuda::fill_words(driver_, count_->address(), 0, 2);
+    for (std::size_t i = 0; i < places_.size() && done; ++i)
+      done = compare_->launch(stream_->handle(), shape_of(places_[i]), places_[i].address,
+                              buffers_[2 * i + 1].address(), std::uint64_t{places_[i].size_bytes / 4},
+                              count_->address());
+    std::uint32_t count = 0;
+    if (done) done = wait();
+    if (done)
+      done = cuda::copy_to_host(driver_, std::as_writable_bytes(std::span(&count, 1)), count_->address());
+    if (!done) return propagate(done);
+    return count;
+  }
+
+  const ReplayOptions options_;
+  cuda::FirstGpu gpu_;
+  const cuda::Driver& driver_;
+  std::optional<cuda::Stream> stream_;
+  std::optional<cuda::Module> own_;
+  std::optional<cuda::Function> fill_;
+  std::optional<cuda::Function> compare_;
+  std::optional<cuda::DeviceBuffer> header_;
+  std::optional<cuda::DeviceBuffer> records_;
+  std::optional<cuda::DeviceBuffer> count_;
+  std::map<std::string, LoadedKernel> kernels_;
+  access::DecisionWorkspace workspace_;
+  std::mt19937_64 random_{20261128};
+  // Of the launch at hand.
+  const RecordedLaunch* launch_ = nullptr;
+  const LoadedKernel* kernel_ = nullptr;
+  std::vector<cuda::DeviceBuffer> buffers_;  ///< by place two: to work on, and what a whole run leaves
+  std::vector<Place> places_;
+  std::vector<std::byte> parameters_;
+};
+
+nlohmann::json to_json(const RecordedLaunch& launch, const RecordedKernel& kernel, std::uint64_t times,
+                       const ReplayReport& report) {
+  nlohmann::json json{{"kernel", launch.kernel}, {"times", times}, {"beside", kernel.image->is_beside}};
+  if (!report.left_out.empty()) {
+    json["left_out"] = report.left_out;
+    return json;
+  }
+  json["verdict"] = access::to_string(report.decision.verdict);
+  json["cause"] = report.cause;
+  json["data"] = to_string(report.data);
+  json["accesses"] = report.access_count;
+  if (report.is_whole) json["is_idempotent"] = report.truth.is_idempotent;
+  json["leaves_to_chance"] = report.leaves_to_chance;
+  json["redone"] = report.redo_count;
+  json["problem"] = report.problem;
+  return json;
+}
+
+void print(const nlohmann::json& json) {
+  fmt::print("{}\n", json.dump());
+  (void)std::fflush(stdout);
+}
+
+}  // namespace
+
+const char* to_string(MadeUpData data) {
+  switch (data) {
+    case MadeUpData::Numbers:
+      return "numbers";
+    case MadeUpData::SmallNumbers:
+      return "small numbers";
+    default:
+      return "zeroes";
+  }
+}
+
+Result<std::unique_ptr<Replayer>> Replayer::open(const ReplayOptions& options) {
+  return GpuReplayer::open(options);
+}
+
+Status replay_recorded(const std::string& folder, const ReplayOptions& options, const ReplayPart& part) {
+  auto replayer = Replayer::open(options);
+  if (!replayer) return propagate(replayer);
+  RecordedImages images(folder);
+  std::uint64_t number = 0;
+  Status end;
+  const auto play = [&](const std::optional<RecordedLaunch>& launch, std::uint64_t times) {
+    const std::uint64_t own = number++;
+    if (!end || own < part.begin || !launch) return;
+    if (std::hash<std::string>{}(launch->kernel) % part.parts != part.part) return;
+    const RecordedKernel kernel = images.find(*launch);
+    if (!kernel.problem.empty()) return;
+    print({{"begin", own}});
+    const auto report = (*replayer)->play(*launch, kernel);
+    if (!report) end = propagate(report, launch->kernel);
+    if (report) print(to_json(*launch, kernel, times, *report));
+  };
+  const Status visited = visit_recorded(folder, {[](const RecordedTotals&) {}, play});
+  return visited ? end : visited;
+}
+
+}  // namespace firebreak::idempotency
