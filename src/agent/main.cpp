@@ -118,11 +118,13 @@ Result<std::shared_ptr<os::RightsKeeper>> leave_rights_to_keeper() {
 }
 
 /// Tenants and whoever else decide how long a look at them lasts.
-std::shared_ptr<os::Broker> start_broker(os::Kernel& kernel, std::shared_ptr<os::RightsKeeper> keeper) {
+Result<std::shared_ptr<os::Broker>> start_broker(os::Kernel& kernel,
+                                                 std::shared_ptr<os::RightsKeeper> keeper) {
   os::BrokerOptions options;
   options.keeper = std::move(keeper);
   options.tell = [](const std::string& line) { spdlog::warn("{}", line); };
   auto broker = std::make_shared<os::Broker>(std::move(options));
+  if (const Status started = broker->start(); !started) return propagate(started);
   kernel.look_by(broker);
   return broker;
 }
@@ -334,6 +336,7 @@ Result<int> serve(CommandLine options) {
   if (!platform) return propagate(platform);
   const os::EnvironmentScope of_the_gpu = which_gpu(*platform);
   const auto broker = start_broker(*platform->kernel, *keeper);
+  if (!broker) return propagate(broker);
   platform::hear_promptly();
   auto gpus = find_gpus(*platform, options);
   if (!gpus) return propagate(gpus);
@@ -345,7 +348,7 @@ Result<int> serve(CommandLine options) {
   auto agent_options = options_of_agent(options, *sockets, *platform, descriptors_max);
   if (!agent_options) return propagate(agent_options);
   agent_options->spare_test = spare_test;
-  agent_options->not_answered = [broker] { return broker->not_answered(); };
+  agent_options->not_answered = [broker = *broker] { return broker->not_answered(); };
   auto agent = Agent::start(*agent_options, **loop, *platform->kernel, clock, domains, detectors, *manager);
   if (!agent) return propagate(agent);
   serving = agent->get();

@@ -18,6 +18,7 @@
 #include "os/fd.h"
 #include "os/leave_process.h"
 #include "os/real_kernel.h"
+#include "os/self.h"
 
 namespace firebreak::os {
 namespace {
@@ -191,6 +192,7 @@ class Keeper {
 
 void keep_rights(Socket& asker, const std::function<void(Socket&)>& help) {
   outlive_signals();
+  (void)run_as_soon_as_woken();  // who asks waits for us; helpers have no such priority
   if (keep_but_what_looks_need()) Keeper(asker, help).serve();
 }
 
