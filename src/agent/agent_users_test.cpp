@@ -1,6 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /// Tenants of several users: one of them tries everything against another's (docs/security.md).
+#include <spdlog/sinks/ostream_sink.h>
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <memory>
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "agent/users_test_support.h"
 #include "base/overloaded.h"
@@ -408,6 +414,39 @@ TEST_F(ServerTime, MoreConnectionsAreNoMoreTime) {
   }
   settle();
   EXPECT_EQ(handler.tenants.size(), 4u);
+}
+
+/// What is written down while it is there.
+struct WrittenLog {
+  WrittenLog() {
+    spdlog::set_default_logger(
+        std::make_shared<spdlog::logger>("", std::make_shared<spdlog::sinks::ostream_sink_st>(text)));
+  }
+  WrittenLog(const WrittenLog&) = delete;
+  WrittenLog& operator=(const WrittenLog&) = delete;
+  ~WrittenLog() { spdlog::set_default_logger(before); }
+  std::ptrdiff_t lines() const { return std::ranges::count(text.str(), '\n'); }
+
+  std::ostringstream text;
+  std::shared_ptr<spdlog::logger> before = spdlog::default_logger();
+};
+
+TEST_F(ServerTime, OfOneUsersMistakesTheLogHasALineASecond) {
+  const WrittenLog log;
+  const auto mistake = [this](const std::string& where) {
+    os::Socket socket = come(where);
+    const std::string wrong = "{";
+    ASSERT_TRUE(socket.send(std::as_bytes(std::span(wrong)), {}, Milliseconds(5000)));
+    settle();
+  };
+  for (int i = 0; i < 5; ++i) mistake("tenants");
+  EXPECT_EQ(log.lines(), 1) << log.text.str();
+  handler.clock.advance(Milliseconds(1100));
+  mistake("tenants");
+  EXPECT_EQ(log.lines(), 2) << log.text.str();
+  EXPECT_THAT(log.text.str(), HasSubstr("(4 more of user"));
+  for (int i = 0; i < 3; ++i) mistake("agent");
+  EXPECT_EQ(log.lines(), 5) << "operators are not many";
 }
 
 /// It would have its share anew at once.
