@@ -8,6 +8,7 @@
 #include <random>
 #include <utility>
 
+#include "base/text.h"
 #include "inject/catalogue.h"
 
 namespace firebreak::inject {
@@ -27,7 +28,10 @@ constexpr std::array<std::pair<std::string_view, fault::FaultClass>, 5> classes{
     {"device", fault::FaultClass::Device},
 }};
 
-tl::unexpected<Error> wrong(const std::string& what) { return fail(ErrorCode::InvalidArgument, what); }
+/// Names from the file stand in it.
+tl::unexpected<Error> wrong(const std::string& what) {
+  return fail(ErrorCode::InvalidArgument, printable(what));
+}
 
 Result<std::vector<const Kind*>> kinds_of_class(const std::string& name) {
   const auto found = std::ranges::find(classes, name, [](const auto& row) { return row.first; });

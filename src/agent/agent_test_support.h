@@ -63,7 +63,9 @@ class Peer {
   }
   /// False: the agent has closed the connection.
   bool try_to_send(const abi::Message& message, int descriptor = -1, std::uint64_t number = 0) {
-    const std::string text = abi::encode(message, number);
+    return try_to_send_text(abi::encode(message, number), descriptor);
+  }
+  bool try_to_send_text(std::string_view text, int descriptor = -1) {
     const std::span<const int> descriptors(&descriptor, descriptor >= 0 ? 1 : 0);
     return socket_->send(std::as_bytes(std::span(text)), descriptors, Milliseconds(1000)).has_value();
   }

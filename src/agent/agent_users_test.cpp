@@ -1,8 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 /// Tenants of several users: one of them tries everything against another's (docs/security.md).
-#include <nlohmann/json.hpp>
+#include <spdlog/sinks/ostream_sink.h>
+#include <spdlog/spdlog.h>
 
-#include "agent/agent_test_support.h"
+#include <algorithm>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "agent/users_test_support.h"
 #include "base/overloaded.h"
 #include "os/processes.h"
 
@@ -12,61 +18,6 @@ namespace {
 using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;
-
-constexpr uid_t mallory = 65534;  ///< and group
-
-class Users : public AgentTest {
- protected:
-  void SetUp() override {
-    if (::geteuid() != 0) GTEST_SKIP() << "only root can be two users";
-    ASSERT_TRUE(os::let_through(directory.path()));
-    agent.reset();
-    restart();
-    victim.emplace(pair("llm"));
-    const auto placed = std::get<abi::Placed>(ask(*owner, abi::Place{"placed", abi::Role::Active}));
-    ASSERT_FALSE(placed.environment.empty());
-  }
-  /// Joined without a token, and told to come.
-  std::optional<ProtectedTenant> victim;
-  std::optional<Peer> owner;
-
-  void restart(std::size_t tenants_of_user_max = AgentOptions{}.tenants_of_user_max) {
-    owner.reset();
-    AgentOptions options{path, {}};
-    options.tenants_socket_path = directory.path() + "/tenants";
-    options.tenant_group = mallory;
-    options.observers_socket_path = directory.path() + "/status";
-    options.observer_group = mallory;
-    options.tenants_of_user_max = tenants_of_user_max;
-    agent = start_agent(options);
-    owner.emplace(peer());
-  }
-  Peer user_peer(uid_t user, const std::string& socket = "/tenants") {
-    Peer made(kernel, directory.path() + socket, "user=" + std::to_string(user));
-    settle();
-    return made;
-  }
-  pid_t child_of(const Peer& peer) {
-    std::vector<pid_t> children;
-    while (children.empty()) children = os::children_of(kernel, peer.pid());
-    return children.front();
-  }
-  nlohmann::json tenants_of(Peer& asker) {
-    const auto answer = std::get<abi::StatusDocument>(ask(asker, abi::StatusRequest{}));
-    return nlohmann::json::parse(answer.json)["tenants"];
-  }
-  /// What an operator sees of the victim.
-  std::string victims() const {
-    const auto all = nlohmann::json::parse(agent->status_json());
-    std::string text;
-    for (auto each : all["tenants"]) {
-      if (each["name"] != "llm") continue;
-      each.erase("unprotected_ms");
-      text += each.dump();
-    }
-    return text;
-  }
-};
 
 TEST_F(Users, NothingThatOneAsksChangesAnothersTenant) {
   const std::string before = victims();
@@ -197,6 +148,22 @@ TEST_F(Users, OnlyWhoWasToldToStartAProcessBringsIt) {
   kernel.files[os::proc_folder(child) + "/status"] = "Name:\tsu\nUid:\t65534\t0\t0\t0\n";
   EXPECT_THAT(refusal(told, abi::Adopt{"mine", abi::Role::Active, child}), HasSubstr("is no child"));
   EXPECT_EQ(tenants_of(told), nlohmann::json::array());
+}
+
+/// Its process ends between the look at it and its opening, and the number is a process of root's.
+TEST_F(Users, ANumberThatIsAnothersByNowIsNotTakenForTheirs) {
+  Peer itself = user_peer(mallory), command = user_peer(mallory), asker = user_peer(mallory);
+  ask(command, abi::Place{"mine", abi::Role::Active});
+  const pid_t child = child_of(command);
+  kernel.before_pidfd = [this](pid_t pid) {
+    kernel.files[os::proc_folder(pid) + "/status"] = "Name:\tinnocent\nPPid:\t1\nUid:\t0\t0\t0\t0\n";
+  };
+  EXPECT_THAT(refusal(itself, abi::Join{"own", abi::Role::Active, "", "a"}), HasSubstr("another one by now"));
+  EXPECT_THAT(refusal(command, abi::Adopt{"mine", abi::Role::Active, child}),
+              HasSubstr("another one by now"));
+  kernel.before_pidfd = nullptr;
+  EXPECT_EQ(tenants_of(asker), nlohmann::json::array());
+  EXPECT_THAT(detectors.followed, Not(testing::Contains(testing::AnyOf(itself.pid(), child))));
 }
 
 // It has no token, and room for a standby.
@@ -447,6 +414,39 @@ TEST_F(ServerTime, MoreConnectionsAreNoMoreTime) {
   }
   settle();
   EXPECT_EQ(handler.tenants.size(), 4u);
+}
+
+/// What is written down while it is there.
+struct WrittenLog {
+  WrittenLog() {
+    spdlog::set_default_logger(
+        std::make_shared<spdlog::logger>("", std::make_shared<spdlog::sinks::ostream_sink_st>(text)));
+  }
+  WrittenLog(const WrittenLog&) = delete;
+  WrittenLog& operator=(const WrittenLog&) = delete;
+  ~WrittenLog() { spdlog::set_default_logger(before); }
+  std::ptrdiff_t lines() const { return std::ranges::count(text.str(), '\n'); }
+
+  std::ostringstream text;
+  std::shared_ptr<spdlog::logger> before = spdlog::default_logger();
+};
+
+TEST_F(ServerTime, OfOneUsersMistakesTheLogHasALineASecond) {
+  const WrittenLog log;
+  const auto mistake = [this](const std::string& where) {
+    os::Socket socket = come(where);
+    const std::string wrong = "{";
+    ASSERT_TRUE(socket.send(std::as_bytes(std::span(wrong)), {}, Milliseconds(5000)));
+    settle();
+  };
+  for (int i = 0; i < 5; ++i) mistake("tenants");
+  EXPECT_EQ(log.lines(), 1) << log.text.str();
+  handler.clock.advance(Milliseconds(1100));
+  mistake("tenants");
+  EXPECT_EQ(log.lines(), 2) << log.text.str();
+  EXPECT_THAT(log.text.str(), HasSubstr("(4 more of user"));
+  for (int i = 0; i < 3; ++i) mistake("agent");
+  EXPECT_EQ(log.lines(), 5) << "operators are not many";
 }
 
 /// It would have its share anew at once.

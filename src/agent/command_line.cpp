@@ -119,7 +119,8 @@ void add_machine_options(CLI::App& app, CommandLine& options) {
       ->excludes(supervised);
   app.add_flag("--shelf", options.shelf, "What agents start themselves, to hold descriptors for them")
       ->group("");
-  app.add_flag("--looks", options.looks, "What the agent starts itself, to look at other processes for it")
+  app.add_flag("--rights-keeper", options.rights_keeper,
+               "What the agent starts itself, to look at other processes for it")
       ->group("");
   app.add_option("--log-mib", options.log_mib, "Size of an MPS log above which its older part is moved away")
       ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1} << 20))
@@ -134,7 +135,8 @@ void add_machine_options(CLI::App& app, CommandLine& options) {
 }
 
 /// What is of one start, and what agents say to programs that they start.
-constexpr std::array not_in_a_file = {"config", "check", "help", "version", "supervised", "shelf", "looks"};
+constexpr std::array not_in_a_file = {"config",     "check", "help",         "version",
+                                      "supervised", "shelf", "rights-keeper"};
 
 Result<std::vector<std::string>> arguments_of(const CLI::App& app, const std::string& path,
                                               const ConfiguredOption& configured) {

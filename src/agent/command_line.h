@@ -39,7 +39,7 @@ struct CommandLine {
   std::string configuration;
   bool check = false;
   bool shelf = false;
-  bool looks = false;
+  bool rights_keeper = false;
   std::uint64_t log_mib = 16;
   std::size_t log_files = os::LogLimits{}.old_files;
   std::uint64_t descriptors = 0;

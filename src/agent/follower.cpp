@@ -25,12 +25,11 @@ std::string one_word(std::string text) {
 }  // namespace
 
 Status Follower::follow(pid_t pid, const std::string& tenant, const std::string& domain,
-                        const std::string& start_time) {
+                        const IsStillIt& is_still_it) {
   // First: what it has already, a guard, is told of at once.
   const auto added = at_.processes.add(at_.kernel, pid, tenant, domain);
   if (!added) return propagate(added);
-  // After it was opened: from then on the number means no other process.
-  if (!start_time.empty() && !may_be_there(at_.kernel, pid, start_time)) {
+  if (is_still_it && !is_still_it()) {
     at_.processes.take_living(pid);
     return fail(ErrorCode::NotFound, fmt::format("process {} is another one by now", pid));
   }

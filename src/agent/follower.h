@@ -6,6 +6,7 @@
 
 #include <sys/types.h>
 
+#include <functional>
 #include <map>
 #include <string>
 
@@ -34,10 +35,12 @@ class Follower {
   };
   explicit Follower(Knows knows) : at_(knows) {}
 
-  /// `tenant`: empty for a stranger. NotFound: there is no such process, or it has not started then, where
-  /// that is said: another one has the number.
+  /// Whether a number is still of the process that is meant. Asked once that is open, so that the number
+  /// means no other one from then on.
+  using IsStillIt = std::function<bool()>;
+  /// `tenant`: empty for a stranger. NotFound: there is no such process, or another one has the number.
   Status follow(pid_t pid, const std::string& tenant, const std::string& domain,
-                const std::string& start_time = {});
+                const IsStillIt& is_still_it = nullptr);
   /// Its active's heartbeats, where it has any: without them a long step cannot be told from a hang.
   void follow_progress(const Tenant& tenant);
   /// All clients of a domain, as MPS names them.

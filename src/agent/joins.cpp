@@ -39,10 +39,11 @@ Result<Tenant*> Joins::tenant_named(const std::string& name, uid_t user) {
 }
 
 /// One that joins by itself may have done so already.
-Status Joins::take_on(const abi::Adopt& request, uid_t user, const std::string& pipe_directory) {
+Status Joins::take_on(const Connection& connection, const abi::Adopt& request,
+                      const std::string& pipe_directory) {
   const auto pid = static_cast<pid_t>(request.pid);
   if (at_.follower.is_ours(pid)) return {};
-  auto tenant = tenant_named(request.tenant, user);
+  auto tenant = tenant_named(request.tenant, connection.peer().uid);
   if (!tenant) return propagate(tenant);
   Member& member = (*tenant)->member(request.role);
   if (member.pid != 0) {
@@ -53,7 +54,10 @@ Status Joins::take_on(const abi::Adopt& request, uid_t user, const std::string& 
   const Placement placement = at_.placements.take(request.tenant, request.role, pipe_directory);
   const std::string& domain = placement.domain;
   std::string start_time = start_time_of(at_.kernel, pid);  // first: later it may hide itself
-  if (auto followed = at_.follower.follow(pid, request.tenant, domain); !followed) {
+  const auto is_still_it = [&] {
+    return is_for(connection, pid) && (start_time.empty() || may_be_there(at_.kernel, pid, start_time));
+  };
+  if (auto followed = at_.follower.follow(pid, request.tenant, domain, is_still_it); !followed) {
     at_.memory.forget_if_empty(request.tenant);
     return followed;
   }
@@ -79,6 +83,15 @@ Status Joins::may_adopt(const Connection& connection, const abi::Adopt& request)
   const bool is_again = at_.follower.is_ours(pid) && at_.processes.living(pid)->tenant() == request.tenant;
   if (!is_again && !at_.placements.was_told(connection.id(), request.tenant, request.role))
     return fail(ErrorCode::PermissionDenied, "nobody told this connection to start that process");
+  return is_for(connection, pid);
+}
+
+/// Whether a process with that number is for this connection to bring: who opened it, or for a tenants'
+/// connection a child of that with its user, or for an operator any.
+Status Joins::is_for(const Connection& connection, pid_t pid) const {
+  const os::PeerCredentials& peer = connection.peer();
+  if (peer.pid == pid && connection.has_its_peer(at_.kernel)) return {};
+  if (peer.pid != pid && connection.asking().entrance == Entrance::Operators) return {};
   const auto status = at_.kernel.read_file(os::proc_folder(pid) + "/status");
   const bool is_child = os::parent_of(at_.kernel, pid) == peer.pid;
   if (is_child && status && os::is_of_user_alone(*status, peer.uid)) return {};
@@ -88,7 +101,7 @@ Status Joins::may_adopt(const Connection& connection, const abi::Adopt& request)
 
 Status Joins::adopt(Connection& connection, const abi::Adopt& request) {
   if (auto may = may_adopt(connection, request); !may) return may;
-  if (auto adopted = take_on(request, connection.peer().uid); !adopted) return adopted;
+  if (auto adopted = take_on(connection, request); !adopted) return adopted;
   connection.has_adopted(static_cast<pid_t>(request.pid));
   Process* process = at_.processes.living(static_cast<pid_t>(request.pid));
   if (process != nullptr) process->adopter = connection.id();
@@ -156,8 +169,7 @@ void Joins::join(Connection& connection, const abi::Join& request) {
     return;
   }
   const pid_t pid = connection.peer().pid;
-  const auto adopted =
-      take_on({request.tenant, request.role, pid, {}}, connection.peer().uid, request.pipe_directory);
+  const auto adopted = take_on(connection, {request.tenant, request.role, pid, {}}, request.pipe_directory);
   if (!adopted) return at_.answers.give(connection, adopted);
 
   const bool active = request.role == abi::Role::Active;

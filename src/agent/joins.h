@@ -61,7 +61,9 @@ class Joins {
  private:
   Result<Tenant*> tenant_named(const std::string& name, uid_t user);
   Status may_adopt(const Connection& connection, const abi::Adopt& request) const;
-  Status take_on(const abi::Adopt& request, uid_t user, const std::string& pipe_directory = {});
+  Status is_for(const Connection& connection, pid_t pid) const;
+  Status take_on(const Connection& connection, const abi::Adopt& request,
+                 const std::string& pipe_directory = {});
   Status may_join(const Tenant& tenant, const abi::Join& request) const;
   Status may_be(const Connection& connection, const std::string& tenant, const std::string& token) const;
   bool has_joined(const Connection& connection, Tenant& tenant, const abi::Join& request) const;

@@ -27,10 +27,14 @@
 #include "base/units.h"
 #include "guard/probe.h"
 #include "os/broker.h"
+#include "os/capabilities.h"
 #include "os/descriptors.h"
 #include "os/file.h"
 #include "os/leave_process.h"
+#include "os/looks.h"
+#include "os/processes.h"
 #include "os/real_kernel.h"
+#include "os/rights_keeper.h"
 #include "os/self.h"
 #include "platform/machine.h"
 #include "platform/platform.h"
@@ -97,12 +101,27 @@ Result<bool> await_gpu(const CommandLine& options, const Sockets& sockets, os::E
   return wait_for_gpu(loop, manager, sockets, [&kernel] { return platform::real_gpu_is_there(kernel); });
 }
 
-/// Tenants and whoever else decide how long a look at them lasts.
-Result<std::shared_ptr<os::Broker>> start_broker(os::Kernel& kernel) {
+/// It keeps the right to look at other users' processes, and we give it up: what reads the bytes of tenants
+/// is not what may change their processes. Before there are other threads, which would keep it.
+Result<std::shared_ptr<os::RightsKeeper>> leave_rights_to_keeper() {
+  constexpr Milliseconds start_limit(5'000);
   auto program = os::executable_path();
   if (!program) return propagate(program);
+  auto keeper = os::RightsKeeper::start({std::move(*program), "--rights-keeper"}, start_limit);
+  if (!keeper) return propagate(keeper);
+  // Where /proc is mounted with hidepid, a process that has more rights is not even seen without it.
+  const std::string seen = os::proc_folder((*keeper)->pid()) + "/status";
+  const Status given_up = os::give_up_capability(os::Capability::SysPtrace,
+                                                 [&seen] { return os::read_small_file(seen).has_value(); });
+  if (!given_up) spdlog::warn("CAP_SYS_PTRACE is kept: {}", to_string(given_up.error()));
+  return keeper;
+}
+
+/// Tenants and whoever else decide how long a look at them lasts.
+Result<std::shared_ptr<os::Broker>> start_broker(os::Kernel& kernel,
+                                                 std::shared_ptr<os::RightsKeeper> keeper) {
   os::BrokerOptions options;
-  options.command = {std::move(*program), "--looks"};
+  options.keeper = std::move(keeper);
   options.tell = [](const std::string& line) { spdlog::warn("{}", line); };
   auto broker = std::make_shared<os::Broker>(std::move(options));
   if (const Status started = broker->start(); !started) return propagate(started);
@@ -192,6 +211,31 @@ MpsDomains::Options options_of_domains(const CommandLine& options, const Sockets
   os::leave_process_at_once(handed_over_status);
 }
 
+/// Once.
+Result<std::shared_ptr<os::Watch>> at_end_of(const os::RightsKeeper& keeper, os::EventLoop& loop,
+                                             std::function<void()> what) {
+  auto watch = std::make_shared<os::Watch>();
+  auto watched = loop.watch_readable(keeper.process().get(), [raw = watch.get(), what = std::move(what)] {
+    const auto done = what;  // it goes with the watch
+    raw->cancel();
+    done();
+  });
+  if (!watched) return propagate(watched);
+  *watch = std::move(*watched);
+  return watch;
+}
+
+/// We may not start another keeper of rights, and the next agent may. Where there is none to come, an agent
+/// that does not see what others do is better than none.
+void do_without_keeper(ServiceManager& manager, Agent* agent) {
+  if (!manager.starts_the_next())
+    return spdlog::error(
+        "the process that looks at others has ended, and nobody starts the next agent: what other processes "
+        "do is not seen any more (end this agent by SIGTERM, and start another)");
+  spdlog::error("the process that looks at others has ended: the next agent starts another");
+  leave_to_the_next(agent);
+}
+
 Result<AgentOptions> options_of_agent(const CommandLine& options, const Sockets& sockets,
                                       const platform::Platform& platform, std::uint64_t descriptors_max) {
   AgentOptions made;
@@ -234,7 +278,21 @@ Result<os::FileLock> take_directory(const std::string& directory) {
   return lock;
 }
 
+/// Nobody gets one where that cannot be; none: nobody was to.
+std::optional<guard::ProbeResult> decide_on_spares(CommandLine& options, const platform::Platform& platform,
+                                                   ServiceManager& manager) {
+  if (!options.spares) return std::nullopt;
+  auto tested = try_spares(platform, !manager.descriptors().empty());
+  if (tested.answer == guard::ProbeResult::Answer::Fails) {
+    spdlog::warn("no program gets a spare driver instance: {}", describe(tested));
+    options.spares = false;
+  }
+  return tested;
+}
+
 Result<int> serve(CommandLine options) {
+  const auto keeper = leave_rights_to_keeper();
+  if (!keeper) return propagate(keeper);
   const std::uint64_t descriptors_max = raise_descriptors(options.descriptors);
   if (auto made = os::make_directories(options.directory); !made) return propagate(made, options.directory);
   const auto lock = take_directory(options.directory);
@@ -257,6 +315,11 @@ Result<int> serve(CommandLine options) {
   });
   if (!signals) return propagate(signals);
   const auto manager = find_service_manager();
+  const auto keeper_end = at_end_of(**keeper, **loop, [&] {
+    if (told == Told::Nothing && (serving == nullptr || !serving->is_shutting_down()))
+      do_without_keeper(*manager, serving);
+  });
+  if (!keeper_end) return propagate(keeper_end);
   const SystemClock clock;
   const auto pulse = Pulse::begin(**loop, clock, *manager);
   if (!pulse) return propagate(pulse);
@@ -272,18 +335,13 @@ Result<int> serve(CommandLine options) {
   auto platform = platform::choose(options.directory + "/softgpu", options.gpu_kind);
   if (!platform) return propagate(platform);
   const os::EnvironmentScope of_the_gpu = which_gpu(*platform);
-  const auto broker = start_broker(*platform->kernel);
+  const auto broker = start_broker(*platform->kernel, *keeper);
   if (!broker) return propagate(broker);
   platform::hear_promptly();
   auto gpus = find_gpus(*platform, options);
   if (!gpus) return propagate(gpus);
 
-  std::optional<guard::ProbeResult> spare_test;
-  if (options.spares) spare_test = try_spares(*platform, !manager->descriptors().empty());
-  if (spare_test && spare_test->answer == guard::ProbeResult::Answer::Fails) {
-    spdlog::warn("no program gets a spare driver instance: {}", describe(*spare_test));
-    options.spares = false;
-  }
+  const auto spare_test = decide_on_spares(options, *platform, *manager);
   MpsDomains domains(**loop, *platform->kernel,
                      options_of_domains(options, *sockets, *platform, std::move(*gpus), *manager));
   GpuDetectors detectors(**loop, *platform->kernel, clock, domains, platform->nvml_library, options.sparse);
@@ -336,9 +394,9 @@ int main(int argument_count, char** arguments) {
     (void)socket.release().release();
     return 0;
   }
-  if (options.looks) {
-    os::Socket socket{os::Fd(os::Broker::socket_descriptor)};
-    os::serve_looks(socket);
+  if (options.rights_keeper) {
+    os::Socket socket{os::Fd(os::RightsKeeper::socket_descriptor)};
+    os::keep_rights(socket, os::serve_looks);
     return 0;
   }
   if (options.supervised) {

@@ -75,7 +75,10 @@ std::vector<pid_t> Restart::restore_members(Tenant& tenant, const KeptTenant& ke
     if (its->pid == 0) continue;
     *member = *its;
     const bool is_known = !its->start_time.empty();
-    if (!is_known || !at_.follower.follow(its->pid, tenant.name(), its->domain, its->start_time)) {
+    const auto is_still_it = [this, its = its] {
+      return may_be_there(at_.kernel, its->pid, its->start_time);
+    };
+    if (!is_known || !at_.follower.follow(its->pid, tenant.name(), its->domain, is_still_it)) {
       gone.push_back(its->pid);
     } else if (!its->image.empty()) {  // it had joined
       at_.processes.living(its->pid)->become(ProcessState::Running);

@@ -288,6 +288,20 @@ void Server::forget_times() {
   });
 }
 
+/// Of one user's mistakes the log has a line a second, whatever it sends.
+void Server::complain(const Connection& connection, const std::string& what) {
+  UserTime* const its = time_of(connection.entrance_, connection.peer_.uid);
+  if (its != nullptr && now() < its->next_complaint) {
+    ++its->not_complained_of;
+    return;
+  }
+  const std::size_t others = its == nullptr ? 0 : std::exchange(its->not_complained_of, 0);
+  spdlog::warn(
+      "process {} sent {}{}", connection.peer_.pid, what,
+      others == 0 ? "" : fmt::format(" ({} more of user {} were before it)", others, connection.peer_.uid));
+  if (its != nullptr) its->next_complaint = now() + between_words;
+}
+
 void Server::receive_one(std::uint64_t id) {
   Connection* connection = find(id);
   if (connection == nullptr) return;
@@ -300,14 +314,13 @@ void Server::receive_one(std::uint64_t id) {
   connection->number_ = letter ? letter->number : abi::number_in(text_of(*received));
   connection->numbers_ |= connection->number_ != 0;
   if (!letter) {
-    spdlog::warn("process {} sent {}", connection->peer_.pid, letter.error().message);
+    complain(*connection, letter.error().message);
     connection->answer(abi::Refused{letter.error().message});
     close(id);
     return;
   }
   if (!std::ranges::all_of(received->descriptors, may_be_kept)) {
-    spdlog::warn("process {} sent a descriptor that is neither memory, a device nor a socket",
-                 connection->peer_.pid);
+    complain(*connection, "a descriptor that is neither memory, a device nor a socket");
     return connection->answer(abi::Refused{"that descriptor is neither memory, a device nor a socket"});
   }
   handler_.on_message(*connection, std::move(letter->message), std::move(received->descriptors));

@@ -178,6 +178,8 @@ class Server {
     os::Watch next = {};                     ///< the first of them has its turn
     Monotonic next_word{};                   ///< on who is turned away
     std::size_t turned_away_silently = 0;
+    Monotonic next_complaint{};  ///< about what it sent
+    std::size_t not_complained_of = 0;
   };
 
   Status open_door(const std::string& path, Entrance entrance, os::SocketGroup group);
@@ -194,6 +196,7 @@ class Server {
   Monotonic now() const { return room_.clock == nullptr ? Monotonic{} : room_.clock->now(); }
   void let_in(Door& door, const os::PeerCredentials& peer, os::Socket socket);
   void refuse(Door& door, const os::PeerCredentials& peer, os::Socket& socket, const abi::Refused& why);
+  void complain(const Connection& connection, const std::string& what);
   void serve(std::uint64_t id);
   void serve_now(Connection& connection);
   void rest(Connection& connection, UserTime& its);

@@ -39,6 +39,8 @@ struct ApartService {
 class ServiceManager {
  public:
   virtual ~ServiceManager() = default;
+  /// Whether anybody is there, who starts the next agent where this one makes room for it.
+  virtual bool starts_the_next() { return false; }
   /// What an earlier process of this service left there. Once: the descriptors become the caller's.
   virtual std::map<std::string, os::Fd> take_descriptors() = 0;
   /// The same, which stay where they are; until they are taken.

@@ -110,6 +110,7 @@ TEST(ServiceManager, WithoutOneNothingIsKept) {
   const os::EnvironmentScope nobody(os::EnvironmentScope::Variables{{"NOTIFY_SOCKET", ""}});
   const auto file = os::create_memory_file("any", 1);
   EXPECT_EQ(find_service_manager()->keep("any", file->get()).error().code, ErrorCode::Unsupported);
+  EXPECT_FALSE(find_service_manager()->starts_the_next());
 }
 
 }  // namespace

@@ -214,8 +214,7 @@ class Systemd final : public ServiceManager {
   }
 
   Status keep(const std::string& name, int descriptor) override {
-    const bool somebody_listens = !os::environment_variable("NOTIFY_SOCKET").value_or("").empty();
-    if (!somebody_listens) return nobody_keeps();
+    if (!somebody_listens()) return nobody_keeps();
     if (auto room = names_.room_for(std::span(&name, 1)); !room) return room;
     // Without FDPOLL=0 a descriptor whose poll says "hung up" would be dropped.
     const std::string state = fmt::format("FDSTORE=1\nFDNAME={}\nFDPOLL=0", name);
@@ -257,6 +256,7 @@ class Systemd final : public ServiceManager {
     return pid;
   }
 
+  bool starts_the_next() override { return somebody_listens(); }
   void tell_ready() override { (void)::sd_notify(0, "READY=1"); }
   void tell_status(const std::string& line) override { (void)::sd_notify(0, ("STATUS=" + line).c_str()); }
 
@@ -272,6 +272,7 @@ class Systemd final : public ServiceManager {
   void end_signs() override { say_at_once("WATCHDOG_USEC=0"); }
 
  private:
+  static bool somebody_listens() { return !os::environment_variable("NOTIFY_SOCKET").value_or("").empty(); }
   static Status nobody_keeps() {
     return fail(ErrorCode::Unsupported, "nobody keeps descriptors for this process",
                 "start it by systemd with FileDescriptorStoreMax=, or with --supervised");

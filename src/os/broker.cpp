@@ -20,7 +20,6 @@ namespace {
 
 constexpr std::size_t part_bytes = std::size_t{32} * 1024;
 constexpr std::size_t most_message_bytes = 1024;
-constexpr std::string_view ready = "ready";
 constexpr Milliseconds for_ever{-1};
 /// Of the deadline: an ordinary look takes less.
 constexpr int shortest_part = 16;
@@ -82,10 +81,33 @@ std::optional<uid_t> user_of(pid_t pid) {
   return user_in(read_small_file("/proc/" + std::to_string(pid) + "/status").value_or(""));
 }
 
-/// Whether that child has ended; it is no zombie any more then.
-bool has_ended(pid_t child) {
-  const auto ended = RealKernel().try_wait(child);
-  return !ended || ended->has_value();
+/// None: it was in no look, and ends as its socket goes.
+bool has_ended(const Fd& helper) {
+  const int number = helper.get();
+  if (!helper) return true;
+  const auto ended = poll_readable(std::span(&number, 1), Milliseconds(0));
+  return ended && !ended->empty();
+}
+
+void kill_helper(const Fd& helper) {
+  if (helper) (void)RealKernel().send_signal(helper, SIGKILL);
+}
+
+/// It is let go by the end of the helper that has stopped it.
+class Stopped final : public Standstill {
+ public:
+  explicit Stopped(Socket helper) : helper_(std::move(helper)) {}
+
+ private:
+  Socket helper_;
+};
+
+/// With its answer; Timeout: it has none yet.
+Status await_stop(Socket& helper, Milliseconds limit) {
+  const auto said = helper.receive(limit);
+  if (!said) return propagate(said);
+  const std::string_view text = text_of(*said);
+  return text.front() == '.' ? Status{} : Status(tl::unexpected<Error>(error_in(text.substr(1))));
 }
 
 }  // namespace
@@ -93,11 +115,9 @@ bool has_ended(pid_t child) {
 Broker::~Broker() {
   const std::lock_guard lock(mutex_);
   if (!helper_) return;
-  const auto process = RealKernel().pidfd_open(helper_->pid);
-  forget_helper();
-  const int number = process ? process->get() : -1;
-  if (process) (void)poll_readable(std::span(&number, 1), end_limit);
-  reap();
+  kill_helper(helper_->process);
+  const int number = helper_->process.get();
+  if (number >= 0) (void)poll_readable(std::span(&number, 1), end_limit);
 }
 
 Status Broker::start() {
@@ -216,24 +236,49 @@ Broker::Ended Broker::waited_for(Ended ended, Monotonic since) {
 /// Where there is none.
 Status Broker::begin() {
   if (helper_) return {};
-  auto ends = socket_pair();
-  if (!ends) return propagate(ends);
-  SpawnRequest request;
-  request.command = options_.command;
-  request.inherited = {{ends->second.fd().get(), socket_descriptor}};
-  request.new_session = true;
-  const auto pid = spawn_process(request);
-  if (!pid) return propagate(pid);
-  helper_.emplace(Helper{std::move(ends->first), *pid});
+  auto socket = ask_for_helper();
+  if (!socket) return propagate(socket);
+  helper_.emplace(Helper{std::move(*socket), {}});
   return {};
 }
 
+Result<Socket> Broker::ask_for_helper() const {
+  auto ends = socket_pair();
+  if (!ends) return propagate(ends);
+  if (auto asked = options_.keeper->ask_for_helper(ends->second.fd(), options_.deadline); !asked)
+    return propagate(asked);
+  return std::move(ends->first);
+}
+
 Broker::Ended Broker::await_ready(Milliseconds limit) {
-  if (helper_->is_ready) return Ended::Answered;
-  const auto said = helper_->socket.receive(limit);
-  if (!said) return said.error().code == ErrorCode::Timeout ? Ended::Late : Ended::Gone;
-  helper_->is_ready = true;
+  if (helper_->process) return Ended::Answered;
+  auto process = await_helper(helper_->socket, limit);
+  if (!process) return process.error().code == ErrorCode::Timeout ? Ended::Late : Ended::Gone;
+  helper_->process = std::move(*process);
   return Ended::Answered;
+}
+
+Result<std::unique_ptr<Standstill>> Broker::stop_all_but_writers(pid_t pid, const Fd& pipe) {
+  constexpr Milliseconds longest(300);
+  const SystemClock clock;
+  const Monotonic until = clock.now() + longest;
+  const auto left = [&] {
+    return std::max(std::chrono::ceil<Milliseconds>(until - clock.now()), Milliseconds(0));
+  };
+  const auto identity = pipe_identity(pipe);
+  if (!identity) return propagate(identity);
+  auto helper = ask_for_helper();
+  if (!helper) return propagate(helper);
+  const auto process = await_helper(*helper, left());
+  if (!process) return propagate(process);
+  const std::string question = "stop\n" + std::to_string(pid) + "\n" + std::to_string(identity->device) +
+                               "\n" + std::to_string(identity->inode);
+  Status stopped = helper->send(bytes_of(question), {}, left());
+  if (stopped) stopped = await_stop(*helper, left());
+  if (stopped) return std::make_unique<Stopped>(std::move(*helper));
+  kill_helper(*process);
+  if (stopped.error().code != ErrorCode::Timeout) return propagate(stopped);
+  return fail(ErrorCode::Timeout, "process " + std::to_string(pid) + " is not to be stopped");
 }
 
 /// Answered: also where the answer is why not.
@@ -269,8 +314,8 @@ Broker::Ended Broker::ask_helper(const std::string& question, std::span<const in
 
 /// Its socket goes with it: what it may still say nobody takes for the answer to something else.
 void Broker::abandon(pid_t whom, std::optional<uid_t> user) {
-  ::kill(helper_->pid, SIGKILL);
-  abandoned_.push_back({helper_->pid, false, whom, user, SystemClock().now()});
+  kill_helper(helper_->process);
+  abandoned_.push_back({std::move(helper_->process), false, whom, user, SystemClock().now()});
   helper_.reset();
   if (options_.tell)
     options_.tell("process " + std::to_string(whom) +
@@ -280,8 +325,9 @@ void Broker::abandon(pid_t whom, std::optional<uid_t> user) {
 
 /// It is in no look, so that it ends at once.
 void Broker::forget_helper() {
-  ::kill(helper_->pid, SIGKILL);
-  abandoned_.push_back({helper_->pid, has_ended(helper_->pid), nobody, {}, {}});
+  kill_helper(helper_->process);
+  const bool ended = has_ended(helper_->process);
+  abandoned_.push_back({std::move(helper_->process), ended, nobody, {}, {}});
   helper_.reset();
 }
 
@@ -336,21 +382,62 @@ Status give(Socket& asker, Result<Fd> found) {
   return say(asker, ".");
 }
 
+bool is_number(std::string_view text) {
+  return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
+}
+
+/// What follows "/proc/N/" or "/proc/N/task/N/" in a path; empty: it is no such path.
+std::string_view within_task(std::string_view path) {
+  constexpr std::string_view folder = "/proc/";
+  constexpr std::string_view tasks = "task/";
+  const auto take_number = [&path] {
+    const std::size_t slash = path.find('/');
+    if (slash == std::string_view::npos || !is_number(path.substr(0, slash))) return false;
+    path.remove_prefix(slash + 1);
+    return true;
+  };
+  if (!path.starts_with(folder)) return {};
+  path.remove_prefix(folder.size());
+  if (!take_number()) return {};
+  if (!path.starts_with(tasks)) return path;
+  path.remove_prefix(tasks.size());
+  return take_number() ? path : std::string_view{};
+}
+
+bool is_file_to_read(std::string_view path) {
+  constexpr std::array<std::string_view, 6> names{"cgroup", "cmdline", "environ", "limits", "maps", "stat"};
+  return std::ranges::find(names, within_task(path)) != names.end();
+}
+
+bool is_descriptor(std::string_view path) {
+  constexpr std::string_view descriptors = "fd/";
+  const std::string_view rest = within_task(path);
+  return rest.starts_with(descriptors) && is_number(rest.substr(descriptors.size()));
+}
+
+/// Nothing but what broker.h names: whoever asks has fewer rights than we.
 Status answer(Looks& looks, Socket& asker, const Message& question) {
   std::vector<std::string> words = lines_of(text_of(question));
   words.resize(5);
-  if (words[0] == "file") return say_all(asker, looks.read_file(words[1]));
-  if (words[0] == "memory")
-    return say_all(asker, looks.read_memory(words[1], number_in<std::uint64_t>(words[2]),
-                                            number_in<std::size_t>(words[3])));
-  if (words[0] == "links") return say_links(asker, looks.read_links(words[1], number_in<int>(words[2])));
-  if (words[0] == "find") return give(asker, looks.find(words[1]));
+  const std::string& path = words[1];
+  if (words[0] == "file" && is_file_to_read(path)) return say_all(asker, looks.read_file(path));
+  if (words[0] == "memory" && within_task(path) == "mem")
+    return say_all(
+        asker, looks.read_memory(path, number_in<std::uint64_t>(words[2]), number_in<std::size_t>(words[3])));
+  if (words[0] == "links" && within_task(path) == "fd")
+    return say_links(asker, looks.read_links(path, number_in<int>(words[2])));
+  if (words[0] == "find" && is_descriptor(path)) return give(asker, looks.find(path));
   if (words[0] == "duplicate" && question.descriptors.size() == 1)
     return give(asker, looks.duplicate(question.descriptors.front(), number_in<int>(words[1]), words[2]));
   if (words[0] == "same") {
     const auto same = looks.is_same_file(number_in<pid_t>(words[1]), number_in<int>(words[2]),
                                          number_in<pid_t>(words[3]), number_in<int>(words[4]));
     return say_all(asker, same ? Result<std::string>(*same ? "1" : "0") : propagate(same));
+  }
+  if (words[0] == "stop") {
+    const auto stopped = stop_all_but_writers_for_good(
+        number_in<pid_t>(words[1]), {number_in<dev_t>(words[2]), number_in<ino_t>(words[3])});
+    return stopped ? say(asker, ".") : say_why(asker, stopped.error());
   }
   return say_why(asker, {ErrorCode::InvalidArgument, "that is no look", {}});
 }
@@ -359,7 +446,6 @@ Status answer(Looks& looks, Socket& asker, const Message& question) {
 
 void serve_looks(Socket& asker) {
   const auto looks = direct_looks();
-  if (!say(asker, std::string(ready))) return;
   for (;;) {
     const auto question = asker.receive(for_ever);
     if (!question || !answer(*looks, asker, *question)) return;

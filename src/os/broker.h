@@ -10,23 +10,25 @@
 /// for the next (os/patience.h), so that all together do not last for so long that who asks counts as hung;
 /// where hardly any is left, nobody is looked at.
 ///
-/// The helper has one socket (AF_UNIX, SOCK_SEQPACKET), on which it first says "ready". A question is one
-/// message of lines, of which the first says what:
-///   file PATH                         the whole of that file
-///   memory PATH ADDRESS SIZE          so many bytes of it
-///   links PATH NUMBER                 what the descriptors in that folder are shown to be, from that one on:
+/// Helpers are started by a process that keeps the right to look (os/rights_keeper.h). A helper has one
+/// socket (AF_UNIX, SOCK_SEQPACKET). A question is one message of lines, of which the first says what. TASK
+/// is /proc/N or /proc/N/task/N, and nothing else in a path is taken:
+///   file TASK/NAME                    the whole of cgroup, cmdline, environ, limits, maps or stat
+///   memory TASK/mem ADDRESS SIZE      so many bytes of it
+///   links TASK/fd NUMBER              what the descriptors in that folder are shown to be, from that one on:
 ///                                     "NEXT MISSED", then "NUMBER LINK" of each, a NUL after each of these
-///   find PATH                         that file, opened with O_PATH
+///   find TASK/fd/NUMBER               that file, opened with O_PATH
 ///   duplicate NUMBER LINK             with a pidfd attached: that descriptor of the process behind it
 ///   same PID NUMBER PID NUMBER        "1" or "0"
+///   stop PID DEVICE INODE             that process stands still until this helper ends, but for who writes
+///                                     to that pipe (os/standstill.h)
 /// The answer is any number of messages, of which the first letter says what:
 ///   +BYTES   a part of what was asked for
 ///   d        the descriptor, attached
 ///   .        that was all; a descriptor that was given is no more the helper's
 ///   !CODE MESSAGE   there is no more: why
-/// It is asked one question at a time, and ends when nobody has the other end any more.
-///
-/// It has all rights of who starts it, and is where those could stay once that one gives its own up.
+/// It is asked one question at a time, and ends when nobody has the other end any more. Who is stopped has a
+/// helper of its own.
 #pragma once
 
 #include <sys/types.h>
@@ -43,12 +45,13 @@
 #include "base/result.h"
 #include "os/kernel.h"
 #include "os/patience.h"
+#include "os/rights_keeper.h"
 #include "os/socket.h"
 
 namespace firebreak::os {
 
 struct BrokerOptions {
-  std::vector<std::string> command;  ///< of a process that calls serve_looks() with Broker::socket_descriptor
+  std::shared_ptr<RightsKeeper> keeper;  ///< of helpers that do what serve_looks() does
   Milliseconds deadline{300};
   Milliseconds start_limit{5'000};  ///< for the first helper
   Nanoseconds pause = std::chrono::seconds(5);
@@ -60,7 +63,6 @@ struct BrokerOptions {
 /// Thread safe: who asks waits for who has asked before, for the deadline at most.
 class Broker final : public Looks {
  public:
-  static constexpr int socket_descriptor = 3;
   static constexpr std::size_t most_abandoned_for_one_user = 4;
   static constexpr std::size_t most_abandoned = 8;
 
@@ -82,15 +84,16 @@ class Broker final : public Looks {
   Result<Fd> find(const std::string& path) override;
   Result<Fd> duplicate(const Fd& pidfd, int number, const std::string& link) override;
   Result<bool> is_same_file(pid_t pid, int number, pid_t other, int other_number) override;
+  /// Waits for nobody who has asked before.
+  Result<std::unique_ptr<Standstill>> stop_all_but_writers(pid_t pid, const Fd& pipe) override;
 
  private:
   struct Helper {
     Socket socket;
-    pid_t pid = 0;
-    bool is_ready = false;
+    Fd process;  ///< none: it has not been said yet that it is there
   };
   struct Abandoned {
-    pid_t helper = 0;
+    Fd helper;
     bool has_ended = false;
     pid_t by = 0;               ///< whom it looked at
     std::optional<uid_t> user;  ///< whose process that was
@@ -107,6 +110,7 @@ class Broker final : public Looks {
   Status may_look_at(pid_t whom, std::optional<uid_t> user);
   Milliseconds deadline_now();
   Ended waited_for(Ended ended, Monotonic since);
+  Result<Socket> ask_for_helper() const;
   Status begin();
   Ended await_ready(Milliseconds limit);
   Ended ask_helper(const std::string& question, std::span<const int> descriptors, Result<Answer>& answer);

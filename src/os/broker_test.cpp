@@ -104,7 +104,8 @@ class Hidden {
 struct BrokerTest : testing::Test {
   std::shared_ptr<Broker> with(Milliseconds deadline, Nanoseconds pause) {
     BrokerOptions options;
-    options.command = {FIREBREAK_TEST_LOOKS};
+    keeper = RightsKeeper::start({FIREBREAK_TEST_LOOKS}, Milliseconds(60'000)).value();
+    options.keeper = keeper;
     options.deadline = deadline;
     options.pause = pause;
     options.patience = patience;
@@ -124,6 +125,7 @@ struct BrokerTest : testing::Test {
   }
 
   Nanoseconds patience = long_time;
+  std::shared_ptr<RightsKeeper> keeper;
   std::vector<std::string> told;
 };
 
@@ -137,7 +139,7 @@ TEST_F(BrokerTest, LooksAreAnsweredAsIfDoneHere) {
   const auto broker = patient();
   const Child child;
   EXPECT_THAT(broker->read_file(child.environment()).value(), HasSubstr("FIREBREAK_TEST_BROKER=seen"));
-  EXPECT_EQ(broker->read_file("/proc/self/no-such-file").error().code, ErrorCode::NotFound);
+  EXPECT_EQ(broker->read_file("/proc/4194305/stat").error().code, ErrorCode::NotFound);
   EXPECT_EQ(broker->read_file(proc_folder(child.pid()) + "/limits").value(),
             read_small_file(proc_folder(child.pid()) + "/limits").value());
   const std::string here = "some bytes of ours";
@@ -151,18 +153,34 @@ TEST_F(BrokerTest, LooksAreAnsweredAsIfDoneHere) {
 }
 
 TEST_F(BrokerTest, WhatIsLongComesWhole) {
-  const auto folder = TemporaryDirectory::create().value();
-  const std::string content(1'000'003, 'x');
-  const std::string path = folder.path() + "/long";
-  ASSERT_TRUE(replace_runtime_file(folder.path(), "short", ""));
-  {
-    RealKernel kernel;
-    const Fd file = kernel.open(path, O_CREAT | O_WRONLY).value();
-    ASSERT_TRUE(write_all(file.get(), std::as_bytes(std::span(content))));
+  std::string content;
+  SpawnRequest request;
+  request.command = {"sleep", "1000"};
+  for (char name = 'a'; name < 'j'; ++name) {
+    const std::string value(120'001, name);
+    request.environment.emplace_back(std::string("FIREBREAK_TEST_") + name, value);
+    content += std::string("FIREBREAK_TEST_") + name + "=" + value + '\0';
   }
+  const pid_t child = RealKernel().spawn(request).value();
+  const auto read = patient()->read_file(proc_folder(child) + "/environ");
+  end(child);
+  EXPECT_TRUE(read.value().ends_with(content));
+}
+
+/// What a helper reads for who has fewer rights than it.
+TEST_F(BrokerTest, NothingIsReadButWhatIsNamed) {
   const auto broker = patient();
-  EXPECT_TRUE(broker->read_file(path).value() == content);
-  EXPECT_EQ(broker->read_file(folder.path() + "/short").value(), "");
+  const Child child;
+  const std::string folder = proc_folder(child.pid());
+  for (const std::string& path :
+       {folder + "/root/etc/passwd", folder + "/exe", folder + "/cwd/x", folder + "/mem",
+        folder + "/../self/environ", folder + "/fd/0", folder + "/task/environ", std::string("/etc/passwd"),
+        std::string("/proc/self/environ")})
+    EXPECT_EQ(code_of(broker->read_file(path)), ErrorCode::InvalidArgument) << path;
+  EXPECT_EQ(code_of(broker->read_memory(folder + "/environ", 0, 16)), ErrorCode::InvalidArgument);
+  EXPECT_EQ(code_of(broker->read_links(folder + "/map_files", 0)), ErrorCode::InvalidArgument);
+  EXPECT_EQ(code_of(broker->find(folder + "/exe")), ErrorCode::InvalidArgument);
+  EXPECT_EQ(code_of(broker->find("/dev/null")), ErrorCode::InvalidArgument);
 }
 
 TEST_F(BrokerTest, GivesDuplicatesAndKeepsNone) {
@@ -178,8 +196,7 @@ TEST_F(BrokerTest, GivesDuplicatesAndKeepsNone) {
   EXPECT_FALSE(broker->is_same_file(child.pid(), 0, own_pid(), taken->get()).value());
   EXPECT_EQ(broker->duplicate(pidfd, 77, "/dev/null").error().code, ErrorCode::NotFound);
   RealKernel kernel;
-  for (const pid_t each : children_of(kernel, own_pid())) {
-    if (each == child.pid()) continue;
+  for (const pid_t each : children_of(kernel, keeper->pid())) {
     for (int number = 3; number < 20; ++number)
       EXPECT_FALSE(broker->is_same_file(each, number, own_pid(), taken->get()).value_or(false)) << number;
   }
@@ -188,7 +205,7 @@ TEST_F(BrokerTest, GivesDuplicatesAndKeepsNone) {
 TEST_F(BrokerTest, OneThatIsKilledIsReplaced) {
   const auto broker = patient();
   RealKernel kernel;
-  for (const pid_t each : children_of(kernel, own_pid())) ::kill(each, SIGKILL);
+  for (const pid_t each : children_of(kernel, keeper->pid())) ::kill(each, SIGKILL);
   const Child child;
   EXPECT_TRUE(broker->read_file(child.environment()));
   EXPECT_THAT(told, IsEmpty());
@@ -314,7 +331,7 @@ TEST_F(BrokerTest, ShowsWhatDescriptorsAre) {
   EXPECT_EQ(links.next, 0);
   EXPECT_FALSE(links.has_missed_any);
   EXPECT_EQ(broker->read_links(folder, 77).value().all.size(), 1U);
-  EXPECT_EQ(broker->read_links("/proc/self/no-such-folder", 0).error().code, ErrorCode::NotFound);
+  EXPECT_EQ(broker->read_links("/proc/4194305/fd", 0).error().code, ErrorCode::NotFound);
   const Fd same = broker->find(folder + "/77").value();
   EXPECT_EQ(identity_of(same.get()).value(), identity_of(file.get()).value());
   EXPECT_EQ(broker->find(folder + "/999").error().code, ErrorCode::NotFound);

@@ -77,6 +77,8 @@ class Looks {
   virtual Result<Fd> duplicate(const Fd& pidfd, int number, const std::string& link) = 0;
   /// Whether two processes' descriptors are of the same opening.
   virtual Result<bool> is_same_file(pid_t pid, int number, pid_t other, int other_number) = 0;
+  /// As Kernel::stop_all_but_writers(). Unsupported: it is no look of the thread that asks.
+  virtual Result<std::unique_ptr<Standstill>> stop_all_but_writers(pid_t pid, const Fd& pipe);
 };
 
 /// Thread safe. Every call fails with the errno's text as message; EACCES and EPERM become PermissionDenied,
@@ -137,7 +139,11 @@ class Kernel {
   /// Timeout: as above.
   virtual Result<bool> is_same_file(pid_t pid, int remote_number, const Fd& fd) = 0;
   virtual Status send_signal(const Fd& pidfd, int signal) = 0;
-  /// os/standstill.h
+  /// Has all threads of that process stand still but for those that wait for room in `pipe`, whose reading
+  /// end that is: they go on. Waits up to 0.3 s. After any error but NotFound and Unsupported the process has
+  /// to be killed: some of its threads may stand still. PermissionDenied: it is not ours, or somebody traces
+  /// it already (a debugger). Timeout: it is in execve(2), for one. NotFound: there is no such process.
+  /// Unsupported: nobody has looks done for us.
   virtual Result<std::unique_ptr<Standstill>> stop_all_but_writers(pid_t pid, const Fd& pipe) = 0;
   /// Reaps a child; empty while it runs.
   virtual Result<std::optional<ExitStatus>> try_wait(pid_t pid) = 0;

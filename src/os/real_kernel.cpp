@@ -124,7 +124,7 @@ Status RealKernel::send_signal(const Fd& pidfd, int signal) {
 }
 
 Result<std::unique_ptr<Standstill>> RealKernel::stop_all_but_writers(pid_t pid, const Fd& pipe) {
-  return os::stop_all_but_writers(pid, pipe);
+  return looks_->stop_all_but_writers(pid, pipe);
 }
 
 Result<std::optional<ExitStatus>> RealKernel::try_wait(pid_t pid) {

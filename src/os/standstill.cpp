@@ -5,20 +5,15 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 
-#include <atomic>
 #include <cerrno>
 #include <fstream>
-#include <future>
 #include <set>
 #include <string>
 #include <thread>
-#include <utility>
 #include <vector>
 
-#include "os/memory.h"
 #include "os/processes.h"
 #include "os/real_kernel.h"
-#include "os/self.h"
 
 namespace firebreak::os {
 namespace {
@@ -32,7 +27,7 @@ std::vector<pid_t> threads_of(pid_t pid) {
 
 /// proc(5): the number of the system call in which it is, and its arguments, the first of which is a
 /// descriptor here. A process whose first thread has ended shows none under its own number.
-bool waits_to_write(pid_t pid, pid_t thread, const struct stat& pipe) {
+bool waits_to_write(pid_t pid, pid_t thread, const PipeIdentity& pipe) {
   std::ifstream file(thread_folder(pid, thread) + "/syscall");
   long call = -1;
   std::string argument;
@@ -40,7 +35,7 @@ bool waits_to_write(pid_t pid, pid_t thread, const struct stat& pipe) {
   struct stat target {};
   const std::string link = thread_folder(pid, thread) + "/fd/" +
                            std::to_string(static_cast<unsigned>(std::stoul(argument, nullptr, 16)));
-  return ::stat(link.c_str(), &target) == 0 && target.st_dev == pipe.st_dev && target.st_ino == pipe.st_ino;
+  return ::stat(link.c_str(), &target) == 0 && target.st_dev == pipe.device && target.st_ino == pipe.inode;
 }
 
 /// Whoever ends just then cannot be stopped, and need not be.
@@ -49,7 +44,7 @@ bool is_ending(pid_t pid, pid_t thread) {
   return !stat || !is_alive(*stat);
 }
 
-std::set<pid_t> writers_of(pid_t pid, const struct stat& pipe) {
+std::set<pid_t> writers_of(pid_t pid, const PipeIdentity& pipe) {
   std::set<pid_t> writers;
   for (const pid_t thread : threads_of(pid)) {
     if (waits_to_write(pid, thread, pipe)) writers.insert(thread);
@@ -58,7 +53,7 @@ std::set<pid_t> writers_of(pid_t pid, const struct stat& pipe) {
 }
 
 /// One who has just been given room runs for a moment, and does not show what he does.
-std::set<pid_t> await_writers(pid_t pid, const struct stat& pipe) {
+std::set<pid_t> await_writers(pid_t pid, const PipeIdentity& pipe) {
   constexpr int looks = 50;
   std::set<pid_t> writers = writers_of(pid, pipe);
   for (int i = 0; i < looks && writers.empty(); ++i) {
@@ -69,7 +64,7 @@ std::set<pid_t> await_writers(pid_t pid, const struct stat& pipe) {
 }
 
 /// Who is stopped belongs to the thread that stopped him, and is ended with that.
-Status stop_threads(pid_t pid, const struct stat& pipe) {
+Status stop_threads(pid_t pid, const PipeIdentity& pipe) {
   constexpr int rounds = 100;  // threads that are not stopped yet may start others
   const std::set<pid_t> writing = await_writers(pid, pipe);
   std::set<pid_t> seen;
@@ -95,43 +90,14 @@ Status stop_threads(pid_t pid, const struct stat& pipe) {
   return {};
 }
 
-/// Between who wants it and the thread that does it, which may hang in ptrace() until the process is killed.
-struct Doing {
-  std::promise<Status> is_done;
-  std::atomic<std::uint32_t> is_over{0};
-};
-
-class Stopped final : public Standstill {
- public:
-  explicit Stopped(std::shared_ptr<Doing> doing) : doing_(std::move(doing)) {}
-  ~Stopped() override {
-    doing_->is_over.store(1);
-    futex_wake(doing_->is_over);
-  }
-
- private:
-  std::shared_ptr<Doing> doing_;
-};
-
 }  // namespace
 
-Result<std::unique_ptr<Standstill>> stop_all_but_writers(pid_t pid, const Fd& pipe) {
-  constexpr std::chrono::milliseconds longest(300);
+Result<PipeIdentity> pipe_identity(const Fd& pipe) {
   struct stat of_pipe {};
   if (::fstat(pipe.get(), &of_pipe) != 0) return fail_errno("look at a pipe", errno);
-  const auto doing = std::make_shared<Doing>();
-  auto is_done = doing->is_done.get_future();
-  auto stopped = std::make_unique<Stopped>(doing);
-  const Status started = start_detached_thread("firebreak-stop", [doing, pid, of_pipe] {
-    const Status done = stop_threads(pid, of_pipe);
-    doing->is_done.set_value(done);
-    while (done && doing->is_over.load() == 0) futex_wait(doing->is_over, 0, std::chrono::hours(1));
-  });
-  if (!started) return propagate(started);
-  if (is_done.wait_for(longest) != std::future_status::ready)
-    return fail(ErrorCode::Timeout, "process " + std::to_string(pid) + " is not to be stopped");
-  if (const Status done = is_done.get(); !done) return propagate(done);
-  return stopped;
+  return PipeIdentity{of_pipe.st_dev, of_pipe.st_ino};
 }
+
+Status stop_all_but_writers_for_good(pid_t pid, const PipeIdentity& pipe) { return stop_threads(pid, pipe); }
 
 }  // namespace firebreak::os

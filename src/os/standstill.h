@@ -24,10 +24,15 @@ class Standstill {
   Standstill() = default;
 };
 
-/// But for threads that wait for room in `pipe`, whose reading end that is: they go on. By ptrace(2), from a
-/// thread of its own; waited for up to 0.3 s. After any error but NotFound the process has to be killed: some
-/// of its threads may stand still. PermissionDenied: it is not ours, or somebody traces it already (a
-/// debugger). Timeout: it is in execve(2), for one. NotFound: there is no such process.
-Result<std::unique_ptr<Standstill>> stop_all_but_writers(pid_t pid, const Fd& pipe);
+/// Which file a pipe is, as stat(2) has it.
+struct PipeIdentity {
+  dev_t device = 0;
+  ino_t inode = 0;
+};
+Result<PipeIdentity> pipe_identity(const Fd& pipe);
+
+/// What Kernel::stop_all_but_writers() has done: by ptrace(2), for as long as the calling thread lives. With
+/// its end the process is ended. May take as long as that process likes.
+Status stop_all_but_writers_for_good(pid_t pid, const PipeIdentity& pipe);
 
 }  // namespace firebreak::os

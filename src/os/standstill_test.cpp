@@ -16,11 +16,20 @@
 #include <string>
 #include <thread>
 
+#include "os/broker.h"
 #include "os/fd.h"
 #include "os/file.h"
 
 namespace firebreak::os {
 namespace {
+
+/// As the agent has it done: by a helper.
+Result<std::unique_ptr<Standstill>> stop_all_but_writers(pid_t pid, const Fd& pipe) {
+  static const auto keeper = RightsKeeper::start({FIREBREAK_TEST_LOOKS}, Milliseconds(60'000)).value();
+  BrokerOptions options;
+  options.keeper = keeper;
+  return Broker(options).stop_all_but_writers(pid, pipe);
+}
 
 struct Counters {
   std::array<std::atomic<std::uint64_t>, 3> steps;

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-/// For tests: a helper of os::Broker.
+/// For tests: the keeper of rights of an os::Broker.
 #include "os/broker.h"
+#include "os/rights_keeper.h"
 
 int main() {
-  firebreak::os::Socket socket{firebreak::os::Fd(firebreak::os::Broker::socket_descriptor)};
-  firebreak::os::serve_looks(socket);
+  firebreak::os::Socket socket{firebreak::os::Fd(firebreak::os::RightsKeeper::socket_descriptor)};
+  firebreak::os::keep_rights(socket, firebreak::os::serve_looks);
   return 0;
 }

@@ -47,6 +47,11 @@ void SupervisedAgent::kill_agent() {
   ++agents_wanted_;
 }
 
+void SupervisedAgent::kill_keeper(pid_t keeper) {
+  send(keeper, SIGKILL);
+  ++agents_wanted_;
+}
+
 void SupervisedAgent::hang_agent() {
   send(agent_pid(), SIGSTOP);
   ++agents_wanted_;

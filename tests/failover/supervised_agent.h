@@ -25,6 +25,9 @@ class SupervisedAgent : public AgentOnStage {
   pid_t shelf_pid();
   /// Returns at once; nobody is asked anything until wait_for_next_agent().
   void kill_agent();
+  /// The process that keeps the agent's rights: without it the agent makes room for the next one. Returns as
+  /// kill_agent() does.
+  void kill_keeper(pid_t keeper);
   /// Its loop hangs, and goes on under no circumstances. Returns as kill_agent() does.
   void hang_agent();
   /// The agent is told to end, as by a service manager that restarts it. Returns as kill_agent() does.

@@ -23,6 +23,8 @@ constexpr std::array all = {
     Target{"core_dump_lines", "", read_core_dump_lines},
     Target{"core_dump", "", read_core_dump},
     Target{"proc", "", read_proc},
+    Target{"uvm_queue", "", read_uvm_queue},
+    Target{"schedule", "", read_schedule},
     Target{"ptx", "src/ptx/testdata", read_ptx},
     Target{"fat_binary", "src/fatbin/testdata", read_fat_binary},
 };

@@ -42,6 +42,10 @@ void read_spare_page(std::string_view bytes);
 void read_shared_memory(std::string_view bytes);
 void read_redo_ring(std::string_view bytes);
 
+/// Records that say what is a fault, and when there is to be one.
+void read_uvm_queue(std::string_view bytes);
+void read_schedule(std::string_view bytes);
+
 /// Binary files.
 void read_core_dump(std::string_view bytes);
 void read_fat_binary(std::string_view bytes);

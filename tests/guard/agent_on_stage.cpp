@@ -60,9 +60,11 @@ bool AgentOnStage::may_unshare(const std::vector<std::string>& options) {
   return tried && tried->status.clean();
 }
 
-void AgentOnStage::start_agent(std::vector<std::string> arguments) {
-  std::vector<std::string> command = {
-      "sh", "-c", R"(exec "$@" 2>&1)", "sh", program("firebreakd"), "--directory", sandbox_.file("d")};
+void AgentOnStage::start_agent(std::vector<std::string> arguments, std::vector<std::string> by) {
+  std::vector<std::string> command = {"sh", "-c", R"(exec "$@" 2>&1)", "sh"};
+  command.insert(command.end(), by.begin(), by.end());
+  for (const auto& word : {program("firebreakd"), std::string("--directory"), sandbox_.file("d")})
+    command.push_back(word);
   command.insert(command.end(), arguments.begin(), arguments.end());
   agent_ = &start(std::move(command));
   wait("the agent", [&] { return agent_->said("firebreakd: "); });

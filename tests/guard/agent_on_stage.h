@@ -30,7 +30,8 @@ class AgentOnStage : public testing::Test {
   /// Ends the agent for good, which must end in good order and leave nothing.
   void TearDown() override;
 
-  void start_agent(std::vector<std::string> arguments = {});
+  /// `by`: a program that becomes it, and its arguments.
+  void start_agent(std::vector<std::string> arguments = {}, std::vector<std::string> by = {});
   Player& start(std::vector<std::string> command, Sandbox::Environment extra = {});
   /// Under `firebreak run`, with further arguments for it.
   Player& start_tenant(const std::string& name, std::vector<std::string> command,
