@@ -22,14 +22,18 @@ constexpr const char* note_function = R"(
   .reg .b32 %r<16>;
   .reg .b64 %rd<24>;
   ld.param.u64 %rd1, [firebreak_address];
+  ld.param.u32 %r2, [firebreak_what];
+  and.b32 %r14, %r2, 0x80;
+  setp.eq.u32 %p5, %r14, 0;
+  @%p5 bra $firebreak_global;
   isspacep.global %p0, %rd1;
   @!%p0 bra $firebreak_end;
+$firebreak_global:
   mov.u64 %rd20, firebreak_trace;
   ld.global.u64 %rd2, [%rd20];
   setp.eq.u64 %p1, %rd2, 0;
   @%p1 bra $firebreak_end;
   ld.param.u32 %r1, [firebreak_line];
-  ld.param.u32 %r2, [firebreak_what];
   shr.u32 %r3, %r2, 8;
   cvt.u64.u32 %rd3, %r3;
   add.u64 %rd4, %rd1, %rd3;
@@ -131,8 +135,9 @@ class Instrumenter {
       if (address.empty()) continue;  // of parameters, or shared or local memory by name
       const std::uint32_t line = instruction.location.line;
       if (line == 0 || line > lines_.size()) return unsupported("an instruction without a line");
-      before_[line - 1] +=
-          call(address, line, effect.kind, ptx::access_bytes(instruction), instruction.guard);
+      const std::uint32_t what =
+          what_of(effect.kind, effect.space == ptx::StateSpace::None, ptx::access_bytes(instruction));
+      before_[line - 1] += call(address, line, what, instruction.guard);
     }
     return {};
   }
@@ -156,12 +161,11 @@ class Instrumenter {
     }
   }
 
-  std::string call(const std::string& address, std::uint32_t line, ptx::EffectKind kind,
-                   std::uint32_t size_bytes, const ptx::Guard& guard) const {
+  std::string call(const std::string& address, std::uint32_t line, std::uint32_t what,
+                   const ptx::Guard& guard) const {
     std::string when;
     if (guard.register_index != ptx::no_index)
       when = fmt::format("@{}{} ", guard.negated ? "!" : "", kernel_.registers[guard.register_index].name);
-    const std::uint32_t what = static_cast<std::uint32_t>(kind) | size_bytes << 8U;
     return fmt::format(
         "  {{\n  .reg .b64 %firebreak_at;\n{}"
         "  .param .b64 firebreak_0;\n  st.param.b64 [firebreak_0], %firebreak_at;\n"

@@ -25,8 +25,14 @@ struct TraceRecord {
   std::uint64_t address = 0;
   std::uint64_t thread = 0;  ///< as softgpu::ObservedAccess counts
   std::uint32_t line = 0;    ///< in the PTX text as it was given
-  std::uint32_t what = 0;    ///< ptx::EffectKind, and from bit 8 on the size in bytes
+  std::uint32_t what = 0;    ///< what_of the access
+  ptx::EffectKind kind() const { return static_cast<ptx::EffectKind>(what & 0xFU); }
+  std::uint32_t size_bytes() const { return what >> 8U; }
 };
+/// A generic address may be one of shared or local memory, which is not told.
+constexpr std::uint32_t what_of(ptx::EffectKind kind, bool is_generic, std::uint32_t size_bytes) {
+  return static_cast<std::uint32_t>(kind) | (is_generic ? 0x80U : 0U) | size_bytes << 8U;
+}
 static_assert(sizeof(TraceHeader) == 48 && sizeof(TraceRecord) == 24);
 inline constexpr const char* trace_variable = "firebreak_trace";
 

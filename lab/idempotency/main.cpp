@@ -47,6 +47,9 @@ int main(int argument_count, char** arguments) {
       ->capture_default_str();
   app.add_option("--parts", part.parts, "of so many")->capture_default_str()->check(CLI::PositiveNumber);
   app.add_option("--begin", part.begin, "With --replay: launches before that one are left out");
+  app.add_option("--first-data", part.first_data,
+                 "With --begin: that launch's first data, 0 numbers, 1 small ones, 2 zeroes")
+      ->check(CLI::Range(0, 2));
   app.add_option("--records", replay.most_records, "With --replay: accesses that are recorded of a launch")
       ->capture_default_str();
   CLI11_PARSE(app, argument_count, arguments);

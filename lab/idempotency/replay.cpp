@@ -137,8 +137,8 @@ FillWords words_of(MadeUpData data) {
   }
 }
 
-softgpu::GpuAccess access_of(std::uint32_t what) {
-  switch (static_cast<ptx::EffectKind>(what & 0xFFU)) {
+softgpu::GpuAccess access_of(ptx::EffectKind kind) {
+  switch (kind) {
     case ptx::EffectKind::Read:
       return softgpu::GpuAccess::Load;
     case ptx::EffectKind::Write:
@@ -175,7 +175,8 @@ class GpuReplayer : public Replayer {
     return made;
   }
 
-  Result<ReplayReport> play(const RecordedLaunch& launch, const RecordedKernel& kernel) override {
+  Result<ReplayReport> play(const RecordedLaunch& launch, const RecordedKernel& kernel,
+                            MadeUpData first) override {
     ReplayReport report;
     auto loaded = load(launch, kernel);
     if (!loaded) return left_out(loaded.error());
@@ -184,6 +185,7 @@ class GpuReplayer : public Replayer {
     launch_ = &launch;
     kernel_ = *loaded;
     for (const MadeUpData data : {MadeUpData::Numbers, MadeUpData::SmallNumbers, MadeUpData::Zeroes}) {
+      if (data < first) continue;
       report.data = data;
       const auto header = traced(data, never);
       if (!header) return propagate(header);
@@ -396,7 +398,7 @@ class GpuReplayer : public Replayer {
     accesses.reserve(records.size());
     for (const TraceRecord& record : records)
       accesses.push_back(
-          {record.address, record.what >> 8U, access_of(record.what), record.line, record.thread});
+          {record.address, record.size_bytes(), access_of(record.kind()), record.line, record.thread});
     return accesses;
   }
 
@@ -555,7 +557,8 @@ Status replay_recorded(const std::string& folder, const ReplayOptions& options, 
     const RecordedKernel kernel = images.find(*launch);
     if (!kernel.problem.empty()) return;
     print({{"begin", own}});
-    const auto report = (*replayer)->play(*launch, kernel);
+    const auto report =
+        (*replayer)->play(*launch, kernel, own == part.begin ? part.first_data : MadeUpData::Numbers);
     if (!report) end = propagate(report, launch->kernel);
     if (report) print(to_json(*launch, kernel, times, *report));
   };

@@ -45,14 +45,16 @@ class Replayer {
   static Result<std::unique_ptr<Replayer>> open(const ReplayOptions& options);
   virtual ~Replayer() = default;
 
-  /// `kernel`: of that launch, without a problem.
-  virtual Result<ReplayReport> play(const RecordedLaunch& launch, const RecordedKernel& kernel) = 0;
+  /// `kernel`: of that launch, without a problem. `first`: the data that are tried first.
+  virtual Result<ReplayReport> play(const RecordedLaunch& launch, const RecordedKernel& kernel,
+                                    MadeUpData first) = 0;
 };
 
 struct ReplayPart {
   std::uint64_t part = 0;  ///< kernels are dealt out to so many
   std::uint64_t parts = 1;
-  std::uint64_t begin = 0;  ///< number of the first launch
+  std::uint64_t begin = 0;                      ///< number of the first launch
+  MadeUpData first_data = MadeUpData::Numbers;  ///< of that launch: others have ended the process
 };
 /// Prints a line of JSON before each launch ({"begin": number}) and one after it. Launches are numbered as
 /// they lie in the folder.

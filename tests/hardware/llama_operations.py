@@ -6,8 +6,8 @@ many of its kernels are launched, by its own code. All memory is zero: results d
     tests/hardware/llama_operations.py LIBRARIES [--groups NAME,...] [--list]
 
 LIBRARIES: as for llama_server.py. Each group is a process of its own: ggml ends it where it is asked for what it does
-not have. What the GPU's part says that it does not support is left out. Prints, in JSON, how many operations ran. --list:
-builds them all without a GPU, and says how many there are."""
+not have. What the GPU's part says that it does not support is left out. Prints, in JSON, how many operations ran.
+--list: builds them all without a GPU, and says how many there are."""
 import argparse
 import concurrent.futures
 import ctypes
@@ -202,7 +202,8 @@ def rotations(g):
                 g.run(lambda: g.op("rope_multi" + back, g.new(kind, 128, 4, 8), g.new(I32, 32), None,
                                    64 if mode == 24 else 128, sections, mode, 512, 1e4, 1.0, 0.0, 1.0, 32.0, 1.0))
     def rotated_into_rows():
-        turned = g.op("rope_ext", g.new(F32, 128, 4, 8), g.new(I32, 8), None, 128, 0, 512, 1e4, 1.0, 0.0, 1.0, 32.0, 1.0)
+        turned = g.op("rope_ext", g.new(F32, 128, 4, 8), g.new(I32, 8), None, 128, 0, 512, 1e4, 1.0, 0.0, 1.0, 32.0,
+                      1.0)
         return g.op("set_rows", g.new(F16, 512, 16), g.op("reshape_2d", turned, 512, 8), g.new(I64, 8))
     g.run(rotated_into_rows)
 
@@ -298,8 +299,8 @@ def attention_of(sizes):
                                 continue
                             g.run(lambda: g.op("flash_attn_ext", g.new(F32, size, count, heads),
                                                g.new(kind, size, 512, heads // share),
-                                               g.new(kind, value, 512, heads // share), g.new(F16, 512, count), 0.1, 0.0,
-                                               cap))
+                                               g.new(kind, value, 512, heads // share), g.new(F16, 512, count), 0.1,
+                                               0.0, cap))
     return attention
 
 

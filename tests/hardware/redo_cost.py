@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """What it costs a program with a spare that its work is noted, to be done again after a fault: the same programs with
-FIREBREAK_SPARE_REDO=0 and 100, in turns (0, 100, 100, 0), one at a time, under one agent. For a machine with a GPU, root
-and MPS.
+FIREBREAK_SPARE_REDO=0 and 100, in turns (0, 100, 100, 0), one at a time, under one agent. For a machine with a GPU,
+root and MPS.
 
     tests/hardware/redo_cost.py BIN RESULT.json [--seconds S] [--rounds N] [--programs NAME,...] [--llama FOLDER]
 
-BIN: the folder with the programs. Programs: launches (launches.py, an empty kernel back to back: µs a launch), torch and
-training (steps_torch.py: steps a second), llama (llama_server.py --bench: tokens a second; FOLDER: its libraries).
+BIN: the folder with the programs. Programs: launches (launches.py, an empty kernel back to back: µs a launch), torch
+and training (steps_torch.py: steps a second), llama (llama_server.py --bench: tokens a second; FOLDER: its libraries).
 FIREBREAK_GPU=soft: launches alone. Medians of the rounds, and of the ratios of each pair of neighbours in time. Ends
 everything that it started."""
 import argparse

@@ -3,6 +3,10 @@
 #include <gmock/gmock.h>
 
 #include <filesystem>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <vector>
 
 #include "idempotency/recorded_launches.h"
 #include "os/program.h"
@@ -95,6 +99,42 @@ TEST_F(RecordedProgram, WhatHasNoPtxIsCountedApart) {
   EXPECT_TRUE(recorded->verdicts.empty());
   EXPECT_THAT(recorded->without_ptx,
               UnorderedElementsAre(Pair("code that is not known", LaunchCount{35, 6})));
+}
+
+TEST_F(RecordedProgram, PtxBesideMachineCodeIsAskedWhereThereIsNoOther) {
+  ASSERT_EQ(run({{"FIREBREAK_RECORD_LAUNCHES", folder()}}), 0);
+  const std::string images = folder() + "/images";
+  std::vector<std::filesystem::path> all;
+  for (const auto& each : std::filesystem::directory_iterator(images)) all.push_back(each.path());
+  for (const auto& each : all)
+    std::filesystem::rename(each, images + "/" + each.stem().string() + ".beside.ptx");
+  const auto recorded = decide_recorded(folder());
+  ASSERT_TRUE(recorded) << to_string(recorded.error());
+  EXPECT_EQ(recorded->beside, (LaunchCount{35, 6}));
+  expect_known_answers(*recorded);
+}
+
+// The real tracer, on the software GPU by its driver's functions.
+TEST_F(RecordedProgram, PlayedAgainItsLaunchesDoWhatWasSaidOfThem) {
+  ASSERT_EQ(run({{"FIREBREAK_RECORD_LAUNCHES", folder()}}), 0);
+  os::SpawnRequest request;
+  request.command = {FIREBREAK_IDEMPOTENCY, "--recorded", folder(), "--replay", "--records", "10000"};
+  request.environment = environment();
+  request.environment.emplace_back("LD_LIBRARY_PATH", FIREBREAK_SOFTGPU_FOLDER);
+  const auto ran = os::run_program(kernel_, request, "", std::chrono::seconds(60));
+  ASSERT_TRUE(ran);
+  ASSERT_EQ(ran->status.exit_code, 0) << ran->output;
+  std::map<std::string, int> seen;
+  std::istringstream lines(ran->output);
+  for (std::string line; std::getline(lines, line);) {
+    const auto json = nlohmann::json::parse(line);
+    if (!json.contains("kernel")) continue;
+    EXPECT_EQ(json.value("problem", "none is said"), "") << line;
+    EXPECT_EQ(json.value("redone", 0), json["verdict"] == "idempotent" ? 3 : 0) << line;
+    ++seen[json["verdict"].get<std::string>() + (json["is_idempotent"] ? ", it is" : ", it is not")];
+  }
+  EXPECT_THAT(seen, UnorderedElementsAre(Pair("idempotent, it is", 2), Pair("not idempotent, it is not", 3),
+                                         Pair("unknown, it is not", 1)));
 }
 
 }  // namespace
