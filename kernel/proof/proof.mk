@@ -82,7 +82,7 @@ test: load conformance mistakes classes schedules
 load: $(build)/proof/patched.img $(IMAGE)
 	@$(call guest,patched,load=versions model=arch=1$(comma)gpus=2 $(call isolating_uvm,1500,3000) proof=patched$(comma)0,180) >$(build)/proof/load.log || \
 	  { tail -n 20 $(build)/proof/load.log >&2; $(call first_report,$(build)/proof/load.log); exit 1; }
-	@grep '"load beside\|"built-in' $(build)/proof/load.log
+	@grep '"load beside\|"a setting\|"built-in' $(build)/proof/load.log
 
 conformance: hopper turing
 

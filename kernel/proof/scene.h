@@ -75,7 +75,7 @@ struct fault_class {
 	uint32_t max_repeats;	/* how often the module tries to help at one sink; 0 for what it has */
 	uint32_t table_kib_at_most;	/* what they are to take, 0 for nothing to be looked at */
 	uint32_t contained_at_most;	/* in how many faults it has to be over, 0 for any number */
-	uint32_t contained_at_least;	/* how many faults have to be contained: a sink is not to reach further than it may */
+	uint32_t contained_at_least;	/* how many faults: sinks reach no further than they may, and there is one */
 	double ratio_at_most;	/* aim, 0 for none */
 };
 

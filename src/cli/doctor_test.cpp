@@ -154,6 +154,10 @@ TEST_F(DoctorTest, SaysWhetherTheDriverIsolatesFaultsAndWhatItHasSeen) {
   const std::string path = "/proc/driver/nvidia-uvm/fault_isolation";
   kernel_.set_file(path, "format 1\nmode on\ncondemned 1\nkilled 1\nsinks 2\nfault no_range contained 3\n");
   EXPECT_EQ(finding("fault isolation").detail, "on; 3 contained (3 no_range); 1 killed by the module");
+  kernel_.set_file(path,
+                   "format 1\nmode report\nfault no_range reported 1\nforeseen condemned 1\n"
+                   "foreseen fault no_range contained 1\n");
+  EXPECT_THAT(finding("fault isolation").detail, HasSubstr("mode on would have come to: 1 contained"));
   kernel_.set_file(path, "format 1\nmode off\ncondemned 0\nkilled 0\nsinks 0\n");
   EXPECT_EQ(finding("fault isolation").availability, Availability::Limited);
   EXPECT_THAT(finding("fault isolation").remedy, HasSubstr("uvm_fault_isolation_mode"));

@@ -2,6 +2,7 @@
 #include "watch/isolation.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -72,6 +73,22 @@ const char* to_string(IsolationMode mode) {
   return "off";
 }
 
+/// "no_range contained 2"
+bool take_count(std::vector<IsolationCount>& counts, std::string_view line) {
+  IsolationCount& count = counts.emplace_back();
+  count.fault_class = take(line, ' ');
+  count.word = take(line, ' ');
+  return read_number(line, count.count);
+}
+
+/// As below.
+bool take_foreseen(IsolationState& state, std::string_view line) {
+  const std::string_view key = take(line, ' ');
+  if (key == "condemned") return read_number(line, state.foreseen_ends);
+  if (key == "killed_at_once") return read_number(line, state.foreseen_ends_at_once);
+  return key != "fault" || take_count(state.foreseen_faults, line);
+}
+
 /// Whether the line was understood; of an unknown key every value is.
 bool take_line(IsolationState& state, std::string_view line) {
   const std::string_view key = take(line, ' ');
@@ -84,11 +101,8 @@ bool take_line(IsolationState& state, std::string_view line) {
   if (key == "condemned") return read_number(line, state.condemned);
   if (key == "killed") return read_number(line, state.killed);
   if (key == "sinks") return read_number(line, state.sinks);
-  if (key != "fault") return true;
-  IsolationCount& count = state.faults.emplace_back();
-  count.fault_class = take(line, ' ');
-  count.word = take(line, ' ');
-  return read_number(line, count.count);
+  if (key == "foreseen") return take_foreseen(state, line);
+  return key != "fault" || take_count(state.faults, line);
 }
 
 /// Whether "key=value" was understood, as above.
@@ -109,17 +123,27 @@ bool take_field(IsolationEvent& event, std::string_view key, std::string_view va
   return true;
 }
 
-/// "3 contained (2 no_range, 1 external)"; empty when there was none.
-std::string sum_of(const IsolationState& state, IsolationOutcome outcome, const char* name, bool with_words) {
+/// Adds "3 contained (2 no_range, 1 external)" where there was one.
+void add_sum(std::vector<std::string>& sums, const std::vector<IsolationCount>& counts,
+             IsolationOutcome outcome, const char* name, bool with_words) {
   std::uint64_t sum = 0;
   std::string parts;
-  for (const IsolationCount& count : state.faults) {
+  for (const IsolationCount& count : counts) {
     if (outcome_of(count.word) != outcome) continue;
     sum += count.count;
     parts += fmt::format("{}{} {}", parts.empty() ? "" : ", ", count.count, count.fault_class);
     if (with_words) parts += " " + count.word;
   }
-  return sum == 0 ? std::string() : fmt::format("; {} {} ({})", sum, name, parts);
+  if (sum > 0) sums.push_back(fmt::format("{} {} ({})", sum, name, parts));
+}
+
+std::vector<std::string> sums_of(const std::vector<IsolationCount>& counts) {
+  std::vector<std::string> sums;
+  add_sum(sums, counts, IsolationOutcome::Contained, "contained", false);
+  add_sum(sums, counts, IsolationOutcome::Cancelled, "not contained", true);
+  add_sum(sums, counts, IsolationOutcome::Spared, "spared", false);
+  add_sum(sums, counts, IsolationOutcome::Deferred, "ends put off", false);
+  return sums;
 }
 
 fault::FaultClass class_of(const IsolationEvent& event) {
@@ -204,13 +228,18 @@ Result<IsolationState> read_isolation_state(os::Kernel& kernel) {
 }
 
 std::string describe(const IsolationState& state) {
-  std::string text = to_string(state.mode);
-  text += sum_of(state, IsolationOutcome::Contained, "contained", false);
-  text += sum_of(state, IsolationOutcome::Cancelled, "not contained", true);
-  text += sum_of(state, IsolationOutcome::Spared, "spared", false);
-  text += sum_of(state, IsolationOutcome::Deferred, "ends put off", false);
-  if (state.killed > 0) text += fmt::format("; {} killed by the module", state.killed);
-  return text;
+  std::vector<std::string> parts = sums_of(state.faults);
+  parts.emplace(parts.begin(), to_string(state.mode));
+  if (state.killed > 0) parts.push_back(fmt::format("{} killed by the module", state.killed));
+  std::vector<std::string> foreseen = sums_of(state.foreseen_faults);
+  if (state.foreseen_ends > 0) {
+    foreseen.push_back(fmt::format("{} clients ended, {} of them at once", state.foreseen_ends,
+                                   state.foreseen_ends_at_once));
+  }
+  if (!foreseen.empty()) {
+    parts.push_back(fmt::format("mode on would have come to: {}", fmt::join(foreseen, ", ")));
+  }
+  return fmt::format("{}", fmt::join(parts, "; "));
 }
 
 std::optional<fault::Fault> fault_of(const IsolationEvent& event, Monotonic when) {

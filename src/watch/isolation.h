@@ -49,6 +49,10 @@ struct IsolationState {
   std::uint64_t killed = 0;     ///< of those, by the module, since nobody else had ended them
   std::int64_t sinks = 0;       ///< in page tables, now
   std::vector<IsolationCount> faults;
+  // What report mode has foreseen of mode on.
+  std::vector<IsolationCount> foreseen_faults;
+  std::uint64_t foreseen_ends = 0;          ///< of clients
+  std::uint64_t foreseen_ends_at_once = 0;  ///< of those, since they had come to a bound
 };
 
 struct IsolationEvent {
@@ -83,7 +87,7 @@ Status name_mps_server(os::Kernel& kernel, pid_t server);
 /// NotFound: the module that is loaded, if any, is not the one with fault isolation.
 Result<IsolationState> read_isolation_state(os::Kernel& kernel);
 
-/// "on; 3 contained (2 no_range, 1 external); 1 cancelled (1 hmm unsupported); 1 client killed".
+/// "on; 3 contained (2 no_range, 1 external); 1 not contained (1 hmm unsupported); 1 killed by the module".
 std::string describe(const IsolationState& state);
 /// The event as a signal among others; empty for what is no fault of the process that it names.
 std::optional<fault::Fault> fault_of(const IsolationEvent& event, Monotonic when);

@@ -48,6 +48,26 @@ TEST(IsolationState, IsReadFromTheModulesFile) {
             "5 ends put off (5 termination); 1 killed by the module");
 }
 
+TEST(IsolationState, OfReportModeSaysWhatModeOnWouldHaveComeTo) {
+  // As the module printed it in a QEMU guest, shortened.
+  const auto state = parse_isolation_state(
+      "format 1\nmode report\ncondemned 0\nfault no_range reported 3\nfault managed reported 1\n"
+      "foreseen condemned 2\nforeseen killed_at_once 1\nforeseen sinks 4\nforeseen table_kib 16\n"
+      "foreseen fault no_range contained 2\nforeseen fault no_range held 1\n"
+      "foreseen fault managed spared 1\nforeseen fault termination deferred 5\n");
+  EXPECT_EQ(describe(state.value()),
+            "report only; 4 not contained (3 no_range reported, 1 managed reported); mode on would have come "
+            "to: 3 contained (2 no_range, 1 no_range), 1 spared (1 managed), 5 ends put off (5 termination), "
+            "2 clients ended, 1 of them at once");
+  const char* nothing = "format 1\nmode on\nforeseen condemned 0\nforeseen killed_at_once 0\n";
+  EXPECT_EQ(describe(parse_isolation_state(nothing).value()), "on");
+  for (const char* line : {"condemned many", "killed_at_once", "fault no_range contained", "fault"}) {
+    const auto none = parse_isolation_state(std::string("format 1\nmode report\nforeseen ") + line + "\n");
+    ASSERT_FALSE(none.has_value()) << line;
+    EXPECT_EQ(none.error().code, ErrorCode::Protocol) << line;
+  }
+}
+
 TEST(IsolationState, OfANewerModuleIsReadAsFarAsItIsUnderstood) {
   const auto state = parse_isolation_state("format 1\nmode report\nhorizon 9\nfault hmm reported 1\n");
   EXPECT_EQ(describe(state.value()), "report only; 1 not contained (1 hmm reported)");
