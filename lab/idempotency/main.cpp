@@ -5,7 +5,6 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdio>
-#include <cstdlib>
 #include <random>
 
 #include "idempotency/corpus.h"
@@ -15,8 +14,24 @@
 #include "idempotency/region_check.h"
 #include "idempotency/replay.h"
 
+namespace {
+
+using namespace firebreak;
+
+int report(const Status& done) {
+  if (!done) fmt::print(stderr, "{}\n", to_string(done.error()));
+  return done ? 0 : 1;
+}
+
+int decide(const std::string& recorded) {
+  const auto decided = idempotency::decide_recorded(recorded);
+  if (decided) fmt::print("{}", to_json(*decided));
+  return report(decided ? Status() : propagate(decided));
+}
+
+}  // namespace
+
 int main(int argument_count, char** arguments) {
-  using namespace firebreak;
   CLI::App app{"Checks what Firebreak says of launches: may they run again after they were torn?"};
   idempotency::RandomLaunchOptions options;
   options.seed = std::random_device{}();
@@ -57,21 +72,8 @@ int main(int argument_count, char** arguments) {
     fmt::print("{}", to_text(idempotency::survey(files)));
     return 0;
   }
-  if (replays) {
-    const Status done = idempotency::replay_recorded(recorded, replay, part);
-    if (!done) fmt::print(stderr, "{}\n", to_string(done.error()));
-    // The driver would wait for a kernel that does not end.
-    if (!done) std::_Exit(1);
-    return 0;
-  }
-  if (!recorded.empty()) {
-    const auto decided = idempotency::decide_recorded(recorded);
-    if (decided)
-      fmt::print("{}", to_json(*decided));
-    else
-      fmt::print(stderr, "{}\n", to_string(decided.error()));
-    return decided ? 0 : 1;
-  }
+  if (replays) return report(idempotency::replay_recorded(recorded, replay, part));
+  if (!recorded.empty()) return decide(recorded);
   fmt::print("seed {}\n", options.seed);
   if (redo.faults > 0) {
     redo.seed = options.seed;
