@@ -48,8 +48,13 @@ std::string memory_hazard(const ptx::Module& module, const ptx::Function& kernel
                           const ptx::Instruction& instruction) {
   for (const ptx::MemoryEffect& effect : ptx::memory_effects(instruction)) {
     if (effect.kind == ptx::EffectKind::None || is_global(effect.space)) continue;
-    // Parameters and constants are read at places that the compiler knows, or that stay in their bank.
-    if (!is_own(effect.space)) continue;
+    // Parameters and constants at places that the compiler knows are in their bank.
+    if (!is_own(effect.space)) {
+      if (effect.operand != ptx::no_index &&
+          instruction.operands[effect.operand].kind != ptx::OperandKind::SymbolAddress)
+        return at(instruction, "it goes to a computed place in constant memory");
+      continue;
+    }
     const ptx::Variable* const variable =
         effect.operand == ptx::no_index ? nullptr
                                         : variable_of(module, kernel, instruction.operands[effect.operand]);
@@ -59,6 +64,18 @@ std::string memory_hazard(const ptx::Module& module, const ptx::Function& kernel
     if (!stays) return at(instruction, "it goes to a computed place in shared or local memory");
   }
   return {};
+}
+
+// PTX ISA, "bar": barriers 0 to 15, of whole warps.
+bool is_plain_barrier(const ptx::Instruction& instruction) {
+  constexpr std::uint64_t barriers = 16;
+  constexpr std::uint64_t warp_threads = 32;
+  const auto& operands = instruction.operands;
+  const bool is_known = std::all_of(operands.begin(), operands.end(), [](const ptx::Operand& operand) {
+    return operand.kind == ptx::OperandKind::Immediate;
+  });
+  return is_known && !operands.empty() && operands[0].bits < barriers &&
+         (operands.size() == 1 || (operands[1].bits != 0 && operands[1].bits % warp_threads == 0));
 }
 
 std::string hazard_of(const ptx::Module& module, const ptx::Function& kernel,
@@ -71,6 +88,13 @@ std::string hazard_of(const ptx::Module& module, const ptx::Function& kernel,
       return at(instruction, "it calls a function");
     case Opcode::Opaque:
       return at(instruction, "the instruction is not known");
+    case Opcode::BarArrive:
+    case Opcode::BarRed:
+      return at(instruction, "it is at a barrier that may not be all threads'");
+    case Opcode::BarSync:
+      if (!is_plain_barrier(instruction))
+        return at(instruction, "it is at a barrier that may not be all threads'");
+      break;
     default:
       break;
   }

@@ -107,6 +107,21 @@ TEST(HazardTest, AComputedPlaceInSharedMemoryIsOne) {
   EXPECT_THAT(hazard("atom.shared.add.u32 %r6, [tile], 1;"), HasSubstr("computed place"));
 }
 
+TEST(HazardTest, ABarrierThatIsComputedIsOne) {
+  EXPECT_EQ(hazard("bar.sync 0;"), "");
+  EXPECT_EQ(hazard("bar.sync 15, 32;"), "");
+  EXPECT_THAT(hazard("bar.sync 16;"), HasSubstr("barrier"));
+  EXPECT_THAT(hazard("bar.sync 0, 33;"), HasSubstr("barrier"));
+  EXPECT_THAT(hazard("bar.sync 0, 0;"), HasSubstr("barrier"));
+  EXPECT_THAT(hazard("bar.sync 0, %r1;"), HasSubstr("barrier"));
+  EXPECT_THAT(hazard("bar.sync %r1;"), HasSubstr("barrier"));
+  EXPECT_THAT(hazard("bar.arrive 0, 64;"), HasSubstr("barrier"));
+}
+
+TEST(HazardTest, AComputedPlaceInConstantMemoryIsOne) {
+  EXPECT_THAT(hazard("cvt.u64.u32 %rd6, %r1; ld.const.u32 %r6, [%rd6];"), HasSubstr("constant memory"));
+}
+
 TEST(HazardTest, FewerParametersThanTheKernelHasAreOne) {
   const auto module = ptx::parse(kernel("st.global.u32 [%rd3], %r1;"));
   ASSERT_TRUE(module);
