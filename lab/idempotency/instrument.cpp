@@ -220,6 +220,15 @@ class Instrumenter {
 
 }  // namespace
 
+softgpu::ObservedAccess observed(const TraceRecord& record) {
+  using softgpu::GpuAccess;
+  const auto kind = static_cast<ptx::EffectKind>(record.what & 0xFU);
+  const GpuAccess access = kind == ptx::EffectKind::Read    ? GpuAccess::Load
+                           : kind == ptx::EffectKind::Write ? GpuAccess::Store
+                                                            : GpuAccess::Atomic;
+  return {record.address, record.what >> 8U, access, record.line, record.thread};
+}
+
 Result<std::string> instrument(const std::string& text, const ptx::Module& module,
                                const ptx::Function& kernel, std::uint32_t threads) {
   return Instrumenter(text, module, kernel).run(threads);

@@ -8,6 +8,7 @@
 
 #include "base/result.h"
 #include "ptx/ir.h"
+#include "softgpu/interpreter/interpreter.h"
 
 namespace firebreak::idempotency {
 
@@ -26,9 +27,9 @@ struct TraceRecord {
   std::uint64_t thread = 0;  ///< as softgpu::ObservedAccess counts
   std::uint32_t line = 0;    ///< in the PTX text as it was given
   std::uint32_t what = 0;    ///< what_of the access
-  ptx::EffectKind kind() const { return static_cast<ptx::EffectKind>(what & 0xFU); }
-  std::uint32_t size_bytes() const { return what >> 8U; }
 };
+/// As the software GPU tells it.
+softgpu::ObservedAccess observed(const TraceRecord& record);
 /// A generic address may be one of shared or local memory, which is not told.
 constexpr std::uint32_t what_of(ptx::EffectKind kind, bool is_generic, std::uint32_t size_bytes) {
   return static_cast<std::uint32_t>(kind) | (is_generic ? 0x80U : 0U) | size_bytes << 8U;

@@ -23,10 +23,8 @@ using Told = std::multiset<std::tuple<std::uint64_t, std::uint64_t, std::uint32_
 constexpr std::uint64_t most_records = 40'000;
 constexpr std::uint64_t never = ~std::uint64_t{0};
 
-GpuAccess access_of(ptx::EffectKind kind) {
-  return kind == ptx::EffectKind::Read    ? GpuAccess::Load
-         : kind == ptx::EffectKind::Write ? GpuAccess::Store
-                                          : GpuAccess::Atomic;
+void add(Told& all, const softgpu::ObservedAccess& each) {
+  all.emplace(each.address, each.thread, each.ptx_line, each.size_bytes, each.access);
 }
 
 // Two software GPUs whose memory lies at the same addresses: one runs the kernel, one the instrumented one.
@@ -74,7 +72,7 @@ class Instrumented : public ::testing::Test {
       TraceRecord record;
       std::memcpy(&record, telling_.bytes(header.records + i * sizeof record, sizeof record).data(),
                   sizeof record);
-      all.emplace(record.address, record.thread, record.line, record.size_bytes(), access_of(record.kind()));
+      add(all, observed(record));
     }
     return all;
   }
@@ -88,8 +86,7 @@ class Instrumented : public ::testing::Test {
 
 Told seen_in(const TracedRun& run) {
   Told all;
-  for (const softgpu::ObservedAccess& each : run.accesses)
-    all.emplace(each.address, each.thread, each.ptx_line, each.size_bytes, each.access);
+  for (const softgpu::ObservedAccess& each : run.accesses) add(all, each);
   return all;
 }
 

@@ -33,90 +33,78 @@ constexpr std::uint64_t never = ~std::uint64_t{0};
 constexpr std::uint64_t most_checked_bytes = std::uint64_t{1} << 22;
 constexpr std::uint64_t most_ranges = 128;
 
-// fill: word i is (a mixed number & what is for even or odd words) | always. compare: counts words that
-// differ.
-constexpr const char* own_kernels = R"(.version 7.0
-.target sm_70
-.address_size 64
-.visible .entry fill(.param .u64 to, .param .u64 words, .param .u32 seed, .param .u32 even, .param .u32 odd,
-                     .param .u32 always)
-{
+// A kernel whose threads go through words 0 to `words`: %rd0 is the place of one. `loads` and `body` have
+// registers from %rd10 and %r10 on, and %p1.
+std::string kernel_of_words(const char* name, const char* parameters, const char* loads, const char* body) {
+  return fmt::format(R"(
+.visible .entry {}(.param .u64 words, {})
+{{
   .reg .pred %p<3>;
   .reg .b32 %r<20>;
-  .reg .b64 %rd<12>;
-  ld.param.u64 %rd1, [to];
-  ld.param.u64 %rd2, [words];
-  ld.param.u32 %r1, [seed];
-  ld.param.u32 %r2, [even];
-  ld.param.u32 %r3, [odd];
-  ld.param.u32 %r4, [always];
-  mov.u32 %r5, %ctaid.x;
-  mov.u32 %r6, %ntid.x;
-  mov.u32 %r7, %tid.x;
-  mad.lo.u32 %r8, %r5, %r6, %r7;
-  mov.u32 %r9, %nctaid.x;
-  mul.lo.u32 %r9, %r9, %r6;
-  cvt.u64.u32 %rd3, %r8;
-  cvt.u64.u32 %rd4, %r9;
-$next:
-  setp.ge.u64 %p1, %rd3, %rd2;
-  @%p1 bra $end;
-  cvt.u32.u64 %r10, %rd3;
-  add.u32 %r11, %r10, %r1;
-  mul.lo.u32 %r11, %r11, 0x9E3779B1;
-  shr.u32 %r12, %r11, 15;
-  xor.b32 %r11, %r11, %r12;
-  mul.lo.u32 %r11, %r11, 0x85EBCA77;
-  shr.u32 %r12, %r11, 13;
-  xor.b32 %r11, %r11, %r12;
-  and.b32 %r13, %r10, 1;
-  setp.eq.u32 %p2, %r13, 0;
-  selp.b32 %r14, %r2, %r3, %p2;
-  and.b32 %r11, %r11, %r14;
-  or.b32 %r11, %r11, %r4;
-  shl.b64 %rd5, %rd3, 2;
-  add.u64 %rd5, %rd5, %rd1;
-  st.global.u32 [%rd5], %r11;
-  add.u64 %rd3, %rd3, %rd4;
-  bra $next;
-$end:
+  .reg .b64 %rd<20>;
+  ld.param.u64 %rd1, [words];
+  {}
+  mov.u32 %r0, %ctaid.x;
+  mov.u32 %r1, %ntid.x;
+  mov.u32 %r2, %tid.x;
+  mad.lo.u32 %r0, %r0, %r1, %r2;
+  mov.u32 %r2, %nctaid.x;
+  mul.lo.u32 %r1, %r1, %r2;
+  cvt.u64.u32 %rd0, %r0;
+  cvt.u64.u32 %rd2, %r1;
+next:
+  setp.ge.u64 %p0, %rd0, %rd1;
+  @%p0 bra end;
+  {}
+  add.u64 %rd0, %rd0, %rd2;
+  bra next;
+end:
   ret;
+}}
+)",
+                     name, parameters, loads, body);
 }
-.visible .entry compare(.param .u64 a, .param .u64 b, .param .u64 words, .param .u64 count)
-{
-  .reg .pred %p<3>;
-  .reg .b32 %r<12>;
-  .reg .b64 %rd<12>;
-  ld.param.u64 %rd1, [a];
-  ld.param.u64 %rd2, [b];
-  ld.param.u64 %rd3, [words];
-  ld.param.u64 %rd4, [count];
-  mov.u32 %r5, %ctaid.x;
-  mov.u32 %r6, %ntid.x;
-  mov.u32 %r7, %tid.x;
-  mad.lo.u32 %r8, %r5, %r6, %r7;
-  mov.u32 %r9, %nctaid.x;
-  mul.lo.u32 %r9, %r9, %r6;
-  cvt.u64.u32 %rd5, %r8;
-  cvt.u64.u32 %rd6, %r9;
-$again:
-  setp.ge.u64 %p1, %rd5, %rd3;
-  @%p1 bra $done;
-  shl.b64 %rd7, %rd5, 2;
-  add.u64 %rd8, %rd7, %rd1;
-  add.u64 %rd9, %rd7, %rd2;
-  ld.global.u32 %r10, [%rd8];
-  ld.global.u32 %r11, [%rd9];
-  setp.ne.u32 %p2, %r10, %r11;
-  @!%p2 bra $same;
-  atom.global.add.u32 %r10, [%rd4], 1;
-$same:
-  add.u64 %rd5, %rd5, %rd6;
-  bra $again;
-$done:
-  ret;
+
+// fill: word i is (a mixed number & what is for even or odd words) | always. compare: counts words that
+// differ.
+std::string own_kernels() {
+  return ".version 7.0\n.target sm_70\n.address_size 64\n" +
+         kernel_of_words(
+             "fill",
+             ".param .u64 to, .param .u32 seed, .param .u32 even, .param .u32 odd, .param .u32 always",
+             R"(ld.param.u64 %rd10, [to];
+  ld.param.u32 %r10, [seed];
+  ld.param.u32 %r11, [even];
+  ld.param.u32 %r12, [odd];
+  ld.param.u32 %r13, [always];)",
+             R"(cvt.u32.u64 %r14, %rd0;
+  add.u32 %r15, %r14, %r10;
+  mul.lo.u32 %r15, %r15, 0x9E3779B1;
+  shr.u32 %r16, %r15, 15;
+  xor.b32 %r15, %r15, %r16;
+  mul.lo.u32 %r15, %r15, 0x85EBCA77;
+  shr.u32 %r16, %r15, 13;
+  xor.b32 %r15, %r15, %r16;
+  and.b32 %r14, %r14, 1;
+  setp.eq.u32 %p1, %r14, 0;
+  selp.b32 %r14, %r11, %r12, %p1;
+  and.b32 %r15, %r15, %r14;
+  or.b32 %r15, %r15, %r13;
+  shl.b64 %rd11, %rd0, 2;
+  add.u64 %rd11, %rd11, %rd10;
+  st.global.u32 [%rd11], %r15;)") +
+         kernel_of_words("compare", ".param .u64 a, .param .u64 b, .param .u64 count",
+                         R"(ld.param.u64 %rd10, [a];
+  ld.param.u64 %rd11, [b];
+  ld.param.u64 %rd12, [count];)",
+                         R"(shl.b64 %rd13, %rd0, 2;
+  add.u64 %rd14, %rd13, %rd10;
+  add.u64 %rd15, %rd13, %rd11;
+  ld.global.u32 %r10, [%rd14];
+  ld.global.u32 %r11, [%rd15];
+  setp.ne.u32 %p1, %r10, %r11;
+  @%p1 red.global.add.u32 [%rd12], 1;)");
 }
-)";
 
 struct FillWords {
   std::uint32_t even = 0;
@@ -134,17 +122,6 @@ FillWords words_of(MadeUpData data) {
       return {1, 0, 0};
     default:
       return {};
-  }
-}
-
-softgpu::GpuAccess access_of(ptx::EffectKind kind) {
-  switch (kind) {
-    case ptx::EffectKind::Read:
-      return softgpu::GpuAccess::Load;
-    case ptx::EffectKind::Write:
-      return softgpu::GpuAccess::Store;
-    default:
-      return softgpu::GpuAccess::Atomic;
   }
 }
 
@@ -214,7 +191,7 @@ class GpuReplayer : public Replayer {
     auto stream = cuda::Stream::create(driver_);
     if (!stream) return propagate(stream);
     stream_.emplace(std::move(*stream));
-    auto own = cuda::Module::load_ptx(driver_, own_kernels);
+    auto own = cuda::Module::load_ptx(driver_, own_kernels());
     if (!own) return propagate(own);
     own_.emplace(std::move(*own));
     const auto fill = own_->function("fill");
@@ -313,7 +290,7 @@ class GpuReplayer : public Replayer {
         continue;
       }
       const Status filled =
-          fill_->launch(stream_->handle(), shape_of(each), each.address, std::uint64_t{each.size_bytes / 4},
+          fill_->launch(stream_->handle(), shape_of(each), std::uint64_t{each.size_bytes / 4}, each.address,
                         seed, words.even, words.odd, words.always);
       if (!filled) return propagate(filled);
     }
@@ -396,9 +373,7 @@ class GpuReplayer : public Replayer {
     if (!copied) return propagate(copied);
     std::vector<softgpu::ObservedAccess> accesses;
     accesses.reserve(records.size());
-    for (const TraceRecord& record : records)
-      accesses.push_back(
-          {record.address, record.size_bytes(), access_of(record.kind()), record.line, record.thread});
+    for (const TraceRecord& record : records) accesses.push_back(observed(record));
     return accesses;
   }
 
@@ -431,20 +406,14 @@ class GpuReplayer : public Replayer {
   }
 
   Status tear(ReplayReport& report) {
-    for (int run = 0; run < 2; ++run) {
-      Status done = fill(report.data);
-      if (done) done = run_untraced();
-      if (!done) return done;
-      if (run == 0) {
-        if (const Status kept = keep(); !kept) return kept;
-        continue;
-      }
-      const auto different = count_different();
-      if (!different) return propagate(different);
-      report.leaves_to_chance = *different != 0;
-    }
+    Status done = run_whole(report.data);
+    if (done) done = keep();
+    if (done) done = run_whole(report.data);
+    if (!done) return done;
+    const auto by_chance = count_different();
+    if (!by_chance) return propagate(by_chance);
+    report.leaves_to_chance = *by_chance != 0;
     for (int i = 0; i < options_.tears && !report.leaves_to_chance && report.problem.empty(); ++i) {
-      // At random instants; of a short one also right at its beginning.
       const std::uint64_t stop = report.access_count == 0 ? 0 : random_() % report.access_count;
       if (const auto torn = traced(report.data, stop); !torn) return propagate(torn);
       if (const Status redone = run_untraced(); !redone) return redone;
@@ -457,6 +426,11 @@ class GpuReplayer : public Replayer {
         ++report.redo_count;
     }
     return {};
+  }
+
+  Status run_whole(MadeUpData data) {
+    const Status filled = fill(data);
+    return filled ? run_untraced() : filled;
   }
 
   // What memory holds is what a whole run leaves.
@@ -472,9 +446,9 @@ class GpuReplayer : public Replayer {
   Result<std::uint32_t> count_different() {
     Status done = cuda::fill_words(driver_, count_->address(), 0, 2);
     for (std::size_t i = 0; i < places_.size() && done; ++i)
-      done = compare_->launch(stream_->handle(), shape_of(places_[i]), places_[i].address,
-                              buffers_[2 * i + 1].address(), std::uint64_t{places_[i].size_bytes / 4},
-                              count_->address());
+      done =
+          compare_->launch(stream_->handle(), shape_of(places_[i]), std::uint64_t{places_[i].size_bytes / 4},
+                           places_[i].address, buffers_[2 * i + 1].address(), count_->address());
     std::uint32_t count = 0;
     if (done) done = wait();
     if (done)

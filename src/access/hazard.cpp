@@ -90,9 +90,8 @@ std::string hazard_of(const ptx::Module& module, const ptx::Function& kernel,
       return at(instruction, "the instruction is not known");
     case Opcode::BarArrive:
     case Opcode::BarRed:
-      return at(instruction, "it is at a barrier that may not be all threads'");
     case Opcode::BarSync:
-      if (!is_plain_barrier(instruction))
+      if (instruction.opcode != Opcode::BarSync || !is_plain_barrier(instruction))
         return at(instruction, "it is at a barrier that may not be all threads'");
       break;
     default:
