@@ -33,6 +33,7 @@ enum class RedoKind : std::uint16_t {
   Save = 7,         ///< a copy of what the next operation may overwrite, to where it is kept
   RegionStart = 8,  ///< with the marker that says that all before it has completed
   CannotRedo = 9,  ///< what comes next, until a RegionStart, cannot be done again; RedoRecord::cause says why
+  Graph = 10,      ///< several operations at once, which the process alone knows
 };
 
 enum class RedoCause : std::uint16_t {
@@ -75,6 +76,9 @@ struct RedoFill {
 struct RedoUpload {
   RedoArea to;
 };
+struct RedoGraph {
+  std::uint64_t content;  ///< as the process numbers what its graphs do
+};
 struct RedoEvent {
   std::uint64_t event;
 };
@@ -99,6 +103,7 @@ union RedoBody {
   RedoCopy copy;
   RedoFill fill;
   RedoUpload upload;
+  RedoGraph graph;
   RedoEvent event;
   RedoSave save;
   RedoRegionStart region;

@@ -96,9 +96,9 @@ class Decider {
       if (!stream) return void(refuse(RedoRefusal::ManyStreams, i));
       if (!is_ordered(entry, *stream) && i >= decision_.first) return void(refuse(RedoRefusal::Unordered, i));
       if (i < decision_.first || i >= decision_.last) continue;
-      if (entry.kind == abi::RedoKind::CannotRedo) {
+      if (entry.kind == abi::RedoKind::CannotRedo || entry.kind == abi::RedoKind::Graph) {
         refuse(RedoRefusal::CannotRedo, i);
-        decision_.cause = entry.cause;
+        decision_.cause = entry.kind == abi::RedoKind::Graph ? abi::RedoCause::Unknown : entry.cause;
         return;
       }
       if (entry.kind == abi::RedoKind::Save && is_complete(entry.body.save.done))

@@ -39,6 +39,7 @@ struct RedoDecision {
       0;  ///< and from here on, what the GPU has not begun: it is given to it for the first time
 };
 
+/// What a graph does its process alone knows: here it cannot be done again.
 /// The GPU does nothing of the process any more, and its memory is as the fault left it.
 RedoDecision decide(const RedoLog& log);
 

@@ -22,6 +22,8 @@ std::optional<std::size_t> body_bytes(abi::RedoKind kind) {
       return sizeof(abi::RedoFill);
     case abi::RedoKind::Upload:
       return sizeof(abi::RedoUpload);
+    case abi::RedoKind::Graph:
+      return sizeof(abi::RedoGraph);
     case abi::RedoKind::EventRecord:
     case abi::RedoKind::EventWait:
       return sizeof(abi::RedoEvent);

@@ -84,6 +84,10 @@ void RingWriter::upload(std::uint64_t stream, const abi::RedoUpload& upload,
   write(abi::RedoKind::Upload, abi::RedoCause::None, stream, bytes_of(upload), bytes);
 }
 
+void RingWriter::graph(std::uint64_t stream, const abi::RedoGraph& graph) {
+  write(abi::RedoKind::Graph, abi::RedoCause::None, stream, bytes_of(graph), {});
+}
+
 void RingWriter::record_event(std::uint64_t stream, std::uint64_t event) {
   write(abi::RedoKind::EventRecord, abi::RedoCause::None, stream, bytes_of(abi::RedoEvent{event}), {});
 }

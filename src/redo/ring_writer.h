@@ -40,6 +40,7 @@ class RingWriter {
   void copy(std::uint64_t stream, const abi::RedoCopy& copy);
   void fill(std::uint64_t stream, const abi::RedoFill& fill);
   void upload(std::uint64_t stream, const abi::RedoUpload& upload, std::span<const std::byte> bytes);
+  void graph(std::uint64_t stream, const abi::RedoGraph& graph);
   void record_event(std::uint64_t stream, std::uint64_t event);
   void wait_for_event(std::uint64_t stream, std::uint64_t event);
   void save(std::uint64_t stream, const abi::RedoSave& save);

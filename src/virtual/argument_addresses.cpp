@@ -85,4 +85,17 @@ Give ArgumentAddresses::look(const cuda::Backend& driver, Slot slot, const Taken
   return found;
 }
 
+std::optional<std::span<const std::byte>> pack(const ArgumentAddresses::Layout& layout,
+                                               const void* const* parameters, std::span<std::byte> room) {
+  std::size_t end = 0;
+  for (std::size_t i = 0; i < layout.size(); ++i) {
+    const auto& [offset_bytes, size_bytes] = layout[i];
+    if (offset_bytes > room.size() || size_bytes > room.size() - offset_bytes) return std::nullopt;
+    std::memset(room.data() + end, 0, offset_bytes - std::min(end, offset_bytes));
+    std::memcpy(room.data() + offset_bytes, parameters[i], size_bytes);
+    end = offset_bytes + size_bytes;
+  }
+  return room.first(end);
+}
+
 }  // namespace firebreak::virtual_driver

@@ -50,4 +50,8 @@ class ArgumentAddresses {
   std::unordered_map<const Object*, Layout> known_;  ///< objects live as long as the process
 };
 
+/// A launch's parameters as its kernel has them, in `room`, with zeroes in between. None: it is too small.
+std::optional<std::span<const std::byte>> pack(const ArgumentAddresses::Layout& layout,
+                                               const void* const* parameters, std::span<std::byte> room);
+
 }  // namespace firebreak::virtual_driver

@@ -53,6 +53,10 @@ void GivenWork::upload(const Work& work, std::uint64_t to, std::span<const std::
   writer_.upload(number_of(work), {one_row(to, bytes.size())}, bytes);
 }
 
+void GivenWork::graph(const Work& work, std::uint64_t content) {
+  writer_.graph(number_of(work), {content});
+}
+
 void GivenWork::nothing(const Work& work) { writer_.record_event(number_of(work), 0); }
 
 void GivenWork::unknown(const Work& work, abi::RedoCause cause) {

@@ -45,6 +45,8 @@ class GivenWork {
   void fill(const Work& work, const GivenArea& to, std::uint32_t value, std::uint32_t value_bytes);
   /// A copy from the host, whose bytes are kept. More than abi::redo_payload_max: unknown().
   void upload(const Work& work, std::uint64_t to, std::span<const std::byte> bytes);
+  /// What a graph does, by its number (Graphs::note_launch).
+  void graph(const Work& work, std::uint64_t content);
   /// It writes no memory that anybody reads: an event.
   void nothing(const Work& work);
   void unknown(const Work& work, abi::RedoCause cause = abi::RedoCause::Unknown);

@@ -125,10 +125,10 @@ Object::Step Graphs::step_of_exec(const std::shared_ptr<ExecState>& exec) {
 CUgraphExec Graphs::add_exec(const Turn& turn, CUgraphExec own, std::shared_ptr<const GraphContent> content,
                              unsigned long long flags) {
   auto state = std::make_shared<ExecState>();
-  state->content = std::move(content);
   state->flags = flags & ~static_cast<unsigned long long>(CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD);
   Object& object = turn.objects.add(Family::GraphExec, number_of(own), turn.slot, {step_of_exec(state)});
   state->object = &object;
+  set_content(*state, std::move(content));
   // Its graph may go, and with it what is known of nodes that have moved.
   if (state->content != nullptr && has_moved_nodes()) {
     MadeGraph& here = state->made_of[turn.slot];
@@ -147,11 +147,40 @@ std::shared_ptr<ExecState> Graphs::find_exec(CUgraphExec exec) {
 
 void Graphs::update_exec(const Turn& turn, ExecState& exec, std::shared_ptr<const GraphContent> content) {
   if (content == nullptr) return;  // the program is aside
-  exec.content = std::move(content);
+  keep_launched(exec);
+  set_content(exec, std::move(content));
   turn.objects.add_step(*exec.object, turn.slot, step_of_exec(execs_[exec.object]));
 }
 
+void Graphs::set_content(ExecState& exec, std::shared_ptr<const GraphContent> content) {
+  exec.content = std::move(content);
+  exec.object->content.store(exec.content == nullptr ? 0 : ++contents_, std::memory_order_relaxed);
+}
+
+void Graphs::keep_launched(const ExecState& exec) {
+  const std::uint64_t number = exec.object->content.load(std::memory_order_relaxed);
+  if (number == 0 || exec.object->launched_content.load(std::memory_order_relaxed) != number) return;
+  were_launched_.emplace_back(number, exec.content);
+  if (were_launched_.size() > were_launched_max) were_launched_.pop_front();
+}
+
+std::uint64_t Graphs::note_launch(CUgraphExec exec) {
+  Object* const object = all_.objects().find(Family::GraphExec, number_of(exec));
+  if (object == nullptr) return 0;
+  const std::uint64_t number = object->content.load(std::memory_order_relaxed);
+  object->launched_content.store(number, std::memory_order_relaxed);
+  return number;
+}
+
+std::shared_ptr<const GraphContent> Graphs::launched(std::uint64_t number) const {
+  for (const auto& [object, exec] : execs_)
+    if (object->content.load(std::memory_order_relaxed) == number) return exec->content;
+  const auto kept = std::ranges::find(were_launched_, number, &decltype(were_launched_)::value_type::first);
+  return kept == were_launched_.end() ? nullptr : kept->second;
+}
+
 void Graphs::remove_exec(const Turn& turn, const std::shared_ptr<ExecState>& exec) {
+  keep_launched(*exec);
   execs_.erase(exec->object);
   const Instance* const receiver = all_.receiver();
   for (const auto& [slot, made] : exec->made_of) {

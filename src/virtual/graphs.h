@@ -4,11 +4,13 @@
 #pragma once
 
 #include <atomic>
+#include <deque>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <thread>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "virtual/graph_content.h"
@@ -62,6 +64,10 @@ class Graphs {
   std::shared_ptr<ExecState> find_exec(CUgraphExec exec);
   /// From now on it does that.
   void update_exec(const Turn& turn, ExecState& exec, std::shared_ptr<const GraphContent> content);
+  /// What a program launches by it: a number for what it does now; 0: it is not known. Takes no lock.
+  std::uint64_t note_launch(CUgraphExec exec);
+  /// What was launched by that number. Null: that is so long ago that it is forgotten.
+  std::shared_ptr<const GraphContent> launched(std::uint64_t number) const;
   /// With the graphs that were made for it, in this instance and in the one that is to come.
   void remove_exec(const Turn& turn, const std::shared_ptr<ExecState>& exec);
 
@@ -99,6 +105,9 @@ class Graphs {
     std::map<Slot, std::uintptr_t> in;
   };
 
+  void set_content(ExecState& exec, std::shared_ptr<const GraphContent> content);
+  void keep_launched(const ExecState& exec);
+
   GraphReading read(const Instance& instance, CUgraph own, Object* context);
   Object* context_now();
   Object::Step step_of_graph(const std::shared_ptr<Object*>& graph);
@@ -115,6 +124,11 @@ class Graphs {
   std::mutex mutex_;  ///< guards what follows, and every graph of a driver
   std::map<Object*, GraphState> graphs_;
   std::map<Object*, std::shared_ptr<ExecState>> execs_;
+  std::uint64_t contents_ = 0;  ///< of executables, so far
+  /// What executables did that have changed or gone since they were launched: it may be under way. The
+  /// newest.
+  std::deque<std::pair<std::uint64_t, std::shared_ptr<const GraphContent>>> were_launched_;
+  static constexpr std::size_t were_launched_max = 64;
   std::atomic<bool> has_moved_nodes_{false};
   std::mutex nodes_mutex_;  ///< of the next two; after mutex_
   std::unordered_map<std::uintptr_t, NodePlace> nodes_;

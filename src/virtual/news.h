@@ -18,10 +18,10 @@ inline constexpr int rest_for_work = 9;
 class News {
  public:
   /// The program has made something. True: the first since begin(), so the keeper is to be woken.
-  bool tell() { return !any_.exchange(true, std::memory_order_acq_rel); }
+  bool tell() { return !any_.exchange(true); }
   /// The keeper looks at everything now.
   void begin() { any_.store(false, std::memory_order_release); }
-  bool is_any() const { return any_.load(std::memory_order_acquire); }
+  bool is_any() const { return any_.load(); }
   /// How long it rests before it looks at news, once it has worked for so long: it takes a tenth of a core at
   /// most, and what is new waits for 50 ms at most.
   static constexpr Nanoseconds rest_after(Nanoseconds worked) {

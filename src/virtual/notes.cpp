@@ -26,38 +26,32 @@ std::optional<std::span<const std::byte>> packed(const Turn& turn, CUfunction fu
   if (kernel == nullptr) return std::nullopt;
   const CUfunction own = turn.objects.translate(function, turn.slot);
   const auto* const layout = turn.all.arguments().layout_of(turn.driver, *kernel, own);
-  if (layout == nullptr) return std::nullopt;
-  std::size_t end = 0;
-  for (std::size_t i = 0; i < layout->size(); ++i) {
-    const auto& [offset_bytes, size_bytes] = (*layout)[i];
-    if (offset_bytes > room.size() || size_bytes > room.size() - offset_bytes) return std::nullopt;
-    std::memset(room.data() + end, 0, offset_bytes - std::min(end, offset_bytes));
-    std::memcpy(room.data() + offset_bytes, parameters[i], size_bytes);
-    end = offset_bytes + size_bytes;
-  }
-  return std::span(room).first(end);
+  return layout == nullptr ? std::nullopt : pack(*layout, parameters, room);
 }
 
-/// What says nothing of when the kernel runs, or of what it is given.
-bool is_harmless(const CUlaunchAttribute& attribute) {
-  switch (attribute.id) {
+}  // namespace
+
+bool is_harmless(CUlaunchAttributeID id, const CUlaunchAttributeValue& value) {
+  switch (id) {
     case CU_LAUNCH_ATTRIBUTE_IGNORE:
+    case CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW:  // of caches
     case CU_LAUNCH_ATTRIBUTE_PRIORITY:
+    case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP:  // of what fences wait for
+    case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN:
     case CU_LAUNCH_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT:
+    case CU_LAUNCH_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE:
       return true;
     case CU_LAUNCH_ATTRIBUTE_COOPERATIVE:
-      return attribute.value.cooperative == 0;
+      return value.cooperative == 0;
     case CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION:
-      return attribute.value.programmaticStreamSerializationAllowed == 0;
+      return value.programmaticStreamSerializationAllowed == 0;
     case CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION:
-      return attribute.value.clusterDim.x <= 1 && attribute.value.clusterDim.y <= 1 &&
-             attribute.value.clusterDim.z <= 1;
+    case CU_LAUNCH_ATTRIBUTE_PREFERRED_CLUSTER_DIMENSION:
+      return value.clusterDim.x <= 1 && value.clusterDim.y <= 1 && value.clusterDim.z <= 1;
     default:
       return false;
   }
 }
-
-}  // namespace
 
 void note_launch(const Turn& turn, GivenWork& given, const Work& work, const GivenLaunch& launch,
                  void** parameters, void** extra) {
@@ -71,12 +65,19 @@ void note_launch(const Turn& turn, GivenWork& given, const Work& work, const Giv
 void note_launch(const Turn& turn, GivenWork& given, const Work& work, const CUlaunchConfig& config,
                  CUfunction function, void** parameters, void** extra) {
   const std::span attributes(config.attrs, config.attrs == nullptr ? 0 : config.numAttrs);
-  if (!std::ranges::all_of(attributes, is_harmless)) return given.unknown(work);
+  const auto matters = [](const CUlaunchAttribute& each) { return !is_harmless(each.id, each.value); };
+  if (std::ranges::any_of(attributes, matters)) return given.unknown(work);
   const GivenLaunch launch{function,
                            {config.gridDimX, config.gridDimY, config.gridDimZ},
                            {config.blockDimX, config.blockDimY, config.blockDimZ},
                            config.sharedMemBytes};
   note_launch(turn, given, work, launch, parameters, extra);
+}
+
+void note_fill(GivenWork& given, const Work& work, const GivenArea& to, std::uint32_t value,
+               std::uint32_t value_bytes) {
+  if (!is_in_window(to.address)) return given.unknown(work, abi::RedoCause::HostMemory);
+  given.fill(work, to, value, value_bytes);
 }
 
 /// Memory that is pinned stays as it is until the copy has ended, so it is read once more then. Other memory

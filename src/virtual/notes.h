@@ -18,11 +18,17 @@
 
 namespace firebreak::virtual_driver {
 
+/// Of a launch's attribute: it says nothing of when the kernel runs, or of what it is given.
+bool is_harmless(CUlaunchAttributeID id, const CUlaunchAttributeValue& value);
+
 /// A launch's parameters are packed as the kernel has them.
 void note_launch(const Turn& turn, GivenWork& given, const Work& work, const GivenLaunch& launch,
                  void** parameters, void** extra);
 void note_launch(const Turn& turn, GivenWork& given, const Work& work, const CUlaunchConfig& config,
                  CUfunction function, void** parameters, void** extra);
+/// Not by us.
+void note_fill(GivenWork& given, const Work& work, const GivenArea& to, std::uint32_t value,
+               std::uint32_t value_bytes);
 /// One address is the host's, or none.
 void note_copy(const Turn& turn, GivenWork& given, const Work& work, std::uint64_t to, std::uint64_t from,
                std::size_t size_bytes);
@@ -66,6 +72,14 @@ struct ConfigLaunchNote {
   }
 };
 
+struct GraphNote {
+  static void put(const Turn& turn, GivenWork& given, const Work& work, CUgraphExec exec, CUstream) {
+    const std::uint64_t content = turn.all.taken().any() ? 0 : turn.all.graphs().note_launch(exec);
+    if (content == 0) return given.unknown(work);
+    given.graph(work, content);
+  }
+};
+
 struct CopyNote {
   template <class To, class From, class... Rest>
   static void put(const Turn& turn, GivenWork& given, const Work& work, To to, From from,
@@ -78,7 +92,7 @@ struct FillNote {
   template <class Value, class... Rest>
   static void put(const Turn&, GivenWork& given, const Work& work, CUdeviceptr to, Value value,
                   std::size_t count, Rest...) {
-    given.fill(work, one_row(to, count * sizeof value), value, sizeof value);
+    note_fill(given, work, one_row(to, count * sizeof value), value, sizeof value);
   }
 };
 
@@ -86,7 +100,7 @@ struct FillRowsNote {
   template <class Value, class... Rest>
   static void put(const Turn&, GivenWork& given, const Work& work, CUdeviceptr to, std::size_t pitch_bytes,
                   Value value, std::size_t width, std::size_t height, Rest...) {
-    given.fill(work, {to, width * sizeof value, pitch_bytes, height}, value, sizeof value);
+    note_fill(given, work, {to, width * sizeof value, pitch_bytes, height}, value, sizeof value);
   }
 };
 

@@ -163,6 +163,9 @@ struct Object {
   std::atomic<bool> is_gone{false};
   /// Somebody has it at hand for longer than a call: no other one takes its place once it is gone.
   std::atomic<bool> is_kept{false};
+  /// Of executable graphs: the number of what it does (Graphs), and the last one of these that was launched.
+  std::atomic<std::uint64_t> content{0};
+  std::atomic<std::uint64_t> launched_content{0};
   Work work;  ///< of streams. It goes on counting where another stream takes this one's place
 
   // Of Objects.

@@ -793,11 +793,18 @@ void VirtualProcess::keep() {
     news_.begin();
     is_keeping_.store(true);
     if (!program_ends_.load()) keep_once();
+    tell_whether_behind();
     is_keeping_.store(false);
     const Nanoseconds worked = std::chrono::steady_clock::now() - began;
     os::futex_wait(page_->wake, seen, look_again);
     rest(worked);
   }
+}
+
+/// Something may come in between.
+void VirtualProcess::tell_whether_behind() {
+  if (!news_.is_any()) page_->is_behind.store(0);
+  if (news_.is_any()) page_->is_behind.store(1);
 }
 
 /// Where it was woken by news alone. The agent wakes it out of that, too.

@@ -212,7 +212,9 @@ class VirtualProcess {
   void stand_aside(const char* why, const std::string& what);
   /// Something that the spare is to have, too.
   void something_new() {
-    if (news_.tell()) wake_keeper();
+    if (!news_.tell()) return;
+    page_->is_behind.store(1);
+    wake_keeper();
   }
 
   /// Who waits for the current context has waited for everything.
@@ -309,6 +311,7 @@ class VirtualProcess {
   void keep();
   void look_who_it_is();
   void keep_once();
+  void tell_whether_behind();
   void rest(Nanoseconds worked);
   void wake_keeper();
   void make_spare();
@@ -352,7 +355,7 @@ class VirtualProcess {
   std::unique_ptr<GivenWork> given_;  ///< null: nothing is done again
   std::atomic<bool> is_never_redone_{false};
   Marks marks_{memory_, settings_.between_marks.value_or(Nanoseconds(0))};
-  Redo redo_{objects_, memory_, mappings_};  ///< of flipping_
+  Redo redo_{objects_, memory_, mappings_, graphs_, arguments_};  ///< of flipping_
   /// The environment says which domain a driver joins, and a driver asks it when it makes its first context:
   /// one at a time starts. Before flipping_.
   std::mutex starting_;

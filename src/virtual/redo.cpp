@@ -28,15 +28,6 @@ regions::Area area_of(const GivenArea& given) {
 /// The host's: the GPU's code that may be done again does not reach it.
 bool is_of_host(const GivenArea& area) { return !is_in_window(area.address); }
 
-/// What it writes there nobody reads before the program knows that it has ended.
-bool is_to_host(const redo::RedoEntry& entry) {
-  return entry.kind == RedoKind::Copy && is_of_host(entry.body.copy.to) && !is_of_host(entry.body.copy.from);
-}
-
-bool is_from_host(const redo::RedoEntry& entry) {
-  return entry.kind == RedoKind::Copy && is_of_host(entry.body.copy.from);
-}
-
 /// A launch's memory is what we have mapped: whatever else it reaches makes it unknown.
 void append(std::vector<access::MemoryRange>& all, const std::vector<WindowMemory::Range>& ranges) {
   for (const WindowMemory::Range& range : ranges) all.push_back({range.begin, range.size_bytes, range.begin});
@@ -100,17 +91,50 @@ const access::KernelSummary* Redo::summary_of(std::uint64_t kernel, const Instan
   return &code->summaries.emplace(name, access::summarise(*code->module, *found)).first->second;
 }
 
+// ---- What was given ----
+
+std::span<const Redo::Operation> Redo::operations_of(const redo::RedoLog& log, const redo::RedoEntry& entry,
+                                                     const Instance& to) {
+  operations_.clear();
+  if (entry.kind != RedoKind::Graph) {
+    operations_.push_back({entry.kind, entry.cause, entry.body, log.payload(entry)});
+    return operations_;
+  }
+  const auto content = [&] {
+    const auto lock = graphs_.lock();
+    return graphs_.launched(entry.body.graph.content);
+  }();
+  if (content == nullptr) {
+    operations_.push_back({RedoKind::CannotRedo, abi::RedoCause::Unknown, {}, {}});
+    return operations_;
+  }
+  of_graph_ = virtual_driver::operations_of(*content, to.driver(), to.slot(), arguments_);
+  for (const GraphOperation& each : of_graph_)
+    operations_.push_back({each.kind, each.cause, each.body, each.payload});
+  return operations_;
+}
+
+/// What it writes there nobody reads before the program knows that it has ended.
+bool Redo::is_to_host(const Operation& operation) {
+  const abi::RedoCopy& copy = operation.body.copy;
+  return operation.kind == RedoKind::Copy && is_of_host(copy.to) && !is_of_host(copy.from);
+}
+
+bool Redo::is_from_host(const Operation& operation) {
+  return operation.kind == RedoKind::Copy && is_of_host(operation.body.copy.from);
+}
+
 // ---- Whether it may all be done again ----
 
-std::string Redo::check_launch(const redo::RedoLog& log, const redo::RedoEntry& entry, bool is_in_doubt,
-                               Checked& checked) {
+std::string Redo::check_launch(const Operation& operation, bool is_in_doubt, Checked& checked) {
   std::string name = "a kernel";
-  const access::KernelSummary* const summary = summary_of(entry.body.launch.kernel, checked.to, name);
+  const abi::RedoLaunch& given = operation.body.launch;
+  const access::KernelSummary* const summary = summary_of(given.kernel, checked.to, name);
   if (summary == nullptr) return name + ": its code is not known as PTX";
   access::LaunchArguments launch;
-  std::ranges::copy(entry.body.launch.grid, launch.grid.begin());
-  std::ranges::copy(entry.body.launch.block, launch.block.begin());
-  launch.parameters = log.payload(entry);
+  std::ranges::copy(given.grid, launch.grid.begin());
+  std::ranges::copy(given.block, launch.block.begin());
+  launch.parameters = operation.payload;
   launch.memory = checked.memory;
   const std::string hazard = is_in_doubt ? access::find_hazard(*summary, launch, workspace_) : "";
   if (!hazard.empty()) return name + ": " + hazard;
@@ -122,28 +146,27 @@ std::string Redo::check_launch(const redo::RedoLog& log, const redo::RedoEntry& 
 }
 
 /// `is_in_doubt`: it may have been under way.
-std::string Redo::check(const redo::RedoLog& log, const redo::RedoEntry& entry, bool is_in_doubt,
-                        Checked& checked) {
+std::string Redo::check(const Operation& operation, bool is_in_doubt, Checked& checked) {
   const auto add = [&](const char* what, const access::OperationEffects& effects) {
     const std::string broken = break_in(checked.region.add(effects, checked.memory));
     return broken.empty() ? broken : what + broken;
   };
-  switch (entry.kind) {
+  const abi::RedoBody& body = operation.body;
+  switch (operation.kind) {
     case RedoKind::Launch:
-      return check_launch(log, entry, is_in_doubt, checked);
+      return check_launch(operation, is_in_doubt, checked);
     case RedoKind::Copy:
-      return add("a copy: ", regions::copy_effects(area_of(entry.body.copy.to), area_of(entry.body.copy.from),
+      return add("a copy: ", regions::copy_effects(area_of(body.copy.to), area_of(body.copy.from),
                                                    checked.memory_to_copy));
     case RedoKind::Fill:
-      if (is_of_host(entry.body.fill.to)) return {};  // a marker
-      return add("a fill: ", regions::fill_effects(area_of(entry.body.fill.to), checked.memory));
+      if (is_of_host(body.fill.to)) return {};  // a marker
+      return add("a fill: ", regions::fill_effects(area_of(body.fill.to), checked.memory));
     case RedoKind::Upload:
-      return add("a copy from the host: ",
-                 regions::fill_effects(area_of(entry.body.upload.to), checked.memory));
+      return add("a copy from the host: ", regions::fill_effects(area_of(body.upload.to), checked.memory));
     case RedoKind::EventRecord:
       return {};
     case RedoKind::CannotRedo:
-      return redo::to_string(entry.cause);
+      return redo::to_string(operation.cause);
     default:
       return "something that is not known here";
   }
@@ -165,13 +188,16 @@ std::string Redo::find_obstacle(const GivenWork::UnderWay& work, const Instance&
   for (std::size_t i = 0; i < work.entries.size(); ++i) {
     const GivenWork::UnderWay::Entry& each = work.entries[i];
     const redo::RedoEntry& entry = work.log.entries[each.index];
-    if (i >= doubtful && entry.kind != RedoKind::CannotRedo) continue;
-    if (each.has_ended && is_to_host(entry)) continue;
-    if (each.may_be_seen && is_to_host(entry)) return "a copy to the host that the program may have seen";
-    if (each.may_be_seen && is_from_host(entry))
-      return "a copy from the host's memory, which the program may have changed since";
-    std::string obstacle = check(work.log, entry, !each.has_ended && each.may_have_begun, checked);
-    if (!obstacle.empty()) return obstacle;
+    for (const Operation& operation : operations_of(work.log, entry, to)) {
+      if (i >= doubtful && operation.kind != RedoKind::CannotRedo) continue;
+      if (each.has_ended && is_to_host(operation)) continue;
+      if (each.may_be_seen && is_to_host(operation))
+        return "a copy to the host that the program may have seen";
+      if (each.may_be_seen && is_from_host(operation))
+        return "a copy from the host's memory, which the program may have changed since";
+      std::string obstacle = check(operation, !each.has_ended && each.may_have_begun, checked);
+      if (!obstacle.empty()) return obstacle;
+    }
   }
   return checked.region.depends_on_order() ? "what it computes depends on the order of threads" : "";
 }
@@ -217,15 +243,13 @@ CUresult fill_rows(const cuda::Backend& driver, const abi::RedoFill& fill) {
 
 }  // namespace
 
-CUresult Redo::give(const GivenWork::UnderWay& work, const GivenWork::UnderWay::Entry& given,
-                    const Instance& to) {
+CUresult Redo::give(const Operation& operation, const Instance& to) {
   const cuda::Backend& driver = to.driver();
-  const redo::RedoEntry& entry = work.log.entries[given.index];
-  const std::span<const std::byte> payload = work.log.payload(entry);
-  if (given.has_ended && is_to_host(entry)) return CUDA_SUCCESS;
-  switch (entry.kind) {
+  const abi::RedoBody& body = operation.body;
+  const std::span<const std::byte> payload = operation.payload;
+  switch (operation.kind) {
     case RedoKind::Launch: {
-      const abi::RedoLaunch& launch = entry.body.launch;
+      const abi::RedoLaunch& launch = body.launch;
       const CUfunction own = objects_.translate(reinterpret_cast<CUfunction>(launch.kernel), to.slot());
       std::size_t size_bytes = payload.size();
       std::array<void*, 5> extra{reinterpret_cast<void*>(CU_LAUNCH_PARAM_BUFFER_POINTER_AS_INT),
@@ -237,11 +261,11 @@ CUresult Redo::give(const GivenWork::UnderWay& work, const GivenWork::UnderWay::
                                    payload.empty() ? nullptr : extra.data());
     }
     case RedoKind::Copy:
-      return copy_rows(driver, entry.body.copy.to, entry.body.copy.from);
+      return copy_rows(driver, body.copy.to, body.copy.from);
     case RedoKind::Fill:
-      return fill_rows(driver, entry.body.fill);
+      return fill_rows(driver, body.fill);
     case RedoKind::Upload:
-      return driver.cuMemcpyHtoD_v2(entry.body.upload.to.address, payload.data(), payload.size());
+      return driver.cuMemcpyHtoD_v2(body.upload.to.address, payload.data(), payload.size());
     default:
       return CUDA_SUCCESS;
   }
@@ -249,8 +273,12 @@ CUresult Redo::give(const GivenWork::UnderWay& work, const GivenWork::UnderWay::
 
 CUresult Redo::give_again(const GivenWork::UnderWay& work, const Instance& to) {
   CUresult given = to.driver().cuCtxSetCurrent(to.primary());
-  for (std::size_t i = 0; i < work.entries.size() && given == CUDA_SUCCESS; ++i)
-    given = give(work, work.entries[i], to);
+  for (const GivenWork::UnderWay::Entry& each : work.entries) {
+    for (const Operation& operation : operations_of(work.log, work.log.entries[each.index], to)) {
+      if (each.has_ended && is_to_host(operation)) continue;
+      if (given == CUDA_SUCCESS) given = give(operation, to);
+    }
+  }
   return given;
 }
 

@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -13,8 +14,11 @@
 #include "access/launch.h"
 #include "access/summary.h"
 #include "ptx/ir.h"
+#include "virtual/argument_addresses.h"
 #include "virtual/code_image.h"
 #include "virtual/given_work.h"
+#include "virtual/graph_operations.h"
+#include "virtual/graphs.h"
 #include "virtual/instance.h"
 #include "virtual/mappings.h"
 #include "virtual/memory.h"
@@ -25,8 +29,9 @@ namespace firebreak::virtual_driver {
 /// For one thread at a time, while nobody gives the driver anything. What it finds out of code it keeps.
 class Redo {
  public:
-  Redo(Objects& objects, const WindowMemory& memory, Mappings& mappings)
-      : objects_(objects), memory_(memory), mappings_(mappings) {}
+  Redo(Objects& objects, const WindowMemory& memory, Mappings& mappings, Graphs& graphs,
+       ArgumentAddresses& arguments)
+      : objects_(objects), memory_(memory), mappings_(mappings), graphs_(graphs), arguments_(arguments) {}
 
   /// Empty: all of it may be done again. Else why not, in one line. `to` has everything that the program has,
   /// and lives.
@@ -42,18 +47,32 @@ class Redo {
     std::map<std::string, access::KernelSummary> summaries;
   };
   struct Checked;
+  /// As a record says it, or one of those of a graph's that was launched.
+  struct Operation {
+    abi::RedoKind kind{};
+    abi::RedoCause cause{};
+    abi::RedoBody body{};
+    std::span<const std::byte> payload;
+  };
 
   const access::KernelSummary* summary_of(std::uint64_t kernel, const Instance& to, std::string& name);
   Code* code_of(const Object& kernel, const Instance& to);
-  std::string check(const redo::RedoLog& log, const redo::RedoEntry& entry, bool is_in_doubt,
-                    Checked& checked);
-  std::string check_launch(const redo::RedoLog& log, const redo::RedoEntry& entry, bool is_in_doubt,
-                           Checked& checked);
-  CUresult give(const GivenWork::UnderWay& work, const GivenWork::UnderWay::Entry& given, const Instance& to);
+  /// They last until the next call.
+  std::span<const Operation> operations_of(const redo::RedoLog& log, const redo::RedoEntry& entry,
+                                           const Instance& to);
+  static bool is_to_host(const Operation& operation);
+  static bool is_from_host(const Operation& operation);
+  std::string check(const Operation& operation, bool is_in_doubt, Checked& checked);
+  std::string check_launch(const Operation& operation, bool is_in_doubt, Checked& checked);
+  CUresult give(const Operation& operation, const Instance& to);
 
   Objects& objects_;
   const WindowMemory& memory_;
   Mappings& mappings_;
+  Graphs& graphs_;
+  ArgumentAddresses& arguments_;
+  std::vector<Operation> operations_;
+  std::vector<GraphOperation> of_graph_;
   std::map<const CodeImage*, Code> code_;
   access::DecisionWorkspace workspace_;
 };

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <sstream>
 
 namespace firebreak::test {
 namespace {
@@ -176,7 +177,8 @@ CUresult RedoProgram::launch(const char* kernel, std::size_t to, std::size_t fro
 /// slowly: for a second, and it may be done again. weave, knead, gather: what these kernels are.
 /// weave-beyond: far behind its memory, so that it may be what faulted. over: it overwrites what the one
 /// before has read. download, upload: to and from pinned memory. upload-of-the-moment: of memory that changes
-/// as soon as the call has returned.
+/// as soon as the call has returned. graph:A+B: a graph of A and B, which replay launches; update:KERNEL:
+/// from now on it is of that kernel.
 CUresult RedoProgram::give(const std::string& what) {
   const CUstream stream = streams_[stream_];
   if (what == "slowly") {
@@ -214,6 +216,12 @@ CUresult RedoProgram::give(const std::string& what) {
   if (what == "event") return driver_.cuEventRecord(event_, stream);
   if (what == "see-event") return driver_.cuEventSynchronize(event_);
   if (what == "change-stream") return change_stream();
+  if (what == "fill-of-the-host")
+    return driver_.cuMemsetD32Async(reinterpret_cast<CUdeviceptr>(hosts_[1]), 5, word_count, stream);
+  if (what.starts_with("graph:")) return capture(what.substr(what.find(':') + 1));
+  if (what.starts_with("update:")) return update(what.substr(what.find(':') + 1).c_str());
+  if (what == "replay") return driver_.cuGraphLaunch(graph_, stream);
+  if (what == "end-graph") return end_graph();
   if (what == "callback")
     return driver_.cuLaunchHostFunc(
         stream, [](void*) {}, nullptr);
@@ -250,6 +258,47 @@ CUresult RedoProgram::change_stream() {
   return first_of(recorded, driver_.cuStreamWaitEvent(streams_[stream_], event_, 0));
 }
 
+CUresult RedoProgram::end_graph() {
+  const CUresult ended = graph_ == nullptr ? CUDA_SUCCESS : driver_.cuGraphExecDestroy(graph_);
+  graph_ = nullptr;
+  return ended;
+}
+
+CUresult RedoProgram::capture(const std::string& what) {
+  const CUstream stream = streams_[stream_];
+  CUresult done =
+      first_of(end_graph(), driver_.cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
+  std::istringstream words(what);
+  for (std::string each; std::getline(words, each, '+');) done = first_of(done, give(each));
+  CUgraph graph = nullptr;
+  done = first_of(done, driver_.cuStreamEndCapture(stream, &graph));
+  done = first_of(done, driver_.cuGraphInstantiateWithFlags(&graph_, graph, 0));
+  return first_of(done, driver_.cuGraphDestroy(graph));
+}
+
+CUresult RedoProgram::make_graph(const char* kernel, CUgraph* graph) {
+  CUDA_KERNEL_NODE_PARAMS params{};
+  std::uint32_t count = word_count;
+  std::uint32_t value = 13;
+  std::array<void*, 4> parameters{&memory_[3], &memory_[2], &count, &value};
+  CUresult done = driver_.cuModuleGetFunction(&params.func, module_, kernel);
+  params.gridDimX = word_count / block_threads;
+  params.gridDimY = params.gridDimZ = params.blockDimY = params.blockDimZ = 1;
+  params.blockDimX = block_threads;
+  params.kernelParams = parameters.data();
+  done = first_of(done, driver_.cuGraphCreate(graph, 0));
+  CUgraphNode node = nullptr;
+  return first_of(done, driver_.cuGraphAddKernelNode_v2(&node, *graph, nullptr, 0, &params));
+}
+
+CUresult RedoProgram::update(const char* kernel) {
+  CUgraph graph = nullptr;
+  CUgraphExecUpdateResultInfo info{};
+  CUresult done = make_graph(kernel, &graph);
+  done = first_of(done, driver_.cuGraphExecUpdate_v2(graph_, graph, &info));
+  return first_of(done, driver_.cuGraphDestroy(graph));
+}
+
 /// Waits in one of several ways, reads what has come and writes what goes next.
 CUresult RedoProgram::look(std::mt19937_64& random) {
   CUresult waited = CUDA_SUCCESS;
@@ -276,6 +325,41 @@ CUresult RedoProgram::look(std::mt19937_64& random) {
   return CUDA_SUCCESS;
 }
 
+/// A kernel, a fill and a copy after it: launched, and often gone before it has run.
+CUresult RedoProgram::do_random_graph(std::mt19937_64& random) {
+  if (graph_ != nullptr && is_one_kernel_ && random() % 2 == 0)
+    return first_of(update("weave"), driver_.cuGraphLaunch(graph_, streams_[stream_]));
+  CUgraph graph = nullptr;
+  CUresult done = first_of(end_graph(), make_graph(random() % 4 == 0 ? "knead" : "weave", &graph));
+  is_one_kernel_ = random() % 2 == 0;
+  if (!is_one_kernel_) {
+    CUcontext context = nullptr;
+    done = first_of(done, driver_.cuCtxGetCurrent(&context));
+    const std::size_t to = random() % buffers;
+    const CUDA_MEMSET_NODE_PARAMS fill{
+        memory_[to], 0, static_cast<unsigned int>(random() % 256), 1, 1 + random() % buffer_bytes, 1};
+    CUDA_MEMCPY3D copy{};
+    copy.srcMemoryType = copy.dstMemoryType = CU_MEMORYTYPE_DEVICE;
+    copy.srcDevice = memory_[to];
+    copy.dstDevice = memory_[(to + 1) % buffers];
+    copy.srcPitch = copy.dstPitch = 256;
+    copy.WidthInBytes = 1 + random() % 256;
+    copy.Height = 1 + random() % 8;
+    copy.srcHeight = copy.dstHeight = 8;
+    copy.Depth = 1 + random() % 4;
+    CUgraphNode filled = nullptr;
+    CUgraphNode node = nullptr;
+    std::size_t count = 1;
+    CUgraphNode first = nullptr;
+    done = first_of(done, driver_.cuGraphGetNodes(graph, &first, &count));
+    done = first_of(done, driver_.cuGraphAddMemsetNode(&filled, graph, &first, 1, &fill, context));
+    done = first_of(done, driver_.cuGraphAddMemcpyNode(&node, graph, &filled, 1, &copy, context));
+  }
+  done = first_of(done, driver_.cuGraphInstantiateWithFlags(&graph_, graph, 0));
+  done = first_of(done, driver_.cuGraphDestroy(graph));
+  return first_of(done, driver_.cuGraphLaunch(graph_, streams_[stream_]));
+}
+
 CUresult RedoProgram::do_random(std::mt19937_64& random) {
   const CUstream stream = streams_[stream_];
   const std::size_t to = random() % buffers;
@@ -284,6 +368,7 @@ CUresult RedoProgram::do_random(std::mt19937_64& random) {
   const auto value = static_cast<std::uint32_t>(random());
   const std::size_t bytes = count * sizeof(std::uint32_t);
   const std::uint64_t what = random() % 100;
+  if (what < 5) return do_random_graph(random);
   if (what < 45) return launch("weave", to, from, count, value);
   if (what < 50) return launch("knead", to, from, count, value);
   if (what < 53) return launch("gather", to, from, count, value);
@@ -314,7 +399,7 @@ std::pair<CUresult, unsigned long long> RedoProgram::run_random(std::uint64_t se
   seen_ = seed;
   std::fill_n(hosts_[0], word_count, 17U);
   std::fill_n(hosts_[1], word_count, 19U);
-  CUresult done = CUDA_SUCCESS;
+  CUresult done = end_graph();
   for (std::size_t i = 0; i < buffers; ++i)
     done = first_of(done, driver_.cuMemsetD32_v2(memory_[i], static_cast<unsigned int>(i + 1), word_count));
   done = first_of(done, driver_.cuCtxSynchronize());

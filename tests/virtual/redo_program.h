@@ -40,6 +40,11 @@ class RedoProgram {
   std::pair<CUresult, unsigned long long> run_random(std::uint64_t seed, unsigned int operations);
   CUresult do_random(std::mt19937_64& random);
   CUresult change_stream();
+  CUresult capture(const std::string& what);
+  CUresult make_graph(const char* kernel, CUgraph* graph);
+  CUresult update(const char* kernel);
+  CUresult end_graph();
+  CUresult do_random_graph(std::mt19937_64& random);
   CUresult look(std::mt19937_64& random);
   CUresult first_of(CUresult before, CUresult result) { return before == CUDA_SUCCESS ? result : before; }
   void note(std::uint64_t value) { seen_ = (seen_ ^ value) * 0x9e3779b97f4a7c15 + 1; }
@@ -49,6 +54,8 @@ class RedoProgram {
   std::array<CUstream, 2> streams_{};
   std::size_t stream_ = 0;
   CUevent event_ = nullptr;
+  CUgraphExec graph_ = nullptr;
+  bool is_one_kernel_ = false;  ///< that graph, if it was made at random
   std::array<CUdeviceptr, buffers> memory_{};
   std::array<Host, 2> hosts_{};  ///< pinned: what is copied to the GPU, and what comes from it
   std::array<std::uint32_t, 64> pageable_{};

@@ -33,10 +33,18 @@ class SpareRedo : public Spare {
       if (const CUresult given = program.tell("redo give " + each); given != CUDA_SUCCESS) return given;
     return CUDA_SUCCESS;
   }
+  void give_first(Client& program, const std::vector<std::string>& what) {
+    if (what.empty()) return;
+    EXPECT_EQ(give(program, what), CUDA_SUCCESS);
+    EXPECT_EQ(program.tell("redo wait"), CUDA_SUCCESS);
+    EXPECT_TRUE(page_->is(SpareState::Protected)) << page_->reason();
+  }
   /// What a program sees in its memory that has given all this and nobody else's fault.
-  unsigned long long right_after(const std::vector<std::string>& what) {
+  unsigned long long right_after(const std::vector<std::string>& what,
+                                 const std::vector<std::string>& first = {}) {
     const auto model = start_plain("model");
     EXPECT_EQ(model->tell("redo prepare"), CUDA_SUCCESS);
+    EXPECT_EQ(give(*model, first), CUDA_SUCCESS);
     EXPECT_EQ(give(*model, what), CUDA_SUCCESS);
     EXPECT_EQ(model->tell("redo wait"), CUDA_SUCCESS);
     return model->ask("redo digest").value;
@@ -65,16 +73,18 @@ class SpareRedo : public Spare {
 struct Given {
   const char* name;
   std::vector<std::string> what;
+  std::vector<std::string> first = {};  ///< that has ended, and the spare has it
 };
 
 class SpareRedoOf : public SpareRedo, public testing::WithParamInterface<Given> {};
 
 TEST_P(SpareRedoOf, IsDoneAgainInTheNextInstance) {
   const auto program = start_protected();
+  give_first(*program, GetParam().first);
   ASSERT_EQ(give(*program, GetParam().what), CUDA_SUCCESS);
   end_domain("a");
   EXPECT_EQ(program->tell("redo wait"), CUDA_SUCCESS) << page().reason();
-  EXPECT_EQ(program->ask("redo digest").value, right_after(GetParam().what));
+  EXPECT_EQ(program->ask("redo digest").value, right_after(GetParam().what, GetParam().first));
   EXPECT_EQ(page()->flips.load(), 1U);
   EXPECT_EQ(page().active_domain(), "b");
   EXPECT_GE(page()->redone.load(), 1U);
@@ -92,6 +102,11 @@ const std::vector<Given> may_be_done_again{
     {"WhatComesFromTheHost", {"slowly", "upload", "weave"}},
     {"WhatTheHostHadAtThatMoment", {"slowly", "upload-of-the-moment"}},
     {"TwoStreamsInTheirOrder", {"slowly", "weave", "change-stream", "copy", "event"}},
+    {"AGraph", {"slowly", "replay"}, {"graph:weave+copy+fill+event+download"}},
+    {"AGraphMoreThanOnce", {"slowly", "replay", "replay", "knead"}, {"graph:weave+copy"}},
+    {"AGraphAsItWasWhenItWasLaunched", {"slowly", "replay", "update:knead"}, {"graph:weave"}},
+    {"AGraphAsItHasBecome", {"slowly", "update:weave", "replay"}, {"graph:knead"}},
+    {"AGraphThatIsGone", {"slowly", "replay", "end-graph"}, {"graph:weave"}},
 };
 INSTANTIATE_TEST_SUITE_P(Work, SpareRedoOf, testing::ValuesIn(may_be_done_again),
                          [](const auto& each) { return each.param.name; });
@@ -132,12 +147,14 @@ struct Refused {
   const char* name;
   std::vector<std::string> what;
   const char* why;
+  std::vector<std::string> first = {};
 };
 
 class SpareRedoRefused : public SpareRedo, public testing::WithParamInterface<Refused> {};
 
 TEST_P(SpareRedoRefused, GetsTheErrorAndTheReason) {
   const auto program = start_protected(without_marks);
+  give_first(*program, GetParam().first);
   ASSERT_EQ(give(*program, GetParam().what), CUDA_SUCCESS);
   end_domain("a");
   EXPECT_EQ(program->tell("redo wait"), CUDA_ERROR_MISALIGNED_ADDRESS);
@@ -159,6 +176,18 @@ const std::vector<Refused> may_not_be_done_again{
     {"WhatTheHostMayHaveSeen",
      {"weave", "download", "event", "see-event", "slowly"},
      "a copy to the host that the program may have seen"},
+    {"MemoryOfTheHostThatIsFilled", {"slowly", "fill-of-the-host"}, "it reads or writes memory of the host"},
+    {"AGraphInPlace", {"slowly", "replay"}, "knead: ", {"graph:knead"}},
+    {"AGraphThatCallsTheHost", {"slowly", "replay"}, "a function of the host", {"graph:weave+callback"}},
+    {"AGraphThatFillsTheHostsMemory",
+     {"slowly", "replay"},
+     "it reads or writes memory of the host",
+     {"graph:fill-of-the-host"}},
+    {"AGraphWhoseCopyTheHostMayHaveSeen",
+     {"replay", "event", "see-event", "slowly"},
+     "a copy to the host that the program may have seen",
+     {"graph:weave+download"}},
+    {"WhatIsInPlaceOnceAGraphHasChanged", {"slowly", "update:knead", "replay"}, "knead: ", {"graph:weave"}},
 };
 INSTANTIATE_TEST_SUITE_P(Work, SpareRedoRefused, testing::ValuesIn(may_not_be_done_again),
                          [](const auto& each) { return each.param.name; });
