@@ -71,6 +71,7 @@ def main():
     parser.add_argument("--rounds", type=int, default=10)
     parser.add_argument("--seconds", type=float, default=5)
     parser.add_argument("--faults", type=int, default=8, help="beside each of the first two")
+    parser.add_argument("--pace-ms", type=int, default=0, help="of the pair whose steps are timed")
     parser.add_argument("--pairs", type=int, default=3)
     arguments = parser.parse_args()
     programs = str(arguments.programs.resolve())
@@ -168,8 +169,9 @@ def main():
         for number in range(arguments.pairs):
             pairs.append(Pair(as_user(
                 WORKER, programs + "/firebreak", "run", "--pair", "--name", f"pair-{number}", "--gpu", gpus[0], "--",
-                programs + "/firebreak-decode", "--steps", "1000000", "--progress", "--size",
-                "medium" if real else "small", "--pace-ms", "0" if number == 0 else "20"), theirs, log))
+                programs + "/firebreak-decode", "--steps", "100000", "--progress", "--size",
+                "medium" if real else "small", "--pace-ms",
+                str(arguments.pace_ms) if number == 0 else "20"), theirs, log))
             processes.append(pairs[-1].process)
         wait(are_protected)
         for number in range(arguments.rounds):
