@@ -5,6 +5,9 @@
 #include <atomic>
 #include <sstream>
 
+#include "abi/cuda_arrays.h"
+#include "abi/cuda_graphs.h"
+
 namespace firebreak::test {
 namespace {
 
