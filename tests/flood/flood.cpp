@@ -128,7 +128,7 @@ std::vector<std::string> Flood::pair_command(std::size_t number) const {
           "--",
           settings_.programs + "/firebreak-decode",
           "--steps",
-          "100000",
+          "1000000",
           "--progress",
           "--pace-ms",
           number == 0 ? "0" : "20"};
@@ -407,7 +407,10 @@ Status Flood::wait(const std::string& why, const std::function<bool()>& done) {
 }
 
 Status Flood::wait_until_protected(const std::string& why) {
-  return wait(why, [this] { return is_protected(); });
+  const Status waited = wait(why, [this] { return is_protected(); });
+  for (const auto& tenant : tenants_)
+    if (!waited && tenant->pair->ended()) return propagate(waited, tenant->name + " has ended");
+  return waited;
 }
 
 bool Flood::is_protected() {

@@ -169,7 +169,7 @@ def main():
         for number in range(arguments.pairs):
             pairs.append(Pair(as_user(
                 WORKER, programs + "/firebreak", "run", "--pair", "--name", f"pair-{number}", "--gpu", gpus[0], "--",
-                programs + "/firebreak-decode", "--steps", "100000", "--progress", "--size",
+                programs + "/firebreak-decode", "--steps", "1000000", "--progress", "--size",
                 "medium" if real else "small", "--pace-ms",
                 str(arguments.pace_ms) if number == 0 else "20"), theirs, log))
             processes.append(pairs[-1].process)

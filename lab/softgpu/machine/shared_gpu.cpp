@@ -119,7 +119,7 @@ void SharedGpu::reset() {
 }
 
 void SharedGpu::post_kmsg(std::int64_t due_ns, const std::string& text) {
-  log_page().kmsg.post(due_ns, text);
+  log_page().kmsg.post(std::max(due_ns, now_ns()), text);
   log_page().kmsg_wake.wake_all();
 }
 

@@ -83,7 +83,7 @@ class SharedGpu {
   /// first one finds the GPU reset: a fault of the device is over once all processes that used it are gone.
   Status enter();
 
-  /// Posts a kernel log line that appears at `due_ns`.
+  /// Posts a kernel log line that appears at `due_ns`, or now where that has passed.
   void post_kmsg(std::int64_t due_ns, const std::string& text);
   const KmsgRing& kmsg() const { return log_page().kmsg; }
   void wake_kmsg_readers() { log_page().kmsg_wake.wake_all(); }

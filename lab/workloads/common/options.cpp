@@ -16,7 +16,7 @@ std::variant<Options, ExitStatus> parse_options(const std::string& description, 
   app.add_option("--size", options.size, "small (software GPU) or medium (real GPU)")
       ->transform(CLI::CheckedTransformer(sizes));
   app.add_option("--steps", options.steps, "Number of steps; default: what the size suggests")
-      ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{100000}));
+      ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1000000}));
   app.add_option("--seed", options.seed, "Everything random comes from it; default 1");
   app.add_option("--output", options.output, "File for the result");
   app.add_option("--pace-ms", options.pace_ms, "Minimum duration of a step, in milliseconds; default 0")
