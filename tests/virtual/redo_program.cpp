@@ -156,7 +156,10 @@ std::pair<CUresult, unsigned long long> RedoProgram::run(const std::string& what
   }
   if (what == "prepare") return {CUDA_SUCCESS, 0};
   if (what == "wait") return {wait(), 0};
-  if (what == "query") return {is_over() ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY, 0};
+  if (what == "query") {
+    words >> how;
+    return {is_over(how == "upload" ? 0 : 1) ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY, 0};
+  }
   if (what == "digest") return digest();
   std::uint64_t seed = 0;
   unsigned int operations = 0;
@@ -176,9 +179,10 @@ CUresult RedoProgram::launch(const char* kernel, std::size_t to, std::size_t fro
 
 /// slowly: for a second, and it may be done again. weave, knead, gather: what these kernels are.
 /// weave-beyond: far behind its memory, so that it may be what faulted. over: it overwrites what the one
-/// before has read. download, upload: to and from pinned memory. upload-of-the-moment: of memory that changes
-/// as soon as the call has returned. graph:A+B: a graph of A and B, which replay launches; update:KERNEL:
-/// from now on it is of that kernel.
+/// before has read. download, upload: to and from pinned memory.
+/// download-over: to that which upload copies from. other-stream: it waits for nothing. upload-of-the-moment:
+/// of memory that changes as soon as the call has returned. graph:A+B: a graph of A and B, which replay
+/// launches; update:KERNEL: from now on it is of that kernel.
 CUresult RedoProgram::give(const std::string& what) {
   const CUstream stream = streams_[stream_];
   if (what == "slowly") {
@@ -215,7 +219,13 @@ CUresult RedoProgram::give(const std::string& what) {
   }
   if (what == "event") return driver_.cuEventRecord(event_, stream);
   if (what == "see-event") return driver_.cuEventSynchronize(event_);
+  if (what == "download-over")
+    return driver_.cuMemcpyDtoHAsync_v2(hosts_[0], memory_[2], buffer_bytes, stream);
   if (what == "change-stream") return change_stream();
+  if (what == "other-stream") {
+    stream_ = 1 - stream_;
+    return CUDA_SUCCESS;
+  }
   if (what == "fill-of-the-host")
     return driver_.cuMemsetD32Async(reinterpret_cast<CUdeviceptr>(hosts_[1]), 5, word_count, stream);
   if (what.starts_with("graph:")) return capture(what.substr(what.find(':') + 1));
@@ -229,7 +239,9 @@ CUresult RedoProgram::give(const std::string& what) {
 }
 
 /// As the host sees by the memory that the copy goes to.
-bool RedoProgram::is_over() { return std::atomic_ref(hosts_[1][word_count - 1]).load() != 0; }
+bool RedoProgram::is_over(std::size_t host) {
+  return std::atomic_ref(hosts_.at(host)[word_count - 1]).load() != 0;
+}
 
 CUresult RedoProgram::wait() {
   CUresult done = CUDA_SUCCESS;

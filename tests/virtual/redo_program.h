@@ -34,7 +34,7 @@ class RedoProgram {
   CUresult give(const std::string& what);
   CUresult launch(const char* kernel, std::size_t to, std::size_t from, std::uint32_t count,
                   std::uint32_t value);
-  bool is_over();
+  bool is_over(std::size_t host);
   CUresult wait();
   std::pair<CUresult, unsigned long long> digest();
   std::pair<CUresult, unsigned long long> run_random(std::uint64_t seed, unsigned int operations);

@@ -143,6 +143,17 @@ TEST_F(SpareRedo, WhatHasNotBegunIsGivenForTheFirstTime) {
   EXPECT_EQ(page()->redone.load(), 6U);
 }
 
+/// By its marks. The upload would bring what the host's memory has since.
+TEST_F(SpareRedo, WhatHasEndedMayHaveOverwrittenWhatIsReadAgain) {
+  const auto program = start_protected({{"FIREBREAK_SPARE_REDO", "1"}});
+  ASSERT_EQ(give(*program, {"slowly", "other-stream", "upload", "download-over"}), CUDA_SUCCESS);
+  EXPECT_TRUE(eventually([&] { return program->tell("redo query upload") == CUDA_SUCCESS; }));
+  end_domain("a");
+  EXPECT_EQ(program->tell("redo wait"), CUDA_ERROR_MISALIGNED_ADDRESS);
+  EXPECT_EQ(page()->flips.load(), 0U);
+  EXPECT_THAT(page().reason(), HasSubstr("a copy to the host that has ended: it may write what operation"));
+}
+
 struct Refused {
   const char* name;
   std::vector<std::string> what;
@@ -169,6 +180,9 @@ const std::vector<Refused> may_not_be_done_again{
     {"AfterWhatItOverwrites", {"slowly", "over"}, "it may write what operation"},
     {"WhereMemorySays", {"slowly", "gather"}, "gather: line"},
     {"BehindItsMemory", {"slowly", "weave-beyond"}, "weave: line"},
+    {"AfterWhatItOverwritesInTheHostsMemory",
+     {"slowly", "upload", "download-over"},
+     "a copy: it may write what operation"},
     {"ACallOfTheHost", {"slowly", "callback"}, "nothing is known"},
     {"WhatTheHostMayHaveChanged",
      {"upload", "event", "see-event", "slowly"},
