@@ -484,10 +484,13 @@ class ExactEvaluator {
   static bool is_over_launch(const Affine& value) {
     if (value.unknown != UnknownReason::None) return false;
     return std::all_of(value.axes.begin(), value.axes.begin() + value.axis_count, [](const auto& axis) {
-      const auto which = static_cast<SpecialRegister>(axis.variable);
+      const auto is_one_of = [&](SpecialRegister first, SpecialRegister last) {
+        return axis.variable >= static_cast<std::uint32_t>(first) &&
+               axis.variable <= static_cast<std::uint32_t>(last);
+      };
       return (axis.variable >= first_loop_variable && axis.variable < first_step_variable) ||
-             (which >= SpecialRegister::TidX && which <= SpecialRegister::TidZ) ||
-             (which >= SpecialRegister::CtaidX && which <= SpecialRegister::CtaidZ);
+             is_one_of(SpecialRegister::TidX, SpecialRegister::TidZ) ||
+             is_one_of(SpecialRegister::CtaidX, SpecialRegister::CtaidZ);
     });
   }
 
