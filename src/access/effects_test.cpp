@@ -175,6 +175,30 @@ TEST_F(EffectsTest, ALoopThatDataEndsGoesRoundOnce) {
             "");
 }
 
+TEST_F(EffectsTest, WhatComesAfterALoopIsDoneOnceWhereverThatEnded) {
+  const std::string at =
+      "mad.lo.s32 %r9, %r8, %r7, %r5; mul.wide.s32 %rd6, %r9, 4; add.s64 %rd7, %rd1, %rd6;";
+  EXPECT_EQ(certain("mov.u32 %r8, 0; LOOP: add.s32 %r8, %r8, 3; setp.lt.s32 %p2, %r8, %r1; @%p2 bra LOOP;" +
+                        at + "st.global.u32 [%rd7], %r5;",
+                    8),
+            "");
+  // Data ends it.
+  EXPECT_EQ(certain("mov.u32 %r8, 0; LOOP: add.s32 %r8, %r8, 1; ld.global.u32 %r10, [%rd5];"
+                    "setp.eq.s32 %p2, %r10, 7; @%p2 bra LOOP;" +
+                    at + "st.global.u32 [%rd7], %r5;"),
+            "");
+  // What is left to another loop.
+  EXPECT_EQ(certain("mov.u32 %r8, 0; LOOP: add.s32 %r8, %r8, 4; setp.lt.s32 %p2, %r8, %r1; @%p2 bra LOOP;"
+                    "REST: setp.ge.s32 %p3, %r8, 16; @%p3 bra DONE;" +
+                        at + "st.global.u32 [%rd7], %r5; add.s32 %r8, %r8, 1; bra REST;",
+                    8),
+            "");
+  EXPECT_EQ(certain("mov.u32 %r8, 0; LOOP: add.s32 %r8, %r8, 3; setp.lt.s32 %p2, %r8, %r1; @%p2 bra LOOP;"
+                    "st.global.u32 [%rd4], %r8;",
+                    8),
+            "0-512");
+}
+
 TEST_F(EffectsTest, PartsThatTouchAreOne) {
   const std::string four = "mul.wide.s32 %rd6, %r5, 16; add.s64 %rd7, %rd1, %rd6; ";
   EXPECT_EQ(certain(four + "st.global.v4.u32 [%rd7], {%r5, %r5, %r5, %r5};"), "0-2048");

@@ -26,7 +26,8 @@ Wide next_power(Wide value) {
 
 bool is_power_of_two(Wide value) { return value > 0 && (value & (value - 1)) == 0; }
 
-// How often loops go round, as far as is asked: the greatest value of each counter. Others: 0.
+// How often loops go round, as far as is asked: the greatest value of each counter. Others: 0. Of a loop that
+// is over the counter has one value, which is not known.
 struct LoopLasts {
   struct Loop {
     std::uint64_t loop = 0;
@@ -41,6 +42,11 @@ struct LoopLasts {
     return nullptr;
   }
 
+  bool is_around(std::uint64_t loop) const {
+    return std::find(around.begin(), around.end(), loop) != around.end();
+  }
+
+  std::span<const std::uint32_t> around;
   std::size_t count = 0;
   std::array<Loop, 8> loops;
 };
@@ -121,6 +127,8 @@ class Evaluator {
   Affine counter(const ProgramStep& step) const {
     const std::uint32_t variable = first_loop_variable + static_cast<std::uint32_t>(step.value);
     Affine result;
+    if (lasts_ != nullptr && !lasts_->is_around(step.value))
+      return Affine::anything(step.width_bits, UnknownReason::Loop, step.variable);
     if (lasts_ != nullptr) {
       const LoopLasts::Loop* loop = lasts_->find(step.value);
       return Affine::range(0, loop == nullptr ? 0 : loop->last, 1, variable);
@@ -612,12 +620,14 @@ std::vector<StepIndex> needed_steps(std::span<const ProgramStep> steps, const Ac
 
 // The greatest value of each of these counters. Where a loop has no bound, only its first iteration counts.
 LoopLasts find_lasts(std::span<const ProgramStep> steps, std::span<const StepIndex> needed,
-                     const std::vector<bool>& counted_loops, std::span<const Affine> values) {
+                     std::span<const std::uint32_t> around, const std::vector<bool>& counted_loops,
+                     std::span<const Affine> values) {
   LoopLasts lasts;
+  lasts.around = around;
   for (auto at = needed.begin(); at != needed.end(); ++at) {
     const ProgramStep& step = steps[*at];
     const bool is_counter = step.kind == StepKind::Evaluate && step.operation == Operation::LoopCounter;
-    if (!is_counter || step.is_signed) continue;
+    if (!is_counter || step.is_signed || !lasts.is_around(step.value)) continue;
     StepIndex narrowest = *at;
     for (auto next = at; next != needed.end(); ++next) {
       const StepKind kind = steps[*next].kind;
@@ -667,7 +677,7 @@ ExactPlace evaluate_exactly(std::span<const ProgramStep> steps, const AccessPlac
                             const StepValues& values, StepValues& exact) {
   ExactPlace found;
   const std::vector<StepIndex> needed = needed_steps(steps, place, result);
-  LoopLasts lasts = find_lasts(steps, needed, counted_loops, values.values);
+  LoopLasts lasts = find_lasts(steps, needed, place.loops, counted_loops, values.values);
   exact.begin(steps.size(), 0);
   ExactEvaluator(launch, exact.values, lasts, found).run(steps, needed, result);
   return found;

@@ -37,6 +37,8 @@ class PlaceCompiler {
       program.result = value_of(slot_of(address, 0));
       program.is_complete = !overflows_;
     }
+    for (std::uint32_t loop = 0; loop < values_.graph.loops.size(); ++loop)
+      if (values_.graph.loops[loop].body[block_]) place_.loops.push_back(loop);
     compiled.place = std::move(place_);
     return compiled;
   }

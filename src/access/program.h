@@ -57,6 +57,7 @@ struct AccessCondition {
 struct AccessPlace {
   std::vector<StepIndex> steps;       ///< in this order: first those of the conditions
   std::size_t common_step_count = 0;  ///< so many at the beginning are those of the place before
+  std::vector<std::uint32_t> loops;   ///< around the accesses
 };
 
 /// What an address starts from.
