@@ -417,18 +417,33 @@ class Evaluator {
     const Wide inclusive = how == Compare::Le || how == Compare::Ge ? 1 : 0;
     const Wide size = stride > 0 ? stride : -stride;
     // The first value that fails the test must not wrap around and pass it.
-    const Wide span = Wide{1} << step.operand_width_bits;
-    const Wide lowest = step.is_signed ? -(span / 2) : 0;
-    const bool stays = grows ? b.high() + inclusive - 1 + size <= lowest + span - 1
-                             : b.low() - inclusive + 1 - size >= lowest;
+    const auto [lowest, highest] = range_of_counting(step);
+    const bool stays =
+        grows ? b.high() + inclusive - 1 + size <= highest : b.low() - inclusive + 1 - size >= lowest;
     if (!stays) return no_bound;
     const Wide distance = (grows ? b.high() - a.low() : a.high() - b.low()) + inclusive;
     return distance <= 0 ? 0 : (distance + size - 1) / size;
   }
 
+  // Between which numbers a value may grow, or get smaller, without a wrap.
+  static std::pair<Wide, Wide> range_of_counting(const ProgramStep& step) {
+    const auto range = [](std::uint8_t width_bits, bool is_signed) {
+      const Wide span = Wide{1} << width_bits;
+      const Wide lowest = is_signed ? -(span / 2) : 0;
+      return std::pair{lowest, lowest + span - 1};
+    };
+    const auto of_test = range(step.operand_width_bits, step.is_signed);
+    if (step.width_bits == 0) return of_test;
+    const auto of_value = range(step.width_bits, step.extends_sign);
+    return {std::max(of_test.first, of_value.first), std::min(of_test.second, of_value.second)};
+  }
+
   static Wide rounds_until_equal(const Affine& a, const Affine& b, Wide stride, const ProgramStep& step) {
     const Affine apart = stride > 0 ? add(b, a, true, 64, step.variable) : add(a, b, true, 64, step.variable);
     const Wide size = stride > 0 ? stride : -stride;
+    const auto [lowest, highest] = range_of_counting(step);
+    const bool may_wrap = apart.low() < 0 || b.low() < lowest || b.high() > highest;
+    if (step.width_bits != 0 && may_wrap) return -1;
     const Affine left = normalise(apart, step.operand_width_bits, false, step.variable);
     if (left.unknown != UnknownReason::None) return -1;
     if (left.base % size != 0 || left.step() % size != 0) return -1;

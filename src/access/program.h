@@ -35,6 +35,8 @@ struct ProgramStep {
   ptx::Compare compare = ptx::Compare::None;
   UnknownReason reason = UnknownReason::None;
   bool is_needed = true;  ///< Require, Restrict: AccessCondition::is_needed of the condition that it is for
+  /// Count: what has the counter in it was widened from width_bits, so. 0: it was not.
+  bool extends_sign = false;
   StepIndex a = 0;
   StepIndex b = 0;
   StepIndex c = 0;
