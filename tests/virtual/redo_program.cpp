@@ -180,10 +180,12 @@ CUresult RedoProgram::launch(const char* kernel, std::size_t to, std::size_t fro
 
 /// slowly: for a second, and it may be done again. weave, knead, gather: what these kernels are.
 /// weave-beyond: far behind its memory, so that it may be what faulted. over: it overwrites what the one
-/// before has read. download, upload: to and from pinned memory.
-/// download-over: to that which upload copies from. other-stream: it waits for nothing. upload-of-the-moment:
-/// of memory that changes as soon as the call has returned. graph:A+B: a graph of A and B, which replay
-/// launches; update:KERNEL: from now on it is of that kernel.
+/// before has read. download, upload: to and from pinned memory. download-over: to that which upload copies
+/// from. other-stream: it waits for nothing. upload-of-the-moment: of memory that changes as soon as the call
+/// has returned. upload-of-nothing: from nowhere, which the driver refuses. copy-of-constants: of variables.
+/// graph:A+B: a graph of A and B, which replay launches; update:KERNEL: from now on it is of that kernel.
+/// time, see-time: events that are seen by the time between them. other-code: in place of what is loaded.
+/// map, map-anew: memory where it was mapped, or other memory there.
 CUresult RedoProgram::give(const std::string& what) {
   const CUstream stream = streams_[stream_];
   if (what == "slowly") {
@@ -229,6 +231,11 @@ CUresult RedoProgram::give(const std::string& what) {
   }
   if (what == "time" || what == "see-time") return time(what == "time");
   if (what == "other-code") return load_other_code();
+  if (what == "upload-of-nothing") {
+    const CUresult copied = driver_.cuMemcpyHtoD_v2(memory_[3], nullptr, buffer_bytes / 4);
+    return copied == CUDA_ERROR_INVALID_VALUE ? CUDA_SUCCESS : CUDA_ERROR_UNKNOWN;
+  }
+  if (what == "copy-of-constants") return copy_constants();
   if (what == "map") return map();
   if (what == "map-anew") {
     CUresult done = driver_.cuMemUnmap(mapped_, mapped_bytes);
@@ -286,6 +293,19 @@ CUresult RedoProgram::load_other_code() {
     if (now == before) return done;
   }
   return first_of(done, CUDA_ERROR_NOT_FOUND);
+}
+
+/// From where the GPU has a variable that no kernel changes.
+CUresult RedoProgram::copy_constants() {
+  constexpr const char* constants_ptx =
+      ".version 7.0\n.target sm_70\n.address_size 64\n.const .align 4 .u32 table[4] = {5, 6, 7, 8};\n"
+      ".visible .entry nothing()\n{\n  ret;\n}\n";
+  CUmodule constants = nullptr;
+  CUdeviceptr table = 0;
+  std::size_t size_bytes = 0;
+  CUresult done = driver_.cuModuleLoadData(&constants, constants_ptx);
+  done = first_of(done, driver_.cuModuleGetGlobal_v2(&table, &size_bytes, constants, "table"));
+  return first_of(done, driver_.cuMemcpyDtoDAsync_v2(memory_[3], table, size_bytes, streams_[stream_]));
 }
 
 /// Memory that the program maps itself, and other memory that may come there.

@@ -41,6 +41,7 @@ class RedoProgram {
   CUresult do_random(std::mt19937_64& random);
   CUresult time(bool begins);
   CUresult load_other_code();
+  CUresult copy_constants();
   CUresult map();
   CUresult change_stream();
   CUresult capture(const std::string& what);

@@ -194,6 +194,8 @@ const std::vector<Refused> may_not_be_done_again{
      {"upload", "time", "see-time", "slowly"},
      "a copy from the host's memory, which the program may have changed since"},
     {"WhatItsCodeIsNoMoreThere", {"weave", "other-code", "slowly"}, "code or memory that it used"},
+    {"WhatTheGpuHasElsewhere", {"slowly", "copy-of-constants"}, "variables of its code"},
+    {"WhatIsNowhere", {"slowly", "upload-of-nothing"}, "it reads or writes memory of the host"},
     {"WhatItsMemoryIsNoMoreThere",
      {"slowly", "other-stream", "fill-mapped", "event", "see-event", "map-anew"},
      "code or memory that it used",
