@@ -45,6 +45,7 @@ enum class RedoCause : std::uint16_t {
   Collective = 5,    ///< it waits for other GPUs
   RandomState = 6,   ///< it draws random numbers from a state that it moves on
   ManyStreams = 7,   ///< streams whose order is not noted
+  GivenBack = 8,     ///< code or memory that operations before it may use is there no more
 };
 
 /// Rows of GPU memory. One row: the pitch does not matter.

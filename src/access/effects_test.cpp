@@ -108,6 +108,21 @@ TEST_F(EffectsTest, WhatDependsOnDataIsNot) {
             "");
 }
 
+// Wherever in the kernel it stands.
+TEST_F(EffectsTest, AnAddressThatDependsOnDataIsNotCertainHoweverMuchIsComputedBefore) {
+  std::string before = "mov.u32 %r8, %r5;";
+  for (int more = 0; more < 140; ++more) {
+    EXPECT_EQ(effects(before + "add.s32 %r8, %r8, %r8; mul.wide.s32 %rd6, %r8, 4; add.s64 %rd6, %rd2, %rd6;"
+                               "ld.global.u32 %r9, [%rd6]; and.b32 %r9, %r9, 15; mul.wide.s32 %rd6, %r9, 4;"
+                               "add.s64 %rd7, %rd1, %rd6; st.global.u32 [%rd7], %r5;")
+                  .certain_writes.size(),
+              0U)
+        << more;
+    before += more % 2 == 0 ? "min.s32 %r8, %r8, " + std::to_string(1'000 - more) + ";"
+                            : "min.s32 %r8, %r8, %r3;max.s32 %r8, %r8, %r4;";
+  }
+}
+
 TEST_F(EffectsTest, OneOfTwoWaysIsNotCertain) {
   const std::string way = "ld.global.u32 %r9, [%rd5]; setp.gt.s32 %p1, %r9, 5; @%p1 bra OTHER; ";
   EXPECT_EQ(certain(way + "add.s32 %r9, %r9, 1; OTHER: st.global.u32 [%rd4], %r9;"), "0-512");
@@ -158,6 +173,30 @@ TEST_F(EffectsTest, ALoopThatDataEndsGoesRoundOnce) {
                     "setp.eq.s32 %p1, %r10, 7; @%p1 bra LOOP; st.global.u32 [%rd7], %r5;"
                     "setp.lt.s32 %p2, %r8, 3; @%p2 bra LOOP;"),
             "");
+}
+
+TEST_F(EffectsTest, WhatComesAfterALoopIsDoneOnceWhereverThatEnded) {
+  const std::string at =
+      "mad.lo.s32 %r9, %r8, %r7, %r5; mul.wide.s32 %rd6, %r9, 4; add.s64 %rd7, %rd1, %rd6;";
+  EXPECT_EQ(certain("mov.u32 %r8, 0; LOOP: add.s32 %r8, %r8, 3; setp.lt.s32 %p2, %r8, %r1; @%p2 bra LOOP;" +
+                        at + "st.global.u32 [%rd7], %r5;",
+                    8),
+            "");
+  // Data ends it.
+  EXPECT_EQ(certain("mov.u32 %r8, 0; LOOP: add.s32 %r8, %r8, 1; ld.global.u32 %r10, [%rd5];"
+                    "setp.eq.s32 %p2, %r10, 7; @%p2 bra LOOP;" +
+                    at + "st.global.u32 [%rd7], %r5;"),
+            "");
+  // What is left to another loop.
+  EXPECT_EQ(certain("mov.u32 %r8, 0; LOOP: add.s32 %r8, %r8, 4; setp.lt.s32 %p2, %r8, %r1; @%p2 bra LOOP;"
+                    "REST: setp.ge.s32 %p3, %r8, 16; @%p3 bra DONE;" +
+                        at + "st.global.u32 [%rd7], %r5; add.s32 %r8, %r8, 1; bra REST;",
+                    8),
+            "");
+  EXPECT_EQ(certain("mov.u32 %r8, 0; LOOP: add.s32 %r8, %r8, 3; setp.lt.s32 %p2, %r8, %r1; @%p2 bra LOOP;"
+                    "st.global.u32 [%rd4], %r8;",
+                    8),
+            "0-512");
 }
 
 TEST_F(EffectsTest, PartsThatTouchAreOne) {

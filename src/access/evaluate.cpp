@@ -26,7 +26,8 @@ Wide next_power(Wide value) {
 
 bool is_power_of_two(Wide value) { return value > 0 && (value & (value - 1)) == 0; }
 
-// How often loops go round, as far as is asked: the greatest value of each counter. Others: 0.
+// How often loops go round, as far as is asked: the greatest value of each counter. Others: 0. Of a loop that
+// is over the counter has one value, which is not known.
 struct LoopLasts {
   struct Loop {
     std::uint64_t loop = 0;
@@ -41,6 +42,11 @@ struct LoopLasts {
     return nullptr;
   }
 
+  bool is_around(std::uint64_t loop) const {
+    return std::find(around.begin(), around.end(), loop) != around.end();
+  }
+
+  std::span<const std::uint32_t> around;
   std::size_t count = 0;
   std::array<Loop, 8> loops;
 };
@@ -121,6 +127,8 @@ class Evaluator {
   Affine counter(const ProgramStep& step) const {
     const std::uint32_t variable = first_loop_variable + static_cast<std::uint32_t>(step.value);
     Affine result;
+    if (lasts_ != nullptr && !lasts_->is_around(step.value))
+      return Affine::anything(step.width_bits, UnknownReason::Loop, step.variable);
     if (lasts_ != nullptr) {
       const LoopLasts::Loop* loop = lasts_->find(step.value);
       return Affine::range(0, loop == nullptr ? 0 : loop->last, 1, variable);
@@ -409,18 +417,33 @@ class Evaluator {
     const Wide inclusive = how == Compare::Le || how == Compare::Ge ? 1 : 0;
     const Wide size = stride > 0 ? stride : -stride;
     // The first value that fails the test must not wrap around and pass it.
-    const Wide span = Wide{1} << step.operand_width_bits;
-    const Wide lowest = step.is_signed ? -(span / 2) : 0;
-    const bool stays = grows ? b.high() + inclusive - 1 + size <= lowest + span - 1
-                             : b.low() - inclusive + 1 - size >= lowest;
+    const auto [lowest, highest] = range_of_counting(step);
+    const bool stays =
+        grows ? b.high() + inclusive - 1 + size <= highest : b.low() - inclusive + 1 - size >= lowest;
     if (!stays) return no_bound;
     const Wide distance = (grows ? b.high() - a.low() : a.high() - b.low()) + inclusive;
     return distance <= 0 ? 0 : (distance + size - 1) / size;
   }
 
+  // Between which numbers a value may grow, or get smaller, without a wrap.
+  static std::pair<Wide, Wide> range_of_counting(const ProgramStep& step) {
+    const auto range = [](std::uint8_t width_bits, bool is_signed) {
+      const Wide span = Wide{1} << width_bits;
+      const Wide lowest = is_signed ? -(span / 2) : 0;
+      return std::pair{lowest, lowest + span - 1};
+    };
+    const auto of_test = range(step.operand_width_bits, step.is_signed);
+    if (step.width_bits == 0) return of_test;
+    const auto of_value = range(step.width_bits, step.extends_sign);
+    return {std::max(of_test.first, of_value.first), std::min(of_test.second, of_value.second)};
+  }
+
   static Wide rounds_until_equal(const Affine& a, const Affine& b, Wide stride, const ProgramStep& step) {
     const Affine apart = stride > 0 ? add(b, a, true, 64, step.variable) : add(a, b, true, 64, step.variable);
     const Wide size = stride > 0 ? stride : -stride;
+    const auto [lowest, highest] = range_of_counting(step);
+    const bool may_wrap = apart.low() < 0 || b.low() < lowest || b.high() > highest;
+    if (step.width_bits != 0 && may_wrap) return -1;
     const Affine left = normalise(apart, step.operand_width_bits, false, step.variable);
     if (left.unknown != UnknownReason::None) return -1;
     if (left.base % size != 0 || left.step() % size != 0) return -1;
@@ -484,10 +507,13 @@ class ExactEvaluator {
   static bool is_over_launch(const Affine& value) {
     if (value.unknown != UnknownReason::None) return false;
     return std::all_of(value.axes.begin(), value.axes.begin() + value.axis_count, [](const auto& axis) {
-      const auto which = static_cast<SpecialRegister>(axis.variable);
+      const auto is_one_of = [&](SpecialRegister first, SpecialRegister last) {
+        return axis.variable >= static_cast<std::uint32_t>(first) &&
+               axis.variable <= static_cast<std::uint32_t>(last);
+      };
       return (axis.variable >= first_loop_variable && axis.variable < first_step_variable) ||
-             (which >= SpecialRegister::TidX && which <= SpecialRegister::TidZ) ||
-             (which >= SpecialRegister::CtaidX && which <= SpecialRegister::CtaidZ);
+             is_one_of(SpecialRegister::TidX, SpecialRegister::TidZ) ||
+             is_one_of(SpecialRegister::CtaidX, SpecialRegister::CtaidZ);
     });
   }
 
@@ -609,12 +635,14 @@ std::vector<StepIndex> needed_steps(std::span<const ProgramStep> steps, const Ac
 
 // The greatest value of each of these counters. Where a loop has no bound, only its first iteration counts.
 LoopLasts find_lasts(std::span<const ProgramStep> steps, std::span<const StepIndex> needed,
-                     const std::vector<bool>& counted_loops, std::span<const Affine> values) {
+                     std::span<const std::uint32_t> around, const std::vector<bool>& counted_loops,
+                     std::span<const Affine> values) {
   LoopLasts lasts;
+  lasts.around = around;
   for (auto at = needed.begin(); at != needed.end(); ++at) {
     const ProgramStep& step = steps[*at];
     const bool is_counter = step.kind == StepKind::Evaluate && step.operation == Operation::LoopCounter;
-    if (!is_counter || step.is_signed) continue;
+    if (!is_counter || step.is_signed || !lasts.is_around(step.value)) continue;
     StepIndex narrowest = *at;
     for (auto next = at; next != needed.end(); ++next) {
       const StepKind kind = steps[*next].kind;
@@ -664,7 +692,7 @@ ExactPlace evaluate_exactly(std::span<const ProgramStep> steps, const AccessPlac
                             const StepValues& values, StepValues& exact) {
   ExactPlace found;
   const std::vector<StepIndex> needed = needed_steps(steps, place, result);
-  LoopLasts lasts = find_lasts(steps, needed, counted_loops, values.values);
+  LoopLasts lasts = find_lasts(steps, needed, place.loops, counted_loops, values.values);
   exact.begin(steps.size(), 0);
   ExactEvaluator(launch, exact.values, lasts, found).run(steps, needed, result);
   return found;

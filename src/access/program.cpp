@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
 #include <unordered_map>
 #include <unordered_set>
 #include <utility>
@@ -37,6 +38,8 @@ class PlaceCompiler {
       program.result = value_of(slot_of(address, 0));
       program.is_complete = !overflows_;
     }
+    for (std::uint32_t loop = 0; loop < values_.graph.loops.size(); ++loop)
+      if (values_.graph.loops[loop].body[block_]) place_.loops.push_back(loop);
     compiled.place = std::move(place_);
     return compiled;
   }
@@ -217,7 +220,10 @@ class PlaceCompiler {
       return;
     }
     if (node.operation != Operation::Compare) return;
-    if (!is_linear(node.operands[0], loop) || !is_linear(node.operands[1], loop)) return;
+    const auto first = moving_of(node.operands[0], loop);
+    const auto second = moving_of(node.operands[1], loop);
+    if (!first || !second) return;
+    const Moving& moving = first->moves ? *first : *second;
     // In slots of their own, where the counter is 0 and keeps its stride.
     SlotMap inside;
     SlotMap* const outside = std::exchange(current_, &inside);
@@ -234,15 +240,34 @@ class PlaceCompiler {
     step.operand_width_bits = node.operand_width_bits;
     step.value = loop;
     step.operation = passes(loop, block) ? Operation::Select : Operation::Constant;
+    step.width_bits = moving.width_bits;
+    step.extends_sign = moving.extends_sign;
     values_of_slots_[slot] = add(step);
   }
 
   enum class Shape : std::uint8_t { Free, Linear, Other };
 
-  // Whether a value grows by the same amount in each iteration.
-  bool is_linear(ExpressionIndex index, std::uint32_t loop) const {
+  struct Moving {
+    bool moves = false;
+    std::uint8_t width_bits = 0;  ///< that it was widened from at last; 0: it was not
+    bool extends_sign = false;
+  };
+
+  // A value that stays or grows by the same amount in each iteration, and starts anew where the width ends in
+  // which it does. Nothing: it is another one.
+  std::optional<Moving> moving_of(ExpressionIndex index, std::uint32_t loop) const {
+    Moving moving;
+    index = pool_.resolve(index);
     std::unordered_map<ExpressionIndex, Shape> known;
-    return shape_of(index, loop, known, 0) != Shape::Other;
+    const Expression& node = pool_[index];
+    const bool is_widened =
+        node.operation == Operation::SignExtend || node.operation == Operation::ZeroExtend;
+    const Shape shape = shape_of(is_widened ? node.operands[0] : index, loop, known, 0);
+    if (shape == Shape::Other) return std::nullopt;
+    moving.moves = shape == Shape::Linear;
+    if (is_widened) moving.width_bits = node.operand_width_bits;
+    moving.extends_sign = node.operation == Operation::SignExtend;
+    return moving;
   }
 
   Shape shape_of(ExpressionIndex index, std::uint32_t loop, std::unordered_map<ExpressionIndex, Shape>& known,
@@ -279,8 +304,6 @@ class PlaceCompiler {
     switch (node.operation) {
       case Operation::Add:
       case Operation::Subtract:
-      case Operation::SignExtend:
-      case Operation::ZeroExtend:
       case Operation::Truncate:
         return Shape::Linear;
       case Operation::Multiply:
@@ -315,7 +338,7 @@ std::size_t StepPool::Hash::operator()(const ProgramStep& step) const {
   mix(static_cast<std::uint64_t>(step.kind) | static_cast<std::uint64_t>(step.operation) << 8 |
       std::uint64_t{step.width_bits} << 16 | std::uint64_t{step.operand_width_bits} << 24 |
       static_cast<std::uint64_t>(step.compare) << 32 | std::uint64_t{step.is_signed} << 40 |
-      std::uint64_t{step.is_needed} << 41);
+      std::uint64_t{step.is_needed} << 41 | std::uint64_t{step.extends_sign} << 42);
   mix(step.a | std::uint64_t{step.b} << 16 | std::uint64_t{step.c} << 32);
   mix(step.value);
   return hash;

@@ -35,6 +35,8 @@ struct ProgramStep {
   ptx::Compare compare = ptx::Compare::None;
   UnknownReason reason = UnknownReason::None;
   bool is_needed = true;  ///< Require, Restrict: AccessCondition::is_needed of the condition that it is for
+  /// Count: what has the counter in it was widened from width_bits, so. 0: it was not.
+  bool extends_sign = false;
   StepIndex a = 0;
   StepIndex b = 0;
   StepIndex c = 0;
@@ -57,6 +59,7 @@ struct AccessCondition {
 struct AccessPlace {
   std::vector<StepIndex> steps;       ///< in this order: first those of the conditions
   std::size_t common_step_count = 0;  ///< so many at the beginning are those of the place before
+  std::vector<std::uint32_t> loops;   ///< around the accesses
 };
 
 /// What an address starts from.

@@ -160,6 +160,8 @@ const char* to_string(abi::RedoCause cause) {
       return "it draws random numbers from a state that it moves on";
     case abi::RedoCause::ManyStreams:
       return "the order of its streams was not noted";
+    case abi::RedoCause::GivenBack:
+      return "code or memory that it used has been given back";
   }
   return "its cause has no name here";
 }

@@ -112,7 +112,7 @@ TEST_F(RedoDecisionTest, WhatCannotBeDoneAgainRefusesWhileItIsInFlight) {
 }
 
 TEST_F(RedoDecisionTest, EachCauseHasItsName) {
-  for (std::uint16_t cause = 1; cause <= 7; ++cause)
+  for (std::uint16_t cause = 1; cause <= 8; ++cause)
     EXPECT_STRNE(to_string(abi::RedoCause{cause}), to_string(abi::RedoCause{99}));
 }
 

@@ -53,9 +53,7 @@ void GivenWork::upload(const Work& work, std::uint64_t to, std::span<const std::
   writer_.upload(number_of(work), {one_row(to, bytes.size())}, bytes);
 }
 
-void GivenWork::graph(const Work& work, std::uint64_t content) {
-  writer_.graph(number_of(work), {content});
-}
+void GivenWork::graph(const Work& work, std::uint64_t content) { writer_.graph(number_of(work), {content}); }
 
 void GivenWork::nothing(const Work& work) { writer_.record_event(number_of(work), 0); }
 
@@ -66,6 +64,8 @@ void GivenWork::unknown(const Work& work, abi::RedoCause cause) {
 void GivenWork::mark(const Work& work) { writer_.start_region(number_of(work), {}); }
 
 void GivenWork::seen() { writer_.wait_for_event(nobody, 0); }
+
+void GivenWork::given_back() { writer_.cannot_redo(nobody, abi::RedoCause::GivenBack); }
 
 Result<GivenWork::UnderWay> GivenWork::under_way(std::span<Work* const> works) {
   auto log = redo::read_ring(memory_.bytes());
@@ -82,8 +82,9 @@ Result<GivenWork::UnderWay> GivenWork::under_way(std::span<Work* const> works) {
   bool may_be_seen = false;
   for (std::size_t i = log->entries.size(); i > 0 && all_left > 0; --i) {
     const redo::RedoEntry& entry = log->entries[i - 1];
-    may_be_seen = may_be_seen || entry.stream == nobody;
-    if (entry.stream == nobody || entry.kind == abi::RedoKind::RegionStart) continue;
+    const bool is_seen = entry.stream == nobody && entry.kind == abi::RedoKind::EventWait;
+    may_be_seen = may_be_seen || is_seen;
+    if (is_seen || entry.kind == abi::RedoKind::RegionStart) continue;
     const auto its = left.find(entry.stream);
     const bool has_ended = its == left.end() || its->second == 0;
     if (!has_ended) {

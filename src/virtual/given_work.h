@@ -55,6 +55,9 @@ class GivenWork {
   void mark(const Work& work);
   /// The program has seen the end of something that it had given.
   void seen();
+  /// Of code, or of memory at its address, that what was given before may have used: something else may take
+  /// its place.
+  void given_back();
 
   /// The first thing that has not ended, and all that was given after it, to whatever stream: what follows
   /// from it may be known to have ended without it.

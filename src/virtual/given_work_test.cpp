@@ -20,14 +20,16 @@ class GivenWorkTest : public testing::Test {
     work.queued.fetch_add(1);
     given.fill(work, one_row(0x1000, 4), value, 4);
   }
-  /// "3", "3 ended", "3 not begun", "3 seen" of each.
+  /// "3", "3 ended", "3 not begun", "3 seen" of each; "given back".
   std::vector<std::string> under_way() {
     const std::vector<Work*> works{&one, &other};
     const auto found = given.under_way(works);
     if (!found) return {found.error().message};
     std::vector<std::string> told;
     for (const auto& each : found->entries) {
-      std::string text = std::to_string(found->log.entries.at(each.index).body.fill.value);
+      const redo::RedoEntry& entry = found->log.entries.at(each.index);
+      std::string text =
+          entry.cause == abi::RedoCause::GivenBack ? "given back" : std::to_string(entry.body.fill.value);
       if (each.has_ended) text += " ended";
       if (!each.may_have_begun) text += " not begun";
       if (each.may_be_seen) text += " seen";
@@ -69,6 +71,18 @@ TEST_F(GivenWorkTest, WhatCameBeforeTheProgramSawAnEndIsSeen) {
   given.seen();
   give(one, 2);
   EXPECT_THAT(under_way(), ElementsAre("1 seen", "2"));
+}
+
+// Whatever was given after that has other code and memory.
+TEST_F(GivenWorkTest, WhatIsGivenBackLiesBetweenWhatWasGivenBeforeAndAfterIt) {
+  give(one, 1);
+  give(other, 2);
+  given.given_back();
+  give(one, 3);
+  EXPECT_THAT(under_way(), ElementsAre("1", "2", "given back ended", "3"));
+  other.end(1);
+  one.end(1);
+  EXPECT_THAT(under_way(), ElementsAre("3"));
 }
 
 TEST_F(GivenWorkTest, WhatIsBehindAMarkThatIsNotThereHasNotBegun) {

@@ -49,8 +49,9 @@ void Marks::put(const Instance& instance, Work& work, CUstream stream, GivenWork
       address + static_cast<std::uint64_t>(work.mark_word.load()) * sizeof(std::uint32_t);
   const CUresult put =
       instance.driver().cuStreamWriteValue32_v2(stream, word_there, static_cast<std::uint32_t>(upto), 0);
-  // Who gives something meanwhile may have given it before the mark, and notes it after it.
-  if (put == CUDA_SUCCESS && work.givers.load() == 1) given.mark(work);
+  // Who gives something meanwhile may have given it before the mark, and notes it after it. What somebody has
+  // given and noted meanwhile the mark does not count: that it has ended nobody knows once the mark is there.
+  if (put == CUDA_SUCCESS && work.givers.load() == 1 && work.queued.load() == upto) given.mark(work);
   if (put == CUDA_ERROR_NOT_SUPPORTED || put == CUDA_ERROR_INVALID_VALUE) is_off_.store(true);
 }
 

@@ -29,6 +29,14 @@ std::optional<std::span<const std::byte>> packed(const Turn& turn, CUfunction fu
   return layout == nullptr ? std::nullopt : pack(*layout, parameters, room);
 }
 
+/// Of what is not pinned: whether it is the host's, so that it may be read here. The driver knows of what the
+/// GPU has elsewhere, as variables.
+bool is_plain_host(const Turn& turn, std::uint64_t address) {
+  unsigned int type = 0;
+  return address != 0 &&
+         turn.driver.cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, address) != CUDA_SUCCESS;
+}
+
 }  // namespace
 
 bool is_harmless(CUlaunchAttributeID id, const CUlaunchAttributeValue& value) {
@@ -91,14 +99,18 @@ void note_copy(const Turn& turn, GivenWork& given, const Work& work, std::uint64
   if (is_to_host && is_from_host) return given.unknown(work, abi::RedoCause::HostMemory);
   if ((!is_to_host && !is_from_host) || is_pinned)
     return given.copy(work, one_row(to, size_bytes), one_row(from, size_bytes));
-  if (is_to_host || size_bytes > abi::redo_payload_max)
+  if (is_to_host || size_bytes > abi::redo_payload_max || !is_plain_host(turn, from))
     return given.unknown(work, abi::RedoCause::HostMemory);
   given.upload(work, to, {reinterpret_cast<const std::byte*>(from), size_bytes});
 }
 
-void note_upload(GivenWork& given, const Work& work, CUdeviceptr to, const void* from, std::size_t size_bytes,
-                 bool may_change_first) {
-  if (!is_in_window(to) || may_change_first) return given.unknown(work, abi::RedoCause::HostMemory);
+/// It is noted before the driver has looked at it.
+void note_upload(const Turn& turn, GivenWork& given, const Work& work, CUdeviceptr to, const void* from,
+                 std::size_t size_bytes, bool may_change_first) {
+  const auto address = reinterpret_cast<std::uintptr_t>(from);
+  const bool is_host = turn.all.memory().is_pinned(address, size_bytes) || is_plain_host(turn, address);
+  if (!is_in_window(to) || may_change_first || !is_host)
+    return given.unknown(work, abi::RedoCause::HostMemory);
   given.upload(work, to, {static_cast<const std::byte*>(from), size_bytes});
 }
 

@@ -35,8 +35,8 @@ void note_copy(const Turn& turn, GivenWork& given, const Work& work, std::uint64
 
 /// Of a copy from the host that returns once it has read that. `may_change_first`: work that is under way may
 /// write there before that.
-void note_upload(GivenWork& given, const Work& work, CUdeviceptr to, const void* from, std::size_t size_bytes,
-                 bool may_change_first);
+void note_upload(const Turn& turn, GivenWork& given, const Work& work, CUdeviceptr to, const void* from,
+                 std::size_t size_bytes, bool may_change_first);
 
 namespace notes {
 

@@ -55,6 +55,7 @@ CUresult unload(const OwnCall& call, Handle code, Unload unload_one) {
   const CUresult result = call.all.call([&](const Turn& turn) {
     const CUresult unloaded = unload_one(turn.driver, turn.objects.translate(code, turn.slot));
     if (unloaded == CUDA_SUCCESS) end_object<Handle>(turn, object, unload_one);
+    if (unloaded == CUDA_SUCCESS) call.all.gave_back();
     return unloaded;
   });
   if (result == CUDA_SUCCESS && image != nullptr) image->forget();

@@ -137,7 +137,11 @@ CUresult cuMemMap(const OwnCall& call, CUdeviceptr pointer, std::size_t size_byt
 CUresult cuMemUnmap(const OwnCall& call, CUdeviceptr pointer, std::size_t size_bytes) {
   return follow(
       call, [&](const cuda::Backend& driver) { return driver.cuMemUnmap(pointer, size_bytes); },
-      [&](const Turn& turn) { return call.all.mappings().unmap(turn.instance, pointer, size_bytes); });
+      [&](const Turn& turn) {
+        const CUresult result = call.all.mappings().unmap(turn.instance, pointer, size_bytes);
+        if (result == CUDA_SUCCESS) call.all.gave_back();
+        return result;
+      });
 }
 
 CUresult cuMemSetAccess(const OwnCall& call, CUdeviceptr pointer, std::size_t size_bytes,

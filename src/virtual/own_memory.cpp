@@ -29,6 +29,7 @@ CUresult unpin(const OwnCall& call, void* host) {
     if (const CUresult waited = wait_for_users(call, turn); waited != CUDA_SUCCESS) return waited;
     const CUresult result = turn.driver.cuMemHostUnregister(host);
     if (result == CUDA_SUCCESS) call.all.memory().remove_host(host);
+    if (result == CUDA_SUCCESS) call.all.gave_back();
     return result;
   });
 }

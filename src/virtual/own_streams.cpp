@@ -85,7 +85,7 @@ CUresult cuMemcpyHtoD_v2(const OwnCall& call, CUdeviceptr address, const void* h
     const Counted giver(work.givers);
     const CUresult result = counted_first(work, [&] {
       call.all.give(work, [&](GivenWork& given, const Work& its) {
-        note_upload(given, its, address, host, size_bytes, may_change_first);
+        note_upload(turn, given, its, address, host, size_bytes, may_change_first);
       });
       return copy(turn.translate(address), host, size_bytes);
     });

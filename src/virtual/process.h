@@ -250,6 +250,10 @@ class VirtualProcess {
   void saw_an_end() {
     if (given_ != nullptr && !is_never_redone()) given_->seen();
   }
+  /// It has given back code or memory that work before may have used.
+  void gave_back() {
+    if (given_ != nullptr && !is_never_redone()) given_->given_back();
+  }
   /// Its code has variables, so its domain could not be left anyway once that has died: from then on, for
   /// good, nothing is noted.
   bool is_never_redone() const { return is_never_redone_.load(std::memory_order_relaxed); }

@@ -148,7 +148,7 @@ std::string Redo::check_launch(const Operation& operation, bool is_in_doubt, Che
 /// `is_in_doubt`: it may have been under way.
 std::string Redo::check(const Operation& operation, bool is_in_doubt, Checked& checked) {
   const auto add = [&](const char* what, const access::OperationEffects& effects) {
-    const std::string broken = break_in(checked.region.add(effects, checked.memory));
+    const std::string broken = break_in(checked.region.add(effects, checked.memory_to_copy));
     return broken.empty() ? broken : what + broken;
   };
   const abi::RedoBody& body = operation.body;
@@ -172,6 +172,15 @@ std::string Redo::check(const Operation& operation, bool is_in_doubt, Checked& c
   }
 }
 
+/// Of a copy to the host that is not done again. What it has read does not matter, and what it wrote is
+/// there.
+std::string Redo::check_written(const GivenArea& to, Checked& checked) {
+  access::OperationEffects effects = regions::fill_effects(area_of(to), checked.memory_to_copy);
+  effects.certain_writes.clear();
+  const std::string broken = break_in(checked.region.add(effects, checked.memory_to_copy));
+  return broken.empty() ? broken : "a copy to the host that has ended: " + broken;
+}
+
 std::string Redo::find_obstacle(const GivenWork::UnderWay& work, const Instance& to) {
   Checked checked{.to = to, .memory = {}, .memory_to_copy = {}};
   append(checked.memory, memory_.all());
@@ -190,7 +199,11 @@ std::string Redo::find_obstacle(const GivenWork::UnderWay& work, const Instance&
     const redo::RedoEntry& entry = work.log.entries[each.index];
     for (const Operation& operation : operations_of(work.log, entry, to)) {
       if (i >= doubtful && operation.kind != RedoKind::CannotRedo) continue;
-      if (each.has_ended && is_to_host(operation)) continue;
+      if (each.has_ended && is_to_host(operation)) {
+        const std::string broken = check_written(operation.body.copy.to, checked);
+        if (!broken.empty()) return broken;
+        continue;
+      }
       if (each.may_be_seen && is_to_host(operation))
         return "a copy to the host that the program may have seen";
       if (each.may_be_seen && is_from_host(operation))

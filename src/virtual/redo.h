@@ -63,6 +63,7 @@ class Redo {
   static bool is_to_host(const Operation& operation);
   static bool is_from_host(const Operation& operation);
   std::string check(const Operation& operation, bool is_in_doubt, Checked& checked);
+  static std::string check_written(const GivenArea& to, Checked& checked);
   std::string check_launch(const Operation& operation, bool is_in_doubt, Checked& checked);
   CUresult give(const Operation& operation, const Instance& to);
 

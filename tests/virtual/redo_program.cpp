@@ -120,6 +120,7 @@ again:
 
 constexpr unsigned int block_threads = 64;
 constexpr std::uint32_t very_long = 8'000'000;
+constexpr std::size_t mapped_bytes = std::size_t{2} << 20;  // what is mapped at once
 
 }  // namespace
 
@@ -159,7 +160,10 @@ std::pair<CUresult, unsigned long long> RedoProgram::run(const std::string& what
   }
   if (what == "prepare") return {CUDA_SUCCESS, 0};
   if (what == "wait") return {wait(), 0};
-  if (what == "query") return {is_over() ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY, 0};
+  if (what == "query") {
+    words >> how;
+    return {is_over(how == "upload" ? 0 : 1) ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY, 0};
+  }
   if (what == "digest") return digest();
   std::uint64_t seed = 0;
   unsigned int operations = 0;
@@ -179,9 +183,12 @@ CUresult RedoProgram::launch(const char* kernel, std::size_t to, std::size_t fro
 
 /// slowly: for a second, and it may be done again. weave, knead, gather: what these kernels are.
 /// weave-beyond: far behind its memory, so that it may be what faulted. over: it overwrites what the one
-/// before has read. download, upload: to and from pinned memory. upload-of-the-moment: of memory that changes
-/// as soon as the call has returned. graph:A+B: a graph of A and B, which replay launches; update:KERNEL:
-/// from now on it is of that kernel.
+/// before has read. download, upload: to and from pinned memory. download-over: to that which upload copies
+/// from. other-stream: it waits for nothing. upload-of-the-moment: of memory that changes as soon as the call
+/// has returned. upload-of-nothing: from nowhere, which the driver refuses. copy-of-constants: of variables.
+/// graph:A+B: a graph of A and B, which replay launches; update:KERNEL: from now on it is of that kernel.
+/// time, see-time: events that are seen by the time between them. other-code: in place of what is loaded.
+/// map, map-anew: memory where it was mapped, or other memory there.
 CUresult RedoProgram::give(const std::string& what) {
   const CUstream stream = streams_[stream_];
   if (what == "slowly") {
@@ -218,7 +225,31 @@ CUresult RedoProgram::give(const std::string& what) {
   }
   if (what == "event") return driver_.cuEventRecord(event_, stream);
   if (what == "see-event") return driver_.cuEventSynchronize(event_);
+  if (what == "download-over")
+    return driver_.cuMemcpyDtoHAsync_v2(hosts_[0], memory_[2], buffer_bytes, stream);
   if (what == "change-stream") return change_stream();
+  if (what == "other-stream") {
+    stream_ = 1 - stream_;
+    return CUDA_SUCCESS;
+  }
+  if (what == "time" || what == "see-time") return time(what == "time");
+  if (what == "other-code") return load_other_code();
+  if (what == "upload-of-nothing") {
+    const CUresult copied = driver_.cuMemcpyHtoD_v2(memory_[3], nullptr, buffer_bytes / 4);
+    return copied == CUDA_ERROR_INVALID_VALUE ? CUDA_SUCCESS : CUDA_ERROR_UNKNOWN;
+  }
+  if (what == "copy-of-constants") return copy_constants();
+  if (what == "map") return map();
+  if (what == "map-anew") {
+    CUresult done = driver_.cuMemUnmap(mapped_, mapped_bytes);
+    done = first_of(done, driver_.cuMemMap(mapped_, mapped_bytes, 0, mappable_[1], 0));
+    return first_of(done, give("map-rights"));
+  }
+  if (what == "map-rights") {
+    const CUmemAccessDesc rights{{CU_MEM_LOCATION_TYPE_DEVICE, 0}, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+    return driver_.cuMemSetAccess(mapped_, mapped_bytes, &rights, 1);
+  }
+  if (what == "fill-mapped") return driver_.cuMemsetD32Async(mapped_, 11, word_count, stream);
   if (what == "fill-of-the-host")
     return driver_.cuMemsetD32Async(reinterpret_cast<CUdeviceptr>(hosts_[1]), 5, word_count, stream);
   if (what.starts_with("graph:")) return capture(what.substr(what.find(':') + 1));
@@ -231,8 +262,71 @@ CUresult RedoProgram::give(const std::string& what) {
   return CUDA_ERROR_INVALID_VALUE;
 }
 
+/// Two events around nothing, or until the time between them is known.
+CUresult RedoProgram::time(bool begins) {
+  if (!begins) {
+    float milliseconds = 0;
+    CUresult asked = CUDA_SUCCESS;
+    do {
+      asked = driver_.cuEventElapsedTime(&milliseconds, timed_[0], timed_[1]);
+    } while (asked == CUDA_ERROR_NOT_READY);
+    return asked;
+  }
+  CUresult done = CUDA_SUCCESS;
+  for (CUevent& event : timed_) {
+    if (event == nullptr) done = first_of(done, driver_.cuEventCreate(&event, CU_EVENT_DEFAULT));
+    done = first_of(done, driver_.cuEventRecord(event, streams_[stream_]));
+  }
+  return done;
+}
+
+/// The same kernels, but `weave` makes something else, and the driver calls it as it called the one before.
+CUresult RedoProgram::load_other_code() {
+  constexpr int tries_max = 1000;
+  std::string other = redo_ptx;
+  const std::string factor = "%x, %x, 1664525";
+  other.replace(other.find(factor), factor.size(), "%x, %x, 1664527");
+  CUfunction before = nullptr;
+  CUfunction now = nullptr;
+  CUresult done = driver_.cuModuleGetFunction(&before, module_, "weave");
+  for (int i = 0; i < tries_max && done == CUDA_SUCCESS; ++i) {
+    done = first_of(done, driver_.cuModuleUnload(module_));
+    done = first_of(done, driver_.cuModuleLoadData(&module_, other.c_str()));
+    done = first_of(done, driver_.cuModuleGetFunction(&now, module_, "weave"));
+    if (now == before) return done;
+  }
+  return first_of(done, CUDA_ERROR_NOT_FOUND);
+}
+
+/// From where the GPU has a variable that no kernel changes.
+CUresult RedoProgram::copy_constants() {
+  constexpr const char* constants_ptx =
+      ".version 7.0\n.target sm_70\n.address_size 64\n.const .align 4 .u32 table[4] = {5, 6, 7, 8};\n"
+      ".visible .entry nothing()\n{\n  ret;\n}\n";
+  CUmodule constants = nullptr;
+  CUdeviceptr table = 0;
+  std::size_t size_bytes = 0;
+  CUresult done = driver_.cuModuleLoadData(&constants, constants_ptx);
+  done = first_of(done, driver_.cuModuleGetGlobal_v2(&table, &size_bytes, constants, "table"));
+  return first_of(done, driver_.cuMemcpyDtoDAsync_v2(memory_[3], table, size_bytes, streams_[stream_]));
+}
+
+/// Memory that the program maps itself, and other memory that may come there.
+CUresult RedoProgram::map() {
+  CUmemAllocationProp wanted{};
+  wanted.type = CU_MEM_ALLOCATION_TYPE_PINNED;
+  wanted.location = {CU_MEM_LOCATION_TYPE_DEVICE, 0};
+  CUresult done = driver_.cuMemAddressReserve(&mapped_, mapped_bytes, 0, 0, 0);
+  for (auto& memory : mappable_)
+    done = first_of(done, driver_.cuMemCreate(&memory, mapped_bytes, &wanted, 0));
+  done = first_of(done, driver_.cuMemMap(mapped_, mapped_bytes, 0, mappable_[0], 0));
+  return first_of(done, give("map-rights"));
+}
+
 /// As the host sees by the memory that the copy goes to.
-bool RedoProgram::is_over() { return std::atomic_ref(hosts_[1][word_count - 1]).load() != 0; }
+bool RedoProgram::is_over(std::size_t host) {
+  return std::atomic_ref(hosts_.at(host)[word_count - 1]).load() != 0;
+}
 
 CUresult RedoProgram::wait() {
   CUresult done = CUDA_SUCCESS;

@@ -34,11 +34,15 @@ class RedoProgram {
   CUresult give(const std::string& what);
   CUresult launch(const char* kernel, std::size_t to, std::size_t from, std::uint32_t count,
                   std::uint32_t value);
-  bool is_over();
+  bool is_over(std::size_t host);
   CUresult wait();
   std::pair<CUresult, unsigned long long> digest();
   std::pair<CUresult, unsigned long long> run_random(std::uint64_t seed, unsigned int operations);
   CUresult do_random(std::mt19937_64& random);
+  CUresult time(bool begins);
+  CUresult load_other_code();
+  CUresult copy_constants();
+  CUresult map();
   CUresult change_stream();
   CUresult capture(const std::string& what);
   CUresult make_graph(const char* kernel, CUgraph* graph);
@@ -54,9 +58,12 @@ class RedoProgram {
   std::array<CUstream, 2> streams_{};
   std::size_t stream_ = 0;
   CUevent event_ = nullptr;
+  std::array<CUevent, 2> timed_{};
   CUgraphExec graph_ = nullptr;
   bool is_one_kernel_ = false;  ///< that graph, if it was made at random
   std::array<CUdeviceptr, buffers> memory_{};
+  CUdeviceptr mapped_ = 0;
+  std::array<CUmemGenericAllocationHandle, 2> mappable_{};
   std::array<Host, 2> hosts_{};  ///< pinned: what is copied to the GPU, and what comes from it
   std::array<std::uint32_t, 64> pageable_{};
   std::uint64_t seen_ = 0;

@@ -143,6 +143,17 @@ TEST_F(SpareRedo, WhatHasNotBegunIsGivenForTheFirstTime) {
   EXPECT_EQ(page()->redone.load(), 6U);
 }
 
+/// By its marks. The upload would bring what the host's memory has since.
+TEST_F(SpareRedo, WhatHasEndedMayHaveOverwrittenWhatIsReadAgain) {
+  const auto program = start_protected({{"FIREBREAK_SPARE_REDO", "1"}});
+  ASSERT_EQ(give(*program, {"slowly", "other-stream", "upload", "download-over"}), CUDA_SUCCESS);
+  EXPECT_TRUE(eventually([&] { return program->tell("redo query upload") == CUDA_SUCCESS; }));
+  end_domain("a");
+  EXPECT_EQ(program->tell("redo wait"), CUDA_ERROR_MISALIGNED_ADDRESS);
+  EXPECT_EQ(page()->flips.load(), 0U);
+  EXPECT_THAT(page().reason(), HasSubstr("a copy to the host that has ended: it may write what operation"));
+}
+
 struct Refused {
   const char* name;
   std::vector<std::string> what;
@@ -169,6 +180,9 @@ const std::vector<Refused> may_not_be_done_again{
     {"AfterWhatItOverwrites", {"slowly", "over"}, "it may write what operation"},
     {"WhereMemorySays", {"slowly", "gather"}, "gather: line"},
     {"BehindItsMemory", {"slowly", "weave-beyond"}, "weave: line"},
+    {"AfterWhatItOverwritesInTheHostsMemory",
+     {"slowly", "upload", "download-over"},
+     "a copy: it may write what operation"},
     {"ACallOfTheHost", {"slowly", "callback"}, "nothing is known"},
     {"WhatTheHostMayHaveChanged",
      {"upload", "event", "see-event", "slowly"},
@@ -176,6 +190,16 @@ const std::vector<Refused> may_not_be_done_again{
     {"WhatTheHostMayHaveSeen",
      {"weave", "download", "event", "see-event", "slowly"},
      "a copy to the host that the program may have seen"},
+    {"WhatTheHostMayHaveChangedByTheTime",
+     {"upload", "time", "see-time", "slowly"},
+     "a copy from the host's memory, which the program may have changed since"},
+    {"WhatItsCodeIsNoMoreThere", {"weave", "other-code", "slowly"}, "code or memory that it used"},
+    {"WhatTheGpuHasElsewhere", {"slowly", "copy-of-constants"}, "variables of its code"},
+    {"WhatIsNowhere", {"slowly", "upload-of-nothing"}, "it reads or writes memory of the host"},
+    {"WhatItsMemoryIsNoMoreThere",
+     {"slowly", "other-stream", "fill-mapped", "event", "see-event", "map-anew"},
+     "code or memory that it used",
+     {"map"}},
     {"MemoryOfTheHostThatIsFilled", {"slowly", "fill-of-the-host"}, "it reads or writes memory of the host"},
     {"AGraphInPlace", {"slowly", "replay"}, "knead: ", {"graph:knead"}},
     {"AGraphThatCallsTheHost", {"slowly", "replay"}, "a function of the host", {"graph:weave+callback"}},
