@@ -235,6 +235,20 @@ void do_without(const Lost& lost, ServiceManager& manager, Agent* agent) {
   leave_to_the_next(agent);
 }
 
+using Watches = std::vector<std::shared_ptr<os::Watch>>;
+
+Result<Watches> watch_ends(const os::RightsKeeper& keeper, const PrivilegedHelper* helper,
+                           os::EventLoop& loop, const std::function<void(const Lost&)>& lose) {
+  auto first = at_end_of(keeper.process(), loop, [lose] { lose(lost_keeper); });
+  if (!first) return propagate(first);
+  Watches all{std::move(*first)};
+  if (helper == nullptr) return all;
+  auto second = at_end_of(helper->process(), loop, [lose] { lose(lost_helper); });
+  if (!second) return propagate(second);
+  all.push_back(std::move(*second));
+  return all;
+}
+
 Result<AgentOptions> options_of_agent(const CommandLine& options, const Sockets& sockets,
                                       const platform::Platform& platform, PrivilegedHelper* helper,
                                       std::uint64_t descriptors_max) {
@@ -345,12 +359,8 @@ Result<int> serve(CommandLine options, const std::vector<std::string>& arguments
     if (told == Told::Nothing && (serving == nullptr || !serving->is_shutting_down()))
       do_without(lost, *manager, serving);
   };
-  const auto keeper_end = at_end_of((*keeper)->process(), **loop, [&] { lose(lost_keeper); });
-  if (!keeper_end) return propagate(keeper_end);
-  const auto helper_end = place->helper
-                              ? at_end_of(place->helper->process(), **loop, [&] { lose(lost_helper); })
-                              : Result<std::shared_ptr<os::Watch>>(nullptr);
-  if (!helper_end) return propagate(helper_end);
+  const auto ends = watch_ends(**keeper, place->helper.get(), **loop, lose);
+  if (!ends) return propagate(ends);
   const SystemClock clock;
   const auto pulse = Pulse::begin(**loop, clock, *manager);
   if (!pulse) return propagate(pulse);

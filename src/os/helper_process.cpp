@@ -64,7 +64,7 @@ Result<std::unique_ptr<HelperProcess>> HelperProcess::start(std::vector<std::str
   std::unique_ptr<HelperProcess> helper(new HelperProcess(std::move(ends->first), *pid, std::move(*process)));
   const auto said = helper->socket_.receive(limit);
   if (said && text_of(*said) == ready) return helper;
-  kill_process(helper->process_);
+  kill_process(helper->process_);  // and it is reaped with that object
   return fail(ErrorCode::Timeout, "the process does not start");
 }
 
