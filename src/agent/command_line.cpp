@@ -30,6 +30,10 @@ void add_tenant_options(CLI::App& app, CommandLine& options) {
   app.add_option("--socket", options.socket_path,
                  "Where operators reach the agent (default: DIRECTORY/agent.sock; tenants: "
                  "DIRECTORY/tenants.sock)");
+  app.add_option(
+      "--user", options.user,
+      "Which user the agent becomes, with few rights, once it has started; a process that does for it "
+      "what only root may stays root's (default: none, it stays who has started it)");
   app.add_option("--operator-group", options.operator_group,
                  "Whose members are operators, besides root and our user: they may do everything");
   app.add_option("--tenant-group", options.tenant_group,
@@ -122,6 +126,9 @@ void add_machine_options(CLI::App& app, CommandLine& options) {
   app.add_flag("--rights-keeper", options.rights_keeper,
                "What the agent starts itself, to look at other processes for it")
       ->group("");
+  app.add_flag("--privileged-helper", options.privileged_helper,
+               "What the agent starts itself, to do for it what only root may")
+      ->group("");
   app.add_option("--log-mib", options.log_mib, "Size of an MPS log above which its older part is moved away")
       ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1} << 20))
       ->capture_default_str();
@@ -135,8 +142,8 @@ void add_machine_options(CLI::App& app, CommandLine& options) {
 }
 
 /// What is of one start, and what agents say to programs that they start.
-constexpr std::array not_in_a_file = {"config",     "check", "help",         "version",
-                                      "supervised", "shelf", "rights-keeper"};
+constexpr std::array not_in_a_file = {"config",     "check", "help",          "version",
+                                      "supervised", "shelf", "rights-keeper", "privileged-helper"};
 
 Result<std::vector<std::string>> arguments_of(const CLI::App& app, const std::string& path,
                                               const ConfiguredOption& configured) {

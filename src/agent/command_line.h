@@ -17,6 +17,7 @@ namespace firebreak::agent {
 struct CommandLine {
   std::string directory = "/run/firebreak";
   std::string socket_path;
+  std::string user;
   std::string operator_group;
   std::string tenant_group;
   std::string observer_group;
@@ -40,6 +41,7 @@ struct CommandLine {
   bool check = false;
   bool shelf = false;
   bool rights_keeper = false;
+  bool privileged_helper = false;
   std::uint64_t log_mib = 16;
   std::size_t log_files = os::LogLimits{}.old_files;
   std::uint64_t descriptors = 0;

@@ -8,16 +8,21 @@
 #include <chrono>
 #include <cstdio>
 #include <filesystem>
-#include <string_view>
-#include <thread>
+#include <iterator>
+#include <optional>
+#include <utility>
+#include <vector>
 
 #include "agent/agent.h"
 #include "agent/command_line.h"
+#include "agent/daemon_units.h"
 #include "agent/gpu_detectors.h"
 #include "agent/gpu_wait.h"
 #include "agent/journal.h"
 #include "agent/kept_state.h"
 #include "agent/mps_domains.h"
+#include "agent/own_user.h"
+#include "agent/privileged_acts.h"
 #include "agent/pulse.h"
 #include "agent/shelf.h"
 #include "agent/shelves.h"
@@ -42,16 +47,19 @@
 namespace firebreak::agent {
 namespace {
 
-/// Before there are domains that a guard is of use to.
-guard::ProbeResult try_it(const platform::Platform& platform, guard::Probed what,
-                          const std::string& command) {
+/// Before there are domains that a guard is of use to. A probe may do what only root may.
+guard::ProbeResult try_it(const platform::Platform& platform, PrivilegedHelper* helper, guard::Probed what) {
+  if (helper != nullptr) return helper->probe(what);
+  const char* const command = what == guard::Probed::GuardRanges ? "guard-probe" : "spare-probe";
   return guard::known_or_new_probe_result(*platform.kernel, what, platform::probe(platform, command));
 }
 
 /// Where an agent before has left tenants nobody raises a fault on their GPU, nor do they wait for one.
-guard::ProbeResult try_spares(const platform::Platform& platform, bool has_tenants) {
-  return has_tenants ? guard::known_probe_result(*platform.kernel, guard::Probed::Spares)
-                     : try_it(platform, guard::Probed::Spares, "spare-probe");
+guard::ProbeResult try_spares(const platform::Platform& platform, PrivilegedHelper* helper,
+                              bool has_tenants) {
+  if (!has_tenants) return try_it(platform, helper, guard::Probed::Spares);
+  return helper != nullptr ? helper->known_probe(guard::Probed::Spares)
+                           : guard::known_probe_result(*platform.kernel, guard::Probed::Spares);
 }
 
 Milliseconds milliseconds(double seconds) {
@@ -163,31 +171,11 @@ Told meaning_of(int signal, const CommandLine& options) {
   return signal == SIGINT || options.end_domains ? Told::End : Told::HandOver;
 }
 
-/// With its servers: nothing that binds this service binds them (docs/security.md), and what is done to all
-/// of it, as a kill, does not concern them.
-Result<pid_t> start_apart(ServiceManager& manager, const std::string& domain, const mps::DaemonStart& start) {
-  static std::atomic<int> started{0};
-  ApartService service;
-  service.name = fmt::format("firebreak-mps-{}-{}-{}", domain, os::own_pid(), ++started);
-  service.description = "Firebreak: MPS domain " + domain;
-  service.command = start.command;
-  service.environment = start.environment;
-  service.output_path = start.output_path;
-  return manager.start_apart(service);
-}
-
-/// Where that cannot be had, they leave the cgroup at least.
-void move_out(ServiceManager& manager, const std::string& domain, pid_t daemon) {
-  const Status moved = manager.give_own_unit(fmt::format("firebreak-mps-{}-{}", domain, daemon),
-                                             "Firebreak: MPS domain " + domain, daemon);
-  if (!moved && moved.error().code != ErrorCode::Unsupported)
-    spdlog::warn("MPS domain {} stays in this service's cgroup: {}", domain, to_string(moved.error()));
-}
-
 MpsDomains::Options options_of_domains(const CommandLine& options, const Sockets& sockets,
                                        const platform::Platform& platform, std::vector<std::string> gpus,
-                                       ServiceManager& manager) {
+                                       ServiceManager& manager, std::shared_ptr<PrivilegedHelper> helper) {
   MpsDomains::Options made;
+  made.helper = std::move(helper);
   made.directory = options.directory;
   made.control_program = platform.control_program;
   made.environment = platform.environment;
@@ -198,10 +186,12 @@ MpsDomains::Options options_of_domains(const CommandLine& options, const Sockets
   made.group = sockets.tenant_group;
   if (made.outlive_us) {
     made.start_apart = [&manager](const std::string& domain, const mps::DaemonStart& start) {
-      return start_apart(manager, domain, start);
+      return start_daemon_apart(manager, domain, start);
     };
   }
-  made.on_daemon = [&manager](const std::string& domain, pid_t daemon) { move_out(manager, domain, daemon); };
+  made.on_daemon = [&manager](const std::string& domain, pid_t daemon) {
+    move_daemon_out(manager, domain, daemon);
+  };
   return made;
 }
 
@@ -212,10 +202,10 @@ MpsDomains::Options options_of_domains(const CommandLine& options, const Sockets
 }
 
 /// Once.
-Result<std::shared_ptr<os::Watch>> at_end_of(const os::RightsKeeper& keeper, os::EventLoop& loop,
+Result<std::shared_ptr<os::Watch>> at_end_of(const os::Fd& process, os::EventLoop& loop,
                                              std::function<void()> what) {
   auto watch = std::make_shared<os::Watch>();
-  auto watched = loop.watch_readable(keeper.process().get(), [raw = watch.get(), what = std::move(what)] {
+  auto watched = loop.watch_readable(process.get(), [raw = watch.get(), what = std::move(what)] {
     const auto done = what;  // it goes with the watch
     raw->cancel();
     done();
@@ -225,19 +215,43 @@ Result<std::shared_ptr<os::Watch>> at_end_of(const os::RightsKeeper& keeper, os:
   return watch;
 }
 
-/// We may not start another keeper of rights, and the next agent may. Where there is none to come, an agent
-/// that does not see what others do is better than none.
-void do_without_keeper(ServiceManager& manager, Agent* agent) {
+/// A process that has rights which we have not.
+struct Lost {
+  const char* who;
+  const char* what;  ///< is not so without it
+};
+constexpr Lost lost_keeper{"the process that looks at others",
+                           "what other processes do is not seen any more"};
+constexpr Lost lost_helper{"the process that is root's", "no MPS daemon is started or asked any more"};
+
+/// We may not start another of these, and the next agent may. Where there is none to come, an agent that does
+/// not see what others do is better than none.
+void do_without(const Lost& lost, ServiceManager& manager, Agent* agent) {
   if (!manager.starts_the_next())
     return spdlog::error(
-        "the process that looks at others has ended, and nobody starts the next agent: what other processes "
-        "do is not seen any more (end this agent by SIGTERM, and start another)");
-  spdlog::error("the process that looks at others has ended: the next agent starts another");
+        "{} has ended, and nobody starts the next agent: {} (end this agent by SIGTERM, and start another)",
+        lost.who, lost.what);
+  spdlog::error("{} has ended: the next agent starts another", lost.who);
   leave_to_the_next(agent);
 }
 
+using Watches = std::vector<std::shared_ptr<os::Watch>>;
+
+Result<Watches> watch_ends(const os::RightsKeeper& keeper, const PrivilegedHelper* helper,
+                           os::EventLoop& loop, const std::function<void(const Lost&)>& lose) {
+  auto first = at_end_of(keeper.process(), loop, [lose] { lose(lost_keeper); });
+  if (!first) return propagate(first);
+  Watches all{std::move(*first)};
+  if (helper == nullptr) return all;
+  auto second = at_end_of(helper->process(), loop, [lose] { lose(lost_helper); });
+  if (!second) return propagate(second);
+  all.push_back(std::move(*second));
+  return all;
+}
+
 Result<AgentOptions> options_of_agent(const CommandLine& options, const Sockets& sockets,
-                                      const platform::Platform& platform, std::uint64_t descriptors_max) {
+                                      const platform::Platform& platform, PrivilegedHelper* helper,
+                                      std::uint64_t descriptors_max) {
   AgentOptions made;
   made.socket_path = sockets.operators;
   made.operator_group = sockets.operator_group;
@@ -246,7 +260,7 @@ Result<AgentOptions> options_of_agent(const CommandLine& options, const Sockets&
   made.observers_socket_path = sockets.observers;
   made.observer_group = sockets.observer_group;
   made.version = platform::version();
-  made.guard_test = describe(try_it(platform, guard::Probed::GuardRanges, "guard-probe"));
+  made.guard_test = describe(try_it(platform, helper, guard::Probed::GuardRanges));
   made.tenant_environment = platform.environment;
   made.strays = abi::stray_policy_from(options.strays).value_or(made.strays);
   made.stray_blocks_max = options.stray_blocks;
@@ -266,23 +280,11 @@ Result<AgentOptions> options_of_agent(const CommandLine& options, const Sockets&
   return made;
 }
 
-/// A child that an agent before was starting when it was killed has its lock until its own program begins.
-Result<os::FileLock> take_directory(const std::string& directory) {
-  constexpr Milliseconds longest(500);
-  const auto until = std::chrono::steady_clock::now() + longest;
-  auto lock = os::FileLock::take(directory + "/agent.lock");
-  while (!lock && std::chrono::steady_clock::now() < until) {
-    std::this_thread::sleep_for(Milliseconds(5));
-    lock = os::FileLock::take(directory + "/agent.lock");
-  }
-  return lock;
-}
-
 /// Nobody gets one where that cannot be; none: nobody was to.
 std::optional<guard::ProbeResult> decide_on_spares(CommandLine& options, const platform::Platform& platform,
-                                                   ServiceManager& manager) {
+                                                   PrivilegedHelper* helper, ServiceManager& manager) {
   if (!options.spares) return std::nullopt;
-  auto tested = try_spares(platform, !manager.descriptors().empty());
+  auto tested = try_spares(platform, helper, !manager.descriptors().empty());
   if (tested.answer == guard::ProbeResult::Answer::Fails) {
     spdlog::warn("no program gets a spare driver instance: {}", describe(tested));
     options.spares = false;
@@ -290,19 +292,57 @@ std::optional<guard::ProbeResult> decide_on_spares(CommandLine& options, const p
   return tested;
 }
 
-Result<int> serve(CommandLine options) {
+/// The directory, and what an agent of a user of its own has besides.
+struct Place {
+  os::FileLock lock;
+  std::shared_ptr<PrivilegedHelper> helper = nullptr;
+  std::optional<Result<os::KernelLogBell>> bell = {};
+};
+
+/// Who we are from now on, and have that process for what only root may do: an agent that stays who has
+/// started it has none.
+Result<Place> take_place(const CommandLine& options, const Sockets& sockets,
+                         const std::vector<std::string>& arguments) {
+  if (auto made = os::make_directories(options.directory); !made) return propagate(made, options.directory);
+  if (!options.user.empty()) {
+    auto own = become_own_user(options, sockets, arguments);
+    if (!own) return propagate(own);
+    return Place{std::move(own->lock), std::move(own->helper), std::move(own->bell)};
+  }
+  auto lock = take_directory(options.directory);
+  if (!lock) return propagate(lock, "another agent uses this directory");
+  // Each socket and each domain in it says by itself who may use it.
+  if (sockets.operator_group || sockets.tenant_group || sockets.observer_group) {
+    if (auto through = os::let_through(options.directory); !through) return propagate(through);
+  }
+  return Place{std::move(*lock)};
+}
+
+/// Where /proc is mounted with hidepid and its gid= names no group of ours, nobody's process is.
+Status check_others_are_seen(const os::RightsKeeper& keeper) {
+  if (os::read_small_file(os::proc_folder(keeper.pid()) + "/status")) return {};
+  return fail(ErrorCode::PermissionDenied, "/proc does not show this user the processes of others (hidepid)",
+              "mount it with gid= of a group of that user's, or leave --user out");
+}
+
+/// What this platform's kernel is to have done by others.
+void act_by(Place& place, os::Kernel& kernel) {
+  if (!place.helper) return;
+  if (const Status made = place.helper->make_devices(); !made)
+    spdlog::warn("the GPU's devices have to be there already: {}", to_string(made.error()));
+  kernel.files_by(place.helper);
+  if (place.bell) kernel.use_bell(std::move(*place.bell));
+}
+
+Result<int> serve(CommandLine options, const std::vector<std::string>& arguments) {
   const auto keeper = leave_rights_to_keeper();
   if (!keeper) return propagate(keeper);
   const std::uint64_t descriptors_max = raise_descriptors(options.descriptors);
-  if (auto made = os::make_directories(options.directory); !made) return propagate(made, options.directory);
-  const auto lock = take_directory(options.directory);
-  if (!lock) return propagate(lock, "another agent uses this directory");
   const auto sockets = sockets_of(options);
   if (!sockets) return propagate(sockets);
-  // Each socket and each domain in it says by itself who may use it.
-  if (sockets->operator_group || sockets->tenant_group || sockets->observer_group) {
-    if (auto through = os::let_through(options.directory); !through) return propagate(through);
-  }
+  auto place = take_place(options, *sockets, arguments);
+  if (!place) return propagate(place);
+  if (auto seen = check_others_are_seen(**keeper); !seen) return propagate(seen);
   auto loop = os::EventLoop::create();
   if (!loop) return propagate(loop);
   Told told = Told::Nothing;
@@ -315,11 +355,12 @@ Result<int> serve(CommandLine options) {
   });
   if (!signals) return propagate(signals);
   const auto manager = find_service_manager();
-  const auto keeper_end = at_end_of(**keeper, **loop, [&] {
+  const auto lose = [&](const Lost& lost) {
     if (told == Told::Nothing && (serving == nullptr || !serving->is_shutting_down()))
-      do_without_keeper(*manager, serving);
-  });
-  if (!keeper_end) return propagate(keeper_end);
+      do_without(lost, *manager, serving);
+  };
+  const auto ends = watch_ends(**keeper, place->helper.get(), **loop, lose);
+  if (!ends) return propagate(ends);
   const SystemClock clock;
   const auto pulse = Pulse::begin(**loop, clock, *manager);
   if (!pulse) return propagate(pulse);
@@ -335,17 +376,19 @@ Result<int> serve(CommandLine options) {
   auto platform = platform::choose(options.directory + "/softgpu", options.gpu_kind);
   if (!platform) return propagate(platform);
   const os::EnvironmentScope of_the_gpu = which_gpu(*platform);
+  act_by(*place, *platform->kernel);
   const auto broker = start_broker(*platform->kernel, *keeper);
   if (!broker) return propagate(broker);
   platform::hear_promptly();
   auto gpus = find_gpus(*platform, options);
   if (!gpus) return propagate(gpus);
 
-  const auto spare_test = decide_on_spares(options, *platform, *manager);
-  MpsDomains domains(**loop, *platform->kernel,
-                     options_of_domains(options, *sockets, *platform, std::move(*gpus), *manager));
+  const auto spare_test = decide_on_spares(options, *platform, place->helper.get(), *manager);
+  MpsDomains domains(
+      **loop, *platform->kernel,
+      options_of_domains(options, *sockets, *platform, std::move(*gpus), *manager, place->helper));
   GpuDetectors detectors(**loop, *platform->kernel, clock, domains, platform->nvml_library, options.sparse);
-  auto agent_options = options_of_agent(options, *sockets, *platform, descriptors_max);
+  auto agent_options = options_of_agent(options, *sockets, *platform, place->helper.get(), descriptors_max);
   if (!agent_options) return propagate(agent_options);
   agent_options->spare_test = spare_test;
   agent_options->not_answered = [broker = *broker] { return broker->not_answered(); };
@@ -362,20 +405,24 @@ Result<int> serve(CommandLine options) {
 }
 
 /// The same command again, under our eyes.
-Result<int> supervise(const CommandLine& options, int argument_count, char** arguments) {
+Result<int> supervise(const CommandLine& options, const std::vector<std::string>& arguments) {
   raise_descriptors(0);  // each that the agent has may be ours to keep
   if (auto made = os::make_directories(options.directory); !made) return propagate(made, options.directory);
   auto program = os::executable_path();
   if (!program) return propagate(program);
   std::vector<std::string> command = {*program};
-  for (int i = 1; i < argument_count; ++i) {
-    if (std::string_view(arguments[i]) != "--supervised") command.emplace_back(arguments[i]);
-  }
+  std::ranges::copy_if(arguments, std::back_inserter(command),
+                       [](const std::string& each) { return each != "--supervised"; });
   os::RealKernel kernel;
   const std::string notify_path = std::filesystem::absolute(options.directory + "/notify.sock").string();
   auto supervisor =
       Supervisor::create(kernel, std::move(command), notify_path, milliseconds(options.watchdog_s));
   if (!supervisor) return propagate(supervisor);
+  if (!options.user.empty()) {
+    const auto user = os::user_named(options.user);
+    if (!user) return propagate(user);
+    if (auto given = os::give_to_user(notify_path, user->uid); !given) return propagate(given);
+  }
   return (*supervisor)->run();
 }
 
@@ -399,13 +446,20 @@ int main(int argument_count, char** arguments) {
     os::keep_rights(socket, os::serve_looks);
     return 0;
   }
+  if (options.privileged_helper) {
+    os::Socket socket{os::Fd(os::HelperProcess::socket_descriptor)};
+    const Status done = agent::be_privileged_helper(options, socket);
+    if (!done) fmt::print(stderr, "firebreakd: {}\n", to_string(done.error()));
+    return done ? 0 : 1;
+  }
+  const std::vector<std::string> all(arguments + 1, arguments + argument_count);
   if (options.supervised) {
-    const auto status = agent::supervise(options, argument_count, arguments);
+    const auto status = agent::supervise(options, all);
     if (status) return *status;
     fmt::print(stderr, "firebreakd: {}\n", to_string(status.error()));
     return 1;
   }
-  const auto served = agent::serve(options);
+  const auto served = agent::serve(options, all);
   if (served) return *served;
   fmt::print(stderr, "firebreakd: {}\n", to_string(served.error()));
   return 1;

@@ -41,14 +41,6 @@ Status terminate(mps::Domain& domain, const std::vector<pid_t>& known, pid_t cli
   return terminate_at(domain, *servers, client, deadline);
 }
 
-/// Where the driver contains faults it does not end that server for one, nor with it its clients.
-void name_server(os::Kernel& kernel, const std::string& domain, pid_t server) {
-  const Status named = watch::name_mps_server(kernel, server);
-  if (!named && named.error().code != ErrorCode::NotFound)
-    spdlog::warn("MPS domain {}: the driver does not take its server's number {}: {}", domain, server,
-                 to_string(named.error()));
-}
-
 }  // namespace
 
 MpsDomains::MpsDomains(os::EventLoop& loop, os::Kernel& kernel, Options options)
@@ -113,9 +105,7 @@ Status MpsDomains::start_anchors() {
     const std::string prefix = plan.name.substr(0, plan.name.size() - 1);
     mps::KeeperCallbacks callbacks;
     callbacks.on_news = [](const std::string& news) { spdlog::warn("MPS domain of anchors: {}", news); };
-    callbacks.on_server = [this, name = prefix + anchor](pid_t server) {
-      name_server(kernel_, name, server);
-    };
+    callbacks.on_server = [this, name = prefix + anchor](pid_t server) { name_server(name, server); };
     mps::KeeperOptions options = keeper_options({prefix + anchor, plan.gpu});
     options.idle_clients_asked_every = anchors_asked_every;
     auto keeper = mps::DomainKeeper::start(kernel_, options, std::move(callbacks));
@@ -123,6 +113,20 @@ Status MpsDomains::start_anchors() {
     anchors_[plan.gpu] = std::move(*keeper);
   }
   return {};
+}
+
+/// Where the driver contains faults it does not end that server for one, nor with it its clients.
+void MpsDomains::name_server(const std::string& domain, pid_t server) {
+  const Status named = options_.helper ? options_.helper->name_server(domain, server)
+                                       : watch::name_mps_server(kernel_, server);
+  if (!named && named.error().code != ErrorCode::NotFound)
+    spdlog::warn("MPS domain {}: the driver does not take its server's number {}: {}", domain, server,
+                 to_string(named.error()));
+}
+
+Status MpsDomains::mark_parked(const std::string& domain, bool is_parked) {
+  if (!options_.helper) return Domains::mark_parked(domain, is_parked);
+  return options_.helper->mark_parked(domain, is_parked);
 }
 
 mps::KeeperOptions MpsDomains::keeper_options(const Plan& plan) const {
@@ -136,6 +140,7 @@ mps::KeeperOptions MpsDomains::keeper_options(const Plan& plan) const {
   options.domain.takes_over = true;
   options.domain.log = options_.log;
   options.domain.group = options_.group;
+  if (options_.helper) options.domain.host = privileged_daemon_host(options_.helper, plan.name, plan.gpu);
   if (options_.start_apart) {
     options.domain.start_apart = [start = options_.start_apart, name = plan.name](
                                      const mps::DaemonStart& daemon) { return start(name, daemon); };
@@ -156,7 +161,7 @@ Status MpsDomains::start_one(const Plan& plan) {
     loop_.post([this, name] { callbacks_.on_clients_lost(name); });
   };
   callbacks.on_server = [this, name](pid_t server) {
-    name_server(kernel_, name, server);
+    name_server(name, server);
     loop_.post([this, name, server] { callbacks_.on_server(name, server); });
   };
   callbacks.on_clients = [this, name](const mps::ClientList& clients) {

@@ -8,6 +8,7 @@
 #include <thread>
 #include <vector>
 
+#include "agent/privileged_helper.h"
 #include "agent/surroundings.h"
 #include "mps/domain_keeper.h"
 #include "os/event_loop.h"
@@ -40,6 +41,8 @@ class MpsDomains final : public Domains {
     std::function<Result<pid_t>(const std::string& domain, const mps::DaemonStart&)> start_apart = nullptr;
     /// Called on a thread of the domain's with each daemon that is our child, before it has a server.
     std::function<void(const std::string& domain, pid_t daemon)> on_daemon = nullptr;
+    /// Whose the daemons are; empty: ours.
+    std::shared_ptr<PrivilegedHelper> helper = nullptr;
   };
 
   /// The two references outlive it.
@@ -59,6 +62,7 @@ class MpsDomains final : public Domains {
   void refresh_servers() override;
   void look_for_clients(const std::string& domain) override;
   void look_for_faults() override;
+  Status mark_parked(const std::string& domain, bool is_parked) override;
   void terminate_client(const std::string& domain, pid_t client, Milliseconds timeout,
                         std::function<void(Status)> done) override;
 
@@ -74,6 +78,7 @@ class MpsDomains final : public Domains {
   mps::KeeperOptions keeper_options(const Plan& plan) const;
   Status start_anchors();
   void end_forsaken();
+  void name_server(const std::string& domain, pid_t server);
   mps::DomainKeeper* keeper_of(const std::string& domain) const;
 
   os::EventLoop& loop_;

@@ -24,7 +24,11 @@ namespace firebreak::agent {
 class ParkedIncidents {
  public:
   ParkedIncidents(os::Kernel& kernel, const Clock& clock, const std::string& folder)
-      : kernel_(kernel), clock_(clock), folder_(folder), path_(folder) {}
+      : kernel_(kernel),
+        clock_(clock),
+        folder_(folder, {},
+                [&kernel](const os::Fd& file, uid_t user) { return kernel.give_file(file, user); }),
+        path_(folder) {}
 
   /// The folder is there.
   void open();

@@ -109,8 +109,8 @@ void Parking::mark_all() {
 void Parking::mark(const std::string& domain) {
   const std::string file = at_.domains.pipe_directory(domain) + "/" + abi::parked_file;
   const bool is_wanted = is_to_fall(domain);
-  if (!is_wanted || !os::is_plain_file(file)) (void)os::remove_file(file);
-  if (is_wanted) (void)os::make_file(file);
+  if (is_wanted ? !os::is_plain_file(file) : os::is_there(file))
+    (void)at_.domains.mark_parked(domain, is_wanted);
   if (os::is_plain_file(file) == is_wanted) {
     wrongly_marked_.erase(domain);
   } else if (wrongly_marked_.insert(domain).second) {

@@ -175,10 +175,12 @@ class Parking {
   bool is_on() const { return at_.options.park > Milliseconds(0); }
   Result<std::string> new_pipe_path(const std::string& begin);
   Status make_pipe(const std::string& path, uid_t user);
+  Status give(const std::string& path, uid_t user) const;
+  Status mark_pipe(const std::string& path, bool is_marked);
   /// As offer_pipe() has made it, also an agent's before this one; empty: none.
   std::string pipe_by_calls(pid_t pid) const;
   static bool is_by_calls(const std::string& path);
-  static void withdraw(Dumper& dumper);
+  void withdraw(Dumper& dumper);
   void remove_pipes_of_the_dead() const;
   void enter(const InDomain& who, Dumper& dumper, std::string path);
   void look_after_clients();

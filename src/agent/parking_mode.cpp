@@ -47,9 +47,25 @@ Result<std::string> Parking::new_pipe_path(const std::string& begin) {
 Status Parking::make_pipe(const std::string& path, uid_t user) {
   Status made = os::make_fifo(path);
   if (!made) return made;
-  made = os::give_to_user(path, user);
+  made = give(path, user);
   if (!made) (void)os::remove_file(path);
   return made;
+}
+
+/// Whoever is not root reads a pipe of others as a member of the pipe's group, which is its own.
+Status Parking::give(const std::string& path, uid_t user) const {
+  const auto pipe = os::find_file(path);
+  if (!pipe) return propagate(pipe);
+  const auto facts = os::facts_of(*pipe);
+  if (!facts) return propagate(facts);
+  if (facts->owner == user) return {};
+  const Status opened = os::is_root() ? Status{} : os::let_group_read(path);
+  return opened ? at_.kernel.give_file(*pipe, user) : opened;
+}
+
+Status Parking::mark_pipe(const std::string& path, bool is_marked) {
+  const auto pipe = os::find_file(path);
+  return pipe ? at_.kernel.mark_fifo(*pipe, is_marked) : Status(propagate(pipe));
 }
 
 std::string Parking::new_dump_path(const std::string& domain, uid_t user) {
@@ -86,7 +102,7 @@ void Parking::withdraw(Dumper& dumper) {
   dumper.pipe.reset();
   dumper.dump = Dump::NotBegun;
   dumper.offered = std::exchange(dumper.path, {});
-  (void)os::mark_fifo(dumper.offered, false);
+  (void)mark_pipe(dumper.offered, false);
 }
 
 bool Parking::is_by_calls(const std::string& path) {
@@ -128,7 +144,7 @@ void Parking::on_mode_by_calls(pid_t pid, const std::string& why_not) {
       continue;
     }
     // The next agent looks for that.
-    if (const Status marked = os::mark_fifo(path, true); !marked)
+    if (const Status marked = mark_pipe(path, true); !marked)
       spdlog::warn("the next agent will not know of {}: {}", name_of(pid), to_string(marked.error()));
     tell(who.second, pid, fmt::format("{} is in the core dump mode by the driver's calls", name_of(pid)));
     enter(who, dumper, path);
@@ -145,7 +161,7 @@ bool Parking::is_its_pipe(pid_t pid, const std::string& path) const {
   const auto status = at_.kernel.read_file(os::proc_folder(pid) + "/status");
   const auto user = os::user_in(status.value_or(""));
   if (!is_in_it || !user) return false;
-  if (!os::is_there(path) && os::make_fifo(path)) (void)os::give_to_user(path, *user);
+  if (!os::is_there(path) && os::make_fifo(path)) (void)give(path, *user);
   return os::is_fifo_of(path, *user);
 }
 

@@ -116,6 +116,8 @@ class Domains {
   virtual Environment anchor_environment(const std::string&) const { return {}; }
   /// How these are, one for each GPU.
   virtual std::vector<mps::DomainReport> anchor_reports() const { return {}; }
+  /// Whether the file is there that says to others that the domain is parked.
+  virtual Status mark_parked(const std::string& domain, bool is_parked);
   /// Where its server writes its server.log.
   virtual std::string log_directory(const std::string& domain) const = 0;
   /// The domain whose MPS server this process is, as MPS itself says, or was while a fault that names it may
@@ -134,5 +136,9 @@ class Domains {
   virtual void terminate_client(const std::string& domain, pid_t client, Milliseconds timeout,
                                 std::function<void(Status)> done) = 0;
 };
+
+/// Makes the file that says that a domain is parked (abi/spare_page.h), or takes it away, with whatever has
+/// its name that can be taken away.
+Status set_parked_file(const std::string& pipe_directory, bool is_parked);
 
 }  // namespace firebreak::agent

@@ -242,7 +242,8 @@ class Systemd final : public ServiceManager {
         .call("make the unit " + unit);
   }
 
-  bool can_start_apart() override { return is_of_a_service(); }
+  /// Of others' services systemd wants to be asked by root.
+  bool can_start_apart() override { return os::is_root() && is_of_a_service(); }
 
   Result<pid_t> start_apart(const ApartService& service) override {
     Bus bus;

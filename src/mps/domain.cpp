@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "mps/domain.h"
 
-#include <fcntl.h>
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
@@ -13,12 +12,9 @@
 #include "os/processes.h"
 #include "os/program.h"
 #include "os/self.h"
-#include "os/socket.h"
 
 namespace firebreak::mps {
 namespace {
-
-constexpr std::string_view several_users_option = "-multiuser-server";
 
 constexpr Milliseconds between_questions{10};
 constexpr Milliseconds one_question{1'000};
@@ -49,34 +45,22 @@ bool is_readable(os::Kernel& kernel, int fd, Milliseconds timeout) {
 Domain::Domain(os::Kernel& kernel, DomainOptions options)
     : kernel_(kernel),
       options_(std::move(options)),
-      pipe_directory_(options_.directory + "/pipe"),
-      log_directory_(options_.directory + "/log"),
-      // In the foreground the daemon and its server print what otherwise goes to control.log and server.log
-      // (seen with 580); whoever looks for the server's log finds it under its usual name.
-      output_path_(log_directory_ + "/server.log") {}
+      pipe_directory_(pipe_directory_in(options_.directory)),
+      output_path_(output_path_in(options_.directory)) {}
 
 Domain::~Domain() { static_cast<void>(quit(options_.quit_timeout)); }
 
 Result<std::unique_ptr<Domain>> Domain::start(os::Kernel& kernel, DomainOptions options) {
   std::unique_ptr<Domain> domain(new Domain(kernel, std::move(options)));
-  if (Status made = domain->make_directories(); !made) return propagate(made);
   if (Status found = domain->find_control_program(); !found) return propagate(found);
+  DomainOptions& known = domain->options_;
+  if (!known.host) known.host = own_daemon_host(kernel, known);
+  if (Status made = known.host->make_directories(); !made) return propagate(made);
   if (Status ready = domain->take_over(); !ready) return propagate(ready);
   if (domain->daemon_pid_ != 0) return domain;
   if (Status launched = domain->launch(); !launched) return propagate(launched);
   if (Status answers = domain->wait_until_it_answers(); !answers) return propagate(answers);
   return domain;
-}
-
-Status Domain::make_directories() {
-  // The longest name that NVIDIA's daemon makes a socket of.
-  if (Status fits = os::check_socket_path(pipe_directory_ + "/control_privileged"); !fits) return fits;
-  for (const std::string& path : {pipe_directory_, log_directory_}) {
-    if (Status made = os::make_directories(path); !made) return made;
-  }
-  if (!options_.group) return {};
-  if (Status opened = os::let_group_through(options_.directory, *options_.group); !opened) return opened;
-  return os::let_through(pipe_directory_);
 }
 
 Status Domain::find_control_program() {
@@ -133,56 +117,17 @@ Status Domain::clean(const std::string& why) {
   takeover_ = "what was left of it is removed, since " + why;
   if (!left.empty()) takeover_ += " (" + std::to_string(left.size()) + " processes ended)";
   if (Status ended = end_all(kernel_, left, death_timeout); !ended) return ended;
-  return os::clear_directory(pipe_directory_);
+  return options_.host->clear_pipe_directory();
 }
 
 Status Domain::launch() {
-  for (const std::string& log : log_paths()) {
-    if (Status rotated = os::rotate_away(log, options_.log); !rotated) return rotated;
-  }
-  const Result<os::Fd> output = kernel_.open(output_path_, O_WRONLY | O_CREAT | O_APPEND);
-  if (!output) return propagate(output);
-
-  DaemonStart start{{options_.control_program, "-f"}, daemon_environment(), output_path_};
-  if (options_.group && knows_several_users()) start.command.emplace_back(several_users_option);
-  if (options_.start_apart) {
-    const Result<pid_t> apart = options_.start_apart(start);
-    if (apart) return follow(*apart, false);
-    if (apart.error().code != ErrorCode::Unsupported)
-      spdlog::warn("MPS domain {}: its daemon is started as a child: {}", options_.name,
-                   to_string(apart.error()));
-  }
-  os::SpawnRequest request;
-  request.command = std::move(start.command);
-  request.environment = std::move(start.environment);
-  request.standard_output = output->get();
-  request.standard_error = output->get();
-  request.new_session = true;
-  request.die_with_parent = !options_.outlives_us;
-  const Result<pid_t> pid = kernel_.spawn(request);
-  if (!pid) return propagate(pid, "start MPS domain " + options_.name);
-  if (Status followed = follow(*pid, true); !followed) return followed;
-  if (options_.on_daemon) options_.on_daemon(*pid);
-  return {};
-}
-
-Status Domain::follow(pid_t daemon, bool is_child) {
-  Result<os::Fd> pidfd = kernel_.pidfd_open(daemon);
-  if (!pidfd) return propagate(pidfd, "start MPS domain " + options_.name);
-  daemon_pid_ = daemon;
-  daemon_ = std::move(*pidfd);
-  is_child_ = is_child;
+  auto daemon = options_.host->start_daemon();
+  if (!daemon) return propagate(daemon);
+  daemon_pid_ = daemon->pid;
+  daemon_ = std::move(daemon->process);
+  is_child_ = daemon->is_child;
   is_taken_over_ = false;
   return {};
-}
-
-/// Without it a server is one user's, and whoever else comes waits until all of that user's clients are gone
-/// (H200, results/h200/mps-users.json). A daemon that does not know the option would not start.
-bool Domain::knows_several_users() {
-  const auto program = kernel_.read_file(options_.control_program);
-  const bool knows = program && program->find(several_users_option.substr(1)) != std::string::npos;
-  if (!knows) spdlog::warn("MPS domain {}: tenants of several users wait for each other", options_.name);
-  return knows;
 }
 
 Status Domain::wait_until_it_answers() {
@@ -203,10 +148,7 @@ Status Domain::wait_until_it_answers() {
 }
 
 Result<std::string> Domain::control(const std::string& command, Milliseconds timeout) const {
-  os::SpawnRequest request;
-  request.command = {options_.control_program};
-  request.environment = daemon_environment();
-  Result<os::ProgramResult> result = os::run_program(kernel_, request, command + "\n", timeout);
+  Result<os::ProgramResult> result = options_.host->control(command, timeout);
   if (!result) return propagate(result, "MPS command \"" + command + "\"");
   if (means_no_daemon(*result)) {
     return fail(ErrorCode::Unavailable, "MPS domain " + options_.name + " does not take commands");
@@ -224,20 +166,13 @@ std::string Domain::last_words() const {
   return output->substr(begin, end + 1 - begin);
 }
 
-std::vector<std::string> Domain::log_paths() const { return {output_path_, log_directory_ + "/control.log"}; }
+Environment Domain::client_environment() const { return client_environment_of(options_); }
 
-Environment Domain::daemon_environment() const {
-  Environment environment = options_.environment;
-  const Environment own = client_environment();
-  environment.insert(environment.end(), own.begin(), own.end());
-  return environment;
-}
-
-Environment Domain::client_environment() const {
-  Environment environment = {{"CUDA_MPS_PIPE_DIRECTORY", pipe_directory_},
-                             {"CUDA_MPS_LOG_DIRECTORY", log_directory_}};
+Environment client_environment_of(const DomainOptions& options) {
+  Environment environment = {{"CUDA_MPS_PIPE_DIRECTORY", pipe_directory_in(options.directory)},
+                             {"CUDA_MPS_LOG_DIRECTORY", log_directory_in(options.directory)}};
   // By UUID it means the same GPU to the client, for which the server has numbered what it has anew.
-  if (!options_.gpu.empty()) environment.emplace_back(visible_devices, options_.gpu);
+  if (!options.gpu.empty()) environment.emplace_back(visible_devices, options.gpu);
   return environment;
 }
 

@@ -13,6 +13,7 @@
 
 #include "base/clock.h"
 #include "mps/client_limits.h"
+#include "mps/daemon_host.h"
 #include "os/kernel.h"
 #include "os/logs.h"
 
@@ -53,12 +54,19 @@ struct DomainOptions {
   os::LogLimits log;
   /// Whose members may be clients, besides root and our user, at the same time; none: nobody.
   std::optional<gid_t> group = {};
+  /// Whose members read the logs and see what is in the pipe directory, where that is not us.
+  std::optional<gid_t> reader = {};
+  /// Whose the daemon and the directories are; empty: ours.
+  std::shared_ptr<DaemonHost> host = nullptr;
   Milliseconds start_timeout{10'000};
   Milliseconds command_timeout{3'000};
   Milliseconds quit_timeout{5'000};
   /// One that was asked to end and has no clients is killed after so long.
   Milliseconds server_end_timeout{2'000};
 };
+
+/// What a client needs in its environment to join that domain.
+Environment client_environment_of(const DomainOptions& options);
 
 /// In MPS's words.
 enum class ServerState {
@@ -118,22 +126,18 @@ class Domain {
   const std::string& takeover() const { return takeover_; }
   /// The last line that daemon and servers printed.
   std::string last_words() const;
-  /// The logs that daemon and servers may write.
-  std::vector<std::string> log_paths() const;
+  /// What is too much of the logs of daemon and servers is moved away.
+  Status bound_logs() { return options_.host->bound_logs(); }
 
  private:
   Domain(os::Kernel& kernel, DomainOptions options);
-  Status make_directories();
   Status find_control_program();
   Status take_over();
   bool has_our_gpu(const std::string& environment) const;
   bool adopt(const Leftover& daemon);
   std::size_t count_clients();
   Status clean(const std::string& why);
-  Environment daemon_environment() const;
   Status launch();
-  Status follow(pid_t daemon, bool is_child);
-  bool knows_several_users();
   Status wait_until_it_answers();
   Result<std::vector<pid_t>> list_servers(Milliseconds timeout);
   bool names(pid_t server);
@@ -146,7 +150,6 @@ class Domain {
   os::Kernel& kernel_;
   DomainOptions options_;
   std::string pipe_directory_;
-  std::string log_directory_;
   std::string output_path_;
   std::string takeover_;
   pid_t daemon_pid_ = 0;  ///< 0: not started, or ended and reaped

@@ -306,14 +306,11 @@ uid_t DomainKeeper::user_of(pid_t pid) {
 void DomainKeeper::bound_logs() {
   const auto domain = this->domain();
   if (!domain) return;
-  for (const std::string& path : domain->log_paths()) {
-    const auto moved = os::rotate_in_place(path, options_.domain.log);
-    if (moved) continue;
-    tell(to_string(moved.error()));
-    // It would fail the next time as well.
-    log_looks_.cancel();
-    return;
-  }
+  const Status bounded = domain->bound_logs();
+  if (bounded) return;
+  tell(to_string(bounded.error()));
+  // It would fail the next time as well.
+  log_looks_.cancel();
 }
 
 void DomainKeeper::set_state(DomainState state) {

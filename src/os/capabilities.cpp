@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "os/capabilities.h"
 
+#include <grp.h>
 #include <linux/capability.h>
+#include <pwd.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include <array>
 #include <cerrno>
+#include <charconv>
 #include <cstdint>
 
 #include "os/fd.h"
@@ -91,6 +95,59 @@ Status give_up_capability(Capability which, const std::function<bool()>& is_well
   sets.permitted &= others;
   sets.inheritable &= others;
   return set_own(sets);
+}
+
+Result<User> user_named(const std::string& name) {
+  std::array<char, 16384> room{};
+  ::passwd entry{};
+  ::passwd* found = nullptr;
+  uid_t number = 0;
+  const auto read = std::from_chars(name.data(), name.data() + name.size(), number);
+  const bool is_number = read.ec == std::errc() && read.ptr == name.data() + name.size();
+  if (is_number) (void)::getpwuid_r(number, &entry, room.data(), room.size(), &found);
+  if (!is_number) (void)::getpwnam_r(name.c_str(), &entry, room.data(), room.size(), &found);
+  if (found == nullptr && !is_number)
+    return fail(ErrorCode::InvalidArgument, "there is no user '" + name + "'",
+                "make it with useradd --system");
+  const User user = found == nullptr ? User{number, number} : User{found->pw_uid, found->pw_gid};
+  if (user.uid == 0 || user.gid == 0)
+    return fail(ErrorCode::InvalidArgument, "user '" + name + "' is root, or of root's group");
+  return user;
+}
+
+namespace {
+
+Status set_ids(const User& user) {
+  if (::setgroups(user.groups.size(), user.groups.data()) != 0) return fail_errno("set groups", errno);
+  if (::setresgid(user.gid, user.gid, user.gid) != 0) return fail_errno("set the group", errno);
+  if (::setresuid(user.uid, user.uid, user.uid) != 0) return fail_errno("set the user", errno);
+  return {};
+}
+
+}  // namespace
+
+Status become_user(const User& user, std::span<const Capability> kept) {
+  if (user.uid == 0 || user.gid == 0) return fail(ErrorCode::InvalidArgument, "that user is root");
+  if (::prctl(PR_SET_KEEPCAPS, 1, 0, 0, 0) != 0) return fail_errno("keep capabilities", errno);
+  if (auto set = set_ids(user); !set) return set;
+  const auto sets = own_sets();
+  if (!sets) return propagate(sets);
+  std::uint64_t wanted = 0;
+  for (const Capability each : kept) wanted |= bit_of(each);
+  wanted &= sets->permitted;
+  if (auto set = set_own({wanted, wanted, 0}); !set) return set;
+  if (::prctl(PR_SET_KEEPCAPS, 0, 0, 0, 0) != 0) return fail_errno("keep capabilities no more", errno);
+  if (auto set = set_no_new_privs(); !set) return set;
+  if (::setuid(0) == 0 || ::setgid(0) == 0) return fail(ErrorCode::Internal, "this process is root's still");
+  return {};
+}
+
+Status allow_prompt_waking() {
+  constexpr rlimit lowest{1, 1};
+  rlimit now{};
+  if (::getrlimit(RLIMIT_RTPRIO, &now) == 0 && now.rlim_cur >= lowest.rlim_cur) return {};
+  if (::setrlimit(RLIMIT_RTPRIO, &lowest) != 0) return fail_errno("allow to be woken promptly", errno);
+  return {};
 }
 
 }  // namespace firebreak::os

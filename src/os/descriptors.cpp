@@ -27,9 +27,9 @@ namespace {
 
 std::string descriptor_folder(pid_t pid, pid_t thread) { return thread_folder(pid, thread) + "/fd"; }
 
-/// Empty: it cannot be said.
+/// Empty: it cannot be said. Opened for nothing but to be asked: for more it may not be ours to open.
 std::optional<bool> shows_any(Kernel& kernel, const std::string& directory) {
-  const auto folder = kernel.open(directory, O_RDONLY | O_DIRECTORY);
+  const auto folder = kernel.open(directory, O_PATH | O_DIRECTORY);
   struct stat info {};
   // Linux says how many since 6.2.
   if (folder && ::fstat(folder->get(), &info) == 0 && info.st_size > 0) return true;
@@ -57,7 +57,7 @@ Result<bool> visit_living(Kernel& kernel, const std::string& directory, const De
 }
 
 std::optional<std::size_t> count_in(Kernel& kernel, const std::string& directory) {
-  const auto folder = kernel.open(directory, O_RDONLY | O_DIRECTORY);
+  const auto folder = kernel.open(directory, O_PATH | O_DIRECTORY);
   struct stat info {};
   if (!folder || ::fstat(folder->get(), &info) != 0 || info.st_size <= 0) return std::nullopt;
   return static_cast<std::size_t>(info.st_size);

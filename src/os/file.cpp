@@ -159,6 +159,80 @@ Status give_to_user(const std::string& path, uid_t user) {
   return fail_errno("give " + path + " to user " + std::to_string(user), errno);
 }
 
+Status give_file(const Fd& file, uid_t user) {
+  if (::fchownat(file.get(), "", user, static_cast<gid_t>(-1), AT_EMPTY_PATH) == 0) return {};
+  return fail_errno("give a file to user " + std::to_string(user), errno);
+}
+
+Status let_group_read(const std::string& path) {
+  if (::chmod(path.c_str(), 0640) == 0) return {};
+  return fail_errno("let the group read " + path, errno);
+}
+
+Status let_group_read(const Fd& file, gid_t group) {
+  if (::fchown(file.get(), static_cast<uid_t>(-1), group) == 0 && ::fchmod(file.get(), 0640) == 0) return {};
+  return fail_errno("let group " + std::to_string(group) + " read a file", errno);
+}
+
+Result<Fd> find_file(const std::string& path) {
+  Fd found(::open(path.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
+  if (!found) return fail_errno("open " + path, errno);
+  return found;
+}
+
+Result<FileFacts> facts_of(const Fd& file) {
+  struct stat info {};
+  if (::fstat(file.get(), &info) != 0) return fail_errno("ask what a file is", errno);
+  return FileFacts{S_ISREG(info.st_mode), S_ISFIFO(info.st_mode), info.st_uid,
+                   info.st_gid,           info.st_nlink,          (info.st_mode & (S_ISUID | S_ISGID)) != 0};
+}
+
+bool is_roots_folder(const std::string& path) {
+  struct stat info {};
+  return ::lstat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode) && info.st_uid == 0 &&
+         (info.st_mode & (S_IWGRP | S_IWOTH)) == 0;
+}
+
+namespace {
+
+/// Whatever it has become meanwhile: what was looked at is what changes.
+void hand_over_file(const Fd& folder, const char* name, uid_t user, gid_t group) {
+  const Fd file(::openat(folder.get(), name, O_PATH | O_NOFOLLOW | O_CLOEXEC));
+  const auto facts = file ? facts_of(file) : Result<FileFacts>(FileFacts{});
+  if (!facts || facts->names != 1 || (!facts->is_regular && !facts->is_fifo)) return;
+  const std::string path = "/proc/self/fd/" + std::to_string(file.get());
+  if (facts->owner == 0) (void)give_file(file, user);
+  if (!facts->is_fifo) return;
+  struct stat info {};
+  if (::fchownat(file.get(), "", static_cast<uid_t>(-1), group, AT_EMPTY_PATH) == 0 &&
+      ::fstat(file.get(), &info) == 0)
+    (void)::chmod(path.c_str(), (info.st_mode & 07777U) | S_IRGRP);
+}
+
+}  // namespace
+
+Status hand_over_folder(const std::string& path, uid_t user, gid_t group) {
+  const Fd folder(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  if (!folder) return errno == ENOENT ? Status{} : fail_errno("open " + path, errno);
+  struct stat info {};
+  if (::fstat(folder.get(), &info) != 0) return fail_errno("look at " + path, errno);
+  // Then nothing in it is to be trusted to be of root's making.
+  if (info.st_uid == user) return {};
+  if (info.st_uid != 0) return fail(ErrorCode::PermissionDenied, path + " is not root's", "remove it");
+  std::error_code error;
+  std::filesystem::directory_iterator entries("/proc/self/fd/" + std::to_string(folder.get()), error);
+  for (; !error && entries != std::filesystem::directory_iterator(); entries.increment(error))
+    hand_over_file(folder, entries->path().filename().c_str(), user, group);
+  if (::fchown(folder.get(), user, group) == 0) return {};
+  return fail_errno("give " + path + " to user " + std::to_string(user), errno);
+}
+
+void remove_socket_of_others(const std::string& path, uid_t user) {
+  struct stat info {};
+  if (::lstat(path.c_str(), &info) == 0 && S_ISSOCK(info.st_mode) && info.st_uid != user)
+    (void)::unlink(path.c_str());
+}
+
 bool is_there(const std::string& path) {
   struct stat info {};
   return ::lstat(path.c_str(), &info) == 0;
@@ -174,13 +248,15 @@ bool is_fifo_of(const std::string& path, uid_t user) {
   return ::lstat(path.c_str(), &info) == 0 && S_ISFIFO(info.st_mode) && info.st_uid == user;
 }
 
-Status mark_fifo(const std::string& path, bool is_marked) {
+Status mark_fifo(const Fd& fifo, bool is_marked) {
   struct stat info {};
-  if (::lstat(path.c_str(), &info) != 0) return fail_errno("mark the pipe " + path, errno);
-  if (!S_ISFIFO(info.st_mode)) return fail(ErrorCode::InvalidArgument, path + " is no named pipe");
+  if (::fstat(fifo.get(), &info) != 0) return fail_errno("mark a pipe", errno);
+  if (!S_ISFIFO(info.st_mode)) return fail(ErrorCode::InvalidArgument, "that is no named pipe");
   const mode_t mode = info.st_mode & 07777U;
+  // fchmod() takes no descriptor that was opened with O_PATH.
+  const std::string path = "/proc/self/fd/" + std::to_string(fifo.get());
   if (::chmod(path.c_str(), is_marked ? mode | S_IXUSR : mode & ~mode_t{S_IXUSR}) != 0)
-    return fail_errno("mark the pipe " + path, errno);
+    return fail_errno("mark a pipe", errno);
   return {};
 }
 
@@ -201,6 +277,25 @@ Status let_group_through(const std::string& folder, gid_t group) {
       ::lchown(folder.c_str(), static_cast<uid_t>(-1), group) == 0 && ::chmod(folder.c_str(), 0710) == 0;
   if (done) return {};
   return fail_errno("let group " + std::to_string(group) + " through " + folder, errno);
+}
+
+Status let_group_list(const std::string& folder, gid_t group, bool others_through) {
+  const bool done = ::lchown(folder.c_str(), static_cast<uid_t>(-1), group) == 0 &&
+                    ::chmod(folder.c_str(), others_through ? 0751 : 0750) == 0;
+  if (done) return {};
+  return fail_errno("let group " + std::to_string(group) + " list " + folder, errno);
+}
+
+Status share_folder(const std::string& folder, gid_t group) {
+  const Fd opened(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  if (!opened) return fail_errno("open " + folder, errno);
+  struct stat info {};
+  if (::fstat(opened.get(), &info) != 0) return fail_errno("look at " + folder, errno);
+  if (info.st_uid != 0) return fail(ErrorCode::PermissionDenied, folder + " is not root's", "remove it");
+  constexpr mode_t sticky_for_a_group = S_ISVTX | 0771;
+  if (::fchown(opened.get(), 0, group) != 0 || ::fchmod(opened.get(), sticky_for_a_group) != 0)
+    return fail_errno("share " + folder, errno);
+  return {};
 }
 
 Result<gid_t> group_named(const std::string& name) {
@@ -265,18 +360,37 @@ std::string holder_of(const Fd& fd) {
 
 }  // namespace
 
-Result<FileLock> FileLock::take(const std::string& path) {
-  Fd fd(::open(path.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600));
+namespace {
+
+/// Where others may make files, Linux may not let root open another's by a call that could make it
+/// (fs.protected_regular).
+Fd open_or_make(const std::string& path) {
+  constexpr int flags = O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
+  Fd fd(::open(path.c_str(), flags));
+  if (!fd && errno == ENOENT) fd = Fd(::open(path.c_str(), flags | O_CREAT | O_EXCL, 0600));
+  if (!fd && errno == EEXIST) fd = Fd(::open(path.c_str(), flags));
+  return fd;
+}
+
+}  // namespace
+
+Result<FileLock> FileLock::take(const std::string& path) { return take_for(path, ::geteuid()); }
+
+Result<FileLock> FileLock::take_for(const std::string& path, uid_t owner) {
+  Fd fd = open_or_make(path);
   if (!fd) return fail_errno("open " + path, errno);
   struct stat info {};
   if (::fstat(fd.get(), &info) != 0) return fail_errno("look at " + path, errno);
   // Where others may write they could have put another file of ours there, or a link to one.
-  if (info.st_uid != ::geteuid() || !S_ISREG(info.st_mode) || info.st_nlink != 1)
+  const bool is_ours = info.st_uid == ::geteuid() || info.st_uid == owner;
+  if (!is_ours || !S_ISREG(info.st_mode) || info.st_nlink != 1)
     return fail(ErrorCode::PermissionDenied, path + " is not ours alone");
   if (::flock(fd.get(), LOCK_EX | LOCK_NB) != 0) {
     if (errno != EWOULDBLOCK) return fail_errno("lock " + path, errno);
     return fail(ErrorCode::Unavailable, holder_of(fd) + " holds " + path);
   }
+  if (info.st_uid != owner && ::fchown(fd.get(), owner, static_cast<gid_t>(-1)) != 0)
+    return fail_errno("give " + path + " to user " + std::to_string(owner), errno);
   const std::string pid = std::to_string(own_pid()) + "\n";
   if (::ftruncate(fd.get(), 0) != 0 || ::pwrite(fd.get(), pid.data(), pid.size(), 0) < 0) {
     return fail_errno("write " + path, errno);
@@ -324,7 +438,9 @@ Status check_ours(const Fd& fd, mode_t type, const std::string& path) {
   struct stat info {};
   if (::fstat(fd.get(), &info) != 0) return fail_errno("look at " + path, errno);
   const bool owned = info.st_uid == ::geteuid() || info.st_uid == 0;
-  const bool closed = (info.st_mode & (S_IWGRP | S_IWOTH)) == 0;
+  // Where a folder of root's is sticky, nobody else takes away what is root's or ours (share_folder).
+  const bool is_sticky = type == S_IFDIR && info.st_uid == 0 && (info.st_mode & S_ISVTX) != 0;
+  const bool closed = is_sticky || (info.st_mode & (S_IWGRP | S_IWOTH)) == 0;
   if (owned && closed && (info.st_mode & S_IFMT) == type) return {};
   return fail(ErrorCode::PermissionDenied, path + " is not of our making", "remove it");
 }

@@ -63,6 +63,32 @@ Status make_fifo(const std::string& path);
 /// From now on it belongs to that user, who alone but for root opens it. PermissionDenied: we are not root,
 /// and that is somebody else.
 Status give_to_user(const std::string& path, uid_t user);
+/// The same of what a descriptor is of, also one that was opened with O_PATH.
+Status give_file(const Fd& file, uid_t user);
+/// What is behind a name, opened for nothing but to be asked what it is; a link is not followed.
+Result<Fd> find_file(const std::string& path);
+/// Members of its group, which is our own, read a file of ours as well.
+Status let_group_read(const std::string& path);
+/// Members of that group do.
+Status let_group_read(const Fd& file, gid_t group);
+/// What a descriptor is of.
+struct FileFacts {
+  bool is_regular = false;
+  bool is_fifo = false;
+  uid_t owner = 0;
+  gid_t group = 0;
+  std::uint64_t names = 0;     ///< how many it has
+  bool runs_as_owner = false;  ///< whoever runs it becomes its user, or its group
+};
+Result<FileFacts> facts_of(const Fd& file);
+/// Whether that is a folder of root's, no link to one, and nobody else may write there.
+bool is_roots_folder(const std::string& path);
+/// A folder that was root's becomes that user's, with what in it is root's but what has other names, and its
+/// pipes' group becomes the user's, whose members read them. Fine where there is none, or it is the user's
+/// already.
+Status hand_over_folder(const std::string& path, uid_t user, gid_t group);
+/// Takes away a socket of that name, if it is another user's than that.
+void remove_socket_of_others(const std::string& path, uid_t user);
 /// Whether there is anything of that name; a link counts.
 bool is_there(const std::string& path);
 /// Whether that is a regular file, and no link to one.
@@ -70,7 +96,7 @@ bool is_plain_file(const std::string& path);
 /// Whether that is a named pipe of that user's, and no link to one.
 bool is_fifo_of(const std::string& path, uid_t user);
 /// A named pipe is marked in its mode, which changes nothing of who opens it, until that is taken back.
-Status mark_fifo(const std::string& path, bool is_marked);
+Status mark_fifo(const Fd& fifo, bool is_marked);
 bool is_marked_fifo(const std::string& path);
 /// Whether we may write there, as the kernel sees it now.
 bool may_write(const std::string& path);
@@ -78,6 +104,11 @@ bool may_write(const std::string& path);
 Status let_through(const std::string& folder);
 /// The same for the members of a group alone. PermissionDenied: it is not ours to give.
 Status let_group_through(const std::string& folder, gid_t group);
+/// The same, and they may list it. `others_through`: others reach what is in it by its name.
+Status let_group_list(const std::string& folder, gid_t group, bool others_through);
+/// Members of that group may make files in a folder of root's, and take away their own alone; others may
+/// reach what is in it by its name. PermissionDenied: the folder is not root's, or is a link.
+Status share_folder(const std::string& folder, gid_t group);
 /// InvalidArgument: there is no such group. By its name or its number.
 Result<gid_t> group_named(const std::string& name);
 
@@ -104,6 +135,8 @@ class FileLock {
   /// another name of another file. Unavailable, with the holder's process id in the message, when
   /// somebody holds it (also another object of this process). Never waits.
   static Result<FileLock> take(const std::string& path);
+  /// For a process that is to become `owner`, whose file it is from then on: it may be that user's or ours.
+  static Result<FileLock> take_for(const std::string& path, uid_t owner);
 
  private:
   explicit FileLock(Fd fd) : fd_(std::move(fd)) {}

@@ -5,6 +5,8 @@
 #include <string_view>
 #include <utility>
 
+#include "os/file.h"
+
 namespace firebreak::os {
 namespace {
 
@@ -32,6 +34,10 @@ std::optional<Kernel::GpuUuid> parse_uuid(std::string_view text) {
 Result<std::unique_ptr<Standstill>> Looks::stop_all_but_writers(pid_t /*pid*/, const Fd& /*pipe*/) {
   return fail(ErrorCode::Unsupported, "nobody is there to stop a process");
 }
+
+Status Kernel::give_file(const Fd& file, uid_t user) { return os::give_file(file, user); }
+
+Status Kernel::mark_fifo(const Fd& fifo, bool is_marked) { return os::mark_fifo(fifo, is_marked); }
 
 Result<DescriptorLinks> Kernel::read_links(const std::string& directory, int from) {
   const auto names = list_directory(directory);

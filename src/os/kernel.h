@@ -14,6 +14,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -81,6 +82,22 @@ class Looks {
   virtual Result<std::unique_ptr<Standstill>> stop_all_but_writers(pid_t pid, const Fd& pipe);
 };
 
+/// What a process that is not root may not do with files, done by one that is (agent/privileged_helper.h).
+/// Thread safe; waits for no other process than that.
+class RootFiles {
+ public:
+  virtual ~RootFiles() = default;
+  /// As Kernel::give_file(), of a file of ours.
+  virtual Status give_file(const Fd& file, uid_t user) = 0;
+  /// As Kernel::mark_fifo().
+  virtual Status mark_fifo(const Fd& fifo, bool is_marked) = 0;
+  /// One of the GPU driver's, to be read without waiting.
+  virtual Result<Fd> open_driver_file(const std::string& name) = 0;
+};
+
+/// Where the driver has files for root alone.
+inline constexpr std::string_view driver_folder = "/proc/driver/nvidia-uvm/";
+
 /// Thread safe. Every call fails with the errno's text as message; EACCES and EPERM become PermissionDenied,
 /// ENOENT and ESRCH NotFound, ENOSPC, ENOMEM, EMFILE ResourceExhausted, EAGAIN Unavailable, EPIPE Protocol
 /// (for /dev/kmsg: records were overwritten before they were read), ETIMEDOUT Timeout, the rest Internal.
@@ -113,6 +130,12 @@ class Kernel {
   virtual Status ioctl(const Fd& fd, unsigned long request, void* argument) = 0;
   /// Closes a descriptor. The last one of a device node may take as long as the driver waits for the GPU.
   virtual void close(Fd fd) { fd.reset(); }
+  /// As the functions of these names (os/file.h).
+  virtual Status give_file(const Fd& file, uid_t user);
+  virtual Status mark_fifo(const Fd& fifo, bool is_marked);
+  /// From now on these two are done by that one, and the driver's files opened. Before another thread uses
+  /// it.
+  virtual void files_by(std::shared_ptr<RootFiles> /*files*/) {}
   /// The path that /proc/PID/fd shows for a process's UVM descriptor: "/dev/nvidia-uvm" on a real machine.
   virtual std::string uvm_link_target() const { return "/dev/nvidia-uvm"; }
   /// The same for those of NVIDIA's resource manager.
@@ -127,6 +150,8 @@ class Kernel {
   virtual Result<KernelLogBell> kernel_log_bell() {
     return fail(ErrorCode::Unsupported, "this kernel log has no bell");
   }
+  /// What was opened beforehand, or why it could not be, is the next answer to that.
+  virtual void use_bell(Result<KernelLogBell> /*bell*/) {}
 
   // Processes.
   virtual Result<pid_t> spawn(const SpawnRequest& request) = 0;

@@ -131,11 +131,14 @@ std::shared_ptr<Looks> direct_looks() { return std::make_shared<DirectLooks>(); 
 
 Result<std::string> read_small_file(const std::string& path) {
   const auto fd = open_to_read(path);
-  if (!fd) return propagate(fd);
+  return fd ? read_to_end(*fd, path) : propagate(fd);
+}
+
+Result<std::string> read_to_end(const Fd& file, const std::string& path) {
   std::string text;
   std::array<char, 4096> buffer{};
   while (text.size() < largest_small_file) {
-    const ssize_t size = ::read(fd->get(), buffer.data(), buffer.size());
+    const ssize_t size = ::read(file.get(), buffer.data(), buffer.size());
     if (size < 0 && errno == EINTR) continue;
     if (size < 0) return fail_errno(path + ": read", errno);
     if (size == 0) return text;

@@ -17,6 +17,8 @@ std::shared_ptr<Looks> direct_looks();
 
 /// The whole of a small file. Protocol: it is larger than 16 MiB.
 Result<std::string> read_small_file(const std::string& path);
+/// The same of one that is open; `path` is for the error.
+Result<std::string> read_to_end(const Fd& file, const std::string& path);
 
 /// So many descriptors are looked at in one look.
 inline constexpr std::size_t most_descriptors_in_a_look = 4096;

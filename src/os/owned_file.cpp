@@ -9,6 +9,7 @@
 #include <cstdio>
 
 #include "os/fd.h"
+#include "os/file.h"
 #include "os/self.h"
 
 namespace firebreak::os {
@@ -37,7 +38,7 @@ Result<Fd> open_own_folder(const std::string& folder) {
 }  // namespace
 
 Status replace_owned_file(const std::string& folder, const std::string& name, std::string_view content,
-                          uid_t owner) {
+                          uid_t owner, const std::function<Status(const Fd& file, uid_t user)>& give) {
   const auto opened = open_own_folder(folder);
   if (!opened) return propagate(opened);
   const std::string next = "." + name + "." + std::to_string(own_pid());
@@ -46,8 +47,9 @@ Status replace_owned_file(const std::string& folder, const std::string& name, st
       ::openat(opened->get(), next.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
   if (!file) return fail_errno("make " + folder + "/" + next, errno);
   Status written = write_all(file, content);
-  if (written && owner != ::geteuid() && ::fchown(file.get(), owner, static_cast<gid_t>(-1)) != 0)
-    written = fail_errno("give " + folder + "/" + name + " to user " + std::to_string(owner), errno);
+  // Root reads what is ours.
+  if (written && owner != ::geteuid() && owner != 0)
+    written = give ? give(file, owner) : give_file(file, owner);
   if (written && ::renameat(opened->get(), next.c_str(), opened->get(), name.c_str()) != 0)
     written = fail_errno("replace " + folder + "/" + name, errno);
   if (!written) (void)::unlinkat(opened->get(), next.c_str(), 0);

@@ -50,11 +50,14 @@ long call_pidfd_send_signal(int pidfd, int signal) {
 }  // namespace
 
 Result<Fd> RealKernel::open(const std::string& path, int flags) {
-  if ((flags & O_PATH) != 0 && may_have_to_wait(path)) return looks_->find(path);
+  const bool is_to_be_found = (flags & O_PATH) != 0 && (flags & O_DIRECTORY) == 0;
+  if (is_to_be_found && may_have_to_wait(path)) return looks_->find(path);
   int number = -1;
   do {
     number = ::open(path.c_str(), flags | O_CLOEXEC, 0600);
   } while (number < 0 && errno == EINTR);
+  if (number < 0 && errno == EACCES && root_files_ && path.starts_with(driver_folder))
+    return root_files_->open_driver_file(path.substr(driver_folder.size()));
   if (number < 0) return fail_errno("open " + path, errno);
   return Fd(number);
 }
@@ -76,8 +79,27 @@ Result<std::string> RealKernel::read_link(const std::string& path) {
   return target;
 }
 
+namespace {
+
+/// Linux before 6.2 does not say how many there are but by their names.
+Result<std::vector<std::string>> names_of_descriptors(Looks& looks, const std::string& path) {
+  std::vector<std::string> names;
+  int from = 0;
+  do {
+    const auto links = looks.read_links(path, from);
+    if (!links) return propagate(links);
+    for (const DescriptorLink& link : links->all) names.push_back(std::to_string(link.number));
+    from = links->next;
+  } while (from != 0);
+  return names;
+}
+
+}  // namespace
+
 Result<std::vector<std::string>> RealKernel::list_directory(const std::string& path) {
   const std::unique_ptr<DIR, int (*)(DIR*)> directory(::opendir(path.c_str()), ::closedir);
+  if (!directory && errno == EACCES && may_have_to_wait(path) && path.ends_with("/fd"))
+    return names_of_descriptors(*looks_, path);
   if (!directory) return fail_errno("list " + path, errno);
   std::vector<std::string> names;
   while (true) {
@@ -92,7 +114,12 @@ Result<std::vector<std::string>> RealKernel::list_directory(const std::string& p
 }
 
 Result<std::string> RealKernel::read_file(const std::string& path) {
-  return may_have_to_wait(path) ? looks_->read_file(path) : read_small_file(path);
+  if (may_have_to_wait(path)) return looks_->read_file(path);
+  auto text = read_small_file(path);
+  const bool is_roots = !text && root_files_ && text.error().code == ErrorCode::PermissionDenied;
+  if (!is_roots || !path.starts_with(driver_folder)) return text;
+  const auto opened = open(path, O_RDONLY);
+  return opened ? read_to_end(*opened, path) : propagate(opened);
 }
 
 Status RealKernel::ioctl(const Fd& fd, unsigned long request, void* argument) {
@@ -102,6 +129,21 @@ Status RealKernel::ioctl(const Fd& fd, unsigned long request, void* argument) {
   } while (result < 0 && errno == EINTR);
   if (result < 0) return fail_errno("ioctl " + std::to_string(request), errno);
   return {};
+}
+
+Status RealKernel::give_file(const Fd& file, uid_t user) {
+  return root_files_ ? root_files_->give_file(file, user) : Kernel::give_file(file, user);
+}
+
+Status RealKernel::mark_fifo(const Fd& fifo, bool is_marked) {
+  return root_files_ ? root_files_->mark_fifo(fifo, is_marked) : Kernel::mark_fifo(fifo, is_marked);
+}
+
+Result<KernelLogBell> RealKernel::kernel_log_bell() {
+  if (!bell_) return KernelLogBell::open();
+  Result<KernelLogBell> bell = std::move(*bell_);
+  bell_.reset();
+  return bell;
 }
 
 Result<pid_t> RealKernel::spawn(const SpawnRequest& request) { return spawn_process(request); }

@@ -9,8 +9,8 @@ namespace firebreak::os {
 
 // --- real kernel
 
-/// This machine's Linux kernel and NVIDIA driver. Has no state of its own but who looks for it; other kernels
-/// may derive from it to stand in for single device nodes.
+/// This machine's Linux kernel and NVIDIA driver. Has no state of its own but who looks and gives for it, and
+/// a bell; other kernels may derive from it to stand in for single device nodes.
 class RealKernel : public Kernel {
  public:
   /// Always close-on-exec.
@@ -30,7 +30,12 @@ class RealKernel : public Kernel {
   /// Before another thread uses it.
   void look_by(std::shared_ptr<Looks> looks) override { looks_ = std::move(looks); }
   Status ioctl(const Fd& fd, unsigned long request, void* argument) override;
-  Result<KernelLogBell> kernel_log_bell() override { return KernelLogBell::open(); }
+  Status give_file(const Fd& file, uid_t user) override;
+  Status mark_fifo(const Fd& fifo, bool is_marked) override;
+  void files_by(std::shared_ptr<RootFiles> files) override { root_files_ = std::move(files); }
+  Result<KernelLogBell> kernel_log_bell() override;
+  /// Before another thread uses it.
+  void use_bell(Result<KernelLogBell> bell) override { bell_.emplace(std::move(bell)); }
 
   /// A child that is to die with its parent dies with the *thread* that called this: call it from one that
   /// stays.
@@ -48,6 +53,8 @@ class RealKernel : public Kernel {
 
  private:
   std::shared_ptr<Looks> looks_ = direct_looks();
+  std::shared_ptr<RootFiles> root_files_;  ///< empty: we do that ourselves
+  std::optional<Result<KernelLogBell>> bell_;
 };
 
 // --- spawn

@@ -40,6 +40,7 @@ bool executable_file(const std::string& path) {
 }  // namespace
 
 pid_t own_pid() { return ::getpid(); }
+bool is_root() { return ::geteuid() == 0; }
 
 Result<std::string> executable_path() {
   std::string path(PATH_MAX, '\0');

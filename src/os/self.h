@@ -20,6 +20,7 @@ namespace firebreak::os {
 // What a process may ask about itself.
 
 pid_t own_pid();
+bool is_root();
 
 /// The absolute path of the running program.
 Result<std::string> executable_path();

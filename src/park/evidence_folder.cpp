@@ -64,7 +64,7 @@ Status EvidenceFolder::open() const {
 Status EvidenceFolder::keep(const Evidence& evidence, uid_t owner) const {
   if (!is_evidence_id(evidence.id)) return fail(ErrorCode::InvalidArgument, "no name for a file");
   const Status written =
-      os::replace_owned_file(path_, evidence.id + std::string(document), to_json(evidence), owner);
+      os::replace_owned_file(path_, evidence.id + std::string(document), to_json(evidence), owner, give_);
   if (written) make_room(evidence.id);
   return written;
 }
@@ -72,7 +72,7 @@ Status EvidenceFolder::keep(const Evidence& evidence, uid_t owner) const {
 Status EvidenceFolder::keep(const Evidence& evidence, uid_t owner, std::span<const std::byte> content) const {
   if (!is_evidence_id(evidence.id)) return fail(ErrorCode::InvalidArgument, "no name for a file");
   const std::string_view text(reinterpret_cast<const char*>(content.data()), content.size());
-  const Status written = os::replace_owned_file(path_, evidence.id + std::string(dump), text, owner);
+  const Status written = os::replace_owned_file(path_, evidence.id + std::string(dump), text, owner, give_);
   return written ? keep(evidence, owner) : written;
 }
 

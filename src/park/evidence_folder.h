@@ -8,11 +8,13 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "base/result.h"
+#include "os/fd.h"
 #include "park/evidence.h"
 
 namespace firebreak::park {
@@ -25,8 +27,10 @@ struct EvidenceLimits {
 /// The agent's. One thread's.
 class EvidenceFolder {
  public:
-  explicit EvidenceFolder(std::string path, EvidenceLimits limits = {})
-      : path_(std::move(path)), limits_(limits) {}
+  /// Gives a file of ours to its owner; empty: we do.
+  using Give = std::function<Status(const os::Fd& file, uid_t user)>;
+  explicit EvidenceFolder(std::string path, EvidenceLimits limits = {}, Give give = {})
+      : path_(std::move(path)), limits_(limits), give_(std::move(give)) {}
 
   /// Lets others list it. It is there.
   Status open() const;
@@ -40,6 +44,7 @@ class EvidenceFolder {
 
   std::string path_;
   EvidenceLimits limits_;
+  Give give_;
 };
 
 /// Those of which there is a document, the oldest first.

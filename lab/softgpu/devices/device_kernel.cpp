@@ -137,6 +137,11 @@ Result<std::string> DeviceKernel::read_memory(const std::string& path, std::uint
   return wrapped_->read_memory(path, address, size_bytes);
 }
 void DeviceKernel::look_by(std::shared_ptr<os::Looks> looks) { wrapped_->look_by(std::move(looks)); }
+void DeviceKernel::files_by(std::shared_ptr<os::RootFiles> files) { wrapped_->files_by(std::move(files)); }
+Status DeviceKernel::give_file(const os::Fd& file, uid_t user) { return wrapped_->give_file(file, user); }
+Status DeviceKernel::mark_fifo(const os::Fd& fifo, bool is_marked) {
+  return wrapped_->mark_fifo(fifo, is_marked);
+}
 Result<pid_t> DeviceKernel::spawn(const os::SpawnRequest& request) { return wrapped_->spawn(request); }
 Result<os::Fd> DeviceKernel::pidfd_open(pid_t pid) { return wrapped_->pidfd_open(pid); }
 Result<os::Fd> DeviceKernel::pidfd_getfd(const os::Fd& pidfd, int remote_number, const std::string& link) {

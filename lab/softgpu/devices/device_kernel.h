@@ -35,6 +35,9 @@ class DeviceKernel final : public os::Kernel {
   Result<std::string> read_memory(const std::string& path, std::uint64_t address,
                                   std::size_t size_bytes) override;
   void look_by(std::shared_ptr<os::Looks> looks) override;
+  void files_by(std::shared_ptr<os::RootFiles> files) override;
+  Status give_file(const os::Fd& file, uid_t user) override;
+  Status mark_fifo(const os::Fd& fifo, bool is_marked) override;
   Status ioctl(const os::Fd& fd, unsigned long request, void* argument) override;
   std::string uvm_link_target() const override;
   std::string rm_link_target() const override;

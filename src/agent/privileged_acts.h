@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+/// What the process that stays root's does (agent/privileged_helper.h), on this machine.
+#pragma once
+
+#include "agent/command_line.h"
+#include "base/result.h"
+#include "os/socket.h"
+
+namespace firebreak::agent {
+
+/// `options`: those of the agent that it works for. Returns when nobody has the other end any more.
+Status be_privileged_helper(const CommandLine& options, os::Socket& asker);
+
+}  // namespace firebreak::agent

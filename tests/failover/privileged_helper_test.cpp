@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: Apache-2.0
+/// The process that stays root's, spoken to as an agent would that somebody has taken over.
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "agent/privileged_helper.h"
+#include "os/event_loop.h"
+#include "os/file.h"
+#include "os/memory.h"
+#include "os/processes.h"
+#include "os/real_kernel.h"
+#include "tests/demo/firebreak_program.h"
+
+namespace firebreak::tests {
+namespace {
+
+constexpr Milliseconds long_enough{60'000};
+constexpr uid_t agents_uid = 65531;
+
+std::span<const std::byte> bytes_of(std::string_view text) { return std::as_bytes(std::span(text)); }
+
+std::string text_of(const os::Message& message) {
+  return {reinterpret_cast<const char*>(message.bytes.data()), message.bytes.size()};
+}
+
+class HelperOfRoots : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (::geteuid() != 0) GTEST_SKIP() << "only root stays root";
+    ASSERT_TRUE(os::make_directories(sandbox_.file("d")));
+    ASSERT_TRUE(os::share_folder(sandbox_.file("d"), agents_uid));
+    auto ends = os::socket_pair().value();
+    os::SpawnRequest request;
+    request.command = {std::string(FIREBREAK_PROGRAMS) + "/firebreakd",
+                       "--user",
+                       std::to_string(agents_uid),
+                       "--directory",
+                       sandbox_.file("d"),
+                       "--privileged-helper"};
+    request.environment = sandbox_.environment();
+    request.inherited = {{ends.second.fd().get(), os::HelperProcess::socket_descriptor}};
+    pid_ = os::spawn_process(request).value();
+    process_ = kernel_.pidfd_open(pid_).value();
+    socket_.emplace(std::move(ends.first));
+    ASSERT_TRUE(socket_->receive(long_enough));
+  }
+  void TearDown() override {
+    if (!socket_) return;
+    (void)ask("control a 5000 quit");
+    socket_.reset();
+    const int number = process_.get();
+    EXPECT_FALSE(os::poll_readable(std::span(&number, 1), long_enough).value().empty());
+    (void)kernel_.try_wait(pid_);
+  }
+  void say(std::string_view text, std::vector<int> descriptors) {
+    EXPECT_TRUE(socket_->send(bytes_of(text), descriptors, long_enough));
+  }
+  /// Its answer, with the code of a refusal.
+  std::string ask(const std::string& question, std::vector<int> attached = {}) {
+    auto ends = os::socket_pair().value();
+    attached.insert(attached.begin(), ends.second.fd().get());
+    say(question, attached);
+    (void)ends.second.release();
+    auto said = ends.first.receive(long_enough);
+    if (!said) return "nothing";
+    came_ = std::move(said->descriptors);
+    return text_of(*said);
+  }
+  static std::string refusal(ErrorCode code) { return "!" + std::to_string(static_cast<int>(code)) + " "; }
+  void expect_refused(const std::string& question, std::vector<int> attached = {},
+                      ErrorCode code = ErrorCode::PermissionDenied) {
+    EXPECT_THAT(ask(question, std::move(attached)), testing::StartsWith(refusal(code))) << question;
+  }
+  os::Fd own_file(const std::string& name, mode_t mode = 0600) {
+    const std::string path = sandbox_.file("d/" + name);
+    os::Fd file(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+    EXPECT_EQ(::fchown(file.get(), agents_uid, agents_uid), 0);
+    EXPECT_EQ(::fchmod(file.get(), mode), 0);
+    return file;
+  }
+  os::Fd own_pipe(const std::string& name) {
+    const std::string path = sandbox_.file("d/" + name);
+    EXPECT_TRUE(os::make_fifo(path));
+    EXPECT_EQ(::lchown(path.c_str(), agents_uid, agents_uid), 0);
+    return os::find_file(path).value();
+  }
+  static uid_t owner_of(const os::Fd& file) { return os::facts_of(file)->owner; }
+
+  os::RealKernel kernel_;
+  Sandbox sandbox_;
+  std::optional<os::Socket> socket_;
+  os::Fd process_;
+  pid_t pid_ = 0;
+  std::vector<os::Fd> came_;
+};
+
+TEST_F(HelperOfRoots, StartsADaemonAndAsksIt) {
+  ASSERT_EQ(ask("prepare a"), ".");
+  const std::string started = ask("start a -");
+  ASSERT_TRUE(started.starts_with(".")) << started;
+  EXPECT_EQ(came_.size(), 1U);
+  std::string answer;
+  while (!answer.starts_with(".0 0\n")) answer = ask("control a 5000 get_server_list");
+  EXPECT_EQ(answer, ".0 0\n");
+  EXPECT_EQ(ask("bound a"), ".");
+}
+
+TEST_F(HelperOfRoots, AnswersNobodyWhoHasNoSocketForThat) {
+  const os::Fd file = os::memory_file_with("x").value();
+  say("devices", {});
+  say("devices", {file.get()});
+  say(std::string(os::most_bytes_in_a_message, 'x'), {file.get()});
+  EXPECT_EQ(ask("devices"), ".");
+  EXPECT_EQ(socket_->receive(Milliseconds(0)).error().code, ErrorCode::Timeout);
+}
+
+TEST_F(HelperOfRoots, DoesNothingThatIsNoQuestion) {
+  for (const char* text : {"sh -c id", "prepare ../x", "prepare /tmp", "start a - LD_PRELOAD=/tmp/x.so",
+                           "control a 1 set_default_device_pinned_mem_limit 0 1G", "give 1000", "mark 1"})
+    expect_refused(text, {}, ErrorCode::InvalidArgument);
+  EXPECT_FALSE(os::is_there(sandbox_.file("x")));
+}
+
+/// The agent may make files in the directory in which root acts.
+TEST_F(HelperOfRoots, ActsInNoFolderButItsOwn) {
+  ASSERT_TRUE(os::make_directories(sandbox_.file("elsewhere/pipe")));
+  ASSERT_TRUE(os::make_directories(sandbox_.file("elsewhere/log")));
+  ASSERT_EQ(::symlink(sandbox_.file("elsewhere").c_str(), sandbox_.file("d/a").c_str()), 0);
+  for (const char* text : {"prepare a", "clear a", "start a -", "bound a", "control a 100 get_server_list",
+                           "parked a 1", "name a 1"})
+    expect_refused(text);
+  EXPECT_FALSE(os::is_there(sandbox_.file("elsewhere/pipe/firebreak-parked")));
+  EXPECT_FALSE(os::is_there(sandbox_.file("elsewhere/log/server.log")));
+  EXPECT_TRUE(std::filesystem::is_symlink(sandbox_.file("d/a")));
+}
+
+TEST_F(HelperOfRoots, ActsInNoFolderOfTheAgents) {
+  ASSERT_TRUE(os::make_directories(sandbox_.file("d/b/pipe")));
+  ASSERT_TRUE(os::make_directories(sandbox_.file("d/b/log")));
+  ASSERT_EQ(::chown(sandbox_.file("d/b").c_str(), agents_uid, agents_uid), 0);
+  for (const char* text :
+       {"prepare b", "clear b", "start b -", "bound b", "control b 100 quit", "parked b 1"})
+    expect_refused(text);
+  ASSERT_EQ(::chown(sandbox_.file("d/b").c_str(), 0, 0), 0);
+  ASSERT_EQ(::chmod(sandbox_.file("d/b").c_str(), 0770), 0);
+  expect_refused("start b -");
+  ASSERT_EQ(::chmod(sandbox_.file("d/b").c_str(), 0710), 0);
+  ASSERT_EQ(::chown(sandbox_.file("d/b/log").c_str(), agents_uid, agents_uid), 0);
+  expect_refused("start b -");
+  ASSERT_EQ(::chown(sandbox_.file("d/b/log").c_str(), 0, 0), 0);
+  ASSERT_EQ(::chown(sandbox_.file("d/b/pipe").c_str(), agents_uid, agents_uid), 0);
+  expect_refused("start b -");
+}
+
+TEST_F(HelperOfRoots, GivesAwayWhatTheAgentHasMade) {
+  const os::Fd file = own_file("report");
+  EXPECT_EQ(ask("give 65534", {file.get()}), ".");
+  EXPECT_EQ(owner_of(file), 65534U);
+  const os::Fd pipe = own_pipe("pipe");
+  EXPECT_EQ(ask("give 0", {pipe.get()}), ".");
+  EXPECT_EQ(owner_of(pipe), 0U);
+  EXPECT_EQ(ask("mark 1", {pipe.get()}), ".");
+  EXPECT_TRUE(os::is_marked_fifo(sandbox_.file("d/pipe")));
+  EXPECT_EQ(ask("mark 0", {pipe.get()}), ".");
+  EXPECT_FALSE(os::is_marked_fifo(sandbox_.file("d/pipe")));
+}
+
+TEST_F(HelperOfRoots, GivesAwayNothingElse) {
+  const os::Fd roots(::open(sandbox_.file("roots").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+  expect_refused("give 65531", {roots.get()});
+  EXPECT_EQ(owner_of(roots), 0U);
+  const os::Fd own = own_file("own");
+  expect_refused("give 0", {own.get()});
+  const os::Fd set_user = own_file("set_user", 04755);
+  expect_refused("give 65534", {set_user.get()});
+  const os::Fd set_group = own_file("set_group", 02755);
+  expect_refused("give 65534", {set_group.get()});
+  const os::Fd twice = own_file("twice");
+  ASSERT_EQ(::link(sandbox_.file("d/twice").c_str(), sandbox_.file("again").c_str()), 0);
+  expect_refused("give 65534", {twice.get()});
+  ASSERT_TRUE(os::make_directories(sandbox_.file("d/folder")));
+  ASSERT_EQ(::chown(sandbox_.file("d/folder").c_str(), agents_uid, agents_uid), 0);
+  const os::Fd folder = os::find_file(sandbox_.file("d/folder")).value();
+  expect_refused("give 65534", {folder.get()});
+  for (const os::Fd* each : {&own, &set_user, &set_group, &twice, &folder})
+    EXPECT_EQ(owner_of(*each), agents_uid);
+}
+
+TEST_F(HelperOfRoots, MarksNothingButPipesOfTheAgents) {
+  const os::Fd file = own_file("file");
+  expect_refused("mark 1", {file.get()});
+  ASSERT_TRUE(os::make_fifo(sandbox_.file("of_root")));
+  const os::Fd pipe = os::find_file(sandbox_.file("of_root")).value();
+  expect_refused("mark 1", {pipe.get()});
+  EXPECT_FALSE(os::is_marked_fifo(sandbox_.file("of_root")));
+}
+
+TEST_F(HelperOfRoots, NamesNoProcessThatIsNoServerOfTheDomain) {
+  ASSERT_EQ(ask("prepare a"), ".");
+  ASSERT_TRUE(ask("start a -").starts_with("."));
+  std::string answer;
+  while (!answer.starts_with(".0 0\n")) answer = ask("control a 5000 get_server_list");
+  expect_refused("name a " + std::to_string(::getpid()), {}, ErrorCode::NotFound);
+}
+
+TEST_F(HelperOfRoots, DoesNotEndWhereOthersAreToldTo) {
+  for (const int each : {SIGTERM, SIGINT, SIGHUP}) ASSERT_TRUE(kernel_.send_signal(process_, each));
+  EXPECT_EQ(ask("devices"), ".");
+}
+
+}  // namespace
+}  // namespace firebreak::tests
