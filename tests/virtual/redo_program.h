@@ -43,6 +43,8 @@ class RedoProgram {
   CUresult load_other_code();
   CUresult copy_constants();
   CUresult map();
+  CUresult map_anew();
+  CUresult open_mapped();
   CUresult change_stream();
   CUresult capture(const std::string& what);
   CUresult make_graph(const char* kernel, CUgraph* graph);
