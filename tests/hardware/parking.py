@@ -349,14 +349,18 @@ def main():
     parser.add_argument("--rounds", type=int, default=20000)
     parser.add_argument("--beside", default="checker,checker,checker,checker")
     parser.add_argument("--work-s", type=float, default=2, help="from the exception to the domain's end")
+    parser.add_argument("--agent-user", default="", help="whom the agent becomes (firebreakd --user)")
     parser.add_argument("--seconds", type=float, default=1e9, help="no further play after that")
     options = parser.parse_args()
     programs = os.path.realpath(options.programs)
     rows, until = [], time.monotonic() + options.seconds
     with tempfile.TemporaryDirectory(prefix="fbp", dir="/tmp") as scratch:
+        if options.agent_user:
+            os.chmod(scratch, 0o711)
         for parked in (True,) if options.spares else (True, False):
             agent = Agent(programs, scratch + ("/p" if parked else "/s"), options.result + ".agent.log",
-                          ["--park-s", "8"] + ["--spares"] * options.spares if parked else [])
+                          (["--park-s", "8"] + ["--spares"] * options.spares if parked else []) +
+                          (["--user", options.agent_user] if options.agent_user else []))
             try:
                 kinds = options.kinds.split(",") * options.repeat if parked else ["misaligned-load"]
                 for kind in kinds:

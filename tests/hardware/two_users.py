@@ -3,7 +3,7 @@
 """Two users with a pair each on one GPU. One of them is hostile: it asks for everything of the other's, and its kernels
 raise exceptions beside both. For a machine with a GPU, root and MPS; or on the software GPU, as root.
 
-    tests/hardware/two_users.py BIN RESULT.json [--steps N]
+    tests/hardware/two_users.py BIN RESULT.json [--steps N] [--agent-user NAME]
 
 BIN: the folder with the programs; the users have to be able to read it. FIREBREAK_GPU=soft: without a GPU. Exit 1 where
 a claim did not hold. Ends everything that it started."""
@@ -13,6 +13,7 @@ import hashlib
 import json
 import os
 import pathlib
+import pwd
 import shutil
 import subprocess
 import sys
@@ -30,6 +31,7 @@ def main():
     parser.add_argument("output", type=pathlib.Path)
     parser.add_argument("--steps", type=int, default=1500)
     parser.add_argument("--pace-ms", type=int, default=20)
+    parser.add_argument("--agent-user", default="", help="whom the agent becomes (firebreakd --user)")
     arguments = parser.parse_args()
     programs = str(arguments.programs.resolve())
     scratch = tempfile.mkdtemp(prefix="fb-users-", dir="/tmp")
@@ -119,11 +121,23 @@ def main():
 
     log = open(f"{scratch}/agent.log", "wb")
     agent = subprocess.Popen([programs + "/firebreakd", "--end-domains", "--directory", folder, "--tenant-group",
-                              str(GROUP)], env=environment, stdout=log, stderr=log)
+                              str(GROUP), *(["--user", arguments.agent_user] if arguments.agent_user else [])],
+                             env=environment, stdout=log, stderr=log)
     processes.append(agent)
     try:
         claim("both domains serve", wait(lambda now: now["domains"] and all(
             each["state"] == "serving" for each in now["domains"])))
+        if arguments.agent_user:
+            its = {path.name: dict(line.split(":", 1) for line in (path / "status").read_text().splitlines())
+                   for path in pathlib.Path(f"/proc/{agent.pid}/task").iterdir()}
+            who = {(thread["Uid"].split()[1], thread["CapEff"].strip(), thread["CapPrm"].strip(),
+                    thread["NoNewPrivs"].strip()) for thread in its.values()}
+            needed = (1 << 5) | (1 << 34)  # CAP_KILL, CAP_SYSLOG
+            nice = 1 << 23  # CAP_SYS_NICE, where the limit for it may not be raised
+            claim("each thread of the agent is that user's, with the rights to end tenants and to read the kernel's log",
+                  who and all(uid == str(pwd.getpwnam(arguments.agent_user).pw_uid) and new == "1" and
+                              int(had, 16) & ~nice == needed and int(may, 16) & ~nice == needed
+                              for uid, had, may, new in who), sorted(who))
         alice, alices = start(ALICE, "alice", 11)
         mallory, mallorys = start(MALLORY, "mallory", 12)
         ready = wait(lambda now: is_paired(now, "alice") and is_paired(now, "mallory"))
