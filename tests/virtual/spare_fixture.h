@@ -31,9 +31,12 @@ class Page {
   SparePage& operator*() { return *reinterpret_cast<SparePage*>(mapping_.data()); }
   SparePage* operator->() { return &**this; }
 
-  /// Of now: its spare has what the program has made before.
+  /// Protected is who is so now: its spare has what the program has made before.
   bool is(SpareState state) {
-    return eventually([&] { return (*this)->is_behind.load() == 0 && (*this)->state.load() == state; });
+    return eventually([&] {
+      const bool is_of_now = state != SpareState::Protected || (*this)->is_behind.load() == 0;
+      return is_of_now && (*this)->state.load() == state;
+    });
   }
   std::string reason() { return (*this)->reason.data(); }
   std::string active_domain() { return std::filesystem::path((*this)->active_domain.data()).filename(); }
