@@ -203,7 +203,7 @@ class Acts {
     if (!listed) return propagate(listed);
     const auto servers = mps::parse_process_ids(listed->output);
     if (!servers || std::ranges::count(*servers, pid) == 0)
-      return fail(ErrorCode::NotFound, fmt::format("process {} is no server of that domain", pid));
+      return fail(ErrorCode::PermissionDenied, fmt::format("process {} is no server of that domain", pid));
     return answer_of(watch::name_mps_server(*(*platform())->kernel, pid));
   }
 

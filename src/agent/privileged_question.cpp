@@ -12,7 +12,6 @@
 namespace firebreak::agent {
 namespace {
 
-constexpr std::size_t longest_question = 200;
 constexpr std::size_t longest_gpu = 64;
 constexpr std::string_view none = "-";
 
@@ -187,7 +186,6 @@ std::string text_of(const PrivilegedQuestion& question) {
 
 Result<PrivilegedQuestion> privileged_question_from(std::string_view text, std::size_t attached) {
   const Error wrong{ErrorCode::InvalidArgument, "that is no question", {}};
-  if (text.size() > longest_question) return tl::unexpected<Error>(wrong);
   Words words = words_of(text);
   const auto form = std::ranges::find(forms, words.front(), &Form::word);
   if (form == forms.end() || form->attached != attached) return tl::unexpected<Error>(wrong);
