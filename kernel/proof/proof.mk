@@ -140,7 +140,7 @@ mutants: $(build)/proof/patched.img $(IMAGE)
 	@cd $(build)/patched/nvidia-uvm && for file in *.[ch]; do cmp -s $$file $(mutant_tree)/nvidia-uvm/$$file || cp $$file $(mutant_tree)/nvidia-uvm/; done
 	@$(here)/proof/mutate $(here)/isolation/mutants $(mutant_tree) $(MUTANTS_RESULT) $(ARCH) \
 	  '$(MAKE) --no-print-directory -f $(here)/Makefile SOURCE=$(SOURCE) mutant-run' \
-	  '{"driver": "$(VERSION)", "kernel": "$(release)", "commit": "$(repository_commit)", "date": "'$$(date -u +%F)'", "command": "make -C kernel mutants"}' $(MUTANTS)
+	  '{"driver": "$(VERSION)", "kernel": "$(release)", "commit": "$(repository_commit)", "date": "'$$(date -u +%F)'", "command": "make -C kernel mutants$(if $(filter 535,$(BRANCH)),, SOURCE=PATH)$(if $(filter 0,$(ARCH)), ARCH=0)"}' $(MUTANTS)
 
 mutant-run: $(model_module) $(proof_program)
 	@$(call build_module,$(mutant_tree),$(build)/mutant.log)
